@@ -1,0 +1,22 @@
+/*
+ * What every part needs and nobody may keep in a global: the root of the machine that is looked
+ * at, and where talk goes. Created by the caller (CLI, library user, test), outlives all that is
+ * made with it, immutable while threads run. The log function may be called from any thread.
+ */
+#ifndef NRG_BASE_CONTEXT_H
+#define NRG_BASE_CONTEXT_H
+
+#include "base/root.h"
+
+enum nrg_level { NRG_DEBUG, NRG_INFO, NRG_WARNING, NRG_ERROR };
+
+struct nrg_context {
+    struct nrg_root root;
+    void (*log)(void *arg, enum nrg_level level, const char *line); /* NULL: silence */
+    void *log_arg;
+};
+
+void nrg_log(const struct nrg_context *ctx, enum nrg_level level, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

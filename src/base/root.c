@@ -1,0 +1,244 @@
+/* See root.h. */
+#include "base/root.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+
+int nrg_root_init(struct nrg_root *root, const char *path, struct nrg_error *err)
+{
+    root->fd = -1;
+    nrg_copy(root->path, sizeof root->path, path && *path ? path : "/");
+    if (!strcmp(root->path, "/"))
+        return 0;
+    root->fd = open(root->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    if (root->fd < 0)
+        return nrg_fail(err, -errno, root->path, "cannot use this as root: %s", strerror(errno));
+    return 0;
+}
+
+void nrg_root_release(struct nrg_root *root)
+{
+    if (root->fd >= 0)
+        close(root->fd);
+    root->fd = -1;
+}
+
+bool nrg_root_is_live(const struct nrg_root *root)
+{
+    return root->fd < 0;
+}
+
+int nrg_root_open(const struct nrg_root *root, const char *path, int flags)
+{
+    int fd;
+    flags |= O_CLOEXEC;
+    if (root->fd < 0) {
+        fd = open(path, flags);
+        return fd < 0 ? -errno : fd;
+    }
+    while (*path == '/')
+        path++;
+    if (!*path)
+        path = ".";
+    struct open_how how = {.flags = (unsigned)flags, .resolve = RESOLVE_IN_ROOT};
+    fd = (int)syscall(SYS_openat2, root->fd, path, &how, sizeof how);
+    /* Old kernels and some container filters have no openat2; a captured tree still opens. */
+    if (fd < 0 && (errno == ENOSYS || errno == EPERM))
+        fd = openat(root->fd, path, flags);
+    return fd < 0 ? -errno : fd;
+}
+
+static ssize_t read_full(int fd, char *buf, size_t size)
+{
+    size_t len = 0;
+    while (len < size - 1) {
+        ssize_t n = read(fd, buf + len, size - 1 - len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -errno;
+        if (n == 0)
+            break;
+        len += (size_t)n;
+    }
+    buf[len] = '\0';
+    return (ssize_t)len;
+}
+
+ssize_t nrg_root_read(const struct nrg_root *root, const char *path, char *buf, size_t size)
+{
+    buf[0] = '\0';
+    int fd = nrg_root_open(root, path, O_RDONLY | O_NONBLOCK);
+    if (fd < 0)
+        return fd;
+    ssize_t len = read_full(fd, buf, size);
+    if (len == (ssize_t)size - 1) {
+        char more;
+        if (read(fd, &more, 1) == 1)
+            len = -EFBIG;
+    }
+    close(fd);
+    return len;
+}
+
+int nrg_root_read_i64(const struct nrg_root *root, const char *path, int64_t *out)
+{
+    char buf[64];
+    ssize_t len = nrg_root_read(root, path, buf, sizeof buf);
+    return len < 0 ? (int)len : nrg_parse_i64(buf, (size_t)len, out);
+}
+
+int nrg_root_read_label(const struct nrg_root *root, const char *path, char *buf, size_t size)
+{
+    char raw[512];
+    ssize_t len = nrg_root_read(root, path, raw, sizeof raw);
+    if (len < 0 && len != -EFBIG) {
+        buf[0] = '\0';
+        return (int)len;
+    }
+    size_t n = len < 0 ? sizeof raw - 1 : (size_t)len;
+    const char *end = memchr(raw, '\n', n);
+    nrg_copy_clean(buf, size, raw, end ? (size_t)(end - raw) : n);
+    return buf[0] ? 0 : -ENODATA;
+}
+
+ssize_t nrg_root_read_all(const struct nrg_root *root, const char *path, size_t limit, char **text)
+{
+    struct nrg_str s = {0};
+    char buf[4096];
+    ssize_t n;
+    *text = NULL;
+    int fd = nrg_root_open(root, path, O_RDONLY);
+    if (fd < 0)
+        return fd;
+    ssize_t rc = nrg_str_add(&s, "", 0);
+    while (!rc && (n = read_full(fd, buf, sizeof buf)) != 0) {
+        if (n < 0)
+            rc = n;
+        else if (s.len + (size_t)n > limit)
+            rc = -EFBIG;
+        else
+            rc = nrg_str_add(&s, buf, (size_t)n);
+    }
+    close(fd);
+    if (rc) {
+        nrg_str_release(&s);
+        return rc;
+    }
+    *text = s.text;
+    return (ssize_t)s.len;
+}
+
+bool nrg_root_exists(const struct nrg_root *root, const char *path)
+{
+    int fd = nrg_root_open(root, path, O_PATH);
+    if (fd < 0)
+        return false;
+    close(fd);
+    return true;
+}
+
+int nrg_root_access(const struct nrg_root *root, const char *path, int mode)
+{
+    int fd = nrg_root_open(root, path, O_PATH);
+    if (fd < 0)
+        return fd;
+    char self[64];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    int rc = faccessat(AT_FDCWD, self, mode, AT_EACCESS) ? -errno : 0;
+    close(fd);
+    return rc;
+}
+
+ssize_t nrg_root_readlink(const struct nrg_root *root, const char *path, char *buf, size_t size)
+{
+    int fd = nrg_root_open(root, path, O_PATH | O_NOFOLLOW);
+    if (fd < 0)
+        return fd;
+    ssize_t len = readlinkat(fd, "", buf, size - 1);
+    len = len < 0 ? -errno : len;
+    close(fd);
+    if (len >= 0)
+        buf[len] = '\0';
+    return len;
+}
+
+static int by_version(const void *a, const void *b)
+{
+    return strverscmp(*(char *const *)a, *(char *const *)b);
+}
+
+int nrg_root_list(const struct nrg_root *root, const char *path, struct nrg_names *out)
+{
+    *out = (struct nrg_names){0};
+    int fd = nrg_root_open(root, path, O_RDONLY | O_DIRECTORY);
+    if (fd < 0)
+        return fd;
+    DIR *dir = fdopendir(fd);
+    if (!dir) {
+        close(fd);
+        return -ENOMEM;
+    }
+    int rc = 0;
+    struct dirent *entry;
+    while (!rc && (entry = readdir(dir))) {
+        if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
+            continue;
+        rc = nrg_reserve(&out->items, &out->cap, out->n + 1, sizeof *out->items);
+        if (rc)
+            break;
+        char *name = strdup(entry->d_name);
+        if (!name)
+            rc = -ENOMEM;
+        else
+            out->items[out->n++] = name;
+    }
+    closedir(dir);
+    if (rc)
+        nrg_names_release(out);
+    else if (out->n)
+        qsort(out->items, out->n, sizeof *out->items, by_version);
+    return rc;
+}
+
+void nrg_names_release(struct nrg_names *names)
+{
+    for (size_t i = 0; i < names->n; i++)
+        free(names->items[i]);
+    free(names->items);
+    *names = (struct nrg_names){0};
+}
+
+ssize_t nrg_pread_text(int fd, char *buf, size_t size)
+{
+    ssize_t len = pread(fd, buf, size - 1, 0);
+    if (len < 0)
+        return -errno;
+    buf[len] = '\0';
+    return len;
+}
+
+int nrg_pread_i64(int fd, int64_t *out)
+{
+    char buf[48];
+    ssize_t len = nrg_pread_text(fd, buf, sizeof buf);
+    return len < 0 ? (int)len : nrg_parse_i64(buf, (size_t)len, out);
+}
+
+int nrg_pread_u64(int fd, uint64_t *out)
+{
+    char buf[48];
+    ssize_t len = nrg_pread_text(fd, buf, sizeof buf);
+    return len < 0 ? (int)len : nrg_parse_u64(buf, (size_t)len, out);
+}

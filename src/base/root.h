@@ -1,0 +1,64 @@
+/*
+ * Root-relative file reading. Every /sys, /proc and /dev path of nrg goes through a root
+ * directory, so that a captured tree of another machine is a test and a container's view can be
+ * inspected from outside. Paths are written absolute ("/sys/class/powercap"); symbolic links
+ * that point to absolute places stay inside the root.
+ *
+ * A struct nrg_root is immutable after open and may be shared by threads.
+ */
+#ifndef NRG_BASE_ROOT_H
+#define NRG_BASE_ROOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/error.h"
+
+struct nrg_root {
+    int fd; /* O_PATH of the directory, -1: the real root */
+    char path[256];
+};
+
+/* NULL, "" and "/" are the real root. */
+int nrg_root_init(struct nrg_root *root, const char *path, struct nrg_error *err);
+void nrg_root_release(struct nrg_root *root);
+
+/* True for the machine that we run on: syscalls about it (perf, clocks, netlink) make sense. */
+bool nrg_root_is_live(const struct nrg_root *root);
+
+/* A close-on-exec descriptor, or -errno. */
+int nrg_root_open(const struct nrg_root *root, const char *path, int flags);
+
+/*
+ * Reads a small file whole and terminates it. Returns its length or -errno;
+ * -EFBIG when it does not fit into size-1 bytes (what fits is in buf).
+ */
+ssize_t nrg_root_read(const struct nrg_root *root, const char *path, char *buf, size_t size);
+int nrg_root_read_i64(const struct nrg_root *root, const char *path, int64_t *out);
+/* First line as clean text for people (see nrg_copy_clean). 0 or -errno; empty is -ENODATA. */
+int nrg_root_read_label(const struct nrg_root *root, const char *path, char *buf, size_t size);
+/* Any size up to `limit`; caller frees *text. Returns length or -errno. */
+ssize_t nrg_root_read_all(const struct nrg_root *root, const char *path, size_t limit, char **text);
+bool nrg_root_exists(const struct nrg_root *root, const char *path);
+/* access(2) with the effective ids: 0 or -errno. */
+int nrg_root_access(const struct nrg_root *root, const char *path, int mode);
+/* Symbolic link's target text. */
+ssize_t nrg_root_readlink(const struct nrg_root *root, const char *path, char *buf, size_t size);
+
+/* Sorted names of a directory without . and .., "hwmon2" before "hwmon10". */
+struct nrg_names {
+    char **items;
+    size_t n, cap;
+};
+int nrg_root_list(const struct nrg_root *root, const char *path, struct nrg_names *out);
+void nrg_names_release(struct nrg_names *names);
+
+/* pread of an open small file from its start: one system call. Length or -errno, terminated. */
+ssize_t nrg_pread_text(int fd, char *buf, size_t size);
+/* The same for a file that holds one number. */
+int nrg_pread_i64(int fd, int64_t *out);
+int nrg_pread_u64(int fd, uint64_t *out);
+
+#endif

@@ -1,0 +1,7 @@
+/* The version, as the build says it. */
+#include <nrg/nrg.h>
+
+const char *nrg_version(void)
+{
+    return NRG_VERSION;
+}

@@ -1,0 +1,159 @@
+/*
+ * nrg sensors: what can be measured here, and how to get the rest. It never fails: a machine
+ * with nothing is told what will be estimated and how wrong that may be.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/common.h"
+#include "sensors/registry.h"
+
+struct values {
+    const char *json;
+    struct nrg_list sensors;
+    bool all;
+};
+
+static const struct nrg_opt options[] = {
+    {"json", 'j', NRG_OPT_FILE, "FILE", "machine-readable, to stdout or FILE",
+     offsetof(struct values, json)},
+    {"sensor", 's', NRG_OPT_LIST, "DRIVER[:ARG]", "only this driver; may be repeated",
+     offsetof(struct values, sensors)},
+    {"all", 'a', NRG_OPT_FLAG, NULL, "also channels that another driver already serves",
+     offsetof(struct values, all)},
+    {0},
+};
+
+static void format_period(char *buf, size_t size, int64_t ns)
+{
+    if (!ns)
+        snprintf(buf, size, "-");
+    else if (ns < 1000000000)
+        snprintf(buf, size, "%g ms", (double)ns / 1e6);
+    else
+        snprintf(buf, size, "%g s", (double)ns / 1e9);
+}
+
+static void print_channel(const struct nrg_found *found, const struct nrg_channel *c, bool wanted)
+{
+    char period[32], resolution[32] = "-";
+    format_period(period, sizeof period, c->update_ns);
+    if (c->resolution > 0)
+        snprintf(resolution, sizeof resolution, "%.3g %s", c->resolution,
+                 nrg_quantity_unit(c->quantity));
+    printf("%-22s %-12s %-8s %-10s %-9s %-10s %-14s %s%s\n", c->name,
+           nrg_quantity_name(c->quantity), nrg_kind_name(c->kind),
+           nrg_provenance_name(c->provenance), period, resolution, found->driver->name,
+           found->sensor, wanted ? "" : "  (not used: served by another)");
+}
+
+static void print_text(const struct nrg_probe *probe, bool all)
+{
+    size_t shown = 0;
+    for (size_t f = 0; f < probe->n_found; f++) {
+        const struct nrg_found *found = &probe->found[f];
+        for (size_t c = 0; c < found->n_channels; c++) {
+            if (!found->wanted[c] && !all)
+                continue;
+            if (!shown++)
+                printf("%-22s %-12s %-8s %-10s %-9s %-10s %-14s %s\n", "CHANNEL", "QUANTITY",
+                       "KIND", "PROVENANCE", "UPDATE", "RESOLUTION", "DRIVER", "SENSOR");
+            print_channel(found, &found->channels[c], found->wanted[c]);
+        }
+    }
+    if (!shown)
+        printf("Nothing can be measured here.\n");
+    for (size_t u = 0; u < probe->n_unavailable; u++) {
+        const struct nrg_unavailable *no = &probe->unavailable[u];
+        printf("%s%s: %s\n", u ? "" : "\nNot available:\n", no->what, no->why);
+        for (const char *line = no->fix; *line;) {
+            size_t len = strcspn(line, "\n");
+            printf("    %.*s\n", (int)len, line);
+            line += len + (line[len] == '\n');
+        }
+    }
+}
+
+static json_t *channel_json(const struct nrg_found *found, const struct nrg_channel *c, bool wanted)
+{
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:b}", "name", c->name, "driver",
+                          found->driver->name, "sensor", found->sensor, "quantity",
+                          nrg_quantity_name(c->quantity), "kind", nrg_kind_name(c->kind),
+                          "provenance", nrg_provenance_name(c->provenance), "used", (int)wanted);
+    if (c->update_ns)
+        json_object_set_new(o, "update_period_s", json_real((double)c->update_ns / 1e9));
+    if (c->resolution > 0)
+        json_object_set_new(o, "resolution", json_real(c->resolution));
+    if (nrg_quantity_unit(c->quantity)[0])
+        json_object_set_new(o, "unit", json_string(nrg_quantity_unit(c->quantity)));
+    if (c->parent[0])
+        json_object_set_new(o, "parent", json_string(c->parent));
+    if (c->wrap)
+        json_object_set_new(o, "wrap_range", json_real((double)c->wrap * c->scale));
+    if (c->lag_ns)
+        json_object_set_new(o, "lag_s", json_real((double)c->lag_ns / 1e9));
+    if (c->error_low > 0 || c->error_high > 0) {
+        json_object_set_new(o, "error_low_percent", json_real(c->error_low * 100));
+        json_object_set_new(o, "error_high_percent", json_real(c->error_high * 100));
+    }
+    if (c->source[0])
+        json_object_set_new(o, "source", json_string(c->source));
+    return o;
+}
+
+static json_t *to_json(const struct nrg_probe *probe)
+{
+    json_t *doc =
+        json_pack("{s:s, s:[], s:[]}", "schema", "nrg.sensors/1", "channels", "unavailable");
+    for (size_t f = 0; f < probe->n_found; f++)
+        for (size_t c = 0; c < probe->found[f].n_channels; c++)
+            json_array_append_new(json_object_get(doc, "channels"),
+                                  channel_json(&probe->found[f], &probe->found[f].channels[c],
+                                               probe->found[f].wanted[c]));
+    for (size_t u = 0; u < probe->n_unavailable; u++) {
+        const struct nrg_unavailable *no = &probe->unavailable[u];
+        json_t *o = json_pack("{s:s, s:s, s:s}", "what", no->what, "why", no->why, "driver",
+                              no->driver->name);
+        if (no->fix[0])
+            json_object_set_new(o, "fix", json_string(no->fix));
+        json_array_append_new(json_object_get(doc, "unavailable"), o);
+    }
+    return doc;
+}
+
+static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
+{
+    struct values *values = v;
+    struct nrg_sensor_options opts = {.only = values->sensors.items};
+    struct nrg_probe probe;
+    struct nrg_error err;
+    int code = 0;
+    if (argc) {
+        fprintf(stderr, "nrg sensors: takes no operand, not '%s'\n", argv[0]);
+        return 2;
+    }
+    if (nrg_probe_all(&probe, &cli->ctx, &opts, &err))
+        return nrg_complain(&err, 2);
+    if (values->json)
+        code = nrg_print_json(to_json(&probe), values->json);
+    else
+        print_text(&probe, values->all);
+    nrg_probe_release(&probe);
+    return code;
+}
+
+const struct nrg_command nrg_cmd_sensors = {
+    .name = "sensors",
+    .summary = "what can be measured here, and how to get the rest",
+    .synopsis = "[--json] [--sensor DRIVER] [--all]",
+    .about =
+        "Lists every channel that can be read on this machine, with its provenance (measured,\n"
+        "derived or estimated), update period and resolution; and for everything that can't\n"
+        "be read: why, and the exact commands or files that would make it readable.",
+    .examples = "  nrg sensors                      # this machine\n"
+                "  nrg sensors --json | jq .channels\n"
+                "  nrg sensors --root captured/     # a captured /sys and /proc\n",
+    .options = options,
+    .values_size = sizeof(struct values),
+    .run = run,
+};

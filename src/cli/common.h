@@ -1,0 +1,18 @@
+/* Shared by the command line's own files: the common options' table and small printers. */
+#ifndef NRG_CLI_COMMON_H
+#define NRG_CLI_COMMON_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "cli/cli.h"
+
+extern const struct nrg_opt nrg_common_options[];
+
+/* Writes a JSON document and a newline; takes the reference. `path` "-" is stdout. 0 or 1. */
+int nrg_print_json(json_t *doc, const char *path);
+
+/* True when `stream` is a terminal and NO_COLOR is unset. */
+bool nrg_use_colour(FILE *stream);
+
+#endif

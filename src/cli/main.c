@@ -1,0 +1,58 @@
+/* The program: finds the command in the table, parses its options, runs it. See cli.h. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+
+const struct nrg_command *const nrg_commands[] = {
+    &nrg_cmd_sensors,
+    NULL,
+};
+
+static void say(void *arg, enum nrg_level level, const char *line)
+{
+    const struct nrg_cli *cli = arg;
+    if (level >= NRG_ERROR || (!cli->quiet && (level >= NRG_INFO || cli->verbose)))
+        fprintf(stderr, "nrg: %s\n", line);
+}
+
+static int run_command(struct nrg_cli *cli, int argc, char **argv)
+{
+    struct nrg_error err;
+    void *values = calloc(1, cli->command->values_size + 1);
+    int first = values ? nrg_options_parse(cli, values, argc, argv) : -1, code = 2;
+    if (first >= 0 && cli->help) {
+        nrg_help_command(cli->command);
+        code = 0;
+    } else if (first >= 0) {
+        const char *root = cli->root ? cli->root : getenv("NRG_ROOT");
+        cli->ctx.log = say;
+        cli->ctx.log_arg = cli;
+        if (nrg_root_init(&cli->ctx.root, root, &err))
+            code = nrg_complain(&err, 2);
+        else
+            code = cli->command->run(cli, values, argc - first, argv + first);
+        nrg_root_release(&cli->ctx.root);
+    }
+    if (values)
+        nrg_options_release(cli->command, values);
+    free(values);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    const char *name = argc > 1 ? argv[1] : "help";
+    for (size_t i = 0; nrg_commands[i]; i++) {
+        struct nrg_cli cli = {.command = nrg_commands[i]};
+        if (!strcmp(nrg_commands[i]->name, name))
+            return run_command(&cli, argc - 1, argv + 1);
+    }
+    if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
+        return nrg_help_generate(argc - 1, argv + 1);
+    if (!strcmp(name, "--version") || !strcmp(name, "version"))
+        return puts("nrg " NRG_VERSION) < 0;
+    fprintf(stderr, "nrg: no command is called '%s': see nrg help\n", name);
+    return 2;
+}

@@ -1,0 +1,72 @@
+/*
+ * A channel: one stream of a sensor, described so completely that a reader of a recording needs
+ * no knowledge of the driver that made it. Plain data, copied by value.
+ *
+ * Values cross files as raw int64 with a scale: value in SI unit = raw * scale. Counters keep
+ * the hardware's raw count and its wrap range; unwrapping is the reader's. A missing reading is
+ * NRG_MISSING, never 0.
+ *
+ * The channel tree says what covers what: `parent` names the channel whose energy contains this
+ * one's (core-0 in package-0). A *wide* channel (psys, machine, wall, battery) contains parts
+ * that no other channel sees: totals add the parts and show the widest beside them as a check
+ * (see attribute/total.h, the one place that decides what is summed).
+ */
+#ifndef NRG_SENSORS_CHANNEL_H
+#define NRG_SENSORS_CHANNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define NRG_MISSING INT64_MIN
+
+enum nrg_quantity {
+    NRG_ENERGY,      /* J */
+    NRG_POWER,       /* W */
+    NRG_VOLTAGE,     /* V */
+    NRG_CURRENT,     /* A */
+    NRG_UTILISATION, /* 0..1 */
+    NRG_BYTES,       /* bytes */
+    NRG_CLOCK,       /* Hz */
+    NRG_TEMPERATURE, /* degree Celsius */
+    NRG_SECONDS,     /* s (CPU time, stall time) */
+    NRG_QUANTITIES
+};
+
+enum nrg_kind { NRG_COUNTER, NRG_GAUGE };
+
+/* Ordered from best to worst: a sum has the worst of its parts. */
+enum nrg_provenance { NRG_MEASURED, NRG_DERIVED, NRG_ESTIMATED };
+
+struct nrg_channel {
+    char name[48];    /* fixed domain names: package-0, core-0, dram-0, psys, gpu-0, machine, ... */
+    char parent[48];  /* name of the channel that contains this one, "" for none */
+    char source[128]; /* file or call the value comes from */
+    enum nrg_quantity quantity;
+    enum nrg_kind kind;
+    enum nrg_provenance provenance;
+    unsigned group;    /* channels of one group are read together and share time stamps */
+    bool wide;         /* contains what no part channel sees (psys, machine, wall, battery) */
+    bool covers_cpu;   /* includes the processors: no estimate is needed beside it */
+    double scale;      /* SI value = raw * scale */
+    uint64_t wrap;     /* counter range in raw units: it goes 0..wrap-1; 0: 64 bit or unknown */
+    int64_t update_ns; /* native update period, 0: unknown */
+    int64_t lag_ns;    /* time constant of the sensor's own averaging, 0: none or unknown */
+    double resolution; /* smallest step in SI units, 0: unknown */
+    double limit_w;    /* power that the domain can't exceed: bounds how often a counter can have
+                          wrapped between two reads; 0: unknown */
+    double error_low;  /* relative error band: truth is in value*(1-low) .. value*(1+high) */
+    double error_high;
+};
+
+const char *nrg_quantity_name(enum nrg_quantity q);   /* "energy" */
+const char *nrg_quantity_unit(enum nrg_quantity q);   /* "J" */
+const char *nrg_kind_name(enum nrg_kind kind);        /* "counter" */
+const char *nrg_provenance_name(enum nrg_provenance); /* "measured" */
+
+/* Inverse of the names above; -1 when unknown. */
+int nrg_quantity_from_name(const char *name);
+int nrg_kind_from_name(const char *name);
+int nrg_provenance_from_name(const char *name);
+
+#endif

@@ -1,0 +1,9 @@
+/* The drivers' structs, one line each; only registry.c and the drivers themselves include it. */
+#ifndef NRG_SENSORS_DRIVERS_H
+#define NRG_SENSORS_DRIVERS_H
+
+#include "sensors/driver.h"
+
+extern const struct nrg_driver nrg_driver_rapl_powercap;
+
+#endif

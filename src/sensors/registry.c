@@ -1,0 +1,142 @@
+/*
+ * See registry.h. Selection: a channel is known by name and quantity. Drivers stand in order of
+ * preference, so the first found channel of a name is taken and later ones are left for those
+ * who ask for them (--sensor DRIVER). With --sensor nothing is hidden and the order is the
+ * user's.
+ */
+#include "sensors/registry.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sensors/drivers.h"
+
+const struct nrg_driver *const nrg_drivers[] = {
+    &nrg_driver_rapl_powercap,
+    NULL,
+};
+
+const struct nrg_driver *nrg_driver_find(const char *name)
+{
+    for (size_t i = 0; nrg_drivers[i]; i++)
+        if (!strcmp(nrg_drivers[i]->name, name))
+            return nrg_drivers[i];
+    return NULL;
+}
+
+struct nrg_found *nrg_probe_found(struct nrg_probe *probe, const char *sensor)
+{
+    if (nrg_reserve(&probe->found, &probe->cap_found, probe->n_found + 1, sizeof *probe->found))
+        return NULL;
+    struct nrg_found *found = &probe->found[probe->n_found++];
+    *found = (struct nrg_found){.driver = probe->driver};
+    nrg_copy(found->sensor, sizeof found->sensor, sensor);
+    return found;
+}
+
+struct nrg_channel *nrg_found_channel(struct nrg_found *found, const char *name,
+                                      enum nrg_quantity quantity, enum nrg_kind kind)
+{
+    if (nrg_reserve(&found->channels, &found->cap_channels, found->n_channels + 1,
+                    sizeof *found->channels))
+        return NULL;
+    struct nrg_channel *channel = &found->channels[found->n_channels++];
+    *channel = (struct nrg_channel){
+        .quantity = quantity, .kind = kind, .provenance = NRG_MEASURED, .scale = 1};
+    nrg_copy(channel->name, sizeof channel->name, name);
+    return channel;
+}
+
+int nrg_probe_unavailable(struct nrg_probe *probe, const char *what, const char *fix,
+                          const char *why, ...)
+{
+    if (nrg_reserve(&probe->unavailable, &probe->cap_unavailable, probe->n_unavailable + 1,
+                    sizeof *probe->unavailable))
+        return -ENOMEM;
+    struct nrg_unavailable *u = &probe->unavailable[probe->n_unavailable++];
+    *u = (struct nrg_unavailable){.driver = probe->driver};
+    nrg_copy(u->what, sizeof u->what, what);
+    nrg_copy(u->fix, sizeof u->fix, fix ? fix : "");
+    va_list ap;
+    va_start(ap, why);
+    vsnprintf(u->why, sizeof u->why, why, ap);
+    va_end(ap);
+    return 0;
+}
+
+static bool taken(const struct nrg_probe *probe, size_t before, const struct nrg_channel *channel)
+{
+    for (size_t f = 0; f < before; f++) {
+        const struct nrg_found *found = &probe->found[f];
+        for (size_t c = 0; c < found->n_channels; c++)
+            if (found->wanted[c] && found->channels[c].quantity == channel->quantity &&
+                !strcmp(found->channels[c].name, channel->name))
+                return true;
+    }
+    return false;
+}
+
+static int choose(struct nrg_probe *probe)
+{
+    bool by_name = probe->options && probe->options->only;
+    for (size_t f = 0; f < probe->n_found; f++) {
+        struct nrg_found *found = &probe->found[f];
+        found->wanted = calloc(found->n_channels + 1, sizeof *found->wanted);
+        if (!found->wanted)
+            return -ENOMEM;
+        for (size_t c = 0; c < found->n_channels; c++)
+            found->wanted[c] = (by_name || !found->hidden) && !taken(probe, f, &found->channels[c]);
+    }
+    return 0;
+}
+
+static int probe_named(struct nrg_probe *probe, const char *spec, struct nrg_error *err)
+{
+    char name[32];
+    const char *colon = strchr(spec, ':');
+    snprintf(name, sizeof name, "%.*s", colon ? (int)(colon - spec) : (int)strlen(spec), spec);
+    probe->driver = nrg_driver_find(name);
+    probe->argument = colon ? colon + 1 : NULL;
+    if (!probe->driver)
+        return nrg_fail(err, -EINVAL, "--sensor", "no driver is called '%s': see nrg sensors",
+                        name);
+    return probe->driver->probe(probe, err);
+}
+
+int nrg_probe_all(struct nrg_probe *probe, const struct nrg_context *ctx,
+                  const struct nrg_sensor_options *options, struct nrg_error *err)
+{
+    static const struct nrg_sensor_options defaults;
+    *probe = (struct nrg_probe){.ctx = ctx, .options = options ? options : &defaults};
+    int rc = 0;
+    if (options && options->only) {
+        for (size_t i = 0; !rc && options->only[i]; i++)
+            rc = probe_named(probe, options->only[i], err);
+    } else {
+        for (size_t i = 0; !rc && nrg_drivers[i]; i++) {
+            probe->driver = nrg_drivers[i];
+            if (!(probe->driver->flags & NRG_ON_REQUEST))
+                rc = probe->driver->probe(probe, err);
+        }
+    }
+    if (!rc && (rc = choose(probe)))
+        nrg_fail(err, rc, NULL, "out of memory");
+    if (rc)
+        nrg_probe_release(probe);
+    return rc;
+}
+
+void nrg_probe_release(struct nrg_probe *probe)
+{
+    for (size_t f = 0; f < probe->n_found; f++) {
+        free(probe->found[f].channels);
+        free(probe->found[f].wanted);
+    }
+    free(probe->found);
+    free(probe->unavailable);
+    *probe = (struct nrg_probe){0};
+}
