@@ -64,6 +64,8 @@ struct nrg_cli {
 
 extern const struct nrg_command *const nrg_commands[]; /* NULL-terminated */
 
+extern const struct nrg_command nrg_cmd_report;
+extern const struct nrg_command nrg_cmd_run;
 extern const struct nrg_command nrg_cmd_sensors;
 
 /*

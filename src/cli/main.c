@@ -7,6 +7,8 @@
 
 const struct nrg_command *const nrg_commands[] = {
     &nrg_cmd_sensors,
+    &nrg_cmd_run,
+    &nrg_cmd_report,
     NULL,
 };
 

@@ -1,0 +1,229 @@
+/*
+ * Energy per domain, and the one place that decides what a total adds up.
+ *
+ * A domain is an energy counter, or a power gauge where there is no counter of that name.
+ * The total takes every domain that is not wide and that no other domain of the total contains;
+ * only when there is none of those, the widest. The widest measured one stands beside it as a
+ * check: it may see fans and disks, and must never be added.
+ *
+ * Uncertainty of a measured energy: the counter's step, plus the energy of one update period
+ * (when in it the run began and ended is not known); for a gauge what the trapezoid may have
+ * missed between readings. The sensor's own calibration is not in it: docs/uncertainty.md.
+ */
+#include "attribute/frame.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A counter of a powered part that never moves for this long is not measuring. */
+#define STUCK_NS       (500 * NRG_NS_PER_MS)
+#define PEAK_WINDOW_NS (100 * NRG_NS_PER_MS)
+
+static bool has_suffix(const char *name, const char *suffix)
+{
+    size_t n = strlen(name), m = strlen(suffix);
+    return n > m && !strcmp(name + n - m, suffix);
+}
+
+/* .low, .high and .idle accompany an estimate; they are not domains. */
+static bool is_companion(const char *name)
+{
+    return has_suffix(name, ".low") || has_suffix(name, ".high") || has_suffix(name, ".idle");
+}
+
+static bool is_domain(const struct nrg_frame *frame, size_t i)
+{
+    const struct nrg_channel *c = &frame->channels[i].channel;
+    if (is_companion(c->name))
+        return false;
+    return c->quantity == NRG_ENERGY ||
+           (c->quantity == NRG_POWER && nrg_frame_find(frame, c->name, NRG_ENERGY) == frame->n);
+}
+
+/* Energy of an estimate's companion channel within the run, NAN without one. */
+static double companion_j(struct nrg_frame *frame, const struct nrg_summary *s, const char *name,
+                          const char *suffix)
+{
+    char full[64];
+    snprintf(full, sizeof full, "%.48s%s", name, suffix);
+    const struct nrg_timeline *tl =
+        nrg_frame_timeline(frame, nrg_frame_find(frame, full, NRG_ENERGY));
+    return tl ? nrg_timeline_between(tl, s->begin_ns, s->end_ns, NULL) : NAN;
+}
+
+static void set_band(struct nrg_domain *d, struct nrg_frame *frame, const struct nrg_summary *s)
+{
+    const struct nrg_channel *c = &d->channel->channel;
+    d->low_j = companion_j(frame, s, c->name, ".low");
+    d->high_j = companion_j(frame, s, c->name, ".high");
+    if (isnan(d->low_j) || isnan(d->high_j)) {
+        d->low_j = d->energy_j * (1 - c->error_low) - d->uncertainty_j;
+        d->high_j = d->energy_j * (1 + c->error_high) + d->uncertainty_j;
+    }
+    double below = d->energy_j - d->low_j, above = d->high_j - d->energy_j;
+    d->uncertainty_j = below > above ? below : above;
+    if (d->low_j < 0)
+        d->low_j = 0;
+}
+
+static void set_energy(struct nrg_domain *d, const struct nrg_timeline *tl,
+                       const struct nrg_summary *s)
+{
+    const struct nrg_channel *c = &d->channel->channel;
+    int64_t covered_ns;
+    d->energy_j = nrg_timeline_between(tl, s->begin_ns, s->end_ns, &covered_ns);
+    d->covered = (double)covered_ns / (double)(s->end_ns - s->begin_ns);
+    d->mean_w = covered_ns > 0 ? d->energy_j * 1e9 / (double)covered_ns : NAN;
+    double update_s = (double)c->update_ns / 1e9;
+    if (c->kind == NRG_COUNTER) {
+        d->method = c->provenance == NRG_ESTIMATED ? "model of utilisation" : "counter difference";
+        d->uncertainty_j = c->resolution + (isnan(d->mean_w) ? 0 : fabs(d->mean_w) * update_s);
+        return;
+    }
+    d->method = "trapezoid";
+    d->uncertainty_j = sqrt(tl->noise_j2) + (isnan(d->mean_w) ? 0 : fabs(d->mean_w) * update_s);
+    double first = nrg_timeline_gauge_at(tl, s->begin_ns),
+           last = nrg_timeline_gauge_at(tl, s->end_ns);
+    if (c->lag_ns > 0 && !isnan(first) && !isnan(last)) {
+        double correction = (double)c->lag_ns / 1e9 * (last - first);
+        d->method = "trapezoid, lag-corrected";
+        d->energy_j += correction;
+        d->uncertainty_j += fabs(correction) / 2;
+        d->mean_w = d->energy_j * 1e9 / (double)covered_ns;
+    }
+}
+
+static void set_peak(struct nrg_domain *d, struct nrg_frame *frame, const struct nrg_timeline *tl,
+                     const struct nrg_summary *s)
+{
+    int64_t window = PEAK_WINDOW_NS;
+    if (window < tl->period_ns)
+        window = tl->period_ns;
+    if (window < 10 * d->channel->channel.update_ns)
+        window = 10 * d->channel->channel.update_ns;
+    (void)frame;
+    d->peak_w = nrg_timeline_peak(tl, s->begin_ns, s->end_ns, window);
+    if (d->peak_w < 0 || d->peak_w < d->mean_w)
+        d->peak_w = d->mean_w;
+}
+
+static void note_faults(struct nrg_summary *s, const struct nrg_domain *d,
+                        const struct nrg_timeline *tl)
+{
+    const char *name = d->channel->channel.name;
+    if (tl->backwards)
+        nrg_summary_missing(s, name,
+                            "the counter jumped %zu times without a wrap: those intervals "
+                            "are left out",
+                            tl->backwards);
+    if (tl->ambiguous)
+        nrg_summary_missing(s, name,
+                            "ambiguous: it may have wrapped more than once between %zu "
+                            "pairs of readings; those intervals are left out",
+                            tl->ambiguous);
+    if (tl->damaged)
+        nrg_summary_missing(s, name, "%zu damaged chunks of the recording are left out",
+                            tl->damaged);
+    if (d->covered < 0.999 && (1 - d->covered) * s->duration_s > 0.002)
+        nrg_summary_missing(s, name,
+                            "no readings for %.3g s of %.3g s: energy covers the rest only",
+                            (1 - d->covered) * s->duration_s, s->duration_s);
+}
+
+static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
+{
+    const struct nrg_timeline *tl = nrg_frame_timeline(frame, i);
+    struct nrg_domain d = {.channel = &frame->channels[i]};
+    const char *name = d.channel->channel.name;
+    if (!tl)
+        return nrg_summary_missing(s, name, "no reading succeeded");
+    set_energy(&d, tl, s);
+    if (!(d.covered > 0))
+        return nrg_summary_missing(s, name, "no readings during the run");
+    if (d.channel->channel.kind == NRG_COUNTER && d.energy_j <= 0 && s->duration_s * 1e9 > STUCK_NS)
+        return nrg_summary_missing(s, name, "the counter stood still: it does not measure here");
+    if (d.channel->channel.kind == NRG_COUNTER && tl->stuck_ns > 4 * STUCK_NS)
+        nrg_summary_missing(s, name,
+                            "the counter stood still for %.3g s: energy of that time may be "
+                            "missing",
+                            (double)tl->stuck_ns / 1e9);
+    set_peak(&d, frame, tl, s);
+    note_faults(s, &d, tl);
+    set_band(&d, frame, s);
+    s->domains[s->n_domains++] = d;
+    return 0;
+}
+
+static struct nrg_domain *find_domain(const struct nrg_summary *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_domains; i++)
+        if (!strcmp(s->domains[i].channel->channel.name, name))
+            return &s->domains[i];
+    return NULL;
+}
+
+/* True when a domain that is not wide contains this one, directly or further up. */
+static bool contained(const struct nrg_summary *s, const struct nrg_domain *d)
+{
+    const char *parent = d->channel->channel.parent;
+    for (int depth = 0; parent[0] && depth < 16; depth++) {
+        const struct nrg_domain *above = find_domain(s, parent);
+        if (!above)
+            return false;
+        if (!above->channel->channel.wide)
+            return true;
+        parent = above->channel->channel.parent;
+    }
+    return false;
+}
+
+static const struct nrg_domain *find_widest(const struct nrg_summary *s)
+{
+    static const char *const order[] = {"wall", "machine", "battery", "psys"};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
+        const struct nrg_domain *d = find_domain(s, order[i]);
+        if (d && d->channel->channel.wide)
+            return d;
+    }
+    for (size_t i = 0; i < s->n_domains; i++)
+        if (s->domains[i].channel->channel.wide)
+            return &s->domains[i];
+    return NULL;
+}
+
+static void add_to_total(struct nrg_summary *s, struct nrg_domain *d)
+{
+    enum nrg_provenance provenance = d->channel->channel.provenance;
+    d->in_total = true;
+    s->total_j = (isnan(s->total_j) ? 0 : s->total_j) + d->energy_j;
+    s->total_low_j += d->low_j;
+    s->total_high_j += d->high_j;
+    s->total_uncertainty_j += d->uncertainty_j;
+    *(provenance == NRG_ESTIMATED ? &s->estimated_j : &s->measured_j) += d->energy_j;
+    if (provenance > s->total_provenance)
+        s->total_provenance = provenance;
+}
+
+int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
+{
+    s->domains = calloc(frame->n + 1, sizeof *s->domains);
+    int rc = s->domains ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < frame->n; i++)
+        if (is_domain(frame, i))
+            rc = make_domain(s, frame, i);
+    if (rc)
+        return rc;
+    s->total_j = NAN;
+    s->widest = find_widest(s);
+    for (size_t i = 0; i < s->n_domains; i++)
+        if (!s->domains[i].channel->channel.wide && !contained(s, &s->domains[i]))
+            add_to_total(s, &s->domains[i]);
+    if (isnan(s->total_j) && s->widest) {
+        add_to_total(s, find_domain(s, s->widest->channel->channel.name));
+        s->widest = NULL;
+    }
+    return 0;
+}

@@ -1,0 +1,43 @@
+/* See frame.h. */
+#include "attribute/frame.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+int nrg_frame_init(struct nrg_frame *frame, struct nrg_recording *recording)
+{
+    *frame = (struct nrg_frame){.recording = recording};
+    frame->channels = nrg_recording_channels(recording, &frame->n);
+    frame->timelines = calloc(frame->n + 1, sizeof *frame->timelines);
+    frame->loaded = calloc(frame->n + 1, sizeof *frame->loaded);
+    return frame->timelines && frame->loaded ? 0 : -ENOMEM;
+}
+
+void nrg_frame_release(struct nrg_frame *frame)
+{
+    for (size_t i = 0; frame->timelines && i < frame->n; i++)
+        nrg_timeline_release(&frame->timelines[i]);
+    free(frame->timelines);
+    free(frame->loaded);
+}
+
+const struct nrg_timeline *nrg_frame_timeline(struct nrg_frame *frame, size_t channel)
+{
+    if (channel >= frame->n)
+        return NULL;
+    if (!frame->loaded[channel]) {
+        frame->loaded[channel] = true;
+        nrg_timeline_load(&frame->timelines[channel], frame->recording, &frame->channels[channel]);
+    }
+    return frame->timelines[channel].n ? &frame->timelines[channel] : NULL;
+}
+
+size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, int quantity)
+{
+    for (size_t i = 0; i < frame->n; i++)
+        if (!strcmp(frame->channels[i].channel.name, name) &&
+            (quantity < 0 || (int)frame->channels[i].channel.quantity == quantity))
+            return i;
+    return frame->n;
+}

@@ -1,0 +1,33 @@
+/* A recording with its channels' timelines, loaded when first asked for. Inside src/attribute. */
+#ifndef NRG_ATTRIBUTE_FRAME_H
+#define NRG_ATTRIBUTE_FRAME_H
+
+#include "attribute/summary.h"
+#include "attribute/timeline.h"
+
+struct nrg_frame {
+    struct nrg_recording *recording;
+    const struct nrg_recorded_channel *channels;
+    size_t n;
+    struct nrg_timeline *timelines; /* per channel */
+    bool *loaded;
+};
+
+int nrg_frame_init(struct nrg_frame *frame, struct nrg_recording *recording);
+void nrg_frame_release(struct nrg_frame *frame);
+
+/* NULL when it can't be read or is empty. */
+const struct nrg_timeline *nrg_frame_timeline(struct nrg_frame *frame, size_t channel);
+/* Index of a channel, or frame->n. quantity < 0: any. */
+size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, int quantity);
+
+/* domains.c: energy per domain and the total. */
+int nrg_domains_make(struct nrg_summary *summary, struct nrg_frame *frame);
+/* shares.c: energy per process, idle, others. Needs the domains. */
+int nrg_shares_make(struct nrg_summary *summary, struct nrg_frame *frame);
+
+/* Adds a line to the list of what was not measured. */
+int nrg_summary_missing(struct nrg_summary *summary, const char *what, const char *why, ...)
+    __attribute__((format(printf, 3, 4)));
+
+#endif

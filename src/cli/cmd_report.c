@@ -1,0 +1,48 @@
+/* nrg report: the table of a run again, from its recording alone. */
+#include "cli/show.h"
+
+struct values {
+    struct nrg_show_options show;
+};
+
+static const struct nrg_opt options[] = {
+    NRG_SHOW_OPTIONS(struct values, show),
+    {0},
+};
+
+static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
+{
+    struct values *values = v;
+    struct nrg_recording *recording;
+    struct nrg_error err;
+    if (argc != 1) {
+        fprintf(stderr, "nrg report: wants one recording: nrg report FILE.nrg\n");
+        return 2;
+    }
+    int code = nrg_show_check(cli, &values->show);
+    if (code)
+        return code;
+    if (nrg_recording_open(argv[0], &recording, &err))
+        return nrg_complain(&err, 1);
+    /* JSON on stdout stands alone, so that it can be piped. */
+    bool json_to_stdout = values->show.json && values->show.json[0] == '-';
+    code = nrg_show(recording, &values->show, json_to_stdout || cli->quiet ? NULL : stdout);
+    nrg_recording_close(recording);
+    return code;
+}
+
+const struct nrg_command nrg_cmd_report = {
+    .name = "report",
+    .summary = "the results of a recording",
+    .synopsis = "[OPTIONS] FILE.nrg",
+    .about =
+        "Prints what nrg run printed at the end of the run, computed again from the recording.\n"
+        "A recording whose recorder was killed is read up to its last second.",
+    .examples =
+        "  nrg report run.nrg\n"
+        "  nrg report --json run.nrg | jq .total.energy_j\n"
+        "  nrg report --split busy-time run.nrg   # idle power charged to whoever was busy\n",
+    .options = options,
+    .values_size = sizeof(struct values),
+    .run = run,
+};

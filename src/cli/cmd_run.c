@@ -1,0 +1,390 @@
+/*
+ * nrg run: measures a command, given processes, or the whole machine for a while.
+ *
+ * Whatever fails in nrg after the command has started is said and survived: the command runs on
+ * and its exit code comes through. stdout belongs to the command; the table goes to stderr.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "cli/launch.h"
+#include "cli/show.h"
+#include "record/recorder.h"
+
+enum { EXIT_NRG_FAILED = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
+
+struct values {
+    struct nrg_show_options show;
+    const char *output;
+    bool force, system, per_cpu;
+    double rate_hz;
+    int64_t for_ns, baseline_ns;
+    int repeat;
+    struct nrg_list pids, notes, sensors;
+    const char *cpu_watts;
+};
+
+static const struct nrg_opt options[] = {
+    {"output", 'o', NRG_OPT_STRING, "FILE", "the recording (default: nrg-DATE-TIME-PID.nrg)",
+     offsetof(struct values, output)},
+    {"force", 'f', NRG_OPT_FLAG, NULL, "overwrite the recording", offsetof(struct values, force)},
+    {"rate", 'r', NRG_OPT_RATE, "RATE", "readings per second, 10Hz unless given; 1kHz works",
+     offsetof(struct values, rate_hz)},
+    {"repeat", 'n', NRG_OPT_COUNT, "N", "run the command N times: mean, spread, 95 % interval",
+     offsetof(struct values, repeat)},
+    {"baseline", 'b', NRG_OPT_DURATION, "TIME", "measure the idle machine first for TIME",
+     offsetof(struct values, baseline_ns)},
+    {"pid", 'p', NRG_OPT_LIST, "PID", "follow this process and its descendants instead",
+     offsetof(struct values, pids)},
+    {"system", 'a', NRG_OPT_FLAG, NULL, "the whole machine with all its processes",
+     offsetof(struct values, system)},
+    {"for", 't', NRG_OPT_DURATION, "TIME", "with --system or --pid: stop after TIME",
+     offsetof(struct values, for_ns)},
+    {"note", 0, NRG_OPT_LIST, "KEY=VALUE", "keep a note in the recording; may be repeated",
+     offsetof(struct values, notes)},
+    {"sensor", 's', NRG_OPT_LIST, "DRIVER[:ARG]", "only these drivers; may be repeated",
+     offsetof(struct values, sensors)},
+    {"cpu-watts", 0, NRG_OPT_STRING, "IDLE:FULL", "this machine's power, for the estimate",
+     offsetof(struct values, cpu_watts)},
+    {"per-cpu", 0, NRG_OPT_FLAG, NULL, "record the utilisation of every CPU",
+     offsetof(struct values, per_cpu)},
+    NRG_SHOW_OPTIONS(struct values, show),
+    {0},
+};
+
+struct session {
+    struct nrg_cli *cli;
+    struct values *values;
+    struct nrg_recorder *recorder;
+    char path[4096];
+    char **argv;
+    int64_t next_run;
+    int32_t pids[64];
+    size_t n_pids;
+};
+
+static volatile sig_atomic_t stop_asked;
+
+static void on_stop(int signal)
+{
+    (void)signal;
+    stop_asked = 1;
+}
+
+/* A file name for today in the working directory, or in the temporary one if that can't be. */
+static void default_path(struct session *s)
+{
+    char stamp[32];
+    time_t now = time(NULL);
+    struct tm tm;
+    localtime_r(&now, &tm);
+    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &tm);
+    const char *dir = "";
+    if (access(".", W_OK)) {
+        dir = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+        fprintf(stderr, "nrg: this folder can't be written: the recording goes to %s\n", dir);
+    }
+    snprintf(s->path, sizeof s->path, "%s%snrg-%s-%d.nrg", dir, *dir ? "/" : "", stamp, getpid());
+}
+
+static int parse_cpu_watts(const char *text, struct nrg_sensor_options *o)
+{
+    const char *colon = strchr(text, ':');
+    if (!colon || nrg_parse_double(text, (size_t)(colon - text), &o->cpu_idle_w) ||
+        nrg_parse_double(colon + 1, strlen(colon + 1), &o->cpu_full_w) || o->cpu_idle_w <= 0 ||
+        o->cpu_full_w < o->cpu_idle_w) {
+        fprintf(stderr, "nrg run: --cpu-watts wants IDLE:FULL in watts, such as 40:180, not '%s'\n",
+                text);
+        return -EINVAL;
+    }
+    return 0;
+}
+
+static int parse_pids(struct session *s)
+{
+    for (size_t i = 0; i < s->values->pids.n; i++) {
+        const char *text = s->values->pids.items[i];
+        while (*text) {
+            size_t len = strcspn(text, ", ");
+            int64_t pid;
+            if (nrg_parse_i64(text, len, &pid) || pid < 1 || pid > INT32_MAX ||
+                s->n_pids >= sizeof s->pids / sizeof *s->pids) {
+                fprintf(stderr, "nrg run: --pid wants process numbers, not '%s'\n", text);
+                return -EINVAL;
+            }
+            s->pids[s->n_pids++] = (int32_t)pid;
+            text += len + strspn(text + len, ", ");
+        }
+    }
+    return 0;
+}
+
+static int check_usage(struct session *s, int argc)
+{
+    struct values *v = s->values;
+    int modes = (argc > 0) + (v->pids.n > 0) + v->system;
+    if (modes != 1) {
+        fprintf(stderr, modes ? "nrg run: a command, --pid and --system exclude each other\n"
+                              : "nrg run: wants a command: nrg run -- python3 train.py\n");
+        return 2;
+    }
+    if (v->system && !v->for_ns)
+        fprintf(stderr, "nrg: measuring the machine until Ctrl-C (or give --for 10s)\n");
+    for (size_t i = 0; i < v->notes.n; i++) {
+        if (!strchr(v->notes.items[i], '=')) {
+            fprintf(stderr, "nrg run: --note wants KEY=VALUE, not '%s'\n", v->notes.items[i]);
+            return 2;
+        }
+    }
+    return parse_pids(s) ? 2 : nrg_show_check(s->cli, &v->show);
+}
+
+static void write_notes(struct session *s, int argc, char **argv)
+{
+    struct nrg_str line = {0};
+    for (int i = 0; i < argc; i++)
+        nrg_str_addf(&line, "%s%s", i ? " " : "", argv[i]);
+    if (!argc)
+        nrg_str_addf(&line, s->values->system ? "(whole machine)" : "(given processes)");
+    char clean[1024];
+    nrg_copy_clean(clean, sizeof clean, line.text ? line.text : "", line.len);
+    nrg_recorder_text(s->recorder, "command_line", clean);
+    nrg_str_release(&line);
+    for (size_t i = 0; i < s->values->notes.n; i++) {
+        char key[64];
+        const char *note = s->values->notes.items[i], *equals = strchr(note, '=');
+        snprintf(key, sizeof key, "note.%.*s", (int)(equals - note), note);
+        nrg_recorder_text(s->recorder, key, equals + 1);
+    }
+}
+
+static int open_recorder(struct session *s, int argc, char **argv)
+{
+    struct values *v = s->values;
+    struct nrg_error err;
+    struct nrg_recorder_options o = {.path = s->path,
+                                     .overwrite = v->force,
+                                     .rate_hz = v->rate_hz,
+                                     .whole_system = v->system,
+                                     .sensors = {.only = v->sensors.items, .per_cpu = v->per_cpu}};
+    if (v->cpu_watts && parse_cpu_watts(v->cpu_watts, &o.sensors))
+        return 2;
+    if (v->output)
+        nrg_copy(s->path, sizeof s->path, v->output);
+    else
+        default_path(s);
+    if (nrg_recorder_new(&s->cli->ctx, &o, &s->recorder, &err))
+        return nrg_complain(&err, EXIT_NRG_FAILED);
+    write_notes(s, argc, argv);
+    if (nrg_recorder_start(s->recorder, &err))
+        return nrg_complain(&err, EXIT_NRG_FAILED);
+    return 0;
+}
+
+static void sleep_ns(int64_t ns)
+{
+    struct timespec ts = {ns / NRG_NS_PER_S, ns % NRG_NS_PER_S};
+    while (!stop_asked && nanosleep(&ts, &ts) && errno == EINTR)
+        ;
+}
+
+static void measure_baseline(struct session *s)
+{
+    if (!s->cli->quiet)
+        fprintf(stderr, "nrg: measuring the idle machine for %.3g s\n",
+                (double)s->values->baseline_ns / 1e9);
+    struct nrg_run run = {.id = ++s->next_run, .kind = "baseline", .exit_code = -1};
+    nrg_recorder_read_now(s->recorder);
+    run.begin_ns = nrg_now_ns();
+    sleep_ns(s->values->baseline_ns);
+    nrg_recorder_read_now(s->recorder);
+    run.end_ns = nrg_now_ns();
+    nrg_recorder_run(s->recorder, &run);
+}
+
+static int64_t rusage_ns(const struct rusage *u)
+{
+    return ((int64_t)u->ru_utime.tv_sec + u->ru_stime.tv_sec) * NRG_NS_PER_S +
+           ((int64_t)u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1000;
+}
+
+/* Waits for the child, and reaps orphans that were handed to us meanwhile. */
+static int wait_for(struct session *s, pid_t child)
+{
+    for (;;) {
+        siginfo_t info = {0};
+        int status;
+        struct rusage usage;
+        if (waitid(P_ALL, 0, &info, WEXITED | WNOWAIT)) {
+            if (errno == EINTR)
+                continue;
+            return EXIT_NRG_FAILED;
+        }
+        /* A zombie's CPU clock still answers: read it before it is waited for. */
+        nrg_recorder_exiting(s->recorder, info.si_pid);
+        int64_t now = nrg_now_ns();
+        if (info.si_pid == child)
+            nrg_recorder_read_now(s->recorder);
+        (void)now;
+        if (wait4(info.si_pid, &status, 0, &usage) < 0)
+            continue;
+        nrg_recorder_waited(s->recorder, info.si_pid, rusage_ns(&usage));
+        if (info.si_pid == child)
+            return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+    }
+}
+
+static int run_once(struct session *s)
+{
+    struct nrg_error err;
+    struct nrg_run run = {.id = ++s->next_run, .kind = "run", .exit_code = -1};
+    nrg_recorder_read_now(s->recorder);
+    run.begin_ns = nrg_now_ns();
+    pid_t child = nrg_launch(s->argv, &err);
+    if (child < 0) {
+        nrg_complain(&err, 0);
+        return child == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+    }
+    nrg_launch_forward_to(child);
+    nrg_recorder_follow(s->recorder, child);
+    nrg_recorder_run(s->recorder, &run);
+    int code = wait_for(s, child);
+    run.end_ns = nrg_now_ns();
+    nrg_launch_forward_to(0);
+    run.exit_code = code;
+    nrg_recorder_run(s->recorder, &run);
+    return code;
+}
+
+static int run_command(struct session *s)
+{
+    int code = 0, times = s->values->repeat > 0 ? s->values->repeat : 1;
+    nrg_launch_adopt_orphans();
+    for (int i = 0; i < times && !stop_asked; i++) {
+        if (times > 1 && !s->cli->quiet)
+            fprintf(stderr, "nrg: run %d of %d\n", i + 1, times);
+        code = run_once(s);
+        if (code)
+            break;
+    }
+    return code;
+}
+
+/* --pid and --system: until the time is over, Ctrl-C, or all given processes have ended. */
+static int watch(struct session *s)
+{
+    struct sigaction action = {.sa_handler = on_stop};
+    struct nrg_run run = {.id = ++s->next_run, .kind = "system", .exit_code = -1};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    for (size_t i = 0; i < s->n_pids; i++) {
+        if (nrg_recorder_follow(s->recorder, s->pids[i])) {
+            fprintf(stderr, "nrg: process %d is not there\n", s->pids[i]);
+            return 1;
+        }
+    }
+    nrg_recorder_read_now(s->recorder);
+    run.begin_ns = nrg_now_ns();
+    nrg_recorder_run(s->recorder, &run);
+    int64_t until = s->values->for_ns ? run.begin_ns + s->values->for_ns : INT64_MAX;
+    while (!stop_asked && nrg_now_ns() < until) {
+        int64_t left = until - nrg_now_ns();
+        sleep_ns(left < 200 * NRG_NS_PER_MS ? left : 200 * NRG_NS_PER_MS);
+        size_t alive = 0;
+        for (size_t i = 0; i < s->n_pids; i++)
+            alive += !kill(s->pids[i], 0) || errno == EPERM;
+        if (s->n_pids && !alive)
+            break;
+    }
+    nrg_recorder_read_now(s->recorder);
+    run.end_ns = nrg_now_ns();
+    nrg_recorder_run(s->recorder, &run);
+    return 0;
+}
+
+static void show_from_database(void *arg, struct sqlite3 *database)
+{
+    struct session *s = arg;
+    struct nrg_recording *recording;
+    if (nrg_recording_from_database(database, s->path, &recording, NULL))
+        return;
+    nrg_show(recording, &s->values->show, s->cli->quiet ? NULL : stderr);
+    nrg_recording_close(recording);
+}
+
+/* The results never change the exit code of a command that ran. */
+static void show_results(struct session *s)
+{
+    struct nrg_recording *recording;
+    struct nrg_error err;
+    if (!s->cli->quiet)
+        fputc('\n', stderr);
+    if (nrg_recorder_stop(s->recorder, show_from_database, s, &err)) {
+        nrg_complain(&err, 1);
+        return;
+    }
+    if (nrg_recorder_status(s->recorder)->spilled[0]) {
+        fprintf(stderr, "nrg: %s: written completely after all\n", s->path);
+        return;
+    }
+    if (s->cli->quiet && !s->values->show.json)
+        return;
+    if (nrg_recording_open(s->path, &recording, &err)) {
+        nrg_complain(&err, 1);
+        return;
+    }
+    nrg_show(recording, &s->values->show, s->cli->quiet ? NULL : stderr);
+    nrg_recording_close(recording);
+    if (!s->cli->quiet)
+        fprintf(stderr, "\nrecording: %s   (nrg report, nrg export)\n", s->path);
+}
+
+static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
+{
+    struct session s = {.cli = cli, .values = v, .argv = argv};
+    int code = check_usage(&s, argc);
+    if (!code)
+        code = open_recorder(&s, argc, argv);
+    if (code) {
+        nrg_recorder_free(s.recorder);
+        return code;
+    }
+    signal(SIGPIPE, SIG_IGN);
+    if (s.values->baseline_ns)
+        measure_baseline(&s);
+    code = argc ? run_command(&s) : watch(&s);
+    show_results(&s);
+    nrg_recorder_free(s.recorder);
+    return code;
+}
+
+const struct nrg_command nrg_cmd_run = {
+    .name = "run",
+    .summary = "measure a command, processes, or the machine",
+    .synopsis = "[OPTIONS] -- COMMAND [ARG...] | --pid PID | --system --for TIME",
+    .about =
+        "Runs COMMAND and measures the energy of the machine by part and by process until it "
+        "ends.\n"
+        "The command keeps its terminal, standard streams, signals, limits and exit code; the "
+        "table\n"
+        "goes to stderr, the recording to a .nrg file that nrg report and nrg export read.\n"
+        "Every number says whether it was measured, derived or estimated.\n\n"
+        "Exit code: the command's own (128+N when killed by signal N); 125 nrg could not start,\n"
+        "126 the command can't be executed, 127 it was not found.",
+    .examples = "  nrg run -- python3 train.py\n"
+                "  nrg run --rate 100Hz --baseline 5s -o run.nrg -- ./solver input\n"
+                "  nrg run --repeat 10 --json=result.json -- python3 infer.py\n"
+                "  nrg run --pid 4242 --for 1min\n"
+                "  nrg run --system --for 10s\n",
+    .options = options,
+    .values_size = sizeof(struct values),
+    .run = run,
+};

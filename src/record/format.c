@@ -1,0 +1,69 @@
+/* See format.h; the tables are explained in docs/recording-format.md. */
+#include "record/format.h"
+
+#include <stddef.h>
+#include <string.h>
+
+const char nrg_format_schema[] =
+    "CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
+    "CREATE TABLE sensor(id INTEGER PRIMARY KEY, driver TEXT, name TEXT, period_ns INTEGER);"
+    "CREATE TABLE channel(id INTEGER PRIMARY KEY, series INTEGER, col INTEGER, sensor INTEGER,"
+    " name TEXT, quantity TEXT, kind TEXT, unit TEXT, scale REAL, wrap INTEGER,"
+    " update_ns INTEGER, lag_ns INTEGER, resolution REAL, limit_w REAL, parent TEXT,"
+    " wide INTEGER, covers_cpu INTEGER, provenance TEXT, error_low REAL, error_high REAL,"
+    " source TEXT);"
+    "CREATE TABLE series(id INTEGER PRIMARY KEY, kind TEXT, sensor INTEGER,"
+    " n_columns INTEGER, columns TEXT);"
+    "CREATE TABLE chunk(id INTEGER PRIMARY KEY, series INTEGER, first_ns INTEGER,"
+    " last_ns INTEGER, n INTEGER, width_ns INTEGER, time_unit_ns INTEGER, stats BLOB, data BLOB);"
+    "CREATE INDEX chunk_by_time ON chunk(series, first_ns);"
+    "CREATE TABLE clock(mono_ns INTEGER PRIMARY KEY, real_ns INTEGER, tsc INTEGER);"
+    "CREATE TABLE process(id INTEGER PRIMARY KEY, pid INTEGER, parent_pid INTEGER,"
+    " start_ticks INTEGER, first_ns INTEGER, last_ns INTEGER, cpu_ns INTEGER,"
+    " cpu_before_ns INTEGER, peak_rss_bytes INTEGER, uid INTEGER, ended INTEGER, name TEXT,"
+    " command TEXT, container TEXT, unit TEXT);"
+    "CREATE TABLE run(id INTEGER PRIMARY KEY, kind TEXT, begin_ns INTEGER, end_ns INTEGER,"
+    " exit_code INTEGER);"
+    "CREATE TABLE event(id INTEGER PRIMARY KEY, t_ns INTEGER, kind TEXT, source TEXT,"
+    " detail TEXT);";
+
+static const char *const kind_names[] = {"samples", "processes", "process_memory", "gpu_processes"};
+
+static const char *const process_columns[] = {"process", "cpu_ns", "rss_bytes", "threads", NULL};
+static const char *const memory_columns[] = {"process",    "pss_bytes",     "uss_bytes",
+                                             "read_bytes", "written_bytes", NULL};
+static const char *const gpu_columns[] = {"pid",    "gpu",          "device_pid",
+                                          "sm_ppm", "memory_bytes", NULL};
+
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+_Static_assert(COUNT(process_columns) == NRG_P_COLUMNS + 1, "process columns");
+_Static_assert(COUNT(memory_columns) == NRG_M_COLUMNS + 1, "memory columns");
+_Static_assert(COUNT(gpu_columns) == NRG_G_COLUMNS + 1, "gpu columns");
+
+const char *nrg_series_kind_name(enum nrg_series_kind kind)
+{
+    return kind_names[kind];
+}
+
+int nrg_series_kind_from_name(const char *name)
+{
+    for (size_t i = 0; i < COUNT(kind_names); i++)
+        if (!strcmp(kind_names[i], name))
+            return (int)i;
+    return -1;
+}
+
+const char *const *nrg_series_columns(enum nrg_series_kind kind)
+{
+    switch (kind) {
+    case NRG_PROCESSES:
+        return process_columns;
+    case NRG_PROCESS_MEMORY:
+        return memory_columns;
+    case NRG_GPU_PROCESSES:
+        return gpu_columns;
+    case NRG_SAMPLES:
+        break;
+    }
+    return NULL;
+}

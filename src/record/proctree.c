@@ -1,0 +1,444 @@
+/*
+ * See proctree.h. Living processes hang in buckets by pid; one that has ended is told and
+ * forgotten, so memory follows the number of living ones. The first MAX_FDS keep their
+ * /proc/PID/stat open: that is cheaper, and such a descriptor can never show another process
+ * that got the same pid; for the rest the start time tells.
+ */
+#include "record/proctree.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "record/connector.h"
+#include "record/procfs.h"
+#include "sensors/channel.h"
+
+#define BUCKETS 1024u
+#define MAX_FDS 128
+/* Waited-for CPU time comes in ticks of 10 ms: less than this is rounding. */
+#define SHORT_LIVED_MIN_NS (20 * NRG_NS_PER_MS)
+
+struct proc {
+    struct proc *next;
+    struct nrg_process_info info;
+    struct nrg_proc_stat stat;
+    int64_t child_ticks_before;  /* waited for before we came */
+    int64_t told[NRG_P_COLUMNS]; /* last row, to leave out what did not change */
+    int64_t unchanged_ns;        /* last time that it was left out, 0: not since the last row */
+    int fd;
+    bool has_stat;
+    uint32_t seen; /* system mode: generation of the last scan */
+};
+
+struct nrg_proctree {
+    const struct nrg_context *ctx;
+    struct nrg_proctree_events events;
+    struct proc *buckets[BUCKETS];
+    int64_t next_id;
+    size_t n_fds, n_living;
+    int connector;
+    bool whole_system, poll_children, lost;
+    uint32_t generation;
+    int64_t tick_ns, page_bytes;
+    int64_t ended_own_ns; /* CPU time of ended processes that we saw */
+    int64_t waited_ns;    /* CPU time that our own wait(2) told */
+    struct nrg_process_info short_lived;
+};
+
+static struct proc **bucket_of(struct nrg_proctree *tree, int32_t pid)
+{
+    return &tree->buckets[(uint32_t)pid % BUCKETS];
+}
+
+static struct proc *find(struct nrg_proctree *tree, int32_t pid)
+{
+    struct proc *p = *bucket_of(tree, pid);
+    while (p && p->info.pid != pid)
+        p = p->next;
+    return p;
+}
+
+static void tell(struct nrg_proctree *tree, struct proc *p, int64_t t_ns)
+{
+    int64_t row[NRG_P_COLUMNS] = {
+        [NRG_P_PROCESS] = p->info.id,
+        [NRG_P_CPU_NS] = p->info.cpu_ns,
+        [NRG_P_RSS_BYTES] = p->has_stat ? p->stat.rss_pages * tree->page_bytes : NRG_MISSING,
+        [NRG_P_THREADS] = p->has_stat ? p->stat.threads : NRG_MISSING,
+    };
+    if (!memcmp(row, p->told, sizeof row)) {
+        p->unchanged_ns = t_ns;
+        return;
+    }
+    /* Close the quiet stretch, so that a reader does not spread new work over it. */
+    if (p->unchanged_ns)
+        tree->events.sample(tree->events.arg, p->unchanged_ns, p->told);
+    p->unchanged_ns = 0;
+    memcpy(p->told, row, sizeof row);
+    tree->events.sample(tree->events.arg, t_ns, row);
+}
+
+static int read_stat(struct nrg_proctree *tree, struct proc *p)
+{
+    struct nrg_proc_stat stat;
+    char buf[1024];
+    int rc;
+    if (p->fd >= 0) {
+        ssize_t len = nrg_pread_text(p->fd, buf, sizeof buf);
+        rc = len < 0 ? (int)len : len == 0 ? -ESRCH : nrg_proc_parse_stat(buf, (size_t)len, &stat);
+    } else {
+        rc = nrg_proc_read_stat(&tree->ctx->root, p->info.pid, &stat);
+        if (!rc && p->has_stat && stat.start_ticks != p->info.start_ticks)
+            rc = -ESRCH;
+    }
+    if (rc)
+        return rc;
+    p->stat = stat;
+    p->has_stat = true;
+    return 0;
+}
+
+static int update(struct nrg_proctree *tree, struct proc *p)
+{
+    int rc = read_stat(tree, p);
+    int64_t cpu_ns, now = nrg_now_ns();
+    if (rc)
+        return rc;
+    if (!nrg_proc_cpu_ns(&tree->ctx->root, p->info.pid, &p->stat, &cpu_ns) &&
+        cpu_ns > p->info.cpu_ns)
+        p->info.cpu_ns = cpu_ns;
+    int64_t rss = p->stat.rss_pages * tree->page_bytes;
+    if (rss > p->info.peak_rss_bytes)
+        p->info.peak_rss_bytes = rss;
+    p->info.last_ns = now;
+    tell(tree, p, now);
+    return 0;
+}
+
+static struct proc *add(struct nrg_proctree *tree, int32_t pid, int32_t parent_pid, bool is_new)
+{
+    char path[48];
+    struct proc *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    p->info = (struct nrg_process_info){
+        .id = tree->next_id++, .pid = pid, .parent_pid = parent_pid, .uid = -1};
+    p->info.first_ns = p->info.last_ns = nrg_now_ns();
+    p->fd = -1;
+    p->seen = tree->generation;
+    if (tree->n_fds < MAX_FDS) {
+        snprintf(path, sizeof path, "/proc/%d/stat", pid);
+        p->fd = nrg_root_open(&tree->ctx->root, path, O_RDONLY);
+        tree->n_fds += p->fd >= 0;
+    }
+    if (!read_stat(tree, p)) {
+        p->info.start_ticks = p->stat.start_ticks;
+        p->info.parent_pid = p->stat.parent_pid;
+        if (!is_new) {
+            nrg_proc_cpu_ns(&tree->ctx->root, pid, &p->stat, &p->info.cpu_before_ns);
+            p->info.cpu_ns = p->info.cpu_before_ns;
+            p->child_ticks_before = p->stat.child_user_ticks + p->stat.child_system_ticks;
+        }
+    }
+    nrg_proc_describe(&tree->ctx->root, pid, &p->info);
+    struct proc **bucket = bucket_of(tree, pid);
+    p->next = *bucket;
+    *bucket = p;
+    tree->n_living++;
+    tree->events.process(tree->events.arg, &p->info);
+    /* The row at birth anchors the process in time: what it uses from here on is the workload's. */
+    tell(tree, p, p->info.first_ns);
+    return p;
+}
+
+/* Unlinks *at, tells the end, frees it. */
+static void end_process(struct nrg_proctree *tree, struct proc **at)
+{
+    struct proc *p = *at;
+    *at = p->next;
+    p->info.ended = 1;
+    tree->ended_own_ns += p->info.cpu_ns - p->info.cpu_before_ns;
+    tree->events.process(tree->events.arg, &p->info);
+    if (p->fd >= 0) {
+        close(p->fd);
+        tree->n_fds--;
+    }
+    tree->n_living--;
+    free(p);
+}
+
+static void on_forked(void *arg, int32_t parent_pid, int32_t child_pid)
+{
+    struct nrg_proctree *tree = arg;
+    struct proc *stale = find(tree, child_pid);
+    if (!tree->whole_system && !find(tree, parent_pid))
+        return;
+    if (stale) { /* the pid was used again: the old one's end was lost */
+        struct proc **at = bucket_of(tree, child_pid);
+        while (*at != stale)
+            at = &(*at)->next;
+        end_process(tree, at);
+    }
+    add(tree, child_pid, parent_pid, true);
+}
+
+static void on_executed(void *arg, int32_t pid)
+{
+    struct nrg_proctree *tree = arg;
+    struct proc *p = find(tree, pid);
+    if (!p)
+        return;
+    nrg_proc_describe(&tree->ctx->root, pid, &p->info);
+    tree->events.process(tree->events.arg, &p->info);
+}
+
+/* The process still answers while its parent has not waited for it: take its last word. */
+static void on_exited(void *arg, int32_t pid)
+{
+    struct nrg_proctree *tree = arg;
+    struct proc *p = find(tree, pid);
+    int64_t cpu_ns;
+    if (!p || nrg_proc_cpu_ns(&tree->ctx->root, pid, NULL, &cpu_ns))
+        return;
+    if (cpu_ns > p->info.cpu_ns)
+        p->info.cpu_ns = cpu_ns;
+    p->info.last_ns = nrg_now_ns();
+    tell(tree, p, p->info.last_ns);
+}
+
+static void on_lost(void *arg)
+{
+    struct nrg_proctree *tree = arg;
+    tree->lost = true;
+}
+
+struct nrg_proctree *nrg_proctree_new(const struct nrg_context *ctx, bool whole_system,
+                                      const struct nrg_proctree_events *events)
+{
+    struct nrg_proctree *tree = calloc(1, sizeof *tree);
+    if (!tree)
+        return NULL;
+    tree->ctx = ctx;
+    tree->events = *events;
+    tree->whole_system = whole_system;
+    tree->next_id = 2; /* 1 is the short-lived remainder */
+    tree->tick_ns = NRG_NS_PER_S / sysconf(_SC_CLK_TCK);
+    tree->page_bytes = sysconf(_SC_PAGESIZE);
+    tree->connector = whole_system ? -ENOTSUP : nrg_connector_open(&ctx->root);
+    tree->poll_children = tree->connector < 0;
+    tree->short_lived = (struct nrg_process_info){.id = 1,
+                                                  .pid = -1,
+                                                  .uid = -1,
+                                                  .name = "(short-lived)",
+                                                  .command = "(processes that ended before they "
+                                                             "were seen)"};
+    if (tree->poll_children && !whole_system)
+        events->note(events->arg,
+                     tree->connector == -EXDEV
+                         ? "processes are found by polling (pid namespace or captured root): those "
+                           "that live shorter than a poll are counted together"
+                         : "processes are found by polling (no permission for the proc connector): "
+                           "those that live shorter than a poll are counted together");
+    return tree;
+}
+
+void nrg_proctree_free(struct nrg_proctree *tree)
+{
+    if (!tree)
+        return;
+    for (size_t b = 0; b < BUCKETS; b++) {
+        for (struct proc *p = tree->buckets[b], *next; p; p = next) {
+            next = p->next;
+            if (p->fd >= 0)
+                close(p->fd);
+            free(p);
+        }
+    }
+    if (tree->connector >= 0)
+        close(tree->connector);
+    free(tree);
+}
+
+static void found_child(int32_t pid, void *arg);
+
+struct adoption {
+    struct nrg_proctree *tree;
+    int32_t parent_pid;
+    bool is_new;
+};
+
+/* Adds the children of p that are not known yet, and theirs. */
+static void adopt(struct nrg_proctree *tree, struct proc *p, bool is_new)
+{
+    struct adoption adoption = {tree, p->info.pid, is_new};
+    nrg_proc_children(&tree->ctx->root, p->info.pid, p->has_stat ? p->stat.threads : 1, found_child,
+                      &adoption);
+}
+
+static void found_child(int32_t pid, void *arg)
+{
+    const struct adoption *adoption = arg;
+    if (find(adoption->tree, pid) || pid == getpid())
+        return;
+    struct proc *p = add(adoption->tree, pid, adoption->parent_pid, adoption->is_new);
+    if (p)
+        adopt(adoption->tree, p, adoption->is_new);
+}
+
+int nrg_proctree_add_root(struct nrg_proctree *tree, int32_t pid)
+{
+    struct nrg_proc_stat stat;
+    if (find(tree, pid))
+        return 0;
+    int rc = nrg_proc_read_stat(&tree->ctx->root, pid, &stat);
+    if (rc)
+        return rc;
+    struct proc *p = add(tree, pid, stat.parent_pid, false);
+    if (!p)
+        return -ENOMEM;
+    adopt(tree, p, false);
+    return 0;
+}
+
+int nrg_proctree_fd(const struct nrg_proctree *tree)
+{
+    return tree->connector;
+}
+
+void nrg_proctree_drain(struct nrg_proctree *tree)
+{
+    const struct nrg_connector_events events = {on_forked, on_executed, on_exited, on_lost, tree};
+    nrg_connector_drain(tree->connector, &events);
+}
+
+static void scan_system(struct nrg_proctree *tree)
+{
+    struct nrg_names names;
+    if (nrg_root_list(&tree->ctx->root, "/proc", &names))
+        return;
+    for (size_t i = 0; i < names.n; i++) {
+        int64_t pid;
+        if (nrg_parse_i64(names.items[i], strlen(names.items[i]), &pid) || pid < 1 ||
+            pid > INT32_MAX || find(tree, (int32_t)pid))
+            continue;
+        add(tree, (int32_t)pid, 0, tree->generation > 1);
+    }
+    nrg_names_release(&names);
+}
+
+/* What the living were told by wait(2) of children that we never saw; see proctree.h. */
+static void tell_short_lived(struct nrg_proctree *tree, int64_t waited_by_living_ns, bool last)
+{
+    struct nrg_process_info *s = &tree->short_lived;
+    int64_t cpu_ns = waited_by_living_ns + tree->waited_ns - tree->ended_own_ns;
+    if (cpu_ns < (last ? NRG_NS_PER_MS : SHORT_LIVED_MIN_NS) || cpu_ns <= s->cpu_ns)
+        return;
+    int64_t now = nrg_now_ns();
+    if (!s->first_ns) {
+        int64_t birth[NRG_P_COLUMNS] = {1, 0, NRG_MISSING, NRG_MISSING};
+        s->first_ns = now;
+        tree->events.sample(tree->events.arg, now, birth);
+    }
+    s->cpu_ns = cpu_ns;
+    s->last_ns = now;
+    int64_t row[NRG_P_COLUMNS] = {1, cpu_ns, NRG_MISSING, NRG_MISSING};
+    tree->events.sample(tree->events.arg, now, row);
+    tree->events.process(tree->events.arg, s);
+}
+
+static int64_t update_all(struct nrg_proctree *tree)
+{
+    int64_t waited_ticks = 0;
+    for (size_t b = 0; b < BUCKETS; b++) {
+        for (struct proc **at = &tree->buckets[b]; *at;) {
+            struct proc *p = *at;
+            int rc = update(tree, p);
+            if (rc == -ENOENT || rc == -ESRCH ||
+                (!rc && p->stat.state == 'Z' && p->stat.threads <= 1)) {
+                end_process(tree, at);
+                continue;
+            }
+            if (p->has_stat)
+                waited_ticks +=
+                    p->stat.child_user_ticks + p->stat.child_system_ticks - p->child_ticks_before;
+            at = &p->next;
+        }
+    }
+    return waited_ticks * tree->tick_ns;
+}
+
+static void find_new(struct nrg_proctree *tree)
+{
+    if (tree->whole_system) {
+        tree->generation++;
+        scan_system(tree);
+        return;
+    }
+    if (!tree->poll_children && !tree->lost)
+        return;
+    tree->lost = false;
+    for (size_t b = 0; b < BUCKETS; b++)
+        for (struct proc *p = tree->buckets[b]; p; p = p->next)
+            adopt(tree, p, true);
+}
+
+void nrg_proctree_poll(struct nrg_proctree *tree)
+{
+    if (tree->connector >= 0)
+        nrg_proctree_drain(tree);
+    int64_t waited_ns = update_all(tree);
+    find_new(tree);
+    if (!tree->whole_system)
+        tell_short_lived(tree, waited_ns, false);
+}
+
+size_t nrg_proctree_living(const struct nrg_proctree *tree, struct nrg_living **living)
+{
+    size_t n = 0;
+    *living = calloc(tree->n_living + 1, sizeof **living);
+    for (size_t b = 0; *living && b < BUCKETS; b++)
+        for (const struct proc *p = tree->buckets[b]; p; p = p->next)
+            (*living)[n++] = (struct nrg_living){p->info.id, p->info.pid};
+    return n;
+}
+
+void nrg_proctree_exiting(struct nrg_proctree *tree, int32_t pid)
+{
+    on_exited(tree, pid);
+}
+
+void nrg_proctree_waited(struct nrg_proctree *tree, int32_t pid, int64_t cpu_ns)
+{
+    tree->waited_ns += cpu_ns;
+    struct proc *p = find(tree, pid);
+    if (p) {
+        struct proc **at = bucket_of(tree, pid);
+        while (*at != p)
+            at = &(*at)->next;
+        end_process(tree, at);
+    }
+}
+
+void nrg_proctree_finish(struct nrg_proctree *tree)
+{
+    if (tree->connector >= 0)
+        nrg_proctree_drain(tree);
+    int64_t waited_ns = update_all(tree);
+    if (!tree->whole_system)
+        tell_short_lived(tree, waited_ns, true);
+    for (size_t b = 0; b < BUCKETS; b++)
+        for (struct proc *p = tree->buckets[b]; p; p = p->next)
+            tree->events.process(tree->events.arg, &p->info);
+}
+
+const char *nrg_proctree_method(const struct nrg_proctree *tree)
+{
+    return tree->connector >= 0 ? "connector" : "polling";
+}

@@ -1,0 +1,53 @@
+/*
+ * From the sampling threads to the writing thread: whole batches, handed over about once a
+ * second, so that the lock is never hot and the disk never delays a reading. The producer gives
+ * a message away; the consumer takes all there are.
+ */
+#ifndef NRG_RECORD_QUEUE_H
+#define NRG_RECORD_QUEUE_H
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "record/format.h"
+#include "record/rows.h"
+
+enum nrg_message_kind { NRG_MSG_ROWS, NRG_MSG_PROCESS, NRG_MSG_EVENT, NRG_MSG_CLOCK, NRG_MSG_RUN };
+
+struct nrg_message {
+    struct nrg_message *next;
+    enum nrg_message_kind kind;
+    int series; /* of rows */
+    union {
+        struct nrg_rows rows;
+        struct nrg_process_info process;
+        struct nrg_event event;
+        struct nrg_clock_pair clock;
+        struct nrg_run run;
+    };
+};
+
+struct nrg_queue {
+    pthread_mutex_t lock;
+    pthread_cond_t ready;
+    struct nrg_message *first, **last;
+    bool wake, stop;
+    uint64_t dropped; /* messages lost for want of memory */
+};
+
+void nrg_queue_init(struct nrg_queue *queue);
+void nrg_queue_release(struct nrg_queue *queue);
+
+/* NULL when out of memory (counted). */
+struct nrg_message *nrg_message_new(struct nrg_queue *queue, enum nrg_message_kind kind);
+void nrg_message_free(struct nrg_message *message);
+
+void nrg_queue_push(struct nrg_queue *queue, struct nrg_message *message);
+/* Lets the consumer run: without it pushed messages wait for company. */
+void nrg_queue_wake(struct nrg_queue *queue);
+void nrg_queue_stop(struct nrg_queue *queue);
+/* Blocks until woken; returns the list and whether to stop after it. */
+struct nrg_message *nrg_queue_take(struct nrg_queue *queue, bool *stop);
+
+#endif

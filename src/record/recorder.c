@@ -1,0 +1,506 @@
+/*
+ * See recorder.h. The sampling thread sleeps in ppoll until the next deadline of anybody; all
+ * deadlines start at the same instant, so that equal periods share a wake-up. Its lock is only
+ * contended at the edges of a run. A sensor that may block is read by a thread of its own and
+ * asked, never waited for without limit: a hanging bus must not keep the workload's exit code.
+ */
+#include "record/recorder.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "record/feed.h"
+#include "record/machine_info.h"
+#include "record/memory_watch.h"
+#include "record/proctree.h"
+#include "record/slow_reader.h"
+#include "record/store.h"
+#include "record/thread.h"
+
+#define COMMIT_NS         NRG_NS_PER_S
+#define PROCESS_PERIOD_NS (100 * NRG_NS_PER_MS)
+#define SYSTEM_PERIOD_NS  NRG_NS_PER_S
+#define CLOCK_STEP_NS     (100 * NRG_NS_PER_MS)
+
+struct nrg_recorder {
+    const struct nrg_context *ctx;
+    struct nrg_probe probe;
+    struct nrg_store *store;
+    struct nrg_queue queue;
+    struct nrg_feed *feeds; /* read by the sampling thread */
+    size_t n_feeds;
+    struct nrg_slow_reader *slow; /* each on a thread of its own */
+    size_t n_slow;
+    struct nrg_proctree *tree;
+    struct nrg_memory_watch *memory;
+    struct nrg_rows process_rows;
+    int process_series, memory_series;
+    int64_t process_period_ns, process_next_ns, commit_next_ns, clock_offset_ns;
+    int with_tsc, wake_fd;
+    pthread_mutex_t lock; /* feeds, tree, process_rows */
+    pthread_t sampler, writer;
+    bool started, sampler_stop;
+    struct nrg_recorder_status status;
+};
+
+static struct nrg_event make_event(const char *kind, const char *source, const char *detail)
+{
+    struct nrg_event event = {.t_ns = nrg_now_ns()};
+    nrg_copy(event.kind, sizeof event.kind, kind);
+    nrg_copy(event.source, sizeof event.source, source);
+    nrg_copy(event.detail, sizeof event.detail, detail);
+    return event;
+}
+
+void nrg_recorder_event(struct nrg_recorder *r, const char *kind, const char *source,
+                        const char *detail)
+{
+    struct nrg_message *m = nrg_message_new(&r->queue, NRG_MSG_EVENT);
+    if (m)
+        m->event = make_event(kind, source, detail);
+    nrg_queue_push(&r->queue, m);
+}
+
+static void on_process_sample(void *arg, int64_t t_ns, const int64_t *values)
+{
+    struct nrg_recorder *r = arg;
+    nrg_rows_add(&r->process_rows, t_ns, 0, values);
+}
+
+static void on_process(void *arg, const struct nrg_process_info *info)
+{
+    struct nrg_recorder *r = arg;
+    struct nrg_message *m = nrg_message_new(&r->queue, NRG_MSG_PROCESS);
+    if (m)
+        m->process = *info;
+    nrg_queue_push(&r->queue, m);
+}
+
+static void on_process_note(void *arg, const char *detail)
+{
+    nrg_recorder_event(arg, "processes", "process", detail);
+}
+
+static void apply(struct nrg_recorder *r, const struct nrg_message *m)
+{
+    switch (m->kind) {
+    case NRG_MSG_ROWS:
+        nrg_store_rows(r->store, m->series, &m->rows);
+        break;
+    case NRG_MSG_PROCESS:
+        nrg_store_process(r->store, &m->process);
+        break;
+    case NRG_MSG_EVENT:
+        nrg_store_event(r->store, &m->event);
+        break;
+    case NRG_MSG_CLOCK:
+        nrg_store_clock(r->store, &m->clock);
+        break;
+    case NRG_MSG_RUN:
+        nrg_store_run(r->store, &m->run);
+        break;
+    }
+}
+
+static void store_batch(struct nrg_recorder *r, struct nrg_message *list)
+{
+    bool spilled = nrg_store_spilled(r->store) != NULL;
+    while (list) {
+        struct nrg_message *next = list->next;
+        apply(r, list);
+        nrg_message_free(list);
+        list = next;
+    }
+    nrg_store_commit(r->store);
+    const char *why = nrg_store_spilled(r->store);
+    if (why && !spilled) {
+        struct nrg_event event = make_event("disk", "recording", why);
+        nrg_store_event(r->store, &event);
+        nrg_log(
+            r->ctx, NRG_WARNING,
+            "the recording can't be written (%s): going on in memory, the command is not affected",
+            why);
+    }
+}
+
+static void *write_loop(void *arg)
+{
+    struct nrg_recorder *r = arg;
+    bool stop = false;
+    while (!stop)
+        store_batch(r, nrg_queue_take(&r->queue, &stop));
+    return NULL;
+}
+
+static void hand_over_processes(struct nrg_recorder *r)
+{
+    struct nrg_message *m = r->process_rows.n ? nrg_message_new(&r->queue, NRG_MSG_ROWS) : NULL;
+    if (!m)
+        return;
+    m->series = r->process_series;
+    nrg_rows_init(&m->rows, NRG_P_COLUMNS);
+    if (nrg_rows_append(&m->rows, &r->process_rows)) {
+        nrg_message_free(m);
+        return;
+    }
+    r->process_rows.n = 0;
+    nrg_queue_push(&r->queue, m);
+}
+
+static void check_clock(struct nrg_recorder *r)
+{
+    struct nrg_message *m = nrg_message_new(&r->queue, NRG_MSG_CLOCK);
+    struct nrg_clock_pair pair = nrg_clock_pair_now(r->with_tsc);
+    int64_t offset = pair.real_ns - pair.mono_ns, step = offset - r->clock_offset_ns;
+    if (m)
+        m->clock = pair;
+    nrg_queue_push(&r->queue, m);
+    if (r->clock_offset_ns && (step > CLOCK_STEP_NS || step < -CLOCK_STEP_NS)) {
+        char detail[120];
+        snprintf(detail, sizeof detail,
+                 "the wall clock was set by %+.3f s; durations and energies are not affected",
+                 (double)step / 1e9);
+        nrg_recorder_event(r, "clock-step", "clock", detail);
+    }
+    r->clock_offset_ns = offset;
+}
+
+/* Everything collected so far goes to the writer. Caller holds the lock. */
+static void hand_over(struct nrg_recorder *r)
+{
+    for (size_t i = 0; i < r->n_feeds; i++)
+        nrg_feed_hand_over(&r->feeds[i]);
+    hand_over_processes(r);
+    check_clock(r);
+    nrg_queue_wake(&r->queue);
+}
+
+static void read_due(struct nrg_recorder *r, int64_t now)
+{
+    for (size_t i = 0; i < r->n_feeds; i++) {
+        struct nrg_feed *feed = &r->feeds[i];
+        if (!feed->state || feed->next_ns > now || feed->found->driver->fd)
+            continue;
+        nrg_feed_read(feed);
+        r->status.ticks++;
+        r->status.late_ticks += nrg_feed_schedule(feed, now);
+    }
+    if (r->process_next_ns <= now) {
+        nrg_proctree_poll(r->tree);
+        r->process_next_ns +=
+            r->process_period_ns * (1 + (now - r->process_next_ns) / r->process_period_ns);
+    }
+    if (r->commit_next_ns <= now) {
+        hand_over(r);
+        r->commit_next_ns += COMMIT_NS * (1 + (now - r->commit_next_ns) / COMMIT_NS);
+    }
+}
+
+static int64_t next_deadline(const struct nrg_recorder *r)
+{
+    int64_t next = r->commit_next_ns < r->process_next_ns ? r->commit_next_ns : r->process_next_ns;
+    for (size_t i = 0; i < r->n_feeds; i++)
+        if (r->feeds[i].state && !r->feeds[i].found->driver->fd && r->feeds[i].next_ns < next)
+            next = r->feeds[i].next_ns;
+    return next;
+}
+
+#define MAX_POLLED 34
+
+/* fds[0] wakes us, fds[1] is the connector, the rest are sensors that push. */
+static nfds_t fill_polled(const struct nrg_recorder *r, struct pollfd *fds, size_t *feed_of)
+{
+    nfds_t n = 2;
+    fds[0] = (struct pollfd){.fd = r->wake_fd, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = nrg_proctree_fd(r->tree), .events = POLLIN};
+    for (size_t i = 0; i < r->n_feeds && n < MAX_POLLED; i++) {
+        if (r->feeds[i].state && r->feeds[i].found->driver->fd) {
+            feed_of[n] = i;
+            fds[n++] = (struct pollfd){.fd = r->feeds[i].found->driver->fd(r->feeds[i].state),
+                                       .events = POLLIN};
+        }
+    }
+    return n;
+}
+
+static void *sample_loop(void *arg)
+{
+    struct nrg_recorder *r = arg;
+    struct pollfd fds[MAX_POLLED];
+    size_t feed_of[MAX_POLLED];
+    pthread_mutex_lock(&r->lock);
+    while (!r->sampler_stop) {
+        nfds_t n = fill_polled(r, fds, feed_of);
+        int64_t wait = next_deadline(r) - nrg_now_ns();
+        pthread_mutex_unlock(&r->lock);
+        if (wait > 0) {
+            struct timespec ts = {wait / NRG_NS_PER_S, wait % NRG_NS_PER_S};
+            if (ppoll(fds, n, &ts, NULL) <= 0)
+                fds[0].revents = fds[1].revents = 0, n = 0;
+        } else {
+            n = 0;
+        }
+        pthread_mutex_lock(&r->lock);
+        if (n && fds[1].revents)
+            nrg_proctree_drain(r->tree);
+        for (nfds_t i = 2; i < n; i++)
+            if (fds[i].revents)
+                nrg_feed_read(&r->feeds[feed_of[i]]);
+        read_due(r, nrg_now_ns());
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+/* What could not be opened or probed becomes a line in the report, not a failure. */
+static void note_missing(struct nrg_recorder *r, const char *what, const char *why)
+{
+    struct nrg_event event = make_event("unavailable", what, why);
+    nrg_store_event(r->store, &event);
+}
+
+static int open_feed(struct nrg_recorder *r, const struct nrg_found *found, double rate_hz,
+                     bool by_name, struct nrg_error *err)
+{
+    bool slow = found->driver->flags & NRG_MAY_BLOCK, any = false;
+    for (size_t c = 0; c < found->n_channels; c++)
+        any |= found->wanted[c];
+    if (!any)
+        return 0;
+    struct nrg_feed *feed = slow ? &r->slow[r->n_slow].feed : &r->feeds[r->n_feeds];
+    int gpu_series = slow ? nrg_store_series(r->store, NRG_GPU_PROCESSES) : 0;
+    int rc = nrg_feed_init(feed, r->ctx, found, rate_hz, &r->queue, r->store, gpu_series, err);
+    if (!rc) {
+        *(slow ? &r->n_slow : &r->n_feeds) += 1;
+        return 0;
+    }
+    nrg_feed_release(feed);
+    if (by_name)
+        return rc;
+    note_missing(r, found->sensor, err->what);
+    return 0;
+}
+
+static int open_sensors(struct nrg_recorder *r, const struct nrg_recorder_options *options,
+                        struct nrg_error *err)
+{
+    double rate_hz = options->rate_hz > 0 ? options->rate_hz : NRG_DEFAULT_RATE_HZ;
+    int rc = nrg_probe_all(&r->probe, r->ctx, &options->sensors, err);
+    if (rc)
+        return rc;
+    r->feeds = calloc(r->probe.n_found + 1, sizeof *r->feeds);
+    r->slow = calloc(r->probe.n_found + 1, sizeof *r->slow);
+    if (!r->feeds || !r->slow)
+        return nrg_fail(err, -ENOMEM, NULL, "out of memory");
+    for (size_t f = 0; !rc && f < r->probe.n_found; f++)
+        rc = open_feed(r, &r->probe.found[f], rate_hz, options->sensors.only != NULL, err);
+    for (size_t u = 0; u < r->probe.n_unavailable; u++)
+        note_missing(r, r->probe.unavailable[u].what, r->probe.unavailable[u].why);
+    int64_t asked_ns = (int64_t)(1e9 / rate_hz);
+    int64_t floor_ns = options->whole_system ? SYSTEM_PERIOD_NS : PROCESS_PERIOD_NS;
+    r->process_period_ns = asked_ns > floor_ns ? asked_ns : floor_ns;
+    return rc;
+}
+
+static int open_processes(struct nrg_recorder *r, const struct nrg_recorder_options *options)
+{
+    const struct nrg_proctree_events events = {on_process_sample, on_process, on_process_note, r};
+    nrg_rows_init(&r->process_rows, NRG_P_COLUMNS);
+    r->process_series = nrg_store_series(r->store, NRG_PROCESSES);
+    r->memory_series = nrg_store_series(r->store, NRG_PROCESS_MEMORY);
+    r->tree = nrg_proctree_new(r->ctx, options->whole_system, &events);
+    if (!r->tree)
+        return -ENOMEM;
+    r->memory = nrg_memory_watch_new(r->ctx, r->tree, &r->lock, &r->queue, r->memory_series);
+    if (!r->memory)
+        return -ENOMEM;
+    nrg_store_text(r->store, "process_method", nrg_proctree_method(r->tree));
+    return r->process_series < 0 ? r->process_series : r->memory_series < 0 ? r->memory_series : 0;
+}
+
+int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_options *options,
+                     struct nrg_recorder **out, struct nrg_error *err)
+{
+    struct nrg_recorder *r = calloc(1, sizeof *r);
+    if (!r)
+        return nrg_fail(err, -ENOMEM, NULL, "out of memory");
+    r->ctx = ctx;
+    r->wake_fd = -1;
+    nrg_queue_init(&r->queue);
+    pthread_mutex_init(&r->lock, NULL);
+    int rc = nrg_store_create(options->path, options->overwrite, &r->store, err);
+    if (!rc)
+        rc = open_sensors(r, options, err);
+    if (!rc && (rc = open_processes(r, options)))
+        nrg_fail(err, rc, options->path, "cannot prepare the recording: %s", strerror(-rc));
+    if (!rc) {
+        r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        r->with_tsc = nrg_machine_info_write(ctx, r->store);
+        rc = r->wake_fd < 0 ? nrg_fail(err, -errno, NULL, "no descriptor left") : 0;
+    }
+    if (rc) {
+        if (r->store)
+            unlink(options->path);
+        nrg_recorder_free(r);
+        return rc;
+    }
+    *out = r;
+    return 0;
+}
+
+int nrg_recorder_text(struct nrg_recorder *r, const char *key, const char *value)
+{
+    return nrg_store_text(r->store, key, value);
+}
+
+int nrg_recorder_integer(struct nrg_recorder *r, const char *key, int64_t value)
+{
+    return nrg_store_integer(r->store, key, value);
+}
+
+int nrg_recorder_start(struct nrg_recorder *r, struct nrg_error *err)
+{
+    int64_t now = nrg_now_ns();
+    nrg_store_integer(r->store, "begin_ns", now);
+    int rc = nrg_thread_start(&r->writer, "nrg-write", write_loop, r);
+    for (size_t i = 0; !rc && i < r->n_slow; i++)
+        rc = nrg_slow_reader_start(&r->slow[i]);
+    pthread_mutex_lock(&r->lock);
+    check_clock(r);
+    for (size_t i = 0; i < r->n_feeds; i++) {
+        r->feeds[i].next_ns = now + r->feeds[i].period_ns;
+        if (!r->feeds[i].found->driver->fd)
+            nrg_feed_read(&r->feeds[i]);
+    }
+    r->process_next_ns = now + r->process_period_ns;
+    r->commit_next_ns = now + COMMIT_NS;
+    pthread_mutex_unlock(&r->lock);
+    if (!rc)
+        rc = nrg_thread_start(&r->sampler, "nrg-sample", sample_loop, r);
+    if (!rc)
+        rc = nrg_memory_watch_start(r->memory);
+    r->started = !rc;
+    return rc ? nrg_fail(err, rc, NULL, "cannot start a thread: %s", strerror(-rc)) : 0;
+}
+
+void nrg_recorder_read_now(struct nrg_recorder *r)
+{
+    for (size_t i = 0; i < r->n_slow; i++)
+        nrg_slow_reader_ask(&r->slow[i]);
+    pthread_mutex_lock(&r->lock);
+    for (size_t i = 0; i < r->n_feeds; i++)
+        nrg_feed_read(&r->feeds[i]);
+    nrg_proctree_poll(r->tree);
+    pthread_mutex_unlock(&r->lock);
+    for (size_t i = 0; i < r->n_slow; i++)
+        if (nrg_slow_reader_wait(&r->slow[i]))
+            nrg_recorder_event(r, "fault", r->slow[i].feed.found->sensor,
+                               "did not answer at the edge of the run");
+}
+
+int nrg_recorder_follow(struct nrg_recorder *r, int32_t pid)
+{
+    pthread_mutex_lock(&r->lock);
+    int rc = nrg_proctree_add_root(r->tree, pid);
+    pthread_mutex_unlock(&r->lock);
+    return rc;
+}
+
+void nrg_recorder_exiting(struct nrg_recorder *r, int32_t pid)
+{
+    pthread_mutex_lock(&r->lock);
+    if (nrg_proctree_fd(r->tree) >= 0)
+        nrg_proctree_drain(r->tree);
+    nrg_proctree_exiting(r->tree, pid);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void nrg_recorder_waited(struct nrg_recorder *r, int32_t pid, int64_t cpu_ns)
+{
+    pthread_mutex_lock(&r->lock);
+    nrg_proctree_waited(r->tree, pid, cpu_ns);
+    pthread_mutex_unlock(&r->lock);
+}
+
+void nrg_recorder_run(struct nrg_recorder *r, const struct nrg_run *run)
+{
+    struct nrg_message *m = nrg_message_new(&r->queue, NRG_MSG_RUN);
+    if (m)
+        m->run = *run;
+    nrg_queue_push(&r->queue, m);
+}
+
+static void stop_threads(struct nrg_recorder *r)
+{
+    uint64_t one = 1;
+    pthread_mutex_lock(&r->lock);
+    r->sampler_stop = true;
+    pthread_mutex_unlock(&r->lock);
+    if (write(r->wake_fd, &one, sizeof one) < 0)
+        nrg_log(r->ctx, NRG_DEBUG, "waking the sampler: %s", strerror(errno));
+    pthread_join(r->sampler, NULL);
+    nrg_memory_watch_stop(r->memory);
+    for (size_t i = 0; i < r->n_slow; i++)
+        nrg_slow_reader_stop(&r->slow[i]);
+    nrg_proctree_finish(r->tree);
+    hand_over(r);
+    nrg_queue_stop(&r->queue);
+    pthread_join(r->writer, NULL);
+}
+
+int nrg_recorder_stop(struct nrg_recorder *r, void (*keep)(void *, struct sqlite3 *), void *arg,
+                      struct nrg_error *err)
+{
+    if (r->started)
+        stop_threads(r);
+    r->started = false;
+    bool stopped;
+    nrg_queue_wake(&r->queue);
+    store_batch(r, nrg_queue_take(&r->queue, &stopped));
+    nrg_store_integer(r->store, "end_ns", nrg_now_ns());
+    nrg_store_integer(r->store, "ticks", (int64_t)r->status.ticks);
+    nrg_store_integer(r->store, "late_ticks", (int64_t)r->status.late_ticks);
+    const char *why = nrg_store_spilled(r->store);
+    nrg_copy(r->status.spilled, sizeof r->status.spilled, why ? why : "");
+    if (why && keep)
+        keep(arg, nrg_store_database(r->store));
+    int rc = nrg_store_close(r->store, err);
+    r->store = NULL;
+    return rc;
+}
+
+const struct nrg_recorder_status *nrg_recorder_status(const struct nrg_recorder *r)
+{
+    return &r->status;
+}
+
+void nrg_recorder_free(struct nrg_recorder *r)
+{
+    if (!r)
+        return;
+    if (r->store)
+        nrg_recorder_stop(r, NULL, NULL, NULL);
+    for (size_t i = 0; i < r->n_feeds; i++)
+        nrg_feed_release(&r->feeds[i]);
+    for (size_t i = 0; i < r->n_slow; i++)
+        nrg_slow_reader_release(&r->slow[i]);
+    nrg_memory_watch_free(r->memory);
+    nrg_proctree_free(r->tree);
+    nrg_rows_release(&r->process_rows);
+    nrg_queue_release(&r->queue);
+    nrg_probe_release(&r->probe);
+    pthread_mutex_destroy(&r->lock);
+    if (r->wake_fd >= 0)
+        close(r->wake_fd);
+    free(r->feeds);
+    free(r->slow);
+    free(r);
+}

@@ -1,0 +1,69 @@
+/*
+ * The recorder: reads sensors on absolute deadlines and writes a recording.
+ *
+ *   sampling thread   reads all sensors that do not block, the process tree, the clocks
+ *   reading threads   one for each sensor that may block
+ *   writing thread    codes and commits, about once a second
+ *
+ * Life: new (sensors opened, file created: everything that can fail does so here, before the
+ * workload starts), start, follow and run marks while the workload runs, stop, free. The calling
+ * thread does no work in between. After stop the recording is closed and complete.
+ */
+#ifndef NRG_RECORD_RECORDER_H
+#define NRG_RECORD_RECORDER_H
+
+#include "base/context.h"
+#include "record/format.h"
+#include "sensors/registry.h"
+
+struct sqlite3;
+struct nrg_recorder;
+
+struct nrg_recorder_options {
+    const char *path;
+    bool overwrite;
+    double rate_hz;    /* 0: NRG_DEFAULT_RATE_HZ */
+    bool whole_system; /* all processes */
+    struct nrg_sensor_options sensors;
+};
+
+#define NRG_DEFAULT_RATE_HZ 10.0
+
+/* What happened besides the values; valid after stop. */
+struct nrg_recorder_status {
+    uint64_t ticks, late_ticks;
+    char spilled[200]; /* why the recording could not be written to disk, "" when it could */
+};
+
+int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_options *options,
+                     struct nrg_recorder **recorder, struct nrg_error *err);
+
+/* Metadata, before start or after stop. */
+int nrg_recorder_text(struct nrg_recorder *recorder, const char *key, const char *value);
+int nrg_recorder_integer(struct nrg_recorder *recorder, const char *key, int64_t value);
+
+/* First reading of every sensor, then the threads. */
+int nrg_recorder_start(struct nrg_recorder *recorder, struct nrg_error *err);
+
+/* Takes a reading of everything now, in step with the threads: marks the edge of a run. */
+void nrg_recorder_read_now(struct nrg_recorder *recorder);
+
+int nrg_recorder_follow(struct nrg_recorder *recorder, int32_t pid);
+void nrg_recorder_exiting(struct nrg_recorder *recorder, int32_t pid);
+void nrg_recorder_waited(struct nrg_recorder *recorder, int32_t pid, int64_t cpu_ns);
+void nrg_recorder_run(struct nrg_recorder *recorder, const struct nrg_run *run);
+void nrg_recorder_event(struct nrg_recorder *recorder, const char *kind, const char *source,
+                        const char *detail);
+
+/*
+ * Last readings, threads joined, file closed. -errno when the file is not complete; `keep`, if
+ * given, is called with the database before it is closed in that case, so that a report can
+ * still be made.
+ */
+int nrg_recorder_stop(struct nrg_recorder *recorder,
+                      void (*keep)(void *arg, struct sqlite3 *database), void *arg,
+                      struct nrg_error *err);
+const struct nrg_recorder_status *nrg_recorder_status(const struct nrg_recorder *recorder);
+void nrg_recorder_free(struct nrg_recorder *recorder);
+
+#endif

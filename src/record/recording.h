@@ -1,0 +1,64 @@
+/*
+ * The reading side of a recording: opens a .nrg file of this or an older version (after a crash
+ * too), and gives its tables. Nothing in the file is trusted. The small tables are loaded at
+ * once; samples are decoded chunk by chunk.
+ *
+ * Read-only; one thread at a time. Arrays belong to the recording.
+ */
+#ifndef NRG_RECORD_RECORDING_H
+#define NRG_RECORD_RECORDING_H
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "record/format.h"
+#include "record/rows.h"
+#include "sensors/channel.h"
+
+struct sqlite3;
+struct nrg_recording;
+
+struct nrg_recorded_channel {
+    struct nrg_channel channel;
+    int series; /* and column: where its samples are */
+    size_t column;
+    char driver[32];
+    char sensor[64];
+    int64_t period_ns; /* how often it was read */
+};
+
+int nrg_recording_open(const char *path, struct nrg_recording **recording, struct nrg_error *err);
+/* On a database that stays the caller's. */
+int nrg_recording_from_database(struct sqlite3 *database, const char *name,
+                                struct nrg_recording **recording, struct nrg_error *err);
+void nrg_recording_close(struct nrg_recording *recording);
+
+const char *nrg_recording_path(const struct nrg_recording *recording);
+/* Metadata; NULL or -ENOENT when there is none of that name. */
+const char *nrg_recording_text(const struct nrg_recording *recording, const char *key);
+int nrg_recording_integer(const struct nrg_recording *recording, const char *key, int64_t *value);
+/* All metadata in key order: calls back with each. */
+void nrg_recording_each_text(const struct nrg_recording *recording,
+                             void (*each)(void *arg, const char *key, const char *value),
+                             void *arg);
+
+const struct nrg_recorded_channel *nrg_recording_channels(const struct nrg_recording *, size_t *n);
+const struct nrg_process_info *nrg_recording_processes(const struct nrg_recording *, size_t *n);
+const struct nrg_run *nrg_recording_runs(const struct nrg_recording *, size_t *n);
+const struct nrg_event *nrg_recording_events(const struct nrg_recording *, size_t *n);
+const struct nrg_clock_pair *nrg_recording_clocks(const struct nrg_recording *, size_t *n);
+
+/*
+ * Decodes the chunks of a series in order of time and calls back with each; a non-zero return
+ * stops. A damaged chunk is skipped and counted in *damaged (may be NULL). 0 or -errno.
+ */
+int nrg_recording_read_series(struct nrg_recording *recording, int series,
+                              int (*each)(void *arg, const struct nrg_rows *rows), void *arg,
+                              size_t *damaged);
+/* The series of a process-like kind; several are possible. Returns how many, fills up to max. */
+size_t nrg_recording_series_of(const struct nrg_recording *recording, enum nrg_series_kind kind,
+                               int *series, size_t max);
+
+/* Wall-clock time of a monotonic one, by the nearest clock pair; 0 when there is none. */
+int64_t nrg_recording_realtime_ns(const struct nrg_recording *recording, int64_t mono_ns);
+
+#endif

@@ -1,0 +1,353 @@
+/*
+ * See store.h. SQLite with a write-ahead log: a commit is one append, a killed writer leaves a
+ * log that the next reader replays, and closing folds it back so that one file remains.
+ *
+ * All pending work is kept until the transaction has succeeded and is then dropped, so that a
+ * failed one can simply be run again, on a database in memory if need be.
+ */
+#include "record/store.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sqlite3.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "record/series.h"
+#include "record/sql.h"
+
+struct nrg_store {
+    sqlite3 *db;
+    struct nrg_sql sql; /* prepared statements of db */
+    char *path;
+    char failure[200]; /* why the last transaction failed */
+    char spilled[200]; /* why the recording moved to memory, "" when on disk */
+    struct nrg_series *series;
+    size_t n_series, cap_series;
+    int64_t n_sensors;
+    struct nrg_codec *codec;
+    struct nrg_clock_pair *clocks;
+    size_t n_clocks, cap_clocks;
+    struct nrg_event *events;
+    size_t n_events, cap_events;
+    struct nrg_process_info *processes;
+    size_t n_processes, cap_processes;
+    struct nrg_run *runs;
+    size_t n_runs, cap_runs;
+};
+
+static int open_database(const char *path, sqlite3 **db)
+{
+    static const char pragmas[] =
+        "PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA cache_size=-256;"
+        "PRAGMA temp_store=MEMORY; PRAGMA synchronous=NORMAL;";
+    int rc = sqlite3_open_v2(
+        path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK) {
+        sqlite3_busy_timeout(*db, 2000);
+        rc = sqlite3_exec(*db, pragmas, NULL, NULL, NULL);
+    }
+    return rc;
+}
+
+static int create_schema(sqlite3 *db)
+{
+    char ids[96];
+    snprintf(ids, sizeof ids, "PRAGMA application_id=%d; PRAGMA user_version=%d;",
+             NRG_FORMAT_APPLICATION_ID, NRG_FORMAT_VERSION);
+    int rc = sqlite3_exec(db, ids, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? sqlite3_exec(db, nrg_format_schema, NULL, NULL, NULL) : rc;
+}
+
+static void remove_recording(const char *path)
+{
+    char side[4200];
+    unlink(path);
+    snprintf(side, sizeof side, "%s-wal", path);
+    unlink(side);
+    snprintf(side, sizeof side, "%s-shm", path);
+    unlink(side);
+}
+
+/* Creating the file ourselves gives the exact errno, which SQLite hides. */
+static int claim_path(const char *path, bool overwrite, struct nrg_error *err)
+{
+    struct stat st;
+    if (overwrite && !stat(path, &st)) {
+        if (!S_ISREG(st.st_mode))
+            return nrg_fail(err, -EINVAL, path, "is not a regular file");
+        remove_recording(path);
+    }
+    int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0644);
+    if (fd < 0 && errno == EEXIST)
+        return nrg_fail(err, -EEXIST, path, "exists already: give another --output, or --force");
+    if (fd < 0)
+        return nrg_fail(err, -errno, path, "cannot create the recording: %s", strerror(errno));
+    close(fd);
+    return 0;
+}
+
+static int fill_database(struct nrg_store *store)
+{
+    /* Not every file system can share memory between processes; plain journalling then does. */
+    sqlite3_exec(store->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL);
+    int rc = sqlite3_exec(store->db, "BEGIN", NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = create_schema(store->db);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL);
+    return rc == SQLITE_OK ? nrg_sql_prepare(&store->sql, store->db) : rc;
+}
+
+static void store_free(struct nrg_store *store)
+{
+    nrg_sql_finalize(&store->sql);
+    sqlite3_close(store->db);
+    for (size_t i = 0; i < store->n_series; i++)
+        nrg_series_release(&store->series[i]);
+    free(store->series);
+    nrg_codec_free(store->codec);
+    free(store->clocks);
+    free(store->events);
+    free(store->processes);
+    free(store->runs);
+    free(store->path);
+    free(store);
+}
+
+int nrg_store_create(const char *path, bool overwrite, struct nrg_store **out,
+                     struct nrg_error *err)
+{
+    int rc = claim_path(path, overwrite, err);
+    if (rc)
+        return rc;
+    struct nrg_store *store = calloc(1, sizeof *store);
+    if (!store || !(store->path = strdup(path)) || !(store->codec = nrg_codec_new())) {
+        if (store)
+            store_free(store);
+        return nrg_fail(err, -ENOMEM, path, "out of memory");
+    }
+    rc = open_database(path, &store->db);
+    if (rc == SQLITE_OK)
+        rc = fill_database(store);
+    if (rc != SQLITE_OK) {
+        rc = nrg_fail(err, -EIO, path, "cannot write the recording: %s",
+                      store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc));
+        store_free(store);
+        remove_recording(path);
+        return rc;
+    }
+    *out = store;
+    return 0;
+}
+
+const char *nrg_store_spilled(const struct nrg_store *store)
+{
+    return store->spilled[0] ? store->spilled : NULL;
+}
+
+struct sqlite3 *nrg_store_database(struct nrg_store *store)
+{
+    return store->db;
+}
+
+/* Copies what the file holds into memory and goes on there. */
+static int spill(struct nrg_store *store)
+{
+    sqlite3 *memory = NULL;
+    nrg_copy(store->spilled, sizeof store->spilled, store->failure);
+    nrg_sql_finalize(&store->sql);
+    int rc = open_database(":memory:", &memory);
+    if (rc == SQLITE_OK)
+        rc = nrg_sql_copy_database(memory, store->db);
+    if (rc != SQLITE_OK) {
+        sqlite3_close(memory);
+        return nrg_sql_prepare(&store->sql, store->db) == SQLITE_OK ? -EIO : -ENOMEM;
+    }
+    sqlite3_close(store->db);
+    store->db = memory;
+    return nrg_sql_prepare(&store->sql, store->db) == SQLITE_OK ? 0 : -ENOMEM;
+}
+
+static int write_pending(struct nrg_store *store, bool closing)
+{
+    struct nrg_sql *sql = &store->sql;
+    int rc = nrg_sql_step(sql->begin);
+    for (size_t i = 0; !rc && i < store->n_series; i++)
+        rc = nrg_series_write(&store->series[i], sql, store->codec, closing);
+    for (size_t i = 0; !rc && i < store->n_clocks; i++)
+        rc = nrg_sql_clock(sql, &store->clocks[i]);
+    for (size_t i = 0; !rc && i < store->n_processes; i++)
+        rc = nrg_sql_process(sql, &store->processes[i]);
+    for (size_t i = 0; !rc && i < store->n_runs; i++)
+        rc = nrg_sql_run(sql, &store->runs[i]);
+    for (size_t i = 0; !rc && i < store->n_events; i++)
+        rc = nrg_sql_event(sql, &store->events[i]);
+    if (!rc)
+        rc = nrg_sql_step(sql->commit);
+    if (rc) {
+        nrg_copy(store->failure, sizeof store->failure, sqlite3_errmsg(store->db));
+        if (!sqlite3_get_autocommit(store->db))
+            sqlite3_exec(store->db, "ROLLBACK", NULL, NULL, NULL);
+    }
+    return rc;
+}
+
+static int commit(struct nrg_store *store, bool closing)
+{
+    int rc = write_pending(store, closing);
+    if (rc && !store->spilled[0] && !spill(store))
+        rc = write_pending(store, closing);
+    for (size_t i = 0; i < store->n_series; i++)
+        nrg_series_settle(&store->series[i], rc == 0);
+    if (!rc)
+        store->n_clocks = store->n_processes = store->n_runs = store->n_events = 0;
+    return rc;
+}
+
+int nrg_store_commit(struct nrg_store *store)
+{
+    return commit(store, false);
+}
+
+/* One more try for a recording that had to move to memory. */
+static int write_back(struct nrg_store *store)
+{
+    sqlite3 *disk = NULL;
+    int rc = open_database(store->path, &disk);
+    if (rc == SQLITE_OK)
+        rc = nrg_sql_copy_database(disk, store->db);
+    sqlite3_close(disk);
+    return rc == SQLITE_OK ? 0 : -EIO;
+}
+
+int nrg_store_close(struct nrg_store *store, struct nrg_error *err)
+{
+    int rc = commit(store, true);
+    if (store->spilled[0] && (rc = write_back(store)))
+        nrg_fail(err, rc, store->path, "the recording is incomplete: %s", store->spilled);
+    else if (rc)
+        nrg_fail(err, rc, store->path, "cannot write the recording: %s", store->failure);
+    if (!store->spilled[0]) {
+        nrg_sql_finalize(&store->sql);
+        sqlite3_exec(store->db, "PRAGMA incremental_vacuum; PRAGMA journal_mode=DELETE", NULL, NULL,
+                     NULL);
+    }
+    store_free(store);
+    return rc;
+}
+
+int nrg_store_text(struct nrg_store *store, const char *key, const char *value)
+{
+    sqlite3_stmt *s = store->sql.meta;
+    sqlite3_bind_text(s, 2, value, -1, SQLITE_TRANSIENT);
+    return nrg_sql_meta(&store->sql, key);
+}
+
+int nrg_store_integer(struct nrg_store *store, const char *key, int64_t value)
+{
+    sqlite3_bind_int64(store->sql.meta, 2, value);
+    return nrg_sql_meta(&store->sql, key);
+}
+
+int nrg_store_real(struct nrg_store *store, const char *key, double value)
+{
+    sqlite3_bind_double(store->sql.meta, 2, value);
+    return nrg_sql_meta(&store->sql, key);
+}
+
+static int add_series(struct nrg_store *store, enum nrg_series_kind kind, size_t n_columns,
+                      int64_t sensor)
+{
+    int rc =
+        nrg_reserve(&store->series, &store->cap_series, store->n_series + 1, sizeof *store->series);
+    if (rc)
+        return rc;
+    int id = (int)store->n_series + 1;
+    nrg_series_init(&store->series[store->n_series], id, kind, n_columns);
+    rc = nrg_sql_series(store->db, id, kind, sensor, n_columns);
+    if (!rc)
+        store->n_series++;
+    return rc ? rc : id;
+}
+
+int nrg_store_series(struct nrg_store *store, enum nrg_series_kind kind)
+{
+    size_t n = 0;
+    for (const char *const *name = nrg_series_columns(kind); name && *name; name++)
+        n++;
+    return add_series(store, kind, n, 0);
+}
+
+int nrg_store_sensor(struct nrg_store *store, const struct nrg_found *found, int64_t period_ns,
+                     int *series, size_t n_groups)
+{
+    int64_t sensor = ++store->n_sensors;
+    int rc = nrg_sql_sensor(store->db, sensor, found->driver->name, found->sensor, period_ns);
+    for (size_t g = 0; !rc && g < n_groups; g++) {
+        size_t n = 0;
+        for (size_t c = 0; c < found->n_channels; c++)
+            n += found->channels[c].group == g;
+        series[g] = add_series(store, NRG_SAMPLES, n, sensor);
+        rc = series[g] < 0 ? series[g] : 0;
+        size_t column = 0;
+        for (size_t c = 0; !rc && c < found->n_channels; c++) {
+            if (found->channels[c].group != g)
+                continue;
+            if (found->wanted[c])
+                rc = nrg_sql_channel(store->db, series[g], column, sensor, &found->channels[c]);
+            column++;
+        }
+    }
+    return rc;
+}
+
+int nrg_store_rows(struct nrg_store *store, int series, const struct nrg_rows *rows)
+{
+    return nrg_rows_append(&store->series[series - 1].rows, rows);
+}
+
+int nrg_store_clock(struct nrg_store *store, const struct nrg_clock_pair *pair)
+{
+    int rc =
+        nrg_reserve(&store->clocks, &store->cap_clocks, store->n_clocks + 1, sizeof *store->clocks);
+    if (!rc)
+        store->clocks[store->n_clocks++] = *pair;
+    return rc;
+}
+
+int nrg_store_event(struct nrg_store *store, const struct nrg_event *event)
+{
+    int rc =
+        nrg_reserve(&store->events, &store->cap_events, store->n_events + 1, sizeof *store->events);
+    if (!rc)
+        store->events[store->n_events++] = *event;
+    return rc;
+}
+
+int nrg_store_process(struct nrg_store *store, const struct nrg_process_info *info)
+{
+    for (size_t i = 0; i < store->n_processes; i++) {
+        if (store->processes[i].id == info->id) {
+            store->processes[i] = *info;
+            return 0;
+        }
+    }
+    int rc = nrg_reserve(&store->processes, &store->cap_processes, store->n_processes + 1,
+                         sizeof *store->processes);
+    if (!rc)
+        store->processes[store->n_processes++] = *info;
+    return rc;
+}
+
+int nrg_store_run(struct nrg_store *store, const struct nrg_run *run)
+{
+    int rc = nrg_reserve(&store->runs, &store->cap_runs, store->n_runs + 1, sizeof *store->runs);
+    if (!rc)
+        store->runs[store->n_runs++] = *run;
+    return rc;
+}

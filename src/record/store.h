@@ -1,0 +1,63 @@
+/*
+ * The writing side of a recording. Everything added stays in memory until nrg_store_commit,
+ * which writes it in one transaction; the recorder commits about once a second, so that a
+ * recorder killed at any moment loses at most that second.
+ *
+ * Rows of a series are written as small live chunks and, once enough have come together, again
+ * as one large chunk that replaces them: the live rows bound the loss, the large ones the size.
+ *
+ * When the disk is full or fails, the database moves into memory and recording goes on: nothing
+ * already recorded is lost while the process lives, and close tries the disk once more. The
+ * caller learns it through nrg_store_spilled.
+ *
+ * One thread at a time. Errors are -errno with a struct nrg_error where the user can act.
+ */
+#ifndef NRG_RECORD_STORE_H
+#define NRG_RECORD_STORE_H
+
+#include <stdbool.h>
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "record/format.h"
+#include "record/rows.h"
+#include "sensors/driver.h"
+
+struct sqlite3;
+struct nrg_store;
+
+/* Fails with -EEXIST when the file is there, unless overwrite. */
+int nrg_store_create(const char *path, bool overwrite, struct nrg_store **store,
+                     struct nrg_error *err);
+/* Last commit, merge, shrink, one file. 0, or -errno when the file is incomplete. */
+int nrg_store_close(struct nrg_store *store, struct nrg_error *err);
+
+int nrg_store_text(struct nrg_store *store, const char *key, const char *value);
+int nrg_store_integer(struct nrg_store *store, const char *key, int64_t value);
+int nrg_store_real(struct nrg_store *store, const char *key, double value);
+
+/*
+ * Adds a sensor with its wanted channels. series[g] becomes the series of group g; there are
+ * `n_groups` of them. Rows of a group have a column per channel of the group, wanted or not.
+ */
+int nrg_store_sensor(struct nrg_store *store, const struct nrg_found *found, int64_t period_ns,
+                     int *series, size_t n_groups);
+/* Adds a process-like series; returns its number or -errno. */
+int nrg_store_series(struct nrg_store *store, enum nrg_series_kind kind);
+
+int nrg_store_rows(struct nrg_store *store, int series, const struct nrg_rows *rows);
+int nrg_store_clock(struct nrg_store *store, const struct nrg_clock_pair *pair);
+int nrg_store_event(struct nrg_store *store, const struct nrg_event *event);
+/* Inserts, or replaces the one with the same id. */
+int nrg_store_process(struct nrg_store *store, const struct nrg_process_info *info);
+int nrg_store_run(struct nrg_store *store, const struct nrg_run *run);
+
+int nrg_store_commit(struct nrg_store *store);
+
+/* NULL, or why the recording is in memory. */
+const char *nrg_store_spilled(const struct nrg_store *store);
+
+/* For reading one's own recording back when it could not be written. Owned by the store. */
+struct sqlite3 *nrg_store_database(struct nrg_store *store);
+
+#endif
