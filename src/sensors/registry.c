@@ -18,6 +18,7 @@
 const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_rapl_powercap,
     &nrg_driver_machine,
+    &nrg_driver_estimate, /* last: only where nothing before it covers the CPU */
     NULL,
 };
 
