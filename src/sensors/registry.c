@@ -15,10 +15,22 @@
 #include "base/mem.h"
 #include "sensors/drivers.h"
 
+/* One line each, so that branches that add one do not conflict. */
+/* clang-format off */
 const struct nrg_driver *const nrg_drivers[] = {
+    &nrg_driver_rapl_perf,
     &nrg_driver_rapl_powercap,
+    &nrg_driver_rapl_msr,
+    &nrg_driver_nvml,
+    &nrg_driver_ina3221,
+    &nrg_driver_hwmon,
+    &nrg_driver_replay,
+    &nrg_driver_simulate,
+    &nrg_driver_machine,
+    &nrg_driver_estimate, /* last: only where nothing before it covers the processors */
     NULL,
 };
+/* clang-format on */
 
 const struct nrg_driver *nrg_driver_find(const char *name)
 {
