@@ -5,5 +5,6 @@
 #include "sensors/driver.h"
 
 extern const struct nrg_driver nrg_driver_rapl_powercap;
+extern const struct nrg_driver nrg_driver_nvml;
 
 #endif

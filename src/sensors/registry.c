@@ -17,6 +17,7 @@
 
 const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_rapl_powercap,
+    &nrg_driver_nvml,
     NULL,
 };
 
