@@ -1,0 +1,344 @@
+/*
+ * A libnvidia-ml.so.1 for tests: GPUs as a text file says, with known true power. Point
+ * NRG_NVML_LIBRARY to this library and NRG_FAKE_NVML to the script; without a script there is
+ * one GPU of constant 100 W. It declares NVML's ABI by itself, so that a mistake in ours shows.
+ *
+ * The script is read when the number of initialisations goes from 0 to 1; that moment is time 0
+ * of everything below. One statement per line, # begins a comment.
+ *
+ *   init CODE               nvmlInit fails with that code
+ *   gpus N                  what nvmlDeviceGetCount says (default: the GPUs that follow)
+ *   gpu NAME                begins a GPU; all lines below belong to it:
+ *   arch N                  architecture (7 = Ampere); default 5
+ *   power W [S W]...        watts, changing to W at S seconds; default 100
+ *   energy J                counter at time 0; it then follows the power; default 1000
+ *   energy-period MS        how often the counter moves; default 100, 0: always exact
+ *   util|mem-util|enc|dec P   percent        sm-clock|mem-clock MHZ
+ *   memory BYTES            temperature C
+ *   fail CALL CODE [MS]     from MS on. CALL is one of: handle name arch energy power samples
+ *                           samples.0 .. samples.6 utilization encoder decoder clock memory
+ *                           temperature mig-mode mig-handle process-utilization processes,
+ *                           or all (but handle and name)
+ *   lost N                  "GPU is lost" from call N+1 on, counted from time 0
+ *   lost-after MS           the same from that time on
+ *   period TYPE MS          distance of buffered samples; default 20 for power, 167 for others
+ *   sample TYPE MS VALUE    this sample in place of generated ones; may be repeated; it can be
+ *                           seen from MS after time 0 on, and carries that stamp
+ *   value-type TYPE N       0 double, 1 unsigned (default), 2 ulong, 3 ulonglong, 4 slonglong
+ *   claim TYPE N            lie: always say N samples
+ *   ignore-last             always give the whole buffer, whatever was seen
+ *   process PID BYTES SM    BYTES may be na; SM percent, or - for none
+ *   garbage N               N uninitialised entries after the processes' shares
+ *   entry-bytes N           16, 24 or 32: size of a running process; default 24
+ *   mig BYTES               a MIG instance with that memory used; enables MIG
+ */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "fake_nvml/fake_state.h"
+
+struct fake fake = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+static int64_t clock_ns(clockid_t id)
+{
+    struct timespec ts;
+    clock_gettime(id, &ts);
+    return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static double elapsed_ms(void)
+{
+    return (double)(clock_ns(CLOCK_MONOTONIC) - fake.mono_ns) / 1e6;
+}
+
+static double power_w(const struct gpu *gpu, double t_ms)
+{
+    double w = gpu->steps[0].w;
+    for (size_t i = 1; i < gpu->n_steps; i++)
+        if (t_ms >= gpu->steps[i].at_s * 1e3)
+            w = gpu->steps[i].w;
+    return w;
+}
+
+static double energy_j(const struct gpu *gpu, double t_ms)
+{
+    double j = gpu->energy_j;
+    if (gpu->energy_period_ms > 0)
+        t_ms = (double)(int64_t)(t_ms / gpu->energy_period_ms) * gpu->energy_period_ms;
+    for (size_t i = 0; i < gpu->n_steps; i++) {
+        double from = gpu->steps[i].at_s * 1e3, to = t_ms;
+        if (i + 1 < gpu->n_steps && gpu->steps[i + 1].at_s * 1e3 < to)
+            to = gpu->steps[i + 1].at_s * 1e3;
+        if (to > from)
+            j += gpu->steps[i].w * (to - from) / 1e3;
+    }
+    return j;
+}
+
+static nvmlReturn_t enter(nvmlDevice_t device, int call)
+{
+    struct gpu *gpu = device->gpu;
+    long n = atomic_fetch_add(&gpu->calls, 1);
+    if ((gpu->lost >= 0 && n >= gpu->lost) ||
+        (gpu->lost_after_ms >= 0 && elapsed_ms() >= gpu->lost_after_ms))
+        return 15;
+    return elapsed_ms() >= gpu->fail_after_ms[call] ? gpu->fail[call] : 0;
+}
+
+nvmlReturn_t nvmlInit_v2(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    if (!fake.users) {
+        fake_load();
+        fake.mono_ns = clock_ns(CLOCK_MONOTONIC);
+        fake.real_ns = clock_ns(CLOCK_REALTIME);
+    }
+    int rc = fake.init;
+    fake.users += !rc;
+    pthread_mutex_unlock(&fake.lock);
+    return rc;
+}
+
+nvmlReturn_t nvmlShutdown(void)
+{
+    pthread_mutex_lock(&fake.lock);
+    int rc = fake.users ? 0 : 1;
+    fake.users -= !rc;
+    pthread_mutex_unlock(&fake.lock);
+    return rc;
+}
+
+const char *nvmlErrorString(nvmlReturn_t result)
+{
+    switch (result) {
+    case 3:
+        return "Not Supported";
+    case 4:
+        return "Insufficient Permissions";
+    case 9:
+        return "Driver Not Loaded";
+    case 15:
+        return "GPU is lost";
+    case 18:
+        return "Driver/library version mismatch";
+    default:
+        return "Unknown Error";
+    }
+}
+
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *count)
+{
+    *count = fake.claimed_gpus ? fake.claimed_gpus : (unsigned)fake.n_gpus;
+    return fake.users ? 0 : 1;
+}
+
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned index, nvmlDevice_t *device)
+{
+    if (index >= fake.n_gpus)
+        return 2;
+    *device = &fake.gpus[index].board;
+    return fake.gpus[index].fail[CALL_HANDLE];
+}
+
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t device, char *name, unsigned length)
+{
+    snprintf(name, length, "%s", device->gpu->name);
+    return device->gpu->fail[CALL_NAME];
+}
+
+nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned *arch)
+{
+    *arch = device->gpu->arch;
+    return enter(device, CALL_ARCH);
+}
+
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *mj)
+{
+    *mj = (unsigned long long)(energy_j(device->gpu, elapsed_ms()) * 1e3);
+    return enter(device, CALL_ENERGY);
+}
+
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *mw)
+{
+    *mw = (unsigned)(power_w(device->gpu, elapsed_ms()) * 1e3);
+    return enter(device, CALL_POWER);
+}
+
+static nvmlReturn_t get_value(nvmlDevice_t device, int call, int value, unsigned *out)
+{
+    *out = (unsigned)device->gpu->values[value];
+    return enter(device, call);
+}
+
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t device, nvmlUtilization_t *use)
+{
+    use->memory = (unsigned)device->gpu->values[1];
+    return get_value(device, CALL_UTILIZATION, 0, &use->gpu);
+}
+
+nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t device, unsigned *p, unsigned *us)
+{
+    *us = 167000;
+    return get_value(device, CALL_ENCODER, 2, p);
+}
+
+nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t device, unsigned *p, unsigned *us)
+{
+    *us = 167000;
+    return get_value(device, CALL_DECODER, 3, p);
+}
+
+nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, int type, unsigned *mhz)
+{
+    if (type != 1 && type != 2) /* NVML_CLOCK_SM, NVML_CLOCK_MEM */
+        return 2;
+    return get_value(device, CALL_CLOCK, type == 1 ? 4 : 5, mhz);
+}
+
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t device, int sensor, unsigned *celsius)
+{
+    return sensor ? 2 : get_value(device, CALL_TEMPERATURE, VALUE_TEMPERATURE, celsius);
+}
+
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t device, nvmlMemory_t *memory)
+{
+    memory->used = device->used_bytes;
+    memory->total = 80ULL << 30;
+    memory->free = memory->total - memory->used;
+    return enter(device, CALL_MEMORY);
+}
+
+nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t device, unsigned *current, unsigned *pending)
+{
+    *current = *pending = device->gpu->n_mig > 0;
+    return enter(device, CALL_MIG_MODE);
+}
+
+nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t device, unsigned *count)
+{
+    *count = device->gpu->n_mig ? 7 : 0;
+    return enter(device, CALL_MIG_MODE);
+}
+
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned index,
+                                                 nvmlDevice_t *mig)
+{
+    if (index >= device->gpu->n_mig)
+        return 6;
+    *mig = &device->gpu->mig[index];
+    return enter(device, CALL_MIG_HANDLE);
+}
+
+/* --- the sample buffer --- */
+
+static nvmlValue_t typed_value(int value_type, double value)
+{
+    nvmlValue_t v;
+    memset(&v, 0xEE, sizeof v); /* reading the wrong member shows */
+    if (value_type == 0)
+        v.dVal = value;
+    else if (value_type == 1)
+        v.uiVal = (unsigned)value;
+    else if (value_type == 2)
+        v.ulVal = (unsigned long)value;
+    else if (value_type == 3)
+        v.ullVal = (unsigned long long)value;
+    else
+        v.sllVal = (long long)value;
+    return v;
+}
+
+/* Sample i of the buffer, oldest first; false past its end. */
+static bool buffered(const struct gpu *gpu, int type, int64_t i, double *at_ms, double *value)
+{
+    if (gpu->n_samples[type]) {
+        if (i >= (int64_t)gpu->n_samples[type])
+            return false;
+        *at_ms = gpu->samples[type][i].at_ms;
+        *value = gpu->samples[type][i].value;
+        return true;
+    }
+    int64_t newest = (int64_t)(elapsed_ms() / gpu->period_ms[type]);
+    *at_ms = (double)(newest - (DEPTH - 1) + i) * gpu->period_ms[type];
+    *value = type ? gpu->values[type - 1] : power_w(gpu, *at_ms) * 1e3;
+    return i < DEPTH;
+}
+
+nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t device, int type, unsigned long long last_us,
+                                  int *value_type, unsigned *count, nvmlSample_t *samples)
+{
+    if (type < 0 || type >= TYPES)
+        return 2;
+    const struct gpu *gpu = device->gpu;
+    unsigned room = *count, n = 0;
+    double at_ms, value, now_ms = elapsed_ms();
+    nvmlReturn_t rc = enter(device, CALL_SAMPLES + type);
+    *count = gpu->claim[type] ? gpu->claim[type] : DEPTH;
+    if (rc || !samples)
+        return rc;
+    for (int64_t i = 0; n < room && buffered(gpu, type, i, &at_ms, &value); i++) {
+        int64_t stamp_us = fake.real_ns / 1000 + (int64_t)(at_ms * 1e3);
+        if (at_ms > now_ms || (!gpu->ignore_last && stamp_us <= (int64_t)last_us))
+            continue;
+        samples[n++] =
+            (nvmlSample_t){(unsigned long long)stamp_us, typed_value(gpu->value_type[type], value)};
+    }
+    *value_type = gpu->value_type[type];
+    if (!gpu->claim[type])
+        *count = n;
+    return n ? 0 : 6;
+}
+
+/* --- processes --- */
+
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
+                                             nvmlProcessUtilizationSample_t *shares,
+                                             unsigned *count, unsigned long long last_us)
+{
+    const struct gpu *gpu = device->gpu;
+    unsigned long long now_us = (unsigned long long)clock_ns(CLOCK_REALTIME) / 1000;
+    unsigned room = *count, n = 0;
+    nvmlReturn_t rc = enter(device, CALL_SHARES);
+    *count = 100;
+    if (rc || !shares)
+        return rc ? rc : 7;
+    if (room < 100)
+        return 7; /* as the library does, whatever it would write */
+    for (size_t i = 0; i < gpu->n_processes; i++)
+        if (gpu->processes[i].sm >= 0 && now_us > last_us)
+            shares[n++] = (nvmlProcessUtilizationSample_t){
+                gpu->processes[i].pid, now_us, (unsigned)gpu->processes[i].sm, 1, 0, 0};
+    for (unsigned i = 0; i < gpu->garbage && n < room; i++)
+        shares[n++] =
+            (nvmlProcessUtilizationSample_t){i % 2 ? 7777 : 0, ~0ULL - 5, 4000000, 9, 9, 9};
+    *count = n;
+    return n ? 0 : 6;
+}
+
+static nvmlReturn_t list_processes(nvmlDevice_t device, unsigned *count, void *infos,
+                                   unsigned entry_bytes)
+{
+    const struct gpu *gpu = device->gpu;
+    unsigned room = *count;
+    nvmlReturn_t rc = enter(device, CALL_PROCESSES);
+    *count = (unsigned)gpu->n_processes;
+    if (rc || !gpu->n_processes)
+        return rc;
+    if (!infos || room < gpu->n_processes)
+        return 7;
+    for (size_t i = 0; i < gpu->n_processes; i++) {
+        struct {
+            nvmlProcessInfo_v2_t v2;
+            unsigned long long protected_bytes;
+        } entry = {{gpu->processes[i].pid, gpu->processes[i].bytes, ~0u, ~0u}, 0};
+        memcpy((char *)infos + i * entry_bytes, &entry, entry_bytes);
+    }
+    return 0;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                     nvmlProcessInfo_v2_t *infos)
+{
+    return list_processes(device, count, infos, device->gpu->entry_bytes);
+}

@@ -1,0 +1,97 @@
+/*
+ * NVML's ABI as NVIDIA's header has it (names and layouts theirs, nothing else), for the fake
+ * library only. nrg's own declarations are in src/sensors/nvml_api.h; keeping both apart lets the
+ * tests find a difference.
+ */
+#ifndef NRG_TESTS_FAKE_NVML_H
+#define NRG_TESTS_FAKE_NVML_H
+
+typedef int nvmlReturn_t;
+typedef struct nvmlDevice_st *nvmlDevice_t;
+
+typedef struct {
+    unsigned int gpu;
+    unsigned int memory;
+} nvmlUtilization_t;
+
+typedef struct {
+    unsigned long long total;
+    unsigned long long free;
+    unsigned long long used;
+} nvmlMemory_t;
+
+typedef union {
+    double dVal;
+    unsigned int uiVal;
+    unsigned long ulVal;
+    unsigned long long ullVal;
+    signed long long sllVal;
+} nvmlValue_t;
+
+typedef struct {
+    unsigned long long timeStamp;
+    nvmlValue_t sampleValue;
+} nvmlSample_t;
+
+typedef struct {
+    unsigned int pid;
+    unsigned long long timeStamp;
+    unsigned int smUtil;
+    unsigned int memUtil;
+    unsigned int encUtil;
+    unsigned int decUtil;
+} nvmlProcessUtilizationSample_t;
+
+typedef struct {
+    unsigned int pid;
+    unsigned long long usedGpuMemory;
+    unsigned int gpuInstanceId;
+    unsigned int computeInstanceId;
+} nvmlProcessInfo_v2_t;
+
+enum {
+    CALL_HANDLE,
+    CALL_NAME,
+    CALL_ARCH,
+    CALL_ENERGY,
+    CALL_POWER,
+    CALL_UTILIZATION,
+    CALL_ENCODER,
+    CALL_DECODER,
+    CALL_CLOCK,
+    CALL_MEMORY,
+    CALL_TEMPERATURE,
+    CALL_MIG_MODE,
+    CALL_MIG_HANDLE,
+    CALL_SHARES,
+    CALL_PROCESSES,
+    CALL_SAMPLES, /* and six more */
+    CALLS = CALL_SAMPLES + 7
+};
+
+nvmlReturn_t nvmlInit_v2(void);
+nvmlReturn_t nvmlShutdown(void);
+const char *nvmlErrorString(nvmlReturn_t);
+nvmlReturn_t nvmlDeviceGetCount_v2(unsigned *);
+nvmlReturn_t nvmlDeviceGetHandleByIndex_v2(unsigned, nvmlDevice_t *);
+nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t, char *, unsigned);
+nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t, unsigned *);
+nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t, unsigned long long *);
+nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t, unsigned *);
+nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t, nvmlUtilization_t *);
+nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t, unsigned *, unsigned *);
+nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t, unsigned *, unsigned *);
+nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t, int, unsigned *);
+nvmlReturn_t nvmlDeviceGetTemperature(nvmlDevice_t, int, unsigned *);
+nvmlReturn_t nvmlDeviceGetMemoryInfo(nvmlDevice_t, nvmlMemory_t *);
+nvmlReturn_t nvmlDeviceGetMigMode(nvmlDevice_t, unsigned *, unsigned *);
+nvmlReturn_t nvmlDeviceGetMaxMigDeviceCount(nvmlDevice_t, unsigned *);
+nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t, unsigned, nvmlDevice_t *);
+nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t, int, unsigned long long, int *, unsigned *,
+                                  nvmlSample_t *);
+nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t, nvmlProcessUtilizationSample_t *,
+                                             unsigned *, unsigned long long);
+nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t, unsigned *,
+                                                     nvmlProcessInfo_v2_t *);
+
+#endif

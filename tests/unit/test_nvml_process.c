@@ -1,0 +1,140 @@
+/*
+ * nvml: which process uses the GPU, and whose pids those are. The tree's /proc decides what a pid
+ * of the device means.
+ */
+#include "fake_nvml/fixture.h"
+#include "support/cmocka.h"
+
+#include <string.h>
+
+#include "base/clock.h"
+
+static const struct nrg_gpu_process *process(const struct nvml_fixture *f, int32_t device_pid)
+{
+    for (size_t i = 0; i < f->keep->n_gpu; i++)
+        if (f->keep->gpu[i].device_pid == device_pid)
+            return &f->keep->gpu[i];
+    fail_msg("no process %d", (int)device_pid);
+    return NULL;
+}
+
+static void processes(void **state)
+{
+    struct nvml_fixture f;
+    (void)state;
+    static const unsigned bytes[] = {16, 24, 32};
+    for (size_t i = 0; i < 3; i++) {
+        char script[300];
+        snprintf(script, sizeof script,
+                 "gpu X\nentry-bytes %u\nprocess 100 1048576 60\nprocess 200 na 25\n"
+                 "process 300 7 -\ngarbage 5\n",
+                 bytes[i]);
+        nvml_probe_with(&f, script);
+        tree_write(&f.tree, "/proc/100/status", "Name:\ta\n");
+        tree_write(&f.tree, "/proc/300/status", "Name:\tb\n");
+        nvml_open_gpu(&f, 0);
+        nap_ms(5);
+        assert_int_equal(nvml_read_gpu(&f), 0);
+        assert_int_equal(nvml_read_gpu(&f), 0); /* at once: no new interval */
+        assert_int_equal(f.keep->n_gpu, 3);
+        const struct nrg_gpu_process *p = process(&f, 100);
+        assert_int_equal(p->pid, 100);
+        assert_int_equal(p->sm_ppm, 600000);
+        assert_int_equal(p->memory_bytes, 1048576);
+        assert_true(p->t_ns > nrg_now_ns() - NRG_NS_PER_S && p->t_ns <= nrg_now_ns());
+        p = process(&f, 200);
+        assert_int_equal(p->pid, -1); /* gone, or never ours */
+        assert_int_equal(p->sm_ppm, 250000);
+        assert_int_equal(p->memory_bytes, NRG_MISSING);
+        p = process(&f, 300);
+        assert_int_equal(p->pid, 300);
+        assert_int_equal(p->sm_ppm, 0); /* the others' shares prove that it had none */
+        assert_int_equal(p->memory_bytes, 7);
+        nap_ms(110);
+        assert_int_equal(nvml_read_gpu(&f), 0);
+        assert_int_equal(f.keep->n_gpu, 6);
+        nvml_done(&f);
+    }
+}
+
+static void processes_not_told(void **state)
+{
+    struct nvml_fixture f;
+    (void)state;
+    nvml_probe_with(&f, "gpu X\nfail process-utilization 3\nfail processes 3\nprocess 1 1 1\n");
+    assert_non_null(strstr(probe_why(&f.probe, "per process")->why, "Not Supported"));
+    nvml_open_gpu(&f, 0);
+    assert_int_equal(nvml_read_gpu(&f), 0);
+    assert_int_equal(f.keep->n_gpu, 0);
+    nvml_done(&f);
+    nvml_probe_with(&f, "gpu X\nprocess 9 100 -\n"); /* nobody has a share: missing, not 0 */
+    nvml_open_gpu(&f, 0);
+    assert_int_equal(nvml_read_gpu(&f), 0);
+    assert_int_equal(f.keep->n_gpu, 1);
+    assert_int_equal(f.keep->gpu[0].sm_ppm, NRG_MISSING);
+    assert_int_equal(f.keep->gpu[0].memory_bytes, 100);
+    nvml_done(&f);
+}
+
+static const char crowd[] = "gpu X\nprocess 4242 10 50\nprocess 4343 20 30\nprocess 17 30 5\n"
+                            "process 99 40 5\n";
+
+static void pids_of_another_namespace(void **state)
+{
+    struct nvml_fixture f;
+    (void)state;
+    /* A container whose /proc is the host's: NSpid has our own number last. */
+    nvml_probe_with(&f, crowd);
+    tree_link(&f.tree, "pid:[4026532500]", "/proc/self/ns/pid");
+    tree_write(&f.tree, "/proc/self/status", "Name:\tnrg\nNSpid:\t4200\t5\n");
+    tree_write(&f.tree, "/proc/4242/status", "Name:\ttrain\nNSpid:\t4242\t17\nNSsid:\t1\t1\n");
+    tree_link(&f.tree, "pid:[4026532500]", "/proc/4242/ns/pid");
+    tree_write(&f.tree, "/proc/4343/status", "Name:\tother\nNSpid:\t4343\t17\n");
+    tree_link(&f.tree, "pid:[4026539999]", "/proc/4343/ns/pid");
+    tree_write(&f.tree, "/proc/17/status", "Name:\tkworker\nNSpid:\t17\n");
+    nvml_open_gpu(&f, 0);
+    nap_ms(2);
+    assert_int_equal(nvml_read_gpu(&f), 0);
+    assert_int_equal(process(&f, 4242)->pid, 17);
+    assert_int_equal(process(&f, 4343)->pid, -1); /* another container's 17 */
+    assert_int_equal(process(&f, 17)->pid, -1);   /* the host's own */
+    assert_int_equal(process(&f, 99)->pid, -1);
+    assert_null(probe_why(&f.probe, "per process"));
+    nvml_done(&f);
+}
+
+static void pids_in_a_closed_container(void **state)
+{
+    struct nvml_fixture f;
+    static const char *const only[] = {"nvml", NULL};
+    static const struct nrg_sensor_options options = {.only = only};
+    (void)state;
+    nvml_probe_with(&f, crowd);
+    tree_link(&f.tree, "pid:[4026532500]", "/proc/self/ns/pid");
+    tree_write(&f.tree, "/proc/self/status", "Name:\tnrg\nNSpid:\t5\n");
+    tree_write(&f.tree, "/proc/17/status", "Name:\ttrain\nNSpid:\t17\n");
+    tree_link(&f.tree, "/dev/nvidia0", "/proc/17/fd/12");
+    tree_write(&f.tree, "/proc/99/status", "Name:\tnested\nNSpid:\t99\t1\n");
+    tree_link(&f.tree, "/dev/null", "/proc/99/fd/0");
+    nrg_probe_release(&f.probe);
+    assert_int_equal(nrg_probe_all(&f.probe, &f.tree.ctx, &options, NULL), 0);
+    assert_non_null(strstr(probe_why(&f.probe, "per process")->fix, "--pid=host"));
+    nvml_open_gpu(&f, 0);
+    nap_ms(2);
+    assert_int_equal(nvml_read_gpu(&f), 0);
+    assert_int_equal(process(&f, 4242)->pid, -1);
+    assert_int_equal(process(&f, 17)->pid, 17); /* the driver translated: it has the GPU open */
+    assert_int_equal(process(&f, 99)->pid, -1);
+    nvml_done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(processes),
+        cmocka_unit_test(processes_not_told),
+        cmocka_unit_test(pids_of_another_namespace),
+        cmocka_unit_test(pids_in_a_closed_container),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
