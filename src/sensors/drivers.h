@@ -5,5 +5,7 @@
 #include "sensors/driver.h"
 
 extern const struct nrg_driver nrg_driver_rapl_powercap;
+extern const struct nrg_driver nrg_driver_replay;
+extern const struct nrg_driver nrg_driver_simulate;
 
 #endif

@@ -17,6 +17,8 @@
 
 const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_rapl_powercap,
+    &nrg_driver_replay,
+    &nrg_driver_simulate,
     NULL,
 };
 
