@@ -63,20 +63,20 @@ static unsigned least(unsigned a, unsigned b, unsigned c)
 
 unsigned nrg_word_distance(const char *a, const char *b)
 {
-    unsigned row[32];
+    unsigned rows[3][32]; /* of the table: this line's, the one above, the one above that */
     size_t len_a = strlen(a), len_b = strlen(b);
     if (len_a > 31 || len_b > 31)
         return 99;
     for (unsigned j = 0; j <= len_b; j++)
-        row[j] = j;
+        rows[0][j] = j;
     for (unsigned i = 1; i <= len_a; i++) {
-        unsigned diagonal = row[0];
+        unsigned *row = rows[i % 3], *above = rows[(i - 1) % 3], *before = rows[(i + 1) % 3];
         row[0] = i;
         for (unsigned j = 1; j <= len_b; j++) {
-            unsigned above = row[j];
-            row[j] = least(above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1]));
-            diagonal = above;
+            row[j] = least(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
+            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
+                row[j] = least(row[j], before[j - 2] + 1, row[j]);
         }
     }
-    return row[len_b];
+    return rows[len_a % 3][len_b];
 }

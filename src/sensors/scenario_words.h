@@ -20,7 +20,8 @@ int nrg_word_number(const char *text, const struct nrg_word_unit *units, double 
 /* "EIO" -> -EIO; 0 when it is no name that we know. */
 int nrg_word_errno(const char *name);
 
-/* Levenshtein distance; words longer than 31 bytes are "far" (99). */
+/* Typing errors between two words: letters added, left out, changed, or two swapped. Words
+ * longer than 31 bytes are "far" (99). */
 unsigned nrg_word_distance(const char *a, const char *b);
 
 #endif
