@@ -34,7 +34,7 @@ typedef long long number_block __attribute__((vector_size(NUMBER_LEN)));
 static int write_file(const char *path, const char *text, mode_t mode)
 {
     char part[512];
-    for (size_t i = 1; path[i] && i < sizeof part; i++) {
+    for (size_t i = 1; i < sizeof part && path[i]; i++) {
         if (path[i] != '/')
             continue;
         memcpy(part, path, i);
