@@ -1,0 +1,334 @@
+/*
+ * replay: plays a log back as if it were a live sensor, --sensor replay:FILE[?speed=2&loop=1].
+ * The source (replay_source.h) gives rows in the file's own time; the first row is placed at the
+ * first read, and each read emits the rows whose time has come since, stamped with the moment on
+ * the monotonic clock at which they would have happened.
+ *
+ * speed: the file's time runs that much faster. Watts stay watts: increments of energy counters
+ *   are divided by the speed, so that counters and gauges of one file still agree; the joules of
+ *   a run are therefore the file's divided by speed.
+ * loop: the last row and the first row of the next round are one moment. The first row is left
+ *   out and counters go on from where they were, so no energy appears or vanishes at the seam.
+ *
+ * At the end of the file one read returns -ENODATA, so that a recording shows why there is
+ * nothing more; from then on it is -ENODEV, so that nobody keeps asking. A gap is never filled.
+ * Bad lines are stepped over, each one a fault of the column it concerns.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "sensors/domain.h"
+#include "sensors/drivers.h"
+#include "sensors/rapl.h"
+#include "sensors/replay_source.h"
+
+/* A read hands over at most this many lines; a loop of microseconds must not hold it for ever. */
+#define MAX_LINES_PER_READ 65536
+
+struct spec {
+    char path[256];
+    double speed;
+    bool loop;
+};
+
+static int parse_option(struct spec *spec, const char *text, size_t len, struct nrg_error *err)
+{
+    if (len > 6 && !strncmp(text, "speed=", 6) &&
+        !nrg_parse_double(text + 6, len - 6, &spec->speed) && spec->speed >= 1e-3 &&
+        spec->speed <= 1e3)
+        return 0;
+    if (len == 6 && !strncmp(text, "loop=", 5) && (text[5] == '0' || text[5] == '1')) {
+        spec->loop = text[5] == '1';
+        return 0;
+    }
+    return nrg_fail(err, -EINVAL, "--sensor",
+                    "replay takes ?speed=0.001..1000 and &loop=0|1 after the file, not '%.*s'",
+                    (int)len, text);
+}
+
+static int parse_spec(struct spec *spec, const char *text, struct nrg_error *err)
+{
+    *spec = (struct spec){.speed = 1};
+    if (!text || !*text)
+        return nrg_fail(err, -EINVAL, "--sensor", "replay wants a file: --sensor replay:FILE");
+    const char *option = strrchr(text, '?');
+    size_t len = option ? (size_t)(option - text) : strlen(text);
+    if (strlen(text) >= sizeof spec->path)
+        return nrg_fail(err, -ENAMETOOLONG, "--sensor", "the file's path is too long");
+    memcpy(spec->path, text, len);
+    spec->path[len] = '\0';
+    int rc = 0;
+    while (!rc && option) {
+        option++;
+        const char *next = strchr(option, '&');
+        rc = parse_option(spec, option, next ? (size_t)(next - option) : strlen(option), err);
+        option = next;
+    }
+    return rc;
+}
+
+/* The one place that knows the forms of files. */
+static int open_source(struct nrg_replay_source **source, const struct spec *spec,
+                       struct nrg_error *err)
+{
+    return nrg_replay_csv_open(source, spec->path, err);
+}
+
+/* The period between the first two rows is the best guess of how often the sensor updated. */
+static int64_t first_period_ns(struct nrg_replay_source *source, struct nrg_replay_row *row,
+                               int *rows)
+{
+    int64_t t_ns = 0;
+    *rows = 0;
+    for (int lines = 0; *rows < 2 && lines < 1000; lines++) {
+        int rc = source->next(source, row);
+        if (rc == 0 || source->failed)
+            break;
+        if (rc > 0 && ++*rows == 1)
+            t_ns = row->t_ns;
+    }
+    return *rows == 2 ? row->t_ns - t_ns : 0;
+}
+
+static int add_channels(struct nrg_probe *probe, const struct spec *spec,
+                        const struct nrg_replay_source *source, int64_t period_ns)
+{
+    char sensor[64];
+    const char *slash = strrchr(spec->path, '/');
+    snprintf(sensor, sizeof sensor, "replay of %.48s", slash ? slash + 1 : spec->path);
+    struct nrg_found *found = nrg_probe_found(probe, sensor);
+    if (!found)
+        return -ENOMEM;
+    nrg_copy(found->locator, sizeof found->locator, probe->argument);
+    for (size_t i = 0; i < source->n_channels; i++) {
+        const struct nrg_channel *from = &source->channels[i];
+        struct nrg_channel *channel =
+            nrg_found_channel(found, from->name, from->quantity, from->kind);
+        if (!channel)
+            return -ENOMEM;
+        *channel = *from;
+        channel->update_ns = period_ns;
+        snprintf(channel->source, sizeof channel->source, "%.120s", spec->path);
+        if (channel->quantity == NRG_ENERGY || channel->quantity == NRG_POWER)
+            nrg_domain_describe(channel);
+    }
+    return 0;
+}
+
+static int probe_replay(struct nrg_probe *probe, struct nrg_error *err)
+{
+    struct spec spec;
+    struct nrg_replay_source *source;
+    struct nrg_replay_row row;
+    size_t first = probe->n_found;
+    int rows;
+    int rc = parse_spec(&spec, probe->argument, err);
+    if (!rc)
+        rc = open_source(&source, &spec, err);
+    if (rc)
+        return rc;
+    int64_t period_ns = first_period_ns(source, &row, &rows);
+    if (!rows)
+        rc = nrg_fail(err, -ENODATA, spec.path, "no usable line after the header");
+    else if (add_channels(probe, &spec, source, (int64_t)llround((double)period_ns / spec.speed)))
+        rc = nrg_fail(err, -ENOMEM, spec.path, "out of memory");
+    source->close(source);
+    if (!rc)
+        nrg_rapl_fix_parents(probe, first);
+    return rc;
+}
+
+struct replay {
+    struct nrg_replay_source *source;
+    double speed;
+    bool loop, started, have_row, ended;
+    int64_t zero_ns;           /* monotonic time of the first row */
+    int64_t first_ns, last_ns; /* file's time of the first row and of the last one handed out */
+    int64_t offset_ns;         /* file time of earlier rounds */
+    unsigned skip;             /* rows to leave out: the seam of a loop */
+    struct nrg_replay_row row; /* the next one */
+    bool *wanted;              /* per channel, owned */
+    int64_t *first_raw;        /* first value of each channel in the file, then of the round */
+    int64_t *last_raw;
+    int64_t *offset_raw; /* what earlier rounds added to a counter */
+};
+
+static void replay_close(void *state)
+{
+    struct replay *r = state;
+    if (r->source)
+        r->source->close(r->source);
+    free(r->wanted);
+    free(r->first_raw);
+    free(r);
+}
+
+static int allocate(struct replay *r, const struct nrg_found *found)
+{
+    size_t n = r->source->n_channels;
+    r->wanted = calloc(n, sizeof *r->wanted);
+    r->first_raw = calloc(3 * n, sizeof *r->first_raw);
+    if (!r->wanted || !r->first_raw)
+        return -ENOMEM;
+    r->last_raw = r->first_raw + n;
+    r->offset_raw = r->first_raw + 2 * n;
+    for (size_t i = 0; i < n; i++) {
+        r->first_raw[i] = NRG_MISSING;
+        r->wanted[i] = found->wanted[i];
+    }
+    return 0;
+}
+
+static int check_same(const struct replay *r, const struct nrg_found *found, struct nrg_error *err)
+{
+    bool same = r->source->n_channels == found->n_channels;
+    for (size_t i = 0; same && i < found->n_channels; i++)
+        same = !strcmp(r->source->channels[i].name, found->channels[i].name) &&
+               r->source->channels[i].quantity == found->channels[i].quantity;
+    return same ? 0 : nrg_fail(err, -ESTALE, found->locator, "changed while it was being opened");
+}
+
+static int replay_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,
+                       struct nrg_error *err)
+{
+    struct spec spec;
+    (void)ctx; /* the log is the user's file, not a part of the machine under --root */
+    struct replay *r = calloc(1, sizeof *r);
+    if (!r)
+        return nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
+    int rc = parse_spec(&spec, found->locator, err);
+    if (!rc)
+        rc = open_source(&r->source, &spec, err);
+    if (!rc)
+        rc = check_same(r, found, err);
+    if (!rc && allocate(r, found))
+        rc = nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
+    if (rc) {
+        replay_close(r);
+        return rc;
+    }
+    r->speed = spec.speed;
+    r->loop = spec.loop;
+    *state = r;
+    return 0;
+}
+
+/* Starts the next round; false when there is nothing to repeat. */
+static bool next_round(struct replay *r)
+{
+    if (!r->loop || !r->started || r->last_ns <= r->first_ns || r->source->rewind(r->source))
+        return false;
+    bool full = __builtin_add_overflow(r->offset_ns, r->last_ns - r->first_ns, &r->offset_ns);
+    for (size_t i = 0; i < r->source->n_channels; i++)
+        if (r->source->channels[i].kind == NRG_COUNTER && r->first_raw[i] != NRG_MISSING)
+            full |= __builtin_add_overflow(r->offset_raw[i], r->last_raw[i] - r->first_raw[i],
+                                           &r->offset_raw[i]);
+    r->skip = 1;
+    return !full;
+}
+
+static void note_row(struct replay *r)
+{
+    r->last_ns = r->row.t_ns;
+    for (size_t i = 0; i < r->source->n_channels; i++) {
+        if (r->row.raw[i] == NRG_MISSING)
+            continue;
+        if (r->first_raw[i] == NRG_MISSING)
+            r->first_raw[i] = r->row.raw[i];
+        r->last_raw[i] = r->row.raw[i];
+    }
+}
+
+/* Gets r->row. 1: it is there; 0: try again; -ENODATA: the end; other -errno: the file failed. */
+static int fetch(struct replay *r, struct nrg_sink *sink)
+{
+    int rc = r->source->next(r->source, &r->row);
+    if (rc == 0)
+        return next_round(r) ? 0 : -ENODATA;
+    if (rc < 0 && r->source->failed)
+        return rc;
+    if (rc < 0) {
+        nrg_sink_fault(sink, r->source->bad_channel, rc);
+        return 0;
+    }
+    if (r->skip) {
+        r->skip--;
+        return 0;
+    }
+    r->have_row = true;
+    return 1;
+}
+
+static int64_t due_ns(const struct replay *r)
+{
+    double file_ns = (double)(r->row.t_ns - r->first_ns) + (double)r->offset_ns;
+    double wait_ns = file_ns / r->speed;
+    return wait_ns < 4e18 ? r->zero_ns + (int64_t)llround(wait_ns) : INT64_MAX;
+}
+
+/* A counter's value with earlier rounds added and its increments slowed down. */
+static int64_t counter_raw(const struct replay *r, size_t i)
+{
+    int64_t raw;
+    if (__builtin_add_overflow(r->row.raw[i], r->offset_raw[i], &raw))
+        return NRG_MISSING;
+    if (r->speed == 1)
+        return raw;
+    double played = ((double)raw - (double)r->first_raw[i]) / r->speed;
+    return fabs(played) < 4e18 ? r->first_raw[i] + (int64_t)llround(played) : NRG_MISSING;
+}
+
+static void emit(struct replay *r, struct nrg_sink *sink)
+{
+    int64_t raw[NRG_REPLAY_CHANNELS];
+    note_row(r);
+    for (size_t i = 0; i < r->source->n_channels; i++) {
+        raw[i] = r->wanted[i] ? r->row.raw[i] : NRG_MISSING;
+        if (raw[i] != NRG_MISSING && r->source->channels[i].kind == NRG_COUNTER)
+            raw[i] = counter_raw(r, i);
+    }
+    nrg_sink_row(sink, r->row.group, due_ns(r), 0, raw);
+    r->have_row = false;
+}
+
+static int replay_read(void *state, struct nrg_sink *sink)
+{
+    struct replay *r = state;
+    int64_t now_ns = nrg_now_ns();
+    if (r->ended)
+        return -ENODEV;
+    for (int lines = 0; lines < MAX_LINES_PER_READ; lines++) {
+        int rc = r->have_row ? 1 : fetch(r, sink);
+        if (rc < 0) {
+            r->ended = true;
+            return rc;
+        }
+        if (rc == 0)
+            continue;
+        if (!r->started) {
+            r->started = true;
+            r->zero_ns = now_ns;
+            r->first_ns = r->row.t_ns;
+        }
+        if (due_ns(r) > now_ns)
+            return 0;
+        emit(r, sink);
+    }
+    return 0;
+}
+
+const struct nrg_driver nrg_driver_replay = {
+    .name = "replay",
+    .summary = "plays a CSV log back as if it were live (replay:FILE?speed=2&loop=1)",
+    .flags = NRG_ON_REQUEST,
+    .probe = probe_replay,
+    .open = replay_open,
+    .read = replay_read,
+    .close = replay_close,
+};

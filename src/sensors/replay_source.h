@@ -1,0 +1,40 @@
+/*
+ * Where the replay driver gets its rows from. A source knows its channels once it is open and
+ * then hands out rows in time order; it is rewound to play in a loop. Today there is CSV; a
+ * recording is a second implementation behind the same three functions, and one more line in
+ * replay.c's choice.
+ *
+ * `next` is called from the driver's read(): no allocation, no stdio. Errors of single lines are
+ * returned one by one, counted in bad_lines, and do not end the source.
+ */
+#ifndef NRG_SENSORS_REPLAY_SOURCE_H
+#define NRG_SENSORS_REPLAY_SOURCE_H
+
+#include "base/error.h"
+#include "sensors/channel.h"
+
+enum { NRG_REPLAY_CHANNELS = 256 };
+
+struct nrg_replay_row {
+    int64_t t_ns; /* the source's own time; any origin, never decreasing */
+    unsigned group;
+    int64_t raw[NRG_REPLAY_CHANNELS]; /* per channel of the group; NRG_MISSING: gap */
+};
+
+struct nrg_replay_source {
+    /* 1: a row; 0: the end; -errno: one line is unusable (bad_channel says whose value), go on;
+     * -EIO and other errors of the file itself repeat until the caller gives up. */
+    int (*next)(struct nrg_replay_source *, struct nrg_replay_row *row);
+    int (*rewind)(struct nrg_replay_source *); /* to the first row; 0 or -errno */
+    void (*close)(struct nrg_replay_source *); /* frees it */
+    struct nrg_channel *channels;              /* owned */
+    size_t n_channels;
+    unsigned bad_channel;
+    uint64_t bad_lines;
+    bool failed; /* the file itself can't be read any more */
+};
+
+/* Opens a CSV file (docs/simulate.md) of the real file system. err->offset is the line. */
+int nrg_replay_csv_open(struct nrg_replay_source **source, const char *path, struct nrg_error *err);
+
+#endif
