@@ -4,6 +4,7 @@
 
 #include "sensors/driver.h"
 
+extern const struct nrg_driver nrg_driver_rapl_perf;
 extern const struct nrg_driver nrg_driver_rapl_powercap;
 
 #endif

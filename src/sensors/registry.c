@@ -16,6 +16,7 @@
 #include "sensors/drivers.h"
 
 const struct nrg_driver *const nrg_drivers[] = {
+    &nrg_driver_rapl_perf,
     &nrg_driver_rapl_powercap,
     NULL,
 };
