@@ -18,6 +18,7 @@
 const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_rapl_perf,
     &nrg_driver_rapl_powercap,
+    &nrg_driver_rapl_msr,
     NULL,
 };
 
