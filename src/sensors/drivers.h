@@ -8,5 +8,6 @@ extern const struct nrg_driver nrg_driver_rapl_perf;
 extern const struct nrg_driver nrg_driver_rapl_powercap;
 extern const struct nrg_driver nrg_driver_rapl_msr;
 extern const struct nrg_driver nrg_driver_ina3221;
+extern const struct nrg_driver nrg_driver_hwmon;
 
 #endif

@@ -20,6 +20,7 @@ const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_rapl_powercap,
     &nrg_driver_rapl_msr,
     &nrg_driver_ina3221,
+    &nrg_driver_hwmon,
     NULL,
 };
 
