@@ -15,6 +15,8 @@
 #include "base/mem.h"
 #include "sensors/drivers.h"
 
+/* One line each, so that branches that add one do not conflict. */
+/* clang-format off */
 const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_rapl_perf,
     &nrg_driver_rapl_powercap,
@@ -23,6 +25,7 @@ const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_hwmon,
     NULL,
 };
+/* clang-format on */
 
 const struct nrg_driver *nrg_driver_find(const char *name)
 {

@@ -174,6 +174,16 @@ static void jetpack_4_nano(void **state)
     tree_release(&t);
 }
 
+static size_t count_descriptors(void)
+{
+    struct nrg_root live = {.fd = -1};
+    struct nrg_names names;
+    assert_int_equal(nrg_root_list(&live, "/proc/self/fd", &names), 0);
+    size_t n = names.n;
+    nrg_names_release(&names);
+    return n;
+}
+
 static void reads_and_faults(void **state)
 {
     static const char dir[] = B "1-0040/hwmon/hwmon1";
@@ -189,7 +199,9 @@ static void reads_and_faults(void **state)
     struct nrg_found *found = &probe.found[0];
     assert_int_equal(found->driver->flags & NRG_MAY_BLOCK, NRG_MAY_BLOCK);
     found->wanted[5] = false; /* VDD_CPU_GPU_CV.current is still read for the power */
+    size_t before = count_descriptors();
     assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
+    assert_int_equal(count_descriptors() - before, 6); /* two files per rail, read once each */
     keep_sink_init(&keep, found);
     set(&t, dir, "curr%u_input", 2, "-8");
     set(&t, dir, "in%u_input", 3, "");
@@ -205,6 +217,14 @@ static void reads_and_faults(void **state)
     assert_int_equal(keep.rows[2].raw[2], 1096);
     assert_int_equal(keep.n_faults, 2);
     assert_int_equal(keep.faults[0].channel, 6);
+    set(&t, dir, "curr%u_input", 1, "x"); /* the other factor */
+    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    assert_int_equal(keep.rows[3].raw[0], NRG_MISSING);
+    assert_int_equal(keep.rows[3].raw[1], 5000);
+    set(&t, dir, "curr%u_input", 1, "9223372036854775807"); /* no product of that */
+    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    assert_int_equal(keep.rows[6].raw[0], NRG_MISSING);
+    assert_int_equal(keep.faults[6].error, -ERANGE);
     found->driver->close(sensor);
     nrg_probe_release(&probe);
     tree_release(&t);
