@@ -5,23 +5,21 @@
  * through another register; it comes last, so that it is only used where nothing else gives the
  * package (the registry takes the first channel of a name).
  *
- * One sensor per top-level zone, its sub-zones are its channels; the descriptors stay open and a
- * read is one pread per zone. energy_uj is readable by root only since 2020 (a side channel), so
- * most of the probe is about saying how to get at it.
+ * One sensor per top-level zone, its sub-zones are its channels, read as files.h says. energy_uj
+ * is readable by root only since 2020 (a side channel), so most of the probe is about saying how
+ * to get at it.
  *
  * Refuses: zones without a name, other zone types (dtpm), counters that do not parse.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "sensors/drivers.h"
+#include "sensors/files.h"
 #include "sensors/rapl.h"
 
 #define CLASS_DIR "/sys/class/powercap"
@@ -204,63 +202,11 @@ static int probe_powercap(struct nrg_probe *probe, struct nrg_error *err)
     return 0;
 }
 
-struct powercap {
-    size_t n;
-    int fd[MAX_ZONES]; /* -1: not wanted */
-};
-
-static void powercap_close(void *state)
-{
-    struct powercap *p = state;
-    for (size_t i = 0; i < p->n; i++)
-        if (p->fd[i] >= 0)
-            close(p->fd[i]);
-    free(p);
-}
-
-static int powercap_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,
-                         struct nrg_error *err)
-{
-    struct powercap *p = calloc(1, sizeof *p);
-    if (!p)
-        return nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
-    for (size_t c = 0; c < found->n_channels; c++) {
-        p->fd[p->n++] =
-            found->wanted[c] ? nrg_root_open(&ctx->root, found->channels[c].source, O_RDONLY) : -1;
-        if (found->wanted[c] && p->fd[c] < 0) {
-            int rc = nrg_fail(err, p->fd[c], found->channels[c].source, "cannot open: %s",
-                              strerror(-p->fd[c]));
-            powercap_close(p);
-            return rc;
-        }
-    }
-    *state = p;
-    return 0;
-}
-
-static int powercap_read(void *state, struct nrg_sink *sink)
-{
-    struct powercap *p = state;
-    int64_t raw[MAX_ZONES];
-    int faults[MAX_ZONES];
-    int64_t before = nrg_now_ns();
-    for (size_t i = 0; i < p->n; i++) {
-        raw[i] = NRG_MISSING;
-        faults[i] = p->fd[i] < 0 ? 0 : nrg_pread_i64(p->fd[i], &raw[i]);
-    }
-    int64_t after = nrg_now_ns();
-    nrg_sink_row(sink, 0, before + (after - before) / 2, after - before, raw);
-    for (size_t i = 0; i < p->n; i++)
-        if (faults[i])
-            nrg_sink_fault(sink, (unsigned)i, faults[i]);
-    return 0;
-}
-
 const struct nrg_driver nrg_driver_rapl_powercap = {
     .name = "rapl-powercap",
     .summary = "CPU package, core, uncore, DRAM and platform energy from the powercap tree",
     .probe = probe_powercap,
-    .open = powercap_open,
-    .read = powercap_read,
-    .close = powercap_close,
+    .open = nrg_files_open,
+    .read = nrg_files_read,
+    .close = nrg_files_close,
 };

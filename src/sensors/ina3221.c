@@ -1,0 +1,376 @@
+/*
+ * TI INA3221: three rails per chip, voltage and current each; the sensor of NVIDIA's Jetson boards
+ * and of many others. Two kernel drivers show it:
+ *   mainline   hwmon "ina3221": in1..3_input mV, curr1..3_input mA (signed), in1..3_label;
+ *              no power file. in4..7 are shunt voltages in uV, not rails, whatever hwmon says.
+ *   JetPack 4  ina3221x: iio:deviceN/in_{voltage,current,power}0..2_input, rail_name_0..2
+ * Chips are found by name, once each: the bus's directory and the class's show the same chip, and
+ * the hwmon number (which changes between boots) tells which.
+ *
+ * Each rail gives power (mV * mA = uW exactly; JetPack 4 multiplies by itself), voltage and
+ * current, read together as one group. Reading goes over I2C and the kernel waits for a finished
+ * conversion, so it may block.
+ *
+ * Lag: with samples = N the chip is a running filter, new = old + (sample - old) / N, fed once per
+ * conversion of all channels. update_interval is N such conversions, so the filter's time constant
+ * is about update_interval.
+ *
+ * What contains what is a table of labels below: module inputs contain the other rails, except
+ * those of the carrier board, which has an input of its own beside the module's. AGX boards have no
+ * input rail: their rails are disjoint, but for the memory's, which hangs on the 5 V one.
+ *
+ * Refuses: disabled and unconnected ("NC") channels; the "sum of shunt voltages".
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "sensors/drivers.h"
+#include "sensors/files.h"
+
+#define MAINLINE_DIR "/sys/bus/i2c/drivers/ina3221"
+#define JETPACK_DIR  "/sys/bus/i2c/drivers/ina3221x"
+#define HWMON_DIR    "/sys/class/hwmon"
+#define RAILS        3
+
+#define CHANNELS_PER_RAIL 3 /* power, voltage, current */
+
+#define BUS_STEP_V   8e-3  /* of the chip's voltage register */
+#define SHUNT_STEP_V 40e-6 /* of its shunt register: current = shunt voltage / shunt */
+
+/* Supplies of a whole module; labelled rails that are not in `inside` are parts of them. */
+static const char *const inputs[] = {"VDD_IN",    "POM_5V_IN",  "5V_IN", "VIN",
+                                     "VDD_TOTAL", "SYS_VIN_HV", NULL};
+
+/* Rails that are inside others than the module's input, or (NULL) inside none. */
+static const struct inside {
+    const char *label, *parent, *else_parent;
+} inside[] = {
+    {"VDDQ_VDD2_1V8AO", "VIN_SYS_5V0", NULL}, /* AGX Orin */
+    {"VIN_SYS_5V0", NULL, NULL},
+    {"SYS_VIN_MV", NULL, NULL}, /* AGX Xavier's second supply */
+    {"SYS5V", NULL, NULL},
+    {"VDD_MUX", NULL, NULL}, /* TX1 and TX2: the carrier board's own supply */
+    {"VDD_5V0_IO_SYS", "VDD_MUX", NULL},
+    {"VDD_5V_IO_SYS", "VDD_MUX", NULL},
+    {"VDD_3V3_SYS", "VDD_MUX", NULL},
+    {"VDD_3V3_SYS_M2", "VDD_3V3_SYS", "VDD_MUX"},
+    {"VDD_M2_IN", "VDD_MUX", NULL},
+    {"VDD_3V3_IO_SLP", "VDD_3V3_SYS", "VDD_MUX"},
+    {"VDD_3V3_IO", "VDD_3V3_SYS", "VDD_MUX"},
+    {"VDD_1V8_IO", "VDD_5V0_IO_SYS", "VDD_MUX"},
+    {NULL, NULL, NULL},
+};
+
+/* File names of the two layouts; the number is first + rail. */
+static const struct layout {
+    unsigned first;
+    const char *voltage, *current, *power, *label, *enable;
+} mainline = {1, "in%u_input", "curr%u_input", NULL, "in%u_label", "in%u_enable"},
+  jetpack = {0,   "in_voltage%u_input", "in_current%u_input", "in_power%u_input", "rail_name_%u",
+             NULL};
+
+struct chip {
+    char dir[128];
+    char address[32];
+    const struct layout *layout;
+};
+
+/* Also "VDD_IN-2", as a second board's input is called. */
+static bool is_input(const char *name)
+{
+    for (size_t i = 0; inputs[i]; i++) {
+        size_t len = strlen(inputs[i]);
+        if (!strncmp(inputs[i], name, len) && (name[len] == '\0' || name[len] == '-'))
+            return true;
+    }
+    return false;
+}
+
+/* Formats come from the layouts above only. */
+static void file_name(char *buf, size_t size, const char *format, unsigned number)
+{
+    const char *at = strstr(format, "%u");
+    snprintf(buf, size, "%.*s%u%s", (int)(at - format), format, number, at + 2);
+}
+
+static int read_number(const struct nrg_root *root, const char *dir, const char *file, int64_t *out)
+{
+    char path[192];
+    snprintf(path, sizeof path, "%.128s/%.60s", dir, file);
+    return nrg_root_read_i64(root, path, out);
+}
+
+struct rail {
+    unsigned number;
+    char name[40];
+    bool labelled, has_power;
+    char voltage[24], current[24], power[24];
+    const char *failed; /* which of them could not be read */
+    int64_t voltage_mv;
+    double current_step_a; /* 0: unknown */
+};
+
+/* Label, or "ina3221-1-0040.1". False for rails that are not connected. */
+static bool name_rail(const struct nrg_root *root, const struct chip *chip, struct rail *rail)
+{
+    char path[192], file[32];
+    int64_t enabled;
+    file_name(file, sizeof file, chip->layout->label, rail->number);
+    snprintf(path, sizeof path, "%s/%s", chip->dir, file);
+    rail->labelled = !nrg_root_read_label(root, path, rail->name, sizeof rail->name);
+    if (!rail->labelled)
+        snprintf(rail->name, sizeof rail->name, "ina3221-%.20s.%u", chip->address, rail->number);
+    if (!strcmp(rail->name, "NC") || strstr(rail->name, "sum of shunt"))
+        return false;
+    if (!chip->layout->enable)
+        return true;
+    file_name(file, sizeof file, chip->layout->enable, rail->number);
+    return read_number(root, chip->dir, file, &enabled) || enabled != 0;
+}
+
+/* Can it be read? -ENOENT: this chip has no such rail. */
+static int check_rail(const struct nrg_root *root, const struct chip *chip, struct rail *rail)
+{
+    char file[32];
+    int64_t value, shunt_uohm;
+    file_name(rail->voltage, sizeof rail->voltage, chip->layout->voltage, rail->number);
+    file_name(rail->current, sizeof rail->current, chip->layout->current, rail->number);
+    rail->failed = rail->voltage;
+    int rc = read_number(root, chip->dir, rail->voltage, &rail->voltage_mv);
+    if (!rc) {
+        rail->failed = rail->current;
+        rc = read_number(root, chip->dir, rail->current, &value);
+    }
+    if (rc)
+        return rc;
+    if (chip->layout->power) {
+        file_name(rail->power, sizeof rail->power, chip->layout->power, rail->number);
+        rail->has_power = !read_number(root, chip->dir, rail->power, &value);
+    }
+    file_name(file, sizeof file, "shunt%u_resistor", rail->number);
+    if (!read_number(root, chip->dir, file, &shunt_uohm) && shunt_uohm > 0)
+        rail->current_step_a = SHUNT_STEP_V / ((double)shunt_uohm * 1e-6);
+    return 0;
+}
+
+static struct nrg_channel *add_channel(struct nrg_found *found, const struct rail *rail,
+                                       const char *kind, enum nrg_quantity quantity)
+{
+    char name[48];
+    snprintf(name, sizeof name, "%s%s", rail->name, kind);
+    struct nrg_channel *channel = nrg_found_channel(found, name, quantity, NRG_GAUGE);
+    if (channel)
+        channel->group = (unsigned)(found->n_channels - 1) / CHANNELS_PER_RAIL;
+    return channel;
+}
+
+/* Power, voltage, current; all of one group. */
+static int add_rail(struct nrg_found *found, const struct chip *chip, const struct rail *rail)
+{
+    struct nrg_channel *power = add_channel(found, rail, "", NRG_POWER);
+    if (!power)
+        return -ENOMEM;
+    power->covers_cpu = is_input(rail->name) || strcasestr(rail->name, "CPU");
+    power->resolution = (double)rail->voltage_mv * 1e-3 * rail->current_step_a;
+    if (rail->has_power) {
+        power->scale = 1e-3;
+        snprintf(power->source, sizeof power->source, "%.90s/%s", chip->dir, rail->power);
+    } else {
+        power->scale = 1e-6; /* mV * mA */
+        power->provenance = NRG_DERIVED;
+        snprintf(power->source, sizeof power->source, "%.78s/%s*%s", chip->dir, rail->voltage,
+                 rail->current);
+    }
+    struct nrg_channel *voltage = add_channel(found, rail, ".voltage", NRG_VOLTAGE);
+    if (!voltage)
+        return -ENOMEM;
+    voltage->scale = 1e-3;
+    voltage->resolution = BUS_STEP_V;
+    snprintf(voltage->source, sizeof voltage->source, "%.90s/%s", chip->dir, rail->voltage);
+    struct nrg_channel *current = add_channel(found, rail, ".current", NRG_CURRENT);
+    if (!current)
+        return -ENOMEM;
+    current->scale = 1e-3;
+    current->resolution = rail->current_step_a;
+    snprintf(current->source, sizeof current->source, "%.90s/%s", chip->dir, rail->current);
+    return 0;
+}
+
+/* See the head of the file. */
+static void set_timing(const struct nrg_root *root, const struct chip *chip,
+                       struct nrg_found *found)
+{
+    int64_t interval_ms, samples;
+    if (read_number(root, chip->dir, "update_interval", &interval_ms) || interval_ms <= 0 ||
+        interval_ms > 3600000)
+        return;
+    if (read_number(root, chip->dir, "samples", &samples))
+        samples = 1;
+    for (size_t c = 0; c < found->n_channels; c++) {
+        found->channels[c].update_ns = interval_ms * NRG_NS_PER_MS;
+        found->channels[c].lag_ns = samples > 1 ? interval_ms * NRG_NS_PER_MS : 0;
+    }
+}
+
+static int probe_rail(struct nrg_probe *probe, struct nrg_found *found, const struct chip *chip,
+                      unsigned number)
+{
+    struct rail rail = {.number = number};
+    char fix[200] = "";
+    if (!name_rail(&probe->ctx->root, chip, &rail))
+        return 0;
+    int rc = check_rail(&probe->ctx->root, chip, &rail);
+    if (rc == -ENOENT)
+        return 0;
+    if (rc == -EACCES)
+        snprintf(fix, sizeof fix, "until the next boot:  sudo chmod a+r %s/*_input", chip->dir);
+    if (rc)
+        return nrg_probe_unavailable(probe, rail.name, fix, "%s/%s: %s", chip->dir, rail.failed,
+                                     strerror(-rc));
+    nrg_unique_name(probe, NRG_POWER, rail.name, sizeof rail.name);
+    return add_rail(found, chip, &rail);
+}
+
+static int add_chip(struct nrg_probe *probe, const struct chip *chip)
+{
+    char sensor[64];
+    snprintf(sensor, sizeof sensor, "ina3221 %s", chip->address);
+    struct nrg_found *found = nrg_probe_found(probe, sensor);
+    if (!found)
+        return -ENOMEM;
+    nrg_copy(found->locator, sizeof found->locator, chip->dir);
+    int rc = 0;
+    for (unsigned i = 0; !rc && i < RAILS; i++)
+        rc = probe_rail(probe, found, chip, chip->layout->first + i);
+    if (!found->n_channels)
+        probe->n_found--;
+    else
+        set_timing(&probe->ctx->root, chip, found);
+    return rc;
+}
+
+/* Names of the hwmon directories that were looked at: true when this one was, and adds it. */
+static bool tried_before(struct nrg_names *tried, const char *hwmon)
+{
+    for (size_t i = 0; i < tried->n; i++)
+        if (!strcmp(tried->items[i], hwmon))
+            return true;
+    if (!nrg_reserve(&tried->items, &tried->cap, tried->n + 1, sizeof *tried->items) &&
+        (tried->items[tried->n] = strdup(hwmon)))
+        tried->n++;
+    return false;
+}
+
+/* Index of the first name that starts so; names->n when there is none. */
+static size_t find_prefix(const struct nrg_names *names, const char *prefix)
+{
+    size_t i = 0;
+    while (i < names->n && strncmp(names->items[i], prefix, strlen(prefix)))
+        i++;
+    return i;
+}
+
+/* Chips below a bus driver: DIR/ADDRESS/hwmon/hwmonN or DIR/ADDRESS/iio:deviceN. */
+static int probe_bus(struct nrg_probe *probe, const char *dir, const char *sub, const char *prefix,
+                     const struct layout *layout, struct nrg_names *tried)
+{
+    const struct nrg_root *root = &probe->ctx->root;
+    struct nrg_names addresses, devices;
+    int rc = nrg_root_list(root, dir, &addresses);
+    if (rc)
+        return rc == -ENOMEM ? rc : 0;
+    for (size_t i = 0; !rc && i < addresses.n; i++) {
+        struct chip chip = {.layout = layout};
+        char path[128];
+        snprintf(path, sizeof path, "%s/%.30s%s", dir, addresses.items[i], sub);
+        if (nrg_root_list(root, path, &devices))
+            continue;
+        size_t d = find_prefix(&devices, prefix);
+        if (d < devices.n && !(tried && tried_before(tried, devices.items[d]))) {
+            snprintf(chip.dir, sizeof chip.dir, "%.90s/%.30s", path, devices.items[d]);
+            nrg_copy(chip.address, sizeof chip.address, addresses.items[i]);
+            rc = add_chip(probe, &chip);
+        }
+        nrg_names_release(&devices);
+    }
+    nrg_names_release(&addresses);
+    return rc;
+}
+
+/* The class directory, for trees that have no bus. The address is in the link's target. */
+static int probe_class(struct nrg_probe *probe, struct nrg_names *tried)
+{
+    const struct nrg_root *root = &probe->ctx->root;
+    struct nrg_names names;
+    int rc = nrg_root_list(root, HWMON_DIR, &names);
+    if (rc)
+        return rc == -ENOMEM ? rc : 0;
+    for (size_t i = 0; !rc && i < names.n; i++) {
+        struct chip chip = {.layout = &mainline};
+        char path[192], text[256];
+        snprintf(chip.dir, sizeof chip.dir, HWMON_DIR "/%.30s", names.items[i]);
+        snprintf(path, sizeof path, "%s/name", chip.dir);
+        if (nrg_root_read_label(root, path, text, sizeof text) || strcmp(text, "ina3221") ||
+            tried_before(tried, names.items[i]))
+            continue;
+        snprintf(path, sizeof path, "%s/device", chip.dir);
+        const char *slash =
+            nrg_root_readlink(root, path, text, sizeof text) > 0 ? strrchr(text, '/') : NULL;
+        nrg_copy(chip.address, sizeof chip.address, slash ? slash + 1 : names.items[i]);
+        rc = add_chip(probe, &chip);
+    }
+    nrg_names_release(&names);
+    return rc;
+}
+
+static const char *parent_of(const struct nrg_probe *probe, const char *name)
+{
+    for (const struct inside *i = inside; i->label; i++) {
+        if (strcmp(i->label, name))
+            continue;
+        if (i->parent && nrg_find_channel(probe, i->parent, NRG_POWER))
+            return i->parent;
+        if (i->else_parent && nrg_find_channel(probe, i->else_parent, NRG_POWER))
+            return i->else_parent;
+        return "";
+    }
+    for (size_t i = 0; inputs[i] && !is_input(name) && strncmp(name, "ina3221-", 8); i++)
+        if (nrg_find_channel(probe, inputs[i], NRG_POWER))
+            return inputs[i];
+    return "";
+}
+
+static int probe_ina3221(struct nrg_probe *probe, struct nrg_error *err)
+{
+    struct nrg_names tried = {0};
+    size_t first = probe->n_found;
+    (void)err;
+    int rc = probe_bus(probe, MAINLINE_DIR, "/hwmon", "hwmon", &mainline, &tried);
+    if (!rc)
+        rc = probe_class(probe, &tried);
+    if (!rc)
+        rc = probe_bus(probe, JETPACK_DIR, "", "iio", &jetpack, NULL);
+    nrg_names_release(&tried);
+    for (size_t f = first; f < probe->n_found; f++) {
+        struct nrg_found *found = &probe->found[f];
+        for (size_t c = 0; c < found->n_channels; c++)
+            if (found->channels[c].quantity == NRG_POWER)
+                nrg_copy(found->channels[c].parent, sizeof found->channels[c].parent,
+                         parent_of(probe, found->channels[c].name));
+    }
+    return rc;
+}
+
+const struct nrg_driver nrg_driver_ina3221 = {
+    .name = "ina3221",
+    .summary = "power, voltage and current of supply rails (Jetson boards and others)",
+    .flags = NRG_MAY_BLOCK,
+    .probe = probe_ina3221,
+    .open = nrg_files_open,
+    .read = nrg_files_read,
+    .close = nrg_files_close,
+};
