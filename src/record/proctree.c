@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "record/connector.h"
+#include "sensors/connector.h"
 #include "record/procfs.h"
 #include "sensors/channel.h"
 

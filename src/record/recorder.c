@@ -273,7 +273,7 @@ static int open_feed(struct nrg_recorder *r, const struct nrg_found *found, doub
     bool slow = found->driver->flags & NRG_MAY_BLOCK, any = false;
     for (size_t c = 0; c < found->n_channels; c++)
         any |= found->wanted[c];
-    if (!any)
+    if (!any || !found->driver->open)
         return 0;
     struct nrg_feed *feed = slow ? &r->slow[r->n_slow].feed : &r->feeds[r->n_feeds];
     int gpu_series = slow ? nrg_store_series(r->store, NRG_GPU_PROCESSES) : 0;
