@@ -32,6 +32,7 @@
 
 struct nrg_recorder {
     const struct nrg_context *ctx;
+    struct nrg_context process_ctx; /* the root that processes are looked up in */
     struct nrg_probe probe;
     struct nrg_store *store;
     struct nrg_queue queue;
@@ -313,13 +314,17 @@ static int open_sensors(struct nrg_recorder *r, const struct nrg_recorder_option
 static int open_processes(struct nrg_recorder *r, const struct nrg_recorder_options *options)
 {
     const struct nrg_proctree_events events = {on_process_sample, on_process, on_process_note, r};
+    r->process_ctx = *r->ctx;
+    if (options->live_processes)
+        nrg_root_init(&r->process_ctx.root, NULL, NULL);
     nrg_rows_init(&r->process_rows, NRG_P_COLUMNS);
     r->process_series = nrg_store_series(r->store, NRG_PROCESSES);
     r->memory_series = nrg_store_series(r->store, NRG_PROCESS_MEMORY);
-    r->tree = nrg_proctree_new(r->ctx, options->whole_system, &events);
+    r->tree = nrg_proctree_new(&r->process_ctx, options->whole_system, &events);
     if (!r->tree)
         return -ENOMEM;
-    r->memory = nrg_memory_watch_new(r->ctx, r->tree, &r->lock, &r->queue, r->memory_series);
+    r->memory =
+        nrg_memory_watch_new(&r->process_ctx, r->tree, &r->lock, &r->queue, r->memory_series);
     if (!r->memory)
         return -ENOMEM;
     nrg_store_text(r->store, "process_method", nrg_proctree_method(r->tree));
