@@ -1,0 +1,7 @@
+/* The readers' structs, one line each; only reader.c and the readers themselves include it. */
+#ifndef NRG_GRAPH_READERS_H
+#define NRG_GRAPH_READERS_H
+
+#include "graph/reader.h"
+
+#endif
