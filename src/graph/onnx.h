@@ -21,9 +21,9 @@
 #include "graph/protobuf.h"
 #include "graph/reader.h"
 
-#define ONNX_MAX_DEPTH 64   /* subgraphs and functions in each other; protobuf allows about 33 */
-#define ONNX_MAX_RANK  32   /* of a tensor whose shape we compute with */
-#define ONNX_MAX_KNOWN 4096 /* elements of a tensor whose contents we follow */
+#define ONNX_MAX_DEPTH 64  /* subgraphs and functions in each other; protobuf allows about 33 */
+#define ONNX_MAX_RANK  32  /* of a tensor whose shape we compute with */
+#define ONNX_MAX_KNOWN 512 /* elements of a tensor whose contents we follow */
 
 /* Names: bytes in the file → pointer, in scopes that hide nothing but end together. */
 struct onnx_entry;
@@ -55,9 +55,8 @@ struct onnx_ops { /* a growing list */
 };
 
 struct onnx_call { /* the call whose function is being written out */
-    const struct nrg_attr *attrs;
-    size_t n_attrs;
-    const char *label, *module;
+    const struct nrg_op *op;
+    struct nrg_pb function;
 };
 
 struct onnx {
@@ -65,7 +64,7 @@ struct onnx {
     struct nrg_model *model;
     struct nrg_graph *graph;
     struct nrg_error *err;
-    struct onnx_map values, texts, symbols;
+    struct onnx_map values, texts, symbols, modules;
     struct onnx_function *functions;
     size_t n_functions, cap_functions;
     const struct onnx_call *call;
@@ -87,12 +86,16 @@ int onnx_broken(struct onnx *x, const struct nrg_pb *msg);
 int onnx_no_memory(struct onnx *x);
 int onnx_fail(struct onnx *x, const void *at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
-/* A clean, terminated, shared copy of a text field; NULL: out of memory. */
-const char *onnx_text(struct onnx *x, const struct nrg_pb_field *field);
+/* A clean, terminated copy of a text field; NULL: out of memory. */
+char *onnx_text(struct onnx *x, const struct nrg_pb_field *field);
+/* The same for texts that come again and again: one copy for all. */
+const char *onnx_shared(struct onnx *x, const struct nrg_pb_field *field);
 
 /* onnx_names.c */
 int onnx_map_add(struct onnx *x, struct onnx_map *map, const void *key, size_t len, void *to);
 void *onnx_map_get(const struct onnx_map *map, const void *key, size_t len);
+/* Only in the innermost scope. */
+void *onnx_map_here(const struct onnx_map *map, const void *key, size_t len);
 void onnx_map_enter(struct onnx_map *map);
 void onnx_map_leave(struct onnx_map *map);
 void onnx_map_release(struct onnx_map *map);
@@ -114,7 +117,7 @@ struct onnx_tensor {
 int onnx_tensor(struct onnx *x, struct nrg_pb msg, struct onnx_tensor *out);
 int onnx_sparse_tensor(struct onnx *x, struct nrg_pb msg, struct onnx_tensor *out);
 
-/* onnx_attr.c: one attribute; a subgraph goes to blocks. n is advanced when one was added. */
+/* onnx_attr.c: attributes of a node; subgraphs among them become blocks, then_branch first. */
 int onnx_attributes(struct onnx *x, struct nrg_pb node, struct nrg_op *op);
 /* A value of metadata_props (field `number` of the message) by key; false: none. */
 bool onnx_metadata(struct nrg_pb msg, uint32_t number, const char *key, struct nrg_pb_field *out);
@@ -126,8 +129,6 @@ int onnx_nodes(struct onnx *x, struct nrg_pb msg, uint32_t number, struct nrg_bl
 struct nrg_value *onnx_new_value(struct onnx *x, const char *name, const struct nrg_type *type);
 int onnx_set_known(struct onnx *x, const struct nrg_value *value, struct onnx_known *known);
 struct onnx_known *onnx_get_known(const struct onnx *x, const struct nrg_value *value);
-/* Inputs of a node (field 1) as values that are visible here. */
-int onnx_inputs(struct onnx *x, struct nrg_pb node, struct nrg_op *op);
 int onnx_add_op(struct onnx *x, struct onnx_ops *list, struct nrg_op *op);
 
 /* onnx_function.c */
@@ -136,6 +137,9 @@ const struct onnx_function *onnx_find_function(const struct onnx *x, struct nrg_
 /* `call` has its inputs, outputs, attributes; the body's operators go to the list. */
 int onnx_expand(struct onnx *x, const struct onnx_function *function, struct nrg_op *call,
                 struct nrg_block *block, struct onnx_ops *ops);
+
+/* The name of a node for messages: its own, or its first output's. */
+const char *onnx_op_name(const struct nrg_op *op);
 
 /* onnx_order.c: sorts a block's operators by their data; an error when they form a cycle. */
 int onnx_order(struct onnx *x, struct nrg_block *block);

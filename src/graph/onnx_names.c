@@ -72,15 +72,25 @@ int onnx_map_add(struct onnx *x, struct onnx_map *map, const void *key, size_t l
     return 0;
 }
 
-void *onnx_map_get(const struct onnx_map *map, const void *key, size_t len)
+static void *find(const struct onnx_map *map, const void *key, size_t len, unsigned floor)
 {
     if (!map->n_buckets)
         return NULL;
     uint64_t hash = hash_of(key, len);
     for (const struct onnx_entry *e = map->buckets[hash % map->n_buckets]; e; e = e->next)
-        if (e->hash == hash && e->len == len && e->depth >= map->floor && !memcmp(e->key, key, len))
+        if (e->hash == hash && e->len == len && e->depth >= floor && !memcmp(e->key, key, len))
             return e->to;
     return NULL;
+}
+
+void *onnx_map_get(const struct onnx_map *map, const void *key, size_t len)
+{
+    return find(map, key, len, map->floor);
+}
+
+void *onnx_map_here(const struct onnx_map *map, const void *key, size_t len)
+{
+    return find(map, key, len, map->depth);
 }
 
 void onnx_map_enter(struct onnx_map *map)

@@ -18,13 +18,12 @@ enum { INFO_NAME = 1, INFO_TYPE = 2 };
 enum nrg_dtype onnx_dtype(uint64_t code)
 {
     static const enum nrg_dtype dtypes[] = {
-        [1] = NRG_F32,          [2] = NRG_U8,   [3] = NRG_I8,          [4] = NRG_U16,
-        [5] = NRG_I16,          [6] = NRG_I32,  [7] = NRG_I64,         [8] = NRG_STRING_DTYPE,
-        [9] = NRG_BOOL,         [10] = NRG_F16, [11] = NRG_F64,        [12] = NRG_U32,
-        [13] = NRG_U64,         [14] = NRG_C64, [15] = NRG_C128,       [16] = NRG_BF16,
-        [17] = NRG_F8_E4M3FN,   [18] = NRG_F8_E4M3FNUZ,
-        [19] = NRG_F8_E5M2,     [20] = NRG_F8_E5M2FNUZ,
-        [21] = NRG_U4,          [22] = NRG_I4,
+        [1] = NRG_F32,        [2] = NRG_U8,           [3] = NRG_I8,       [4] = NRG_U16,
+        [5] = NRG_I16,        [6] = NRG_I32,          [7] = NRG_I64,      [8] = NRG_STRING_DTYPE,
+        [9] = NRG_BOOL,       [10] = NRG_F16,         [11] = NRG_F64,     [12] = NRG_U32,
+        [13] = NRG_U64,       [14] = NRG_C64,         [15] = NRG_C128,    [16] = NRG_BF16,
+        [17] = NRG_F8_E4M3FN, [18] = NRG_F8_E4M3FNUZ, [19] = NRG_F8_E5M2, [20] = NRG_F8_E5M2FNUZ,
+        [21] = NRG_U4,        [22] = NRG_I4,
     };
     return code < sizeof dtypes / sizeof *dtypes ? dtypes[code] : NRG_DTYPE_UNKNOWN;
 }
@@ -143,8 +142,7 @@ int onnx_value_info(struct onnx *x, struct nrg_pb msg, struct nrg_pb_field *name
     while ((rc = nrg_pb_next(&msg, &field)) > 0) {
         if (field.number == INFO_NAME && field.wire == NRG_PB_BYTES)
             *name = field;
-        else if (field.number == INFO_TYPE &&
-                 (rc = onnx_type(x, nrg_pb_inside(&field), type, 0)))
+        else if (field.number == INFO_TYPE && (rc = onnx_type(x, nrg_pb_inside(&field), type, 0)))
             return rc;
     }
     return rc < 0 ? onnx_broken(x, &msg) : 0;

@@ -107,10 +107,9 @@ size_t nrg_pb_count(struct nrg_pb msg, uint32_t number)
 {
     struct nrg_pb_field field;
     size_t n = 0;
-    int rc;
-    while ((rc = nrg_pb_next(&msg, &field)) > 0)
+    while (nrg_pb_next(&msg, &field) > 0)
         n += field.number == number;
-    return rc < 0 ? 0 : n;
+    return n;
 }
 
 int nrg_pb_find(struct nrg_pb msg, uint32_t number, struct nrg_pb_field *found)

@@ -40,7 +40,7 @@ int nrg_pb_next(struct nrg_pb *msg, struct nrg_pb_field *field);
 /* One varint of a packed run; 1, 0 at the end, -EBADMSG. */
 int nrg_pb_varint(struct nrg_pb *msg, uint64_t *value);
 
-/* Fields of `number` in the whole message, 0 when it is broken further on. */
+/* Fields of `number` up to the end or to where the message is broken: what a loop will see. */
 size_t nrg_pb_count(struct nrg_pb msg, uint32_t number);
 /* The last field of `number` (protobuf: the last one counts); 1 found, 0 not. */
 int nrg_pb_find(struct nrg_pb msg, uint32_t number, struct nrg_pb_field *field);
