@@ -208,120 +208,6 @@ static int fold_cast(struct onnx *x, struct nrg_op *op, int arg)
     return real ? onnx_know_floats(x, op, 0, f, k->n) : onnx_know_ints(x, op, 0, i, k->n);
 }
 
-/* The same elements in the same order under another shape. */
-static int fold_same(struct onnx *x, struct nrg_op *op, int arg)
-{
-    const struct onnx_known *k = onnx_in_known(x, op, 0);
-    (void)arg;
-    return k && op->n_outputs ? onnx_set_known(x, op->outputs[0], (struct onnx_known *)(uintptr_t)k)
-                              : 0;
-}
-
-/* Transpose of what has one dimension or less. */
-static int fold_transpose(struct onnx *x, struct nrg_op *op, int arg)
-{
-    struct onnx_shape in;
-    return onnx_in(op, 0, &in) && in.rank <= 1 ? fold_same(x, op, arg) : 0;
-}
-
-static int fold_repeat(struct onnx *x, struct nrg_op *op, int arg)
-{
-    const struct onnx_known *k = onnx_in_known(x, op, 0);
-    size_t n = out_elements(op);
-    int64_t i[ONNX_MAX_KNOWN];
-    (void)arg;
-    if (!k || !k->i || (k->n != 1 && k->n != n))
-        return 0;
-    for (size_t e = 0; e < n; e++)
-        i[e] = k->i[k->n == 1 ? 0 : e];
-    return onnx_know_ints(x, op, 0, i, n);
-}
-
-/* Of lists; members that are not known make that many elements not known. */
-static int fold_concat(struct onnx *x, struct nrg_op *op, int arg)
-{
-    int64_t i[ONNX_MAX_KNOWN];
-    double f[ONNX_MAX_KNOWN];
-    size_t n = 0, floats = 0;
-    struct onnx_shape in;
-    (void)arg;
-    for (size_t m = 0; m < op->n_inputs; m++) {
-        const struct onnx_known *k = onnx_in_known(x, op, m);
-        if (!onnx_in(op, m, &in) || in.rank != 1 || in.d[0] < 0 ||
-            n + (size_t)in.d[0] > ONNX_MAX_KNOWN || (k && k->n != (size_t)in.d[0]))
-            return 0;
-        floats += k && k->f;
-        for (size_t e = 0; e < (size_t)in.d[0]; e++, n++) {
-            i[n] = k && k->i ? k->i[e] : ONNX_NOT_KNOWN;
-            f[n] = k && k->f ? k->f[e] : NAN;
-        }
-    }
-    if (!op->n_outputs || (floats && floats != op->n_inputs))
-        return 0;
-    return floats ? onnx_know_floats(x, op, 0, f, n) : onnx_know_ints(x, op, 0, i, n);
-}
-
-static int fold_gather(struct onnx *x, struct nrg_op *op, int arg)
-{
-    const struct onnx_known *data = onnx_in_known(x, op, 0), *index = onnx_in_known(x, op, 1);
-    int64_t i[ONNX_MAX_KNOWN];
-    double f[ONNX_MAX_KNOWN];
-    struct onnx_shape in;
-    (void)arg;
-    if (!data || !index || !index->i || !onnx_in(op, 0, &in) || in.rank != 1 || !op->n_outputs)
-        return 0;
-    for (size_t e = 0; e < index->n; e++) {
-        int at;
-        if (!onnx_element_known(index->i[e]) || !onnx_axis(index->i[e], (int)data->n, &at))
-            return 0;
-        i[e] = data->i ? data->i[at] : 0;
-        f[e] = data->f ? data->f[at] : 0;
-    }
-    return data->i ? onnx_know_ints(x, op, 0, i, index->n)
-                   : onnx_know_floats(x, op, 0, f, index->n);
-}
-
-/* One list, one axis; the length of the result is the output's type. */
-static int fold_slice(struct onnx *x, struct nrg_op *op, int arg)
-{
-    const struct onnx_known *k = onnx_in_known(x, op, 0);
-    int64_t start[1], step[1] = {1}, i[ONNX_MAX_KNOWN];
-    struct onnx_shape in, out;
-    (void)arg;
-    if (!k || !k->i || !onnx_in(op, 0, &in) || in.rank != 1 || !op->n_outputs ||
-        onnx_list(x, op, "starts", 1, start, 1) != 1 || op->outputs[0]->type->rank != 1)
-        return 0;
-    if (onnx_has(op, 4) && onnx_list(x, op, NULL, 4, step, 1) != 1)
-        return 0;
-    out.d[0] = op->outputs[0]->type->dims[0];
-    int64_t n = (int64_t)k->n, at = start[0] < 0 ? start[0] + n : start[0];
-    if (out.d[0] < 0 || out.d[0] > n || step[0] > n || step[0] < -n)
-        return 0;
-    at = at < 0 ? 0 : at >= n && step[0] < 0 ? n - 1 : at;
-    for (int64_t e = 0; e < out.d[0]; e++, at += step[0]) {
-        if (at < 0 || at >= n)
-            return 0;
-        i[e] = k->i[at];
-    }
-    return onnx_know_ints(x, op, 0, i, (size_t)out.d[0]);
-}
-
-static int fold_split(struct onnx *x, struct nrg_op *op, int arg)
-{
-    const struct onnx_known *k = onnx_in_known(x, op, 0);
-    size_t at = 0;
-    int rc = 0;
-    (void)arg;
-    for (size_t i = 0; k && k->i && i < op->n_outputs && !rc; i++) {
-        const struct nrg_type *type = op->outputs[i]->type;
-        if (type->rank != 1 || type->dims[0] < 0 || (size_t)type->dims[0] > k->n - at)
-            return 0;
-        rc = onnx_know_ints(x, op, i, k->i + at, (size_t)type->dims[0]);
-        at += (size_t)type->dims[0];
-    }
-    return rc;
-}
-
 static int fold_where(struct onnx *x, struct nrg_op *op, int arg)
 {
     size_t n = out_elements(op);
@@ -353,46 +239,27 @@ static int fold_reduce(struct onnx *x, struct nrg_op *op, int what)
     return onnx_know_ints(x, op, 0, &all, 1);
 }
 
-/* Positions in a list; this is how old exporters spelled a range. */
-static int fold_nonzero(struct onnx *x, struct nrg_op *op, int arg)
-{
-    const struct onnx_known *k = onnx_in_known(x, op, 0);
-    int64_t i[ONNX_MAX_KNOWN];
-    struct onnx_shape in, out = {2, {1, 0}};
-    (void)arg;
-    if (!k || !k->i || !onnx_in(op, 0, &in) || in.rank != 1 || !op->n_outputs)
-        return 0;
-    for (size_t e = 0; e < k->n; e++) {
-        if (!onnx_element_known(k->i[e]))
-            return 0;
-        if (k->i[e])
-            i[out.d[1]++] = (int64_t)e;
-    }
-    int rc = onnx_out(x, op, 0, NRG_I64, &out);
-    return rc ? rc : onnx_know_ints(x, op, 0, i, (size_t)out.d[1]);
-}
-
 static const struct onnx_rule folds[] = {
     {"onnx::Abs", fold_elements, ABS},        {"onnx::Add", fold_elements, ADD},
     {"onnx::And", fold_elements, AND},        {"onnx::Cast", fold_cast, 0},
-    {"onnx::Ceil", fold_elements, CEIL},      {"onnx::Concat", fold_concat, 0},
+    {"onnx::Ceil", fold_elements, CEIL},      {"onnx::Concat", onnx_fold_concat, 0},
     {"onnx::Div", fold_elements, DIV},        {"onnx::Equal", fold_elements, EQ},
-    {"onnx::Expand", fold_repeat, 0},         {"onnx::Flatten", fold_same, 0},
-    {"onnx::Floor", fold_elements, FLOOR},    {"onnx::Gather", fold_gather, 0},
+    {"onnx::Expand", onnx_fold_expand, 0},    {"onnx::Flatten", onnx_fold_same, 0},
+    {"onnx::Floor", fold_elements, FLOOR},    {"onnx::Gather", onnx_fold_gather, 0},
     {"onnx::Greater", fold_elements, GT},     {"onnx::GreaterOrEqual", fold_elements, GE},
-    {"onnx::Identity", fold_same, 0},         {"onnx::Less", fold_elements, LT},
+    {"onnx::Identity", onnx_fold_same, 0},    {"onnx::Less", fold_elements, LT},
     {"onnx::LessOrEqual", fold_elements, LE}, {"onnx::Max", fold_elements, MAX},
     {"onnx::Min", fold_elements, MIN},        {"onnx::Mod", fold_elements, MOD},
     {"onnx::Mul", fold_elements, MUL},        {"onnx::Neg", fold_elements, NEG},
-    {"onnx::NonZero", fold_nonzero, 0},       {"onnx::Not", fold_elements, NOT},
+    {"onnx::NonZero", onnx_fold_nonzero, 0},  {"onnx::Not", fold_elements, NOT},
     {"onnx::Or", fold_elements, OR},          {"onnx::ReduceMax", fold_reduce, MAX},
     {"onnx::ReduceMin", fold_reduce, MIN},    {"onnx::ReduceProd", fold_reduce, MUL},
-    {"onnx::ReduceSum", fold_reduce, ADD},    {"onnx::Reshape", fold_same, 0},
-    {"onnx::Round", fold_elements, ROUND},    {"onnx::Slice", fold_slice, 0},
-    {"onnx::Split", fold_split, 0},           {"onnx::Sqrt", fold_elements, SQRT},
-    {"onnx::Squeeze", fold_same, 0},          {"onnx::Sub", fold_elements, SUB},
-    {"onnx::Tile", fold_repeat, 0},           {"onnx::Transpose", fold_transpose, 0},
-    {"onnx::Unsqueeze", fold_same, 0},        {"onnx::Where", fold_where, 0},
+    {"onnx::ReduceSum", fold_reduce, ADD},    {"onnx::Reshape", onnx_fold_same, 0},
+    {"onnx::Round", fold_elements, ROUND},    {"onnx::Slice", onnx_fold_slice, 0},
+    {"onnx::Split", onnx_fold_split, 0},      {"onnx::Sqrt", fold_elements, SQRT},
+    {"onnx::Squeeze", onnx_fold_same, 0},     {"onnx::Sub", fold_elements, SUB},
+    {"onnx::Tile", onnx_fold_expand, 0},      {"onnx::Transpose", onnx_fold_transpose, 0},
+    {"onnx::Unsqueeze", onnx_fold_same, 0},   {"onnx::Where", fold_where, 0},
 };
 
 int onnx_fold(struct onnx *x, struct nrg_op *op)

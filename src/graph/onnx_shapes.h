@@ -64,6 +64,9 @@ int onnx_know_floats(struct onnx *x, const struct nrg_op *op, size_t i, const do
 
 /* onnx_fold.c: contents of outputs that follow from contents of inputs. */
 int onnx_fold(struct onnx *x, struct nrg_op *op);
+/* onnx_fold_move.c */
+onnx_rule_fn onnx_fold_same, onnx_fold_transpose, onnx_fold_expand, onnx_fold_concat,
+    onnx_fold_gather, onnx_fold_slice, onnx_fold_split, onnx_fold_nonzero;
 
 /* onnx_einsum.c: the output's shape, and what it multiplies: the product of all extents. */
 bool onnx_einsum_shape(const char *equation, const struct onnx_shape *in, size_t n,

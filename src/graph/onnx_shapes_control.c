@@ -160,7 +160,9 @@ int onnx_rule_scan(struct onnx *x, struct nrg_op *op, int arg)
         struct onnx_shape shape;
         int axis;
         shape_of(op->inputs[i], &shape);
-        int64_t along = axes && i >= state && i - state < axes->n ? axes->is[i - state] : 0;
+        int64_t along = axes && axes->kind == NRG_A_INTS && i >= state && i - state < axes->n
+                            ? axes->is[i - state]
+                            : 0;
         if (i >= state && onnx_axis(along, shape.rank, &axis)) {
             trips = shape.d[axis];
             memmove(shape.d + axis, shape.d + axis + 1,
