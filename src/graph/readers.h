@@ -4,4 +4,6 @@
 
 #include "graph/reader.h"
 
+extern const struct nrg_reader nrg_reader_torchscript;
+
 #endif
