@@ -23,6 +23,8 @@
 /* One line each, so that branches that add one do not conflict. */
 /* clang-format off */
 const struct nrg_reader *const nrg_readers[] = {
+    &nrg_reader_torchscript_archive,
+    &nrg_reader_torch_checkpoint,
     NULL,
 };
 /* clang-format on */

@@ -4,4 +4,7 @@
 
 #include "graph/reader.h"
 
+extern const struct nrg_reader nrg_reader_torchscript_archive;
+extern const struct nrg_reader nrg_reader_torch_checkpoint;
+
 #endif
