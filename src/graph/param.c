@@ -75,12 +75,16 @@ static int64_t bytes_of(const struct nrg_type *type)
 static void set_role(struct nrg_param *param, const struct nrg_tensor_info *tensor,
                      enum nrg_param_role role)
 {
+    /* A state dict's tensors are detached: their flag says nothing. */
+    int trainable = role == NRG_ROLE_GUESS && !tensor->is_parameter && tensor->requires_grad == 0
+                        ? -1
+                        : tensor->requires_grad;
     if (role == NRG_ROLE_GUESS)
         role = !tensor->is_parameter && buffer_name(param->name, tensor->dtype) ? NRG_ROLE_BUFFER
                                                                                 : NRG_ROLE_PARAM;
     param->is_extra = role == NRG_ROLE_EXTRA;
     param->is_buffer = role != NRG_ROLE_PARAM;
-    param->trainable = param->is_buffer ? 0 : tensor->requires_grad;
+    param->trainable = param->is_buffer ? 0 : trainable;
 }
 
 int nrg_param_add(struct nrg_model *model, const char *where, const char *name, size_t name_len,
