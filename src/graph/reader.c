@@ -24,6 +24,14 @@
 /* clang-format off */
 const struct nrg_reader *const nrg_readers[] = {
     &nrg_reader_onnx,
+    &nrg_reader_torchscript,
+    &nrg_reader_torchscript_archive,
+    &nrg_reader_torch_checkpoint,
+    &nrg_reader_safetensors,
+    &nrg_reader_shard_index,
+    &nrg_reader_gguf,
+    &nrg_reader_modules_json,
+    &nrg_reader_foreign,
     NULL,
 };
 /* clang-format on */

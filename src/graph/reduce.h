@@ -22,6 +22,7 @@ struct nrg_data {
     enum nrg_data_kind kind;
     const char *path;            /* parameters: "layer1.0.conv1.weight", else NULL */
     const struct nrg_type *type; /* best known: printed, of --params, or inferred from its use */
+    struct nrg_type *blank;      /* parameters without a type: room for one of up to 4 dims */
     bool type_inferred;          /* not told by any file: follows from the operator's other types */
     const struct nrg_data *storage; /* the memory it lives in: itself unless written in place */
     uint32_t id;                    /* index in data[] */
@@ -43,6 +44,7 @@ enum nrg_arg_kind {
 struct nrg_arg {
     enum nrg_arg_kind kind;
     bool is_shape;               /* a tensor or number computed from shapes only */
+    bool is_view;                /* TENSOR: part of or another order of `data` */
     bool open;                   /* LIST: may hold more than the members listed */
     const struct nrg_type *type; /* at this use: a view has its own; never NULL */
     struct nrg_data *data;       /* TENSOR (LIST: the tensor it was cut from, or NULL) */
@@ -104,6 +106,13 @@ struct nrg_dropped {
     int64_t kept;                /* NRG_KEPT: index of the operator */
 };
 
+/* A module that the graph names: by its attributes, or by calling it. */
+struct nrg_seen_module {
+    const char *path;
+    const char *class_name; /* last part, without mangling; "" unknown */
+    size_t calls;           /* by prim::CallMethod; 0: the graph is inlined */
+};
+
 struct nrg_reduced {
     struct nrg_arena arena;
     const struct nrg_model *model;
@@ -116,7 +125,9 @@ struct nrg_reduced {
     struct nrg_dropped *dropped; /* one per operator of the graph, in order */
     size_t n_dropped, cap_dropped;
     struct nrg_data **inputs, **outputs; /* the graph's boundary */
-    size_t n_inputs, n_outputs;
+    size_t n_inputs, n_outputs, cap_outputs;
+    struct nrg_seen_module *modules;
+    size_t n_modules, cap_modules;
     const char **warnings;
     size_t n_warnings, cap_warnings;
 };
@@ -148,19 +159,24 @@ int64_t nrg_data_numel(const struct nrg_data *data);
 int64_t nrg_data_bytes(const struct nrg_data *data);
 int64_t nrg_type_bytes(const struct nrg_type *type);
 
-/* Costs of all operators, with the executions of loops and branches. */
-void nrg_cost_all(struct nrg_reduced *reduced, enum nrg_convention convention);
+/* Costs of all operators, with the executions of loops and branches. 0 or -ENOMEM. */
+int nrg_cost_all(struct nrg_reduced *reduced, enum nrg_convention convention);
+/* True when it runs and its arithmetic, or how often it runs, is unknown. */
+bool nrg_operator_unknown(const struct nrg_operator *op);
+/* Adds what is known of an operator, times its executions. */
+void nrg_cost_sum(struct nrg_cost *sum, const struct nrg_operator *op);
 
 struct nrg_totals {
     struct nrg_cost cost; /* sums of what is known */
     size_t operators, unknown_operators;
     size_t unknown_bytes; /* operators whose traffic is unknown */
     int64_t params, trainable, buffers, param_bytes;
-    size_t unknown_params;         /* parameters without a shape */
-    int64_t peak_activation_bytes; /* largest sum of living activations; unknown: -1 */
+    size_t n_params, unknown_params; /* listed; of them without a shape */
+    int64_t peak_activation_bytes;   /* largest sum of activations that live at once */
+    size_t unknown_activations;      /* not in that sum */
 };
-/* `params` as for nrg_reduce. */
-void nrg_totals_of(const struct nrg_reduced *reduced, const struct nrg_model *params,
-                   struct nrg_totals *out);
+/* `reduced` NULL: parameters only; `params` as for nrg_reduce. 0 or -ENOMEM. */
+int nrg_totals_of(const struct nrg_model *model, const struct nrg_reduced *reduced,
+                  const struct nrg_model *params, struct nrg_totals *out);
 
 #endif
