@@ -77,8 +77,6 @@ struct onnx {
     bool reordered;
     size_t n_conflicts, n_broken; /* shapes that contradict what the file declares; impossible */
     const char *first_conflict, *first_broken;
-    size_t n_aliases; /* parameters that are Identity of another */
-    int64_t aliased;  /* their elements */
 };
 
 /* onnx.c */

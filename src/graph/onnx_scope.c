@@ -4,6 +4,8 @@
  *    child of a Sequential repeats its parent's name ("layer1.0" under "layer1"), and the second
  *    call of a module gets a suffix ("/relu_1/Relu"), which is taken off when no such module has
  *    parameters and the one without suffix is there.
+ *    Modules that are only containers (a ModuleDict) leave no part; the names of parameters, which
+ *    have them, set the path right: "/h.0/c_fc" reads "h.0.mlp.c_fc.bias".
  *  - PyTorch's newer exporter writes metadata: pkg.torch.onnx.name_scopes, a Python list of
  *    qualified names ("['', 'layer1', 'layer1.0', 'conv2d']", the last is the call itself), and
  *    class_hierarchy, the classes in the same order; or only `namespace` ("/layer1: Cls/…").
@@ -24,6 +26,7 @@ struct scopes {
     struct onnx *x;
     struct onnx_map modules; /* names that have parameters, and those above them */
     struct onnx_map seen;    /* paths that nodes were given */
+    struct onnx_map owners;  /* such a path -> the module whose parameters its nodes read */
 };
 
 /* Next quoted text of a Python list; false at the end. */
@@ -191,6 +194,41 @@ static const char *from_weight(struct onnx *x, const struct nrg_op *op)
     return NULL;
 }
 
+/* The module of an initializer, "a.b" of "a.b.weight"; 0 when it has none. */
+static size_t owner_of(const struct nrg_value *value)
+{
+    const char *dot =
+        value->producer || value->type->kind != NRG_T_TENSOR || !strncmp(value->name, "onnx::", 6)
+            ? NULL
+            : strrchr(value->name, '.');
+    return dot ? (size_t)(dot - value->name) : 0;
+}
+
+static const char *last_part(const char *path, size_t len)
+{
+    const char *dot = memrchr(path, '.', len);
+    return dot ? dot + 1 : path;
+}
+
+/* Notes that the nodes of `path` read parameters of a module with the same last name. */
+static int learn_owner(struct scopes *s, const struct nrg_op *op, const char *path)
+{
+    size_t n = strlen(path);
+    if (!n || has(&s->modules, path, n) || has(&s->owners, path, n))
+        return 0;
+    for (size_t i = 0; i < op->n_inputs; i++) {
+        const char *name = op->inputs[i]->name;
+        size_t len = owner_of(op->inputs[i]);
+        const char *theirs = last_part(name, len), *ours = last_part(path, n);
+        if (!len || strlen(ours) != len - (size_t)(theirs - name) ||
+            strncmp(ours, theirs, strlen(ours)))
+            continue;
+        char *copy = nrg_arena_copy(&s->x->model->arena, name, len);
+        return copy ? onnx_map_add(s->x, &s->owners, path, n, copy) : onnx_no_memory(s->x);
+    }
+    return 0;
+}
+
 static int name_op(struct scopes *s, struct nrg_op *op, bool collect)
 {
     char path[LONGEST + 1];
@@ -210,8 +248,10 @@ static int name_op(struct scopes *s, struct nrg_op *op, bool collect)
             return rc;
         shared = copy;
     }
-    if (!collect)
-        op->module = shared;
+    const char *owner = onnx_map_get(&s->owners, path, (size_t)len);
+    if (collect)
+        return learn_owner(s, op, shared);
+    op->module = owner ? owner : shared;
     return 0;
 }
 
@@ -238,5 +278,6 @@ int onnx_scopes_finish(struct onnx *x)
         rc = walk(&s, x->graph->body, false);
     onnx_map_release(&s.modules);
     onnx_map_release(&s.seen);
+    onnx_map_release(&s.owners);
     return rc;
 }

@@ -1,9 +1,10 @@
 /*
  * Types through control flow and sequences (see onnx_shapes.h). If: an output is what both branches
- * agree on. Loop: the body's state has the type of what goes in first, in the declared type's
- * place; dimensions that the body changes become unknown outside. Scan: the body sees one slice.
- * The trip count of a Loop or Scan, when it is known, is added as attribute "trip_count", because
- * it often follows from shapes alone and the passes after us have no contents of tensors.
+ * agree on, or what the taken branch has. Loop: the body's state has the type of what goes in
+ * first, in the declared type's place; dimensions that the body changes become unknown outside.
+ * Scan: the body sees one slice. The trip count of a Loop or Scan, when it is known, is added as
+ * attribute "trip_count", because it often follows from shapes alone and the passes after us have
+ * no contents of tensors.
  */
 #include <string.h>
 
@@ -49,8 +50,23 @@ static int hand_on(struct onnx *x, struct nrg_value *to, const struct nrg_value 
     return set_type(x, to, from->type->dtype, shape);
 }
 
+static int add_attr(struct onnx *x, struct nrg_op *op, const char *name, int64_t number)
+{
+    struct nrg_attr *attrs = nrg_arena_array(&x->model->arena, op->n_attrs + 1, sizeof *attrs);
+    if (!attrs)
+        return onnx_no_memory(x);
+    if (op->n_attrs)
+        memcpy(attrs, op->attrs, op->n_attrs * sizeof *attrs);
+    attrs[op->n_attrs] = (struct nrg_attr){.name = name, .kind = NRG_A_INT, .n = 1, .i = number};
+    op->attrs = attrs;
+    op->n_attrs++;
+    return 0;
+}
+
 int onnx_rule_if(struct onnx *x, struct nrg_op *op, int arg)
 {
+    const struct onnx_known *cond = onnx_in_known(x, op, 0);
+    bool known = cond && cond->i && cond->n == 1 && onnx_element_known(cond->i[0]);
     int rc = 0;
     (void)arg;
     for (size_t b = 0; b < op->n_blocks && !rc; b++)
@@ -60,23 +76,11 @@ int onnx_rule_if(struct onnx *x, struct nrg_op *op, int arg)
             return onnx_contradiction(x, op);
         const struct nrg_value *a = op->blocks[0]->outputs[i], *b = op->blocks[1]->outputs[i];
         struct onnx_shape shape = common(a, b);
+        if (known)
+            shape_of(cond->i[0] ? a : b, &shape);
         rc = hand_on(x, op->outputs[i], a, &shape);
     }
-    return rc;
-}
-
-static int add_trips(struct onnx *x, struct nrg_op *op, int64_t trips)
-{
-    struct nrg_attr *attrs = nrg_arena_array(&x->model->arena, op->n_attrs + 1, sizeof *attrs);
-    if (!attrs)
-        return onnx_no_memory(x);
-    if (op->n_attrs)
-        memcpy(attrs, op->attrs, op->n_attrs * sizeof *attrs);
-    attrs[op->n_attrs] =
-        (struct nrg_attr){.name = "trip_count", .kind = NRG_A_INT, .n = 1, .i = trips};
-    op->attrs = attrs;
-    op->n_attrs++;
-    return 0;
+    return rc || !known ? rc : add_attr(x, op, "condition", cond->i[0] != 0);
 }
 
 /* The condition goes on unless the body's is not constantly true. */
@@ -141,7 +145,7 @@ int onnx_rule_loop(struct onnx *x, struct nrg_op *op, int arg)
         }
         rc = hand_on(x, op->outputs[i], from, &shape);
     }
-    return rc || trips < 0 ? rc : add_trips(x, op, trips);
+    return rc || trips < 0 ? rc : add_attr(x, op, "trip_count", trips);
 }
 
 /* Opset 9+: state, then scanned inputs (sliced along scan_input_axes, by default the first). */
@@ -183,7 +187,7 @@ int onnx_rule_scan(struct onnx *x, struct nrg_op *op, int arg)
         }
         rc = hand_on(x, op->outputs[i], body->outputs[i], &shape);
     }
-    return rc || trips < 0 ? rc : add_trips(x, op, trips);
+    return rc || trips < 0 ? rc : add_attr(x, op, "trip_count", trips);
 }
 
 /* Sequences: a list of tensors; members are not followed. */

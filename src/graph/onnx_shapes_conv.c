@@ -226,9 +226,10 @@ static size_t scales_of(const struct onnx *x, const struct nrg_op *op, const dou
     return *scales ? known->n : 0;
 }
 
+/* In single precision, as runtimes do: 7 x float(11 / 7) must be 11. */
 static int64_t scaled(int64_t dim, double scale)
 {
-    double out = floor((double)dim * scale + 1e-9);
+    double out = (double)floorf((float)dim * (float)scale);
     if (scale == 1)
         return dim;
     return dim < 0 || !(out >= 0 && out < 1e15) ? NRG_DIM_UNKNOWN : (int64_t)out;
