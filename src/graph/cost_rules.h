@@ -61,10 +61,6 @@ nrg_cost_fn nrg_cost_onnx_resize;
 nrg_cost_fn nrg_cost_onnx_take;
 nrg_cost_fn nrg_cost_onnx_attention; /* arg: index of past keys, 0 none */
 nrg_cost_fn nrg_cost_onnx_self_attention;
-/* cost_trt.c */
-nrg_cost_fn nrg_cost_trt_conv;
-nrg_cost_fn nrg_cost_layer_conv;
-nrg_cost_fn nrg_cost_layer_linear;
 
 /* What several formulas share. */
 int64_t nrg_cost_output_numel(const struct nrg_operator *op); /* of the first output */

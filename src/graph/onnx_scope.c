@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "graph/onnx.h"
+#include "graph/scope_path.h"
 
 #define LONGEST    1024
 #define N_METADATA 9
@@ -144,39 +145,15 @@ static size_t without_number(const char *text, size_t len)
     return n < len && n > 1 && text[n - 1] == '_' ? n - 1 : len;
 }
 
-static size_t strip_call_number(const struct scopes *s, const char *path, size_t len)
+/* For nrg_scope_path: a part that ends in the number of a call. */
+static size_t strip_call_number(const char *path, size_t len, const void *arg)
 {
+    const struct scopes *s = arg;
     size_t shorter = without_number(path, len);
     return shorter < len && !has(&s->modules, path, len) &&
                    (has(&s->modules, path, shorter) || has(&s->seen, path, shorter))
                ? shorter
                : len;
-}
-
-/* The module path of "/a/a.0/b/Op": "a.0.b". Returns its length, -1 when there is none. */
-static int path_of(const struct scopes *s, const char *label, char *path)
-{
-    size_t len = 0, last = 0, last_len = 0;
-    const char *part = label + (label[0] == '/');
-    if (!strchr(label, '/'))
-        return -1;
-    for (const char *slash; (slash = strchr(part, '/')); part = slash + 1) {
-        size_t n = (size_t)(slash - part);
-        bool repeats = last_len && n > last_len && part[last_len] == '.' &&
-                       !strncmp(part, path + last, last_len);
-        if (len + n + 2 > LONGEST || !n)
-            continue;
-        if (repeats)
-            len = last;
-        else if (len)
-            path[len++] = '.';
-        last = len;
-        memcpy(path + len, part, n);
-        len = strip_call_number(s, path, len + n);
-        last_len = len - last;
-    }
-    path[len] = 0;
-    return (int)len;
 }
 
 /* Nodes without a path: the first weight that has one. */
@@ -233,7 +210,9 @@ static int name_op(struct scopes *s, struct nrg_op *op, bool collect)
 {
     char path[LONGEST + 1];
     const char *written = op->scope ? op->scope : op->label;
-    int len = op->module || !written ? -1 : path_of(s, written, path);
+    int len = op->module || !written ? -1
+                                     : nrg_scope_path(written, strlen(written), path, sizeof path,
+                                                      strip_call_number, s);
     if (len < 0) {
         if (!op->module && !collect)
             op->module = from_weight(s->x, op);

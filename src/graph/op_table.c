@@ -25,6 +25,8 @@ static const struct nrg_cost_family *const families[] = {
     &nrg_cost_family_torchvision,
     &nrg_cost_family_onnx,
     &nrg_cost_family_microsoft,
+    &nrg_cost_family_trt,
+    &nrg_cost_family_layer,
     NULL,
 };
 /* clang-format on */

@@ -24,6 +24,8 @@
 /* clang-format off */
 const struct nrg_reader *const nrg_readers[] = {
     &nrg_reader_onnx,
+    &nrg_reader_tensorrt,
+    &nrg_reader_model_summary,
     &nrg_reader_torchscript,
     &nrg_reader_torchscript_archive,
     &nrg_reader_torch_checkpoint,
