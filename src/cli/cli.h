@@ -64,6 +64,7 @@ struct nrg_cli {
 
 extern const struct nrg_command *const nrg_commands[]; /* NULL-terminated */
 
+extern const struct nrg_command nrg_cmd_graph;
 extern const struct nrg_command nrg_cmd_report;
 extern const struct nrg_command nrg_cmd_run;
 extern const struct nrg_command nrg_cmd_sensors;

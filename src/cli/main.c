@@ -9,6 +9,7 @@ const struct nrg_command *const nrg_commands[] = {
     &nrg_cmd_sensors,
     &nrg_cmd_run,
     &nrg_cmd_report,
+    &nrg_cmd_graph,
     NULL,
 };
 
