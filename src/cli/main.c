@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "record/replay_recording.h"
 
 const struct nrg_command *const nrg_commands[] = {
     &nrg_cmd_sensors,
@@ -31,6 +32,7 @@ static int run_command(struct nrg_cli *cli, int argc, char **argv)
         const char *root = cli->root ? cli->root : getenv("NRG_ROOT");
         cli->ctx.log = say;
         cli->ctx.log_arg = cli;
+        cli->ctx.open_recording = nrg_replay_recording_open;
         if (nrg_root_init(&cli->ctx.root, root, &err))
             code = nrg_complain(&err, 2);
         else
