@@ -10,6 +10,8 @@ const struct nrg_command *const nrg_commands[] = {
     &nrg_cmd_sensors,
     &nrg_cmd_run,
     &nrg_cmd_report,
+    &nrg_cmd_export,
+    &nrg_cmd_import,
     NULL,
 };
 
