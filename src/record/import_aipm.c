@@ -173,7 +173,7 @@ static int add_busy(struct nrg_import *im, const struct maps *m, struct nrg_erro
         c.provenance = NRG_ESTIMATED;
         nrg_copy(c.source, sizeof c.source, "one busy CPU: the file has shares only");
     }
-    if (im->first_of_segment || (m->time_s && shares <= 0) || !(step_s < 1e9))
+    if (im->begin_ns >= im->t_ns || (m->time_s && shares <= 0) || !(step_s < 1e9))
         step_s = 0;
     return nrg_import_add(im, &c, step_s, err);
 }

@@ -55,8 +55,9 @@ struct nrg_import {
     bool held;               /* powers become energy counters */
     struct nrg_channel *channels;
     size_t n_channels, cap_channels;
-    double *sums;   /* per channel: counters that add up */
-    int64_t *cells; /* of the record in hand */
+    double *sums;    /* per channel: counters that add up */
+    int64_t *cells;  /* of the record in hand */
+    int64_t *starts; /* of counters at the beginning of its interval */
     struct nrg_rows rows;
     int series;
     int64_t period_ns;
@@ -64,6 +65,7 @@ struct nrg_import {
     struct nrg_import_processes processes;
     /* the record in hand */
     int64_t t_ns, interval_ns; /* it stands for the interval that ends at t_ns */
+    int64_t begin_ns;          /* where readings cover its interval from; t_ns when they do not */
     bool first_of_segment;
     uint64_t with_interval; /* records that told their interval */
     /* so far */

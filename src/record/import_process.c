@@ -2,8 +2,8 @@
  * Processes of an imported file: import_format.h. A record says what each process used in the
  * interval that ends at its date; the recording wants what it used since it began, so the steps
  * are added up. A process that was not in the record before gets a row at the beginning of the
- * interval, so that its first step belongs to that interval. In the first record of a segment the
- * interval is not covered by any reading, and its step is left out, as the trapezoid leaves it out.
+ * interval, so that its first step belongs to that interval. In the first record of a segment
+ * the trapezoid has no reading at the beginning of the interval, and the step is left out with it.
  */
 #include <errno.h>
 #include <math.h>
@@ -52,12 +52,11 @@ int nrg_import_process(struct nrg_import *im, int64_t pid, double cpu_s, int64_t
         return -ENOMEM;
     int rc = 0;
     bool known = info->last_ns == im->last_ns && info->first_ns;
-    int64_t begin_ns = im->first_of_segment ? im->t_ns : im->last_ns;
     if (!info->first_ns)
-        info->first_ns = begin_ns;
-    if (!known && begin_ns < im->t_ns)
-        rc = add_row(&p->rows, begin_ns, info, pss_bytes);
-    if (!im->first_of_segment && cpu_s > 0 && cpu_s < 1e9)
+        info->first_ns = im->begin_ns;
+    if ((!known || im->first_of_segment) && im->begin_ns < im->t_ns)
+        rc = add_row(&p->rows, im->begin_ns, info, pss_bytes);
+    if (im->begin_ns < im->t_ns && cpu_s > 0 && cpu_s < 1e9)
         info->cpu_ns += (int64_t)llround(cpu_s * 1e9);
     info->last_ns = im->t_ns;
     if (pss_bytes > info->peak_rss_bytes)

@@ -102,8 +102,11 @@ int nrg_import_begin(struct nrg_import *im, int64_t t_ns, int64_t interval_ns,
             if (im->channels[i].quantity == NRG_ENERGY)
                 im->sums[i] = 0;
     }
+    im->begin_ns = !im->first_of_segment ? im->last_ns : im->held ? t_ns - im->interval_ns : t_ns;
+    if (im->have_time && im->begin_ns < im->last_ns)
+        im->begin_ns = im->last_ns; /* told intervals may overlap a little */
     for (size_t i = 0; im->writing && i < im->n_channels; i++)
-        im->cells[i] = NRG_MISSING;
+        im->cells[i] = im->starts[i] = NRG_MISSING;
     return 0;
 }
 
@@ -161,6 +164,8 @@ int nrg_import_add(struct nrg_import *im, const struct nrg_channel *channel, dou
     int i = channel_index(im, channel, err);
     if (i < 0 || !im->writing)
         return i < 0 ? i : 0;
+    if (fabs(im->sums[i] / channel->scale) < MAX_RAW)
+        im->starts[i] = (int64_t)llround(im->sums[i] / channel->scale);
     im->sums[i] += step;
     if (fabs(im->sums[i] / channel->scale) < MAX_RAW)
         im->cells[i] = (int64_t)llround(im->sums[i] / channel->scale);
@@ -237,7 +242,8 @@ static void fix_parents(struct nrg_import *im)
             found |= !strcmp(im->channels[k].name, im->channels[i].parent);
         if (!found)
             im->channels[i].parent[0] = '\0';
-        im->channels[i].update_ns = im->period_ns;
+        /* Exact intervals leave no doubt about when energy was used. */
+        im->channels[i].update_ns = im->held ? 0 : im->period_ns;
     }
 }
 
@@ -268,7 +274,8 @@ int nrg_import_prepare(struct nrg_import *im, struct nrg_error *err)
     nrg_rows_init(&im->rows, im->n_channels);
     im->sums = calloc(im->n_channels, sizeof *im->sums);
     im->cells = calloc(im->n_channels, sizeof *im->cells);
-    if (!im->sums || !im->cells)
+    im->starts = calloc(im->n_channels, sizeof *im->starts);
+    if (!im->sums || !im->cells || !im->starts)
         return out_of_memory(err);
     im->result.channels = im->n_channels;
     int rc = im->store ? open_sensor(im) : 0;
@@ -335,5 +342,6 @@ void nrg_import_release(struct nrg_import *im)
     free(im->channels);
     free(im->sums);
     free(im->cells);
+    free(im->starts);
     free(im->spacing.items);
 }

@@ -121,6 +121,22 @@ size_t nrg_series_reader_damaged(const struct nrg_series_reader *r)
     return r->damaged;
 }
 
+int nrg_recording_extent(const struct nrg_recording *recording, int64_t *first_ns, int64_t *last_ns)
+{
+    sqlite3_stmt *s = NULL;
+    int rc = -ENODATA;
+    if (!sqlite3_prepare_v2(nrg_recording_database(recording),
+                            "SELECT min(first_ns), max(last_ns) FROM chunk", -1, &s, NULL) &&
+        sqlite3_step(s) == SQLITE_ROW && sqlite3_column_type(s, 0) == SQLITE_INTEGER &&
+        sqlite3_column_type(s, 1) == SQLITE_INTEGER) {
+        *first_ns = sqlite3_column_int64(s, 0);
+        *last_ns = sqlite3_column_int64(s, 1);
+        rc = *last_ns >= *first_ns ? 0 : -ENODATA;
+    }
+    sqlite3_finalize(s);
+    return rc;
+}
+
 int nrg_recording_read_series(struct nrg_recording *recording, int series,
                               int (*each)(void *, const struct nrg_rows *), void *arg,
                               size_t *damaged)
