@@ -15,10 +15,12 @@
 #include "base/mem.h"
 #include "record/cursor.h"
 
-#define WAIT_NS  (5 * NRG_NS_PER_S)
-#define MAX_BINS INT64_C(100000000)
-#define BATCH    1024
-#define MAX_NS   (INT64_MAX / 4) /* a file may hold any number: sums of two times must fit */
+#define WAIT_NS         (5 * NRG_NS_PER_S)
+#define PROCESS_WAIT_NS (15 * NRG_NS_PER_S)
+#define TICK_NS         (200 * NRG_NS_PER_MS)
+#define MAX_BINS        INT64_C(100000000)
+#define BATCH           1024
+#define MAX_NS          (INT64_MAX / 4) /* a file may hold any number: sums of two times must fit */
 
 struct channel_state {
     bool seen;
@@ -39,6 +41,8 @@ struct bins {
     size_t n_open, cap_open;
     struct nrg_bin_processes processes;
     int64_t front_ns, check_ns;
+    int64_t tick_ns, settled_ns; /* a row of processes; the last one whose tick is over */
+    bool ticking;
     int (*each)(void *, const struct nrg_bin *);
     void *arg;
 };
@@ -222,7 +226,7 @@ static bool complete(const struct bins *b, int64_t k)
         if ((!s->seen || s->t_ns < end) && since <= wait)
             return false;
     }
-    return since > 0 && (!b->options->processes || since > WAIT_NS / 5);
+    return since > 0 && (!b->options->processes || b->settled_ns >= end || since > PROCESS_WAIT_NS);
 }
 
 static int hand_out(struct bins *b, const struct nrg_open_bin *bin, int64_t k)
@@ -269,6 +273,20 @@ static int flush(struct bins *b, bool all)
     return rc < 0 ? rc : 0;
 }
 
+/* All processes are read in one go: once that is over, they are known up to that time. */
+static void note_time(struct bins *b, const struct nrg_cursor_row *row)
+{
+    b->front_ns = row->t_ns > b->front_ns ? row->t_ns : b->front_ns;
+    if (b->ticking && b->front_ns - b->tick_ns >= TICK_NS) {
+        b->settled_ns = b->tick_ns;
+        b->ticking = false;
+    }
+    if (!b->ticking && row->kind == NRG_PROCESSES) {
+        b->tick_ns = row->t_ns;
+        b->ticking = true;
+    }
+}
+
 static int walk(struct bins *b, struct nrg_cursor *cursor)
 {
     struct nrg_cursor_row row;
@@ -277,7 +295,7 @@ static int walk(struct bins *b, struct nrg_cursor *cursor)
         if (row.t_ns > MAX_NS || row.t_ns < -MAX_NS)
             continue;
         rc = on_row(b, &row);
-        b->front_ns = row.t_ns > b->front_ns ? row.t_ns : b->front_ns;
+        note_time(b, &row);
         if (!rc && b->front_ns >= b->check_ns)
             rc = flush(b, false);
     }
@@ -335,7 +353,7 @@ int nrg_bins_make(struct nrg_recording *recording, const struct nrg_bins_options
     if (options->processes)
         kinds |= 1u << NRG_PROCESSES | 1u << NRG_PROCESS_MEMORY | 1u << NRG_GPU_PROCESSES;
     b.channels = nrg_recording_channels(recording, &b.n_channels);
-    b.check_ns = -MAX_NS;
+    b.check_ns = b.settled_ns = -MAX_NS;
     int rc = count_bins(&b, err);
     if (!rc) {
         rc = options->processes ? nrg_bin_processes_init(&b.processes, recording) : 0;

@@ -172,21 +172,18 @@ int nrg_import_add(struct nrg_import *im, const struct nrg_channel *channel, dou
     return 0;
 }
 
-/* Energy counters of a segment start at 0 where its first interval starts. */
+/* Counters of a segment start where its first interval starts; those of energy at 0. */
 static int add_start_row(struct nrg_import *im)
 {
-    int64_t start[NRG_IMPORT_CHANNELS], begin_ns = im->t_ns - im->interval_ns;
-    if (im->have_time && begin_ns <= im->last_ns)
-        begin_ns = im->last_ns + 1;
-    if (begin_ns >= im->t_ns)
+    if (im->begin_ns >= im->t_ns)
         return 0;
     for (size_t i = 0; i < im->n_channels; i++)
-        start[i] =
-            im->channels[i].quantity == NRG_ENERGY && im->cells[i] != NRG_MISSING ? 0 : NRG_MISSING;
-    im->segment_begin_ns = begin_ns;
+        if (im->channels[i].quantity == NRG_ENERGY && im->cells[i] != NRG_MISSING)
+            im->starts[i] = 0;
+    im->segment_begin_ns = im->begin_ns;
     if (!im->have_time)
-        im->result.begin_ns = begin_ns;
-    return nrg_rows_add(&im->rows, begin_ns, 0, start);
+        im->result.begin_ns = im->begin_ns;
+    return nrg_rows_add(&im->rows, im->begin_ns, 0, im->starts);
 }
 
 int nrg_import_end(struct nrg_import *im, struct nrg_error *err)
