@@ -7,12 +7,7 @@
 #include "record/replay_recording.h"
 
 const struct nrg_command *const nrg_commands[] = {
-    &nrg_cmd_sensors,
-    &nrg_cmd_run,
-    &nrg_cmd_report,
-    &nrg_cmd_export,
-    &nrg_cmd_import,
-    NULL,
+    &nrg_cmd_sensors, &nrg_cmd_run, &nrg_cmd_report, &nrg_cmd_export, &nrg_cmd_import, NULL,
 };
 
 static void say(void *arg, enum nrg_level level, const char *line)
@@ -32,9 +27,7 @@ static int run_command(struct nrg_cli *cli, int argc, char **argv)
         code = 0;
     } else if (first >= 0) {
         const char *root = cli->root ? cli->root : getenv("NRG_ROOT");
-        cli->ctx.log = say;
         cli->ctx.log_arg = cli;
-        cli->ctx.open_recording = nrg_replay_recording_open;
         if (nrg_root_init(&cli->ctx.root, root, &err))
             code = nrg_complain(&err, 2);
         else
@@ -51,7 +44,8 @@ int main(int argc, char **argv)
 {
     const char *name = argc > 1 ? argv[1] : "help";
     for (size_t i = 0; nrg_commands[i]; i++) {
-        struct nrg_cli cli = {.command = nrg_commands[i]};
+        struct nrg_cli cli = {.command = nrg_commands[i],
+                              .ctx = {.log = say, .open_recording = nrg_replay_recording_open}};
         if (!strcmp(nrg_commands[i]->name, name))
             return run_command(&cli, argc - 1, argv + 1);
     }
