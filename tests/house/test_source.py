@@ -1,0 +1,43 @@
+"""Format, file heads and other rules of the house that a machine can check."""
+import re
+import unittest
+
+import house
+
+
+class Source(house.Case):
+    def test_clang_format(self):
+        self.need("clang-format")
+        files = house.tracked_files("*.c", "*.h")
+        self.assertGreater(len(files), 50)
+        done = house.run("clang-format", "--dry-run", "-Werror", *files, cwd=house.SOURCE)
+        self.assertEqual(done.returncode, 0, "run make format\n" + done.stderr[:3000])
+
+    def test_every_c_file_opens_with_a_comment(self):
+        for name in house.tracked_files("*.c", "*.h"):
+            if name.startswith(("src/", "include/")):
+                with self.subTest(name):
+                    self.assertTrue(house.text(name).startswith("/*"), name)
+
+    def test_no_registry_host_names_or_machine_paths(self):
+        bad = re.compile(r"deb\.debian\.org|pypi\.org|files\.pythonhosted|/work/|/home/[a-z]")
+        for name in house.tracked_files("*.c", "*.h", "*.py", "*.sh", "*.md", "Makefile", "*.build", "Dockerfile"):
+            if name.endswith("test_source.py"):
+                continue
+            for number, line in enumerate(house.text(name).splitlines(), 1):
+                self.assertIsNone(bad.search(line), f"{name}:{number}: {line}")
+
+    def test_shell_scripts_parse(self):
+        for name in house.tracked_files("*.sh") + [".ci/run"]:
+            shell = "bash" if house.text(name).startswith("#!/bin/bash") else "sh"
+            done = house.run(shell, "-n", house.path(name))
+            self.assertEqual(done.returncode, 0, done.stderr)
+
+
+class LayersInTheBuild(house.Case):
+    def test_the_build_has_the_check(self):
+        self.assertIn("check_layers", house.text("meson.build"))
+
+
+if __name__ == "__main__":
+    unittest.main()
