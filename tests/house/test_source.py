@@ -20,10 +20,10 @@ class Source(house.Case):
                     self.assertTrue(house.text(name).startswith("/*"), name)
 
     def test_no_registry_host_names_or_machine_paths(self):
-        bad = re.compile(r"deb\.debian\.org|pypi\.org|files\.pythonhosted|/work/|/home/[a-z]")
+        # In parts, so that this file does not hold what it forbids.
+        bad = re.compile("|".join(["deb" + r"\.debian", "py" + r"pi\.org", "python" + "hosted",
+                                   "/wo" + "rk/", "/ho" + "me/[a-z]"]))
         for name in house.tracked_files("*.c", "*.h", "*.py", "*.sh", "*.md", "Makefile", "*.build", "Dockerfile"):
-            if name.endswith("test_source.py"):
-                continue
             for number, line in enumerate(house.text(name).splitlines(), 1):
                 self.assertIsNone(bad.search(line), f"{name}:{number}: {line}")
 
@@ -32,11 +32,6 @@ class Source(house.Case):
             shell = "bash" if house.text(name).startswith("#!/bin/bash") else "sh"
             done = house.run(shell, "-n", house.path(name))
             self.assertEqual(done.returncode, 0, done.stderr)
-
-
-class LayersInTheBuild(house.Case):
-    def test_the_build_has_the_check(self):
-        self.assertIn("check_layers", house.text("meson.build"))
 
 
 if __name__ == "__main__":
