@@ -111,7 +111,7 @@ void nrg_connector_drain(int fd, const struct nrg_connector_events *events)
 {
     char buf[4096] __attribute__((aligned(8)));
     for (int i = 0; i < 10000; i++) { /* bounded: a fork bomb must not keep us here */
-        struct sockaddr_nl from;
+        struct sockaddr_nl from = {.nl_pid = UINT32_MAX};
         socklen_t from_len = sizeof from;
         ssize_t len = recvfrom(fd, buf, sizeof buf, 0, (struct sockaddr *)&from, &from_len);
         if (len < 0 && errno == ENOBUFS) {
