@@ -22,7 +22,7 @@ needed() {
 
 extra() {
     case $1 in
-    test) echo "clang clang-format groff patch util-linux python3-torch python3-venv" ;;
+    test) echo "clang clang-format g++ groff patch util-linux python3-torch python3-venv" ;;
     demo) echo "python3-torch" ;;
     esac
 }
@@ -74,6 +74,14 @@ if [ "$check_only" = 1 ]; then
     exit 1
 fi
 
+# clang's own runtime (sanitizers, fuzzer) is a package by version that clang only recommends.
+clang_runtime() {
+    case " $* " in *" test "*) ;; *) return ;; esac
+    major=$(clang -dumpversion 2>/dev/null | cut -d. -f1)
+    [ -z "$major" ] || missing "libclang-rt-$major-dev"
+}
+
+[ -n "$must$may" ] || may=$(clang_runtime "$@")
 [ -n "$must$may" ] || exit 0
 if [ "$(id -u)" != 0 ]; then
     if [ -n "$must" ]; then
@@ -103,7 +111,9 @@ if [ -n "$must" ] && ! install "$must"; then
     exit 1
 fi
 [ -n "$may" ] || exit 0
-install "$may" && exit 0
-for package in $may; do
+if install "$may"; then
+    may=
+fi
+for package in $may $(clang_runtime "$@"); do
     install "$package" || echo "deps: could not install $package: what needs it will be skipped" >&2
 done
