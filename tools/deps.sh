@@ -76,7 +76,7 @@ fi
 
 # clang's own runtime (sanitizers, fuzzer) is a package by version that clang only recommends.
 clang_runtime() {
-    case " $* " in *" test "*) ;; *) return ;; esac
+    case " $* " in *" test "*) ;; *) return 0 ;; esac
     major=$(clang -dumpversion 2>/dev/null | cut -d. -f1)
     [ -z "$major" ] || missing "libclang-rt-$major-dev"
 }
