@@ -25,8 +25,8 @@ else
     set -- build/burn ${NRG_DEMO_ARGS:-8 2}
 fi
 
-say "nrg run --baseline 2s -- $*"
-"$nrg" run --force --baseline 2s --output "$recording" -- "$@"
+say "nrg run -- $*"
+"$nrg" run --force --output "$recording" -- "$@"
 
 say "nrg report $recording     the same again, from the file alone"
 "$nrg" report "$recording" | head -n 9
