@@ -6,8 +6,8 @@
 set -eu
 cd "$(dirname "$0")/.."
 nrg=${NRG_BIN:-build/nrg}
-python=/usr/bin/python3
-[ -x "$python" ] || python=$(command -v python3 || true)
+python=${PYTHON:-/usr/bin/python3}
+command -v "$python" >/dev/null || python=$(command -v python3 || true)
 recording=${NRG_DEMO_RECORDING:-build/demo.nrg}
 
 say() {

@@ -44,9 +44,9 @@ class Examples(house.Case):
         self.assertGreaterEqual(report["total"]["high_j"], report["total"]["energy_j"])
 
     def demo(self, arguments, **env):
-        return self.run_ok(house.path("examples/demo.sh"), cwd=self.folder, env=dict(
-            os.environ, NRG_BIN=house.NRG, NRG_DEMO_RECORDING=self.file("demo.nrg"),
-            NRG_DEMO_ARGS=arguments, **env))
+        env = {**os.environ, "PYTHON": house.PYTHON, "NRG_BIN": house.NRG, "NRG_DEMO_ARGS": arguments,
+               "NRG_DEMO_RECORDING": self.file("demo.nrg"), **env}
+        return self.run_ok(house.path("examples/demo.sh"), cwd=self.folder, env=env)
 
     @unittest.skipUnless(TORCH, "PyTorch is not installed")
     def test_demo(self):
@@ -58,6 +58,12 @@ class Examples(house.Case):
         self.assertEqual((done.stdout + done.stderr).count("\nDOMAIN "), 2)
         if "estimated" in done.stderr:
             self.assertRegex(done.stderr, r"machine +[\d.]+ \w+ +[\d.]+ \w+ \.\. [\d.]+ \w+ .*estimated")
+
+    def test_demo_without_pytorch(self):
+        done = self.demo("1 1", PYTHON="/bin/false")
+        self.assertIn("PyTorch is not here", done.stdout)
+        self.assertIn("burn: 1 threads", done.stdout)
+        self.assertEqual((done.stdout + done.stderr).count("\nDOMAIN "), 2)
 
 
 if __name__ == "__main__":
