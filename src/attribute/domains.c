@@ -249,6 +249,7 @@ static void add_to_total(struct nrg_summary *s, struct nrg_domain *d)
 
 int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
 {
+    s->n_domains = 0;
     s->domains = calloc(frame->n + 1, sizeof *s->domains);
     int rc = s->domains ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < frame->n; i++)

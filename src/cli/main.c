@@ -6,9 +6,12 @@
 #include "cli/cli.h"
 #include "record/replay_recording.h"
 
+/* One line each, so that branches that add one do not conflict. */
+/* clang-format off */
 const struct nrg_command *const nrg_commands[] = {
     &nrg_cmd_sensors, &nrg_cmd_run, &nrg_cmd_report, &nrg_cmd_export, &nrg_cmd_import, NULL,
 };
+/* clang-format on */
 
 static void say(void *arg, enum nrg_level level, const char *line)
 {
