@@ -268,6 +268,12 @@ static struct group *group_of(struct builder *b, struct nrg_path_map *groups,
     return group;
 }
 
+/* These only hold modules; nobody calls them. */
+static bool is_list(const char *class_name)
+{
+    return !strcmp(class_name, "ModuleList") || !strcmp(class_name, "ModuleDict");
+}
+
 static void guess_calls(struct builder *b, const struct nrg_reduced *g)
 {
     struct nrg_path_map groups = {0};
@@ -288,10 +294,14 @@ static void guess_calls(struct builder *b, const struct nrg_reduced *g)
         struct nrg_tree_node *node = node_of(b, group->module);
         node->calls = gcd(node->calls, group->count);
     }
+    b->tree->calls_known = told || groups.n;
     /* Children stand behind their parents. */
-    for (size_t i = b->tree->n; !told && i-- > 1;)
+    for (size_t i = b->tree->n; !told && i-- > 1;) {
         if (nodes[i].calls)
             nodes[nodes[i].parent].calls = gcd(nodes[nodes[i].parent].calls, nodes[i].calls);
+        if (is_list(nodes[i].class_name))
+            nodes[i].calls = 0;
+    }
     nodes[0].calls = 1;
     nrg_path_map_release(&groups);
 }

@@ -16,7 +16,7 @@ struct nrg_tree_node {
     uint32_t parent;        /* the root's own: 0 */
     uint32_t depth;
     uint32_t size; /* nodes of the subtree, itself included: the next sibling is at + size */
-    size_t calls;  /* 0: unknown */
+    size_t calls;  /* see calls_known */
     struct nrg_cost cost, self;          /* sums of what is known; `params` is not used here */
     size_t operators, unknown_operators; /* inclusive */
     int64_t params, params_self, trainable, buffers, param_bytes; /* each storage once */
@@ -31,6 +31,7 @@ struct nrg_module_tree {
     struct nrg_arena arena;
     struct nrg_tree_node *nodes;
     size_t n;
+    bool calls_known; /* the graph has scopes or calls: a module with 0 calls did not run */
 };
 
 /* `reduced` NULL: parameters only; `params` as for nrg_reduce. 0 or -ENOMEM. */

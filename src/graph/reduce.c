@@ -174,15 +174,18 @@ void nrg_reducer_saw_module(struct nrg_reducer *r, const char *path, const struc
     out->modules[at - 1].calls += called;
 }
 
-/* The type that the parameters' file tells; `none` when it tells that there is no such tensor. */
+/* The type that the parameters' file tells. */
 static const struct nrg_type *told_type(struct nrg_reducer *r, const char *path,
                                         const struct nrg_type *type)
 {
-    static const struct nrg_type absent = {.kind = NRG_T_NONE, .rank = -1, .requires_grad = -1};
     const struct nrg_param *param = nrg_path_map_get(&r->told, path);
-    if (param)
-        return nrg_type_better(type, param->type);
-    return r->told.n && type->kind == NRG_T_OPTIONAL ? &absent : type;
+    return param ? nrg_type_better(type, param->type) : type;
+}
+
+/* Optional and not in the parameters' file: it is None there. */
+static bool told_absent(struct nrg_reducer *r, const char *path, const struct nrg_type *type)
+{
+    return type->kind == NRG_T_OPTIONAL && r->told.n && !nrg_path_map_get(&r->told, path);
 }
 
 struct nrg_data *nrg_reducer_param(struct nrg_reducer *r, const char *path, const char *name,
@@ -239,7 +242,14 @@ static void visit_getattr(struct nrg_reducer *r, struct nrg_frame *f, const stru
         return;
     const char *path = join_path(r, base, name && name->s ? name->s : value->name);
     const struct nrg_type *plain = nrg_type_plain(value->type);
-    if (plain->kind == NRG_T_TENSOR) {
+    if (op->n_inputs && args[0]->kind == NRG_ARG_OBJECT && !args[0]->path) {
+        nrg_reducer_set(f, value, nrg_reduce_attribute(r, op, args[0]));
+        nrg_reducer_drop(r, op, NRG_DROP_GETATTR, NULL);
+        return;
+    }
+    if (told_absent(r, path, value->type)) {
+        arg = r->none;
+    } else if (plain->kind == NRG_T_TENSOR) {
         data = nrg_reducer_param(r, path, value->name, value->type);
         arg = data ? nrg_reducer_tensor(r, data, nrg_type_better(value->type, data->type)) : NULL;
     } else if (plain->kind == NRG_T_CLASS || plain->kind == NRG_T_UNKNOWN) {
@@ -249,7 +259,7 @@ static void visit_getattr(struct nrg_reducer *r, struct nrg_frame *f, const stru
     } else {
         arg = nrg_reducer_arg(r, NRG_ARG_UNKNOWN, value->type);
     }
-    if (arg)
+    if (arg && arg != r->none)
         arg->path = path;
     nrg_reducer_set(f, value, arg);
     nrg_reducer_drop(r, op, NRG_DROP_GETATTR, data);

@@ -70,6 +70,9 @@ bool nrg_reduce_viewable(const struct nrg_type *in, const struct nrg_type *out);
 /* reduce_container.c: lists, tuples, dicts; constants and their arithmetic. */
 void nrg_reduce_container(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
                           struct nrg_arg **args);
+/* An attribute of an object that the graph itself made. */
+struct nrg_arg *nrg_reduce_attribute(struct nrg_reducer *r, const struct nrg_op *op,
+                                     struct nrg_arg *object);
 void nrg_reduce_constant(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op);
 /* The known result of a property (size, len, is None...), or an unknown argument. */
 struct nrg_arg *nrg_reduce_property(struct nrg_reducer *r, const struct nrg_op *op,

@@ -86,14 +86,14 @@ static json_t *operator_json(const struct nrg_operator *op)
     return o;
 }
 
-static json_t *module_json(const struct nrg_tree_node *n, bool graph)
+static json_t *module_json(const struct nrg_tree_node *n, bool graph, bool calls_known)
 {
     json_t *o = json_pack("{s:s}", "name", n->name);
     if (!o)
         return NULL;
     if (n->class_name[0])
         set_text(o, "class", n->class_name);
-    if (n->calls)
+    if (calls_known || (graph && !n->name[0]))
         set_int(o, "calls", (int64_t)n->calls);
     set_sum(o, "params", n->params, n->unknown_params);
     set_sum(o, "params_self", n->params_self, n->unknown_params);
@@ -170,8 +170,9 @@ json_t *nrg_graph_json(const struct nrg_graph_report *r)
         return NULL;
     set_text(o, "producer", r->model->producer);
     for (size_t i = 0; i < r->tree->n; i++)
-        json_array_append_new(json_object_get(o, "modules"),
-                              module_json(&r->tree->nodes[i], r->reduced != NULL));
+        json_array_append_new(
+            json_object_get(o, "modules"),
+            module_json(&r->tree->nodes[i], r->reduced != NULL, r->tree->calls_known));
     if (!r->reduced)
         return o;
     json_object_set_new(o, "inputs", data_list(r->reduced->inputs, r->reduced->n_inputs));

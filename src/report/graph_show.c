@@ -129,7 +129,7 @@ void nrg_graph_csv(const struct nrg_graph_report *r, bool operators, FILE *out)
         csv_text(out, n->class_name);
         nrg_show_dims(dims, sizeof dims, n->output);
         fprintf(out, ",%s", strcmp(dims, "-") ? dims : "");
-        csv_int(out, n->calls ? (int64_t)n->calls : -1);
+        csv_int(out, r->tree->calls_known ? (int64_t)n->calls : -1);
         csv_int(out, unless_unknown(n->params, n->unknown_params));
         csv_int(out, unless_unknown(n->trainable, n->unknown_params));
         csv_int(out, n->buffers);
