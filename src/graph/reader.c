@@ -63,10 +63,10 @@ static const struct nrg_reader *by_content(const struct nrg_source *source)
 int nrg_model_read_bytes(const struct nrg_source *source, const char *format,
                          struct nrg_model *model, struct nrg_error *err)
 {
-    const struct nrg_reader *reader = format ? by_name(format) : by_content(source);
     nrg_model_init(model);
     if (!source->size)
         return nrg_fail(err, -ENODATA, source->name, "is empty");
+    const struct nrg_reader *reader = format ? by_name(format) : by_content(source);
     if (!reader)
         return format ? nrg_fail(err, -EINVAL, "--format", "no reader is called '%s'", format)
                       : nrg_fail(err, -EBADMSG, source->name,

@@ -194,18 +194,21 @@ void nrg_reducer_saw_module(struct nrg_reducer *r, const char *path, const struc
     out->modules[at - 1].calls += called;
 }
 
-/* The type that the parameters' file tells; `none` when it tells that there is no such tensor. */
+/* The type that the parameters' file tells. */
 static const struct nrg_type *told_type(struct nrg_reducer *r, const char *path,
                                         const struct nrg_type *type)
 {
-    static const struct nrg_type absent = {.kind = NRG_T_NONE, .rank = -1, .requires_grad = -1};
     const struct nrg_param *param = nrg_path_map_get(&r->told, path);
-    if (param)
-        return nrg_type_better(type, param->type);
-    return r->told.n && type->kind == NRG_T_OPTIONAL ? &absent : type;
+    return param ? nrg_type_better(type, param->type) : type;
 }
 
-static struct nrg_data *param_data(struct nrg_reducer *r, const char *path, const char *name,
+/* Optional and not in the parameters' file: it is None there. */
+static bool told_absent(struct nrg_reducer *r, const char *path, const struct nrg_type *type)
+{
+    return type->kind == NRG_T_OPTIONAL && r->told.n && !nrg_path_map_get(&r->told, path);
+}
+
+struct nrg_data *nrg_reducer_param(struct nrg_reducer *r, const char *path, const char *name,
                                    const struct nrg_type *type)
 {
     struct nrg_data *data = nrg_path_map_get(&r->used, path);
@@ -259,8 +262,15 @@ static void visit_getattr(struct nrg_reducer *r, struct nrg_frame *f, const stru
         return;
     const char *path = join_path(r, base, name && name->s ? name->s : value->name);
     const struct nrg_type *plain = nrg_type_plain(value->type);
-    if (plain->kind == NRG_T_TENSOR) {
-        data = param_data(r, path, value->name, value->type);
+    if (op->n_inputs && args[0]->kind == NRG_ARG_OBJECT && !args[0]->path) {
+        nrg_reducer_set(f, value, nrg_reduce_attribute(r, op, args[0]));
+        nrg_reducer_drop(r, op, NRG_DROP_GETATTR, NULL);
+        return;
+    }
+    if (told_absent(r, path, value->type)) {
+        arg = r->none;
+    } else if (plain->kind == NRG_T_TENSOR) {
+        data = nrg_reducer_param(r, path, value->name, value->type);
         arg = data ? nrg_reducer_tensor(r, data, nrg_type_better(value->type, data->type)) : NULL;
     } else if (plain->kind == NRG_T_CLASS || plain->kind == NRG_T_UNKNOWN) {
         arg = nrg_reducer_arg(r, NRG_ARG_OBJECT, value->type);
@@ -269,7 +279,7 @@ static void visit_getattr(struct nrg_reducer *r, struct nrg_frame *f, const stru
     } else {
         arg = nrg_reducer_arg(r, NRG_ARG_UNKNOWN, value->type);
     }
-    if (arg)
+    if (arg && arg != r->none)
         arg->path = path;
     nrg_reducer_set(f, value, arg);
     nrg_reducer_drop(r, op, NRG_DROP_GETATTR, data);
@@ -283,7 +293,7 @@ static void settle_object(struct nrg_reducer *r, struct nrg_arg *arg)
     if (arg->kind != NRG_ARG_OBJECT || arg->type->kind != NRG_T_UNKNOWN || !arg->path)
         return;
     const char *dot = strrchr(arg->path, '.');
-    struct nrg_data *data = param_data(r, arg->path, dot ? dot + 1 : arg->path, arg->type);
+    struct nrg_data *data = nrg_reducer_param(r, arg->path, dot ? dot + 1 : arg->path, arg->type);
     if (!data)
         return;
     arg->kind = NRG_ARG_TENSOR;
@@ -595,7 +605,7 @@ static void bind_inputs(struct nrg_reducer *r, struct nrg_frame *f)
             if (arg && plain->kind == NRG_T_CLASS)
                 nrg_reducer_saw_module(r, "", plain, false);
         } else if (nrg_path_map_get(&r->told, stripped(value->name))) {
-            data = param_data(r, stripped(value->name), value->name, value->type);
+            data = nrg_reducer_param(r, stripped(value->name), value->name, value->type);
             arg = data ? nrg_reducer_tensor(r, data, data->type) : NULL;
         } else if (nrg_type_has_tensor(value->type) || plain->kind == NRG_T_UNKNOWN) {
             data = nrg_reducer_data(r, NRG_DATA_INPUT, value->name, value->type);

@@ -12,6 +12,22 @@
 
 #include "graph/reducer.h"
 
+/*
+ * Frozen graphs hold parameters as constants that keep their names: "self.fc.weight", and
+ * "self.conv.weight_fused_bn" where a batch norm was folded in.
+ */
+static const char *frozen_path(struct nrg_reducer *r, const char *name)
+{
+    if (strncmp(name, "self.", 5) != 0)
+        return NULL;
+    const char *fused = strstr(name, "_fused_bn");
+    const char *path = nrg_arena_copy(&r->out->arena, name + 5,
+                                      (size_t)((fused ? fused : name + strlen(name)) - name - 5));
+    if (!path)
+        r->rc = -ENOMEM;
+    return path;
+}
+
 void nrg_reduce_constant(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op)
 {
     const struct nrg_value *value = op->n_outputs ? op->outputs[0] : NULL;
@@ -26,7 +42,9 @@ void nrg_reduce_constant(struct nrg_reducer *r, struct nrg_frame *f, const struc
     if (attr && (plain->kind == NRG_T_TENSOR || attr->kind == NRG_A_TENSOR)) {
         const struct nrg_type *type =
             attr->tensor ? nrg_type_better(value->type, attr->tensor) : value->type;
-        data = nrg_reducer_data(r, NRG_DATA_CONST, value->name, type);
+        const char *path = frozen_path(r, value->name);
+        data = path ? nrg_reducer_param(r, path, value->name, type)
+                    : nrg_reducer_data(r, NRG_DATA_CONST, value->name, type);
         arg = data ? nrg_reducer_tensor(r, data, type) : NULL;
         if (arg)
             arg->constant = attr;
@@ -54,7 +72,7 @@ static struct nrg_arg *list_of(struct nrg_reducer *r, const struct nrg_type *typ
 static void extend(struct nrg_reducer *r, struct nrg_arg *list, struct nrg_arg *const *more,
                    size_t n)
 {
-    if (list->kind != NRG_ARG_LIST || !n)
+    if ((list->kind != NRG_ARG_LIST && list->kind != NRG_ARG_OBJECT) || !n)
         return;
     struct nrg_arg **items = nrg_arena_array(&r->out->arena, list->n_items + n, sizeof *items);
     if (!items) {
@@ -81,12 +99,15 @@ static struct nrg_data *some_data(const struct nrg_arg *arg)
 
 /* One member that can't be told from the others. */
 static struct nrg_arg *any_member(struct nrg_reducer *r, const struct nrg_arg *list,
-                                  const struct nrg_type *type)
+                                  const char *name, const struct nrg_type *type)
 {
     struct nrg_data *data = some_data(list);
-    if (!data || (type->kind != NRG_T_UNKNOWN && !nrg_type_has_tensor(type)))
+    if (type->kind == NRG_T_UNKNOWN ? !data : !nrg_type_has_tensor(type))
         return nrg_reducer_arg(r, NRG_ARG_UNKNOWN, type);
-    struct nrg_arg *arg = nrg_reducer_result(r, data, type);
+    /* A list that is filled elsewhere: its members come from somewhere. */
+    if (!data)
+        data = nrg_reducer_data(r, NRG_DATA_PHI, name, type);
+    struct nrg_arg *arg = data ? nrg_reducer_result(r, data, type) : NULL;
     if (arg)
         arg->is_view = true;
     return arg;
@@ -114,7 +135,8 @@ static void unpack(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_
     for (size_t i = 0; i < op->n_outputs; i++) {
         const struct nrg_type *type = op->outputs[i]->type;
         nrg_reducer_set(f, op->outputs[i],
-                        exact ? member(r, list->items[i], type) : any_member(r, list, type));
+                        exact ? member(r, list->items[i], type)
+                              : any_member(r, list, op->outputs[i]->name, type));
     }
 }
 
@@ -138,11 +160,11 @@ static struct nrg_arg *get_item(struct nrg_reducer *r, const struct nrg_op *op,
         if (i >= 0 && (size_t)i < list->n_items)
             return member(r, list->items[i], type);
     }
-    return any_member(r, list, type);
+    return any_member(r, list, op->outputs[0]->name, type);
 }
 
 /* Ends of kinds, and what they do with arguments. */
-enum deed { BUILD, UNPACK, GET, APPEND, SET_ITEM, PASS, PASS_EACH };
+enum deed { BUILD, UNPACK, GET, APPEND, SET_ITEM, CREATE, SET_ATTR, PASS, PASS_EACH };
 
 static enum deed deed_of(const char *kind)
 {
@@ -164,6 +186,8 @@ static enum deed deed_of(const char *kind)
         {"aten::_set_item", SET_ITEM},
         {"aten::update", APPEND},
         {"aten::extend", APPEND},
+        {"prim::CreateObject", CREATE},
+        {"prim::SetAttr", SET_ATTR},
         {"prim::RequiresGradCheck", PASS_EACH},
         {"prim::TypeCheck", PASS_EACH},
     };
@@ -171,6 +195,31 @@ static enum deed deed_of(const char *kind)
         if (!strcmp(deeds[i].kind, kind))
             return deeds[i].deed;
     return PASS;
+}
+
+/* An object made while running keeps its attributes as a dict does; a module's are parameters. */
+static void set_attribute(struct nrg_reducer *r, const struct nrg_op *op, struct nrg_arg **args)
+{
+    const struct nrg_attr *name = nrg_op_attr(op, "name");
+    struct nrg_arg *pair[2] = {nrg_reducer_arg(r, NRG_ARG_CONST, &nrg_type_unknown), NULL};
+    if (op->n_inputs < 2 || args[0]->kind != NRG_ARG_OBJECT || args[0]->path || !name || !pair[0])
+        return;
+    pair[0]->constant = name;
+    pair[1] = args[1];
+    extend(r, args[0], pair, 2);
+}
+
+struct nrg_arg *nrg_reduce_attribute(struct nrg_reducer *r, const struct nrg_op *op,
+                                     struct nrg_arg *object)
+{
+    const struct nrg_attr *name = nrg_op_attr(op, "name");
+    const struct nrg_value *value = op->outputs[0];
+    for (size_t i = object->n_items; name && name->s && i >= 2; i -= 2) {
+        const char *have = nrg_arg_text(object->items[i - 2]);
+        if (have && !strcmp(have, name->s))
+            return member(r, object->items[i - 1], value->type);
+    }
+    return any_member(r, object, value->name, value->type);
 }
 
 static void pass_each(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
@@ -194,6 +243,10 @@ void nrg_reduce_container(struct nrg_reducer *r, struct nrg_frame *f, const stru
         tensors |= nrg_arg_has_tensor(args[i]);
     if (deed == BUILD)
         result = op->n_outputs ? list_of(r, op->outputs[0]->type, args, op->n_inputs) : NULL;
+    else if (deed == CREATE && op->n_outputs)
+        result = nrg_reducer_arg(r, NRG_ARG_OBJECT, op->outputs[0]->type);
+    else if (deed == SET_ATTR)
+        set_attribute(r, op, args);
     else if (deed == GET && op->n_outputs)
         result = get_item(r, op, args);
     else if (deed == APPEND && op->n_inputs > 1)

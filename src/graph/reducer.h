@@ -43,6 +43,9 @@ struct nrg_arg *nrg_reducer_arg(struct nrg_reducer *r, enum nrg_arg_kind kind,
                                 const struct nrg_type *type);
 struct nrg_data *nrg_reducer_data(struct nrg_reducer *r, enum nrg_data_kind kind, const char *name,
                                   const struct nrg_type *type);
+/* The data of a parameter: one per path. */
+struct nrg_data *nrg_reducer_param(struct nrg_reducer *r, const char *path, const char *name,
+                                   const struct nrg_type *type);
 struct nrg_arg *nrg_reducer_tensor(struct nrg_reducer *r, struct nrg_data *data,
                                    const struct nrg_type *type);
 /* An argument of the shape of `type`: a tensor, or an open list cut from one tensor. */
@@ -67,6 +70,9 @@ bool nrg_reduce_viewable(const struct nrg_type *in, const struct nrg_type *out);
 /* reduce_container.c: lists, tuples, dicts; constants and their arithmetic. */
 void nrg_reduce_container(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
                           struct nrg_arg **args);
+/* An attribute of an object that the graph itself made. */
+struct nrg_arg *nrg_reduce_attribute(struct nrg_reducer *r, const struct nrg_op *op,
+                                     struct nrg_arg *object);
 void nrg_reduce_constant(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op);
 /* The known result of a property (size, len, is None...), or an unknown argument. */
 struct nrg_arg *nrg_reduce_property(struct nrg_reducer *r, const struct nrg_op *op,
