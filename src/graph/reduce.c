@@ -99,9 +99,6 @@ void nrg_reducer_set(struct nrg_frame *f, const struct nrg_value *value, struct 
         f->facts[value->id] = arg;
 }
 
-static struct nrg_data *param_data(struct nrg_reducer *r, const char *path, const char *name,
-                                   const struct nrg_type *type);
-
 /* Constants of shape arithmetic are initializers too: those are no parameters. */
 static struct nrg_arg *initializer(struct nrg_reducer *r, const struct nrg_value *value,
                                    const struct nrg_param *param)
@@ -109,7 +106,7 @@ static struct nrg_arg *initializer(struct nrg_reducer *r, const struct nrg_value
     bool constant = param->is_buffer && nrg_type_plain(param->type)->rank <= 1 &&
                     (param->type->dtype == NRG_I64 || param->type->dtype == NRG_BOOL);
     struct nrg_data *data = constant ? nrg_reducer_data(r, NRG_DATA_CONST, value->name, value->type)
-                                     : param_data(r, value->name, value->name, value->type);
+                                     : nrg_reducer_param(r, value->name, value->name, value->type);
     return data ? nrg_reducer_tensor(r, data, nrg_type_better(value->type, data->type)) : NULL;
 }
 
