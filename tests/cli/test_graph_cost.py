@@ -281,6 +281,16 @@ class Reference(unittest.TestCase):
                 self.assertEqual(g["totals"]["macs"], info["macs_total"])
                 self.assertEqual(g["totals"]["params"], info["total_params"])
 
+    def test_packed_weights(self):
+        """Quantised convolutions are counted from the archive's packed weights."""
+        model = "quant_static_qnnpack"
+        alone = graph(path_of(model))["totals"]
+        told = graph(path_of(model), "--params", path_of(model, "model.pt"))["totals"]
+        self.assertEqual(alone["unknown_operators"], 2)
+        self.assertEqual(told["unknown_operators"], 0)
+        # 3 -> 16 channels by 3x3, depthwise or not, on 32x32; then 16 -> 10.
+        self.assertGreater(told["macs"], 32 * 32 * 16 * 3 * 9)
+
     def test_conventions(self):
         table = {"resnet18": (3628146688, 1819065856, 1814083944),
                  "mobilenet_v2": (601548544, 314193216, 300809384),
