@@ -102,7 +102,7 @@ static const char *raw_extent(const struct ts *ts)
 
 static bool is_small_tensor(const char *at, const char *end)
 {
-    return end - at > 8 && end[-1] == ']' && memmem(at, (size_t)(end - at), "Type{", 5);
+    return end - at > 8 && end[-1] == ']' && ts_find_word(at, end, "Type{");
 }
 
 static int raw_value(struct ts *ts, struct nrg_attr *attr)

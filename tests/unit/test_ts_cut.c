@@ -137,7 +137,7 @@ static void test_lines_left_out(void **state)
     assert_null(add->inputs[1]->producer);
     assert_ptr_equal(add->inputs[2]->producer, graph->body->ops[2]);
     assert_int_equal(graph->n_values, 5);
-    assert_warned(&model, "line 4: %6 is defined in a line that is missing, like 1 other");
+    assert_warned(&model, "line 4: %6 is defined in a line that is missing (2 such values");
     nrg_model_release(&model);
 }
 
