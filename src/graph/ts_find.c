@@ -1,7 +1,9 @@
 /*
  * Where the graphs are. Dumps stand amid logs, prose and Markdown, so the text is searched for
  * "graph(" with the right neighbours: no letter before it, and a value or an empty list after
- * it. What stands before it on the line, or on the line above, may give the graph a name.
+ * it. (One log message of PyTorch lacks an end of line, "After EliminateDeadCodegraph(%0 : …": with
+ * a typed input after it, letters before it are fine.) What stands before it on the line, or on the
+ * line above, may give the graph a name.
  */
 #include "graph/ts_lex.h"
 
@@ -19,13 +21,22 @@ static const char *after_blanks(const char *p, const char *end)
     return p;
 }
 
-/* `p` stands after "graph". */
-static bool opens_graph(const char *p, const char *end)
+/* "%x : T": an input; the operands of a node have no types. */
+static bool is_typed(const char *p, const char *end)
+{
+    p = p < end && *p == '%' ? after_blanks(ts_name_end(p, end), end) : end;
+    return p < end && *p == ':';
+}
+
+/* `p` stands after "graph"; `apart` tells that no letter stands before it. */
+static bool opens_graph(const char *p, const char *end, bool apart)
 {
     p = after_blanks(p, end);
     if (p >= end || *p != '(')
         return false;
     p = after_space(p + 1, end);
+    if (!apart)
+        return is_typed(p, end);
     if (p >= end || *p == '%' || *p == '-')
         return true;
     if (*p != ')')
@@ -41,7 +52,7 @@ const char *ts_find_graph(const char *from, const char *end)
     const char *p = from;
     while ((p = ts_find_word(p, end, word))) {
         bool apart = p == from || !(ts_is(p[-1], TS_IDENT) || p[-1] == '.');
-        if (apart && opens_graph(p + len, end))
+        if (opens_graph(p + len, end, apart))
             return p;
         p += len;
     }

@@ -79,12 +79,17 @@ static void test_prefixes(void **state)
                       "[DUMP graph_executor.cpp:610]     block0():\n"
                       "[DUMP graph_executor.cpp:610]       -> (%x.1)\n"
                       "[DUMP graph_executor.cpp:610]   return (%3)\n"
+                      "[DEBUG a.cpp:343] After EliminateDeadCodegraph(%0 : Tensor,\n"
+                      "[DEBUG a.cpp:343]       %1 : Tensor):\n"
+                      "[DEBUG a.cpp:343]   return (%1)\n"
                       "> graph(%x : int):\n>   %1 : int = aten::neg(%x)\n>   return (%1)\n");
-    assert_int_equal(model.n_graphs, 2);
+    assert_int_equal(model.n_graphs, 3);
     assert_int_equal(model.n_warnings, 0);
     assert_int_equal(model.graphs[0]->body->n_inputs, 2);
     assert_int_equal(model.graphs[0]->body->ops[0]->n_blocks, 1);
-    assert_true(model.graphs[0]->complete && model.graphs[1]->complete);
+    assert_int_equal(model.graphs[1]->body->n_inputs, 2);
+    assert_true(model.graphs[0]->complete && model.graphs[1]->complete &&
+                model.graphs[2]->complete);
     nrg_model_release(&model);
 }
 
