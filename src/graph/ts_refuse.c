@@ -77,6 +77,9 @@ const char *ts_other_format(const char *text, size_t len)
     if (has_fx(text, end))
         return "is a torch.fx graph, which has no types: save the model with torch.export.save and "
                "give the .pt2 file, or print torch.jit.trace(model, input).inlined_graph";
+    if (ts_find_word(text, end, "class GraphModule(torch.nn.Module)"))
+        return "is the print of an ExportedProgram or a torch.fx module: save the program with "
+               "torch.export.save and give the .pt2 file";
     if (has_onnx_print(text, end))
         return "is what onnx.helper.printable_graph prints: give the .onnx file itself";
     return NULL;

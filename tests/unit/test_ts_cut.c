@@ -230,6 +230,8 @@ static void test_foreign_texts(void **state)
     assert_refused("graph torch-jit-export (\n  %input[FLOAT, 1x3]\n) {\n  %5 = Shape(%input)\n"
                    "  return %5\n}\n",
                    -ENOTSUP, ".onnx file");
+    assert_refused("ExportedProgram:\n    class GraphModule(torch.nn.Module):\n        def forward",
+                   -ENOTSUP, ".pt2");
     assert_refused("nothing of the kind\n", -EBADMSG, "no format");
     static const char utf16[] = "\xff\xfeg\0r\0a\0p\0h\0(\0%\0x\0)\0:\0";
     struct nrg_model model;
