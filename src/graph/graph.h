@@ -174,9 +174,11 @@ struct nrg_param {
     const char *name; /* "layer1.0.conv1.weight" */
     const struct nrg_type *type;
     bool is_buffer;      /* running_mean and the like: not a parameter */
+    bool is_extra;       /* neither for PyTorch (packed int8 weights, plain tensor attributes):
+                            is_buffer is true as well, so that parameters stay exact */
     int trainable;       /* 1, 0, -1 unknown */
-    const char *storage; /* equal texts: the same memory (tied weights); NULL unknown */
-    int64_t storage_offset;
+    const char *storage; /* equal texts and offsets: the same memory (tied weights); NULL unknown */
+    int64_t storage_offset; /* in elements: slices of one storage differ here */
     int64_t bytes; /* as stored, -1 unknown (quantised formats) */
 };
 

@@ -24,6 +24,13 @@
 /* clang-format off */
 const struct nrg_reader *const nrg_readers[] = {
     &nrg_reader_torchscript,
+    &nrg_reader_torchscript_archive,
+    &nrg_reader_torch_checkpoint,
+    &nrg_reader_safetensors,
+    &nrg_reader_shard_index,
+    &nrg_reader_gguf,
+    &nrg_reader_modules_json,
+    &nrg_reader_foreign,
     NULL,
 };
 /* clang-format on */
@@ -53,10 +60,10 @@ static const struct nrg_reader *by_content(const struct nrg_source *source)
 int nrg_model_read_bytes(const struct nrg_source *source, const char *format,
                          struct nrg_model *model, struct nrg_error *err)
 {
-    const struct nrg_reader *reader = format ? by_name(format) : by_content(source);
     nrg_model_init(model);
     if (!source->size)
         return nrg_fail(err, -ENODATA, source->name, "is empty");
+    const struct nrg_reader *reader = format ? by_name(format) : by_content(source);
     if (!reader)
         return format ? nrg_fail(err, -EINVAL, "--format", "no reader is called '%s'", format)
                       : nrg_fail(err, -EBADMSG, source->name,

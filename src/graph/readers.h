@@ -5,5 +5,12 @@
 #include "graph/reader.h"
 
 extern const struct nrg_reader nrg_reader_torchscript;
+extern const struct nrg_reader nrg_reader_torchscript_archive;
+extern const struct nrg_reader nrg_reader_torch_checkpoint;
+extern const struct nrg_reader nrg_reader_safetensors;
+extern const struct nrg_reader nrg_reader_shard_index;
+extern const struct nrg_reader nrg_reader_gguf;
+extern const struct nrg_reader nrg_reader_modules_json;
+extern const struct nrg_reader nrg_reader_foreign;
 
 #endif
