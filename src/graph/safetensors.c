@@ -85,9 +85,11 @@ static int read_header(const struct nrg_source *source, struct nrg_model *model,
                         "is no safetensors file, or cut off within its header");
     json_t *root = json_loadb((const char *)source->bytes + 8, n, JSON_REJECT_DUPLICATES, &why);
     if (!json_is_object(root)) {
+        bool is_json = root != NULL;
         json_decref(root);
-        return nrg_fail_at(err, -EBADMSG, source->name, root ? 8 : 8 + why.position,
-                           "the safetensors header is not JSON: %.100s", root ? "" : why.text);
+        return nrg_fail_at(err, -EBADMSG, source->name, is_json ? 8 : 8 + why.position,
+                           "the safetensors header is no JSON object: %.100s",
+                           is_json ? "" : why.text);
     }
     const char *name;
     json_t *entry;
