@@ -23,6 +23,7 @@
 /* One line each, so that branches that add one do not conflict. */
 /* clang-format off */
 const struct nrg_reader *const nrg_readers[] = {
+    &nrg_reader_torchscript,
     &nrg_reader_torchscript_archive,
     &nrg_reader_torch_checkpoint,
     &nrg_reader_safetensors,

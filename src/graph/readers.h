@@ -4,6 +4,7 @@
 
 #include "graph/reader.h"
 
+extern const struct nrg_reader nrg_reader_torchscript;
 extern const struct nrg_reader nrg_reader_torchscript_archive;
 extern const struct nrg_reader nrg_reader_torch_checkpoint;
 extern const struct nrg_reader nrg_reader_safetensors;
