@@ -8,7 +8,9 @@
  *
  * Uncertainty of a measured energy: the counter's step, plus the energy of one update period
  * (when in it the run began and ended is not known); for a gauge what the trapezoid may have
- * missed between readings. The sensor's own calibration is not in it: docs/uncertainty.md.
+ * missed between readings and, by how much the power varied, at the edges, its rounding, and
+ * half of what its own averaging made necessary to correct. The sensor's own calibration is not in
+ * it: docs/uncertainty.md.
  */
 #include "attribute/frame.h"
 
@@ -84,7 +86,9 @@ static void set_energy(struct nrg_domain *d, const struct nrg_timeline *tl,
         return;
     }
     d->method = "trapezoid";
-    d->uncertainty_j = sqrt(tl->noise_j2) + (isnan(d->mean_w) ? 0 : fabs(d->mean_w) * update_s);
+    d->uncertainty_j = sqrt(tl->noise_j2) +
+                       nrg_timeline_gauge_sd(tl, s->begin_ns, s->end_ns) * update_s +
+                       c->resolution / sqrt(12) * s->duration_s;
     double first = nrg_timeline_gauge_at(tl, s->begin_ns),
            last = nrg_timeline_gauge_at(tl, s->end_ns);
     if (c->lag_ns > 0 && !isnan(first) && !isnan(last)) {
@@ -245,6 +249,7 @@ static void add_to_total(struct nrg_summary *s, struct nrg_domain *d)
 
 int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
 {
+    s->n_domains = 0;
     s->domains = calloc(frame->n + 1, sizeof *s->domains);
     int rc = s->domains ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < frame->n; i++)

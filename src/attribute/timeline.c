@@ -36,33 +36,38 @@ static int add_point(struct nrg_timeline *tl, int64_t t_ns, double step_j, bool 
 }
 
 /*
- * The step of a counter between two readings, in raw units; -1 when it can't be known. The
- * counter's own update period blurs when the energy was used, so it widens the time that the
+ * The counter's own update period blurs when the energy was used, so it widens the time that the
  * power limit applies to.
  */
-static double counter_step(struct builder *b, int64_t raw, int64_t dt_ns)
+double nrg_counter_step(const struct nrg_channel *c, int64_t last_raw, int64_t raw, int64_t dt_ns,
+                        bool *wrapped)
 {
-    const struct nrg_channel *c = &b->channel->channel;
-    double step = (double)(raw - b->last_raw);
+    double step = (double)(raw - last_raw);
     double most = c->limit_w > 0 && c->quantity == NRG_ENERGY
                       ? c->limit_w * (double)(dt_ns + 2 * c->update_ns) / 1e9 / c->scale
                       : INFINITY;
-    if (step < 0 && (!c->wrap || step + (double)c->wrap > most)) {
-        b->timeline->backwards++;
-        return -1;
-    }
+    *wrapped = false;
+    if (step < 0 && (!c->wrap || step + (double)c->wrap > most))
+        return NRG_STEP_BACKWARDS;
     if (step < 0) {
         step += (double)c->wrap;
-        b->timeline->wraps++;
+        *wrapped = true;
     }
-    if (c->wrap && isfinite(most) && step + (double)c->wrap <= most) {
-        b->timeline->ambiguous++;
-        return -1;
-    }
-    if (step > most) {
-        b->timeline->backwards++; /* a jump that no power explains: reset or garbage */
-        return -1;
-    }
+    if (c->wrap && isfinite(most) && step + (double)c->wrap <= most)
+        return NRG_STEP_AMBIGUOUS;
+    if (step > most)
+        return NRG_STEP_BACKWARDS; /* a jump that no power explains: reset or garbage */
+    return step;
+}
+
+/* The same, with what happened noted in the timeline. */
+static double counter_step(struct builder *b, int64_t raw, int64_t dt_ns)
+{
+    bool wrapped;
+    double step = nrg_counter_step(&b->channel->channel, b->last_raw, raw, dt_ns, &wrapped);
+    b->timeline->wraps += wrapped;
+    b->timeline->backwards += step == NRG_STEP_BACKWARDS;
+    b->timeline->ambiguous += step == NRG_STEP_AMBIGUOUS;
     return step;
 }
 
@@ -238,4 +243,18 @@ double nrg_timeline_gauge_at(const struct nrg_timeline *tl, int64_t t_ns)
     if (i < 0)
         return tl->t_ns[0] - t_ns <= tl->period_ns ? tl->gauge[0] : NAN;
     return t_ns - tl->t_ns[i] <= NRG_GAUGE_GAP * tl->period_ns ? tl->gauge[i] : NAN;
+}
+
+double nrg_timeline_gauge_sd(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns)
+{
+    double n = 0, mean = 0, squares = 0;
+    for (size_t i = 0; is_gauge(tl) && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
+        if (tl->t_ns[i] < begin_ns)
+            continue;
+        double off = tl->gauge[i] - mean;
+        n++;
+        mean += off / n;
+        squares += off * (tl->gauge[i] - mean);
+    }
+    return n > 1 ? sqrt(squares / (n - 1)) : 0;
 }

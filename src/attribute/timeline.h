@@ -25,6 +25,13 @@ struct nrg_timeline {
     double noise_j2;  /* sum of squares of possible integration errors */
 };
 
+#define NRG_STEP_BACKWARDS (-1.0) /* jumped without a wrap */
+#define NRG_STEP_AMBIGUOUS (-2.0) /* may have wrapped more than once */
+
+/* Step of a counter between two readings, unwrapped, in raw units; negative: can't be known. */
+double nrg_counter_step(const struct nrg_channel *channel, int64_t last_raw, int64_t raw,
+                        int64_t dt_ns, bool *wrapped);
+
 /* Reads the whole channel. 0 or -errno. */
 int nrg_timeline_load(struct nrg_timeline *timeline, struct nrg_recording *recording,
                       const struct nrg_recorded_channel *channel);
@@ -40,6 +47,9 @@ double nrg_timeline_between(const struct nrg_timeline *timeline, int64_t begin_n
 /* Highest mean power over windows of `window_ns` inside [begin, end]; negative: unknown. */
 double nrg_timeline_peak(const struct nrg_timeline *timeline, int64_t begin_ns, int64_t end_ns,
                          int64_t window_ns);
+
+/* Standard deviation of a gauge's readings within [begin, end]; 0 for fewer than two. */
+double nrg_timeline_gauge_sd(const struct nrg_timeline *timeline, int64_t begin_ns, int64_t end_ns);
 
 /* A gauge's value at an instant (held); NAN where it is not known. */
 double nrg_timeline_gauge_at(const struct nrg_timeline *timeline, int64_t t_ns);

@@ -6,6 +6,9 @@
 #include <string.h>
 
 static void fill(struct nrg_error *err, int code, const char *where, long long offset,
+                 const char *fmt, va_list ap) __attribute__((format(printf, 5, 0)));
+
+static void fill(struct nrg_error *err, int code, const char *where, long long offset,
                  const char *fmt, va_list ap)
 {
     err->code = code;

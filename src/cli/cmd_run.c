@@ -89,7 +89,8 @@ static void default_path(struct session *s)
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &tm);
     const char *dir = "";
     if (access(".", W_OK)) {
-        dir = getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp";
+        const char *given = getenv("TMPDIR");
+        dir = given ? given : "/tmp";
         fprintf(stderr, "nrg: this folder can't be written: the recording goes to %s\n", dir);
     }
     snprintf(s->path, sizeof s->path, "%s%snrg-%s-%d.nrg", dir, *dir ? "/" : "", stamp, getpid());
@@ -397,5 +398,6 @@ const struct nrg_command nrg_cmd_run = {
                 "  nrg run --system --for 10s\n",
     .options = options,
     .values_size = sizeof(struct values),
+    .takes_command = true,
     .run = run,
 };

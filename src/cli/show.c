@@ -44,7 +44,7 @@ static int summarise(struct nrg_recording *recording, enum nrg_split split,
     for (size_t i = 0; i < made; i++)
         nrg_summary_release(&(*out)[i]);
     free(*out);
-    return rc;
+    return rc < 0 ? rc : -EIO; /* a caller takes anything else for a count */
 }
 
 int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *o, FILE *text_out)

@@ -132,3 +132,31 @@ void nrg_param_list_release(struct nrg_param_list *list)
     free(list->entries);
     *list = (struct nrg_param_list){0};
 }
+
+static int keep_param(struct nrg_model *model, const struct nrg_data *d)
+{
+    const struct nrg_type *type = nrg_type_plain(d->type);
+    struct nrg_param param = {.is_buffer = nrg_param_is_buffer_name(d->path),
+                              .trainable = type->requires_grad,
+                              .bytes = -1};
+    param.name = nrg_arena_copy(&model->arena, d->path, strlen(d->path));
+    param.type = nrg_type_tensor(&model->arena, type->dtype, type->rank, type->dims);
+    return param.name && param.type ? nrg_model_add_param(model, &param) : -ENOMEM;
+}
+
+int nrg_params_from_graph(struct nrg_model *model, struct nrg_error *err)
+{
+    struct nrg_reduced reduced;
+    if (model->n_params || !model->n_graphs)
+        return 0;
+    int rc = nrg_reduce(model, NULL, &reduced, err);
+    if (rc)
+        return rc;
+    rc = nrg_cost_all(&reduced, NRG_CONVENTION_NRG);
+    for (size_t i = 0; !rc && i < reduced.n_data; i++)
+        if (reduced.data[i]->kind == NRG_DATA_PARAM && nrg_data_numel(reduced.data[i]) >= 0 &&
+            nrg_type_plain(reduced.data[i]->type)->kind == NRG_T_TENSOR)
+            rc = keep_param(model, reduced.data[i]);
+    nrg_reduced_release(&reduced);
+    return rc ? nrg_fail(err, rc, NULL, "out of memory") : 0;
+}

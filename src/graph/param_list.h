@@ -28,6 +28,12 @@ int nrg_param_list_make(struct nrg_param_list *list, const struct nrg_model *mod
                         const struct nrg_reduced *reduced, const struct nrg_model *params);
 void nrg_param_list_release(struct nrg_param_list *list);
 
+/*
+ * For a parameters' file that is a graph (executed and frozen graphs print weights): adds the
+ * parameters it uses to model->params. 0 or -errno.
+ */
+int nrg_params_from_graph(struct nrg_model *model, struct nrg_error *err);
+
 /* running_mean and its like: known by name where no file tells. */
 bool nrg_param_is_buffer_name(const char *path);
 

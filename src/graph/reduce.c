@@ -185,7 +185,7 @@ static const struct nrg_type *told_type(struct nrg_reducer *r, const char *path,
     return r->told.n && type->kind == NRG_T_OPTIONAL ? &absent : type;
 }
 
-static struct nrg_data *param_data(struct nrg_reducer *r, const char *path, const char *name,
+struct nrg_data *nrg_reducer_param(struct nrg_reducer *r, const char *path, const char *name,
                                    const struct nrg_type *type)
 {
     struct nrg_data *data = nrg_path_map_get(&r->used, path);
@@ -240,7 +240,7 @@ static void visit_getattr(struct nrg_reducer *r, struct nrg_frame *f, const stru
     const char *path = join_path(r, base, name && name->s ? name->s : value->name);
     const struct nrg_type *plain = nrg_type_plain(value->type);
     if (plain->kind == NRG_T_TENSOR) {
-        data = param_data(r, path, value->name, value->type);
+        data = nrg_reducer_param(r, path, value->name, value->type);
         arg = data ? nrg_reducer_tensor(r, data, nrg_type_better(value->type, data->type)) : NULL;
     } else if (plain->kind == NRG_T_CLASS || plain->kind == NRG_T_UNKNOWN) {
         arg = nrg_reducer_arg(r, NRG_ARG_OBJECT, value->type);
@@ -263,7 +263,7 @@ static void settle_object(struct nrg_reducer *r, struct nrg_arg *arg)
     if (arg->kind != NRG_ARG_OBJECT || arg->type->kind != NRG_T_UNKNOWN || !arg->path)
         return;
     const char *dot = strrchr(arg->path, '.');
-    struct nrg_data *data = param_data(r, arg->path, dot ? dot + 1 : arg->path, arg->type);
+    struct nrg_data *data = nrg_reducer_param(r, arg->path, dot ? dot + 1 : arg->path, arg->type);
     if (!data)
         return;
     arg->kind = NRG_ARG_TENSOR;
@@ -575,7 +575,7 @@ static void bind_inputs(struct nrg_reducer *r, struct nrg_frame *f)
             if (arg && plain->kind == NRG_T_CLASS)
                 nrg_reducer_saw_module(r, "", plain, false);
         } else if (nrg_path_map_get(&r->told, stripped(value->name))) {
-            data = param_data(r, stripped(value->name), value->name, value->type);
+            data = nrg_reducer_param(r, stripped(value->name), value->name, value->type);
             arg = data ? nrg_reducer_tensor(r, data, data->type) : NULL;
         } else if (nrg_type_has_tensor(value->type) || plain->kind == NRG_T_UNKNOWN) {
             data = nrg_reducer_data(r, NRG_DATA_INPUT, value->name, value->type);

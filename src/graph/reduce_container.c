@@ -12,6 +12,22 @@
 
 #include "graph/reducer.h"
 
+/*
+ * Frozen graphs hold parameters as constants that keep their names: "self.fc.weight", and
+ * "self.conv.weight_fused_bn" where a batch norm was folded in.
+ */
+static const char *frozen_path(struct nrg_reducer *r, const char *name)
+{
+    if (strncmp(name, "self.", 5) != 0)
+        return NULL;
+    const char *fused = strstr(name, "_fused_bn");
+    const char *path = nrg_arena_copy(&r->out->arena, name + 5,
+                                      (size_t)((fused ? fused : name + strlen(name)) - name - 5));
+    if (!path)
+        r->rc = -ENOMEM;
+    return path;
+}
+
 void nrg_reduce_constant(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op)
 {
     const struct nrg_value *value = op->n_outputs ? op->outputs[0] : NULL;
@@ -26,7 +42,9 @@ void nrg_reduce_constant(struct nrg_reducer *r, struct nrg_frame *f, const struc
     if (attr && (plain->kind == NRG_T_TENSOR || attr->kind == NRG_A_TENSOR)) {
         const struct nrg_type *type =
             attr->tensor ? nrg_type_better(value->type, attr->tensor) : value->type;
-        data = nrg_reducer_data(r, NRG_DATA_CONST, value->name, type);
+        const char *path = frozen_path(r, value->name);
+        data = path ? nrg_reducer_param(r, path, value->name, type)
+                    : nrg_reducer_data(r, NRG_DATA_CONST, value->name, type);
         arg = data ? nrg_reducer_tensor(r, data, type) : NULL;
         if (arg)
             arg->constant = attr;

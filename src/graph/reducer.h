@@ -43,6 +43,9 @@ struct nrg_arg *nrg_reducer_arg(struct nrg_reducer *r, enum nrg_arg_kind kind,
                                 const struct nrg_type *type);
 struct nrg_data *nrg_reducer_data(struct nrg_reducer *r, enum nrg_data_kind kind, const char *name,
                                   const struct nrg_type *type);
+/* The data of a parameter: one per path. */
+struct nrg_data *nrg_reducer_param(struct nrg_reducer *r, const char *path, const char *name,
+                                   const struct nrg_type *type);
 struct nrg_arg *nrg_reducer_tensor(struct nrg_reducer *r, struct nrg_data *data,
                                    const struct nrg_type *type);
 /* An argument of the shape of `type`: a tensor, or an open list cut from one tensor. */

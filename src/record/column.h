@@ -6,7 +6,7 @@
  *   column    := mode u8, [presence bitmap, (n+7)/8 bytes, if mode & 0x80], body
  *   body      := varint list      mode 0: zigzag differences, for few rows
  *              | first i64, step i64, width u8, plane * width      modes 1, 2, 3
- *   mode 1      difference to the row before             (counters)
+ *   mode 1      difference to the row before + step      (counters)
  *   mode 2      difference of differences
  *   mode 3      difference to the line first + i * step  (time stamps on a grid)
  *   plane     := kind u8 (0 raw, 1 zstd, 2 one repeated byte), length u32, bytes

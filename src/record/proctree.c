@@ -16,9 +16,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "sensors/connector.h"
 #include "record/procfs.h"
 #include "sensors/channel.h"
+#include "sensors/connector.h"
 
 #define BUCKETS 1024u
 #define MAX_FDS 128

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 /* The initial pid namespace has a fixed inode number (include/linux/proc_ns.h). */
@@ -52,19 +53,12 @@ static int install_filter(int fd)
 
 static int listen_to(int fd)
 {
-    struct {
-        struct nlmsghdr head;
-        struct cn_msg message;
-        enum proc_cn_mcast_op op;
-    } __attribute__((packed)) request;
-    memset(&request, 0, sizeof request);
-    request.head.nlmsg_len = sizeof request;
-    request.head.nlmsg_type = NLMSG_DONE;
-    request.message.id.idx = CN_IDX_PROC;
-    request.message.id.val = CN_VAL_PROC;
-    request.message.len = sizeof request.op;
-    request.op = PROC_CN_MCAST_LISTEN;
-    return send(fd, &request, sizeof request, 0) < 0 ? -errno : 0;
+    enum proc_cn_mcast_op op = PROC_CN_MCAST_LISTEN;
+    struct cn_msg message = {.id = {CN_IDX_PROC, CN_VAL_PROC}, .len = sizeof op};
+    struct nlmsghdr head = {.nlmsg_len = NLMSG_HDRLEN + sizeof message + sizeof op,
+                            .nlmsg_type = NLMSG_DONE};
+    struct iovec parts[] = {{&head, NLMSG_HDRLEN}, {&message, sizeof message}, {&op, sizeof op}};
+    return writev(fd, parts, sizeof parts / sizeof *parts) < 0 ? -errno : 0;
 }
 
 int nrg_connector_open(const struct nrg_root *root)
@@ -117,7 +111,7 @@ void nrg_connector_drain(int fd, const struct nrg_connector_events *events)
 {
     char buf[4096] __attribute__((aligned(8)));
     for (int i = 0; i < 10000; i++) { /* bounded: a fork bomb must not keep us here */
-        struct sockaddr_nl from;
+        struct sockaddr_nl from = {.nl_pid = UINT32_MAX};
         socklen_t from_len = sizeof from;
         ssize_t len = recvfrom(fd, buf, sizeof buf, 0, (struct sockaddr *)&from, &from_len);
         if (len < 0 && errno == ENOBUFS) {

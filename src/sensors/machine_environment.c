@@ -145,7 +145,7 @@ static void open_layout(const struct nrg_root *root, const struct clock_layout *
         return;
     for (size_t i = 0; i < names.n; i++)
         n += numbered(names.items[i], layout->prefix);
-    size_t step = (n + MAX_POLICIES - 1) / MAX_POLICIES;
+    size_t step = n ? (n + MAX_POLICIES - 1) / MAX_POLICIES : 1;
     for (size_t i = 0; i < names.n; i++)
         if (numbered(names.items[i], layout->prefix) && seen++ % step == 0)
             open_clock(root, layout, names.items[i], clocks);

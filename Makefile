@@ -1,0 +1,65 @@
+# A thin front of meson and ninja. `make help` lists what there is.
+#
+# Debian's own tools are called by their full path where they exist: a meson or Python from
+# elsewhere that comes first in PATH may lack modules, or be of another age.
+
+first = $(firstword $(wildcard /usr/bin/$(1)) $(1))
+PYTHON = $(call first,python3)
+MESON = $(call first,meson)
+NINJA = $(call first,ninja)
+export NINJA PYTHON
+
+SETUP ?=
+C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
+
+.PHONY: all build deps demo test test-torch2 fuzz bench format check install clean help
+
+all: build
+
+build: ## builds build/nrg
+	@tools/deps.sh --check build
+	@test -f build/build.ninja || $(MESON) setup $(SETUP) build
+	@$(NINJA) -C build
+
+deps: ## installs the Debian packages for building, testing and the demo (as root)
+	@tools/deps.sh build test demo
+
+# The tools may only exist after deps: a second make finds them.
+demo: ## trains a small network and shows the energy that it took
+	@tools/deps.sh build demo
+	@$(MAKE) --no-print-directory build
+	@examples/demo.sh
+
+test: ## all tests, with sanitizers; ends in a line that counts them
+	@tools/deps.sh build test
+	@$(MAKE) --no-print-directory build
+	@$(PYTHON) tests/run_all
+
+test-torch2: ## the training example under a current PyTorch from PyPI
+	@tools/deps.sh build test
+	@$(MAKE) --no-print-directory build
+	@$(PYTHON) tests/run_all --only torch2
+
+FUZZ_S ?= 600
+fuzz: ## fuzzes every parser for FUZZ_S seconds each (600)
+	@tools/deps.sh build test
+	@$(PYTHON) tests/run_all --only fuzz --fuzz-s $(FUZZ_S)
+
+bench: build ## measures nrg's own cost
+	@if [ -x bench/run ]; then NRG_BIN=build/nrg bench/run; else echo "there is no bench/run"; fi
+
+format: ## formats all C files
+	@clang-format -i $(C_FILES)
+
+check: build ## cppcheck and clang-tidy, both clean
+	@tools/static_check.sh
+
+install: build ## installs below PREFIX (set at the first make: SETUP=--prefix=/usr), in DESTDIR
+	@$(MESON) install -C build --no-rebuild
+
+clean: ## removes everything that was built
+	@rm -rf build build-asan build-tsan build-clang build-fuzz
+
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1 :\2/p' Makefile | \
+	    awk -F' :' '{printf "%-20s %s\n", $$1, $$2}'

@@ -1,0 +1,40 @@
+#!/bin/sh
+# The demo: a small network is trained under nrg. `make demo` runs it.
+#
+# Needs no sensor: where none can be read, the table shows an estimate with its band and says so.
+# Without PyTorch a C program is measured instead.
+set -eu
+cd "$(dirname "$0")/.."
+nrg=${NRG_BIN:-build/nrg}
+python=${PYTHON:-/usr/bin/python3}
+command -v "$python" >/dev/null || python=$(command -v python3 || true)
+recording=${NRG_DEMO_RECORDING:-build/demo.nrg}
+
+say() {
+    printf '\n\033[1m%s\033[0m\n' "$*"
+}
+[ -t 1 ] || say() {
+    printf '\n== %s\n' "$*"
+}
+
+if [ -n "$python" ] && "$python" -c 'import torch' 2>/dev/null; then
+    set -- "$python" examples/train.py ${NRG_DEMO_ARGS:-}
+else
+    echo "PyTorch is not here (Debian: python3-torch), so a C program is measured instead."
+    ${CC:-cc} -O2 -pthread -o build/burn examples/burn.c
+    set -- build/burn ${NRG_DEMO_ARGS:-8 2}
+fi
+
+say "nrg run -- $*"
+"$nrg" run --force --output "$recording" -- "$@"
+
+say "nrg report $recording     the same again, from the file alone"
+"$nrg" report "$recording" | head -n 9
+
+say "What next"
+cat <<END
+  $nrg sensors                      what can be measured here, and how to get the rest
+  $nrg run -- COMMAND               your own program
+  $nrg report --json $recording   all numbers for other programs
+  $nrg run --help                   rates, repeats, baseline, carbon
+END

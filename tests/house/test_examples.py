@@ -1,0 +1,70 @@
+"""Each example runs under nrg with short parameters, and the demo shows what it promises."""
+import json
+import os
+import re
+import unittest
+
+import house
+
+TORCH = house.run(house.PYTHON, "-c", "import torch").returncode == 0
+
+
+class Examples(house.Case):
+    def measure(self, *command):
+        recording = self.file("run.nrg")
+        done = self.run_ok(house.NRG, "run", "-o", recording, "--", *command, cwd=house.SOURCE)
+        self.assertIn("total", done.stderr)
+        return done.stdout, json.loads(self.run_ok(house.NRG, "report", "--json", recording).stdout)
+
+    def test_burn(self):
+        program = self.file("burn")
+        self.run_ok("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-o", program,
+                    house.path("examples/burn.c"))
+        out, report = self.measure(program, "1", "2")
+        self.assertRegex(out, r"burn: 2 threads, 1 s")
+        self.assertGreater(report["total"]["energy_j"], 0)
+        self.assertGreater(report["cpu_time_s"], 0.2)
+        self.assertEqual(house.run(program, "0").returncode, 2)
+
+    def test_pipeline(self):
+        out, report = self.measure("examples/pipeline.sh", "2")
+        self.assertRegex(out, r"2 MiB of text became [01]\.\d MiB")
+        seen = " ".join(p["command"] for p in report["processes"])
+        self.assertIn("pipeline.sh", seen)
+        self.assertEqual(report["exit_code"], 0)
+
+    @unittest.skipUnless(TORCH, "PyTorch is not installed")
+    def test_train(self):
+        out, report = self.measure(house.PYTHON, "examples/train.py", "--epochs", "3", "--samples", "800")
+        losses = [float(x) for x in re.findall(r"loss ([\d.]+)", out)]
+        self.assertEqual(len(losses), 3)
+        self.assertLess(losses[-1], losses[0])
+        self.assertGreater(report["total"]["energy_j"], 0)
+        self.assertLessEqual(report["total"]["low_j"], report["total"]["energy_j"])
+        self.assertGreaterEqual(report["total"]["high_j"], report["total"]["energy_j"])
+
+    def demo(self, arguments, **env):
+        env = {**os.environ, "PYTHON": house.PYTHON, "NRG_BIN": house.NRG, "NRG_DEMO_ARGS": arguments,
+               "NRG_DEMO_RECORDING": self.file("demo.nrg"), **env}
+        return self.run_ok(house.path("examples/demo.sh"), cwd=self.folder, env=env)
+
+    @unittest.skipUnless(TORCH, "PyTorch is not installed")
+    def test_demo(self):
+        done = self.demo("--epochs 1 --samples 256")
+        self.assertIn("epoch  1", done.stdout)
+        self.assertIn("nrg report", done.stdout)
+        self.assertIn("What next", done.stdout)
+        # The table comes twice: at the end of the run, and from the file.
+        self.assertEqual((done.stdout + done.stderr).count("\nDOMAIN "), 2)
+        if "estimated" in done.stderr:
+            self.assertRegex(done.stderr, r"machine +[\d.]+ \w+ +[\d.]+ \w+ \.\. [\d.]+ \w+ .*estimated")
+
+    def test_demo_without_pytorch(self):
+        done = self.demo("1 1", PYTHON="/bin/false")
+        self.assertIn("PyTorch is not here", done.stdout)
+        self.assertIn("burn: 1 threads", done.stdout)
+        self.assertEqual((done.stdout + done.stderr).count("\nDOMAIN "), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
