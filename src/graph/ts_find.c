@@ -39,7 +39,7 @@ const char *ts_find_graph(const char *from, const char *end)
     static const char word[] = "graph";
     size_t len = sizeof word - 1;
     const char *p = from;
-    while (p < end && (p = memmem(p, (size_t)(end - p), word, len))) {
+    while ((p = ts_find_word(p, end, word))) {
         bool apart = p == from || !(ts_is(p[-1], TS_IDENT) || p[-1] == '.');
         if (apart && opens_graph(p + len, end))
             return p;
@@ -54,8 +54,7 @@ static bool is_node(const char *p, const char *eol)
     p = after_blanks(p, eol);
     if (p >= eol || (*p != '%' && *p != '='))
         return false;
-    return memmem(p, (size_t)(eol - p), "= aten::", 8) ||
-           memmem(p, (size_t)(eol - p), "= prim::", 8);
+    return ts_find_word(p, eol, "= aten::") || ts_find_word(p, eol, "= prim::");
 }
 
 const char *ts_find_node(const char *from, const char *end)
@@ -72,14 +71,15 @@ const char *ts_find_node(const char *from, const char *end)
 
 static const char *line_start(const char *from, const char *p)
 {
-    const char *nl = p > from ? memrchr(from, '\n', (size_t)(p - from)) : NULL;
-    return nl ? nl + 1 : from;
+    while (p > from && p[-1] != '\n')
+        p--;
+    return p;
 }
 
 bool ts_with_before(const char *from, const char *graph, const char **kind, size_t *len)
 {
     const char *line = line_start(from, graph), *p;
-    p = memmem(line, (size_t)(graph - line), "with ", 5);
+    p = ts_find_word(line, graph, "with ");
     if (!p || (p > line && ts_is(p[-1], TS_NAME)))
         return false;
     *kind = after_blanks(p + 5, graph);

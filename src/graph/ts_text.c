@@ -43,11 +43,11 @@ static uint64_t hash_of(uint64_t h, const char *text, size_t len)
     for (; len > 8; text += 8, len -= 8)
         h = fold(h ^ load(text, 8), UINT64_C(0xd6e8feb86659fd93));
     uint64_t tail = 0;
-    if (len == 8)
-        tail = load(text, 8);
-    else
-        for (size_t i = 0; i < len; i++)
-            tail = tail << 8 | (uint8_t)text[i];
+    if (len >= 4)
+        tail = load(text, 4) << 32 | load(text + len - 4, 4);
+    else if (len)
+        tail = (uint64_t)(uint8_t)text[0] << 16 | (uint64_t)(uint8_t)text[len / 2] << 8 |
+               (uint8_t)text[len - 1];
     return fold(h ^ tail, UINT64_C(0xa0761d6478bd642f));
 }
 
