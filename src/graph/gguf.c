@@ -192,7 +192,7 @@ static int read_tensor(struct cursor *in, struct nrg_model *model)
         tensor.dtype = ggml_types[type].dtype;
     tensor.bytes = stored_bytes(type, &tensor);
     if (nrg_le64(offset) > in->source->size && !model->n_warnings)
-        (void)nrg_model_warn(model, "%s: is cut off: only shapes are known", in->source->name);
+        (void)nrg_model_warn(model, "the file is cut off: only shapes are known");
     return nrg_param_add(model, in->source->name, name, len, &tensor, NRG_ROLE_GUESS, in->err);
 }
 

@@ -190,8 +190,8 @@ static void note_program(struct nrg_pt2 *pt2, const json_t *root)
         pt2->model->producer = nrg_pt2_text(pt2, text);
     }
     if (schema && major != SCHEMA_MAJOR)
-        (void)nrg_model_warn(pt2->model, "%s: schema version %lld is not known (8 is): read anyway",
-                             pt2->where, (long long)major);
+        (void)nrg_model_warn(pt2->model, "schema version %lld is not known (8 is): read anyway",
+                             (long long)major);
 }
 
 static int read_program(struct nrg_pt2 *pt2, const uint8_t *bytes, size_t size, const char *name)
@@ -252,9 +252,9 @@ static void warn_symbols(struct nrg_pt2 *pt2)
     for (size_t i = 0; i < pt2->model->n_symbols && i < 3; i++) {
         const struct nrg_symbol *symbol = &pt2->model->symbols[i];
         (void)nrg_model_warn(pt2->model,
-                             "%s: dimension %s is symbolic (%lld in the example): what depends on "
+                             "dimension %s is symbolic (%lld in the example): what depends on "
                              "it is unknown",
-                             pt2->where, symbol->name, (long long)symbol->example);
+                             symbol->name, (long long)symbol->example);
     }
 }
 

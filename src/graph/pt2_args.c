@@ -39,11 +39,11 @@ const char *nrg_pt2_arg_name(const json_t *arg)
 /* A name that no node made: in an honest file there is none, so say it once and go on. */
 static struct nrg_value *unknown_value(struct nrg_pt2_scope *scope, const char *name)
 {
-    (void)nrg_model_warn(scope->pt2->model, "%s: value '%.100s' is used but never made",
-                         scope->pt2->where, name);
+    (void)nrg_model_warn(scope->pt2->model, "value '%.100s' is used but never made", name);
     const struct nrg_type *type =
         nrg_pt2_tensor_type(scope->pt2, json_object_get(scope->tensors, name));
-    struct nrg_value *value = type ? nrg_pt2_value(scope, name, type) : NULL;
+    const char *kept = nrg_pt2_text(scope->pt2, name);
+    struct nrg_value *value = type && kept ? nrg_pt2_value(scope, kept, type) : NULL;
     return value && nrg_pt2_bind(scope, name, value) ? NULL : value;
 }
 

@@ -69,8 +69,8 @@ static int add_tensor(const struct nrg_source *source, struct nrg_model *model, 
                             name);
         tensor.bytes = end - begin;
         if ((uint64_t)end > data_size && !model->n_warnings)
-            (void)nrg_model_warn(model, "%s: '%.100s' lies beyond the end: only shapes are known",
-                                 source->name, name);
+            (void)nrg_model_warn(model, "'%.100s' lies beyond the end: only shapes are known",
+                                 name);
     }
     return nrg_param_add(model, source->name, name, strlen(name), &tensor, NRG_ROLE_GUESS, err);
 }
@@ -120,8 +120,7 @@ static int read_file(const struct nrg_source *source, struct nrg_model *model,
     int rc = read_header(source, model, err);
     const char *of = strstr(source->name, "-of-0");
     if (!rc && of)
-        (void)nrg_model_warn(model, "%s: one shard of several: give the .index.json beside it",
-                             source->name);
+        (void)nrg_model_warn(model, "one shard of several: give the .index.json beside it");
     return rc ? rc : finish(source, model, err);
 }
 
@@ -166,8 +165,8 @@ static int read_shard(const struct nrg_source *index, const char *file, struct n
     if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0)
         map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED) {
-        rc = nrg_model_warn(model, "%s: shard '%.100s' is missing: its parameters are not counted",
-                            index->name, file);
+        rc = nrg_model_warn(model, "shard '%.100s' is missing: its parameters are not counted",
+                            file);
     } else {
         struct nrg_source shard = {map, (size_t)st.st_size, path.text};
         rc = match_file(&shard) ? read_header(&shard, model, err)
