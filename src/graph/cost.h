@@ -94,6 +94,10 @@ extern const struct nrg_cost_family nrg_cost_family_aten;
 extern const struct nrg_cost_family nrg_cost_family_prim;
 extern const struct nrg_cost_family nrg_cost_family_quantized;
 extern const struct nrg_cost_family nrg_cost_family_torchvision;
+extern const struct nrg_cost_family nrg_cost_family_onnx;
+extern const struct nrg_cost_family nrg_cost_family_microsoft;
+extern const struct nrg_cost_family nrg_cost_family_trt;
+extern const struct nrg_cost_family nrg_cost_family_layer;
 /* Written by the readers' own files: add the declaration here and the line in op_table.c. */
 
 /* Arithmetic that never wraps: unknown stays unknown, overflow becomes unknown. */

@@ -36,10 +36,10 @@ static int64_t torch_flops(const struct nrg_operator *op)
 static int64_t fvcore_norm(const struct nrg_operator *op)
 {
     int64_t training = 0, n = nrg_arg_numel(nrg_arg_at(op, 0));
-    bool batch = strstr(op->rule->kind, "batch_norm") != NULL;
+    bool batch = strstr(op->rule->kind, "batch_norm") || strstr(op->rule->kind, "BatchNorm");
     bool affine = nrg_arg_at(op, batch || op->rule->arg < 0 ? 1 : (size_t)op->rule->arg)->kind !=
                   NRG_ARG_NONE;
-    if (batch && op->rule->arg >= 0)
+    if (batch && op->rule->arg >= 0 && strncmp(op->rule->kind, "onnx::", 6))
         nrg_arg_int(nrg_arg_at(op, (size_t)op->rule->arg), &training);
     if (batch && !training)
         return nrg_cost_mul(affine ? 2 : 1, n);

@@ -117,12 +117,9 @@ static int64_t contract(const struct indices *ix)
     return macs;
 }
 
-void nrg_cost_einsum(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                     struct nrg_cost *cost)
+void nrg_cost_einsum_of(const char *text, const struct nrg_arg *operands, struct nrg_cost *cost)
 {
     struct indices ix = {0};
-    const char *text = nrg_arg_text(nrg_arg_at(op, 0));
-    const struct nrg_arg *operands = nrg_arg_at(op, 1);
     for (int i = 0; i <= LETTERS; i++)
         ix.extent[i] = -1;
     if (!text || operands->kind != NRG_ARG_LIST || operands->open ||
@@ -134,4 +131,10 @@ void nrg_cost_einsum(const struct nrg_operator *op, const struct nrg_cost_rule *
         cost->flops = nrg_arg_numel(operands);
     else
         nrg_cost_set_macs(cost, contract(&ix));
+}
+
+void nrg_cost_einsum(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
+                     struct nrg_cost *cost)
+{
+    nrg_cost_einsum_of(nrg_arg_text(nrg_arg_at(op, 0)), nrg_arg_at(op, 1), cost);
 }

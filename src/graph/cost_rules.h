@@ -14,6 +14,8 @@ nrg_cost_fn nrg_cost_bilinear;
 nrg_cost_fn nrg_cost_quantized_linear;
 /* cost_einsum.c */
 nrg_cost_fn nrg_cost_einsum;
+/* `operands`: a list. */
+void nrg_cost_einsum_of(const char *text, const struct nrg_arg *operands, struct nrg_cost *cost);
 /* cost_conv.c */
 nrg_cost_fn nrg_cost_convolution; /* arg: index of `transposed`; -1 never, -2 always */
 nrg_cost_fn nrg_cost_conv_tbc;
@@ -47,6 +49,18 @@ nrg_cost_fn nrg_cost_embedding;
 nrg_cost_fn nrg_cost_embedding_bag;
 nrg_cost_fn nrg_cost_fill; /* arg: 1 writes, 0 only allocates */
 nrg_cost_fn nrg_cost_opaque;
+
+/* cost_onnx.c: operands of ONNX stand elsewhere, its numbers are attributes. */
+nrg_cost_fn nrg_cost_onnx_conv; /* arg: index of the weight */
+nrg_cost_fn nrg_cost_onnx_gemm; /* transA tells K; matrix products with transposed operands too */
+nrg_cost_fn nrg_cost_onnx_nbits;
+nrg_cost_fn nrg_cost_onnx_einsum;
+nrg_cost_fn nrg_cost_onnx_rnn;  /* arg: gates */
+nrg_cost_fn nrg_cost_onnx_pool; /* arg: 1 average, 0 maximum */
+nrg_cost_fn nrg_cost_onnx_resize;
+nrg_cost_fn nrg_cost_onnx_take;
+nrg_cost_fn nrg_cost_onnx_attention; /* arg: index of past keys, 0 none */
+nrg_cost_fn nrg_cost_onnx_self_attention;
 
 /* What several formulas share. */
 int64_t nrg_cost_output_numel(const struct nrg_operator *op); /* of the first output */

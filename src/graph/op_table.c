@@ -23,6 +23,10 @@ static const struct nrg_cost_family *const families[] = {
     &nrg_cost_family_prim,
     &nrg_cost_family_quantized,
     &nrg_cost_family_torchvision,
+    &nrg_cost_family_onnx,
+    &nrg_cost_family_microsoft,
+    &nrg_cost_family_trt,
+    &nrg_cost_family_layer,
     NULL,
 };
 /* clang-format on */

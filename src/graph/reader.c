@@ -23,6 +23,9 @@
 /* One line each, so that branches that add one do not conflict. */
 /* clang-format off */
 const struct nrg_reader *const nrg_readers[] = {
+    &nrg_reader_onnx,
+    &nrg_reader_tensorrt,
+    &nrg_reader_model_summary,
     &nrg_reader_torchscript,
     &nrg_reader_torchscript_archive,
     &nrg_reader_torch_checkpoint,

@@ -4,6 +4,9 @@
 
 #include "graph/reader.h"
 
+extern const struct nrg_reader nrg_reader_onnx;
+extern const struct nrg_reader nrg_reader_tensorrt;
+extern const struct nrg_reader nrg_reader_model_summary;
 extern const struct nrg_reader nrg_reader_torchscript;
 extern const struct nrg_reader nrg_reader_torchscript_archive;
 extern const struct nrg_reader nrg_reader_torch_checkpoint;

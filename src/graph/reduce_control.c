@@ -95,6 +95,9 @@ static void visit_guarded(struct nrg_reducer *r, struct nrg_frame *f, const stru
 static int chosen_branch(const struct nrg_op *op, struct nrg_arg *const *args, size_t b)
 {
     int64_t cond;
+    const struct nrg_attr *known = nrg_op_attr(op, "condition"); /* the ONNX reader knew it */
+    if (op->n_blocks == 2 && known && known->kind == NRG_A_INT)
+        return (known->i ? 0 : 1) == (int)b;
     if (op->n_inputs && nrg_arg_int(args[0], &cond) && op->n_blocks == 2)
         return (cond ? 0 : 1) == (int)b;
     if (has_kind(op->blocks[b], "prim::RaiseException"))
@@ -137,6 +140,9 @@ static int64_t trips_of(struct nrg_reducer *r, struct nrg_frame *f, const struct
 {
     int64_t most, go, again;
     const struct nrg_block *body = op->blocks[0];
+    const struct nrg_attr *known = nrg_op_attr(op, "trip_count"); /* the ONNX reader knew it */
+    if (known && known->kind == NRG_A_INT)
+        return known->i;
     if (op->n_inputs < 2 || !body->n_outputs || !nrg_arg_int(args[0], &most) ||
         !nrg_arg_int(args[1], &go) || most < 0)
         return NRG_COST_UNKNOWN;
@@ -152,18 +158,34 @@ static int64_t trips_of(struct nrg_reducer *r, struct nrg_frame *f, const struct
     return again && most < INT64_MAX ? most : NRG_COST_UNKNOWN;
 }
 
+/*
+ * Which argument an input of the body starts from. prim::Loop has trips and condition before the
+ * state, its body only the number of the round; the body of onnx::Loop has the condition too, that
+ * of onnx::Scan begins with the state.
+ */
+static size_t fed_by(const struct nrg_op *op, size_t input)
+{
+    if (!strcmp(op->kind, "onnx::Scan"))
+        return input;
+    if (!input)
+        return SIZE_MAX;
+    return strcmp(op->kind, "onnx::Loop") ? input + 1 : input;
+}
+
 static void visit_loop(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
                        struct nrg_arg **args)
 {
     uint32_t outer = r->region;
     const struct nrg_block *body = op->blocks[0];
+    size_t ahead = strcmp(op->kind, "onnx::Scan") ? 1 : 0; /* the condition comes first */
     nrg_reducer_drop(r, op, NRG_DROP_CONTROL, NULL);
     r->region = add_region(
         r, (struct nrg_region){
                .kind = NRG_REGION_LOOP, .trips = trips_of(r, f, op, args), .chosen = 1, .op = op});
     for (size_t i = 0; i < body->n_inputs && !r->rc; i++) {
         const struct nrg_value *value = body->inputs[i];
-        struct nrg_arg *from = i && i + 1 < op->n_inputs ? args[i + 1] : NULL;
+        size_t at = fed_by(op, i);
+        struct nrg_arg *from = at < op->n_inputs ? args[at] : NULL;
         bool by_reference = from && (from->kind == NRG_ARG_LIST || from->kind == NRG_ARG_OBJECT);
         nrg_reducer_set(f, value, by_reference ? from : join(r, value, from));
     }
@@ -171,7 +193,7 @@ static void visit_loop(struct nrg_reducer *r, struct nrg_frame *f, const struct 
     r->region = outer;
     for (size_t i = 0; i < op->n_outputs && !r->rc; i++) {
         struct nrg_arg *from =
-            i + 1 < body->n_outputs ? nrg_reducer_fact(r, f, body->outputs[i + 1]) : NULL;
+            i + ahead < body->n_outputs ? nrg_reducer_fact(r, f, body->outputs[i + ahead]) : NULL;
         if (from)
             use_in_join(r, from);
         nrg_reducer_set(f, op->outputs[i], join(r, op->outputs[i], from));
@@ -294,7 +316,8 @@ void nrg_reduce_control(struct nrg_reducer *r, struct nrg_frame *f, const struct
     if (op->n_blocks && is_guard(op)) {
         visit_guarded(r, f, op);
     } else if (op->n_blocks &&
-               (!strcmp(op->kind, "prim::Loop") || !strcmp(op->kind, "onnx::Loop"))) {
+               (!strcmp(op->kind, "prim::Loop") || !strcmp(op->kind, "onnx::Loop") ||
+                !strcmp(op->kind, "onnx::Scan"))) {
         visit_loop(r, f, op, args);
     } else if (op->n_blocks) {
         visit_if(r, f, op, args);
