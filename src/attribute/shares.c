@@ -17,8 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CELLS   4096
-#define MIN_CELL_NS (100 * NRG_NS_PER_MS)
+#define MAX_CELLS     4096
+#define MIN_CELL_NS   (100 * NRG_NS_PER_MS)
+#define BASELINE_BUSY 0.05 /* of all CPUs: more than a quiet machine's own housekeeping */
 
 struct cell {
     double cpu_j, dram_j;   /* of the domains */
@@ -110,7 +111,8 @@ static double baseline_w(const struct shares *sh)
     for (size_t d = 0; d < sh->s->n_domains; d++) {
         const struct nrg_domain *domain = &sh->s->domains[d];
         if (is_cpu_domain(domain))
-            sum += nrg_frame_baseline_w(sh->frame, (size_t)(domain->channel - sh->frame->channels));
+            sum +=
+                nrg_frame_baseline_rate(sh->frame, (size_t)(domain->channel - sh->frame->channels));
     }
     return sum > 0 ? sum : NAN;
 }
@@ -140,6 +142,20 @@ static double regressed_idle_w(const struct shares *sh)
     return slope <= 0 ? NAN : fmax(0, fmin(intercept, min_y));
 }
 
+/* A baseline that was taken on a busy machine charges the others' work to idle: say so. */
+static void check_baseline(struct shares *sh)
+{
+    int64_t cpus = 0;
+    double busy_cpus =
+        nrg_frame_baseline_rate(sh->frame, nrg_frame_find(sh->frame, "cpu.busy", NRG_SECONDS));
+    nrg_recording_integer(sh->frame->recording, "cpus", &cpus);
+    if (cpus > 0 && busy_cpus > BASELINE_BUSY * (double)cpus)
+        nrg_summary_missing(sh->s, "idle power",
+                            "the machine was %.0f %% busy during the baseline: idle is "
+                            "overstated and the command's energy understated",
+                            100 * busy_cpus / (double)cpus);
+}
+
 /* Idle energy of each cell, never more than the cell has. */
 static void fill_idle(struct shares *sh)
 {
@@ -147,6 +163,8 @@ static void fill_idle(struct shares *sh)
         nrg_frame_timeline(sh->frame, nrg_frame_find(sh->frame, "machine.idle", NRG_ENERGY));
     double idle_w = baseline_w(sh);
     sh->s->idle_method = "baseline";
+    if (!isnan(idle_w))
+        check_baseline(sh);
     if (isnan(idle_w) && estimate)
         sh->s->idle_method = "estimate";
     else if (isnan(idle_w)) {
