@@ -253,12 +253,11 @@ static int run_once(struct session *s)
         nrg_complain(&err, 0);
         return child == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
     }
-    nrg_launch_forward_to(child);
     nrg_recorder_follow(s->recorder, child);
     nrg_recorder_run(s->recorder, &run);
     int code = wait_for(s, child);
     run.end_ns = nrg_now_ns();
-    nrg_launch_forward_to(0);
+    nrg_launch_ended();
     run.exit_code = code;
     nrg_recorder_run(s->recorder, &run);
     return code;
@@ -272,7 +271,7 @@ static int run_command(struct session *s)
         if (times > 1 && !s->cli->quiet)
             fprintf(stderr, "nrg: run %d of %d\n", i + 1, times);
         code = run_once(s);
-        if (code)
+        if (code || nrg_launch_asked_to_end())
             break;
     }
     return code;
@@ -357,7 +356,7 @@ static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
         nrg_recorder_free(s.recorder);
         return code;
     }
-    signal(SIGPIPE, SIG_IGN);
+    nrg_launch_survive_pipes();
     if (s.values->baseline_ns)
         measure_baseline(&s);
     code = argc ? run_command(&s) : watch(&s);
