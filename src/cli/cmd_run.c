@@ -19,7 +19,12 @@
 #include "cli/show.h"
 #include "record/recorder.h"
 
-enum { EXIT_NRG_FAILED = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
+enum {
+    EXIT_NRG_FAILED = 125,
+    EXIT_NOT_EXECUTABLE = 126,
+    EXIT_NOT_FOUND = 127,
+    EXIT_INTERRUPTED = 128 + SIGINT
+};
 
 struct values {
     struct nrg_show_options show;
@@ -69,6 +74,7 @@ struct session {
     int64_t next_run;
     int32_t pids[64];
     size_t n_pids;
+    bool started; /* the measured part has begun: there is something to show */
 };
 
 static volatile sig_atomic_t stop_asked;
@@ -196,17 +202,30 @@ static void sleep_ns(int64_t ns)
         ;
 }
 
+/* For when no child is there to be asked; a signal that was ignored when we began stays so. */
+static void catch_stop(void (*handler)(int))
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction old, new = {.sa_handler = handler};
+        if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &new, NULL);
+    }
+}
+
 static void measure_baseline(struct session *s)
 {
     if (!s->cli->quiet)
         fprintf(stderr, "nrg: measuring the idle machine for %.3g s\n",
                 (double)s->values->baseline_ns / 1e9);
     struct nrg_run run = {.id = ++s->next_run, .kind = "baseline", .exit_code = -1};
+    catch_stop(on_stop);
     nrg_recorder_read_now(s->recorder);
     run.begin_ns = nrg_now_ns();
     sleep_ns(s->values->baseline_ns);
-    nrg_recorder_read_now(s->recorder);
+    catch_stop(SIG_DFL);
     run.end_ns = nrg_now_ns();
+    nrg_recorder_read_now(s->recorder);
     nrg_recorder_run(s->recorder, &run);
 }
 
@@ -216,8 +235,11 @@ static int64_t rusage_ns(const struct rusage *u)
            ((int64_t)u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1000;
 }
 
-/* Waits for the child, and reaps orphans that were handed to us meanwhile. */
-static int wait_for(struct session *s, pid_t child)
+/*
+ * Waits for the child, and reaps orphans that were handed to us meanwhile. The run ends when the
+ * child's end is noticed, before the readings that mark it: they cover all of the run then.
+ */
+static int wait_for(struct session *s, pid_t child, int64_t *end_ns)
 {
     for (;;) {
         siginfo_t info = {0};
@@ -230,10 +252,9 @@ static int wait_for(struct session *s, pid_t child)
         }
         /* A zombie's CPU clock still answers: read it before it is waited for. */
         nrg_recorder_exiting(s->recorder, info.si_pid);
-        int64_t now = nrg_now_ns();
+        *end_ns = nrg_now_ns();
         if (info.si_pid == child)
             nrg_recorder_read_now(s->recorder);
-        (void)now;
         if (wait4(info.si_pid, &status, 0, &usage) < 0)
             continue;
         nrg_recorder_waited(s->recorder, info.si_pid, rusage_ns(&usage));
@@ -255,8 +276,8 @@ static int run_once(struct session *s)
     }
     nrg_recorder_follow(s->recorder, child);
     nrg_recorder_run(s->recorder, &run);
-    int code = wait_for(s, child);
-    run.end_ns = nrg_now_ns();
+    s->started = true;
+    int code = wait_for(s, child, &run.end_ns);
     nrg_launch_ended();
     run.exit_code = code;
     nrg_recorder_run(s->recorder, &run);
@@ -280,10 +301,8 @@ static int run_command(struct session *s)
 /* --pid and --system: until the time is over, Ctrl-C, or all given processes have ended. */
 static int watch(struct session *s)
 {
-    struct sigaction action = {.sa_handler = on_stop};
     struct nrg_run run = {.id = ++s->next_run, .kind = "system", .exit_code = -1};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    catch_stop(on_stop);
     for (size_t i = 0; i < s->n_pids; i++) {
         if (nrg_recorder_follow(s->recorder, s->pids[i])) {
             fprintf(stderr, "nrg: process %d is not there\n", s->pids[i]);
@@ -293,6 +312,7 @@ static int watch(struct session *s)
     nrg_recorder_read_now(s->recorder);
     run.begin_ns = nrg_now_ns();
     nrg_recorder_run(s->recorder, &run);
+    s->started = true;
     int64_t until = s->values->for_ns ? run.begin_ns + s->values->for_ns : INT64_MAX;
     while (!stop_asked && nrg_now_ns() < until) {
         int64_t left = until - nrg_now_ns();
@@ -303,8 +323,8 @@ static int watch(struct session *s)
         if (s->n_pids && !alive)
             break;
     }
-    nrg_recorder_read_now(s->recorder);
     run.end_ns = nrg_now_ns();
+    nrg_recorder_read_now(s->recorder);
     nrg_recorder_run(s->recorder, &run);
     return 0;
 }
@@ -359,9 +379,12 @@ static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
     nrg_launch_survive_pipes();
     if (s.values->baseline_ns)
         measure_baseline(&s);
-    code = argc ? run_command(&s) : watch(&s);
-    show_results(&s);
+    code = stop_asked ? EXIT_INTERRUPTED : argc ? run_command(&s) : watch(&s);
+    if (s.started)
+        show_results(&s);
     nrg_recorder_free(s.recorder);
+    if (!s.started) /* a recording of nothing would only be found later and puzzle */
+        unlink(s.path);
     return code;
 }
 
