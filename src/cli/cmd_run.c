@@ -5,10 +5,12 @@
  * and its exit code comes through. stdout belongs to the command; the table goes to stderr.
  */
 #include <errno.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -142,10 +144,19 @@ static int check_usage(struct session *s, int argc)
                               : "nrg run: wants a command: nrg run -- python3 train.py\n");
         return 2;
     }
+    if (argc && v->for_ns) {
+        fprintf(stderr, "nrg run: --for goes with --system or --pid; a command ends by itself\n");
+        return 2;
+    }
+    if (!argc && v->repeat) {
+        fprintf(stderr, "nrg run: --repeat goes with a command\n");
+        return 2;
+    }
     if (v->system && !v->for_ns)
         fprintf(stderr, "nrg: measuring the machine until Ctrl-C (or give --for 10s)\n");
     for (size_t i = 0; i < v->notes.n; i++) {
-        if (!strchr(v->notes.items[i], '=')) {
+        const char *equals = strchr(v->notes.items[i], '=');
+        if (!equals || equals == v->notes.items[i]) {
             fprintf(stderr, "nrg run: --note wants KEY=VALUE, not '%s'\n", v->notes.items[i]);
             return 2;
         }
@@ -172,6 +183,26 @@ static void write_notes(struct session *s, int argc, char **argv)
     }
 }
 
+/* What can be known of --json=FILE before the workload has run for hours. */
+static int check_json_path(const char *path)
+{
+    char folder[4096];
+    struct stat st;
+    if (!path || !strcmp(path, "-"))
+        return 0;
+    if (!stat(path, &st) && S_ISDIR(st.st_mode))
+        errno = EISDIR;
+    else if (!access(path, W_OK))
+        return 0;
+    if (errno == ENOENT) {
+        nrg_copy(folder, sizeof folder, path);
+        if (!access(dirname(folder), W_OK))
+            return 0;
+    }
+    fprintf(stderr, "nrg: %s: cannot write JSON: %s\n", path, strerror(errno));
+    return EXIT_NRG_FAILED;
+}
+
 static int open_recorder(struct session *s, int argc, char **argv)
 {
     struct values *v = s->values;
@@ -183,6 +214,9 @@ static int open_recorder(struct session *s, int argc, char **argv)
                                      .sensors = {.only = v->sensors.items, .per_cpu = v->per_cpu}};
     if (v->cpu_watts && parse_cpu_watts(v->cpu_watts, &o.sensors))
         return 2;
+    int code = check_json_path(v->show.json);
+    if (code)
+        return code;
     if (v->output)
         nrg_copy(s->path, sizeof s->path, v->output);
     else
