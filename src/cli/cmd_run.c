@@ -308,7 +308,7 @@ static int run_once(struct session *s)
         nrg_complain(&err, 0);
         return child == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
     }
-    nrg_recorder_follow(s->recorder, child);
+    nrg_recorder_follow(s->recorder, child, true);
     nrg_recorder_run(s->recorder, &run);
     s->started = true;
     int code = wait_for(s, child, &run.end_ns);
@@ -338,7 +338,7 @@ static int watch(struct session *s)
     struct nrg_run run = {.id = ++s->next_run, .kind = "system", .exit_code = -1};
     catch_stop(on_stop);
     for (size_t i = 0; i < s->n_pids; i++) {
-        if (nrg_recorder_follow(s->recorder, s->pids[i])) {
+        if (nrg_recorder_follow(s->recorder, s->pids[i], false)) {
             fprintf(stderr, "nrg: process %d is not there\n", s->pids[i]);
             return 1;
         }

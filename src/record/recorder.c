@@ -406,10 +406,10 @@ void nrg_recorder_read_now(struct nrg_recorder *r)
                                "did not answer at the edge of the run");
 }
 
-int nrg_recorder_follow(struct nrg_recorder *r, int32_t pid)
+int nrg_recorder_follow(struct nrg_recorder *r, int32_t pid, bool is_new)
 {
     pthread_mutex_lock(&r->lock);
-    int rc = nrg_proctree_add_root(r->tree, pid);
+    int rc = nrg_proctree_add_root(r->tree, pid, is_new);
     pthread_mutex_unlock(&r->lock);
     return rc;
 }
