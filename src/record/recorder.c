@@ -47,7 +47,7 @@ struct nrg_recorder {
     int with_tsc, wake_fd;
     pthread_mutex_t lock; /* feeds, tree, process_rows */
     pthread_t sampler, writer;
-    bool started, sampler_stop;
+    bool writer_started, sampler_started, sampler_stop;
     struct nrg_recorder_status status;
 };
 
@@ -371,6 +371,7 @@ int nrg_recorder_start(struct nrg_recorder *r, struct nrg_error *err)
     int64_t now = nrg_now_ns();
     nrg_store_integer(r->store, "begin_ns", now);
     int rc = nrg_thread_start(&r->writer, "nrg-write", write_loop, r);
+    r->writer_started = !rc;
     for (size_t i = 0; !rc && i < r->n_slow; i++)
         rc = nrg_slow_reader_start(&r->slow[i]);
     pthread_mutex_lock(&r->lock);
@@ -385,9 +386,9 @@ int nrg_recorder_start(struct nrg_recorder *r, struct nrg_error *err)
     pthread_mutex_unlock(&r->lock);
     if (!rc)
         rc = nrg_thread_start(&r->sampler, "nrg-sample", sample_loop, r);
+    r->sampler_started = !rc;
     if (!rc)
         rc = nrg_memory_watch_start(r->memory);
-    r->started = !rc;
     return rc ? nrg_fail(err, rc, NULL, "cannot start a thread: %s", strerror(-rc)) : 0;
 }
 
@@ -438,7 +439,7 @@ void nrg_recorder_run(struct nrg_recorder *r, const struct nrg_run *run)
     nrg_queue_push(&r->queue, m);
 }
 
-static void stop_threads(struct nrg_recorder *r)
+static void stop_sampler(struct nrg_recorder *r)
 {
     uint64_t one = 1;
     pthread_mutex_lock(&r->lock);
@@ -447,21 +448,31 @@ static void stop_threads(struct nrg_recorder *r)
     if (write(r->wake_fd, &one, sizeof one) < 0)
         nrg_log(r->ctx, NRG_DEBUG, "waking the sampler: %s", strerror(errno));
     pthread_join(r->sampler, NULL);
-    nrg_memory_watch_stop(r->memory);
+    r->sampler_started = false;
+}
+
+/* Also when only some of them could be started. */
+static void stop_threads(struct nrg_recorder *r)
+{
+    if (r->sampler_started)
+        stop_sampler(r);
+    if (r->memory)
+        nrg_memory_watch_stop(r->memory);
     for (size_t i = 0; i < r->n_slow; i++)
         nrg_slow_reader_stop(&r->slow[i]);
+    if (!r->writer_started)
+        return;
     nrg_proctree_finish(r->tree);
     hand_over(r);
     nrg_queue_stop(&r->queue);
     pthread_join(r->writer, NULL);
+    r->writer_started = false;
 }
 
 int nrg_recorder_stop(struct nrg_recorder *r, void (*keep)(void *, struct sqlite3 *), void *arg,
                       struct nrg_error *err)
 {
-    if (r->started)
-        stop_threads(r);
-    r->started = false;
+    stop_threads(r);
     bool stopped;
     nrg_queue_wake(&r->queue);
     store_batch(r, nrg_queue_take(&r->queue, &stopped));
