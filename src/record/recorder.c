@@ -437,6 +437,8 @@ void nrg_recorder_run(struct nrg_recorder *r, const struct nrg_run *run)
     if (m)
         m->run = *run;
     nrg_queue_push(&r->queue, m);
+    /* Written at once: a recorder that is killed in its first second leaves what it ran. */
+    nrg_queue_wake(&r->queue);
 }
 
 static void stop_sampler(struct nrg_recorder *r)
@@ -479,6 +481,7 @@ int nrg_recorder_stop(struct nrg_recorder *r, void (*keep)(void *, struct sqlite
     nrg_store_integer(r->store, "end_ns", nrg_now_ns());
     nrg_store_integer(r->store, "ticks", (int64_t)r->status.ticks);
     nrg_store_integer(r->store, "late_ticks", (int64_t)r->status.late_ticks);
+    nrg_store_finish(r->store);
     const char *why = nrg_store_spilled(r->store);
     nrg_copy(r->status.spilled, sizeof r->status.spilled, why ? why : "");
     if (why && keep)
