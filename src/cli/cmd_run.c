@@ -306,7 +306,9 @@ static int run_once(struct session *s)
     pid_t child = nrg_launch(s->argv, &err);
     if (child < 0) {
         nrg_complain(&err, 0);
-        return child == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+        return child == -ENOENT                       ? EXIT_NOT_FOUND
+               : child == -EAGAIN || child == -ENOMEM ? EXIT_NRG_FAILED
+                                                      : EXIT_NOT_EXECUTABLE;
     }
     nrg_recorder_follow(s->recorder, child, true);
     nrg_recorder_run(s->recorder, &run);
@@ -407,6 +409,8 @@ static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
     if (!code)
         code = open_recorder(&s, argc, argv);
     if (code) {
+        if (s.recorder)
+            unlink(s.path);
         nrg_recorder_free(s.recorder);
         return code;
     }
