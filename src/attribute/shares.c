@@ -220,7 +220,8 @@ static int on_process_rows(void *arg, const struct nrg_rows *rows)
         struct last_row *last = &sh->last[ids[i]];
         struct nrg_process_energy *p = &sh->s->processes[ids[i]];
         if (last->seen && rows->t_ns[i] > last->t_ns && cpu[i] >= last->cpu_ns)
-            add_stretch(sh, p, last->t_ns, rows->t_ns[i], (double)(cpu[i] - last->cpu_ns) / 1e9,
+            add_stretch(sh, p, last->t_ns, rows->t_ns[i],
+                        ((double)cpu[i] - (double)last->cpu_ns) / 1e9,
                         last->rss_bytes == NRG_MISSING ? 0 : (double)last->rss_bytes);
         *last = (struct last_row){rows->t_ns[i], cpu[i], rss[i], true};
         if (rss[i] != NRG_MISSING && rss[i] > p->peak_rss_bytes)

@@ -6,10 +6,12 @@
 #include "record/recording.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -47,6 +49,29 @@ struct nrg_recording {
     size_t n_clocks, cap_clocks;
 };
 
+/* Times further apart than this are damage; sums and differences of the others can't overflow. */
+#define MAX_TIME_NS (INT64_MAX / 4)
+#define MAX_SPAN_NS (INT64_C(1) << 52) /* a period or lag of weeks is damage too */
+/* Whatever counts of rows and columns say: no chunk that was ever written is larger than this. */
+#define MAX_CELLS ((int64_t)1 << 24)
+
+static bool is_time(int64_t t_ns)
+{
+    return t_ns >= 0 && t_ns <= MAX_TIME_NS;
+}
+
+static int64_t column_time(sqlite3_stmt *s, int column)
+{
+    int64_t t_ns = sqlite3_column_int64(s, column);
+    return is_time(t_ns) ? t_ns : 0;
+}
+
+static int64_t column_span(sqlite3_stmt *s, int column)
+{
+    int64_t span_ns = sqlite3_column_int64(s, column);
+    return span_ns >= 0 && span_ns <= MAX_SPAN_NS ? span_ns : 0;
+}
+
 static void copy_text(char *dst, size_t size, sqlite3_stmt *s, int column)
 {
     const char *text = (const char *)sqlite3_column_text(s, column);
@@ -60,10 +85,13 @@ static int load_meta(struct nrg_recording *r, sqlite3_stmt *s)
         return rc;
     struct meta *m = &r->meta[r->n_meta];
     copy_text(m->key, sizeof m->key, s, 0);
-    const char *text = (const char *)sqlite3_column_text(s, 1);
-    m->value = strdup(text ? text : "");
-    r->n_meta += m->value != NULL;
-    return m->value ? 0 : -ENOMEM;
+    size_t size = (size_t)sqlite3_column_bytes(s, 1) + 1;
+    m->value = malloc(size);
+    if (!m->value)
+        return -ENOMEM;
+    copy_text(m->value, size, s, 1);
+    r->n_meta++;
+    return 0;
 }
 
 static int load_series(struct nrg_recording *r, sqlite3_stmt *s)
@@ -111,9 +139,11 @@ static int load_channel(struct nrg_recording *r, sqlite3_stmt *s)
     c.channel.kind = (enum nrg_kind)kind;
     c.channel.provenance = (enum nrg_provenance)provenance;
     c.channel.scale = sqlite3_column_double(s, 5);
+    if (!(c.channel.scale > 0) || !isfinite(c.channel.scale))
+        return 0;
     c.channel.wrap = (uint64_t)sqlite3_column_int64(s, 6);
-    c.channel.update_ns = sqlite3_column_int64(s, 7);
-    c.channel.lag_ns = sqlite3_column_int64(s, 8);
+    c.channel.update_ns = column_span(s, 7);
+    c.channel.lag_ns = column_span(s, 8);
     c.channel.resolution = sqlite3_column_double(s, 9);
     c.channel.limit_w = sqlite3_column_double(s, 10);
     copy_text(c.channel.parent, sizeof c.channel.parent, s, 11);
@@ -124,7 +154,7 @@ static int load_channel(struct nrg_recording *r, sqlite3_stmt *s)
     copy_text(c.channel.source, sizeof c.channel.source, s, 17);
     copy_text(c.driver, sizeof c.driver, s, 18);
     copy_text(c.sensor, sizeof c.sensor, s, 19);
-    c.period_ns = sqlite3_column_int64(s, 20);
+    c.period_ns = column_span(s, 20);
     c.channel.group = (unsigned)sqlite3_column_int(s, 0);
     int rc = nrg_reserve(&r->channels, &r->cap_channels, r->n_channels + 1, sizeof *r->channels);
     if (!rc)
@@ -138,8 +168,8 @@ static int load_process(struct nrg_recording *r, sqlite3_stmt *s)
                                  .pid = sqlite3_column_int(s, 1),
                                  .parent_pid = sqlite3_column_int(s, 2),
                                  .start_ticks = sqlite3_column_int64(s, 3),
-                                 .first_ns = sqlite3_column_int64(s, 4),
-                                 .last_ns = sqlite3_column_int64(s, 5),
+                                 .first_ns = column_time(s, 4),
+                                 .last_ns = column_time(s, 5),
                                  .cpu_ns = sqlite3_column_int64(s, 6),
                                  .cpu_before_ns = sqlite3_column_int64(s, 7),
                                  .peak_rss_bytes = sqlite3_column_int64(s, 8),
@@ -160,8 +190,8 @@ static int load_run(struct nrg_recording *r, sqlite3_stmt *s)
 {
     struct nrg_run run = {
         .id = sqlite3_column_int64(s, 0),
-        .begin_ns = sqlite3_column_int64(s, 2),
-        .end_ns = sqlite3_column_int64(s, 3),
+        .begin_ns = column_time(s, 2),
+        .end_ns = column_time(s, 3),
         .exit_code = sqlite3_column_type(s, 4) == SQLITE_NULL ? -1 : sqlite3_column_int(s, 4)};
     copy_text(run.kind, sizeof run.kind, s, 1);
     int rc = nrg_reserve(&r->runs, &r->cap_runs, r->n_runs + 1, sizeof *r->runs);
@@ -172,7 +202,7 @@ static int load_run(struct nrg_recording *r, sqlite3_stmt *s)
 
 static int load_event(struct nrg_recording *r, sqlite3_stmt *s)
 {
-    struct nrg_event event = {.t_ns = sqlite3_column_int64(s, 0)};
+    struct nrg_event event = {.t_ns = column_time(s, 0)};
     copy_text(event.kind, sizeof event.kind, s, 1);
     copy_text(event.source, sizeof event.source, s, 2);
     copy_text(event.detail, sizeof event.detail, s, 3);
@@ -184,8 +214,8 @@ static int load_event(struct nrg_recording *r, sqlite3_stmt *s)
 
 static int load_clock(struct nrg_recording *r, sqlite3_stmt *s)
 {
-    struct nrg_clock_pair pair = {.mono_ns = sqlite3_column_int64(s, 0),
-                                  .real_ns = sqlite3_column_int64(s, 1),
+    struct nrg_clock_pair pair = {.mono_ns = column_time(s, 0),
+                                  .real_ns = column_time(s, 1),
                                   .tsc = (uint64_t)sqlite3_column_int64(s, 2)};
     int rc = nrg_reserve(&r->clocks, &r->cap_clocks, r->n_clocks + 1, sizeof *r->clocks);
     if (!rc)
@@ -301,8 +331,13 @@ static int open_file(const char *path, sqlite3 **db)
 int nrg_recording_open(const char *path, struct nrg_recording **out, struct nrg_error *err)
 {
     sqlite3 *db = NULL;
-    if (access(path, R_OK))
+    struct stat st;
+    if (access(path, R_OK) || stat(path, &st))
         return nrg_fail(err, -errno, path, "%s", strerror(errno));
+    if (!S_ISREG(st.st_mode))
+        return nrg_fail(err, -EINVAL, path, "is not a regular file");
+    if (!st.st_size)
+        return nrg_fail(err, -ENODATA, path, "is empty");
     if (open_file(path, &db) != SQLITE_OK) {
         int rc = nrg_fail(err, -EIO, path, "cannot open: %s", sqlite3_errmsg(db));
         sqlite3_close(db);
@@ -402,7 +437,8 @@ static int decode(struct nrg_recording *r, sqlite3_stmt *s, struct nrg_rows *row
     int64_t unit = sqlite3_column_int64(s, 3);
     const uint8_t *data = sqlite3_column_blob(s, 4);
     size_t len = (size_t)sqlite3_column_bytes(s, 4);
-    if (n < 1 || n > (int64_t)NRG_CHUNK_MAX_ROWS || unit < 1 || unit > NRG_NS_PER_S || !data)
+    if (n < 1 || n > (int64_t)NRG_CHUNK_MAX_ROWS || unit < 1 || unit > NRG_NS_PER_S || !data ||
+        n * (int64_t)rows->n_columns > MAX_CELLS)
         return -EBADMSG;
     int64_t **columns = calloc(rows->n_columns + 1, sizeof *columns);
     int rc = columns ? nrg_rows_reserve(rows, (size_t)n) : -ENOMEM;
@@ -415,7 +451,7 @@ static int decode(struct nrg_recording *r, sqlite3_stmt *s, struct nrg_rows *row
     for (int64_t i = 0; !rc && i < n; i++) {
         int64_t offset;
         if (__builtin_mul_overflow(rows->t_ns[i], unit, &offset) ||
-            __builtin_add_overflow(first_ns, offset, &rows->t_ns[i]))
+            __builtin_add_overflow(first_ns, offset, &rows->t_ns[i]) || !is_time(rows->t_ns[i]))
             rc = -EBADMSG;
     }
     rows->n = rc ? 0 : (size_t)n;
