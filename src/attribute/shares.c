@@ -43,6 +43,7 @@ struct shares {
     bool has_cpu, has_dram, has_busy, has_memory;
     struct last_row *last; /* per process id */
     size_t n_ids;
+    size_t damaged; /* chunks of process rows that can't be read */
     bool second_pass;
 };
 
@@ -248,7 +249,7 @@ static int stream(struct shares *sh, enum nrg_series_kind kind,
     int series[8], rc = 0;
     size_t n = nrg_recording_series_of(sh->frame->recording, kind, series, 8);
     for (size_t i = 0; !rc && i < n && i < 8; i++)
-        rc = nrg_recording_read_series(sh->frame->recording, series[i], each, sh, NULL);
+        rc = nrg_recording_read_series(sh->frame->recording, series[i], each, sh, &sh->damaged);
     return rc;
 }
 
@@ -329,7 +330,8 @@ static void sum_up(struct shares *sh)
         sh->has_cpu && sh->has_busy ? fmax(0, cpu - (isnan(s->idle_j) ? 0 : idle) - mine) : NAN;
     int64_t cpus = 0;
     nrg_recording_integer(sh->frame->recording, "cpus", &cpus);
-    s->cpu_utilisation = sh->has_busy && cpus > 0 ? busy / s->duration_s / (double)cpus : NAN;
+    s->cpu_utilisation =
+        sh->has_busy && cpus > 0 ? fmin(1, busy / s->duration_s / (double)cpus) : NAN;
     s->peak_memory_bytes = peak_bytes > 0 ? peak_bytes : NAN;
     if (sh->has_cpu && !s->idle_method && active)
         nrg_summary_missing(s, "idle power",
@@ -353,6 +355,9 @@ int nrg_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
         fill_idle(&sh);
         rc = stream(&sh, NRG_PROCESSES, on_process_rows);
     }
+    if (sh.damaged)
+        nrg_summary_missing(s, "processes", "%zu damaged chunks of the recording are left out",
+                            sh.damaged);
     if (!rc) {
         sh.second_pass = true;
         memset(sh.last, 0, sh.n_ids * sizeof *sh.last);
