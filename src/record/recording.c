@@ -1,7 +1,6 @@
 /*
- * See recording.h. Opening replays a log that a killed recorder left behind; where the folder
- * can't be written, SQLite is asked to read without. What looks wrong is said with the file's
- * name and what it is instead.
+ * See recording.h; database.c opens the file, also after a crash. What looks wrong is said with
+ * the file's name and what it is instead.
  */
 #include "record/recording.h"
 
@@ -16,6 +15,7 @@
 
 #include "base/mem.h"
 #include "record/column.h"
+#include "record/database.h"
 
 struct series_info {
     int id;
@@ -259,26 +259,16 @@ static int load_tables(struct nrg_recording *r, struct nrg_error *err)
     return 0;
 }
 
-static int64_t pragma(sqlite3 *db, const char *text)
-{
-    sqlite3_stmt *s = NULL;
-    int64_t value = -1;
-    if (sqlite3_prepare_v2(db, text, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
-        value = sqlite3_column_int64(s, 0);
-    sqlite3_finalize(s);
-    return value;
-}
-
 static int check_format(struct nrg_recording *r, struct nrg_error *err)
 {
-    int64_t id = pragma(r->db, "PRAGMA application_id");
+    int64_t id = nrg_database_number(r->db, "PRAGMA application_id");
     if (id < 0)
         return nrg_fail(err, -EBADMSG, r->path, "is not a recording, or is damaged: %s",
                         sqlite3_errmsg(r->db));
     if (id != NRG_FORMAT_APPLICATION_ID)
         return nrg_fail(err, -EBADMSG, r->path,
                         "is an SQLite database, but not a recording of nrg");
-    int64_t version = pragma(r->db, "PRAGMA user_version");
+    int64_t version = nrg_database_number(r->db, "PRAGMA user_version");
     if (version > NRG_FORMAT_VERSION)
         return nrg_fail(err, -EPROTONOSUPPORT, r->path,
                         "was written by a newer nrg (format %lld, this one reads up to %d): "
@@ -306,28 +296,6 @@ int nrg_recording_from_database(struct sqlite3 *database, const char *name,
     return rc;
 }
 
-static int open_file(const char *path, sqlite3 **db)
-{
-    char uri[4300];
-    /* Writable first: replaying the log of a killed recorder needs it. */
-    int code = sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    if (code == SQLITE_OK && pragma(*db, "PRAGMA schema_version") >= 0)
-        return code;
-    if (code == SQLITE_OK && sqlite3_errcode(*db) == SQLITE_NOTADB)
-        return code;
-    sqlite3_close(*db);
-    code = sqlite3_open_v2(path, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
-    if (code == SQLITE_OK && pragma(*db, "PRAGMA schema_version") >= 0)
-        return code;
-    sqlite3_close(*db);
-    *db = NULL;
-    if (strpbrk(path, "?#%"))
-        return SQLITE_CANTOPEN;
-    snprintf(uri, sizeof uri, "file:%s?immutable=1", path);
-    return sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
-                           NULL);
-}
-
 int nrg_recording_open(const char *path, struct nrg_recording **out, struct nrg_error *err)
 {
     sqlite3 *db = NULL;
@@ -338,8 +306,9 @@ int nrg_recording_open(const char *path, struct nrg_recording **out, struct nrg_
         return nrg_fail(err, -EINVAL, path, "is not a regular file");
     if (!st.st_size)
         return nrg_fail(err, -ENODATA, path, "is empty");
-    if (open_file(path, &db) != SQLITE_OK) {
-        int rc = nrg_fail(err, -EIO, path, "cannot open: %s", sqlite3_errmsg(db));
+    int code = nrg_database_open(path, &db);
+    if (code != SQLITE_OK) {
+        int rc = nrg_fail(err, -EIO, path, "cannot open: %s", sqlite3_errstr(code));
         sqlite3_close(db);
         return rc;
     }
