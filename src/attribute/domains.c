@@ -8,7 +8,9 @@
  *
  * Uncertainty of a measured energy: the counter's step, plus the energy of one update period
  * (when in it the run began and ended is not known); for a gauge what the trapezoid may have
- * missed between readings. The sensor's own calibration is not in it: docs/uncertainty.md.
+ * missed between readings and, by how much the power varied, at the edges, its rounding, and
+ * half of what its own averaging made necessary to correct. The sensor's own calibration is not in
+ * it: docs/uncertainty.md.
  */
 #include "attribute/frame.h"
 
@@ -84,7 +86,9 @@ static void set_energy(struct nrg_domain *d, const struct nrg_timeline *tl,
         return;
     }
     d->method = "trapezoid";
-    d->uncertainty_j = sqrt(tl->noise_j2) + (isnan(d->mean_w) ? 0 : fabs(d->mean_w) * update_s);
+    d->uncertainty_j = sqrt(tl->noise_j2) +
+                       nrg_timeline_gauge_sd(tl, s->begin_ns, s->end_ns) * update_s +
+                       c->resolution / sqrt(12) * s->duration_s;
     double first = nrg_timeline_gauge_at(tl, s->begin_ns),
            last = nrg_timeline_gauge_at(tl, s->end_ns);
     if (c->lag_ns > 0 && !isnan(first) && !isnan(last)) {
@@ -194,6 +198,42 @@ static const struct nrg_domain *find_widest(const struct nrg_summary *s)
     return NULL;
 }
 
+/* Moves the domains below `parent` ("" for the top) to `out`, each followed by its own parts. */
+static size_t order_below(struct nrg_summary *s, const char *parent, struct nrg_domain *out,
+                          size_t n, bool *moved, int depth)
+{
+    for (size_t i = 0; depth < 16 && i < s->n_domains; i++) {
+        const struct nrg_channel *c = &s->domains[i].channel->channel;
+        bool top = !c->parent[0] || !find_domain(s, c->parent);
+        if (moved[i] || (parent[0] ? strcmp(c->parent, parent) != 0 : !top))
+            continue;
+        moved[i] = true;
+        out[n++] = s->domains[i];
+        n = order_below(s, c->name, out, n, moved, depth + 1);
+    }
+    return n;
+}
+
+/* A domain comes before its parts; one in a circle of parents, which no driver makes, is last. */
+static int order_domains(struct nrg_summary *s)
+{
+    struct nrg_domain *out = calloc(s->n_domains + 1, sizeof *out);
+    bool *moved = calloc(s->n_domains + 1, sizeof *moved);
+    if (!out || !moved) {
+        free(out);
+        free(moved);
+        return -ENOMEM;
+    }
+    size_t n = order_below(s, "", out, 0, moved, 0);
+    for (size_t i = 0; i < s->n_domains; i++)
+        if (!moved[i])
+            out[n++] = s->domains[i];
+    free(s->domains);
+    free(moved);
+    s->domains = out;
+    return 0;
+}
+
 static void add_to_total(struct nrg_summary *s, struct nrg_domain *d)
 {
     enum nrg_provenance provenance = d->channel->channel.provenance;
@@ -214,6 +254,8 @@ int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
     for (size_t i = 0; !rc && i < frame->n; i++)
         if (is_domain(frame, i))
             rc = make_domain(s, frame, i);
+    if (!rc)
+        rc = order_domains(s);
     if (rc)
         return rc;
     s->total_j = NAN;

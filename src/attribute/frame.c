@@ -2,6 +2,7 @@
 #include "attribute/frame.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,4 +41,19 @@ size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, int quant
             (quantity < 0 || (int)frame->channels[i].channel.quantity == quantity))
             return i;
     return frame->n;
+}
+
+double nrg_frame_baseline_w(struct nrg_frame *frame, size_t channel)
+{
+    size_t n;
+    const struct nrg_run *runs = nrg_recording_runs(frame->recording, &n);
+    const struct nrg_timeline *tl = nrg_frame_timeline(frame, channel);
+    for (size_t i = 0; tl && i < n; i++) {
+        int64_t covered = 0;
+        if (strcmp(runs[i].kind, "baseline"))
+            continue;
+        double j = nrg_timeline_between(tl, runs[i].begin_ns, runs[i].end_ns, &covered);
+        return covered > 0 ? j * 1e9 / (double)covered : NAN;
+    }
+    return NAN;
 }

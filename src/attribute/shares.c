@@ -107,27 +107,13 @@ static void fill_machine(struct shares *sh)
 /* Mean power of the processors' domains during the baseline run, NAN without one. */
 static double baseline_w(const struct shares *sh)
 {
-    size_t n;
-    const struct nrg_run *runs = nrg_recording_runs(sh->frame->recording, &n);
     double sum = 0;
-    for (size_t i = 0; i < n; i++) {
-        if (strcmp(runs[i].kind, "baseline") || runs[i].end_ns <= runs[i].begin_ns)
-            continue;
-        for (size_t d = 0; d < sh->s->n_domains; d++) {
-            int64_t covered = 0;
-            const struct nrg_domain *domain = &sh->s->domains[d];
-            const struct nrg_timeline *tl =
-                nrg_frame_timeline(sh->frame, (size_t)(domain->channel - sh->frame->channels));
-            if (!is_cpu_domain(domain) || !tl)
-                continue;
-            double j = nrg_timeline_between(tl, runs[i].begin_ns, runs[i].end_ns, &covered);
-            if (covered <= 0)
-                return NAN;
-            sum += j * 1e9 / (double)covered;
-        }
-        return sum > 0 ? sum : NAN;
+    for (size_t d = 0; d < sh->s->n_domains; d++) {
+        const struct nrg_domain *domain = &sh->s->domains[d];
+        if (is_cpu_domain(domain))
+            sum += nrg_frame_baseline_w(sh->frame, (size_t)(domain->channel - sh->frame->channels));
     }
-    return NAN;
+    return sum > 0 ? sum : NAN;
 }
 
 /*
@@ -294,7 +280,7 @@ static void pack_processes(struct shares *sh)
             p.peak_rss_bytes = p.info->peak_rss_bytes;
         p.peak_rss_bytes = p.peak_rss_bytes ? p.peak_rss_bytes : NRG_MISSING;
         p.peak_pss_bytes = p.peak_pss_bytes ? p.peak_pss_bytes : NRG_MISSING;
-        p.gpu_j = p.gpu_j != 0 ? p.gpu_j : NAN;
+        p.gpu_j = NAN; /* see gpu_shares.c */
         if (!sh->has_cpu || (!sh->has_busy && s->split == NRG_SPLIT_ACTIVE))
             p.cpu_j = NAN;
         if (!sh->has_dram || !sh->has_memory)

@@ -71,6 +71,8 @@ static int fill(struct nrg_summary *s, struct nrg_frame *frame)
     int rc = nrg_domains_make(s, frame);
     if (!rc)
         rc = nrg_shares_make(s, frame);
+    if (!rc)
+        rc = nrg_gpu_shares_make(s, frame);
     return rc;
 }
 

@@ -240,3 +240,17 @@ double nrg_timeline_gauge_at(const struct nrg_timeline *tl, int64_t t_ns)
         return tl->t_ns[0] - t_ns <= tl->period_ns ? tl->gauge[0] : NAN;
     return t_ns - tl->t_ns[i] <= NRG_GAUGE_GAP * tl->period_ns ? tl->gauge[i] : NAN;
 }
+
+double nrg_timeline_gauge_sd(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns)
+{
+    double n = 0, mean = 0, squares = 0;
+    for (size_t i = 0; is_gauge(tl) && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
+        if (tl->t_ns[i] < begin_ns)
+            continue;
+        double off = tl->gauge[i] - mean;
+        n++;
+        mean += off / n;
+        squares += off * (tl->gauge[i] - mean);
+    }
+    return n > 1 ? sqrt(squares / (n - 1)) : 0;
+}

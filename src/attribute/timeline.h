@@ -41,6 +41,9 @@ double nrg_timeline_between(const struct nrg_timeline *timeline, int64_t begin_n
 double nrg_timeline_peak(const struct nrg_timeline *timeline, int64_t begin_ns, int64_t end_ns,
                          int64_t window_ns);
 
+/* Standard deviation of a gauge's readings within [begin, end]; 0 for fewer than two. */
+double nrg_timeline_gauge_sd(const struct nrg_timeline *timeline, int64_t begin_ns, int64_t end_ns);
+
 /* A gauge's value at an instant (held); NAN where it is not known. */
 double nrg_timeline_gauge_at(const struct nrg_timeline *timeline, int64_t t_ns);
 

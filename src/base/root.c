@@ -15,16 +15,44 @@
 #include "base/mem.h"
 #include "base/parse.h"
 
+static const struct part {
+    unsigned bit;
+    const char *name;
+} parts_of_root[] = {{NRG_PART_PROC, "/proc"}, {NRG_PART_SYS, "/sys"}, {NRG_PART_DEV, "/dev"}};
+
+#define PARTS (sizeof parts_of_root / sizeof *parts_of_root)
+
+/* True when `path` is the part's directory or below it. */
+static bool is_below(const char *path, const struct part *part)
+{
+    size_t len = strlen(part->name);
+    return !strncmp(path, part->name, len) && (!path[len] || path[len] == '/');
+}
+
 int nrg_root_init(struct nrg_root *root, const char *path, struct nrg_error *err)
 {
-    root->fd = -1;
+    *root = (struct nrg_root){.fd = -1};
     nrg_copy(root->path, sizeof root->path, path && *path ? path : "/");
     if (!strcmp(root->path, "/"))
         return 0;
     root->fd = open(root->path, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (root->fd < 0)
         return nrg_fail(err, -errno, root->path, "cannot use this as root: %s", strerror(errno));
+    for (size_t i = 0; i < PARTS; i++) {
+        char target[16];
+        ssize_t len = readlinkat(root->fd, parts_of_root[i].name + 1, target, sizeof target - 1);
+        if (len > 0 && (size_t)len == strlen(parts_of_root[i].name) &&
+            !memcmp(target, parts_of_root[i].name, (size_t)len))
+            root->live |= parts_of_root[i].bit;
+    }
     return 0;
+}
+
+void nrg_root_complete(struct nrg_root *root, unsigned parts)
+{
+    for (size_t i = 0; root->fd >= 0 && i < PARTS; i++)
+        if (parts & parts_of_root[i].bit && !nrg_root_exists(root, parts_of_root[i].name))
+            root->live |= parts_of_root[i].bit;
 }
 
 void nrg_root_release(struct nrg_root *root)
@@ -36,14 +64,17 @@ void nrg_root_release(struct nrg_root *root)
 
 bool nrg_root_is_live(const struct nrg_root *root)
 {
-    return root->fd < 0;
+    return root->fd < 0 || root->live == NRG_PART_ALL;
 }
 
 int nrg_root_open(const struct nrg_root *root, const char *path, int flags)
 {
     int fd;
     flags |= O_CLOEXEC;
-    if (root->fd < 0) {
+    bool live = root->fd < 0;
+    for (size_t i = 0; !live && i < PARTS; i++)
+        live = root->live & parts_of_root[i].bit && is_below(path, &parts_of_root[i]);
+    if (live) {
         fd = open(path, flags);
         return fd < 0 ? -errno : fd;
     }

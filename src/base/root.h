@@ -2,7 +2,8 @@
  * Root-relative file reading. Every /sys, /proc and /dev path of nrg goes through a root
  * directory, so that a captured tree of another machine is a test and a container's view can be
  * inspected from outside. Paths are written absolute ("/sys/class/powercap"); symbolic links
- * that point to absolute places stay inside the root.
+ * that point to absolute places stay inside the root. One exception: a tree whose /proc, /sys or
+ * /dev is itself a link to the real one says on purpose that this part is this machine's.
  *
  * A struct nrg_root is immutable after open and may be shared by threads.
  */
@@ -17,9 +18,12 @@
 #include "base/error.h"
 
 struct nrg_root {
-    int fd; /* O_PATH of the directory, -1: the real root */
+    int fd;        /* O_PATH of the directory, -1: the real root */
+    unsigned live; /* bit per NRG_PART_*: that part is this machine's */
     char path[256];
 };
+
+enum { NRG_PART_PROC = 1, NRG_PART_SYS = 2, NRG_PART_DEV = 4, NRG_PART_ALL = 7 };
 
 /* NULL, "" and "/" are the real root. */
 int nrg_root_init(struct nrg_root *root, const char *path, struct nrg_error *err);
@@ -27,6 +31,9 @@ void nrg_root_release(struct nrg_root *root);
 
 /* True for the machine that we run on: syscalls about it (perf, clocks, netlink) make sense. */
 bool nrg_root_is_live(const struct nrg_root *root);
+
+/* Takes parts from this machine that the tree does not have at all. */
+void nrg_root_complete(struct nrg_root *root, unsigned parts);
 
 /* A close-on-exec descriptor, or -errno. */
 int nrg_root_open(const struct nrg_root *root, const char *path, int flags);

@@ -203,6 +203,14 @@ static int check_json_path(const char *path)
     return EXIT_NRG_FAILED;
 }
 
+/* Given processes may be those of a captured tree. */
+static bool process_in_root(const struct session *s)
+{
+    char path[32];
+    snprintf(path, sizeof path, "/proc/%d", s->n_pids ? s->pids[0] : 1);
+    return nrg_root_exists(&s->cli->ctx.root, path);
+}
+
 static int open_recorder(struct session *s, int argc, char **argv)
 {
     struct values *v = s->values;
@@ -212,6 +220,9 @@ static int open_recorder(struct session *s, int argc, char **argv)
                                      .rate_hz = v->rate_hz,
                                      .whole_system = v->system,
                                      .sensors = {.only = v->sensors.items, .per_cpu = v->per_cpu}};
+    /* A command runs on this machine, also when its sensors are a fake or a captured tree. */
+    o.live_processes = argc > 0 || !process_in_root(s);
+    nrg_root_complete(&s->cli->ctx.root, NRG_PART_PROC);
     if (v->cpu_watts && parse_cpu_watts(v->cpu_watts, &o.sensors))
         return 2;
     int code = check_json_path(v->show.json);

@@ -47,13 +47,21 @@ static void print_channel(const struct nrg_found *found, const struct nrg_channe
            found->sensor, wanted ? "" : "  (not used: served by another)");
 }
 
-static void print_text(const struct nrg_probe *probe, bool all)
+/* The ends of an estimate's band stand in its own line. */
+static bool is_band(const struct nrg_channel *c)
+{
+    const char *dot = strrchr(c->name, '.');
+    return c->provenance == NRG_ESTIMATED && dot &&
+           (!strcmp(dot, ".low") || !strcmp(dot, ".high") || !strcmp(dot, ".idle"));
+}
+
+static size_t print_channels(const struct nrg_probe *probe, bool all)
 {
     size_t shown = 0;
     for (size_t f = 0; f < probe->n_found; f++) {
         const struct nrg_found *found = &probe->found[f];
         for (size_t c = 0; c < found->n_channels; c++) {
-            if (!found->wanted[c] && !all)
+            if (!all && (!found->wanted[c] || is_band(&found->channels[c])))
                 continue;
             if (!shown++)
                 printf("%-22s %-12s %-8s %-10s %-9s %-10s %-14s %s\n", "CHANNEL", "QUANTITY",
@@ -61,8 +69,38 @@ static void print_text(const struct nrg_probe *probe, bool all)
             print_channel(found, &found->channels[c], found->wanted[c]);
         }
     }
-    if (!shown)
-        printf("Nothing can be measured here.\n");
+    return shown;
+}
+
+/* What an estimate is made of and how wrong it may be. */
+static void print_estimates(const struct nrg_probe *probe)
+{
+    bool any = false;
+    for (size_t f = 0; f < probe->n_found; f++) {
+        const struct nrg_found *found = &probe->found[f];
+        for (size_t c = 0; c < found->n_channels; c++) {
+            const struct nrg_channel *channel = &found->channels[c];
+            if (!found->wanted[c] || channel->provenance != NRG_ESTIMATED || is_band(channel))
+                continue;
+            printf("%s  %s: %s",
+                   any ? ""
+                       : "\nNo power sensor covers the processors, so these are "
+                         "estimated from utilisation:\n",
+                   channel->name, channel->source);
+            if (channel->error_low > 0 || channel->error_high > 0)
+                printf("; the truth may be %.0f %% lower or %.0f %% higher (at full load)",
+                       100 * channel->error_low, 100 * channel->error_high);
+            putchar('\n');
+            any = true;
+        }
+    }
+    if (any)
+        printf("  Better: --cpu-watts IDLE:FULL with this machine's own watts, or a meter at the "
+               "plug.\n");
+}
+
+static void print_unavailable(const struct nrg_probe *probe)
+{
     for (size_t u = 0; u < probe->n_unavailable; u++) {
         const struct nrg_unavailable *no = &probe->unavailable[u];
         printf("%s%s: %s\n", u ? "" : "\nNot available:\n", no->what, no->why);
@@ -72,6 +110,14 @@ static void print_text(const struct nrg_probe *probe, bool all)
             line += len + (line[len] == '\n');
         }
     }
+}
+
+static void print_text(const struct nrg_probe *probe, bool all)
+{
+    if (!print_channels(probe, all))
+        printf("Nothing can be measured here.\n");
+    print_estimates(probe);
+    print_unavailable(probe);
 }
 
 static json_t *channel_json(const struct nrg_found *found, const struct nrg_channel *c, bool wanted)

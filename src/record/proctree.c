@@ -16,7 +16,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "record/connector.h"
+#include "sensors/connector.h"
 #include "record/procfs.h"
 #include "sensors/channel.h"
 
@@ -149,6 +149,12 @@ static struct proc *add(struct nrg_proctree *tree, int32_t pid, int32_t parent_p
             p->child_ticks_before = p->stat.child_user_ticks + p->stat.child_system_ticks;
         }
     }
+    /* Until it executes something of its own, a child is what its parent is. */
+    const struct proc *parent = find(tree, parent_pid);
+    if (parent) {
+        memcpy(p->info.name, parent->info.name, sizeof p->info.name);
+        memcpy(p->info.command, parent->info.command, sizeof p->info.command);
+    }
     nrg_proc_describe(&tree->ctx->root, pid, &p->info);
     struct proc **bucket = bucket_of(tree, pid);
     p->next = *bucket;
@@ -253,8 +259,8 @@ struct nrg_proctree *nrg_proctree_new(const struct nrg_context *ctx, bool whole_
                                                   .pid = -1,
                                                   .uid = -1,
                                                   .name = "(short-lived)",
-                                                  .command = "(processes that ended before they "
-                                                             "were seen)"};
+                                                  .command = "(ended before their CPU time "
+                                                             "could be read)"};
     if (tree->poll_children && !whole_system)
         events->note(events->arg,
                      tree->connector == -EXDEV

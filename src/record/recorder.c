@@ -32,6 +32,7 @@
 
 struct nrg_recorder {
     const struct nrg_context *ctx;
+    struct nrg_context process_ctx; /* the root that processes are looked up in */
     struct nrg_probe probe;
     struct nrg_store *store;
     struct nrg_queue queue;
@@ -47,7 +48,7 @@ struct nrg_recorder {
     int with_tsc, wake_fd;
     pthread_mutex_t lock; /* feeds, tree, process_rows */
     pthread_t sampler, writer;
-    bool writer_started, sampler_started, sampler_stop;
+    bool sampling, writing, sampler_stop; /* which threads run */
     struct nrg_recorder_status status;
 };
 
@@ -273,7 +274,7 @@ static int open_feed(struct nrg_recorder *r, const struct nrg_found *found, doub
     bool slow = found->driver->flags & NRG_MAY_BLOCK, any = false;
     for (size_t c = 0; c < found->n_channels; c++)
         any |= found->wanted[c];
-    if (!any)
+    if (!any || !found->driver->open)
         return 0;
     struct nrg_feed *feed = slow ? &r->slow[r->n_slow].feed : &r->feeds[r->n_feeds];
     int gpu_series = slow ? nrg_store_series(r->store, NRG_GPU_PROCESSES) : 0;
@@ -313,13 +314,17 @@ static int open_sensors(struct nrg_recorder *r, const struct nrg_recorder_option
 static int open_processes(struct nrg_recorder *r, const struct nrg_recorder_options *options)
 {
     const struct nrg_proctree_events events = {on_process_sample, on_process, on_process_note, r};
+    r->process_ctx = *r->ctx;
+    if (options->live_processes)
+        nrg_root_init(&r->process_ctx.root, NULL, NULL);
     nrg_rows_init(&r->process_rows, NRG_P_COLUMNS);
     r->process_series = nrg_store_series(r->store, NRG_PROCESSES);
     r->memory_series = nrg_store_series(r->store, NRG_PROCESS_MEMORY);
-    r->tree = nrg_proctree_new(r->ctx, options->whole_system, &events);
+    r->tree = nrg_proctree_new(&r->process_ctx, options->whole_system, &events);
     if (!r->tree)
         return -ENOMEM;
-    r->memory = nrg_memory_watch_new(r->ctx, r->tree, &r->lock, &r->queue, r->memory_series);
+    r->memory =
+        nrg_memory_watch_new(&r->process_ctx, r->tree, &r->lock, &r->queue, r->memory_series);
     if (!r->memory)
         return -ENOMEM;
     nrg_store_text(r->store, "process_method", nrg_proctree_method(r->tree));
@@ -371,7 +376,7 @@ int nrg_recorder_start(struct nrg_recorder *r, struct nrg_error *err)
     int64_t now = nrg_now_ns();
     nrg_store_integer(r->store, "begin_ns", now);
     int rc = nrg_thread_start(&r->writer, "nrg-write", write_loop, r);
-    r->writer_started = !rc;
+    r->writing = !rc;
     for (size_t i = 0; !rc && i < r->n_slow; i++)
         rc = nrg_slow_reader_start(&r->slow[i]);
     pthread_mutex_lock(&r->lock);
@@ -384,9 +389,10 @@ int nrg_recorder_start(struct nrg_recorder *r, struct nrg_error *err)
     r->process_next_ns = now + r->process_period_ns;
     r->commit_next_ns = now + COMMIT_NS;
     pthread_mutex_unlock(&r->lock);
-    if (!rc)
+    if (!rc) {
         rc = nrg_thread_start(&r->sampler, "nrg-sample", sample_loop, r);
-    r->sampler_started = !rc;
+        r->sampling = !rc;
+    }
     if (!rc)
         rc = nrg_memory_watch_start(r->memory);
     return rc ? nrg_fail(err, rc, NULL, "cannot start a thread: %s", strerror(-rc)) : 0;
@@ -441,41 +447,41 @@ void nrg_recorder_run(struct nrg_recorder *r, const struct nrg_run *run)
     nrg_queue_wake(&r->queue);
 }
 
-static void stop_sampler(struct nrg_recorder *r)
+static void stop_sampling(struct nrg_recorder *r)
 {
     uint64_t one = 1;
+    if (!r->sampling)
+        return;
     pthread_mutex_lock(&r->lock);
     r->sampler_stop = true;
     pthread_mutex_unlock(&r->lock);
     if (write(r->wake_fd, &one, sizeof one) < 0)
         nrg_log(r->ctx, NRG_DEBUG, "waking the sampler: %s", strerror(errno));
     pthread_join(r->sampler, NULL);
-    r->sampler_started = false;
+    r->sampling = false;
 }
 
-/* Also when only some of them could be started. */
 static void stop_threads(struct nrg_recorder *r)
 {
-    if (r->sampler_started)
-        stop_sampler(r);
+    stop_sampling(r);
     if (r->memory)
         nrg_memory_watch_stop(r->memory);
     for (size_t i = 0; i < r->n_slow; i++)
         nrg_slow_reader_stop(&r->slow[i]);
-    if (!r->writer_started)
+    if (!r->writing)
         return;
     nrg_proctree_finish(r->tree);
     hand_over(r);
     nrg_queue_stop(&r->queue);
     pthread_join(r->writer, NULL);
-    r->writer_started = false;
+    r->writing = false;
 }
 
 int nrg_recorder_stop(struct nrg_recorder *r, void (*keep)(void *, struct sqlite3 *), void *arg,
                       struct nrg_error *err)
 {
-    stop_threads(r);
     bool stopped;
+    stop_threads(r);
     nrg_queue_wake(&r->queue);
     store_batch(r, nrg_queue_take(&r->queue, &stopped));
     nrg_store_integer(r->store, "end_ns", nrg_now_ns());

@@ -22,8 +22,9 @@ struct nrg_recorder;
 struct nrg_recorder_options {
     const char *path;
     bool overwrite;
-    double rate_hz;    /* 0: NRG_DEFAULT_RATE_HZ */
-    bool whole_system; /* all processes */
+    double rate_hz;      /* 0: NRG_DEFAULT_RATE_HZ */
+    bool whole_system;   /* all processes */
+    bool live_processes; /* processes are this machine's, whatever the sensors' root is */
     struct nrg_sensor_options sensors;
 };
 

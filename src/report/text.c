@@ -137,7 +137,7 @@ static void print_total(const struct nrg_report *r, const struct nrg_summary *s,
     fprintf(out, "%s\n", st->off);
 }
 
-static void print_process(const struct nrg_process_energy *p, FILE *out)
+static void print_process(const struct nrg_process_energy *p, bool command, FILE *out)
 {
     char cpu[32], time_s[32], dram[32], gpu[32], rss[32];
     const char *what = p->info->command[0] ? p->info->command : p->info->name;
@@ -146,13 +146,13 @@ static void print_process(const struct nrg_process_energy *p, FILE *out)
         fprintf(out, "%8d", p->info->pid);
     else
         fprintf(out, "%8s", "");
-    fprintf(out, " %11s %11s %11s %11s %11s  %.60s%s%s%s%s\n",
-            nrg_show_seconds(time_s, sizeof time_s, p->cpu_time_s),
-            nrg_show_energy(cpu, sizeof cpu, p->cpu_j),
-            nrg_show_energy(dram, sizeof dram, p->dram_j),
-            nrg_show_energy(gpu, sizeof gpu, p->gpu_j), nrg_show_bytes(rss, sizeof rss, bytes),
-            what, p->info->container[0] ? "  [" : "", p->info->container,
-            p->info->container[0] ? "]" : "", p->still_running ? "  (still running)" : "");
+    fprintf(
+        out, " %11s %11s %11s %11s %11s  %.60s%s%s%s%s\n",
+        nrg_show_seconds(time_s, sizeof time_s, p->cpu_time_s),
+        nrg_show_energy(cpu, sizeof cpu, p->cpu_j), nrg_show_energy(dram, sizeof dram, p->dram_j),
+        nrg_show_energy(gpu, sizeof gpu, p->gpu_j), nrg_show_bytes(rss, sizeof rss, bytes), what,
+        p->info->container[0] ? "  [" : "", p->info->container, p->info->container[0] ? "]" : "",
+        p->still_running && command ? "  (still running)" : "");
 }
 
 static void print_rest(const char *label, double energy_j, FILE *out)
@@ -174,7 +174,7 @@ static void print_processes(const struct nrg_report *r, const struct nrg_summary
     double rest_s = 0, rest_j = 0;
     for (size_t i = 0; i < s->n_processes; i++) {
         if (i < shown) {
-            print_process(&s->processes[i], out);
+            print_process(&s->processes[i], s->exit_code >= 0, out);
             continue;
         }
         rest_s += s->processes[i].cpu_time_s;

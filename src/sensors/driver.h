@@ -18,6 +18,7 @@
  *   fd      optional: a descriptor that becomes readable when the device pushes data; read is
  *           then called for it instead of at deadlines.
  *   close   releases *state; called also after a failed read.
+ * A driver without open only describes what another part reads (see process.c).
  *
  * Rows: channels of one group are read together. A row has one raw value per channel of that
  * group, in channel order, NRG_MISSING for channels that are not wanted or could not be read.

@@ -9,6 +9,7 @@ extern const struct nrg_driver nrg_driver_hwmon;
 extern const struct nrg_driver nrg_driver_ina3221;
 extern const struct nrg_driver nrg_driver_machine;
 extern const struct nrg_driver nrg_driver_nvml;
+extern const struct nrg_driver nrg_driver_process;
 extern const struct nrg_driver nrg_driver_rapl_msr;
 extern const struct nrg_driver nrg_driver_rapl_perf;
 extern const struct nrg_driver nrg_driver_rapl_powercap;

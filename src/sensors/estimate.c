@@ -10,8 +10,9 @@
  * share of a machine that these threads are: `machine`. A virtual machine thus gets threads x
  * W/thread and not a whole server. `machine.low` and `machine.high` integrate the ends of the
  * family's band, which is wider at idle than at full load; the channel's error_low and
- * error_high are those at full load. `dram` is a part of machine, never added to it, and not
- * more than machine draws when idle.
+ * error_high are those at full load. `machine.idle` is what the threads would draw doing
+ * nothing, so that a workload can be charged for the rest only. `dram` is a part of machine, never
+ * added to it, and not more than machine draws when idle.
  *
  * Channels are cumulative energy. Utilisation needs some ticks of 10 ms to mean anything, and
  * because P is concave a window that is too short is biased towards the straight line. Energy
@@ -46,11 +47,13 @@
 #define DRAM_LOW_PER_GIB  0.1
 #define DRAM_HIGH_PER_GIB 0.4
 
-enum { MEDIAN, LOW, HIGH, DRAM, CHANNELS };
+enum { MEDIAN, LOW, HIGH, IDLE, DRAM, CHANNELS };
 
-static const char *const names[] = {MACHINE, MACHINE ".low", MACHINE ".high", "dram"};
+static const char *const names[] = {MACHINE, MACHINE ".low", MACHINE ".high", MACHINE ".idle",
+                                    "dram"};
 
-/* Power of the machine as seen: idle and full of MEDIAN, LOW, HIGH; dram has one value. */
+/* Power of the machine as seen: idle and full of MEDIAN, LOW, HIGH; IDLE and DRAM have one value.
+ */
 struct watts {
     double idle_w[CHANNELS], full_w[CHANNELS];
 };
@@ -169,6 +172,16 @@ static int add_machine(struct nrg_found *found, const struct watts *w, const cha
     return 0;
 }
 
+static int add_idle(struct nrg_found *found, struct watts *w)
+{
+    w->idle_w[IDLE] = w->full_w[IDLE] = w->idle_w[MEDIAN];
+    struct nrg_channel *c = add_channel(found, IDLE, w);
+    if (!c)
+        return -ENOMEM;
+    nrg_copy(c->source, sizeof c->source, "what machine would draw without any load");
+    return 0;
+}
+
 static int add_dram(const struct nrg_context *ctx, struct nrg_found *found, struct watts *w)
 {
     struct nrg_proc_memory memory;
@@ -186,7 +199,6 @@ static int add_dram(const struct nrg_context *ctx, struct nrg_found *found, stru
         return -ENOMEM;
     c->error_low = 1 - DRAM_LOW_PER_GIB / DRAM_W_PER_GIB;
     c->error_high = DRAM_HIGH_PER_GIB / DRAM_W_PER_GIB - 1;
-    c->limit_w = 0;
     snprintf(c->source, sizeof c->source, "part of machine: %.3g GiB x %g W (%g to %g)%s", gib,
              DRAM_W_PER_GIB, DRAM_LOW_PER_GIB, DRAM_HIGH_PER_GIB,
              capped ? ", cut to what machine draws when idle" : "");
@@ -225,6 +237,8 @@ static int add_estimate(struct nrg_probe *probe, const struct nrg_cpu_model *m,
     }
     struct nrg_found *found = nrg_probe_found(probe, sensor);
     int rc = found ? add_machine(found, &w, source, band) : -ENOMEM;
+    if (!rc)
+        rc = add_idle(found, &w);
     if (!rc)
         rc = add_dram(probe->ctx, found, &w);
     if (!rc)

@@ -27,6 +27,7 @@ const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_replay,
     &nrg_driver_simulate,
     &nrg_driver_machine,
+    &nrg_driver_process,
     &nrg_driver_estimate, /* last: only where nothing before it covers the processors */
     NULL,
 };

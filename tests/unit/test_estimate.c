@@ -158,7 +158,8 @@ static void channels_and_text(void **state)
                                       "a virtual machine, 0.848 to 3.83 W"));
     assert_true(near(c->error_low, 1 - milan->full_low_w / milan->full_w, 1e-9));
     assert_true(near(c->error_high, milan->full_high_w / milan->full_w - 1, 1e-9));
-    static const char *const parts[] = {"machine.low", "machine.high", "dram", NULL};
+    static const char *const parts[] = {"machine.low", "machine.high", "machine.idle", "dram",
+                                        NULL};
     for (size_t i = 0; parts[i]; i++) {
         c = probe_channel(&probe, parts[i], NULL);
         assert_non_null(c);
@@ -232,7 +233,7 @@ static void energy_is_the_integral(void **state)
         const struct nrg_cpu_family *milan = row("EPYC Milan");
         const double idle_w[] = {milan->idle_w, milan->idle_low_w, milan->idle_high_w};
         const double full_w[] = {milan->full_w, milan->full_low_w, milan->full_high_w};
-        double expect_uj[4] = {0};
+        double expect_uj[5] = {0};
         long long busy = 1000, idle = 1000, steal = 0;
         void *sensor;
         tree_init(&t);
@@ -240,7 +241,7 @@ static void energy_is_the_integral(void **state)
         tree_write(&t, "/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1 kB\n");
         probe_by_name(&t, &probe);
         const struct nrg_found *found = &probe.found[0];
-        assert_int_equal(found->n_channels, 4);
+        assert_int_equal(found->n_channels, 5);
         assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
         keep_sink_init(&keep, found);
         assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
@@ -255,8 +256,9 @@ static void energy_is_the_integral(void **state)
             double dt_us = (double)(keep.rows[i + 1].t_ns - keep.rows[i].t_ns) / 1e3;
             for (size_t c = 0; c < 3; c++)
                 expect_uj[c] += threads[k] * power_w(idle_w[c], full_w[c], steps[i].u) * dt_us;
-            expect_uj[3] += 0.5 * dt_us; /* 2 GiB */
-            for (size_t c = 0; c < 4; c++)
+            expect_uj[3] += threads[k] * idle_w[0] * dt_us;
+            expect_uj[4] += 0.5 * dt_us; /* 2 GiB */
+            for (size_t c = 0; c < 5; c++)
                 assert_true(near((double)keep.rows[i + 1].raw[c], expect_uj[c], 1e-3));
         }
         found->driver->close(sensor);
@@ -311,14 +313,14 @@ static void bad_reads_and_backward_steps(void **state)
     write_milan_vm(&t, 1);
     probe_by_name(&t, &probe);
     const struct nrg_found *found = &probe.found[0];
-    assert_int_equal(found->n_channels, 3); /* no /proc/meminfo, no dram */
+    assert_int_equal(found->n_channels, 4); /* no /proc/meminfo, no dram */
     assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
     keep_sink_init(&keep, found);
     assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
     tree_write(&t, "/proc/stat", "cpu  1 2\n");
     assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
     assert_int_equal(keep.rows[1].raw[0], NRG_MISSING);
-    assert_int_equal(keep.n_faults, 3);
+    assert_int_equal(keep.n_faults, 4);
     assert_int_equal(keep.faults[0].error, -EINVAL);
 
     /* The gap is bridged by the counters; idle time that stepped back counts as none. */
@@ -332,7 +334,7 @@ static void bad_reads_and_backward_steps(void **state)
     usleep(2100000);
     assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
     assert_int_equal(keep.rows[3].raw[0], NRG_MISSING);
-    assert_int_equal(keep.faults[3].error, -ENODATA);
+    assert_int_equal(keep.faults[4].error, -ENODATA);
     found->driver->close(sensor);
     nrg_probe_release(&probe);
     tree_release(&t);

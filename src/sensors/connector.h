@@ -1,6 +1,6 @@
 /* The kernel's proc connector: fork, exec and exit of every process as they happen. */
-#ifndef NRG_RECORD_CONNECTOR_H
-#define NRG_RECORD_CONNECTOR_H
+#ifndef NRG_SENSORS_CONNECTOR_H
+#define NRG_SENSORS_CONNECTOR_H
 
 #include <stdint.h>
 

@@ -2,7 +2,7 @@
  * See connector.h. A socket filter lets only forks of processes (not threads), execs and exits
  * of thread-group leaders through, so that a program that makes many threads does not wake us.
  */
-#include "record/connector.h"
+#include "sensors/connector.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
