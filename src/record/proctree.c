@@ -16,9 +16,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "sensors/connector.h"
 #include "record/procfs.h"
 #include "sensors/channel.h"
+#include "sensors/connector.h"
 
 #define BUCKETS 1024u
 #define MAX_FDS 128
@@ -358,11 +358,24 @@ static void scan_system(struct nrg_proctree *tree)
     nrg_names_release(&names);
 }
 
+static int64_t waited_by_living_ns(const struct nrg_proctree *tree)
+{
+    int64_t ticks = 0;
+    for (size_t b = 0; b < BUCKETS; b++)
+        for (const struct proc *p = tree->buckets[b]; p; p = p->next)
+            if (p->has_stat)
+                ticks +=
+                    p->stat.child_user_ticks + p->stat.child_system_ticks - p->child_ticks_before;
+    return ticks * tree->tick_ns;
+}
+
 /* What the living were told by wait(2) of children that we never saw; see proctree.h. */
-static void tell_short_lived(struct nrg_proctree *tree, int64_t waited_by_living_ns, bool last)
+static void tell_short_lived(struct nrg_proctree *tree, bool last)
 {
     struct nrg_process_info *s = &tree->short_lived;
-    int64_t cpu_ns = waited_by_living_ns + tree->waited_ns - tree->ended_own_ns;
+    int64_t cpu_ns = waited_by_living_ns(tree) + tree->waited_ns - tree->ended_own_ns;
+    if (tree->whole_system)
+        return;
     if (cpu_ns < (last ? NRG_NS_PER_MS : SHORT_LIVED_MIN_NS) || cpu_ns <= s->cpu_ns)
         return;
     int64_t now = nrg_now_ns();
@@ -379,25 +392,24 @@ static void tell_short_lived(struct nrg_proctree *tree, int64_t waited_by_living
     tree->events.process(tree->events.arg, s);
 }
 
-static int64_t update_all(struct nrg_proctree *tree)
+/* True when one of our own has ended and our wait will tell exactly what it and its own used. */
+static bool update_all(struct nrg_proctree *tree)
 {
-    int64_t waited_ticks = 0;
+    bool own_zombie = false;
     for (size_t b = 0; b < BUCKETS; b++) {
         for (struct proc **at = &tree->buckets[b]; *at;) {
             struct proc *p = *at;
             int rc = update(tree, p);
-            if (rc == -ENOENT || rc == -ESRCH ||
-                (!rc && p->stat.state == 'Z' && p->stat.threads <= 1)) {
+            bool zombie = !rc && p->stat.state == 'Z' && p->stat.threads <= 1;
+            bool own = zombie && tree->own_children && p->stat.parent_pid == getpid();
+            own_zombie |= own;
+            if (rc == -ENOENT || rc == -ESRCH || (zombie && !own))
                 end_process(tree, at);
-                continue;
-            }
-            if (p->has_stat)
-                waited_ticks +=
-                    p->stat.child_user_ticks + p->stat.child_system_ticks - p->child_ticks_before;
-            at = &p->next;
+            else
+                at = &p->next;
         }
     }
-    return waited_ticks * tree->tick_ns;
+    return own_zombie;
 }
 
 static void find_new(struct nrg_proctree *tree)
@@ -423,10 +435,12 @@ void nrg_proctree_poll(struct nrg_proctree *tree)
 {
     if (tree->connector >= 0)
         nrg_proctree_drain(tree);
-    int64_t now_ns = nrg_now_ns(), waited_ns = update_all(tree);
+    int64_t now_ns = nrg_now_ns();
+    bool own_zombie = update_all(tree);
     find_new(tree);
-    if (!tree->whole_system)
-        tell_short_lived(tree, waited_ns, false);
+    if (own_zombie) /* the wait that follows tells more, and of the same time */
+        return;
+    tell_short_lived(tree, false);
     tree->polled_ns = now_ns;
 }
 
@@ -455,15 +469,15 @@ void nrg_proctree_waited(struct nrg_proctree *tree, int32_t pid, int64_t cpu_ns)
             at = &(*at)->next;
         end_process(tree, at);
     }
+    tell_short_lived(tree, true);
 }
 
 void nrg_proctree_finish(struct nrg_proctree *tree)
 {
     if (tree->connector >= 0)
         nrg_proctree_drain(tree);
-    int64_t waited_ns = update_all(tree);
-    if (!tree->whole_system)
-        tell_short_lived(tree, waited_ns, true);
+    update_all(tree);
+    tell_short_lived(tree, true);
     for (size_t b = 0; b < BUCKETS; b++)
         for (struct proc *p = tree->buckets[b]; p; p = p->next)
             tree->events.process(tree->events.arg, &p->info);
