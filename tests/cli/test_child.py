@@ -57,6 +57,23 @@ class Untouched(Case):
         # One more than the usual three: the listing's own.
         self.assertEqual(self.child(script).stdout.strip(), b"['0', '1', '2', '3']")
 
+    def test_closed_streams_stay_closed(self):
+        # And nothing that nrg opens may take their place: its talk would go there.
+        for closed in ((0,), (1,), (2,), (0, 1, 2)):
+            seen, out = self.path("seen"), self.path("closed.nrg")
+            script = f"ls /proc/$$/fd > {seen}; exit 11"
+            code = subprocess.Popen(
+                [NRG, "run", "-f", "-o", out, "--", "sh", "-c", script], env=self.env(),
+                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd=self.dir,
+                preexec_fn=lambda: [os.close(fd) for fd in closed]).wait(LIMIT_S)
+            self.assertEqual(code, 11)
+            with open(seen) as f:
+                fds = f.read().split()
+            for fd in closed:
+                if fd != 1:  # the shell's own redirection is there
+                    self.assertNotIn(str(fd), fds)
+            self.assertEqual(self.nrg("report", out).returncode, 0)
+
     def test_limits_mask_and_dispositions(self):
         script = ("import resource as r; print([r.getrlimit(k) for k in (r.RLIMIT_NOFILE, "
                   "r.RLIMIT_STACK, r.RLIMIT_CORE, r.RLIMIT_NPROC)]); "
