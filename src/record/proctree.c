@@ -45,7 +45,9 @@ struct nrg_proctree {
     size_t n_fds, n_living;
     int connector;
     bool whole_system, poll_children, lost;
-    bool own_children; /* a root is our own child: its orphans become ours */
+    bool own_children;    /* a root is our own child: its orphans become ours */
+    bool waiting_foreign; /* the child that is about to be waited for is not of the workload */
+    int64_t root_ticks;   /* start time of that root: whatever child of ours is older is foreign */
     uint32_t generation;
     int64_t tick_ns, page_bytes;
     int64_t ended_own_ns; /* what a wait for the ended processes tells that we know already */
@@ -304,10 +306,18 @@ static void adopt(struct nrg_proctree *tree, struct proc *p, bool is_new)
                       &adoption);
 }
 
+/* Children that we had before we became nrg (sh -c 'server & exec nrg run ...'). */
+static bool is_foreign(const struct nrg_proctree *tree, int32_t pid)
+{
+    struct nrg_proc_stat stat;
+    return !nrg_proc_read_stat(&tree->ctx->root, pid, &stat) && stat.parent_pid == getpid() &&
+           stat.start_ticks < tree->root_ticks;
+}
+
 static void found_child(int32_t pid, void *arg)
 {
     const struct adoption *adoption = arg;
-    if (find(adoption->tree, pid) || pid == getpid())
+    if (find(adoption->tree, pid) || pid == getpid() || is_foreign(adoption->tree, pid))
         return;
     struct proc *p = add(adoption->tree, pid, adoption->parent_pid, adoption->is_new);
     if (p)
@@ -327,7 +337,10 @@ int nrg_proctree_add_root(struct nrg_proctree *tree, int32_t pid, bool is_new)
         return -ENOMEM;
     if (!tree->polled_ns)
         tree->polled_ns = p->info.first_ns;
-    tree->own_children |= stat.parent_pid == getpid();
+    if (stat.parent_pid == getpid() && !tree->own_children) {
+        tree->own_children = true;
+        tree->root_ticks = stat.start_ticks;
+    }
     adopt(tree, p, is_new);
     return 0;
 }
@@ -456,11 +469,14 @@ size_t nrg_proctree_living(const struct nrg_proctree *tree, struct nrg_living **
 
 void nrg_proctree_exiting(struct nrg_proctree *tree, int32_t pid)
 {
+    tree->waiting_foreign = is_foreign(tree, pid);
     on_exited(tree, pid);
 }
 
 void nrg_proctree_waited(struct nrg_proctree *tree, int32_t pid, int64_t cpu_ns)
 {
+    if (tree->waiting_foreign)
+        return;
     tree->waited_ns += cpu_ns;
     struct proc *p = find(tree, pid);
     if (p) {
