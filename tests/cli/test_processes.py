@@ -130,6 +130,14 @@ class Everybody(Case):
             self.assertEqual(len(r["processes"]), 1, r["processes"])
             self.assertAlmostEqual(r["cpu_time_s"], burn_s, delta=0.1)
 
+    @needs_namespace
+    def test_children_that_nrg_had_before_are_not_the_workload_s(self):
+        # The shell becomes nrg and brings its child along, which ends while nrg waits.
+        script = f"{PYTHON} -c '{BURN % 0.5}' & sleep 0.05; exec \"$@\""
+        r, _ = self.through(in_pid_namespace("sh", "-c", script, "sh"), "sleep", "1.2")
+        self.assertEqual([p["command"] for p in r["processes"]], ["sleep 1.2"])
+        self.assertLess(r["cpu_time_s"], 0.1)
+
     def test_nrg_inside_nrg(self):
         inner = self.path("inner.json")
         r, _ = self.through([], NRG, "run", "-q", f"--json={inner}", "-o", self.path("i.nrg"), "--",
