@@ -268,6 +268,10 @@ static int check_format(struct nrg_recording *r, struct nrg_error *err)
     if (id != NRG_FORMAT_APPLICATION_ID)
         return nrg_fail(err, -EBADMSG, r->path,
                         "is an SQLite database, but not a recording of nrg");
+    /* A view in the place of a table is a program that somebody else wrote. */
+    if (nrg_database_number(r->db, "SELECT count(*) FROM sqlite_master WHERE type NOT IN "
+                                   "('table','index') OR sql LIKE 'CREATE VIRTUAL%'") != 0)
+        return nrg_fail(err, -EBADMSG, r->path, "is damaged, or was not written by nrg");
     int64_t version = nrg_database_number(r->db, "PRAGMA user_version");
     if (version > NRG_FORMAT_VERSION)
         return nrg_fail(err, -EPROTONOSUPPORT, r->path,
