@@ -113,6 +113,13 @@ class Damage(Case):
                 self.report(self.changed(sql))
                 self.nrg("report", self.path("bad.nrg"))
 
+    def test_a_view_that_never_ends(self):
+        line = self.report(self.changed(
+            "DROP TABLE event",
+            "CREATE VIEW event AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x+1 FROM c) "
+            "SELECT x AS id, x AS t_ns, 'a' AS kind, 'b' AS source, 'c' AS detail FROM c"))
+        self.assertIn("not written by nrg", line)
+
     def test_escape_sequences_do_not_reach_the_terminal(self):
         self.report(self.changed("UPDATE meta SET value=x'1b5b33316d68'",
                                  "UPDATE process SET command=x'1b5b33316d68'",
