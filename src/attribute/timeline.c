@@ -36,34 +36,39 @@ static int add_point(struct nrg_timeline *tl, int64_t t_ns, double step_j, bool 
 }
 
 /*
- * The step of a counter between two readings, in raw units; -1 when it can't be known. The
- * counter's own update period blurs when the energy was used, so it widens the time that the
+ * The counter's own update period blurs when the energy was used, so it widens the time that the
  * power limit applies to.
  */
-static double counter_step(struct builder *b, int64_t raw, int64_t dt_ns)
+double nrg_counter_step(const struct nrg_channel *c, int64_t last_raw, int64_t raw, int64_t dt_ns,
+                        bool *wrapped)
 {
-    const struct nrg_channel *c = &b->channel->channel;
     /* Any two numbers can stand in a damaged file; their difference wraps and is refused below. */
-    double step = (double)(int64_t)((uint64_t)raw - (uint64_t)b->last_raw);
+    double step = (double)(int64_t)((uint64_t)raw - (uint64_t)last_raw);
     double most = c->limit_w > 0 && c->quantity == NRG_ENERGY
                       ? c->limit_w * (double)(dt_ns + 2 * c->update_ns) / 1e9 / c->scale
                       : INFINITY;
-    if (step < 0 && (!c->wrap || step + (double)c->wrap > most)) {
-        b->timeline->backwards++;
-        return -1;
-    }
+    *wrapped = false;
+    if (step < 0 && (!c->wrap || step + (double)c->wrap > most))
+        return NRG_STEP_BACKWARDS;
     if (step < 0) {
         step += (double)c->wrap;
-        b->timeline->wraps++;
+        *wrapped = true;
     }
-    if (c->wrap && isfinite(most) && step + (double)c->wrap <= most) {
-        b->timeline->ambiguous++;
-        return -1;
-    }
-    if (step > most) {
-        b->timeline->backwards++; /* a jump that no power explains: reset or garbage */
-        return -1;
-    }
+    if (c->wrap && isfinite(most) && step + (double)c->wrap <= most)
+        return NRG_STEP_AMBIGUOUS;
+    if (step > most)
+        return NRG_STEP_BACKWARDS; /* a jump that no power explains: reset or garbage */
+    return step;
+}
+
+/* The same, with what happened noted in the timeline. */
+static double counter_step(struct builder *b, int64_t raw, int64_t dt_ns)
+{
+    bool wrapped;
+    double step = nrg_counter_step(&b->channel->channel, b->last_raw, raw, dt_ns, &wrapped);
+    b->timeline->wraps += wrapped;
+    b->timeline->backwards += step == NRG_STEP_BACKWARDS;
+    b->timeline->ambiguous += step == NRG_STEP_AMBIGUOUS;
     return step;
 }
 

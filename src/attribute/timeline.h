@@ -25,6 +25,13 @@ struct nrg_timeline {
     double noise_j2;  /* sum of squares of possible integration errors */
 };
 
+#define NRG_STEP_BACKWARDS (-1.0) /* jumped without a wrap */
+#define NRG_STEP_AMBIGUOUS (-2.0) /* may have wrapped more than once */
+
+/* Step of a counter between two readings, unwrapped, in raw units; negative: can't be known. */
+double nrg_counter_step(const struct nrg_channel *channel, int64_t last_raw, int64_t raw,
+                        int64_t dt_ns, bool *wrapped);
+
 /* Reads the whole channel. 0 or -errno. */
 int nrg_timeline_load(struct nrg_timeline *timeline, struct nrg_recording *recording,
                       const struct nrg_recorded_channel *channel);

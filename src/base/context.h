@@ -8,12 +8,21 @@
 
 #include "base/root.h"
 
+struct nrg_replay_source;
+
 enum nrg_level { NRG_DEBUG, NRG_INFO, NRG_WARNING, NRG_ERROR };
 
 struct nrg_context {
     struct nrg_root root;
     void (*log)(void *arg, enum nrg_level level, const char *line); /* NULL: silence */
     void *log_arg;
+    /*
+     * Opens a recording as something to play back (sensors/replay_source.h). Sensors stand left of
+     * recordings in the flow and know nothing of them, so the program hands the function in:
+     * nrg_replay_recording_open of record/replay_recording.h. NULL: recordings can't be played.
+     */
+    int (*open_recording)(struct nrg_replay_source **source, const char *path,
+                          struct nrg_error *err);
 };
 
 void nrg_log(const struct nrg_context *ctx, enum nrg_level level, const char *fmt, ...)

@@ -51,6 +51,7 @@ struct nrg_command {
     const char *examples;          /* lines of "command  # what it does" */
     const struct nrg_opt *options; /* ends with a NULL name */
     size_t values_size;
+    bool takes_command; /* what follows the first operand belongs to the measured command */
     int (*run)(struct nrg_cli *cli, void *values, int argc, char **argv);
 };
 
@@ -64,6 +65,8 @@ struct nrg_cli {
 
 extern const struct nrg_command *const nrg_commands[]; /* NULL-terminated */
 
+extern const struct nrg_command nrg_cmd_export;
+extern const struct nrg_command nrg_cmd_import;
 extern const struct nrg_command nrg_cmd_report;
 extern const struct nrg_command nrg_cmd_run;
 extern const struct nrg_command nrg_cmd_sensors;

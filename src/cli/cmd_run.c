@@ -457,5 +457,6 @@ const struct nrg_command nrg_cmd_run = {
                 "  nrg run --system --for 10s\n",
     .options = options,
     .values_size = sizeof(struct values),
+    .takes_command = true,
     .run = run,
 };

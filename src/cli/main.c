@@ -4,12 +4,10 @@
 #include <string.h>
 
 #include "cli/common.h"
+#include "record/replay_recording.h"
 
 const struct nrg_command *const nrg_commands[] = {
-    &nrg_cmd_sensors,
-    &nrg_cmd_run,
-    &nrg_cmd_report,
-    NULL,
+    &nrg_cmd_sensors, &nrg_cmd_run, &nrg_cmd_report, &nrg_cmd_export, &nrg_cmd_import, NULL,
 };
 
 static void say(void *arg, enum nrg_level level, const char *line)
@@ -29,7 +27,6 @@ static int run_command(struct nrg_cli *cli, int argc, char **argv)
         code = 0;
     } else if (first >= 0) {
         const char *root = cli->root ? cli->root : getenv("NRG_ROOT");
-        cli->ctx.log = say;
         cli->ctx.log_arg = cli;
         if (nrg_root_init(&cli->ctx.root, root, &err))
             code = nrg_complain(&err, 2);
@@ -48,7 +45,8 @@ int main(int argc, char **argv)
     nrg_occupy_standard_streams();
     const char *name = argc > 1 ? argv[1] : "help";
     for (size_t i = 0; nrg_commands[i]; i++) {
-        struct nrg_cli cli = {.command = nrg_commands[i]};
+        struct nrg_cli cli = {.command = nrg_commands[i],
+                              .ctx = {.log = say, .open_recording = nrg_replay_recording_open}};
         if (!strcmp(nrg_commands[i]->name, name))
             return run_command(&cli, argc - 1, argv + 1);
     }

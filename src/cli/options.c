@@ -167,7 +167,7 @@ int nrg_options_parse(struct nrg_cli *cli, void *values, int argc, char **argv)
 {
     struct table t = {0};
     /* '+': options after the first operand belong to the measured command; ':' missing values. */
-    int rc = nrg_str_addf(&t.shorts, "+:");
+    int rc = nrg_str_addf(&t.shorts, cli->command->takes_command ? "+:" : ":");
     if (!rc)
         rc = add_options(&t, cli->command->options, false);
     if (!rc)

@@ -32,7 +32,6 @@ struct nrg_recording {
     sqlite3 *db;
     bool owned;
     char *path;
-    struct nrg_codec *codec;
     struct meta *meta;
     size_t n_meta, cap_meta;
     struct nrg_recorded_channel *channels;
@@ -49,21 +48,12 @@ struct nrg_recording {
     size_t n_clocks, cap_clocks;
 };
 
-/* Times further apart than this are damage; sums and differences of the others can't overflow. */
-#define MAX_TIME_NS (INT64_MAX / 4)
-#define MAX_SPAN_NS (INT64_C(1) << 52) /* a period or lag of weeks is damage too */
-/* Whatever counts of rows and columns say: no chunk that was ever written is larger than this. */
-#define MAX_CELLS ((int64_t)1 << 24)
-
-static bool is_time(int64_t t_ns)
-{
-    return t_ns >= 0 && t_ns <= MAX_TIME_NS;
-}
+#define MAX_SPAN_NS (INT64_C(1) << 52) /* a period or lag of weeks is damage */
 
 static int64_t column_time(sqlite3_stmt *s, int column)
 {
     int64_t t_ns = sqlite3_column_int64(s, column);
-    return is_time(t_ns) ? t_ns : 0;
+    return nrg_is_time(t_ns) ? t_ns : 0;
 }
 
 static int64_t column_span(sqlite3_stmt *s, int column)
@@ -285,7 +275,7 @@ int nrg_recording_from_database(struct sqlite3 *database, const char *name,
                                 struct nrg_recording **out, struct nrg_error *err)
 {
     struct nrg_recording *r = calloc(1, sizeof *r);
-    if (!r || !(r->path = strdup(name)) || !(r->codec = nrg_codec_new())) {
+    if (!r || !(r->path = strdup(name))) {
         nrg_recording_close(r);
         return nrg_fail(err, -ENOMEM, name, "out of memory");
     }
@@ -332,7 +322,6 @@ void nrg_recording_close(struct nrg_recording *r)
         sqlite3_close(r->db);
     for (size_t i = 0; i < r->n_meta; i++)
         free(r->meta[i].value);
-    nrg_codec_free(r->codec);
     free(r->meta);
     free(r->channels);
     free(r->series);
@@ -403,69 +392,17 @@ const struct nrg_clock_pair *nrg_recording_clocks(const struct nrg_recording *r,
     return r->clocks;
 }
 
-/* One chunk row into `rows`, which is reused. 0, -EBADMSG for a damaged one, -ENOMEM. */
-static int decode(struct nrg_recording *r, sqlite3_stmt *s, struct nrg_rows *rows)
+struct sqlite3 *nrg_recording_database(const struct nrg_recording *r)
 {
-    int64_t first_ns = sqlite3_column_int64(s, 0), n = sqlite3_column_int64(s, 1);
-    int64_t unit = sqlite3_column_int64(s, 3);
-    const uint8_t *data = sqlite3_column_blob(s, 4);
-    size_t len = (size_t)sqlite3_column_bytes(s, 4);
-    if (n < 1 || n > (int64_t)NRG_CHUNK_MAX_ROWS || unit < 1 || unit > NRG_NS_PER_S || !data ||
-        n * (int64_t)rows->n_columns > MAX_CELLS)
-        return -EBADMSG;
-    int64_t **columns = calloc(rows->n_columns + 1, sizeof *columns);
-    int rc = columns ? nrg_rows_reserve(rows, (size_t)n) : -ENOMEM;
-    if (!rc) {
-        columns[0] = rows->t_ns;
-        for (size_t c = 0; c < rows->n_columns; c++)
-            columns[c + 1] = nrg_rows_column(rows, c);
-        rc = nrg_columns_decode(r->codec, data, len, columns, rows->n_columns + 1, (size_t)n);
-    }
-    for (int64_t i = 0; !rc && i < n; i++) {
-        int64_t offset;
-        if (__builtin_mul_overflow(rows->t_ns[i], unit, &offset) ||
-            __builtin_add_overflow(first_ns, offset, &rows->t_ns[i]) || !is_time(rows->t_ns[i]))
-            rc = -EBADMSG;
-    }
-    rows->n = rc ? 0 : (size_t)n;
-    rows->width_ns = sqlite3_column_int64(s, 2);
-    free(columns);
-    return rc;
+    return r->db;
 }
 
-int nrg_recording_read_series(struct nrg_recording *r, int series,
-                              int (*each)(void *, const struct nrg_rows *), void *arg,
-                              size_t *damaged)
+size_t nrg_recording_columns(const struct nrg_recording *r, int series, enum nrg_series_kind *kind)
 {
-    static const char text[] = "SELECT first_ns, n, width_ns, time_unit_ns, data FROM chunk"
-                               " WHERE series=? ORDER BY first_ns, id";
     const struct series_info *info = find_series(r, series);
-    struct nrg_rows rows;
-    sqlite3_stmt *s = NULL;
-    size_t bad = 0;
-    int rc = 0, code;
-    if (!info)
-        return -ENOENT;
-    if (sqlite3_prepare_v2(r->db, text, -1, &s, NULL) != SQLITE_OK)
-        return -EBADMSG;
-    sqlite3_bind_int(s, 1, series);
-    nrg_rows_init(&rows, info->n_columns);
-    while (!rc && (code = sqlite3_step(s)) == SQLITE_ROW) {
-        rc = decode(r, s, &rows);
-        if (rc == -EBADMSG) {
-            bad++;
-            rc = 0;
-        } else if (!rc) {
-            rc = each(arg, &rows);
-        }
-    }
-    if (!rc && code != SQLITE_DONE)
-        bad++;
-    sqlite3_finalize(s);
-    nrg_rows_release(&rows);
-    if (damaged)
-        *damaged += bad;
-    return rc;
+    if (info && kind)
+        *kind = info->kind;
+    return info ? info->n_columns : 0;
 }
 
 size_t nrg_recording_series_of(const struct nrg_recording *r, enum nrg_series_kind kind,

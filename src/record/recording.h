@@ -47,6 +47,16 @@ const struct nrg_run *nrg_recording_runs(const struct nrg_recording *, size_t *n
 const struct nrg_event *nrg_recording_events(const struct nrg_recording *, size_t *n);
 const struct nrg_clock_pair *nrg_recording_clocks(const struct nrg_recording *, size_t *n);
 
+/* Columns and kind of a series; 0 when there is none of that number. `kind` may be NULL. */
+size_t nrg_recording_columns(const struct nrg_recording *recording, int series,
+                             enum nrg_series_kind *kind);
+/* For the readers of chunks (series_reader.c); stays the recording's. */
+struct sqlite3 *nrg_recording_database(const struct nrg_recording *recording);
+
+/* Times of the first and last row of all series; -ENODATA without any. */
+int nrg_recording_extent(const struct nrg_recording *recording, int64_t *first_ns,
+                         int64_t *last_ns);
+
 /*
  * Decodes the chunks of a series in order of time and calls back with each; a non-zero return
  * stops. A damaged chunk is skipped and counted in *damaged (may be NULL). 0 or -errno.

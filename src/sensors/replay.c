@@ -1,5 +1,6 @@
 /*
- * replay: plays a log back as if it were a live sensor, --sensor replay:FILE[?speed=2&loop=1].
+ * replay: plays a log or a recording back as if it were a live sensor,
+ * --sensor replay:FILE[?speed=2&loop=1].
  * The source (replay_source.h) gives rows in the file's own time; the first row is placed at the
  * first read, and each read emits the rows whose time has come since, stamped with the moment on
  * the monotonic clock at which they would have happened.
@@ -9,16 +10,20 @@
  *   a run are therefore the file's divided by speed.
  * loop: the last row and the first row of the next round are one moment. The first row is left
  *   out and counters go on from where they were, so no energy appears or vanishes at the seam.
+ * Counters are played as the sum of their steps, unwrapped and wrapped again, so that neither a
+ *   loop nor a speed breaks one that wraps inside the file.
  *
  * At the end of the file one read returns -ENODATA, so that a recording shows why there is
  * nothing more; from then on it is -ENODEV, so that nobody keeps asking. A gap is never filled.
  * Bad lines are stepped over, each one a fault of the column it concerns.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
@@ -73,11 +78,27 @@ static int parse_spec(struct spec *spec, const char *text, struct nrg_error *err
     return rc;
 }
 
-/* The one place that knows the forms of files. */
-static int open_source(struct nrg_replay_source **source, const struct spec *spec,
-                       struct nrg_error *err)
+/* A recording is an SQLite database; no CSV starts like one. */
+static bool is_database(const char *path)
 {
-    return nrg_replay_csv_open(source, spec->path, err);
+    static const char magic[] = "SQLite format 3"; /* with its NUL */
+    char head[sizeof magic];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd < 0 ? 0 : read(fd, head, sizeof head);
+    if (fd >= 0)
+        close(fd);
+    return n == sizeof head && !memcmp(head, magic, sizeof magic);
+}
+
+/* The one place that knows the forms of files. */
+static int open_source(const struct nrg_context *ctx, struct nrg_replay_source **source,
+                       const struct spec *spec, struct nrg_error *err)
+{
+    if (!is_database(spec->path))
+        return nrg_replay_csv_open(source, spec->path, err);
+    if (!ctx->open_recording)
+        return nrg_fail(err, -ENOTSUP, spec->path, "recordings can't be played back here");
+    return ctx->open_recording(source, spec->path, err);
 }
 
 /* The period between the first two rows is the best guess of how often the sensor updated. */
@@ -85,13 +106,18 @@ static int64_t first_period_ns(struct nrg_replay_source *source, struct nrg_repl
                                int *rows)
 {
     int64_t t_ns = 0;
+    unsigned group = 0;
     *rows = 0;
     for (int lines = 0; *rows < 2 && lines < 1000; lines++) {
         int rc = source->next(source, row);
         if (rc == 0 || source->failed)
             break;
-        if (rc > 0 && ++*rows == 1)
+        if (rc < 0 || (*rows && row->group != group))
+            continue;
+        if (++*rows == 1) {
             t_ns = row->t_ns;
+            group = row->group;
+        }
     }
     return *rows == 2 ? row->t_ns - t_ns : 0;
 }
@@ -113,9 +139,12 @@ static int add_channels(struct nrg_probe *probe, const struct spec *spec,
         if (!channel)
             return -ENOMEM;
         *channel = *from;
-        channel->update_ns = period_ns;
+        channel->update_ns =
+            from->update_ns ? (int64_t)llround((double)from->update_ns / spec->speed) : period_ns;
+        channel->lag_ns = (int64_t)llround((double)from->lag_ns / spec->speed);
         snprintf(channel->source, sizeof channel->source, "%.120s", spec->path);
-        if (channel->quantity == NRG_ENERGY || channel->quantity == NRG_POWER)
+        if (!source->described &&
+            (channel->quantity == NRG_ENERGY || channel->quantity == NRG_POWER))
             nrg_domain_describe(channel);
     }
     return 0;
@@ -130,12 +159,13 @@ static int probe_replay(struct nrg_probe *probe, struct nrg_error *err)
     int rows;
     int rc = parse_spec(&spec, probe->argument, err);
     if (!rc)
-        rc = open_source(&source, &spec, err);
+        rc = open_source(probe->ctx, &source, &spec, err);
     if (rc)
         return rc;
     int64_t period_ns = first_period_ns(source, &row, &rows);
     if (!rows)
-        rc = nrg_fail(err, -ENODATA, spec.path, "no usable line after the header");
+        rc = nrg_fail(err, -ENODATA, spec.path,
+                      source->described ? "holds no readings" : "no usable line after the header");
     else if (add_channels(probe, &spec, source, (int64_t)llround((double)period_ns / spec.speed)))
         rc = nrg_fail(err, -ENOMEM, spec.path, "out of memory");
     source->close(source);
@@ -154,9 +184,13 @@ struct replay {
     unsigned skip;             /* rows to leave out: the seam of a loop */
     struct nrg_replay_row row; /* the next one */
     bool *wanted;              /* per channel, owned */
-    int64_t *first_raw;        /* first value of each channel in the file, then of the round */
-    int64_t *last_raw;
-    int64_t *offset_raw; /* what earlier rounds added to a counter */
+    int64_t *first_raw;        /* first value of each channel in the file; owns the next two */
+    int64_t *last_raw;         /* the one before, NRG_MISSING at the start of a round */
+    int64_t *moved_raw;        /* sum of a counter's steps, unwrapped */
+    int64_t *round_raw;        /* the same where the round began */
+    struct {
+        size_t first, n;
+    } groups[NRG_REPLAY_CHANNELS]; /* where a group's channels are */
 };
 
 static void replay_close(void *state)
@@ -173,14 +207,18 @@ static int allocate(struct replay *r, const struct nrg_found *found)
 {
     size_t n = r->source->n_channels;
     r->wanted = calloc(n, sizeof *r->wanted);
-    r->first_raw = calloc(3 * n, sizeof *r->first_raw);
+    r->first_raw = calloc(4 * n, sizeof *r->first_raw);
     if (!r->wanted || !r->first_raw)
         return -ENOMEM;
     r->last_raw = r->first_raw + n;
-    r->offset_raw = r->first_raw + 2 * n;
+    r->moved_raw = r->first_raw + 2 * n;
+    r->round_raw = r->first_raw + 3 * n;
     for (size_t i = 0; i < n; i++) {
-        r->first_raw[i] = NRG_MISSING;
+        unsigned group = r->source->channels[i].group;
+        r->first_raw[i] = r->last_raw[i] = NRG_MISSING;
         r->wanted[i] = found->wanted[i];
+        if (group < NRG_REPLAY_CHANNELS && !r->groups[group].n++)
+            r->groups[group].first = i;
     }
     return 0;
 }
@@ -197,14 +235,13 @@ static int check_same(const struct replay *r, const struct nrg_found *found, str
 static int replay_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,
                        struct nrg_error *err)
 {
-    struct spec spec;
-    (void)ctx; /* the log is the user's file, not a part of the machine under --root */
+    struct spec spec; /* the log is the user's file, not a part of the machine under --root */
     struct replay *r = calloc(1, sizeof *r);
     if (!r)
         return nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
     int rc = parse_spec(&spec, found->locator, err);
     if (!rc)
-        rc = open_source(&r->source, &spec, err);
+        rc = open_source(ctx, &r->source, &spec, err);
     if (!rc)
         rc = check_same(r, found, err);
     if (!rc && allocate(r, found))
@@ -225,24 +262,41 @@ static bool next_round(struct replay *r)
     if (!r->loop || !r->started || r->last_ns <= r->first_ns || r->source->rewind(r->source))
         return false;
     bool full = __builtin_add_overflow(r->offset_ns, r->last_ns - r->first_ns, &r->offset_ns);
-    for (size_t i = 0; i < r->source->n_channels; i++)
-        if (r->source->channels[i].kind == NRG_COUNTER && r->first_raw[i] != NRG_MISSING)
-            full |= __builtin_add_overflow(r->offset_raw[i], r->last_raw[i] - r->first_raw[i],
-                                           &r->offset_raw[i]);
+    for (size_t i = 0; i < r->source->n_channels; i++) {
+        int64_t after, moved = r->moved_raw[i];
+        full |= __builtin_add_overflow(moved, moved - r->round_raw[i], &after);
+        full |= r->source->channels[i].kind == NRG_COUNTER && !r->source->channels[i].wrap &&
+                r->first_raw[i] > 0 && __builtin_add_overflow(after, r->first_raw[i], &after);
+        r->round_raw[i] = moved;
+        r->last_raw[i] = NRG_MISSING;
+    }
     r->skip = 1;
     return !full;
 }
 
+/* Adds the step that a counter made since its last value; sums that overflow stand still. */
+static void note_value(struct replay *r, size_t i, int64_t raw)
+{
+    const struct nrg_channel *channel = &r->source->channels[i];
+    int64_t step, sum, last = r->last_raw[i];
+    if (raw == NRG_MISSING)
+        return;
+    if (r->first_raw[i] == NRG_MISSING)
+        r->first_raw[i] = raw;
+    r->last_raw[i] = raw;
+    if (channel->kind != NRG_COUNTER || last == NRG_MISSING ||
+        __builtin_sub_overflow(raw, last, &step))
+        return;
+    if (step < 0 && channel->wrap && channel->wrap <= INT64_MAX)
+        step += (int64_t)channel->wrap;
+    if (!__builtin_add_overflow(r->moved_raw[i], step, &sum))
+        r->moved_raw[i] = sum;
+}
+
 static void note_row(struct replay *r)
 {
-    r->last_ns = r->row.t_ns;
-    for (size_t i = 0; i < r->source->n_channels; i++) {
-        if (r->row.raw[i] == NRG_MISSING)
-            continue;
-        if (r->first_raw[i] == NRG_MISSING)
-            r->first_raw[i] = r->row.raw[i];
-        r->last_raw[i] = r->row.raw[i];
-    }
+    for (size_t k = 0; k < r->groups[r->row.group].n; k++)
+        note_value(r, r->groups[r->row.group].first + k, r->row.raw[k]);
 }
 
 /* Gets r->row. 1: it is there; 0: try again; -ENODATA: the end; other -errno: the file failed. */
@@ -257,8 +311,11 @@ static int fetch(struct replay *r, struct nrg_sink *sink)
         nrg_sink_fault(sink, r->source->bad_channel, rc);
         return 0;
     }
+    if (r->row.group >= NRG_REPLAY_CHANNELS)
+        return 0;
     if (r->skip) {
         r->skip--;
+        note_row(r);
         return 0;
     }
     r->have_row = true;
@@ -272,26 +329,32 @@ static int64_t due_ns(const struct replay *r)
     return wait_ns < 4e18 ? r->zero_ns + (int64_t)llround(wait_ns) : INT64_MAX;
 }
 
-/* A counter's value with earlier rounds added and its increments slowed down. */
+/* A counter's value: where it began plus its steps, slowed down, in its own range. */
 static int64_t counter_raw(const struct replay *r, size_t i)
 {
-    int64_t raw;
-    if (__builtin_add_overflow(r->row.raw[i], r->offset_raw[i], &raw))
+    uint64_t wrap = r->source->channels[i].wrap;
+    int64_t moved = r->moved_raw[i], raw;
+    if (r->speed != 1) {
+        double played = (double)moved / r->speed;
+        if (!(fabs(played) < 4e18))
+            return NRG_MISSING;
+        moved = (int64_t)llround(played);
+    }
+    if (__builtin_add_overflow(r->first_raw[i], moved, &raw))
         return NRG_MISSING;
-    if (r->speed == 1)
-        return raw;
-    double played = ((double)raw - (double)r->first_raw[i]) / r->speed;
-    return fabs(played) < 4e18 ? r->first_raw[i] + (int64_t)llround(played) : NRG_MISSING;
+    return wrap && raw >= 0 ? (int64_t)((uint64_t)raw % wrap) : raw;
 }
 
 static void emit(struct replay *r, struct nrg_sink *sink)
 {
     int64_t raw[NRG_REPLAY_CHANNELS];
     note_row(r);
-    for (size_t i = 0; i < r->source->n_channels; i++) {
-        raw[i] = r->wanted[i] ? r->row.raw[i] : NRG_MISSING;
-        if (raw[i] != NRG_MISSING && r->source->channels[i].kind == NRG_COUNTER)
-            raw[i] = counter_raw(r, i);
+    r->last_ns = r->row.t_ns;
+    for (size_t k = 0; k < r->groups[r->row.group].n; k++) {
+        size_t i = r->groups[r->row.group].first + k;
+        raw[k] = r->wanted[i] ? r->row.raw[k] : NRG_MISSING;
+        if (raw[k] != NRG_MISSING && r->source->channels[i].kind == NRG_COUNTER)
+            raw[k] = counter_raw(r, i);
     }
     nrg_sink_row(sink, r->row.group, due_ns(r), 0, raw);
     r->have_row = false;
@@ -325,7 +388,8 @@ static int replay_read(void *state, struct nrg_sink *sink)
 
 const struct nrg_driver nrg_driver_replay = {
     .name = "replay",
-    .summary = "plays a CSV log back as if it were live (replay:FILE?speed=2&loop=1)",
+    .summary =
+        "plays a recording or a CSV log back as if it were live (replay:FILE?speed=2&loop=1)",
     .flags = NRG_ON_REQUEST,
     .probe = probe_replay,
     .open = replay_open,

@@ -1,11 +1,13 @@
 /*
  * Where the replay driver gets its rows from. A source knows its channels once it is open and
- * then hands out rows in time order; it is rewound to play in a loop. Today there is CSV; a
- * recording is a second implementation behind the same three functions, and one more line in
- * replay.c's choice.
+ * then hands out rows in time order; it is rewound to play in a loop. There are two: CSV
+ * (replay_csv.c) and recordings (record/replay_recording.c, through nrg_context.open_recording).
  *
- * `next` is called from the driver's read(): no allocation, no stdio. Errors of single lines are
- * returned one by one, counted in bad_lines, and do not end the source.
+ * Channels of one group stand together, groups are numbered from 0 in that order, and a row has
+ * the values of its group's channels, in order.
+ *
+ * `next` is called from the driver's read(): no allocation per row, no stdio. Errors of single
+ * lines are returned one by one, counted in bad_lines, and do not end the source.
  */
 #ifndef NRG_SENSORS_REPLAY_SOURCE_H
 #define NRG_SENSORS_REPLAY_SOURCE_H
@@ -29,6 +31,7 @@ struct nrg_replay_source {
     void (*close)(struct nrg_replay_source *); /* frees it */
     struct nrg_channel *channels;              /* owned */
     size_t n_channels;
+    bool described; /* channels are complete: nothing is to be concluded from their names */
     unsigned bad_channel;
     uint64_t bad_lines;
     bool failed; /* the file itself can't be read any more */

@@ -1,0 +1,151 @@
+/* nrg import: a file of another program as a recording. See record/import.h. */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/parse.h"
+#include "cli/common.h"
+#include "record/import.h"
+
+struct values {
+    const char *output, *zone, *idle_power, *integrate;
+    bool force, per_segment;
+};
+
+static const struct nrg_opt options[] = {
+    {"output", 'o', NRG_OPT_STRING, "FILE", "the recording (default: the input's name with .nrg)",
+     offsetof(struct values, output)},
+    {"force", 'f', NRG_OPT_FLAG, NULL, "overwrite the recording", offsetof(struct values, force)},
+    {"timezone-offset", 0, NRG_OPT_STRING, "HH:MM",
+     "local time minus UTC of dates without a zone, such as +02:00 (default: they are UTC)",
+     offsetof(struct values, zone)},
+    {"integrate", 0, NRG_OPT_STRING, "RULE",
+     "power of AIPowerMeter's records: trapezoid between dates (default), or held: the mean over "
+     "the interval that ends at the date",
+     offsetof(struct values, integrate)},
+    {"per-segment", 0, NRG_OPT_FLAG, NULL, "each recording segment is a run of its own",
+     offsetof(struct values, per_segment)},
+    {"idle-power", 0, NRG_OPT_STRING, "FILE|WATTS",
+     "idle power to keep in the recording: a number, or a Jetson's idling_power.json",
+     offsetof(struct values, idle_power)},
+    {0},
+};
+
+static int wrong(const char *option, const char *wants, const char *given)
+{
+    fprintf(stderr, "nrg import: --%s wants %s, not '%s'\n", option, wants, given);
+    return 2;
+}
+
+/* "+02:00", "-0330", "2" */
+static int parse_zone(const char *text, int64_t *offset_ns)
+{
+    const char *p = text + (*text == '+' || *text == '-');
+    size_t digits = strspn(p, "0123456789"), hour_digits = digits > 2 ? digits - 2 : digits;
+    const char *rest = p + digits;
+    int64_t hours = 0, minutes = 0;
+    bool colon = *rest == ':';
+    const char *minute_text = colon ? rest + 1 : p + hour_digits;
+    if (nrg_parse_i64(p, colon ? digits : hour_digits, &hours) || digits > 4)
+        return -EINVAL;
+    if ((colon || digits > 2) && nrg_parse_i64(minute_text, strlen(minute_text), &minutes))
+        return -EINVAL;
+    if ((!colon && *rest) || hours > 14 || hours < 0 || minutes < 0 || minutes > 59)
+        return -EINVAL;
+    *offset_ns = (hours * 60 + minutes) * 60 * INT64_C(1000000000) * (*text == '-' ? -1 : 1);
+    return 0;
+}
+
+static int read_options(const struct values *v, struct nrg_import_options *o)
+{
+    struct nrg_error err;
+    o->held = v->integrate && !strcmp(v->integrate, "held");
+    if (v->integrate && !o->held && strcmp(v->integrate, "trapezoid"))
+        return wrong("integrate", "trapezoid or held", v->integrate);
+    if (v->zone && parse_zone(v->zone, &o->zone_offset_ns))
+        return wrong("timezone-offset", "hours and minutes such as +02:00", v->zone);
+    if (!v->idle_power)
+        return 0;
+    if (!nrg_parse_double(v->idle_power, strlen(v->idle_power), &o->idle_w))
+        return o->idle_w >= 0 ? 0 : wrong("idle-power", "watts or a file", v->idle_power);
+    return nrg_import_idle_power(v->idle_power, &o->idle_w, &err) ? nrg_complain(&err, 1) : 0;
+}
+
+/* The last part of the path without its suffix, in the working directory. */
+static void default_output(const char *path, char *out, size_t size)
+{
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    const char *slash = memrchr(path, '/', len);
+    const char *name = slash && slash + 1 < path + len ? slash + 1 : path;
+    size_t n = (size_t)(path + len - name);
+    const char *dot = memrchr(name, '.', n);
+    if (dot && dot > name)
+        n = (size_t)(dot - name);
+    snprintf(out, size, "%.*s.nrg", (int)n, name);
+}
+
+static void say(const struct nrg_cli *cli, const struct nrg_import_options *o,
+                const struct nrg_import_result *r)
+{
+    if (r->unfinished_line)
+        fprintf(stderr, "nrg: %s:%lld: the last line is cut off and was left out\n", o->path,
+                r->unfinished_line);
+    if (!cli->quiet)
+        fprintf(stderr,
+                "nrg: %s: %llu records in %llu segments, %.3f s, %llu channels, %llu processes\n"
+                "recording: %s   (nrg report, nrg export)\n",
+                r->format, (unsigned long long)r->records, (unsigned long long)r->segments,
+                (double)(r->end_ns - r->begin_ns) / 1e9, (unsigned long long)r->channels,
+                (unsigned long long)r->processes, o->output);
+}
+
+static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
+{
+    struct values *values = v;
+    struct nrg_import_options o = {.idle_w = NAN};
+    struct nrg_import_result result;
+    struct nrg_error err;
+    char output[4096];
+    if (argc != 1) {
+        fprintf(stderr, "nrg import: wants one file: nrg import power_metrics.json -o run.nrg\n");
+        return 2;
+    }
+    int code = read_options(values, &o);
+    if (code)
+        return code;
+    default_output(argv[0], output, sizeof output);
+    o.path = argv[0];
+    o.output = values->output ? values->output : output;
+    o.overwrite = values->force;
+    o.segments_are_runs = values->per_segment;
+    if (nrg_import(&o, &result, &err))
+        return nrg_complain(&err, 1);
+    say(cli, &o, &result);
+    return 0;
+}
+
+const struct nrg_command nrg_cmd_import = {
+    .name = "import",
+    .summary = "a recording from a file of another program",
+    .synopsis = "[OPTIONS] FILE",
+    .about =
+        "Reads AIPowerMeter's power_metrics.json (or its folder) and power logs of Jetson boards\n"
+        "(20250128-13:38:25.941535,mV,mA) into a recording, for nrg report, nrg export and\n"
+        "--sensor replay:FILE. What the file is, its first line tells. The first line that can't\n"
+        "be understood is an error, and nothing is written; a last line that was cut off is left\n"
+        "out with a warning.\n"
+        "\n"
+        "Power of AIPowerMeter's records is integrated by the trapezoid rule between their dates,\n"
+        "segment by segment, as AIPowerMeter does. Files that nrg export made tell the interval\n"
+        "of each record and are taken exactly.",
+    .examples = "  nrg import power_metrics.json -o run.nrg\n"
+                "  nrg import --timezone-offset +02:00 experiment/    # dates are local time\n"
+                "  nrg import --idle-power idling_power.json lenet_power_log.log\n",
+    .options = options,
+    .values_size = sizeof(struct values),
+    .run = run,
+};
