@@ -86,14 +86,31 @@ void nrg_reducer_set(struct nrg_frame *f, const struct nrg_value *value, struct 
         f->facts[value->id] = arg;
 }
 
+/* Constants of shape arithmetic are initializers too: those are no parameters. */
+static struct nrg_arg *initializer(struct nrg_reducer *r, const struct nrg_value *value,
+                                   const struct nrg_param *param)
+{
+    bool constant = param->is_buffer && nrg_type_plain(param->type)->rank <= 1 &&
+                    (param->type->dtype == NRG_I64 || param->type->dtype == NRG_BOOL);
+    struct nrg_data *data = constant ? nrg_reducer_data(r, NRG_DATA_CONST, value->name, value->type)
+                                     : nrg_reducer_param(r, value->name, value->name, value->type);
+    return data ? nrg_reducer_tensor(r, data, nrg_type_better(value->type, data->type)) : NULL;
+}
+
 struct nrg_arg *nrg_reducer_fact(struct nrg_reducer *r, struct nrg_frame *f,
                                  const struct nrg_value *value)
 {
     if (value->id < f->graph->n_values && f->facts[value->id])
         return f->facts[value->id];
-    /* Used before it is made (a cut paste): it comes from outside. */
+    /* Used before it is made (a cut paste): it comes from outside; or an initializer of ONNX. */
     struct nrg_arg *arg;
-    if (nrg_type_has_tensor(value->type)) {
+    const struct nrg_param *param =
+        value->producer ? NULL : nrg_path_map_get(&r->told, value->name);
+    if (value->type->kind == NRG_T_NONE) {
+        arg = r->none;
+    } else if (param && nrg_type_has_tensor(value->type)) {
+        arg = initializer(r, value, param);
+    } else if (nrg_type_has_tensor(value->type)) {
         struct nrg_data *data = nrg_reducer_data(r, NRG_DATA_INPUT, value->name, value->type);
         arg = data ? nrg_reducer_result(r, data, value->type) : NULL;
     } else {
