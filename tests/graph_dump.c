@@ -21,33 +21,30 @@ static json_t *block_json(const struct nrg_block *block);
 static const char *word_of(enum nrg_type_kind kind)
 {
     static const char *const words[] = {
-        [NRG_T_TENSOR] = "Tensor", [NRG_T_INT] = "int",       [NRG_T_FLOAT] = "float",
-        [NRG_T_BOOL] = "bool",     [NRG_T_STRING] = "str",    [NRG_T_COMPLEX] = "complex",
-        [NRG_T_NUMBER] = "Scalar", [NRG_T_NONE] = "NoneType", [NRG_T_DEVICE] = "Device",
-        [NRG_T_DICT] = "Dict",     [NRG_T_UNION] = "Union",   [NRG_T_FUTURE] = "Future",
-        [NRG_T_UNKNOWN] = "",      [NRG_T_TUPLE] = "",        [NRG_T_LIST] = "",
-        [NRG_T_OPTIONAL] = "",     [NRG_T_CLASS] = "",        [NRG_T_OTHER] = "",
+        [NRG_T_TENSOR] = "Tensor",     [NRG_T_INT] = "int",       [NRG_T_FLOAT] = "float",
+        [NRG_T_BOOL] = "bool",         [NRG_T_STRING] = "str",    [NRG_T_COMPLEX] = "complex",
+        [NRG_T_NUMBER] = "number",     [NRG_T_NONE] = "NoneType", [NRG_T_DEVICE] = "Device",
+        [NRG_T_DICT] = "Dict",         [NRG_T_UNION] = "Union",   [NRG_T_FUTURE] = "Future",
+        [NRG_T_UNKNOWN] = "",          [NRG_T_TUPLE] = "Tuple",   [NRG_T_LIST] = "List",
+        [NRG_T_OPTIONAL] = "Optional", [NRG_T_CLASS] = "",        [NRG_T_OTHER] = "",
     };
     return words[kind];
 }
 
-/* As PyTorch's str(type) has it. */
+/* As PyTorch's Type.annotation_str has it. */
 static void spell(const struct nrg_type *type, struct nrg_str *out)
 {
     const char *word = type->name ? type->name : word_of(type->kind);
-    bool list = type->kind == NRG_T_LIST, optional = type->kind == NRG_T_OPTIONAL;
     nrg_str_add(out, word, strlen(word));
-    if (!list && !optional && (type->n_args || type->kind == NRG_T_TUPLE))
-        nrg_str_add(out, "(", 1);
+    if (!type->n_args && type->kind != NRG_T_TUPLE)
+        return;
+    nrg_str_add(out, "[", 1);
     for (size_t i = 0; i < type->n_args; i++) {
         if (i)
             nrg_str_add(out, ", ", 2);
         spell(type->args[i], out);
     }
-    if (list || optional)
-        nrg_str_add(out, list ? "[]" : "?", list ? 2 : 1);
-    else if (type->n_args || type->kind == NRG_T_TUPLE)
-        nrg_str_add(out, ")", 1);
+    nrg_str_add(out, "]", 1);
 }
 
 static json_t *ints_json(const int64_t *values, size_t n)

@@ -75,20 +75,23 @@ void nrg_cost_conv_tbc(const struct nrg_operator *op, const struct nrg_cost_rule
 }
 
 /*
- * The weight is inside packed parameters; a parameters file may tell it (reduce.c then binds it
- * to the argument), else the cost is unknown.
+ * The weight is inside packed parameters; a parameters' file may tell it (reduce.c then binds it
+ * to the object), else the cost is unknown.
  */
 void nrg_cost_quantized_conv(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
                              struct nrg_cost *cost)
 {
-    const struct nrg_arg *x = nrg_arg_at(op, 0), *w = nrg_arg_at(op, 1);
-    int space = nrg_arg_rank(w) - 2;
+    const struct nrg_arg *x = nrg_arg_at(op, 0), *packed = nrg_arg_at(op, 1);
+    struct nrg_arg w = {.kind = NRG_ARG_TENSOR, .data = packed->data, .type = packed->type};
+    if (packed->data)
+        w.type = packed->data->type;
+    int space = packed->data ? nrg_arg_rank(&w) - 2 : -1;
     int64_t n = NRG_COST_UNKNOWN;
     if (space >= 1 && rule->arg)
         n = arg_positions(x, space);
     else if (space >= 1 && op->n_outputs)
         n = positions(op->outputs[0]->type, space);
-    nrg_cost_set_macs(cost, nrg_cost_mul(n, nrg_arg_numel(w)));
-    if (w->kind == NRG_ARG_OBJECT)
-        cost->read_bytes = NRG_COST_UNKNOWN;
+    int64_t elements = space >= 1 ? nrg_arg_numel(&w) : NRG_COST_UNKNOWN;
+    nrg_cost_set_macs(cost, nrg_cost_mul(n, elements));
+    cost->read_bytes = nrg_cost_add(cost->read_bytes, space >= 1 ? nrg_arg_bytes(&w) : -1);
 }

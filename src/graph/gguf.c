@@ -192,8 +192,13 @@ static int read_tensor(struct cursor *in, struct nrg_model *model)
         tensor.dtype = ggml_types[type].dtype;
     tensor.bytes = stored_bytes(type, &tensor);
     if (nrg_le64(offset) > in->source->size && !model->n_warnings)
-        (void)nrg_model_warn(model, "%s: is cut off: only shapes are known", in->source->name);
+        (void)nrg_model_warn(model, "the file is cut off: only shapes are known");
     return nrg_param_add(model, in->source->name, name, len, &tensor, NRG_ROLE_GUESS, in->err);
+}
+
+static int match_gguf(const struct nrg_source *source)
+{
+    return source->size >= 8 && !memcmp(source->bytes, "GGUF", 4) ? 95 : 0;
 }
 
 static int read_gguf(const struct nrg_source *source, struct nrg_model *model,
@@ -202,6 +207,8 @@ static int read_gguf(const struct nrg_source *source, struct nrg_model *model,
     struct cursor in = {.source = source, .at = 4, .err = err};
     uint64_t n_tensors = 0, n_kv = 0;
     uint32_t version = 0;
+    if (!match_gguf(source))
+        return nrg_fail(err, -EBADMSG, source->name, "is no GGUF file");
     int rc = take_u32(&in, &version);
     if (!rc && (version < 1 || version > 3))
         rc = nrg_fail_at(err, -ENOTSUP, source->name, 4, "GGUF version %u is not known%s", version,
@@ -220,11 +227,6 @@ static int read_gguf(const struct nrg_source *source, struct nrg_model *model,
     if (!rc && nrg_param_modules(model))
         rc = nrg_fail(err, -ENOMEM, source->name, "needs more memory than its size allows");
     return rc;
-}
-
-static int match_gguf(const struct nrg_source *source)
-{
-    return source->size >= 8 && !memcmp(source->bytes, "GGUF", 4) ? 95 : 0;
 }
 
 const struct nrg_reader nrg_reader_gguf = {

@@ -128,6 +128,7 @@ void nrg_model_release(struct nrg_model *model)
     free(model->graphs);
     free(model->modules);
     free(model->params);
+    free(model->symbols);
     free(model->warnings);
     nrg_arena_release(&model->arena);
     nrg_model_init(model);
@@ -157,6 +158,15 @@ int nrg_model_add_param(struct nrg_model *model, const struct nrg_param *param)
         nrg_reserve(&model->params, &model->cap_params, model->n_params + 1, sizeof *model->params);
     if (!rc)
         model->params[model->n_params++] = *param;
+    return rc;
+}
+
+int nrg_model_add_symbol(struct nrg_model *model, const struct nrg_symbol *symbol)
+{
+    int rc = nrg_reserve(&model->symbols, &model->cap_symbols, model->n_symbols + 1,
+                         sizeof *model->symbols);
+    if (!rc)
+        model->symbols[model->n_symbols++] = *symbol;
     return rc;
 }
 

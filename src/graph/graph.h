@@ -179,12 +179,19 @@ struct nrg_param {
     int trainable;       /* 1, 0, -1 unknown */
     const char *storage; /* equal texts and offsets: the same memory (tied weights); NULL unknown */
     int64_t storage_offset; /* in elements: slices of one storage differ here */
-    int64_t bytes; /* as stored, -1 unknown (quantised formats) */
+    int64_t bytes;          /* as stored, -1 unknown (quantised formats) */
 };
 
 struct nrg_module {
     const char *name;       /* qualified, "" for the root */
     const char *class_name; /* without mangling; "" unknown */
+};
+
+/* A symbolic dimension: what it is called, and the size it had when the model was exported. */
+struct nrg_symbol {
+    int64_t dim;      /* as it stands in dims: <= -2 */
+    const char *name; /* "s0", "2*s0" */
+    int64_t example;  /* -1 unknown */
 };
 
 struct nrg_model {
@@ -196,6 +203,8 @@ struct nrg_model {
     size_t n_modules, cap_modules;
     struct nrg_param *params;
     size_t n_params, cap_params;
+    struct nrg_symbol *symbols;
+    size_t n_symbols, cap_symbols;
     const char **warnings;
     size_t n_warnings, cap_warnings;
     const char *producer; /* "PyTorch 1.13", NULL unknown */
@@ -208,6 +217,7 @@ void nrg_model_release(struct nrg_model *model);
 int nrg_model_add_graph(struct nrg_model *model, struct nrg_graph *graph);
 int nrg_model_add_module(struct nrg_model *model, const char *name, const char *class_name);
 int nrg_model_add_param(struct nrg_model *model, const struct nrg_param *param);
+int nrg_model_add_symbol(struct nrg_model *model, const struct nrg_symbol *symbol);
 int nrg_model_warn(struct nrg_model *model, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 

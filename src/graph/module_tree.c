@@ -330,9 +330,10 @@ static void sign(struct nrg_module_tree *tree)
         h = mix(h, (uint64_t)node->cost.flops);
         h = mix(h, (uint64_t)node->params);
         h = mix(h, node->operators);
+        uint64_t below = 0; /* a sum: siblings may first appear in another order */
         for (size_t c = i + 1; c < i + node->size; c += tree->nodes[c].size)
-            h = mix(mix_text(h, tree->nodes[c].local), tree->nodes[c].signature);
-        node->signature = h;
+            below += mix(mix_text(0, tree->nodes[c].local), tree->nodes[c].signature);
+        node->signature = mix(h, below);
     }
 }
 

@@ -102,7 +102,7 @@ static int pop_mark(struct vm *vm, struct nrg_pkl ***items, size_t *n)
     if (!vm->n_marks)
         return fail(vm, -EBADMSG, "the pickle has no mark to go back to");
     size_t from = vm->marks[--vm->n_marks];
-    *items = vm->stack + from;
+    *items = vm->stack ? vm->stack + from : NULL;
     *n = vm->n_stack - from;
     vm->n_stack = from;
     return 0;

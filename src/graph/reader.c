@@ -34,6 +34,7 @@ const struct nrg_reader *const nrg_readers[] = {
     &nrg_reader_gguf,
     &nrg_reader_modules_json,
     &nrg_reader_foreign,
+    &nrg_reader_pt2,
     NULL,
 };
 /* clang-format on */
@@ -97,6 +98,26 @@ static int read_stream(int fd, struct nrg_str *text)
     return 0;
 }
 
+/* Model folders (Hugging Face, TensorFlow SavedModel): the file in them that tells the most. */
+static int read_folder(const char *path, const char *format, struct nrg_model *model,
+                       struct nrg_error *err)
+{
+    static const char *const names[] = {"model.safetensors.index.json",
+                                        "model.safetensors",
+                                        "pytorch_model.bin.index.json",
+                                        "pytorch_model.bin",
+                                        "model.onnx",
+                                        "saved_model.pb"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char file[4096];
+        struct stat st;
+        int n = snprintf(file, sizeof file, "%s/%s", path, names[i]);
+        if (n > 0 && (size_t)n < sizeof file && !stat(file, &st) && S_ISREG(st.st_mode))
+            return nrg_model_read(file, format, model, err);
+    }
+    return nrg_fail(err, -EISDIR, path, "is a folder without a model that nrg knows by name");
+}
+
 int nrg_model_read(const char *path, const char *format, struct nrg_model *model,
                    struct nrg_error *err)
 {
@@ -113,8 +134,14 @@ int nrg_model_read(const char *path, const char *format, struct nrg_model *model
     struct nrg_str text = {0};
     struct nrg_source source = {.name = name};
     void *map = MAP_FAILED;
-    int rc = S_ISDIR(st.st_mode) ? nrg_fail(err, -EISDIR, name, "is a folder") : 0;
-    if (!rc && S_ISREG(st.st_mode) && st.st_size > 0)
+    if (S_ISDIR(st.st_mode)) {
+        if (!from_stdin)
+            close(fd);
+        return from_stdin ? nrg_fail(err, -EISDIR, name, "is a folder")
+                          : read_folder(path, format, model, err);
+    }
+    int rc = 0;
+    if (S_ISREG(st.st_mode) && st.st_size > 0)
         map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map != MAP_FAILED) {
         source.bytes = map;

@@ -15,5 +15,6 @@ extern const struct nrg_reader nrg_reader_shard_index;
 extern const struct nrg_reader nrg_reader_gguf;
 extern const struct nrg_reader nrg_reader_modules_json;
 extern const struct nrg_reader nrg_reader_foreign;
+extern const struct nrg_reader nrg_reader_pt2;
 
 #endif

@@ -34,8 +34,10 @@ struct nrg_reducer {
 
 extern const struct nrg_type nrg_type_unknown;
 
-/* reduce.c: the walk and what it makes. */
+/* reduce.c: the walk. */
 void nrg_reducer_block(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_block *block);
+
+/* reduce_make.c: facts, and what the reduced graph is made of. */
 struct nrg_arg *nrg_reducer_fact(struct nrg_reducer *r, struct nrg_frame *f,
                                  const struct nrg_value *value);
 void nrg_reducer_set(struct nrg_frame *f, const struct nrg_value *value, struct nrg_arg *arg);
@@ -43,23 +45,34 @@ struct nrg_arg *nrg_reducer_arg(struct nrg_reducer *r, enum nrg_arg_kind kind,
                                 const struct nrg_type *type);
 struct nrg_data *nrg_reducer_data(struct nrg_reducer *r, enum nrg_data_kind kind, const char *name,
                                   const struct nrg_type *type);
-/* The data of a parameter: one per path. */
-struct nrg_data *nrg_reducer_param(struct nrg_reducer *r, const char *path, const char *name,
-                                   const struct nrg_type *type);
 struct nrg_arg *nrg_reducer_tensor(struct nrg_reducer *r, struct nrg_data *data,
                                    const struct nrg_type *type);
 /* An argument of the shape of `type`: a tensor, or an open list cut from one tensor. */
 struct nrg_arg *nrg_reducer_result(struct nrg_reducer *r, struct nrg_data *data,
                                    const struct nrg_type *type);
+void nrg_reducer_note(struct nrg_reducer *r, struct nrg_dropped entry);
 void nrg_reducer_drop(struct nrg_reducer *r, const struct nrg_op *op, enum nrg_drop_rule rule,
                       const struct nrg_data *data);
 void nrg_reducer_keep(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
                       const struct nrg_cost_rule *rule, struct nrg_arg **args);
 void nrg_reducer_warn(struct nrg_reducer *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+struct nrg_arg *nrg_reducer_int(struct nrg_reducer *r, int64_t number, const struct nrg_type *type);
+
+/* Does this output of such an operator hold a tensor? Told by its type, else by the class. */
+bool nrg_reducer_carries_tensor(const struct nrg_value *value, const struct nrg_cost_rule *rule,
+                                bool tensor_in);
+
+/* reduce_params.c: attributes, parameters, modules. */
+void nrg_reduce_getattr(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+                        struct nrg_arg **args);
+/* Without printed types an attribute shows only by its use whether it is a tensor. */
+void nrg_reduce_settle(struct nrg_reducer *r, struct nrg_arg *arg);
+/* The data of a parameter: one per path. */
+struct nrg_data *nrg_reducer_param(struct nrg_reducer *r, const char *path, const char *name,
+                                   const struct nrg_type *type);
 void nrg_reducer_saw_module(struct nrg_reducer *r, const char *path, const struct nrg_type *type,
                             bool called);
-struct nrg_arg *nrg_reducer_int(struct nrg_reducer *r, int64_t number, const struct nrg_type *type);
 
 /* reduce_view.c: does this move memory? */
 bool nrg_reduce_is_noop(const struct nrg_op *op, const struct nrg_cost_rule *rule,

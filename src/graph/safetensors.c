@@ -69,8 +69,8 @@ static int add_tensor(const struct nrg_source *source, struct nrg_model *model, 
                             name);
         tensor.bytes = end - begin;
         if ((uint64_t)end > data_size && !model->n_warnings)
-            (void)nrg_model_warn(model, "%s: '%.100s' lies beyond the end: only shapes are known",
-                                 source->name, name);
+            (void)nrg_model_warn(model, "'%.100s' lies beyond the end: only shapes are known",
+                                 name);
     }
     return nrg_param_add(model, source->name, name, strlen(name), &tensor, NRG_ROLE_GUESS, err);
 }
@@ -85,9 +85,11 @@ static int read_header(const struct nrg_source *source, struct nrg_model *model,
                         "is no safetensors file, or cut off within its header");
     json_t *root = json_loadb((const char *)source->bytes + 8, n, JSON_REJECT_DUPLICATES, &why);
     if (!json_is_object(root)) {
+        bool is_json = root != NULL;
         json_decref(root);
-        return nrg_fail_at(err, -EBADMSG, source->name, root ? 8 : 8 + why.position,
-                           "the safetensors header is not JSON: %.100s", root ? "" : why.text);
+        return nrg_fail_at(err, -EBADMSG, source->name, is_json ? 8 : 8 + why.position,
+                           "the safetensors header is no JSON object: %.100s",
+                           is_json ? "" : why.text);
     }
     const char *name;
     json_t *entry;
@@ -118,8 +120,7 @@ static int read_file(const struct nrg_source *source, struct nrg_model *model,
     int rc = read_header(source, model, err);
     const char *of = strstr(source->name, "-of-0");
     if (!rc && of)
-        (void)nrg_model_warn(model, "%s: one shard of several: give the .index.json beside it",
-                             source->name);
+        (void)nrg_model_warn(model, "one shard of several: give the .index.json beside it");
     return rc ? rc : finish(source, model, err);
 }
 
@@ -164,8 +165,8 @@ static int read_shard(const struct nrg_source *index, const char *file, struct n
     if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0)
         map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED) {
-        rc = nrg_model_warn(model, "%s: shard '%.100s' is missing: its parameters are not counted",
-                            index->name, file);
+        rc = nrg_model_warn(model, "shard '%.100s' is missing: its parameters are not counted",
+                            file);
     } else {
         struct nrg_source shard = {map, (size_t)st.st_size, path.text};
         rc = match_file(&shard) ? read_header(&shard, model, err)

@@ -35,7 +35,7 @@ static void note_version(struct nrg_zip *zip, struct nrg_model *model)
     size_t size;
     if (entry && !nrg_zip_read(zip, entry, &bytes, &size, NULL) && size >= 3 &&
         !memcmp(bytes, "big", 3))
-        (void)nrg_model_warn(model, "%s: was written by a big-endian machine", zip->where);
+        (void)nrg_model_warn(model, "it was written by a big-endian machine");
 }
 
 static int read_archive(const struct nrg_source *source, struct nrg_model *model, bool script,

@@ -91,9 +91,8 @@ static struct nrg_pkl *choose(struct nrg_torch_walk *walk, struct nrg_pkl *root)
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
         struct nrg_pkl *inner = nrg_pkl_get(root, keys[i]);
         if (is_nn(inner) || has_tensors(walk, inner)) {
-            (void)nrg_model_warn(walk->model,
-                                 "%s: '%s' of the checkpoint is read, its other entries are not",
-                                 walk->where, keys[i]);
+            (void)nrg_model_warn(
+                walk->model, "'%s' of the checkpoint is read, its other entries are not", keys[i]);
             return inner;
         }
     }

@@ -29,8 +29,8 @@ void nrg_torch_code_release(struct nrg_torch_code *code)
 
 bool nrg_torch_code_lists(const char *list, size_t len, const char *attribute, size_t attr_len)
 {
-    const char *end = list + len;
-    while (list && list < end) {
+    const char *end = list ? list + len : NULL;
+    while (list < end) {
         const char *open = memchr(list, '"', (size_t)(end - list));
         const char *close = open ? memchr(open + 1, '"', (size_t)(end - open - 1)) : NULL;
         if (!close)

@@ -50,7 +50,7 @@ static void check_storage(struct nrg_torch_walk *walk)
                             (uint64_t)tensor->storage_numel / 8 <= entry->size / bits + 1);
     if (enough || walk->n_bad_storages++)
         return;
-    (void)nrg_model_warn(walk->model, "%s: '%s' is %s: only its shape is known", walk->where, name,
+    (void)nrg_model_warn(walk->model, "'%s' is %s: only its shape is known", name,
                          entry ? "too short" : "missing");
 }
 

@@ -25,19 +25,22 @@
 #define TS_SYNTAX    1
 #define TS_MAX_DEPTH 1000 /* nested blocks, or nested types: far above any real model */
 
-/* A text in the source, found again by its bytes. */
+/* A text in the source, found again by its bytes. Good until the next entry is made. */
 struct ts_entry {
-    uint64_t hash;
     const char *key;
     void *data;
-    uint32_t len, generation;
+    uint32_t len, hash, slot;
+};
+
+struct ts_slot {
+    uint32_t hash, entry;
 };
 
 struct ts_table {
     struct ts_entry *entries;
-    size_t n, cap; /* n: entries of any generation */
+    struct ts_slot *slots;
+    size_t n, cap; /* entries, slots: at least twice as many */
     uint64_t seed;
-    uint32_t generation;
 };
 
 /* Pointers that a nested construct collects; it takes off what it has put on. */

@@ -102,7 +102,7 @@ static const char *raw_extent(const struct ts *ts)
 
 static bool is_small_tensor(const char *at, const char *end)
 {
-    return end - at > 8 && end[-1] == ']' && memmem(at, (size_t)(end - at), "Type{", 5);
+    return end - at > 8 && end[-1] == ']' && ts_find_word(at, end, "Type{");
 }
 
 static int raw_value(struct ts *ts, struct nrg_attr *attr)
@@ -130,11 +130,24 @@ static int number_value(struct ts *ts, struct nrg_attr *attr)
     return ts_number(ts, at, ts->p, attr);
 }
 
+/* "{(0,2)}": the same of a complex number, which no attribute holds. */
+static int single_complex(struct ts *ts, struct nrg_attr *attr)
+{
+    const char *eol = ts_line_end(ts), *close = memchr(ts->p, ')', (size_t)(eol - ts->p));
+    if (!close)
+        return ts_syntax(ts, "a tensor does not end");
+    ts->p = close + 1;
+    attr->kind = NRG_A_TENSOR;
+    return ts_take(ts, '}') ? 0 : ts_syntax(ts, "a tensor does not end");
+}
+
 /* "{3}": a tensor of one element. */
 static int single_value(struct ts *ts, struct nrg_attr *attr)
 {
     struct nrg_attr element = {0};
     ts->p++;
+    if (ts_peek(ts) == '(')
+        return single_complex(ts, attr);
     int rc = number_value(ts, &element);
     if (rc || !ts_take(ts, '}'))
         return rc ? rc : ts_syntax(ts, "a tensor does not end");
@@ -260,6 +273,8 @@ int ts_attributes(struct ts *ts)
 
 void ts_fit_constant(struct nrg_attr *attr, const struct nrg_type *type)
 {
+    if (strcmp(attr->name, "value"))
+        return;
     if (attr->kind == NRG_A_INT && type->kind == NRG_T_BOOL)
         attr->kind = NRG_A_BOOL;
     else if (attr->kind == NRG_A_INT && type->kind == NRG_T_FLOAT)

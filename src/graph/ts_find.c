@@ -1,7 +1,9 @@
 /*
  * Where the graphs are. Dumps stand amid logs, prose and Markdown, so the text is searched for
  * "graph(" with the right neighbours: no letter before it, and a value or an empty list after
- * it. What stands before it on the line, or on the line above, may give the graph a name.
+ * it. (One log message of PyTorch lacks an end of line, "After EliminateDeadCodegraph(%0 : …": with
+ * a typed input after it, letters before it are fine.) What stands before it on the line, or on the
+ * line above, may give the graph a name.
  */
 #include "graph/ts_lex.h"
 
@@ -19,13 +21,22 @@ static const char *after_blanks(const char *p, const char *end)
     return p;
 }
 
-/* `p` stands after "graph". */
-static bool opens_graph(const char *p, const char *end)
+/* "%x : T": an input; the operands of a node have no types. */
+static bool is_typed(const char *p, const char *end)
+{
+    p = p < end && *p == '%' ? after_blanks(ts_name_end(p, end), end) : end;
+    return p < end && *p == ':';
+}
+
+/* `p` stands after "graph"; `apart` tells that no letter stands before it. */
+static bool opens_graph(const char *p, const char *end, bool apart)
 {
     p = after_blanks(p, end);
     if (p >= end || *p != '(')
         return false;
     p = after_space(p + 1, end);
+    if (!apart)
+        return is_typed(p, end);
     if (p >= end || *p == '%' || *p == '-')
         return true;
     if (*p != ')')
@@ -39,9 +50,9 @@ const char *ts_find_graph(const char *from, const char *end)
     static const char word[] = "graph";
     size_t len = sizeof word - 1;
     const char *p = from;
-    while (p < end && (p = memmem(p, (size_t)(end - p), word, len))) {
+    while ((p = ts_find_word(p, end, word))) {
         bool apart = p == from || !(ts_is(p[-1], TS_IDENT) || p[-1] == '.');
-        if (apart && opens_graph(p + len, end))
+        if (opens_graph(p + len, end, apart))
             return p;
         p += len;
     }
@@ -54,8 +65,7 @@ static bool is_node(const char *p, const char *eol)
     p = after_blanks(p, eol);
     if (p >= eol || (*p != '%' && *p != '='))
         return false;
-    return memmem(p, (size_t)(eol - p), "= aten::", 8) ||
-           memmem(p, (size_t)(eol - p), "= prim::", 8);
+    return ts_find_word(p, eol, "= aten::") || ts_find_word(p, eol, "= prim::");
 }
 
 const char *ts_find_node(const char *from, const char *end)
@@ -72,14 +82,15 @@ const char *ts_find_node(const char *from, const char *end)
 
 static const char *line_start(const char *from, const char *p)
 {
-    const char *nl = p > from ? memrchr(from, '\n', (size_t)(p - from)) : NULL;
-    return nl ? nl + 1 : from;
+    while (p > from && p[-1] != '\n')
+        p--;
+    return p;
 }
 
 bool ts_with_before(const char *from, const char *graph, const char **kind, size_t *len)
 {
     const char *line = line_start(from, graph), *p;
-    p = memmem(line, (size_t)(graph - line), "with ", 5);
+    p = ts_find_word(line, graph, "with ");
     if (!p || (p > line && ts_is(p[-1], TS_NAME)))
         return false;
     *kind = after_blanks(p + 5, graph);

@@ -230,8 +230,7 @@ static bool at_call(const struct ts *ts)
     if (ts_peek(ts) == '^')
         return true;
     const char *end = ts_name_end(ts->p, ts->end);
-    return end < ts->end && (*end == '(' || *end == '[') &&
-           memmem(ts->p, (size_t)(end - ts->p), "::", 2);
+    return end < ts->end && (*end == '(' || *end == '[') && ts_find_word(ts->p, end, "::");
 }
 
 static int other_line(struct ts *ts, struct nrg_block *block, int depth, enum end *how)
@@ -298,10 +297,11 @@ static int warn_missing(struct ts *ts)
                             state->skipped_line, state->n_skipped,
                             state->n_skipped == 1 ? " is" : "s from here on are");
     if (!rc && state->n_dangling)
-        rc = nrg_model_warn(ts->model,
-                            "line %u: %%%.100s is defined in a line that is missing, like %u other "
-                            "values: their types are unknown",
-                            state->dangling_line, state->dangling, state->n_dangling - 1);
+        rc =
+            nrg_model_warn(ts->model,
+                           "line %u: %%%.100s is defined in a line that is missing (%u such values "
+                           "in all): its type is unknown",
+                           state->dangling_line, state->dangling, state->n_dangling);
     return rc ? ts_no_memory(ts) : 0;
 }
 

@@ -63,6 +63,11 @@ static inline const char *ts_line_end(const struct ts *ts)
     return nl ? nl : ts->end;
 }
 
+static inline const char *ts_find_word(const char *at, const char *end, const char *word)
+{
+    return at && at < end ? memmem(at, (size_t)(end - at), word, strlen(word)) : NULL;
+}
+
 static inline bool ts_equals(const char *text, size_t len, const char *word)
 {
     return strlen(word) == len && !memcmp(text, word, len);

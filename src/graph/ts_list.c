@@ -148,7 +148,7 @@ static int shape(struct ts *ts, const char *brace)
 int ts_tensor_value(struct ts *ts, const char *at, const char *end, struct nrg_attr *attr)
 {
     const char *type = memrchr(at, '[', (size_t)(end - at));
-    const char *name = type ? memmem(type, (size_t)(end - type), "Type{", 5) : NULL;
+    const char *name = ts_find_word(type, end, "Type{");
     if (!name)
         return ts_syntax(ts, "a tensor has no type");
     int rc = shape(ts, name + 4);

@@ -60,7 +60,7 @@ static bool is_prim(const char *name, size_t len)
 /* Namespaces came in 2018; before, small letters were ATen's and capitals ONNX's. */
 static const char *space_of(const char *name, size_t len)
 {
-    if (memmem(name, len, "::", 2))
+    if (ts_find_word(name, name + len, "::"))
         return "";
     if (is_prim(name, len))
         return "prim::";
@@ -92,7 +92,7 @@ static int kind(struct ts *ts, struct call *call)
 static int scalars(struct ts *ts)
 {
     const char *at = ts->p + 1, *eol = ts_line_end(ts), *p = ts->p;
-    while ((p = memmem(p, (size_t)(eol - p), ")(", 2))) {
+    while ((p = ts_find_word(p, eol, ")("))) {
         if (p + 2 < eol && (p[2] == '%' || p[2] == ')'))
             break;
         p++;
@@ -127,7 +127,7 @@ static int python_function(struct ts *ts, struct call *call)
 static int cpp_function(struct ts *ts, struct call *call)
 {
     const char *name = ts->p += strlen("CppOp["), *eol = ts_line_end(ts);
-    const char *close = memmem(name, (size_t)(eol - name), "](", 2);
+    const char *close = ts_find_word(name, eol, "](");
     if (!close)
         return ts_syntax(ts, "a C++ function has no arguments");
     call->kind = "prim::CppOp";

@@ -7,11 +7,6 @@
 
 #define FX_LOOK_AT 4000
 
-static bool has(const char *p, const char *end, const char *word)
-{
-    return p < end && memmem(p, (size_t)(end - p), word, strlen(word));
-}
-
 /* The first node of torch.fx has its number of users and an opcode of fx's own. */
 bool ts_is_fx(const char *graph, const char *end)
 {
@@ -27,16 +22,16 @@ bool ts_is_fx(const char *graph, const char *end)
         return false;
     const char *eol = memchr(line + 1, '\n', (size_t)(end - line - 1));
     eol = eol ? eol : end;
-    return has(line, eol, "users=") || has(line, eol, "[uses=") ||
-           has(line, eol, "= placeholder[") || has(line, eol, "= call_") ||
-           has(line, eol, "= get_attr[");
+    return ts_find_word(line, eol, "users=") || ts_find_word(line, eol, "[uses=") ||
+           ts_find_word(line, eol, "= placeholder[") || ts_find_word(line, eol, "= call_") ||
+           ts_find_word(line, eol, "= get_attr[");
 }
 
 /* "graph(x, y):" of torch.fx up to 1.8, whose header has names without "%". */
 static bool has_fx(const char *text, const char *end)
 {
     const char *p = text;
-    while (p < end && (p = memmem(p, (size_t)(end - p), "graph(", 6))) {
+    while ((p = ts_find_word(p, end, "graph("))) {
         if (ts_is_fx(p, end))
             return true;
         p += 6;
@@ -48,7 +43,7 @@ static bool has_fx(const char *text, const char *end)
 static bool has_onnx_print(const char *text, const char *end)
 {
     const char *p = text;
-    while (p < end && (p = memmem(p, (size_t)(end - p), "graph ", 6))) {
+    while ((p = ts_find_word(p, end, "graph "))) {
         const char *eol = memchr(p, '\n', (size_t)(end - p));
         if (!eol)
             return false;
@@ -71,7 +66,7 @@ static bool is_utf16(const char *text, size_t len)
     static const char word[] = {'g', 0, 'r', 0, 'a', 0, 'p', 0, 'h'};
     if (len < 2 || ((uint8_t)text[0] != 0xff && (uint8_t)text[0] != 0xfe))
         return false;
-    return memmem(text, len, word, sizeof word);
+    return text && memmem(text, len, word, sizeof word);
 }
 
 const char *ts_other_format(const char *text, size_t len)
@@ -82,6 +77,9 @@ const char *ts_other_format(const char *text, size_t len)
     if (has_fx(text, end))
         return "is a torch.fx graph, which has no types: save the model with torch.export.save and "
                "give the .pt2 file, or print torch.jit.trace(model, input).inlined_graph";
+    if (ts_find_word(text, end, "class GraphModule(torch.nn.Module)"))
+        return "is the print of an ExportedProgram or a torch.fx module: save the program with "
+               "torch.export.save and give the .pt2 file";
     if (has_onnx_print(text, end))
         return "is what onnx.helper.printable_graph prints: give the .onnx file itself";
     return NULL;

@@ -40,7 +40,8 @@ static int join(struct path *path, const char *name, size_t len)
 static int part(struct path *path, const char *at, size_t len)
 {
     static const char root[] = "__module";
-    const char *colons = memmem(at, len, "::", 2), *bracket = memchr(at, '[', len);
+    const char *colons = ts_find_word(at, at + len, "::"),
+               *bracket = ts_find_word(at, at + len, "[");
     path->n_parts++;
     if (len >= 8 && !memcmp(at, root, 8) && (len == 8 || at[8] == '.')) {
         path->n_named++;

@@ -1,10 +1,15 @@
 /*
- * Texts by their bytes: an open-addressing table whose keys stay in the source (which outlives
- * the reading), a pool for the terminated copies that the model keeps, and stacks of pointers.
+ * Texts by their bytes: tables whose keys stay in the source (which outlives the reading), a pool
+ * for the terminated copies that the model keeps, and stacks of pointers.
+ *
+ * A table is a list of entries in the order they came and open-addressing slots of eight bytes that
+ * point into it: values are used soon after they are defined, so that entries are still in the
+ * cache, and the slots are few enough to stay there. Slot and entry point at each other; a slot
+ * whose entry does not point back is free. So a table is emptied by setting its count to 0: a
+ * file may hold ten thousand small graphs after a large one.
  *
  * The hash reads eight bytes at a time and folds a 128-bit product. Its seed differs per process,
- * because a text made to collide could otherwise make the reader quadratic. A table is emptied
- * by raising its generation: a file may hold ten thousand small graphs after a large one.
+ * because a text made to collide could otherwise make the reader quadratic.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -43,65 +48,84 @@ static uint64_t hash_of(uint64_t h, const char *text, size_t len)
     for (; len > 8; text += 8, len -= 8)
         h = fold(h ^ load(text, 8), UINT64_C(0xd6e8feb86659fd93));
     uint64_t tail = 0;
-    if (len == 8)
-        tail = load(text, 8);
-    else
-        for (size_t i = 0; i < len; i++)
-            tail = tail << 8 | (uint8_t)text[i];
+    if (len >= 4)
+        tail = load(text, 4) << 32 | load(text + len - 4, 4);
+    else if (len)
+        tail = (uint64_t)(uint8_t)text[0] << 16 | (uint64_t)(uint8_t)text[len / 2] << 8 |
+               (uint8_t)text[len - 1];
     return fold(h ^ tail, UINT64_C(0xa0761d6478bd642f));
+}
+
+static bool is_free(const struct ts_table *table, size_t at)
+{
+    uint32_t i = table->slots[at].entry;
+    return i >= table->n || table->entries[i].slot != at;
+}
+
+static void place(struct ts_table *table, uint32_t i)
+{
+    size_t at = table->entries[i].hash & (table->cap - 1);
+    while (!is_free(table, at))
+        at = (at + 1) & (table->cap - 1);
+    table->slots[at] = (struct ts_slot){table->entries[i].hash, i};
+    table->entries[i].slot = (uint32_t)at;
 }
 
 static int grow(struct ts_table *table)
 {
-    size_t cap = table->cap ? table->cap * 2 : FIRST_CAP;
-    struct ts_entry *entries = calloc(cap, sizeof *entries);
-    if (!entries)
+    size_t cap = table->cap ? table->cap * 2 : FIRST_CAP, n = table->n;
+    struct ts_slot *slots = calloc(cap, sizeof *slots);
+    struct ts_entry *entries = realloc(table->entries, cap / 2 * sizeof *entries);
+    if (entries)
+        table->entries = entries;
+    if (!slots || !entries || cap > UINT32_MAX) {
+        free(slots);
         return -ENOMEM;
+    }
+    free(table->slots);
+    table->slots = slots;
+    table->cap = cap;
     if (!table->seed)
         table->seed = seed();
-    table->n = 0;
-    for (size_t i = 0; i < table->cap; i++) {
-        struct ts_entry *old = &table->entries[i];
-        if (!old->key || old->generation != table->generation)
-            continue;
-        size_t at = old->hash & (cap - 1);
-        while (entries[at].key)
-            at = (at + 1) & (cap - 1);
-        entries[at] = *old;
+    /* Each entry must find those before it in place, and those after it not yet. */
+    for (table->n = 0; table->n < n;) {
+        uint32_t i = (uint32_t)table->n;
+        table->entries[i].slot = UINT32_MAX;
         table->n++;
+        place(table, i);
     }
-    free(table->entries);
-    table->entries = entries;
-    table->cap = cap;
     return 0;
 }
 
 struct ts_entry *ts_table_at(struct ts_table *table, const char *text, size_t len)
 {
-    if ((table->n + 1) * 2 > table->cap && grow(table))
+    if (table->n >= table->cap / 2 && grow(table))
         return NULL;
-    uint64_t hash = hash_of(table->seed, text, len);
-    for (size_t at = hash & (table->cap - 1);; at = (at + 1) & (table->cap - 1)) {
-        struct ts_entry *entry = &table->entries[at];
-        if (!entry->key || entry->generation != table->generation) {
-            *entry = (struct ts_entry){hash, text, NULL, (uint32_t)len, table->generation};
-            table->n++;
-            return entry;
-        }
-        if (entry->hash == hash && entry->len == len && !memcmp(entry->key, text, len))
+    uint32_t hash = (uint32_t)hash_of(table->seed, text, len);
+    size_t at = hash & (table->cap - 1);
+    for (;; at = (at + 1) & (table->cap - 1)) {
+        uint32_t i = table->slots[at].entry;
+        if (is_free(table, at))
+            break;
+        struct ts_entry *entry = &table->entries[i];
+        if (table->slots[at].hash == hash && entry->len == len && !memcmp(entry->key, text, len))
             return entry;
     }
+    uint32_t i = (uint32_t)table->n++;
+    table->slots[at] = (struct ts_slot){hash, i};
+    table->entries[i] = (struct ts_entry){text, NULL, (uint32_t)len, hash, (uint32_t)at};
+    return &table->entries[i];
 }
 
 void ts_table_forget(struct ts_table *table)
 {
-    table->generation++;
     table->n = 0;
 }
 
 void ts_table_release(struct ts_table *table)
 {
     free(table->entries);
+    free(table->slots);
     *table = (struct ts_table){0};
 }
 

@@ -89,6 +89,12 @@ static int add_row(struct rows *rows, const struct row *row)
     return 0;
 }
 
+static const char *base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
 static const char *last_of_repeats(const struct nrg_module_tree *tree, size_t i)
 {
     size_t c = i;
@@ -102,7 +108,7 @@ static void name_row(struct row *row, const struct nrg_graph_report *r, size_t i
     const struct nrg_tree_node *node = &r->tree->nodes[i];
     int indent = at_most((int)node->depth * 2, 40);
     if (!i)
-        snprintf(row->name, sizeof row->name, "%.100s", r->name);
+        snprintf(row->name, sizeof row->name, "%.40s", base_name(r->name));
     else if (node->repeats > 1)
         snprintf(row->name, sizeof row->name, "%*s%.30s…%.30s ×%u", indent, "", node->local,
                  last_of_repeats(r->tree, i), node->repeats);
@@ -171,7 +177,8 @@ static int sorted_rows(const struct nrg_graph_report *r, const char *sort, struc
         qsort(items, n, sizeof *items, by_key);
     for (size_t i = 0; !rc && i < n; i++) {
         struct row row = {.node = &r->tree->nodes[items[i].at], .times = 1};
-        snprintf(row.name, sizeof row.name, "%.100s", row.node->name[0] ? row.node->name : r->name);
+        snprintf(row.name, sizeof row.name, "%.100s",
+                 row.node->name[0] ? row.node->name : base_name(r->name));
         rc = add_row(rows, &row);
     }
     free(items);
@@ -189,7 +196,7 @@ static void print_number(FILE *out, int64_t n, size_t unknown, int width, bool c
         snprintf(text, sizeof text, "%s", n ? number : "?");
     else
         snprintf(text, sizeof text, "%s", number);
-    fprintf(out, "%*s%s", width, text, unknown && n ? "+?" : "  ");
+    fprintf(out, "%*s%s ", width, text, unknown && n ? "+?" : "  ");
 }
 
 static void print_row(const struct nrg_graph_report *r, const struct rows *rows,
@@ -232,11 +239,11 @@ static void print_modules(const struct nrg_graph_report *r, const struct nrg_gra
     print_padded(out, "CLASS", rows.class_width + 2);
     if (r->reduced)
         print_padded(out, "OUTPUT", rows.output_width + 2);
-    fprintf(out, "%14s  ", "PARAMS");
+    fprintf(out, "%14s   ", "PARAMS");
     if (frozen)
-        fprintf(out, "%14s  ", "TRAINABLE");
+        fprintf(out, "%14s   ", "TRAINABLE");
     if (r->reduced)
-        fprintf(out, "%9s  %9s  %s OF %s", "MACS", "FLOPS", "SHARE",
+        fprintf(out, "%9s   %9s   %s OF %s", "MACS", "FLOPS", "SHARE",
                 r->totals.cost.macs ? "MACS" : "FLOPS");
     else
         fprintf(out, "%12s  %s", "BYTES", "SHARE");
@@ -293,7 +300,7 @@ static void print_operators(const struct nrg_graph_report *r, const struct nrg_g
             (struct sort_item){view->sort ? operator_key(&g->operators[i], view->sort) : 0, i};
     if (items && view->sort && g->n_operators)
         qsort(items, g->n_operators, sizeof *items, by_key);
-    fprintf(out, "%s%-16s %-28s %-20s%9s  %9s  %11s %8s  %-18s  %s%s\n", st->dim, "ID", "KIND",
+    fprintf(out, "%s%-16s %-28s %-20s%9s   %9s   %11s %8s  %-18s  %s%s\n", st->dim, "ID", "KIND",
             "OUTPUT", "MACS", "FLOPS", "BYTES", "FLOP/B", "SHARE", "MODULE", st->off);
     for (size_t i = 0; items && i < g->n_operators; i++)
         print_operator(r, &g->operators[items[i].at], out);
@@ -313,24 +320,38 @@ static bool weights_missing(const struct nrg_graph_report *r)
     return false;
 }
 
+/* Bytes of which some are not known: "?" when nothing is. */
+static const char *show_some(char *buf, size_t size, int64_t bytes, size_t unknown)
+{
+    nrg_show_bytes(buf, size, (double)bytes);
+    size_t len = strlen(buf);
+    if (unknown && !bytes)
+        snprintf(buf, size, "?");
+    else if (unknown)
+        snprintf(buf + len, size - len, "+?");
+    return buf;
+}
+
 static void print_graph_totals(const struct nrg_graph_report *r, const struct style *st, FILE *out)
 {
     const struct nrg_totals *t = &r->totals;
     char a[40], b[40], c[40];
     fprintf(out, "MACs        ");
     print_number(out, t->cost.macs, t->unknown_operators, 18, false);
-    fprintf(out, "FLOPs %s%s   convention %s\n", nrg_show_integer(a, sizeof a, t->cost.flops),
-            t->unknown_operators ? "+?" : "", r->convention);
-    fprintf(out, "memory      %18s   parameters %s + largest living activations %s%s\n",
-            nrg_show_bytes(a, sizeof a, (double)(t->param_bytes + t->peak_activation_bytes)),
-            nrg_show_bytes(b, sizeof b, (double)t->param_bytes),
-            nrg_show_bytes(c, sizeof c, (double)t->peak_activation_bytes),
-            t->unknown_activations ? "+?" : "");
-    fprintf(out, "traffic     %18s   read %s, written %s, each operand once%s\n",
-            nrg_show_bytes(a, sizeof a, (double)(t->cost.read_bytes + t->cost.written_bytes)),
-            nrg_show_bytes(b, sizeof b, (double)t->cost.read_bytes),
-            nrg_show_bytes(c, sizeof c, (double)t->cost.written_bytes),
-            t->unknown_bytes ? ", not of all operators" : "");
+    fprintf(out, "FLOPs ");
+    print_number(out, t->cost.flops, t->unknown_operators, 0, false);
+    fprintf(out, "  convention %s\n", r->convention);
+    size_t missing = t->unknown_activations;
+    fprintf(out, "memory      %18s   parameters %s + largest living activations %s\n",
+            show_some(a, sizeof a, t->param_bytes + t->peak_activation_bytes,
+                      missing + t->unknown_params),
+            show_some(b, sizeof b, t->param_bytes, t->unknown_params),
+            show_some(c, sizeof c, t->peak_activation_bytes, missing));
+    missing = t->unknown_bytes;
+    fprintf(out, "traffic     %18s   read %s, written %s, each operand once\n",
+            show_some(a, sizeof a, t->cost.read_bytes + t->cost.written_bytes, missing),
+            show_some(b, sizeof b, t->cost.read_bytes, missing),
+            show_some(c, sizeof c, t->cost.written_bytes, missing));
     if (t->unknown_operators)
         fprintf(out, "%s%zu of %zu operators counted, %zu unknown%s%s\n", st->warn,
                 t->operators - t->unknown_operators, t->operators, t->unknown_operators, st->off,

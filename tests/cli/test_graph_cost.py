@@ -6,6 +6,7 @@ them only the small graphs written here are tested.
 import gzip
 import json
 import os
+import sqlite3
 import subprocess
 import tempfile
 import unittest
@@ -212,6 +213,35 @@ graph(%x : Float(4, 4, strides=[4, 1])):
         self.assertEqual(g["operators"][1]["flops"], 9 * 16)
 
 
+class Recording(unittest.TestCase):
+    def test_run_keeps_the_graph(self):
+        with tempfile.TemporaryDirectory() as folder:
+            model = os.path.join(folder, "model.txt")
+            output = os.path.join(folder, "run.nrg")
+            with open(model, "w", encoding="utf-8") as out:
+                out.write(SAMPLE)
+            done = subprocess.run([NRG, "run", "--graph", model, "-o", output, "--", "true"],
+                                  capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            report = subprocess.run([NRG, "report", "--json", output], capture_output=True,
+                                    text=True, timeout=60, check=True)
+            self.assertEqual(json.loads(report.stdout)["model"],
+                             {"params": 66048, "macs": 2097152})
+            row = sqlite3.connect(output).execute("SELECT name, format, data FROM graph").fetchone()
+            self.assertEqual(row[:2], (model, "torchscript"))
+            self.assertEqual(row[2][:4], b"\x28\xb5\x2f\xfd")     # a zstd frame
+
+    def test_a_bad_graph_stops_before_the_command(self):
+        with tempfile.TemporaryDirectory() as folder:
+            output = os.path.join(folder, "run.nrg")
+            touched = os.path.join(folder, "touched")
+            done = subprocess.run([NRG, "run", "--graph", "/dev/null", "-o", output, "--",
+                                   "touch", touched], capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 125)
+            self.assertFalse(os.path.exists(output))
+            self.assertFalse(os.path.exists(touched))
+
+
 @unittest.skipUnless(models(), "no reference data")
 class Reference(unittest.TestCase):
     def test_reduction(self):
@@ -280,6 +310,16 @@ class Reference(unittest.TestCase):
                 g = graph(path_of(model), "--params", path_of(model, "model.pt"))
                 self.assertEqual(g["totals"]["macs"], info["macs_total"])
                 self.assertEqual(g["totals"]["params"], info["total_params"])
+
+    def test_packed_weights(self):
+        """Quantised convolutions are counted from the archive's packed weights."""
+        model = "quant_static_qnnpack"
+        alone = graph(path_of(model))["totals"]
+        told = graph(path_of(model), "--params", path_of(model, "model.pt"))["totals"]
+        self.assertEqual(alone["unknown_operators"], 2)
+        self.assertEqual(told["unknown_operators"], 0)
+        # 3 -> 16 channels by 3x3, depthwise or not, on 32x32; then 16 -> 10.
+        self.assertGreater(told["macs"], 32 * 32 * 16 * 3 * 9)
 
     def test_conventions(self):
         table = {"resnet18": (3628146688, 1819065856, 1814083944),
