@@ -82,7 +82,9 @@ static void set_energy(struct nrg_domain *d, const struct nrg_timeline *tl,
     double update_s = (double)c->update_ns / 1e9;
     if (c->kind == NRG_COUNTER) {
         d->method = c->provenance == NRG_ESTIMATED ? "model of utilisation" : "counter difference";
-        d->uncertainty_j = c->resolution + (isnan(d->mean_w) ? 0 : fabs(d->mean_w) * update_s);
+        /* An estimate's band says it all; when in an update it was made says nothing. */
+        if (c->provenance != NRG_ESTIMATED)
+            d->uncertainty_j = c->resolution + (isnan(d->mean_w) ? 0 : fabs(d->mean_w) * update_s);
         return;
     }
     d->method = "trapezoid";

@@ -43,7 +43,7 @@ size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, int quant
     return frame->n;
 }
 
-double nrg_frame_baseline_w(struct nrg_frame *frame, size_t channel)
+double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel)
 {
     size_t n;
     const struct nrg_run *runs = nrg_recording_runs(frame->recording, &n);

@@ -29,8 +29,9 @@ int nrg_shares_make(struct nrg_summary *summary, struct nrg_frame *frame);
 /* gpu_shares.c: adds the GPUs' energy to the processes. Needs both. */
 int nrg_gpu_shares_make(struct nrg_summary *summary, struct nrg_frame *frame);
 
-/* Mean power of a channel during the recording's baseline, NAN without one. */
-double nrg_frame_baseline_w(struct nrg_frame *frame, size_t channel);
+/* Mean rate of a channel (power of energy, busy CPUs of busy time) during the recording's
+ * baseline, NAN without one. */
+double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel);
 
 /* Adds a line to the list of what was not measured. */
 int nrg_summary_missing(struct nrg_summary *summary, const char *what, const char *why, ...)

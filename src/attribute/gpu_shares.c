@@ -124,7 +124,7 @@ int nrg_gpu_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
             continue;
         size_t channel = (size_t)(domain->channel - frame->channels);
         struct device device = {.timeline = nrg_frame_timeline(frame, channel)};
-        double idle_w = nrg_frame_baseline_w(frame, channel);
+        double idle_w = nrg_frame_baseline_rate(frame, channel);
         device.idle_w = isnan(idle_w) ? 0 : idle_w;
         share_device(s, &uses, gpu, &device);
         if (device.foreign)

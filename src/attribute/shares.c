@@ -17,8 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_CELLS   4096
-#define MIN_CELL_NS (100 * NRG_NS_PER_MS)
+#define MAX_CELLS     4096
+#define MIN_CELL_NS   (100 * NRG_NS_PER_MS)
+#define BASELINE_BUSY 0.05 /* of all CPUs: more than a quiet machine's own housekeeping */
 
 struct cell {
     double cpu_j, dram_j;   /* of the domains */
@@ -43,6 +44,7 @@ struct shares {
     bool has_cpu, has_dram, has_busy, has_memory;
     struct last_row *last; /* per process id */
     size_t n_ids;
+    size_t damaged; /* chunks of process rows that can't be read */
     bool second_pass;
 };
 
@@ -110,7 +112,8 @@ static double baseline_w(const struct shares *sh)
     for (size_t d = 0; d < sh->s->n_domains; d++) {
         const struct nrg_domain *domain = &sh->s->domains[d];
         if (is_cpu_domain(domain))
-            sum += nrg_frame_baseline_w(sh->frame, (size_t)(domain->channel - sh->frame->channels));
+            sum +=
+                nrg_frame_baseline_rate(sh->frame, (size_t)(domain->channel - sh->frame->channels));
     }
     return sum > 0 ? sum : NAN;
 }
@@ -140,6 +143,20 @@ static double regressed_idle_w(const struct shares *sh)
     return slope <= 0 ? NAN : fmax(0, fmin(intercept, min_y));
 }
 
+/* A baseline that was taken on a busy machine charges the others' work to idle: say so. */
+static void check_baseline(struct shares *sh)
+{
+    int64_t cpus = 0;
+    double busy_cpus =
+        nrg_frame_baseline_rate(sh->frame, nrg_frame_find(sh->frame, "cpu.busy", NRG_SECONDS));
+    nrg_recording_integer(sh->frame->recording, "cpus", &cpus);
+    if (cpus > 0 && busy_cpus > BASELINE_BUSY * (double)cpus)
+        nrg_summary_missing(sh->s, "idle power",
+                            "the machine was %.0f %% busy during the baseline: idle is "
+                            "overstated and the command's energy understated",
+                            100 * busy_cpus / (double)cpus);
+}
+
 /* Idle energy of each cell, never more than the cell has. */
 static void fill_idle(struct shares *sh)
 {
@@ -147,6 +164,8 @@ static void fill_idle(struct shares *sh)
         nrg_frame_timeline(sh->frame, nrg_frame_find(sh->frame, "machine.idle", NRG_ENERGY));
     double idle_w = baseline_w(sh);
     sh->s->idle_method = "baseline";
+    if (!isnan(idle_w))
+        check_baseline(sh);
     if (isnan(idle_w) && estimate)
         sh->s->idle_method = "estimate";
     else if (isnan(idle_w)) {
@@ -206,7 +225,8 @@ static int on_process_rows(void *arg, const struct nrg_rows *rows)
         struct last_row *last = &sh->last[ids[i]];
         struct nrg_process_energy *p = &sh->s->processes[ids[i]];
         if (last->seen && rows->t_ns[i] > last->t_ns && cpu[i] >= last->cpu_ns)
-            add_stretch(sh, p, last->t_ns, rows->t_ns[i], (double)(cpu[i] - last->cpu_ns) / 1e9,
+            add_stretch(sh, p, last->t_ns, rows->t_ns[i],
+                        ((double)cpu[i] - (double)last->cpu_ns) / 1e9,
                         last->rss_bytes == NRG_MISSING ? 0 : (double)last->rss_bytes);
         *last = (struct last_row){rows->t_ns[i], cpu[i], rss[i], true};
         if (rss[i] != NRG_MISSING && rss[i] > p->peak_rss_bytes)
@@ -233,7 +253,7 @@ static int stream(struct shares *sh, enum nrg_series_kind kind,
     int series[8], rc = 0;
     size_t n = nrg_recording_series_of(sh->frame->recording, kind, series, 8);
     for (size_t i = 0; !rc && i < n && i < 8; i++)
-        rc = nrg_recording_read_series(sh->frame->recording, series[i], each, sh, NULL);
+        rc = nrg_recording_read_series(sh->frame->recording, series[i], each, sh, &sh->damaged);
     return rc;
 }
 
@@ -314,7 +334,8 @@ static void sum_up(struct shares *sh)
         sh->has_cpu && sh->has_busy ? fmax(0, cpu - (isnan(s->idle_j) ? 0 : idle) - mine) : NAN;
     int64_t cpus = 0;
     nrg_recording_integer(sh->frame->recording, "cpus", &cpus);
-    s->cpu_utilisation = sh->has_busy && cpus > 0 ? busy / s->duration_s / (double)cpus : NAN;
+    s->cpu_utilisation =
+        sh->has_busy && cpus > 0 ? fmin(1, busy / s->duration_s / (double)cpus) : NAN;
     s->peak_memory_bytes = peak_bytes > 0 ? peak_bytes : NAN;
     if (sh->has_cpu && !s->idle_method && active)
         nrg_summary_missing(s, "idle power",
@@ -338,6 +359,9 @@ int nrg_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
         fill_idle(&sh);
         rc = stream(&sh, NRG_PROCESSES, on_process_rows);
     }
+    if (sh.damaged)
+        nrg_summary_missing(s, "processes", "%zu damaged chunks of the recording are left out",
+                            sh.damaged);
     if (!rc) {
         sh.second_pass = true;
         memset(sh.last, 0, sh.n_ids * sizeof *sh.last);

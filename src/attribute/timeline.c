@@ -42,7 +42,8 @@ static int add_point(struct nrg_timeline *tl, int64_t t_ns, double step_j, bool 
 double nrg_counter_step(const struct nrg_channel *c, int64_t last_raw, int64_t raw, int64_t dt_ns,
                         bool *wrapped)
 {
-    double step = (double)(raw - last_raw);
+    /* Any two numbers can stand in a damaged file; their difference wraps and is refused below. */
+    double step = (double)(int64_t)((uint64_t)raw - (uint64_t)last_raw);
     double most = c->limit_w > 0 && c->quantity == NRG_ENERGY
                       ? c->limit_w * (double)(dt_ns + 2 * c->update_ns) / 1e9 / c->scale
                       : INFINITY;

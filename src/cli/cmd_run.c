@@ -5,10 +5,12 @@
  * and its exit code comes through. stdout belongs to the command; the table goes to stderr.
  */
 #include <errno.h>
+#include <libgen.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,7 +21,12 @@
 #include "cli/show.h"
 #include "record/recorder.h"
 
-enum { EXIT_NRG_FAILED = 125, EXIT_NOT_EXECUTABLE = 126, EXIT_NOT_FOUND = 127 };
+enum {
+    EXIT_NRG_FAILED = 125,
+    EXIT_NOT_EXECUTABLE = 126,
+    EXIT_NOT_FOUND = 127,
+    EXIT_INTERRUPTED = 128 + SIGINT
+};
 
 struct values {
     struct nrg_show_options show;
@@ -69,6 +76,7 @@ struct session {
     int64_t next_run;
     int32_t pids[64];
     size_t n_pids;
+    bool started; /* the measured part has begun: there is something to show */
 };
 
 static volatile sig_atomic_t stop_asked;
@@ -137,10 +145,19 @@ static int check_usage(struct session *s, int argc)
                               : "nrg run: wants a command: nrg run -- python3 train.py\n");
         return 2;
     }
+    if (argc && v->for_ns) {
+        fprintf(stderr, "nrg run: --for goes with --system or --pid; a command ends by itself\n");
+        return 2;
+    }
+    if (!argc && v->repeat) {
+        fprintf(stderr, "nrg run: --repeat goes with a command\n");
+        return 2;
+    }
     if (v->system && !v->for_ns)
         fprintf(stderr, "nrg: measuring the machine until Ctrl-C (or give --for 10s)\n");
     for (size_t i = 0; i < v->notes.n; i++) {
-        if (!strchr(v->notes.items[i], '=')) {
+        const char *equals = strchr(v->notes.items[i], '=');
+        if (!equals || equals == v->notes.items[i]) {
             fprintf(stderr, "nrg run: --note wants KEY=VALUE, not '%s'\n", v->notes.items[i]);
             return 2;
         }
@@ -167,6 +184,26 @@ static void write_notes(struct session *s, int argc, char **argv)
     }
 }
 
+/* What can be known of --json=FILE before the workload has run for hours. */
+static int check_json_path(const char *path)
+{
+    char folder[4096];
+    struct stat st;
+    if (!path || !strcmp(path, "-"))
+        return 0;
+    if (!stat(path, &st) && S_ISDIR(st.st_mode))
+        errno = EISDIR;
+    else if (!access(path, W_OK))
+        return 0;
+    if (errno == ENOENT) {
+        nrg_copy(folder, sizeof folder, path);
+        if (!access(dirname(folder), W_OK))
+            return 0;
+    }
+    fprintf(stderr, "nrg: %s: cannot write JSON: %s\n", path, strerror(errno));
+    return EXIT_NRG_FAILED;
+}
+
 /* Given processes may be those of a captured tree. */
 static bool process_in_root(const struct session *s)
 {
@@ -189,6 +226,9 @@ static int open_recorder(struct session *s, int argc, char **argv)
     nrg_root_complete(&s->cli->ctx.root, NRG_PART_PROC);
     if (v->cpu_watts && parse_cpu_watts(v->cpu_watts, &o.sensors))
         return 2;
+    int code = check_json_path(v->show.json);
+    if (code)
+        return code;
     if (v->output)
         nrg_copy(s->path, sizeof s->path, v->output);
     else
@@ -208,17 +248,30 @@ static void sleep_ns(int64_t ns)
         ;
 }
 
+/* For when no child is there to be asked; a signal that was ignored when we began stays so. */
+static void catch_stop(void (*handler)(int))
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction old, new = {.sa_handler = handler};
+        if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &new, NULL);
+    }
+}
+
 static void measure_baseline(struct session *s)
 {
     if (!s->cli->quiet)
         fprintf(stderr, "nrg: measuring the idle machine for %.3g s\n",
                 (double)s->values->baseline_ns / 1e9);
     struct nrg_run run = {.id = ++s->next_run, .kind = "baseline", .exit_code = -1};
+    catch_stop(on_stop);
     nrg_recorder_read_now(s->recorder);
     run.begin_ns = nrg_now_ns();
     sleep_ns(s->values->baseline_ns);
-    nrg_recorder_read_now(s->recorder);
+    catch_stop(SIG_DFL);
     run.end_ns = nrg_now_ns();
+    nrg_recorder_read_now(s->recorder);
     nrg_recorder_run(s->recorder, &run);
 }
 
@@ -228,8 +281,11 @@ static int64_t rusage_ns(const struct rusage *u)
            ((int64_t)u->ru_utime.tv_usec + u->ru_stime.tv_usec) * 1000;
 }
 
-/* Waits for the child, and reaps orphans that were handed to us meanwhile. */
-static int wait_for(struct session *s, pid_t child)
+/*
+ * Waits for the child, and reaps orphans that were handed to us meanwhile. The run ends when the
+ * child's end is noticed, before the readings that mark it: they cover all of the run then.
+ */
+static int wait_for(struct session *s, pid_t child, int64_t *end_ns)
 {
     for (;;) {
         siginfo_t info = {0};
@@ -242,10 +298,9 @@ static int wait_for(struct session *s, pid_t child)
         }
         /* A zombie's CPU clock still answers: read it before it is waited for. */
         nrg_recorder_exiting(s->recorder, info.si_pid);
-        int64_t now = nrg_now_ns();
+        *end_ns = nrg_now_ns();
         if (info.si_pid == child)
             nrg_recorder_read_now(s->recorder);
-        (void)now;
         if (wait4(info.si_pid, &status, 0, &usage) < 0)
             continue;
         nrg_recorder_waited(s->recorder, info.si_pid, rusage_ns(&usage));
@@ -263,14 +318,15 @@ static int run_once(struct session *s)
     pid_t child = nrg_launch(s->argv, &err);
     if (child < 0) {
         nrg_complain(&err, 0);
-        return child == -ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_EXECUTABLE;
+        return child == -ENOENT                       ? EXIT_NOT_FOUND
+               : child == -EAGAIN || child == -ENOMEM ? EXIT_NRG_FAILED
+                                                      : EXIT_NOT_EXECUTABLE;
     }
-    nrg_launch_forward_to(child);
-    nrg_recorder_follow(s->recorder, child);
+    nrg_recorder_follow(s->recorder, child, true);
     nrg_recorder_run(s->recorder, &run);
-    int code = wait_for(s, child);
-    run.end_ns = nrg_now_ns();
-    nrg_launch_forward_to(0);
+    s->started = true;
+    int code = wait_for(s, child, &run.end_ns);
+    nrg_launch_ended();
     run.exit_code = code;
     nrg_recorder_run(s->recorder, &run);
     return code;
@@ -284,7 +340,7 @@ static int run_command(struct session *s)
         if (times > 1 && !s->cli->quiet)
             fprintf(stderr, "nrg: run %d of %d\n", i + 1, times);
         code = run_once(s);
-        if (code)
+        if (code || nrg_launch_asked_to_end())
             break;
     }
     return code;
@@ -293,12 +349,10 @@ static int run_command(struct session *s)
 /* --pid and --system: until the time is over, Ctrl-C, or all given processes have ended. */
 static int watch(struct session *s)
 {
-    struct sigaction action = {.sa_handler = on_stop};
     struct nrg_run run = {.id = ++s->next_run, .kind = "system", .exit_code = -1};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    catch_stop(on_stop);
     for (size_t i = 0; i < s->n_pids; i++) {
-        if (nrg_recorder_follow(s->recorder, s->pids[i])) {
+        if (nrg_recorder_follow(s->recorder, s->pids[i], false)) {
             fprintf(stderr, "nrg: process %d is not there\n", s->pids[i]);
             return 1;
         }
@@ -306,6 +360,7 @@ static int watch(struct session *s)
     nrg_recorder_read_now(s->recorder);
     run.begin_ns = nrg_now_ns();
     nrg_recorder_run(s->recorder, &run);
+    s->started = true;
     int64_t until = s->values->for_ns ? run.begin_ns + s->values->for_ns : INT64_MAX;
     while (!stop_asked && nrg_now_ns() < until) {
         int64_t left = until - nrg_now_ns();
@@ -316,8 +371,8 @@ static int watch(struct session *s)
         if (s->n_pids && !alive)
             break;
     }
-    nrg_recorder_read_now(s->recorder);
     run.end_ns = nrg_now_ns();
+    nrg_recorder_read_now(s->recorder);
     nrg_recorder_run(s->recorder, &run);
     return 0;
 }
@@ -366,15 +421,20 @@ static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
     if (!code)
         code = open_recorder(&s, argc, argv);
     if (code) {
+        if (s.recorder)
+            unlink(s.path);
         nrg_recorder_free(s.recorder);
         return code;
     }
-    signal(SIGPIPE, SIG_IGN);
+    nrg_launch_survive_pipes();
     if (s.values->baseline_ns)
         measure_baseline(&s);
-    code = argc ? run_command(&s) : watch(&s);
-    show_results(&s);
+    code = stop_asked ? EXIT_INTERRUPTED : argc ? run_command(&s) : watch(&s);
+    if (s.started)
+        show_results(&s);
     nrg_recorder_free(s.recorder);
+    if (!s.started) /* a recording of nothing would only be found later and puzzle */
+        unlink(s.path);
     return code;
 }
 

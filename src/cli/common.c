@@ -2,6 +2,7 @@
 #include "cli/common.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -32,4 +33,14 @@ int nrg_print_json(json_t *doc, const char *path)
 bool nrg_use_colour(FILE *stream)
 {
     return isatty(fileno(stream)) && !getenv("NO_COLOR");
+}
+
+void nrg_occupy_standard_streams(void)
+{
+    int fd;
+    do
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd > STDERR_FILENO)
+        close(fd);
 }

@@ -15,4 +15,10 @@ int nrg_print_json(json_t *doc, const char *path);
 /* True when `stream` is a terminal and NO_COLOR is unset. */
 bool nrg_use_colour(FILE *stream);
 
+/*
+ * What we open must not take the place of a closed standard stream, where our talk would go into
+ * it. The stand-ins close on exec: a command that we start finds closed what was closed.
+ */
+void nrg_occupy_standard_streams(void);
+
 #endif

@@ -1,7 +1,7 @@
 /*
  * See launch.h. A pipe that closes on exec tells a failed exec from a child that exits with the
- * same code. Handlers, unlike ignored signals, are reset by exec: so nrg installs handlers, and
- * only for signals that were not ignored when it started (nohup stays nohup).
+ * same code. Handlers, unlike ignored signals, are reset by exec: so nrg installs handlers, for
+ * SIGPIPE too, and only for signals that were not ignored when it started (nohup stays nohup).
  */
 #include "cli/launch.h"
 
@@ -12,32 +12,67 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t forward_to; /* the only state a signal handler can have */
+static const int forwarded[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+#define N_FORWARDED (sizeof forwarded / sizeof *forwarded)
+
+/* The only state that a signal handler can have. */
+static volatile sig_atomic_t forward_to, asked_to_end;
 
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
     (void)context;
     /* The terminal sends to the whole foreground group: the child has it already. */
     bool from_terminal = info->si_code == SI_KERNEL;
+    if (signal != SIGUSR1 && signal != SIGUSR2)
+        asked_to_end = 1;
     if (forward_to > 0 && !from_terminal)
         kill((pid_t)forward_to, signal);
 }
 
-void nrg_launch_forward_to(pid_t child)
+static void on_broken_pipe(int signal)
 {
-    static const int signals[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
-    forward_to = child;
-    if (!child)
-        return;
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+    (void)signal;
+}
+
+void nrg_launch_survive_pipes(void)
+{
+    struct sigaction old, new = {.sa_handler = on_broken_pipe, .sa_flags = SA_RESTART};
+    if (!sigaction(SIGPIPE, NULL, &old) && old.sa_handler != SIG_IGN)
+        sigaction(SIGPIPE, &new, NULL);
+}
+
+static void install_handlers(void)
+{
+    for (size_t i = 0; i < N_FORWARDED; i++) {
         struct sigaction old,
             new = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
         sigfillset(&new.sa_mask);
-        if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
-            sigaction(signals[i], &new, NULL);
+        if (!sigaction(forwarded[i], NULL, &old) && old.sa_handler != SIG_IGN)
+            sigaction(forwarded[i], &new, NULL);
     }
+}
+
+/* What exec would do, but before signals are let through again. */
+static void remove_handlers(void)
+{
+    for (size_t i = 0; i < N_FORWARDED; i++) {
+        struct sigaction old, new = {.sa_handler = SIG_DFL};
+        if (!sigaction(forwarded[i], NULL, &old) && old.sa_handler != SIG_IGN)
+            sigaction(forwarded[i], &new, NULL);
+    }
+}
+
+void nrg_launch_ended(void)
+{
+    forward_to = 0;
+}
+
+bool nrg_launch_asked_to_end(void)
+{
+    return asked_to_end;
 }
 
 void nrg_launch_adopt_orphans(void)
@@ -45,31 +80,56 @@ void nrg_launch_adopt_orphans(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-pid_t nrg_launch(char *const *argv, struct nrg_error *err)
+/* Never returns: the child's side of the fork. */
+static void become(char *const *argv, const sigset_t *mask, int tell)
 {
-    int tell[2], why = 0;
-    if (pipe2(tell, O_CLOEXEC))
-        return nrg_fail(err, -errno, argv[0], "cannot make a pipe: %s", strerror(errno));
-    pid_t child = fork();
-    if (child == 0) {
-        execvp(argv[0], argv);
-        why = errno;
-        ssize_t ignored = write(tell[1], &why, sizeof why);
-        (void)ignored;
-        _exit(127);
-    }
-    int fork_error = errno;
-    close(tell[1]);
-    if (child < 0) {
-        close(tell[0]);
-        return nrg_fail(err, -fork_error, argv[0], "cannot fork: %s", strerror(fork_error));
-    }
+    remove_handlers();
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execvp(argv[0], argv);
+    int why = errno;
+    ssize_t ignored = write(tell, &why, sizeof why);
+    (void)ignored;
+    _exit(127);
+}
+
+/* 0 once the child has been replaced by the command, else the errno of exec. */
+static int hear(int tell)
+{
+    int why = 0;
     ssize_t n;
     do
-        n = read(tell[0], &why, sizeof why);
+        n = read(tell, &why, sizeof why);
     while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof why ? why : 0;
+}
+
+pid_t nrg_launch(char *const *argv, struct nrg_error *err)
+{
+    int tell[2];
+    sigset_t all, before;
+    if (pipe2(tell, O_CLOEXEC))
+        return nrg_fail(err, -errno, argv[0], "cannot make a pipe: %s", strerror(errno));
+    /* A signal for the child can come as soon as it exists: none may fall in between. */
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
+    pid_t child = fork();
+    if (child == 0)
+        become(argv, &before, tell[1]);
+    int fork_error = errno;
+    if (child > 0) {
+        install_handlers();
+        forward_to = child;
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    close(tell[1]);
+    int why = child > 0 ? hear(tell[0]) : fork_error;
     close(tell[0]);
-    if (n == (ssize_t)sizeof why)
+    if (child < 0)
+        return nrg_fail(err, -why, argv[0], "cannot fork: %s", strerror(why));
+    if (why) {
+        nrg_launch_ended();
+        waitpid(child, NULL, 0);
         return nrg_fail(err, -why, argv[0], "%s", strerror(why));
+    }
     return child;
 }

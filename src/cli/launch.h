@@ -6,15 +6,25 @@
 #ifndef NRG_CLI_LAUNCH_H
 #define NRG_CLI_LAUNCH_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
 
-/* The child's pid, or -errno: -ENOENT, -EACCES… from exec, with err filled. */
+/*
+ * The child's pid, or -errno: -ENOENT, -EACCES... from exec, with err filled. From now on signals
+ * that are sent to nrg are passed on to it.
+ */
 pid_t nrg_launch(char *const *argv, struct nrg_error *err);
 
-/* Passes signals that are sent to nrg on to `child` (0: nobody) until called again. */
-void nrg_launch_forward_to(pid_t child);
+/* The child was waited for: its pid may be another's. */
+void nrg_launch_ended(void);
+
+/* True once a signal that asks to end has come: nothing new should be started. */
+bool nrg_launch_asked_to_end(void);
+
+/* A reader of our own output that goes away is an error of that write, not our end. */
+void nrg_launch_survive_pipes(void);
 
 /* Becomes the reaper of orphaned descendants, so that they stay in the tree. */
 void nrg_launch_adopt_orphans(void);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/cli.h"
+#include "cli/common.h"
 #include "record/replay_recording.h"
 
 /* One line each, so that branches that add one do not conflict. */
@@ -47,6 +47,7 @@ static int run_command(struct nrg_cli *cli, int argc, char **argv)
 
 int main(int argc, char **argv)
 {
+    nrg_occupy_standard_streams();
     const char *name = argc > 1 ? argv[1] : "help";
     for (size_t i = 0; nrg_commands[i]; i++) {
         struct nrg_cli cli = {.command = nrg_commands[i],

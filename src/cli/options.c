@@ -81,6 +81,13 @@ static int store_number(const struct nrg_opt *opt, void *field, const char *valu
     return 0;
 }
 
+/* Zero is what a field holds that was not given: nobody should get "for ever" for "0s". */
+static int store_duration(int64_t *field_ns, const char *value)
+{
+    int rc = nrg_parse_duration_ns(value, field_ns);
+    return rc ? rc : *field_ns > 0 ? 0 : -ERANGE;
+}
+
 static int store(const struct nrg_opt *opt, void *values, const char *value)
 {
     void *field = (char *)values + opt->offset;
@@ -97,7 +104,7 @@ static int store(const struct nrg_opt *opt, void *values, const char *value)
     case NRG_OPT_LIST:
         return add_to_list(field, value);
     case NRG_OPT_DURATION:
-        return nrg_parse_duration_ns(value, field);
+        return store_duration(field, value);
     case NRG_OPT_RATE:
         return nrg_parse_rate_hz(value, field);
     case NRG_OPT_NUMBER:

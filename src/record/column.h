@@ -27,6 +27,8 @@
 
 #define NRG_CHUNK_MAX_ROWS    ((size_t)1 << 20)
 #define NRG_CHUNK_MAX_COLUMNS ((size_t)4096)
+/* Rows times columns, whatever each says for itself: larger ones were never written. */
+#define NRG_CHUNK_MAX_CELLS ((size_t)1 << 24)
 
 /* Keeps the compressor's memory between calls. One per thread. */
 struct nrg_codec;

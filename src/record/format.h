@@ -8,10 +8,19 @@
 #ifndef NRG_RECORD_FORMAT_H
 #define NRG_RECORD_FORMAT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #define NRG_FORMAT_APPLICATION_ID 0x4e524721 /* "NRG!" */
 #define NRG_FORMAT_VERSION        1
+
+/* Times beyond this are damage; sums and differences of the others can't overflow. */
+#define NRG_MAX_TIME_NS (INT64_MAX / 4)
+
+static inline bool nrg_is_time(int64_t t_ns)
+{
+    return t_ns >= 0 && t_ns <= NRG_MAX_TIME_NS;
+}
 
 enum nrg_series_kind { NRG_SAMPLES, NRG_PROCESSES, NRG_PROCESS_MEMORY, NRG_GPU_PROCESSES };
 

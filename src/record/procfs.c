@@ -90,9 +90,8 @@ static void find_container(const char *path, size_t len, char *out, size_t size)
         if (!at)
             continue;
         const char *name = at + strlen(named[i]), *end = path + len;
-        size_t n = strcspn(name, "/\n");
-        if (name + n > end)
-            n = (size_t)(end - name);
+        const char *stop = memchr(name, '/', (size_t)(end - name));
+        size_t n = (size_t)((stop ? stop : end) - name);
         char clean[64];
         nrg_copy_clean(clean, sizeof clean, name, n);
         snprintf(out, size, "%s:%s", i < 3 ? "lxc" : "machine", clean);
@@ -105,7 +104,9 @@ static void find_unit(const char *path, size_t len, char *out, size_t size)
 {
     const char *job = memmem(path, len, "/job_", 5);
     if (job && memmem(path, len, "slurm", 5)) {
-        size_t n = strspn(job + 5, "0123456789");
+        size_t n = 0;
+        while (job + 5 + n < path + len && isdigit((unsigned char)job[5 + n]))
+            n++;
         if (n) {
             snprintf(out, size, "slurm:job_%.*s", (int)(n > 20 ? 20 : n), job + 5);
             return;
@@ -160,8 +161,9 @@ static int sum_lines(const char *text, size_t len, const char *key, int64_t *sum
             size_t n;
             int64_t value;
             const char *q = colon + 1, *field = nrg_next_field(&q, stop, &n);
+            /* So bounded, a sum of kB is one of bytes as well. */
             if (field && !nrg_parse_i64(field, n, &value) && value >= 0 &&
-                value < INT64_MAX / 4096 && *sum < INT64_MAX / 2) {
+                value < INT64_MAX / 4096 && *sum < INT64_MAX / 4096) {
                 *sum += value;
                 rc = 0;
             }

@@ -45,10 +45,14 @@ struct nrg_proctree {
     size_t n_fds, n_living;
     int connector;
     bool whole_system, poll_children, lost;
+    bool own_children;    /* a root is our own child: its orphans become ours */
+    bool waiting_foreign; /* the child that is about to be waited for is not of the workload */
+    int64_t root_ticks;   /* start time of that root: whatever child of ours is older is foreign */
     uint32_t generation;
     int64_t tick_ns, page_bytes;
-    int64_t ended_own_ns; /* CPU time of ended processes that we saw */
+    int64_t ended_own_ns; /* what a wait for the ended processes tells that we know already */
     int64_t waited_ns;    /* CPU time that our own wait(2) told */
+    int64_t polled_ns;    /* the poll before this one, the first root's coming before all */
     struct nrg_process_info short_lived;
 };
 
@@ -164,13 +168,25 @@ static struct proc *add(struct nrg_proctree *tree, int32_t pid, int32_t parent_p
     return p;
 }
 
+/*
+ * Whoever waits for a process is told all of its life, also what was before we came. When that
+ * is nobody of the tree, nor ourselves, we take what would have been told from its last reading.
+ */
+static void account_for_end(struct nrg_proctree *tree, const struct proc *p)
+{
+    tree->ended_own_ns += p->info.cpu_ns + p->child_ticks_before * tree->tick_ns;
+    if (p->has_stat && p->stat.parent_pid != getpid() && !find(tree, p->stat.parent_pid))
+        tree->waited_ns += p->info.cpu_ns +
+                           (p->stat.child_user_ticks + p->stat.child_system_ticks) * tree->tick_ns;
+}
+
 /* Unlinks *at, tells the end, frees it. */
 static void end_process(struct nrg_proctree *tree, struct proc **at)
 {
     struct proc *p = *at;
     *at = p->next;
     p->info.ended = 1;
-    tree->ended_own_ns += p->info.cpu_ns - p->info.cpu_before_ns;
+    account_for_end(tree, p);
     tree->events.process(tree->events.arg, &p->info);
     if (p->fd >= 0) {
         close(p->fd);
@@ -180,11 +196,13 @@ static void end_process(struct nrg_proctree *tree, struct proc **at)
     free(p);
 }
 
-static void on_forked(void *arg, int32_t parent_pid, int32_t child_pid)
+static void on_forked(void *arg, int64_t t_ns, int32_t parent_pid, int32_t child_pid)
 {
     struct nrg_proctree *tree = arg;
     struct proc *stale = find(tree, child_pid);
     if (!tree->whole_system && !find(tree, parent_pid))
+        return;
+    if (stale && t_ns <= stale->info.first_ns) /* found as a child before its event came */
         return;
     if (stale) { /* the pid was used again: the old one's end was lost */
         struct proc **at = bucket_of(tree, child_pid);
@@ -288,17 +306,25 @@ static void adopt(struct nrg_proctree *tree, struct proc *p, bool is_new)
                       &adoption);
 }
 
+/* Children that we had before we became nrg (sh -c 'server & exec nrg run ...'). */
+static bool is_foreign(const struct nrg_proctree *tree, int32_t pid)
+{
+    struct nrg_proc_stat stat;
+    return !nrg_proc_read_stat(&tree->ctx->root, pid, &stat) && stat.parent_pid == getpid() &&
+           stat.start_ticks < tree->root_ticks;
+}
+
 static void found_child(int32_t pid, void *arg)
 {
     const struct adoption *adoption = arg;
-    if (find(adoption->tree, pid) || pid == getpid())
+    if (find(adoption->tree, pid) || pid == getpid() || is_foreign(adoption->tree, pid))
         return;
     struct proc *p = add(adoption->tree, pid, adoption->parent_pid, adoption->is_new);
     if (p)
         adopt(adoption->tree, p, adoption->is_new);
 }
 
-int nrg_proctree_add_root(struct nrg_proctree *tree, int32_t pid)
+int nrg_proctree_add_root(struct nrg_proctree *tree, int32_t pid, bool is_new)
 {
     struct nrg_proc_stat stat;
     if (find(tree, pid))
@@ -306,10 +332,16 @@ int nrg_proctree_add_root(struct nrg_proctree *tree, int32_t pid)
     int rc = nrg_proc_read_stat(&tree->ctx->root, pid, &stat);
     if (rc)
         return rc;
-    struct proc *p = add(tree, pid, stat.parent_pid, false);
+    struct proc *p = add(tree, pid, stat.parent_pid, is_new);
     if (!p)
         return -ENOMEM;
-    adopt(tree, p, false);
+    if (!tree->polled_ns)
+        tree->polled_ns = p->info.first_ns;
+    if (stat.parent_pid == getpid() && !tree->own_children) {
+        tree->own_children = true;
+        tree->root_ticks = stat.start_ticks;
+    }
+    adopt(tree, p, is_new);
     return 0;
 }
 
@@ -339,19 +371,33 @@ static void scan_system(struct nrg_proctree *tree)
     nrg_names_release(&names);
 }
 
+static int64_t waited_by_living_ns(const struct nrg_proctree *tree)
+{
+    int64_t ticks = 0;
+    for (size_t b = 0; b < BUCKETS; b++)
+        for (const struct proc *p = tree->buckets[b]; p; p = p->next)
+            if (p->has_stat)
+                ticks +=
+                    p->stat.child_user_ticks + p->stat.child_system_ticks - p->child_ticks_before;
+    return ticks * tree->tick_ns;
+}
+
 /* What the living were told by wait(2) of children that we never saw; see proctree.h. */
-static void tell_short_lived(struct nrg_proctree *tree, int64_t waited_by_living_ns, bool last)
+static void tell_short_lived(struct nrg_proctree *tree, bool last)
 {
     struct nrg_process_info *s = &tree->short_lived;
-    int64_t cpu_ns = waited_by_living_ns + tree->waited_ns - tree->ended_own_ns;
+    int64_t cpu_ns = waited_by_living_ns(tree) + tree->waited_ns - tree->ended_own_ns;
+    if (tree->whole_system)
+        return;
     if (cpu_ns < (last ? NRG_NS_PER_MS : SHORT_LIVED_MIN_NS) || cpu_ns <= s->cpu_ns)
         return;
     int64_t now = nrg_now_ns();
-    if (!s->first_ns) {
-        int64_t birth[NRG_P_COLUMNS] = {1, 0, NRG_MISSING, NRG_MISSING};
-        s->first_ns = now;
-        tree->events.sample(tree->events.arg, now, birth);
-    }
+    /* They used it since the poll before, not in an instant and not while all was quiet. */
+    int64_t since[NRG_P_COLUMNS] = {1, s->cpu_ns, NRG_MISSING, NRG_MISSING};
+    if (!s->first_ns)
+        s->first_ns = tree->polled_ns;
+    if (tree->polled_ns > s->last_ns)
+        tree->events.sample(tree->events.arg, tree->polled_ns, since);
     s->cpu_ns = cpu_ns;
     s->last_ns = now;
     int64_t row[NRG_P_COLUMNS] = {1, cpu_ns, NRG_MISSING, NRG_MISSING};
@@ -359,25 +405,24 @@ static void tell_short_lived(struct nrg_proctree *tree, int64_t waited_by_living
     tree->events.process(tree->events.arg, s);
 }
 
-static int64_t update_all(struct nrg_proctree *tree)
+/* True when one of our own has ended and our wait will tell exactly what it and its own used. */
+static bool update_all(struct nrg_proctree *tree)
 {
-    int64_t waited_ticks = 0;
+    bool own_zombie = false;
     for (size_t b = 0; b < BUCKETS; b++) {
         for (struct proc **at = &tree->buckets[b]; *at;) {
             struct proc *p = *at;
             int rc = update(tree, p);
-            if (rc == -ENOENT || rc == -ESRCH ||
-                (!rc && p->stat.state == 'Z' && p->stat.threads <= 1)) {
+            bool zombie = !rc && p->stat.state == 'Z' && p->stat.threads <= 1;
+            bool own = zombie && tree->own_children && p->stat.parent_pid == getpid();
+            own_zombie |= own;
+            if (rc == -ENOENT || rc == -ESRCH || (zombie && !own))
                 end_process(tree, at);
-                continue;
-            }
-            if (p->has_stat)
-                waited_ticks +=
-                    p->stat.child_user_ticks + p->stat.child_system_ticks - p->child_ticks_before;
-            at = &p->next;
+            else
+                at = &p->next;
         }
     }
-    return waited_ticks * tree->tick_ns;
+    return own_zombie;
 }
 
 static void find_new(struct nrg_proctree *tree)
@@ -393,16 +438,23 @@ static void find_new(struct nrg_proctree *tree)
     for (size_t b = 0; b < BUCKETS; b++)
         for (struct proc *p = tree->buckets[b]; p; p = p->next)
             adopt(tree, p, true);
+    if (tree->own_children) {
+        struct adoption orphans = {tree, getpid(), true};
+        nrg_proc_children(&tree->ctx->root, getpid(), 2, found_child, &orphans);
+    }
 }
 
 void nrg_proctree_poll(struct nrg_proctree *tree)
 {
     if (tree->connector >= 0)
         nrg_proctree_drain(tree);
-    int64_t waited_ns = update_all(tree);
+    int64_t now_ns = nrg_now_ns();
+    bool own_zombie = update_all(tree);
     find_new(tree);
-    if (!tree->whole_system)
-        tell_short_lived(tree, waited_ns, false);
+    if (own_zombie) /* the wait that follows tells more, and of the same time */
+        return;
+    tell_short_lived(tree, false);
+    tree->polled_ns = now_ns;
 }
 
 size_t nrg_proctree_living(const struct nrg_proctree *tree, struct nrg_living **living)
@@ -417,11 +469,14 @@ size_t nrg_proctree_living(const struct nrg_proctree *tree, struct nrg_living **
 
 void nrg_proctree_exiting(struct nrg_proctree *tree, int32_t pid)
 {
+    tree->waiting_foreign = is_foreign(tree, pid);
     on_exited(tree, pid);
 }
 
 void nrg_proctree_waited(struct nrg_proctree *tree, int32_t pid, int64_t cpu_ns)
 {
+    if (tree->waiting_foreign)
+        return;
     tree->waited_ns += cpu_ns;
     struct proc *p = find(tree, pid);
     if (p) {
@@ -430,15 +485,15 @@ void nrg_proctree_waited(struct nrg_proctree *tree, int32_t pid, int64_t cpu_ns)
             at = &(*at)->next;
         end_process(tree, at);
     }
+    tell_short_lived(tree, true);
 }
 
 void nrg_proctree_finish(struct nrg_proctree *tree)
 {
     if (tree->connector >= 0)
         nrg_proctree_drain(tree);
-    int64_t waited_ns = update_all(tree);
-    if (!tree->whole_system)
-        tell_short_lived(tree, waited_ns, true);
+    update_all(tree);
+    tell_short_lived(tree, true);
     for (size_t b = 0; b < BUCKETS; b++)
         for (struct proc *p = tree->buckets[b]; p; p = p->next)
             tree->events.process(tree->events.arg, &p->info);

@@ -33,8 +33,11 @@ struct nrg_proctree *nrg_proctree_new(const struct nrg_context *ctx, bool whole_
                                       const struct nrg_proctree_events *events);
 void nrg_proctree_free(struct nrg_proctree *tree);
 
-/* Adds a process and, from now on, its descendants. */
-int nrg_proctree_add_root(struct nrg_proctree *tree, int32_t pid);
+/*
+ * Adds a process and, from now on, its descendants. is_new: it was just made for us, and what it
+ * has used so far counts. Of a child of our own, orphaned descendants are found as well.
+ */
+int nrg_proctree_add_root(struct nrg_proctree *tree, int32_t pid, bool is_new);
 
 /* Descriptor to poll for connector events, -1 without. Call nrg_proctree_drain when readable. */
 int nrg_proctree_fd(const struct nrg_proctree *tree);

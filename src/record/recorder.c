@@ -413,10 +413,10 @@ void nrg_recorder_read_now(struct nrg_recorder *r)
                                "did not answer at the edge of the run");
 }
 
-int nrg_recorder_follow(struct nrg_recorder *r, int32_t pid)
+int nrg_recorder_follow(struct nrg_recorder *r, int32_t pid, bool is_new)
 {
     pthread_mutex_lock(&r->lock);
-    int rc = nrg_proctree_add_root(r->tree, pid);
+    int rc = nrg_proctree_add_root(r->tree, pid, is_new);
     pthread_mutex_unlock(&r->lock);
     return rc;
 }
@@ -443,6 +443,8 @@ void nrg_recorder_run(struct nrg_recorder *r, const struct nrg_run *run)
     if (m)
         m->run = *run;
     nrg_queue_push(&r->queue, m);
+    /* Written at once: a recorder that is killed in its first second leaves what it ran. */
+    nrg_queue_wake(&r->queue);
 }
 
 static void stop_sampling(struct nrg_recorder *r)
@@ -485,6 +487,7 @@ int nrg_recorder_stop(struct nrg_recorder *r, void (*keep)(void *, struct sqlite
     nrg_store_integer(r->store, "end_ns", nrg_now_ns());
     nrg_store_integer(r->store, "ticks", (int64_t)r->status.ticks);
     nrg_store_integer(r->store, "late_ticks", (int64_t)r->status.late_ticks);
+    nrg_store_finish(r->store);
     const char *why = nrg_store_spilled(r->store);
     nrg_copy(r->status.spilled, sizeof r->status.spilled, why ? why : "");
     if (why && keep)

@@ -49,7 +49,8 @@ int nrg_recorder_start(struct nrg_recorder *recorder, struct nrg_error *err);
 /* Takes a reading of everything now, in step with the threads: marks the edge of a run. */
 void nrg_recorder_read_now(struct nrg_recorder *recorder);
 
-int nrg_recorder_follow(struct nrg_recorder *recorder, int32_t pid);
+/* is_new: it was just started, all of its CPU time counts. -errno when it is not there. */
+int nrg_recorder_follow(struct nrg_recorder *recorder, int32_t pid, bool is_new);
 void nrg_recorder_exiting(struct nrg_recorder *recorder, int32_t pid);
 void nrg_recorder_waited(struct nrg_recorder *recorder, int32_t pid, int64_t cpu_ns);
 void nrg_recorder_run(struct nrg_recorder *recorder, const struct nrg_run *run);

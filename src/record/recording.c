@@ -1,19 +1,21 @@
 /*
- * See recording.h. Opening replays a log that a killed recorder left behind; where the folder
- * can't be written, SQLite is asked to read without. What looks wrong is said with the file's
- * name and what it is instead.
+ * See recording.h; database.c opens the file, also after a crash. What looks wrong is said with
+ * the file's name and what it is instead.
  */
 #include "record/recording.h"
 
 #include <errno.h>
+#include <math.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "record/column.h"
+#include "record/database.h"
 
 struct series_info {
     int id;
@@ -46,6 +48,20 @@ struct nrg_recording {
     size_t n_clocks, cap_clocks;
 };
 
+#define MAX_SPAN_NS (INT64_C(1) << 52) /* a period or lag of weeks is damage */
+
+static int64_t column_time(sqlite3_stmt *s, int column)
+{
+    int64_t t_ns = sqlite3_column_int64(s, column);
+    return nrg_is_time(t_ns) ? t_ns : 0;
+}
+
+static int64_t column_span(sqlite3_stmt *s, int column)
+{
+    int64_t span_ns = sqlite3_column_int64(s, column);
+    return span_ns >= 0 && span_ns <= MAX_SPAN_NS ? span_ns : 0;
+}
+
 static void copy_text(char *dst, size_t size, sqlite3_stmt *s, int column)
 {
     const char *text = (const char *)sqlite3_column_text(s, column);
@@ -59,10 +75,13 @@ static int load_meta(struct nrg_recording *r, sqlite3_stmt *s)
         return rc;
     struct meta *m = &r->meta[r->n_meta];
     copy_text(m->key, sizeof m->key, s, 0);
-    const char *text = (const char *)sqlite3_column_text(s, 1);
-    m->value = strdup(text ? text : "");
-    r->n_meta += m->value != NULL;
-    return m->value ? 0 : -ENOMEM;
+    size_t size = (size_t)sqlite3_column_bytes(s, 1) + 1;
+    m->value = malloc(size);
+    if (!m->value)
+        return -ENOMEM;
+    copy_text(m->value, size, s, 1);
+    r->n_meta++;
+    return 0;
 }
 
 static int load_series(struct nrg_recording *r, sqlite3_stmt *s)
@@ -110,9 +129,11 @@ static int load_channel(struct nrg_recording *r, sqlite3_stmt *s)
     c.channel.kind = (enum nrg_kind)kind;
     c.channel.provenance = (enum nrg_provenance)provenance;
     c.channel.scale = sqlite3_column_double(s, 5);
+    if (!(c.channel.scale > 0) || !isfinite(c.channel.scale))
+        return 0;
     c.channel.wrap = (uint64_t)sqlite3_column_int64(s, 6);
-    c.channel.update_ns = sqlite3_column_int64(s, 7);
-    c.channel.lag_ns = sqlite3_column_int64(s, 8);
+    c.channel.update_ns = column_span(s, 7);
+    c.channel.lag_ns = column_span(s, 8);
     c.channel.resolution = sqlite3_column_double(s, 9);
     c.channel.limit_w = sqlite3_column_double(s, 10);
     copy_text(c.channel.parent, sizeof c.channel.parent, s, 11);
@@ -123,7 +144,7 @@ static int load_channel(struct nrg_recording *r, sqlite3_stmt *s)
     copy_text(c.channel.source, sizeof c.channel.source, s, 17);
     copy_text(c.driver, sizeof c.driver, s, 18);
     copy_text(c.sensor, sizeof c.sensor, s, 19);
-    c.period_ns = sqlite3_column_int64(s, 20);
+    c.period_ns = column_span(s, 20);
     c.channel.group = (unsigned)sqlite3_column_int(s, 0);
     int rc = nrg_reserve(&r->channels, &r->cap_channels, r->n_channels + 1, sizeof *r->channels);
     if (!rc)
@@ -137,8 +158,8 @@ static int load_process(struct nrg_recording *r, sqlite3_stmt *s)
                                  .pid = sqlite3_column_int(s, 1),
                                  .parent_pid = sqlite3_column_int(s, 2),
                                  .start_ticks = sqlite3_column_int64(s, 3),
-                                 .first_ns = sqlite3_column_int64(s, 4),
-                                 .last_ns = sqlite3_column_int64(s, 5),
+                                 .first_ns = column_time(s, 4),
+                                 .last_ns = column_time(s, 5),
                                  .cpu_ns = sqlite3_column_int64(s, 6),
                                  .cpu_before_ns = sqlite3_column_int64(s, 7),
                                  .peak_rss_bytes = sqlite3_column_int64(s, 8),
@@ -159,8 +180,8 @@ static int load_run(struct nrg_recording *r, sqlite3_stmt *s)
 {
     struct nrg_run run = {
         .id = sqlite3_column_int64(s, 0),
-        .begin_ns = sqlite3_column_int64(s, 2),
-        .end_ns = sqlite3_column_int64(s, 3),
+        .begin_ns = column_time(s, 2),
+        .end_ns = column_time(s, 3),
         .exit_code = sqlite3_column_type(s, 4) == SQLITE_NULL ? -1 : sqlite3_column_int(s, 4)};
     copy_text(run.kind, sizeof run.kind, s, 1);
     int rc = nrg_reserve(&r->runs, &r->cap_runs, r->n_runs + 1, sizeof *r->runs);
@@ -171,7 +192,7 @@ static int load_run(struct nrg_recording *r, sqlite3_stmt *s)
 
 static int load_event(struct nrg_recording *r, sqlite3_stmt *s)
 {
-    struct nrg_event event = {.t_ns = sqlite3_column_int64(s, 0)};
+    struct nrg_event event = {.t_ns = column_time(s, 0)};
     copy_text(event.kind, sizeof event.kind, s, 1);
     copy_text(event.source, sizeof event.source, s, 2);
     copy_text(event.detail, sizeof event.detail, s, 3);
@@ -183,8 +204,8 @@ static int load_event(struct nrg_recording *r, sqlite3_stmt *s)
 
 static int load_clock(struct nrg_recording *r, sqlite3_stmt *s)
 {
-    struct nrg_clock_pair pair = {.mono_ns = sqlite3_column_int64(s, 0),
-                                  .real_ns = sqlite3_column_int64(s, 1),
+    struct nrg_clock_pair pair = {.mono_ns = column_time(s, 0),
+                                  .real_ns = column_time(s, 1),
                                   .tsc = (uint64_t)sqlite3_column_int64(s, 2)};
     int rc = nrg_reserve(&r->clocks, &r->cap_clocks, r->n_clocks + 1, sizeof *r->clocks);
     if (!rc)
@@ -228,26 +249,20 @@ static int load_tables(struct nrg_recording *r, struct nrg_error *err)
     return 0;
 }
 
-static int64_t pragma(sqlite3 *db, const char *text)
-{
-    sqlite3_stmt *s = NULL;
-    int64_t value = -1;
-    if (sqlite3_prepare_v2(db, text, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
-        value = sqlite3_column_int64(s, 0);
-    sqlite3_finalize(s);
-    return value;
-}
-
 static int check_format(struct nrg_recording *r, struct nrg_error *err)
 {
-    int64_t id = pragma(r->db, "PRAGMA application_id");
+    int64_t id = nrg_database_number(r->db, "PRAGMA application_id");
     if (id < 0)
         return nrg_fail(err, -EBADMSG, r->path, "is not a recording, or is damaged: %s",
                         sqlite3_errmsg(r->db));
     if (id != NRG_FORMAT_APPLICATION_ID)
         return nrg_fail(err, -EBADMSG, r->path,
                         "is an SQLite database, but not a recording of nrg");
-    int64_t version = pragma(r->db, "PRAGMA user_version");
+    /* A view in the place of a table is a program that somebody else wrote. */
+    if (nrg_database_number(r->db, "SELECT count(*) FROM sqlite_master WHERE type NOT IN "
+                                   "('table','index') OR sql LIKE 'CREATE VIRTUAL%'") != 0)
+        return nrg_fail(err, -EBADMSG, r->path, "is damaged, or was not written by nrg");
+    int64_t version = nrg_database_number(r->db, "PRAGMA user_version");
     if (version > NRG_FORMAT_VERSION)
         return nrg_fail(err, -EPROTONOSUPPORT, r->path,
                         "was written by a newer nrg (format %lld, this one reads up to %d): "
@@ -275,35 +290,19 @@ int nrg_recording_from_database(struct sqlite3 *database, const char *name,
     return rc;
 }
 
-static int open_file(const char *path, sqlite3 **db)
-{
-    char uri[4300];
-    /* Writable first: replaying the log of a killed recorder needs it. */
-    int code = sqlite3_open_v2(path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    if (code == SQLITE_OK && pragma(*db, "PRAGMA schema_version") >= 0)
-        return code;
-    if (code == SQLITE_OK && sqlite3_errcode(*db) == SQLITE_NOTADB)
-        return code;
-    sqlite3_close(*db);
-    code = sqlite3_open_v2(path, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX, NULL);
-    if (code == SQLITE_OK && pragma(*db, "PRAGMA schema_version") >= 0)
-        return code;
-    sqlite3_close(*db);
-    *db = NULL;
-    if (strpbrk(path, "?#%"))
-        return SQLITE_CANTOPEN;
-    snprintf(uri, sizeof uri, "file:%s?immutable=1", path);
-    return sqlite3_open_v2(uri, db, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
-                           NULL);
-}
-
 int nrg_recording_open(const char *path, struct nrg_recording **out, struct nrg_error *err)
 {
     sqlite3 *db = NULL;
-    if (access(path, R_OK))
+    struct stat st;
+    if (access(path, R_OK) || stat(path, &st))
         return nrg_fail(err, -errno, path, "%s", strerror(errno));
-    if (open_file(path, &db) != SQLITE_OK) {
-        int rc = nrg_fail(err, -EIO, path, "cannot open: %s", sqlite3_errmsg(db));
+    if (!S_ISREG(st.st_mode))
+        return nrg_fail(err, -EINVAL, path, "is not a regular file");
+    if (!st.st_size)
+        return nrg_fail(err, -ENODATA, path, "is empty");
+    int code = nrg_database_open(path, &db);
+    if (code != SQLITE_OK) {
+        int rc = nrg_fail(err, -EIO, path, "cannot open: %s", sqlite3_errstr(code));
         sqlite3_close(db);
         return rc;
     }

@@ -67,7 +67,8 @@ static int decode(struct nrg_series_reader *r)
     int64_t unit = sqlite3_column_int64(s, 3);
     const uint8_t *data = sqlite3_column_blob(s, 4);
     size_t len = (size_t)sqlite3_column_bytes(s, 4);
-    if (n < 1 || n > (int64_t)NRG_CHUNK_MAX_ROWS || unit < 1 || unit > NRG_NS_PER_S || !data)
+    if (n < 1 || n > (int64_t)NRG_CHUNK_MAX_ROWS || unit < 1 || unit > NRG_NS_PER_S || !data ||
+        (size_t)n * rows->n_columns > NRG_CHUNK_MAX_CELLS)
         return -EBADMSG;
     rows->n = 0;
     int rc = nrg_rows_reserve(rows, (size_t)n);
@@ -80,7 +81,7 @@ static int decode(struct nrg_series_reader *r)
     for (int64_t i = 0; !rc && i < n; i++) {
         int64_t offset;
         if (__builtin_mul_overflow(rows->t_ns[i], unit, &offset) ||
-            __builtin_add_overflow(first_ns, offset, &rows->t_ns[i]))
+            __builtin_add_overflow(first_ns, offset, &rows->t_ns[i]) || !nrg_is_time(rows->t_ns[i]))
             rc = -EBADMSG;
     }
     rows->n = rc ? 0 : (size_t)n;
@@ -131,7 +132,8 @@ int nrg_recording_extent(const struct nrg_recording *recording, int64_t *first_n
         sqlite3_column_type(s, 1) == SQLITE_INTEGER) {
         *first_ns = sqlite3_column_int64(s, 0);
         *last_ns = sqlite3_column_int64(s, 1);
-        rc = *last_ns >= *first_ns ? 0 : -ENODATA;
+        rc =
+            nrg_is_time(*first_ns) && nrg_is_time(*last_ns) && *last_ns >= *first_ns ? 0 : -ENODATA;
     }
     sqlite3_finalize(s);
     return rc;

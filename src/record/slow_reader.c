@@ -17,12 +17,13 @@ static void *read_loop(void *arg)
         while (!r->stop && r->asked == r->served && nrg_now_ns() < r->feed.next_ns)
             nrg_cond_wait_until(&r->changed, &r->lock, r->feed.next_ns);
         uint64_t asked = r->asked;
+        bool edge = asked != r->served; /* of a run: its reading must not wait for a second */
         pthread_mutex_unlock(&r->lock);
         nrg_feed_read(&r->feed);
         int64_t now = nrg_now_ns();
         if (now >= r->feed.next_ns)
             nrg_feed_schedule(&r->feed, now);
-        if (now >= hand_over_ns || asked) {
+        if (now >= hand_over_ns || edge) {
             nrg_feed_hand_over(&r->feed);
             hand_over_ns = now + HAND_OVER_NS;
         }

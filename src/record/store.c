@@ -225,9 +225,14 @@ static int write_back(struct nrg_store *store)
     return rc == SQLITE_OK ? 0 : -EIO;
 }
 
+int nrg_store_finish(struct nrg_store *store)
+{
+    return commit(store, true);
+}
+
 int nrg_store_close(struct nrg_store *store, struct nrg_error *err)
 {
-    int rc = commit(store, true);
+    int rc = nrg_store_finish(store);
     if (store->spilled[0] && (rc = write_back(store)))
         nrg_fail(err, rc, store->path, "the recording is incomplete: %s", store->spilled);
     else if (rc)

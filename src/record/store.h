@@ -29,7 +29,10 @@ struct nrg_store;
 /* Fails with -EEXIST when the file is there, unless overwrite. */
 int nrg_store_create(const char *path, bool overwrite, struct nrg_store **store,
                      struct nrg_error *err);
-/* Last commit, merge, shrink, one file. 0, or -errno when the file is incomplete. */
+/* Last commit, and large chunks of all that is left. The disk may prove full here for the first
+ * time: ask nrg_store_spilled afterwards. */
+int nrg_store_finish(struct nrg_store *store);
+/* Finishes if that was not done, shrinks to one file. 0, or -errno when it is incomplete. */
 int nrg_store_close(struct nrg_store *store, struct nrg_error *err);
 
 int nrg_store_text(struct nrg_store *store, const char *key, const char *value);

@@ -92,8 +92,8 @@ static void dispatch(const struct proc_event *event, const struct nrg_connector_
     switch ((unsigned)event->what) {
     case PROC_EVENT_FORK:
         if (event->event_data.fork.child_pid == event->event_data.fork.child_tgid)
-            events->forked(events->arg, event->event_data.fork.parent_tgid,
-                           event->event_data.fork.child_tgid);
+            events->forked(events->arg, (int64_t)event->timestamp_ns,
+                           event->event_data.fork.parent_tgid, event->event_data.fork.child_tgid);
         break;
     case PROC_EVENT_EXEC:
         events->executed(events->arg, event->event_data.exec.process_tgid);

@@ -7,7 +7,8 @@
 #include "base/root.h"
 
 struct nrg_connector_events {
-    void (*forked)(void *arg, int32_t parent_pid, int32_t child_pid);
+    /* t_ns: CLOCK_MONOTONIC of the fork itself */
+    void (*forked)(void *arg, int64_t t_ns, int32_t parent_pid, int32_t child_pid);
     void (*executed)(void *arg, int32_t pid);
     void (*exited)(void *arg, int32_t pid);
     void (*lost)(void *arg); /* the socket overflowed: poll everything once */

@@ -98,7 +98,7 @@ static int list_zones(const struct nrg_root *root, const char *dir, const char *
             continue;
         snprintf(sub, sizeof sub, "%.100s/%.50s", dir, names.items[i]);
         rc = list_zones(root, sub, type, depth + 1, zones);
-        if (rc == -ENOENT || rc == -ENOTDIR || rc == -EACCES)
+        if (rc != -ENOMEM) /* one zone that can't be looked into must not hide the others */
             rc = 0;
     }
     nrg_names_release(&names);

@@ -1,0 +1,194 @@
+"""The recorder in trouble: killed, without disk, with a clock that jumps, without threads. The
+child lives on, its code comes through, and the recording opens."""
+import json
+import random
+import unittest
+
+from support import *
+
+
+class Killed(Case):
+    def last_reading_ns(self, path):
+        return query(path, "SELECT max(last_ns) FROM chunk c JOIN series s ON s.id = c.series "
+                           "WHERE s.kind = 'samples'")[0][0]
+
+    def start_one(self, i, seconds):
+        out, mark = self.path(f"{i}.nrg"), self.path(f"{i}.mark")
+        p = self.start("run", "-q", "--rate", "100Hz", "-o", out, "--", "sh", "-c",
+                       f"echo > {mark}.begun; sleep {seconds}; echo lived > {mark}")
+        return out, mark, p
+
+    def test_killed_at_random_moments(self):
+        scenario = random.Random(7)
+        jobs = [(scenario.uniform(0.05, 3.2), self.start_one(i, 3.6)) for i in range(12)]
+        begin = time.monotonic()
+        killed_ns = {}
+        for after, (out, _, p) in sorted(jobs, key=lambda job: job[0]):
+            time.sleep(max(0, begin + after - time.monotonic()))
+            killed_ns[out] = time.monotonic_ns()
+            p.kill()
+            p.wait()
+        lived = 0
+        for after, (out, mark, p) in jobs:
+            if os.path.exists(mark + ".begun"):
+                lived += 1
+                eventually(lambda: os.path.exists(mark), "the child lives to its end")
+            done = self.nrg("report", "--json", out)
+            if done.returncode:  # nothing was written yet: said in a line
+                self.assertLess(after, 2, done.stderr)
+                self.one_line(done.stderr)
+                continue
+            r = json.loads(done.stdout)
+            self.assertIn("did not finish", self.missing(r, "end of the run"))
+            self.assertNotIn("exit_code", r)
+            # At most a second, and what writing and this loaded machine add to it.
+            self.assertLess(killed_ns[out] - self.last_reading_ns(out), 2e9)
+        self.assertGreater(lived, 3)
+
+    @needs_root
+    def test_a_crashed_recording_in_a_read_only_folder(self):
+        out, _, p = self.start_one(0, 3)
+        eventually(lambda: os.path.exists(out + "-wal") and os.path.getsize(out + "-wal") > 20000,
+                   "a log with readings")
+        time.sleep(1.2)
+        p.kill()
+        p.wait()
+        for name in os.listdir(self.dir):
+            os.chmod(self.path(name), 0o444)
+        os.chmod(self.dir, 0o555)
+        done = self.nrg("report", "--json", out, preexec_fn=as_user(NOBODY))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(json.loads(done.stdout)["duration_s"], 0.5)
+        # The same without the shared-memory file, as after a copy of the two others.
+        os.chmod(self.dir, 0o755)
+        os.unlink(out + "-shm")
+        os.chmod(self.dir, 0o555)
+        done = self.nrg("report", "--json", out, preexec_fn=as_user(NOBODY))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreater(json.loads(done.stdout)["duration_s"], 0.5)
+        os.chmod(self.dir, 0o777)
+
+
+class Trouble(Case):
+    @unittest.skipUnless(is_root() and can_unshare("-m"), "needs a mount namespace")
+    def test_disk_full(self):
+        script = f"""
+mount -t tmpfs -o size=300k none {self.path('disk')} && cd {self.path('disk')} || exit 99
+{NRG} run --rate 1kHz -o full.nrg --json={self.path('full.json')} -- \
+  sh -c 'sleep 1.3; dd if=/dev/zero of=fill bs=1k 2>/dev/null; sleep 1.5; echo child-ran; exit 7'
+code=$?
+rm fill
+{NRG} report full.nrg > {self.path('later.txt')} 2>&1 || exit 98
+exit $code
+"""
+        os.mkdir(self.path("disk"))
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=self.env(), timeout=LIMIT_S)
+        self.assert_sane(done.stderr)
+        self.assertEqual(done.returncode, 7, done.stderr)
+        self.assertEqual(done.stdout, b"child-ran\n")
+        self.assertIn(b"the command is not affected", done.stderr)
+        with open(self.path("full.json")) as f:
+            r = json.load(f)
+        self.assertGreater(r["duration_s"], 2.7)
+        self.assertIn("full", self.missing(r, "recording"))
+
+    @unittest.skipUnless(is_root() and can_unshare("-m"), "needs a mount namespace")
+    def test_disk_full_from_the_beginning(self):
+        script = f"""
+mount -t tmpfs -o size=64k none {self.path('disk')} && cd {self.path('disk')} || exit 99
+dd if=/dev/zero of=fill bs=1k 2>/dev/null
+{NRG} run -o full.nrg -- touch {self.path('ran')}
+"""
+        os.mkdir(self.path("disk"))
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=self.env(), timeout=LIMIT_S)
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.one_line(done.stderr)
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_the_clock_steps_by_an_hour(self):
+        for step_s in (3600, -3600):
+            path = self.scenario("domain package-0\n power 50\n")
+            env = self.env(LD_PRELOAD=preload(CLOCK_STEP), NRG_TEST_STEP_S=str(step_s),
+                           NRG_TEST_STEP_AFTER_S="0.8")
+            r, _ = self.run_json("-f", "-o", self.path("c.nrg"), "--sensor", f"simulate:{path}",
+                                 "--", "sleep", "2.2", env=env)
+            self.assertIn("wall clock was set by %+d." % step_s, self.missing(r, "clock"))
+            self.assertAlmostEqual(domains(r)["package-0"]["energy_j"] / (50 * r["duration_s"]), 1,
+                                   delta=0.005)
+            self.assertLess(r["duration_s"], 60)
+            pairs = query(self.path("c.nrg"), "SELECT mono_ns, real_ns FROM clock ORDER BY 1")
+            self.assertAlmostEqual((pairs[-1][1] - pairs[-1][0] - pairs[0][1] + pairs[0][0]) / 1e9,
+                                   step_s, delta=1)
+
+    @needs_root
+    @unittest.skipIf(sanitizer_library(), "a sanitizer has a thread of its own")
+    def test_no_threads_left(self):
+        import resource
+        uid = 61234
+
+        def limited(n):
+            def setup():
+                resource.setrlimit(resource.RLIMIT_NPROC, (n, n))
+                as_user(uid)()
+            return setup
+        codes = set()
+        for n in range(1, 9):
+            done = self.nrg("run", "-q", "-f", "-o", self.path("t.nrg"), "--", "touch",
+                            self.path(f"ran-{n}"), preexec_fn=limited(n))
+            codes.add(done.returncode)
+            self.assertEqual(os.path.exists(self.path(f"ran-{n}")), done.returncode == 0)
+            if done.returncode:
+                self.one_line(done.stderr)
+                self.assertFalse(os.path.exists(self.path("t.nrg")))
+        self.assertEqual(codes, {0, 125})
+
+
+class OutputPath(Case):
+    def refused(self, *options, **kw):
+        done = self.nrg("run", *options, "--", "touch", self.path("ran"), **kw)
+        self.assertEqual(done.returncode, 125, done.stderr)
+        self.assertFalse(os.path.exists(self.path("ran")), "the child must not have run")
+        return self.one_line(done.stderr)
+
+    def test_exists(self):
+        path = self.write("old.nrg", "precious")
+        self.assertIn("--force", self.refused("-o", path))
+        with open(path) as f:
+            self.assertEqual(f.read(), "precious")
+        self.assertEqual(self.nrg("run", "-q", "-f", "-o", path, "--", "true").returncode, 0)
+        self.assertEqual(self.nrg("report", path).returncode, 0)
+
+    def test_not_there_or_a_folder(self):
+        self.refused("-o", self.path("no", "such", "folder.nrg"))
+        self.refused("-o", self.dir)
+        self.refused("-f", "-o", self.dir)
+        self.refused("-o", self.path("x" * 300))
+        self.refused("-o", "")
+
+    def test_json_that_can_not_be_written(self):
+        self.refused("-o", self.path("j.nrg"), f"--json={self.path('no', 'such.json')}")
+        self.refused("-o", self.path("j.nrg"), f"--json={self.dir}")
+        self.assertFalse(os.path.exists(self.path("j.nrg")))
+
+    def test_a_sensor_that_is_not_there_leaves_nothing(self):
+        self.refused("-o", self.path("s.nrg"), "--sensor", "nosuch")
+        self.refused("-o", self.path("s.nrg"), "--sensor", "simulate:/nonexistent")
+        self.refused("-o", self.path("s.nrg"), "--sensor",
+                     "simulate:" + self.scenario("domain package-0\n pover 3\n"))
+        self.assertEqual([n for n in os.listdir(self.dir) if n.startswith("s.nrg")], [])
+
+    @needs_root
+    def test_a_folder_that_can_not_be_written(self):
+        os.mkdir(self.path("closed"), 0o755)
+        self.refused("-o", self.path("closed", "x.nrg"), preexec_fn=as_user(NOBODY))
+        done = self.nrg("run", "--", "true", cwd=self.path("closed"),
+                        env=self.env(TMPDIR=self.dir), preexec_fn=as_user(NOBODY))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"the recording goes to", done.stderr)
+        self.assertTrue([n for n in os.listdir(self.dir) if n.endswith(".nrg")])
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,234 @@
+/*
+ * attribute/timeline.c: readings become joules over time. Each test writes a recording with
+ * known readings of one channel and asks for the energy between instants.
+ */
+#include "support/cmocka.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "attribute/timeline.h"
+#include "record/store.h"
+
+#define S    NRG_NS_PER_S
+#define ZERO (1000 * S)
+
+struct fixture {
+    char path[64];
+    struct nrg_recording *recording;
+    struct nrg_timeline tl;
+};
+
+static const struct nrg_driver driver = {.name = "test"};
+
+static struct nrg_channel make_channel(enum nrg_kind kind)
+{
+    struct nrg_channel c = {.quantity = kind == NRG_COUNTER ? NRG_ENERGY : NRG_POWER,
+                            .kind = kind,
+                            .scale = 1, /* raw units are joules or watts */
+                            .update_ns = NRG_NS_PER_MS};
+    strcpy(c.name, "package-0");
+    return c;
+}
+
+/* Readings every second; NRG_MISSING are holes, t_ns may be NULL. */
+static void record(struct fixture *f, struct nrg_channel channel, const int64_t *raw, size_t n,
+                   const int64_t *t_ns)
+{
+    bool wanted[] = {true};
+    struct nrg_found found = {
+        .driver = &driver, .channels = &channel, .n_channels = 1, .wanted = wanted};
+    struct nrg_store *store;
+    struct nrg_rows rows;
+    struct nrg_error err;
+    int series[1];
+    size_t n_channels;
+    strcpy(f->path, "/tmp/nrg-timeline-XXXXXX");
+    close(mkstemp(f->path));
+    assert_int_equal(nrg_store_create(f->path, true, &store, &err), 0);
+    assert_int_equal(nrg_store_sensor(store, &found, S, series, 1), 0);
+    nrg_rows_init(&rows, 1);
+    for (size_t i = 0; i < n; i++)
+        nrg_rows_add(&rows, t_ns ? t_ns[i] : ZERO + (int64_t)i * S, 0, &raw[i]);
+    assert_int_equal(nrg_store_rows(store, series[0], &rows), 0);
+    nrg_rows_release(&rows);
+    assert_int_equal(nrg_store_close(store, &err), 0);
+    assert_int_equal(nrg_recording_open(f->path, &f->recording, &err), 0);
+    const struct nrg_recorded_channel *c = nrg_recording_channels(f->recording, &n_channels);
+    assert_int_equal(n_channels, 1);
+    assert_int_equal(nrg_timeline_load(&f->tl, f->recording, c), 0);
+}
+
+static void done(struct fixture *f)
+{
+    nrg_timeline_release(&f->tl);
+    nrg_recording_close(f->recording);
+    unlink(f->path);
+}
+
+static void check(const struct fixture *f, double from_s, double to_s, double energy_j,
+                  double covered_s)
+{
+    int64_t covered;
+    double j = nrg_timeline_between(&f->tl, ZERO + (int64_t)(from_s * 1e9),
+                                    ZERO + (int64_t)(to_s * 1e9), &covered);
+    if (fabs(j - energy_j) > 1e-6 || fabs((double)covered / 1e9 - covered_s) > 1e-6)
+        fail_msg("%g..%g s: %g J over %g s, not %g J over %g s", from_s, to_s, j,
+                 (double)covered / 1e9, energy_j, covered_s);
+}
+
+static void counter_interpolates_inside_only(void **state)
+{
+    struct fixture f;
+    static const int64_t raw[] = {100, 110, 130, 130, 170};
+    (void)state;
+    record(&f, make_channel(NRG_COUNTER), raw, 5, NULL);
+    check(&f, 0, 4, 70, 4);
+    check(&f, 0.5, 1.5, 15, 1);
+    check(&f, -5, 0, 0, 0);
+    check(&f, -1, 1, 10, 1);
+    check(&f, 3.5, 9, 20, 0.5);
+    check(&f, 2, 2, 0, 0);
+    check(&f, 3, 1, 0, 0);
+    assert_int_equal(f.tl.stuck_ns, S);
+    assert_true(fabs(nrg_timeline_peak(&f.tl, ZERO, ZERO + 4 * S, S) - 40) < 1e-9);
+    done(&f);
+}
+
+static void missing_counter_readings_lose_nothing(void **state)
+{
+    struct fixture f;
+    static const int64_t raw[] = {100, NRG_MISSING, NRG_MISSING, 160, 180};
+    (void)state;
+    record(&f, make_channel(NRG_COUNTER), raw, 5, NULL);
+    check(&f, 0, 4, 80, 4);
+    done(&f);
+}
+
+static void wraps(void **state)
+{
+    struct fixture f;
+    struct nrg_channel c = make_channel(NRG_COUNTER);
+    static const int64_t raw[] = {950, 990, 30, 70};
+    (void)state;
+    c.wrap = 1000;
+    c.limit_w = 300;
+    record(&f, c, raw, 4, NULL);
+    assert_int_equal(f.tl.wraps, 1);
+    check(&f, 0, 3, 120, 3);
+    done(&f);
+}
+
+/* 1000 J at up to 600 W: between readings 3 s apart it may have wrapped once or twice. */
+static void several_wraps_are_ambiguous(void **state)
+{
+    struct fixture f;
+    struct nrg_channel c = make_channel(NRG_COUNTER);
+    static const int64_t raw[] = {100, 200, 300, 400};
+    static const int64_t t_ns[] = {ZERO, ZERO + S, ZERO + 4 * S, ZERO + 5 * S};
+    (void)state;
+    c.wrap = 1000;
+    c.limit_w = 600;
+    record(&f, c, raw, 4, t_ns);
+    assert_int_equal(f.tl.ambiguous, 1);
+    check(&f, 0, 5, 200, 2);
+    check(&f, 1, 4, 0, 0);
+    done(&f);
+}
+
+static void backwards_and_jumps_are_gaps(void **state)
+{
+    struct fixture f;
+    struct nrg_channel c = make_channel(NRG_COUNTER);
+    static const int64_t raw[] = {1000, 1040, 500, 540, 99999, 100039};
+    (void)state;
+    c.limit_w = 300;
+    record(&f, c, raw, 6, NULL);
+    assert_int_equal(f.tl.backwards, 2);
+    check(&f, 0, 5, 120, 3);
+    done(&f);
+
+    c.wrap = 1000000; /* back by 500 is no wrap either: no power explains it */
+    record(&f, c, raw, 6, NULL);
+    assert_int_equal(f.tl.backwards, 2);
+    assert_int_equal(f.tl.wraps, 0);
+    check(&f, 0, 5, 120, 3);
+    done(&f);
+}
+
+static void extreme_counters_do_not_overflow(void **state)
+{
+    struct fixture f;
+    struct nrg_channel c = make_channel(NRG_COUNTER);
+    static const int64_t raw[] = {INT64_MAX, INT64_MIN + 1, INT64_MAX, 0, -1, INT64_MAX};
+    (void)state;
+    c.limit_w = 300;
+    record(&f, c, raw, 6, NULL);
+    int64_t covered;
+    double j = nrg_timeline_between(&f.tl, ZERO, ZERO + 5 * S, &covered);
+    assert_true(isfinite(j) && j >= 0 && j <= 300 * 5);
+    done(&f);
+}
+
+static void gauge_is_a_trapezoid_held_for_one_period(void **state)
+{
+    struct fixture f;
+    static const int64_t raw[] = {10, 20, 20, 40};
+    (void)state;
+    record(&f, make_channel(NRG_GAUGE), raw, 4, NULL);
+    check(&f, 0, 3, 65, 3);
+    check(&f, 0.5, 1.0, 8.75, 0.5);
+    check(&f, -0.5, 0, 5, 0.5);
+    check(&f, -3, 0, 10, 1); /* one period of its own, no more */
+    check(&f, 3, 3.25, 10, 0.25);
+    check(&f, 3, 60, 40, 1);
+    assert_true(nrg_timeline_gauge_at(&f.tl, ZERO + 3 * S / 2) == 20);
+    assert_true(isnan(nrg_timeline_gauge_at(&f.tl, ZERO - 2 * S)));
+    assert_true(isnan(nrg_timeline_gauge_at(&f.tl, ZERO + 90 * S)));
+    done(&f);
+}
+
+static void gauge_readings_far_apart_are_a_gap(void **state)
+{
+    struct fixture f;
+    static const int64_t raw[] = {10, 10, 50, 50};
+    static const int64_t t_ns[] = {ZERO, ZERO + S, ZERO + 5 * S, ZERO + 6 * S};
+    (void)state;
+    record(&f, make_channel(NRG_GAUGE), raw, 4, t_ns);
+    check(&f, 0, 6, 60, 2);
+    check(&f, 2, 4, 0, 0);
+    done(&f);
+}
+
+static void one_reading_and_none(void **state)
+{
+    struct fixture f;
+    static const int64_t raw[] = {10, NRG_MISSING};
+    (void)state;
+    record(&f, make_channel(NRG_COUNTER), raw, 1, NULL);
+    check(&f, -1, 1, 0, 0);
+    done(&f);
+    record(&f, make_channel(NRG_COUNTER), raw + 1, 1, NULL);
+    check(&f, -1, 1, 0, 0);
+    assert_int_equal(f.tl.n, 0);
+    assert_true(nrg_timeline_peak(&f.tl, ZERO, ZERO + S, S) < 0);
+    done(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counter_interpolates_inside_only),
+        cmocka_unit_test(missing_counter_readings_lose_nothing),
+        cmocka_unit_test(wraps),
+        cmocka_unit_test(several_wraps_are_ambiguous),
+        cmocka_unit_test(backwards_and_jumps_are_gaps),
+        cmocka_unit_test(extreme_counters_do_not_overflow),
+        cmocka_unit_test(gauge_is_a_trapezoid_held_for_one_period),
+        cmocka_unit_test(gauge_readings_far_apart_are_a_gap),
+        cmocka_unit_test(one_reading_and_none),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
