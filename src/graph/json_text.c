@@ -17,7 +17,7 @@ json_t *nrg_json_open(const struct nrg_source *source, struct nrg_error *err)
 {
     json_error_t why;
     json_t *root = json_loadb((const char *)source->bytes, source->size, JSON_DECODE_ANY, &why);
-    for (int i = 0; root && json_is_string(root) && i < MAX_WRAPS; i++) {
+    for (int i = 0; json_is_string(root) && i < MAX_WRAPS; i++) {
         json_t *inner =
             json_loadb(json_string_value(root), json_string_length(root), JSON_DECODE_ANY, &why);
         json_decref(root);

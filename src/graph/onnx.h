@@ -31,7 +31,8 @@ struct onnx_map {
     struct onnx_entry **buckets;
     size_t n_buckets, n;
     struct onnx_entry *newest; /* in order of adding, for leaving a scope */
-    unsigned depth, floor;     /* entries below `floor` cannot be seen (inside a function) */
+    uint64_t seed;
+    unsigned depth, floor; /* entries below `floor` cannot be seen (inside a function) */
 };
 
 /* Contents of a small tensor in row-major order: integers (or bools), or floats. */

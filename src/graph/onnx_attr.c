@@ -214,7 +214,8 @@ static int attribute(struct onnx *x, struct nrg_pb msg, struct nrg_op *op, struc
     while ((rc = nrg_pb_next(&rest, &field)) > 0) {
         if (field.number == A_REF && (rc = referred(x, &field, attr)))
             return rc;
-        if (field.number == A_GRAPH && field.wire == NRG_PB_BYTES && (!only || only == A_GRAPH)) {
+        bool graph = field.number == A_GRAPH && field.wire == NRG_PB_BYTES && op->blocks;
+        if (graph && (!only || only == A_GRAPH)) {
             struct nrg_block **at = &op->blocks[op->n_blocks++];
             if (op->n_blocks == 2 && !is_else)
                 *at = op->blocks[0], at = &op->blocks[0];
@@ -245,7 +246,7 @@ static int defaults(struct onnx *x, struct nrg_pb function, struct nrg_op *op,
 {
     struct nrg_pb_field field;
     int rc;
-    while (nrg_pb_next(&function, &field) > 0) {
+    while (attrs && nrg_pb_next(&function, &field) > 0) {
         struct nrg_attr attr;
         if (field.number != FUNCTION_DEFAULTS || nrg_pb_count(nrg_pb_inside(&field), A_GRAPH))
             continue;
@@ -272,7 +273,7 @@ int onnx_attributes(struct onnx *x, struct nrg_pb node, struct nrg_op *op)
     op->attrs = attrs;
     while ((rc = nrg_pb_next(&node, &field)) > 0) {
         size_t blocks = op->n_blocks;
-        if (field.number != NODE_ATTRIBUTE)
+        if (field.number != NODE_ATTRIBUTE || !attrs)
             continue;
         if ((rc = attribute(x, nrg_pb_inside(&field), op, &attrs[op->n_attrs])))
             return rc;

@@ -132,7 +132,7 @@ static int begin_node(struct onnx *x, struct nrg_pb msg, struct nrg_block *block
         return onnx_no_memory(x);
     while ((rc = nrg_pb_next(&msg, &field)) > 0) {
         rc = 0;
-        if (field.number == N_OUTPUT)
+        if (field.number == N_OUTPUT && op->outputs)
             rc = output(x, &field, op, &op->outputs[op->n_outputs++]);
         else if (field.number == N_NAME && !(op->label = onnx_text(x, &field)))
             rc = onnx_no_memory(x);
@@ -147,7 +147,7 @@ static int inputs(struct onnx *x, struct nrg_pb msg, struct nrg_op *op)
 {
     struct nrg_pb_field field;
     while (nrg_pb_next(&msg, &field) > 0) {
-        if (field.number != N_INPUT)
+        if (field.number != N_INPUT || !op->inputs)
             continue;
         if (field.wire != NRG_PB_BYTES)
             return onnx_fail(x, msg.at, "a node's input is not a text: not ONNX");
@@ -183,7 +183,9 @@ int onnx_nodes(struct onnx *x, struct nrg_pb msg, uint32_t number, struct nrg_bl
     size_t n = nrg_pb_count(msg, number), made = 0;
     struct pending *nodes = calloc(n + 1, sizeof *nodes);
     struct nrg_pb_field field;
-    int rc = nodes ? 0 : onnx_no_memory(x);
+    int rc = 0;
+    if (!nodes)
+        return onnx_no_memory(x);
     while (!rc && made < n && nrg_pb_next(&msg, &field) > 0)
         if (field.number == number) {
             nodes[made].msg = nrg_pb_inside(&field);

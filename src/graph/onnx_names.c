@@ -2,8 +2,8 @@
  * See onnx.h. One hash table with chains; the newest entry of a name stands first, so that leaving
  * a scope takes entries off the heads of their chains in the reverse order of adding. Keys are the
  * file's own bytes, not cleaned copies: two names that differ only in bytes that cannot be printed
- * are still two names. The hash is FNV-1a; a hostile file can make chains long, but a chain is
- * bounded by the file's size over the smallest node, and the fuzzer watches the time.
+ * are still two names. The hash is FNV-1a from a start that differs from run to run (an address),
+ * so that a file cannot be made whose names all fall into one chain.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,10 +22,10 @@ struct onnx_entry {
     unsigned depth;
 };
 
-static uint64_t hash_of(const void *key, size_t len)
+static uint64_t hash_of(const struct onnx_map *map, const void *key, size_t len)
 {
     const uint8_t *bytes = key;
-    uint64_t hash = UINT64_C(14695981039346656037);
+    uint64_t hash = UINT64_C(14695981039346656037) ^ map->seed;
     for (size_t i = 0; i < len; i++)
         hash = (hash ^ bytes[i]) * UINT64_C(1099511628211);
     return hash ^ hash >> 29;
@@ -38,6 +38,8 @@ static int grow(struct onnx_map *map)
     struct onnx_entry **buckets = calloc(n, sizeof(struct onnx_entry *));
     if (!buckets)
         return -ENOMEM;
+    if (!map->n_buckets)
+        map->seed = (uint64_t)(uintptr_t)buckets * UINT64_C(0x9e3779b97f4a7c15);
     for (size_t b = 0; b < map->n_buckets; b++) {
         struct onnx_entry *reversed = NULL, *next;
         for (struct onnx_entry *e = map->buckets[b]; e; e = next) {
@@ -64,7 +66,7 @@ int onnx_map_add(struct onnx *x, struct onnx_map *map, const void *key, size_t l
     struct onnx_entry *entry = nrg_arena_alloc(&x->model->arena, sizeof *entry);
     if (!entry)
         return onnx_no_memory(x);
-    uint64_t hash = hash_of(key, len);
+    uint64_t hash = hash_of(map, key, len);
     struct onnx_entry **head = &map->buckets[hash % map->n_buckets];
     *entry = (struct onnx_entry){*head, map->newest, key, to, len, hash, map->depth};
     *head = map->newest = entry;
@@ -76,7 +78,7 @@ static void *find(const struct onnx_map *map, const void *key, size_t len, unsig
 {
     if (!map->n_buckets)
         return NULL;
-    uint64_t hash = hash_of(key, len);
+    uint64_t hash = hash_of(map, key, len);
     for (const struct onnx_entry *e = map->buckets[hash % map->n_buckets]; e; e = e->next)
         if (e->hash == hash && e->len == len && e->depth >= floor && !memcmp(e->key, key, len))
             return e->to;

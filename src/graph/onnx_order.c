@@ -109,18 +109,19 @@ static int sort(struct order *order)
     order->first_use = malloc(n * sizeof *order->first_use);
     each_op(order, count_edge);
     order->edges = calloc(order->n_edges + 1, sizeof *order->edges);
-    int rc = !sorted || !order->waits || !order->first_use || !order->edges
-                 ? onnx_no_memory(order->x)
-                 : 0;
-    for (size_t i = 0; !rc && i < n; i++)
-        order->first_use[i] = SIZE_MAX;
-    order->n_edges = 0;
-    if (!rc)
+    int rc = 0;
+    if (!sorted || !order->waits || !order->first_use || !order->edges) {
+        rc = onnx_no_memory(order->x);
+    } else {
+        for (size_t i = 0; i < n; i++)
+            order->first_use[i] = SIZE_MAX;
+        order->n_edges = 0;
         each_op(order, add_edge);
-    if (!rc && run(order, sorted) < n)
-        rc = cycle(order);
-    if (!rc)
-        order->block->ops = sorted;
+        if (run(order, sorted) < n)
+            rc = cycle(order);
+        else
+            order->block->ops = sorted;
+    }
     free(order->waits);
     free(order->first_use);
     free(order->edges);

@@ -221,8 +221,9 @@ static int name_op(struct scopes *s, struct nrg_op *op, bool collect)
     const char *shared = onnx_map_get(&s->seen, path, (size_t)len);
     if (!shared) {
         char *copy = nrg_arena_copy(&s->x->model->arena, path, (size_t)len);
-        int rc =
-            copy ? onnx_map_add(s->x, &s->seen, copy, (size_t)len, copy) : onnx_no_memory(s->x);
+        if (!copy)
+            return onnx_no_memory(s->x);
+        int rc = onnx_map_add(s->x, &s->seen, copy, (size_t)len, copy);
         if (rc)
             return rc;
         shared = copy;

@@ -81,7 +81,7 @@ int onnx_rule_rnn(struct onnx *x, struct nrg_op *op, int arg)
 /* Opset 23: Q [B, H, L, D] or [B, L, H*D], K, V alike; past keys make the present longer. */
 int onnx_rule_attention(struct onnx *x, struct nrg_op *op, int arg)
 {
-    struct onnx_shape q, v, past;
+    struct onnx_shape q, v = {.rank = -1}, past;
     (void)arg;
     if (onnx_in(op, 0, &q) && onnx_in(op, 2, &v) && v.rank == q.rank && q.rank == 4) {
         q.d[3] = v.d[3];
