@@ -102,7 +102,7 @@ static void set_energy(struct nrg_domain *d, const struct nrg_timeline *tl,
     }
 }
 
-static void set_peak(struct nrg_domain *d, struct nrg_frame *frame, const struct nrg_timeline *tl,
+static void set_peak(struct nrg_domain *d, const struct nrg_timeline *tl,
                      const struct nrg_summary *s)
 {
     int64_t window = PEAK_WINDOW_NS;
@@ -110,7 +110,6 @@ static void set_peak(struct nrg_domain *d, struct nrg_frame *frame, const struct
         window = tl->period_ns;
     if (window < 10 * d->channel->channel.update_ns)
         window = 10 * d->channel->channel.update_ns;
-    (void)frame;
     d->peak_w = nrg_timeline_peak(tl, s->begin_ns, s->end_ns, window);
     if (d->peak_w < 0 || d->peak_w < d->mean_w)
         d->peak_w = d->mean_w;
@@ -156,7 +155,7 @@ static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
                             "the counter stood still for %.3g s: energy of that time may be "
                             "missing",
                             (double)tl->stuck_ns / 1e9);
-    set_peak(&d, frame, tl, s);
+    set_peak(&d, tl, s);
     note_faults(s, &d, tl);
     set_band(&d, frame, s);
     s->domains[s->n_domains++] = d;
@@ -254,9 +253,12 @@ int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
     s->n_domains = 0;
     s->domains = calloc(frame->n + 1, sizeof *s->domains);
     int rc = s->domains ? 0 : -ENOMEM;
-    for (size_t i = 0; !rc && i < frame->n; i++)
-        if (is_domain(frame, i))
-            rc = make_domain(s, frame, i);
+    for (size_t i = 0; !rc && i < frame->n; i++) {
+        if (!is_domain(frame, i))
+            continue;
+        rc = make_domain(s, frame, i);
+        nrg_frame_drop(frame, i); /* an hour at 1 kHz is 60 MB: one at a time */
+    }
     if (!rc)
         rc = order_domains(s);
     if (rc)

@@ -34,6 +34,12 @@ const struct nrg_timeline *nrg_frame_timeline(struct nrg_frame *frame, size_t ch
     return frame->timelines[channel].n ? &frame->timelines[channel] : NULL;
 }
 
+void nrg_frame_drop(struct nrg_frame *frame, size_t channel)
+{
+    nrg_timeline_release(&frame->timelines[channel]);
+    frame->loaded[channel] = false;
+}
+
 size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, int quantity)
 {
     for (size_t i = 0; i < frame->n; i++)
@@ -47,11 +53,13 @@ double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel)
 {
     size_t n;
     const struct nrg_run *runs = nrg_recording_runs(frame->recording, &n);
-    const struct nrg_timeline *tl = nrg_frame_timeline(frame, channel);
-    for (size_t i = 0; tl && i < n; i++) {
+    for (size_t i = 0; i < n; i++) {
         int64_t covered = 0;
         if (strcmp(runs[i].kind, "baseline"))
             continue;
+        const struct nrg_timeline *tl = nrg_frame_timeline(frame, channel);
+        if (!tl)
+            return NAN;
         double j = nrg_timeline_between(tl, runs[i].begin_ns, runs[i].end_ns, &covered);
         return covered > 0 ? j * 1e9 / (double)covered : NAN;
     }

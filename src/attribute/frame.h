@@ -18,6 +18,8 @@ void nrg_frame_release(struct nrg_frame *frame);
 
 /* NULL when it can't be read or is empty. */
 const struct nrg_timeline *nrg_frame_timeline(struct nrg_frame *frame, size_t channel);
+/* Gives a timeline's memory back; asking again loads it again. Its pointer is void. */
+void nrg_frame_drop(struct nrg_frame *frame, size_t channel);
 /* Index of a channel, or frame->n. quantity < 0: any. */
 size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, int quantity);
 

@@ -78,12 +78,13 @@ static void fill_energy(struct shares *sh)
         bool cpu = is_cpu_domain(d), dram = is_dram_domain(d);
         if (!cpu && !dram)
             continue;
-        const struct nrg_timeline *tl =
-            nrg_frame_timeline(sh->frame, (size_t)(d->channel - sh->frame->channels));
+        size_t channel = (size_t)(d->channel - sh->frame->channels);
+        const struct nrg_timeline *tl = nrg_frame_timeline(sh->frame, channel);
         *(cpu ? &sh->has_cpu : &sh->has_dram) = true;
         for (size_t k = 0; tl && k < sh->n_cells; k++)
             *(cpu ? &sh->cells[k].cpu_j : &sh->cells[k].dram_j) +=
                 nrg_timeline_between(tl, cell_begin(sh, k), cell_end(sh, k), NULL);
+        nrg_frame_drop(sh->frame, channel);
     }
 }
 

@@ -21,13 +21,14 @@ static int add_point(struct nrg_timeline *tl, int64_t t_ns, double step_j, bool 
         if (nrg_reserve(&tl->t_ns, &cap_t, tl->n + 1, sizeof *tl->t_ns) ||
             nrg_reserve(&tl->sum_j, &cap_s, tl->n + 1, sizeof *tl->sum_j) ||
             nrg_reserve(&tl->gap, &cap_g, tl->n + 1, sizeof *tl->gap) ||
-            nrg_reserve(&tl->gauge, &cap_v, tl->n + 1, sizeof *tl->gauge))
+            (!isnan(gauge) && nrg_reserve(&tl->gauge, &cap_v, tl->n + 1, sizeof *tl->gauge)))
             return -ENOMEM;
         tl->cap = cap_t;
     }
     tl->t_ns[tl->n] = t_ns;
     tl->sum_j[tl->n] = (tl->n ? tl->sum_j[tl->n - 1] : 0) + step_j;
-    tl->gauge[tl->n] = gauge;
+    if (tl->gauge)
+        tl->gauge[tl->n] = gauge;
     tl->gap[tl->n] = 0;
     if (tl->n)
         tl->gap[tl->n - 1] = gap;
@@ -161,7 +162,7 @@ static ptrdiff_t find(const struct nrg_timeline *tl, int64_t t_ns)
 
 static bool is_gauge(const struct nrg_timeline *tl)
 {
-    return tl->n && !isnan(tl->gauge[0]);
+    return tl->n && tl->gauge;
 }
 
 /* Part of [begin, end] between points i and i+1 (or before the first, after the last). */

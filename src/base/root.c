@@ -180,6 +180,18 @@ bool nrg_root_exists(const struct nrg_root *root, const char *path)
     return true;
 }
 
+int nrg_root_stat(const struct nrg_root *root, const char *path, struct stat *out)
+{
+    if (root->fd < 0)
+        return stat(path, out) ? -errno : 0;
+    int fd = nrg_root_open(root, path, O_PATH);
+    if (fd < 0)
+        return fd;
+    int rc = fstat(fd, out) ? -errno : 0;
+    close(fd);
+    return rc;
+}
+
 int nrg_root_access(const struct nrg_root *root, const char *path, int mode)
 {
     int fd = nrg_root_open(root, path, O_PATH);

@@ -17,6 +17,8 @@
 
 #include "base/error.h"
 
+struct stat;
+
 struct nrg_root {
     int fd;        /* O_PATH of the directory, -1: the real root */
     unsigned live; /* bit per NRG_PART_*: that part is this machine's */
@@ -49,6 +51,8 @@ int nrg_root_read_label(const struct nrg_root *root, const char *path, char *buf
 /* Any size up to `limit`; caller frees *text. Returns length or -errno. */
 ssize_t nrg_root_read_all(const struct nrg_root *root, const char *path, size_t limit, char **text);
 bool nrg_root_exists(const struct nrg_root *root, const char *path);
+/* stat(2): 0 or -errno. */
+int nrg_root_stat(const struct nrg_root *root, const char *path, struct stat *out);
 /* access(2) with the effective ids: 0 or -errno. */
 int nrg_root_access(const struct nrg_root *root, const char *path, int mode);
 /* Symbolic link's target text. */

@@ -6,11 +6,13 @@
  */
 #include <errno.h>
 #include <libgen.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -357,6 +359,59 @@ static int run_command(struct session *s)
     return code;
 }
 
+#define MAX_GIVEN (sizeof((struct session *)0)->pids / sizeof(int32_t))
+#define LOOK_NS   (200 * NRG_NS_PER_MS) /* how often, on kernels without pidfd */
+
+/* Descriptors that become readable when the processes end, -1 for those that have. */
+static bool open_pidfds(const struct session *s, struct pollfd *fds)
+{
+    bool supported = true;
+    for (size_t i = 0; i < s->n_pids; i++) {
+        fds[i].events = POLLIN;
+        fds[i].fd = (int)syscall(SYS_pidfd_open, s->pids[i], 0);
+        supported &= fds[i].fd >= 0 || errno == ESRCH;
+    }
+    return supported;
+}
+
+static size_t count_alive(const struct session *s, struct pollfd *fds, bool by_fd)
+{
+    size_t alive = 0;
+    for (size_t i = 0; i < s->n_pids; i++) {
+        if (fds[i].fd >= 0 && fds[i].revents) {
+            close(fds[i].fd);
+            fds[i].fd = -1;
+        }
+        alive += by_fd ? fds[i].fd >= 0 : !kill(s->pids[i], 0) || errno == EPERM;
+    }
+    return alive;
+}
+
+/* Until then, a stopping signal, or the end of all given processes; wakes up for nothing else. */
+static void wait_until(const struct session *s, int64_t until_ns)
+{
+    struct pollfd fds[MAX_GIVEN] = {0};
+    sigset_t stops, before;
+    bool by_fd = open_pidfds(s, fds);
+    sigemptyset(&stops);
+    sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGTERM);
+    sigprocmask(SIG_BLOCK, &stops, &before); /* ppoll lets them in, so none comes just before it */
+    for (int64_t now = nrg_now_ns(); !stop_asked && now < until_ns; now = nrg_now_ns()) {
+        if (s->n_pids && !count_alive(s, fds, by_fd))
+            break;
+        int64_t left = by_fd || until_ns - now < LOOK_NS ? until_ns - now : LOOK_NS;
+        struct timespec ts = {left / NRG_NS_PER_S, left % NRG_NS_PER_S};
+        if (ppoll(fds, by_fd ? s->n_pids : 0, &ts, &before) <= 0)
+            for (size_t i = 0; i < s->n_pids; i++)
+                fds[i].revents = 0;
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    for (size_t i = 0; i < s->n_pids; i++)
+        if (fds[i].fd >= 0)
+            close(fds[i].fd);
+}
+
 /* --pid and --system: until the time is over, Ctrl-C, or all given processes have ended. */
 static int watch(struct session *s)
 {
@@ -372,16 +427,7 @@ static int watch(struct session *s)
     run.begin_ns = nrg_now_ns();
     nrg_recorder_run(s->recorder, &run);
     s->started = true;
-    int64_t until = s->values->for_ns ? run.begin_ns + s->values->for_ns : INT64_MAX;
-    while (!stop_asked && nrg_now_ns() < until) {
-        int64_t left = until - nrg_now_ns();
-        sleep_ns(left < 200 * NRG_NS_PER_MS ? left : 200 * NRG_NS_PER_MS);
-        size_t alive = 0;
-        for (size_t i = 0; i < s->n_pids; i++)
-            alive += !kill(s->pids[i], 0) || errno == EPERM;
-        if (s->n_pids && !alive)
-            break;
-    }
+    wait_until(s, s->values->for_ns ? run.begin_ns + s->values->for_ns : INT64_MAX);
     run.end_ns = nrg_now_ns();
     nrg_recorder_read_now(s->recorder);
     nrg_recorder_run(s->recorder, &run);

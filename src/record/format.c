@@ -16,7 +16,6 @@ const char nrg_format_schema[] =
     " n_columns INTEGER, columns TEXT);"
     "CREATE TABLE chunk(id INTEGER PRIMARY KEY, series INTEGER, first_ns INTEGER,"
     " last_ns INTEGER, n INTEGER, width_ns INTEGER, time_unit_ns INTEGER, stats BLOB, data BLOB);"
-    "CREATE INDEX chunk_by_time ON chunk(series, first_ns);"
     "CREATE TABLE clock(mono_ns INTEGER PRIMARY KEY, real_ns INTEGER, tsc INTEGER);"
     "CREATE TABLE process(id INTEGER PRIMARY KEY, pid INTEGER, parent_pid INTEGER,"
     " start_ticks INTEGER, first_ns INTEGER, last_ns INTEGER, cpu_ns INTEGER,"
@@ -27,6 +26,9 @@ const char nrg_format_schema[] =
     "CREATE TABLE graph(id INTEGER PRIMARY KEY, name TEXT, format TEXT, data BLOB);"
     "CREATE TABLE event(id INTEGER PRIMARY KEY, t_ns INTEGER, kind TEXT, source TEXT,"
     " detail TEXT);";
+
+const char nrg_format_index[] =
+    "CREATE INDEX IF NOT EXISTS chunk_by_time ON chunk(series, first_ns)";
 
 static const char *const kind_names[] = {"samples", "processes", "process_memory", "gpu_processes"};
 

@@ -45,6 +45,8 @@ enum {
 enum { NRG_G_PID, NRG_G_GPU, NRG_G_DEVICE_PID, NRG_G_SM_PPM, NRG_G_MEMORY_BYTES, NRG_G_COLUMNS };
 
 extern const char nrg_format_schema[];
+/* Made when the recording is closed: kept up while it grows it would cost a page per commit. */
+extern const char nrg_format_index[];
 
 const char *nrg_series_kind_name(enum nrg_series_kind kind);
 int nrg_series_kind_from_name(const char *name); /* -1: unknown */

@@ -32,9 +32,9 @@ static bool stopping(struct nrg_memory_watch *w)
 
 static void look(struct nrg_memory_watch *w)
 {
-    struct nrg_living *living;
+    struct nrg_active *active;
     pthread_mutex_lock(w->tree_lock);
-    size_t n = nrg_proctree_living(w->tree, &living);
+    size_t n = nrg_proctree_active(w->tree, &active);
     pthread_mutex_unlock(w->tree_lock);
     struct nrg_message *m = n ? nrg_message_new(w->queue, NRG_MSG_ROWS) : NULL;
     if (m) {
@@ -42,13 +42,13 @@ static void look(struct nrg_memory_watch *w)
         nrg_rows_init(&m->rows, NRG_M_COLUMNS);
     }
     for (size_t i = 0; m && i < n && !stopping(w); i++) {
-        int64_t row[NRG_M_COLUMNS] = {living[i].id, NRG_MISSING, NRG_MISSING, NRG_MISSING,
+        int64_t row[NRG_M_COLUMNS] = {active[i].id, NRG_MISSING, NRG_MISSING, NRG_MISSING,
                                       NRG_MISSING};
-        int failed = nrg_proc_memory(&w->ctx->root, living[i].pid, &row[NRG_M_PSS_BYTES],
+        int failed = nrg_proc_memory(&w->ctx->root, active[i].pid, &row[NRG_M_PSS_BYTES],
                                      &row[NRG_M_USS_BYTES]);
         if (failed)
             row[NRG_M_PSS_BYTES] = row[NRG_M_USS_BYTES] = NRG_MISSING;
-        if (nrg_proc_io(&w->ctx->root, living[i].pid, &row[NRG_M_READ_BYTES],
+        if (nrg_proc_io(&w->ctx->root, active[i].pid, &row[NRG_M_READ_BYTES],
                         &row[NRG_M_WRITTEN_BYTES])) {
             row[NRG_M_READ_BYTES] = row[NRG_M_WRITTEN_BYTES] = NRG_MISSING;
             if (failed)
@@ -60,7 +60,7 @@ static void look(struct nrg_memory_watch *w)
         nrg_queue_push(w->queue, m);
     else
         nrg_message_free(m);
-    free(living);
+    free(active);
 }
 
 static void *watch_loop(void *arg)

@@ -206,13 +206,29 @@ int nrg_proc_read_stat(const struct nrg_root *root, int32_t pid, struct nrg_proc
     return len < 0 ? (int)len : nrg_proc_parse_stat(buf, (size_t)len, out);
 }
 
+int64_t nrg_proc_last_pid(int loadavg_fd)
+{
+    char buf[128];
+    ssize_t len = nrg_pread_text(loadavg_fd, buf, sizeof buf);
+    const char *blank = len > 0 ? memrchr(buf, ' ', (size_t)len) : NULL;
+    int64_t pid;
+    if (!blank || nrg_parse_i64(blank, (size_t)(buf + len - blank), &pid) || pid < 0)
+        return -EINVAL;
+    return pid;
+}
+
+/* What clock_getcpuclockid makes of a pid, without its system call; an ABI of the kernel. */
+static clockid_t cpu_clock_of(int32_t pid)
+{
+    return (clockid_t)(~(uint32_t)pid << 3 | 2);
+}
+
 int nrg_proc_cpu_ns(const struct nrg_root *root, int32_t pid, const struct nrg_proc_stat *stat,
                     int64_t *cpu_ns)
 {
     struct timespec ts;
-    clockid_t clock;
     if (nrg_root_is_live(root)) {
-        if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &ts))
+        if (clock_gettime(cpu_clock_of(pid), &ts))
             return -ESRCH;
         *cpu_ns = (int64_t)ts.tv_sec * NRG_NS_PER_S + ts.tv_nsec;
         return 0;
@@ -223,13 +239,16 @@ int nrg_proc_cpu_ns(const struct nrg_root *root, int32_t pid, const struct nrg_p
     return 0;
 }
 
-void nrg_proc_describe(const struct nrg_root *root, int32_t pid, struct nrg_process_info *info)
+void nrg_proc_describe(const struct nrg_root *root, int32_t pid, const struct nrg_proc_stat *stat,
+                       struct nrg_process_info *info)
 {
     char buf[4096], path[64];
     struct stat st;
-    struct nrg_proc_stat stat;
-    if (!nrg_proc_read_stat(root, pid, &stat))
-        nrg_copy(info->name, sizeof info->name, stat.name);
+    struct nrg_proc_stat own;
+    if (!stat && !nrg_proc_read_stat(root, pid, &own))
+        stat = &own;
+    if (stat)
+        nrg_copy(info->name, sizeof info->name, stat->name);
     ssize_t len = read_proc(root, pid, "cmdline", buf, sizeof buf);
     if (len == -EFBIG)
         len = sizeof buf - 1;
@@ -242,10 +261,7 @@ void nrg_proc_describe(const struct nrg_root *root, int32_t pid, struct nrg_proc
                               sizeof info->unit);
     }
     snprintf(path, sizeof path, "/proc/%d", pid);
-    int fd = nrg_root_open(root, path, O_PATH);
-    info->uid = fd >= 0 && !fstat(fd, &st) ? (int32_t)st.st_uid : -1;
-    if (fd >= 0)
-        close(fd);
+    info->uid = nrg_root_stat(root, path, &st) ? -1 : (int32_t)st.st_uid;
 }
 
 int nrg_proc_memory(const struct nrg_root *root, int32_t pid, int64_t *pss_bytes,

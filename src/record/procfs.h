@@ -39,12 +39,16 @@ int nrg_proc_parse_io(const char *text, size_t len, int64_t *read_bytes, int64_t
 
 int nrg_proc_read_stat(const struct nrg_root *root, int32_t pid, struct nrg_proc_stat *out);
 
+/* The pid given out last in our pid namespace, from an open /proc/loadavg; -errno. */
+int64_t nrg_proc_last_pid(int loadavg_fd);
+
 /* CPU ns of a live process, all threads; -errno when it is gone. */
 int nrg_proc_cpu_ns(const struct nrg_root *root, int32_t pid, const struct nrg_proc_stat *stat,
                     int64_t *cpu_ns);
 
-/* name, command, uid, container, unit; what can't be read stays as it was. */
-void nrg_proc_describe(const struct nrg_root *root, int32_t pid, struct nrg_process_info *info);
+/* name, command, uid, container, unit; what can't be read stays as it was. `stat` may be NULL. */
+void nrg_proc_describe(const struct nrg_root *root, int32_t pid, const struct nrg_proc_stat *stat,
+                       struct nrg_process_info *info);
 
 int nrg_proc_memory(const struct nrg_root *root, int32_t pid, int64_t *pss_bytes,
                     int64_t *uss_bytes);

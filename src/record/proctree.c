@@ -3,6 +3,10 @@
  * forgotten, so memory follows the number of living ones. The first MAX_FDS keep their
  * /proc/PID/stat open: that is cheaper, and such a descriptor can never show another process
  * that got the same pid; for the rest the start time tells.
+ *
+ * Polling is made cheap for those who do nothing, which most processes do most of the time. A
+ * process whose CPU clock stands still has not run, so its stat file is not read again. While the
+ * kernel has given out no new pid nobody has forked, so nobody's children are looked up.
  */
 #include "record/proctree.h"
 
@@ -22,6 +26,9 @@
 
 #define BUCKETS 1024u
 #define MAX_FDS 128
+/* Children are looked up this often (in polls) even if no pid was given out: clone3 can pick one.
+ */
+#define SCAN_EVERY 32
 /* Waited-for CPU time comes in ticks of 10 ms: less than this is rounding. */
 #define SHORT_LIVED_MIN_NS (20 * NRG_NS_PER_MS)
 
@@ -32,6 +39,8 @@ struct proc {
     int64_t child_ticks_before;  /* waited for before we came */
     int64_t told[NRG_P_COLUMNS]; /* last row, to leave out what did not change */
     int64_t unchanged_ns;        /* last time that it was left out, 0: not since the last row */
+    int64_t clock_ns;            /* CPU clock just before stat was read, -1: unknown */
+    int64_t looked_ns;           /* info.cpu_ns at the last nrg_proctree_active, -1: never */
     int fd;
     bool has_stat;
     uint32_t seen; /* system mode: generation of the last scan */
@@ -44,6 +53,9 @@ struct nrg_proctree {
     int64_t next_id;
     size_t n_fds, n_living;
     int connector;
+    int loadavg_fd;   /* ends in the pid given out last; -1: not here */
+    int64_t last_pid; /* as it said */
+    unsigned polls_since_scan, polls_same_pid;
     bool whole_system, poll_children, lost;
     bool own_children;    /* a root is our own child: its orphans become ours */
     bool waiting_foreign; /* the child that is about to be waited for is not of the workload */
@@ -111,12 +123,22 @@ static int read_stat(struct nrg_proctree *tree, struct proc *p)
 
 static int update(struct nrg_proctree *tree, struct proc *p)
 {
+    int64_t cpu_ns = -1, now = nrg_now_ns();
+    const struct nrg_root *root = &tree->ctx->root;
+    bool live = nrg_root_is_live(root) && !nrg_proc_cpu_ns(root, p->info.pid, NULL, &cpu_ns);
+    if (live && p->has_stat && cpu_ns == p->clock_ns) {
+        p->info.last_ns = now;
+        tell(tree, p, now);
+        return 0;
+    }
+    /* The clock comes first: then stat is at least as new, and valid as long as it stands. */
+    p->clock_ns = cpu_ns;
     int rc = read_stat(tree, p);
-    int64_t cpu_ns, now = nrg_now_ns();
     if (rc)
         return rc;
-    if (!nrg_proc_cpu_ns(&tree->ctx->root, p->info.pid, &p->stat, &cpu_ns) &&
-        cpu_ns > p->info.cpu_ns)
+    if (!live && nrg_proc_cpu_ns(root, p->info.pid, &p->stat, &cpu_ns))
+        cpu_ns = -1;
+    if (cpu_ns > p->info.cpu_ns)
         p->info.cpu_ns = cpu_ns;
     int64_t rss = p->stat.rss_pages * tree->page_bytes;
     if (rss > p->info.peak_rss_bytes)
@@ -136,6 +158,7 @@ static struct proc *add(struct nrg_proctree *tree, int32_t pid, int32_t parent_p
         .id = tree->next_id++, .pid = pid, .parent_pid = parent_pid, .uid = -1};
     p->info.first_ns = p->info.last_ns = nrg_now_ns();
     p->fd = -1;
+    p->clock_ns = p->looked_ns = -1;
     p->seen = tree->generation;
     if (tree->n_fds < MAX_FDS) {
         snprintf(path, sizeof path, "/proc/%d/stat", pid);
@@ -157,7 +180,7 @@ static struct proc *add(struct nrg_proctree *tree, int32_t pid, int32_t parent_p
         memcpy(p->info.name, parent->info.name, sizeof p->info.name);
         memcpy(p->info.command, parent->info.command, sizeof p->info.command);
     }
-    nrg_proc_describe(&tree->ctx->root, pid, &p->info);
+    nrg_proc_describe(&tree->ctx->root, pid, p->has_stat ? &p->stat : NULL, &p->info);
     struct proc **bucket = bucket_of(tree, pid);
     p->next = *bucket;
     *bucket = p;
@@ -219,7 +242,7 @@ static void on_executed(void *arg, int32_t pid)
     struct proc *p = find(tree, pid);
     if (!p)
         return;
-    nrg_proc_describe(&tree->ctx->root, pid, &p->info);
+    nrg_proc_describe(&tree->ctx->root, pid, NULL, &p->info);
     tree->events.process(tree->events.arg, &p->info);
 }
 
@@ -257,6 +280,9 @@ struct nrg_proctree *nrg_proctree_new(const struct nrg_context *ctx, bool whole_
     tree->page_bytes = sysconf(_SC_PAGESIZE);
     tree->connector = whole_system ? -ENOTSUP : nrg_connector_open(&ctx->root);
     tree->poll_children = tree->connector < 0;
+    tree->loadavg_fd = tree->poll_children && !whole_system && nrg_root_is_live(&ctx->root)
+                           ? nrg_root_open(&ctx->root, "/proc/loadavg", O_RDONLY)
+                           : -1;
     tree->short_lived = (struct nrg_process_info){.id = 1,
                                                   .pid = -1,
                                                   .uid = -1,
@@ -287,6 +313,8 @@ void nrg_proctree_free(struct nrg_proctree *tree)
     }
     if (tree->connector >= 0)
         close(tree->connector);
+    if (tree->loadavg_fd >= 0)
+        close(tree->loadavg_fd);
     free(tree);
 }
 
@@ -335,6 +363,8 @@ int nrg_proctree_add_root(struct nrg_proctree *tree, int32_t pid, bool is_new)
     struct proc *p = add(tree, pid, stat.parent_pid, is_new);
     if (!p)
         return -ENOMEM;
+    if (tree->loadavg_fd >= 0) /* adopt is a scan too */
+        tree->last_pid = nrg_proc_last_pid(tree->loadavg_fd);
     if (!tree->polled_ns)
         tree->polled_ns = p->info.first_ns;
     if (stat.parent_pid == getpid() && !tree->own_children) {
@@ -425,6 +455,21 @@ static bool update_all(struct nrg_proctree *tree)
     return own_zombie;
 }
 
+/*
+ * False when nobody can have forked since the last scan. A pid is given out a moment before the
+ * child stands in its parent's list, so one more scan follows the last change.
+ */
+static bool may_have_forked(struct nrg_proctree *tree)
+{
+    int64_t pid = tree->loadavg_fd < 0 ? -1 : nrg_proc_last_pid(tree->loadavg_fd);
+    tree->polls_same_pid = pid >= 0 && pid == tree->last_pid ? tree->polls_same_pid + 1 : 0;
+    tree->last_pid = pid;
+    if (tree->polls_same_pid > 1 && ++tree->polls_since_scan < SCAN_EVERY)
+        return false;
+    tree->polls_since_scan = 0;
+    return true;
+}
+
 static void find_new(struct nrg_proctree *tree)
 {
     if (tree->whole_system) {
@@ -432,7 +477,7 @@ static void find_new(struct nrg_proctree *tree)
         scan_system(tree);
         return;
     }
-    if (!tree->poll_children && !tree->lost)
+    if (!tree->lost && (!tree->poll_children || !may_have_forked(tree)))
         return;
     tree->lost = false;
     for (size_t b = 0; b < BUCKETS; b++)
@@ -457,13 +502,18 @@ void nrg_proctree_poll(struct nrg_proctree *tree)
     tree->polled_ns = now_ns;
 }
 
-size_t nrg_proctree_living(const struct nrg_proctree *tree, struct nrg_living **living)
+size_t nrg_proctree_active(struct nrg_proctree *tree, struct nrg_active **active)
 {
     size_t n = 0;
-    *living = calloc(tree->n_living + 1, sizeof **living);
-    for (size_t b = 0; *living && b < BUCKETS; b++)
-        for (const struct proc *p = tree->buckets[b]; p; p = p->next)
-            (*living)[n++] = (struct nrg_living){p->info.id, p->info.pid};
+    *active = calloc(tree->n_living + 1, sizeof **active);
+    for (size_t b = 0; *active && b < BUCKETS; b++) {
+        for (struct proc *p = tree->buckets[b]; p; p = p->next) {
+            if (p->info.cpu_ns == p->looked_ns)
+                continue;
+            p->looked_ns = p->info.cpu_ns;
+            (*active)[n++] = (struct nrg_active){p->info.id, p->info.pid};
+        }
+    }
     return n;
 }
 

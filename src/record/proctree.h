@@ -46,12 +46,15 @@ void nrg_proctree_drain(struct nrg_proctree *tree);
 /* Reads everybody; finds new ones. */
 void nrg_proctree_poll(struct nrg_proctree *tree);
 
-struct nrg_living {
+struct nrg_active {
     int64_t id;
     int32_t pid;
 };
-/* Everybody alive, for what is read on another thread; the caller frees. Returns how many. */
-size_t nrg_proctree_living(const struct nrg_proctree *tree, struct nrg_living **living);
+/*
+ * Those alive that have used CPU time since the last call, or were not there yet: for what costs
+ * much and is read on another thread. The caller frees. Returns how many.
+ */
+size_t nrg_proctree_active(struct nrg_proctree *tree, struct nrg_active **active);
 
 /* A process has ended but was not waited for yet: its CPU clock can be read a last time. */
 void nrg_proctree_exiting(struct nrg_proctree *tree, int32_t pid);

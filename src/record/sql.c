@@ -21,6 +21,12 @@ int nrg_sql_prepare(struct nrg_sql *sql, sqlite3 *db)
         {&sql->event, "INSERT INTO event(t_ns,kind,source,detail) VALUES(?,?,?,?)"},
         {&sql->process, "INSERT OR REPLACE INTO process VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
         {&sql->run, "INSERT OR REPLACE INTO run VALUES(?,?,?,?,?)"},
+        {&sql->sensor, "INSERT INTO sensor VALUES(?,?,?,?)"},
+        {&sql->channel,
+         "INSERT INTO channel(series,col,sensor,wrap,update_ns,lag_ns,wide,covers_cpu,name,"
+         "quantity,kind,unit,parent,provenance,source,scale,resolution,limit_w,error_low,"
+         "error_high) VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
+        {&sql->series, "INSERT INTO series VALUES(?,?,?,?,?)"},
     };
     *sql = (struct nrg_sql){0};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
@@ -36,8 +42,9 @@ int nrg_sql_prepare(struct nrg_sql *sql, sqlite3 *db)
 
 void nrg_sql_finalize(struct nrg_sql *sql)
 {
-    sqlite3_stmt *const all[] = {sql->begin, sql->commit, sql->meta,    sql->chunk, sql->drop,
-                                 sql->clock, sql->event,  sql->process, sql->run};
+    sqlite3_stmt *const all[] = {sql->begin, sql->commit, sql->meta,    sql->chunk,
+                                 sql->drop,  sql->clock,  sql->event,   sql->process,
+                                 sql->run,   sql->sensor, sql->channel, sql->series};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         sqlite3_finalize(all[i]);
     *sql = (struct nrg_sql){0};
@@ -161,43 +168,56 @@ int nrg_sql_run(struct nrg_sql *sql, const struct nrg_run *run)
     return nrg_sql_step(sql->run);
 }
 
-static int run_once(sqlite3 *db, char *text)
+static int bind_text(sqlite3_stmt *stmt, int at, const char *text)
 {
-    int rc = text ? sqlite3_exec(db, text, NULL, NULL, NULL) : SQLITE_NOMEM;
-    sqlite3_free(text);
-    return to_errno(rc);
+    return sqlite3_bind_text(stmt, at, text, -1, SQLITE_TRANSIENT);
 }
 
-int nrg_sql_sensor(sqlite3 *db, int64_t id, const char *driver, const char *name, int64_t period_ns)
+int nrg_sql_sensor(struct nrg_sql *sql, int64_t id, const char *driver, const char *name,
+                   int64_t period_ns)
 {
-    return run_once(db, sqlite3_mprintf("INSERT INTO sensor VALUES(%lld,%Q,%Q,%lld)", (long long)id,
-                                        driver, name, (long long)period_ns));
+    sqlite3_bind_int64(sql->sensor, 1, id);
+    bind_text(sql->sensor, 2, driver);
+    bind_text(sql->sensor, 3, name);
+    sqlite3_bind_int64(sql->sensor, 4, period_ns);
+    return nrg_sql_step(sql->sensor);
 }
 
-int nrg_sql_channel(sqlite3 *db, int series, size_t column, int64_t sensor,
+int nrg_sql_channel(struct nrg_sql *sql, int series, size_t column, int64_t sensor,
                     const struct nrg_channel *c)
 {
-    return run_once(
-        db, sqlite3_mprintf(
-                "INSERT INTO channel(series,col,sensor,name,quantity,kind,unit,scale,wrap,"
-                "update_ns,lag_ns,resolution,limit_w,parent,wide,covers_cpu,provenance,error_low,"
-                "error_high,source) VALUES(%d,%d,%lld,%Q,%Q,%Q,%Q,%!.17g,%lld,%lld,%lld,%!.17g,"
-                "%!.17g,%Q,%d,%d,%Q,%!.17g,%!.17g,%Q)",
-                series, (int)column, (long long)sensor, c->name, nrg_quantity_name(c->quantity),
-                nrg_kind_name(c->kind), nrg_quantity_unit(c->quantity), c->scale,
-                (long long)c->wrap, (long long)c->update_ns, (long long)c->lag_ns, c->resolution,
-                c->limit_w, c->parent, (int)c->wide, (int)c->covers_cpu,
-                nrg_provenance_name(c->provenance), c->error_low, c->error_high, c->source));
+    const int64_t integers[] = {series,       (int64_t)column, sensor,  (int64_t)c->wrap,
+                                c->update_ns, c->lag_ns,       c->wide, c->covers_cpu};
+    const char *const texts[] = {c->name,
+                                 nrg_quantity_name(c->quantity),
+                                 nrg_kind_name(c->kind),
+                                 nrg_quantity_unit(c->quantity),
+                                 c->parent,
+                                 nrg_provenance_name(c->provenance),
+                                 c->source};
+    const double reals[] = {c->scale, c->resolution, c->limit_w, c->error_low, c->error_high};
+    int at = 1;
+    for (size_t i = 0; i < sizeof integers / sizeof *integers; i++)
+        sqlite3_bind_int64(sql->channel, at++, integers[i]);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
+        bind_text(sql->channel, at++, texts[i]);
+    for (size_t i = 0; i < sizeof reals / sizeof *reals; i++)
+        sqlite3_bind_double(sql->channel, at++, reals[i]);
+    return nrg_sql_step(sql->channel);
 }
 
-int nrg_sql_series(sqlite3 *db, int id, enum nrg_series_kind kind, int64_t sensor, size_t n_columns)
+int nrg_sql_series(struct nrg_sql *sql, int id, enum nrg_series_kind kind, int64_t sensor,
+                   size_t n_columns)
 {
     char columns[200] = "";
     for (const char *const *name = nrg_series_columns(kind); name && *name; name++) {
         size_t len = strlen(columns);
         snprintf(columns + len, sizeof columns - len, "%s%s", len ? "," : "", *name);
     }
-    return run_once(db, sqlite3_mprintf("INSERT INTO series VALUES(%d,%Q,%lld,%lld,%Q)", id,
-                                        nrg_series_kind_name(kind), (long long)sensor,
-                                        (long long)n_columns, columns));
+    sqlite3_bind_int64(sql->series, 1, id);
+    bind_text(sql->series, 2, nrg_series_kind_name(kind));
+    sqlite3_bind_int64(sql->series, 3, sensor);
+    sqlite3_bind_int64(sql->series, 4, (int64_t)n_columns);
+    bind_text(sql->series, 5, columns);
+    return nrg_sql_step(sql->series);
 }

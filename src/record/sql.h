@@ -16,9 +16,10 @@ struct nrg_chunk {
     size_t stats_len, data_len;
 };
 
-/* Prepared statements for what is written every second. */
+/* Prepared statements: parsing is most of what a short statement costs. */
 struct nrg_sql {
     sqlite3_stmt *begin, *commit, *meta, *chunk, *drop, *clock, *event, *process, *run;
+    sqlite3_stmt *sensor, *channel, *series;
 };
 
 int nrg_sql_prepare(struct nrg_sql *sql, sqlite3 *db); /* SQLITE_OK or an SQLite code */
@@ -37,11 +38,11 @@ int nrg_sql_process(struct nrg_sql *sql, const struct nrg_process_info *info);
 int nrg_sql_run(struct nrg_sql *sql, const struct nrg_run *run);
 
 /* Written once, before the run. */
-int nrg_sql_sensor(sqlite3 *db, int64_t id, const char *driver, const char *name,
+int nrg_sql_sensor(struct nrg_sql *sql, int64_t id, const char *driver, const char *name,
                    int64_t period_ns);
-int nrg_sql_channel(sqlite3 *db, int series, size_t column, int64_t sensor,
+int nrg_sql_channel(struct nrg_sql *sql, int series, size_t column, int64_t sensor,
                     const struct nrg_channel *channel);
-int nrg_sql_series(sqlite3 *db, int id, enum nrg_series_kind kind, int64_t sensor,
+int nrg_sql_series(struct nrg_sql *sql, int id, enum nrg_series_kind kind, int64_t sensor,
                    size_t n_columns);
 
 #endif

@@ -20,6 +20,12 @@
 #include "record/series.h"
 #include "record/sql.h"
 
+/*
+ * Clock pairs are written this many at a time: each commit with one touches a page more, and if
+ * the last few are lost the ones before them say the same (a stepped clock is an event).
+ */
+#define CLOCKS_AT_ONCE 10
+
 struct nrg_store {
     sqlite3 *db;
     struct nrg_sql sql; /* prepared statements of db */
@@ -29,9 +35,10 @@ struct nrg_store {
     struct nrg_series *series;
     size_t n_series, cap_series;
     int64_t n_sensors;
+    bool preparing; /* the first transaction is still open: see nrg_store_ready */
     struct nrg_codec *codec;
     struct nrg_clock_pair *clocks;
-    size_t n_clocks, cap_clocks;
+    size_t n_clocks, cap_clocks, n_clocks_written;
     struct nrg_event *events;
     size_t n_events, cap_events;
     struct nrg_process_info *processes;
@@ -40,18 +47,34 @@ struct nrg_store {
     size_t n_runs, cap_runs;
 };
 
-static int open_database(const char *path, sqlite3 **db)
+/* `first` is run before anything that may already write to the file. */
+static int open_database(const char *path, const char *first, sqlite3 **db)
 {
     static const char pragmas[] =
-        "PRAGMA page_size=4096; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA cache_size=-256;"
-        "PRAGMA temp_store=MEMORY; PRAGMA synchronous=NORMAL;";
+        "PRAGMA page_size=1024; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA cache_size=-256;"
+        "PRAGMA temp_store=MEMORY;";
     int rc = sqlite3_open_v2(
         path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
     if (rc == SQLITE_OK) {
         sqlite3_busy_timeout(*db, 2000);
-        rc = sqlite3_exec(*db, pragmas, NULL, NULL, NULL);
+        rc = sqlite3_exec(*db, first, NULL, NULL, NULL);
+        if (rc == SQLITE_OK)
+            rc = sqlite3_exec(*db, pragmas, NULL, NULL, NULL);
     }
     return rc;
+}
+
+/* True when the database is now in that mode: SQLite answers with the mode it is in. */
+static bool switch_journal(sqlite3 *db, const char *mode)
+{
+    char text[48];
+    sqlite3_stmt *stmt = NULL;
+    snprintf(text, sizeof text, "PRAGMA journal_mode=%s", mode);
+    bool done = sqlite3_prepare_v2(db, text, -1, &stmt, NULL) == SQLITE_OK &&
+                sqlite3_step(stmt) == SQLITE_ROW &&
+                !sqlite3_stricmp((const char *)sqlite3_column_text(stmt, 0), mode);
+    sqlite3_finalize(stmt);
+    return done;
 }
 
 static int create_schema(sqlite3 *db)
@@ -91,16 +114,33 @@ static int claim_path(const char *path, bool overwrite, struct nrg_error *err)
     return 0;
 }
 
+/*
+ * Leaves the transaction open. Nothing is synced before nrg_store_ready: until then the file
+ * holds nothing that could be lost, and a sync may take longer than all the rest of the start.
+ */
 static int fill_database(struct nrg_store *store)
 {
     /* Not every file system can share memory between processes; plain journalling then does. */
-    sqlite3_exec(store->db, "PRAGMA journal_mode=WAL", NULL, NULL, NULL);
+    if (!switch_journal(store->db, "WAL"))
+        switch_journal(store->db, "DELETE");
     int rc = sqlite3_exec(store->db, "BEGIN", NULL, NULL, NULL);
+    store->preparing = rc == SQLITE_OK;
     if (rc == SQLITE_OK)
         rc = create_schema(store->db);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_exec(store->db, "COMMIT", NULL, NULL, NULL);
     return rc == SQLITE_OK ? nrg_sql_prepare(&store->sql, store->db) : rc;
+}
+
+int nrg_store_ready(struct nrg_store *store, struct nrg_error *err)
+{
+    if (!store->preparing)
+        return 0;
+    store->preparing = false;
+    int rc = nrg_sql_step(store->sql.commit);
+    if (rc)
+        return nrg_fail(err, rc, store->path, "cannot write the recording: %s",
+                        sqlite3_errmsg(store->db));
+    sqlite3_exec(store->db, "PRAGMA synchronous=NORMAL", NULL, NULL, NULL);
+    return 0;
 }
 
 static void store_free(struct nrg_store *store)
@@ -131,18 +171,28 @@ int nrg_store_create(const char *path, bool overwrite, struct nrg_store **out,
             store_free(store);
         return nrg_fail(err, -ENOMEM, path, "out of memory");
     }
-    rc = open_database(path, &store->db);
+    rc = open_database(path, "PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY", &store->db);
     if (rc == SQLITE_OK)
         rc = fill_database(store);
     if (rc != SQLITE_OK) {
         rc = nrg_fail(err, -EIO, path, "cannot write the recording: %s",
                       store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc));
-        store_free(store);
-        remove_recording(path);
+        nrg_store_discard(store);
         return rc;
     }
     *out = store;
     return 0;
+}
+
+void nrg_store_discard(struct nrg_store *store)
+{
+    if (!store)
+        return;
+    char *path = store->path;
+    store->path = NULL;
+    store_free(store);
+    remove_recording(path);
+    free(path);
 }
 
 const char *nrg_store_spilled(const struct nrg_store *store)
@@ -161,7 +211,7 @@ static int spill(struct nrg_store *store)
     sqlite3 *memory = NULL;
     nrg_copy(store->spilled, sizeof store->spilled, store->failure);
     nrg_sql_finalize(&store->sql);
-    int rc = open_database(":memory:", &memory);
+    int rc = open_database(":memory:", "", &memory);
     if (rc == SQLITE_OK)
         rc = nrg_sql_copy_database(memory, store->db);
     if (rc != SQLITE_OK) {
@@ -173,13 +223,19 @@ static int spill(struct nrg_store *store)
     return nrg_sql_prepare(&store->sql, store->db) == SQLITE_OK ? 0 : -ENOMEM;
 }
 
+static bool clocks_due(const struct nrg_store *store, bool closing)
+{
+    return closing || !store->n_clocks_written || store->n_clocks >= CLOCKS_AT_ONCE;
+}
+
 static int write_pending(struct nrg_store *store, bool closing)
 {
+    bool clocks = clocks_due(store, closing);
     struct nrg_sql *sql = &store->sql;
     int rc = nrg_sql_step(sql->begin);
     for (size_t i = 0; !rc && i < store->n_series; i++)
         rc = nrg_series_write(&store->series[i], sql, store->codec, closing);
-    for (size_t i = 0; !rc && i < store->n_clocks; i++)
+    for (size_t i = 0; clocks && !rc && i < store->n_clocks; i++)
         rc = nrg_sql_clock(sql, &store->clocks[i]);
     for (size_t i = 0; !rc && i < store->n_processes; i++)
         rc = nrg_sql_process(sql, &store->processes[i]);
@@ -199,13 +255,19 @@ static int write_pending(struct nrg_store *store, bool closing)
 
 static int commit(struct nrg_store *store, bool closing)
 {
-    int rc = write_pending(store, closing);
+    int rc = nrg_store_ready(store, NULL);
+    if (!rc)
+        rc = write_pending(store, closing);
     if (rc && !store->spilled[0] && !spill(store))
         rc = write_pending(store, closing);
     for (size_t i = 0; i < store->n_series; i++)
         nrg_series_settle(&store->series[i], rc == 0);
     if (!rc)
-        store->n_clocks = store->n_processes = store->n_runs = store->n_events = 0;
+        store->n_processes = store->n_runs = store->n_events = 0;
+    if (!rc && clocks_due(store, closing)) {
+        store->n_clocks_written += store->n_clocks;
+        store->n_clocks = 0;
+    }
     return rc;
 }
 
@@ -218,7 +280,7 @@ int nrg_store_commit(struct nrg_store *store)
 static int write_back(struct nrg_store *store)
 {
     sqlite3 *disk = NULL;
-    int rc = open_database(store->path, &disk);
+    int rc = open_database(store->path, "PRAGMA synchronous=NORMAL", &disk);
     if (rc == SQLITE_OK)
         rc = nrg_sql_copy_database(disk, store->db);
     sqlite3_close(disk);
@@ -233,6 +295,7 @@ int nrg_store_finish(struct nrg_store *store)
 int nrg_store_close(struct nrg_store *store, struct nrg_error *err)
 {
     int rc = nrg_store_finish(store);
+    sqlite3_exec(store->db, nrg_format_index, NULL, NULL, NULL);
     if (store->spilled[0] && (rc = write_back(store)))
         nrg_fail(err, rc, store->path, "the recording is incomplete: %s", store->spilled);
     else if (rc)
@@ -274,7 +337,7 @@ static int add_series(struct nrg_store *store, enum nrg_series_kind kind, size_t
         return rc;
     int id = (int)store->n_series + 1;
     nrg_series_init(&store->series[store->n_series], id, kind, n_columns);
-    rc = nrg_sql_series(store->db, id, kind, sensor, n_columns);
+    rc = nrg_sql_series(&store->sql, id, kind, sensor, n_columns);
     if (!rc)
         store->n_series++;
     return rc ? rc : id;
@@ -292,7 +355,7 @@ int nrg_store_sensor(struct nrg_store *store, const struct nrg_found *found, int
                      int *series, size_t n_groups)
 {
     int64_t sensor = ++store->n_sensors;
-    int rc = nrg_sql_sensor(store->db, sensor, found->driver->name, found->sensor, period_ns);
+    int rc = nrg_sql_sensor(&store->sql, sensor, found->driver->name, found->sensor, period_ns);
     for (size_t g = 0; !rc && g < n_groups; g++) {
         size_t n = 0;
         for (size_t c = 0; c < found->n_channels; c++)
@@ -304,7 +367,7 @@ int nrg_store_sensor(struct nrg_store *store, const struct nrg_found *found, int
             if (found->channels[c].group != g)
                 continue;
             if (found->wanted[c])
-                rc = nrg_sql_channel(store->db, series[g], column, sensor, &found->channels[c]);
+                rc = nrg_sql_channel(&store->sql, series[g], column, sensor, &found->channels[c]);
             column++;
         }
     }

@@ -34,6 +34,15 @@ int nrg_store_create(const char *path, bool overwrite, struct nrg_store **store,
 int nrg_store_finish(struct nrg_store *store);
 /* Finishes if that was not done, shrinks to one file. 0, or -errno when it is incomplete. */
 int nrg_store_close(struct nrg_store *store, struct nrg_error *err);
+/* Instead of close: leaves no file. NULL is fine. */
+void nrg_store_discard(struct nrg_store *store);
+
+/*
+ * Writes what describes the recording (sensors, channels, series, metadata) in one transaction.
+ * Called before the workload starts, so that a disk that can't take it is noticed in time; the
+ * first commit does it otherwise.
+ */
+int nrg_store_ready(struct nrg_store *store, struct nrg_error *err);
 
 int nrg_store_text(struct nrg_store *store, const char *key, const char *value);
 int nrg_store_integer(struct nrg_store *store, const char *key, int64_t value);

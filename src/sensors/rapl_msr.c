@@ -244,7 +244,9 @@ static int probe_msr(struct nrg_probe *probe, struct nrg_error *err)
         return nrg_probe_unavailable(probe, WHAT, NULL,
                                      "AMD processors have RAPL since family 23 (Zen); this is %lld",
                                      (long long)model.family);
-    rc = nrg_cpus_read(root, &cpus);
+    /* Without the module, three files per CPU would be read to say so once per package. */
+    cpus = (struct nrg_cpus){0};
+    rc = nrg_root_exists(root, "/dev/cpu") ? nrg_cpus_read(root, &cpus) : 0;
     if (rc == -ENOMEM)
         return rc;
     nrg_cpus_one_per_package(&cpus, model.vendor == NRG_VENDOR_INTEL);

@@ -162,7 +162,7 @@ static void children_and_description(void **state)
     assert_int_equal(sum, 1600);
     nrg_proc_children(&t.ctx.root, 77, 1, note_child, &sum);
     assert_int_equal(sum, 1600);
-    nrg_proc_describe(&t.ctx.root, 42, &info);
+    nrg_proc_describe(&t.ctx.root, 42, NULL, &info);
     assert_string_equal(info.name, "py thon");
     assert_string_equal(info.command, "python3 -c a b");
     assert_string_equal(info.unit, "x.service");
