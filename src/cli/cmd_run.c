@@ -430,7 +430,7 @@ static int watch(struct session *s)
     for (size_t i = 0; i < s->n_pids; i++) {
         if (nrg_recorder_follow(s->recorder, s->pids[i], false)) {
             fprintf(stderr, "nrg: process %d is not there\n", s->pids[i]);
-            return 1;
+            return EXIT_NRG_FAILED;
         }
     }
     nrg_recorder_read_now(s->recorder);

@@ -42,8 +42,8 @@ static void print_channel(const struct nrg_found *found, const struct nrg_channe
     if (c->resolution > 0)
         snprintf(resolution, sizeof resolution, "%.3g %s", c->resolution,
                  nrg_quantity_unit(c->quantity));
-    printf("%-*s %-12s %-8s %-10s %-9s %-10s %-14s %s%s\n", width, c->name,
-           nrg_quantity_name(c->quantity), nrg_kind_name(c->kind),
+    printf("%-*s %-12s %-5s %-8s %-10s %-9s %-10s %-14s %s%s\n", width, c->name,
+           nrg_quantity_name(c->quantity), nrg_quantity_unit(c->quantity), nrg_kind_name(c->kind),
            nrg_provenance_name(c->provenance), period, resolution, found->driver->name,
            found->sensor, wanted ? "" : "  (not used: served by another)");
 }
@@ -76,8 +76,9 @@ static size_t print_channels(const struct nrg_probe *probe, bool all)
             if (!all && (!found->wanted[c] || is_band(&found->channels[c])))
                 continue;
             if (!shown++)
-                printf("%-*s %-12s %-8s %-10s %-9s %-10s %-14s %s\n", width, "CHANNEL", "QUANTITY",
-                       "KIND", "PROVENANCE", "UPDATE", "RESOLUTION", "DRIVER", "SENSOR");
+                printf("%-*s %-12s %-5s %-8s %-10s %-9s %-10s %-14s %s\n", width, "CHANNEL",
+                       "QUANTITY", "UNIT", "KIND", "PROVENANCE", "UPDATE", "RESOLUTION", "DRIVER",
+                       "SENSOR");
             print_channel(found, &found->channels[c], found->wanted[c], width);
         }
     }
@@ -128,10 +129,22 @@ static void print_unavailable(const struct nrg_probe *probe)
     }
 }
 
+static size_t count_left_out(const struct nrg_probe *probe)
+{
+    size_t n = 0;
+    for (size_t f = 0; f < probe->n_found; f++)
+        for (size_t c = 0; c < probe->found[f].n_channels; c++)
+            n += !probe->found[f].wanted[c];
+    return n;
+}
+
 static void print_text(const struct nrg_probe *probe, bool all)
 {
     if (!print_channels(probe, all))
         printf("Nothing can be measured here.\n");
+    if (!all && count_left_out(probe))
+        printf("%zu more channels are served twice: --all lists them, --sensor DRIVER uses them\n",
+               count_left_out(probe));
     print_estimates(probe);
     print_unavailable(probe);
 }

@@ -136,8 +136,10 @@ static void print_total(const struct nrg_report *r, const struct nrg_summary *s,
     char a[32], band[80], mean[32], names[200];
     bool estimated = s->total_provenance == NRG_ESTIMATED;
     if (isnan(s->total_j)) {
-        fprintf(out, "%sno energy was measured%s: nrg sensors says what is missing\n", st->warn,
-                st->off);
+        fprintf(out,
+                "%sno energy was measured%s: see below, and nrg sensors; nrg run --sensor estimate "
+                "estimates instead\n",
+                st->warn, st->off);
         return;
     }
     list_added(s, names, sizeof names);
@@ -238,6 +240,34 @@ static void print_processes(const struct nrg_report *r, const struct nrg_summary
                 st->dim, st->off);
 }
 
+/* The first process of each container stands for it. */
+static bool is_first_of_container(const struct nrg_summary *s, size_t i)
+{
+    const char *name = s->processes[i].info->container;
+    for (size_t k = 0; k < i; k++)
+        if (!strcmp(s->processes[k].info->container, name))
+            return false;
+    return name[0] != '\0';
+}
+
+static void print_containers(const struct nrg_summary *s, const struct style *st, FILE *out)
+{
+    bool any = false;
+    for (size_t i = 0; i < s->n_processes; i++) {
+        if (!is_first_of_container(s, i))
+            continue;
+        struct nrg_container_use use = nrg_container_use(s, s->processes[i].info->container);
+        char a[32], b[32];
+        if (!any)
+            fprintf(out, "\n%s%8s %11s %11s  %s%s\n", st->dim, "PROCS", "CPU TIME", "CPU ENERGY",
+                    "CONTAINER", st->off);
+        any = true;
+        fprintf(out, "%8zu %11s %11s  %s\n", use.processes,
+                nrg_show_seconds(a, sizeof a, use.cpu_time_s),
+                nrg_show_energy(b, sizeof b, use.cpu_j), s->processes[i].info->container);
+    }
+}
+
 /* On a machine without sensors each driver has its own reason: the first few are enough here. */
 static void print_missing(const struct nrg_summary *s, const struct style *st, FILE *out)
 {
@@ -285,6 +315,7 @@ void nrg_report_text(const struct nrg_report *r, FILE *out)
         print_domain(s, &s->domains[i], width, &st, out);
     print_total(r, s, width, &st, out);
     print_processes(r, s, &st, out);
+    print_containers(s, &st, out);
     if (r->n_runs > 1)
         print_repeats(r, &st, out);
     print_missing(s, &st, out);
