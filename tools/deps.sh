@@ -10,7 +10,7 @@ set -eu
 
 needed() {
     case $1 in
-    build) echo "gcc libc6-dev meson ninja-build pkg-config libsqlite3-dev libzstd-dev libjansson-dev" ;;
+    build) echo "gcc libc6-dev meson ninja-build pkg-config libsqlite3-dev libzstd-dev libjansson-dev zlib1g-dev" ;;
     test) echo "python3 libcmocka-dev" ;;
     demo) echo "python3" ;;
     *)
@@ -66,7 +66,7 @@ if [ "$check_only" = 1 ]; then
     [ -n "$must" ] || exit 0
     # Tools from elsewhere do as well: let the build judge when all of them can be found.
     if command -v meson >/dev/null && command -v ninja >/dev/null && command -v cc >/dev/null &&
-        pkg-config --exists sqlite3 libzstd jansson 2>/dev/null; then
+        pkg-config --exists sqlite3 libzstd jansson zlib 2>/dev/null; then
         exit 0
     fi
     echo "missing Debian packages: $must" >&2

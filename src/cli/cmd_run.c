@@ -20,6 +20,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "cli/launch.h"
+#include "cli/run_graph.h"
 #include "cli/show.h"
 #include "record/recorder.h"
 
@@ -39,6 +40,7 @@ struct values {
     int repeat;
     struct nrg_list pids, notes, sensors;
     const char *cpu_watts;
+    const char *graph, *graph_params;
 };
 
 static const struct nrg_opt options[] = {
@@ -64,6 +66,10 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, sensors)},
     {"cpu-watts", 0, NRG_OPT_STRING, "IDLE:FULL", "this machine's power, for the estimate",
      offsetof(struct values, cpu_watts)},
+    {"graph", 'g', NRG_OPT_STRING, "FILE", "keep the model's graph in the recording (nrg graph)",
+     offsetof(struct values, graph)},
+    {"graph-params", 0, NRG_OPT_STRING, "FILE", "shapes of its parameters, as nrg graph --params",
+     offsetof(struct values, graph_params)},
     {"per-cpu", 0, NRG_OPT_FLAG, NULL, "record the utilisation of every CPU",
      offsetof(struct values, per_cpu)},
     NRG_SHOW_OPTIONS(struct values, show),
@@ -79,6 +85,7 @@ struct session {
     int64_t next_run;
     int32_t pids[64];
     size_t n_pids;
+    struct nrg_run_graph graph;
     bool started; /* the measured part has begun: there is something to show */
 };
 
@@ -256,9 +263,13 @@ static int open_recorder(struct session *s, int argc, char **argv)
         nrg_copy(s->path, sizeof s->path, v->output);
     else
         default_path(s);
+    if (v->graph && nrg_run_graph_read(&s->graph, v->graph, v->graph_params, &err))
+        return nrg_complain(&err, EXIT_NRG_FAILED);
     if (nrg_recorder_new(&s->cli->ctx, &o, &s->recorder, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
     write_notes(s, argc, argv);
+    if (v->graph && nrg_run_graph_store(&s->graph, s->recorder, &err))
+        return nrg_complain(&err, EXIT_NRG_FAILED);
     if (nrg_recorder_start(s->recorder, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
     return 0;
@@ -487,6 +498,7 @@ static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
     int code = check_usage(&s, argc);
     if (!code)
         code = open_recorder(&s, argc, argv);
+    nrg_run_graph_release(&s.graph);
     if (code) {
         if (s.recorder)
             unlink(s.path);

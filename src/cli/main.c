@@ -14,6 +14,7 @@ const struct nrg_command *const nrg_commands[] = {
     &nrg_cmd_report,
     &nrg_cmd_export,
     &nrg_cmd_import,
+    &nrg_cmd_graph,
     NULL,
 };
 /* clang-format on */

@@ -23,6 +23,7 @@ const char nrg_format_schema[] =
     " command TEXT, container TEXT, unit TEXT);"
     "CREATE TABLE run(id INTEGER PRIMARY KEY, kind TEXT, begin_ns INTEGER, end_ns INTEGER,"
     " exit_code INTEGER);"
+    "CREATE TABLE graph(id INTEGER PRIMARY KEY, name TEXT, format TEXT, data BLOB);"
     "CREATE TABLE event(id INTEGER PRIMARY KEY, t_ns INTEGER, kind TEXT, source TEXT,"
     " detail TEXT);";
 

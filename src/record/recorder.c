@@ -392,6 +392,12 @@ int nrg_recorder_integer(struct nrg_recorder *r, const char *key, int64_t value)
     return nrg_store_integer(r->store, key, value);
 }
 
+int nrg_recorder_graph(struct nrg_recorder *r, const char *name, const char *format,
+                       const void *bytes, size_t size)
+{
+    return nrg_store_graph(r->store, name, format, bytes, size);
+}
+
 int nrg_recorder_start(struct nrg_recorder *r, struct nrg_error *err)
 {
     int64_t now = nrg_now_ns();

@@ -42,6 +42,9 @@ int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_op
 /* Metadata, before start or after stop. */
 int nrg_recorder_text(struct nrg_recorder *recorder, const char *key, const char *value);
 int nrg_recorder_integer(struct nrg_recorder *recorder, const char *key, int64_t value);
+/* A model's file, before start. */
+int nrg_recorder_graph(struct nrg_recorder *recorder, const char *name, const char *format,
+                       const void *bytes, size_t size);
 
 /* First reading of every sensor, then the threads. */
 int nrg_recorder_start(struct nrg_recorder *recorder, struct nrg_error *err);

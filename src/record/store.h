@@ -47,6 +47,9 @@ int nrg_store_ready(struct nrg_store *store, struct nrg_error *err);
 int nrg_store_text(struct nrg_store *store, const char *key, const char *value);
 int nrg_store_integer(struct nrg_store *store, const char *key, int64_t value);
 int nrg_store_real(struct nrg_store *store, const char *key, double value);
+/* Keeps a model's file: `format` is the name of the reader that understood it. */
+int nrg_store_graph(struct nrg_store *store, const char *name, const char *format,
+                    const void *bytes, size_t size);
 
 /*
  * Adds a sensor with its wanted channels. series[g] becomes the series of group g; there are

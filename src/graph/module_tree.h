@@ -1,0 +1,42 @@
+/*
+ * The tree of modules with what each costs, itself and with all below it. Built from whatever
+ * tells: the file's modules, the scopes of the operators, the paths of parameters. Nodes are in
+ * order of a walk from the root (a parent before its children, siblings in the order in which the
+ * model lists or runs them), so that a table is one loop.
+ */
+#ifndef NRG_GRAPH_MODULE_TREE_H
+#define NRG_GRAPH_MODULE_TREE_H
+
+#include "graph/reduce.h"
+
+struct nrg_tree_node {
+    const char *name;       /* qualified, "" the root */
+    const char *local;      /* last part of it */
+    const char *class_name; /* last part, "" unknown */
+    uint32_t parent;        /* the root's own: 0 */
+    uint32_t depth;
+    uint32_t size; /* nodes of the subtree, itself included: the next sibling is at + size */
+    size_t calls;  /* see calls_known */
+    struct nrg_cost cost, self;          /* sums of what is known; `params` is not used here */
+    size_t operators, unknown_operators; /* inclusive */
+    int64_t params, params_self, trainable, buffers, param_bytes; /* each storage once */
+    size_t unknown_params;                                        /* inclusive */
+    const struct nrg_type *output; /* of its last call, NULL unknown */
+    uint64_t signature;            /* equal: the same structure, sizes and costs */
+    uint32_t repeats;              /* with that many siblings from here on alike, 1: alone;
+                                      0: one of those that an earlier sibling stands for */
+};
+
+struct nrg_module_tree {
+    struct nrg_arena arena;
+    struct nrg_tree_node *nodes;
+    size_t n;
+    bool calls_known; /* the graph has scopes or calls: a module with 0 calls did not run */
+};
+
+/* `reduced` NULL: parameters only; `params` as for nrg_reduce. 0 or -ENOMEM. */
+int nrg_module_tree_make(struct nrg_module_tree *tree, const struct nrg_model *model,
+                         const struct nrg_reduced *reduced, const struct nrg_model *params);
+void nrg_module_tree_release(struct nrg_module_tree *tree);
+
+#endif
