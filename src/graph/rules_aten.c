@@ -245,6 +245,7 @@ static const struct nrg_cost_rule aten_rules[] = {
     {"aten::diagonal", NRG_CLASS_VIEW, 0, NULL, 0, ""},
     {"aten::diagonal_scatter", NRG_CLASS_MOVE, 0, NULL, 0, "M"},
     {"aten::dict", NRG_CLASS_CONTAINER, 0, NULL, 0, ""},
+    {"aten::diff", NRG_CLASS_COMPUTE, 0, nrg_cost_elements, 1, "E1"},
     {"aten::digamma", NRG_CLASS_COMPUTE, 0, nrg_cost_elements, 4, "E4"},
     {"aten::dim", NRG_CLASS_ACCESS, 0, NULL, 0, ""},
     {"aten::dist", NRG_CLASS_COMPUTE, 0, nrg_cost_input, 2, "R"},
