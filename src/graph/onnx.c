@@ -208,6 +208,8 @@ static int passes(struct onnx *x)
     if (!rc)
         rc = onnx_scopes_finish(x);
     if (!rc)
+        rc = onnx_params_place(x);
+    if (!rc)
         rc = onnx_shapes(x, x->graph->body);
     if (rc)
         return rc;

@@ -148,6 +148,8 @@ int onnx_scopes_finish(struct onnx *x);
 
 /* onnx_params.c: which initializers are parameters, which share one tensor through Identity. */
 int onnx_params(struct onnx *x);
+/* After the modules are known. */
+int onnx_params_place(struct onnx *x);
 
 /* onnx_shapes.c: types of all values of a block, in order. */
 int onnx_shapes(struct onnx *x, struct nrg_block *block);

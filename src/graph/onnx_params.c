@@ -8,7 +8,8 @@
  * so that the file holds fewer parameters than the model. Each such Identity becomes a parameter
  * that shares the storage of its source (counted once), and a warning says how many there are:
  * the file cannot tell tied weights from weights that happen to be equal, as they are right
- * after initialisation.
+ * after initialisation. Weights that it folded or transposed lose their names ("onnx::Conv_12");
+ * they get the module in front that reads them, so that they count where they belong.
  */
 #include <errno.h>
 #include <string.h>
@@ -155,5 +156,48 @@ int onnx_params(struct onnx *x)
     onnx_map_release(&map);
     if (!rc)
         warn_aliases(x, own);
+    return rc;
+}
+
+/* "onnx::Conv_12" (a weight that the exporter changed) as "layer1.conv1.onnx::Conv_12". */
+static int place(struct onnx *x, const struct onnx_map *map, const struct nrg_op *op,
+                 struct nrg_value *value)
+{
+    struct nrg_param *param = param_of(map, x->model, value);
+    if (!param || value->producer || strncmp(value->name, "onnx::", 6))
+        return 0;
+    size_t n = strlen(op->module);
+    char *name = nrg_arena_alloc(&x->model->arena, n + strlen(value->name) + 2);
+    if (!name)
+        return onnx_no_memory(x);
+    memcpy(name, op->module, n);
+    name[n] = '.';
+    strcpy(name + n + 1, value->name);
+    param->name = value->name = name;
+    return 0;
+}
+
+static int place_all(struct onnx *x, const struct onnx_map *map, const struct nrg_block *block)
+{
+    int rc = 0;
+    for (size_t i = 0; i < block->n_ops && !rc; i++) {
+        const struct nrg_op *op = block->ops[i];
+        for (size_t k = 0; op->module && op->module[0] && k < op->n_inputs && !rc; k++)
+            rc = place(x, map, op, op->inputs[k]);
+        for (size_t b = 0; b < op->n_blocks && !rc; b++)
+            rc = place_all(x, map, op->blocks[b]);
+    }
+    return rc;
+}
+
+int onnx_params_place(struct onnx *x)
+{
+    struct onnx_map map = {0};
+    int rc = 0;
+    for (size_t i = 0; i < x->model->n_params && !rc; i++)
+        rc = index_param(x, &map, i);
+    if (!rc)
+        rc = place_all(x, &map, x->graph->body);
+    onnx_map_release(&map);
     return rc;
 }

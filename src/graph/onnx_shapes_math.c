@@ -116,7 +116,7 @@ int onnx_rule_matmul(struct onnx *x, struct nrg_op *op, int arg)
                            : onnx_is(op, "QLinearMatMul")        ? onnx_in_dtype(op, 7)
                            : onnx_is(op, "MatMulIntegerToFloat") ? NRG_F32
                                                                  : onnx_in_dtype(op, 0);
-    bool known = onnx_in(op, 0, &a) & onnx_in(op, (size_t)arg, &b);
+    bool known_a = onnx_in(op, 0, &a), known = onnx_in(op, (size_t)arg, &b) && known_a;
     swap_last(&a, onnx_int(op, "transA", 0));
     swap_last(&b, onnx_int(op, "transB", 0));
     if (known && !multiply(a, b, &out))
