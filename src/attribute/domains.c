@@ -3,8 +3,8 @@
  *
  * A domain is an energy counter, or a power gauge where there is no counter of that name.
  * The total takes every domain that is not wide and that no other domain of the total contains;
- * only when there is none of those, the widest. The widest measured one stands beside it as a
- * check: it may see fans and disks, and must never be added.
+ * only when there is none of those, or none with the processors in it, the widest. The widest
+ * measured one stands beside it as a check: it may see fans and disks, and must never be added.
  *
  * Uncertainty of a measured energy: the counter's step, plus the energy of one update period
  * (when in it the run began and ended is not known); for a gauge what the trapezoid may have
@@ -248,6 +248,29 @@ static void add_to_total(struct nrg_summary *s, struct nrg_domain *d)
         s->total_provenance = provenance;
 }
 
+/* The parts have no processor (GPUs alone, say) and the widest meter has: it says more. */
+static bool widest_knows_better(const struct nrg_summary *s)
+{
+    if (!s->widest || !s->widest->channel->channel.covers_cpu)
+        return false;
+    for (size_t i = 0; i < s->n_domains; i++)
+        if (s->domains[i].in_total && s->domains[i].channel->channel.covers_cpu)
+            return false;
+    return isnan(s->total_j) || s->total_j <= s->widest->energy_j;
+}
+
+static void total_is_widest(struct nrg_summary *s)
+{
+    for (size_t i = 0; i < s->n_domains; i++)
+        s->domains[i].in_total = false;
+    s->total_j = NAN;
+    s->total_low_j = s->total_high_j = s->total_uncertainty_j = 0;
+    s->measured_j = s->estimated_j = 0;
+    s->total_provenance = NRG_MEASURED;
+    add_to_total(s, find_domain(s, s->widest->channel->channel.name));
+    s->widest = NULL;
+}
+
 int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
 {
     s->n_domains = 0;
@@ -268,9 +291,7 @@ int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
     for (size_t i = 0; i < s->n_domains; i++)
         if (!s->domains[i].channel->channel.wide && !contained(s, &s->domains[i]))
             add_to_total(s, &s->domains[i]);
-    if (isnan(s->total_j) && s->widest) {
-        add_to_total(s, find_domain(s, s->widest->channel->channel.name));
-        s->widest = NULL;
-    }
+    if (s->widest && (isnan(s->total_j) || widest_knows_better(s)))
+        total_is_widest(s);
     return 0;
 }

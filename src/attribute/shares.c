@@ -337,7 +337,11 @@ static void sum_up(struct shares *sh)
     nrg_recording_integer(sh->frame->recording, "cpus", &cpus);
     s->cpu_utilisation =
         sh->has_busy && cpus > 0 ? fmin(1, busy / s->duration_s / (double)cpus) : NAN;
-    s->peak_memory_bytes = peak_bytes > 0 ? peak_bytes : NAN;
+    /* A cell is longer than a peak; no sum of all is below the largest of one. */
+    for (size_t i = 0; i < s->n_processes; i++)
+        if (s->processes[i].peak_rss_bytes != NRG_MISSING)
+            peak_bytes = fmax(peak_bytes, (double)s->processes[i].peak_rss_bytes);
+    s->peak_memory_bytes = peak_bytes > 0 ? rint(peak_bytes) : NAN;
     if (sh->has_cpu && !s->idle_method && active)
         nrg_summary_missing(s, "idle power",
                             "not known, so all energy counts as active: "

@@ -120,6 +120,19 @@ void nrg_summary_release(struct nrg_summary *s)
     *s = (struct nrg_summary){0};
 }
 
+struct nrg_container_use nrg_container_use(const struct nrg_summary *s, const char *container)
+{
+    struct nrg_container_use use = {0};
+    for (size_t i = 0; i < s->n_processes; i++) {
+        if (strcmp(s->processes[i].info->container, container))
+            continue;
+        use.processes++;
+        use.cpu_time_s += s->processes[i].cpu_time_s;
+        use.cpu_j += s->processes[i].cpu_j;
+    }
+    return use;
+}
+
 /* Two-sided 95 % quantiles of Student's t for 1..30 degrees of freedom. */
 static double student_t95(size_t freedom)
 {

@@ -63,6 +63,14 @@ int nrg_summary_make(struct nrg_summary *summary, struct nrg_recording *recordin
                      const struct nrg_run *run, enum nrg_split split, struct nrg_error *err);
 void nrg_summary_release(struct nrg_summary *summary);
 
+/* Sums over the processes of one container. */
+struct nrg_container_use {
+    size_t processes;
+    double cpu_time_s, cpu_j; /* NAN: not known */
+};
+struct nrg_container_use nrg_container_use(const struct nrg_summary *summary,
+                                           const char *container);
+
 /* Mean, standard deviation and the 95 % interval of the mean over repeated runs. */
 struct nrg_spread {
     size_t n;

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "cli/common.h"
 #include "graph/param_list.h"
 #include "graph/reader.h"
@@ -93,8 +94,10 @@ static int analyse(struct analysis *a, const char *path, const struct values *v,
     a->report.convention = v->convention ? v->convention : "nrg";
     nrg_convention_from_name(a->report.convention, &convention);
     if (a->model.n_graphs) {
-        if ((rc = nrg_reduce(&a->model, params, &a->reduced, err)))
+        if ((rc = nrg_reduce(&a->model, params, &a->reduced, err))) {
+            nrg_copy(err->where, sizeof err->where, a->report.name);
             return rc;
+        }
         a->report.reduced = &a->reduced;
         rc = nrg_cost_all(&a->reduced, convention);
     }

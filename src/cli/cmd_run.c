@@ -61,7 +61,8 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, for_ns)},
     {"note", 0, NRG_OPT_LIST, "KEY=VALUE", "keep a note in the recording; may be repeated",
      offsetof(struct values, notes)},
-    {"sensor", 's', NRG_OPT_LIST, "DRIVER[:ARG]", "only these drivers; may be repeated",
+    {"sensor", 's', NRG_OPT_LIST, "DRIVER[:ARG]",
+     "only these drivers, and the machine's load; may be repeated",
      offsetof(struct values, sensors)},
     {"cpu-watts", 0, NRG_OPT_STRING, "IDLE:FULL", "this machine's power, for the estimate",
      offsetof(struct values, cpu_watts)},
@@ -162,7 +163,7 @@ static int check_usage(struct session *s, int argc)
         fprintf(stderr, "nrg run: --repeat goes with a command\n");
         return 2;
     }
-    if (v->system && !v->for_ns)
+    if (v->system && !v->for_ns && !s->cli->quiet)
         fprintf(stderr, "nrg: measuring the machine until Ctrl-C (or give --for 10s)\n");
     for (size_t i = 0; i < v->notes.n; i++) {
         const char *equals = strchr(v->notes.items[i], '=');
@@ -221,10 +222,30 @@ static bool process_in_root(const struct session *s)
     return nrg_root_exists(&s->cli->ctx.root, path);
 }
 
+/*
+ * Without the machine's load no energy can be shared out among processes, so it is read also when
+ * sensors are named; not beside a replay, whose load was another one.
+ */
+static int add_load(struct nrg_list *sensors)
+{
+    for (size_t i = 0; i < sensors->n; i++)
+        if (!strncmp(sensors->items[i], "machine", 7) || !strncmp(sensors->items[i], "replay", 6))
+            return 0;
+    if (!sensors->n)
+        return 0;
+    if (nrg_reserve(&sensors->items, &sensors->cap, sensors->n + 2, sizeof *sensors->items))
+        return -ENOMEM;
+    sensors->items[sensors->n++] = "machine";
+    sensors->items[sensors->n] = NULL;
+    return 0;
+}
+
 static int open_recorder(struct session *s, int argc, char **argv)
 {
     struct values *v = s->values;
     struct nrg_error err;
+    if (add_load(&v->sensors))
+        return EXIT_NRG_FAILED;
     struct nrg_recorder_options o = {.path = s->path,
                                      .overwrite = v->force,
                                      .rate_hz = v->rate_hz,
@@ -420,7 +441,7 @@ static int watch(struct session *s)
     for (size_t i = 0; i < s->n_pids; i++) {
         if (nrg_recorder_follow(s->recorder, s->pids[i], false)) {
             fprintf(stderr, "nrg: process %d is not there\n", s->pids[i]);
-            return 1;
+            return EXIT_NRG_FAILED;
         }
     }
     nrg_recorder_read_now(s->recorder);

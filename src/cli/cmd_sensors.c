@@ -34,15 +34,16 @@ static void format_period(char *buf, size_t size, int64_t ns)
         snprintf(buf, size, "%g s", (double)ns / 1e9);
 }
 
-static void print_channel(const struct nrg_found *found, const struct nrg_channel *c, bool wanted)
+static void print_channel(const struct nrg_found *found, const struct nrg_channel *c, bool wanted,
+                          int width)
 {
     char period[32], resolution[32] = "-";
     format_period(period, sizeof period, c->update_ns);
     if (c->resolution > 0)
         snprintf(resolution, sizeof resolution, "%.3g %s", c->resolution,
                  nrg_quantity_unit(c->quantity));
-    printf("%-22s %-12s %-8s %-10s %-9s %-10s %-14s %s%s\n", c->name,
-           nrg_quantity_name(c->quantity), nrg_kind_name(c->kind),
+    printf("%-*s %-12s %-5s %-8s %-10s %-9s %-10s %-14s %s%s\n", width, c->name,
+           nrg_quantity_name(c->quantity), nrg_quantity_unit(c->quantity), nrg_kind_name(c->kind),
            nrg_provenance_name(c->provenance), period, resolution, found->driver->name,
            found->sensor, wanted ? "" : "  (not used: served by another)");
 }
@@ -55,18 +56,30 @@ static bool is_band(const struct nrg_channel *c)
            (!strcmp(dot, ".low") || !strcmp(dot, ".high") || !strcmp(dot, ".idle"));
 }
 
+static int name_width(const struct nrg_probe *probe)
+{
+    size_t width = 22;
+    for (size_t f = 0; f < probe->n_found; f++)
+        for (size_t c = 0; c < probe->found[f].n_channels; c++)
+            if (strlen(probe->found[f].channels[c].name) > width)
+                width = strlen(probe->found[f].channels[c].name);
+    return (int)width;
+}
+
 static size_t print_channels(const struct nrg_probe *probe, bool all)
 {
     size_t shown = 0;
+    int width = name_width(probe);
     for (size_t f = 0; f < probe->n_found; f++) {
         const struct nrg_found *found = &probe->found[f];
         for (size_t c = 0; c < found->n_channels; c++) {
             if (!all && (!found->wanted[c] || is_band(&found->channels[c])))
                 continue;
             if (!shown++)
-                printf("%-22s %-12s %-8s %-10s %-9s %-10s %-14s %s\n", "CHANNEL", "QUANTITY",
-                       "KIND", "PROVENANCE", "UPDATE", "RESOLUTION", "DRIVER", "SENSOR");
-            print_channel(found, &found->channels[c], found->wanted[c]);
+                printf("%-*s %-12s %-5s %-8s %-10s %-9s %-10s %-14s %s\n", width, "CHANNEL",
+                       "QUANTITY", "UNIT", "KIND", "PROVENANCE", "UPDATE", "RESOLUTION", "DRIVER",
+                       "SENSOR");
+            print_channel(found, &found->channels[c], found->wanted[c], width);
         }
     }
     return shown;
@@ -104,6 +117,10 @@ static void print_unavailable(const struct nrg_probe *probe)
     for (size_t u = 0; u < probe->n_unavailable; u++) {
         const struct nrg_unavailable *no = &probe->unavailable[u];
         printf("%s%s: %s\n", u ? "" : "\nNot available:\n", no->what, no->why);
+        bool next_same = u + 1 < probe->n_unavailable && no->fix[0] &&
+                         !strcmp(no->fix, probe->unavailable[u + 1].fix);
+        if (next_same) /* five zones, one remedy: it stands below the last */
+            continue;
         for (const char *line = no->fix; *line;) {
             size_t len = strcspn(line, "\n");
             printf("    %.*s\n", (int)len, line);
@@ -112,10 +129,22 @@ static void print_unavailable(const struct nrg_probe *probe)
     }
 }
 
+static size_t count_left_out(const struct nrg_probe *probe)
+{
+    size_t n = 0;
+    for (size_t f = 0; f < probe->n_found; f++)
+        for (size_t c = 0; c < probe->found[f].n_channels; c++)
+            n += !probe->found[f].wanted[c];
+    return n;
+}
+
 static void print_text(const struct nrg_probe *probe, bool all)
 {
     if (!print_channels(probe, all))
         printf("Nothing can be measured here.\n");
+    if (!all && count_left_out(probe))
+        printf("%zu more channels are served twice: --all lists them, --sensor DRIVER uses them\n",
+               count_left_out(probe));
     print_estimates(probe);
     print_unavailable(probe);
 }

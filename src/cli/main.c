@@ -9,7 +9,11 @@
 /* One line each, so that branches that add one do not conflict. */
 /* clang-format off */
 const struct nrg_command *const nrg_commands[] = {
-    &nrg_cmd_sensors, &nrg_cmd_run, &nrg_cmd_report, &nrg_cmd_export, &nrg_cmd_import,
+    &nrg_cmd_sensors,
+    &nrg_cmd_run,
+    &nrg_cmd_report,
+    &nrg_cmd_export,
+    &nrg_cmd_import,
     &nrg_cmd_graph,
     NULL,
 };

@@ -30,6 +30,20 @@ int64_t nrg_cost_add(int64_t a, int64_t b)
     return sum;
 }
 
+#define CEILING (INT64_MAX / 4)
+
+int64_t nrg_cost_sum_of(int64_t a, int64_t b)
+{
+    int64_t sum;
+    return __builtin_add_overflow(a, b, &sum) || sum > CEILING ? CEILING : sum;
+}
+
+int64_t nrg_cost_times(int64_t n, int64_t times)
+{
+    int64_t product;
+    return __builtin_mul_overflow(n, times, &product) || product > CEILING ? CEILING : product;
+}
+
 int64_t nrg_cost_output_numel(const struct nrg_operator *op)
 {
     return op->n_outputs ? nrg_data_numel(op->outputs[0]) : NRG_COST_UNKNOWN;
@@ -107,22 +121,18 @@ static bool dearer(const struct nrg_cost *a, const struct nrg_cost *b)
         return a->macs > b->macs;
     if (a->flops != b->flops)
         return a->flops > b->flops;
-    return a->read_bytes + a->written_bytes > b->read_bytes + b->written_bytes;
-}
-
-static int64_t saturating(int64_t a, int64_t b)
-{
-    int64_t sum;
-    return __builtin_add_overflow(a, b, &sum) ? INT64_MAX / 4 : sum;
+    return nrg_cost_sum_of(a->read_bytes, a->written_bytes) >
+           nrg_cost_sum_of(b->read_bytes, b->written_bytes);
 }
 
 static void add_known(struct nrg_cost *sum, const struct nrg_cost *more, int64_t times)
 {
-    sum->macs = saturating(sum->macs, known(nrg_cost_mul(times, more->macs)));
-    sum->flops = saturating(sum->flops, known(nrg_cost_mul(times, more->flops)));
-    sum->read_bytes = saturating(sum->read_bytes, known(nrg_cost_mul(times, more->read_bytes)));
+    sum->macs = nrg_cost_sum_of(sum->macs, known(nrg_cost_mul(times, more->macs)));
+    sum->flops = nrg_cost_sum_of(sum->flops, known(nrg_cost_mul(times, more->flops)));
+    sum->read_bytes =
+        nrg_cost_sum_of(sum->read_bytes, known(nrg_cost_mul(times, more->read_bytes)));
     sum->written_bytes =
-        saturating(sum->written_bytes, known(nrg_cost_mul(times, more->written_bytes)));
+        nrg_cost_sum_of(sum->written_bytes, known(nrg_cost_mul(times, more->written_bytes)));
 }
 
 /* Inner regions stand behind outer ones: one pass from the end sums each before its parent. */
@@ -230,11 +240,11 @@ static int peak_activations(const struct nrg_reduced *g, struct nrg_totals *out)
             out->unknown_activations++;
             continue;
         }
-        change[from] = saturating(change[from], bytes);
-        change[to + 1] = saturating(change[to + 1], -bytes);
+        change[from] = nrg_cost_sum_of(change[from], bytes);
+        change[to + 1] = nrg_cost_sum_of(change[to + 1], -bytes);
     }
     for (size_t i = 0; i < n; i++) {
-        live = saturating(live, change[i]);
+        live = nrg_cost_sum_of(live, change[i]);
         peak = live > peak ? live : peak;
     }
     free(change);
@@ -256,10 +266,10 @@ static int sum_params(const struct nrg_model *model, const struct nrg_reduced *g
             out->unknown_params += !e->is_buffer;
             continue;
         }
-        out->params += e->is_buffer ? 0 : e->numel;
-        out->trainable += e->trainable ? e->numel : 0;
-        out->buffers += e->is_buffer ? e->numel : 0;
-        out->param_bytes = saturating(out->param_bytes, known(e->bytes));
+        out->params = nrg_cost_sum_of(out->params, e->is_buffer ? 0 : e->numel);
+        out->trainable = nrg_cost_sum_of(out->trainable, e->trainable ? e->numel : 0);
+        out->buffers = nrg_cost_sum_of(out->buffers, e->is_buffer ? e->numel : 0);
+        out->param_bytes = nrg_cost_sum_of(out->param_bytes, known(e->bytes));
     }
     out->n_params = list.n;
     nrg_param_list_release(&list);

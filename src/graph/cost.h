@@ -103,5 +103,8 @@ extern const struct nrg_cost_family nrg_cost_family_layer;
 /* Arithmetic that never wraps: unknown stays unknown, overflow becomes unknown. */
 int64_t nrg_cost_mul(int64_t a, int64_t b);
 int64_t nrg_cost_add(int64_t a, int64_t b);
+/* For sums and multiples of what is known: stops at INT64_MAX / 4 instead of wrapping. */
+int64_t nrg_cost_sum_of(int64_t a, int64_t b);
+int64_t nrg_cost_times(int64_t n, int64_t times);
 
 #endif

@@ -209,6 +209,11 @@ static bool counted(struct builder *b, const struct nrg_param_list *list, const 
     return false;
 }
 
+static void add_to(int64_t *sum, int64_t more)
+{
+    *sum = nrg_cost_sum_of(*sum, more);
+}
+
 static void add_params(struct builder *b, const struct nrg_param_list *list, const uint32_t *owners)
 {
     struct nrg_tree_node *nodes = b->tree->nodes;
@@ -221,11 +226,11 @@ static void add_params(struct builder *b, const struct nrg_param_list *list, con
             if (!again && e->numel < 0) {
                 node->unknown_params += !e->is_buffer;
             } else if (!again) {
-                node->params += e->is_buffer ? 0 : e->numel;
-                node->params_self += at == own && !e->is_buffer ? e->numel : 0;
-                node->trainable += e->trainable ? e->numel : 0;
-                node->buffers += e->is_buffer ? e->numel : 0;
-                node->param_bytes += e->bytes > 0 ? e->bytes : 0;
+                add_to(&node->params, e->is_buffer ? 0 : e->numel);
+                add_to(&node->params_self, at == own && !e->is_buffer ? e->numel : 0);
+                add_to(&node->trainable, e->trainable ? e->numel : 0);
+                add_to(&node->buffers, e->is_buffer ? e->numel : 0);
+                add_to(&node->param_bytes, e->bytes > 0 ? e->bytes : 0);
             }
             if (!at)
                 break;

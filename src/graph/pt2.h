@@ -5,7 +5,8 @@
  * constants and lists are operators of their own, parameters are prim::GetAttr operators.
  *
  *   pt2.c         the archive's two layouts, parameters, modules
- *   pt2_graph.c   nodes, blocks, calls of subgraphs
+ *   pt2_graph.c   nodes and blocks
+ *   pt2_calls.c   calls of subgraphs: branches, loops, inlined wrappers
  *   pt2_args.c    arguments to values, constants and lists
  *   pt2_types.c   dtypes, tensor types, symbolic sizes
  */
@@ -18,7 +19,8 @@
 #include "graph/nametab.h"
 #include "graph/param.h"
 
-#define NRG_PT2_DEPTH 64
+#define NRG_PT2_DEPTH  64
+#define NRG_PT2_GRAPHS 8 /* in one node's arguments */
 
 struct nrg_pt2 {
     struct nrg_model *model;
@@ -49,6 +51,11 @@ struct nrg_pt2_scope {
     const char *caller; /* module of the operator that calls this subgraph, or NULL */
 };
 
+struct nrg_pt2_list {
+    struct nrg_value **items;
+    size_t n, cap;
+};
+
 int nrg_pt2_no_memory(struct nrg_pt2 *pt2);
 const char *nrg_pt2_text(struct nrg_pt2 *pt2, const char *text);
 
@@ -68,12 +75,25 @@ int nrg_pt2_bind(struct nrg_pt2_scope *scope, const char *name, struct nrg_value
 struct nrg_op *nrg_pt2_op(struct nrg_pt2_scope *scope, const char *kind, struct nrg_value **inputs,
                           size_t n_inputs, struct nrg_value **outputs, size_t n_outputs);
 int nrg_pt2_graph(struct nrg_pt2 *pt2, const json_t *graph, const char *name);
+int nrg_pt2_nodes(struct nrg_pt2_scope *scope, const json_t *graph);
+
+struct nrg_value **nrg_pt2_copy(struct nrg_pt2 *pt2, struct nrg_value **values, size_t n);
+/* Subgraphs have names of their own: where two meet in one graph, the second gets a number. */
+const char *nrg_pt2_unique(struct nrg_pt2 *pt2, const char *name);
+/* A value with the type the graph's tables tell, bound to its name. NULL: out of memory. */
+struct nrg_value *nrg_pt2_output(struct nrg_pt2_scope *scope, const char *name, bool is_tensor);
+/* The values of the graph's results. */
+int nrg_pt2_outputs(struct nrg_pt2_scope *scope, const json_t *graph, struct nrg_pt2_list *list);
+int nrg_pt2_finish_block(struct nrg_pt2 *pt2, struct nrg_block *block, struct nrg_op **ops,
+                         size_t n_ops, const struct nrg_pt2_list *outputs);
+void nrg_pt2_scope_release(struct nrg_pt2_scope *scope);
+
+/* pt2_calls.c: the subgraphs among a node's arguments (at most NRG_PT2_GRAPHS), and their call. */
+size_t nrg_pt2_subgraphs(const json_t *inputs, const json_t **graphs);
+int nrg_pt2_call(struct nrg_pt2_scope *scope, const json_t *node, const char *target,
+                 const json_t **graphs, size_t n_graphs, struct nrg_op **made);
 
 /* pt2_args.c */
-struct nrg_pt2_list {
-    struct nrg_value **items;
-    size_t n, cap;
-};
 /* The value of an argument: looked up, or made as a constant or list. */
 int nrg_pt2_argument(struct nrg_pt2_scope *scope, const json_t *arg, struct nrg_value **value);
 /* All values named in an argument, lists flattened; constants are skipped. */

@@ -1,9 +1,6 @@
 /*
- * See pt2.h. Nodes stand in order of execution. A node that calls a subgraph is one of three:
- * a branch (cond) becomes prim::If with two blocks, a loop (while_loop, map, scan) prim::Loop
- * whose trip count nobody knows, and a plain wrapper (no_grad and autocast regions, shared
- * subgraphs) vanishes: its operators are inlined. The subgraph's inputs are the last operands of
- * the call, so inside they are the very same values.
+ * See pt2.h. Nodes stand in order of execution; each becomes one operator, or several when it has
+ * constants and lists for arguments, or a list for a result.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -11,8 +8,6 @@
 
 #include "base/mem.h"
 #include "graph/pt2.h"
-
-static int read_nodes(struct nrg_pt2_scope *scope, const json_t *graph);
 
 struct nrg_value *nrg_pt2_value(struct nrg_pt2_scope *scope, const char *name,
                                 const struct nrg_type *type)
@@ -35,7 +30,7 @@ int nrg_pt2_bind(struct nrg_pt2_scope *scope, const char *name, struct nrg_value
     return 0;
 }
 
-static struct nrg_value **copy_values(struct nrg_pt2 *pt2, struct nrg_value **values, size_t n)
+struct nrg_value **nrg_pt2_copy(struct nrg_pt2 *pt2, struct nrg_value **values, size_t n)
 {
     struct nrg_value **copy =
         nrg_arena_array(&pt2->model->arena, n ? n : 1, sizeof(struct nrg_value *));
@@ -52,9 +47,9 @@ struct nrg_op *nrg_pt2_op(struct nrg_pt2_scope *scope, const char *kind, struct 
     if (!op || nrg_reserve(scope->ops, scope->cap_ops, *scope->n_ops + 1, sizeof(struct nrg_op *)))
         return NULL;
     *op = (struct nrg_op){.kind = kind,
-                          .inputs = copy_values(pt2, inputs, n_inputs),
+                          .inputs = nrg_pt2_copy(pt2, inputs, n_inputs),
                           .n_inputs = n_inputs,
-                          .outputs = copy_values(pt2, outputs, n_outputs),
+                          .outputs = nrg_pt2_copy(pt2, outputs, n_outputs),
                           .n_outputs = n_outputs,
                           .module = scope->module,
                           .parent = scope->block,
@@ -118,7 +113,7 @@ static const char *source_of(struct nrg_pt2 *pt2, const char *trace)
 }
 
 /* Subgraphs have names of their own: where two meet in one graph, the second gets a number. */
-static const char *unique_name(struct nrg_pt2 *pt2, const char *name)
+const char *nrg_pt2_unique(struct nrg_pt2 *pt2, const char *name)
 {
     char text[300];
     bool taken = nrg_nametab_get(&pt2->used, name, strlen(name)) >= 0;
@@ -128,13 +123,13 @@ static const char *unique_name(struct nrg_pt2 *pt2, const char *name)
     return kept && !nrg_nametab_put(&pt2->used, kept, strlen(kept), 0) ? kept : NULL;
 }
 
-static struct nrg_value *make_output(struct nrg_pt2_scope *scope, const char *name, bool is_tensor)
+struct nrg_value *nrg_pt2_output(struct nrg_pt2_scope *scope, const char *name, bool is_tensor)
 {
     struct nrg_pt2 *pt2 = scope->pt2;
     const json_t *meta = json_object_get(scope->tensors, name);
     const struct nrg_type *type =
         is_tensor ? nrg_pt2_tensor_type(pt2, meta) : nrg_pt2_simple_type(pt2, NRG_T_INT, 0);
-    const char *kept = unique_name(pt2, name);
+    const char *kept = nrg_pt2_unique(pt2, name);
     struct nrg_value *value = type && kept ? nrg_pt2_value(scope, kept, type) : NULL;
     return value && !nrg_pt2_bind(scope, name, value) ? value : NULL;
 }
@@ -146,7 +141,7 @@ static int unpack(struct nrg_pt2_scope *scope, struct nrg_value *list, const jso
     int rc = 0;
     for (size_t i = 0; !rc && i < json_array_size(members); i++) {
         const char *name = json_string_value(json_object_get(json_array_get(members, i), "name"));
-        rc = nrg_pt2_push(scope, &outputs, make_output(scope, name ? name : "", true));
+        rc = nrg_pt2_push(scope, &outputs, nrg_pt2_output(scope, name ? name : "", true));
     }
     if (!rc && !nrg_pt2_op(scope, "prim::ListUnpack", &list, 1, outputs.items, outputs.n))
         rc = nrg_pt2_no_memory(scope->pt2);
@@ -166,7 +161,7 @@ static int output_value(struct nrg_pt2_scope *scope, const json_t *out, struct n
     }
     bool is_tensor =
         json_object_get(out, "as_tensor") || json_object_get(out, "as_optional_tensor");
-    return nrg_pt2_push(scope, list, make_output(scope, name ? name : "", is_tensor && name));
+    return nrg_pt2_push(scope, list, nrg_pt2_output(scope, name ? name : "", is_tensor && name));
 }
 
 static int plain_node(struct nrg_pt2_scope *scope, const json_t *node, struct nrg_op **made)
@@ -198,60 +193,13 @@ static int plain_node(struct nrg_pt2_scope *scope, const json_t *node, struct nr
     return rc;
 }
 
-static void scope_release(struct nrg_pt2_scope *scope)
+void nrg_pt2_scope_release(struct nrg_pt2_scope *scope)
 {
     nrg_nametab_release(&scope->names);
     free(scope->values);
 }
 
-/*
- * A loop's body gets slices of some operands and new versions of others: those are values of
- * their own, with the body's shapes; parameters stay themselves.
- */
-static struct nrg_value *loop_input(struct nrg_pt2_scope *inner, const char *name,
-                                    struct nrg_value *operand, struct nrg_pt2_list *fresh)
-{
-    bool is_param = operand->producer && !strcmp(operand->producer->kind, "prim::GetAttr");
-    const struct nrg_type *type =
-        nrg_pt2_tensor_type(inner->pt2, json_object_get(inner->tensors, name));
-    if (!type || is_param || !json_object_get(inner->tensors, name))
-        return type ? operand : NULL;
-    const char *kept = unique_name(inner->pt2, name);
-    struct nrg_value *value = kept ? nrg_pt2_value(inner, kept, type) : NULL;
-    return value && !nrg_pt2_push(inner, fresh, value) ? value : NULL;
-}
-
-/* Opens a graph's names: its inputs are the last of the operands. `fresh` is NULL but for loops. */
-static int enter(struct nrg_pt2_scope *inner, const struct nrg_pt2_scope *outer,
-                 const json_t *graph, const struct nrg_pt2_list *operands,
-                 struct nrg_pt2_list *fresh)
-{
-    const json_t *inputs = json_object_get(graph, "inputs");
-    size_t n = json_array_size(inputs);
-    *inner = (struct nrg_pt2_scope){.pt2 = outer->pt2,
-                                    .tensors = json_object_get(graph, "tensor_values"),
-                                    .sym_ints = json_object_get(graph, "sym_int_values"),
-                                    .block = outer->block,
-                                    .ops = outer->ops,
-                                    .n_ops = outer->n_ops,
-                                    .cap_ops = outer->cap_ops,
-                                    .module = outer->module,
-                                    .caller = outer->module};
-    if (n > operands->n)
-        return nrg_fail(outer->pt2->err, -EBADMSG, outer->pt2->where,
-                        "a subgraph has %zu inputs, but is called with %zu", n, operands->n);
-    int rc = 0;
-    for (size_t i = 0; !rc && i < n; i++) {
-        const char *name = nrg_pt2_arg_name(json_array_get(inputs, i));
-        struct nrg_value *value = operands->items[operands->n - n + i];
-        if (name)
-            rc = nrg_pt2_bind(inner, name, fresh ? loop_input(inner, name, value, fresh) : value);
-    }
-    return rc;
-}
-
-static int graph_outputs(struct nrg_pt2_scope *scope, const json_t *graph,
-                         struct nrg_pt2_list *list)
+int nrg_pt2_outputs(struct nrg_pt2_scope *scope, const json_t *graph, struct nrg_pt2_list *list)
 {
     const json_t *outs = json_object_get(graph, "outputs");
     int rc = 0;
@@ -264,56 +212,12 @@ static int graph_outputs(struct nrg_pt2_scope *scope, const json_t *graph,
     return rc;
 }
 
-/* Names of a call's outputs, lists flattened, given to the values of `from` or to new ones. */
-static int bind_outputs(struct nrg_pt2_scope *scope, const json_t *node,
-                        const struct nrg_pt2_list *from, struct nrg_pt2_list *made)
-{
-    const json_t *outs = json_object_get(node, "outputs");
-    size_t k = 0;
-    int rc = 0;
-    for (size_t i = 0; !rc && i < json_array_size(outs); i++) {
-        const json_t *out = json_array_get(outs, i), *list = json_object_get(out, "as_tensors");
-        size_t n = list ? json_array_size(list) : 1;
-        for (size_t m = 0; !rc && m < n; m++, k++) {
-            const char *name =
-                list ? json_string_value(json_object_get(json_array_get(list, m), "name"))
-                     : nrg_pt2_arg_name(out);
-            if (!name)
-                continue;
-            if (from)
-                rc = nrg_pt2_bind(scope, name, k < from->n ? from->items[k] : NULL);
-            else
-                rc = nrg_pt2_push(
-                    scope, made,
-                    make_output(scope, name, list || json_object_get(out, "as_tensor")));
-        }
-    }
-    return rc;
-}
-
-static int inline_call(struct nrg_pt2_scope *scope, const json_t *node, const json_t *graph,
-                       const struct nrg_pt2_list *operands)
-{
-    struct nrg_pt2_scope inner;
-    struct nrg_pt2_list results = {0};
-    int rc = enter(&inner, scope, graph, operands, NULL);
-    if (!rc)
-        rc = read_nodes(&inner, graph);
-    if (!rc)
-        rc = graph_outputs(&inner, graph, &results);
-    if (!rc)
-        rc = bind_outputs(scope, node, &results, NULL);
-    scope_release(&inner);
-    free(results.items);
-    return rc;
-}
-
 /* A block's operators are gathered in growing memory and copied to the arena at its end. */
-static int finish_block(struct nrg_pt2 *pt2, struct nrg_block *block, struct nrg_op **ops,
-                        size_t n_ops, const struct nrg_pt2_list *outputs)
+int nrg_pt2_finish_block(struct nrg_pt2 *pt2, struct nrg_block *block, struct nrg_op **ops,
+                         size_t n_ops, const struct nrg_pt2_list *outputs)
 {
     block->ops = nrg_arena_array(&pt2->model->arena, n_ops ? n_ops : 1, sizeof(struct nrg_op *));
-    block->outputs = copy_values(pt2, outputs->items, outputs->n);
+    block->outputs = nrg_pt2_copy(pt2, outputs->items, outputs->n);
     if (!block->ops || !block->outputs)
         return nrg_pt2_no_memory(pt2);
     if (n_ops)
@@ -323,117 +227,10 @@ static int finish_block(struct nrg_pt2 *pt2, struct nrg_block *block, struct nrg
     return 0;
 }
 
-static int nested_block(struct nrg_pt2_scope *scope, struct nrg_op *owner, const json_t *graph,
-                        const struct nrg_pt2_list *operands, bool is_if, struct nrg_block **made)
-{
-    struct nrg_block *block = nrg_arena_alloc(&scope->pt2->model->arena, sizeof *block);
-    struct nrg_pt2_scope inner;
-    struct nrg_pt2_list results = {0}, fresh = {0};
-    struct nrg_op **ops = NULL;
-    size_t n_ops = 0, cap_ops = 0;
-    if (!block)
-        return nrg_pt2_no_memory(scope->pt2);
-    block->owner = owner;
-    int rc = enter(&inner, scope, graph, operands, is_if ? NULL : &fresh);
-    inner.block = block;
-    inner.ops = &ops;
-    inner.n_ops = &n_ops;
-    inner.cap_ops = &cap_ops;
-    if (!rc)
-        rc = read_nodes(&inner, graph);
-    if (!rc)
-        rc = graph_outputs(&inner, graph, &results);
-    if (!rc)
-        rc = finish_block(scope->pt2, block, ops, n_ops, &results);
-    if (!rc && !(block->inputs = copy_values(scope->pt2, fresh.items, fresh.n)))
-        rc = nrg_pt2_no_memory(scope->pt2);
-    block->n_inputs = fresh.n;
-    scope_release(&inner);
-    free(fresh.items);
-    free(results.items);
-    free(ops);
-    *made = block;
-    return rc;
-}
-
-#define GRAPHS_MAX 8
-
-static int branch(struct nrg_pt2_scope *scope, const json_t *node, const json_t **graphs,
-                  size_t n_graphs, const struct nrg_pt2_list *operands, bool is_if,
-                  struct nrg_op **made)
-{
-    struct nrg_pt2_list outputs = {0};
-    int rc = bind_outputs(scope, node, NULL, &outputs);
-    /* An If has its condition alone, as TorchScript writes it: the rest is used inside. */
-    size_t n_inputs = is_if && operands->n ? 1 : operands->n;
-    struct nrg_op *op = rc ? NULL
-                           : nrg_pt2_op(scope, is_if ? "prim::If" : "prim::Loop", operands->items,
-                                        n_inputs, outputs.items, outputs.n);
-    free(outputs.items);
-    if (op)
-        op->blocks = nrg_arena_array(&scope->pt2->model->arena, n_graphs, sizeof *op->blocks);
-    if (!rc && (!op || !op->blocks))
-        rc = nrg_pt2_no_memory(scope->pt2);
-    for (size_t i = 0; !rc && i < n_graphs; i++) {
-        rc = nested_block(scope, op, graphs[i], operands, is_if, &op->blocks[i]);
-        op->n_blocks += !rc;
-    }
-    *made = op;
-    return rc;
-}
-
-static size_t find_graphs(const json_t *inputs, const json_t **graphs)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < json_array_size(inputs) && n < GRAPHS_MAX; i++) {
-        const json_t *arg = json_object_get(json_array_get(inputs, i), "arg");
-        const json_t *graph = json_object_get(json_object_get(arg, "as_graph"), "graph");
-        if (graph)
-            graphs[n++] = graph;
-    }
-    return n;
-}
-
-/* Loops run their body an unknown number of times: max trip count and condition say so. */
-static int loop_head(struct nrg_pt2_scope *scope, struct nrg_pt2_list *operands)
-{
-    json_t *limit = json_pack("{sI}", "as_int", (json_int_t)INT64_MAX);
-    json_t *go_on = json_pack("{sb}", "as_bool", 1);
-    struct nrg_value *value = NULL;
-    int rc = nrg_pt2_argument(scope, limit, &value);
-    if (!rc)
-        rc = nrg_pt2_push(scope, operands, value);
-    if (!rc)
-        rc = nrg_pt2_argument(scope, go_on, &value);
-    if (!rc)
-        rc = nrg_pt2_push(scope, operands, value);
-    json_decref(limit);
-    json_decref(go_on);
-    return rc;
-}
-
-static int call_node(struct nrg_pt2_scope *scope, const json_t *node, const char *target,
-                     const json_t **graphs, size_t n_graphs, struct nrg_op **made)
-{
-    const json_t *inputs = json_object_get(node, "inputs");
-    struct nrg_pt2_list operands = {0};
-    bool is_if = n_graphs == 2 && strstr(target, ".cond");
-    bool is_loop = strstr(target, "while_loop") || strstr(target, "map") || strstr(target, "scan");
-    int rc = is_loop ? loop_head(scope, &operands) : 0;
-    for (size_t i = 0; !rc && i < json_array_size(inputs); i++)
-        rc = nrg_pt2_operands(scope, json_object_get(json_array_get(inputs, i), "arg"), &operands);
-    if (!rc && (is_if || is_loop))
-        rc = branch(scope, node, graphs, n_graphs, &operands, is_if, made);
-    else if (!rc)
-        rc = inline_call(scope, node, graphs[0], &operands);
-    free(operands.items);
-    return rc;
-}
-
 static int read_node(struct nrg_pt2_scope *scope, const json_t *node)
 {
     struct nrg_pt2 *pt2 = scope->pt2;
-    const json_t *graphs[GRAPHS_MAX], *meta = json_object_get(node, "metadata");
+    const json_t *graphs[NRG_PT2_GRAPHS], *meta = json_object_get(node, "metadata");
     const char *target = json_string_value(json_object_get(node, "target"));
     const char *stack = json_string_value(json_object_get(meta, "nn_module_stack"));
     const char *label = json_string_value(json_object_get(node, "name"));
@@ -443,9 +240,9 @@ static int read_node(struct nrg_pt2_scope *scope, const json_t *node)
     int rc = nrg_pt2_module(pt2, stack, &scope->module);
     if (!scope->module)
         scope->module = scope->caller;
-    size_t n_graphs = find_graphs(json_object_get(node, "inputs"), graphs);
+    size_t n_graphs = nrg_pt2_subgraphs(json_object_get(node, "inputs"), graphs);
     if (!rc)
-        rc = n_graphs ? call_node(scope, node, target, graphs, n_graphs, &op)
+        rc = n_graphs ? nrg_pt2_call(scope, node, target, graphs, n_graphs, &op)
                       : plain_node(scope, node, &op);
     if (rc || !op)
         return rc;
@@ -455,7 +252,7 @@ static int read_node(struct nrg_pt2_scope *scope, const json_t *node)
     return 0;
 }
 
-static int read_nodes(struct nrg_pt2_scope *scope, const json_t *graph)
+int nrg_pt2_nodes(struct nrg_pt2_scope *scope, const json_t *graph)
 {
     const json_t *nodes = json_object_get(graph, "nodes");
     int rc = 0;
@@ -477,7 +274,7 @@ static int read_input(struct nrg_pt2_scope *scope, const json_t *arg, const json
     int rc = nrg_pt2_parameter(pt2, spec, scope->tensors, &placeholder, &path);
     if (rc || !name)
         return rc;
-    struct nrg_value *value = make_output(scope, name, json_object_get(arg, "as_tensor"));
+    struct nrg_value *value = nrg_pt2_output(scope, name, json_object_get(arg, "as_tensor"));
     if (!value)
         return nrg_pt2_no_memory(pt2);
     if (!path || strcmp(placeholder, name) != 0)
@@ -501,7 +298,7 @@ static int read_inputs(struct nrg_pt2_scope *scope, const json_t *graph)
     for (size_t i = 0; !rc && i < json_array_size(inputs); i++)
         rc = read_input(scope, json_array_get(inputs, i), json_array_get(scope->pt2->specs, i),
                         &list);
-    scope->block->inputs = rc ? NULL : copy_values(scope->pt2, list.items, list.n);
+    scope->block->inputs = rc ? NULL : nrg_pt2_copy(scope->pt2, list.items, list.n);
     scope->block->n_inputs = scope->block->inputs ? list.n : 0;
     free(list.items);
     return rc || scope->block->inputs ? rc : nrg_pt2_no_memory(scope->pt2);
@@ -527,14 +324,14 @@ int nrg_pt2_graph(struct nrg_pt2 *pt2, const json_t *json, const char *name)
     pt2->graph = graph;
     int rc = read_inputs(&scope, json);
     if (!rc)
-        rc = read_nodes(&scope, json);
+        rc = nrg_pt2_nodes(&scope, json);
     if (!rc)
-        rc = graph_outputs(&scope, json, &outputs);
+        rc = nrg_pt2_outputs(&scope, json, &outputs);
     if (!rc)
-        rc = finish_block(pt2, body, ops, n_ops, &outputs);
+        rc = nrg_pt2_finish_block(pt2, body, ops, n_ops, &outputs);
     if (!rc && nrg_model_add_graph(pt2->model, graph))
         rc = nrg_pt2_no_memory(pt2);
-    scope_release(&scope);
+    nrg_pt2_scope_release(&scope);
     nrg_nametab_release(&pt2->used);
     free(outputs.items);
     free(ops);

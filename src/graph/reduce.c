@@ -19,7 +19,11 @@
 #include "base/mem.h"
 #include "graph/reducer.h"
 
-#define MAX_VISITED ((size_t)20 * 1000 * 1000)
+#define MAX_VISITED ((size_t)5 * 1000 * 1000)
+#define MAX_DEPTH   2000
+/* Memory that the result may take: enough for any honest graph ten times over. */
+#define ARENA_BASE   ((size_t)64 * 1024 * 1024)
+#define ARENA_PER_OP ((size_t)8192)
 
 static void drop_outputs(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
                          struct nrg_arg **args, enum nrg_drop_rule rule)
@@ -161,8 +165,14 @@ static void visit(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_o
 
 void nrg_reducer_block(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_block *block)
 {
+    if (r->depth >= MAX_DEPTH) {
+        r->rc = -E2BIG;
+        return;
+    }
+    r->depth++;
     for (size_t i = 0; i < block->n_ops && !r->rc; i++)
         visit(r, f, block->ops[i]);
+    r->depth--;
 }
 
 /* ---- the whole ---- */
@@ -254,16 +264,21 @@ int nrg_reduce(const struct nrg_model *model, const struct nrg_model *params,
     r.rc = index_params(&r.told, model);
     if (!r.rc)
         r.rc = index_params(&r.told, params);
+    out->arena.limit = ARENA_BASE;
+    for (size_t i = 0; i < model->n_graphs; i++)
+        out->arena.limit += (model->graphs[i]->n_ops + model->graphs[i]->n_values) * ARENA_PER_OP;
     if (!r.rc)
         reduce_graph(&r, model->graphs[0]);
+    /* What used up an allowance so large is not the graph but its calls. */
+    if (r.rc == -ENOMEM && out->arena.used > out->arena.limit / 10 * 9)
+        r.rc = -E2BIG;
     nrg_path_map_release(&r.told);
     nrg_path_map_release(&r.used);
     nrg_path_map_release(&r.seen);
     if (!r.rc)
         return 0;
     nrg_reduced_release(out);
-    return r.rc == -E2BIG ? nrg_fail(err, r.rc, NULL, "its calls expand to more than %zu operators",
-                                     MAX_VISITED)
+    return r.rc == -E2BIG ? nrg_fail(err, r.rc, NULL, "its calls or blocks expand too far to count")
                           : nrg_fail(err, r.rc, NULL, "out of memory while reducing the graph");
 }
 

@@ -51,7 +51,10 @@ struct nrg_arg {
     const struct nrg_attr *constant;
     const char *path;
     struct nrg_arg **items; /* LIST */
-    size_t n_items;
+    size_t n_items, cap_items;
+    uint32_t size;  /* LIST: itself and all below when it was made */
+    bool is_member; /* LIST: stands in another one */
+    bool is_nested; /* LIST: lists stand in it */
 };
 
 struct nrg_operator {

@@ -57,15 +57,87 @@ void nrg_reduce_constant(struct nrg_reducer *r, struct nrg_frame *f, const struc
     nrg_reducer_drop(r, op, NRG_DROP_CONSTANT, data);
 }
 
+static struct nrg_data *some_data(const struct nrg_arg *arg)
+{
+    struct nrg_data *data =
+        arg->kind == NRG_ARG_TENSOR || arg->kind == NRG_ARG_LIST ? arg->data : NULL;
+    for (size_t i = 0; !data && arg->kind == NRG_ARG_LIST && i < arg->n_items; i++)
+        data = some_data(arg->items[i]);
+    return data;
+}
+
+/*
+ * Lists in lists are walked by every operator that takes one, so that a few lines of text could
+ * stand for 2^60 members, or for a list that contains itself. Honest programs nest little: what
+ * is larger than this becomes an open list, whose members are not told apart.
+ */
+#define MAX_NESTED      4096
+#define MAX_LATE_ADDING 64
+
+static bool contains(const struct nrg_arg *arg, const struct nrg_arg *what)
+{
+    if (arg == what)
+        return true;
+    for (size_t i = 0; i < arg->n_items; i++)
+        if (arg->items[i] == what || (arg->items[i]->n_items && contains(arg->items[i], what)))
+            return true;
+    return false;
+}
+
+/* Counts new members into a list's size; false when they nest too much. */
+static bool fits(struct nrg_arg *list, struct nrg_arg *const *more, size_t n)
+{
+    uint64_t size = list->size;
+    bool nested = false;
+    for (size_t i = 0; i < n; i++) {
+        bool inner = more[i]->kind == NRG_ARG_LIST || more[i]->n_items;
+        size += inner ? 1 + (uint64_t)more[i]->size : 1;
+        nested |= inner;
+        if (inner && contains(more[i], list))
+            return false;
+    }
+    if ((nested || list->is_nested) && size > MAX_NESTED)
+        return false;
+    list->is_nested |= nested;
+    list->size = (uint32_t)(size < UINT32_MAX ? size : UINT32_MAX);
+    for (size_t i = 0; i < n; i++)
+        if (more[i]->kind == NRG_ARG_LIST)
+            more[i]->is_member = true;
+    return true;
+}
+
 static struct nrg_arg *list_of(struct nrg_reducer *r, const struct nrg_type *type,
                                struct nrg_arg **items, size_t n)
 {
     struct nrg_arg *arg = nrg_reducer_arg(r, NRG_ARG_LIST, type);
-    if (arg) {
+    if (!arg)
+        return NULL;
+    if (fits(arg, items, n)) {
         arg->items = items;
         arg->n_items = n;
+        return arg;
     }
+    arg->open = true;
+    for (size_t i = 0; i < n && !arg->data; i++)
+        arg->data = some_data(items[i]);
     return arg;
+}
+
+static int make_room(struct nrg_reducer *r, struct nrg_arg *list, size_t n)
+{
+    if (list->n_items + n <= list->cap_items)
+        return 0;
+    size_t cap = 2 * (list->n_items + n);
+    struct nrg_arg **items = nrg_arena_array(&r->out->arena, cap, sizeof *items);
+    if (!items) {
+        r->rc = -ENOMEM;
+        return r->rc;
+    }
+    if (list->n_items)
+        memcpy(items, list->items, list->n_items * sizeof *items);
+    list->items = items;
+    list->cap_items = cap;
+    return 0;
 }
 
 /* Adds members to a list in place: all names of it see them, as in the program. */
@@ -74,27 +146,16 @@ static void extend(struct nrg_reducer *r, struct nrg_arg *list, struct nrg_arg *
 {
     if ((list->kind != NRG_ARG_LIST && list->kind != NRG_ARG_OBJECT) || !n)
         return;
-    struct nrg_arg **items = nrg_arena_array(&r->out->arena, list->n_items + n, sizeof *items);
-    if (!items) {
-        r->rc = -ENOMEM;
-        return;
-    }
-    if (list->n_items)
-        memcpy(items, list->items, list->n_items * sizeof *items);
-    memcpy(items + list->n_items, more, n * sizeof *items);
-    list->items = items;
-    list->n_items += n;
     /* In a loop or a branch nobody knows how often. */
     list->open |= r->region != 0;
-}
-
-static struct nrg_data *some_data(const struct nrg_arg *arg)
-{
-    struct nrg_data *data =
-        arg->kind == NRG_ARG_TENSOR || arg->kind == NRG_ARG_LIST ? arg->data : NULL;
-    for (size_t i = 0; !data && arg->kind == NRG_ARG_LIST && i < arg->n_items; i++)
-        data = some_data(arg->items[i]);
-    return data;
+    if ((list->is_member && list->n_items > MAX_LATE_ADDING) || !fits(list, more, n)) {
+        list->open = true;
+        return;
+    }
+    if (make_room(r, list, n))
+        return;
+    memcpy(list->items + list->n_items, more, n * sizeof *more);
+    list->n_items += n;
 }
 
 /* One member that can't be told from the others. */

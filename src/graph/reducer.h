@@ -28,6 +28,7 @@ struct nrg_reducer {
     struct nrg_arg *none;
     uint32_t region;
     size_t visited;
+    unsigned depth; /* of nested blocks and calls */
     unsigned call_warnings;
     int rc;
 };

@@ -148,15 +148,30 @@ static int update(struct nrg_proctree *tree, struct proc *p)
     return 0;
 }
 
+/*
+ * One that a poll found was born after the poll before, and after its parent. What it used until
+ * now belongs to all of that time: in this instant no machine could have done it.
+ */
+static int64_t birth_ns(const struct nrg_proctree *tree, const struct proc *parent, int64_t now_ns)
+{
+    bool polled = tree->connector < 0 && (parent || tree->whole_system);
+    if (!polled || !tree->polled_ns)
+        return now_ns;
+    return parent && parent->info.first_ns > tree->polled_ns ? parent->info.first_ns
+                                                             : tree->polled_ns;
+}
+
 static struct proc *add(struct nrg_proctree *tree, int32_t pid, int32_t parent_pid, bool is_new)
 {
     char path[48];
+    const struct proc *parent = find(tree, parent_pid);
     struct proc *p = calloc(1, sizeof *p);
     if (!p)
         return NULL;
     p->info = (struct nrg_process_info){
         .id = tree->next_id++, .pid = pid, .parent_pid = parent_pid, .uid = -1};
-    p->info.first_ns = p->info.last_ns = nrg_now_ns();
+    p->info.last_ns = nrg_now_ns();
+    p->info.first_ns = is_new ? birth_ns(tree, parent, p->info.last_ns) : p->info.last_ns;
     p->fd = -1;
     p->clock_ns = p->looked_ns = -1;
     p->seen = tree->generation;
@@ -175,7 +190,6 @@ static struct proc *add(struct nrg_proctree *tree, int32_t pid, int32_t parent_p
         }
     }
     /* Until it executes something of its own, a child is what its parent is. */
-    const struct proc *parent = find(tree, parent_pid);
     if (parent) {
         memcpy(p->info.name, parent->info.name, sizeof p->info.name);
         memcpy(p->info.command, parent->info.command, sizeof p->info.command);
@@ -266,6 +280,18 @@ static void on_lost(void *arg)
     tree->lost = true;
 }
 
+static void note_polling(const struct nrg_proctree *tree)
+{
+    char text[192];
+    snprintf(text, sizeof text,
+             "processes are found by polling (%s): those that live shorter than a poll are counted "
+             "%s",
+             tree->connector == -EXDEV ? "pid namespace or captured root"
+                                       : "no permission for the proc connector",
+             tree->whole_system ? "with the other processes of this machine" : "together");
+    tree->events.note(tree->events.arg, text);
+}
+
 struct nrg_proctree *nrg_proctree_new(const struct nrg_context *ctx, bool whole_system,
                                       const struct nrg_proctree_events *events)
 {
@@ -278,7 +304,7 @@ struct nrg_proctree *nrg_proctree_new(const struct nrg_context *ctx, bool whole_
     tree->next_id = 2; /* 1 is the short-lived remainder */
     tree->tick_ns = NRG_NS_PER_S / sysconf(_SC_CLK_TCK);
     tree->page_bytes = sysconf(_SC_PAGESIZE);
-    tree->connector = whole_system ? -ENOTSUP : nrg_connector_open(&ctx->root);
+    tree->connector = nrg_connector_open(&ctx->root);
     tree->poll_children = tree->connector < 0;
     tree->loadavg_fd = tree->poll_children && !whole_system && nrg_root_is_live(&ctx->root)
                            ? nrg_root_open(&ctx->root, "/proc/loadavg", O_RDONLY)
@@ -289,13 +315,8 @@ struct nrg_proctree *nrg_proctree_new(const struct nrg_context *ctx, bool whole_
                                                   .name = "(short-lived)",
                                                   .command = "(ended before their CPU time "
                                                              "could be read)"};
-    if (tree->poll_children && !whole_system)
-        events->note(events->arg,
-                     tree->connector == -EXDEV
-                         ? "processes are found by polling (pid namespace or captured root): those "
-                           "that live shorter than a poll are counted together"
-                         : "processes are found by polling (no permission for the proc connector): "
-                           "those that live shorter than a poll are counted together");
+    if (tree->poll_children)
+        note_polling(tree);
     return tree;
 }
 
@@ -472,14 +493,17 @@ static bool may_have_forked(struct nrg_proctree *tree)
 
 static void find_new(struct nrg_proctree *tree)
 {
+    bool first = tree->whole_system && tree->generation == 0, lost = tree->lost;
+    if (!tree->poll_children && !lost && !first)
+        return;
+    tree->lost = false;
     if (tree->whole_system) {
         tree->generation++;
         scan_system(tree);
         return;
     }
-    if (!tree->lost && (!tree->poll_children || !may_have_forked(tree)))
+    if (!lost && !may_have_forked(tree))
         return;
-    tree->lost = false;
     for (size_t b = 0; b < BUCKETS; b++)
         for (struct proc *p = tree->buckets[b]; p; p = p->next)
             adopt(tree, p, true);

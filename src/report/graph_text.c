@@ -209,17 +209,18 @@ static void print_row(const struct nrg_graph_report *r, const struct rows *rows,
     print_padded(out, n->class_name, rows->class_width + 2);
     if (r->reduced)
         print_padded(out, nrg_show_dims(dims, sizeof dims, n->output), rows->output_width + 2);
-    print_number(out, n->params * times, n->unknown_params, 14, false);
+    print_number(out, nrg_cost_times(n->params, times), n->unknown_params, 14, false);
     if (frozen)
-        print_number(out, n->trainable * times, n->unknown_params, 14, false);
-    int64_t all = r->totals.params, mine = n->params * times;
+        print_number(out, nrg_cost_times(n->trainable, times), n->unknown_params, 14, false);
+    int64_t all = r->totals.params, mine = nrg_cost_times(n->params, times);
     if (r->reduced) {
-        print_number(out, n->cost.macs * times, n->unknown_operators, 9, true);
-        print_number(out, n->cost.flops * times, n->unknown_operators, 9, true);
+        print_number(out, nrg_cost_times(n->cost.macs, times), n->unknown_operators, 9, true);
+        print_number(out, nrg_cost_times(n->cost.flops, times), n->unknown_operators, 9, true);
         all = r->totals.cost.macs ? r->totals.cost.macs : r->totals.cost.flops;
-        mine = (r->totals.cost.macs ? n->cost.macs : n->cost.flops) * times;
+        mine = nrg_cost_times(r->totals.cost.macs ? n->cost.macs : n->cost.flops, times);
     } else {
-        fprintf(out, "%12s  ", nrg_show_bytes(dims, sizeof dims, (double)(n->param_bytes * times)));
+        fprintf(out, "%12s  ",
+                nrg_show_bytes(dims, sizeof dims, (double)(nrg_cost_times(n->param_bytes, times))));
     }
     if (all > 0)
         print_bar(out, (double)mine / (double)all);

@@ -95,18 +95,10 @@ static void add_containers(json_t *o, const struct nrg_summary *s)
             known = !strcmp(s->processes[k].info->container, name);
         if (known)
             continue;
-        double cpu_s = 0, cpu_j = 0;
-        size_t n = 0;
-        for (size_t k = i; k < s->n_processes; k++) {
-            if (strcmp(s->processes[k].info->container, name))
-                continue;
-            cpu_s += s->processes[k].cpu_time_s;
-            cpu_j += s->processes[k].cpu_j;
-            n++;
-        }
-        json_t *c = json_pack("{s:s, s:I}", "name", name, "processes", (json_int_t)n);
-        set_real(c, "cpu_time_s", cpu_s);
-        set_real(c, "cpu_energy_j", cpu_j);
+        struct nrg_container_use use = nrg_container_use(s, name);
+        json_t *c = json_pack("{s:s, s:I}", "name", name, "processes", (json_int_t)use.processes);
+        set_real(c, "cpu_time_s", use.cpu_time_s);
+        set_real(c, "cpu_energy_j", use.cpu_j);
         json_array_append_new(list, c);
     }
     if (json_array_size(list))

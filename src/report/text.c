@@ -8,10 +8,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "report/units.h"
 
 #define MAX_SHOWN_PROCESSES 12
 #define MAX_SHOWN_MISSING   6
+#define MAX_SHOWN_COMMAND   60
+#define MIN_NAME_WIDTH      20
 
 struct style {
     const char *bold, *dim, *warn, *off;
@@ -31,6 +34,8 @@ static void print_head(const struct nrg_report *r, const struct style *st, FILE 
     fprintf(out, "%s%s%s", st->bold, command ? command : nrg_recording_path(r->recording), st->off);
     if (s->exit_code > 0)
         fprintf(out, "   %sexit code %d%s", st->warn, s->exit_code, st->off);
+    if (r->n_runs > 1)
+        fprintf(out, "   (the first of %zu runs; all of them: see below)", r->n_runs);
     fprintf(out, "\nduration %s", nrg_show_seconds(a, sizeof a, s->duration_s));
     if (s->cpu_time_s > 0)
         fprintf(out, "   CPU time %s", nrg_show_seconds(a, sizeof a, s->cpu_time_s));
@@ -63,11 +68,13 @@ static void print_band(double low_j, double high_j, double uncertainty_j, bool e
                        size_t size)
 {
     char a[32], b[32];
-    if (estimated)
+    if (estimated && high_j > low_j)
         snprintf(buf, size, "%s .. %s", nrg_show_energy(a, sizeof a, low_j),
                  nrg_show_energy(b, sizeof b, high_j));
-    else
+    else if (!estimated && uncertainty_j > 0)
         snprintf(buf, size, "± %s", nrg_show_energy(a, sizeof a, uncertainty_j));
+    else /* a gauge that never moved, an imported estimate: not known, which is not ± 0 */
+        nrg_copy(buf, size, "-");
 }
 
 /* Pads by what is seen, not by bytes: the plus-minus sign takes two. */
@@ -79,7 +86,18 @@ static void print_padded(FILE *out, const char *text, int width)
     fprintf(out, "%s%*s", text, seen < width ? width - seen : 1, "");
 }
 
-static void print_domain(const struct nrg_summary *s, const struct nrg_domain *d,
+static int name_width(const struct nrg_summary *s)
+{
+    int width = MIN_NAME_WIDTH;
+    for (size_t i = 0; i < s->n_domains; i++) {
+        int seen =
+            2 * depth_of(s, &s->domains[i]) + (int)strlen(s->domains[i].channel->channel.name);
+        width = seen > width ? seen : width;
+    }
+    return width;
+}
+
+static void print_domain(const struct nrg_summary *s, const struct nrg_domain *d, int width,
                          const struct style *st, FILE *out)
 {
     const struct nrg_recorded_channel *c = d->channel;
@@ -87,40 +105,55 @@ static void print_domain(const struct nrg_summary *s, const struct nrg_domain *d
     char name[64], energy[32], band[80], mean[32], peak[32];
     snprintf(name, sizeof name, "%*s%s", 2 * depth_of(s, d), "", c->channel.name);
     print_band(d->low_j, d->high_j, d->uncertainty_j, estimated, band, sizeof band);
-    fprintf(out, "%-20s %12s  ", name, nrg_show_energy(energy, sizeof energy, d->energy_j));
+    fprintf(out, "%-*s %12s  ", width, name, nrg_show_energy(energy, sizeof energy, d->energy_j));
     print_padded(out, band, 22);
     fprintf(out, "%11s %11s  %s%s%s (%s)\n", nrg_show_power(mean, sizeof mean, d->mean_w),
             nrg_show_power(peak, sizeof peak, d->peak_w), estimated ? st->warn : "",
             nrg_provenance_name(c->channel.provenance), estimated ? st->off : "", c->driver);
 }
 
-static void print_total(const struct nrg_report *r, const struct nrg_summary *s,
+/* What the total adds; of very many the first ones. */
+static void list_added(const struct nrg_summary *s, char *names, size_t size)
+{
+    size_t len = 0, left_out = 0;
+    names[0] = '\0';
+    for (size_t i = 0; i < s->n_domains; i++) {
+        const char *name = s->domains[i].channel->channel.name;
+        if (!s->domains[i].in_total)
+            continue;
+        if (left_out || len + strlen(name) + 32 > size)
+            left_out++;
+        else
+            len += (size_t)snprintf(names + len, size - len, "%s%s", len ? " + " : "", name);
+    }
+    if (left_out)
+        snprintf(names + len, size - len, " + %zu more", left_out);
+}
+
+static void print_total(const struct nrg_report *r, const struct nrg_summary *s, int width,
                         const struct style *st, FILE *out)
 {
-    char a[32], band[80], mean[32], names[200] = "";
+    char a[32], band[80], mean[32], names[200];
     bool estimated = s->total_provenance == NRG_ESTIMATED;
     if (isnan(s->total_j)) {
-        fprintf(out, "%sno energy was measured%s: nrg sensors says what is missing\n", st->warn,
-                st->off);
+        fprintf(out,
+                "%sno energy was measured%s: see below, and nrg sensors; nrg run --sensor estimate "
+                "estimates instead\n",
+                st->warn, st->off);
         return;
     }
-    for (size_t i = 0; i < s->n_domains; i++) {
-        size_t len = strlen(names);
-        if (s->domains[i].in_total)
-            snprintf(names + len, sizeof names - len, "%s%s", len ? " + " : "",
-                     s->domains[i].channel->channel.name);
-    }
+    list_added(s, names, sizeof names);
     print_band(s->total_low_j, s->total_high_j, s->total_uncertainty_j, estimated, band,
                sizeof band);
-    fprintf(out, "%s%-20s %12s%s  ", st->bold, "total", nrg_show_energy(a, sizeof a, s->total_j),
-            st->off);
+    fprintf(out, "%s%-*s %12s%s  ", st->bold, width, "total",
+            nrg_show_energy(a, sizeof a, s->total_j), st->off);
     print_padded(out, band, 22);
     fprintf(out, "%11s %11s  %s: %s\n",
             nrg_show_power(mean, sizeof mean, s->total_j / s->duration_s), "",
             nrg_provenance_name(s->total_provenance), names);
     if (s->measured_j > 0 && s->estimated_j > 0) {
         char b[32];
-        fprintf(out, "%-20s %12s of it measured, %s estimated\n", "",
+        fprintf(out, "%-*s %12s of it measured, %s estimated\n", width, "",
                 nrg_show_energy(a, sizeof a, s->measured_j),
                 nrg_show_energy(b, sizeof b, s->estimated_j));
     }
@@ -137,6 +170,16 @@ static void print_total(const struct nrg_report *r, const struct nrg_summary *s,
     fprintf(out, "%s\n", st->off);
 }
 
+/* Bytes of what is shown of a command: whole characters only. */
+static int shown_bytes(const char *text)
+{
+    int bytes = 0, seen = 0;
+    for (; text[bytes]; bytes++)
+        if ((text[bytes] & 0xc0) != 0x80 && seen++ == MAX_SHOWN_COMMAND)
+            break;
+    return bytes;
+}
+
 static void print_process(const struct nrg_process_energy *p, bool command, FILE *out)
 {
     char cpu[32], time_s[32], dram[32], gpu[32], rss[32];
@@ -147,12 +190,12 @@ static void print_process(const struct nrg_process_energy *p, bool command, FILE
     else
         fprintf(out, "%8s", "");
     fprintf(
-        out, " %11s %11s %11s %11s %11s  %.60s%s%s%s%s\n",
+        out, " %11s %11s %11s %11s %11s  %.*s%s%s%s%s\n",
         nrg_show_seconds(time_s, sizeof time_s, p->cpu_time_s),
         nrg_show_energy(cpu, sizeof cpu, p->cpu_j), nrg_show_energy(dram, sizeof dram, p->dram_j),
-        nrg_show_energy(gpu, sizeof gpu, p->gpu_j), nrg_show_bytes(rss, sizeof rss, bytes), what,
-        p->info->container[0] ? "  [" : "", p->info->container, p->info->container[0] ? "]" : "",
-        p->still_running && command ? "  (still running)" : "");
+        nrg_show_energy(gpu, sizeof gpu, p->gpu_j), nrg_show_bytes(rss, sizeof rss, bytes),
+        shown_bytes(what), what, p->info->container[0] ? "  [" : "", p->info->container,
+        p->info->container[0] ? "]" : "", p->still_running && command ? "  (still running)" : "");
 }
 
 static void print_rest(const char *label, double energy_j, FILE *out)
@@ -197,6 +240,34 @@ static void print_processes(const struct nrg_report *r, const struct nrg_summary
                 st->dim, st->off);
 }
 
+/* The first process of each container stands for it. */
+static bool is_first_of_container(const struct nrg_summary *s, size_t i)
+{
+    const char *name = s->processes[i].info->container;
+    for (size_t k = 0; k < i; k++)
+        if (!strcmp(s->processes[k].info->container, name))
+            return false;
+    return name[0] != '\0';
+}
+
+static void print_containers(const struct nrg_summary *s, const struct style *st, FILE *out)
+{
+    bool any = false;
+    for (size_t i = 0; i < s->n_processes; i++) {
+        if (!is_first_of_container(s, i))
+            continue;
+        struct nrg_container_use use = nrg_container_use(s, s->processes[i].info->container);
+        char a[32], b[32];
+        if (!any)
+            fprintf(out, "\n%s%8s %11s %11s  %s%s\n", st->dim, "PROCS", "CPU TIME", "CPU ENERGY",
+                    "CONTAINER", st->off);
+        any = true;
+        fprintf(out, "%8zu %11s %11s  %s\n", use.processes,
+                nrg_show_seconds(a, sizeof a, use.cpu_time_s),
+                nrg_show_energy(b, sizeof b, use.cpu_j), s->processes[i].info->container);
+    }
+}
+
 /* On a machine without sensors each driver has its own reason: the first few are enough here. */
 static void print_missing(const struct nrg_summary *s, const struct style *st, FILE *out)
 {
@@ -236,13 +307,15 @@ void nrg_report_text(const struct nrg_report *r, FILE *out)
     struct style st = style_of(r->options.colour);
     const struct nrg_summary *s = &r->runs[0];
     print_head(r, &st, out);
+    int width = name_width(s);
     if (s->n_domains)
-        fprintf(out, "%s%-20s %12s  %-22s%11s %11s  %s%s\n", st.dim, "DOMAIN", "ENERGY",
+        fprintf(out, "%s%-*s %12s  %-22s%11s %11s  %s%s\n", st.dim, width, "DOMAIN", "ENERGY",
                 "UNCERTAINTY", "MEAN", "PEAK", "SOURCE", st.off);
     for (size_t i = 0; i < s->n_domains; i++)
-        print_domain(s, &s->domains[i], &st, out);
-    print_total(r, s, &st, out);
+        print_domain(s, &s->domains[i], width, &st, out);
+    print_total(r, s, width, &st, out);
     print_processes(r, s, &st, out);
+    print_containers(s, &st, out);
     if (r->n_runs > 1)
         print_repeats(r, &st, out);
     print_missing(s, &st, out);

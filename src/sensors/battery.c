@@ -230,6 +230,9 @@ static int add_sensor(struct nrg_probe *probe, const struct batteries *all, cons
     channel->scale = 1e-6;
     channel->wide = true;
     channel->covers_cpu = discharging;
+    for (size_t i = 0; i < all->n; i++)
+        if (all->items[i].power_fd < 0)
+            channel->provenance = NRG_DERIVED; /* voltage times current */
     if (discharging)
         return 0;
     return nrg_probe_unavailable(probe, sensor,

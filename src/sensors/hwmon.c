@@ -6,7 +6,8 @@
  *     APU's figure is the whole socket with its CPU: apu-N, a part of package-0 where RAPL has it.
  *   acpi_power_meter is the machine; amd_energy and fam15h_power count sockets: package-N.
  *   PMBus supplies show input (pin) and output (pout1...): the input contains the output, so
- *     outputs are dropped where there is an input.
+ *     outputs are dropped where there is an input. A supply feeds the GPUs too: where these are
+ *     known, it is wide.
  *   A label that says "total" covers the machine and contains the chip's other channels.
  *   Any other chip is a part of its own; but where something already covers the CPU it may well
  *     measure the same watts again, and is then marked wide: shown beside the total, not added.
@@ -57,7 +58,7 @@ static const char *const total_labels[] = {"system", "total system power", "powe
 struct hwmon_probe {
     struct nrg_probe *probe;
     struct nrg_hwmon_chips chips;
-    bool cpu_covered; /* by another driver */
+    bool cpu_covered; /* by another driver, or by a chip that is known */
     unsigned next_gpu, next_apu;
     unsigned *gpu_of_chip; /* number of gpu-N, per chip */
 };
@@ -183,7 +184,8 @@ static int add_part(struct hwmon_probe *h, struct nrg_found *found,
         if (!channel)
             return -ENOMEM;
         bool whole = is_total(attr->label[0] ? attr->label : chip->label);
-        channel->wide = whole || h->cpu_covered;
+        bool feeds_gpus = h->next_gpu > 0 && pmbus_label(attr->label, "pin");
+        channel->wide = whole || h->cpu_covered || feeds_gpus;
         channel->covers_cpu = whole || strcasestr(attr->label, "cpu") != NULL;
         if (whole)
             nrg_copy(total, sizeof total, name);
@@ -353,7 +355,7 @@ static int add_chip(struct hwmon_probe *h, size_t index)
     return rc;
 }
 
-/* What the drivers before us found: does it cover the CPU, and which is the last GPU? */
+/* What has been found so far: does it cover the CPU, and which is the last GPU? */
 static void look_around(struct hwmon_probe *h)
 {
     for (size_t f = 0; f < h->probe->n_found; f++) {
@@ -381,7 +383,12 @@ static int probe_hwmon(struct nrg_probe *probe, struct nrg_error *err)
         rc = h.gpu_of_chip ? 0 : -ENOMEM;
     }
     for (size_t i = 0; !rc && i < h.chips.n; i++)
-        rc = add_chip(&h, i);
+        if (role_of(h.chips.items[i].name) != PART)
+            rc = add_chip(&h, i);
+    look_around(&h);
+    for (size_t i = 0; !rc && i < h.chips.n; i++)
+        if (role_of(h.chips.items[i].name) == PART)
+            rc = add_chip(&h, i);
     free(h.gpu_of_chip);
     nrg_hwmon_chips_release(&h.chips);
     return rc == -ENOMEM ? rc : nrg_battery_probe(probe);

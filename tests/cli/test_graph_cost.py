@@ -184,6 +184,27 @@ graph(%x : Float({n}, {n}), %y : Float({n}, {n})):
         self.assertNotIn("macs", g["operators"][0])
         self.assertEqual(g["totals"]["unknown_operators"], 1)
 
+    def test_bombs(self):
+        """Calls that double at each of 40 levels, lists of lists, a list in itself."""
+        def graph_of(i, body):
+            return f"graph(%self : __torch__.C{i}, %x : Float(4, 4)):\n{body}  return (%y)\n"
+        calls = "".join(graph_of(i, "".join(
+            f'  %c{k} : __torch__.C{i + 1} = prim::GetAttr[name="a{k}"](%self)\n'
+            f'  %{"y" if k else "z"} : Tensor = prim::CallMethod[name="forward"](%c{k}, %x)\n'
+            for k in range(2))) for i in range(40))
+        calls += graph_of(40, "  %y : Float(4, 4) = aten::relu(%x)\n")
+        done = run("-", text=calls)
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("expand too far", done.stderr)
+        lists = "  %l0 : Tensor[] = prim::ListConstruct(%x, %x)\n" + "".join(
+            f"  %l{i} : Tensor[] = prim::ListConstruct(%l{i - 1}, %l{i - 1})\n" for i in range(1, 60))
+        self.assertEqual(graph("-", text=graph_of(0, lists + "  %y : Tensor = aten::cat(%l59)\n"))
+                         ["totals"]["operators"], 1)
+        cycle = ("  %l : Tensor[] = prim::ListConstruct(%x)\n"
+                 "  %m : Tensor[] = prim::ListConstruct(%l)\n"
+                 "  %a : Tensor[] = aten::append(%l, %m)\n  %y : Tensor = aten::cat(%l)\n")
+        self.assertEqual(graph("-", text=graph_of(0, cycle))["operators"][0]["inputs"], ["x"])
+
     def test_views_by_strides(self):
         text = '''\
 graph(%x : Float(2, 3, 4, strides=[12, 4, 1]), %p : Float(2, 4, 3, strides=[12, 1, 4])):

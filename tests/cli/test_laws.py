@@ -1,6 +1,9 @@
 """Laws of the shares: parts add up to the whole, never more; twice the CPU time is twice the
 energy; and the same numbers come out of the recording again."""
+import csv
+import io
 import json
+import shlex
 import unittest
 
 from support import *
@@ -16,6 +19,7 @@ for part_s in (0.4, 1.2):
         os._exit(0)
 os.wait(); os.wait()
 """
+BURN = (PYTHON, "-c", "import time\nwhile time.process_time() < 1: pass")
 
 
 class Laws(Case):
@@ -75,12 +79,49 @@ class Laws(Case):
                            sum(p["energy_j"]["cpu"] for p in r["processes"]))
 
     def test_without_busy_time_nothing_is_guessed(self):
-        path = self.scenario(SCENARIO)
-        r, _ = self.run_json("--sensor", f"simulate:{path}", "-o", self.path("n.nrg"), "--",
-                             "sleep", "0.6")
+        path = self.scenario("domain package-0\n power 10\n")
+        self.write("root/proc/version", "Linux\n")
+        r, _ = self.run_json("--sensor", f"simulate:{path}", "--root", self.path("root"), "-o",
+                             self.path("n.nrg"), "--", "sleep", "0.6")
         self.assertNotIn("other_processes_j", r)
         self.assertNotIn("cpu", r["processes"][0]["energy_j"])
         self.assertTrue(self.missing(r, "energy per process"))
+
+    def test_a_named_sensor_is_shared_out_by_the_machines_load(self):
+        path = self.scenario(SCENARIO)
+        r, _ = self.run_json("--sensor", f"simulate:{path}", "-o", self.path("m.nrg"), "--",
+                             *BURN)
+        self.assertIn("cpu", r["processes"][0]["energy_j"])
+        self.assertIn("other_processes_j", r)
+
+    def test_a_meter_of_the_machine_beats_its_gpus_alone(self):
+        for name, file, power_uw in (("hwmon0", "power1_average", 300000000),
+                                     ("hwmon1", "power1_input", 40000000)):
+            self.write(f"root/sys/class/hwmon/{name}/{file}", f"{power_uw}\n")
+        self.write("root/sys/class/hwmon/hwmon0/name", "power_meter\n")
+        self.write("root/sys/class/hwmon/hwmon1/name", "amdgpu\n")
+        r, _ = self.run_json("--root", self.path("root"), "-o", self.path("g.nrg"), "--",
+                             "sleep", "0.6")
+        self.assertEqual(r["total"]["domains"], ["machine"])
+        self.assertEqual(set(domains(r)), {"machine", "gpu-0"})
+        self.assertAlmostEqual(r["total"]["mean_w"], 300, delta=30)
+
+    @unittest.skipUnless(can_unshare("-pf", "--mount-proc"), "needs a pid namespace")
+    def test_what_a_poll_finds_is_not_squeezed_into_an_instant(self):
+        path = self.scenario("domain package-0\n power 100\n")
+        script = (f"(sleep 0.3; {' '.join(map(shlex.quote, BURN))}; true) & {NRG} run -q --system "
+                  f"--for 0.8s --sensor simulate:{path} -o {self.path('s.nrg')}; kill %1; wait")
+        subprocess.run(["unshare", "-pf", "--mount-proc", "bash", "-c", script], check=False,
+                       timeout=LIMIT_S)
+        last = {}
+        for row in csv.DictReader(io.StringIO(self.nrg("export", "--processes", self.path("s.nrg"))
+                                              .stdout.decode())):
+            if not row["cpu_s"]:
+                continue
+            t_s, cpu_s = float(row["time_s"]), float(row["cpu_s"])
+            before_s, cpu_before_s = last.get(row["pid"], (t_s, cpu_s))
+            self.assertLess(cpu_s - cpu_before_s, 2 * (t_s - before_s) + 0.02, row)
+            last[row["pid"]] = t_s, cpu_s
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "sensors/drivers.h"
@@ -329,18 +330,41 @@ static void battery(void **state)
     tree_release(&t);
 }
 
+/* Supplies beside a meter of the whole machine, or beside GPUs, contain what those measure. */
+static void supplies_beside_known_meters(void **state)
+{
+    static const char *const known[][2] = {{"power_meter", "power1_average"},
+                                           {"amdgpu", "power1_average"},
+                                           {"ina226", "power1_input"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct tree t;
+        struct nrg_probe probe;
+        char path[64];
+        tree_init(&t);
+        tree_write(&t, H "hwmon0/name", "pmbus\n"); /* listed before what it contains */
+        tree_write(&t, H "hwmon0/power1_label", "pin\n");
+        tree_write(&t, H "hwmon0/power1_input", "160000000\n");
+        snprintf(path, sizeof path, H "hwmon1/%s", known[i][1]);
+        tree_write(&t, H "hwmon1/name", "%s\n", known[i][0]);
+        tree_write(&t, path, "45000000\n");
+        probe_with(&t, &probe, NULL);
+        const struct nrg_channel *pin = probe_channel(&probe, "pmbus.pin", NULL);
+        assert_non_null(pin);
+        assert_int_equal(pin->wide, i < 2);
+        nrg_probe_release(&probe);
+        tree_release(&t);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(several_chips_of_a_name),
-        cmocka_unit_test(pmbus_input_or_output),
-        cmocka_unit_test(the_machine_from_acpi),
-        cmocka_unit_test(graphics_boards),
-        cmocka_unit_test(gpus_go_on_counting),
-        cmocka_unit_test(sockets_and_totals),
-        cmocka_unit_test(unreadable_files_are_named),
-        cmocka_unit_test(reads_and_faults),
-        cmocka_unit_test(battery),
+        cmocka_unit_test(several_chips_of_a_name), cmocka_unit_test(supplies_beside_known_meters),
+        cmocka_unit_test(pmbus_input_or_output),   cmocka_unit_test(the_machine_from_acpi),
+        cmocka_unit_test(graphics_boards),         cmocka_unit_test(gpus_go_on_counting),
+        cmocka_unit_test(sockets_and_totals),      cmocka_unit_test(unreadable_files_are_named),
+        cmocka_unit_test(reads_and_faults),        cmocka_unit_test(battery),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
