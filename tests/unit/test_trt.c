@@ -40,50 +40,58 @@ static struct nrg_totals totals_of(const struct nrg_model *model)
 #define HALF "Channel major FP16 format where channel % 8 == 0"
 #define INT8 "Thirty-two wide channel vectorized row major Int8 format"
 
-static const char detailed[] =
-    "{\"Layers\":[{\"Name\":\"Reformatting CopyNode for Input Tensor 0 to /c/c.0/Conv + "
-    "/c/c.1/Relu\","
-    "\"LayerType\":\"Reformat\",\"Inputs\":[" TENSOR(
-        "x",
-        "[2,3,8,8]", "Row major linear FP32") "],"
-                                              "\"Outputs\":[" TENSOR(
-                                                  "x'", "[2,3,8,8]",
-                                                  HALF) "],\"Metadata\":\"\"},"
-                                                        "{\"Name\":\"/c/c.0/Conv + "
-                                                        "/c/c.1/"
-                                                        "Relu\",\"LayerType\":\"CaskConvolution\","
-                                                        "\"Inputs\":[" TENSOR("x'", "[2,3,8,8]", HALF) "],\"Outputs\":[" TENSOR(
-                                                            "r", "[2,16,4,4]",
-                                                            INT8) "],"
-                                                                  "\"Kernel\":[3,3],\"Stride\":[2,"
-                                                                  "2],\"Groups\":1,\"OutMaps\":16,"
-                                                                  "\"Weights\":{\"Type\":\"Half\","
-                                                                  "\"Count\":432},\"Bias\":{"
-                                                                  "\"Type\":\"Float\",\"Count\":16}"
-                                                                  ","
-                                                                  "\"TacticName\":\"t\","
-                                                                  "\"Metadata\":\"[ONNX Layer: "
-                                                                  "/c/c.0/Conv]\\u001e[ONNX Layer: "
-                                                                  "/c/c.1/Relu]\"},"
-                                                                  "{\"Name\":\"gemm\","
-                                                                  "\"LayerType\":\"gemm\","
-                                                                  "\"Inputs\":[" TENSOR("r", "[2,256]", "Half") "," TENSOR(
-                                                                      "__mye1_dconst", "[256,10]",
-                                                                      "Half") "],\"Outputs\":"
-                                                                              "[" TENSOR("y",
+static const char
+    detailed
+        [] =
+            "{\"Layers\":[{\"Name\":\"Reformatting CopyNode for Input Tensor 0 to /c/c.0/Conv + "
+            "/c/c.1/Relu\","
+            "\"LayerType\":\"Reformat\",\"Inputs\":[" TENSOR(
+                "x", "[2,3,8,8]",
+                "Row major linear FP32") "],"
+                                         "\"Outputs\":[" TENSOR(
+                                             "x'", "[2,3,8,8]",
+                                             HALF) "],\"Metadata\":\"\"},"
+                                                   "{\"Name\":\"/c/c.0/Conv + "
+                                                   "/c/c.1/"
+                                                   "Relu\",\"LayerType\":\"CaskConvolution\","
+                                                   "\"Inputs\":[" TENSOR("x'", "[2,3,8,8]", HALF) "],\"Outputs\":[" TENSOR(
+                                                       "r", "[2,16,4,4]",
+                                                       INT8) "],"
+                                                             "\"Kernel\":[3,3],\"Stride\":[2,"
+                                                             "2],\"Groups\":1,\"OutMaps\":16,"
+                                                             "\"Weights\":{\"Type\":\"Half\","
+                                                             "\"Count\":432},\"Bias\":{"
+                                                             "\"Type\":\"Float\",\"Count\":16}"
+                                                             ","
+                                                             "\"TacticName\":\"t\","
+                                                             "\"Metadata\":\"[ONNX Layer: "
+                                                             "/c/c.0/Conv]\\u001e[ONNX Layer: "
+                                                             "/c/c.1/Relu]\"},"
+                                                             "{\"Name\":\"gemm\","
+                                                             "\"LayerType\":\"gemm\","
+                                                             "\"Inputs\":[" TENSOR("r", "[2,256]", "Half") "," TENSOR(
+                                                                 "__mye1_dconst", "[256,10]",
+                                                                 "Half") "],\"Outputs\":"
+                                                                         "[" TENSOR(
+                                                                             "y", "[2,10]",
+                                                                             "Half") "]"
+                                                                                     "}"
+                                                                                     ","
+                                                                                     "{"
+                                                                                     "\"Name\":"
+                                                                                     "\"k\","
+                                                                                     "\"LayerType\""
+                                                                                     ":\"kgen\","
+                                                                                     "\"Inputs\":"
+                                                                                     "[" TENSOR(
+                                                                                         "y",
                                                                                          "[2,10]",
                                                                                          "Half") "]"
-                                                                                                 "}"
                                                                                                  ","
-                                                                                                 "{"
-                                                                                                 "\"Name\":\"k\",\"LayerType\":\"kgen\",\"Inputs\":[" TENSOR(
-                                                                                                     "y",
-                                                                                                     "[2,10]",
-                                                                                                     "Half") "],"
-                                                                                                             "\"Outputs\":[" TENSOR(
-                                                                                                                 "z",
-                                                                                                                 "[-1,10]",
-                                                                                                                 "Half") "]}],\"Bindings\":[\"x\",\"z\"]}";
+                                                                                                 "\"Outputs\":[" TENSOR(
+                                                                                                     "z",
+                                                                                                     "[-1,10]",
+                                                                                                     "Half") "]}],\"Bindings\":[\"x\",\"z\"]}";
 
 static void detailed_layers_become_operators(void **state)
 {
