@@ -393,7 +393,7 @@ static void second_calls_belong_to_the_same_module(void **state)
                                          "/block/conv_2/Relu"};
     (void)state;
     for (int i = 0; i < 3; i++) {
-        char out[8];
+        char out[16];
         snprintf(out, sizeof out, "y%d", i);
         struct nrg_str node = node_of("Relu", "x", out);
         pb_text(&node, 3, labels[i]);
