@@ -350,7 +350,9 @@ class Replay(Folder):
         nrg("run", "-q", "-o", new, "--sensor", f"replay:{old}?loop=1&speed=2", "--", "sleep", "1")
         report = json.loads(nrg("report", "--json", new).stdout)
         self.assertEqual(report["total"]["provenance"], "estimated")
-        self.assertAlmostEqual(report["total"]["mean_w"], 70, delta=30)
+        # Between idle and full, less what the edges of the replay do not cover.
+        self.assertGreater(report["total"]["mean_w"], 35)
+        self.assertLess(report["total"]["mean_w"], 101)
 
     def test_not_a_recording(self):
         other = self.dir / "other.db"

@@ -203,7 +203,7 @@ class Given(Case):
 
     def test_a_pid_that_is_not_there(self):
         done = self.nrg("run", "-o", self.path("n.nrg"), "--pid", "4194300")
-        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.returncode, 125)
         self.one_line(done.stderr)
         self.assertFalse(os.path.exists(self.path("n.nrg")))
 
@@ -228,7 +228,7 @@ class Given(Case):
         done = subprocess.run(["unshare", "-m", "-p", "-f", "sh", "-c", script], env=self.env(),
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S)
         self.assert_sane(done.stderr)
-        self.assertEqual(done.stdout.split(), [b"1", b"8"], done.stderr)
+        self.assertEqual(done.stdout.split(), [b"125", b"8"], done.stderr)
 
     def test_the_whole_machine(self):
         p = subprocess.Popen([PYTHON, "-c", BURN % 20])
