@@ -26,7 +26,7 @@ static struct nrg_pb_field text_of(struct nrg_pb msg, uint32_t number)
 
 static bool same(const struct nrg_pb_field *a, const struct nrg_pb_field *b)
 {
-    return a->size == b->size && !memcmp(a->bytes, b->bytes, a->size);
+    return a->size == b->size && (!a->size || !memcmp(a->bytes, b->bytes, a->size));
 }
 
 int onnx_add_function(struct onnx *x, struct nrg_pb msg)

@@ -80,7 +80,8 @@ static void *find(const struct onnx_map *map, const void *key, size_t len, unsig
         return NULL;
     uint64_t hash = hash_of(map, key, len);
     for (const struct onnx_entry *e = map->buckets[hash % map->n_buckets]; e; e = e->next)
-        if (e->hash == hash && e->len == len && e->depth >= floor && !memcmp(e->key, key, len))
+        if (e->hash == hash && e->len == len && e->depth >= floor &&
+            (!len || !memcmp(e->key, key, len))) /* an empty name may be no bytes at all */
             return e->to;
     return NULL;
 }
