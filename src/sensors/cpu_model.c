@@ -18,7 +18,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "sensors/procfs.h"
+#include "sensors/machine_files.h"
 
 #define CPUINFO_HEAD   8192
 #define PROC_STAT_MAX  ((size_t)16 << 20)

@@ -34,7 +34,7 @@
 #include "base/mem.h"
 #include "sensors/cpu_model.h"
 #include "sensors/drivers.h"
-#include "sensors/procfs.h"
+#include "sensors/machine_files.h"
 
 #define STAT              "/proc/stat"
 #define MACHINE           "machine"

@@ -25,7 +25,7 @@
 #include "base/mem.h"
 #include "sensors/drivers.h"
 #include "sensors/machine_environment.h"
-#include "sensors/procfs.h"
+#include "sensors/machine_files.h"
 
 #define STAT         "/proc/stat"
 #define MEMINFO      "/proc/meminfo"

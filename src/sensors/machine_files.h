@@ -3,8 +3,8 @@
  * on text that was read elsewhere (length given, need not be terminated); no allocation, safe
  * from any thread. Lines of old kernels with fewer fields are fine, garbage is -EINVAL or -ERANGE.
  */
-#ifndef NRG_SENSORS_PROCFS_H
-#define NRG_SENSORS_PROCFS_H
+#ifndef NRG_SENSORS_MACHINE_FILES_H
+#define NRG_SENSORS_MACHINE_FILES_H
 
 #include <stdint.h>
 

@@ -1,5 +1,5 @@
-/* See procfs.h. */
-#include "sensors/procfs.h"
+/* See machine_files.h. */
+#include "sensors/machine_files.h"
 
 #include <errno.h>
 #include <string.h>
