@@ -323,7 +323,9 @@ class RoundTrip(Folder):
         before, after = self.energies(out), self.energies(self.imported(self.dir / "ap"))
         self.assertEqual(set(before), {"package-0", "core-0", "dram-0"})
         for name, energy_j in before.items():
-            self.assertAlmostEqual(after[name] / energy_j, 1, delta=0.01, msg=name)
+            # The export holds the whole recording: the run and, on both sides, what it took to
+            # begin and end it, which is some hundredths of a second in a sanitized build.
+            self.assertAlmostEqual(after[name] / energy_j, 1, delta=0.05, msg=name)
 
 
 class Replay(Folder):
