@@ -24,13 +24,18 @@ const char nrg_format_schema[] =
     "CREATE TABLE run(id INTEGER PRIMARY KEY, kind TEXT, begin_ns INTEGER, end_ns INTEGER,"
     " exit_code INTEGER);"
     "CREATE TABLE graph(id INTEGER PRIMARY KEY, name TEXT, format TEXT, data BLOB);"
+    "CREATE TABLE span_name(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, detail TEXT);"
+    "CREATE TABLE span_track(id INTEGER PRIMARY KEY, kind TEXT, pid INTEGER, tid INTEGER,"
+    " start_ticks INTEGER, domain TEXT, name TEXT);"
+    "CREATE TABLE span_path(id INTEGER PRIMARY KEY, parent INTEGER, name INTEGER);"
     "CREATE TABLE event(id INTEGER PRIMARY KEY, t_ns INTEGER, kind TEXT, source TEXT,"
     " detail TEXT);";
 
 const char nrg_format_index[] =
     "CREATE INDEX IF NOT EXISTS chunk_by_time ON chunk(series, first_ns)";
 
-static const char *const kind_names[] = {"samples", "processes", "process_memory", "gpu_processes"};
+static const char *const kind_names[] = {"samples",       "processes", "process_memory",
+                                         "gpu_processes", "spans",     "threads"};
 
 static const char *const process_columns[] = {"process", "cpu_ns", "rss_bytes", "threads", NULL};
 static const char *const memory_columns[] = {"process",    "pss_bytes",     "uss_bytes",
@@ -38,10 +43,15 @@ static const char *const memory_columns[] = {"process",    "pss_bytes",     "uss
 static const char *const gpu_columns[] = {"pid",    "gpu",          "device_pid",
                                           "sm_ppm", "memory_bytes", NULL};
 
+static const char *const span_columns[] = {"track", "event", "name", "value", "parent", NULL};
+static const char *const thread_columns[] = {"track", "cpu_ns", NULL};
+
 #define COUNT(a) (sizeof(a) / sizeof *(a))
 _Static_assert(COUNT(process_columns) == NRG_P_COLUMNS + 1, "process columns");
 _Static_assert(COUNT(memory_columns) == NRG_M_COLUMNS + 1, "memory columns");
 _Static_assert(COUNT(gpu_columns) == NRG_G_COLUMNS + 1, "gpu columns");
+_Static_assert(COUNT(span_columns) == NRG_S_COLUMNS + 1, "span columns");
+_Static_assert(COUNT(thread_columns) == NRG_T_COLUMNS + 1, "thread columns");
 
 const char *nrg_series_kind_name(enum nrg_series_kind kind)
 {
@@ -65,6 +75,10 @@ const char *const *nrg_series_columns(enum nrg_series_kind kind)
         return memory_columns;
     case NRG_GPU_PROCESSES:
         return gpu_columns;
+    case NRG_SPANS:
+        return span_columns;
+    case NRG_THREADS:
+        return thread_columns;
     case NRG_SAMPLES:
         break;
     }

@@ -22,7 +22,14 @@ static inline bool nrg_is_time(int64_t t_ns)
     return t_ns >= 0 && t_ns <= NRG_MAX_TIME_NS;
 }
 
-enum nrg_series_kind { NRG_SAMPLES, NRG_PROCESSES, NRG_PROCESS_MEMORY, NRG_GPU_PROCESSES };
+enum nrg_series_kind {
+    NRG_SAMPLES,
+    NRG_PROCESSES,
+    NRG_PROCESS_MEMORY,
+    NRG_GPU_PROCESSES,
+    NRG_SPANS,
+    NRG_THREADS
+};
 
 /* Columns of NRG_PROCESSES */
 enum {
@@ -43,6 +50,62 @@ enum {
 };
 /* Columns of NRG_GPU_PROCESSES */
 enum { NRG_G_PID, NRG_G_GPU, NRG_G_DEVICE_PID, NRG_G_SM_PPM, NRG_G_MEMORY_BYTES, NRG_G_COLUMNS };
+
+/*
+ * Columns of NRG_SPANS. A row is an event, not a span: events come in order of time, so that a
+ * span that lasts for hours needs no memory but its place on a stack, and one that was never
+ * closed is seen as such. Within a track events nest. No row of a chunk is earlier than any row
+ * of the chunk before.
+ */
+enum {
+    NRG_S_TRACK,  /* span_track.id: a thread, a stream of a GPU, a layer log */
+    NRG_S_EVENT,  /* enum nrg_span_event */
+    NRG_S_NAME,   /* span_name.id; an end repeats its begin's or is NRG_MISSING */
+    NRG_S_VALUE,  /* of a begin: its number (step 17), or NRG_MISSING; of a count: the amount */
+    NRG_S_PARENT, /* of a begin: span_path.id that it belongs below; NRG_MISSING: by nesting */
+    NRG_S_COLUMNS
+};
+enum nrg_span_event { NRG_SPAN_BEGIN, NRG_SPAN_END, NRG_SPAN_MARK, NRG_SPAN_COUNT };
+/* Columns of NRG_THREADS: CPU time of threads that mark spans */
+enum { NRG_T_TRACK, NRG_T_CPU_NS, NRG_T_COLUMNS };
+
+#define NRG_SPAN_NAME_MAX 16384 /* bytes of a span's name; longer ones are cut */
+
+/* Kinds of names that reports know; any other short word is allowed. */
+#define NRG_KIND_SPAN     "span"  /* nothing more is known */
+#define NRG_KIND_PHASE    "phase" /* training, validation */
+#define NRG_KIND_EPOCH    "epoch"
+#define NRG_KIND_STEP     "step"
+#define NRG_KIND_CYCLE    "cycle"    /* one inference of a layer log */
+#define NRG_KIND_MODULE   "module"   /* forward; the name is the qualified one, detail the class */
+#define NRG_KIND_BACKWARD "backward" /* of the module of that name */
+#define NRG_KIND_OPERATOR "operator"
+#define NRG_KIND_LAYER    "layer"
+#define NRG_KIND_KERNEL   "kernel"
+#define NRG_KIND_COUNTER  "counter" /* samples, tokens, requests */
+#define NRG_KIND_MARK     "mark"
+
+struct nrg_span_name {
+    int64_t id; /* from 1 */
+    char kind[16];
+    char detail[128]; /* class of a module, type of a layer; "" */
+    char *text;       /* clean UTF-8, owned by the recording */
+};
+
+struct nrg_span_track {
+    int64_t id;          /* from 1 */
+    char kind[16];       /* "thread", "gpu", "log" (layer times of another program) */
+    int32_t pid, tid;    /* 0: not known */
+    int64_t start_ticks; /* of the process, see nrg_process_info; 0: not known */
+    char domain[48];     /* energy domain that its work uses, "gpu-0"; "": the processors */
+    char name[128];
+};
+
+/* A place in the tree of spans that can't be told by nesting: an operator of a thread for the
+ * kernel that it launched. */
+struct nrg_span_path {
+    int64_t id, parent, name; /* parent 0: top */
+};
 
 extern const char nrg_format_schema[];
 /* Made when the recording is closed: kept up while it grows it would cost a page per commit. */

@@ -34,7 +34,9 @@ static int by_key_and_time(const void *a, const void *b)
     const struct order *x = a, *y = b;
     if (x->key != y->key)
         return x->key < y->key ? -1 : 1;
-    return x->t_ns < y->t_ns ? -1 : x->t_ns > y->t_ns;
+    if (x->t_ns != y->t_ns)
+        return x->t_ns < y->t_ns ? -1 : 1;
+    return x->row < y->row ? -1 : x->row > y->row; /* a begin stays before its end */
 }
 
 /* Copies rows [from, n) sorted by (first column, time). */

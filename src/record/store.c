@@ -18,6 +18,7 @@
 
 #include "base/mem.h"
 #include "record/series.h"
+#include "record/span_table.h"
 #include "record/sql.h"
 
 /*
@@ -45,6 +46,7 @@ struct nrg_store {
     size_t n_processes, cap_processes;
     struct nrg_run *runs;
     size_t n_runs, cap_runs;
+    struct nrg_span_table spans;
 };
 
 /* `first` is run before anything that may already write to the file. */
@@ -155,6 +157,7 @@ static void store_free(struct nrg_store *store)
     free(store->events);
     free(store->processes);
     free(store->runs);
+    nrg_span_table_release(&store->spans);
     free(store->path);
     free(store);
 }
@@ -244,6 +247,8 @@ static int write_pending(struct nrg_store *store, bool closing)
     for (size_t i = 0; !rc && i < store->n_events; i++)
         rc = nrg_sql_event(sql, &store->events[i]);
     if (!rc)
+        rc = nrg_span_table_write(&store->spans, store->db);
+    if (!rc)
         rc = nrg_sql_step(sql->commit);
     if (rc) {
         nrg_copy(store->failure, sizeof store->failure, sqlite3_errmsg(store->db));
@@ -262,8 +267,10 @@ static int commit(struct nrg_store *store, bool closing)
         rc = write_pending(store, closing);
     for (size_t i = 0; i < store->n_series; i++)
         nrg_series_settle(&store->series[i], rc == 0);
-    if (!rc)
+    if (!rc) {
         store->n_processes = store->n_runs = store->n_events = 0;
+        nrg_span_table_clear(&store->spans);
+    }
     if (!rc && clocks_due(store, closing)) {
         store->n_clocks_written += store->n_clocks;
         store->n_clocks = 0;
@@ -418,4 +425,19 @@ int nrg_store_run(struct nrg_store *store, const struct nrg_run *run)
     if (!rc)
         store->runs[store->n_runs++] = *run;
     return rc;
+}
+
+int nrg_store_span_name(struct nrg_store *store, const struct nrg_span_name *name)
+{
+    return nrg_span_table_name(&store->spans, name);
+}
+
+int nrg_store_span_track(struct nrg_store *store, const struct nrg_span_track *track)
+{
+    return nrg_span_table_track(&store->spans, track);
+}
+
+int nrg_store_span_path(struct nrg_store *store, const struct nrg_span_path *path)
+{
+    return nrg_span_table_path(&store->spans, path);
 }

@@ -66,6 +66,10 @@ int nrg_store_event(struct nrg_store *store, const struct nrg_event *event);
 /* Inserts, or replaces the one with the same id. */
 int nrg_store_process(struct nrg_store *store, const struct nrg_process_info *info);
 int nrg_store_run(struct nrg_store *store, const struct nrg_run *run);
+/* What span events refer to. The texts are copied; the same id again replaces. */
+int nrg_store_span_name(struct nrg_store *store, const struct nrg_span_name *name);
+int nrg_store_span_track(struct nrg_store *store, const struct nrg_span_track *track);
+int nrg_store_span_path(struct nrg_store *store, const struct nrg_span_path *path);
 
 int nrg_store_commit(struct nrg_store *store);
 

@@ -1,0 +1,134 @@
+/*
+ * Joules per span: what `nrg attribute` shows, from a recording alone.
+ *
+ * Rows are places in the tree of spans (a path of names: epoch > step > net > layer1 > conv1), in
+ * the order of a walk through it, each after its parent. All calls of one path are one row,
+ * unless `by` asks for each step, epoch or cycle apart.
+ *
+ * Laws, held by tests: energy_self_j of all rows + unattributed_j + idle_j + other_processes_j =
+ * total_j to rounding, per domain and in sum; energy_j = energy_self_j + energy_j of the children;
+ * a number that is not known is NAN, never 0; a row whose spans are too short for the sensor has
+ * an interval that says so and the flag NRG_ROW_UNRESOLVED.
+ *
+ * Init by nrg_attribution_make, release. Strings belong to the attribution.
+ */
+#ifndef NRG_ATTRIBUTE_ATTRIBUTION_H
+#define NRG_ATTRIBUTE_ATTRIBUTION_H
+
+#include "attribute/summary.h"
+#include "record/recording.h"
+
+enum nrg_method {
+    NRG_METHOD_AUTO,
+    NRG_METHOD_INTEGRATE, /* energy between begin and end of each span */
+    NRG_METHOD_NEAREST,   /* reading closest to the end, times duration */
+    NRG_METHOD_WINDOW,    /* mean of the readings inside, times duration */
+    NRG_METHOD_REGRESS,   /* power per class of spans, fitted over all intervals of the sensor */
+    NRG_METHOD_MIXED      /* of a sum over domains whose methods differ */
+};
+
+enum nrg_idle_mode {
+    NRG_IDLE_APART, /* idle energy is a row of its own */
+    NRG_IDLE_SHARE, /* spans get the idle energy of the time they are open */
+    NRG_IDLE_NONE   /* it is not told apart: all energy counts as active */
+};
+
+enum nrg_lag_mode { NRG_LAG_AUTO, NRG_LAG_NONE, NRG_LAG_GIVEN };
+
+enum nrg_rows_by {
+    NRG_BY_PATH,   /* a row per place in the tree */
+    NRG_BY_NAME,   /* a row per (kind, name), wherever it was called from: flat */
+    NRG_BY_MODULE, /* the tree of qualified module names, forward and backward in sum */
+    NRG_BY_STEP,   /* each step apart; and so on */
+    NRG_BY_EPOCH,
+    NRG_BY_CYCLE
+};
+
+/* Flags of a row */
+enum {
+    NRG_ROW_UNRESOLVED = 1, /* the sensor can't tell it from its surroundings: see the interval */
+    NRG_ROW_ESTIMATED = 2,  /* energy is from an estimated source */
+    NRG_ROW_MERGED = 4,     /* always together with others: one number for all (see merged_with) */
+    NRG_ROW_UNCLOSED = 8,   /* a span of it was open when the recording ended */
+    NRG_ROW_UNCOVERED = 16, /* part of its time has no reading */
+    NRG_ROW_CLOCK = 32      /* time went back, or spans overlapped: cut to nest */
+};
+
+struct nrg_attribution_options {
+    enum nrg_method method;
+    enum nrg_idle_mode idle;
+    enum nrg_lag_mode lag;
+    double lag_s;  /* with NRG_LAG_GIVEN */
+    double idle_w; /* given by the user, of the sum of domains; NAN: found out */
+    enum nrg_rows_by by;
+    const char *const *domains; /* only these; NULL: those of the total */
+    int64_t run;                /* run.id; 0: all of kind run and system */
+    double confidence;          /* 0: 0.95 */
+};
+
+struct nrg_row_count {
+    const char *name; /* "tokens" */
+    double amount;    /* counted while a span of the row was open */
+};
+
+struct nrg_attribution_row {
+    const char *name, *kind, *detail;
+    size_t parent;  /* index of a row before it; SIZE_MAX: top */
+    unsigned depth; /* 0: top */
+    int64_t number; /* of the step, epoch or cycle; NRG_MISSING */
+    uint64_t calls;
+    double time_s; /* inclusive; where tracks overlap, the sum over tracks */
+    double self_time_s;
+    double energy_j; /* inclusive */
+    double energy_self_j;
+    double low_j, high_j;           /* interval of energy_j at the confidence asked for */
+    double self_low_j, self_high_j; /* of energy_self_j */
+    const double *domain_j;         /* inclusive, per domain of the attribution */
+    enum nrg_method method;
+    unsigned flags;
+    size_t merged_with;      /* row that carries the group's number; SIZE_MAX */
+    double updates_per_call; /* of the sensor, within one self stretch: how resolved it is */
+    const struct nrg_row_count *counts;
+    size_t n_counts;
+    /* filled by whoever has a graph (report/attribution_model.c); NAN: not known */
+    double macs, flops, read_bytes, written_bytes; /* per call */
+};
+
+struct nrg_attribution_domain {
+    const struct nrg_domain *domain; /* energy, provenance, method of the whole */
+    enum nrg_method method;
+    char why[160];       /* why auto chose it */
+    double lag_s;        /* that was used; 0: none */
+    char lag_source[32]; /* "driver", "given", "fitted", "none" */
+    double idle_w;       /* NAN: not known */
+    char idle_source[32];
+    double unattributed_j, idle_j, other_processes_j, total_j;
+    double residual; /* of a regression: rms of what it does not explain, relative; NAN */
+};
+
+struct nrg_attribution {
+    struct nrg_attribution_row *rows;
+    size_t n_rows;
+    struct nrg_attribution_domain *domains;
+    size_t n_domains;
+    double total_j, total_uncertainty_j, total_low_j, total_high_j;
+    double unattributed_j, idle_j, other_processes_j; /* idle_j 0 unless it is apart */
+    enum nrg_provenance provenance;
+    enum nrg_method method;
+    enum nrg_idle_mode idle;
+    double begin_s, duration_s;
+    uint64_t spans, dropped, unclosed, unmatched_ends, cut; /* of the events */
+    struct nrg_summary summary;                             /* the run that it is part of */
+    struct nrg_missing *notes;                              /* said to the user: what and why */
+    size_t n_notes, cap_notes;
+    void *memory; /* what rows point into */
+};
+
+const char *nrg_method_name(enum nrg_method method); /* "regress" */
+int nrg_method_from_name(const char *name);          /* -1 */
+
+int nrg_attribution_make(struct nrg_attribution *attribution, struct nrg_recording *recording,
+                         const struct nrg_attribution_options *options, struct nrg_error *err);
+void nrg_attribution_release(struct nrg_attribution *attribution);
+
+#endif
