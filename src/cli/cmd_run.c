@@ -270,7 +270,7 @@ static int open_recorder(struct session *s, int argc, char **argv)
     write_notes(s, argc, argv);
     if (v->graph && nrg_run_graph_store(&s->graph, s->recorder, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
-    if (nrg_recorder_start(s->recorder, &err))
+    if (nrg_recorder_begin(s->recorder, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
     return 0;
 }
@@ -472,7 +472,7 @@ static void show_results(struct session *s)
     struct nrg_error err;
     if (!s->cli->quiet)
         fputc('\n', stderr);
-    if (nrg_recorder_stop(s->recorder, show_from_database, s, &err)) {
+    if (nrg_recorder_end(s->recorder, show_from_database, s, &err)) {
         nrg_complain(&err, 1);
         return;
     }

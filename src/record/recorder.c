@@ -398,7 +398,7 @@ int nrg_recorder_graph(struct nrg_recorder *r, const char *name, const char *for
     return nrg_store_graph(r->store, name, format, bytes, size);
 }
 
-int nrg_recorder_start(struct nrg_recorder *r, struct nrg_error *err)
+int nrg_recorder_begin(struct nrg_recorder *r, struct nrg_error *err)
 {
     int64_t now = nrg_now_ns();
     nrg_store_integer(r->store, "begin_ns", now);
@@ -511,7 +511,7 @@ static void stop_threads(struct nrg_recorder *r)
     r->writing = false;
 }
 
-int nrg_recorder_stop(struct nrg_recorder *r, void (*keep)(void *, struct sqlite3 *), void *arg,
+int nrg_recorder_end(struct nrg_recorder *r, void (*keep)(void *, struct sqlite3 *), void *arg,
                       struct nrg_error *err)
 {
     bool stopped;
@@ -541,7 +541,7 @@ void nrg_recorder_free(struct nrg_recorder *r)
     if (!r)
         return;
     if (r->store)
-        nrg_recorder_stop(r, NULL, NULL, NULL);
+        nrg_recorder_end(r, NULL, NULL, NULL);
     for (size_t i = 0; i < r->n_feeds; i++)
         nrg_feed_release(&r->feeds[i]);
     for (size_t i = 0; i < r->n_slow; i++)

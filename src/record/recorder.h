@@ -47,7 +47,7 @@ int nrg_recorder_graph(struct nrg_recorder *recorder, const char *name, const ch
                        const void *bytes, size_t size);
 
 /* First reading of every sensor, then the threads. */
-int nrg_recorder_start(struct nrg_recorder *recorder, struct nrg_error *err);
+int nrg_recorder_begin(struct nrg_recorder *recorder, struct nrg_error *err);
 
 /* Takes a reading of everything now, in step with the threads: marks the edge of a run. */
 void nrg_recorder_read_now(struct nrg_recorder *recorder);
@@ -65,7 +65,7 @@ void nrg_recorder_event(struct nrg_recorder *recorder, const char *kind, const c
  * given, is called with the database before it is closed in that case, so that a report can
  * still be made.
  */
-int nrg_recorder_stop(struct nrg_recorder *recorder,
+int nrg_recorder_end(struct nrg_recorder *recorder,
                       void (*keep)(void *arg, struct sqlite3 *database), void *arg,
                       struct nrg_error *err);
 const struct nrg_recorder_status *nrg_recorder_status(const struct nrg_recorder *recorder);
