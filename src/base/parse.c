@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -69,6 +70,82 @@ int nrg_parse_double(const char *text, size_t len, double *out)
     if (!isfinite(value))
         return -ERANGE;
     *out = value;
+    return 0;
+}
+
+/* A decimal number taken apart: digits * 10^exponent. */
+struct decimal {
+    uint64_t digits;
+    int exponent;
+    bool negative;
+};
+
+static int add_digit(struct decimal *d, unsigned digit, bool fraction)
+{
+    if (d->digits <= (UINT64_MAX - 9) / 10) {
+        d->digits = d->digits * 10 + digit;
+        d->exponent -= fraction;
+    } else {
+        d->exponent += !fraction;
+    }
+    return d->exponent > 1000 || d->exponent < -1000 ? -ERANGE : 0;
+}
+
+static int parse_exponent(const char *text, size_t len, struct decimal *d)
+{
+    int64_t exponent;
+    if (len && *text == '+') {
+        text++;
+        len--;
+    }
+    if (!len || isspace((unsigned char)*text) || nrg_parse_i64(text, len, &exponent))
+        return -EINVAL;
+    if (exponent > 1000 || exponent < -1000)
+        return -ERANGE;
+    d->exponent += (int)exponent;
+    return 0;
+}
+
+static int parse_decimal(const char *text, size_t len, struct decimal *d)
+{
+    size_t i = 0, digits = 0;
+    bool fraction = false;
+    int rc = 0;
+    trim(&text, &len);
+    *d = (struct decimal){.negative = len && *text == '-'};
+    for (i = d->negative; !rc && i < len; i++) {
+        unsigned digit = (unsigned)(unsigned char)text[i] - '0';
+        if (text[i] == '.' && !fraction)
+            fraction = true;
+        else if (digit <= 9 && ++digits)
+            rc = add_digit(d, digit, fraction);
+        else
+            break;
+    }
+    if (!digits || (i < len && text[i] != 'e' && text[i] != 'E'))
+        return rc ? rc : -EINVAL;
+    return rc || i == len ? rc : parse_exponent(text + i + 1, len - i - 1, d);
+}
+
+int nrg_parse_scaled(const char *text, size_t len, int power, int64_t *out)
+{
+    struct decimal d;
+    int rc = parse_decimal(text, len, &d);
+    if (rc)
+        return rc;
+    uint64_t value = d.digits, last = 0;
+    int exponent = d.exponent + power;
+    for (; exponent < 0 && (value || last); exponent++) {
+        last = value % 10;
+        value /= 10;
+    }
+    value += exponent == 0 && last >= 5;
+    for (; exponent > 0 && value; exponent--)
+        if (__builtin_mul_overflow(value, 10, &value))
+            return -ERANGE;
+    if (value > INT64_MAX)
+        return -ERANGE;
+    *out = d.negative ? -(int64_t)value : (int64_t)value;
     return 0;
 }
 

@@ -13,6 +13,12 @@ int nrg_parse_i64(const char *text, size_t len, int64_t *out);
 int nrg_parse_u64(const char *text, size_t len, uint64_t *out);
 int nrg_parse_double(const char *text, size_t len, double *out);
 
+/*
+ * A decimal number ("1700000000123456.789", "1.5e-05") times 10^power, rounded to the nearest
+ * integer, without going through double, which loses ns of dates.
+ */
+int nrg_parse_scaled(const char *text, size_t len, int power, int64_t *out);
+
 /* "5s", "250ms", "2min", "1h", "80us"; a bare number is seconds. Result in ns. */
 int nrg_parse_duration_ns(const char *text, int64_t *out_ns);
 

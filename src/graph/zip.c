@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "graph/bytes.h"
-#include "graph/zip_inflate.h"
+#include "base/inflate.h"
 
 #define SIG_LOCAL    0x04034b50u
 #define SIG_CENTRAL  0x02014b50u

@@ -62,7 +62,7 @@ int nrg_cursor_open(struct nrg_recording *recording, unsigned kinds, struct nrg_
     struct nrg_cursor *cursor = calloc(1, sizeof *cursor);
     size_t widest = 0;
     int rc = cursor ? 0 : -ENOMEM;
-    for (unsigned kind = NRG_SAMPLES; !rc && kind <= NRG_GPU_PROCESSES; kind++)
+    for (unsigned kind = NRG_SAMPLES; !rc && kind <= NRG_THREADS; kind++)
         if (kinds & 1u << kind)
             rc = add_kind(cursor, recording, (enum nrg_series_kind)kind, &widest);
     if (!rc && !(cursor->cells = calloc(widest + 1, sizeof *cursor->cells)))

@@ -61,7 +61,8 @@ enum {
     NRG_S_TRACK,  /* span_track.id: a thread, a stream of a GPU, a layer log */
     NRG_S_EVENT,  /* enum nrg_span_event */
     NRG_S_NAME,   /* span_name.id; an end repeats its begin's or is NRG_MISSING */
-    NRG_S_VALUE,  /* of a begin: its number (step 17), or NRG_MISSING; of a count: the amount */
+    NRG_S_VALUE,  /* of a begin: its number (step 17), or NRG_MISSING; of a count: the amount; of an
+                     end: duration in ns that an imported log tells, if not end - begin */
     NRG_S_PARENT, /* of a begin: span_path.id that it belongs below; NRG_MISSING: by nesting */
     NRG_S_COLUMNS
 };

@@ -1,5 +1,5 @@
-/* See zip_inflate.h. Only zlib's header is used at build time. */
-#include "graph/zip_inflate.h"
+/* See inflate.h. */
+#include "base/inflate.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include <zlib.h>
 
 /* POSIX lets a symbol be read as a function; ISO C has no cast for it. */
-static int find(void *zlib, const char *name, void *function, size_t size)
+static int find(void *library, const char *name, void *function, size_t size)
 {
-    void *symbol = dlsym(zlib, name);
+    void *symbol = dlsym(library, name);
     memcpy(function, &symbol, size);
     return symbol ? 0 : -ENOENT;
 }
@@ -20,32 +20,37 @@ void *nrg_inflate_load(void)
     return dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
 }
 
-void nrg_inflate_unload(void *zlib)
+void nrg_inflate_unload(void *library)
 {
-    if (zlib)
-        dlclose(zlib);
+    if (library)
+        dlclose(library);
 }
 
-int nrg_inflate(void *zlib, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)
+int nrg_inflate_functions(void *library, struct nrg_zlib *z)
 {
-    int (*init)(z_streamp, int, const char *, int);
-    int (*step)(z_streamp, int);
-    int (*end)(z_streamp);
-    if (find(zlib, "inflateInit2_", &init, sizeof init) ||
-        find(zlib, "inflate", &step, sizeof step) || find(zlib, "inflateEnd", &end, sizeof end))
+    int rc = find(library, "inflateInit2_", &z->init, sizeof z->init);
+    if (!rc)
+        rc = find(library, "inflate", &z->step, sizeof z->step);
+    return rc ? rc : find(library, "inflateEnd", &z->end, sizeof z->end);
+}
+
+int nrg_inflate(void *library, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)
+{
+    struct nrg_zlib z;
+    if (nrg_inflate_functions(library, &z))
         return -ENOENT;
     z_stream stream = {0};
     if (in_size > UINT_MAX || out_size >= UINT_MAX)
         return -EFBIG;
-    if (init(&stream, -MAX_WBITS, ZLIB_VERSION, (int)sizeof stream) != Z_OK)
+    if (z.init(&stream, -MAX_WBITS, ZLIB_VERSION, (int)sizeof stream) != Z_OK)
         return -ENOMEM;
     /* One byte of room beyond the stated size shows a stream that is longer than it says. */
     stream.next_in = (Bytef *)(uintptr_t)in;
     stream.avail_in = (uInt)in_size;
     stream.next_out = out;
     stream.avail_out = (uInt)out_size + 1;
-    int rc = step(&stream, Z_FINISH);
+    int rc = z.step(&stream, Z_FINISH);
     size_t made = stream.total_out;
-    end(&stream);
+    z.end(&stream);
     return rc == Z_STREAM_END && made == out_size ? 0 : -EBADMSG;
 }

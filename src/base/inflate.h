@@ -1,0 +1,29 @@
+/*
+ * Deflate through zlib, loaded at run time: starting a measurement with `nrg run` never maps it.
+ * The one place that loads it; archives of models (graph/zip.h) and compressed logs (input.h) use
+ * it. A loaded library is handed back with unload; NULL is accepted. Only zlib's header is used
+ * at build time.
+ */
+#ifndef NRG_BASE_INFLATE_H
+#define NRG_BASE_INFLATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct z_stream_s;
+
+struct nrg_zlib {
+    int (*init)(struct z_stream_s *, int window_bits, const char *version, int size);
+    int (*step)(struct z_stream_s *, int flush);
+    int (*end)(struct z_stream_s *);
+};
+
+void *nrg_inflate_load(void);
+void nrg_inflate_unload(void *library);
+/* 0, or -ENOENT when the library lacks one of them. */
+int nrg_inflate_functions(void *library, struct nrg_zlib *functions);
+
+/* A raw stream at once: 0 when exactly out_size bytes came out, -EBADMSG otherwise, -ENOMEM. */
+int nrg_inflate(void *library, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
+
+#endif
