@@ -77,6 +77,8 @@ class Recording(Run):
                 _nrg.unwind(self._depth)
         elif state == "recording":
             del _running[:]
+            for finish in before_stop:
+                finish()
             _nrg.stop()
 
     _recorder_is_elsewhere = False
@@ -104,6 +106,7 @@ class Recording(Run):
 
 _running = []  # the one recording of this process
 _said = []
+before_stop = []  # called while there is a recorder yet, by those that hold spans back
 
 
 def record(path, rate=None, sensors=None, root=None, overwrite=False, note=None, model=None,
