@@ -27,8 +27,8 @@ Error = _nrg.Error
 Span = _nrg.Span
 span = _nrg.span
 __version__ = "0.1.0"
-__all__ = ["Energy", "Error", "Recording", "Run", "Span", "Table", "active", "count", "mark", "open",
-           "record", "span"]
+# Not `open`: a star import must not hide Python's own.
+__all__ = ["Energy", "Error", "Recording", "Run", "Span", "Table", "active", "count", "mark", "record", "span"]
 
 _names = {}  # (text, kind): number of the name, in the generation under None
 

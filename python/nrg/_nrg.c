@@ -194,10 +194,11 @@ static int have_library(void)
 {
     if (nrg_py.loaded)
         return 1;
-    PyErr_Format(error_type,
-                 "cannot record: libnrg was not found (%s). Install nrg, or set NRG_LIBRARY to "
-                 "the path of libnrg.so.0",
-                 nrg_py.reason);
+    PyErr_Format(
+        error_type,
+        "cannot record: there is no libnrg to use (%s). Install nrg, or set NRG_LIBRARY to "
+        "the path of libnrg.so.0",
+        nrg_py.reason);
     return 0;
 }
 

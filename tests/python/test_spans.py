@@ -244,7 +244,7 @@ class Absence(Case):
         done = self.python(self.PROGRAM, NRG_LIBRARY="/nowhere/libnrg.so.0")
         first, second = done.stdout.splitlines()
         self.assertEqual(first, "3 False None")
-        self.assertRegex(second, r"^cannot record: libnrg was not found \(/nowhere/libnrg.*\)\. .*NRG_LIBRARY")
+        self.assertRegex(second, r"^cannot record: there is no libnrg to use \(/nowhere/libnrg.*\)\. .*NRG_LIBRARY")
         self.assertFalse(os.path.exists(self.path("run.nrg")))
 
     def test_with_a_library_of_another_kind(self):
