@@ -24,6 +24,10 @@ void nrg_message_free(struct nrg_message *message)
         nrg_rows_release(&message->rows);
     else if (message->kind == NRG_MSG_SPAN_NAME)
         free(message->span_name.text);
+    else if (message->kind == NRG_MSG_TEXT)
+        free(message->text.value);
+    else if (message->kind == NRG_MSG_GRAPH)
+        free(message->graph.bytes);
     free(message);
 }
 

@@ -19,6 +19,8 @@ enum nrg_message_kind {
     NRG_MSG_EVENT,
     NRG_MSG_CLOCK,
     NRG_MSG_RUN,
+    NRG_MSG_TEXT, /* of the metadata */
+    NRG_MSG_GRAPH,
     NRG_MSG_SPAN_NAME,
     NRG_MSG_SPAN_TRACK,
     NRG_MSG_PAST_ROWS /* spans that were over when they were told: see span_drain.h */
@@ -34,6 +36,15 @@ struct nrg_message {
         struct nrg_event event;
         struct nrg_clock_pair clock;
         struct nrg_run run;
+        struct {
+            char key[80];
+            char *value; /* the message's */
+        } text;
+        struct {
+            char name[256], format[32];
+            void *bytes; /* the message's */
+            size_t size;
+        } graph;
         struct nrg_span_name span_name; /* its text is the message's */
         struct nrg_span_track span_track;
     };

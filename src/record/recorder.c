@@ -121,6 +121,12 @@ static void apply(struct nrg_recorder *r, const struct nrg_message *m)
     case NRG_MSG_RUN:
         nrg_store_run(r->store, &m->run);
         break;
+    case NRG_MSG_TEXT:
+        nrg_store_text(r->store, m->text.key, m->text.value);
+        break;
+    case NRG_MSG_GRAPH:
+        nrg_store_graph(r->store, m->graph.name, m->graph.format, m->graph.bytes, m->graph.size);
+        break;
     case NRG_MSG_SPAN_NAME:
     case NRG_MSG_SPAN_TRACK:
     case NRG_MSG_PAST_ROWS:
@@ -402,9 +408,24 @@ int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_op
     return 0;
 }
 
+/* While the writer runs, the store is its own. */
+static int queue_text(struct nrg_recorder *r, const char *key, const char *value)
+{
+    char *copy = strdup(value);
+    struct nrg_message *m = copy ? nrg_message_new(&r->queue, NRG_MSG_TEXT) : NULL;
+    if (!m) {
+        free(copy);
+        return -ENOMEM;
+    }
+    nrg_copy(m->text.key, sizeof m->text.key, key);
+    m->text.value = copy;
+    nrg_queue_push(&r->queue, m);
+    return 0;
+}
+
 int nrg_recorder_text(struct nrg_recorder *r, const char *key, const char *value)
 {
-    return nrg_store_text(r->store, key, value);
+    return r->writing ? queue_text(r, key, value) : nrg_store_text(r->store, key, value);
 }
 
 int nrg_recorder_integer(struct nrg_recorder *r, const char *key, int64_t value)
@@ -412,10 +433,29 @@ int nrg_recorder_integer(struct nrg_recorder *r, const char *key, int64_t value)
     return nrg_store_integer(r->store, key, value);
 }
 
+static int queue_graph(struct nrg_recorder *r, const char *name, const char *format,
+                       const void *bytes, size_t size)
+{
+    void *copy = malloc(size + 1);
+    struct nrg_message *m = copy ? nrg_message_new(&r->queue, NRG_MSG_GRAPH) : NULL;
+    if (!m) {
+        free(copy);
+        return -ENOMEM;
+    }
+    memcpy(copy, bytes, size);
+    nrg_copy(m->graph.name, sizeof m->graph.name, name);
+    nrg_copy(m->graph.format, sizeof m->graph.format, format);
+    m->graph.bytes = copy;
+    m->graph.size = size;
+    nrg_queue_push(&r->queue, m);
+    return 0;
+}
+
 int nrg_recorder_graph(struct nrg_recorder *r, const char *name, const char *format,
                        const void *bytes, size_t size)
 {
-    return nrg_store_graph(r->store, name, format, bytes, size);
+    return r->writing ? queue_graph(r, name, format, bytes, size)
+                      : nrg_store_graph(r->store, name, format, bytes, size);
 }
 
 /* All threads but the sampler are there already. */

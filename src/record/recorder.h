@@ -44,10 +44,10 @@ struct nrg_recorder_status {
 int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_options *options,
                      struct nrg_recorder **recorder, struct nrg_error *err);
 
-/* Metadata, before start or after stop. */
+/* Metadata, from new on until end, by one thread at a time. */
 int nrg_recorder_text(struct nrg_recorder *recorder, const char *key, const char *value);
 int nrg_recorder_integer(struct nrg_recorder *recorder, const char *key, int64_t value);
-/* A model's file, before start. */
+/* A model's file; as above. */
 int nrg_recorder_graph(struct nrg_recorder *recorder, const char *name, const char *format,
                        const void *bytes, size_t size);
 

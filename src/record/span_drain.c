@@ -94,17 +94,8 @@ void nrg_span_drain_hand_over(struct nrg_span_drain *d)
 
 static void open_lane(struct nrg_span_drain *d, size_t slot)
 {
-    struct nrg_ring_slot *s = &nrg_span_segment_slots(d->segment)[slot];
-    struct nrg_span_lane *lane = nrg_span_lane_new(d->segment, slot, d->pid_namespace);
-    if (!lane)
-        return;
-    struct nrg_span_track track = {
-        .kind = "thread", .pid = lane->pid, .tid = lane->tid, .start_ticks = lane->start_ticks};
-    nrg_copy_clean(track.name, sizeof track.name, s->name, strnlen(s->name, sizeof s->name));
-    lane->track = nrg_span_rows_track(&d->rows, &track);
-    d->lanes[slot] = lane;
-    d->n_lanes++;
-    d->totals.threads++;
+    d->lanes[slot] = nrg_span_lane_new(d->segment, slot, d->pid_namespace);
+    d->n_lanes += d->lanes[slot] != NULL;
 }
 
 static void close_lane(struct nrg_span_drain *d, size_t slot)
@@ -238,17 +229,19 @@ static void read_cpu(struct nrg_span_drain *d, struct nrg_span_lane *lane)
 {
     int64_t cpu_ns;
     int rc = nrg_span_lane_cpu(lane, &cpu_ns);
-    if (!rc)
+    if (!rc && lane->track)
         nrg_span_rows_cpu(&d->rows, lane, nrg_now_ns(), cpu_ns);
     lane->over |= rc == -ESRCH;
 }
 
-static void read_all_cpu(struct nrg_span_drain *d, int64_t now_ns)
+static void read_all_cpu(struct nrg_span_drain *d, int64_t now_ns, bool last)
 {
+    bool due = last || now_ns >= d->cpu_next_ns;
     for (size_t i = 0; i < NRG_RING_SLOTS; i++)
-        if (d->lanes[i] && !d->lanes[i]->over)
+        if (d->lanes[i] && !d->lanes[i]->over && (due || d->lanes[i]->cpu_ns == NRG_MISSING))
             read_cpu(d, d->lanes[i]);
-    d->cpu_next_ns = now_ns + d->options.cpu_period_ns;
+    if (due)
+        d->cpu_next_ns = now_ns + d->options.cpu_period_ns;
 }
 
 /* How long until a ring that fills like the fullest one is a quarter full. */
@@ -270,8 +263,8 @@ int64_t nrg_span_drain_step(struct nrg_span_drain *d, bool last)
     for (size_t i = 0; i < NRG_RING_SLOTS; i++)
         if (d->lanes[i] && d->lanes[i]->over && done && !d->lanes[i]->next_records)
             close_lane(d, i);
-    if (d->n_lanes && (last || now_ns >= d->cpu_next_ns))
-        read_all_cpu(d, now_ns);
+    if (d->n_lanes)
+        read_all_cpu(d, now_ns, last);
     if (now_ns >= d->hand_over_ns || !d->n_lanes) {
         nrg_span_drain_hand_over(d);
         d->hand_over_ns = now_ns + HAND_OVER_NS;

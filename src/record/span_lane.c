@@ -111,6 +111,7 @@ struct nrg_span_lane *nrg_span_lane_new(const struct nrg_span_segment *segment, 
     lane->pid = (int32_t)(lane->owner >> 32 & INT32_MAX);
     lane->tid = (int32_t)(lane->owner & INT32_MAX);
     lane->start_ticks = slot->start_ticks;
+    memcpy(lane->name, slot->name, sizeof lane->name);
     lane->foreign = !pid_namespace || slot->pid_namespace != pid_namespace;
     uint64_t head = atomic_load_explicit(&slot->head, memory_order_acquire);
     lane->tail = atomic_load_explicit(&slot->tail, memory_order_relaxed);

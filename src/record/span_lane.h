@@ -39,12 +39,13 @@ struct nrg_span_lane {
     size_t slot;
     uint64_t owner;
     int32_t pid, tid;
-    int64_t start_ticks, track; /* track: its id */
-    bool foreign;               /* of another pid namespace: its numbers are not ours */
-    bool over;                  /* its thread has gone: what is in the ring is all */
-    uint64_t tail, read, head;  /* records given out, copied, there */
-    uint64_t dropped;           /* of what the slot says, already counted */
-    unsigned depth, hidden;     /* open spans; begins that were too deep */
+    int64_t start_ticks, track; /* track: its id, 0 until it has marked something */
+    char name[16];
+    bool foreign;              /* of another pid namespace: its numbers are not ours */
+    bool over;                 /* its thread has gone: what is in the ring is all */
+    uint64_t tail, read, head; /* records given out, copied, there */
+    uint64_t dropped;          /* of what the slot says, already counted */
+    unsigned depth, hidden;    /* open spans; begins that were too deep */
     int64_t last_ns;
     struct nrg_lane_event next;
     unsigned next_records; /* of the event in `next`; 0: there is none */

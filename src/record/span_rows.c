@@ -63,6 +63,20 @@ void nrg_span_rows_event(struct nrg_span_rows *r, const char *kind, const char *
     nrg_queue_push(r->queue, m);
 }
 
+/* The first thing that a thread marks makes it a track. */
+static void know_track(struct nrg_span_rows *r, struct nrg_span_lane *lane,
+                       struct nrg_span_totals *totals)
+{
+    struct nrg_span_track track = {
+        .kind = "thread", .pid = lane->pid, .tid = lane->tid, .start_ticks = lane->start_ticks};
+    if (lane->track)
+        return;
+    nrg_copy_clean(track.name, sizeof track.name, lane->name,
+                   strnlen(lane->name, sizeof lane->name));
+    lane->track = nrg_span_rows_track(r, &track);
+    totals->threads++;
+}
+
 static void add_thread_row(struct nrg_span_rows *r, const struct nrg_span_lane *lane, int64_t t_ns)
 {
     int64_t values[NRG_T_COLUMNS] = {[NRG_T_TRACK] = lane->track, [NRG_T_CPU_NS] = lane->cpu_ns};
@@ -162,6 +176,7 @@ void nrg_span_rows_add(struct nrg_span_rows *r, struct nrg_span_lane *lane,
                                  [NRG_RING_MARK] = NRG_SPAN_MARK,
                                  [NRG_RING_COUNT] = NRG_SPAN_COUNT};
     const struct nrg_lane_event *e = &lane->next;
+    know_track(r, lane, totals);
     if (e->op == NRG_RING_PAST) {
         add_past(r, lane, totals);
         return;

@@ -1,0 +1,302 @@
+/*
+ * The recorder of nrg.h inside the measured process: nrg_recorder_start and its like, on top of
+ * the recorder that `nrg run` uses. It follows this process and its children; what its own
+ * threads use is taken off.
+ *
+ * There is one per process, so there is process state, like that of the spans' client. The shared
+ * memory is made once and used again by the next recorder, because a thread may be writing a span
+ * to it at any moment. After fork the child has no recorder, but what it marks goes to its
+ * parent's. A program that ends without stopping is stopped at exit.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <nrg/nrg.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "record/recorder.h"
+#include "record/replay_recording.h"
+#include "record/span_client.h"
+#include "record/span_segment.h"
+
+#define MAX_SENSORS 64
+#define MAX_RATE_HZ 1e5
+#define MAX_MODEL   (UINT64_C(1) << 31)
+
+static struct {
+    pthread_mutex_t lock;
+    struct nrg_recorder *recorder; /* NULL: not running */
+    struct nrg_recorder *parents;  /* after fork: not ours to touch */
+    struct nrg_context ctx;
+    struct nrg_span_segment segment;
+    struct nrg_run run;
+    pthread_key_t reason; /* of each thread: the text of its last error, owned */
+    bool prepared;
+} inside = {.lock = PTHREAD_MUTEX_INITIALIZER, .segment = {.fd = -1}};
+
+static void after_fork_in_child(void)
+{
+    pthread_mutex_init(&inside.lock, NULL);
+    if (inside.recorder)
+        inside.parents = inside.recorder;
+    inside.recorder = NULL;
+    inside.segment = (struct nrg_span_segment){.fd = -1};
+}
+
+static void stop_at_exit(void)
+{
+    nrg_recorder_stop();
+}
+
+/* Caller holds the lock. */
+static int prepare(void)
+{
+    if (inside.prepared)
+        return 0;
+    int rc = pthread_key_create(&inside.reason, free);
+    if (!rc)
+        rc = pthread_atfork(NULL, NULL, after_fork_in_child);
+    if (!rc)
+        rc = atexit(stop_at_exit) ? ENOMEM : 0;
+    inside.prepared = !rc;
+    return -rc;
+}
+
+/* Remembers why, for nrg_recorder_reason; returns code. Caller holds the lock. */
+static int remember(int code, const struct nrg_error *err)
+{
+    char text[700];
+    if (prepare())
+        return code;
+    free(pthread_getspecific(inside.reason));
+    pthread_setspecific(inside.reason,
+                        code ? strdup(nrg_error_text(err, text, sizeof text)) : NULL);
+    return code;
+}
+
+const char *nrg_recorder_reason(void)
+{
+    pthread_mutex_lock(&inside.lock);
+    const char *text = inside.prepared ? pthread_getspecific(inside.reason) : NULL;
+    pthread_mutex_unlock(&inside.lock);
+    return text ? text : "";
+}
+
+struct wanted_sensors {
+    char text[1024];
+    const char *names[MAX_SENSORS + 2];
+    size_t n;
+};
+
+/* "rapl,replay:x.csv" as a list; with names given, the machine's load is read as well. */
+static int split_sensors(struct wanted_sensors *w, const char *text, struct nrg_error *err)
+{
+    bool load = false;
+    char *rest = w->text, *name;
+    w->n = 0;
+    if (!text || !*text)
+        return 0;
+    if (strlen(text) >= sizeof w->text)
+        return nrg_fail(err, -EINVAL, NULL, "too many sensors are named");
+    nrg_copy(w->text, sizeof w->text, text);
+    while ((name = strsep(&rest, ","))) {
+        name += strspn(name, " ");
+        if (!*name)
+            continue;
+        if (w->n >= MAX_SENSORS)
+            return nrg_fail(err, -EINVAL, NULL, "too many sensors are named");
+        load |= !strncmp(name, "machine", 7) || !strncmp(name, "replay", 6);
+        w->names[w->n++] = name;
+    }
+    if (!load)
+        w->names[w->n++] = "machine";
+    w->names[w->n] = NULL;
+    return 0;
+}
+
+/* The settings of this version from those of the caller's, which may be older. */
+static int take_settings(struct nrg_recorder_settings *s, const struct nrg_recorder_settings *given,
+                         struct nrg_error *err)
+{
+    *s = (struct nrg_recorder_settings){0};
+    if (given && given->size < sizeof given->size)
+        return nrg_fail(err, -EINVAL, NULL, "the settings' size is not set");
+    if (given)
+        memcpy(s, given, given->size < sizeof *s ? given->size : sizeof *s);
+    if (s->rate_hz != 0 && !(s->rate_hz > 0 && s->rate_hz <= MAX_RATE_HZ))
+        return nrg_fail(err, -EINVAL, NULL, "a rate is more than 0 and at most 100000 Hz");
+    return 0;
+}
+
+static void note_command_line(struct nrg_recorder *recorder)
+{
+    char raw[4096], clean[1024];
+    int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? 0 : read(fd, raw, sizeof raw);
+    if (fd >= 0)
+        close(fd);
+    while (n > 0 && !raw[n - 1])
+        n--;
+    for (ssize_t i = 0; i < n; i++)
+        if (!raw[i])
+            raw[i] = ' ';
+    nrg_copy_clean(clean, sizeof clean, raw, n > 0 ? (size_t)n : 0);
+    nrg_recorder_text(recorder, "command_line", clean);
+}
+
+/* The run begins: from now on readings, processes and marks count. */
+static void begin_run(struct nrg_recorder *recorder, const struct nrg_error *no_spans)
+{
+    inside.run = (struct nrg_run){.id = 1, .kind = "run", .exit_code = -1};
+    nrg_recorder_follow(recorder, (int32_t)getpid(), false);
+    nrg_recorder_read_now(recorder);
+    inside.run.begin_ns = nrg_now_ns();
+    nrg_recorder_run(recorder, &inside.run);
+    if (no_spans->code)
+        nrg_recorder_event(recorder, "unavailable", "spans", no_spans->what);
+    else
+        nrg_span_client_attach(inside.segment.header);
+    inside.recorder = recorder;
+}
+
+static int open_recorder(const char *path, const struct nrg_recorder_settings *s,
+                         struct nrg_error *no_spans, struct nrg_recorder **recorder,
+                         struct nrg_error *err)
+{
+    struct wanted_sensors sensors;
+    int rc = split_sensors(&sensors, s->sensors, err);
+    if (rc)
+        return rc;
+    if (!inside.segment.header)
+        nrg_span_segment_init(&inside.segment, true, no_spans);
+    struct nrg_recorder_options o = {
+        .path = path,
+        .overwrite = s->overwrite,
+        .rate_hz = s->rate_hz,
+        .live_processes = true,
+        .inside = true,
+        .sensors = {.only = sensors.n ? sensors.names : NULL},
+        .spans = inside.segment.header ? &inside.segment : NULL,
+    };
+    rc = nrg_recorder_new(&inside.ctx, &o, recorder, err);
+    if (rc == -EEXIST) /* the store speaks of the program's options */
+        return nrg_fail(err, rc, path, "exists already");
+    if (rc)
+        return rc;
+    note_command_line(*recorder);
+    rc = nrg_recorder_begin(*recorder, err);
+    if (rc)
+        nrg_recorder_free(*recorder);
+    return rc;
+}
+
+/* Caller holds the lock. */
+static int start(const char *path, const struct nrg_recorder_settings *given, struct nrg_error *err)
+{
+    struct nrg_recorder_settings s;
+    struct nrg_recorder *recorder = NULL;
+    struct nrg_error no_spans = {0};
+    int rc = prepare();
+    if (rc)
+        return nrg_fail(err, rc, NULL, "%s", strerror(-rc));
+    if (inside.recorder)
+        return nrg_fail(err, -EBUSY, NULL, "there is a recorder in this process already");
+    if (nrg_recording_active())
+        return nrg_fail(err, -EBUSY, NULL, "this process is being recorded already");
+    if (!path || !*path)
+        return nrg_fail(err, -EINVAL, NULL, "a recording needs a file name");
+    if ((rc = take_settings(&s, given, err)))
+        return rc;
+    inside.ctx = (struct nrg_context){.open_recording = nrg_replay_recording_open};
+    if ((rc = nrg_root_init(&inside.ctx.root, s.root, err)))
+        return rc;
+    nrg_root_complete(&inside.ctx.root, NRG_PART_PROC);
+    rc = open_recorder(path, &s, &no_spans, &recorder, err);
+    if (rc)
+        nrg_root_release(&inside.ctx.root);
+    else
+        begin_run(recorder, &no_spans);
+    return rc;
+}
+
+int nrg_recorder_start_with(const char *path, const struct nrg_recorder_settings *settings)
+{
+    struct nrg_error err = {0};
+    pthread_mutex_lock(&inside.lock);
+    int rc = remember(start(path, settings, &err), &err);
+    pthread_mutex_unlock(&inside.lock);
+    return rc;
+}
+
+int nrg_recorder_start(const char *path)
+{
+    return nrg_recorder_start_with(path, NULL);
+}
+
+static int not_running(struct nrg_error *err)
+{
+    return nrg_fail(err, -ENOENT, NULL, "there is no recorder in this process");
+}
+
+int nrg_recorder_note(const char *key, const char *value)
+{
+    struct nrg_error err = {0};
+    char full[64];
+    int rc = 0;
+    pthread_mutex_lock(&inside.lock);
+    if (!inside.recorder)
+        rc = not_running(&err);
+    else if (!key || !*key || !value || strlen(key) + sizeof "note." > sizeof full)
+        rc = nrg_fail(&err, -EINVAL, NULL, "a note has a key of 1 to 58 bytes, and a value");
+    if (!rc) {
+        nrg_copy(full, sizeof full, "note.");
+        nrg_copy(full + 5, sizeof full - 5, key);
+        if ((rc = nrg_recorder_text(inside.recorder, full, value)))
+            nrg_fail(&err, rc, NULL, "out of memory");
+    }
+    remember(rc, &err);
+    pthread_mutex_unlock(&inside.lock);
+    return rc;
+}
+
+int nrg_recorder_model(const char *name, const char *format, const void *bytes, uint64_t size)
+{
+    struct nrg_error err = {0};
+    int rc = 0;
+    pthread_mutex_lock(&inside.lock);
+    if (!inside.recorder)
+        rc = not_running(&err);
+    else if (!name || !format || !*format || !bytes || !size || size > MAX_MODEL)
+        rc = nrg_fail(&err, -EINVAL, NULL, "a model has a name, a format, and 1 byte to 2 GB");
+    else if ((rc = nrg_recorder_graph(inside.recorder, name, format, bytes, (size_t)size)))
+        nrg_fail(&err, rc, NULL, "out of memory");
+    remember(rc, &err);
+    pthread_mutex_unlock(&inside.lock);
+    return rc;
+}
+
+int nrg_recorder_stop(void)
+{
+    struct nrg_error err = {0};
+    pthread_mutex_lock(&inside.lock);
+    struct nrg_recorder *recorder = inside.recorder;
+    int rc = recorder ? 0 : not_running(&err);
+    if (recorder) {
+        inside.recorder = NULL;
+        nrg_span_client_detach();
+        inside.run.end_ns = nrg_now_ns();
+        nrg_recorder_read_now(recorder);
+        nrg_recorder_run(recorder, &inside.run);
+        rc = nrg_recorder_end(recorder, NULL, NULL, &err);
+        nrg_recorder_free(recorder);
+        nrg_root_release(&inside.ctx.root);
+    }
+    remember(rc, &err);
+    pthread_mutex_unlock(&inside.lock);
+    return rc;
+}

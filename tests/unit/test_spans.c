@@ -1,0 +1,424 @@
+/*
+ * Marks of this process, through its own rings, to rows: every expectation is counted by the test
+ * itself while it marks.
+ */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include <nrg/nrg.h>
+
+#include "record/span_client.h"
+#include "sensors/channel.h"
+#include "support/span_bench.h"
+
+static const struct bench_row *nth_event(const struct span_bench *b, size_t n)
+{
+    for (size_t i = 0; i < b->n_rows; i++)
+        if (b->rows[i].series == BENCH_SPANS && !n--)
+            return &b->rows[i];
+    fail_msg("there are not that many events");
+    return NULL;
+}
+
+static void expect(const struct span_bench *b, size_t n, int event, const char *name, int64_t value)
+{
+    const struct bench_row *row = nth_event(b, n);
+    assert_int_equal(row->values[NRG_S_EVENT], event);
+    assert_true(row->values[NRG_S_VALUE] == value);
+    assert_true(row->values[NRG_S_PARENT] == NRG_MISSING);
+    if (name)
+        assert_string_equal(bench_name(b, row->values[NRG_S_NAME]), name);
+}
+
+static void test_without_recorder(void **state)
+{
+    (void)state;
+    errno = 77;
+    nrg_span_begin("a");
+    nrg_span_begin_name(3);
+    nrg_span_begin_numbered(3, 4);
+    nrg_mark("m");
+    nrg_count("c", 1);
+    nrg_span_past(1, "gpu-0", "gpu-0", 1, 2);
+    nrg_span_end();
+    nrg_span_end();
+    nrg_span_unwind(0);
+    assert_int_equal(nrg_span_depth(), 0);
+    assert_int_equal(nrg_name("a", NULL, NULL), 0);
+    assert_int_equal(nrg_recording_active(), 0);
+    assert_int_equal(errno, 77);
+}
+
+static void test_events_and_values(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    bench_begin(&b, true);
+    assert_int_equal(nrg_recording_active(), 1);
+    errno = 78;
+    int64_t before = nrg_now_ns();
+    nrg_span_begin("outer");
+    nrg_span_begin_numbered(nrg_name("step", "step", NULL), -17);
+    nrg_count("tokens", INT64_MAX);
+    nrg_mark("here");
+    assert_int_equal(nrg_span_depth(), 2);
+    nrg_span_end();
+    nrg_span_begin_name(nrg_name("layer1", "module", "Conv2d"));
+    nrg_span_unwind(0);
+    nrg_span_end(); /* without an open one */
+    int64_t after = nrg_now_ns();
+    assert_int_equal(errno, 78);
+    bench_step(&b);
+    expect(&b, 0, NRG_SPAN_BEGIN, "outer", NRG_MISSING);
+    expect(&b, 1, NRG_SPAN_BEGIN, "step", -17);
+    expect(&b, 2, NRG_SPAN_COUNT, "tokens", INT64_MAX);
+    expect(&b, 3, NRG_SPAN_MARK, "here", NRG_MISSING);
+    expect(&b, 4, NRG_SPAN_END, NULL, NRG_MISSING);
+    expect(&b, 5, NRG_SPAN_BEGIN, "layer1", NRG_MISSING);
+    expect(&b, 7, NRG_SPAN_END, NULL, NRG_MISSING);
+    assert_int_equal(bench_count(&b, BENCH_SPANS, 0, -1), 8);
+    /* The clock may be the TSC: its conversion is good to far less than this. */
+    assert_in_range(nth_event(&b, 0)->t_ns, before - 50000, after + 50000);
+    assert_in_range(nth_event(&b, 7)->t_ns, before - 50000, after + 50000);
+    const struct nrg_span_track *track = bench_track_of(&b, (int32_t)syscall(SYS_gettid));
+    assert_non_null(track);
+    assert_int_equal(track->pid, getpid());
+    assert_string_equal(track->kind, "thread");
+    assert_true(track->start_ticks > 0);
+    assert_true(bench_count(&b, BENCH_THREADS, track->id, -1) >= 1);
+    bench_end(&b);
+    assert_int_equal(nrg_recording_active(), 0);
+    assert_int_equal(bench_check(&b), 0);
+    assert_int_equal(b.totals.spans, 3);
+    assert_int_equal(b.totals.dropped + b.totals.damaged, 0);
+    bench_release(&b);
+}
+
+static void test_names(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    char *longest = malloc(40000), changing[8] = "one";
+    bench_begin(&b, true);
+    memset(longest, 'x', 40000);
+    memcpy(longest + NRG_SPAN_NAME_MAX - 1, "\xc3\xa9", 2); /* cut through the middle of it */
+    longest[39999] = '\0';
+    uint32_t number = nrg_name("a", "module", "Linear");
+    assert_int_not_equal(number, 0);
+    assert_int_equal(nrg_name("a", "module", "Linear"), number);
+    assert_int_not_equal(nrg_name("a", "module", "Conv"), number);
+    assert_int_not_equal(nrg_name("a", NULL, NULL), number);
+    assert_int_equal(nrg_name("a", NULL, NULL), nrg_name("a", "span", ""));
+    assert_int_equal(nrg_name(NULL, NULL, NULL), 0);
+    nrg_span_begin("a \"quoted\" <b>&amp;</b> 'name', with; all");
+    nrg_span_begin("two\nlines\tand \xff\xfe bytes");
+    nrg_span_begin(longest);
+    nrg_span_begin(longest);
+    nrg_span_begin("");
+    nrg_span_begin(changing);
+    memcpy(changing, "two", 4); /* the address is the same, the name is not */
+    nrg_span_begin(changing);
+    nrg_span_begin("grüße, 世界");
+    nrg_span_unwind(0);
+    bench_step(&b);
+    expect(&b, 0, NRG_SPAN_BEGIN, "a \"quoted\" <b>&amp;</b> 'name', with; all", NRG_MISSING);
+    expect(&b, 1, NRG_SPAN_BEGIN, "two lines and ?? bytes", NRG_MISSING);
+    longest[NRG_SPAN_NAME_MAX - 1] = '\0';
+    expect(&b, 2, NRG_SPAN_BEGIN, longest, NRG_MISSING);
+    expect(&b, 3, NRG_SPAN_BEGIN, longest, NRG_MISSING);
+    assert_int_equal(nth_event(&b, 2)->values[NRG_S_NAME], nth_event(&b, 3)->values[NRG_S_NAME]);
+    expect(&b, 4, NRG_SPAN_BEGIN, "", NRG_MISSING);
+    expect(&b, 5, NRG_SPAN_BEGIN, "one", NRG_MISSING);
+    expect(&b, 6, NRG_SPAN_BEGIN, "two", NRG_MISSING);
+    expect(&b, 7, NRG_SPAN_BEGIN, "grüße, 世界", NRG_MISSING);
+    bench_end(&b);
+    assert_int_equal(bench_check(&b), 0);
+    bench_release(&b);
+    free(longest);
+}
+
+static void test_room_for_names_ends(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    char text[64], *large = malloc(16001);
+    size_t made = 0;
+    bench_begin(&b, true);
+    memset(large, 'n', 16000);
+    large[16000] = '\0';
+    for (int i = 0; i < 2000; i++) {
+        snprintf(text, sizeof text, "%06d", i);
+        memcpy(large, text, 6);
+        nrg_span_begin(large);
+        made += nrg_name(large, NULL, NULL) != 0;
+        nrg_span_end();
+    }
+    assert_in_range(made, 900, NRG_RING_NAMES_BYTES / 16000);
+    assert_int_equal(nrg_span_depth(), 0);
+    bench_step(&b);
+    assert_int_equal(bench_count(&b, BENCH_SPANS, 0, NRG_SPAN_BEGIN), made);
+    bench_end(&b);
+    assert_int_equal(bench_check(&b), 0);
+    bench_release(&b);
+    free(large);
+}
+
+static void test_full_ring_drops_whole_spans(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    const uint64_t tries = 60000;
+    bench_begin(&b, true);
+    uint32_t name = nrg_name("inner", NULL, NULL);
+    nrg_span_begin("outer");
+    for (uint64_t i = 0; i < tries; i++) {
+        nrg_span_begin_name(name);
+        nrg_count("c", 1);
+        nrg_span_begin_numbered(name, (int64_t)i);
+        nrg_span_end();
+        nrg_span_end();
+    }
+    nrg_span_end();
+    bench_step(&b);
+    nrg_span_begin("after");
+    nrg_span_end();
+    bench_end(&b);
+    size_t spans = bench_count(&b, BENCH_SPANS, 0, NRG_SPAN_BEGIN);
+    size_t counts = bench_count(&b, BENCH_SPANS, 0, NRG_SPAN_COUNT);
+    assert_int_equal(bench_check(&b), 0);
+    assert_int_equal(bench_count(&b, BENCH_SPANS, 0, NRG_SPAN_END), spans);
+    assert_int_equal(spans + counts + b.totals.dropped, 2 + 3 * tries);
+    assert_true(spans > 10000 && b.totals.dropped > 100000);
+    assert_int_equal(b.n_events, 1);
+    assert_string_equal(b.events[0].kind, "lost");
+    bench_release(&b);
+}
+
+static void test_depth_beyond_all_reason(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    bench_begin(&b, true);
+    for (int i = 0; i < 1500; i++)
+        nrg_span_begin("deep");
+    assert_int_equal(nrg_span_depth(), 1500);
+    nrg_span_unwind(1499);
+    assert_int_equal(nrg_span_depth(), 1499);
+    nrg_span_unwind(0);
+    nrg_span_begin("flat");
+    nrg_span_end();
+    bench_end(&b);
+    assert_int_equal(bench_check(&b), 0);
+    assert_int_equal(b.totals.spans, 1024 + 1);
+    assert_int_equal(b.totals.dropped, 1500 - 1024);
+    bench_release(&b);
+}
+
+static void *mark_some(void *arg)
+{
+    int n = *(int *)arg;
+    for (int i = 0; i < n; i++) {
+        nrg_span_begin("of a thread");
+        nrg_count("n", i);
+        nrg_span_begin("inside");
+        nrg_span_end();
+        nrg_span_end();
+    }
+    nrg_span_begin("left open");
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    pthread_t threads[8];
+    int n = 3000;
+    bench_begin(&b, true);
+    for (int i = 0; i < 8; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, mark_some, &n), 0);
+    for (int i = 0; i < 40; i++) {
+        usleep(500);
+        bench_step(&b);
+    }
+    for (int i = 0; i < 8; i++)
+        pthread_join(threads[i], NULL);
+    bench_end(&b);
+    assert_int_equal(bench_check(&b), 0); /* what threads left open ended with them */
+    assert_int_equal(b.totals.threads, 8);
+    assert_int_equal(b.totals.spans + b.totals.dropped,
+                     8 * (2 * 3000 + 1) + 8 * 3000 -
+                         bench_count(&b, BENCH_SPANS, 0, NRG_SPAN_COUNT));
+    for (size_t i = 0; i < b.n_tracks; i++)
+        assert_true(bench_count(&b, BENCH_THREADS, b.tracks[i].id, -1) >= 2);
+    bench_release(&b);
+}
+
+static void test_slots_come_free(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    int n = 1;
+    bench_begin(&b, true);
+    for (int i = 0; i < 700; i++) {
+        pthread_t thread;
+        assert_int_equal(pthread_create(&thread, NULL, mark_some, &n), 0);
+        pthread_join(thread, NULL);
+        if (i % 100 == 99)
+            bench_step(&b);
+    }
+    bench_end(&b);
+    assert_int_equal(bench_check(&b), 0);
+    assert_int_equal(b.totals.threads, 700);
+    assert_int_equal(b.totals.spans, 3 * 700);
+    assert_int_equal(b.totals.dropped, 0);
+    bench_release(&b);
+}
+
+static pthread_barrier_t barrier;
+
+static void *hold_a_slot(void *arg)
+{
+    (void)arg;
+    nrg_span_begin("held");
+    pthread_barrier_wait(&barrier);
+    nrg_span_end();
+    return NULL;
+}
+
+static void test_more_threads_than_slots(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    enum { N = NRG_RING_SLOTS + 20 };
+    static pthread_t threads[N];
+    bench_begin(&b, true);
+    pthread_barrier_init(&barrier, NULL, N);
+    for (int i = 0; i < N; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, hold_a_slot, NULL), 0);
+    for (int i = 0; i < N; i++)
+        pthread_join(threads[i], NULL);
+    pthread_barrier_destroy(&barrier);
+    bench_end(&b);
+    assert_int_equal(bench_check(&b), 0);
+    assert_int_equal(b.totals.threads, NRG_RING_SLOTS);
+    assert_int_equal(b.totals.dropped, N - NRG_RING_SLOTS);
+    bench_release(&b);
+}
+
+static void test_fork(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    int status;
+    bench_begin(&b, true);
+    uint32_t name = nrg_name("before fork", NULL, NULL);
+    nrg_span_begin("parent");
+    pid_t child = fork();
+    if (child == 0) {
+        bool inherited = nrg_span_depth() != 0;
+        nrg_span_begin_name(name);
+        nrg_span_begin("child");
+        nrg_span_end();
+        nrg_span_end();
+        nrg_span_end(); /* the parent's is not ours to end */
+        _exit(inherited);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    nrg_span_end();
+    bench_end(&b);
+    assert_int_equal(bench_check(&b), 0);
+    assert_int_equal(b.n_tracks, 2);
+    const struct nrg_span_track *track = bench_track_of(&b, child);
+    assert_non_null(track);
+    assert_int_equal(track->pid, child);
+    assert_int_equal(bench_count(&b, BENCH_SPANS, track->id, -1), 4);
+    assert_int_equal(bench_count(&b, BENCH_SPANS, b.tracks[0].id + b.tracks[1].id - track->id, -1),
+                     2);
+    bench_release(&b);
+}
+
+static void test_past_spans(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    bench_begin(&b, true);
+    uint32_t kernel = nrg_name("gemm", "kernel", NULL);
+    int64_t now = nrg_now_ns(), ms = NRG_NS_PER_MS;
+    nrg_span_begin("host");
+    nrg_span_end();
+    bench_step(&b); /* rows later than the past spans are out already */
+    nrg_span_past(kernel, "stream 7", "gpu-0", now - 90 * ms, now - 80 * ms);
+    nrg_span_past(kernel, "stream 7", "gpu-0", now - 70 * ms, now - 60 * ms);
+    nrg_span_past(kernel, "stream 8", "gpu-0", now - 85 * ms, now - 75 * ms);
+    nrg_span_past(kernel, NULL, NULL, now - 50 * ms, now - 40 * ms);
+    nrg_span_past(kernel, "stream 7", "gpu-0", now - 65 * ms, now - 55 * ms); /* begins too early */
+    nrg_span_past(kernel, "stream 7", "gpu-0", now, now + 3600 * NRG_NS_PER_S); /* of the future */
+    bench_end(&b);
+    assert_int_equal(bench_check(&b), 0);
+    assert_int_equal(b.totals.spans, 7);
+    assert_int_equal(b.totals.late, 1);
+    assert_int_equal(b.n_tracks, 3);
+    assert_string_equal(b.tracks[1].name, "stream 7");
+    assert_string_equal(b.tracks[1].domain, "gpu-0");
+    assert_string_equal(b.tracks[1].kind, "gpu");
+    for (size_t i = 0, n = 0; i < b.n_rows; i++) {
+        if (b.rows[i].series != 100)
+            continue;
+        static const int64_t expected_ms[6] = {-90, -80, -70, -60, -60, -55};
+        if (n < 6)
+            assert_true(b.rows[i].t_ns == now + expected_ms[n] * ms);
+        n++;
+    }
+    assert_int_equal(bench_count(&b, 100, b.tracks[1].id, -1), 8);
+    assert_int_equal(bench_count(&b, 101, b.tracks[2].id, -1), 2);
+    assert_int_equal(bench_count(&b, 102, b.tracks[0].id, -1), 2);
+    bench_release(&b);
+}
+
+static void test_one_recorder_after_the_other(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    for (int i = 0; i < 3; i++) {
+        bench_begin(&b, true);
+        nrg_span_begin("again");
+        nrg_span_begin("and inside"); /* still open when the recorder ends */
+        bench_end(&b);
+        nrg_span_end();
+        nrg_span_end();
+        assert_int_equal(bench_check(&b), 2);
+        assert_int_equal(b.totals.spans, 2);
+        bench_release(&b);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_without_recorder),
+        cmocka_unit_test(test_events_and_values),
+        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_room_for_names_ends),
+        cmocka_unit_test(test_full_ring_drops_whole_spans),
+        cmocka_unit_test(test_depth_beyond_all_reason),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_slots_come_free),
+        cmocka_unit_test(test_more_threads_than_slots),
+        cmocka_unit_test(test_fork),
+        cmocka_unit_test(test_past_spans),
+        cmocka_unit_test(test_one_recorder_after_the_other),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
