@@ -24,12 +24,16 @@ const char nrg_format_schema[] =
     "CREATE TABLE run(id INTEGER PRIMARY KEY, kind TEXT, begin_ns INTEGER, end_ns INTEGER,"
     " exit_code INTEGER);"
     "CREATE TABLE graph(id INTEGER PRIMARY KEY, name TEXT, format TEXT, data BLOB);"
-    "CREATE TABLE span_name(id INTEGER PRIMARY KEY, kind TEXT, name TEXT, detail TEXT);"
-    "CREATE TABLE span_track(id INTEGER PRIMARY KEY, kind TEXT, pid INTEGER, tid INTEGER,"
-    " start_ticks INTEGER, domain TEXT, name TEXT);"
-    "CREATE TABLE span_path(id INTEGER PRIMARY KEY, parent INTEGER, name INTEGER);"
     "CREATE TABLE event(id INTEGER PRIMARY KEY, t_ns INTEGER, kind TEXT, source TEXT,"
     " detail TEXT);";
+
+const char nrg_format_spans[] =
+    "CREATE TABLE IF NOT EXISTS span_name(id INTEGER PRIMARY KEY, kind TEXT, name TEXT,"
+    " detail TEXT);"
+    "CREATE TABLE IF NOT EXISTS span_track(id INTEGER PRIMARY KEY, kind TEXT, pid INTEGER,"
+    " tid INTEGER, start_ticks INTEGER, domain TEXT, name TEXT);"
+    "CREATE TABLE IF NOT EXISTS span_path(id INTEGER PRIMARY KEY, parent INTEGER,"
+    " name INTEGER);";
 
 const char nrg_format_index[] =
     "CREATE INDEX IF NOT EXISTS chunk_by_time ON chunk(series, first_ns)";

@@ -109,6 +109,8 @@ struct nrg_span_path {
 };
 
 extern const char nrg_format_schema[];
+/* Tables of spans, made where they are missing: recordings from before spans may get some. */
+extern const char nrg_format_spans[];
 /* Made when the recording is closed: kept up while it grows it would cost a page per commit. */
 extern const char nrg_format_index[];
 

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/input.h"
 #include "record/import_format.h"
 
 /* clang-format off */
@@ -57,8 +58,9 @@ static int find_format(struct nrg_import *im, struct nrg_error *err)
         return 0;
     }
     return nrg_fail_at(err, rc ? -EINVAL : -ENODATA, im->options->path, rc ? im->lines.number : -1,
-                       rc ? "is neither AIPowerMeter's power_metrics.json nor a Jetson power log "
-                            "(20250128-13:38:25.941535,5008.0,1720.0)"
+                       rc ? "is neither AIPowerMeter's power_metrics.json, nor a Jetson power log "
+                            "(20250128-13:38:25.941535,5008.0,1720.0), nor a CSV log "
+                            "(time_s,package-0:energy_j)"
                           : "is empty");
 }
 
@@ -156,19 +158,20 @@ int nrg_import_stream(FILE *in, const struct nrg_import_options *options,
     return rc;
 }
 
-static FILE *open_input(const char *path, struct nrg_error *err)
+/* Whether the first line that says anything is the header of a CSV log. */
+static bool is_csv(FILE *in)
 {
-    struct stat st;
-    FILE *in = fopen(path, "re");
-    if (!in) {
-        nrg_fail(err, -errno, path, "cannot open: %s", strerror(errno));
-        return NULL;
-    }
-    if (!fstat(fileno(in), &st) && S_ISREG(st.st_mode))
-        return in;
-    nrg_fail(err, -EINVAL, path, "is not a regular file");
-    fclose(in);
-    return NULL;
+    struct nrg_lines lines;
+    bool found = false;
+    nrg_lines_init(&lines, in);
+    while (nrg_lines_next(&lines) > 0)
+        if (!blank(&lines.text) && lines.text.text[0] != '#') {
+            found = nrg_import_csv_match(lines.text.text, lines.text.len);
+            break;
+        }
+    nrg_lines_rewind(&lines);
+    nrg_lines_release(&lines);
+    return found;
 }
 
 int nrg_import(const struct nrg_import_options *options, struct nrg_import_result *result,
@@ -182,12 +185,17 @@ int nrg_import(const struct nrg_import_options *options, struct nrg_import_resul
         snprintf(path, sizeof path, "%.4000s/power_metrics.json", o.path);
         o.path = path;
     }
-    FILE *in = open_input(o.path, err);
-    if (!in)
-        return err ? err->code : -EIO;
-    int rc = nrg_import_stream(in, &o, result, err);
-    fclose(in);
-    return rc;
+    struct nrg_input input;
+    int rc = nrg_input_open(&input, o.path, err);
+    if (rc)
+        return rc;
+    bool csv = is_csv(input.in);
+    if (csv && input.gunzip)
+        rc = nrg_fail(err, -ENOTSUP, o.path, "a compressed CSV log: unpack it first");
+    else if (!csv)
+        rc = nrg_import_stream(input.in, &o, result, err);
+    nrg_input_close(&input);
+    return csv && !rc ? nrg_import_csv(&o, result, err) : rc;
 }
 
 int nrg_import_idle_power(const char *path, double *idle_w, struct nrg_error *err)

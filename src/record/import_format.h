@@ -27,6 +27,9 @@ struct nrg_import_format {
 extern const struct nrg_import_format nrg_import_aipowermeter;
 extern const struct nrg_import_format nrg_import_jetson_log;
 
+/* "20250128-13:38:25.941535" in ns since 1970, as if it were UTC; 0 or -EINVAL. */
+int nrg_import_compact_time(const char *text, size_t len, int64_t *t_ns);
+
 /* Time between records: every stride-th of them, so that a day at 1 kHz fits into 512 kB. */
 struct nrg_import_spacing {
     int64_t *items;
@@ -97,6 +100,15 @@ int nrg_import_processes_open(struct nrg_import *im);
 /* Gives waiting rows to the store; `last`: and the processes themselves. */
 int nrg_import_processes_flush(struct nrg_import *im, bool last);
 void nrg_import_processes_release(struct nrg_import *im);
+
+/* import_csv.c: logs with a header, which have a reader already (sensors/replay_source.h). */
+bool nrg_import_csv_match(const char *line, size_t len);
+int nrg_import_csv(const struct nrg_import_options *options, struct nrg_import_result *result,
+                   struct nrg_error *err);
+
+/* What every imported recording says of itself. */
+void nrg_import_metadata(struct nrg_store *store, const struct nrg_import_options *options,
+                         const char *format, const struct nrg_import_result *result);
 
 /* import_write.c: what import.c calls around the passes. */
 int nrg_import_prepare(struct nrg_import *im, struct nrg_error *err);

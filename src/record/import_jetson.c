@@ -52,7 +52,7 @@ static bool match(const char *line, size_t len)
 }
 
 /* As an ISO date, which has a reader already. */
-static int parse_time(const char *text, size_t len, int64_t *t_ns)
+int nrg_import_compact_time(const char *text, size_t len, int64_t *t_ns)
 {
     char iso[64];
     if (!match(text, len) || len > 40)
@@ -70,7 +70,7 @@ static int record(struct nrg_import *im, const char *line, size_t len, struct nr
     int64_t t_ns;
     if (!second)
         return nrg_fail(err, -EINVAL, NULL, "is not DATE,mV,mA");
-    if (parse_time(line, (size_t)(first - line), &t_ns))
+    if (nrg_import_compact_time(line, (size_t)(first - line), &t_ns))
         return nrg_fail(err, -EINVAL, NULL, "the date is not YYYYmmdd-HH:MM:SS.ffffff");
     if (nrg_parse_double(first + 1, (size_t)(second - first - 1), &mv) || mv < 0 || mv > 1e6)
         return nrg_fail(err, -EINVAL, NULL, "the second field is not a voltage in mV");

@@ -292,23 +292,20 @@ int nrg_import_flush(struct nrg_import *im)
     return rc;
 }
 
-static void write_metadata(struct nrg_import *im)
+void nrg_import_metadata(struct nrg_store *store, const struct nrg_import_options *o,
+                         const char *format, const struct nrg_import_result *result)
 {
-    const struct nrg_import_options *o = im->options;
     char text[512] = "imported from ";
     size_t len = strlen(text);
     nrg_copy_clean(text + len, sizeof text - len, o->path, strlen(o->path));
-    nrg_store_text(im->store, "command_line", text);
-    nrg_store_text(im->store, "imported_from", text + len);
-    nrg_store_text(im->store, "import_format", im->format->name);
-    nrg_store_text(im->store, "import_integration",
-                   im->held ? "mean power times the interval that ends at the date"
-                            : "trapezoid between dates");
-    nrg_store_text(im->store, "nrg_version", NRG_VERSION);
-    nrg_store_integer(im->store, "begin_ns", im->result.begin_ns);
-    nrg_store_integer(im->store, "end_ns", im->result.end_ns);
+    nrg_store_text(store, "command_line", text);
+    nrg_store_text(store, "imported_from", text + len);
+    nrg_store_text(store, "import_format", format);
+    nrg_store_text(store, "nrg_version", NRG_VERSION);
+    nrg_store_integer(store, "begin_ns", result->begin_ns);
+    nrg_store_integer(store, "end_ns", result->end_ns);
     if (!isnan(o->idle_w))
-        nrg_store_real(im->store, "idle_w", o->idle_w);
+        nrg_store_real(store, "idle_w", o->idle_w);
 }
 
 int nrg_import_finish(struct nrg_import *im)
@@ -327,7 +324,10 @@ int nrg_import_finish(struct nrg_import *im)
         .id = 1, .kind = "run", .begin_ns = edges[0], .end_ns = edges[1], .exit_code = -1};
     if (!rc && !im->options->segments_are_runs)
         rc = nrg_store_run(im->store, &run);
-    write_metadata(im);
+    nrg_import_metadata(im->store, im->options, im->format->name, &im->result);
+    nrg_store_text(im->store, "import_integration",
+                   im->held ? "mean power times the interval that ends at the date"
+                            : "trapezoid between dates");
     return rc;
 }
 

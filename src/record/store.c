@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "record/database.h"
 #include "record/series.h"
 #include "record/span_table.h"
 #include "record/sql.h"
@@ -35,6 +36,7 @@ struct nrg_store {
     char spilled[200]; /* why the recording moved to memory, "" when on disk */
     struct nrg_series *series;
     size_t n_series, cap_series;
+    int first_series; /* number of series[0] */
     int64_t n_sensors;
     bool preparing; /* the first transaction is still open: see nrg_store_ready */
     struct nrg_codec *codec;
@@ -85,7 +87,9 @@ static int create_schema(sqlite3 *db)
     snprintf(ids, sizeof ids, "PRAGMA application_id=%d; PRAGMA user_version=%d;",
              NRG_FORMAT_APPLICATION_ID, NRG_FORMAT_VERSION);
     int rc = sqlite3_exec(db, ids, NULL, NULL, NULL);
-    return rc == SQLITE_OK ? sqlite3_exec(db, nrg_format_schema, NULL, NULL, NULL) : rc;
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(db, nrg_format_schema, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? sqlite3_exec(db, nrg_format_spans, NULL, NULL, NULL) : rc;
 }
 
 static void remove_recording(const char *path)
@@ -162,18 +166,28 @@ static void store_free(struct nrg_store *store)
     free(store);
 }
 
+/* NULL when out of memory. */
+static struct nrg_store *new_store(const char *path)
+{
+    struct nrg_store *store = calloc(1, sizeof *store);
+    if (store && (store->path = strdup(path)) && (store->codec = nrg_codec_new())) {
+        store->first_series = 1;
+        return store;
+    }
+    if (store)
+        store_free(store);
+    return NULL;
+}
+
 int nrg_store_create(const char *path, bool overwrite, struct nrg_store **out,
                      struct nrg_error *err)
 {
     int rc = claim_path(path, overwrite, err);
     if (rc)
         return rc;
-    struct nrg_store *store = calloc(1, sizeof *store);
-    if (!store || !(store->path = strdup(path)) || !(store->codec = nrg_codec_new())) {
-        if (store)
-            store_free(store);
+    struct nrg_store *store = new_store(path);
+    if (!store)
         return nrg_fail(err, -ENOMEM, path, "out of memory");
-    }
     rc = open_database(path, "PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY", &store->db);
     if (rc == SQLITE_OK)
         rc = fill_database(store);
@@ -181,6 +195,40 @@ int nrg_store_create(const char *path, bool overwrite, struct nrg_store **out,
         rc = nrg_fail(err, -EIO, path, "cannot write the recording: %s",
                       store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc));
         nrg_store_discard(store);
+        return rc;
+    }
+    *out = store;
+    return 0;
+}
+
+/* Numbers go on behind those that are there; beyond any that a recorder gives they are damage. */
+static int go_on_numbering(struct nrg_store *store)
+{
+    int64_t series = nrg_database_number(store->db, "SELECT ifnull(max(id), 0) FROM series");
+    int64_t sensors = nrg_database_number(store->db, "SELECT ifnull(max(id), 0) FROM sensor");
+    if (series < 0 || series > INT32_MAX / 2 || sensors < 0 || sensors > INT32_MAX / 2)
+        return SQLITE_CORRUPT;
+    store->first_series = (int)series + 1;
+    store->n_sensors = sensors;
+    return SQLITE_OK;
+}
+
+int nrg_store_extend(const char *path, struct nrg_store **out, struct nrg_error *err)
+{
+    struct nrg_store *store = new_store(path);
+    if (!store)
+        return nrg_fail(err, -ENOMEM, path, "out of memory");
+    int rc =
+        open_database(path, "PRAGMA synchronous=NORMAL; PRAGMA journal_mode=MEMORY", &store->db);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(store->db, nrg_format_spans, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = nrg_sql_prepare(&store->sql, store->db);
+    if (rc == SQLITE_OK)
+        rc = go_on_numbering(store);
+    if (rc != SQLITE_OK) {
+        rc = nrg_fail(err, -EIO, path, "cannot add to the recording: %s", sqlite3_errstr(rc));
+        store_free(store);
         return rc;
     }
     *out = store;
@@ -342,7 +390,7 @@ static int add_series(struct nrg_store *store, enum nrg_series_kind kind, size_t
         nrg_reserve(&store->series, &store->cap_series, store->n_series + 1, sizeof *store->series);
     if (rc)
         return rc;
-    int id = (int)store->n_series + 1;
+    int id = store->first_series + (int)store->n_series;
     nrg_series_init(&store->series[store->n_series], id, kind, n_columns);
     rc = nrg_sql_series(&store->sql, id, kind, sensor, n_columns);
     if (!rc)
@@ -383,7 +431,7 @@ int nrg_store_sensor(struct nrg_store *store, const struct nrg_found *found, int
 
 int nrg_store_rows(struct nrg_store *store, int series, const struct nrg_rows *rows)
 {
-    return nrg_rows_append(&store->series[series - 1].rows, rows);
+    return nrg_rows_append(&store->series[series - store->first_series].rows, rows);
 }
 
 int nrg_store_clock(struct nrg_store *store, const struct nrg_clock_pair *pair)

@@ -29,6 +29,12 @@ struct nrg_store;
 /* Fails with -EEXIST when the file is there, unless overwrite. */
 int nrg_store_create(const char *path, bool overwrite, struct nrg_store **store,
                      struct nrg_error *err);
+/*
+ * Opens a finished recording to add to it (an import joins it with spans). Nothing that it holds is
+ * changed; series and sensors that are added get the next numbers. The caller works on a copy:
+ * discard removes the file.
+ */
+int nrg_store_extend(const char *path, struct nrg_store **store, struct nrg_error *err);
 /* Last commit, and large chunks of all that is left. The disk may prove full here for the first
  * time: ask nrg_store_spilled afterwards. */
 int nrg_store_finish(struct nrg_store *store);

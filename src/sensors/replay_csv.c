@@ -217,6 +217,7 @@ static int csv_next(struct nrg_replay_source *source, struct nrg_replay_row *row
     struct cell line;
     source->bad_channel = 0;
     int rc = next_content(csv, &line);
+    source->line = csv->line;
     if (rc < 0 && rc != -EMSGSIZE) {
         source->failed = true;
         return rc;

@@ -35,6 +35,7 @@ struct nrg_replay_source {
     unsigned bad_channel;
     uint64_t bad_lines;
     bool failed; /* the file itself can't be read any more */
+    int line;    /* of the last row, where the source has lines */
 };
 
 /* Opens a CSV file (docs/simulate.md) of the real file system. err->offset is the line. */

@@ -1,0 +1,59 @@
+/*
+ * Chrome traces as torch.profiler and its predecessors write them, taken apart: one event at a
+ * time (chrome_event.c), turned into spans (import_chrome.c), kernels tied to the operators that
+ * launched them (chrome_tie.c). Inside src/record.
+ */
+#ifndef NRG_RECORD_CHROME_H
+#define NRG_RECORD_CHROME_H
+
+#include "record/layer_import.h"
+
+/* The fields of an event that matter; texts are cut where they can't matter any more. */
+struct nrg_chrome_event {
+    char ph;
+    char cat[32], pid[32], tid[48];
+    char label[128];                                     /* args.name: of a process or thread */
+    int64_t ts_ns, dur_ns;                               /* NRG_MISSING */
+    int64_t correlation, external, device, stream, flow; /* NRG_MISSING */
+    char op_name[64];                                    /* args of ONNX Runtime */
+    bool fraction;                                       /* ts has digits behind the point */
+    size_t name_len;
+    char name[NRG_SPAN_NAME_MAX + 1];
+};
+
+/* The members of an object whose bracket was just read. 1, 0 at a cut end, -errno. */
+int nrg_chrome_event_read(struct nrg_json_stream *s, struct nrg_chrome_event *event,
+                          struct nrg_error *err);
+
+/* What ties a kernel to a place in the tree of spans. */
+enum nrg_chrome_link {
+    NRG_LINK_CORRELATION, /* a runtime call: the operator around it */
+    NRG_LINK_EXTERNAL     /* an operator: itself */
+};
+
+struct nrg_chrome_ties {
+    struct nrg_chrome_mark {
+        int64_t id;
+        uint32_t record; /* in the sink */
+        uint32_t path;   /* found later; 0: none */
+        uint8_t link;
+    } * marks;
+    size_t n_marks, cap_marks;
+    struct nrg_chrome_kernel {
+        int64_t correlation, external; /* NRG_MISSING */
+        uint32_t record;
+    } * kernels;
+    size_t n_kernels, cap_kernels;
+    uint64_t tied;
+};
+
+/* The record that the sink got last is such an end of a link. */
+int nrg_chrome_mark(struct nrg_chrome_ties *ties, const struct nrg_span_sink *sink,
+                    enum nrg_chrome_link link, int64_t id);
+int nrg_chrome_kernel(struct nrg_chrome_ties *ties, const struct nrg_span_sink *sink,
+                      int64_t correlation, int64_t external);
+/* Gives each kernel the path of the operator that launched it. */
+int nrg_chrome_tie(struct nrg_chrome_ties *ties, struct nrg_span_sink *sink);
+void nrg_chrome_ties_release(struct nrg_chrome_ties *ties);
+
+#endif
