@@ -118,8 +118,8 @@ class Record(Case):
         """)
         self.assertEqual(tree(calls), ["run.nrg", "  left open", "second.nrg", "  left open"])
         self.assertTrue(balanced(calls))
-        self.assertEqual(done.stderr.count("nrg run is recording this program"), 1)
-        self.assertEqual(done.stdout.count("recorded by nrg run"), 2)
+        self.assertEqual(done.stderr.count("this process is being recorded already"), 1)
+        self.assertEqual(done.stdout.count("another recorder was at work"), 2)
 
     def test_results_only_when_it_has_ended(self):
         _, done = self.logged("""
