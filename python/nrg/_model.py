@@ -1,8 +1,8 @@
 """Parameters and MACs of the model that a run is about: nrg.record(..., model=net, input_size=...).
 
-With the size of the input the model is traced (nrg.torch.trace), and its graph kept in the
-recording: parameters and MACs are then counted by nrg from the graph, as `nrg graph` does. Without,
-or where tracing fails, parameters are counted here.
+The parameters are counted here and noted. With the size of the input the model is also traced
+(nrg.torch.trace) and its graph kept in the recording: nrg then counts from the graph, as `nrg graph` does,
+and the note is only used for what the graph leaves open.
 """
 import warnings
 
@@ -23,30 +23,34 @@ def parameters(model):
 
 def log(model, input_size):
     """Keeps what can be told about the model with the recording that runs."""
-    if input_size is not None and _trace(model, input_size):
-        return
     count = parameters(model)
-    if count is None:
-        warnings.warn("nrg.record: the parameters of %s can't be counted" % type(model).__name__, stacklevel=5)
-    else:
+    if count is not None:
         _nrg.note("model_params", str(count))
+    traced = input_size is not None and _trace(model, input_size)
+    if count is None and not traced:
+        warnings.warn("nrg.record: the parameters of %s can't be counted" % type(model).__name__, stacklevel=5)
 
 
 def _trace(model, input_size):
-    import importlib
+    """True when the graph is in the recording."""
     try:
-        torch = importlib.import_module("torch")
-        if not isinstance(model, torch.nn.Module):
-            return False
-        tracing = importlib.import_module("nrg.torch")
+        import torch
+        from . import torch as nrg_torch
     except ImportError:
-        return False
-    sizes = input_size if isinstance(input_size[0], (tuple, list)) else [input_size]
-    where = next(iter(model.parameters()), torch.empty(0))
-    try:
-        tracing.trace(model, *[torch.zeros(*size, dtype=where.dtype, device=where.device) for size in sizes])
-    except Exception as error:  # whatever a model's own code raises
-        warnings.warn("nrg.record: the model could not be traced, so that its MACs are not known: %s" % error,
+        torch = None
+    if torch is None or not isinstance(model, torch.nn.Module):
+        warnings.warn("nrg.record: only PyTorch models can be traced: MACs of %s are not known" % type(model).__name__,
                       stacklevel=6)
         return False
-    return True
+    sizes = input_size if isinstance(input_size[0], (tuple, list)) else [input_size]
+    first = next(iter(model.parameters()), torch.empty(0))
+    # Numbers of words where the model does not take what its parameters are made of.
+    for kind in (first.dtype, torch.long):
+        try:
+            traced = nrg_torch.trace(model, *[torch.zeros(*size, dtype=kind, device=first.device) for size in sizes])
+            return bool(getattr(traced, "stored", True))
+        except Exception as error:  # whatever a model's own code raises
+            reason = error
+    warnings.warn("nrg.record: the model could not be traced, so that its MACs are not known: %s" % reason,
+                  stacklevel=6)
+    return False

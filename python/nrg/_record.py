@@ -5,6 +5,7 @@ process is being recorded already: the same lines then mark a span instead, so t
 need not be changed to be run either way.
 """
 import atexit
+import errno
 import os
 import threading
 import warnings
@@ -40,7 +41,7 @@ class Recording(Run):
             return self
         if _running:
             raise Error("%s: a recording of this process is running: %s" % (self.path, _running[0].path))
-        _nrg.start(os.path.abspath(self.path), self._rate, self._sensors, self._root, self._overwrite)
+        self._start_recorder()
         self._state = "recording"
         _running.append(self)
         try:
@@ -52,6 +53,16 @@ class Recording(Run):
             raise
         return self
 
+    def _start_recorder(self):
+        try:
+            _nrg.start(os.path.abspath(self.path), self._rate, self._sensors, self._root, self._overwrite)
+        except Error as error:
+            if getattr(error, "errno", None) != errno.EEXIST:
+                raise
+            better = Error("%s: exists already (overwrite=True replaces it)" % self.path)
+            better.errno = errno.EEXIST
+            raise better from None
+
     def _log_model(self):
         if self._model is not None:
             from . import _model
@@ -61,8 +72,8 @@ class Recording(Run):
         self._state = "span"
         if not _said:
             _said.append(True)
-            warnings.warn("nrg run is recording this program: nrg.record(%r) is a span in its recording, and "
-                          "makes no file" % self.path, stacklevel=4)
+            warnings.warn("this process is being recorded already, by nrg run or by its parent: nrg.record(%r) is a span "
+                          "in that recording, and makes no file" % self.path, stacklevel=4)
         self._depth = _nrg.depth()
         _nrg.span(os.path.basename(self.path) or self.path, "phase").begin()
 
@@ -85,7 +96,7 @@ class Recording(Run):
 
     def _readable(self):
         if self._recorder_is_elsewhere or self._state == "span":
-            raise Error("%s: this program was recorded by nrg run: open its recording when it has ended" % self.path)
+            raise Error("%s: no file was made, because another recorder was at work: open its recording when that has ended" % self.path)
         if self._state == "new":
             raise Error("%s: not recorded yet" % self.path)
         if self._state == "recording":

@@ -118,8 +118,8 @@ class Record(Case):
         """)
         self.assertEqual(tree(calls), ["run.nrg", "  left open", "second.nrg", "  left open"])
         self.assertTrue(balanced(calls))
-        self.assertEqual(done.stderr.count("nrg run is recording this program"), 1)
-        self.assertEqual(done.stdout.count("recorded by nrg run"), 2)
+        self.assertEqual(done.stderr.count("this process is being recorded already"), 1)
+        self.assertEqual(done.stdout.count("another recorder was at work"), 2)
 
     def test_results_only_when_it_has_ended(self):
         _, done = self.logged("""
@@ -159,6 +159,46 @@ class Model(Case):
         notes = [c[2:] for c in calls if c[1] == "note"]
         self.assertEqual([value for _, value in notes], ["28", "99"])
         self.assertEqual(done.stderr.count("can't be counted"), 2)
+
+    def test_a_graph_is_traced_with_zeros_of_the_size(self):
+        """With stand-ins for PyTorch and nrg.torch: who is asked for what."""
+        calls, done = self.logged("""
+            import sys, types, nrg
+            torch = types.ModuleType("torch")
+            class Parameter:
+                dtype, device = "float", "cpu"
+                def numel(self):
+                    return 6
+            class Module:
+                def __init__(self, takes):
+                    self.takes = takes
+                def parameters(self):
+                    return iter([Parameter()])
+            torch.nn = types.SimpleNamespace(Module=Module)
+            torch.long = "long"
+            torch.empty = lambda n: Parameter()
+            torch.zeros = lambda *size, dtype, device: (size, dtype, device)
+            tracing = types.ModuleType("nrg.torch")
+            def trace(model, *args):
+                if args[0][1] != model.takes:
+                    raise RuntimeError("takes no " + args[0][1])
+                nrg._nrg.model("net", "torchscript-text", repr(args).encode())
+                return types.SimpleNamespace(stored=True)
+            tracing.trace = trace
+            sys.modules.update({"torch": torch, "nrg.torch": tracing})
+            nrg.torch = tracing
+            for takes, size in (("float", (1, 3, 8, 8)), ("long", [(1, 16), [1, 4]]), ("nothing", (2, 2))):
+                with nrg.record("a.nrg", model=Module(takes), input_size=size):
+                    pass
+            with nrg.record("a.nrg", model=object(), input_size=(1, 2)):
+                pass
+        """, active=False)
+        self.assertEqual([c[2:] for c in calls if c[1] == "note"], [("model_params", "6")] * 3)
+        self.assertEqual([c[4] for c in calls if c[1] == "model"],
+                         ["(((1, 3, 8, 8), 'float', 'cpu'),)", "(((1, 16), 'long', 'cpu'), ((1, 4), 'long', 'cpu'))"])
+        self.assertEqual([c[1] for c in calls][-2:], ["start", "stop"])
+        self.assertEqual(done.stderr.count("could not be traced, so that its MACs are not known: takes no long"), 1)
+        self.assertEqual(done.stderr.count("only PyTorch models can be traced"), 1)
 
 
 if __name__ == "__main__":
