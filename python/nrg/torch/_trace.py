@@ -99,17 +99,13 @@ def _tensors_of(result, found):
     return found
 
 
-def _version(tensor):
-    return None if getattr(tensor, "is_inference", bool)() else tensor._version
-
-
 @contextlib.contextmanager
 def _unchanged(model):
     """Puts back what running a model changes."""
     modules = [m for m in model.modules() if not isinstance(m, torch.jit.ScriptModule)]
     before = [(m, dict(m.__dict__), {k: dict(m.__dict__[k]) for k in ("_buffers", "_parameters", "_modules")})
               for m in modules]
-    values = [(b, b.detach().clone(), _version(b)) for b in model.buffers()]
+    values = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
     thread = local.thread
     thread.quiet, was_quiet = True, thread.quiet
@@ -126,9 +122,8 @@ def _unchanged(model):
                 module.__dict__[key].clear()
                 module.__dict__[key].update(items)
         with torch.no_grad():
-            for buffer, value, version in values:
-                if version is None or buffer._version != version:
-                    buffer.copy_(value)
+            for buffer, value in values:
+                buffer.data.copy_(value)  # by .data: a graph that is waiting for its backward pass may hold it
 
 
 def _bound(model, args, kwargs, tensors):
