@@ -22,6 +22,7 @@ needed() {
 
 extra() {
     case $1 in
+    build) echo "python3-dev" ;;
     test) echo "clang clang-format g++ groff patch util-linux python3-torch python3-venv" ;;
     demo) echo "python3-torch" ;;
     esac

@@ -23,6 +23,7 @@
 #include "cli/run_graph.h"
 #include "cli/show.h"
 #include "record/recorder.h"
+#include "record/span_segment.h"
 
 enum {
     EXIT_NRG_FAILED = 125,
@@ -86,6 +87,8 @@ struct session {
     int32_t pids[64];
     size_t n_pids;
     struct nrg_run_graph graph;
+    struct nrg_span_segment spans; /* where the command can mark spans */
+    char spans_variable[NRG_RING_VARIABLE_SIZE];
     bool started; /* the measured part has begun: there is something to show */
 };
 
@@ -240,10 +243,17 @@ static int add_load(struct nrg_list *sensors)
     return 0;
 }
 
+/* A command without a place for its spans is measured all the same; the report says it. */
+static void offer_spans(struct session *s, struct nrg_error *why)
+{
+    if (!nrg_span_segment_init(&s->spans, false, why))
+        nrg_span_segment_offer(&s->spans, s->spans_variable);
+}
+
 static int open_recorder(struct session *s, int argc, char **argv)
 {
     struct values *v = s->values;
-    struct nrg_error err;
+    struct nrg_error err, no_spans = {0};
     if (add_load(&v->sensors))
         return EXIT_NRG_FAILED;
     struct nrg_recorder_options o = {.path = s->path,
@@ -265,13 +275,18 @@ static int open_recorder(struct session *s, int argc, char **argv)
         default_path(s);
     if (v->graph && nrg_run_graph_read(&s->graph, v->graph, v->graph_params, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
+    if (argc)
+        offer_spans(s, &no_spans);
+    o.spans = s->spans.header ? &s->spans : NULL;
     if (nrg_recorder_new(&s->cli->ctx, &o, &s->recorder, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
     write_notes(s, argc, argv);
     if (v->graph && nrg_run_graph_store(&s->graph, s->recorder, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
-    if (nrg_recorder_start(s->recorder, &err))
+    if (nrg_recorder_begin(s->recorder, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
+    if (no_spans.code)
+        nrg_recorder_event(s->recorder, "unavailable", "spans", no_spans.what);
     return 0;
 }
 
@@ -349,7 +364,8 @@ static int run_once(struct session *s)
     struct nrg_run run = {.id = ++s->next_run, .kind = "run", .exit_code = -1};
     nrg_recorder_read_now(s->recorder);
     run.begin_ns = nrg_now_ns();
-    pid_t child = nrg_launch(s->argv, &err);
+    struct nrg_launch_gift gift = {s->spans.header ? s->spans_variable : NULL, s->spans.fd};
+    pid_t child = nrg_launch(s->argv, &gift, &err);
     if (child < 0) {
         nrg_complain(&err, 0);
         return child == -ENOENT                       ? EXIT_NOT_FOUND
@@ -472,7 +488,7 @@ static void show_results(struct session *s)
     struct nrg_error err;
     if (!s->cli->quiet)
         fputc('\n', stderr);
-    if (nrg_recorder_stop(s->recorder, show_from_database, s, &err)) {
+    if (nrg_recorder_end(s->recorder, show_from_database, s, &err)) {
         nrg_complain(&err, 1);
         return;
     }
@@ -494,7 +510,7 @@ static void show_results(struct session *s)
 
 static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
 {
-    struct session s = {.cli = cli, .values = v, .argv = argv};
+    struct session s = {.cli = cli, .values = v, .argv = argv, .spans = {.fd = -1}};
     int code = check_usage(&s, argc);
     if (!code)
         code = open_recorder(&s, argc, argv);
@@ -503,6 +519,7 @@ static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
         if (s.recorder)
             unlink(s.path);
         nrg_recorder_free(s.recorder);
+        nrg_span_segment_release(&s.spans);
         return code;
     }
     nrg_launch_survive_pipes();
@@ -512,6 +529,7 @@ static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
     if (s.started)
         show_results(&s);
     nrg_recorder_free(s.recorder);
+    nrg_span_segment_release(&s.spans);
     if (!s.started) /* a recording of nothing would only be found later and puzzle */
         unlink(s.path);
     return code;

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/types.h>
@@ -80,12 +81,31 @@ void nrg_launch_adopt_orphans(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
+/* Our environment, with the variable in it once. NULL when out of memory. */
+static char **make_environment(const char *variable)
+{
+    size_t n = 0, made = 0, name = variable ? strcspn(variable, "=") + 1 : 0;
+    while (environ && environ[n])
+        n++;
+    char **list = calloc(n + 2, sizeof *list);
+    if (!list)
+        return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (!variable || strncmp(environ[i], variable, name) != 0)
+            list[made++] = environ[i];
+    list[made] = (char *)variable;
+    return list;
+}
+
 /* Never returns: the child's side of the fork. */
-static void become(char *const *argv, const sigset_t *mask, int tell)
+static void become(char *const *argv, char *const *environment, int kept_fd, const sigset_t *mask,
+                   int tell)
 {
     remove_handlers();
     sigprocmask(SIG_SETMASK, mask, NULL);
-    execvp(argv[0], argv);
+    if (kept_fd >= 0)
+        fcntl(kept_fd, F_SETFD, 0);
+    execvpe(argv[0], argv, environment);
     int why = errno;
     ssize_t ignored = write(tell, &why, sizeof why);
     (void)ignored;
@@ -103,19 +123,24 @@ static int hear(int tell)
     return n == (ssize_t)sizeof why ? why : 0;
 }
 
-pid_t nrg_launch(char *const *argv, struct nrg_error *err)
+pid_t nrg_launch(char *const *argv, const struct nrg_launch_gift *gift, struct nrg_error *err)
 {
     int tell[2];
     sigset_t all, before;
-    if (pipe2(tell, O_CLOEXEC))
-        return nrg_fail(err, -errno, argv[0], "cannot make a pipe: %s", strerror(errno));
+    char **environment = make_environment(gift->variable);
+    if (!environment || pipe2(tell, O_CLOEXEC)) {
+        int rc = environment ? -errno : -ENOMEM;
+        free(environment);
+        return nrg_fail(err, rc, argv[0], "cannot make a pipe: %s", strerror(-rc));
+    }
     /* A signal for the child can come as soon as it exists: none may fall in between. */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();
     if (child == 0)
-        become(argv, &before, tell[1]);
+        become(argv, environment, gift->variable ? gift->fd : -1, &before, tell[1]);
     int fork_error = errno;
+    free(environment);
     if (child > 0) {
         install_handlers();
         forward_to = child;

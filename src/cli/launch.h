@@ -11,11 +11,17 @@
 
 #include "base/error.h"
 
+/* What the command gets besides what we were started with. */
+struct nrg_launch_gift {
+    const char *variable; /* NAME=VALUE; NULL: no gift */
+    int fd;               /* stays open */
+};
+
 /*
  * The child's pid, or -errno: -ENOENT, -EACCES... from exec, with err filled. From now on signals
  * that are sent to nrg are passed on to it.
  */
-pid_t nrg_launch(char *const *argv, struct nrg_error *err);
+pid_t nrg_launch(char *const *argv, const struct nrg_launch_gift *gift, struct nrg_error *err);
 
 /* The child was waited for: its pid may be another's. */
 void nrg_launch_ended(void);

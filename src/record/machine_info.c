@@ -25,6 +25,21 @@ static void cpu_model(const struct nrg_root *root, char *out, size_t size)
     }
 }
 
+bool nrg_machine_has_tsc(const struct nrg_root *root)
+{
+#if defined(__x86_64__)
+    char text[32];
+    return nrg_root_is_live(root) &&
+           !nrg_root_read_label(root,
+                                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
+                                text, sizeof text) &&
+           !strcmp(text, "tsc");
+#else
+    (void)root;
+    return false;
+#endif
+}
+
 int nrg_machine_info_write(const struct nrg_context *ctx, struct nrg_store *store)
 {
     char text[128];
@@ -41,9 +56,5 @@ int nrg_machine_info_write(const struct nrg_context *ctx, struct nrg_store *stor
         nrg_store_text(store, "architecture", uts.machine);
     }
     nrg_store_integer(store, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
-    return nrg_root_is_live(&ctx->root) &&
-           !nrg_root_read_label(&ctx->root,
-                                "/sys/devices/system/clocksource/clocksource0/current_clocksource",
-                                text, sizeof text) &&
-           !strcmp(text, "tsc");
+    return nrg_machine_has_tsc(&ctx->root);
 }

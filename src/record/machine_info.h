@@ -6,6 +6,9 @@
 
 struct nrg_store;
 
+/* True when the TSC is the kernel's clock source: it is then steady and the same on all CPUs. */
+bool nrg_machine_has_tsc(const struct nrg_root *root);
+
 /* Returns 1 when the TSC is the kernel's clock source (clock pairs then carry it). */
 int nrg_machine_info_write(const struct nrg_context *ctx, struct nrg_store *store);
 

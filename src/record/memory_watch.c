@@ -96,10 +96,11 @@ struct nrg_memory_watch *nrg_memory_watch_new(const struct nrg_context *ctx,
     return w;
 }
 
-int nrg_memory_watch_start(struct nrg_memory_watch *w)
+int nrg_memory_watch_start(struct nrg_memory_watch *w, pthread_t *thread)
 {
     int rc = nrg_thread_start(&w->thread, "nrg-memory", watch_loop, w);
     w->started = !rc;
+    *thread = w->thread;
     return rc;
 }
 

@@ -16,7 +16,8 @@ struct nrg_memory_watch;
 struct nrg_memory_watch *nrg_memory_watch_new(const struct nrg_context *ctx,
                                               struct nrg_proctree *tree, pthread_mutex_t *tree_lock,
                                               struct nrg_queue *queue, int series);
-int nrg_memory_watch_start(struct nrg_memory_watch *watch);
+/* *thread: for those who count its CPU time. */
+int nrg_memory_watch_start(struct nrg_memory_watch *watch, pthread_t *thread);
 void nrg_memory_watch_stop(struct nrg_memory_watch *watch);
 void nrg_memory_watch_free(struct nrg_memory_watch *watch);
 

@@ -121,11 +121,19 @@ static int read_stat(struct nrg_proctree *tree, struct proc *p)
     return 0;
 }
 
+static int read_cpu(struct nrg_proctree *tree, int32_t pid, const struct nrg_proc_stat *stat,
+                    int64_t *cpu_ns)
+{
+    int rc = nrg_proc_cpu_ns(&tree->ctx->root, pid, stat, cpu_ns);
+    if (!rc && tree->events.not_theirs_ns)
+        *cpu_ns -= tree->events.not_theirs_ns(tree->events.arg, pid);
+    return rc;
+}
+
 static int update(struct nrg_proctree *tree, struct proc *p)
 {
     int64_t cpu_ns = -1, now = nrg_now_ns();
-    const struct nrg_root *root = &tree->ctx->root;
-    bool live = nrg_root_is_live(root) && !nrg_proc_cpu_ns(root, p->info.pid, NULL, &cpu_ns);
+    bool live = nrg_root_is_live(&tree->ctx->root) && !read_cpu(tree, p->info.pid, NULL, &cpu_ns);
     if (live && p->has_stat && cpu_ns == p->clock_ns) {
         p->info.last_ns = now;
         tell(tree, p, now);
@@ -136,7 +144,7 @@ static int update(struct nrg_proctree *tree, struct proc *p)
     int rc = read_stat(tree, p);
     if (rc)
         return rc;
-    if (!live && nrg_proc_cpu_ns(root, p->info.pid, &p->stat, &cpu_ns))
+    if (!live && read_cpu(tree, p->info.pid, &p->stat, &cpu_ns))
         cpu_ns = -1;
     if (cpu_ns > p->info.cpu_ns)
         p->info.cpu_ns = cpu_ns;
@@ -184,7 +192,7 @@ static struct proc *add(struct nrg_proctree *tree, int32_t pid, int32_t parent_p
         p->info.start_ticks = p->stat.start_ticks;
         p->info.parent_pid = p->stat.parent_pid;
         if (!is_new) {
-            nrg_proc_cpu_ns(&tree->ctx->root, pid, &p->stat, &p->info.cpu_before_ns);
+            read_cpu(tree, pid, &p->stat, &p->info.cpu_before_ns);
             p->info.cpu_ns = p->info.cpu_before_ns;
             p->child_ticks_before = p->stat.child_user_ticks + p->stat.child_system_ticks;
         }
@@ -266,7 +274,7 @@ static void on_exited(void *arg, int32_t pid)
     struct nrg_proctree *tree = arg;
     struct proc *p = find(tree, pid);
     int64_t cpu_ns;
-    if (!p || nrg_proc_cpu_ns(&tree->ctx->root, pid, NULL, &cpu_ns))
+    if (!p || read_cpu(tree, pid, NULL, &cpu_ns))
         return;
     if (cpu_ns > p->info.cpu_ns)
         p->info.cpu_ns = cpu_ns;

@@ -27,6 +27,8 @@ struct nrg_proctree_events {
     /* Something that the user should know; once each. */
     void (*note)(void *arg, const char *detail);
     void *arg;
+    /* CPU time of a process that is not its own doing: a recorder's inside it. NULL: none. */
+    int64_t (*not_theirs_ns)(void *arg, int32_t pid);
 };
 
 struct nrg_proctree *nrg_proctree_new(const struct nrg_context *ctx, bool whole_system,

@@ -11,10 +11,19 @@ void nrg_queue_init(struct nrg_queue *queue)
     pthread_cond_init(&queue->ready, NULL);
 }
 
+static bool has_rows(const struct nrg_message *message)
+{
+    return message->kind == NRG_MSG_ROWS || message->kind == NRG_MSG_PAST_ROWS;
+}
+
 void nrg_message_free(struct nrg_message *message)
 {
-    if (message && message->kind == NRG_MSG_ROWS)
+    if (!message)
+        return;
+    if (has_rows(message))
         nrg_rows_release(&message->rows);
+    else if (message->kind == NRG_MSG_SPAN_NAME)
+        free(message->span_name.text);
     free(message);
 }
 
@@ -49,7 +58,16 @@ void nrg_queue_push(struct nrg_queue *queue, struct nrg_message *message)
     message->next = NULL;
     *queue->last = message;
     queue->last = &message->next;
+    queue->n_rows += has_rows(message) ? message->rows.n : 0;
     pthread_mutex_unlock(&queue->lock);
+}
+
+size_t nrg_queue_rows(struct nrg_queue *queue)
+{
+    pthread_mutex_lock(&queue->lock);
+    size_t n = queue->n_rows;
+    pthread_mutex_unlock(&queue->lock);
+    return n;
 }
 
 static void signal_flag(struct nrg_queue *queue, bool *flag)
@@ -79,6 +97,7 @@ struct nrg_message *nrg_queue_take(struct nrg_queue *queue, bool *stop)
     queue->first = NULL;
     queue->last = &queue->first;
     queue->wake = false;
+    queue->n_rows = 0;
     *stop = queue->stop;
     pthread_mutex_unlock(&queue->lock);
     return list;

@@ -13,18 +13,29 @@
 #include "record/format.h"
 #include "record/rows.h"
 
-enum nrg_message_kind { NRG_MSG_ROWS, NRG_MSG_PROCESS, NRG_MSG_EVENT, NRG_MSG_CLOCK, NRG_MSG_RUN };
+enum nrg_message_kind {
+    NRG_MSG_ROWS,
+    NRG_MSG_PROCESS,
+    NRG_MSG_EVENT,
+    NRG_MSG_CLOCK,
+    NRG_MSG_RUN,
+    NRG_MSG_SPAN_NAME,
+    NRG_MSG_SPAN_TRACK,
+    NRG_MSG_PAST_ROWS /* spans that were over when they were told: see span_drain.h */
+};
 
 struct nrg_message {
     struct nrg_message *next;
     enum nrg_message_kind kind;
-    int series; /* of rows */
+    int series; /* of rows; of past rows their number, from 0 */
     union {
         struct nrg_rows rows;
         struct nrg_process_info process;
         struct nrg_event event;
         struct nrg_clock_pair clock;
         struct nrg_run run;
+        struct nrg_span_name span_name; /* its text is the message's */
+        struct nrg_span_track span_track;
     };
 };
 
@@ -33,6 +44,7 @@ struct nrg_queue {
     pthread_cond_t ready;
     struct nrg_message *first, **last;
     bool wake, stop;
+    size_t n_rows;    /* waiting, of all messages */
     uint64_t dropped; /* messages lost for want of memory */
 };
 
@@ -42,6 +54,9 @@ void nrg_queue_release(struct nrg_queue *queue);
 /* NULL when out of memory (counted). */
 struct nrg_message *nrg_message_new(struct nrg_queue *queue, enum nrg_message_kind kind);
 void nrg_message_free(struct nrg_message *message);
+
+/* How many rows wait: a producer that can wait should, when the consumer is behind. */
+size_t nrg_queue_rows(struct nrg_queue *queue);
 
 void nrg_queue_push(struct nrg_queue *queue, struct nrg_message *message);
 /* Lets the consumer run: without it pushed messages wait for company. */

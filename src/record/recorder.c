@@ -21,7 +21,9 @@
 #include "record/feed.h"
 #include "record/machine_info.h"
 #include "record/memory_watch.h"
+#include "record/own_cpu.h"
 #include "record/proctree.h"
+#include "record/recorder_spans.h"
 #include "record/slow_reader.h"
 #include "record/store.h"
 #include "record/thread.h"
@@ -43,11 +45,14 @@ struct nrg_recorder {
     size_t n_slow;
     struct nrg_proctree *tree;
     struct nrg_memory_watch *memory;
+    struct nrg_recorder_spans spans;
+    bool inside;
+    struct nrg_own_cpu own_cpu;
     struct nrg_rows process_rows;
     int process_series, memory_series;
     int64_t process_period_ns, process_next_ns, commit_next_ns, clock_offset_ns;
     int with_tsc, wake_fd;
-    pthread_mutex_t lock; /* feeds, tree, process_rows */
+    pthread_mutex_t lock; /* feeds, tree, process_rows, own_cpu */
     pthread_cond_t stopping;
     pthread_t sampler, writer;
     bool sampling, writing, sampler_stop; /* which threads run */
@@ -92,6 +97,12 @@ static void on_process_note(void *arg, const char *detail)
     nrg_recorder_event(arg, "processes", "process", detail);
 }
 
+static int64_t own_cpu_ns(void *arg, int32_t pid)
+{
+    struct nrg_recorder *r = arg;
+    return r->inside && pid == (int32_t)getpid() ? nrg_own_cpu_ns(&r->own_cpu) : 0;
+}
+
 static void apply(struct nrg_recorder *r, const struct nrg_message *m)
 {
     switch (m->kind) {
@@ -109,6 +120,11 @@ static void apply(struct nrg_recorder *r, const struct nrg_message *m)
         break;
     case NRG_MSG_RUN:
         nrg_store_run(r->store, &m->run);
+        break;
+    case NRG_MSG_SPAN_NAME:
+    case NRG_MSG_SPAN_TRACK:
+    case NRG_MSG_PAST_ROWS:
+        nrg_recorder_spans_apply(&r->spans, m);
         break;
     }
 }
@@ -333,7 +349,8 @@ static int open_sensors(struct nrg_recorder *r, const struct nrg_recorder_option
 
 static int open_processes(struct nrg_recorder *r, const struct nrg_recorder_options *options)
 {
-    const struct nrg_proctree_events events = {on_process_sample, on_process, on_process_note, r};
+    const struct nrg_proctree_events events = {on_process_sample, on_process, on_process_note, r,
+                                               own_cpu_ns};
     r->process_ctx = *r->ctx;
     if (options->live_processes)
         nrg_root_init(&r->process_ctx.root, NULL, NULL);
@@ -358,6 +375,7 @@ int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_op
     if (!r)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     r->ctx = ctx;
+    r->inside = options->inside;
     r->wake_fd = -1;
     nrg_queue_init(&r->queue);
     pthread_mutex_init(&r->lock, NULL);
@@ -365,7 +383,9 @@ int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_op
     int rc = nrg_store_create(options->path, options->overwrite, &r->store, err);
     if (!rc)
         rc = open_sensors(r, options, err);
-    if (!rc && (rc = open_processes(r, options)))
+    if (!rc && ((rc = open_processes(r, options)) ||
+                (rc = nrg_recorder_spans_init(&r->spans, options->spans, r->store, &r->queue,
+                                              r->process_period_ns))))
         nrg_fail(err, rc, options->path, "cannot prepare the recording: %s", strerror(-rc));
     if (!rc) {
         r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -398,7 +418,39 @@ int nrg_recorder_graph(struct nrg_recorder *r, const char *name, const char *for
     return nrg_store_graph(r->store, name, format, bytes, size);
 }
 
-int nrg_recorder_start(struct nrg_recorder *r, struct nrg_error *err)
+/* All threads but the sampler are there already. */
+static int start_rest(struct nrg_recorder *r)
+{
+    pthread_t thread;
+    int rc = nrg_thread_start(&r->sampler, "nrg-sample", sample_loop, r);
+    r->sampling = !rc;
+    if (!rc && !(rc = nrg_memory_watch_start(r->memory, &thread))) {
+        pthread_mutex_lock(&r->lock);
+        nrg_own_cpu_add(&r->own_cpu, thread);
+        nrg_own_cpu_add(&r->own_cpu, r->sampler);
+        pthread_mutex_unlock(&r->lock);
+    }
+    return rc;
+}
+
+static int start_readers(struct nrg_recorder *r)
+{
+    pthread_t thread;
+    int rc = nrg_thread_start(&r->writer, "nrg-write", write_loop, r);
+    r->writing = !rc;
+    if (!rc)
+        nrg_own_cpu_add(&r->own_cpu, r->writer);
+    for (size_t i = 0; !rc && i < r->n_slow; i++) {
+        rc = nrg_slow_reader_start(&r->slow[i]);
+        if (!rc)
+            nrg_own_cpu_add(&r->own_cpu, r->slow[i].thread);
+    }
+    if (!rc && r->spans.drain && !(rc = nrg_span_drain_start(r->spans.drain, &thread)))
+        nrg_own_cpu_add(&r->own_cpu, thread);
+    return rc;
+}
+
+int nrg_recorder_begin(struct nrg_recorder *r, struct nrg_error *err)
 {
     int64_t now = nrg_now_ns();
     nrg_store_integer(r->store, "begin_ns", now);
@@ -408,10 +460,7 @@ int nrg_recorder_start(struct nrg_recorder *r, struct nrg_error *err)
         r->store = NULL;
         return rc;
     }
-    rc = nrg_thread_start(&r->writer, "nrg-write", write_loop, r);
-    r->writing = !rc;
-    for (size_t i = 0; !rc && i < r->n_slow; i++)
-        rc = nrg_slow_reader_start(&r->slow[i]);
+    rc = start_readers(r);
     pthread_mutex_lock(&r->lock);
     check_clock(r);
     for (size_t i = 0; i < r->n_feeds; i++) {
@@ -422,12 +471,8 @@ int nrg_recorder_start(struct nrg_recorder *r, struct nrg_error *err)
     r->process_next_ns = now + r->process_period_ns;
     r->commit_next_ns = now + COMMIT_NS;
     pthread_mutex_unlock(&r->lock);
-    if (!rc) {
-        rc = nrg_thread_start(&r->sampler, "nrg-sample", sample_loop, r);
-        r->sampling = !rc;
-    }
     if (!rc)
-        rc = nrg_memory_watch_start(r->memory);
+        rc = start_rest(r);
     return rc ? nrg_fail(err, rc, NULL, "cannot start a thread: %s", strerror(-rc)) : 0;
 }
 
@@ -461,6 +506,8 @@ void nrg_recorder_exiting(struct nrg_recorder *r, int32_t pid)
         nrg_proctree_drain(r->tree);
     nrg_proctree_exiting(r->tree, pid);
     pthread_mutex_unlock(&r->lock);
+    if (r->spans.drain)
+        nrg_span_drain_exiting(r->spans.drain, pid);
 }
 
 void nrg_recorder_waited(struct nrg_recorder *r, int32_t pid, int64_t cpu_ns)
@@ -502,6 +549,8 @@ static void stop_threads(struct nrg_recorder *r)
         nrg_memory_watch_stop(r->memory);
     for (size_t i = 0; i < r->n_slow; i++)
         nrg_slow_reader_stop(&r->slow[i]);
+    if (r->spans.drain)
+        nrg_span_drain_stop(r->spans.drain);
     if (!r->writing)
         return;
     nrg_proctree_finish(r->tree);
@@ -511,8 +560,8 @@ static void stop_threads(struct nrg_recorder *r)
     r->writing = false;
 }
 
-int nrg_recorder_stop(struct nrg_recorder *r, void (*keep)(void *, struct sqlite3 *), void *arg,
-                      struct nrg_error *err)
+int nrg_recorder_end(struct nrg_recorder *r, void (*keep)(void *, struct sqlite3 *), void *arg,
+                     struct nrg_error *err)
 {
     bool stopped;
     stop_threads(r);
@@ -521,6 +570,7 @@ int nrg_recorder_stop(struct nrg_recorder *r, void (*keep)(void *, struct sqlite
     nrg_store_integer(r->store, "end_ns", nrg_now_ns());
     nrg_store_integer(r->store, "ticks", (int64_t)r->status.ticks);
     nrg_store_integer(r->store, "late_ticks", (int64_t)r->status.late_ticks);
+    nrg_recorder_spans_finish(&r->spans);
     nrg_store_finish(r->store);
     const char *why = nrg_store_spilled(r->store);
     nrg_copy(r->status.spilled, sizeof r->status.spilled, why ? why : "");
@@ -541,13 +591,14 @@ void nrg_recorder_free(struct nrg_recorder *r)
     if (!r)
         return;
     if (r->store)
-        nrg_recorder_stop(r, NULL, NULL, NULL);
+        nrg_recorder_end(r, NULL, NULL, NULL);
     for (size_t i = 0; i < r->n_feeds; i++)
         nrg_feed_release(&r->feeds[i]);
     for (size_t i = 0; i < r->n_slow; i++)
         nrg_slow_reader_release(&r->slow[i]);
     nrg_memory_watch_free(r->memory);
     nrg_proctree_free(r->tree);
+    nrg_recorder_spans_release(&r->spans);
     nrg_rows_release(&r->process_rows);
     nrg_queue_release(&r->queue);
     nrg_probe_release(&r->probe);

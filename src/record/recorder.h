@@ -2,6 +2,7 @@
  * The recorder: reads sensors on absolute deadlines and writes a recording.
  *
  *   sampling thread   reads all sensors that do not block, the process tree, the clocks
+ *   spans thread      empties the rings of programs that mark spans, asleep until there are any
  *   reading threads   one for each sensor that may block
  *   writing thread    codes and commits, about once a second
  *
@@ -18,6 +19,7 @@
 
 struct sqlite3;
 struct nrg_recorder;
+struct nrg_span_segment;
 
 struct nrg_recorder_options {
     const char *path;
@@ -25,7 +27,10 @@ struct nrg_recorder_options {
     double rate_hz;      /* 0: NRG_DEFAULT_RATE_HZ */
     bool whole_system;   /* all processes */
     bool live_processes; /* processes are this machine's, whatever the sensors' root is */
+    bool inside;         /* this process is the one that is measured: our threads are not it */
     struct nrg_sensor_options sensors;
+    /* Where programs mark spans; outlives the recorder. NULL: nowhere. */
+    const struct nrg_span_segment *spans;
 };
 
 #define NRG_DEFAULT_RATE_HZ 10.0
@@ -47,7 +52,7 @@ int nrg_recorder_graph(struct nrg_recorder *recorder, const char *name, const ch
                        const void *bytes, size_t size);
 
 /* First reading of every sensor, then the threads. */
-int nrg_recorder_start(struct nrg_recorder *recorder, struct nrg_error *err);
+int nrg_recorder_begin(struct nrg_recorder *recorder, struct nrg_error *err);
 
 /* Takes a reading of everything now, in step with the threads: marks the edge of a run. */
 void nrg_recorder_read_now(struct nrg_recorder *recorder);
@@ -65,9 +70,9 @@ void nrg_recorder_event(struct nrg_recorder *recorder, const char *kind, const c
  * given, is called with the database before it is closed in that case, so that a report can
  * still be made.
  */
-int nrg_recorder_stop(struct nrg_recorder *recorder,
-                      void (*keep)(void *arg, struct sqlite3 *database), void *arg,
-                      struct nrg_error *err);
+int nrg_recorder_end(struct nrg_recorder *recorder,
+                     void (*keep)(void *arg, struct sqlite3 *database), void *arg,
+                     struct nrg_error *err);
 const struct nrg_recorder_status *nrg_recorder_status(const struct nrg_recorder *recorder);
 void nrg_recorder_free(struct nrg_recorder *recorder);
 

@@ -71,6 +71,19 @@ class Install(house.Case):
         for name in re.findall(r"\b(nrg_\w+)\s*\(", header):
             self.assertRegex(stable, rf"\b{name};")
 
+    def test_the_python_package_finds_its_library_and_program(self):
+        if not os.path.exists(os.path.join(PLAIN, "python", "nrg", "_nrg.abi3.so")):
+            self.skipTest("the extension is not built (Debian: python3-dev)")
+        package = os.path.dirname(self.find("_nrg.abi3.so"))
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("NRG_", "PYTHON"))}
+        env.update(PYTHONPATH=os.path.dirname(package), PYTHONDONTWRITEBYTECODE="1", PATH="/nowhere")
+        done = self.run_ok(house.PYTHON, "-c", "import nrg; print(nrg.__file__, nrg._nrg.library(), nrg._program.find(), sep='\\n')",
+                           env=env, cwd=self.folder)
+        init, library, program = (os.path.realpath(line) for line in done.stdout.splitlines())
+        self.assertEqual(init, os.path.join(package, "__init__.py"))
+        self.assertEqual(library, os.path.realpath(self.find("libnrg.so")))
+        self.assertEqual(program, self.find("nrg"))
+
     def test_every_command_has_a_man_page(self):
         for name in self.commands():
             with open(self.find(f"nrg-{name}.1"), encoding="utf-8") as page:

@@ -1,0 +1,53 @@
+"""The program nrg, which reads recordings: where it is, and what it says.
+
+Results are computed in one place, the program; here its JSON is read. It is looked for in NRG_BIN,
+beside the package (a wheel, the build tree, the place where the same `meson install` put it), and
+in PATH.
+"""
+import json
+import os
+import shutil
+import subprocess
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+
+
+def beside(native):
+    """The program that belongs to this package, or None. PATH is not looked at."""
+    places = [os.path.join(HERE, "bin", "nrg"), os.path.join(HERE, "..", "..", "nrg")]
+    if native.program_place:
+        places.append(os.path.join(HERE, native.program_place, "nrg"))
+    for place in places:
+        if os.path.isfile(place) and os.access(place, os.X_OK):
+            return os.path.normpath(place)
+    return None
+
+
+def find():
+    """The program's path; raises Error when there is none."""
+    from . import Error, _nrg
+    given = os.environ.get("NRG_BIN")
+    if given:
+        return given
+    found = beside(_nrg) or shutil.which("nrg")
+    if not found:
+        raise Error("the program nrg was not found: install it, put it in PATH, or set NRG_BIN to its path")
+    return found
+
+
+def run_json(*arguments):
+    """Runs `nrg ARGUMENTS`, which prints JSON, and returns it; raises Error with nrg's own words."""
+    from . import Error
+    program = find()
+    try:
+        done = subprocess.run([program] + [os.fspath(a) for a in arguments], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise Error("%s: %s" % (program, error.strerror)) from error
+    said = done.stderr.decode("utf-8", "replace").strip()
+    if done.returncode:
+        raise Error(said or "nrg %s ended with code %d" % (arguments[0], done.returncode))
+    try:
+        return json.loads(done.stdout.decode("utf-8"))
+    except ValueError as error:
+        raise Error("%s %s: no JSON came back (%s)" % (program, arguments[0], error)) from error
