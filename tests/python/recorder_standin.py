@@ -106,6 +106,7 @@ api.count = lambda number, n: log.counts.append((log.names[number][0], n))
 api.past = lambda number, track, domain, t0, t1: log.pasts.append((log.names[number], track, domain, t0, t1))
 api.active = lambda: api.listening
 api.generation = lambda: api.current
+api.Error = type("Error", (RuntimeError,), {})
 api.model = lambda *args: log.models.append(args)
 
 package = types.ModuleType("nrg")

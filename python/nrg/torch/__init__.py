@@ -16,9 +16,8 @@ import atexit
 
 from . import _calls, _names, _operators
 from ._state import lock, state
-from ._trace import Traced, trace
 
-__all__ = ["Traced", "Watch", "install", "trace", "uninstall", "watch"]
+__all__ = ["Watch", "install", "trace", "uninstall", "watch"]
 
 _watches = set()
 
@@ -91,3 +90,11 @@ def uninstall():
         atexit.unregister(uninstall)
         _names.forget(None)
         _refresh()
+
+
+def trace(model, *args, nrg_way="auto", nrg_name=None, **kwargs):
+    """Runs `model(*args, **kwargs)` once and returns its graph, and keeps it in the recording when there is
+    one. The result has graph_text, format (as of `nrg graph --format`), data, save(path) and stored. nrg_way:
+    "script", "export", "auto" (the first, else the second), "auto-export". nrg_name: instead of the class."""
+    from . import _trace  # not needed by programs that are only watched
+    return _trace.trace(model, args, kwargs, nrg_way, nrg_name)

@@ -11,7 +11,6 @@ Nothing here may harm the program that is measured: trouble() swallows what goes
 import os
 import sys
 import threading
-import traceback
 import weakref
 
 from .. import _nrg
@@ -124,6 +123,7 @@ def trouble(where):
     """An exception in our own code, called while it is handled."""
     state.troubles += 1
     if os.environ.get("NRG_DEBUG"):
+        import traceback
         sys.stderr.write("nrg: %s: %s" % (where, traceback.format_exc()))
     if state.troubles >= MAX_TROUBLES:
         state.on = False

@@ -14,6 +14,9 @@ The model is left as it was: buffers, attributes, training flags and random numb
 import contextlib
 import copy
 import io
+import os
+import re
+import time
 import warnings
 import zipfile
 
@@ -204,14 +207,12 @@ WAYS = {"script": (_script,), "export": (_export,), "auto": (_script, _export),
         "auto-export": (_export, _script)}
 
 
-def trace(model, *args, nrg_way="auto", nrg_name=None, **kwargs):
-    """Runs `model(*args, **kwargs)` once and returns its graph, a Traced; keeps it in the recording when
-    there is one. nrg_way: "script", "export", "auto" (the first, else the second), "auto-export"."""
-    if nrg_way not in WAYS:
+def trace(model, args, kwargs, way_name, name):
+    if way_name not in WAYS:
         raise ValueError("nrg_way must be one of " + ", ".join(sorted(WAYS)))
-    name = nrg_name or type(model).__name__
+    name = name or type(model).__name__
     failures = []
-    for way in WAYS[nrg_way]:
+    for way in WAYS[way_name]:
         try:
             traced = way(model, name, args, kwargs)
             break
@@ -220,6 +221,26 @@ def trace(model, *args, nrg_way="auto", nrg_name=None, **kwargs):
     else:
         raise failures[0]
     if _nrg.active():
-        _nrg.model(traced.name, traced.format, traced.data)
-        traced.stored = True
+        traced.stored = _leave_for_nrg_run(traced) or _keep(traced)
     return traced
+
+
+def _leave_for_nrg_run(traced):
+    """`nrg run --torch` takes what lies in this folder when the program has ended."""
+    folder = os.environ.get("NRG_TORCH_MODELS")
+    if not folder or not os.path.isdir(folder):
+        return False
+    name = re.sub(r"[^A-Za-z0-9_.#]", "_", traced.name)[:100] or "model"
+    base = "%d_%d-%s.%s" % (os.getpid(), time.monotonic_ns(), name, traced.format)
+    hidden = os.path.join(folder, "." + base)
+    traced.save(hidden)
+    os.rename(hidden, os.path.join(folder, base))
+    return True
+
+
+def _keep(traced):
+    try:
+        _nrg.model(traced.name, traced.format, traced.data)
+    except _nrg.Error:  # the recorder is nrg run's, without --torch
+        return False
+    return True
