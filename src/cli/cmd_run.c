@@ -21,6 +21,7 @@
 #include "base/parse.h"
 #include "cli/launch.h"
 #include "cli/run_graph.h"
+#include "cli/run_torch.h"
 #include "cli/show.h"
 #include "record/recorder.h"
 #include "record/span_segment.h"
@@ -42,6 +43,7 @@ struct values {
     struct nrg_list pids, notes, sensors;
     const char *cpu_watts;
     const char *graph, *graph_params;
+    const char *torch;
 };
 
 static const struct nrg_opt options[] = {
@@ -71,6 +73,9 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, graph)},
     {"graph-params", 0, NRG_OPT_STRING, "FILE", "shapes of its parameters, as nrg graph --params",
      offsetof(struct values, graph_params)},
+    {"torch", 0, NRG_OPT_FILE, "WHAT",
+     "mark the PyTorch modules of an unchanged Python program (modules), or also operators",
+     offsetof(struct values, torch)},
     {"per-cpu", 0, NRG_OPT_FLAG, NULL, "record the utilisation of every CPU",
      offsetof(struct values, per_cpu)},
     NRG_SHOW_OPTIONS(struct values, show),
@@ -87,6 +92,7 @@ struct session {
     int32_t pids[64];
     size_t n_pids;
     struct nrg_run_graph graph;
+    struct nrg_run_torch torch;
     struct nrg_span_segment spans; /* where the command can mark spans */
     char spans_variable[NRG_RING_VARIABLE_SIZE];
     bool started; /* the measured part has begun: there is something to show */
@@ -166,6 +172,12 @@ static int check_usage(struct session *s, int argc)
         fprintf(stderr, "nrg run: --repeat goes with a command\n");
         return 2;
     }
+    if (!argc && v->torch) {
+        fprintf(stderr, "nrg run: --torch goes with a command\n");
+        return 2;
+    }
+    if (v->torch && nrg_run_torch_check(v->torch))
+        return 2;
     if (v->system && !v->for_ns && !s->cli->quiet)
         fprintf(stderr, "nrg: measuring the machine until Ctrl-C (or give --for 10s)\n");
     for (size_t i = 0; i < v->notes.n; i++) {
@@ -385,14 +397,18 @@ static int run_once(struct session *s)
 static int run_command(struct session *s)
 {
     int code = 0, times = s->values->repeat > 0 ? s->values->repeat : 1;
+    if (s->values->torch)
+        nrg_run_torch_prepare(&s->torch, s->values->torch);
     nrg_launch_adopt_orphans();
     for (int i = 0; i < times && !stop_asked; i++) {
         if (times > 1 && !s->cli->quiet)
             fprintf(stderr, "nrg: run %d of %d\n", i + 1, times);
         code = run_once(s);
+        nrg_run_torch_collect(&s->torch, s->recorder);
         if (code || nrg_launch_asked_to_end())
             break;
     }
+    nrg_run_torch_release(&s->torch);
     return code;
 }
 

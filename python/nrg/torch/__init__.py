@@ -1,0 +1,100 @@
+"""Spans for PyTorch: every call of every module, forward and backward, steps, epochs and samples.
+
+    import nrg.torch
+
+    with nrg.torch.watch(model):        # or watch(model) ... .remove()
+        train(model)
+
+    nrg.torch.install()                 # every model; what `nrg run --torch` does to an unchanged program
+
+    nrg.torch.trace(model, batch, mask=mask)   # the graph, kept in the recording
+
+Without a recorder nothing is recorded and calls cost next to nothing. docs/torch.md says what is marked and
+by which rules.
+"""
+import atexit
+
+from . import _calls, _names, _operators
+from ._state import lock, state
+
+__all__ = ["Watch", "install", "trace", "uninstall", "watch"]
+
+_watches = set()
+
+
+class Watch:
+    """A watched model; ends with remove(), or as a context manager."""
+
+    def __init__(self, model, operators, backward, name):
+        self.backward = backward
+        self.operators = operators
+        with lock:
+            _watches.add(self)
+            _refresh()
+            _names.learn_root(model, name, self)
+
+    def remove(self):
+        with lock:
+            if self not in _watches:
+                return
+            _watches.discard(self)
+            _names.forget(self)
+            _refresh()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+
+class _Everything:
+    """Stands for install() among the watches."""
+
+    backward = True
+    operators = False
+
+
+_everything = _Everything()
+
+
+def _refresh():
+    state.everything = _everything in _watches
+    state.backward = _everything.backward
+    state.operators = any(watch.operators for watch in _watches) and _operators.available()
+    if _watches:
+        _calls.switch_on()
+    else:
+        _calls.switch_off()
+
+
+def watch(model, operators=False, backward=True, name=None):
+    """Marks the calls of `model` and of its parts. `name`: instead of the name of its class."""
+    return Watch(model, operators, backward, name)
+
+
+def install(operators=False, backward=True):
+    """Marks the calls of all modules of this process until uninstall() or its end."""
+    with lock:
+        _everything.operators, _everything.backward = operators, backward
+        if _everything not in _watches:
+            _watches.add(_everything)
+            atexit.register(uninstall)
+        _refresh()
+
+
+def uninstall():
+    """Takes back install(); watched models stay so."""
+    with lock:
+        _watches.discard(_everything)
+        atexit.unregister(uninstall)
+        _names.forget(None)
+        _refresh()
+
+
+def trace(model, *args, nrg_way="auto", nrg_name=None, **kwargs):
+    """Runs `model(*args, **kwargs)` once and returns its graph, and keeps it in the recording when there is
+    one. The result has graph_text, format (as of `nrg graph --format`), data, save(path) and stored. nrg_way:
+    "script", "export", "auto" (the first, else the second), "auto-export". nrg_name: instead of the class."""
+    from . import _trace  # not needed by programs that are only watched
+    return _trace.trace(model, args, kwargs, nrg_way, nrg_name)

@@ -1,0 +1,328 @@
+"""Steps, epochs and samples, when the usual training loop is seen.
+
+  training    a call of a model in training mode, with gradients, on a thread that has an optimizer.
+  step        begins with the first call for training, ends with the end of the optimizer's step(). Of several
+              optimizers the first whose step() is called decides. Numbered.
+  epoch       one iteration over a DataLoader, from the first call of a model in it to its end; "evaluation"
+              when that call is not for training. Numbered, each of its own.
+  phases      "dataloader.next" and "optimizer.step".
+  samples     counted at calls of the first model: the first dimension of its first tensor.
+
+These spans are opened by what the program does, not by a block of its code, so somebody else may have
+closed them: settle() looks. A program that opens spans of its own in the body of its loop gets neither
+epochs nor steps of that loop: opened inside of its spans they would be cut by their end.
+"""
+import functools
+import gc
+import itertools
+import weakref
+
+import torch
+from torch.optim import Optimizer
+from torch.utils.data import dataloader
+
+from .. import _nrg
+from . import _backward, _operators
+from ._cuda import cuda
+from ._state import listening, local, name_id, state, trouble, weak
+
+Tensor = torch.Tensor
+grad_enabled = torch.is_grad_enabled
+depth, unwind = _nrg.depth, _nrg.unwind
+
+
+class Frame:
+    """An open loop or step."""
+
+    __slots__ = ("level", "loop", "over")
+
+    def __init__(self, level, loop=None):
+        self.level = level
+        self.loop = loop  # weak: the iterator; None: a step
+        self.over = False
+
+
+class Numbers:
+    def __init__(self):
+        self.step = itertools.count(1).__next__
+        self.epoch = itertools.count(1).__next__
+        self.evaluation = itertools.count(1).__next__
+
+
+numbers = Numbers()
+
+
+def _drop(thread, i):
+    """Ends the frames from the i-th on."""
+    level = thread.frames[i].level
+    del thread.frames[i:]
+    unwind(level)
+
+
+def settle(thread):
+    """Forgets frames that somebody else has closed, and closes those that are over."""
+    frames = thread.frames
+    now = depth() if frames else 0
+    while frames and frames[-1].level >= now:
+        thread.steps_off |= frames.pop().loop is None
+    for i, frame in enumerate(frames):
+        if frame.over:
+            _drop(thread, i)
+            break
+
+
+def _in_step(thread):
+    return any(frame.loop is None for frame in thread.frames)
+
+
+def _begin_step(thread):
+    thread.frames.append(Frame(depth()))
+    _nrg.begin_numbered(name_id("step", "step"), numbers.step())
+
+
+def _end_step(thread):
+    for i, frame in enumerate(thread.frames):
+        if frame.loop is None:
+            if thread.call is None:
+                _drop(thread, i)
+            else:
+                frame.over = True  # inside the forward of a module: when that has ended
+            break
+    if cuda.on:
+        cuda.step()
+
+
+def failed(thread):
+    """An exception has left the outermost call: the step is not going to end as steps do."""
+    if not thread.stepping:
+        for i, frame in enumerate(thread.frames):
+            if frame.loop is None:
+                _drop(thread, i)
+                break
+
+
+def _begin_loop(thread, training):
+    waiting = [(loop, level) for loop, level in thread.pending if loop() is not None]
+    del thread.pending[:]
+    if not waiting:
+        return
+    loop, level = waiting[0]
+    if depth() != level:  # spans of the program itself, opened in the body of the loop
+        thread.steps_off = True
+        return
+    thread.frames.append(Frame(level, loop))
+    if training:
+        _nrg.begin_numbered(name_id("epoch", "epoch"), numbers.epoch())
+    else:
+        _nrg.begin_numbered(name_id("evaluation", "phase"), numbers.evaluation())
+
+
+def outermost(thread, entry, module, args, kwargs):
+    """Before a call of a module that no other module makes."""
+    if _backward.inside(thread):
+        return
+    if thread.frames:
+        settle(thread)
+    cuda.look()
+    if not entry.params or module.__dict__.get("_is_replica"):
+        return
+    training = module.training and grad_enabled() and bool(state.optimizers.get(thread.ident))
+    if thread.pending:
+        _begin_loop(thread, training)
+    if training and not thread.stepping and not thread.steps_off and not _in_step(thread):
+        _begin_step(thread)
+    if entry.main:
+        samples = batch_size(args, kwargs)
+        if samples:
+            _nrg.count(name_id("samples", "counter"), samples)
+
+
+def batch_size(args, kwargs):
+    """The first dimension of the first tensor; the length of a list of images; 0: unknown."""
+    for values in (args, kwargs.values()):
+        for value in values:
+            n = _batch_of(value)
+            if n:
+                return n
+    return 0
+
+
+def _batch_of(value):
+    if isinstance(value, Tensor):
+        return int(value.shape[0]) if value.dim() else 0
+    if hasattr(value, "batch_sizes"):  # a PackedSequence
+        return int(value.batch_sizes[0])
+    if isinstance(value, dict):
+        value = tuple(value.values())
+    if not isinstance(value, (tuple, list)) or not value:
+        return 0
+    if isinstance(value, list) and all(isinstance(v, Tensor) and v.dim() == 3 for v in value):
+        return len(value)
+    return next((int(v.shape[0]) for v in value if isinstance(v, Tensor) and v.dim()), 0)
+
+
+def loop_started(thread, loop):
+    for i, frame in enumerate(thread.frames):
+        if frame.loop is not None and frame.loop() is loop:  # workers persist: a new round of the same
+            _drop(thread, i)
+            break
+    if thread.call is None:
+        if not thread.frames:
+            thread.steps_off = False
+        thread.pending.append((weak(loop, functools.partial(_loop_gone, thread)), depth()))
+
+
+def _loop_gone(thread, reference):
+    """The iterator was dropped, by a break perhaps."""
+    for frame in thread.frames:
+        if frame.loop is reference:
+            frame.over = True
+            if thread is local.thread and thread.call is None and not thread.open:
+                settle(thread)
+            return
+
+
+def loop_ended(thread, loop):
+    thread.pending[:] = [p for p in thread.pending if p[0]() is not loop]
+    for frame in thread.frames:
+        if frame.loop is not None and frame.loop() is loop:
+            frame.over = True
+            if thread.call is None:
+                settle(thread)
+            return
+
+
+def close_all(thread):
+    _backward.close_all(thread)
+    settle(thread)
+    if thread.frames:
+        _drop(thread, 0)
+    del thread.pending[:]
+
+
+# What is put in place of the methods of DataLoader, its iterators and optimizers.
+
+def wrap_iter(original):
+    @functools.wraps(original)
+    def __iter__(self):
+        loop = original(self)
+        if state.on and listening():
+            try:
+                thread = local.thread
+                settle(thread)
+                loop_started(thread, loop)
+            except Exception:
+                trouble("data loader")
+        return loop
+    return __iter__
+
+
+def wrap_next(original):
+    @functools.wraps(original)
+    def __next__(self):
+        if not state.on or not listening():
+            return original(self)
+        ended = False
+        thread = local.thread
+        level = depth()
+        _nrg.begin(name_id("dataloader.next", "phase"))
+        try:
+            return original(self)
+        except StopIteration:
+            ended = True
+            raise
+        finally:
+            unwind(level)
+            if ended:
+                loop_ended(thread, self)
+    return __next__
+
+
+def _note(optimizer):
+    """Steps are looked for on threads that have an optimizer."""
+    state.optimizers.setdefault(local.thread.ident, weakref.WeakSet()).add(optimizer)
+
+
+def _may_step(thread, optimizer):
+    """True when the end of this optimizer's step() is the end of a step."""
+    _note(optimizer)
+    if thread.owner is None or thread.owner() is None:
+        thread.owner = weak(optimizer)
+    return thread.owner() is optimizer
+
+
+def wrap_step(original, compiling):
+    @functools.wraps(original)
+    def step(self, *args, **kwargs):
+        if compiling() or not state.on or not listening():
+            return original(self, *args, **kwargs)
+        thread = local.thread
+        if thread.stepping:
+            return original(self, *args, **kwargs)  # super().step()
+        _backward.inside(thread)
+        settle(thread)
+        owner = _may_step(thread, self)
+        if owner and thread.call is None and not thread.steps_off and not _in_step(thread):
+            _begin_step(thread)
+        level = depth()
+        _nrg.begin(name_id("optimizer.step", "phase", type(self).__name__))
+        thread.stepping = True
+        try:
+            if state.operators:
+                return _operators.run(original, self, *args, **kwargs)
+            return original(self, *args, **kwargs)
+        finally:
+            thread.stepping = False
+            unwind(level)
+            if owner:
+                _end_step(thread)
+    step.nrg_wraps = original
+    return step
+
+
+class Optimizers:
+    """Wraps step() of optimizer classes when the first of a class is made. PyTorch does so too, for its
+    profiler, and leaves the mark `hooked`: such a class is in use already."""
+
+    def __init__(self, patches, compiling):
+        self.patches, self.compiling = patches, compiling
+        used = [cls for cls in _subclasses(Optimizer)
+                if getattr(cls.__dict__.get("step"), "hooked", False)]
+        for cls in used:
+            self.wrap(cls)
+        for thing in gc.get_objects() if used else ():
+            if issubclass(type(thing), Optimizer):
+                _note(thing)
+        patches.replace(Optimizer, "__init__", self.wrap_init(Optimizer.__init__))
+
+    def wrap(self, cls):
+        step = cls.__dict__.get("step")
+        if callable(step) and not hasattr(step, "nrg_wraps") and cls is not Optimizer:
+            self.patches.replace(cls, "step", wrap_step(step, self.compiling))
+
+    def wrap_init(self, original):
+        @functools.wraps(original)
+        def __init__(optimizer, *args, **kwargs):
+            original(optimizer, *args, **kwargs)
+            if state.on:
+                try:
+                    for cls in type(optimizer).__mro__:
+                        if issubclass(cls, Optimizer):
+                            self.wrap(cls)
+                    _note(optimizer)
+                except Exception:
+                    trouble("optimizer")
+        return __init__
+
+
+def _subclasses(cls):
+    for sub in cls.__subclasses__():
+        yield sub
+        yield from _subclasses(sub)
+
+
+def patch(patches, compiling):
+    patches.replace(dataloader.DataLoader, "__iter__", wrap_iter(dataloader.DataLoader.__iter__))
+    base = dataloader._BaseDataLoaderIter
+    patches.replace(base, "__next__", wrap_next(base.__next__))
+    Optimizers(patches, compiling)

@@ -1,0 +1,301 @@
+"""nrg run --torch: unchanged PyTorch programs, and all the programs that it must not harm.
+
+The programs are run with and without nrg: what they print and how they exit must be the same. Names of
+spans come from the models' own named_modules().
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+import unittest
+
+from support import Case, LIMIT_S, NRG, PYTHON, TOOLS, TOP, query
+
+BUILD = os.path.dirname(TOOLS)
+PLAIN = os.path.abspath(os.environ.get("NRG_PLAIN_BUILD") or BUILD)
+LIBRARY = os.path.join(PLAIN, "src", "libnrg.so.0")  # not a sanitized one: Python is not
+PROGRAMS = os.path.join(TOP, "tests", "data", "torch")
+TORCH_PYTHON = os.environ.get("NRG_TORCH_PYTHON") or PYTHON
+
+try:
+    import torch
+except ImportError:
+    torch = None
+
+TINY = """
+    import torch
+    from torch import nn
+
+    class Tiny(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last = nn.Linear(4, 4), nn.Linear(4, 1)
+
+        def forward(self, x, scale=1.0):
+            return self.last(self.first(x)) * scale
+
+    def work():
+        net = Tiny()
+        net(torch.ones(3, 4), scale=2.0).sum().backward()
+"""
+
+
+@unittest.skipIf(torch is None, "PyTorch is not installed (Debian: python3-torch)")
+class TorchCase(Case):
+    def setUp(self):
+        super().setUp()
+        if not os.path.exists(os.path.join(BUILD, "python", "nrg", "_nrg.abi3.so")):
+            self.skipTest("the extension is not built (Debian: python3-dev)")
+        self.out = self.path("out.nrg")
+
+    def environment(self, **more):
+        env = {k: v for k, v in self.env().items() if not k.startswith("PYTHON")}
+        env.update(NRG_LIBRARY=LIBRARY, NRG_DEBUG="1", PYTHONDONTWRITEBYTECODE="1")
+        env.update(more)
+        return env
+
+    def program(self, text, name="program.py"):
+        return self.write(name, textwrap.dedent(text))
+
+    def torch_run(self, *command, options=(), code=0, **env):
+        """nrg run --torch; its output, after checking that nothing went wrong inside."""
+        done = self.nrg("run", "--quiet", "--torch", "--force", "-o", self.out, *options, "--", *command,
+                        env=self.environment(**env))
+        err = done.stderr.decode(errors="replace")
+        self.assertEqual(done.returncode, code, err)
+        self.assertNotIn("Traceback", err)
+        return done
+
+    def same_as_without(self, *command, **env):
+        """Prints and exits as it does alone; returns what it printed."""
+        alone = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.dir,
+                               stdin=subprocess.DEVNULL, env=self.environment(**env), timeout=LIMIT_S)
+        done = self.nrg("run", "--quiet", "--torch", "--force", "-o", self.out, "--", *command,
+                        env=self.environment(**env))
+        self.assertEqual(done.stdout, alone.stdout)
+        self.assertEqual(done.stderr, alone.stderr)
+        self.assertEqual(done.returncode, alone.returncode)
+        return done.stdout.decode()
+
+    def names(self, kind):
+        return {name for name, in query(self.out, f"SELECT name FROM span_name WHERE kind='{kind}'")}
+
+    def pids(self):
+        return {pid for pid, in query(self.out, "SELECT pid FROM span_track WHERE kind='thread'")}
+
+    def attribute(self, *options):
+        done = self.nrg("attribute", "--json", *options, self.out, env=self.environment())
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        return json.loads(done.stdout)
+
+
+class Unchanged(TorchCase):
+    def test_resnet18(self):
+        self.same_as_without(TORCH_PYTHON, os.path.join(PROGRAMS, "resnet18.py"), "2")
+        modules = self.names("module")
+        for name in ("ResNet", "conv1", "layer1", "layer2.0.downsample.0", "layer4.1.bn2", "fc"):
+            self.assertIn(name, modules)
+            self.assertIn(name, self.names("backward"))
+        self.assertEqual(len(modules), 67 + 2)  # those of named_modules() that are called, and the loss
+        self.assertEqual((self.names("step"), self.names("epoch")), ({"step"}, {"epoch"}))
+        self.assertIn("optimizer.step", self.names("phase"))
+        self.assertEqual(self.names("counter"), {"samples"})
+
+    def test_bert(self):
+        self.same_as_without(TORCH_PYTHON, os.path.join(PROGRAMS, "bert.py"), "2")
+        modules = self.names("module")
+        for name in ("Bert", "embeddings.word_embeddings", "layers.3.attention.query", "layers.0.output", "head"):
+            self.assertIn(name, modules)
+            self.assertIn(name, self.names("backward"))
+
+    def test_operators(self):
+        script = self.program(TINY + "\n    work()\n")
+        self.torch_run(TORCH_PYTHON, script, options=("--torch=operators",))
+        self.assertIn("aten::addmm", self.names("operator"))
+        marks = self.names("mark")
+        self.assertEqual([m.rsplit(" ", 3)[0] for m in marks], ["operator spans cost about"])
+
+    def test_as_a_module_and_as_a_script_with_arguments(self):
+        self.write("package/__init__.py", "")
+        self.program(TINY + "\n    import sys\n    work()\n    print(sys.argv[1:], __name__)\n", "package/__main__.py")
+        out = self.same_as_without(TORCH_PYTHON, "-m", "package", "-x", "--torch")
+        self.assertIn("['-x', '--torch'] __main__", out)
+        self.assertIn("first", self.names("module"))
+
+    def test_entry_point(self):
+        self.program(TINY + "\n    def main():\n        work()\n        return 3\n", "tinymodule.py")
+        script = self.write("bin/tiny", "#!%s\nimport sys\nfrom tinymodule import main\nsys.exit(main())\n"
+                            % TORCH_PYTHON, 0o755)
+        self.torch_run(script, code=3, PYTHONPATH=self.dir)
+        self.assertIn("first", self.names("module"))
+
+    def test_workers_forked_and_spawned(self):
+        self.program(TINY, "tiny.py")
+        script = self.program("""
+            import multiprocessing, os, sys
+            import tiny
+
+            def job(n):
+                tiny.work()
+                return os.getpid()
+
+            if __name__ == "__main__":
+                tiny.work()
+                with multiprocessing.get_context(sys.argv[1]).Pool(2) as pool:
+                    pids = set(pool.map(job, range(8), chunksize=1))
+                print(sorted(pids | {os.getpid()}))
+            """)
+        for method in ("fork", "spawn", "forkserver"):
+            with self.subTest(method=method):
+                done = self.torch_run(TORCH_PYTHON, script, method, OMP_NUM_THREADS="1")
+                self.assertLessEqual(set(json.loads(done.stdout)), self.pids())
+                self.assertIn("first", self.names("module"))
+
+    def test_a_program_that_fails(self):
+        script = self.program(TINY + "\n    work()\n    raise SystemExit('gone wrong')\n")
+        self.same_as_without(TORCH_PYTHON, script)
+        self.assertIn("first", self.names("module"))
+
+    def test_traced_model_is_kept(self):
+        script = self.program(TINY + """
+    import nrg.torch
+    traced = nrg.torch.trace(Tiny(), torch.ones(3, 4), scale=3.0)
+    print(traced.stored)
+    """)
+        result = self.path("result.json")
+        done = self.torch_run(TORCH_PYTHON, script, options=(f"--json={result}",))
+        self.assertEqual(done.stdout, b"True\n")
+        self.assertEqual(query(self.out, "SELECT name, format FROM graph"), [("Tiny", "torchscript")])
+        with open(result) as f:
+            self.assertEqual(json.load(f)["model"], {"params": 25, "macs": 3 * 4 * 4 + 3 * 4})
+
+
+class Harmless(TorchCase):
+    def test_torch_is_never_imported(self):
+        script = self.program("import sys\nprint('torch' in sys.modules, 'nrg' in sys.modules, sys.argv)\n")
+        self.assertEqual(self.same_as_without(PYTHON, script, "a"), f"False False ['{script}', 'a']\n")
+        self.assertEqual(self.names("module"), set())
+
+    def test_torch_can_not_be_imported(self):
+        self.write("broken/torch.py", "raise ImportError('no torch today')\n")
+        script = self.program("""
+            try:
+                import torch
+            except ImportError as error:
+                print(error)
+            """)
+        self.same_as_without(PYTHON, script, PYTHONPATH=self.path("broken"))
+        self.write("other/torch.py", "import sys\nloaded = __spec__.loader.__class__.__name__\n")
+        script = self.program("import torch\nprint(torch.loaded, vars(torch.__spec__.loader))\n")
+        self.same_as_without(PYTHON, script, PYTHONPATH=self.path("other"), NRG_DEBUG="")
+
+    def test_nothing_is_left_in_the_path_or_in_torch(self):
+        script = self.program("""
+            import sys
+            print(sys.path)
+            import torch
+            print([p for p in sys.path if "inject" in p], type(torch.__spec__.loader).__name__,
+                  "exec_module" in vars(torch.__spec__.loader))
+            print([type(f).__name__ for f in sys.meta_path if "nrg" in type(f).__module__])
+            """)
+        self.same_as_without(TORCH_PYTHON, script)
+
+    def test_own_sitecustomize_and_usercustomize(self):
+        self.write("site/sitecustomize.py", "import builtins\nbuiltins.seen = getattr(builtins, 'seen', 0) + 1\n")
+        script = self.program("""
+            import os, sys
+            site = sys.modules["sitecustomize"].__file__
+            print(seen, os.path.basename(os.path.dirname(site)), os.environ["PYTHONSTARTUP"])
+            import torch
+            """)
+        out = self.same_as_without(TORCH_PYTHON, script, PYTHONPATH=self.path("site"), PYTHONSTARTUP="/nowhere")
+        self.assertEqual(out, "1 site /nowhere\n")
+        self.write("site/sitecustomize.py", "import torch\nprint('early')\n")
+        script = self.program(TINY + "\n    work()\n")
+        self.same_as_without(TORCH_PYTHON, script, PYTHONPATH=self.path("site"))
+        self.assertIn("first", self.names("module"))
+
+    def test_a_sitecustomize_that_fails(self):
+        self.write("site/sitecustomize.py", "raise RuntimeError('mine')\n")
+        script = self.program(TINY + "\n    work()\n    print('ran')\n")
+        alone = subprocess.run([TORCH_PYTHON, script], env=self.environment(PYTHONPATH=self.path("site")),
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S)
+        done = self.nrg("run", "--quiet", "--torch", "-o", self.out, "--", TORCH_PYTHON, script,
+                        env=self.environment(PYTHONPATH=self.path("site")))
+        self.assertEqual((done.returncode, done.stdout), (alone.returncode, alone.stdout))
+        self.assertIn(b"RuntimeError: mine", done.stderr)
+        self.assertIn("first", self.names("module"))
+
+    def test_a_module_of_the_program_called_nrg(self):
+        self.write("nrg.py", "WHO = 'the program'\n")
+        script = self.program("import torch\nimport nrg\nprint(nrg.WHO, nrg.__file__)\n" + textwrap.dedent(TINY)
+                              + "\nwork()\nimport nrg\nprint(nrg.WHO)\n")
+        self.assertIn("the program", self.same_as_without(TORCH_PYTHON, script))
+        self.assertIn("first", self.names("module"))
+
+    def test_isolated_interpreters_run_without(self):
+        script = self.program("print('ran')\n")
+        for flag in ("-I", "-E", "-S"):
+            self.assertEqual(self.same_as_without(PYTHON, flag, script), "ran\n")
+
+    def test_another_interpreter(self):
+        fake = self.write("python", "#!/bin/sh\necho \"fake $1\"\nexit 7\n", 0o755)
+        self.assertEqual(self.same_as_without(fake, "train.py"), "fake train.py\n")
+        self.same_as_without("sh", "-c", "exit 9")
+
+    def test_python_path_of_the_program_counts(self):
+        self.write("lib/only_here.py", "X = 5\n")
+        script = self.program("import only_here\nprint(only_here.X)\n")
+        self.assertEqual(self.same_as_without(PYTHON, script, PYTHONPATH=self.path("lib")), "5\n")
+
+    def test_warnings_as_errors(self):
+        script = self.program(TINY + "\n    import warnings\n    warnings.simplefilter('error')\n    work()\n"
+                                     "    print('ran')\n")
+        self.torch_run(TORCH_PYTHON, script)
+
+    def test_an_old_interpreter_can_read_sitecustomize(self):
+        with open(os.path.join(TOP, "python", "nrg", "inject", "sitecustomize.py")) as f:
+            text = f.read()
+        compile(text, "sitecustomize.py", "exec", dont_inherit=True)
+        for word in ("f\"", "f'", ":=", "async ", "nonlocal ", "yield from", "print("):
+            self.assertNotIn(word, text)
+        python2 = shutil.which("python2")
+        if python2:
+            self.same_as_without(python2, "-c", "print('ran')")
+
+
+class Usage(TorchCase):
+    def test_what_to_mark(self):
+        done = self.nrg("run", "--torch=layers", "--", "true")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("layers", self.one_line(done.stderr))
+
+    def test_only_with_a_command(self):
+        done = self.nrg("run", "--torch", "--system", "--for", "1s")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--torch", self.one_line(done.stderr))
+
+    def test_python_parts_that_are_not_there(self):
+        if "build-asan" in NRG or "build-tsan" in NRG:
+            program = os.path.join(PLAIN, "nrg")
+        else:
+            program = NRG
+        copy = shutil.copy(program, self.path("nrg"))
+        done = subprocess.run([copy, "run", "--quiet", "--torch", "-o", self.out, "--", "sh", "-c", "exit 5"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.dir, timeout=LIMIT_S,
+                              env=dict(self.env(), LD_LIBRARY_PATH=os.path.join(PLAIN, "src")))
+        self.assertEqual(done.returncode, 5)
+        self.assertIn("runs without", self.one_line(done.stderr))
+
+    def test_no_folder_is_left_behind(self):
+        self.write("tmp/x", "")
+        done = self.nrg("run", "--quiet", "--torch", "-o", self.out, "--", "true",
+                        env=self.environment(TMPDIR=self.path("tmp")))
+        self.assertEqual(done.returncode, 0)
+        self.assertEqual(os.listdir(self.path("tmp")), ["x"])
+
+
+if __name__ == "__main__":
+    unittest.main()
