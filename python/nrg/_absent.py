@@ -71,7 +71,7 @@ def _nothing(*arguments):
     return None
 
 
-begin = begin_numbered = end = unwind = past = mark = count = _nothing
+begin = begin_numbered = end = unwind = past = mark = count = mark_named = count_named = _nothing
 
 
 def _refuse(*arguments):

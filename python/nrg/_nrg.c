@@ -7,6 +7,7 @@
  *                                      recorder. Valid while generation() stays the same
  *   begin(id) begin_numbered(id, n) end() depth() unwind(depth) past(id, track, domain, t0, t1)
  *   mark(id) count(id, amount) active() generation()
+ *   mark_named(name) count_named(name, amount)   the same by name, as nrg.mark and nrg.count
  *   start(path, rate_hz, sensors, root, overwrite) note(key, value) model(name, format, bytes)
  *   stop()                             the recorder of this process; raise Error
  *   library() reason() version()       what was found, or why nothing was
@@ -290,6 +291,10 @@ static PyMethodDef functions[] = {
     {"past", FAST(past), METH_FASTCALL, "past(id, track, domain, begin_ns, end_ns)"},
     {"mark", mark, METH_O, "mark(id)"},
     {"count", FAST(count), METH_FASTCALL, "count(id, amount)"},
+    {"mark_named", nrg_py_mark_named, METH_O, "mark(name)\n\nSomething that happened now."},
+    {"count_named", FAST(nrg_py_count_named), METH_FASTCALL,
+     "count(name, amount=1)\n\n"
+     "Work done: tokens, samples, requests. Adds up; reports give joules per unit."},
     {"active", active, METH_NOARGS, "active() -> bool: a recorder listens to this process"},
     {"generation", generation, METH_NOARGS,
      "generation() -> int: numbers of names are valid in one"},

@@ -68,8 +68,10 @@ PyObject *nrg_py_text(PyObject *text, const char *what, const char **out);
 /* 0, or -1 with an exception. */
 int nrg_py_int64(PyObject *number, int64_t *out);
 
-/* The type Span and the functions `span` and `forget`; -1 with an exception. */
+/* The type Span, and what finds its objects by name; -1 with an exception. */
 int nrg_py_add_span(PyObject *module);
 PyObject *nrg_py_span(PyObject *module, PyObject *const *args, Py_ssize_t n, PyObject *names);
+PyObject *nrg_py_mark_named(PyObject *module, PyObject *name);
+PyObject *nrg_py_count_named(PyObject *module, PyObject *const *args, Py_ssize_t n);
 
 #endif

@@ -22,7 +22,9 @@ struct span {
 };
 
 static PyTypeObject *span_type;
-static PyObject *kept; /* name, or (name, kind, detail): Span */
+static PyObject *kept;             /* name, or (name, kind, detail): Span */
+static PyObject *marks, *counters; /* name: Span that holds the number of its name */
+static PyObject *mark_kind, *counter_kind;
 
 static const char *content(PyObject *bytes)
 {
@@ -139,18 +141,18 @@ static PyObject *make_numbered(PyObject *base, PyObject *number)
 }
 
 /* A new reference to the one Span of the key. */
-static PyObject *keep(PyObject *key, PyObject *name, PyObject *kind, PyObject *detail)
+static PyObject *keep(PyObject *in, PyObject *key, PyObject *name, PyObject *kind, PyObject *detail)
 {
-    PyObject *found = PyDict_GetItemWithError(kept, key);
+    PyObject *found = PyDict_GetItemWithError(in, key);
     if (found) {
         Py_INCREF(found);
         return found;
     }
     if (PyErr_Occurred() || !(found = make_named(name, kind, detail)))
         return NULL;
-    if (PyDict_Size(kept) >= MAX_KEPT)
-        PyDict_Clear(kept);
-    if (PyDict_SetItem(kept, key, found)) {
+    if (PyDict_Size(in) >= MAX_KEPT)
+        PyDict_Clear(in);
+    if (PyDict_SetItem(in, key, found)) {
         Py_DECREF(found);
         return NULL;
     }
@@ -165,10 +167,10 @@ static PyObject *make(PyObject *name, PyObject *kind, PyObject *number, PyObject
         return NULL;
     }
     if (kind == Py_None && detail == Py_None) {
-        base = keep(name, name, kind, detail);
+        base = keep(kept, name, name, kind, detail);
     } else {
         PyObject *key = PyTuple_Pack(3, name, kind, detail);
-        base = key ? keep(key, name, kind, detail) : NULL;
+        base = key ? keep(kept, key, name, kind, detail) : NULL;
         Py_XDECREF(key);
     }
     return base && number != Py_None ? make_numbered(base, number) : base;
@@ -210,6 +212,44 @@ PyObject *nrg_py_span(PyObject *module, PyObject *const *args, Py_ssize_t n, PyO
         return NULL;
     }
     return make(values[0], values[1], values[2], values[3]);
+}
+
+/* The number of a mark's or counter's name; -1 with an exception. */
+static int64_t named(PyObject *in, PyObject *name, PyObject *kind)
+{
+    if (!PyUnicode_Check(name)) {
+        PyErr_SetString(PyExc_TypeError, "a name must be a str");
+        return -1;
+    }
+    PyObject *s = keep(in, name, name, kind, Py_None);
+    int64_t id = s ? (int64_t)name_of((struct span *)s) : -1;
+    Py_XDECREF(s);
+    return id;
+}
+
+PyObject *nrg_py_mark_named(PyObject *module, PyObject *name)
+{
+    int64_t id = named(marks, name, mark_kind);
+    if (id < 0)
+        return NULL;
+    nrg_py.mark_name((uint32_t)id);
+    Py_RETURN_NONE;
+}
+
+PyObject *nrg_py_count_named(PyObject *module, PyObject *const *args, Py_ssize_t n)
+{
+    int64_t amount = 1;
+    if (n < 1 || n > 2) {
+        PyErr_SetString(PyExc_TypeError, "count() takes a name and an amount");
+        return NULL;
+    }
+    if (n == 2 && nrg_py_int64(args[1], &amount))
+        return NULL;
+    int64_t id = named(counters, args[0], counter_kind);
+    if (id < 0)
+        return NULL;
+    nrg_py.count_name((uint32_t)id, amount);
+    Py_RETURN_NONE;
 }
 
 static PyObject *span_new(PyTypeObject *type, PyObject *args, PyObject *keywords)
@@ -258,7 +298,11 @@ int nrg_py_add_span(PyObject *module)
 {
     span_type = (PyTypeObject *)PyType_FromSpec(&span_spec);
     kept = PyDict_New();
-    if (!span_type || !kept)
+    marks = PyDict_New();
+    counters = PyDict_New();
+    mark_kind = PyUnicode_FromString("mark");
+    counter_kind = PyUnicode_FromString("counter");
+    if (!span_type || !kept || !marks || !counters || !mark_kind || !counter_kind)
         return -1;
     Py_INCREF((PyObject *)span_type);
     return PyModule_AddObject(module, "Span", (PyObject *)span_type);

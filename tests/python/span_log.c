@@ -137,12 +137,14 @@ void nrg_span_past(uint32_t name, const char *track, const char *domain, int64_t
 
 void nrg_mark_name(uint32_t name)
 {
-    log_line("mark\t%s", text_of(name));
+    if (nrg_recording_active())
+        log_line("mark\t%s", text_of(name));
 }
 
 void nrg_count_name(uint32_t name, int64_t amount)
 {
-    log_line("count\t%s\t%lld", text_of(name), (long long)amount);
+    if (nrg_recording_active())
+        log_line("count\t%s\t%lld", text_of(name), (long long)amount);
 }
 
 int nrg_recorder_start_with(const char *path, const struct nrg_recorder_settings *s)

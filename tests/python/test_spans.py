@@ -15,10 +15,11 @@ class Spans(Case):
                 with nrg.span("inner", kind="step", number=7):
                     nrg.mark("here")
                 nrg.count("tokens", 128)
+                nrg.count("tokens")
         """)
         self.assertEqual(calls, [
             (0, "begin", "outer", "span", ""), (1, "begin", "inner", "step", "", "7"), (2, "mark", "here", "mark", ""),
-            (1, "end"), (1, "count", "tokens", "counter", "", "128"), (0, "end")])
+            (1, "end"), (1, "count", "tokens", "counter", "", "128"), (1, "count", "tokens", "counter", "", "1"), (0, "end")])
 
     def test_an_exception_closes_and_goes_on(self):
         calls, done = self.logged("""
@@ -152,7 +153,8 @@ class Spans(Case):
                     bad()
                 except ValueError as error:
                     print(error)
-            for bad in (lambda: nrg.span(), lambda: nrg.span("a", nonsense=1), lambda: nrg.span("a", "b", 1, "c", 5),
+            for bad in (lambda: nrg.mark(1), lambda: nrg.mark(), lambda: nrg.count(), lambda: nrg.count("a", "b"), lambda: nrg.count(2),
+                        lambda: nrg.span(), lambda: nrg.span("a", nonsense=1), lambda: nrg.span("a", "b", 1, "c", 5),
                         lambda: nrg.span("a", number="x"), lambda: nrg.span("a", kind=1), lambda: nrg.span("a")(1, 2)):
                 try:
                     bad()
@@ -180,6 +182,8 @@ class Spans(Case):
                 for i in range(start, start + 60000):
                     nrg.span("request %d" % i)
                     nrg.span("s", number=i)
+                    nrg.mark("m%d" % i)
+                    nrg.count("c%d" % i, i)
                 return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             first = fill(0)
             print(fill(60000) - first < 2000)
