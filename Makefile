@@ -48,6 +48,7 @@ fuzz: ## fuzzes every parser for FUZZ_S seconds each (600)
 bench: build ## measures nrg's own cost
 	@if [ -x bench/run ]; then NRG_BIN=build/nrg bench/run; else echo "there is no bench/run"; fi
 	@bench/python $(PYTHON)
+	@bench/torch $(PYTHON)
 
 format: ## formats all C files
 	@clang-format -i $(C_FILES)

@@ -312,6 +312,14 @@ class Everywhere(Case):
         net(images())
         self.assertEqual(log.texts("module"), ["DataParallel"] + NET_NAMES)
 
+    def test_a_wrapper_put_around_a_known_model(self):
+        net = Net()
+        nrg.torch.install()
+        net(images())
+        nn.DataParallel(net)(images())
+        self.assertEqual(log.texts("module"), NET_NAMES + ["DataParallel"] + NET_NAMES)
+        self.assertEqual(log.counts, [("samples", 2)] * 2)
+
     def test_replicas_on_threads_have_the_names_of_their_original(self):
         net = nn.DataParallel(Net())
         nrg.torch.install()
@@ -325,8 +333,15 @@ class Everywhere(Case):
             copy_._parameters = dict(module._parameters)
             return copy_
 
+        together = threading.Barrier(3)  # a thread's number is free for another when it has ended
+
+        def run(replica):
+            together.wait()
+            replica(images())
+            together.wait()
+
         replicas = [replicate(net.module) for _ in range(3)]
-        threads = [threading.Thread(target=r, args=(images(),)) for r in replicas]
+        threads = [threading.Thread(target=run, args=(replica,)) for replica in replicas]
         for t in threads:
             t.start()
         for t in threads:

@@ -5,8 +5,9 @@ fast paths of nn.TransformerEncoder off, make torch.compile warn and trace them,
 slow way of _call_impl, and are not called when KeyboardInterrupt passes. One replaced method has none of
 this and costs less (docs/torch.md has the figures). It is the same code for all versions.
 
-torch.compile traces this function: its first line is a constant for the compiler, which so sees nothing
-but the original. While torch.jit.trace works, calls are passed on.
+torch.compile may inline this function: its first line is a constant for the compiler, which so sees nothing
+but the original. As a frame of its own it is skipped, as nn.Module.__call__ is (_compile.py). While torch.jit.trace
+works, calls are passed on.
 """
 import functools
 
@@ -16,6 +17,7 @@ from torch import nn
 from .. import _nrg
 from . import _loop, _names, _operators
 from ._backward import Call, watch_inputs, watch_outputs
+from ._compile import compiling, skip_frames
 from ._cuda import cuda
 from ._state import listening, local, say_once, state, trouble
 
@@ -23,23 +25,6 @@ begin, depth, unwind = _nrg.begin, _nrg.depth, _nrg.unwind
 table = _names.table
 grad_enabled = torch.is_grad_enabled
 tracing = torch._C._get_tracing_state
-
-
-def _never():
-    return False
-
-
-def _find_compiling():
-    compiler = getattr(torch, "compiler", None)
-    for name in ("is_dynamo_compiling", "is_compiling"):
-        if hasattr(compiler, name):
-            return getattr(compiler, name)
-    if hasattr(torch, "_dynamo"):  # 2.0
-        return torch._dynamo.is_compiling
-    return _never
-
-
-compiling = _find_compiling()
 
 
 def _unknown(module, thread):
@@ -84,12 +69,13 @@ def make_call(original):
             return original(self, *args, **kwargs)
         try:
             thread = local.thread
-            entry = table.get(id(self)) or _unknown(self, thread)
             parent = thread.call
             # Without a caller, but with a backward pass open, it is recomputed in that one.
             outer = parent or (thread.open[-1][0] if thread.open else None)
-            if entry is None or (outer is not None and outer.entry.compiled) or (
-                    parent is None and not _enter(self, entry, thread, args, kwargs)):
+            if outer is not None and outer.entry.compiled:
+                return original(self, *args, **kwargs)
+            entry = table.get(id(self)) or _unknown(self, thread)
+            if entry is None or (parent is None and not _enter(self, entry, thread, args, kwargs)):
                 return original(self, *args, **kwargs)
             if entry.compiled or "_compiled_call_impl" in self.__dict__:
                 _compiled(entry)
@@ -163,6 +149,7 @@ patches = Patches()
 def switch_on():
     if patches.done:
         return
+    skip_frames(__package__)
     patches.replace(nn.Module, "__call__", make_call(nn.Module.__call__))
     _loop.patch(patches, compiling)
     _operators.patch(patches)

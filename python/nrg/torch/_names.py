@@ -138,11 +138,18 @@ def learn_root(module, given=None, owner=None):
         if found is not None and owner is None:
             return found
         roots[:] = [entry for entry in roots if entry.ref() is not None]
-        entry = Entry(_free_name(given or _class_name(module)), type(module).__name__, None, owner)
-        _add(module, entry)
+        kind = type(module).__name__
+        wrapped = table.get(id(dict(children(module)).get(WRAPPERS.get(kind))))
+        if wrapped is not None and kind == "OptimizedModule" and not given:
+            name = wrapped.name  # what was compiled is the module that was there before
+        else:
+            name = _free_name(given or _class_name(module))
+        entry = _add(module, Entry(name, kind, None, owner))
         entry.main = entry.params and not any(other.main for other in roots)
         roots.append(entry)
         _walk(module, "", "" if entry.main else entry.name, entry)
+        if wrapped is not None:
+            entry.main = wrapped.main
         return entry
 
 

@@ -1,0 +1,290 @@
+"""nrg.torch with a current PyTorch: the same tests as with Debian's, and what only PyTorch 2 has.
+
+Hugging Face's BERT and GPT-2 are built from their configurations (nothing is downloaded) and trained by
+programs that know nothing of nrg, under `nrg run --torch`.
+"""
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import textwrap
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+BUILD = os.path.abspath(os.environ.get("NRG_BUILD") or os.path.join(TOP, "build"))
+NRG = os.path.join(BUILD, "nrg")
+PYTHON = os.environ.get("NRG_TORCH_PYTHON") or sys.executable
+LIMIT_S = 600  # ends a hang; never a measure of speed
+
+
+def has(module):
+    return subprocess.run([PYTHON, "-c", "import " + module], stderr=subprocess.DEVNULL).returncode == 0
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="nrg-torch2-")
+        self.addCleanup(self.folder.cleanup)
+        self.out = os.path.join(self.folder.name, "out.nrg")
+
+    def env(self, **more):
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("NRG_", "PYTHON"))}
+        env.update(PYTHONDONTWRITEBYTECODE="1", NRG_DEBUG="1", NRG_SOURCE=TOP, NRG_BIN=NRG, OMP_NUM_THREADS="1",
+                   TORCHINDUCTOR_CACHE_DIR=self.folder.name, HF_HUB_OFFLINE="1")
+        env.update(more)
+        return env
+
+    def write(self, text, name="program.py"):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "w", encoding="utf-8") as out:
+            out.write(textwrap.dedent(text))
+        return path
+
+    def run_process(self, *command, **env):
+        return subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                              stdin=subprocess.DEVNULL, cwd=self.folder.name, env=self.env(**env), timeout=LIMIT_S)
+
+    def recorded(self, *command):
+        done = self.run_process(NRG, "run", "--quiet", "--torch", "--force", "-o", self.out, "--", *command)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertNotIn("nrg: call of", done.stderr)
+        return done
+
+    def query(self, sql):
+        db = sqlite3.connect(f"file:{self.out}?mode=ro", uri=True)
+        try:
+            return db.execute(sql).fetchall()
+        finally:
+            db.close()
+
+    def names(self, kind):
+        return {name for name, in self.query(f"SELECT name FROM span_name WHERE kind='{kind}'")}
+
+
+class SameTests(Case):
+    """Those of Debian's PyTorch, each file in a process of its own."""
+
+    def check(self, name):
+        done = self.run_process(PYTHON, os.path.join(TOP, "tests", "python", name))
+        self.assertEqual(done.returncode, 0, done.stderr[-5000:])
+
+    def test_calls(self):
+        self.check("test_torch.py")
+
+    def test_loop(self):
+        self.check("test_torch_loop.py")
+
+    def test_trace(self):
+        self.check("test_torch_trace.py")
+
+
+HUGGING_FACE = """
+    import sys, warnings
+    warnings.filterwarnings("ignore")
+    import torch, transformers
+    torch.manual_seed(0)
+    if sys.argv[1] == "bert":
+        config = transformers.BertConfig(vocab_size=100, hidden_size=32, num_hidden_layers=2, num_attention_heads=2,
+                                         intermediate_size=64, max_position_embeddings=32)
+        model = transformers.BertForMaskedLM(config)
+    else:
+        config = transformers.GPT2Config(vocab_size=100, n_embd=32, n_layer=2, n_head=2, n_positions=32)
+        model = transformers.GPT2LMHeadModel(config)
+    model.train()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    for _ in range(2):
+        ids = torch.randint(0, 100, (4, 16))
+        loss = model(input_ids=ids, attention_mask=torch.ones_like(ids), labels=ids).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    print("loss %.6f" % loss.item())
+    print(sorted(n for n, m in model.named_modules() if n))
+"""
+
+TRACE = """
+    import torch, nrg.torch
+    model.eval()
+    traced = nrg.torch.trace(model, input_ids=ids, use_cache=False, nrg_way=sys.argv[2])
+    traced.save(sys.argv[3])
+    print(traced.format, traced.stored)
+"""
+
+
+@unittest.skipUnless(has("transformers"), "transformers is not installed")
+class HuggingFace(Case):
+    def check(self, which, deep, calls):
+        script = self.write(HUGGING_FACE)
+        done = self.recorded(PYTHON, script, which)
+        alone = self.run_process(PYTHON, script, which)
+        self.assertEqual(done.stdout, alone.stdout)
+        known = set(eval(done.stdout.splitlines()[1]))
+        modules, backward = self.names("module"), self.names("backward")
+        root = modules - known - {"CrossEntropyLoss"}  # made anew in each call
+        self.assertEqual(len(root), 1, root)
+        self.assertIn(deep, modules)
+        self.assertIn(deep, backward)
+        self.assertLessEqual(backward, modules)
+        self.assertGreaterEqual(len(modules), calls)
+
+    def test_bert(self):
+        self.check("bert", "bert.encoder.layer.1.attention.self.query", 40)
+
+    def test_gpt2(self):
+        self.check("gpt2", "transformer.h.1.attn.c_attn", 20)
+
+    def test_graphs_join_the_spans(self):
+        for which, deep in (("bert", "bert.encoder.layer.1.attention.self.query"),
+                            ("gpt2", "transformer.h.1.attn.c_attn")):
+            for way in ("script", "export"):
+                with self.subTest(model=which, way=way):
+                    script = self.write(textwrap.dedent(HUGGING_FACE) + textwrap.dedent(TRACE))
+                    model = os.path.join(self.folder.name, "model")
+                    done = self.recorded(PYTHON, script, which, way, model)
+                    self.assertIn("True", done.stdout.splitlines()[-1])
+                    shown = self.run_process(NRG, "graph", "--json", model)
+                    self.assertEqual(shown.returncode, 0, shown.stderr)
+                    graph = json.loads(shown.stdout)
+                    modules = {m["name"]: m for m in graph["modules"] if m["name"]}
+                    self.assertLessEqual(set(modules), self.names("module") | containers(modules))
+                    width = 32 if which == "bert" else 96
+                    self.assertEqual(modules[deep]["macs"], 4 * 16 * 32 * width)
+                    self.assertEqual(len(self.query("SELECT name FROM graph")), 1)
+
+
+def containers(modules):
+    """Lists of layers: never called themselves, only part of a path in the graph."""
+    return {name for name, m in modules.items() if m.get("class", "ModuleList").rsplit(".", 1)[-1] == "ModuleList"}
+
+
+COMPILED = """
+    import sys, torch
+    from torch import nn
+
+    class Layer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc = nn.Linear(8, 8)
+
+        def forward(self, x):
+            x = self.fc(x)
+            if BREAK:
+                torch._dynamo.graph_break()
+            return torch.tanh(x)
+
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.Sequential(*(Layer() for _ in range(12)))
+            self.head = nn.Sequential(nn.Linear(8, 4), nn.GELU())
+
+        def forward(self, x, scale=1.0):
+            return self.head(self.layers(x)) * scale
+
+    form, backend, BREAK = sys.argv[1], sys.argv[2], sys.argv[3:] == ["break"]
+    torch.manual_seed(0)
+    net, x = Net(), torch.randn(4, 8)
+    if not BREAK:
+        plain = net(x, scale=2.0)
+    if form == "method":
+        net.compile(fullgraph=not BREAK, backend=backend)
+        call = net
+    elif form == "function":
+        call = torch.compile(lambda x, scale: net(x, scale=scale) + 0, fullgraph=not BREAK, backend=backend)
+    else:
+        call = torch.compile(net, fullgraph=not BREAK, backend=backend)
+    for _ in range(3):
+        out = call(x, scale=2.0)
+        out.sum().backward()
+    assert BREAK or torch.allclose(out, plain, atol=1e-5)
+    import torch._dynamo
+    counters = torch._dynamo.utils.counters
+    print(dict(counters["stats"]), dict(counters["frames"]), sum(counters["graph_break"].values()))
+"""
+
+
+class Compile(Case):
+    """What is compiled must be the same with nrg and without: graphs, frames and breaks."""
+
+    def check(self, form, backend, *more):
+        script = self.write(COMPILED)
+        done = self.recorded(PYTHON, script, form, backend, *more)
+        alone = self.run_process(PYTHON, script, form, backend, *more)
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        self.assertEqual(done.stdout, alone.stdout)
+        self.assertNotIn("recompile_limit", done.stderr)
+        if form != "function":
+            self.assertEqual(done.stderr.count("nrg: torch.compile: a compiled module is one span"), 1)
+
+    def check_coarse(self):
+        self.assertIn("Net", self.names("module"))
+        self.assertEqual(self.names("backward"), {"Net"})
+
+    def test_the_module(self):
+        self.check("module", "aot_eager")
+        self.check_coarse()
+
+    def test_the_method(self):
+        self.check("method", "aot_eager")
+        self.check_coarse()
+
+    def test_a_function_around_it(self):
+        self.check("function", "aot_eager")
+
+    def test_inductor(self):
+        self.check("module", "inductor")
+        self.check_coarse()
+
+    def test_breaks_in_the_module(self):
+        self.check("module", "aot_eager", "break")
+
+    def test_breaks_in_the_method(self):
+        self.check("method", "aot_eager", "break")
+
+    def test_breaks_in_a_function_around_it(self):
+        self.check("function", "aot_eager", "break")
+
+    def test_export_goes_on_working(self):
+        script = self.write("""
+            import torch
+            from torch import nn
+            net = nn.Sequential(nn.Linear(8, 16), nn.GELU()).eval()
+            x = torch.randn(4, 8)
+            program = torch.export.export(net, (x,))
+            assert torch.equal(program.module()(x), net(x))
+            stacks = [n.meta["nn_module_stack"] for n in program.graph.nodes if "nn_module_stack" in n.meta]
+            print(len(stacks) > 0)
+            """)
+        self.assertEqual(self.recorded(PYTHON, script).stdout, "True\n")
+
+
+class Distributed(Case):
+    def test_torchrun(self):
+        script = self.write("""
+            import os
+            import torch
+            import torch.distributed as dist
+            from torch import nn
+            dist.init_process_group("gloo")
+            net = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 1)))
+            optimizer = torch.optim.SGD(net.parameters(), 0.1)
+            for _ in range(3):
+                optimizer.zero_grad()
+                net(torch.ones(2, 4)).sum().backward()
+                optimizer.step()
+            print("pid", os.getpid(), flush=True)
+            dist.destroy_process_group()
+            """)
+        done = self.recorded(PYTHON, "-m", "torch.distributed.run", "--nproc_per_node", "2", "--master_addr",
+                             "127.0.0.1", "--master_port", "0", "--standalone", script)
+        pids = {int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("pid")}
+        self.assertEqual(len(pids), 2)
+        self.assertLessEqual(pids, {pid for pid, in self.query("SELECT pid FROM span_track")})
+        self.assertLessEqual({"DistributedDataParallel", "Sequential", "0", "1", "2"}, self.names("module"))
+        self.assertEqual(self.names("step"), {"step"})
+
+
+if __name__ == "__main__":
+    unittest.main()
