@@ -36,11 +36,13 @@ struct aligner {
 static void integrate(struct aligner *a, int64_t lag_ns)
 {
     const struct nrg_activity *v = a->activity;
-    double keep = lag_ns > 0 ? exp(-(double)v->step_ns / (double)lag_ns) : 0, y = 0;
+    double steps = (double)lag_ns / (double)v->step_ns; /* of the time constant */
+    double keep = lag_ns > 0 ? exp(-1 / steps) : 0, y = 0;
     a->sum[0] = 0;
     for (size_t i = 0; i < v->n; i++) {
-        y = keep * y + (1 - keep) * v->busy[i];
-        a->sum[i + 1] = a->sum[i] + y;
+        double u = v->busy[i];
+        a->sum[i + 1] = a->sum[i] + u + (y - u) * (1 - keep) * steps; /* mean over the step */
+        y = u + (y - u) * keep;
     }
 }
 
@@ -275,6 +277,46 @@ static int judge(struct aligner *a, const struct peak *peaks, size_t n, int shif
     return 0;
 }
 
+/* The best shift near one that fits nearly, with another time constant. */
+static struct peak fit_near(struct aligner *a, struct peak near, int64_t lag_ns)
+{
+    int64_t step_ns = lag_ns / 16 > a->power->period_ns / 8 ? lag_ns / 16 : a->power->period_ns / 8;
+    struct peak peaks[PEAKS];
+    size_t n = 0;
+    step_ns = step_ns > 0 ? step_ns : 1;
+    integrate(a, lag_ns);
+    scan(a, near.shift_ns - 8 * step_ns, near.shift_ns + 8 * step_ns, step_ns, peaks, &n);
+    near.rss = rss_of(a, near.shift_ns, NULL);
+    return refine(a, n && peaks[0].rss < near.rss ? peaks[0] : near, step_ns);
+}
+
+/*
+ * A time constant between those that were tried, by halving the way to its neighbours. What the
+ * shift owes to not knowing it better is returned as a half width: shift and time constant
+ * trade for each other along a slope.
+ */
+static int64_t fit_lag(struct aligner *a, struct peak *best, int64_t *lag_ns)
+{
+    for (double factor = sqrt(2); factor > 1.005; factor = sqrt(factor))
+        for (int side = 0; side < 2; side++) {
+            int64_t lag = (int64_t)((double)*lag_ns * (side ? factor : 1 / factor));
+            struct peak p = fit_near(a, *best, lag);
+            if (p.rss < best->rss) {
+                *best = p;
+                *lag_ns = lag;
+            }
+        }
+    const double d = 0.05; /* of the logarithm of the time constant */
+    struct peak less = fit_near(a, *best, (int64_t)((double)*lag_ns * exp(-d)));
+    struct peak more = fit_near(a, *best, (int64_t)((double)*lag_ns * exp(d)));
+    *best = fit_near(a, *best, *lag_ns);
+    double n = effective_n(a, best->shift_ns);
+    double rise = n * (log(less.rss + 1e-12) + log(more.rss + 1e-12) - 2 * log(best->rss + 1e-12));
+    double width = rise > 0 ? d * sqrt(2 * CHI2_95 / rise) : 1;
+    double slope = (double)(more.shift_ns - less.shift_ns) / (2 * d);
+    return (int64_t)llround(fabs(slope) * fmin(width, 1));
+}
+
 /* Time constants to try: that of the sensor, or none and up to a quarter of the log. */
 static size_t lags_to_try(const struct nrg_power_series *p, int64_t *lags, size_t most)
 {
@@ -319,10 +361,13 @@ int nrg_align(const struct nrg_power_series *power, const struct nrg_activity *a
     }
     int rc = -EDOM;
     if (n_best) {
+        bool fitted = best_lag > 0 && power->lag_ns == 0;
+        int64_t more_ns = fitted ? fit_lag(&a, &best[0], &best_lag) : 0;
         integrate(&a, best_lag);
         out->lag_ns = best_lag;
-        out->lag_fitted = best_lag > 0 && power->lag_ns == 0;
+        out->lag_fitted = fitted;
         rc = judge(&a, best, n_best, COARSE * (int)n_lags, out, err);
+        out->uncertainty_ns = (int64_t)hypot((double)out->uncertainty_ns, (double)more_ns);
     } else {
         nrg_fail(err, rc, NULL, "the layers can't be found in the power of %s", power->name);
     }

@@ -6,7 +6,10 @@
 #ifndef NRG_RECORD_CHROME_H
 #define NRG_RECORD_CHROME_H
 
+#include "base/intern.h"
 #include "record/layer_import.h"
+
+#define NRG_CHROME_MODULE "nn.Module: "
 
 /* The fields of an event that matter; texts are cut where they can't matter any more. */
 struct nrg_chrome_event {
@@ -24,6 +27,36 @@ struct nrg_chrome_event {
 /* The members of an object whose bracket was just read. 1, 0 at a cut end, -errno. */
 int nrg_chrome_event_read(struct nrg_json_stream *s, struct nrg_chrome_event *event,
                           struct nrg_error *err);
+
+/* Threads of the host and streams of GPUs. */
+struct nrg_chrome_tracks {
+    struct nrg_intern keys; /* kind, NUL, pid, NUL, tid */
+    struct nrg_chrome_track {
+        int64_t id; /* in the sink */
+        struct nrg_span_track track;
+        size_t open; /* the begin (ph B) that is open on it, + 1 */
+    } * items;
+    size_t n, cap;
+    struct nrg_intern label_keys; /* threads that were named, with or without events yet */
+    char (*labels)[128];
+    size_t cap_labels;
+};
+
+/* The track of an event's thread, or of its stream: an index, or -errno. */
+int64_t nrg_chrome_thread(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink,
+                          const struct nrg_chrome_event *event);
+int64_t nrg_chrome_gpu(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink,
+                       const struct nrg_chrome_event *event);
+/* Takes a thread's name from an event that tells one. 0 or -ENOMEM. */
+int nrg_chrome_label(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink,
+                     const struct nrg_chrome_event *event);
+void nrg_chrome_tracks_release(struct nrg_chrome_tracks *tracks);
+
+/* Name and number of a host span: steps and modules are known by their names. */
+int64_t nrg_chrome_host_name(struct nrg_span_sink *sink, const struct nrg_chrome_event *event,
+                             const char *kind, const char *detail, int64_t *number);
+/* A pid or tid; 0 when it is no number that fits. */
+int32_t nrg_chrome_small_number(const char *text);
 
 /* What ties a kernel to a place in the tree of spans. */
 enum nrg_chrome_link {
@@ -47,9 +80,10 @@ struct nrg_chrome_ties {
     uint64_t tied;
 };
 
-/* The record that the sink got last is such an end of a link. */
-int nrg_chrome_mark(struct nrg_chrome_ties *ties, const struct nrg_span_sink *sink,
-                    enum nrg_chrome_link link, int64_t id);
+/* A record of the sink is such an end of a link; records in rising order. */
+int nrg_chrome_mark(struct nrg_chrome_ties *ties, size_t record, enum nrg_chrome_link link,
+                    int64_t id);
+/* The record that the sink got last is a kernel. */
 int nrg_chrome_kernel(struct nrg_chrome_ties *ties, const struct nrg_span_sink *sink,
                       int64_t correlation, int64_t external);
 /* Gives each kernel the path of the operator that launched it. */

@@ -21,15 +21,14 @@ void nrg_chrome_ties_release(struct nrg_chrome_ties *t)
     *t = (struct nrg_chrome_ties){0};
 }
 
-int nrg_chrome_mark(struct nrg_chrome_ties *t, const struct nrg_span_sink *sink,
-                    enum nrg_chrome_link link, int64_t id)
+int nrg_chrome_mark(struct nrg_chrome_ties *t, size_t record, enum nrg_chrome_link link, int64_t id)
 {
     if (id == NRG_MISSING)
         return 0;
     int rc = nrg_reserve(&t->marks, &t->cap_marks, t->n_marks + 1, sizeof *t->marks);
     if (!rc)
-        t->marks[t->n_marks++] = (struct nrg_chrome_mark){
-            .id = id, .record = (uint32_t)(sink->n - 1), .link = (uint8_t)link};
+        t->marks[t->n_marks++] =
+            (struct nrg_chrome_mark){.id = id, .record = (uint32_t)record, .link = (uint8_t)link};
     return rc;
 }
 

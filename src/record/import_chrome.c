@@ -18,9 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/intern.h"
 #include "base/mem.h"
-#include "base/parse.h"
 #include "record/chrome.h"
 #include "record/span_collect.h"
 #include "sensors/channel.h"
@@ -58,12 +56,6 @@ static const struct {
     {"Trace", LEAVE_OUT, "", ""},
 };
 
-struct chrome_track {
-    int64_t id; /* in the sink */
-    struct nrg_span_track track;
-    size_t open; /* the begin (ph B) that is open on it, + 1 */
-};
-
 struct open_begin {
     int64_t begin_ns, name, number;
     size_t track, below;
@@ -72,12 +64,11 @@ struct open_begin {
 struct chrome {
     struct nrg_layer_import *im;
     struct nrg_chrome_event event;
-    struct nrg_intern keys; /* of tracks: pid, NUL, tid */
-    struct chrome_track *tracks;
-    size_t n_tracks, cap_tracks;
+    struct nrg_chrome_tracks tracks;
     struct open_begin *begins;
     size_t n_begins, cap_begins;
     struct nrg_chrome_ties ties;
+    size_t last_host; /* record of the sink; SIZE_MAX: none yet */
     int64_t pending_flow;
     int64_t base_ns;
     bool fraction, have_events;
@@ -87,91 +78,6 @@ struct chrome {
 static bool starts_with(const char *text, const char *with)
 {
     return !strncmp(text, with, strlen(with));
-}
-
-static int32_t small_number(const char *text)
-{
-    int64_t number;
-    return !nrg_parse_i64(text, strlen(text), &number) && number > 0 && number <= INT32_MAX
-               ? (int32_t)number
-               : 0;
-}
-
-/* The track of (pid, tid), described when it is met first. An index, or -errno. */
-static int64_t track_of(struct chrome *c, const char *pid, const char *tid,
-                        const struct nrg_span_track *first)
-{
-    char key[160];
-    int len = snprintf(key, sizeof key, "%s%c%s%c%s", first->kind, 0, pid, 0, tid);
-    int64_t number = nrg_intern(&c->keys, key, (size_t)len);
-    if (number < 0 || (size_t)number <= c->n_tracks)
-        return number < 0 ? number : number - 1;
-    if (nrg_reserve(&c->tracks, &c->cap_tracks, c->n_tracks + 1, sizeof *c->tracks))
-        return -ENOMEM;
-    struct chrome_track *track = &c->tracks[c->n_tracks];
-    *track = (struct chrome_track){.track = *first};
-    track->id = nrg_span_sink_track(c->im->sink, &track->track);
-    if (track->id < 0)
-        return track->id;
-    return (int64_t)c->n_tracks++;
-}
-
-static int64_t thread_track(struct chrome *c)
-{
-    const struct nrg_chrome_event *e = &c->event;
-    struct nrg_span_track track = {
-        .kind = "thread", .pid = small_number(e->pid), .tid = small_number(e->tid)};
-    snprintf(track.name, sizeof track.name, "%.60s thread %.40s", e->pid, e->tid);
-    return track_of(c, e->pid, e->tid, &track);
-}
-
-/* Legacy traces have the number of the device where others have the thread. */
-static int64_t gpu_track(struct chrome *c)
-{
-    const struct nrg_chrome_event *e = &c->event;
-    struct nrg_span_track track = {.kind = "gpu"};
-    char device[32], stream[48];
-    bool legacy = !strcmp(e->pid, "CUDA functions");
-    if (e->device != NRG_MISSING && e->device >= 0)
-        snprintf(device, sizeof device, "%lld", (long long)e->device);
-    else
-        snprintf(device, sizeof device, "%d", small_number(legacy ? e->tid : e->pid));
-    if (e->stream != NRG_MISSING)
-        snprintf(stream, sizeof stream, "stream %lld", (long long)e->stream);
-    else
-        snprintf(stream, sizeof stream, "%s", e->tid);
-    snprintf(track.domain, sizeof track.domain, "gpu-%s", device);
-    snprintf(track.name, sizeof track.name, "GPU %.20s %.48s", device, stream);
-    return track_of(c, device, stream, &track);
-}
-
-static int64_t module_name(struct chrome *c, const char *text)
-{
-    const char *bar = strchr(text, '|'), *name = bar && bar[1] ? bar + 1 : text;
-    char class[128];
-    size_t len = bar ? (size_t)(bar - text) : strlen(text);
-    /* "Conv2d_3": the number tells objects of one class apart. */
-    while (!bar && len && text[len - 1] >= '0' && text[len - 1] <= '9')
-        len--;
-    len -= !bar && len && text[len - 1] == '_' && text[len];
-    nrg_copy_clean(class, sizeof class, text, len);
-    size_t name_len = name == text && bar ? len : strlen(name);
-    return nrg_span_sink_name(c->im->sink, NRG_KIND_MODULE, name, name_len, class);
-}
-
-/* Name and number of a host span. */
-static int64_t host_name(struct chrome *c, const char *kind, const char *detail, int64_t *number)
-{
-    const struct nrg_chrome_event *e = &c->event;
-    *number = NRG_MISSING;
-    if (starts_with(e->name, "ProfilerStep")) {
-        const char *hash = strchr(e->name, '#');
-        if (hash && !nrg_parse_i64(hash + 1, strlen(hash + 1), number))
-            return nrg_span_sink_name(c->im->sink, NRG_KIND_STEP, "ProfilerStep", 12, "");
-    }
-    if (starts_with(e->name, "nn.Module: "))
-        return module_name(c, e->name + strlen("nn.Module: "));
-    return nrg_span_sink_name(c->im->sink, kind, e->name, e->name_len, detail);
 }
 
 static size_t category_of(const struct nrg_chrome_event *e)
@@ -208,7 +114,7 @@ static int add_span(struct chrome *c, int64_t track, int64_t name, int64_t numbe
         return -ENOMEM;
     const struct nrg_sink_span span = {.begin_ns = begin_ns,
                                        .end_ns = end_ns,
-                                       .track = c->tracks[track].id,
+                                       .track = c->tracks.items[track].id,
                                        .name = name,
                                        .number = number,
                                        .path = NRG_MISSING};
@@ -226,20 +132,23 @@ static int64_t end_of(const struct nrg_chrome_event *e)
 static int host_span(struct chrome *c, enum use use, const char *kind, const char *detail)
 {
     const struct nrg_chrome_event *e = &c->event;
-    int64_t number, name = host_name(c, kind, detail, &number);
-    int rc = add_span(c, thread_track(c), name, number, e->ts_ns, end_of(e));
+    int64_t number, name = nrg_chrome_host_name(c->im->sink, &c->event, kind, detail, &number);
+    int rc = add_span(c, nrg_chrome_thread(&c->tracks, c->im->sink, &c->event), name, number,
+                      e->ts_ns, end_of(e));
     if (rc <= 0)
         return rc;
+    c->last_host = c->im->sink->n - 1;
     return use == RUNTIME
-               ? nrg_chrome_mark(&c->ties, c->im->sink, NRG_LINK_CORRELATION, e->correlation)
-               : nrg_chrome_mark(&c->ties, c->im->sink, NRG_LINK_EXTERNAL, e->external);
+               ? nrg_chrome_mark(&c->ties, c->last_host, NRG_LINK_CORRELATION, e->correlation)
+               : nrg_chrome_mark(&c->ties, c->last_host, NRG_LINK_EXTERNAL, e->external);
 }
 
 static int gpu_span(struct chrome *c, const char *kind, const char *detail)
 {
     const struct nrg_chrome_event *e = &c->event;
     int64_t name = nrg_span_sink_name(c->im->sink, kind, e->name, e->name_len, detail);
-    int rc = add_span(c, gpu_track(c), name, NRG_MISSING, e->ts_ns, end_of(e));
+    int rc = add_span(c, nrg_chrome_gpu(&c->tracks, c->im->sink, &c->event), name, NRG_MISSING,
+                      e->ts_ns, end_of(e));
     int64_t external = e->external != NRG_MISSING ? e->external : c->pending_flow;
     c->pending_flow = NRG_MISSING;
     return rc <= 0 ? rc : nrg_chrome_kernel(&c->ties, c->im->sink, e->correlation, external);
@@ -264,11 +173,12 @@ static int begin_event(struct chrome *c)
     const char *kind, *detail;
     if (use_of(&c->event, &kind, &detail) > GPU)
         return 0;
-    int64_t track = thread_track(c), number, name = host_name(c, kind, detail, &number);
+    int64_t track = nrg_chrome_thread(&c->tracks, c->im->sink, &c->event), number,
+            name = nrg_chrome_host_name(c->im->sink, &c->event, kind, detail, &number);
     if (track < 0 || name < 0 ||
         nrg_reserve(&c->begins, &c->cap_begins, c->n_begins + 1, sizeof *c->begins))
         return -ENOMEM;
-    struct chrome_track *t = &c->tracks[track];
+    struct nrg_chrome_track *t = &c->tracks.items[track];
     c->begins[c->n_begins] =
         (struct open_begin){c->event.ts_ns, name, number, (size_t)track, t->open};
     t->open = ++c->n_begins;
@@ -277,10 +187,10 @@ static int begin_event(struct chrome *c)
 
 static int end_event(struct chrome *c)
 {
-    int64_t track = thread_track(c);
+    int64_t track = nrg_chrome_thread(&c->tracks, c->im->sink, &c->event);
     if (track < 0)
         return (int)track;
-    struct chrome_track *t = &c->tracks[track];
+    struct nrg_chrome_track *t = &c->tracks.items[track];
     if (!t->open) {
         c->unmatched_ends++;
         return 0;
@@ -306,24 +216,6 @@ static int close_begins(struct chrome *c)
     return rc < 0 ? rc : 0;
 }
 
-/* Names of threads come before or after their events. */
-static int metadata_event(struct chrome *c)
-{
-    const struct nrg_chrome_event *e = &c->event;
-    if (strcmp(e->name, "thread_name") != 0 || !e->label[0])
-        return 0;
-    struct nrg_span_track key = {.kind = "thread"};
-    char text[160];
-    int len = snprintf(text, sizeof text, "%s%c%s%c%s", key.kind, 0, e->pid, 0, e->tid);
-    int64_t number = nrg_intern_find(&c->keys, text, (size_t)len);
-    if (!number)
-        return 0;
-    struct chrome_track *t = &c->tracks[number - 1];
-    nrg_copy_clean(t->track.name, sizeof t->track.name, e->label, strlen(e->label));
-    nrg_span_sink_set_track(c->im->sink, t->id, &t->track);
-    return 0;
-}
-
 /* The autograd profiler's arrows stand right behind the operator and before the kernel. */
 static int flow_event(struct chrome *c)
 {
@@ -332,8 +224,8 @@ static int flow_event(struct chrome *c)
         return 0;
     if (e->ph == 'f')
         c->pending_flow = e->flow;
-    return e->ph == 's' && c->im->sink->n
-               ? nrg_chrome_mark(&c->ties, c->im->sink, NRG_LINK_EXTERNAL, e->flow)
+    return e->ph == 's' && c->last_host != SIZE_MAX
+               ? nrg_chrome_mark(&c->ties, c->last_host, NRG_LINK_EXTERNAL, e->flow)
                : 0;
 }
 
@@ -355,7 +247,7 @@ static int take_event(struct chrome *c)
     case 'E':
         return end_event(c);
     case 'M':
-        return metadata_event(c);
+        return nrg_chrome_label(&c->tracks, c->im->sink, e);
     case 's':
     case 'f':
         return flow_event(c);
@@ -447,9 +339,8 @@ static int tell(struct chrome *c)
 
 static void release(struct chrome *c)
 {
-    nrg_intern_release(&c->keys);
+    nrg_chrome_tracks_release(&c->tracks);
     nrg_chrome_ties_release(&c->ties);
-    free(c->tracks);
     free(c->begins);
     free(c);
 }
@@ -461,6 +352,7 @@ static int read_trace(struct nrg_layer_import *im, struct nrg_error *err)
         return nrg_layer_out_of_memory(im, err);
     c->im = im;
     c->pending_flow = NRG_MISSING;
+    c->last_host = SIZE_MAX;
     int token = nrg_json_next(&im->json, err);
     int rc =
         token < 0 ? token : (token == NRG_JSON_OBJECT ? read_object(c, err) : read_events(c, err));

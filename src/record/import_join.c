@@ -169,11 +169,13 @@ static int tell_written(struct nrg_layer_import *im, const struct nrg_span_sink_
     if (!rc)
         rc = nrg_layer_count(im, r->cut, "span", "spans",
                              "cut where a later one began on the same track");
-    if (!rc && r->outside == r->spans && r->spans && r->samples_last_ns)
+    bool all = r->outside == r->spans && r->spans && r->samples_last_ns, after;
+    after = r->first_ns > r->samples_last_ns;
+    if (!rc && all)
         rc = nrg_layer_note(im,
-                            "all spans lie outside of the power's readings, which begin %.3f s "
-                            "after the first of them: --timezone-offset, --offset or --align?",
-                            (double)(r->samples_first_ns - r->first_ns) / 1e9);
+                            "all spans lie outside of the power's readings: they %s: "
+                            "--timezone-offset, --offset or --align?",
+                            after ? "begin after the last one" : "end before the first one");
     else if (!rc)
         rc = nrg_layer_count(im, r->outside, "span lies", "spans lie",
                              "outside of the power's readings");

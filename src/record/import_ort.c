@@ -13,9 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/intern.h"
 #include "base/mem.h"
-#include "base/parse.h"
 #include "record/chrome.h"
 #include "sensors/channel.h"
 
@@ -51,14 +49,6 @@ static bool strip(struct nrg_chrome_event *e, const char *suffix)
     return true;
 }
 
-static int32_t small_number(const char *text)
-{
-    int64_t number;
-    return !nrg_parse_i64(text, strlen(text), &number) && number > 0 && number <= INT32_MAX
-               ? (int32_t)number
-               : 0;
-}
-
 static int64_t track_of(struct ort *o, bool gpu)
 {
     const struct nrg_chrome_event *e = &o->event;
@@ -70,8 +60,8 @@ static int64_t track_of(struct ort *o, bool gpu)
         nrg_copy(track.name, sizeof track.name, "GPU");
     } else {
         nrg_copy(track.domain, sizeof track.domain, domain ? domain : "");
-        track.pid = small_number(e->pid);
-        track.tid = small_number(e->tid);
+        track.pid = nrg_chrome_small_number(e->pid);
+        track.tid = nrg_chrome_small_number(e->tid);
         snprintf(track.name, sizeof track.name, "%.40s thread %.40s", e->pid, e->tid);
     }
     return nrg_span_sink_track(o->im->sink, &track);

@@ -119,6 +119,8 @@ bool nrg_import_is_layers(const char *path)
     if (nrg_input_open(&input, path, NULL))
         return false;
     bool found = !read_head(input.in, &head) && find_format(&head);
+    /* An empty list can be nothing else. */
+    found |= head.n == 2 && nrg_layer_head_is(&head, 1, NRG_JSON_ARRAY_END);
     nrg_input_close(&input);
     return found;
 }

@@ -1,4 +1,4 @@
-/* See power_series.h. At most 131,072 values are kept: neighbours are put together beyond that. */
+/* See power_series.h. At most 65,536 values are kept: neighbours are put together beyond that. */
 #include "record/power_series.h"
 
 #include <errno.h>
@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-#define MOST_VALUES 131072
+#define MOST_VALUES 65536
 
 struct reader {
     const struct nrg_recorded_channel *channel;
