@@ -435,13 +435,13 @@ static void after_fork_in_parent(void)
 /* The ring and the open spans are the parent's; names go on being good. */
 static void after_fork_in_child(void)
 {
-    pthread_mutex_init(&client.lock, NULL);
     nrg_place_init(&client.place);
     if (mine) {
         mine->slot = NULL;
         mine->ring = NULL;
         mine->generation = 0;
     }
+    pthread_mutex_unlock(&client.lock);
 }
 
 /* Once per process, before the first segment. Caller holds the lock. */

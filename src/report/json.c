@@ -205,6 +205,18 @@ static void add_model(json_t *doc, const struct nrg_recording *recording)
     json_decref(o);
 }
 
+/* What the programs marked, where that was counted. */
+static void add_spans(json_t *doc, const struct nrg_recording *recording)
+{
+    int64_t spans, dropped = 0;
+    if (nrg_recording_integer(recording, "spans", &spans))
+        return;
+    nrg_recording_integer(recording, "spans_dropped", &dropped);
+    json_object_set_new(
+        doc, "spans",
+        json_pack("{s:I, s:I}", "count", (json_int_t)spans, "dropped", (json_int_t)dropped));
+}
+
 json_t *nrg_report_json(const struct nrg_report *r)
 {
     json_t *doc = json_pack("{s:s}", "schema", "nrg.report/1");
@@ -216,6 +228,7 @@ json_t *nrg_report_json(const struct nrg_report *r)
     if (r->n_runs > 1)
         add_repeats(doc, r);
     add_model(doc, r->recording);
+    add_spans(doc, r->recording);
     json_object_set_new(doc, "metadata", meta);
     return doc;
 }

@@ -5,6 +5,7 @@
  */
 #include "report/report.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
@@ -26,6 +27,18 @@ static struct style style_of(bool colour)
                   : (struct style){"", "", "", ""};
 }
 
+/* What the programs marked; nothing when none did. */
+static void print_spans(const struct nrg_recording *recording, const struct style *st, FILE *out)
+{
+    int64_t spans, dropped = 0;
+    if (nrg_recording_integer(recording, "spans", &spans))
+        return;
+    nrg_recording_integer(recording, "spans_dropped", &dropped);
+    fprintf(out, "   %" PRId64 " spans", spans);
+    if (dropped > 0)
+        fprintf(out, "%s, %" PRId64 " dropped%s", st->warn, dropped, st->off);
+}
+
 static void print_head(const struct nrg_report *r, const struct style *st, FILE *out)
 {
     const struct nrg_summary *s = &r->runs[0];
@@ -43,6 +56,7 @@ static void print_head(const struct nrg_report *r, const struct style *st, FILE 
         fprintf(out, "   machine %.0f %% busy", 100 * s->cpu_utilisation);
     if (!isnan(s->peak_memory_bytes))
         fprintf(out, "   peak memory %s", nrg_show_bytes(b, sizeof b, s->peak_memory_bytes));
+    print_spans(r->recording, st, out);
     fprintf(out, "\n\n");
 }
 
