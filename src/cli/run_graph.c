@@ -31,23 +31,6 @@ static int keep_bytes(struct nrg_run_graph *g, struct nrg_error *err)
     return rc ? nrg_fail(err, rc, g->path, "%s", strerror(-rc)) : 0;
 }
 
-static int count(struct nrg_run_graph *g, const struct nrg_model *model,
-                 const struct nrg_model *params, struct nrg_error *err)
-{
-    struct nrg_reduced reduced = {0};
-    int rc = 0;
-    g->has_graph = model->n_graphs > 0;
-    if (g->has_graph) {
-        if ((rc = nrg_reduce(model, params, &reduced, err)))
-            return rc;
-        rc = nrg_cost_all(&reduced, NRG_CONVENTION_NRG);
-    }
-    if (!rc)
-        rc = nrg_totals_of(model, g->has_graph ? &reduced : NULL, params, &g->totals);
-    nrg_reduced_release(&reduced);
-    return rc ? nrg_fail(err, rc, g->path, "out of memory") : 0;
-}
-
 int nrg_run_graph_read(struct nrg_run_graph *g, const char *path, const char *params,
                        struct nrg_error *err)
 {
@@ -59,10 +42,11 @@ int nrg_run_graph_read(struct nrg_run_graph *g, const char *path, const char *pa
     if (rc)
         return rc;
     g->format = model.format;
+    g->has_graph = model.n_graphs > 0;
     if (params && !(rc = nrg_model_read(params, NULL, &side, err)))
         rc = nrg_params_from_graph(&side, err);
     if (!rc)
-        rc = count(g, &model, params ? &side : NULL, err);
+        rc = nrg_totals_of_model(&model, params ? &side : NULL, &g->totals, err);
     if (!rc)
         rc = keep_bytes(g, err);
     nrg_model_release(&side);

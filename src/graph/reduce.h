@@ -181,5 +181,8 @@ struct nrg_totals {
 /* `reduced` NULL: parameters only; `params` as for nrg_reduce. 0 or -ENOMEM. */
 int nrg_totals_of(const struct nrg_model *model, const struct nrg_reduced *reduced,
                   const struct nrg_model *params, struct nrg_totals *out);
+/* The same from a model as it was read. 0 or -errno with err. */
+int nrg_totals_of_model(const struct nrg_model *model, const struct nrg_model *params,
+                        struct nrg_totals *totals, struct nrg_error *err);
 
 #endif

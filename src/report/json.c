@@ -192,14 +192,13 @@ static void add_meta(void *arg, const char *key, const char *value)
 }
 
 /* Counts of the model that the recording carries. */
-static void add_model(json_t *doc, const struct nrg_recording *recording)
+static void add_model(json_t *doc, const struct nrg_model_counts *counts)
 {
-    int64_t n;
     json_t *o = json_object();
-    if (!nrg_recording_integer(recording, "model_params", &n))
-        json_object_set_new(o, "params", json_integer(n));
-    if (!nrg_recording_integer(recording, "model_macs", &n))
-        json_object_set_new(o, "macs", json_integer(n));
+    if (counts->params != NRG_MISSING)
+        json_object_set_new(o, "params", json_integer(counts->params));
+    if (counts->macs != NRG_MISSING)
+        json_object_set_new(o, "macs", json_integer(counts->macs));
     if (json_object_size(o))
         json_object_set(doc, "model", o);
     json_decref(o);
@@ -227,7 +226,7 @@ json_t *nrg_report_json(const struct nrg_report *r)
     fill_run(doc, r, &r->runs[0]);
     if (r->n_runs > 1)
         add_repeats(doc, r);
-    add_model(doc, r->recording);
+    add_model(doc, &r->model);
     add_spans(doc, r->recording);
     json_object_set_new(doc, "metadata", meta);
     return doc;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 #include "attribute/summary.h"
+#include "report/model_counts.h"
 
 struct nrg_report_options {
     bool colour;
@@ -19,6 +20,7 @@ struct nrg_report {
     const struct nrg_recording *recording;
     const struct nrg_summary *runs;
     size_t n_runs;
+    struct nrg_model_counts model;
     struct nrg_report_options options;
 };
 
