@@ -115,7 +115,7 @@ static int word(struct nrg_json_stream *s, struct nrg_error *err)
     s->state = NRG_JSON_S_AFTER;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (nrg_json_is(s, words[i].text))
-            return words[i].token;
+            return (int)words[i].token;
     if (s->len && (s->text[0] == '-' || (s->text[0] >= '0' && s->text[0] <= '9')))
         return NRG_JSON_NUMBER;
     char shown[40];
