@@ -49,6 +49,10 @@ struct nrg_regress_result {
     size_t intervals;    /* of the sensor that were used */
     double residual;     /* rms of what is not explained / rms of interval energy */
     double *covariance;  /* n_classes * n_classes, W^2: for intervals of sums; groups as one */
+    /* of a fitted idle, for intervals of power_w + idle_w: NULL and 0 where it was not fitted */
+    double *idle_covariance; /* with each class, W^2 */
+    double idle_variance;
+    double t; /* half of an interval = t * square root of its variance */
 };
 
 int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regress **regress);
