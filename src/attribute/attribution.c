@@ -97,7 +97,7 @@ static int prepare(struct nrg_engine *e)
     if (!rc)
         rc = nrg_cells_init(&e->cells, &e->frame, &e->catalog, e->windows, e->n_windows);
     if (!rc)
-        rc = nrg_span_walk_init(&e->walk, e->recording, &e->catalog, e->options->by);
+        rc = nrg_walk_init(&e->walk, e->recording, &e->catalog, e->options->by);
     if (!rc)
         rc = nrg_survey_make(e);
     if (!rc)
@@ -159,7 +159,7 @@ static void set_method(struct nrg_engine *e)
 static void note_spans(struct nrg_engine *e)
 {
     struct nrg_attribution *a = e->out;
-    const struct nrg_span_walk *w = &e->walk;
+    const struct nrg_walk *w = &e->walk;
     a->spans = w->spans;
     a->unclosed = w->unclosed;
     a->unmatched_ends = w->unmatched_ends;
@@ -201,7 +201,7 @@ static void release_engine(struct nrg_engine *e)
     nrg_parts_release(e);
     nrg_survey_release(&e->survey);
     nrg_cells_release(&e->cells);
-    nrg_span_walk_release(&e->walk);
+    nrg_walk_release(&e->walk);
     nrg_frame_release(&e->frame);
     free(e->windows);
     free(e->rows);

@@ -305,7 +305,7 @@ int nrg_distribute(struct nrg_engine *e)
     if (!rc)
         rc = init(&w);
     if (!rc)
-        rc = nrg_span_walk_run(&e->walk, w.flows.end_ns, on_event, &w);
+        rc = nrg_walk_run(&e->walk, w.flows.end_ns, on_event, &w);
     if (!rc)
         finish(&w);
     release(&w);

@@ -76,7 +76,7 @@ struct nrg_engine {
     bool clip; /* only what is inside the windows counts */
     struct nrg_frame frame;
     struct nrg_span_catalog catalog;
-    struct nrg_span_walk walk;
+    struct nrg_walk walk;
     struct nrg_cells cells;
     struct nrg_survey survey;
     struct nrg_part *parts;

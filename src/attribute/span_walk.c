@@ -26,14 +26,14 @@ static bool folds_inside(enum nrg_rows_by by)
     return by == NRG_BY_STEP || by == NRG_BY_EPOCH;
 }
 
-static uint32_t name_index(const struct nrg_span_walk *w, int64_t id)
+static uint32_t name_index(const struct nrg_walk *w, int64_t id)
 {
     const struct nrg_span_name *name = nrg_span_catalog_name(w->catalog, id);
     return name ? (uint32_t)(name - w->catalog->names) : (uint32_t)w->catalog->n_names;
 }
 
 /* Parents come before their children in the catalog, and those left out count as the top. */
-static int resolve_paths(struct nrg_span_walk *w)
+static int resolve_paths(struct nrg_walk *w)
 {
     const struct nrg_span_catalog *c = w->catalog;
     for (size_t i = 0; i < c->n_paths; i++) {
@@ -48,7 +48,7 @@ static int resolve_paths(struct nrg_span_walk *w)
     return 0;
 }
 
-static int allocate(struct nrg_span_walk *w)
+static int allocate(struct nrg_walk *w)
 {
     const struct nrg_span_catalog *c = w->catalog;
     w->stacks = calloc(c->n_tracks + 1, sizeof *w->stacks);
@@ -65,10 +65,10 @@ static int allocate(struct nrg_span_walk *w)
     return 0;
 }
 
-int nrg_span_walk_init(struct nrg_span_walk *w, struct nrg_recording *recording,
-                       const struct nrg_span_catalog *catalog, enum nrg_rows_by by)
+int nrg_walk_init(struct nrg_walk *w, struct nrg_recording *recording,
+                  const struct nrg_span_catalog *catalog, enum nrg_rows_by by)
 {
-    *w = (struct nrg_span_walk){.catalog = catalog, .by = by};
+    *w = (struct nrg_walk){.catalog = catalog, .by = by};
     const char *kind = kind_of(by);
     int rc = nrg_span_tree_init(&w->paths);
     w->rows = kind ? &w->rows_own : &w->paths;
@@ -83,11 +83,11 @@ int nrg_span_walk_init(struct nrg_span_walk *w, struct nrg_recording *recording,
     if (!rc)
         rc = nrg_span_reader_new(recording, &w->reader);
     if (rc)
-        nrg_span_walk_release(w);
+        nrg_walk_release(w);
     return rc;
 }
 
-void nrg_span_walk_release(struct nrg_span_walk *w)
+void nrg_walk_release(struct nrg_walk *w)
 {
     for (size_t i = 0; w->stacks && i < w->catalog->n_tracks; i++)
         free(w->stacks[i].spans);
@@ -100,11 +100,11 @@ void nrg_span_walk_release(struct nrg_span_walk *w)
     nrg_span_tree_release(&w->paths);
     nrg_span_tree_release(&w->rows_own);
     nrg_span_reader_free(w->reader);
-    *w = (struct nrg_span_walk){0};
+    *w = (struct nrg_walk){0};
 }
 
 /* Closes the innermost span of a track. */
-static int close_top(struct nrg_span_walk *w, size_t track, int64_t t_ns, unsigned flags)
+static int close_top(struct nrg_walk *w, size_t track, int64_t t_ns, unsigned flags)
 {
     struct nrg_span_stack *stack = &w->stacks[track];
     struct nrg_open_span *span = &stack->spans[--stack->n];
@@ -119,7 +119,7 @@ static int close_top(struct nrg_span_walk *w, size_t track, int64_t t_ns, unsign
                                                     .depth = stack->n});
 }
 
-static int close_all(struct nrg_span_walk *w, size_t track, int64_t t_ns)
+static int close_all(struct nrg_walk *w, size_t track, int64_t t_ns)
 {
     int rc = 0;
     w->unclosed += w->stacks[track].n + w->stacks[track].beyond;
@@ -130,7 +130,7 @@ static int close_all(struct nrg_span_walk *w, size_t track, int64_t t_ns)
 }
 
 /* Row of a new span where numbers are told apart. */
-static int64_t row_of(struct nrg_span_walk *w, struct nrg_open_span *span,
+static int64_t row_of(struct nrg_walk *w, struct nrg_open_span *span,
                       const struct nrg_open_span *around, uint32_t name, int64_t number)
 {
     bool numbered = w->name_is_numbered[name];
@@ -149,7 +149,7 @@ static int64_t row_of(struct nrg_span_walk *w, struct nrg_open_span *span,
     return row;
 }
 
-static int place(struct nrg_span_walk *w, const struct nrg_span_row *event,
+static int place(struct nrg_walk *w, const struct nrg_span_row *event,
                  const struct nrg_open_span *around, struct nrg_open_span *span)
 {
     uint32_t name = name_index(w, event->name), above = around ? around->path : 0;
@@ -169,7 +169,7 @@ static int place(struct nrg_span_walk *w, const struct nrg_span_row *event,
     return 0;
 }
 
-static int on_begin(struct nrg_span_walk *w, const struct nrg_span_row *event, size_t track,
+static int on_begin(struct nrg_walk *w, const struct nrg_span_row *event, size_t track,
                     int64_t t_ns)
 {
     struct nrg_span_stack *stack = &w->stacks[track];
@@ -210,8 +210,7 @@ static size_t matches(const struct nrg_span_stack *stack, int64_t name)
     return 0;
 }
 
-static int on_end(struct nrg_span_walk *w, const struct nrg_span_row *event, size_t track,
-                  int64_t t_ns)
+static int on_end(struct nrg_walk *w, const struct nrg_span_row *event, size_t track, int64_t t_ns)
 {
     struct nrg_span_stack *stack = &w->stacks[track];
     int rc = 0;
@@ -228,7 +227,7 @@ static int on_end(struct nrg_span_walk *w, const struct nrg_span_row *event, siz
     return rc;
 }
 
-static int on_count(struct nrg_span_walk *w, const struct nrg_span_row *event, size_t track,
+static int on_count(struct nrg_walk *w, const struct nrg_span_row *event, size_t track,
                     int64_t t_ns)
 {
     struct nrg_span_stack *stack = &w->stacks[track];
@@ -244,7 +243,7 @@ static int on_count(struct nrg_span_walk *w, const struct nrg_span_row *event, s
                                             .amount = event->value});
 }
 
-static int on_event(struct nrg_span_walk *w, const struct nrg_span_row *event)
+static int on_event(struct nrg_walk *w, const struct nrg_span_row *event)
 {
     const struct nrg_span_track *known = nrg_span_catalog_track(w->catalog, event->track);
     if (!known) {
@@ -281,7 +280,7 @@ static int by_end(const void *a, const void *b, void *arg)
 }
 
 /* Tracks that ended by t_ns close what they left open, in order of time. */
-static int end_tracks(struct nrg_span_walk *w, int64_t t_ns)
+static int end_tracks(struct nrg_walk *w, int64_t t_ns)
 {
     int rc = 0;
     for (; !rc && w->next_end < w->catalog->n_tracks; w->next_end++) {
@@ -296,7 +295,7 @@ static int end_tracks(struct nrg_span_walk *w, int64_t t_ns)
     return rc;
 }
 
-static void begin_walk(struct nrg_span_walk *w)
+static void begin_walk(struct nrg_walk *w)
 {
     nrg_span_reader_rewind(w->reader);
     for (size_t i = 0; i < w->catalog->n_tracks; i++) {
@@ -314,7 +313,7 @@ static void begin_walk(struct nrg_span_walk *w)
     w->paths.folded = w->rows_own.folded = 0;
 }
 
-int nrg_span_walk_run(struct nrg_span_walk *w, int64_t end_ns, nrg_walk_fn each, void *arg)
+int nrg_walk_run(struct nrg_walk *w, int64_t end_ns, nrg_walk_fn each, void *arg)
 {
     struct nrg_span_row event;
     int rc = 0, more = 0;

@@ -49,7 +49,7 @@ struct nrg_span_stack {
     size_t beyond; /* opened where there was no room */
 };
 
-struct nrg_span_walk {
+struct nrg_walk {
     const struct nrg_span_catalog *catalog;
     struct nrg_span_tree paths, rows_own;
     struct nrg_span_tree *rows; /* &paths, or &rows_own */
@@ -70,11 +70,11 @@ struct nrg_span_walk {
     void *arg;
 };
 
-int nrg_span_walk_init(struct nrg_span_walk *walk, struct nrg_recording *recording,
-                       const struct nrg_span_catalog *catalog, enum nrg_rows_by by);
-void nrg_span_walk_release(struct nrg_span_walk *walk);
+int nrg_walk_init(struct nrg_walk *walk, struct nrg_recording *recording,
+                  const struct nrg_span_catalog *catalog, enum nrg_rows_by by);
+void nrg_walk_release(struct nrg_walk *walk);
 
 /* Spans that are open at end_ns are closed there; tracks may end earlier (walk->end_ns). */
-int nrg_span_walk_run(struct nrg_span_walk *walk, int64_t end_ns, nrg_walk_fn each, void *arg);
+int nrg_walk_run(struct nrg_walk *walk, int64_t end_ns, nrg_walk_fn each, void *arg);
 
 #endif

@@ -91,7 +91,7 @@ int nrg_survey_make(struct nrg_engine *e)
     if (!rc)
         rc = note_nodes(&e->survey, &top);
     if (!rc)
-        rc = nrg_span_walk_run(&e->walk, e->cells.begin_ns[e->cells.n], on_event, &v);
+        rc = nrg_walk_run(&e->walk, e->cells.begin_ns[e->cells.n], on_event, &v);
     if (!rc)
         set_ends(e);
     free(v.since_ns);
