@@ -43,41 +43,46 @@ static void end_stretch(struct surveyor *v, size_t track, uint32_t path, int64_t
     s->ns_by_log2[63 - __builtin_clzll((unsigned long long)ns)] += (double)ns;
 }
 
+/* Where a track ends at the latest. Events that came later than the process was seen last show
+ * that it lived on. */
+static int64_t track_end(const struct nrg_engine *e, size_t track)
+{
+    size_t n;
+    const struct nrg_process_info *infos = nrg_recording_processes(e->recording, &n);
+    int64_t id = e->cells.group_process[e->cells.track_group[track]];
+    for (size_t k = 0; id > 0 && k < n; k++)
+        if (infos[k].id == id && infos[k].ended && nrg_is_time(infos[k].last_ns))
+            return infos[k].last_ns > e->walk.last_ns[track] ? infos[k].last_ns
+                                                             : e->walk.last_ns[track];
+    return INT64_MAX;
+}
+
 static int on_event(void *arg, const struct nrg_walk_event *ev)
 {
     struct surveyor *v = arg;
     struct nrg_cells *cells = &v->e->cells;
+    int64_t t_ns = ev->t_ns;
     if (ev->what == NRG_WALK_COUNT)
         return 0;
     int rc = note_nodes(&v->e->survey, ev->span);
     if (rc)
         return rc;
-    if (ev->what == NRG_WALK_CLOSE)
-        end_stretch(v, ev->track, ev->span->path, ev->t_ns);
-    else if (ev->around)
-        end_stretch(v, ev->track, ev->around->path, ev->t_ns);
-    v->self_ns[ev->track] = ev->t_ns;
-    if (!ev->around && ev->what == NRG_WALK_OPEN)
-        v->since_ns[ev->track] = ev->t_ns;
-    else if (!ev->around)
-        nrg_cells_spread(cells, v->since_ns[ev->track], ev->t_ns,
-                         (double)(ev->t_ns - v->since_ns[ev->track]) * 1e-9,
-                         cells->open_s + ev->track, cells->n_tracks);
-    return 0;
-}
-
-/* Events that came later than the process was seen last show that it lived on. */
-static void set_ends(struct nrg_engine *e)
-{
-    size_t n;
-    const struct nrg_process_info *infos = nrg_recording_processes(e->recording, &n);
-    for (size_t i = 0; i < e->catalog.n_tracks; i++) {
-        int64_t id = e->cells.group_process[e->cells.track_group[i]];
-        for (size_t k = 0; id > 0 && k < n; k++)
-            if (infos[k].id == id && infos[k].ended && nrg_is_time(infos[k].last_ns))
-                e->walk.end_ns[i] =
-                    infos[k].last_ns > e->walk.last_ns[i] ? infos[k].last_ns : e->walk.last_ns[i];
+    if (ev->span->flags & NRG_ROW_UNCLOSED) { /* its last event is known only now */
+        int64_t end_ns = track_end(v->e, ev->track);
+        t_ns = end_ns < t_ns ? end_ns : t_ns;
     }
+    if (ev->what == NRG_WALK_CLOSE)
+        end_stretch(v, ev->track, ev->span->path, t_ns);
+    else if (ev->around)
+        end_stretch(v, ev->track, ev->around->path, t_ns);
+    v->self_ns[ev->track] = t_ns;
+    if (!ev->around && ev->what == NRG_WALK_OPEN)
+        v->since_ns[ev->track] = t_ns;
+    else if (!ev->around)
+        nrg_cells_spread(cells, v->since_ns[ev->track], t_ns,
+                         (double)(t_ns - v->since_ns[ev->track]) * 1e-9, cells->open_s + ev->track,
+                         cells->n_tracks);
+    return 0;
 }
 
 int nrg_survey_make(struct nrg_engine *e)
@@ -92,8 +97,8 @@ int nrg_survey_make(struct nrg_engine *e)
         rc = note_nodes(&e->survey, &top);
     if (!rc)
         rc = nrg_walk_run(&e->walk, e->cells.begin_ns[e->cells.n], on_event, &v);
-    if (!rc)
-        set_ends(e);
+    for (size_t i = 0; !rc && i < e->catalog.n_tracks; i++)
+        e->walk.end_ns[i] = track_end(e, i);
     free(v.since_ns);
     free(v.self_ns);
     return rc;

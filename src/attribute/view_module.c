@@ -16,6 +16,8 @@
 #include "attribute/view.h"
 #include "base/mem.h"
 
+#define MAX_DOTS 64 /* of a name that is taken apart */
+
 struct modules {
     struct nrg_view *v;
     struct nrg_engine *e;
@@ -90,7 +92,7 @@ static int64_t parent_of(struct modules *m, const char *text, size_t len, uint32
     return len > 1 ? find_module(m, text, len - 1, "", outermost) : outermost;
 }
 
-/* Depth of the recursion is the number of dots in a name, which NRG_TREE_DEPTH bounds here. */
+/* Recursion goes no deeper than a name has dots, and not below MAX_DOTS. */
 static int64_t find_module(struct modules *m, const char *text, size_t len, const char *detail,
                            uint32_t outermost)
 {
@@ -106,7 +108,7 @@ static int64_t find_module(struct modules *m, const char *text, size_t len, cons
     size_t dots = 0;
     for (size_t i = 0; i < len; i++)
         dots += text[i] == '.';
-    int64_t parent = dots < 64 ? parent_of(m, text, len, outermost) : outermost;
+    int64_t parent = dots < MAX_DOTS ? parent_of(m, text, len, outermost) : outermost;
     struct nrg_rows_memory *memory = m->e->out->memory;
     const char *name = nrg_arena_copy(&memory->arena, text, len);
     if (parent < 0 || !name || (2 * ++m->n >= m->n_slots && grow(m)))
