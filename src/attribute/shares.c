@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attribute/idle.h"
+
 #define MAX_CELLS     4096
 #define MIN_CELL_NS   (100 * NRG_NS_PER_MS)
 #define BASELINE_BUSY 0.05 /* of all CPUs: more than a quiet machine's own housekeeping */
@@ -119,29 +121,16 @@ static double baseline_w(const struct shares *sh)
     return sum > 0 ? sum : NAN;
 }
 
-/*
- * Intercept of power over busy CPUs by least squares, for at least 20 cells whose utilisation
- * spreads over a quarter of a CPU or more; never above the least power seen.
- */
 static double regressed_idle_w(const struct shares *sh)
 {
-    double n = 0, sx = 0, sy = 0, sxx = 0, sxy = 0, min_x = INFINITY, max_x = 0, min_y = INFINITY;
+    struct nrg_idle_fit fit;
+    nrg_idle_init(&fit);
     for (size_t k = 0; k < sh->n_cells; k++) {
         double dt = (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
-        if (dt < 0.05)
-            continue;
-        double x = sh->cells[k].busy_s / dt, y = sh->cells[k].cpu_j / dt;
-        n++, sx += x, sy += y, sxx += x * x, sxy += x * y;
-        min_x = fmin(min_x, x);
-        max_x = fmax(max_x, x);
-        min_y = fmin(min_y, y);
+        if (dt >= 0.05)
+            nrg_idle_add(&fit, sh->cells[k].busy_s / dt, sh->cells[k].cpu_j / dt);
     }
-    double spread = n * sxx - sx * sx;
-    if (n < 20 || max_x - min_x < 0.25 || spread <= 0)
-        return NAN;
-    double slope = (n * sxy - sx * sy) / spread;
-    double intercept = (sy - slope * sx) / n;
-    return slope <= 0 ? NAN : fmax(0, fmin(intercept, min_y));
+    return nrg_idle_solve(&fit);
 }
 
 /* A baseline that was taken on a busy machine charges the others' work to idle: say so. */

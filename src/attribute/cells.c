@@ -1,0 +1,208 @@
+/* See cells.h: how time is cut, and which track belongs to which group and pool. */
+#include "attribute/cells.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+#define CELL_NS     (100 * NRG_NS_PER_MS)
+#define MIN_CELL_NS (20 * NRG_NS_PER_MS)
+#define MAX_CELL_NS NRG_NS_PER_S
+#define MAX_NUMBERS ((size_t)1 << 22) /* of a table per cell: 16 MB */
+#define MAX_PERIODS 512
+
+/* Distances between the rows of one process or thread. */
+struct ticks {
+    int64_t period_ns[MAX_PERIODS], t_ns;
+    size_t n;
+};
+
+static int on_rows(void *arg, const struct nrg_rows *rows)
+{
+    struct ticks *ticks = arg;
+    const int64_t *ids = nrg_rows_column(rows, 0);
+    for (size_t i = 1; i < rows->n && ticks->n < MAX_PERIODS; i++)
+        if (ids[i] == ids[i - 1] && rows->t_ns[i] > rows->t_ns[i - 1]) {
+            ticks->period_ns[ticks->n++] = rows->t_ns[i] - rows->t_ns[i - 1];
+            ticks->t_ns = rows->t_ns[i];
+        }
+    return ticks->n >= MAX_PERIODS; /* positive: enough seen */
+}
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+/*
+ * The recorder reads CPU times on ticks: cells that begin with them need no interpolation. *at_ns
+ * is one of the ticks.
+ */
+static int64_t tick_of(struct nrg_recording *recording, int64_t *at_ns)
+{
+    static const enum nrg_series_kind kinds[] = {NRG_THREADS, NRG_PROCESSES};
+    struct ticks ticks = {0};
+    for (size_t k = 0; k < 2 && ticks.n < 3; k++) {
+        int series[1];
+        if (nrg_recording_series_of(recording, kinds[k], series, 1))
+            nrg_recording_read_series(recording, series[0], on_rows, &ticks, NULL);
+    }
+    if (ticks.n < 3)
+        return CELL_NS;
+    qsort(ticks.period_ns, ticks.n, sizeof *ticks.period_ns, by_size);
+    int64_t tick = ticks.period_ns[ticks.n / 2];
+    *at_ns = ticks.t_ns;
+    if (tick < MIN_CELL_NS)
+        tick *= (MIN_CELL_NS + tick - 1) / tick;
+    return tick < MAX_CELL_NS ? tick : MAX_CELL_NS;
+}
+
+static int add_cell(struct nrg_cells *c, size_t *cap, int64_t begin_ns, bool outside)
+{
+    size_t cap_outside = *cap;
+    if (nrg_reserve(&c->outside, &cap_outside, c->n + 2, sizeof *c->outside) ||
+        nrg_reserve(&c->begin_ns, cap, c->n + 2, sizeof *c->begin_ns))
+        return -ENOMEM;
+    *cap = *cap < cap_outside ? *cap : cap_outside;
+    c->begin_ns[c->n] = begin_ns;
+    c->outside[c->n++] = outside;
+    return 0;
+}
+
+/* Cells of one run: from its begin, then at whole ticks. */
+static int cut(struct nrg_cells *c, size_t *cap, const struct nrg_span_ns *window, int64_t tick,
+               int64_t at_ns)
+{
+    int64_t first = window->begin_ns - (window->begin_ns - at_ns) % tick;
+    int rc = add_cell(c, cap, window->begin_ns, false);
+    for (int64_t t = first; !rc && t < window->end_ns; t += tick)
+        if (t > window->begin_ns)
+            rc = add_cell(c, cap, t, false);
+    return rc;
+}
+
+static int cut_all(struct nrg_cells *c, struct nrg_frame *frame, const struct nrg_span_ns *windows,
+                   size_t n)
+{
+    int64_t at_ns = n ? windows[0].begin_ns : 0, tick = tick_of(frame->recording, &at_ns), all = 0;
+    size_t cap = 0;
+    int rc = 0;
+    for (size_t i = 0; i < n; i++)
+        all += windows[i].end_ns - windows[i].begin_ns;
+    while ((size_t)(all / tick) > MAX_NUMBERS / (c->n_tracks + c->n_groups + 1))
+        tick *= 2;
+    for (size_t i = 0; !rc && i < n; i++) {
+        rc = cut(c, &cap, &windows[i], tick, at_ns);
+        if (!rc && i + 1 < n && windows[i + 1].begin_ns > windows[i].end_ns)
+            rc = add_cell(c, &cap, windows[i].end_ns, true);
+    }
+    if (!rc && n)
+        c->begin_ns[c->n] = windows[n - 1].end_ns;
+    return rc;
+}
+
+static uint32_t pool_of(struct nrg_cells *c, const char *domain)
+{
+    for (size_t i = 0; i < c->n_pools; i++)
+        if (!strcmp(c->pool_domain[i], domain))
+            return (uint32_t)i;
+    nrg_copy(c->pool_domain[c->n_pools], sizeof *c->pool_domain, domain);
+    return (uint32_t)c->n_pools++;
+}
+
+static int64_t process_of(struct nrg_recording *recording, const struct nrg_span_track *track)
+{
+    size_t n;
+    const struct nrg_process_info *infos = nrg_recording_processes(recording, &n);
+    for (size_t i = 0; track->pid > 0 && i < n; i++)
+        if (infos[i].pid == track->pid &&
+            (!track->start_ticks || infos[i].start_ticks == track->start_ticks))
+            return infos[i].id;
+    return 0;
+}
+
+static uint32_t group_of(struct nrg_cells *c, uint32_t pool, int64_t process)
+{
+    for (size_t i = 0; i < c->n_groups; i++)
+        if (c->group_pool[i] == pool && c->group_process[i] == process)
+            return (uint32_t)i;
+    c->group_pool[c->n_groups] = pool;
+    c->group_process[c->n_groups] = process;
+    return (uint32_t)c->n_groups++;
+}
+
+static int make_groups(struct nrg_cells *c, struct nrg_frame *frame,
+                       const struct nrg_span_catalog *catalog)
+{
+    size_t n = catalog->n_tracks + 1;
+    c->n_tracks = catalog->n_tracks;
+    c->track_group = calloc(n, sizeof *c->track_group);
+    c->track_pool = calloc(n, sizeof *c->track_pool);
+    c->group_pool = calloc(n, sizeof *c->group_pool);
+    c->group_process = calloc(n, sizeof *c->group_process);
+    c->pool_domain = calloc(n, sizeof *c->pool_domain);
+    if (!c->track_group || !c->track_pool || !c->group_pool || !c->group_process || !c->pool_domain)
+        return -ENOMEM;
+    pool_of(c, "");
+    for (size_t i = 0; i < catalog->n_tracks; i++) {
+        const struct nrg_span_track *track = &catalog->tracks[i];
+        c->track_pool[i] = pool_of(c, track->domain);
+        /* What a process used of a GPU is told per device, if at all: one group. */
+        int64_t process = c->track_pool[i] ? 0 : process_of(frame->recording, track);
+        c->track_group[i] = group_of(c, c->track_pool[i], process);
+    }
+    return 0;
+}
+
+int nrg_cells_init(struct nrg_cells *c, struct nrg_frame *frame,
+                   const struct nrg_span_catalog *catalog, const struct nrg_span_ns *windows,
+                   size_t n_windows)
+{
+    *c = (struct nrg_cells){0};
+    int rc = make_groups(c, frame, catalog);
+    if (!rc)
+        rc = cut_all(c, frame, windows, n_windows);
+    if (!rc) {
+        c->open_s = calloc(c->n * c->n_tracks + 1, sizeof *c->open_s);
+        c->weight = calloc(c->n * c->n_tracks + 1, sizeof *c->weight);
+        c->share = calloc(c->n * c->n_groups + 1, sizeof *c->share);
+        c->other = calloc(c->n * c->n_pools + 1, sizeof *c->other);
+        rc = c->open_s && c->weight && c->share && c->other ? 0 : -ENOMEM;
+    }
+    if (rc)
+        nrg_cells_release(c);
+    return rc;
+}
+
+void nrg_cells_release(struct nrg_cells *c)
+{
+    free(c->begin_ns);
+    free(c->outside);
+    free(c->track_group);
+    free(c->track_pool);
+    free(c->group_pool);
+    free(c->group_process);
+    free(c->pool_domain);
+    free(c->open_s);
+    free(c->weight);
+    free(c->share);
+    free(c->other);
+    free(c->busy_s);
+    *c = (struct nrg_cells){0};
+}
+
+size_t nrg_cells_find(const struct nrg_cells *c, int64_t t_ns)
+{
+    size_t low = 0, high = c->n ? c->n - 1 : 0;
+    while (low < high) {
+        size_t middle = (low + high + 1) / 2;
+        if (c->begin_ns[middle] <= t_ns)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}

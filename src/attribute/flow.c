@@ -1,0 +1,266 @@
+/*
+ * See flow.h. An event moves its pool, settles its group and credits its track; a new cell does so
+ * with all of them.
+ */
+#include "attribute/flow.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static double ns_to_s(int64_t ns)
+{
+    return (double)ns * 1e-9;
+}
+
+static void move_part(struct nrg_flows *f, size_t p, int64_t t_ns)
+{
+    struct nrg_flow *flow = &f->parts[p];
+    struct nrg_energy_at at = nrg_energy_cursor_at(&flow->cursor, t_ns);
+    double energy = at.energy_j - flow->cell_energy_j;
+    double idle = flow->idle_w * (at.covered_ns - flow->cell_covered_ns) * 1e-9;
+    idle = isnan(idle) ? energy : idle;
+    if (f->e->cells.outside[f->cell])
+        return; /* between runs */
+    flow->idle_j = flow->cell_idle_j + idle;
+    flow->active_j = flow->cell_active_j + (energy - idle) * flow->mine;
+    flow->covered_ns = flow->cell_known_ns + at.covered_ns - flow->cell_covered_ns;
+}
+
+/* All parts of a pool up to t, and the idle potential with them. */
+void nrg_flows_move_pool(struct nrg_flows *f, size_t pool, int64_t t_ns)
+{
+    for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
+        struct nrg_flow *flow = &f->parts[f->pool_parts[i]];
+        move_part(f, f->pool_parts[i], t_ns);
+        double idle = flow->idle_j - flow->idle_done;
+        flow->idle_done = flow->idle_j;
+        if (f->pool_open[pool])
+            flow->idle_per_track += idle / (double)f->pool_open[pool];
+        else if (f->e->options->idle == NRG_IDLE_SHARE)
+            flow->unattributed_j += idle;
+    }
+}
+
+void nrg_flows_settle_group(struct nrg_flows *f, size_t g, int64_t t_ns)
+{
+    const struct nrg_cells *cells = &f->e->cells;
+    struct nrg_group_flow *group = &f->groups[g];
+    size_t pool = cells->group_pool[g], n_parts = f->e->n_parts;
+    double share = (double)cells->share[f->cell * cells->n_groups + g];
+    for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
+        size_t p = f->pool_parts[i], at = g * n_parts + p;
+        double mine = share * (f->parts[p].active_j - f->active_done[at]);
+        f->active_done[at] = f->parts[p].active_j;
+        if (group->open)
+            f->potential[at] += mine / group->weight;
+        else
+            f->parts[p].unattributed_j += mine;
+    }
+    if (group->open && !cells->outside[f->cell])
+        group->work += share * ns_to_s(t_ns - group->done_ns) / group->weight;
+    group->done_ns = t_ns;
+}
+
+/* What an open track has earned since it was credited last. Its group is settled. */
+void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
+{
+    struct nrg_engine *e = f->e;
+    struct nrg_track_flow *tr = &f->tracks[track];
+    const struct nrg_cells *cells = &e->cells;
+    size_t g = cells->track_group[track], pool = cells->track_pool[track];
+    double work_s = tr->weight * (f->groups[g].work - tr->work_done);
+    bool share = e->options->idle == NRG_IDLE_SHARE;
+    tr->work_done = f->groups[g].work;
+    tr->work_s += work_s;
+    e->rows[tr->row].work_s += work_s;
+    e->rows[tr->row].self_ns += (double)(t_ns - tr->t_ns);
+    tr->t_ns = t_ns;
+    for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
+        size_t p = f->pool_parts[i], at = track * e->n_parts + p;
+        const struct nrg_flow *flow = &f->parts[p];
+        struct nrg_row_part *row = &e->row_parts[(size_t)tr->row * e->n_parts + p];
+        double potential = f->potential[g * e->n_parts + p];
+        if (e->parts[p].method == NRG_METHOD_INTEGRATE)
+            row->energy_j += tr->weight * (potential - f->track_potential[at]);
+        else if (e->parts[p].method == NRG_METHOD_REGRESS)
+            row->energy_j += e->parts[p].class_w[tr->path] * work_s;
+        if (share && !nrg_method_reads(e->parts[p].method))
+            row->energy_j += flow->idle_per_track - f->track_idle[at];
+        row->covered_ns += flow->covered_ns - f->track_covered[at];
+        f->track_potential[at] = potential;
+        f->track_idle[at] = flow->idle_per_track;
+        f->track_covered[at] = flow->covered_ns;
+    }
+}
+
+/* A track begins to earn now. */
+void nrg_flows_start_track(struct nrg_flows *f, size_t track, int64_t t_ns)
+{
+    struct nrg_track_flow *tr = &f->tracks[track];
+    const struct nrg_cells *cells = &f->e->cells;
+    size_t g = cells->track_group[track], pool = cells->track_pool[track];
+    size_t n_parts = f->e->n_parts;
+    tr->open = true;
+    tr->weight = (double)cells->weight[f->cell * cells->n_tracks + track];
+    tr->work_done = f->groups[g].work;
+    tr->t_ns = t_ns;
+    for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
+        size_t p = f->pool_parts[i], at = track * n_parts + p;
+        f->track_potential[at] = f->potential[g * n_parts + p];
+        f->track_idle[at] = f->parts[p].idle_per_track;
+        f->track_covered[at] = f->parts[p].covered_ns;
+    }
+    f->groups[g].weight += tr->weight;
+    f->groups[g].open++;
+    f->pool_open[pool]++;
+}
+
+void nrg_flows_stop_track(struct nrg_flows *f, size_t track)
+{
+    struct nrg_group_flow *group = &f->groups[f->e->cells.track_group[track]];
+    group->weight -= f->tracks[track].weight;
+    if (!--group->open)
+        group->weight = 0;
+    f->pool_open[f->e->cells.track_pool[track]]--;
+    f->tracks[track].open = false;
+}
+
+/* The cell's own idle power and shares. Parts, groups and tracks are settled up to its begin. */
+static void enter_cell(struct nrg_flows *f)
+{
+    const struct nrg_cells *cells = &f->e->cells;
+    size_t k = f->cell;
+    for (size_t p = 0; p < f->e->n_parts; p++) {
+        struct nrg_flow *flow = &f->parts[p];
+        struct nrg_energy_at at = nrg_energy_cursor_at(&flow->cursor, cells->begin_ns[k]);
+        flow->idle_w = f->e->parts[p].idle_w[k];
+        flow->mine = 1 - (double)cells->other[k * cells->n_pools + f->e->parts[p].pool];
+        flow->cell_active_j = flow->active_j;
+        flow->cell_idle_j = flow->idle_j;
+        flow->cell_energy_j = at.energy_j;
+        flow->cell_covered_ns = at.covered_ns;
+        flow->cell_known_ns = flow->covered_ns;
+    }
+    for (size_t g = 0; g < cells->n_groups; g++)
+        f->groups[g].weight = 0;
+    for (size_t i = 0; i < cells->n_tracks; i++) {
+        struct nrg_track_flow *tr = &f->tracks[i];
+        tr->weight = (double)cells->weight[k * cells->n_tracks + i];
+        if (tr->open)
+            f->groups[cells->track_group[i]].weight += tr->weight;
+    }
+}
+
+/* Up to t all earn by the rules of this cell; what no group has is nobody's. */
+static void leave_cell(struct nrg_flows *f, int64_t t_ns)
+{
+    const struct nrg_cells *cells = &f->e->cells;
+    double *left = f->left;
+    for (size_t i = 0; i < cells->n_pools; i++) {
+        nrg_flows_move_pool(f, i, t_ns);
+        left[i] = 1;
+    }
+    for (size_t g = 0; g < cells->n_groups; g++) {
+        nrg_flows_settle_group(f, g, t_ns);
+        left[cells->group_pool[g]] -= (double)cells->share[f->cell * cells->n_groups + g];
+    }
+    for (size_t i = 0; i < cells->n_tracks; i++)
+        if (f->tracks[i].open)
+            nrg_flows_credit(f, i, t_ns);
+    for (size_t p = 0; p < f->e->n_parts; p++) {
+        struct nrg_flow *flow = &f->parts[p];
+        double mine = flow->active_j - flow->cell_active_j;
+        flow->unattributed_j += left[f->e->parts[p].pool] * mine;
+        if (!cells->outside[f->cell]) {
+            struct nrg_energy_at at = nrg_energy_cursor_at(&flow->cursor, t_ns);
+            double energy = at.energy_j - flow->cell_energy_j;
+            double idle = flow->idle_j - flow->cell_idle_j;
+            flow->other_j += (energy - idle) * (1 - flow->mine);
+            flow->total_j += energy;
+        }
+    }
+}
+
+void nrg_flows_move_to(struct nrg_flows *f, int64_t t_ns)
+{
+    const struct nrg_cells *cells = &f->e->cells;
+    while (f->cell + 1 < cells->n && t_ns > cells->begin_ns[f->cell + 1]) {
+        leave_cell(f, cells->begin_ns[f->cell + 1]);
+        f->cell++;
+        enter_cell(f);
+    }
+}
+
+static int allocate(struct nrg_flows *f)
+{
+    const struct nrg_cells *cells = &f->e->cells;
+    size_t parts = f->e->n_parts + 1, groups = cells->n_groups + 1, tracks = cells->n_tracks + 1;
+    f->parts = calloc(parts, sizeof *f->parts);
+    f->pool_parts = calloc(parts, sizeof *f->pool_parts);
+    f->pool_from = calloc(cells->n_pools + 1, sizeof *f->pool_from);
+    f->pool_open = calloc(cells->n_pools + 1, sizeof *f->pool_open);
+    f->left = calloc(cells->n_pools + 1, sizeof *f->left);
+    f->groups = calloc(groups, sizeof *f->groups);
+    f->tracks = calloc(tracks, sizeof *f->tracks);
+    f->potential = calloc(groups * parts, sizeof *f->potential);
+    f->active_done = calloc(groups * parts, sizeof *f->active_done);
+    f->track_potential = calloc(tracks * parts, sizeof *f->track_potential);
+    f->track_idle = calloc(tracks * parts, sizeof *f->track_idle);
+    f->track_covered = calloc(tracks * parts, sizeof *f->track_covered);
+    return f->parts && f->pool_parts && f->pool_from && f->pool_open && f->left && f->groups &&
+                   f->tracks && f->potential && f->active_done && f->track_potential &&
+                   f->track_idle && f->track_covered
+               ? 0
+               : -ENOMEM;
+}
+
+int nrg_flows_init(struct nrg_flows *f, struct nrg_engine *e)
+{
+    const struct nrg_cells *cells = &e->cells;
+    size_t n = 0;
+    *f = (struct nrg_flows){.e = e};
+    if (allocate(f)) {
+        nrg_flows_release(f);
+        return -ENOMEM;
+    }
+    for (size_t pool = 0; pool < cells->n_pools; pool++) {
+        f->pool_from[pool] = n;
+        for (size_t p = 0; p < e->n_parts; p++)
+            if (e->parts[p].pool == pool)
+                f->pool_parts[n++] = p;
+    }
+    f->pool_from[cells->n_pools] = n;
+    f->begin_ns = cells->begin_ns[0];
+    f->end_ns = cells->begin_ns[cells->n];
+    for (size_t p = 0; p < e->n_parts; p++)
+        nrg_energy_cursor_init(&f->parts[p].cursor, e->parts[p].tl, f->begin_ns, e->parts[p].lag_s);
+    for (size_t g = 0; g < cells->n_groups; g++)
+        f->groups[g].done_ns = f->begin_ns;
+    enter_cell(f);
+    return 0;
+}
+
+void nrg_flows_finish(struct nrg_flows *f)
+{
+    nrg_flows_move_to(f, f->end_ns);
+    leave_cell(f, f->end_ns);
+}
+
+void nrg_flows_release(struct nrg_flows *f)
+{
+    free(f->parts);
+    free(f->pool_parts);
+    free(f->pool_from);
+    free(f->pool_open);
+    free(f->left);
+    free(f->groups);
+    free(f->tracks);
+    free(f->potential);
+    free(f->active_done);
+    free(f->track_potential);
+    free(f->track_idle);
+    free(f->track_covered);
+    *f = (struct nrg_flows){0};
+}

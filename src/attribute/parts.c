@@ -1,0 +1,334 @@
+/*
+ * The energy domains that are attributed, and what must be known of each before: which tracks use
+ * its energy, how well its sensor tells time, its lag, and how much of its power is idle.
+ *
+ * Idle power is what the user gave, the baseline's, the estimate's own, or the intercept of power
+ * over busy CPUs (of a GPU: over the time its tracks were busy). Where power did not follow the
+ * load at all, everything is idle. Where nothing can be told, nothing is, except that spans that
+ * are to share idle energy share the least power that was seen: it is not less than idle.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/engine.h"
+#include "attribute/idle.h"
+#include "base/mem.h"
+
+#define CEILING     4    /* times the highest power seen, where the sensor states no limit */
+#define MIN_CELL_S  0.05 /* shorter ones say little about power */
+#define LEAST_SHARE 0.05 /* quantile that stands for the least: one cell may be an outlier */
+
+static bool given(const struct nrg_engine *e, const struct nrg_domain *d)
+{
+    const char *const *names = e->options->domains;
+    if (!names)
+        return d->in_total;
+    for (; *names; names++)
+        if (!strcmp(*names, d->channel->channel.name))
+            return true;
+    return false;
+}
+
+static const struct nrg_domain *find(const struct nrg_summary *s, const char *name)
+{
+    for (size_t i = 0; i < s->n_domains; i++)
+        if (!strcmp(s->domains[i].channel->channel.name, name))
+            return &s->domains[i];
+    return NULL;
+}
+
+/* The sum of the domains must not count anything twice. */
+static int check_given(const struct nrg_engine *e)
+{
+    const struct nrg_summary *s = &e->out->summary;
+    const char *const *names = e->options->domains;
+    for (; names && *names; names++) {
+        const struct nrg_domain *d = find(s, *names);
+        if (!d)
+            return nrg_fail(e->err, -ENOENT, nrg_recording_path(e->recording),
+                            "has no energy of a domain '%s'", *names);
+        const char *parent = d->channel->channel.parent;
+        for (int depth = 0; parent[0] && depth < 16; depth++) {
+            const struct nrg_domain *above = find(s, parent);
+            if (above && given(e, above))
+                return nrg_fail(e->err, -EINVAL, nrg_recording_path(e->recording),
+                                "domain '%s' is part of '%s': their sum would count it twice",
+                                *names, parent);
+            parent = above ? above->channel->channel.parent : "";
+        }
+    }
+    return 0;
+}
+
+static size_t pool_of(const struct nrg_cells *cells, const char *domain)
+{
+    for (size_t i = 1; i < cells->n_pools; i++)
+        if (!strcmp(cells->pool_domain[i], domain))
+            return i;
+    return 0;
+}
+
+/* Standard deviation of a gauge's single reading: what is left of it after straight lines. */
+static double noise_w(const struct nrg_timeline *tl, double resolution)
+{
+    double sum = 0, n = 0;
+    for (size_t i = 1; tl->gauge && i + 1 < tl->n; i++) {
+        double off = tl->gauge[i - 1] - 2 * tl->gauge[i] + tl->gauge[i + 1];
+        /* Steps of the load are no noise: those beyond ten times the mean so far are left out. */
+        if (n < 16 || off * off < 100 * sum / n) {
+            sum += off * off;
+            n++;
+        }
+    }
+    double variance = n ? sum / n / 6 : 0, rounding = resolution * resolution / 12;
+    return sqrt(fmax(variance, rounding));
+}
+
+static void set_sensor(struct nrg_engine *e, struct nrg_part *part)
+{
+    const struct nrg_channel *c = &part->channel->channel;
+    const struct nrg_domain *d = part->domain;
+    int64_t begin_ns = e->windows[0].begin_ns, end_ns = e->windows[e->n_windows - 1].end_ns;
+    part->width_ns = nrg_timeline_width_ns(part->tl, part->channel);
+    double peak_w = nrg_timeline_peak(part->tl, begin_ns, end_ns, part->width_ns);
+    peak_w = fmax(peak_w, d->peak_w);
+    part->ceiling_w = c->limit_w > peak_w ? c->limit_w : CEILING * fmax(peak_w, 0);
+    bool modelled = c->provenance == NRG_ESTIMATED;
+    if (c->kind == NRG_COUNTER && !modelled) {
+        part->update_s = (double)c->update_ns * 1e-9;
+        part->edge_noise_j2 = c->resolution * c->resolution / 12;
+    } else if (c->kind == NRG_GAUGE) {
+        double off_j = part->lag_s * noise_w(part->tl, c->resolution);
+        part->edge_noise_j2 = off_j * off_j;
+    }
+    part->factor_low = modelled && d->energy_j > 0 ? d->low_j / d->energy_j : 1 - c->error_low;
+    part->factor_high = modelled && d->energy_j > 0 ? d->high_j / d->energy_j : 1 + c->error_high;
+}
+
+static void set_lag(struct nrg_engine *e, struct nrg_part *part)
+{
+    const struct nrg_channel *c = &part->channel->channel;
+    struct nrg_attribution_domain *out = part->out;
+    nrg_copy(out->lag_source, sizeof out->lag_source, "none");
+    if (c->kind != NRG_GAUGE || e->options->lag == NRG_LAG_NONE)
+        return;
+    if (e->options->lag == NRG_LAG_GIVEN) {
+        part->lag_s = e->options->lag_s;
+        nrg_copy(out->lag_source, sizeof out->lag_source, "given");
+    } else if (c->lag_ns > 0) {
+        part->lag_s = (double)c->lag_ns * 1e-9;
+        nrg_copy(out->lag_source, sizeof out->lag_source, "driver");
+    }
+    out->lag_s = part->lag_s;
+}
+
+static int add_part(struct nrg_engine *e, const struct nrg_domain *d)
+{
+    struct nrg_part *part = &e->parts[e->n_parts];
+    size_t channel = (size_t)(d->channel - e->frame.channels);
+    *part = (struct nrg_part){.domain = d, .channel = d->channel, .method = e->options->method};
+    part->tl = nrg_frame_timeline(&e->frame, channel);
+    if (!part->tl)
+        return 0;
+    part->out = &e->out->domains[e->n_parts++];
+    *part->out = (struct nrg_attribution_domain){
+        .domain = d, .method = part->method, .idle_w = NAN, .residual = NAN};
+    part->pool = pool_of(&e->cells, d->channel->channel.name);
+    set_lag(e, part);
+    set_sensor(e, part);
+    part->idle_w = calloc(e->cells.n + 1, sizeof *part->idle_w);
+    return part->idle_w ? 0 : -ENOMEM;
+}
+
+int nrg_parts_make(struct nrg_engine *e)
+{
+    const struct nrg_summary *s = &e->out->summary;
+    int rc = check_given(e);
+    e->parts = calloc(s->n_domains + 1, sizeof *e->parts);
+    e->out->domains = calloc(s->n_domains + 1, sizeof *e->out->domains);
+    if (!rc && (!e->parts || !e->out->domains))
+        rc = -ENOMEM;
+    for (size_t i = 0; !rc && i < s->n_domains; i++)
+        if (given(e, &s->domains[i]))
+            rc = add_part(e, &s->domains[i]);
+    e->out->n_domains = e->n_parts;
+    return rc;
+}
+
+void nrg_parts_release(struct nrg_engine *e)
+{
+    for (size_t i = 0; e->parts && i < e->n_parts; i++)
+        free(e->parts[i].idle_w);
+    free(e->parts);
+    e->parts = NULL;
+    e->n_parts = 0;
+}
+
+/* Mean power of a part in each cell; NAN where nothing is known. */
+static double *cell_powers(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    const struct nrg_cells *c = &e->cells;
+    struct nrg_energy_cursor cursor;
+    double *power_w = calloc(c->n + 1, sizeof *power_w);
+    if (!power_w)
+        return NULL;
+    nrg_energy_cursor_init(&cursor, part->tl, c->begin_ns[0], part->lag_s);
+    struct nrg_energy_at last = {0}, at;
+    for (size_t k = 0; k < c->n; k++, last = at) {
+        at = nrg_energy_cursor_at(&cursor, c->begin_ns[k + 1]);
+        double known_s = (at.covered_ns - last.covered_ns) * 1e-9;
+        power_w[k] = known_s > 0 ? (at.energy_j - last.energy_j) / known_s : NAN;
+    }
+    return power_w;
+}
+
+/* Busy CPUs, or for a GPU with tracks of its own how many of them were busy. */
+static double busy_in(const struct nrg_cells *c, const struct nrg_part *part, size_t k)
+{
+    double open_s = 0;
+    if (!part->pool)
+        return c->busy_s ? c->busy_s[k] / nrg_cells_length_s(c, k) : NAN;
+    for (size_t i = 0; i < c->n_tracks; i++)
+        if (c->track_pool[i] == part->pool)
+            open_s += (double)c->open_s[k * c->n_tracks + i];
+    return fmin(1, open_s / nrg_cells_length_s(c, k));
+}
+
+static bool is_gpu(const struct nrg_part *part)
+{
+    return !strncmp(part->channel->channel.name, "gpu", 3);
+}
+
+static void fit_line(const struct nrg_engine *e, const struct nrg_part *part, const double *power_w,
+                     struct nrg_idle_fit *fit)
+{
+    const struct nrg_cells *c = &e->cells;
+    nrg_idle_init(fit);
+    if (is_gpu(part) && !part->pool)
+        return; /* busy CPUs say nothing about a GPU */
+    for (size_t k = 0; k < c->n; k++) {
+        double busy = busy_in(c, part, k);
+        if (!c->outside[k] && !isnan(power_w[k]) && !isnan(busy) &&
+            nrg_cells_length_s(c, k) >= MIN_CELL_S)
+            nrg_idle_add(fit, busy, power_w[k]);
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return x < y ? -1 : x > y;
+}
+
+static double least_w(const struct nrg_cells *c, const double *power_w)
+{
+    size_t n = 0;
+    double least = NAN, *sorted = calloc(c->n + 1, sizeof *sorted);
+    for (size_t k = 0; sorted && k < c->n; k++)
+        if (!c->outside[k] && !isnan(power_w[k]) &&
+            (c->n < 3 || nrg_cells_length_s(c, k) >= MIN_CELL_S))
+            sorted[n++] = power_w[k];
+    if (n) {
+        qsort(sorted, n, sizeof *sorted, by_size);
+        least = fmax(0, sorted[(size_t)((double)n * LEAST_SHARE)]);
+    }
+    free(sorted);
+    return least;
+}
+
+/* The estimate knows its own idle energy: power of each cell. */
+static bool idle_by_estimate(struct nrg_engine *e, struct nrg_part *part)
+{
+    char name[64];
+    snprintf(name, sizeof name, "%.48s.idle", part->channel->channel.name);
+    size_t channel = nrg_frame_find(&e->frame, name, NRG_ENERGY);
+    const struct nrg_timeline *tl = nrg_frame_timeline(&e->frame, channel);
+    for (size_t k = 0; tl && k < e->cells.n; k++) {
+        int64_t known_ns = 0;
+        double j =
+            nrg_timeline_between(tl, e->cells.begin_ns[k], e->cells.begin_ns[k + 1], &known_ns);
+        part->idle_w[k] = known_ns > 0 ? j * 1e9 / (double)known_ns : 0;
+    }
+    if (tl)
+        nrg_frame_drop(&e->frame, channel);
+    return tl != NULL;
+}
+
+/* Which of the ways applies; fills part->idle_w unless it is one number. NULL: not known. */
+static const char *find_idle(struct nrg_engine *e, struct nrg_part *part, const double *power_w,
+                             double given_w, double *idle_w)
+{
+    struct nrg_idle_fit fit;
+    if (e->options->idle == NRG_IDLE_NONE) {
+        *idle_w = 0;
+        return "none";
+    }
+    if (!isnan(given_w)) {
+        *idle_w = given_w;
+        return "given";
+    }
+    *idle_w = nrg_frame_baseline_rate(&e->frame, (size_t)(part->channel - e->frame.channels));
+    if (!isnan(*idle_w))
+        return "baseline";
+    if (idle_by_estimate(e, part))
+        return "estimate";
+    fit_line(e, part, power_w, &fit);
+    *idle_w = nrg_idle_solve(&fit);
+    if (nrg_idle_flat(&fit)) {
+        *idle_w = INFINITY;
+        return "constant power";
+    }
+    part->idle_error_w = isnan(*idle_w) ? 0 : nrg_idle_error(&fit);
+    if (!isnan(*idle_w))
+        return "regression";
+    *idle_w = e->options->idle == NRG_IDLE_SHARE ? least_w(&e->cells, power_w) : NAN;
+    return isnan(*idle_w) ? NULL : "least power";
+}
+
+static void fill_idle(struct nrg_engine *e, struct nrg_part *part, const double *power_w,
+                      double given_w)
+{
+    const struct nrg_cells *c = &e->cells;
+    double idle_w = NAN, sum_j = 0, sum_s = 0;
+    const char *source = find_idle(e, part, power_w, given_w, &idle_w);
+    bool by_cell = source && !strcmp(source, "estimate");
+    for (size_t k = 0; k < c->n; k++) {
+        double w = by_cell ? part->idle_w[k] : source ? idle_w : 0;
+        double all_w = isnan(power_w[k]) ? 0 : fmax(0, power_w[k]),
+               length = nrg_cells_length_s(c, k);
+        /* All of it, whatever the power does inside of the cell. */
+        part->idle_w[k] = w >= all_w && isinf(w) ? NAN : fmin(w, all_w);
+        if (!c->outside[k] && !isnan(power_w[k])) {
+            sum_j += fmin(w, all_w) * length;
+            sum_s += length;
+        }
+    }
+    part->out->idle_w = source && sum_s > 0 ? sum_j / sum_s : NAN;
+    nrg_copy(part->out->idle_source, sizeof part->out->idle_source, source ? source : "unknown");
+}
+
+/* What the user gave is of the sum: divided by the least power of each. */
+int nrg_parts_idle(struct nrg_engine *e)
+{
+    double **power_w = calloc(e->n_parts + 1, sizeof *power_w);
+    double *least = calloc(e->n_parts + 1, sizeof *least), all = 0;
+    int rc = power_w && least ? 0 : -ENOMEM;
+    for (size_t p = 0; !rc && p < e->n_parts; p++) {
+        power_w[p] = cell_powers(e, &e->parts[p]);
+        rc = power_w[p] ? 0 : -ENOMEM;
+        least[p] = rc ? 0 : least_w(&e->cells, power_w[p]);
+        all += isnan(least[p]) ? 0 : least[p];
+    }
+    for (size_t p = 0; !rc && p < e->n_parts; p++) {
+        double part = all > 0 && !isnan(least[p]) ? least[p] / all : 1 / (double)e->n_parts;
+        fill_idle(e, &e->parts[p], power_w[p], e->options->idle_w * part);
+    }
+    for (size_t p = 0; power_w && p < e->n_parts; p++)
+        free(power_w[p]);
+    free(power_w);
+    free(least);
+    return rc;
+}

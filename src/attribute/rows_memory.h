@@ -1,0 +1,13 @@
+/* What the rows of an attribution point into. Inside src/attribute. */
+#ifndef NRG_ATTRIBUTE_ROWS_MEMORY_H
+#define NRG_ATTRIBUTE_ROWS_MEMORY_H
+
+#include "base/arena.h"
+#include "record/span_catalog.h"
+
+struct nrg_rows_memory {
+    struct nrg_arena arena;
+    struct nrg_span_catalog catalog; /* names */
+};
+
+#endif

@@ -1,0 +1,160 @@
+/*
+ * The view of modules: "layer1.0.conv1" stands below "layer1.0", whoever called it, with what its
+ * forward and its backward used in one row. Containers that are never called themselves (a
+ * ModuleList) get a row too.
+ *
+ * A module whose name has no dot stands below the outermost module that it was called in: the
+ * model itself, which has no part in the names. What is no module (operators, the user's own
+ * spans) stands below the module that it was called in, or, outside of all modules, below what
+ * it was called in: steps keep what is their own, their modules are shown once.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/rows_memory.h"
+#include "attribute/view.h"
+#include "base/mem.h"
+
+#define MAX_DOTS 64 /* of a name that is taken apart */
+
+struct modules {
+    struct nrg_view *v;
+    struct nrg_engine *e;
+    struct nrg_span_tree keys; /* a node per node of the view, with the same number */
+    uint32_t *slots;           /* node of the view that is a module; 0: free */
+    size_t n_slots, n;
+    uint32_t *outermost; /* per place: the outermost module that it is in; 0: none */
+    uint32_t unique;
+};
+
+static bool is_module(const struct nrg_view_node *node)
+{
+    return !strcmp(node->kind, NRG_KIND_MODULE) || !strcmp(node->kind, NRG_KIND_BACKWARD);
+}
+
+static size_t hash(const char *text, size_t len)
+{
+    uint64_t h = UINT64_C(14695981039346656037);
+    for (size_t i = 0; i < len; i++)
+        h = (h ^ (uint8_t)text[i]) * UINT64_C(1099511628211);
+    return (size_t)(h ^ h >> 29);
+}
+
+static uint32_t *slot_of(const struct modules *m, const char *text, size_t len)
+{
+    size_t at = hash(text, len) & (m->n_slots - 1);
+    for (; m->slots[at]; at = (at + 1) & (m->n_slots - 1)) {
+        const char *name = m->v->nodes[m->slots[at]].name;
+        if (!strncmp(name, text, len) && !name[len])
+            break;
+    }
+    return &m->slots[at];
+}
+
+static int grow(struct modules *m)
+{
+    uint32_t *old = m->slots;
+    size_t n_old = m->n_slots;
+    m->slots = calloc(2 * n_old, sizeof *m->slots);
+    if (!m->slots) {
+        m->slots = old;
+        return -ENOMEM;
+    }
+    m->n_slots = 2 * n_old;
+    for (size_t i = 0; i < n_old; i++)
+        if (old[i]) {
+            const char *name = m->v->nodes[old[i]].name;
+            *slot_of(m, name, strlen(name)) = old[i];
+        }
+    free(old);
+    return 0;
+}
+
+/* A node of the view, and its key: modules have one that no place has. */
+static int64_t add_node(struct modules *m, struct nrg_view_node node, uint32_t name)
+{
+    size_t before = m->keys.n;
+    int64_t key = nrg_span_tree_child(&m->keys, node.parent, name, NRG_MISSING);
+    if (key < 0 || m->keys.n == before)
+        return key; /* out of memory; known already; or too deep: counts to its parent */
+    return nrg_view_node(m->v, m->e, node);
+}
+
+static int64_t find_module(struct modules *m, const char *text, size_t len, const char *detail,
+                           uint32_t outermost);
+
+/* "a.b" of "a.b.c", made if need be; else the model. */
+static int64_t parent_of(struct modules *m, const char *text, size_t len, uint32_t outermost)
+{
+    while (len > 0 && text[len - 1] != '.')
+        len--;
+    return len > 1 ? find_module(m, text, len - 1, "", outermost) : outermost;
+}
+
+/* Recursion goes no deeper than a name has dots, and not below MAX_DOTS. */
+static int64_t find_module(struct modules *m, const char *text, size_t len, const char *detail,
+                           uint32_t outermost)
+{
+    uint32_t *slot = slot_of(m, text, len);
+    if (*slot) {
+        struct nrg_view_node *known = &m->v->nodes[*slot];
+        known->detail = known->detail[0] ? known->detail : detail;
+        /* A backward may be seen before it is known whose part the module is. */
+        if (!known->parent && outermost && outermost != *slot && !memchr(text, '.', len))
+            known->parent = outermost;
+        return *slot;
+    }
+    size_t dots = 0;
+    for (size_t i = 0; i < len; i++)
+        dots += text[i] == '.';
+    int64_t parent = dots < MAX_DOTS ? parent_of(m, text, len, outermost) : outermost;
+    struct nrg_rows_memory *memory = m->e->out->memory;
+    const char *name = nrg_arena_copy(&memory->arena, text, len);
+    if (parent < 0 || !name || (2 * ++m->n >= m->n_slots && grow(m)))
+        return -ENOMEM;
+    struct nrg_view_node node = {.name = name,
+                                 .kind = NRG_KIND_MODULE,
+                                 .detail = detail,
+                                 .parent = (uint32_t)parent,
+                                 .number = NRG_MISSING};
+    int64_t at = add_node(m, node, UINT32_MAX - ++m->unique);
+    if (at > 0 && at != parent)
+        *slot_of(m, text, len) = (uint32_t)at;
+    return at;
+}
+
+static int add_place(struct modules *m, size_t place)
+{
+    const struct nrg_span_node *from = &m->e->walk.rows->nodes[place];
+    struct nrg_view_node node = nrg_view_describe(m->e, from);
+    uint32_t outermost = m->outermost[from->parent];
+    int64_t at;
+    if (is_module(&node)) {
+        at = find_module(m, node.name, strlen(node.name), node.detail, outermost);
+        m->outermost[place] = outermost ? outermost : at > 0 ? (uint32_t)at : 0;
+    } else {
+        node.parent = m->v->view_of[from->parent];
+        at = add_node(m, node, from->name);
+        m->outermost[place] = outermost;
+    }
+    m->v->view_of[place] = at > 0 ? (uint32_t)at : 0;
+    return at < 0 ? (int)at : 0;
+}
+
+int nrg_view_modules(struct nrg_view *v, struct nrg_engine *e)
+{
+    struct modules m = {.v = v, .e = e, .n_slots = 256};
+    m.slots = calloc(m.n_slots, sizeof *m.slots);
+    m.outermost = calloc(e->walk.rows->n + 1, sizeof *m.outermost);
+    int rc = m.slots && m.outermost ? nrg_span_tree_init(&m.keys) : -ENOMEM;
+    for (size_t i = 1; !rc && i < e->walk.rows->n; i++)
+        rc = add_place(&m, i);
+    for (size_t i = 1; !rc && i < v->n; i++)
+        if (!v->nodes[i].name[0])
+            v->nodes[i].name = v->nodes[i].detail[0] ? v->nodes[i].detail : "(model)";
+    nrg_span_tree_release(&m.keys);
+    free(m.slots);
+    free(m.outermost);
+    return rc;
+}
