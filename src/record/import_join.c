@@ -235,6 +235,24 @@ static int describe_alone(struct join *j)
     return rc;
 }
 
+/* A log of a single reading has no length: the run is then as long as the spans beside it. */
+static int widen_run(struct join *j)
+{
+    struct nrg_run run = {.id = 1,
+                          .kind = "run",
+                          .begin_ns = j->result->begin_ns,
+                          .end_ns = j->result->end_ns,
+                          .exit_code = -1};
+    if (run.begin_ns < run.end_ns || is_database(j->options->power))
+        return 0;
+    for (size_t i = 0; i < j->result->n_files; i++) {
+        const struct nrg_import_layers *f = &j->result->files[i];
+        run.begin_ns = f->spans && f->first_ns < run.begin_ns ? f->first_ns : run.begin_ns;
+        run.end_ns = f->spans && f->last_ns > run.end_ns ? f->last_ns : run.end_ns;
+    }
+    return nrg_store_run(j->store, &run);
+}
+
 static int write_spans(struct join *j, struct nrg_error *err)
 {
     const struct nrg_import_join_options *o = j->options;
@@ -246,7 +264,7 @@ static int write_spans(struct join *j, struct nrg_error *err)
     int64_t number = first_number(j);
     for (size_t i = 0; !rc && i < o->n_layers; i++)
         rc = write_file(j, &j->imports[i], number + (int64_t)i, err);
-    if (!rc && !o->power && (rc = describe_alone(j)))
+    if (!rc && (rc = o->power ? widen_run(j) : describe_alone(j)))
         nrg_fail(err, rc, j->path, "cannot write: %s", strerror(-rc));
     if (!rc && !isnan(o->idle_w))
         nrg_store_real(j->store, "idle_w", o->idle_w);

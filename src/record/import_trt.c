@@ -6,9 +6,9 @@
  *     {"layer": [0.0389, ...], ...}                                   ms only
  *
  * The time stamp is that of the callback, which TensorRT makes in a burst after the inference. The
- * window of a run is [stamp - ms, stamp] all the same, rounded as Python's timedelta does: that is
- * how the project itself reads them, and its numbers must come out again. Both orders of the pair
- * are accepted, because its documents say one and its files have the other.
+ * window of a run is [stamp - ms, stamp] all the same: that is how the project itself reads them,
+ * and its numbers must come out again. Both orders of the pair are accepted, because its documents
+ * say one and its files have the other.
  *
  * Refuses runs that are neither; a file in which some have stamps and some have none.
  */

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 #include "record/span_collect.h"
@@ -46,8 +47,7 @@ int64_t nrg_layer_log_name(struct nrg_layer_log *log, const char *text, size_t l
 
 int64_t nrg_layer_window_ns(double duration_ms)
 {
-    double whole, part = modf(duration_ms, &whole);
-    return ((int64_t)whole * 1000 + (int64_t)rint(part * 1000)) * 1000;
+    return llround(duration_ms * 1e6);
 }
 
 static struct nrg_layer_cycle *cycle_of(struct nrg_layer_log *log, size_t cycle)
@@ -168,9 +168,23 @@ static bool cycles_overlap(const struct nrg_layer_log *log)
     return false;
 }
 
+/* What came last comes first: of two spans of the same times the first is around the other. */
+static int put_first(struct nrg_span_sink *sink, size_t n_last)
+{
+    struct nrg_span_record *last = malloc((n_last + 1) * sizeof *last);
+    if (!last)
+        return -ENOMEM;
+    memcpy(last, sink->records + sink->n - n_last, n_last * sizeof *last);
+    memmove(sink->records + n_last, sink->records, (sink->n - n_last) * sizeof *last);
+    memcpy(sink->records, last, n_last * sizeof *last);
+    free(last);
+    return 0;
+}
+
 static int add_cycles(struct nrg_layer_log *log)
 {
     struct nrg_span_sink *sink = log->im->sink;
+    size_t n_layers = sink->n;
     int64_t name = nrg_span_sink_name(sink, NRG_KIND_CYCLE, "cycle", 5, "");
     int rc = name < 0 ? (int)name : 0;
     for (size_t i = 0; !rc && i < log->n_cycles; i++) {
@@ -184,7 +198,7 @@ static int add_cycles(struct nrg_layer_log *log)
         if (c->first_ns != INT64_MAX)
             rc = nrg_span_sink_span(sink, &span);
     }
-    return rc;
+    return rc ? rc : put_first(sink, sink->n - n_layers);
 }
 
 static int tell(struct nrg_layer_log *log, int64_t overlaps, bool timed, bool packed)

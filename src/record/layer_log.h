@@ -35,7 +35,8 @@ int nrg_layer_log_run(struct nrg_layer_log *log, size_t cycle, int64_t layer, in
 /* Lays all of it out; `timed`: runs have windows. */
 int nrg_layer_log_finish(struct nrg_layer_log *log, bool timed, struct nrg_error *err);
 
-/* Milliseconds as Python's timedelta takes them: to the microsecond, half to even. */
+/* Milliseconds to the ns: energy is that of the time told. Whoever needs the microseconds of
+ * Python's timedelta, as the earlier Jetson tool does, rounds (attribute/cycle_window.c). */
 int64_t nrg_layer_window_ns(double duration_ms);
 
 #endif
