@@ -127,6 +127,10 @@ struct nrg_attribution {
 const char *nrg_method_name(enum nrg_method method); /* "regress" */
 int nrg_method_from_name(const char *name);          /* -1 */
 
+/* Adds a line to what is said to the user. */
+int nrg_attribution_note(struct nrg_attribution *attribution, const char *what, const char *why,
+                         ...) __attribute__((format(printf, 3, 4)));
+
 int nrg_attribution_make(struct nrg_attribution *attribution, struct nrg_recording *recording,
                          const struct nrg_attribution_options *options, struct nrg_error *err);
 void nrg_attribution_release(struct nrg_attribution *attribution);

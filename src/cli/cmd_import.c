@@ -64,32 +64,13 @@ static int wrong(const char *option, const char *wants, const char *given)
     return 2;
 }
 
-/* "+02:00", "-0330", "2" */
-static int parse_zone(const char *text, int64_t *offset_ns)
-{
-    const char *p = text + (*text == '+' || *text == '-');
-    size_t digits = strspn(p, "0123456789"), hour_digits = digits > 2 ? digits - 2 : digits;
-    const char *rest = p + digits;
-    int64_t hours = 0, minutes = 0;
-    bool colon = *rest == ':';
-    const char *minute_text = colon ? rest + 1 : p + hour_digits;
-    if (nrg_parse_i64(p, colon ? digits : hour_digits, &hours) || digits > 4)
-        return -EINVAL;
-    if ((colon || digits > 2) && nrg_parse_i64(minute_text, strlen(minute_text), &minutes))
-        return -EINVAL;
-    if ((!colon && *rest) || hours > 14 || hours < 0 || minutes < 0 || minutes > 59)
-        return -EINVAL;
-    *offset_ns = (hours * 60 + minutes) * 60 * INT64_C(1000000000) * (*text == '-' ? -1 : 1);
-    return 0;
-}
-
 static int read_options(const struct values *v, struct nrg_import_options *o)
 {
     struct nrg_error err;
     o->held = v->integrate && !strcmp(v->integrate, "held");
     if (v->integrate && !o->held && strcmp(v->integrate, "trapezoid"))
         return wrong("integrate", "trapezoid or held", v->integrate);
-    if (v->zone && parse_zone(v->zone, &o->zone_offset_ns))
+    if (v->zone && nrg_parse_zone(v->zone, &o->zone_offset_ns))
         return wrong("timezone-offset", "hours and minutes such as +02:00", v->zone);
     if (!v->idle_power)
         return 0;

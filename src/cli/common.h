@@ -15,6 +15,9 @@ int nrg_print_json(json_t *doc, const char *path);
 /* True when `stream` is a terminal and NO_COLOR is unset. */
 bool nrg_use_colour(FILE *stream);
 
+/* Local time minus UTC: "+02:00", "-0330", "2". 0 or -EINVAL. */
+int nrg_parse_zone(const char *text, int64_t *offset_ns);
+
 /*
  * What we open must not take the place of a closed standard stream, where our talk would go into
  * it. The stand-ins close on exec: a command that we start finds closed what was closed.

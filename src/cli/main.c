@@ -12,6 +12,7 @@ const struct nrg_command *const nrg_commands[] = {
     &nrg_cmd_sensors,
     &nrg_cmd_run,
     &nrg_cmd_report,
+    &nrg_cmd_attribute,
     &nrg_cmd_export,
     &nrg_cmd_import,
     &nrg_cmd_graph,

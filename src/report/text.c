@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "record/database.h"
 #include "report/units.h"
 
 #define MAX_SHOWN_PROCESSES 12
@@ -316,6 +317,16 @@ static void print_repeats(const struct nrg_report *r, const struct style *st, FI
             nrg_show_seconds(b, sizeof b, t.sd));
 }
 
+/* Recordings made before there were spans do not have the table: -1. */
+static void print_spans(const struct nrg_report *r, const struct style *st, FILE *out)
+{
+    static const char count[] =
+        "SELECT count(*) FROM span_name WHERE kind NOT IN ('counter', 'mark')";
+    if (nrg_database_number(nrg_recording_database(r->recording), count) > 0)
+        fprintf(out, "\n%sit has spans: nrg attribute %s says what each part used%s\n", st->dim,
+                nrg_recording_path(r->recording), st->off);
+}
+
 void nrg_report_text(const struct nrg_report *r, FILE *out)
 {
     struct style st = style_of(r->options.colour);
@@ -332,5 +343,6 @@ void nrg_report_text(const struct nrg_report *r, FILE *out)
     print_containers(s, &st, out);
     if (r->n_runs > 1)
         print_repeats(r, &st, out);
+    print_spans(r, &st, out);
     print_missing(s, &st, out);
 }

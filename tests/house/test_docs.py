@@ -3,9 +3,13 @@ import json
 import os
 import re
 import sqlite3
+import sys
 import unittest
 
 import house
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "cli"))
+import spans_file  # noqa: E402
 
 SCENARIO = """seed 3
 domain psys
@@ -50,7 +54,9 @@ class Recorded(house.Case):
         return json.loads(self.run_ok(house.NRG, "report", "--json", *options, recording).stdout)
 
 
-class Json(Recorded):
+class Documented(Recorded):
+    """JSON whose keys docs/json.md has to know."""
+
     def check(self, schema, value, skip=()):
         document = house.text("docs/json.md")
         section = re.search(rf"^## [^\n]*`{re.escape(schema)}`\n(.*?)(?=^## |\Z)", document, re.M | re.S)[1]
@@ -63,6 +69,8 @@ class Json(Recorded):
             parts = key.split(".")
             self.assertTrue(key in known or parts[-1] in known, f"docs/json.md does not know {key}")
 
+
+class Json(Documented):
     def test_sensors(self):
         self.check("nrg.sensors/1", json.loads(self.run_ok(house.NRG, "sensors", "--json").stdout))
 
@@ -85,6 +93,37 @@ class Json(Recorded):
         recording = self.file("est.nrg")
         self.run_ok(house.NRG, "run", "-q", "--sensor", "machine", "--sensor", "estimate", "-o", recording, "--", "sleep", "0.3")
         self.check("nrg.report/1", self.report(recording), skip=["metadata."])
+
+
+class Attribute(Documented):
+    """Keys of nrg attribute: of spans in a recording, and of layer times beside a power log."""
+    KEYS_OF_NAMES = ["rows[].domains.", "rows[].counts."]
+
+    def attribute(self, *args):
+        return json.loads(self.run_ok(house.NRG, "attribute", "--json", *args).stdout)
+
+    def test_spans(self):
+        spans = spans_file.Spans()
+        for i in range(3):
+            spans.span(0.1 + i, 0.9 + i, "step", "step", number=i, counts=[("tokens", 5)], inside=[
+                dict(begin_s=0.2 + i, end_s=0.6 + i, text="fc", kind="module", detail="Linear")])
+        spans.span(3.5, None, "open")
+        path = self.file("spans.nrg")
+        self.run_ok(house.NRG, "import", "-q", "-f", "-o", path, self.file("p.log", spans_file.power_log([20] * 500)))
+        spans.write(path)
+        for options in ([], ["--by", "step"], ["--idle-power", "4", "--lag", "0.2"], ["--method", "regress"]):
+            self.check("nrg.attribute/1", self.attribute(*options, path), skip=self.KEYS_OF_NAMES)
+
+    def test_layers(self):
+        log = self.file("power.log", spans_file.power_log([20] * 100))
+        layers = self.file("layers.json", json.dumps({"conv": [[200.0, "20250128-13:38:25.500000"]]}))
+        summary = self.file("summary.json", json.dumps({"conv": {
+            "input_shape": [1, 1, 32, 32], "output_shape": [1, 6, 28, 28], "kernel_size": [5, 5], "stride": [1, 1],
+            "padding": [0, 0], "type": "Conv2d"}}))
+        result = self.attribute("--power-log", log, "--layers", layers, "--graph", summary, "--idle-power", "4",
+                                "--method", "window")
+        self.check("nrg.attribute/1", result, skip=self.KEYS_OF_NAMES)
+        self.assertIn("power_above_idle_w", result["rows"][1])
 
 
 class Format(Recorded):
