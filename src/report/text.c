@@ -318,7 +318,7 @@ static void print_repeats(const struct nrg_report *r, const struct style *st, FI
 }
 
 /* Recordings made before there were spans do not have the table: -1. */
-static void print_spans(const struct nrg_report *r, const struct style *st, FILE *out)
+static void print_where_next(const struct nrg_report *r, const struct style *st, FILE *out)
 {
     static const char count[] =
         "SELECT count(*) FROM span_name WHERE kind NOT IN ('counter', 'mark')";
@@ -343,6 +343,6 @@ void nrg_report_text(const struct nrg_report *r, FILE *out)
     print_containers(s, &st, out);
     if (r->n_runs > 1)
         print_repeats(r, &st, out);
-    print_spans(r, &st, out);
+    print_where_next(r, &st, out);
     print_missing(s, &st, out);
 }
