@@ -27,6 +27,7 @@ class Table(List[Dict[str, Any]]):
     """Rows as dicts, and what belongs to none of them."""
     total_j = None  # type: Optional[float]
     unattributed_j = None  # type: Optional[float]
+    idle_j = None  # type: Optional[float]
     document = None  # type: Any  # the whole of what nrg attribute said
 
     def to_pandas(self):
@@ -89,21 +90,24 @@ class Run:
 
         The keys are those of `nrg attribute --json`: name, kind, parent, calls, time_s, energy_j,
         energy_self_j, low_j, high_j, method, flags. More options of the command are given by
-        their names: lag="none", idle="share", domain="package-0". What could not be given to any
-        row is the list's `unattributed_j`, the whole its `total_j`.
+        their names: lag="none", idle="share", domain=["package-0", "dram-0"]. What could not be
+        given to any row is the list's `unattributed_j`, the idle machine's part its `idle_j`, the
+        whole its `total_j`.
         """
         self._readable()
         arguments = ["attribute", "--json", "--by", by, "--method", method]
         for name, value in options.items():
             option = "--" + name.replace("_", "-")
-            if value is True:
-                arguments.append(option)
-            elif value is not None and value is not False:
-                arguments.append("%s=%s" % (option, value))
+            for one in value if isinstance(value, (list, tuple)) else [value]:
+                if one is True:
+                    arguments.append(option)
+                elif one is not None and one is not False:
+                    arguments.append("%s=%s" % (option, one))
         document = _program.run_json(*(arguments + [self._file()]))
         table = Table(document.get("rows", []))
         table.total_j = document.get("total_j")
         table.unattributed_j = document.get("unattributed_j")
+        table.idle_j = document.get("idle_j")
         table.document = document
         return table
 

@@ -81,11 +81,11 @@ class Program(Case):
         done = self.python("""
             import nrg
             run = nrg._results.Run("-run.nrg")
-            table = run.table("module", method="regress", lag="none", top_n=5, forward=True, other=False, more=None)
+            table = run.table("module", method="regress", lag="none", top_n=5, domain=["a", "b"], forward=True, other=False, more=None)
             print(table.document["arguments"])
             print(table == [{"name": "a", "energy_j": 1.5}, {"name": "b"}], table.total_j, table.unattributed_j)
         """, NRG_BIN=self.program)
-        self.assertEqual(done.stdout, "attribute --json --by module --method regress --lag=none --top-n=5 --forward ./-run.nrg\n"
+        self.assertEqual(done.stdout, "attribute --json --by module --method regress --lag=none --top-n=5 --domain=a --domain=b --forward ./-run.nrg\n"
                                       "True 4.0 2.5\n")
 
     def test_the_program_speaks_for_itself(self):
