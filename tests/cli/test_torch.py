@@ -5,11 +5,13 @@ spans come from the models' own named_modules().
 """
 import json
 import os
+import re
 import shutil
+import sqlite3
 import subprocess
-import sys
 import textwrap
 import unittest
+from collections import Counter
 
 from support import Case, LIMIT_S, NRG, PYTHON, TOOLS, TOP, query
 
@@ -40,6 +42,29 @@ TINY = """
         net = Tiny()
         net(torch.ones(3, 4), scale=2.0).sum().backward()
 """
+
+
+class Span:
+    def __init__(self, name, number, begin_ns, parent):
+        (self.kind, self.name), self.number, self.begin_ns, self.end_ns = name, number, begin_ns, None
+        self.parent, self.children = parent, []
+        if parent:
+            parent.children.append(self)
+
+
+def follow(read, names):
+    """Spans from events: an end closes what its track began last."""
+    found, stacks = [], {}
+    for (t_ns, track), (_, event), (_, name), (_, value) in zip(*(read[c] for c in ("track", "event", "name",
+                                                                                  "value"))):
+        stack = stacks.setdefault(track, [])
+        if event == 0:
+            stack.append(Span(names[name], value, t_ns, stack[-1] if stack else None))
+            found.append(stack[-1])
+        elif event == 1:
+            stack.pop().end_ns = t_ns
+    assert not any(stacks.values()), "spans are open at the end"
+    return found
 
 
 @unittest.skipIf(torch is None, "PyTorch is not installed (Debian: python3-torch)")
@@ -85,6 +110,22 @@ class TorchCase(Case):
     def pids(self):
         return {pid for pid, in query(self.out, "SELECT pid FROM span_track WHERE kind='thread'")}
 
+    def spans(self):
+        """All spans of the recording, by the reader that docs/recording-format.md gives."""
+        with open(os.path.join(TOP, "docs", "recording-format.md"), encoding="utf-8") as f:
+            reader = {"__name__": "reader"}
+            exec(re.search(r"^```python\n(.*?)^```", f.read(), re.M | re.S)[1], reader)
+        db = sqlite3.connect(f"file:{self.out}?mode=ro", uri=True)
+        names = {row[0]: row[1:] for row in db.execute("SELECT id, kind, name FROM span_name")}
+        found = []
+        for series, columns in db.execute("SELECT id, columns FROM series WHERE kind='spans'").fetchall():
+            order = columns.split(",")
+            read = {c: list(reader["samples"](db, series, order.index(c)))
+                    for c in ("track", "event", "name", "value")}
+            found += follow(read, names)
+        db.close()
+        return found
+
     def attribute(self, *options):
         done = self.nrg("attribute", "--json", *options, self.out, env=self.environment())
         self.assertEqual(done.returncode, 0, done.stderr.decode())
@@ -102,6 +143,16 @@ class Unchanged(TorchCase):
         self.assertEqual((self.names("step"), self.names("epoch")), ({"step"}, {"epoch"}))
         self.assertIn("optimizer.step", self.names("phase"))
         self.assertEqual(self.names("counter"), {"samples"})
+        spans = self.spans()
+        calls = Counter((s.kind, s.name) for s in spans)
+        for kind in ("module", "backward"):
+            self.assertEqual([calls[kind, n] for n in ("ResNet", "layer3.0.conv1", "layer1.0.relu")], [2, 2, 4])
+        steps = [s for s in spans if s.kind == "step"]
+        self.assertEqual([(s.number, s.parent.kind) for s in steps], [(1, "epoch"), (2, "epoch")])
+        for step in steps:
+            self.assertEqual([(c.kind, c.name) for c in step.children],
+                             [("module", "ResNet"), ("module", "CrossEntropyLoss"), ("backward", "CrossEntropyLoss"),
+                              ("backward", "ResNet"), ("phase", "optimizer.step")])
 
     def test_bert(self):
         self.same_as_without(TORCH_PYTHON, os.path.join(PROGRAMS, "bert.py"), "2")
@@ -170,6 +221,70 @@ class Unchanged(TorchCase):
         self.assertEqual(query(self.out, "SELECT name, format FROM graph"), [("Tiny", "torchscript")])
         with open(result) as f:
             self.assertEqual(json.load(f)["model"], {"params": 25, "macs": 3 * 4 * 4 + 3 * 4})
+
+
+POWER = """
+    import sys, time
+    import torch
+    from torch import nn
+
+    class Sleeps(nn.Module):
+        def forward(self, x):
+            time.sleep(0.4)
+            return x
+
+    class Burns(nn.Module):
+        def forward(self, x):
+            until = time.monotonic() + 0.4
+            while time.monotonic() < until:
+                pass
+            return x
+
+    net = nn.Sequential(Sleeps(), Burns())
+    with torch.no_grad():
+        for _ in range(4):
+            net(torch.ones(1))
+"""
+
+
+class Joules(TorchCase):
+    """A machine of constant 50 W: a module's energy is 50 W times its time, whatever it does in it."""
+
+    def setUp(self):
+        super().setUp()
+        if b" attribute" not in self.nrg("help").stdout:
+            self.skipTest("there is no nrg attribute")
+
+    def test_sleeping_and_burning_at_50_watts(self):
+        root = self.path("root")
+        os.mkdir(root)
+        self.emulate(self.scenario("domain package-0\n  power 50\n"), root)
+        script = self.program(POWER)
+        self.torch_run(TORCH_PYTHON, script, options=("--root", root, "--sensor", "rapl-powercap", "--rate", "100Hz"))
+        time_s = Counter()
+        for span in self.spans():
+            if span.kind == "module":
+                time_s[span.name] += (span.end_ns - span.begin_ns) / 1e9
+        result = self.attribute("--idle", "share")
+        rows = {row["name"]: row for row in result["rows"] if row["kind"] == "module"}
+        for name in ("0", "1", "Sequential"):
+            self.assertAlmostEqual(rows[name]["energy_j"] / (50 * time_s[name]), 1, delta=0.02, msg=name)
+
+    def test_inclusive_joules_add_up(self):
+        root = self.path("root")
+        os.mkdir(root)
+        self.emulate(self.scenario("domain package-0\n  power 50\n"), root)
+        for program in ("resnet18.py", "bert.py"):
+            self.torch_run(TORCH_PYTHON, os.path.join(PROGRAMS, program), "3",
+                           options=("--root", root, "--sensor", "rapl-powercap", "--rate", "100Hz"))
+            result = self.attribute("--idle", "share")
+            rows = result["rows"]
+            below = Counter()
+            for row in rows:
+                if row.get("parent") is not None:
+                    below[row["parent"]] += row["energy_j"]
+            whole = sum(row["energy_self_j"] for row in rows) + result["unattributed_j"]
+            self.assertAlmostEqual(whole / result["total_j"], 1, delta=1e-6)
 
 
 class Harmless(TorchCase):
