@@ -106,15 +106,19 @@ static int prepare(struct nrg_engine *e)
         rc = nrg_parts_make(e);
     if (!rc)
         rc = nrg_parts_idle(e);
-    return rc;
+    if (rc)
+        return rc;
+    e->rows = calloc(e->walk.rows->n + 1, sizeof *e->rows);
+    e->row_parts = calloc(e->walk.rows->n * e->n_parts + 1, sizeof *e->row_parts);
+    return e->rows && e->row_parts ? nrg_method_choose(e) : -ENOMEM;
 }
 
 static int sum_rows(struct nrg_engine *e)
 {
     struct nrg_view view;
-    e->rows = calloc(e->walk.rows->n + 1, sizeof *e->rows);
-    e->row_parts = calloc(e->walk.rows->n * e->n_parts + 1, sizeof *e->row_parts);
-    int rc = e->rows && e->row_parts ? nrg_distribute(e) : -ENOMEM;
+    int rc = nrg_distribute(e, NULL);
+    if (!rc && e->class_of)
+        rc = nrg_regress_errors(e);
     if (rc)
         return rc;
     rc = nrg_view_make(&view, e);
@@ -206,6 +210,7 @@ static void release_engine(struct nrg_engine *e)
     free(e->windows);
     free(e->rows);
     free(e->row_parts);
+    free(e->class_of);
     free(e->counts);
 }
 
@@ -228,8 +233,6 @@ int nrg_attribution_make(struct nrg_attribution *a, struct nrg_recording *record
         for (size_t i = 0; i < e.n_windows; i++)
             a->duration_s += (double)(e.windows[i].end_ns - e.windows[i].begin_ns) * 1e-9;
         rc = prepare(&e);
-        if (!rc)
-            rc = nrg_method_choose(&e);
         if (!rc) {
             set_method(&e);
             rc = sum_rows(&e);

@@ -15,6 +15,7 @@
 
 #include "attribute/engine.h"
 #include "attribute/idle.h"
+#include "attribute/lag.h"
 #include "base/mem.h"
 
 #define CEILING     4    /* times the highest power seen, where the sensor states no limit */
@@ -113,7 +114,8 @@ static void set_lag(struct nrg_engine *e, struct nrg_part *part)
     const struct nrg_channel *c = &part->channel->channel;
     struct nrg_attribution_domain *out = part->out;
     nrg_copy(out->lag_source, sizeof out->lag_source, "none");
-    if (c->kind != NRG_GAUGE || e->options->lag == NRG_LAG_NONE)
+    /* Single readings are taken as they are. */
+    if (c->kind != NRG_GAUGE || e->options->lag == NRG_LAG_NONE || nrg_method_reads(part->method))
         return;
     if (e->options->lag == NRG_LAG_GIVEN) {
         part->lag_s = e->options->lag_s;
@@ -121,6 +123,18 @@ static void set_lag(struct nrg_engine *e, struct nrg_part *part)
     } else if (c->lag_ns > 0) {
         part->lag_s = (double)c->lag_ns * 1e-9;
         nrg_copy(out->lag_source, sizeof out->lag_source, "driver");
+    } else {
+        struct nrg_lag_fit fit =
+            nrg_lag_fit(part->tl, part->tl->t_ns[0], part->tl->t_ns[part->tl->n - 1],
+                        noise_w(part->tl, c->resolution));
+        if (!isnan(fit.lag_s)) {
+            part->lag_s = fit.lag_s;
+            nrg_copy(out->lag_source, sizeof out->lag_source, "fitted");
+            nrg_attribution_note(e->out, c->name,
+                                 "its readings follow a change of load like a sensor that averages "
+                                 "over %.3g s: energy is corrected for that (--lag none: as shown)",
+                                 fit.lag_s);
+        }
     }
     out->lag_s = part->lag_s;
 }
@@ -158,10 +172,19 @@ int nrg_parts_make(struct nrg_engine *e)
     return rc;
 }
 
+static void release_part(struct nrg_part *part)
+{
+    free(part->idle_w);
+    free(part->class_w);
+    free(part->below_w);
+    free(part->above_w);
+    nrg_regress_result_release(&part->regressed);
+}
+
 void nrg_parts_release(struct nrg_engine *e)
 {
     for (size_t i = 0; e->parts && i < e->n_parts; i++)
-        free(e->parts[i].idle_w);
+        release_part(&e->parts[i]);
     free(e->parts);
     e->parts = NULL;
     e->n_parts = 0;
@@ -306,6 +329,8 @@ static void fill_idle(struct nrg_engine *e, struct nrg_part *part, const double 
             sum_s += length;
         }
     }
+    part->idle_known = source && strcmp(source, "least power") != 0;
+    part->everything_idle = source && isinf(idle_w);
     part->out->idle_w = source && sum_s > 0 ? sum_j / sum_s : NAN;
     nrg_copy(part->out->idle_source, sizeof part->out->idle_source, source ? source : "unknown");
 }
