@@ -106,6 +106,8 @@ static int prepare(struct nrg_engine *e)
         rc = nrg_parts_make(e);
     if (!rc)
         rc = nrg_parts_idle(e);
+    if (!rc)
+        rc = nrg_parts_other(e);
     if (rc)
         return rc;
     e->rows = calloc(e->walk.rows->n + 1, sizeof *e->rows);
@@ -168,6 +170,14 @@ static void note_spans(struct nrg_engine *e)
     a->unclosed = w->unclosed;
     a->unmatched_ends = w->unmatched_ends;
     a->cut = w->cut;
+    int64_t dropped = 0;
+    if (!nrg_recording_integer(e->recording, "spans_dropped", &dropped) && dropped > 0) {
+        a->dropped = (uint64_t)dropped;
+        nrg_attribution_note(a, "dropped spans",
+                             "%lld were marked faster than they could be written: their time "
+                             "counts to what is around them",
+                             (long long)dropped);
+    }
     if (!w->spans)
         nrg_attribution_note(a, "spans", "the recording has none: nothing can be attributed");
     if (!a->n_domains)

@@ -60,6 +60,12 @@ static void find_edge(struct walker *w, size_t p, int64_t t_ns)
     double change_w = fmax(fabs(grid->after_w - grid->before_w),
                            fmax(fabs(own_w - grid->before_w), fabs(own_w - grid->after_w)));
     double phase_j = own_w * part->update_s;
+    if (part->slack_s > 0) {
+        size_t i = grid->from; /* within the grid's interval, the reading before */
+        while (i + 1 < grid->tl->n && grid->tl->t_ns[i + 1] <= t_ns)
+            i++;
+        w->now[p].power_w = grid->tl->gauge ? (float)grid->tl->gauge[i] : 0;
+    }
     w->now[p].off_j = (float)(at * (1 - at) * width_ns * 1e-9 * change_w * mine);
     w->now[p].variance_j2 = (float)((phase_j * phase_j / 12 + part->edge_noise_j2) * mine * mine);
 }
@@ -91,6 +97,10 @@ static void add_error(struct walker *w, size_t p, struct nrg_row_error *error,
     double share = work_s * 1e9 / ns;
     error->variance_j2 +=
         ((double)begin->variance_j2 + (double)end->variance_j2) * fmin(share * share, 1);
+    double lag_j = w->e->parts[p].slack_s * fabs((double)end->power_w - (double)begin->power_w) *
+                   fmin(share, 1);
+    error->below_j += lag_j;
+    error->above_j += lag_j;
     if (end->interval - begin->interval > 1) {
         nrg_row_error_edges(error, begin, end, share);
         return;
@@ -355,7 +365,9 @@ static void finish(struct walker *w)
     for (size_t p = 0; p < e->n_parts; p++) {
         struct nrg_attribution_domain *out = e->parts[p].out;
         const struct nrg_flow *flow = &w->flows.parts[p];
-        out->total_j = flow->total_j;
+        /* A lag that the report of the run knows of it corrects too, but for the edges alone. */
+        bool same = e->n_windows == 1 && !strcmp(out->lag_source, "driver");
+        out->total_j = same ? e->parts[p].domain->energy_j : flow->total_j;
         out->unattributed_j = flow->unattributed_j;
         out->other_processes_j = flow->other_j;
         out->idle_j = e->options->idle == NRG_IDLE_APART ? flow->idle_j : 0;

@@ -26,6 +26,8 @@ struct nrg_part {
     double edge_noise_j2;           /* variance of one edge, besides that of the update's phase */
     double update_s;                /* phase of the update: uniform over this; 0 for gauges */
     double *idle_w;                 /* per cell, never more than the cell has; NAN: all of it */
+    float *other;                   /* per cell: part of the work that is not the workload's */
+    double slack_s;                 /* of the lag: what is not known of it */
     double idle_error_w;            /* standard error */
     double factor_low, factor_high; /* calibration: the truth is within energy times these */
     double *class_w;                /* of a regression: per path, above idle */
@@ -105,6 +107,8 @@ void nrg_survey_release(struct nrg_survey *survey);
 /* parts.c: the domains, their pools, lag and idle power. */
 int nrg_parts_make(struct nrg_engine *engine);
 int nrg_parts_idle(struct nrg_engine *engine);
+/* parts_other.c: what other processes have of each. */
+int nrg_parts_other(struct nrg_engine *engine);
 void nrg_parts_release(struct nrg_engine *engine);
 
 /* method.c: the method of each domain. */

@@ -144,7 +144,7 @@ static void enter_cell(struct nrg_flows *f)
         struct nrg_flow *flow = &f->parts[p];
         struct nrg_energy_at at = nrg_energy_cursor_at(&flow->cursor, cells->begin_ns[k]);
         flow->idle_w = f->e->parts[p].idle_w[k];
-        flow->mine = 1 - (double)cells->other[k * cells->n_pools + f->e->parts[p].pool];
+        flow->mine = 1 - (double)f->e->parts[p].other[k];
         flow->cell_active_j = flow->active_j;
         flow->cell_idle_j = flow->idle_j;
         flow->cell_energy_j = at.energy_j;

@@ -20,6 +20,7 @@
 
 #define CEILING     4    /* times the highest power seen, where the sensor states no limit */
 #define MIN_CELL_S  0.05 /* shorter ones say little about power */
+#define STEADY      0.1  /* spread of power over cells, of the middle */
 #define LEAST_SHARE 0.05 /* quantile that stands for the least: one cell may be an outlier */
 
 static bool given(const struct nrg_engine *e, const struct nrg_domain *d)
@@ -114,6 +115,7 @@ static void set_lag(struct nrg_engine *e, struct nrg_part *part)
     const struct nrg_channel *c = &part->channel->channel;
     struct nrg_attribution_domain *out = part->out;
     nrg_copy(out->lag_source, sizeof out->lag_source, "none");
+    part->slack_s = (double)c->lag_ns * 1e-9; /* all of it, unless it is corrected */
     /* Single readings are taken as they are. */
     if (c->kind != NRG_GAUGE || e->options->lag == NRG_LAG_NONE || nrg_method_reads(part->method))
         return;
@@ -137,6 +139,7 @@ static void set_lag(struct nrg_engine *e, struct nrg_part *part)
         }
     }
     out->lag_s = part->lag_s;
+    part->slack_s = e->options->lag == NRG_LAG_GIVEN ? 0 : part->lag_s / 2;
 }
 
 static int add_part(struct nrg_engine *e, const struct nrg_domain *d)
@@ -175,6 +178,7 @@ int nrg_parts_make(struct nrg_engine *e)
 static void release_part(struct nrg_part *part)
 {
     free(part->idle_w);
+    free(part->other);
     free(part->class_w);
     free(part->below_w);
     free(part->above_w);
@@ -246,10 +250,12 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static double least_w(const struct nrg_cells *c, const double *power_w)
+/* The least power of a cell; *steady: most cells' hardly differs from the middle. */
+static double least_w(const struct nrg_cells *c, const double *power_w, bool *steady)
 {
     size_t n = 0;
     double least = NAN, *sorted = calloc(c->n + 1, sizeof *sorted);
+    *steady = false;
     for (size_t k = 0; sorted && k < c->n; k++)
         if (!c->outside[k] && !isnan(power_w[k]) &&
             (c->n < 3 || nrg_cells_length_s(c, k) >= MIN_CELL_S))
@@ -257,6 +263,7 @@ static double least_w(const struct nrg_cells *c, const double *power_w)
     if (n) {
         qsort(sorted, n, sizeof *sorted, by_size);
         least = fmax(0, sorted[(size_t)((double)n * LEAST_SHARE)]);
+        *steady = n >= 10 && sorted[n * 9 / 10] - sorted[n / 10] < STEADY * sorted[n / 2];
     }
     free(sorted);
     return least;
@@ -280,11 +287,27 @@ static bool idle_by_estimate(struct nrg_engine *e, struct nrg_part *part)
     return tl != NULL;
 }
 
+/* What the report of the run says, which cuts time differently, where it is about this domain. */
+static double summary_idle_w(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    const struct nrg_summary *s = &e->out->summary;
+    if (!s->idle_method || strcmp(s->idle_method, "regression") != 0 || !part->domain->in_total ||
+        !part->channel->channel.covers_cpu)
+        return NAN;
+    for (size_t i = 0; i < s->n_domains; i++)
+        if (s->domains[i].in_total && s->domains[i].channel->channel.covers_cpu &&
+            &s->domains[i] != part->domain)
+            return NAN;
+    return s->idle_w;
+}
+
 /* Which of the ways applies; fills part->idle_w unless it is one number. NULL: not known. */
 static const char *find_idle(struct nrg_engine *e, struct nrg_part *part, const double *power_w,
                              double given_w, double *idle_w)
 {
     struct nrg_idle_fit fit;
+    bool share = e->options->idle == NRG_IDLE_SHARE, steady;
+    double least = least_w(&e->cells, power_w, &steady);
     if (e->options->idle == NRG_IDLE_NONE) {
         *idle_w = 0;
         return "none";
@@ -300,14 +323,17 @@ static const char *find_idle(struct nrg_engine *e, struct nrg_part *part, const 
         return "estimate";
     fit_line(e, part, power_w, &fit);
     *idle_w = nrg_idle_solve(&fit);
-    if (nrg_idle_flat(&fit)) {
+    /* Where idle is shared by time, power that hardly changes is shared by time too. */
+    if (nrg_idle_flat(&fit) || (share && steady)) {
         *idle_w = INFINITY;
         return "constant power";
     }
     part->idle_error_w = isnan(*idle_w) ? 0 : nrg_idle_error(&fit);
+    if (isnan(*idle_w) && !share)
+        *idle_w = summary_idle_w(e, part);
     if (!isnan(*idle_w))
         return "regression";
-    *idle_w = e->options->idle == NRG_IDLE_SHARE ? least_w(&e->cells, power_w) : NAN;
+    *idle_w = share ? least : NAN;
     return isnan(*idle_w) ? NULL : "least power";
 }
 
@@ -340,11 +366,12 @@ int nrg_parts_idle(struct nrg_engine *e)
 {
     double **power_w = calloc(e->n_parts + 1, sizeof *power_w);
     double *least = calloc(e->n_parts + 1, sizeof *least), all = 0;
+    bool steady;
     int rc = power_w && least ? 0 : -ENOMEM;
     for (size_t p = 0; !rc && p < e->n_parts; p++) {
         power_w[p] = cell_powers(e, &e->parts[p]);
         rc = power_w[p] ? 0 : -ENOMEM;
-        least[p] = rc ? 0 : least_w(&e->cells, power_w[p]);
+        least[p] = rc ? 0 : least_w(&e->cells, power_w[p], &steady);
         all += isnan(least[p]) ? 0 : least[p];
     }
     for (size_t p = 0; !rc && p < e->n_parts; p++) {

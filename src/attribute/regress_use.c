@@ -73,7 +73,7 @@ static double mine_at(const struct nrg_engine *e, const struct nrg_part *part, s
     for (size_t g = 0; g < c->n_groups; g++)
         if (c->group_pool[g] == part->pool)
             tracked += (double)c->share[k * c->n_groups + g];
-    return (1 - (double)c->other[k * c->n_pools + part->pool]) * fmin(tracked, 1);
+    return (1 - (double)part->other[k]) * fmin(tracked, 1);
 }
 
 static bool needs_own_timeline(const struct nrg_engine *e, const struct nrg_part *part)
@@ -81,7 +81,7 @@ static bool needs_own_timeline(const struct nrg_engine *e, const struct nrg_part
     for (size_t k = 0; k < e->cells.n; k++)
         if (!e->cells.outside[k] && mine_at(e, part, k) < 0.999)
             return true;
-    return !strcmp(part->out->idle_source, "estimate");
+    return e->n_windows > 1 || !strcmp(part->out->idle_source, "estimate");
 }
 
 /* The readings without idle power (where it is known) and without what others used. */
@@ -108,16 +108,17 @@ static int own_timeline(const struct nrg_engine *e, const struct nrg_part *part,
         size_t k = nrg_cells_find(&e->cells, tl->t_ns[i] + (tl->t_ns[next] - tl->t_ns[i]) / 2);
         double idle_w = part->idle_known ? part->idle_w[k] : 0, mine = mine_at(e, part, k);
         double step_j = tl->sum_j[next] - tl->sum_j[i];
+        own->gap[i] |= e->cells.outside[k]; /* between runs nobody knows what went on */
         if (tl->gauge)
             own->gauge[i] = (tl->gauge[i] - idle_w) * mine;
         if (next > i)
-            own->sum_j[next] = own->sum_j[i] + (tl->gap[i] ? 0 : (step_j - idle_w * s) * mine);
+            own->sum_j[next] = own->sum_j[i] + (own->gap[i] ? 0 : (step_j - idle_w * s) * mine);
     }
     for (size_t i = 0; tl->gauge && i + 1 < tl->n; i++) /* trapezoids again */
         own->sum_j[i + 1] =
-            own->sum_j[i] + (tl->gap[i] ? 0
-                                        : (own->gauge[i] + own->gauge[i + 1]) / 2 *
-                                              (double)(tl->t_ns[i + 1] - tl->t_ns[i]) * 1e-9);
+            own->sum_j[i] + (own->gap[i] ? 0
+                                         : (own->gauge[i] + own->gauge[i + 1]) / 2 *
+                                               (double)(tl->t_ns[i + 1] - tl->t_ns[i]) * 1e-9);
     return 0;
 }
 
