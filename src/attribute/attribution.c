@@ -106,15 +106,21 @@ static int prepare(struct nrg_engine *e)
         rc = nrg_parts_make(e);
     if (!rc)
         rc = nrg_parts_idle(e);
-    return rc;
+    if (!rc)
+        rc = nrg_parts_other(e);
+    if (rc)
+        return rc;
+    e->rows = calloc(e->walk.rows->n + 1, sizeof *e->rows);
+    e->row_parts = calloc(e->walk.rows->n * e->n_parts + 1, sizeof *e->row_parts);
+    return e->rows && e->row_parts ? nrg_method_choose(e) : -ENOMEM;
 }
 
 static int sum_rows(struct nrg_engine *e)
 {
     struct nrg_view view;
-    e->rows = calloc(e->walk.rows->n + 1, sizeof *e->rows);
-    e->row_parts = calloc(e->walk.rows->n * e->n_parts + 1, sizeof *e->row_parts);
-    int rc = e->rows && e->row_parts ? nrg_distribute(e) : -ENOMEM;
+    int rc = nrg_distribute(e, NULL);
+    if (!rc && e->class_of)
+        rc = nrg_regress_errors(e);
     if (rc)
         return rc;
     rc = nrg_view_make(&view, e);
@@ -164,6 +170,14 @@ static void note_spans(struct nrg_engine *e)
     a->unclosed = w->unclosed;
     a->unmatched_ends = w->unmatched_ends;
     a->cut = w->cut;
+    int64_t dropped = 0;
+    if (!nrg_recording_integer(e->recording, "spans_dropped", &dropped) && dropped > 0) {
+        a->dropped = (uint64_t)dropped;
+        nrg_attribution_note(a, "dropped spans",
+                             "%lld were marked faster than they could be written: their time "
+                             "counts to what is around them",
+                             (long long)dropped);
+    }
     if (!w->spans)
         nrg_attribution_note(a, "spans", "the recording has none: nothing can be attributed");
     if (!a->n_domains)
@@ -206,6 +220,7 @@ static void release_engine(struct nrg_engine *e)
     free(e->windows);
     free(e->rows);
     free(e->row_parts);
+    free(e->class_of);
     free(e->counts);
 }
 
@@ -228,8 +243,6 @@ int nrg_attribution_make(struct nrg_attribution *a, struct nrg_recording *record
         for (size_t i = 0; i < e.n_windows; i++)
             a->duration_s += (double)(e.windows[i].end_ns - e.windows[i].begin_ns) * 1e-9;
         rc = prepare(&e);
-        if (!rc)
-            rc = nrg_method_choose(&e);
         if (!rc) {
             set_method(&e);
             rc = sum_rows(&e);

@@ -200,7 +200,7 @@ static void set_sensor(struct builder *b, size_t r)
     row->updates_per_call = NAN;
     row->method = e->out->method;
     for (size_t p = 0; p < e->n_parts; p++) {
-        double j = row->domain_j[p], known = parts[p].covered_ns;
+        double j = row->domain_j[p], known = parts[p].covered_ns + parts[p].moved_ns;
         covered_ns = fmax(covered_ns, known);
         if ((known > 0 && known < sums->self_ns - UNCOVERED_NS) || parts[p].unknown)
             row->flags |= NRG_ROW_UNCOVERED;
@@ -264,6 +264,8 @@ int nrg_rows_make(struct nrg_engine *e, const struct nrg_view *v)
         else
             sum_inside(&b);
         for (size_t r = 0; r < e->out->n_rows; r++) {
+            uint32_t carrier = v->nodes[b.node_of[r]].sums.merged_with;
+            e->out->rows[r].merged_with = carrier ? b.row_of[carrier] : SIZE_MAX;
             set_energy(&b, r);
             set_sensor(&b, r);
         }

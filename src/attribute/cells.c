@@ -169,7 +169,7 @@ int nrg_cells_init(struct nrg_cells *c, struct nrg_frame *frame,
         c->open_s = calloc(c->n * c->n_tracks + 1, sizeof *c->open_s);
         c->weight = calloc(c->n * c->n_tracks + 1, sizeof *c->weight);
         c->share = calloc(c->n * c->n_groups + 1, sizeof *c->share);
-        c->other = calloc(c->n * c->n_pools + 1, sizeof *c->other);
+        c->other = calloc(c->n + 1, sizeof *c->other);
         rc = c->open_s && c->weight && c->share && c->other ? 0 : -ENOMEM;
     }
     if (rc)

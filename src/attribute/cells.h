@@ -29,7 +29,7 @@ struct nrg_cells {
     float *open_s;  /* [cell * n_tracks + track]: time with a span open; the survey fills it */
     float *weight;  /* [cell * n_tracks + track]: work per second with a span open */
     float *share;   /* [cell * n_groups + group]: of the workload's work in its pool */
-    float *other;   /* [cell * n_pools + pool]: part of the work that is not the workload's */
+    float *other;   /* per cell: part of the CPUs' work that is not the workload's */
     double *busy_s; /* per cell, CPU seconds of the machine; NULL: not recorded */
     bool has_processes;
 };

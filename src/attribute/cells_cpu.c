@@ -225,7 +225,7 @@ static void finish(struct weigher *w, size_t k)
         weigh_tracks(w, k, false);
     }
     if (c->has_processes && c->busy_s && c->busy_s[k] > 1e-6)
-        c->other[k * c->n_pools] = (float)fmax(0, 1 - mine / c->busy_s[k]);
+        c->other[k] = (float)fmax(0, 1 - mine / c->busy_s[k]);
     for (size_t g = 0; g < c->n_groups; g++)
         if (c->group_pool[g])
             c->share[k * c->n_groups + g] = 1; /* one group in such a pool */

@@ -10,6 +10,7 @@
 
 #include "attribute/flow.h"
 #include "attribute/readings.h"
+#include "attribute/slicer.h"
 #include "base/mem.h"
 
 struct stretch {
@@ -33,6 +34,10 @@ struct walker {
     struct track_spans *tracks;
     struct nrg_edge *self_edges; /* [track * n_parts + part] */
     size_t *self_reading;        /* same: the first reading of the self stretch */
+    struct nrg_slicer *slicer;   /* NULL: nobody wants slices */
+    struct stretch *slices;      /* per track: since the last one that was handed over */
+    int64_t *gap_ns;             /* per pool: since when no track has a span open */
+    int rc;
 };
 
 static int64_t inside(const struct nrg_flows *f, int64_t t_ns)
@@ -55,6 +60,12 @@ static void find_edge(struct walker *w, size_t p, int64_t t_ns)
     double change_w = fmax(fabs(grid->after_w - grid->before_w),
                            fmax(fabs(own_w - grid->before_w), fabs(own_w - grid->after_w)));
     double phase_j = own_w * part->update_s;
+    if (part->slack_s > 0) {
+        size_t i = grid->from; /* within the grid's interval, the reading before */
+        while (i + 1 < grid->tl->n && grid->tl->t_ns[i + 1] <= t_ns)
+            i++;
+        w->now[p].power_w = grid->tl->gauge ? (float)grid->tl->gauge[i] : 0;
+    }
     w->now[p].off_j = (float)(at * (1 - at) * width_ns * 1e-9 * change_w * mine);
     w->now[p].variance_j2 = (float)((phase_j * phase_j / 12 + part->edge_noise_j2) * mine * mine);
 }
@@ -86,6 +97,10 @@ static void add_error(struct walker *w, size_t p, struct nrg_row_error *error,
     double share = work_s * 1e9 / ns;
     error->variance_j2 +=
         ((double)begin->variance_j2 + (double)end->variance_j2) * fmin(share * share, 1);
+    double lag_j = w->e->parts[p].slack_s * fabs((double)end->power_w - (double)begin->power_w) *
+                   fmin(share, 1);
+    error->below_j += lag_j;
+    error->above_j += lag_j;
     if (end->interval - begin->interval > 1) {
         nrg_row_error_edges(error, begin, end, share);
         return;
@@ -115,6 +130,41 @@ static void add_reading(struct walker *w, size_t p, size_t track, struct nrg_row
     row->energy_j += isnan(power_w) ? 0 : power_w * s;
 }
 
+/* What a track did since its last slice. */
+static int hand_over(struct walker *w, size_t track, int64_t t_ns)
+{
+    const struct nrg_track_flow *tr = &w->flows.tracks[track];
+    struct stretch *since = &w->slices[track];
+    double s = (double)(t_ns - since->inside_ns) * 1e-9;
+    struct nrg_slice slice = {since->inside_ns, t_ns, s > 0 ? (tr->work_s - since->work_s) / s : 0,
+                              tr->path, w->e->cells.track_pool[track]};
+    *since = (struct stretch){.inside_ns = t_ns, .work_s = tr->work_s};
+    return nrg_slicer_add(w->slicer, &slice);
+}
+
+static int end_gap(struct walker *w, uint32_t pool, int64_t t_ns)
+{
+    struct nrg_slice slice = {w->gap_ns[pool], t_ns, 1, 0, pool};
+    w->gap_ns[pool] = t_ns;
+    return nrg_slicer_add(w->slicer, &slice);
+}
+
+static void on_border(void *arg, int64_t t_ns)
+{
+    struct walker *w = arg;
+    const struct nrg_cells *cells = &w->e->cells;
+    for (size_t i = 0; !w->rc && i < cells->n_tracks; i++)
+        if (w->flows.tracks[i].open)
+            w->rc = hand_over(w, i, t_ns);
+    for (uint32_t pool = 0; !w->rc && pool < cells->n_pools; pool++)
+        if (!w->flows.pool_open[pool])
+            w->rc = end_gap(w, pool, t_ns);
+    if (cells->outside[w->flows.cell])
+        w->slicer->n = 0;
+    if (!w->rc)
+        w->rc = nrg_slicer_flush(w->slicer);
+}
+
 static void begin_self(struct walker *w, size_t track, const struct nrg_open_span *span,
                        int64_t t_ns)
 {
@@ -124,6 +174,8 @@ static void begin_self(struct walker *w, size_t track, const struct nrg_open_spa
     tr->row = span->row;
     tr->path = span->path;
     w->tracks[track].self = (struct stretch){t_ns, inside(f, t_ns), tr->work_s};
+    if (w->slicer)
+        w->slices[track] = w->tracks[track].self;
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
         size_t p = f->pool_parts[i], at = track * w->e->n_parts + p;
         w->self_edges[at] = w->now[p];
@@ -139,13 +191,15 @@ static void end_self(struct walker *w, size_t track, int64_t t_ns)
     const struct nrg_track_flow *tr = &f->tracks[track];
     const struct stretch *self = &w->tracks[track].self;
     size_t pool = e->cells.track_pool[track];
+    if (w->slicer && !w->rc)
+        w->rc = hand_over(w, track, inside(f, t_ns));
     e->rows[tr->row].stretches++;
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
         size_t p = f->pool_parts[i];
         struct nrg_row_part *row = &e->row_parts[(size_t)tr->row * e->n_parts + p];
         if (nrg_method_reads(e->parts[p].method))
             add_reading(w, p, track, row, t_ns);
-        else
+        else if (e->parts[p].method == NRG_METHOD_INTEGRATE)
             add_error(w, p, &row->self, &w->self_edges[track * e->n_parts + p], self,
                       inside(f, t_ns), tr->work_s - self->work_s);
     }
@@ -181,7 +235,7 @@ static void end_span(struct walker *w, const struct nrg_walk_event *ev)
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
         size_t p = f->pool_parts[i];
         struct nrg_row_part *row = &e->row_parts[(size_t)ev->span->row * e->n_parts + p];
-        if (!nrg_method_reads(e->parts[p].method))
+        if (e->parts[p].method == NRG_METHOD_INTEGRATE)
             add_error(w, p, &row->whole, &spans->edges[ev->depth * e->n_parts + p], span,
                       inside(f, ev->t_ns), work_s);
     }
@@ -205,6 +259,15 @@ static int add_count(struct nrg_engine *e, const struct nrg_walk_event *ev)
     return 0;
 }
 
+/* One stretch with the span around it, but another kind of span for a regression. */
+static int change_path(struct walker *w, const struct nrg_walk_event *ev, int64_t t_ns)
+{
+    bool opens = ev->what == NRG_WALK_OPEN;
+    int rc = w->slicer ? hand_over(w, ev->track, t_ns) : 0;
+    w->flows.tracks[ev->track].path = (opens ? ev->span : ev->around)->path;
+    return rc || !opens ? rc : begin_span(w, ev);
+}
+
 static int on_event(void *arg, const struct nrg_walk_event *ev)
 {
     struct walker *w = arg;
@@ -221,22 +284,28 @@ static int on_event(void *arg, const struct nrg_walk_event *ev)
         nrg_flows_credit(f, ev->track, at_ns);
     e->rows[ev->span->row].flags |= ev->span->flags;
     if (ev->span->folded && ev->around && ev->around->row == ev->span->row)
-        return ev->what == NRG_WALK_OPEN ? begin_span(w, ev) : 0; /* one stretch with it */
+        return change_path(w, ev, t_ns);
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++)
         find_edge(w, f->pool_parts[i], t_ns);
     if (f->tracks[ev->track].open)
         end_self(w, ev->track, ev->t_ns);
+    if (w->rc)
+        return w->rc;
     if (ev->what == NRG_WALK_OPEN) {
+        if (w->slicer && !f->pool_open[pool])
+            w->rc = end_gap(w, (uint32_t)pool, t_ns);
         if (!f->tracks[ev->track].open)
             nrg_flows_start_track(f, ev->track, at_ns);
         begin_self(w, ev->track, ev->span, ev->t_ns);
         return begin_span(w, ev);
     }
     end_span(w, ev);
-    if (ev->around)
+    if (ev->around) {
         begin_self(w, ev->track, ev->around, ev->t_ns);
-    else
+    } else {
         nrg_flows_stop_track(f, ev->track);
+        w->gap_ns[pool] = t_ns;
+    }
     return 0;
 }
 
@@ -251,8 +320,17 @@ static int init(struct walker *w)
     w->tracks = calloc(n_tracks, sizeof *w->tracks);
     w->self_edges = calloc(n_tracks * n_parts, sizeof *w->self_edges);
     w->self_reading = calloc(n_tracks * n_parts, sizeof *w->self_reading);
-    if (!w->grids || !w->readings || !w->now || !w->tracks || !w->self_edges || !w->self_reading)
+    w->slices = calloc(n_tracks, sizeof *w->slices);
+    w->gap_ns = calloc(e->cells.n_pools + 1, sizeof *w->gap_ns);
+    if (!w->grids || !w->readings || !w->now || !w->tracks || !w->self_edges || !w->self_reading ||
+        !w->slices || !w->gap_ns)
         return -ENOMEM;
+    for (size_t i = 0; i < e->cells.n_pools; i++)
+        w->gap_ns[i] = w->flows.begin_ns;
+    if (w->slicer) {
+        w->flows.border = on_border;
+        w->flows.border_arg = w;
+    }
     for (size_t p = 0; !rc && p < e->n_parts; p++) {
         nrg_grid_init(&w->grids[p], e->parts[p].tl, e->parts[p].width_ns);
         if (nrg_method_reads(e->parts[p].method))
@@ -275,6 +353,8 @@ static void release(struct walker *w)
     free(w->tracks);
     free(w->self_edges);
     free(w->self_reading);
+    free(w->slices);
+    free(w->gap_ns);
 }
 
 /* What the flows left over, and errors that wait for the end of their interval. */
@@ -285,7 +365,9 @@ static void finish(struct walker *w)
     for (size_t p = 0; p < e->n_parts; p++) {
         struct nrg_attribution_domain *out = e->parts[p].out;
         const struct nrg_flow *flow = &w->flows.parts[p];
-        out->total_j = flow->total_j;
+        /* A lag that the report of the run knows of it corrects too, but for the edges alone. */
+        bool same = e->n_windows == 1 && !strcmp(out->lag_source, "driver");
+        out->total_j = same ? e->parts[p].domain->energy_j : flow->total_j;
         out->unattributed_j = flow->unattributed_j;
         out->other_processes_j = flow->other_j;
         out->idle_j = e->options->idle == NRG_IDLE_APART ? flow->idle_j : 0;
@@ -298,9 +380,9 @@ static void finish(struct walker *w)
         }
 }
 
-int nrg_distribute(struct nrg_engine *e)
+int nrg_distribute(struct nrg_engine *e, struct nrg_slicer *slicer)
 {
-    struct walker w = {.e = e};
+    struct walker w = {.e = e, .slicer = slicer};
     int rc = nrg_flows_init(&w.flows, e);
     if (!rc)
         rc = init(&w);
@@ -308,6 +390,7 @@ int nrg_distribute(struct nrg_engine *e)
         rc = nrg_walk_run(&e->walk, w.flows.end_ns, on_event, &w);
     if (!rc)
         finish(&w);
+    rc = rc ? rc : w.rc;
     release(&w);
     nrg_flows_release(&w.flows);
     return rc;

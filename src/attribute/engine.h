@@ -26,23 +26,28 @@ struct nrg_part {
     double edge_noise_j2;           /* variance of one edge, besides that of the update's phase */
     double update_s;                /* phase of the update: uniform over this; 0 for gauges */
     double *idle_w;                 /* per cell, never more than the cell has; NAN: all of it */
+    float *other;                   /* per cell: part of the work that is not the workload's */
+    double slack_s;                 /* of the lag: what is not known of it */
     double idle_error_w;            /* standard error */
     double factor_low, factor_high; /* calibration: the truth is within energy times these */
-    const double *class_w;          /* of a regression: per path, above idle */
+    double *class_w;                /* of a regression: per path, above idle */
+    double *below_w, *above_w;      /* how far the truth may be from class_w */
+    bool idle_known;                /* idle_w is more than a zero that stands for it */
+    bool everything_idle;           /* power did not follow the load */
     struct nrg_regress_result regressed;
-    uint32_t *class_of; /* of a regression: class of each path */
-    size_t n_classes;
 };
 
 struct nrg_row_sums {
     uint64_t calls, stretches;
     double self_ns, work_s; /* work_s: self time times the share of the work */
     unsigned flags;
-    uint32_t counts; /* first of its list + 1; 0: none */
+    uint32_t merged_with; /* place that has the number; 0: none */
+    uint32_t counts;      /* first of its list + 1; 0: none */
 };
 
 struct nrg_row_part {
     double energy_j, covered_ns;
+    double moved_ns;  /* covered, but its energy stands in the row it is merged with */
     uint64_t unknown; /* stretches without a reading, of nearest and window */
     struct nrg_row_error self, whole;
 };
@@ -81,6 +86,8 @@ struct nrg_engine {
     struct nrg_survey survey;
     struct nrg_part *parts;
     size_t n_parts;
+    uint32_t *class_of;             /* of the regressions: per path; UINT32_MAX: none */
+    size_t n_classes, rest_class;   /* rest_class: of those that were too many; SIZE_MAX */
     struct nrg_row_sums *rows;      /* per node of walk.rows */
     struct nrg_row_part *row_parts; /* [node * n_parts + part] */
     struct nrg_count_sum *counts;
@@ -100,13 +107,22 @@ void nrg_survey_release(struct nrg_survey *survey);
 /* parts.c: the domains, their pools, lag and idle power. */
 int nrg_parts_make(struct nrg_engine *engine);
 int nrg_parts_idle(struct nrg_engine *engine);
+/* parts_other.c: what other processes have of each. */
+int nrg_parts_other(struct nrg_engine *engine);
 void nrg_parts_release(struct nrg_engine *engine);
 
 /* method.c: the method of each domain. */
 int nrg_method_choose(struct nrg_engine *engine);
 
-/* distribute.c: energy of every stretch to its row. */
-int nrg_distribute(struct nrg_engine *engine);
+/* distribute.c: energy of every stretch to its row, and, where there is one, to the slicer. */
+struct nrg_slicer;
+int nrg_distribute(struct nrg_engine *engine, struct nrg_slicer *slicer);
+
+/* regress_use.c: powers of the paths for those parts whose method it is; where that fails the
+ * method becomes integrate, and the part says why. Needs the rows' memory, and leaves it zero. */
+int nrg_regress_parts(struct nrg_engine *engine);
+/* Intervals of the rows from the regressions. */
+int nrg_regress_errors(struct nrg_engine *engine);
 
 int nrg_attribution_note(struct nrg_attribution *attribution, const char *what, const char *why,
                          ...) __attribute__((format(printf, 3, 4)));

@@ -63,6 +63,14 @@ void nrg_flows_settle_group(struct nrg_flows *f, size_t g, int64_t t_ns)
     group->done_ns = t_ns;
 }
 
+static void add_class(const struct nrg_part *part, struct nrg_row_part *row, uint32_t path,
+                      double work_s)
+{
+    row->energy_j += part->class_w[path] * work_s;
+    row->self.below_j += part->below_w[path] * work_s;
+    row->self.above_j += part->above_w[path] * work_s;
+}
+
 /* What an open track has earned since it was credited last. Its group is settled. */
 void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
 {
@@ -85,7 +93,7 @@ void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
         if (e->parts[p].method == NRG_METHOD_INTEGRATE)
             row->energy_j += tr->weight * (potential - f->track_potential[at]);
         else if (e->parts[p].method == NRG_METHOD_REGRESS)
-            row->energy_j += e->parts[p].class_w[tr->path] * work_s;
+            add_class(&e->parts[p], row, tr->path, work_s);
         if (share && !nrg_method_reads(e->parts[p].method))
             row->energy_j += flow->idle_per_track - f->track_idle[at];
         row->covered_ns += flow->covered_ns - f->track_covered[at];
@@ -136,7 +144,7 @@ static void enter_cell(struct nrg_flows *f)
         struct nrg_flow *flow = &f->parts[p];
         struct nrg_energy_at at = nrg_energy_cursor_at(&flow->cursor, cells->begin_ns[k]);
         flow->idle_w = f->e->parts[p].idle_w[k];
-        flow->mine = 1 - (double)cells->other[k * cells->n_pools + f->e->parts[p].pool];
+        flow->mine = 1 - (double)f->e->parts[p].other[k];
         flow->cell_active_j = flow->active_j;
         flow->cell_idle_j = flow->idle_j;
         flow->cell_energy_j = at.energy_j;
@@ -188,6 +196,8 @@ void nrg_flows_move_to(struct nrg_flows *f, int64_t t_ns)
     const struct nrg_cells *cells = &f->e->cells;
     while (f->cell + 1 < cells->n && t_ns > cells->begin_ns[f->cell + 1]) {
         leave_cell(f, cells->begin_ns[f->cell + 1]);
+        if (f->border)
+            f->border(f->border_arg, cells->begin_ns[f->cell + 1]);
         f->cell++;
         enter_cell(f);
     }
@@ -246,6 +256,8 @@ void nrg_flows_finish(struct nrg_flows *f)
 {
     nrg_flows_move_to(f, f->end_ns);
     leave_cell(f, f->end_ns);
+    if (f->border)
+        f->border(f->border_arg, f->end_ns);
 }
 
 void nrg_flows_release(struct nrg_flows *f)

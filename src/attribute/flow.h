@@ -53,6 +53,9 @@ struct nrg_flows {
     double *track_potential, *track_idle, *track_covered; /* [track * n_parts + part] */
     size_t cell;
     int64_t begin_ns, end_ns; /* of all windows */
+    /* Called where a cell ends, when all are credited up to there; NULL. */
+    void (*border)(void *arg, int64_t t_ns);
+    void *border_arg;
 };
 
 int nrg_flows_init(struct nrg_flows *flows, struct nrg_engine *engine);

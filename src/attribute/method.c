@@ -1,19 +1,88 @@
 /*
- * Which method a domain is attributed by, and why. A stretch that holds many updates of the
- * sensor is integrated: its edges are known, and only they are uncertain.
+ * Which method a domain is attributed by, and why.
+ *
+ * A stretch that holds many updates of the sensor is integrated: only its edges are uncertain. One
+ * that is shorter is seen only in the company of others; if it comes often enough, a regression
+ * over all intervals can tell what it used. Where neither holds, energy is integrated and the
+ * intervals say how little is known.
  */
+#include <math.h>
 #include <stdio.h>
 
 #include "attribute/engine.h"
 
-int nrg_method_choose(struct nrg_engine *e)
+#define MANY_UPDATES  10
+#define MIN_INTERVALS 30 /* of the sensor, and three for each kind of span */
+#define MIN_CALLS     20 /* of a kind of span, in the mean */
+
+/* Self stretches below this make up half of the time of all. */
+static double median_ns(const struct nrg_survey *s)
 {
-    for (size_t p = 0; p < e->n_parts; p++) {
-        struct nrg_part *part = &e->parts[p];
-        if (part->method == NRG_METHOD_AUTO || part->method == NRG_METHOD_REGRESS) {
-            part->method = NRG_METHOD_INTEGRATE;
-            snprintf(part->out->why, sizeof part->out->why, "energy between begin and end");
-        }
+    double all = 0, sum = 0;
+    for (int i = 0; i < 64; i++)
+        all += s->ns_by_log2[i];
+    for (int i = 0; i < 64 && all > 0; i++) {
+        double here = s->ns_by_log2[i];
+        if (sum + here >= all / 2) /* within the octave, in proportion */
+            return ldexp(1 + (here > 0 ? (all / 2 - sum) / here : 0), i);
+        sum += here;
     }
     return 0;
+}
+
+struct amount {
+    double classes, stretches;
+};
+
+static struct amount amount_of(const struct nrg_engine *e)
+{
+    struct amount amount = {0};
+    for (size_t i = 1; i < e->walk.paths.n; i++) {
+        amount.classes += e->survey.paths[i].stretches > 0;
+        amount.stretches += (double)e->survey.paths[i].stretches;
+    }
+    return amount;
+}
+
+static void choose(struct nrg_engine *e, struct nrg_part *part)
+{
+    struct amount amount = amount_of(e);
+    double width_ns = fmax((double)part->width_ns, part->lag_s * 1e9);
+    double updates = median_ns(&e->survey) / width_ns;
+    double intervals = e->out->duration_s * 1e9 / (double)part->width_ns;
+    char *why = part->out->why;
+    size_t size = sizeof part->out->why;
+    part->method = NRG_METHOD_INTEGRATE;
+    if (!amount.stretches)
+        snprintf(why, size, "integrate: there are no spans");
+    else if (updates >= MANY_UPDATES)
+        snprintf(why, size, "integrate: spans hold %.3g updates of the sensor (median by time)",
+                 updates);
+    else if (intervals < fmax(MIN_INTERVALS, 3 * amount.classes))
+        snprintf(why, size,
+                 "integrate: spans hold %.2g updates of the sensor, and %.0f intervals are too few "
+                 "to tell %.0f kinds of spans apart",
+                 updates, intervals, amount.classes);
+    else if (amount.stretches < MIN_CALLS * amount.classes)
+        snprintf(why, size,
+                 "integrate: spans hold %.2g updates of the sensor, and come only %.1f times each",
+                 updates, amount.stretches / amount.classes);
+    else {
+        part->method = NRG_METHOD_REGRESS;
+        snprintf(why, size,
+                 "regress: spans hold %.2g updates of the sensor (median by time), and come %.0f "
+                 "times each",
+                 updates, amount.stretches / amount.classes);
+    }
+}
+
+int nrg_method_choose(struct nrg_engine *e)
+{
+    bool regress = false;
+    for (size_t p = 0; p < e->n_parts; p++) {
+        if (e->parts[p].method == NRG_METHOD_AUTO)
+            choose(e, &e->parts[p]);
+        regress |= e->parts[p].method == NRG_METHOD_REGRESS;
+    }
+    return regress ? nrg_regress_parts(e) : 0;
 }

@@ -15,10 +15,12 @@
 
 #include "attribute/engine.h"
 #include "attribute/idle.h"
+#include "attribute/lag.h"
 #include "base/mem.h"
 
 #define CEILING     4    /* times the highest power seen, where the sensor states no limit */
 #define MIN_CELL_S  0.05 /* shorter ones say little about power */
+#define STEADY      0.1  /* spread of power over cells, of the middle */
 #define LEAST_SHARE 0.05 /* quantile that stands for the least: one cell may be an outlier */
 
 static bool given(const struct nrg_engine *e, const struct nrg_domain *d)
@@ -113,7 +115,9 @@ static void set_lag(struct nrg_engine *e, struct nrg_part *part)
     const struct nrg_channel *c = &part->channel->channel;
     struct nrg_attribution_domain *out = part->out;
     nrg_copy(out->lag_source, sizeof out->lag_source, "none");
-    if (c->kind != NRG_GAUGE || e->options->lag == NRG_LAG_NONE)
+    part->slack_s = (double)c->lag_ns * 1e-9; /* all of it, unless it is corrected */
+    /* Single readings are taken as they are. */
+    if (c->kind != NRG_GAUGE || e->options->lag == NRG_LAG_NONE || nrg_method_reads(part->method))
         return;
     if (e->options->lag == NRG_LAG_GIVEN) {
         part->lag_s = e->options->lag_s;
@@ -121,8 +125,21 @@ static void set_lag(struct nrg_engine *e, struct nrg_part *part)
     } else if (c->lag_ns > 0) {
         part->lag_s = (double)c->lag_ns * 1e-9;
         nrg_copy(out->lag_source, sizeof out->lag_source, "driver");
+    } else {
+        struct nrg_lag_fit fit =
+            nrg_lag_fit(part->tl, part->tl->t_ns[0], part->tl->t_ns[part->tl->n - 1],
+                        noise_w(part->tl, c->resolution));
+        if (!isnan(fit.lag_s)) {
+            part->lag_s = fit.lag_s;
+            nrg_copy(out->lag_source, sizeof out->lag_source, "fitted");
+            nrg_attribution_note(e->out, c->name,
+                                 "its readings follow a change of load like a sensor that averages "
+                                 "over %.3g s: energy is corrected for that (--lag none: as shown)",
+                                 fit.lag_s);
+        }
     }
     out->lag_s = part->lag_s;
+    part->slack_s = e->options->lag == NRG_LAG_GIVEN ? 0 : part->lag_s / 2;
 }
 
 static int add_part(struct nrg_engine *e, const struct nrg_domain *d)
@@ -158,10 +175,20 @@ int nrg_parts_make(struct nrg_engine *e)
     return rc;
 }
 
+static void release_part(struct nrg_part *part)
+{
+    free(part->idle_w);
+    free(part->other);
+    free(part->class_w);
+    free(part->below_w);
+    free(part->above_w);
+    nrg_regress_result_release(&part->regressed);
+}
+
 void nrg_parts_release(struct nrg_engine *e)
 {
     for (size_t i = 0; e->parts && i < e->n_parts; i++)
-        free(e->parts[i].idle_w);
+        release_part(&e->parts[i]);
     free(e->parts);
     e->parts = NULL;
     e->n_parts = 0;
@@ -223,10 +250,12 @@ static int by_size(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static double least_w(const struct nrg_cells *c, const double *power_w)
+/* The least power of a cell; *steady: most cells' hardly differs from the middle. */
+static double least_w(const struct nrg_cells *c, const double *power_w, bool *steady)
 {
     size_t n = 0;
     double least = NAN, *sorted = calloc(c->n + 1, sizeof *sorted);
+    *steady = false;
     for (size_t k = 0; sorted && k < c->n; k++)
         if (!c->outside[k] && !isnan(power_w[k]) &&
             (c->n < 3 || nrg_cells_length_s(c, k) >= MIN_CELL_S))
@@ -234,6 +263,7 @@ static double least_w(const struct nrg_cells *c, const double *power_w)
     if (n) {
         qsort(sorted, n, sizeof *sorted, by_size);
         least = fmax(0, sorted[(size_t)((double)n * LEAST_SHARE)]);
+        *steady = n >= 10 && sorted[n * 9 / 10] - sorted[n / 10] < STEADY * sorted[n / 2];
     }
     free(sorted);
     return least;
@@ -257,11 +287,27 @@ static bool idle_by_estimate(struct nrg_engine *e, struct nrg_part *part)
     return tl != NULL;
 }
 
+/* What the report of the run says, which cuts time differently, where it is about this domain. */
+static double summary_idle_w(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    const struct nrg_summary *s = &e->out->summary;
+    if (!s->idle_method || strcmp(s->idle_method, "regression") != 0 || !part->domain->in_total ||
+        !part->channel->channel.covers_cpu)
+        return NAN;
+    for (size_t i = 0; i < s->n_domains; i++)
+        if (s->domains[i].in_total && s->domains[i].channel->channel.covers_cpu &&
+            &s->domains[i] != part->domain)
+            return NAN;
+    return s->idle_w;
+}
+
 /* Which of the ways applies; fills part->idle_w unless it is one number. NULL: not known. */
 static const char *find_idle(struct nrg_engine *e, struct nrg_part *part, const double *power_w,
                              double given_w, double *idle_w)
 {
     struct nrg_idle_fit fit;
+    bool share = e->options->idle == NRG_IDLE_SHARE, steady;
+    double least = least_w(&e->cells, power_w, &steady);
     if (e->options->idle == NRG_IDLE_NONE) {
         *idle_w = 0;
         return "none";
@@ -277,14 +323,17 @@ static const char *find_idle(struct nrg_engine *e, struct nrg_part *part, const 
         return "estimate";
     fit_line(e, part, power_w, &fit);
     *idle_w = nrg_idle_solve(&fit);
-    if (nrg_idle_flat(&fit)) {
+    /* Where idle is shared by time, power that hardly changes is shared by time too. */
+    if (nrg_idle_flat(&fit) || (share && steady)) {
         *idle_w = INFINITY;
         return "constant power";
     }
     part->idle_error_w = isnan(*idle_w) ? 0 : nrg_idle_error(&fit);
+    if (isnan(*idle_w) && !share)
+        *idle_w = summary_idle_w(e, part);
     if (!isnan(*idle_w))
         return "regression";
-    *idle_w = e->options->idle == NRG_IDLE_SHARE ? least_w(&e->cells, power_w) : NAN;
+    *idle_w = share ? least : NAN;
     return isnan(*idle_w) ? NULL : "least power";
 }
 
@@ -306,6 +355,8 @@ static void fill_idle(struct nrg_engine *e, struct nrg_part *part, const double 
             sum_s += length;
         }
     }
+    part->idle_known = source && strcmp(source, "least power") != 0;
+    part->everything_idle = source && isinf(idle_w);
     part->out->idle_w = source && sum_s > 0 ? sum_j / sum_s : NAN;
     nrg_copy(part->out->idle_source, sizeof part->out->idle_source, source ? source : "unknown");
 }
@@ -315,11 +366,12 @@ int nrg_parts_idle(struct nrg_engine *e)
 {
     double **power_w = calloc(e->n_parts + 1, sizeof *power_w);
     double *least = calloc(e->n_parts + 1, sizeof *least), all = 0;
+    bool steady;
     int rc = power_w && least ? 0 : -ENOMEM;
     for (size_t p = 0; !rc && p < e->n_parts; p++) {
         power_w[p] = cell_powers(e, &e->parts[p]);
         rc = power_w[p] ? 0 : -ENOMEM;
-        least[p] = rc ? 0 : least_w(&e->cells, power_w[p]);
+        least[p] = rc ? 0 : least_w(&e->cells, power_w[p], &steady);
         all += isnan(least[p]) ? 0 : least[p];
     }
     for (size_t p = 0; !rc && p < e->n_parts; p++) {

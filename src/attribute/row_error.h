@@ -29,6 +29,7 @@ struct nrg_edge {
     uint32_t interval;
     float off_j; /* what interpolation may get wrong if the stretch goes beyond the interval */
     float variance_j2;
+    float power_w; /* that a gauge shows there */
 };
 
 /* One interval of the sensor's. */

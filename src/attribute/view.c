@@ -116,11 +116,14 @@ static void add_sums(struct nrg_view *v, struct nrg_engine *e, size_t place)
     to->self_ns += from->self_ns;
     to->work_s += from->work_s;
     to->flags |= from->flags;
+    if (from->merged_with && v->view_of[from->merged_with] != at)
+        to->merged_with = v->view_of[from->merged_with];
     for (size_t p = 0; p < e->n_parts; p++) {
         struct nrg_row_part *part = &v->parts[at * e->n_parts + p];
         const struct nrg_row_part *more = &e->row_parts[place * e->n_parts + p];
         part->energy_j += more->energy_j;
         part->covered_ns += more->covered_ns;
+        part->moved_ns += more->moved_ns;
         part->unknown += more->unknown;
         add_error(&part->self, &more->self);
     }
