@@ -65,12 +65,18 @@ static int add_row(const struct nrg_regress *r, struct nrg_rowgen *gen, struct n
     return 1;
 }
 
+bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows)
+{
+    return r->drift && r->ready_ns == INT64_MAX && max_rows >= r->rows_expected;
+}
+
 int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
                          struct nrg_gram *sum)
 {
     struct nrg_rowgen gen;
     struct nrg_whitener white = {.phi = pass->phi, .theta = pass->theta};
-    int rc = nrg_rowgen_init(&gen, &r->options, &pass->kernel, pass->map, r->drift);
+    int rc = nrg_rowgen_init(&gen, &r->options, &pass->kernel, pass->map,
+                             nrg_regress_sees_drift(r, pass->max_rows));
     if (!rc)
         rc = nrg_gram_grow(sum, pass->n_columns);
     nrg_gram_clear(sum);
@@ -162,7 +168,7 @@ static int refine(struct trials *t, struct trial *best, double shift_s, double f
         double before = best->rest, memory_s = nrg_kernel_memory_s(&best->kernel);
         struct nrg_kernel from = best->kernel;
         bool wide = memory_s > 0 && factor > 1;
-        if (wide)
+        if (wide && memory_s * factor < LONGEST_S)
             rc = try_better(t, best, widened(from, memory_s * factor));
         if (!rc && wide)
             rc = try_better(t, best, widened(from, memory_s / factor));

@@ -93,6 +93,8 @@ struct nrg_pass {
 
 int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
                          struct nrg_gram *sum);
+/* In a part of the run, a drift looks like the power itself. */
+bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows);
 /* What a row is expected to be, from the prior. */
 double nrg_regress_expected(const struct nrg_regress *r, const struct nrg_rowgen *gen);
 /* beta >= 0 of the sum; idle (column 0) left out when it is known. */

@@ -142,7 +142,9 @@ static int take_leftover(const struct nrg_regress *r, size_t max_rows, struct le
     left->e = calloc(room + 1, sizeof *left->e);
     left->expected = calloc(room + 1, sizeof *left->expected);
     left->restart = calloc(room + 1, 1);
-    int rc = nrg_rowgen_init(&gen, &r->options, &r->kernel, NULL, r->drift), got = 1;
+    int rc = nrg_rowgen_init(&gen, &r->options, &r->kernel, NULL,
+                             nrg_regress_sees_drift(r, max_rows)),
+        got = 1;
     if (!left->e || !left->expected || !left->restart)
         rc = -ENOMEM;
     while (!rc && left->n < room) {
@@ -322,12 +324,11 @@ static double alike(const struct leftover *left, double quantum, size_t lag)
 static double same_rounding(const struct leftover *left, double quantum)
 {
     size_t longest = left->n / 4 < MAX_LAG ? left->n / 4 : MAX_LAG, at = 0;
-    double noise2 = 0, most = 0;
-    bool apart = false; /* neighbours are alike in any case */
+    double noise2 = 0, most = 0, lowest = 1; /* neighbours are alike in any case */
     for (size_t lag = 1; lag < longest; lag++) {
         double now = alike(left, quantum, lag);
-        apart = apart || now < 0.1;
-        if (apart && now > most) {
+        lowest = fmin(lowest, now);
+        if (now > lowest + 0.05 && now > most) {
             most = now;
             at = lag;
         }
