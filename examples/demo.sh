@@ -17,7 +17,9 @@ say() {
     printf '\n== %s\n' "$*"
 }
 
+torch=
 if [ -n "$python" ] && "$python" -c 'import torch' 2>/dev/null; then
+    torch=--torch
     set -- "$python" examples/train.py ${NRG_DEMO_ARGS:-}
 else
     echo "PyTorch is not here (Debian: python3-torch), so a C program is measured instead."
@@ -25,16 +27,22 @@ else
     set -- build/burn ${NRG_DEMO_ARGS:-8 2}
 fi
 
-say "nrg run -- $*"
-"$nrg" run --force --output "$recording" -- "$@"
+say "nrg run ${torch:+$torch }-- $*"
+"$nrg" run $torch --force --output "$recording" -- "$@"
 
 say "nrg report $recording     the same again, from the file alone"
 "$nrg" report "$recording" | head -n 9
+
+if [ -n "$torch" ]; then
+    say "nrg attribute --by module $recording     which part of the network it went to"
+    "$nrg" attribute --by module "$recording"
+fi
 
 say "What next"
 cat <<END
   $nrg sensors                      what can be measured here, and how to get the rest
   $nrg run -- COMMAND               your own program
+  $nrg run --torch -- python3 X.py  the same, with the modules of PyTorch told apart
   $nrg report --json $recording   all numbers for other programs
   $nrg run --help                   rates, repeats, baseline, carbon
 END

@@ -242,7 +242,7 @@ struct job {
     struct nrg_import_join_options logs;
     bool operators;
     struct nrg_attribute_source source;
-    struct nrg_attribution attribution;
+    struct nrg_attribution attribution, paths;
     struct nrg_cycles cycles;
     bool has_cycles;
 };
@@ -297,11 +297,24 @@ static int complain(const struct job *job, struct nrg_error *err)
     return nrg_complain(err, 1);
 }
 
+/* Joules per step need what the modules inside the steps used: see attribution_report.h. */
+static int make_paths(struct job *job, struct nrg_error *err)
+{
+    struct nrg_attribution_options how = job->how;
+    if (how.by != NRG_BY_MODULE && how.by != NRG_BY_NAME)
+        return 0;
+    how.by = NRG_BY_PATH;
+    return nrg_attribution_make(&job->paths, job->source.recording, &how, err);
+}
+
 static int attribute(struct job *job)
 {
     struct nrg_error err;
     struct nrg_attribution *a = &job->attribution;
-    if (nrg_attribution_make(a, job->source.recording, &job->how, &err))
+    int rc = nrg_attribution_make(a, job->source.recording, &job->how, &err);
+    if (!rc && (rc = make_paths(job, &err)))
+        nrg_attribution_release(a);
+    if (rc)
         return complain(job, &err);
     int code = a->spans ? make_cycles(job) : no_spans(job);
     nrg_attribute_source_notes(&job->source, a);
@@ -317,12 +330,14 @@ static int attribute(struct job *job)
     const struct nrg_attribution_report report = {
         .recording = job->source.recording,
         .attribution = a,
+        .paths = job->paths.n_rows ? &job->paths : NULL,
         .cycles = job->has_cycles ? &job->cycles : NULL,
         .confidence = job->how.confidence > 0 ? job->how.confidence : 0.95};
     if (!code)
         code = nrg_attribute_show(job->cli, &report, &job->v->outputs, job->has_cycles);
     nrg_cycles_release(&job->cycles);
     nrg_attribution_release(a);
+    nrg_attribution_release(&job->paths);
     return code;
 }
 

@@ -111,7 +111,7 @@ static void add_lists(json_t *doc, const struct nrg_attribution_report *r)
 {
     const struct nrg_attribution *a = r->attribution;
     struct nrg_unit_use units[NRG_UNIT_USES];
-    size_t n = nrg_attribution_units(a, units, NRG_UNIT_USES);
+    size_t n = nrg_attribution_units(r, units, NRG_UNIT_USES);
     json_t *domains = json_array(), *per = json_array(), *notes = json_array();
     for (size_t i = 0; i < a->n_domains; i++)
         json_array_append_new(domains, domain_json(&a->domains[i]));

@@ -18,6 +18,9 @@
 struct nrg_attribution_report {
     struct nrg_recording *recording; /* for its name and command; NULL: none */
     const struct nrg_attribution *attribution;
+    /* By path, for joules per step and sample: other views take the modules out of the steps.
+     * NULL: `attribution` is by path itself, or by something that keeps what is inside. */
+    const struct nrg_attribution *paths;
     const struct nrg_cycles *cycles; /* of a layer log beside a power log; NULL: no such thing */
     double confidence;               /* of the intervals, 0..1 */
 };
@@ -84,8 +87,8 @@ struct nrg_unit_use {
     double amount, energy_j, low_j, high_j, time_s;
 };
 enum { NRG_UNIT_USES = 16 };
-size_t nrg_attribution_units(const struct nrg_attribution *a, struct nrg_unit_use *units,
-                             size_t max);
+size_t nrg_attribution_units(const struct nrg_attribution_report *report,
+                             struct nrg_unit_use *units, size_t max);
 
 /* Text as a cell of CSV, quoted where it has to be (RFC 4180). */
 void nrg_csv_cell(FILE *out, const char *text);

@@ -88,10 +88,11 @@ static void print_head(const struct nrg_attribution_report *r, const struct nrg_
     fprintf(out, "%sintervals are those of %g %%%s\n\n", st->dim, 100 * r->confidence, st->off);
 }
 
-static void print_units(const struct nrg_attribution *a, const struct nrg_text_style *st, FILE *out)
+static void print_units(const struct nrg_attribution_report *r, const struct nrg_text_style *st,
+                        FILE *out)
 {
     struct nrg_unit_use units[NRG_UNIT_USES];
-    size_t n = nrg_attribution_units(a, units, NRG_UNIT_USES);
+    size_t n = nrg_attribution_units(r, units, NRG_UNIT_USES);
     char per[32], whole[32], time_s[32], name[64];
     if (n)
         fprintf(out, "\n%s%-24s %12s %14s %14s %14s%s\n", st->dim, "PER", "ENERGY", "TIME",
@@ -124,7 +125,7 @@ void nrg_attribution_text(const struct nrg_attribution_report *r,
     print_head(r, &st, out);
     if (nrg_attribution_table(r, view, out))
         fprintf(out, "(out of memory)\n");
-    print_units(r->attribution, &st, out);
+    print_units(r, &st, out);
     if (r->cycles)
         nrg_attribution_layers_text(r, view, out);
     print_notes(r->attribution, &st, out);

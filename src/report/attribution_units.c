@@ -55,9 +55,10 @@ static void add(struct nrg_unit_use *units, size_t *n, size_t max, const char *n
     units[at].time_s += row->time_s;
 }
 
-size_t nrg_attribution_units(const struct nrg_attribution *a, struct nrg_unit_use *units,
-                             size_t max)
+size_t nrg_attribution_units(const struct nrg_attribution_report *report,
+                             struct nrg_unit_use *units, size_t max)
 {
+    const struct nrg_attribution *a = report->paths ? report->paths : report->attribution;
     size_t n = 0;
     for (size_t i = 0; i < a->n_rows; i++) {
         const struct nrg_attribution_row *row = &a->rows[i];
