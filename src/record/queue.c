@@ -74,6 +74,14 @@ size_t nrg_queue_rows(struct nrg_queue *queue)
     return n;
 }
 
+void nrg_queue_done(struct nrg_queue *queue, struct nrg_message *message)
+{
+    pthread_mutex_lock(&queue->lock);
+    queue->n_rows -= has_rows(message) ? message->rows.n : 0;
+    pthread_mutex_unlock(&queue->lock);
+    nrg_message_free(message);
+}
+
 static void signal_flag(struct nrg_queue *queue, bool *flag)
 {
     pthread_mutex_lock(&queue->lock);
@@ -101,7 +109,6 @@ struct nrg_message *nrg_queue_take(struct nrg_queue *queue, bool *stop)
     queue->first = NULL;
     queue->last = &queue->first;
     queue->wake = false;
-    queue->n_rows = 0;
     *stop = queue->stop;
     pthread_mutex_unlock(&queue->lock);
     return list;

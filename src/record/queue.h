@@ -55,7 +55,7 @@ struct nrg_queue {
     pthread_cond_t ready;
     struct nrg_message *first, **last;
     bool wake, stop;
-    size_t n_rows;    /* waiting, of all messages */
+    size_t n_rows;    /* pushed and not freed, of all messages */
     uint64_t dropped; /* messages lost for want of memory */
 };
 
@@ -66,8 +66,10 @@ void nrg_queue_release(struct nrg_queue *queue);
 struct nrg_message *nrg_message_new(struct nrg_queue *queue, enum nrg_message_kind kind);
 void nrg_message_free(struct nrg_message *message);
 
-/* How many rows wait: a producer that can wait should, when the consumer is behind. */
+/* How many rows wait or are being written: a producer that can wait should, when there are many. */
 size_t nrg_queue_rows(struct nrg_queue *queue);
+/* Instead of nrg_message_free, by the consumer. */
+void nrg_queue_done(struct nrg_queue *queue, struct nrg_message *message);
 
 void nrg_queue_push(struct nrg_queue *queue, struct nrg_message *message);
 /* Lets the consumer run: without it pushed messages wait for company. */

@@ -24,6 +24,7 @@
 #include "record/own_cpu.h"
 #include "record/proctree.h"
 #include "record/recorder_spans.h"
+#include "record/series.h"
 #include "record/slow_reader.h"
 #include "record/store.h"
 #include "record/thread.h"
@@ -141,7 +142,10 @@ static void store_batch(struct nrg_recorder *r, struct nrg_message *list)
     while (list) {
         struct nrg_message *next = list->next;
         apply(r, list);
-        nrg_message_free(list);
+        /* A burst of spans is written as it comes: all of it at once would be much memory. */
+        if (list->kind == NRG_MSG_ROWS && list->rows.n >= NRG_MERGE_ROWS)
+            nrg_store_commit(r->store);
+        nrg_queue_done(&r->queue, list);
         list = next;
     }
     nrg_store_commit(r->store);

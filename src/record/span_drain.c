@@ -26,7 +26,7 @@
 #define FASTEST_NS   (5 * NRG_NS_PER_MS)
 #define REST_NS      NRG_NS_PER_MS /* at least, whoever wakes us */
 #define HAND_OVER_NS NRG_NS_PER_S
-#define MAX_WAITING  (1u << 18) /* rows in the queue: 12 MB */
+#define MAX_WAITING  (1u << 17) /* rows in the queue: 6 MB */
 #define PATIENCE     10000      /* of the last round: ms without progress of the writer */
 
 struct nrg_span_drain {
@@ -205,6 +205,8 @@ static bool writer_keeps_up(struct nrg_span_drain *d, bool last)
 /* Gives out events up to a time, in order. False: not all of them. */
 static bool merge(struct nrg_span_drain *d, int64_t until_ns, bool last)
 {
+    if (!writer_keeps_up(d, last))
+        return false;
     fill_heap(d, until_ns);
     while (d->n_heap) {
         struct nrg_span_lane *lane = d->heap[0];

@@ -153,7 +153,7 @@ static void check_messages(struct state *s)
             check(m->span_track.id == ++s->n_tracks && memchr(m->span_track.name, 0, 128) != NULL);
         else if (m->kind == NRG_MSG_ROWS || m->kind == NRG_MSG_PAST_ROWS)
             check_rows(s, m);
-        nrg_message_free(m);
+        nrg_queue_done(&s->queue, m);
     }
 }
 

@@ -75,7 +75,7 @@ static void take_all(struct span_bench *b)
     for (struct nrg_message *m = nrg_queue_take(&b->queue, &stop), *next; m; m = next) {
         next = m->next;
         take_message(b, m);
-        nrg_message_free(m);
+        nrg_queue_done(&b->queue, m);
     }
 }
 
