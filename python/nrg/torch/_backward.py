@@ -48,13 +48,23 @@ class Call:
             return
         try:
             thread = local.thread
-            opened = thread.open
+            opened, parent = thread.open, self.parent
             if not opened:
                 _queue_end(thread)
-            if opened and opened[-1][0] is self.parent:
-                _open(thread, self)
+            at = len(opened)
+            while at and opened[at - 1][0] is not parent:
+                at -= 1
+            if not at and parent is not None:
+                at = _open_above(thread, parent)
+            if at == len(opened):
+                level = depth()
+            elif opened[at][0] is self:
+                return  # open already: another of its outputs
             else:
-                _open_chain(thread, self)
+                level = opened[at][1]
+                del opened[at:]
+                unwind(level)
+            _open(thread, self, level)
         except Exception:
             trouble("backward")
 
@@ -71,9 +81,8 @@ class Call:
             trouble("backward")
 
 
-def _open(thread, call):
+def _open(thread, call, level):
     entry = call.entry
-    level = depth()
     number = entry.backward
     if number is None:
         number = entry.backward_number()
@@ -83,24 +92,20 @@ def _open(thread, call):
         cuda.mark(number)
 
 
-def _open_chain(thread, call):
-    chain = []
-    while call is not None:
-        chain.append(call)
-        call = call.parent
-    members = {id(c) for c in chain}
-    opened = thread.open
-    keep = 0
-    while keep < len(opened) and id(opened[keep][0]) in members:
+def _open_above(thread, call):
+    """Opens a call that is not open, below those of its callers that are; how many are open then."""
+    chain = [call]
+    while chain[-1].parent is not None:
+        chain.append(chain[-1].parent)
+    opened, keep = thread.open, 0
+    while keep < len(opened) and opened[keep][0] in chain:
+        chain.remove(opened[keep][0])
         keep += 1
-    known = {id(c) for c, _ in opened[:keep]}
-    if id(chain[0]) in known:
-        return  # open already: another of its outputs
     if keep < len(opened):
         _close_from(thread, keep, opened[keep][1])
     for missing in reversed(chain):
-        if id(missing) not in known:
-            _open(thread, missing)
+        _open(thread, missing, depth())
+    return len(opened)
 
 
 def _close_from(thread, i, level):

@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 from .. import _nrg
+from .._record import before_stop
 from . import _loop, _names, _operators
 from ._backward import Call, watch_inputs, watch_outputs
 from ._compile import compiling, skip_frames
@@ -157,12 +158,20 @@ def switch_on():
     state.on = True
 
 
+def finish():
+    """Closes what this thread has open and places what the GPUs have done."""
+    if state.on:
+        _loop.close_all(local.thread)
+    if cuda.on:
+        cuda.finish()
+
+
+before_stop.append(finish)  # of a recorder in this process
+
+
 def switch_off():
     if not patches.done:
         return
-    thread = local.thread
-    if state.on:
-        _loop.close_all(thread)
-    cuda.finish()
+    finish()
     state.on = False
     patches.restore()

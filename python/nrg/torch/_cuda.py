@@ -115,6 +115,7 @@ class Cuda:
             self._place(False)
 
     def finish(self):
+        """Places all that is left; look() begins anew."""
         if self.on:
             self._place(True)
         self.on = False
