@@ -54,23 +54,21 @@ static void choose(struct nrg_engine *e, struct nrg_part *part)
     size_t size = sizeof part->out->why;
     part->method = NRG_METHOD_INTEGRATE;
     if (!amount.stretches)
-        snprintf(why, size, "integrate: there are no spans");
+        snprintf(why, size, "there are no spans");
     else if (updates >= MANY_UPDATES)
-        snprintf(why, size, "integrate: spans hold %.3g updates of the sensor (median by time)",
-                 updates);
+        snprintf(why, size, "spans hold %.3g updates of the sensor (median by time)", updates);
     else if (intervals < fmax(MIN_INTERVALS, 3 * amount.classes))
         snprintf(why, size,
-                 "integrate: spans hold %.2g updates of the sensor, and %.0f intervals are too few "
+                 "spans hold %.2g updates of the sensor, and %.0f intervals are too few "
                  "to tell %.0f kinds of spans apart",
                  updates, intervals, amount.classes);
     else if (amount.stretches < MIN_CALLS * amount.classes)
-        snprintf(why, size,
-                 "integrate: spans hold %.2g updates of the sensor, and come only %.1f times each",
+        snprintf(why, size, "spans hold %.2g updates of the sensor, and come only %.1f times each",
                  updates, amount.stretches / amount.classes);
     else {
         part->method = NRG_METHOD_REGRESS;
         snprintf(why, size,
-                 "regress: spans hold %.2g updates of the sensor (median by time), and come %.0f "
+                 "spans hold %.2g updates of the sensor (median by time), and come %.0f "
                  "times each",
                  updates, amount.stretches / amount.classes);
     }

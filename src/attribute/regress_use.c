@@ -204,7 +204,7 @@ static int solve(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress
     bool automatic = e->options->method == NRG_METHOD_AUTO;
     if (rc == -ENODATA || rc == -EDOM) {
         falls_back(part,
-                   "integrate: too few intervals of the sensor to tell %zu kinds of spans "
+                   "too few intervals of the sensor to tell %zu kinds of spans "
                    "apart by regression",
                    e->n_classes - 1);
         return 0;
@@ -214,7 +214,7 @@ static int solve(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress
     double resolved = resolved_part(e, part);
     if (automatic && resolved < 0.5) {
         falls_back(part,
-                   "integrate: a regression could tell the power of %.0f %% of the spans' "
+                   "a regression could tell the power of %.0f %% of the spans' "
                    "time only",
                    100 * resolved);
         return 0;
@@ -234,7 +234,7 @@ int nrg_regress_parts(struct nrg_engine *e)
     for (size_t p = 0; !rc && p < e->n_parts; p++) {
         struct nrg_part *part = &e->parts[p];
         if (part->method == NRG_METHOD_REGRESS && part->everything_idle)
-            falls_back(part, "integrate: power did not follow the load, all of it is idle");
+            falls_back(part, "power did not follow the load, all of it is idle");
         if (part->method != NRG_METHOD_REGRESS)
             continue;
         rc = start(e, part, &own[p], &regress[p]);

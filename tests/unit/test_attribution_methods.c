@@ -231,7 +231,7 @@ static void regression_tells_layers_apart(void **state)
     made_run(&m, "run", 0, end);
     attribute(&m, &o, &a);
     assert_int_equal(a.method, NRG_METHOD_REGRESS);
-    assert_non_null(strstr(a.domains[0].why, "regress"));
+    assert_non_null(strstr(a.domains[0].why, "updates of the sensor"));
     static const char *const names[] = {"a", "b", "c"};
     for (int k = 0; k < 3; k++) {
         const struct nrg_attribution_row *r = row(&a, names[k]);
