@@ -203,7 +203,7 @@ static void end_self(struct walker *w, size_t track, int64_t t_ns)
         struct nrg_row_part *row = &e->row_parts[(size_t)tr->row * e->n_parts + p];
         if (nrg_method_reads(e->parts[p].method))
             add_reading(w, p, track, row, t_ns);
-        else if (e->parts[p].method == NRG_METHOD_INTEGRATE)
+        if (e->parts[p].method != NRG_METHOD_REGRESS)
             add_error(w, p, &row->self, &w->self_edges[track * e->n_parts + p], self,
                       inside(f, t_ns), tr->work_s - self->work_s);
     }
@@ -239,7 +239,7 @@ static void end_span(struct walker *w, const struct nrg_walk_event *ev)
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
         size_t p = f->pool_parts[i];
         struct nrg_row_part *row = &e->row_parts[(size_t)ev->span->row * e->n_parts + p];
-        if (e->parts[p].method == NRG_METHOD_INTEGRATE)
+        if (e->parts[p].method != NRG_METHOD_REGRESS)
             add_error(w, p, &row->whole, &spans->edges[ev->depth * e->n_parts + p], span,
                       inside(f, ev->t_ns), work_s);
     }
