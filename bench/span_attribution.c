@@ -5,14 +5,16 @@
  *     span_attribution attribute FILE [METHOD]
  *
  * `make` writes a recording: steps of 50 layers of 20 us to 1 ms, over TRACKS threads, beside an
- * energy counter and CPU times. `attribute` prints one line: spans, seconds, peak memory, rows and
- * how far the rows are from the total. Two calls, so that the memory is that of attribution alone.
+ * energy counter and CPU times. `attribute` prints one line: spans, wall and CPU seconds, peak
+ * memory, rows and how far the rows are from the total. Two calls, so that the memory is that of
+ * attribution alone.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include "attribute/attribution.h"
 #include "base/mem.h"
@@ -189,14 +191,16 @@ static int attribute(const char *path, const char *method)
     int64_t begin_ns = nrg_now_ns();
     must(nrg_attribution_make(&a, recording, &options, &err), err.what);
     double seconds = (double)(nrg_now_ns() - begin_ns) * 1e-9;
+    double cpu_s = (double)clock() / CLOCKS_PER_SEC;
     double self = a.unattributed_j + a.idle_j + a.other_processes_j;
     for (size_t i = 0; i < a.n_rows; i++)
         self += isnan(a.rows[i].energy_self_j) ? 0 : a.rows[i].energy_self_j;
     struct rusage usage;
     getrusage(RUSAGE_SELF, &usage);
-    printf("{\"spans\": %llu, \"method\": \"%s\", \"seconds\": %.3f, \"peak_rss_mb\": %.1f, "
+    printf("{\"spans\": %llu, \"method\": \"%s\", \"seconds\": %.3f, \"cpu_seconds\": %.3f, "
+           "\"peak_rss_mb\": %.1f, "
            "\"rows\": %zu, \"total_j\": %.3f, \"off_j\": %.3g}\n",
-           (unsigned long long)a.spans, nrg_method_name(a.method), seconds,
+           (unsigned long long)a.spans, nrg_method_name(a.method), seconds, cpu_s,
            (double)usage.ru_maxrss / 1024, a.n_rows, a.total_j, self - a.total_j);
     nrg_attribution_release(&a);
     nrg_recording_close(recording);

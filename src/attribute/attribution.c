@@ -139,10 +139,12 @@ static void sum_domains(struct nrg_engine *e)
     for (size_t i = 0; i < a->n_domains; i++) {
         const struct nrg_attribution_domain *d = &a->domains[i];
         double off_j = d->total_j - d->domain->energy_j; /* lag, or several runs */
+        bool guessed = e->n_windows == 1 && !strcmp(d->lag_source, "fitted");
+        double doubt_j = guessed ? fabs(off_j) / 2 : 0;
         a->total_j += d->total_j;
-        a->total_low_j += fmax(0, d->domain->low_j + off_j);
-        a->total_high_j += d->domain->high_j + off_j;
-        a->total_uncertainty_j += d->domain->uncertainty_j;
+        a->total_low_j += fmax(0, d->domain->low_j + off_j - doubt_j);
+        a->total_high_j += d->domain->high_j + off_j + doubt_j;
+        a->total_uncertainty_j += d->domain->uncertainty_j + doubt_j;
         a->unattributed_j += d->unattributed_j;
         a->idle_j += d->idle_j;
         a->other_processes_j += d->other_processes_j;

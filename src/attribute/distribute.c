@@ -56,7 +56,9 @@ static void find_edge(struct walker *w, size_t p, int64_t t_ns)
         return;
     double width_ns = (double)(grid->end_ns - grid->begin_ns);
     double at = (double)(t_ns - grid->begin_ns) / width_ns;
-    double own_w = grid->energy_j * 1e9 / width_ns, mine = w->flows.parts[p].mine;
+    /* Idle energy that is shared is not divided between processes, nor is its error. */
+    bool share = w->e->options->idle == NRG_IDLE_SHARE;
+    double own_w = grid->energy_j * 1e9 / width_ns, mine = share ? 1 : w->flows.parts[p].mine;
     double change_w = fmax(fabs(grid->after_w - grid->before_w),
                            fmax(fabs(own_w - grid->before_w), fabs(own_w - grid->after_w)));
     double phase_j = own_w * part->update_s;
@@ -94,15 +96,17 @@ static void add_error(struct walker *w, size_t p, struct nrg_row_error *error,
     double ceiling_w = w->e->parts[p].ceiling_w, ns = (double)(t_ns - stretch->inside_ns);
     if (!(ns > 0))
         return;
-    double share = work_s * 1e9 / ns;
-    error->variance_j2 +=
-        ((double)begin->variance_j2 + (double)end->variance_j2) * fmin(share * share, 1);
-    double lag_j = w->e->parts[p].slack_s * fabs((double)end->power_w - (double)begin->power_w) *
-                   fmin(share, 1);
+    double share = work_s * 1e9 / ns, weight = share;
+    if (w->e->options->idle == NRG_IDLE_SHARE)
+        weight = fmax(share, 1 / fmax(1, (double)w->flows.pool_open[w->e->parts[p].pool]));
+    weight = fmin(weight, 1);
+    error->variance_j2 += ((double)begin->variance_j2 + (double)end->variance_j2) * weight * weight;
+    double lag_j =
+        w->e->parts[p].slack_s * fabs((double)end->power_w - (double)begin->power_w) * weight;
     error->below_j += lag_j;
     error->above_j += lag_j;
     if (end->interval - begin->interval > 1) {
-        nrg_row_error_edges(error, begin, end, share);
+        nrg_row_error_edges(error, begin, end, weight);
         return;
     }
     struct nrg_interval here = interval_of(w, p, false);
@@ -199,7 +203,7 @@ static void end_self(struct walker *w, size_t track, int64_t t_ns)
         struct nrg_row_part *row = &e->row_parts[(size_t)tr->row * e->n_parts + p];
         if (nrg_method_reads(e->parts[p].method))
             add_reading(w, p, track, row, t_ns);
-        else if (e->parts[p].method == NRG_METHOD_INTEGRATE)
+        if (e->parts[p].method != NRG_METHOD_REGRESS)
             add_error(w, p, &row->self, &w->self_edges[track * e->n_parts + p], self,
                       inside(f, t_ns), tr->work_s - self->work_s);
     }
@@ -235,7 +239,7 @@ static void end_span(struct walker *w, const struct nrg_walk_event *ev)
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
         size_t p = f->pool_parts[i];
         struct nrg_row_part *row = &e->row_parts[(size_t)ev->span->row * e->n_parts + p];
-        if (e->parts[p].method == NRG_METHOD_INTEGRATE)
+        if (e->parts[p].method != NRG_METHOD_REGRESS)
             add_error(w, p, &row->whole, &spans->edges[ev->depth * e->n_parts + p], span,
                       inside(f, ev->t_ns), work_s);
     }

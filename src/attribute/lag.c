@@ -13,6 +13,7 @@
 #define MIN_PART      0.02 /* and of the mean power */
 #define MIN_EXPLAINED 0.99
 #define MIN_CONSTANTS 0.8 /* of the time constant that a stretch must last */
+#define MIN_LAG       3   /* readings: what is shorter is a step of the load */
 #define MAX_STRETCHES 256
 
 struct fit {
@@ -51,7 +52,7 @@ static struct fit fit_stretch(const struct nrg_timeline *tl, size_t from, size_t
     /* A straight line fits everything that is short: the bend must be worth its parameter. */
     double straight = s[5] - s[4] * s[4] / s[2];
     if (!(all > 0) || left > (1 - MIN_EXPLAINED) * all || left > straight / 4 ||
-        end_s < -MIN_CONSTANTS / a)
+        end_s < -MIN_CONSTANTS / a || -1 / a < MIN_LAG * end_s / n)
         return none;
     return (struct fit){-1 / a, fabs(tl->gauge[to] - tl->gauge[from])};
 }

@@ -116,8 +116,7 @@ static void set_lag(struct nrg_engine *e, struct nrg_part *part)
     struct nrg_attribution_domain *out = part->out;
     nrg_copy(out->lag_source, sizeof out->lag_source, "none");
     part->slack_s = (double)c->lag_ns * 1e-9; /* all of it, unless it is corrected */
-    /* Single readings are taken as they are. */
-    if (c->kind != NRG_GAUGE || e->options->lag == NRG_LAG_NONE || nrg_method_reads(part->method))
+    if (c->kind != NRG_GAUGE || e->options->lag == NRG_LAG_NONE)
         return;
     if (e->options->lag == NRG_LAG_GIVEN) {
         part->lag_s = e->options->lag_s;

@@ -321,6 +321,37 @@ static void gpu_track(void **state)
     made_release(&m);
 }
 
+/* The driver says that three quarters of the GPU's work are a stranger's. */
+static void gpu_of_others(void **state)
+{
+    struct made m;
+    struct nrg_attribution a;
+    struct nrg_channel gpu = made_gauge("gpu-0");
+    struct nrg_rows rows;
+    (void)state;
+    made_init(&m);
+    made_constant(&m, &gpu, -1, 11, 0.1, 100);
+    made_run(&m, "run", 0, 10);
+    made_process(&m, 7, -1, 11, 1);
+    int64_t device = made_track(&m, "gpu", 7, 0, "gpu-0");
+    made_span(&m, 0, 10, device, made_name(&m, "kernel", "sgemm"));
+    nrg_rows_init(&rows, NRG_G_COLUMNS);
+    for (int i = 1; i <= 10; i++) {
+        int64_t mine[] = {7, 0, 7, 200000, NRG_MISSING};
+        int64_t other[] = {-1, 0, 99, 600000, NRG_MISSING};
+        nrg_rows_add(&rows, made_ns(i), 0, mine);
+        nrg_rows_add(&rows, made_ns(i), 0, other);
+    }
+    assert_int_equal(nrg_store_rows(m.store, nrg_store_series(m.store, NRG_GPU_PROCESSES), &rows),
+                     0);
+    nrg_rows_release(&rows);
+    attribute(&m, &plain, &a);
+    close_to(row(&a, "sgemm")->energy_j, 250, 1e-3, "kernel");
+    close_to(a.other_processes_j, 750, 1e-3, "others");
+    nrg_attribution_release(&a);
+    made_release(&m);
+}
+
 /* Without GPU spans, host spans have the GPU's energy too. */
 static void gpu_without_track(void **state)
 {
@@ -359,6 +390,7 @@ int main(void)
         cmocka_unit_test(idle_by_regression),
         cmocka_unit_test(idle_by_baseline),
         cmocka_unit_test(gpu_track),
+        cmocka_unit_test(gpu_of_others),
         cmocka_unit_test(gpu_without_track),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
