@@ -10,9 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/inflate.h"
 #include "base/mem.h"
 #include "graph/bytes.h"
-#include "base/inflate.h"
 
 #define SIG_LOCAL    0x04034b50u
 #define SIG_CENTRAL  0x02014b50u

@@ -6,43 +6,45 @@
 #include "record/chrome.h"
 #include "sensors/channel.h"
 
-#define E(field) offsetof(struct nrg_chrome_event, field)
+#define KEY(text) text, sizeof text - 1
+#define E(field)  offsetof(struct nrg_chrome_event, field)
 
 enum form { TEXT, TIME, NUMBER, NAME, PHASE, ARGS };
 
 struct field {
     const char *key;
+    size_t len;
     enum form form;
     size_t at, size;
 };
 
 static const struct field fields[] = {
-    {"ph", PHASE, E(ph), 0},
-    {"cat", TEXT, E(cat), sizeof((struct nrg_chrome_event *)0)->cat},
-    {"name", NAME, E(name), 0},
-    {"pid", TEXT, E(pid), sizeof((struct nrg_chrome_event *)0)->pid},
-    {"tid", TEXT, E(tid), sizeof((struct nrg_chrome_event *)0)->tid},
-    {"ts", TIME, E(ts_ns), 0},
-    {"dur", TIME, E(dur_ns), 0},
-    {"id", NUMBER, E(flow), 0},
-    {"args", ARGS, 0, 0},
+    {KEY("ph"), PHASE, E(ph), 0},
+    {KEY("cat"), TEXT, E(cat), sizeof((struct nrg_chrome_event *)0)->cat},
+    {KEY("name"), NAME, E(name), 0},
+    {KEY("pid"), TEXT, E(pid), sizeof((struct nrg_chrome_event *)0)->pid},
+    {KEY("tid"), TEXT, E(tid), sizeof((struct nrg_chrome_event *)0)->tid},
+    {KEY("ts"), TIME, E(ts_ns), 0},
+    {KEY("dur"), TIME, E(dur_ns), 0},
+    {KEY("id"), NUMBER, E(flow), 0},
+    {KEY("args"), ARGS, 0, 0},
 };
 
 static const struct field args[] = {
-    {"External id", NUMBER, E(external), 0},
-    {"external id", NUMBER, E(external), 0},
-    {"correlation", NUMBER, E(correlation), 0},
-    {"device", NUMBER, E(device), 0},
-    {"stream", NUMBER, E(stream), 0},
-    {"op_name", TEXT, E(op_name), sizeof((struct nrg_chrome_event *)0)->op_name},
-    {"name", TEXT, E(label), sizeof((struct nrg_chrome_event *)0)->label},
+    {KEY("External id"), NUMBER, E(external), 0},
+    {KEY("external id"), NUMBER, E(external), 0},
+    {KEY("correlation"), NUMBER, E(correlation), 0},
+    {KEY("device"), NUMBER, E(device), 0},
+    {KEY("stream"), NUMBER, E(stream), 0},
+    {KEY("op_name"), TEXT, E(op_name), sizeof((struct nrg_chrome_event *)0)->op_name},
+    {KEY("name"), TEXT, E(label), sizeof((struct nrg_chrome_event *)0)->label},
 };
 
 static const struct field *find(const struct field *table, size_t n,
                                 const struct nrg_json_stream *s)
 {
     for (size_t i = 0; i < n; i++)
-        if (nrg_json_is(s, table[i].key))
+        if (s->len == table[i].len && !memcmp(s->text, table[i].key, s->len))
             return &table[i];
     return NULL;
 }
