@@ -9,13 +9,14 @@
 #include "attribute/cycle_rows.h"
 #include "attribute/readings.h"
 #include "attribute/timeline.h"
+#include "base/mem.h"
 
 #define UNCOVERED_NS 1000 /* rounding of times, not a gap */
 
 /* The energy domains' meters. */
 struct meters {
     struct nrg_timeline *timelines;
-    const struct nrg_attribution_domain *domains;
+    double *lag_s;
     size_t n;
 };
 
@@ -33,19 +34,53 @@ static void meters_release(struct meters *m)
     for (size_t i = 0; m->timelines && i < m->n; i++)
         nrg_timeline_release(&m->timelines[i]);
     free(m->timelines);
+    free(m->lag_s);
 }
 
 static int meters_load(struct meters *m, const struct nrg_attribution *a,
                        struct nrg_recording *recording)
 {
     int rc = 0;
-    *m = (struct meters){.domains = a->domains,
-                         .timelines = calloc(a->n_domains + 1, sizeof *m->timelines)};
-    if (!m->timelines)
+    *m = (struct meters){.timelines = calloc(a->n_domains + 1, sizeof *m->timelines),
+                         .lag_s = calloc(a->n_domains + 1, sizeof *m->lag_s)};
+    if (!m->timelines || !m->lag_s)
         return -ENOMEM;
     for (; !rc && m->n < a->n_domains; m->n += !rc)
         rc = nrg_timeline_load(&m->timelines[m->n], recording, a->domains[m->n].domain->channel);
     return rc;
+}
+
+static void take_lags(struct nrg_cycles *c, struct meters *m, const struct nrg_attribution *a)
+{
+    nrg_copy(c->lag_source, sizeof c->lag_source, "none");
+    for (size_t i = 0; i < m->n && i < a->n_domains; i++) {
+        m->lag_s[i] = a->domains[i].lag_s;
+        if (!(m->lag_s[i] > c->lag_s))
+            continue;
+        c->lag_s = m->lag_s[i];
+        nrg_copy(c->lag_source, sizeof c->lag_source, a->domains[i].lag_source);
+    }
+}
+
+/* Methods that take single readings correct no lag: what integration would correct is asked. */
+static int find_lags(struct nrg_cycles *c, struct meters *m, const struct nrg_attribution *a,
+                     struct nrg_recording *recording, const struct nrg_attribution_options *options,
+                     struct nrg_error *err)
+{
+    struct nrg_attribution_options how = *options;
+    struct nrg_attribution integrated;
+    if (how.method != NRG_METHOD_WINDOW && how.method != NRG_METHOD_NEAREST) {
+        take_lags(c, m, a);
+        return 0;
+    }
+    how.method = NRG_METHOD_INTEGRATE;
+    how.by = NRG_BY_NAME;
+    int rc = nrg_attribution_make(&integrated, recording, &how, err);
+    if (rc)
+        return rc;
+    take_lags(c, m, &integrated);
+    nrg_attribution_release(&integrated);
+    return 0;
 }
 
 /* ---- power of each execution ---- */
@@ -135,8 +170,8 @@ static double energy_j(const struct meters *m, int64_t begin_ns, int64_t end_ns,
         double j = tl->n ? nrg_timeline_between(tl, begin_ns, end_ns, &covered_ns) : 0;
         if (whole ? covered_ns < end_ns - begin_ns - UNCOVERED_NS || !tl->n : covered_ns <= 0)
             continue;
-        if (corrected && tl->gauge && m->domains[i].lag_s > 0)
-            j += m->domains[i].lag_s * (gauge_w(tl, end_ns) - gauge_w(tl, begin_ns));
+        if (corrected && tl->gauge && m->lag_s[i] > 0)
+            j += m->lag_s[i] * (gauge_w(tl, end_ns) - gauge_w(tl, begin_ns));
         sum_j = isnan(sum_j) ? j : sum_j + j;
     }
     return sum_j;
@@ -222,11 +257,14 @@ static int find_rows(struct nrg_cycles *c, struct nrg_attribution *a,
 }
 
 static int measure(struct nrg_cycles *c, const struct nrg_attribution *a,
-                   struct nrg_recording *recording, enum nrg_method method)
+                   struct nrg_recording *recording, const struct nrg_attribution_options *options,
+                   struct nrg_error *err)
 {
     struct meters m;
     struct nrg_readings readings = {0};
     int rc = meters_load(&m, a, recording);
+    if (!rc)
+        rc = find_lags(c, &m, a, recording, options, err);
     for (size_t i = 0; !rc && i < c->n; i++)
         c->executions[i].lag_corrected_j =
             energy_j(&m, c->executions[i].begin_ns, c->executions[i].end_ns, true, true);
@@ -235,17 +273,15 @@ static int measure(struct nrg_cycles *c, const struct nrg_attribution *a,
     if (!rc && m.n)
         rc = nrg_readings_init(&readings, &m.timelines[0]);
     if (!rc)
-        set_powers(c, &readings, method);
-    for (size_t i = 0; i < a->n_domains; i++)
-        c->lag_s = a->domains[i].lag_s > 0 ? a->domains[i].lag_s : c->lag_s;
+        set_powers(c, &readings, options->method);
     nrg_readings_release(&readings);
     meters_release(&m);
     return rc;
 }
 
 int nrg_cycles_make(struct nrg_cycles *c, struct nrg_attribution *a,
-                    struct nrg_recording *recording, enum nrg_method method, double idle_w,
-                    struct nrg_error *err)
+                    struct nrg_recording *recording, const struct nrg_attribution_options *options,
+                    double idle_w, struct nrg_error *err)
 {
     struct nrg_layer_run *runs = NULL;
     size_t n = 0;
@@ -257,7 +293,7 @@ int nrg_cycles_make(struct nrg_cycles *c, struct nrg_attribution *a,
     if (!rc)
         rc = find_rows(c, a, recording, runs, err);
     if (!rc)
-        rc = measure(c, a, recording, method);
+        rc = measure(c, a, recording, options, err);
     free(runs);
     if (rc == -ENOMEM)
         nrg_fail(err, rc, nrg_recording_path(recording), "out of memory");

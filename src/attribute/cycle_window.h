@@ -39,19 +39,21 @@ struct nrg_cycles {
     double layers_s, between_s;                     /* between the first start and the last end */
     double layers_j, between_j;                     /* as read */
     double layers_corrected_j, between_corrected_j; /* with the lag; equal to those without one */
-    double lag_s, idle_w;                           /* NAN: not known */
+    double lag_s, idle_w;                           /* of the meter; idle_w NAN: not known */
+    char lag_source[32];                            /* "given", "driver", "fitted", "none" */
     struct nrg_attribution_row *rows;               /* the attribution's, when some were added */
 };
 
 /*
- * For an attribution that was made with NRG_BY_CYCLE. `method` decides what power_w is: the rule
- * above (window), the reading closest to the end (nearest), else the mean over the window. Rows
+ * For an attribution that was made with these options and NRG_BY_CYCLE. The method decides what
+ * power_w is: the rule above (window), the reading closest to the end (nearest), else the mean
+ * over the window. The lag is the one that integration would correct, whatever the method. Rows
  * are added below a layer whose executions the attribution does not tell apart. -ENODATA: the
- * recording has no layer log, and *cycles is empty.
+ * recording has no layer log, and *cycles is empty. `idle_w` may be NAN.
  */
 int nrg_cycles_make(struct nrg_cycles *cycles, struct nrg_attribution *attribution,
-                    struct nrg_recording *recording, enum nrg_method method, double idle_w,
-                    struct nrg_error *err);
+                    struct nrg_recording *recording, const struct nrg_attribution_options *options,
+                    double idle_w, struct nrg_error *err);
 void nrg_cycles_release(struct nrg_cycles *cycles);
 
 #endif

@@ -274,8 +274,8 @@ static int make_cycles(struct job *job)
     struct nrg_attribution *a = &job->attribution;
     if (job->how.by != NRG_BY_CYCLE)
         return 0;
-    int rc = nrg_cycles_make(&job->cycles, a, job->source.recording, job->how.method,
-                             idle_power(job), &err);
+    int rc =
+        nrg_cycles_make(&job->cycles, a, job->source.recording, &job->how, idle_power(job), &err);
     if (rc == -ENODATA)
         return 0;
     if (rc)

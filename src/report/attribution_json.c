@@ -100,6 +100,7 @@ static json_t *cycles_json(const struct nrg_cycles *c)
     set_real(o, "between_j", c->between_j);
     set_real(o, "not_layers_j", c->between_j - c->layers_j);
     set_real(o, "lag_s", c->lag_s);
+    set_text(o, "lag_source", c->lag_source);
     set_real(o, "lag_corrected_j", c->layers_corrected_j);
     set_real(o, "between_lag_corrected_j", c->between_corrected_j);
     set_real(o, "not_layers_lag_corrected_j", c->between_corrected_j - c->layers_corrected_j);

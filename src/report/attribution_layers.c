@@ -118,18 +118,18 @@ static int print_layers(const struct nrg_attribution_report *r,
 
 static void print_sums(const struct nrg_cycles *c, FILE *out)
 {
-    char a[32], b[32], d[32], lag[48];
+    char a[32], b[32], d[32], lag[80];
     fprintf(out, "\nlayers take %s of the %s between the first start and the last end (%.2f %%)\n",
             nrg_show_seconds(a, sizeof a, c->layers_s), nrg_show_seconds(b, sizeof b, c->between_s),
             100 * c->layers_s / c->between_s);
-    fprintf(out, "%-24s %12s %12s %12s\n", "", "LAYERS", "ALL OF IT", "NOT LAYERS");
-    fprintf(out, "%-24s %12s %12s %12s\n", "as the meter showed it",
+    fprintf(out, "%-36s %12s %12s %12s\n", "", "LAYERS", "ALL OF IT", "NOT LAYERS");
+    fprintf(out, "%-36s %12s %12s %12s\n", "as the meter showed it",
             nrg_show_energy(a, sizeof a, c->layers_j), nrg_show_energy(b, sizeof b, c->between_j),
             nrg_show_energy(d, sizeof d, c->between_j - c->layers_j));
     if (!(c->lag_s > 0))
         return;
-    snprintf(lag, sizeof lag, "lag of %.3g s corrected", c->lag_s);
-    fprintf(out, "%-24s %12s %12s %12s\n", lag, nrg_show_energy(a, sizeof a, c->layers_corrected_j),
+    snprintf(lag, sizeof lag, "lag of %.3g s corrected (%s)", c->lag_s, c->lag_source);
+    fprintf(out, "%-36s %12s %12s %12s\n", lag, nrg_show_energy(a, sizeof a, c->layers_corrected_j),
             nrg_show_energy(b, sizeof b, c->between_corrected_j),
             nrg_show_energy(d, sizeof d, c->between_corrected_j - c->layers_corrected_j));
 }

@@ -334,6 +334,12 @@ class Published(Pipeline):
         self.assertAlmostEqual(layers, 0.165, delta=5e-4)
         self.assertAlmostEqual(result["layers"]["between_lag_corrected_j"], 2.243, delta=1e-3)
 
+    def test_lenet_lag_is_found(self):
+        layers = self.results(self.LOG, self.LAYERS, "--method", "window")["layers"]
+        self.assertEqual(layers["lag_source"], "fitted")
+        self.assertAlmostEqual(layers["lag_s"], 0.42, delta=0.03)
+        self.assertAlmostEqual(layers["lag_corrected_j"], 0.165, delta=1e-3)
+
     def test_synthetic_examples(self):
         for name in ("simple", "multiple_readings", "multiple_layers"):
             folder = os.path.join(SIMPLE, name)
