@@ -248,9 +248,18 @@ static int emit_other(struct table *t, const char *name, const char *note, const
 
 /* What is folded below one parent. */
 struct folded {
-    size_t rows;
+    size_t rows, known; /* known: whose energy is */
     double time_s, energy_j;
 };
+
+static void fold(struct folded *folded, const struct nrg_attribution_row *row)
+{
+    bool known = !isnan(row->energy_j);
+    folded->rows++;
+    folded->known += known ? 1 : 0;
+    folded->time_s += row->time_s;
+    folded->energy_j += known ? row->energy_j : 0;
+}
 
 static int emit_folded(struct table *t, unsigned depth, const struct folded *folded)
 {
@@ -260,7 +269,7 @@ static int emit_folded(struct table *t, unsigned depth, const struct folded *fol
         return 0;
     l.depth = depth;
     l.time_s = folded->time_s;
-    l.energy_j = folded->energy_j;
+    l.energy_j = folded->known ? folded->energy_j : NAN;
     snprintf(name, sizeof name, "%s %zu more", t->view->unicode ? "…" : "...", folded->rows);
     return emit_other(t, name, "", &l);
 }
@@ -298,9 +307,7 @@ static int emit_tree(struct table *t)
             continue;
         }
         hidden_in = row->depth + 1;
-        folded[hidden_in].rows++;
-        folded[hidden_in].time_s += row->time_s;
-        folded[hidden_in].energy_j += isnan(row->energy_j) ? 0 : row->energy_j;
+        fold(&folded[hidden_in], row);
     }
     if (!rc)
         rc = close_levels(t, folded, &open, 0);

@@ -45,8 +45,12 @@ static void print_source(const struct nrg_attribution_domain *d, const struct nr
 static void print_method(const struct nrg_attribution_domain *d, const struct nrg_text_style *st,
                          FILE *out)
 {
-    fprintf(out, "%s%-9s%s%s by %s%s%s", st->dim, "method", st->off, name_of(d),
-            nrg_method_name(d->method), d->why[0] ? ": " : "", d->why);
+    const char *method = nrg_method_name(d->method), *why = d->why;
+    size_t len = strlen(method);
+    if (!strncmp(why, method, len) && !strncmp(why + len, ": ", 2))
+        why += len + 2; /* the method's name stands there already */
+    fprintf(out, "%s%-9s%s%s by %s%s%s", st->dim, "method", st->off, name_of(d), method,
+            why[0] ? ": " : "", why);
     if (!isnan(d->residual))
         fprintf(out, " (%.1f %% not explained)", 100 * d->residual);
     fputc('\n', out);

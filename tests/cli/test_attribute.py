@@ -110,7 +110,7 @@ class Numbers(Attribute):
     def test_all_views_add_up(self):
         path = self.recording(self.training())
         for by in ("path", "module", "name", "operator", "step", "epoch", "cycle"):
-            for method in ("auto", "integrate", "nearest", "window"):
+            for method in ("auto", "integrate", "nearest", "window", "regress"):
                 with self.subTest(by=by, method=method):
                     result = self.attribute(path, "--by", by, "--method", method)
                     self.assert_adds_up(result, tree=by not in ("name", "operator"))

@@ -221,7 +221,7 @@ class Words(house.Case):
                     self.assertTrue(os.path.exists(house.path(target)), f"{name}: {target}")
 
     def test_options_exist(self):
-        for name in ("README.md", "docs/uncertainty.md", "docs/containers.md"):
+        for name in ("README.md", "docs/attribute.md", "docs/uncertainty.md", "docs/containers.md"):
             for line in house.text(name).splitlines():
                 match = re.search(r"\bnrg (\w+) ([^|`]*)", line)
                 if not match or match[1] not in self.commands:
