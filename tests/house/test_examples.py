@@ -26,6 +26,21 @@ class Examples(house.Case):
         self.assertGreater(report["cpu_time_s"], 0.2)
         self.assertEqual(house.run(program, "0").returncode, 2)
 
+    def test_spans(self):
+        """The marks of the C example come back with their counts, per path, and add up."""
+        program, recording = self.file("spans"), self.file("spans.nrg")
+        library = os.path.join(house.BUILD, "src")
+        self.run_ok("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-I" + house.path("include"), "-o", program,
+                    house.path("examples/spans.c"), "-L" + library, "-lnrg", "-Wl,-rpath," + library)
+        self.run_ok(house.NRG, "run", "-q", "-o", recording, "--", program, "6")
+        found = json.loads(self.run_ok(house.NRG, "attribute", "--json", recording).stdout)
+        calls = {row["name"]: row["calls"] for row in found["rows"]}
+        self.assertEqual(calls, {"prefill": 1, "decode": 6, "sample": 6})
+        self.assertEqual([(u["name"], u["amount"]) for u in found["per"]], [("decode", 6), ("tokens", 24)])
+        parts = sum(row["energy_self_j"] for row in found["rows"]) + found["unattributed_j"]
+        parts += found.get("idle_j", 0) + found.get("other_processes_j", 0)
+        self.assertAlmostEqual(parts, found["total_j"], delta=1e-6 * found["total_j"])
+
     def test_pipeline(self):
         out, report = self.measure("examples/pipeline.sh", "2")
         self.assertRegex(out, r"2 MiB of text became [01]\.\d MiB")
@@ -54,6 +69,8 @@ class Examples(house.Case):
         self.assertIn("epoch  1", done.stdout)
         self.assertIn("nrg report", done.stdout)
         self.assertIn("What next", done.stdout)
+        self.assertRegex(done.stdout, r"Conv2d")
+        self.assertRegex(done.stdout, r"(?m)^  unattributed .* %$")
         # The table comes twice: at the end of the run, and from the file.
         self.assertEqual((done.stdout + done.stderr).count("\nDOMAIN "), 2)
         if "estimated" in done.stderr:
