@@ -20,6 +20,7 @@ enum nrg_message_kind {
     NRG_MSG_CLOCK,
     NRG_MSG_RUN,
     NRG_MSG_TEXT, /* of the metadata */
+    NRG_MSG_INTEGER,
     NRG_MSG_GRAPH,
     NRG_MSG_SPAN_NAME,
     NRG_MSG_SPAN_TRACK,
@@ -40,6 +41,10 @@ struct nrg_message {
             char key[80];
             char *value; /* the message's */
         } text;
+        struct {
+            char key[80];
+            int64_t value;
+        } integer;
         struct {
             char name[256], format[32];
             void *bytes; /* the message's */

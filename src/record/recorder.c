@@ -125,6 +125,9 @@ static void apply(struct nrg_recorder *r, const struct nrg_message *m)
     case NRG_MSG_TEXT:
         nrg_store_text(r->store, m->text.key, m->text.value);
         break;
+    case NRG_MSG_INTEGER:
+        nrg_store_integer(r->store, m->integer.key, m->integer.value);
+        break;
     case NRG_MSG_GRAPH:
         nrg_store_graph(r->store, m->graph.name, m->graph.format, m->graph.bytes, m->graph.size);
         break;
@@ -434,7 +437,15 @@ int nrg_recorder_text(struct nrg_recorder *r, const char *key, const char *value
 
 int nrg_recorder_integer(struct nrg_recorder *r, const char *key, int64_t value)
 {
-    return nrg_store_integer(r->store, key, value);
+    if (!r->writing)
+        return nrg_store_integer(r->store, key, value);
+    struct nrg_message *m = nrg_message_new(&r->queue, NRG_MSG_INTEGER);
+    if (!m)
+        return -ENOMEM;
+    nrg_copy(m->integer.key, sizeof m->integer.key, key);
+    m->integer.value = value;
+    nrg_queue_push(&r->queue, m);
+    return 0;
 }
 
 static int queue_graph(struct nrg_recorder *r, const char *name, const char *format,

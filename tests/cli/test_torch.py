@@ -3,6 +3,7 @@
 The programs are run with and without nrg: what they print and how they exit must be the same. Names of
 spans come from the models' own named_modules().
 """
+import glob
 import json
 import os
 import re
@@ -368,15 +369,18 @@ class Harmless(TorchCase):
                                      "    print('ran')\n")
         self.torch_run(TORCH_PYTHON, script)
 
-    def test_an_old_interpreter_can_read_sitecustomize(self):
-        with open(os.path.join(TOP, "python", "nrg", "inject", "sitecustomize.py")) as f:
-            text = f.read()
-        compile(text, "sitecustomize.py", "exec", dont_inherit=True)
-        for word in ("f\"", "f'", ":=", "async ", "nonlocal ", "yield from", "print("):
-            self.assertNotIn(word, text)
-        python2 = shutil.which("python2")
-        if python2:
-            self.same_as_without(python2, "-c", "print('ran')")
+    def test_interpreters_of_all_ages(self):
+        found = {shutil.which(name) for name in ["python2", "python2.7"] + ["python3.%d" % n for n in range(4, 16)]}
+        found |= set(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python")))
+        ran = [self.same_as_without(python, "-c", "import sys; sys.stdout.write('%d.%d ran' % sys.version_info[:2])",
+                                    HOME=os.path.expanduser("~")) for python in sorted(found - {None})
+               if subprocess.run([python, "-c", ""], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0]
+        self.assertEqual([line for line in ran if not line.endswith(" ran")], [])
+        if not any(line.startswith("2.") for line in ran):
+            with open(os.path.join(TOP, "python", "nrg", "inject", "sitecustomize.py")) as f:
+                text = f.read()
+            for word in ("f\"", "f'", ":=", "async ", "nonlocal ", "yield from", "print("):
+                self.assertNotIn(word, text)
 
 
 class Usage(TorchCase):

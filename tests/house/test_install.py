@@ -84,6 +84,20 @@ class Install(house.Case):
         self.assertEqual(library, os.path.realpath(self.find("libnrg.so")))
         self.assertTrue(program.startswith(self.tree) and program.endswith("/bin/nrg"), program)
 
+    def test_the_program_finds_what_it_injects_into_python(self):
+        program = None
+        for folder, _, files in os.walk(self.tree):
+            if folder.endswith("/bin") and "nrg" in files:
+                program = os.path.join(folder, "nrg")
+        env = {k: v for k, v in os.environ.items() if not k.startswith(("NRG_", "PYTHON"))}
+        env["LD_LIBRARY_PATH"] = os.path.dirname(self.find("libnrg.so"))
+        done = self.run_ok(program, "run", "--quiet", "--torch", "-o", self.file("t.nrg"), "--", "sh", "-c",
+                           "echo $PYTHONPATH", env=env)
+        self.assertEqual(os.path.join(done.stdout.strip(), "sitecustomize.py"), self.find("sitecustomize.py"))
+        self.assertEqual(done.stderr, "")
+        package = os.path.dirname(done.stdout.strip())
+        self.assertTrue(os.path.exists(os.path.join(package, "torch", "_calls.py")), package)
+
     def test_every_command_has_a_man_page(self):
         for name in self.commands():
             with open(self.find(f"nrg-{name}.1"), encoding="utf-8") as page:
