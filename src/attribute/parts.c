@@ -85,7 +85,7 @@ static double noise_w(const struct nrg_timeline *tl, double resolution)
             n++;
         }
     }
-    double variance = n ? sum / n / 6 : 0, rounding = resolution * resolution / 12;
+    double variance = n > 0 ? sum / n / 6 : 0, rounding = resolution * resolution / 12;
     return sqrt(fmax(variance, rounding));
 }
 
