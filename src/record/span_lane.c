@@ -21,10 +21,10 @@
 #include "record/format.h"
 #include "sensors/channel.h"
 
-#define CLOSE_ENOUGH_NS 500 /* between the two sides of a pair */
-#define MIN_BASE_NS     (2 * NRG_NS_PER_MS)
-#define MAX_TICKS       1e16 /* months: further away is damage */
-#define MASK            (NRG_RING_RECORDS - 1)
+#define PAIR_TRIES  8
+#define MIN_BASE_NS (2 * NRG_NS_PER_MS)
+#define MAX_TICKS   1e16 /* months: further away is damage */
+#define MASK        (NRG_RING_RECORDS - 1)
 
 static uint64_t read_tsc(void)
 {
@@ -35,11 +35,11 @@ static uint64_t read_tsc(void)
 #endif
 }
 
-/* A pair that was not interrupted in the middle, if one can be had in a few tries. */
+/* The closest of a few pairs: caches are cold at first, and a thread can be interrupted. */
 static void read_pair(int64_t *ns, uint64_t *tsc)
 {
     int64_t best = INT64_MAX;
-    for (int i = 0; i < 5 && best > CLOSE_ENOUGH_NS; i++) {
+    for (int i = 0; i < PAIR_TRIES; i++) {
         int64_t before = nrg_now_ns();
         uint64_t ticks = read_tsc();
         int64_t after = nrg_now_ns();
@@ -256,6 +256,22 @@ static bool fits_nesting(struct nrg_span_lane *lane)
     return lane->depth > 0;
 }
 
+/*
+ * A past span of the thread's own track stands between its neighbours, whose times come from
+ * another clock and may be some ns off: it begins in what is open, and what follows follows.
+ */
+static void fit_past(struct nrg_span_lane *lane)
+{
+    struct nrg_lane_event *e = &lane->next;
+    if (e->op != NRG_RING_PAST || e->track)
+        return;
+    int64_t open_ns = lane->depth ? lane->begun_ns[lane->depth - 1] : 0;
+    if (e->begin_ns < open_ns && e->value > open_ns)
+        e->begin_ns = open_ns;
+    if (e->value >= lane->last_ns)
+        e->t_ns = e->value + 1;
+}
+
 static void skip(struct nrg_span_lane *lane, unsigned records)
 {
     lane->at += records;
@@ -275,6 +291,7 @@ bool nrg_span_lane_peek(struct nrg_span_lane *lane, const struct nrg_span_segmen
         } else if (!fits_nesting(lane)) {
             skip(lane, records);
         } else {
+            fit_past(lane);
             lane->next_records = records;
         }
     }
@@ -284,7 +301,7 @@ bool nrg_span_lane_peek(struct nrg_span_lane *lane, const struct nrg_span_segmen
 void nrg_span_lane_advance(struct nrg_span_lane *lane)
 {
     if (lane->next.op == NRG_RING_BEGIN)
-        lane->depth++;
+        lane->begun_ns[lane->depth++] = lane->next.t_ns;
     else if (lane->next.op == NRG_RING_END)
         lane->depth--;
     lane->last_ns = lane->next.t_ns;

@@ -47,6 +47,7 @@ struct nrg_span_lane {
     uint64_t dropped;          /* of what the slot says, already counted */
     unsigned depth, hidden;    /* open spans; begins that were too deep */
     int64_t last_ns;
+    int64_t begun_ns[NRG_LANE_MAX_DEPTH]; /* of the open spans */
     struct nrg_lane_event next;
     unsigned next_records; /* of the event in `next`; 0: there is none */
     size_t at, filled;

@@ -387,6 +387,42 @@ static void test_past_spans(void **state)
     bench_release(&b);
 }
 
+/* Times of one thread come from two clocks; what it says in order must nest in order. */
+static void test_past_spans_inside_an_open_one(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    const int n = 2000;
+    bench_begin(&b, true);
+    uint32_t layer = nrg_name("layer", "layer", NULL);
+    for (int i = 0; i < n; i++) {
+        nrg_span_begin("step");
+        int64_t from = nrg_now_ns() - (i % 2 ? 200 : 0); /* a little before the step, even */
+        nrg_span_past(layer, NULL, NULL, from, nrg_now_ns());
+        nrg_span_end();
+        if (i % 100 == 0)
+            bench_step(&b);
+    }
+    bench_end(&b);
+    assert_int_equal(bench_check(&b), 0);
+    assert_int_equal(b.totals.spans, 2 * n);
+    const struct bench_row *past = b.rows;
+    int64_t step_ns = 0;
+    for (size_t i = 0; i < b.n_rows; i++) {
+        if (b.rows[i].series != BENCH_SPANS)
+            continue;
+        if (b.rows[i].values[NRG_S_EVENT] == NRG_SPAN_BEGIN) {
+            step_ns = b.rows[i].t_ns;
+            continue;
+        }
+        while (past->series != 100)
+            past++;
+        assert_true(past[0].t_ns >= step_ns && past[1].t_ns <= b.rows[i].t_ns);
+        past += 2;
+    }
+    bench_release(&b);
+}
+
 static void test_one_recorder_after_the_other(void **state)
 {
     (void)state;
@@ -418,6 +454,7 @@ int main(void)
         cmocka_unit_test(test_more_threads_than_slots),
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_past_spans),
+        cmocka_unit_test(test_past_spans_inside_an_open_one),
         cmocka_unit_test(test_one_recorder_after_the_other),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
