@@ -53,7 +53,7 @@ static void choose(struct nrg_engine *e, struct nrg_part *part)
     char *why = part->out->why;
     size_t size = sizeof part->out->why;
     part->method = NRG_METHOD_INTEGRATE;
-    if (!(amount.stretches > 0))
+    if (amount.stretches <= 0)
         snprintf(why, size, "there are no spans");
     else if (updates >= MANY_UPDATES)
         snprintf(why, size, "spans hold %.3g updates of the sensor (median by time)", updates);

@@ -336,6 +336,22 @@ static const char *find_idle(struct nrg_engine *e, struct nrg_part *part, const 
     return isnan(*idle_w) ? NULL : "least power";
 }
 
+/* Where rows would surprise, the reason is said. */
+static void note_idle(struct nrg_engine *e, const struct nrg_part *part, const char *source)
+{
+    if (e->options->idle != NRG_IDLE_APART || nrg_method_reads(part->method))
+        return;
+    if (!source)
+        nrg_attribution_note(e->out, part->channel->channel.name,
+                             "idle power is not known, so all energy counts as active: nrg run "
+                             "--baseline 5s measures it first");
+    else if (!strcmp(source, "constant power"))
+        nrg_attribution_note(
+            e->out, part->channel->channel.name,
+            "its power did not follow the load, so all of it is idle: --idle share "
+            "gives it to the spans by time");
+}
+
 static void fill_idle(struct nrg_engine *e, struct nrg_part *part, const double *power_w,
                       double given_w)
 {
@@ -354,6 +370,7 @@ static void fill_idle(struct nrg_engine *e, struct nrg_part *part, const double 
             sum_s += length;
         }
     }
+    note_idle(e, part, source);
     part->idle_known = source && strcmp(source, "least power") != 0;
     part->everything_idle = source && isinf(idle_w);
     part->out->idle_w = source && sum_s > 0 ? sum_j / sum_s : NAN;
