@@ -222,7 +222,7 @@ void nrg_gram_invert(double *l, size_t n, double *inverse)
 
 struct exchange {
     const double *a, *b;
-    size_t n, n_free, n_in; /* n_in: how many are solved for */
+    size_t n, n_bound, n_in; /* n_in: how many are solved for */
     bool *in;
     size_t *index;
     double *l, *x, *beta, *gradient;
@@ -266,7 +266,7 @@ static void set_gradient(struct exchange *e)
 
 static bool wrong(const struct exchange *e, size_t i, double scale)
 {
-    if (i < e->n_free)
+    if (i >= e->n_bound)
         return false;
     return e->in[i] ? e->beta[i] < -SMALL * scale : e->gradient[i] < -SMALL * scale;
 }
@@ -310,13 +310,13 @@ static void find_nonnegative(struct exchange *e)
             break;
     }
     for (size_t i = 0; i < e->n; i++)
-        e->beta[i] = e->beta[i] > 0 || i < e->n_free ? e->beta[i] : 0;
+        e->beta[i] = e->beta[i] > 0 || i >= e->n_bound ? e->beta[i] : 0;
 }
 
-int nrg_gram_nonnegative(const double *a, const double *b, size_t n, size_t n_free, double *beta)
+int nrg_gram_nonnegative(const double *a, const double *b, size_t n, size_t n_bound, double *beta)
 {
     size_t cells = n * (n + 1) / 2;
-    struct exchange e = {.a = a, .b = b, .n = n, .n_free = n_free, .beta = beta};
+    struct exchange e = {.a = a, .b = b, .n = n, .n_bound = n_bound, .beta = beta};
     e.in = malloc(n + 1);
     e.index = malloc((n + 1) * sizeof *e.index);
     e.l = malloc((cells + 2 * n + 1) * sizeof *e.l);

@@ -55,9 +55,9 @@ void nrg_gram_invert(double *l, size_t n, double *inverse);
 /*
  * beta >= 0 that minimises beta'A beta - 2 b'beta. `a` has a diagonal of ones (scale it first).
  * Exchanges whole blocks of variables, with one at a time as the way out of a cycle, so that two
- * thousand columns cost a dozen factorisations and not two thousand. The first `n_free` may be
- * negative all the same.
+ * thousand columns cost a dozen factorisations and not two thousand. Those from `n_bound` on
+ * may be negative all the same.
  */
-int nrg_gram_nonnegative(const double *a, const double *b, size_t n, size_t n_free, double *beta);
+int nrg_gram_nonnegative(const double *a, const double *b, size_t n, size_t n_bound, double *beta);
 
 #endif

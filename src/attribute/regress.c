@@ -20,7 +20,7 @@
 #define MAX_COLUMNS  4096       /* a matrix of them is 67 MB */
 #define BLOCK_BYTES  (128u << 20)
 #define BLOCK_ROWS   4 /* a block has at least so many */
-#define DRIFT_ROWS   8 /* per column, for a drift to be fitted */
+#define PLENTY       8 /* rows per column, for more to be fitted than powers */
 #define BEND_LEAST_S 1e-6
 #define BEND_MOST_S  50e-6
 
@@ -31,9 +31,9 @@ int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regres
     if (!r)
         return -ENOMEM;
     r->options = *options;
-    r->last_begin_ns = r->ready_ns = INT64_MIN;
+    r->last_begin_ns = r->ready_ns = r->covered_until_ns = INT64_MIN;
     r->n_columns = NRG_COLUMN_CLASSES;
-    r->next_turn = MAX_HELD;
+    r->next_turn = options->held ? options->held : MAX_HELD;
     r->column_of = calloc(options->n_classes + 1, sizeof *r->column_of);
     r->class_of = calloc(options->n_classes + NRG_COLUMN_CLASSES, sizeof *r->class_of);
     r->pure = calloc(options->n_classes + NRG_COLUMN_CLASSES, sizeof *r->pure);
@@ -99,8 +99,8 @@ static int start_bend(struct nrg_regress *r, size_t which, double step_s)
     struct nrg_kernel more = nrg_kernel_moved(r->kernel, shift ? step_s : 0, shift ? 0 : step_s);
     struct nrg_kernel less = nrg_kernel_moved(r->kernel, shift ? -step_s : 0, shift ? 0 : -step_s);
     bend->step_s = step_s;
-    int rc = nrg_rowgen_init(&bend->more, &r->options, &more, NULL, r->drift);
-    return rc ? rc : nrg_rowgen_init(&bend->less, &r->options, &less, NULL, r->drift);
+    int rc = nrg_rowgen_init(&bend->more, &r->options, &more, NULL, r->plenty);
+    return rc ? rc : nrg_rowgen_init(&bend->less, &r->options, &less, NULL, r->plenty);
 }
 
 /* What the user says of the sensor is taken as it is; anything else may be a little off. */
@@ -108,8 +108,8 @@ static int start_rows(struct nrg_regress *r)
 {
     double period_s = (double)r->options.timeline->period_ns / 1e9;
     double memory_s = nrg_kernel_memory_s(&r->kernel);
-    int rc = nrg_rowgen_init(&r->gen, &r->options, &r->kernel, NULL, r->drift);
-    if (!rc && r->prior && r->options.lag == NRG_LAG_AUTO) {
+    int rc = nrg_rowgen_init(&r->gen, &r->options, &r->kernel, NULL, r->plenty);
+    if (!rc && r->prior && r->plenty && r->options.lag == NRG_LAG_AUTO) {
         rc = start_bend(r, 0, fmin(fmax(period_s / 50, BEND_LEAST_S), BEND_MOST_S));
         if (!rc && memory_s > 0 && strcmp(r->lag_source, "none"))
             rc = start_bend(r, 1, memory_s / 50);
@@ -127,7 +127,8 @@ static int start_rows(struct nrg_regress *r)
 
 static int choose_model(struct nrg_regress *r)
 {
-    r->drift = r->rows_expected > DRIFT_ROWS * r->n_columns;
+    r->plenty = r->rows_expected > PLENTY * r->n_columns;
+    r->quantum = nrg_regress_quantum(&r->options);
     int rc = nrg_regress_choose_kernel(r);
     if (!rc)
         rc = nrg_regress_choose_noise(r);
@@ -160,14 +161,11 @@ static int bend_row(struct nrg_regress *r, size_t which)
 static void count_row(struct nrg_regress *r, double expected_y)
 {
     const struct nrg_rowgen *gen = &r->gen;
-    double unit_s = r->options.timeline->gauge ? gen->weight_s : 1, active = 0;
-    for (size_t i = NRG_COLUMN_CLASSES; i < gen->n; i++) {
+    double unit_s = r->options.timeline->gauge ? gen->weight_s : 1;
+    for (size_t i = NRG_COLUMN_CLASSES; i < gen->n; i++)
         r->time_s[i] += gen->x[i] * unit_s;
-        active += gen->x[i];
-    }
     r->sum_y += gen->y * unit_s;
     r->sum_s += gen->x[NRG_COLUMN_IDLE] * unit_s;
-    r->covered_s += fmin(active, gen->x[NRG_COLUMN_IDLE]) * unit_s;
     r->sum_y2 += gen->y * gen->y;
     r->sum_e2 += (gen->y - expected_y) * (gen->y - expected_y);
 }
@@ -241,7 +239,7 @@ static void drop_slices(struct nrg_regress *r)
             (r->slices.n - passed) * sizeof *r->slices.items);
     r->slices.n -= passed;
     r->slices.dropped += passed;
-    r->next_turn = r->slices.n + STREAMED;
+    r->next_turn = r->slices.n + (r->options.held ? r->options.held / 4 + 1 : STREAMED);
 }
 
 static int sum_up(struct nrg_regress *r)
@@ -276,6 +274,18 @@ static void note_grain(struct nrg_regress *r, int64_t begin_ns, int64_t end_ns)
         r->grain_ns = common_grain(begin_ns - r->last_begin_ns, r->grain_ns);
 }
 
+/* Time in which any class was active. */
+static void note_covered(struct nrg_regress *r, int64_t begin_ns, int64_t end_ns)
+{
+    int64_t from = begin_ns > r->covered_until_ns ? begin_ns : r->covered_until_ns;
+    int64_t to = end_ns < r->options.end_ns ? end_ns : r->options.end_ns;
+    from = from > r->options.begin_ns ? from : r->options.begin_ns;
+    if (to > from)
+        r->covered_s += (double)(to - from) / 1e9;
+    if (end_ns > r->covered_until_ns)
+        r->covered_until_ns = end_ns;
+}
+
 int nrg_regress_slice(struct nrg_regress *r, int64_t begin_ns, int64_t end_ns, size_t class_,
                       double share)
 {
@@ -290,6 +300,7 @@ int nrg_regress_slice(struct nrg_regress *r, int64_t begin_ns, int64_t end_ns, s
         r->column_of[class_] = (uint32_t)r->n_columns++;
     }
     note_grain(r, begin_ns, end_ns);
+    note_covered(r, begin_ns, end_ns);
     if (nrg_gram_grow(&r->edges, r->n_columns))
         return -ENOMEM;
     r->edges.a[nrg_packed(r->column_of[class_], r->column_of[class_])] += 2;

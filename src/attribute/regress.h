@@ -30,6 +30,7 @@ struct nrg_regress_options {
     double lag_s;      /* with NRG_LAG_GIVEN; with AUTO the channel's own, when it is known */
     double idle_w;     /* known idle power of this domain; NAN: to be fitted if it can be */
     double confidence; /* 0.95 */
+    size_t held;       /* slices kept in memory before they are streamed; 0: 4 million */
 };
 
 struct nrg_regress_class {

@@ -16,7 +16,7 @@
 #include "base/mem.h"
 
 #define TRIAL_COLUMNS 64
-#define TRIAL_ROWS    30000
+#define TRIAL_ROWS    16000
 #define COARSE_ROWS   6000
 #define CLEARLY       25.0 /* rows * log of the ratio of what is left; odds of 1 to 10^5 */
 #define CLEARLY_PART  0.02 /* and this part of it */
@@ -67,7 +67,7 @@ static int add_row(const struct nrg_regress *r, struct nrg_rowgen *gen, struct n
 
 bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows)
 {
-    return r->drift && r->ready_ns == INT64_MAX && max_rows >= r->rows_expected;
+    return r->plenty && r->ready_ns == INT64_MAX && max_rows >= r->rows_expected;
 }
 
 int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
@@ -91,28 +91,37 @@ int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pas
     return rc < 0 ? rc : 0;
 }
 
+/* Columns that have something in them: first those that can't be negative. */
+static size_t pick_columns(const struct nrg_regress *r, const struct nrg_gram *sum, size_t *index,
+                           size_t *n_bound)
+{
+    size_t m = 0, from = isnan(r->options.idle_w) ? NRG_COLUMN_IDLE : NRG_COLUMN_CLASSES;
+    for (size_t i = from; i < sum->n; i++)
+        if (sum->a[nrg_packed(i, i)] > 0)
+            index[m++] = i;
+    *n_bound = m;
+    for (size_t i = 0; i < NRG_COLUMN_IDLE; i++)
+        if (sum->a[nrg_packed(i, i)] > 0)
+            index[m++] = i;
+    return m;
+}
+
 int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum, double *beta)
 {
-    size_t n = sum->n, m = 0, n_free = 0, cells = n * (n + 1) / 2;
+    size_t n = sum->n, cells = n * (n + 1) / 2, n_bound;
     double *a = calloc(cells + 3 * n + 1, sizeof *a);
-    size_t *index = malloc((n + 1) * sizeof *index);
+    size_t *index = calloc(n + 1, sizeof *index);
     int rc = a && index ? 0 : -ENOMEM;
     if (!rc) {
         double *b = a + cells, *scale = b + n, *x = scale + n;
-        for (size_t i = 0; i < n; i++) {
-            bool wanted = i != NRG_COLUMN_IDLE || isnan(r->options.idle_w);
-            if (wanted && sum->a[nrg_packed(i, i)] > 0)
-                index[m++] = i;
-            if (i < NRG_COLUMN_IDLE)
-                n_free = m;
-        }
+        size_t m = pick_columns(r, sum, index, &n_bound);
         for (size_t p = 0; p < m; p++) {
             scale[p] = 1 / sqrt(sum->a[nrg_packed(index[p], index[p])]);
             b[p] = sum->b[index[p]] * scale[p];
             for (size_t q = 0; q <= p; q++)
                 a[nrg_packed(p, q)] = sum->a[nrg_packed(index[p], index[q])] * scale[p] * scale[q];
         }
-        rc = nrg_gram_nonnegative(a, b, m, n_free, x);
+        rc = nrg_gram_nonnegative(a, b, m, n_bound, x);
         memset(beta, 0, n * sizeof *beta);
         for (size_t p = 0; !rc && p < m; p++)
             beta[index[p]] = x[p] * scale[p];
@@ -328,6 +337,10 @@ static void take(struct nrg_regress *r, const struct trial *trial, const char *s
 {
     r->kernel = trial->kernel;
     r->first_phi = trial->phi;
+    double period_s = (double)r->options.timeline->period_ns / 1e9;
+    if (!strcmp(source, "fitted") && fabs(nrg_kernel_lag_s(&r->kernel)) < period_s / 50 &&
+        nrg_kernel_memory_s(&r->kernel) < period_s / 50)
+        source = "none"; /* nothing that anybody would call a lag */
     nrg_copy(r->lag_source, sizeof r->lag_source, source);
 }
 
@@ -361,21 +374,19 @@ static int find_out(struct trials *t, struct nrg_regress *r, const struct trial 
     double period_s = reading_period_s(tl);
     double span_s = (double)(tl->t_ns[tl->n - 1] - tl->t_ns[0]) / 1e9;
     double longest_s = fmin(LONGEST_S, span_s / 8);
+    /* What explains all but the sensor's own steps needs no better. */
+    bool search = tl->gauge && prompt->rest > r->quantum * r->quantum;
     struct trial late = *prompt, average = {.rest = INFINITY}, window = average, slow = average;
     int rc = search_late(t, period_s, &late);
-    if (!rc && tl->gauge)
+    if (!rc && search)
         rc = search_average(t, period_s, longest_s, false, &average);
-    if (!rc && tl->gauge)
+    if (!rc && search)
         rc = search_average(t, period_s, longest_s, true, &slow);
-    if (!rc && tl->gauge)
+    if (!rc && search)
         rc = search_window(t, period_s, longest_s, &window);
     struct trial lasting = late;
-    if (!rc && tl->gauge)
+    if (!rc && search)
         rc = try_lasting(t, period_s, &lasting);
-    if (!rc && tl->gauge)
-        rc = try_lasting(t, period_s, &window);
-    if (!rc && tl->gauge)
-        rc = try_lasting(t, period_s, &average);
     const struct trial *best = average.rest < window.rest ? &average : &window;
     best = slow.rest < best->rest ? &slow : best;
     /* Noise that lasts is more often a sensor that averages than anything else. */
@@ -395,7 +406,7 @@ static int choose(struct trials *t, struct nrg_regress *r)
                    : o->channel->lag_ns > 0 ? (double)o->channel->lag_ns / 1e9
                    : isfinite(o->lag_s)     ? o->lag_s
                                             : 0;
-    struct trial best;
+    struct trial best = {0};
     if (lag_s > 0 && o->lag == NRG_LAG_GIVEN) {
         best = (struct trial){.kernel = make_kernel(NRG_KERNEL_EXP, 0, lag_s)};
         take(r, &best, "given");

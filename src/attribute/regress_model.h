@@ -5,7 +5,7 @@
  * Order: slices are held (regress.c) until there are too many or the end is reached; the kernel and
  * the noise are chosen from them (regress_choose.c, regress_noise.c); rows are made, whitened,
  * weighted and summed up in blocks of time (regress.c); the blocks give powers, groups and
- * intervals (regress_solve.c).
+ * intervals (regress_solver.h).
  */
 #ifndef NRG_ATTRIBUTE_REGRESS_MODEL_H
 #define NRG_ATTRIBUTE_REGRESS_MODEL_H
@@ -55,6 +55,8 @@ struct nrg_regress {
     double *pure;   /* weight of readings that saw this column alone */
     struct nrg_slices slices;
     int64_t last_begin_ns, last_end_ns;
+    int64_t covered_until_ns;
+    double covered_s;      /* with any class active */
     int64_t ready_ns;      /* all slices that begin before have come */
     int64_t grain_ns;      /* all stamps are this far apart, or multiples of it */
     struct nrg_gram edges; /* ends of slices: 2 each on the diagonal, -1 where two share one */
@@ -65,7 +67,7 @@ struct nrg_regress {
     size_t rows_expected, row, next_turn; /* next_turn: held slices that start summing up */
 
     bool chosen;
-    bool drift; /* is fitted */
+    bool plenty; /* of rows: drift and bends are fitted too */
     struct nrg_kernel kernel;
     char lag_source[32];
     struct nrg_noise noise;
@@ -78,8 +80,8 @@ struct nrg_regress {
     struct nrg_whitener whitener;
     struct nrg_gram block[NRG_REGRESS_BLOCKS];
     size_t n_blocks;
-    double sum_y2, sum_e2;          /* of rows as they are: how much is explained */
-    double sum_y, sum_s, covered_s; /* J, s; covered: with any class active */
+    double sum_y2, sum_e2; /* of rows as they are: how much is explained */
+    double sum_y, sum_s;   /* J, s */
 };
 
 /* A pass over all rows of the held slices. */
@@ -97,7 +99,7 @@ int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pas
 bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows);
 /* What a row is expected to be, from the prior. */
 double nrg_regress_expected(const struct nrg_regress *r, const struct nrg_rowgen *gen);
-/* beta >= 0 of the sum; idle (column 0) left out when it is known. */
+/* beta >= 0 of the sum, and any of the columns before idle; idle is left out when it is known. */
 int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum, double *beta);
 
 int nrg_regress_choose_kernel(struct nrg_regress *r);

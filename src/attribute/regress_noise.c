@@ -13,6 +13,7 @@
 #define MAX_ROWS     200000 /* of the first fit */
 #define OUTLIER      5.0    /* deviations: beyond, a row loses weight */
 #define FINE         1e-5   /* of the largest power: steps below are as good as none */
+#define MANY_VALUES  12
 #define QUANTUM_ROWS 5000
 #define MAX_WORK     4e9 /* multiplications of a pass */
 #define WORTH_IT                                                                                   \
@@ -92,16 +93,41 @@ static double common_step(double a, double b, double least)
     return a;
 }
 
+static int compare(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/*
+ * Steps of the sensor are between readings that took many values, or nearly all within their range;
+ * a few values far from one another are the program's own.
+ */
+static bool is_quantum(double quantum, const double *sorted, size_t n)
+{
+    size_t values = 1;
+    for (size_t i = 1; i < n; i++)
+        values += sorted[i] - sorted[i - 1] > quantum / 2;
+    double range = (sorted[n - 1] - sorted[0]) / quantum + 1;
+    return values >= MANY_VALUES || (double)values > range / 2;
+}
+
 double nrg_regress_quantum(const struct nrg_regress_options *options)
 {
     const struct nrg_timeline *tl = options->timeline;
+    size_t n = tl->n < QUANTUM_ROWS ? tl->n : QUANTUM_ROWS;
     double quantum = 0, largest = 0;
-    size_t last = tl->n < QUANTUM_ROWS ? tl->n : QUANTUM_ROWS;
-    for (size_t i = 0; tl->gauge && i < last; i++)
-        largest = fmax(largest, fabs(tl->gauge[i]));
-    for (size_t i = 1; tl->gauge && i < last; i++)
-        quantum = common_step(quantum, fabs(tl->gauge[i] - tl->gauge[i - 1]), 1e-7 * largest);
-    return quantum > FINE * largest ? quantum : 0;
+    double *sorted = tl->gauge && n ? malloc(n * sizeof *sorted) : NULL;
+    if (!sorted)
+        return 0;
+    memcpy(sorted, tl->gauge, n * sizeof *sorted);
+    qsort(sorted, n, sizeof *sorted, compare);
+    largest = fmax(fabs(sorted[0]), fabs(sorted[n - 1]));
+    for (size_t i = 1; i < n; i++)
+        quantum = common_step(quantum, sorted[i] - sorted[i - 1], 1e-7 * largest);
+    bool seen = quantum > FINE * largest && is_quantum(quantum, sorted, n);
+    free(sorted);
+    return seen ? quantum : options->channel->resolution;
 }
 
 struct leftover {
@@ -381,7 +407,6 @@ int nrg_regress_choose_noise(struct nrg_regress *r)
     bool sparse = r->kernel.kind == NRG_KERNEL_LEVEL;
     size_t max_rows = sparse || dense * MAX_ROWS < MAX_WORK ? MAX_ROWS : (size_t)(MAX_WORK / dense);
     r->noise = (struct nrg_noise){.floor2 = 1};
-    r->quantum = nrg_regress_quantum(&r->options);
     if (max_rows < 4 * r->n_columns)
         return 0; /* too dear: all rows weigh the same */
     int rc = fit_prior(r, max_rows);

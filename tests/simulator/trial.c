@@ -94,6 +94,8 @@ static void judge_layer(const struct sim_machine *m, const struct nrg_regress_re
     sum->intervals++;
     sum->held += c->low_w <= truth && truth <= c->high_w;
     sum->unresolved += c->unresolved;
+    sum->clear += !c->unresolved;
+    sum->clear_held += !c->unresolved && c->low_w <= truth && truth <= c->high_w;
     if (getenv("TRIAL_VERBOSE"))
         fprintf(stderr, "%zu: true %.4f W, %.4f (%.4f .. %.4f)%s time %.4f part %.4f group %zu%s\n",
                 layer, truth, c->power_w, c->low_w, c->high_w,
@@ -181,6 +183,7 @@ struct trial_figures trial_figures(struct trial_sum *sum)
     }
     f.coverage = (double)sum->held / (double)(sum->intervals ? sum->intervals : 1);
     f.unresolved = (double)sum->unresolved / (double)(sum->intervals ? sum->intervals : 1);
+    f.clear_coverage = sum->clear ? (double)sum->clear_held / (double)sum->clear : NAN;
     f.idle_coverage = sum->idles ? (double)sum->idles_held / (double)sum->idles : NAN;
     return f;
 }

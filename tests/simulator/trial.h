@@ -18,6 +18,7 @@ struct trial_sum {
     double *errors, *widths; /* relative, of layers with at least 1 % of the energy */
     size_t n, cap;
     size_t intervals, held, unresolved; /* of all layers */
+    size_t clear, clear_held;           /* of those that are resolved */
     size_t idles, idles_held;
     double total_error; /* largest */
     char lag[32];       /* of the last run */
@@ -26,7 +27,7 @@ struct trial_sum {
 struct trial_figures {
     double median_error, p90_error; /* median: of the runs' errors all together */
     double median_width;            /* half width of the interval / power */
-    double coverage, unresolved, idle_coverage, total_error;
+    double coverage, clear_coverage, unresolved, idle_coverage, total_error;
 };
 
 /* One seed; aborts when the library fails with anything but -ENODATA. */

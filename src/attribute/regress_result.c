@@ -1,0 +1,248 @@
+/*
+ * The figures of a regression: one per class, or one for all classes of a group. Intervals are
+ * around the solution that may be negative, and cut: no power is below 0, and none can have used
+ * more than there was.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/regress_solver.h"
+
+#define FAR_FROM_0 6.0   /* deviations: that powers are not negative tells nothing any more */
+#define MOST       1.05  /* of all energy: the sum has an error too */
+#define IDLE_KNOWN 0.5   /* of the mean power: an idle interval wider than this is not known */
+#define IDLE_TIME  0.001 /* of the time without any span: less is not enough */
+
+/* Idle stays when there was time without spans, and enough of it to be known from. */
+static bool idle_is_known(const struct nrg_solver *s)
+{
+    const struct nrg_regress *r = s->r;
+    size_t p = s->n_classes;
+    double span_s = (double)(r->options.end_ns - r->options.begin_ns) / 1e9;
+    if (!s->idle || s->dependent[p] || r->covered_s > (1 - IDLE_TIME) * span_s)
+        return false;
+    double t = nrg_student_t(r->options.confidence, s->freedom);
+    return t * sqrt(nrg_solver_covariance(s, p, p)) < IDLE_KNOWN * r->sum_y / r->sum_s;
+}
+
+static int solve_all(struct nrg_solver *s)
+{
+    bool fit_idle = isnan(s->r->options.idle_w);
+    int rc = nrg_solver_solve(s, fit_idle);
+    if (!rc)
+        rc = nrg_solver_spread(s);
+    if (fit_idle && (rc == -ENODATA || (!rc && !idle_is_known(s)))) {
+        rc = nrg_solver_solve(s, false);
+        if (!rc)
+            rc = nrg_solver_spread(s);
+    }
+    return rc;
+}
+
+static double column_time_s(const struct nrg_solver *s, size_t p)
+{
+    return p < s->n_classes ? s->r->time_s[s->index[p]] : 0;
+}
+
+static double group_time_s(const struct nrg_solver *s, size_t p)
+{
+    double sum = 0;
+    for (size_t q = s->root[p]; q != SIZE_MAX; q = s->next[q])
+        sum += column_time_s(s, q);
+    return sum;
+}
+
+static bool alone(const struct nrg_solver *s, size_t p)
+{
+    return s->root[p] == p && s->next[p] == SIZE_MAX;
+}
+
+/* Part of a column in the power of its group, which is the mean over time. */
+static double share_of(const struct nrg_solver *s, size_t p, double group_s)
+{
+    return alone(s, p) ? 1 : group_s > 0 ? column_time_s(s, p) / group_s : 0;
+}
+
+static double joint(const struct nrg_solver *s, size_t p, const double *beta)
+{
+    double sum = 0, group_s = group_time_s(s, p);
+    for (size_t q = s->root[p]; q != SIZE_MAX; q = s->next[q])
+        sum += share_of(s, q, group_s) * beta[q] * s->scale[q];
+    return sum;
+}
+
+static double joint_covariance(const struct nrg_solver *s, size_t p, size_t q)
+{
+    if (alone(s, p) && alone(s, q))
+        return nrg_solver_covariance(s, p, q);
+    double sum = 0, p_s = group_time_s(s, p), q_s = group_time_s(s, q);
+    for (size_t a = s->root[p]; a != SIZE_MAX; a = s->next[a])
+        for (size_t b = s->root[q]; b != SIZE_MAX; b = s->next[b])
+            sum += share_of(s, a, p_s) * share_of(s, b, q_s) * nrg_solver_covariance(s, a, b);
+    return sum;
+}
+
+struct interval {
+    double low, high;
+};
+
+/* Probability that a normal figure of deviation 1 around 0 is below z. */
+static double below(double z)
+{
+    return erfc(-z / sqrt(2)) / 2;
+}
+
+/*
+ * Which figures to expect, with this confidence, of a truth that is not negative: from `first` to
+ * the one that is returned, taken in the order of how much more likely the truth makes them than
+ * the best truth there is (Feldman and Cousins 1998). All in deviations.
+ */
+static double last_expected(double truth, double confidence, double *first)
+{
+    double low = truth, high = truth + 12;
+    for (int i = 0; i < 40; i++) {
+        double last = (low + high) / 2, odds = (last - truth) * (last - truth) / 2;
+        /* the same odds on the other side, where below 0 the best truth is 0 */
+        *first = truth - (last - truth);
+        if (*first < 0)
+            *first = truth > 0 ? truth / 2 - odds / truth : -INFINITY;
+        double inside = below(last - truth) - (isfinite(*first) ? below(*first - truth) : 0);
+        *(inside < confidence ? &low : &high) = last;
+    }
+    return high;
+}
+
+/* Truths that a figure is to be expected of, in deviations; far from 0, those on both sides. */
+static struct interval truths_of(double figure, double confidence)
+{
+    double low = 0, high = fmax(figure, 0) + 8, from = 0, to = fmax(figure, 0) + 1, first;
+    for (int i = 0; i < 26; i++) { /* highest truth that still expects so little */
+        double truth = (low + high) / 2;
+        last_expected(truth, confidence, &first);
+        *(first < figure ? &low : &high) = truth;
+    }
+    if (last_expected(0, confidence, &first) >= figure)
+        return (struct interval){0, high};
+    for (int i = 0; i < 26; i++) { /* lowest that still expects so much */
+        double truth = (from + to) / 2;
+        *(last_expected(truth, confidence, &first) < figure ? &from : &to) = truth;
+    }
+    return (struct interval){from, high};
+}
+
+static struct interval make_interval(const struct nrg_solver *s, double value, double center,
+                                     double half, double most)
+{
+    double confidence = s->r->options.confidence;
+    double deviation = half / nrg_student_t(confidence, INFINITY), far = center / deviation;
+    struct interval i = {center - half, center + half};
+    if (far < FAR_FROM_0) {
+        i = truths_of(fmax(far, -FAR_FROM_0), confidence);
+        i.low *= deviation;
+        i.high *= deviation;
+    }
+    if (most > 0)
+        i.high = fmin(i.high, most);
+    i.low = fmin(i.low, value);
+    i.high = fmax(i.high, value);
+    return i;
+}
+
+static void set_class(const struct nrg_solver *s, struct nrg_regress_result *result, size_t p)
+{
+    const struct nrg_regress *r = s->r;
+    struct nrg_regress_class *c = &result->classes[r->class_of[s->index[p]]];
+    double group_s = group_time_s(s, p), most = group_s > 0 ? MOST * r->sum_y / group_s : 0;
+    double half = result->t * sqrt(fmax(joint_covariance(s, p, p), 0));
+    c->power_w = joint(s, p, s->beta);
+    struct interval i = make_interval(s, c->power_w, joint(s, p, s->free_beta), half, most);
+    c->low_w = i.low;
+    c->high_w = i.high;
+    c->time_s = column_time_s(s, p);
+    c->unresolved = !(i.high - i.low <= c->power_w);
+    c->group = r->class_of[s->index[s->root[p]]];
+}
+
+static void set_classes(const struct nrg_solver *s, struct nrg_regress_result *result)
+{
+    const struct nrg_regress *r = s->r;
+    size_t n = r->options.n_classes;
+    for (size_t p = 0; p < s->n_classes; p++) {
+        size_t a = r->class_of[s->index[p]];
+        set_class(s, result, p);
+        for (size_t q = 0; q <= p; q++) {
+            size_t b = r->class_of[s->index[q]];
+            result->covariance[a * n + b] = result->covariance[b * n + a] =
+                joint_covariance(s, p, q);
+        }
+        if (s->idle)
+            result->idle_covariance[a] = joint_covariance(s, p, s->n_classes);
+    }
+}
+
+static void set_idle(const struct nrg_solver *s, struct nrg_regress_result *result)
+{
+    const struct nrg_regress *r = s->r;
+    size_t p = s->n_classes;
+    if (!isnan(r->options.idle_w))
+        result->idle_w = result->idle_low_w = result->idle_high_w = r->options.idle_w;
+    if (!s->idle)
+        return;
+    double variance = nrg_solver_covariance(s, p, p);
+    result->idle_w = s->beta[p] * s->scale[p];
+    struct interval i = make_interval(s, result->idle_w, s->free_beta[p] * s->scale[p],
+                                      result->t * sqrt(variance), MOST * r->sum_y / r->sum_s);
+    result->idle_fitted = true;
+    result->idle_variance = variance;
+    result->idle_low_w = i.low;
+    result->idle_high_w = i.high;
+}
+
+static void set_whole(const struct nrg_solver *s, struct nrg_regress_result *result)
+{
+    const struct nrg_regress *r = s->r;
+    double left = s->left * s->freedom;
+    result->t = nrg_student_t(r->options.confidence, s->freedom);
+    result->intervals = r->row;
+    result->lag_s = strcmp(r->lag_source, "none") ? nrg_kernel_lag_s(&r->kernel) : 0;
+    memcpy(result->lag_source, r->lag_source, sizeof result->lag_source);
+    if (r->prior && r->sum_y2 > 0)
+        result->residual = sqrt(r->sum_e2 / r->sum_y2);
+    else
+        result->residual = s->sum.yy > 0 ? sqrt(left / s->sum.yy) : 0;
+}
+
+static int make_room(const struct nrg_solver *s, struct nrg_regress_result *result)
+{
+    size_t n = s->r->options.n_classes;
+    result->classes = calloc(n + 1, sizeof *result->classes);
+    result->covariance = calloc(n * n + 1, sizeof *result->covariance);
+    result->idle_covariance = s->idle ? calloc(n + 1, sizeof *result->idle_covariance) : NULL;
+    if (!result->classes || !result->covariance || (s->idle && !result->idle_covariance))
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        result->classes[i] =
+            (struct nrg_regress_class){.power_w = NAN, .low_w = NAN, .high_w = NAN, .group = i};
+    return 0;
+}
+
+int nrg_regress_make_result(const struct nrg_regress *r, struct nrg_regress_result *result)
+{
+    struct nrg_solver s;
+    int rc = nrg_solver_init(&s, r);
+    if (!rc)
+        rc = solve_all(&s);
+    if (!rc)
+        rc = make_room(&s, result);
+    if (!rc) {
+        set_whole(&s, result);
+        set_idle(&s, result);
+        set_classes(&s, result);
+    }
+    if (rc)
+        nrg_regress_result_release(result);
+    nrg_solver_release(&s);
+    return rc;
+}

@@ -1,0 +1,233 @@
+/*
+ * How uncertain the solution is. The plain variance of least squares (scatter of what is left,
+ * times the inverse) is corrected by how much blocks of time scatter more or less than it says:
+ * rows that depend on their neighbours, or noise that differs between classes, show there. A
+ * block's own share in the fit is taken out by leaving it out of the fit (on one side of the
+ * product), which makes the scatter right on average. The correction of a class is drawn to that of
+ * all classes as far as blocks are too few to tell them apart.
+ *
+ * What comes back the same way every time scatters in no block: rounding of a gauge, added here.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/regress_solver.h"
+
+#define LEFT_OUT_LOST 1e-7
+#define MAX_LEFT_OUT  1e10 /* multiplications; beyond, blocks stay in */
+#define LEAST_RATIO   0.02
+#define MOST_RATIO    50.0
+#define MOST_PRIOR    200.0
+#define ROUNDING_ONE  0.243 /* of a step: 95 % of rounding is within 1.96 times this */
+#define ROUNDING_TWO  0.285 /* the same of two together, each */
+
+double nrg_student_t(double confidence, double freedom)
+{
+    double low = 0, high = 40, tail = (1 - confidence) / 2;
+    for (int i = 0; i < 80; i++) {
+        double z = (low + high) / 2;
+        *(erfc(z / sqrt(2)) / 2 > tail ? &low : &high) = z;
+    }
+    if (freedom < 1.5)
+        return 1 / tan(M_PI * tail);
+    if (freedom < 2.5)
+        return (1 - 2 * tail) / sqrt(2 * tail * (1 - tail));
+    /* Fisher's expansion around the normal quantile: 3.179 for 3.182 at 3 and 95 % */
+    double z = low, z2 = z * z, f = freedom;
+    double a = z * (z2 + 1) / 4, b = z * ((5 * z2 + 16) * z2 + 3) / 96,
+           c = z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384,
+           d = z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160;
+    return z + (a + (b + (c + d / f) / f) / f) / f;
+}
+
+/* What a block's rows would have the solution be moved by, before any inverse. */
+static void score(const struct nrg_solver *s, const double *a, double *b)
+{
+    for (size_t p = 0; p < s->m; p++) {
+        double sum = 0;
+        for (size_t q = 0; q < s->m; q++)
+            sum += a[nrg_packed(p, q)] * s->free_beta[q];
+        b[p] = s->dependent[p] ? 0 : b[p] - sum;
+    }
+}
+
+static void multiply(const struct nrg_solver *s, const double *x, double *y)
+{
+    for (size_t p = 0; p < s->m; p++) {
+        y[p] = 0;
+        for (size_t q = 0; q < s->m; q++)
+            y[p] += s->inverse[nrg_packed(p, q)] * x[q];
+    }
+}
+
+/* Solves for b with all rows but those of the block, whose matrix is `a`. */
+static void leave_out(struct nrg_solver *s, double *a, const double *all, bool *lost, double *b)
+{
+    for (size_t p = 0; p < s->m; p++) {
+        s->floor[p] = LEFT_OUT_LOST;
+        for (size_t q = 0; q <= p; q++) {
+            size_t at = nrg_packed(p, q);
+            a[at] = s->dependent[p] || s->dependent[q] ? 0 : all[at] - a[at];
+        }
+    }
+    nrg_gram_factor(a, s->m, s->floor, lost);
+    for (size_t p = 0; p < s->m; p++)
+        for (size_t q = 0; lost[p] && q <= p; q++)
+            a[nrg_packed(p, q)] = 0;
+    nrg_gram_solve(a, s->m, b);
+}
+
+/* Adds what one block says of each column's variance to ratio. */
+static void add_block(struct nrg_solver *s, const struct nrg_gram *block, double *a,
+                      const double *all, bool *lost)
+{
+    double *b = s->work, *moved = s->work + s->m, m = (double)s->m;
+    nrg_solver_fill(s, block, a, b);
+    score(s, a, b);
+    multiply(s, b, moved);
+    if ((double)s->r->n_blocks * m * m * m / 3 < MAX_LEFT_OUT)
+        leave_out(s, a, all, lost, b);
+    else
+        memcpy(b, moved, s->m * sizeof *b);
+    for (size_t p = 0; p < s->m; p++)
+        s->ratio[p] += b[p] * moved[p];
+}
+
+/* Blocks in which a column has its part; 0 when one block has most of it. */
+static double blocks_of(const struct nrg_solver *s, size_t p)
+{
+    size_t i = s->index[p];
+    double all = s->sum.a[nrg_packed(i, i)], square = 0;
+    for (size_t g = 0; g < s->r->n_blocks; g++) {
+        const struct nrg_gram *block = &s->r->block[g];
+        double part = i < block->n ? block->a[nrg_packed(i, i)] / all : 0;
+        if (part > 0.5)
+            return 0;
+        square += part * part;
+    }
+    double blocks = square > 0 ? 1 / square - 1 : 0;
+    return s->dependent[p] || blocks < 2 ? 0 : blocks;
+}
+
+struct common {
+    double mean;  /* of the ratios */
+    double prior; /* how many blocks' worth it is */
+};
+
+/* How far ratios scatter more than chance has it: the less, the more they are one. */
+static struct common find_common(const struct nrg_solver *s, const double *blocks)
+{
+    double n = 0, mean = 0, square = 0, chance = 0;
+    for (size_t p = 0; p < s->m; p++) {
+        if (!(blocks[p] > 0))
+            continue;
+        n++;
+        mean += s->ratio[p];
+        square += s->ratio[p] * s->ratio[p];
+        chance += 2 / blocks[p];
+    }
+    if (n < 2)
+        return (struct common){n > 0 ? mean : 1, 4};
+    mean /= n;
+    double spread = (square / n / (mean * mean) - 1) * n / (n - 1) - chance / n;
+    return (struct common){mean, spread > 2 / MOST_PRIOR ? 2 / spread : MOST_PRIOR};
+}
+
+/* One t serves all: a column whose variance is known less well has a larger variance instead. */
+static void moderate(struct nrg_solver *s)
+{
+    double *blocks = s->work, mean_freedom = 0, confidence = s->r->options.confidence;
+    for (size_t p = 0; p < s->m; p++) {
+        s->ratio[p] = fmin(fmax(s->ratio[p], LEAST_RATIO), MOST_RATIO);
+        blocks[p] = blocks_of(s, p);
+    }
+    struct common common = find_common(s, blocks);
+    for (size_t p = 0; p < s->m; p++)
+        mean_freedom += fmin(s->freedom, common.prior + blocks[p]) / (double)s->m;
+    double t = nrg_student_t(confidence, mean_freedom);
+    for (size_t p = 0; p < s->m; p++) {
+        double all = common.prior + blocks[p];
+        double wider = nrg_student_t(confidence, fmin(s->freedom, all)) / t;
+        s->ratio[p] = (common.prior * common.mean + blocks[p] * s->ratio[p]) / all;
+        s->ratio[p] *= wider * wider;
+    }
+    s->freedom = mean_freedom;
+}
+
+/* Rounding that comes back every step does not average out over them. */
+static double rounded_alike(const struct nrg_solver *s)
+{
+    const struct nrg_regress *r = s->r;
+    double w_mean = r->sum_y / r->sum_s, q2 = r->quantum * r->quantum / 12;
+    double all = s->left * (r->noise.floor2 + r->noise.slope2 * w_mean * w_mean);
+    return all > 0 ? 1 + fmin(q2 / all, 1) * r->repeats : 1;
+}
+
+static int find_ratios(struct nrg_solver *s)
+{
+    size_t cells = s->m * (s->m + 1) / 2;
+    double *a = malloc((2 * cells + 1) * sizeof *a);
+    bool *lost = malloc(s->m + 1);
+    int rc = a && lost ? 0 : -ENOMEM;
+    memset(s->ratio, 0, s->m * sizeof *s->ratio);
+    if (!rc)
+        nrg_solver_fill(s, &s->sum, a + cells, s->work);
+    for (size_t g = 0; !rc && g < s->r->n_blocks; g++)
+        add_block(s, &s->r->block[g], a, a + cells, lost);
+    for (size_t p = 0; p < s->m; p++) {
+        double plain = s->left * s->inverse[nrg_packed(p, p)];
+        s->ratio[p] = s->r->n_blocks > 2 && plain > 0 ? s->ratio[p] / plain : 1;
+    }
+    moderate(s);
+    for (size_t p = 0; p < s->m; p++)
+        s->ratio[p] = fmax(s->ratio[p], rounded_alike(s));
+    free(a);
+    free(lost);
+    return rc;
+}
+
+/*
+ * Rounding of readings that saw one power alone is the same in all of them, unless noise blurs it:
+ * up to half a step, which moves the class and, as it is below all of them, idle.
+ */
+static void add_rounding(struct nrg_solver *s)
+{
+    const struct nrg_regress *r = s->r;
+    double q = r->quantum, blur2 = r->pure_rows > 0 ? r->pure_e2 / r->pure_rows : 0;
+    double off = q * (s->idle ? ROUNDING_TWO : ROUNDING_ONE);
+    double *moved = s->work + s->m;
+    if (q > 0)
+        off *= exp(-2 * M_PI * M_PI * blur2 / (q * q));
+    for (size_t p = 0; q > 0 && p < s->n_bound; p++) {
+        double weight = r->pure[s->index[p]] * off;
+        if (!(weight > 0) || s->dependent[p])
+            continue;
+        memset(s->work, 0, s->m * sizeof *s->work);
+        if (s->idle)
+            s->work[s->n_classes] = weight * s->scale[s->n_classes];
+        s->work[p] = weight * s->scale[p];
+        multiply(s, s->work, moved);
+        for (size_t a = 0; a < s->m; a++)
+            for (size_t b = 0; b <= a; b++)
+                s->covariance[nrg_packed(a, b)] += moved[a] * moved[b];
+    }
+}
+
+int nrg_solver_spread(struct nrg_solver *s)
+{
+    int rc = find_ratios(s);
+    for (size_t p = 0; !rc && p < s->m; p++)
+        for (size_t q = 0; q <= p; q++)
+            s->covariance[nrg_packed(p, q)] =
+                s->left * s->inverse[nrg_packed(p, q)] * sqrt(s->ratio[p] * s->ratio[q]);
+    if (!rc)
+        add_rounding(s);
+    return rc;
+}
+
+double nrg_solver_covariance(const struct nrg_solver *s, size_t p, size_t q)
+{
+    return s->covariance[nrg_packed(p, q)] * s->scale[p] * s->scale[q];
+}

@@ -1,0 +1,823 @@
+/*
+ * attribute/regress.c on small machines whose powers are known in closed form: readings are worked
+ * out here, second by second, and powers must come back. How good it is with noise is the business
+ * of test_regress_bars.c.
+ */
+#include "support/cmocka.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/gram.h"
+#include "attribute/regress_model.h"
+
+#define MS        1000000LL
+#define ZERO      (1000 * 1000 * MS)
+#define MAX_CALLS 40000
+#define MAX_READS 40000
+
+struct call {
+    int64_t begin_ns, end_ns;
+    size_t class_;
+    double share;
+};
+
+/* A program and its true power; calls are in order of time. */
+struct machine {
+    struct call calls[MAX_CALLS];
+    size_t n_calls, n_classes;
+    double power_w[16]; /* above idle */
+    double idle_w;
+    int64_t end_ns;
+    struct nrg_timeline tl;
+    struct nrg_channel channel;
+};
+
+static uint32_t dice;
+
+static double roll(void)
+{
+    dice = dice * 1664525u + 1013904223u;
+    return (double)(dice >> 8) / 16777216.0;
+}
+
+static struct machine *new_machine(size_t n_classes, double idle_w)
+{
+    struct machine *m = calloc(1, sizeof *m);
+    assert_non_null(m);
+    dice = 12345;
+    m->n_classes = n_classes;
+    m->idle_w = idle_w;
+    m->end_ns = ZERO;
+    return m;
+}
+
+static void done(struct machine *m)
+{
+    nrg_timeline_release(&m->tl);
+    free(m);
+}
+
+/* A call after the last one; ms that pass without any before it. */
+static void add_call(struct machine *m, size_t class_, double gap_ms, double ms)
+{
+    int64_t begin = m->end_ns + (int64_t)(gap_ms * MS), end = begin + (int64_t)(ms * MS);
+    assert_true(m->n_calls < MAX_CALLS);
+    m->calls[m->n_calls++] = (struct call){begin, end, class_, 1};
+    m->end_ns = end;
+}
+
+/* The classes one after the other, with times that differ from turn to turn. */
+static void run_turns(struct machine *m, size_t turns, double gap_ms)
+{
+    for (size_t i = 0; i < turns; i++)
+        for (size_t c = 0; c < m->n_classes; c++)
+            add_call(m, c, gap_ms * roll(), 0.3 + (double)(c + 1) * roll());
+}
+
+static double power_at(const struct machine *m, int64_t t_ns)
+{
+    double w = m->idle_w;
+    for (size_t i = 0; i < m->n_calls && m->calls[i].begin_ns <= t_ns; i++)
+        if (t_ns < m->calls[i].end_ns)
+            w += m->power_w[m->calls[i].class_] * m->calls[i].share;
+    return w;
+}
+
+/* Energy between two instants; `from` says where to begin looking and moves on. */
+static double energy_j(const struct machine *m, int64_t begin_ns, int64_t end_ns, size_t *from)
+{
+    double j = m->idle_w * (double)(end_ns - begin_ns) / 1e9;
+    while (*from < m->n_calls && m->calls[*from].end_ns <= begin_ns)
+        ++*from;
+    for (size_t i = *from; i < m->n_calls && m->calls[i].begin_ns < end_ns; i++) {
+        const struct call *c = &m->calls[i];
+        int64_t a = c->begin_ns > begin_ns ? c->begin_ns : begin_ns;
+        int64_t b = c->end_ns < end_ns ? c->end_ns : end_ns;
+        if (b > a)
+            j += m->power_w[c->class_] * c->share * (double)(b - a) / 1e9;
+    }
+    return j;
+}
+
+static void make_timeline(struct machine *m, int64_t period_ns, bool gauge)
+{
+    struct nrg_timeline *tl = &m->tl;
+    tl->n = tl->cap = (size_t)((m->end_ns - ZERO) / period_ns) + 1;
+    assert_true(tl->n <= MAX_READS);
+    tl->t_ns = calloc(tl->n, sizeof *tl->t_ns);
+    tl->sum_j = calloc(tl->n, sizeof *tl->sum_j);
+    tl->gap = calloc(tl->n, 1);
+    tl->gauge = gauge ? calloc(tl->n, sizeof *tl->gauge) : NULL;
+    tl->period_ns = period_ns;
+    for (size_t i = 0; i < tl->n; i++)
+        tl->t_ns[i] = ZERO + (int64_t)i * period_ns;
+    m->channel = (struct nrg_channel){.name = "package-0",
+                                      .quantity = gauge ? NRG_POWER : NRG_ENERGY,
+                                      .kind = gauge ? NRG_GAUGE : NRG_COUNTER,
+                                      .scale = 1};
+}
+
+static void read_counter(struct machine *m, int64_t period_ns)
+{
+    size_t from = 0;
+    make_timeline(m, period_ns, false);
+    for (size_t i = 1; i < m->tl.n; i++)
+        m->tl.sum_j[i] = m->tl.sum_j[i - 1] + energy_j(m, m->tl.t_ns[i - 1], m->tl.t_ns[i], &from);
+}
+
+/* Running average, in steps that are short against tau, each with its mean power. */
+static void read_average(struct machine *m, int64_t period_ns, double tau_s)
+{
+    const int parts = 50;
+    double shown = m->idle_w;
+    size_t from = 0;
+    make_timeline(m, period_ns, true);
+    for (size_t i = 0; i < m->tl.n; i++) {
+        for (int p = 0; i && p < parts; p++) {
+            int64_t begin = m->tl.t_ns[i - 1] + period_ns * p / parts;
+            int64_t end = m->tl.t_ns[i - 1] + period_ns * (p + 1) / parts;
+            double s = (double)(end - begin) / 1e9, w = energy_j(m, begin, end, &from) / s;
+            shown = w + (shown - w) * exp(-s / tau_s);
+        }
+        m->tl.gauge[i] = shown;
+    }
+}
+
+static void read_window(struct machine *m, int64_t period_ns, int64_t window_ns)
+{
+    make_timeline(m, period_ns, true);
+    for (size_t i = 0; i < m->tl.n; i++) {
+        size_t from = 0;
+        m->tl.gauge[i] = energy_j(m, m->tl.t_ns[i] - window_ns, m->tl.t_ns[i], &from) /
+                         ((double)window_ns / 1e9);
+    }
+}
+
+static struct nrg_regress_options options_of(const struct machine *m)
+{
+    return (struct nrg_regress_options){.timeline = &m->tl,
+                                        .channel = &m->channel,
+                                        .begin_ns = ZERO,
+                                        .end_ns = m->end_ns,
+                                        .n_classes = m->n_classes,
+                                        .idle_w = NAN,
+                                        .confidence = 0.95};
+}
+
+static int regress(const struct machine *m, const struct nrg_regress_options *o,
+                   struct nrg_regress_result *result)
+{
+    struct nrg_regress *r;
+    assert_int_equal(nrg_regress_new(o, &r), 0);
+    for (size_t i = 0; i < m->n_calls; i++)
+        assert_int_equal(nrg_regress_slice(r, m->calls[i].begin_ns, m->calls[i].end_ns,
+                                           m->calls[i].class_, m->calls[i].share),
+                         0);
+    int rc = nrg_regress_solve(r, result);
+    nrg_regress_free(r);
+    return rc;
+}
+
+static void near(double value, double truth, double part, const char *what, size_t i)
+{
+    if (!(fabs(value - truth) <= part * fabs(truth)))
+        fail_msg("%s %zu: %.9g, not %.9g", what, i, value, truth);
+}
+
+static void check_powers(const struct machine *m, const struct nrg_regress_result *result,
+                         double above_w, double part)
+{
+    for (size_t i = 0; i < m->n_classes; i++) {
+        const struct nrg_regress_class *c = &result->classes[i];
+        near(c->power_w, m->power_w[i] + above_w, part, "power of class", i);
+        if (c->unresolved)
+            print_message("class %zu: %g (%g .. %g) W\n", i, c->power_w, c->low_w, c->high_w);
+        assert_true(c->low_w <= c->power_w && c->power_w <= c->high_w);
+        assert_int_equal(c->group, i);
+        assert_false(c->unresolved);
+    }
+}
+
+static void powers_and_idle_of_a_counter(void **state)
+{
+    struct machine *m = new_machine(4, 3);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 2, 30, 0.5}, 4 * sizeof(double));
+    run_turns(m, 400, 2);
+    read_counter(m, 10 * MS);
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 1e-6);
+    assert_true(r.idle_fitted);
+    near(r.idle_w, 3, 1e-6, "idle", 0);
+    assert_string_equal(r.lag_source, "none");
+    assert_true(r.lag_s == 0 && r.residual < 1e-6);
+    assert_true(r.intervals > 300 && r.intervals < m->tl.n);
+    nrg_regress_result_release(&r);
+    o.idle_w = 3;
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 1e-6);
+    assert_false(r.idle_fitted);
+    assert_true(r.idle_w == 3);
+    assert_null(r.idle_covariance);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+/* Time and power of everything add up to what was read. */
+static void times_add_up(void **state)
+{
+    struct machine *m = new_machine(3, 5);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 20, 30}, 3 * sizeof(double));
+    run_turns(m, 300, 1);
+    read_counter(m, 7 * MS);
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(regress(m, &o, &r), 0);
+    double j = 0, read_j = m->tl.sum_j[m->tl.n - 1], read_s;
+    read_s = (double)(m->tl.t_ns[m->tl.n - 1] - ZERO) / 1e9;
+    for (size_t i = 0; i < 3; i++)
+        j += r.classes[i].power_w * r.classes[i].time_s;
+    near(j + r.idle_w * read_s, read_j, 0.01, "energy", 0);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+/* No time without spans: idle can't be told from them, and is in their powers. */
+static void covered_time_has_no_idle(void **state)
+{
+    struct machine *m = new_machine(4, 3);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 2, 30, 0.5}, 4 * sizeof(double));
+    run_turns(m, 400, 0);
+    read_counter(m, 10 * MS);
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 3, 1e-6);
+    assert_true(isnan(r.idle_w) && !r.idle_fitted);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+static void classes_at_once_share(void **state)
+{
+    struct machine *m = new_machine(2, 1);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){12, 40}, 2 * sizeof(double));
+    for (int i = 0; i < 2000; i++) {
+        add_call(m, 0, roll(), 1 + roll());
+        m->calls[m->n_calls - 1].share = 0.25;
+        struct call *last = &m->calls[m->n_calls - 1];
+        m->calls[m->n_calls++] = (struct call){last->begin_ns + MS / 3, last->end_ns, 1, 0.75};
+        add_call(m, 0, 0, 2 * roll());
+    }
+    read_counter(m, 10 * MS);
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 1e-5);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+/* 1 lasts twice as long as 0, always and at once; 3 runs whenever 4 does. */
+static void inseparable_classes_are_a_group(void **state)
+{
+    struct machine *m = new_machine(5, 2);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){12, 6, 40, 9, 21}, 5 * sizeof(double));
+    for (int i = 0; i < 1500; i++) {
+        add_call(m, 0, roll(), 1 + roll());
+        struct call *last = &m->calls[m->n_calls - 1];
+        m->calls[m->n_calls++] = (struct call){last->begin_ns, last->end_ns, 1, 2};
+        add_call(m, 2, roll(), 1 + roll());
+        add_call(m, 3, roll(), 1 + roll());
+        last = &m->calls[m->n_calls - 1];
+        m->calls[m->n_calls++] = (struct call){last->begin_ns, last->end_ns, 4, 1};
+    }
+    read_counter(m, 10 * MS);
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(regress(m, &o, &r), 0);
+    assert_int_equal(r.classes[0].group, 0);
+    assert_int_equal(r.classes[1].group, 0);
+    assert_int_equal(r.classes[2].group, 2);
+    assert_int_equal(r.classes[3].group, 3);
+    assert_int_equal(r.classes[4].group, 3);
+    near(r.classes[0].power_w, (12 + 2 * 6) / 3.0, 1e-5, "group", 0);
+    assert_true(r.classes[1].power_w == r.classes[0].power_w);
+    near(r.classes[2].power_w, 40, 1e-5, "class", 2);
+    near(r.classes[4].power_w, (9 + 21) / 2.0, 1e-5, "group", 3);
+    assert_true(r.covariance[0] == r.covariance[1] && r.covariance[0] == r.covariance[5 + 1]);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+/* 2 is open whenever 0 or 1 is: the three are one, and their joint power is known. */
+static void what_others_explain_is_a_group(void **state)
+{
+    struct machine *m = new_machine(4, 2);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){12, 6, 5, 50}, 4 * sizeof(double));
+    for (int i = 0; i < 3000; i++) {
+        add_call(m, (size_t)(i % 2), roll(), 1 + roll());
+        struct call *last = &m->calls[m->n_calls - 1];
+        m->calls[m->n_calls++] = (struct call){last->begin_ns, last->end_ns, 2, 1};
+        add_call(m, 3, roll(), roll());
+    }
+    read_counter(m, 10 * MS);
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(regress(m, &o, &r), 0);
+    double j = 0, s = 0;
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(r.classes[i].group, 0);
+        j += m->power_w[i] * r.classes[i].time_s;
+        s += r.classes[i].time_s;
+    }
+    near(r.classes[1].power_w, j / s, 1e-4, "group", 0);
+    near(r.classes[3].power_w, 50, 1e-4, "class", 3);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+static void classes_that_never_run(void **state)
+{
+    struct machine *m = new_machine(2, 3);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 20}, 2 * sizeof(double));
+    run_turns(m, 400, 2);
+    read_counter(m, 10 * MS);
+    struct nrg_regress_options o = options_of(m);
+    o.n_classes = 1000;
+    assert_int_equal(regress(m, &o, &r), 0);
+    near(r.classes[1].power_w, 20, 1e-6, "class", 1);
+    for (size_t i = 2; i < 1000; i++) {
+        assert_true(isnan(r.classes[i].power_w) && isnan(r.classes[i].low_w));
+        assert_true(r.classes[i].time_s == 0 && r.classes[i].group == i);
+    }
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+static void bad_and_empty_slices(void **state)
+{
+    struct machine *m = new_machine(2, 3);
+    struct nrg_regress *r;
+    struct nrg_regress_result result;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 20}, 2 * sizeof(double));
+    run_turns(m, 400, 2);
+    read_counter(m, 10 * MS);
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(nrg_regress_new(&o, &r), 0);
+    assert_int_equal(nrg_regress_slice(r, ZERO, ZERO + 1, 2, 1), -EINVAL);
+    assert_int_equal(nrg_regress_slice(r, ZERO, ZERO + 1, SIZE_MAX, 1), -EINVAL);
+    assert_int_equal(nrg_regress_slice(r, ZERO, ZERO + 1, 0, NAN), -EINVAL);
+    assert_int_equal(nrg_regress_slice(r, ZERO, ZERO + 1, 0, -1), -EINVAL);
+    for (size_t i = 0; i < m->n_calls; i++) {
+        const struct call *c = &m->calls[i];
+        assert_int_equal(nrg_regress_slice(r, c->begin_ns, c->begin_ns, 1 - c->class_, 1), 0);
+        assert_int_equal(nrg_regress_slice(r, c->begin_ns, c->begin_ns - 5, 1 - c->class_, 1), 0);
+        assert_int_equal(nrg_regress_slice(r, c->begin_ns, c->end_ns, c->class_, 1), 0);
+        assert_int_equal(nrg_regress_slice(r, c->begin_ns, c->end_ns, 1 - c->class_, 0), 0);
+    }
+    assert_int_equal(nrg_regress_slice(r, ZERO - 1, ZERO + 1, 0, 1), -EINVAL);
+    assert_int_equal(nrg_regress_solve(r, &result), 0);
+    check_powers(m, &result, 0, 1e-6);
+    nrg_regress_result_release(&result);
+    nrg_regress_free(r);
+    nrg_regress_free(NULL);
+    done(m);
+}
+
+static void too_little_is_no_data(void **state)
+{
+    struct machine *m = new_machine(4, 3);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 2, 30, 0.5}, 4 * sizeof(double));
+    run_turns(m, 40, 2);
+    read_counter(m, 10 * MS);
+    struct nrg_regress_options o = options_of(m);
+    size_t all = m->tl.n;
+    for (size_t n = 0; n <= 4; n++) {
+        m->tl.n = n;
+        assert_int_equal(regress(m, &o, &r), -ENODATA);
+    }
+    m->tl.n = all;
+    m->n_calls = 0;
+    assert_int_equal(regress(m, &o, &r), -ENODATA);
+    done(m);
+}
+
+/* As many readings as make it possible give powers, and an interval that says how little that is.
+ */
+static void hardly_enough(void **state)
+{
+    struct machine *m = new_machine(2, 0);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 20}, 2 * sizeof(double));
+    run_turns(m, 40, 2);
+    read_counter(m, 10 * MS);
+    for (size_t i = 0; i < m->tl.n; i++)
+        m->tl.sum_j[i] = round(m->tl.sum_j[i] * 20) / 20; /* steps of half an interval */
+    m->tl.n = 5;
+    struct nrg_regress_options o = options_of(m);
+    o.idle_w = 0;
+    assert_int_equal(regress(m, &o, &r), 0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(r.classes[i].low_w >= 0 && r.classes[i].low_w <= m->power_w[i]);
+        assert_true(r.classes[i].high_w >= m->power_w[i]);
+        assert_true(r.classes[i].unresolved);
+    }
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+static void gaps_are_left_out(void **state)
+{
+    struct machine *m = new_machine(3, 3);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 2, 30}, 3 * sizeof(double));
+    run_turns(m, 400, 2);
+    read_counter(m, 10 * MS);
+    for (size_t g = 20; g < m->tl.n; g += 37) { /* what is in a gap is not known: here, garbage */
+        m->tl.gap[g - 1] = 1;
+        for (size_t i = g; i < m->tl.n; i++)
+            m->tl.sum_j[i] += 1000;
+    }
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 1e-5);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+/* Read every ms, moves every 20 ms: the jump belongs to the time since the last one. */
+static void counter_that_stands_still(void **state)
+{
+    struct machine *m = new_machine(3, 3);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 2, 30}, 3 * sizeof(double));
+    run_turns(m, 1000, 2);
+    read_counter(m, MS);
+    for (size_t i = 0; i < m->tl.n; i++)
+        m->tl.sum_j[i] = m->tl.sum_j[i / 20 * 20];
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 1e-5);
+    assert_true(r.intervals <= m->tl.n / 20);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+/* Readings before and after the time asked for have nothing to say. */
+static void only_the_time_asked_for(void **state)
+{
+    struct machine *m = new_machine(3, 3);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 2, 30}, 3 * sizeof(double));
+    run_turns(m, 600, 2);
+    read_counter(m, 10 * MS);
+    struct nrg_regress_options o = options_of(m);
+    o.begin_ns = m->tl.t_ns[m->tl.n / 4];
+    o.end_ns = m->tl.t_ns[m->tl.n / 4 * 3];
+    for (size_t i = 0; i < m->tl.n; i++) {
+        double before = (double)(o.begin_ns - m->tl.t_ns[i]) / 1e9;
+        double after = (double)(m->tl.t_ns[i] - o.end_ns) / 1e9;
+        m->tl.sum_j[i] += after > 0 ? 100 * after : before > 0 ? -500 * before : 0;
+    }
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 1e-5);
+    assert_true(r.intervals <= m->tl.n / 2);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+static void running_average(void **state)
+{
+    struct machine *m = new_machine(3, 4);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 2, 30}, 3 * sizeof(double));
+    run_turns(m, 600, 2);
+    read_average(m, 2 * MS, 0.05);
+    struct nrg_regress_options o = options_of(m);
+    o.lag = NRG_LAG_GIVEN;
+    o.lag_s = 0.05;
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 0.005);
+    near(r.idle_w, 4, 0.005, "idle", 0);
+    assert_string_equal(r.lag_source, "given");
+    nrg_regress_result_release(&r);
+    o.lag = NRG_LAG_AUTO;
+    o.lag_s = 0;
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 0.005);
+    assert_string_equal(r.lag_source, "fitted");
+    near(r.lag_s, 0.05, 0.01, "lag", 0);
+    nrg_regress_result_release(&r);
+    m->channel.lag_ns = 50 * MS;
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 0.005);
+    assert_string_equal(r.lag_source, "driver");
+    near(r.lag_s, 0.05, 1e-9, "lag", 0);
+    nrg_regress_result_release(&r);
+    /* Without it, powers are drawn together: the shortest way to see that it matters. */
+    o.lag = NRG_LAG_NONE;
+    assert_int_equal(regress(m, &o, &r), 0);
+    assert_string_equal(r.lag_source, "none");
+    assert_true(r.classes[2].power_w < 15);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+static void mean_over_a_window(void **state)
+{
+    struct machine *m = new_machine(3, 4);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 2, 30}, 3 * sizeof(double));
+    run_turns(m, 600, 2);
+    read_window(m, 2 * MS, 40 * MS);
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 1e-3);
+    assert_string_equal(r.lag_source, "fitted");
+    near(r.lag_s, 0.02, 0.01, "lag", 0);
+    nrg_regress_result_release(&r);
+    m->channel.lag_ns = 20 * MS; /* how late the mean is: half the window */
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 1e-3);
+    assert_string_equal(r.lag_source, "driver");
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+static void instant_and_mean_of_a_gauge(void **state)
+{
+    struct machine *m = new_machine(3, 4);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 2, 30}, 3 * sizeof(double));
+    run_turns(m, 600, 2);
+    make_timeline(m, 2 * MS, true);
+    for (size_t i = 0; i < m->tl.n; i++)
+        m->tl.gauge[i] = power_at(m, m->tl.t_ns[i]);
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 1e-3);
+    assert_string_equal(r.lag_source, "none");
+    nrg_regress_result_release(&r);
+    nrg_timeline_release(&m->tl);
+    read_window(m, 3 * MS, 3 * MS); /* the window is the time since the last reading */
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 1e-3);
+    assert_true(r.lag_s < 1e-4);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+/* Bursts of something that no span tells of: one interval in fifty has twice the energy. */
+static void outliers_lose_weight(void **state)
+{
+    struct machine *m = new_machine(3, 3);
+    struct nrg_regress_result r;
+    double extra = 0, last = 0;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 12, 30}, 3 * sizeof(double));
+    run_turns(m, 2000, 2);
+    read_counter(m, 10 * MS);
+    for (size_t i = 1; i < m->tl.n; i++) {
+        double step = m->tl.sum_j[i] - last;
+        last = m->tl.sum_j[i];
+        extra += roll() < 0.02 ? step : 0.002 * step * (roll() - 0.5);
+        m->tl.sum_j[i] += extra;
+    }
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 0.01);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+/* Everything gets 5 % hotter over the run: powers are the mean, and not drawn to idle. */
+static void drift_is_not_idle(void **state)
+{
+    struct machine *m = new_machine(3, 3);
+    struct nrg_regress_result r;
+    double sum = 0, last = 0;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 12, 30}, 3 * sizeof(double));
+    run_turns(m, 2000, 2);
+    read_counter(m, 10 * MS);
+    for (size_t i = 1; i < m->tl.n; i++) {
+        double step = m->tl.sum_j[i] - last, at = (double)i / (double)m->tl.n - 0.5;
+        last = m->tl.sum_j[i];
+        sum += step * (1 + 0.05 * at);
+        m->tl.sum_j[i] = sum;
+    }
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 0.003);
+    near(r.idle_w, 3, 0.01, "idle", 0);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+/* The same, held in memory or streamed in small pieces. */
+static void streaming_changes_little(void **state)
+{
+    struct machine *m = new_machine(6, 3);
+    struct nrg_regress_result held, streamed;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 2, 30, 7, 15, 22}, 6 * sizeof(double));
+    run_turns(m, 4000, 1);
+    for (int gauge = 0; gauge < 2; gauge++) {
+        if (gauge)
+            read_average(m, 5 * MS, 0.03);
+        else
+            read_counter(m, 5 * MS);
+        for (size_t i = 0; gauge && i < m->tl.n; i++)
+            m->tl.gauge[i] = round(m->tl.gauge[i] * 100) / 100;
+        struct nrg_regress_options o = options_of(m);
+        assert_int_equal(regress(m, &o, &held), 0);
+        o.held = 3000;
+        assert_int_equal(regress(m, &o, &streamed), 0);
+        assert_int_equal(held.intervals, streamed.intervals);
+        for (size_t i = 0; i < 6; i++) {
+            near(streamed.classes[i].power_w, m->power_w[i], 0.005, "streamed", i);
+            near(streamed.classes[i].power_w, held.classes[i].power_w, 0.005, "streamed", i);
+            near(streamed.classes[i].time_s, held.classes[i].time_s, 0.01, "time", i);
+        }
+        nrg_regress_result_release(&held);
+        nrg_regress_result_release(&streamed);
+        nrg_timeline_release(&m->tl);
+    }
+    done(m);
+}
+
+/* A class that comes first when the model has been chosen already. */
+static void late_class(void **state)
+{
+    struct machine *m = new_machine(3, 3);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 2, 30}, 3 * sizeof(double));
+    for (int i = 0; i < 9000; i++)
+        add_call(m, i < 4000 ? (size_t)(i % 2) : (size_t)(i % 3), roll(), 0.2 + roll());
+    read_counter(m, 5 * MS);
+    struct nrg_regress_options o = options_of(m);
+    o.held = 1000;
+    assert_int_equal(regress(m, &o, &r), 0);
+    check_powers(m, &r, 0, 1e-3);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+/* What one class has too much its neighbour has too little: sums are known better than parts. */
+static void covariance_is_of_the_sum(void **state)
+{
+    struct machine *m = new_machine(2, 3);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 20}, 2 * sizeof(double));
+    run_turns(m, 3000, 2);
+    read_counter(m, 20 * MS);
+    double sum = 0, last = 0;
+    for (size_t i = 1; i < m->tl.n; i++) {
+        double step = m->tl.sum_j[i] - last;
+        last = m->tl.sum_j[i];
+        sum += step * (1 + 0.1 * (roll() + roll() - 1));
+        m->tl.sum_j[i] = sum;
+    }
+    struct nrg_regress_options o = options_of(m);
+    assert_int_equal(regress(m, &o, &r), 0);
+    assert_true(r.idle_covariance[0] < 0 && r.idle_covariance[1] < 0 && r.idle_variance > 0);
+    nrg_regress_result_release(&r);
+    o.idle_w = 3;
+    assert_int_equal(regress(m, &o, &r), 0);
+    double a_s = r.classes[0].time_s, b_s = r.classes[1].time_s;
+    double parts = a_s * a_s * r.covariance[0] + b_s * b_s * r.covariance[3];
+    double all = parts + 2 * a_s * b_s * r.covariance[1];
+    assert_true(r.covariance[1] == r.covariance[2]);
+    assert_true(all > 0 && all < parts);
+    for (size_t i = 0; i < 2; i++) {
+        const struct nrg_regress_class *c = &r.classes[i];
+        near(r.t * sqrt(r.covariance[3 * i]), (c->high_w - c->low_w) / 2, 0.05, "half of", i);
+    }
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+static void student_quantiles(void **state)
+{
+    /* from printed tables */
+    static const double table[][3] = {{0.95, 1, 12.706},   {0.95, 2, 4.303},    {0.95, 3, 3.182},
+                                      {0.95, 5, 2.571},    {0.95, 10, 2.228},   {0.95, 30, 2.042},
+                                      {0.99, 10, 3.169},   {0.90, 4, 2.132},    {0.99, 60, 2.660},
+                                      {0.68, 1e9, 0.9945}, {0.95, 1e9, 1.95996}};
+    (void)state;
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        near(nrg_student_t(table[i][0], table[i][1]), table[i][2], 2e-3, "t", i);
+}
+
+/* Conditions of Karush, Kuhn and Tucker on random problems, some of them with dependent columns. */
+static void nonnegative_solutions(void **state)
+{
+    enum { N = 12, ROWS = 30 };
+    (void)state;
+    dice = 7;
+    for (int trial = 0; trial < 300; trial++) {
+        struct nrg_gram g = {0};
+        double x[N], beta[N], scale[N];
+        assert_int_equal(nrg_gram_grow(&g, N), 0);
+        for (int row = 0; row < ROWS; row++) {
+            for (int i = 0; i < N; i++)
+                x[i] = trial % 3 == 0 && i == N - 1 ? x[0] + x[1] : roll();
+            nrg_gram_add(&g, x, NULL, 0, roll() - 0.3, 1 + roll());
+        }
+        for (size_t i = 0; i < N; i++)
+            scale[i] = 1 / sqrt(g.a[nrg_packed(i, i)]);
+        for (size_t i = 0; i < N; i++) {
+            g.b[i] *= scale[i];
+            for (size_t j = 0; j <= i; j++)
+                g.a[nrg_packed(i, j)] *= scale[i] * scale[j];
+        }
+        assert_int_equal(nrg_gram_nonnegative(g.a, g.b, N, N - 2, beta), 0);
+        for (size_t i = 0; i < N; i++) {
+            double gradient = -g.b[i];
+            for (size_t j = 0; j < N; j++)
+                gradient += g.a[nrg_packed(i, j)] * beta[j];
+            assert_true(i >= N - 2 || beta[i] >= 0);
+            assert_true(gradient > -1e-6);
+            assert_true(fabs(gradient * beta[i]) < 1e-6);
+        }
+        nrg_gram_release(&g);
+    }
+}
+
+static void inverse_of_a_matrix(void **state)
+{
+    enum { N = 17 };
+    double a[N * (N + 1) / 2], l[N * (N + 1) / 2], inverse[N * (N + 1) / 2];
+    (void)state;
+    dice = 99;
+    for (size_t i = 0; i < N; i++)
+        for (size_t j = 0; j <= i; j++)
+            a[nrg_packed(i, j)] = i == j ? 2 * N : roll();
+    memcpy(l, a, sizeof a);
+    assert_int_equal(nrg_gram_factor(l, N, NULL, NULL), N);
+    nrg_gram_invert(l, N, inverse);
+    for (size_t i = 0; i < N; i++) {
+        for (size_t j = 0; j < N; j++) {
+            double sum = 0;
+            for (size_t k = 0; k < N; k++)
+                sum += a[nrg_packed(i, k)] * inverse[nrg_packed(k, j)];
+            assert_true(fabs(sum - (i == j)) < 1e-12);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(powers_and_idle_of_a_counter),
+        cmocka_unit_test(times_add_up),
+        cmocka_unit_test(covered_time_has_no_idle),
+        cmocka_unit_test(classes_at_once_share),
+        cmocka_unit_test(inseparable_classes_are_a_group),
+        cmocka_unit_test(what_others_explain_is_a_group),
+        cmocka_unit_test(classes_that_never_run),
+        cmocka_unit_test(bad_and_empty_slices),
+        cmocka_unit_test(too_little_is_no_data),
+        cmocka_unit_test(hardly_enough),
+        cmocka_unit_test(gaps_are_left_out),
+        cmocka_unit_test(counter_that_stands_still),
+        cmocka_unit_test(only_the_time_asked_for),
+        cmocka_unit_test(running_average),
+        cmocka_unit_test(mean_over_a_window),
+        cmocka_unit_test(instant_and_mean_of_a_gauge),
+        cmocka_unit_test(outliers_lose_weight),
+        cmocka_unit_test(drift_is_not_idle),
+        cmocka_unit_test(streaming_changes_little),
+        cmocka_unit_test(late_class),
+        cmocka_unit_test(covariance_is_of_the_sum),
+        cmocka_unit_test(student_quantiles),
+        cmocka_unit_test(nonnegative_solutions),
+        cmocka_unit_test(inverse_of_a_matrix),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
