@@ -10,11 +10,12 @@ import os
 import re
 import resource
 import signal
+import sqlite3
 import subprocess
 import sys
 import unittest
 
-from support import LIMIT_S, NRG, TOOLS, TOP, Case, needs_root, can_unshare, query
+from support import LIMIT_S, NRG, TOOLS, TOP, Case, can_unshare, eventually, needs_root, query
 
 MAKER = os.path.join(TOOLS, "span-maker")
 BEGIN, END, MARK, COUNT = range(4)
@@ -154,6 +155,25 @@ class Spans(Case):
         self.assertEqual((begins, ends), (3 * 40 + 1, 3 * 40))
         name = query(recording, f"SELECT name FROM span_name WHERE id={own[-1].name}")[0][0]
         self.assertEqual((own[-1].event, name), (BEGIN, "left open"))
+
+    def test_recorder_killed(self):
+        # The program goes on as if nothing had happened, and what was recorded can be read.
+        recording, done = self.path("run.nrg"), self.path("done")
+        nrg = self.start("run", "-q", "--sensor", "machine", "-o", recording, "--", "sh", "-c",
+                         f"{MAKER} threads 2 150000; echo $? > {done}.new; mv {done}.new {done}")
+
+        def kinds():
+            try:
+                return {kind for kind, in query(recording, "SELECT DISTINCT kind FROM series JOIN chunk ON series.id = series")}
+            except sqlite3.OperationalError:  # not even made yet
+                return set()
+        eventually(lambda: kinds() >= {"spans", "samples"}, "the first spans and readings")
+        os.kill(nrg.pid, signal.SIGKILL)
+        self.finish(nrg)
+        eventually(lambda: os.path.exists(done), "the end of the program")
+        with open(done) as f:
+            self.assertEqual(f.read().strip(), "0")
+        self.assertEqual(self.nrg("report", recording).returncode, 0)
 
     def test_thread_that_ends_with_an_open_span(self):
         recording, _ = self.record(MAKER, "leave", "5")

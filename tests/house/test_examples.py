@@ -6,6 +6,7 @@ import unittest
 
 import house
 
+PLAIN = os.environ.get("NRG_PLAIN_BUILD") or house.BUILD
 TORCH = house.run(house.PYTHON, "-c", "import torch").returncode == 0
 
 
@@ -26,12 +27,16 @@ class Examples(house.Case):
         self.assertGreater(report["cpu_time_s"], 0.2)
         self.assertEqual(house.run(program, "0").returncode, 2)
 
+    def compile(self, source, program):
+        """With the header and the library of the build, as pkg-config would tell once it is installed."""
+        library = os.path.join(PLAIN, "src")
+        self.run_ok("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-I" + house.path("include"), "-o", program, source,
+                    "-L" + library, "-lnrg", "-Wl,-rpath," + library)
+
     def test_spans(self):
         """The marks of the C example come back with their counts, per path, and add up."""
         program, recording = self.file("spans"), self.file("spans.nrg")
-        library = os.path.join(house.BUILD, "src")
-        self.run_ok("cc", "-O2", "-Wall", "-Wextra", "-Werror", "-I" + house.path("include"), "-o", program,
-                    house.path("examples/spans.c"), "-L" + library, "-lnrg", "-Wl,-rpath," + library)
+        self.compile(house.path("examples/spans.c"), program)
         self.run_ok(house.NRG, "run", "-q", "-o", recording, "--", program, "6")
         found = json.loads(self.run_ok(house.NRG, "attribute", "--json", recording).stdout)
         calls = {row["name"]: row["calls"] for row in found["rows"]}
@@ -40,6 +45,13 @@ class Examples(house.Case):
         parts = sum(row["energy_self_j"] for row in found["rows"]) + found["unattributed_j"]
         parts += found.get("idle_j", 0) + found.get("other_processes_j", 0)
         self.assertAlmostEqual(parts, found["total_j"], delta=1e-6 * found["total_j"])
+
+    def test_the_programs_of_the_document_compile(self):
+        blocks = house.blocks(house.text("docs/spans.md"), "c")
+        self.assertEqual(len(blocks), 2)
+        for _, text in blocks:
+            source = self.file("block.c", text if "main" in text else text + "int main(void) { decode(1); return 0; }\n")
+            self.compile(source, self.file("block"))
 
     def test_pipeline(self):
         out, report = self.measure("examples/pipeline.sh", "2")
