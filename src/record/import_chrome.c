@@ -328,9 +328,9 @@ static int tell(struct chrome *c)
         rc = nrg_layer_count(im, c->python, "call", "calls",
                              "of Python functions that are no modules left out");
     if (!rc && c->ties.n_kernels)
-        rc =
-            nrg_layer_note(im, "%zu spans of the GPU, %llu tied to the operator that launched them",
-                           c->ties.n_kernels, (unsigned long long)c->ties.tied);
+        rc = nrg_layer_note(im, "%zu %s of the GPU, %llu tied to the operator that launched them",
+                            c->ties.n_kernels, c->ties.n_kernels == 1 ? "span" : "spans",
+                            (unsigned long long)c->ties.tied);
     if (!rc && untied)
         rc = nrg_layer_count(im, untied, "span", "spans",
                              "of the GPU whose launch is not in the trace");

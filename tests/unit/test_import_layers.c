@@ -158,7 +158,7 @@ static void kernel_below_operator(void **state)
     memcpy(path, nrg_intern_text(&sink->paths, 2, NULL), sizeof path);
     assert_string_equal(nrg_span_sink_name_of(sink, path[1]).text, "inner");
     assert_string_equal(sink->descriptions[sink->records[0].track - 1].domain, "gpu-1");
-    assert_true(noted(&r, "1 spans of the GPU, 1 tied"));
+    assert_true(noted(&r, "1 span of the GPU, 1 tied"));
     release(&r);
 }
 
