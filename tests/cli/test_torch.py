@@ -14,11 +14,13 @@ import textwrap
 import unittest
 from collections import Counter
 
-from support import Case, LIMIT_S, NRG, PYTHON, TOOLS, TOP, query
+import support
+from support import Case, LIMIT_S, PYTHON, TOOLS, TOP, query
 
-BUILD = os.path.dirname(TOOLS)
-PLAIN = os.path.abspath(os.environ.get("NRG_PLAIN_BUILD") or BUILD)
-LIBRARY = os.path.join(PLAIN, "src", "libnrg.so.0")  # not a sanitized one: Python is not
+# Not a sanitized build: what nrg injects is loaded by an interpreter that is not sanitized.
+BUILD = os.path.abspath(os.environ.get("NRG_PLAIN_BUILD") or os.path.dirname(TOOLS))
+support.NRG = NRG = os.path.join(BUILD, "nrg")
+LIBRARY = os.path.join(BUILD, "src", "libnrg.so.0")
 PROGRAMS = os.path.join(TOP, "tests", "data", "torch")
 TORCH_PYTHON = os.environ.get("NRG_TORCH_PYTHON") or PYTHON
 
@@ -395,14 +397,10 @@ class Usage(TorchCase):
         self.assertIn("--torch", self.one_line(done.stderr))
 
     def test_python_parts_that_are_not_there(self):
-        if "build-asan" in NRG or "build-tsan" in NRG:
-            program = os.path.join(PLAIN, "nrg")
-        else:
-            program = NRG
-        copy = shutil.copy(program, self.path("nrg"))
+        copy = shutil.copy(NRG, self.path("nrg"))
         done = subprocess.run([copy, "run", "--quiet", "--torch", "-o", self.out, "--", "sh", "-c", "exit 5"],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=self.dir, timeout=LIMIT_S,
-                              env=dict(self.env(), LD_LIBRARY_PATH=os.path.join(PLAIN, "src")))
+                              env=dict(self.env(), LD_LIBRARY_PATH=os.path.join(BUILD, "src")))
         self.assertEqual(done.returncode, 5)
         self.assertIn("runs without", self.one_line(done.stderr))
 
