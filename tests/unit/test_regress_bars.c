@@ -92,7 +92,7 @@ static void intervals_cover(void **state)
     double coverage = 0;
     size_t n = sizeof names / sizeof *names;
     for (size_t i = 0; i < n; i++) {
-        struct trial_figures f = run(names[i], 70 + 10 * i, 6);
+        struct trial_figures f = run(names[i], 70 + 10 * i, 4);
         assert_true(f.coverage >= 0.87);
         coverage += f.coverage / (double)n;
     }
