@@ -9,13 +9,15 @@ import unittest
 from support import *
 
 SCENARIO = "domain package-0\n power 10\n per-busy-cpu 20\ndomain dram-0\n power 4\n"
-# One process that starts two: the second is busy three times as long.
+# One process that starts two: the second is busy three times as long. They linger before they
+# exit, so that a machine too slow to be told of the exit in time has still read all they used.
 PAIR = """
 import os, time
 for part_s in (0.4, 1.2):
     if os.fork() == 0:
         end = time.process_time() + part_s
         while time.process_time() < end: pass
+        time.sleep(0.6)
         os._exit(0)
 os.wait(); os.wait()
 """
