@@ -1,0 +1,100 @@
+/*
+ * Scores of an evaluation: errors by level, by model and by kind. A sum per name is kept and turned
+ * into means at the end; names are found by their pointer, which data sets intern.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "predict/evaluate.h"
+
+struct list {
+    struct nrg_score *items;
+    size_t n, cap;
+};
+
+static struct nrg_score *find(struct list *list, const char *name)
+{
+    for (size_t i = 0; i < list->n; i++)
+        if (list->items[i].name == name)
+            return &list->items[i];
+    if (nrg_reserve(&list->items, &list->cap, list->n + 1, sizeof *list->items))
+        return NULL;
+    list->items[list->n] = (struct nrg_score){.name = name};
+    return &list->items[list->n++];
+}
+
+static void count(struct nrg_score *s, const struct nrg_dataset *set, size_t row,
+                  const struct nrg_estimate *e)
+{
+    const struct nrg_row *r = &set->rows[row];
+    double error = 100 * fabs(e->energy_j - r->energy_j) / r->energy_j;
+    double weight = (double)r->multiplicity;
+    bool inside = r->energy_j >= e->low_j && r->energy_j <= e->high_j;
+    if (isnan(e->energy_j)) {
+        s->unpredicted++;
+        return;
+    }
+    s->rows += weight;
+    s->error += weight * error;
+    s->worst = fmax(s->worst, error);
+    s->covered += isnan(e->low_j) ? NAN : weight * inside;
+    s->width += weight * 100 * (e->high_j - e->low_j) / r->energy_j;
+    if (r->measurement != row)
+        return;
+    s->distinct++;
+    s->distinct_error += error;
+    s->distinct_covered += isnan(e->low_j) ? NAN : inside;
+}
+
+static void finish(struct nrg_score *s)
+{
+    double distinct = (double)s->distinct;
+    s->error = s->rows > 0 ? s->error / s->rows : NAN;
+    s->covered = s->rows > 0 ? 100 * s->covered / s->rows : NAN;
+    s->width = s->rows > 0 ? s->width / s->rows : NAN;
+    s->distinct_error = distinct > 0 ? s->distinct_error / distinct : NAN;
+    s->distinct_covered = distinct > 0 ? 100 * s->distinct_covered / distinct : NAN;
+    s->macro = s->error;
+}
+
+int nrg_score_level(struct nrg_level_scores *out, const struct nrg_dataset *set,
+                    const struct nrg_estimate *estimates, const bool *which,
+                    enum nrg_node_level level)
+{
+    struct list models = {0}, kinds = {0};
+    *out = (struct nrg_level_scores){0};
+    for (size_t i = 0; i < set->n; i++) {
+        if (!which[i] || set->rows[i].level != level)
+            continue;
+        struct nrg_score *model = find(&models, set->rows[i].model);
+        struct nrg_score *kind = find(&kinds, set->rows[i].kind);
+        if (!model || !kind) {
+            free(models.items);
+            free(kinds.items);
+            return -ENOMEM;
+        }
+        count(&out->all, set, i, &estimates[i]);
+        count(model, set, i, &estimates[i]);
+        count(kind, set, i, &estimates[i]);
+    }
+    double sum = 0, tested = 0;
+    for (size_t i = 0; i < models.n; i++) {
+        finish(&models.items[i]);
+        if (!isnan(models.items[i].error)) {
+            sum += models.items[i].error;
+            tested++;
+        }
+    }
+    for (size_t i = 0; i < kinds.n; i++)
+        finish(&kinds.items[i]);
+    finish(&out->all);
+    out->all.macro = tested > 0 ? sum / tested : NAN;
+    out->by_model = models.items;
+    out->n_models = models.n;
+    out->by_kind = kinds.items;
+    out->n_kinds = kinds.n;
+    return 0;
+}
