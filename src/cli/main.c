@@ -16,6 +16,7 @@ const struct nrg_command *const nrg_commands[] = {
     &nrg_cmd_export,
     &nrg_cmd_import,
     &nrg_cmd_graph,
+    &nrg_cmd_dataset,
     &nrg_cmd_evaluate,
     NULL,
 };

@@ -194,6 +194,7 @@ static int read_stats(struct nrg_text file, struct stats *stats, struct nrg_erro
         }
         struct layer_stat *s = &stats->items[stats->n];
         s->line = csv.line;
+        rc = 0;
         if (csv.n != width || nrg_cell_number(csv.cells[count], &s->count) ||
             nrg_cell_number(csv.cells[mean], &s->mean))
             rc = nrg_fail_at(err, -EBADMSG, file.name, csv.line, "is not a row of statistics");
