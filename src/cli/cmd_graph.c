@@ -39,7 +39,7 @@ static const struct nrg_opt options[] = {
      "shapes of the parameters: .pt, .safetensors, modules.json, an executed or frozen graph",
      offsetof(struct values, params)},
     {"convention", 'c', NRG_OPT_STRING, "NAME",
-     "count as nrg (default), torch (flop_counter), fvcore or torchinfo do",
+     "count as nrg (default), torch (flop_counter), fvcore, torchinfo or irene do",
      offsetof(struct values, convention)},
     {"json", 'j', NRG_OPT_FILE, "FILE", "everything as JSON, to stdout or FILE",
      offsetof(struct values, json)},
@@ -275,7 +275,7 @@ static int check(const struct values *v, int argc)
     else if (!known)
         fprintf(stderr, "nrg graph: --sort is macs, flops, params or bytes, not '%s'\n", v->sort);
     else if (v->convention && nrg_convention_from_name(v->convention, &convention))
-        fprintf(stderr, "nrg graph: --convention is nrg, torch, fvcore or torchinfo, not '%s'\n",
+        fprintf(stderr, "nrg graph: --convention is nrg, torch, fvcore, torchinfo or irene, not '%s'\n",
                 v->convention);
     else
         return 0;

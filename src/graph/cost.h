@@ -52,6 +52,7 @@ enum nrg_convention {
     NRG_CONVENTION_TORCH,     /* torch.utils.flop_counter: 2 x MACs of mm, conv, attention */
     NRG_CONVENTION_FVCORE,    /* 1 MAC = 1 flop, norms and some pools */
     NRG_CONVENTION_TORCHINFO, /* mult-adds of parameters, bias counted */
+    NRG_CONVENTION_IRENE,     /* IrEne's FLOPs and bytes; all bytes stand in read_bytes */
 };
 
 struct nrg_operator; /* reduce.h */
@@ -81,7 +82,7 @@ struct nrg_cost_rule {
 const struct nrg_cost_rule *nrg_cost_rule_find(const char *kind, struct nrg_cost_rule *scratch);
 
 const char *nrg_op_class_name(enum nrg_op_class class);
-/* "torch", "fvcore", "torchinfo", "nrg"; -EINVAL for others. */
+/* "torch", "fvcore", "torchinfo", "irene", "nrg"; -EINVAL for others. */
 int nrg_convention_from_name(const char *name, enum nrg_convention *out);
 
 /* Families of rules: file op_table.c knows them all. */

@@ -8,7 +8,8 @@
  *              fused attention unsupported.
  *   torchinfo  mult-adds from parameters alone, bias counted: functional operators and attention
  *              products are invisible. Stands in both macs and flops.
- * Traffic is ours in all of them.
+ *   irene      the counters of IrEne's data, FLOPs and bytes: cost_irene.c.
+ * Traffic is ours in all of them but the last.
  */
 #include <string.h>
 
@@ -111,6 +112,10 @@ void nrg_cost_convert(struct nrg_operator *op, enum nrg_convention convention)
         break;
     case NRG_CONVENTION_TORCHINFO:
         op->cost.flops = op->cost.macs = torchinfo_mult_adds(op);
+        break;
+    case NRG_CONVENTION_IRENE:
+        nrg_cost_irene(op, &op->cost.flops, &op->cost.read_bytes);
+        op->cost.written_bytes = 0;
         break;
     }
 }

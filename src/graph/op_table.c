@@ -144,6 +144,7 @@ int nrg_convention_from_name(const char *name, enum nrg_convention *out)
         [NRG_CONVENTION_TORCH] = "torch",
         [NRG_CONVENTION_FVCORE] = "fvcore",
         [NRG_CONVENTION_TORCHINFO] = "torchinfo",
+        [NRG_CONVENTION_IRENE] = "irene",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(names[i], name))

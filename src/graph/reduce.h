@@ -164,6 +164,9 @@ int64_t nrg_type_bytes(const struct nrg_type *type);
 
 /* Costs of all operators, with the executions of loops and branches. 0 or -ENOMEM. */
 int nrg_cost_all(struct nrg_reduced *reduced, enum nrg_convention convention);
+/* What IrEne's counter makes of one execution, whatever convention the costs are in but torchinfo.
+ */
+void nrg_cost_irene(const struct nrg_operator *op, int64_t *flops, int64_t *bytes);
 /* True when it runs and its arithmetic, or how often it runs, is unknown. */
 bool nrg_operator_unknown(const struct nrg_operator *op);
 /* Adds what is known of an operator, times its executions. */

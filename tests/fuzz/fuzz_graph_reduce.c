@@ -46,7 +46,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     if (nrg_model_read_bytes(&source, "torchscript", &model, NULL))
         return 0;
     if (model.n_graphs)
-        report(&model, (enum nrg_convention)(size % 4));
+        report(&model, (enum nrg_convention)(size % 5));
     nrg_model_release(&model);
     return 0;
 }
