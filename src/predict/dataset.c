@@ -31,6 +31,7 @@ void nrg_dataset_release(struct nrg_dataset *set)
     free(set->leaves);
     free(set->notes);
     free(set->texts);
+    nrg_intern_release(&set->names);
     free(set->index);
     *set = (struct nrg_dataset){0};
 }
@@ -47,40 +48,20 @@ static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t len)
 
 #define HASH_START UINT64_C(0xcbf29ce484222325)
 
-static int grow_texts(struct nrg_dataset *set)
-{
-    size_t cap = set->cap_texts ? set->cap_texts * 2 : 256;
-    const char **grown = calloc(cap, sizeof *grown);
-    if (!grown)
-        return -ENOMEM;
-    for (size_t i = 0; i < set->cap_texts; i++) {
-        const char *text = set->texts[i];
-        size_t at = text ? hash_bytes(HASH_START, text, strlen(text)) & (cap - 1) : 0;
-        while (text && grown[at])
-            at = (at + 1) & (cap - 1);
-        if (text)
-            grown[at] = text;
-    }
-    free(set->texts);
-    set->texts = grown;
-    set->cap_texts = cap;
-    return 0;
-}
-
 const char *nrg_dataset_text(struct nrg_dataset *set, const char *text, size_t len)
 {
     char clean[LONGEST_TEXT];
     nrg_copy_clean(clean, sizeof clean, text, len);
     len = strlen(clean);
-    if (set->n_texts * 2 >= set->cap_texts && grow_texts(set))
+    int64_t number = nrg_intern(&set->names, clean, len);
+    if (number <= 0)
         return NULL;
-    size_t at = hash_bytes(HASH_START, clean, len) & (set->cap_texts - 1);
-    for (; set->texts[at]; at = (at + 1) & (set->cap_texts - 1))
-        if (!strcmp(set->texts[at], clean))
-            return set->texts[at];
-    set->texts[at] = nrg_arena_copy(&set->arena, clean, len);
-    set->n_texts += set->texts[at] != NULL;
-    return set->texts[at];
+    if ((size_t)number <= set->n_texts)
+        return set->texts[number - 1];
+    const char *copy = nrg_arena_copy(&set->arena, clean, len);
+    if (!copy || nrg_reserve(&set->texts, &set->cap_texts, (size_t)number, sizeof *set->texts))
+        return NULL;
+    return set->texts[set->n_texts++] = copy;
 }
 
 /* ---- drafts ---- */

@@ -18,6 +18,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
+#include "base/intern.h"
 #include "predict/feature.h"
 
 enum nrg_node_level { NRG_NODE_OPERATOR, NRG_NODE_MODULE, NRG_NODE_MODEL, NRG_NODE_LEVELS };
@@ -57,7 +58,8 @@ struct nrg_dataset {
     size_t n_leaves, cap_leaves;
     struct nrg_note *notes;
     size_t n_notes, cap_notes;
-    const char **texts; /* open addressing */
+    struct nrg_intern names;
+    const char **texts; /* by number of the name: copies that never move */
     size_t n_texts, cap_texts;
     uint32_t *index; /* rows by content: number + 1 */
     size_t cap_index;

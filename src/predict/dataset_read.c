@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/input.h"
 #include "base/mem.h"
 
 #define FILE_LIMIT ((size_t)4 << 30)
@@ -23,22 +24,22 @@ static int join(char *out, const char *folder, const char *name)
     return n > 0 && n < PATH_SIZE ? 0 : -ENAMETOOLONG;
 }
 
+/* Whole, plain or compressed by gzip. */
 static int load(const char *path, struct nrg_text *out, struct nrg_error *err)
 {
     struct nrg_str text = {0};
+    struct nrg_input input;
     char buf[65536];
     size_t n;
-    FILE *file = fopen(path, "re");
-    if (!file)
-        return nrg_fail(err, -errno, path, "%s", strerror(errno));
-    int rc = 0;
-    while (!rc && (n = fread(buf, 1, sizeof buf, file)) > 0)
+    int rc = nrg_input_open(&input, path, err);
+    if (rc)
+        return rc;
+    rc = nrg_str_add(&text, "", 0);
+    while (!rc && (n = fread(buf, 1, sizeof buf, input.in)) > 0)
         rc = text.len > FILE_LIMIT ? -EFBIG : nrg_str_add(&text, buf, n);
-    if (!rc && ferror(file))
+    if (!rc && ferror(input.in))
         rc = -EIO;
-    if (!rc && !text.text)
-        rc = nrg_str_add(&text, "", 0);
-    fclose(file);
+    nrg_input_close(&input);
     if (rc) {
         nrg_str_release(&text);
         return nrg_fail(err, rc, path, "cannot read: %s", strerror(-rc));
