@@ -71,9 +71,12 @@ extern const struct nrg_command nrg_cmd_evaluate;
 extern const struct nrg_command nrg_cmd_graph;
 extern const struct nrg_command nrg_cmd_export;
 extern const struct nrg_command nrg_cmd_import;
+extern const struct nrg_command nrg_cmd_predict;
+extern const struct nrg_command nrg_cmd_profile;
 extern const struct nrg_command nrg_cmd_report;
 extern const struct nrg_command nrg_cmd_run;
 extern const struct nrg_command nrg_cmd_sensors;
+extern const struct nrg_command nrg_cmd_train;
 
 /*
  * Parses argv (after the command's name) into values. Returns the index of the first operand,

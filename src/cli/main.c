@@ -16,8 +16,11 @@ const struct nrg_command *const nrg_commands[] = {
     &nrg_cmd_export,
     &nrg_cmd_import,
     &nrg_cmd_graph,
-    &nrg_cmd_dataset,
+    &nrg_cmd_predict,
+    &nrg_cmd_train,
     &nrg_cmd_evaluate,
+    &nrg_cmd_dataset,
+    &nrg_cmd_profile,
     NULL,
 };
 /* clang-format on */

@@ -37,8 +37,10 @@ static int symbol(struct onnx *x, const struct nrg_pb_field *field, int64_t *dim
     if (!number && x->n_symbols < ONNX_SYMBOLS - 2) {
         number = x->n_symbols++ + 2u;
         int rc = onnx_map_add(x, &x->symbols, field->bytes, field->size, (void *)number);
-        if (rc)
-            return rc;
+        const char *name = rc ? NULL : onnx_text(x, field);
+        struct nrg_symbol made = {.dim = -(int64_t)number, .name = name, .example = -1};
+        if (rc || !name || nrg_model_add_symbol(x->model, &made))
+            return rc ? rc : onnx_no_memory(x);
     }
     *dim = number ? -(int64_t)number : NRG_DIM_UNKNOWN;
     return 0;

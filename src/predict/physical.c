@@ -365,7 +365,7 @@ static int predict_operator(const struct nrg_physical *model, const struct nrg_d
 }
 
 /* Adds `count` of a part; beyond and widen are sums of energy-weighted ones until the end. */
-static void add_part(struct nrg_estimate *sum, const struct nrg_estimate *part, double count)
+void nrg_estimate_add(struct nrg_estimate *sum, const struct nrg_estimate *part, double count)
 {
     sum->energy_j += count * part->energy_j;
     sum->less_j += count * part->less_j;
@@ -380,17 +380,13 @@ static void add_part(struct nrg_estimate *sum, const struct nrg_estimate *part, 
  * those of operators out of range all go one way, so they widen it by their own measure. So does
  * being smaller than all that was seen: what goes on between operators then weighs more.
  */
-static void finish_module(const struct nrg_physical *model, enum nrg_node_level level,
-                          const double x[NRG_MODULE_UNITS], struct nrg_estimate *e)
+void nrg_physical_finish(const struct nrg_physical *model, enum nrg_node_level level,
+                         const double x[NRG_MODULE_UNITS], struct nrg_estimate *e)
 {
     double beyond = 0, operators_j = e->energy_j;
     for (int u = 0; u < NRG_MODULE_UNITS; u++) {
         e->energy_j += model->module_joules[u] * x[u];
         beyond = fmax(beyond, nrg_range_beyond(model->module_range[u], x[u]));
-    }
-    if (e->energy_j < model->floor_j) {
-        e->less_j += model->floor_j - e->energy_j;
-        e->energy_j = model->floor_j;
     }
     e->beyond = fmax(beyond, operators_j > 0 ? e->beyond / operators_j : 0);
     e->widen = (operators_j > 0 ? e->widen / operators_j : 0) + model->q[level] * beyond;
@@ -415,9 +411,15 @@ static int predict_module(const struct nrg_physical *model, const struct nrg_dat
         int rc = predict_operator(model, set, leaf.row, &part);
         if (rc)
             return rc;
-        add_part(out, &part, leaf.count);
+        nrg_estimate_add(out, &part, leaf.count);
     }
-    finish_module(model, r->level, x, out);
+    if (!r->n_leaves &&
+        out->energy_j + model->module_joules[NRG_PER_REST_BYTE] * x[NRG_PER_REST_BYTE] <
+            model->floor_j) {
+        out->energy_j = model->floor_j; /* an operator that nobody calls one */
+        out->less_j = model->floor_j;
+    }
+    nrg_physical_finish(model, r->level, x, out);
     return 0;
 }
 

@@ -97,6 +97,13 @@ const struct nrg_group *nrg_physical_group(const struct nrg_physical *model, con
 /* One operator: x is 1, MACs, bytes. Bounds are those of an operator of its own. */
 void nrg_physical_operator(const struct nrg_physical *model, const char *kind,
                            const double x[NRG_OPERATOR_UNITS], struct nrg_estimate *out);
+/*
+ * Estimates of composites: starts as zeros, parts are added, finish adds what goes on beside the
+ * operators and sets the bounds of that level.
+ */
+void nrg_estimate_add(struct nrg_estimate *sum, const struct nrg_estimate *part, double count);
+void nrg_physical_finish(const struct nrg_physical *model, enum nrg_node_level level,
+                         const double beside[NRG_MODULE_UNITS], struct nrg_estimate *sum);
 /* How far outside of a range, in ln: 0 inside. */
 double nrg_range_beyond(struct nrg_range range, double value);
 

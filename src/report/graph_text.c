@@ -8,9 +8,9 @@
 
 #include "base/mem.h"
 #include "report/graph_report.h"
+#include "report/table.h"
 #include "report/units.h"
 
-#define BAR_CELLS  10
 #define MAX_NAME   44
 #define MAX_CLASS  26
 #define MAX_OUTPUT 20
@@ -25,44 +25,10 @@ static struct style style_of(bool colour)
                   : (struct style){"", "", "", ""};
 }
 
-/* Columns of a terminal: bytes of one character count once. */
-static int seen_width(const char *text)
-{
-    int n = 0;
-    for (; *text; text++)
-        n += (*text & 0xc0) != 0x80;
-    return n;
-}
-
-static void print_padded(FILE *out, const char *text, int width)
-{
-    int n = seen_width(text);
-    fprintf(out, "%s%*s", text, n < width ? width - n : 0, "");
-}
-
-static void print_bar(FILE *out, double share)
-{
-    static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    int cells = (int)(share * BAR_CELLS * 8 + 0.5), drawn = 0;
-    for (; drawn < cells / 8 && drawn < BAR_CELLS; drawn++)
-        fputs("█", out);
-    if (cells % 8 && drawn < BAR_CELLS) {
-        fputs(eighths[cells % 8], out);
-        drawn++;
-    }
-    fprintf(out, "%*s %5.1f %%", BAR_CELLS - drawn, "", 100 * share);
-}
-
 /* ---- modules ---- */
 
-struct row {
-    const struct nrg_tree_node *node;
-    uint32_t times; /* modules that this row stands for */
-    char name[120];
-};
-
 struct rows {
-    struct row *items;
+    struct nrg_tree_row *items;
     size_t n, cap;
     int name_width, class_width, output_width;
 };
@@ -72,14 +38,15 @@ static int at_most(int n, int most)
     return n < most ? n : most;
 }
 
-static int add_row(struct rows *rows, const struct row *row)
+static int add_row(void *arg, const struct nrg_tree_row *row)
 {
+    struct rows *rows = arg;
     char dims[200];
     if (nrg_reserve(&rows->items, &rows->cap, rows->n + 1, sizeof *rows->items))
         return -1;
     rows->items[rows->n++] = *row;
-    int name = seen_width(row->name), class = seen_width(row->node->class_name);
-    int output = seen_width(nrg_show_dims(dims, sizeof dims, row->node->output));
+    int name = nrg_table_width(row->name), class = nrg_table_width(row->node->class_name);
+    int output = nrg_table_width(nrg_show_dims(dims, sizeof dims, row->node->output));
     if (name > rows->name_width)
         rows->name_width = at_most(name, MAX_NAME);
     if (class > rows->class_width)
@@ -87,57 +54,6 @@ static int add_row(struct rows *rows, const struct row *row)
     if (output > rows->output_width)
         rows->output_width = at_most(output, MAX_OUTPUT);
     return 0;
-}
-
-static const char *base_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
-static const char *last_of_repeats(const struct nrg_module_tree *tree, size_t i)
-{
-    size_t c = i;
-    for (uint32_t k = 1; k < tree->nodes[i].repeats; k++)
-        c += tree->nodes[c].size;
-    return tree->nodes[c].local;
-}
-
-static void name_row(struct row *row, const struct nrg_graph_report *r, size_t i)
-{
-    const struct nrg_tree_node *node = &r->tree->nodes[i];
-    int indent = at_most((int)node->depth * 2, 40);
-    if (!i)
-        snprintf(row->name, sizeof row->name, "%.40s", base_name(r->name));
-    else if (node->repeats > 1)
-        snprintf(row->name, sizeof row->name, "%*s%.30s…%.30s ×%u", indent, "", node->local,
-                 last_of_repeats(r->tree, i), node->repeats);
-    else
-        snprintf(row->name, sizeof row->name, "%*s%.70s", indent, "", node->local);
-}
-
-/* Walks the tree, leaving out what a folded sibling stands for and what is too deep. */
-static int tree_rows(const struct nrg_graph_report *r, int depth, struct rows *rows)
-{
-    const struct nrg_module_tree *tree = r->tree;
-    uint32_t *times = calloc(tree->n + 1, sizeof *times);
-    if (!times)
-        return -1;
-    int rc = 0;
-    for (size_t i = 0; i < tree->n && !rc;) {
-        const struct nrg_tree_node *node = &tree->nodes[i];
-        if (!node->repeats) {
-            i += node->size;
-            continue;
-        }
-        times[i] = (i ? times[node->parent] : 1) * node->repeats;
-        struct row row = {.node = node, .times = times[i]};
-        name_row(&row, r, i);
-        rc = add_row(rows, &row);
-        i += depth && node->depth >= (uint32_t)depth ? node->size : 1;
-    }
-    free(times);
-    return rc;
 }
 
 static int64_t key_of(const struct nrg_tree_node *node, const char *sort)
@@ -176,9 +92,9 @@ static int sorted_rows(const struct nrg_graph_report *r, const char *sort, struc
     if (n)
         qsort(items, n, sizeof *items, by_key);
     for (size_t i = 0; !rc && i < n; i++) {
-        struct row row = {.node = &r->tree->nodes[items[i].at], .times = 1};
+        struct nrg_tree_row row = {.node = &r->tree->nodes[items[i].at], .times = 1};
         snprintf(row.name, sizeof row.name, "%.100s",
-                 row.node->name[0] ? row.node->name : base_name(r->name));
+                 row.node->name[0] ? row.node->name : nrg_table_base_name(r->name));
         rc = add_row(rows, &row);
     }
     free(items);
@@ -200,15 +116,15 @@ static void print_number(FILE *out, int64_t n, size_t unknown, int width, bool c
 }
 
 static void print_row(const struct nrg_graph_report *r, const struct rows *rows,
-                      const struct row *row, bool frozen, FILE *out)
+                      const struct nrg_tree_row *row, bool frozen, FILE *out)
 {
     const struct nrg_tree_node *n = row->node;
     char dims[200];
     int64_t times = row->times;
-    print_padded(out, row->name, rows->name_width + 2);
-    print_padded(out, n->class_name, rows->class_width + 2);
+    nrg_table_pad(out, row->name, rows->name_width + 2);
+    nrg_table_pad(out, n->class_name, rows->class_width + 2);
     if (r->reduced)
-        print_padded(out, nrg_show_dims(dims, sizeof dims, n->output), rows->output_width + 2);
+        nrg_table_pad(out, nrg_show_dims(dims, sizeof dims, n->output), rows->output_width + 2);
     print_number(out, nrg_cost_times(n->params, times), n->unknown_params, 14, false);
     if (frozen)
         print_number(out, nrg_cost_times(n->trainable, times), n->unknown_params, 14, false);
@@ -223,7 +139,7 @@ static void print_row(const struct nrg_graph_report *r, const struct rows *rows,
                 nrg_show_bytes(dims, sizeof dims, (double)(nrg_cost_times(n->param_bytes, times))));
     }
     if (all > 0)
-        print_bar(out, (double)mine / (double)all);
+        nrg_table_bar(out, (double)mine / (double)all);
     fputc('\n', out);
 }
 
@@ -232,14 +148,15 @@ static void print_modules(const struct nrg_graph_report *r, const struct nrg_gra
 {
     struct rows rows = {.name_width = 6, .class_width = 5, .output_width = 6};
     bool frozen = r->totals.trainable != r->totals.params;
-    int rc = view->sort ? sorted_rows(r, view->sort, &rows) : tree_rows(r, view->depth, &rows);
+    int rc = view->sort ? sorted_rows(r, view->sort, &rows)
+                        : nrg_tree_rows(r->tree, r->name, view->depth, add_row, &rows);
     if (rc)
         fprintf(out, "(out of memory)\n");
     fprintf(out, "%s", st->dim);
-    print_padded(out, "MODULE", rows.name_width + 2);
-    print_padded(out, "CLASS", rows.class_width + 2);
+    nrg_table_pad(out, "MODULE", rows.name_width + 2);
+    nrg_table_pad(out, "CLASS", rows.class_width + 2);
     if (r->reduced)
-        print_padded(out, "OUTPUT", rows.output_width + 2);
+        nrg_table_pad(out, "OUTPUT", rows.output_width + 2);
     fprintf(out, "%14s   ", "PARAMS");
     if (frozen)
         fprintf(out, "%14s   ", "TRAINABLE");
@@ -284,7 +201,7 @@ static void print_operator(const struct nrg_graph_report *r, const struct nrg_op
     fprintf(out, "%11s %8s  ", moved < 0 ? "?" : nrg_show_bytes(bytes, sizeof bytes, (double)moved),
             intensity);
     if (all > 0 && mine >= 0)
-        print_bar(out, (double)mine / (double)all);
+        nrg_table_bar(out, (double)mine / (double)all);
     fprintf(out, "  %s", op->module ? op->module : "");
     if (op->times != 1)
         fprintf(out, op->times < 0 ? " ×?" : " ×%lld", (long long)op->times);

@@ -1,0 +1,114 @@
+/* nrg train: a profile of a device from measurements. */
+#include <errno.h>
+#include <string.h>
+
+#include "cli/data.h"
+#include "report/predict_report.h"
+
+#define CONFIDENCE 0.95
+
+struct values {
+    struct nrg_data_options data;
+    const char *output, *features;
+    double confidence;
+};
+
+static const struct nrg_opt options[] = {
+    {"output", 'o', NRG_OPT_STRING, "FILE", "the profile to write (required)",
+     offsetof(struct values, output)},
+    {"features", 'f', NRG_OPT_STRING, "SET",
+     "static (default: known before anything runs) or all (with time and GPU energy)",
+     offsetof(struct values, features)},
+    {"confidence", 'c', NRG_OPT_NUMBER, "PART", "of the intervals (default 0.95)",
+     offsetof(struct values, confidence)},
+    NRG_DATA_OPTIONS(struct values, data),
+    {0},
+};
+
+static int check(struct values *v)
+{
+    v->features = v->features ? v->features : "static";
+    v->confidence = v->confidence > 0 ? v->confidence : CONFIDENCE;
+    if (!v->output)
+        fprintf(stderr, "nrg train: where to? nrg train DATA -o device.json\n");
+    else if (strcmp(v->features, "static") && strcmp(v->features, "all"))
+        fprintf(stderr, "nrg train: --features is static or all, not '%s'\n", v->features);
+    else if (v->confidence >= 1)
+        fprintf(stderr, "nrg train: --confidence is more than 0 and less than 1\n");
+    else
+        return 0;
+    return 2;
+}
+
+/* Groups that can't tell a fixed cost from one per byte, or have hardly any rows. */
+static void say_weak(struct nrg_cli *cli, const struct nrg_profile *p)
+{
+    for (size_t g = 0; p->physical.features == NRG_SET_STATIC && g < p->physical.n; g++) {
+        const struct nrg_group *group = &p->physical.groups[g];
+        bool one_size = group->range[NRG_PER_MAC].low == group->range[NRG_PER_MAC].high &&
+                        group->range[NRG_PER_BYTE].low == group->range[NRG_PER_BYTE].high;
+        if (one_size)
+            nrg_log(&cli->ctx, NRG_WARNING,
+                    "%s was measured at one size only: what a call costs and what a byte costs "
+                    "can't be told apart",
+                    group->name);
+        else if (group->rows < 3)
+            nrg_log(&cli->ctx, NRG_WARNING, "%s has %zu measurements only", group->name,
+                    group->rows);
+    }
+    if (p->physical.unused_rows)
+        nrg_log(&cli->ctx, NRG_WARNING,
+                "%zu measurements have not the features that are needed and were not used",
+                p->physical.unused_rows);
+    if (!p->physical.held_out_models)
+        nrg_log(&cli->ctx, NRG_WARNING,
+                "the data are of one model: intervals come from held-out rows and are too narrow "
+                "for other models");
+}
+
+static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
+{
+    struct values *v = values;
+    struct nrg_dataset set;
+    struct nrg_profile profile;
+    struct nrg_error err;
+    int code = check(v);
+    if (code)
+        return code;
+    code = nrg_data_read(cli, &v->data, argc, argv, false, &set);
+    struct nrg_train_options o = {.features =
+                                      strcmp(v->features, "all") ? NRG_SET_STATIC : NRG_SET_ALL,
+                                  .confidence = v->confidence,
+                                  .exclude = v->data.exclude.items,
+                                  .sources = (const char *const *)argv};
+    if (!code && nrg_profile_train(&profile, &set, &o, &err)) {
+        code = nrg_complain(&err, 1);
+    } else if (!code) {
+        say_weak(cli, &profile);
+        code = nrg_print_json(nrg_profile_json(&profile), v->output);
+        if (!code && !cli->quiet && strcmp(v->output, "-"))
+            nrg_profile_text(&profile, v->output, stdout);
+        nrg_profile_release(&profile);
+    }
+    nrg_dataset_release(&set);
+    return code;
+}
+
+const struct nrg_command nrg_cmd_train = {
+    .name = "train",
+    .summary = "a profile of a device from measurements",
+    .synopsis = "[OPTIONS] DATA... -o device.json",
+    .about =
+        "Fits joules per call, per multiply-accumulate and per byte for each kind of operator,\n"
+        "and what goes on between operators, none of them negative, and writes them with their\n"
+        "ranges, expected errors and intervals as a profile for nrg predict. Intervals come from\n"
+        "models held out in turn. The same data give the same file.\n\n"
+        "With --features all the profile rebuilds a wall meter from a run's time and GPU energy;\n"
+        "it can't predict before a run.",
+    .examples =
+        "  nrg train irene/device_1 --exclude sshleifer/tiny-ctrl -o device_1.json\n"
+        "  nrg train mine.csv -o laptop.json && nrg predict model.txt --profile laptop.json\n",
+    .options = options,
+    .values_size = sizeof(struct values),
+    .run = run,
+};

@@ -1,0 +1,114 @@
+/*
+ * The work of a graph's operators in the terms that data sets use, so that what was learnt from
+ * measured rows applies to a graph nobody has run.
+ *
+ * Attention's two products read and write permuted tensors, which PyTorch copies; what it copies
+ * are the operands and results that are not the scores. The scores are the product's result on the
+ * way to softmax, or its first factor on the way from it.
+ */
+#include <string.h>
+
+#include "predict/kinds.h"
+#include "predict/predict.h"
+
+#define STEPS 12 /* operators between a product and its softmax: scale, mask, dropout… */
+
+static bool is_softmax(const struct nrg_operator *op)
+{
+    return !strcmp(nrg_kind_group(op->kind), "softmax");
+}
+
+static bool reads(const struct nrg_operator *op, const struct nrg_data *data)
+{
+    for (size_t i = 0; i < op->n_inputs; i++)
+        if (op->inputs[i] == data)
+            return true;
+    return false;
+}
+
+/* The first factor comes from a softmax, through operators that keep its shape. */
+static bool after_softmax(const struct nrg_reduced *g, const struct nrg_operator *op)
+{
+    const struct nrg_data *data = op->n_inputs ? op->inputs[0] : NULL;
+    for (int step = 0; step < STEPS && data && data->producer >= 0; step++) {
+        const struct nrg_operator *from = &g->operators[data->producer];
+        if (is_softmax(from))
+            return true;
+        if (from->cost.macs != 0 || !from->n_inputs)
+            return false;
+        data = from->inputs[0];
+    }
+    return false;
+}
+
+/* The result goes to a softmax. */
+static bool before_softmax(const struct nrg_reduced *g, const struct nrg_operator *op)
+{
+    size_t at = (size_t)(op - g->operators);
+    const struct nrg_data *data = op->n_outputs ? op->outputs[0] : NULL;
+    for (size_t i = at + 1; data && i < g->n_operators && i <= at + STEPS; i++) {
+        const struct nrg_operator *next = &g->operators[i];
+        if (!reads(next, data))
+            continue;
+        if (is_softmax(next))
+            return true;
+        if (next->cost.macs != 0)
+            return false;
+        data = next->n_outputs ? next->outputs[0] : NULL;
+    }
+    return false;
+}
+
+static double copied_bytes(const struct nrg_reduced *g, const struct nrg_operator *op)
+{
+    double result = op->n_outputs ? (double)nrg_data_bytes(op->outputs[0]) : 0;
+    double first = (double)nrg_arg_bytes(nrg_arg_at(op, 0));
+    double second = (double)nrg_arg_bytes(nrg_arg_at(op, 1));
+    double copied = after_softmax(g, op)    ? second + result
+                    : before_softmax(g, op) ? first + second
+                                            : 0;
+    return copied > 0 ? copied : 0;
+}
+
+/* A product with a parameter, or with a matrix for all of the batch, is a linear layer's. */
+static bool has_weight(const struct nrg_operator *op)
+{
+    const struct nrg_arg *b = nrg_arg_at(op, 1);
+    return (b->data && b->data->kind == NRG_DATA_PARAM) || nrg_arg_rank(b) == 2;
+}
+
+static double rest_bytes(const struct nrg_operator *op, const char *convention)
+{
+    int64_t flops, bytes;
+    if (strcmp(convention, "irene") || strncmp(op->kind, "aten::", 6))
+        return (double)op->cost.read_bytes + (double)op->cost.written_bytes;
+    nrg_cost_irene(op, &flops, &bytes);
+    return bytes > 0 ? (double)bytes : 0;
+}
+
+bool nrg_work_of(const struct nrg_reduced *g, const struct nrg_operator *op,
+                 const struct nrg_physical *model, const char *convention, struct nrg_work *work)
+{
+    *work = (struct nrg_work){.kind = op->kind, .times = (double)op->times};
+    if (nrg_operator_unknown(op) || op->cost.read_bytes < 0 || op->cost.written_bytes < 0)
+        return !op->times;
+    const char *group = nrg_kind_group(op->kind);
+    if (!strcmp(group, "bmm") && has_weight(op))
+        work->kind = "aten::linear";
+    bool has_macs = op->cost.macs > 0;
+    work->x[NRG_PER_CALL] = 1;
+    work->x[NRG_PER_MAC] = (double)op->cost.macs;
+    work->x[NRG_PER_BYTE] = (double)op->cost.read_bytes + (double)op->cost.written_bytes;
+    nrg_physical_group(model, work->kind, has_macs, &work->is_known);
+    work->is_rest = !work->is_known && !has_macs;
+    if (work->is_rest) {
+        work->beside[NRG_PER_REST_BYTE] = rest_bytes(op, convention);
+        return true;
+    }
+    work->beside[NRG_PER_OPERATOR] = 1;
+    if (!strcmp(nrg_kind_group(work->kind), "bmm"))
+        work->beside[NRG_PER_COPIED_BYTE] = copied_bytes(g, op);
+    if (is_softmax(op) && op->n_outputs)
+        work->beside[NRG_PER_SCORE_BYTE] = (double)nrg_data_bytes(op->outputs[0]);
+    return true;
+}

@@ -1,0 +1,48 @@
+/*
+ * A profile: the trained energy model of one device, as a small JSON file (docs/predict.md) with
+ * what it was made from, the ranges it knows, and the errors to expect. Training is deterministic:
+ * the same data give the same bytes.
+ *
+ * Texts live in the profile's arena. Train or read, use, release. Immutable afterwards, so that
+ * threads may share it.
+ */
+#ifndef NRG_PREDICT_PROFILE_H
+#define NRG_PREDICT_PROFILE_H
+
+#include <jansson.h>
+
+#include "predict/physical.h"
+
+struct nrg_profile {
+    struct nrg_arena arena;
+    const char *device;
+    const char *provenance; /* the worst of the rows': measured, derived or estimated */
+    const char *convention; /* whose counts rest bytes are */
+    const char **sources, **models;
+    size_t n_sources, n_models;
+    double rows;          /* with multiplicity */
+    double confidence;    /* of the intervals */
+    uint64_t fingerprint; /* of the training data */
+    struct nrg_physical physical;
+};
+
+struct nrg_train_options {
+    enum nrg_feature_set features;
+    double confidence;
+    const char *const *exclude; /* models; NULL-terminated, or NULL */
+    const char *const *sources; /* names of the data; NULL-terminated, or NULL */
+};
+
+/* 0, or -errno with err. */
+int nrg_profile_train(struct nrg_profile *profile, const struct nrg_dataset *set,
+                      const struct nrg_train_options *options, struct nrg_error *err);
+void nrg_profile_release(struct nrg_profile *profile);
+
+/* A new reference; NULL when out of memory. Schema nrg.profile/1. */
+json_t *nrg_profile_json(const struct nrg_profile *profile);
+int nrg_profile_read(struct nrg_profile *profile, const char *path, struct nrg_error *err);
+/* `name` is for messages. */
+int nrg_profile_parse(struct nrg_profile *profile, const char *text, size_t size, const char *name,
+                      struct nrg_error *err);
+
+#endif
