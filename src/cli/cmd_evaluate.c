@@ -2,14 +2,16 @@
 #include <string.h>
 
 #include "cli/data.h"
+#include "predict/tree.h"
 #include "report/predict_report.h"
 
 #define CONFIDENCE 0.95
 
 struct values {
     struct nrg_data_options data;
-    const char *protocol, *features, *model, *json;
+    const char *protocol, *features, *model, *variant, *json;
     double confidence, size;
+    int seed;
     struct nrg_list families;
     bool all_models;
 };
@@ -21,7 +23,13 @@ static const struct nrg_opt options[] = {
     {"features", 'f', NRG_OPT_STRING, "SET",
      "static (default: known before anything runs) or all (with time and GPU energy)",
      offsetof(struct values, features)},
-    {"model", 'm', NRG_OPT_STRING, "NAME", "physical (default)", offsetof(struct values, model)},
+    {"model", 'm', NRG_OPT_STRING, "NAME", "physical (default) or tree (the earlier system)",
+     offsetof(struct values, model)},
+    {"variant", 0, NRG_OPT_STRING, "NAME",
+     "of the tree: end-to-end (default), stepwise, unstructured or sum",
+     offsetof(struct values, variant)},
+    {"seed", 0, NRG_OPT_COUNT, "N", "of the tree's first weights (default 1)",
+     offsetof(struct values, seed)},
     {"confidence", 'c', NRG_OPT_NUMBER, "PART", "of the intervals (default 0.95)",
      offsetof(struct values, confidence)},
     {"size", 0, NRG_OPT_NUMBER, "N",
@@ -45,12 +53,22 @@ static int wrong(const char *option, const char *wants, const char *given)
     return 2;
 }
 
+static int find_variant(const char *name)
+{
+    int i = 0;
+    while (i < NRG_TREE_VARIANTS && strcmp(nrg_tree_variant_names[i], name))
+        i++;
+    return i;
+}
+
 static int check(struct values *v, struct nrg_evaluate_options *o)
 {
     int p = 0;
     v->protocol = v->protocol ? v->protocol : nrg_protocol_names[0];
     v->features = v->features ? v->features : "static";
     v->model = v->model ? v->model : "physical";
+    v->variant = v->variant ? v->variant : nrg_tree_variant_names[0];
+    v->seed = v->seed ? v->seed : 1;
     v->confidence = v->confidence > 0 ? v->confidence : CONFIDENCE;
     while (p < NRG_PROTOCOLS && strcmp(nrg_protocol_names[p], v->protocol))
         p++;
@@ -59,8 +77,10 @@ static int check(struct values *v, struct nrg_evaluate_options *o)
                      v->protocol);
     if (strcmp(v->features, "static") && strcmp(v->features, "all"))
         return wrong("features", "static or all", v->features);
-    if (strcmp(v->model, "physical"))
-        return wrong("model", "physical", v->model);
+    if (strcmp(v->model, "physical") && strcmp(v->model, "tree"))
+        return wrong("model", "physical or tree", v->model);
+    if (find_variant(v->variant) == NRG_TREE_VARIANTS)
+        return wrong("variant", "end-to-end, stepwise, unstructured or sum", v->variant);
     if (v->confidence >= 1) {
         fprintf(stderr, "nrg evaluate: --confidence is more than 0 and less than 1\n");
         return 2;
@@ -76,10 +96,13 @@ static int check(struct values *v, struct nrg_evaluate_options *o)
 static int evaluate(const struct values *v, const struct nrg_evaluate_options *o,
                     const struct nrg_dataset *set)
 {
-    struct nrg_physical_state state = {.features = strcmp(v->features, "all") ? NRG_SET_STATIC
-                                                                              : NRG_SET_ALL,
-                                       .confidence = v->confidence};
-    struct nrg_predictor predictor = nrg_physical_predictor(&state);
+    enum nrg_feature_set features = strcmp(v->features, "all") ? NRG_SET_STATIC : NRG_SET_ALL;
+    struct nrg_physical_state physical = {.features = features, .confidence = v->confidence};
+    struct nrg_tree_state tree = {.features = features,
+                                  .variant = (enum nrg_tree_variant)find_variant(v->variant),
+                                  .seed = (uint64_t)v->seed};
+    struct nrg_predictor predictor =
+        strcmp(v->model, "tree") ? nrg_physical_predictor(&physical) : nrg_tree_predictor(&tree);
     struct nrg_evaluation evaluation;
     struct nrg_error err;
     if (nrg_evaluate(&evaluation, set, &predictor, o, &err))
