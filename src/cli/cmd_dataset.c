@@ -66,7 +66,7 @@ static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
     if (!code)
         code = show(cli, v, &set);
     if (!code && v->output)
-        code = is_json(v->output) ? nrg_print_json(nrg_dataset_json(&set), v->output)
+        code = is_json(v->output) ? nrg_print_json_digits(nrg_dataset_json(&set), v->output, 17)
                                   : write_csv(&set, v->output);
     nrg_dataset_release(&set);
     return code;

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/data.h"
+#include "predict/layer.h"
 #include "predict/tree.h"
 #include "report/predict_report.h"
 
@@ -23,7 +24,8 @@ static const struct nrg_opt options[] = {
     {"features", 'f', NRG_OPT_STRING, "SET",
      "static (default: known before anything runs) or all (with time and GPU energy)",
      offsetof(struct values, features)},
-    {"model", 'm', NRG_OPT_STRING, "NAME", "physical (default) or tree (the earlier system)",
+    {"model", 'm', NRG_OPT_STRING, "NAME",
+     "physical (default), tree (the earlier system) or layer (a Jetson's)",
      offsetof(struct values, model)},
     {"variant", 0, NRG_OPT_STRING, "NAME",
      "of the tree: end-to-end (default), stepwise, unstructured or sum",
@@ -77,8 +79,8 @@ static int check(struct values *v, struct nrg_evaluate_options *o)
                      v->protocol);
     if (strcmp(v->features, "static") && strcmp(v->features, "all"))
         return wrong("features", "static or all", v->features);
-    if (strcmp(v->model, "physical") && strcmp(v->model, "tree"))
-        return wrong("model", "physical or tree", v->model);
+    if (strcmp(v->model, "physical") && strcmp(v->model, "tree") && strcmp(v->model, "layer"))
+        return wrong("model", "physical, tree or layer", v->model);
     if (find_variant(v->variant) == NRG_TREE_VARIANTS)
         return wrong("variant", "end-to-end, stepwise, unstructured or sum", v->variant);
     if (v->confidence >= 1) {
@@ -101,8 +103,14 @@ static int evaluate(const struct values *v, const struct nrg_evaluate_options *o
     struct nrg_tree_state tree = {.features = features,
                                   .variant = (enum nrg_tree_variant)find_variant(v->variant),
                                   .seed = (uint64_t)v->seed};
-    struct nrg_predictor predictor =
-        strcmp(v->model, "tree") ? nrg_physical_predictor(&physical) : nrg_tree_predictor(&tree);
+    const char *words = v->data.layer_features;
+    struct nrg_layer_state layer = {.original = words && !strcmp(words, "original"),
+                                    .confidence = v->confidence};
+    struct nrg_predictor predictor = nrg_physical_predictor(&physical);
+    if (!strcmp(v->model, "tree"))
+        predictor = nrg_tree_predictor(&tree);
+    else if (!strcmp(v->model, "layer"))
+        predictor = nrg_layer_predictor(&layer);
     struct nrg_evaluation evaluation;
     struct nrg_error err;
     if (nrg_evaluate(&evaluation, set, &predictor, o, &err))

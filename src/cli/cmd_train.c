@@ -9,13 +9,16 @@
 
 struct values {
     struct nrg_data_options data;
-    const char *output, *features;
+    const char *output, *features, *model;
     double confidence;
 };
 
 static const struct nrg_opt options[] = {
     {"output", 'o', NRG_OPT_STRING, "FILE", "the profile to write (required)",
      offsetof(struct values, output)},
+    {"model", 'm', NRG_OPT_STRING, "NAME",
+     "physical (default), or layer: run time and power of a Jetson's layers",
+     offsetof(struct values, model)},
     {"features", 'f', NRG_OPT_STRING, "SET",
      "static (default: known before anything runs) or all (with time and GPU energy)",
      offsetof(struct values, features)},
@@ -28,11 +31,16 @@ static const struct nrg_opt options[] = {
 static int check(struct values *v)
 {
     v->features = v->features ? v->features : "static";
+    v->model = v->model ? v->model : "physical";
     v->confidence = v->confidence > 0 ? v->confidence : CONFIDENCE;
     if (!v->output)
         fprintf(stderr, "nrg train: where to? nrg train DATA -o device.json\n");
     else if (strcmp(v->features, "static") && strcmp(v->features, "all"))
         fprintf(stderr, "nrg train: --features is static or all, not '%s'\n", v->features);
+    else if (!strcmp(v->model, "tree"))
+        fprintf(stderr, "nrg train: the tree is there to be compared with: nrg evaluate\n");
+    else if (strcmp(v->model, "physical") && strcmp(v->model, "layer"))
+        fprintf(stderr, "nrg train: --model is physical or layer, not '%s'\n", v->model);
     else if (v->confidence >= 1)
         fprintf(stderr, "nrg train: --confidence is more than 0 and less than 1\n");
     else
@@ -60,7 +68,7 @@ static void say_weak(struct nrg_cli *cli, const struct nrg_profile *p)
         nrg_log(&cli->ctx, NRG_WARNING,
                 "%zu measurements have not the features that are needed and were not used",
                 p->physical.unused_rows);
-    if (!p->physical.held_out_models)
+    if (!p->is_layer && !p->physical.held_out_models)
         nrg_log(&cli->ctx, NRG_WARNING,
                 "the data are of one model: intervals come from held-out rows and are too narrow "
                 "for other models");
@@ -76,7 +84,10 @@ static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
     if (code)
         return code;
     code = nrg_data_read(cli, &v->data, argc, argv, false, &set);
-    struct nrg_train_options o = {.features =
+    const char *words = v->data.layer_features;
+    struct nrg_train_options o = {.layer = !strcmp(v->model, "layer"),
+                                  .original_layers = words && !strcmp(words, "original"),
+                                  .features =
                                       strcmp(v->features, "all") ? NRG_SET_STATIC : NRG_SET_ALL,
                                   .confidence = v->confidence,
                                   .exclude = v->data.exclude.items,

@@ -16,11 +16,11 @@ int nrg_complain(const struct nrg_error *err, int code)
     return code;
 }
 
-int nrg_print_json(json_t *doc, const char *path)
+int nrg_print_json_digits(json_t *doc, const char *path, int digits)
 {
     bool to_stdout = !strcmp(path, "-");
     FILE *out = doc ? (to_stdout ? stdout : fopen(path, "we")) : NULL;
-    int failed = !out || json_dumpf(doc, out, JSON_INDENT(2) | JSON_REAL_PRECISION(12)) ||
+    int failed = !out || json_dumpf(doc, out, JSON_INDENT(2) | JSON_REAL_PRECISION(digits)) ||
                  fputc('\n', out) == EOF || fflush(out);
     int why = errno;
     if (out && !to_stdout && fclose(out))
@@ -30,6 +30,11 @@ int nrg_print_json(json_t *doc, const char *path)
                 doc ? strerror(why) : "out of memory");
     json_decref(doc);
     return failed ? 1 : 0;
+}
+
+int nrg_print_json(json_t *doc, const char *path)
+{
+    return nrg_print_json_digits(doc, path, 12);
 }
 
 bool nrg_use_colour(FILE *stream)

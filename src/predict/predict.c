@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "graph/nametab.h"
 #include "predict/kinds.h"
+#include "predict/predict_layer.h"
 
 #define BEYOND_SAID 0.05 /* ln: less than 5 % outside of a range is not worth a word */
 
@@ -320,6 +321,12 @@ int nrg_predict(struct nrg_prediction *out, const struct nrg_profile *profile,
 {
     struct run r = {.out = out, .profile = profile, .reduced = reduced, .tree = tree, .err = err};
     *out = (struct nrg_prediction){0};
+    if (profile->is_layer) {
+        int failed = nrg_predict_layers(out, &profile->layer, reduced, tree, err);
+        if (failed)
+            nrg_prediction_release(out);
+        return failed;
+    }
     if (profile->physical.features == NRG_SET_ALL)
         return nrg_fail(err, -ENODATA, NULL,
                         "the profile was made with --features all: it rebuilds a meter from time "

@@ -44,6 +44,7 @@ struct nrg_term {
 struct nrg_op_estimate {
     struct nrg_estimate estimate; /* of all its executions, with what it causes beside itself */
     const char *group;            /* "rest" when it has no group of its own */
+    double time_s;                /* of the layer model; 0: unknown */
 };
 
 struct nrg_prediction {

@@ -12,6 +12,7 @@ static const char *const provenances[] = {"measured", "derived", "estimated"};
 void nrg_profile_release(struct nrg_profile *profile)
 {
     nrg_physical_release(&profile->physical);
+    nrg_layer_release(&profile->layer);
     nrg_arena_release(&profile->arena);
     *profile = (struct nrg_profile){0};
 }
@@ -78,6 +79,13 @@ static int keep_names(struct nrg_profile *p, const struct nrg_dataset *set, cons
     return p->sources && p->models && p->device && p->convention ? 0 : -ENOMEM;
 }
 
+static int fit_physical(struct nrg_profile *p, const struct nrg_dataset *set, const bool *mask,
+                        const struct nrg_train_options *o, struct nrg_error *err)
+{
+    int rc = nrg_physical_fit(&p->physical, set, mask, o->features, err);
+    return rc ? rc : nrg_physical_calibrate(&p->physical, set, mask, o->confidence, err);
+}
+
 int nrg_profile_train(struct nrg_profile *profile, const struct nrg_dataset *set,
                       const struct nrg_train_options *o, struct nrg_error *err)
 {
@@ -87,9 +95,10 @@ int nrg_profile_train(struct nrg_profile *profile, const struct nrg_dataset *set
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     for (size_t i = 0; i < set->n; i++)
         mask[i] = !listed(o->exclude, set->rows[i].model);
-    int rc = nrg_physical_fit(&profile->physical, set, mask, o->features, err);
-    if (!rc)
-        rc = nrg_physical_calibrate(&profile->physical, set, mask, o->confidence, err);
+    profile->is_layer = o->layer;
+    int rc = o->layer
+                 ? nrg_layer_fit(&profile->layer, set, mask, o->original_layers, o->confidence, err)
+                 : fit_physical(profile, set, mask, o, err);
     if (!rc && keep_names(profile, set, mask, o))
         rc = nrg_fail(err, -ENOMEM, NULL, "out of memory");
     for (size_t g = 0; !rc && g < profile->physical.n; g++)

@@ -11,6 +11,7 @@
 
 #include <jansson.h>
 
+#include "predict/layer.h"
 #include "predict/physical.h"
 
 struct nrg_profile {
@@ -23,10 +24,14 @@ struct nrg_profile {
     double rows;          /* with multiplicity */
     double confidence;    /* of the intervals */
     uint64_t fingerprint; /* of the training data */
-    struct nrg_physical physical;
+    bool is_layer;
+    struct nrg_physical physical; /* is_layer: empty */
+    struct nrg_layer_model layer; /* is_layer only */
 };
 
 struct nrg_train_options {
+    bool layer; /* the layer model instead of the physical one */
+    bool original_layers;
     enum nrg_feature_set features;
     double confidence;
     const char *const *exclude; /* models; NULL-terminated, or NULL */

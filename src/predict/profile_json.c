@@ -81,20 +81,34 @@ static json_t *names_json(const char *const *names, size_t n)
     return list;
 }
 
+static void add_physical(json_t *o, const struct nrg_physical *m)
+{
+    json_t *groups = json_array(), *others = json_array();
+    json_object_set_new(o, "held_out", json_string(m->held_out_models ? "models" : "rows"));
+    json_object_set_new(o, "expected_error_percent", by_level(m->expected_error, 100));
+    json_object_set_new(o, "interval_ln", by_level(m->q, 1));
+    for (size_t g = 0; g < m->n + 2; g++)
+        json_array_append_new(g < m->n ? groups : others, group_json(&m->groups[g]));
+    json_object_set_new(o, "operators", groups);
+    json_object_set_new(o, "others", others);
+    if (m->features == NRG_SET_ALL) {
+        json_object_set_new(o, "law", law_json(m));
+        return;
+    }
+    set_number(o, "floor_j", m->floor_j);
+    json_object_set_new(o, "least_j", by_level(m->least_j, 1));
+    json_object_set_new(o, "modules", modules_json(m));
+}
+
 json_t *nrg_profile_json(const struct nrg_profile *p)
 {
     const struct nrg_physical *m = &p->physical;
     char fingerprint[20];
-    json_t *groups = json_array(), *others = json_array();
-    for (size_t g = 0; g < m->n; g++)
-        json_array_append_new(groups, group_json(&m->groups[g]));
-    for (size_t g = m->n; g < m->n + 2; g++)
-        json_array_append_new(others, group_json(&m->groups[g]));
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, p->fingerprint);
-    json_t *o =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "schema", "nrg.profile/1", "device",
-                  p->device, "model", "physical", "features", set_names[m->features], "counts",
-                  p->convention, "provenance", p->provenance, "confidence", p->confidence);
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "schema", "nrg.profile/1",
+                          "device", p->device, "model", p->is_layer ? "layer" : "physical",
+                          "features", set_names[m->features], "counts", p->convention, "provenance",
+                          p->provenance, "confidence", p->confidence);
     if (!o)
         return NULL;
     json_object_set_new(o, "trained_on",
@@ -102,21 +116,13 @@ json_t *nrg_profile_json(const struct nrg_profile *p)
                                   names_json(p->sources, p->n_sources), "models",
                                   names_json(p->models, p->n_models), "rows", p->rows, "distinct",
                                   (json_int_t)m->rows, "fingerprint", fingerprint));
-    json_object_set_new(o, "held_out", json_string(m->held_out_models ? "models" : "rows"));
-    json_object_set_new(o, "expected_error_percent", by_level(m->expected_error, 100));
-    json_object_set_new(o, "interval_ln", by_level(m->q, 1));
-    json_object_set_new(o, "operators", groups);
-    json_object_set_new(o, "others", others);
-    if (m->features == NRG_SET_ALL) {
-        json_object_set_new(o, "law", law_json(m));
+    if (p->is_layer) {
+        json_object_set_new(o, "layer", nrg_layer_json(&p->layer));
         return o;
     }
-    set_number(o, "floor_j", m->floor_j);
-    json_object_set_new(o, "least_j", by_level(m->least_j, 1));
-    json_object_set_new(o, "modules", modules_json(m));
+    add_physical(o, m);
     return o;
 }
-
 /* ---- reading ---- */
 
 struct reading {
@@ -282,7 +288,8 @@ static int get_all(struct reading *r, const json_t *o)
     int rc = get_text(r, o, "device", &p->device);
     if (!rc)
         rc = get_text(r, o, "model", &model);
-    if (!rc && strcmp(model, "physical"))
+    p->is_layer = model && !strcmp(model, "layer");
+    if (!rc && !p->is_layer && strcmp(model, "physical"))
         rc = wrong(r, "is of a model that this nrg does not know:", model);
     if (!rc)
         rc = get_text(r, o, "features", &features);
@@ -296,6 +303,8 @@ static int get_all(struct reading *r, const json_t *o)
         rc = get_number(r, o, "confidence", &p->confidence);
     if (!rc)
         rc = get_origin(r, o);
+    if (rc || p->is_layer)
+        return rc ? rc : nrg_layer_parse(&p->layer, json_object_get(o, "layer"), r->name, r->err);
     if (!rc)
         rc = get_levels(r, o, "expected_error_percent", 0.01, NAN, p->physical.expected_error);
     if (!rc)

@@ -78,7 +78,7 @@ static void print_head(const struct nrg_prediction_report *r, FILE *out)
             p->device, nrg_show_energy(energy, sizeof energy, e->energy_j), interval,
             100 * p->confidence);
     fprintf(out, "estimated, from %s rows of %zu models", p->provenance, p->n_models);
-    if (!isnan(p->physical.expected_error[NRG_NODE_MODEL]))
+    if (!p->is_layer && !isnan(p->physical.expected_error[NRG_NODE_MODEL]))
         fprintf(out, "; %.1f %% off on models that it had not seen",
                 100 * p->physical.expected_error[NRG_NODE_MODEL]);
     fputc('\n', out);
@@ -155,6 +155,8 @@ static json_t *operators_json(const struct nrg_prediction_report *r)
         json_t *o = json_pack("{s:s, s:s, s:s}", "id", op->id, "kind", op->kind, "group", e->group);
         set_text(o, "module", op->module);
         set_estimate(o, &e->estimate);
+        if (e->time_s > 0)
+            set_number(o, "time_s", e->time_s);
         json_array_append_new(list, o);
     }
     return list;

@@ -37,9 +37,32 @@ static void print_group(const struct nrg_group *g, FILE *out)
     fputc('\n', out);
 }
 
+static void print_layers(const struct nrg_profile *p, const char *name, FILE *out)
+{
+    fprintf(out, "%s: %s, layer, %s features\n", name, p->device,
+            p->layer.original ? "original" : "corrected");
+    fprintf(out, "trained on %.0f %s rows of %zu models\n\n  %-14s %6s %10s %10s  %s\n", p->rows,
+            p->provenance, p->n_models, "LAYER", "ROWS", "TIME TERMS", "WATT TERMS",
+            "on held-out rows");
+    for (int t = 0; t < NRG_LAYER_TYPES; t++) {
+        size_t terms[NRG_LAYER_TARGETS] = {0};
+        for (int k = 0; k < NRG_LAYER_TARGETS; k++)
+            for (size_t j = 0; j < p->layer.fits[t][k].n; j++)
+                terms[k] += p->layer.fits[t][k].coefficients[j] != 0;
+        if (p->layer.rows[t])
+            fprintf(out, "  %-14s %6zu %10zu %10zu  %.1f %% off, interval x/÷ %.3f\n",
+                    nrg_layer_type_names[t], p->layer.rows[t], terms[NRG_LAYER_TIME],
+                    terms[NRG_LAYER_POWER], 100 * p->layer.expected_error[t], exp(p->layer.q[t]));
+    }
+}
+
 void nrg_profile_text(const struct nrg_profile *p, const char *name, FILE *out)
 {
     const struct nrg_physical *m = &p->physical;
+    if (p->is_layer) {
+        print_layers(p, name, out);
+        return;
+    }
     fprintf(out, "%s: %s, physical, %s features, counts of %s\n", name, p->device,
             set_names[m->features], p->convention);
     fprintf(out, "trained on %.0f %s rows (%zu distinct) of %zu models:", p->rows, p->provenance,
@@ -71,9 +94,10 @@ void nrg_profile_text(const struct nrg_profile *p, const char *name, FILE *out)
 
 void nrg_profile_line(const struct nrg_profile *p, const char *name, FILE *out)
 {
-    fprintf(out, "%-30s %-16s %-7s %7zu rows %4zu models", name, p->device,
-            set_names[p->physical.features], p->physical.rows, p->n_models);
-    if (!isnan(p->physical.expected_error[NRG_NODE_MODEL]))
+    fprintf(out, "%-30s %-16s %-8s %-7s %7.0f rows %4zu models", name, p->device,
+            p->is_layer ? "layer" : "physical", p->is_layer ? "" : set_names[p->physical.features],
+            p->rows, p->n_models);
+    if (!p->is_layer && !isnan(p->physical.expected_error[NRG_NODE_MODEL]))
         fprintf(out, "  %5.2f %% off on unseen models",
                 100 * p->physical.expected_error[NRG_NODE_MODEL]);
     fputc('\n', out);
