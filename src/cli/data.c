@@ -70,6 +70,8 @@ int nrg_data_read(struct nrg_cli *cli, const struct nrg_data_options *o, int arg
         rc = nrg_dataset_finish(set, &err);
     if (!rc && !any_devices)
         rc = one_device(set, &err);
+    if (rc)
+        return nrg_complain(&err, 1);
     say_notes(cli, set);
-    return rc ? nrg_complain(&err, 1) : 0;
+    return 0;
 }
