@@ -43,6 +43,14 @@ static void on_fault(struct nrg_sink *sink, unsigned channel, int error)
     say(feed, "fault", feed->found->channels[channel].name, strerror(-error));
 }
 
+/* Of a meter that the user brought along: said at once, while the plug can still be pushed in. */
+static void on_note(struct nrg_sink *sink, const char *kind, const char *text)
+{
+    struct nrg_feed *feed = (struct nrg_feed *)sink;
+    say(feed, kind, feed->found->sensor, text);
+    nrg_log(feed->ctx, NRG_WARNING, "%s: %s", feed->found->sensor, text);
+}
+
 static void on_gpu_process(struct nrg_sink *sink, const struct nrg_gpu_process *g)
 {
     struct nrg_feed *feed = (struct nrg_feed *)sink;
@@ -95,7 +103,7 @@ int nrg_feed_init(struct nrg_feed *feed, const struct nrg_context *ctx,
                   const struct nrg_found *found, double rate_hz, struct nrg_queue *queue,
                   struct nrg_store *store, int gpu_series, struct nrg_error *err)
 {
-    *feed = (struct nrg_feed){.sink = {on_row, on_fault, on_gpu_process},
+    *feed = (struct nrg_feed){.sink = {on_row, on_fault, on_gpu_process, on_note},
                               .ctx = ctx,
                               .found = found,
                               .queue = queue,

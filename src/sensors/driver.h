@@ -42,6 +42,9 @@ struct nrg_sink {
     void (*fault)(struct nrg_sink *, unsigned channel, int error);
     /* Use of a device by one process over the interval that ends at t_ns (see nvml.c). */
     void (*gpu_process)(struct nrg_sink *, const struct nrg_gpu_process *);
+    /* Something that the user should know of the sensor as a whole, told once when it begins:
+     * kind is one word ("silent", "garbage", "gone", "back"). Optional. */
+    void (*note)(struct nrg_sink *, const char *kind, const char *text);
 };
 
 struct nrg_gpu_process {
@@ -63,6 +66,12 @@ static inline void nrg_sink_fault(struct nrg_sink *sink, unsigned channel, int e
 {
     if (sink->fault)
         sink->fault(sink, channel, error);
+}
+
+static inline void nrg_sink_note(struct nrg_sink *sink, const char *kind, const char *text)
+{
+    if (sink->note)
+        sink->note(sink, kind, text);
 }
 
 /* One device that probe found. Channels are owned by the list. */
@@ -88,6 +97,7 @@ struct nrg_unavailable {
 struct nrg_sensor_options {
     const char *const
         *only; /* driver names or "driver:argument", NULL-terminated; NULL: automatic */
+    const char *const *meters;     /* URIs (meter_uri.h), NULL-terminated; besides all others */
     double cpu_idle_w, cpu_full_w; /* --cpu-watts, 0: not given */
     bool per_cpu;                  /* machine: one utilisation channel per CPU */
 };

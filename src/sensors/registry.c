@@ -107,7 +107,8 @@ static int choose(struct nrg_probe *probe)
     return 0;
 }
 
-static int probe_named(struct nrg_probe *probe, const char *spec, struct nrg_error *err)
+static int probe_named(struct nrg_probe *probe, const char *option, const char *spec,
+                       struct nrg_error *err)
 {
     char name[32];
     const char *colon = strchr(spec, ':');
@@ -115,9 +116,17 @@ static int probe_named(struct nrg_probe *probe, const char *spec, struct nrg_err
     probe->driver = nrg_driver_find(name);
     probe->argument = colon ? colon + 1 : NULL;
     if (!probe->driver)
-        return nrg_fail(err, -EINVAL, "--sensor", "no driver is called '%s': see nrg sensors",
-                        name);
+        return nrg_fail(err, -EINVAL, option, "no driver is called '%s': see nrg sensors", name);
     return probe->driver->probe(probe, err);
+}
+
+/* Meters come first: the wall that a user plugged in is meant, not one that was guessed. */
+static int probe_meters(struct nrg_probe *probe, struct nrg_error *err)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && probe->options->meters && probe->options->meters[i]; i++)
+        rc = probe_named(probe, "--meter", probe->options->meters[i], err);
+    return rc;
 }
 
 int nrg_probe_all(struct nrg_probe *probe, const struct nrg_context *ctx,
@@ -125,10 +134,10 @@ int nrg_probe_all(struct nrg_probe *probe, const struct nrg_context *ctx,
 {
     static const struct nrg_sensor_options defaults;
     *probe = (struct nrg_probe){.ctx = ctx, .options = options ? options : &defaults};
-    int rc = 0;
+    int rc = probe_meters(probe, err);
     if (options && options->only) {
         for (size_t i = 0; !rc && options->only[i]; i++)
-            rc = probe_named(probe, options->only[i], err);
+            rc = probe_named(probe, "--sensor", options->only[i], err);
     } else {
         for (size_t i = 0; !rc && nrg_drivers[i]; i++) {
             probe->driver = nrg_drivers[i];
