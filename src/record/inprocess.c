@@ -168,7 +168,7 @@ static int open_recorder(const char *path, const struct nrg_recorder_settings *s
                          struct nrg_error *no_spans, struct nrg_recorder **recorder,
                          struct nrg_error *err)
 {
-    struct wanted_sensors sensors;
+    struct wanted_sensors sensors = {0};
     int rc = split_sensors(&sensors, s->sensors, err);
     if (rc)
         return rc;
