@@ -107,10 +107,10 @@ class Simulated(Case):
     def test_lag_of_an_averaging_gauge_is_corrected(self):
         # 20 W, then 100 W from 0.5 s on; time constant 0.4 s. Uncorrected, about 80 * 0.4 = 32 J
         # would be missing at the end.
-        path = self.scenario("domain gpu-0\n kind gauge\n power 0s:20 0.5s:100\n update 50ms\n"
+        path = self.scenario("domain gpu-0\n kind gauge\n power 0s:20 0.5s:100\n update 10ms\n"
                              " lag 0.4s\n")
         out = self.path("lag.nrg")
-        r = self.covered("gpu-0", lambda: self.run_json("-f", "--sensor", f"simulate:{path}", "--rate", "40Hz",
+        r = self.covered("gpu-0", lambda: self.run_json("-f", "--sensor", f"simulate:{path}", "--rate", "20Hz",
                                                         "-o", out, "--", "sleep", "1")[0])
         begin_ns, end_ns = run_edges(out)
         zero_ns = query(out, "SELECT min(first_ns) FROM chunk")[0][0]
