@@ -45,8 +45,8 @@ static const struct nrg_opt options[] = {
      "a recording with spans: predicted against measured, module by module",
      offsetof(struct values, against)},
     {"idle", 0, NRG_OPT_STRING, "RULE",
-     "with --against, idle energy in what was measured: share (of the time that a module runs; "
-     "default), apart (not in it) or none (not told apart)",
+     "with --against, idle energy in what was measured: apart (not in it; default), share (of the "
+     "time that a module runs) or none (not told apart)",
      offsetof(struct values, idle)},
     {"for", 0, NRG_OPT_STRING, "N", "the energy of N steps", offsetof(struct values, steps)},
     {"depth", 'd', NRG_OPT_COUNT, "N", "levels of modules to show (default 3)",

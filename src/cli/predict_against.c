@@ -93,9 +93,9 @@ static int try_recorded(struct job *job, int *code)
 
 static int read_idle(const char *text)
 {
-    if (!text || !strcmp(text, "share"))
-        return NRG_IDLE_SHARE;
-    return !strcmp(text, "apart") ? NRG_IDLE_APART : !strcmp(text, "none") ? NRG_IDLE_NONE : -1;
+    if (!text || !strcmp(text, "apart"))
+        return NRG_IDLE_APART;
+    return !strcmp(text, "share") ? NRG_IDLE_SHARE : !strcmp(text, "none") ? NRG_IDLE_NONE : -1;
 }
 
 static int compare(struct job *job, const struct nrg_attribution_options *how)
@@ -119,7 +119,7 @@ int nrg_predict_against(const struct nrg_against_request *request)
     struct job job = {.request = request};
     int idle = read_idle(request->idle);
     if (idle < 0) {
-        fprintf(stderr, "nrg predict: --idle wants share, apart or none, not '%s'\n",
+        fprintf(stderr, "nrg predict: --idle wants apart, share or none, not '%s'\n",
                 request->idle);
         return 2;
     }

@@ -11,7 +11,7 @@ struct nrg_against_request {
     const char *recording;
     const struct nrg_profile *profile;
     const char *profile_name;
-    const char *idle; /* "share" (NULL), "apart", "none" */
+    const char *idle; /* "apart" (NULL), "share", "none" */
     int depth;
     const char *json; /* NULL: text */
 };

@@ -387,7 +387,8 @@ void nrg_estimate_add(struct nrg_estimate *sum, const struct nrg_estimate *part,
  * being smaller than all that was seen: what goes on between operators then weighs more.
  *
  * Where operators alone were measured, nothing tells how far their errors cancel, nor what goes on
- * between them: the interval is as wide as an operator's, and reaches up to twice that.
+ * between them, nor how other code for the same operators compares: the interval is as wide as an
+ * operator's, and reaches from half to twice that.
  */
 void nrg_physical_finish(const struct nrg_physical *model, enum nrg_node_level level,
                          const double x[NRG_MODULE_UNITS], struct nrg_estimate *e)
@@ -395,6 +396,7 @@ void nrg_physical_finish(const struct nrg_physical *model, enum nrg_node_level l
     double beyond = 0, operators_j = e->energy_j, q = model->q[level];
     if (isnan(q)) {
         q = model->q[NRG_NODE_OPERATOR];
+        e->less_j += operators_j / 2;
         e->more_j += operators_j;
     }
     for (int u = 0; u < NRG_MODULE_UNITS; u++) {

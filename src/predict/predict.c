@@ -180,7 +180,7 @@ static int say_reasons(struct run *r)
     if (!rc && !nrg_physical_has_modules(m))
         rc = reason(r,
                     "operators alone were measured on %s: what goes on between them is not in "
-                    "the sum, and the interval reaches up to twice it",
+                    "the sum, so the interval reaches from half to twice it and more",
                     r->profile->device);
     for (size_t i = 0; !rc && i < r->n_outside; i++) {
         const struct outside *o = &r->outside[i];

@@ -135,7 +135,7 @@ class Numbers(Against):
 
     def test_idle_is_named(self):
         self.recording(*self.steps(), graph=[("net.txt", GRAPH)])
-        self.assertEqual([self.json(*args)["idle"] for args in ((), ("--idle", "apart"))], ["share", "apart"])
+        self.assertEqual([self.json(*args)["idle"] for args in ((), ("--idle", "share"))], ["apart", "share"])
 
     def test_calls_that_differ_are_said(self):
         once = GRAPH.replace("%c : Float(1000, 1000) = aten::linear(%b, %w, %n), scope: __module.body/__module.body.fc2\n", "")
