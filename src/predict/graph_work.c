@@ -100,7 +100,8 @@ bool nrg_work_of(const struct nrg_reduced *g, const struct nrg_operator *op,
     work->x[NRG_PER_MAC] = (double)op->cost.macs;
     work->x[NRG_PER_BYTE] = (double)op->cost.read_bytes + (double)op->cost.written_bytes;
     nrg_physical_group(model, work->kind, has_macs, &work->is_known);
-    work->is_rest = !work->is_known && !has_macs;
+    /* The price of the rest comes from modules; without any, memory traffic's has to do. */
+    work->is_rest = !work->is_known && !has_macs && nrg_physical_has_modules(model);
     if (work->is_rest) {
         work->beside[NRG_PER_REST_BYTE] = rest_bytes(op, convention);
         return true;

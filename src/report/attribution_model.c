@@ -1,8 +1,6 @@
 /*
- * See attribution_model.h. Spans name modules as PyTorch does: the outermost by its class, those
- * below by their path from it, with the outermost's name in front where there are several models.
- * A graph has the paths and, mostly, the class of its root; a row of another model's is not this
- * graph's, however much the names look alike.
+ * See attribution_model.h. Modules are found by their path (attribute/module_path.h), operators by
+ * the module around them and their kind, or by a name of their own.
  */
 #include "report/attribution_model.h"
 
@@ -10,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attribute/module_path.h"
 #include "base/mem.h"
 #include "graph/path_map.h"
 #include "graph/reader.h"
@@ -70,40 +69,6 @@ static const struct nrg_attribution_row *above(const struct join *j,
     return row->parent < j->a->n_rows ? &j->a->rows[row->parent] : NULL;
 }
 
-static const struct nrg_attribution_row *outermost(const struct join *j,
-                                                   const struct nrg_attribution_row *row)
-{
-    const struct nrg_attribution_row *found = row;
-    for (; row; row = above(j, row))
-        if (is_kind(row, NRG_KIND_MODULE))
-            found = row;
-    return found;
-}
-
-/* "Net" and "Net#2" are of class Net. */
-static bool named_by_class(const char *name, const char *class_name)
-{
-    size_t len = strlen(class_name);
-    return len && !strncmp(name, class_name, len) && (!name[len] || name[len] == '#');
-}
-
-/* The module's path in the graph; NULL: it is of another model. */
-static const char *path_of(const struct join *j, const struct nrg_attribution_row *module)
-{
-    const struct nrg_attribution_row *root = outermost(j, module);
-    size_t len = strlen(root->name);
-    bool is_root = named_by_class(root->name, root->detail);
-    if (!is_root)
-        return module->name;
-    if (j->root_class[0] && strcmp(root->detail, j->root_class))
-        return NULL;
-    if (module == root)
-        return "";
-    if (!strncmp(module->name, root->name, len) && module->name[len] == '.')
-        return module->name + len + 1;
-    return module->name;
-}
-
 /* ---- costs ---- */
 
 static double known(int64_t n, double times)
@@ -140,7 +105,7 @@ static bool bytes_known(const struct join *j, const char *path)
 
 static bool join_module(struct join *j, struct nrg_attribution_row *row)
 {
-    const char *path = j->backward_in_modules ? NULL : path_of(j, row);
+    const char *path = j->backward_in_modules ? NULL : nrg_module_path(j->a, row, j->root_class);
     const struct nrg_tree_node *node = path ? nrg_path_map_get(&j->modules, path) : NULL;
     if (!node || !node->operators)
         return false;
@@ -199,7 +164,7 @@ static bool join_operator(struct join *j, struct nrg_attribution_row *row)
         up = above(j, up);
     if (up && is_kind(up, NRG_KIND_BACKWARD))
         return false;
-    const char *path = up ? path_of(j, up) : NULL;
+    const char *path = up ? nrg_module_path(j->a, up, j->root_class) : NULL;
     return (path && join_operator_of(j, row, path)) || join_label(j, row);
 }
 
