@@ -10,6 +10,7 @@
 
 #include "attribute/module_path.h"
 #include "base/mem.h"
+#include "graph/kind_family.h"
 #include "graph/path_map.h"
 #include "graph/reader.h"
 
@@ -21,40 +22,6 @@ struct join {
     struct nrg_path_map labels;  /* the operator's own name -> struct nrg_op */
     bool backward_in_modules;
 };
-
-/* Names that one operation has in graphs and when it is dispatched. */
-static const char *const same_kinds[][5] = {
-    {"aten::linear", "aten::addmm", "aten::mm", "aten::matmul", "aten::bmm"},
-    {"aten::_convolution", "aten::convolution", "aten::mkldnn_convolution",
-     "aten::cudnn_convolution", "aten::conv2d"},
-    {"aten::batch_norm", "aten::native_batch_norm", "aten::cudnn_batch_norm",
-     "aten::_native_batch_norm_legit", NULL},
-    {"aten::layer_norm", "aten::native_layer_norm", NULL, NULL, NULL},
-    {"aten::group_norm", "aten::native_group_norm", NULL, NULL, NULL},
-    {"aten::max_pool2d", "aten::max_pool2d_with_indices", NULL, NULL, NULL},
-    {"aten::softmax", "aten::_softmax", NULL, NULL, NULL},
-    {"aten::log_softmax", "aten::_log_softmax", NULL, NULL, NULL},
-    {"aten::adaptive_avg_pool2d", "aten::_adaptive_avg_pool2d", NULL, NULL, NULL},
-    {"aten::dropout", "aten::native_dropout", NULL, NULL, NULL},
-};
-
-static bool in_list(const char *const *list, const char *kind)
-{
-    for (size_t i = 0; i < 5 && list[i]; i++)
-        if (!strcmp(list[i], kind))
-            return true;
-    return false;
-}
-
-static bool same_kind(const char *a, const char *b)
-{
-    if (!strcmp(a, b))
-        return true;
-    for (size_t i = 0; i < sizeof same_kinds / sizeof *same_kinds; i++)
-        if (in_list(same_kinds[i], a) && in_list(same_kinds[i], b))
-            return true;
-    return false;
-}
 
 /* ---- names ---- */
 
@@ -128,7 +95,7 @@ static bool join_operator_of(struct join *j, struct nrg_attribution_row *row, co
     bool unknown = false;
     for (size_t i = 0; i < j->joined->reduced.n_operators; i++) {
         const struct nrg_operator *op = &j->joined->reduced.operators[i];
-        if (!op->module || strcmp(op->module, module) || !same_kind(op->kind, row->name))
+        if (!op->module || strcmp(op->module, module) || !nrg_kind_same(op->kind, row->name))
             continue;
         unknown |= nrg_operator_unknown(op) || op->cost.read_bytes == NRG_COST_UNKNOWN ||
                    op->cost.written_bytes == NRG_COST_UNKNOWN;
