@@ -19,6 +19,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "cli/desk.h"
 #include "cli/launch.h"
 #include "cli/run_graph.h"
 #include "cli/run_torch.h"
@@ -41,6 +42,7 @@ struct values {
     int64_t for_ns, baseline_ns;
     int repeat;
     struct nrg_list pids, notes, sensors;
+    struct nrg_desk desk;
     const char *cpu_watts;
     const char *graph, *graph_params;
     const char *torch;
@@ -67,6 +69,7 @@ static const struct nrg_opt options[] = {
     {"sensor", 's', NRG_OPT_LIST, "DRIVER[:ARG]",
      "only these drivers, and the machine's load; may be repeated",
      offsetof(struct values, sensors)},
+    NRG_DESK_OPTIONS(struct values, desk),
     {"cpu-watts", 0, NRG_OPT_STRING, "IDLE:FULL", "this machine's power, for the estimate",
      offsetof(struct values, cpu_watts)},
     {"graph", 'g', NRG_OPT_STRING, "FILE", "keep the model's graph in the recording (nrg graph)",
@@ -276,6 +279,8 @@ static int open_recorder(struct session *s, int argc, char **argv)
     /* A command runs on this machine, also when its sensors are a fake or a captured tree. */
     o.live_processes = argc > 0 || !process_in_root(s);
     nrg_root_complete(&s->cli->ctx.root, NRG_PART_PROC);
+    if (nrg_desk_read(&v->desk, s->cli, &o.sensors, &err))
+        return nrg_complain(&err, EXIT_NRG_FAILED);
     if (v->cpu_watts && parse_cpu_watts(v->cpu_watts, &o.sensors))
         return 2;
     int code = check_json_path(v->show.json);
@@ -297,6 +302,7 @@ static int open_recorder(struct session *s, int argc, char **argv)
         return nrg_complain(&err, EXIT_NRG_FAILED);
     if (nrg_recorder_begin(s->recorder, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
+    nrg_recorder_await_pushed(s->recorder, 0);
     if (no_spans.code)
         nrg_recorder_event(s->recorder, "unavailable", "spans", no_spans.what);
     return 0;
@@ -333,6 +339,7 @@ static void measure_baseline(struct session *s)
     catch_stop(SIG_DFL);
     run.end_ns = nrg_now_ns();
     nrg_recorder_read_now(s->recorder);
+    nrg_recorder_await_pushed(s->recorder, run.end_ns);
     nrg_recorder_run(s->recorder, &run);
 }
 
@@ -389,6 +396,7 @@ static int run_once(struct session *s)
     s->started = true;
     int code = wait_for(s, child, &run.end_ns);
     nrg_launch_ended();
+    nrg_recorder_await_pushed(s->recorder, run.end_ns);
     run.exit_code = code;
     nrg_recorder_run(s->recorder, &run);
     return code;
@@ -483,6 +491,7 @@ static int watch(struct session *s)
     wait_until(s, s->values->for_ns ? run.begin_ns + s->values->for_ns : INT64_MAX);
     run.end_ns = nrg_now_ns();
     nrg_recorder_read_now(s->recorder);
+    nrg_recorder_await_pushed(s->recorder, run.end_ns);
     nrg_recorder_run(s->recorder, &run);
     return 0;
 }
@@ -536,6 +545,7 @@ static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
             unlink(s.path);
         nrg_recorder_free(s.recorder);
         nrg_span_segment_release(&s.spans);
+        nrg_desk_release(&s.values->desk);
         return code;
     }
     nrg_launch_survive_pipes();
@@ -546,6 +556,7 @@ static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
         show_results(&s);
     nrg_recorder_free(s.recorder);
     nrg_span_segment_release(&s.spans);
+    nrg_desk_release(&s.values->desk);
     if (!s.started) /* a recording of nothing would only be found later and puzzle */
         unlink(s.path);
     return code;

@@ -4,6 +4,7 @@
 
 #include "sensors/driver.h"
 
+extern const struct nrg_driver nrg_driver_emonpi;
 extern const struct nrg_driver nrg_driver_estimate;
 extern const struct nrg_driver nrg_driver_hwmon;
 extern const struct nrg_driver nrg_driver_ina3221;
@@ -14,6 +15,7 @@ extern const struct nrg_driver nrg_driver_rapl_msr;
 extern const struct nrg_driver nrg_driver_rapl_perf;
 extern const struct nrg_driver nrg_driver_rapl_powercap;
 extern const struct nrg_driver nrg_driver_replay;
+extern const struct nrg_driver nrg_driver_rpict;
 extern const struct nrg_driver nrg_driver_simulate;
 
 #endif
