@@ -28,6 +28,7 @@ const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_hwmon,
     &nrg_driver_emonpi,
     &nrg_driver_rpict,
+    &nrg_driver_omegawatt,
     &nrg_driver_waveform,
     &nrg_driver_waveform_exec,
     &nrg_driver_replay,
