@@ -161,7 +161,7 @@ static int read_format(struct nrg_wave_keys *keys, struct nrg_uri *uri, struct n
 
 static int read_rate(struct nrg_wave_keys *keys, struct nrg_uri *uri, struct nrg_error *err)
 {
-    double rate_hz = 0, cycles = 10;
+    double rate_hz = 0, cycles = 5;
     const char *time = nrg_uri_text(uri, "time");
     int rc = nrg_uri_number(uri, "rate", 200, 1e8, &rate_hz, err);
     rc = rc ? rc : nrg_uri_number(uri, "cycles", 1, 1000, &cycles, err);
