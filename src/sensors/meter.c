@@ -37,6 +37,9 @@
 static const struct nrg_meter_kind kinds[] = {
     {&nrg_driver_emonpi, &nrg_decoder_emonpi, NRG_PORT_SERIAL, 38400, 0, 0, true},
     {&nrg_driver_rpict, &nrg_decoder_rpict, NRG_PORT_SERIAL, 38400, 0, 0, true},
+    {&nrg_driver_omegawatt, &nrg_decoder_omegawatt, NRG_PORT_SERIAL, 921600, 0, 0, true},
+    {&nrg_driver_waveform, &nrg_decoder_waveform, NRG_PORT_FILE, 0, 0, 0, true},
+    {&nrg_driver_waveform_exec, &nrg_decoder_waveform, NRG_PORT_PROGRAM, 0, 0, 0, true},
 };
 /* clang-format on */
 
