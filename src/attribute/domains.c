@@ -185,18 +185,9 @@ static bool contained(const struct nrg_summary *s, const struct nrg_domain *d)
     return false;
 }
 
-static const struct nrg_domain *find_widest(const struct nrg_summary *s)
+bool nrg_domains_is_part(const struct nrg_summary *s, const struct nrg_domain *d)
 {
-    static const char *const order[] = {"wall", "machine", "battery", "psys"};
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        const struct nrg_domain *d = find_domain(s, order[i]);
-        if (d && d->channel->channel.wide)
-            return d;
-    }
-    for (size_t i = 0; i < s->n_domains; i++)
-        if (s->domains[i].channel->channel.wide)
-            return &s->domains[i];
-    return NULL;
+    return !d->channel->channel.wide && !contained(s, d);
 }
 
 /* Moves the domains below `parent` ("" for the top) to `out`, each followed by its own parts. */
@@ -267,7 +258,9 @@ static void total_is_widest(struct nrg_summary *s)
     s->total_low_j = s->total_high_j = s->total_uncertainty_j = 0;
     s->measured_j = s->estimated_j = 0;
     s->total_provenance = NRG_MEASURED;
-    add_to_total(s, find_domain(s, s->widest->channel->channel.name));
+    for (size_t i = 0; i < s->n_domains; i++)
+        if (nrg_domains_same_wall(s->widest, &s->domains[i]))
+            add_to_total(s, &s->domains[i]);
     s->widest = NULL;
 }
 
@@ -287,11 +280,12 @@ int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
     if (rc)
         return rc;
     s->total_j = NAN;
-    s->widest = find_widest(s);
+    s->widest = nrg_domains_widest(s, NULL);
     for (size_t i = 0; i < s->n_domains; i++)
-        if (!s->domains[i].channel->channel.wide && !contained(s, &s->domains[i]))
+        if (nrg_domains_is_part(s, &s->domains[i]))
             add_to_total(s, &s->domains[i]);
     if (s->widest && (isnan(s->total_j) || widest_knows_better(s)))
         total_is_widest(s);
+    nrg_wall_make(s);
     return 0;
 }
