@@ -19,6 +19,7 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
+#include "cli/desk.h"
 #include "cli/launch.h"
 #include "cli/run_graph.h"
 #include "cli/run_torch.h"
@@ -41,6 +42,7 @@ struct values {
     int64_t for_ns, baseline_ns;
     int repeat;
     struct nrg_list pids, notes, sensors;
+    struct nrg_desk desk;
     const char *cpu_watts;
     const char *graph, *graph_params;
     const char *torch;
@@ -67,6 +69,7 @@ static const struct nrg_opt options[] = {
     {"sensor", 's', NRG_OPT_LIST, "DRIVER[:ARG]",
      "only these drivers, and the machine's load; may be repeated",
      offsetof(struct values, sensors)},
+    NRG_DESK_OPTIONS(struct values, desk),
     {"cpu-watts", 0, NRG_OPT_STRING, "IDLE:FULL", "this machine's power, for the estimate",
      offsetof(struct values, cpu_watts)},
     {"graph", 'g', NRG_OPT_STRING, "FILE", "keep the model's graph in the recording (nrg graph)",
@@ -276,6 +279,8 @@ static int open_recorder(struct session *s, int argc, char **argv)
     /* A command runs on this machine, also when its sensors are a fake or a captured tree. */
     o.live_processes = argc > 0 || !process_in_root(s);
     nrg_root_complete(&s->cli->ctx.root, NRG_PART_PROC);
+    if (nrg_desk_read(&v->desk, s->cli, &o.sensors, &err))
+        return nrg_complain(&err, EXIT_NRG_FAILED);
     if (v->cpu_watts && parse_cpu_watts(v->cpu_watts, &o.sensors))
         return 2;
     int code = check_json_path(v->show.json);
@@ -536,6 +541,7 @@ static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
             unlink(s.path);
         nrg_recorder_free(s.recorder);
         nrg_span_segment_release(&s.spans);
+        nrg_desk_release(&s.values->desk);
         return code;
     }
     nrg_launch_survive_pipes();
@@ -546,6 +552,7 @@ static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
         show_results(&s);
     nrg_recorder_free(s.recorder);
     nrg_span_segment_release(&s.spans);
+    nrg_desk_release(&s.values->desk);
     if (!s.started) /* a recording of nothing would only be found later and puzzle */
         unlink(s.path);
     return code;

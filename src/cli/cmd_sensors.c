@@ -6,11 +6,13 @@
 #include <string.h>
 
 #include "cli/common.h"
+#include "cli/desk.h"
 #include "sensors/registry.h"
 
 struct values {
     const char *json;
     struct nrg_list sensors;
+    struct nrg_desk desk;
     bool all;
 };
 
@@ -19,6 +21,7 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, json)},
     {"sensor", 's', NRG_OPT_LIST, "DRIVER[:ARG]", "only this driver; may be repeated",
      offsetof(struct values, sensors)},
+    NRG_DESK_OPTIONS(struct values, desk),
     {"all", 'a', NRG_OPT_FLAG, NULL, "also channels that another driver already serves",
      offsetof(struct values, all)},
     {0},
@@ -207,20 +210,25 @@ static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
         fprintf(stderr, "nrg sensors: takes no operand, not '%s'\n", argv[0]);
         return 2;
     }
-    if (nrg_probe_all(&probe, &cli->ctx, &opts, &err))
+    if (nrg_desk_read(&values->desk, cli, &opts, &err))
         return nrg_complain(&err, 2);
+    if (nrg_probe_all(&probe, &cli->ctx, &opts, &err)) {
+        nrg_desk_release(&values->desk);
+        return nrg_complain(&err, 2);
+    }
     if (values->json)
         code = nrg_print_json(to_json(&probe), values->json);
     else
         print_text(&probe, values->all);
     nrg_probe_release(&probe);
+    nrg_desk_release(&values->desk);
     return code;
 }
 
 const struct nrg_command nrg_cmd_sensors = {
     .name = "sensors",
     .summary = "what can be measured here, and how to get the rest",
-    .synopsis = "[--json] [--sensor DRIVER] [--all]",
+    .synopsis = "[--json] [--sensor DRIVER] [--meter URI] [--all]",
     .about =
         "Lists every channel that can be read on this machine, with its provenance (measured,\n"
         "derived or estimated), update period and resolution; and for everything that can't\n"

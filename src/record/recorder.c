@@ -333,7 +333,7 @@ static int open_feed(struct nrg_recorder *r, const struct nrg_found *found, doub
         return 0;
     }
     nrg_feed_release(feed);
-    if (by_name)
+    if (by_name || found->required)
         return rc;
     note_missing(r, found->sensor, err->what);
     return 0;

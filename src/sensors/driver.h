@@ -33,6 +33,7 @@
 struct nrg_driver;
 
 struct nrg_gpu_process;
+struct nrg_meter_config;
 
 /* What `read` writes to. Implemented by the recorder, the live view and by tests. */
 struct nrg_sink {
@@ -77,12 +78,13 @@ static inline void nrg_sink_note(struct nrg_sink *sink, const char *kind, const 
 /* One device that probe found. Channels are owned by the list. */
 struct nrg_found {
     const struct nrg_driver *driver;
-    char sensor[64];   /* "intel-rapl:0", "GPU 0 (Tesla V100)" */
-    char locator[256]; /* for open: directory, index, file; private to the driver */
+    char sensor[64];    /* "intel-rapl:0", "GPU 0 (Tesla V100)" */
+    char locator[1024]; /* for open: directory, index, file, URI; private to the driver */
     struct nrg_channel *channels;
     size_t n_channels, cap_channels;
-    bool *wanted; /* per channel, filled by nrg_select */
-    bool hidden;  /* works, but is only used when asked for by name */
+    bool *wanted;  /* per channel, filled by nrg_select */
+    bool hidden;   /* works, but is only used when asked for by name */
+    bool required; /* asked for by the user: a run without it must not begin */
 };
 
 /* Something that can't be read here. */
@@ -97,9 +99,10 @@ struct nrg_unavailable {
 struct nrg_sensor_options {
     const char *const
         *only; /* driver names or "driver:argument", NULL-terminated; NULL: automatic */
-    const char *const *meters;     /* URIs (meter_uri.h), NULL-terminated; besides all others */
-    double cpu_idle_w, cpu_full_w; /* --cpu-watts, 0: not given */
-    bool per_cpu;                  /* machine: one utilisation channel per CPU */
+    const char *const *meters; /* URIs (meter_uri.h), NULL-terminated; besides all others */
+    const struct nrg_meter_config *config; /* meters and layouts of the desk (meter_config.h) */
+    double cpu_idle_w, cpu_full_w;         /* --cpu-watts, 0: not given */
+    bool per_cpu;                          /* machine: one utilisation channel per CPU */
 };
 
 /* The result of probing all drivers. */

@@ -4,6 +4,7 @@
 
 #include "sensors/driver.h"
 
+extern const struct nrg_driver nrg_driver_emonpi;
 extern const struct nrg_driver nrg_driver_estimate;
 extern const struct nrg_driver nrg_driver_hwmon;
 extern const struct nrg_driver nrg_driver_ina3221;

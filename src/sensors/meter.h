@@ -83,19 +83,23 @@ struct nrg_meter_kind {
     unsigned baud;      /* of serial ports, unless baud= is given */
     int64_t period_ns;  /* how often a reading is expected, unless period= is given; 0: unknown */
     int64_t average_ns; /* how long a reading averages over, unless average= is given; 0: none */
+    bool from_start;    /* a file is read from its start unless from=end is given */
 };
 
 /*
  * Turns fields into channels of a found sensor: names, quantities, scales; a single power is
  * called "wall", is wide and covers the machine unless covers= says otherwise; several keep their
- * names, and covers=machine (all together) or covers=NAME:machine says which. Energy counters
- * join the power of their name. Used by the byte meters and by mqtt.c. `uri` gives covers=.
+ * names, and covers=machine (all together: a channel `wall` with their sum is added) or
+ * covers=NAME:machine says which; covers=none: another machine's. All powers and energies are
+ * wide. Energy counters join the power of their name. Used by the byte meters and by mqtt.c.
+ * `uri` gives covers=. period_ns 0: unknown, learnt from the readings by who evaluates them.
  */
 int nrg_meter_channels(struct nrg_found *found, struct nrg_uri *uri,
                        const struct nrg_meter_field *fields, size_t n_fields, int64_t period_ns,
                        struct nrg_error *err);
 
-/* A reading's values as the raw values of those channels; `raw` has room for n_fields. */
+/* A reading's values as the raw values of those channels; `raw` has room for NRG_METER_RAW. */
+#define NRG_METER_RAW (NRG_METER_FIELDS + 1)
 void nrg_meter_raw(const struct nrg_found *found, const struct nrg_meter_reading *reading,
                    int64_t *raw);
 
@@ -110,6 +114,8 @@ void nrg_meter_close(void *state);
 /* What a meter has seen so far. */
 struct nrg_meter_stats {
     uint64_t bytes, readings, refused, refused_bytes, harmless, opened;
+    double rssi_dbm;   /* of the last reading that had one, NAN: none had */
+    int64_t period_ns; /* between readings, as learnt from them; 0: not yet */
 };
 
 /* For `nrg meter watch`: `watch` hears of readings and refusals besides the sink. */

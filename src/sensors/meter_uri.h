@@ -30,6 +30,7 @@ struct nrg_uri {
         bool asked;
     } query[NRG_URI_KEYS];
     unsigned n_query;
+    char understood[256]; /* keys that were asked for, given or not */
 };
 
 /* 0, or -EINVAL with err naming the place of the fault in the text. */

@@ -14,6 +14,8 @@
 
 #include "base/mem.h"
 #include "sensors/drivers.h"
+#include "sensors/files.h"
+#include "sensors/meter_config.h"
 
 /* One line each, so that branches that add one do not conflict. */
 /* clang-format off */
@@ -24,6 +26,7 @@ const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_nvml,
     &nrg_driver_ina3221,
     &nrg_driver_hwmon,
+    &nrg_driver_emonpi,
     &nrg_driver_replay,
     &nrg_driver_simulate,
     &nrg_driver_machine,
@@ -120,12 +123,62 @@ static int probe_named(struct nrg_probe *probe, const char *option, const char *
     return probe->driver->probe(probe, err);
 }
 
+/* Two meters may both be called `wall`: unlike two paths to one chip, both are meant. */
+static void keep_apart(struct nrg_probe *probe, size_t first)
+{
+    size_t n = probe->n_found;
+    for (size_t f = first; f < n; f++) {
+        struct nrg_found *found = &probe->found[f];
+        for (size_t c = 0; c < found->n_channels; c++) {
+            struct nrg_channel *channel = &found->channels[c];
+            probe->n_found = f; /* only against those before */
+            nrg_unique_name(probe, channel->quantity, channel->name, sizeof channel->name);
+            probe->n_found = n;
+        }
+    }
+}
+
+static void forget_found(struct nrg_probe *probe, size_t first)
+{
+    while (probe->n_found > first)
+        free(probe->found[--probe->n_found].channels);
+}
+
+/* The desk's meter may be left at the desk; what its line says must make sense all the same. */
+static int probe_desk_meter(struct nrg_probe *probe, const struct nrg_meter_entry *meter,
+                            struct nrg_error *err)
+{
+    struct nrg_error why = {0};
+    size_t first = probe->n_found;
+    int rc = probe_named(probe, meter->where, meter->text, &why);
+    if (!rc) {
+        while (first < probe->n_found)
+            probe->found[first++].required = false;
+        return 0;
+    }
+    forget_found(probe, first);
+    if (rc == -EINVAL)
+        return nrg_fail(err, rc, meter->where, "%s", why.what);
+    char what[128];
+    nrg_copy(what, sizeof what, meter->text);
+    return nrg_probe_unavailable(probe, what, NULL, "%s (meter of %s)", why.what, meter->where);
+}
+
 /* Meters come first: the wall that a user plugged in is meant, not one that was guessed. */
 static int probe_meters(struct nrg_probe *probe, struct nrg_error *err)
 {
+    const struct nrg_sensor_options *o = probe->options;
     int rc = 0;
-    for (size_t i = 0; !rc && probe->options->meters && probe->options->meters[i]; i++)
-        rc = probe_named(probe, "--meter", probe->options->meters[i], err);
+    for (size_t i = 0; !rc && o->meters && o->meters[i]; i++) {
+        size_t first = probe->n_found;
+        rc = probe_named(probe, "--meter", o->meters[i], err);
+        keep_apart(probe, first);
+    }
+    for (size_t i = 0; !rc && o->config && i < o->config->n_meters; i++) {
+        size_t first = probe->n_found;
+        rc = probe_desk_meter(probe, &o->config->meters[i], err);
+        keep_apart(probe, first);
+    }
     return rc;
 }
 
@@ -135,6 +188,7 @@ int nrg_probe_all(struct nrg_probe *probe, const struct nrg_context *ctx,
     static const struct nrg_sensor_options defaults;
     *probe = (struct nrg_probe){.ctx = ctx, .options = options ? options : &defaults};
     int rc = probe_meters(probe, err);
+    probe->argument = NULL;
     if (options && options->only) {
         for (size_t i = 0; !rc && options->only[i]; i++)
             rc = probe_named(probe, "--sensor", options->only[i], err);

@@ -1,0 +1,40 @@
+/* See desk.h. */
+#include "cli/desk.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* The folder of the user's settings; NULL when there is none. */
+static const char *settings_folder(char *buf, size_t size)
+{
+    const char *given = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+    if (given && *given == '/')
+        return given;
+    if (!home || !*home || snprintf(buf, size, "%s/.config", home) >= (int)size)
+        return NULL;
+    return buf;
+}
+
+/* Layouts are read with --no-meter too: a --meter may name one. */
+int nrg_desk_read(struct nrg_desk *desk, struct nrg_cli *cli, struct nrg_sensor_options *options,
+                  struct nrg_error *err)
+{
+    char folder[400];
+    int rc = nrg_meter_config_read(&desk->config, &cli->ctx, settings_folder(folder, sizeof folder),
+                                   err);
+    if (rc)
+        return rc;
+    if (desk->none || options->only)
+        nrg_meter_config_drop_meters(&desk->config);
+    options->meters = desk->meters.items;
+    options->config = &desk->config;
+    /* A meter is this machine's also beside the tree of another one. */
+    if (desk->meters.n || desk->config.n_meters)
+        nrg_root_complete(&cli->ctx.root, NRG_PART_DEV);
+    return 0;
+}
+
+void nrg_desk_release(struct nrg_desk *desk)
+{
+    nrg_meter_config_release(&desk->config);
+}

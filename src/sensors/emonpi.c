@@ -1,0 +1,422 @@
+/*
+ * emonPi, emonTx, RFM12Pi and RFM69Pi: a line per radio packet, "OK node b0 b1 ... (-rssi)", the
+ * bytes being a packed struct of the sender (meter_layout.h); OKX is the hexadecimal form, "?" a
+ * packet that arrived broken. Newer senders print "MSG:1,Vrms:239.5,P1:104,E1:12345" themselves.
+ *
+ * The text has no checksum behind the radio's, so a line is only taken when all of it makes sense:
+ * every byte in range, the packet exactly as long as the layout, nothing unknown behind it. The
+ * first line may have lost its beginning, but never an "OK" that it still has.
+ *
+ * One line of meters may carry several nodes: node=5,8 with layout= for all or layout.8= for one.
+ * Without node= the first node that fits is kept, and others are named to who watches.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "sensors/drivers.h"
+#include "sensors/meter_decoders.h"
+#include "sensors/meter_layout.h"
+#include "sensors/meter_line.h"
+
+#define MAX_NODES      8
+#define MAX_PAYLOAD    66
+#define ANY_NODE       (-1)
+#define MAX_AVERAGE_NS (60 * NRG_NS_PER_S)
+
+/* Six of each, as on the boards. */
+#define SIX(name) name "1," name "2," name "3," name "4," name "5," name "6"
+
+static const struct {
+    const char *name, *text;
+} built_in[] = {
+    {"notes", "power1,power2,power3,Vrms"},
+    {"emonpi", "power1,power2,power1_plus_2,Vrms," SIX("temp") ",pulse:uint32"},
+    {"emontx3", "power1,power2,power3,power4,Vrms," SIX("temp") ",pulse:uint32"},
+    {"emontx4",
+     "MSG:uint32 none,Vrms," SIX("P") ",E1:int32,E2:int32,E3:int32,E4:int32,E5:int32,"
+                                      "E6:int32,T1*0.01C,T2*0.01C,T3*0.01C,pulse:uint32"},
+    {"msg", "Vrms," SIX("P") "," SIX("E")},
+};
+
+struct node {
+    int id;
+    struct nrg_layout layout;
+    size_t first; /* of its values among all */
+};
+
+struct emonpi {
+    struct nrg_meter_lines lines;
+    struct node nodes[MAX_NODES];
+    size_t n_nodes, n_values;
+    int kept;           /* the node of a meter without node=, ANY_NODE until it is known */
+    int64_t printed_ns; /* when the last MSG line was sent */
+    double values[NRG_METER_FIELDS];
+};
+
+struct packet {
+    long node;
+    uint8_t bytes[MAX_PAYLOAD];
+    size_t n;
+    double rssi_dbm;
+};
+
+static const char *layout_text(const char *text)
+{
+    for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
+        if (!strcmp(built_in[i].name, text))
+            return built_in[i].text;
+    return text;
+}
+
+static int add_node(struct emonpi *e, int id, struct nrg_uri *uri, struct nrg_meter_field *fields,
+                    size_t *n_fields, bool several, struct nrg_error *err)
+{
+    char key[24], prefix[16] = "";
+    struct node *node = &e->nodes[e->n_nodes];
+    snprintf(key, sizeof key, "layout.%d", id);
+    const char *all = nrg_uri_text(uri, "layout"), *own = several ? nrg_uri_text(uri, key) : NULL;
+    const char *text = own ? own : all ? all : "emonpi";
+    node->id = id;
+    node->first = *n_fields;
+    int rc = nrg_layout_parse(&node->layout, layout_text(text), uri->text, err);
+    if (rc)
+        return rc;
+    if (node->layout.bytes > MAX_PAYLOAD && strcmp(text, "msg"))
+        return nrg_fail(err, -EINVAL, uri->text, "the layout has %zu bytes, a packet at most %d",
+                        node->layout.bytes, MAX_PAYLOAD);
+    if (several)
+        snprintf(prefix, sizeof prefix, "node%d.", id);
+    rc = nrg_layout_fields(&node->layout, prefix, strcmp(text, "msg") != 0, fields, n_fields);
+    if (rc)
+        return nrg_fail(err, rc, uri->text, "more than %d values", NRG_METER_FIELDS);
+    e->n_nodes++;
+    return 0;
+}
+
+static int add_nodes(struct emonpi *e, struct nrg_uri *uri, struct nrg_meter_field *fields,
+                     size_t *n_fields, struct nrg_error *err)
+{
+    const char *text = nrg_uri_text(uri, "node");
+    bool several = text && strchr(text, ',');
+    int rc = text ? 0 : add_node(e, ANY_NODE, uri, fields, n_fields, false, err);
+    while (!rc && text) {
+        size_t len = strcspn(text, ",");
+        int64_t id;
+        if (nrg_parse_i64(text, len, &id) || id < 0 || id > 1023 || e->n_nodes == MAX_NODES)
+            return nrg_fail(err, -EINVAL, uri->text,
+                            "node= wants up to %d numbers such as 5 or 5,8", MAX_NODES);
+        rc = add_node(e, (int)id, uri, fields, n_fields, several, err);
+        text = text[len] ? text + len + 1 : NULL;
+    }
+    if (!rc && !*n_fields)
+        rc = nrg_fail(err, -EINVAL, uri->text, "no value of the layout has a unit");
+    return rc;
+}
+
+static int create(struct nrg_uri *uri, struct nrg_meter_field *fields, size_t *n_fields,
+                  void **state, struct nrg_error *err)
+{
+    struct emonpi *e = calloc(1, sizeof *e);
+    if (!e)
+        return nrg_fail(err, -ENOMEM, NULL, "out of memory");
+    e->kept = ANY_NODE;
+    int rc = add_nodes(e, uri, fields, n_fields, err);
+    e->n_values = *n_fields;
+    if (rc)
+        free(e);
+    else
+        *state = e;
+    return rc;
+}
+
+static struct node *find_node(struct emonpi *e, long id)
+{
+    for (size_t i = 0; i < e->n_nodes; i++)
+        if (e->nodes[i].id == id || (e->nodes[i].id == ANY_NODE && (e->kept == id || e->kept < 0)))
+            return &e->nodes[i];
+    return NULL;
+}
+
+static void emit(struct emonpi *e, int64_t sent_ns, int64_t average_ns, double rssi_dbm,
+                 struct nrg_meter_out *out)
+{
+    const struct nrg_meter_reading reading = {.sent_ns = sent_ns,
+                                              .average_ns = average_ns,
+                                              .values = e->values,
+                                              .n_values = e->n_values,
+                                              .rssi_dbm = rssi_dbm};
+    out->reading(out, &reading);
+}
+
+static void forget_values(struct emonpi *e)
+{
+    for (size_t i = 0; i < e->n_values; i++)
+        e->values[i] = NAN;
+}
+
+static const char *take_packet(struct emonpi *e, const struct packet *p, int64_t sent_ns,
+                               bool *harmless, struct nrg_meter_out *out)
+{
+    struct node *node = find_node(e, p->node);
+    *harmless = !node;
+    if (!node)
+        return "a packet of another node: node= chooses";
+    if (p->n < node->layout.bytes || (p->n > node->layout.bytes && !node->layout.open_end))
+        return "the packet has another length than the layout";
+    e->kept = (int)p->node;
+    forget_values(e);
+    nrg_layout_unpack(&node->layout, p->bytes, e->values + node->first);
+    emit(e, sent_ns, 0, p->rssi_dbm, out);
+    return NULL;
+}
+
+/* "(-28)" and " -> ack", in this order, either may be missing. */
+static bool parse_tail(const char *at, double *rssi_dbm)
+{
+    *rssi_dbm = NAN;
+    at += strspn(at, " ");
+    if (*at == '(') {
+        size_t len = strcspn(at, ")");
+        if (!at[len] || nrg_parse_double(at + 1, len - 1, rssi_dbm))
+            return false;
+        at += len + 1;
+        at += strspn(at, " ");
+    }
+    if (!strncmp(at, "-> ack", 6))
+        at += 6;
+    return !at[strspn(at, " ")];
+}
+
+/* Decimal numbers: the node, then the bytes. */
+static const char *parse_decimal(const char *at, struct packet *p, const char **end)
+{
+    for (bool first = true;; first = false) {
+        long number = 0;
+        at += strspn(at, " ");
+        size_t digits = strspn(at, "0123456789");
+        *end = at;
+        if (!digits)
+            return first ? "no node after OK" : NULL;
+        if (digits > 4 || (at[digits] && at[digits] != ' '))
+            return "something that is no number among the bytes";
+        for (size_t i = 0; i < digits; i++)
+            number = number * 10 + (at[i] - '0');
+        at += digits;
+        if (first) {
+            p->node = number;
+        } else if (number > 255) {
+            return "a byte above 255";
+        } else if (p->n == MAX_PAYLOAD) {
+            return "more than 66 bytes";
+        } else {
+            p->bytes[p->n++] = (uint8_t)number;
+        }
+    }
+}
+
+static int hex_digit(char c)
+{
+    return c >= '0' && c <= '9'   ? c - '0'
+           : c >= 'a' && c <= 'f' ? c - 'a' + 10
+           : c >= 'A' && c <= 'F' ? c - 'A' + 10
+                                  : -1;
+}
+
+/* Pairs of digits, with or without blanks: the node, then the bytes. */
+static const char *parse_hex(const char *at, struct packet *p, const char **end)
+{
+    for (bool first = true;; first = false) {
+        at += strspn(at, " ");
+        *end = at;
+        int high = hex_digit(at[0]), low = high < 0 ? -1 : hex_digit(at[1]);
+        if (high < 0)
+            return first ? "no node after OKX" : NULL;
+        if (low < 0)
+            return "half a byte";
+        at += 2;
+        if (first)
+            p->node = high * 16 + low;
+        else if (p->n == MAX_PAYLOAD)
+            return "more than 66 bytes";
+        else
+            p->bytes[p->n++] = (uint8_t)(high * 16 + low);
+    }
+}
+
+/* Receivers that listen to all groups name the group: "OK G210 5 ...". */
+static const char *skip_group(const char *at)
+{
+    const char *p = at + strspn(at, " ");
+    if (*p != 'G')
+        return at;
+    size_t digits = strspn(p + 1, "0123456789abcdefABCDEF");
+    return digits && p[1 + digits] == ' ' ? p + 1 + digits : at;
+}
+
+static const char *parse_ok(struct emonpi *e, const char *at, int64_t sent_ns, bool *harmless,
+                            struct nrg_meter_out *out)
+{
+    struct packet p = {0};
+    bool hex = at[2] == 'X';
+    const char *end = at;
+    at = skip_group(at + (hex ? 3 : 2));
+    const char *why = hex ? parse_hex(at, &p, &end) : parse_decimal(at, &p, &end);
+    if (!why && !parse_tail(end, &p.rssi_dbm))
+        why = "something unknown behind the bytes";
+    return why ? why : take_packet(e, &p, sent_ns, harmless, out);
+}
+
+static bool same_name(const char *item, const char *key, size_t len)
+{
+    static const struct {
+        const char *key, *name;
+    } other[] = {{"P", "power"}, {"T", "temp"}};
+    if (strlen(item) == len && !strncasecmp(item, key, len))
+        return true;
+    for (size_t i = 0; i < 2; i++) {
+        size_t n = strlen(other[i].name);
+        if (len > 1 && *key == *other[i].key && !strncmp(item, other[i].name, n) &&
+            strlen(item + n) == len - 1 && !memcmp(item + n, key + 1, len - 1))
+            return true;
+    }
+    return false;
+}
+
+/* A value that was sent in its unit: only a scale that was asked for applies. */
+static void set_value(struct emonpi *e, const char *key, size_t len, double sent, size_t *known)
+{
+    const struct node *node = &e->nodes[0];
+    size_t at = node->first;
+    for (size_t i = 0; i < node->layout.n; i++) {
+        struct nrg_layout_item item = node->layout.items[i];
+        if (!item.recorded)
+            continue;
+        if (same_name(item.name, key, len)) {
+            if (!item.scaled)
+                item.scale = 1;
+            e->values[at] = nrg_layout_value(&item, sent);
+            ++*known;
+        }
+        at++;
+    }
+}
+
+#define KEY_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_"
+#define NO_VALUE    " \t\"{}"
+
+static const char *parse_pairs(struct emonpi *e, const char *at, size_t *known)
+{
+    forget_values(e);
+    for (;;) {
+        double sent;
+        at += strspn(at, NO_VALUE ",");
+        if (!*at)
+            return NULL;
+        size_t key = strspn(at, KEY_LETTERS);
+        const char *value = at + key + strspn(at + key, NO_VALUE);
+        if (!key || *value != ':')
+            return "no KEY:VALUE pairs";
+        value++;
+        value += strspn(value, NO_VALUE);
+        size_t len = strcspn(value, "," NO_VALUE);
+        if (nrg_parse_double(value, len, &sent))
+            return "a value that is no number";
+        set_value(e, at, key, sent, known);
+        at = value + len;
+        if (*at && !strchr("," NO_VALUE, *at))
+            return "no KEY:VALUE pairs";
+    }
+}
+
+/* Such senders sample all the time: a line is the mean since the one before. */
+static const char *parse_message(struct emonpi *e, const struct nrg_meter_line *line,
+                                 bool *harmless, struct nrg_meter_out *out)
+{
+    size_t known = 0;
+    const char *why = parse_pairs(e, line->text, &known);
+    if (why)
+        return why;
+    *harmless = !known;
+    if (!known)
+        return "none of its keys is in the layout";
+    int64_t since_ns = e->printed_ns ? line->sent_ns - e->printed_ns : 0;
+    e->printed_ns = line->sent_ns;
+    emit(e, line->sent_ns, since_ns > 0 && since_ns < MAX_AVERAGE_NS ? since_ns : 0, NAN, out);
+    return NULL;
+}
+
+/* Settings that boards print when they start: letters before any colon, no number after it. */
+static bool is_message(const char *text)
+{
+    text += strspn(text, NO_VALUE);
+    return !strncmp(text, "MSG", 3) && strchr(text, ':');
+}
+
+static void on_line(void *arg, const struct nrg_meter_line *line, struct nrg_meter_out *out)
+{
+    struct emonpi *e = arg;
+    const char *at = line->text + strspn(line->text, " "), *why;
+    bool harmless = false;
+    if (!strncmp(at, "OK", 2) && (at[2] == ' ' || at[2] == 'X')) {
+        why = parse_ok(e, at, line->sent_ns, &harmless, out);
+    } else if (is_message(at)) {
+        why = parse_message(e, line, &harmless, out);
+    } else if (*at == '?') {
+        why = "a packet that arrived broken";
+    } else if (line->partial) {
+        why = "its beginning is missing";
+        harmless = true;
+    } else {
+        why = "text, no packet";
+        harmless = true;
+    }
+    if (why)
+        nrg_meter_refuse(out, line, why, harmless);
+}
+
+static void feed(void *state, const uint8_t *bytes, size_t n, int64_t end_ns, int64_t byte_ns,
+                 struct nrg_meter_out *out)
+{
+    struct emonpi *e = state;
+    nrg_meter_lines_feed(&e->lines, bytes, n, end_ns, byte_ns, on_line, e, out);
+}
+
+static void reset(void *state)
+{
+    struct emonpi *e = state;
+    nrg_meter_lines_reset(&e->lines);
+    e->printed_ns = 0;
+}
+
+static void end(void *state, int64_t end_ns, struct nrg_meter_out *out)
+{
+    struct emonpi *e = state;
+    (void)end_ns;
+    nrg_meter_lines_end(&e->lines, on_line, e, out);
+}
+
+const struct nrg_meter_decoder nrg_decoder_emonpi = {
+    .create = create,
+    .feed = feed,
+    .reset = reset,
+    .end = end,
+    .destroy = free,
+};
+
+const struct nrg_driver nrg_driver_emonpi = {
+    .name = "emonpi",
+    .summary = "emonPi, emonTx and RFM69Pi energy monitors on a serial line",
+    .flags = NRG_ON_REQUEST,
+    .probe = nrg_meter_probe,
+    .open = nrg_meter_open,
+    .read = nrg_meter_read,
+    .fd = nrg_meter_fd,
+    .close = nrg_meter_close,
+};
