@@ -1,9 +1,10 @@
 /*
  * The meter at the plug against the parts: what the chips do not see.
  *
- * The wall is the widest meter; one that measures the machine on several lines (phases, two
- * supplies) is all of its lines together. The parts are the disjoint domains beside it, or the
- * next widest meter where no part was measured. Nothing of this is ever added to the parts.
+ * The wall is the widest meter that has the processors in it (one of another machine has not); one
+ * that measures the machine on several lines (phases, two supplies) is all of its lines together.
+ * The parts are the disjoint domains beside it, or the next widest meter where no part was
+ * measured. Nothing of this is ever added to the parts.
  *
  * A meter may have gaps of its own, so joules of different times would be compared. What the
  * parts used in the wall's time is taken from their mean power; without gaps that is their energy.
@@ -36,6 +37,7 @@ const struct nrg_domain *nrg_domains_widest(const struct nrg_summary *s,
         }
     for (size_t i = 0; i < s->n_domains; i++)
         if (&s->domains[i] != besides && s->domains[i].channel->channel.wide &&
+            s->domains[i].channel->channel.covers_cpu &&
             !(besides && nrg_domains_same_wall(besides, &s->domains[i])))
             return &s->domains[i];
     return NULL;
