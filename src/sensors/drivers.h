@@ -6,9 +6,14 @@
 
 extern const struct nrg_driver nrg_driver_emonpi;
 extern const struct nrg_driver nrg_driver_estimate;
+extern const struct nrg_driver nrg_driver_exec;
+extern const struct nrg_driver nrg_driver_file;
 extern const struct nrg_driver nrg_driver_hwmon;
 extern const struct nrg_driver nrg_driver_ina3221;
+extern const struct nrg_driver nrg_driver_lines;
 extern const struct nrg_driver nrg_driver_machine;
+extern const struct nrg_driver nrg_driver_mqtt;
+extern const struct nrg_driver nrg_driver_mqtts;
 extern const struct nrg_driver nrg_driver_nvml;
 extern const struct nrg_driver nrg_driver_process;
 extern const struct nrg_driver nrg_driver_rapl_msr;

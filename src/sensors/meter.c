@@ -35,6 +35,9 @@
 /* clang-format off */
 static const struct nrg_meter_kind kinds[] = {
     {&nrg_driver_emonpi, &nrg_decoder_emonpi, NRG_PORT_SERIAL, 38400, 0, 0, true},
+    {&nrg_driver_exec, &nrg_decoder_text, NRG_PORT_PROGRAM, 0, 0, 0, true},
+    {&nrg_driver_file, &nrg_decoder_text, NRG_PORT_FILE, 0, 0, 0, false},
+    {&nrg_driver_lines, &nrg_decoder_text, NRG_PORT_SERIAL, 9600, 0, 0, true},
 };
 /* clang-format on */
 
@@ -42,6 +45,7 @@ struct settings {
     const struct nrg_meter_kind *kind;
     struct nrg_port_options port;
     int64_t period_ns, average_ns;
+    struct nrg_meter_adjust adjust;
 };
 
 struct meter {
@@ -99,6 +103,8 @@ static int read_settings(struct settings *s, struct nrg_uri *uri, struct nrg_err
         rc = nrg_uri_duration(uri, "period", &s->period_ns, err);
     if (!rc)
         rc = nrg_uri_duration(uri, "average", &s->average_ns, err);
+    if (!rc)
+        rc = nrg_meter_adjust_read(&s->adjust, uri, err);
     return rc ? rc : read_from(s, uri, err);
 }
 
@@ -271,10 +277,14 @@ static void learn_period(struct meter *m, int64_t heard_ns)
     m->stats.period_ns += (interval - m->stats.period_ns) / (m->stats.readings > 1 ? 4 : 1);
 }
 
-static void on_reading(struct nrg_meter_out *out, const struct nrg_meter_reading *reading)
+static void on_reading(struct nrg_meter_out *out, const struct nrg_meter_reading *said)
 {
     struct meter *m = (struct meter *)out;
     int64_t raw[NRG_METER_RAW];
+    double values[NRG_METER_FIELDS];
+    struct nrg_meter_reading adjusted;
+    nrg_meter_adjust_apply(&m->settings.adjust, m->found, said, values, &adjusted);
+    const struct nrg_meter_reading *reading = &adjusted;
     int64_t average_ns = reading->average_ns ? reading->average_ns : m->settings.average_ns;
     int64_t t_ns = reading->sent_ns - average_ns / 2;
     learn_period(m, m->arrived_ns);
