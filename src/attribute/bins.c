@@ -307,7 +307,7 @@ static int walk(struct bins *b, struct nrg_cursor *cursor)
     return rc ? rc : more < 0 ? more : flush(b, true);
 }
 
-static int count_bins(struct bins *b, struct nrg_error *err)
+static int count_bins(struct bins *b, struct nrg_recording *recording, struct nrg_error *err)
 {
     const struct nrg_bins_options *o = b->options;
     b->first_bin = calloc(o->n_spans + 1, sizeof *b->first_bin);
@@ -328,7 +328,8 @@ static int count_bins(struct bins *b, struct nrg_error *err)
     b->first_bin[o->n_spans] = b->n_bins;
     for (size_t i = 0; i < b->n_channels; i++) {
         const struct nrg_recorded_channel *c = &b->channels[i];
-        int64_t period = c->period_ns > c->channel.update_ns ? c->period_ns : c->channel.update_ns;
+        int64_t update_ns = nrg_channel_update_ns(recording, c);
+        int64_t period = c->period_ns > update_ns ? c->period_ns : update_ns;
         b->states[i].period_ns = period < 0 ? 0 : period > MAX_NS / 8 ? MAX_NS / 8 : period;
     }
     return 0;
@@ -354,7 +355,7 @@ int nrg_bins_make(struct nrg_recording *recording, const struct nrg_bins_options
         kinds |= 1u << NRG_PROCESSES | 1u << NRG_PROCESS_MEMORY | 1u << NRG_GPU_PROCESSES;
     b.channels = nrg_recording_channels(recording, &b.n_channels);
     b.check_ns = b.settled_ns = -MAX_NS;
-    int rc = count_bins(&b, err);
+    int rc = count_bins(&b, recording, err);
     if (!rc) {
         rc = options->processes ? nrg_bin_processes_init(&b.processes, recording) : 0;
         if (!rc)

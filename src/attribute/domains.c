@@ -105,7 +105,7 @@ static void set_energy(struct nrg_domain *d, const struct nrg_timeline *tl,
     d->energy_j = nrg_timeline_between(tl, s->begin_ns, s->end_ns, &covered_ns);
     d->covered = (double)covered_ns / (double)(s->end_ns - s->begin_ns);
     d->mean_w = covered_ns > 0 ? d->energy_j * 1e9 / (double)covered_ns : NAN;
-    double update_s = (double)c->update_ns / 1e9;
+    double update_s = (double)tl->update_ns / 1e9;
     if (c->kind == NRG_COUNTER) {
         d->method = c->provenance == NRG_ESTIMATED ? "model of utilisation" : "counter difference";
         /* An estimate's band says it all; when in an update it was made says nothing. */

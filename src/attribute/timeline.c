@@ -124,12 +124,56 @@ static int on_rows(void *arg, const struct nrg_rows *rows)
     return rc;
 }
 
+#define SOME_READINGS 257
+
+struct distances {
+    const struct nrg_recorded_channel *channel;
+    int64_t ns[SOME_READINGS], last_ns;
+    size_t n;
+    bool any;
+};
+
+static int on_some_rows(void *arg, const struct nrg_rows *rows)
+{
+    struct distances *d = arg;
+    const int64_t *raw = nrg_rows_column(rows, d->channel->column);
+    for (size_t i = 0; i < rows->n && d->n < SOME_READINGS; i++) {
+        if (raw[i] == NRG_MISSING || (d->any && rows->t_ns[i] <= d->last_ns))
+            continue;
+        if (d->any)
+            d->ns[d->n++] = rows->t_ns[i] - d->last_ns;
+        d->last_ns = rows->t_ns[i];
+        d->any = true;
+    }
+    return d->n >= SOME_READINGS; /* positive: enough seen */
+}
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+int64_t nrg_channel_update_ns(struct nrg_recording *recording,
+                              const struct nrg_recorded_channel *channel)
+{
+    struct distances d = {.channel = channel};
+    if (channel->channel.update_ns || channel->channel.kind != NRG_GAUGE)
+        return channel->channel.update_ns;
+    if (nrg_recording_read_series(recording, channel->series, on_some_rows, &d, NULL) < 0 || !d.n)
+        return 0;
+    qsort(d.ns, d.n, sizeof *d.ns, by_size);
+    int64_t median = d.ns[d.n / 2];
+    /* At the reader's own pace: the readings say nothing about the device. */
+    return median > channel->period_ns + channel->period_ns / 2 ? median : 0;
+}
+
 int nrg_timeline_load(struct nrg_timeline *tl, struct nrg_recording *recording,
                       const struct nrg_recorded_channel *channel)
 {
     *tl = (struct nrg_timeline){0};
-    tl->period_ns = channel->period_ns > channel->channel.update_ns ? channel->period_ns
-                                                                    : channel->channel.update_ns;
+    tl->update_ns = nrg_channel_update_ns(recording, channel);
+    tl->period_ns = channel->period_ns > tl->update_ns ? channel->period_ns : tl->update_ns;
     struct builder builder = {.timeline = tl, .channel = channel};
     int rc = nrg_recording_read_series(recording, channel->series, on_rows, &builder, &tl->damaged);
     if (rc)

@@ -20,6 +20,7 @@ struct nrg_timeline {
     uint8_t *gap;      /* gap[i]: nothing is known between i and i+1 */
     double *gauge;     /* the readings themselves, NULL for counters */
     int64_t period_ns; /* of reading or updating, whichever is slower */
+    int64_t update_ns; /* the channel's, or learnt from the readings where it is not known */
     size_t wraps, backwards, ambiguous, damaged;
     int64_t stuck_ns; /* longest time that a counter stood still */
     double noise_j2;  /* sum of squares of possible integration errors */
@@ -31,6 +32,13 @@ struct nrg_timeline {
 /* Step of a counter between two readings, unwrapped, in raw units; negative: can't be known. */
 double nrg_counter_step(const struct nrg_channel *channel, int64_t last_raw, int64_t raw,
                         int64_t dt_ns, bool *wrapped);
+
+/*
+ * How often a channel has news: as the driver said, or where it could not (a meter that sends
+ * when it likes) the median distance of its first readings. 0: not known.
+ */
+int64_t nrg_channel_update_ns(struct nrg_recording *recording,
+                              const struct nrg_recorded_channel *channel);
 
 /* Reads the whole channel. 0 or -errno. */
 int nrg_timeline_load(struct nrg_timeline *timeline, struct nrg_recording *recording,

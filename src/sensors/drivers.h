@@ -20,6 +20,7 @@ extern const struct nrg_driver nrg_driver_rapl_msr;
 extern const struct nrg_driver nrg_driver_rapl_perf;
 extern const struct nrg_driver nrg_driver_rapl_powercap;
 extern const struct nrg_driver nrg_driver_replay;
+extern const struct nrg_driver nrg_driver_rpict;
 extern const struct nrg_driver nrg_driver_simulate;
 
 #endif

@@ -39,9 +39,12 @@ static const struct {
     {"notes", "power1,power2,power3,Vrms"},
     {"emonpi", "power1,power2,power1_plus_2,Vrms," SIX("temp") ",pulse:uint32"},
     {"emontx3", "power1,power2,power3,power4,Vrms," SIX("temp") ",pulse:uint32"},
-    {"emontx4",
-     "MSG:uint32 none,Vrms," SIX("P") ",E1:int32,E2:int32,E3:int32,E4:int32,E5:int32,"
-                                      "E6:int32,T1*0.01C,T2*0.01C,T3*0.01C,pulse:uint32"},
+    {"emontxshield", "power1,power2,power3,power4,Vrms"},
+    {"emontx4", "MSG:uint32 none,V1*0.01V," SIX("P") ",E1:int32,E2:int32,E3:int32,E4:int32,"
+                                                     "E5:int32,E6:int32,pulse:uint32"},
+    {"emontx4-3phase", "MSG:uint32 none,V1*0.01V,V2*0.01V,V3*0.01V," SIX(
+                           "P") ",E1:int32,E2:int32,"
+                                "E3:int32,E4:int32,E5:int32,E6:int32,pulse:uint32"},
     {"msg", "Vrms," SIX("P") "," SIX("E")},
 };
 
@@ -280,6 +283,8 @@ static bool same_name(const char *item, const char *key, size_t len)
     } other[] = {{"P", "power"}, {"T", "temp"}};
     if (strlen(item) == len && !strncasecmp(item, key, len))
         return true;
+    if (len == 2 && !memcmp(key, "V1", 2) && !strcasecmp(item, "Vrms"))
+        return true; /* one phase has one voltage, whatever it is called */
     for (size_t i = 0; i < 2; i++) {
         size_t n = strlen(other[i].name);
         if (len > 1 && *key == *other[i].key && !strncmp(item, other[i].name, n) &&

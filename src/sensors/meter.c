@@ -25,6 +25,7 @@
 #include "sensors/meter_port.h"
 
 #define BUFFERS_PER_READ 4
+#define MAX_PENDING      64 /* readings of one buffer whose times are looked at together */
 #define FIRST_WAIT_NS    (10 * NRG_NS_PER_S) /* for the first reading, with no period given */
 #define SILENT_PERIODS   4
 #define SILENT_LEAST_NS  NRG_NS_PER_S
@@ -38,6 +39,7 @@ static const struct nrg_meter_kind kinds[] = {
     {&nrg_driver_exec, &nrg_decoder_text, NRG_PORT_PROGRAM, 0, 0, 0, true},
     {&nrg_driver_file, &nrg_decoder_text, NRG_PORT_FILE, 0, 0, 0, false},
     {&nrg_driver_lines, &nrg_decoder_text, NRG_PORT_SERIAL, 9600, 0, 0, true},
+    {&nrg_driver_rpict, &nrg_decoder_rpict, NRG_PORT_SERIAL, 38400, 0, 0, true},
 };
 /* clang-format on */
 
@@ -58,12 +60,17 @@ struct meter {
     struct nrg_sink *sink; /* during read */
     struct nrg_meter_out *watch;
     struct nrg_meter_stats stats;
-    int64_t last_t_ns;                 /* of the last row */
-    int64_t heard_ns;                  /* when the last reading was decoded, or the port opened */
-    int64_t alarm_ns;                  /* 0: none is set */
-    int64_t arrived_ns;                /* end of the bytes that are being decoded */
-    uint64_t refused_bytes_since;      /* the last reading, harmless ones not counted */
+    int64_t last_t_ns;            /* of the last row */
+    int64_t heard_ns;             /* when the last reading was decoded, or the port opened */
+    int64_t alarm_ns;             /* 0: none is set */
+    int64_t arrived_ns;           /* end of the bytes that are being decoded */
+    uint64_t refused_bytes_since; /* the last reading, harmless ones not counted */
+    size_t n_pending;
+    struct {
+        int64_t t_ns, raw[NRG_METER_RAW];
+    } pending[MAX_PENDING];
     bool silent, gone, garbage, ended; /* has been said and is not over */
+    bool paused;                       /* the next interval says nothing about the period */
     uint8_t bytes[4096];
 };
 
@@ -265,41 +272,72 @@ static void say_back(struct meter *m)
 {
     if (m->silent || m->gone || m->garbage)
         note(m, "back", "readings are back");
+    m->paused |= m->silent || m->gone || m->garbage;
     m->silent = m->gone = m->garbage = false;
 }
 
 /* A quarter of each new interval: follows a change within a few readings. */
-static void learn_period(struct meter *m, int64_t heard_ns)
+static void learn_period(struct meter *m, int64_t interval_ns)
 {
-    int64_t interval = heard_ns - m->heard_ns;
-    if (!m->stats.readings || m->silent || m->gone || interval < 0)
+    int64_t *period = &m->stats.period_ns;
+    if (interval_ns > 0)
+        *period = *period ? *period + (interval_ns - *period) / 4 : interval_ns;
+}
+
+/*
+ * Several readings in one buffer were sent apart and read late (the machine was busy) or handed
+ * over together (a program that buffers its output): they are put back to where they would have
+ * come. A line that is busy without a pause has its times from the bytes already.
+ */
+static void spread_pending(struct meter *m)
+{
+    int64_t n = (int64_t)m->n_pending, period = usual_period(m);
+    int64_t last = m->pending[n - 1].t_ns, span = last - m->pending[0].t_ns;
+    int64_t even = m->last_t_ns ? (last - m->last_t_ns) / n : 0;
+    if (n < 2 || !period || even < period / 2 || span > (n - 1) * even / 2)
         return;
-    m->stats.period_ns += (interval - m->stats.period_ns) / (m->stats.readings > 1 ? 4 : 1);
+    if (even > 2 * period) /* there was a pause before them */
+        even = period;
+    for (int64_t i = 0; i < n; i++)
+        m->pending[i].t_ns = last - (n - 1 - i) * even;
+}
+
+static void emit_pending(struct meter *m)
+{
+    if (m->n_pending)
+        spread_pending(m);
+    for (size_t i = 0; i < m->n_pending; i++) {
+        int64_t t_ns = m->pending[i].t_ns;
+        if (t_ns <= m->last_t_ns)
+            t_ns = m->last_t_ns + 1;
+        if (m->last_t_ns && !m->paused)
+            learn_period(m, t_ns - m->last_t_ns);
+        m->paused = false;
+        m->last_t_ns = t_ns;
+        if (m->sink)
+            nrg_sink_row(m->sink, 0, t_ns, 0, m->pending[i].raw);
+    }
+    m->n_pending = 0;
 }
 
 static void on_reading(struct nrg_meter_out *out, const struct nrg_meter_reading *said)
 {
     struct meter *m = (struct meter *)out;
-    int64_t raw[NRG_METER_RAW];
     double values[NRG_METER_FIELDS];
     struct nrg_meter_reading adjusted;
     nrg_meter_adjust_apply(&m->settings.adjust, m->found, said, values, &adjusted);
     const struct nrg_meter_reading *reading = &adjusted;
     int64_t average_ns = reading->average_ns ? reading->average_ns : m->settings.average_ns;
-    int64_t t_ns = reading->sent_ns - average_ns / 2;
-    learn_period(m, m->arrived_ns);
     say_back(m);
     m->stats.readings++;
     m->heard_ns = m->arrived_ns;
     m->refused_bytes_since = 0;
     if (!isnan(reading->rssi_dbm))
         m->stats.rssi_dbm = reading->rssi_dbm;
-    if (t_ns <= m->last_t_ns)
-        t_ns = m->last_t_ns + 1;
-    m->last_t_ns = t_ns;
-    nrg_meter_raw(m->found, reading, raw);
-    if (m->sink)
-        nrg_sink_row(m->sink, 0, t_ns, 0, raw);
+    if (m->n_pending == MAX_PENDING)
+        emit_pending(m);
+    m->pending[m->n_pending].t_ns = reading->sent_ns - average_ns / 2;
+    nrg_meter_raw(m->found, reading, m->pending[m->n_pending++].raw);
     if (m->watch && m->watch->reading)
         m->watch->reading(m->watch, reading);
 }
@@ -374,6 +412,7 @@ static void on_bytes(struct meter *m, const struct nrg_port_news *news)
     m->stats.bytes += news->n;
     m->arrived_ns = news->end_ns;
     m->settings.kind->decoder->feed(m->decoder, m->bytes, news->n, news->end_ns, byte_ns, &m->out);
+    emit_pending(m);
     if (m->stats.readings && !m->silent)
         expect_more(m);
 }
@@ -395,6 +434,7 @@ static void on_end(struct meter *m, const struct nrg_port_news *news)
     m->arrived_ns = news->end_ns;
     if (decoder->end)
         decoder->end(m->decoder, news->end_ns, &m->out);
+    emit_pending(m);
     decoder->reset(m->decoder);
     m->ended = m->settings.kind->port == NRG_PORT_PROGRAM;
     if (!m->gone)

@@ -8,6 +8,7 @@ struct nrg_meter_config;
 
 extern const struct nrg_meter_decoder nrg_decoder_emonpi;
 extern const struct nrg_meter_decoder nrg_decoder_text;
+extern const struct nrg_meter_decoder nrg_decoder_rpict;
 
 /*
  * Puts the user's layouts into the URI in place of their names (keys layout and layout.N), so
