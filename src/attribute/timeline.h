@@ -35,7 +35,8 @@ double nrg_counter_step(const struct nrg_channel *channel, int64_t last_raw, int
 
 /*
  * How often a channel has news: as the driver said, or where it could not (a meter that sends
- * when it likes) the median distance of its first readings. 0: not known.
+ * when it likes, over a line that loses some) what nine of ten distances of its first readings are
+ * within. 0: not known.
  */
 int64_t nrg_channel_update_ns(struct nrg_recording *recording,
                               const struct nrg_recorded_channel *channel);

@@ -302,6 +302,7 @@ static int open_recorder(struct session *s, int argc, char **argv)
         return nrg_complain(&err, EXIT_NRG_FAILED);
     if (nrg_recorder_begin(s->recorder, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
+    nrg_recorder_await_pushed(s->recorder, 0);
     if (no_spans.code)
         nrg_recorder_event(s->recorder, "unavailable", "spans", no_spans.what);
     return 0;
@@ -338,6 +339,7 @@ static void measure_baseline(struct session *s)
     catch_stop(SIG_DFL);
     run.end_ns = nrg_now_ns();
     nrg_recorder_read_now(s->recorder);
+    nrg_recorder_await_pushed(s->recorder, run.end_ns);
     nrg_recorder_run(s->recorder, &run);
 }
 
@@ -394,6 +396,7 @@ static int run_once(struct session *s)
     s->started = true;
     int code = wait_for(s, child, &run.end_ns);
     nrg_launch_ended();
+    nrg_recorder_await_pushed(s->recorder, run.end_ns);
     run.exit_code = code;
     nrg_recorder_run(s->recorder, &run);
     return code;
@@ -488,6 +491,7 @@ static int watch(struct session *s)
     wait_until(s, s->values->for_ns ? run.begin_ns + s->values->for_ns : INT64_MAX);
     run.end_ns = nrg_now_ns();
     nrg_recorder_read_now(s->recorder);
+    nrg_recorder_await_pushed(s->recorder, run.end_ns);
     nrg_recorder_run(s->recorder, &run);
     return 0;
 }

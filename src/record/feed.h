@@ -16,6 +16,7 @@ struct nrg_feed {
     struct nrg_queue *queue;
     void *state; /* the driver's; NULL when closed */
     int64_t period_ns, next_ns;
+    int64_t last_t_ns; /* of the last row, 0: none yet */
     size_t n_groups;
     int *series;           /* per group */
     struct nrg_rows *rows; /* per group */

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -529,6 +530,30 @@ int nrg_recorder_begin(struct nrg_recorder *r, struct nrg_error *err)
     if (!rc)
         rc = start_rest(r);
     return rc ? nrg_fail(err, rc, NULL, "cannot start a thread: %s", strerror(-rc)) : 0;
+}
+
+static bool awaits(const struct nrg_recorder *r, int64_t t_ns)
+{
+    for (size_t i = 0; i < r->n_feeds; i++) {
+        const struct nrg_feed *feed = &r->feeds[i];
+        if (feed->state && feed->found->driver->fd && (!feed->last_t_ns || feed->last_t_ns < t_ns))
+            return true;
+    }
+    return false;
+}
+
+void nrg_recorder_await_pushed(struct nrg_recorder *r, int64_t t_ns)
+{
+    const struct timespec moment = {.tv_nsec = 5 * NRG_NS_PER_MS};
+    int64_t until_ns = nrg_now_ns() + NRG_AWAIT_MOST_NS;
+    bool more = true;
+    while (more && nrg_now_ns() < until_ns) {
+        pthread_mutex_lock(&r->lock);
+        more = awaits(r, t_ns);
+        pthread_mutex_unlock(&r->lock);
+        if (more)
+            nanosleep(&moment, NULL);
+    }
 }
 
 void nrg_recorder_read_now(struct nrg_recorder *r)

@@ -54,6 +54,14 @@ int nrg_recorder_graph(struct nrg_recorder *recorder, const char *name, const ch
 /* First reading of every sensor, then the threads. */
 int nrg_recorder_begin(struct nrg_recorder *recorder, struct nrg_error *err);
 
+/*
+ * Waits until every sensor that pushes its readings (a meter) has given one of that time or later;
+ * 0: any at all. It can't be asked, and what it says around the edge of a run says what happened
+ * there. No longer than MOST_NS, and not at all where there is none.
+ */
+#define NRG_AWAIT_MOST_NS NRG_NS_PER_S
+void nrg_recorder_await_pushed(struct nrg_recorder *recorder, int64_t t_ns);
+
 /* Takes a reading of everything now, in step with the threads: marks the edge of a run. */
 void nrg_recorder_read_now(struct nrg_recorder *recorder);
 

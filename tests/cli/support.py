@@ -123,6 +123,7 @@ class Case(unittest.TestCase):
 
     def env(self, **more):
         env = {k: v for k, v in os.environ.items() if not k.startswith("NRG_")}
+        env["XDG_CONFIG_HOME"] = self.path("config")  # not the meters of who runs the tests
         env.update(more)
         return env
 
