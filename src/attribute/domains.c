@@ -1,7 +1,8 @@
 /*
  * Energy per domain, and the one place that decides what a total adds up.
  *
- * A domain is an energy counter, or a power gauge where there is no counter of that name.
+ * A domain is an energy counter, or a power gauge where there is no counter of that name or only a
+ * coarse one (a plug's watt-hours).
  * The total takes every domain that is not wide and that no other domain of the total contains;
  * only when there is none of those, or none with the processors in it, the widest. The widest
  * measured one stands beside it as a check: it may see fans and disks, and must never be added.
@@ -23,6 +24,8 @@
 /* A counter of a powered part that never moves for this long is not measuring. */
 #define STUCK_NS       (500 * NRG_NS_PER_MS)
 #define PEAK_WINDOW_NS (100 * NRG_NS_PER_MS)
+#define COARSE         0.005 /* a counter's step, as part of the energy, from which the gauge is better */
+#define COARSE_LEAST_J 1.0 /* chips count finer, and better than their gauges */
 
 static bool has_suffix(const char *name, const char *suffix)
 {
@@ -36,13 +39,36 @@ static bool is_companion(const char *name)
     return has_suffix(name, ".low") || has_suffix(name, ".high") || has_suffix(name, ".idle");
 }
 
-static bool is_domain(const struct nrg_frame *frame, size_t i)
+/*
+ * A plug counts whole watt-hours: over a short run that says less than its power. A counter
+ * leaves the domain to the gauge of its name when its step is a good part of the energy, or when
+ * it has never been read.
+ */
+static bool leaves_to_gauge(struct nrg_frame *frame, const struct nrg_summary *s, size_t counter,
+                            size_t gauge)
+{
+    const struct nrg_channel *c = &frame->channels[counter].channel;
+    bool leaves = false;
+    if (gauge == frame->n || (c->resolution < COARSE_LEAST_J && nrg_frame_timeline(frame, counter)))
+        return false;
+    const struct nrg_timeline *tl = nrg_frame_timeline(frame, gauge);
+    if (tl) {
+        double energy_j = nrg_timeline_between(tl, s->begin_ns, s->end_ns, NULL);
+        leaves = !nrg_frame_timeline(frame, counter) || c->resolution > COARSE * energy_j;
+    }
+    return leaves;
+}
+
+static bool is_domain(struct nrg_frame *frame, const struct nrg_summary *s, size_t i)
 {
     const struct nrg_channel *c = &frame->channels[i].channel;
     if (is_companion(c->name))
         return false;
-    return c->quantity == NRG_ENERGY ||
-           (c->quantity == NRG_POWER && nrg_frame_find(frame, c->name, NRG_ENERGY) == frame->n);
+    if (c->quantity == NRG_ENERGY)
+        return !leaves_to_gauge(frame, s, i, nrg_frame_find(frame, c->name, NRG_POWER));
+    size_t counter = nrg_frame_find(frame, c->name, NRG_ENERGY);
+    return c->quantity == NRG_POWER &&
+           (counter == frame->n || leaves_to_gauge(frame, s, counter, i));
 }
 
 /* Energy of an estimate's companion channel within the run, NAN without one. */
@@ -185,18 +211,9 @@ static bool contained(const struct nrg_summary *s, const struct nrg_domain *d)
     return false;
 }
 
-static const struct nrg_domain *find_widest(const struct nrg_summary *s)
+bool nrg_domains_is_part(const struct nrg_summary *s, const struct nrg_domain *d)
 {
-    static const char *const order[] = {"wall", "machine", "battery", "psys"};
-    for (size_t i = 0; i < sizeof order / sizeof *order; i++) {
-        const struct nrg_domain *d = find_domain(s, order[i]);
-        if (d && d->channel->channel.wide)
-            return d;
-    }
-    for (size_t i = 0; i < s->n_domains; i++)
-        if (s->domains[i].channel->channel.wide)
-            return &s->domains[i];
-    return NULL;
+    return !d->channel->channel.wide && !contained(s, d);
 }
 
 /* Moves the domains below `parent` ("" for the top) to `out`, each followed by its own parts. */
@@ -267,7 +284,9 @@ static void total_is_widest(struct nrg_summary *s)
     s->total_low_j = s->total_high_j = s->total_uncertainty_j = 0;
     s->measured_j = s->estimated_j = 0;
     s->total_provenance = NRG_MEASURED;
-    add_to_total(s, find_domain(s, s->widest->channel->channel.name));
+    for (size_t i = 0; i < s->n_domains; i++)
+        if (nrg_domains_same_wall(s->widest, &s->domains[i]))
+            add_to_total(s, &s->domains[i]);
     s->widest = NULL;
 }
 
@@ -277,7 +296,7 @@ int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
     s->domains = calloc(frame->n + 1, sizeof *s->domains);
     int rc = s->domains ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < frame->n; i++) {
-        if (!is_domain(frame, i))
+        if (!is_domain(frame, s, i))
             continue;
         rc = make_domain(s, frame, i);
         nrg_frame_drop(frame, i); /* an hour at 1 kHz is 60 MB: one at a time */
@@ -287,11 +306,12 @@ int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
     if (rc)
         return rc;
     s->total_j = NAN;
-    s->widest = find_widest(s);
+    s->widest = nrg_domains_widest(s, NULL);
     for (size_t i = 0; i < s->n_domains; i++)
-        if (!s->domains[i].channel->channel.wide && !contained(s, &s->domains[i]))
+        if (nrg_domains_is_part(s, &s->domains[i]))
             add_to_total(s, &s->domains[i]);
     if (s->widest && (isnan(s->total_j) || widest_knows_better(s)))
         total_is_widest(s);
+    nrg_wall_make(s);
     return 0;
 }

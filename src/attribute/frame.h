@@ -25,6 +25,17 @@ size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, int quant
 
 /* domains.c: energy per domain and the total. */
 int nrg_domains_make(struct nrg_summary *summary, struct nrg_frame *frame);
+/* True for what a total of parts adds: neither wide nor contained in another part. */
+bool nrg_domains_is_part(const struct nrg_summary *summary, const struct nrg_domain *domain);
+
+/* wall.c: the widest meter, besides another one (or NULL) and what belongs to that; NULL: none. */
+const struct nrg_domain *nrg_domains_widest(const struct nrg_summary *summary,
+                                            const struct nrg_domain *besides);
+/* Two lines of one meter that measure the machine together. */
+bool nrg_domains_same_wall(const struct nrg_domain *a, const struct nrg_domain *b);
+/* Fills summary->wall where there are parts to compare. Needs the domains. */
+void nrg_wall_make(struct nrg_summary *summary);
+
 /* shares.c: energy per process, idle, others. Needs the domains. */
 int nrg_shares_make(struct nrg_summary *summary, struct nrg_frame *frame);
 

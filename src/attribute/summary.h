@@ -16,6 +16,18 @@ struct nrg_domain {
     double energy_j, uncertainty_j, low_j, high_j, mean_w, peak_w;
     double covered; /* part of the run that readings cover, 0..1 */
     bool in_total;
+    bool wall_part; /* one of the parts that the wall is compared with */
+};
+
+/* The widest meter against the parts that it contains (wall.c). */
+struct nrg_wall {
+    const struct nrg_domain *domain; /* its first line; NULL: nothing to compare */
+    char name[200];                  /* "wall", "power1 + power2" */
+    double energy_j, uncertainty_j, mean_w, covered;
+    size_t n_parts;
+    double parts_j, parts_w; /* in the time that the wall's readings cover */
+    double ratio;            /* wall over parts; NAN */
+    double left_over_j, left_over_uncertainty_j, left_over_w;
 };
 
 struct nrg_process_energy {
@@ -46,6 +58,7 @@ struct nrg_summary {
     double measured_j, estimated_j; /* parts of the total */
     enum nrg_provenance total_provenance;
     const struct nrg_domain *widest; /* shown beside the total as a check; NULL */
+    struct nrg_wall wall;
     struct nrg_process_energy *processes;
     size_t n_processes;
     double idle_j, other_processes_j, cpu_domain_j; /* NAN: not known */

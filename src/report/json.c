@@ -59,6 +59,32 @@ static json_t *total_json(const struct nrg_summary *s)
     return o;
 }
 
+/* The meter at the plug against the sum of the parts; absent when there is only one of them. */
+static void add_wall(json_t *o, const struct nrg_summary *s)
+{
+    const struct nrg_wall *w = &s->wall;
+    if (!w->domain)
+        return;
+    json_t *wall = json_pack("{s:s, s:s, s:s, s:[]}", "name", w->name, "driver",
+                             w->domain->channel->driver, "provenance",
+                             nrg_provenance_name(w->domain->channel->channel.provenance), "parts");
+    for (size_t i = 0; i < s->n_domains; i++)
+        if (s->domains[i].wall_part)
+            json_array_append_new(json_object_get(wall, "parts"),
+                                  json_string(s->domains[i].channel->channel.name));
+    set_real(wall, "energy_j", w->energy_j);
+    set_real(wall, "uncertainty_j", w->uncertainty_j);
+    set_real(wall, "mean_w", w->mean_w);
+    set_real(wall, "covered", w->covered);
+    set_real(wall, "parts_j", w->parts_j);
+    set_real(wall, "parts_w", w->parts_w);
+    set_real(wall, "ratio", w->ratio);
+    set_real(wall, "left_over_j", w->left_over_j);
+    set_real(wall, "left_over_uncertainty_j", w->left_over_uncertainty_j);
+    set_real(wall, "left_over_w", w->left_over_w);
+    json_object_set_new(o, "wall", wall);
+}
+
 static json_t *process_json(const struct nrg_process_energy *p)
 {
     json_t *o = json_pack("{s:s, s:{}}", "command",
@@ -118,6 +144,7 @@ static void fill_run(json_t *o, const struct nrg_report *r, const struct nrg_sum
         json_object_set_new(o, "check",
                             json_pack("{s:s, s:f}", "name", s->widest->channel->channel.name,
                                       "energy_j", s->widest->energy_j));
+    add_wall(o, s);
     for (size_t i = 0; i < s->n_processes; i++)
         json_array_append_new(processes, process_json(&s->processes[i]));
     json_object_set_new(o, "processes", processes);

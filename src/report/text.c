@@ -145,6 +145,27 @@ static void list_added(const struct nrg_summary *s, char *names, size_t size)
         snprintf(names + len, size - len, " + %zu more", left_out);
 }
 
+/* What the chips do not see: supplies, fans, disks, the board. */
+static void print_wall(const struct nrg_summary *s, const struct style *st, FILE *out)
+{
+    const struct nrg_wall *w = &s->wall;
+    char a[32], b[32], c[32], d[32], e[32];
+    if (!w->domain || !(w->energy_j > 0))
+        return;
+    fprintf(out, "%s against the parts (%s, not added): %s to %s", w->name,
+            w->domain->channel->driver, nrg_show_energy(a, sizeof a, w->energy_j),
+            nrg_show_energy(b, sizeof b, w->parts_j));
+    if (!isnan(w->ratio))
+        fprintf(out, ", ratio %.3f", w->ratio);
+    fprintf(out, "; left over %s%s ± %s, %s%s\n", w->left_over_j < 0 ? st->warn : "",
+            nrg_show_energy(c, sizeof c, w->left_over_j),
+            nrg_show_energy(d, sizeof d, w->left_over_uncertainty_j),
+            nrg_show_power(e, sizeof e, w->left_over_w), w->left_over_j < 0 ? st->off : "");
+    if (w->covered < 0.999)
+        fprintf(out, "%sof the %.1f %% of the time that its readings cover%s\n", st->dim,
+                100 * w->covered, st->off);
+}
+
 static void print_total(const struct nrg_report *r, const struct nrg_summary *s, int width,
                         const struct style *st, FILE *out)
 {
@@ -172,11 +193,7 @@ static void print_total(const struct nrg_report *r, const struct nrg_summary *s,
                 nrg_show_energy(a, sizeof a, s->measured_j),
                 nrg_show_energy(b, sizeof b, s->estimated_j));
     }
-    if (s->widest && s->widest->energy_j > 0)
-        fprintf(out, "%sfor comparison, %s (%s, not added): %s, the total is %.0f %% of it%s\n",
-                st->dim, s->widest->channel->channel.name, s->widest->channel->driver,
-                nrg_show_energy(a, sizeof a, s->widest->energy_j),
-                100 * s->total_j / s->widest->energy_j, st->off);
+    print_wall(s, st, out);
     fprintf(out, "%s%.4g Wh   energy-delay %.4g J·s", st->dim, s->total_j / 3600,
             s->total_j * s->duration_s);
     if (r->options.carbon_g_per_kwh > 0)

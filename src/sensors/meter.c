@@ -36,6 +36,9 @@
 /* clang-format off */
 static const struct nrg_meter_kind kinds[] = {
     {&nrg_driver_emonpi, &nrg_decoder_emonpi, NRG_PORT_SERIAL, 38400, 0, 0, true},
+    {&nrg_driver_exec, &nrg_decoder_text, NRG_PORT_PROGRAM, 0, 0, 0, true},
+    {&nrg_driver_file, &nrg_decoder_text, NRG_PORT_FILE, 0, 0, 0, false},
+    {&nrg_driver_lines, &nrg_decoder_text, NRG_PORT_SERIAL, 9600, 0, 0, true},
     {&nrg_driver_rpict, &nrg_decoder_rpict, NRG_PORT_SERIAL, 38400, 0, 0, true},
     {&nrg_driver_omegawatt, &nrg_decoder_omegawatt, NRG_PORT_SERIAL, 921600, 0, 0, true},
     {&nrg_driver_waveform, &nrg_decoder_waveform, NRG_PORT_FILE, 0, 0, 0, true},
@@ -47,6 +50,7 @@ struct settings {
     const struct nrg_meter_kind *kind;
     struct nrg_port_options port;
     int64_t period_ns, average_ns;
+    struct nrg_meter_adjust adjust;
 };
 
 struct meter {
@@ -109,6 +113,8 @@ static int read_settings(struct settings *s, struct nrg_uri *uri, struct nrg_err
         rc = nrg_uri_duration(uri, "period", &s->period_ns, err);
     if (!rc)
         rc = nrg_uri_duration(uri, "average", &s->average_ns, err);
+    if (!rc)
+        rc = nrg_meter_adjust_read(&s->adjust, uri, err);
     return rc ? rc : read_from(s, uri, err);
 }
 
@@ -317,9 +323,13 @@ static void emit_pending(struct meter *m)
     m->n_pending = 0;
 }
 
-static void on_reading(struct nrg_meter_out *out, const struct nrg_meter_reading *reading)
+static void on_reading(struct nrg_meter_out *out, const struct nrg_meter_reading *said)
 {
     struct meter *m = (struct meter *)out;
+    double values[NRG_METER_FIELDS];
+    struct nrg_meter_reading adjusted;
+    nrg_meter_adjust_apply(&m->settings.adjust, m->found, said, values, &adjusted);
+    const struct nrg_meter_reading *reading = &adjusted;
     int64_t average_ns = reading->average_ns ? reading->average_ns : m->settings.average_ns;
     say_back(m);
     m->stats.readings++;

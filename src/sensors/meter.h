@@ -103,6 +103,22 @@ int nrg_meter_channels(struct nrg_found *found, struct nrg_uri *uri,
 void nrg_meter_raw(const struct nrg_found *found, const struct nrg_meter_reading *reading,
                    int64_t *raw);
 
+/*
+ * What calibration found (nrg meter calibrate), the same keys for all meters: value = scale * (as
+ * the meter says) + offset, scale= for powers and energies, offset= in W for powers; the meter is
+ * delay= late. Without the keys nothing changes.
+ */
+struct nrg_meter_adjust {
+    double scale, offset_w;
+    int64_t delay_ns;
+};
+int nrg_meter_adjust_read(struct nrg_meter_adjust *adjust, struct nrg_uri *uri,
+                          struct nrg_error *err);
+/* `to` has room for the reading's values. Moves its time too. */
+void nrg_meter_adjust_apply(const struct nrg_meter_adjust *adjust, const struct nrg_found *found,
+                            const struct nrg_meter_reading *reading, double *to,
+                            struct nrg_meter_reading *adjusted);
+
 /* The functions of a byte meter's driver: `.probe = nrg_meter_probe, .open = nrg_meter_open, …`. */
 int nrg_meter_probe(struct nrg_probe *probe, struct nrg_error *err);
 int nrg_meter_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,

@@ -7,6 +7,7 @@
 struct nrg_meter_config;
 
 extern const struct nrg_meter_decoder nrg_decoder_emonpi;
+extern const struct nrg_meter_decoder nrg_decoder_text;
 extern const struct nrg_meter_decoder nrg_decoder_rpict;
 extern const struct nrg_meter_decoder nrg_decoder_omegawatt;
 extern const struct nrg_meter_decoder nrg_decoder_waveform;

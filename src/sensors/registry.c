@@ -33,6 +33,11 @@ const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_waveform_exec,
     &nrg_driver_replay,
     &nrg_driver_simulate,
+    &nrg_driver_exec,
+    &nrg_driver_file,
+    &nrg_driver_lines,
+    &nrg_driver_mqtt,
+    &nrg_driver_mqtts,
     &nrg_driver_machine,
     &nrg_driver_process,
     &nrg_driver_estimate, /* last: only where nothing before it covers the processors */

@@ -1,0 +1,228 @@
+/* MQTT messages to values: payloads as the devices' makers document them, and wrong ones. */
+#include "support/cmocka.h"
+
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "sensors/mqtt_plan.h"
+
+#define S NRG_NS_PER_S
+
+static struct nrg_mqtt_plan plan;
+static struct nrg_mqtt_reading reading;
+static const int64_t now_ns = 1000 * S;
+
+/* `query` as in "fields=a:W"; "" for none. */
+static int make(const char *topic, const char *query)
+{
+    struct nrg_uri uri;
+    struct nrg_error err = {0};
+    char text[512];
+    snprintf(text, sizeof text, "mqtt://host/x%s%s", *query ? "?" : "", query);
+    if (nrg_uri_parse(&uri, text, &err))
+        fail_msg("%s: %s", text, err.what);
+    int rc = nrg_mqtt_plan_init(&plan, &uri, topic, &err);
+    /* Monotonic 1000 s is 2023-11-14 22:13:20 UTC. */
+    plan.times.real_minus_mono_ns = INT64_C(1700000000) * S - now_ns;
+    plan.times.zone_ns = 0;
+    return rc;
+}
+
+static bool hear_from(const char *topic, const char *payload, bool retained)
+{
+    const struct nrg_mqtt_message m = {topic, payload, strlen(payload), retained, now_ns};
+    return nrg_mqtt_decode(&plan, &m, &reading);
+}
+
+static bool hear(const char *payload)
+{
+    return hear_from(plan.topic, payload, false);
+}
+
+static void plain_numbers(void **state)
+{
+    (void)state;
+    assert_int_equal(make("emon/emonpi/power1", ""), 0);
+    assert_int_equal(plan.n_fields, 1);
+    assert_string_equal(plan.fields[0].name, "power1");
+    assert_true(hear("104.5"));
+    assert_true(reading.values[0] == 104.5);
+    assert_int_equal(reading.t_ns, now_ns);
+    assert_true(hear(" -3 W\n"));
+    assert_true(reading.values[0] == -3);
+    assert_false(hear("on"));
+    assert_false(hear(""));
+    assert_false(hear("nan"));
+    assert_false(hear("12 V"));
+}
+
+static void shelly_first_generation_counts_watt_minutes(void **state)
+{
+    (void)state;
+    assert_int_equal(make("shellies/shellyplug-s-1/relay/0/energy", ""), 0);
+    assert_int_equal(plan.fields[0].quantity, NRG_ENERGY);
+    assert_int_equal(plan.fields[0].kind, NRG_COUNTER);
+    assert_true(hear("1000"));
+    assert_true(reading.values[0] == 60000);
+    assert_int_equal(make("shellies/em/emeter/0/total", ""), 0);
+    assert_true(hear("2"));
+    assert_true(reading.values[0] == 7200);
+    assert_int_equal(make("shellies/x/relay/0/power", ""), 0);
+    assert_int_equal(plan.fields[0].quantity, NRG_POWER);
+}
+
+static void tasmota(void **state)
+{
+    (void)state;
+    assert_int_equal(make("tele/plug/SENSOR", ""), 0);
+    assert_true(hear("{\"Time\":\"2023-11-14T22:13:20\",\"ENERGY\":{\"TotalStartTime\":\"x\","
+                     "\"Total\":1.234,\"Yesterday\":0.1,\"Power\":101,\"Voltage\":230,"
+                     "\"Current\":0.439}}"));
+    assert_true(reading.values[0] == 101);
+    assert_true(fabs(reading.values[1] - 1.234 * 3.6e6) < 1e-3);
+    assert_true(reading.values[2] == 230 && reading.values[3] == 0.439);
+    assert_true(hear("{\"StatusSNS\":{\"Time\":\"2023\",\"ENERGY\":{\"Power\":7}}}"));
+    assert_true(reading.values[0] == 7 && isnan(reading.values[1]));
+    assert_true(hear("{\"ENERGY\":{\"Power\":[10,20,30],\"Voltage\":[230,231,229]}}"));
+    assert_true(reading.values[0] == 60 && reading.values[2] == 230);
+    assert_false(hear("{\"Time\":\"2023-11-14T22:13:20\",\"Switch1\":\"ON\"}"));
+    assert_true(reading.harmless);
+    assert_false(hear("{\"ENERGY\":{\"Power\":null}}"));
+    assert_false(hear("{\"ENERGY\":[1,2]}"));
+}
+
+static void shelly_second_generation(void **state)
+{
+    (void)state;
+    assert_int_equal(make("shellyplusplugs-1/status/switch:0", ""), 0);
+    assert_true(hear("{\"id\":0,\"output\":true,\"apower\":8.9,\"voltage\":237.5,\"current\":0.062,"
+                     "\"aenergy\":{\"total\":6.532,\"by_minute\":[45.199],\"minute_ts\":1}}"));
+    assert_true(reading.values[0] == 8.9 && reading.values[2] == 237.5);
+    assert_true(fabs(reading.values[1] - 6.532 * 3600) < 1e-6);
+    assert_int_equal(make("shellyplusplugs-1/events/rpc", ""), 0);
+    assert_true(hear("{\"src\":\"s\",\"method\":\"NotifyStatus\",\"params\":{\"ts\":1700000000.1,"
+                     "\"switch:0\":{\"id\":0,\"apower\":12.5}}}"));
+    assert_true(reading.values[0] == 12.5 && isnan(reading.values[1]));
+    assert_false(hear("{\"method\":\"NotifyStatus\",\"params\":{\"ts\":1,\"sys\":{}}}"));
+}
+
+static void pointers(void **state)
+{
+    (void)state;
+    assert_int_equal(make("lab/meter", "value=/data/0/watts"), 0);
+    assert_string_equal(plan.fields[0].name, "watts");
+    assert_true(hear("{\"data\":[{\"watts\":\"42.5\"}]}"));
+    assert_true(reading.values[0] == 42.5);
+    assert_false(hear("{\"data\":[]}"));
+    assert_int_equal(make("lab/meter", "value=/a~1b/c~0d&unit=mW"), 0);
+    assert_true(hear("{\"a/b\":{\"c~d\":1500}}"));
+    assert_float_equal(reading.values[0], 1.5, 1e-9);
+    assert_int_equal(make("lab/meter", "fields=p:mW=/x/p,u:V=/x/u,e:Wh=/x/e"), 0);
+    assert_true(hear("{\"x\":{\"p\":2000,\"e\":1}}"));
+    assert_true(reading.values[0] == 2 && isnan(reading.values[1]) && reading.values[2] == 3600);
+    assert_int_equal(make("lab/meter", "fields=power,voltage"), 0);
+    assert_true(hear("{\"power\":5,\"voltage\":230}"));
+    assert_true(reading.values[0] == 5 && reading.values[1] == 230);
+}
+
+static void wildcards(void **state)
+{
+    char text[256], name[32];
+    (void)state;
+    assert_int_equal(make("emon/emonpi/+", "fields=power1,Vrms"), 0);
+    assert_true(hear_from("emon/emonpi/power1", "5", false));
+    assert_true(reading.values[0] == 5 && isnan(reading.values[1]));
+    assert_true(hear_from("emon/emonpi/Vrms", "230", false));
+    assert_true(isnan(reading.values[0]) && reading.values[1] == 230);
+    assert_false(hear_from("emon/emonpi/other", "1", false));
+    assert_true(reading.harmless);
+
+    assert_int_equal(make("emon/+/+", ""), 0);
+    assert_int_equal(plan.n_fields, 0);
+    assert_true(nrg_mqtt_plan_learn(&plan, "emon/tx/power1"));
+    assert_false(nrg_mqtt_plan_learn(&plan, "emon/tx/power1"));
+    assert_false(nrg_mqtt_plan_learn(&plan, "emon/tx/mystery"));
+    assert_true(nrg_mqtt_plan_learn(&plan, "emon/pi/Vrms"));
+    assert_string_equal(nrg_mqtt_plan_text(&plan, text, sizeof text), "tx-power1:W,pi-Vrms:V");
+
+    assert_true(nrg_mqtt_name("emon/#", "emon/a/b", name, sizeof name));
+    assert_string_equal(name, "a-b");
+    assert_true(nrg_mqtt_name("+/x", "a/x", name, sizeof name));
+    assert_string_equal(name, "a");
+    assert_false(nrg_mqtt_name("+/x", "a/y", name, sizeof name));
+    assert_false(nrg_mqtt_name("a/+", "a/b/c", name, sizeof name));
+    assert_false(nrg_mqtt_name("a/+", "a", name, sizeof name));
+    assert_false(nrg_mqtt_name("#", "a/name/that/is/far/longer/than/a/field", name, sizeof name));
+}
+
+static void retained_messages_count_by_their_own_time(void **state)
+{
+    (void)state;
+    assert_int_equal(make("tele/plug/SENSOR", ""), 0);
+    assert_false(hear_from(plan.topic, "{\"ENERGY\":{\"Power\":5}}", true));
+    assert_true(reading.harmless && strstr(reading.why, "retained"));
+    assert_false(
+        hear_from(plan.topic, "{\"Time\":\"2023-11-14T21:13:20\",\"ENERGY\":{\"Power\":5}}", true));
+    assert_non_null(strstr(reading.why, "3600 s old"));
+    assert_true(
+        hear_from(plan.topic, "{\"Time\":\"2023-11-14T22:13:18\",\"ENERGY\":{\"Power\":5}}", true));
+    assert_int_equal(reading.t_ns, 998 * S);
+    assert_int_equal(make("emon/pi/power1", ""), 0);
+    assert_false(hear_from(plan.topic, "5", true));
+    assert_int_equal(make("lab", "fields=p:W=/p&time=/at&fresh=60s"), 0);
+    assert_true(hear_from("lab", "{\"p\":5,\"at\":1699999970}", true));
+    assert_int_equal(reading.t_ns, 970 * S);
+    assert_false(hear_from("lab", "{\"p\":5,\"at\":1699999930}", true));
+}
+
+static void wrong_payloads(void **state)
+{
+    static const char *const wrong[] = {
+        "{",  "{\"power\":1e300}", "[[[[",          "\xff\xfe", "true", "{\"power\":\"x\"}",
+        "[]", "\"12 apples\"",     "{\"power\":{}}"};
+    static char huge[NRG_MQTT_PAYLOAD + 100];
+    (void)state;
+    assert_int_equal(make("lab/meter", ""), 0);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        assert_false(hear(wrong[i]));
+        assert_true(reading.why[0]);
+    }
+    memset(huge, '1', sizeof huge - 1);
+    assert_false(hear(huge));
+}
+
+static void wrong_settings(void **state)
+{
+    static const char *const wrong[][2] = {{"", ""},
+                                           {"a+/b", ""},
+                                           {"#/a", ""},
+                                           {"a", "value=Power"},
+                                           {"a", "value=/P&unit=furlong"},
+                                           {"a", "fields=x"},
+                                           {"a", "fields=p:W,p:W"},
+                                           {"a", "fields=p:W=P"},
+                                           {"a", "fields=p:W&value=/p"},
+                                           {"a", "time=Time"},
+                                           {"a", "fresh=soon"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_int_equal(make(wrong[i][0], wrong[i][1]), -EINVAL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(plain_numbers),
+        cmocka_unit_test(shelly_first_generation_counts_watt_minutes),
+        cmocka_unit_test(tasmota),
+        cmocka_unit_test(shelly_second_generation),
+        cmocka_unit_test(pointers),
+        cmocka_unit_test(wildcards),
+        cmocka_unit_test(retained_messages_count_by_their_own_time),
+        cmocka_unit_test(wrong_payloads),
+        cmocka_unit_test(wrong_settings),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
