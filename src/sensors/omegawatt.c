@@ -31,8 +31,9 @@
 #include "sensors/meter_decoders.h"
 
 #define MODULE_INPUTS 6
-#define MOST_INPUTS   30 /* what a meter's fields hold: three voltages, a power and a current each \
-                          */
+#define MOST_INPUTS                                                                                \
+    30 /* what a meter's fields hold: three voltages, a power and a current each                   \
+        */
 #define HEAD_BYTES   28
 #define MODULE_BYTES (MODULE_INPUTS * 8)
 #define MOST_BYTES   (HEAD_BYTES + MOST_INPUTS / MODULE_INPUTS * MODULE_BYTES + 1)
@@ -216,8 +217,8 @@ static bool step(struct omegawatt *o, size_t later, int64_t end_ns, int64_t byte
     tell_junk(o, out);
     const char *why = judge(o, at, values);
     if (why) {
-        if (out->refused)
-            out->refused(out, at, o->frame, why, false);
+        if (out->refused) /* what was told with a frame before it is not told again */
+            out->refused(out, at + o->told, o->frame - o->told, why, false);
         o->told = o->frame;
         pass_byte(o, out);
         return true;

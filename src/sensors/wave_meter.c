@@ -149,17 +149,18 @@ static void finish(struct wave_meter *m, struct nrg_meter_out *out)
 }
 
 /* row: v, then the currents. */
+static bool usable(const struct wave_meter *m, const double *row)
+{
+    bool good = true;
+    for (unsigned c = 0; c <= m->keys.set.n_currents; c++)
+        good &= fabs(row[c]) <= LARGEST;
+    return good;
+}
+
 static void add_row(struct wave_meter *m, const double *row, struct nrg_meter_out *out)
 {
     struct nrg_wave_result result;
     m->samples++;
-    for (unsigned c = 0; c <= m->keys.set.n_currents; c++) {
-        if (fabs(row[c]) <= LARGEST)
-            continue;
-        finish(m, out);
-        refuse(out, row, sizeof *row, "a sample that is no number");
-        return;
-    }
     if (nrg_wave_feed(&m->wave, row[0], row + 1, &result))
         emit(m, &result, out);
 }
@@ -173,7 +174,13 @@ static void add_frame(struct wave_meter *m, const uint8_t *bytes, struct nrg_met
         unsigned k = m->i[c].index;
         row[1 + c] = nrg_sample_value(&f->of[k].type, bytes + f->of[k].offset);
     }
-    add_row(m, row, out);
+    if (usable(m, row)) {
+        add_row(m, row, out);
+        return;
+    }
+    m->samples++;
+    finish(m, out);
+    refuse(out, bytes, f->bytes, "a sample that is no number");
 }
 
 static void feed_frames(struct wave_meter *m, const uint8_t *bytes, size_t n, int64_t end_ns,
@@ -224,8 +231,12 @@ static void feed_wav(struct wave_meter *m, const uint8_t *bytes, size_t n, int64
         } else if (m->wav.at == NRG_WAV_DATA && !m->ready) {
             why = accept_wav(m);
         }
-        if (why)
+        if (why) {
+            refuse(out, m->wav.head, m->wav.unit, why);
+            bytes += used;
+            n -= used;
             break;
+        }
         samples = nrg_wav_samples(&m->wav, n - used);
         if (samples)
             feed_frames(m, bytes + used, samples, end_ns, out);
@@ -233,8 +244,8 @@ static void feed_wav(struct wave_meter *m, const uint8_t *bytes, size_t n, int64
         bytes += used + samples;
         n -= used + samples;
     }
-    if (m->failed)
-        refuse(out, bytes, n, why ? why : "after a header that was not understood");
+    if (m->failed && n)
+        refuse(out, bytes, n, "after a header that was not understood");
 }
 
 /* Cells of a line, separated by commas, semicolons or blanks, without quotes. */
@@ -338,7 +349,7 @@ static void on_line(void *arg, const struct nrg_meter_line *line, struct nrg_met
     if (m->failed || *line->text == '#')
         return;
     unsigned n = split(line->text, cells, lens);
-    bool numbers = read_row(m, cells, lens, n, row, &t_s);
+    bool numbers = read_row(m, cells, lens, n, row, &t_s) && usable(m, row);
     if (!m->header_done && (wants_names(m) || !numbers)) {
         m->header_done = on_names(m, cells, lens, n);
         m->failed = !m->header_done;

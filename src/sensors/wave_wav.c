@@ -112,6 +112,7 @@ static size_t collect(struct nrg_wav *wav, const uint8_t *bytes, size_t n)
     if (wav->have < want)
         return take;
     wav->have = 0;
+    wav->unit = want;
     if (wav->at == NRG_WAV_RIFF) {
         on_riff(wav);
     } else if (wav->at == NRG_WAV_CHUNK) {

@@ -48,7 +48,8 @@ static void on_refused(struct nrg_meter_out *out, const void *bytes, size_t n, c
     (void)n;
     h->refused += !harmless;
     h->harmless += harmless;
-    snprintf(h->why, sizeof h->why, "%s", why);
+    if (h->refused == 1 && !harmless) /* the first */
+        snprintf(h->why, sizeof h->why, "%s", why);
 }
 
 static struct heard *heard_new(void)
@@ -233,7 +234,7 @@ static void wav_files(void **state)
         assert_near(whole->of[3].values[APPARENT], 230, share);
         assert_near(whole->of[3].values[FACTOR], 1, share);
         assert_near(whole->of[3].values[FREQUENCY], 50, share);
-        assert_near((double)whole->of[3].average_ns, 2e8, .002);
+        assert_near((double)whole->of[3].average_ns, 1e8, .002);
         assert_int_equal(cut->n, whole->n);
         for (size_t i = 0; i < cut->n; i++)
             assert_memory_equal(cut->of[i].values, whole->of[i].values, sizeof whole->of[i].values);
@@ -273,8 +274,7 @@ static void broken_wavs(void **state)
         {"this is no WAV file at all", 26, "no WAV header"},
         {"RIFF\xff\xff\xff\xffWAVEdata\x10\0\0\0................", 36, "before their format"},
         {"RIFF\0\0\0\0WAVEfmt \x04\0\0\0....", 24, "too short"},
-        {"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\0\0\x40\x1f\0\0......\x10\0data", 40,
-         "no channels"},
+        {"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\0\0\x40\x1f\0\0......\x10\0data", 40, "no channels"},
         {"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x02\0\x40\x1f\0\0......\x40\0data", 40,
          "neither PCM"},
         {"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x55\0\x02\0\x40\x1f\0\0......\x10\0data", 40,
@@ -288,7 +288,7 @@ static void broken_wavs(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct heard *h = decode("waveform:-", cases[i].bytes, cases[i].n, false);
         assert_int_equal(h->n, 0);
-        assert_int_equal(h->refused, 1);
+        assert_true(h->refused >= 1);
         if (!strstr(h->why, cases[i].why))
             fail_msg("'%s' does not say '%s'", h->why, cases[i].why);
         free(h);
@@ -553,9 +553,9 @@ static void time_of_live_samples(void **state)
     }
     assert_true(h->n > 90);
     for (size_t i = 20; i < h->n; i++) {
-        /* Windows of 200 ms: their ends keep step with the samples, whatever the arrival. */
+        /* Windows of 100 ms: their ends keep step with the samples, whatever the arrival. */
         int64_t step_ns = h->of[i].sent_ns - h->of[i - 1].sent_ns;
-        assert_true(step_ns > 190000000 && step_ns < 210000000);
+        assert_true(step_ns > 95000000 && step_ns < 105000000);
     }
     nrg_decoder_waveform.destroy(decoder);
     free(h);
