@@ -58,7 +58,7 @@ static void run_integers(const uint8_t *data, size_t n, uint32_t rate_mhz, int16
     if (!nrg_wavei_init(&wave, &set))
         return;
     for (size_t k = 0; k < n; k++) {
-        const int32_t i = s16(data + 4 * k + 2) * (cycles & 1 ? 70000 : 1);
+        const int32_t i = s16(data + 4 * k + 2) * (cycles & 1 ? 60000 : 1);
         if (nrg_wavei_feed(&wave, s16(data + 4 * k), &i, &result) && !result.samples)
             abort();
     }

@@ -96,7 +96,7 @@ static struct heard *decode(const char *uri, const void *bytes, size_t n, bool i
     void *state = decoder_new(uri, &n_fields);
     uint64_t random = 1234567;
     while (done < n) {
-        size_t piece = in_pieces ? (size_t)(2 + mains_random(&random)) * 17 + 1 : n;
+        size_t piece = in_pieces ? 1 + (size_t)(9 * (1 + mains_random(&random))) : n;
         piece = piece < n - done ? piece : n - done;
         nrg_decoder_waveform.feed(state, (const uint8_t *)bytes + done, piece, 1000, 0, &h->out);
         done += piece;
