@@ -93,7 +93,7 @@ static const char *begin(struct wave_meter *m, double rate_hz)
     memcpy(m->wave.energy_j, energy_j, sizeof energy_j);
     if (m->ready)
         return NULL;
-    return rate_hz >= 200 && rate_hz <= 1e8 ? "phase= or delay= is longer than this rate allows"
+    return rate_hz >= 200 && rate_hz <= 1e8 ? "phase= or shift= is longer than this rate allows"
                                             : "a rate below 200 Hz or beyond 100 MHz";
 }
 

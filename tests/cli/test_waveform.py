@@ -77,7 +77,7 @@ class Waveform(Source):
         _, out = self.close_to_truth(
             "wave", SHAPES["constant"],
             ["--form", "csv", "--mains", "60", "--late", "0.0004", "--rate", "3000"],
-            "waveform:{to}?format=csv&rate=3000&vcal=0.02&ical=0.001&delay=-1.2&cycles=3")
+            "waveform:{to}?format=csv&rate=3000&vcal=0.02&ical=0.001&shift=-1.2&cycles=3")
         self.assertAlmostEqual(self.mean(out, "voltage", "voltage"), 230.1, delta=0.5)
         self.assertAlmostEqual(self.mean(out, "frequency", "clock"), 60, delta=0.1)
         self.assertAlmostEqual(self.mean(out, "current", "current"), 450 / 230 * 1.25**0.5,

@@ -613,7 +613,7 @@ static void uris(void **state)
     size_t n_fields;
     (void)state;
     void *decoder =
-        decoder_new("waveform:x.wav?i=2,3,4&ical=0.1,0.2,-0.3&phase=1.5&delay=-2", &n_fields);
+        decoder_new("waveform:x.wav?i=2,3,4&ical=0.1,0.2,-0.3&phase=1.5&shift=-2", &n_fields);
     assert_int_equal(n_fields, 2 + 15);
     nrg_decoder_waveform.destroy(decoder);
     assert_refused_uri("waveform:x?format=s16le", "rate= is missing");
