@@ -32,7 +32,9 @@
 #endif
 typedef NRG_WAVE_REAL nrg_wave_real;
 
+#ifndef NRG_WAVE_CURRENTS
 #define NRG_WAVE_CURRENTS 6
+#endif
 #ifndef NRG_WAVE_HISTORY
 #define NRG_WAVE_HISTORY 128 /* samples, a power of two: delays of up to 60 */
 #endif

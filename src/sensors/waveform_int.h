@@ -15,7 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifndef NRG_WAVEI_CURRENTS
 #define NRG_WAVEI_CURRENTS 6
+#endif
 #ifndef NRG_WAVEI_HISTORY
 #define NRG_WAVEI_HISTORY 32 /* samples, a power of two: delays of up to 12 */
 #endif
