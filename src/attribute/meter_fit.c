@@ -17,6 +17,7 @@
 #define LEAST_STEP_NS     (NRG_NS_PER_MS)
 #define LEAST_CORRELATION 0.5
 #define WIDTHS            4
+#define ROUNDING          1e-9 /* of the readings' variance: no rest is known better */
 
 struct search {
     const struct nrg_meter_point *points;
@@ -122,16 +123,18 @@ static double reach_s(const struct search *s, int64_t at, int64_t direction, int
     return (double)outside / 1e9;
 }
 
+/* The middle of where it may be: without noise, delays between which no reading saw a step are as
+ * good as each other. */
 static void set_delay(const struct search *s, int64_t delay_ns, int64_t width_ns, int64_t max_ns,
                       struct nrg_meter_fit *fit)
 {
-    double least = rest_at(s, delay_ns, width_ns), n = (double)s->n;
-    double bound = least * (1 + 1 / (n - 3));
+    struct line l = line_at(s, delay_ns, width_ns);
+    double n = (double)s->n, bound = rest(&l) * (1 + 1 / (n - 3)) + l.syy / l.n * ROUNDING;
     double period_s = (double)s->ref->period_ns / 1e9;
-    double reach = (reach_s(s, delay_ns, 1, width_ns, max_ns, bound) +
-                    reach_s(s, delay_ns, -1, width_ns, max_ns, bound)) /
-                   2;
-    fit->delay_s = (double)delay_ns / 1e9;
+    double later = reach_s(s, delay_ns, 1, width_ns, max_ns, bound);
+    double earlier = reach_s(s, delay_ns, -1, width_ns, max_ns, bound);
+    double reach = (later + earlier) / 2;
+    fit->delay_s = (double)delay_ns / 1e9 + (later - earlier) / 2;
     fit->average_s = (double)width_ns / 1e9;
     fit->delay_sd_s = sqrt(reach * reach + period_s * period_s / 12 / n);
 }
