@@ -91,6 +91,21 @@ int nrg_recorder_start_with(const char *path, const struct nrg_recorder_settings
 int nrg_recorder_note(const char *key, const char *value);
 /* Keeps a model's file in the recording: `format` as in `nrg graph --format`. */
 int nrg_recorder_model(const char *name, const char *format, const void *bytes, uint64_t size);
+/*
+ * Reads all sensors now and gives the energy since the recorder was started, the sum of domains
+ * that a report's total would be. For deciding while measuring (how long, how often); results come
+ * from the recording. -ENODATA when no sensor gives energy.
+ */
+struct nrg_recorder_reading {
+    uint32_t size;      /* sizeof(struct nrg_recorder_reading), set by the caller */
+    int32_t provenance; /* 0 measured, 1 derived, 2 estimated: the worst of what is in the sum */
+    int64_t t_ns;       /* CLOCK_MONOTONIC, after the reading */
+    double energy_j;
+};
+int nrg_recorder_read(struct nrg_recorder_reading *reading);
+/* Says that the program did nothing in this time (CLOCK_MONOTONIC): the power then was idle power.
+ */
+int nrg_recorder_idle(int64_t begin_ns, int64_t end_ns);
 /* Last readings; the file is complete when this returns. */
 int nrg_recorder_stop(void);
 /* Why the last of these calls failed in this thread, "" when it did not. */

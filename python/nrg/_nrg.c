@@ -9,6 +9,8 @@
  *   mark(id) count(id, amount) active() generation()
  *   mark_named(name) count_named(name, amount)   the same by name, as nrg.mark and nrg.count
  *   start(path, rate_hz, sensors, root, overwrite) note(key, value) model(name, format, bytes)
+ *   read()                             (energy_j, provenance, t_ns) since start, by a reading now
+ *   idle(begin_ns, end_ns)             the program did nothing then
  *   stop()                             the recorder of this process; raise Error
  *   library() reason() version()       what was found, or why nothing was
  *
@@ -245,6 +247,30 @@ static PyObject *model(PyObject *module, PyObject *args)
     return done(rc);
 }
 
+static PyObject *read_now(PyObject *module, PyObject *unused)
+{
+    struct nrg_recorder_reading reading = {.size = sizeof reading};
+    static const char *const words[] = {"measured", "derived", "estimated"};
+    int rc;
+    if (!have_library())
+        return NULL;
+    Py_BEGIN_ALLOW_THREADS;
+    rc = nrg_py.recorder_read(&reading);
+    Py_END_ALLOW_THREADS;
+    if (rc)
+        return done(rc);
+    int worst = reading.provenance < 0 || reading.provenance > 2 ? 2 : reading.provenance;
+    return Py_BuildValue("(dsL)", reading.energy_j, words[worst], (long long)reading.t_ns);
+}
+
+static PyObject *idle(PyObject *module, PyObject *args)
+{
+    long long begin_ns, end_ns;
+    if (!PyArg_ParseTuple(args, "LL:idle", &begin_ns, &end_ns) || !have_library())
+        return NULL;
+    return done(nrg_py.recorder_idle(begin_ns, end_ns));
+}
+
 static PyObject *stop(PyObject *module, PyObject *unused)
 {
     int rc;
@@ -301,6 +327,8 @@ static PyMethodDef functions[] = {
     {"start", start, METH_VARARGS, "start(path, rate_hz, sensors, root, overwrite)"},
     {"note", note, METH_VARARGS, "note(key, value)"},
     {"model", model, METH_VARARGS, "model(name, format, bytes)"},
+    {"read", read_now, METH_NOARGS, "read() -> (joules since start, provenance, t_ns)"},
+    {"idle", idle, METH_VARARGS, "idle(begin_ns, end_ns)"},
     {"stop", stop, METH_NOARGS, "stop()"},
     {"library", library, METH_NOARGS, "library() -> str or None: the file of libnrg"},
     {"reason", reason, METH_NOARGS, "reason() -> str: why there is no library"},

@@ -42,6 +42,8 @@ typedef PyObject *(*nrg_py_fast_keywords)(PyObject *self, PyObject *const *args,
     X(int, recorder_note, (const char *key, const char *value))                                    \
     X(int, recorder_model,                                                                         \
       (const char *name, const char *format, const void *bytes, uint64_t size))                    \
+    X(int, recorder_read, (struct nrg_recorder_reading * reading))                                 \
+    X(int, recorder_idle, (int64_t begin_ns, int64_t end_ns))                                      \
     X(int, recorder_stop, (void))                                                                  \
     X(const char *, recorder_reason, (void))
 

@@ -53,6 +53,7 @@ double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel)
 {
     size_t n;
     const struct nrg_run *runs = nrg_recording_runs(frame->recording, &n);
+    double energy_j = 0, time_s = 0;
     for (size_t i = 0; i < n; i++) {
         int64_t covered = 0;
         if (strcmp(runs[i].kind, "baseline"))
@@ -61,7 +62,10 @@ double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel)
         if (!tl)
             return NAN;
         double j = nrg_timeline_between(tl, runs[i].begin_ns, runs[i].end_ns, &covered);
-        return covered > 0 ? j * 1e9 / (double)covered : NAN;
+        if (covered > 0) {
+            energy_j += j;
+            time_s += (double)covered * 1e-9;
+        }
     }
-    return NAN;
+    return time_s > 0 ? energy_j / time_s : NAN;
 }

@@ -12,8 +12,9 @@
 #define MIN_CHANGE    8    /* of a stretch, in times the noise of a reading */
 #define MIN_PART      0.02 /* and of the mean power */
 #define MIN_EXPLAINED 0.99
-#define MIN_CONSTANTS 0.8 /* of the time constant that a stretch must last */
-#define MIN_LAG       3   /* readings: what is shorter is a step of the load */
+#define MIN_CONSTANTS 0.8  /* of the time constant that a stretch must last */
+#define MIN_LAG       3    /* readings: what is shorter is a step of the load */
+#define RIPPLE        0.05 /* of the readings' range: the load's own ups and downs on the way */
 #define MAX_STRETCHES 256
 
 struct fit {
@@ -57,13 +58,24 @@ static struct fit fit_stretch(const struct nrg_timeline *tl, size_t from, size_t
     return (struct fit){-1 / a, fabs(tl->gauge[to] - tl->gauge[from])};
 }
 
-/* The end of the stretch from `from` in which readings only go one way, but for noise. */
-static size_t one_way(const struct nrg_timeline *tl, size_t from, size_t end, double noise_w,
+/* How far readings may turn back without ending a stretch. */
+static double tolerance_w(const struct nrg_timeline *tl, size_t from, size_t end, double noise_w)
+{
+    double low = INFINITY, high = -INFINITY;
+    for (size_t i = from; i < end; i++) {
+        low = fmin(low, tl->gauge[i]);
+        high = fmax(high, tl->gauge[i]);
+    }
+    return fmax(4 * noise_w, high > low ? RIPPLE * (high - low) : 0);
+}
+
+/* The end of the stretch from `from` in which readings only go one way, but for that. */
+static size_t one_way(const struct nrg_timeline *tl, size_t from, size_t end, double back_w,
                       int way)
 {
     double best = tl->gauge[from] * way;
     size_t at = from, best_at = from;
-    while (at + 1 < end && !tl->gap[at] && tl->gauge[at + 1] * way > best - 4 * noise_w) {
+    while (at + 1 < end && !tl->gap[at] && tl->gauge[at + 1] * way > best - back_w) {
         at++;
         if (tl->gauge[at] * way >= best) {
             best = tl->gauge[at] * way;
@@ -71,6 +83,15 @@ static size_t one_way(const struct nrg_timeline *tl, size_t from, size_t end, do
         }
     }
     return best_at;
+}
+
+/* What follows when the end is all but reached tells nothing more: as long again is enough. */
+static size_t cut_tail(const struct nrg_timeline *tl, size_t from, size_t to, double back_w)
+{
+    size_t reached = from;
+    while (reached < to && fabs(tl->gauge[to] - tl->gauge[reached]) > back_w)
+        reached++;
+    return to - from > 2 * (reached - from) ? from + 2 * (reached - from) : to;
 }
 
 /* Where it changes fastest, over a tenth of the stretch: before, the load had not changed yet. */
@@ -131,15 +152,16 @@ struct nrg_lag_fit nrg_lag_fit(const struct nrg_timeline *tl, int64_t begin_ns, 
                                                       (double)(tl->t_ns[end - 1] - tl->t_ns[from])
                                                 : NAN;
     double least_w = fmax(MIN_CHANGE * noise_w, MIN_PART * fabs(mean_w));
+    double back_w = tl->gauge ? tolerance_w(tl, from, end, noise_w) : 0;
     while (tl->gauge && from + MIN_READINGS < end && n < MAX_STRETCHES) {
-        size_t up = one_way(tl, from, end, noise_w, 1), down = one_way(tl, from, end, noise_w, -1);
+        size_t up = one_way(tl, from, end, back_w, 1), down = one_way(tl, from, end, back_w, -1);
         size_t to = up > down ? up : down;
         if (to >= from + MIN_READINGS && fabs(tl->gauge[to] - tl->gauge[from]) >= least_w) {
-            size_t start = steepest(tl, from, to);
-            struct fit fit =
-                to >= start + MIN_READINGS ? fit_stretch(tl, start, to) : (struct fit){NAN, 0};
-            if (!isnan(fit.lag_s))
-                fits[n++] = fit;
+            size_t last = cut_tail(tl, from, to, back_w), start = steepest(tl, from, last);
+            if (last >= start + MIN_READINGS)
+                fits[n] = fit_stretch(tl, start, last);
+            if (last >= start + MIN_READINGS && !isnan(fits[n].lag_s))
+                n++;
         }
         from = to > from ? to : from + 1;
     }

@@ -16,6 +16,7 @@
 #include "attribute/engine.h"
 #include "attribute/idle.h"
 #include "attribute/lag.h"
+#include "attribute/quantum.h"
 #include "base/mem.h"
 
 #define CEILING     4    /* times the highest power seen, where the sensor states no limit */
@@ -85,8 +86,9 @@ static double noise_w(const struct nrg_timeline *tl, double resolution)
             n++;
         }
     }
-    double variance = n > 0 ? sum / n / 6 : 0, rounding = resolution * resolution / 12;
-    return sqrt(fmax(variance, rounding));
+    double step = nrg_gauge_quantum(tl, resolution);
+    double variance = n > 0 ? sum / n / 6 : 0;
+    return sqrt(fmax(variance, step * step / 12));
 }
 
 static void set_sensor(struct nrg_engine *e, struct nrg_part *part)

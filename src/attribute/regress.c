@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attribute/quantum.h"
 #include "base/mem.h"
 
 #define MAX_HELD     (4u << 20) /* slices: 96 MB */
@@ -128,7 +129,7 @@ static int start_rows(struct nrg_regress *r)
 static int choose_model(struct nrg_regress *r)
 {
     r->plenty = r->rows_expected > PLENTY * r->n_columns;
-    r->quantum = nrg_regress_quantum(&r->options);
+    r->quantum = nrg_gauge_quantum(r->options.timeline, r->options.channel->resolution);
     int rc = nrg_regress_choose_kernel(r);
     if (!rc)
         rc = nrg_regress_choose_noise(r);

@@ -28,6 +28,7 @@ struct nrg_regress_options {
     size_t n_classes;
     enum nrg_lag_mode lag;
     double lag_s;      /* with NRG_LAG_GIVEN; with AUTO the channel's own, when it is known */
+    double seen_lag_s; /* with AUTO: time constant seen where the load changed (lag.h); 0: none */
     double idle_w;     /* known idle power of this domain; NAN: to be fitted if it can be */
     double confidence; /* 0.95 */
     size_t held;       /* slices kept in memory before they are streamed; 0: 4 million */

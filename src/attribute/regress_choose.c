@@ -368,6 +368,22 @@ static int try_known(struct trials *t, double lag_s, struct trial *best)
     return rc;
 }
 
+/*
+ * A change of the load has shown the time constant. Under a steady load readings tell little of
+ * it, so it is only moved where that explains clearly more.
+ */
+static int start_from_seen(struct trials *t, struct nrg_regress *r)
+{
+    struct trial seen = {0};
+    int rc = try_known(t, r->options.seen_lag_s, &seen);
+    struct trial better = seen;
+    if (!rc)
+        rc = refine(t, &better, 0, 1.05);
+    if (!rc)
+        take(r, clearly_better(&better, &seen, CLEARLY_PART) ? &better : &seen, "fitted");
+    return rc;
+}
+
 static int find_out(struct trials *t, struct nrg_regress *r, const struct trial *prompt)
 {
     const struct nrg_timeline *tl = r->options.timeline;
@@ -418,6 +434,8 @@ static int choose(struct trials *t, struct nrg_regress *r)
             take(r, &best, "driver");
         return rc;
     }
+    if (o->lag == NRG_LAG_AUTO && o->seen_lag_s > 0 && o->timeline->gauge)
+        return start_from_seen(t, r);
     int rc = try_prompt(t, &best);
     if (rc)
         return rc;

@@ -104,8 +104,6 @@ int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum, 
 
 int nrg_regress_choose_kernel(struct nrg_regress *r);
 int nrg_regress_choose_noise(struct nrg_regress *r);
-/* Step of a gauge's readings; 0: not seen, or too fine to matter. */
-double nrg_regress_quantum(const struct nrg_regress_options *options);
 int nrg_regress_make_result(const struct nrg_regress *r, struct nrg_regress_result *result);
 
 /* Quantile of Student's t that holds `confidence` around 0. */

@@ -10,16 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAX_ROWS     200000 /* of the first fit */
-#define OUTLIER      5.0    /* deviations: beyond, a row loses weight */
-#define FINE         1e-5   /* of the largest power: steps below are as good as none */
-#define MANY_VALUES  12
-#define QUANTUM_ROWS 5000
-#define MAX_WORK     4e9 /* multiplications of a pass */
+#define MAX_ROWS 200000 /* of the first fit */
+#define OUTLIER  5.0    /* deviations: beyond, a row loses weight */
+#define MAX_WORK 4e9    /* multiplications of a pass */
 #define WORTH_IT                                                                                   \
     0.03 /* whitening fills rows up with numbers: for less than this it is not done                \
           */
 #define PAIRS         3000
+#define NEVER_APART   0.3 /* of rounding, alike at any distance */
 #define MAX_LAG       3000
 #define CLIP          25.0 /* squares of residuals beyond this many variances are not believed */
 #define LEAST_OF_MEAN 1e-3 /* of the mean variance: floor of all */
@@ -80,54 +78,6 @@ double nrg_noise_weight(const struct nrg_noise *noise, double expected, double w
 {
     double v = noise->floor2 + noise->slope2 * expected * expected, off = white_e * white_e / v;
     return off > OUTLIER * OUTLIER ? OUTLIER * OUTLIER / (off * v) : 1 / v;
-}
-
-/* Largest step that both are whole multiples of; what is below `least` is rounding of numbers. */
-static double common_step(double a, double b, double least)
-{
-    while (b > least) {
-        double rest = fmod(a, b);
-        a = b;
-        b = rest < b - rest ? rest : b - rest;
-    }
-    return a;
-}
-
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/*
- * Steps of the sensor are between readings that took many values, or nearly all within their range;
- * a few values far from one another are the program's own.
- */
-static bool is_quantum(double quantum, const double *sorted, size_t n)
-{
-    size_t values = 1;
-    for (size_t i = 1; i < n; i++)
-        values += sorted[i] - sorted[i - 1] > quantum / 2;
-    double range = (sorted[n - 1] - sorted[0]) / quantum + 1;
-    return values >= MANY_VALUES || (double)values > range / 2;
-}
-
-double nrg_regress_quantum(const struct nrg_regress_options *options)
-{
-    const struct nrg_timeline *tl = options->timeline;
-    size_t n = tl->n < QUANTUM_ROWS ? tl->n : QUANTUM_ROWS;
-    double quantum = 0, largest = 0;
-    double *sorted = tl->gauge && n ? malloc(n * sizeof *sorted) : NULL;
-    if (!sorted)
-        return 0;
-    memcpy(sorted, tl->gauge, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare);
-    largest = fmax(fabs(sorted[0]), fabs(sorted[n - 1]));
-    for (size_t i = 1; i < n; i++)
-        quantum = common_step(quantum, sorted[i] - sorted[i - 1], 1e-7 * largest);
-    bool seen = quantum > FINE * largest && is_quantum(quantum, sorted, n);
-    free(sorted);
-    return seen ? quantum : options->channel->resolution;
 }
 
 struct leftover {
@@ -347,17 +297,21 @@ static double alike(const struct leftover *left, double quantum, size_t lag)
     return pairs ? sum / (double)pairs - 2 / sqrt((double)pairs) : 0;
 }
 
-static double same_rounding(const struct leftover *left, double quantum)
+static double same_rounding(const struct leftover *left, double quantum, bool averages)
 {
     size_t longest = left->n / 4 < MAX_LAG ? left->n / 4 : MAX_LAG, at = 0;
     double noise2 = 0, most = 0, lowest = 1; /* neighbours are alike in any case */
     for (size_t lag = 1; lag < longest; lag++) {
         double now = alike(left, quantum, lag);
         lowest = fmin(lowest, now);
-        if (now > lowest + 0.05 && now > most) {
+        if (averages && now > lowest + 0.05 && now > most) {
             most = now;
             at = lag;
         }
+    }
+    if (lowest > NEVER_APART && longest > 1) { /* a load so steady that nothing averages out */
+        most = lowest;
+        at = 1;
     }
     for (size_t i = 0; i < left->n; i++)
         noise2 += left->e[i] * left->e[i] / (double)left->n;
@@ -375,9 +329,10 @@ static int learn_noise(struct nrg_regress *r, size_t max_rows, bool whitening, b
         set_variance(r, &left);
         /* Rounding alone looks as if it had a memory where power does not change. */
         whitening = whitening && !only_rounding(&left, r->quantum);
-        if (r->quantum > 0 &&
-            nrg_kernel_memory_s(&r->kernel) * 1e9 > (double)r->options.timeline->period_ns)
-            r->repeats = same_rounding(&left, r->quantum);
+        if (r->quantum > 0)
+            r->repeats = same_rounding(&left, r->quantum,
+                                       nrg_kernel_memory_s(&r->kernel) * 1e9 >
+                                           (double)r->options.timeline->period_ns);
         for (size_t i = 0; i < left.n; i++)
             left.e[i] /=
                 sqrt(r->noise.floor2 + r->noise.slope2 * left.expected[i] * left.expected[i]);

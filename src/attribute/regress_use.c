@@ -139,6 +139,7 @@ static int start(struct nrg_engine *e, struct nrg_part *part, struct nrg_timelin
         .lag = e->options->lag,
         .lag_s = e->options->lag == NRG_LAG_GIVEN ? e->options->lag_s
                                                   : (double)part->channel->channel.lag_ns * 1e-9,
+        .seen_lag_s = part->lag_s,
         .idle_w = idle_w,
         .confidence = e->options->confidence > 0 ? e->options->confidence : 0.95};
     part->class_w = calloc(e->walk.paths.n + 1, sizeof *part->class_w);

@@ -140,3 +140,22 @@ int nrg_cell_number(struct nrg_cell cell, double *out)
         return 0;
     return nrg_parse_double(cell.text, cell.len, out);
 }
+
+void nrg_csv_cell(FILE *out, const char *text)
+{
+    size_t len = text ? strlen(text) : 0;
+    if (!len)
+        return;
+    /* Blanks at the ends are taken away by some readers. */
+    if (!strpbrk(text, ",\"\r\n") && text[0] != ' ' && text[len - 1] != ' ') {
+        fputs(text, out);
+        return;
+    }
+    fputc('"', out);
+    for (; *text; text++) {
+        if (*text == '"')
+            fputc('"', out);
+        fputc(*text, out);
+    }
+    fputc('"', out);
+}

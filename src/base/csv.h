@@ -1,7 +1,7 @@
 /*
- * Comma-separated text in memory, record by record: cells may stand in double quotes, with commas,
- * line ends and doubled quotes inside (RFC 4180). Quoted cells are unquoted in place, so the text
- * must be writable and is used up; cells point into it and are good until it is freed.
+ * Comma-separated text. Read from memory, record by record: cells may stand in double quotes, with
+ * commas, line ends and doubled quotes inside (RFC 4180). Quoted cells are unquoted in place, so
+ * the text must be writable and is used up; cells point into it and are good until it is freed.
  *
  * Init, next until it returns 0, release. Errors name file and line.
  */
@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 #include "base/error.h"
 
@@ -40,5 +41,8 @@ int nrg_csv_find(const struct nrg_csv *csv, const char *name);
 
 /* A cell as a number; empty cells and "nan" are NAN. -EINVAL for anything else. */
 int nrg_cell_number(struct nrg_cell cell, double *out);
+
+/* Writes text as a cell: in quotes where it has to be; NULL is an empty one. */
+void nrg_csv_cell(FILE *out, const char *text);
 
 #endif

@@ -66,6 +66,7 @@ struct nrg_cli {
 extern const struct nrg_command *const nrg_commands[]; /* NULL-terminated */
 
 extern const struct nrg_command nrg_cmd_attribute;
+extern const struct nrg_command nrg_cmd_calibrate;
 extern const struct nrg_command nrg_cmd_dataset;
 extern const struct nrg_command nrg_cmd_evaluate;
 extern const struct nrg_command nrg_cmd_graph;

@@ -81,10 +81,14 @@ const struct nrg_command nrg_cmd_dataset = {
         "into a multiplicity, and shows models, kinds, ranges and the noise floor: how far\n"
         "measurements of the same operator at the same sizes lie apart. Rows that can't be used\n"
         "are counted, with the reason.\n\n"
-        "DATA is nrg's own CSV or JSON (docs/dataset.md), a folder with the four CSVs of one\n"
-        "IrEne device, or a folder of the Jetson study: convolutional.csv, pooling.csv and\n"
+        "DATA is a recording with spans of modules or operators and the graph of their model (nrg\n"
+        "run --torch with nrg.torch.trace), a folder that nrg.torch.measure made, nrg's own CSV "
+        "or\n"
+        "JSON (docs/dataset.md), a folder with the four CSVs of one IrEne device, or a folder of\n"
+        "the Jetson study: convolutional.csv, pooling.csv and\n"
         "dense.csv of a model, or its statistics by layer with trt_engine_info.json.",
-    .examples = "  nrg dataset irene/device_1\n"
+    .examples = "  nrg dataset run.nrg -o data.csv\n"
+                "  nrg dataset irene/device_1\n"
                 "  nrg dataset irene/device_1 -o device_1.csv\n"
                 "  nrg dataset model_training/data --device orin-nano -o orin.json\n",
     .options = options,

@@ -9,10 +9,9 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "cli/common.h"
+#include "cli/predict_against.h"
 #include "graph/param_list.h"
 #include "graph/reader.h"
-#include "graph/resize.h"
 #include "report/predict_report.h"
 
 #define DEFAULT_DEPTH 3
@@ -21,7 +20,8 @@
 #define MOST_WHAT_IFS 64
 
 struct values {
-    const char *profile, *compare, *params, *format, *trace, *steps, *what_if, *json;
+    const char *profile, *compare, *params, *format, *trace, *steps, *what_if, *against, *idle;
+    const char *json;
     struct nrg_list dims;
     int batch, seq, depth;
     bool all, explain;
@@ -41,6 +41,13 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, trace)},
     {"what-if", 'w', NRG_OPT_STRING, "NAME=N,N", "a table over sizes, such as batch=8,16,32",
      offsetof(struct values, what_if)},
+    {"against", 0, NRG_OPT_STRING, "FILE.nrg",
+     "a recording with spans: predicted against measured, module by module",
+     offsetof(struct values, against)},
+    {"idle", 0, NRG_OPT_STRING, "RULE",
+     "with --against, idle energy in what was measured: apart (not in it; default), share (of the "
+     "time that a module runs) or none (not told apart)",
+     offsetof(struct values, idle)},
     {"for", 0, NRG_OPT_STRING, "N", "the energy of N steps", offsetof(struct values, steps)},
     {"depth", 'd', NRG_OPT_COUNT, "N", "levels of modules to show (default 3)",
      offsetof(struct values, depth)},
@@ -68,42 +75,20 @@ struct request {
     struct nrg_error err;
 };
 
-/* One model, read and counted at one size. */
-struct counted {
-    struct nrg_model model;
-    struct nrg_reduced reduced;
-    struct nrg_module_tree tree;
-    int64_t batch;
-};
-
-static void release_counted(struct counted *c)
+static struct nrg_model_request model_request(const struct request *r, size_t n_sizes)
 {
-    nrg_module_tree_release(&c->tree);
-    nrg_reduced_release(&c->reduced);
-    nrg_model_release(&c->model);
+    return (struct nrg_model_request){.path = r->path,
+                                      .format = r->v->format,
+                                      .params = r->v->params ? &r->params : NULL,
+                                      .trace = r->v->trace ? &r->trace : NULL,
+                                      .sizes = r->sizes,
+                                      .n_sizes = n_sizes};
 }
 
-static int count(struct request *r, struct counted *c, size_t n_sizes)
+static int count(struct request *r, struct nrg_counted *c, size_t n_sizes)
 {
-    const struct nrg_model *params = r->v->params ? &r->params : NULL;
-    *c = (struct counted){0};
-    int rc = nrg_model_read(r->path, r->v->format, &c->model, &r->err);
-    if (rc)
-        return rc;
-    if (n_sizes)
-        rc = nrg_model_resize(&c->model, r->v->trace ? &r->trace : NULL, r->sizes, n_sizes, r->path,
-                              &r->err);
-    c->batch = nrg_model_size(&c->model, "batch");
-    if (!rc && !c->model.n_graphs)
-        rc = nrg_fail(&r->err, -ENODATA, r->path, "holds parameters but no graph");
-    if (!rc && (rc = nrg_reduce(&c->model, params, &c->reduced, &r->err)))
-        nrg_copy(r->err.where, sizeof r->err.where, r->path);
-    if (!rc && (nrg_cost_all(&c->reduced, NRG_CONVENTION_NRG) ||
-                nrg_module_tree_make(&c->tree, &c->model, &c->reduced, params)))
-        rc = nrg_fail(&r->err, -ENOMEM, r->path, "out of memory");
-    if (rc)
-        release_counted(c);
-    return rc;
+    const struct nrg_model_request request = model_request(r, n_sizes);
+    return nrg_counted_read(c, &request, &r->err);
 }
 
 /* ---- one size ---- */
@@ -125,7 +110,7 @@ static int show(struct request *r, const struct nrg_prediction_report *a,
 
 static int predict_one(struct request *r)
 {
-    struct counted c;
+    struct nrg_counted c;
     struct nrg_prediction first = {0}, second = {0};
     const struct values *v = r->v;
     int rc = count(r, &c, r->n_sizes), code = 0;
@@ -150,15 +135,32 @@ static int predict_one(struct request *r)
     code = rc ? nrg_complain(&r->err, 1) : show(r, &a, v->compare ? &b : NULL);
     nrg_prediction_release(&first);
     nrg_prediction_release(&second);
-    release_counted(&c);
+    nrg_counted_release(&c);
     return code;
+}
+
+/* ---- a recording ---- */
+
+static int predict_against(struct request *r)
+{
+    const struct values *v = r->v;
+    const struct nrg_against_request request = {.model = model_request(r, r->n_sizes),
+                                                .recording = v->against,
+                                                .profile = &r->profile,
+                                                .profile_name = v->profile,
+                                                .idle = v->idle,
+                                                .depth = v->all     ? 0
+                                                         : v->depth ? v->depth
+                                                                    : DEFAULT_DEPTH,
+                                                .json = v->json};
+    return nrg_predict_against(&request);
 }
 
 /* ---- several sizes ---- */
 
 static void predict_size(struct request *r, const char *name, struct nrg_what_if *row)
 {
-    struct counted c;
+    struct nrg_counted c;
     struct nrg_prediction p = {0};
     r->sizes[r->n_sizes] = (struct nrg_size){name, (int64_t)row->value};
     int rc = count(r, &c, r->n_sizes + 1);
@@ -170,7 +172,7 @@ static void predict_size(struct request *r, const char *name, struct nrg_what_if
             nrg_copy(row->why, sizeof row->why, p.n_reasons ? p.reasons[0] : "");
         }
         nrg_prediction_release(&p);
-        release_counted(&c);
+        nrg_counted_release(&c);
     }
     row->refused = rc != 0;
     if (rc)
@@ -263,18 +265,22 @@ static int check(struct request *r, int argc, char **argv)
     } else if (argc == 2 && v->steps && (!strcmp(argv[1], "steps") || !strcmp(argv[1], "runs"))) {
         argc--;
     }
-    if (argc != 1)
+    if (argc != 1 && !(v->against && argc == 0))
         fprintf(stderr, "nrg predict: wants one model: nrg predict MODEL --profile device.json\n");
     else if (!v->profile)
         fprintf(stderr, "nrg predict: --profile device.json tells of the device: see nrg train\n");
     else if (v->what_if && v->compare)
         fprintf(stderr, "nrg predict: --what-if and --compare are one at a time\n");
+    else if (v->against && (v->what_if || v->compare || v->steps))
+        fprintf(stderr, "nrg predict: --against goes without --what-if, --compare and --for\n");
+    else if (v->idle && !v->against)
+        fprintf(stderr, "nrg predict: --idle is about a recording: --against run.nrg\n");
     else if (v->batch < 0 || v->seq < 0)
         fprintf(stderr, "nrg predict: sizes are 1 or more\n");
     else if (v->steps && (nrg_parse_double(v->steps, strlen(v->steps), &r->runs) || !(r->runs > 0)))
         fprintf(stderr, "nrg predict: --for wants a number of steps, not '%s'\n", v->steps);
     else {
-        r->path = argv[0];
+        r->path = argc ? argv[0] : NULL;
         return read_sizes(r);
     }
     return 2;
@@ -309,7 +315,9 @@ static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
     if (!code && read_inputs(r))
         code = nrg_complain(&r->err, 1);
     else if (!code)
-        code = r->v->what_if ? predict_sizes(r) : predict_one(r);
+        code = r->v->against   ? predict_against(r)
+               : r->v->what_if ? predict_sizes(r)
+                               : predict_one(r);
     nrg_model_release(&r->params);
     nrg_model_release(&r->trace);
     nrg_profile_release(&r->profile);
@@ -321,7 +329,7 @@ static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
 const struct nrg_command nrg_cmd_predict = {
     .name = "predict",
     .summary = "what a model will cost, before running it",
-    .synopsis = "[OPTIONS] MODEL --profile device.json",
+    .synopsis = "[OPTIONS] MODEL --profile device.json [--against run.nrg]",
     .about =
         "Predicts the energy of one run of a model, module by module, with an interval and with\n"
         "the terms that it is made of. MODEL is anything that nrg graph reads; the profile comes\n"
@@ -329,12 +337,16 @@ const struct nrg_command nrg_cmd_predict = {
         "device, the interval widens and the reason is said; a graph with operators of unknown\n"
         "cost is refused.\n\n"
         "Other sizes than the graph's own need symbolic dimensions (torch.export, ONNX) or a\n"
-        "second trace of the same model at another size.",
+        "second trace of the same model at another size.\n\n"
+        "With --against a recording with spans (nrg run --torch, nrg.torch) is held beside it,\n"
+        "module by module: forward passes only. Without MODEL the graph that the recording keeps\n"
+        "is used.",
     .examples =
         "  nrg predict bert.txt --profile device_1.json\n"
         "  nrg predict bert.txt --profile device_1.json --for 10000 steps\n"
         "  nrg predict bert.txt --profile device_1.json --compare device_2.json\n"
-        "  nrg predict b8.txt --trace b16.txt --profile device_1.json --what-if batch=8,32\n",
+        "  nrg predict b8.txt --trace b16.txt --profile device_1.json --what-if batch=8,32\n"
+        "  nrg predict --profile here.json --against run.nrg\n",
     .options = options,
     .values_size = sizeof(struct values),
     .run = run,

@@ -16,7 +16,7 @@ int nrg_complain(const struct nrg_error *err, int code)
     return code;
 }
 
-int nrg_print_json_digits(json_t *doc, const char *path, int digits)
+int nrg_print_json_digits(json_t *doc, const char *path, size_t digits)
 {
     bool to_stdout = !strcmp(path, "-");
     FILE *out = doc ? (to_stdout ? stdout : fopen(path, "we")) : NULL;

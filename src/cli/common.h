@@ -12,7 +12,7 @@ extern const struct nrg_opt nrg_common_options[];
 /* Writes a JSON document and a newline; takes the reference. `path` "-" is stdout. 0 or 1. */
 int nrg_print_json(json_t *doc, const char *path);
 /* With that many digits; 17 read back as the same numbers. */
-int nrg_print_json_digits(json_t *doc, const char *path, int digits);
+int nrg_print_json_digits(json_t *doc, const char *path, size_t digits);
 
 /* True when `stream` is a terminal and NO_COLOR is unset. */
 bool nrg_use_colour(FILE *stream);

@@ -10,6 +10,16 @@ static bool original_features(const struct nrg_data_options *o)
     return o->layer_features && !strcmp(o->layer_features, "original");
 }
 
+/* -1: no such word. */
+static int idle_mode(const struct nrg_data_options *o)
+{
+    static const char *const words[] = {"apart", "share", "none"};
+    for (int i = 0; o->idle && i < 3; i++)
+        if (!strcmp(words[i], o->idle))
+            return i;
+    return o->idle ? -1 : NRG_IDLE_APART;
+}
+
 static int check(const struct nrg_cli *cli, const struct nrg_data_options *o, int argc)
 {
     const char *name = cli->command->name;
@@ -20,6 +30,10 @@ static int check(const struct nrg_cli *cli, const struct nrg_data_options *o, in
     if (o->layer_features && !original_features(o) && strcmp(o->layer_features, "corrected")) {
         fprintf(stderr, "nrg %s: --layer-features is corrected or original, not '%s'\n", name,
                 o->layer_features);
+        return 2;
+    }
+    if (idle_mode(o) < 0) {
+        fprintf(stderr, "nrg %s: --idle is apart, share or none, not '%s'\n", name, o->idle);
         return 2;
     }
     return 0;
@@ -57,13 +71,16 @@ static int one_device(const struct nrg_dataset *set, struct nrg_error *err)
 int nrg_data_read(struct nrg_cli *cli, const struct nrg_data_options *o, int argc, char **argv,
                   bool any_devices, struct nrg_dataset *set)
 {
-    struct nrg_read_options options = {
-        .device = o->device, .layers = o->layers, .original_layers = original_features(o)};
+    struct nrg_read_options options = {.device = o->device,
+                                       .layers = o->layers,
+                                       .original_layers = original_features(o),
+                                       .graph = o->graph};
     struct nrg_error err;
     nrg_dataset_init(set);
     int code = check(cli, o, argc), rc = 0;
     if (code)
         return code;
+    options.idle = (enum nrg_idle_mode)idle_mode(o);
     for (int i = 0; !rc && i < argc; i++)
         rc = nrg_dataset_read(set, argv[i], &options, &err);
     if (!rc)

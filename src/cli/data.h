@@ -7,7 +7,7 @@
 #include "predict/dataset_read.h"
 
 struct nrg_data_options {
-    const char *device, *layers, *layer_features;
+    const char *device, *layers, *layer_features, *graph, *idle;
     struct nrg_list exclude;
 };
 
@@ -31,6 +31,18 @@ struct nrg_data_options {
          "WORD",                                                                                   \
          "features of layers: corrected (default), or original with the study's errors",           \
          offsetof(type, field) + offsetof(struct nrg_data_options, layer_features)},               \
+        {"graph",                                                                                  \
+         0,                                                                                        \
+         NRG_OPT_STRING,                                                                           \
+         "FILE",                                                                                   \
+         "the model's graph, for recordings that keep none",                                       \
+         offsetof(type, field) + offsetof(struct nrg_data_options, graph)},                        \
+        {"idle",                                                                                   \
+         0,                                                                                        \
+         NRG_OPT_STRING,                                                                           \
+         "WORD",                                                                                   \
+         "idle energy of recordings: apart (default), share or none",                              \
+         offsetof(type, field) + offsetof(struct nrg_data_options, idle)},                         \
     {                                                                                              \
         "exclude", 0, NRG_OPT_LIST, "MODEL", "leave a model out; may be repeated",                 \
             offsetof(type, field) + offsetof(struct nrg_data_options, exclude)                     \

@@ -20,6 +20,7 @@ const struct nrg_command *const nrg_commands[] = {
     &nrg_cmd_predict,
     &nrg_cmd_train,
     &nrg_cmd_evaluate,
+    &nrg_cmd_calibrate,
     &nrg_cmd_dataset,
     &nrg_cmd_profile,
     NULL,

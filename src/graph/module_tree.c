@@ -299,6 +299,7 @@ static void guess_calls(struct builder *b, const struct nrg_reduced *g)
         struct nrg_tree_node *node = node_of(b, group->module);
         node->calls = gcd(node->calls, group->count);
     }
+    b->tree->calls_told = told;
     b->tree->calls_known = told || groups.n;
     /* Children stand behind their parents. */
     for (size_t i = b->tree->n; !told && i-- > 1;) {

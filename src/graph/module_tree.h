@@ -32,6 +32,7 @@ struct nrg_module_tree {
     struct nrg_tree_node *nodes;
     size_t n;
     bool calls_known; /* the graph has scopes or calls: a module with 0 calls did not run */
+    bool calls_told;  /* by the file; otherwise they are the most that the operators allow */
 };
 
 /* `reduced` NULL: parameters only; `params` as for nrg_reduce. 0 or -ENOMEM. */

@@ -244,6 +244,7 @@ static int by_symbols(struct resizer *r, const struct nrg_size *sizes, size_t n)
     r->symbols = &symbols;
     for (size_t g = 0; !rc && g < r->model->n_graphs; g++)
         rc = resize_block(r, r->model->graphs[g]->body, NULL, 0);
+    r->symbols = NULL;
     nrg_symbols_release(&symbols);
     return rc;
 }

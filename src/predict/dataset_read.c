@@ -1,7 +1,8 @@
 /*
  * Which form of data set a path holds, by what is in it: a folder with one of IrEne's names, a
- * folder of the Jetson study (layer types, or statistics with an engine info), or a file whose
- * first bytes are JSON or a CSV header. Folders of folders are read one by one.
+ * folder of the Jetson study (layer types, or statistics with an engine info), a folder of
+ * recordings, or a file whose first bytes are a recording's, JSON or a CSV header. Folders of
+ * folders are read one by one.
  */
 #include "predict/dataset_read.h"
 
@@ -137,6 +138,39 @@ static int read_stats(struct nrg_dataset *set, const char *folder,
     return rc;
 }
 
+static int is_recording(const struct dirent *entry)
+{
+    const char *dot = strrchr(entry->d_name, '.');
+    return entry->d_name[0] != '.' && dot && !strcmp(dot, ".nrg");
+}
+
+/* By number where names have one: measure-10.nrg after measure-9.nrg. */
+static int read_recordings(struct nrg_dataset *set, const char *folder,
+                           const struct nrg_read_options *options, bool *found,
+                           struct nrg_error *err)
+{
+    struct dirent **names = NULL;
+    int n = scandir(folder, &names, is_recording, versionsort), rc = 0;
+    char(*paths)[PATH_SIZE] = n > 0 ? calloc((size_t)n, sizeof *paths) : NULL;
+    const char **list = n > 0 ? calloc((size_t)n, sizeof *list) : NULL;
+    *found = n > 0;
+    if (n > 0 && (!paths || !list))
+        rc = nrg_fail(err, -ENOMEM, folder, "out of memory");
+    for (int i = 0; i < n; i++) {
+        if (!rc && (rc = join(paths[i], folder, names[i]->d_name)))
+            nrg_fail(err, rc, folder, "%s", strerror(-rc));
+        if (!rc)
+            list[i] = paths[i];
+        free(names[i]);
+    }
+    free(names);
+    if (!rc && n > 0)
+        rc = nrg_dataset_read_recordings(set, list, (size_t)n, options, err);
+    free(list);
+    free(paths);
+    return rc;
+}
+
 static int read_folder(struct nrg_dataset *set, const char *path,
                        const struct nrg_read_options *options, bool *found, struct nrg_error *err)
 {
@@ -155,8 +189,7 @@ static int read_folder(struct nrg_dataset *set, const char *path,
         if (has_file(path, name))
             return read_layers(set, path, options, err);
     }
-    *found = false;
-    return 0;
+    return read_recordings(set, path, options, found, err);
 }
 
 static int not_hidden(const struct dirent *entry)
@@ -189,6 +222,16 @@ static int read_below(struct nrg_dataset *set, const char *path,
     return rc;
 }
 
+static bool has_head(const char *path, const char *head)
+{
+    char buf[32] = "";
+    FILE *in = fopen(path, "re");
+    size_t n = in ? fread(buf, 1, sizeof buf - 1, in) : 0;
+    if (in)
+        fclose(in);
+    return n > strlen(head) && !memcmp(buf, head, strlen(head));
+}
+
 int nrg_dataset_read(struct nrg_dataset *set, const char *path,
                      const struct nrg_read_options *options, struct nrg_error *err)
 {
@@ -201,6 +244,8 @@ int nrg_dataset_read(struct nrg_dataset *set, const char *path,
         int rc = read_folder(set, path, options, &found, err);
         return rc || found ? rc : read_below(set, path, options, err);
     }
+    if (has_head(path, "SQLite format 3"))
+        return nrg_dataset_read_recordings(set, &path, 1, options, err);
     int rc = load(path, &file, err);
     if (rc)
         return rc;

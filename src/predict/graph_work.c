@@ -86,21 +86,50 @@ static double rest_bytes(const struct nrg_operator *op, const char *convention)
     return bytes > 0 ? (double)bytes : 0;
 }
 
+static bool cost_known(const struct nrg_operator *op)
+{
+    return !nrg_operator_unknown(op) && op->cost.read_bytes >= 0 && op->cost.written_bytes >= 0;
+}
+
+/* As it is looked up: a batched product with a weight is a linear layer. */
+static const char *kind_of(const struct nrg_operator *op)
+{
+    bool is_linear = !strcmp(nrg_kind_group(op->kind), "bmm") && has_weight(op);
+    return is_linear ? "aten::linear" : op->kind;
+}
+
+bool nrg_work_features(const struct nrg_reduced *g, const struct nrg_operator *op,
+                       const char **kind, double f[NRG_FEATURES])
+{
+    *kind = kind_of(op);
+    if (!cost_known(op))
+        return false;
+    f[NRG_F_MACS] = (double)op->cost.macs;
+    f[NRG_F_READ_BYTES] = (double)op->cost.read_bytes;
+    f[NRG_F_WRITTEN_BYTES] = (double)op->cost.written_bytes;
+    if (op->cost.params >= 0)
+        f[NRG_F_PARAMS] = (double)op->cost.params;
+    if (!strcmp(nrg_kind_group(*kind), "bmm"))
+        f[NRG_F_COPIED_BYTES] = copied_bytes(g, op);
+    if (is_softmax(op) && op->n_outputs)
+        f[NRG_F_SCORE_BYTES] = (double)nrg_data_bytes(op->outputs[0]);
+    return true;
+}
+
 bool nrg_work_of(const struct nrg_reduced *g, const struct nrg_operator *op,
                  const struct nrg_physical *model, const char *convention, struct nrg_work *work)
 {
     *work = (struct nrg_work){.kind = op->kind, .times = (double)op->times};
-    if (nrg_operator_unknown(op) || op->cost.read_bytes < 0 || op->cost.written_bytes < 0)
+    if (!cost_known(op))
         return !op->times;
-    const char *group = nrg_kind_group(op->kind);
-    if (!strcmp(group, "bmm") && has_weight(op))
-        work->kind = "aten::linear";
+    work->kind = kind_of(op);
     bool has_macs = op->cost.macs > 0;
     work->x[NRG_PER_CALL] = 1;
     work->x[NRG_PER_MAC] = (double)op->cost.macs;
     work->x[NRG_PER_BYTE] = (double)op->cost.read_bytes + (double)op->cost.written_bytes;
     nrg_physical_group(model, work->kind, has_macs, &work->is_known);
-    work->is_rest = !work->is_known && !has_macs;
+    /* The price of the rest comes from modules; without any, memory traffic's has to do. */
+    work->is_rest = !work->is_known && !has_macs && nrg_physical_has_modules(model);
     if (work->is_rest) {
         work->beside[NRG_PER_REST_BYTE] = rest_bytes(op, convention);
         return true;

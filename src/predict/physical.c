@@ -354,6 +354,12 @@ int nrg_physical_fit(struct nrg_physical *model, const struct nrg_dataset *set, 
 
 /* ---- predicting ---- */
 
+bool nrg_physical_has_modules(const struct nrg_physical *model)
+{
+    struct nrg_range operators = model->module_range[NRG_PER_OPERATOR];
+    return operators.high >= operators.low;
+}
+
 static int predict_operator(const struct nrg_physical *model, const struct nrg_dataset *set,
                             size_t row, struct nrg_estimate *out)
 {
@@ -379,23 +385,32 @@ void nrg_estimate_add(struct nrg_estimate *sum, const struct nrg_estimate *part,
  * Errors of operators that were in range cancel in a module's sum, which is what its own q tells;
  * those of operators out of range all go one way, so they widen it by their own measure. So does
  * being smaller than all that was seen: what goes on between operators then weighs more.
+ *
+ * Where operators alone were measured, nothing tells how far their errors cancel, nor what goes on
+ * between them, nor how other code for the same operators compares: the interval is as wide as an
+ * operator's, and reaches from half to twice that.
  */
 void nrg_physical_finish(const struct nrg_physical *model, enum nrg_node_level level,
                          const double x[NRG_MODULE_UNITS], struct nrg_estimate *e)
 {
-    double beyond = 0, operators_j = e->energy_j;
+    double beyond = 0, operators_j = e->energy_j, q = model->q[level];
+    if (isnan(q)) {
+        q = model->q[NRG_NODE_OPERATOR];
+        e->less_j += operators_j / 2;
+        e->more_j += operators_j;
+    }
     for (int u = 0; u < NRG_MODULE_UNITS; u++) {
         e->energy_j += model->module_joules[u] * x[u];
         beyond = fmax(beyond, nrg_range_beyond(model->module_range[u], x[u]));
     }
     e->beyond = fmax(beyond, operators_j > 0 ? e->beyond / operators_j : 0);
-    e->widen = (operators_j > 0 ? e->widen / operators_j : 0) + model->q[level] * beyond;
+    e->widen = (operators_j > 0 ? e->widen / operators_j : 0) + q * beyond;
     if (e->energy_j < model->least_j[level] && isfinite(model->least_j[level])) {
         double smaller = log(model->least_j[level] / e->energy_j);
         e->beyond = fmax(e->beyond, smaller);
         e->widen += model->q[NRG_NODE_OPERATOR] * smaller;
     }
-    set_bounds(e, model->q[level]);
+    set_bounds(e, q);
 }
 
 static int predict_module(const struct nrg_physical *model, const struct nrg_dataset *set,

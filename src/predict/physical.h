@@ -104,6 +104,8 @@ void nrg_physical_operator(const struct nrg_physical *model, const char *kind,
 void nrg_estimate_add(struct nrg_estimate *sum, const struct nrg_estimate *part, double count);
 void nrg_physical_finish(const struct nrg_physical *model, enum nrg_node_level level,
                          const double beside[NRG_MODULE_UNITS], struct nrg_estimate *sum);
+/* False: operators alone were measured. */
+bool nrg_physical_has_modules(const struct nrg_physical *model);
 /* How far outside of a range, in ln: 0 inside. */
 double nrg_range_beyond(struct nrg_range range, double value);
 

@@ -28,7 +28,7 @@ struct outside {
 struct unknown_kind {
     const char *kind;
     size_t count;
-    bool is_rest;
+    bool is_rest, has_macs;
 };
 
 struct run {
@@ -132,7 +132,8 @@ static int note_kind(struct run *r, const struct nrg_work *w)
     if (i == r->n_kinds) {
         if (nrg_reserve(&r->kinds, &r->cap_kinds, i + 1, sizeof *r->kinds))
             return -ENOMEM;
-        r->kinds[r->n_kinds++] = (struct unknown_kind){w->kind, 0, w->is_rest};
+        r->kinds[r->n_kinds++] =
+            (struct unknown_kind){w->kind, 0, w->is_rest, w->x[NRG_PER_MAC] > 0};
     }
     r->kinds[i].count++;
     return 0;
@@ -172,10 +173,15 @@ static int say_reasons(struct run *r)
     int rc = 0;
     for (size_t i = 0; !rc && i < r->n_kinds; i++)
         if (!r->kinds[i].is_rest)
-            rc = reason(r,
-                        "%zu operators %s: none was measured on %s, taken as the mean of others "
-                        "that multiply",
-                        r->kinds[i].count, r->kinds[i].kind, r->profile->device);
+            rc = reason(r, "%zu operators %s: none was measured on %s, taken as %s",
+                        r->kinds[i].count, r->kinds[i].kind, r->profile->device,
+                        r->kinds[i].has_macs ? "the mean of others that multiply"
+                                             : "others of the same traffic");
+    if (!rc && !nrg_physical_has_modules(m))
+        rc = reason(r,
+                    "operators alone were measured on %s: what goes on between them is not in "
+                    "the sum, so the interval reaches from half to twice it and more",
+                    r->profile->device);
     for (size_t i = 0; !rc && i < r->n_outside; i++) {
         const struct outside *o = &r->outside[i];
         const char *how = o->smaller && o->larger ? "smaller or larger"

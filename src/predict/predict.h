@@ -24,10 +24,17 @@ struct nrg_work {
 
 /*
  * The work of one operator. `convention`: whose counts rest bytes are. False: its cost or how often
- * it runs is unknown. Recordings use it to join measured spans with features.
+ * it runs is unknown.
  */
 bool nrg_work_of(const struct nrg_reduced *reduced, const struct nrg_operator *op,
                  const struct nrg_physical *model, const char *convention, struct nrg_work *work);
+
+/*
+ * The same as features of one execution, for a data set's row of that operator: `kind` as it is
+ * looked up, and what is known of the rest; others are left alone. False: its cost is unknown.
+ */
+bool nrg_work_features(const struct nrg_reduced *reduced, const struct nrg_operator *op,
+                       const char **kind, double features[NRG_FEATURES]);
 
 struct nrg_node_estimate {
     struct nrg_estimate estimate;

@@ -180,7 +180,7 @@ static size_t search(struct aligner *a, struct peak *peaks)
     a->stride = 1 + a->power->n / COARSE_VALUES;
     scan(a, a->low_ns, a->high_ns, step_ns, peaks, &n);
     while (step_ns > finest_ns) {
-        struct peak next[PEAKS];
+        struct peak next[PEAKS] = {0};
         size_t m = 0;
         int64_t finer_ns = step_ns / 4 > finest_ns ? step_ns / 4 : finest_ns;
         a->stride = finer_ns * 4 < a->power->period_ns * (int64_t)a->stride ? 1 : a->stride;

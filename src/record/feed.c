@@ -17,6 +17,8 @@ static void on_row(struct nrg_sink *sink, unsigned group, int64_t t_ns, int64_t 
     struct nrg_feed *feed = (struct nrg_feed *)sink;
     if (group < feed->n_groups)
         nrg_rows_add(&feed->rows[group], t_ns, width_ns, raw);
+    if (feed->live && group < feed->n_groups)
+        nrg_live_row(feed->live, feed->found, group, t_ns, raw);
     feed->last_t_ns = t_ns;
 }
 

@@ -5,6 +5,7 @@
 #ifndef NRG_RECORD_FEED_H
 #define NRG_RECORD_FEED_H
 
+#include "record/live.h"
 #include "record/queue.h"
 #include "record/store.h"
 #include "sensors/driver.h"
@@ -14,7 +15,8 @@ struct nrg_feed {
     const struct nrg_context *ctx;
     const struct nrg_found *found;
     struct nrg_queue *queue;
-    void *state; /* the driver's; NULL when closed */
+    struct nrg_live *live; /* who wants the energy so far; NULL: nobody */
+    void *state;           /* the driver's; NULL when closed */
     int64_t period_ns, next_ns;
     int64_t last_t_ns; /* of the last row, 0: none yet */
     size_t n_groups;

@@ -130,7 +130,7 @@ static int read_inference(struct trtexec *t, struct nrg_json_stream *s, struct n
         {"startH2dMs", "endH2dMs", "startComputeMs", "endComputeMs", "startD2hMs", "endD2hMs"},
         {"startInMs", "endInMs", "startComputeMs", "endComputeMs", "startOutMs", "endOutMs"}};
     struct inference inference = {.compute_ns = NRG_MISSING};
-    int64_t *into[2 * PARTS], ignored;
+    int64_t *into[2 * PARTS], ignored = 0;
     int token, rc = 0;
     for (size_t i = 0; i < 2 * PARTS; i++) {
         into[i] = i % 2 ? &inference.end_ns[i / 2] : &inference.begin_ns[i / 2];

@@ -35,6 +35,7 @@ static struct {
     struct nrg_context ctx;
     struct nrg_span_segment segment;
     struct nrg_run run;
+    int64_t idle_runs;
     pthread_key_t reason; /* of each thread: the text of its last error, owned */
     bool prepared;
 } inside = {.lock = PTHREAD_MUTEX_INITIALIZER, .segment = {.fd = -1}};
@@ -153,6 +154,7 @@ static void note_command_line(struct nrg_recorder *recorder)
 static void begin_run(struct nrg_recorder *recorder, const struct nrg_error *no_spans)
 {
     inside.run = (struct nrg_run){.id = 1, .kind = "run", .exit_code = -1};
+    inside.idle_runs = 0;
     nrg_recorder_follow(recorder, (int32_t)getpid(), false);
     nrg_recorder_read_now(recorder);
     inside.run.begin_ns = nrg_now_ns();
@@ -168,7 +170,7 @@ static int open_recorder(const char *path, const struct nrg_recorder_settings *s
                          struct nrg_error *no_spans, struct nrg_recorder **recorder,
                          struct nrg_error *err)
 {
-    struct wanted_sensors sensors;
+    struct wanted_sensors sensors = {0};
     int rc = split_sensors(&sensors, s->sensors, err);
     if (rc)
         return rc;
@@ -275,6 +277,56 @@ int nrg_recorder_model(const char *name, const char *format, const void *bytes, 
         rc = nrg_fail(&err, -EINVAL, NULL, "a model has a name, a format, and 1 byte to 2 GB");
     else if ((rc = nrg_recorder_graph(inside.recorder, name, format, bytes, (size_t)size)))
         nrg_fail(&err, rc, NULL, "out of memory");
+    remember(rc, &err);
+    pthread_mutex_unlock(&inside.lock);
+    return rc;
+}
+
+/* Caller holds the lock. */
+static int take_reading(struct nrg_recorder_reading *reading, struct nrg_error *err)
+{
+    enum nrg_provenance provenance;
+    struct nrg_recorder_reading made = {.size = sizeof made};
+    if (!reading || reading->size < sizeof made)
+        return nrg_fail(err, -EINVAL, NULL, "the reading's size is not set");
+    if (!inside.recorder)
+        return not_running(err);
+    nrg_recorder_read_now(inside.recorder);
+    int rc = nrg_recorder_energy(inside.recorder, &made.energy_j, &provenance);
+    if (rc)
+        return nrg_fail(err, rc, NULL, "no sensor gives energy here: see nrg sensors");
+    made.t_ns = nrg_now_ns();
+    made.provenance = (int32_t)provenance;
+    *reading = made;
+    return 0;
+}
+
+int nrg_recorder_read(struct nrg_recorder_reading *reading)
+{
+    struct nrg_error err = {0};
+    pthread_mutex_lock(&inside.lock);
+    int rc = remember(take_reading(reading, &err), &err);
+    pthread_mutex_unlock(&inside.lock);
+    return rc;
+}
+
+int nrg_recorder_idle(int64_t begin_ns, int64_t end_ns)
+{
+    struct nrg_error err = {0};
+    int rc = 0;
+    pthread_mutex_lock(&inside.lock);
+    if (!inside.recorder)
+        rc = not_running(&err);
+    else if (begin_ns < inside.run.begin_ns || end_ns <= begin_ns || end_ns > nrg_now_ns())
+        rc = nrg_fail(&err, -EINVAL, NULL, "idle time lies between the recorder's start and now");
+    else {
+        struct nrg_run idle = {.id = 2 + inside.idle_runs++,
+                               .kind = "baseline",
+                               .exit_code = -1,
+                               .begin_ns = begin_ns,
+                               .end_ns = end_ns};
+        nrg_recorder_run(inside.recorder, &idle);
+    }
     remember(rc, &err);
     pthread_mutex_unlock(&inside.lock);
     return rc;

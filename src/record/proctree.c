@@ -363,18 +363,34 @@ static void adopt(struct nrg_proctree *tree, struct proc *p, bool is_new)
                       &adoption);
 }
 
+/* Ended, and nobody has waited for it yet; a first thread may end long before the others. */
+static bool is_zombie(const struct nrg_proc_stat *stat)
+{
+    return stat->state == 'Z' && stat->threads <= 1;
+}
+
 /* Children that we had before we became nrg (sh -c 'server & exec nrg run ...'). */
-static bool is_foreign(const struct nrg_proctree *tree, int32_t pid)
+static bool is_foreign(const struct nrg_proctree *tree, const struct nrg_proc_stat *stat)
+{
+    return stat->parent_pid == getpid() && stat->start_ticks < tree->root_ticks;
+}
+
+/*
+ * True for who must not be taken in: who is foreign, or has ended. The end of a known one has been
+ * told already, and one that nobody knew is in what its parent's wait will tell: taken in, both
+ * would count twice.
+ */
+static bool is_unwanted(const struct nrg_proctree *tree, int32_t pid)
 {
     struct nrg_proc_stat stat;
-    return !nrg_proc_read_stat(&tree->ctx->root, pid, &stat) && stat.parent_pid == getpid() &&
-           stat.start_ticks < tree->root_ticks;
+    return !nrg_proc_read_stat(&tree->ctx->root, pid, &stat) &&
+           (is_zombie(&stat) || is_foreign(tree, &stat));
 }
 
 static void found_child(int32_t pid, void *arg)
 {
     const struct adoption *adoption = arg;
-    if (find(adoption->tree, pid) || pid == getpid() || is_foreign(adoption->tree, pid))
+    if (find(adoption->tree, pid) || pid == getpid() || is_unwanted(adoption->tree, pid))
         return;
     struct proc *p = add(adoption->tree, pid, adoption->parent_pid, adoption->is_new);
     if (p)
@@ -423,7 +439,7 @@ static void scan_system(struct nrg_proctree *tree)
     for (size_t i = 0; i < names.n; i++) {
         int64_t pid;
         if (nrg_parse_i64(names.items[i], strlen(names.items[i]), &pid) || pid < 1 ||
-            pid > INT32_MAX || find(tree, (int32_t)pid))
+            pid > INT32_MAX || find(tree, (int32_t)pid) || is_unwanted(tree, (int32_t)pid))
             continue;
         add(tree, (int32_t)pid, 0, tree->generation > 1);
     }
@@ -472,7 +488,7 @@ static bool update_all(struct nrg_proctree *tree)
         for (struct proc **at = &tree->buckets[b]; *at;) {
             struct proc *p = *at;
             int rc = update(tree, p);
-            bool zombie = !rc && p->stat.state == 'Z' && p->stat.threads <= 1;
+            bool zombie = !rc && is_zombie(&p->stat);
             bool own = zombie && tree->own_children && p->stat.parent_pid == getpid();
             own_zombie |= own;
             if (rc == -ENOENT || rc == -ESRCH || (zombie && !own))
@@ -551,7 +567,9 @@ size_t nrg_proctree_active(struct nrg_proctree *tree, struct nrg_active **active
 
 void nrg_proctree_exiting(struct nrg_proctree *tree, int32_t pid)
 {
-    tree->waiting_foreign = is_foreign(tree, pid);
+    struct nrg_proc_stat stat;
+    tree->waiting_foreign =
+        !nrg_proc_read_stat(&tree->ctx->root, pid, &stat) && is_foreign(tree, &stat);
     on_exited(tree, pid);
 }
 

@@ -49,6 +49,7 @@ struct nrg_recorder {
     struct nrg_memory_watch *memory;
     struct nrg_recorder_spans spans;
     bool inside;
+    struct nrg_live live; /* of a recorder inside only */
     struct nrg_own_cpu own_cpu;
     struct nrg_rows process_rows;
     int process_series, memory_series;
@@ -331,7 +332,8 @@ static int open_feed(struct nrg_recorder *r, const struct nrg_found *found, doub
     int rc = nrg_feed_init(feed, r->ctx, found, rate_hz, &r->queue, r->store, gpu_series, err);
     if (!rc) {
         *(slow ? &r->n_slow : &r->n_feeds) += 1;
-        return 0;
+        feed->live = r->inside ? &r->live : NULL;
+        return feed->live ? nrg_live_add(feed->live, found) : 0;
     }
     nrg_feed_release(feed);
     if (by_name || found->required)
@@ -353,6 +355,7 @@ static int open_sensors(struct nrg_recorder *r, const struct nrg_recorder_option
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     for (size_t f = 0; !rc && f < r->probe.n_found; f++)
         rc = open_feed(r, &r->probe.found[f], rate_hz, options->sensors.only != NULL, err);
+    nrg_live_choose(&r->live);
     for (size_t u = 0; u < r->probe.n_unavailable; u++)
         note_missing(r, r->probe.unavailable[u].what, r->probe.unavailable[u].why);
     int64_t asked_ns = (int64_t)(1e9 / rate_hz);
@@ -394,6 +397,7 @@ int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_op
     nrg_queue_init(&r->queue);
     pthread_mutex_init(&r->lock, NULL);
     nrg_cond_init_monotonic(&r->stopping);
+    nrg_live_init(&r->live);
     int rc = nrg_store_create(options->path, options->overwrite, &r->store, err);
     if (!rc)
         rc = open_sensors(r, options, err);
@@ -571,6 +575,11 @@ void nrg_recorder_read_now(struct nrg_recorder *r)
                                "did not answer at the edge of the run");
 }
 
+int nrg_recorder_energy(struct nrg_recorder *r, double *energy_j, enum nrg_provenance *provenance)
+{
+    return nrg_live_energy(&r->live, energy_j, provenance);
+}
+
 int nrg_recorder_follow(struct nrg_recorder *r, int32_t pid, bool is_new)
 {
     pthread_mutex_lock(&r->lock);
@@ -681,6 +690,7 @@ void nrg_recorder_free(struct nrg_recorder *r)
     nrg_recorder_spans_release(&r->spans);
     nrg_rows_release(&r->process_rows);
     nrg_queue_release(&r->queue);
+    nrg_live_release(&r->live);
     nrg_probe_release(&r->probe);
     pthread_mutex_destroy(&r->lock);
     pthread_cond_destroy(&r->stopping);

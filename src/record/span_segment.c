@@ -74,8 +74,8 @@ int nrg_span_segment_init(struct nrg_span_segment *s, bool whole, struct nrg_err
     *s = (struct nrg_span_segment){.fd = -1, .whole = whole};
     int rc = make_file(s);
     if (!rc) {
-        void *at = mmap(NULL, mapped_bytes(whole), PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
-        s->header = at == MAP_FAILED ? NULL : at;
+        s->header = mmap(NULL, mapped_bytes(whole), PROT_READ | PROT_WRITE, MAP_SHARED, s->fd, 0);
+        s->header = s->header == MAP_FAILED ? NULL : s->header;
         rc = s->header ? fill_header(s->header) : -errno;
     }
     if (!rc && whole)

@@ -216,7 +216,7 @@ int nrg_span_sink_edit(struct nrg_span_sink *sink,
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < sink->n; i++) {
-        struct nrg_span_record *r = &sink->records[i], changed;
+        struct nrg_span_record *r = &sink->records[i], changed = {0};
         if (r->end_ns == NRG_RECORD_COUNT)
             continue;
         struct nrg_sink_span span = {

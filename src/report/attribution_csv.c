@@ -11,6 +11,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "report/attribution_report.h"
 
 static void real_cell(FILE *out, double value)
@@ -23,7 +24,7 @@ static void real_cell(FILE *out, double value)
 static void text_cell(FILE *out, const char *text)
 {
     fputc(',', out);
-    nrg_csv_cell(out, text ? text : "");
+    nrg_csv_cell(out, text);
 }
 
 static void index_cell(FILE *out, size_t index, size_t n)

@@ -1,8 +1,6 @@
 /*
- * See attribution_model.h. Spans name modules as PyTorch does: the outermost by its class, those
- * below by their path from it, with the outermost's name in front where there are several models.
- * A graph has the paths and, mostly, the class of its root; a row of another model's is not this
- * graph's, however much the names look alike.
+ * See attribution_model.h. Modules are found by their path (attribute/module_path.h), operators by
+ * the module around them and their kind, or by a name of their own.
  */
 #include "report/attribution_model.h"
 
@@ -10,7 +8,9 @@
 #include <math.h>
 #include <string.h>
 
+#include "attribute/module_path.h"
 #include "base/mem.h"
+#include "graph/kind_family.h"
 #include "graph/path_map.h"
 #include "graph/reader.h"
 
@@ -23,40 +23,6 @@ struct join {
     bool backward_in_modules;
 };
 
-/* Names that one operation has in graphs and when it is dispatched. */
-static const char *const same_kinds[][5] = {
-    {"aten::linear", "aten::addmm", "aten::mm", "aten::matmul", "aten::bmm"},
-    {"aten::_convolution", "aten::convolution", "aten::mkldnn_convolution",
-     "aten::cudnn_convolution", "aten::conv2d"},
-    {"aten::batch_norm", "aten::native_batch_norm", "aten::cudnn_batch_norm",
-     "aten::_native_batch_norm_legit", NULL},
-    {"aten::layer_norm", "aten::native_layer_norm", NULL, NULL, NULL},
-    {"aten::group_norm", "aten::native_group_norm", NULL, NULL, NULL},
-    {"aten::max_pool2d", "aten::max_pool2d_with_indices", NULL, NULL, NULL},
-    {"aten::softmax", "aten::_softmax", NULL, NULL, NULL},
-    {"aten::log_softmax", "aten::_log_softmax", NULL, NULL, NULL},
-    {"aten::adaptive_avg_pool2d", "aten::_adaptive_avg_pool2d", NULL, NULL, NULL},
-    {"aten::dropout", "aten::native_dropout", NULL, NULL, NULL},
-};
-
-static bool in_list(const char *const *list, const char *kind)
-{
-    for (size_t i = 0; i < 5 && list[i]; i++)
-        if (!strcmp(list[i], kind))
-            return true;
-    return false;
-}
-
-static bool same_kind(const char *a, const char *b)
-{
-    if (!strcmp(a, b))
-        return true;
-    for (size_t i = 0; i < sizeof same_kinds / sizeof *same_kinds; i++)
-        if (in_list(same_kinds[i], a) && in_list(same_kinds[i], b))
-            return true;
-    return false;
-}
-
 /* ---- names ---- */
 
 static bool is_kind(const struct nrg_attribution_row *row, const char *kind)
@@ -68,40 +34,6 @@ static const struct nrg_attribution_row *above(const struct join *j,
                                                const struct nrg_attribution_row *row)
 {
     return row->parent < j->a->n_rows ? &j->a->rows[row->parent] : NULL;
-}
-
-static const struct nrg_attribution_row *outermost(const struct join *j,
-                                                   const struct nrg_attribution_row *row)
-{
-    const struct nrg_attribution_row *found = row;
-    for (; row; row = above(j, row))
-        if (is_kind(row, NRG_KIND_MODULE))
-            found = row;
-    return found;
-}
-
-/* "Net" and "Net#2" are of class Net. */
-static bool named_by_class(const char *name, const char *class_name)
-{
-    size_t len = strlen(class_name);
-    return len && !strncmp(name, class_name, len) && (!name[len] || name[len] == '#');
-}
-
-/* The module's path in the graph; NULL: it is of another model. */
-static const char *path_of(const struct join *j, const struct nrg_attribution_row *module)
-{
-    const struct nrg_attribution_row *root = outermost(j, module);
-    size_t len = strlen(root->name);
-    bool is_root = named_by_class(root->name, root->detail);
-    if (!is_root)
-        return module->name;
-    if (j->root_class[0] && strcmp(root->detail, j->root_class))
-        return NULL;
-    if (module == root)
-        return "";
-    if (!strncmp(module->name, root->name, len) && module->name[len] == '.')
-        return module->name + len + 1;
-    return module->name;
 }
 
 /* ---- costs ---- */
@@ -140,7 +72,7 @@ static bool bytes_known(const struct join *j, const char *path)
 
 static bool join_module(struct join *j, struct nrg_attribution_row *row)
 {
-    const char *path = j->backward_in_modules ? NULL : path_of(j, row);
+    const char *path = j->backward_in_modules ? NULL : nrg_module_path(j->a, row, j->root_class);
     const struct nrg_tree_node *node = path ? nrg_path_map_get(&j->modules, path) : NULL;
     if (!node || !node->operators)
         return false;
@@ -163,7 +95,7 @@ static bool join_operator_of(struct join *j, struct nrg_attribution_row *row, co
     bool unknown = false;
     for (size_t i = 0; i < j->joined->reduced.n_operators; i++) {
         const struct nrg_operator *op = &j->joined->reduced.operators[i];
-        if (!op->module || strcmp(op->module, module) || !same_kind(op->kind, row->name))
+        if (!op->module || strcmp(op->module, module) || !nrg_kind_same(op->kind, row->name))
             continue;
         unknown |= nrg_operator_unknown(op) || op->cost.read_bytes == NRG_COST_UNKNOWN ||
                    op->cost.written_bytes == NRG_COST_UNKNOWN;
@@ -199,7 +131,7 @@ static bool join_operator(struct join *j, struct nrg_attribution_row *row)
         up = above(j, up);
     if (up && is_kind(up, NRG_KIND_BACKWARD))
         return false;
-    const char *path = up ? path_of(j, up) : NULL;
+    const char *path = up ? nrg_module_path(j->a, up, j->root_class) : NULL;
     return (path && join_operator_of(j, row, path)) || join_label(j, row);
 }
 

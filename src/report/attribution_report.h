@@ -90,7 +90,4 @@ enum { NRG_UNIT_USES = 16 };
 size_t nrg_attribution_units(const struct nrg_attribution_report *report,
                              struct nrg_unit_use *units, size_t max);
 
-/* Text as a cell of CSV, quoted where it has to be (RFC 4180). */
-void nrg_csv_cell(FILE *out, const char *text);
-
 #endif

@@ -96,20 +96,3 @@ bool nrg_row_left_out(const struct nrg_attribution_report *report, size_t row)
     const struct nrg_execution *execution = nrg_cycle_of_row(report->cycles, row);
     return execution && execution->left_out;
 }
-
-void nrg_csv_cell(FILE *out, const char *text)
-{
-    size_t len = strlen(text);
-    /* Blanks at the ends are taken away by some readers. */
-    if (!strpbrk(text, ",\"\r\n") && text[0] != ' ' && (!len || text[len - 1] != ' ')) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/csv.h"
 #include "predict/kinds.h"
 #include "report/graph_report.h"
 #include "report/predict_report.h"
@@ -153,28 +154,13 @@ static void print_number(FILE *out, double value)
     fputs(text, out);
 }
 
-static void print_text(FILE *out, const char *text)
-{
-    if (!strpbrk(text, "\",\r\n")) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
-}
-
 static void print_row(const struct nrg_dataset *set, size_t i, FILE *out)
 {
     const struct nrg_row *r = &set->rows[i];
     const char *texts[] = {r->device, r->model, r->node, r->kind};
     fprintf(out, "%zu,", i + 1);
     for (int t = 0; t < 4; t++) {
-        print_text(out, texts[t]);
+        nrg_csv_cell(out, texts[t]);
         fputc(',', out);
     }
     fprintf(out, "%s,", nrg_node_level_name(r->level));

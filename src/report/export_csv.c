@@ -12,6 +12,7 @@
 
 #include "attribute/bins.h"
 #include "attribute/timeline.h"
+#include "base/csv.h"
 #include "record/cursor.h"
 #include "report/export.h"
 
@@ -41,22 +42,6 @@ static void print_times(const struct nrg_recording *recording, FILE *out, int64_
     fputc(',', out);
     if (real_ns)
         print_time(out, real_ns);
-}
-
-/* Text as a cell: in quotes where it has to be. */
-static void print_text(FILE *out, const char *text)
-{
-    if (!strpbrk(text, ",\"\r\n")) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++) {
-        if (*text == '"')
-            fputc('"', out);
-        fputc(*text, out);
-    }
-    fputc('"', out);
 }
 
 static int finish(struct nrg_recording *recording, int rc, FILE *out, struct nrg_error *err)
@@ -92,7 +77,7 @@ static void print_reading(const struct nrg_recording *recording, FILE *out,
 {
     print_times(recording, out, t_ns, origin_ns);
     fputc(',', out);
-    print_text(out, c->name);
+    nrg_csv_cell(out, c->name);
     fprintf(out, ",%s,%s,%.15g,%s\n", nrg_quantity_name(c->quantity),
             nrg_quantity_unit(c->quantity), value, nrg_provenance_name(c->provenance));
 }
@@ -145,7 +130,7 @@ static const char *column_unit(const struct nrg_channel *c)
         [NRG_VOLTAGE] = "voltage_v", [NRG_CURRENT] = "current_a",
         [NRG_UTILISATION] = "util",  [NRG_BYTES] = "bytes",
         [NRG_CLOCK] = "clock_hz",    [NRG_TEMPERATURE] = "temperature_c",
-        [NRG_SECONDS] = "per_s"};
+        [NRG_SECONDS] = "per_s",     [NRG_APPARENT] = "apparent_va"};
     return units[c->quantity];
 }
 
@@ -172,7 +157,7 @@ static void print_header(struct wide *w)
         snprintf(name, sizeof name, "%s:%s%s", c->name,
                  c->provenance == NRG_ESTIMATED ? "estimated_" : "", column_unit(c));
         fputc(',', w->out);
-        print_text(w->out, name);
+        nrg_csv_cell(w->out, name);
     }
     fputc('\n', w->out);
 }
@@ -285,7 +270,7 @@ int nrg_export_csv_processes(struct nrg_recording *recording, FILE *out, struct 
             out, ",%" PRId64 ",",
             gpu ? (row.cells[NRG_G_PID] > 0 ? row.cells[NRG_G_PID] : row.cells[NRG_G_DEVICE_PID])
                 : (p ? (int64_t)p->pid : 0));
-        print_text(out, p ? (p->command[0] ? p->command : p->name) : "");
+        nrg_csv_cell(out, p ? (p->command[0] ? p->command : p->name) : "");
         print_process_cells(out, &row);
     }
     nrg_cursor_free(cursor);

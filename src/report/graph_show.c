@@ -1,6 +1,7 @@
 /* Small printers for graph reports: dims, counts, CSV and the reduced graph's text and DOT. */
 #include <string.h>
 
+#include "base/csv.h"
 #include "report/graph_report.h"
 #include "report/units.h"
 
@@ -59,20 +60,6 @@ const char *nrg_show_count(char *buf, size_t size, int64_t n)
 
 /* ---- CSV ---- */
 
-static void csv_text(FILE *out, const char *text)
-{
-    if (!text)
-        return;
-    if (!strpbrk(text, ",\"\n")) {
-        fputs(text, out);
-        return;
-    }
-    fputc('"', out);
-    for (; *text; text++)
-        fprintf(out, *text == '"' ? "\"\"" : "%c", *text);
-    fputc('"', out);
-}
-
 static void csv_int(FILE *out, int64_t n)
 {
     fputc(',', out);
@@ -88,11 +75,11 @@ static void csv_operators(const struct nrg_reduced *g, FILE *out)
     for (size_t i = 0; i < g->n_operators; i++) {
         const struct nrg_operator *op = &g->operators[i];
         const struct nrg_type *type = op->n_outputs ? op->outputs[0]->type : NULL;
-        csv_text(out, op->id);
+        nrg_csv_cell(out, op->id);
         fputc(',', out);
-        csv_text(out, op->kind);
+        nrg_csv_cell(out, op->kind);
         fprintf(out, ",%s,", nrg_op_class_name(op->class));
-        csv_text(out, op->module);
+        nrg_csv_cell(out, op->module);
         nrg_show_dims(dims, sizeof dims, type);
         fprintf(out, ",%s,%s", strcmp(dims, "-") ? dims : "",
                 type && type->dtype != NRG_DTYPE_UNKNOWN ? nrg_dtype_name(type->dtype) : "");
@@ -103,7 +90,7 @@ static void csv_operators(const struct nrg_reduced *g, FILE *out)
         csv_int(out, op->cost.params);
         csv_int(out, op->times);
         fputc(',', out);
-        csv_text(out, op->op->source);
+        nrg_csv_cell(out, op->op->source);
         fputc('\n', out);
     }
 }
@@ -124,9 +111,9 @@ void nrg_graph_csv(const struct nrg_graph_report *r, bool operators, FILE *out)
                  "read_bytes,written_bytes,operators,unknown_operators\n");
     for (size_t i = 0; i < r->tree->n; i++) {
         const struct nrg_tree_node *n = &r->tree->nodes[i];
-        csv_text(out, n->name);
+        nrg_csv_cell(out, n->name);
         fputc(',', out);
-        csv_text(out, n->class_name);
+        nrg_csv_cell(out, n->class_name);
         nrg_show_dims(dims, sizeof dims, n->output);
         fprintf(out, ",%s", strcmp(dims, "-") ? dims : "");
         csv_int(out, r->tree->calls_known ? (int64_t)n->calls : -1);

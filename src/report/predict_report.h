@@ -9,6 +9,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
+#include "predict/against.h"
 #include "predict/evaluate.h"
 #include "predict/predict.h"
 #include "predict/summary.h"
@@ -61,6 +62,17 @@ void nrg_prediction_compare_text(const struct nrg_prediction_report *a,
                                  const struct nrg_prediction_report *b, int depth, FILE *out);
 json_t *nrg_prediction_compare_json(const struct nrg_prediction_report *a,
                                     const struct nrg_prediction_report *b);
+
+/* A prediction and what a recording says. */
+struct nrg_against_report {
+    struct nrg_prediction_report predicted;
+    const char *recording; /* its path */
+    const struct nrg_attribution *attribution;
+    const struct nrg_against *against;
+};
+void nrg_against_text(const struct nrg_against_report *report, int depth, FILE *out);
+/* Schema nrg.prediction-against/1. */
+json_t *nrg_against_json(const struct nrg_against_report *report);
 
 /* One size of a what-if. */
 struct nrg_what_if {

@@ -30,6 +30,7 @@ enum nrg_quantity {
     NRG_CLOCK,       /* Hz */
     NRG_TEMPERATURE, /* degree Celsius */
     NRG_SECONDS,     /* s (CPU time, stall time) */
+    NRG_APPARENT,    /* VA: volts times amperes of mains, no energy */
     NRG_QUANTITIES
 };
 

@@ -5,6 +5,9 @@
 #include "sensors/driver.h"
 
 extern const struct nrg_driver nrg_driver_emonpi;
+extern const struct nrg_driver nrg_driver_omegawatt;
+extern const struct nrg_driver nrg_driver_waveform;
+extern const struct nrg_driver nrg_driver_waveform_exec;
 extern const struct nrg_driver nrg_driver_estimate;
 extern const struct nrg_driver nrg_driver_exec;
 extern const struct nrg_driver nrg_driver_file;

@@ -40,6 +40,9 @@ static const struct nrg_meter_kind kinds[] = {
     {&nrg_driver_file, &nrg_decoder_text, NRG_PORT_FILE, 0, 0, 0, false},
     {&nrg_driver_lines, &nrg_decoder_text, NRG_PORT_SERIAL, 9600, 0, 0, true},
     {&nrg_driver_rpict, &nrg_decoder_rpict, NRG_PORT_SERIAL, 38400, 0, 0, true},
+    {&nrg_driver_omegawatt, &nrg_decoder_omegawatt, NRG_PORT_SERIAL, 921600, 0, 0, true},
+    {&nrg_driver_waveform, &nrg_decoder_waveform, NRG_PORT_FILE, 0, 0, 0, true},
+    {&nrg_driver_waveform_exec, &nrg_decoder_waveform, NRG_PORT_PROGRAM, 0, 0, 0, true},
 };
 /* clang-format on */
 

@@ -9,6 +9,8 @@ struct nrg_meter_config;
 extern const struct nrg_meter_decoder nrg_decoder_emonpi;
 extern const struct nrg_meter_decoder nrg_decoder_text;
 extern const struct nrg_meter_decoder nrg_decoder_rpict;
+extern const struct nrg_meter_decoder nrg_decoder_omegawatt;
+extern const struct nrg_meter_decoder nrg_decoder_waveform;
 
 /*
  * Puts the user's layouts into the URI in place of their names (keys layout and layout.N), so

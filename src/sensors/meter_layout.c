@@ -196,11 +196,11 @@ int nrg_layout_parse(struct nrg_layout *layout, const char *text, const char *wh
     memset(layout, 0, sizeof *layout);
     for (;;) {
         skip_blank(&c);
-        if (!strncmp(c.at, "...", 3) && layout->n) {
+        if (!strncmp(c.at, "...", 3)) {
             c.at += 3;
             skip_blank(&c);
             layout->open_end = true;
-            return *c.at ? fault(&c, "'...' stands at the end") : 0;
+            return *c.at || !layout->n ? fault(&c, "'...' stands at the end") : 0;
         }
         if (layout->n == NRG_LAYOUT_ITEMS)
             return fault(&c, "too many values");

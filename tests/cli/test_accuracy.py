@@ -3,7 +3,7 @@
 The device is a process of its own (rapl-emulator) that knows the true energy between any two
 times; the run's own edges come from the recording. The emulator writes its files about every
 millisecond, so that on a machine that is busy with other things a value can be late by more than
-the bar allows: such a measurement is repeated, at most twice.
+the bar allows: such a measurement is repeated, alone and for longer.
 """
 import json
 import unittest
@@ -35,15 +35,15 @@ domain dram-0
 
 
 class Accuracy(Case):
-    def measure_all(self, rates=("1Hz", "1kHz"), seconds="3"):
-        """All shapes and rates at once. Returns {(shape, rate): {domain: relative error}}."""
+    def measure(self, cases, seconds):
+        """All cases at once. Returns {(shape, rate): {domain: relative error}}."""
         jobs = []
-        for shape, text in SHAPES.items():
-            scenario = self.scenario(machine(text), f"{shape}.txt")
+        for shape in sorted({shape for shape, _ in cases}):
+            scenario = self.scenario(machine(SHAPES[shape]), f"{shape}.txt")
             root = self.path(f"root-{shape}-{time.monotonic_ns()}")
             os.mkdir(root)
             zero_ns = self.emulate(scenario, root)
-            for rate in rates:
+            for rate in [rate for name, rate in cases if name == shape]:
                 out = self.path(f"{shape}-{rate}-{time.monotonic_ns()}.nrg")
                 process = self.start("run", "--quiet", f"--json={out}.json", "--root", root,
                                      "--sensor", "rapl-powercap", "--rate", rate, "-o", out, "--",
@@ -66,12 +66,14 @@ class Accuracy(Case):
         return errors
 
     def test_known_truth_with_a_wrap_at_1_hz_and_1_khz(self):
-        for attempt in range(3):
-            errors = self.measure_all()
-            worst = max(abs(e) for per_domain in errors.values() for e in per_domain.values())
-            if worst <= BAR:
-                break
-        self.assertLessEqual(worst, BAR, errors)
+        def bad(errors):
+            return [case for case, found in errors.items() if max(map(abs, found.values())) > BAR]
+
+        errors = self.measure([(shape, rate) for shape in SHAPES for rate in ("1Hz", "1kHz")], "3")
+        for seconds in ("6", "12", "24"):
+            for case in bad(errors):
+                errors.update(self.measure([case], seconds))
+        self.assertEqual(bad(errors), [], errors)
 
 
 class Simulated(Case):
@@ -82,13 +84,22 @@ class Simulated(Case):
         return self.run_json("--sensor", f"simulate:{path}", "-o", self.path("s.nrg"), *options,
                              "--", *command, code=code)[0]
 
+    def covered(self, name, measure):
+        """Results of measure() with a gauge read without a gap: a busy machine may need several trials."""
+        for _ in range(6):
+            results = measure()
+            if domains(results)[name]["covered"] > 0.9999:
+                break
+        return results
+
     def assert_energy(self, results, name, power_w, bar=BAR):
         d = domains(results)[name]
         self.assertAlmostEqual(d["energy_j"] / (power_w * results["duration_s"]), 1, delta=bar)
         return d
 
     def test_gauge_is_integrated_to_the_edges(self):
-        r = self.run_scenario("domain gpu-0\n kind gauge\n power 70\n update 50ms\n")
+        text = "domain gpu-0\n kind gauge\n power 70\n update 50ms\n"
+        r = self.covered("gpu-0", lambda: self.run_scenario(text, "-f"))
         d = self.assert_energy(r, "gpu-0", 70)
         self.assertEqual(d["method"], "trapezoid")
         self.assertAlmostEqual(d["covered"], 1, places=3)
@@ -99,8 +110,8 @@ class Simulated(Case):
         path = self.scenario("domain gpu-0\n kind gauge\n power 0s:20 0.5s:100\n update 10ms\n"
                              " lag 0.4s\n")
         out = self.path("lag.nrg")
-        r, _ = self.run_json("--sensor", f"simulate:{path}", "--rate", "100Hz", "-o", out, "--",
-                             "sleep", "1")
+        r = self.covered("gpu-0", lambda: self.run_json("-f", "--sensor", f"simulate:{path}", "--rate", "20Hz",
+                                                        "-o", out, "--", "sleep", "1")[0])
         begin_ns, end_ns = run_edges(out)
         zero_ns = query(out, "SELECT min(first_ns) FROM chunk")[0][0]
         a, b = (begin_ns - zero_ns) / 1e9, (end_ns - zero_ns) / 1e9

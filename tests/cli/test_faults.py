@@ -134,9 +134,9 @@ class FakeRoot(Case):
             bad = self.write("bad", self.BAD[what])
             energy = self.path(self.BASE, "intel-rapl:%d/energy_uj")
             script = (f"sleep 0.2; echo 3000000 > {energy % 1}; cat {bad} > {energy % 0}; "
-                      f"sleep 0.25; echo 9000000 > {energy % 0}; sleep 0.2; exit 4")
+                      f"sleep 0.6; echo 9000000 > {energy % 0}; sleep 0.2; exit 4")
             r, _ = self.run_json("--root", self.path("root"), "--sensor", "rapl-powercap", "--force",
-                                 "-o", self.path("f.nrg"), "--", "sh", "-c", script, code=4)
+                                 "--rate", "100Hz", "-o", self.path("f.nrg"), "--", "sh", "-c", script, code=4)
             found = domains(r)
             self.assertAlmostEqual(found["package-0"]["energy_j"], 8, places=3)
             self.assertAlmostEqual(found["package-1"]["energy_j"], 2, places=3)

@@ -6,6 +6,7 @@ Tests on published recordings need NRG_SHARED (default: ../shared beside the rep
 import csv
 import io
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -54,6 +55,10 @@ class Folder(unittest.TestCase):
     def energies(self, recording):
         report = json.loads(nrg("report", "--json", recording).stdout)
         return {d["name"]: d["energy_j"] for d in report["domains"]}
+
+    def run_s(self, recording):
+        """How long the run took by the recording's own edges."""
+        return json.loads(nrg("report", "--json", recording).stdout)["duration_s"]
 
     def simulate(self, scenario, *options, command=("sleep", "1.2")):
         scenario = self.write("scenario.txt", scenario)
@@ -274,7 +279,7 @@ class Export(Folder):
         lines = [json.loads(line) for line in
                  (folder / "power_metrics.json").read_text().splitlines()]
         self.assertEqual(lines[-1], "END OF RECORDING SEGMENT")
-        self.assertEqual(len(lines), 4)
+        self.assertEqual(len(lines), math.ceil(self.run_s(recording) / 0.5) + 1)
         cpu = lines[0]["metrics"]["cpu"]
         self.assertAlmostEqual(cpu["intel_power"], 20, delta=0.5)
         self.assertAlmostEqual(cpu["total_cpu_power"], 8, delta=0.5)
@@ -304,18 +309,21 @@ class Export(Folder):
 class RoundTrip(Folder):
     def test_emulated_machine(self):
         scenario = self.write("scenario.txt",
-                              "domain package-0\n power 0s:15 1s:60 2s:25\n wrap 40J\n"
+                              "domain package-0\n power 0s:15 1s:60 2s:25\n wrap 80J\n"
                               "domain core-0\n power 9\ndomain dram-0\n power 4\n")
         root = self.dir / "root"
         root.mkdir()
-        emulator = subprocess.Popen([EMULATOR, "--for", "20s", scenario, root],
+        emulator = subprocess.Popen([EMULATOR, "--for", "300s", scenario, root],
                                     stdout=subprocess.DEVNULL)
+        out = self.dir / "run.nrg"
         try:
             while not (root / "truth.json").exists():
+                self.assertIsNone(emulator.poll())
                 time.sleep(0.01)
-            out = self.dir / "run.nrg"
-            nrg("run", "-q", "-o", out, "--root", root, "--sensor", "rapl-powercap", "--", "sleep",
-                "3.3")
+            for _ in range(6):  # a reader that a busy machine held up can't tell wraps apart
+                nrg("run", "-q", "-f", "-o", out, "--root", root, "--sensor", "rapl-powercap", "--", "sleep", "3.3")
+                if all(d["covered"] > 0.9999 for d in json.loads(nrg("report", "--json", out).stdout)["domains"]):
+                    break
         finally:
             emulator.terminate()
             emulator.wait()
@@ -323,17 +331,17 @@ class RoundTrip(Folder):
         before, after = self.energies(out), self.energies(self.imported(self.dir / "ap"))
         self.assertEqual(set(before), {"package-0", "core-0", "dram-0"})
         for name, energy_j in before.items():
-            # The export holds the whole recording: the run and, on both sides, what it took to
-            # begin and end it, which is some hundredths of a second in a sanitized build.
-            self.assertAlmostEqual(after[name] / energy_j, 1, delta=0.05, msg=name)
+            # Means over periods of the run, the last one short: nothing is lost or made.
+            self.assertAlmostEqual(after[name] / energy_j, 1, delta=0.01, msg=name)
 
 
 class Replay(Folder):
     def test_recording_is_played(self):
         old = self.simulate("domain package-0\n power 20\n wrap 30J\n start 25J\n"
                             "domain dram-0\n kind gauge\n power 3\n", "--sensor", "machine",
-                            command=("sleep", "1.5"))
+                            command=("sleep", "2.5"))
         new = self.dir / "new.nrg"
+        # Shorter than the old recording by more than a busy machine adds to a sleep.
         nrg("run", "-q", "-o", new, "--sensor", f"replay:{old}", "--", "sleep", "1.2")
         a, b = (json.loads(nrg("export", "--format", "json", f).stdout) for f in (old, new))
         keys = ("name", "quantity", "kind", "unit", "provenance", "parent", "wide", "wrap_range",
@@ -341,9 +349,12 @@ class Replay(Folder):
         self.assertEqual([[c.get(k) for k in keys] for c in a["channels"]],
                          [[c.get(k) for k in keys] for c in b["channels"]])
         self.assertGreater(b["origin"]["unix_time_ns"], a["origin"]["unix_time_ns"])
-        energies = self.energies(new)
-        self.assertAlmostEqual(energies["package-0"], 24, delta=1)
-        self.assertAlmostEqual(energies["dram-0"], 3.6, delta=0.3)
+        report = json.loads(nrg("report", "--json", new).stdout)
+        found = {d["name"]: d for d in report["domains"]}
+        for name, power_w in (("package-0", 20), ("dram-0", 3)):
+            self.assertGreater(found[name]["covered"], 0.5)
+            self.assertAlmostEqual(found[name]["energy_j"] / (found[name]["covered"] * report["duration_s"]), power_w,
+                                   delta=0.04 * power_w)
 
     def test_estimated_stays_estimated(self):
         old, new = self.dir / "old.nrg", self.dir / "new.nrg"
@@ -352,9 +363,10 @@ class Replay(Folder):
         nrg("run", "-q", "-o", new, "--sensor", f"replay:{old}?loop=1&speed=2", "--", "sleep", "1")
         report = json.loads(nrg("report", "--json", new).stdout)
         self.assertEqual(report["total"]["provenance"], "estimated")
-        # Between idle and full, less what the edges of the replay do not cover.
-        self.assertGreater(report["total"]["mean_w"], 35)
-        self.assertLess(report["total"]["mean_w"], 101)
+        # Between idle and full, but for the joint of the loop.
+        mean_w = report["domains"][0]["mean_w"]
+        self.assertGreater(mean_w, 35)
+        self.assertLess(mean_w, 101)
 
     def test_not_a_recording(self):
         other = self.dir / "other.db"

@@ -128,11 +128,13 @@ class Options(Case):
 
     def test_rate_is_respected(self):
         self.simulate("--rate", "100Hz", command=("sleep", "1"))
-        rows = query(self.path("o.nrg"), "SELECT sum(n) FROM chunk c JOIN series s ON c.series=s.id "
-                     "JOIN sensor d ON d.id = s.sensor WHERE d.driver='simulate'")[0][0]
+        rows, took_s = query(self.path("o.nrg"), "SELECT sum(n), (max(last_ns) - min(first_ns)) / 1e9 FROM chunk c "
+                             "JOIN series s ON c.series=s.id JOIN sensor d ON d.id = s.sensor "
+                             "WHERE d.driver='simulate'")[0]
         ticks = query(self.path("o.nrg"), "SELECT value FROM meta WHERE key='late_ticks'")[0][0]
-        self.assertGreater(rows + int(ticks), 95)
-        self.assertLess(rows, 115)
+        self.assertGreaterEqual(took_s, 1)
+        self.assertGreater(rows + int(ticks), 95 * took_s)
+        self.assertLess(rows, 105 * took_s + 10)
 
     def test_default_names_do_not_clash(self):
         path = self.scenario(SCENARIO)

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -38,7 +39,7 @@ class Threads(unittest.TestCase):
         return path
 
     def run_nrg(self, *arguments):
-        done = subprocess.run([NRG, *arguments], capture_output=True, text=True, timeout=120)
+        done = subprocess.run([NRG, *arguments], capture_output=True, text=True, timeout=300)
         self.assertNotIn("WARNING: ThreadSanitizer", done.stderr)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done
@@ -72,13 +73,25 @@ class Threads(unittest.TestCase):
                      "-o", self.recording, "--", "sleep", "0.05")
         self.assertEqual(len(self.report()["runs"]), 5)
 
+    def begun(self):
+        try:
+            return sqlite3.connect(f"file:{self.recording}?mode=ro", uri=True).execute(
+                "SELECT count(*) FROM run").fetchone()[0]
+        except sqlite3.OperationalError:  # not even made yet
+            return 0
+
     def test_signal_while_recording(self):
         scenario = self.write("scenario.txt", SCENARIO)
         child = subprocess.Popen([NRG, "run", "--system", "--sensor", "simulate:" + scenario,
-                                  "-o", self.recording], stderr=subprocess.PIPE, text=True)
-        time.sleep(1.5)
+                                  "-o", self.recording], stderr=subprocess.PIPE, text=True,
+                                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        self.assertIn("Ctrl-C", child.stderr.readline())
+        until = time.monotonic() + 300
+        while not self.begun() and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(0.6)
         child.send_signal(signal.SIGINT)
-        _, talk = child.communicate(timeout=60)
+        _, talk = child.communicate(timeout=300)
         self.assertNotIn("ThreadSanitizer", talk)
         self.assertEqual(child.returncode, 0, talk)
         self.assertGreater(self.report()["duration_s"], 0.5)

@@ -284,6 +284,7 @@ static void fast_reads_settle_per_window(void **state)
     assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
     keep_sink_init(&keep, found);
     assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    double longest_us = 0;
     for (int i = 0; i < 80; i++) { /* one tick every other read, half of them busy */
         if (i % 2)
             *(i % 4 == 1 ? &busy : &idle) += 1;
@@ -291,11 +292,13 @@ static void fast_reads_settle_per_window(void **state)
         usleep(1000);
         assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
         assert_true(keep.rows[i + 1].raw[0] >= keep.rows[i].raw[0]);
+        double read_us = (double)(keep.rows[i + 1].t_ns - keep.rows[i].t_ns) / 1e3;
+        longest_us = read_us > longest_us ? read_us : longest_us;
     }
     double dt_us = (double)(keep.rows[80].t_ns - keep.rows[0].t_ns) / 1e3;
     double expect_uj = power_w(milan->idle_w, milan->full_w, 0.5) * dt_us;
     /* A test machine that stalls in the middle of a window leaves its provisional value. */
-    assert_true(near((double)keep.rows[80].raw[0], expect_uj, dt_us < 3e5 ? 0.03 : 0.4));
+    assert_true(near((double)keep.rows[80].raw[0], expect_uj, longest_us < 5e3 ? 0.03 : 0.4));
     found->driver->close(sensor);
     nrg_probe_release(&probe);
     tree_release(&t);

@@ -6,6 +6,7 @@
 #include "support/cmocka.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,7 +81,7 @@ static void batches_come_once_with_their_own_time(void **state)
         char script[300];
         snprintf(script, sizeof script,
                  "gpu X\n%ssample 0 -5 99000\nsample 0 10 1000\nsample 0 20 2000\n"
-                 "sample 0 30 3000\nsample 0 400 4000\n",
+                 "sample 0 30 3000\nsample 0 900 4000\n",
                  repeats ? "ignore-last\n" : "");
         nvml_probe_with(&f, script);
         int64_t before = nrg_now_ns();
@@ -90,10 +91,10 @@ static void batches_come_once_with_their_own_time(void **state)
         assert_int_equal(nvml_read_gpu(&f), 0);
         assert_int_equal(nvml_read_gpu(&f), 0);
         assert_int_equal(nvml_values(&f, "gpu-0", NRG_POWER, raw, t_ns, 64), 3);
-        nap_ms(400);
+        nap_ms(900);
         assert_int_equal(nvml_read_gpu(&f), 0);
         assert_int_equal(nvml_values(&f, "gpu-0", NRG_POWER, raw, t_ns, 64), 4);
-        static const int64_t at_ms[] = {10, 20, 30, 400};
+        static const int64_t at_ms[] = {10, 20, 30, 900};
         for (size_t i = 0; i < 4; i++) {
             assert_int_equal(raw[i], 1000 * ((int64_t)i + 1));
             assert_true(t_ns[i] >= before + at_ms[i] * NRG_NS_PER_MS - 2000000);
@@ -141,18 +142,22 @@ static void value_types(void **state)
 static void the_counter_is_the_truth(void **state)
 {
     struct nvml_fixture f;
-    int64_t raw[4], t_ns[4];
+    int64_t raw[8], t_ns[8];
+    double ratio = 0;
     (void)state;
     nvml_probe_with(&f, "gpu X\npower 100 0.1 300\nenergy 5000\nenergy-period 0\n");
     nvml_open_gpu(&f, 0);
     nap_ms(120);
     assert_int_equal(nvml_read_gpu(&f), 0);
-    nap_ms(200);
-    assert_int_equal(nvml_read_gpu(&f), 0);
-    assert_int_equal(nvml_values(&f, "gpu-0", NRG_ENERGY, raw, t_ns, 4), 2);
-    double energy_j = (double)(raw[1] - raw[0]) * 1e-3;
-    double truth_j = 300 * (double)(t_ns[1] - t_ns[0]) * 1e-9;
-    assert_true(energy_j > truth_j * 0.99 && energy_j < truth_j * 1.01);
+    /* A machine that stops us between a reading and its time gets another chance. */
+    for (size_t i = 1; i < 6 && fabs(ratio - 1) > 0.01; i++) {
+        nap_ms(200);
+        assert_int_equal(nvml_read_gpu(&f), 0);
+        assert_int_equal(nvml_values(&f, "gpu-0", NRG_ENERGY, raw, t_ns, 8), i + 1);
+        ratio =
+            (double)(raw[i] - raw[i - 1]) * 1e-3 / (300 * (double)(t_ns[i] - t_ns[i - 1]) * 1e-9);
+    }
+    assert_true(fabs(ratio - 1) <= 0.01);
     assert_true(raw[0] > 5000000);
     nvml_done(&f);
 }
@@ -223,12 +228,12 @@ static void lost_in_the_middle(void **state)
 {
     struct nvml_fixture f;
     (void)state;
-    nvml_probe_with(&f, "gpu X\nlost-after 300\n");
+    nvml_probe_with(&f, "gpu X\nlost-after 900\n");
     nvml_open_gpu(&f, 0);
     assert_int_equal(nvml_read_gpu(&f), 0);
     assert_int_equal(f.keep->n_faults, 0);
     size_t rows = f.keep->n_rows;
-    nap_ms(310);
+    nap_ms(910);
     assert_int_equal(nvml_read_gpu(&f), -ENODEV);
     assert_int_equal(f.keep->n_faults, f.found->n_channels);
     for (size_t i = 0; i < f.keep->n_faults; i++)
@@ -256,9 +261,9 @@ static void one_call_fails(void **state)
 {
     struct nvml_fixture f;
     (void)state;
-    nvml_probe_with(&f, "gpu X\nmemory 77\nfail temperature 999 200\nfail samples.0 10 200\n");
+    nvml_probe_with(&f, "gpu X\nmemory 77\nfail temperature 999 600\nfail samples.0 10 600\n");
     nvml_open_gpu(&f, 0);
-    nap_ms(210);
+    nap_ms(610);
     assert_int_equal(nvml_read_gpu(&f), 0);
     assert_int_equal(nvml_last(&f, "gpu-0.memory", NRG_BYTES), 77);
     assert_int_equal(nvml_last(&f, "gpu-0.temperature", NRG_TEMPERATURE), NRG_MISSING);
@@ -384,11 +389,12 @@ static void absurd_counts(void **state)
     int64_t raw[256], t_ns[256];
     (void)state;
     nvml_probe_with(&f, "gpu X\nclaim 0 4294967295\nclaim 1 100000\nignore-last\n");
+    int64_t began_ns = nrg_now_ns();
     nvml_open_gpu(&f, 0);
     nap_ms(50);
     assert_int_equal(nvml_read_gpu(&f), 0);
     size_t n = nvml_values(&f, "gpu-0", NRG_POWER, raw, t_ns, 256);
-    assert_true(n >= 1 && n <= 10);
+    assert_true(n >= 1 && (int64_t)n <= 10 + (nrg_now_ns() - began_ns) / (5 * NRG_NS_PER_MS));
     for (size_t i = 0; i < n; i++) {
         assert_int_equal(raw[i], 100000);
         assert_true(i == 0 || t_ns[i] > t_ns[i - 1]);

@@ -9,6 +9,8 @@
 
     nrg.torch.trace(model, batch, mask=mask)   # the graph, kept in the recording
 
+    nrg.torch.measure(model, (batch,), out="net")   # each distinct part alone, until it is known to 3 %
+
 Without a recorder nothing is recorded and calls cost next to nothing. docs/torch.md says what is marked and
 by which rules.
 """
@@ -17,7 +19,7 @@ import atexit
 from . import _calls, _names, _operators
 from ._state import lock, state
 
-__all__ = ["Watch", "install", "trace", "uninstall", "watch"]
+__all__ = ["Watch", "install", "measure", "trace", "uninstall", "watch"]
 
 _watches = set()
 
@@ -98,3 +100,17 @@ def trace(model, *args, nrg_way="auto", nrg_name=None, **kwargs):
     "script", "export", "auto" (the first, else the second), "auto-export". nrg_name: instead of the class."""
     from . import _trace  # not needed by programs that are only watched
     return _trace.trace(model, args, kwargs, nrg_way, nrg_name)
+
+
+def measure(model, args=(), kwargs=None, level="module", rel_error=0.03, out=None, name=None, round_s=0.2, limit_s=10.0,
+            idle_s=2.0, sensors=None, root=None, rate=50, progress=True):
+    """Measures the energy of every distinct module of `model` (and with level="op" of every distinct operator) in
+    `model(*args, **kwargs)`, each alone and warm, in rounds of about `round_s` until the standard error of the
+    rounds' energy is at most `rel_error` of their mean, or for `limit_s`.
+
+    out: a folder of recordings, made if need be; "NAME.measure" by default. The same call goes on where an
+    interrupted one has stopped. `nrg dataset FOLDER` makes a data set of it. The model is run as it is: in its mode, with
+    gradients or without. Returns a Measured. docs/torch.md says more."""
+    from . import _measure
+    return _measure.measure(model, args, kwargs, level, rel_error, out, name, round_s, limit_s, idle_s, sensors, root,
+                            rate, progress)

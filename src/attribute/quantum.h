@@ -1,0 +1,13 @@
+/*
+ * The step of a sensor, seen in its own readings: a log rarely says that its watts are multiples of
+ * 40 mW, and rounding to such steps is most of the noise there is.
+ */
+#ifndef NRG_ATTRIBUTE_QUANTUM_H
+#define NRG_ATTRIBUTE_QUANTUM_H
+
+#include "attribute/timeline.h"
+
+/* Of a gauge, W; `resolution` where its readings show none; 0 for counters and without readings. */
+double nrg_gauge_quantum(const struct nrg_timeline *timeline, double resolution);
+
+#endif

@@ -1,0 +1,366 @@
+/*
+ * nrg calibrate: what a device's arithmetic and memory cost, without any framework. The kernels and
+ * the loop over them are in calibrate/, energy comes from the recorder; here are options, Ctrl-C,
+ * and the data set that nrg train takes.
+ */
+#include <signal.h>
+
+#include <errno.h>
+#include <math.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "base/parse.h"
+#include "cli/calibrate_meter.h"
+#include "report/calibration.h"
+#include "report/predict_report.h"
+
+#define EXIT_INTERRUPTED (128 + SIGINT)
+
+struct values {
+    const char *output, *json, *device, *only, *idle_rule, *cpu_watts;
+    struct nrg_list sensors;
+    double error_percent;
+    int64_t window_ns, limit_ns, idle_ns;
+    int threads;
+    bool quick;
+};
+
+static const struct nrg_opt options[] = {
+    {"output", 'o', NRG_OPT_STRING, "FILE",
+     "a data set for nrg train: CSV, or JSON when the name ends in .json",
+     offsetof(struct values, output)},
+    {"quick", 0, NRG_OPT_FLAG, NULL, "fewer sizes and shorter readings: less than a minute",
+     offsetof(struct values, quick)},
+    {"threads", 'n', NRG_OPT_COUNT, "N", "threads (default: all CPUs that nrg may use)",
+     offsetof(struct values, threads)},
+    {"only", 0, NRG_OPT_STRING, "WHAT,WHAT", "only these of gemm, conv and stream",
+     offsetof(struct values, only)},
+    {"error", 'e', NRG_OPT_NUMBER, "PERCENT",
+     "repeat each point until its energy is known so well (default 3)",
+     offsetof(struct values, error_percent)},
+    {"limit", 't', NRG_OPT_DURATION, "TIME", "but no longer per point (default 10s, quick 2s)",
+     offsetof(struct values, limit_ns)},
+    {"window", 'w', NRG_OPT_DURATION, "TIME", "length of one reading (default 500ms, quick 200ms)",
+     offsetof(struct values, window_ns)},
+    {"idle-time", 0, NRG_OPT_DURATION, "TIME",
+     "measure the idle machine so long, before and after (default 3s, quick 1s)",
+     offsetof(struct values, idle_ns)},
+    {"idle", 0, NRG_OPT_STRING, "RULE",
+     "energies of the data set: apart (above idle; default) or share (with idle energy)",
+     offsetof(struct values, idle_rule)},
+    {"device", 0, NRG_OPT_STRING, "NAME", "the device's name in the data set",
+     offsetof(struct values, device)},
+    {"sensor", 's', NRG_OPT_LIST, "DRIVER[:ARG]",
+     "only these drivers, as for nrg run; may be repeated", offsetof(struct values, sensors)},
+    {"cpu-watts", 0, NRG_OPT_STRING, "IDLE:FULL", "this machine's power, for the estimate",
+     offsetof(struct values, cpu_watts)},
+    {"json", 'j', NRG_OPT_FILE, "FILE", "everything as JSON, to stdout or FILE",
+     offsetof(struct values, json)},
+    {0},
+};
+
+static volatile sig_atomic_t stop_asked;
+
+static void on_stop(int signal)
+{
+    (void)signal;
+    stop_asked = 1;
+}
+
+static void catch_stop(void)
+{
+    static const int signals[] = {SIGINT, SIGTERM};
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
+        struct sigaction old, new = {.sa_handler = on_stop};
+        if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
+            sigaction(signals[i], &new, NULL);
+    }
+}
+
+struct job {
+    struct nrg_cli *cli;
+    const struct values *v;
+    struct nrg_calibrate_options how;
+    struct nrg_points_options what;
+    struct nrg_caches caches;
+    struct nrg_points points;
+    struct nrg_recorder_meter meter;
+    struct nrg_calibration calibration;
+    double seconds;
+    struct nrg_error err;
+};
+
+/* ---- options ---- */
+
+static int wrong(const char *what, const char *given)
+{
+    fprintf(stderr, "nrg calibrate: %s, not '%s'\n", what, given);
+    return 2;
+}
+
+static int read_only(struct job *job)
+{
+    const char *text = job->v->only;
+    for (int f = 0; f < NRG_POINT_FAMILIES; f++)
+        job->what.families[f] = !text;
+    while (text && *text) {
+        size_t len = strcspn(text, ",");
+        bool found = false;
+        for (int f = 0; f < NRG_POINT_FAMILIES; f++) {
+            if (strlen(nrg_point_families[f]) != len || strncmp(nrg_point_families[f], text, len))
+                continue;
+            job->what.families[f] = found = true;
+        }
+        if (!found)
+            return wrong("--only wants gemm, conv or stream", job->v->only);
+        text += len + (text[len] == ',');
+    }
+    if (job->v->only && !job->v->only[0])
+        return wrong("--only wants gemm, conv or stream", "");
+    return 0;
+}
+
+static int read_cpu_watts(struct job *job)
+{
+    const char *text = job->v->cpu_watts, *colon = text ? strchr(text, ':') : NULL;
+    struct nrg_sensor_options *o = &job->meter.sensors;
+    if (!text)
+        return 0;
+    if (!colon || nrg_parse_double(text, (size_t)(colon - text), &o->cpu_idle_w) ||
+        nrg_parse_double(colon + 1, strlen(colon + 1), &o->cpu_full_w) || o->cpu_idle_w <= 0 ||
+        o->cpu_full_w < o->cpu_idle_w)
+        return wrong("--cpu-watts wants IDLE:FULL in watts, such as 40:180", text);
+    return 0;
+}
+
+static unsigned allowed_cpus(void)
+{
+    cpu_set_t set;
+    int n = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
+    return n < 1 ? 1 : n > NRG_STREAM_MEMBERS ? NRG_STREAM_MEMBERS : (unsigned)n;
+}
+
+static double seconds_or(int64_t ns, double usual)
+{
+    return ns ? (double)ns / 1e9 : usual;
+}
+
+static int read_options(struct job *job, int argc)
+{
+    const struct values *v = job->v;
+    if (argc) {
+        fprintf(stderr, "nrg calibrate: takes no operands: nrg calibrate -o data.csv\n");
+        return 2;
+    }
+    if (v->threads < 0 || v->threads > NRG_STREAM_MEMBERS) {
+        fprintf(stderr, "nrg calibrate: --threads wants 1 to %d\n", NRG_STREAM_MEMBERS);
+        return 2;
+    }
+    if (v->error_percent < 0 || v->error_percent > 100) {
+        fprintf(stderr, "nrg calibrate: --error wants a percentage above 0\n");
+        return 2;
+    }
+    if (v->idle_rule && strcmp(v->idle_rule, "apart") && strcmp(v->idle_rule, "share"))
+        return wrong("--idle wants apart or share", v->idle_rule);
+    job->how = (struct nrg_calibrate_options){
+        .relative_error = (v->error_percent > 0 ? v->error_percent : 3) / 100,
+        .window_s = seconds_or(v->window_ns, v->quick ? 0.2 : 0.5),
+        .limit_s = seconds_or(v->limit_ns, v->quick ? 2 : 10),
+        .idle_s = seconds_or(v->idle_ns, v->quick ? 1 : 3)};
+    long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    job->what.memory_bytes = pages > 0 && page > 0 ? (size_t)pages / 8 * (size_t)page : 64 << 20;
+    job->what.threads = v->threads ? (unsigned)v->threads : allowed_cpus();
+    job->what.quick = v->quick;
+    job->meter.sensors.only = v->sensors.items;
+    int code = read_only(job);
+    return code ? code : read_cpu_watts(job);
+}
+
+/* ---- measuring ---- */
+
+static bool asked_to_stop(void *arg)
+{
+    (void)arg;
+    return stop_asked;
+}
+
+static void progress(void *arg, size_t at, size_t n, const char *what)
+{
+    const struct nrg_recorder_meter *meter = arg;
+    if (meter->cli->quiet)
+        return;
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[Knrg: %zu of %zu: %s", at > n ? n : at, n, what);
+    else
+        fprintf(stderr, "nrg: %zu of %zu: %s\n", at > n ? n : at, n, what);
+}
+
+static int measure(struct job *job)
+{
+    const struct nrg_meter meter = {.arg = &job->meter,
+                                    .measure = nrg_recorder_meter_measure,
+                                    .stop = asked_to_stop,
+                                    .progress = progress};
+    struct nrg_team *team = NULL;
+    int64_t begin_ns = nrg_now_ns();
+    job->meter.cli = job->cli;
+    nrg_root_complete(&job->cli->ctx.root, NRG_PART_PROC);
+    nrg_caches_read(&job->cli->ctx.root, &job->caches);
+    int rc = nrg_points_make(&job->points, &job->caches, &job->what);
+    if (rc)
+        return nrg_fail(&job->err, rc, NULL, "out of memory");
+    rc = nrg_recorder_meter_open(&job->meter, &job->err);
+    if (!rc)
+        rc = nrg_team_new(&team, job->what.threads, &job->err);
+    if (!rc) {
+        catch_stop();
+        rc = nrg_calibrate(&job->calibration, &job->points, team, &meter, &job->how, &job->err);
+        if (!job->cli->quiet && isatty(STDERR_FILENO))
+            fprintf(stderr, "\r\033[K");
+    }
+    nrg_team_free(team);
+    nrg_recorder_meter_close(&job->meter);
+    job->seconds = (double)(nrg_now_ns() - begin_ns) / 1e9;
+    return rc;
+}
+
+/* ---- results ---- */
+
+static int add_row(struct nrg_dataset *set, const struct job *job, const char *device,
+                   const struct nrg_point_result *r, struct nrg_draft *draft)
+{
+    bool with_idle = job->v->idle_rule && !strcmp(job->v->idle_rule, "share");
+    const struct nrg_point *p = r->point;
+    const char *provenance = nrg_provenance_name(job->meter.provenance);
+    uint32_t at;
+    double energy_j = with_idle ? r->energy_j : r->above_j;
+    if (isnan(energy_j))
+        return nrg_dataset_note(set, "calibration", -1,
+                                "a point used no more than the idle machine: left out");
+    nrg_draft_clear(draft);
+    draft->row.device = nrg_dataset_text(set, device, strlen(device));
+    draft->row.model = nrg_dataset_text(set, "calibration", 11);
+    draft->row.node = nrg_dataset_text(set, p->name, strlen(p->name));
+    draft->row.kind = nrg_dataset_text(set, p->kind, strlen(p->kind));
+    draft->row.provenance = nrg_dataset_text(set, provenance, strlen(provenance));
+    if (!draft->row.device || !draft->row.model || !draft->row.node || !draft->row.kind ||
+        !draft->row.provenance)
+        return -ENOMEM;
+    draft->row.level = NRG_NODE_OPERATOR;
+    draft->row.energy_j = energy_j;
+    draft->row.repeats = r->calls;
+    draft->features[NRG_F_MACS] = p->macs;
+    draft->features[NRG_F_READ_BYTES] = p->read_bytes;
+    draft->features[NRG_F_WRITTEN_BYTES] = p->written_bytes;
+    draft->features[NRG_F_TIME_S] = r->time_s;
+    return nrg_dataset_add(set, draft, &at);
+}
+
+static int write_file(const struct nrg_dataset *set, const char *path)
+{
+    size_t len = strlen(path);
+    if (len > 5 && !strcmp(path + len - 5, ".json"))
+        return nrg_print_json_digits(nrg_dataset_json(set), path, 17);
+    FILE *out = fopen(path, "we");
+    if (out)
+        nrg_dataset_write_csv(set, out);
+    int failed = !out || fflush(out) || ferror(out);
+    if (out)
+        failed |= fclose(out) != 0;
+    if (failed)
+        fprintf(stderr, "nrg: %s: cannot write: %s\n", path, strerror(errno));
+    return failed ? 1 : 0;
+}
+
+static int write_data(struct job *job, const char *device)
+{
+    struct nrg_dataset set;
+    struct nrg_draft draft = {0};
+    int rc = 0, code = 1;
+    nrg_dataset_init(&set);
+    rc = nrg_dataset_counted_by(&set, "nrg", "calibration", &job->err);
+    for (size_t i = 0; !rc && i < job->calibration.n; i++)
+        rc = add_row(&set, job, device, &job->calibration.results[i], &draft);
+    if (rc)
+        nrg_fail(&job->err, rc, NULL, "out of memory");
+    else if (!(rc = nrg_dataset_finish(&set, &job->err)))
+        code = write_file(&set, job->v->output);
+    if (rc == -ENODATA)
+        nrg_fail(&job->err, rc, job->v->output,
+                 "not written: no point used more than the idle machine (--idle share keeps idle "
+                 "energy in)");
+    if (rc)
+        nrg_complain(&job->err, 1);
+    nrg_draft_release(&draft);
+    nrg_dataset_release(&set);
+    return code;
+}
+
+static int show(struct job *job)
+{
+    const struct values *v = job->v;
+    const char *cpu = job->meter.device[0] ? job->meter.device : "unknown processor";
+    const char *device = v->device ? v->device : cpu;
+    const struct nrg_calibration_report report = {.calibration = &job->calibration,
+                                                  .caches = &job->caches,
+                                                  .points = &job->points,
+                                                  .device = device,
+                                                  .domains = job->meter.domains,
+                                                  .provenance =
+                                                      nrg_provenance_name(job->meter.provenance),
+                                                  .threads = job->what.threads,
+                                                  .seconds = job->seconds};
+    int code = 0;
+    if (!v->json || strcmp(v->json, "-"))
+        nrg_calibration_text(&report, stdout);
+    if (v->json)
+        code = nrg_print_json(nrg_calibration_json(&report), v->json);
+    if (!code && v->output)
+        code = write_data(job, device);
+    return code;
+}
+
+static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
+{
+    struct job job = {.cli = cli, .v = values};
+    (void)argv;
+    int code = read_options(&job, argc);
+    if (code)
+        return code;
+    if (measure(&job))
+        code = nrg_complain(&job.err, 1);
+    else if (!job.calibration.n && job.calibration.interrupted)
+        fprintf(stderr, "nrg: interrupted before the first point was measured\n");
+    else
+        code = show(&job);
+    if (!code && job.calibration.interrupted)
+        code = EXIT_INTERRUPTED;
+    nrg_calibration_release(&job.calibration);
+    nrg_points_release(&job.points);
+    return code;
+}
+
+const struct nrg_command nrg_cmd_calibrate = {
+    .name = "calibrate",
+    .summary = "joules per MAC, per byte and at idle of this machine",
+    .synopsis = "[OPTIONS] [-o data.csv]",
+    .about =
+        "Measures what this machine's arithmetic and memory cost, without any framework: matrix\n"
+        "products and convolutions of graded sizes, memory streams from the first cache to well\n"
+        "beyond the last, and the idle machine before and after. Each is repeated until its\n"
+        "energy is known to 3 %, or for 10 seconds. Energy comes from what nrg run measures with;\n"
+        "where that is the estimate, everything says so.\n\n"
+        "The data set that -o writes makes a profile for nrg predict. It knows operators only:\n"
+        "predictions say so, and have wide intervals. Ctrl-C keeps what was measured.",
+    .examples = "  nrg calibrate --quick\n"
+                "  nrg calibrate -o here.csv && nrg train here.csv -o here.json\n"
+                "  nrg calibrate --threads 1 --only gemm --json\n",
+    .options = options,
+    .values_size = sizeof(struct values),
+    .run = run,
+};
