@@ -1,5 +1,6 @@
 /* What calibration found, applied to readings: see meter.h. */
 #include <errno.h>
+#include <string.h>
 
 #include "base/parse.h"
 #include "sensors/meter.h"
@@ -7,9 +8,11 @@
 #define MOST_SCALE    1e6
 #define MOST_OFFSET_W 1e6
 
-/* "-200ms" too: a meter whose clock is ahead. */
+/* "-200ms" too: a meter whose clock is ahead. That of raw samples is between its own channels. */
 static int read_delay(struct nrg_uri *uri, int64_t *delay_ns, struct nrg_error *err)
 {
+    if (!strncmp(uri->scheme, "waveform", 8))
+        return 0;
     const char *text = nrg_uri_text(uri, "delay");
     bool ahead = text && *text == '-';
     if (text && nrg_parse_duration_ns(text + ahead, delay_ns))
