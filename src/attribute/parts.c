@@ -74,23 +74,6 @@ static size_t pool_of(const struct nrg_cells *cells, const char *domain)
     return 0;
 }
 
-/* Standard deviation of a gauge's single reading: what is left of it after straight lines. */
-static double noise_w(const struct nrg_timeline *tl, double resolution)
-{
-    double sum = 0, n = 0;
-    for (size_t i = 1; tl->gauge && i + 1 < tl->n; i++) {
-        double off = tl->gauge[i - 1] - 2 * tl->gauge[i] + tl->gauge[i + 1];
-        /* Steps of the load are no noise: those beyond ten times the mean so far are left out. */
-        if (n < 16 || off * off < 100 * sum / n) {
-            sum += off * off;
-            n++;
-        }
-    }
-    double step = nrg_gauge_quantum(tl, resolution);
-    double variance = n > 0 ? sum / n / 6 : 0;
-    return sqrt(fmax(variance, step * step / 12));
-}
-
 static void set_sensor(struct nrg_engine *e, struct nrg_part *part)
 {
     const struct nrg_channel *c = &part->channel->channel;
@@ -105,7 +88,7 @@ static void set_sensor(struct nrg_engine *e, struct nrg_part *part)
         part->update_s = (double)c->update_ns * 1e-9;
         part->edge_noise_j2 = c->resolution * c->resolution / 12;
     } else if (c->kind == NRG_GAUGE) {
-        double off_j = part->lag_s * noise_w(part->tl, c->resolution);
+        double off_j = part->lag_s * nrg_gauge_noise_w(part->tl, c->resolution);
         part->edge_noise_j2 = off_j * off_j;
     }
     part->factor_low = modelled && d->energy_j > 0 ? d->low_j / d->energy_j : 1 - c->error_low;
@@ -129,7 +112,7 @@ static void set_lag(struct nrg_engine *e, struct nrg_part *part)
     } else {
         struct nrg_lag_fit fit =
             nrg_lag_fit(part->tl, part->tl->t_ns[0], part->tl->t_ns[part->tl->n - 1],
-                        noise_w(part->tl, c->resolution));
+                        nrg_gauge_noise_w(part->tl, c->resolution));
         if (!isnan(fit.lag_s)) {
             part->lag_s = fit.lag_s;
             nrg_copy(out->lag_source, sizeof out->lag_source, "fitted");

@@ -56,3 +56,19 @@ double nrg_gauge_quantum(const struct nrg_timeline *tl, double resolution)
     free(sorted);
     return seen ? quantum : resolution;
 }
+
+double nrg_gauge_noise_w(const struct nrg_timeline *tl, double resolution)
+{
+    double sum = 0, n = 0;
+    for (size_t i = 1; tl->gauge && i + 1 < tl->n; i++) {
+        double off = tl->gauge[i - 1] - 2 * tl->gauge[i] + tl->gauge[i + 1];
+        /* Steps of the load are no noise: those beyond ten times the mean so far are left out. */
+        if (n < 16 || off * off < 100 * sum / n) {
+            sum += off * off;
+            n++;
+        }
+    }
+    double step = nrg_gauge_quantum(tl, resolution);
+    double variance = n > 0 ? sum / n / 6 : 0;
+    return sqrt(fmax(variance, step * step / 12));
+}

@@ -10,4 +10,7 @@
 /* Of a gauge, W; `resolution` where its readings show none; 0 for counters and without readings. */
 double nrg_gauge_quantum(const struct nrg_timeline *timeline, double resolution);
 
+/* Standard deviation of a gauge's single reading: what is left of it after straight lines. */
+double nrg_gauge_noise_w(const struct nrg_timeline *timeline, double resolution);
+
 #endif

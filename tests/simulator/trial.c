@@ -7,6 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attribute/lag.h"
+#include "attribute/quantum.h"
+
 struct nrg_channel trial_channel(const struct sim_machine *m)
 {
     const struct sim_options *o = &m->options;
@@ -146,6 +149,11 @@ void trial_run(const struct trial_scenario *scenario, uint64_t seed, struct tria
                                     .lag_s = scenario->given_lag_s,
                                     .idle_w = scenario->idle_known ? m.options.idle_w : NAN,
                                     .confidence = 0.95};
+    if (scenario->lag == NRG_LAG_AUTO && !channel.lag_ns && tl.gauge) { /* as parts.c does */
+        double noise_w = nrg_gauge_noise_w(&tl, channel.resolution);
+        double seen_s = nrg_lag_fit(&tl, tl.t_ns[0], tl.t_ns[tl.n - 1], noise_w).lag_s;
+        o.seen_lag_s = isnan(seen_s) ? 0 : seen_s;
+    }
     int rc = nrg_regress_new(&o, &regress);
     for (size_t i = 0; !rc && i < m.n_calls; i++)
         rc =
