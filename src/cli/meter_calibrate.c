@@ -143,7 +143,7 @@ static int print_json(const struct calibration *c, const struct nrg_meter_fit *f
              delay_s * 1e3);
     json_t *o =
         json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s}", "schema",
-                  "nrg.calibration/1", "scale", scale, "scale_sd",
+                  "nrg.meter.calibration/1", "scale", scale, "scale_sd",
                   fit->scale_sd * fabs(c->before.scale), "offset_w", offset_w, "offset_sd_w",
                   fit->offset_sd_w, "delay_s", delay_s, "delay_sd_s", fit->delay_sd_s, "average_s",
                   fit->average_s, "residual_w", fit->residual_w, "spread_w", fit->spread_w,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "cli/meter.h"
+#include "sensors/meter.h"
 #include "sensors/registry.h"
 
 /* Keys that all kinds understand stand below the table, once. */
@@ -10,7 +11,8 @@ static const struct {
 } kinds[] = {
     {"emonpi", "DEVICE", "node layout layout.N baud from",
      "emonpi:/dev/ttyAMA0?node=5&layout=power1,power2,power3,Vrms"},
-    {"rpict", "DEVICE", "board layout baud from", "rpict:/dev/ttyAMA0?board=rpict7v1"},
+    {"rpict", "DEVICE", "node board layout line.N baud from", "rpict:/dev/ttyAMA0?board=rpict7v1"},
+    {"omegawatt", "DEVICE", "nb baud from", "omegawatt:/dev/ttyUSB0?nb=6"},
     {"mqtt", "//[USER@]HOST[:PORT]/TOPIC",
      "fields value unit time fresh listen qos client keepalive password-file",
      "mqtt://broker/tele/plug/SENSOR"},
@@ -21,14 +23,24 @@ static const struct {
     {"file", "PATH", "pattern, or columns separator; comment time from",
      "file:/var/log/meter.csv?columns=time,power:W,voltage:mV"},
     {"lines", "DEVICE", "as file, and baud", "lines:/dev/ttyUSB0?baud=115200&columns=-,power"},
+    {"waveform", "PATH",
+     "format channels names rate mains v i vcal ical voffset ioffset phase delay dc cycles clock "
+     "time",
+     "waveform:mains.wav?vcal=230&ical=10"},
+    {"waveform-exec", "COMMAND", "as waveform", "waveform-exec:arecord -t raw?format=s16le"},
 };
 
+/* A meter without a row here is named all the same. */
 static void print_kind(const struct nrg_driver *driver)
 {
-    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
-        if (!strcmp(kinds[i].kind, driver->name))
-            printf("%s:%s   %s\n    keys: %s\n    %s\n", driver->name, kinds[i].place,
-                   driver->summary, kinds[i].keys, kinds[i].example);
+    size_t i = 0, n = sizeof kinds / sizeof *kinds;
+    while (i < n && strcmp(kinds[i].kind, driver->name) != 0)
+        i++;
+    if (i < n)
+        printf("%s:%s   %s\n    keys: %s\n    %s\n", driver->name, kinds[i].place, driver->summary,
+               kinds[i].keys, kinds[i].example);
+    else if (driver->read == nrg_meter_read)
+        printf("%s:   %s\n", driver->name, driver->summary);
 }
 
 int nrg_meter_cmd_list(struct nrg_cli *cli, struct nrg_meter_values *values)
