@@ -23,7 +23,7 @@ needed() {
 extra() {
     case $1 in
     build) echo "python3-dev" ;;
-    test) echo "clang clang-format g++ groff patch util-linux python3-torch python3-venv" ;;
+    test) echo "clang clang-format g++ groff libmosquitto1 mosquitto openssl patch util-linux python3-torch python3-venv" ;;
     demo) echo "python3-torch" ;;
     esac
 }

@@ -398,7 +398,7 @@ int nrg_meter_open(const struct nrg_context *ctx, const struct nrg_found *found,
     struct meter *m = calloc(1, sizeof *m);
     if (!m)
         return nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
-    m->out = (struct nrg_meter_out){on_reading, on_refused};
+    m->out = (struct nrg_meter_out){.reading = on_reading, .refused = on_refused};
     m->found = found;
     m->stats.rssi_dbm = NAN;
     int rc = open_meter(m, ctx, err);
@@ -413,6 +413,8 @@ static void on_bytes(struct meter *m, const struct nrg_port_news *news)
 {
     int64_t byte_ns = nrg_port_is_serial(m->port) ? nrg_port_byte_ns(m->settings.port.baud) : 0;
     m->stats.bytes += news->n;
+    if (m->watch && m->watch->raw)
+        m->watch->raw(m->watch, m->bytes, news->n);
     m->arrived_ns = news->end_ns;
     m->settings.kind->decoder->feed(m->decoder, m->bytes, news->n, news->end_ns, byte_ns, &m->out);
     emit_pending(m);

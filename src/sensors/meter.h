@@ -53,6 +53,8 @@ struct nrg_meter_out {
      * (banner, help, another node's packet) has `harmless` set: it is no sign of a bad line. */
     void (*refused)(struct nrg_meter_out *, const void *bytes, size_t n, const char *why,
                     bool harmless);
+    /* For `nrg meter watch --raw`: all that comes, as it comes. Not for decoders. Optional. */
+    void (*raw)(struct nrg_meter_out *, const void *bytes, size_t n);
 };
 
 struct nrg_meter_decoder {

@@ -276,6 +276,8 @@ static void on_slot(struct mqtt *m, struct nrg_mqtt_slot *slot)
 {
     char text[280];
     m->stats.bytes += slot->bytes;
+    if (m->watch && m->watch->raw && slot->kind <= NRG_MQTT_REFUSED)
+        m->watch->raw(m->watch, slot->text, strlen(slot->text));
     switch (slot->kind) {
     case NRG_MQTT_READING:
         on_reading(m, slot);

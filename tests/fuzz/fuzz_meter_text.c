@@ -56,7 +56,7 @@ static void on_refused(struct nrg_meter_out *out, const void *bytes, size_t n, c
 
 static struct tally decode(const char *text, const uint8_t *data, size_t size, size_t cut)
 {
-    struct tally t = {.out = {on_reading, on_refused}};
+    struct tally t = {.out = {.reading = on_reading, .refused = on_refused}};
     struct nrg_meter_field fields[NRG_METER_FIELDS];
     struct nrg_uri uri;
     struct nrg_error err;

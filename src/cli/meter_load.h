@@ -1,0 +1,14 @@
+/* A load whose pattern no other program on the machine has: see meter_load.c. */
+#ifndef NRG_CLI_METER_LOAD_H
+#define NRG_CLI_METER_LOAD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/*
+ * All CPUs busy and idle in turns, phases of least_ns to three times as long, for total_ns or
+ * until stopped() is true. 0, or -errno when no thread could be started.
+ */
+int nrg_meter_load(int64_t total_ns, int64_t least_ns, unsigned seed, bool (*stopped)(void));
+
+#endif

@@ -1,0 +1,191 @@
+"""nrg meter, and meters that print lines: driven by a program of known truth through real pipes and files."""
+import json
+import os
+import signal
+import subprocess
+import time
+import unittest
+
+from meter_source import Load
+from support import Case, PYTHON, domains, eventually, query, run_edges
+
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "meter_source.py")
+BAR = 0.01
+
+
+class Lines(Case):
+    def source(self, load, *options):
+        return " ".join([PYTHON, SOURCE, load, *options])
+
+    def measure(self, uri, *command):
+        out = self.path("m.nrg")
+        r, _ = self.run_json("--meter", uri, "-f", "-o", out, "--", *(command or ("sleep", "3")))
+        return r, out
+
+    def compare(self, load, r, out, driver):
+        d = domains(r)["wall"]
+        self.assertAlmostEqual(d["energy_j"] / Load(load).between(*run_edges(out)), 1, delta=BAR)
+        self.assertGreater(d["covered"], 0.99)
+        self.assertEqual((d["driver"], d["provenance"]), (driver, "measured"))
+
+    def test_numbers_of_a_program(self):
+        r, out = self.measure("exec:" + self.source("constant:42"))
+        self.compare("constant:42", r, out, "exec")
+
+    def test_pattern_through_noise(self):
+        load = f"step:{time.monotonic_ns() + 3_000_000_000}:20:120"
+        r, out = self.measure("exec:" + self.source(load, "--form pattern --noise 10")
+                              + "?pattern=P={power} W&average=50ms", "sleep", "5")
+        self.compare(load, r, out, "exec")
+
+    def test_bursts_by_joules(self):
+        load = "burst:0.4:0.3:10:110"
+        r, out = self.measure("exec:" + self.source(load, "--form joules") + "?columns=energy:J", "sleep", "4")
+        self.compare(load, r, out, "exec")
+
+    def test_csv_file_that_grows_with_names_and_times(self):
+        load, path = "burst:0.4:0.3:10:110", self.path("log.csv")
+        self.started.append(subprocess.Popen([PYTHON, SOURCE, load, "--form", "csv", "--file", path, "--names",
+                                              "time,power (mW),voltage"]))
+        eventually(lambda: os.path.exists(path) and os.path.getsize(path) > 200, "lines in the file")
+        r, out = self.measure(f"file:{path}?columns=time,power:mW,voltage&average=50ms", "sleep", "5")
+        self.compare(load, r, out, "file")
+        volts = query(out, "SELECT count(*) FROM channel WHERE name='voltage'")[0][0]
+        self.assertEqual(volts, 1)
+
+    def test_scale_offset_and_delay_are_honoured(self):
+        r, out = self.measure("exec:" + self.source("constant:50") + "?columns=power&scale=2&offset=-10")
+        self.assertAlmostEqual(domains(r)["wall"]["mean_w"], 90, delta=0.9)
+
+    def test_wrong_keys_say_why(self):
+        for uri, word in (("exec:true?pattern=nothing", "names no value"), ("exec:true?columns=x", "unit of 'x'"),
+                          ("exec:true?pattern={power}&columns=power", "exclude"), ("exec:true?columns=power:furlong",
+                           "no unit"), ("exec:true?pattern={power", "not closed"), ("file:/nonexistent", "nonexistent"),
+                          ("exec:true?time=never", "time="), ("exec:true?delay=soon", "delay="),
+                          ("exec:true?shape=round", "shape")):
+            done = self.nrg("meter", "watch", uri)
+            self.assertEqual(done.returncode, 2, (uri, done.stderr))
+            self.assertIn(word, self.one_line(done.stderr), uri)
+
+
+class Watch(Case):
+    def watch(self, uri, *options):
+        done = self.nrg("meter", "watch", uri, *options)
+        return done, done.stdout.decode()
+
+    def test_readings_refusals_and_summary(self):
+        script = self.write("meter.sh", "echo '# banner'\necho P=10 W\necho P=oops\necho P=30 W\nsleep 60\n")
+        done, text = self.watch(f"exec:sh {script}?pattern=P={{power}} W", "--count", "2")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(text, r"(?m)^\d\d:\d\d:\d\d\.\d+  wall 10 W$")
+        self.assertRegex(text, r"(?m)^- # banner +\(a comment\)$")
+        self.assertRegex(text, r"(?m)^- P=oops +\(does not match the pattern\)$")
+        self.assertIn("2 readings", text)
+        self.assertRegex(text, r"wall +power +10 \.\. 30 W, mean 20")
+
+    def test_json_lines(self):
+        script = self.write("meter.sh", "echo time,power,voltage\necho 5,10,230\necho 6,x,230\necho 7,30,231\nsleep 60\n")
+        done, text = self.watch(f"exec:sh {script}?columns=time,power,voltage", "--count", "2", "--json", "--raw")
+        events = [json.loads(line) for line in text.splitlines()]
+        kinds = [e["event"] for e in events]
+        self.assertEqual(kinds.count("reading"), 2)
+        self.assertIn("raw", kinds)
+        readings = [e for e in events if e["event"] == "reading"]
+        self.assertEqual([v["value"] for v in readings[0]["values"]], [10, 230])
+        self.assertEqual([v["unit"] for v in readings[0]["values"]], ["W", "V"])
+        self.assertAlmostEqual(readings[1]["time_s"] - readings[0]["time_s"], 2, delta=0.01)  # its own clock
+        refused = [e for e in events if e["event"] == "refused" and not e["harmless"]]
+        self.assertEqual(len(refused), 1)
+        self.assertIn("column 2", refused[0]["why"])
+        end = events[-1]
+        self.assertEqual((end["event"], end["readings"], end["refused"]), ("end", 2, 1))
+
+    def test_control_c_ends_with_a_summary(self):
+        script = self.write("meter.sh", "while :; do echo 5; sleep 0.05; done\n")
+        process = self.start("meter", "watch", f"exec:sh {script}")
+        self.assertRegex(process.stdout.readline(), rb"wall 5 W")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn(b"readings", out)
+
+    def test_program_that_says_nothing_useful(self):
+        done, text = self.watch("exec:echo hello; sleep 60?pattern={power} W", "--for", "1s")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("- hello", text)
+        self.assertIn("no value came", text)
+
+    def test_what_is_no_meter(self):
+        scenario = self.scenario("domain wall\n power 5\n")
+        done = self.nrg("meter", "watch", f"simulate:{scenario}")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("is no meter", self.one_line(done.stderr))
+        for args in ((), ("dance",), ("watch", "a:b", "c:d"), ("list", "x")):
+            self.assertEqual(self.nrg("meter", *args).returncode, 2)
+
+    def test_list_shows_the_desk_and_all_kinds(self):
+        self.write("conf/nrg/nrg.conf", "meter = exec:my-meter?columns=power\n")
+        done = self.nrg("meter", "list", env=self.env(XDG_CONFIG_HOME=self.path("conf")))
+        text = done.stdout.decode()
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("exec:my-meter?columns=power", text)
+        for kind in ("emonpi:", "rpict:", "mqtt:", "mqtts:", "exec:", "file:", "lines:"):
+            self.assertRegex(text, f"(?m)^{kind}")
+
+
+class Calibrate(Case):
+    """The reference is an emulated RAPL device, the meter a program that sees the same watts, changed and late."""
+
+    STEPS = [(0, 30), (2.1, 90), (3.4, 25), (6.2, 70), (7.7, 40), (9.0, 95), (11.8, 20), (13.1, 85), (15.9, 35),
+             (17.3, 80), (19.9, 28), (21.2, 92), (24.3, 45), (26.0, 88), (28.8, 22), (31.0, 75), (33.5, 30),
+             (35.2, 90), (38.0, 30)]
+
+    def setUp(self):
+        super().setUp()
+        steps = " ".join(f"{t}s:{w}" for t, w in self.STEPS)
+        scenario = self.scenario(f"domain package-0\n power {steps}\n")
+        self.zero_ns = self.emulate(scenario, self.path("root"))
+        numbers = ",".join(f"{t},{w}" for t, w in self.STEPS)
+        self.load = f"steps:{self.zero_ns}:{numbers}"
+
+    def calibrate(self, source, keys, *options):
+        uri = f"exec:{PYTHON} {SOURCE} {self.load} {source}?columns=power{keys}"
+        return self.nrg("meter", "calibrate", uri, "--root", self.path("root"), "--against", "rapl", "--for", "18s",
+                        "--max-delay", "3s", *options)
+
+    def test_scale_offset_and_delay_are_found(self):
+        # The meter says 0.8 * truth + 12, 700 ms late: truth = 1.25 * meter - 15.
+        done = self.calibrate("--scale 0.8 --offset 12 --delay 0.7 --interval 0.1", "&average=100ms", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        r = json.loads(done.stdout)
+        self.assertAlmostEqual(r["scale"], 1.25, delta=0.02)
+        self.assertAlmostEqual(r["offset_w"], -15, delta=1.5)
+        self.assertAlmostEqual(r["delay_s"], 0.7, delta=0.03)
+        self.assertGreater(r["correlation"], 0.98)
+        self.assertLess(r["residual_w"], 0.2 * r["spread_w"])
+        self.assertLess(abs(r["scale"] - 1.25), max(6 * r["scale_sd"], 0.01))
+        self.assertRegex(r["keys"], r"^scale=1\.2\d+&offset=-1\d\.\d+&delay=\d+ms$")
+
+    def test_keys_that_the_uri_has_are_replaced(self):
+        done = self.calibrate("--scale 0.8 --offset 12 --delay 0.7 --interval 0.1",
+                              "&average=100ms&scale=1.25&offset=-15&delay=700ms", "-o", self.path("c.nrg"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        text = done.stdout.decode()
+        self.assertIn("replace those", text)
+        self.assertRegex(text, r"(?m)^scale +1\.2\d* ±")
+        again = self.nrg("meter", "calibrate", "--from", self.path("c.nrg"), "--max-delay", "3s", "--json")
+        r = json.loads(again.stdout)  # what is left when the keys are right: nothing
+        self.assertAlmostEqual(r["scale"], 1, delta=0.02)
+        self.assertAlmostEqual(r["offset_w"], 0, delta=1.5)
+        self.assertAlmostEqual(r["delay_s"], 0, delta=0.03)
+
+    def test_meter_of_another_machine_is_refused(self):
+        uri = f"exec:{PYTHON} {SOURCE} constant:40 --interval 0.1?columns=power"
+        done = self.nrg("meter", "calibrate", uri, "--root", self.path("root"), "--against", "rapl", "--for", "9s",
+                        "--max-delay", "1s")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn(b"does not follow the reference", done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
