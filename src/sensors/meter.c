@@ -245,23 +245,24 @@ static void say_garbage(struct meter *m)
     note(m, "garbage", text);
 }
 
-static void on_alarm(struct meter *m)
+/* True when silence begins. */
+static bool on_alarm(struct meter *m)
 {
     char text[128];
     int64_t now = nrg_now_ns();
     m->alarm_ns = 0;
     if (m->gone || m->silent || m->ended)
-        return;
+        return false;
     int64_t quiet_ns = now - m->heard_ns;
     int64_t least = m->stats.readings ? SILENT_PERIODS * usual_period(m) : FIRST_WAIT_NS;
     if (quiet_ns < least || quiet_ns < SILENT_LEAST_NS) {
         expect_more(m);
-        return;
+        return false;
     }
     m->silent = true;
     say_garbage(m);
     if (m->garbage)
-        return;
+        return true;
     if (m->stats.readings)
         snprintf(text, sizeof text, "silent: no reading for %.3g s, usually one every %.3g s",
                  (double)quiet_ns / 1e9, (double)usual_period(m) / 1e9);
@@ -269,6 +270,7 @@ static void on_alarm(struct meter *m)
         snprintf(text, sizeof text, "silent: no reading in the first %.3g s",
                  (double)quiet_ns / 1e9);
     note(m, "silent", text);
+    return true;
 }
 
 static void say_back(struct meter *m)
@@ -447,6 +449,18 @@ static void on_end(struct meter *m, const struct nrg_port_news *news)
     m->gone = true;
 }
 
+/* What the decoder has left belongs to the time before the silence. */
+static void on_silence(struct meter *m)
+{
+    const struct nrg_meter_decoder *decoder = m->settings.kind->decoder;
+    if (!decoder->pause)
+        return;
+    m->silent = false;
+    decoder->pause(m->decoder, &m->out);
+    emit_pending(m);
+    m->silent = true;
+}
+
 static void on_news(struct meter *m, const struct nrg_port_news *news)
 {
     switch (news->event) {
@@ -466,7 +480,8 @@ static void on_news(struct meter *m, const struct nrg_port_news *news)
         m->settings.kind->decoder->reset(m->decoder);
         break;
     case NRG_PORT_ALARM:
-        on_alarm(m);
+        if (on_alarm(m))
+            on_silence(m);
         break;
     case NRG_PORT_NOTHING:
         break;

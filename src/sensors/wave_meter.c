@@ -113,9 +113,11 @@ static void arrived(struct wave_meter *m, uint64_t total, int64_t end_ns)
     m->last_end_ns = end;
 }
 
-static void emit(struct wave_meter *m, const struct nrg_wave_result *r, struct nrg_meter_out *out)
+/* `last`: nothing follows, so the counter is given for the window's end, and stamped there. */
+static void emit(struct wave_meter *m, const struct nrg_wave_result *r, bool last,
+                 struct nrg_meter_out *out)
 {
-    double values[FIELDS], duration_s = r->samples / m->rate_hz;
+    double values[FIELDS], duration_s = last ? 1e-9 : r->samples / m->rate_hz;
     double ended = ((double)m->samples - 1 - r->ago_samples) * (1e9 / m->rate_hz);
     size_t n = 0;
     values[n++] = r->v_rms;
@@ -145,7 +147,7 @@ static void finish(struct wave_meter *m, struct nrg_meter_out *out)
 {
     struct nrg_wave_result result;
     if (m->ready && nrg_wave_finish(&m->wave, &result))
-        emit(m, &result, out);
+        emit(m, &result, true, out);
 }
 
 /* row: v, then the currents. */
@@ -162,7 +164,7 @@ static void add_row(struct wave_meter *m, const double *row, struct nrg_meter_ou
     struct nrg_wave_result result;
     m->samples++;
     if (nrg_wave_feed(&m->wave, row[0], row + 1, &result))
-        emit(m, &result, out);
+        emit(m, &result, false, out);
 }
 
 static void add_frame(struct wave_meter *m, const uint8_t *bytes, struct nrg_meter_out *out)
@@ -424,10 +426,19 @@ static void end(void *state, int64_t end_ns, struct nrg_meter_out *out)
     finish(m, out);
 }
 
+/* Only a file is over when nothing comes: live samples may be late. */
+static void pause_file(void *state, struct nrg_meter_out *out)
+{
+    struct wave_meter *m = state;
+    if (m->keys.by_samples)
+        finish(m, out);
+}
+
 const struct nrg_meter_decoder nrg_decoder_waveform = {
     .create = create,
     .feed = feed,
     .reset = reset,
     .end = end,
+    .pause = pause_file,
     .destroy = free,
 };

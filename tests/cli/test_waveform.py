@@ -122,6 +122,21 @@ class Waveform(Source):
                 self.assertIn(word, self.one_line(done.stderr))
                 self.assertFalse(os.path.exists(self.path("began")))
 
+    def test_a_finished_file(self):
+        """Its energy, all of it; times go by its samples."""
+        path = self.write("x.wav", b"")
+        with open(path, "wb") as out:
+            subprocess.run([PYTHON, SOURCE, "wave", "--to", "-", "--samples", "12345", "constant:450"],
+                           check=True, stdout=out, stderr=subprocess.DEVNULL)
+        done = self.nrg("meter", "watch", "--json", "--for", "4s",
+                        f"waveform:{path}?vcal=0.02&ical=0.001")
+        end = json.loads(done.stdout.splitlines()[-1])
+        values = {(v["name"], v["quantity"]): v for v in end["values"]}
+        true_j = 450 * 12345 / 4000
+        self.assertAlmostEqual(values["wall", "energy"]["most"], true_j, delta=true_j * 0.002)
+        self.assertAlmostEqual(values["wall", "power"]["mean"], 450, delta=1)
+        self.assertEqual(end["refused"], 0)
+
     def test_no_wav_is_said(self):
         path = self.write("x.wav", b"this is no sound at all, only text\n" * 20)
         results, _ = self.run_json("--meter", f"waveform:{path}", "--", "sleep", "1")

@@ -47,7 +47,7 @@ static void on_refused(struct nrg_meter_out *out, const void *bytes, size_t n, c
 
 static struct heard hear(void)
 {
-    return (struct heard){.out = {on_reading, on_refused}};
+    return (struct heard){.out = {.reading = on_reading, .refused = on_refused}};
 }
 
 static void *decoder_new(const char *text, size_t *n_fields)

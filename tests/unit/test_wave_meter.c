@@ -56,7 +56,7 @@ static struct heard *heard_new(void)
 {
     struct heard *h = calloc(1, sizeof *h);
     assert_non_null(h);
-    h->out = (struct nrg_meter_out){on_reading, on_refused};
+    h->out = (struct nrg_meter_out){.reading = on_reading, .refused = on_refused};
     return h;
 }
 
@@ -112,12 +112,12 @@ static void assert_near(double is, double should, double share)
         fail_msg("%.9g is not within %g %% of %.9g", is, share * 100, should);
 }
 
-/* Last counter is that of the middle of the last window. */
+/* The last counter is that of the end. */
 static double energy_of(const struct heard *h)
 {
     assert_true(h->n > 0);
-    double half_s = (double)h->of[h->n - 1].average_ns / 2e9;
-    return h->of[h->n - 1].values[ENERGY] + half_s * h->of[h->n - 1].values[POWER];
+    assert_in_range(h->of[h->n - 1].average_ns, 0, 1);
+    return h->of[h->n - 1].values[ENERGY];
 }
 
 struct bytes {
