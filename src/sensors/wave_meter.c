@@ -100,17 +100,17 @@ static const char *begin(struct wave_meter *m, double rate_hz)
 /* Samples up to `total` had arrived at end_ns. */
 static void arrived(struct wave_meter *m, uint64_t total, int64_t end_ns)
 {
-    double end = (double)end_ns;
-    double start_ns = end - (double)total * (1e9 / m->rate_hz);
+    double now = (double)end_ns;
+    double start_ns = now - (double)total * (1e9 / m->rate_hz);
     if (!m->started) {
-        m->start_ns = m->keys.by_samples ? end : start_ns;
+        m->start_ns = m->keys.by_samples ? now : start_ns;
     } else if (!m->keys.by_samples) {
-        m->start_ns += CREEP * (end - m->last_end_ns);
+        m->start_ns += CREEP * (now - m->last_end_ns);
         if (start_ns < m->start_ns || start_ns > m->start_ns + (double)PAUSE_NS)
             m->start_ns = start_ns;
     }
     m->started = true;
-    m->last_end_ns = end;
+    m->last_end_ns = now;
 }
 
 /* `last`: nothing follows, so the counter is given for the window's end, and stamped there. */

@@ -48,7 +48,7 @@ static unsigned lead_of(const struct nrg_wave_settings *set)
 
 static bool set_delays(struct nrg_wave *wave)
 {
-    const nrg_wave_real most = NRG_WAVE_HISTORY / 2 - 4;
+    const nrg_wave_real most = (nrg_wave_real)NRG_WAVE_HISTORY / 2 - 4;
     for (unsigned c = 0; c < wave->set.n_currents; c++)
         if (!(wave->set.delay[c] >= -most && wave->set.delay[c] <= most))
             return false;

@@ -157,6 +157,18 @@ class OmegaWatt(Source):
     def test_lost_frames(self):
         self.close_to_truth("omegawatt", SHAPES["step"], ["--lose", "4"], BOX)
 
+    def test_csv_of_its_own_program(self):
+        rows = ["#timestamp,#frame_is_ok,#U1,#U2,#U3,#current1,#current2,#activepow1,#activepow2"]
+        rows += [f"{1640270000 + k / 100:.9f},true,230.1,230.2,230.3,1.5,0.2,{345 + k},46.0"
+                 if k % 3 else f"{1640270000 + k / 100:.9f},false,,,,,,," for k in range(10)]
+        path = self.write("omegawatt.csv", "\n".join(rows) + "\n")
+        done = self.nrg("meter", "watch", "--json", "--count", "6",
+                        f"file:{path}?from=start&columns=time,-,voltage1,voltage2,voltage3,"
+                        "current1,current2,power1,power2&covers=power1:machine")
+        values = {v["name"]: v for v in json.loads(done.stdout.splitlines()[-1])["values"]}
+        self.assertEqual((values["wall"]["least"], values["wall"]["most"]), (346, 353))
+        self.assertAlmostEqual(values["voltage3"]["mean"], 230.3, places=3)
+
     def test_noise(self):
         """Half of the frames are hit: refused and counted, the others give the energy."""
         results, _ = self.close_to_truth("omegawatt", SHAPES["constant"], ["--noise", "0.01"], BOX)

@@ -533,11 +533,11 @@ static void time_of_live_samples(void **state)
     void *decoder = decoder_new("waveform:p?format=f64le&rate=4000", &n_fields);
     struct mains mains;
     uint64_t random = 99;
-    const int64_t start_ns = INT64_C(5000000000);
+    const int64_t start_ns = INT64_C(5000000000), pause_ns = INT64_C(7000000000);
     int64_t last_ns = 0;
     (void)state;
     mains_init(&mains, RATE);
-    for (unsigned block = 0; block < 200; block++) {
+    for (unsigned block = 0; block < 204; block++) {
         struct bytes b = {0};
         for (unsigned k = 0; k < 400; k++) {
             double v, i;
@@ -546,13 +546,16 @@ static void time_of_live_samples(void **state)
             put_float(&b, i, 8);
         }
         int64_t due_ns = start_ns + (block + 1) * INT64_C(100000000);
+        if (block >= 200) /* the source had stopped */
+            due_ns += pause_ns;
         int64_t arrives_ns = due_ns + (int64_t)((1 + mains_random(&random)) * 40e6);
         last_ns = arrives_ns > last_ns ? arrives_ns : last_ns;
         nrg_decoder_waveform.feed(decoder, b.at, b.n, last_ns, 0, &h->out);
         free(b.at);
     }
-    assert_true(h->n > 90);
-    for (size_t i = 20; i < h->n; i++) {
+    assert_true(h->n > 190);
+    assert_true(h->of[h->n - 1].sent_ns > last_ns - 300000000);
+    for (size_t i = 20; i < h->n - 10; i++) {
         /* Windows of 100 ms: their ends keep step with the samples, whatever the arrival. */
         int64_t step_ns = h->of[i].sent_ns - h->of[i - 1].sent_ns;
         assert_true(step_ns > 95000000 && step_ns < 105000000);
