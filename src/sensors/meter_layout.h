@@ -9,7 +9,8 @@
  * A unit that is not given is taken from the name: power*, P1 are watts; V*, I* volts and
  * amperes; temp*, T1 degrees; E1 a counter of Wh. What has no unit (a pulse count) is read over
  * and not recorded. Whole numbers called Vrms or temp* without a scale are in 1/100 V and 1/10
- * degree, as all OpenEnergyMonitor senders have them.
+ * degree, as all OpenEnergyMonitor senders have them. A counter E1 beside a power P1 or power1 is
+ * a channel of that power's name.
  *
  * Plain data without pointers; parsing is bounded and allocates nothing.
  */
@@ -57,6 +58,9 @@ int nrg_layout_parse(struct nrg_layout *layout, const char *text, const char *wh
 /* Adds the recorded items to the fields of a meter, names after `prefix`. 0, or -E2BIG. */
 int nrg_layout_fields(const struct nrg_layout *layout, const char *prefix, bool packed,
                       struct nrg_meter_field *fields, size_t *n_fields);
+
+/* Bytes of a type. */
+size_t nrg_layout_size(enum nrg_layout_type type);
 
 /* The values of a packed struct, in SI units, recorded items only; n bytes, at least layout's. */
 void nrg_layout_unpack(const struct nrg_layout *layout, const uint8_t *bytes, double *values);
