@@ -57,7 +57,7 @@ static struct seen *start(const struct nrg_meter_decoder *decoder, const char *u
     struct seen *s = calloc(1, sizeof *s);
     struct nrg_error err;
     assert_non_null(s);
-    s->out = (struct nrg_meter_out){on_reading, on_refused};
+    s->out = (struct nrg_meter_out){.reading = on_reading, .refused = on_refused};
     s->decoder = decoder;
     assert_int_equal(nrg_uri_parse(&s->uri, uri, &err), 0);
     if (decoder->create(&s->uri, s->fields, &s->n_fields, &s->state, &err))
