@@ -79,6 +79,23 @@ class Evaluate(Predict):
             self.assertEqual(len(result["folds"]), 2)
             self.assertLessEqual(got[2], 5)
 
+    def test_intervals_of_unseen_families(self):
+        # The held-out family's products were never measured, only their other form.
+        for device in DEVICES:
+            result = self.levels(device, "--protocol", "leave-one-family-out")[0]["levels"]
+            for level in ("operator", "module"):
+                self.assertTrue(90 <= result[level]["covered_percent"] <= 99, (device, level, result[level]))
+            self.assertGreaterEqual(result["model"]["covered_percent"], 95)
+            usual = self.levels(device)[0]["levels"]
+            for level in ("operator", "module", "model"):
+                self.assertTrue(usual[level]["width_percent"] < result[level]["width_percent"] < 45, (device, level))
+
+    def test_small_kinds_of_the_rebuilt_meter(self):
+        for device in DEVICES:
+            result = self.levels(device, "--features", "all")[0]
+            for kind, scores in result["levels"]["operator"]["by_kind"].items():
+                self.assertGreaterEqual(scores["covered_percent"], 90, (device, kind))
+
     def test_families_given_are_the_ones_found(self):
         options = ["--protocol", "leave-one-family-out"]
         given = ["--family", "enc=bert-base-uncased,distilbert-base-uncased,roberta-base",
@@ -377,6 +394,15 @@ class FromGraph(Predict):
         got = self.json("predict", text, "--profile", self.train("device_1"))
         self.assertIn("aten::conv2d: none was measured on device_1", got["reasons"][0])
         self.assertTrue(got["out_of_range"])
+
+    def test_other_form_is_said(self):
+        # Trained on GPT alone: its products are Conv1D's, BERT's are linear layers'.
+        only_gpt = [o for m in ("bert-base-uncased", "roberta-base", "distilbert-base-uncased") for o in ("--exclude", m)]
+        text = self.write("bert.txt", bert(8, 64))
+        both, one = (self.json("predict", text, "--profile", self.train("device_1", *o)) for o in ([], only_gpt))
+        self.assertIn("aten::linear: none was measured on device_1, taken as another form of the same", " ".join(one["reasons"]))
+        self.assertNotIn("another form", " ".join(both["reasons"]))
+        self.assertGreater(one["high_j"] / one["low_j"], both["high_j"] / both["low_j"])
 
     def test_refusals(self):
         profile = self.train("device_1")
