@@ -178,7 +178,9 @@ static int say_reasons(struct run *r)
                         r->kinds[i].other_form ? "another form of the same"
                         : r->kinds[i].has_macs ? "the mean of others that multiply"
                                                : "others of the same traffic");
-    if (!rc && !nrg_physical_has_modules(m))
+    if (!rc && isnan(r->out->nodes[0].estimate.low_j))
+        rc = reason(r, "too few rows were measured on %s to tell an interval", r->profile->device);
+    else if (!rc && !nrg_physical_has_modules(m))
         rc = reason(r,
                     "operators alone were measured on %s: what goes on between them is not in "
                     "the sum, so the interval reaches from half to twice it and more",

@@ -496,6 +496,28 @@ class BadData(Predict):
         self.assertIn(b"one size only", done.stderr)
         self.assertIn(b"the data are of one model", done.stderr)
         self.assertIn("needs two models", self.refused("evaluate", path))
+        graph = self.write("m.txt", "graph(%x : Float(64, 256), %w : Float(128, 256), %n : int):\n"
+                           "  %y : Float(64, 128) = aten::linear(%x, %w, %n)\n  return (%y)\n")
+        got = self.json("predict", graph, "--profile", self.path("p.json"))
+        self.assertIn("too few rows were measured on a to tell an interval", got["reasons"])
+        self.assertNotIn("low_j", got)
+        self.assertIn(b"without an interval", self.nrg("predict", graph, "--profile", self.path("p.json")).stdout)
+
+    def test_nothing_usable(self):
+        path = self.write("d.csv", self.HEAD + "a,m,K,operator,1,1,1,-1\na,m,K,operator,1,1,1,0\na,m,K,operator,1,1,1,nan\n")
+        for command in (["dataset"], ["evaluate"], ["train", "-o", self.path("p.json")]):
+            self.assertIn("d.csv:2: energy is not a positive number: row left out (3 times)", self.refused(*command, path))
+
+    def test_not_numbers(self):
+        for cells, text in (("1,1,1,abc", "energy_j is not a number"), ("1,inf,1,1", "read_bytes is not a number"),
+                            ("1,1,1", "has 7 cells")):
+            path = self.write("d.csv", self.HEAD + "a,m,K,operator," + cells + "\n")
+            self.assertIn("d.csv:2: ", self.refused("dataset", path))
+            self.assertIn(text, self.refused("train", path, "-o", self.path("p.json")))
+
+    def test_mixed_units(self):
+        path = self.write("d.csv", self.HEAD.replace("energy_j", "energy_j,energy_mj") + "a,m,K,operator,1,1,1,1,1000\n")
+        self.assertIn("the same quantity", self.refused("dataset", path))
 
     def test_equal_sizes(self):
         rows = "".join(f"a,m{i % 3},K,operator,9,5,5,{1 + i / 100}\n" for i in range(9))
