@@ -258,6 +258,7 @@ void nrg_physical_operator(const struct nrg_physical *model, const char *kind,
     out->less_j = out->energy_j - linear;
     out->more_j = fmax(0, group_energy(group, corner) - out->energy_j);
     double q = isnan(group->q) ? model->q[NRG_NODE_OPERATOR] : group->q;
+    out->own = q;
     out->widen = q * out->beyond;
     set_bounds(out, q);
 }
@@ -389,6 +390,7 @@ void nrg_estimate_add(struct nrg_estimate *sum, const struct nrg_estimate *part,
     sum->more_j += count * part->more_j;
     sum->beyond += count * part->energy_j * part->beyond;
     sum->widen += count * part->energy_j * part->widen;
+    sum->own += count * part->energy_j * part->own;
     sum->unknown_kind |= part->unknown_kind;
 }
 
@@ -398,15 +400,15 @@ void nrg_estimate_add(struct nrg_estimate *sum, const struct nrg_estimate *part,
  * being smaller than all that was seen: what goes on between operators then weighs more.
  *
  * Where operators alone were measured, nothing tells how far their errors cancel, nor what goes on
- * between them, nor how other code for the same operators compares: the interval is as wide as an
- * operator's, and reaches from half to twice that.
+ * between them, nor how other code for the same operators compares: the interval is as wide as
+ * its operators', and reaches from half to twice that.
  */
 void nrg_physical_finish(const struct nrg_physical *model, enum nrg_node_level level,
                          const double x[NRG_MODULE_UNITS], struct nrg_estimate *e)
 {
     double beyond = 0, operators_j = e->energy_j, q = model->q[level];
     if (isnan(q)) {
-        q = model->q[NRG_NODE_OPERATOR];
+        q = operators_j > 0 ? e->own / operators_j : NAN;
         e->less_j += operators_j / 2;
         e->more_j += operators_j;
     }

@@ -55,8 +55,9 @@ static void check_gemm(struct nrg_team *team, size_t m, size_t n, size_t k)
 
 static void products(void **state)
 {
-    static const size_t sizes[][3] = {{1, 1, 1},    {6, 16, 8},     {7, 17, 9},     {1, 100, 33},
-                                      {100, 1, 33}, {97, 241, 257}, {13, 250, 300}, {200, 30, 513}};
+    static const size_t sizes[][3] = {{1, 1, 1},      {6, 16, 8},     {7, 17, 9},
+                                      {1, 100, 33},   {5, 700, 40},   {100, 1, 33},
+                                      {97, 241, 257}, {13, 250, 300}, {200, 30, 513}};
     (void)state;
     for (unsigned threads = 1; threads <= 5; threads += 2) {
         struct nrg_team *team = team_of(threads);
