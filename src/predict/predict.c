@@ -182,8 +182,9 @@ static int say_reasons(struct run *r)
         rc = reason(r, "too few rows were measured on %s to tell an interval", r->profile->device);
     else if (!rc && !nrg_physical_has_modules(m))
         rc = reason(r,
-                    "operators alone were measured on %s: what goes on between them is not in "
-                    "the sum, so the interval reaches from half to twice it and more",
+                    "operators alone were measured on %s: what goes on between them, and other "
+                    "code for the same operators, is not in the sum; the interval reaches from "
+                    "half to twice it and more",
                     r->profile->device);
     for (size_t i = 0; !rc && i < r->n_outside; i++) {
         const struct outside *o = &r->outside[i];

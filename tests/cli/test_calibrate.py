@@ -174,7 +174,10 @@ class BadOptions(Calibrate):
                            (("--cpu-watts", "5"), "--cpu-watts wants")):
             self.assertIn(text, self.refused(*args))
         self.assertIn("no driver", self.refused("--quick", "-q", "--sensor", "nothing", code=1))
-        self.assertIn("cannot write", self.calibrate("-q", "--only", "gemm", "--idle", "share", "-o", "/nowhere/d.csv", code=1).stderr.decode())
+        for option in ("-o/nowhere/d.csv", "--json=/nowhere/c.json"):
+            done = self.calibrate("--only", "gemm", option, code=1)  # before anything is measured
+            self.assertIn("cannot write", self.one_line(done.stderr))
+            self.assertEqual(done.stdout, b"")
 
 
 if __name__ == "__main__":
