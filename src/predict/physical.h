@@ -76,7 +76,7 @@ struct nrg_estimate {
     double energy_j, low_j, high_j; /* bounds NAN: not calibrated */
     double less_j, more_j; /* what it may be less or more by, being smaller than all seen */
     double beyond;         /* how far out of range, energy-weighted ln; 0: inside */
-    double widen;          /* what that adds to the interval\'s half width, ln */
+    double widen;          /* what that adds to the interval's half width, ln */
     double own;            /* the operator's own half width, ln; of a sum energy-weighted */
     bool unknown_kind;     /* some of it by a stand-in */
 };
