@@ -313,6 +313,9 @@ static int write_data(struct job *job, const char *device)
                  "energy in)");
     if (rc)
         nrg_complain(&job->err, 1);
+    for (size_t i = 0; !rc && i < set.n_notes; i++)
+        nrg_log(&job->cli->ctx, NRG_WARNING, "%s: %s (%zu of %zu)", job->v->output,
+                set.notes[i].text, set.notes[i].count, job->calibration.n);
     nrg_draft_release(&draft);
     nrg_dataset_release(&set);
     return code;
