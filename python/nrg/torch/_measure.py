@@ -1,7 +1,9 @@
 """nrg.torch.measure: the energy of each distinct module and operator of a model, alone, warm, to a given error.
 
 A folder holds one recording per session. Each has the model's graph, the plan (which nodes each measurement stands for, as the
-note "measure") and per node a phase "measure N" with one span per round of k calls. Nothing is computed here but when to
+note "measure") and per node a phase "measure N" with a span that holds the rounds of k calls, one after the other: the
+longer a span, the better a slow sensor resolves it. Where arguments must be made new before each round, every round is a
+span of its own. Nothing is computed here but when to
 stop: energies come out of the recordings by `nrg dataset`, with the same rules as for any other.
 
 progress.json beside them says what is done, so that the same call goes on after an interruption.
@@ -22,7 +24,7 @@ from . import _trace
 from ._capture import capture, copied, tensors_in
 
 LEVELS = {"module": False, "op": True}
-LEAST_ROUNDS = 4
+LEAST_ROUNDS = 5
 WARM_S = 0.05
 POOL_BYTES = 64 << 20
 SCHEMA = "nrg.measure/1"
@@ -141,10 +143,12 @@ def _measure_node(node, rel_error, round_s, limit_s, progress, head):
         while True:
             runner.prepare(k)
             before, _, t0 = _nrg.read()
-            _nrg.begin(spans)
+            if runner.spoils or not energies:
+                _nrg.begin(spans)
             runner.run(k)
             _nrg.count(calls, k)
-            _nrg.end()
+            if runner.spoils:
+                _nrg.end()
             after, source, t1 = _nrg.read()
             energies.append((after - before) / k)
             total_k += k
@@ -239,8 +243,8 @@ def measure(model, args, kwargs, level, rel_error, out, name, round_s, limit_s, 
     name = name or type(model).__name__
     progress = Progress(show)
     with _trace._unchanged(model):
-        seen = capture(model, args, kwargs, LEVELS[level])
-    traced = _trace.trace(model, args, kwargs, "auto", name)
+        seen = capture(model, copied(args), copied(kwargs), LEVELS[level])
+    traced = _trace.trace(model, copied(args), copied(kwargs), "auto", name)
     plan = json.dumps(_plan(name, level, seen, _scope_names(model, seen, traced)), separators=(",", ":"))
     fingerprint = hashlib.sha256((plan + repr([n.key for n in seen.nodes])).encode()).hexdigest()
     folder = Folder(out or name + ".measure", fingerprint)
