@@ -103,7 +103,7 @@ static int find_device(struct nrg_reading *r, const char **device)
 
 /* ---- its graph ---- */
 
-static void close_graph(struct nrg_counted *g)
+static void close_graph(struct nrg_recorded_model *g)
 {
     if (g->has_graph) {
         nrg_module_tree_release(&g->tree);
@@ -111,12 +111,12 @@ static void close_graph(struct nrg_counted *g)
     }
     if (g->has_model)
         nrg_model_release(&g->model);
-    *g = (struct nrg_counted){0};
+    *g = (struct nrg_recorded_model){0};
 }
 
 static int count_graph(struct nrg_reading *r)
 {
-    struct nrg_counted *g = &r->graph;
+    struct nrg_recorded_model *g = &r->graph;
     g->has_model = true;
     if (!g->model.n_graphs)
         return nrg_fail(r->err, -ENODATA, g->name, "has parameters but no graph of operators");

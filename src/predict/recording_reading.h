@@ -10,8 +10,8 @@
 #include "predict/dataset_join.h"
 #include "predict/dataset_read.h"
 
-/* A model's graph, counted. */
-struct nrg_counted {
+/* A model's graph, counted; as the recording keeps it, or as given. */
+struct nrg_recorded_model {
     char name[256];
     struct nrg_model model;
     struct nrg_reduced reduced;
@@ -36,7 +36,7 @@ struct nrg_reading {
     struct nrg_recording *recording;
     struct nrg_attribution a;
     bool has_attribution;
-    struct nrg_counted graph;
+    struct nrg_recorded_model graph;
     struct nrg_join join;
     struct nrg_nametab nodes; /* of the tree, by path */
     struct nrg_kind_sum *kinds;
