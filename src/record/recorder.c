@@ -575,9 +575,9 @@ void nrg_recorder_read_now(struct nrg_recorder *r)
                                "did not answer at the edge of the run");
 }
 
-int nrg_recorder_energy(struct nrg_recorder *r, double *energy_j, enum nrg_provenance *provenance)
+int nrg_recorder_energy(struct nrg_recorder *r, struct nrg_live_sum *sum)
 {
-    return nrg_live_energy(&r->live, energy_j, provenance);
+    return nrg_live_energy(&r->live, sum);
 }
 
 int nrg_recorder_follow(struct nrg_recorder *r, int32_t pid, bool is_new)

@@ -175,6 +175,8 @@ def _idle(seconds, progress, when):
     before, source, t0 = _nrg.read()
     time.sleep(seconds)
     after, source, t1 = _nrg.read()
+    if t1 <= t0:  # a sensor that had no news
+        return None
     if source != "estimated":
         _nrg.idle(t0, t1)
     return (after - before) / ((t1 - t0) * 1e-9)
@@ -272,7 +274,7 @@ def _session(todo, folder, n, progress, rel_error, round_s, limit_s, idle_s):
             folder.save()
         after_w = _idle(idle_s, progress, "after")
         progress.done()
-        if before_w and abs(after_w / before_w - 1) > 0.1:
+        if before_w and after_w and abs(after_w / before_w - 1) > 0.1:
             progress.say("idle power was %.3g W before and %.3g W after: something else is at work here" % (before_w, after_w))
     except KeyboardInterrupt:
         progress.done()
