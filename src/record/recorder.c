@@ -333,7 +333,9 @@ static int open_feed(struct nrg_recorder *r, const struct nrg_found *found, doub
     if (!rc) {
         *(slow ? &r->n_slow : &r->n_feeds) += 1;
         feed->live = r->inside ? &r->live : NULL;
-        return feed->live ? nrg_live_add(feed->live, found) : 0;
+        return feed->live && nrg_live_add(feed->live, found)
+                   ? nrg_fail(err, -ENOMEM, found->sensor, "out of memory")
+                   : 0;
     }
     nrg_feed_release(feed);
     if (by_name || found->required)

@@ -40,7 +40,7 @@ static void make_rows(struct nrg_plan *plan, const struct nrg_reduced *reduced,
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    const struct nrg_source source = {graph, sizeof graph - 1, "graph"};
+    const struct nrg_source source = {(const uint8_t *)graph, sizeof graph - 1, "graph"};
     struct nrg_model model;
     struct nrg_reduced reduced;
     struct nrg_module_tree tree;

@@ -5,11 +5,13 @@ import csv
 import glob
 import json
 import os
+import subprocess
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from support import NRG, Case  # noqa: E402
+from support import EMULATOR, NRG, Case  # noqa: E402
 
 try:
     import torch
@@ -96,6 +98,23 @@ class Measure(Case):
         live = sorted(node["energy_with_idle_j"] / (POWER_W * node["time_s"]) for node in nodes)
         self.assertAlmostEqual(live[len(live) // 2], 1, delta=0.05)  # single rounds may be cut by other programs
         self.assertEqual({row["level"] for row in rows}, {"operator", "module", "model"})
+
+    def test_a_fake_tree_of_rapl(self):
+        self.write("scenario.txt", "domain package-0\n  power %d\n" % POWER_W)
+        emulator = subprocess.Popen([EMULATOR, self.path("scenario.txt"), self.path("root")], stdout=subprocess.DEVNULL)
+        self.addCleanup(emulator.wait)
+        self.addCleanup(emulator.kill)
+        while not os.path.exists(self.path("root", "truth.json")):
+            self.assertIsNone(emulator.poll())
+            time.sleep(0.01)
+        self.program("""
+        result = measure(nn.Linear(64, 64).eval(), torch.randn(8, 64), root="root", sensors="rapl-powercap", round_s=0.1,
+                         limit_s=1.0)
+        assert result.source == "measured", result.source
+        """)
+        row, = self.dataset("net", "--idle", "share")
+        self.assertAlmostEqual(float(row["energy_j"]) / (POWER_W * float(row["time_s"])), 1, delta=0.05)
+        self.assertEqual((row["kind"], row["level"], int(row["macs"])), ("aten::linear", "operator", 8 * 64 * 64))
 
     def test_equal_parts_are_measured_once(self):
         self.program("""
