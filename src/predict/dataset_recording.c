@@ -318,10 +318,10 @@ static int read_run(struct nrg_reading *r)
 
 /* ---- of nrg.torch.measure ---- */
 
-static double counted_calls(const struct nrg_attribution_row *row)
+static double counted(const struct nrg_attribution_row *row, const char *name)
 {
     for (size_t i = 0; i < row->n_counts; i++)
-        if (!strcmp(row->counts[i].name, "calls"))
+        if (!strcmp(row->counts[i].name, name))
             return row->counts[i].amount;
     return 0;
 }
@@ -337,7 +337,9 @@ static int add_rounds(struct nrg_reading *r, const struct nrg_plan *plan)
             continue;
         struct nrg_seen seen = nrg_reading_seen(r, row);
         const char *why = nrg_reading_unusable(row);
-        seen.repeats = counted_calls(row);
+        seen.repeats = counted(row, "calls");
+        if (!why && counted(row, "interrupted") > 0)
+            why = "nodes whose measurement was interrupted: left out";
         if (!why && !(seen.repeats > 0))
             why = "rounds without a count of their calls: left out";
         if (why)

@@ -71,6 +71,7 @@ class Measure(Case):
     def dataset(self, *args, code=0):
         done = self.run_process(NRG, "dataset", *args, "-o", "data.csv")
         self.assertEqual(done.returncode, code, done.stderr)
+        self.said = done.stderr
         if code:
             return done
         with open(self.path("data.csv"), newline="", encoding="utf-8") as lines:
@@ -98,6 +99,11 @@ class Measure(Case):
         live = sorted(node["energy_with_idle_j"] / (POWER_W * node["time_s"]) for node in nodes)
         self.assertAlmostEqual(live[len(live) // 2], 1, delta=0.05)  # single rounds may be cut by other programs
         self.assertEqual({row["level"] for row in rows}, {"operator", "module", "model"})
+        done = self.run_process(NRG, "train", "net", "--idle", "share", "-o", "device.json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        done = self.run_process(NRG, "predict", "--profile", "device.json", "--against", "net/measure-1.nrg")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("nrg dataset", done.stderr)
 
     def test_a_fake_tree_of_rapl(self):
         self.write("scenario.txt", "domain package-0\n  power %d\n" % POWER_W)
@@ -136,20 +142,20 @@ class Measure(Case):
 
     def test_goes_on_after_an_interruption(self):
         done = self.program("""
-        from nrg.torch import _measure
-        real, seen = _measure._measure_node, []
-        def some(node, *rest):
-            if len(seen) == 4:
+        from nrg.torch._measure import Runner
+        real, rounds = Runner.run, []
+        def run(self, k):
+            rounds.append(self.node.id)
+            if self.node.id == 4 and rounds.count(4) == 8:  # in the middle of its rounds
                 raise KeyboardInterrupt
-            seen.append(node)
-            return real(node, *rest)
+            return real(self, k)
         model, x = Net().eval(), torch.randn(8, 32)
-        _measure._measure_node = some
+        Runner.run = run
         try:
-            measure(model, x, level="op")
+            measure(model, x, level="op", rel_error=1e-9)
         except KeyboardInterrupt:
             print("interrupted")
-        _measure._measure_node = real
+        Runner.run = real
         result = measure(model, x, level="op")
         again = measure(model, x, level="op")
         print(result.complete, again.complete, len(result.nodes) == len(again.nodes))
@@ -162,6 +168,7 @@ class Measure(Case):
         self.assertEqual(sum(row["level"] == "model" for row in rows), 1)
         only_first = self.dataset("net/measure-1.nrg", "--idle", "share")
         self.assertLess(len(only_first), len(rows))
+        self.assertIn("measurement was interrupted: left out", self.said)
 
     def test_the_model_is_left_as_it_was(self):
         done = self.program("""
