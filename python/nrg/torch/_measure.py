@@ -21,7 +21,7 @@ import torch
 from .. import _nrg
 from .._record import record
 from . import _trace
-from ._capture import capture, copied, tensors_in
+from ._capture import TorchDispatchMode, capture, copied, tensors_in
 
 LEVELS = {"module": False, "op": True}
 LEAST_ROUNDS = 5
@@ -234,6 +234,8 @@ class Folder:
 def _check(model, level, rel_error):
     if level not in LEVELS:
         raise ValueError('level must be "module" or "op"')
+    if LEVELS[level] and TorchDispatchMode is object:
+        raise ValueError('level="op" needs PyTorch 1.13 or newer')
     if not 0 < rel_error < 1:
         raise ValueError("rel_error is a part, such as 0.03")
     if type(model).__name__ == "OptimizedModule" or "_compiled_call_impl" in model.__dict__ and model._compiled_call_impl:
