@@ -423,5 +423,57 @@ class Usage(TorchCase):
         self.assertEqual(os.listdir(self.path("tmp")), ["x"])
 
 
+class Against(TorchCase):
+    """nrg predict --against: every module of a real program finds its prediction."""
+    NET = """
+        import torch, nrg.torch
+        from torch import nn
+
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b, self.same = nn.Linear(32, 64), nn.Linear(64, 32), nn.Identity()
+
+            def forward(self, x):
+                return x + self.same(self.b(torch.relu(self.a(x))))
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.blocks, self.head = nn.ModuleList(Block() for _ in range(2)), nn.Linear(32, 4)
+
+            def forward(self, x):
+                for block in self.blocks:
+                    x = block(block(x))
+                return self.head(x)
+
+        net, x = Net(), torch.ones(16, 32)
+        nrg.torch.trace(net, x)
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        for _ in range(5):
+            optimizer.zero_grad()
+            net(x).sum().backward()
+            optimizer.step()
+    """
+
+    def test_all_modules_are_found(self):
+        machine = self.write("machine.txt", "domain package-0\n  power 0s:30\n")
+        self.torch_run(TORCH_PYTHON, self.program(self.NET), options=["--sensor", "simulate:" + machine])
+        rows = "".join(f"box,m{i},aten::linear,operator,{macs},{macs},{macs},{macs * 1e-9 * (1 + i / 50)}\n"
+                       for i in range(3) for macs in (1000, 10000, 100000))
+        data = self.write("d.csv", "device,model,kind,level,macs,read_bytes,written_bytes,energy_j\n" + rows)
+        self.assertEqual(self.nrg("train", "-q", data, "-o", self.path("p.json")).returncode, 0)
+        done = self.nrg("predict", "--profile", self.path("p.json"), "--against", self.out, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        got = json.loads(done.stdout)
+        modules = {m["name"]: m for m in got["modules"]}
+        self.assertEqual((got["only_in_graph"], got["only_in_recording"]), ([], []))
+        self.assertEqual(got["without_operators"], ["blocks.0.same", "blocks.1.same"])
+        for name, calls in (("", 1), ("head", 1), ("blocks.0", 2), ("blocks.1.a", 2)):
+            self.assertEqual((modules[name]["calls"], modules[name]["recorded_calls"]), (calls, 5 * calls), name)
+            self.assertGreater(modules[name]["predicted_j"], 0)
+        self.assertGreater(got["left_out"]["backward_calls"], 0)
+
+
 if __name__ == "__main__":
     unittest.main()
