@@ -362,6 +362,7 @@ static void on_line(void *arg, const struct nrg_meter_line *line, struct nrg_met
         why = parse_message(e, line, &harmless, out);
     } else if (*at == '?') {
         why = "a packet that arrived broken";
+        harmless = true; /* on the air: the line is fine */
     } else if (line->partial) {
         why = "its beginning is missing";
         harmless = true;

@@ -29,7 +29,7 @@
 #define FIRST_WAIT_NS    (10 * NRG_NS_PER_S) /* for the first reading, with no period given */
 #define SILENT_PERIODS   4
 #define SILENT_LEAST_NS  NRG_NS_PER_S
-#define GARBAGE_FIRST    128  /* refused bytes before any reading */
+#define GARBAGE_FIRST    64   /* refused bytes before any reading */
 #define GARBAGE_LATER    1024 /* since the last one: noise alone breaks some lines */
 
 /* One line each, so that branches that add one do not conflict. */
@@ -68,6 +68,7 @@ struct meter {
     int64_t alarm_ns;             /* 0: none is set */
     int64_t arrived_ns;           /* end of the bytes that are being decoded */
     uint64_t refused_bytes_since; /* the last reading, harmless ones not counted */
+    char why[80];                 /* the last of them */
     size_t n_pending;
     struct {
         int64_t t_ns, raw[NRG_METER_RAW];
@@ -234,11 +235,11 @@ static void expect_more(struct meter *m)
 
 static void say_garbage(struct meter *m)
 {
-    char text[160];
+    char text[240];
     if (m->garbage || !m->refused_bytes_since)
         return;
-    snprintf(text, sizeof text, "garbage: %llu bytes that are no reading%s",
-             (unsigned long long)m->refused_bytes_since,
+    snprintf(text, sizeof text, "garbage: %llu bytes that are no reading (%s)%s",
+             (unsigned long long)m->refused_bytes_since, m->why,
              nrg_port_is_serial(m->port) ? ": is baud= right? See nrg meter watch"
                                          : ": see nrg meter watch");
     m->garbage = true;
@@ -355,6 +356,7 @@ static void on_refused(struct nrg_meter_out *out, const void *bytes, size_t n, c
         m->stats.refused++;
         m->stats.refused_bytes += n;
         m->refused_bytes_since += n;
+        nrg_copy(m->why, sizeof m->why, why);
     }
     if (m->watch && m->watch->refused)
         m->watch->refused(m->watch, bytes, n, why, harmless);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Garbage is handed on in pieces of this size: small enough to be noticed soon. */
-#define PIECE 64
+#define PIECE 32
 
 static bool is_text(const struct nrg_meter_lines *l, uint8_t c)
 {
