@@ -268,8 +268,9 @@ static bool on_alarm(struct meter *m)
         snprintf(text, sizeof text, "silent: no reading for %.3g s, usually one every %.3g s",
                  (double)quiet_ns / 1e9, (double)usual_period(m) / 1e9);
     else
-        snprintf(text, sizeof text, "silent: no reading in the first %.3g s",
-                 (double)quiet_ns / 1e9);
+        snprintf(text, sizeof text, "silent: no reading in the first %.3g s%s",
+                 (double)quiet_ns / 1e9,
+                 m->stats.bytes ? ", only other text: see nrg meter watch" : ": is it connected?");
     note(m, "silent", text);
     return true;
 }
