@@ -109,6 +109,30 @@ class Watch(Case):
         self.assertEqual(process.returncode, 0, err)
         self.assertIn(b"readings", out)
 
+    def test_program_that_ends_ends_the_watch(self):
+        done, text = self.watch("exec:echo 5; echo 6; exit 3")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("2 readings", text)
+        self.assertIn("code 3", text)
+
+    def test_serial_line_of_unknown_kind(self):
+        master, slave = os.openpty()
+        try:
+            process = self.start("meter", "watch", f"lines:{os.ttyname(slave)}?columns=-,power:mW&baud=115200",
+                                 "--count", "2")
+            seen = process.stderr.readline()
+            self.assertIn(b"waiting", seen)
+            os.write(master, b"node,1\r\n5,150")
+            os.write(master, b"0\r\n5,x\r\n5,250")
+            os.write(master, b"0\r\n")
+            out, err = process.communicate(timeout=60)
+            self.assertEqual(process.returncode, 0, err)
+            self.assertRegex(out, rb"wall 1\.5 W\n(.*\n)*.*wall 2\.5 W")
+            self.assertRegex(out, rb"\? 5,x +\(column 2 \(power\)")
+        finally:
+            os.close(master)
+            os.close(slave)
+
     def test_program_that_says_nothing_useful(self):
         done, text = self.watch("exec:echo hello; sleep 60?pattern={power} W", "--for", "1s")
         self.assertEqual(done.returncode, 1)

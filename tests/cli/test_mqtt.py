@@ -108,6 +108,14 @@ class Mqtt(Case):
                                           "('voltage','current','power','energy') AND name NOT LIKE 'cpu%'")}
         self.assertEqual(names, {("wall", "power"), ("wall", "energy"), ("voltage", "voltage"), ("current", "current")})
 
+    def test_step_of_a_counter_is_seen_in_its_readings(self):
+        # Shelly's layout promises thousandths of Wh; this one counts whole Wh, of which 20 kW make 5.6 a second.
+        self.start_broker()
+        self.publish("constant:20000", "--form", "whole-wh", "--topic", "plug/status/switch:0")
+        r, out, _ = self.measure(self.uri("plug/status/switch:0"))
+        self.compare("constant:20000", r, out)
+        self.assertEqual(domains(r)["wall"]["method"], "trapezoid")
+
     def test_shelly_of_the_second_generation(self):
         self.start_broker()
         self.publish("constant:45", "--form", "shelly2", "--topic", "plug/status/switch:0")
@@ -152,6 +160,25 @@ class Mqtt(Case):
         d = domains(r)["wall"]
         self.assertLess(d["covered"], 0.95)
         self.assertAlmostEqual(d["mean_w"], 50, delta=0.5)
+
+    def test_flood_is_survived(self):
+        self.start_broker()
+        self.publish("constant:50", "--interval", "0.0003")
+        r, out, _ = self.measure(self.uri(), "sleep", "2")
+        self.compare("constant:50", r, out)
+
+    def test_silence_is_said(self):
+        self.start_broker()
+        source = self.publish("constant:50")
+        out = self.path("s.nrg")
+        process = self.start("run", "-q", "--meter", self.uri(query_text="period=100ms"), "-o", out, "--", "sh", "-c",
+                             "echo go; read end", stdin=subprocess.PIPE)
+        self.assertEqual(process.stdout.readline(), b"go\n")
+        source.kill()
+        eventually(lambda: query(out, "SELECT count(*) FROM event WHERE kind='silent'")[0][0], "silence is said", 60)
+        process.stdin.write(b"\n")
+        process.stdin.flush()
+        self.finish(process)
 
     def test_retained_message_of_another_day_is_no_reading(self):
         self.start_broker()
