@@ -163,6 +163,12 @@ static bool refuse(struct nrg_mqtt_reading *r, bool harmless, const char *why)
     return false;
 }
 
+static bool is_object(const struct nrg_mqtt_message *m)
+{
+    char first = *(const char *)m->payload;
+    return first == '{' || first == '[';
+}
+
 /* A plain number: the topic's field. */
 static bool plain(const struct nrg_mqtt_plan *plan, const struct nrg_mqtt_message *m,
                   struct nrg_mqtt_reading *r, bool *tried)
@@ -183,10 +189,7 @@ static bool plain(const struct nrg_mqtt_plan *plan, const struct nrg_mqtt_messag
         }
     } else if (!plan->n_fields) {
         return refuse(r, true, "no field is wanted of it: fields= names some");
-    } else if (plan->n_fields > 1 && !plan->any_json) {
-        *tried = false;
-        return false;
-    } else if (plan->pointers[0][0] && memchr("{[", *(const char *)m->payload, 2)) {
+    } else if ((plan->n_fields > 1 && !plan->any_json) || (plan->pointers[0][0] && is_object(m))) {
         *tried = false;
         return false;
     }
