@@ -193,8 +193,13 @@ static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
     if (!(d.covered > 0))
         return nrg_summary_missing(s, name, "no readings during the run");
     if (d.channel->channel.kind == NRG_COUNTER && d.energy_j <= 0 && s->duration_s * 1e9 > STUCK_NS)
-        return nrg_summary_missing(s, name, "the counter stood still: it does not measure here");
-    if (d.channel->channel.kind == NRG_COUNTER && tl->stuck_ns > 4 * STUCK_NS)
+        return nrg_summary_missing(s, name,
+                                   d.channel->channel.resolution > s->duration_s
+                                       ? "less was used than one step of the counter"
+                                       : "the counter stood still: it does not measure here");
+    /* A watt must have moved it. */
+    if (d.channel->channel.kind == NRG_COUNTER && tl->stuck_ns > 4 * STUCK_NS &&
+        (double)tl->stuck_ns / 1e9 > d.channel->channel.resolution)
         nrg_summary_missing(s, name,
                             "the counter stood still for %.3g s: energy of that time may be "
                             "missing",

@@ -222,6 +222,21 @@ static uint64_t whole_range(enum nrg_layout_type type)
                                      : 0;
 }
 
+/* E1 counts what P1 (or power1) shows: one domain, so one name. */
+static const char *joint_name(const struct nrg_layout *layout, const struct nrg_layout_item *item)
+{
+    if (item->kind != NRG_COUNTER || item->name[0] != 'E')
+        return item->name;
+    for (size_t i = 0; i < layout->n; i++) {
+        const struct nrg_layout_item *power = &layout->items[i];
+        size_t skip = !strncmp(power->name, "power", 5) ? 5 : power->name[0] == 'P' ? 1 : 0;
+        if (skip && power->recorded && power->quantity == NRG_POWER &&
+            !strcmp(power->name + skip, item->name + 1))
+            return power->name;
+    }
+    return item->name;
+}
+
 int nrg_layout_fields(const struct nrg_layout *layout, const char *prefix, bool packed,
                       struct nrg_meter_field *fields, size_t *n_fields)
 {
@@ -233,7 +248,7 @@ int nrg_layout_fields(const struct nrg_layout *layout, const char *prefix, bool 
             return -E2BIG;
         struct nrg_meter_field *field = &fields[(*n_fields)++];
         *field = (struct nrg_meter_field){.quantity = item->quantity, .kind = item->kind};
-        snprintf(field->name, sizeof field->name, "%.10s%.20s", prefix, item->name);
+        snprintf(field->name, sizeof field->name, "%.10s%.20s", prefix, joint_name(layout, item));
         if (packed && is_whole(item->type)) {
             field->resolution = fabs(item->scale * item->unit);
             field->wrap = item->kind == NRG_COUNTER ? whole_range(item->type) : 0;

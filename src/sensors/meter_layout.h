@@ -9,7 +9,8 @@
  * A unit that is not given is taken from the name: power*, P1 are watts; V*, I* volts and
  * amperes; temp*, T1 degrees; E1 a counter of Wh. What has no unit (a pulse count) is read over
  * and not recorded. Whole numbers called Vrms or temp* without a scale are in 1/100 V and 1/10
- * degree, as all OpenEnergyMonitor senders have them.
+ * degree, as all OpenEnergyMonitor senders have them. A counter E1 beside a power P1 or power1 is
+ * a channel of that power's name.
  *
  * Plain data without pointers; parsing is bounded and allocates nothing.
  */
