@@ -40,6 +40,24 @@ static bool is_companion(const char *name)
 }
 
 /*
+ * The step of a counter that stands still from one reading to the next more often than not, as
+ * the readings show it: drivers can't always know. 0: it moves with every reading or so.
+ */
+static double seen_step_j(const struct nrg_timeline *tl, const struct nrg_summary *s)
+{
+    size_t still = 0, moved = 0;
+    double sum_j = 0;
+    for (size_t i = 1; i < tl->n && tl->t_ns[i - 1] <= s->end_ns; i++) {
+        double step_j = tl->sum_j[i] - tl->sum_j[i - 1];
+        if (tl->t_ns[i] < s->begin_ns || tl->gap[i - 1])
+            continue;
+        *(step_j > 0 ? &moved : &still) += 1;
+        sum_j += step_j;
+    }
+    return still <= moved ? 0 : moved ? sum_j / (double)moved : INFINITY;
+}
+
+/*
  * A plug counts whole watt-hours: over a short run that says less than its power. A counter
  * leaves the domain to the gauge of its name when its step is a good part of the energy, or when
  * it has never been read.
@@ -47,16 +65,16 @@ static bool is_companion(const char *name)
 static bool leaves_to_gauge(struct nrg_frame *frame, const struct nrg_summary *s, size_t counter,
                             size_t gauge)
 {
-    const struct nrg_channel *c = &frame->channels[counter].channel;
-    bool leaves = false;
-    if (gauge == frame->n || (c->resolution < COARSE_LEAST_J && nrg_frame_timeline(frame, counter)))
+    double step_j = frame->channels[counter].channel.resolution;
+    const struct nrg_timeline *count = gauge < frame->n ? nrg_frame_timeline(frame, counter) : NULL;
+    if (gauge == frame->n || (count && step_j < COARSE_LEAST_J))
         return false;
-    const struct nrg_timeline *tl = nrg_frame_timeline(frame, gauge);
-    if (tl) {
-        double energy_j = nrg_timeline_between(tl, s->begin_ns, s->end_ns, NULL);
-        leaves = !nrg_frame_timeline(frame, counter) || c->resolution > COARSE * energy_j;
-    }
-    return leaves;
+    const struct nrg_timeline *power = nrg_frame_timeline(frame, gauge);
+    if (!power || !count)
+        return power != NULL;
+    if (seen_step_j(count, s) > step_j)
+        step_j = seen_step_j(count, s);
+    return step_j > COARSE * nrg_timeline_between(power, s->begin_ns, s->end_ns, NULL);
 }
 
 static bool is_domain(struct nrg_frame *frame, const struct nrg_summary *s, size_t i)

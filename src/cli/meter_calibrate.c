@@ -100,6 +100,28 @@ static void make_load(struct calibration *c, struct nrg_recorder *recorder)
     nrg_recorder_run(recorder, &run);
 }
 
+/* Known before a minute has gone by. */
+static int check_reference(struct calibration *c)
+{
+    struct nrg_sensor_options options = {.only = c->only[0] ? c->only : NULL};
+    struct nrg_probe probe;
+    struct nrg_error err;
+    bool any = false;
+    if (nrg_probe_all(&probe, &c->cli->ctx, &options, &err))
+        return nrg_complain(&err, 2);
+    for (size_t f = 0; f < probe.n_found; f++)
+        for (size_t i = 0; i < probe.found[f].n_channels; i++) {
+            enum nrg_quantity quantity = probe.found[f].channels[i].quantity;
+            any |= probe.found[f].wanted[i] && (quantity == NRG_POWER || quantity == NRG_ENERGY);
+        }
+    nrg_probe_release(&probe);
+    if (any)
+        return 0;
+    fprintf(stderr, "nrg meter: %s: nothing of it measures energy here: see nrg sensors\n",
+            c->values->against ? c->values->against : "this machine");
+    return 1;
+}
+
 static int record(struct calibration *c)
 {
     const char *const meters[] = {c->uri, NULL};
@@ -217,7 +239,9 @@ int nrg_meter_cmd_calibrate(struct nrg_cli *cli, struct nrg_meter_values *values
         code = split_drivers(&c);
     if (code || values->from)
         return code ? code : fit(&c, values->from);
-    code = choose_path(&c);
+    code = check_reference(&c);
+    if (!code)
+        code = choose_path(&c);
     if (code)
         return code;
     nrg_meter_stop_on_signals();

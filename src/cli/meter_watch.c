@@ -30,6 +30,7 @@ struct watch {
     struct range ranges[NRG_METER_RAW];
     uint64_t readings;
     int64_t first_ns, last_ns;
+    bool over; /* the program has ended: nothing more will come */
 };
 
 static struct watch *of_sink(struct nrg_sink *sink)
@@ -170,7 +171,10 @@ static void on_row(struct nrg_sink *sink, unsigned group, int64_t t_ns, int64_t 
 
 static void on_note(struct nrg_sink *sink, const char *kind, const char *text)
 {
-    const struct watch *w = of_sink(sink);
+    struct watch *w = of_sink(sink);
+    bool program =
+        !strcmp(w->found->driver->name, "exec") || !strcmp(w->found->driver->name, "waveform-exec");
+    w->over |= program && !strcmp(kind, "gone");
     if (w->values->json)
         print_line(json_pack("{s:s, s:s, s:s}", "event", "note", "kind", kind, "text", text));
     else
@@ -234,7 +238,7 @@ static void print_summary(const struct watch *w, const struct nrg_meter_stats *s
 static void loop(struct watch *w, const struct nrg_driver *driver, void *state)
 {
     int64_t until_ns = w->values->for_ns ? nrg_now_ns() + w->values->for_ns : INT64_MAX;
-    while (!nrg_meter_stopped() && !ferror(stdout)) {
+    while (!nrg_meter_stopped() && !w->over && !ferror(stdout)) {
         struct pollfd p = {.fd = driver->fd(state), .events = POLLIN};
         int64_t left_ms = (until_ns - nrg_now_ns()) / NRG_NS_PER_MS + 1;
         if (until_ns <= nrg_now_ns() ||

@@ -133,6 +133,21 @@ static double number(const json_t *value, const struct nrg_meter_field *field, d
     return fabs(v) < MOST ? v : NAN;
 }
 
+/* Of an unknown device: the first key at the top whose name tells the unit ("power1", "watts"). */
+static void by_names(const struct nrg_mqtt_plan *plan, const json_t *doc, double *values)
+{
+    const char *key;
+    const json_t *value;
+    json_object_foreach((json_t *)doc, key, value)
+    {
+        const struct nrg_meter_unit *unit = nrg_meter_unit_of_name(key, strlen(key));
+        for (size_t i = 0; unit && i < plan->n_fields; i++)
+            if (isnan(values[i]) && plan->fields[i].quantity == unit->quantity &&
+                unit->quantity != NRG_ENERGY)
+                values[i] = number(value, &plan->fields[i], unit->factor);
+    }
+}
+
 static bool by_keys(const struct nrg_mqtt_plan *plan, const json_t *doc, double *values)
 {
     bool any = false;
@@ -140,8 +155,11 @@ static bool by_keys(const struct nrg_mqtt_plan *plan, const json_t *doc, double 
         const struct known_key *k = &known_keys[i];
         if (isnan(values[k->field]))
             values[k->field] = number(find(doc, k->pointer), &plan->fields[k->field], k->factor);
-        any |= !isnan(values[k->field]);
     }
+    if (isnan(values[0]))
+        by_names(plan, doc, values);
+    for (size_t i = 0; i < plan->n_fields; i++)
+        any |= !isnan(values[i]);
     return any;
 }
 
@@ -161,6 +179,12 @@ static bool refuse(struct nrg_mqtt_reading *r, bool harmless, const char *why)
     nrg_copy(r->why, sizeof r->why, why);
     r->harmless = harmless;
     return false;
+}
+
+static bool is_object(const struct nrg_mqtt_message *m)
+{
+    char first = *(const char *)m->payload;
+    return first == '{' || first == '[';
 }
 
 /* A plain number: the topic's field. */
@@ -183,10 +207,7 @@ static bool plain(const struct nrg_mqtt_plan *plan, const struct nrg_mqtt_messag
         }
     } else if (!plan->n_fields) {
         return refuse(r, true, "no field is wanted of it: fields= names some");
-    } else if (plan->n_fields > 1 && !plan->any_json) {
-        *tried = false;
-        return false;
-    } else if (plan->pointers[0][0] && memchr("{[", *(const char *)m->payload, 2)) {
+    } else if ((plan->n_fields > 1 && !plan->any_json) || (plan->pointers[0][0] && is_object(m))) {
         *tried = false;
         return false;
     }

@@ -61,7 +61,8 @@ static void any_json(struct nrg_mqtt_plan *plan)
     plan->any_json = true;
     add_field(plan, "power", "W");
     add_field(plan, "power", "kWh");
-    if (strncmp(plan->topic, "tele/", 5) && strncmp(plan->topic, "stat/", 5))
+    const char *last = last_level(plan->topic);
+    if (strcmp(last, "SENSOR") != 0 && strncmp(last, "STATUS", 6) != 0)
         plan->fields[1].resolution = 3.6;
     add_field(plan, "voltage", "V");
     add_field(plan, "current", "A");

@@ -113,6 +113,7 @@ FORMS = {
     "csv": lambda p, e, t: f"{t:.6f},{p * 1000:.1f},230.1",
     "tasmota": lambda p, e, t: json.dumps({"Time": "2001-01-01T00:00:00", "ENERGY": {
         "Total": round(e / 3.6e6, 3), "Power": round(p, 2), "Voltage": 230, "Current": round(p / 230, 3)}}),
+    "whole-wh": lambda p, e, t: json.dumps({"apower": round(p, 2), "aenergy": {"total": int(e / 3600)}}),
     "shelly2": lambda p, e, t: json.dumps({"id": 0, "apower": round(p, 2), "voltage": 230.0,
                                            "aenergy": {"total": round(e / 3600, 3)}}),
 }

@@ -108,6 +108,17 @@ static void shelly_second_generation(void **state)
     assert_false(hear("{\"method\":\"NotifyStatus\",\"params\":{\"ts\":1,\"sys\":{}}}"));
 }
 
+static void unknown_devices_by_the_names_of_their_keys(void **state)
+{
+    (void)state;
+    assert_int_equal(make("emon/emonpi", ""), 0);
+    assert_true(hear("{\"power1\":120.5,\"power2\":3,\"vrms\":231,\"t1\":19}"));
+    assert_true(reading.values[0] == 120.5 && reading.values[2] == 231);
+    assert_true(hear("{\"load_mw\":1500,\"energy\":7}"));
+    assert_true(reading.values[0] == 1.5 && isnan(reading.values[1])); /* energy in what? */
+    assert_false(hear("{\"state\":\"ON\",\"linkquality\":120}"));
+}
+
 static void pointers(void **state)
 {
     (void)state;
@@ -218,6 +229,7 @@ int main(void)
         cmocka_unit_test(shelly_first_generation_counts_watt_minutes),
         cmocka_unit_test(tasmota),
         cmocka_unit_test(shelly_second_generation),
+        cmocka_unit_test(unknown_devices_by_the_names_of_their_keys),
         cmocka_unit_test(pointers),
         cmocka_unit_test(wildcards),
         cmocka_unit_test(retained_messages_count_by_their_own_time),
