@@ -59,6 +59,7 @@ struct rpict {
     int64_t node; /* ANY_NODE until one is known */
     bool without_node;
     double values[NRG_METER_FIELDS];
+    char why[80];
 };
 
 struct columns {
@@ -251,8 +252,12 @@ static const char *parse_columns(struct rpict *r, const struct nrg_meter_line *l
             return why;
         from = 1;
     }
-    if (!fits(kind, c, from) && (!split(line->text, true, c) || !fits(kind, c, from)))
-        return "another number of columns than the layout";
+    size_t seen = c->n > from ? c->n - from : 0;
+    if (!fits(kind, c, from) && (!split(line->text, true, c) || !fits(kind, c, from))) {
+        snprintf(r->why, sizeof r->why, "%zu values, but the layout has %zu: is board= right?",
+                 seen, kind->layout.n);
+        return r->why;
+    }
     const char *why = read_values(r, kind, c, from);
     if (why)
         return why;

@@ -233,7 +233,7 @@ static void rpict_lines(void **state)
     say(s, "11 46.23 52.25 126.56 19.46 16.54\n11 4x 52.2x 12x 19.46 16.54 1\n"
            "11 46.23 52.25 126.56 19.46 16.54 1 1\n1.5 46.23 52.25 126.56 19.46 16.54 1\n");
     assert_int_equal(s->n_refused, 4);
-    assert_string_equal(s->why[0], "another number of columns than the layout");
+    assert_string_equal(s->why[0], "5 values, but the layout has 6: is board= right?");
     say(s, "12 1 1 1 1 1 1\n11,1,-2,nan,4,5,6\n11 1 5\x85.2 3 4 5 6\n11 1\x85"
            "2 3 4 5 6\n");
     assert_int_equal(s->n, 4);
