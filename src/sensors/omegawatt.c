@@ -31,8 +31,9 @@
 #include "sensors/meter_decoders.h"
 
 #define MODULE_INPUTS 6
-#define MOST_INPUTS   30 /* what a meter's fields hold: three voltages, a power and a current each \
-                          */
+#define MOST_INPUTS                                                                                \
+    30 /* what a meter's fields hold: three voltages, a power and a current each                   \
+        */
 #define HEAD_BYTES   28
 #define MODULE_BYTES (MODULE_INPUTS * 8)
 #define MOST_BYTES   (HEAD_BYTES + MOST_INPUTS / MODULE_INPUTS * MODULE_BYTES + 1)
