@@ -99,7 +99,7 @@ int nrg_recorder_model(const char *name, const char *format, const void *bytes, 
 struct nrg_recorder_reading {
     uint32_t size;      /* sizeof(struct nrg_recorder_reading), set by the caller */
     int32_t provenance; /* 0 measured, 1 derived, 2 estimated: the worst of what is in the sum */
-    int64_t t_ns;       /* CLOCK_MONOTONIC, after the reading */
+    int64_t t_ns;       /* CLOCK_MONOTONIC, of the latest reading in the sum */
     double energy_j;
 };
 int nrg_recorder_read(struct nrg_recorder_reading *reading);

@@ -105,6 +105,8 @@ static int prepare(struct nrg_engine *e)
     if (!rc)
         rc = nrg_parts_make(e);
     if (!rc)
+        nrg_method_choose(e);
+    if (!rc)
         rc = nrg_parts_idle(e);
     if (!rc)
         rc = nrg_parts_other(e);
@@ -112,7 +114,9 @@ static int prepare(struct nrg_engine *e)
         return rc;
     e->rows = calloc(e->walk.rows->n + 1, sizeof *e->rows);
     e->row_parts = calloc(e->walk.rows->n * e->n_parts + 1, sizeof *e->row_parts);
-    return e->rows && e->row_parts ? nrg_method_choose(e) : -ENOMEM;
+    if (!e->rows || !e->row_parts)
+        return -ENOMEM;
+    return nrg_method_regresses(e) ? nrg_regress_parts(e) : 0;
 }
 
 static int sum_rows(struct nrg_engine *e)

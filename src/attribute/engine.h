@@ -111,8 +111,9 @@ int nrg_parts_idle(struct nrg_engine *engine);
 int nrg_parts_other(struct nrg_engine *engine);
 void nrg_parts_release(struct nrg_engine *engine);
 
-/* method.c: the method of each domain. */
-int nrg_method_choose(struct nrg_engine *engine);
+/* method.c: the method of each domain; whether one of them is a regression. */
+void nrg_method_choose(struct nrg_engine *engine);
+bool nrg_method_regresses(const struct nrg_engine *engine);
 
 /* distribute.c: energy of every stretch to its row, and, where there is one, to the slicer. */
 struct nrg_slicer;

@@ -74,13 +74,17 @@ static void choose(struct nrg_engine *e, struct nrg_part *part)
     }
 }
 
-int nrg_method_choose(struct nrg_engine *e)
+void nrg_method_choose(struct nrg_engine *e)
 {
-    bool regress = false;
-    for (size_t p = 0; p < e->n_parts; p++) {
+    for (size_t p = 0; p < e->n_parts; p++)
         if (e->parts[p].method == NRG_METHOD_AUTO)
             choose(e, &e->parts[p]);
-        regress |= e->parts[p].method == NRG_METHOD_REGRESS;
-    }
-    return regress ? nrg_regress_parts(e) : 0;
+}
+
+bool nrg_method_regresses(const struct nrg_engine *e)
+{
+    for (size_t p = 0; p < e->n_parts; p++)
+        if (e->parts[p].method == NRG_METHOD_REGRESS)
+            return true;
+    return false;
 }

@@ -307,8 +307,9 @@ static const char *find_idle(struct nrg_engine *e, struct nrg_part *part, const 
         return "estimate";
     fit_line(e, part, power_w, &fit);
     *idle_w = nrg_idle_solve(&fit);
-    /* Where idle is shared by time, power that hardly changes is shared by time too. */
-    if (nrg_idle_flat(&fit) || (share && steady)) {
+    /* Where idle is shared by time, power that hardly changes is shared by time too. A regression
+     * sees what changes inside of a cell, and finds the idle power itself. */
+    if (nrg_idle_flat(&fit) || (share && steady && part->method != NRG_METHOD_REGRESS)) {
         *idle_w = INFINITY;
         return "constant power";
     }
@@ -326,6 +327,8 @@ static void note_idle(struct nrg_engine *e, const struct nrg_part *part, const c
 {
     if (e->options->idle != NRG_IDLE_APART || nrg_method_reads(part->method))
         return;
+    if (!source && part->method == NRG_METHOD_REGRESS)
+        return; /* it fits the idle power */
     if (!source)
         nrg_attribution_note(e->out, part->channel->channel.name,
                              "idle power is not known, so all energy counts as active: nrg run "

@@ -16,20 +16,25 @@ struct surveyor {
     int64_t *self_ns;  /* per track: begin of the self stretch */
 };
 
-static int note_nodes(struct nrg_survey *s, const struct nrg_open_span *span)
+static int make_room(struct nrg_survey *s, size_t n_paths, size_t n_rows)
 {
     size_t old_paths = s->cap_paths, old_rows = s->cap_rows;
-    if (nrg_reserve(&s->paths, &s->cap_paths, (size_t)span->path + 1, sizeof *s->paths) ||
-        nrg_reserve(&s->rows_elsewhere, &s->cap_rows, (size_t)span->row + 1,
-                    sizeof *s->rows_elsewhere))
+    if (nrg_reserve(&s->paths, &s->cap_paths, n_paths, sizeof *s->paths) ||
+        nrg_reserve(&s->rows_elsewhere, &s->cap_rows, n_rows, sizeof *s->rows_elsewhere))
         return -ENOMEM;
     for (size_t i = old_paths; i < s->cap_paths; i++)
         s->paths[i] = (struct nrg_survey_path){0};
     for (size_t i = old_rows; i < s->cap_rows; i++)
         s->rows_elsewhere[i] = false;
-    if (span->elsewhere)
-        s->paths[span->path].elsewhere = s->rows_elsewhere[span->row] = true;
     return 0;
+}
+
+static int note_nodes(struct nrg_survey *s, const struct nrg_open_span *span)
+{
+    int rc = make_room(s, (size_t)span->path + 1, (size_t)span->row + 1);
+    if (!rc && span->elsewhere)
+        s->paths[span->path].elsewhere = s->rows_elsewhere[span->row] = true;
+    return rc;
 }
 
 static void end_stretch(struct surveyor *v, size_t track, uint32_t path, int64_t t_ns)
@@ -97,6 +102,8 @@ int nrg_survey_make(struct nrg_engine *e)
         rc = note_nodes(&e->survey, &top);
     if (!rc)
         rc = nrg_walk_run(&e->walk, e->cells.begin_ns[e->cells.n], on_event, &v);
+    if (!rc) /* the trees may have nodes that no span of the walk was at */
+        rc = make_room(&e->survey, e->walk.paths.n, e->walk.rows->n);
     for (size_t i = 0; !rc && i < e->catalog.n_tracks; i++)
         e->walk.end_ns[i] = track_end(e, i);
     free(v.since_ns);

@@ -125,6 +125,7 @@ static int on_rows(void *arg, const struct nrg_rows *rows)
 }
 
 #define SOME_READINGS 257
+#define FEW_READINGS  20 /* too few to tell a pause from a habit: their median */
 
 struct distances {
     const struct nrg_recorded_channel *channel;
@@ -163,7 +164,7 @@ int64_t nrg_channel_update_ns(struct nrg_recording *recording,
     if (nrg_recording_read_series(recording, channel->series, on_some_rows, &d, NULL) < 0 || !d.n)
         return 0;
     qsort(d.ns, d.n, sizeof *d.ns, by_size);
-    int64_t usual = d.ns[d.n * 9 / 10];
+    int64_t usual = d.ns[d.n < FEW_READINGS ? d.n / 2 : d.n * 9 / 10];
     /* At the reader's own pace: the readings say nothing about the device. */
     return usual > channel->period_ns + channel->period_ns / 2 ? usual : 0;
 }

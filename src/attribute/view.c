@@ -129,8 +129,7 @@ static void add_sums(struct nrg_view *v, struct nrg_engine *e, size_t place)
     }
 }
 
-/* True when `inner` is `outer` or below it. */
-static bool holds(const struct nrg_view *v, uint32_t outer, uint32_t inner)
+bool nrg_view_holds(const struct nrg_view *v, uint32_t outer, uint32_t inner)
 {
     while (inner && inner != outer)
         inner = v->nodes[inner].parent;
@@ -142,7 +141,7 @@ static void add_entry(struct nrg_view *v, struct nrg_engine *e, size_t place)
 {
     uint32_t at = v->view_of[place], around = v->view_of[e->walk.rows->nodes[place].parent];
     bool apart = e->survey.rows_elsewhere[place];
-    for (; at && (apart || !holds(v, at, around)); at = v->nodes[at].parent)
+    for (; at && (apart || !nrg_view_holds(v, at, around)); at = v->nodes[at].parent)
         for (size_t p = 0; p < e->n_parts; p++)
             add_error(&v->parts[at * e->n_parts + p].whole,
                       &e->row_parts[place * e->n_parts + p].whole);

@@ -32,6 +32,8 @@ int nrg_view_make(struct nrg_view *view, struct nrg_engine *engine);
 void nrg_view_release(struct nrg_view *view);
 /* Adds a node; its number or -ENOMEM. */
 int64_t nrg_view_node(struct nrg_view *view, struct nrg_engine *engine, struct nrg_view_node node);
+/* True when `inner` is `outer` or below it. */
+bool nrg_view_holds(const struct nrg_view *view, uint32_t outer, uint32_t inner);
 /* Name, kind and detail of a place. */
 struct nrg_view_node nrg_view_describe(const struct nrg_engine *engine,
                                        const struct nrg_span_node *place);

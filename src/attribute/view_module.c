@@ -100,8 +100,10 @@ static int64_t find_module(struct modules *m, const char *text, size_t len, cons
     if (*slot) {
         struct nrg_view_node *known = &m->v->nodes[*slot];
         known->detail = known->detail[0] ? known->detail : detail;
-        /* A backward may be seen before it is known whose part the module is. */
-        if (!known->parent && outermost && outermost != *slot && !memchr(text, '.', len))
+        /* A backward may be seen before it is known whose part the module is. Two that call each
+         * other, each the outermost once, stay as they were seen first. */
+        if (!known->parent && outermost && !nrg_view_holds(m->v, *slot, outermost) &&
+            !memchr(text, '.', len))
             known->parent = outermost;
         return *slot;
     }

@@ -207,7 +207,8 @@ static void finish(struct nrg_calibration *out, double sensor_w)
         double idle_j = out->idle_w * p->time_s;
         p->above_j = p->energy_j - idle_j;
         p->above_uncertainty_j = hypot(p->uncertainty_j, out->idle_uncertainty_w * p->time_s);
-        if (!(p->above_j > 0))
+        /* What the sensors are off by is off at idle too: the spread alone decides. */
+        if (!(p->above_j > hypot(p->spread * p->energy_j, drift_w * p->time_s)))
             p->above_j = p->above_uncertainty_j = NAN;
     }
 }

@@ -38,11 +38,11 @@ struct nrg_calibrate_options {
 struct nrg_point_result {
     const struct nrg_point *point;
     size_t repeats;
-    double calls;                   /* measured in all */
-    double time_s;                  /* of one call */
-    double energy_j, uncertainty_j; /* of one call; ± 95 % */
-    double above_j, above_uncertainty_j;
-    double spread;      /* relative half width of the mean of `above`, or of the energy */
+    double calls;                        /* measured in all */
+    double time_s;                       /* of one call */
+    double energy_j, uncertainty_j;      /* of one call; ± 95 % */
+    double above_j, above_uncertainty_j; /* NAN: no more than idle, as far as spreads tell */
+    double spread;      /* relative half width of the mean energy, by the readings' spread */
     bool reached_error; /* false: the limit came first */
 };
 

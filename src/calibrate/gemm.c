@@ -16,6 +16,7 @@
 #define BLOCK_ROWS 96  /* of a: 96 x 256 floats are 96 KB */
 #define BLOCK_COLS 240 /* of b: 256 x 240 floats are 240 KB */
 #define BLOCK_K    256
+#define THIN_COLS  256
 
 typedef void tile_fn(size_t k, const float *a, const float *b, float *tile);
 
@@ -99,6 +100,24 @@ static void multiply(const float *a, const float *b, float *c, size_t stride, si
         }
 }
 
+/* Fewer rows than a tile: b is read once, as it lies, and packing would cost more than it saves. */
+static void thin_part(const struct nrg_gemm *g, size_t col0, size_t col1)
+{
+    for (size_t j = col0; j < col1; j += THIN_COLS) {
+        size_t cols = least(THIN_COLS, col1 - j);
+        float sum[TILE_ROWS][THIN_COLS] = {0};
+        for (size_t p = 0; p < g->k; p++)
+            for (size_t i = 0; i < g->m; i++) {
+                const float *b = g->b + p * g->n + j;
+                float a = g->a[i * g->k + p];
+                for (size_t c = 0; c < cols; c++)
+                    sum[i][c] += a * b[c];
+            }
+        for (size_t i = 0; i < g->m; i++)
+            memcpy(g->c + i * g->n + j, sum[i], cols * sizeof(float));
+    }
+}
+
 #define ROOM_A (BLOCK_ROWS * BLOCK_K)
 #define ROOM_B (BLOCK_COLS * BLOCK_K)
 
@@ -131,7 +150,10 @@ static void member(void *arg, unsigned at, unsigned n)
     const struct nrg_gemm *g = job->gemm;
     size_t begin, end;
     float *room = job->room + at * (size_t)(ROOM_A + ROOM_B);
-    if (g->m >= g->n) {
+    if (g->m < TILE_ROWS) {
+        nrg_team_part(g->n, TILE_COLS, at, n, &begin, &end);
+        thin_part(g, begin, end);
+    } else if (g->m >= g->n) {
         nrg_team_part(g->m, TILE_ROWS, at, n, &begin, &end);
         part(g, begin, end, 0, g->n, room, job->tile);
     } else {

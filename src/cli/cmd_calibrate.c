@@ -181,6 +181,23 @@ static int read_options(struct job *job, int argc)
     return code ? code : read_cpu_watts(job);
 }
 
+/* What can be known before minutes of measuring: that results can be written. */
+static int check_writable(const char *path)
+{
+    bool existed = path && !access(path, F_OK);
+    if (!path || !strcmp(path, "-"))
+        return 0;
+    FILE *file = fopen(path, "ae");
+    if (!file) {
+        fprintf(stderr, "nrg: %s: cannot write: %s\n", path, strerror(errno));
+        return 1;
+    }
+    fclose(file);
+    if (!existed)
+        unlink(path);
+    return 0;
+}
+
 /* ---- measuring ---- */
 
 static bool asked_to_stop(void *arg)
@@ -296,6 +313,9 @@ static int write_data(struct job *job, const char *device)
                  "energy in)");
     if (rc)
         nrg_complain(&job->err, 1);
+    for (size_t i = 0; !rc && i < set.n_notes; i++)
+        nrg_log(&job->cli->ctx, NRG_WARNING, "%s: %s (%zu of %zu)", job->v->output,
+                set.notes[i].text, set.notes[i].count, job->calibration.n);
     nrg_draft_release(&draft);
     nrg_dataset_release(&set);
     return code;
@@ -330,6 +350,10 @@ static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
     struct job job = {.cli = cli, .v = values};
     (void)argv;
     int code = read_options(&job, argc);
+    if (!code)
+        code = check_writable(job.v->output);
+    if (!code)
+        code = check_writable(job.v->json);
     if (code)
         return code;
     if (measure(&job))

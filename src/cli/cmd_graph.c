@@ -275,7 +275,8 @@ static int check(const struct values *v, int argc)
     else if (!known)
         fprintf(stderr, "nrg graph: --sort is macs, flops, params or bytes, not '%s'\n", v->sort);
     else if (v->convention && nrg_convention_from_name(v->convention, &convention))
-        fprintf(stderr, "nrg graph: --convention is nrg, torch, fvcore, torchinfo or irene, not '%s'\n",
+        fprintf(stderr,
+                "nrg graph: --convention is nrg, torch, fvcore, torchinfo or irene, not '%s'\n",
                 v->convention);
     else
         return 0;

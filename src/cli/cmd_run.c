@@ -579,7 +579,8 @@ const struct nrg_command nrg_cmd_run = {
                 "  nrg run --rate 100Hz --baseline 5s -o run.nrg -- ./solver input\n"
                 "  nrg run --repeat 10 --json=result.json -- python3 infer.py\n"
                 "  nrg run --pid 4242 --for 1min\n"
-                "  nrg run --system --for 10s\n",
+                "  nrg run --system --for 10s\n"
+                "  nrg run --meter 'emonpi:/dev/ttyAMA0?node=5' -- ./solver   # docs/meters.md\n",
     .options = options,
     .values_size = sizeof(struct values),
     .takes_command = true,

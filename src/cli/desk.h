@@ -15,16 +15,16 @@ struct nrg_desk {
     struct nrg_meter_config config;
 };
 
-#define NRG_DESK_OPTIONS(type, member)                                                             \
+#define NRG_DESK_OPTIONS(type, field)                                                              \
     {"meter",                                                                                      \
      'm',                                                                                          \
      NRG_OPT_LIST,                                                                                 \
      "URI",                                                                                        \
      "an external meter, such as emonpi:/dev/ttyAMA0?node=5; may be repeated",                     \
-     offsetof(type, member.meters)},                                                               \
+     offsetof(type, field) + offsetof(struct nrg_desk, meters)},                                   \
     {                                                                                              \
         "no-meter", 0, NRG_OPT_FLAG, NULL, "ignore the meters of nrg.conf",                        \
-            offsetof(type, member.none)                                                            \
+            offsetof(type, field) + offsetof(struct nrg_desk, none)                                \
     }
 
 /* Fills the sensors' options; release after they have been used. 0, or -errno with err. */

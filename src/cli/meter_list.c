@@ -24,10 +24,11 @@ static const struct {
      "file:/var/log/meter.csv?columns=time,power:W,voltage:mV"},
     {"lines", "DEVICE", "as file, and baud", "lines:/dev/ttyUSB0?baud=115200&columns=-,power"},
     {"waveform", "PATH",
-     "format channels names rate mains v i vcal ical voffset ioffset phase delay dc cycles clock "
+     "format channels names rate mains v i vcal ical voffset ioffset phase shift dc cycles clock "
      "time",
-     "waveform:mains.wav?vcal=230&ical=10"},
-    {"waveform-exec", "COMMAND", "as waveform", "waveform-exec:arecord -t raw?format=s16le"},
+     "waveform:mains.wav?vcal=0.0123&ical=0.00041&phase=1.5"},
+    {"waveform-exec", "COMMAND", "as waveform",
+     "waveform-exec:arecord -q -f S16_LE -c 2 -r 8000?vcal=0.0123&ical=0.00041"},
 };
 
 /* A meter without a row here is named all the same. */

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "predict/measure_plan.h"
 #include "record/recording_graph.h"
 
 struct job {
@@ -131,6 +132,13 @@ int nrg_predict_against(const struct nrg_against_request *request)
                                                 .confidence = request->profile->confidence};
     if (nrg_recording_open(request->recording, &job.recording, &job.err))
         return nrg_complain(&job.err, 1);
+    if (nrg_recording_text(job.recording, NRG_PLAN_NOTE)) {
+        nrg_fail(&job.err, -EINVAL, request->recording,
+                 "is of nrg.torch.measure, whose spans hold many calls of parts alone: it is "
+                 "compared with the rows of nrg dataset (examples/measure_predict.py)");
+        nrg_recording_close(job.recording);
+        return nrg_complain(&job.err, 1);
+    }
     int code = compare(&job, &how);
     nrg_recording_close(job.recording);
     return code;

@@ -140,10 +140,8 @@ const struct nrg_cost_rule *nrg_cost_rule_find(const char *kind, struct nrg_cost
 int nrg_convention_from_name(const char *name, enum nrg_convention *out)
 {
     static const char *const names[] = {
-        [NRG_CONVENTION_NRG] = "nrg",
-        [NRG_CONVENTION_TORCH] = "torch",
-        [NRG_CONVENTION_FVCORE] = "fvcore",
-        [NRG_CONVENTION_TORCHINFO] = "torchinfo",
+        [NRG_CONVENTION_NRG] = "nrg",       [NRG_CONVENTION_TORCH] = "torch",
+        [NRG_CONVENTION_FVCORE] = "fvcore", [NRG_CONVENTION_TORCHINFO] = "torchinfo",
         [NRG_CONVENTION_IRENE] = "irene",
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -362,10 +363,23 @@ static int find_measurements(struct nrg_dataset *set)
     return 0;
 }
 
+/* With the first of the reasons for which rows were left out: nobody else will tell them. */
+static int no_rows(const struct nrg_dataset *set, struct nrg_error *err)
+{
+    const struct nrg_note *first = set->n_notes ? &set->notes[0] : NULL;
+    char line[32] = "";
+    if (!first)
+        return nrg_fail(err, -ENODATA, NULL, "no measurement was found in the data");
+    if (first->line >= 0)
+        snprintf(line, sizeof line, ":%lld", first->line);
+    return nrg_fail(err, -ENODATA, NULL, "no measurement can be used: %s%s: %s (%zu times)",
+                    first->where, line, first->text, first->count);
+}
+
 int nrg_dataset_finish(struct nrg_dataset *set, struct nrg_error *err)
 {
     if (!set->n)
-        return nrg_fail(err, -ENODATA, NULL, "no measurement was found in the data");
+        return no_rows(set, err);
     free(set->index);
     set->index = NULL;
     set->cap_index = 0;

@@ -64,7 +64,7 @@ int nrg_join_init(struct nrg_join *j, struct nrg_dataset *set, const struct nrg_
 
 void nrg_seen_add(struct nrg_seen *sum, const struct nrg_seen *more)
 {
-    if (!sum->repeats || more->provenance > sum->provenance)
+    if (!(sum->repeats > 0) || more->provenance > sum->provenance)
         sum->provenance = more->provenance;
     sum->energy_j += more->energy_j;
     sum->time_s += more->time_s;

@@ -2,11 +2,9 @@
  * Recordings as measurements: the energy of module and operator spans, by `nrg attribute`'s own
  * rules, joined with the costs of the graph that the recording keeps.
  *
- * Two kinds of recordings are told apart by a note. Of a program that ran (nrg run --torch,
- * nrg.record) all forward spans of a module are calls of it, at whatever place of the tree of
- * spans; operator spans are added up per module and kind, and divided by how many of them the graph
- * has in one call. Of nrg.torch.measure each phase is the measurement of one node, alone and
- * repeatedly, and the note says where in the model there are equal ones (measure_plan.h).
+ * Two kinds of recordings are told apart by a note. For programs that ran (nrg run --torch,
+ * nrg.record) see recording_run.c. Of nrg.torch.measure each phase is the measurement of one node,
+ * alone and repeatedly, and the note says where in the model there are equal ones (measure_plan.h).
  *
  * Left out, with a count and the reason: spans that the sensor can't resolve, that are always
  * together with others, that were open at the end, without energy, without a place in the graph.
@@ -18,65 +16,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/module_path.h"
 #include "base/mem.h"
-#include "graph/kind_family.h"
-#include "graph/nametab.h"
 #include "graph/reader.h"
-#include "predict/dataset_join.h"
-#include "predict/dataset_read.h"
 #include "predict/measure_plan.h"
+#include "predict/recording_reading.h"
 #include "record/recording_graph.h"
 
-#define SAMPLES_OFF 0.05 /* of the graph's batch: the last one of an epoch may be smaller */
-
-/* A model's graph, counted. */
-struct counted {
-    char name[256];
-    struct nrg_model model;
-    struct nrg_reduced reduced;
-    struct nrg_module_tree tree;
-    bool has_model, has_graph;
-};
-
-/* All operator spans of one kind inside of one module. */
-struct kind_sum {
-    const char *family;
-    uint32_t node;
-    double module_calls;
-    size_t last_parent; /* row whose calls are in module_calls */
-    struct nrg_seen seen;
-};
-
-struct reading {
-    struct nrg_dataset *set;
-    const struct nrg_read_options *options;
-    const char *path;
-    struct nrg_error *err;
-    struct nrg_recording *recording;
-    struct nrg_attribution a;
-    bool has_attribution;
-    struct counted graph;
-    struct nrg_join join;
-    struct nrg_nametab nodes; /* of the tree, by path */
-    struct kind_sum *kinds;
-    size_t n_kinds, cap_kinds;
-    size_t joined, foreign;
-};
-
-static int no_memory(const struct reading *r)
+int nrg_reading_no_memory(const struct nrg_reading *r)
 {
     return nrg_fail(r->err, -ENOMEM, r->path, "out of memory");
 }
 
-static int note(const struct reading *r, const char *text)
+int nrg_reading_note(const struct nrg_reading *r, const char *text)
 {
-    return nrg_dataset_note(r->set, r->path, -1, text) ? no_memory(r) : 0;
+    return nrg_dataset_note(r->set, r->path, -1, text) ? nrg_reading_no_memory(r) : 0;
 }
 
 /* ---- the recording ---- */
 
-static void close_recording(struct reading *r)
+static void close_recording(struct nrg_reading *r)
 {
     if (r->has_attribution)
         nrg_attribution_release(&r->a);
@@ -85,7 +43,7 @@ static void close_recording(struct reading *r)
     r->has_attribution = false;
 }
 
-static int open_recording(struct reading *r, const char *path)
+static int open_recording(struct nrg_reading *r, const char *path)
 {
     const struct nrg_attribution_options how = {
         .by = NRG_BY_PATH, .idle = r->options->idle, .idle_w = NAN};
@@ -108,7 +66,7 @@ static bool is_gpu(const struct nrg_domain *d)
 }
 
 /* The GPU whose energy spans have; else the processor. */
-static void name_device(const struct reading *r, char *out, size_t size)
+static void name_device(const struct nrg_reading *r, char *out, size_t size)
 {
     const char *cpu = nrg_recording_text(r->recording, "cpu");
     nrg_copy(out, size, cpu && cpu[0] ? cpu : "unknown");
@@ -125,7 +83,7 @@ static void name_device(const struct reading *r, char *out, size_t size)
 }
 
 /* Text of the data set; recordings of another device than those before are an error. */
-static int find_device(struct reading *r, const char **device)
+static int find_device(struct nrg_reading *r, const char **device)
 {
     char name[256];
     if (r->options->device)
@@ -134,7 +92,7 @@ static int find_device(struct reading *r, const char **device)
         name_device(r, name, sizeof name);
     *device = nrg_dataset_text(r->set, name, strlen(name));
     if (!*device)
-        return no_memory(r);
+        return nrg_reading_no_memory(r);
     if (r->set->n && r->set->rows[r->set->n - 1].device != *device)
         return nrg_fail(r->err, -EINVAL, r->path,
                         "was recorded on '%s', the data before it on '%s': energies of different "
@@ -145,7 +103,7 @@ static int find_device(struct reading *r, const char **device)
 
 /* ---- its graph ---- */
 
-static void close_graph(struct counted *g)
+static void close_graph(struct nrg_recorded_model *g)
 {
     if (g->has_graph) {
         nrg_module_tree_release(&g->tree);
@@ -153,12 +111,12 @@ static void close_graph(struct counted *g)
     }
     if (g->has_model)
         nrg_model_release(&g->model);
-    *g = (struct counted){0};
+    *g = (struct nrg_recorded_model){0};
 }
 
-static int count_graph(struct reading *r)
+static int count_graph(struct nrg_reading *r)
 {
-    struct counted *g = &r->graph;
+    struct nrg_recorded_model *g = &r->graph;
     g->has_model = true;
     if (!g->model.n_graphs)
         return nrg_fail(r->err, -ENODATA, g->name, "has parameters but no graph of operators");
@@ -170,13 +128,13 @@ static int count_graph(struct reading *r)
         rc = nrg_module_tree_make(&g->tree, &g->model, &g->reduced, NULL);
     if (rc) {
         nrg_reduced_release(&g->reduced);
-        return no_memory(r);
+        return nrg_reading_no_memory(r);
     }
     g->has_graph = true;
     return 0;
 }
 
-static int read_given_graph(struct reading *r)
+static int read_given_graph(struct nrg_reading *r)
 {
     char copy[4096];
     nrg_copy(copy, sizeof copy, r->options->graph);
@@ -185,7 +143,7 @@ static int read_given_graph(struct reading *r)
     return rc ? rc : count_graph(r);
 }
 
-static int read_kept_graph(struct reading *r, size_t number)
+static int read_kept_graph(struct nrg_reading *r, size_t number)
 {
     struct nrg_recorded_graph kept;
     int rc = nrg_recording_graph(r->recording, number, &kept, r->err);
@@ -201,7 +159,7 @@ static int read_kept_graph(struct reading *r, size_t number)
     return rc;
 }
 
-static int begin_join(struct reading *r, const struct nrg_plan *plan)
+static int begin_join(struct nrg_reading *r, const struct nrg_plan *plan)
 {
     const struct nrg_module_tree *tree = &r->graph.tree;
     const char *device, *name = plan ? plan->model : r->graph.name;
@@ -209,7 +167,7 @@ static int begin_join(struct reading *r, const struct nrg_plan *plan)
     int rc = find_device(r, &device);
     if (rc || (plan && !told)) {
         free(told);
-        return rc ? rc : no_memory(r);
+        return rc ? rc : nrg_reading_no_memory(r);
     }
     if (plan)
         nrg_plan_calls(plan, tree, told);
@@ -223,10 +181,10 @@ static int begin_join(struct reading *r, const struct nrg_plan *plan)
     for (size_t i = 0; !rc && i < tree->n; i++)
         rc = nrg_nametab_put(&r->nodes, tree->nodes[i].name, strlen(tree->nodes[i].name),
                              (int64_t)i);
-    return rc || !r->join.model || !r->join.where ? no_memory(r) : 0;
+    return rc || !r->join.model || !r->join.where ? nrg_reading_no_memory(r) : 0;
 }
 
-static void end_join(struct reading *r)
+static void end_join(struct nrg_reading *r)
 {
     nrg_join_release(&r->join);
     nrg_nametab_release(&r->nodes);
@@ -244,13 +202,13 @@ static bool is_kind(const struct nrg_attribution_row *row, const char *kind)
     return !strcmp(row->kind, kind);
 }
 
-static const struct nrg_attribution_row *above(const struct reading *r,
-                                               const struct nrg_attribution_row *row)
+const struct nrg_attribution_row *nrg_reading_above(const struct nrg_reading *r,
+                                                    const struct nrg_attribution_row *row)
 {
     return row->parent < r->a.n_rows ? &r->a.rows[row->parent] : NULL;
 }
 
-static const char *unusable(const struct nrg_attribution_row *row)
+const char *nrg_reading_unusable(const struct nrg_attribution_row *row)
 {
     if (row->flags & NRG_ROW_UNRESOLVED)
         return "spans too short for the sensor (not resolved): left out";
@@ -263,7 +221,7 @@ static const char *unusable(const struct nrg_attribution_row *row)
     return isnan(row->energy_j) || !row->calls ? "spans without a known energy: left out" : NULL;
 }
 
-static struct nrg_seen seen_of(const struct reading *r, const struct nrg_attribution_row *row)
+struct nrg_seen nrg_reading_seen(const struct nrg_reading *r, const struct nrg_attribution_row *row)
 {
     struct nrg_seen seen = {.energy_j = row->energy_j,
                             .time_s = row->time_s,
@@ -274,142 +232,10 @@ static struct nrg_seen seen_of(const struct reading *r, const struct nrg_attribu
     return seen;
 }
 
-/* ---- of a program that ran ---- */
-
-static bool below_backward(const struct reading *r, const struct nrg_attribution_row *row)
-{
-    for (row = above(r, row); row; row = above(r, row))
-        if (is_kind(row, NRG_KIND_BACKWARD))
-            return true;
-    return false;
-}
-
-/* The node of the tree that a module's row is a call of; -1. */
-static int64_t node_of(struct reading *r, const struct nrg_attribution_row *row)
-{
-    const char *path = nrg_module_path(&r->a, row, r->graph.tree.nodes[0].class_name);
-    return path ? nrg_nametab_get(&r->nodes, path, strlen(path)) : -1;
-}
-
-/* What the program counted must be what the graph was traced with. */
-static int check_samples(const struct reading *r, const struct nrg_attribution_row *row)
-{
-    for (size_t i = 0; i < row->n_counts; i++) {
-        if (strcmp(row->counts[i].name, "samples") != 0 || isnan(r->join.batch))
-            continue;
-        double batch = row->counts[i].amount / (double)row->calls;
-        if (fabs(batch / r->join.batch - 1) > SAMPLES_OFF)
-            return nrg_fail(r->err, -EINVAL, r->path,
-                            "the model was called with %.4g samples at a time, its graph '%s' is "
-                            "for %.4g: trace it with the same sizes",
-                            batch, r->graph.name, r->join.batch);
-    }
-    return 0;
-}
-
-static int add_module(struct reading *r, const struct nrg_attribution_row *row)
-{
-    int64_t node = node_of(r, row);
-    const char *why = unusable(row);
-    struct nrg_seen seen = seen_of(r, row);
-    if (node < 0) {
-        r->foreign++;
-        return 0;
-    }
-    r->joined++;
-    if (!node && check_samples(r, row))
-        return -EINVAL;
-    if (!why && !r->join.calls.count_of[node])
-        why = "modules without operators in the graph: left out";
-    if (why)
-        return note(r, why);
-    for (uint32_t i = 0; i < r->join.calls.count_of[node]; i++)
-        nrg_seen_add(&r->join.of_call[r->join.calls.first_of[node] + i], &seen);
-    return 0;
-}
-
-static struct kind_sum *kind_at(struct reading *r, uint32_t node, const char *family)
-{
-    for (size_t i = r->n_kinds; i-- > 0;)
-        if (r->kinds[i].node == node && !strcmp(r->kinds[i].family, family))
-            return &r->kinds[i];
-    if (nrg_reserve(&r->kinds, &r->cap_kinds, r->n_kinds + 1, sizeof *r->kinds))
-        return NULL;
-    r->kinds[r->n_kinds] =
-        (struct kind_sum){.family = family, .node = node, .last_parent = SIZE_MAX};
-    return &r->kinds[r->n_kinds++];
-}
-
-/* An operator's spans in a module; those inside of another operator are in that one's energy. */
-static int add_operator(struct reading *r, const struct nrg_attribution_row *row)
-{
-    const struct nrg_attribution_row *module = above(r, row);
-    if (!module || !is_kind(module, NRG_KIND_MODULE))
-        return 0;
-    int64_t node = node_of(r, module);
-    const char *why = unusable(row);
-    if (node < 0)
-        return 0;
-    if (why)
-        return note(r, why);
-    struct kind_sum *sum = kind_at(r, (uint32_t)node, nrg_kind_family(row->name));
-    struct nrg_seen seen = seen_of(r, row);
-    if (!sum)
-        return no_memory(r);
-    nrg_seen_add(&sum->seen, &seen);
-    if (sum->last_parent != row->parent)
-        sum->module_calls += (double)module->calls;
-    sum->last_parent = row->parent;
-    return 0;
-}
-
-static bool is_of(const struct reading *r, const struct kind_sum *sum, size_t op)
-{
-    return r->join.calls.node_of_op[op] == sum->node && r->graph.reduced.operators[op].times > 0 &&
-           !strcmp(nrg_kind_family(r->graph.reduced.operators[op].kind), sum->family);
-}
-
-/* Per operator of the graph: energy of one call of the module over how many it has. */
-static int share_out(struct reading *r, const struct kind_sum *sum)
-{
-    double in_pass = 0, calls = r->join.calls.count_of[sum->node];
-    size_t n = 0;
-    for (size_t i = 0; i < r->graph.reduced.n_operators; i++) {
-        if (!is_of(r, sum, i))
-            continue;
-        in_pass += (double)r->graph.reduced.operators[i].times;
-        n++;
-    }
-    if (!n || !(calls > 0))
-        return note(r, "operators that the graph has none of in their module: left out");
-    struct nrg_seen seen = sum->seen;
-    seen.repeats = sum->module_calls * in_pass / calls;
-    seen.is_mean = n > 1;
-    for (size_t i = 0; i < r->graph.reduced.n_operators; i++)
-        if (is_of(r, sum, i))
-            r->join.of_op[i] = seen;
-    return 0;
-}
-
-static int add_spans(struct reading *r)
-{
-    int rc = 0;
-    for (size_t i = 0; !rc && i < r->a.n_rows; i++) {
-        const struct nrg_attribution_row *row = &r->a.rows[i];
-        if (below_backward(r, row))
-            continue;
-        if (is_kind(row, NRG_KIND_MODULE))
-            rc = add_module(r, row);
-        else if (is_kind(row, NRG_KIND_OPERATOR))
-            rc = add_operator(r, row);
-    }
-    for (size_t i = 0; !rc && i < r->n_kinds; i++)
-        rc = share_out(r, &r->kinds[i]);
-    return rc;
-}
+/* ---- rows ---- */
 
 /* What was said most often of this recording, or nothing. */
-static const char *main_reason(const struct reading *r)
+static const char *main_reason(const struct nrg_reading *r)
 {
     const struct nrg_note *most = NULL;
     for (size_t i = 0; i < r->set->n_notes; i++)
@@ -419,12 +245,12 @@ static const char *main_reason(const struct reading *r)
     return most ? most->text : "its names are those of another model";
 }
 
-static int finish_join(struct reading *r)
+static int finish_join(struct nrg_reading *r)
 {
     size_t before = r->set->rows_read;
     int rc = nrg_join_rows(&r->join, r->err);
     if (!rc && r->joined && r->foreign)
-        rc = note(r, "spans of modules that the graph does not have: left out");
+        rc = nrg_reading_note(r, "spans of modules that the graph does not have: left out");
     if (!rc && r->set->rows_read == before)
         rc = nrg_fail(r->err, -ENODATA, r->path,
                       "nothing in it could be joined with the graph '%s': %s", r->graph.name,
@@ -432,11 +258,11 @@ static int finish_join(struct reading *r)
     return rc;
 }
 
-static int join_graph(struct reading *r)
+static int join_graph(struct nrg_reading *r)
 {
     int rc = begin_join(r, NULL);
     if (!rc)
-        rc = add_spans(r);
+        rc = nrg_reading_run_spans(r);
     return rc ? rc : finish_join(r);
 }
 
@@ -449,7 +275,7 @@ static bool seen_before(const struct nrg_name_list *names, const char *class_nam
 }
 
 /* Every graph that the recording keeps, but one per model: which sizes ran is told for none. */
-static int join_kept(struct reading *r)
+static int join_kept(struct nrg_reading *r)
 {
     struct nrg_name_list roots = {0};
     int rc = 0;
@@ -465,11 +291,11 @@ static int join_kept(struct reading *r)
                           "program, or name a file with --graph");
         const char *class_name = rc ? NULL : r->graph.tree.nodes[0].class_name;
         if (!rc && seen_before(&roots, class_name))
-            rc = note(r, "further graphs of the same model: left out");
+            rc = nrg_reading_note(r, "further graphs of the same model: left out");
         else if (!rc && !(rc = join_graph(r))) {
             const char *kept = nrg_dataset_text(r->set, class_name, strlen(class_name));
             if (!kept || nrg_reserve(&roots.names, &roots.cap, roots.n + 1, sizeof *roots.names))
-                rc = no_memory(r);
+                rc = nrg_reading_no_memory(r);
             else
                 roots.names[roots.n++] = kept;
         }
@@ -479,7 +305,7 @@ static int join_kept(struct reading *r)
     return rc;
 }
 
-static int read_run(struct reading *r)
+static int read_run(struct nrg_reading *r)
 {
     if (!r->options->graph)
         return join_kept(r);
@@ -492,30 +318,32 @@ static int read_run(struct reading *r)
 
 /* ---- of nrg.torch.measure ---- */
 
-static double counted_calls(const struct nrg_attribution_row *row)
+static double counted(const struct nrg_attribution_row *row, const char *name)
 {
     for (size_t i = 0; i < row->n_counts; i++)
-        if (!strcmp(row->counts[i].name, "calls"))
+        if (!strcmp(row->counts[i].name, name))
             return row->counts[i].amount;
     return 0;
 }
 
-static int add_rounds(struct reading *r, const struct nrg_plan *plan)
+static int add_rounds(struct nrg_reading *r, const struct nrg_plan *plan)
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < r->a.n_rows; i++) {
-        const struct nrg_attribution_row *row = &r->a.rows[i], *phase = above(r, row);
+        const struct nrg_attribution_row *row = &r->a.rows[i], *phase = nrg_reading_above(r, row);
         struct nrg_plan_node *node =
             phase && is_kind(phase, NRG_KIND_PHASE) ? nrg_plan_find(plan, phase->name) : NULL;
         if (!node || (!is_kind(row, NRG_KIND_MODULE) && !is_kind(row, NRG_KIND_OPERATOR)))
             continue;
-        struct nrg_seen seen = seen_of(r, row);
-        const char *why = unusable(row);
-        seen.repeats = counted_calls(row);
+        struct nrg_seen seen = nrg_reading_seen(r, row);
+        const char *why = nrg_reading_unusable(row);
+        seen.repeats = counted(row, "calls");
+        if (!why && counted(row, "interrupted") > 0)
+            why = "nodes whose measurement was interrupted: left out";
         if (!why && !(seen.repeats > 0))
             why = "rounds without a count of their calls: left out";
         if (why)
-            rc = note(r, why);
+            rc = nrg_reading_note(r, why);
         else
             nrg_seen_add(&node->seen, &seen);
         r->joined++;
@@ -524,11 +352,11 @@ static int add_rounds(struct reading *r, const struct nrg_plan *plan)
 }
 
 /* The sessions of one measurement: paths[0] is open, `used` says how many belong together. */
-static int read_measured(struct reading *r, const char *const *paths, size_t n, size_t *used)
+static int read_measured(struct nrg_reading *r, const char *const *paths, size_t n, size_t *used)
 {
     char *text = strdup(nrg_recording_text(r->recording, NRG_PLAN_NOTE));
     struct nrg_plan plan;
-    int rc = text ? nrg_plan_read(&plan, text, r->path, r->err) : no_memory(r);
+    int rc = text ? nrg_plan_read(&plan, text, r->path, r->err) : nrg_reading_no_memory(r);
     if (rc) {
         free(text);
         return rc;
@@ -546,7 +374,7 @@ static int read_measured(struct reading *r, const char *const *paths, size_t n, 
             break;
     }
     if (!rc && nrg_plan_apply(&plan, &r->join))
-        rc = no_memory(r);
+        rc = nrg_reading_no_memory(r);
     if (!rc)
         rc = finish_join(r);
     end_join(r);
@@ -558,7 +386,7 @@ static int read_measured(struct reading *r, const char *const *paths, size_t n, 
 int nrg_dataset_read_recordings(struct nrg_dataset *set, const char *const *paths, size_t n,
                                 const struct nrg_read_options *options, struct nrg_error *err)
 {
-    struct reading r = {.set = set, .options = options, .err = err};
+    struct nrg_reading r = {.set = set, .options = options, .err = err};
     int rc = 0;
     for (size_t i = 0, used; !rc && i < n; i += used) {
         used = 1;

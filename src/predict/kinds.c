@@ -80,6 +80,15 @@ static int by_kind(const void *key, const void *entry)
     return strcmp(key, ((const struct entry *)entry)->kind);
 }
 
+const char *const nrg_form_names[NRG_FORMS] = {"linear", "conv1d"};
+
+unsigned nrg_kind_form(const char *kind)
+{
+    if (!strcmp(kind, "Linear") || !strcmp(kind, "aten::linear") || !strcmp(kind, "onnx::Gemm"))
+        return NRG_FORM_LINEAR;
+    return strcmp(kind, "Conv1D") ? 0 : NRG_FORM_CONV1D;
+}
+
 const char *nrg_kind_group(const char *kind)
 {
     const struct entry *found =

@@ -143,7 +143,9 @@ static int apply_group(const struct nrg_plan *plan, struct nrg_join *j, const st
     for (int round = 0; round < 2; round++) {
         if (round && found != n)
             return nrg_dataset_note(j->set, j->where, -1,
-                                    "operators that run otherwise than the graph says: left out");
+                                    found ? "operators that run more or less often than the graph "
+                                            "says: left out"
+                                          : "operators that the graph does not have: left out");
         found = 0;
         for (size_t i = 0; i < call->n_ops; i++) {
             uint32_t op = j->calls.ops[call->first_op + i];

@@ -9,6 +9,7 @@
  * A place is a module, which of its calls in one pass, and for operators their place in the order
  * in which that call dispatched them. Rounds of node 7 are spans inside of a phase "measure 7",
  * with a counter "calls" that says how many calls of the node a round has.
+ * A counter "interrupted" says that the last round has more calls than were counted.
  *
  * Read, match with a graph, add measurements, hand them to a join, release. Nothing is trusted.
  */

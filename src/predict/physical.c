@@ -24,7 +24,9 @@ const char *const nrg_law_term_names[NRG_LAW_TERMS] = {"gpu_energy",      "time_
 /* Stand-ins for kinds that nobody measured: those with multiply-accumulates, and the others. */
 enum { OTHER_COMPUTE, OTHER_MEMORY, OTHERS };
 
-#define WIDEN_UNKNOWN 1.0 /* added to an operator's distance when its kind is a stand-in's */
+#define WIDEN_UNKNOWN 1.0 /* an operator's distance when its kind is a stand-in's */
+#define WIDEN_FORM    0.5 /* and when only another form of its kind was measured */
+#define ANY_FORM      (~0u)
 
 void nrg_physical_release(struct nrg_physical *model)
 {
@@ -177,6 +179,8 @@ static int fit_operators(struct nrg_physical *model, const struct nrg_dataset *s
             extend(&model->groups[g].range[u], x[u]);
             extend(&model->groups[other].range[u], x[u]);
         }
+        unsigned form = nrg_kind_form(set->rows[i].kind);
+        model->groups[g].forms |= form ? form : ANY_FORM;
         double energy = set->rows[i].energy_j;
         model->floor_j = model->rows ? fmin(model->floor_j, energy) : energy;
         add_equation(&all[g], NRG_OPERATOR_UNITS, x, energy, energy);
@@ -216,9 +220,16 @@ static double group_energy(const struct nrg_group *group, const double x[NRG_OPE
     return e;
 }
 
-static double operator_beyond(const struct nrg_group *group, bool known, const double *x)
+bool nrg_group_other_form(const struct nrg_group *group, const char *kind)
 {
-    double beyond = known ? 0 : WIDEN_UNKNOWN;
+    unsigned form = nrg_kind_form(kind);
+    return form && group->forms && !(group->forms & form);
+}
+
+static double operator_beyond(const struct nrg_group *group, const char *kind, bool known,
+                              const double *x)
+{
+    double beyond = !known ? WIDEN_UNKNOWN : nrg_group_other_form(group, kind) ? WIDEN_FORM : 0;
     for (int u = 1; u < NRG_OPERATOR_UNITS; u++)
         beyond = fmax(beyond, nrg_range_beyond(group->range[u], x[u]));
     return beyond;
@@ -242,11 +253,12 @@ void nrg_physical_operator(const struct nrg_physical *model, const char *kind,
         corner[u] =
             group->range[u].high >= group->range[u].low ? fmax(x[u], group->range[u].low) : x[u];
     *out = (struct nrg_estimate){.energy_j = fmax(linear, model->floor_j),
-                                 .beyond = operator_beyond(group, known, x),
+                                 .beyond = operator_beyond(group, kind, known, x),
                                  .unknown_kind = !known};
     out->less_j = out->energy_j - linear;
     out->more_j = fmax(0, group_energy(group, corner) - out->energy_j);
     double q = isnan(group->q) ? model->q[NRG_NODE_OPERATOR] : group->q;
+    out->own = q;
     out->widen = q * out->beyond;
     set_bounds(out, q);
 }
@@ -378,6 +390,7 @@ void nrg_estimate_add(struct nrg_estimate *sum, const struct nrg_estimate *part,
     sum->more_j += count * part->more_j;
     sum->beyond += count * part->energy_j * part->beyond;
     sum->widen += count * part->energy_j * part->widen;
+    sum->own += count * part->energy_j * part->own;
     sum->unknown_kind |= part->unknown_kind;
 }
 
@@ -387,15 +400,15 @@ void nrg_estimate_add(struct nrg_estimate *sum, const struct nrg_estimate *part,
  * being smaller than all that was seen: what goes on between operators then weighs more.
  *
  * Where operators alone were measured, nothing tells how far their errors cancel, nor what goes on
- * between them, nor how other code for the same operators compares: the interval is as wide as an
- * operator's, and reaches from half to twice that.
+ * between them, nor how other code for the same operators compares: the interval is as wide as
+ * its operators', and reaches from half to twice that.
  */
 void nrg_physical_finish(const struct nrg_physical *model, enum nrg_node_level level,
                          const double x[NRG_MODULE_UNITS], struct nrg_estimate *e)
 {
     double beyond = 0, operators_j = e->energy_j, q = model->q[level];
     if (isnan(q)) {
-        q = model->q[NRG_NODE_OPERATOR];
+        q = operators_j > 0 ? e->own / operators_j : NAN;
         e->less_j += operators_j / 2;
         e->more_j += operators_j;
     }
@@ -456,10 +469,21 @@ static void allow_for_processors(const struct nrg_physical *model, double cpu_ut
         e->less_j += beside_j * (1 - cpu_util / seen.low);
 }
 
+/* One law for all kinds, but not all are as right: a small one's own errors count where larger. */
+static double law_width(const struct nrg_physical *model, const struct nrg_row *row)
+{
+    double q = model->q[row->level];
+    bool known;
+    if (row->level != NRG_NODE_OPERATOR || !model->groups)
+        return q;
+    const struct nrg_group *group = nrg_physical_group(model, row->kind, true, &known);
+    return known && group->q > q ? group->q : q;
+}
+
 static int predict_law(const struct nrg_physical *model, const struct nrg_dataset *set, size_t row,
                        struct nrg_estimate *out)
 {
-    double x[NRG_LAW_TERMS], q = model->q[set->rows[row].level];
+    double x[NRG_LAW_TERMS], q = law_width(model, &set->rows[row]);
     double gpu_hz = nrg_row_feature(set, row, NRG_F_GPU_HZ);
     if (!law_row(set, row, x))
         return -ENODATA;

@@ -50,7 +50,8 @@ struct nrg_group {
     double joules[NRG_OPERATOR_UNITS];
     struct nrg_range range[NRG_OPERATOR_UNITS]; /* of what was trained on; calls: unused */
     size_t rows;
-    double q; /* half width of the interval in ln(energy); NAN: not calibrated */
+    unsigned forms; /* of kinds that were measured, see kinds.h; 0: not told apart */
+    double q;       /* half width of the interval in ln(energy); NAN: not calibrated */
 };
 
 enum nrg_feature_set { NRG_SET_STATIC, NRG_SET_ALL };
@@ -75,7 +76,8 @@ struct nrg_estimate {
     double energy_j, low_j, high_j; /* bounds NAN: not calibrated */
     double less_j, more_j; /* what it may be less or more by, being smaller than all seen */
     double beyond;         /* how far out of range, energy-weighted ln; 0: inside */
-    double widen;          /* what that adds to the interval\'s half width, ln */
+    double widen;          /* what that adds to the interval's half width, ln */
+    double own;            /* the operator's own half width, ln; of a sum energy-weighted */
     bool unknown_kind;     /* some of it by a stand-in */
 };
 
@@ -94,6 +96,8 @@ int nrg_physical_calibrate(struct nrg_physical *model, const struct nrg_dataset 
 /* The group that stands for the kind; *known false: a stand-in for kinds that nobody measured. */
 const struct nrg_group *nrg_physical_group(const struct nrg_physical *model, const char *kind,
                                            bool has_macs, bool *known);
+/* True: the group was measured, but in another form than this kind has. */
+bool nrg_group_other_form(const struct nrg_group *group, const char *kind);
 /* One operator: x is 1, MACs, bytes. Bounds are those of an operator of its own. */
 void nrg_physical_operator(const struct nrg_physical *model, const char *kind,
                            const double x[NRG_OPERATOR_UNITS], struct nrg_estimate *out);

@@ -28,7 +28,7 @@ struct outside {
 struct unknown_kind {
     const char *kind;
     size_t count;
-    bool is_rest, has_macs;
+    bool is_rest, has_macs, other_form;
 };
 
 struct run {
@@ -124,7 +124,7 @@ static int add_terms(struct run *r, const struct nrg_work *w, const struct nrg_g
 
 /* ---- what is odd ---- */
 
-static int note_kind(struct run *r, const struct nrg_work *w)
+static int note_kind(struct run *r, const struct nrg_work *w, bool other_form)
 {
     size_t i = 0;
     while (i < r->n_kinds && strcmp(r->kinds[i].kind, w->kind))
@@ -133,7 +133,7 @@ static int note_kind(struct run *r, const struct nrg_work *w)
         if (nrg_reserve(&r->kinds, &r->cap_kinds, i + 1, sizeof *r->kinds))
             return -ENOMEM;
         r->kinds[r->n_kinds++] =
-            (struct unknown_kind){w->kind, 0, w->is_rest, w->x[NRG_PER_MAC] > 0};
+            (struct unknown_kind){w->kind, 0, w->is_rest, w->x[NRG_PER_MAC] > 0, other_form};
     }
     r->kinds[i].count++;
     return 0;
@@ -175,12 +175,16 @@ static int say_reasons(struct run *r)
         if (!r->kinds[i].is_rest)
             rc = reason(r, "%zu operators %s: none was measured on %s, taken as %s",
                         r->kinds[i].count, r->kinds[i].kind, r->profile->device,
-                        r->kinds[i].has_macs ? "the mean of others that multiply"
-                                             : "others of the same traffic");
-    if (!rc && !nrg_physical_has_modules(m))
+                        r->kinds[i].other_form ? "another form of the same"
+                        : r->kinds[i].has_macs ? "the mean of others that multiply"
+                                               : "others of the same traffic");
+    if (!rc && isnan(r->out->nodes[0].estimate.low_j))
+        rc = reason(r, "too few rows were measured on %s to tell an interval", r->profile->device);
+    else if (!rc && !nrg_physical_has_modules(m))
         rc = reason(r,
-                    "operators alone were measured on %s: what goes on between them is not in "
-                    "the sum, so the interval reaches from half to twice it and more",
+                    "operators alone were measured on %s: what goes on between them, and other "
+                    "code for the same operators, is not in the sum; the interval reaches from "
+                    "half to twice it and more",
                     r->profile->device);
     for (size_t i = 0; !rc && i < r->n_outside; i++) {
         const struct outside *o = &r->outside[i];
@@ -245,8 +249,9 @@ static int add_operator(struct run *r, size_t i)
     made->estimate.high_j = w.times * (e.high_j + beside_j);
     add_to_tree(r, node_of(r, op), &e, &w, made->estimate.energy_j);
     int rc = add_terms(r, &w, group, e.less_j > 0);
-    if (!rc && !w.is_known)
-        rc = note_kind(r, &w);
+    bool other_form = w.is_known && nrg_group_other_form(group, w.kind);
+    if (!rc && (!w.is_known || other_form))
+        rc = note_kind(r, &w, other_form);
     if (!rc && !w.is_rest)
         rc = note_outside(r, &w, group);
     return rc;

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "predict/kinds.h"
 #include "predict/profile.h"
 
 #define MOST_GROUPS 1000
@@ -38,6 +39,13 @@ static json_t *group_json(const struct nrg_group *g)
     set_range(o, "macs", g->range[NRG_PER_MAC]);
     set_range(o, "bytes", g->range[NRG_PER_BYTE]);
     set_number(o, "interval_ln", g->q);
+    if (g->forms && g->forms < 1u << NRG_FORMS) {
+        json_t *forms = json_array();
+        for (int i = 0; i < NRG_FORMS; i++)
+            if (g->forms & 1u << i)
+                json_array_append_new(forms, json_string(nrg_form_names[i]));
+        json_object_set_new(o, "forms", forms);
+    }
     return o;
 }
 
@@ -221,6 +229,12 @@ static int get_group(struct reading *r, const json_t *o, struct nrg_group *g)
     if (!rc)
         rc = get_number(r, o, "rows", &rows);
     g->rows = rows < 1e15 ? (size_t)rows : 0;
+    const json_t *forms = json_object_get(o, "forms");
+    for (size_t i = 0; i < json_array_size(forms); i++)
+        for (int f = 0; f < NRG_FORMS; f++)
+            if (json_is_string(json_array_get(forms, i)) &&
+                !strcmp(json_string_value(json_array_get(forms, i)), nrg_form_names[f]))
+                g->forms |= 1u << f;
     return rc;
 }
 

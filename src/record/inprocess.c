@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "record/live.h"
 #include "record/recorder.h"
 #include "record/replay_recording.h"
 #include "record/span_client.h"
@@ -285,19 +286,19 @@ int nrg_recorder_model(const char *name, const char *format, const void *bytes, 
 /* Caller holds the lock. */
 static int take_reading(struct nrg_recorder_reading *reading, struct nrg_error *err)
 {
-    enum nrg_provenance provenance;
-    struct nrg_recorder_reading made = {.size = sizeof made};
-    if (!reading || reading->size < sizeof made)
+    struct nrg_live_sum sum;
+    if (!reading || reading->size < sizeof *reading)
         return nrg_fail(err, -EINVAL, NULL, "the reading's size is not set");
     if (!inside.recorder)
         return not_running(err);
     nrg_recorder_read_now(inside.recorder);
-    int rc = nrg_recorder_energy(inside.recorder, &made.energy_j, &provenance);
+    int rc = nrg_recorder_energy(inside.recorder, &sum);
     if (rc)
         return nrg_fail(err, rc, NULL, "no sensor gives energy here: see nrg sensors");
-    made.t_ns = nrg_now_ns();
-    made.provenance = (int32_t)provenance;
-    *reading = made;
+    *reading = (struct nrg_recorder_reading){.size = sizeof *reading,
+                                             .provenance = (int32_t)sum.provenance,
+                                             .t_ns = sum.t_ns,
+                                             .energy_j = sum.energy_j};
     return 0;
 }
 

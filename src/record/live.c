@@ -142,21 +142,20 @@ void nrg_live_row(struct nrg_live *live, const struct nrg_found *found, unsigned
     pthread_mutex_unlock(&live->lock);
 }
 
-int nrg_live_energy(struct nrg_live *live, double *energy_j, enum nrg_provenance *provenance)
+int nrg_live_energy(struct nrg_live *live, struct nrg_live_sum *sum)
 {
-    bool any = false;
-    *energy_j = 0;
-    *provenance = NRG_MEASURED;
+    *sum = (struct nrg_live_sum){.t_ns = NRG_MISSING};
     pthread_mutex_lock(&live->lock);
     for (size_t i = 0; i < live->n; i++) {
         const struct nrg_live_channel *c = &live->channels[i];
         if (!c->counted || c->t_ns == NRG_MISSING)
             continue;
-        any = true;
-        *energy_j += c->energy_j;
-        if (c->channel->provenance > *provenance)
-            *provenance = c->channel->provenance;
+        sum->energy_j += c->energy_j;
+        if (c->t_ns > sum->t_ns)
+            sum->t_ns = c->t_ns;
+        if (c->channel->provenance > sum->provenance)
+            sum->provenance = c->channel->provenance;
     }
     pthread_mutex_unlock(&live->lock);
-    return any ? 0 : -ENODATA;
+    return sum->t_ns != NRG_MISSING ? 0 : -ENODATA;
 }

@@ -42,6 +42,11 @@ void nrg_live_row(struct nrg_live *live, const struct nrg_found *found, unsigned
                   int64_t t_ns, const int64_t *raw);
 
 /* Since the first readings. -ENODATA: no channel gives energy, or none has been read. */
-int nrg_live_energy(struct nrg_live *live, double *energy_j, enum nrg_provenance *provenance);
+struct nrg_live_sum {
+    double energy_j;
+    int64_t t_ns; /* of the latest reading */
+    enum nrg_provenance provenance;
+};
+int nrg_live_energy(struct nrg_live *live, struct nrg_live_sum *sum);
 
 #endif

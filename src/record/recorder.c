@@ -333,7 +333,9 @@ static int open_feed(struct nrg_recorder *r, const struct nrg_found *found, doub
     if (!rc) {
         *(slow ? &r->n_slow : &r->n_feeds) += 1;
         feed->live = r->inside ? &r->live : NULL;
-        return feed->live ? nrg_live_add(feed->live, found) : 0;
+        return feed->live && nrg_live_add(feed->live, found)
+                   ? nrg_fail(err, -ENOMEM, found->sensor, "out of memory")
+                   : 0;
     }
     nrg_feed_release(feed);
     if (by_name || found->required)
@@ -575,9 +577,9 @@ void nrg_recorder_read_now(struct nrg_recorder *r)
                                "did not answer at the edge of the run");
 }
 
-int nrg_recorder_energy(struct nrg_recorder *r, double *energy_j, enum nrg_provenance *provenance)
+int nrg_recorder_energy(struct nrg_recorder *r, struct nrg_live_sum *sum)
 {
-    return nrg_live_energy(&r->live, energy_j, provenance);
+    return nrg_live_energy(&r->live, sum);
 }
 
 int nrg_recorder_follow(struct nrg_recorder *r, int32_t pid, bool is_new)

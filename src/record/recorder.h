@@ -65,8 +65,8 @@ void nrg_recorder_await_pushed(struct nrg_recorder *recorder, int64_t t_ns);
 /* Takes a reading of everything now, in step with the threads: marks the edge of a run. */
 void nrg_recorder_read_now(struct nrg_recorder *recorder);
 /* Energy of the total since begin, of recorders inside a process; -ENODATA: there is none. */
-int nrg_recorder_energy(struct nrg_recorder *recorder, double *energy_j,
-                        enum nrg_provenance *provenance);
+struct nrg_live_sum;
+int nrg_recorder_energy(struct nrg_recorder *recorder, struct nrg_live_sum *sum);
 
 /* is_new: it was just started, all of its CPU time counts. -errno when it is not there. */
 int nrg_recorder_follow(struct nrg_recorder *recorder, int32_t pid, bool is_new);

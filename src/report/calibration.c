@@ -85,7 +85,10 @@ static void print_notes(const struct nrg_calibration_report *r, FILE *out)
     if (loose)
         fprintf(out, "~ %zu points: the time limit came before the error asked for\n", loose);
     if (idle)
-        fprintf(out, "%zu points used no more than the idle machine: no price\n", idle);
+        fprintf(out,
+                "%zu points used no more than the idle machine, as far as their spread tells: no "
+                "price\n",
+                idle);
     if (c->idle_utilisation > BUSY)
         fprintf(out,
                 "the machine was not idle: others used %.0f %% of its processors, so idle power is "

@@ -74,9 +74,12 @@ static void print_head(const struct nrg_prediction_report *r, FILE *out)
     const struct nrg_profile *p = r->profile;
     char energy[24], interval[64];
     show_interval(interval, sizeof interval, e->low_j, e->high_j);
-    fprintf(out, "%s on %s: %s, %s with %g %% confidence\n", nrg_table_base_name(r->name),
-            p->device, nrg_show_energy(energy, sizeof energy, e->energy_j), interval,
-            100 * p->confidence);
+    fprintf(out, "%s on %s: %s", nrg_table_base_name(r->name), p->device,
+            nrg_show_energy(energy, sizeof energy, e->energy_j));
+    if (isnan(e->low_j) || isnan(e->high_j))
+        fprintf(out, ", without an interval\n");
+    else
+        fprintf(out, ", %s with %g %% confidence\n", interval, 100 * p->confidence);
     fprintf(out, "estimated, from %s rows of %zu models", p->provenance, p->n_models);
     if (!p->is_layer && !isnan(p->physical.expected_error[NRG_NODE_MODEL]))
         fprintf(out, "; %.1f %% off on models that it had not seen",

@@ -3,9 +3,11 @@
  * bytes being a packed struct of the sender (meter_layout.h); OKX is the hexadecimal form, "?" a
  * packet that arrived broken. Newer senders print "MSG:1,Vrms:239.5,P1:104,E1:12345" themselves.
  *
- * The text has no checksum behind the radio's, so a line is only taken when all of it makes sense:
- * every byte in range, the packet exactly as long as the layout, nothing unknown behind it. The
- * first line may have lost its beginning, but never an "OK" that it still has.
+ * The text has no checksum behind the radio's, so a packet is only taken when it is exactly as
+ * long as the layout. Noise on the line spoils single bytes: where the length still fits, the
+ * values that a spoilt byte belongs to are missing and the others are used, because a lost line is
+ * a lost piece of the energy's curve. The first line may have lost its beginning, but never an
+ * "OK" that it still has.
  *
  * One line of meters may carry several nodes: node=5,8 with layout= for all or layout.8= for one.
  * Without node= the first node that fits is kept, and others are named to who watches.
@@ -21,12 +23,13 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "sensors/drivers.h"
+#include "sensors/emonpi_packet.h"
 #include "sensors/meter_decoders.h"
 #include "sensors/meter_layout.h"
 #include "sensors/meter_line.h"
 
 #define MAX_NODES      8
-#define MAX_PAYLOAD    66
+#define MAX_FAULTS     3
 #define ANY_NODE       (-1)
 #define MAX_AVERAGE_NS (60 * NRG_NS_PER_S)
 
@@ -63,13 +66,6 @@ struct emonpi {
     double values[NRG_METER_FIELDS];
 };
 
-struct packet {
-    long node;
-    uint8_t bytes[MAX_PAYLOAD];
-    size_t n;
-    double rssi_dbm;
-};
-
 static const char *layout_text(const char *text)
 {
     for (size_t i = 0; i < sizeof built_in / sizeof *built_in; i++)
@@ -91,9 +87,9 @@ static int add_node(struct emonpi *e, int id, struct nrg_uri *uri, struct nrg_me
     int rc = nrg_layout_parse(&node->layout, layout_text(text), uri->text, err);
     if (rc)
         return rc;
-    if (node->layout.bytes > MAX_PAYLOAD && strcmp(text, "msg"))
+    if (node->layout.bytes > NRG_EMON_PAYLOAD && strcmp(text, "msg"))
         return nrg_fail(err, -EINVAL, uri->text, "the layout has %zu bytes, a packet at most %d",
-                        node->layout.bytes, MAX_PAYLOAD);
+                        node->layout.bytes, NRG_EMON_PAYLOAD);
     if (several)
         snprintf(prefix, sizeof prefix, "node%d.", id);
     rc = nrg_layout_fields(&node->layout, prefix, strcmp(text, "msg") != 0, fields, n_fields);
@@ -130,6 +126,7 @@ static int create(struct nrg_uri *uri, struct nrg_meter_field *fields, size_t *n
     if (!e)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     e->kept = ANY_NODE;
+    e->lines.mends = true;
     int rc = add_nodes(e, uri, fields, n_fields, err);
     e->n_values = *n_fields;
     if (rc)
@@ -164,115 +161,103 @@ static void forget_values(struct emonpi *e)
         e->values[i] = NAN;
 }
 
-static const char *take_packet(struct emonpi *e, const struct packet *p, int64_t sent_ns,
+/* Values that a spoilt byte is part of are missing. True when one is left. */
+static bool spoil_values(struct emonpi *e, const struct node *node, const struct nrg_emon_packet *p)
+{
+    double *value = e->values + node->first;
+    bool left = false;
+    size_t at = 0;
+    for (size_t i = 0; i < node->layout.n; i++) {
+        const struct nrg_layout_item *item = &node->layout.items[i];
+        size_t end = at + nrg_layout_size(item->type);
+        bool spoilt = false;
+        for (; at < end; at++)
+            spoilt |= p->spoilt[at];
+        if (!item->recorded)
+            continue;
+        if (spoilt)
+            *value = NAN;
+        left |= !isnan(*value++);
+    }
+    return left;
+}
+
+static const char *take_packet(struct emonpi *e, const struct nrg_emon_packet *p, int64_t sent_ns,
                                bool *harmless, struct nrg_meter_out *out)
 {
-    struct node *node = find_node(e, p->node);
+    const struct node *node = find_node(e, p->node);
     *harmless = !node;
     if (!node)
         return "a packet of another node: node= chooses";
     if (p->n < node->layout.bytes || (p->n > node->layout.bytes && !node->layout.open_end))
         return "the packet has another length than the layout";
-    e->kept = (int)p->node;
+    if (p->faults > MAX_FAULTS || (p->faults && node->layout.open_end))
+        return "something that is no number among the bytes";
     forget_values(e);
     nrg_layout_unpack(&node->layout, p->bytes, e->values + node->first);
+    if (!spoil_values(e, node, p) && p->faults)
+        return "no value of it is whole";
+    e->kept = (int)p->node;
     emit(e, sent_ns, 0, p->rssi_dbm, out);
     return NULL;
 }
 
-/* "(-28)" and " -> ack", in this order, either may be missing. */
-static bool parse_tail(const char *at, double *rssi_dbm)
+/* The packet's length is that of its node's layout: nothing was lost or added. */
+static bool fits(struct emonpi *e, const struct nrg_emon_packet *p)
 {
-    *rssi_dbm = NAN;
-    at += strspn(at, " ");
-    if (*at == '(') {
-        size_t len = strcspn(at, ")");
-        if (!at[len] || nrg_parse_double(at + 1, len - 1, rssi_dbm))
-            return false;
-        at += len + 1;
-        at += strspn(at, " ");
+    const struct node *node = find_node(e, p->node);
+    return node && (p->n == node->layout.bytes || node->layout.open_end);
+}
+
+/* Blanks between numbers, unless noise took one: the packet's length tells. */
+static const char *read_decimal(struct emonpi *e, const char *at, struct nrg_emon_packet *p,
+                                const char **end)
+{
+    struct nrg_emon_packet other;
+    const char *why = nrg_emon_decimal(at, false, p, end), *other_end;
+    if (!why && fits(e, p))
+        return NULL;
+    if (!why && p->n && p->spoilt[p->n - 1]) {
+        p->n--; /* the bracket behind the bytes was hit? */
+        if (fits(e, p))
+            return NULL;
+        p->n++;
     }
-    if (!strncmp(at, "-> ack", 6))
-        at += 6;
-    return !at[strspn(at, " ")];
-}
-
-/* Decimal numbers: the node, then the bytes. */
-static const char *parse_decimal(const char *at, struct packet *p, const char **end)
-{
-    for (bool first = true;; first = false) {
-        long number = 0;
-        at += strspn(at, " ");
-        size_t digits = strspn(at, "0123456789");
-        *end = at;
-        if (!digits)
-            return first ? "no node after OK" : NULL;
-        if (digits > 4 || (at[digits] && at[digits] != ' '))
-            return "something that is no number among the bytes";
-        for (size_t i = 0; i < digits; i++)
-            number = number * 10 + (at[i] - '0');
-        at += digits;
-        if (first) {
-            p->node = number;
-        } else if (number > 255) {
-            return "a byte above 255";
-        } else if (p->n == MAX_PAYLOAD) {
-            return "more than 66 bytes";
-        } else {
-            p->bytes[p->n++] = (uint8_t)number;
-        }
+    if (!nrg_emon_decimal(at, true, &other, &other_end) && fits(e, &other)) {
+        *p = other;
+        p->faults++;
+        *end = other_end;
+        return NULL;
     }
+    return why;
 }
 
-static int hex_digit(char c)
+/* How many of the letters "OK " noise has hit; X in the third place is the hexadecimal form. */
+static unsigned wrong_letters(const char *at)
 {
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
-/* Pairs of digits, with or without blanks: the node, then the bytes. */
-static const char *parse_hex(const char *at, struct packet *p, const char **end)
-{
-    for (bool first = true;; first = false) {
-        at += strspn(at, " ");
-        *end = at;
-        int high = hex_digit(at[0]), low = high < 0 ? -1 : hex_digit(at[1]);
-        if (high < 0)
-            return first ? "no node after OKX" : NULL;
-        if (low < 0)
-            return "half a byte";
-        at += 2;
-        if (first)
-            p->node = high * 16 + low;
-        else if (p->n == MAX_PAYLOAD)
-            return "more than 66 bytes";
-        else
-            p->bytes[p->n++] = (uint8_t)(high * 16 + low);
-    }
-}
-
-/* Receivers that listen to all groups name the group: "OK G210 5 ...". */
-static const char *skip_group(const char *at)
-{
-    const char *p = at + strspn(at, " ");
-    if (*p != 'G')
-        return at;
-    size_t digits = strspn(p + 1, "0123456789abcdefABCDEF");
-    return digits && p[1 + digits] == ' ' ? p + 1 + digits : at;
+    if (!at[0] || !at[1] || !at[2])
+        return 3;
+    return (unsigned)(at[0] != 'O') + (at[1] != 'K') + (at[2] != ' ' && at[2] != 'X');
 }
 
 static const char *parse_ok(struct emonpi *e, const char *at, int64_t sent_ns, bool *harmless,
                             struct nrg_meter_out *out)
 {
-    struct packet p = {0};
+    struct nrg_emon_packet p = {.rssi_dbm = NAN};
     bool hex = at[2] == 'X';
+    unsigned wrong = wrong_letters(at);
     const char *end = at;
-    at = skip_group(at + (hex ? 3 : 2));
-    const char *why = hex ? parse_hex(at, &p, &end) : parse_decimal(at, &p, &end);
-    if (!why && !parse_tail(end, &p.rssi_dbm))
+    at = nrg_emon_skip_group(at + 3);
+    const char *why = hex ? nrg_emon_hex(at, &p, &end) : read_decimal(e, at, &p, &end);
+    if (!why && !nrg_emon_tail(end, &p.rssi_dbm)) {
+        p.rssi_dbm = NAN;
+        p.faults++;
+    }
+    if (!why && hex && p.faults)
         why = "something unknown behind the bytes";
+    if (!why && wrong && p.faults)
+        why = "neither OK nor its bytes are whole";
+    p.faults += wrong;
     return why ? why : take_packet(e, &p, sent_ns, harmless, out);
 }
 
@@ -369,12 +354,15 @@ static void on_line(void *arg, const struct nrg_meter_line *line, struct nrg_met
     struct emonpi *e = arg;
     const char *at = line->text + strspn(line->text, " "), *why;
     bool harmless = false;
-    if (!strncmp(at, "OK", 2) && (at[2] == ' ' || at[2] == 'X')) {
+    if (wrong_letters(at) > 1 && *at && !wrong_letters(at + 1))
+        at++; /* the end of the line before was hit */
+    if (wrong_letters(at) <= 1) {
         why = parse_ok(e, at, line->sent_ns, &harmless, out);
     } else if (is_message(at)) {
         why = parse_message(e, line, &harmless, out);
     } else if (*at == '?') {
         why = "a packet that arrived broken";
+        harmless = true; /* on the air: the line is fine */
     } else if (line->partial) {
         why = "its beginning is missing";
         harmless = true;

@@ -29,7 +29,7 @@
 #define FIRST_WAIT_NS    (10 * NRG_NS_PER_S) /* for the first reading, with no period given */
 #define SILENT_PERIODS   4
 #define SILENT_LEAST_NS  NRG_NS_PER_S
-#define GARBAGE_FIRST    128  /* refused bytes before any reading */
+#define GARBAGE_FIRST    64   /* refused bytes before any reading */
 #define GARBAGE_LATER    1024 /* since the last one: noise alone breaks some lines */
 
 /* One line each, so that branches that add one do not conflict. */
@@ -68,6 +68,7 @@ struct meter {
     int64_t alarm_ns;             /* 0: none is set */
     int64_t arrived_ns;           /* end of the bytes that are being decoded */
     uint64_t refused_bytes_since; /* the last reading, harmless ones not counted */
+    char why[80];                 /* the last of them */
     size_t n_pending;
     struct {
         int64_t t_ns, raw[NRG_METER_RAW];
@@ -234,41 +235,44 @@ static void expect_more(struct meter *m)
 
 static void say_garbage(struct meter *m)
 {
-    char text[160];
+    char text[240];
     if (m->garbage || !m->refused_bytes_since)
         return;
-    snprintf(text, sizeof text, "garbage: %llu bytes that are no reading%s",
-             (unsigned long long)m->refused_bytes_since,
+    snprintf(text, sizeof text, "garbage: %llu bytes that are no reading (%s)%s",
+             (unsigned long long)m->refused_bytes_since, m->why,
              nrg_port_is_serial(m->port) ? ": is baud= right? See nrg meter watch"
                                          : ": see nrg meter watch");
     m->garbage = true;
     note(m, "garbage", text);
 }
 
-static void on_alarm(struct meter *m)
+/* True when silence begins. */
+static bool on_alarm(struct meter *m)
 {
     char text[128];
     int64_t now = nrg_now_ns();
     m->alarm_ns = 0;
     if (m->gone || m->silent || m->ended)
-        return;
+        return false;
     int64_t quiet_ns = now - m->heard_ns;
     int64_t least = m->stats.readings ? SILENT_PERIODS * usual_period(m) : FIRST_WAIT_NS;
     if (quiet_ns < least || quiet_ns < SILENT_LEAST_NS) {
         expect_more(m);
-        return;
+        return false;
     }
     m->silent = true;
     say_garbage(m);
     if (m->garbage)
-        return;
+        return true;
     if (m->stats.readings)
         snprintf(text, sizeof text, "silent: no reading for %.3g s, usually one every %.3g s",
                  (double)quiet_ns / 1e9, (double)usual_period(m) / 1e9);
     else
-        snprintf(text, sizeof text, "silent: no reading in the first %.3g s",
-                 (double)quiet_ns / 1e9);
+        snprintf(text, sizeof text, "silent: no reading in the first %.3g s%s",
+                 (double)quiet_ns / 1e9,
+                 m->stats.bytes ? ", only other text: see nrg meter watch" : ": is it connected?");
     note(m, "silent", text);
+    return true;
 }
 
 static void say_back(struct meter *m)
@@ -355,6 +359,7 @@ static void on_refused(struct nrg_meter_out *out, const void *bytes, size_t n, c
         m->stats.refused++;
         m->stats.refused_bytes += n;
         m->refused_bytes_since += n;
+        nrg_copy(m->why, sizeof m->why, why);
     }
     if (m->watch && m->watch->refused)
         m->watch->refused(m->watch, bytes, n, why, harmless);
@@ -447,6 +452,18 @@ static void on_end(struct meter *m, const struct nrg_port_news *news)
     m->gone = true;
 }
 
+/* What the decoder has left belongs to the time before the silence. */
+static void on_silence(struct meter *m)
+{
+    const struct nrg_meter_decoder *decoder = m->settings.kind->decoder;
+    if (!decoder->pause)
+        return;
+    m->silent = false;
+    decoder->pause(m->decoder, &m->out);
+    emit_pending(m);
+    m->silent = true;
+}
+
 static void on_news(struct meter *m, const struct nrg_port_news *news)
 {
     switch (news->event) {
@@ -466,7 +483,8 @@ static void on_news(struct meter *m, const struct nrg_port_news *news)
         m->settings.kind->decoder->reset(m->decoder);
         break;
     case NRG_PORT_ALARM:
-        on_alarm(m);
+        if (on_alarm(m))
+            on_silence(m);
         break;
     case NRG_PORT_NOTHING:
         break;

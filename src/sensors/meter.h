@@ -72,6 +72,9 @@ struct nrg_meter_decoder {
     void (*reset)(void *state);
     /* The stream ended properly (a file): what is left may be a reading. Optional. */
     void (*end)(void *state, int64_t end_ns, struct nrg_meter_out *out);
+    /* No reading came for some periods: a file that does not grow any more may tell what is left,
+     * and go on should it grow again. Optional. */
+    void (*pause)(void *state, struct nrg_meter_out *out);
     void (*destroy)(void *state);
 };
 

@@ -215,6 +215,11 @@ int nrg_layout_parse(struct nrg_layout *layout, const char *text, const char *wh
     }
 }
 
+size_t nrg_layout_size(enum nrg_layout_type type)
+{
+    return sizes[type];
+}
+
 static uint64_t whole_range(enum nrg_layout_type type)
 {
     return type == NRG_TYPE_UINT32   ? UINT64_C(1) << 32

@@ -59,6 +59,9 @@ int nrg_layout_parse(struct nrg_layout *layout, const char *text, const char *wh
 int nrg_layout_fields(const struct nrg_layout *layout, const char *prefix, bool packed,
                       struct nrg_meter_field *fields, size_t *n_fields);
 
+/* Bytes of a type. */
+size_t nrg_layout_size(enum nrg_layout_type type);
+
 /* The values of a packed struct, in SI units, recorded items only; n bytes, at least layout's. */
 void nrg_layout_unpack(const struct nrg_layout *layout, const uint8_t *bytes, double *values);
 

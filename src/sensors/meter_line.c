@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Garbage is handed on in pieces of this size: small enough to be noticed soon. */
-#define PIECE 64
+#define PIECE 32
 
 static bool is_text(const struct nrg_meter_lines *l, uint8_t c)
 {
@@ -33,15 +33,18 @@ static void end_line(struct nrg_meter_lines *l, int64_t sent_ns, nrg_meter_on_li
         };
         on_line(arg, &line, out);
     }
-    l->len = 0;
+    l->len = l->spoilt = 0;
     l->bad = false;
     l->whole = true;
 }
 
 static void add_byte(struct nrg_meter_lines *l, uint8_t c, struct nrg_meter_out *out)
 {
-    if (!is_text(l, c))
-        l->bad = true;
+    if (!is_text(l, c)) {
+        /* One noise byte in sixteen is no line any more. */
+        l->bad |= !l->mends || ++l->spoilt > 1 + l->len / 16;
+        c = l->mends ? (uint8_t)NRG_METER_SPOILT : c;
+    }
     if (l->len == NRG_METER_LINE) {
         refuse_piece(l, out, "longer than any line of a meter");
         l->bad = true;
@@ -77,7 +80,7 @@ void nrg_meter_lines_end(struct nrg_meter_lines *l, nrg_meter_on_line *on_line, 
 
 void nrg_meter_lines_reset(struct nrg_meter_lines *l)
 {
-    l->len = 0;
+    l->len = l->spoilt = 0;
     l->bad = l->whole = false;
 }
 

@@ -5,22 +5,26 @@
  * The first line after a start or a reset may have lost its beginning: it comes with `partial`
  * set until an end of line has been seen. A line that is too long, or has bytes that no text has,
  * is refused in pieces of at most NRG_METER_LINE bytes, so that a stream of garbage is noticed
- * while it comes and never stored. No allocation; embed the struct, zero it to begin.
+ * while it comes and never stored. A decoder that can tell which values a bad byte spoils sets
+ * `mends`: lines with few of them then come with NRG_METER_SPOILT in their place.
+ * No allocation; embed the struct, zero it to begin.
  */
 #ifndef NRG_SENSORS_METER_LINE_H
 #define NRG_SENSORS_METER_LINE_H
 
 #include "sensors/meter.h"
 
-#define NRG_METER_LINE 1024
+#define NRG_METER_LINE   1024
+#define NRG_METER_SPOILT '\x7f'
 
 struct nrg_meter_lines {
     char text[NRG_METER_LINE + 1]; /* the line so far */
-    size_t len;
+    size_t len, spoilt;
     int64_t sent_ns; /* when its first byte was sent, at the latest */
     bool whole;      /* an end of line was seen before this one */
     bool bad;        /* what is left of this line is garbage */
     bool any_byte;   /* set by the owner: bytes above 127 are text too */
+    bool mends;      /* set by the owner: wants lines with a few bad bytes */
 };
 
 struct nrg_meter_line {

@@ -31,8 +31,9 @@
 #include "sensors/meter_decoders.h"
 
 #define MODULE_INPUTS 6
-#define MOST_INPUTS   30 /* what a meter's fields hold: three voltages, a power and a current each \
-                          */
+#define MOST_INPUTS                                                                                \
+    30 /* what a meter's fields hold: three voltages, a power and a current each                   \
+        */
 #define HEAD_BYTES   28
 #define MODULE_BYTES (MODULE_INPUTS * 8)
 #define MOST_BYTES   (HEAD_BYTES + MOST_INPUTS / MODULE_INPUTS * MODULE_BYTES + 1)
@@ -197,6 +198,17 @@ static void emit(struct omegawatt *o, const uint8_t *frame, const double *values
     out->reading(out, &reading);
 }
 
+/* The next n bytes are no frame; what was told with one before it is not told again. */
+static void refuse(struct omegawatt *o, size_t n, const char *why, struct nrg_meter_out *out)
+{
+    if (o->told < n) {
+        if (out->refused)
+            out->refused(out, o->bytes + o->start + o->told, n - o->told, why, false);
+        o->told = n;
+    }
+    pass_byte(o, out);
+}
+
 /* One step; false when more bytes are needed. `later`: bytes that came after those in the buffer.
  */
 static bool step(struct omegawatt *o, size_t later, int64_t end_ns, int64_t byte_ns,
@@ -207,19 +219,17 @@ static bool step(struct omegawatt *o, size_t later, int64_t end_ns, int64_t byte
     double values[3 + 2 * MOST_INPUTS];
     if (!n)
         return false;
-    if (memcmp(at, mark, n < 4 ? n : 4) || (n >= 6 && !length_fits(o, at))) {
+    if (memcmp(at, mark, n < 4 ? n : 4)) {
         pass_byte(o, out);
         return true;
     }
-    if (n < o->frame)
+    bool fits = n < 6 || length_fits(o, at);
+    if (fits && n < o->frame)
         return false;
     tell_junk(o, out);
-    const char *why = judge(o, at, values);
+    const char *why = fits ? judge(o, at, values) : "a frame of another length: is nb= right?";
     if (why) {
-        if (out->refused)
-            out->refused(out, at, o->frame, why, false);
-        o->told = o->frame;
-        pass_byte(o, out);
+        refuse(o, fits ? o->frame : 6, why, out);
         return true;
     }
     emit(o, at, values, end_ns - (int64_t)(n + later) * byte_ns, out);

@@ -8,8 +8,8 @@
  * its sensors: line.COORDINATES=layout, once per kind, such as line.1.0=RP1,Irms1*1mA for lines
  * that begin with "1 0 ".
  *
- * There is no checksum: a line with another number of columns, or anything that is no number, is
- * refused, and so is the first one, which may have lost its beginning.
+ * There is no checksum: a line with another number of columns is refused, and so is the first one,
+ * which may have lost its beginning. Where noise spoilt a column or two, the others are used.
  */
 #include <errno.h>
 #include <math.h>
@@ -28,6 +28,8 @@
 #define MAX_KINDS   16
 #define MAX_COLUMNS (NRG_LAYOUT_ITEMS + 9)
 #define SEPARATORS  " \t,;"
+#define NUMBER      "0123456789.+-eE"
+#define MAX_FAULTS  2
 #define ANY_NODE    (-1)
 
 static const struct {
@@ -135,6 +137,7 @@ static int create(struct nrg_uri *uri, struct nrg_meter_field *fields, size_t *n
     const char *node = nrg_uri_text(uri, "node");
     int rc = 0;
     r->node = ANY_NODE;
+    r->lines.mends = true;
     r->without_node = node && !strcmp(node, "none");
     if (node && !r->without_node &&
         (nrg_parse_i64(node, strlen(node), &r->node) || r->node < 0 || r->node > 65535))
@@ -150,16 +153,17 @@ static int create(struct nrg_uri *uri, struct nrg_meter_field *fields, size_t *n
     return rc;
 }
 
-static bool split(const char *text, struct columns *c)
+/* `by_numbers`: noise hit a separator, so that whatever is no number separates. */
+static bool split(const char *text, bool by_numbers, struct columns *c)
 {
     for (c->n = 0;; c->n++) {
-        text += strspn(text, SEPARATORS);
+        text += by_numbers ? strcspn(text, NUMBER) : strspn(text, SEPARATORS);
         if (!*text)
             return true;
         if (c->n == MAX_COLUMNS)
             return false;
         c->text[c->n] = text;
-        c->len[c->n] = strcspn(text, SEPARATORS);
+        c->len[c->n] = by_numbers ? strspn(text, NUMBER) : strcspn(text, SEPARATORS);
         text += c->len[c->n];
     }
 }
@@ -192,26 +196,29 @@ static bool parse_number(const char *text, size_t len, double *value)
         *value = NAN;
         return true;
     }
-    return text[0] != 'i' && text[0] != 'n' && !nrg_parse_double(text, len, value);
+    bool good = text[0] != 'i' && text[0] != 'n' && !nrg_parse_double(text, len, value);
+    if (!good)
+        *value = NAN;
+    return good;
 }
 
 static const char *read_values(struct rpict *r, const struct kind *kind, const struct columns *c,
                                size_t from)
 {
     double *out = r->values + kind->first;
+    size_t faults = 0;
     for (size_t i = 0; i < r->n_values; i++)
         r->values[i] = NAN;
     for (size_t i = 0; i < kind->layout.n; i++) {
         struct nrg_layout_item item = kind->layout.items[i];
-        double value;
-        if (!parse_number(c->text[from + i], c->len[from + i], &value))
-            return "a column that is no number";
+        double value = NAN;
+        faults += !parse_number(c->text[from + i], c->len[from + i], &value);
         if (!item.scaled)
             item.scale = 1; /* sent in its unit */
         if (item.recorded)
             *out++ = nrg_layout_value(&item, value);
     }
-    return NULL;
+    return faults > MAX_FAULTS || faults == kind->layout.n ? "columns that are no numbers" : NULL;
 }
 
 static const char *check_node(const struct rpict *r, const struct columns *c, int64_t *node,
@@ -223,30 +230,30 @@ static const char *check_node(const struct rpict *r, const struct columns *c, in
     return *harmless ? "a line of another node: node= chooses" : NULL;
 }
 
-static const char *parse_line(struct rpict *r, const struct nrg_meter_line *line, bool *harmless,
-                              struct nrg_meter_out *out)
+static bool fits(const struct kind *kind, const struct columns *c, size_t from)
 {
-    struct columns c;
+    return c->n >= from + kind->layout.n &&
+           (c->n == from + kind->layout.n || kind->layout.open_end);
+}
+
+static const char *parse_columns(struct rpict *r, const struct nrg_meter_line *line,
+                                 struct columns *c, bool *harmless, struct nrg_meter_out *out)
+{
     int64_t node = r->node;
-    if (!split(line->text, &c))
-        return "more columns than any board has";
-    *harmless = !strchr("0123456789-", line->text[strspn(line->text, SEPARATORS)]);
-    if (*harmless || !c.n)
-        return "text, no reading";
-    const struct kind *kind = find_kind(r, &c);
+    const struct kind *kind = find_kind(r, c);
     *harmless = !kind;
     if (!kind)
         return "a kind of line that no layout describes";
     size_t from = kind->n_begin;
     if (!from && !r->without_node) {
-        const char *why = check_node(r, &c, &node, harmless);
+        const char *why = check_node(r, c, &node, harmless);
         if (why)
             return why;
         from = 1;
     }
-    if (c.n - from < kind->layout.n || (c.n - from > kind->layout.n && !kind->layout.open_end))
+    if (!fits(kind, c, from) && (!split(line->text, true, c) || !fits(kind, c, from)))
         return "another number of columns than the layout";
-    const char *why = read_values(r, kind, &c, from);
+    const char *why = read_values(r, kind, c, from);
     if (why)
         return why;
     r->node = node;
@@ -254,6 +261,16 @@ static const char *parse_line(struct rpict *r, const struct nrg_meter_line *line
         .sent_ns = line->sent_ns, .values = r->values, .n_values = r->n_values, .rssi_dbm = NAN};
     out->reading(out, &reading);
     return NULL;
+}
+
+static const char *parse_line(struct rpict *r, const struct nrg_meter_line *line, bool *harmless,
+                              struct nrg_meter_out *out)
+{
+    struct columns c;
+    if (!split(line->text, false, &c))
+        return "more columns than any board has";
+    *harmless = !c.n || !strchr("0123456789-", c.text[0][0]);
+    return *harmless ? "text, no reading" : parse_columns(r, line, &c, harmless, out);
 }
 
 static void on_line(void *arg, const struct nrg_meter_line *line, struct nrg_meter_out *out)

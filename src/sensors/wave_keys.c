@@ -3,7 +3,7 @@
  *
  *   waveform:PLACE?format=s16le&channels=2&rate=8000&v=1&i=2&vcal=0.0123&ical=0.0004&phase=1.5
  *
- * Lists (i, ical, phase, delay, ioffset) have one entry per current; a single calibration stands
+ * Lists (i, ical, phase, shift, ioffset) have one entry per current; a single calibration stands
  * for all. What is missing is taken from the stream where that tells it: a WAV's header, the names
  * in the first line of a CSV, the kernel's description of an ADC (wave_iio.c).
  */
@@ -94,7 +94,7 @@ static int read_calibration(struct nrg_wave_keys *keys, struct nrg_uri *uri, str
     rc = rc ? rc : nrg_uri_number(uri, "mains", 10, 1000, &keys->mains_hz, err);
     rc = rc ? rc : read_list(i_scale, keys, uri, "ical", 1e9, err);
     rc = rc ? rc : read_list(offset, keys, uri, "ioffset", 1e12, err);
-    rc = rc ? rc : read_list(delay, keys, uri, "delay", NRG_WAVE_HISTORY / 2, err);
+    rc = rc ? rc : read_list(delay, keys, uri, "shift", NRG_WAVE_HISTORY / 2.0, err);
     rc = rc ? rc : read_list(keys->phase_deg, keys, uri, "phase", 180, err);
     keys->set.v_scale = v_scale;
     keys->set.v_offset = v_offset;

@@ -93,29 +93,31 @@ static const char *begin(struct wave_meter *m, double rate_hz)
     memcpy(m->wave.energy_j, energy_j, sizeof energy_j);
     if (m->ready)
         return NULL;
-    return rate_hz >= 200 && rate_hz <= 1e8 ? "phase= or delay= is longer than this rate allows"
+    return rate_hz >= 200 && rate_hz <= 1e8 ? "phase= or shift= is longer than this rate allows"
                                             : "a rate below 200 Hz or beyond 100 MHz";
 }
 
 /* Samples up to `total` had arrived at end_ns. */
 static void arrived(struct wave_meter *m, uint64_t total, int64_t end_ns)
 {
-    double end = (double)end_ns;
-    double start_ns = end - (double)total * (1e9 / m->rate_hz);
+    double now = (double)end_ns;
+    double start_ns = now - (double)total * (1e9 / m->rate_hz);
     if (!m->started) {
-        m->start_ns = m->keys.by_samples ? end : start_ns;
+        m->start_ns = m->keys.by_samples ? now : start_ns;
     } else if (!m->keys.by_samples) {
-        m->start_ns += CREEP * (end - m->last_end_ns);
+        m->start_ns += CREEP * (now - m->last_end_ns);
         if (start_ns < m->start_ns || start_ns > m->start_ns + (double)PAUSE_NS)
             m->start_ns = start_ns;
     }
     m->started = true;
-    m->last_end_ns = end;
+    m->last_end_ns = now;
 }
 
-static void emit(struct wave_meter *m, const struct nrg_wave_result *r, struct nrg_meter_out *out)
+/* `last`: nothing follows, so the counter is given for the window's end, and stamped there. */
+static void emit(struct wave_meter *m, const struct nrg_wave_result *r, bool last,
+                 struct nrg_meter_out *out)
 {
-    double values[FIELDS], duration_s = r->samples / m->rate_hz;
+    double values[FIELDS], duration_s = last ? 1e-9 : r->samples / m->rate_hz;
     double ended = ((double)m->samples - 1 - r->ago_samples) * (1e9 / m->rate_hz);
     size_t n = 0;
     values[n++] = r->v_rms;
@@ -145,23 +147,24 @@ static void finish(struct wave_meter *m, struct nrg_meter_out *out)
 {
     struct nrg_wave_result result;
     if (m->ready && nrg_wave_finish(&m->wave, &result))
-        emit(m, &result, out);
+        emit(m, &result, true, out);
 }
 
 /* row: v, then the currents. */
+static bool usable(const struct wave_meter *m, const double *row)
+{
+    bool good = true;
+    for (unsigned c = 0; c <= m->keys.set.n_currents; c++)
+        good &= fabs(row[c]) <= LARGEST;
+    return good;
+}
+
 static void add_row(struct wave_meter *m, const double *row, struct nrg_meter_out *out)
 {
     struct nrg_wave_result result;
     m->samples++;
-    for (unsigned c = 0; c <= m->keys.set.n_currents; c++) {
-        if (fabs(row[c]) <= LARGEST)
-            continue;
-        finish(m, out);
-        refuse(out, row, sizeof *row, "a sample that is no number");
-        return;
-    }
     if (nrg_wave_feed(&m->wave, row[0], row + 1, &result))
-        emit(m, &result, out);
+        emit(m, &result, false, out);
 }
 
 static void add_frame(struct wave_meter *m, const uint8_t *bytes, struct nrg_meter_out *out)
@@ -173,7 +176,13 @@ static void add_frame(struct wave_meter *m, const uint8_t *bytes, struct nrg_met
         unsigned k = m->i[c].index;
         row[1 + c] = nrg_sample_value(&f->of[k].type, bytes + f->of[k].offset);
     }
-    add_row(m, row, out);
+    if (usable(m, row)) {
+        add_row(m, row, out);
+        return;
+    }
+    m->samples++;
+    finish(m, out);
+    refuse(out, bytes, f->bytes, "a sample that is no number");
 }
 
 static void feed_frames(struct wave_meter *m, const uint8_t *bytes, size_t n, int64_t end_ns,
@@ -224,8 +233,12 @@ static void feed_wav(struct wave_meter *m, const uint8_t *bytes, size_t n, int64
         } else if (m->wav.at == NRG_WAV_DATA && !m->ready) {
             why = accept_wav(m);
         }
-        if (why)
+        if (why) {
+            refuse(out, m->wav.head, m->wav.unit, why);
+            bytes += used;
+            n -= used;
             break;
+        }
         samples = nrg_wav_samples(&m->wav, n - used);
         if (samples)
             feed_frames(m, bytes + used, samples, end_ns, out);
@@ -233,8 +246,8 @@ static void feed_wav(struct wave_meter *m, const uint8_t *bytes, size_t n, int64
         bytes += used + samples;
         n -= used + samples;
     }
-    if (m->failed)
-        refuse(out, bytes, n, why ? why : "after a header that was not understood");
+    if (m->failed && n)
+        refuse(out, bytes, n, "after a header that was not understood");
 }
 
 /* Cells of a line, separated by commas, semicolons or blanks, without quotes. */
@@ -338,7 +351,7 @@ static void on_line(void *arg, const struct nrg_meter_line *line, struct nrg_met
     if (m->failed || *line->text == '#')
         return;
     unsigned n = split(line->text, cells, lens);
-    bool numbers = read_row(m, cells, lens, n, row, &t_s);
+    bool numbers = read_row(m, cells, lens, n, row, &t_s) && usable(m, row);
     if (!m->header_done && (wants_names(m) || !numbers)) {
         m->header_done = on_names(m, cells, lens, n);
         m->failed = !m->header_done;
@@ -413,10 +426,19 @@ static void end(void *state, int64_t end_ns, struct nrg_meter_out *out)
     finish(m, out);
 }
 
+/* Only a file is over when nothing comes: live samples may be late. */
+static void pause_file(void *state, struct nrg_meter_out *out)
+{
+    struct wave_meter *m = state;
+    if (m->keys.by_samples)
+        finish(m, out);
+}
+
 const struct nrg_meter_decoder nrg_decoder_waveform = {
     .create = create,
     .feed = feed,
     .reset = reset,
     .end = end,
+    .pause = pause_file,
     .destroy = free,
 };

@@ -77,6 +77,7 @@ static void on_format(struct nrg_wav *wav, unsigned size)
     struct nrg_sample_type type;
     if (tag == TAG_EXTENSIBLE && size >= 26)
         tag = u16(p + 24);
+    wav->have_format = false;
     wav->rate_hz = u32(p + 4);
     wav->frame = (struct nrg_sample_frame){0};
     if (!type_of(tag, bits, &type)) {
@@ -112,6 +113,7 @@ static size_t collect(struct nrg_wav *wav, const uint8_t *bytes, size_t n)
     if (wav->have < want)
         return take;
     wav->have = 0;
+    wav->unit = want;
     if (wav->at == NRG_WAV_RIFF) {
         on_riff(wav);
     } else if (wav->at == NRG_WAV_CHUNK) {
@@ -150,7 +152,7 @@ size_t nrg_wav_samples(const struct nrg_wav *wav, size_t n)
 
 void nrg_wav_took(struct nrg_wav *wav, size_t n)
 {
-    if (wav->endless)
+    if (wav->at != NRG_WAV_DATA || wav->endless)
         return;
     wav->left -= n < wav->left ? n : wav->left;
     if (!wav->left)

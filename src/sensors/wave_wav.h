@@ -19,8 +19,8 @@ struct nrg_wav {
         NRG_WAV_BAD
     } at;
     uint8_t head[40];
-    unsigned have;
-    uint64_t left; /* bytes of this chunk */
+    unsigned have, unit; /* unit: bytes of the last header that was whole, still in head */
+    uint64_t left;       /* bytes of this chunk */
     bool endless, have_format;
     double rate_hz;
     struct nrg_sample_frame frame;

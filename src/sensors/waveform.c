@@ -48,7 +48,7 @@ static unsigned lead_of(const struct nrg_wave_settings *set)
 
 static bool set_delays(struct nrg_wave *wave)
 {
-    const nrg_wave_real most = NRG_WAVE_HISTORY / 2 - 4;
+    const nrg_wave_real most = (nrg_wave_real)NRG_WAVE_HISTORY / 2 - 4;
     for (unsigned c = 0; c < wave->set.n_currents; c++)
         if (!(wave->set.delay[c] >= -most && wave->set.delay[c] <= most))
             return false;
@@ -90,6 +90,12 @@ bool nrg_wave_init(struct nrg_wave *wave, const struct nrg_wave_settings *settin
     wave->longest = settings->rate_hz / SLOWEST_HZ;
     nrg_wave_restart(wave);
     return true;
+}
+
+/* Two points in turn: one is filled while the other is the last. */
+static const struct nrg_wave_point *last_of(const struct nrg_wave *wave)
+{
+    return &wave->points[wave->turn ^ 1];
 }
 
 static void add(struct nrg_wave_sums *to, const struct nrg_wave_sums *from, unsigned n)
@@ -191,7 +197,7 @@ static bool cut(struct nrg_wave *wave, const struct nrg_wave_point *now, nrg_wav
 {
     struct nrg_wave_sums piece = {0};
     weigh(wave, now, x * x / 2, &piece);
-    weigh(wave, &wave->last, -(1 - x) * (1 - x) / 2, &piece);
+    weigh(wave, last_of(wave), -(1 - x) * (1 - x) / 2, &piece);
     add(&wave->cycle, &piece, wave->set.n_currents);
     if (wave->begun) {
         nrg_wave_real length = wave->cycle.n;
@@ -208,7 +214,7 @@ static bool cut(struct nrg_wave *wave, const struct nrg_wave_point *now, nrg_wav
     }
     struct nrg_wave_sums rest = {0};
     weigh(wave, now, -x * x / 2, &rest);
-    weigh(wave, &wave->last, (1 - x) * (1 - x) / 2, &rest);
+    weigh(wave, last_of(wave), (1 - x) * (1 - x) / 2, &rest);
     wave->cycle = rest;
     if (wave->cycles < wave->set.cycles)
         return false;
@@ -239,7 +245,7 @@ static void settle(struct nrg_wave *wave, nrg_wave_real v)
 /* True when a cycle ends between the last point and this one; *x: where. */
 static bool crossed(struct nrg_wave *wave, nrg_wave_real v, nrg_wave_real *x, bool *crossing)
 {
-    nrg_wave_real before = wave->last.v - wave->zero, after = v - wave->zero;
+    nrg_wave_real before = last_of(wave)->v - wave->zero, after = v - wave->zero;
     bool due = wave->armed && after >= 0;
     wave->armed = after < 0 && (wave->armed || after < -wave->hysteresis);
     nrg_wave_real limit = wave->begun ? wave->longest : 2 * wave->longest;
@@ -277,7 +283,7 @@ static void first(struct nrg_wave *wave, nrg_wave_real v, const nrg_wave_real *i
 bool nrg_wave_feed(struct nrg_wave *wave, nrg_wave_real v, const nrg_wave_real *i,
                    struct nrg_wave_result *out)
 {
-    struct nrg_wave_point now;
+    struct nrg_wave_point *now = &wave->points[wave->turn];
     nrg_wave_real x;
     bool done = false, crossing;
     if (!wave->have_last)
@@ -286,13 +292,13 @@ bool nrg_wave_feed(struct nrg_wave *wave, nrg_wave_real v, const nrg_wave_real *
     wave->past_v[wave->at] = v;
     for (unsigned c = 0; c < wave->set.n_currents; c++)
         wave->past_i[c][wave->at] = i[c];
-    look_up(wave, &now);
+    look_up(wave, now);
     if (!wave->settled)
-        settle(wave, now.v);
-    else if (crossed(wave, now.v, &x, &crossing))
-        done = cut(wave, &now, x, crossing, out);
-    weigh(wave, &now, 1, &wave->cycle);
-    wave->last = now;
+        settle(wave, now->v);
+    else if (crossed(wave, now->v, &x, &crossing))
+        done = cut(wave, now, x, crossing, out);
+    weigh(wave, now, 1, &wave->cycle);
+    wave->turn ^= 1;
     wave->have_last = true;
     return done;
 }

@@ -32,7 +32,9 @@
 #endif
 typedef NRG_WAVE_REAL nrg_wave_real;
 
+#ifndef NRG_WAVE_CURRENTS
 #define NRG_WAVE_CURRENTS 6
+#endif
 #ifndef NRG_WAVE_HISTORY
 #define NRG_WAVE_HISTORY 128 /* samples, a power of two: delays of up to 60 */
 #endif
@@ -85,7 +87,8 @@ struct nrg_wave {
     nrg_wave_real shortest, longest; /* samples of a cycle */
     nrg_wave_real past_v[NRG_WAVE_HISTORY], past_i[NRG_WAVE_CURRENTS][NRG_WAVE_HISTORY];
     unsigned at; /* of the latest in the past */
-    struct nrg_wave_point last;
+    struct nrg_wave_point points[2];
+    unsigned turn;                         /* which of them is filled next */
     bool have_last, armed, settled, begun; /* begun: the first crossing or limit is behind us */
     unsigned settle;                       /* samples left */
     nrg_wave_real low, high;               /* of v while settling */

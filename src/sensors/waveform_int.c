@@ -136,6 +136,12 @@ bool nrg_wavei_init(struct nrg_wavei *wave, const struct nrg_wavei_settings *set
     return true;
 }
 
+/* Two points in turn: one is filled while the other is the last. */
+static const struct nrg_wavei_point *last_of(const struct nrg_wavei *wave)
+{
+    return &wave->points[wave->turn ^ 1];
+}
+
 static void add(struct nrg_wavei_sums *to, const struct nrg_wavei_sums *from, unsigned n)
 {
     to->n += from->n;
@@ -167,7 +173,7 @@ static void add_point(struct nrg_wavei *wave, const struct nrg_wavei_point *now)
 static void piece_of(const struct nrg_wavei *wave, const struct nrg_wavei_point *now, int64_t x,
                      struct nrg_wavei_sums *piece)
 {
-    const struct nrg_wavei_point *last = &wave->last;
+    const struct nrg_wavei_point *last = last_of(wave);
     int64_t after = x * x >> 16, before = (32768 - x) * (32768 - x) >> 16;
     int64_t v0 = last->v - wave->v_offset, v1 = now->v - wave->v_offset;
     piece->n = (after - before) * 2;
@@ -321,7 +327,7 @@ static void settle(struct nrg_wavei *wave, int32_t v)
 
 static bool crossed(struct nrg_wavei *wave, int32_t v, int64_t *x, bool *crossing)
 {
-    int64_t before = wave->last.v - wave->zero, after = v - wave->zero;
+    int64_t before = last_of(wave)->v - wave->zero, after = v - wave->zero;
     int64_t limit = wave->begun ? wave->longest : 2 * wave->longest;
     bool due = wave->armed && after >= 0;
     wave->armed = after < 0 && (wave->armed || after < -wave->hysteresis);
@@ -359,7 +365,7 @@ static void first(struct nrg_wavei *wave, int32_t v, const int32_t *i)
 bool nrg_wavei_feed(struct nrg_wavei *wave, int32_t v, const int32_t *i,
                     struct nrg_wavei_result *out)
 {
-    struct nrg_wavei_point now;
+    struct nrg_wavei_point *now = &wave->points[wave->turn];
     int64_t x;
     bool done = false, crossing;
     v = limited(v, MOST_COUNT);
@@ -369,13 +375,13 @@ bool nrg_wavei_feed(struct nrg_wavei *wave, int32_t v, const int32_t *i,
     wave->past_v[wave->at] = v;
     for (unsigned c = 0; c < wave->set.n_currents; c++)
         wave->past_i[c][wave->at] = limited(i[c], MOST_COUNT);
-    look_up(wave, &now);
+    look_up(wave, now);
     if (!wave->settled)
-        settle(wave, now.v);
-    else if (crossed(wave, now.v, &x, &crossing))
-        done = cut(wave, &now, x, crossing, out);
-    add_point(wave, &now);
-    wave->last = now;
+        settle(wave, now->v);
+    else if (crossed(wave, now->v, &x, &crossing))
+        done = cut(wave, now, x, crossing, out);
+    add_point(wave, now);
+    wave->turn ^= 1;
     wave->have_last = true;
     return done;
 }

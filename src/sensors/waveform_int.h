@@ -15,7 +15,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifndef NRG_WAVEI_CURRENTS
 #define NRG_WAVEI_CURRENTS 6
+#endif
 #ifndef NRG_WAVEI_HISTORY
 #define NRG_WAVEI_HISTORY 32 /* samples, a power of two: delays of up to 12 */
 #endif
@@ -75,7 +77,8 @@ struct nrg_wavei {
     int64_t shortest, longest; /* 1/65536 samples of a cycle */
     int32_t past_v[NRG_WAVEI_HISTORY], past_i[NRG_WAVEI_CURRENTS][NRG_WAVEI_HISTORY];
     uint8_t at;
-    struct nrg_wavei_point last;
+    struct nrg_wavei_point points[2];
+    unsigned turn; /* which of them is filled next */
     bool have_last, armed, settled, begun, broken;
     uint32_t settle;
     int32_t low, high, zero, hysteresis;

@@ -5,6 +5,7 @@ times; the run's own edges come from the recording. The emulator writes its file
 millisecond, so that on a machine that is busy with other things a value can be late by more than
 the bar allows: such a measurement is repeated, alone and for longer.
 """
+# alone: it measures
 import json
 import unittest
 

@@ -465,6 +465,25 @@ class BadInput(Attribute):
             row = rows.get(("span", name))
             self.assertTrue(row is None or row.get("energy_j", 0) == 0 or "not covered" in row["flags"], row)
 
+    def test_paths_that_no_span_is_at(self):
+        path = self.recording(self.training())
+        db = sqlite3.connect(path)
+        db.executemany("INSERT INTO span_path(id, parent, name) VALUES(?, ?, ?)",
+                       [(i, i // 2, 1 + i % 5) for i in range(1, 400)])
+        db.commit()
+        db.close()
+        for method in ("integrate", "nearest", "window", "regress"):
+            for by in ("path", "module", "step"):
+                self.assert_adds_up(self.attribute(path, "--method", method, "--by", by), tree=by == "path")
+
+    def test_modules_that_call_each_other(self):
+        spans = Spans()
+        for at, outer, inner in ((0.1, "A", "B"), (0.5, "B", "A"), (0.9, "A", "B")):
+            spans.span(at, at + 0.3, outer, "module", inside=[(at + 0.1, at + 0.2, inner, "module")])
+        result = self.attribute(self.recording(spans), "--by", "module", "--method", "integrate")
+        self.assert_adds_up(result)
+        self.assertEqual({name: row["calls"] for (_, name), row in self.rows(result).items()}, {"A": 3, "B": 3})
+
     def test_one_reading(self):
         spans = Spans()
         spans.span(-0.1, 0.1, "work")

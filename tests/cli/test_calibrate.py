@@ -111,7 +111,7 @@ class Data(Calibrate):
 
     def test_nothing_above_idle(self):
         # Constant watts: by `apart` most points have no energy of their own, and none is made up.
-        done = self.nrg("calibrate", *SHORT, "-q", "--only", "gemm", "--sensor", self.simulated(), "-o", self.path("d.csv"), "--json")
+        done = self.nrg("calibrate", *SHORT, "--only", "gemm", "--sensor", self.simulated(), "-o", self.path("d.csv"), "--json")
         got = json.loads(done.stdout)
         with_price = [p for p in got["points"] if "energy_above_idle_j" in p]
         for point in with_price:
@@ -119,6 +119,8 @@ class Data(Calibrate):
         if with_price:
             with open(self.path("d.csv"), encoding="utf-8") as f:
                 self.assertEqual(len(list(csv.DictReader(f))), len(with_price))
+            if len(with_price) < len(got["points"]):
+                self.assertIn(f"left out ({len(got['points']) - len(with_price)} of {len(got['points'])})", done.stderr.decode())
         else:
             self.assertEqual(done.returncode, 1)
             self.assertIn(b"no point used more than the idle machine", done.stderr)
@@ -174,7 +176,10 @@ class BadOptions(Calibrate):
                            (("--cpu-watts", "5"), "--cpu-watts wants")):
             self.assertIn(text, self.refused(*args))
         self.assertIn("no driver", self.refused("--quick", "-q", "--sensor", "nothing", code=1))
-        self.assertIn("cannot write", self.calibrate("-q", "--only", "gemm", "--idle", "share", "-o", "/nowhere/d.csv", code=1).stderr.decode())
+        for option in ("-o/nowhere/d.csv", "--json=/nowhere/c.json"):
+            done = self.calibrate("--only", "gemm", option, code=1)  # before anything is measured
+            self.assertIn("cannot write", self.one_line(done.stderr))
+            self.assertEqual(done.stdout, b"")
 
 
 if __name__ == "__main__":

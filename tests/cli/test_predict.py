@@ -79,6 +79,23 @@ class Evaluate(Predict):
             self.assertEqual(len(result["folds"]), 2)
             self.assertLessEqual(got[2], 5)
 
+    def test_intervals_of_unseen_families(self):
+        # The held-out family's products were never measured, only their other form.
+        for device in DEVICES:
+            result = self.levels(device, "--protocol", "leave-one-family-out")[0]["levels"]
+            for level in ("operator", "module"):
+                self.assertTrue(90 <= result[level]["covered_percent"] <= 99, (device, level, result[level]))
+            self.assertGreaterEqual(result["model"]["covered_percent"], 95)
+            usual = self.levels(device)[0]["levels"]
+            for level in ("operator", "module", "model"):
+                self.assertTrue(usual[level]["width_percent"] < result[level]["width_percent"] < 45, (device, level))
+
+    def test_small_kinds_of_the_rebuilt_meter(self):
+        for device in DEVICES:
+            result = self.levels(device, "--features", "all")[0]
+            for kind, scores in result["levels"]["operator"]["by_kind"].items():
+                self.assertGreaterEqual(scores["covered_percent"], 90, (device, kind))
+
     def test_families_given_are_the_ones_found(self):
         options = ["--protocol", "leave-one-family-out"]
         given = ["--family", "enc=bert-base-uncased,distilbert-base-uncased,roberta-base",
@@ -378,6 +395,15 @@ class FromGraph(Predict):
         self.assertIn("aten::conv2d: none was measured on device_1", got["reasons"][0])
         self.assertTrue(got["out_of_range"])
 
+    def test_other_form_is_said(self):
+        # Trained on GPT alone: its products are Conv1D's, BERT's are linear layers'.
+        only_gpt = [o for m in ("bert-base-uncased", "roberta-base", "distilbert-base-uncased") for o in ("--exclude", m)]
+        text = self.write("bert.txt", bert(8, 64))
+        both, one = (self.json("predict", text, "--profile", self.train("device_1", *o)) for o in ([], only_gpt))
+        self.assertIn("aten::linear: none was measured on device_1, taken as another form of the same", " ".join(one["reasons"]))
+        self.assertNotIn("another form", " ".join(both["reasons"]))
+        self.assertGreater(one["high_j"] / one["low_j"], both["high_j"] / both["low_j"])
+
     def test_refusals(self):
         profile = self.train("device_1")
         text = self.write("u.txt", "graph(%x : Tensor, %w : Float(4, 4), %n : int):\n"
@@ -470,6 +496,28 @@ class BadData(Predict):
         self.assertIn(b"one size only", done.stderr)
         self.assertIn(b"the data are of one model", done.stderr)
         self.assertIn("needs two models", self.refused("evaluate", path))
+        graph = self.write("m.txt", "graph(%x : Float(64, 256), %w : Float(128, 256), %n : int):\n"
+                           "  %y : Float(64, 128) = aten::linear(%x, %w, %n)\n  return (%y)\n")
+        got = self.json("predict", graph, "--profile", self.path("p.json"))
+        self.assertIn("too few rows were measured on a to tell an interval", got["reasons"])
+        self.assertNotIn("low_j", got)
+        self.assertIn(b"without an interval", self.nrg("predict", graph, "--profile", self.path("p.json")).stdout)
+
+    def test_nothing_usable(self):
+        path = self.write("d.csv", self.HEAD + "a,m,K,operator,1,1,1,-1\na,m,K,operator,1,1,1,0\na,m,K,operator,1,1,1,nan\n")
+        for command in (["dataset"], ["evaluate"], ["train", "-o", self.path("p.json")]):
+            self.assertIn("d.csv:2: energy is not a positive number: row left out (3 times)", self.refused(*command, path))
+
+    def test_not_numbers(self):
+        for cells, text in (("1,1,1,abc", "energy_j is not a number"), ("1,inf,1,1", "read_bytes is not a number"),
+                            ("1,1,1", "has 7 cells")):
+            path = self.write("d.csv", self.HEAD + "a,m,K,operator," + cells + "\n")
+            self.assertIn("d.csv:2: ", self.refused("dataset", path))
+            self.assertIn(text, self.refused("train", path, "-o", self.path("p.json")))
+
+    def test_mixed_units(self):
+        path = self.write("d.csv", self.HEAD.replace("energy_j", "energy_j,energy_mj") + "a,m,K,operator,1,1,1,1,1000\n")
+        self.assertIn("the same quantity", self.refused("dataset", path))
 
     def test_equal_sizes(self):
         rows = "".join(f"a,m{i % 3},K,operator,9,5,5,{1 + i / 100}\n" for i in range(9))

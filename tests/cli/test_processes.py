@@ -1,5 +1,6 @@
 """Who belongs to the workload, and how much CPU time each used: short-lived processes, daemons,
 several recorders at once, containers, and processes of others."""
+# alone: it measures
 import json
 import unittest
 

@@ -1,5 +1,6 @@
 """The recorder in trouble: killed, without disk, with a clock that jumps, without threads. The
 child lives on, its code comes through, and the recording opens."""
+# alone: it measures
 import json
 import random
 import unittest

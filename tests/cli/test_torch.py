@@ -226,79 +226,6 @@ class Unchanged(TorchCase):
             self.assertEqual(json.load(f)["model"], {"params": 25, "macs": 3 * 4 * 4 + 3 * 4})
 
 
-POWER = """
-    import sys, time
-    import torch
-    from torch import nn
-
-    class Sleeps(nn.Module):
-        def forward(self, x):
-            time.sleep(0.4)
-            return x
-
-    class Burns(nn.Module):
-        def forward(self, x):
-            until = time.monotonic() + 0.4
-            while time.monotonic() < until:
-                pass
-            return x
-
-    net = nn.Sequential(Sleeps(), Burns())
-    with torch.no_grad():
-        for _ in range(int(sys.argv[1])):
-            net(torch.ones(1))
-"""
-
-
-class Joules(TorchCase):
-    """A machine of constant 50 W: a module's energy is 50 W times its time, whatever it does in it."""
-
-    def test_sleeping_and_burning_at_50_watts(self):
-        root = self.path("root")
-        os.mkdir(root)
-        self.emulate(self.scenario("domain package-0\n  power 50\n"), root)
-        script = self.program(POWER)
-        # The emulator's counter stands still while a busy machine keeps it waiting: then once more, for longer.
-        for rounds in ("4", "8", "16"):
-            self.torch_run(TORCH_PYTHON, script, rounds,
-                           options=("--root", root, "--sensor", "rapl-powercap", "--rate", "100Hz"))
-            found = self.power_ratios()
-            if all(abs(ratio - 1) < 0.02 for ratio in found.values()):
-                break
-        self.assertEqual(set(found), {"Sequential.0", "Sequential.1", "Sequential"})
-        for name, ratio in found.items():
-            self.assertAlmostEqual(ratio, 1, delta=0.02, msg=name)
-
-    def power_ratios(self):
-        """A module's energy by 50 W times its time, per name."""
-        time_s = Counter()
-        for span in self.spans():
-            if span.kind == "module":
-                time_s[span.name] += (span.end_ns - span.begin_ns) / 1e9
-        result = self.attribute("--idle", "share")
-        return {row["name"]: row["energy_j"] / (50 * time_s[row["name"]]) for row in result["rows"]
-                if row["kind"] == "module"}
-
-    def test_inclusive_joules_add_up(self):
-        root = self.path("root")
-        os.mkdir(root)
-        self.emulate(self.scenario("domain package-0\n  power 50\n"), root)
-        for program in ("resnet18.py", "bert.py"):
-            self.torch_run(TORCH_PYTHON, os.path.join(PROGRAMS, program), "3",
-                           options=("--root", root, "--sensor", "rapl-powercap", "--rate", "100Hz"))
-            result = self.attribute("--idle", "share")
-            rows = result["rows"]
-            below = Counter()
-            for row in rows:
-                below[row.get("parent")] += row["energy_j"]
-            for row in rows:
-                self.assertAlmostEqual(row["energy_self_j"] + below[row["id"]], row["energy_j"], places=6)
-            self.assertAlmostEqual(below[None] + result["unattributed_j"], result["total_j"], places=6)
-            modules = [row["name"] for row in rows if row["kind"] == "module"]
-            self.assertGreater(len(modules), 40)
-            self.assertEqual((result["dropped"], result["unmatched_ends"]), (0, 0))
-
-
 class Harmless(TorchCase):
     def test_torch_is_never_imported(self):
         script = self.program("import sys\nprint('torch' in sys.modules, 'nrg' in sys.modules, sys.argv)\n")
@@ -421,6 +348,58 @@ class Usage(TorchCase):
                         env=self.environment(TMPDIR=self.path("tmp")))
         self.assertEqual(done.returncode, 0)
         self.assertEqual(os.listdir(self.path("tmp")), ["x"])
+
+
+class Against(TorchCase):
+    """nrg predict --against: every module of a real program finds its prediction."""
+    NET = """
+        import torch, nrg.torch
+        from torch import nn
+
+        class Block(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.a, self.b, self.same = nn.Linear(32, 64), nn.Linear(64, 32), nn.Identity()
+
+            def forward(self, x):
+                return x + self.same(self.b(torch.relu(self.a(x))))
+
+        class Net(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.blocks, self.head = nn.ModuleList(Block() for _ in range(2)), nn.Linear(32, 4)
+
+            def forward(self, x):
+                for block in self.blocks:
+                    x = block(block(x))
+                return self.head(x)
+
+        net, x = Net(), torch.ones(16, 32)
+        nrg.torch.trace(net, x)
+        optimizer = torch.optim.SGD(net.parameters(), 0.01)
+        for _ in range(5):
+            optimizer.zero_grad()
+            net(x).sum().backward()
+            optimizer.step()
+    """
+
+    def test_all_modules_are_found(self):
+        machine = self.write("machine.txt", "domain package-0\n  power 0s:30\n")
+        self.torch_run(TORCH_PYTHON, self.program(self.NET), options=["--sensor", "simulate:" + machine])
+        rows = "".join(f"box,m{i},aten::linear,operator,{macs},{macs},{macs},{macs * 1e-9 * (1 + i / 50)}\n"
+                       for i in range(3) for macs in (1000, 10000, 100000))
+        data = self.write("d.csv", "device,model,kind,level,macs,read_bytes,written_bytes,energy_j\n" + rows)
+        self.assertEqual(self.nrg("train", "-q", data, "-o", self.path("p.json")).returncode, 0)
+        done = self.nrg("predict", "--profile", self.path("p.json"), "--against", self.out, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        got = json.loads(done.stdout)
+        modules = {m["name"]: m for m in got["modules"]}
+        self.assertEqual((got["only_in_graph"], got["only_in_recording"]), ([], []))
+        self.assertEqual(got["without_operators"], ["blocks.0.same", "blocks.1.same"])
+        for name, calls in (("", 1), ("head", 1), ("blocks.0", 2), ("blocks.1.a", 2)):
+            self.assertEqual((modules[name]["calls"], modules[name]["recorded_calls"]), (calls, 5 * calls), name)
+            self.assertGreater(modules[name]["predicted_j"], 0)
+        self.assertGreater(got["left_out"]["backward_calls"], 0)
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ class Waveform(Source):
         _, out = self.close_to_truth(
             "wave", SHAPES["constant"],
             ["--form", "csv", "--mains", "60", "--late", "0.0004", "--rate", "3000"],
-            "waveform:{to}?format=csv&rate=3000&vcal=0.02&ical=0.001&delay=-1.2&cycles=3")
+            "waveform:{to}?format=csv&rate=3000&vcal=0.02&ical=0.001&shift=-1.2&cycles=3")
         self.assertAlmostEqual(self.mean(out, "voltage", "voltage"), 230.1, delta=0.5)
         self.assertAlmostEqual(self.mean(out, "frequency", "clock"), 60, delta=0.1)
         self.assertAlmostEqual(self.mean(out, "current", "current"), 450 / 230 * 1.25**0.5,
@@ -122,6 +122,21 @@ class Waveform(Source):
                 self.assertIn(word, self.one_line(done.stderr))
                 self.assertFalse(os.path.exists(self.path("began")))
 
+    def test_a_finished_file(self):
+        """Its energy, all of it; times go by its samples."""
+        path = self.write("x.wav", b"")
+        with open(path, "wb") as out:
+            subprocess.run([PYTHON, SOURCE, "wave", "--to", "-", "--samples", "12345", "constant:450"],
+                           check=True, stdout=out, stderr=subprocess.DEVNULL)
+        done = self.nrg("meter", "watch", "--json", "--for", "4s",
+                        f"waveform:{path}?vcal=0.02&ical=0.001")
+        end = json.loads(done.stdout.splitlines()[-1])
+        values = {(v["name"], v["quantity"]): v for v in end["values"]}
+        true_j = 450 * 12345 / 4000
+        self.assertAlmostEqual(values["wall", "energy"]["most"], true_j, delta=true_j * 0.002)
+        self.assertAlmostEqual(values["wall", "power"]["mean"], 450, delta=1)
+        self.assertEqual(end["refused"], 0)
+
     def test_no_wav_is_said(self):
         path = self.write("x.wav", b"this is no sound at all, only text\n" * 20)
         results, _ = self.run_json("--meter", f"waveform:{path}", "--", "sleep", "1")
@@ -141,6 +156,18 @@ class OmegaWatt(Source):
 
     def test_lost_frames(self):
         self.close_to_truth("omegawatt", SHAPES["step"], ["--lose", "4"], BOX)
+
+    def test_csv_of_its_own_program(self):
+        rows = ["#timestamp,#frame_is_ok,#U1,#U2,#U3,#current1,#current2,#activepow1,#activepow2"]
+        rows += [f"{1640270000 + k / 100:.9f},true,230.1,230.2,230.3,1.5,0.2,{345 + k},46.0"
+                 if k % 3 else f"{1640270000 + k / 100:.9f},false,,,,,,," for k in range(10)]
+        path = self.write("omegawatt.csv", "\n".join(rows) + "\n")
+        done = self.nrg("meter", "watch", "--json", "--count", "6",
+                        f"file:{path}?from=start&columns=time,-,voltage1,voltage2,voltage3,"
+                        "current1,current2,power1,power2&covers=power1:machine")
+        values = {v["name"]: v for v in json.loads(done.stdout.splitlines()[-1])["values"]}
+        self.assertEqual((values["wall"]["least"], values["wall"]["most"]), (346, 353))
+        self.assertAlmostEqual(values["voltage3"]["mean"], 230.3, places=3)
 
     def test_noise(self):
         """Half of the frames are hit: refused and counted, the others give the energy."""

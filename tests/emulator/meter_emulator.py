@@ -109,7 +109,7 @@ def sent(text, count, options, rng):
     end = {"lf": "\n", "crlf": "\r\n", "cr": "\r", "lfcr": "\n\r"}[options.ending]
     data = (text + end).encode()
     if options.garbage:  # what a wrong speed makes of it
-        return bytes(rng.randrange(128, 256) for _ in data)
+        return bytes(rng.randrange(256) for _ in data)
     if count == 0 and options.partial:
         data = data[options.partial:]
     return spoil(data, options.noise, rng)

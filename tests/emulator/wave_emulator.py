@@ -106,6 +106,11 @@ def run_wave(options):
     parent = os.getppid()
     done = 0
     waiting = wav_header(options.rate, 2) if options.form == "wav" else b""
+    if options.samples:
+        data = waiting + coded(samples(0, options.samples, options.rate, watts, options), options)
+        while data:
+            data = data[os.write(out, data):]
+        return
     while os.getppid() == parent:
         block = round(BLOCK_S * options.rate * (rng.uniform(0.2, 4) if options.jitter else 1))
         wait_until(zero + (done + block) * 1_000_000_000 // options.rate)
@@ -176,6 +181,7 @@ def main():
     wave.add_argument("--form", choices=["wav", "raw", "csv"], default="wav")
     wave.add_argument("--mains", type=float, default=50)
     wave.add_argument("--late", type=float, default=0, help="seconds that currents are taken later")
+    wave.add_argument("--samples", type=int, default=0, help="so many at once, then end")
     wave.add_argument("--jitter", action="store_true", help="blocks of odd sizes, cut anywhere")
     box = commands.add_parser("omegawatt")
     box.add_argument("--noise", type=float, default=0, help="share of bytes")

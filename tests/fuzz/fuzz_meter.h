@@ -54,7 +54,7 @@ static inline int fuzz_feed(const struct nrg_meter_decoder *decoder, const char 
     struct nrg_error err;
     struct nrg_uri uri;
     void *state = NULL;
-    *seen = (struct fuzz_seen){.out = {fuzz_reading, fuzz_refused}};
+    *seen = (struct fuzz_seen){.out = {.reading = fuzz_reading, .refused = fuzz_refused}};
     if (nrg_uri_parse(&uri, text, &err) ||
         decoder->create(&uri, fields, &seen->n_fields, &state, &err))
         return -1;

@@ -124,7 +124,8 @@ static void keep_gpu(struct nrg_sink *sink, const struct nrg_gpu_process *sample
 
 void keep_sink_init(struct keep_sink *sink, const struct nrg_found *found)
 {
-    *sink = (struct keep_sink){.sink = {keep_row, keep_fault, keep_gpu}, .found = found};
+    *sink = (struct keep_sink){
+        .sink = {.row = keep_row, .fault = keep_fault, .gpu_process = keep_gpu}, .found = found};
 }
 
 struct nrg_found *probe_sensor(struct nrg_probe *probe, const char *driver, const char *sensor)

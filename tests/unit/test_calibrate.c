@@ -55,8 +55,9 @@ static void check_gemm(struct nrg_team *team, size_t m, size_t n, size_t k)
 
 static void products(void **state)
 {
-    static const size_t sizes[][3] = {{1, 1, 1},    {6, 16, 8},     {7, 17, 9},     {1, 100, 33},
-                                      {100, 1, 33}, {97, 241, 257}, {13, 250, 300}, {200, 30, 513}};
+    static const size_t sizes[][3] = {{1, 1, 1},      {6, 16, 8},     {7, 17, 9},
+                                      {1, 100, 33},   {5, 700, 40},   {100, 1, 33},
+                                      {97, 241, 257}, {13, 250, 300}, {200, 30, 513}};
     (void)state;
     for (unsigned threads = 1; threads <= 5; threads += 2) {
         struct nrg_team *team = team_of(threads);
@@ -301,7 +302,7 @@ static void energy_is_power_times_time(void **state)
         const struct nrg_point_result *r = &c.results[i];
         assert_true(r->repeats == 3 && r->reached_error && r->calls >= 3);
         assert_true(fabs(r->energy_j - BUSY_W * r->time_s) < 1e-6 * r->energy_j);
-        assert_true(fabs(r->above_j - (r->energy_j - c.idle_w * r->time_s)) < 1e-12);
+        assert_true(isnan(r->above_j)); /* idle is 10 to 50 W: nothing can be said */
     }
     nrg_calibration_release(&c);
     nrg_points_release(&points);
@@ -334,8 +335,12 @@ static void interrupted_keeps_what_is_there(void **state)
     assert_true(c.interrupted);
     assert_true(c.n >= 1 && c.n < points.n);
     assert_true(isnan(c.idle_after_w));
-    assert_true(fabs(c.results[0].above_j - (BUSY_W - IDLE_W) * c.results[0].time_s) <
-                1e-6 * c.results[0].above_j);
+    const struct nrg_point_result *r = &c.results[0];
+    double above_j = (BUSY_W - IDLE_W) * r->time_s;
+    if (above_j > r->spread * r->energy_j)
+        assert_true(fabs(r->above_j - above_j) < 1e-6 * above_j);
+    else /* a busy machine: calls took very different times */
+        assert_true(isnan(r->above_j));
     nrg_calibration_release(&c);
     nrg_points_release(&points);
 }

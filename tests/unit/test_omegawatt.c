@@ -19,7 +19,7 @@ struct heard {
     size_t n, refused, harmless, refused_bytes;
     double power1_sum, values[64];
     int64_t sent_ns, average_ns;
-    char why[64];
+    char why[64], first_why[64];
 };
 
 static void on_reading(struct nrg_meter_out *out, const struct nrg_meter_reading *r)
@@ -43,11 +43,13 @@ static void on_refused(struct nrg_meter_out *out, const void *bytes, size_t n, c
     h->harmless += harmless;
     h->refused_bytes += n;
     snprintf(h->why, sizeof h->why, "%s", why);
+    if (!*h->first_why)
+        snprintf(h->first_why, sizeof h->first_why, "%s", why);
 }
 
 static struct heard hear(void)
 {
-    return (struct heard){.out = {on_reading, on_refused}};
+    return (struct heard){.out = {.reading = on_reading, .refused = on_refused}};
 }
 
 static void *decoder_new(const char *text, size_t *n_fields)
@@ -310,6 +312,24 @@ static void impossible_frames(void **state)
     nrg_decoder_omegawatt.destroy(decoder);
 }
 
+/* More or fewer modules than nb= says: said, not guessed. */
+static void another_box(void **state)
+{
+    uint8_t frame[512];
+    size_t n_fields;
+    struct heard h = hear();
+    void *decoder = decoder_new("omegawatt:x?nb=6", &n_fields);
+    (void)state;
+    size_t size = make(frame, 2, 100, 0, 6);
+    for (int i = 0; i < 5; i++)
+        nrg_decoder_omegawatt.feed(decoder, frame, size, 0, 0, &h.out);
+    assert_int_equal(h.n, 0);
+    assert_true(h.refused >= 5);
+    assert_true(h.refused_bytes <= 5 * size);
+    assert_string_equal(h.first_why, "a frame of another length: is nb= right?");
+    nrg_decoder_omegawatt.destroy(decoder);
+}
+
 /* Another baud rate: nothing but garbage, told in pieces while it comes. */
 static void nothing_but_garbage(void **state)
 {
@@ -352,6 +372,7 @@ int main(void)
         cmocka_unit_test(noisy_line),
         cmocka_unit_test(joining_in_the_middle),
         cmocka_unit_test(impossible_frames),
+        cmocka_unit_test(another_box),
         cmocka_unit_test(nothing_but_garbage),
         cmocka_unit_test(inputs_are_checked),
     };

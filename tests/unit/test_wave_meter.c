@@ -48,14 +48,15 @@ static void on_refused(struct nrg_meter_out *out, const void *bytes, size_t n, c
     (void)n;
     h->refused += !harmless;
     h->harmless += harmless;
-    snprintf(h->why, sizeof h->why, "%s", why);
+    if (h->refused == 1 && !harmless) /* the first */
+        snprintf(h->why, sizeof h->why, "%s", why);
 }
 
 static struct heard *heard_new(void)
 {
     struct heard *h = calloc(1, sizeof *h);
     assert_non_null(h);
-    h->out = (struct nrg_meter_out){on_reading, on_refused};
+    h->out = (struct nrg_meter_out){.reading = on_reading, .refused = on_refused};
     return h;
 }
 
@@ -95,7 +96,7 @@ static struct heard *decode(const char *uri, const void *bytes, size_t n, bool i
     void *state = decoder_new(uri, &n_fields);
     uint64_t random = 1234567;
     while (done < n) {
-        size_t piece = in_pieces ? (size_t)(2 + mains_random(&random)) * 17 + 1 : n;
+        size_t piece = in_pieces ? 1 + (size_t)(9 * (1 + mains_random(&random))) : n;
         piece = piece < n - done ? piece : n - done;
         nrg_decoder_waveform.feed(state, (const uint8_t *)bytes + done, piece, 1000, 0, &h->out);
         done += piece;
@@ -111,12 +112,12 @@ static void assert_near(double is, double should, double share)
         fail_msg("%.9g is not within %g %% of %.9g", is, share * 100, should);
 }
 
-/* Last counter is that of the middle of the last window. */
+/* The last counter is that of the end. */
 static double energy_of(const struct heard *h)
 {
     assert_true(h->n > 0);
-    double half_s = (double)h->of[h->n - 1].average_ns / 2e9;
-    return h->of[h->n - 1].values[ENERGY] + half_s * h->of[h->n - 1].values[POWER];
+    assert_in_range(h->of[h->n - 1].average_ns, 0, 1);
+    return h->of[h->n - 1].values[ENERGY];
 }
 
 struct bytes {
@@ -233,7 +234,7 @@ static void wav_files(void **state)
         assert_near(whole->of[3].values[APPARENT], 230, share);
         assert_near(whole->of[3].values[FACTOR], 1, share);
         assert_near(whole->of[3].values[FREQUENCY], 50, share);
-        assert_near((double)whole->of[3].average_ns, 2e8, .002);
+        assert_near((double)whole->of[3].average_ns, 1e8, .002);
         assert_int_equal(cut->n, whole->n);
         for (size_t i = 0; i < cut->n; i++)
             assert_memory_equal(cut->of[i].values, whole->of[i].values, sizeof whole->of[i].values);
@@ -273,8 +274,7 @@ static void broken_wavs(void **state)
         {"this is no WAV file at all", 26, "no WAV header"},
         {"RIFF\xff\xff\xff\xffWAVEdata\x10\0\0\0................", 36, "before their format"},
         {"RIFF\0\0\0\0WAVEfmt \x04\0\0\0....", 24, "too short"},
-        {"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\0\0\x40\x1f\0\0......\x10\0data", 40,
-         "no channels"},
+        {"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\0\0\x40\x1f\0\0......\x10\0data", 40, "no channels"},
         {"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x01\0\x02\0\x40\x1f\0\0......\x40\0data", 40,
          "neither PCM"},
         {"RIFF\0\0\0\0WAVEfmt \x10\0\0\0\x55\0\x02\0\x40\x1f\0\0......\x10\0data", 40,
@@ -288,7 +288,7 @@ static void broken_wavs(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct heard *h = decode("waveform:-", cases[i].bytes, cases[i].n, false);
         assert_int_equal(h->n, 0);
-        assert_int_equal(h->refused, 1);
+        assert_true(h->refused >= 1);
         if (!strstr(h->why, cases[i].why))
             fail_msg("'%s' does not say '%s'", h->why, cases[i].why);
         free(h);
@@ -533,11 +533,11 @@ static void time_of_live_samples(void **state)
     void *decoder = decoder_new("waveform:p?format=f64le&rate=4000", &n_fields);
     struct mains mains;
     uint64_t random = 99;
-    const int64_t start_ns = INT64_C(5000000000);
+    const int64_t start_ns = INT64_C(5000000000), pause_ns = INT64_C(7000000000);
     int64_t last_ns = 0;
     (void)state;
     mains_init(&mains, RATE);
-    for (unsigned block = 0; block < 200; block++) {
+    for (unsigned block = 0; block < 204; block++) {
         struct bytes b = {0};
         for (unsigned k = 0; k < 400; k++) {
             double v, i;
@@ -546,16 +546,19 @@ static void time_of_live_samples(void **state)
             put_float(&b, i, 8);
         }
         int64_t due_ns = start_ns + (block + 1) * INT64_C(100000000);
+        if (block >= 200) /* the source had stopped */
+            due_ns += pause_ns;
         int64_t arrives_ns = due_ns + (int64_t)((1 + mains_random(&random)) * 40e6);
         last_ns = arrives_ns > last_ns ? arrives_ns : last_ns;
         nrg_decoder_waveform.feed(decoder, b.at, b.n, last_ns, 0, &h->out);
         free(b.at);
     }
-    assert_true(h->n > 90);
-    for (size_t i = 20; i < h->n; i++) {
-        /* Windows of 200 ms: their ends keep step with the samples, whatever the arrival. */
+    assert_true(h->n > 190);
+    assert_true(h->of[h->n - 1].sent_ns > last_ns - 300000000);
+    for (size_t i = 20; i < h->n - 10; i++) {
+        /* Windows of 100 ms: their ends keep step with the samples, whatever the arrival. */
         int64_t step_ns = h->of[i].sent_ns - h->of[i - 1].sent_ns;
-        assert_true(step_ns > 190000000 && step_ns < 210000000);
+        assert_true(step_ns > 95000000 && step_ns < 105000000);
     }
     nrg_decoder_waveform.destroy(decoder);
     free(h);
@@ -613,7 +616,7 @@ static void uris(void **state)
     size_t n_fields;
     (void)state;
     void *decoder =
-        decoder_new("waveform:x.wav?i=2,3,4&ical=0.1,0.2,-0.3&phase=1.5&delay=-2", &n_fields);
+        decoder_new("waveform:x.wav?i=2,3,4&ical=0.1,0.2,-0.3&phase=1.5&shift=-2", &n_fields);
     assert_int_equal(n_fields, 2 + 15);
     nrg_decoder_waveform.destroy(decoder);
     assert_refused_uri("waveform:x?format=s16le", "rate= is missing");

@@ -72,33 +72,42 @@ static void assert_within(double is, double should, double share)
 }
 
 /* The bar: everything at once, at rates from 32 samples per cycle on. */
+static double energy_error_of_bad_mains(double rate_hz, double hz)
+{
+    struct mains mains;
+    mains_init(&mains, rate_hz);
+    mains_distort(&mains);
+    mains.frequency_hz = hz;
+    mains.swing_hz = 1;
+    mains.swing_period_s = 3;
+    mains.v.offset = 20;
+    mains.i.offset = -.4;
+    mains.v.noise = 2;
+    mains.i.noise = .02;
+    mains.current_late_s = 70e-6;
+    struct mains_truth truth = mains_truth(&mains);
+    struct nrg_wave_settings set = plain(rate_hz);
+    set.delay[0] = -70e-6 * rate_hz;
+    struct tally t = measure(&mains, &set, 6);
+    assert_within(t.v_rms, truth.v_rms, BAR);
+    assert_within(t.i_rms, truth.i_rms, .01);
+    assert_true(fabs(t.frequency_hz - hz) < 1.05);
+    return fabs(t.energy_j / (truth.power_w * t.seconds) - 1);
+}
+
 static void real_power_of_bad_mains(void **state)
 {
     static const double rates[] = {1600, 2500, 4000, 9615.4, 20000, 48000};
     static const double frequencies[] = {45, 49.7, 50.3, 60, 64};
     (void)state;
     for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
+        double worst = 0;
         for (size_t f = 0; f < sizeof frequencies / sizeof *frequencies; f++) {
-            struct mains mains;
-            mains_init(&mains, rates[r]);
-            mains_distort(&mains);
-            mains.frequency_hz = frequencies[f];
-            mains.swing_hz = 1;
-            mains.swing_period_s = 3;
-            mains.v.offset = 20;
-            mains.i.offset = -.4;
-            mains.v.noise = 2;
-            mains.i.noise = .02;
-            mains.current_late_s = 70e-6;
-            struct mains_truth truth = mains_truth(&mains);
-            struct nrg_wave_settings set = plain(rates[r]);
-            set.delay[0] = -70e-6 * rates[r];
-            struct tally t = measure(&mains, &set, 6);
-            assert_within(t.energy_j, truth.power_w * t.seconds, BAR);
-            assert_within(t.v_rms, truth.v_rms, BAR);
-            assert_within(t.i_rms, truth.i_rms, .01);
-            assert_true(fabs(t.frequency_hz - frequencies[f]) < 1.05);
+            double error = energy_error_of_bad_mains(rates[r], frequencies[f]);
+            worst = error > worst ? error : worst;
         }
+        print_message("%g Hz: energy within %.3f %%\n", rates[r], worst * 100);
+        assert_true(worst < BAR);
     }
 }
 
@@ -106,6 +115,7 @@ static void real_power_of_bad_mains(void **state)
 static void every_window_is_right(void **state)
 {
     static const double rates[] = {2000, 3137, 8000, 44100};
+    double worst = 0;
     (void)state;
     for (size_t r = 0; r < sizeof rates / sizeof *rates; r++) {
         for (double hz = 45; hz <= 65; hz += 2.37) {
@@ -121,8 +131,10 @@ static void every_window_is_right(void **state)
             if (t.worst > BAR / 4)
                 fail_msg("%g Hz at %g: %g", hz, rates[r], t.worst);
             assert_within(t.frequency_hz, hz, 1e-4);
+            worst = t.worst > worst ? t.worst : worst;
         }
     }
+    print_message("every window within %.3f %%\n", worst * 100);
 }
 
 /* Delays of several samples, to both sides; wrong ones are seen in the power. */

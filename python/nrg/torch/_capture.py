@@ -98,17 +98,21 @@ def configuration(module):
     return tuple(parts)
 
 
+# Views by another name, and copies that graphs do not tell apart from views: these are a module's rest.
+NOT_MEASURED = {"aten::_unsafe_view", "aten::_reshape_alias", "aten::detach", "aten::lift_fresh", "aten::clone", "aten::copy_"}
+
+
 def is_view(func):
     """It makes no new memory."""
     returns = func._schema.returns
-    return bool(returns) and returns[0].alias_info is not None and not returns[0].alias_info.is_write
+    return func._schema.name in NOT_MEASURED or bool(returns) and returns[0].alias_info is not None and not returns[0].alias_info.is_write
 
 
 class Frame:
     """A module call that is running."""
 
-    def __init__(self, path, call, node):
-        self.path, self.call, self.node = path, call, node
+    def __init__(self, path, call, node, module):
+        self.path, self.call, self.node, self.module = path, call, node, module
         self.order = 0
 
 
@@ -146,7 +150,7 @@ class Capture:
         key = ("module", configuration(module), signature(args), signature(kwargs))
         node = self.node(key, "module", path, type(module).__name__, module, args, kwargs)
         node.places.append([path, number])
-        self.stack.append(Frame(path, number, node))
+        self.stack.append(Frame(path, number, node, module))
         try:
             return original(module, *args, **kwargs)
         finally:
@@ -157,9 +161,9 @@ class Capture:
             return
         for frame in self.stack:
             frame.node.idle = False
-        if not self.operators:
-            return
         frame = self.stack[-1]
+        if not self.operators or isinstance(frame.module, nn.RNNBase):  # graphs have it as one operator
+            return
         key = ("operator", str(func), signature(args), signature(kwargs))
         keep = () if func._schema.is_mutable else self.kept
         node = self.node(key, "operator", func._schema.name, "", func, args, kwargs, keep)

@@ -1,7 +1,9 @@
 """nrg.torch.measure: the energy of each distinct module and operator of a model, alone, warm, to a given error.
 
 A folder holds one recording per session. Each has the model's graph, the plan (which nodes each measurement stands for, as the
-note "measure") and per node a phase "measure N" with one span per round of k calls. Nothing is computed here but when to
+note "measure") and per node a phase "measure N" with a span that holds the rounds of k calls, one after the other: the
+longer a span, the better a slow sensor resolves it. Where arguments must be made new before each round, every round is a
+span of its own. Nothing is computed here but when to
 stop: energies come out of the recordings by `nrg dataset`, with the same rules as for any other.
 
 progress.json beside them says what is done, so that the same call goes on after an interruption.
@@ -19,10 +21,10 @@ import torch
 from .. import _nrg
 from .._record import record
 from . import _trace
-from ._capture import capture, copied, tensors_in
+from ._capture import TorchDispatchMode, capture, copied, tensors_in
 
 LEVELS = {"module": False, "op": True}
-LEAST_ROUNDS = 4
+LEAST_ROUNDS = 5
 WARM_S = 0.05
 POOL_BYTES = 64 << 20
 SCHEMA = "nrg.measure/1"
@@ -141,10 +143,12 @@ def _measure_node(node, rel_error, round_s, limit_s, progress, head):
         while True:
             runner.prepare(k)
             before, _, t0 = _nrg.read()
-            _nrg.begin(spans)
+            if runner.spoils or not energies:
+                _nrg.begin(spans)
             runner.run(k)
             _nrg.count(calls, k)
-            _nrg.end()
+            if runner.spoils:
+                _nrg.end()
             after, source, t1 = _nrg.read()
             energies.append((after - before) / k)
             total_k += k
@@ -156,6 +160,9 @@ def _measure_node(node, rel_error, round_s, limit_s, progress, head):
                                                                 min(relative, 9.99) * 100))
             if known or time.monotonic() - begin >= limit_s:
                 break
+    except BaseException:
+        _nrg.count(_nrg.name("interrupted", "counter", None), 1)  # calls that nobody counted: not to be used
+        raise
     finally:
         _nrg.unwind(level)
     return {"id": node.id, "kind": node.kind, "name": node.name, "class": node.detail, "places": len(node.places),
@@ -171,6 +178,8 @@ def _idle(seconds, progress, when):
     before, source, t0 = _nrg.read()
     time.sleep(seconds)
     after, source, t1 = _nrg.read()
+    if t1 <= t0:  # a sensor that had no news
+        return None
     if source != "estimated":
         _nrg.idle(t0, t1)
     return (after - before) / ((t1 - t0) * 1e-9)
@@ -225,6 +234,8 @@ class Folder:
 def _check(model, level, rel_error):
     if level not in LEVELS:
         raise ValueError('level must be "module" or "op"')
+    if LEVELS[level] and TorchDispatchMode is object:
+        raise ValueError('level="op" needs PyTorch 1.13 or newer')
     if not 0 < rel_error < 1:
         raise ValueError("rel_error is a part, such as 0.03")
     if type(model).__name__ == "OptimizedModule" or "_compiled_call_impl" in model.__dict__ and model._compiled_call_impl:
@@ -239,8 +250,8 @@ def measure(model, args, kwargs, level, rel_error, out, name, round_s, limit_s, 
     name = name or type(model).__name__
     progress = Progress(show)
     with _trace._unchanged(model):
-        seen = capture(model, args, kwargs, LEVELS[level])
-    traced = _trace.trace(model, args, kwargs, "auto", name)
+        seen = capture(model, copied(args), copied(kwargs), LEVELS[level])
+    traced = _trace.trace(model, copied(args), copied(kwargs), "auto", name)
     plan = json.dumps(_plan(name, level, seen, _scope_names(model, seen, traced)), separators=(",", ":"))
     fingerprint = hashlib.sha256((plan + repr([n.key for n in seen.nodes])).encode()).hexdigest()
     folder = Folder(out or name + ".measure", fingerprint)
@@ -268,7 +279,7 @@ def _session(todo, folder, n, progress, rel_error, round_s, limit_s, idle_s):
             folder.save()
         after_w = _idle(idle_s, progress, "after")
         progress.done()
-        if before_w and abs(after_w / before_w - 1) > 0.1:
+        if before_w and after_w and abs(after_w / before_w - 1) > 0.1:
             progress.say("idle power was %.3g W before and %.3g W after: something else is at work here" % (before_w, after_w))
     except KeyboardInterrupt:
         progress.done()
