@@ -7,7 +7,7 @@ import subprocess
 import time
 import unittest
 
-from meter_source import Load
+from meter_source import Load, steadily
 from support import Case, PYTHON, domains, eventually, query, run_edges
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "meter_source.py")
@@ -31,21 +31,22 @@ class Lines(Case):
 
     def test_loads_of_known_energy(self):
         """Side by side, because they mostly wait. A step is somewhere in the run, wherever that begins."""
-        step, bursts = f"step:{time.monotonic_ns() + 2_500_000_000}:20:120", "burst:0.4:0.3:10:110"
+        step, bursts = f"step:{time.monotonic_ns() + 2_500_000_000}:20:120", "burst:1:0.5:40:110"
         path = self.path("log.csv")
         self.started.append(subprocess.Popen([PYTHON, SOURCE, bursts, "--form", "csv", "--file", path, "--names",
                                               "time,power (mW),voltage"]))
         eventually(lambda: os.path.exists(path) and os.path.getsize(path) > 200, "lines in the file")
-        cases = (("constant:42", "exec:" + self.source("constant:42")),
-                 (step, "exec:" + self.source(step, "--form pattern --noise 10") + "?pattern=P={power} W&average=50ms"),
-                 (bursts, "exec:" + self.source(bursts, "--form joules") + "?columns=energy:J"),
-                 (bursts, f"file:{path}?columns=time,power:mW,voltage&average=50ms"))
+        cases = (("constant:42", "exec:" + self.source("constant:42") + "?period=1s"),
+                 (step, "exec:" + self.source(step, "--form pattern --noise 10")
+                  + "?pattern=P={power} W&average=50ms&period=1s"),
+                 (bursts, "exec:" + self.source(bursts, "--form joules") + "?columns=energy:J&period=1s"),
+                 (bursts, f"file:{path}?columns=time,power:mW,voltage&average=50ms&period=1s"))
         with concurrent.futures.ThreadPoolExecutor(max_workers=2) as pool:
-            jobs = [pool.submit(self.measure, uri, "sleep", "4", name=f"{i}.nrg") for i, (_, uri) in enumerate(cases)]
-        for (load, uri), job in zip(cases, jobs):
+            jobs = [pool.submit(self.measure, uri, "sleep", "5", name=f"{i}.nrg") for i, (_, uri) in enumerate(cases)]
+        for i, ((load, uri), job) in enumerate(zip(cases, jobs)):
             with self.subTest(uri):
-                r, out = job.result()
-                self.compare(load, r, out, uri.split(":")[0])
+                steadily(lambda result, case=(load, uri): self.compare(case[0], *result, case[1].split(":")[0]),
+                         job.result(), lambda u=uri, k=i: self.measure(u, "sleep", "5", name=f"{k}.nrg"))
         self.assertEqual(query(self.path("3.nrg"), "SELECT count(*) FROM channel WHERE name='voltage'"), [(1,)])
 
     def test_scale_offset_and_delay_are_honoured(self):
@@ -79,7 +80,8 @@ class Watch(Case):
         self.assertRegex(text, r"wall +power +10 \.\. 30 W, mean 20")
 
     def test_json_lines(self):
-        script = self.write("meter.sh", "echo time,power,voltage\necho 5,10,230\necho 6,x,230\necho 7,30,231\nsleep 60\n")
+        script = self.write("meter.sh", "echo time,power,voltage\necho 5,10,230\necho 6,x,230\necho 7,30,231\n"
+                            "sleep 60\n")
         done, text = self.watch(f"exec:sh {script}?columns=time,power,voltage", "--count", "2", "--json", "--raw")
         events = [json.loads(line) for line in text.splitlines()]
         kinds = [e["event"] for e in events]

@@ -9,7 +9,7 @@ import subprocess
 import time
 import unittest
 
-from meter_source import Load, Publisher
+from meter_source import Load, Publisher, steadily
 from support import Case, NRG, PYTHON, domains, eventually, query, run_edges
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "meter_source.py")
@@ -57,8 +57,9 @@ class Mqtt(Case):
         self.started.append(process)
         return process
 
-    def uri(self, topic="meter/power", query_text="", scheme="mqtt", user=""):
-        return f"{scheme}://{user}127.0.0.1:{self.port}/{topic}" + (f"?{query_text}" if query_text else "")
+    def uri(self, topic="meter/power", query_text="period=1s", scheme="mqtt", user=""):
+        """With a period of its own nothing is a gap, however long a busy machine keeps the publisher waiting."""
+        return f"{scheme}://{user}127.0.0.1:{self.port}/{topic}?{query_text}"
 
     def measure(self, uri, *command, name="m.nrg", options=()):
         out = self.path(name)
@@ -76,22 +77,23 @@ class Mqtt(Case):
         """Side by side, because they mostly wait. A step is somewhere in the run, wherever that begins."""
         self.start_broker()
         step = f"step:{time.monotonic_ns() + 2_500_000_000}:20:120"
-        cases = (("constant:87.5", "a/power", "number", "", "trapezoid"),
-                 (step, "b/power", "number", "average=50ms", "trapezoid"),
-                 ("burst:0.4:0.3:10:110", "c/energy", "joules", "", "counter difference"),
-                 ("burst:0.4:0.3:10:110", "d/power", "number", "average=50ms", "trapezoid"),
-                 ("constant:45", "plug/status/switch:0", "shelly2", "", "trapezoid"),
+        cases = (("constant:87.5", "a/power", "number", "period=1s", "trapezoid"),
+                 (step, "b/power", "number", "period=1s&average=50ms", "trapezoid"),
+                 ("burst:1:0.5:40:110", "c/energy", "joules", "period=1s", "counter difference"),
+                 # Arrivals jitter on a busy machine, and a reading in the wrong place costs most at steps.
+                 ("burst:1:0.5:40:110", "d/power", "number", "period=1s&average=50ms", "trapezoid"),
+                 ("constant:45", "plug/status/switch:0", "shelly2", "period=1s", "trapezoid"),
                  # Whole Wh where Shelly's layout promises thousandths: seen in its readings.
-                 ("constant:20000", "big/status/switch:0", "whole-wh", "", "trapezoid"))
+                 ("constant:20000", "big/status/switch:0", "whole-wh", "period=1s", "trapezoid"))
         for load, topic, form, _, _ in cases:
             self.publish(load, "--topic", topic, "--form", form)
         with concurrent.futures.ThreadPoolExecutor(max_workers=3) as pool:
-            jobs = [pool.submit(self.measure, self.uri(c[1], c[3]), "sleep", "4", name=f"{i}.nrg")
+            jobs = [pool.submit(self.measure, self.uri(c[1], c[3]), "sleep", "5", name=f"{i}.nrg")
                     for i, c in enumerate(cases)]
-        for case, job in zip(cases, jobs):
+        for i, (case, job) in enumerate(zip(cases, jobs)):
             with self.subTest(case[:3]):
-                r, out, _ = job.result()
-                self.compare(case[0], r, out)
+                r = steadily(lambda result, load=case[0]: self.compare(load, *result[:2]), job.result(),
+                             lambda c=case, k=i: self.measure(self.uri(c[1], c[3]), "sleep", "5", name=f"{k}.nrg"))[0]
                 self.assertEqual(domains(r)["wall"]["method"], case[4])
 
     def test_coarse_counter_of_a_plug_leaves_the_energy_to_its_power(self):
@@ -108,7 +110,7 @@ class Mqtt(Case):
         self.publish("constant:10", "--topic", "emon/tx/power1")
         self.publish("constant:20", "--topic", "emon/tx/power2")
         self.publish("constant:230", "--topic", "emon/tx/Vrms")
-        r, out, _ = self.measure(self.uri("emon/tx/+", "listen=2s&covers=machine"))
+        r, out, _ = self.measure(self.uri("emon/tx/+", "listen=2s&covers=machine&period=1s"))
         found = domains(r)
         self.assertEqual(set(found) & {"power1", "power2", "wall"}, {"power1", "power2", "wall"})
         t = r["duration_s"]
@@ -187,7 +189,8 @@ class Mqtt(Case):
         self.publish("constant:30", "--user", "desk", "--password", "secret-7")
         self.write("good", "secret-7\n", 0o600)
         self.write("bad", "other\n", 0o600)
-        r, out, _ = self.measure(self.uri(query_text=f"password-file={self.path('good')}", user="desk@"), "sleep", "2")
+        good = self.uri(query_text=f"period=1s&password-file={self.path('good')}", user="desk@")
+        r, out, _ = self.measure(good, "sleep", "2")
         self.compare("constant:30", r, out)
         done = self.nrg("run", "--meter", self.uri(query_text=f"password-file={self.path('bad')}", user="desk@"),
                         "-o", self.path("x.nrg"), "--", "true")
@@ -208,7 +211,7 @@ class Mqtt(Case):
         os.chmod(key, 0o644)
         self.start_broker(f"allow_anonymous true\ncertfile {cert}\nkeyfile {key}\n")
         self.publish("constant:70", "--cafile", cert)
-        uri = f"mqtts://localhost:{self.port}/meter/power?cafile={cert}"
+        uri = f"mqtts://localhost:{self.port}/meter/power?cafile={cert}&period=1s"
         r, out, _ = self.measure(uri, "sleep", "2")
         d = domains(r)["wall"]
         self.assertAlmostEqual(d["energy_j"] / Load("constant:70").between(*run_edges(out)), 1, delta=BAR)
