@@ -320,7 +320,8 @@ static int compare_i64(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Median time between readings; from some of them, spread over the whole. */
+/* Median time between readings; from some of them, spread over the whole. Never 0, not even of a
+ * single reading: searches go up from it. */
 static double reading_period_s(const struct nrg_timeline *tl)
 {
     int64_t step[501];
@@ -328,9 +329,9 @@ static double reading_period_s(const struct nrg_timeline *tl)
     for (size_t i = 0; i + 1 < tl->n && n < 501; i += stride)
         step[n++] = tl->t_ns[i + 1] - tl->t_ns[i];
     if (!n)
-        return 0;
+        return 1e-9;
     qsort(step, n, sizeof *step, compare_i64);
-    return (double)step[n / 2] / 1e9;
+    return fmax(1, (double)step[n / 2]) / 1e9;
 }
 
 static void take(struct nrg_regress *r, const struct trial *trial, const char *source)

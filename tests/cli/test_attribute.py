@@ -19,7 +19,7 @@ import subprocess
 import termios
 import unittest
 
-from spans_file import BEGIN_NS, Spans, power_log
+from spans_file import BEGIN_NS, Spans, column, power_log
 from support import NRG, Case
 
 HOSTILE = ['say "hi"', "a,b", "a;b;c", "<script>alert(1)</script> &amp;", "back\\slash", "line\nbreak", "tab\there",
@@ -488,13 +488,30 @@ class BadInput(Attribute):
         spans = Spans()
         spans.span(-0.1, 0.1, "work")
         path = self.recording(spans, powers=[10])
-        done = self.nrg("attribute", "--json", path)
-        if done.returncode:
-            self.one_line(done.stderr)
-        else:
-            result = json.loads(done.stdout)
-            for row in result["rows"]:
-                self.assertNotIn("NaN", json.dumps(row))
+        for method in ("auto", "integrate", "nearest", "window", "regress"):
+            done = self.nrg("attribute", "--json", "--method", method, path)
+            if done.returncode:
+                self.one_line(done.stderr)
+            else:
+                result = json.loads(done.stdout)
+                for row in result["rows"]:
+                    self.assertNotIn("NaN", json.dumps(row))
+
+    def test_one_absurd_reading_among_missing_ones(self):
+        spans = self.training()
+        device = spans.track("gpu", "device", domain="VDD_IN")
+        for i in range(8):
+            spans.span(0.3 + 0.4 * i, 0.35 + 0.4 * i, "kernel", "layer", track=device)
+        path = self.recording(spans, powers=[10, 30] * 200)
+        db = sqlite3.connect(path)
+        series, columns = db.execute("SELECT id, n_columns FROM series WHERE kind = 'samples'").fetchone()
+        data = column([1925084719, 338406160, 3124926642]) + column([10**18, None, None]) * columns
+        db.execute("UPDATE chunk SET data = ?, n = 3 WHERE series = ?", (data, series))
+        db.commit()
+        db.close()
+        for method in ("auto", "integrate", "nearest", "window", "regress"):
+            done = self.nrg("attribute", "--json", "--method", method, path)
+            self.assertIn(done.returncode, (0, 1), done.stderr)
 
     def test_killed_in_the_middle(self):
         path = self.recording(self.training())
