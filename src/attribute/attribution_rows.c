@@ -22,6 +22,7 @@ struct builder {
     size_t *row_of;
     uint32_t *node_of; /* per row */
     double *inside_j;  /* [row * n_parts + part], inclusive; NAN: nothing is known */
+    double *missing_j; /* the same, of the time without a reading: at most, not counted */
 };
 
 bool nrg_row_known(const struct nrg_engine *e, size_t p, const struct nrg_row_sums *sums,
@@ -103,13 +104,25 @@ static void order_rows(struct builder *b)
     }
 }
 
+/* What the time without a reading may have used, if it used what the rest did. */
+static double missing_j(const struct builder *b, uint32_t node, size_t p)
+{
+    const struct nrg_row_part *part = &b->v->parts[node * b->e->n_parts + p];
+    double known_ns = part->covered_ns + part->moved_ns, self = self_j(b, node, p);
+    double missing_ns = b->v->nodes[node].sums.self_ns - known_ns;
+    bool some = known_ns > 0 && missing_ns > UNCOVERED_NS && self > 0;
+    return some ? self * missing_ns / known_ns : 0;
+}
+
 static void sum_inside(struct builder *b)
 {
     struct nrg_attribution *out = b->e->out;
     size_t n_parts = b->e->n_parts;
     for (size_t r = 0; r < out->n_rows; r++)
-        for (size_t p = 0; p < n_parts; p++)
+        for (size_t p = 0; p < n_parts; p++) {
             b->inside_j[r * n_parts + p] = self_j(b, b->node_of[r], p);
+            b->missing_j[r * n_parts + p] = missing_j(b, b->node_of[r], p);
+        }
     for (size_t r = out->n_rows; r-- > 0;) {
         struct nrg_attribution_row *row = &out->rows[r];
         if (row->parent == SIZE_MAX)
@@ -118,6 +131,7 @@ static void sum_inside(struct builder *b)
         for (size_t p = 0; p < n_parts; p++) {
             double *above = &b->inside_j[row->parent * n_parts + p];
             *above = sum_known(*above, b->inside_j[r * n_parts + p]);
+            b->missing_j[row->parent * n_parts + p] += b->missing_j[r * n_parts + p];
         }
     }
 }
@@ -130,8 +144,10 @@ static void sum_flat(struct builder *b)
     for (size_t r = 0; r < out->n_rows; r++) {
         uint32_t node = b->node_of[r];
         out->rows[r].time_s = b->v->inside_ns[node] * 1e-9;
-        for (size_t p = 0; p < n_parts; p++)
+        for (size_t p = 0; p < n_parts; p++) {
             b->inside_j[r * n_parts + p] = b->v->inside_j[node * n_parts + p];
+            b->missing_j[r * n_parts + p] = missing_j(b, node, p);
+        }
     }
 }
 
@@ -141,13 +157,15 @@ struct interval {
 
 /* Adds a part's energy with its error; calibration is on top of what the walk found. */
 static void add_interval(const struct nrg_engine *e, size_t p, double energy_j,
-                         const struct nrg_row_error *error, double idle_off_j, struct interval *sum)
+                         const struct nrg_row_error *error, double idle_off_j, double missing_j,
+                         struct interval *sum)
 {
     const struct nrg_part *part = &e->parts[p];
     if (isnan(energy_j))
         return;
     double random = e->z * sqrt(error->variance_j2) + idle_off_j;
-    double low = energy_j - error->below_j - random, high = energy_j + error->above_j + random;
+    double low = energy_j - error->below_j - random;
+    double high = energy_j + error->above_j + random + missing_j;
     if (energy_j >= 0)
         low = fmax(0, low) * part->factor_low;
     if (high > 0) /* no row has more than there is */
@@ -173,8 +191,9 @@ static void set_energy(struct builder *b, size_t r)
     for (size_t p = 0; p < e->n_parts; p++) {
         double part_s = row->self_time_s > 0 ? row->time_s / row->self_time_s : 1;
         add_interval(e, p, self_j(b, b->node_of[r], p), &parts[p].self, idle_off_j(e, p, work_s),
-                     &self);
-        add_interval(e, p, domain_j[p], &parts[p].whole, idle_off_j(e, p, work_s * part_s), &all);
+                     missing_j(b, b->node_of[r], p), &self);
+        add_interval(e, p, domain_j[p], &parts[p].whole, idle_off_j(e, p, work_s * part_s),
+                     b->missing_j[r * e->n_parts + p], &all);
     }
     row->energy_self_j = self.energy_j;
     row->self_low_j = self.low_j;
@@ -249,7 +268,8 @@ static int allocate(struct builder *b)
         n_rows += b->used[i];
     b->e->out->rows = nrg_arena_array(b->arena, n_rows + 1, sizeof *b->e->out->rows);
     b->inside_j = nrg_arena_array(b->arena, n_rows * b->e->n_parts + 1, sizeof *b->inside_j);
-    return b->e->out->rows && b->inside_j ? 0 : -ENOMEM;
+    b->missing_j = nrg_arena_array(b->arena, n_rows * b->e->n_parts + 1, sizeof *b->missing_j);
+    return b->e->out->rows && b->inside_j && b->missing_j ? 0 : -ENOMEM;
 }
 
 int nrg_rows_make(struct nrg_engine *e, const struct nrg_view *v)

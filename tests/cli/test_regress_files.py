@@ -52,9 +52,8 @@ class Files(Case):
             errors += more_errors
             inside += more_inside
         self.assertLess(statistics.median(errors), 0.01, errors)
-        # Not 95 %: the file's start times are seconds since 1970 in a double, steps of 0.24 us, and what
-        # that does to layers of 20 us is not in the intervals.
-        self.assertGreaterEqual(sum(inside), 0.7 * len(inside), inside)
+        # 95 % on average; one seed of few layers may have some less.
+        self.assertGreaterEqual(sum(inside), 0.8 * len(inside), inside)
 
     def test_idle_apart(self):
         self.check("apart", "energy_j", period_s=0.001)
