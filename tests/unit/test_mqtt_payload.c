@@ -1,4 +1,5 @@
-/* MQTT messages to values: payloads after the devices' formats as they are known, and wrong ones. */
+/* MQTT messages to values: payloads after the devices' formats as they are known, and wrong ones.
+ */
 #include "support/cmocka.h"
 
 #include <errno.h>
