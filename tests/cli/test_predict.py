@@ -9,7 +9,7 @@ import json
 import os
 import unittest
 
-from support import TOP, Case
+from support import PLAIN_NRG, TOP, Case
 
 SHARED = os.environ.get("NRG_SHARED", os.path.join(TOP, "..", "shared"))
 IRENE = os.path.abspath(os.path.join(SHARED, "data", "irene"))
@@ -43,6 +43,7 @@ class Predict(Case):
 @needs_irene
 class Evaluate(Predict):
     """The bars, strictly: rows of a held-out model are used nowhere."""
+    program = PLAIN_NRG
 
     def levels(self, device, *options):
         result = self.json("evaluate", os.path.join(IRENE, device), *options)
@@ -139,6 +140,7 @@ class Evaluate(Predict):
 @needs_irene
 class Tree(Predict):
     """The earlier system's own results: means of its seeds, and their spread at model level."""
+    program = PLAIN_NRG
 
     def run_tree(self, device, features, *options):
         levels = self.json("evaluate", os.path.join(IRENE, device), "--model", "tree", "--features", features,
