@@ -18,8 +18,6 @@ import unittest
 
 TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 NRG = os.path.abspath(os.environ.get("NRG_BIN", os.path.join(TOP, "build", "nrg")))
-# Without sanitizers, for long sums that other tests run through with them.
-PLAIN_NRG = os.path.join(os.path.abspath(os.environ["NRG_PLAIN_BUILD"]), "nrg") if "NRG_PLAIN_BUILD" in os.environ else NRG
 TOOLS = os.path.abspath(os.environ.get("NRG_TOOLS", os.path.join(TOP, "build", "tests")))
 EMULATOR = os.path.join(TOOLS, "rapl-emulator")
 FAKE_NVML = os.path.join(TOOLS, "libnvidia-ml-fake.so")
@@ -117,7 +115,6 @@ def run_edges(path, kind="run"):
 
 class Case(unittest.TestCase):
     """A test with a folder of its own that anybody may enter and write."""
-    program = NRG
 
     def setUp(self):
         self.dir = tempfile.mkdtemp(prefix="nrg-cli-")
@@ -156,7 +153,7 @@ class Case(unittest.TestCase):
         kw.setdefault("env", self.env())
         kw.setdefault("cwd", self.dir)
         kw.setdefault("stdin", subprocess.DEVNULL)
-        done = subprocess.run([self.program, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        done = subprocess.run([NRG, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               timeout=LIMIT_S, **kw)
         self.assert_sane(done.stderr)
         return done
