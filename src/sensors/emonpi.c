@@ -406,10 +406,6 @@ const struct nrg_meter_decoder nrg_decoder_emonpi = {
 const struct nrg_driver nrg_driver_emonpi = {
     .name = "emonpi",
     .summary = "emonPi, emonTx and RFM69Pi energy monitors on a serial line",
-    .flags = NRG_ON_REQUEST,
     .probe = nrg_meter_probe,
-    .open = nrg_meter_open,
-    .read = nrg_meter_read,
-    .fd = nrg_meter_fd,
-    .close = nrg_meter_close,
+    NRG_METER_FUNCTIONS,
 };

@@ -124,13 +124,18 @@ void nrg_meter_adjust_apply(const struct nrg_meter_adjust *adjust, const struct 
                             const struct nrg_meter_reading *reading, double *to,
                             struct nrg_meter_reading *adjusted);
 
-/* The functions of a byte meter's driver: `.probe = nrg_meter_probe, .open = nrg_meter_open, …`. */
+/* A byte meter's driver: `.name, .summary, .probe = nrg_meter_probe, NRG_METER_FUNCTIONS`. */
 int nrg_meter_probe(struct nrg_probe *probe, struct nrg_error *err);
 int nrg_meter_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,
                    struct nrg_error *err);
 int nrg_meter_read(void *state, struct nrg_sink *sink);
 int nrg_meter_fd(void *state);
 void nrg_meter_close(void *state);
+/* clang-format off */
+#define NRG_METER_FUNCTIONS \
+    .flags = NRG_ON_REQUEST, .open = nrg_meter_open, .read = nrg_meter_read, .fd = nrg_meter_fd, \
+    .close = nrg_meter_close
+/* clang-format on */
 
 /* What a meter has seen so far. */
 struct nrg_meter_stats {

@@ -196,32 +196,20 @@ const struct nrg_meter_decoder nrg_decoder_text = {
 const struct nrg_driver nrg_driver_exec = {
     .name = "exec",
     .summary = "lines that a program prints",
-    .flags = NRG_ON_REQUEST,
     .probe = nrg_meter_probe,
-    .open = nrg_meter_open,
-    .read = nrg_meter_read,
-    .fd = nrg_meter_fd,
-    .close = nrg_meter_close,
+    NRG_METER_FUNCTIONS,
 };
 
 const struct nrg_driver nrg_driver_file = {
     .name = "file",
     .summary = "lines of a file that grows, or of a pipe",
-    .flags = NRG_ON_REQUEST,
     .probe = nrg_meter_probe,
-    .open = nrg_meter_open,
-    .read = nrg_meter_read,
-    .fd = nrg_meter_fd,
-    .close = nrg_meter_close,
+    NRG_METER_FUNCTIONS,
 };
 
 const struct nrg_driver nrg_driver_lines = {
     .name = "lines",
     .summary = "lines from a serial port",
-    .flags = NRG_ON_REQUEST,
     .probe = nrg_meter_probe,
-    .open = nrg_meter_open,
-    .read = nrg_meter_read,
-    .fd = nrg_meter_fd,
-    .close = nrg_meter_close,
+    NRG_METER_FUNCTIONS,
 };

@@ -63,21 +63,13 @@ static int probe_waveform(struct nrg_probe *probe, struct nrg_error *err)
 const struct nrg_driver nrg_driver_waveform = {
     .name = "waveform",
     .summary = "power at the wall from raw samples of voltage and current",
-    .flags = NRG_ON_REQUEST,
     .probe = probe_waveform,
-    .open = nrg_meter_open,
-    .read = nrg_meter_read,
-    .fd = nrg_meter_fd,
-    .close = nrg_meter_close,
+    NRG_METER_FUNCTIONS,
 };
 
 const struct nrg_driver nrg_driver_waveform_exec = {
     .name = "waveform-exec",
     .summary = "the same from a program's output (arecord, an ADC's tool)",
-    .flags = NRG_ON_REQUEST,
     .probe = nrg_meter_probe,
-    .open = nrg_meter_open,
-    .read = nrg_meter_read,
-    .fd = nrg_meter_fd,
-    .close = nrg_meter_close,
+    NRG_METER_FUNCTIONS,
 };
