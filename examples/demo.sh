@@ -44,5 +44,7 @@ cat <<END
   $nrg run -- COMMAND               your own program
   $nrg run --torch -- python3 X.py  the same, with the modules of PyTorch told apart
   $nrg report --json $recording   all numbers for other programs
+  $nrg calibrate --quick            joules per multiplication and per byte of this machine
+  $nrg meter list                   meters at the plug, and how to name them
   $nrg run --help                   rates, repeats, baseline, carbon
 END
