@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "attribute/regress.h"
+#include "attribute/regress/fit.h"
 #include "simulator/scenarios.h"
 #include "simulator/trial.h"
 

@@ -18,8 +18,8 @@
 
 #include "attribute/attribution.h"
 #include "base/mem.h"
-#include "record/recording.h"
-#include "record/store.h"
+#include "record/read/recording.h"
+#include "record/store/writer.h"
 
 #define LAYERS 50
 #define BATCH  16384

@@ -4,7 +4,7 @@
  *   spans-dump FILE.nrg            {"series", "track", "track_kind", "domain", "pid", "tid",
  * "kind", "name", "detail", "begin_ns", "end_ns", "number", "duration_ns", "path": names from the
  * top, "depth"} spans-dump --runs FILE.nrg     layer executions in the file's order
- * (record/layer_runs.h)
+ * (record/read/layer_runs.h)
  *
  * Nesting is taken from the order of events alone, as a reader must.
  */
@@ -13,9 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/cursor.h"
-#include "record/layer_runs.h"
-#include "record/span_catalog.h"
+#include "record/read/cursor.h"
+#include "record/read/layer_runs.h"
+#include "record/read/span_catalog.h"
 
 #define MAX_DEPTH 4096
 

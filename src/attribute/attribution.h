@@ -15,8 +15,8 @@
 #ifndef NRG_ATTRIBUTE_ATTRIBUTION_H
 #define NRG_ATTRIBUTE_ATTRIBUTION_H
 
-#include "attribute/summary.h"
-#include "record/recording.h"
+#include "energy/summary.h"
+#include "record/read/recording.h"
 
 enum nrg_method {
     NRG_METHOD_AUTO,
@@ -90,7 +90,7 @@ struct nrg_attribution_row {
     double updates_per_call; /* of the sensor, within one self stretch: how resolved it is */
     const struct nrg_row_count *counts;
     size_t n_counts;
-    /* filled by whoever has a graph (report/attribution_model.c); NAN: not known */
+    /* filled by whoever has a graph (attribute/model_join.c); NAN: not known */
     double macs, flops, read_bytes, written_bytes; /* per call */
 };
 

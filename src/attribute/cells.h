@@ -13,9 +13,9 @@
 #ifndef NRG_ATTRIBUTE_CELLS_H
 #define NRG_ATTRIBUTE_CELLS_H
 
-#include "attribute/bins.h"
-#include "attribute/frame.h"
-#include "record/span_catalog.h"
+#include "energy/bins.h"
+#include "energy/frame.h"
+#include "record/read/span_catalog.h"
 
 struct nrg_cells {
     size_t n;

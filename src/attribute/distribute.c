@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "attribute/flow.h"
-#include "attribute/readings.h"
+#include "energy/readings.h"
 #include "attribute/slicer.h"
 #include "base/mem.h"
 

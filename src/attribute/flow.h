@@ -14,7 +14,7 @@
 #ifndef NRG_ATTRIBUTE_FLOW_H
 #define NRG_ATTRIBUTE_FLOW_H
 
-#include "attribute/engine.h"
+#include "attribute/internal.h"
 
 /* Of a part, at the time up to which its pool was moved. */
 struct nrg_flow {

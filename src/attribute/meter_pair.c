@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/frame.h"
-#include "attribute/meter_fit.h"
+#include "energy/frame.h"
+#include "energy/meter_fit.h"
 
 struct pair {
     struct nrg_timeline meter;

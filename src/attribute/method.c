@@ -9,7 +9,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "attribute/engine.h"
+#include "attribute/internal.h"
 
 #define MANY_UPDATES  10
 #define MIN_INTERVALS 30 /* of the sensor, and three for each kind of span */

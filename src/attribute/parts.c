@@ -13,10 +13,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/engine.h"
-#include "attribute/idle.h"
-#include "attribute/lag.h"
-#include "attribute/quantum.h"
+#include "attribute/internal.h"
+#include "energy/idle.h"
+#include "energy/lag.h"
+#include "energy/quantum.h"
 #include "base/mem.h"
 
 #define CEILING     4    /* times the highest power seen, where the sensor states no limit */

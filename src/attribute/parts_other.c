@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "attribute/engine.h"
+#include "attribute/internal.h"
 
 struct reports {
     const struct nrg_engine *e;

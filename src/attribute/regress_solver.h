@@ -11,7 +11,7 @@
 #ifndef NRG_ATTRIBUTE_REGRESS_SOLVER_H
 #define NRG_ATTRIBUTE_REGRESS_SOLVER_H
 
-#include "attribute/regress_model.h"
+#include "attribute/regress/internal.h"
 
 struct nrg_solver {
     const struct nrg_regress *r;

@@ -3,7 +3,7 @@
 #define NRG_ATTRIBUTE_ROWS_MEMORY_H
 
 #include "base/arena.h"
-#include "record/span_catalog.h"
+#include "record/read/span_catalog.h"
 
 struct nrg_rows_memory {
     struct nrg_arena arena;

@@ -8,7 +8,7 @@
 #ifndef NRG_ATTRIBUTE_SLICER_H
 #define NRG_ATTRIBUTE_SLICER_H
 
-#include "attribute/engine.h"
+#include "attribute/internal.h"
 
 struct nrg_slice {
     int64_t begin_ns, end_ns;

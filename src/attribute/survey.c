@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "attribute/engine.h"
+#include "attribute/internal.h"
 #include "base/mem.h"
 
 struct surveyor {

@@ -9,7 +9,7 @@
 #ifndef NRG_ATTRIBUTE_VIEW_H
 #define NRG_ATTRIBUTE_VIEW_H
 
-#include "attribute/engine.h"
+#include "attribute/internal.h"
 
 /* Node 0 is the top. */
 struct nrg_view_node {

@@ -17,9 +17,9 @@ struct nrg_context {
     void (*log)(void *arg, enum nrg_level level, const char *line); /* NULL: silence */
     void *log_arg;
     /*
-     * Opens a recording as something to play back (sensors/replay_source.h). Sensors stand left of
+     * Opens a recording as something to play back (sensors/virtual/replay_source.h). Sensors stand left of
      * recordings in the flow and know nothing of them, so the program hands the function in:
-     * nrg_replay_recording_open of record/replay_recording.h. NULL: recordings can't be played.
+     * nrg_replay_recording_open of record/read/replay.h. NULL: recordings can't be played.
      */
     int (*open_recording)(struct nrg_replay_source **source, const char *path,
                           struct nrg_error *err);

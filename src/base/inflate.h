@@ -1,6 +1,6 @@
 /*
  * Deflate through zlib, loaded at run time: starting a measurement with `nrg run` never maps it.
- * The one place that loads it; archives of models (graph/zip.h) and compressed logs (input.h) use
+ * The one place that loads it; archives of models (graph/torch/zip.h) and compressed logs (input.h) use
  * it. A loaded library is handed back with unload; NULL is accepted. Only zlib's header is used
  * at build time.
  */

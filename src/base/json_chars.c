@@ -2,7 +2,7 @@
  * See json_chars.h. Texts are found with memchr and copied in pieces; nearly all have no escape in
  * them. Skipping looks at one byte at a time by a table, and jumps over texts.
  */
-#include "base/json_chars.h"
+#include "base/internal.h"
 
 #include <errno.h>
 #include <string.h>

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_chars.h"
+#include "base/internal.h"
 #include "base/mem.h"
 #include "base/parse.h"
 

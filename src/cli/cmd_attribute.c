@@ -9,9 +9,9 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "cli/attribute_show.h"
-#include "cli/attribute_source.h"
-#include "record/import.h"
+#include "cli/attribute/show.h"
+#include "cli/attribute/source.h"
+#include "import/log.h"
 
 #define DEFAULT_TOP       40
 #define DEFAULT_MIN_SHARE 0.1 /* percent */

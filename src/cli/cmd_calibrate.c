@@ -15,9 +15,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "cli/calibrate_meter.h"
+#include "cli/calibrate/meter.h"
 #include "report/calibration.h"
-#include "report/predict_report.h"
+#include "report/prediction/report.h"
 
 #define EXIT_INTERRUPTED (128 + SIGINT)
 

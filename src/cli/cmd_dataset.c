@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/data.h"
-#include "report/predict_report.h"
+#include "report/prediction/report.h"
 
 struct values {
     struct nrg_data_options data;

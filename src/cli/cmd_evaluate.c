@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "cli/data.h"
-#include "predict/layer.h"
-#include "predict/tree.h"
-#include "report/predict_report.h"
+#include "predict/compat/layer.h"
+#include "predict/compat/tree.h"
+#include "report/prediction/report.h"
 
 #define CONFIDENCE 0.95
 

@@ -1,9 +1,9 @@
-/* nrg export: a recording in forms that other programs read. See report/export.h. */
+/* nrg export: a recording in forms that other programs read. See report/export/formats.h. */
 #include <errno.h>
 #include <string.h>
 
 #include "cli/common.h"
-#include "report/export.h"
+#include "report/export/formats.h"
 
 struct values {
     const char *format, *output;

@@ -13,7 +13,7 @@
 #include "cli/common.h"
 #include "graph/param_list.h"
 #include "graph/reader.h"
-#include "report/graph_report.h"
+#include "report/graph/report.h"
 
 extern char **environ;
 

@@ -1,4 +1,4 @@
-/* nrg import: a file of another program as a recording. See record/import.h. */
+/* nrg import: a file of another program as a recording. See import/log.h. */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/parse.h"
 #include "cli/common.h"
 #include "cli/import_layers.h"
-#include "record/import.h"
+#include "import/log.h"
 
 struct values {
     const char *output, *zone, *idle_power, *integrate;

@@ -1,5 +1,5 @@
 /* nrg meter: bring an external meter up, see which there are, and calibrate one. */
-#include "cli/meter.h"
+#include "cli/meter/actions.h"
 
 #include <signal.h>
 #include <string.h>

@@ -9,10 +9,10 @@
 
 #include "base/mem.h"
 #include "base/parse.h"
-#include "cli/predict_against.h"
+#include "cli/predict/against.h"
 #include "graph/param_list.h"
 #include "graph/reader.h"
-#include "report/predict_report.h"
+#include "report/prediction/report.h"
 
 #define DEFAULT_DEPTH 3
 #define DEFAULT_TERMS 8

@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 
 #include "cli/common.h"
-#include "report/predict_report.h"
+#include "report/prediction/report.h"
 
 struct values {
     const char *json;

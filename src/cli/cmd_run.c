@@ -20,12 +20,12 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "cli/desk.h"
-#include "cli/launch.h"
-#include "cli/run_graph.h"
-#include "cli/run_torch.h"
+#include "cli/run/launch.h"
+#include "cli/run/graph.h"
+#include "cli/run/torch.h"
 #include "cli/show.h"
-#include "record/recorder.h"
-#include "record/span_segment.h"
+#include "record/sampler/recorder.h"
+#include "record/spans/segment.h"
 
 enum {
     EXIT_NRG_FAILED = 125,

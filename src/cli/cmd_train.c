@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "cli/data.h"
-#include "report/predict_report.h"
+#include "report/prediction/report.h"
 
 #define CONFIDENCE 0.95
 

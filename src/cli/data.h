@@ -4,7 +4,7 @@
 #define NRG_CLI_DATA_H
 
 #include "cli/common.h"
-#include "predict/dataset_read.h"
+#include "predict/dataset/internal.h"
 
 struct nrg_data_options {
     const char *device, *layers, *layer_features, *graph, *idle;

@@ -1,13 +1,13 @@
 /*
  * Options about external meters that commands share: --meter, --no-meter, and the desk's meters
- * from the config files (sensors/meter_config.h).
+ * from the config files (sensors/meter/config.h).
  */
 #ifndef NRG_CLI_DESK_H
 #define NRG_CLI_DESK_H
 
 #include "cli/cli.h"
 #include "sensors/driver.h"
-#include "sensors/meter_config.h"
+#include "sensors/meter/config.h"
 
 struct nrg_desk {
     struct nrg_list meters;

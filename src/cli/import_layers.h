@@ -1,4 +1,4 @@
-/* The part of nrg import that reads layer times of other programs (record/import_join.h). */
+/* The part of nrg import that reads layer times of other programs (import/join.h). */
 #ifndef NRG_CLI_IMPORT_LAYERS_H
 #define NRG_CLI_IMPORT_LAYERS_H
 

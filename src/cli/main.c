@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "cli/common.h"
-#include "record/replay_recording.h"
+#include "record/read/replay.h"
 
 /* One line each, so that branches that add one do not conflict. */
 /* clang-format off */

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/report.h"
+#include "report/run/report.h"
 
 int nrg_show_check(const struct nrg_cli *cli, const struct nrg_show_options *o)
 {

@@ -3,7 +3,7 @@
 #define NRG_CLI_SHOW_H
 
 #include "cli/common.h"
-#include "record/recording.h"
+#include "record/read/recording.h"
 
 struct nrg_show_options {
     const char *json;

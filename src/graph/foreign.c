@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "graph/archive.h"
+#include "graph/torch/archive.h"
 #include "graph/readers.h"
 
 #define TF2ONNX "convert it with `python -m tf2onnx.convert` and read the .onnx"

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/onnx.h"
+#include "graph/onnx/internal.h"
 
 #define FIRST_BUCKETS 256
 

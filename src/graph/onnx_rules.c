@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "graph/onnx_shapes.h"
+#include "graph/onnx/shapes/internal.h"
 
 static const struct onnx_rule rules[] = {
     {"com.microsoft::Attention", onnx_rule_ms_attention, 1},

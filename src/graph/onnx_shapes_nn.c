@@ -4,7 +4,7 @@
  */
 #include <string.h>
 
-#include "graph/onnx_shapes.h"
+#include "graph/onnx/shapes/internal.h"
 
 /* Y like X; mean and deviation have 1 where the axes from `axis` on were taken together. */
 int onnx_rule_norm(struct onnx *x, struct nrg_op *op, int arg)

@@ -8,7 +8,7 @@
 
 #include "base/mem.h"
 #include "graph/path_map.h"
-#include "graph/reducer.h"
+#include "graph/reduce/internal.h"
 
 bool nrg_param_is_buffer_name(const char *path)
 {

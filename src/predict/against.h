@@ -12,7 +12,7 @@
 #define NRG_PREDICT_AGAINST_H
 
 #include "attribute/attribution.h"
-#include "predict/predict.h"
+#include "predict/prediction.h"
 
 enum nrg_verdict {
     NRG_VERDICT_NONE,     /* nothing to compare */

@@ -11,7 +11,7 @@
 #ifndef NRG_PREDICT_EVALUATE_H
 #define NRG_PREDICT_EVALUATE_H
 
-#include "predict/physical.h"
+#include "predict/physical/fit.h"
 
 enum nrg_protocol {
     NRG_LEAVE_ONE_MODEL_OUT,

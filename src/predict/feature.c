@@ -1,5 +1,5 @@
 /* See feature.h; docs/dataset.md has the same table for people. */
-#include "predict/feature.h"
+#include "predict/dataset/feature.h"
 
 #include <string.h>
 

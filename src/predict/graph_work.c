@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "predict/kinds.h"
-#include "predict/predict.h"
+#include "predict/prediction.h"
 
 #define STEPS 12 /* operators between a product and its softmax: scale, mask, dropout… */
 

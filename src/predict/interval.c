@@ -16,7 +16,7 @@
 
 #include "base/mem.h"
 #include "predict/kinds.h"
-#include "predict/physical.h"
+#include "predict/physical/fit.h"
 
 #define ROW_FOLDS  5  /* of a data set with one model */
 #define MOST_FOLDS 20 /* several models are held out at once when there are more */

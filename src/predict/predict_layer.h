@@ -2,7 +2,7 @@
 #ifndef NRG_PREDICT_PREDICT_LAYER_H
 #define NRG_PREDICT_PREDICT_LAYER_H
 
-#include "predict/predict.h"
+#include "predict/prediction.h"
 
 int nrg_predict_layers(struct nrg_prediction *out, const struct nrg_layer_model *model,
                        const struct nrg_reduced *reduced, const struct nrg_module_tree *tree,

@@ -11,8 +11,8 @@
 
 #include <jansson.h>
 
-#include "predict/layer.h"
-#include "predict/physical.h"
+#include "predict/compat/layer.h"
+#include "predict/physical/fit.h"
 
 struct nrg_profile {
     struct nrg_arena arena;

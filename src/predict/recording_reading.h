@@ -7,8 +7,8 @@
 #define NRG_PREDICT_RECORDING_READING_H
 
 #include "graph/nametab.h"
-#include "predict/dataset_join.h"
-#include "predict/dataset_read.h"
+#include "predict/dataset/join.h"
+#include "predict/dataset/internal.h"
 
 /* A model's graph, counted; as the recording keeps it, or as given. */
 struct nrg_recorded_model {

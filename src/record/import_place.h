@@ -5,8 +5,8 @@
 #ifndef NRG_RECORD_IMPORT_PLACE_H
 #define NRG_RECORD_IMPORT_PLACE_H
 
-#include "record/layer_import.h"
-#include "record/recording.h"
+#include "import/layers/read.h"
+#include "record/read/recording.h"
 
 /*
  * Moves the spans of im->sink to the recording's clock and fills placed, offset and uncertainty of

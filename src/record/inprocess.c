@@ -20,10 +20,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "record/live.h"
-#include "record/recorder.h"
-#include "record/replay_recording.h"
+#include "record/sampler/recorder.h"
+#include "record/read/replay.h"
 #include "record/span_client.h"
-#include "record/span_segment.h"
+#include "record/spans/segment.h"
 
 #define MAX_SENSORS 64
 #define MAX_RATE_HZ 1e5

@@ -1,6 +1,6 @@
 /*
  * Energy so far, while a recorder runs: for programs that measure until they know enough. The sum
- * is over the channels that a report's total would add (attribute/domains.c decides that for
+ * is over the channels that a report's total would add (energy/domains.c decides that for
  * recordings): energy counters, or power where there is no counter of that name, not wide and not
  * contained in another; the widest meter where there is nothing else or nothing with the
  * processors.

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "record/store.h"
+#include "record/store/writer.h"
 
 /* The first "model name" (x86) or "Model" (ARM boards) line. */
 static void cpu_model(const struct nrg_root *root, char *out, size_t size)

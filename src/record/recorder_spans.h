@@ -5,8 +5,8 @@
 #ifndef NRG_RECORD_RECORDER_SPANS_H
 #define NRG_RECORD_RECORDER_SPANS_H
 
-#include "record/span_drain.h"
-#include "record/store.h"
+#include "record/spans/drain.h"
+#include "record/store/writer.h"
 
 struct nrg_recorder_spans {
     struct nrg_span_drain *drain;

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "record/column.h"
+#include "record/store/column.h"
 #include "record/format.h"
 #include "record/rows.h"
 

@@ -9,7 +9,7 @@
 #ifndef NRG_RECORD_SPAN_CLIENT_H
 #define NRG_RECORD_SPAN_CLIENT_H
 
-#include "record/span_ring.h"
+#include "mark/ring.h"
 
 /* Attaches as the variable NRG_SPANS says. 0 or -errno; -EBUSY when it is attached already. */
 int nrg_span_client_open(const char *variable);

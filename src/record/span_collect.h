@@ -7,8 +7,8 @@
 #define NRG_RECORD_SPAN_COLLECT_H
 
 #include "base/intern.h"
-#include "record/span_nest.h"
-#include "record/span_sink.h"
+#include "import/span_nest.h"
+#include "import/span_sink.h"
 
 struct nrg_span_sink {
     struct nrg_span_record *records;

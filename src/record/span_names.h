@@ -11,7 +11,7 @@
 
 #include <stdbool.h>
 
-#include "record/span_ring.h"
+#include "mark/ring.h"
 
 struct nrg_ring_names {
     uint32_t *numbers; /* by hash; 0: free */

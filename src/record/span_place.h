@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-#include "record/span_ring.h"
+#include "mark/ring.h"
 
 /* This process, as slots describe it; found out when the first slot is taken. */
 struct nrg_place {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "record/sql.h"
+#include "record/store/internal.h"
 
 void nrg_span_table_clear(struct nrg_span_table *t)
 {

@@ -1,5 +1,5 @@
 /* See span_texts.h. */
-#include "record/span_texts.h"
+#include "record/spans/texts.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* See sql.h. */
-#include "record/sql.h"
+#include "record/store/internal.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-#include "record/sql.h"
-#include "record/store.h"
+#include "record/store/internal.h"
+#include "record/store/writer.h"
 
 #define LEVEL 6
 

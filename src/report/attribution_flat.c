@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/attribution_report.h"
+#include "report/attribution/report.h"
 
 static bool is_operator(const struct nrg_attribution_row *row)
 {

@@ -9,7 +9,7 @@
  * The channel tree says what covers what: `parent` names the channel whose energy contains this
  * one's (core-0 in package-0). A *wide* channel (psys, machine, wall, battery) contains parts
  * that no other channel sees: totals add the parts and show the widest beside them as a check
- * (see attribute/domains.c, the one place that decides what is summed).
+ * (see energy/domains.c, the one place that decides what is summed).
  */
 #ifndef NRG_SENSORS_CHANNEL_H
 #define NRG_SENSORS_CHANNEL_H

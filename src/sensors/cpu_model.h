@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "base/root.h"
-#include "sensors/cpu_table.h"
+#include "sensors/machine/cpu_table.h"
 
 struct nrg_cpu_model {
     char vendor[16]; /* "" when unknown */

@@ -4,7 +4,7 @@
  * table predicts a server it has not seen is in docs/estimate.md.
  */
 /* clang-format off */
-#include "sensors/cpu_table.h"
+#include "sensors/machine/cpu_table.h"
 
 const struct nrg_cpu_family nrg_cpu_families[] = {
     /* name, servers, newest, threads per core, idle W/thread: low, median, high, full: same */

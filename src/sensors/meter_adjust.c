@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/parse.h"
-#include "sensors/meter.h"
+#include "sensors/meter/driver.h"
 
 #define MOST_SCALE    1e6
 #define MOST_OFFSET_W 1e6

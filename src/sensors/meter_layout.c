@@ -1,5 +1,5 @@
 /* See meter_layout.h. */
-#include "sensors/meter_layout.h"
+#include "sensors/meter/layout.h"
 
 #include <errno.h>
 #include <math.h>

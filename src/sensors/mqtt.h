@@ -3,7 +3,7 @@
 #ifndef NRG_SENSORS_MQTT_H
 #define NRG_SENSORS_MQTT_H
 
-#include "sensors/meter.h"
+#include "sensors/meter/driver.h"
 
 void nrg_mqtt_watch(void *state, struct nrg_meter_out *watch);
 const struct nrg_meter_stats *nrg_mqtt_statistics(void *state);

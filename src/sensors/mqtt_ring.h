@@ -6,7 +6,7 @@
 #ifndef NRG_SENSORS_MQTT_RING_H
 #define NRG_SENSORS_MQTT_RING_H
 
-#include "sensors/mqtt_plan.h"
+#include "sensors/mqtt/plan.h"
 
 #define NRG_MQTT_RING  256
 #define NRG_MQTT_SHOWN 200 /* bytes of a message, for people */

@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "sensors/drivers.h"
 #include "sensors/files.h"
-#include "sensors/meter_config.h"
+#include "sensors/meter/config.h"
 
 /* One line each, so that branches that add one do not conflict. */
 /* clang-format off */

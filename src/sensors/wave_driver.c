@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 
 #include "sensors/drivers.h"
-#include "sensors/wave_meter.h"
+#include "sensors/waveform/internal.h"
 
 /* A finished recording is read faster than it was made. */
 static const char *file_keys(const struct nrg_root *root, const char *argument)

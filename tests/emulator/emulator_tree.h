@@ -6,7 +6,7 @@
 #ifndef NRG_TESTS_EMULATOR_TREE_H
 #define NRG_TESTS_EMULATOR_TREE_H
 
-#include "sensors/sim_meter.h"
+#include "sensors/virtual/sim_meter.h"
 
 struct emulator_zone {
     char path[512]; /* of energy_uj */

@@ -1,6 +1,6 @@
 /*
  * rapl-emulator: a RAPL device of known truth for tests of the command line. It writes a powercap
- * tree into DIR from a scenario (src/sensors/scenario.h) and keeps the energy_uj files moving, as
+ * tree into DIR from a scenario (src/sensors/virtual/scenario.h) and keeps the energy_uj files moving, as
  * a process of its own: what nrg measures is compared with an answer that nrg had no part in.
  *
  *   rapl-emulator [--step 1ms] [--for 10s] SCENARIO DIR

@@ -1,6 +1,6 @@
 /*
  * NVML's ABI as NVIDIA's header has it (names and layouts theirs, nothing else), for the fake
- * library only. nrg's own declarations are in src/sensors/nvml_api.h; keeping both apart lets the
+ * library only. nrg's own declarations are in src/sensors/nvml/api.h; keeping both apart lets the
  * tests find a difference.
  */
 #ifndef NRG_TESTS_FAKE_NVML_H

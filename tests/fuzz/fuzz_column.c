@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/column.h"
+#include "record/store/column.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

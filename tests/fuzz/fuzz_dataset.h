@@ -2,11 +2,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "predict/dataset_read.h"
-#include "predict/layer.h"
+#include "predict/dataset/internal.h"
+#include "predict/compat/layer.h"
 #include "predict/profile.h"
-#include "predict/tree.h"
-#include "report/predict_report.h"
+#include "predict/compat/tree.h"
+#include "report/prediction/report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

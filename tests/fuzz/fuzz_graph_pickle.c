@@ -2,7 +2,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "graph/torch_walk.h"
+#include "graph/torch/internal.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

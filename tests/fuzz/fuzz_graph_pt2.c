@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "graph/reader.h"
-#include "graph/zip.h"
+#include "graph/torch/zip.h"
 
 #define NAME "models/m.json"
 

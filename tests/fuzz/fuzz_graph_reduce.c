@@ -6,7 +6,7 @@
 
 #include "graph/module_tree.h"
 #include "graph/reader.h"
-#include "report/graph_report.h"
+#include "report/graph/report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "record/import.h"
+#include "import/log.h"
 
 static inline void fuzz_import(const uint8_t *data, size_t size)
 {

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/layer_import.h"
+#include "import/layers/read.h"
 #include "record/span_collect.h"
 
 static inline void fuzz_walk(const struct nrg_span_sink *sink)

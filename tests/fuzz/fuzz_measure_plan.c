@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "graph/reader.h"
-#include "predict/measure_plan.h"
+#include "predict/dataset/measure_plan.h"
 
 static const char graph[] = "graph(%self : __torch__.Net,\n"
                             "      %x : Float(8, 16)):\n"

@@ -2,8 +2,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sensors/meter_config.h"
-#include "sensors/meter_decoders.h"
+#include "sensors/meter/config.h"
+#include "sensors/meter/decoders.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

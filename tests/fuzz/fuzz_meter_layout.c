@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sensors/meter_layout.h"
+#include "sensors/meter/layout.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sensors/meter_decoders.h"
+#include "sensors/meter/decoders.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sensors/meter_uri.h"
+#include "sensors/meter/uri.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

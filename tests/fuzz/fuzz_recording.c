@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/summary.h"
-#include "record/recording.h"
-#include "report/report.h"
+#include "energy/summary.h"
+#include "record/read/recording.h"
+#include "report/run/report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

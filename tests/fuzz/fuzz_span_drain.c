@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "record/span_drain.h"
+#include "record/spans/drain.h"
 #include "sensors/channel.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sensors/wave_format.h"
+#include "sensors/waveform/format.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

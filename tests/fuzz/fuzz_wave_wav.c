@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sensors/wave_wav.h"
+#include "sensors/waveform/wav.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

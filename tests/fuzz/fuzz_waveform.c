@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sensors/waveform.h"
+#include "sensors/waveform/engine.h"
 #include "sensors/waveform_int.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

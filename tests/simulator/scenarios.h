@@ -2,7 +2,7 @@
 #ifndef TESTS_SIMULATOR_SCENARIOS_H
 #define TESTS_SIMULATOR_SCENARIOS_H
 
-#include "attribute/regress.h"
+#include "attribute/regress/fit.h"
 #include "simulator/sim.h"
 
 struct trial_scenario {

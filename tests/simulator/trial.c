@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/lag.h"
-#include "attribute/quantum.h"
+#include "energy/lag.h"
+#include "energy/quantum.h"
 
 struct nrg_channel trial_channel(const struct sim_machine *m)
 {

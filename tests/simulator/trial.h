@@ -5,7 +5,7 @@
 #ifndef TESTS_SIMULATOR_TRIAL_H
 #define TESTS_SIMULATOR_TRIAL_H
 
-#include "attribute/regress.h"
+#include "attribute/regress/fit.h"
 #include "simulator/scenarios.h"
 
 /* Readings as the library holds them: unwrapped, summed up. Freed by nrg_timeline_release. */

@@ -6,8 +6,8 @@
 #ifndef NRG_TESTS_MADE_H
 #define NRG_TESTS_MADE_H
 
-#include "record/recording.h"
-#include "record/store.h"
+#include "record/read/recording.h"
+#include "record/store/writer.h"
 
 #define MADE_ZERO (1000 * NRG_NS_PER_S)
 

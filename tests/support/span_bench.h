@@ -6,7 +6,7 @@
 #define NRG_TESTS_SPAN_BENCH_H
 
 #include "record/queue.h"
-#include "record/span_drain.h"
+#include "record/spans/drain.h"
 
 #define BENCH_SPANS   1 /* series */
 #define BENCH_THREADS 2

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "attribute/attribution.h"
-#include "attribute/timeline.h"
+#include "energy/timeline.h"
 #include "support/made.h"
 
 #define ROUNDS       60

@@ -10,8 +10,8 @@
 #include <string.h>
 
 #include "graph/graph.h"
-#include "report/attribution_model.h"
-#include "report/attribution_report.h"
+#include "attribute/model_join.h"
+#include "report/attribution/report.h"
 
 #define LONG 10240
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/column.h"
+#include "record/store/column.h"
 #include "sensors/channel.h"
 
 #define MAX_ROWS 5000

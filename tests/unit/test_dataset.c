@@ -9,10 +9,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "predict/dataset_read.h"
-#include "predict/irene_shape.h"
+#include "predict/dataset/internal.h"
+#include "predict/dataset/irene_shape.h"
 #include "predict/kinds.h"
-#include "predict/summary.h"
+#include "predict/dataset/summary.h"
 
 static const struct nrg_read_options no_options;
 

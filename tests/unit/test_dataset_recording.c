@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "predict/dataset_read.h"
+#include "predict/dataset/internal.h"
 
 #define POWER_W 20.0
 

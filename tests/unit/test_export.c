@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/bins.h"
+#include "energy/bins.h"
 #include "base/mem.h"
-#include "record/store.h"
-#include "report/export.h"
+#include "record/store/writer.h"
+#include "report/export/formats.h"
 
 #define S  NRG_NS_PER_S
 #define MS NRG_NS_PER_MS

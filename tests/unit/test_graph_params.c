@@ -8,8 +8,8 @@
 
 #include "graph/nametab.h"
 #include "graph/reader.h"
-#include "graph/torch_pickle.h"
-#include "graph/zip.h"
+#include "graph/torch/unpickle.h"
+#include "graph/torch/zip.h"
 #include "support/cmocka.h"
 
 #define DATA NRG_TEST_SOURCE "/data/graph/"

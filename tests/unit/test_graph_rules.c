@@ -4,10 +4,10 @@
  */
 #include <string.h>
 
-#include "graph/cost_rules.h"
+#include "graph/cost/internal.h"
 #include "graph/module_tree.h"
-#include "graph/reducer.h"
-#include "report/graph_report.h"
+#include "graph/reduce/internal.h"
+#include "report/graph/report.h"
 #include "support/cmocka.h"
 
 static const struct nrg_cost_rule *find(const char *kind, struct nrg_cost_rule *scratch)

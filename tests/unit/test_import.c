@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "record/import.h"
-#include "record/recording.h"
+#include "import/log.h"
+#include "record/read/recording.h"
 
 #define MS NRG_NS_PER_MS
 

@@ -11,15 +11,15 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "record/align.h"
-#include "record/import.h"
-#include "record/import_join.h"
+#include "import/align.h"
+#include "import/log.h"
+#include "import/join.h"
 #include "record/import_place.h"
-#include "record/layer_import.h"
-#include "record/layer_log.h"
-#include "record/layer_runs.h"
+#include "import/layers/read.h"
+#include "import/layers/log.h"
+#include "record/read/layer_runs.h"
 #include "record/span_collect.h"
-#include "record/store.h"
+#include "record/store/writer.h"
 
 struct reading {
     struct nrg_import_join_options options;

@@ -1,5 +1,5 @@
 /*
- * attribute/lag.c and attribute/quantum.c: the time constant and the step of a sensor from readings
+ * energy/lag.c and energy/quantum.c: the time constant and the step of a sensor from readings
  * whose truth is a closed form: an exponential after a step of the load, ripple of the load's own
  * on it, rounded, and followed by a plateau that is many times as long.
  */
@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "attribute/lag.h"
-#include "attribute/quantum.h"
+#include "energy/lag.h"
+#include "energy/quantum.h"
 
 #define PERIOD_S 2e-3
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "predict/dataset_read.h"
-#include "predict/layer.h"
+#include "predict/dataset/internal.h"
+#include "predict/compat/layer.h"
 
 static double next(unsigned *state)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "sensors/machine_files.h"
+#include "sensors/machine/files.h"
 
 #define CPU   "/sys/devices/system/cpu/"
 #define HWMON "/sys/class/hwmon/"

@@ -17,10 +17,10 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "sensors/meter.h"
-#include "sensors/meter_config.h"
-#include "sensors/meter_decoders.h"
-#include "sensors/meter_port.h"
+#include "sensors/meter/driver.h"
+#include "sensors/meter/config.h"
+#include "sensors/meter/decoders.h"
+#include "sensors/meter/port.h"
 
 #define LIMIT_MS 60000 /* ends a hang; never a measure of speed */
 

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sensors/meter_decoders.h"
-#include "sensors/meter_layout.h"
+#include "sensors/meter/decoders.h"
+#include "sensors/meter/layout.h"
 
 #define KEPT    32
 #define BYTE_NS 260416 /* 38400 baud */

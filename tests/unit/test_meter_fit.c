@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "attribute/meter_fit.h"
+#include "energy/meter_fit.h"
 #include "base/clock.h"
 
 #define S  NRG_NS_PER_S

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "sensors/meter_pattern.h"
-#include "sensors/meter_table.h"
+#include "sensors/meter/text/pattern.h"
+#include "sensors/meter/text/table.h"
 
 static struct nrg_meter_field fields[NRG_METER_FIELDS];
 static size_t n_fields;

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sensors/meter_uri.h"
+#include "sensors/meter/uri.h"
 
 static void parts(void **state)
 {

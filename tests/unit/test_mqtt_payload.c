@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "sensors/mqtt_plan.h"
+#include "sensors/mqtt/plan.h"
 
 #define S NRG_NS_PER_S
 

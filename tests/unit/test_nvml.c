@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "sensors/nvml.h"
+#include "sensors/nvml/internal.h"
 
 static const char everything[] =
     "gpu Tesla V100-SXM2-16GB\npower 250\nutil 91\nmem-util 42\nenc 7\n"

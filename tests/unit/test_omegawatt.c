@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sensors/meter_decoders.h"
+#include "sensors/meter/decoders.h"
 
 #define FRAME 77 /* bytes, of six inputs */
 

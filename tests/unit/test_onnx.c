@@ -7,7 +7,7 @@
 
 #include "support/cmocka.h"
 
-#include "graph/protobuf.h"
+#include "graph/onnx/protobuf.h"
 #include "graph/reduce.h"
 #include "support/onnx_build.h"
 #include "support/tree.h"

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "predict/dataset_read.h"
+#include "predict/dataset/internal.h"
 #include "predict/evaluate.h"
 #include "predict/profile.h"
 

@@ -1,11 +1,11 @@
-/* record/procfs.c: lines of /proc as kernels and container runtimes write them, and worse. */
+/* record/sampler/procfs.c: lines of /proc as kernels and container runtimes write them, and worse. */
 #include "support/cmocka.h"
 #include "support/tree.h"
 
 #include <errno.h>
 #include <string.h>
 
-#include "record/procfs.h"
+#include "record/sampler/procfs.h"
 
 #define TAIL                                                                                       \
     " S 41 42 42 0 -1 4194560 100 200 0 0 11 12 13 14 20 0 3 0 5678 1000000 250 "                  \

@@ -9,7 +9,7 @@
 
 #include "base/mem.h"
 #include "sensors/drivers.h"
-#include "sensors/rapl_perf.h"
+#include "sensors/rapl/perf.h"
 
 #define P     "/sys/bus/event_source/devices/power/"
 #define SCALE "2.3283064365386962890625e-10"

@@ -1,5 +1,5 @@
 /*
- * attribute/regress.c on small machines whose powers are known in closed form: readings are worked
+ * attribute/regress/fit.c on small machines whose powers are known in closed form: readings are worked
  * out here, second by second, and powers must come back. How good it is with noise is the business
  * of test_regress_bars.c.
  */
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "attribute/gram.h"
-#include "attribute/regress_model.h"
+#include "attribute/regress/internal.h"
 
 #define MS        1000000LL
 #define ZERO      (1000 * 1000 * MS)

@@ -1,5 +1,5 @@
 /*
- * attribute/regress.c against the simulated machine (tests/simulator), which has its own truth: the
+ * attribute/regress/fit.c against the simulated machine (tests/simulator), which has its own truth: the
  * bars that joules per layer are held to. Few seeds: bench/regress_coverage runs hundreds,
  * docs/regress.md has its figures. A sanitizer takes minutes for all of it and gets a part.
  */

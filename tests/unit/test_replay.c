@@ -10,8 +10,8 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "sensors/replay_source.h"
-#include "sensors/replay_time.h"
+#include "sensors/virtual/replay_source.h"
+#include "sensors/virtual/replay_time.h"
 
 #define S  NRG_NS_PER_S
 #define MS NRG_NS_PER_MS

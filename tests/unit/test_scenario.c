@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sensors/scenario.h"
+#include "sensors/virtual/scenario.h"
 
 #define S INT64_C(1000000000)
 

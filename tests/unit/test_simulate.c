@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "sensors/sim_meter.h"
+#include "sensors/virtual/sim_meter.h"
 
 #define S  NRG_NS_PER_S
 #define MS NRG_NS_PER_MS

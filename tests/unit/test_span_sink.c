@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/cursor.h"
-#include "record/span_catalog.h"
-#include "record/span_sink.h"
+#include "record/read/cursor.h"
+#include "record/read/span_catalog.h"
+#include "import/span_sink.h"
 
 struct fixture {
     struct tree tree;

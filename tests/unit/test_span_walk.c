@@ -1,5 +1,5 @@
 /*
- * attribute/span_walk.c and record/span_reader.c: the order of events, places in the tree, and
+ * attribute/walk.c and record/read/spans.c: the order of events, places in the tree, and
  * files that no sane program writes.
  */
 #include "support/cmocka.h"
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/span_walk.h"
+#include "attribute/walk.h"
 #include "support/made.h"
 
 struct seen {

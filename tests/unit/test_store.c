@@ -1,4 +1,4 @@
-/* record/store.c and recording.c: what is committed is there, once, whatever happens after. */
+/* record/store/writer.c and recording.c: what is committed is there, once, whatever happens after. */
 #include "support/cmocka.h"
 
 #include <errno.h>
@@ -8,9 +8,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/recording.h"
+#include "record/read/recording.h"
 #include "record/series.h"
-#include "record/store.h"
+#include "record/store/writer.h"
 
 struct fixture {
     char dir[64], path[96];

@@ -1,5 +1,5 @@
 /*
- * attribute/timeline.c: readings become joules over time. Each test writes a recording with
+ * energy/timeline.c: readings become joules over time. Each test writes a recording with
  * known readings of one channel and asks for the energy between instants.
  */
 #include "support/cmocka.h"
@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "attribute/timeline.h"
-#include "record/store.h"
+#include "energy/timeline.h"
+#include "record/store/writer.h"
 
 #define S    NRG_NS_PER_S
 #define ZERO (1000 * S)

@@ -12,8 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sensors/meter_decoders.h"
-#include "sensors/wave_meter.h"
+#include "sensors/meter/decoders.h"
+#include "sensors/waveform/internal.h"
 
 #define READINGS 512
 #define FIELDS   40

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "sensors/calcvi.h"
-#include "sensors/waveform.h"
+#include "sensors/waveform/engine.h"
 #include "sensors/waveform_int.h"
 #include "support/mains.h"
 

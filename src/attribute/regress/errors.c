@@ -1,0 +1,170 @@
+/*
+ * Intervals and groups of rows from a regression. The energy of a row with all that is inside is a
+ * sum of powers times times, and the powers' errors hang together: what one class has too much,
+ * its neighbour has too little. So the interval of a sum comes from the covariance, and is mostly
+ * narrower than those of its parts.
+ *
+ * Classes that can't be told apart are one number: it stands in the first of their rows.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/internal.h"
+
+struct sums {
+    struct nrg_engine *e;
+    double *work_s;    /* per class: of the place that is looked at, with all inside */
+    uint32_t *classes; /* those that are in use */
+    size_t n;
+    uint32_t *last;       /* per place: the last place that is inside, in the order of `order` */
+    uint32_t *order, *at; /* places in the order of a walk, and where each stands */
+};
+
+/* The walk's order makes what is inside a place a range. Parents have smaller numbers. */
+static int make_order(struct sums *s)
+{
+    const struct nrg_span_tree *tree = &s->e->walk.paths;
+    uint32_t *size = calloc(tree->n + 1, sizeof *size);
+    uint32_t *next = calloc(tree->n + 1, sizeof *next);
+    s->order = calloc(tree->n + 1, sizeof *s->order);
+    s->at = calloc(tree->n + 1, sizeof *s->at);
+    s->last = calloc(tree->n + 1, sizeof *s->last);
+    int rc = size && next && s->order && s->at && s->last ? 0 : -ENOMEM;
+    for (size_t i = tree->n; !rc && i-- > 0;) {
+        size[i]++;
+        if (i)
+            size[tree->nodes[i].parent] += size[i];
+    }
+    for (size_t i = 0; !rc && i < tree->n; i++) {
+        uint32_t parent = tree->nodes[i].parent;
+        s->at[i] = i ? next[parent] : 0;
+        if (i)
+            next[parent] += size[i];
+        next[i] = s->at[i] + 1;
+        s->last[i] = s->at[i] + size[i] - 1;
+        s->order[s->at[i]] = (uint32_t)i;
+    }
+    free(size);
+    free(next);
+    return rc;
+}
+
+static void add_inside(struct sums *s, uint32_t place, double *time_s)
+{
+    const struct nrg_engine *e = s->e;
+    for (size_t i = 0; i < s->n; i++)
+        s->work_s[s->classes[i]] = 0;
+    s->n = 0;
+    for (uint32_t k = s->at[place]; k <= s->last[place]; k++) {
+        uint32_t inner = s->order[k], c = e->class_of[inner];
+        *time_s += e->rows[inner].self_ns * 1e-9;
+        if (c == UINT32_MAX || !(e->rows[inner].work_s > 0))
+            continue;
+        if (s->work_s[c] <= 0)
+            s->classes[s->n++] = c;
+        s->work_s[c] += e->rows[inner].work_s;
+    }
+}
+
+static double variance(const struct sums *s, const struct nrg_part *part, double time_s)
+{
+    const struct nrg_regress_result *r = &part->regressed;
+    size_t n = s->e->n_classes;
+    bool with_idle = s->e->options->idle == NRG_IDLE_SHARE && r->idle_fitted && r->idle_covariance;
+    double sum = with_idle ? time_s * time_s * r->idle_variance : 0;
+    for (size_t i = 0; i < s->n; i++) {
+        uint32_t a = s->classes[i];
+        for (size_t k = 0; k < s->n; k++)
+            sum += s->work_s[a] * s->work_s[s->classes[k]] * r->covariance[a * n + s->classes[k]];
+        if (with_idle)
+            sum += 2 * time_s * s->work_s[a] * r->idle_covariance[a];
+    }
+    return fmax(0, sum);
+}
+
+static void whole_errors(struct sums *s, size_t p)
+{
+    struct nrg_engine *e = s->e;
+    const struct nrg_part *part = &e->parts[p];
+    for (uint32_t i = 1; i < e->walk.paths.n; i++) {
+        struct nrg_row_error *whole = &e->row_parts[i * e->n_parts + p].whole;
+        double time_s = 0;
+        add_inside(s, i, &time_s);
+        double half_j = part->regressed.t * sqrt(variance(s, part, time_s));
+        *whole = (struct nrg_row_error){.below_j = half_j, .above_j = half_j};
+        if (s->n == 1 && s->at[i] == s->last[i]) /* nobody inside: as the class itself has it */
+            *whole = e->row_parts[i * e->n_parts + p].self;
+    }
+}
+
+/* Where rows are not paths, errors add up end to end: too wide, but never too narrow. */
+static void plain_errors(struct nrg_engine *e, size_t p)
+{
+    const struct nrg_span_tree *tree = e->walk.rows;
+    for (size_t i = tree->n; i-- > 1;) {
+        struct nrg_row_part *row = &e->row_parts[i * e->n_parts + p];
+        struct nrg_row_error *above = &e->row_parts[tree->nodes[i].parent * e->n_parts + p].whole;
+        row->whole.below_j += row->self.below_j;
+        row->whole.above_j += row->self.above_j;
+        above->below_j += row->whole.below_j;
+        above->above_j += row->whole.above_j;
+    }
+}
+
+/* The number of a group goes to its first place. */
+static void merge(struct nrg_engine *e, size_t p, uint32_t *first)
+{
+    const struct nrg_regress_result *r = &e->parts[p].regressed;
+    for (uint32_t i = 1; i < e->walk.paths.n; i++) {
+        uint32_t c = e->class_of[i];
+        if (c == UINT32_MAX || c == e->rest_class || !(e->rows[i].work_s > 0))
+            continue;
+        uint32_t *carrier = &first[r->classes[c].group];
+        if (!*carrier) {
+            *carrier = i;
+            continue;
+        }
+        struct nrg_row_part *to = &e->row_parts[*carrier * e->n_parts + p];
+        struct nrg_row_part *from = &e->row_parts[i * e->n_parts + p];
+        to->energy_j += from->energy_j;
+        to->self.below_j += from->self.below_j;
+        to->self.above_j += from->self.above_j;
+        to->whole.below_j += from->self.below_j;
+        to->whole.above_j += from->self.above_j;
+        from->moved_ns = from->covered_ns;
+        from->energy_j = from->covered_ns = 0;
+        from->self = (struct nrg_row_error){0};
+        e->rows[i].flags |= NRG_ROW_MERGED;
+        e->rows[*carrier].flags |= NRG_ROW_MERGED;
+        e->rows[i].merged_with = *carrier;
+    }
+}
+
+int nrg_regress_errors(struct nrg_engine *e)
+{
+    struct sums s = {.e = e};
+    uint32_t *first = calloc(e->n_classes + 1, sizeof *first);
+    s.work_s = calloc(e->n_classes + 1, sizeof *s.work_s);
+    s.classes = calloc(e->n_classes + 1, sizeof *s.classes);
+    int rc = s.work_s && s.classes && first ? make_order(&s) : -ENOMEM;
+    for (size_t p = 0; !rc && p < e->n_parts; p++) {
+        if (e->parts[p].method != NRG_METHOD_REGRESS)
+            continue;
+        if (e->walk.rows != &e->walk.paths) {
+            plain_errors(e, p);
+            continue;
+        }
+        whole_errors(&s, p);
+        memset(first, 0, (e->n_classes + 1) * sizeof *first);
+        merge(e, p, first);
+    }
+    free(s.work_s);
+    free(s.classes);
+    free(s.last);
+    free(s.order);
+    free(s.at);
+    free(first);
+    return rc;
+}

@@ -1,0 +1,72 @@
+/*
+ * Power per class of spans, from a sensor that is slower than they are: over all intervals of the
+ * sensor, energy = sum over classes (time of the class within it * its power) + idle power * time,
+ * solved by weighted least squares with powers not negative, and intervals that cover.
+ *
+ * A sensor that averages (INA3221, NVML) sees the past: instead of undoing that in its readings,
+ * which would blow up their noise, the same averaging is applied to the activity of the classes.
+ * Several candidates of the averaging are carried along in one pass, and the one that explains
+ * the readings best is taken where it is not known.
+ *
+ * Streamed: slices in order of time, memory of the order of classes squared times candidates.
+ * Classes that always occur in the same proportion can't be told apart and come back as one group.
+ *
+ * New, slices, solve, free. One thread at a time.
+ */
+#ifndef NRG_ATTRIBUTE_REGRESS_H
+#define NRG_ATTRIBUTE_REGRESS_H
+
+#include "attribute/attribution.h"
+#include "energy/timeline.h"
+
+struct nrg_regress;
+
+struct nrg_regress_options {
+    const struct nrg_timeline *timeline; /* of the sensor; must outlive the regression */
+    const struct nrg_channel *channel;
+    int64_t begin_ns, end_ns; /* readings outside are not used */
+    size_t n_classes;
+    enum nrg_lag_mode lag;
+    double lag_s;      /* with NRG_LAG_GIVEN; with AUTO the channel's own, when it is known */
+    double seen_lag_s; /* with AUTO: time constant seen where the load changed (lag.h); 0: none */
+    double idle_w;     /* known idle power of this domain; NAN: to be fitted if it can be */
+    double confidence; /* 0.95 */
+    size_t held;       /* slices kept in memory before they are streamed; 0: 4 million */
+};
+
+struct nrg_regress_class {
+    double power_w;       /* above idle where idle is known or fitted; NAN: never active */
+    double low_w, high_w; /* of power_w */
+    double time_s;        /* that was in used intervals, lag applied */
+    size_t group;         /* equal for classes that can't be told apart; else its own index */
+    bool unresolved;      /* the interval is wider than the number */
+};
+
+struct nrg_regress_result {
+    struct nrg_regress_class *classes;      /* n_classes */
+    double idle_w, idle_low_w, idle_high_w; /* NAN: part of the classes' powers */
+    bool idle_fitted;
+    double lag_s;
+    char lag_source[32]; /* "driver", "given", "fitted", "none" */
+    size_t intervals;    /* of the sensor that were used */
+    double residual;     /* rms of what is not explained / rms of interval energy */
+    double *covariance;  /* n_classes * n_classes, W^2: for intervals of sums; groups as one */
+    /* of a fitted idle, for intervals of power_w + idle_w: NULL and 0 where it was not fitted */
+    double *idle_covariance; /* with each class, W^2 */
+    double idle_variance;
+    double t; /* half of an interval = t * square root of its variance */
+};
+
+int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regress **regress);
+/*
+ * The class was active between the two instants, with that share of the processors' work (1 when
+ * it was alone). Slices come in order of begin_ns; those of different classes may overlap.
+ */
+int nrg_regress_slice(struct nrg_regress *regress, int64_t begin_ns, int64_t end_ns, size_t class_,
+                      double share);
+/* -ENODATA when there are fewer usable intervals than unknowns: the caller takes another method. */
+int nrg_regress_solve(struct nrg_regress *regress, struct nrg_regress_result *result);
+void nrg_regress_result_release(struct nrg_regress_result *result);
+void nrg_regress_free(struct nrg_regress *regress);
+
+#endif

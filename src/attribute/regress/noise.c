@@ -1,0 +1,383 @@
+/*
+ * How far readings are off, found from what a first fit leaves of them: how that grows with the
+ * energy of an interval, and how it is tied to the reading before. Weights and whitening from it
+ * make the powers more certain; the intervals do not rely on it (see regress_solve.c).
+ */
+#include "attribute/regress/internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_ROWS 200000 /* of the first fit */
+#define OUTLIER  5.0    /* deviations: beyond, a row loses weight */
+#define MAX_WORK 4e9    /* multiplications of a pass */
+#define WORTH_IT                                                                                   \
+    0.03 /* whitening fills rows up with numbers: for less than this it is not done                \
+          */
+#define PAIRS         3000
+#define NEVER_APART   0.3 /* of rounding, alike at any distance */
+#define MAX_LAG       3000
+#define CLIP          25.0 /* squares of residuals beyond this many variances are not believed */
+#define LEAST_OF_MEAN 1e-3 /* of the mean variance: floor of all */
+
+void nrg_whitener_release(struct nrg_whitener *w)
+{
+    free(w->last);
+    free(w->white);
+    *w = (struct nrg_whitener){0};
+}
+
+static int grow(struct nrg_whitener *w, size_t n)
+{
+    if (n <= w->n)
+        return 0;
+    double *last = calloc(n + 1, sizeof *last), *white = calloc(n + 1, sizeof *white);
+    if (!last || !white) {
+        free(last);
+        free(white);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < w->n; i++) {
+        last[i] = w->last[i];
+        white[i] = w->white[i];
+    }
+    if (w->last) { /* y comes behind the columns */
+        last[n] = w->last[w->n];
+        white[n] = w->white[w->n];
+    }
+    free(w->last);
+    free(w->white);
+    w->last = last;
+    w->white = white;
+    w->n = n;
+    return 0;
+}
+
+int nrg_whiten(struct nrg_whitener *w, struct nrg_rowgen *gen)
+{
+    if (w->phi == 0 && w->theta == 0)
+        return 1;
+    int rc = grow(w, gen->n);
+    if (rc)
+        return rc;
+    bool first = !w->primed || gen->restart;
+    for (size_t i = 0; i <= gen->n; i++) {
+        double *value = i < gen->n ? &gen->x[i] : &gen->y, now = *value;
+        *value = first ? now : now - w->phi * w->last[i] + w->theta * w->white[i];
+        w->last[i] = now;
+        w->white[i] = first && w->phi > 0 ? 0 : *value;
+    }
+    w->primed = true;
+    gen->dense = true;
+    return first && w->phi > 0 ? 0 : 1;
+}
+
+double nrg_noise_weight(const struct nrg_noise *noise, double expected, double white_e)
+{
+    double v = noise->floor2 + noise->slope2 * expected * expected, off = white_e * white_e / v;
+    return off > OUTLIER * OUTLIER ? OUTLIER * OUTLIER / (off * v) : 1 / v;
+}
+
+struct leftover {
+    double *e, *expected;
+    uint8_t *restart;
+    size_t n;
+};
+
+/* The second time with what the first has told of the noise. */
+static int fit_prior(struct nrg_regress *r, size_t max_rows)
+{
+    struct nrg_gram sum = {0};
+    bool again = r->prior;
+    struct nrg_pass pass = {.kernel = r->kernel,
+                            .n_columns = r->n_columns,
+                            .max_rows = max_rows,
+                            .phi = again ? r->noise.phi : r->first_phi,
+                            .theta = again ? r->noise.theta : 0,
+                            .weigh = again};
+    int rc = nrg_regress_sum_rows(r, &pass, &sum);
+    if (!rc && !again)
+        r->prior = calloc(r->n_columns, sizeof *r->prior);
+    if (!rc && !r->prior)
+        rc = -ENOMEM;
+    if (!rc)
+        rc = nrg_regress_powers(r, &sum, r->prior);
+    r->n_prior = r->n_columns;
+    if (!isnan(r->options.idle_w) && r->prior)
+        r->prior[NRG_COLUMN_IDLE] = r->options.idle_w;
+    nrg_gram_release(&sum);
+    return rc;
+}
+
+static int take_leftover(const struct nrg_regress *r, size_t max_rows, struct leftover *left)
+{
+    struct nrg_rowgen gen;
+    size_t room = r->rows_expected < max_rows ? r->rows_expected : max_rows;
+    left->e = calloc(room + 1, sizeof *left->e);
+    left->expected = calloc(room + 1, sizeof *left->expected);
+    left->restart = calloc(room + 1, 1);
+    int rc = nrg_rowgen_init(&gen, &r->options, &r->kernel, NULL,
+                             nrg_regress_sees_drift(r, max_rows)),
+        got = 1;
+    if (!left->e || !left->expected || !left->restart)
+        rc = -ENOMEM;
+    while (!rc && left->n < room) {
+        got = nrg_rowgen_next(&gen, &r->slices, r->ready_ns, r->n_columns);
+        if (got <= 0)
+            break;
+        double expected = nrg_regress_expected(r, &gen);
+        left->e[left->n] = gen.y - expected;
+        left->expected[left->n] = expected;
+        left->restart[left->n++] = gen.restart;
+    }
+    nrg_rowgen_release(&gen);
+    return rc ? rc : got < 0 ? got : 0;
+}
+
+/* Least squares of e^2 on 1 and expected^2, each weighted by the variance so far. */
+static void fit_variance_once(const struct leftover *left, struct nrg_noise *noise, double least)
+{
+    double a00 = 0, a01 = 0, a11 = 0, b0 = 0, b1 = 0;
+    for (size_t i = 0; i < left->n; i++) {
+        double m2 = left->expected[i] * left->expected[i];
+        double v = fmax(noise->floor2 + noise->slope2 * m2, least);
+        double e2 = fmin(left->e[i] * left->e[i], CLIP * v), w = 1 / (v * v);
+        a00 += w;
+        a01 += w * m2;
+        a11 += w * m2 * m2;
+        b0 += w * e2;
+        b1 += w * e2 * m2;
+    }
+    double det = a00 * a11 - a01 * a01;
+    noise->floor2 = det > 1e-9 * a00 * a11 ? (b0 * a11 - b1 * a01) / det : b0 / a00;
+    noise->slope2 = det > 1e-9 * a00 * a11 ? (b1 * a00 - b0 * a01) / det : 0;
+    if (noise->slope2 < 0)
+        *noise = (struct nrg_noise){.floor2 = b0 / a00};
+    else if (noise->floor2 < 0)
+        *noise = (struct nrg_noise){.slope2 = b1 / a11};
+}
+
+static void fit_variance(const struct leftover *left, struct nrg_noise *noise)
+{
+    double mean = 0;
+    for (size_t i = 0; i < left->n; i++)
+        mean += left->e[i] * left->e[i] / (double)left->n;
+    *noise = (struct nrg_noise){.floor2 = mean};
+    for (int turn = 0; mean > 0 && turn < 4; turn++)
+        fit_variance_once(left, noise, LEAST_OF_MEAN * mean);
+    noise->floor2 = fmax(noise->floor2, LEAST_OF_MEAN * mean);
+}
+
+/* Mean square of u for a pair of phi and theta. */
+static double whitened(const struct leftover *left, double phi, double theta)
+{
+    double sum = 0, last = 0, white = 0, used = 0;
+    for (size_t i = 0; i < left->n; i++) {
+        bool first = !i || left->restart[i];
+        double u = first ? left->e[i] : left->e[i] - phi * last + theta * white;
+        last = left->e[i];
+        white = first && phi > 0 ? 0 : u;
+        if (first)
+            continue;
+        sum += fmin(u * u, CLIP * CLIP);
+        used++;
+    }
+    return used > 0 ? sum / used : INFINITY;
+}
+
+static void fit_memory(const struct leftover *left, struct nrg_noise *noise)
+{
+    static const double phis[] = {0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999};
+    static const double thetas[] = {0, 0.15, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98};
+    double plain = whitened(left, 0, 0), best = plain * (1 - WORTH_IT);
+    for (size_t p = 0; p < sizeof phis / sizeof *phis; p++) {
+        for (size_t q = 0; q < sizeof thetas / sizeof *thetas; q++) {
+            double now = p || q ? whitened(left, phis[p], thetas[q]) : plain;
+            if (now < best && phis[p] != thetas[q]) {
+                best = now;
+                noise->phi = phis[p];
+                noise->theta = thetas[q];
+            }
+        }
+    }
+}
+
+/* Is most of what is left less than half a step of the sensor? */
+static bool only_rounding(const struct leftover *left, double quantum)
+{
+    size_t within = 0;
+    for (size_t i = 0; i < left->n; i++)
+        within += fabs(left->e[i]) < 0.55 * quantum;
+    return within > left->n / 10 * 9;
+}
+
+/*
+ * Errors that grow with the power and come back in the next interval are wrong time stamps of the
+ * sensor: what it showed was of a moment somewhere around, so that is what rows must say.
+ */
+static void blur_level(struct nrg_regress *r)
+{
+    const struct nrg_noise *n = &r->noise;
+    struct nrg_kernel *k = &r->kernel;
+    double mean = r->rows_expected ? r->energy_j / (double)r->rows_expected : 0;
+    if (r->options.timeline->gauge || k->kind != NRG_KERNEL_LEVEL || nrg_kernel_memory_s(k) > 0 ||
+        n->phi > 0 || n->theta < 0.4 || n->slope2 * mean * mean < 4 * n->floor2)
+        return;
+    double off_s = sqrt(n->slope2 / 2) * r->energy_s / (double)r->rows_expected;
+    *k = nrg_kernel_moved(*k, -sqrt(3) * off_s, 2 * sqrt(3) * off_s);
+}
+
+/* Both series as whitening leaves them; the first of a stretch goes. */
+static void whiten_leftover(struct leftover *left, double phi, double theta)
+{
+    double e = 0, m = 0, last_e = 0, last_m = 0;
+    size_t kept = 0;
+    for (size_t i = 0; i < left->n; i++) {
+        bool first = !i || left->restart[i];
+        double now_e = left->e[i], now_m = left->expected[i];
+        e = first ? 0 : now_e - phi * last_e + theta * e;
+        m = first ? 0 : now_m - phi * last_m + theta * m;
+        last_e = now_e;
+        last_m = now_m;
+        if (first)
+            continue;
+        left->e[kept] = e;
+        left->expected[kept++] = m;
+    }
+    left->n = kept;
+}
+
+static void release_leftover(struct leftover *left)
+{
+    free(left->e);
+    free(left->expected);
+    free(left->restart);
+    *left = (struct leftover){0};
+}
+
+static void set_variance(struct nrg_regress *r, const struct leftover *left)
+{
+    double phi = r->noise.phi, theta = r->noise.theta;
+    fit_variance(left, &r->noise);
+    r->noise.phi = phi;
+    r->noise.theta = theta;
+    r->noise.floor2 = fmax(r->noise.floor2, r->quantum * r->quantum / 12);
+    if (!(r->noise.floor2 > 0))
+        r->noise.floor2 = 1;
+}
+
+/* More rows far off than chance has: they may have drawn the prior, and with it all the rest. */
+static bool has_outliers(const struct leftover *left)
+{
+    size_t far = 0;
+    for (size_t i = 0; i < left->n; i++)
+        far += fabs(left->e[i]) > 4;
+    return far > left->n / 1000 + 1;
+}
+
+/*
+ * A program that does the same every step makes an averaging sensor show the same, and round it the
+ * same way, every step: such errors add up as if there were fewer steps. How alike rounding is
+ * at a distance of some readings follows from what they were expected to be: 1 - 6 d (1 - d), where
+ * d is the part of a step that they differ by. The distance with the most of it is the program's
+ * own.
+ */
+static double alike(const struct leftover *left, double quantum, size_t lag)
+{
+    size_t from = left->n / 4, pairs = 0, stride = left->n / 2 / PAIRS + 1;
+    double sum = 0;
+    for (size_t i = from; i + lag < left->n && pairs < PAIRS; i += stride) {
+        double steps = fabs(left->expected[i + lag] - left->expected[i]) / quantum;
+        double part = steps - floor(steps);
+        sum += 1 - 6 * part * (1 - part);
+        pairs++;
+    }
+    return pairs ? sum / (double)pairs - 2 / sqrt((double)pairs) : 0;
+}
+
+static double same_rounding(const struct leftover *left, double quantum, bool averages)
+{
+    size_t longest = left->n / 4 < MAX_LAG ? left->n / 4 : MAX_LAG, at = 0;
+    double noise2 = 0, most = 0, lowest = 1; /* neighbours are alike in any case */
+    for (size_t lag = 1; lag < longest; lag++) {
+        double now = alike(left, quantum, lag);
+        lowest = fmin(lowest, now);
+        if (averages && now > lowest + 0.05 && now > most) {
+            most = now;
+            at = lag;
+        }
+    }
+    if (lowest > NEVER_APART && longest > 1) { /* a load so steady that nothing averages out */
+        most = lowest;
+        at = 1;
+    }
+    for (size_t i = 0; i < left->n; i++)
+        noise2 += left->e[i] * left->e[i] / (double)left->n;
+    noise2 = fmax(noise2 - quantum * quantum / 12, 0);
+    most *= exp(-4 * M_PI * M_PI * noise2 / (quantum * quantum));
+    return at ? most * ((double)left->n / (double)at - 1) : 0;
+}
+
+static int learn_noise(struct nrg_regress *r, size_t max_rows, bool whitening, bool *outliers)
+{
+    struct leftover left = {0};
+    int rc = take_leftover(r, max_rows, &left);
+    *outliers = false;
+    if (!rc && left.n > 2 * r->n_columns) {
+        set_variance(r, &left);
+        /* Rounding alone looks as if it had a memory where power does not change. */
+        whitening = whitening && !only_rounding(&left, r->quantum);
+        if (r->quantum > 0)
+            r->repeats = same_rounding(&left, r->quantum,
+                                       nrg_kernel_memory_s(&r->kernel) * 1e9 >
+                                           (double)r->options.timeline->period_ns);
+        for (size_t i = 0; i < left.n; i++)
+            left.e[i] /=
+                sqrt(r->noise.floor2 + r->noise.slope2 * left.expected[i] * left.expected[i]);
+        *outliers = has_outliers(&left);
+        if (whitening)
+            fit_memory(&left, &r->noise);
+    }
+    release_leftover(&left);
+    return rc;
+}
+
+/* With phi, what is new in a row is what noise grows with. */
+static int learn_fresh(struct nrg_regress *r, size_t max_rows)
+{
+    struct leftover left = {0};
+    int rc = take_leftover(r, max_rows, &left);
+    whiten_leftover(&left, r->noise.phi, r->noise.theta);
+    if (!rc && left.n > 2 * r->n_columns)
+        set_variance(r, &left);
+    release_leftover(&left);
+    return rc;
+}
+
+int nrg_regress_choose_noise(struct nrg_regress *r)
+{
+    double columns = (double)r->n_columns, dense = columns * columns / 2;
+    bool sparse = r->kernel.kind == NRG_KERNEL_LEVEL;
+    size_t max_rows = sparse || dense * MAX_ROWS < MAX_WORK ? MAX_ROWS : (size_t)(MAX_WORK / dense);
+    r->noise = (struct nrg_noise){.floor2 = 1};
+    if (max_rows < 4 * r->n_columns)
+        return 0; /* too dear: all rows weigh the same */
+    int rc = fit_prior(r, max_rows);
+    bool outliers = false, whitening = (double)r->rows_expected * dense < 5 * MAX_WORK;
+    if (!rc)
+        rc = learn_noise(r, max_rows, whitening, &outliers);
+    if (!rc && outliers) {
+        r->noise.phi = r->noise.theta = 0;
+        rc = fit_prior(r, max_rows);
+        if (!rc)
+            rc = learn_noise(r, max_rows, whitening, &outliers);
+    }
+    blur_level(r);
+    if (!rc)
+        rc = fit_prior(r, max_rows);
+    if (!rc && r->noise.phi > 0)
+        rc = learn_fresh(r, max_rows);
+    return rc;
+}

@@ -1,0 +1,373 @@
+/* See regress_rows.h. */
+#include "attribute/regress/rows.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static int64_t to_ns(double s)
+{
+    return (int64_t)llround(s * 1e9);
+}
+
+double nrg_kernel_lag_s(const struct nrg_kernel *kernel)
+{
+    return kernel->kind == NRG_KERNEL_EXP ? kernel->near_s + kernel->tau_s
+                                          : (kernel->near_s + kernel->far_s) / 2;
+}
+
+double nrg_kernel_memory_s(const struct nrg_kernel *kernel)
+{
+    return kernel->kind == NRG_KERNEL_EXP ? kernel->tau_s : kernel->far_s - kernel->near_s;
+}
+
+struct nrg_kernel nrg_kernel_moved(struct nrg_kernel kernel, double shift_s, double more_s)
+{
+    kernel.near_s += shift_s;
+    if (kernel.kind == NRG_KERNEL_EXP)
+        kernel.tau_s += more_s;
+    else
+        kernel.far_s += shift_s + more_s;
+    return kernel;
+}
+
+void nrg_observer_init(struct nrg_observer *o, const struct nrg_regress_options *options)
+{
+    const struct nrg_timeline *tl = options->timeline;
+    *o = (struct nrg_observer){
+        .timeline = tl, .begin_ns = options->begin_ns, .end_ns = options->end_ns, .restart = true};
+    while (o->next < tl->n && tl->t_ns[o->next] < o->begin_ns)
+        o->next++;
+}
+
+/*
+ * A counter that has not moved tells nothing until it does, and then of all the time since it last
+ * did. Where it stood still at first, when it had last moved is not known: from its first move on.
+ */
+static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen)
+{
+    const struct nrg_timeline *tl = o->timeline;
+    size_t from = o->next, to = from + 1;
+    while (to < tl->n && !tl->gap[to - 1] && tl->sum_j[to] == tl->sum_j[from])
+        to++;
+    if (to >= tl->n || tl->t_ns[to] > o->end_ns)
+        return false;
+    bool gap = tl->gap[to - 1];
+    *seen = (struct nrg_observation){.from_ns = tl->t_ns[from],
+                                     .to_ns = tl->t_ns[to],
+                                     .y = tl->sum_j[to] - tl->sum_j[from],
+                                     .restart = o->restart || o->skipped};
+    seen->usable = !gap && !(o->restart && to > from + 1);
+    o->skipped = !seen->usable;
+    o->restart = gap;
+    o->next = to;
+    return true;
+}
+
+static bool observe_gauge(struct nrg_observer *o, struct nrg_observation *seen)
+{
+    const struct nrg_timeline *tl = o->timeline;
+    size_t at = o->next;
+    if (at >= tl->n || tl->t_ns[at] > o->end_ns)
+        return false;
+    bool first = !o->started, gap = !first && tl->gap[at - 1];
+    *seen = (struct nrg_observation){.from_ns = first ? tl->t_ns[at] : tl->t_ns[at - 1],
+                                     .to_ns = tl->t_ns[at],
+                                     .y = tl->gauge[at],
+                                     .restart = first || gap,
+                                     .usable = true};
+    o->started = true;
+    o->next++;
+    return true;
+}
+
+bool nrg_observe(struct nrg_observer *o, struct nrg_observation *seen)
+{
+    if (o->next >= o->timeline->n)
+        return false;
+    return o->timeline->gauge ? observe_gauge(o, seen) : observe_counter(o, seen);
+}
+
+int nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *options,
+                    const struct nrg_kernel *kernel, const uint32_t *map, bool drift)
+{
+    *gen = (struct nrg_rowgen){.options = options, .kernel = *kernel, .map = map, .drift = drift};
+    gen->margin_ns = kernel->near_s < 0 ? to_ns(-kernel->near_s) : 0;
+    gen->usable_from_ns = options->begin_ns;
+    if (kernel->kind != NRG_KERNEL_EXP)
+        gen->usable_from_ns += to_ns(kernel->far_s);
+    nrg_observer_init(&gen->observer, options);
+    return 0;
+}
+
+void nrg_rowgen_release(struct nrg_rowgen *gen)
+{
+    free(gen->head.open);
+    free(gen->tail.open);
+    free(gen->state);
+    free(gen->x);
+    free(gen->touched);
+    free(gen->mark);
+    *gen = (struct nrg_rowgen){0};
+}
+
+uint64_t nrg_rowgen_needs(const struct nrg_rowgen *gen)
+{
+    bool two = gen->kernel.kind == NRG_KERNEL_BOX;
+    return two && gen->tail.next < gen->head.next ? gen->tail.next : gen->head.next;
+}
+
+static int grow(struct nrg_rowgen *gen, size_t n)
+{
+    if (n > gen->cap) {
+        size_t cap = gen->cap ? gen->cap : 32;
+        while (cap < n)
+            cap *= 2;
+        void *state = realloc(gen->state, cap * sizeof *gen->state);
+        gen->state = state ? state : gen->state;
+        void *x = realloc(gen->x, cap * sizeof *gen->x);
+        gen->x = x ? x : gen->x;
+        void *touched = realloc(gen->touched, cap * sizeof *gen->touched);
+        gen->touched = touched ? touched : gen->touched;
+        void *mark = realloc(gen->mark, cap);
+        gen->mark = mark ? mark : gen->mark;
+        if (!state || !x || !touched || !mark)
+            return -ENOMEM;
+        gen->cap = cap;
+    }
+    for (size_t i = gen->n; i < n; i++) {
+        gen->state[i] = gen->x[i] = 0;
+        gen->mark[i] = 0;
+    }
+    gen->n = n > gen->n ? n : gen->n;
+    return 0;
+}
+
+/* Opens the slices that begin before t_ns. */
+static int walk(struct nrg_walker *w, const struct nrg_slices *slices, int64_t t_ns)
+{
+    for (; w->next < slices->dropped + slices->n; w->next++) {
+        const struct nrg_slice *slice = &slices->items[w->next - slices->dropped];
+        if (slice->begin_ns >= t_ns)
+            break;
+        if (nrg_reserve(&w->open, &w->cap_open, w->n_open + 1, sizeof *w->open))
+            return -ENOMEM;
+        w->open[w->n_open++] = *slice;
+    }
+    return 0;
+}
+
+static void add(struct nrg_rowgen *gen, const struct nrg_slice *slice, double amount, double *to)
+{
+    uint32_t column = gen->map ? gen->map[slice->column] : slice->column;
+    to[column] += amount * (double)slice->share;
+    if (to == gen->x && !gen->mark[column]) {
+        gen->mark[column] = 1;
+        gen->touched[gen->n_touched++] = column;
+    }
+}
+
+static double overlap_ns(const struct nrg_slice *slice, int64_t from_ns, int64_t to_ns)
+{
+    int64_t from = slice->begin_ns > from_ns ? slice->begin_ns : from_ns;
+    int64_t to = slice->end_ns < to_ns ? slice->end_ns : to_ns;
+    return to > from ? (double)(to - from) : 0;
+}
+
+/* Integral of how much of an activity `age` ago a level shows that is 0 to width late. */
+static double ramp(double age, double width)
+{
+    return age <= 0 ? 0 : age < width ? age * age / (2 * width) : age - width / 2;
+}
+
+static double level_part(const struct nrg_slice *s, int64_t t_ns, double width_ns)
+{
+    return ramp((double)(t_ns - s->begin_ns), width_ns) -
+           ramp((double)(t_ns - s->end_ns), width_ns);
+}
+
+/* Time of each class between two levels, into `to`, times `sign`. */
+static int add_levels(struct nrg_rowgen *gen, struct nrg_walker *w, const struct nrg_slices *slices,
+                      int64_t from_ns, int64_t to_ns, int64_t width_ns, double sign, double *to)
+{
+    int rc = walk(w, slices, to_ns);
+    for (size_t i = 0; !rc && i < w->n_open;) {
+        const struct nrg_slice *s = &w->open[i];
+        double width = (double)width_ns,
+               ns = width_ns ? level_part(s, to_ns, width) - level_part(s, from_ns, width)
+                             : overlap_ns(s, from_ns, to_ns);
+        if (ns > 0)
+            add(gen, s, sign * ns / 1e9, to);
+        if (s->end_ns + width_ns <= to_ns)
+            w->open[i] = w->open[--w->n_open];
+        else
+            i++;
+    }
+    return rc;
+}
+
+static int level_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
+{
+    int64_t late = to_ns(gen->kernel.near_s), width = to_ns(gen->kernel.far_s) - late;
+    return add_levels(gen, &gen->head, slices, gen->seen.from_ns - late, gen->seen.to_ns - late,
+                      width, 1, gen->x);
+}
+
+static int box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
+{
+    int64_t near = to_ns(gen->kernel.near_s), far = to_ns(gen->kernel.far_s);
+    int64_t from = gen->started ? gen->at_ns : INT64_MIN / 2, to = gen->seen.to_ns;
+    int rc = add_levels(gen, &gen->head, slices, from - near, to - near, 0, 1, gen->state);
+    if (!rc)
+        rc = add_levels(gen, &gen->tail, slices, from - far, to - far, 0, -1, gen->state);
+    for (size_t i = 0; !rc && i < gen->n; i++)
+        gen->x[i] = fabs(gen->state[i]) < 1e-12 ? 0 : gen->state[i] * 1e9 / (double)(far - near);
+    gen->dense = true;
+    return rc;
+}
+
+/* The filter's answer to a slice, between the moment of its state and t. */
+static double exp_part(const struct nrg_slice *s, int64_t from_ns, int64_t t_ns, double tau_ns)
+{
+    int64_t from = s->begin_ns > from_ns ? s->begin_ns : from_ns;
+    int64_t to = s->end_ns < t_ns ? s->end_ns : t_ns;
+    if (to <= from)
+        return 0;
+    return exp(-(double)(t_ns - to) / tau_ns) * -expm1(-(double)(to - from) / tau_ns);
+}
+
+static int exp_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
+{
+    double tau_ns = gen->kernel.tau_s * 1e9, tau_s = gen->kernel.tau_s;
+    bool counter = !gen->options->timeline->gauge;
+    int64_t late = to_ns(gen->kernel.near_s), to = gen->seen.to_ns - late;
+    int64_t from = (gen->started ? gen->at_ns : gen->seen.from_ns) - late;
+    double decay = exp(-(double)(to - from) / tau_ns);
+    for (size_t i = 0; counter && i < gen->n; i++)
+        gen->x[i] = tau_s * gen->state[i];
+    for (size_t i = 0; i < gen->n; i++)
+        gen->state[i] *= decay;
+    int rc = walk(&gen->head, slices, to);
+    for (size_t i = 0; !rc && i < gen->head.n_open;) {
+        const struct nrg_slice *s = &gen->head.open[i];
+        add(gen, s, exp_part(s, from, to, tau_ns), gen->state);
+        if (counter)
+            add(gen, s, overlap_ns(s, from, to) / 1e9, gen->x);
+        if (s->end_ns <= to)
+            gen->head.open[i] = gen->head.open[--gen->head.n_open];
+        else
+            i++;
+    }
+    for (size_t i = 0; i < gen->n; i++)
+        gen->x[i] = counter ? gen->x[i] - tau_s * gen->state[i] : gen->state[i];
+    gen->dense = true;
+    return rc;
+}
+
+/*
+ * A running average starts from what it showed, whatever made it: that part of the reading is
+ * taken off, and idle fills up only what is left.
+ */
+static void start_of_average(struct nrg_rowgen *gen)
+{
+    double tau_ns = gen->kernel.tau_s * 1e9;
+    double old = exp(-(double)(gen->seen.to_ns - gen->first_ns) / tau_ns);
+    gen->y -= gen->first_y * old;
+    gen->x[NRG_COLUMN_IDLE] = 1 - old;
+}
+
+void nrg_rowgen_set(struct nrg_rowgen *gen, uint32_t column, double value)
+{
+    gen->x[column] = value;
+    if (!gen->mark[column]) {
+        gen->mark[column] = 1;
+        gen->touched[gen->n_touched++] = column;
+    }
+}
+
+/* What was read stands for what was to be expected: before there is a fit, it is all there is. */
+static void set_drift(struct nrg_rowgen *gen)
+{
+    const struct nrg_regress_options *o = gen->options;
+    double span = (double)(o->end_ns - o->begin_ns);
+    double at = 2 * (double)(gen->seen.to_ns - o->begin_ns) / fmax(span, 1) - 1;
+    nrg_rowgen_set(gen, NRG_COLUMN_DRIFT, gen->y * at);
+    nrg_rowgen_set(gen, NRG_COLUMN_DRIFT2, gen->y * (at * at - 1.0 / 3));
+    nrg_rowgen_set(gen, NRG_COLUMN_DRIFT_IDLE, gen->x[NRG_COLUMN_IDLE] * at);
+}
+
+static bool finish_row(struct nrg_rowgen *gen)
+{
+    const struct nrg_observation *seen = &gen->seen;
+    bool gauge = gen->options->timeline->gauge, average = gen->kernel.kind == NRG_KERNEL_EXP;
+    double h_s = (double)(seen->to_ns - seen->from_ns) / 1e9;
+    gen->y = seen->y;
+    gen->restart = seen->restart;
+    gen->weight_s = h_s;
+    nrg_rowgen_set(gen, NRG_COLUMN_IDLE, gauge ? 1 : h_s);
+    if (gauge && gen->kernel.kind == NRG_KERNEL_LEVEL) {
+        if (seen->restart || !(h_s > 0))
+            return false;
+        for (size_t i = 0; i < gen->n_touched; i++)
+            if (gen->touched[i] >= NRG_COLUMN_CLASSES)
+                gen->x[gen->touched[i]] /= h_s;
+    }
+    if (average && !gen->started)
+        gen->first_y = gauge ? seen->y : 0;
+    if (average && gauge) {
+        if (!gen->started)
+            return false;
+        start_of_average(gen);
+    }
+    if (gen->drift)
+        set_drift(gen);
+    int64_t reach_ns = gen->kernel.kind == NRG_KERNEL_BOX ? seen->to_ns : seen->from_ns;
+    return seen->usable && reach_ns >= gen->usable_from_ns;
+}
+
+static int make_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
+{
+    int rc = gen->kernel.kind == NRG_KERNEL_LEVEL ? level_row(gen, slices)
+             : gen->kernel.kind == NRG_KERNEL_BOX ? box_row(gen, slices)
+                                                  : exp_row(gen, slices);
+    if (rc)
+        return rc;
+    if (!gen->started)
+        gen->first_ns = gen->seen.to_ns;
+    bool usable = finish_row(gen);
+    gen->started = true;
+    gen->at_ns = gen->seen.to_ns;
+    return usable;
+}
+
+static void clear_row(struct nrg_rowgen *gen)
+{
+    for (size_t i = 0; i < gen->n_touched; i++) {
+        gen->mark[gen->touched[i]] = 0;
+        gen->x[gen->touched[i]] = 0;
+    }
+    if (gen->dense)
+        memset(gen->x, 0, gen->n * sizeof *gen->x);
+    gen->n_touched = 0;
+    gen->dense = false;
+}
+
+int nrg_rowgen_next(struct nrg_rowgen *gen, const struct nrg_slices *slices, int64_t ready_ns,
+                    size_t n_columns)
+{
+    int rc = grow(gen, n_columns);
+    while (!rc) {
+        if (!gen->pending && !nrg_observe(&gen->observer, &gen->seen))
+            break;
+        gen->pending = true;
+        if (gen->seen.to_ns > ready_ns - gen->margin_ns)
+            break;
+        gen->pending = false;
+        clear_row(gen);
+        rc = make_row(gen, slices);
+    }
+    return rc;
+}

@@ -1,0 +1,126 @@
+/*
+ * Rows of the regression: what one reading of the sensor says, and how long each class was active
+ * as that sensor saw it. A row is y = sum over columns of x * power.
+ *
+ * How a sensor sees the past is a kernel:
+ *   level  sum of energy up to a moment that lies near_s to far_s before the reading, evenly likely
+ *          (a counter that shows its last update); also the mean power since the last reading
+ *   box    mean over [t - far_s, t - near_s] (NVML); a very short one is an instant
+ *   exp    running average with time constant tau_s (INA3221), near_s late
+ *
+ * Slices wait in a queue that the generators walk through; what all have passed can be dropped.
+ * Embedded by the owner, who releases. -ENOMEM is the only error. One thread at a time.
+ */
+#ifndef NRG_ATTRIBUTE_REGRESS_ROWS_H
+#define NRG_ATTRIBUTE_REGRESS_ROWS_H
+
+#include "attribute/regress/fit.h"
+
+/*
+ * Columns before those of classes. Those before idle are of no interest, and may be negative: two
+ * (filled by regress.c) say how rows would change if the sensor were a little later, or its memory
+ * a little longer: they take up what the chosen kernel is off by, and make the intervals hold what
+ * is not known of it. The others let power rise or fall slowly over the run, as it does when a
+ * machine warms up: lines and a parabola, none of which changes its mean.
+ */
+enum {
+    NRG_COLUMN_SHIFT,
+    NRG_COLUMN_MEMORY,
+    NRG_COLUMN_DRIFT,
+    NRG_COLUMN_DRIFT2,
+    NRG_COLUMN_DRIFT_IDLE,
+    NRG_COLUMN_IDLE,
+    NRG_COLUMN_CLASSES
+};
+
+enum nrg_kernel_kind { NRG_KERNEL_LEVEL, NRG_KERNEL_BOX, NRG_KERNEL_EXP };
+
+struct nrg_kernel {
+    enum nrg_kernel_kind kind;
+    double near_s, far_s, tau_s;
+};
+
+/* Mean age of what a reading shows, apart from a gauge's own mean since the last one. */
+double nrg_kernel_lag_s(const struct nrg_kernel *kernel);
+/* The same kernel, later by shift_s and with a memory longer by more_s. */
+struct nrg_kernel nrg_kernel_moved(struct nrg_kernel kernel, double shift_s, double more_s);
+double nrg_kernel_memory_s(const struct nrg_kernel *kernel);
+
+struct nrg_slice {
+    int64_t begin_ns, end_ns;
+    uint32_t column;
+    float share;
+};
+
+struct nrg_slices {
+    struct nrg_slice *items;
+    size_t n, cap;
+    uint64_t dropped; /* items[0] is slice number `dropped` */
+};
+
+/* One reading, or several of a counter that had not moved. */
+struct nrg_observation {
+    int64_t from_ns, to_ns;
+    double y;     /* J of a counter, W of a gauge */
+    bool restart; /* what came before is not known */
+    bool usable;  /* else only time passes */
+};
+
+struct nrg_observer {
+    const struct nrg_timeline *timeline;
+    int64_t begin_ns, end_ns;
+    size_t next;
+    bool restart, skipped, started;
+};
+
+void nrg_observer_init(struct nrg_observer *observer, const struct nrg_regress_options *options);
+/* false: no more. */
+bool nrg_observe(struct nrg_observer *observer, struct nrg_observation *seen);
+
+struct nrg_walker {
+    uint64_t next; /* slice number */
+    struct nrg_slice *open;
+    size_t n_open, cap_open;
+};
+
+struct nrg_rowgen {
+    const struct nrg_regress_options *options;
+    struct nrg_kernel kernel;
+    bool drift;          /* columns are filled */
+    const uint32_t *map; /* of columns, when some are put together; NULL: as they are */
+    struct nrg_observer observer;
+    struct nrg_observation seen;
+    bool pending; /* `seen` waits for slices */
+    bool started;
+    int64_t margin_ns;      /* how far after its end a row looks */
+    int64_t usable_from_ns; /* rows before reach back too far; kernels in step have the same */
+    struct nrg_walker head, tail;
+    int64_t at_ns; /* state is that of this moment */
+    int64_t first_ns;
+    double first_y;
+    size_t n, cap; /* columns */
+    double *state; /* box: seconds inside; exp: filtered activity */
+    double *x;     /* the row */
+    uint32_t *touched;
+    size_t n_touched;
+    uint8_t *mark;
+    bool dense;
+    double y, weight_s; /* weight_s: time that the row stands for */
+    bool restart;
+};
+
+int nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *options,
+                    const struct nrg_kernel *kernel, const uint32_t *map, bool drift);
+void nrg_rowgen_release(struct nrg_rowgen *gen);
+/*
+ * Next row into x (n_columns), y. Slices that begin before ready_ns have all come. 1: a row; 0:
+ * none until more slices are there, or no reading is left.
+ */
+int nrg_rowgen_next(struct nrg_rowgen *gen, const struct nrg_slices *slices, int64_t ready_ns,
+                    size_t n_columns);
+/* Adds a column to the row that it has no part in yet. */
+void nrg_rowgen_set(struct nrg_rowgen *gen, uint32_t column, double value);
+/* Number of the first slice that is still to be looked at. */
+uint64_t nrg_rowgen_needs(const struct nrg_rowgen *gen);
+
+#endif

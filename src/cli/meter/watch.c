@@ -1,0 +1,306 @@
+/*
+ * nrg meter watch: a meter without a recorder. Readings, what was not understood and why, what the
+ * meter says about itself; then a summary. Text for people, or one JSON object per line.
+ */
+#include <errno.h>
+#include <math.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "cli/meter/actions.h"
+#include "sensors/mqtt.h"
+#include "sensors/registry.h"
+
+#define SHOWN 160 /* bytes of a line that was not understood */
+
+struct range {
+    double least, most, sum;
+    uint64_t n;
+};
+
+struct watch {
+    struct nrg_meter_out out; /* first: callbacks cast back */
+    struct nrg_sink sink;
+    const struct nrg_meter_values *values;
+    const struct nrg_found *found;
+    struct range ranges[NRG_METER_RAW];
+    uint64_t readings;
+    int64_t first_ns, last_ns;
+    bool over; /* the program has ended: nothing more will come */
+};
+
+static struct watch *of_sink(struct nrg_sink *sink)
+{
+    return (struct watch *)((char *)sink - offsetof(struct watch, sink));
+}
+
+static double unix_s(int64_t mono_ns)
+{
+    return (double)(nrg_realtime_ns() - nrg_now_ns() + mono_ns) / 1e9;
+}
+
+static void print_line(json_t *o)
+{
+    char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(12));
+    if (text)
+        puts(text);
+    free(text);
+    json_decref(o);
+    fflush(stdout);
+}
+
+static void print_time(int64_t t_ns)
+{
+    double at_s = unix_s(t_ns);
+    time_t s = (time_t)at_s;
+    struct tm tm;
+    char text[32] = "";
+    if (localtime_r(&s, &tm))
+        strftime(text, sizeof text, "%H:%M:%S", &tm);
+    printf("%s.%03d", text, (int)((at_s - (double)s) * 1000));
+}
+
+static json_t *value_json(const struct nrg_channel *c, double value)
+{
+    json_t *o = json_pack("{s:s, s:s, s:f}", "name", c->name, "quantity",
+                          nrg_quantity_name(c->quantity), "value", value);
+    if (nrg_quantity_unit(c->quantity)[0])
+        json_object_set_new(o, "unit", json_string(nrg_quantity_unit(c->quantity)));
+    return o;
+}
+
+static void note_value(struct range *r, double value)
+{
+    r->least = r->n && r->least < value ? r->least : value;
+    r->most = r->n && r->most > value ? r->most : value;
+    r->sum += value;
+    r->n++;
+}
+
+static void on_reading(struct nrg_meter_out *out, const struct nrg_meter_reading *reading)
+{
+    struct watch *w = (struct watch *)out;
+    int64_t raw[NRG_METER_RAW];
+    json_t *list = json_array();
+    nrg_meter_raw(w->found, reading, raw);
+    if (!w->readings++)
+        w->first_ns = reading->sent_ns;
+    w->last_ns = reading->sent_ns;
+    if (!w->values->json)
+        print_time(reading->sent_ns);
+    for (size_t i = 0; i < w->found->n_channels; i++) {
+        const struct nrg_channel *c = &w->found->channels[i];
+        double value = (double)raw[i] * c->scale;
+        if (raw[i] == NRG_MISSING)
+            continue;
+        note_value(&w->ranges[i], value);
+        json_array_append_new(list, value_json(c, value));
+        if (!w->values->json)
+            printf("  %s %.6g %s", c->name, value, nrg_quantity_unit(c->quantity));
+    }
+    if (!w->values->json && !isnan(reading->rssi_dbm))
+        printf("  %g dBm", reading->rssi_dbm);
+    if (!w->values->json) {
+        putchar('\n');
+        fflush(stdout);
+        json_decref(list);
+        return;
+    }
+    json_t *o = json_pack("{s:s, s:f, s:o}", "event", "reading", "time_s", unix_s(reading->sent_ns),
+                          "values", list);
+    if (!isnan(reading->rssi_dbm))
+        json_object_set_new(o, "rssi_dbm", json_real(reading->rssi_dbm));
+    print_line(o);
+}
+
+/* Bytes that may be anything, readable: what is no character of a text as \xNN. */
+static const char *readable(const void *bytes, size_t n, char *buf, size_t size)
+{
+    const unsigned char *p = bytes;
+    size_t len = 0;
+    for (size_t i = 0; i < n && len + 5 < size; i++) {
+        if (p[i] >= 32 && p[i] < 127)
+            buf[len++] = (char)p[i];
+        else
+            len += (size_t)snprintf(buf + len, size - len, "\\x%02x", p[i]);
+    }
+    buf[len] = '\0';
+    return buf;
+}
+
+static void on_refused(struct nrg_meter_out *out, const void *bytes, size_t n, const char *why,
+                       bool harmless)
+{
+    struct watch *w = (struct watch *)out;
+    char text[SHOWN * 2];
+    readable(bytes, n, text, sizeof text);
+    if (w->values->json) {
+        print_line(json_pack("{s:s, s:s, s:s, s:b}", "event", "refused", "text", text, "why", why,
+                             "harmless", (int)harmless));
+        return;
+    }
+    printf("%s %s   (%s)\n", harmless ? "-" : "?", text, why);
+    fflush(stdout);
+}
+
+static void on_raw(struct nrg_meter_out *out, const void *bytes, size_t n)
+{
+    struct watch *w = (struct watch *)out;
+    char text[4 * 4096 + 8];
+    readable(bytes, n, text, sizeof text);
+    if (w->values->json)
+        print_line(json_pack("{s:s, s:s}", "event", "raw", "text", text));
+    else
+        printf("< %s\n", text);
+    fflush(stdout);
+}
+
+static void on_row(struct nrg_sink *sink, unsigned group, int64_t t_ns, int64_t width_ns,
+                   const int64_t *raw)
+{
+    (void)sink;
+    (void)group;
+    (void)t_ns;
+    (void)width_ns;
+    (void)raw;
+}
+
+static void on_note(struct nrg_sink *sink, const char *kind, const char *text)
+{
+    struct watch *w = of_sink(sink);
+    bool program =
+        !strcmp(w->found->driver->name, "exec") || !strcmp(w->found->driver->name, "waveform-exec");
+    w->over |= program && !strcmp(kind, "gone");
+    if (w->values->json)
+        print_line(json_pack("{s:s, s:s, s:s}", "event", "note", "kind", kind, "text", text));
+    else
+        printf("! %s\n", text);
+    fflush(stdout);
+}
+
+static json_t *ranges_json(const struct watch *w)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < w->found->n_channels; i++) {
+        const struct range *r = &w->ranges[i];
+        if (r->n)
+            json_array_append_new(list, json_pack("{s:s, s:s, s:I, s:f, s:f, s:f}", "name",
+                                                  w->found->channels[i].name, "quantity",
+                                                  nrg_quantity_name(w->found->channels[i].quantity),
+                                                  "n", (json_int_t)r->n, "least", r->least, "mean",
+                                                  r->sum / (double)r->n, "most", r->most));
+    }
+    return list;
+}
+
+static void print_summary_json(const struct watch *w, const struct nrg_meter_stats *stats)
+{
+    json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "event", "end", "readings",
+                          (json_int_t)stats->readings, "refused", (json_int_t)stats->refused,
+                          "refused_bytes", (json_int_t)stats->refused_bytes, "harmless",
+                          (json_int_t)stats->harmless, "bytes", (json_int_t)stats->bytes, "values",
+                          ranges_json(w));
+    if (stats->period_ns)
+        json_object_set_new(o, "period_s", json_real((double)stats->period_ns / 1e9));
+    if (!isnan(stats->rssi_dbm))
+        json_object_set_new(o, "rssi_dbm", json_real(stats->rssi_dbm));
+    print_line(o);
+}
+
+static void print_summary(const struct watch *w, const struct nrg_meter_stats *stats)
+{
+    if (w->values->json) {
+        print_summary_json(w, stats);
+        return;
+    }
+    printf("\n%llu readings", (unsigned long long)stats->readings);
+    if (w->readings > 1 && w->last_ns > w->first_ns)
+        printf(", one every %.3g s",
+               (double)(w->last_ns - w->first_ns) / 1e9 / (double)(w->readings - 1));
+    printf("; %llu bytes; not understood %llu, harmless %llu\n", (unsigned long long)stats->bytes,
+           (unsigned long long)stats->refused, (unsigned long long)stats->harmless);
+    for (size_t i = 0; i < w->found->n_channels; i++) {
+        const struct nrg_channel *c = &w->found->channels[i];
+        const struct range *r = &w->ranges[i];
+        if (r->n)
+            printf("%-20s %-12s %.6g .. %.6g %s, mean %.6g\n", c->name,
+                   nrg_quantity_name(c->quantity), r->least, r->most,
+                   nrg_quantity_unit(c->quantity), r->sum / (double)r->n);
+        else
+            printf("%-20s %-12s no value came\n", c->name, nrg_quantity_name(c->quantity));
+    }
+}
+
+static void loop(struct watch *w, const struct nrg_driver *driver, void *state)
+{
+    int64_t until_ns = w->values->for_ns ? nrg_now_ns() + w->values->for_ns : INT64_MAX;
+    while (!nrg_meter_stopped() && !w->over && !ferror(stdout)) {
+        struct pollfd p = {.fd = driver->fd(state), .events = POLLIN};
+        int64_t left_ms = (until_ns - nrg_now_ns()) / NRG_NS_PER_MS + 1;
+        if (until_ns <= nrg_now_ns() ||
+            (w->values->count > 0 && w->readings >= (uint64_t)w->values->count))
+            break;
+        if (poll(&p, 1, left_ms < 500 ? (int)left_ms : 500) > 0)
+            driver->read(state, &w->sink);
+    }
+}
+
+static int watch_found(struct nrg_cli *cli, const struct nrg_meter_values *values,
+                       const struct nrg_found *found)
+{
+    const struct nrg_driver *driver = found->driver;
+    bool bytes = driver->read == nrg_meter_read;
+    struct nrg_error err;
+    void *state;
+    if (!bytes && strcmp(driver->name, "mqtt") != 0 && strcmp(driver->name, "mqtts") != 0) {
+        fprintf(stderr, "nrg meter: %s is no meter: see nrg meter list\n", driver->name);
+        return 2;
+    }
+    if (driver->open(&cli->ctx, found, &state, &err))
+        return nrg_complain(&err, 1);
+    struct watch w = {.out = {.reading = on_reading, .refused = on_refused},
+                      .sink = {.row = on_row, .note = on_note},
+                      .values = values,
+                      .found = found};
+    if (values->raw)
+        w.out.raw = on_raw;
+    (bytes ? nrg_meter_watch : nrg_mqtt_watch)(state, &w.out);
+    nrg_meter_stop_on_signals();
+    if (!cli->quiet && !values->json)
+        fprintf(stderr, "%s: waiting for readings; Ctrl-C ends\n", found->sensor);
+    loop(&w, driver, state);
+    print_summary(&w, (bytes ? nrg_meter_statistics : nrg_mqtt_statistics)(state));
+    driver->close(state);
+    return w.readings || nrg_meter_stopped() ? 0 : 1;
+}
+
+int nrg_meter_cmd_watch(struct nrg_cli *cli, struct nrg_meter_values *values, const char *uri)
+{
+    static const char *const nothing[] = {NULL};
+    char text[NRG_URI_TEXT];
+    const char *meters[] = {text, NULL};
+    struct nrg_sensor_options options = {0};
+    struct nrg_probe probe;
+    struct nrg_error err;
+    if (nrg_desk_read(&values->desk, cli, &options, &err))
+        return nrg_complain(&err, 1);
+    const struct nrg_meter_config *config = &values->desk.config;
+    if (!uri && !config->n_meters) {
+        fprintf(stderr, "nrg meter: wants a URI: nrg.conf names no meter (nrg meter list)\n");
+        return 2;
+    }
+    nrg_copy(text, sizeof text, uri ? uri : config->meters[0].text);
+    nrg_meter_config_drop_meters(&values->desk.config);
+    nrg_root_complete(&cli->ctx.root, NRG_PART_DEV);
+    options.meters = meters;
+    options.only = nothing;
+    if (nrg_probe_all(&probe, &cli->ctx, &options, &err))
+        return nrg_complain(&err, 2);
+    int code = probe.n_found ? watch_found(cli, values, &probe.found[0]) : 1;
+    nrg_probe_release(&probe);
+    return code;
+}

@@ -1,0 +1,75 @@
+/*
+ * See run_graph.h. The file is kept in the recording when it is of a size that a graph has; of a
+ * larger one (an archive with its weights) only the counts are.
+ */
+#include "cli/run/graph.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "graph/param_list.h"
+#include "graph/reader.h"
+
+#define MAX_KEPT_BYTES (64 * 1024 * 1024)
+
+static int keep_bytes(struct nrg_run_graph *g, struct nrg_error *err)
+{
+    char buf[65536];
+    struct stat st;
+    ssize_t n = 0;
+    int rc = 0, fd = open(g->path, O_RDONLY | O_CLOEXEC);
+    if (fd >= 0 && !fstat(fd, &st) && st.st_size <= MAX_KEPT_BYTES)
+        while (!rc && (n = read(fd, buf, sizeof buf)) > 0)
+            rc = nrg_str_add(&g->bytes, buf, (size_t)n);
+    if (!rc && (fd < 0 || n < 0))
+        rc = -errno;
+    if (fd >= 0)
+        close(fd);
+    return rc ? nrg_fail(err, rc, g->path, "%s", strerror(-rc)) : 0;
+}
+
+int nrg_run_graph_read(struct nrg_run_graph *g, const char *path, const char *params,
+                       struct nrg_error *err)
+{
+    struct nrg_model model, side = {0};
+    *g = (struct nrg_run_graph){.path = path};
+    if (!strcmp(path, "-"))
+        return nrg_fail(err, -EINVAL, "--graph", "stdin is the command's: give a file");
+    int rc = nrg_model_read(path, NULL, &model, err);
+    if (rc)
+        return rc;
+    g->format = model.format;
+    g->has_graph = model.n_graphs > 0;
+    if (params && !(rc = nrg_model_read(params, NULL, &side, err)))
+        rc = nrg_params_from_graph(&side, err);
+    if (!rc)
+        rc = nrg_totals_of_model(&model, params ? &side : NULL, &g->totals, err);
+    if (!rc)
+        rc = keep_bytes(g, err);
+    nrg_model_release(&side);
+    nrg_model_release(&model);
+    return rc;
+}
+
+int nrg_run_graph_store(const struct nrg_run_graph *g, struct nrg_recorder *recorder,
+                        struct nrg_error *err)
+{
+    const struct nrg_totals *t = &g->totals;
+    int rc = 0;
+    if (g->bytes.len)
+        rc = nrg_recorder_graph(recorder, g->path, g->format, g->bytes.text, g->bytes.len);
+    if (!rc && !t->unknown_params)
+        rc = nrg_recorder_integer(recorder, "model_params", t->params);
+    if (!rc && g->has_graph && !t->unknown_operators)
+        rc = nrg_recorder_integer(recorder, "model_macs", t->cost.macs);
+    return rc ? nrg_fail(err, rc, g->path, "cannot be kept in the recording: %s", strerror(-rc))
+              : 0;
+}
+
+void nrg_run_graph_release(struct nrg_run_graph *g)
+{
+    nrg_str_release(&g->bytes);
+}

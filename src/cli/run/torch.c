@@ -1,0 +1,159 @@
+/*
+ * See run_torch.h. The Python parts are found from where the program itself is: beside it in a
+ * build tree, above it in a wheel, and where the same `meson install` put the package.
+ */
+#include "cli/run/torch.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cli/run/graph.h"
+
+#define MAX_MODELS 64
+
+static const char *const modes[] = {"modules", "operators"};
+
+/* The name of the mode, NULL for one that is none. */
+static const char *mode_of(const char *given)
+{
+    if (!strcmp(given, "-"))
+        return modes[0];
+    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
+        if (!strcmp(given, modes[i]))
+            return modes[i];
+    return NULL;
+}
+
+int nrg_run_torch_check(const char *mode)
+{
+    if (mode_of(mode))
+        return 0;
+    fprintf(stderr, "nrg run: --torch is modules or operators, not '%s'\n", mode);
+    return -EINVAL;
+}
+
+/* The folder with our sitecustomize.py, "" when it is nowhere. */
+static void find_inject(char *folder)
+{
+    static const char *const places[] = {"python/nrg/inject", "../inject", NRG_INJECT_PLACE};
+    char self[PATH_MAX], path[PATH_MAX + 128];
+    folder[0] = '\0';
+    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (n <= 0)
+        return;
+    self[n] = '\0';
+    char *slash = strrchr(self, '/');
+    if (slash)
+        *slash = '\0';
+    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
+        snprintf(path, sizeof path, "%s/%s/sitecustomize.py", self, places[i]);
+        if (access(path, R_OK))
+            continue;
+        snprintf(path, sizeof path, "%s/%s", self, places[i]);
+        if (realpath(path, folder))
+            return;
+    }
+    folder[0] = '\0';
+}
+
+static int put_first(const char *folder)
+{
+    const char *before = getenv("PYTHONPATH");
+    struct nrg_str path = {0};
+    int rc = nrg_str_addf(&path, "%s", folder);
+    if (!rc && before && *before)
+        rc = nrg_str_addf(&path, ":%s", before);
+    if (!rc && setenv("PYTHONPATH", path.text, 1))
+        rc = -errno;
+    nrg_str_release(&path);
+    return rc;
+}
+
+static void make_models_folder(struct nrg_run_torch *torch)
+{
+    const char *base = getenv("TMPDIR");
+    int n = snprintf(torch->models, sizeof torch->models, "%s/nrg-models-XXXXXX",
+                     base && *base ? base : "/tmp");
+    if (n >= (int)sizeof torch->models || !mkdtemp(torch->models))
+        torch->models[0] = '\0';
+    else
+        setenv("NRG_TORCH_MODELS", torch->models, 1);
+}
+
+void nrg_run_torch_prepare(struct nrg_run_torch *torch, const char *mode)
+{
+    char folder[PATH_MAX];
+    torch->models[0] = '\0';
+    unsetenv("NRG_TORCH_MODELS");
+    find_inject(folder);
+    /* A colon would end the entry: no such folder can be named. */
+    if (!folder[0] || strchr(folder, ':') || put_first(folder) ||
+        setenv("NRG_TORCH", mode_of(mode), 1)) {
+        fprintf(stderr, "nrg: --torch: nrg's Python parts were not found beside the program: the "
+                        "command runs without\n");
+        return;
+    }
+    make_models_folder(torch);
+}
+
+/* "0001-NAME.FORMAT": the name between the first dash and the last dot. */
+static bool take_name(const char *file, char *name, size_t size)
+{
+    const char *dash = strchr(file, '-'), *dot = strrchr(file, '.');
+    if (!dash || !dot || dot <= dash + 1 || file[0] == '.')
+        return false;
+    nrg_copy_clean(name, size, dash + 1, (size_t)(dot - dash - 1));
+    return true;
+}
+
+static void collect_one(const char *path, const char *name, struct nrg_recorder *recorder)
+{
+    struct nrg_run_graph graph;
+    struct nrg_error err;
+    int rc = nrg_run_graph_read(&graph, path, NULL, &err);
+    graph.path = name;
+    if (!rc)
+        rc = nrg_run_graph_store(&graph, recorder, &err);
+    if (rc)
+        fprintf(stderr, "nrg: the graph of %s is not kept: %s\n", name, err.what);
+    nrg_run_graph_release(&graph);
+}
+
+static void each_file(struct nrg_run_torch *torch, struct nrg_recorder *recorder)
+{
+    struct dirent **files;
+    int n = scandir(torch->models, &files, NULL, alphasort), taken = 0;
+    for (int i = 0; i < n; i++) {
+        char name[200], path[sizeof torch->models + sizeof files[i]->d_name + 2];
+        snprintf(path, sizeof path, "%s/%s", torch->models, files[i]->d_name);
+        if (recorder && taken < MAX_MODELS && take_name(files[i]->d_name, name, sizeof name)) {
+            collect_one(path, name, recorder);
+            taken++;
+        }
+        unlink(path); /* not "." and ".." */
+        free(files[i]);
+    }
+    if (n >= 0)
+        free(files);
+}
+
+void nrg_run_torch_collect(struct nrg_run_torch *torch, struct nrg_recorder *recorder)
+{
+    if (torch->models[0])
+        each_file(torch, recorder);
+}
+
+void nrg_run_torch_release(struct nrg_run_torch *torch)
+{
+    if (!torch->models[0])
+        return;
+    each_file(torch, NULL);
+    rmdir(torch->models);
+    torch->models[0] = '\0';
+}

@@ -1,0 +1,188 @@
+/* See energy_cursor.h. */
+#include "energy/cursor.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool is_gauge(const struct nrg_timeline *tl)
+{
+    return tl->n && tl->gauge;
+}
+
+static void unknown_until(struct nrg_energy_cursor *c, int64_t end_ns)
+{
+    c->end_ns = end_ns;
+    c->known = false;
+    c->w0 = c->slope_w = 0;
+}
+
+/* A gauge before its first or after its last reading is held for one period. */
+static void hold(struct nrg_energy_cursor *c, double power_w, int64_t end_ns)
+{
+    c->end_ns = end_ns;
+    c->known = true;
+    c->w0 = power_w;
+    c->slope_w = 0;
+}
+
+static void before_first(struct nrg_energy_cursor *c)
+{
+    int64_t first = c->tl->t_ns[0], held = first - c->tl->period_ns;
+    if (!is_gauge(c->tl))
+        unknown_until(c, first);
+    else if (c->begin_ns < held)
+        unknown_until(c, held);
+    else
+        hold(c, c->tl->gauge[0], first);
+}
+
+static void after_last(struct nrg_energy_cursor *c)
+{
+    size_t last = c->tl->n - 1;
+    int64_t held = c->tl->t_ns[last] + c->tl->period_ns;
+    if (is_gauge(c->tl) && c->begin_ns < held)
+        hold(c, c->tl->gauge[last], held);
+    else
+        unknown_until(c, INT64_MAX);
+}
+
+/* The piece from c->begin_ns up to point c->next, which is not the first. */
+static void between(struct nrg_energy_cursor *c)
+{
+    size_t i = (size_t)c->next - 1;
+    const struct nrg_timeline *tl = c->tl;
+    double dt = (double)(tl->t_ns[i + 1] - tl->t_ns[i]) * 1e-9;
+    c->end_ns = tl->t_ns[i + 1];
+    c->known = !tl->gap[i];
+    c->w0 = c->slope_w = 0;
+    if (tl->gap[i])
+        return;
+    if (is_gauge(tl)) {
+        c->slope_w = (tl->gauge[i + 1] - tl->gauge[i]) / dt;
+        c->w0 = tl->gauge[i] + c->slope_w * ((double)(c->begin_ns - tl->t_ns[i]) * 1e-9 + c->lag_s);
+    } else {
+        c->w0 = (tl->sum_j[i + 1] - tl->sum_j[i]) / dt;
+    }
+}
+
+static void set_piece(struct nrg_energy_cursor *c)
+{
+    if (c->next < 0)
+        before_first(c);
+    else if ((size_t)c->next >= c->tl->n)
+        after_last(c);
+    else
+        between(c);
+}
+
+void nrg_energy_cursor_init(struct nrg_energy_cursor *c, const struct nrg_timeline *tl,
+                            int64_t begin_ns, double lag_s)
+{
+    *c = (struct nrg_energy_cursor){.tl = tl, .begin_ns = begin_ns, .lag_s = lag_s, .next = -1};
+    if (!tl || !tl->n) {
+        unknown_until(c, INT64_MAX);
+        return;
+    }
+    if (begin_ns >= tl->t_ns[0]) {
+        size_t low = 0, high = tl->n;
+        while (low < high) { /* the first point after begin_ns */
+            size_t middle = (low + high) / 2;
+            if (tl->t_ns[middle] <= begin_ns)
+                low = middle + 1;
+            else
+                high = middle;
+        }
+        c->next = (ptrdiff_t)low;
+    }
+    set_piece(c);
+}
+
+void nrg_energy_cursor_advance(struct nrg_energy_cursor *c, int64_t t_ns)
+{
+    while (t_ns > c->end_ns) {
+        struct nrg_energy_at at = nrg_energy_cursor_at(c, c->end_ns);
+        c->sum_j = at.energy_j;
+        c->covered_ns = at.covered_ns;
+        c->begin_ns = c->end_ns;
+        if (c->next < 0 && c->begin_ns >= c->tl->t_ns[0])
+            c->next = 1;
+        else if (c->next >= 0 && (size_t)c->next < c->tl->n)
+            c->next++;
+        set_piece(c);
+    }
+}
+
+static double power_of(const struct nrg_timeline *tl, size_t from, size_t to, double otherwise)
+{
+    return to < tl->n && to > from && !tl->gap[from]
+               ? (tl->sum_j[to] - tl->sum_j[from]) * 1e9 / (double)(tl->t_ns[to] - tl->t_ns[from])
+               : otherwise;
+}
+
+/* The point that ends the interval that begins at `from`. */
+static size_t end_of(const struct nrg_grid *g, size_t from)
+{
+    size_t to = from + 1;
+    while (to + 1 < g->tl->n && g->tl->t_ns[to] - g->tl->t_ns[from] < g->width_ns)
+        to++;
+    return to;
+}
+
+void nrg_grid_init(struct nrg_grid *g, const struct nrg_timeline *tl, int64_t width_ns)
+{
+    /* Readings come a little early or late: nine tenths of an update are one. */
+    *g = (struct nrg_grid){.tl = tl, .width_ns = width_ns - width_ns / 10};
+    g->begin_ns = INT64_MIN;
+    g->end_ns = tl && tl->n ? tl->t_ns[0] : INT64_MAX;
+}
+
+static void set_interval(struct nrg_grid *g)
+{
+    const struct nrg_timeline *tl = g->tl;
+    size_t last = g->from, first = g->index == 1;
+    g->from = first ? 0 : g->to;
+    g->to = end_of(g, g->from);
+    g->begin_ns = g->end_ns;
+    g->energy_j = 0;
+    if (g->to >= tl->n) { /* after the last reading nothing is known */
+        g->end_ns = INT64_MAX;
+        g->before_w = g->after_w = 0;
+        return;
+    }
+    g->end_ns = tl->t_ns[g->to];
+    g->energy_j = tl->sum_j[g->to] - tl->sum_j[g->from];
+    double own = power_of(tl, g->from, g->to, 0);
+    g->before_w = first ? own : power_of(tl, last, g->from, own);
+    g->after_w = power_of(tl, g->to, end_of(g, g->to), own);
+}
+
+void nrg_grid_advance(struct nrg_grid *g, int64_t t_ns)
+{
+    while (t_ns >= g->end_ns && g->end_ns != INT64_MAX) {
+        g->last_energy_j = g->energy_j;
+        g->last_begin_ns = g->begin_ns;
+        g->index++;
+        set_interval(g);
+    }
+}
+
+static int by_size(const void *a, const void *b)
+{
+    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+int64_t nrg_timeline_width_ns(const struct nrg_timeline *tl, const struct nrg_recorded_channel *ch)
+{
+    int64_t some[257], update_ns = ch->channel.update_ns;
+    size_t n = 0, step = tl->n / 256 + 1;
+    for (size_t i = 0; i + 1 < tl->n && n < 257; i += step)
+        if (!tl->gap[i])
+            some[n++] = tl->t_ns[i + 1] - tl->t_ns[i];
+    if (!n)
+        return tl->period_ns > 0 ? tl->period_ns : 1;
+    qsort(some, n, sizeof *some, by_size);
+    int64_t width = some[n / 2] > update_ns ? some[n / 2] : update_ns;
+    return width > 0 ? width : 1;
+}

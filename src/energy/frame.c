@@ -1,0 +1,71 @@
+/* See frame.h. */
+#include "energy/frame.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+int nrg_frame_init(struct nrg_frame *frame, struct nrg_recording *recording)
+{
+    *frame = (struct nrg_frame){.recording = recording};
+    frame->channels = nrg_recording_channels(recording, &frame->n);
+    frame->timelines = calloc(frame->n + 1, sizeof *frame->timelines);
+    frame->loaded = calloc(frame->n + 1, sizeof *frame->loaded);
+    return frame->timelines && frame->loaded ? 0 : -ENOMEM;
+}
+
+void nrg_frame_release(struct nrg_frame *frame)
+{
+    for (size_t i = 0; frame->timelines && i < frame->n; i++)
+        nrg_timeline_release(&frame->timelines[i]);
+    free(frame->timelines);
+    free(frame->loaded);
+}
+
+const struct nrg_timeline *nrg_frame_timeline(struct nrg_frame *frame, size_t channel)
+{
+    if (channel >= frame->n)
+        return NULL;
+    if (!frame->loaded[channel]) {
+        frame->loaded[channel] = true;
+        nrg_timeline_load(&frame->timelines[channel], frame->recording, &frame->channels[channel]);
+    }
+    return frame->timelines[channel].n ? &frame->timelines[channel] : NULL;
+}
+
+void nrg_frame_drop(struct nrg_frame *frame, size_t channel)
+{
+    nrg_timeline_release(&frame->timelines[channel]);
+    frame->loaded[channel] = false;
+}
+
+size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, int quantity)
+{
+    for (size_t i = 0; i < frame->n; i++)
+        if (!strcmp(frame->channels[i].channel.name, name) &&
+            (quantity < 0 || (int)frame->channels[i].channel.quantity == quantity))
+            return i;
+    return frame->n;
+}
+
+double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel)
+{
+    size_t n;
+    const struct nrg_run *runs = nrg_recording_runs(frame->recording, &n);
+    double energy_j = 0, time_s = 0;
+    for (size_t i = 0; i < n; i++) {
+        int64_t covered = 0;
+        if (strcmp(runs[i].kind, "baseline"))
+            continue;
+        const struct nrg_timeline *tl = nrg_frame_timeline(frame, channel);
+        if (!tl)
+            return NAN;
+        double j = nrg_timeline_between(tl, runs[i].begin_ns, runs[i].end_ns, &covered);
+        if (covered > 0) {
+            energy_j += j;
+            time_s += (double)covered * 1e-9;
+        }
+    }
+    return time_s > 0 ? energy_j / time_s : NAN;
+}

@@ -1,0 +1,141 @@
+/*
+ * GPU energy per process: between two reports of the driver, the device's energy (above its
+ * baseline where one was measured) is shared out by each process's share of the device's
+ * processors, against the shares of all processes on it. Processes of another pid namespace and
+ * time in which nobody computed are not charged to anybody; when the driver names no process at
+ * all, the device is left whole and the report says so.
+ */
+#include "energy/frame.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+struct use {
+    int64_t t_ns, gpu, pid, sm_ppm;
+};
+
+struct uses {
+    struct use *items;
+    size_t n, cap;
+};
+
+static int on_rows(void *arg, const struct nrg_rows *rows)
+{
+    struct uses *uses = arg;
+    int rc = nrg_reserve(&uses->items, &uses->cap, uses->n + rows->n, sizeof *uses->items);
+    for (size_t i = 0; !rc && i < rows->n; i++) {
+        int64_t sm = nrg_rows_column(rows, NRG_G_SM_PPM)[i];
+        if (sm == NRG_MISSING || sm < 0)
+            continue;
+        uses->items[uses->n++] = (struct use){rows->t_ns[i], nrg_rows_column(rows, NRG_G_GPU)[i],
+                                              nrg_rows_column(rows, NRG_G_PID)[i], sm};
+    }
+    return rc;
+}
+
+static int by_gpu_and_time(const void *a, const void *b)
+{
+    const struct use *x = a, *y = b;
+    if (x->gpu != y->gpu)
+        return x->gpu < y->gpu ? -1 : 1;
+    return x->t_ns < y->t_ns ? -1 : x->t_ns > y->t_ns;
+}
+
+static int load_uses(struct nrg_frame *frame, struct uses *uses)
+{
+    int series[16], rc = 0;
+    size_t n = nrg_recording_series_of(frame->recording, NRG_GPU_PROCESSES, series, 16);
+    for (size_t i = 0; !rc && i < n && i < 16; i++)
+        rc = nrg_recording_read_series(frame->recording, series[i], on_rows, uses, NULL);
+    if (!rc && uses->n)
+        qsort(uses->items, uses->n, sizeof *uses->items, by_gpu_and_time);
+    return rc;
+}
+
+static struct nrg_process_energy *find_process(struct nrg_summary *s, int64_t pid, int64_t t_ns)
+{
+    for (size_t i = 0; i < s->n_processes; i++) {
+        const struct nrg_process_info *info = s->processes[i].info;
+        if (info->pid == pid && info->first_ns <= t_ns &&
+            (!info->ended || t_ns <= info->last_ns + NRG_NS_PER_S))
+            return &s->processes[i];
+    }
+    return NULL;
+}
+
+/* Uses [from, to) were reported together and cover the time since `last_ns`. */
+static void share_out(struct nrg_summary *s, const struct uses *uses, size_t from, size_t to,
+                      double energy_j)
+{
+    double all = 0;
+    for (size_t i = from; i < to; i++)
+        all += (double)uses->items[i].sm_ppm;
+    for (size_t i = from; i < to && all > 0; i++) {
+        struct nrg_process_energy *p = find_process(s, uses->items[i].pid, uses->items[i].t_ns);
+        if (p)
+            p->gpu_j =
+                (isnan(p->gpu_j) ? 0 : p->gpu_j) + energy_j * (double)uses->items[i].sm_ppm / all;
+    }
+}
+
+struct device {
+    const struct nrg_timeline *timeline;
+    double idle_w;
+    size_t named, foreign;
+};
+
+static void share_device(struct nrg_summary *s, const struct uses *uses, int64_t gpu,
+                         struct device *device)
+{
+    int64_t last_ns = s->begin_ns;
+    for (size_t i = 0; i < uses->n;) {
+        size_t end = i;
+        int64_t t_ns = uses->items[i].t_ns;
+        while (end < uses->n && uses->items[end].gpu == uses->items[i].gpu &&
+               uses->items[end].t_ns == t_ns)
+            end++;
+        if (uses->items[i].gpu == gpu && t_ns > last_ns && last_ns < s->end_ns) {
+            int64_t stop = t_ns < s->end_ns ? t_ns : s->end_ns;
+            double energy = nrg_timeline_between(device->timeline, last_ns, stop, NULL);
+            double idle = device->idle_w * (double)(stop - last_ns) / 1e9;
+            share_out(s, uses, i, end, fmax(0, energy - idle));
+            for (size_t k = i; k < end; k++)
+                *(uses->items[k].pid > 0 ? &device->named : &device->foreign) += 1;
+            last_ns = t_ns;
+        }
+        i = end;
+    }
+}
+
+int nrg_gpu_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
+{
+    struct uses uses = {0};
+    int rc = load_uses(frame, &uses);
+    for (size_t d = 0; !rc && d < s->n_domains; d++) {
+        const struct nrg_domain *domain = &s->domains[d];
+        const char *name = domain->channel->channel.name;
+        int gpu, used = 0;
+        if (sscanf(name, "gpu-%d%n", &gpu, &used) != 1 || name[used])
+            continue;
+        size_t channel = (size_t)(domain->channel - frame->channels);
+        struct device device = {.timeline = nrg_frame_timeline(frame, channel)};
+        double idle_w = nrg_frame_baseline_rate(frame, channel);
+        device.idle_w = isnan(idle_w) ? 0 : idle_w;
+        share_device(s, &uses, gpu, &device);
+        if (device.foreign)
+            nrg_summary_missing(s, name,
+                                "also used by processes of another pid namespace: their "
+                                "part is in the device's energy, but in no process");
+        else if (!device.named)
+            nrg_summary_missing(s, name,
+                                "the driver names no process that uses it: the energy is "
+                                "the whole device's");
+    }
+    free(uses.items);
+    return rc;
+}

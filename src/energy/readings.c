@@ -1,0 +1,78 @@
+/* See readings.h. */
+#include "energy/readings.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+static void add(struct nrg_readings *r, int64_t t_ns, double power_w)
+{
+    r->t_ns[r->n] = t_ns;
+    r->power_w[r->n] = power_w;
+    r->prefix[r->n + 1] = r->prefix[r->n] + power_w;
+    r->n++;
+}
+
+int nrg_readings_init(struct nrg_readings *r, const struct nrg_timeline *tl)
+{
+    *r = (struct nrg_readings){0};
+    r->t_ns = calloc(tl->n + 1, sizeof *r->t_ns);
+    r->power_w = calloc(tl->n + 1, sizeof *r->power_w);
+    r->prefix = calloc(tl->n + 2, sizeof *r->prefix);
+    if (!r->t_ns || !r->power_w || !r->prefix) {
+        nrg_readings_release(r);
+        return -ENOMEM;
+    }
+    for (size_t i = 0; i < tl->n; i++) {
+        if (tl->gauge)
+            add(r, tl->t_ns[i], tl->gauge[i]);
+        else if (i + 1 < tl->n && !tl->gap[i]) {
+            int64_t width = tl->t_ns[i + 1] - tl->t_ns[i];
+            add(r, tl->t_ns[i] + width / 2,
+                (tl->sum_j[i + 1] - tl->sum_j[i]) * 1e9 / (double)width);
+        }
+    }
+    return 0;
+}
+
+void nrg_readings_release(struct nrg_readings *r)
+{
+    free(r->t_ns);
+    free(r->power_w);
+    free(r->prefix);
+    *r = (struct nrg_readings){0};
+}
+
+size_t nrg_readings_before(struct nrg_readings *r, int64_t t_ns)
+{
+    while (r->before < r->n && r->t_ns[r->before] < t_ns)
+        r->before++;
+    return r->before;
+}
+
+size_t nrg_readings_upto(struct nrg_readings *r, int64_t t_ns)
+{
+    while (r->upto < r->n && r->t_ns[r->upto] <= t_ns)
+        r->upto++;
+    return r->upto;
+}
+
+double nrg_readings_mean(const struct nrg_readings *r, size_t from, size_t to)
+{
+    if (to <= from)
+        return NAN;
+    if (to == from + 1)
+        return r->power_w[from]; /* exactly, not as a difference of sums */
+    return (r->prefix[to] - r->prefix[from]) / (double)(to - from);
+}
+
+double nrg_readings_nearest(struct nrg_readings *r, int64_t t_ns)
+{
+    size_t after = nrg_readings_upto(r, t_ns);
+    if (!r->n)
+        return NAN;
+    if (!after || after == r->n)
+        return r->power_w[after ? after - 1 : 0];
+    int64_t left = t_ns - r->t_ns[after - 1], right = r->t_ns[after] - t_ns;
+    return r->power_w[left <= right ? after - 1 : after];
+}

@@ -1,0 +1,373 @@
+/*
+ * Energy per process. The run is cut into cells; in each cell the processors' energy above idle
+ * is shared out by CPU time, against the busy time of the whole machine, so that what other
+ * processes used stays with them. Idle power is the baseline's, the estimate's own, or, where
+ * utilisation varied enough, the intercept of power over busy CPUs; else it is not known and
+ * the whole energy counts as active.
+ *
+ * DRAM goes by resident memory against all memory in use, a GPU by share of its processors.
+ *
+ * Process rows are streamed twice (first how much all used per cell, then what that makes for
+ * each), so that memory does not grow with the length of the recording.
+ */
+#include "energy/frame.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "energy/idle.h"
+
+#define MAX_CELLS     4096
+#define MIN_CELL_NS   (100 * NRG_NS_PER_MS)
+#define BASELINE_BUSY 0.05 /* of all CPUs: more than a quiet machine's own housekeeping */
+
+struct cell {
+    double cpu_j, dram_j;   /* of the domains */
+    double idle_j;          /* of cpu_j */
+    double busy_s;          /* CPU seconds of the whole machine */
+    double process_s;       /* CPU seconds of the workload */
+    double memory_bytes_s;  /* memory in use * time */
+    double process_bytes_s; /* of the workload */
+};
+
+struct last_row {
+    int64_t t_ns, cpu_ns, rss_bytes;
+    bool seen;
+};
+
+struct shares {
+    struct nrg_summary *s;
+    struct nrg_frame *frame;
+    struct cell *cells;
+    size_t n_cells;
+    int64_t cell_ns;
+    bool has_cpu, has_dram, has_busy, has_memory;
+    struct last_row *last; /* per process id */
+    size_t n_ids;
+    size_t damaged; /* chunks of process rows that can't be read */
+    bool second_pass;
+};
+
+static int64_t cell_begin(const struct shares *sh, size_t k)
+{
+    return sh->s->begin_ns + (int64_t)k * sh->cell_ns;
+}
+
+static int64_t cell_end(const struct shares *sh, size_t k)
+{
+    int64_t end = cell_begin(sh, k + 1);
+    return end < sh->s->end_ns ? end : sh->s->end_ns;
+}
+
+/* Domains whose energy the processors use: those of the total that cover them. */
+static bool is_cpu_domain(const struct nrg_domain *d)
+{
+    return d->in_total && d->channel->channel.covers_cpu;
+}
+
+static bool is_dram_domain(const struct nrg_domain *d)
+{
+    return d->in_total && !d->channel->channel.covers_cpu &&
+           !strncmp(d->channel->channel.name, "dram", 4);
+}
+
+static void fill_energy(struct shares *sh)
+{
+    for (size_t i = 0; i < sh->s->n_domains; i++) {
+        const struct nrg_domain *d = &sh->s->domains[i];
+        bool cpu = is_cpu_domain(d), dram = is_dram_domain(d);
+        if (!cpu && !dram)
+            continue;
+        size_t channel = (size_t)(d->channel - sh->frame->channels);
+        const struct nrg_timeline *tl = nrg_frame_timeline(sh->frame, channel);
+        *(cpu ? &sh->has_cpu : &sh->has_dram) = true;
+        for (size_t k = 0; tl && k < sh->n_cells; k++)
+            *(cpu ? &sh->cells[k].cpu_j : &sh->cells[k].dram_j) +=
+                nrg_timeline_between(tl, cell_begin(sh, k), cell_end(sh, k), NULL);
+        nrg_frame_drop(sh->frame, channel);
+    }
+}
+
+static void fill_machine(struct shares *sh)
+{
+    const struct nrg_timeline *busy =
+        nrg_frame_timeline(sh->frame, nrg_frame_find(sh->frame, "cpu.busy", NRG_SECONDS));
+    const struct nrg_timeline *memory =
+        nrg_frame_timeline(sh->frame, nrg_frame_find(sh->frame, "memory.used", NRG_BYTES));
+    sh->has_busy = busy != NULL;
+    sh->has_memory = memory != NULL;
+    for (size_t k = 0; k < sh->n_cells; k++) {
+        struct cell *c = &sh->cells[k];
+        if (busy)
+            c->busy_s = nrg_timeline_between(busy, cell_begin(sh, k), cell_end(sh, k), NULL);
+        if (memory)
+            c->memory_bytes_s =
+                nrg_timeline_between(memory, cell_begin(sh, k), cell_end(sh, k), NULL);
+    }
+}
+
+/* Mean power of the processors' domains during the baseline run, NAN without one. */
+static double baseline_w(const struct shares *sh)
+{
+    double sum = 0;
+    for (size_t d = 0; d < sh->s->n_domains; d++) {
+        const struct nrg_domain *domain = &sh->s->domains[d];
+        if (is_cpu_domain(domain))
+            sum +=
+                nrg_frame_baseline_rate(sh->frame, (size_t)(domain->channel - sh->frame->channels));
+    }
+    return sum > 0 ? sum : NAN;
+}
+
+static double regressed_idle_w(const struct shares *sh)
+{
+    struct nrg_idle_fit fit;
+    nrg_idle_init(&fit);
+    for (size_t k = 0; k < sh->n_cells; k++) {
+        double dt = (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
+        if (dt >= 0.05)
+            nrg_idle_add(&fit, sh->cells[k].busy_s / dt, sh->cells[k].cpu_j / dt);
+    }
+    return nrg_idle_solve(&fit);
+}
+
+/* A baseline that was taken on a busy machine charges the others' work to idle: say so. */
+static void check_baseline(struct shares *sh)
+{
+    int64_t cpus = 0;
+    double busy_cpus =
+        nrg_frame_baseline_rate(sh->frame, nrg_frame_find(sh->frame, "cpu.busy", NRG_SECONDS));
+    nrg_recording_integer(sh->frame->recording, "cpus", &cpus);
+    if (cpus > 0 && busy_cpus > BASELINE_BUSY * (double)cpus)
+        nrg_summary_missing(sh->s, "idle power",
+                            "the machine was %.0f %% busy during the baseline: idle is "
+                            "overstated and the command's energy understated",
+                            100 * busy_cpus / (double)cpus);
+}
+
+/* Idle energy of each cell, never more than the cell has. */
+static void fill_idle(struct shares *sh)
+{
+    const struct nrg_timeline *estimate =
+        nrg_frame_timeline(sh->frame, nrg_frame_find(sh->frame, "machine.idle", NRG_ENERGY));
+    double idle_w = baseline_w(sh);
+    sh->s->idle_method = "baseline";
+    if (!isnan(idle_w))
+        check_baseline(sh);
+    if (isnan(idle_w) && estimate)
+        sh->s->idle_method = "estimate";
+    else if (isnan(idle_w)) {
+        idle_w = sh->has_busy ? regressed_idle_w(sh) : NAN;
+        sh->s->idle_method = isnan(idle_w) ? NULL : "regression";
+    }
+    bool by_estimate = isnan(idle_w) && estimate;
+    for (size_t k = 0; sh->s->idle_method && k < sh->n_cells; k++) {
+        int64_t begin = cell_begin(sh, k), end = cell_end(sh, k);
+        double j = by_estimate ? nrg_timeline_between(estimate, begin, end, NULL)
+                               : idle_w * (double)(end - begin) / 1e9;
+        sh->cells[k].idle_j = fmin(j, sh->cells[k].cpu_j);
+    }
+}
+
+/* Adds one stretch of one process to its cells, or its energy in the second pass. */
+static void add_stretch(struct shares *sh, struct nrg_process_energy *p, int64_t from_ns,
+                        int64_t to_ns, double cpu_s, double rss_bytes)
+{
+    double length = (double)(to_ns - from_ns);
+    int64_t begin = from_ns > sh->s->begin_ns ? from_ns : sh->s->begin_ns;
+    int64_t end = to_ns < sh->s->end_ns ? to_ns : sh->s->end_ns;
+    for (int64_t at = begin; at < end;) {
+        size_t k = (size_t)((at - sh->s->begin_ns) / sh->cell_ns);
+        if (k >= sh->n_cells)
+            return;
+        int64_t stop = cell_end(sh, k) < end ? cell_end(sh, k) : end;
+        if (stop <= at)
+            return;
+        struct cell *c = &sh->cells[k];
+        double part = (double)(stop - at), cpu = cpu_s * part / length;
+        double bytes_s = rss_bytes * part / 1e9;
+        if (!sh->second_pass) {
+            c->process_s += cpu;
+            c->process_bytes_s += bytes_s;
+        } else {
+            double busy = fmax(c->busy_s, c->process_s),
+                   memory = fmax(c->memory_bytes_s, c->process_bytes_s);
+            double active = c->cpu_j - (sh->s->split == NRG_SPLIT_ACTIVE ? c->idle_j : 0);
+            p->cpu_time_s += cpu;
+            p->cpu_j += busy > 0 ? active * cpu / busy : 0;
+            p->dram_j += memory > 0 ? c->dram_j * bytes_s / memory : 0;
+        }
+        at = stop;
+    }
+}
+
+static int on_process_rows(void *arg, const struct nrg_rows *rows)
+{
+    struct shares *sh = arg;
+    const int64_t *ids = nrg_rows_column(rows, NRG_P_PROCESS);
+    const int64_t *cpu = nrg_rows_column(rows, NRG_P_CPU_NS);
+    const int64_t *rss = nrg_rows_column(rows, NRG_P_RSS_BYTES);
+    for (size_t i = 0; i < rows->n; i++) {
+        if (ids[i] < 1 || (size_t)ids[i] >= sh->n_ids || cpu[i] == NRG_MISSING)
+            continue;
+        struct last_row *last = &sh->last[ids[i]];
+        struct nrg_process_energy *p = &sh->s->processes[ids[i]];
+        if (last->seen && rows->t_ns[i] > last->t_ns && cpu[i] >= last->cpu_ns)
+            add_stretch(sh, p, last->t_ns, rows->t_ns[i],
+                        ((double)cpu[i] - (double)last->cpu_ns) / 1e9,
+                        last->rss_bytes == NRG_MISSING ? 0 : (double)last->rss_bytes);
+        *last = (struct last_row){rows->t_ns[i], cpu[i], rss[i], true};
+        if (rss[i] != NRG_MISSING && rss[i] > p->peak_rss_bytes)
+            p->peak_rss_bytes = rss[i];
+    }
+    return 0;
+}
+
+static int on_memory_rows(void *arg, const struct nrg_rows *rows)
+{
+    struct shares *sh = arg;
+    const int64_t *ids = nrg_rows_column(rows, NRG_M_PROCESS);
+    const int64_t *pss = nrg_rows_column(rows, NRG_M_PSS_BYTES);
+    for (size_t i = 0; i < rows->n; i++)
+        if (ids[i] >= 1 && (size_t)ids[i] < sh->n_ids && pss[i] != NRG_MISSING &&
+            pss[i] > sh->s->processes[ids[i]].peak_pss_bytes)
+            sh->s->processes[ids[i]].peak_pss_bytes = pss[i];
+    return 0;
+}
+
+static int stream(struct shares *sh, enum nrg_series_kind kind,
+                  int (*each)(void *, const struct nrg_rows *))
+{
+    int series[8], rc = 0;
+    size_t n = nrg_recording_series_of(sh->frame->recording, kind, series, 8);
+    for (size_t i = 0; !rc && i < n && i < 8; i++)
+        rc = nrg_recording_read_series(sh->frame->recording, series[i], each, sh, &sh->damaged);
+    return rc;
+}
+
+/* Processes are indexed by id while rows are streamed, and packed afterwards. */
+static int prepare_processes(struct shares *sh)
+{
+    size_t n, max_id = 0;
+    const struct nrg_process_info *infos = nrg_recording_processes(sh->frame->recording, &n);
+    for (size_t i = 0; i < n; i++)
+        if (infos[i].id > 0 && infos[i].id < INT32_MAX && (size_t)infos[i].id > max_id)
+            max_id = (size_t)infos[i].id;
+    if (max_id > n + 1000000)
+        return -EBADMSG;
+    sh->n_ids = max_id + 1;
+    sh->last = calloc(sh->n_ids, sizeof *sh->last);
+    sh->s->processes = calloc(sh->n_ids, sizeof *sh->s->processes);
+    if (!sh->last || !sh->s->processes)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (infos[i].id > 0 && (size_t)infos[i].id < sh->n_ids)
+            sh->s->processes[infos[i].id].info = &infos[i];
+    return 0;
+}
+
+static int by_cpu_time(const void *a, const void *b)
+{
+    const struct nrg_process_energy *x = a, *y = b;
+    return x->cpu_time_s < y->cpu_time_s ? 1 : x->cpu_time_s > y->cpu_time_s ? -1 : 0;
+}
+
+static void pack_processes(struct shares *sh)
+{
+    struct nrg_summary *s = sh->s;
+    size_t n = 0;
+    for (size_t i = 0; i < sh->n_ids; i++) {
+        struct nrg_process_energy p = s->processes[i];
+        if (!p.info || p.info->first_ns > s->end_ns ||
+            (p.info->last_ns < s->begin_ns && p.info->pid > 0))
+            continue;
+        p.still_running = !p.info->ended && p.info->pid > 0;
+        if (p.info->peak_rss_bytes > p.peak_rss_bytes)
+            p.peak_rss_bytes = p.info->peak_rss_bytes;
+        p.peak_rss_bytes = p.peak_rss_bytes ? p.peak_rss_bytes : NRG_MISSING;
+        p.peak_pss_bytes = p.peak_pss_bytes ? p.peak_pss_bytes : NRG_MISSING;
+        p.gpu_j = NAN; /* see gpu_shares.c */
+        if (!sh->has_cpu || (!sh->has_busy && s->split == NRG_SPLIT_ACTIVE))
+            p.cpu_j = NAN;
+        if (!sh->has_dram || !sh->has_memory)
+            p.dram_j = NAN;
+        s->cpu_time_s += p.cpu_time_s;
+        s->processes[n++] = p;
+    }
+    s->n_processes = n;
+    if (n)
+        qsort(s->processes, n, sizeof *s->processes, by_cpu_time);
+}
+
+static void sum_up(struct shares *sh)
+{
+    struct nrg_summary *s = sh->s;
+    double cpu = 0, idle = 0, mine = 0, busy = 0, peak_bytes = 0;
+    for (size_t k = 0; k < sh->n_cells; k++) {
+        const struct cell *c = &sh->cells[k];
+        double dt = (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
+        cpu += c->cpu_j;
+        idle += c->idle_j;
+        busy += c->busy_s;
+        if (dt > 0)
+            peak_bytes = fmax(peak_bytes, c->process_bytes_s / dt);
+    }
+    for (size_t i = 0; i < s->n_processes; i++)
+        mine += isnan(s->processes[i].cpu_j) ? 0 : s->processes[i].cpu_j;
+    bool active = s->split == NRG_SPLIT_ACTIVE;
+    s->cpu_domain_j = sh->has_cpu ? cpu : NAN;
+    s->idle_j = sh->has_cpu && s->idle_method && active ? idle : NAN;
+    s->idle_w = s->idle_method ? idle / s->duration_s : NAN;
+    s->other_processes_j =
+        sh->has_cpu && sh->has_busy ? fmax(0, cpu - (isnan(s->idle_j) ? 0 : idle) - mine) : NAN;
+    int64_t cpus = 0;
+    nrg_recording_integer(sh->frame->recording, "cpus", &cpus);
+    s->cpu_utilisation =
+        sh->has_busy && cpus > 0 ? fmin(1, busy / s->duration_s / (double)cpus) : NAN;
+    /* A cell is longer than a peak; no sum of all is below the largest of one. */
+    for (size_t i = 0; i < s->n_processes; i++)
+        if (s->processes[i].peak_rss_bytes != NRG_MISSING)
+            peak_bytes = fmax(peak_bytes, (double)s->processes[i].peak_rss_bytes);
+    s->peak_memory_bytes = peak_bytes > 0 ? rint(peak_bytes) : NAN;
+    if (sh->has_cpu && !s->idle_method && active)
+        nrg_summary_missing(s, "idle power",
+                            "not known, so all energy counts as active: "
+                            "--baseline 5s measures it first");
+    if (sh->has_cpu && !sh->has_busy)
+        nrg_summary_missing(s, "energy per process", "busy time of the machine was not recorded");
+}
+
+int nrg_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
+{
+    int64_t duration = s->end_ns - s->begin_ns;
+    struct shares sh = {.s = s, .frame = frame};
+    sh.cell_ns = duration / MAX_CELLS > MIN_CELL_NS ? duration / MAX_CELLS + 1 : MIN_CELL_NS;
+    sh.n_cells = (size_t)((duration + sh.cell_ns - 1) / sh.cell_ns);
+    sh.cells = calloc(sh.n_cells + 1, sizeof *sh.cells);
+    int rc = sh.cells ? prepare_processes(&sh) : -ENOMEM;
+    if (!rc) {
+        fill_energy(&sh);
+        fill_machine(&sh);
+        fill_idle(&sh);
+        rc = stream(&sh, NRG_PROCESSES, on_process_rows);
+    }
+    if (sh.damaged)
+        nrg_summary_missing(s, "processes", "%zu damaged chunks of the recording are left out",
+                            sh.damaged);
+    if (!rc) {
+        sh.second_pass = true;
+        memset(sh.last, 0, sh.n_ids * sizeof *sh.last);
+        rc = stream(&sh, NRG_PROCESSES, on_process_rows);
+    }
+    if (!rc)
+        rc = stream(&sh, NRG_PROCESS_MEMORY, on_memory_rows);
+    if (!rc) {
+        pack_processes(&sh);
+        sum_up(&sh);
+    }
+    free(sh.cells);
+    free(sh.last);
+    return rc;
+}

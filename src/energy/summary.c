@@ -1,0 +1,166 @@
+/* See summary.h. */
+#include "energy/summary.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "energy/frame.h"
+#include "base/mem.h"
+
+int nrg_summary_missing(struct nrg_summary *s, const char *what, const char *why, ...)
+{
+    struct nrg_missing m = {0};
+    va_list ap;
+    nrg_copy(m.what, sizeof m.what, what);
+    va_start(ap, why);
+    vsnprintf(m.why, sizeof m.why, why, ap);
+    va_end(ap);
+    for (size_t i = 0; i < s->n_missing; i++)
+        if (!strcmp(s->missing[i].what, m.what) && !strcmp(s->missing[i].why, m.why))
+            return 0;
+    int rc = nrg_reserve(&s->missing, &s->cap_missing, s->n_missing + 1, sizeof *s->missing);
+    if (!rc)
+        s->missing[s->n_missing++] = m;
+    return rc;
+}
+
+/* A recorder that was killed could not note the end: the last reading is the end then. */
+static int64_t last_time(struct nrg_frame *frame)
+{
+    int64_t last = 0;
+    for (size_t i = 0; i < frame->n; i++) {
+        const struct nrg_timeline *tl = nrg_frame_timeline(frame, i);
+        if (tl && tl->t_ns[tl->n - 1] > last)
+            last = tl->t_ns[tl->n - 1];
+    }
+    return last;
+}
+
+static void add_events(struct nrg_summary *s, struct nrg_recording *recording)
+{
+    size_t n;
+    const struct nrg_event *events = nrg_recording_events(recording, &n);
+    for (size_t i = 0; i < n; i++) {
+        const struct nrg_event *e = &events[i];
+        double at_s = (double)(e->t_ns - s->begin_ns) / 1e9;
+        if (e->t_ns > s->end_ns + NRG_NS_PER_S)
+            continue;
+        if (!strcmp(e->kind, "unavailable") || !strcmp(e->kind, "processes"))
+            nrg_summary_missing(s, e->source, "%s", e->detail);
+        else if (!strcmp(e->kind, "recovered"))
+            continue;
+        else
+            nrg_summary_missing(s, e->source, "%s (%s at %.1f s)", e->detail, e->kind, at_s);
+    }
+    int64_t late = 0, ticks = 0;
+    nrg_recording_integer(recording, "late_ticks", &late);
+    nrg_recording_integer(recording, "ticks", &ticks);
+    if (late > 0)
+        nrg_summary_missing(s, "late readings",
+                            "%lld of %lld deadlines were missed because the "
+                            "machine was busy; counters lose nothing by it",
+                            (long long)late, (long long)(late + ticks));
+}
+
+static int fill(struct nrg_summary *s, struct nrg_frame *frame)
+{
+    int rc = nrg_domains_make(s, frame);
+    if (!rc)
+        rc = nrg_shares_make(s, frame);
+    if (!rc)
+        rc = nrg_gpu_shares_make(s, frame);
+    return rc;
+}
+
+int nrg_summary_make(struct nrg_summary *s, struct nrg_recording *recording,
+                     const struct nrg_run *run, enum nrg_split split, struct nrg_error *err)
+{
+    struct nrg_frame frame;
+    *s = (struct nrg_summary){.begin_ns = run->begin_ns,
+                              .end_ns = run->end_ns,
+                              .exit_code = run->exit_code,
+                              .split = split,
+                              .total_j = NAN,
+                              .idle_j = NAN,
+                              .other_processes_j = NAN,
+                              .cpu_domain_j = NAN,
+                              .idle_w = NAN};
+    int rc = nrg_frame_init(&frame, recording);
+    if (!rc && s->end_ns <= s->begin_ns) {
+        s->end_ns = last_time(&frame);
+        nrg_summary_missing(s, "end of the run",
+                            "the recorder did not finish: the recording goes "
+                            "up to its last reading");
+    }
+    if (!rc && s->end_ns <= s->begin_ns)
+        rc = nrg_fail(err, -ENODATA, nrg_recording_path(recording), "holds no readings of the run");
+    else if (!rc) {
+        s->duration_s = (double)(s->end_ns - s->begin_ns) / 1e9;
+        rc = fill(s, &frame);
+        if (rc)
+            nrg_fail(err, rc, nrg_recording_path(recording), "cannot evaluate: %s", strerror(-rc));
+        else
+            add_events(s, recording);
+    }
+    nrg_frame_release(&frame);
+    if (rc)
+        nrg_summary_release(s);
+    return rc;
+}
+
+void nrg_summary_release(struct nrg_summary *s)
+{
+    free(s->domains);
+    free(s->processes);
+    free(s->missing);
+    *s = (struct nrg_summary){0};
+}
+
+struct nrg_container_use nrg_container_use(const struct nrg_summary *s, const char *container)
+{
+    struct nrg_container_use use = {0};
+    for (size_t i = 0; i < s->n_processes; i++) {
+        if (strcmp(s->processes[i].info->container, container))
+            continue;
+        use.processes++;
+        use.cpu_time_s += s->processes[i].cpu_time_s;
+        use.cpu_j += s->processes[i].cpu_j;
+    }
+    return use;
+}
+
+/* Two-sided 95 % quantiles of Student's t for 1..30 degrees of freedom. */
+static double student_t95(size_t freedom)
+{
+    static const double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
+                                   2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+                                   2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
+                                   2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
+    size_t n = sizeof table / sizeof *table;
+    return freedom < 1    ? INFINITY
+           : freedom <= n ? table[freedom - 1]
+                          : 1.96 + 2.4 / (double)freedom;
+}
+
+struct nrg_spread nrg_spread_of(const double *values, size_t n)
+{
+    struct nrg_spread spread = {.n = n, .mean = NAN, .sd = NAN, .low = NAN, .high = NAN};
+    double sum = 0, squares = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += values[i];
+    if (n)
+        spread.mean = sum / (double)n;
+    for (size_t i = 0; i < n; i++)
+        squares += (values[i] - spread.mean) * (values[i] - spread.mean);
+    if (n > 1) {
+        spread.sd = sqrt(squares / (double)(n - 1));
+        double half = student_t95(n - 1) * spread.sd / sqrt((double)n);
+        spread.low = spread.mean - half;
+        spread.high = spread.mean + half;
+    }
+    return spread;
+}

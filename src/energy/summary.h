@@ -1,0 +1,94 @@
+/*
+ * What a run used: the result that `nrg run` and `nrg report` show, from a recording alone.
+ *
+ * Laws: every energy has a method and a provenance; a number that is not known is NAN, never 0;
+ * sum(processes) + other_processes_j + idle_j = the processors' energy to rounding; the total
+ * adds disjoint domains only.
+ */
+#ifndef NRG_ATTRIBUTE_SUMMARY_H
+#define NRG_ATTRIBUTE_SUMMARY_H
+
+#include "record/read/recording.h"
+
+struct nrg_domain {
+    const struct nrg_recorded_channel *channel;
+    const char *method; /* "counter difference", "trapezoid", ... */
+    double energy_j, uncertainty_j, low_j, high_j, mean_w, peak_w;
+    double covered; /* part of the run that readings cover, 0..1 */
+    bool in_total;
+    bool wall_part; /* one of the parts that the wall is compared with */
+};
+
+/* The widest meter against the parts that it contains (wall.c). */
+struct nrg_wall {
+    const struct nrg_domain *domain; /* its first line; NULL: nothing to compare */
+    char name[200];                  /* "wall", "power1 + power2" */
+    double energy_j, uncertainty_j, mean_w, covered;
+    size_t n_parts;
+    double parts_j, parts_w; /* in the time that the wall's readings cover */
+    double ratio;            /* wall over parts; NAN */
+    double left_over_j, left_over_uncertainty_j, left_over_w;
+};
+
+struct nrg_process_energy {
+    const struct nrg_process_info *info;
+    double cpu_time_s;                      /* within the run */
+    double cpu_j, dram_j, gpu_j;            /* NAN: not known */
+    int64_t peak_rss_bytes, peak_pss_bytes; /* NRG_MISSING */
+    bool still_running;
+};
+
+struct nrg_missing {
+    char what[128], why[320];
+};
+
+enum nrg_split {
+    NRG_SPLIT_ACTIVE,   /* energy above idle, by CPU time */
+    NRG_SPLIT_BUSY_TIME /* all energy, by share of busy time: AIPowerMeter's rule */
+};
+
+/* One execution, or the mean over several. */
+struct nrg_summary {
+    int64_t begin_ns, end_ns;
+    double duration_s;
+    int exit_code; /* -1: none */
+    struct nrg_domain *domains;
+    size_t n_domains;
+    double total_j, total_uncertainty_j, total_low_j, total_high_j;
+    double measured_j, estimated_j; /* parts of the total */
+    enum nrg_provenance total_provenance;
+    const struct nrg_domain *widest; /* shown beside the total as a check; NULL */
+    struct nrg_wall wall;
+    struct nrg_process_energy *processes;
+    size_t n_processes;
+    double idle_j, other_processes_j, cpu_domain_j; /* NAN: not known */
+    double idle_w;
+    const char *idle_method; /* "baseline", "estimate", "regression", NULL: not known */
+    enum nrg_split split;
+    double cpu_utilisation;   /* of the whole machine, 0..1; NAN */
+    double cpu_time_s;        /* of the workload */
+    double peak_memory_bytes; /* of the workload (sum of RSS at one time); NAN */
+    struct nrg_missing *missing;
+    size_t n_missing, cap_missing;
+};
+
+int nrg_summary_make(struct nrg_summary *summary, struct nrg_recording *recording,
+                     const struct nrg_run *run, enum nrg_split split, struct nrg_error *err);
+void nrg_summary_release(struct nrg_summary *summary);
+
+/* Sums over the processes of one container. */
+struct nrg_container_use {
+    size_t processes;
+    double cpu_time_s, cpu_j; /* NAN: not known */
+};
+struct nrg_container_use nrg_container_use(const struct nrg_summary *summary,
+                                           const char *container);
+
+/* Mean, standard deviation and the 95 % interval of the mean over repeated runs. */
+struct nrg_spread {
+    size_t n;
+    double mean, sd, low, high;
+};
+struct nrg_spread nrg_spread_of(const double *values, size_t n);
+
+#endif

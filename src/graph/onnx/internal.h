@@ -1,0 +1,158 @@
+/*
+ * Inside of the ONNX reader: what its files share. The flow is
+ *
+ *   onnx.c           ModelProto: opsets, functions, the main graph; the reader's struct
+ *   onnx_model.c     GraphProto and NodeProto into blocks and operators
+ *   onnx_attr.c      AttributeProto into attributes; metadata
+ *   onnx_function.c  calls of model-local functions, written out in place
+ *   onnx_order.c     operators in the order of their data
+ *   onnx_types.c     TypeProto and ValueInfoProto into types; symbolic dimensions
+ *   onnx_tensor.c    TensorProto into types, parameters and small known contents
+ *   onnx_names.c     names that are visible where a node stands
+ *   onnx_scope.c     node names and metadata into module names
+ *   onnx_shapes*.c   types of everything else, and contents of small integer tensors
+ *
+ * Everything that stays is in the model's arena; what is needed only while reading hangs on
+ * struct onnx and is freed at the end. Field numbers are those of onnx.proto.
+ */
+#ifndef NRG_GRAPH_ONNX_H
+#define NRG_GRAPH_ONNX_H
+
+#include "graph/onnx/protobuf.h"
+#include "graph/reader.h"
+
+#define ONNX_MAX_DEPTH 64  /* subgraphs and functions in each other; protobuf allows about 33 */
+#define ONNX_MAX_RANK  32  /* of a tensor whose shape we compute with */
+#define ONNX_MAX_KNOWN 512 /* elements of a tensor whose contents we follow */
+
+/* Names: bytes in the file → pointer, in scopes that hide nothing but end together. */
+struct onnx_entry;
+struct onnx_map {
+    struct onnx_entry **buckets;
+    size_t n_buckets, n;
+    struct onnx_entry *newest; /* in order of adding, for leaving a scope */
+    uint64_t seed;
+    unsigned depth, floor; /* entries below `floor` cannot be seen (inside a function) */
+};
+
+/* Contents of a small tensor in row-major order: integers (or bools), or floats. */
+struct onnx_known {
+    size_t n;
+    const int64_t *i;
+    const double *f;
+};
+/* An element of `i` that is not known, or is the symbolic dimension -k: ONNX_NOT_KNOWN + k. */
+#define ONNX_NOT_KNOWN (INT64_MIN / 4 * 3)
+#define ONNX_SYMBOLS   (1 << 20)
+
+struct onnx_function {
+    struct nrg_pb msg;
+    struct nrg_pb_field domain, name, overload;
+};
+
+struct onnx_ops { /* a growing list */
+    struct nrg_op **ops;
+    size_t n, cap;
+};
+
+struct onnx_call { /* the call whose function is being written out */
+    const struct nrg_op *op;
+    struct nrg_pb function;
+};
+
+struct onnx {
+    const struct nrg_source *source;
+    struct nrg_model *model;
+    struct nrg_graph *graph;
+    struct nrg_error *err;
+    struct onnx_map values, texts, symbols, modules;
+    struct onnx_function *functions;
+    size_t n_functions, cap_functions;
+    const struct onnx_call *call;
+    struct onnx_known **known; /* by value id */
+    size_t cap_known;
+    const struct nrg_type *unknown;
+    struct nrg_value *absent; /* stands for an optional input that is not given */
+    int64_t opset;
+    unsigned depth, n_symbols;
+    bool reordered;
+    size_t n_conflicts, n_broken; /* shapes that contradict what the file declares; impossible */
+    const char *first_conflict, *first_broken;
+};
+
+/* onnx.c */
+int onnx_broken(struct onnx *x, const struct nrg_pb *msg);
+int onnx_no_memory(struct onnx *x);
+int onnx_fail(struct onnx *x, const void *at, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+/* A clean, terminated copy of a text field; NULL: out of memory. */
+char *onnx_text(struct onnx *x, const struct nrg_pb_field *field);
+/* The same for texts that come again and again: one copy for all. */
+const char *onnx_shared(struct onnx *x, const struct nrg_pb_field *field);
+
+/* onnx_names.c */
+int onnx_map_add(struct onnx *x, struct onnx_map *map, const void *key, size_t len, void *to);
+void *onnx_map_get(const struct onnx_map *map, const void *key, size_t len);
+/* Only in the innermost scope. */
+void *onnx_map_here(const struct onnx_map *map, const void *key, size_t len);
+void onnx_map_enter(struct onnx_map *map);
+void onnx_map_leave(struct onnx_map *map);
+void onnx_map_release(struct onnx_map *map);
+
+/* onnx_types.c */
+enum nrg_dtype onnx_dtype(uint64_t code);
+int onnx_type(struct onnx *x, struct nrg_pb msg, const struct nrg_type **out, unsigned depth);
+/* ValueInfoProto: name and type (x->unknown when it has none). */
+int onnx_value_info(struct onnx *x, struct nrg_pb msg, struct nrg_pb_field *name,
+                    const struct nrg_type **type);
+
+/* onnx_tensor.c */
+struct onnx_tensor {
+    struct nrg_pb_field name;
+    const struct nrg_type *type;
+    struct onnx_known *known; /* NULL: too big or not numbers */
+    int64_t bytes;            /* as stored, -1 unknown */
+};
+int onnx_tensor(struct onnx *x, struct nrg_pb msg, struct onnx_tensor *out);
+int onnx_sparse_tensor(struct onnx *x, struct nrg_pb msg, struct onnx_tensor *out);
+
+/* onnx_attr.c: attributes of a node; subgraphs among them become blocks, then_branch first. */
+int onnx_attributes(struct onnx *x, struct nrg_pb node, struct nrg_op *op);
+/* A value of metadata_props (field `number` of the message) by key; false: none. */
+bool onnx_metadata(struct nrg_pb msg, uint32_t number, const char *key, struct nrg_pb_field *out);
+
+/* onnx_model.c */
+int onnx_graph(struct onnx *x, struct nrg_pb msg, struct nrg_op *owner, struct nrg_block **out);
+int onnx_nodes(struct onnx *x, struct nrg_pb msg, uint32_t number, struct nrg_block *block,
+               struct onnx_ops *ops);
+struct nrg_value *onnx_new_value(struct onnx *x, const char *name, const struct nrg_type *type);
+int onnx_set_known(struct onnx *x, const struct nrg_value *value, struct onnx_known *known);
+struct onnx_known *onnx_get_known(const struct onnx *x, const struct nrg_value *value);
+int onnx_add_op(struct onnx *x, struct onnx_ops *list, struct nrg_op *op);
+
+/* onnx_function.c */
+int onnx_add_function(struct onnx *x, struct nrg_pb msg);
+const struct onnx_function *onnx_find_function(const struct onnx *x, struct nrg_pb node);
+/* `call` has its inputs, outputs, attributes; the body's operators go to the list. */
+int onnx_expand(struct onnx *x, const struct onnx_function *function, struct nrg_op *call,
+                struct nrg_block *block, struct onnx_ops *ops);
+
+/* The name of a node for messages: its own, or its first output's. */
+const char *onnx_op_name(const struct nrg_op *op);
+
+/* onnx_order.c: sorts a block's operators by their data; an error when they form a cycle. */
+int onnx_order(struct onnx *x, struct nrg_block *block);
+
+/* onnx_scope.c */
+int onnx_scopes(struct onnx *x, struct nrg_pb node, struct nrg_op *op);
+int onnx_scopes_finish(struct onnx *x);
+
+/* onnx_params.c: which initializers are parameters, which share one tensor through Identity. */
+int onnx_params(struct onnx *x);
+/* After the modules are known. */
+int onnx_params_place(struct onnx *x);
+
+/* onnx_shapes.c: types of all values of a block, in order. */
+int onnx_shapes(struct onnx *x, struct nrg_block *block);
+
+#endif

@@ -1,0 +1,20 @@
+/*
+ * PyTorch's use of pickles: which names a model file may hold, and tensors out of the calls that
+ * would rebuild them. Nothing of this runs PyTorch's or anybody's code.
+ */
+#ifndef NRG_GRAPH_TORCH_PICKLE_H
+#define NRG_GRAPH_TORCH_PICKLE_H
+
+#include "graph/param.h"
+#include "graph/torch/pickle_value.h"
+
+/* For struct nrg_pickle: tensors, storages, dtypes, containers, TorchScript and nn classes. */
+bool nrg_torch_allows(const char *global);
+
+/* True when the value is a tensor or a parameter; then *tensor is filled. */
+bool nrg_torch_tensor(const struct nrg_pkl *v, struct nrg_tensor_info *tensor);
+
+/* Takes off what wraps a list or dict (type tags). */
+const struct nrg_pkl *nrg_torch_unwrap(const struct nrg_pkl *v);
+
+#endif

@@ -1,0 +1,394 @@
+/*
+ * Traces of torch.profiler (Kineto) of all its generations, and of the autograd profiler before
+ * it: the chrome trace format, as an object with "traceEvents" or as a bare array.
+ *
+ *   - Threads are tracks; operators, annotations and runtime calls nest by time, as the trace
+ *     format means it. "ProfilerStep#17" is step 17. Modules are spans called
+ *     "nn.Module: Class|qualified.name" or, from Python's stack, "nn.Module: Class_3"; the rest of
+ *     the Python stack is left out.
+ *   - Streams of a GPU are tracks of kind "gpu" with its energy domain. Kernels, copies and fills
+ *     stand below the operator that launched them (chrome_tie.c).
+ *   - Times are in us, whole or not; with "baseTimeNanoseconds" they count from there. They are
+ * dates when they can be (2001 to 2100), else they count from some start of the program.
+ *
+ * Events without a duration (flows, instants, counters, memory) and copies of annotations on the
+ * GPU's side are left out. A file that was cut off is used as far as it goes.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "import/layers/internal.h"
+#include "record/span_collect.h"
+#include "sensors/channel.h"
+
+#define FIRST_DATE_NS INT64_C(978307200000000000)  /* 2001 */
+#define LAST_DATE_NS  INT64_C(4102444800000000000) /* 2100 */
+
+enum use { HOST, RUNTIME, GPU, PYTHON, LEAVE_OUT };
+
+static const struct {
+    const char *cat;
+    enum use use;
+    const char *kind, *detail;
+} categories[] = {
+    {"cpu_op", HOST, NRG_KIND_OPERATOR, ""},
+    {"Operator", HOST, NRG_KIND_OPERATOR, ""},
+    {"cpu_instant_event", LEAVE_OUT, "", ""},
+    {"user_annotation", HOST, NRG_KIND_SPAN, ""},
+    {"kernel", GPU, NRG_KIND_KERNEL, ""},
+    {"Kernel", GPU, NRG_KIND_KERNEL, ""},
+    {"gpu_memcpy", GPU, NRG_KIND_KERNEL, "memcpy"},
+    {"Memcpy", GPU, NRG_KIND_KERNEL, "memcpy"},
+    {"gpu_memset", GPU, NRG_KIND_KERNEL, "memset"},
+    {"Memset", GPU, NRG_KIND_KERNEL, "memset"},
+    {"cuda_runtime", RUNTIME, "runtime", ""},
+    {"cuda_driver", RUNTIME, "runtime", ""},
+    {"Runtime", RUNTIME, "runtime", ""},
+    {"hip_runtime", RUNTIME, "runtime", ""},
+    {"xpu_runtime", RUNTIME, "runtime", ""},
+    {"privateuse1_runtime", RUNTIME, "runtime", ""},
+    {"python_function", PYTHON, "", ""},
+    {"gpu_user_annotation", LEAVE_OUT, "", ""},
+    {"cuda_sync", LEAVE_OUT, "", ""},
+    {"overhead", LEAVE_OUT, "", ""},
+    {"Trace", LEAVE_OUT, "", ""},
+};
+
+struct open_begin {
+    int64_t begin_ns, name, number;
+    size_t track, below;
+};
+
+struct chrome {
+    struct nrg_layer_import *im;
+    struct nrg_chrome_event event;
+    struct nrg_chrome_tracks tracks;
+    struct open_begin *begins;
+    size_t n_begins, cap_begins;
+    struct nrg_chrome_ties ties;
+    size_t last_host; /* record of the sink; SIZE_MAX: none yet */
+    int64_t pending_flow;
+    int64_t base_ns;
+    bool fraction, have_events;
+    uint64_t python, backwards, untimed, unmatched_ends, unclosed;
+};
+
+static bool starts_with(const char *text, const char *with)
+{
+    return !strncmp(text, with, strlen(with));
+}
+
+static size_t category_of(const struct nrg_chrome_event *e)
+{
+    size_t n = sizeof categories / sizeof *categories, i = 0;
+    while (i < n && strcmp(e->cat, categories[i].cat) != 0)
+        i++;
+    return i;
+}
+
+/* Without a category it is the autograd profiler's, or some other program's. */
+static enum use use_of(const struct nrg_chrome_event *e, const char **kind, const char **detail)
+{
+    size_t i = category_of(e);
+    *detail = "";
+    if (i < sizeof categories / sizeof *categories) {
+        *kind = categories[i].kind;
+        *detail = categories[i].detail;
+        return categories[i].use;
+    }
+    if (!strcmp(e->pid, "CUDA functions")) {
+        *kind = NRG_KIND_KERNEL;
+        return GPU;
+    }
+    *kind = strstr(e->name, "::") ? NRG_KIND_OPERATOR : NRG_KIND_SPAN;
+    return HOST;
+}
+
+/* 1: added; 0: it can't be, and was counted; -errno. */
+static int add_span(struct chrome *c, int64_t track, int64_t name, int64_t number, int64_t begin_ns,
+                    int64_t end_ns)
+{
+    if (track < 0 || name < 0)
+        return -ENOMEM;
+    const struct nrg_sink_span span = {.begin_ns = begin_ns,
+                                       .end_ns = end_ns,
+                                       .track = c->tracks.items[track].id,
+                                       .name = name,
+                                       .number = number,
+                                       .path = NRG_MISSING};
+    int rc = nrg_span_sink_span(c->im->sink, &span);
+    c->backwards += rc == -EINVAL || rc == -ERANGE;
+    return rc == -EINVAL || rc == -ERANGE ? 0 : rc ? rc : 1;
+}
+
+static int64_t end_of(const struct nrg_chrome_event *e)
+{
+    int64_t end_ns;
+    return __builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns) ? INT64_MAX - 1 : end_ns;
+}
+
+static int host_span(struct chrome *c, enum use use, const char *kind, const char *detail)
+{
+    const struct nrg_chrome_event *e = &c->event;
+    int64_t number, name = nrg_chrome_host_name(c->im->sink, &c->event, kind, detail, &number);
+    int rc = add_span(c, nrg_chrome_thread(&c->tracks, c->im->sink, &c->event), name, number,
+                      e->ts_ns, end_of(e));
+    if (rc <= 0)
+        return rc;
+    c->last_host = c->im->sink->n - 1;
+    return use == RUNTIME
+               ? nrg_chrome_mark(&c->ties, c->last_host, NRG_LINK_CORRELATION, e->correlation)
+               : nrg_chrome_mark(&c->ties, c->last_host, NRG_LINK_EXTERNAL, e->external);
+}
+
+static int gpu_span(struct chrome *c, const char *kind, const char *detail)
+{
+    const struct nrg_chrome_event *e = &c->event;
+    int64_t name = nrg_span_sink_name(c->im->sink, kind, e->name, e->name_len, detail);
+    int rc = add_span(c, nrg_chrome_gpu(&c->tracks, c->im->sink, &c->event), name, NRG_MISSING,
+                      e->ts_ns, end_of(e));
+    int64_t external = e->external != NRG_MISSING ? e->external : c->pending_flow;
+    c->pending_flow = NRG_MISSING;
+    return rc <= 0 ? rc : nrg_chrome_kernel(&c->ties, c->im->sink, e->correlation, external);
+}
+
+static int complete_event(struct chrome *c)
+{
+    const char *kind, *detail;
+    if (c->event.dur_ns == NRG_MISSING)
+        c->event.dur_ns = 0;
+    enum use use = use_of(&c->event, &kind, &detail);
+    if (use == PYTHON && starts_with(c->event.name, "nn.Module: "))
+        return host_span(c, HOST, NRG_KIND_MODULE, "");
+    c->python += use == PYTHON;
+    if (use == GPU)
+        return gpu_span(c, kind, detail);
+    return use == HOST || use == RUNTIME ? host_span(c, use, kind, detail) : 0;
+}
+
+static int begin_event(struct chrome *c)
+{
+    const char *kind, *detail;
+    if (use_of(&c->event, &kind, &detail) > GPU)
+        return 0;
+    int64_t track = nrg_chrome_thread(&c->tracks, c->im->sink, &c->event), number,
+            name = nrg_chrome_host_name(c->im->sink, &c->event, kind, detail, &number);
+    if (track < 0 || name < 0 ||
+        nrg_reserve(&c->begins, &c->cap_begins, c->n_begins + 1, sizeof *c->begins))
+        return -ENOMEM;
+    struct nrg_chrome_track *t = &c->tracks.items[track];
+    c->begins[c->n_begins] =
+        (struct open_begin){c->event.ts_ns, name, number, (size_t)track, t->open};
+    t->open = ++c->n_begins;
+    return 0;
+}
+
+static int end_event(struct chrome *c)
+{
+    int64_t track = nrg_chrome_thread(&c->tracks, c->im->sink, &c->event);
+    if (track < 0)
+        return (int)track;
+    struct nrg_chrome_track *t = &c->tracks.items[track];
+    if (!t->open) {
+        c->unmatched_ends++;
+        return 0;
+    }
+    struct open_begin *b = &c->begins[t->open - 1];
+    t->open = b->below;
+    int rc = add_span(c, track, b->name, b->number, b->begin_ns, c->event.ts_ns);
+    b->track = SIZE_MAX;
+    return rc < 0 ? rc : 0;
+}
+
+/* Begins that were never ended. */
+static int close_begins(struct chrome *c)
+{
+    int rc = 0;
+    for (size_t i = 0; rc >= 0 && i < c->n_begins; i++) {
+        const struct open_begin *b = &c->begins[i];
+        if (b->track == SIZE_MAX)
+            continue;
+        rc = add_span(c, (int64_t)b->track, b->name, b->number, b->begin_ns, NRG_MISSING);
+        c->unclosed += rc > 0;
+    }
+    return rc < 0 ? rc : 0;
+}
+
+/* The autograd profiler's arrows stand right behind the operator and before the kernel. */
+static int flow_event(struct chrome *c)
+{
+    const struct nrg_chrome_event *e = &c->event;
+    if (strcmp(e->cat, "cpu_to_cuda") != 0)
+        return 0;
+    if (e->ph == 'f')
+        c->pending_flow = e->flow;
+    return e->ph == 's' && c->last_host != SIZE_MAX
+               ? nrg_chrome_mark(&c->ties, c->last_host, NRG_LINK_EXTERNAL, e->flow)
+               : 0;
+}
+
+static int take_event(struct chrome *c)
+{
+    const struct nrg_chrome_event *e = &c->event;
+    bool timed = e->ph == 'X' || e->ph == 'B' || e->ph == 'E';
+    nrg_layer_tick(c->im);
+    if (timed && e->ts_ns == NRG_MISSING) {
+        c->untimed++;
+        return 0;
+    }
+    c->fraction |= timed && e->fraction;
+    switch (e->ph) {
+    case 'X':
+        return complete_event(c);
+    case 'B':
+        return begin_event(c);
+    case 'E':
+        return end_event(c);
+    case 'M':
+        return nrg_chrome_label(&c->tracks, c->im->sink, e);
+    case 's':
+    case 'f':
+        return flow_event(c);
+    default:
+        return 0;
+    }
+}
+
+static int read_events(struct chrome *c, struct nrg_error *err)
+{
+    struct nrg_json_stream *s = &c->im->json;
+    int token, rc = 0;
+    c->have_events = true;
+    while (!rc && (token = nrg_json_next(s, err)) == NRG_JSON_OBJECT) {
+        rc = nrg_chrome_event_read(s, &c->event, err);
+        if (rc <= 0)
+            return rc;
+        rc = take_event(c);
+        if (rc < 0)
+            return nrg_layer_out_of_memory(c->im, err);
+    }
+    if (rc || token <= 0)
+        return rc ? rc : token;
+    return token == NRG_JSON_ARRAY_END ? 0 : nrg_json_fail(s, err, "an event is not an object");
+}
+
+static int read_object(struct chrome *c, struct nrg_error *err)
+{
+    struct nrg_json_stream *s = &c->im->json;
+    int token, rc = 0;
+    while (!rc && (token = nrg_json_next(s, err)) == NRG_JSON_KEY) {
+        if (nrg_json_is(s, "traceEvents")) {
+            if ((token = nrg_json_next(s, err)) != NRG_JSON_ARRAY)
+                return token < 0 ? token : nrg_json_fail(s, err, "traceEvents is not a list");
+            rc = read_events(c, err);
+        } else if (nrg_json_is(s, "baseTimeNanoseconds")) {
+            token = nrg_json_next(s, err);
+            if (token != NRG_JSON_NUMBER || nrg_json_scaled(s, 0, &c->base_ns))
+                return token < 0 ? token : nrg_json_fail(s, err, "the base time is not a number");
+        } else {
+            rc = nrg_json_skip_value(s, err);
+        }
+    }
+    if (rc || token < 0)
+        return rc ? rc : token;
+    return c->have_events || s->truncated ? 0 : nrg_json_fail(s, err, "has no \"traceEvents\"");
+}
+
+static bool is_date(int64_t t_ns)
+{
+    return t_ns >= FIRST_DATE_NS && t_ns <= LAST_DATE_NS;
+}
+
+static void find_clock(struct chrome *c)
+{
+    int64_t first_ns, last_ns, based_ns;
+    if (nrg_span_sink_extent(c->im->sink, &first_ns, &last_ns))
+        return;
+    if (!is_date(first_ns) && !__builtin_add_overflow(first_ns, c->base_ns, &based_ns) &&
+        is_date(based_ns)) {
+        c->im->base_ns = c->base_ns;
+        first_ns = based_ns;
+    }
+    c->im->file->wall_clock = is_date(first_ns);
+}
+
+static int tell(struct chrome *c)
+{
+    struct nrg_layer_import *im = c->im;
+    uint64_t untied = c->ties.n_kernels - c->ties.tied;
+    int rc = nrg_layer_count(im, c->untimed, "event", "events", "without a time left out");
+    if (!rc)
+        rc = nrg_layer_count(im, c->backwards, "event", "events",
+                             "with an impossible time left out");
+    if (!rc)
+        rc = nrg_layer_count(im, c->unmatched_ends, "end", "ends", "without a begin left out");
+    if (!rc)
+        rc = nrg_layer_count(im, c->python, "call", "calls",
+                             "of Python functions that are no modules left out");
+    if (!rc && c->ties.n_kernels)
+        rc = nrg_layer_note(im, "%zu %s of the GPU, %llu tied to the operator that launched them",
+                            c->ties.n_kernels, c->ties.n_kernels == 1 ? "span" : "spans",
+                            (unsigned long long)c->ties.tied);
+    if (!rc && untied)
+        rc = nrg_layer_count(im, untied, "span", "spans",
+                             "of the GPU whose launch is not in the trace");
+    return rc;
+}
+
+static void release(struct chrome *c)
+{
+    nrg_chrome_tracks_release(&c->tracks);
+    nrg_chrome_ties_release(&c->ties);
+    free(c->begins);
+    free(c);
+}
+
+static int read_trace(struct nrg_layer_import *im, struct nrg_error *err)
+{
+    struct chrome *c = calloc(1, sizeof *c);
+    if (!c)
+        return nrg_layer_out_of_memory(im, err);
+    c->im = im;
+    c->pending_flow = NRG_MISSING;
+    c->last_host = SIZE_MAX;
+    int token = nrg_json_next(&im->json, err);
+    int rc =
+        token < 0 ? token : (token == NRG_JSON_OBJECT ? read_object(c, err) : read_events(c, err));
+    if (!rc && (token = nrg_json_next(&im->json, err)) < 0)
+        rc = token;
+    if (!rc) {
+        /* Whole us: a child may seem to outlast its parent by one. */
+        nrg_span_sink_set_slack(im->sink, c->fraction ? 2 : 1000);
+        rc = close_begins(c);
+        rc = rc ? rc : nrg_chrome_tie(&c->ties, im->sink);
+        find_clock(c);
+        rc = rc ? rc : tell(c);
+        if (rc)
+            rc = nrg_layer_out_of_memory(im, err);
+    }
+    release(c);
+    return rc;
+}
+
+static bool match(const struct nrg_layer_head *head)
+{
+    static const char *const keys[] = {
+        "traceEvents",     "schemaVersion",       "deviceProperties",
+        "displayTimeUnit", "baseTimeNanoseconds", "distributedInfo",
+        "otherData",       "traceName",           "systemTraceEvents"};
+    if (nrg_layer_head_is(head, 0, NRG_JSON_ARRAY))
+        return nrg_layer_head_is(head, 1, NRG_JSON_OBJECT) && nrg_layer_head_has(head, "ph");
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (head->n > 1 && !strcmp(head->tokens[1].text, keys[i]))
+            return true;
+    return nrg_layer_head_has(head, "traceEvents") && nrg_layer_head_has(head, "ph");
+}
+
+const struct nrg_layer_format nrg_layers_chrome = {
+    .name = "chrome-trace",
+    .json_flags = NRG_JSON_MAY_BE_CUT,
+    .match = match,
+    .read = read_trace,
+};

@@ -1,0 +1,93 @@
+/*
+ * Chrome traces as torch.profiler and its predecessors write them, taken apart: one event at a
+ * time (chrome_event.c), turned into spans (import_chrome.c), kernels tied to the operators that
+ * launched them (chrome_tie.c). Inside src/record.
+ */
+#ifndef NRG_RECORD_CHROME_H
+#define NRG_RECORD_CHROME_H
+
+#include "base/intern.h"
+#include "import/layers/read.h"
+
+#define NRG_CHROME_MODULE "nn.Module: "
+
+/* The fields of an event that matter; texts are cut where they can't matter any more. */
+struct nrg_chrome_event {
+    char ph;
+    char cat[32], pid[32], tid[48];
+    char label[128];                                     /* args.name: of a process or thread */
+    int64_t ts_ns, dur_ns;                               /* NRG_MISSING */
+    int64_t correlation, external, device, stream, flow; /* NRG_MISSING */
+    char op_name[64];                                    /* args of ONNX Runtime */
+    bool fraction;                                       /* ts has digits behind the point */
+    size_t name_len;
+    char name[NRG_SPAN_NAME_MAX + 1];
+};
+
+/* The members of an object whose bracket was just read. 1, 0 at a cut end, -errno. */
+int nrg_chrome_event_read(struct nrg_json_stream *s, struct nrg_chrome_event *event,
+                          struct nrg_error *err);
+
+/* Threads of the host and streams of GPUs. */
+struct nrg_chrome_tracks {
+    struct nrg_intern keys; /* kind, NUL, pid, NUL, tid */
+    struct nrg_chrome_track {
+        int64_t id; /* in the sink */
+        struct nrg_span_track track;
+        size_t open; /* the begin (ph B) that is open on it, + 1 */
+    } * items;
+    size_t n, cap;
+    struct nrg_intern label_keys; /* threads that were named, with or without events yet */
+    char (*labels)[128];
+    size_t cap_labels;
+};
+
+/* The track of an event's thread, or of its stream: an index, or -errno. */
+int64_t nrg_chrome_thread(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink,
+                          const struct nrg_chrome_event *event);
+int64_t nrg_chrome_gpu(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink,
+                       const struct nrg_chrome_event *event);
+/* Takes a thread's name from an event that tells one. 0 or -ENOMEM. */
+int nrg_chrome_label(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink,
+                     const struct nrg_chrome_event *event);
+void nrg_chrome_tracks_release(struct nrg_chrome_tracks *tracks);
+
+/* Name and number of a host span: steps and modules are known by their names. */
+int64_t nrg_chrome_host_name(struct nrg_span_sink *sink, const struct nrg_chrome_event *event,
+                             const char *kind, const char *detail, int64_t *number);
+/* A pid or tid; 0 when it is no number that fits. */
+int32_t nrg_chrome_small_number(const char *text);
+
+/* What ties a kernel to a place in the tree of spans. */
+enum nrg_chrome_link {
+    NRG_LINK_CORRELATION, /* a runtime call: the operator around it */
+    NRG_LINK_EXTERNAL     /* an operator: itself */
+};
+
+struct nrg_chrome_ties {
+    struct nrg_chrome_mark {
+        int64_t id;
+        uint32_t record; /* in the sink */
+        uint32_t path;   /* found later; 0: none */
+        uint8_t link;
+    } * marks;
+    size_t n_marks, cap_marks;
+    struct nrg_chrome_kernel {
+        int64_t correlation, external; /* NRG_MISSING */
+        uint32_t record;
+    } * kernels;
+    size_t n_kernels, cap_kernels;
+    uint64_t tied;
+};
+
+/* A record of the sink is such an end of a link; records in rising order. */
+int nrg_chrome_mark(struct nrg_chrome_ties *ties, size_t record, enum nrg_chrome_link link,
+                    int64_t id);
+/* The record that the sink got last is a kernel. */
+int nrg_chrome_kernel(struct nrg_chrome_ties *ties, const struct nrg_span_sink *sink,
+                      int64_t correlation, int64_t external);
+/* Gives each kernel the path of the operator that launched it. */
+int nrg_chrome_tie(struct nrg_chrome_ties *ties, struct nrg_span_sink *sink);
+void nrg_chrome_ties_release(struct nrg_chrome_ties *ties);
+
+#endif

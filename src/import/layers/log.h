@@ -1,0 +1,42 @@
+/*
+ * Logs that are cycles of layers, each with a run time and perhaps a window: collected by (cycle,
+ * layer), then laid out as spans. Shared by the readers of TensorRT's and of the PyTorch phase's
+ * logs. import_join.h says how the result looks. Inside src/record; embedded: init, release.
+ */
+#ifndef NRG_RECORD_LAYER_LOG_H
+#define NRG_RECORD_LAYER_LOG_H
+
+#include "import/layers/read.h"
+
+struct nrg_layer_cycle;
+
+struct nrg_layer_log {
+    struct nrg_layer_import *im;
+    int64_t track;
+    struct nrg_layer_cycle *cycles;
+    size_t n_cycles, cap_cycles;
+    uint64_t layers, runs;
+    uint64_t bad;    /* runs without a usable time */
+    uint64_t uneven; /* layers that have fewer cycles than others */
+    bool burst;      /* windows end at stamps that were taken after the inference */
+};
+
+int nrg_layer_log_init(struct nrg_layer_log *log, struct nrg_layer_import *im);
+void nrg_layer_log_release(struct nrg_layer_log *log);
+
+/* The number of a layer, or -errno. */
+int64_t nrg_layer_log_name(struct nrg_layer_log *log, const char *text, size_t len);
+/*
+ * A run of it in a cycle (from 0). duration_ms: NAN or negative is counted as bad and left out;
+ * begin and end are NRG_MISSING when the log has no times. 0 or -errno.
+ */
+int nrg_layer_log_run(struct nrg_layer_log *log, size_t cycle, int64_t layer, int64_t begin_ns,
+                      int64_t end_ns, double duration_ms);
+/* Lays all of it out; `timed`: runs have windows. */
+int nrg_layer_log_finish(struct nrg_layer_log *log, bool timed, struct nrg_error *err);
+
+/* Milliseconds to the ns: energy is that of the time told. Whoever needs the microseconds of
+ * Python's timedelta, as the earlier Jetson tool does, rounds (attribute/cycles/window.c). */
+int64_t nrg_layer_window_ns(double duration_ms);
+
+#endif

@@ -1,0 +1,153 @@
+/* See layer_import.h: recognises a file of layer times and hands it to its reader. */
+#include "import/layers/read.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sensors/channel.h"
+
+/* In this order: ONNX Runtime's profiles are a kind of chrome trace. */
+/* clang-format off */
+static const struct nrg_layer_format *const formats[] = {
+    &nrg_layers_trtexec_profile,
+    &nrg_layers_trtexec_times,
+    &nrg_layers_ort,
+    &nrg_layers_chrome,
+    &nrg_layers_torch_phase,
+    &nrg_layers_trt,
+};
+/* clang-format on */
+
+bool nrg_layer_head_is(const struct nrg_layer_head *head, size_t i, enum nrg_json_token token)
+{
+    return i < head->n && head->tokens[i].token == token;
+}
+
+bool nrg_layer_head_has(const struct nrg_layer_head *head, const char *key)
+{
+    for (size_t i = 0; i < head->n; i++)
+        if (head->tokens[i].token == NRG_JSON_KEY && !strcmp(head->tokens[i].text, key))
+            return true;
+    return false;
+}
+
+/* The first tokens; what is wrong with the document, its reader will say. */
+static int read_head(FILE *in, struct nrg_layer_head *head)
+{
+    struct nrg_json_stream s;
+    struct nrg_error ignored;
+    *head = (struct nrg_layer_head){0};
+    int rc = nrg_json_init(&s, in, "", NRG_JSON_MAY_BE_CUT | NRG_JSON_RAW_TEXTS);
+    while (!rc && head->n < NRG_LAYER_HEAD) {
+        int token = nrg_json_next(&s, &ignored);
+        if (token <= 0)
+            break;
+        head->tokens[head->n].token = (enum nrg_json_token)token;
+        bool texts = token >= NRG_JSON_KEY && token <= NRG_JSON_NUMBER;
+        nrg_copy(head->tokens[head->n].text, sizeof head->tokens->text, texts ? s.text : "");
+        head->n++;
+    }
+    nrg_json_release(&s);
+    clearerr(in);
+    return rc ? rc : fseek(in, 0, SEEK_SET) ? -errno : 0;
+}
+
+static const struct nrg_layer_format *find_format(const struct nrg_layer_head *head)
+{
+    bool opened =
+        nrg_layer_head_is(head, 0, NRG_JSON_OBJECT) || nrg_layer_head_is(head, 0, NRG_JSON_ARRAY);
+    for (size_t i = 0; opened && i < sizeof formats / sizeof *formats; i++)
+        if (formats[i]->match(head))
+            return formats[i];
+    return NULL;
+}
+
+static int unknown(const struct nrg_layer_head *head, const char *path, struct nrg_error *err)
+{
+    if (head->n == 2 && (head->tokens[1].token == NRG_JSON_ARRAY_END ||
+                         head->tokens[1].token == NRG_JSON_OBJECT_END))
+        return nrg_fail(err, -ENODATA, path, "holds no layer and no event");
+    return nrg_fail(err, head->n ? -EINVAL : -ENODATA, path,
+                    head->n ? "is no file of layer times that nrg knows (see nrg import --help)"
+                            : "is empty, or not JSON");
+}
+
+int nrg_layer_import_stream(struct nrg_layer_import *im, FILE *in, const char *path,
+                            struct nrg_error *err)
+{
+    struct nrg_layer_head head;
+    int rc = read_head(in, &head);
+    if (rc)
+        return nrg_fail(err, rc, path, "cannot be read: %s", strerror(-rc));
+    const struct nrg_layer_format *format = find_format(&head);
+    if (!format)
+        return unknown(&head, path, err);
+    im->file->format = format->name;
+    im->sink = nrg_span_sink_new();
+    if (!im->sink || nrg_json_init(&im->json, in, path, format->json_flags))
+        return nrg_fail(err, -ENOMEM, path, "out of memory");
+    rc = format->read(im, err);
+    if (!rc && im->json.truncated)
+        rc = nrg_layer_note(im, "the file is cut off behind byte %llu; what is before is used",
+                            (unsigned long long)nrg_json_position(&im->json));
+    if (!rc && !nrg_span_sink_spans(im->sink))
+        return nrg_fail(err, -ENODATA, path, "holds no layer and no event with a duration");
+    return rc;
+}
+
+int nrg_layer_import_file(struct nrg_layer_import *im, const char *path, struct nrg_error *err)
+{
+    int rc = nrg_input_open(&im->input, path, err);
+    return rc ? rc : nrg_layer_import_stream(im, im->input.in, path, err);
+}
+
+void nrg_layer_import_release(struct nrg_layer_import *im)
+{
+    nrg_json_release(&im->json);
+    nrg_input_close(&im->input);
+    nrg_span_sink_free(im->sink);
+    im->sink = NULL;
+}
+
+bool nrg_import_is_layers(const char *path)
+{
+    struct nrg_input input;
+    struct nrg_layer_head head = {0};
+    if (nrg_input_open(&input, path, NULL))
+        return false;
+    bool found = !read_head(input.in, &head) && find_format(&head);
+    /* An empty list can be nothing else. */
+    found |= head.n == 2 && nrg_layer_head_is(&head, 1, NRG_JSON_ARRAY_END);
+    nrg_input_close(&input);
+    return found;
+}
+
+int nrg_layer_out_of_memory(const struct nrg_layer_import *im, struct nrg_error *err)
+{
+    return nrg_fail(err, -ENOMEM, im->file->path, "out of memory");
+}
+
+int nrg_layer_note(struct nrg_layer_import *im, const char *fmt, ...)
+{
+    struct nrg_import_layers *file = im->file;
+    va_list ap;
+    int rc = nrg_reserve(&file->notes, &file->cap_notes, file->n_notes + 1, sizeof *file->notes);
+    if (rc)
+        return rc;
+    va_start(ap, fmt);
+    vsnprintf(file->notes[file->n_notes++], sizeof *file->notes, fmt, ap);
+    va_end(ap);
+    return 0;
+}
+
+int nrg_layer_count(struct nrg_layer_import *im, uint64_t count, const char *one, const char *many,
+                    const char *rest)
+{
+    if (!count)
+        return 0;
+    return nrg_layer_note(im, "%llu %s %s", (unsigned long long)count, count == 1 ? one : many,
+                          rest);
+}

@@ -1,0 +1,215 @@
+/*
+ * See import.h: recognises the format, walks over the file twice, and says where it is wrong.
+ * Adding a format is one file (import_format.h) and one line in the table below.
+ */
+#include "import/log.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <jansson.h>
+#include <math.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/input.h"
+#include "import/internal.h"
+
+/* clang-format off */
+static const struct nrg_import_format *const formats[] = {
+    &nrg_import_aipowermeter,
+    &nrg_import_jetson_log,
+};
+/* clang-format on */
+
+static bool blank(const struct nrg_str *line)
+{
+    for (size_t i = 0; i < line->len; i++)
+        if (!isspace((unsigned char)line->text[i]))
+            return false;
+    return true;
+}
+
+static int line_error(struct nrg_import *im, int code, struct nrg_error *err)
+{
+    const char *why = code == -EMSGSIZE ? "the line is too long to be a record" : strerror(-code);
+    return nrg_fail_at(err, code, im->options->path, im->lines.number, "%s", why);
+}
+
+/* The next line with something in it. 1, 0 at the end, -errno. */
+static int next_line(struct nrg_import *im, struct nrg_error *err)
+{
+    int rc;
+    while ((rc = nrg_lines_next(&im->lines)) > 0 && blank(&im->lines.text))
+        ;
+    return rc < 0 ? line_error(im, rc, err) : rc;
+}
+
+static int find_format(struct nrg_import *im, struct nrg_error *err)
+{
+    int rc = next_line(im, err);
+    if (rc < 0)
+        return rc;
+    for (size_t i = 0; rc && i < sizeof formats / sizeof *formats; i++) {
+        if (!formats[i]->match(im->lines.text.text, im->lines.text.len))
+            continue;
+        im->format = formats[i];
+        im->result.format = formats[i]->name;
+        return 0;
+    }
+    return nrg_fail_at(err, rc ? -EINVAL : -ENODATA, im->options->path, rc ? im->lines.number : -1,
+                       rc ? "is neither AIPowerMeter's power_metrics.json, nor a Jetson power log "
+                            "(20250128-13:38:25.941535,5008.0,1720.0), nor a CSV log "
+                            "(time_s,package-0:energy_j)"
+                          : "is empty");
+}
+
+/* An error of a format knows the reason; here it learns the place. */
+static int bad_record(struct nrg_import *im, int rc, struct nrg_error *err)
+{
+    if (im->lines.unfinished && rc == -EINVAL) {
+        im->result.unfinished_line = im->lines.number;
+        return 0;
+    }
+    if (err) {
+        err->offset = im->lines.number;
+        snprintf(err->where, sizeof err->where, "%s", im->options->path);
+    }
+    return rc;
+}
+
+static int walk(struct nrg_import *im, struct nrg_error *err)
+{
+    int rc = nrg_lines_rewind(&im->lines), more = 0;
+    if (rc)
+        return nrg_fail(err, rc, im->options->path, "cannot be read twice: %s", strerror(-rc));
+    im->result.records = im->result.segments = 0;
+    im->have_time = im->in_segment = false;
+    while (!rc && (more = next_line(im, err)) > 0) {
+        rc = im->format->record(im, im->lines.text.text, im->lines.text.len, err);
+        if (rc)
+            rc = bad_record(im, rc, err);
+    }
+    if (!rc && more < 0)
+        rc = more;
+    if (!rc && (rc = nrg_import_end_segment(im)))
+        nrg_fail(err, rc, im->options->path, "cannot be imported: %s", strerror(-rc));
+    return rc;
+}
+
+/* AIPowerMeter's own file beside the records: what the experiment was. */
+static void add_description(const struct nrg_import *im)
+{
+    char path[4200];
+    const char *slash = strrchr(im->options->path, '/');
+    int folder = slash ? (int)(slash - im->options->path) + 1 : 0;
+    if (folder > 4000 || im->format != &nrg_import_aipowermeter)
+        return;
+    snprintf(path, sizeof path, "%.*smetadata.json", folder, im->options->path);
+    json_t *doc = json_load_file(path, 0, NULL);
+    const char *text = json_string_value(json_object_get(doc, "description"));
+    if (text && text[0])
+        nrg_store_text(im->store, "note.description", text);
+    json_decref(doc);
+}
+
+static int write_all(struct nrg_import *im, struct nrg_error *err)
+{
+    int rc = nrg_import_prepare(im, err);
+    if (rc)
+        return rc;
+    im->writing = true;
+    rc = walk(im, err);
+    if (!rc && (rc = nrg_import_finish(im)))
+        nrg_fail(err, rc, im->options->output, "cannot write the recording: %s", strerror(-rc));
+    if (!rc && im->store)
+        add_description(im);
+    return rc;
+}
+
+/* The file is only made once all of the input is known to be good. */
+static int make_recording(struct nrg_import *im, struct nrg_error *err)
+{
+    const struct nrg_import_options *o = im->options;
+    int rc = o->output ? nrg_store_create(o->output, o->overwrite, &im->store, err) : 0;
+    if (rc)
+        return rc;
+    rc = write_all(im, err);
+    int closed = im->store ? nrg_store_close(im->store, rc ? NULL : err) : 0;
+    if (rc && im->store)
+        unlink(o->output);
+    return rc ? rc : closed;
+}
+
+int nrg_import_stream(FILE *in, const struct nrg_import_options *options,
+                      struct nrg_import_result *result, struct nrg_error *err)
+{
+    struct nrg_import im = {.options = options, .held = options->held};
+    nrg_lines_init(&im.lines, in);
+    int rc = find_format(&im, err);
+    if (!rc)
+        rc = walk(&im, err);
+    if (!rc && !im.result.records)
+        rc = nrg_fail(err, -ENODATA, options->path, "holds no record");
+    if (!rc)
+        rc = make_recording(&im, err);
+    *result = im.result;
+    nrg_import_release(&im);
+    return rc;
+}
+
+/* Whether the first line that says anything is the header of a CSV log. */
+static bool is_csv(FILE *in)
+{
+    struct nrg_lines lines;
+    bool found = false;
+    nrg_lines_init(&lines, in);
+    while (nrg_lines_next(&lines) > 0)
+        if (!blank(&lines.text) && lines.text.text[0] != '#') {
+            found = nrg_import_csv_match(lines.text.text, lines.text.len);
+            break;
+        }
+    nrg_lines_rewind(&lines);
+    nrg_lines_release(&lines);
+    return found;
+}
+
+int nrg_import(const struct nrg_import_options *options, struct nrg_import_result *result,
+               struct nrg_error *err)
+{
+    struct nrg_import_options o = *options;
+    char path[4200];
+    struct stat st;
+    *result = (struct nrg_import_result){0};
+    if (!stat(o.path, &st) && S_ISDIR(st.st_mode)) {
+        snprintf(path, sizeof path, "%.4000s/power_metrics.json", o.path);
+        o.path = path;
+    }
+    struct nrg_input input;
+    int rc = nrg_input_open(&input, o.path, err);
+    if (rc)
+        return rc;
+    bool csv = is_csv(input.in);
+    if (csv && input.gunzip)
+        rc = nrg_fail(err, -ENOTSUP, o.path, "a compressed CSV log: unpack it first");
+    else if (!csv)
+        rc = nrg_import_stream(input.in, &o, result, err);
+    nrg_input_close(&input);
+    return csv && !rc ? nrg_import_csv(&o, result, err) : rc;
+}
+
+int nrg_import_idle_power(const char *path, double *idle_w, struct nrg_error *err)
+{
+    json_error_t why;
+    json_t *doc = json_load_file(path, 0, &why);
+    if (!doc)
+        return nrg_fail_at(err, -EINVAL, path, why.line > 0 ? why.line : -1, "%s", why.text);
+    const json_t *value = json_object_get(doc, "avg_idle_power");
+    double power_uw = json_number_value(value);
+    int rc = json_is_number(value) && power_uw >= 0 && power_uw < 1e12 ? 0 : -EINVAL;
+    json_decref(doc);
+    if (rc)
+        return nrg_fail(err, rc, path, "has no \"avg_idle_power\" in microwatts");
+    *idle_w = power_uw * 1e-6;
+    return 0;
+}

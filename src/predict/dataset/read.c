@@ -1,0 +1,261 @@
+/*
+ * Which form of data set a path holds, by what is in it: a folder with one of IrEne's names, a
+ * folder of the Jetson study (layer types, or statistics with an engine info), a folder of
+ * recordings, or a file whose first bytes are a recording's, JSON or a CSV header. Folders of
+ * folders are read one by one.
+ */
+#include "predict/dataset/internal.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/input.h"
+#include "base/mem.h"
+
+#define FILE_LIMIT ((size_t)4 << 30)
+#define PATH_SIZE  4096
+
+static int join(char *out, const char *folder, const char *name)
+{
+    int n = snprintf(out, PATH_SIZE, "%s/%s", folder, name);
+    return n > 0 && n < PATH_SIZE ? 0 : -ENAMETOOLONG;
+}
+
+/* Whole, plain or compressed by gzip. */
+static int load(const char *path, struct nrg_text *out, struct nrg_error *err)
+{
+    struct nrg_str text = {0};
+    struct nrg_input input;
+    char buf[65536];
+    size_t n;
+    int rc = nrg_input_open(&input, path, err);
+    if (rc)
+        return rc;
+    rc = nrg_str_add(&text, "", 0);
+    while (!rc && (n = fread(buf, 1, sizeof buf, input.in)) > 0)
+        rc = text.len > FILE_LIMIT ? -EFBIG : nrg_str_add(&text, buf, n);
+    if (!rc && ferror(input.in))
+        rc = -EIO;
+    nrg_input_close(&input);
+    if (rc) {
+        nrg_str_release(&text);
+        return nrg_fail(err, rc, path, "cannot read: %s", strerror(-rc));
+    }
+    *out = (struct nrg_text){text.text, text.len, path};
+    return 0;
+}
+
+/* The last part of a path without slashes at its end. */
+static void last_part(const char *path, char *out, size_t size)
+{
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    const char *slash = memrchr(path, '/', len);
+    const char *name = slash && slash + 1 < path + len ? slash + 1 : path;
+    snprintf(out, size, "%.*s", (int)(path + len - name), name);
+}
+
+static bool has_file(const char *folder, const char *name)
+{
+    char path[PATH_SIZE];
+    struct stat st;
+    return !join(path, folder, name) && !stat(path, &st) && S_ISREG(st.st_mode);
+}
+
+static int read_irene(struct nrg_dataset *set, const char *folder,
+                      const struct nrg_read_options *options, struct nrg_error *err)
+{
+    struct nrg_text files[NRG_IRENE_FILES] = {0};
+    char paths[NRG_IRENE_FILES][PATH_SIZE], device[256];
+    int rc = 0;
+    last_part(folder, device, sizeof device);
+    for (int i = 0; !rc && i < NRG_IRENE_FILES; i++) {
+        if (has_file(folder, nrg_irene_names[i]) && !join(paths[i], folder, nrg_irene_names[i]))
+            rc = load(paths[i], &files[i], err);
+        else if (nrg_dataset_note(set, folder, -1, "a file of the four is missing"))
+            rc = nrg_fail(err, -ENOMEM, folder, "out of memory");
+    }
+    if (!rc)
+        rc = nrg_dataset_read_irene(set, files, options->device ? options->device : device, err);
+    for (int i = 0; i < NRG_IRENE_FILES; i++)
+        free(files[i].text);
+    return rc;
+}
+
+static const char *const layer_types[] = {"convolutional", "pooling", "dense"};
+
+static int read_layers(struct nrg_dataset *set, const char *folder,
+                       const struct nrg_read_options *options, struct nrg_error *err)
+{
+    char path[PATH_SIZE], name[40], model[256];
+    int rc = 0;
+    last_part(folder, model, sizeof model);
+    for (size_t i = 0; !rc && i < 3; i++) {
+        struct nrg_text file;
+        snprintf(name, sizeof name, "%s.csv", layer_types[i]);
+        if (!has_file(folder, name) || join(path, folder, name))
+            continue;
+        if ((rc = load(path, &file, err)))
+            break;
+        rc = nrg_dataset_read_jetson(set, file, layer_types[i], model, options, err);
+        free(file.text);
+    }
+    return rc;
+}
+
+static int read_stats(struct nrg_dataset *set, const char *folder,
+                      const struct nrg_read_options *options, struct nrg_error *err)
+{
+    char power_path[PATH_SIZE], time_path[PATH_SIZE], layers[PATH_SIZE], model[256], name[400];
+    struct nrg_text power = {0}, run_time = {0};
+    last_part(folder, model, sizeof model);
+    snprintf(name, sizeof name, "%s_average_power_stats.csv", model);
+    int rc = join(power_path, folder, name);
+    snprintf(name, sizeof name, "%s_average_run_time_stats.csv", model);
+    if (!rc)
+        rc = join(time_path, folder, name);
+    if (!rc)
+        rc = join(layers, folder, "trt_engine_info.json");
+    if (rc)
+        return nrg_fail(err, rc, folder, "%s", strerror(-rc));
+    rc = load(power_path, &power, err);
+    if (!rc)
+        rc = load(time_path, &run_time, err);
+    if (!rc && !options->layers && !has_file(folder, "trt_engine_info.json"))
+        rc = nrg_fail(err, -ENOENT, folder,
+                      "has no trt_engine_info.json that describes its layers: name one, or a "
+                      "model_summary.json, with --layers");
+    if (!rc)
+        rc = nrg_dataset_read_jetson_stats(
+            set, power, run_time, options->layers ? options->layers : layers, model, options, err);
+    free(power.text);
+    free(run_time.text);
+    return rc;
+}
+
+static int is_recording(const struct dirent *entry)
+{
+    const char *dot = strrchr(entry->d_name, '.');
+    return entry->d_name[0] != '.' && dot && !strcmp(dot, ".nrg");
+}
+
+/* By number where names have one: measure-10.nrg after measure-9.nrg. */
+static int read_recordings(struct nrg_dataset *set, const char *folder,
+                           const struct nrg_read_options *options, bool *found,
+                           struct nrg_error *err)
+{
+    struct dirent **names = NULL;
+    int n = scandir(folder, &names, is_recording, versionsort), rc = 0;
+    char(*paths)[PATH_SIZE] = n > 0 ? calloc((size_t)n, sizeof *paths) : NULL;
+    const char **list = n > 0 ? calloc((size_t)n, sizeof *list) : NULL;
+    *found = n > 0;
+    if (n > 0 && (!paths || !list))
+        rc = nrg_fail(err, -ENOMEM, folder, "out of memory");
+    for (int i = 0; i < n; i++) {
+        if (!rc && (rc = join(paths[i], folder, names[i]->d_name)))
+            nrg_fail(err, rc, folder, "%s", strerror(-rc));
+        if (!rc)
+            list[i] = paths[i];
+        free(names[i]);
+    }
+    free(names);
+    if (!rc && n > 0)
+        rc = nrg_dataset_read_recordings(set, list, (size_t)n, options, err);
+    free(list);
+    free(paths);
+    return rc;
+}
+
+static int read_folder(struct nrg_dataset *set, const char *path,
+                       const struct nrg_read_options *options, bool *found, struct nrg_error *err)
+{
+    char model[256], stats[400];
+    *found = true;
+    for (int i = 0; i < NRG_IRENE_FILES; i++)
+        if (has_file(path, nrg_irene_names[i]))
+            return read_irene(set, path, options, err);
+    last_part(path, model, sizeof model);
+    snprintf(stats, sizeof stats, "%s_average_power_stats.csv", model);
+    if (has_file(path, stats))
+        return read_stats(set, path, options, err);
+    for (size_t i = 0; i < 3; i++) {
+        char name[40];
+        snprintf(name, sizeof name, "%s.csv", layer_types[i]);
+        if (has_file(path, name))
+            return read_layers(set, path, options, err);
+    }
+    return read_recordings(set, path, options, found, err);
+}
+
+static int not_hidden(const struct dirent *entry)
+{
+    return entry->d_name[0] != '.';
+}
+
+/* A folder of folders, one for each model or device. */
+static int read_below(struct nrg_dataset *set, const char *path,
+                      const struct nrg_read_options *options, struct nrg_error *err)
+{
+    struct dirent **names = NULL;
+    int n = scandir(path, &names, not_hidden, alphasort), rc = 0;
+    bool any = false;
+    if (n < 0)
+        return nrg_fail(err, -errno, path, "%s", strerror(errno));
+    for (int i = 0; i < n; i++) {
+        char below[PATH_SIZE];
+        struct stat st;
+        bool found = false;
+        if (!rc && !join(below, path, names[i]->d_name) && !stat(below, &st) && S_ISDIR(st.st_mode))
+            rc = read_folder(set, below, options, &found, err);
+        any |= found;
+        free(names[i]);
+    }
+    free(names);
+    if (!rc && !any)
+        rc = nrg_fail(err, -ENODATA, path,
+                      "is a folder without data that nrg knows: see nrg dataset --help");
+    return rc;
+}
+
+static bool has_head(const char *path, const char *head)
+{
+    char buf[32] = "";
+    FILE *in = fopen(path, "re");
+    size_t n = in ? fread(buf, 1, sizeof buf - 1, in) : 0;
+    if (in)
+        fclose(in);
+    return n > strlen(head) && !memcmp(buf, head, strlen(head));
+}
+
+int nrg_dataset_read(struct nrg_dataset *set, const char *path,
+                     const struct nrg_read_options *options, struct nrg_error *err)
+{
+    struct stat st;
+    struct nrg_text file;
+    bool found = false;
+    if (stat(path, &st))
+        return nrg_fail(err, -errno, path, "%s", strerror(errno));
+    if (S_ISDIR(st.st_mode)) {
+        int rc = read_folder(set, path, options, &found, err);
+        return rc || found ? rc : read_below(set, path, options, err);
+    }
+    if (has_head(path, "SQLite format 3"))
+        return nrg_dataset_read_recordings(set, &path, 1, options, err);
+    int rc = load(path, &file, err);
+    if (rc)
+        return rc;
+    size_t at = 0;
+    while (at < file.size && strchr(" \t\r\n", file.text[at]))
+        at++;
+    if (at < file.size && file.text[at] == '{')
+        rc = nrg_dataset_read_json(set, file.text, file.size, path, options, err);
+    else
+        rc = nrg_dataset_read_csv(set, file.text, file.size, path, options, err);
+    free(file.text);
+    return rc;
+}

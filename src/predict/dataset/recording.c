@@ -1,0 +1,403 @@
+/*
+ * Recordings as measurements: the energy of module and operator spans, by `nrg attribute`'s own
+ * rules, joined with the costs of the graph that the recording keeps.
+ *
+ * Two kinds of recordings are told apart by a note. For programs that ran (nrg run --torch,
+ * nrg.record) see recording_run.c. Of nrg.torch.measure each phase is the measurement of one node,
+ * alone and repeatedly, and the note says where in the model there are equal ones (measure_plan.h).
+ *
+ * Left out, with a count and the reason: spans that the sensor can't resolve, that are always
+ * together with others, that were open at the end, without energy, without a place in the graph.
+ */
+#include <errno.h>
+#include <libgen.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "graph/reader.h"
+#include "predict/dataset/measure_plan.h"
+#include "predict/recording_reading.h"
+#include "record/read/graph.h"
+
+int nrg_reading_no_memory(const struct nrg_reading *r)
+{
+    return nrg_fail(r->err, -ENOMEM, r->path, "out of memory");
+}
+
+int nrg_reading_note(const struct nrg_reading *r, const char *text)
+{
+    return nrg_dataset_note(r->set, r->path, -1, text) ? nrg_reading_no_memory(r) : 0;
+}
+
+/* ---- the recording ---- */
+
+static void close_recording(struct nrg_reading *r)
+{
+    if (r->has_attribution)
+        nrg_attribution_release(&r->a);
+    nrg_recording_close(r->recording);
+    r->recording = NULL;
+    r->has_attribution = false;
+}
+
+static int open_recording(struct nrg_reading *r, const char *path)
+{
+    const struct nrg_attribution_options how = {
+        .by = NRG_BY_PATH, .idle = r->options->idle, .idle_w = NAN};
+    r->path = path;
+    int rc = nrg_recording_open(path, &r->recording, r->err);
+    if (rc)
+        return rc;
+    rc = nrg_attribution_make(&r->a, r->recording, &how, r->err);
+    r->has_attribution = !rc;
+    if (!rc && !r->a.spans)
+        rc = nrg_fail(r->err, -ENODATA, path,
+                      "holds no spans, so nothing says what used the energy: record with nrg run "
+                      "--torch, nrg.torch.watch or nrg.torch.measure");
+    return rc;
+}
+
+static bool is_gpu(const struct nrg_domain *d)
+{
+    return d->in_total && !strncmp(d->channel->channel.name, "gpu-", 4);
+}
+
+/* The GPU whose energy spans have; else the processor. */
+static void name_device(const struct nrg_reading *r, char *out, size_t size)
+{
+    const char *cpu = nrg_recording_text(r->recording, "cpu");
+    nrg_copy(out, size, cpu && cpu[0] ? cpu : "unknown");
+    for (size_t d = 0; d < r->a.n_domains; d++) {
+        double energy_j = 0;
+        for (size_t i = 0; i < r->a.n_rows; i++)
+            if (r->a.rows[i].parent == SIZE_MAX && r->a.rows[i].domain_j)
+                energy_j += r->a.rows[i].domain_j[d];
+        if (is_gpu(r->a.domains[d].domain) && energy_j > 0) {
+            nrg_copy(out, size, r->a.domains[d].domain->channel->sensor);
+            return;
+        }
+    }
+}
+
+/* Text of the data set; recordings of another device than those before are an error. */
+static int find_device(struct nrg_reading *r, const char **device)
+{
+    char name[256];
+    if (r->options->device)
+        nrg_copy(name, sizeof name, r->options->device);
+    else
+        name_device(r, name, sizeof name);
+    *device = nrg_dataset_text(r->set, name, strlen(name));
+    if (!*device)
+        return nrg_reading_no_memory(r);
+    if (r->set->n && r->set->rows[r->set->n - 1].device != *device)
+        return nrg_fail(r->err, -EINVAL, r->path,
+                        "was recorded on '%s', the data before it on '%s': energies of different "
+                        "devices can't be mixed (--device NAME when they are one)",
+                        name, r->set->rows[r->set->n - 1].device);
+    return 0;
+}
+
+/* ---- its graph ---- */
+
+static void close_graph(struct nrg_recorded_model *g)
+{
+    if (g->has_graph) {
+        nrg_module_tree_release(&g->tree);
+        nrg_reduced_release(&g->reduced);
+    }
+    if (g->has_model)
+        nrg_model_release(&g->model);
+    *g = (struct nrg_recorded_model){0};
+}
+
+static int count_graph(struct nrg_reading *r)
+{
+    struct nrg_recorded_model *g = &r->graph;
+    g->has_model = true;
+    if (!g->model.n_graphs)
+        return nrg_fail(r->err, -ENODATA, g->name, "has parameters but no graph of operators");
+    int rc = nrg_reduce(&g->model, NULL, &g->reduced, r->err);
+    if (rc)
+        return rc;
+    rc = nrg_cost_all(&g->reduced, NRG_CONVENTION_NRG);
+    if (!rc)
+        rc = nrg_module_tree_make(&g->tree, &g->model, &g->reduced, NULL);
+    if (rc) {
+        nrg_reduced_release(&g->reduced);
+        return nrg_reading_no_memory(r);
+    }
+    g->has_graph = true;
+    return 0;
+}
+
+static int read_given_graph(struct nrg_reading *r)
+{
+    char copy[4096];
+    nrg_copy(copy, sizeof copy, r->options->graph);
+    nrg_copy(r->graph.name, sizeof r->graph.name, basename(copy));
+    int rc = nrg_model_read(r->options->graph, NULL, &r->graph.model, r->err);
+    return rc ? rc : count_graph(r);
+}
+
+static int read_kept_graph(struct nrg_reading *r, size_t number)
+{
+    struct nrg_recorded_graph kept;
+    int rc = nrg_recording_graph(r->recording, number, &kept, r->err);
+    if (rc)
+        return rc;
+    struct nrg_source source = {.bytes = kept.bytes, .size = kept.size, .name = kept.name};
+    nrg_copy(r->graph.name, sizeof r->graph.name, kept.name[0] ? kept.name : "model");
+    rc =
+        nrg_model_read_bytes(&source, kept.format[0] ? kept.format : NULL, &r->graph.model, r->err);
+    if (!rc)
+        rc = count_graph(r);
+    nrg_recorded_graph_release(&kept);
+    return rc;
+}
+
+static int begin_join(struct nrg_reading *r, const struct nrg_plan *plan)
+{
+    const struct nrg_module_tree *tree = &r->graph.tree;
+    const char *device, *name = plan ? plan->model : r->graph.name;
+    uint32_t *told = plan ? calloc(tree->n + 1, sizeof *told) : NULL;
+    int rc = find_device(r, &device);
+    if (rc || (plan && !told)) {
+        free(told);
+        return rc ? rc : nrg_reading_no_memory(r);
+    }
+    if (plan)
+        nrg_plan_calls(plan, tree, told);
+    rc = nrg_join_init(&r->join, r->set, &r->graph.reduced, tree, told, r->err);
+    free(told);
+    if (rc)
+        return rc;
+    r->join.device = device;
+    r->join.model = nrg_dataset_text(r->set, name, strlen(name));
+    r->join.where = nrg_dataset_text(r->set, r->path, strlen(r->path));
+    for (size_t i = 0; !rc && i < tree->n; i++)
+        rc = nrg_nametab_put(&r->nodes, tree->nodes[i].name, strlen(tree->nodes[i].name),
+                             (int64_t)i);
+    return rc || !r->join.model || !r->join.where ? nrg_reading_no_memory(r) : 0;
+}
+
+static void end_join(struct nrg_reading *r)
+{
+    nrg_join_release(&r->join);
+    nrg_nametab_release(&r->nodes);
+    r->nodes = (struct nrg_nametab){0};
+    free(r->kinds);
+    r->kinds = NULL;
+    r->n_kinds = r->cap_kinds = r->joined = r->foreign = 0;
+    close_graph(&r->graph);
+}
+
+/* ---- spans ---- */
+
+static bool is_kind(const struct nrg_attribution_row *row, const char *kind)
+{
+    return !strcmp(row->kind, kind);
+}
+
+const struct nrg_attribution_row *nrg_reading_above(const struct nrg_reading *r,
+                                                    const struct nrg_attribution_row *row)
+{
+    return row->parent < r->a.n_rows ? &r->a.rows[row->parent] : NULL;
+}
+
+const char *nrg_reading_unusable(const struct nrg_attribution_row *row)
+{
+    if (row->flags & NRG_ROW_UNRESOLVED)
+        return "spans too short for the sensor (not resolved): left out";
+    if (row->flags & NRG_ROW_MERGED)
+        return "spans that are always together with others, one energy for all: left out";
+    if (row->flags & NRG_ROW_UNCLOSED)
+        return "spans that were open when the recording ended: left out";
+    if (row->flags & NRG_ROW_UNCOVERED)
+        return "spans with time that no reading covers: left out";
+    return isnan(row->energy_j) || !row->calls ? "spans without a known energy: left out" : NULL;
+}
+
+struct nrg_seen nrg_reading_seen(const struct nrg_reading *r, const struct nrg_attribution_row *row)
+{
+    struct nrg_seen seen = {.energy_j = row->energy_j,
+                            .time_s = row->time_s,
+                            .repeats = (double)row->calls,
+                            .provenance = r->a.provenance};
+    if (row->flags & NRG_ROW_ESTIMATED)
+        seen.provenance = NRG_ESTIMATED;
+    return seen;
+}
+
+/* ---- rows ---- */
+
+/* What was said most often of this recording, or nothing. */
+static const char *main_reason(const struct nrg_reading *r)
+{
+    const struct nrg_note *most = NULL;
+    for (size_t i = 0; i < r->set->n_notes; i++)
+        if (!strcmp(r->set->notes[i].where, r->path) &&
+            (!most || r->set->notes[i].count > most->count))
+            most = &r->set->notes[i];
+    return most ? most->text : "its names are those of another model";
+}
+
+static int finish_join(struct nrg_reading *r)
+{
+    size_t before = r->set->rows_read;
+    int rc = nrg_join_rows(&r->join, r->err);
+    if (!rc && r->joined && r->foreign)
+        rc = nrg_reading_note(r, "spans of modules that the graph does not have: left out");
+    if (!rc && r->set->rows_read == before)
+        rc = nrg_fail(r->err, -ENODATA, r->path,
+                      "nothing in it could be joined with the graph '%s': %s", r->graph.name,
+                      main_reason(r));
+    return rc;
+}
+
+static int join_graph(struct nrg_reading *r)
+{
+    int rc = begin_join(r, NULL);
+    if (!rc)
+        rc = nrg_reading_run_spans(r);
+    return rc ? rc : finish_join(r);
+}
+
+static bool seen_before(const struct nrg_name_list *names, const char *class_name)
+{
+    for (size_t i = 0; i < names->n; i++)
+        if (!strcmp(names->names[i], class_name))
+            return true;
+    return false;
+}
+
+/* Every graph that the recording keeps, but one per model: which sizes ran is told for none. */
+static int join_kept(struct nrg_reading *r)
+{
+    struct nrg_name_list roots = {0};
+    int rc = 0;
+    for (size_t i = 0; !rc; i++) {
+        rc = read_kept_graph(r, i);
+        if (rc == -ENOENT && i) {
+            rc = 0;
+            break;
+        }
+        if (rc == -ENOENT)
+            rc = nrg_fail(r->err, rc, r->path,
+                          "keeps no graph of its model: call nrg.torch.trace(model, ...) in the "
+                          "program, or name a file with --graph");
+        const char *class_name = rc ? NULL : r->graph.tree.nodes[0].class_name;
+        if (!rc && seen_before(&roots, class_name))
+            rc = nrg_reading_note(r, "further graphs of the same model: left out");
+        else if (!rc && !(rc = join_graph(r))) {
+            const char *kept = nrg_dataset_text(r->set, class_name, strlen(class_name));
+            if (!kept || nrg_reserve(&roots.names, &roots.cap, roots.n + 1, sizeof *roots.names))
+                rc = nrg_reading_no_memory(r);
+            else
+                roots.names[roots.n++] = kept;
+        }
+        end_join(r);
+    }
+    nrg_name_list_release(&roots);
+    return rc;
+}
+
+static int read_run(struct nrg_reading *r)
+{
+    if (!r->options->graph)
+        return join_kept(r);
+    int rc = read_given_graph(r);
+    if (!rc)
+        rc = join_graph(r);
+    end_join(r);
+    return rc;
+}
+
+/* ---- of nrg.torch.measure ---- */
+
+static double counted(const struct nrg_attribution_row *row, const char *name)
+{
+    for (size_t i = 0; i < row->n_counts; i++)
+        if (!strcmp(row->counts[i].name, name))
+            return row->counts[i].amount;
+    return 0;
+}
+
+static int add_rounds(struct nrg_reading *r, const struct nrg_plan *plan)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < r->a.n_rows; i++) {
+        const struct nrg_attribution_row *row = &r->a.rows[i], *phase = nrg_reading_above(r, row);
+        struct nrg_plan_node *node =
+            phase && is_kind(phase, NRG_KIND_PHASE) ? nrg_plan_find(plan, phase->name) : NULL;
+        if (!node || (!is_kind(row, NRG_KIND_MODULE) && !is_kind(row, NRG_KIND_OPERATOR)))
+            continue;
+        struct nrg_seen seen = nrg_reading_seen(r, row);
+        const char *why = nrg_reading_unusable(row);
+        seen.repeats = counted(row, "calls");
+        if (!why && counted(row, "interrupted") > 0)
+            why = "nodes whose measurement was interrupted: left out";
+        if (!why && !(seen.repeats > 0))
+            why = "rounds without a count of their calls: left out";
+        if (why)
+            rc = nrg_reading_note(r, why);
+        else
+            nrg_seen_add(&node->seen, &seen);
+        r->joined++;
+    }
+    return rc;
+}
+
+/* The sessions of one measurement: paths[0] is open, `used` says how many belong together. */
+static int read_measured(struct nrg_reading *r, const char *const *paths, size_t n, size_t *used)
+{
+    char *text = strdup(nrg_recording_text(r->recording, NRG_PLAN_NOTE));
+    struct nrg_plan plan;
+    int rc = text ? nrg_plan_read(&plan, text, r->path, r->err) : nrg_reading_no_memory(r);
+    if (rc) {
+        free(text);
+        return rc;
+    }
+    rc = r->options->graph ? read_given_graph(r) : read_kept_graph(r, 0);
+    if (rc == -ENOENT && !r->options->graph)
+        rc = nrg_fail(r->err, rc, r->path, "keeps no graph of its model: name one with --graph");
+    if (!rc)
+        rc = begin_join(r, &plan);
+    while (!rc && !(rc = add_rounds(r, &plan)) && ++*used < n) {
+        close_recording(r);
+        rc = open_recording(r, paths[*used]);
+        const char *other = rc ? NULL : nrg_recording_text(r->recording, NRG_PLAN_NOTE);
+        if (rc || !other || strcmp(other, text) != 0)
+            break;
+    }
+    if (!rc && nrg_plan_apply(&plan, &r->join))
+        rc = nrg_reading_no_memory(r);
+    if (!rc)
+        rc = finish_join(r);
+    end_join(r);
+    nrg_plan_release(&plan);
+    free(text);
+    return rc;
+}
+
+int nrg_dataset_read_recordings(struct nrg_dataset *set, const char *const *paths, size_t n,
+                                const struct nrg_read_options *options, struct nrg_error *err)
+{
+    struct nrg_reading r = {.set = set, .options = options, .err = err};
+    int rc = 0;
+    for (size_t i = 0, used; !rc && i < n; i += used) {
+        used = 1;
+        rc = open_recording(&r, paths[i]);
+        if (!rc && nrg_recording_text(r.recording, NRG_PLAN_NOTE)) {
+            used = 0;
+            rc = read_measured(&r, paths + i, n - i, &used);
+        } else if (!rc) {
+            rc = read_run(&r);
+        }
+        close_recording(&r);
+    }
+    return rc;
+}

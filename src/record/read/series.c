@@ -1,0 +1,157 @@
+/*
+ * See series_reader.h. A chunk is decoded into buffers that are kept, so that a long series costs
+ * no allocation per chunk once the largest has been seen. Nothing in the file is trusted: counts
+ * are bounded and sums checked before use; a damaged chunk is stepped over and counted.
+ */
+#include "record/read/series.h"
+
+#include <errno.h>
+#include <sqlite3.h>
+#include <stdlib.h>
+
+#include "record/store/column.h"
+
+struct nrg_series_reader {
+    sqlite3_stmt *stmt;
+    struct nrg_codec *codec;
+    struct nrg_rows rows;
+    int64_t **columns; /* where the codec puts time and cells */
+    size_t damaged;
+    bool ended;
+};
+
+int nrg_series_reader_new(struct nrg_recording *recording, int series,
+                          struct nrg_series_reader **out)
+{
+    static const char text[] = "SELECT first_ns, n, width_ns, time_unit_ns, data FROM chunk"
+                               " WHERE series=? ORDER BY first_ns, id";
+    size_t n_columns = nrg_recording_columns(recording, series, NULL);
+    if (!n_columns)
+        return -ENOENT;
+    struct nrg_series_reader *r = calloc(1, sizeof *r);
+    int rc = r ? 0 : -ENOMEM;
+    if (!rc) {
+        nrg_rows_init(&r->rows, n_columns);
+        r->columns = calloc(n_columns + 1, sizeof *r->columns);
+        r->codec = nrg_codec_new();
+        rc = r->columns && r->codec ? 0 : -ENOMEM;
+    }
+    if (!rc && sqlite3_prepare_v2(nrg_recording_database(recording), text, -1, &r->stmt, NULL))
+        rc = -EBADMSG;
+    if (rc) {
+        nrg_series_reader_free(r);
+        return rc;
+    }
+    sqlite3_bind_int(r->stmt, 1, series);
+    *out = r;
+    return 0;
+}
+
+void nrg_series_reader_free(struct nrg_series_reader *r)
+{
+    if (!r)
+        return;
+    sqlite3_finalize(r->stmt);
+    nrg_codec_free(r->codec);
+    nrg_rows_release(&r->rows);
+    free(r->columns);
+    free(r);
+}
+
+/* The statement's row into r->rows. 0, -EBADMSG for a damaged chunk, -ENOMEM. */
+static int decode(struct nrg_series_reader *r)
+{
+    struct nrg_rows *rows = &r->rows;
+    sqlite3_stmt *s = r->stmt;
+    int64_t first_ns = sqlite3_column_int64(s, 0), n = sqlite3_column_int64(s, 1);
+    int64_t unit = sqlite3_column_int64(s, 3);
+    const uint8_t *data = sqlite3_column_blob(s, 4);
+    size_t len = (size_t)sqlite3_column_bytes(s, 4);
+    if (n < 1 || n > (int64_t)NRG_CHUNK_MAX_ROWS || unit < 1 || unit > NRG_NS_PER_S || !data ||
+        (size_t)n * rows->n_columns > NRG_CHUNK_MAX_CELLS)
+        return -EBADMSG;
+    rows->n = 0;
+    int rc = nrg_rows_reserve(rows, (size_t)n);
+    if (!rc) {
+        r->columns[0] = rows->t_ns;
+        for (size_t c = 0; c < rows->n_columns; c++)
+            r->columns[c + 1] = nrg_rows_column(rows, c);
+        rc = nrg_columns_decode(r->codec, data, len, r->columns, rows->n_columns + 1, (size_t)n);
+    }
+    for (int64_t i = 0; !rc && i < n; i++) {
+        int64_t offset;
+        if (__builtin_mul_overflow(rows->t_ns[i], unit, &offset) ||
+            __builtin_add_overflow(first_ns, offset, &rows->t_ns[i]) || !nrg_is_time(rows->t_ns[i]))
+            rc = -EBADMSG;
+    }
+    rows->n = rc ? 0 : (size_t)n;
+    rows->width_ns = sqlite3_column_int64(s, 2);
+    return rc;
+}
+
+int nrg_series_reader_next(struct nrg_series_reader *r, const struct nrg_rows **rows)
+{
+    while (!r->ended) {
+        int code = sqlite3_step(r->stmt);
+        if (code != SQLITE_ROW) {
+            r->damaged += code != SQLITE_DONE;
+            r->ended = true;
+            break;
+        }
+        int rc = decode(r);
+        if (!rc) {
+            *rows = &r->rows;
+            return 1;
+        }
+        if (rc != -EBADMSG)
+            return rc;
+        r->damaged++;
+    }
+    return 0;
+}
+
+void nrg_series_reader_rewind(struct nrg_series_reader *r)
+{
+    sqlite3_reset(r->stmt);
+    r->ended = false;
+    r->damaged = 0;
+}
+
+size_t nrg_series_reader_damaged(const struct nrg_series_reader *r)
+{
+    return r->damaged;
+}
+
+int nrg_recording_extent(const struct nrg_recording *recording, int64_t *first_ns, int64_t *last_ns)
+{
+    sqlite3_stmt *s = NULL;
+    int rc = -ENODATA;
+    if (!sqlite3_prepare_v2(nrg_recording_database(recording),
+                            "SELECT min(first_ns), max(last_ns) FROM chunk", -1, &s, NULL) &&
+        sqlite3_step(s) == SQLITE_ROW && sqlite3_column_type(s, 0) == SQLITE_INTEGER &&
+        sqlite3_column_type(s, 1) == SQLITE_INTEGER) {
+        *first_ns = sqlite3_column_int64(s, 0);
+        *last_ns = sqlite3_column_int64(s, 1);
+        rc =
+            nrg_is_time(*first_ns) && nrg_is_time(*last_ns) && *last_ns >= *first_ns ? 0 : -ENODATA;
+    }
+    sqlite3_finalize(s);
+    return rc;
+}
+
+int nrg_recording_read_series(struct nrg_recording *recording, int series,
+                              int (*each)(void *, const struct nrg_rows *), void *arg,
+                              size_t *damaged)
+{
+    struct nrg_series_reader *reader;
+    const struct nrg_rows *rows;
+    int more = 0, rc = nrg_series_reader_new(recording, series, &reader);
+    if (rc)
+        return rc;
+    while (!rc && (more = nrg_series_reader_next(reader, &rows)) > 0)
+        rc = each(arg, rows);
+    if (damaged)
+        *damaged += nrg_series_reader_damaged(reader);
+    nrg_series_reader_free(reader);
+    return rc ? rc : more;
+}

@@ -1,0 +1,357 @@
+/*
+ * See span_lane.h. A thread's CPU time is in its schedstat, as of the last tick while it runs; the
+ * exact clock is there for threads of one's own process only.
+ */
+#include "record/spans/lane.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#if defined(__x86_64__)
+#include <x86intrin.h>
+#endif
+
+#include "base/parse.h"
+#include "base/root.h"
+#include "record/format.h"
+#include "sensors/channel.h"
+
+#define PAIR_TRIES  8
+#define MIN_BASE_NS (2 * NRG_NS_PER_MS)
+#define MAX_TICKS   1e16 /* months: further away is damage */
+#define MASK        (NRG_RING_RECORDS - 1)
+
+static uint64_t read_tsc(void)
+{
+#if defined(__x86_64__)
+    return __rdtsc();
+#else
+    return 0;
+#endif
+}
+
+/* The closest of a few pairs: caches are cold at first, and a thread can be interrupted. */
+static void read_pair(int64_t *ns, uint64_t *tsc)
+{
+    int64_t best = INT64_MAX;
+    for (int i = 0; i < PAIR_TRIES; i++) {
+        int64_t before = nrg_now_ns();
+        uint64_t ticks = read_tsc();
+        int64_t after = nrg_now_ns();
+        if (after - before < best) {
+            best = after - before;
+            *ns = before + best / 2;
+            *tsc = ticks;
+        }
+    }
+}
+
+void nrg_span_clock_init(struct nrg_span_clock *c, enum nrg_ring_clock kind)
+{
+    *c = (struct nrg_span_clock){.kind = kind};
+    if (kind == NRG_RING_TSC)
+        read_pair(&c->ns, &c->tsc);
+    else
+        c->ns = nrg_now_ns();
+    c->before_ns = c->now_ns = c->ns;
+    c->before_tsc = c->tsc;
+}
+
+int64_t nrg_span_clock_update(struct nrg_span_clock *c)
+{
+    int64_t last_ns = c->ns;
+    uint64_t last_tsc = c->tsc;
+    if (c->kind != NRG_RING_TSC) {
+        c->ns = c->now_ns = nrg_now_ns();
+        return c->ns;
+    }
+    read_pair(&c->ns, &c->tsc);
+    if (c->ns - last_ns >= MIN_BASE_NS) {
+        c->before_ns = last_ns;
+        c->before_tsc = last_tsc;
+    }
+    double ticks = (double)(int64_t)(c->tsc - c->before_tsc);
+    if (ticks > 0)
+        c->ns_per_tick = (double)(c->ns - c->before_ns) / ticks;
+    c->now_ns = c->ns;
+    return c->ns;
+}
+
+static int64_t time_of(const struct nrg_span_clock *c, uint64_t clock)
+{
+    if (c->kind != NRG_RING_TSC)
+        return clock > NRG_MAX_TIME_NS ? 0 : (int64_t)clock;
+    double ticks = (double)(int64_t)(clock - c->tsc);
+    if (ticks > MAX_TICKS || ticks < -MAX_TICKS)
+        return 0;
+    return c->ns + (int64_t)(ticks * c->ns_per_tick);
+}
+
+static void open_schedstat(struct nrg_span_lane *lane)
+{
+    char path[64];
+    snprintf(path, sizeof path, "/proc/%d/task/%d/schedstat", lane->pid, lane->tid);
+    lane->cpu_fd = open(path, O_RDONLY | O_CLOEXEC);
+}
+
+struct nrg_span_lane *nrg_span_lane_new(const struct nrg_span_segment *segment, size_t number,
+                                        uint64_t pid_namespace)
+{
+    struct nrg_ring_slot *slot = &nrg_span_segment_slots(segment)[number];
+    struct nrg_span_lane *lane = calloc(1, sizeof *lane);
+    if (!lane)
+        return NULL;
+    lane->slot = number;
+    lane->owner = atomic_load_explicit(&slot->owner, memory_order_acquire);
+    lane->pid = (int32_t)(lane->owner >> 32 & INT32_MAX);
+    lane->tid = (int32_t)(lane->owner & INT32_MAX);
+    lane->start_ticks = slot->start_ticks;
+    memcpy(lane->name, slot->name, sizeof lane->name);
+    lane->foreign = !pid_namespace || slot->pid_namespace != pid_namespace;
+    uint64_t head = atomic_load_explicit(&slot->head, memory_order_acquire);
+    lane->tail = atomic_load_explicit(&slot->tail, memory_order_relaxed);
+    if (head - lane->tail > NRG_RING_RECORDS)
+        lane->tail = head;
+    lane->read = lane->head = lane->tail;
+    lane->cpu_fd = -1;
+    lane->cpu_ns = NRG_MISSING;
+    if (!lane->foreign && lane->pid != (int32_t)getpid())
+        open_schedstat(lane);
+    return lane;
+}
+
+void nrg_span_lane_free(struct nrg_span_lane *lane)
+{
+    if (!lane)
+        return;
+    if (lane->cpu_fd >= 0)
+        close(lane->cpu_fd);
+    free(lane);
+}
+
+uint64_t nrg_span_lane_look(struct nrg_span_lane *lane, const struct nrg_span_segment *segment,
+                            uint64_t *damaged)
+{
+    struct nrg_ring_slot *slot = &nrg_span_segment_slots(segment)[lane->slot];
+    /* First the phase: if it is over now, the head read after that is the last. */
+    uint32_t phase = atomic_load_explicit(&slot->phase, memory_order_acquire);
+    uint64_t owner = atomic_load_explicit(&slot->owner, memory_order_acquire);
+    lane->over |= phase == NRG_RING_CLOSED || owner != lane->owner;
+    uint64_t head = atomic_load_explicit(&slot->head, memory_order_acquire);
+    if (head - lane->tail > NRG_RING_RECORDS || head - lane->read > NRG_RING_RECORDS) {
+        ++*damaged;
+        lane->tail = lane->read = head;
+        lane->next_records = 0;
+        lane->at = lane->filled = 0;
+    }
+    lane->head = head;
+    return head - lane->tail;
+}
+
+uint64_t nrg_span_lane_dropped(struct nrg_span_lane *lane, const struct nrg_span_segment *segment)
+{
+    struct nrg_ring_slot *slot = &nrg_span_segment_slots(segment)[lane->slot];
+    uint64_t dropped = atomic_load_explicit(&slot->dropped, memory_order_relaxed);
+    uint64_t news = dropped > lane->dropped ? dropped - lane->dropped : 0;
+    lane->dropped = dropped;
+    return news;
+}
+
+/* Copies records from number `from` on; at least `need`, or false. */
+static bool fill_window(struct nrg_span_lane *lane, const struct nrg_span_segment *segment,
+                        uint64_t from, size_t need)
+{
+    uint64_t there = lane->head - from;
+    size_t n = there < NRG_LANE_WINDOW ? (size_t)there : NRG_LANE_WINDOW, done = 0;
+    if (n < need)
+        return false;
+    while (done < n) {
+        uint64_t place = (from + done) & MASK;
+        size_t part =
+            n - done < NRG_RING_RECORDS - place ? n - done : (size_t)(NRG_RING_RECORDS - place);
+        size_t offset =
+            NRG_RING_RINGS_AT + lane->slot * NRG_RING_RING_BYTES + place * sizeof *lane->window;
+        if (nrg_span_segment_read(segment, offset, lane->window + done,
+                                  part * sizeof *lane->window))
+            return false;
+        done += part;
+    }
+    lane->at = 0;
+    lane->filled = n;
+    lane->read = from + n;
+    return true;
+}
+
+/* The next one or two records in the window; 0 when they are not there yet. */
+static unsigned load_records(struct nrg_span_lane *lane, const struct nrg_span_segment *segment)
+{
+    if (lane->at >= lane->filled && !fill_window(lane, segment, lane->tail, 1))
+        return 0;
+    if (!(lane->window[lane->at].op & NRG_RING_HAS_VALUE))
+        return 1;
+    if (lane->at + 1 >= lane->filled && !fill_window(lane, segment, lane->tail, 2))
+        return 0;
+    return 2;
+}
+
+static int64_t between(int64_t t, int64_t low, int64_t high)
+{
+    return t < low ? low : t > high ? high : t;
+}
+
+/* False: what stands there is no event. */
+static bool decode(struct nrg_span_lane *lane, unsigned records, const struct nrg_span_clock *clock)
+{
+    const struct nrg_ring_record *r = &lane->window[lane->at];
+    struct nrg_lane_event *e = &lane->next;
+    int64_t floor = lane->last_ns < clock->now_ns ? lane->last_ns : clock->now_ns;
+    *e = (struct nrg_lane_event){.op = r->op & NRG_RING_OP_MASK, .name = r->name};
+    e->value = NRG_MISSING;
+    if (records == 2 && r[1].op != NRG_RING_VALUE)
+        return false;
+    if (records == 2) {
+        e->value = (int64_t)r[1].clock;
+        e->track = r[1].name;
+    }
+    switch (e->op) {
+    case NRG_RING_BEGIN:
+    case NRG_RING_END:
+    case NRG_RING_MARK:
+        break;
+    case NRG_RING_COUNT:
+    case NRG_RING_CPU:
+        if (records != 2)
+            return false;
+        break;
+    case NRG_RING_PAST:
+        e->t_ns = lane->last_ns; /* told between its neighbours, whenever it was */
+        e->begin_ns = r->clock > (uint64_t)clock->now_ns ? clock->now_ns : (int64_t)r->clock;
+        e->value = between(e->value, e->begin_ns, clock->now_ns);
+        return records == 2 && r->clock <= NRG_MAX_TIME_NS;
+    default:
+        return false;
+    }
+    e->t_ns = between(time_of(clock, r->clock), floor, clock->now_ns);
+    return true;
+}
+
+/* Keeps begins and ends in step; false: not to be given out. */
+static bool fits_nesting(struct nrg_span_lane *lane)
+{
+    if (lane->next.op == NRG_RING_BEGIN && lane->depth >= NRG_LANE_MAX_DEPTH) {
+        lane->hidden++;
+        return false;
+    }
+    if (lane->next.op != NRG_RING_END)
+        return true;
+    if (lane->hidden) {
+        lane->hidden--;
+        return false;
+    }
+    return lane->depth > 0;
+}
+
+/*
+ * A past span of the thread's own track stands between its neighbours, whose times come from
+ * another clock and may be some ns off: it begins in what is open, and what follows follows.
+ */
+static void fit_past(struct nrg_span_lane *lane)
+{
+    struct nrg_lane_event *e = &lane->next;
+    if (e->op != NRG_RING_PAST || e->track)
+        return;
+    int64_t open_ns = lane->depth ? lane->begun_ns[lane->depth - 1] : 0;
+    if (e->begin_ns < open_ns && e->value > open_ns)
+        e->begin_ns = open_ns;
+    if (e->value >= lane->last_ns)
+        e->t_ns = e->value + 1;
+}
+
+static void skip(struct nrg_span_lane *lane, unsigned records)
+{
+    lane->at += records;
+    lane->tail += records;
+}
+
+bool nrg_span_lane_peek(struct nrg_span_lane *lane, const struct nrg_span_segment *segment,
+                        const struct nrg_span_clock *clock, uint64_t *damaged)
+{
+    while (!lane->next_records) {
+        unsigned records = load_records(lane, segment);
+        if (!records)
+            return false;
+        if (!decode(lane, records, clock)) {
+            ++*damaged;
+            skip(lane, 1);
+        } else if (!fits_nesting(lane)) {
+            skip(lane, records);
+        } else {
+            fit_past(lane);
+            lane->next_records = records;
+        }
+    }
+    return true;
+}
+
+void nrg_span_lane_advance(struct nrg_span_lane *lane)
+{
+    if (lane->next.op == NRG_RING_BEGIN)
+        lane->begun_ns[lane->depth++] = lane->next.t_ns;
+    else if (lane->next.op == NRG_RING_END)
+        lane->depth--;
+    lane->last_ns = lane->next.t_ns;
+    skip(lane, lane->next_records);
+    lane->next_records = 0;
+}
+
+void nrg_span_lane_settle(struct nrg_span_lane *lane, const struct nrg_span_segment *segment)
+{
+    struct nrg_ring_slot *slot = &nrg_span_segment_slots(segment)[lane->slot];
+    atomic_store_explicit(&slot->tail, lane->tail, memory_order_release);
+}
+
+void nrg_span_lane_give_back(struct nrg_span_lane *lane, const struct nrg_span_segment *segment)
+{
+    struct nrg_ring_slot *slot = &nrg_span_segment_slots(segment)[lane->slot];
+    uint64_t owner = lane->owner;
+    atomic_store_explicit(&slot->tail, lane->head, memory_order_relaxed);
+    atomic_store_explicit(&slot->phase, NRG_RING_CLAIMED, memory_order_relaxed);
+    atomic_compare_exchange_strong_explicit(&slot->owner, &owner, 0, memory_order_release,
+                                            memory_order_relaxed);
+}
+
+/* An ABI of the kernel, like that of processes in procfs.c. */
+static clockid_t thread_clock(int32_t tid)
+{
+    return (clockid_t)(~(uint32_t)tid << 3 | 6);
+}
+
+static int read_schedstat(const struct nrg_span_lane *lane, int64_t *cpu_ns)
+{
+    char text[96];
+    ssize_t n = nrg_pread_text(lane->cpu_fd, text, sizeof text);
+    if (n <= 0)
+        return n == -ESRCH || n == 0 ? -ESRCH : (int)n;
+    return nrg_parse_i64(text, strcspn(text, " \n"), cpu_ns) || *cpu_ns < 0 ? -ENOTSUP : 0;
+}
+
+int nrg_span_lane_cpu(struct nrg_span_lane *lane, int64_t *cpu_ns)
+{
+    struct timespec ts;
+    if (lane->foreign || lane->pid <= 0 || lane->tid <= 0)
+        return -ENOTSUP;
+    if (lane->pid == (int32_t)getpid()) {
+        if (clock_gettime(thread_clock(lane->tid), &ts))
+            return -ESRCH;
+        *cpu_ns = (int64_t)ts.tv_sec * NRG_NS_PER_S + ts.tv_nsec;
+        return 0;
+    }
+    if (lane->cpu_fd >= 0)
+        return read_schedstat(lane, cpu_ns);
+    return syscall(SYS_tgkill, lane->pid, lane->tid, 0) && errno == ESRCH ? -ESRCH : -ENOTSUP;
+}

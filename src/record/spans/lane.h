@@ -1,0 +1,84 @@
+/*
+ * One thread that marks spans, as the recorder sees it: the reader of its ring, and its CPU time.
+ *
+ * Records are copied before they are looked at, because the program may write to them at any
+ * time. Whatever stands there, an event comes out with a time between the last one's and now, and
+ * ends never outnumber begins. Owned by the drain; not thread-safe.
+ */
+#ifndef NRG_RECORD_SPAN_LANE_H
+#define NRG_RECORD_SPAN_LANE_H
+
+#include "base/clock.h"
+#include "record/spans/segment.h"
+
+#define NRG_LANE_WINDOW    128  /* records copied at a time */
+#define NRG_LANE_MAX_DEPTH 1024 /* the client records no deeper ones */
+
+/* CLOCK_MONOTONIC from what records carry: a straight line through two pairs. */
+struct nrg_span_clock {
+    enum nrg_ring_clock kind;
+    int64_t ns, before_ns; /* of the last pair, and one at least 2 ms earlier */
+    uint64_t tsc, before_tsc;
+    double ns_per_tick;
+    int64_t now_ns; /* nothing that was read can be later */
+};
+
+void nrg_span_clock_init(struct nrg_span_clock *clock, enum nrg_ring_clock kind);
+/* Takes a new pair; returns its time. */
+int64_t nrg_span_clock_update(struct nrg_span_clock *clock);
+
+struct nrg_lane_event {
+    int64_t t_ns;
+    enum nrg_ring_op op;
+    uint32_t name, track; /* numbers; track of past spans only */
+    int64_t value;        /* NRG_MISSING: none */
+    int64_t begin_ns;     /* of past spans */
+};
+
+struct nrg_span_lane {
+    size_t slot;
+    uint64_t owner;
+    int32_t pid, tid;
+    int64_t start_ticks, track; /* track: its id, 0 until it has marked something */
+    char name[16];
+    bool foreign;              /* of another pid namespace: its numbers are not ours */
+    bool over;                 /* its thread has gone: what is in the ring is all */
+    uint64_t tail, read, head; /* records given out, copied, there */
+    uint64_t dropped;          /* of what the slot says, already counted */
+    unsigned depth, hidden;    /* open spans; begins that were too deep */
+    int64_t last_ns;
+    int64_t begun_ns[NRG_LANE_MAX_DEPTH]; /* of the open spans */
+    struct nrg_lane_event next;
+    unsigned next_records; /* of the event in `next`; 0: there is none */
+    size_t at, filled;
+    struct nrg_ring_record window[NRG_LANE_WINDOW];
+    int cpu_fd;                     /* its schedstat, -1: none */
+    int64_t cpu_ns, cpu_checked_ns; /* last value; when it was found to be the same */
+    bool cpu_held;                  /* found the same since its row was written */
+};
+
+/* NULL when out of memory. */
+struct nrg_span_lane *nrg_span_lane_new(const struct nrg_span_segment *segment, size_t slot,
+                                        uint64_t pid_namespace);
+void nrg_span_lane_free(struct nrg_span_lane *lane);
+
+/* Looks how far the ring is filled; returns records waiting. damaged counts what can't be. */
+uint64_t nrg_span_lane_look(struct nrg_span_lane *lane, const struct nrg_span_segment *segment,
+                            uint64_t *damaged);
+/* What the slot counts as dropped and was not told yet. */
+uint64_t nrg_span_lane_dropped(struct nrg_span_lane *lane, const struct nrg_span_segment *segment);
+
+/* True when lane->next is the next event. */
+bool nrg_span_lane_peek(struct nrg_span_lane *lane, const struct nrg_span_segment *segment,
+                        const struct nrg_span_clock *clock, uint64_t *damaged);
+/* Done with it. */
+void nrg_span_lane_advance(struct nrg_span_lane *lane);
+/* Gives the room back to the writer. */
+void nrg_span_lane_settle(struct nrg_span_lane *lane, const struct nrg_span_segment *segment);
+/* Lets another thread have the slot. The lane must be over. */
+void nrg_span_lane_give_back(struct nrg_span_lane *lane, const struct nrg_span_segment *segment);
+
+/* CPU time of the thread in ns; -ESRCH when it has gone, -ENOTSUP when it can't be known. */
+int nrg_span_lane_cpu(struct nrg_span_lane *lane, int64_t *cpu_ns);
+
+#endif

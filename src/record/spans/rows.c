@@ -1,0 +1,227 @@
+/* See span_rows.h. */
+#include "record/spans/rows.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "record/series.h"
+#include "sensors/channel.h"
+
+#define MAX_TRACKS 4096 /* of past spans */
+
+/* Past spans of one track; thread tracks have the number 0. */
+struct nrg_past_track {
+    int64_t id, start_ticks;
+    int32_t pid;
+    uint32_t number;
+    size_t series;
+};
+
+void nrg_span_rows_init(struct nrg_span_rows *r, const struct nrg_span_drain_options *options)
+{
+    *r = (struct nrg_span_rows){.queue = options->queue,
+                                .spans_series = options->spans_series,
+                                .threads_series = options->threads_series};
+    nrg_rows_init(&r->spans, NRG_S_COLUMNS);
+    nrg_rows_init(&r->threads, NRG_T_COLUMNS);
+    for (size_t i = 0; i < NRG_PAST_SERIES; i++)
+        nrg_rows_init(&r->past[i], NRG_S_COLUMNS);
+    nrg_span_texts_init(&r->texts, options->segment, options->queue);
+}
+
+void nrg_span_rows_release(struct nrg_span_rows *r)
+{
+    nrg_rows_release(&r->spans);
+    nrg_rows_release(&r->threads);
+    for (size_t i = 0; i < NRG_PAST_SERIES; i++)
+        nrg_rows_release(&r->past[i]);
+    free(r->tracks);
+    nrg_span_texts_release(&r->texts);
+}
+
+int64_t nrg_span_rows_track(struct nrg_span_rows *r, struct nrg_span_track *track)
+{
+    struct nrg_message *m = nrg_message_new(r->queue, NRG_MSG_SPAN_TRACK);
+    track->id = ++r->next_track;
+    if (m)
+        m->span_track = *track;
+    nrg_queue_push(r->queue, m);
+    return track->id;
+}
+
+void nrg_span_rows_event(struct nrg_span_rows *r, const char *kind, const char *source,
+                         const char *detail)
+{
+    struct nrg_message *m = nrg_message_new(r->queue, NRG_MSG_EVENT);
+    if (m) {
+        m->event.t_ns = nrg_now_ns();
+        nrg_copy(m->event.kind, sizeof m->event.kind, kind);
+        nrg_copy(m->event.source, sizeof m->event.source, source);
+        nrg_copy(m->event.detail, sizeof m->event.detail, detail);
+    }
+    nrg_queue_push(r->queue, m);
+}
+
+/* The first thing that a thread marks makes it a track. */
+static void know_track(struct nrg_span_rows *r, struct nrg_span_lane *lane,
+                       struct nrg_span_totals *totals)
+{
+    struct nrg_span_track track = {
+        .kind = "thread", .pid = lane->pid, .tid = lane->tid, .start_ticks = lane->start_ticks};
+    if (lane->track)
+        return;
+    nrg_copy_clean(track.name, sizeof track.name, lane->name,
+                   strnlen(lane->name, sizeof lane->name));
+    lane->track = nrg_span_rows_track(r, &track);
+    totals->threads++;
+}
+
+static void add_thread_row(struct nrg_span_rows *r, const struct nrg_span_lane *lane, int64_t t_ns)
+{
+    int64_t values[NRG_T_COLUMNS] = {[NRG_T_TRACK] = lane->track, [NRG_T_CPU_NS] = lane->cpu_ns};
+    r->threads_last_ns = t_ns > r->threads_last_ns ? t_ns : r->threads_last_ns;
+    nrg_rows_add(&r->threads, r->threads_last_ns, 0, values);
+}
+
+/*
+ * A thread that sleeps has no rows; when it goes on, one for the end of its sleep comes first, so
+ * that what it uses then is not spread over the time before.
+ */
+void nrg_span_rows_cpu(struct nrg_span_rows *r, struct nrg_span_lane *lane, int64_t t_ns,
+                       int64_t cpu_ns)
+{
+    bool first = lane->cpu_ns == NRG_MISSING;
+    if (!first && cpu_ns <= lane->cpu_ns) {
+        lane->cpu_checked_ns = t_ns;
+        lane->cpu_held = true;
+        return;
+    }
+    if (lane->cpu_held)
+        add_thread_row(r, lane, lane->cpu_checked_ns);
+    lane->cpu_held = false;
+    lane->cpu_ns = cpu_ns;
+    add_thread_row(r, lane, t_ns);
+}
+
+static bool is_of(const struct nrg_past_track *t, const struct nrg_span_lane *lane, uint32_t number)
+{
+    if (!number)
+        return !t->number && t->id == lane->track;
+    return t->number == number && t->pid == lane->pid && t->start_ticks == lane->start_ticks;
+}
+
+static struct nrg_past_track *new_past_track(struct nrg_span_rows *r, struct nrg_span_lane *lane,
+                                             uint32_t number)
+{
+    struct nrg_span_track track = {.pid = lane->pid, .start_ticks = lane->start_ticks};
+    if (r->n_tracks >= MAX_TRACKS ||
+        nrg_reserve(&r->tracks, &r->cap_tracks, r->n_tracks + 1, sizeof *r->tracks) ||
+        (number && nrg_span_texts_track(&r->texts, number, &track)))
+        return NULL;
+    nrg_copy(track.kind, sizeof track.kind, strncmp(track.domain, "gpu", 3) ? "log" : "gpu");
+    struct nrg_past_track *t = &r->tracks[r->n_tracks];
+    *t = (struct nrg_past_track){.id = number ? nrg_span_rows_track(r, &track) : lane->track,
+                                 .start_ticks = lane->start_ticks,
+                                 .pid = lane->pid,
+                                 .number = number,
+                                 .series = r->n_tracks % NRG_PAST_SERIES};
+    r->last_track = r->n_tracks++;
+    return t;
+}
+
+static struct nrg_past_track *find_past_track(struct nrg_span_rows *r, struct nrg_span_lane *lane)
+{
+    uint32_t number = lane->next.track;
+    for (size_t n = 0; n < r->n_tracks; n++) {
+        size_t i = (r->last_track + n) % r->n_tracks;
+        if (is_of(&r->tracks[i], lane, number)) {
+            r->last_track = i;
+            return &r->tracks[i];
+        }
+    }
+    return new_past_track(r, lane, number);
+}
+
+static void add_past(struct nrg_span_rows *r, struct nrg_span_lane *lane,
+                     struct nrg_span_totals *totals)
+{
+    const struct nrg_lane_event *e = &lane->next;
+    struct nrg_past_track *t = find_past_track(r, lane);
+    if (!t) {
+        totals->damaged++;
+        return;
+    }
+    int64_t *last = &r->past_last_ns[t->series];
+    int64_t begin = e->begin_ns < *last ? *last : e->begin_ns;
+    int64_t end = e->value < begin ? begin : e->value;
+    int64_t values[NRG_S_COLUMNS] = {t->id, NRG_SPAN_BEGIN, nrg_span_texts_id(&r->texts, e->name),
+                                     NRG_MISSING, NRG_MISSING};
+    totals->late += begin > e->begin_ns;
+    totals->spans++;
+    totals->events += 2;
+    nrg_rows_add(&r->past[t->series], begin, 0, values);
+    values[NRG_S_EVENT] = NRG_SPAN_END;
+    values[NRG_S_NAME] = NRG_MISSING;
+    nrg_rows_add(&r->past[t->series], end, 0, values);
+    r->n_past += 2;
+    *last = end;
+}
+
+void nrg_span_rows_add(struct nrg_span_rows *r, struct nrg_span_lane *lane,
+                       struct nrg_span_totals *totals)
+{
+    static const int events[] = {[NRG_RING_BEGIN] = NRG_SPAN_BEGIN,
+                                 [NRG_RING_END] = NRG_SPAN_END,
+                                 [NRG_RING_MARK] = NRG_SPAN_MARK,
+                                 [NRG_RING_COUNT] = NRG_SPAN_COUNT};
+    const struct nrg_lane_event *e = &lane->next;
+    know_track(r, lane, totals);
+    if (e->op == NRG_RING_PAST) {
+        add_past(r, lane, totals);
+        return;
+    }
+    if (e->op == NRG_RING_CPU) {
+        if (e->value >= 0)
+            nrg_span_rows_cpu(r, lane, e->t_ns, e->value);
+        return;
+    }
+    int64_t values[NRG_S_COLUMNS] = {lane->track, events[e->op], NRG_MISSING, NRG_MISSING,
+                                     NRG_MISSING};
+    if (e->op != NRG_RING_END)
+        values[NRG_S_NAME] = nrg_span_texts_id(&r->texts, e->name);
+    if (e->op == NRG_RING_BEGIN || e->op == NRG_RING_COUNT)
+        values[NRG_S_VALUE] = e->value;
+    totals->spans += e->op == NRG_RING_BEGIN;
+    totals->events++;
+    totals->late += e->t_ns < r->last_ns;
+    r->last_ns = e->t_ns > r->last_ns ? e->t_ns : r->last_ns;
+    totals->dropped += nrg_rows_add(&r->spans, r->last_ns, 0, values) != 0;
+}
+
+bool nrg_span_rows_are_many(const struct nrg_span_rows *r)
+{
+    return r->spans.n >= NRG_MERGE_ROWS || r->n_past >= NRG_MERGE_ROWS;
+}
+
+/* The rows change hands; the next ones begin anew, because a burst's memory should not be kept. */
+static void give(struct nrg_span_rows *r, enum nrg_message_kind kind, int series,
+                 struct nrg_rows *rows)
+{
+    struct nrg_message *m = rows->n ? nrg_message_new(r->queue, kind) : NULL;
+    if (!m)
+        return;
+    m->series = series;
+    m->rows = *rows;
+    nrg_rows_init(rows, rows->n_columns);
+    nrg_queue_push(r->queue, m);
+}
+
+void nrg_span_rows_hand_over(struct nrg_span_rows *r)
+{
+    give(r, NRG_MSG_ROWS, r->spans_series, &r->spans);
+    give(r, NRG_MSG_ROWS, r->threads_series, &r->threads);
+    for (size_t i = 0; i < NRG_PAST_SERIES && r->n_past; i++)
+        give(r, NRG_MSG_PAST_ROWS, (int)i, &r->past[i]);
+    r->n_past = 0;
+}

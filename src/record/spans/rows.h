@@ -1,0 +1,42 @@
+/*
+ * Rows of spans and threads on their way to the writer, from what lanes give out in order of
+ * time. Embedded in the drain: init, release. Not thread-safe.
+ */
+#ifndef NRG_RECORD_SPAN_ROWS_H
+#define NRG_RECORD_SPAN_ROWS_H
+
+#include "record/spans/drain.h"
+#include "record/spans/lane.h"
+#include "record/spans/texts.h"
+
+struct nrg_past_track;
+
+struct nrg_span_rows {
+    struct nrg_queue *queue;
+    int spans_series, threads_series;
+    struct nrg_rows spans, threads;
+    struct nrg_rows past[NRG_PAST_SERIES];
+    int64_t past_last_ns[NRG_PAST_SERIES];
+    struct nrg_past_track *tracks;
+    size_t n_tracks, cap_tracks, last_track, n_past;
+    int64_t last_ns, threads_last_ns, next_track;
+    struct nrg_span_texts texts;
+};
+
+void nrg_span_rows_init(struct nrg_span_rows *rows, const struct nrg_span_drain_options *options);
+void nrg_span_rows_release(struct nrg_span_rows *rows);
+
+/* Tells the writer; returns its id. */
+int64_t nrg_span_rows_track(struct nrg_span_rows *rows, struct nrg_span_track *track);
+/* lane->next */
+void nrg_span_rows_add(struct nrg_span_rows *rows, struct nrg_span_lane *lane,
+                       struct nrg_span_totals *totals);
+void nrg_span_rows_cpu(struct nrg_span_rows *rows, struct nrg_span_lane *lane, int64_t t_ns,
+                       int64_t cpu_ns);
+void nrg_span_rows_event(struct nrg_span_rows *rows, const char *kind, const char *source,
+                         const char *detail);
+/* As many as make a chunk. */
+bool nrg_span_rows_are_many(const struct nrg_span_rows *rows);
+void nrg_span_rows_hand_over(struct nrg_span_rows *rows);
+
+#endif

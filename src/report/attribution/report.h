@@ -1,0 +1,93 @@
+/*
+ * An attribution for people and programs: tree table, JSON, CSV, folded stacks, trace. Numbers are
+ * those of attribute/attribution.h; nothing is computed here but units, shares and ratios.
+ * docs/attribute.md describes every output, docs/json.md the keys.
+ *
+ * Names come from programs that we know nothing of: whatever they hold, every output stays
+ * well-formed. Functions return 0 or -errno; a stream that fails is seen by the caller (ferror).
+ */
+#ifndef NRG_REPORT_ATTRIBUTION_REPORT_H
+#define NRG_REPORT_ATTRIBUTION_REPORT_H
+
+#include <stdio.h>
+
+#include "attribute/attribution.h"
+#include "attribute/cycles/window.h"
+#include "base/mem.h"
+
+struct nrg_attribution_report {
+    struct nrg_recording *recording; /* for its name and command; NULL: none */
+    const struct nrg_attribution *attribution;
+    /* By path, for joules per step and sample: other views take the modules out of the steps.
+     * NULL: `attribution` is by path itself, or by something that keeps what is inside. */
+    const struct nrg_attribution *paths;
+    const struct nrg_cycles *cycles; /* of a layer log beside a power log; NULL: no such thing */
+    double confidence;               /* of the intervals, 0..1 */
+};
+
+struct nrg_attribution_view {
+    bool colour, unicode;
+    unsigned width;   /* of the terminal; 0: not limited */
+    size_t top;       /* rows shown, largest first; 0: all */
+    double min_share; /* rows below this part of what all rows have are folded; 0..1 */
+};
+
+void nrg_attribution_text(const struct nrg_attribution_report *report,
+                          const struct nrg_attribution_view *view, FILE *out);
+/* Schema nrg.attribute/1. Rows are written one by one: 100,000 of them need no memory. */
+int nrg_attribution_json(const struct nrg_attribution_report *report, FILE *out);
+int nrg_attribution_csv(const struct nrg_attribution_report *report, FILE *out);
+/* Per cycle and layer with the columns of the earlier Jetson tool, in its units. Needs cycles. */
+int nrg_attribution_csv_cycles(const struct nrg_attribution_report *report, FILE *out);
+/* "a;b;c 123": self energy in uJ, for flame graphs. */
+int nrg_attribution_folded(const struct nrg_attribution_report *report, FILE *out);
+
+/* Of an attribution by name: keeps operators, kernels and layers, and one row for the rest. */
+void nrg_attribution_only_operators(struct nrg_attribution *attribution);
+/* Of an attribution by name: the largest first. */
+int nrg_attribution_sort(struct nrg_attribution *attribution);
+
+struct nrg_trace_options {
+    int64_t begin_ns, end_ns; /* what lies outside is left out */
+    uint64_t limit;           /* spans; 0: all */
+};
+struct nrg_trace_result {
+    uint64_t spans, left_out;
+};
+/* Spans and power for chrome://tracing and Perfetto, streamed from the recording. */
+int nrg_attribution_trace(struct nrg_recording *recording, const struct nrg_trace_options *options,
+                          FILE *out, struct nrg_trace_result *result, struct nrg_error *err);
+
+/* ---- shared by the outputs (attribution_words.c, attribution_units.c) ---- */
+
+/*
+ * Replaces *out by what a row is called: its name made clean, the number of a step, "(backward)".
+ * `local`: without what the enclosing module's name says already.
+ */
+int nrg_attribution_label(const struct nrg_attribution *a, size_t row, bool local,
+                          struct nrg_str *out);
+
+/* The bits of a row's flags one by one; NULL beyond the last word of NRG_ROW_FLAG_WORDS. */
+enum { NRG_ROW_FLAG_WORDS = 6 };
+const char *nrg_attribution_flag(unsigned flags, size_t word); /* "": not set */
+
+/* Energy of a row over what its calls multiply and move; NAN: not known. */
+double nrg_row_pj_per_mac(const struct nrg_attribution_row *row);
+double nrg_row_j_per_byte(const struct nrg_attribution_row *row);
+
+/* The execution that a row stands for; NULL: it is no layer of a cycle. */
+const struct nrg_execution *nrg_cycle_of_row(const struct nrg_cycles *cycles, size_t row);
+/* The earlier tool's rule has no such row: the power log had ended. */
+bool nrg_row_left_out(const struct nrg_attribution_report *report, size_t row);
+
+/* Joules per step, epoch, cycle, sample, token: whatever was counted. */
+struct nrg_unit_use {
+    const char *name; /* "step", "tokens"; belongs to the attribution */
+    const char *kind; /* "step", "epoch", "cycle", "counter" */
+    double amount, energy_j, low_j, high_j, time_s;
+};
+enum { NRG_UNIT_USES = 16 };
+size_t nrg_attribution_units(const struct nrg_attribution_report *report,
+                             struct nrg_unit_use *units, size_t max);
+
+#endif

@@ -1,0 +1,156 @@
+/*
+ * An evaluation as tables: all levels, then each level by model, then operators and modules by
+ * kind. Errors are mean |predicted - measured| in percent of the measured energy.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "report/prediction/report.h"
+
+#define NAME_WIDTH 30
+
+static void print_percent(FILE *out, double value, int digits)
+{
+    if (isnan(value))
+        fprintf(out, "%9s", "-");
+    else
+        fprintf(out, "%9.*f", digits, value);
+}
+
+static void print_score(FILE *out, const char *name, const struct nrg_score *s)
+{
+    fprintf(out, "  %-*.*s %8.0f %8zu", NAME_WIDTH, NAME_WIDTH, name, s->rows, s->distinct);
+    print_percent(out, s->error, 2);
+    print_percent(out, s->macro, 2);
+    print_percent(out, s->distinct_error, 2);
+    print_percent(out, s->worst, 1);
+    print_percent(out, s->covered, 1);
+    print_percent(out, s->width, 1);
+    if (s->unpredicted)
+        fprintf(out, "   %zu not predictable", s->unpredicted);
+    fputc('\n', out);
+}
+
+static void print_head(FILE *out, const char *title)
+{
+    fprintf(out, "\n  %-*s %8s %8s %8s %8s %8s %8s %8s %8s\n", NAME_WIDTH, title, "rows",
+            "distinct", "error %", "macro %", "dist. %", "worst %", "inside %", "width %");
+}
+
+static void print_levels(FILE *out, const struct nrg_level_scores *levels, const char *title)
+{
+    print_head(out, title);
+    for (int l = 0; l < NRG_NODE_LEVELS; l++)
+        if (levels[l].all.rows > 0 || levels[l].all.unpredicted)
+            print_score(out, nrg_node_level_name((enum nrg_node_level)l), &levels[l].all);
+}
+
+static void print_details(FILE *out, const struct nrg_level_scores *s, enum nrg_node_level level)
+{
+    char title[64];
+    if (!s->n_models)
+        return;
+    snprintf(title, sizeof title, "%s, by model", nrg_node_level_name(level));
+    print_head(out, title);
+    for (size_t i = 0; i < s->n_models; i++)
+        print_score(out, s->by_model[i].name, &s->by_model[i]);
+    if (level == NRG_NODE_MODEL)
+        return;
+    snprintf(title, sizeof title, "%s, by kind", nrg_node_level_name(level));
+    print_head(out, title);
+    for (size_t i = 0; i < s->n_kinds; i++)
+        print_score(out, s->by_kind[i].name, &s->by_kind[i]);
+}
+
+void nrg_evaluation_text(const struct nrg_evaluation_report *r, FILE *out)
+{
+    const struct nrg_evaluation *e = r->evaluation;
+    fprintf(out, "%s, %s features, %s: %zu folds\n", r->model, r->features, r->protocol,
+            e->n_folds);
+    if (!strcmp(r->features, "all") && !strcmp(r->model, "physical"))
+        fputs(
+            "with time and GPU energy of the node itself: the wall meter rebuilt, no prediction\n",
+            out);
+    for (size_t i = 0; i < e->n_folds; i++)
+        fprintf(out, "  without %-*s trained on %zu distinct rows, tested on %zu\n", NAME_WIDTH,
+                e->folds[i].name, e->folds[i].train_rows, e->folds[i].test_rows);
+    print_levels(out, e->levels, "level");
+    for (int l = 0; l < NRG_NODE_LEVELS; l++)
+        print_details(out, &e->levels[l], (enum nrg_node_level)l);
+    if (!e->n_apart)
+        return;
+    fputs("\nout of range, tested apart:", out);
+    for (size_t i = 0; i < e->n_apart; i++)
+        fprintf(out, " %s", e->apart_models[i]);
+    print_levels(out, e->apart, "");
+}
+
+/* ---- JSON ---- */
+
+static void set_number(json_t *o, const char *key, double value)
+{
+    if (!isnan(value))
+        json_object_set_new(o, key, json_real(value));
+}
+
+static json_t *score_json(const struct nrg_score *s)
+{
+    json_t *o = json_pack("{s:f, s:I}", "rows", s->rows, "distinct", (json_int_t)s->distinct);
+    set_number(o, "mape_percent", s->error);
+    set_number(o, "distinct_mape_percent", s->distinct_error);
+    if (s->rows > 0)
+        set_number(o, "worst_percent", s->worst);
+    set_number(o, "covered_percent", s->covered);
+    set_number(o, "distinct_covered_percent", s->distinct_covered);
+    set_number(o, "width_percent", s->width);
+    if (s->unpredicted)
+        json_object_set_new(o, "unpredicted", json_integer((json_int_t)s->unpredicted));
+    return o;
+}
+
+static json_t *named_scores(const struct nrg_score *scores, size_t n)
+{
+    json_t *o = json_object();
+    for (size_t i = 0; i < n; i++)
+        json_object_set_new(o, scores[i].name, score_json(&scores[i]));
+    return o;
+}
+
+static json_t *levels_json(const struct nrg_level_scores *levels)
+{
+    json_t *o = json_object();
+    for (int l = 0; l < NRG_NODE_LEVELS; l++) {
+        const struct nrg_level_scores *s = &levels[l];
+        if (!s->n_models)
+            continue;
+        json_t *level = score_json(&s->all);
+        set_number(level, "macro_mape_percent", s->all.macro);
+        json_object_set_new(level, "by_model", named_scores(s->by_model, s->n_models));
+        if (l != NRG_NODE_MODEL)
+            json_object_set_new(level, "by_kind", named_scores(s->by_kind, s->n_kinds));
+        json_object_set_new(o, nrg_node_level_name((enum nrg_node_level)l), level);
+    }
+    return o;
+}
+
+json_t *nrg_evaluation_json(const struct nrg_evaluation_report *r)
+{
+    const struct nrg_evaluation *e = r->evaluation;
+    json_t *folds = json_array(), *o;
+    for (size_t i = 0; i < e->n_folds; i++)
+        json_array_append_new(folds, json_pack("{s:s, s:I, s:I}", "held_out", e->folds[i].name,
+                                               "train_rows", (json_int_t)e->folds[i].train_rows,
+                                               "test_rows", (json_int_t)e->folds[i].test_rows));
+    o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:o, s:o}", "schema", "nrg.evaluation/1",
+                  "device", r->set->rows[0].device, "protocol", r->protocol, "model", r->model,
+                  "features", r->features, "confidence", r->confidence, "folds", folds, "levels",
+                  levels_json(e->levels));
+    if (!o || !e->n_apart)
+        return o;
+    json_t *names = json_array();
+    for (size_t i = 0; i < e->n_apart; i++)
+        json_array_append_new(names, json_string(e->apart_models[i]));
+    json_object_set_new(o, "out_of_range",
+                        json_pack("{s:o, s:o}", "models", names, "levels", levels_json(e->apart)));
+    return o;
+}

@@ -1,0 +1,88 @@
+/*
+ * Data sets, evaluations, profiles and predictions for people and programs. Numbers are those of
+ * predict/; nothing is computed here but units and shares. docs/predict.md and docs/dataset.md
+ * describe every output.
+ */
+#ifndef NRG_REPORT_PREDICT_REPORT_H
+#define NRG_REPORT_PREDICT_REPORT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "predict/against.h"
+#include "predict/evaluate.h"
+#include "predict/prediction.h"
+#include "predict/dataset/summary.h"
+
+/* What is in a data set. */
+void nrg_dataset_text_report(const struct nrg_dataset *set, const struct nrg_data_summary *summary,
+                             FILE *out);
+/* New references; NULL when out of memory. Schema nrg.dataset-summary/1. */
+json_t *nrg_dataset_summary_json(const struct nrg_dataset *set,
+                                 const struct nrg_data_summary *summary);
+/* The data set itself; reading it gives the same rows. Schema nrg.dataset/1. */
+void nrg_dataset_write_csv(const struct nrg_dataset *set, FILE *out);
+json_t *nrg_dataset_json(const struct nrg_dataset *set);
+
+struct nrg_evaluation_report {
+    const struct nrg_dataset *set;
+    const struct nrg_evaluation *evaluation;
+    const char *protocol, *model, *features;
+    double confidence;
+};
+
+void nrg_evaluation_text(const struct nrg_evaluation_report *report, FILE *out);
+/* A new reference; NULL when out of memory. Schema nrg.evaluation/1. */
+json_t *nrg_evaluation_json(const struct nrg_evaluation_report *report);
+
+/* What a profile knows, and two side by side. */
+void nrg_profile_text(const struct nrg_profile *profile, const char *name, FILE *out);
+void nrg_profile_line(const struct nrg_profile *profile, const char *name, FILE *out);
+void nrg_profile_compare_text(const struct nrg_profile *a, const struct nrg_profile *b, FILE *out);
+/* Schema nrg.profile-compare/1. */
+json_t *nrg_profile_compare_json(const struct nrg_profile *a, const struct nrg_profile *b);
+
+struct nrg_prediction_report {
+    const char *name; /* of the model's file */
+    const struct nrg_profile *profile;
+    const char *profile_name;
+    const struct nrg_reduced *reduced;
+    const struct nrg_module_tree *tree;
+    const struct nrg_prediction *prediction;
+    double runs; /* NAN: not asked for */
+};
+
+/* `depth` levels of modules, 0 all; `terms` of the explanation, 0 none. */
+void nrg_prediction_text(const struct nrg_prediction_report *report, int depth, int terms,
+                         FILE *out);
+/* Schema nrg.prediction/1. */
+json_t *nrg_prediction_json(const struct nrg_prediction_report *report);
+/* One model on two devices; the first gives the order. Schema nrg.prediction-compare/1. */
+void nrg_prediction_compare_text(const struct nrg_prediction_report *a,
+                                 const struct nrg_prediction_report *b, int depth, FILE *out);
+json_t *nrg_prediction_compare_json(const struct nrg_prediction_report *a,
+                                    const struct nrg_prediction_report *b);
+
+/* A prediction and what a recording says. */
+struct nrg_against_report {
+    struct nrg_prediction_report predicted;
+    const char *recording; /* its path */
+    const struct nrg_attribution *attribution;
+    const struct nrg_against *against;
+};
+void nrg_against_text(const struct nrg_against_report *report, int depth, FILE *out);
+/* Schema nrg.prediction-against/1. */
+json_t *nrg_against_json(const struct nrg_against_report *report);
+
+/* One size of a what-if. */
+struct nrg_what_if {
+    double value; /* of the size that is varied */
+    double items; /* batch size, NAN unknown */
+    struct nrg_estimate estimate;
+    bool refused;
+    char why[300]; /* when refused; otherwise the first reason for caution, or "" */
+};
+void nrg_what_if_text(const char *name, const struct nrg_what_if *rows, size_t n, FILE *out);
+json_t *nrg_what_if_json(const char *name, const struct nrg_what_if *rows, size_t n);
+
+#endif

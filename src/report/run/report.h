@@ -1,0 +1,31 @@
+/* A summary as text and as JSON. Numbers are those of energy/summary.h; nothing is computed
+ * here but units, shares and means over repeated runs. */
+#ifndef NRG_REPORT_REPORT_H
+#define NRG_REPORT_REPORT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "energy/summary.h"
+#include "attribute/recorded_model.h"
+
+struct nrg_report_options {
+    bool colour;
+    bool all_processes;      /* text: not only the largest */
+    double carbon_g_per_kwh; /* 0: not asked for */
+};
+
+/* One or several executions of the same command. */
+struct nrg_report {
+    const struct nrg_recording *recording;
+    const struct nrg_summary *runs;
+    size_t n_runs;
+    struct nrg_model_counts model;
+    struct nrg_report_options options;
+};
+
+void nrg_report_text(const struct nrg_report *report, FILE *out);
+/* A new reference; NULL when out of memory. Schema nrg.report/1. */
+json_t *nrg_report_json(const struct nrg_report *report);
+
+#endif

@@ -1,0 +1,196 @@
+/* See meter_config.h. */
+#include "sensors/meter/config.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sensors/meter/decoders.h"
+
+#define MAX_SIZE    (256 * 1024)
+#define MAX_ENTRIES 256
+#define BLANK       " \t\r"
+
+static int add(struct nrg_meter_entry **list, size_t *n, size_t *cap, const char *where,
+               const char *name, const char *text, struct nrg_error *err)
+{
+    if (*n >= MAX_ENTRIES)
+        return nrg_fail(err, -E2BIG, where, "more than %d of them", MAX_ENTRIES);
+    if (nrg_reserve(list, cap, *n + 1, sizeof **list))
+        return nrg_fail(err, -ENOMEM, where, "out of memory");
+    struct nrg_meter_entry *e = &(*list)[*n];
+    *e = (struct nrg_meter_entry){.name = name ? strdup(name) : NULL, .text = strdup(text)};
+    nrg_copy(e->where, sizeof e->where, where);
+    ++*n; /* so that release frees what there is */
+    return e->text && (e->name || !name) ? 0 : nrg_fail(err, -ENOMEM, where, "out of memory");
+}
+
+static char *trim(char *text)
+{
+    text += strspn(text, BLANK);
+    size_t len = strlen(text);
+    while (len && strchr(BLANK, text[len - 1]))
+        text[--len] = '\0';
+    return text;
+}
+
+static bool is_name(const char *text)
+{
+    return *text && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                      "0123456789-_")] == '\0';
+}
+
+static int parse_line(struct nrg_meter_config *c, const char *where, char *line,
+                      struct nrg_error *err)
+{
+    char *equals = strchr(line, '=');
+    line = trim(line);
+    if (!*line || *line == '#')
+        return 0;
+    if (!equals)
+        return nrg_fail(err, -EINVAL, where, "wants 'meter = URI' or 'layout NAME = ...'");
+    *equals = '\0';
+    char *value = trim(equals + 1), *key = trim(line);
+    if (!*value)
+        return nrg_fail(err, -EINVAL, where, "nothing stands after '%s ='", key);
+    if (!strcmp(key, "meter"))
+        return add(&c->meters, &c->n_meters, &c->cap_meters, where, NULL, value, err);
+    if (strncmp(key, "layout", 6) || !strchr(BLANK, key[6]))
+        return nrg_fail(err, -EINVAL, where, "'%.40s' is no setting: there are meter and layout",
+                        key);
+    char *name = trim(key + 6);
+    if (!is_name(name))
+        return nrg_fail(err, -EINVAL, where,
+                        "a layout wants a name of letters, digits, - and _, not '%.40s'", name);
+    return add(&c->layouts, &c->n_layouts, &c->cap_layouts, where, name, value, err);
+}
+
+int nrg_meter_config_parse(struct nrg_meter_config *config, const char *file, const char *text,
+                           size_t len, struct nrg_error *err)
+{
+    char line[2048], where[280];
+    int rc = 0;
+    const char *end = text + len;
+    for (long number = 1; !rc && text < end; number++) {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        size_t n = (size_t)((stop ? stop : end) - text);
+        snprintf(where, sizeof where, "%.250s:%ld", file, number);
+        if (n >= sizeof line || memchr(text, '\0', n))
+            return nrg_fail(err, -EINVAL, where, "this is no line of text");
+        memcpy(line, text, n);
+        line[n] = '\0';
+        rc = parse_line(config, where, line, err);
+        text += n + 1;
+    }
+    return rc;
+}
+
+static int read_file(struct nrg_meter_config *c, const struct nrg_root *root, const char *path,
+                     struct nrg_error *err)
+{
+    char *text;
+    ssize_t len = nrg_root_read_all(root, path, MAX_SIZE, &text);
+    if (len == -ENOENT || len == -ENOTDIR)
+        return 0;
+    if (len < 0)
+        return nrg_fail(err, (int)len, path, "cannot be read: %s", strerror((int)-len));
+    int rc = nrg_meter_config_parse(c, path, text, (size_t)len, err);
+    free(text);
+    return rc;
+}
+
+int nrg_meter_config_read(struct nrg_meter_config *config, const struct nrg_context *ctx,
+                          const char *home_config, struct nrg_error *err)
+{
+    const struct nrg_root live = {.fd = -1, .live = NRG_PART_ALL};
+    char path[512];
+    int rc = 0;
+    *config = (struct nrg_meter_config){0};
+    /* The user is this machine's also when another one's tree is looked at. */
+    if (home_config &&
+        snprintf(path, sizeof path, "%s/nrg/nrg.conf", home_config) < (int)sizeof path)
+        rc = read_file(config, &live, path, err);
+    if (!rc)
+        rc = read_file(config, &ctx->root, "/etc/nrg.conf", err);
+    if (rc)
+        nrg_meter_config_release(config);
+    return rc;
+}
+
+static void release_list(struct nrg_meter_entry *list, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        free(list[i].name);
+        free(list[i].text);
+    }
+    free(list);
+}
+
+void nrg_meter_config_release(struct nrg_meter_config *config)
+{
+    release_list(config->meters, config->n_meters);
+    release_list(config->layouts, config->n_layouts);
+    *config = (struct nrg_meter_config){0};
+}
+
+void nrg_meter_config_drop_meters(struct nrg_meter_config *config)
+{
+    release_list(config->meters, config->n_meters);
+    config->meters = NULL;
+    config->n_meters = config->cap_meters = 0;
+}
+
+const char *nrg_meter_config_layout(const struct nrg_meter_config *config, const char *name)
+{
+    for (size_t i = 0; config && i < config->n_layouts; i++)
+        if (!strcmp(config->layouts[i].name, name))
+            return config->layouts[i].text;
+    return NULL;
+}
+
+static int add_escaped(struct nrg_str *s, const char *text)
+{
+    int rc = 0;
+    for (; !rc && *text; text++)
+        rc = strchr("%&?", *text) || (unsigned char)*text < 33
+                 ? nrg_str_addf(s, "%%%02X", (unsigned char)*text)
+                 : nrg_str_add(s, text, 1);
+    return rc;
+}
+
+static bool is_layout_key(const char *key)
+{
+    return !strncmp(key, "layout", 6) && (!key[6] || key[6] == '.');
+}
+
+static int write_uri(struct nrg_str *s, const struct nrg_uri *uri,
+                     const struct nrg_meter_config *config)
+{
+    int rc = nrg_str_addf(s, "%s:%s", uri->scheme, uri->place);
+    for (unsigned i = 0; !rc && i < uri->n_query; i++) {
+        const char *key = uri->query[i].key, *value = uri->query[i].value;
+        const char *own = is_layout_key(key) ? nrg_meter_config_layout(config, value) : NULL;
+        rc = nrg_str_addf(s, "%c%s=", i ? '&' : '?', key);
+        if (!rc)
+            rc = add_escaped(s, own ? own : value);
+    }
+    return rc;
+}
+
+int nrg_meter_expand(struct nrg_uri *uri, const struct nrg_meter_config *config,
+                     struct nrg_error *err)
+{
+    struct nrg_str text = {0};
+    bool any = false;
+    for (unsigned i = 0; i < uri->n_query; i++)
+        any |= is_layout_key(uri->query[i].key) &&
+               nrg_meter_config_layout(config, uri->query[i].value);
+    if (!any)
+        return 0;
+    int rc = write_uri(&text, uri, config);
+    rc = rc ? nrg_fail(err, rc, uri->text, "out of memory") : nrg_uri_parse(uri, text.text, err);
+    nrg_str_release(&text);
+    return rc;
+}

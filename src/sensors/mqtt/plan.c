@@ -1,0 +1,232 @@
+/* See mqtt_plan.h: from the URI to what is wanted. */
+#include "sensors/mqtt/plan.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+
+#define FRESH_NS (10 * NRG_NS_PER_S)
+
+/* Numbers whose unit only the device's maker knows: by the begin and the end of the topic. */
+static const struct {
+    const char *begin, *end, *unit;
+} known_topics[] = {
+    {"shellies/", "/energy", "Wmin"}, /* first generation: relays count watt-minutes */
+    {"shellies/", "/total", "Wh"},    /* its meters watt-hours */
+    {"shellies/", "/power", "W"},
+};
+
+static const char *last_level(const char *topic)
+{
+    const char *slash = strrchr(topic, '/');
+    return slash ? slash + 1 : topic;
+}
+
+static const struct nrg_meter_unit *unit_of_topic(const char *topic)
+{
+    size_t len = strlen(topic);
+    for (size_t i = 0; i < sizeof known_topics / sizeof *known_topics; i++) {
+        size_t end = strlen(known_topics[i].end);
+        if (!strncmp(topic, known_topics[i].begin, strlen(known_topics[i].begin)) && len >= end &&
+            !strcmp(topic + len - end, known_topics[i].end))
+            return nrg_meter_unit_find(known_topics[i].unit, strlen(known_topics[i].unit));
+    }
+    return nrg_meter_unit_of_name(last_level(topic), strlen(last_level(topic)));
+}
+
+static void set_field(struct nrg_mqtt_plan *plan, size_t i, const char *name,
+                      const struct nrg_meter_unit *unit)
+{
+    struct nrg_meter_field *f = &plan->fields[i];
+    *f = (struct nrg_meter_field){
+        .quantity = unit->quantity, .kind = unit->kind, .resolution = unit->step};
+    nrg_copy_clean(f->name, sizeof f->name, name, strlen(name));
+    plan->factors[i] = unit->factor;
+}
+
+static void add_field(struct nrg_mqtt_plan *plan, const char *name, const char *unit)
+{
+    set_field(plan, plan->n_fields++, name, nrg_meter_unit_find(unit, strlen(unit)));
+}
+
+/*
+ * The energy has the power's name: they are the same thing, counted. Tasmota counts Wh, others
+ * show thousandths.
+ */
+static void any_json(struct nrg_mqtt_plan *plan)
+{
+    plan->any_json = true;
+    add_field(plan, "power", "W");
+    add_field(plan, "power", "kWh");
+    const char *last = last_level(plan->topic);
+    if (strcmp(last, "SENSOR") != 0 && strncmp(last, "STATUS", 6) != 0)
+        plan->fields[1].resolution = 3.6;
+    add_field(plan, "voltage", "V");
+    add_field(plan, "current", "A");
+}
+
+static int set_pointer(struct nrg_mqtt_plan *plan, size_t i, const char *text, size_t len,
+                       const char *key, struct nrg_error *err)
+{
+    if (!len || *text != '/' || len >= sizeof plan->pointers[i])
+        return nrg_fail(err, -EINVAL, key, "a JSON pointer begins with '/', such as /ENERGY/Power");
+    memcpy(plan->pointers[i], text, len);
+    plan->pointers[i][len] = '\0';
+    return 0;
+}
+
+/* "name:unit[:kind][=/pointer]" */
+static int one_field(struct nrg_mqtt_plan *plan, const char *text, size_t len,
+                     struct nrg_error *err)
+{
+    const char *pointer = memchr(text, '=', len);
+    size_t i = plan->n_fields, spec = pointer ? (size_t)(pointer - text) : len;
+    if (i == NRG_METER_FIELDS)
+        return nrg_fail(err, -EINVAL, "fields=", "more than %d fields", NRG_METER_FIELDS);
+    int rc = nrg_meter_spec(text, spec, "fields=", &plan->fields[i], &plan->factors[i], err);
+    for (size_t k = 0; !rc && k < i; k++)
+        if (!strcmp(plan->fields[k].name, plan->fields[i].name) &&
+            plan->fields[k].quantity == plan->fields[i].quantity)
+            rc = nrg_fail(err, -EINVAL, "fields=", "'%s' stands twice", plan->fields[i].name);
+    if (!rc && pointer)
+        rc = set_pointer(plan, i, pointer + 1, len - spec - 1, "fields=", err);
+    if (!rc && !pointer && !plan->wildcards) {
+        plan->pointers[i][0] = '/';
+        nrg_copy(plan->pointers[i] + 1, sizeof plan->pointers[i] - 1, plan->fields[i].name);
+    }
+    plan->n_fields += !rc;
+    return rc;
+}
+
+static int given_fields(struct nrg_mqtt_plan *plan, const char *text, struct nrg_error *err)
+{
+    int rc = 0;
+    while (!rc && text) {
+        const char *comma = strchr(text, ',');
+        rc = one_field(plan, text, comma ? (size_t)(comma - text) : strlen(text), err);
+        text = comma ? comma + 1 : NULL;
+    }
+    return rc;
+}
+
+/* value=/pointer: named and, without unit=, measured in what its last part says; else power. */
+static int given_value(struct nrg_mqtt_plan *plan, const char *pointer, const char *unit_text,
+                       struct nrg_error *err)
+{
+    int rc = pointer ? set_pointer(plan, 0, pointer, strlen(pointer), "value=", err) : 0;
+    if (rc)
+        return rc;
+    const char *name = last_level(pointer ? pointer : plan->topic);
+    const struct nrg_meter_unit *unit = unit_text
+                                            ? nrg_meter_unit_find(unit_text, strlen(unit_text))
+                                        : pointer ? nrg_meter_unit_of_name(name, strlen(name))
+                                                  : unit_of_topic(plan->topic);
+    if (unit_text && !unit)
+        return nrg_fail(err, -EINVAL, "unit=",
+                        "'%.20s' is no unit that is known: W mW kW J kJ Wh kWh V mV A mA C Hz",
+                        unit_text);
+    set_field(plan, plan->n_fields++, unit || unit_text ? name : "power",
+              unit ? unit : nrg_meter_unit_find("W", 1));
+    return 0;
+}
+
+static int check_topic(struct nrg_mqtt_plan *plan, const char *topic, struct nrg_error *err)
+{
+    size_t len = strlen(topic);
+    if (!len || len >= sizeof plan->topic)
+        return nrg_fail(err, -EINVAL, "mqtt", "a topic has 1 to %zu bytes, after the host's '/'",
+                        sizeof plan->topic - 1);
+    nrg_copy(plan->topic, sizeof plan->topic, topic);
+    for (const char *p = topic; (p = strpbrk(p, "+#")); p++) {
+        bool alone = (p == topic || p[-1] == '/') && (!p[1] || p[1] == '/');
+        if (!alone || (*p == '#' && p[1]))
+            return nrg_fail(err, -EINVAL, topic,
+                            "+ stands for one whole level of a topic, # for the rest of it");
+        plan->wildcards = true;
+    }
+    return 0;
+}
+
+static int set_time(struct nrg_mqtt_plan *plan, const char *text, struct nrg_error *err)
+{
+    if (!text)
+        return 0;
+    if (*text != '/' || strlen(text) >= sizeof plan->time_pointer)
+        return nrg_fail(err, -EINVAL, "time=", "wants a JSON pointer to the time, such as /Time");
+    nrg_copy(plan->time_pointer, sizeof plan->time_pointer, text);
+    return 0;
+}
+
+int nrg_mqtt_plan_init(struct nrg_mqtt_plan *plan, struct nrg_uri *uri, const char *topic,
+                       struct nrg_error *err)
+{
+    const char *fields = nrg_uri_text(uri, "fields"), *value = nrg_uri_text(uri, "value");
+    const char *unit = nrg_uri_text(uri, "unit");
+    memset(plan, 0, sizeof *plan);
+    plan->fresh_ns = FRESH_NS;
+    nrg_meter_times_init(&plan->times);
+    int rc = check_topic(plan, topic, err);
+    if (!rc)
+        rc = set_time(plan, nrg_uri_text(uri, "time"), err);
+    if (!rc)
+        rc = nrg_uri_duration(uri, "fresh", &plan->fresh_ns, err);
+    if (!rc && fields && (value || unit))
+        rc = nrg_fail(err, -EINVAL, uri->text, "fields= and value= exclude each other");
+    if (rc)
+        return rc;
+    if (fields)
+        return given_fields(plan, fields, err);
+    if (value || unit)
+        return given_value(plan, value, unit, err);
+    if (plan->wildcards)
+        return 0;
+    if (unit_of_topic(plan->topic))
+        return given_value(plan, NULL, NULL, err);
+    any_json(plan);
+    return 0;
+}
+
+bool nrg_mqtt_plan_learn(struct nrg_mqtt_plan *plan, const char *topic)
+{
+    char name[32];
+    const struct nrg_meter_unit *unit = unit_of_topic(topic);
+    if (!unit || plan->n_fields == NRG_METER_FIELDS ||
+        !nrg_mqtt_name(plan->topic, topic, name, sizeof name))
+        return false;
+    for (size_t i = 0; i < plan->n_fields; i++)
+        if (!strcmp(plan->fields[i].name, name))
+            return false;
+    set_field(plan, plan->n_fields++, name, unit);
+    return true;
+}
+
+static const char *unit_name(const struct nrg_mqtt_plan *plan, size_t i)
+{
+    static const char *const names[] = {"W", "mW", "kW", "J",  "Wh", "kWh", "Wmin",
+                                        "V", "mV", "A",  "mA", "C",  "Hz",  "%"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        const struct nrg_meter_unit *unit = nrg_meter_unit_find(names[k], strlen(names[k]));
+        if (unit && unit->quantity == plan->fields[i].quantity && unit->factor == plan->factors[i])
+            return names[k];
+    }
+    return "W";
+}
+
+const char *nrg_mqtt_plan_text(const struct nrg_mqtt_plan *plan, char *buf, size_t size)
+{
+    size_t len = 0;
+    buf[0] = '\0';
+    for (size_t i = 0; i < plan->n_fields; i++) {
+        int n = snprintf(buf + len, size - len, "%s%s:%s", i ? "," : "", plan->fields[i].name,
+                         unit_name(plan, i));
+        if (n < 0 || (size_t)n >= size - len) {
+            buf[len] = '\0'; /* the rest has no room */
+            break;
+        }
+        len += (size_t)n;
+    }
+    return buf;
+}

@@ -1,0 +1,92 @@
+/*
+ * What the files of the nvml driver share: the table of readings (nvml_metric.c), the placing of
+ * time stamps (nvml_time.c), and the processes on a GPU (nvml_process.c). Private to the driver.
+ */
+#ifndef NRG_SENSORS_NVML_H
+#define NRG_SENSORS_NVML_H
+
+#include "base/clock.h"
+#include "sensors/driver.h"
+#include "sensors/nvml/api.h"
+
+/* --- readings --- */
+
+/* One kind of reading. It comes from the driver's sample buffer or from a plain getter. */
+struct nrg_nvml_metric {
+    const char *suffix; /* of gpu-N */
+    enum nrg_quantity quantity;
+    enum nrg_kind kind;
+    double scale;
+    int64_t update_ns;
+    int64_t max_raw;         /* anything above is rubbish, not a reading */
+    int sample_type;         /* enum nvml_sampling_type, -1: has none */
+    const char *sample_name; /* NVML's */
+    const char *call;        /* the getter's name */
+    int (*get)(const struct nrg_nvml *, struct nvml_device *, int64_t *raw); /* nvml_result */
+};
+
+enum { NRG_NVML_METRICS = 10, NRG_NVML_MIG_MAX = 16, NRG_NVML_CHANNELS = 32 };
+
+/* The board's, in channel order. */
+extern const struct nrg_nvml_metric nrg_nvml_metrics[NRG_NVML_METRICS];
+/* Memory of one MIG instance: ".mig-K.memory". */
+extern const struct nrg_nvml_metric nrg_nvml_mig_memory;
+
+/* How a channel's `source` begins when it comes from the sample buffer. */
+#define NRG_NVML_SAMPLED "nvmlDeviceGetSamples"
+
+/* A sample's value as raw number; -EPROTO for an unknown type, -ERANGE for rubbish. */
+int nrg_nvml_value(const struct nrg_nvml_metric *metric, int value_type, union nvml_value value,
+                   int64_t *raw);
+/* The getter with the same checks. 0, -ERANGE, or an enum nvml_result (positive). */
+int nrg_nvml_get(const struct nrg_nvml *api, const struct nrg_nvml_metric *metric,
+                 struct nvml_device *device, int64_t *raw);
+/* Samples that the library says one call can give, within what we are ready to allocate. */
+unsigned nrg_nvml_sample_room(const struct nrg_nvml *api, struct nvml_device *device, int type);
+bool nrg_nvml_mig_enabled(const struct nrg_nvml *api, struct nvml_device *device);
+
+/* --- time --- */
+
+/* Wall clock minus monotonic now, and before the last step of the wall clock. */
+struct nrg_nvml_clock {
+    int64_t now_ns; /* monotonic, of the newest pair */
+    int64_t offset_ns;
+    int64_t old_offset_ns; /* equal to offset_ns until a step was seen */
+    bool started, has_old;
+};
+
+/* True when the wall clock was stepped since the last call (not by the first). */
+bool nrg_nvml_clock_update(struct nrg_nvml_clock *clock, struct nrg_clock_pair pair);
+/* Wall clock µs to monotonic ns; false when it falls in neither way into (after, now]. */
+bool nrg_nvml_place(const struct nrg_nvml_clock *clock, unsigned long long stamp_us,
+                    int64_t after_ns, int64_t *t_ns);
+
+/* --- processes --- */
+
+struct nrg_nvml_processes;
+
+/* What NVML's pids mean here. */
+enum nrg_nvml_pids {
+    NRG_NVML_PIDS_OURS,   /* we are in the initial namespace */
+    NRG_NVML_PIDS_OUTER,  /* in another one, but /proc shows the outer ids */
+    NRG_NVML_PIDS_FOREIGN /* in another one, and nothing here knows the outer ids */
+};
+
+enum nrg_nvml_pids nrg_nvml_pid_view(const struct nrg_root *root);
+/* A device's pid in our namespace, -1 when it can't be told. */
+int32_t nrg_nvml_map_pid(const struct nrg_root *root, enum nrg_nvml_pids view, unsigned device_pid);
+
+/* NULL with *rc 0 when the device tells nothing about processes. root must outlive it. */
+struct nrg_nvml_processes *nrg_nvml_processes_new(const struct nrg_nvml *api,
+                                                  struct nvml_device *device, unsigned gpu,
+                                                  const struct nrg_root *root, int *rc);
+void nrg_nvml_processes_free(struct nrg_nvml_processes *p);
+/* Emits one gpu_process per process, at most every 100 ms. `stepped`: of the wall clock. */
+void nrg_nvml_processes_read(struct nrg_nvml_processes *p, const struct nrg_nvml_clock *clock,
+                             bool stepped, struct nrg_sink *sink);
+
+/* --- probe --- */
+
+int nrg_nvml_probe(struct nrg_probe *probe, struct nrg_error *err);
+
+#endif

@@ -1,0 +1,194 @@
+/*
+ * The table of what NVML can tell about a GPU: see nvml.h. Raw units are NVML's own (mJ, mW,
+ * percent, MHz, bytes, degrees), so nothing is rounded before it is recorded.
+ *
+ * Update periods are those observed in the field: the energy counter moves about every 100 ms,
+ * power about every 20 ms, utilisation about six times a second. Memory and temperature are
+ * computed when asked: no period.
+ *
+ * Values are checked against what a board can possibly do, because drivers are known to return
+ * uninitialised structures and all-ones for "not available". Refuses those as -ERANGE.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <math.h>
+#include <stddef.h>
+
+#include "sensors/nvml/internal.h"
+
+#define MAX_SAMPLES 4096u /* of one call: 64 KiB */
+#define MIN_SAMPLES 128u  /* drivers answer 100 or 120 */
+#define SIXTH_NS    (167 * NRG_NS_PER_MS)
+
+static int get_energy(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
+{
+    unsigned long long energy_mj = 0;
+    int rc = api->energy_mj ? api->energy_mj(device, &energy_mj) : NVML_FUNCTION_NOT_FOUND;
+    *raw = energy_mj > INT64_MAX ? -1 : (int64_t)energy_mj;
+    return rc;
+}
+
+static int get_power(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
+{
+    unsigned power_mw = 0;
+    int rc = api->power_mw ? api->power_mw(device, &power_mw) : NVML_FUNCTION_NOT_FOUND;
+    *raw = power_mw;
+    return rc;
+}
+
+static int get_util(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
+{
+    struct nvml_utilization use = {0};
+    int rc = api->utilization ? api->utilization(device, &use) : NVML_FUNCTION_NOT_FOUND;
+    *raw = use.gpu;
+    return rc;
+}
+
+static int get_mem_util(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
+{
+    struct nvml_utilization use = {0};
+    int rc = api->utilization ? api->utilization(device, &use) : NVML_FUNCTION_NOT_FOUND;
+    *raw = use.memory;
+    return rc;
+}
+
+static int get_encoder(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
+{
+    unsigned percent = 0, period_us = 0;
+    int rc = api->encoder ? api->encoder(device, &percent, &period_us) : NVML_FUNCTION_NOT_FOUND;
+    *raw = percent;
+    return rc;
+}
+
+static int get_decoder(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
+{
+    unsigned percent = 0, period_us = 0;
+    int rc = api->decoder ? api->decoder(device, &percent, &period_us) : NVML_FUNCTION_NOT_FOUND;
+    *raw = percent;
+    return rc;
+}
+
+static int get_clock(const struct nrg_nvml *api, struct nvml_device *device, int type, int64_t *raw)
+{
+    unsigned mhz = 0;
+    int rc = api->clock_mhz ? api->clock_mhz(device, type, &mhz) : NVML_FUNCTION_NOT_FOUND;
+    *raw = mhz;
+    return rc;
+}
+
+static int get_sm_clock(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
+{
+    return get_clock(api, device, NVML_CLOCK_SM, raw);
+}
+
+static int get_mem_clock(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
+{
+    return get_clock(api, device, NVML_CLOCK_MEM, raw);
+}
+
+static int get_memory(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
+{
+    struct nvml_memory memory = {0};
+    int rc = api->memory ? api->memory(device, &memory) : NVML_FUNCTION_NOT_FOUND;
+    *raw = memory.used > INT64_MAX ? -1 : (int64_t)memory.used;
+    return rc;
+}
+
+static int get_temperature(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
+{
+    unsigned temperature_c = 0;
+    int rc = api->temperature_c ? api->temperature_c(device, NVML_TEMPERATURE_GPU, &temperature_c)
+                                : NVML_FUNCTION_NOT_FOUND;
+    *raw = temperature_c;
+    return rc;
+}
+
+#define SAMPLED(name) name, #name
+#define NOT_SAMPLED   -1, NULL
+
+const struct nrg_nvml_metric nrg_nvml_metrics[NRG_NVML_METRICS] = {
+    {"", NRG_ENERGY, NRG_COUNTER, 1e-3, 100 * NRG_NS_PER_MS, INT64_MAX, NOT_SAMPLED,
+     "nvmlDeviceGetTotalEnergyConsumption", get_energy},
+    {"", NRG_POWER, NRG_GAUGE, 1e-3, 20 * NRG_NS_PER_MS, 10000000,
+     SAMPLED(NVML_TOTAL_POWER_SAMPLES), "nvmlDeviceGetPowerUsage", get_power},
+    {".util", NRG_UTILISATION, NRG_GAUGE, 1e-2, SIXTH_NS, 100,
+     SAMPLED(NVML_GPU_UTILIZATION_SAMPLES), "nvmlDeviceGetUtilizationRates", get_util},
+    {".mem-util", NRG_UTILISATION, NRG_GAUGE, 1e-2, SIXTH_NS, 100,
+     SAMPLED(NVML_MEMORY_UTILIZATION_SAMPLES), "nvmlDeviceGetUtilizationRates", get_mem_util},
+    {".enc", NRG_UTILISATION, NRG_GAUGE, 1e-2, SIXTH_NS, 100, SAMPLED(NVML_ENC_UTILIZATION_SAMPLES),
+     "nvmlDeviceGetEncoderUtilization", get_encoder},
+    {".dec", NRG_UTILISATION, NRG_GAUGE, 1e-2, SIXTH_NS, 100, SAMPLED(NVML_DEC_UTILIZATION_SAMPLES),
+     "nvmlDeviceGetDecoderUtilization", get_decoder},
+    {".sm-clock", NRG_CLOCK, NRG_GAUGE, 1e6, SIXTH_NS, 100000, SAMPLED(NVML_PROCESSOR_CLK_SAMPLES),
+     "nvmlDeviceGetClockInfo", get_sm_clock},
+    {".mem-clock", NRG_CLOCK, NRG_GAUGE, 1e6, SIXTH_NS, 100000, SAMPLED(NVML_MEMORY_CLK_SAMPLES),
+     "nvmlDeviceGetClockInfo", get_mem_clock},
+    {".memory", NRG_BYTES, NRG_GAUGE, 1, 0, INT64_MAX, NOT_SAMPLED, "nvmlDeviceGetMemoryInfo",
+     get_memory},
+    {".temperature", NRG_TEMPERATURE, NRG_GAUGE, 1, 0, 1000, NOT_SAMPLED,
+     "nvmlDeviceGetTemperature", get_temperature},
+};
+
+const struct nrg_nvml_metric nrg_nvml_mig_memory = {
+    ".mig-",   NRG_BYTES, NRG_GAUGE, 1, 0, INT64_MAX, NOT_SAMPLED, "nvmlDeviceGetMemoryInfo",
+    get_memory};
+
+int nrg_nvml_value(const struct nrg_nvml_metric *metric, int value_type, union nvml_value value,
+                   int64_t *raw)
+{
+    *raw = -1;
+    switch (value_type) {
+    case NVML_VALUE_DOUBLE:
+        if (value.as_double >= 0 && value.as_double < 9e18)
+            *raw = llround(value.as_double);
+        break;
+    case NVML_VALUE_UINT:
+        *raw = value.as_uint;
+        break;
+    case NVML_VALUE_ULONG:
+        *raw = value.as_ulong > LONG_MAX ? -1 : (int64_t)value.as_ulong;
+        break;
+    case NVML_VALUE_ULONG_LONG:
+        *raw = value.as_ull > INT64_MAX ? -1 : (int64_t)value.as_ull;
+        break;
+    case NVML_VALUE_LONG_LONG:
+        *raw = value.as_ll;
+        break;
+    case NVML_VALUE_INT:
+        *raw = value.as_int;
+        break;
+    default:
+        *raw = NRG_MISSING;
+        return -EPROTO;
+    }
+    if (*raw >= 0 && *raw <= metric->max_raw)
+        return 0;
+    *raw = NRG_MISSING;
+    return -ERANGE;
+}
+
+int nrg_nvml_get(const struct nrg_nvml *api, const struct nrg_nvml_metric *metric,
+                 struct nvml_device *device, int64_t *raw)
+{
+    int rc = metric->get(api, device, raw);
+    if (!rc && (*raw < 0 || *raw > metric->max_raw))
+        rc = -ERANGE;
+    if (rc)
+        *raw = NRG_MISSING;
+    return rc < 0 && rc != -ERANGE ? NVML_UNKNOWN : rc;
+}
+
+unsigned nrg_nvml_sample_room(const struct nrg_nvml *api, struct nvml_device *device, int type)
+{
+    int value_type = 0;
+    unsigned count = 0;
+    if (!api->samples || api->samples(device, type, 0, &value_type, &count, NULL))
+        count = 0;
+    return count < MIN_SAMPLES ? MIN_SAMPLES : count > MAX_SAMPLES ? MAX_SAMPLES : count;
+}
+
+bool nrg_nvml_mig_enabled(const struct nrg_nvml *api, struct nvml_device *device)
+{
+    unsigned current = 0, pending = 0;
+    return api->mig_mode && !api->mig_mode(device, &current, &pending) && current == 1;
+}

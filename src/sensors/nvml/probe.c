@@ -1,0 +1,344 @@
+/*
+ * Probe of the nvml driver: which GPUs are there, and which readings each of them has.
+ *
+ * Every reading is tried once. The driver's sample buffer is preferred, because its stamps are
+ * the time of measuring and no sample is lost between two polls; it must hold recent samples of
+ * a known type, else the plain getter is used (some boards accept the call and never fill the
+ * buffer, some keep stale samples). What neither gives is left out and listed with both reasons.
+ *
+ * A device that refuses everything (Jetson: the library loads and every call is "Not Supported")
+ * is one entry, not ten. With MIG, power and energy exist for the board only: they are given once
+ * and never repeated per instance, which would count them several times.
+ *
+ * Without a library the reason depends on whether NVIDIA hardware is there at all.
+ */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "sensors/nvml/internal.h"
+
+#define PCI_DIR   "/sys/bus/pci/devices"
+#define FRESH_US  60000000LL
+#define LAG_NS    (500 * NRG_NS_PER_MS) /* a mean over one second is half a second late */
+#define LIMIT_W   2000.0
+#define MAX_GPUS  64u
+#define WHOLE_GPU " (whole board, all MIG instances)"
+#define FIX_JETSON                                                                                 \
+    "on a Jetson, the board's rails are measured by an INA3221: see nrg sensors -s ina3221"
+
+struct gpu {
+    const struct nrg_nvml *api;
+    struct nvml_device *device;
+    unsigned index;
+    bool mig;
+    char name[64];
+    int refused[NRG_NVML_METRICS][2]; /* by the sample buffer, by the getter; 0: not refused */
+};
+
+static bool nvidia_hardware(const struct nrg_root *root)
+{
+    struct nrg_names names;
+    bool found = nrg_root_exists(root, "/proc/driver/nvidia") ||
+                 nrg_root_exists(root, "/dev/nvidiactl") || nrg_root_exists(root, "/dev/dxg");
+    if (found || nrg_root_list(root, PCI_DIR, &names))
+        return found;
+    for (size_t i = 0; !found && i < names.n; i++) {
+        char path[320], vendor[16];
+        snprintf(path, sizeof path, PCI_DIR "/%.255s/vendor", names.items[i]);
+        found =
+            !nrg_root_read_label(root, path, vendor, sizeof vendor) && !strcmp(vendor, "0x10de");
+    }
+    nrg_names_release(&names);
+    return found;
+}
+
+static int no_library(struct nrg_probe *probe, const char *why)
+{
+    if (nrg_nvml_library())
+        return nrg_probe_unavailable(probe, "NVIDIA GPUs", "unset NRG_NVML_LIBRARY", "%s", why);
+    if (!nvidia_hardware(&probe->ctx->root))
+        return nrg_probe_unavailable(probe, "NVIDIA GPUs", NULL,
+                                     "no NVIDIA device and no libnvidia-ml.so.1 here");
+    return nrg_probe_unavailable(
+        probe, "NVIDIA GPUs",
+        "install the library that belongs to the driver, e.g.  sudo apt install libnvidia-ml1\n"
+        "in a container:  start it with --gpus all and NVIDIA_DRIVER_CAPABILITIES=utility,compute",
+        "there is NVIDIA hardware, but %s", why);
+}
+
+static int not_initialised(struct nrg_probe *probe, int result, const char *why)
+{
+    static const struct {
+        int result;
+        const char *fix;
+    } fixes[] = {
+        {NVML_NO_PERMISSION, "check that you may open the devices:  ls -l /dev/nvidia*\n"
+                             "usual cure:  sudo usermod -aG video \"$USER\"   (then log in again)"},
+        {NVML_DRIVER_NOT_LOADED,
+         "sudo modprobe nvidia\n"
+         "if that fails, the module is not built for this kernel: install the driver again "
+         "(dkms), and check that secure boot accepts it"},
+        {NVML_LIB_RM_VERSION_MISMATCH,
+         "the driver was updated while the old module is loaded: reboot, or unload it with  "
+         "sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia && sudo modprobe nvidia\n"
+         "in a container: the image brings its own libnvidia-ml.so.1; remove it there"},
+        {NVML_GPU_NOT_FOUND, "check that the GPU is on the bus:  lspci -d 10de:"},
+        {NVML_GPU_IS_LOST, "the GPU fell off the bus: see  sudo dmesg | grep -i xid ; reboot"},
+    };
+    const char *fix = "see what  nvidia-smi  says";
+    for (size_t i = 0; i < sizeof fixes / sizeof *fixes; i++)
+        if (fixes[i].result == result)
+            fix = fixes[i].fix;
+    return nrg_probe_unavailable(probe, "NVIDIA GPUs", fix, "NVML does not start: %s (%d)", why,
+                                 result);
+}
+
+/* 0 when the buffer can be relied on, else why not. */
+static int try_samples(const struct gpu *gpu, const struct nrg_nvml_metric *metric)
+{
+    int value_type = -1, rc = NVML_FUNCTION_NOT_FOUND;
+    if (metric->sample_type < 0 || !gpu->api->samples)
+        return rc;
+    unsigned room = nrg_nvml_sample_room(gpu->api, gpu->device, metric->sample_type), n = room;
+    struct nvml_sample *samples = calloc(room, sizeof *samples);
+    if (!samples)
+        return NVML_MEMORY;
+    rc = gpu->api->samples(gpu->device, metric->sample_type, 0, &value_type, &n, samples);
+    if (!rc) {
+        int64_t raw, now_us = nrg_realtime_ns() / 1000;
+        rc = NVML_NO_DATA;
+        for (size_t i = 0; rc && i < n && i < room; i++) {
+            long long age_us = now_us - (long long)samples[i].stamp_us;
+            if (age_us < FRESH_US && age_us > -FRESH_US &&
+                !nrg_nvml_value(metric, value_type, samples[i].value, &raw))
+                rc = 0;
+        }
+    }
+    free(samples);
+    return rc;
+}
+
+/* NVIDIA: PowerUsage is a mean over 1 s since Ampere, but not on GA100 (A100, A30, A800). */
+static int64_t power_lag_ns(const struct gpu *gpu)
+{
+    unsigned architecture = 0;
+    if (!gpu->api->architecture || gpu->api->architecture(gpu->device, &architecture) ||
+        architecture < NVML_ARCH_AMPERE || architecture == (unsigned)NVML_ARCH_UNKNOWN)
+        return 0;
+    bool ga100 = strstr(gpu->name, "A100") || strstr(gpu->name, "A30") || strstr(gpu->name, "A800");
+    return architecture == NVML_ARCH_AMPERE && ga100 && !strstr(gpu->name, "A3000") ? 0 : LAG_NS;
+}
+
+static int add_channel(struct nrg_found *found, const struct gpu *gpu,
+                       const struct nrg_nvml_metric *metric, bool sampled)
+{
+    char name[48];
+    snprintf(name, sizeof name, "gpu-%u%s", gpu->index, metric->suffix);
+    struct nrg_channel *channel = nrg_found_channel(found, name, metric->quantity, metric->kind);
+    if (!channel)
+        return -ENOMEM;
+    bool board = metric->quantity == NRG_ENERGY || metric->quantity == NRG_POWER;
+    const char *note = gpu->mig && board ? WHOLE_GPU : "";
+    if (sampled)
+        snprintf(channel->source, sizeof channel->source, NRG_NVML_SAMPLED "(%s)%s",
+                 metric->sample_name, note);
+    else
+        snprintf(channel->source, sizeof channel->source, "%s%s", metric->call, note);
+    channel->scale = channel->resolution = metric->scale;
+    channel->update_ns = metric->update_ns;
+    if (metric->quantity == NRG_ENERGY)
+        channel->limit_w = LIMIT_W;
+    if (metric->quantity == NRG_POWER && !sampled)
+        channel->lag_ns = power_lag_ns(gpu);
+    return 0;
+}
+
+static int add_metrics(struct nrg_found *found, struct gpu *gpu)
+{
+    int rc = 0;
+    for (size_t m = 0; !rc && m < NRG_NVML_METRICS; m++) {
+        const struct nrg_nvml_metric *metric = &nrg_nvml_metrics[m];
+        int64_t raw;
+        int *refused = gpu->refused[m];
+        refused[0] = try_samples(gpu, metric);
+        refused[1] = refused[0] ? nrg_nvml_get(gpu->api, metric, gpu->device, &raw) : 0;
+        if (!refused[1])
+            rc = add_channel(found, gpu, metric, !refused[0]);
+    }
+    return rc;
+}
+
+static int add_instances(struct nrg_found *found, const struct gpu *gpu)
+{
+    unsigned n = 0;
+    int rc = 0;
+    if (!gpu->api->mig_count || !gpu->api->mig_handle || gpu->api->mig_count(gpu->device, &n))
+        return 0;
+    for (unsigned k = 0; !rc && k < n && k < NRG_NVML_MIG_MAX; k++) {
+        struct nvml_device *instance;
+        int64_t raw;
+        char name[48];
+        if (gpu->api->mig_handle(gpu->device, k, &instance) ||
+            nrg_nvml_get(gpu->api, &nrg_nvml_mig_memory, instance, &raw))
+            continue;
+        snprintf(name, sizeof name, "gpu-%u.mig-%u.memory", gpu->index, k);
+        struct nrg_channel *channel = nrg_found_channel(found, name, NRG_BYTES, NRG_GAUGE);
+        if (!channel)
+            return -ENOMEM;
+        snprintf(channel->source, sizeof channel->source, "nvmlDeviceGetMemoryInfo (MIG %u)", k);
+        snprintf(channel->parent, sizeof channel->parent, "gpu-%u.memory", gpu->index);
+        channel->resolution = 1;
+    }
+    return rc;
+}
+
+/*
+ * The counter has a group of its own: its time must not be blurred by the other calls, which can
+ * take milliseconds each. Groups are numbered without holes.
+ */
+static void number_groups(struct nrg_found *found)
+{
+    unsigned next = 0, polled = UINT32_MAX;
+    for (size_t c = 0; c < found->n_channels; c++) {
+        struct nrg_channel *channel = &found->channels[c];
+        bool sampled = !strncmp(channel->source, NRG_NVML_SAMPLED, strlen(NRG_NVML_SAMPLED));
+        if (!sampled && channel->kind == NRG_GAUGE && polled != UINT32_MAX) {
+            channel->group = polled;
+            continue;
+        }
+        channel->group = next++;
+        if (!sampled && channel->kind == NRG_GAUGE)
+            polled = channel->group;
+    }
+}
+
+static const char *refusal(const struct gpu *gpu, int result)
+{
+    if (result < 0)
+        return "gives impossible values";
+    return result == NVML_NO_DATA ? "no recent samples" : nrg_nvml_text(gpu->api, result);
+}
+
+static int list_refusals(struct nrg_probe *probe, const struct gpu *gpu)
+{
+    int rc = 0;
+    for (size_t m = 0; !rc && m < NRG_NVML_METRICS; m++) {
+        const struct nrg_nvml_metric *metric = &nrg_nvml_metrics[m];
+        char what[64];
+        if (!gpu->refused[m][1])
+            continue;
+        snprintf(what, sizeof what, "gpu-%u%s %s", gpu->index, metric->suffix,
+                 nrg_quantity_name(metric->quantity));
+        const char *getter = refusal(gpu, gpu->refused[m][1]);
+        if (metric->sample_type < 0)
+            rc = nrg_probe_unavailable(probe, what, NULL, "%s: %s", metric->call, getter);
+        else
+            rc = nrg_probe_unavailable(probe, what, NULL, NRG_NVML_SAMPLED ": %s; %s: %s",
+                                       refusal(gpu, gpu->refused[m][0]), metric->call, getter);
+    }
+    if (!rc && gpu->mig) {
+        char what[64];
+        snprintf(what, sizeof what, "gpu-%u energy per MIG instance", gpu->index);
+        rc = nrg_probe_unavailable(probe, what, NULL,
+                                   "NVML has power and energy of the whole board only: gpu-%u",
+                                   gpu->index);
+    }
+    return rc;
+}
+
+static int refuses_all(struct nrg_probe *probe, const struct gpu *gpu)
+{
+    char what[96];
+    bool unsupported = true;
+    for (size_t m = 0; m < NRG_NVML_METRICS; m++)
+        unsupported &= nrg_nvml_errno(gpu->refused[m][1]) == -ENOTSUP;
+    snprintf(what, sizeof what, "GPU %u (%s)", gpu->index, gpu->name);
+    if (unsupported)
+        return nrg_probe_unavailable(probe, what, FIX_JETSON,
+                                     "NVML is there, but every reading is Not Supported");
+    return nrg_probe_unavailable(probe, what, "see what  nvidia-smi -q  says",
+                                 "NVML is there, but no reading works (%s: %s)",
+                                 nrg_nvml_metrics[1].call, refusal(gpu, gpu->refused[1][1]));
+}
+
+/* Says once per GPU what is lost when NVML's processes can't be told apart. */
+static int check_processes(struct nrg_probe *probe, const struct gpu *gpu)
+{
+    int rc;
+    char what[64];
+    struct nrg_nvml_processes *p =
+        nrg_nvml_processes_new(gpu->api, gpu->device, gpu->index, &probe->ctx->root, &rc);
+    snprintf(what, sizeof what, "gpu-%u use per process", gpu->index);
+    if (!p && !rc)
+        rc = nrg_probe_unavailable(probe, what, NULL,
+                                   "nvmlDeviceGetProcessUtilization and "
+                                   "nvmlDeviceGetComputeRunningProcesses: Not Supported");
+    else if (p && nrg_nvml_pid_view(&probe->ctx->root) == NRG_NVML_PIDS_FOREIGN)
+        rc = nrg_probe_unavailable(probe, what,
+                                   "start the container with --pid=host, or run nrg on the host",
+                                   "NVML gives process ids of the host, and this container's "
+                                   "/proc does not show them: the GPU's energy stays whole");
+    nrg_nvml_processes_free(p);
+    return rc;
+}
+
+static int probe_gpu(struct nrg_probe *probe, const struct nrg_nvml *api, unsigned index)
+{
+    char sensor[64], name[96] = "";
+    struct gpu gpu = {.api = api, .index = index, .name = "unknown"};
+    int rc = api->handle(index, &gpu.device);
+    snprintf(sensor, sizeof sensor, "GPU %u", index);
+    if (rc)
+        return nrg_probe_unavailable(probe, sensor, "see what  nvidia-smi -L  says", "%s (%d)",
+                                     nrg_nvml_text(api, rc), rc);
+    if (api->name && !api->name(gpu.device, name, sizeof name - 1))
+        nrg_copy_clean(gpu.name, sizeof gpu.name, name, strnlen(name, sizeof name - 1));
+    gpu.mig = nrg_nvml_mig_enabled(api, gpu.device);
+    snprintf(sensor, sizeof sensor, "GPU %u (%.50s)", index, gpu.name);
+    struct nrg_found *found = nrg_probe_found(probe, sensor);
+    if (!found)
+        return -ENOMEM;
+    snprintf(found->locator, sizeof found->locator, "%u", index);
+    rc = add_metrics(found, &gpu);
+    if (!rc && gpu.mig)
+        rc = add_instances(found, &gpu);
+    if (rc)
+        return rc;
+    if (!found->n_channels) {
+        probe->n_found--;
+        return refuses_all(probe, &gpu);
+    }
+    number_groups(found);
+    rc = list_refusals(probe, &gpu);
+    return rc ? rc : check_processes(probe, &gpu);
+}
+
+int nrg_nvml_probe(struct nrg_probe *probe, struct nrg_error *err)
+{
+    struct nrg_nvml api;
+    char why[256];
+    unsigned count = 0;
+    (void)err;
+    if (!nrg_root_is_live(&probe->ctx->root) && !nrg_nvml_library()) {
+        bool asked = probe->options && probe->options->only;
+        return asked ? nrg_probe_unavailable(probe, "NVIDIA GPUs", NULL,
+                                             "NVML only speaks of this machine, not of %s",
+                                             probe->ctx->root.path)
+                     : 0;
+    }
+    int rc = nrg_nvml_load(&api, why, sizeof why);
+    if (rc)
+        return rc < 0 ? no_library(probe, why) : not_initialised(probe, rc, why);
+    int result = api.count(&count);
+    if (result || !count)
+        rc = nrg_probe_unavailable(probe, "NVIDIA GPUs", "see what  nvidia-smi -L  says",
+                                   "NVML finds no GPU%s%s", result ? ": " : "",
+                                   result ? nrg_nvml_text(&api, result) : "");
+    for (unsigned i = 0; !rc && !result && i < count && i < MAX_GPUS; i++)
+        rc = probe_gpu(probe, &api, i);
+    nrg_nvml_unload(&api);
+    return rc;
+}

@@ -1,0 +1,325 @@
+/*
+ * Which process uses how much of a GPU: the share of its processors since the last time we asked
+ * (nvmlDeviceGetProcessUtilization) and the memory it holds (nvmlDeviceGetComputeRunning-
+ * Processes), one record per pid. Shares are for splitting energy, so an interval must be said:
+ * it ends at the newest stamp among the shares. A process that is running but not among them had
+ * no share if others had one; if nobody is told, it is missing, not 0.
+ *
+ * Entries of the process list have had three sizes, one of them under an unchanged name. The
+ * buffer is made for the largest and filled with a pattern; how far the library wrote tells the
+ * size. Shares above 100 % and pid 0 are uninitialised entries of known driver faults: skipped.
+ *
+ * Pids are the host's, except that drivers since about 550 translate the process list (and not
+ * the shares) into the caller's namespace. In a container we therefore believe a pid only when
+ * /proc shows outer ids (NSpid) and the process is in our namespace, or when the process of that
+ * number has an NVIDIA device open. All else is -1: the GPU's energy then stays whole.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/parse.h"
+#include "sensors/nvml/internal.h"
+
+#define INITIAL_NAMESPACE "pid:[4026531836]" /* PROC_PID_INIT_INO, fixed in the kernel's ABI */
+#define MAX_PROCESSES     512u
+#define MAX_ENTRY_BYTES   32u
+#define MAX_SHARES        4096u
+#define MIN_SHARES        128u
+#define MAX_NESTING       32u /* the kernel's MAX_PID_NS_LEVEL */
+#define PERIOD_NS         (100 * NRG_NS_PER_MS)
+#define MAP_NS            NRG_NS_PER_S
+#define PATTERN           0xA5
+
+struct process {
+    unsigned device_pid;
+    int64_t sm_ppm, memory_bytes;
+};
+
+struct mapped {
+    unsigned device_pid;
+    int32_t pid;
+    int64_t until_ns;
+};
+
+struct nrg_nvml_processes {
+    const struct nrg_nvml *api;
+    struct nvml_device *device;
+    unsigned gpu;
+    const struct nrg_root *root;
+    enum nrg_nvml_pids view;
+    int64_t next_ns, last_t_ns;
+    unsigned long long last_seen_us;
+    bool has_shares, has_memory;
+    unsigned n_shares_max;
+    struct nvml_process_utilization *shares;
+    struct process table[MAX_PROCESSES];
+    size_t n;
+    struct mapped mapped[64];
+    unsigned char entries[MAX_PROCESSES * MAX_ENTRY_BYTES] __attribute__((aligned(8)));
+};
+
+/* The numbers of the NSpid line of /proc/WHO/status, outermost first; how many, or -errno. */
+static int read_nspid(const struct nrg_root *root, const char *who, uint64_t *pids)
+{
+    char path[48], text[4096];
+    snprintf(path, sizeof path, "/proc/%s/status", who);
+    ssize_t len = nrg_root_read(root, path, text, sizeof text);
+    if (len < 0 && len != -EFBIG)
+        return (int)len;
+    const char *p = strstr(text, "\nNSpid:");
+    if (!p)
+        return -ENODATA;
+    p += strlen("\nNSpid:");
+    const char *end = p + strcspn(p, "\n"), *field;
+    size_t width;
+    int n = 0;
+    while (n < (int)MAX_NESTING && (field = nrg_next_field(&p, end, &width)))
+        if (nrg_parse_u64(field, width, &pids[n++]))
+            return -EINVAL;
+    return n;
+}
+
+enum nrg_nvml_pids nrg_nvml_pid_view(const struct nrg_root *root)
+{
+    char link[64];
+    uint64_t pids[MAX_NESTING];
+    ssize_t len = nrg_root_readlink(root, "/proc/self/ns/pid", link, sizeof link);
+    /* A kernel without namespaces has no such file. */
+    if (len < 0 || !strcmp(link, INITIAL_NAMESPACE))
+        return NRG_NVML_PIDS_OURS;
+    int n = read_nspid(root, "self", pids);
+    return n == 1 ? NRG_NVML_PIDS_FOREIGN : NRG_NVML_PIDS_OUTER;
+}
+
+/* True unless /proc says that the process lives in a namespace other than ours. */
+static bool same_namespace(const struct nrg_root *root, const char *who)
+{
+    char path[48], ours[64], theirs[64];
+    snprintf(path, sizeof path, "/proc/%s/ns/pid", who);
+    ssize_t len = nrg_root_readlink(root, path, theirs, sizeof theirs);
+    if (len == -ENOENT)
+        return true; /* a captured tree */
+    return len > 0 && nrg_root_readlink(root, "/proc/self/ns/pid", ours, sizeof ours) > 0 &&
+           !strcmp(ours, theirs);
+}
+
+/* Looks through /proc/WHO/fd by hand: opendir would allocate. */
+static bool holds_device(const struct nrg_root *root, const char *who)
+{
+    struct entry {
+        uint64_t inode, offset;
+        unsigned short bytes;
+        unsigned char type;
+        char name[];
+    };
+    char path[48], target[64], buf[2048] __attribute__((aligned(8)));
+    snprintf(path, sizeof path, "/proc/%s/fd", who);
+    int fd = nrg_root_open(root, path, O_RDONLY | O_DIRECTORY);
+    bool found = false;
+    long n;
+    while (fd >= 0 && !found && (n = syscall(SYS_getdents64, fd, buf, sizeof buf)) > 0) {
+        for (long at = 0; !found && at < n;) {
+            const struct entry *entry = (const struct entry *)(buf + at);
+            ssize_t len = readlinkat(fd, entry->name, target, sizeof target);
+            found = len > 11 && !memcmp(target, "/dev/nvidia", 11);
+            at += entry->bytes;
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
+int32_t nrg_nvml_map_pid(const struct nrg_root *root, enum nrg_nvml_pids view, unsigned device_pid)
+{
+    char who[16], path[32];
+    uint64_t pids[MAX_NESTING];
+    if (device_pid > INT32_MAX)
+        return -1;
+    snprintf(who, sizeof who, "%u", device_pid);
+    snprintf(path, sizeof path, "/proc/%s", who);
+    if (!nrg_root_exists(root, path))
+        return -1;
+    if (view == NRG_NVML_PIDS_OURS)
+        return (int32_t)device_pid;
+    int n = view == NRG_NVML_PIDS_OUTER ? read_nspid(root, who, pids) : 0;
+    if (n > 1 && pids[0] == device_pid && pids[n - 1] <= INT32_MAX)
+        return same_namespace(root, who) ? (int32_t)pids[n - 1] : -1;
+    return view == NRG_NVML_PIDS_FOREIGN && holds_device(root, who) ? (int32_t)device_pid : -1;
+}
+
+/* Looking up costs system calls: remembered for a second in the container cases. */
+static int32_t map_remembered(struct nrg_nvml_processes *p, unsigned device_pid, int64_t now_ns)
+{
+    if (p->view == NRG_NVML_PIDS_OURS)
+        return nrg_nvml_map_pid(p->root, p->view, device_pid);
+    struct mapped *m = &p->mapped[device_pid % (sizeof p->mapped / sizeof *p->mapped)];
+    if (m->device_pid != device_pid || now_ns >= m->until_ns)
+        *m = (struct mapped){device_pid, nrg_nvml_map_pid(p->root, p->view, device_pid),
+                             now_ns + MAP_NS};
+    return m->pid;
+}
+
+static bool not_there(int result)
+{
+    return result == NVML_NOT_SUPPORTED || result == NVML_FUNCTION_NOT_FOUND;
+}
+
+/* The library may refuse a buffer that is smaller than it asked for, whatever it then writes. */
+static int prepare_shares(struct nrg_nvml_processes *p)
+{
+    unsigned count = 0;
+    if (!p->api->process_utilization ||
+        not_there(p->api->process_utilization(p->device, NULL, &count, 0)))
+        return 0;
+    p->n_shares_max = count < MIN_SHARES ? MIN_SHARES : count > MAX_SHARES ? MAX_SHARES : count;
+    p->shares = calloc(p->n_shares_max, sizeof *p->shares);
+    p->has_shares = p->shares != NULL;
+    return p->shares ? 0 : -ENOMEM;
+}
+
+struct nrg_nvml_processes *nrg_nvml_processes_new(const struct nrg_nvml *api,
+                                                  struct nvml_device *device, unsigned gpu,
+                                                  const struct nrg_root *root, int *rc)
+{
+    struct nrg_nvml_processes *p = calloc(1, sizeof *p);
+    *rc = p ? 0 : -ENOMEM;
+    if (!p)
+        return NULL;
+    p->api = api;
+    p->device = device;
+    p->gpu = gpu;
+    p->root = root;
+    p->view = nrg_nvml_pid_view(root);
+    p->last_seen_us = (unsigned long long)nrg_realtime_ns() / 1000;
+    unsigned count = MAX_PROCESSES;
+    p->has_memory = api->processes && !not_there(api->processes(device, &count, p->entries));
+    *rc = prepare_shares(p);
+    if (*rc || (!p->has_memory && !p->has_shares)) {
+        nrg_nvml_processes_free(p);
+        return NULL;
+    }
+    return p;
+}
+
+void nrg_nvml_processes_free(struct nrg_nvml_processes *p)
+{
+    if (!p)
+        return;
+    free(p->shares);
+    free(p);
+}
+
+/* NULL when the table is full: such a crowd is not told apart. */
+static struct process *process_of(struct nrg_nvml_processes *p, unsigned device_pid)
+{
+    for (size_t i = 0; i < p->n; i++)
+        if (p->table[i].device_pid == device_pid)
+            return &p->table[i];
+    if (p->n == MAX_PROCESSES)
+        return NULL;
+    p->table[p->n] = (struct process){device_pid, NRG_MISSING, NRG_MISSING};
+    return &p->table[p->n++];
+}
+
+/* How far the library wrote gives the size of its entries; without an answer, its version's. */
+static size_t entry_bytes(const struct nrg_nvml_processes *p, size_t n)
+{
+    size_t end = sizeof p->entries;
+    while (end > 0 && p->entries[end - 1] == PATTERN)
+        end--;
+    for (size_t bytes = 16; bytes <= MAX_ENTRY_BYTES; bytes += 8)
+        if (end > n * (bytes - 8) && end <= n * bytes)
+            return bytes;
+    return p->api->process_bytes;
+}
+
+static void read_memory(struct nrg_nvml_processes *p)
+{
+    unsigned n = MAX_PROCESSES;
+    memset(p->entries, PATTERN, sizeof p->entries);
+    if (!p->has_memory || p->api->processes(p->device, &n, p->entries))
+        return;
+    if (n > MAX_PROCESSES)
+        n = MAX_PROCESSES;
+    size_t bytes = n ? entry_bytes(p, n) : 0;
+    for (size_t i = 0; i < n; i++) {
+        unsigned pid;
+        unsigned long long used;
+        memcpy(&pid, p->entries + i * bytes, sizeof pid);
+        memcpy(&used, p->entries + i * bytes + 8, sizeof used);
+        struct process *process = pid ? process_of(p, pid) : NULL;
+        if (!process || used == NVML_VALUE_NOT_AVAILABLE || used > INT64_MAX / 2)
+            continue;
+        /* With MIG a process is listed once per instance that it uses. */
+        bool first = process->memory_bytes == NRG_MISSING;
+        process->memory_bytes = (int64_t)used + (first ? 0 : process->memory_bytes);
+        if (process->memory_bytes > INT64_MAX / 2)
+            process->memory_bytes = NRG_MISSING;
+    }
+}
+
+/*
+ * Returns the newest stamp, 0 when nobody's share was told. Where the two calls may number
+ * processes differently (see above), one that has no share is one whose share is not known.
+ */
+static unsigned long long read_shares(struct nrg_nvml_processes *p, unsigned long long limit_us)
+{
+    unsigned n = p->n_shares_max;
+    unsigned long long newest_us = 0;
+    size_t listed = p->n;
+    if (!p->has_shares || p->api->process_utilization(p->device, p->shares, &n, p->last_seen_us))
+        return 0;
+    for (size_t i = 0; i < n && i < p->n_shares_max; i++) {
+        const struct nvml_process_utilization *share = &p->shares[i];
+        if (!share->pid || share->sm > 100 || share->stamp_us <= p->last_seen_us ||
+            share->stamp_us > limit_us)
+            continue;
+        struct process *process = process_of(p, share->pid);
+        if (process)
+            process->sm_ppm = (int64_t)share->sm * 10000;
+        if (share->stamp_us > newest_us)
+            newest_us = share->stamp_us;
+    }
+    bool complete = newest_us && p->view != NRG_NVML_PIDS_FOREIGN;
+    for (size_t i = 0; complete && i < listed; i++)
+        if (p->table[i].sm_ppm == NRG_MISSING)
+            p->table[i].sm_ppm = 0;
+    return newest_us;
+}
+
+void nrg_nvml_processes_read(struct nrg_nvml_processes *p, const struct nrg_nvml_clock *clock,
+                             bool stepped, struct nrg_sink *sink)
+{
+    int64_t t_ns = clock->now_ns;
+    unsigned long long now_us = (unsigned long long)(clock->now_ns + clock->offset_ns) / 1000;
+    if (stepped) /* old stamps mean nothing now: begin a new interval */
+        p->last_seen_us = now_us;
+    if (clock->now_ns < p->next_ns || !sink->gpu_process)
+        return;
+    p->next_ns = clock->now_ns + PERIOD_NS;
+    p->n = 0;
+    read_memory(p);
+    unsigned long long newest_us = read_shares(p, now_us + 1000000);
+    if (newest_us)
+        p->last_seen_us = newest_us;
+    if (!newest_us || !nrg_nvml_place(clock, newest_us, p->last_t_ns, &t_ns))
+        t_ns = clock->now_ns;
+    p->last_t_ns = t_ns;
+    for (size_t i = 0; i < p->n; i++) {
+        const struct process *process = &p->table[i];
+        struct nrg_gpu_process sample = {.t_ns = t_ns,
+                                         .gpu = p->gpu,
+                                         .pid =
+                                             map_remembered(p, process->device_pid, clock->now_ns),
+                                         .device_pid = (int32_t)process->device_pid,
+                                         .sm_ppm = process->sm_ppm,
+                                         .memory_bytes = process->memory_bytes};
+        sink->gpu_process(sink, &sample);
+    }
+}

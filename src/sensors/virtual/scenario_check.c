@@ -1,0 +1,97 @@
+/*
+ * The checks of a scenario that need the whole file: a domain without power, parents that are
+ * missing or contain themselves, twice the same channel, and sensor properties that exclude each
+ * other whatever their order on the page (wrap of a gauge, lag of a counter, a quantum too small
+ * for int64). Called once by nrg_scenario_parse; also fills in the default quantum.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "sensors/virtual/scenario.h"
+
+#define MAX_RAW 4e18 /* quanta: leaves room in int64 */
+
+struct checker {
+    struct nrg_scenario *scenario;
+    struct nrg_scenario_domain *domain;
+    const char *where;
+    int line;
+    struct nrg_error *err;
+};
+
+#define REFUSE(s, ...) nrg_fail_at((s)->err, -EINVAL, (s)->where, (s)->line, __VA_ARGS__)
+
+static const struct nrg_scenario_domain *find_domain(const struct nrg_scenario *scenario,
+                                                     const char *name)
+{
+    for (size_t i = 0; i < scenario->n_domains; i++)
+        if (!strcmp(scenario->domains[i].name, name))
+            return &scenario->domains[i];
+    return NULL;
+}
+
+static int check_parent(struct checker *s)
+{
+    const struct nrg_scenario_domain *up = s->domain;
+    s->line = s->domain->parent_line;
+    for (size_t steps = 0; up->parent[0]; steps++) {
+        const struct nrg_scenario_domain *parent = find_domain(s->scenario, up->parent);
+        if (!parent)
+            return REFUSE(s, "parent '%s' is no domain of this file", up->parent);
+        if (steps == s->scenario->n_domains)
+            return REFUSE(s, "%s contains itself through its parents", s->domain->name);
+        up = parent;
+    }
+    return 0;
+}
+
+static int check_sensor(struct checker *s)
+{
+    const struct nrg_scenario_domain *d = s->domain;
+    if (d->gauge && (d->wrap_j > 0 || d->start_j > 0))
+        return REFUSE(s, "%s is a gauge: wrap and start are for counters", d->name);
+    if (!d->gauge && d->lag_ns)
+        return REFUSE(s, "%s is a counter: lag is for gauges", d->name);
+    for (size_t i = 0; d->gauge && i < d->n_faults; i++)
+        if (d->faults[i].kind == NRG_FAULT_BACKWARDS)
+            return REFUSE(s, "%s is a gauge: only counters go backwards", d->name);
+    if (d->wrap_j > 0 && d->start_j >= d->wrap_j)
+        return REFUSE(s, "%s starts at %g J, beyond its wrap at %g J", d->name, d->start_j,
+                      d->wrap_j);
+    if (fmax(d->start_j, d->wrap_j) / d->quantum > MAX_RAW)
+        return REFUSE(s, "%s: quantum %g is too small for its wrap or start", d->name, d->quantum);
+    if (d->wrap_j > 0 && d->wrap_j < 2 * d->quantum)
+        return REFUSE(s, "%s wraps at %g J, less than two quanta of %g J", d->name, d->wrap_j,
+                      d->quantum);
+    return 0;
+}
+
+static int check_domain(struct checker *s)
+{
+    struct nrg_scenario_domain *d = s->domain;
+    s->line = d->line;
+    if (!d->shape && !(d->per_busy_cpu_w > 0))
+        return REFUSE(s, "%s has no power: add power, ramp, burst or per-busy-cpu", d->name);
+    for (const struct nrg_scenario_domain *o = s->scenario->domains; o < d; o++)
+        if (o->gauge == d->gauge && !strcmp(o->name, d->name))
+            return REFUSE(s, "%s is there already, on line %d", d->name, o->line);
+    if (d->quantum < 0 ? !d->gauge : (d->quantum > 0 && d->gauge))
+        return REFUSE(s, "%s: quantum is in J for counters and in W for gauges", d->name);
+    d->quantum = d->quantum == 0 ? (d->gauge ? 1e-3 : 1e-6) : fabs(d->quantum);
+    int rc = check_sensor(s);
+    return rc ? rc : check_parent(s);
+}
+
+int nrg_scenario_check(struct nrg_scenario *scenario, const char *where, struct nrg_error *err)
+{
+    struct checker s = {.scenario = scenario, .where = where, .line = 1, .err = err};
+    if (!scenario->n_domains)
+        return REFUSE(&s, "no domain in it");
+    int rc = 0;
+    for (size_t i = 0; !rc && i < scenario->n_domains; i++) {
+        s.domain = &scenario->domains[i];
+        rc = check_domain(&s);
+    }
+    return rc;
+}
