@@ -1,0 +1,61 @@
+"""Compares what `nrg attribute` says of a recording with the truth, and adds up over seeds."""
+import json
+import math
+import subprocess
+from dataclasses import dataclass, field
+
+import numpy as np
+
+
+def nrg_json(nrg, command, path, arguments=()):
+    done = subprocess.run([nrg, command, "--json", *arguments, path], capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"nrg {command}: exit {done.returncode}: {done.stderr.strip()}")
+    return json.loads(done.stdout)
+
+
+def attribute(nrg, path, arguments):
+    return nrg_json(nrg, "attribute", path, arguments)
+
+
+@dataclass
+class Tally:
+    """Rows of one scenario: relative errors, half-widths, whether the interval held, whether the row is resolved."""
+    rows: list = field(default_factory=list)
+    steps: list = field(default_factory=list)
+    totals: list = field(default_factory=list)
+    methods: list = field(default_factory=list)
+
+    def add(self, machine, result):
+        self.methods.append(result["domains"][0]["method"] if result["domains"] else "none")
+        self.totals.append(compared(machine.total_j(), result["total_j"], result["total_low_j"], result["total_high_j"], True))
+        rows = {row["name"]: row for row in result["rows"]}
+        for p in range(len(machine.threads)):
+            truth = machine.layer_j(p)
+            for i, layer_j in enumerate(truth):
+                self.rows.append(row_compared(layer_j, rows[f"layer-{p}-{i}"]))
+            self.steps.append(row_compared(truth.sum(), rows[f"step-{p}"]))
+
+    def figures(self):
+        return {"methods": sorted(set(self.methods)), "layers": figures(self.rows), "step": figures(self.steps),
+                "total": figures(self.totals)}
+
+
+def row_compared(truth, row):
+    if row.get("energy_j") is None:
+        return compared(truth, math.nan, -math.inf, math.inf, False)
+    return compared(truth, row["energy_j"], row["low_j"], row["high_j"], "not resolved" not in row["flags"])
+
+
+def compared(truth, value, low, high, resolved):
+    slack = 1e-9 * abs(truth)
+    return (abs(value / truth - 1), (high - low) / 2 / truth, low - slack <= truth <= high + slack, resolved, value / truth - 1)
+
+
+def figures(rows):
+    error, width, held, resolved, bias = (np.array(c) for c in zip(*rows))
+    held, resolved = held.astype(bool), resolved.astype(bool)
+    return {"n": len(rows), "error": float(np.nanmedian(error)), "bias": float(np.nanmedian(bias)), "half_width": float(np.median(width)),
+            "cover": float(held.mean()), "resolved": float(resolved.mean()),
+            "cover_resolved": float(held[resolved].mean()) if resolved.any() else math.nan,
+            "error_resolved": float(np.median(error[resolved])) if resolved.any() else math.nan}

@@ -1,0 +1,176 @@
+"""The truth bench, briefly: its own parts against closed forms, and the scenarios that hold. `make truth` runs all of it."""
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import numpy as np
+except ImportError:
+    raise unittest.SkipTest("numpy is not there")
+
+import judge
+import sensors
+import simulate
+from machine import Idle, Machine, Piecewise, Sum
+from recording import NO_VALUE, Recording, coded
+from scenarios import HOLDING, SCENARIOS
+
+SOURCE = os.environ.get("NRG_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
+NRG = os.environ.get("NRG_BIN", os.path.join(SOURCE, "build/nrg"))
+SEEDS = range(1, 5)
+BY_NAME = {s.name: s for s in SCENARIOS}
+
+
+def documented_reader():
+    """The reader that docs/recording-format.md prints."""
+    with open(os.path.join(SOURCE, "docs/recording-format.md"), encoding="utf-8") as doc:
+        text = doc.read().split("```python")[1].split("```")[0].split("if __name__")[0]
+    names = {}
+    exec(text, names)
+    return names
+
+
+class Bench(unittest.TestCase):
+    def test_columns_are_read_by_the_documented_reader(self):
+        column = documented_reader()["column"]
+        for values in ([5, 5, 7], [0, -(2**62), 2**62, 3], [7], [NO_VALUE, 4, NO_VALUE, -9]):
+            data = coded(values)
+            shown, at = column(data, 0, len(values))
+            self.assertEqual(at, len(data))
+            self.assertEqual(shown, [None if v == NO_VALUE else v for v in values])
+
+    def test_energy_is_the_sum_of_its_parts(self):
+        scenario = BY_NAME["2 threads, stalls, another process"]
+        machine = Machine(np.random.default_rng(3), scenario)
+        parts = machine.process_j(0) + machine.idle_j() + sum(
+            float(x.energy(machine.end_s) - x.energy(machine.begin_s)) for x in machine.others)
+        self.assertAlmostEqual(machine.total_j() / parts, 1, places=9)
+
+    def test_an_average_answers_a_step_as_it_must(self):
+        class Step:
+            energy = Sum([Piecewise([1.0, 9.0], [10.0]), Idle(2.0, 0.0, 9.0, 0.0)])
+
+        t = np.array([0.5, 1.0, 1.4, 3.0])
+        expected = 2 + 10 * np.where(t > 1, 1 - np.exp(-(t - 1) / 0.4), 0)
+        np.testing.assert_allclose(sensors.averaged(Step, t, 0.4), expected, rtol=1e-9)
+
+    def test_a_counter_shows_its_last_update(self):
+        class Steady:
+            energy, after_s = Sum([Idle(10.0, 0.0, 9.0, 0.0)]), 9.0
+
+        t = np.linspace(1, 8, 5000)
+        late_j = 10 * t - sensors.counter(np.random.default_rng(1), Steady, t, 0.1, 1e-3) * 1e-3
+        self.assertGreaterEqual(late_j.min(), -1e-9)
+        self.assertAlmostEqual(late_j.max(), 1, places=1)  # 10 W for 100 ms
+
+    def test_a_kernel_that_samples_is_right_on_average(self):
+        machine = Machine(np.random.default_rng(5), BY_NAME["rapl 100 Hz, sampled ticks"])
+        t = np.array([machine.begin_s, machine.end_s])
+        used = np.diff(sensors.busy_ticks(np.random.default_rng(1), machine, t, "sampled"))[0] * sensors.TICK_S
+        self.assertAlmostEqual(used / float(np.diff(machine.cpu(t))[0]), 1, delta=0.03)
+
+
+class Scenarios(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def figures(self, scenario, tally):
+        path = os.path.join(self.folder.name, "run.nrg")
+        for seed in SEEDS:
+            if os.path.exists(path):
+                os.unlink(path)
+            machine = simulate.write(path, scenario, seed)
+            tally.add(machine, judge.attribute(NRG, path, scenario.arguments))
+        return tally.figures()
+
+    def test_every_kind_of_recording_is_read_and_adds_up(self):
+        path = os.path.join(self.folder.name, "run.nrg")
+        for scenario in SCENARIOS:
+            with self.subTest(scenario.name):
+                if os.path.exists(path):
+                    os.unlink(path)
+                simulate.write(path, scenario, 1)
+                result = judge.attribute(NRG, path, scenario.arguments)
+                self.assertEqual(result["unmatched_ends"] + result["cut"] + result["unclosed"], 0)
+                self.assertEqual(result["spans"], sqlite3.connect(path).execute(
+                    "SELECT value FROM meta WHERE key = 'spans'").fetchone()[0])
+                parts = sum(r["energy_self_j"] for r in result["rows"]) + result["unattributed_j"] + result.get(
+                    "idle_j", 0) + result.get("other_processes_j", 0)
+                self.assertAlmostEqual(parts / result["total_j"], 1, places=6)
+
+    def test_processes_have_watts_of_their_own(self):
+        scenario = BY_NAME["two programs, 20 and 40 W"]
+        path = os.path.join(self.folder.name, "run.nrg")
+        for seed in SEEDS:
+            if os.path.exists(path):
+                os.unlink(path)
+            machine = simulate.write(path, scenario, seed)
+            for process in judge.nrg_json(NRG, "report", path)["processes"]:
+                truth = machine.process_j(process["pid"] - simulate.PID)
+                self.assertAlmostEqual(process["energy_j"]["cpu"] / truth, 1, delta=0.05)
+
+    def test_intervals_hold_where_they_are_known_to(self):
+        for name in HOLDING:
+            with self.subTest(name):
+                layers = self.figures(BY_NAME[name], judge.Tally())["layers"]
+                if layers["resolved"]:
+                    self.assertGreaterEqual(layers["cover_resolved"], 0.9)
+                self.assertGreaterEqual(layers["cover"], 0.85)
+
+    def test_totals_of_a_part_time_sensor_hold_the_truth(self):
+        for name in ("part-time sensor", "part-time sensor, in phase"):
+            with self.subTest(name):
+                total = self.figures(BY_NAME[name], judge.Tally())["total"]
+                self.assertEqual(total["cover"], 1)
+                self.assertLess(total["half_width"], 0.02 if name == "part-time sensor" else 0.6)
+
+    def test_a_recording_of_before_there_were_windows_is_read(self):
+        path = os.path.join(self.folder.name, "run.nrg")
+        scenario = BY_NAME["part-time sensor"]
+        simulate.write(path, scenario, 1)
+        with_window = judge.attribute(NRG, path, scenario.arguments)
+        with sqlite3.connect(path) as db:
+            db.execute("ALTER TABLE channel DROP COLUMN window_ns")
+        without = judge.attribute(NRG, path, scenario.arguments)
+        self.assertAlmostEqual(without["total_j"] / with_window["total_j"], 1, places=6)
+        self.assertLess(without["total_uncertainty_j"], with_window["total_uncertainty_j"] / 2)
+        trace, joined = os.path.join(self.folder.name, "trace.json"), os.path.join(self.folder.name, "joined.nrg")
+        kernel = {"ph": "X", "cat": "kernel", "name": "k", "ts": 1000, "dur": 500, "pid": 0, "tid": 7}
+        with open(trace, "w", encoding="utf-8") as out:
+            json.dump({"traceEvents": [kernel]}, out)
+        subprocess.run([NRG, "import", trace, "--into", path, "--offset", "1", "-o", joined], capture_output=True, check=True)
+
+
+class Gpu(unittest.TestCase):
+    def test_a_counter_and_a_power_that_disagree_are_both_in_the_interval(self):
+        """An idle GPU as it was seen: 187.5 J by its counter, 327 J by its power, in 5 s."""
+        t = np.arange(-0.5, 5.5, 0.02)
+        nvml = {"name": "gpu-0", "scale": 1e-3, "resolution": 1e-3, "update_ns": 100_000_000}
+        power = {**nvml, "quantity": "power", "kind": "gauge", "unit": "W", "source": "nvmlDeviceGetPowerUsage"}
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "run.nrg")
+            recording = Recording(path)
+            recording.samples("nvml", "GPU 0", 0.02, sensors.stamp(t), [(nvml, np.round((t + 1) * 37500)), (power, np.full(len(t), 65400))])
+            recording.insert("run", (1, "run", int(sensors.stamp(0.0)), int(sensors.stamp(5.0)), 0))
+            recording.close()
+            report = json.loads(subprocess.run([NRG, "report", "--json", path], capture_output=True, check=True).stdout)
+            text = subprocess.run([NRG, "report", path], capture_output=True, check=True).stdout.decode()
+        domain = report["domains"][0]
+        self.assertAlmostEqual(domain["energy_j"], 187.5, places=2)
+        self.assertAlmostEqual(domain["second"]["energy_j"], 327, places=2)
+        self.assertEqual(domain["second"]["source"], "nvmlDeviceGetPowerUsage")
+        for part in (domain, report["total"]):
+            self.assertLess(part["low_j"], 187.5)
+            self.assertGreater(part["high_j"], 327)
+        self.assertTrue(any("holds both" in m["why"] for m in report["missing"]))
+        self.assertRegex(text, r"gpu-0 +187.5 J  18\d.* .. 3[23]\d")
+
+
+if __name__ == "__main__":
+    unittest.main()
