@@ -7,18 +7,18 @@ first = $(firstword $(wildcard /usr/bin/$(1)) $(1))
 PYTHON = $(call first,python3)
 MESON = $(call first,meson)
 NINJA = $(call first,ninja)
-export NINJA PYTHON
+export MESON NINJA PYTHON
 
 SETUP ?=
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all build deps demo test test-torch2 fuzz bench format check install clean help
+.PHONY: all build deps demo test test-torch2 truth fuzz bench firmware firmware-table format check install clean help
 
 all: build
 
 build: ## builds build/nrg
 	@tools/deps.sh --check build
-	@test -f build/build.ninja || $(MESON) setup $(SETUP) build
+	@$(PYTHON) tools/configure build $(SETUP)
 	@$(NINJA) -C build
 
 deps: ## installs the Debian packages for building, testing and the demo (as root)
@@ -40,6 +40,11 @@ test-torch2: ## the training example under a current PyTorch from PyPI
 	@$(MAKE) --no-print-directory build
 	@$(PYTHON) tests/run_all --only torch2
 
+SEEDS ?= 100
+truth: ## how true attribution is where the joules are known (SEEDS=100 of each scenario)
+	@$(MAKE) --no-print-directory build
+	@NRG_BIN=build/nrg $(PYTHON) tests/truth/truth --seeds $(SEEDS)
+
 FUZZ_S ?= 600
 fuzz: ## fuzzes every parser for FUZZ_S seconds each (600)
 	@tools/deps.sh build test
@@ -50,17 +55,25 @@ bench: build ## measures nrg's own cost
 	@bench/python $(PYTHON)
 	@bench/torch $(PYTHON)
 
+firmware: ## builds the emonPi's side for an ATmega328P (docs/firmware.md)
+	@tools/deps.sh firmware
+	@$(MAKE) --no-print-directory -C firmware
+
+firmware-table: ## the tables of docs/firmware.md, from a simulator (minutes)
+	@tools/deps.sh firmware
+	@$(MAKE) --no-print-directory -C firmware table
+
 format: ## formats all C files
 	@clang-format -i $(C_FILES)
 
 check: build ## cppcheck (clean) and clang-tidy (minutes; its analyzer still guesses)
 	@tools/static_check.sh
 
-install: build ## installs below PREFIX (set at the first make: SETUP=--prefix=/usr), in DESTDIR
+install: build ## installs, in DESTDIR; make SETUP=--prefix=/usr sets where
 	@$(MESON) install -C build --no-rebuild
 
 clean: ## removes everything that was built
-	@rm -rf build build-asan build-tsan build-clang build-fuzz
+	@rm -rf build build-asan build-tsan build-clang build-fuzz build-firmware build*.old
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):[^#]*## \(.*\)/  make \1 :\2/p' Makefile | \

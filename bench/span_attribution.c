@@ -184,9 +184,9 @@ static int attribute(const char *path, const char *method)
     struct nrg_attribution a;
     struct nrg_error err = {0};
     struct nrg_attribution_options options = {.idle = NRG_IDLE_APART, .idle_w = NAN};
-    int known = nrg_method_from_name(method);
-    must(known, "no such method");
-    options.method = (enum nrg_method)known;
+    while (options.method < NRG_METHOD_MIXED && strcmp(nrg_method_name(options.method), method))
+        options.method++;
+    must(options.method < NRG_METHOD_MIXED ? 0 : -1, "no such method");
     must(nrg_recording_open(path, &recording, &err), err.what);
     int64_t begin_ns = nrg_now_ns();
     must(nrg_attribution_make(&a, recording, &options, &err), err.what);

@@ -47,7 +47,7 @@ static void numbered(void)
 
 static void count_only(void)
 {
-    nrg_count_name(name, 1);
+    nrg_count_add_name(name, 1);
 }
 
 static void two_monotonic(void)
@@ -92,7 +92,7 @@ int main(void)
 {
     static double ns[KINDS][BATCHES];
     bool active = nrg_recording_active();
-    name = nrg_name("bench", NULL, NULL);
+    name = nrg_name_intern("bench", NULL, NULL);
     for (int b = 0; b < BATCHES; b++) {
         for (size_t k = 0; k < KINDS; k++) {
             ns[k][b] = batch(kinds[k].once);

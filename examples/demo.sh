@@ -42,7 +42,7 @@ say "What next"
 cat <<END
   $nrg sensors                      what can be measured here, and how to get the rest
   $nrg run -- COMMAND               your own program
-  $nrg run --torch -- python3 X.py  the same, with the modules of PyTorch told apart
+  $nrg run --torch -- python3 X.py  the same, with a row for each PyTorch module
   $nrg report --json $recording   all numbers for other programs
   $nrg calibrate --quick            joules per multiplication and per byte of this machine
   $nrg meter list                   meters at the plug, and how to name them

@@ -22,7 +22,8 @@ static double work(size_t n)
 int main(int argc, char **argv)
 {
     int steps = argc > 1 ? atoi(argv[1]) : 20;
-    uint32_t step = nrg_name("decode", "step", NULL); /* a name with a kind, known by number */
+    uint32_t step =
+        nrg_name_intern("decode", "step", NULL); /* a name with a kind, known by number */
     double sum = 0;
     nrg_span_begin("prefill");
     sum += work(40000000);
@@ -33,7 +34,7 @@ int main(int argc, char **argv)
         nrg_span_begin("sample");
         sum += work(1000000);
         nrg_span_end();
-        nrg_count("tokens", 4);
+        nrg_count_add("tokens", 4);
         nrg_span_end();
     }
     nrg_mark("done");

@@ -1,8 +1,8 @@
 """pip's way to a build (PEP 517): runs meson and ninja, and zips a wheel.
 
-The wheel has the package, libnrg beside it and the program in nrg/bin, so that an environment gets
-all of nrg with one command; `nrg` in its bin folder is `python -m nrg`. Needs what `make` needs, and
-Python's headers. Nothing is downloaded. The extension uses the limited API, so the wheel fits every
+The wheel has the package, libnrg and its recorder beside it, and the program in nrg/bin, so that an
+environment gets all of nrg with one command; `nrg` in its bin folder is `python -m nrg`. Needs what
+`make` needs, and Python's headers. Nothing is downloaded. The extension uses the limited API, so the wheel fits every
 CPython from 3.8 on, on machines like the one where it was made.
 """
 import base64
@@ -43,8 +43,7 @@ def _run(*command):
 
 
 def _build(folder):
-    # The program finds the library in the folder above its own, wherever the package lies.
-    _run(_tool("meson"), "setup", "-Dtests=disabled", "-Dbuildtype=release", "-Dc_link_args=-Wl,-rpath,$ORIGIN/..",
+    _run(_tool("meson"), "setup", "-Dtests=disabled", "-Dbuildtype=release",
          *os.environ.get("NRG_MESON_OPTIONS", "").split(), folder)
     _run(_tool("ninja"), "-C", folder, "python-package")
 
@@ -66,6 +65,7 @@ def _package_files(build):
                 path = os.path.join(folder, name)
                 yield os.path.join("nrg", os.path.relpath(path, package)), path
     yield "nrg/libnrg.so.0", os.path.realpath(os.path.join(build, "src", "libnrg.so.0"))
+    yield "nrg/libnrg-recorder.so", os.path.join(build, "src", "libnrg-recorder.so")
     yield "nrg/bin/nrg", os.path.join(build, "nrg")
 
 

@@ -12,7 +12,7 @@
  *
  * A step is a span "step" of kind step with its number, which holds "work-I" of thread I and in it
  * "inner", a count of 3 "items" and a mark "done". A short rest after every 64 lets the ring be
- * emptied. Prints "active" or "idle": whether somebody listened.
+ * emptied. Prints "active" or "idle": whether a recorder was there.
  */
 #include <pthread.h>
 #include <signal.h>
@@ -30,13 +30,13 @@ static int n_steps;
 static void *make_steps(void *arg)
 {
     char name[32];
-    uint32_t step = nrg_name("step", "step", NULL);
+    uint32_t step = nrg_name_intern("step", "step", NULL);
     snprintf(name, sizeof name, "work-%d", (int)(intptr_t)arg);
     for (int i = 0; i < n_steps; i++) {
         nrg_span_begin_numbered(step, i);
         nrg_span_begin(name);
         nrg_span_begin("inner");
-        nrg_count("items", 3);
+        nrg_count_add("items", 3);
         nrg_span_end();
         nrg_mark("done");
         nrg_span_end();

@@ -5,7 +5,7 @@
 #   tools/deps.sh --check build       installs nothing; fails when something is missing
 #
 # A purpose may have packages that are good to have but not needed (`extra`): whatever uses them
-# is skipped without, and failing to install them is said, not fatal.
+# is skipped without them; failing to install them is a warning, not an error.
 set -eu
 
 needed() {
@@ -13,8 +13,9 @@ needed() {
     build) echo "gcc libc6-dev meson ninja-build pkg-config libsqlite3-dev libzstd-dev libjansson-dev zlib1g-dev" ;;
     test) echo "python3 libcmocka-dev" ;;
     demo) echo "python3" ;;
+    firmware) echo "gcc-avr avr-libc" ;;
     *)
-        echo "deps.sh: build, test or demo, not '$1'" >&2
+        echo "deps.sh: build, test, demo or firmware, not '$1'" >&2
         exit 2
         ;;
     esac
@@ -23,8 +24,9 @@ needed() {
 extra() {
     case $1 in
     build) echo "python3-dev" ;;
-    test) echo "clang clang-format g++ groff libmosquitto1 mosquitto openssl patch util-linux python3-torch python3-venv" ;;
+    test) echo "clang clang-format g++ groff libmosquitto1 mosquitto openssl patch util-linux python3-torch python3-venv gcc-avr avr-libc libsimavr-dev" ;;
     demo) echo "python3-torch" ;;
+    firmware) echo "libsimavr-dev" ;;
     esac
 }
 
@@ -63,13 +65,18 @@ must=$(missing $must)
 # shellcheck disable=SC2086
 may=$(missing $may)
 
+# True when tools from elsewhere do as well: then the build may judge.
+found_elsewhere() {
+    modules="sqlite3 libzstd jansson zlib"
+    case " $* " in *" test "*) modules="$modules cmocka" ;; esac
+    # shellcheck disable=SC2086
+    command -v meson >/dev/null && command -v ninja >/dev/null && command -v cc >/dev/null &&
+        command -v python3 >/dev/null && pkg-config --exists $modules 2>/dev/null
+}
+
 if [ "$check_only" = 1 ]; then
     [ -n "$must" ] || exit 0
-    # Tools from elsewhere do as well: let the build judge when all of them can be found.
-    if command -v meson >/dev/null && command -v ninja >/dev/null && command -v cc >/dev/null &&
-        pkg-config --exists sqlite3 libzstd jansson zlib 2>/dev/null; then
-        exit 0
-    fi
+    found_elsewhere "$@" && exit 0
     echo "missing Debian packages: $must" >&2
     echo "as root, 'make deps' installs them; or: apt-get install $must" >&2
     exit 1
@@ -85,12 +92,12 @@ clang_runtime() {
 [ -n "$must$may" ] || may=$(clang_runtime "$@")
 [ -n "$must$may" ] || exit 0
 if [ "$(id -u)" != 0 ]; then
-    if [ -n "$must" ]; then
+    if [ -n "$must" ] && ! found_elsewhere "$@"; then
         echo "missing Debian packages: $must" >&2
         echo "run 'make deps' as root, or: sudo apt-get install $must$may" >&2
         exit 1
     fi
-    echo "deps: good to have, but not installed (not root): $may" >&2
+    echo "deps: good to have, but not installed (not root): $must$may" >&2
     exit 0
 fi
 

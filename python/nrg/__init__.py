@@ -29,6 +29,6 @@ span = _nrg.span
 mark = _nrg.mark_named
 count = _nrg.count_named
 active = _nrg.active
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 # Not `open`: a star import must not hide Python's own.
 __all__ = ["Energy", "Error", "Recording", "Run", "Span", "Table", "active", "count", "mark", "record", "span"]

@@ -2,8 +2,8 @@
 
 Spans nest per thread, so a span must not stay open while a coroutine waits: the thread runs other
 tasks then, and their spans would end up inside. A coroutine is therefore marked each time that it
-runs, from one `await` to the next. For the same reason a generator is refused: there is no saying
-who runs between two of its values.
+runs, from one `await` to the next. For the same reason a generator is refused: it is unknown
+what runs between two of its values.
 """
 import functools
 import inspect

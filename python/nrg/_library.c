@@ -61,7 +61,7 @@ static void no_past(uint32_t name, const char *track, const char *domain, int64_
 struct nrg_py_library nrg_py = {
     .version = no_text,
     .recording_active = inactive,
-    .name = no_name,
+    .name_intern = no_name,
     .span_begin_name = no_begin,
     .span_begin_numbered = no_number,
     .span_end = no_end,
@@ -69,7 +69,7 @@ struct nrg_py_library nrg_py = {
     .span_unwind = no_unwind,
     .span_past = no_past,
     .mark_name = no_begin,
-    .count_name = no_number,
+    .count_add_name = no_number,
     .recorder_reason = no_text,
 };
 

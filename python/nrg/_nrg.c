@@ -3,8 +3,7 @@
  * here is what must be fast (marking) or can't be done in Python (the recorder).
  *
  *   span(name, kind, number, detail)   a Span, kept by name (_span.c)
- *   name(text, kind, detail)           a number for begin(), mark(), count(), past(); 0 without a
- *                                      recorder. Valid while generation() stays the same
+ *   name(text, kind, detail)           a number for begin(), mark(), count(), past()
  *   begin(id) begin_numbered(id, n) end() depth() unwind(depth) past(id, track, domain, t0, t1)
  *   mark(id) count(id, amount) active() generation()
  *   mark_named(name) count_named(name, amount)   the same by name, as nrg.mark and nrg.count
@@ -80,7 +79,7 @@ static PyObject *get_name(PyObject *module, PyObject *args, PyObject *keywords)
         i++;
     PyObject *id = NULL;
     if (i == 3)
-        id = PyLong_FromUnsignedLong(nrg_py.name(text[0] ? text[0] : "", text[1], text[2]));
+        id = PyLong_FromUnsignedLong(nrg_py.name_intern(text[0] ? text[0] : "", text[1], text[2]));
     for (i = 0; i < 3; i++)
         Py_XDECREF(bytes[i]);
     return id;
@@ -160,7 +159,7 @@ static PyObject *count(PyObject *module, PyObject *const *args, Py_ssize_t n)
     int64_t amount;
     if (count_is(n, 2, 2, "count") || as_id(args[0], &name) || nrg_py_int64(args[1], &amount))
         return NULL;
-    nrg_py.count_name(name, amount);
+    nrg_py.count_add_name(name, amount);
     Py_RETURN_NONE;
 }
 
@@ -250,7 +249,8 @@ static PyObject *model(PyObject *module, PyObject *args)
 static PyObject *read_now(PyObject *module, PyObject *unused)
 {
     struct nrg_recorder_reading reading = {.size = sizeof reading};
-    static const char *const words[] = {"measured", "derived", "estimated"};
+    static const char *const words[] = {
+        [NRG_MEASURED] = "measured", [NRG_DERIVED] = "derived", [NRG_ESTIMATED] = "estimated"};
     int rc;
     if (!have_library())
         return NULL;
@@ -259,7 +259,7 @@ static PyObject *read_now(PyObject *module, PyObject *unused)
     Py_END_ALLOW_THREADS;
     if (rc)
         return done(rc);
-    int worst = reading.provenance < 0 || reading.provenance > 2 ? 2 : reading.provenance;
+    int worst = reading.provenance > NRG_ESTIMATED ? NRG_ESTIMATED : (int)reading.provenance;
     return Py_BuildValue("(dsL)", reading.energy_j, words[worst], (long long)reading.t_ns);
 }
 
@@ -322,8 +322,7 @@ static PyMethodDef functions[] = {
      "count(name, amount=1)\n\n"
      "Work done: tokens, samples, requests. Adds up; reports give joules per unit."},
     {"active", active, METH_NOARGS, "active() -> bool: a recorder listens to this process"},
-    {"generation", generation, METH_NOARGS,
-     "generation() -> int: numbers of names are valid in one"},
+    {"generation", generation, METH_NOARGS, "generation() -> int: another one with each recorder"},
     {"start", start, METH_VARARGS, "start(path, rate_hz, sensors, root, overwrite)"},
     {"note", note, METH_VARARGS, "note(key, value)"},
     {"model", model, METH_VARARGS, "model(name, format, bytes)"},

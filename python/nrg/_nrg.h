@@ -28,7 +28,7 @@ typedef PyObject *(*nrg_py_fast_keywords)(PyObject *self, PyObject *const *args,
 #define NRG_PY_FUNCTIONS(X)                                                                        \
     X(const char *, version, (void))                                                               \
     X(int, recording_active, (void))                                                               \
-    X(uint32_t, name, (const char *text, const char *kind, const char *detail))                    \
+    X(uint32_t, name_intern, (const char *text, const char *kind, const char *detail))             \
     X(void, span_begin_name, (uint32_t name))                                                      \
     X(void, span_begin_numbered, (uint32_t name, int64_t number))                                  \
     X(void, span_end, (void))                                                                      \
@@ -37,7 +37,7 @@ typedef PyObject *(*nrg_py_fast_keywords)(PyObject *self, PyObject *const *args,
     X(void, span_past,                                                                             \
       (uint32_t name, const char *track, const char *domain, int64_t begin_ns, int64_t end_ns))    \
     X(void, mark_name, (uint32_t name))                                                            \
-    X(void, count_name, (uint32_t name, int64_t amount))                                           \
+    X(void, count_add_name, (uint32_t name, int64_t amount))                                       \
     X(int, recorder_start_with, (const char *path, const struct nrg_recorder_settings *settings))  \
     X(int, recorder_note, (const char *key, const char *value))                                    \
     X(int, recorder_model,                                                                         \
@@ -52,8 +52,8 @@ typedef PyObject *(*nrg_py_fast_keywords)(PyObject *self, PyObject *const *args,
 /* Functions of the library, or ones that do nothing when there is none: never NULL. */
 struct nrg_py_library {
     NRG_PY_FUNCTIONS(NRG_PY_MEMBER)
-    int loaded, lacking; /* lacking: one was found that has not all of them */
-    uint32_t generation; /* of recorders started here: numbers of names are valid within one */
+    int loaded, lacking; /* lacking: one was found that lacks some of them */
+    uint32_t generation; /* raised with each recorder started here */
     char path[4096];     /* of the file, once loaded */
     char reason[4096];   /* why it is not */
 };
@@ -64,7 +64,7 @@ void nrg_py_load(void);
 
 /*
  * A text for libnrg: bytes that must be released, and in *out their content. None gives an empty
- * object and NULL. NULL with an exception when it is no text or has a zero byte in it.
+ * object and NULL. NULL with an exception when it is not a text or has a zero byte in it.
  */
 PyObject *nrg_py_text(PyObject *text, const char *what, const char **out);
 /* 0, or -1 with an exception. */

@@ -128,7 +128,7 @@ def record(path, rate=None, sensors=None, root=None, overwrite=False, note=None,
             work()
         print(run.energy())
 
-    rate: readings per second (10). sensors: names as for `nrg run --sensor`, a list or a text with
+    rate: readings per second (10, with spans 100). sensors: names as for `nrg run --sensor`, a list or a text with
     commas. root: another place for /sys and /proc. overwrite: replace an existing file. note: a
     dict that is kept with the recording. model, input_size: logs the model's parameters, and with
     the size (or a tuple of sizes) of its input its MACs. Without `with`: record(path).start(), and .stop() at the end.

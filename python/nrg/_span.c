@@ -6,8 +6,8 @@
  * time from a dictionary, which is most of why it is cheap. A number of its own ("step 7") makes a
  * small object that refers to the one of its name.
  *
- * The name's number is asked for when the span is first entered under a recorder, and again after
- * another recorder was started.
+ * The name's number is asked for when the span is first entered under a recorder, so that names of
+ * programs that are not recorded take no room; from then on it is valid.
  */
 #include "_nrg.h"
 
@@ -15,7 +15,7 @@
 #define MAX_KEPT 4096
 
 struct span {
-    PyObject_HEAD uint32_t id, generation;
+    PyObject_HEAD uint32_t id;
     PyObject *name, *kind, *detail; /* bytes; empty: none */
     struct span *base;              /* of a numbered one; the three above are then NULL */
     int64_t number;
@@ -37,14 +37,13 @@ static uint32_t ask_name(struct span *s)
     if (!nrg_py.recording_active())
         return 0;
     const char *name = content(s->name);
-    s->id = nrg_py.name(name ? name : "", content(s->kind), content(s->detail));
-    s->generation = nrg_py.generation;
+    s->id = nrg_py.name_intern(name ? name : "", content(s->kind), content(s->detail));
     return s->id;
 }
 
 static inline uint32_t name_of(struct span *s)
 {
-    return s->id && s->generation == nrg_py.generation ? s->id : ask_name(s);
+    return s->id ? s->id : ask_name(s);
 }
 
 static inline void begin(struct span *s)
@@ -248,7 +247,7 @@ PyObject *nrg_py_count_named(PyObject *module, PyObject *const *args, Py_ssize_t
     int64_t id = named(counters, args[0], counter_kind);
     if (id < 0)
         return NULL;
-    nrg_py.count_name((uint32_t)id, amount);
+    nrg_py.count_add_name((uint32_t)id, amount);
     Py_RETURN_NONE;
 }
 

@@ -7,7 +7,7 @@ Callback, because there may be two Kerases in one process and this module must i
 any; Keras asks only for the methods.
 
 Layers can be seen where Keras calls them one by one in Python: `compile(run_eagerly=True)`, and the
-torch backend without jit_compile. A compiled graph runs as a whole; that is said once, and
+torch backend without jit_compile. A compiled graph runs as a whole; a message says so once, and
 steps stay the finest spans. Backward passes are in the step, outside of all layers.
 """
 import functools
@@ -21,7 +21,7 @@ class Callback:
     """Give one to fit(), evaluate() or predict().
 
     layers: also a span for each call of a layer, where that can be seen. batch_size: samples of
-    a step, for joules per sample; found out where Keras's own data adapter tells.
+    a step, for joules per sample; found where Keras's own data adapter has it.
     """
 
     _supports_tf_logs = True  # the logs are not looked at: Keras need not fetch them from the device

@@ -1,7 +1,7 @@
 /*
- * See attribution.h. The order of work: which time (windows), which spans (a first walk), which
- * energy (domains, idle, shares), which method; then the walk that gives every stretch its energy,
- * and the rows.
+ * See attribution.h. The engine runs once; rows, joules per unit of work and the rest are views of
+ * what it found (internal.h). In a list of operators, what is done by something else (the modules'
+ * own code, data loading) becomes one row, so that the sum stays the total.
  */
 #include "attribute/attribution.h"
 
@@ -12,127 +12,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/rows_memory.h"
-#include "attribute/view.h"
+#include "attribute/internal.h"
 #include "base/mem.h"
 
-static const char *const method_names[] = {"auto",   "integrate", "nearest",
-                                           "window", "regress",   "mixed"};
+static const char *const method_names[] = {"auto",    "integrate", "nearest", "window",
+                                           "regress", "cpu-time",  "mixed"};
 
 const char *nrg_method_name(enum nrg_method method)
 {
     return method_names[method];
 }
 
-int nrg_method_from_name(const char *name)
-{
-    for (int i = NRG_METHOD_AUTO; i <= NRG_METHOD_REGRESS; i++)
-        if (!strcmp(method_names[i], name))
-            return i;
-    return -1;
-}
-
 int nrg_attribution_note(struct nrg_attribution *a, const char *what, const char *why, ...)
 {
+    struct nrg_missing note = {0};
     va_list ap;
-    int rc = nrg_reserve(&a->notes, &a->cap_notes, a->n_notes + 1, sizeof *a->notes);
-    if (rc)
-        return rc;
-    struct nrg_missing *note = &a->notes[a->n_notes++];
-    *note = (struct nrg_missing){0};
-    nrg_copy(note->what, sizeof note->what, what);
+    nrg_copy(note.what, sizeof note.what, what);
     va_start(ap, why);
-    vsnprintf(note->why, sizeof note->why, why, ap);
+    vsnprintf(note.why, sizeof note.why, why, ap);
     va_end(ap);
-    return 0;
-}
-
-static bool wanted(const struct nrg_attribution_options *o, const struct nrg_run *run)
-{
-    if (o->run)
-        return run->id == o->run;
-    return strcmp(run->kind, "baseline") != 0;
-}
-
-/* Runs in order, without overlap; the summary is of all the time from the first to the last. */
-static int find_windows(struct nrg_engine *e)
-{
-    size_t n;
-    const struct nrg_run *runs = nrg_recording_runs(e->recording, &n);
-    struct nrg_run all = {.exit_code = -1};
-    e->windows = calloc(n + 1, sizeof *e->windows);
-    if (!e->windows)
-        return nrg_fail(e->err, -ENOMEM, NULL, "out of memory");
-    for (size_t i = 0; i < n; i++) {
-        struct nrg_span_ns window = {runs[i].begin_ns, runs[i].end_ns};
-        if (!wanted(e->options, &runs[i]) || !nrg_is_time(window.begin_ns))
-            continue;
-        if (e->n_windows && window.begin_ns < e->windows[e->n_windows - 1].end_ns)
-            continue;
-        if (!e->n_windows)
-            all = runs[i];
-        all.end_ns = window.end_ns;
-        e->windows[e->n_windows++] = window;
-    }
-    if (!e->n_windows && e->options->run)
-        return nrg_fail(e->err, -ENOENT, nrg_recording_path(e->recording), "has no run %lld",
-                        (long long)e->options->run);
-    if (!e->n_windows)
-        return nrg_fail(e->err, -ENODATA, nrg_recording_path(e->recording), "holds no run");
-    e->clip = e->options->run != 0;
-    int rc = nrg_summary_make(&e->out->summary, e->recording, &all, NRG_SPLIT_ACTIVE, e->err);
-    struct nrg_span_ns *last = &e->windows[e->n_windows - 1];
-    if (!rc && last->end_ns <= last->begin_ns)
-        last->end_ns = e->out->summary.end_ns; /* the recorder was killed */
-    for (size_t i = 0; !rc && i < e->n_windows; i++)
-        if (e->windows[i].end_ns <= e->windows[i].begin_ns)
-            rc = nrg_fail(e->err, -ENODATA, nrg_recording_path(e->recording),
-                          "a run ends before it begins");
-    return rc;
-}
-
-static int prepare(struct nrg_engine *e)
-{
-    int rc = nrg_frame_init(&e->frame, e->recording);
-    if (!rc)
-        rc = nrg_cells_init(&e->cells, &e->frame, &e->catalog, e->windows, e->n_windows);
-    if (!rc)
-        rc = nrg_walk_init(&e->walk, e->recording, &e->catalog, e->options->by);
-    if (!rc)
-        rc = nrg_survey_make(e);
-    if (!rc)
-        rc = nrg_cells_weigh(&e->cells, &e->frame, &e->catalog);
-    if (!rc)
-        rc = nrg_parts_make(e);
-    if (!rc)
-        nrg_method_choose(e);
-    if (!rc)
-        rc = nrg_parts_idle(e);
-    if (!rc)
-        rc = nrg_parts_other(e);
-    if (rc)
-        return rc;
-    e->rows = calloc(e->walk.rows->n + 1, sizeof *e->rows);
-    e->row_parts = calloc(e->walk.rows->n * e->n_parts + 1, sizeof *e->row_parts);
-    if (!e->rows || !e->row_parts)
-        return -ENOMEM;
-    return nrg_method_regresses(e) ? nrg_regress_parts(e) : 0;
-}
-
-static int sum_rows(struct nrg_engine *e)
-{
-    struct nrg_view view;
-    int rc = nrg_distribute(e, NULL);
-    if (!rc && e->class_of)
-        rc = nrg_regress_errors(e);
-    if (rc)
-        return rc;
-    rc = nrg_view_make(&view, e);
-    if (!rc) {
-        rc = nrg_rows_make(e, &view);
-        nrg_view_release(&view);
-    }
-    return rc;
+    return nrg_append(&a->notes, &a->n_notes, &a->cap_notes, &note, sizeof note);
 }
 
 static void sum_domains(struct nrg_engine *e)
@@ -157,21 +56,11 @@ static void sum_domains(struct nrg_engine *e)
     }
 }
 
-static void set_method(struct nrg_engine *e)
-{
-    e->out->method = e->n_parts ? e->parts[0].method : e->options->method;
-    for (size_t p = 0; p < e->n_parts; p++) {
-        e->parts[p].out->method = e->parts[p].method;
-        if (e->parts[p].method != e->out->method)
-            e->out->method = NRG_METHOD_MIXED;
-    }
-}
-
-/* Says what was odd about the spans. */
+/* Notes what was odd about the spans. */
 static void note_spans(struct nrg_engine *e)
 {
     struct nrg_attribution *a = e->out;
-    const struct nrg_walk *w = &e->walk;
+    const struct nrg_span_walk *w = &e->walk;
     a->spans = w->spans;
     a->unclosed = w->unclosed;
     a->unmatched_ends = w->unmatched_ends;
@@ -216,18 +105,47 @@ static void note_spans(struct nrg_engine *e)
                              (unsigned long long)folded, NRG_TREE_DEPTH, NRG_TREE_NODES);
 }
 
-static void release_engine(struct nrg_engine *e)
+/* What no row has. For a regression or single readings that is simply the rest. */
+static void set_rest(struct nrg_engine *e, const double *rows_j)
 {
-    nrg_parts_release(e);
-    nrg_survey_release(&e->survey);
-    nrg_cells_release(&e->cells);
-    nrg_walk_release(&e->walk);
-    nrg_frame_release(&e->frame);
-    free(e->windows);
-    free(e->rows);
-    free(e->row_parts);
-    free(e->class_of);
-    free(e->counts);
+    for (size_t p = 0; p < e->n_parts; p++) {
+        struct nrg_attribution_domain *out = e->parts[p].out;
+        if (nrg_method_reads(e->parts[p].method))
+            out->idle_j = out->other_processes_j = 0;
+        /* For integrate this adds the rounding of millions of sums, nothing else. */
+        out->unattributed_j = out->total_j - rows_j[p] - out->idle_j - out->other_processes_j;
+    }
+}
+
+/* Joules per step need the modules inside the steps: some views take them out. */
+static int find_units(struct nrg_engine *e)
+{
+    struct nrg_attribution *a = e->out;
+    enum nrg_rows_by by = e->options->by;
+    struct nrg_view_rows paths = {.rows = a->rows, .n = a->n_rows};
+    struct nrg_arena arena = {0};
+    bool keeps_steps = by != NRG_BY_MODULE && by != NRG_BY_NAME;
+    int rc = keeps_steps ? 0 : nrg_view_rows(&paths, e, NRG_BY_PATH, &arena);
+    if (!rc)
+        a->n_units = nrg_units_find(&paths, a->units, NRG_UNIT_USES);
+    nrg_arena_release(&arena);
+    return rc;
+}
+
+static int make_result(struct nrg_engine *e)
+{
+    struct nrg_attribution *a = e->out;
+    struct nrg_rows_memory *memory = a->memory;
+    struct nrg_view_rows view = {0};
+    int rc = nrg_view_rows(&view, e, e->options->by, &memory->arena);
+    if (rc)
+        return rc;
+    a->rows = view.rows;
+    a->n_rows = view.n;
+    set_rest(e, view.part_j);
+    sum_domains(e);
+    note_spans(e);
+    return find_units(e);
 }
 
 int nrg_attribution_make(struct nrg_attribution *a, struct nrg_recording *recording,
@@ -236,31 +154,17 @@ int nrg_attribution_make(struct nrg_attribution *a, struct nrg_recording *record
     struct nrg_engine e = {.recording = recording, .options = options, .out = a, .err = err};
     struct nrg_rows_memory *memory = calloc(1, sizeof *memory);
     *a = (struct nrg_attribution){.idle = options->idle, .memory = memory};
-    e.z = nrg_normal_half(options->confidence);
-    struct nrg_error none = {0};
-    int rc = memory ? find_windows(&e) : nrg_fail(err, -ENOMEM, NULL, "out of memory");
-    if (!rc)
-        rc = nrg_span_catalog_load(&memory->catalog, recording, err);
-    if (err && !rc)
-        *err = none;
+    int rc = memory ? nrg_engine_open(&e) : nrg_fail(err, -ENOMEM, NULL, "out of memory");
     if (!rc) {
-        e.catalog = memory->catalog;
-        a->begin_s = (double)e.windows[0].begin_ns * 1e-9;
-        for (size_t i = 0; i < e.n_windows; i++)
-            a->duration_s += (double)(e.windows[i].end_ns - e.windows[i].begin_ns) * 1e-9;
-        rc = prepare(&e);
-        if (!rc) {
-            set_method(&e);
-            rc = sum_rows(&e);
-        }
-        if (!rc) {
-            sum_domains(&e);
-            note_spans(&e);
-        } else if (!err || !err->code) {
+        if (err)
+            *err = (struct nrg_error){0};
+        rc = nrg_engine_run(&e);
+        if (!rc)
+            rc = make_result(&e);
+        if (rc && (!err || !err->code))
             nrg_fail(err, rc, nrg_recording_path(recording), "cannot attribute: %s", strerror(-rc));
-        }
     }
-    release_engine(&e);
+    nrg_engine_release(&e);
     if (rc)
         nrg_attribution_release(a);
     return rc;
@@ -278,4 +182,83 @@ void nrg_attribution_release(struct nrg_attribution *a)
     free(a->notes);
     nrg_summary_release(&a->summary);
     *a = (struct nrg_attribution){0};
+}
+
+static bool is_operator(const struct nrg_attribution_row *row)
+{
+    return !strcmp(row->kind, NRG_KIND_OPERATOR) || !strcmp(row->kind, NRG_KIND_KERNEL) ||
+           !strcmp(row->kind, NRG_KIND_LAYER);
+}
+
+static void add_to_rest(struct nrg_attribution_row *rest, const struct nrg_attribution_row *row)
+{
+    rest->self_time_s += row->self_time_s;
+    rest->flags |= row->flags;
+    rest->energy_self_j = nrg_sum_known(rest->energy_self_j, row->energy_self_j);
+    rest->self_low_j = nrg_sum_known(rest->self_low_j, row->self_low_j);
+    rest->self_high_j = nrg_sum_known(rest->self_high_j, row->self_high_j);
+}
+
+static void keep_operators(struct nrg_attribution *a)
+{
+    struct nrg_attribution_row rest = nrg_row_unknown("(outside operators)", "rest", "");
+    size_t n = 0;
+    for (size_t i = 0; i < a->n_rows; i++) {
+        if (!is_operator(&a->rows[i])) {
+            add_to_rest(&rest, &a->rows[i]);
+            continue;
+        }
+        a->rows[n] = a->rows[i];
+        a->rows[n++].merged_with = SIZE_MAX;
+    }
+    if (n < a->n_rows) {
+        rest.method = a->method;
+        rest.time_s = rest.self_time_s;
+        rest.energy_j = rest.energy_self_j;
+        rest.low_j = rest.self_low_j;
+        rest.high_j = rest.self_high_j;
+        a->rows[n++] = rest;
+    }
+    a->n_rows = n;
+}
+
+struct placed {
+    struct nrg_attribution_row row;
+    size_t was;
+};
+
+/* Largest first, those without a number last; else as they stood. */
+static int by_energy(const void *left, const void *right)
+{
+    const struct placed *a = left, *b = right;
+    double x = a->row.energy_j, y = b->row.energy_j;
+    if (isnan(x) != isnan(y))
+        return isnan(x) ? 1 : -1;
+    if (x > y || y > x)
+        return x > y ? -1 : 1;
+    return a->was < b->was ? -1 : 1;
+}
+
+int nrg_attribution_list(struct nrg_attribution *a, bool operators)
+{
+    if (operators)
+        keep_operators(a);
+    struct nrg_arena memory = {0};
+    size_t *now = nrg_arena_array(&memory, a->n_rows + 1, sizeof *now);
+    struct placed *placed = nrg_arena_array(&memory, a->n_rows + 1, sizeof *placed);
+    size_t n = memory.failed ? 0 : a->n_rows;
+    for (size_t i = 0; i < n; i++)
+        placed[i] = (struct placed){a->rows[i], i};
+    if (n)
+        qsort(placed, n, sizeof *placed, by_energy);
+    for (size_t i = 0; i < n; i++) {
+        a->rows[i] = placed[i].row;
+        now[placed[i].was] = i;
+    }
+    for (size_t i = 0; i < n; i++)
+        if (a->rows[i].merged_with < n)
+            a->rows[i].merged_with = now[a->rows[i].merged_with];
+    int rc = memory.failed ? -ENOMEM : 0;
+    nrg_arena_release(&memory);
+    return rc;
 }

@@ -10,7 +10,8 @@
  * a number that is not known is NAN, never 0; a row whose spans are too short for the sensor has
  * an interval that says so and the flag NRG_ROW_UNRESOLVED.
  *
- * Init by nrg_attribution_make, release. Strings belong to the attribution.
+ * Init by nrg_attribution_make, release. Strings belong to the attribution. 0 or -errno with err.
+ * One thread at a time.
  */
 #ifndef NRG_ATTRIBUTE_ATTRIBUTION_H
 #define NRG_ATTRIBUTE_ATTRIBUTION_H
@@ -24,13 +25,14 @@ enum nrg_method {
     NRG_METHOD_NEAREST,   /* reading closest to the end, times duration */
     NRG_METHOD_WINDOW,    /* mean of the readings inside, times duration */
     NRG_METHOD_REGRESS,   /* power per class of spans, fitted over all intervals of the sensor */
+    NRG_METHOD_CPU_TIME,  /* of a modelled source: its law, applied to the spans' CPU time */
     NRG_METHOD_MIXED      /* of a sum over domains whose methods differ */
 };
 
 enum nrg_idle_mode {
     NRG_IDLE_APART, /* idle energy is a row of its own */
     NRG_IDLE_SHARE, /* spans get the idle energy of the time they are open */
-    NRG_IDLE_NONE   /* it is not told apart: all energy counts as active */
+    NRG_IDLE_NONE   /* it is not separated: all energy counts as active */
 };
 
 enum nrg_lag_mode { NRG_LAG_AUTO, NRG_LAG_NONE, NRG_LAG_GIVEN };
@@ -59,7 +61,7 @@ struct nrg_attribution_options {
     enum nrg_idle_mode idle;
     enum nrg_lag_mode lag;
     double lag_s;  /* with NRG_LAG_GIVEN */
-    double idle_w; /* given by the user, of the sum of domains; NAN: found out */
+    double idle_w; /* given by the user, of the sum of domains; NAN: to be found */
     enum nrg_rows_by by;
     const char *const *domains; /* only these; NULL: those of the total */
     int64_t run;                /* run.id; 0: all of kind run and system */
@@ -81,16 +83,17 @@ struct nrg_attribution_row {
     double self_time_s;
     double energy_j; /* inclusive */
     double energy_self_j;
-    double low_j, high_j;           /* interval of energy_j at the confidence asked for */
-    double self_low_j, self_high_j; /* of energy_self_j */
-    const double *domain_j;         /* inclusive, per domain of the attribution */
+    double low_j, high_j;               /* interval of energy_j at the confidence asked for */
+    double self_low_j, self_high_j;     /* of energy_self_j */
+    double shared_low_j, shared_high_j; /* as low_j, high_j, if the sources' own totals are right */
+    const double *domain_j;             /* inclusive, per domain of the attribution */
     enum nrg_method method;
     unsigned flags;
     size_t merged_with;      /* row that carries the group's number; SIZE_MAX */
     double updates_per_call; /* of the sensor, within one self stretch: how resolved it is */
     const struct nrg_row_count *counts;
     size_t n_counts;
-    /* filled by whoever has a graph (attribute/model_join.c); NAN: not known */
+    /* filled by nrg_attribution_join (model_join.h); NAN: not known */
     double macs, flops, read_bytes, written_bytes; /* per call */
 };
 
@@ -106,6 +109,14 @@ struct nrg_attribution_domain {
     double residual; /* of a regression: rms of what it does not explain, relative; NAN */
 };
 
+/* Joules per step, epoch, cycle, sample, token: whatever was counted. */
+struct nrg_unit_use {
+    const char *name; /* "step", "tokens" */
+    const char *kind; /* "step", "epoch", "cycle", "counter" */
+    double amount, energy_j, low_j, high_j, time_s;
+};
+enum { NRG_UNIT_USES = 16 };
+
 struct nrg_attribution {
     struct nrg_attribution_row *rows;
     size_t n_rows;
@@ -117,22 +128,29 @@ struct nrg_attribution {
     enum nrg_method method;
     enum nrg_idle_mode idle;
     double begin_s, duration_s;
+    struct nrg_unit_use units[NRG_UNIT_USES]; /* of all spans, whatever the view */
+    size_t n_units;
     uint64_t spans, dropped, unclosed, unmatched_ends, cut; /* of the events */
     struct nrg_summary summary;                             /* the run that it is part of */
-    struct nrg_missing *notes;                              /* said to the user: what and why */
+    struct nrg_missing *notes;                              /* for the user: what and why */
     size_t n_notes, cap_notes;
     void *memory; /* what rows point into */
 };
 
 const char *nrg_method_name(enum nrg_method method); /* "regress" */
-int nrg_method_from_name(const char *name);          /* -1 */
 
-/* Adds a line to what is said to the user. */
+/* Adds a note for the user. */
 int nrg_attribution_note(struct nrg_attribution *attribution, const char *what, const char *why,
                          ...) __attribute__((format(printf, 3, 4)));
 
 int nrg_attribution_make(struct nrg_attribution *attribution, struct nrg_recording *recording,
                          const struct nrg_attribution_options *options, struct nrg_error *err);
 void nrg_attribution_release(struct nrg_attribution *attribution);
+
+/*
+ * Makes a list of an attribution by name: the largest first. `operators`: keeps operators, kernels
+ * and layers, and one row for all else. To be called last: it changes the numbers of rows.
+ */
+int nrg_attribution_list(struct nrg_attribution *attribution, bool operators);
 
 #endif

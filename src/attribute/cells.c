@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/search.h"
+#include "base/stats.h"
 
 #define CELL_NS     (100 * NRG_NS_PER_MS)
 #define MIN_CELL_NS (20 * NRG_NS_PER_MS)
@@ -31,19 +33,13 @@ static int on_rows(void *arg, const struct nrg_rows *rows)
     return ticks->n >= MAX_PERIODS; /* positive: enough seen */
 }
 
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 /*
  * The recorder reads CPU times on ticks: cells that begin with them need no interpolation. *at_ns
- * is one of the ticks.
+ * is one of the ticks. Rows of processes tell them; threads have more, at the edges of spans.
  */
 static int64_t tick_of(struct nrg_recording *recording, int64_t *at_ns)
 {
-    static const enum nrg_series_kind kinds[] = {NRG_THREADS, NRG_PROCESSES};
+    static const enum nrg_series_kind kinds[] = {NRG_PROCESSES, NRG_THREADS};
     struct ticks ticks = {0};
     for (size_t k = 0; k < 2 && ticks.n < 3; k++) {
         int series[1];
@@ -52,8 +48,7 @@ static int64_t tick_of(struct nrg_recording *recording, int64_t *at_ns)
     }
     if (ticks.n < 3)
         return CELL_NS;
-    qsort(ticks.period_ns, ticks.n, sizeof *ticks.period_ns, by_size);
-    int64_t tick = ticks.period_ns[ticks.n / 2];
+    int64_t tick = nrg_median_i64(ticks.period_ns, ticks.n);
     *at_ns = ticks.t_ns;
     if (tick < MIN_CELL_NS)
         tick *= (MIN_CELL_NS + tick - 1) / tick;
@@ -73,8 +68,8 @@ static int add_cell(struct nrg_cells *c, size_t *cap, int64_t begin_ns, bool out
 }
 
 /* Cells of one run: from its begin, then at whole ticks. */
-static int cut(struct nrg_cells *c, size_t *cap, const struct nrg_span_ns *window, int64_t tick,
-               int64_t at_ns)
+static int cut_window(struct nrg_cells *c, size_t *cap, const struct nrg_span_ns *window,
+                      int64_t tick, int64_t at_ns)
 {
     int64_t first = window->begin_ns - (window->begin_ns - at_ns) % tick;
     int rc = add_cell(c, cap, window->begin_ns, false);
@@ -84,8 +79,8 @@ static int cut(struct nrg_cells *c, size_t *cap, const struct nrg_span_ns *windo
     return rc;
 }
 
-static int cut_all(struct nrg_cells *c, struct nrg_frame *frame, const struct nrg_span_ns *windows,
-                   size_t n)
+static int cut_windows(struct nrg_cells *c, struct nrg_frame *frame,
+                       const struct nrg_span_ns *windows, size_t n)
 {
     int64_t at_ns = n ? windows[0].begin_ns : 0, tick = tick_of(frame->recording, &at_ns), all = 0;
     size_t cap = 0;
@@ -95,7 +90,7 @@ static int cut_all(struct nrg_cells *c, struct nrg_frame *frame, const struct nr
     while ((size_t)(all / tick) > MAX_NUMBERS / (c->n_tracks + c->n_groups + 1))
         tick *= 2;
     for (size_t i = 0; !rc && i < n; i++) {
-        rc = cut(c, &cap, &windows[i], tick, at_ns);
+        rc = cut_window(c, &cap, &windows[i], tick, at_ns);
         if (!rc && i + 1 < n && windows[i + 1].begin_ns > windows[i].end_ns)
             rc = add_cell(c, &cap, windows[i].end_ns, true);
     }
@@ -104,11 +99,19 @@ static int cut_all(struct nrg_cells *c, struct nrg_frame *frame, const struct nr
     return rc;
 }
 
-static uint32_t pool_of(struct nrg_cells *c, const char *domain)
+uint32_t nrg_cells_pool(const struct nrg_cells *c, const char *domain)
 {
-    for (size_t i = 0; i < c->n_pools; i++)
+    for (size_t i = 1; i < c->n_pools; i++)
         if (!strcmp(c->pool_domain[i], domain))
             return (uint32_t)i;
+    return 0;
+}
+
+static uint32_t pool_of(struct nrg_cells *c, const char *domain)
+{
+    uint32_t pool = nrg_cells_pool(c, domain);
+    if (pool || !domain[0])
+        return pool;
     nrg_copy(c->pool_domain[c->n_pools], sizeof *c->pool_domain, domain);
     return (uint32_t)c->n_pools++;
 }
@@ -139,18 +142,18 @@ static int make_groups(struct nrg_cells *c, struct nrg_frame *frame,
 {
     size_t n = catalog->n_tracks + 1;
     c->n_tracks = catalog->n_tracks;
-    c->track_group = calloc(n, sizeof *c->track_group);
-    c->track_pool = calloc(n, sizeof *c->track_pool);
-    c->group_pool = calloc(n, sizeof *c->group_pool);
-    c->group_process = calloc(n, sizeof *c->group_process);
-    c->pool_domain = calloc(n, sizeof *c->pool_domain);
-    if (!c->track_group || !c->track_pool || !c->group_pool || !c->group_process || !c->pool_domain)
+    c->track_group = nrg_arena_array(&c->memory, n, sizeof *c->track_group);
+    c->track_pool = nrg_arena_array(&c->memory, n, sizeof *c->track_pool);
+    c->group_pool = nrg_arena_array(&c->memory, n, sizeof *c->group_pool);
+    c->group_process = nrg_arena_array(&c->memory, n, sizeof *c->group_process);
+    c->pool_domain = nrg_arena_array(&c->memory, n, sizeof *c->pool_domain);
+    if (c->memory.failed)
         return -ENOMEM;
-    pool_of(c, "");
+    c->n_pools = 1;
     for (size_t i = 0; i < catalog->n_tracks; i++) {
         const struct nrg_span_track *track = &catalog->tracks[i];
         c->track_pool[i] = pool_of(c, track->domain);
-        /* What a process used of a GPU is told per device, if at all: one group. */
+        /* The use of a GPU is reported per device, if at all: one group. */
         int64_t process = c->track_pool[i] ? 0 : process_of(frame->recording, track);
         c->track_group[i] = group_of(c, c->track_pool[i], process);
     }
@@ -164,13 +167,16 @@ int nrg_cells_init(struct nrg_cells *c, struct nrg_frame *frame,
     *c = (struct nrg_cells){0};
     int rc = make_groups(c, frame, catalog);
     if (!rc)
-        rc = cut_all(c, frame, windows, n_windows);
+        rc = cut_windows(c, frame, windows, n_windows);
     if (!rc) {
-        c->open_s = calloc(c->n * c->n_tracks + 1, sizeof *c->open_s);
-        c->weight = calloc(c->n * c->n_tracks + 1, sizeof *c->weight);
-        c->share = calloc(c->n * c->n_groups + 1, sizeof *c->share);
-        c->other = calloc(c->n + 1, sizeof *c->other);
-        rc = c->open_s && c->weight && c->share && c->other ? 0 : -ENOMEM;
+        c->open_s = nrg_arena_array(&c->memory, c->n * c->n_tracks + 1, sizeof *c->open_s);
+        c->weight = nrg_arena_array(&c->memory, c->n * c->n_tracks + 1, sizeof *c->weight);
+        c->share = nrg_arena_array(&c->memory, c->n * c->n_groups + 1, sizeof *c->share);
+        c->other = nrg_arena_array(&c->memory, c->n + 1, sizeof *c->other);
+        c->open_rate = nrg_arena_array(&c->memory, c->n * c->n_tracks + 1, sizeof *c->open_rate);
+        c->gap_rate = nrg_arena_array(&c->memory, c->n * c->n_tracks + 1, sizeof *c->gap_rate);
+        c->untracked_s = nrg_arena_array(&c->memory, c->n + 1, sizeof *c->untracked_s);
+        rc = c->memory.failed ? -ENOMEM : 0;
     }
     if (rc)
         nrg_cells_release(c);
@@ -181,28 +187,12 @@ void nrg_cells_release(struct nrg_cells *c)
 {
     free(c->begin_ns);
     free(c->outside);
-    free(c->track_group);
-    free(c->track_pool);
-    free(c->group_pool);
-    free(c->group_process);
-    free(c->pool_domain);
-    free(c->open_s);
-    free(c->weight);
-    free(c->share);
-    free(c->other);
-    free(c->busy_s);
+    nrg_arena_release(&c->memory);
     *c = (struct nrg_cells){0};
 }
 
 size_t nrg_cells_find(const struct nrg_cells *c, int64_t t_ns)
 {
-    size_t low = 0, high = c->n ? c->n - 1 : 0;
-    while (low < high) {
-        size_t middle = (low + high + 1) / 2;
-        if (c->begin_ns[middle] <= t_ns)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
+    size_t begun = nrg_count_up_to(c->begin_ns, c->n, sizeof *c->begin_ns, t_ns);
+    return begun ? begun - 1 : 0;
 }

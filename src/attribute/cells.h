@@ -1,23 +1,25 @@
 /*
- * Who does the work in each short stretch of time (a cell, about as long as the recorder's tick):
- * how much of it is the workload's and how much is other processes', how the workload's divides
- * over its processes, and a process's over the tracks that have a span open. By CPU time, as far
- * as it was recorded.
+ * How the work of each short stretch of time (a cell, about as long as the recorder's tick) is
+ * divided: between the workload and other processes, between the workload's processes, and between
+ * the tracks of a process that have a span open. By CPU time, as far as it was recorded.
  *
- * A pool is what shares one kind of energy: the threads share the processors', the tracks of a GPU
- * that GPU's. A group is what of a pool belongs to one process; tracks whose process is not known
- * form one group, which has the CPU time of those processes that have no track.
+ * A pool is the tracks that share one kind of energy: threads share the processors', the tracks of
+ * a GPU that GPU's. A group is the tracks of a pool that belong to one process; tracks whose
+ * process is not known form one group, which has the CPU time of the processes without a track.
  *
- * Memory: cells * (tracks + groups), bounded by making cells longer. Init, cpu, release.
+ * Memory: cells * (tracks + groups), bounded by making cells longer. Init, weigh (cells_cpu.c),
+ * release. 0 or -errno. One thread at a time.
  */
 #ifndef NRG_ATTRIBUTE_CELLS_H
 #define NRG_ATTRIBUTE_CELLS_H
 
+#include "base/arena.h"
 #include "energy/bins.h"
 #include "energy/frame.h"
 #include "record/read/span_catalog.h"
 
 struct nrg_cells {
+    struct nrg_arena memory; /* of the arrays, but for begin_ns and outside */
     size_t n;
     int64_t *begin_ns; /* n + 1 of them: a cell ends where the next begins */
     uint8_t *outside;  /* between runs: not part of the result */
@@ -26,11 +28,17 @@ struct nrg_cells {
     uint32_t *group_pool;
     int64_t *group_process;  /* process.id; 0: not known */
     char (*pool_domain)[48]; /* "" for the first: the processors */
-    float *open_s;  /* [cell * n_tracks + track]: time with a span open; the survey fills it */
-    float *weight;  /* [cell * n_tracks + track]: work per second with a span open */
-    float *share;   /* [cell * n_groups + group]: of the workload's work in its pool */
-    float *other;   /* per cell: part of the CPUs' work that is not the workload's */
-    double *busy_s; /* per cell, CPU seconds of the machine; NULL: not recorded */
+    float *open_s; /* [cell * n_tracks + track]: time with a span open; the survey fills it */
+    float *weight; /* [cell * n_tracks + track]: work per second with a span open */
+    float *share;  /* [cell * n_groups + group]: of the workload's work in its pool */
+    float *other;  /* per cell: part of the CPUs' work that is not the workload's */
+    /* CPU seconds per second, [cell * n_tracks + track]: with a span open, and without; threads
+     * that have no spans are counted with those that have. Of the processors' tracks alone. */
+    float *open_rate, *gap_rate;
+    bool has_rates;     /* CPU times of threads or processes were recorded */
+    double *other_s;    /* per cell, CPU seconds of others; NULL: not known */
+    float *untracked_s; /* per cell, of the workload's processes without a track */
+    double *busy_s;     /* per cell, CPU seconds of the machine; NULL: not recorded */
     bool has_processes;
 };
 
@@ -41,13 +49,8 @@ int nrg_cells_init(struct nrg_cells *cells, struct nrg_frame *frame,
 void nrg_cells_release(struct nrg_cells *cells);
 /* The cell that holds t_ns; the first or last one outside. */
 size_t nrg_cells_find(const struct nrg_cells *cells, int64_t t_ns);
-/* The time with a span open is known: makes weights and shares. */
-int nrg_cells_weigh(struct nrg_cells *cells, struct nrg_frame *frame,
-                    const struct nrg_span_catalog *catalog);
-
-/* cells_cpu.c: adds an amount that was used evenly between two instants. */
-void nrg_cells_spread(const struct nrg_cells *cells, int64_t from_ns, int64_t to_ns, double amount,
-                      float *column, size_t stride);
+/* The pool of a domain's name; 0, the processors, where no track names it. */
+uint32_t nrg_cells_pool(const struct nrg_cells *cells, const char *domain);
 
 static inline double nrg_cells_length_s(const struct nrg_cells *cells, size_t k)
 {

@@ -6,17 +6,20 @@
  * their process. Where nothing is known about a process's threads, or all were asleep, those with
  * a span open share equally.
  *
- * A GPU's work that is not the workload's is told by the driver's share per process.
+ * The shares of a GPU's work come from the driver (parts_other.c).
  */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "attribute/cells.h"
+#include "attribute/internal.h"
+#include "energy/others.h"
 
-#define ASLEEP 1e-9f /* weight of a thread that used no CPU: only what nobody else could have */
+#define ASLEEP     1e-9f /* weight of a thread that used no CPU: it gets what no other can have */
+#define WORKERS    0.02  /* of what the threads with spans used: less is not another thread's */
+#define READ_OFF_S 2e-3
+#define READ_OFF   0.02 /* of a cell */
+#define WAITING    0.05 /* of what the process used: threads that used less only waited */
 
 struct last_row {
     int64_t t_ns, cpu_ns;
@@ -25,18 +28,20 @@ struct last_row {
 
 struct group_sums {
     double used_s, unknown_s; /* CPU of its threads; open time of those without CPU times */
+    double open_s;            /* of all its threads */
 };
 
 struct weigher {
+    struct nrg_arena memory; /* of the arrays */
     struct nrg_cells *c;
     const struct nrg_span_catalog *catalog;
     struct last_row *last; /* per process id, or per track */
     size_t n_ids;
     uint32_t *group_of;  /* per process id; UINT32_MAX: none */
     float *workload_s;   /* per cell */
-    float *untracked_s;  /* per cell, of processes without a track */
     uint8_t *has_thread; /* per track */
     struct group_sums *sums;
+    bool *has_workers; /* per group: threads without spans used CPU, too */
 };
 
 void nrg_cells_spread(const struct nrg_cells *c, int64_t from_ns, int64_t to_ns, double amount,
@@ -53,6 +58,24 @@ void nrg_cells_spread(const struct nrg_cells *c, int64_t from_ns, int64_t to_ns,
     }
 }
 
+/* A number of each cell. */
+struct column {
+    float *first;
+    size_t stride;
+};
+
+/* Adds the CPU seconds since the last row to the columns; false where they are not known. */
+static bool spread_cpu(const struct nrg_cells *c, struct last_row *last, int64_t t_ns,
+                       int64_t cpu_ns, const struct column *to, size_t n)
+{
+    bool known = last->seen && t_ns > last->t_ns && cpu_ns >= last->cpu_ns;
+    double used_s = ((double)cpu_ns - (double)last->cpu_ns) / 1e9;
+    for (size_t i = 0; known && i < n; i++)
+        nrg_cells_spread(c, last->t_ns, t_ns, used_s, to[i].first, to[i].stride);
+    *last = (struct last_row){t_ns, cpu_ns, true};
+    return known;
+}
+
 static int on_process_rows(void *arg, const struct nrg_rows *rows)
 {
     struct weigher *w = arg;
@@ -61,19 +84,11 @@ static int on_process_rows(void *arg, const struct nrg_rows *rows)
     for (size_t i = 0; i < rows->n; i++) {
         if (ids[i] < 1 || (size_t)ids[i] >= w->n_ids || cpu[i] == NRG_MISSING)
             continue;
-        struct last_row *last = &w->last[ids[i]];
         uint32_t group = w->group_of[ids[i]];
-        if (last->seen && rows->t_ns[i] > last->t_ns && cpu[i] >= last->cpu_ns) {
-            double used_s = ((double)cpu[i] - (double)last->cpu_ns) / 1e9;
-            nrg_cells_spread(w->c, last->t_ns, rows->t_ns[i], used_s, w->workload_s, 1);
-            if (group == UINT32_MAX)
-                nrg_cells_spread(w->c, last->t_ns, rows->t_ns[i], used_s, w->untracked_s, 1);
-            else
-                nrg_cells_spread(w->c, last->t_ns, rows->t_ns[i], used_s, w->c->share + group,
-                                 w->c->n_groups);
-            w->c->has_processes = true;
-        }
-        *last = (struct last_row){rows->t_ns[i], cpu[i], true};
+        struct column to[] = {{w->workload_s, 1}, {w->c->untracked_s, 1}};
+        if (group != UINT32_MAX)
+            to[1] = (struct column){w->c->share + group, w->c->n_groups};
+        w->c->has_processes |= spread_cpu(w->c, &w->last[ids[i]], rows->t_ns[i], cpu[i], to, 2);
     }
     return 0;
 }
@@ -88,20 +103,14 @@ static int on_thread_rows(void *arg, const struct nrg_rows *rows)
         if (!known || cpu[i] == NRG_MISSING)
             continue;
         size_t track = (size_t)(known - w->catalog->tracks);
-        struct last_row *last = &w->last[track];
-        if (last->seen && rows->t_ns[i] > last->t_ns && cpu[i] >= last->cpu_ns) {
-            nrg_cells_spread(w->c, last->t_ns, rows->t_ns[i],
-                             ((double)cpu[i] - (double)last->cpu_ns) / 1e9, w->c->weight + track,
-                             w->c->n_tracks);
-            w->has_thread[track] = 1;
-        }
-        *last = (struct last_row){rows->t_ns[i], cpu[i], true};
+        const struct column to = {w->c->weight + track, w->c->n_tracks};
+        w->has_thread[track] |= spread_cpu(w->c, &w->last[track], rows->t_ns[i], cpu[i], &to, 1);
     }
     return 0;
 }
 
-static int stream(struct weigher *w, struct nrg_frame *frame, enum nrg_series_kind kind,
-                  size_t columns, int (*each)(void *, const struct nrg_rows *))
+static int read_rows(struct weigher *w, struct nrg_frame *frame, enum nrg_series_kind kind,
+                     size_t columns, int (*each)(void *, const struct nrg_rows *))
 {
     int series[16], rc = 0;
     size_t n = nrg_recording_series_of(frame->recording, kind, series, 16);
@@ -114,38 +123,37 @@ static int stream(struct weigher *w, struct nrg_frame *frame, enum nrg_series_ki
     return rc;
 }
 
-static int prepare(struct weigher *w, struct nrg_frame *frame)
+static int prepare_weigher(struct weigher *w, struct nrg_frame *frame)
 {
-    size_t n, max_id = w->c->n_tracks;
-    const struct nrg_process_info *infos = nrg_recording_processes(frame->recording, &n);
-    for (size_t i = 0; i < n; i++)
-        if (infos[i].id > (int64_t)max_id && infos[i].id < INT32_MAX)
-            max_id = (size_t)infos[i].id;
-    if (max_id > n + w->c->n_tracks + 1000000)
-        return -EBADMSG;
-    w->n_ids = max_id + 1;
-    w->last = calloc(w->n_ids, sizeof *w->last);
-    w->group_of = malloc(w->n_ids * sizeof *w->group_of);
-    w->workload_s = calloc(w->c->n + 1, sizeof *w->workload_s);
-    w->untracked_s = calloc(w->c->n + 1, sizeof *w->untracked_s);
-    w->has_thread = calloc(w->c->n_tracks + 1, 1);
-    w->sums = calloc(w->c->n_groups + 1, sizeof *w->sums);
-    if (!w->last || !w->group_of || !w->workload_s || !w->untracked_s || !w->has_thread || !w->sums)
+    int rc = nrg_recording_process_ids(frame->recording, &w->n_ids);
+    if (rc)
+        return rc;
+    if (w->n_ids <= w->c->n_tracks)
+        w->n_ids = w->c->n_tracks + 1;
+    w->last = nrg_arena_array(&w->memory, w->n_ids, sizeof *w->last);
+    w->group_of = nrg_arena_array(&w->memory, w->n_ids, sizeof *w->group_of);
+    w->workload_s = nrg_arena_array(&w->memory, w->c->n + 1, sizeof *w->workload_s);
+    w->has_thread = nrg_arena_array(&w->memory, w->c->n_tracks + 1, 1);
+    w->sums = nrg_arena_array(&w->memory, w->c->n_groups + 1, sizeof *w->sums);
+    w->has_workers = nrg_arena_array(&w->memory, w->c->n_groups + 1, sizeof *w->has_workers);
+    if (w->memory.failed)
         return -ENOMEM;
     memset(w->group_of, 0xff, w->n_ids * sizeof *w->group_of);
     for (size_t g = 0; g < w->c->n_groups; g++)
-        if (w->c->group_process[g] > 0 && !w->c->group_pool[g])
+        if (w->c->group_process[g] > 0 && (size_t)w->c->group_process[g] < w->n_ids &&
+            !w->c->group_pool[g])
             w->group_of[w->c->group_process[g]] = (uint32_t)g;
     return 0;
 }
 
-static int fill_busy(struct nrg_cells *c, struct nrg_frame *frame)
+static int fill_busy(struct nrg_cells *c, struct nrg_frame *frame, double *tick_s)
 {
     size_t channel = nrg_frame_find(frame, "cpu.busy", NRG_SECONDS);
     const struct nrg_timeline *busy = nrg_frame_timeline(frame, channel);
     if (!busy)
         return 0;
-    c->busy_s = calloc(c->n + 1, sizeof *c->busy_s);
+    *tick_s = frame->channels[channel].channel.resolution;
+    c->busy_s = nrg_arena_array(&c->memory, c->n + 1, sizeof *c->busy_s);
     if (!c->busy_s)
         return -ENOMEM;
     for (size_t k = 0; k < c->n; k++)
@@ -154,17 +162,77 @@ static int fill_busy(struct nrg_cells *c, struct nrg_frame *frame)
     return 0;
 }
 
+/* What a group's threads used, and how long they were open, in a cell. */
+static void sum_groups(struct weigher *w, size_t k)
+{
+    const struct nrg_cells *c = w->c;
+    const float *cpu_s = c->weight + k * c->n_tracks, *open_s = c->open_s + k * c->n_tracks;
+    memset(w->sums, 0, (c->n_groups + 1) * sizeof *w->sums);
+    for (size_t i = 0; i < c->n_tracks; i++) {
+        struct group_sums *sums = &w->sums[c->track_group[i]];
+        sums->used_s += (double)cpu_s[i];
+        sums->open_s += (double)open_s[i];
+        sums->unknown_s += w->has_thread[i] ? 0 : (double)open_s[i];
+    }
+}
+
+/*
+ * CPU seconds of a track in a cell, with what its process's other threads used. These work for the
+ * threads that have spans: in proportion to their CPU time, or to their open time where they only
+ * waited for the others.
+ */
+static double track_cpu_s(const struct weigher *w, size_t k, size_t track)
+{
+    const struct nrg_cells *c = w->c;
+    const struct group_sums *sums = &w->sums[c->track_group[track]];
+    double own_s = (double)c->weight[k * c->n_tracks + track];
+    double open_s = (double)c->open_s[k * c->n_tracks + track];
+    double process_s = (double)c->share[k * c->n_groups + c->track_group[track]];
+    double extra_s = process_s - sums->used_s;
+    if (!w->has_thread[track])
+        return extra_s > 0 && sums->unknown_s > 0 ? extra_s * open_s / sums->unknown_s : 0;
+    if (sums->unknown_s > 0 || !w->has_workers[c->track_group[track]] || extra_s <= 0)
+        return own_s;
+    if (sums->used_s > WAITING * process_s)
+        return own_s * process_s / sums->used_s;
+    return own_s + (sums->open_s > 0 ? extra_s * open_s / sums->open_s : 0);
+}
+
+/*
+ * A thread that was busy all the time that it had a span open, as far as can be told: its CPU times
+ * are read some ms apart from the borders of cells.
+ */
+static bool was_busy(double own_s, double open_s, double length_s)
+{
+    return fabs(own_s - open_s) < READ_OFF_S + READ_OFF * length_s;
+}
+
+/* A thread's CPU time belongs to its spans, as far as it fits in there; the rest to the gaps. */
+static void set_rates(struct weigher *w, size_t k)
+{
+    struct nrg_cells *c = w->c;
+    double length_s = nrg_cells_length_s(c, k);
+    for (size_t i = 0; i < c->n_tracks; i++) {
+        size_t at = k * c->n_tracks + i;
+        double cpu_s = track_cpu_s(w, k, i), open_s = fmin((double)c->open_s[at], length_s);
+        double own_s = (double)c->weight[at], most = own_s > 0 ? fmax(1, cpu_s / own_s) : INFINITY;
+        if (own_s > 0 && open_s > 0 && was_busy(own_s, open_s, length_s))
+            cpu_s = open_s * most;
+        double inside_s = fmin(cpu_s, open_s * most), gap_s = length_s - open_s;
+        if (c->track_pool[i])
+            continue;
+        c->open_rate[at] = open_s > 0 ? (float)(inside_s / open_s) : 0;
+        c->gap_rate[at] = gap_s > 0 && open_s > 0 ? (float)((cpu_s - inside_s) / gap_s)
+                          : gap_s > 0             ? (float)(cpu_s / length_s)
+                                                  : 0;
+    }
+}
+
 /* Seconds of CPU become CPU per second with a span open. Needs the processes' seconds. */
 static void weigh_tracks(struct weigher *w, size_t k, bool processes)
 {
     struct nrg_cells *c = w->c;
     float *cpu_s = c->weight + k * c->n_tracks, *open_s = c->open_s + k * c->n_tracks;
-    memset(w->sums, 0, (c->n_groups + 1) * sizeof *w->sums);
-    for (size_t i = 0; i < c->n_tracks; i++) {
-        struct group_sums *sums = &w->sums[c->track_group[i]];
-        sums->used_s += (double)cpu_s[i];
-        sums->unknown_s += w->has_thread[i] ? 0 : (double)open_s[i];
-    }
     for (size_t i = 0; i < c->n_tracks; i++) {
         size_t group = c->track_group[i];
         const struct group_sums *sums = &w->sums[group];
@@ -208,15 +276,17 @@ static void share_by_processes(struct weigher *w, size_t k)
         if (c->group_pool[g])
             continue;
         if (!c->group_process[g])
-            share[g] = w->untracked_s[k];
+            share[g] = c->untracked_s[k];
         share[g] /= all;
     }
 }
 
-static void finish(struct weigher *w, size_t k)
+static void weigh_cell(struct weigher *w, size_t k)
 {
     struct nrg_cells *c = w->c;
     double mine = (double)w->workload_s[k];
+    sum_groups(w, k);
+    set_rates(w, k);
     if (mine > 0) {
         weigh_tracks(w, k, true);
         share_by_processes(w, k);
@@ -224,31 +294,66 @@ static void finish(struct weigher *w, size_t k)
         share_by_tracks(w, k, 0);
         weigh_tracks(w, k, false);
     }
-    if (c->has_processes && c->busy_s && c->busy_s[k] > 1e-6)
-        c->other[k] = (float)fmax(0, 1 - mine / c->busy_s[k]);
+    if (c->other_s && c->other_s[k] > 0)
+        c->other[k] = (float)(c->other_s[k] / (c->other_s[k] + mine));
     for (size_t g = 0; g < c->n_groups; g++)
         if (c->group_pool[g])
             c->share[k * c->n_groups + g] = 1; /* one group in such a pool */
+}
+
+/* In one cell, times that are read some ms apart look like another thread's work; over all not. */
+static void find_workers(struct weigher *w)
+{
+    const struct nrg_cells *c = w->c;
+    struct group_sums *sums = w->sums;
+    memset(sums, 0, (c->n_groups + 1) * sizeof *sums);
+    for (size_t k = 0; k < c->n; k++) {
+        for (size_t i = 0; i < c->n_tracks; i++)
+            sums[c->track_group[i]].used_s += (double)c->weight[k * c->n_tracks + i];
+        for (size_t g = 0; g < c->n_groups; g++)
+            sums[g].open_s += (double)c->share[k * c->n_groups + g]; /* of the process, here */
+    }
+    for (size_t g = 0; g < c->n_groups; g++)
+        w->has_workers[g] = sums[g].open_s > (1 + WORKERS) * sums[g].used_s;
+}
+
+/* Between runs nothing is asked of others, but the sum goes on. */
+static int find_others(const struct weigher *w, double tick_s)
+{
+    struct nrg_cells *c = w->c;
+    if (!c->has_processes || !c->busy_s)
+        return 0;
+    double *mine_s = nrg_arena_array(&c->memory, c->n + 1, sizeof *mine_s);
+    c->other_s = nrg_arena_array(&c->memory, c->n + 1, sizeof *c->other_s);
+    if (c->memory.failed)
+        return -ENOMEM;
+    for (size_t k = 0; k < c->n; k++)
+        mine_s[k] = c->outside[k] ? c->busy_s[k] : (double)w->workload_s[k];
+    nrg_others_spread(c->busy_s, mine_s, c->n, tick_s, c->other_s);
+    return 0;
 }
 
 int nrg_cells_weigh(struct nrg_cells *c, struct nrg_frame *frame,
                     const struct nrg_span_catalog *catalog)
 {
     struct weigher w = {.c = c, .catalog = catalog};
-    int rc = prepare(&w, frame);
+    int rc = prepare_weigher(&w, frame);
+    double tick_s = 0;
     if (!rc)
-        rc = fill_busy(c, frame);
+        rc = fill_busy(c, frame, &tick_s);
     if (!rc)
-        rc = stream(&w, frame, NRG_PROCESSES, NRG_P_COLUMNS, on_process_rows);
+        rc = read_rows(&w, frame, NRG_PROCESSES, NRG_P_COLUMNS, on_process_rows);
     if (!rc)
-        rc = stream(&w, frame, NRG_THREADS, NRG_T_COLUMNS, on_thread_rows);
+        rc = read_rows(&w, frame, NRG_THREADS, NRG_T_COLUMNS, on_thread_rows);
+    if (!rc)
+        rc = find_others(&w, tick_s);
+    if (!rc)
+        find_workers(&w);
+    c->has_rates = c->has_processes;
+    for (size_t i = 0; !rc && i < c->n_tracks; i++)
+        c->has_rates |= w.has_thread[i];
     for (size_t k = 0; !rc && k < c->n; k++)
-        finish(&w, k);
-    free(w.last);
-    free(w.group_of);
-    free(w.workload_s);
-    free(w.untracked_s);
-    free(w.has_thread);
-    free(w.sums);
+        weigh_cell(&w, k);
+    nrg_arena_release(&w.memory);
     return rc;
 }

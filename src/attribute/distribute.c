@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "attribute/flow.h"
-#include "energy/readings.h"
-#include "attribute/slicer.h"
+#include "attribute/regress/slicer.h"
 #include "base/mem.h"
+#include "energy/readings.h"
 
 struct stretch {
     int64_t begin_ns, inside_ns; /* inside_ns: within the windows */
@@ -23,10 +23,12 @@ struct track_spans {
     struct stretch *open;   /* per depth */
     struct nrg_edge *edges; /* [depth * n_parts + part] */
     size_t cap_open, cap_edges;
+    bool in_parts; /* folded spans came in the self stretch: classes of their own */
 };
 
 struct walker {
     struct nrg_engine *e;
+    struct nrg_arena memory; /* of the arrays */
     struct nrg_flows flows;
     struct nrg_grid *grids;        /* per part */
     struct nrg_readings *readings; /* per part */
@@ -34,16 +36,12 @@ struct walker {
     struct track_spans *tracks;
     struct nrg_edge *self_edges; /* [track * n_parts + part] */
     size_t *self_reading;        /* same: the first reading of the self stretch */
-    struct nrg_slicer *slicer;   /* NULL: nobody wants slices */
+    struct nrg_slicer *slicer;   /* NULL: no regression */
     struct stretch *slices;      /* per track: since the last one that was handed over */
     int64_t *gap_ns;             /* per pool: since when no track has a span open */
+    int64_t *track_gap_ns;       /* per track, the same */
     int rc;
 };
-
-static int64_t inside(const struct nrg_flows *f, int64_t t_ns)
-{
-    return t_ns < f->begin_ns ? f->begin_ns : t_ns > f->end_ns ? f->end_ns : t_ns;
-}
 
 /* Where in the sensor's interval the event lies, and what interpolation may get wrong there. */
 static void find_edge(struct walker *w, size_t p, int64_t t_ns)
@@ -101,12 +99,10 @@ static void add_error(struct walker *w, size_t p, struct nrg_row_error *error,
         weight = fmax(share, 1 / fmax(1, (double)w->flows.pool_open[w->e->parts[p].pool]));
     weight = fmin(weight, 1);
     error->variance_j2 += ((double)begin->variance_j2 + (double)end->variance_j2) * weight * weight;
-    double lag_j =
-        w->e->parts[p].slack_s * fabs((double)end->power_w - (double)begin->power_w) * weight;
-    error->below_j += lag_j;
-    error->above_j += lag_j;
-    if (end->interval - begin->interval > 1) {
-        nrg_row_error_edges(error, begin, end, weight);
+    nrg_row_error_widen(error, w->e->parts[p].slack_s *
+                                   fabs((double)end->power_w - (double)begin->power_w) * weight);
+    if (end->interval - begin->interval > 1) { /* whole intervals in between */
+        nrg_row_error_widen(error, ((double)begin->off_j + (double)end->off_j) * weight);
         return;
     }
     struct nrg_interval here = interval_of(w, p, false);
@@ -134,39 +130,94 @@ static void add_reading(struct walker *w, size_t p, size_t track, struct nrg_row
     row->energy_j += isnan(power_w) ? 0 : power_w * s;
 }
 
-/* What a track did since its last slice. */
+/* Whether CPU seconds of each track are known, so that they add up. */
+static bool has_rates(const struct walker *w, size_t pool)
+{
+    return !pool && w->e->cells.has_rates;
+}
+
+/* Hands over what a track did since its last slice. */
 static int hand_over(struct walker *w, size_t track, int64_t t_ns)
 {
     const struct nrg_track_flow *tr = &w->flows.tracks[track];
     struct stretch *since = &w->slices[track];
+    uint32_t pool = w->e->cells.track_pool[track];
     double s = (double)(t_ns - since->inside_ns) * 1e-9;
-    struct nrg_slice slice = {since->inside_ns, t_ns, s > 0 ? (tr->work_s - since->work_s) / s : 0,
-                              tr->path, w->e->cells.track_pool[track]};
+    double share = s > 0 ? fmin((tr->work_s - since->work_s) / s, 1) : 0;
+    struct nrg_slice slice = {.begin_ns = since->inside_ns,
+                              .end_ns = t_ns,
+                              .rate = has_rates(w, pool) ? nrg_flows_rate(&w->flows, track) : share,
+                              .class_ = w->e->class_of[tr->path],
+                              .pool = pool,
+                              .track = (uint32_t)track,
+                              .calls = NRG_SLICE_WAITS};
     *since = (struct stretch){.inside_ns = t_ns, .work_s = tr->work_s};
     return nrg_slicer_add(w->slicer, &slice);
 }
 
 static int end_gap(struct walker *w, uint32_t pool, int64_t t_ns)
 {
-    struct nrg_slice slice = {w->gap_ns[pool], t_ns, 1, 0, pool};
+    struct nrg_slice slice = {.begin_ns = w->gap_ns[pool],
+                              .end_ns = t_ns,
+                              .rate = 1,
+                              .class_ = w->e->class_of[0],
+                              .pool = pool,
+                              .track = UINT32_MAX};
     w->gap_ns[pool] = t_ns;
-    return nrg_slicer_add(w->slicer, &slice);
+    return has_rates(w, pool) ? 0 : nrg_slicer_add(w->slicer, &slice);
+}
+
+/* What a thread did outside of its spans. */
+static int end_track_gap(struct walker *w, size_t track, int64_t t_ns)
+{
+    uint32_t pool = w->e->cells.track_pool[track];
+    struct nrg_slice slice = {.begin_ns = w->track_gap_ns[track],
+                              .end_ns = t_ns,
+                              .rate = nrg_flows_rate(&w->flows, track),
+                              .class_ = w->e->class_of[0],
+                              .pool = pool,
+                              .track = UINT32_MAX};
+    w->track_gap_ns[track] = t_ns;
+    return has_rates(w, pool) && slice.rate > 0 ? nrg_slicer_add(w->slicer, &slice) : 0;
+}
+
+/* What processes without spans used in the cell that ends: the workload's, and others. */
+static int add_processes(struct walker *w, int64_t t_ns)
+{
+    const struct nrg_cells *c = &w->e->cells;
+    size_t k = w->flows.cell;
+    double length_s = (double)(t_ns - c->begin_ns[k]) * 1e-9;
+    struct nrg_slice slice = {
+        .begin_ns = c->begin_ns[k], .end_ns = t_ns, .pool = 0, .track = UINT32_MAX};
+    int rc = 0;
+    if (!has_rates(w, 0) || !(length_s > 0))
+        return 0;
+    slice.class_ = (uint32_t)w->e->untracked_class;
+    slice.rate = (double)c->untracked_s[k] / length_s;
+    if (slice.rate > 0)
+        rc = nrg_slicer_add(w->slicer, &slice);
+    slice.class_ = (uint32_t)w->e->other_class;
+    slice.rate = c->other_s ? c->other_s[k] / length_s : 0;
+    return rc || !c->other_s ? rc : nrg_slicer_add(w->slicer, &slice);
 }
 
 static void on_border(void *arg, int64_t t_ns)
 {
     struct walker *w = arg;
     const struct nrg_cells *cells = &w->e->cells;
+    size_t next = w->flows.cell + 1;
+    bool ends_run = t_ns >= w->flows.end_ns || (next < cells->n && cells->outside[next]);
     for (size_t i = 0; !w->rc && i < cells->n_tracks; i++)
-        if (w->flows.tracks[i].open)
-            w->rc = hand_over(w, i, t_ns);
+        w->rc = w->flows.tracks[i].open ? hand_over(w, i, t_ns) : end_track_gap(w, i, t_ns);
     for (uint32_t pool = 0; !w->rc && pool < cells->n_pools; pool++)
         if (!w->flows.pool_open[pool])
             w->rc = end_gap(w, pool, t_ns);
+    if (!w->rc)
+        w->rc = add_processes(w, t_ns);
     if (cells->outside[w->flows.cell])
         w->slicer->n = 0;
     if (!w->rc)
-        w->rc = nrg_slicer_flush(w->slicer);
+        w->rc = nrg_slicer_flush(w->slicer, t_ns, ends_run);
 }
 
 static void begin_self(struct walker *w, size_t track, const struct nrg_open_span *span,
@@ -177,7 +228,8 @@ static void begin_self(struct walker *w, size_t track, const struct nrg_open_spa
     size_t pool = w->e->cells.track_pool[track];
     tr->row = span->row;
     tr->path = span->path;
-    w->tracks[track].self = (struct stretch){t_ns, inside(f, t_ns), tr->work_s};
+    w->tracks[track].self = (struct stretch){t_ns, nrg_flows_inside(f, t_ns), tr->work_s};
+    w->tracks[track].in_parts = false;
     if (w->slicer)
         w->slices[track] = w->tracks[track].self;
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
@@ -195,21 +247,25 @@ static void end_self(struct walker *w, size_t track, int64_t t_ns)
     const struct nrg_track_flow *tr = &f->tracks[track];
     const struct stretch *self = &w->tracks[track].self;
     size_t pool = e->cells.track_pool[track];
-    if (w->slicer && !w->rc)
-        w->rc = hand_over(w, track, inside(f, t_ns));
+    int64_t end_ns = nrg_flows_inside(f, t_ns);
+    if (w->slicer && !w->rc) {
+        w->rc = hand_over(w, track, end_ns);
+        nrg_slicer_settle(w->slicer, (uint32_t)track, self->inside_ns, end_ns,
+                          !w->tracks[track].in_parts);
+    }
     e->rows[tr->row].stretches++;
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
         size_t p = f->pool_parts[i];
         struct nrg_row_part *row = &e->row_parts[(size_t)tr->row * e->n_parts + p];
         if (nrg_method_reads(e->parts[p].method))
             add_reading(w, p, track, row, t_ns);
-        if (e->parts[p].method != NRG_METHOD_REGRESS)
-            add_error(w, p, &row->self, &w->self_edges[track * e->n_parts + p], self,
-                      inside(f, t_ns), tr->work_s - self->work_s);
+        if (!nrg_method_bounds_rows(e->parts[p].method))
+            add_error(w, p, &row->self, &w->self_edges[track * e->n_parts + p], self, end_ns,
+                      tr->work_s - self->work_s);
     }
 }
 
-static int begin_span(struct walker *w, const struct nrg_walk_event *ev)
+static int begin_span(struct walker *w, const struct nrg_span_walk_event *ev)
 {
     struct track_spans *spans = &w->tracks[ev->track];
     size_t n_parts = w->e->n_parts;
@@ -219,14 +275,14 @@ static int begin_span(struct walker *w, const struct nrg_walk_event *ev)
                          sizeof *spans->edges);
     if (rc)
         return rc;
-    spans->open[ev->depth] =
-        (struct stretch){ev->t_ns, inside(&w->flows, ev->t_ns), w->flows.tracks[ev->track].work_s};
+    spans->open[ev->depth] = (struct stretch){ev->t_ns, nrg_flows_inside(&w->flows, ev->t_ns),
+                                              w->flows.tracks[ev->track].work_s};
     if (n_parts)
         memcpy(spans->edges + ev->depth * n_parts, w->now, n_parts * sizeof *w->now);
     return 0;
 }
 
-static void end_span(struct walker *w, const struct nrg_walk_event *ev)
+static void end_span(struct walker *w, const struct nrg_span_walk_event *ev)
 {
     struct nrg_engine *e = w->e;
     const struct nrg_flows *f = &w->flows;
@@ -239,49 +295,38 @@ static void end_span(struct walker *w, const struct nrg_walk_event *ev)
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
         size_t p = f->pool_parts[i];
         struct nrg_row_part *row = &e->row_parts[(size_t)ev->span->row * e->n_parts + p];
-        if (e->parts[p].method != NRG_METHOD_REGRESS)
+        if (!nrg_method_bounds_rows(e->parts[p].method))
             add_error(w, p, &row->whole, &spans->edges[ev->depth * e->n_parts + p], span,
-                      inside(f, ev->t_ns), work_s);
+                      nrg_flows_inside(f, ev->t_ns), work_s);
     }
 }
 
-static int add_count(struct nrg_engine *e, const struct nrg_walk_event *ev)
-{
-    if (!ev->span)
-        return 0;
-    struct nrg_row_sums *row = &e->rows[ev->span->row];
-    for (uint32_t i = row->counts; i; i = e->counts[i - 1].next)
-        if (e->counts[i - 1].name == ev->name) {
-            e->counts[i - 1].amount += (double)ev->amount;
-            return 0;
-        }
-    int rc = nrg_reserve(&e->counts, &e->cap_counts, e->n_counts + 1, sizeof *e->counts);
-    if (rc)
-        return rc;
-    e->counts[e->n_counts++] = (struct nrg_count_sum){ev->name, row->counts, (double)ev->amount};
-    row->counts = (uint32_t)e->n_counts;
-    return 0;
-}
-
-/* One stretch with the span around it, but another kind of span for a regression. */
-static int change_path(struct walker *w, const struct nrg_walk_event *ev, int64_t t_ns)
+/* A folded span is part of the stretch of the span around it, but a class of its own for a
+ * regression. */
+static int change_path(struct walker *w, const struct nrg_span_walk_event *ev, int64_t t_ns)
 {
     bool opens = ev->what == NRG_WALK_OPEN;
     int rc = w->slicer ? hand_over(w, ev->track, t_ns) : 0;
+    struct track_spans *spans = &w->tracks[ev->track];
+    spans->in_parts = true;
+    if (w->slicer) /* a part of a stretch is no call */
+        nrg_slicer_settle(w->slicer, (uint32_t)ev->track, spans->self.inside_ns, t_ns, false);
     w->flows.tracks[ev->track].path = (opens ? ev->span : ev->around)->path;
     return rc || !opens ? rc : begin_span(w, ev);
 }
 
-static int on_event(void *arg, const struct nrg_walk_event *ev)
+static int on_event(void *arg, const struct nrg_span_walk_event *ev)
 {
     struct walker *w = arg;
     struct nrg_engine *e = w->e;
     struct nrg_flows *f = &w->flows;
-    int64_t t_ns = inside(f, ev->t_ns), at_ns = e->clip ? t_ns : ev->t_ns;
+    int64_t t_ns = nrg_flows_inside(f, ev->t_ns), at_ns = e->clip ? t_ns : ev->t_ns;
     size_t pool = e->cells.track_pool[ev->track];
     nrg_flows_move_to(f, t_ns);
     if (ev->what == NRG_WALK_COUNT)
-        return add_count(e, ev);
+        return !ev->span ? 0
+                         : nrg_counts_add(&e->counts, &e->rows[ev->span->row].counts, ev->name,
+                                          (double)ev->amount);
     nrg_flows_move_pool(f, pool, t_ns);
     nrg_flows_settle_group(f, e->cells.track_group[ev->track], t_ns);
     if (f->tracks[ev->track].open)
@@ -298,6 +343,8 @@ static int on_event(void *arg, const struct nrg_walk_event *ev)
     if (ev->what == NRG_WALK_OPEN) {
         if (w->slicer && !f->pool_open[pool])
             w->rc = end_gap(w, (uint32_t)pool, t_ns);
+        if (w->slicer && !w->rc && !f->tracks[ev->track].open)
+            w->rc = end_track_gap(w, ev->track, t_ns);
         if (!f->tracks[ev->track].open)
             nrg_flows_start_track(f, ev->track, at_ns);
         begin_self(w, ev->track, ev->span, ev->t_ns);
@@ -308,29 +355,31 @@ static int on_event(void *arg, const struct nrg_walk_event *ev)
         begin_self(w, ev->track, ev->around, ev->t_ns);
     } else {
         nrg_flows_stop_track(f, ev->track);
-        w->gap_ns[pool] = t_ns;
+        w->gap_ns[pool] = w->track_gap_ns[ev->track] = t_ns;
     }
     return 0;
 }
 
-static int init(struct walker *w)
+static int init_walker(struct walker *w)
 {
     struct nrg_engine *e = w->e;
     size_t n_parts = e->n_parts + 1, n_tracks = e->catalog.n_tracks + 1;
     int rc = 0;
-    w->grids = calloc(n_parts, sizeof *w->grids);
-    w->readings = calloc(n_parts, sizeof *w->readings);
-    w->now = calloc(n_parts, sizeof *w->now);
-    w->tracks = calloc(n_tracks, sizeof *w->tracks);
-    w->self_edges = calloc(n_tracks * n_parts, sizeof *w->self_edges);
-    w->self_reading = calloc(n_tracks * n_parts, sizeof *w->self_reading);
-    w->slices = calloc(n_tracks, sizeof *w->slices);
-    w->gap_ns = calloc(e->cells.n_pools + 1, sizeof *w->gap_ns);
-    if (!w->grids || !w->readings || !w->now || !w->tracks || !w->self_edges || !w->self_reading ||
-        !w->slices || !w->gap_ns)
+    w->grids = nrg_arena_array(&w->memory, n_parts, sizeof *w->grids);
+    w->readings = nrg_arena_array(&w->memory, n_parts, sizeof *w->readings);
+    w->now = nrg_arena_array(&w->memory, n_parts, sizeof *w->now);
+    w->tracks = nrg_arena_array(&w->memory, n_tracks, sizeof *w->tracks);
+    w->self_edges = nrg_arena_array(&w->memory, n_tracks * n_parts, sizeof *w->self_edges);
+    w->self_reading = nrg_arena_array(&w->memory, n_tracks * n_parts, sizeof *w->self_reading);
+    w->slices = nrg_arena_array(&w->memory, n_tracks, sizeof *w->slices);
+    w->gap_ns = nrg_arena_array(&w->memory, e->cells.n_pools + 1, sizeof *w->gap_ns);
+    w->track_gap_ns = nrg_arena_array(&w->memory, n_tracks, sizeof *w->track_gap_ns);
+    if (w->memory.failed)
         return -ENOMEM;
     for (size_t i = 0; i < e->cells.n_pools; i++)
         w->gap_ns[i] = w->flows.begin_ns;
+    for (size_t i = 0; i < e->catalog.n_tracks; i++)
+        w->track_gap_ns[i] = w->flows.begin_ns;
     if (w->slicer) {
         w->flows.border = on_border;
         w->flows.border_arg = w;
@@ -343,7 +392,7 @@ static int init(struct walker *w)
     return rc;
 }
 
-static void release(struct walker *w)
+static void release_walker(struct walker *w)
 {
     for (size_t p = 0; w->readings && p < w->e->n_parts; p++)
         nrg_readings_release(&w->readings[p]);
@@ -351,29 +400,22 @@ static void release(struct walker *w)
         free(w->tracks[i].open);
         free(w->tracks[i].edges);
     }
-    free(w->grids);
-    free(w->readings);
-    free(w->now);
-    free(w->tracks);
-    free(w->self_edges);
-    free(w->self_reading);
-    free(w->slices);
-    free(w->gap_ns);
+    nrg_arena_release(&w->memory);
 }
 
-/* What the flows left over, and errors that wait for the end of their interval. */
-static void finish(struct walker *w)
+/* Takes what the flows left over, and settles the errors of the last intervals. */
+static void finish_walk(struct walker *w)
 {
     struct nrg_engine *e = w->e;
     nrg_flows_finish(&w->flows);
     for (size_t p = 0; p < e->n_parts; p++) {
         struct nrg_attribution_domain *out = e->parts[p].out;
         const struct nrg_flow *flow = &w->flows.parts[p];
-        /* A lag that the report of the run knows of it corrects too, but for the edges alone. */
+        /* The run's report corrects a lag that the driver states too, at the edges alone. */
         bool same = e->n_windows == 1 && !strcmp(out->lag_source, "driver");
         out->total_j = same ? e->parts[p].domain->energy_j : flow->total_j;
         out->unattributed_j = flow->unattributed_j;
-        out->other_processes_j = flow->other_j;
+        out->other_processes_j = isnan(e->parts[p].others_j) ? flow->other_j : e->parts[p].others_j;
         out->idle_j = e->options->idle == NRG_IDLE_APART ? flow->idle_j : 0;
     }
     for (size_t i = 0; i < e->walk.rows->n; i++)
@@ -389,13 +431,13 @@ int nrg_distribute(struct nrg_engine *e, struct nrg_slicer *slicer)
     struct walker w = {.e = e, .slicer = slicer};
     int rc = nrg_flows_init(&w.flows, e);
     if (!rc)
-        rc = init(&w);
+        rc = init_walker(&w);
     if (!rc)
-        rc = nrg_walk_run(&e->walk, w.flows.end_ns, on_event, &w);
+        rc = nrg_span_walk_run(&e->walk, w.flows.end_ns, on_event, &w);
     if (!rc)
-        finish(&w);
+        finish_walk(&w);
     rc = rc ? rc : w.rc;
-    release(&w);
+    release_walker(&w);
     nrg_flows_release(&w.flows);
     return rc;
 }

@@ -6,13 +6,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
-
-static double ns_to_s(int64_t ns)
-{
-    return (double)ns * 1e-9;
-}
 
 static void move_part(struct nrg_flows *f, size_t p, int64_t t_ns)
 {
@@ -28,7 +21,6 @@ static void move_part(struct nrg_flows *f, size_t p, int64_t t_ns)
     flow->covered_ns = flow->cell_known_ns + at.covered_ns - flow->cell_covered_ns;
 }
 
-/* All parts of a pool up to t, and the idle potential with them. */
 void nrg_flows_move_pool(struct nrg_flows *f, size_t pool, int64_t t_ns)
 {
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
@@ -59,19 +51,36 @@ void nrg_flows_settle_group(struct nrg_flows *f, size_t g, int64_t t_ns)
             f->parts[p].unattributed_j += mine;
     }
     if (group->open && !cells->outside[f->cell])
-        group->work += share * ns_to_s(t_ns - group->done_ns) / group->weight;
+        group->work += share * ((double)(t_ns - group->done_ns) * 1e-9) / group->weight;
     group->done_ns = t_ns;
 }
 
 static void add_class(const struct nrg_part *part, struct nrg_row_part *row, uint32_t path,
-                      double work_s)
+                      double cost_s)
 {
-    row->energy_j += part->class_w[path] * work_s;
-    row->self.below_j += part->below_w[path] * work_s;
-    row->self.above_j += part->above_w[path] * work_s;
+    row->energy_j += part->class_w[path] * cost_s;
+    row->self.below_j += part->below_w[path] * cost_s;
+    row->self.above_j += part->above_w[path] * cost_s;
 }
 
-/* What an open track has earned since it was credited last. Its group is settled. */
+/* What a class's power is multiplied by: CPU seconds, or the share of a pool's work. */
+static double cost_since(const struct nrg_flows *f, size_t track, int64_t t_ns, double work_s)
+{
+    const struct nrg_cells *c = &f->e->cells;
+    if (c->track_pool[track] || !c->has_rates)
+        return work_s;
+    double ns = (double)(nrg_flows_inside(f, t_ns) - nrg_flows_inside(f, f->tracks[track].t_ns));
+    return c->outside[f->cell] ? 0 : ns * 1e-9 * nrg_flows_rate(f, track);
+}
+
+double nrg_flows_rate(const struct nrg_flows *f, size_t track)
+{
+    const struct nrg_cells *c = &f->e->cells;
+    size_t at = f->cell * c->n_tracks + track;
+    return (double)(f->tracks[track].open ? c->open_rate[at] : c->gap_rate[at]);
+}
+
+/* The track's group is settled. */
 void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
 {
     struct nrg_engine *e = f->e;
@@ -79,10 +88,12 @@ void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
     const struct nrg_cells *cells = &e->cells;
     size_t g = cells->track_group[track], pool = cells->track_pool[track];
     double work_s = tr->weight * (f->groups[g].work - tr->work_done);
+    double cost_s = cost_since(f, track, t_ns, work_s);
     bool share = e->options->idle == NRG_IDLE_SHARE;
     tr->work_done = f->groups[g].work;
     tr->work_s += work_s;
     e->rows[tr->row].work_s += work_s;
+    e->rows[tr->row].cost_s += cost_s;
     e->rows[tr->row].self_ns += (double)(t_ns - tr->t_ns);
     tr->t_ns = t_ns;
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
@@ -93,7 +104,7 @@ void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
         if (e->parts[p].method == NRG_METHOD_INTEGRATE)
             row->energy_j += tr->weight * (potential - f->track_potential[at]);
         else if (e->parts[p].method == NRG_METHOD_REGRESS)
-            add_class(&e->parts[p], row, tr->path, work_s);
+            add_class(&e->parts[p], row, tr->path, cost_s);
         if (share && !nrg_method_reads(e->parts[p].method))
             row->energy_j += flow->idle_per_track - f->track_idle[at];
         row->covered_ns += flow->covered_ns - f->track_covered[at];
@@ -103,7 +114,6 @@ void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
     }
 }
 
-/* A track begins to earn now. */
 void nrg_flows_start_track(struct nrg_flows *f, size_t track, int64_t t_ns)
 {
     struct nrg_track_flow *tr = &f->tracks[track];
@@ -161,7 +171,7 @@ static void enter_cell(struct nrg_flows *f)
     }
 }
 
-/* Up to t all earn by the rules of this cell; what no group has is nobody's. */
+/* Up to t all tracks are credited by the shares of this cell; what no group has is unattributed. */
 static void leave_cell(struct nrg_flows *f, int64_t t_ns)
 {
     const struct nrg_cells *cells = &f->e->cells;
@@ -203,27 +213,23 @@ void nrg_flows_move_to(struct nrg_flows *f, int64_t t_ns)
     }
 }
 
-static int allocate(struct nrg_flows *f)
+static int allocate_flows(struct nrg_flows *f)
 {
     const struct nrg_cells *cells = &f->e->cells;
     size_t parts = f->e->n_parts + 1, groups = cells->n_groups + 1, tracks = cells->n_tracks + 1;
-    f->parts = calloc(parts, sizeof *f->parts);
-    f->pool_parts = calloc(parts, sizeof *f->pool_parts);
-    f->pool_from = calloc(cells->n_pools + 1, sizeof *f->pool_from);
-    f->pool_open = calloc(cells->n_pools + 1, sizeof *f->pool_open);
-    f->left = calloc(cells->n_pools + 1, sizeof *f->left);
-    f->groups = calloc(groups, sizeof *f->groups);
-    f->tracks = calloc(tracks, sizeof *f->tracks);
-    f->potential = calloc(groups * parts, sizeof *f->potential);
-    f->active_done = calloc(groups * parts, sizeof *f->active_done);
-    f->track_potential = calloc(tracks * parts, sizeof *f->track_potential);
-    f->track_idle = calloc(tracks * parts, sizeof *f->track_idle);
-    f->track_covered = calloc(tracks * parts, sizeof *f->track_covered);
-    return f->parts && f->pool_parts && f->pool_from && f->pool_open && f->left && f->groups &&
-                   f->tracks && f->potential && f->active_done && f->track_potential &&
-                   f->track_idle && f->track_covered
-               ? 0
-               : -ENOMEM;
+    f->parts = nrg_arena_array(&f->memory, parts, sizeof *f->parts);
+    f->pool_parts = nrg_arena_array(&f->memory, parts, sizeof *f->pool_parts);
+    f->pool_from = nrg_arena_array(&f->memory, cells->n_pools + 1, sizeof *f->pool_from);
+    f->pool_open = nrg_arena_array(&f->memory, cells->n_pools + 1, sizeof *f->pool_open);
+    f->left = nrg_arena_array(&f->memory, cells->n_pools + 1, sizeof *f->left);
+    f->groups = nrg_arena_array(&f->memory, groups, sizeof *f->groups);
+    f->tracks = nrg_arena_array(&f->memory, tracks, sizeof *f->tracks);
+    f->potential = nrg_arena_array(&f->memory, groups * parts, sizeof *f->potential);
+    f->active_done = nrg_arena_array(&f->memory, groups * parts, sizeof *f->active_done);
+    f->track_potential = nrg_arena_array(&f->memory, tracks * parts, sizeof *f->track_potential);
+    f->track_idle = nrg_arena_array(&f->memory, tracks * parts, sizeof *f->track_idle);
+    f->track_covered = nrg_arena_array(&f->memory, tracks * parts, sizeof *f->track_covered);
+    return f->memory.failed ? -ENOMEM : 0;
 }
 
 int nrg_flows_init(struct nrg_flows *f, struct nrg_engine *e)
@@ -231,7 +237,7 @@ int nrg_flows_init(struct nrg_flows *f, struct nrg_engine *e)
     const struct nrg_cells *cells = &e->cells;
     size_t n = 0;
     *f = (struct nrg_flows){.e = e};
-    if (allocate(f)) {
+    if (allocate_flows(f)) {
         nrg_flows_release(f);
         return -ENOMEM;
     }
@@ -262,17 +268,6 @@ void nrg_flows_finish(struct nrg_flows *f)
 
 void nrg_flows_release(struct nrg_flows *f)
 {
-    free(f->parts);
-    free(f->pool_parts);
-    free(f->pool_from);
-    free(f->pool_open);
-    free(f->left);
-    free(f->groups);
-    free(f->tracks);
-    free(f->potential);
-    free(f->active_done);
-    free(f->track_potential);
-    free(f->track_idle);
-    free(f->track_covered);
+    nrg_arena_release(&f->memory);
     *f = (struct nrg_flows){0};
 }

@@ -1,5 +1,5 @@
 /*
- * Who earns what while time goes by, for distribute.c.
+ * How energy is credited to tracks as time goes by, for distribute.c.
  *
  * The energy of an instant is shared between all tracks that have a span open then. Touching all of
  * them at every event would cost events times tracks; instead each group of tracks carries a
@@ -9,7 +9,7 @@
  * settled. Idle energy has a potential of its own, with equal weights.
  *
  * Init, then events in order of time (each: move_to, move_pool, settle_group, then what happens to
- * the track), finish, release. Inside src/attribute.
+ * the track), finish, release. Only init can fail, with -ENOMEM. One thread at a time.
  */
 #ifndef NRG_ATTRIBUTE_FLOW_H
 #define NRG_ATTRIBUTE_FLOW_H
@@ -23,7 +23,7 @@ struct nrg_flow {
     double cell_active_j, cell_idle_j, cell_known_ns; /* the same when the cell began */
     double cell_energy_j, cell_covered_ns;            /* of the cursor */
     double idle_w, mine;                              /* of the cell; mine: 1 - others' part */
-    double idle_per_track, idle_done;                 /* potential, and how far it is made */
+    double idle_per_track, idle_done;                 /* potential, and idle_j that is in it */
     double unattributed_j, other_j, total_j;
 };
 
@@ -35,7 +35,7 @@ struct nrg_group_flow {
 };
 
 struct nrg_track_flow {
-    uint32_t row, path; /* that it earns for */
+    uint32_t row, path; /* that its energy goes to */
     bool open;
     double weight, work_s, work_done;
     int64_t t_ns; /* credited up to here */
@@ -43,6 +43,7 @@ struct nrg_track_flow {
 
 struct nrg_flows {
     struct nrg_engine *e;
+    struct nrg_arena memory; /* of what follows */
     struct nrg_flow *parts;
     size_t *pool_parts, *pool_from; /* pool i: pool_parts[pool_from[i] .. pool_from[i + 1]) */
     size_t *pool_open;
@@ -58,6 +59,12 @@ struct nrg_flows {
     void *border_arg;
 };
 
+/* The moment within the windows that is nearest to t_ns. */
+static inline int64_t nrg_flows_inside(const struct nrg_flows *flows, int64_t t_ns)
+{
+    return t_ns < flows->begin_ns ? flows->begin_ns : t_ns > flows->end_ns ? flows->end_ns : t_ns;
+}
+
 int nrg_flows_init(struct nrg_flows *flows, struct nrg_engine *engine);
 void nrg_flows_release(struct nrg_flows *flows);
 /* Up to the end of the last window. */
@@ -68,6 +75,8 @@ void nrg_flows_move_to(struct nrg_flows *flows, int64_t t_ns);
 /* All parts of a pool up to t_ns, and the idle potential with them. */
 void nrg_flows_move_pool(struct nrg_flows *flows, size_t pool, int64_t t_ns);
 void nrg_flows_settle_group(struct nrg_flows *flows, size_t group, int64_t t_ns);
+/* CPU seconds per second of a track in this cell, with a span open or without, as it is. */
+double nrg_flows_rate(const struct nrg_flows *flows, size_t track);
 /* What an open track has earned since it was credited last goes to its row. */
 void nrg_flows_credit(struct nrg_flows *flows, size_t track, int64_t t_ns);
 void nrg_flows_start_track(struct nrg_flows *flows, size_t track, int64_t t_ns);

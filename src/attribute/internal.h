@@ -1,16 +1,39 @@
 /*
- * What the parts of the attribution share while one is made: the windows of time, the domains at
- * work, the walk, the cells, and the sums per row. Inside src/attribute; built up by
- * attribution.c in the order of the fields, and gone when the rows are made.
+ * What the files of src/attribute share.
+ *
+ * The engine: the windows of time, the domains, the walk, the cells, and the sums per place in the
+ * tree of spans, built up in the order of the fields. It runs once, whatever is to be shown. Only
+ * rows per step, epoch or cycle are decided here (options->by), because the walk has to tell their
+ * numbers apart.
+ *
+ * Views: the rows of the result as a tree. A view maps each place that the walk knows (a node of
+ * walk.rows) to a row. Self energies simply add up. The error of all that is inside a row is not
+ * the sum of the errors of its parts, which is far larger: it is that of the spans through which
+ * time entered the row. A span enters all rows that hold it but not the span around it.
+ *
+ * Set recording, options, out (with its memory) and err; open, run, make views, release. The engine
+ * owns its arrays; rows and the names that a view makes up are in the arena of the result.
+ * Functions return 0 or a negative errno; `open` fills err. One thread at a time.
  */
-#ifndef NRG_ATTRIBUTE_ENGINE_H
-#define NRG_ATTRIBUTE_ENGINE_H
+#ifndef NRG_ATTRIBUTE_INTERNAL_H
+#define NRG_ATTRIBUTE_INTERNAL_H
 
 #include "attribute/cells.h"
-#include "energy/cursor.h"
 #include "attribute/regress/fit.h"
 #include "attribute/row_error.h"
 #include "attribute/walk.h"
+#include "base/arena.h"
+#include "energy/cursor.h"
+#include "record/read/span_catalog.h"
+
+/* Less time than this without a reading is rounding of times, not a gap. */
+#define NRG_UNCOVERED_NS 1000
+
+/* What the rows of an attribution point into. */
+struct nrg_rows_memory {
+    struct nrg_arena arena;
+    struct nrg_span_catalog catalog; /* names */
+};
 
 /* An energy domain at work. */
 struct nrg_part {
@@ -19,20 +42,24 @@ struct nrg_part {
     const struct nrg_recorded_channel *channel;
     const struct nrg_timeline *tl;
     size_t pool;      /* of tracks that use its energy */
-    int64_t width_ns; /* how far apart the sensor's news are */
+    int64_t width_ns; /* the sensor's resolution in time: nrg_timeline_width_ns */
     double lag_s;
     enum nrg_method method;
     double ceiling_w;               /* power above idle that nothing exceeds */
     double edge_noise_j2;           /* variance of one edge, besides that of the update's phase */
     double update_s;                /* phase of the update: uniform over this; 0 for gauges */
     double *idle_w;                 /* per cell, never more than the cell has; NAN: all of it */
-    float *other;                   /* per cell: part of the work that is not the workload's */
+    const float *other;             /* per cell: part of the work that is not the workload's */
     double slack_s;                 /* of the lag: what is not known of it */
     double idle_error_w;            /* standard error */
+    double idle_most_w;             /* where it is not known: what it may be; 0 */
     double factor_low, factor_high; /* calibration: the truth is within energy times these */
     double *class_w;                /* of a regression: per path, above idle */
     double *below_w, *above_w;      /* how far the truth may be from class_w */
-    bool idle_known;                /* idle_w is more than a zero that stands for it */
+    double others_j;                /* of a regression: other processes'; NAN: not known by it */
+    bool idle_known;                /* false: idle_w is only a stand-in */
+    bool baseline;                  /* of a regression: idle_w was measured before the run */
+    double baseline_busy;           /* CPUs that were busy then, with other things */
     bool everything_idle;           /* power did not follow the load */
     struct nrg_regress_result regressed;
 };
@@ -40,9 +67,10 @@ struct nrg_part {
 struct nrg_row_sums {
     uint64_t calls, stretches;
     double self_ns, work_s; /* work_s: self time times the share of the work */
+    double cost_s;          /* of a regression: what a class's power is multiplied by */
     unsigned flags;
     uint32_t merged_with; /* place that has the number; 0: none */
-    uint32_t counts;      /* first of its list + 1; 0: none */
+    uint32_t counts;      /* its list */
 };
 
 struct nrg_row_part {
@@ -52,12 +80,16 @@ struct nrg_row_part {
     struct nrg_row_error self, whole;
 };
 
-struct nrg_count_sum {
-    uint32_t name, next; /* next of the same row + 1; 0: none */
-    double amount;
+/* Lists of counts in one array: a list is the number of its first entry, 0 when it is empty. */
+struct nrg_counts {
+    struct nrg_count_sum {
+        uint32_t name, next; /* next: number of the list's next entry, from 1; 0: none */
+        double amount;
+    } * items;
+    size_t n, cap;
 };
 
-/* How long spans are, found out in a first walk. */
+/* How long spans are, found in a first walk. */
 struct nrg_survey {
     struct nrg_survey_path {
         double self_ns;
@@ -75,30 +107,51 @@ struct nrg_engine {
     const struct nrg_attribution_options *options;
     struct nrg_attribution *out;
     struct nrg_error *err;
+    struct nrg_arena memory; /* windows, parts and sums */
     double z;
     struct nrg_span_ns *windows;
     size_t n_windows;
     bool clip; /* only what is inside the windows counts */
     struct nrg_frame frame;
     struct nrg_span_catalog catalog;
-    struct nrg_walk walk;
+    struct nrg_span_walk walk;
     struct nrg_cells cells;
     struct nrg_survey survey;
     struct nrg_part *parts;
     size_t n_parts;
     uint32_t *class_of;             /* of the regressions: per path; UINT32_MAX: none */
     size_t n_classes, rest_class;   /* rest_class: of those that were too many; SIZE_MAX */
+    size_t other_class;             /* other processes */
+    size_t untracked_class;         /* processes of the workload without spans */
     struct nrg_row_sums *rows;      /* per node of walk.rows */
     struct nrg_row_part *row_parts; /* [node * n_parts + part] */
-    struct nrg_count_sum *counts;
-    size_t n_counts, cap_counts;
+    struct nrg_counts counts;
+    struct nrg_cpu_time *cpu_time; /* of cputime/; NULL */
 };
+
+/* Which time, which names: what can be wrong with a recording or the options. */
+int nrg_engine_open(struct nrg_engine *engine);
+int nrg_engine_run(struct nrg_engine *engine);
+void nrg_engine_release(struct nrg_engine *engine);
 
 /* nearest and window take single readings instead of energy between instants. */
 static inline bool nrg_method_reads(enum nrg_method method)
 {
     return method == NRG_METHOD_NEAREST || method == NRG_METHOD_WINDOW;
 }
+
+/* These find the errors of rows on their own, not at the edges of spans. */
+static inline bool nrg_method_bounds_rows(enum nrg_method method)
+{
+    return method == NRG_METHOD_REGRESS || method == NRG_METHOD_CPU_TIME;
+}
+
+/* cells_cpu.c: the time with a span open is known: makes weights and shares. */
+int nrg_cells_weigh(struct nrg_cells *cells, struct nrg_frame *frame,
+                    const struct nrg_span_catalog *catalog);
+/* Adds an amount that was used evenly between two instants. */
+void nrg_cells_spread(const struct nrg_cells *cells, int64_t from_ns, int64_t to_ns, double amount,
+                      float *column, size_t stride);
 
 /* survey.c: the first walk. Fills the cells' open time and where tracks end. */
 int nrg_survey_make(struct nrg_engine *engine);
@@ -107,25 +160,97 @@ void nrg_survey_release(struct nrg_survey *survey);
 /* parts.c: the domains, their pools, lag and idle power. */
 int nrg_parts_make(struct nrg_engine *engine);
 int nrg_parts_idle(struct nrg_engine *engine);
-/* parts_other.c: what other processes have of each. */
+/* parts_other.c: which part of each is other processes'. */
 int nrg_parts_other(struct nrg_engine *engine);
 void nrg_parts_release(struct nrg_engine *engine);
 
-/* method.c: the method of each domain; whether one of them is a regression. */
+/* method.c: the method of each domain. */
 void nrg_method_choose(struct nrg_engine *engine);
-bool nrg_method_regresses(const struct nrg_engine *engine);
+/* What integration gets wrong at the edges of a stretch, as part of the stretch, if power there
+ * changes by as much as it is; INFINITY where stretches are short. */
+double nrg_method_edge_error(const struct nrg_engine *engine, const struct nrg_part *part);
+
+/* A stretch that lasts longer is not counted as a call: all that it uses goes by time. */
+#define NRG_CALL_NS (2 * NRG_NS_PER_S)
 
 /* distribute.c: energy of every stretch to its row, and, where there is one, to the slicer. */
 struct nrg_slicer;
 int nrg_distribute(struct nrg_engine *engine, struct nrg_slicer *slicer);
 
-/* regress_use.c: powers of the paths for those parts whose method it is; where that fails the
+/* regress/use.c: powers of the paths for those parts whose method it is; where that fails the
  * method becomes integrate, and the part says why. Needs the rows' memory, and leaves it zero. */
 int nrg_regress_parts(struct nrg_engine *engine);
-/* Intervals of the rows from the regressions. */
+/* regress/errors.c: intervals of the rows from the regressions. */
 int nrg_regress_errors(struct nrg_engine *engine);
 
-int nrg_attribution_note(struct nrg_attribution *attribution, const char *what, const char *why,
-                         ...) __attribute__((format(printf, 3, 4)));
+/* cputime/parts.c: finds the modelled domains, before the other methods are chosen. Fills err where
+ * that method was asked for and none is. */
+int nrg_cputime_choose(struct nrg_engine *engine);
+/* Adds the energy of their rows; without CPU times the method becomes integrate. */
+int nrg_cputime_parts(struct nrg_engine *engine);
+void nrg_cputime_release(struct nrg_engine *engine);
+/* cputime/errors.c: adds the bounds of a view's rows. */
+struct nrg_view;
+int nrg_cputime_errors(const struct nrg_engine *engine, struct nrg_view *view);
+
+/* Node 0 is the top. */
+struct nrg_view_node {
+    const char *name, *kind, *detail;
+    uint32_t parent;
+    int64_t number;
+    struct nrg_row_sums sums;
+    uint64_t other_calls; /* backward calls of a module: shown when there are no others */
+};
+
+struct nrg_view {
+    struct nrg_arena memory; /* of the arrays, but for nodes and parts */
+    enum nrg_rows_by by;
+    struct nrg_view_node *nodes;
+    struct nrg_row_part *parts; /* [node * n_parts + part]; whole: of all that is inside */
+    size_t n, cap, cap_parts;
+    uint32_t *view_of;            /* per node of walk.rows */
+    double *inside_ns, *inside_j; /* of a flat view, per node and [node * n_parts + part]; NULL */
+};
+
+/* view.c. Fails with -ENOMEM only. */
+int nrg_view_make(struct nrg_view *view, const struct nrg_engine *engine, enum nrg_rows_by by,
+                  struct nrg_arena *arena);
+void nrg_view_release(struct nrg_view *view);
+/* Adds a node; its number or -ENOMEM. */
+int64_t nrg_view_node(struct nrg_view *view, const struct nrg_engine *engine,
+                      struct nrg_view_node node);
+/* True when `inner` is `outer` or below it. */
+bool nrg_view_holds(const struct nrg_view *view, uint32_t outer, uint32_t inner);
+/* Name, kind and detail of a place. */
+struct nrg_view_node nrg_view_describe(const struct nrg_engine *engine,
+                                       const struct nrg_span_node *place);
+
+/* view_module.c: fills view_of with modules by their qualified names. */
+int nrg_view_modules(struct nrg_view *view, const struct nrg_engine *engine,
+                     struct nrg_arena *arena);
+
+/* Rows as the result has them, in an arena. */
+struct nrg_view_rows {
+    struct nrg_attribution_row *rows;
+    size_t n;
+    double *part_j; /* per part: the self energy of all rows */
+};
+
+/* view_rows.c: the rows of a view of what the engine found. */
+int nrg_view_rows(struct nrg_view_rows *rows, const struct nrg_engine *engine, enum nrg_rows_by by,
+                  struct nrg_arena *arena);
+/* A row of which nothing is known. */
+struct nrg_attribution_row nrg_row_unknown(const char *name, const char *kind, const char *detail);
+/* Whether anything is known of a place's own energy in a part. */
+bool nrg_row_known(const struct nrg_engine *engine, size_t part, const struct nrg_row_sums *sums,
+                   const struct nrg_row_part *row);
+/* view_counts.c: adds to the entry of that name in a list, which may be new. 0 or -ENOMEM. */
+int nrg_counts_add(struct nrg_counts *counts, uint32_t *list, uint32_t name, double amount);
+/* What was counted in each row. */
+int nrg_rows_counts(const struct nrg_engine *engine, const struct nrg_view *view,
+                    struct nrg_attribution_row *rows, const size_t *row_of,
+                    struct nrg_arena *arena);
+/* unit_use.c: how many units there are; at most `max`. */
+size_t nrg_units_find(const struct nrg_view_rows *rows, struct nrg_unit_use *units, size_t max);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * Which method a domain is attributed by, and why.
  *
- * A stretch that holds many updates of the sensor is integrated: only its edges are uncertain. One
- * that is shorter is seen only in the company of others; if it comes often enough, a regression
- * over all intervals can tell what it used. Where neither holds, energy is integrated and the
- * intervals say how little is known.
+ * Spans that come often enough are regressed: over all intervals of the sensor, what they used is
+ * known better than from what their edges cut off. The regression itself gives way where
+ * integration is more certain (regress/use.c). Spans that come seldom are integrated; if they are
+ * short as well, the intervals say how little is known.
  */
 #include <math.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 
 #define MANY_UPDATES  10
 #define MIN_INTERVALS 30 /* of the sensor, and three for each kind of span */
-#define MIN_CALLS     20 /* of a kind of span, in the mean */
+#define MIN_CALLS     8  /* of a kind of span, in the mean */
 
 /* Self stretches below this make up half of the time of all. */
 static double median_ns(const struct nrg_survey *s)
@@ -44,7 +44,7 @@ static struct amount amount_of(const struct nrg_engine *e)
     return amount;
 }
 
-static void choose(struct nrg_engine *e, struct nrg_part *part)
+static void choose_method(struct nrg_engine *e, struct nrg_part *part)
 {
     struct amount amount = amount_of(e);
     double width_ns = fmax((double)part->width_ns, part->lag_s * 1e9);
@@ -55,7 +55,8 @@ static void choose(struct nrg_engine *e, struct nrg_part *part)
     part->method = NRG_METHOD_INTEGRATE;
     if (amount.stretches <= 0)
         snprintf(why, size, "there are no spans");
-    else if (updates >= MANY_UPDATES)
+    else if (updates >= MANY_UPDATES && (amount.stretches < MIN_CALLS * amount.classes ||
+                                         intervals < fmax(MIN_INTERVALS, 3 * amount.classes)))
         snprintf(why, size, "spans hold %.3g updates of the sensor (median by time)", updates);
     else if (intervals < fmax(MIN_INTERVALS, 3 * amount.classes))
         snprintf(why, size,
@@ -74,17 +75,16 @@ static void choose(struct nrg_engine *e, struct nrg_part *part)
     }
 }
 
+double nrg_method_edge_error(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    double width_ns = fmax((double)part->width_ns, part->lag_s * 1e9),
+           length_ns = median_ns(&e->survey);
+    return length_ns >= MANY_UPDATES * width_ns ? width_ns / length_ns / 3 : INFINITY;
+}
+
 void nrg_method_choose(struct nrg_engine *e)
 {
     for (size_t p = 0; p < e->n_parts; p++)
         if (e->parts[p].method == NRG_METHOD_AUTO)
-            choose(e, &e->parts[p]);
-}
-
-bool nrg_method_regresses(const struct nrg_engine *e)
-{
-    for (size_t p = 0; p < e->n_parts; p++)
-        if (e->parts[p].method == NRG_METHOD_REGRESS)
-            return true;
-    return false;
+            choose_method(e, &e->parts[p]);
 }

@@ -9,28 +9,14 @@
  * What runs backward has no count in a graph of the forward pass and stays unknown. A module or
  * operator of which the graph does not know everything stays unknown too.
  *
- * Init by open, join, close after the last output: rows point into it.
+ * The analysis must outlive the rows' last use: they point into it. Without memory, rows stay
+ * unknown. One thread at a time.
  */
-#ifndef NRG_REPORT_ATTRIBUTION_MODEL_H
-#define NRG_REPORT_ATTRIBUTION_MODEL_H
+#ifndef NRG_ATTRIBUTE_MODEL_JOIN_H
+#define NRG_ATTRIBUTE_MODEL_JOIN_H
 
 #include "attribute/attribution.h"
-#include "graph/module_tree.h"
-
-struct nrg_joined_model {
-    char name[256];
-    struct nrg_model model;
-    struct nrg_reduced reduced;
-    struct nrg_module_tree tree;
-    bool read, has_graph;
-};
-
-/* From a file. 0 or -errno with err. */
-int nrg_joined_model_open(struct nrg_joined_model *joined, const char *path, struct nrg_error *err);
-/* From bytes that a recording keeps; `format` may be "". */
-int nrg_joined_model_read(struct nrg_joined_model *joined, const char *name, const char *format,
-                          const void *bytes, size_t size, struct nrg_error *err);
-void nrg_joined_model_close(struct nrg_joined_model *joined);
+#include "graph/analysis.h"
 
 struct nrg_join_result {
     size_t modules, operators, layers; /* rows that were joined */
@@ -42,7 +28,7 @@ struct nrg_join_result {
  * that a count of the forward pass would mislead.
  */
 struct nrg_join_result nrg_attribution_join(struct nrg_attribution *attribution,
-                                            const struct nrg_joined_model *joined,
+                                            const struct nrg_analysis *model,
                                             bool backward_in_modules);
 
 #endif

@@ -1,14 +1,33 @@
-/* See module_path.h. */
+/* See module_path.h. Rows stand after their parents, so that going up ends. */
 #include "attribute/module_path.h"
 
 #include <string.h>
+
+bool nrg_row_is(const struct nrg_attribution_row *row, const char *kind)
+{
+    return !strcmp(row->kind, kind);
+}
+
+const struct nrg_attribution_row *nrg_row_above(const struct nrg_attribution *a,
+                                                const struct nrg_attribution_row *row)
+{
+    return row->parent < a->n_rows ? &a->rows[row->parent] : NULL;
+}
+
+bool nrg_row_below_backward(const struct nrg_attribution *a, const struct nrg_attribution_row *row)
+{
+    for (row = nrg_row_above(a, row); row; row = nrg_row_above(a, row))
+        if (nrg_row_is(row, NRG_KIND_BACKWARD))
+            return true;
+    return false;
+}
 
 static const struct nrg_attribution_row *outermost(const struct nrg_attribution *a,
                                                    const struct nrg_attribution_row *row)
 {
     const struct nrg_attribution_row *found = row;
-    for (; row; row = row->parent < a->n_rows ? &a->rows[row->parent] : NULL)
-        if (!strcmp(row->kind, NRG_KIND_MODULE))
+    for (; row; row = nrg_row_above(a, row))
+        if (nrg_row_is(row, NRG_KIND_MODULE))
             found = row;
     return found;
 }

@@ -1,11 +1,11 @@
 /*
  * The energy domains that are attributed, and what must be known of each before: which tracks use
- * its energy, how well its sensor tells time, its lag, and how much of its power is idle.
+ * its energy, the time resolution of its sensor, its lag, and how much of its power is idle.
  *
  * Idle power is what the user gave, the baseline's, the estimate's own, or the intercept of power
  * over busy CPUs (of a GPU: over the time its tracks were busy). Where power did not follow the
- * load at all, everything is idle. Where nothing can be told, nothing is, except that spans that
- * are to share idle energy share the least power that was seen: it is not less than idle.
+ * load at all, everything is idle. Where idle power can't be found it counts as 0; only where spans
+ * share idle energy they share the least power that was seen, which is no less than idle.
  */
 #include <errno.h>
 #include <math.h>
@@ -14,17 +14,20 @@
 #include <string.h>
 
 #include "attribute/internal.h"
+#include "base/mem.h"
+#include "base/stats.h"
 #include "energy/idle.h"
 #include "energy/lag.h"
 #include "energy/quantum.h"
-#include "base/mem.h"
 
 #define CEILING     4    /* times the highest power seen, where the sensor states no limit */
 #define MIN_CELL_S  0.05 /* shorter ones say little about power */
 #define STEADY      0.1  /* spread of power over cells, of the middle */
+#define NEVER       0.01 /* deviation of readings, of their mean */
+#define AGES        1.4  /* times the variance that ages of updates make */
 #define LEAST_SHARE 0.05 /* quantile that stands for the least: one cell may be an outlier */
 
-static bool given(const struct nrg_engine *e, const struct nrg_domain *d)
+static bool is_wanted(const struct nrg_engine *e, const struct nrg_domain *d)
 {
     const char *const *names = e->options->domains;
     if (!names)
@@ -35,7 +38,7 @@ static bool given(const struct nrg_engine *e, const struct nrg_domain *d)
     return false;
 }
 
-static const struct nrg_domain *find(const struct nrg_summary *s, const char *name)
+static const struct nrg_domain *find_domain(const struct nrg_summary *s, const char *name)
 {
     for (size_t i = 0; i < s->n_domains; i++)
         if (!strcmp(s->domains[i].channel->channel.name, name))
@@ -44,33 +47,25 @@ static const struct nrg_domain *find(const struct nrg_summary *s, const char *na
 }
 
 /* The sum of the domains must not count anything twice. */
-static int check_given(const struct nrg_engine *e)
+static int check_wanted(const struct nrg_engine *e)
 {
     const struct nrg_summary *s = &e->out->summary;
     const char *const *names = e->options->domains;
     for (; names && *names; names++) {
-        const struct nrg_domain *d = find(s, *names);
+        const struct nrg_domain *d = find_domain(s, *names);
         if (!d)
             return nrg_fail(e->err, -ENOENT, nrg_recording_path(e->recording),
                             "has no energy of a domain '%s'", *names);
         const char *parent = d->channel->channel.parent;
         for (int depth = 0; parent[0] && depth < 16; depth++) {
-            const struct nrg_domain *above = find(s, parent);
-            if (above && given(e, above))
+            const struct nrg_domain *above = find_domain(s, parent);
+            if (above && is_wanted(e, above))
                 return nrg_fail(e->err, -EINVAL, nrg_recording_path(e->recording),
                                 "domain '%s' is part of '%s': their sum would count it twice",
                                 *names, parent);
             parent = above ? above->channel->channel.parent : "";
         }
     }
-    return 0;
-}
-
-static size_t pool_of(const struct nrg_cells *cells, const char *domain)
-{
-    for (size_t i = 1; i < cells->n_pools; i++)
-        if (!strcmp(cells->pool_domain[i], domain))
-            return i;
     return 0;
 }
 
@@ -91,109 +86,103 @@ static void set_sensor(struct nrg_engine *e, struct nrg_part *part)
         double off_j = part->lag_s * nrg_gauge_noise_w(part->tl, c->resolution);
         part->edge_noise_j2 = off_j * off_j;
     }
-    part->factor_low = modelled && d->energy_j > 0 ? d->low_j / d->energy_j : 1 - c->error_low;
-    part->factor_high = modelled && d->energy_j > 0 ? d->high_j / d->energy_j : 1 + c->error_high;
+    /* What a sensor that looks part of the time has missed may be any row's. */
+    bool part_time = c->window_ns > 0 && c->window_ns < c->update_ns;
+    bool banded = (modelled || part_time) && d->energy_j > 0;
+    part->factor_low = banded ? d->low_j / d->energy_j : 1 - c->error_low;
+    part->factor_high = banded ? d->high_j / d->energy_j : 1 + c->error_high;
 }
 
 static void set_lag(struct nrg_engine *e, struct nrg_part *part)
 {
     const struct nrg_channel *c = &part->channel->channel;
-    struct nrg_attribution_domain *out = part->out;
-    nrg_copy(out->lag_source, sizeof out->lag_source, "none");
+    const char *source = "none";
+    bool corrected = c->kind == NRG_GAUGE && e->options->lag != NRG_LAG_NONE;
     part->slack_s = (double)c->lag_ns * 1e-9; /* all of it, unless it is corrected */
-    if (c->kind != NRG_GAUGE || e->options->lag == NRG_LAG_NONE)
-        return;
-    if (e->options->lag == NRG_LAG_GIVEN) {
+    if (corrected && e->options->lag == NRG_LAG_GIVEN) {
         part->lag_s = e->options->lag_s;
-        nrg_copy(out->lag_source, sizeof out->lag_source, "given");
-    } else if (c->lag_ns > 0) {
+        source = "given";
+    } else if (corrected && c->lag_ns > 0) {
         part->lag_s = (double)c->lag_ns * 1e-9;
-        nrg_copy(out->lag_source, sizeof out->lag_source, "driver");
-    } else {
+        source = "driver";
+    } else if (corrected) {
         struct nrg_lag_fit fit =
             nrg_lag_fit(part->tl, part->tl->t_ns[0], part->tl->t_ns[part->tl->n - 1],
                         nrg_gauge_noise_w(part->tl, c->resolution));
         if (!isnan(fit.lag_s)) {
             part->lag_s = fit.lag_s;
-            nrg_copy(out->lag_source, sizeof out->lag_source, "fitted");
+            source = "fitted";
             nrg_attribution_note(e->out, c->name,
                                  "its readings follow a change of load like a sensor that averages "
                                  "over %.3g s: energy is corrected for that (--lag none: as shown)",
                                  fit.lag_s);
         }
     }
-    out->lag_s = part->lag_s;
-    part->slack_s = e->options->lag == NRG_LAG_GIVEN ? 0 : part->lag_s / 2;
+    nrg_copy(part->out->lag_source, sizeof part->out->lag_source, source);
+    part->out->lag_s = part->lag_s;
+    if (corrected)
+        part->slack_s = e->options->lag == NRG_LAG_GIVEN ? 0 : part->lag_s / 2;
 }
 
 static int add_part(struct nrg_engine *e, const struct nrg_domain *d)
 {
     struct nrg_part *part = &e->parts[e->n_parts];
     size_t channel = (size_t)(d->channel - e->frame.channels);
-    *part = (struct nrg_part){.domain = d, .channel = d->channel, .method = e->options->method};
+    *part = (struct nrg_part){
+        .domain = d, .channel = d->channel, .method = e->options->method, .others_j = NAN};
     part->tl = nrg_frame_timeline(&e->frame, channel);
     if (!part->tl)
         return 0;
     part->out = &e->out->domains[e->n_parts++];
     *part->out = (struct nrg_attribution_domain){
         .domain = d, .method = part->method, .idle_w = NAN, .residual = NAN};
-    part->pool = pool_of(&e->cells, d->channel->channel.name);
+    part->pool = nrg_cells_pool(&e->cells, d->channel->channel.name);
     set_lag(e, part);
     set_sensor(e, part);
-    part->idle_w = calloc(e->cells.n + 1, sizeof *part->idle_w);
+    part->idle_w = nrg_arena_array(&e->memory, e->cells.n + 1, sizeof *part->idle_w);
     return part->idle_w ? 0 : -ENOMEM;
 }
 
 int nrg_parts_make(struct nrg_engine *e)
 {
     const struct nrg_summary *s = &e->out->summary;
-    int rc = check_given(e);
-    e->parts = calloc(s->n_domains + 1, sizeof *e->parts);
+    int rc = check_wanted(e);
+    e->parts = nrg_arena_array(&e->memory, s->n_domains + 1, sizeof *e->parts);
     e->out->domains = calloc(s->n_domains + 1, sizeof *e->out->domains);
     if (!rc && (!e->parts || !e->out->domains))
         rc = -ENOMEM;
     for (size_t i = 0; !rc && i < s->n_domains; i++)
-        if (given(e, &s->domains[i]))
+        if (is_wanted(e, &s->domains[i]))
             rc = add_part(e, &s->domains[i]);
     e->out->n_domains = e->n_parts;
     return rc;
 }
 
-static void release_part(struct nrg_part *part)
-{
-    free(part->idle_w);
-    free(part->other);
-    free(part->class_w);
-    free(part->below_w);
-    free(part->above_w);
-    nrg_regress_result_release(&part->regressed);
-}
-
 void nrg_parts_release(struct nrg_engine *e)
 {
-    for (size_t i = 0; e->parts && i < e->n_parts; i++)
-        release_part(&e->parts[i]);
-    free(e->parts);
-    e->parts = NULL;
-    e->n_parts = 0;
+    for (size_t i = 0; i < e->n_parts; i++)
+        nrg_regress_result_release(&e->parts[i].regressed);
 }
 
-/* Mean power of a part in each cell; NAN where nothing is known. */
-static double *cell_powers(const struct nrg_engine *e, const struct nrg_part *part)
+/* Power of a part over the cells. */
+struct cell_power {
+    double *w;      /* mean of each cell; NAN where nothing is known */
+    double least_w; /* of a cell; NAN: of no cell is anything known */
+    bool steady;    /* that of most cells hardly differs from the middle */
+};
+
+static void set_cell_power(const struct nrg_engine *e, const struct nrg_part *part,
+                           struct cell_power *power)
 {
     const struct nrg_cells *c = &e->cells;
     struct nrg_energy_cursor cursor;
-    double *power_w = calloc(c->n + 1, sizeof *power_w);
-    if (!power_w)
-        return NULL;
     nrg_energy_cursor_init(&cursor, part->tl, c->begin_ns[0], part->lag_s);
     struct nrg_energy_at last = {0}, at;
     for (size_t k = 0; k < c->n; k++, last = at) {
         at = nrg_energy_cursor_at(&cursor, c->begin_ns[k + 1]);
         double known_s = (at.covered_ns - last.covered_ns) * 1e-9;
-        power_w[k] = known_s > 0 ? (at.energy_j - last.energy_j) / known_s : NAN;
+        power->w[k] = known_s > 0 ? (at.energy_j - last.energy_j) / known_s : NAN;
     }
-    return power_w;
 }
 
 /* Busy CPUs, or for a GPU with tracks of its own how many of them were busy. */
@@ -208,17 +197,12 @@ static double busy_in(const struct nrg_cells *c, const struct nrg_part *part, si
     return fmin(1, open_s / nrg_cells_length_s(c, k));
 }
 
-static bool is_gpu(const struct nrg_part *part)
-{
-    return !strncmp(part->channel->channel.name, "gpu", 3);
-}
-
 static void fit_line(const struct nrg_engine *e, const struct nrg_part *part, const double *power_w,
                      struct nrg_idle_fit *fit)
 {
     const struct nrg_cells *c = &e->cells;
     nrg_idle_init(fit);
-    if (is_gpu(part) && !part->pool)
+    if (!strncmp(part->channel->channel.name, "gpu", 3) && !part->pool)
         return; /* busy CPUs say nothing about a GPU */
     for (size_t k = 0; k < c->n; k++) {
         double busy = busy_in(c, part, k);
@@ -228,29 +212,20 @@ static void fit_line(const struct nrg_engine *e, const struct nrg_part *part, co
     }
 }
 
-static int by_size(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* The least power of a cell; *steady: most cells' hardly differs from the middle. */
-static double least_w(const struct nrg_cells *c, const double *power_w, bool *steady)
+/* `sorted` is room for a number of each cell. */
+static void set_least_power(const struct nrg_cells *c, struct cell_power *power, double *sorted)
 {
     size_t n = 0;
-    double least = NAN, *sorted = calloc(c->n + 1, sizeof *sorted);
-    *steady = false;
-    for (size_t k = 0; sorted && k < c->n; k++)
-        if (!c->outside[k] && !isnan(power_w[k]) &&
+    power->least_w = NAN;
+    for (size_t k = 0; k < c->n; k++)
+        if (!c->outside[k] && !isnan(power->w[k]) &&
             (c->n < 3 || nrg_cells_length_s(c, k) >= MIN_CELL_S))
-            sorted[n++] = power_w[k];
-    if (n) {
-        qsort(sorted, n, sizeof *sorted, by_size);
-        least = fmax(0, sorted[(size_t)((double)n * LEAST_SHARE)]);
-        *steady = n >= 10 && sorted[n * 9 / 10] - sorted[n / 10] < STEADY * sorted[n / 2];
-    }
-    free(sorted);
-    return least;
+            sorted[n++] = power->w[k];
+    if (!n)
+        return;
+    nrg_sort(sorted, n);
+    power->least_w = fmax(0, sorted[(size_t)((double)n * LEAST_SHARE)]);
+    power->steady = n >= 10 && sorted[n * 9 / 10] - sorted[n / 10] < STEADY * sorted[n / 2];
 }
 
 /* The estimate knows its own idle energy: power of each cell. */
@@ -271,7 +246,7 @@ static bool idle_by_estimate(struct nrg_engine *e, struct nrg_part *part)
     return tl != NULL;
 }
 
-/* What the report of the run says, which cuts time differently, where it is about this domain. */
+/* Idle power in the run's report, which cuts time differently, where it is this domain's alone. */
 static double summary_idle_w(const struct nrg_engine *e, const struct nrg_part *part)
 {
     const struct nrg_summary *s = &e->out->summary;
@@ -285,13 +260,35 @@ static double summary_idle_w(const struct nrg_engine *e, const struct nrg_part *
     return s->idle_w;
 }
 
+/* True when readings differ by no more than noise and the age of a counter's last update make them:
+ * each end of an interval is up to one update late. */
+static bool never_changes(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    const struct nrg_timeline *tl = part->tl;
+    double update_s = (double)part->channel->channel.update_ns * 1e-9;
+    double n = 0, sum = 0, squares = 0, ages = 0;
+    for (size_t i = 0; i + 1 < tl->n; i++) {
+        double s = (double)(tl->t_ns[i + 1] - tl->t_ns[i]) * 1e-9;
+        if (tl->gap[i] || !(s > 0) || tl->t_ns[i] < e->windows[0].begin_ns ||
+            tl->t_ns[i + 1] > e->windows[e->n_windows - 1].end_ns)
+            continue;
+        double w = (tl->sum_j[i + 1] - tl->sum_j[i]) / s;
+        n++;
+        sum += w;
+        squares += w * w;
+        ages += update_s * update_s / (6 * s * s);
+    }
+    double mean = n > 0 ? sum / n : 0;
+    double most = NEVER * NEVER + (n > 0 ? AGES * ages / n : 0);
+    return n > 2 && squares / n - mean * mean < most * mean * mean;
+}
+
 /* Which of the ways applies; fills part->idle_w unless it is one number. NULL: not known. */
-static const char *find_idle(struct nrg_engine *e, struct nrg_part *part, const double *power_w,
-                             double given_w, double *idle_w)
+static const char *find_idle(struct nrg_engine *e, struct nrg_part *part,
+                             const struct cell_power *power, double given_w, double *idle_w)
 {
     struct nrg_idle_fit fit;
-    bool share = e->options->idle == NRG_IDLE_SHARE, steady;
-    double least = least_w(&e->cells, power_w, &steady);
+    bool share = e->options->idle == NRG_IDLE_SHARE;
     if (e->options->idle == NRG_IDLE_NONE) {
         *idle_w = 0;
         return "none";
@@ -305,11 +302,13 @@ static const char *find_idle(struct nrg_engine *e, struct nrg_part *part, const 
         return "baseline";
     if (idle_by_estimate(e, part))
         return "estimate";
-    fit_line(e, part, power_w, &fit);
+    fit_line(e, part, power->w, &fit);
     *idle_w = nrg_idle_solve(&fit);
     /* Where idle is shared by time, power that hardly changes is shared by time too. A regression
-     * sees what changes inside of a cell, and finds the idle power itself. */
-    if (nrg_idle_flat(&fit) || (share && steady && part->method != NRG_METHOD_REGRESS)) {
+     * sees what changes inside of a cell, and finds the idle power itself, if anything changes. */
+    bool regressed = part->method == NRG_METHOD_REGRESS;
+    if (nrg_idle_flat(&fit) || (share && power->steady &&
+                                (!regressed || (e->cells.has_rates && never_changes(e, part))))) {
         *idle_w = INFINITY;
         return "constant power";
     }
@@ -318,11 +317,11 @@ static const char *find_idle(struct nrg_engine *e, struct nrg_part *part, const 
         *idle_w = summary_idle_w(e, part);
     if (!isnan(*idle_w))
         return "regression";
-    *idle_w = share ? least : NAN;
+    *idle_w = share ? power->least_w : NAN;
     return isnan(*idle_w) ? NULL : "least power";
 }
 
-/* Where rows would surprise, the reason is said. */
+/* Notes the reason where rows would surprise. */
 static void note_idle(struct nrg_engine *e, const struct nrg_part *part, const char *source)
 {
     if (e->options->idle != NRG_IDLE_APART || nrg_method_reads(part->method))
@@ -340,12 +339,13 @@ static void note_idle(struct nrg_engine *e, const struct nrg_part *part, const c
             "gives it to the spans by time");
 }
 
-static void fill_idle(struct nrg_engine *e, struct nrg_part *part, const double *power_w,
+static void fill_idle(struct nrg_engine *e, struct nrg_part *part, const struct cell_power *power,
                       double given_w)
 {
     const struct nrg_cells *c = &e->cells;
+    const double *power_w = power->w;
     double idle_w = NAN, sum_j = 0, sum_s = 0;
-    const char *source = find_idle(e, part, power_w, given_w, &idle_w);
+    const char *source = find_idle(e, part, power, given_w, &idle_w);
     bool by_cell = source && !strcmp(source, "estimate");
     for (size_t k = 0; k < c->n; k++) {
         double w = by_cell ? part->idle_w[k] : source ? idle_w : 0;
@@ -360,31 +360,33 @@ static void fill_idle(struct nrg_engine *e, struct nrg_part *part, const double 
     }
     note_idle(e, part, source);
     part->idle_known = source && strcmp(source, "least power") != 0;
+    /* Up to the least power that was seen may be idle. A regression finds out, where it can. */
+    if (!source && e->options->idle == NRG_IDLE_APART && part->method != NRG_METHOD_REGRESS)
+        part->idle_most_w = isnan(power->least_w) ? 0 : power->least_w;
     part->everything_idle = source && isinf(idle_w);
     part->out->idle_w = source && sum_s > 0 ? sum_j / sum_s : NAN;
     nrg_copy(part->out->idle_source, sizeof part->out->idle_source, source ? source : "unknown");
 }
 
-/* What the user gave is of the sum: divided by the least power of each. */
+/* What the user gave is of the sum: divided in proportion to the least power of each. */
 int nrg_parts_idle(struct nrg_engine *e)
 {
-    double **power_w = calloc(e->n_parts + 1, sizeof *power_w);
-    double *least = calloc(e->n_parts + 1, sizeof *least), all = 0;
-    bool steady;
-    int rc = power_w && least ? 0 : -ENOMEM;
+    struct nrg_arena memory = {0};
+    struct cell_power *power = nrg_arena_array(&memory, e->n_parts + 1, sizeof *power);
+    double *sorted = nrg_arena_array(&memory, e->cells.n + 1, sizeof *sorted), all_w = 0;
+    for (size_t p = 0; power && p < e->n_parts; p++)
+        power[p].w = nrg_arena_array(&memory, e->cells.n + 1, sizeof *power[p].w);
+    int rc = memory.failed ? -ENOMEM : 0;
     for (size_t p = 0; !rc && p < e->n_parts; p++) {
-        power_w[p] = cell_powers(e, &e->parts[p]);
-        rc = power_w[p] ? 0 : -ENOMEM;
-        least[p] = rc ? 0 : least_w(&e->cells, power_w[p], &steady);
-        all += isnan(least[p]) ? 0 : least[p];
+        set_cell_power(e, &e->parts[p], &power[p]);
+        set_least_power(&e->cells, &power[p], sorted);
+        all_w = nrg_sum_known(all_w, power[p].least_w);
     }
     for (size_t p = 0; !rc && p < e->n_parts; p++) {
-        double part = all > 0 && !isnan(least[p]) ? least[p] / all : 1 / (double)e->n_parts;
-        fill_idle(e, &e->parts[p], power_w[p], e->options->idle_w * part);
+        double least_w = power[p].least_w;
+        double part = all_w > 0 && !isnan(least_w) ? least_w / all_w : 1 / (double)e->n_parts;
+        fill_idle(e, &e->parts[p], &power[p], e->options->idle_w * part);
     }
-    for (size_t p = 0; power_w && p < e->n_parts; p++)
-        free(power_w[p]);
-    free(power_w);
-    free(least);
+    nrg_arena_release(&memory);
     return rc;
 }

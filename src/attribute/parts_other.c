@@ -1,12 +1,11 @@
 /*
- * Which part of a domain's work is not the workload's, cell by cell. Of the processors that is told
- * by CPU time (cells_cpu.c); of a GPU by the driver's share per process. A report of the driver
- * covers the time since the one before; a process that the recorder did not follow, or of another
- * pid namespace, is somebody else's. Without reports the device is taken to be ours.
+ * Which part of a domain's work is not the workload's, cell by cell. For the processors that comes
+ * from CPU time (cells_cpu.c), for a GPU from the driver's share per process. A report of the
+ * driver covers the time since the one before. A process that the recorder did not follow, or of
+ * another pid namespace, counts as other. Without reports all of the device counts as the
+ * workload's.
  */
 #include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "attribute/internal.h"
 
@@ -50,8 +49,8 @@ static int on_rows(void *arg, const struct nrg_rows *rows)
     return 0;
 }
 
-/* From the report backwards to the one before. */
-static void spread(const struct reports *r, float *other)
+/* Fills each cell from the next report. */
+static void spread_reports(const struct reports *r, float *other)
 {
     size_t from = 0;
     for (size_t k = 0; k < r->e->cells.n; k++) {
@@ -62,42 +61,31 @@ static void spread(const struct reports *r, float *other)
     }
 }
 
-static int gpu_other(struct nrg_engine *e, struct nrg_part *part, int gpu)
+static int set_gpu_other(struct nrg_engine *e, struct nrg_part *part, int gpu)
 {
     struct reports r = {.e = e, .gpu = gpu};
-    int series[16], rc = 0;
-    size_t n = nrg_recording_series_of(e->recording, NRG_GPU_PROCESSES, series, 16);
+    float *other = nrg_arena_array(&e->memory, e->cells.n + 1, sizeof *other);
     r.infos = nrg_recording_processes(e->recording, &r.n_infos);
-    r.mine = calloc(e->cells.n + 1, sizeof *r.mine);
-    r.all = calloc(e->cells.n + 1, sizeof *r.all);
-    if (!r.mine || !r.all)
-        rc = -ENOMEM;
-    for (size_t i = 0; !rc && i < n && i < 16; i++)
-        if (nrg_recording_columns(e->recording, series[i], NULL) == NRG_G_COLUMNS)
-            rc = nrg_recording_read_series(e->recording, series[i], on_rows, &r, NULL);
+    r.mine = nrg_arena_array(&e->memory, e->cells.n + 1, sizeof *r.mine);
+    r.all = nrg_arena_array(&e->memory, e->cells.n + 1, sizeof *r.all);
+    if (e->memory.failed)
+        return -ENOMEM;
+    int rc =
+        nrg_recording_read_kind(e->recording, NRG_GPU_PROCESSES, NRG_G_COLUMNS, on_rows, &r, NULL);
     if (!rc)
-        spread(&r, part->other);
-    free(r.mine);
-    free(r.all);
+        spread_reports(&r, other);
+    part->other = other;
     return rc;
 }
 
 int nrg_parts_other(struct nrg_engine *e)
 {
-    const struct nrg_cells *c = &e->cells;
-    for (size_t p = 0; p < e->n_parts; p++) {
-        struct nrg_part *part = &e->parts[p];
-        int gpu, used = 0;
-        const char *name = part->channel->channel.name;
-        part->other = calloc(c->n + 1, sizeof *part->other);
-        if (!part->other)
-            return -ENOMEM;
-        bool is_gpu = sscanf(name, "gpu-%d%n", &gpu, &used) == 1 && !name[used];
-        int rc = is_gpu ? gpu_other(e, part, gpu) : 0;
-        if (rc)
-            return rc;
-        for (size_t k = 0; !is_gpu && k < c->n; k++)
-            part->other[k] = c->other[k];
+    int rc = 0;
+    for (size_t p = 0; !rc && p < e->n_parts; p++) {
+        int gpu = nrg_gpu_number(e->parts[p].channel->channel.name);
+        e->parts[p].other = e->cells.other;
+        if (gpu >= 0)
+            rc = set_gpu_other(e, &e->parts[p], gpu);
     }
-    return 0;
+    return rc;
 }

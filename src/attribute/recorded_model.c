@@ -1,28 +1,41 @@
-/* See model_counts.h. A recording of several models has the counts of the first. */
+/* See recorded_model.h. A recording of several models has the counts of the first. */
 #include "attribute/recorded_model.h"
 
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/parse.h"
-#include "graph/reader.h"
-#include "graph/reduce.h"
-#include "record/read/graph.h"
 #include "sensors/channel.h"
 
-static void count_graph(const struct nrg_recorded_graph *graph, struct nrg_model_counts *counts)
+int nrg_recorded_model(struct nrg_analysis *a, struct nrg_recording *recording, size_t number,
+                       const struct nrg_analysis_options *options, struct nrg_error *err)
 {
-    struct nrg_source source = {.bytes = graph->bytes, .size = graph->size, .name = graph->name};
-    struct nrg_model model;
-    struct nrg_totals t;
-    if (nrg_model_read_bytes(&source, graph->format[0] ? graph->format : NULL, &model, NULL))
+    struct nrg_analysis_options how = options ? *options : (struct nrg_analysis_options){0};
+    struct nrg_recorded_graph kept;
+    *a = (struct nrg_analysis){0};
+    nrg_copy(a->name, sizeof a->name, "model");
+    int rc = nrg_recording_graph(recording, number, &kept, err);
+    if (rc)
+        return rc;
+    const struct nrg_source source = {
+        .bytes = kept.bytes, .size = kept.size, .name = kept.name[0] ? kept.name : "model"};
+    how.format = kept.format[0] ? kept.format : NULL;
+    rc = nrg_analyse_bytes(a, &source, &how, err);
+    nrg_recorded_graph_release(&kept);
+    return rc;
+}
+
+static void count_graph(struct nrg_recording *recording, struct nrg_model_counts *counts)
+{
+    struct nrg_analysis a;
+    if (nrg_recorded_model(&a, recording, 0, NULL, NULL))
         return;
-    if (!nrg_totals_of_model(&model, NULL, &t, NULL)) {
-        if (counts->params == NRG_MISSING && t.n_params && !t.unknown_params)
-            counts->params = t.params;
-        if (counts->macs == NRG_MISSING && model.n_graphs && !t.unknown_operators)
-            counts->macs = t.cost.macs;
-    }
-    nrg_model_release(&model);
+    const struct nrg_totals *t = &a.totals;
+    if (counts->params == NRG_MISSING && t->n_params && !t->unknown_params)
+        counts->params = t->params;
+    if (counts->macs == NRG_MISSING && a.has_graph && !t->unknown_operators)
+        counts->macs = t->cost.macs;
+    nrg_analysis_release(&a);
 }
 
 static int64_t integer(const struct nrg_recording *recording, const char *key)
@@ -31,7 +44,7 @@ static int64_t integer(const struct nrg_recording *recording, const char *key)
     return nrg_recording_integer(recording, key, &n) ? NRG_MISSING : n;
 }
 
-/* Anybody may note anything under that key. */
+/* A program may note anything under that key. */
 static int64_t noted(const struct nrg_recording *recording, const char *key)
 {
     const char *text = nrg_recording_text(recording, key);
@@ -43,13 +56,9 @@ struct nrg_model_counts nrg_model_counts_of(struct nrg_recording *recording)
 {
     struct nrg_model_counts counts = {integer(recording, "model_params"),
                                       integer(recording, "model_macs")};
-    struct nrg_recorded_graph graph;
     if (counts.params != NRG_MISSING && counts.macs != NRG_MISSING)
         return counts;
-    if (!nrg_recording_graph(recording, 0, &graph, NULL)) {
-        count_graph(&graph, &counts);
-        nrg_recorded_graph_release(&graph);
-    }
+    count_graph(recording, &counts);
     if (counts.params == NRG_MISSING)
         counts.params = noted(recording, "note.model_params");
     return counts;

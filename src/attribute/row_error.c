@@ -1,4 +1,4 @@
-/* See row_error.h. */
+/* See row_error.h. An interval is settled when the row goes on to the next one. */
 #include "attribute/row_error.h"
 
 #include <math.h>
@@ -32,18 +32,4 @@ void nrg_row_error_part(struct nrg_row_error *e, const struct nrg_interval *inte
         e->part_s = 0;
     }
     e->part_s += (float)part_s;
-}
-
-double nrg_normal_half(double confidence)
-{
-    double z = 1;
-    if (!(confidence > 0))
-        confidence = 0.95;
-    confidence = fmin(confidence, 1 - 1e-12);
-    for (int i = 0; i < 60; i++) { /* Newton on erf(z / sqrt 2) = confidence */
-        double density = sqrt(2 / 3.14159265358979323846) * exp(-z * z / 2);
-        double step = (erf(z / sqrt(2)) - confidence) / density;
-        z -= fmax(-0.5, fmin(0.5, step));
-    }
-    return z;
 }

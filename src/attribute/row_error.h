@@ -10,7 +10,7 @@
  * interval are taken together. Rounding and the phase of the sensor's updates are random: their
  * squares add up.
  *
- * Plain data, zero is the start. Energies here are above idle.
+ * Plain data that starts as zero; nothing can fail. Energies here are above idle.
  */
 #ifndef NRG_ATTRIBUTE_ROW_ERROR_H
 #define NRG_ATTRIBUTE_ROW_ERROR_H
@@ -41,18 +41,22 @@ struct nrg_interval {
 /* The row had part_s of the interval (time, times its share of the work). */
 void nrg_row_error_part(struct nrg_row_error *error, const struct nrg_interval *interval,
                         double part_s, double ceiling_w);
-/* The row had all between two edges that are whole intervals apart. */
-static inline void nrg_row_error_edges(struct nrg_row_error *error, const struct nrg_edge *begin,
-                                       const struct nrg_edge *end, double share)
-{
-    double off = ((double)begin->off_j + (double)end->off_j) * share;
-    error->below_j += off;
-    error->above_j += off;
-}
-/* Takes what is pending into account. */
+/* Adds the error of the interval in hand. */
 void nrg_row_error_settle(struct nrg_row_error *error, double ceiling_w);
 
-/* Half-width of the interval that holds a normal variable of variance 1 with that probability. */
-double nrg_normal_half(double confidence);
+/* Both ways, end to end. */
+static inline void nrg_row_error_widen(struct nrg_row_error *error, double off_j)
+{
+    error->below_j += off_j;
+    error->above_j += off_j;
+}
+
+/* Adds an error that is settled. */
+static inline void nrg_row_error_add(struct nrg_row_error *to, const struct nrg_row_error *from)
+{
+    to->below_j += from->below_j;
+    to->above_j += from->above_j;
+    to->variance_j2 += from->variance_j2;
+}
 
 #endif

@@ -12,6 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/map.h"
+
 #define NRG_TREE_DEPTH 512
 #define NRG_TREE_NODES ((size_t)1 << 20)
 
@@ -25,9 +27,8 @@ struct nrg_span_node {
 struct nrg_span_tree {
     struct nrg_span_node *nodes;
     size_t n, cap;
-    uint32_t *slots; /* node + 1; 0: free */
-    size_t n_slots;
-    uint64_t folded; /* spans that did not get a place of their own */
+    struct nrg_index index; /* node; the top is never searched */
+    uint64_t folded;        /* spans that did not get a place of their own */
 };
 
 int nrg_span_tree_init(struct nrg_span_tree *tree);

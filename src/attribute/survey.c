@@ -4,7 +4,6 @@
  * process ended closes its spans then, not at the end of the recording.
  */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "attribute/internal.h"
@@ -12,7 +11,7 @@
 
 struct surveyor {
     struct nrg_engine *e;
-    int64_t *since_ns; /* per track: its first open span's begin */
+    int64_t *since_ns; /* per track: begin of its outermost open span */
     int64_t *self_ns;  /* per track: begin of the self stretch */
 };
 
@@ -62,7 +61,7 @@ static int64_t track_end(const struct nrg_engine *e, size_t track)
     return INT64_MAX;
 }
 
-static int on_event(void *arg, const struct nrg_walk_event *ev)
+static int on_event(void *arg, const struct nrg_span_walk_event *ev)
 {
     struct surveyor *v = arg;
     struct nrg_cells *cells = &v->e->cells;
@@ -94,20 +93,18 @@ int nrg_survey_make(struct nrg_engine *e)
 {
     size_t n = e->catalog.n_tracks + 1;
     struct surveyor v = {.e = e};
-    v.since_ns = calloc(n, sizeof *v.since_ns);
-    v.self_ns = calloc(n, sizeof *v.self_ns);
-    int rc = v.since_ns && v.self_ns ? 0 : -ENOMEM;
+    v.since_ns = nrg_arena_array(&e->memory, n, sizeof *v.since_ns);
+    v.self_ns = nrg_arena_array(&e->memory, n, sizeof *v.self_ns);
+    int rc = e->memory.failed ? -ENOMEM : 0;
     const struct nrg_open_span top = {0};
     if (!rc)
         rc = note_nodes(&e->survey, &top);
     if (!rc)
-        rc = nrg_walk_run(&e->walk, e->cells.begin_ns[e->cells.n], on_event, &v);
+        rc = nrg_span_walk_run(&e->walk, e->cells.begin_ns[e->cells.n], on_event, &v);
     if (!rc) /* the trees may have nodes that no span of the walk was at */
         rc = make_room(&e->survey, e->walk.paths.n, e->walk.rows->n);
     for (size_t i = 0; !rc && i < e->catalog.n_tracks; i++)
         e->walk.end_ns[i] = track_end(e, i);
-    free(v.since_ns);
-    free(v.self_ns);
     return rc;
 }
 

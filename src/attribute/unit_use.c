@@ -3,10 +3,9 @@
  * counters say how many samples or tokens went by. A unit inside one of its own kind is not
  * counted twice: only the outermost rows are taken.
  */
-#include <math.h>
 #include <string.h>
 
-#include "report/attribution/report.h"
+#include "attribute/internal.h"
 
 static const char *const unit_kinds[] = {NRG_KIND_EPOCH, NRG_KIND_STEP, NRG_KIND_CYCLE, "token",
                                          "request"};
@@ -19,27 +18,27 @@ static bool is_unit(const struct nrg_attribution_row *row)
     return false;
 }
 
-static bool inside_own_kind(const struct nrg_attribution *a, size_t i)
+static bool inside_own_kind(const struct nrg_view_rows *v, size_t i)
 {
-    for (size_t at = a->rows[i].parent; at < a->n_rows; at = a->rows[at].parent)
-        if (!strcmp(a->rows[at].kind, a->rows[i].kind))
+    for (size_t at = v->rows[i].parent; at < v->n; at = v->rows[at].parent)
+        if (!strcmp(v->rows[at].kind, v->rows[i].kind))
             return true;
     return false;
 }
 
-static bool parent_counts(const struct nrg_attribution *a, size_t i, const char *name)
+static bool parent_counts(const struct nrg_view_rows *v, size_t i, const char *name)
 {
-    size_t parent = a->rows[i].parent;
-    if (parent >= a->n_rows)
+    size_t parent = v->rows[i].parent;
+    if (parent >= v->n)
         return false;
-    for (size_t k = 0; k < a->rows[parent].n_counts; k++)
-        if (!strcmp(a->rows[parent].counts[k].name, name))
+    for (size_t k = 0; k < v->rows[parent].n_counts; k++)
+        if (!strcmp(v->rows[parent].counts[k].name, name))
             return true;
     return false;
 }
 
-static void add(struct nrg_unit_use *units, size_t *n, size_t max, const char *name,
-                const char *kind, const struct nrg_attribution_row *row, double amount)
+static void add_use(struct nrg_unit_use *units, size_t *n, size_t max, const char *name,
+                    const char *kind, const struct nrg_attribution_row *row, double amount)
 {
     size_t at = 0;
     while (at < *n && (strcmp(units[at].name, name) || strcmp(units[at].kind, kind)))
@@ -55,21 +54,19 @@ static void add(struct nrg_unit_use *units, size_t *n, size_t max, const char *n
     units[at].time_s += row->time_s;
 }
 
-size_t nrg_attribution_units(const struct nrg_attribution_report *report,
-                             struct nrg_unit_use *units, size_t max)
+size_t nrg_units_find(const struct nrg_view_rows *v, struct nrg_unit_use *units, size_t max)
 {
-    const struct nrg_attribution *a = report->paths ? report->paths : report->attribution;
     size_t n = 0;
-    for (size_t i = 0; i < a->n_rows; i++) {
-        const struct nrg_attribution_row *row = &a->rows[i];
-        if (is_unit(row) && !inside_own_kind(a, i))
-            add(units, &n, max, row->name, row->kind, row, (double)row->calls);
+    for (size_t i = 0; i < v->n; i++) {
+        const struct nrg_attribution_row *row = &v->rows[i];
+        if (is_unit(row) && !inside_own_kind(v, i))
+            add_use(units, &n, max, row->name, row->kind, row, (double)row->calls);
     }
-    for (size_t i = 0; i < a->n_rows; i++)
-        for (size_t k = 0; k < a->rows[i].n_counts; k++) {
-            const struct nrg_row_count *count = &a->rows[i].counts[k];
-            if (!parent_counts(a, i, count->name))
-                add(units, &n, max, count->name, NRG_KIND_COUNTER, &a->rows[i], count->amount);
+    for (size_t i = 0; i < v->n; i++)
+        for (size_t k = 0; k < v->rows[i].n_counts; k++) {
+            const struct nrg_row_count *count = &v->rows[i].counts[k];
+            if (!parent_counts(v, i, count->name))
+                add_use(units, &n, max, count->name, NRG_KIND_COUNTER, &v->rows[i], count->amount);
         }
     return n;
 }

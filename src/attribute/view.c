@@ -1,5 +1,8 @@
-/* See view.h. */
-#include "attribute/view.h"
+/*
+ * Views (internal.h): how places become rows, and what adds up on the way. Modules are mapped by
+ * view_module.c.
+ */
+#include "attribute/internal.h"
 
 #include <errno.h>
 #include <math.h>
@@ -8,7 +11,7 @@
 
 #include "base/mem.h"
 
-int64_t nrg_view_node(struct nrg_view *v, struct nrg_engine *e, struct nrg_view_node node)
+int64_t nrg_view_node(struct nrg_view *v, const struct nrg_engine *e, struct nrg_view_node node)
 {
     if (nrg_reserve(&v->nodes, &v->cap, v->n + 1, sizeof *v->nodes) ||
         nrg_reserve(&v->parts, &v->cap_parts, (v->n + 1) * e->n_parts + 1, sizeof *v->parts))
@@ -31,7 +34,7 @@ struct nrg_view_node nrg_view_describe(const struct nrg_engine *e,
         .name = name->text, .kind = name->kind, .detail = name->detail, .number = place->number};
 }
 
-static int places(struct nrg_view *v, struct nrg_engine *e)
+static int map_places(struct nrg_view *v, const struct nrg_engine *e)
 {
     const struct nrg_span_tree *tree = e->walk.rows;
     for (size_t i = 1; i < tree->n; i++) {
@@ -56,60 +59,48 @@ static int by_kind_and_text(const void *a, const void *b, void *arg)
 }
 
 /* same[i]: the first name of the same kind and text. */
-static uint32_t *same_names(const struct nrg_span_catalog *c)
+static void find_same(const struct nrg_span_catalog *c, uint32_t *order, uint32_t *same)
 {
-    uint32_t *order = calloc(c->n_names + 1, sizeof *order);
-    uint32_t *same = calloc(c->n_names + 1, sizeof *same);
-    for (size_t i = 0; order && i < c->n_names; i++)
+    for (size_t i = 0; i < c->n_names; i++)
         order[i] = (uint32_t)i;
-    if (order && c->n_names)
+    if (c->n_names)
         qsort_r(order, c->n_names, sizeof *order, by_kind_and_text, c->names);
-    for (size_t i = 0; order && same && i < c->n_names; i++) {
+    for (size_t i = 0; i < c->n_names; i++) {
         const struct nrg_span_name *name = &c->names[order[i]];
         const struct nrg_span_name *last = i ? &c->names[order[i - 1]] : NULL;
         bool equal = last && !strcmp(name->kind, last->kind) && !strcmp(name->text, last->text);
         same[order[i]] = equal ? same[order[i - 1]] : order[i];
     }
-    if (same)
-        same[c->n_names] = (uint32_t)c->n_names;
-    free(order);
-    return same;
+    same[c->n_names] = (uint32_t)c->n_names;
 }
 
-static int names(struct nrg_view *v, struct nrg_engine *e)
+static int map_names(struct nrg_view *v, const struct nrg_engine *e)
 {
     const struct nrg_span_tree *tree = e->walk.rows;
-    uint32_t *same = same_names(&e->catalog);
-    uint32_t *node_of = calloc(e->catalog.n_names + 1, sizeof *node_of);
-    int rc = same && node_of ? 0 : -ENOMEM;
-    for (size_t i = 1; !rc && i < tree->n; i++) {
-        uint32_t name = same[tree->nodes[i].name];
-        if (!node_of[name]) {
-            int64_t at = nrg_view_node(v, e, nrg_view_describe(e, &tree->nodes[i]));
-            rc = at < 0 ? (int)at : 0;
-            node_of[name] = rc ? 0 : (uint32_t)at;
-        }
-        v->view_of[i] = node_of[name];
+    size_t n = e->catalog.n_names + 1;
+    uint32_t *order = nrg_arena_array(&v->memory, n, sizeof *order);
+    uint32_t *same = nrg_arena_array(&v->memory, n, sizeof *same);
+    uint32_t *node_of = nrg_arena_array(&v->memory, n, sizeof *node_of);
+    if (v->memory.failed)
+        return -ENOMEM;
+    find_same(&e->catalog, order, same);
+    for (size_t i = 1; i < tree->n; i++) {
+        uint32_t *node = &node_of[same[tree->nodes[i].name]];
+        int64_t at = *node ? *node : nrg_view_node(v, e, nrg_view_describe(e, &tree->nodes[i]));
+        if (at < 0)
+            return (int)at;
+        v->view_of[i] = *node = (uint32_t)at;
     }
-    free(same);
-    free(node_of);
-    return rc;
+    return 0;
 }
 
-static void add_error(struct nrg_row_error *to, const struct nrg_row_error *from)
-{
-    to->below_j += from->below_j;
-    to->above_j += from->above_j;
-    to->variance_j2 += from->variance_j2;
-}
-
-static void add_sums(struct nrg_view *v, struct nrg_engine *e, size_t place)
+static void add_sums(struct nrg_view *v, const struct nrg_engine *e, size_t place)
 {
     uint32_t at = v->view_of[place];
     struct nrg_row_sums *to = &v->nodes[at].sums;
     const struct nrg_row_sums *from = &e->rows[place];
     uint32_t name = e->walk.rows->nodes[place].name;
-    bool backward = e->options->by == NRG_BY_MODULE && name < e->catalog.n_names &&
+    bool backward = v->by == NRG_BY_MODULE && name < e->catalog.n_names &&
                     !strcmp(e->catalog.names[name].kind, NRG_KIND_BACKWARD);
     *(backward ? &v->nodes[at].other_calls : &to->calls) += from->calls;
     to->stretches += from->stretches;
@@ -125,7 +116,7 @@ static void add_sums(struct nrg_view *v, struct nrg_engine *e, size_t place)
         part->covered_ns += more->covered_ns;
         part->moved_ns += more->moved_ns;
         part->unknown += more->unknown;
-        add_error(&part->self, &more->self);
+        nrg_row_error_add(&part->self, &more->self);
     }
 }
 
@@ -137,18 +128,19 @@ bool nrg_view_holds(const struct nrg_view *v, uint32_t outer, uint32_t inner)
 }
 
 /* The error of a place's spans goes to all rows that they enter. */
-static void add_entry(struct nrg_view *v, struct nrg_engine *e, size_t place)
+static void add_entry(struct nrg_view *v, const struct nrg_engine *e, size_t place)
 {
     uint32_t at = v->view_of[place], around = v->view_of[e->walk.rows->nodes[place].parent];
     bool apart = e->survey.rows_elsewhere[place];
     for (; at && (apart || !nrg_view_holds(v, at, around)); at = v->nodes[at].parent)
         for (size_t p = 0; p < e->n_parts; p++)
-            add_error(&v->parts[at * e->n_parts + p].whole,
-                      &e->row_parts[place * e->n_parts + p].whole);
+            nrg_row_error_add(&v->parts[at * e->n_parts + p].whole,
+                              &e->row_parts[place * e->n_parts + p].whole);
 }
 
 /* Of a flat view: a place is inside all names that stand above it, once in each. */
-static void add_inside(struct nrg_view *v, struct nrg_engine *e, size_t place, uint32_t *stamp)
+static void add_inside(struct nrg_view *v, const struct nrg_engine *e, size_t place,
+                       uint32_t *stamp)
 {
     const struct nrg_row_sums *sums = &e->rows[place];
     for (size_t up = place; up; up = e->walk.rows->nodes[up].parent) {
@@ -161,41 +153,43 @@ static void add_inside(struct nrg_view *v, struct nrg_engine *e, size_t place, u
             const struct nrg_row_part *part = &e->row_parts[place * e->n_parts + p];
             double *inside = &v->inside_j[at * e->n_parts + p];
             if (nrg_row_known(e, p, sums, part))
-                *inside = isnan(*inside) ? part->energy_j : *inside + part->energy_j;
+                *inside = nrg_sum_known(*inside, part->energy_j);
         }
     }
 }
 
-static int sum_flat(struct nrg_view *v, struct nrg_engine *e)
+static int sum_flat(struct nrg_view *v, const struct nrg_engine *e)
 {
-    uint32_t *stamp = calloc(v->n + 1, sizeof *stamp);
-    v->inside_ns = calloc(v->n + 1, sizeof *v->inside_ns);
-    v->inside_j = malloc((v->n * e->n_parts + 1) * sizeof *v->inside_j);
-    int rc = stamp && v->inside_ns && v->inside_j ? 0 : -ENOMEM;
-    for (size_t i = 0; !rc && i < v->n * e->n_parts; i++)
+    uint32_t *stamp = nrg_arena_array(&v->memory, v->n + 1, sizeof *stamp);
+    v->inside_ns = nrg_arena_array(&v->memory, v->n + 1, sizeof *v->inside_ns);
+    v->inside_j = nrg_arena_array(&v->memory, v->n * e->n_parts + 1, sizeof *v->inside_j);
+    if (v->memory.failed)
+        return -ENOMEM;
+    for (size_t i = 0; i < v->n * e->n_parts; i++)
         v->inside_j[i] = NAN;
-    for (size_t i = 1; !rc && i < e->walk.rows->n; i++)
+    for (size_t i = 1; i < e->walk.rows->n; i++)
         add_inside(v, e, i, stamp);
-    free(stamp);
-    return rc;
+    return 0;
 }
 
-int nrg_view_make(struct nrg_view *v, struct nrg_engine *e)
+int nrg_view_make(struct nrg_view *v, const struct nrg_engine *e, enum nrg_rows_by by,
+                  struct nrg_arena *arena)
 {
-    enum nrg_rows_by by = e->options->by;
-    *v = (struct nrg_view){0};
-    v->view_of = calloc(e->walk.rows->n + 1, sizeof *v->view_of);
+    *v = (struct nrg_view){.by = by};
+    v->view_of = nrg_arena_array(&v->memory, e->walk.rows->n + 1, sizeof *v->view_of);
     int rc = v->view_of ? 0 : -ENOMEM;
     if (!rc && nrg_view_node(v, e, (struct nrg_view_node){.number = NRG_MISSING}) < 0)
         rc = -ENOMEM;
     if (!rc)
-        rc = by == NRG_BY_NAME     ? names(v, e)
-             : by == NRG_BY_MODULE ? nrg_view_modules(v, e)
-                                   : places(v, e);
+        rc = by == NRG_BY_NAME     ? map_names(v, e)
+             : by == NRG_BY_MODULE ? nrg_view_modules(v, e, arena)
+                                   : map_places(v, e);
     for (size_t i = 1; !rc && i < e->walk.rows->n; i++) {
         add_sums(v, e, i);
         add_entry(v, e, i);
     }
+    if (!rc)
+        rc = nrg_cputime_errors(e, v);
     for (size_t i = 1; !rc && i < v->n; i++)
         if (!v->nodes[i].sums.calls)
             v->nodes[i].sums.calls = v->nodes[i].other_calls;
@@ -210,8 +204,6 @@ void nrg_view_release(struct nrg_view *v)
 {
     free(v->nodes);
     free(v->parts);
-    free(v->view_of);
-    free(v->inside_ns);
-    free(v->inside_j);
+    nrg_arena_release(&v->memory);
     *v = (struct nrg_view){0};
 }

@@ -4,87 +4,81 @@
  */
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include "attribute/rows_memory.h"
-#include "attribute/view.h"
+#include "attribute/internal.h"
 #include "base/mem.h"
 
 struct lists {
-    struct nrg_count_sum *sums;
-    size_t n, cap;
-    uint32_t *head, *stamp; /* per node of the view */
-    uint32_t *length;
+    struct nrg_arena memory; /* of list and stamp */
+    struct nrg_counts counts;
+    uint32_t *list, *stamp; /* per node of the view */
 };
 
-static int add(struct lists *l, uint32_t node, const struct nrg_count_sum *count)
+int nrg_counts_add(struct nrg_counts *counts, uint32_t *list, uint32_t name, double amount)
 {
-    for (uint32_t i = l->head[node]; i; i = l->sums[i - 1].next)
-        if (l->sums[i - 1].name == count->name) {
-            l->sums[i - 1].amount += count->amount;
+    for (uint32_t i = *list; i; i = counts->items[i - 1].next)
+        if (counts->items[i - 1].name == name) {
+            counts->items[i - 1].amount += amount;
             return 0;
         }
-    int rc = nrg_reserve(&l->sums, &l->cap, l->n + 1, sizeof *l->sums);
-    if (rc)
-        return rc;
-    l->sums[l->n++] = (struct nrg_count_sum){count->name, l->head[node], count->amount};
-    l->head[node] = (uint32_t)l->n;
-    l->length[node]++;
-    return 0;
+    const struct nrg_count_sum fresh = {name, *list, amount};
+    int rc = nrg_append(&counts->items, &counts->n, &counts->cap, &fresh, sizeof fresh);
+    if (!rc)
+        *list = (uint32_t)counts->n;
+    return rc;
 }
 
 /* One count of one place to each row that holds it, once. */
-static int spread(struct lists *l, struct nrg_engine *e, const struct nrg_view *v, size_t place,
-                  const struct nrg_count_sum *count, uint32_t stamp)
+static int count_upwards(struct lists *l, const struct nrg_engine *e, const struct nrg_view *v,
+                         size_t place, const struct nrg_count_sum *count, uint32_t stamp)
 {
     int rc = 0;
     for (size_t at = place; !rc && at; at = e->walk.rows->nodes[at].parent)
         for (uint32_t node = v->view_of[at]; !rc && node && l->stamp[node] != stamp;
              node = v->nodes[node].parent) {
             l->stamp[node] = stamp;
-            rc = add(l, node, count);
+            rc = nrg_counts_add(&l->counts, &l->list[node], count->name, count->amount);
         }
     return rc;
 }
 
 static int fill_row(struct nrg_attribution_row *row, const struct lists *l, uint32_t node,
-                    struct nrg_engine *e, struct nrg_arena *arena)
+                    const struct nrg_engine *e, struct nrg_arena *arena)
 {
     const struct nrg_span_catalog *c = &e->catalog;
-    struct nrg_row_count *counts = nrg_arena_array(arena, l->length[node], sizeof *counts);
+    const struct nrg_count_sum *items = l->counts.items;
+    size_t n = 0;
+    for (uint32_t i = l->list[node]; i; i = items[i - 1].next)
+        n++;
+    struct nrg_row_count *counts = nrg_arena_array(arena, n, sizeof *counts);
     if (!counts)
         return -ENOMEM;
     row->counts = counts;
-    for (uint32_t i = l->head[node]; i; i = l->sums[i - 1].next) {
-        uint32_t name = l->sums[i - 1].name;
+    for (uint32_t i = l->list[node]; i; i = items[i - 1].next) {
+        uint32_t name = items[i - 1].name;
         counts[row->n_counts++] = (struct nrg_row_count){
-            name < c->n_names ? c->names[name].text : "(unknown name)", l->sums[i - 1].amount};
+            name < c->n_names ? c->names[name].text : "(unknown name)", items[i - 1].amount};
     }
     return 0;
 }
 
-int nrg_rows_counts(struct nrg_engine *e, const struct nrg_view *v, const size_t *row_of,
-                    struct nrg_arena *arena)
+int nrg_rows_counts(const struct nrg_engine *e, const struct nrg_view *v,
+                    struct nrg_attribution_row *rows, const size_t *row_of, struct nrg_arena *arena)
 {
     struct lists l = {0};
-    int rc = 0;
-    if (!e->n_counts)
+    if (!e->counts.n)
         return 0;
-    l.head = calloc(v->n + 1, sizeof *l.head);
-    l.stamp = calloc(v->n + 1, sizeof *l.stamp);
-    l.length = calloc(v->n + 1, sizeof *l.length);
-    if (!l.head || !l.stamp || !l.length)
-        rc = -ENOMEM;
+    l.list = nrg_arena_array(&l.memory, v->n + 1, sizeof *l.list);
+    l.stamp = nrg_arena_array(&l.memory, v->n + 1, sizeof *l.stamp);
+    int rc = l.memory.failed ? -ENOMEM : 0;
     uint32_t stamp = 0;
     for (size_t place = 1; !rc && place < e->walk.rows->n; place++)
-        for (uint32_t i = e->rows[place].counts; !rc && i; i = e->counts[i - 1].next)
-            rc = spread(&l, e, v, place, &e->counts[i - 1], ++stamp);
+        for (uint32_t i = e->rows[place].counts; !rc && i; i = e->counts.items[i - 1].next)
+            rc = count_upwards(&l, e, v, place, &e->counts.items[i - 1], ++stamp);
     for (size_t node = 1; !rc && node < v->n; node++)
-        if (l.length[node])
-            rc = fill_row(&e->out->rows[row_of[node]], &l, (uint32_t)node, e, arena);
-    free(l.sums);
-    free(l.head);
-    free(l.stamp);
-    free(l.length);
+        if (l.list[node])
+            rc = fill_row(&rows[row_of[node]], &l, (uint32_t)node, e, arena);
+    free(l.counts.items);
+    nrg_arena_release(&l.memory);
     return rc;
 }

@@ -1,6 +1,6 @@
 /*
- * The view of modules: "layer1.0.conv1" stands below "layer1.0", whoever called it, with what its
- * forward and its backward used in one row. Containers that are never called themselves (a
+ * The view of modules: "layer1.0.conv1" stands below "layer1.0", wherever it was called, with what
+ * its forward and its backward used in one row. Containers that are never called themselves (a
  * ModuleList) get a row too.
  *
  * A module whose name has no dot stands below the outermost module that it was called in: the
@@ -9,66 +9,26 @@
  * it was called in: steps keep what is their own, their modules are shown once.
  */
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "attribute/rows_memory.h"
-#include "attribute/view.h"
-#include "base/mem.h"
+#include "attribute/internal.h"
+#include "base/map.h"
 
 #define MAX_DOTS 64 /* of a name that is taken apart */
 
 struct modules {
     struct nrg_view *v;
-    struct nrg_engine *e;
+    const struct nrg_engine *e;
+    struct nrg_arena *arena;
     struct nrg_span_tree keys; /* a node per node of the view, with the same number */
-    uint32_t *slots;           /* node of the view that is a module; 0: free */
-    size_t n_slots, n;
-    uint32_t *outermost; /* per place: the outermost module that it is in; 0: none */
+    struct nrg_map by_name;    /* modules: node of the view */
+    uint32_t *outermost;       /* per place: the outermost module that it is in; 0: none */
     uint32_t unique;
 };
 
 static bool is_module(const struct nrg_view_node *node)
 {
     return !strcmp(node->kind, NRG_KIND_MODULE) || !strcmp(node->kind, NRG_KIND_BACKWARD);
-}
-
-static size_t hash(const char *text, size_t len)
-{
-    uint64_t h = UINT64_C(14695981039346656037);
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ (uint8_t)text[i]) * UINT64_C(1099511628211);
-    return (size_t)(h ^ h >> 29);
-}
-
-static uint32_t *slot_of(const struct modules *m, const char *text, size_t len)
-{
-    size_t at = hash(text, len) & (m->n_slots - 1);
-    for (; m->slots[at]; at = (at + 1) & (m->n_slots - 1)) {
-        const char *name = m->v->nodes[m->slots[at]].name;
-        if (!strncmp(name, text, len) && !name[len])
-            break;
-    }
-    return &m->slots[at];
-}
-
-static int grow(struct modules *m)
-{
-    uint32_t *old = m->slots;
-    size_t n_old = m->n_slots;
-    m->slots = calloc(2 * n_old, sizeof *m->slots);
-    if (!m->slots) {
-        m->slots = old;
-        return -ENOMEM;
-    }
-    m->n_slots = 2 * n_old;
-    for (size_t i = 0; i < n_old; i++)
-        if (old[i]) {
-            const char *name = m->v->nodes[old[i]].name;
-            *slot_of(m, name, strlen(name)) = old[i];
-        }
-    free(old);
-    return 0;
 }
 
 /* A node of the view, and its key: modules have one that no place has. */
@@ -96,33 +56,32 @@ static int64_t parent_of(struct modules *m, const char *text, size_t len, uint32
 static int64_t find_module(struct modules *m, const char *text, size_t len, const char *detail,
                            uint32_t outermost)
 {
-    uint32_t *slot = slot_of(m, text, len);
-    if (*slot) {
-        struct nrg_view_node *known = &m->v->nodes[*slot];
+    int64_t at = nrg_map_number(&m->by_name, text, len);
+    if (at >= 0) {
+        struct nrg_view_node *known = &m->v->nodes[at];
         known->detail = known->detail[0] ? known->detail : detail;
         /* A backward may be seen before it is known whose part the module is. Two that call each
          * other, each the outermost once, stay as they were seen first. */
-        if (!known->parent && outermost && !nrg_view_holds(m->v, *slot, outermost) &&
+        if (!known->parent && outermost && !nrg_view_holds(m->v, (uint32_t)at, outermost) &&
             !memchr(text, '.', len))
             known->parent = outermost;
-        return *slot;
+        return at;
     }
     size_t dots = 0;
     for (size_t i = 0; i < len; i++)
         dots += text[i] == '.';
     int64_t parent = dots < MAX_DOTS ? parent_of(m, text, len, outermost) : outermost;
-    struct nrg_rows_memory *memory = m->e->out->memory;
-    const char *name = nrg_arena_copy(&memory->arena, text, len);
-    if (parent < 0 || !name || (2 * ++m->n >= m->n_slots && grow(m)))
+    const char *name = nrg_arena_copy(m->arena, text, len);
+    if (parent < 0 || !name)
         return -ENOMEM;
     struct nrg_view_node node = {.name = name,
                                  .kind = NRG_KIND_MODULE,
                                  .detail = detail,
                                  .parent = (uint32_t)parent,
                                  .number = NRG_MISSING};
-    int64_t at = add_node(m, node, UINT32_MAX - ++m->unique);
-    if (at > 0 && at != parent)
-        *slot_of(m, text, len) = (uint32_t)at;
+    at = add_node(m, node, UINT32_MAX - ++m->unique);
+    if (at > 0 && at != parent && nrg_map_put(&m->by_name, name, len, at))
+        return -ENOMEM;
     return at;
 }
 
@@ -144,19 +103,17 @@ static int add_place(struct modules *m, size_t place)
     return at < 0 ? (int)at : 0;
 }
 
-int nrg_view_modules(struct nrg_view *v, struct nrg_engine *e)
+int nrg_view_modules(struct nrg_view *v, const struct nrg_engine *e, struct nrg_arena *arena)
 {
-    struct modules m = {.v = v, .e = e, .n_slots = 256};
-    m.slots = calloc(m.n_slots, sizeof *m.slots);
-    m.outermost = calloc(e->walk.rows->n + 1, sizeof *m.outermost);
-    int rc = m.slots && m.outermost ? nrg_span_tree_init(&m.keys) : -ENOMEM;
+    struct modules m = {.v = v, .e = e, .arena = arena};
+    m.outermost = nrg_arena_array(&v->memory, e->walk.rows->n + 1, sizeof *m.outermost);
+    int rc = m.outermost ? nrg_span_tree_init(&m.keys) : -ENOMEM;
     for (size_t i = 1; !rc && i < e->walk.rows->n; i++)
         rc = add_place(&m, i);
     for (size_t i = 1; !rc && i < v->n; i++)
         if (!v->nodes[i].name[0])
             v->nodes[i].name = v->nodes[i].detail[0] ? v->nodes[i].detail : "(model)";
     nrg_span_tree_release(&m.keys);
-    free(m.slots);
-    free(m.outermost);
+    nrg_map_release(&m.by_name);
     return rc;
 }

@@ -5,19 +5,16 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "attribute/rows_memory.h"
-#include "attribute/view.h"
-
-#define UNCOVERED_NS 1000 /* rounding of times, not a gap */
+#include "attribute/internal.h"
 
 struct builder {
-    struct nrg_engine *e;
+    const struct nrg_engine *e;
+    struct nrg_view_rows *out;
     const struct nrg_view *v;
-    struct nrg_arena *arena;
-    uint32_t *child, *next; /* of nodes that have a row; 0: none */
+    struct nrg_arena *arena;  /* of the result */
+    struct nrg_arena scratch; /* of what follows */
+    uint32_t *child, *next;   /* of nodes that have a row; 0: none */
     uint8_t *used;
     size_t *row_of;
     uint32_t *node_of; /* per row */
@@ -40,11 +37,6 @@ static double self_j(const struct builder *b, size_t node, size_t p)
     return nrg_row_known(b->e, p, &b->v->nodes[node].sums, part) ? part->energy_j : NAN;
 }
 
-static double sum_known(double a, double b)
-{
-    return isnan(a) ? b : isnan(b) ? a : a + b;
-}
-
 /* Children in the order in which they were seen first. */
 static void link_children(struct builder *b)
 {
@@ -60,28 +52,43 @@ static void link_children(struct builder *b)
         }
 }
 
-static void set_row(struct builder *b, uint32_t node, unsigned depth)
+struct nrg_attribution_row nrg_row_unknown(const char *name, const char *kind, const char *detail)
 {
-    const struct nrg_view_node *from = &b->v->nodes[node];
-    size_t at = b->e->out->n_rows++;
-    struct nrg_attribution_row *row = &b->e->out->rows[at];
-    b->row_of[node] = at;
-    b->node_of[at] = node;
-    *row = (struct nrg_attribution_row){.name = from->name,
-                                        .kind = from->kind,
-                                        .detail = from->detail,
-                                        .parent = from->parent ? b->row_of[from->parent] : SIZE_MAX,
-                                        .depth = depth,
-                                        .number = from->number,
-                                        .calls = from->sums.calls,
-                                        .time_s = from->sums.self_ns * 1e-9,
-                                        .self_time_s = from->sums.self_ns * 1e-9,
-                                        .flags = from->sums.flags,
+    return (struct nrg_attribution_row){.name = name,
+                                        .kind = kind,
+                                        .detail = detail,
+                                        .parent = SIZE_MAX,
+                                        .number = NRG_MISSING,
+                                        .energy_j = NAN,
+                                        .energy_self_j = NAN,
+                                        .low_j = NAN,
+                                        .high_j = NAN,
+                                        .self_low_j = NAN,
+                                        .self_high_j = NAN,
+                                        .shared_low_j = NAN,
+                                        .shared_high_j = NAN,
                                         .merged_with = SIZE_MAX,
+                                        .updates_per_call = NAN,
                                         .macs = NAN,
                                         .flops = NAN,
                                         .read_bytes = NAN,
                                         .written_bytes = NAN};
+}
+
+static void set_row(struct builder *b, uint32_t node, unsigned depth)
+{
+    const struct nrg_view_node *from = &b->v->nodes[node];
+    size_t at = b->out->n++;
+    struct nrg_attribution_row *row = &b->out->rows[at];
+    b->row_of[node] = at;
+    b->node_of[at] = node;
+    *row = nrg_row_unknown(from->name, from->kind, from->detail);
+    row->parent = from->parent ? b->row_of[from->parent] : SIZE_MAX;
+    row->depth = depth;
+    row->number = from->number;
+    row->calls = from->sums.calls;
+    row->time_s = row->self_time_s = from->sums.self_ns * 1e-9;
+    row->flags = from->sums.flags;
 }
 
 /* The walk, without recursion: trees may be deep. */
@@ -110,89 +117,95 @@ static double missing_j(const struct builder *b, uint32_t node, size_t p)
     const struct nrg_row_part *part = &b->v->parts[node * b->e->n_parts + p];
     double known_ns = part->covered_ns + part->moved_ns, self = self_j(b, node, p);
     double missing_ns = b->v->nodes[node].sums.self_ns - known_ns;
-    bool some = known_ns > 0 && missing_ns > UNCOVERED_NS && self > 0;
+    bool some = known_ns > 0 && missing_ns > NRG_UNCOVERED_NS && self > 0;
     return some ? self * missing_ns / known_ns : 0;
 }
 
+/* A row's own energy, or in a flat view that of all places inside a span of its name. */
+static void start_sums(struct builder *b)
+{
+    struct nrg_view_rows *out = b->out;
+    const struct nrg_view *v = b->v;
+    size_t n_parts = b->e->n_parts;
+    for (size_t r = 0; r < out->n; r++) {
+        uint32_t node = b->node_of[r];
+        if (v->inside_ns)
+            out->rows[r].time_s = v->inside_ns[node] * 1e-9;
+        for (size_t p = 0; p < n_parts; p++) {
+            double self = self_j(b, node, p);
+            b->inside_j[r * n_parts + p] = v->inside_j ? v->inside_j[node * n_parts + p] : self;
+            b->missing_j[r * n_parts + p] = missing_j(b, node, p);
+            out->part_j[p] = nrg_sum_known(out->part_j[p], self);
+        }
+    }
+}
+
+/* Adds each row to the one above; the rows of a flat view have none. */
 static void sum_inside(struct builder *b)
 {
-    struct nrg_attribution *out = b->e->out;
+    struct nrg_view_rows *out = b->out;
     size_t n_parts = b->e->n_parts;
-    for (size_t r = 0; r < out->n_rows; r++)
-        for (size_t p = 0; p < n_parts; p++) {
-            b->inside_j[r * n_parts + p] = self_j(b, b->node_of[r], p);
-            b->missing_j[r * n_parts + p] = missing_j(b, b->node_of[r], p);
-        }
-    for (size_t r = out->n_rows; r-- > 0;) {
+    for (size_t r = out->n; r-- > 0;) {
         struct nrg_attribution_row *row = &out->rows[r];
         if (row->parent == SIZE_MAX)
             continue;
         out->rows[row->parent].time_s += row->time_s;
         for (size_t p = 0; p < n_parts; p++) {
             double *above = &b->inside_j[row->parent * n_parts + p];
-            *above = sum_known(*above, b->inside_j[r * n_parts + p]);
+            *above = nrg_sum_known(*above, b->inside_j[r * n_parts + p]);
             b->missing_j[row->parent * n_parts + p] += b->missing_j[r * n_parts + p];
-        }
-    }
-}
-
-/* Of names: a row's time and energy are those of all places inside a span of that name. */
-static void sum_flat(struct builder *b)
-{
-    struct nrg_attribution *out = b->e->out;
-    size_t n_parts = b->e->n_parts;
-    for (size_t r = 0; r < out->n_rows; r++) {
-        uint32_t node = b->node_of[r];
-        out->rows[r].time_s = b->v->inside_ns[node] * 1e-9;
-        for (size_t p = 0; p < n_parts; p++) {
-            b->inside_j[r * n_parts + p] = b->v->inside_j[node * n_parts + p];
-            b->missing_j[r * n_parts + p] = missing_j(b, node, p);
         }
     }
 }
 
 struct interval {
     double energy_j, low_j, high_j;
+    double shared_low_j, shared_high_j; /* without the calibration */
 };
 
-/* Adds a part's energy with its error; calibration is on top of what the walk found. */
-static void add_interval(const struct nrg_engine *e, size_t p, double energy_j,
-                         const struct nrg_row_error *error, double idle_off_j, double missing_j,
-                         struct interval *sum)
-{
-    const struct nrg_part *part = &e->parts[p];
-    if (isnan(energy_j))
-        return;
-    double random = e->z * sqrt(error->variance_j2) + idle_off_j;
-    double low = energy_j - error->below_j - random;
-    double high = energy_j + error->above_j + random + missing_j;
-    if (energy_j >= 0)
-        low = fmax(0, low) * part->factor_low;
-    if (high > 0) /* no row has more than there is */
-        high = fmin(high, fmax(energy_j, part->out->total_j)) * part->factor_high;
-    *sum = (struct interval){sum_known(sum->energy_j, energy_j), sum_known(sum->low_j, low),
-                             sum_known(sum->high_j, high)};
-}
-
+/* Of work_s seconds of the pool's work. */
 static double idle_off_j(const struct nrg_engine *e, size_t p, double work_s)
 {
     bool apart = e->options->idle == NRG_IDLE_APART;
     return apart ? e->z * e->parts[p].idle_error_w * work_s : 0;
 }
 
+/* Adds a part's energy with its error, with idle power over idle_s; calibration is on top of what
+ * the walk found. */
+static void add_interval(const struct nrg_engine *e, size_t p, double energy_j,
+                         const struct nrg_row_error *error, double idle_s, double missing_j,
+                         struct interval *sum)
+{
+    const struct nrg_part *part = &e->parts[p];
+    if (isnan(energy_j))
+        return;
+    double random = e->z * sqrt(error->variance_j2) + idle_off_j(e, p, idle_s);
+    double low = energy_j - error->below_j - random - part->idle_most_w * idle_s;
+    double high = energy_j + error->above_j + random + missing_j;
+    if (energy_j >= 0)
+        low = fmax(0, low);
+    if (high > 0) /* no row has more than there is */
+        high = fmin(high, fmax(energy_j, part->out->total_j));
+    sum->energy_j = nrg_sum_known(sum->energy_j, energy_j);
+    sum->low_j = nrg_sum_known(sum->low_j, energy_j >= 0 ? low * part->factor_low : low);
+    sum->high_j = nrg_sum_known(sum->high_j, high > 0 ? high * part->factor_high : high);
+    sum->shared_low_j = nrg_sum_known(sum->shared_low_j, low);
+    sum->shared_high_j = nrg_sum_known(sum->shared_high_j, high);
+}
+
 static void set_energy(struct builder *b, size_t r)
 {
-    struct nrg_engine *e = b->e;
-    struct nrg_attribution_row *row = &e->out->rows[r];
+    const struct nrg_engine *e = b->e;
+    struct nrg_attribution_row *row = &b->out->rows[r];
     const struct nrg_row_part *parts = &b->v->parts[b->node_of[r] * e->n_parts];
-    struct interval self = {NAN, NAN, NAN}, all = {NAN, NAN, NAN};
+    struct interval self = {NAN, NAN, NAN, NAN, NAN}, all = self;
     double work_s = b->v->nodes[b->node_of[r]].sums.work_s;
     double *domain_j = &b->inside_j[r * e->n_parts];
     for (size_t p = 0; p < e->n_parts; p++) {
         double part_s = row->self_time_s > 0 ? row->time_s / row->self_time_s : 1;
-        add_interval(e, p, self_j(b, b->node_of[r], p), &parts[p].self, idle_off_j(e, p, work_s),
+        add_interval(e, p, self_j(b, b->node_of[r], p), &parts[p].self, work_s,
                      missing_j(b, b->node_of[r], p), &self);
-        add_interval(e, p, domain_j[p], &parts[p].whole, idle_off_j(e, p, work_s * part_s),
+        add_interval(e, p, domain_j[p], &parts[p].whole, work_s * part_s,
                      b->missing_j[r * e->n_parts + p], &all);
     }
     row->energy_self_j = self.energy_j;
@@ -201,27 +214,29 @@ static void set_energy(struct builder *b, size_t r)
     row->energy_j = all.energy_j;
     row->low_j = all.low_j;
     row->high_j = all.high_j;
+    row->shared_low_j = all.shared_low_j;
+    row->shared_high_j = all.shared_high_j;
     for (size_t p = 0; p < e->n_parts; p++)
         if (isnan(domain_j[p]) && !isnan(row->energy_j))
             domain_j[p] = 0; /* its tracks do not use that domain */
     row->domain_j = domain_j;
-    if (row->high_j - row->low_j > row->energy_j)
+    /* What a source does not know of itself widens all rows, but hides none behind another. */
+    if (row->shared_high_j - row->shared_low_j > row->energy_j)
         row->flags |= NRG_ROW_UNRESOLVED;
 }
 
 static void set_sensor(struct builder *b, size_t r)
 {
-    struct nrg_engine *e = b->e;
-    struct nrg_attribution_row *row = &e->out->rows[r];
+    const struct nrg_engine *e = b->e;
+    struct nrg_attribution_row *row = &b->out->rows[r];
     const struct nrg_row_sums *sums = &b->v->nodes[b->node_of[r]].sums;
     const struct nrg_row_part *parts = &b->v->parts[b->node_of[r] * e->n_parts];
     double most = -1, covered_ns = 0;
-    row->updates_per_call = NAN;
     row->method = e->out->method;
     for (size_t p = 0; p < e->n_parts; p++) {
         double j = row->domain_j[p], known = parts[p].covered_ns + parts[p].moved_ns;
         covered_ns = fmax(covered_ns, known);
-        if ((known > 0 && known < sums->self_ns - UNCOVERED_NS) || parts[p].unknown)
+        if ((known > 0 && known < sums->self_ns - NRG_UNCOVERED_NS) || parts[p].unknown)
             row->flags |= NRG_ROW_UNCOVERED;
         if (e->parts[p].channel->channel.provenance == NRG_ESTIMATED && j > 0)
             row->flags |= NRG_ROW_ESTIMATED;
@@ -231,71 +246,56 @@ static void set_sensor(struct builder *b, size_t r)
         row->updates_per_call =
             sums->self_ns / (double)sums->stretches / (double)e->parts[p].width_ns;
     }
-    if (e->n_parts && covered_ns < sums->self_ns - UNCOVERED_NS)
+    if (e->n_parts && covered_ns < sums->self_ns - NRG_UNCOVERED_NS)
         row->flags |= NRG_ROW_UNCOVERED;
 }
 
-/* What no row has. For a regression or single readings that is simply the rest. */
-static void set_rest(struct builder *b)
-{
-    struct nrg_engine *e = b->e;
-    for (size_t p = 0; p < e->n_parts; p++) {
-        struct nrg_attribution_domain *out = e->parts[p].out;
-        double rows_j = 0;
-        for (size_t r = 0; r < e->out->n_rows; r++) {
-            double j = self_j(b, b->node_of[r], p);
-            rows_j += isnan(j) ? 0 : j;
-        }
-        if (nrg_method_reads(e->parts[p].method))
-            out->idle_j = out->other_processes_j = 0;
-        /* For integrate this adds the rounding of millions of sums, nothing else. */
-        out->unattributed_j = out->total_j - rows_j - out->idle_j - out->other_processes_j;
-    }
-}
-
-static int allocate(struct builder *b)
+static int allocate_rows(struct builder *b)
 {
     size_t n = b->v->n + 1, n_rows = 0;
-    b->child = calloc(n, sizeof *b->child);
-    b->next = calloc(n, sizeof *b->next);
-    b->used = calloc(n, 1);
-    b->row_of = calloc(n, sizeof *b->row_of);
-    b->node_of = calloc(n, sizeof *b->node_of);
-    if (!b->child || !b->next || !b->used || !b->row_of || !b->node_of)
+    b->child = nrg_arena_array(&b->scratch, n, sizeof *b->child);
+    b->next = nrg_arena_array(&b->scratch, n, sizeof *b->next);
+    b->used = nrg_arena_array(&b->scratch, n, 1);
+    b->row_of = nrg_arena_array(&b->scratch, n, sizeof *b->row_of);
+    b->node_of = nrg_arena_array(&b->scratch, n, sizeof *b->node_of);
+    if (b->scratch.failed)
         return -ENOMEM;
     link_children(b);
     for (size_t i = 1; i < b->v->n; i++)
         n_rows += b->used[i];
-    b->e->out->rows = nrg_arena_array(b->arena, n_rows + 1, sizeof *b->e->out->rows);
+    b->out->rows = nrg_arena_array(b->arena, n_rows + 1, sizeof *b->out->rows);
+    b->out->part_j = nrg_arena_array(b->arena, b->e->n_parts + 1, sizeof *b->out->part_j);
     b->inside_j = nrg_arena_array(b->arena, n_rows * b->e->n_parts + 1, sizeof *b->inside_j);
-    b->missing_j = nrg_arena_array(b->arena, n_rows * b->e->n_parts + 1, sizeof *b->missing_j);
-    return b->e->out->rows && b->inside_j && b->missing_j ? 0 : -ENOMEM;
+    b->missing_j = nrg_arena_array(&b->scratch, n_rows * b->e->n_parts + 1, sizeof *b->missing_j);
+    return b->arena->failed || b->scratch.failed ? -ENOMEM : 0;
 }
 
-int nrg_rows_make(struct nrg_engine *e, const struct nrg_view *v)
+static int fill_rows(struct builder *b)
 {
-    struct nrg_rows_memory *memory = e->out->memory;
-    struct builder b = {.e = e, .v = v, .arena = &memory->arena};
-    int rc = allocate(&b);
-    if (!rc) {
-        order_rows(&b);
-        if (v->inside_j)
-            sum_flat(&b);
-        else
-            sum_inside(&b);
-        for (size_t r = 0; r < e->out->n_rows; r++) {
-            uint32_t carrier = v->nodes[b.node_of[r]].sums.merged_with;
-            e->out->rows[r].merged_with = carrier ? b.row_of[carrier] : SIZE_MAX;
-            set_energy(&b, r);
-            set_sensor(&b, r);
-        }
-        set_rest(&b);
-        rc = nrg_rows_counts(e, v, b.row_of, b.arena);
+    order_rows(b);
+    start_sums(b);
+    sum_inside(b);
+    for (size_t r = 0; r < b->out->n; r++) {
+        uint32_t carrier = b->v->nodes[b->node_of[r]].sums.merged_with;
+        b->out->rows[r].merged_with = carrier ? b->row_of[carrier] : SIZE_MAX;
+        set_energy(b, r);
+        set_sensor(b, r);
     }
-    free(b.child);
-    free(b.next);
-    free(b.used);
-    free(b.row_of);
-    free(b.node_of);
+    return nrg_rows_counts(b->e, b->v, b->out->rows, b->row_of, b->arena);
+}
+
+int nrg_view_rows(struct nrg_view_rows *rows, const struct nrg_engine *e, enum nrg_rows_by by,
+                  struct nrg_arena *arena)
+{
+    struct nrg_view view;
+    struct builder b = {.e = e, .out = rows, .v = &view, .arena = arena};
+    *rows = (struct nrg_view_rows){0};
+    int rc = nrg_view_make(&view, e, by, arena);
+    if (!rc)
+        rc = allocate_rows(&b);
+    if (!rc)
+        rc = fill_rows(&b);
+    nrg_view_release(&view);
+    nrg_arena_release(&b.scratch);
     return rc;
 }

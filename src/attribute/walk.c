@@ -1,4 +1,4 @@
-/* See span_walk.h. */
+/* See walk.h. Hostile recordings are bounded by MAX_OPEN here and by the limits of span_tree.h. */
 #include "attribute/walk.h"
 
 #include <errno.h>
@@ -26,14 +26,14 @@ static bool folds_inside(enum nrg_rows_by by)
     return by == NRG_BY_STEP || by == NRG_BY_EPOCH;
 }
 
-static uint32_t name_index(const struct nrg_walk *w, int64_t id)
+static uint32_t name_index(const struct nrg_span_walk *w, int64_t id)
 {
     const struct nrg_span_name *name = nrg_span_catalog_name(w->catalog, id);
     return name ? (uint32_t)(name - w->catalog->names) : (uint32_t)w->catalog->n_names;
 }
 
-/* Parents come before their children in the catalog, and those left out count as the top. */
-static int resolve_paths(struct nrg_walk *w)
+/* Parents come before their children in the catalog; a missing parent is the top. */
+static int resolve_paths(struct nrg_span_walk *w)
 {
     const struct nrg_span_catalog *c = w->catalog;
     for (size_t i = 0; i < c->n_paths; i++) {
@@ -48,34 +48,33 @@ static int resolve_paths(struct nrg_walk *w)
     return 0;
 }
 
-static int allocate(struct nrg_walk *w)
+static int allocate_walk(struct nrg_span_walk *w)
 {
     const struct nrg_span_catalog *c = w->catalog;
-    w->stacks = calloc(c->n_tracks + 1, sizeof *w->stacks);
-    w->last_ns = calloc(c->n_tracks + 1, sizeof *w->last_ns);
-    w->end_ns = calloc(c->n_tracks + 1, sizeof *w->end_ns);
-    w->by_end = calloc(c->n_tracks + 1, sizeof *w->by_end);
-    w->path_nodes = calloc(c->n_paths + 1, sizeof *w->path_nodes);
-    w->name_is_numbered = calloc(c->n_names + 1, 1);
-    if (!w->stacks || !w->last_ns || !w->end_ns || !w->by_end || !w->path_nodes ||
-        !w->name_is_numbered)
+    w->stacks = nrg_arena_array(&w->memory, c->n_tracks + 1, sizeof *w->stacks);
+    w->last_ns = nrg_arena_array(&w->memory, c->n_tracks + 1, sizeof *w->last_ns);
+    w->end_ns = nrg_arena_array(&w->memory, c->n_tracks + 1, sizeof *w->end_ns);
+    w->by_end = nrg_arena_array(&w->memory, c->n_tracks + 1, sizeof *w->by_end);
+    w->path_nodes = nrg_arena_array(&w->memory, c->n_paths + 1, sizeof *w->path_nodes);
+    w->name_is_numbered = nrg_arena_array(&w->memory, c->n_names + 1, 1);
+    if (w->memory.failed)
         return -ENOMEM;
     for (size_t i = 0; i < c->n_tracks; i++)
         w->end_ns[i] = INT64_MAX;
     return 0;
 }
 
-int nrg_walk_init(struct nrg_walk *w, struct nrg_recording *recording,
-                  const struct nrg_span_catalog *catalog, enum nrg_rows_by by)
+int nrg_span_walk_init(struct nrg_span_walk *w, struct nrg_recording *recording,
+                       const struct nrg_span_catalog *catalog, enum nrg_rows_by by)
 {
-    *w = (struct nrg_walk){.catalog = catalog, .by = by};
+    *w = (struct nrg_span_walk){.catalog = catalog, .by = by};
     const char *kind = kind_of(by);
     int rc = nrg_span_tree_init(&w->paths);
     w->rows = kind ? &w->rows_own : &w->paths;
     if (!rc && kind)
         rc = nrg_span_tree_init(&w->rows_own);
     if (!rc)
-        rc = allocate(w);
+        rc = allocate_walk(w);
     for (size_t i = 0; !rc && kind && i < catalog->n_names; i++)
         w->name_is_numbered[i] = !strcmp(catalog->names[i].kind, kind);
     if (!rc)
@@ -83,43 +82,46 @@ int nrg_walk_init(struct nrg_walk *w, struct nrg_recording *recording,
     if (!rc)
         rc = nrg_span_reader_new(recording, &w->reader);
     if (rc)
-        nrg_walk_release(w);
+        nrg_span_walk_release(w);
     return rc;
 }
 
-void nrg_walk_release(struct nrg_walk *w)
+void nrg_span_walk_release(struct nrg_span_walk *w)
 {
     for (size_t i = 0; w->stacks && i < w->catalog->n_tracks; i++)
         free(w->stacks[i].spans);
-    free(w->stacks);
-    free(w->last_ns);
-    free(w->end_ns);
-    free(w->by_end);
-    free(w->path_nodes);
-    free(w->name_is_numbered);
+    nrg_arena_release(&w->memory);
     nrg_span_tree_release(&w->paths);
     nrg_span_tree_release(&w->rows_own);
     nrg_span_reader_free(w->reader);
-    *w = (struct nrg_walk){0};
+    *w = (struct nrg_span_walk){0};
+}
+
+/* Tells of a span on a track's stack that has just been opened or is just being closed. */
+static int tell_span(struct nrg_span_walk *w, enum nrg_span_walk_what what, size_t track,
+                     int64_t t_ns, const struct nrg_open_span *span)
+{
+    size_t depth = (size_t)(span - w->stacks[track].spans);
+    return w->each(w->arg, &(struct nrg_span_walk_event){.what = what,
+                                                         .t_ns = t_ns,
+                                                         .track = track,
+                                                         .span = span,
+                                                         .around = depth ? span - 1 : NULL,
+                                                         .depth = depth});
 }
 
 /* Closes the innermost span of a track. */
-static int close_top(struct nrg_walk *w, size_t track, int64_t t_ns, unsigned flags)
+static int close_top(struct nrg_span_walk *w, size_t track, int64_t t_ns, unsigned flags)
 {
     struct nrg_span_stack *stack = &w->stacks[track];
     struct nrg_open_span *span = &stack->spans[--stack->n];
     span->flags |= (uint8_t)flags;
     if (w->numbered_row && span->row == w->numbered_row && !span->folded)
         w->numbered_row = 0;
-    return w->each(w->arg, &(struct nrg_walk_event){.what = NRG_WALK_CLOSE,
-                                                    .t_ns = t_ns,
-                                                    .track = track,
-                                                    .span = span,
-                                                    .around = stack->n ? span - 1 : NULL,
-                                                    .depth = stack->n});
+    return tell_span(w, NRG_WALK_CLOSE, track, t_ns, span);
 }
 
-static int close_all(struct nrg_walk *w, size_t track, int64_t t_ns)
+static int close_all(struct nrg_span_walk *w, size_t track, int64_t t_ns)
 {
     int rc = 0;
     w->unclosed += w->stacks[track].n + w->stacks[track].beyond;
@@ -130,7 +132,7 @@ static int close_all(struct nrg_walk *w, size_t track, int64_t t_ns)
 }
 
 /* Row of a new span where numbers are told apart. */
-static int64_t row_of(struct nrg_walk *w, struct nrg_open_span *span,
+static int64_t row_of(struct nrg_span_walk *w, struct nrg_open_span *span,
                       const struct nrg_open_span *around, uint32_t name, int64_t number)
 {
     bool numbered = w->name_is_numbered[name];
@@ -149,8 +151,8 @@ static int64_t row_of(struct nrg_walk *w, struct nrg_open_span *span,
     return row;
 }
 
-static int place(struct nrg_walk *w, const struct nrg_span_row *event,
-                 const struct nrg_open_span *around, struct nrg_open_span *span)
+static int place_span(struct nrg_span_walk *w, const struct nrg_span_row *event,
+                      const struct nrg_open_span *around, struct nrg_open_span *span)
 {
     uint32_t name = name_index(w, event->name), above = around ? around->path : 0;
     const struct nrg_span_path *given =
@@ -169,7 +171,7 @@ static int place(struct nrg_walk *w, const struct nrg_span_row *event,
     return 0;
 }
 
-static int on_begin(struct nrg_walk *w, const struct nrg_span_row *event, size_t track,
+static int on_begin(struct nrg_span_walk *w, const struct nrg_span_row *event, size_t track,
                     int64_t t_ns)
 {
     struct nrg_span_stack *stack = &w->stacks[track];
@@ -186,21 +188,15 @@ static int on_begin(struct nrg_walk *w, const struct nrg_span_row *event, size_t
     *span = (struct nrg_open_span){.name = event->name, .begin_ns = t_ns};
     if (t_ns != event->t_ns)
         span->flags = NRG_ROW_CLOCK;
-    rc = place(w, event, around, span);
+    rc = place_span(w, event, around, span);
     if (rc)
         return rc;
     stack->n++;
-    w->deepest = stack->n > w->deepest ? stack->n : w->deepest;
-    return w->each(w->arg, &(struct nrg_walk_event){.what = NRG_WALK_OPEN,
-                                                    .t_ns = t_ns,
-                                                    .track = track,
-                                                    .span = span,
-                                                    .around = around,
-                                                    .depth = stack->n - 1});
+    return tell_span(w, NRG_WALK_OPEN, track, t_ns, span);
 }
 
 /* How many spans an end closes; 0: it belongs to none that is open. */
-static size_t matches(const struct nrg_span_stack *stack, int64_t name)
+static size_t count_closed(const struct nrg_span_stack *stack, int64_t name)
 {
     if (name == NRG_MISSING)
         return stack->n > 0;
@@ -210,7 +206,8 @@ static size_t matches(const struct nrg_span_stack *stack, int64_t name)
     return 0;
 }
 
-static int on_end(struct nrg_walk *w, const struct nrg_span_row *event, size_t track, int64_t t_ns)
+static int on_end(struct nrg_span_walk *w, const struct nrg_span_row *event, size_t track,
+                  int64_t t_ns)
 {
     struct nrg_span_stack *stack = &w->stacks[track];
     int rc = 0;
@@ -218,7 +215,7 @@ static int on_end(struct nrg_walk *w, const struct nrg_span_row *event, size_t t
         stack->beyond--;
         return 0;
     }
-    size_t closes = matches(stack, event->name);
+    size_t closes = count_closed(stack, event->name);
     w->unmatched_ends += !closes;
     w->cut += closes ? closes - 1 : 0;
     unsigned late = t_ns != event->t_ns ? NRG_ROW_CLOCK : 0;
@@ -227,23 +224,23 @@ static int on_end(struct nrg_walk *w, const struct nrg_span_row *event, size_t t
     return rc;
 }
 
-static int on_count(struct nrg_walk *w, const struct nrg_span_row *event, size_t track,
+static int on_count(struct nrg_span_walk *w, const struct nrg_span_row *event, size_t track,
                     int64_t t_ns)
 {
     struct nrg_span_stack *stack = &w->stacks[track];
     if (event->value == NRG_MISSING)
         return 0;
-    return w->each(w->arg,
-                   &(struct nrg_walk_event){.what = NRG_WALK_COUNT,
-                                            .t_ns = t_ns,
-                                            .track = track,
-                                            .span = stack->n ? &stack->spans[stack->n - 1] : NULL,
-                                            .depth = stack->n,
-                                            .name = name_index(w, event->name),
-                                            .amount = event->value});
+    return w->each(
+        w->arg, &(struct nrg_span_walk_event){.what = NRG_WALK_COUNT,
+                                              .t_ns = t_ns,
+                                              .track = track,
+                                              .span = stack->n ? &stack->spans[stack->n - 1] : NULL,
+                                              .depth = stack->n,
+                                              .name = name_index(w, event->name),
+                                              .amount = event->value});
 }
 
-static int on_event(struct nrg_walk *w, const struct nrg_span_row *event)
+static int on_event(struct nrg_span_walk *w, const struct nrg_span_row *event)
 {
     const struct nrg_span_track *known = nrg_span_catalog_track(w->catalog, event->track);
     if (!known) {
@@ -264,10 +261,9 @@ static int on_event(struct nrg_walk *w, const struct nrg_span_row *event)
         return on_end(w, event, track, t_ns);
     case NRG_SPAN_COUNT:
         return on_count(w, event, track, t_ns);
-    case NRG_SPAN_MARK:
-        w->marks++;
+    default:
+        return 0;
     }
-    return 0;
 }
 
 static int by_end(const void *a, const void *b, void *arg)
@@ -280,7 +276,7 @@ static int by_end(const void *a, const void *b, void *arg)
 }
 
 /* Tracks that ended by t_ns close what they left open, in order of time. */
-static int end_tracks(struct nrg_walk *w, int64_t t_ns)
+static int end_tracks(struct nrg_span_walk *w, int64_t t_ns)
 {
     int rc = 0;
     for (; !rc && w->next_end < w->catalog->n_tracks; w->next_end++) {
@@ -295,7 +291,7 @@ static int end_tracks(struct nrg_walk *w, int64_t t_ns)
     return rc;
 }
 
-static void begin_walk(struct nrg_walk *w)
+static void begin_walk(struct nrg_span_walk *w)
 {
     nrg_span_reader_rewind(w->reader);
     for (size_t i = 0; i < w->catalog->n_tracks; i++) {
@@ -308,12 +304,11 @@ static void begin_walk(struct nrg_walk *w)
     w->next_end = 0;
     w->now_ns = 0;
     w->numbered_row = 0;
-    w->spans = w->marks = w->unmatched_ends = w->unclosed = w->cut = w->unknown = 0;
-    w->deepest = 0;
+    w->spans = w->unmatched_ends = w->unclosed = w->cut = w->unknown = 0;
     w->paths.folded = w->rows_own.folded = 0;
 }
 
-int nrg_walk_run(struct nrg_walk *w, int64_t end_ns, nrg_walk_fn each, void *arg)
+int nrg_span_walk_run(struct nrg_span_walk *w, int64_t end_ns, nrg_span_walk_fn each, void *arg)
 {
     struct nrg_span_row event;
     int rc = 0, more = 0;

@@ -10,12 +10,15 @@
  *
  * Two trees: `paths`, by nesting alone, and `rows`, which may tell numbered spans apart (`by`).
  * They are the same tree unless numbers matter. Walk as often as needed; places stay the same.
+ *
+ * Init, run, release; recording and catalog must outlive it. 0 or -errno. One thread at a time.
  */
-#ifndef NRG_ATTRIBUTE_SPAN_WALK_H
-#define NRG_ATTRIBUTE_SPAN_WALK_H
+#ifndef NRG_ATTRIBUTE_WALK_H
+#define NRG_ATTRIBUTE_WALK_H
 
 #include "attribute/attribution.h"
 #include "attribute/span_tree.h"
+#include "base/arena.h"
 #include "record/read/span_catalog.h"
 #include "record/read/spans.h"
 
@@ -28,10 +31,10 @@ struct nrg_open_span {
     bool elsewhere; /* placed by a path, not by the span around it */
 };
 
-enum nrg_walk_what { NRG_WALK_OPEN, NRG_WALK_CLOSE, NRG_WALK_COUNT };
+enum nrg_span_walk_what { NRG_WALK_OPEN, NRG_WALK_CLOSE, NRG_WALK_COUNT };
 
-struct nrg_walk_event {
-    enum nrg_walk_what what;
+struct nrg_span_walk_event {
+    enum nrg_span_walk_what what;
     int64_t t_ns;                     /* never before that of the event before */
     size_t track;                     /* index of the catalog's tracks */
     const struct nrg_open_span *span; /* that opens or closes; of a count the innermost, or NULL */
@@ -41,7 +44,7 @@ struct nrg_walk_event {
     int64_t amount;
 };
 
-typedef int (*nrg_walk_fn)(void *arg, const struct nrg_walk_event *event);
+typedef int (*nrg_span_walk_fn)(void *arg, const struct nrg_span_walk_event *event);
 
 struct nrg_span_stack {
     struct nrg_open_span *spans;
@@ -49,7 +52,8 @@ struct nrg_span_stack {
     size_t beyond; /* opened where there was no room */
 };
 
-struct nrg_walk {
+struct nrg_span_walk {
+    struct nrg_arena memory; /* of the arrays */
     const struct nrg_span_catalog *catalog;
     struct nrg_span_tree paths, rows_own;
     struct nrg_span_tree *rows; /* &paths, or &rows_own */
@@ -63,18 +67,17 @@ struct nrg_walk {
     size_t *by_end;                /* tracks in order of end_ns */
     size_t next_end;
     int64_t now_ns;
-    uint64_t spans, marks, unmatched_ends, unclosed, cut, unknown; /* of the last walk */
-    uint64_t deepest;
+    uint64_t spans, unmatched_ends, unclosed, cut, unknown; /* of the last walk */
     size_t damaged;
-    nrg_walk_fn each;
+    nrg_span_walk_fn each;
     void *arg;
 };
 
-int nrg_walk_init(struct nrg_walk *walk, struct nrg_recording *recording,
-                  const struct nrg_span_catalog *catalog, enum nrg_rows_by by);
-void nrg_walk_release(struct nrg_walk *walk);
+int nrg_span_walk_init(struct nrg_span_walk *walk, struct nrg_recording *recording,
+                       const struct nrg_span_catalog *catalog, enum nrg_rows_by by);
+void nrg_span_walk_release(struct nrg_span_walk *walk);
 
 /* Spans that are open at end_ns are closed there; tracks may end earlier (walk->end_ns). */
-int nrg_walk_run(struct nrg_walk *walk, int64_t end_ns, nrg_walk_fn each, void *arg);
+int nrg_span_walk_run(struct nrg_span_walk *walk, int64_t end_ns, nrg_span_walk_fn each, void *arg);
 
 #endif

@@ -32,17 +32,23 @@ static struct nrg_arena_block *add_block(struct nrg_arena *arena, size_t need)
     return block;
 }
 
+static void *refuse_allocation(struct nrg_arena *arena)
+{
+    arena->failed = true;
+    return NULL;
+}
+
 void *nrg_arena_alloc(struct nrg_arena *arena, size_t size)
 {
     size_t align = alignof(max_align_t);
     if (size > SIZE_MAX / 2 || (arena->limit && size > arena->limit - arena->used))
-        return NULL;
+        return refuse_allocation(arena);
     size = (size + align - 1) / align * align;
     struct nrg_arena_block *block = arena->last;
     if (!block || block->size - block->used < size)
         block = add_block(arena, size);
     if (!block)
-        return NULL;
+        return refuse_allocation(arena);
     void *at = block->bytes + block->used;
     block->used += size;
     arena->used +=
@@ -52,7 +58,8 @@ void *nrg_arena_alloc(struct nrg_arena *arena, size_t size)
 
 void *nrg_arena_array(struct nrg_arena *arena, size_t n, size_t size)
 {
-    return size && n > SIZE_MAX / 2 / size ? NULL : nrg_arena_alloc(arena, n * size);
+    return size && n > SIZE_MAX / 2 / size ? refuse_allocation(arena)
+                                           : nrg_arena_alloc(arena, n * size);
 }
 
 char *nrg_arena_copy(struct nrg_arena *arena, const char *text, size_t len)
@@ -71,4 +78,5 @@ void nrg_arena_release(struct nrg_arena *arena)
     }
     arena->last = NULL;
     arena->used = 0;
+    arena->failed = false;
 }

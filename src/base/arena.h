@@ -6,6 +6,7 @@
 #ifndef NRG_BASE_ARENA_H
 #define NRG_BASE_ARENA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 struct nrg_arena_block;
@@ -13,6 +14,7 @@ struct nrg_arena_block;
 struct nrg_arena {
     struct nrg_arena_block *last;
     size_t used, limit; /* bytes handed out; 0: no limit */
+    bool failed;        /* an allocation was refused: many can be checked at once */
 };
 
 /* Zeroed and aligned for anything; NULL when out of memory or beyond the limit. */

@@ -31,8 +31,6 @@ struct nrg_clock_pair nrg_clock_pair_now(int with_tsc)
 #if defined(__x86_64__)
     if (with_tsc)
         pair.tsc = __rdtsc();
-#else
-    (void)with_tsc;
 #endif
     int64_t after = nrg_now_ns();
     pair.mono_ns = before + (after - before) / 2;

@@ -19,7 +19,8 @@ struct nrg_clock_pair {
 int64_t nrg_now_ns(void);
 int64_t nrg_realtime_ns(void);
 
-/* Reads monotonic on both sides of realtime and keeps the middle. `with_tsc`: see nrg_root. */
+/* Reads monotonic before and after realtime and keeps the middle. `with_tsc`: where the TSC is the
+ * kernel's clock source, reads it, too. */
 struct nrg_clock_pair nrg_clock_pair_now(int with_tsc);
 
 #endif

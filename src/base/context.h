@@ -1,6 +1,6 @@
 /*
- * What every part needs and nobody may keep in a global: the root of the machine that is looked
- * at, and where talk goes. Created by the caller (CLI, library user, test), outlives all that is
+ * What every part needs and none may keep in a global: the root of the machine that is inspected,
+ * and where log lines go. Created by the caller (CLI, library user, test), outlives all that is
  * made with it, immutable while threads run. The log function may be called from any thread.
  */
 #ifndef NRG_BASE_CONTEXT_H
@@ -17,9 +17,9 @@ struct nrg_context {
     void (*log)(void *arg, enum nrg_level level, const char *line); /* NULL: silence */
     void *log_arg;
     /*
-     * Opens a recording as something to play back (sensors/virtual/replay_source.h). Sensors stand left of
-     * recordings in the flow and know nothing of them, so the program hands the function in:
-     * nrg_replay_recording_open of record/read/replay.h. NULL: recordings can't be played.
+     * Opens a recording as something to play back (sensors/virtual/replay_source.h). Sensors stand
+     * left of recordings in the flow and know nothing of them, so the program hands the function
+     * in: nrg_replay_recording_open of record/read/replay.h. NULL: recordings can't be played.
      */
     int (*open_recording)(struct nrg_replay_source **source, const char *path,
                           struct nrg_error *err);

@@ -1,7 +1,6 @@
 /* See csv.h. One pass over the text; nothing is allocated but the list of cells. */
 #include "base/csv.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -13,7 +12,7 @@
 
 void nrg_csv_init(struct nrg_csv *csv, char *text, size_t size, const char *name)
 {
-    static const char mark[] = "\xef\xbb\xbf"; /* some programs write it first */
+    static const char mark[] = "\xef\xbb\xbf"; /* byte order mark of some programs */
     *csv = (struct nrg_csv){.at = text, .end = text + size, .name = name};
     if (size >= 3 && !memcmp(text, mark, 3))
         csv->at += 3;
@@ -31,14 +30,14 @@ static int add_cell(struct nrg_csv *csv, const char *text, size_t len, struct nr
     if (csv->n == NRG_CSV_MAX_CELLS)
         return nrg_fail_at(err, -EBADMSG, csv->name, csv->line, "has more than %d columns",
                            NRG_CSV_MAX_CELLS);
-    if (nrg_reserve(&csv->cells, &csv->cap, csv->n + 1, sizeof *csv->cells))
+    if (nrg_append(&csv->cells, &csv->n, &csv->cap, &(struct nrg_cell){text, len},
+                   sizeof *csv->cells))
         return nrg_fail(err, -ENOMEM, csv->name, "out of memory");
-    csv->cells[csv->n++] = (struct nrg_cell){text, len};
     return 0;
 }
 
-/* From behind the opening quote; leaves `at` behind the closing one. */
-static int quoted(struct nrg_csv *csv, struct nrg_error *err)
+/* Starts after the opening quote; leaves `at` after the closing one. */
+static int read_quoted_cell(struct nrg_csv *csv, struct nrg_error *err)
 {
     char *from = csv->at, *to = csv->at, *start = csv->at;
     for (; from < csv->end; from++) {
@@ -58,7 +57,7 @@ static int quoted(struct nrg_csv *csv, struct nrg_error *err)
     return add_cell(csv, start, (size_t)(to - start), err);
 }
 
-static int plain(struct nrg_csv *csv, struct nrg_error *err)
+static int read_plain_cell(struct nrg_csv *csv, struct nrg_error *err)
 {
     char *start = csv->at;
     while (csv->at < csv->end && *csv->at != ',' && *csv->at != '\n')
@@ -95,7 +94,7 @@ int nrg_csv_next(struct nrg_csv *csv, struct nrg_error *err)
     for (;;) {
         bool has_quote = csv->at < csv->end && *csv->at == '"';
         csv->at += has_quote;
-        int rc = has_quote ? quoted(csv, err) : plain(csv, err);
+        int rc = has_quote ? read_quoted_cell(csv, err) : read_plain_cell(csv, err);
         if (rc)
             return rc;
         if (csv->at < csv->end && *csv->at == '\r' &&
@@ -110,22 +109,12 @@ int nrg_csv_next(struct nrg_csv *csv, struct nrg_error *err)
     }
 }
 
-static struct nrg_cell trimmed(struct nrg_cell cell)
-{
-    while (cell.len && isspace((unsigned char)*cell.text)) {
-        cell.text++;
-        cell.len--;
-    }
-    while (cell.len && isspace((unsigned char)cell.text[cell.len - 1]))
-        cell.len--;
-    return cell;
-}
-
 int nrg_csv_find(const struct nrg_csv *csv, const char *name)
 {
     size_t len = strlen(name);
     for (size_t i = 0; i < csv->n; i++) {
-        struct nrg_cell cell = trimmed(csv->cells[i]);
+        struct nrg_cell cell = csv->cells[i];
+        nrg_trim(&cell.text, &cell.len);
         if (cell.len == len && !memcmp(cell.text, name, len))
             return (int)i;
     }
@@ -134,7 +123,7 @@ int nrg_csv_find(const struct nrg_csv *csv, const char *name)
 
 int nrg_cell_number(struct nrg_cell cell, double *out)
 {
-    cell = trimmed(cell);
+    nrg_trim(&cell.text, &cell.len);
     *out = NAN;
     if (!cell.len || (cell.len == 3 && !strncasecmp(cell.text, "nan", 3)))
         return 0;
@@ -146,7 +135,7 @@ void nrg_csv_cell(FILE *out, const char *text)
     size_t len = text ? strlen(text) : 0;
     if (!len)
         return;
-    /* Blanks at the ends are taken away by some readers. */
+    /* Some readers strip blanks at the ends unless the cell is quoted. */
     if (!strpbrk(text, ",\"\r\n") && text[0] != ' ' && text[len - 1] != ' ') {
         fputs(text, out);
         return;

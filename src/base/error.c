@@ -5,36 +5,16 @@
 #include <stdio.h>
 #include <string.h>
 
-static void fill(struct nrg_error *err, int code, const char *where, long long offset,
-                 const char *fmt, va_list ap) __attribute__((format(printf, 5, 0)));
-
-static void fill(struct nrg_error *err, int code, const char *where, long long offset,
-                 const char *fmt, va_list ap)
-{
-    err->code = code;
-    err->offset = offset;
-    snprintf(err->where, sizeof err->where, "%s", where ? where : "");
-    vsnprintf(err->what, sizeof err->what, fmt, ap);
-}
-
-int nrg_fail(struct nrg_error *err, int code, const char *where, const char *fmt, ...)
-{
-    if (err) {
-        va_list ap;
-        va_start(ap, fmt);
-        fill(err, code, where, -1, fmt, ap);
-        va_end(ap);
-    }
-    return code;
-}
-
 int nrg_fail_at(struct nrg_error *err, int code, const char *where, long long offset,
                 const char *fmt, ...)
 {
     if (err) {
         va_list ap;
+        err->code = code;
+        err->offset = offset;
+        snprintf(err->where, sizeof err->where, "%s", where ? where : "");
         va_start(ap, fmt);
-        fill(err, code, where, offset, fmt, ap);
+        vsnprintf(err->what, sizeof err->what, fmt, ap);
         va_end(ap);
     }
     return code;

@@ -17,10 +17,10 @@ struct nrg_error {
 };
 
 /* Fills err and returns code, so that `return nrg_fail(...)` reads as one step. */
-int nrg_fail(struct nrg_error *err, int code, const char *where, const char *fmt, ...)
-    __attribute__((format(printf, 4, 5)));
 int nrg_fail_at(struct nrg_error *err, int code, const char *where, long long offset,
                 const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+/* The same without an offset; the arguments that follow are the format and its values. */
+#define nrg_fail(err, code, where, ...) nrg_fail_at(err, code, where, -1, __VA_ARGS__)
 
 /* "where:offset: what", as one line. Returns buf. */
 const char *nrg_error_text(const struct nrg_error *err, char *buf, size_t size);

@@ -8,7 +8,7 @@
 #include <zlib.h>
 
 /* POSIX lets a symbol be read as a function; ISO C has no cast for it. */
-static int find(void *library, const char *name, void *function, size_t size)
+static int find_function(void *library, const char *name, void *function, size_t size)
 {
     void *symbol = dlsym(library, name);
     memcpy(function, &symbol, size);
@@ -28,10 +28,10 @@ void nrg_inflate_unload(void *library)
 
 int nrg_inflate_functions(void *library, struct nrg_zlib *z)
 {
-    int rc = find(library, "inflateInit2_", &z->init, sizeof z->init);
+    int rc = find_function(library, "inflateInit2_", &z->init, sizeof z->init);
     if (!rc)
-        rc = find(library, "inflate", &z->step, sizeof z->step);
-    return rc ? rc : find(library, "inflateEnd", &z->end, sizeof z->end);
+        rc = find_function(library, "inflate", &z->step, sizeof z->step);
+    return rc ? rc : find_function(library, "inflateEnd", &z->end, sizeof z->end);
 }
 
 int nrg_inflate(void *library, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)

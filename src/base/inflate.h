@@ -1,7 +1,7 @@
 /*
  * Deflate through zlib, loaded at run time: starting a measurement with `nrg run` never maps it.
- * The one place that loads it; archives of models (graph/torch/zip.h) and compressed logs (input.h) use
- * it. A loaded library is handed back with unload; NULL is accepted. Only zlib's header is used
+ * The one place that loads it; archives of models (graph/torch/zip.h) and compressed logs (input.h)
+ * use it. A loaded library is handed back with unload; NULL is accepted. Only zlib's header is used
  * at build time.
  */
 #ifndef NRG_BASE_INFLATE_H
@@ -23,7 +23,11 @@ void nrg_inflate_unload(void *library);
 /* 0, or -ENOENT when the library lacks one of them. */
 int nrg_inflate_functions(void *library, struct nrg_zlib *functions);
 
-/* A raw stream at once: 0 when exactly out_size bytes came out, -EBADMSG otherwise, -ENOMEM. */
+/*
+ * A raw stream at once. `out` must have room for out_size + 1 bytes: the extra one shows a stream
+ * that is longer than it says. 0 when exactly out_size bytes came out, -EBADMSG when not; -EFBIG
+ * for sizes that zlib can't take, -ENOENT as above, -ENOMEM.
+ */
 int nrg_inflate(void *library, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
 
 #endif

@@ -37,8 +37,8 @@ static int start_member(struct nrg_gunzip *z)
     return z->running ? 0 : -ENOMEM;
 }
 
-/* More compressed bytes behind those that are left; 0 at the end of the file. */
-static ssize_t fill(struct nrg_gunzip *z)
+/* Appends compressed bytes to those that are left; 0 at the end of the file. */
+static ssize_t read_compressed(struct nrg_gunzip *z)
 {
     ssize_t n;
     memmove(z->in, z->stream.next_in, z->stream.avail_in);
@@ -53,11 +53,11 @@ static ssize_t fill(struct nrg_gunzip *z)
     return n;
 }
 
-/* Files made by appending have several members; anything else behind one is padding. */
+/* Files made by appending have several members; anything else after a member is padding. */
 static int next_member(struct nrg_gunzip *z)
 {
     while (z->stream.avail_in < 2) {
-        ssize_t n = fill(z);
+        ssize_t n = read_compressed(z);
         if (n <= 0)
             return (int)n;
     }
@@ -77,7 +77,7 @@ static ssize_t gunzip_read(void *cookie, char *buf, size_t size)
     z->stream.avail_out = size < 1u << 30 ? (uInt)size : 1u << 30;
     const uInt room = z->stream.avail_out;
     while (!z->ended && z->stream.avail_out == room) {
-        ssize_t n = z->stream.avail_in ? 1 : fill(z);
+        ssize_t n = z->stream.avail_in ? 1 : read_compressed(z);
         if (n < 0)
             return -1;
         z->ended = n == 0;
@@ -150,22 +150,41 @@ static int open_gunzip(struct nrg_input *input, int fd, const char *path, struct
 }
 
 /* Without O_NONBLOCK a FIFO would hang here, before it could be refused. */
-int nrg_input_open(struct nrg_input *input, const char *path, struct nrg_error *err)
+int nrg_open_regular(const char *path, struct stat *st, struct nrg_error *err)
 {
-    struct stat st;
-    uint8_t magic[2] = {0};
-    *input = (struct nrg_input){0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &st)) {
+    if (fd < 0 || fstat(fd, st)) {
         int code = -errno;
         if (fd >= 0)
             close(fd);
         return nrg_fail(err, code, path, "cannot open: %s", strerror(-code));
     }
-    if (!S_ISREG(st.st_mode)) {
+    if (!S_ISREG(st->st_mode)) {
         close(fd);
         return nrg_fail(err, -EINVAL, path, "is not a regular file");
     }
+    return fd;
+}
+
+bool nrg_is_database(const char *path)
+{
+    static const char magic[] = "SQLite format 3"; /* with its NUL */
+    char head[sizeof magic];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    ssize_t n = fd < 0 ? 0 : read(fd, head, sizeof head);
+    if (fd >= 0)
+        close(fd);
+    return n == sizeof head && !memcmp(head, magic, sizeof magic);
+}
+
+int nrg_input_open(struct nrg_input *input, const char *path, struct nrg_error *err)
+{
+    struct stat st;
+    uint8_t magic[2] = {0};
+    *input = (struct nrg_input){0};
+    int fd = nrg_open_regular(path, &st, err);
+    if (fd < 0)
+        return fd;
     input->size_bytes = (uint64_t)st.st_size;
     if (pread(fd, magic, sizeof magic, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b)
         return open_gunzip(input, fd, path, err);

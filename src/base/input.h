@@ -1,7 +1,7 @@
 /*
- * A file of another program, opened for reading from front to back and perhaps again: plain or
- * gzip, told by its first bytes. Behind a FILE so that every reader can use it; of a compressed
- * one only rewinding works. A compressed file that was cut off ends where it is cut.
+ * A file of another program, plain or gzip (its first bytes tell), opened for reading from start to
+ * end and perhaps again. It comes as a FILE so that every reader can use it; in a compressed file
+ * the only seek that works is rewinding. A compressed file that was cut off ends at the cut.
  *
  * Embedded: open, close. Not thread-safe.
  */
@@ -14,6 +14,7 @@
 
 #include "base/error.h"
 
+struct stat;
 struct nrg_gunzip;
 
 struct nrg_input {
@@ -22,9 +23,15 @@ struct nrg_input {
     struct nrg_gunzip *gunzip;
 };
 
+/* A descriptor, with what fstat says of it; -EINVAL: not a regular file (a FIFO would hang). */
+int nrg_open_regular(const char *path, struct stat *st, struct nrg_error *err);
+
+/* True for an SQLite database, as recordings are. */
+bool nrg_is_database(const char *path);
+
 /* -EINVAL: not a regular file; -ENOENT: compressed, and there is no zlib. */
 int nrg_input_open(struct nrg_input *input, const char *path, struct nrg_error *err);
-/* Bytes of the file that were read so far: how far it is. */
+/* Bytes of the file on disk that were read so far, for progress. */
 uint64_t nrg_input_done_bytes(const struct nrg_input *input);
 void nrg_input_close(struct nrg_input *input);
 

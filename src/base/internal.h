@@ -1,6 +1,10 @@
-/* The characters of json_stream.h: its buffer, texts, words, and what is skipped. Inside of it. */
-#ifndef NRG_BASE_JSON_CHARS_H
-#define NRG_BASE_JSON_CHARS_H
+/*
+ * Private to base: the character level of json_stream.h (json_chars.c), that is its buffer, texts,
+ * words, and what is skipped. Functions work on the caller's stream; those that return bool return
+ * false where the file ends too early. One thread at a time.
+ */
+#ifndef NRG_BASE_INTERNAL_H
+#define NRG_BASE_INTERNAL_H
 
 #include "base/json_stream.h"
 
@@ -18,11 +22,11 @@ static inline int nrg_json_peek(struct nrg_json_stream *s)
 }
 
 void nrg_json_skip_mark(struct nrg_json_stream *s); /* the byte order mark of some editors */
-/* Behind the opening quote, up to the closing one. False: the file ends before. */
+/* After the opening quote, up to the closing one. False: the file ends before. */
 bool nrg_json_read_text(struct nrg_json_stream *s);
 /* A number or a name without quotes. */
 void nrg_json_read_word(struct nrg_json_stream *s);
-/* Behind an opening bracket, up to the one that closes it. False: the file ends before. */
+/* After an opening bracket, up to the one that closes it. False: the file ends before. */
 bool nrg_json_skip_brackets(struct nrg_json_stream *s);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * See json_chars.h. Texts are found with memchr and copied in pieces; nearly all have no escape in
+ * See internal.h. Texts are found with memchr and copied in pieces; nearly all have no escape in
  * them. Skipping looks at one byte at a time by a table, and jumps over texts.
  */
 #include "base/internal.h"
@@ -32,7 +32,7 @@ void nrg_json_skip_mark(struct nrg_json_stream *s)
         s->at += 3;
 }
 
-static void add(struct nrg_json_stream *s, const char *bytes, size_t len)
+static void append_text(struct nrg_json_stream *s, const char *bytes, size_t len)
 {
     size_t room = NRG_JSON_TEXT_MAX - s->len;
     s->cut |= len > room;
@@ -41,7 +41,7 @@ static void add(struct nrg_json_stream *s, const char *bytes, size_t len)
     s->len += len;
 }
 
-static int hex4(const char *p)
+static int parse_hex4(const char *p)
 {
     int code = 0;
     for (int i = 0; i < 4; i++) {
@@ -61,21 +61,21 @@ static void add_code(struct nrg_json_stream *s, unsigned code)
     for (size_t i = n; i-- > 1; code >>= 6)
         utf8[i] = (char)(0x80 | (code & 0x3f));
     utf8[0] = (char)(lead[n] | code);
-    add(s, utf8, n);
+    append_text(s, utf8, n);
 }
 
-/* Behind "\u". Half of a pair without the other is shown as '?'. */
+/* After "\u". Half of a surrogate pair without the other becomes '?'. */
 static void read_unicode(struct nrg_json_stream *s)
 {
-    int code = nrg_json_fill(s, 4) >= 4 ? hex4(s->buffer + s->at) : -1;
+    int code = nrg_json_fill(s, 4) >= 4 ? parse_hex4(s->buffer + s->at) : -1;
     if (code < 0) {
-        add(s, "?", 1);
+        append_text(s, "?", 1);
         return;
     }
     s->at += 4;
     if (code >= 0xd800 && code < 0xdc00 && nrg_json_fill(s, 6) >= 6 && s->buffer[s->at] == '\\' &&
         s->buffer[s->at + 1] == 'u') {
-        int low = hex4(s->buffer + s->at + 2);
+        int low = parse_hex4(s->buffer + s->at + 2);
         if (low >= 0xdc00 && low < 0xe000) {
             s->at += 6;
             add_code(s, 0x10000u + ((unsigned)(code - 0xd800) << 10) + (unsigned)(low - 0xdc00));
@@ -83,7 +83,7 @@ static void read_unicode(struct nrg_json_stream *s)
         }
     }
     if (code >= 0xd800 && code < 0xe000)
-        add(s, "?", 1);
+        append_text(s, "?", 1);
     else
         add_code(s, (unsigned)code);
 }
@@ -94,14 +94,14 @@ static void read_escape(struct nrg_json_stream *s)
     char c = s->buffer[s->at++];
     const char *known = c ? strchr(from, c) : NULL;
     if (known)
-        add(s, &to[known - from], 1);
+        append_text(s, &to[known - from], 1);
     else if (c == 'u')
         read_unicode(s);
     else
-        add(s, &c, 1);
+        append_text(s, &c, 1);
 }
 
-static size_t blanks(const struct nrg_json_stream *s, size_t at)
+static size_t skip_blanks_at(const struct nrg_json_stream *s, size_t at)
 {
     while (at < s->end && (s->buffer[at] == ' ' || s->buffer[at] == '\n' || s->buffer[at] == '\r' ||
                            s->buffer[at] == '\t'))
@@ -113,24 +113,25 @@ static size_t blanks(const struct nrg_json_stream *s, size_t at)
 static bool ends_raw_text(struct nrg_json_stream *s)
 {
     nrg_json_fill(s, 256);
-    size_t at = blanks(s, s->at);
+    size_t at = skip_blanks_at(s, s->at);
     if (at == s->end)
         return true;
     char c = s->buffer[at];
     if (c == ':')
         return true;
     if (c == ',') {
-        at = blanks(s, at + 1);
+        at = skip_blanks_at(s, at + 1);
         return at == s->end || (s->buffer[at] && strchr("\"{[}]-0123456789tfnNI", s->buffer[at]));
     }
     if (c != '}' && c != ']')
         return false;
-    at = blanks(s, at + 1);
+    at = skip_blanks_at(s, at + 1);
     return at == s->end || (s->buffer[at] && strchr(",}]", s->buffer[at]));
 }
 
-/* The byte behind the text, whatever is in it; `keep`: it is wanted. */
-static bool raw_text(struct nrg_json_stream *s, bool keep)
+/* Up to the closing quote; `keep`: appends what it reads to s->text. False: the file ends before.
+ */
+static bool scan_raw_text(struct nrg_json_stream *s, bool keep)
 {
     for (;;) {
         if (!nrg_json_fill(s, 1))
@@ -139,7 +140,7 @@ static bool raw_text(struct nrg_json_stream *s, bool keep)
         const char *quote = memchr(from, '"', s->end - s->at);
         size_t len = quote ? (size_t)(quote - from) : s->end - s->at;
         if (keep)
-            add(s, from, len);
+            append_text(s, from, len);
         s->at += len;
         if (!quote)
             continue;
@@ -147,11 +148,11 @@ static bool raw_text(struct nrg_json_stream *s, bool keep)
         if (ends_raw_text(s))
             return true;
         if (keep)
-            add(s, "\"", 1);
+            append_text(s, "\"", 1);
     }
 }
 
-static bool escaped_text(struct nrg_json_stream *s, bool keep)
+static bool scan_escaped_text(struct nrg_json_stream *s, bool keep)
 {
     for (;;) {
         if (!nrg_json_fill(s, 1))
@@ -163,7 +164,7 @@ static bool escaped_text(struct nrg_json_stream *s, bool keep)
         const char *escape = memchr(from, '\\', len);
         len = escape ? (size_t)(escape - from) : len;
         if (keep)
-            add(s, from, len);
+            append_text(s, from, len);
         s->at += len + (escape || quote);
         if (!escape && quote)
             return true;
@@ -176,11 +177,16 @@ static bool escaped_text(struct nrg_json_stream *s, bool keep)
     }
 }
 
+static bool scan_text(struct nrg_json_stream *s, bool keep)
+{
+    return s->flags & NRG_JSON_RAW_TEXTS ? scan_raw_text(s, keep) : scan_escaped_text(s, keep);
+}
+
 bool nrg_json_read_text(struct nrg_json_stream *s)
 {
     s->len = 0;
     s->cut = false;
-    bool ended = s->flags & NRG_JSON_RAW_TEXTS ? raw_text(s, true) : escaped_text(s, true);
+    bool ended = scan_text(s, true);
     s->text[s->len] = '\0';
     return ended;
 }
@@ -199,7 +205,7 @@ void nrg_json_read_word(struct nrg_json_stream *s)
         size_t from = s->at;
         while (s->at < s->end && in_word((unsigned char)s->buffer[s->at]))
             s->at++;
-        add(s, s->buffer + from, s->at - from);
+        append_text(s, s->buffer + from, s->at - from);
         if (s->at < s->end)
             break;
     }
@@ -213,9 +219,7 @@ bool nrg_json_skip_brackets(struct nrg_json_stream *s)
         while (s->at < s->end) {
             char c = s->buffer[s->at++];
             if (c == '"') {
-                bool ended =
-                    s->flags & NRG_JSON_RAW_TEXTS ? raw_text(s, false) : escaped_text(s, false);
-                if (!ended)
+                if (!scan_text(s, false))
                     return false;
             } else if (c == '{' || c == '[') {
                 open++;

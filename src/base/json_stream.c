@@ -7,7 +7,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,17 +39,7 @@ uint64_t nrg_json_position(const struct nrg_json_stream *s)
     return s->before_bytes + s->at;
 }
 
-int nrg_json_fail(const struct nrg_json_stream *s, struct nrg_error *err, const char *fmt, ...)
-{
-    char what[300];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(what, sizeof what, fmt, ap);
-    va_end(ap);
-    return nrg_fail_at(err, -EINVAL, s->name, (long long)nrg_json_position(s), "%s", what);
-}
-
-/* An error of reading is the reason for whatever else looks wrong at the end. */
+/* When a read failed, that is the error, not the incomplete text that it leaves. */
 static int read_error(const struct nrg_json_stream *s, struct nrg_error *err)
 {
     return nrg_fail_at(err, s->error, s->name, (long long)nrg_json_position(s), "cannot read: %s",
@@ -58,7 +47,7 @@ static int read_error(const struct nrg_json_stream *s, struct nrg_error *err)
                                             : strerror(-s->error));
 }
 
-/* The end came where more was due. */
+/* The file ends where a value should go on. */
 static int cut_off(struct nrg_json_stream *s, struct nrg_error *err)
 {
     if (s->error)
@@ -102,7 +91,7 @@ static int close_bracket(struct nrg_json_stream *s, int c, struct nrg_error *err
     return object ? NRG_JSON_OBJECT_END : NRG_JSON_ARRAY_END;
 }
 
-static int word(struct nrg_json_stream *s, struct nrg_error *err)
+static int classify_word(struct nrg_json_stream *s, struct nrg_error *err)
 {
     static const struct {
         const char *text;
@@ -120,10 +109,10 @@ static int word(struct nrg_json_stream *s, struct nrg_error *err)
         return NRG_JSON_NUMBER;
     char shown[40];
     nrg_copy_clean(shown, sizeof shown, s->text, s->len);
-    return nrg_json_fail(s, err, shown[0] ? "'%s' is no value" : "a value is missing%s", shown);
+    return nrg_json_fail(s, err, shown[0] ? "'%s' is not a value" : "a value is missing%s", shown);
 }
 
-static int value(struct nrg_json_stream *s, int c, struct nrg_error *err)
+static int read_value(struct nrg_json_stream *s, int c, struct nrg_error *err)
 {
     if (c == '{' || c == '[') {
         s->at++;
@@ -138,11 +127,11 @@ static int value(struct nrg_json_stream *s, int c, struct nrg_error *err)
     }
     nrg_json_read_word(s);
     if (nrg_json_peek(s) < 0 && s->depth)
-        return cut_off(s, err); /* a number may go on behind the cut */
-    return word(s, err);
+        return cut_off(s, err); /* the cut may have shortened a number */
+    return classify_word(s, err);
 }
 
-static int key(struct nrg_json_stream *s, int c, struct nrg_error *err)
+static int read_key(struct nrg_json_stream *s, int c, struct nrg_error *err)
 {
     if (c != '"')
         return nrg_json_fail(s, err, "a name in quotes is missing");
@@ -159,7 +148,7 @@ static int key(struct nrg_json_stream *s, int c, struct nrg_error *err)
     return NRG_JSON_KEY;
 }
 
-static int finish(struct nrg_json_stream *s, int c, struct nrg_error *err)
+static int end_document(struct nrg_json_stream *s, int c, struct nrg_error *err)
 {
     if (s->error)
         return read_error(s, err);
@@ -167,8 +156,8 @@ static int finish(struct nrg_json_stream *s, int c, struct nrg_error *err)
                                  : nrg_json_fail(s, err, "something follows the end");
 }
 
-/* Behind a value: a comma and what follows it, or a closing bracket. */
-static int after(struct nrg_json_stream *s, int c, struct nrg_error *err)
+/* After a value: a comma and what follows it, or a closing bracket. */
+static int read_after_value(struct nrg_json_stream *s, int c, struct nrg_error *err)
 {
     if (c == ']' || c == '}')
         return close_bracket(s, c, err);
@@ -180,7 +169,7 @@ static int after(struct nrg_json_stream *s, int c, struct nrg_error *err)
         return cut_off(s, err);
     if ((c == ']' || c == '}') && s->flags & NRG_JSON_MAY_BE_CUT)
         return close_bracket(s, c, err);
-    return s->is_object[s->depth - 1] ? key(s, c, err) : value(s, c, err);
+    return s->is_object[s->depth - 1] ? read_key(s, c, err) : read_value(s, c, err);
 }
 
 int nrg_json_next(struct nrg_json_stream *s, struct nrg_error *err)
@@ -189,21 +178,21 @@ int nrg_json_next(struct nrg_json_stream *s, struct nrg_error *err)
         s->started = true;
         nrg_json_skip_mark(s);
         int first = skip_blanks(s);
-        return first < 0 ? finish(s, first, err) : value(s, first, err);
+        return first < 0 ? end_document(s, first, err) : read_value(s, first, err);
     }
     if (s->truncated)
         return NRG_JSON_END;
     int c = skip_blanks(s);
     if (!s->depth)
-        return finish(s, c, err);
+        return end_document(s, c, err);
     if (c < 0)
         return cut_off(s, err);
     if (s->state == NRG_JSON_S_AFTER)
-        return after(s, c, err);
+        return read_after_value(s, c, err);
     if (s->state == NRG_JSON_S_FIRST && (c == ']' || c == '}'))
         return close_bracket(s, c, err);
-    return s->state == NRG_JSON_S_FIRST && s->is_object[s->depth - 1] ? key(s, c, err)
-                                                                      : value(s, c, err);
+    return s->state == NRG_JSON_S_FIRST && s->is_object[s->depth - 1] ? read_key(s, c, err)
+                                                                      : read_value(s, c, err);
 }
 
 int nrg_json_skip_rest(struct nrg_json_stream *s, struct nrg_error *err)
@@ -224,7 +213,7 @@ int nrg_json_skip_value(struct nrg_json_stream *s, struct nrg_error *err)
             return nrg_json_skip_rest(s, err);
         return token < 0 ? token : 0;
     }
-    /* Deeper than may be read it may still be skipped. */
+    /* A value that is too deep to be read can still be skipped. */
     s->at++;
     if (!nrg_json_skip_brackets(s))
         return cut_off(s, err);

@@ -1,7 +1,7 @@
 /*
  * JSON from a stream, token by token: for files of hundreds of MB of which no more than one token
- * is ever in memory. What others wrote is not trusted: depth and the length of texts are limited
- * (longer texts are cut, and say so), errors have the byte where they are.
+ * is ever in memory. The file is not trusted: depth and the length of texts are limited (longer
+ * texts are cut, and `cut` is set), and errors say at which byte they are.
  *
  * Skipped values are only checked for quotes and brackets, which makes skipping fast.
  *
@@ -13,6 +13,7 @@
 #ifndef NRG_BASE_JSON_STREAM_H
 #define NRG_BASE_JSON_STREAM_H
 
+#include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -52,14 +53,14 @@ struct nrg_json_stream {
     const char *name; /* for errors */
     unsigned flags;
     bool truncated;
-    /* the token in hand: text of keys and strings (decoded), and of numbers (as it stands) */
+    /* the current token: text of keys and strings (decoded), and of numbers (as it stands) */
     char *text; /* NUL-terminated */
     size_t len;
     bool cut; /* the text was longer */
-    /* inside */
+    /* private */
     char *buffer;
     size_t at, end;
-    uint64_t before_bytes; /* of the buffer's begin */
+    uint64_t before_bytes; /* of the file, before the buffer */
     bool at_end;
     int error; /* of reading */
     unsigned depth;
@@ -79,14 +80,14 @@ int nrg_json_skip_value(struct nrg_json_stream *s, struct nrg_error *err);
 int nrg_json_skip_rest(struct nrg_json_stream *s, struct nrg_error *err);
 
 bool nrg_json_is(const struct nrg_json_stream *s, const char *text);
-/* Of the number in hand. 0, -EINVAL, -ERANGE; a double may be infinite or NAN. */
+/* The current token as a number. 0, -EINVAL, -ERANGE; a double may be infinite or NAN. */
 int nrg_json_double(const struct nrg_json_stream *s, double *value);
 /* value * 10^power as an integer, exactly (base/parse.h). */
 int nrg_json_scaled(const struct nrg_json_stream *s, int power, int64_t *value);
 
 uint64_t nrg_json_position(const struct nrg_json_stream *s); /* bytes so far */
-/* -EINVAL with the place. */
-int nrg_json_fail(const struct nrg_json_stream *s, struct nrg_error *err, const char *fmt, ...)
-    __attribute__((format(printf, 3, 4)));
+/* -EINVAL with the position in `err`; format and values follow. */
+#define nrg_json_fail(s, err, ...)                                                                 \
+    nrg_fail_at(err, -EINVAL, (s)->name, (long long)nrg_json_position(s), __VA_ARGS__)
 
 #endif

@@ -1,222 +1,299 @@
 /*
- * See linalg.h. Systems are scaled to a unit diagonal before they are solved: features of physics
- * differ by ten powers of ten (1 call, 1e9 multiply-accumulates), and a tolerance must mean the
- * same for all of them.
+ * See linalg.h. Least squares scale their system to a unit diagonal before they solve it: features
+ * of physics differ by ten powers of ten (1 call, 1e9 multiply-accumulates), and a tolerance must
+ * mean the same for all of them.
  */
 #include "base/linalg.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* A gradient below this, in units of a column's own length, is no reason to enter. */
-#define ENTER_TOLERANCE 1e-12
-#define ROUNDS_PER_VAR  8
-
-void nrg_normal_add(double *gram, double *rhs, size_t n, const double *row, double value,
-                    double weight)
+int nrg_gram_grow(struct nrg_gram *gram, size_t n)
 {
-    for (size_t i = 0; i < n; i++) {
-        double w = weight * row[i];
-        if (w == 0)
-            continue;
-        rhs[i] += w * value;
-        for (size_t j = 0; j < n; j++)
-            gram[i * n + j] += w * row[j];
+    if (n <= gram->n)
+        return 0;
+    if (n > gram->cap) {
+        size_t cap = gram->cap ? gram->cap : 16;
+        while (cap < n)
+            cap *= 2;
+        double *a = realloc(gram->a, cap * (cap + 1) / 2 * sizeof *a);
+        if (!a)
+            return -ENOMEM;
+        gram->a = a;
+        double *b = realloc(gram->b, cap * sizeof *b);
+        if (!b)
+            return -ENOMEM;
+        gram->b = b;
+        gram->cap = cap;
+    }
+    size_t from = gram->n * (gram->n + 1) / 2, to = n * (n + 1) / 2;
+    memset(gram->a + from, 0, (to - from) * sizeof *gram->a);
+    memset(gram->b + gram->n, 0, (n - gram->n) * sizeof *gram->b);
+    gram->n = n;
+    return 0;
+}
+
+void nrg_gram_clear(struct nrg_gram *gram)
+{
+    if (gram->n) {
+        memset(gram->a, 0, gram->n * (gram->n + 1) / 2 * sizeof *gram->a);
+        memset(gram->b, 0, gram->n * sizeof *gram->b);
+    }
+    gram->yy = gram->weight = 0;
+    gram->rows = 0;
+}
+
+void nrg_gram_release(struct nrg_gram *gram)
+{
+    free(gram->a);
+    free(gram->b);
+    *gram = (struct nrg_gram){0};
+}
+
+/* Two doubles at a time: what every 64 bit machine has, and -O2 does not do by itself. */
+typedef double pair __attribute__((vector_size(16)));
+
+void nrg_add_scaled(double *to, const double *from, double factor, size_t n)
+{
+    pair f = {factor, factor};
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        pair a, b, c, d;
+        memcpy(&a, to + i, sizeof a);
+        memcpy(&b, from + i, sizeof b);
+        memcpy(&c, to + i + 2, sizeof c);
+        memcpy(&d, from + i + 2, sizeof d);
+        a += f * b;
+        c += f * d;
+        memcpy(to + i, &a, sizeof a);
+        memcpy(to + i + 2, &c, sizeof c);
+    }
+    for (; i < n; i++)
+        to[i] += factor * from[i];
+}
+
+static double dot_product(const double *x, const double *y, size_t n)
+{
+    pair s = {0, 0}, t = {0, 0};
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        pair a, b, c, d;
+        memcpy(&a, x + i, sizeof a);
+        memcpy(&b, y + i, sizeof b);
+        memcpy(&c, x + i + 2, sizeof c);
+        memcpy(&d, y + i + 2, sizeof d);
+        s += a * b;
+        t += c * d;
+    }
+    s += t;
+    double sum = s[0] + s[1];
+    for (; i < n; i++)
+        sum += x[i] * y[i];
+    return sum;
+}
+
+static void add_pairs(struct nrg_gram *gram, const double *x, const uint32_t *touched,
+                      size_t n_touched, double weight)
+{
+    for (size_t p = 0; p < n_touched; p++) {
+        double wx = weight * x[touched[p]];
+        for (size_t q = 0; q <= p; q++)
+            gram->a[nrg_packed(touched[p], touched[q])] += wx * x[touched[q]];
     }
 }
 
-size_t nrg_cholesky(double *a, size_t n, double tolerance)
+void nrg_gram_add(struct nrg_gram *gram, const double *x, const uint32_t *touched, size_t n_touched,
+                  double y, double weight)
+{
+    gram->yy += weight * y * y;
+    gram->weight += weight;
+    gram->rows++;
+    if (touched && n_touched < gram->n / 3 + 4) {
+        add_pairs(gram, x, touched, n_touched, weight);
+        for (size_t p = 0; p < n_touched; p++)
+            gram->b[touched[p]] += weight * x[touched[p]] * y;
+        return;
+    }
+    double *row = gram->a;
+    for (size_t i = 0; i < gram->n; row += ++i)
+        if (x[i] != 0)
+            nrg_add_scaled(row, x, weight * x[i], i + 1);
+    nrg_add_scaled(gram->b, x, weight * y, gram->n);
+}
+
+void nrg_gram_join(struct nrg_gram *sum, const struct nrg_gram *other)
+{
+    if (other->n) {
+        nrg_add_scaled(sum->a, other->a, 1, other->n * (other->n + 1) / 2);
+        nrg_add_scaled(sum->b, other->b, 1, other->n);
+    }
+    sum->yy += other->yy;
+    sum->weight += other->weight;
+    sum->rows += other->rows;
+}
+
+double nrg_gram_residual(const struct nrg_gram *gram, const double *beta)
+{
+    double rest = gram->yy;
+    const double *row = gram->a;
+    for (size_t i = 0; i < gram->n; row += ++i)
+        rest += beta[i] * (2 * dot_product(row, beta, i) + row[i] * beta[i] - 2 * gram->b[i]);
+    return rest > 0 ? rest : 0;
+}
+
+/* from - x'y */
+static double minus_dot(double from, const double *x, const double *y, size_t n, bool in_order)
+{
+    if (!in_order)
+        return from - dot_product(x, y, n);
+    for (size_t i = 0; i < n; i++)
+        from -= x[i] * y[i];
+    return from;
+}
+
+size_t nrg_gram_factor(double *a, size_t n, const double *floor, bool *dependent, bool in_order)
 {
     size_t rank = 0;
-    for (size_t j = 0; j < n; j++) {
-        double pivot = a[j * n + j], least = tolerance * pivot;
-        for (size_t k = 0; k < j; k++)
-            pivot -= a[j * n + k] * a[j * n + k];
-        bool independent = pivot > least && pivot > 0;
-        double root = independent ? sqrt(pivot) : 0;
-        a[j * n + j] = root;
-        rank += independent;
-        for (size_t i = j + 1; i < n; i++) {
-            double sum = a[i * n + j];
-            for (size_t k = 0; k < j; k++)
-                sum -= a[i * n + k] * a[j * n + k];
-            a[i * n + j] = independent ? sum / root : 0;
-        }
+    double *row = a;
+    for (size_t i = 0; i < n; row += ++i) {
+        const double *other = a;
+        for (size_t j = 0; j < i; other += ++j)
+            row[j] = other[j] > 0 ? minus_dot(row[j], row, other, j, in_order) / other[j] : 0;
+        double pivot = minus_dot(row[i], row, row, i, in_order),
+               least = floor ? floor[i] : NRG_RIDGE;
+        bool lost = !(pivot > least);
+        if (dependent)
+            dependent[i] = lost;
+        rank += !lost;
+        row[i] = !lost ? sqrt(pivot) : dependent ? 0 : sqrt(least);
+        /* A dependent row is kept, with a pivot of 0, for nrg_gram_parts. */
     }
     return rank;
 }
 
-void nrg_cholesky_solve(const double *l, size_t n, double *b)
+void nrg_gram_solve(const double *l, size_t n, double *x, bool in_order)
 {
     for (size_t i = 0; i < n; i++) {
-        for (size_t k = 0; k < i; k++)
-            b[i] -= l[i * n + k] * b[k];
-        b[i] = l[i * n + i] > 0 ? b[i] / l[i * n + i] : 0;
+        const double *row = l + nrg_packed(i, 0);
+        x[i] = row[i] > 0 ? minus_dot(x[i], row, x, i, in_order) / row[i] : 0;
     }
     for (size_t i = n; i-- > 0;) {
-        for (size_t k = i + 1; k < n; k++)
-            b[i] -= l[k * n + i] * b[k];
-        b[i] = l[i * n + i] > 0 ? b[i] / l[i * n + i] : 0;
+        const double *row = l + nrg_packed(i, 0);
+        for (size_t k = i + 1; in_order && k < n; k++)
+            x[i] -= l[nrg_packed(k, i)] * x[k];
+        x[i] = row[i] > 0 ? x[i] / row[i] : 0;
+        if (!in_order && x[i] != 0)
+            nrg_add_scaled(x, row, -x[i], i);
     }
 }
 
-/* A system scaled to a unit diagonal, with room to solve parts of it. */
-struct scaled {
-    size_t n;
-    double *gram, *rhs, *scale; /* scale: 0 for a column of zeros */
-    double *factor, *part;
-    size_t *index;
-    bool *free;
-};
-
-static void scaled_release(struct scaled *s)
+void nrg_gram_parts(const double *l, size_t j, double *parts)
 {
-    free(s->gram);
-    free(s->factor);
-    free(s->rhs);
-    free(s->index);
-    free(s->free);
+    memcpy(parts, l + nrg_packed(j, 0), j * sizeof *parts);
+    for (size_t i = j; i-- > 0;) {
+        const double *row = l + nrg_packed(i, 0);
+        parts[i] = row[i] > 0 ? parts[i] / row[i] : 0;
+        if (parts[i] != 0)
+            nrg_add_scaled(parts, row, -parts[i], i);
+    }
 }
 
-static int scaled_init(struct scaled *s, const double *gram, const double *rhs, size_t n)
+/* Row i of L^-1 is (e_i - sum over j < i of l_ij * row j of L^-1) / l_ii. */
+static void invert_triangle(double *l, size_t n, double *old)
 {
-    *s = (struct scaled){.n = n,
-                         .gram = calloc(n * n + 1, sizeof(double)),
-                         .factor = calloc(n * n + 1, sizeof(double)),
-                         .rhs = calloc(3 * n + 1, sizeof(double)),
-                         .index = calloc(n + 1, sizeof(size_t)),
-                         .free = calloc(n + 1, sizeof(bool))};
-    if (!s->gram || !s->factor || !s->rhs || !s->index || !s->free) {
-        scaled_release(s);
+    double *row = l;
+    for (size_t i = 0; i < n; row += ++i) {
+        memcpy(old, row, (i + 1) * sizeof *old);
+        memset(row, 0, (i + 1) * sizeof *row);
+        if (!(old[i] > 0))
+            continue;
+        const double *other = l;
+        for (size_t j = 0; j < i; other += ++j)
+            if (old[j] != 0)
+                nrg_add_scaled(row, other, -old[j], j + 1);
+        for (size_t j = 0; j < i; j++)
+            row[j] /= old[i];
+        row[i] = 1 / old[i];
+    }
+}
+
+void nrg_gram_invert(double *l, size_t n, double *inverse)
+{
+    /* The first n cells of the result serve as room for one row. */
+    invert_triangle(l, n, inverse);
+    memset(inverse, 0, n * (n + 1) / 2 * sizeof *inverse);
+    const double *row = l;
+    for (size_t i = 0; i < n; row += ++i)
+        for (size_t a = 0; a <= i; a++)
+            if (row[a] != 0)
+                nrg_add_scaled(inverse + nrg_packed(a, 0), row, row[a], a + 1);
+}
+
+size_t nrg_gram_pick(const struct nrg_gram *gram, size_t from, size_t to, size_t *index, size_t m)
+{
+    for (size_t i = from; i < to && i < gram->n; i++)
+        if (gram->a[nrg_packed(i, i)] > 0)
+            index[m++] = i;
+    return m;
+}
+
+int nrg_scaled_init(struct nrg_scaled *s, const struct nrg_gram *gram, const size_t *index,
+                    size_t m)
+{
+    size_t n = gram->n, cells = n * (n + 1) / 2;
+    *s = (struct nrg_scaled){.index = calloc(n + 1, sizeof *s->index), .n = n};
+    s->a = calloc(cells + 3 * n + 1, sizeof *s->a);
+    if (!s->index || !s->a) {
+        nrg_scaled_release(s);
         return -ENOMEM;
     }
-    s->scale = s->rhs + n;
-    s->part = s->rhs + 2 * n;
-    for (size_t i = 0; i < n; i++)
-        s->scale[i] = gram[i * n + i] > 0 ? 1 / sqrt(gram[i * n + i]) : 0;
-    for (size_t i = 0; i < n; i++) {
-        s->rhs[i] = rhs[i] * s->scale[i];
-        for (size_t j = 0; j < n; j++)
-            s->gram[i * n + j] = gram[i * n + j] * s->scale[i] * s->scale[j];
+    s->b = s->a + cells;
+    s->x = s->b + n;
+    s->scale = s->x + n;
+    s->m = index ? m : nrg_gram_pick(gram, 0, n, s->index, 0);
+    if (index)
+        memcpy(s->index, index, m * sizeof *index);
+    double *row = s->a;
+    for (size_t p = 0; p < s->m; row += ++p) {
+        s->scale[p] = 1 / sqrt(gram->a[nrg_packed(s->index[p], s->index[p])]);
+        s->b[p] = gram->b[s->index[p]] * s->scale[p];
+        for (size_t q = 0; q <= p; q++)
+            row[q] = gram->a[nrg_packed(s->index[p], s->index[q])] * s->scale[p] * s->scale[q];
     }
     return 0;
 }
 
-/* Solves for the free unknowns alone; the others of z are 0. Returns the rank. */
-static size_t solve_free(struct scaled *s, double *z)
+void nrg_scaled_solution(const struct nrg_scaled *s, double *x)
 {
-    size_t m = 0;
-    for (size_t i = 0; i < s->n; i++)
-        if (s->free[i])
-            s->index[m++] = i;
-    for (size_t i = 0; i < m; i++) {
-        s->part[i] = s->rhs[s->index[i]];
-        for (size_t j = 0; j <= i; j++)
-            s->factor[i * m + j] = s->gram[s->index[i] * s->n + s->index[j]];
-    }
-    size_t rank = nrg_cholesky(s->factor, m, NRG_PIVOT_TOLERANCE);
-    nrg_cholesky_solve(s->factor, m, s->part);
-    memset(z, 0, s->n * sizeof *z);
-    for (size_t i = 0; i < m; i++)
-        z[s->index[i]] = s->part[i];
-    return rank;
+    memset(x, 0, s->n * sizeof *x);
+    for (size_t p = 0; p < s->m; p++)
+        x[s->index[p]] = s->x[p] * s->scale[p];
 }
 
-int nrg_least_squares(const double *gram, const double *rhs, size_t n, double *x, size_t *rank)
+void nrg_scaled_release(struct nrg_scaled *s)
 {
-    struct scaled s;
-    int rc = scaled_init(&s, gram, rhs, n);
-    if (rc)
-        return rc;
-    for (size_t i = 0; i < n; i++)
-        s.free[i] = s.scale[i] > 0;
-    size_t found = solve_free(&s, x);
-    for (size_t i = 0; i < n; i++)
-        x[i] *= s.scale[i];
-    if (rank)
-        *rank = found;
-    scaled_release(&s);
-    return 0;
+    free(s->index);
+    free(s->a);
 }
 
-/* Gradients are told from rounding by the largest of the right-hand side. */
-static double enter_least(const struct scaled *s)
+int nrg_gram_least_squares(const struct nrg_gram *gram, double *x, size_t *rank)
 {
-    double largest = 0;
-    for (size_t i = 0; i < s->n; i++)
-        largest = fmax(largest, fabs(s->rhs[i]));
-    return ENTER_TOLERANCE * largest;
-}
-
-/* The unknown at 0 whose growth would help most; n when none would. */
-static size_t best_to_enter(const struct scaled *s, const double *x)
-{
-    size_t best = s->n;
-    double most = enter_least(s);
-    for (size_t i = 0; i < s->n; i++) {
-        if (s->free[i] || s->scale[i] <= 0)
-            continue;
-        double gradient = s->rhs[i];
-        for (size_t j = 0; j < s->n; j++)
-            gradient -= s->gram[i * s->n + j] * x[j];
-        if (gradient > most) {
-            most = gradient;
-            best = i;
-        }
+    struct nrg_scaled s;
+    int rc = nrg_scaled_init(&s, gram, NULL, 0);
+    bool *dependent = rc ? NULL : calloc(s.m + 1, sizeof *dependent);
+    if (!dependent)
+        rc = -ENOMEM;
+    for (size_t p = 0; !rc && p < s.m; p++)
+        s.x[p] = NRG_PIVOT_TOLERANCE;
+    if (!rc) {
+        *rank = nrg_gram_factor(s.a, s.m, s.x, dependent, true);
+        memcpy(s.x, s.b, s.m * sizeof *s.x);
+        nrg_gram_solve(s.a, s.m, s.x, true);
+        nrg_scaled_solution(&s, x);
     }
-    return best;
-}
-
-/* Goes from x towards z until an unknown becomes 0; that one leaves. False: z was reached. */
-static bool step(struct scaled *s, double *x, const double *z)
-{
-    double length = 1;
-    size_t leaving = s->n;
-    for (size_t i = 0; i < s->n; i++) {
-        if (!s->free[i] || z[i] > 0)
-            continue;
-        double at = x[i] > z[i] ? x[i] / (x[i] - z[i]) : 0;
-        if (leaving == s->n || at < length) {
-            length = at;
-            leaving = i;
-        }
-    }
-    if (leaving == s->n) {
-        memcpy(x, z, s->n * sizeof *x);
-        return false;
-    }
-    for (size_t i = 0; i < s->n; i++)
-        x[i] += s->free[i] ? length * (z[i] - x[i]) : 0;
-    x[leaving] = 0;
-    s->free[leaving] = false;
-    return true;
-}
-
-int nrg_nnls(const double *gram, const double *rhs, size_t n, double *x)
-{
-    struct scaled s;
-    double *z = calloc(n + 1, sizeof *z);
-    int rc = z ? scaled_init(&s, gram, rhs, n) : -ENOMEM;
-    if (rc) {
-        free(z);
-        return rc;
-    }
-    memset(x, 0, n * sizeof *x);
-    for (size_t round = 0; n && round < ROUNDS_PER_VAR * n; round++) {
-        size_t entering = best_to_enter(&s, x);
-        if (entering == n)
-            break;
-        s.free[entering] = true;
-        do
-            solve_free(&s, z);
-        while (step(&s, x, z));
-    }
-    for (size_t i = 0; i < n; i++)
-        x[i] = x[i] > 0 ? x[i] * s.scale[i] : 0;
-    scaled_release(&s);
-    free(z);
-    return 0;
+    free(dependent);
+    nrg_scaled_release(&s);
+    return rc;
 }

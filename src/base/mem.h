@@ -6,9 +6,22 @@
 #define NRG_BASE_MEM_H
 
 #include <stddef.h>
+#include <string.h>
 
 /* Makes room for `need` elements of `size` bytes in *items (capacity in *cap, doubled). */
 int nrg_reserve(void *items, size_t *cap, size_t need, size_t size);
+
+/* Adds a copy of *item, of `size` bytes, to the *n elements of *items. 0 or -ENOMEM. */
+static inline int nrg_append(void *items, size_t *n, size_t *cap, const void *item, size_t size)
+{
+    int rc = nrg_reserve(items, cap, *n + 1, size);
+    if (!rc) {
+        char *first;
+        memcpy(&first, items, sizeof first);
+        memcpy(first + (*n)++ * size, item, size);
+    }
+    return rc;
+}
 
 struct nrg_str {
     char *text; /* NUL-terminated once anything was added; NULL when empty */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void trim(const char **text, size_t *len)
+void nrg_trim(const char **text, size_t *len)
 {
     while (*len && isspace((unsigned char)**text)) {
         (*text)++;
@@ -21,7 +21,7 @@ static void trim(const char **text, size_t *len)
 int nrg_parse_u64(const char *text, size_t len, uint64_t *out)
 {
     uint64_t value = 0;
-    trim(&text, &len);
+    nrg_trim(&text, &len);
     if (!len)
         return -EINVAL;
     for (size_t i = 0; i < len; i++) {
@@ -39,7 +39,7 @@ int nrg_parse_u64(const char *text, size_t len, uint64_t *out)
 int nrg_parse_i64(const char *text, size_t len, int64_t *out)
 {
     uint64_t magnitude;
-    trim(&text, &len);
+    nrg_trim(&text, &len);
     int negative = len && *text == '-';
     if (negative) {
         text++;
@@ -59,7 +59,7 @@ int nrg_parse_i64(const char *text, size_t len, int64_t *out)
 int nrg_parse_double(const char *text, size_t len, double *out)
 {
     char buf[64], *end;
-    trim(&text, &len);
+    nrg_trim(&text, &len);
     if (!len || len >= sizeof buf || memchr(text, '\0', len))
         return -EINVAL;
     memcpy(buf, text, len);
@@ -111,7 +111,7 @@ static int parse_decimal(const char *text, size_t len, struct decimal *d)
     size_t i = 0, digits = 0;
     bool fraction = false;
     int rc = 0;
-    trim(&text, &len);
+    nrg_trim(&text, &len);
     *d = (struct decimal){.negative = len && *text == '-'};
     for (i = d->negative; !rc && i < len; i++) {
         unsigned digit = (unsigned)(unsigned char)text[i] - '0';
@@ -230,6 +230,19 @@ int nrg_parse_cpulist(const char *text, int (*each)(unsigned cpu, void *arg), vo
     return 0;
 }
 
+static int count_cpu(unsigned cpu, void *arg)
+{
+    ++*(unsigned *)arg;
+    return 0;
+}
+
+unsigned nrg_count_cpulist(const char *text)
+{
+    unsigned n = 0;
+    nrg_parse_cpulist(text, count_cpu, &n);
+    return n;
+}
+
 const char *nrg_next_field(const char **p, const char *end, size_t *len)
 {
     const char *start = *p;
@@ -245,4 +258,10 @@ const char *nrg_next_field(const char **p, const char *end, size_t *len)
     *len = (size_t)(stop - start);
     *p = stop;
     return start;
+}
+
+bool nrg_ends_with(const char *text, const char *end)
+{
+    size_t n = strlen(text), m = strlen(end);
+    return n >= m && !strcmp(text + n - m, end);
 }

@@ -6,8 +6,15 @@
 #ifndef NRG_BASE_PARSE_H
 #define NRG_BASE_PARSE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* True when `text` ends with `end` or equals it. */
+bool nrg_ends_with(const char *text, const char *end);
+
+/* Takes white space off both ends. */
+void nrg_trim(const char **text, size_t *len);
 
 int nrg_parse_i64(const char *text, size_t len, int64_t *out);
 int nrg_parse_u64(const char *text, size_t len, uint64_t *out);
@@ -27,6 +34,8 @@ int nrg_parse_rate_hz(const char *text, double *out_hz);
 
 /* Kernel CPU lists, "0,2-4". Calls back for each CPU in order; stops at a non-zero return. */
 int nrg_parse_cpulist(const char *text, int (*each)(unsigned cpu, void *arg), void *arg);
+/* How many CPUs the list names, up to the first character that does not belong there. */
+unsigned nrg_count_cpulist(const char *text);
 
 /* Next white-space separated field of [*p, end); NULL at the end. Advances *p. */
 const char *nrg_next_field(const char **p, const char *end, size_t *len);

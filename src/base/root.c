@@ -123,6 +123,12 @@ ssize_t nrg_root_read(const struct nrg_root *root, const char *path, char *buf, 
     return len;
 }
 
+ssize_t nrg_root_read_head(const struct nrg_root *root, const char *path, char *buf, size_t size)
+{
+    ssize_t len = nrg_root_read(root, path, buf, size);
+    return len == -EFBIG ? (ssize_t)size - 1 : len;
+}
+
 int nrg_root_read_i64(const struct nrg_root *root, const char *path, int64_t *out)
 {
     char buf[64];
@@ -133,14 +139,12 @@ int nrg_root_read_i64(const struct nrg_root *root, const char *path, int64_t *ou
 int nrg_root_read_label(const struct nrg_root *root, const char *path, char *buf, size_t size)
 {
     char raw[512];
-    ssize_t len = nrg_root_read(root, path, raw, sizeof raw);
-    if (len < 0 && len != -EFBIG) {
-        buf[0] = '\0';
+    buf[0] = '\0';
+    ssize_t len = nrg_root_read_head(root, path, raw, sizeof raw);
+    if (len < 0)
         return (int)len;
-    }
-    size_t n = len < 0 ? sizeof raw - 1 : (size_t)len;
-    const char *end = memchr(raw, '\n', n);
-    nrg_copy_clean(buf, size, raw, end ? (size_t)(end - raw) : n);
+    const char *end = memchr(raw, '\n', (size_t)len);
+    nrg_copy_clean(buf, size, raw, end ? (size_t)(end - raw) : (size_t)len);
     return buf[0] ? 0 : -ENODATA;
 }
 
@@ -173,11 +177,8 @@ ssize_t nrg_root_read_all(const struct nrg_root *root, const char *path, size_t 
 
 bool nrg_root_exists(const struct nrg_root *root, const char *path)
 {
-    int fd = nrg_root_open(root, path, O_PATH);
-    if (fd < 0)
-        return false;
-    close(fd);
-    return true;
+    struct stat st;
+    return !nrg_root_stat(root, path, &st);
 }
 
 int nrg_root_stat(const struct nrg_root *root, const char *path, struct stat *out)
@@ -238,14 +239,10 @@ int nrg_root_list(const struct nrg_root *root, const char *path, struct nrg_name
     while (!rc && (entry = readdir(dir))) {
         if (!strcmp(entry->d_name, ".") || !strcmp(entry->d_name, ".."))
             continue;
-        rc = nrg_reserve(&out->items, &out->cap, out->n + 1, sizeof *out->items);
-        if (rc)
-            break;
         char *name = strdup(entry->d_name);
-        if (!name)
-            rc = -ENOMEM;
-        else
-            out->items[out->n++] = name;
+        rc = name ? nrg_append(&out->items, &out->n, &out->cap, &name, sizeof name) : -ENOMEM;
+        if (rc)
+            free(name);
     }
     closedir(dir);
     if (rc)
@@ -277,11 +274,4 @@ int nrg_pread_i64(int fd, int64_t *out)
     char buf[48];
     ssize_t len = nrg_pread_text(fd, buf, sizeof buf);
     return len < 0 ? (int)len : nrg_parse_i64(buf, (size_t)len, out);
-}
-
-int nrg_pread_u64(int fd, uint64_t *out)
-{
-    char buf[48];
-    ssize_t len = nrg_pread_text(fd, buf, sizeof buf);
-    return len < 0 ? (int)len : nrg_parse_u64(buf, (size_t)len, out);
 }

@@ -19,6 +19,9 @@
 
 struct stat;
 
+/* What /proc/PID/ns/pid links to in the initial pid namespace: fixed in the kernel's ABI. */
+#define NRG_INITIAL_PID_NAMESPACE "pid:[4026531836]"
+
 struct nrg_root {
     int fd;        /* O_PATH of the directory, -1: the real root */
     unsigned live; /* bit per NRG_PART_*: that part is this machine's */
@@ -34,7 +37,7 @@ void nrg_root_release(struct nrg_root *root);
 /* True for the machine that we run on: syscalls about it (perf, clocks, netlink) make sense. */
 bool nrg_root_is_live(const struct nrg_root *root);
 
-/* Takes parts from this machine that the tree does not have at all. */
+/* Takes those of `parts` (NRG_PART_*) that the tree lacks from this machine. */
 void nrg_root_complete(struct nrg_root *root, unsigned parts);
 
 /* A close-on-exec descriptor, or -errno. */
@@ -45,6 +48,8 @@ int nrg_root_open(const struct nrg_root *root, const char *path, int flags);
  * -EFBIG when it does not fit into size-1 bytes (what fits is in buf).
  */
 ssize_t nrg_root_read(const struct nrg_root *root, const char *path, char *buf, size_t size);
+/* The same for the head of a file that may be longer. */
+ssize_t nrg_root_read_head(const struct nrg_root *root, const char *path, char *buf, size_t size);
 int nrg_root_read_i64(const struct nrg_root *root, const char *path, int64_t *out);
 /* First line as clean text for people (see nrg_copy_clean). 0 or -errno; empty is -ENODATA. */
 int nrg_root_read_label(const struct nrg_root *root, const char *path, char *buf, size_t size);
@@ -70,6 +75,5 @@ void nrg_names_release(struct nrg_names *names);
 ssize_t nrg_pread_text(int fd, char *buf, size_t size);
 /* The same for a file that holds one number. */
 int nrg_pread_i64(int fd, int64_t *out);
-int nrg_pread_u64(int fd, uint64_t *out);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse.h"
+
 #define CACHE_DIR "/sys/devices/system/cpu/cpu0/cache"
 
 /* "32K", "1024K", "32M". */
@@ -14,25 +16,6 @@ static int64_t read_size(const char *text)
     long long n = strtoll(text, &end, 10);
     int64_t unit = *end == 'K' ? 1 << 10 : *end == 'M' ? 1 << 20 : 1;
     return n > 0 && n < INT64_MAX >> 21 ? n * unit : 0;
-}
-
-/* "0-3,8-11": how many. */
-static unsigned count_list(const char *text)
-{
-    unsigned n = 0;
-    while (*text) {
-        char *end;
-        long first = strtol(text, &end, 10), last = first;
-        if (end == text)
-            break;
-        if (*end == '-')
-            last = strtol(end + 1, &end, 10);
-        if (first < 0 || last < first || last > 1 << 20)
-            break;
-        n += (unsigned)(last - first) + 1;
-        text = *end == ',' ? end + 1 : "";
-    }
-    return n ? n : 1;
 }
 
 static bool read_cache(const struct nrg_root *root, const char *name, struct nrg_cache *out)
@@ -50,8 +33,8 @@ static bool read_cache(const struct nrg_root *root, const char *name, struct nrg
         return false;
     *out = (struct nrg_cache){(int)level, read_size(text), 1};
     snprintf(path, sizeof path, CACHE_DIR "/%.32s/shared_cpu_list", name);
-    if (!nrg_root_read_label(root, path, text, sizeof text))
-        out->shared_by = count_list(text);
+    if (!nrg_root_read_label(root, path, text, sizeof text) && nrg_count_cpulist(text))
+        out->shared_by = nrg_count_cpulist(text);
     return true;
 }
 

@@ -1,6 +1,6 @@
 /*
  * The processor's data caches, from /sys/devices/system/cpu of the root. A level that the kernel
- * does not tell of is not there.
+ * does not list is left out. Plain data of the caller; nothing fails; any thread.
  */
 #ifndef NRG_CALIBRATE_CACHES_H
 #define NRG_CALIBRATE_CACHES_H
@@ -22,7 +22,7 @@ struct nrg_caches {
     size_t n;
 };
 
-/* Of the first CPU. An empty list where nothing is told. */
+/* Of the first CPU. An empty list where the kernel lists none. */
 void nrg_caches_read(const struct nrg_root *root, struct nrg_caches *caches);
 
 /* Bytes of a level for each of `threads` threads that run on CPUs of their own. */

@@ -1,9 +1,9 @@
 /*
  * See calibration.h. A reading is a window of calls; at least three are taken, and more until
- * Student's interval of their mean is narrow enough. What the sensors themselves may be off by is
- * the same in all of them, so more readings do not help, and it is added to the result only.
+ * Student's interval of their mean is narrow enough. The systematic error of the sensors is the
+ * same in all readings, so more readings do not reduce it; it is added to the result only.
  *
- * Idle before decides when to stop; idle before and after, in the mean, is what is taken off.
+ * The idle power before decides when to stop; the mean of idle before and after is subtracted.
  */
 #include "calibrate/calibration.h"
 
@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/stats.h"
 
 #define LEAST_REPEATS 3
 #define MOST_REPEATS  1000
@@ -34,14 +35,6 @@ struct sums {
     double mean_sum_j, squares; /* of the readings' energies per call */
 };
 
-/* Of a mean of n readings, both sides, 95 %. */
-static double student(size_t n)
-{
-    static const double t[] = {0,     0,     12.706, 4.303, 3.182, 2.776, 2.571,
-                               2.447, 2.365, 2.306,  2.262, 2.228, 2.201};
-    return n < sizeof t / sizeof *t ? t[n] : 1.96 + 2.6 / (double)(n - 1);
-}
-
 /* ---- work ---- */
 
 struct window {
@@ -51,28 +44,32 @@ struct window {
     double length_s, calls;
 };
 
-static void idle(void *arg)
+static bool is_stopped(const struct run *r)
+{
+    return r->meter->stop(r->meter->arg);
+}
+
+static void stay_idle(void *arg)
 {
     const struct window *w = arg;
     int64_t until = nrg_now_ns() + (int64_t)(w->length_s * 1e9);
-    for (int64_t now = nrg_now_ns(); now < until && !w->run->meter->stop(w->run->meter->arg);
-         now = nrg_now_ns()) {
+    for (int64_t now = nrg_now_ns(); now < until && !is_stopped(w->run); now = nrg_now_ns()) {
         struct timespec nap = {0, until - now < NAP_NS ? (long)(until - now) : (long)NAP_NS};
         nanosleep(&nap, NULL);
     }
 }
 
-static void busy(void *arg)
+static void run_workload(void *arg)
 {
     struct window *w = arg;
     int64_t until = nrg_now_ns() + (int64_t)(w->length_s * 1e9);
     do {
         nrg_workload_run(w->workload, w->calls_per_go);
         w->calls += w->calls_per_go;
-    } while (nrg_now_ns() < until && !w->run->meter->stop(w->run->meter->arg));
+    } while (nrg_now_ns() < until && !is_stopped(w->run));
 }
 
-/* Warms up, and finds how many calls are one go. */
+/* Warms up, and finds how many calls to make between two looks at the clock. */
 static void find_pace(struct window *w)
 {
     unsigned calls = 1;
@@ -80,7 +77,7 @@ static void find_pace(struct window *w)
         int64_t before = nrg_now_ns();
         nrg_workload_run(w->workload, calls);
         double took_s = (double)(nrg_now_ns() - before) / 1e9;
-        if (took_s >= GO_S || calls > 1u << 24 || w->run->meter->stop(w->run->meter->arg))
+        if (took_s >= GO_S || calls > 1u << 24 || is_stopped(w->run))
             break;
         calls = took_s < GO_S / 8 ? calls * 8 : calls * 2;
     }
@@ -89,18 +86,15 @@ static void find_pace(struct window *w)
 
 /* ---- one point ---- */
 
-static bool stopped(const struct run *r)
-{
-    return r->meter->stop(r->meter->arg);
-}
-
 /* Per call: energy without `idle_w`, and Student's half width of the readings' mean. */
 static void mean_of(const struct sums *s, double idle_w, double *mean, double *half)
 {
     double n = (double)s->n, center = s->mean_sum_j / n;
     double variance = s->n > 1 ? (s->squares - n * center * center) / (n - 1) : NAN;
     *mean = (s->energy_j - idle_w * s->time_s) / s->calls;
-    *half = variance > 0 ? student(s->n) * sqrt(variance / n) : variance <= 0 ? 0 : NAN;
+    *half = variance > 0    ? nrg_student_half95(s->n - 1) * sqrt(variance / n)
+            : variance <= 0 ? 0
+                            : NAN;
 }
 
 static bool good_enough(const struct run *r, const struct sums *s)
@@ -109,17 +103,17 @@ static bool good_enough(const struct run *r, const struct sums *s)
     if (s->n < LEAST_REPEATS)
         return false;
     mean_of(s, isnan(idle_w) ? 0 : idle_w, &mean, &half);
-    if (!(mean > half)) /* no more than idle: its own relative error would never end */
+    if (!(mean > half)) /* about as idle: the relative error would never become small */
         mean_of(s, 0, &mean, &half);
     return half <= r->options->relative_error * mean;
 }
 
 static int take_reading(struct run *r, struct window *w, struct sums *s)
 {
-    struct nrg_reading reading;
+    struct nrg_work_reading reading;
     w->calls = 0;
-    int rc = r->meter->measure(r->meter->arg, busy, w, &reading, r->err);
-    if (rc || stopped(r) || !(w->calls > 0)) /* a window cut short is no reading */
+    int rc = r->meter->measure(r->meter->arg, run_workload, w, &reading, r->err);
+    if (rc || is_stopped(r) || !(w->calls > 0)) /* a window that was cut short does not count */
         return rc;
     double per_call = reading.energy_j / w->calls;
     s->n++;
@@ -132,7 +126,8 @@ static int take_reading(struct run *r, struct window *w, struct sums *s)
     return 0;
 }
 
-static void keep(struct run *r, const struct nrg_point *point, const struct sums *s, bool reached)
+static void keep_result(struct run *r, const struct nrg_point *point, const struct sums *s,
+                        bool reached)
 {
     struct nrg_point_result *result = &r->out->results[r->out->n++];
     double mean, half, sensor_j = s->uncertainty_j / s->calls;
@@ -160,14 +155,14 @@ static int measure_point(struct run *r, const struct nrg_point *point)
     int64_t until = nrg_now_ns() + (int64_t)(r->options->limit_s * 1e9);
     bool enough = false;
     find_pace(&w);
-    while (!rc && !stopped(r) && !enough && s.n < MOST_REPEATS) {
+    while (!rc && !is_stopped(r) && !enough && s.n < MOST_REPEATS) {
         rc = take_reading(r, &w, &s);
         enough = good_enough(r, &s);
         if (s.n >= LEAST_REPEATS && nrg_now_ns() >= until)
             break;
     }
     if (!rc && s.n)
-        keep(r, point, &s, enough);
+        keep_result(r, point, &s, enough);
     nrg_workload_close(&workload);
     return rc;
 }
@@ -177,11 +172,11 @@ static int measure_point(struct run *r, const struct nrg_point *point)
 static int measure_idle(struct run *r, double *power_w, double *uncertainty_w)
 {
     struct window w = {.run = r, .length_s = r->options->idle_s};
-    struct nrg_reading reading;
-    if (!(r->options->idle_s > 0) || stopped(r))
+    struct nrg_work_reading reading;
+    if (!(r->options->idle_s > 0) || is_stopped(r))
         return 0;
-    int rc = r->meter->measure(r->meter->arg, idle, &w, &reading, r->err);
-    if (!rc && reading.duration_s > 0 && !stopped(r)) {
+    int rc = r->meter->measure(r->meter->arg, stay_idle, &w, &reading, r->err);
+    if (!rc && reading.duration_s > 0 && !is_stopped(r)) {
         *power_w = reading.energy_j / reading.duration_s;
         *uncertainty_w = reading.uncertainty_j / reading.duration_s;
         r->out->idle_utilisation = fmax(r->out->idle_utilisation, reading.utilisation);
@@ -189,14 +184,14 @@ static int measure_idle(struct run *r, double *power_w, double *uncertainty_w)
     return rc;
 }
 
-static void tell(const struct run *r, size_t at, const char *what)
+static void report_progress(const struct run *r, size_t at, const char *what)
 {
     if (r->meter->progress)
         r->meter->progress(r->meter->arg, at, r->out->n_points, what);
 }
 
-/* Takes idle off; it may be off by half of what it differs before and after. */
-static void finish(struct nrg_calibration *out, double sensor_w)
+/* Subtracts idle energy. Idle power is uncertain by half of its change from before to after. */
+static void subtract_idle(struct nrg_calibration *out, double sensor_w)
 {
     double before = out->idle_before_w, after = out->idle_after_w;
     out->idle_w = isnan(after) ? before : isnan(before) ? after : (before + after) / 2;
@@ -207,7 +202,7 @@ static void finish(struct nrg_calibration *out, double sensor_w)
         double idle_j = out->idle_w * p->time_s;
         p->above_j = p->energy_j - idle_j;
         p->above_uncertainty_j = hypot(p->uncertainty_j, out->idle_uncertainty_w * p->time_s);
-        /* What the sensors are off by is off at idle too: the spread alone decides. */
+        /* Errors of the sensors are in idle, too: the spread alone decides. */
         if (!(p->above_j > hypot(p->spread * p->energy_j, drift_w * p->time_s)))
             p->above_j = p->above_uncertainty_j = NAN;
     }
@@ -226,19 +221,19 @@ int nrg_calibrate(struct nrg_calibration *out, const struct nrg_points *points,
                                     .results = calloc(points->n + 1, sizeof *out->results)};
     if (!out->results)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
-    tell(&r, 0, "idle");
+    report_progress(&r, 0, "idle");
     int rc = measure_idle(&r, &out->idle_before_w, &before_w);
-    for (size_t i = 0; !rc && i < points->n && !stopped(&r); i++) {
-        tell(&r, i + 1, points->items[i].name);
+    for (size_t i = 0; !rc && i < points->n && !is_stopped(&r); i++) {
+        report_progress(&r, i + 1, points->items[i].name);
         rc = measure_point(&r, &points->items[i]);
     }
-    out->interrupted = stopped(&r);
+    out->interrupted = is_stopped(&r);
     if (!rc && !out->interrupted) {
-        tell(&r, points->n + 1, "idle");
+        report_progress(&r, points->n + 1, "idle");
         rc = measure_idle(&r, &out->idle_after_w, &after_w);
-        out->interrupted = stopped(&r);
+        out->interrupted = is_stopped(&r);
     }
-    finish(out, fmax(before_w, after_w));
+    subtract_idle(out, fmax(before_w, after_w));
     if (rc)
         nrg_calibration_release(out);
     return rc;

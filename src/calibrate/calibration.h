@@ -1,7 +1,7 @@
 /*
  * A device's joules per multiply-accumulate, per byte by cache level, and at idle: every point is
- * repeated until its energy is known well enough, or for as long as is allowed. How energy is
- * measured is the caller's (a meter), so that nothing here knows of sensors.
+ * repeated until its energy is known well enough, or until a time limit. The caller hands in the
+ * meter, so that nothing here depends on sensors.
  *
  * Energies are per call. `above` is without what the idle machine uses in the same time.
  * Calibrate, use, release. An interrupted calibration holds what was measured until then.
@@ -11,7 +11,7 @@
 
 #include "calibrate/points.h"
 
-struct nrg_reading {
+struct nrg_work_reading {
     double duration_s, energy_j;
     double uncertainty_j; /* of the sensors, not of the spread */
     double utilisation;   /* of all CPUs, 0..1; NAN: not known */
@@ -21,7 +21,7 @@ struct nrg_meter {
     void *arg;
     /* Reads, does the work, reads. 0 or -errno with err. */
     int (*measure)(void *arg, void (*work)(void *work_arg), void *work_arg,
-                   struct nrg_reading *reading, struct nrg_error *err);
+                   struct nrg_work_reading *reading, struct nrg_error *err);
     /* True: end soon. Called often, also within work. */
     bool (*stop)(void *arg);
     /* What is done next, for people; may be NULL. */
@@ -41,14 +41,13 @@ struct nrg_point_result {
     double calls;                        /* measured in all */
     double time_s;                       /* of one call */
     double energy_j, uncertainty_j;      /* of one call; ± 95 % */
-    double above_j, above_uncertainty_j; /* NAN: no more than idle, as far as spreads tell */
+    double above_j, above_uncertainty_j; /* NAN: not significantly above idle */
     double spread;      /* relative half width of the mean energy, by the readings' spread */
     bool reached_error; /* false: the limit came first */
 };
 
 struct nrg_calibration {
-    struct nrg_point_result
-        *results; /* in the order of the points; those not measured are not in */
+    struct nrg_point_result *results; /* of the points that were measured, in their order */
     size_t n, n_points;
     double idle_before_w, idle_after_w; /* NAN: not measured */
     double idle_w, idle_uncertainty_w;

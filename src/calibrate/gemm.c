@@ -51,7 +51,7 @@ static tile_fn *choose_tile(void)
     return tile_plain;
 }
 
-static size_t least(size_t a, size_t b)
+static size_t smaller_of(size_t a, size_t b)
 {
     return a < b ? a : b;
 }
@@ -60,7 +60,7 @@ static size_t least(size_t a, size_t b)
 static void pack_a(float *out, const float *a, size_t stride, size_t rows, size_t k)
 {
     for (size_t r = 0; r < rows; r += TILE_ROWS) {
-        size_t n = least(TILE_ROWS, rows - r);
+        size_t n = smaller_of(TILE_ROWS, rows - r);
         for (size_t p = 0; p < k; p++)
             for (size_t i = 0; i < TILE_ROWS; i++)
                 *out++ = i < n ? a[(r + i) * stride + p] : 0;
@@ -71,7 +71,7 @@ static void pack_a(float *out, const float *a, size_t stride, size_t rows, size_
 static void pack_b(float *out, const float *b, size_t stride, size_t k, size_t cols)
 {
     for (size_t c = 0; c < cols; c += TILE_COLS) {
-        size_t n = least(TILE_COLS, cols - c);
+        size_t n = smaller_of(TILE_COLS, cols - c);
         for (size_t p = 0; p < k; p++, out += TILE_COLS) {
             memcpy(out, b + p * stride + c, n * sizeof *out);
             memset(out + n, 0, (TILE_COLS - n) * sizeof *out);
@@ -88,15 +88,15 @@ static void write_tile(float *c, size_t stride, const float *tile, size_t rows, 
 }
 
 /* Everything of one pair of packed blocks. */
-static void multiply(const float *a, const float *b, float *c, size_t stride, size_t rows,
-                     size_t cols, size_t k, bool add, tile_fn *tile)
+static void multiply_blocks(const float *a, const float *b, float *c, size_t stride, size_t rows,
+                            size_t cols, size_t k, bool add, tile_fn *tile)
 {
     float made[TILE_ROWS * TILE_COLS];
     for (size_t j = 0; j < cols; j += TILE_COLS)
         for (size_t i = 0; i < rows; i += TILE_ROWS) {
             tile(k, a + i * k, b + j * k, made);
-            write_tile(c + i * stride + j, stride, made, least(TILE_ROWS, rows - i),
-                       least(TILE_COLS, cols - j), add);
+            write_tile(c + i * stride + j, stride, made, smaller_of(TILE_ROWS, rows - i),
+                       smaller_of(TILE_COLS, cols - j), add);
         }
 }
 
@@ -104,7 +104,7 @@ static void multiply(const float *a, const float *b, float *c, size_t stride, si
 static void thin_part(const struct nrg_gemm *g, size_t col0, size_t col1)
 {
     for (size_t j = col0; j < col1; j += THIN_COLS) {
-        size_t cols = least(THIN_COLS, col1 - j);
+        size_t cols = smaller_of(THIN_COLS, col1 - j);
         float sum[TILE_ROWS][THIN_COLS] = {0};
         for (size_t p = 0; p < g->k; p++)
             for (size_t i = 0; i < g->m; i++) {
@@ -122,18 +122,19 @@ static void thin_part(const struct nrg_gemm *g, size_t col0, size_t col1)
 #define ROOM_B (BLOCK_COLS * BLOCK_K)
 
 /* The part of c from row0, col0 on. */
-static void part(const struct nrg_gemm *g, size_t row0, size_t row1, size_t col0, size_t col1,
-                 float *room, tile_fn *tile)
+static void multiply_part(const struct nrg_gemm *g, size_t row0, size_t row1, size_t col0,
+                          size_t col1, float *room, tile_fn *tile)
 {
     float *packed_a = room, *packed_b = room + ROOM_A;
     for (size_t j = col0; j < col1; j += BLOCK_COLS)
         for (size_t p = 0; p < g->k; p += BLOCK_K) {
-            size_t cols = least(BLOCK_COLS, col1 - j), k = least(BLOCK_K, g->k - p);
+            size_t cols = smaller_of(BLOCK_COLS, col1 - j), k = smaller_of(BLOCK_K, g->k - p);
             pack_b(packed_b, g->b + p * g->n + j, g->n, k, cols);
             for (size_t i = row0; i < row1; i += BLOCK_ROWS) {
-                size_t rows = least(BLOCK_ROWS, row1 - i);
+                size_t rows = smaller_of(BLOCK_ROWS, row1 - i);
                 pack_a(packed_a, g->a + i * g->k + p, g->k, rows, k);
-                multiply(packed_a, packed_b, g->c + i * g->n + j, g->n, rows, cols, k, p > 0, tile);
+                multiply_blocks(packed_a, packed_b, g->c + i * g->n + j, g->n, rows, cols, k, p > 0,
+                                tile);
             }
         }
 }
@@ -144,22 +145,20 @@ struct job {
     tile_fn *tile;
 };
 
-static void member(void *arg, unsigned at, unsigned n)
+static void gemm_member(void *arg, unsigned at, unsigned n)
 {
     const struct job *job = arg;
     const struct nrg_gemm *g = job->gemm;
     size_t begin, end;
     float *room = job->room + at * (size_t)(ROOM_A + ROOM_B);
-    if (g->m < TILE_ROWS) {
-        nrg_team_part(g->n, TILE_COLS, at, n, &begin, &end);
+    bool thin = g->m < TILE_ROWS, by_rows = !thin && g->m >= g->n;
+    nrg_team_part(by_rows ? g->m : g->n, by_rows ? TILE_ROWS : TILE_COLS, at, n, &begin, &end);
+    if (thin)
         thin_part(g, begin, end);
-    } else if (g->m >= g->n) {
-        nrg_team_part(g->m, TILE_ROWS, at, n, &begin, &end);
-        part(g, begin, end, 0, g->n, room, job->tile);
-    } else {
-        nrg_team_part(g->n, TILE_COLS, at, n, &begin, &end);
-        part(g, 0, g->m, begin, end, room, job->tile);
-    }
+    else if (by_rows)
+        multiply_part(g, begin, end, 0, g->n, room, job->tile);
+    else
+        multiply_part(g, 0, g->m, begin, end, room, job->tile);
 }
 
 size_t nrg_gemm_room(const struct nrg_team *team)
@@ -170,7 +169,7 @@ size_t nrg_gemm_room(const struct nrg_team *team)
 void nrg_gemm(struct nrg_team *team, const struct nrg_gemm *gemm, float *room)
 {
     struct job job = {gemm, room, choose_tile()};
-    nrg_team_run(team, member, &job);
+    nrg_team_run(team, gemm_member, &job);
 }
 
 /* ---- convolutions ---- */

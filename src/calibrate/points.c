@@ -2,7 +2,7 @@
  * See points.h. Sizes of products are squares and those of transformers, convolutions are those of
  * ResNet-50 and MobileNet; what --quick leaves out stands in the tables. Streams have two working
  * sets per cache level, at a quarter and at three fifths of it, so that neither the level below
- * nor the edge decides; the last two are twice and four times the last cache.
+ * nor its own edge matters; the last two are twice and four times the last cache.
  */
 #include "calibrate/points.h"
 
@@ -42,8 +42,8 @@ static const struct {
     {{4, 64, 56, 56, 128, 3, 2, 1}, false},
 };
 
-static struct nrg_point *add(struct nrg_points *points, enum nrg_point_family family,
-                             const char *kind)
+static struct nrg_point *add_point(struct nrg_points *points, enum nrg_point_family family,
+                                   const char *kind)
 {
     if (nrg_reserve(&points->items, &points->cap, points->n + 1, sizeof *points->items))
         return NULL;
@@ -57,7 +57,7 @@ static int add_gemms(struct nrg_points *points, bool quick)
     for (size_t i = 0; i < sizeof gemms / sizeof *gemms; i++) {
         if (quick && !gemms[i].quick)
             continue;
-        struct nrg_point *p = add(points, NRG_POINT_GEMM, "aten::mm");
+        struct nrg_point *p = add_point(points, NRG_POINT_GEMM, "aten::mm");
         if (!p)
             return -ENOMEM;
         p->m = gemms[i].m;
@@ -76,7 +76,7 @@ static int add_convs(struct nrg_points *points, bool quick)
     for (size_t i = 0; i < sizeof convs / sizeof *convs; i++) {
         if (quick && !convs[i].quick)
             continue;
-        struct nrg_point *p = add(points, NRG_POINT_CONV, "aten::conv2d");
+        struct nrg_point *p = add_point(points, NRG_POINT_CONV, "aten::conv2d");
         if (!p)
             return -ENOMEM;
         const struct nrg_conv *c = &convs[i].conv;
@@ -103,7 +103,7 @@ static int add_streams_of(struct nrg_points *points, double set_bytes, const cha
             continue;
         size_t step = ALIGN * (size_t)o->threads * nrg_stream_arrays(stream);
         size_t steps = (size_t)(set_bytes / (double)step);
-        struct nrg_point *p = add(points, NRG_POINT_STREAM, stream_kinds[kind]);
+        struct nrg_point *p = add_point(points, NRG_POINT_STREAM, stream_kinds[kind]);
         if (!p)
             return -ENOMEM;
         p->stream = stream;
@@ -113,12 +113,9 @@ static int add_streams_of(struct nrg_points *points, double set_bytes, const cha
         unsigned reads = nrg_stream_reads(stream);
         p->read_bytes = reads * array;
         p->written_bytes = (nrg_stream_arrays(stream) - reads) * array;
-        if (set_bytes < 2 << 20)
-            snprintf(p->name, sizeof p->name, "%s, %.0f KB", nrg_stream_names[kind],
-                     (double)p->set_bytes / 1024);
-        else
-            snprintf(p->name, sizeof p->name, "%s, %.0f MB", nrg_stream_names[kind],
-                     (double)p->set_bytes / 1048576);
+        bool small = set_bytes < 2 << 20;
+        snprintf(p->name, sizeof p->name, "%s, %.0f %s", nrg_stream_names[kind],
+                 (double)p->set_bytes / (small ? 1024 : 1048576), small ? "KB" : "MB");
     }
     return 0;
 }
@@ -131,7 +128,7 @@ static int add_streams(struct nrg_points *points, const struct nrg_caches *cache
     int rc = 0;
     for (size_t i = 0; !rc && i < caches->n; i++) {
         double share = nrg_cache_share(&caches->levels[i], o->threads) * o->threads;
-        /* A set that the level below would hold in part says nothing of this one. */
+        /* A set that largely fits into the level below would not measure this one. */
         if (!o->quick && 0.25 * share > 1.5 * below)
             rc = add_streams_of(points, 0.25 * share, names[caches->levels[i].level], o);
         if (!rc && 0.6 * share > 1.2 * below)
@@ -172,7 +169,7 @@ void nrg_points_release(struct nrg_points *points)
 /* ---- workloads ---- */
 
 /* Small numbers of both signs: no denormals, no infinities, however often they are multiplied. */
-static void fill(float *values, size_t n)
+static void fill_values(float *values, size_t n)
 {
     uint32_t state = 12345;
     for (size_t i = 0; i < n; i++) {
@@ -182,7 +179,7 @@ static void fill(float *values, size_t n)
 }
 
 /* Floats of each buffer: a, b, c, columns, room. */
-static void sizes(const struct nrg_point *p, const struct nrg_team *team, size_t out[5])
+static void buffer_sizes(const struct nrg_point *p, const struct nrg_team *team, size_t out[5])
 {
     size_t array = p->set_bytes / sizeof(float);
     memset(out, 0, 5 * sizeof *out);
@@ -211,7 +208,7 @@ int nrg_workload_open(struct nrg_workload *w, const struct nrg_point *point, str
     size_t n[5], total = 0;
     float **buffers[5] = {&w->a, &w->b, &w->c, &w->columns, &w->room};
     *w = (struct nrg_workload){.point = point, .team = team};
-    sizes(point, team, n);
+    buffer_sizes(point, team, n);
     for (int i = 0; i < 5; i++) {
         n[i] = (n[i] + ALIGN - 1) / ALIGN * ALIGN;
         total += n[i];
@@ -219,19 +216,12 @@ int nrg_workload_open(struct nrg_workload *w, const struct nrg_point *point, str
     w->memory = aligned_alloc(4096, (total * sizeof(float) + 4095) / 4096 * 4096);
     if (!w->memory)
         return nrg_fail(err, -ENOMEM, point->name, "no memory for %zu MB", total >> 18);
-    fill(w->memory, total);
+    fill_values(w->memory, total);
     float *at = w->memory;
     for (int i = 0; i < 5; i++) {
         *buffers[i] = n[i] ? at : NULL;
         at += n[i];
     }
-    if (point->family == NRG_POINT_STREAM)
-        w->stream = (struct nrg_stream){.kind = point->stream,
-                                        .floats = point->set_bytes / sizeof(float) /
-                                                  nrg_stream_arrays(point->stream),
-                                        .a = w->a,
-                                        .b = w->b,
-                                        .c = w->c};
     return 0;
 }
 
@@ -239,9 +229,11 @@ void nrg_workload_run(struct nrg_workload *w, unsigned calls)
 {
     const struct nrg_point *p = w->point;
     const struct nrg_gemm gemm = {.m = p->m, .n = p->n, .k = p->k, .a = w->a, .b = w->b, .c = w->c};
-    w->stream.passes = calls;
+    struct nrg_stream stream = {
+        .kind = p->stream, .passes = calls, .a = w->a, .b = w->b, .c = w->c};
+    stream.floats = p->set_bytes / sizeof(float) / nrg_stream_arrays(p->stream);
     if (p->family == NRG_POINT_STREAM)
-        nrg_stream(w->team, &w->stream);
+        nrg_stream(w->team, &stream);
     for (unsigned i = 0; p->family == NRG_POINT_GEMM && i < calls; i++)
         nrg_gemm(w->team, &gemm, w->room);
     for (unsigned i = 0; p->family == NRG_POINT_CONV && i < calls; i++)

@@ -18,19 +18,19 @@ extern const char *const nrg_point_families[NRG_POINT_FAMILIES];
 struct nrg_point {
     enum nrg_point_family family;
     char name[64];    /* "256 x 256 x 256" */
-    const char *kind; /* of operator, as a graph of PyTorch would call it */
+    const char *kind; /* of operator, in PyTorch's names */
     size_t m, n, k;   /* products */
     struct nrg_conv conv;
     enum nrg_stream_kind stream;
     size_t set_bytes;  /* working set of a stream, of all threads */
-    const char *level; /* "L1", "L2", "L3", "memory": where the set fits; "" of the others */
+    const char *level; /* of a stream: the level that holds the set, "L1" to "L4" or "memory" */
     double macs, read_bytes, written_bytes; /* of one call, as nrg graph counts */
 };
 
 struct nrg_points {
     struct nrg_point *items;
     size_t n, cap;
-    bool caches_assumed; /* the kernel does not tell sizes: usual ones were taken */
+    bool caches_assumed; /* the kernel lists no caches: usual sizes were taken */
     bool memory_short;   /* no room for a set well beyond the last cache */
 };
 
@@ -51,12 +51,11 @@ struct nrg_workload {
     struct nrg_team *team;
     float *memory; /* all buffers */
     float *a, *b, *c, *columns, *room;
-    struct nrg_stream stream;
 };
 
 int nrg_workload_open(struct nrg_workload *workload, const struct nrg_point *point,
                       struct nrg_team *team, struct nrg_error *err);
-/* So many calls. */
+/* Makes `calls` calls. */
 void nrg_workload_run(struct nrg_workload *workload, unsigned calls);
 void nrg_workload_close(struct nrg_workload *workload);
 

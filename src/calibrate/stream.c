@@ -22,7 +22,7 @@ unsigned nrg_stream_reads(enum nrg_stream_kind kind)
 
 typedef void pass_fn(struct nrg_stream *s, size_t begin, size_t end, unsigned at);
 
-/* One pass over a part, for registers of some lanes; four sums hide what an addition takes. */
+/* One pass over a part, for registers of some lanes; four sums hide the latency of an addition. */
 #define PASS(name, attributes, lanes)                                                              \
     attributes static void name(struct nrg_stream *s, size_t begin, size_t end, unsigned at)       \
     {                                                                                              \
@@ -66,7 +66,7 @@ static pass_fn *choose_pass(void)
     return pass_plain;
 }
 
-static void member(void *arg, unsigned at, unsigned n)
+static void stream_member(void *arg, unsigned at, unsigned n)
 {
     struct nrg_stream *s = arg;
     pass_fn *pass = choose_pass();
@@ -80,5 +80,5 @@ static void member(void *arg, unsigned at, unsigned n)
 
 void nrg_stream(struct nrg_team *team, struct nrg_stream *stream)
 {
-    nrg_team_run(team, member, stream);
+    nrg_team_run(team, stream_member, stream);
 }

@@ -1,6 +1,8 @@
 /*
  * Streams over memory: what a byte costs, by the cache that it comes from. Every member of a team
  * goes over a working set of its own, so that private caches hold what they are meant to hold.
+ *
+ * Arrays are the caller's, and so is the team. Nothing fails.
  */
 #ifndef NRG_CALIBRATE_STREAM_H
 #define NRG_CALIBRATE_STREAM_H
@@ -18,14 +20,15 @@ enum nrg_stream_kind {
 };
 extern const char *const nrg_stream_names[NRG_STREAM_KINDS];
 
+#define NRG_STREAM_MEMBERS 256 /* at most */
+
 struct nrg_stream {
     enum nrg_stream_kind kind;
     size_t floats;    /* of each array, of all members together; a multiple of 16 x members */
-    float *a, *b, *c; /* those that the kind has not are NULL */
-    unsigned passes;  /* in one go */
-    float sums[256];  /* of members: so that reading has a use */
+    float *a, *b, *c; /* NULL where the kind has fewer arrays */
+    unsigned passes;  /* per call */
+    float sums[NRG_STREAM_MEMBERS]; /* of members, so that no compiler removes the reads */
 };
-#define NRG_STREAM_MEMBERS 256 /* at most */
 
 /* Arrays that a kind has, and how many of these are read. */
 unsigned nrg_stream_arrays(enum nrg_stream_kind kind);

@@ -32,7 +32,7 @@ struct nrg_team {
     void *arg;
 };
 
-/* Looks, then sleeps; true: there is work. */
+/* Spins, then sleeps; true: there is work. */
 static bool wait_for_round(struct nrg_team *team, unsigned seen)
 {
     for (int i = 0; i < LOOKS; i++)
@@ -45,7 +45,7 @@ static bool wait_for_round(struct nrg_team *team, unsigned seen)
     return !atomic_load(&team->ends);
 }
 
-static void *work(void *arg)
+static void *run_member(void *arg)
 {
     struct member *m = arg;
     struct nrg_team *team = m->team;
@@ -64,8 +64,8 @@ static void begin_round(struct nrg_team *team)
     pthread_mutex_unlock(&team->lock);
 }
 
-/* Signals are the caller's: with them blocked, members inherit that. */
-static int start(struct nrg_team *team)
+/* Members block all signals, which they inherit from here, so that the caller gets them. */
+static int start_members(struct nrg_team *team)
 {
     sigset_t all, before;
     int rc = 0;
@@ -73,7 +73,7 @@ static int start(struct nrg_team *team)
     pthread_sigmask(SIG_SETMASK, &all, &before);
     for (unsigned i = 1; !rc && i < team->n; i++) {
         team->members[i] = (struct member){.team = team, .at = i};
-        rc = -pthread_create(&team->members[i].thread, NULL, work, &team->members[i]);
+        rc = -pthread_create(&team->members[i].thread, NULL, run_member, &team->members[i]);
         team->started += !rc;
     }
     pthread_sigmask(SIG_SETMASK, &before, NULL);
@@ -92,7 +92,7 @@ int nrg_team_new(struct nrg_team **out, unsigned n, struct nrg_error *err)
     team->n = n;
     pthread_mutex_init(&team->lock, NULL);
     pthread_cond_init(&team->begun, NULL);
-    int rc = start(team);
+    int rc = start_members(team);
     if (rc) {
         nrg_team_free(team);
         return nrg_fail(err, rc, NULL, "%u threads can't be started: %s", n, strerror(-rc));
@@ -131,7 +131,7 @@ void nrg_team_run(struct nrg_team *team, nrg_team_fn *fn, void *arg)
     atomic_store(&team->left, team->n - 1);
     begin_round(team);
     fn(arg, 0, team->n);
-    /* More members than processors: let the others have ours. */
+    /* With more members than processors, let the others run. */
     for (unsigned i = 0; atomic_load_explicit(&team->left, memory_order_acquire); i++)
         if (i >= LOOKS)
             sched_yield();

@@ -1,7 +1,7 @@
 /*
- * A team of threads that do the same work on parts of it, the caller being one of them. They wait
- * for each other without sleeping as long as work follows work: what is measured is the work, not
- * the scheduler. Between two measurements they sleep, so that idle is idle.
+ * A team of threads that share one piece of work; the caller is one of them. While one piece
+ * follows another they wait by spinning, so that the scheduler is not measured. Between two
+ * measurements they sleep, so that idle is idle.
  *
  * One caller at a time. New, run, free.
  */

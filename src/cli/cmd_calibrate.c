@@ -1,7 +1,7 @@
 /*
  * nrg calibrate: what a device's arithmetic and memory cost, without any framework. The kernels and
- * the loop over them are in calibrate/, energy comes from the recorder; here are options, Ctrl-C,
- * and the data set that nrg train takes.
+ * the loop over them are in calibrate/, energy comes from the recorder. Here are the options,
+ * Ctrl-C, and the data set for nrg train.
  */
 #include <signal.h>
 
@@ -14,21 +14,35 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "base/parse.h"
+#include "cli/calibrate/gpu.h"
 #include "cli/calibrate/meter.h"
+#include "cli/data.h"
+#include "cli/stop.h"
 #include "report/calibration.h"
 #include "report/prediction/report.h"
 
 #define EXIT_INTERRUPTED (128 + SIGINT)
 
 struct values {
-    const char *output, *json, *device, *only, *idle_rule, *cpu_watts;
+    const char *output, *json, *device, *only, *from;
+    struct nrg_idle_full cpu_watts;
     struct nrg_list sensors;
     double error_percent;
     int64_t window_ns, limit_ns, idle_ns;
-    int threads;
-    bool quick;
+    int threads, idle_rule;
+    bool quick, gpu;
 };
+
+static const struct values defaults = {.error_percent = 3};
+
+static const struct nrg_choice idle_rules[] = {
+    {"apart", NRG_IDLE_APART, "above idle; default"},
+    {"share", NRG_IDLE_SHARE, "with idle energy"},
+    {0},
+};
+
+#define TEXT(number) #number
+#define UP_TO(most)  "1 to " TEXT(most)
 
 static const struct nrg_opt options[] = {
     {"output", 'o', NRG_OPT_STRING, "FILE",
@@ -36,11 +50,11 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, output)},
     {"quick", 0, NRG_OPT_FLAG, NULL, "fewer sizes and shorter readings: less than a minute",
      offsetof(struct values, quick)},
-    {"threads", 'n', NRG_OPT_COUNT, "N", "threads (default: all CPUs that nrg may use)",
-     offsetof(struct values, threads)},
+    {"threads", 'n', NRG_OPT_COUNT_IN(1, NRG_STREAM_MEMBERS, UP_TO(NRG_STREAM_MEMBERS)), "N",
+     "threads (default: all CPUs that nrg may use)", offsetof(struct values, threads)},
     {"only", 0, NRG_OPT_STRING, "WHAT,WHAT", "only these of gemm, conv and stream",
      offsetof(struct values, only)},
-    {"error", 'e', NRG_OPT_NUMBER, "PERCENT",
+    {"error", 'e', NRG_OPT_NUMBER_IN(1e-9, 100, "a percentage above 0"), "PERCENT",
      "repeat each point until its energy is known so well (default 3)",
      offsetof(struct values, error_percent)},
     {"limit", 't', NRG_OPT_DURATION, "TIME", "but no longer per point (default 10s, quick 2s)",
@@ -50,37 +64,23 @@ static const struct nrg_opt options[] = {
     {"idle-time", 0, NRG_OPT_DURATION, "TIME",
      "measure the idle machine so long, before and after (default 3s, quick 1s)",
      offsetof(struct values, idle_ns)},
-    {"idle", 0, NRG_OPT_STRING, "RULE",
-     "energies of the data set: apart (above idle; default) or share (with idle energy)",
-     offsetof(struct values, idle_rule)},
+    {"idle", 0, NRG_OPT_CHOICE(idle_rules), "RULE",
+     "energies of the data set: ", offsetof(struct values, idle_rule)},
     {"device", 0, NRG_OPT_STRING, "NAME", "the device's name in the data set",
      offsetof(struct values, device)},
     {"sensor", 's', NRG_OPT_LIST, "DRIVER[:ARG]",
      "only these drivers, as for nrg run; may be repeated", offsetof(struct values, sensors)},
-    {"cpu-watts", 0, NRG_OPT_STRING, "IDLE:FULL", "this machine's power, for the estimate",
+    {"cpu-watts", 0, NRG_OPT_WATTS, "IDLE:FULL", "this machine's power, for the estimate",
      offsetof(struct values, cpu_watts)},
+    {"gpu", 0, NRG_OPT_FLAG, NULL,
+     "instead: how a GPU's power sensor samples; -o FILE is for --sensor-profile",
+     offsetof(struct values, gpu)},
+    {"from", 0, NRG_OPT_STRING, "FILE", "--gpu: from a recording of such a load; nothing is run",
+     offsetof(struct values, from)},
     {"json", 'j', NRG_OPT_FILE, "FILE", "everything as JSON, to stdout or FILE",
      offsetof(struct values, json)},
     {0},
 };
-
-static volatile sig_atomic_t stop_asked;
-
-static void on_stop(int signal)
-{
-    (void)signal;
-    stop_asked = 1;
-}
-
-static void catch_stop(void)
-{
-    static const int signals[] = {SIGINT, SIGTERM};
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction old, new = {.sa_handler = on_stop};
-        if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
-            sigaction(signals[i], &new, NULL);
-    }
-}
 
 struct job {
     struct nrg_cli *cli;
@@ -97,44 +97,24 @@ struct job {
 
 /* ---- options ---- */
 
-static int wrong(const char *what, const char *given)
-{
-    fprintf(stderr, "nrg calibrate: %s, not '%s'\n", what, given);
-    return 2;
-}
-
 static int read_only(struct job *job)
 {
     const char *text = job->v->only;
     for (int f = 0; f < NRG_POINT_FAMILIES; f++)
         job->what.families[f] = !text;
-    while (text && *text) {
-        size_t len = strcspn(text, ",");
-        bool found = false;
-        for (int f = 0; f < NRG_POINT_FAMILIES; f++) {
-            if (strlen(nrg_point_families[f]) != len || strncmp(nrg_point_families[f], text, len))
-                continue;
-            job->what.families[f] = found = true;
-        }
-        if (!found)
-            return wrong("--only wants gemm, conv or stream", job->v->only);
-        text += len + (text[len] == ',');
-    }
-    if (job->v->only && !job->v->only[0])
-        return wrong("--only wants gemm, conv or stream", "");
-    return 0;
-}
-
-static int read_cpu_watts(struct job *job)
-{
-    const char *text = job->v->cpu_watts, *colon = text ? strchr(text, ':') : NULL;
-    struct nrg_sensor_options *o = &job->meter.sensors;
     if (!text)
         return 0;
-    if (!colon || nrg_parse_double(text, (size_t)(colon - text), &o->cpu_idle_w) ||
-        nrg_parse_double(colon + 1, strlen(colon + 1), &o->cpu_full_w) || o->cpu_idle_w <= 0 ||
-        o->cpu_full_w < o->cpu_idle_w)
-        return wrong("--cpu-watts wants IDLE:FULL in watts, such as 40:180", text);
+    do {
+        size_t len = strcspn(text, ",");
+        int f = 0;
+        while (f < NRG_POINT_FAMILIES && (strlen(nrg_point_families[f]) != len ||
+                                          strncmp(nrg_point_families[f], text, len) != 0))
+            f++;
+        if (f == NRG_POINT_FAMILIES)
+            return nrg_usage(job->cli, "--only wants gemm, conv or stream, not '%s'", job->v->only);
+        job->what.families[f] = true;
+        text += len + (text[len] == ',');
+    } while (*text);
     return 0;
 }
 
@@ -153,60 +133,31 @@ static double seconds_or(int64_t ns, double usual)
 static int read_options(struct job *job, int argc)
 {
     const struct values *v = job->v;
-    if (argc) {
-        fprintf(stderr, "nrg calibrate: takes no operands: nrg calibrate -o data.csv\n");
-        return 2;
-    }
-    if (v->threads < 0 || v->threads > NRG_STREAM_MEMBERS) {
-        fprintf(stderr, "nrg calibrate: --threads wants 1 to %d\n", NRG_STREAM_MEMBERS);
-        return 2;
-    }
-    if (v->error_percent < 0 || v->error_percent > 100) {
-        fprintf(stderr, "nrg calibrate: --error wants a percentage above 0\n");
-        return 2;
-    }
-    if (v->idle_rule && strcmp(v->idle_rule, "apart") && strcmp(v->idle_rule, "share"))
-        return wrong("--idle wants apart or share", v->idle_rule);
-    job->how = (struct nrg_calibrate_options){
-        .relative_error = (v->error_percent > 0 ? v->error_percent : 3) / 100,
-        .window_s = seconds_or(v->window_ns, v->quick ? 0.2 : 0.5),
-        .limit_s = seconds_or(v->limit_ns, v->quick ? 2 : 10),
-        .idle_s = seconds_or(v->idle_ns, v->quick ? 1 : 3)};
+    if (argc)
+        return nrg_usage(job->cli, "takes no operands: nrg calibrate -o data.csv");
+    job->how =
+        (struct nrg_calibrate_options){.relative_error = v->error_percent / 100,
+                                       .window_s = seconds_or(v->window_ns, v->quick ? 0.2 : 0.5),
+                                       .limit_s = seconds_or(v->limit_ns, v->quick ? 2 : 10),
+                                       .idle_s = seconds_or(v->idle_ns, v->quick ? 1 : 3)};
     long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
     job->what.memory_bytes = pages > 0 && page > 0 ? (size_t)pages / 8 * (size_t)page : 64 << 20;
     job->what.threads = v->threads ? (unsigned)v->threads : allowed_cpus();
     job->what.quick = v->quick;
     job->meter.sensors.only = v->sensors.items;
-    int code = read_only(job);
-    return code ? code : read_cpu_watts(job);
-}
-
-/* What can be known before minutes of measuring: that results can be written. */
-static int check_writable(const char *path)
-{
-    bool existed = path && !access(path, F_OK);
-    if (!path || !strcmp(path, "-"))
-        return 0;
-    FILE *file = fopen(path, "ae");
-    if (!file) {
-        fprintf(stderr, "nrg: %s: cannot write: %s\n", path, strerror(errno));
-        return 1;
-    }
-    fclose(file);
-    if (!existed)
-        unlink(path);
-    return 0;
+    job->meter.sensors.cpu_idle_w = v->cpu_watts.idle_w;
+    job->meter.sensors.cpu_full_w = v->cpu_watts.full_w;
+    return read_only(job);
 }
 
 /* ---- measuring ---- */
 
 static bool asked_to_stop(void *arg)
 {
-    (void)arg;
-    return stop_asked;
+    return nrg_stop_asked();
 }
 
-static void progress(void *arg, size_t at, size_t n, const char *what)
+static void show_progress(void *arg, size_t at, size_t n, const char *what)
 {
     const struct nrg_recorder_meter *meter = arg;
     if (meter->cli->quiet)
@@ -217,12 +168,12 @@ static void progress(void *arg, size_t at, size_t n, const char *what)
         fprintf(stderr, "nrg: %zu of %zu: %s\n", at > n ? n : at, n, what);
 }
 
-static int measure(struct job *job)
+static int measure_points(struct job *job)
 {
     const struct nrg_meter meter = {.arg = &job->meter,
                                     .measure = nrg_recorder_meter_measure,
                                     .stop = asked_to_stop,
-                                    .progress = progress};
+                                    .progress = show_progress};
     struct nrg_team *team = NULL;
     int64_t begin_ns = nrg_now_ns();
     job->meter.cli = job->cli;
@@ -235,7 +186,7 @@ static int measure(struct job *job)
     if (!rc)
         rc = nrg_team_new(&team, job->what.threads, &job->err);
     if (!rc) {
-        catch_stop();
+        nrg_stop_catch();
         rc = nrg_calibrate(&job->calibration, &job->points, team, &meter, &job->how, &job->err);
         if (!job->cli->quiet && isatty(STDERR_FILENO))
             fprintf(stderr, "\r\033[K");
@@ -248,14 +199,13 @@ static int measure(struct job *job)
 
 /* ---- results ---- */
 
-static int add_row(struct nrg_dataset *set, const struct job *job, const char *device,
-                   const struct nrg_point_result *r, struct nrg_draft *draft)
+static int add_point_row(struct nrg_dataset *set, const struct job *job, const char *device,
+                         const struct nrg_point_result *r, struct nrg_draft *draft)
 {
-    bool with_idle = job->v->idle_rule && !strcmp(job->v->idle_rule, "share");
     const struct nrg_point *p = r->point;
     const char *provenance = nrg_provenance_name(job->meter.provenance);
     uint32_t at;
-    double energy_j = with_idle ? r->energy_j : r->above_j;
+    double energy_j = job->v->idle_rule == NRG_IDLE_SHARE ? r->energy_j : r->above_j;
     if (isnan(energy_j))
         return nrg_dataset_note(set, "calibration", -1,
                                 "a point used no more than the idle machine: left out");
@@ -278,22 +228,6 @@ static int add_row(struct nrg_dataset *set, const struct job *job, const char *d
     return nrg_dataset_add(set, draft, &at);
 }
 
-static int write_file(const struct nrg_dataset *set, const char *path)
-{
-    size_t len = strlen(path);
-    if (len > 5 && !strcmp(path + len - 5, ".json"))
-        return nrg_print_json_digits(nrg_dataset_json(set), path, 17);
-    FILE *out = fopen(path, "we");
-    if (out)
-        nrg_dataset_write_csv(set, out);
-    int failed = !out || fflush(out) || ferror(out);
-    if (out)
-        failed |= fclose(out) != 0;
-    if (failed)
-        fprintf(stderr, "nrg: %s: cannot write: %s\n", path, strerror(errno));
-    return failed ? 1 : 0;
-}
-
 static int write_data(struct job *job, const char *device)
 {
     struct nrg_dataset set;
@@ -302,11 +236,11 @@ static int write_data(struct job *job, const char *device)
     nrg_dataset_init(&set);
     rc = nrg_dataset_counted_by(&set, "nrg", "calibration", &job->err);
     for (size_t i = 0; !rc && i < job->calibration.n; i++)
-        rc = add_row(&set, job, device, &job->calibration.results[i], &draft);
+        rc = add_point_row(&set, job, device, &job->calibration.results[i], &draft);
     if (rc)
         nrg_fail(&job->err, rc, NULL, "out of memory");
     else if (!(rc = nrg_dataset_finish(&set, &job->err)))
-        code = write_file(&set, job->v->output);
+        code = nrg_data_write(&set, job->v->output);
     if (rc == -ENODATA)
         nrg_fail(&job->err, rc, job->v->output,
                  "not written: no point used more than the idle machine (--idle share keeps idle "
@@ -321,7 +255,7 @@ static int write_data(struct job *job, const char *device)
     return code;
 }
 
-static int show(struct job *job)
+static int show_results(struct job *job)
 {
     const struct values *v = job->v;
     const char *cpu = job->meter.device[0] ? job->meter.device : "unknown processor";
@@ -336,7 +270,7 @@ static int show(struct job *job)
                                                   .threads = job->what.threads,
                                                   .seconds = job->seconds};
     int code = 0;
-    if (!v->json || strcmp(v->json, "-"))
+    if (!nrg_is_stdout(v->json))
         nrg_calibration_text(&report, stdout);
     if (v->json)
         code = nrg_print_json(nrg_calibration_json(&report), v->json);
@@ -345,23 +279,36 @@ static int show(struct job *job)
     return code;
 }
 
-static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
+static int calibrate_gpu(struct nrg_cli *cli, const struct values *v, char **argv)
+{
+    const struct nrg_gpu_calibration how = {
+        .from = v->from, .output = v->output, .json = v->json, .command = argv};
+    int code = nrg_output_check(v->output);
+    if (!code)
+        code = nrg_output_check(v->json);
+    return code ? code : nrg_calibrate_gpu(cli, &how);
+}
+
+static int run_calibrate(struct nrg_cli *cli, void *values, int argc, char **argv)
 {
     struct job job = {.cli = cli, .v = values};
-    (void)argv;
+    if (job.v->from && !job.v->gpu)
+        return nrg_usage(cli, "--from belongs to --gpu");
+    if (job.v->gpu)
+        return calibrate_gpu(cli, job.v, argv);
     int code = read_options(&job, argc);
     if (!code)
-        code = check_writable(job.v->output);
+        code = nrg_output_check(job.v->output);
     if (!code)
-        code = check_writable(job.v->json);
+        code = nrg_output_check(job.v->json);
     if (code)
         return code;
-    if (measure(&job))
+    if (measure_points(&job))
         code = nrg_complain(&job.err, 1);
     else if (!job.calibration.n && job.calibration.interrupted)
         fprintf(stderr, "nrg: interrupted before the first point was measured\n");
     else
-        code = show(&job);
+        code = show_results(&job);
     if (!code && job.calibration.interrupted)
         code = EXIT_INTERRUPTED;
     nrg_calibration_release(&job.calibration);
@@ -372,7 +319,7 @@ static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
 const struct nrg_command nrg_cmd_calibrate = {
     .name = "calibrate",
     .summary = "joules per MAC, per byte and at idle of this machine",
-    .synopsis = "[OPTIONS] [-o data.csv]",
+    .synopsis = "[OPTIONS] [-o data.csv] | --gpu [-o sensor.json] [--from FILE.nrg | -- COMMAND]",
     .about =
         "Measures what this machine's arithmetic and memory cost, without any framework: matrix\n"
         "products and convolutions of graded sizes, memory streams from the first cache to well\n"
@@ -380,11 +327,17 @@ const struct nrg_command nrg_cmd_calibrate = {
         "energy is known to 3 %, or for 10 seconds. Energy comes from what nrg run measures with;\n"
         "where that is the estimate, everything says so.\n\n"
         "The data set that -o writes makes a profile for nrg predict. It knows operators only:\n"
-        "predictions say so, and have wide intervals. Ctrl-C keeps what was measured.",
-    .examples = "  nrg calibrate --quick\n"
-                "  nrg calibrate -o here.csv && nrg train here.csv -o here.json\n"
-                "  nrg calibrate --threads 1 --only gemm --json\n",
+        "predictions say so, and have wide intervals. Ctrl-C keeps what was measured.\n\n"
+        "With --gpu it finds out how often the power sensor of a GPU updates, and which part of\n"
+        "the time it sees. COMMAND is a load that marks spans 'on' and 'off'; without one it is\n"
+        "python3 -m nrg.gpu_load, matrix products of PyTorch (docs/calibrate.md).",
+    .examples =
+        "  nrg calibrate --quick\n"
+        "  nrg calibrate -o here.csv && nrg train here.csv -o here.json\n"
+        "  nrg calibrate --threads 1 --only gemm --json\n"
+        "  nrg calibrate --gpu -o a100.json && nrg run --sensor-profile a100.json ./train\n",
     .options = options,
     .values_size = sizeof(struct values),
-    .run = run,
+    .defaults = &defaults,
+    .run = run_calibrate,
 };

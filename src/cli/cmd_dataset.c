@@ -1,7 +1,4 @@
 /* nrg dataset: what is in a data set of measurements, and conversion to nrg's own form. */
-#include <errno.h>
-#include <string.h>
-
 #include "cli/data.h"
 #include "report/prediction/report.h"
 
@@ -20,37 +17,13 @@ static const struct nrg_opt options[] = {
     {0},
 };
 
-static bool is_json(const char *path)
-{
-    size_t len = strlen(path);
-    return len > 5 && !strcmp(path + len - 5, ".json");
-}
-
-static int write_csv(const struct nrg_dataset *set, const char *path)
-{
-    bool to_stdout = !strcmp(path, "-");
-    FILE *out = to_stdout ? stdout : fopen(path, "we");
-    if (out)
-        nrg_dataset_write_csv(set, out);
-    int failed = !out || fflush(out) || ferror(out);
-    if (out && !to_stdout)
-        failed |= fclose(out) != 0;
-    if (failed)
-        fprintf(stderr, "nrg: %s: cannot write: %s\n", path, strerror(errno));
-    return failed ? 1 : 0;
-}
-
-static int show(struct nrg_cli *cli, const struct values *v, const struct nrg_dataset *set)
+static int show_summary(struct nrg_cli *cli, const struct values *v, const struct nrg_dataset *set)
 {
     struct nrg_data_summary summary;
     int code = 0;
-    bool quiet =
-        cli->quiet || (v->json && !strcmp(v->json, "-")) || (v->output && !strcmp(v->output, "-"));
-    if (nrg_data_summary_make(&summary, set)) {
-        fprintf(stderr, "nrg: out of memory\n");
-        return 1;
-    }
-    if (!quiet)
+    if (nrg_data_summary_make(&summary, set))
+        return nrg_out_of_memory();
+    if (!cli->quiet && !nrg_is_stdout(v->json) && !nrg_is_stdout(v->output))
         nrg_dataset_text_report(set, &summary, stdout);
     if (v->json)
         code = nrg_print_json(nrg_dataset_summary_json(set, &summary), v->json);
@@ -58,16 +31,15 @@ static int show(struct nrg_cli *cli, const struct values *v, const struct nrg_da
     return code;
 }
 
-static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
+static int run_dataset(struct nrg_cli *cli, void *values, int argc, char **argv)
 {
     const struct values *v = values;
     struct nrg_dataset set;
     int code = nrg_data_read(cli, &v->data, argc, argv, true, &set);
     if (!code)
-        code = show(cli, v, &set);
+        code = show_summary(cli, v, &set);
     if (!code && v->output)
-        code = is_json(v->output) ? nrg_print_json_digits(nrg_dataset_json(&set), v->output, 17)
-                                  : write_csv(&set, v->output);
+        code = nrg_data_write(&set, v->output);
     nrg_dataset_release(&set);
     return code;
 }
@@ -93,5 +65,5 @@ const struct nrg_command nrg_cmd_dataset = {
                 "  nrg dataset model_training/data --device orin-nano -o orin.json\n",
     .options = options,
     .values_size = sizeof(struct values),
-    .run = run,
+    .run = run_dataset,
 };

@@ -2,18 +2,27 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cli/common.h"
+#include "cli/internal.h"
 #include "report/export/formats.h"
 
+enum format { FORMAT_CSV, FORMAT_JSON, FORMAT_AIPOWERMETER };
+
 struct values {
-    const char *format, *output;
+    int format;
+    const char *output;
     int64_t wide_ns, period_ns;
     bool processes, force;
 };
 
+static const struct nrg_choice formats[] = {
+    {"csv", FORMAT_CSV, "default"},
+    {"json", FORMAT_JSON, NULL},
+    {"aipowermeter", FORMAT_AIPOWERMETER, NULL},
+    {0},
+};
+
 static const struct nrg_opt options[] = {
-    {"format", 'F', NRG_OPT_STRING, "NAME", "csv (default), json or aipowermeter",
-     offsetof(struct values, format)},
+    {"format", 'F', NRG_OPT_CHOICE(formats), "NAME", "", offsetof(struct values, format)},
     {"output", 'o', NRG_OPT_STRING, "FILE|DIR",
      "default: stdout; for aipowermeter a folder called after the recording",
      offsetof(struct values, output)},
@@ -33,7 +42,7 @@ enum { MIN_PERIOD_NS = 1000 };
 static int to_stream(struct nrg_recording *recording, const struct values *v, FILE *out,
                      struct nrg_error *err)
 {
-    if (!strcmp(v->format, "json"))
+    if (v->format == FORMAT_JSON)
         return nrg_export_json(recording, out, err);
     if (v->processes)
         return nrg_export_csv_processes(recording, out, err);
@@ -53,20 +62,11 @@ static int to_file(struct nrg_recording *recording, const struct values *v, stru
     return rc;
 }
 
-/* "runs/a.nrg" -> "a-aipowermeter" */
-static void default_folder(const char *path, char *out, size_t size)
-{
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    const char *dot = strrchr(name, '.');
-    size_t n = dot && dot > name ? (size_t)(dot - name) : strlen(name);
-    snprintf(out, size, "%.*s-aipowermeter", (int)n, name);
-}
-
 static int to_folder(struct nrg_recording *recording, const struct values *v, const char *path,
                      const struct nrg_cli *cli, struct nrg_error *err)
 {
     char folder[4096];
-    default_folder(path, folder, sizeof folder);
+    nrg_default_output(path, "-aipowermeter", folder, sizeof folder);
     const char *to = v->output ? v->output : folder;
     int rc = nrg_export_aipowermeter(recording, v->period_ns, to, v->force, err);
     if (!rc && !cli->quiet)
@@ -74,49 +74,36 @@ static int to_folder(struct nrg_recording *recording, const struct values *v, co
     return rc;
 }
 
-static int check(struct values *v, int argc)
+static int check_usage(const struct nrg_cli *cli, struct values *v, int argc)
 {
-    if (argc != 1) {
-        fprintf(stderr, "nrg export: wants one recording: nrg export --format csv FILE.nrg\n");
-        return 2;
-    }
-    if (!v->format)
-        v->format = "csv";
-    bool csv = !strcmp(v->format, "csv"), aipowermeter = !strcmp(v->format, "aipowermeter");
-    if (!csv && !aipowermeter && strcmp(v->format, "json")) {
-        fprintf(stderr, "nrg export: --format is csv, json or aipowermeter, not '%s'\n", v->format);
-        return 2;
-    }
-    if ((v->wide_ns || v->processes) && (!csv || (v->wide_ns && v->processes))) {
-        fprintf(stderr, "nrg export: --wide and --processes are two forms of csv\n");
-        return 2;
-    }
-    if ((v->period_ns && (v->period_ns < MIN_PERIOD_NS || !aipowermeter)) ||
-        (v->wide_ns && v->wide_ns < MIN_PERIOD_NS)) {
-        fprintf(stderr, "nrg export: %s\n",
-                v->period_ns && !aipowermeter ? "--period is for aipowermeter; csv has --wide"
-                                              : "the shortest period is 1us");
-        return 2;
-    }
+    bool folder = v->format == FORMAT_AIPOWERMETER;
+    if (argc != 1)
+        return nrg_usage(cli, "wants one recording: nrg export --format csv FILE.nrg");
+    if ((v->wide_ns || v->processes) && (v->format != FORMAT_CSV || (v->wide_ns && v->processes)))
+        return nrg_usage(cli, "--wide and --processes are two forms of csv");
+    if (v->period_ns && !folder)
+        return nrg_usage(cli, "--period is for aipowermeter; csv has --wide");
     if (!v->period_ns)
         v->period_ns = NRG_NS_PER_S;
+    if (v->period_ns < MIN_PERIOD_NS || (v->wide_ns && v->wide_ns < MIN_PERIOD_NS))
+        return nrg_usage(cli, "the shortest period is 1us");
     return 0;
 }
 
-static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
+static int run_export(struct nrg_cli *cli, void *v, int argc, char **argv)
 {
     struct values *values = v;
     struct nrg_recording *recording;
     struct nrg_error err = {0};
-    int code = check(values, argc);
+    int code = check_usage(cli, values, argc);
     if (code)
         return code;
     if (nrg_recording_open(argv[0], &recording, &err))
         return nrg_complain(&err, 1);
     int rc;
-    if (!strcmp(values->format, "aipowermeter"))
+    if (values->format == FORMAT_AIPOWERMETER)
         rc = to_folder(recording, values, argv[0], cli, &err);
-    else if (values->output && strcmp(values->output, "-"))
+    else if (values->output && !nrg_is_stdout(values->output))
         rc = to_file(recording, values, &err);
     else
         rc = to_stream(recording, values, stdout, &err);
@@ -142,5 +129,5 @@ const struct nrg_command nrg_cmd_export = {
                 "  nrg export --format aipowermeter -o power_measure run.nrg\n",
     .options = options,
     .values_size = sizeof(struct values),
-    .run = run,
+    .run = run_export,
 };

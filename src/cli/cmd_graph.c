@@ -9,38 +9,46 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "cli/common.h"
-#include "graph/param_list.h"
-#include "graph/reader.h"
+#include "base/temp.h"
+#include "cli/internal.h"
 #include "report/graph/report.h"
 
 extern char **environ;
 
-#define DEFAULT_DEPTH 3
-
 struct values {
     const char *json, *csv, *dot, *svg;
-    const char *sort, *params, *convention, *format;
+    const char *params, *format;
+    int sort, convention;
     struct nrg_list explain;
     int depth;
     bool operators, reduced, compare, all;
+};
+
+static const struct values defaults = {.depth = 3};
+
+static const struct nrg_choice sort_keys[] = {
+    {"macs", 1, NULL}, {"flops", 2, NULL}, {"params", 3, NULL}, {"bytes", 4, NULL}, {0},
+};
+
+static const struct nrg_choice conventions[] = {
+    {"nrg", NRG_CONVENTION_NRG, "default"},  {"torch", NRG_CONVENTION_TORCH, "flop_counter"},
+    {"fvcore", NRG_CONVENTION_FVCORE, NULL}, {"torchinfo", NRG_CONVENTION_TORCHINFO, NULL},
+    {"irene", NRG_CONVENTION_IRENE, NULL},   {0},
 };
 
 static const struct nrg_opt options[] = {
     {"depth", 'd', NRG_OPT_COUNT, "N", "levels of modules to show (default 3)",
      offsetof(struct values, depth)},
     {"all", 'a', NRG_OPT_FLAG, NULL, "all levels of modules", offsetof(struct values, all)},
-    {"sort", 's', NRG_OPT_STRING, "KEY", "a list sorted by macs, flops, params or bytes",
+    {"sort", 's', NRG_OPT_CHOICE(sort_keys), "KEY", "a list sorted by ",
      offsetof(struct values, sort)},
     {"ops", 'o', NRG_OPT_FLAG, NULL, "operators instead of modules",
      offsetof(struct values, operators)},
     {"params", 'p', NRG_OPT_STRING, "FILE",
      "shapes of the parameters: .pt, .safetensors, modules.json, an executed or frozen graph",
      offsetof(struct values, params)},
-    {"convention", 'c', NRG_OPT_STRING, "NAME",
-     "count as nrg (default), torch (flop_counter), fvcore, torchinfo or irene do",
-     offsetof(struct values, convention)},
+    {"convention", 'c', NRG_OPT_CHOICE(conventions), "NAME",
+     "whose way of counting: ", offsetof(struct values, convention)},
     {"json", 'j', NRG_OPT_FILE, "FILE", "everything as JSON, to stdout or FILE",
      offsetof(struct values, json)},
     {"csv", 0, NRG_OPT_FILE, "FILE", "the table as CSV, to stdout or FILE",
@@ -59,99 +67,27 @@ static const struct nrg_opt options[] = {
     {0},
 };
 
-/* One file, read and counted. */
-struct analysis {
-    struct nrg_model model;
-    struct nrg_reduced reduced;
-    struct nrg_module_tree tree;
-    struct nrg_graph_report report;
-    bool read;
-};
-
-static void release(struct analysis *a)
-{
-    if (!a->read)
-        return;
-    nrg_module_tree_release(&a->tree);
-    if (a->report.reduced)
-        nrg_reduced_release(&a->reduced);
-    nrg_model_release(&a->model);
-}
-
-static int analyse(struct analysis *a, const char *path, const struct values *v,
-                   const struct nrg_model *params, struct nrg_error *err)
-{
-    enum nrg_convention convention = NRG_CONVENTION_NRG;
-    *a = (struct analysis){0};
-    int rc = nrg_model_read(path, v->format, &a->model, err);
-    if (rc)
-        return rc;
-    a->read = true;
-    a->report.name = !strcmp(path, "-") ? "stdin" : path;
-    a->report.model = &a->model;
-    a->report.params = params;
-    a->report.tree = &a->tree;
-    a->report.convention = v->convention ? v->convention : "nrg";
-    nrg_convention_from_name(a->report.convention, &convention);
-    if (a->model.n_graphs) {
-        if ((rc = nrg_reduce(&a->model, params, &a->reduced, err))) {
-            nrg_copy(err->where, sizeof err->where, a->report.name);
-            return rc;
-        }
-        a->report.reduced = &a->reduced;
-        rc = nrg_cost_all(&a->reduced, convention);
-    }
-    if (!rc)
-        rc = nrg_totals_of(&a->model, a->report.reduced, params, &a->report.totals);
-    if (!rc)
-        rc = nrg_module_tree_make(&a->tree, &a->model, a->report.reduced, params);
-    return rc ? nrg_fail(err, rc, path, "out of memory") : 0;
-}
-
-static void say_warnings(struct nrg_cli *cli, const struct analysis *a)
+static void say_warnings(struct nrg_cli *cli, const struct nrg_analysis *a)
 {
     for (size_t i = 0; i < a->model.n_warnings; i++)
-        nrg_log(&cli->ctx, NRG_WARNING, "%s: %s", a->report.name, a->model.warnings[i]);
-    for (size_t i = 0; a->report.reduced && i < a->reduced.n_warnings; i++)
-        nrg_log(&cli->ctx, NRG_WARNING, "%s: %s", a->report.name, a->reduced.warnings[i]);
+        nrg_log(&cli->ctx, NRG_WARNING, "%s: %s", a->name, a->model.warnings[i]);
+    for (size_t i = 0; i < a->reduced.n_warnings; i++)
+        nrg_log(&cli->ctx, NRG_WARNING, "%s: %s", a->name, a->reduced.warnings[i]);
 }
 
 /* ---- files ---- */
 
-static FILE *open_output(const char *path)
+static int write_csv_or_dot(const struct nrg_analysis *a, const struct values *v)
 {
-    FILE *out = strcmp(path, "-") ? fopen(path, "we") : stdout;
-    if (!out)
-        fprintf(stderr, "nrg: %s: %s\n", path, strerror(errno));
-    return out;
-}
-
-static int close_output(FILE *out, const char *path)
-{
-    int failed = fflush(out) || ferror(out);
-    if (out != stdout)
-        failed |= fclose(out) != 0;
-    if (failed)
-        fprintf(stderr, "nrg: %s: cannot write: %s\n", path, strerror(errno));
-    return failed ? 1 : 0;
-}
-
-static int write_csv(const struct nrg_graph_report *report, const struct values *v)
-{
-    FILE *out = open_output(v->csv);
+    const char *path = v->csv ? v->csv : v->dot;
+    FILE *out = nrg_output_open(path);
     if (!out)
         return 1;
-    nrg_graph_csv(report, v->operators, out);
-    return close_output(out, v->csv);
-}
-
-static int write_dot(const struct nrg_graph_report *report, const char *path)
-{
-    FILE *out = open_output(path);
-    if (!out)
-        return 1;
-    nrg_graph_dot(report, out);
-    return close_output(out, path);
+    if (v->csv)
+        nrg_graph_csv(a, v->operators, out);
+    else
+        nrg_graph_dot(a, out);
+    return nrg_output_close(out, path, 0);
 }
 
 static int run_dot(const char *input, const char *output)
@@ -159,7 +95,7 @@ static int run_dot(const char *input, const char *output)
     const char *argv[] = {"dot", "-Tsvg", input, "-o", output, NULL};
     pid_t pid;
     int status;
-    if (!strcmp(output, "-"))
+    if (nrg_is_stdout(output))
         argv[3] = NULL;
     int rc = posix_spawnp(&pid, "dot", NULL, NULL, (char *const *)argv, environ);
     if (rc == ENOENT) {
@@ -178,9 +114,10 @@ static int run_dot(const char *input, const char *output)
     return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : 1;
 }
 
-static int write_svg(const struct nrg_graph_report *report, const char *path)
+static int write_svg(const struct nrg_analysis *a, const char *path)
 {
-    char name[] = "/tmp/nrg-graph-XXXXXX";
+    char name[4096];
+    snprintf(name, sizeof name, "%.4000s/nrg-graph-XXXXXX", nrg_temp_dir());
     int fd = mkstemp(name);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out) {
@@ -189,8 +126,8 @@ static int write_svg(const struct nrg_graph_report *report, const char *path)
             close(fd);
         return 1;
     }
-    nrg_graph_dot(report, out);
-    int code = close_output(out, name);
+    nrg_graph_dot(a, out);
+    int code = nrg_output_close(out, name, 0);
     if (!code)
         code = run_dot(name, path);
     unlink(name);
@@ -199,124 +136,96 @@ static int write_svg(const struct nrg_graph_report *report, const char *path)
 
 /* ---- showing ---- */
 
-static bool needs_graph(const struct values *v)
-{
-    return v->dot || v->svg || v->reduced || v->explain.n || v->operators;
-}
-
-static int explain(const struct nrg_graph_report *report, const struct values *v)
+static int explain_nodes(const struct nrg_analysis *a, const struct values *v)
 {
     int code = 0;
     for (size_t i = 0; i < v->explain.n; i++) {
-        if (nrg_graph_explain(report, v->explain.items[i], stdout))
+        if (nrg_graph_explain(a, v->explain.items[i], stdout))
             continue;
-        fprintf(stderr, "nrg: %s: no node makes '%s'\n", report->name, v->explain.items[i]);
+        fprintf(stderr, "nrg: %s: no node makes '%s'\n", a->name, v->explain.items[i]);
         code = 1;
     }
     return code;
 }
 
-static int show(struct nrg_cli *cli, const struct nrg_graph_report *report, const struct values *v)
+static int show_model(struct nrg_cli *cli, const struct nrg_analysis *a, const struct values *v)
 {
     struct nrg_graph_view view = {.colour = nrg_use_colour(stdout),
                                   .operators = v->operators,
-                                  .sort = v->sort,
-                                  .depth = v->all     ? 0
-                                           : v->depth ? v->depth
-                                                      : DEFAULT_DEPTH};
-    if (!report->reduced && needs_graph(v)) {
-        fprintf(stderr, "nrg: %s: holds parameters but no graph\n", report->name);
+                                  .sort = nrg_choice_word(sort_keys, v->sort),
+                                  .depth = v->all ? 0 : v->depth};
+    if (!a->has_graph && (v->dot || v->svg || v->reduced || v->explain.n || v->operators)) {
+        fprintf(stderr, "nrg: %s: holds parameters but no graph\n", a->name);
         return 1;
     }
     if (v->explain.n)
-        return explain(report, v);
+        return explain_nodes(a, v);
     if (v->reduced)
-        nrg_graph_reduced_text(report, stdout);
-    if (v->csv)
-        return write_csv(report, v);
-    if (v->dot)
-        return write_dot(report, v->dot);
+        nrg_graph_reduced_text(a, stdout);
+    if (v->csv || v->dot)
+        return write_csv_or_dot(a, v);
     if (v->svg)
-        return write_svg(report, v->svg);
-    if (!v->reduced && !cli->quiet && !(v->json && v->json[0] == '-'))
-        nrg_graph_text(report, &view, stdout);
+        return write_svg(a, v->svg);
+    if (!v->reduced && !cli->quiet && !nrg_is_stdout(v->json))
+        nrg_graph_text(a, &view, stdout);
     return 0;
 }
 
-static int compare(const struct analysis *a, const struct values *v)
+static int compare_models(const struct nrg_analysis *a, const struct values *v)
 {
     if (v->json)
-        return nrg_print_json(nrg_graph_compare_json(&a[0].report, &a[1].report), v->json);
-    nrg_graph_compare_text(&a[0].report, &a[1].report, stdout);
+        return nrg_print_json(nrg_graph_compare_json(&a[0], &a[1]), v->json);
+    nrg_graph_compare_text(&a[0], &a[1], stdout);
     return 0;
 }
 
-static int write_json(const struct analysis *a, size_t n, const struct values *v)
+static int write_json(const struct nrg_analysis *a, size_t n, const struct values *v)
 {
     if (n == 1)
-        return nrg_print_json(nrg_graph_json(&a[0].report), v->json);
+        return nrg_print_json(nrg_graph_json(&a[0]), v->json);
     json_t *doc = json_pack("{s:s, s:[]}", "schema", "nrg.graph-list/1", "graphs");
     for (size_t i = 0; doc && i < n; i++)
-        json_array_append_new(json_object_get(doc, "graphs"), nrg_graph_json(&a[i].report));
+        json_array_append_new(json_object_get(doc, "graphs"), nrg_graph_json(&a[i]));
     return nrg_print_json(doc, v->json);
 }
 
-static int check(const struct values *v, int argc)
-{
-    enum nrg_convention convention;
-    static const char *const keys[] = {"macs", "flops", "params", "bytes"};
-    bool known = !v->sort;
-    for (size_t i = 0; v->sort && i < sizeof keys / sizeof *keys; i++)
-        known |= !strcmp(keys[i], v->sort);
-    if (argc < 1)
-        fprintf(stderr, "nrg graph: which file? nrg graph FILE (- is stdin)\n");
-    else if (v->compare && argc != 2)
-        fprintf(stderr, "nrg graph: --compare wants two files\n");
-    else if (!known)
-        fprintf(stderr, "nrg graph: --sort is macs, flops, params or bytes, not '%s'\n", v->sort);
-    else if (v->convention && nrg_convention_from_name(v->convention, &convention))
-        fprintf(stderr,
-                "nrg graph: --convention is nrg, torch, fvcore, torchinfo or irene, not '%s'\n",
-                v->convention);
-    else
-        return 0;
-    return 2;
-}
-
-static int show_all(struct nrg_cli *cli, const struct values *v, struct analysis *files, int n)
+static int show_all(struct nrg_cli *cli, const struct values *v, struct nrg_analysis *files, int n)
 {
     int code = 0;
     for (int i = 0; i < n; i++)
         say_warnings(cli, &files[i]);
     if (v->compare)
-        return compare(files, v);
+        return compare_models(files, v);
     for (int i = 0; i < n && !code; i++) {
         if (i && !v->json && !v->csv)
             putchar('\n');
-        code = show(cli, &files[i].report, v);
+        code = show_model(cli, &files[i], v);
     }
     return !code && v->json ? write_json(files, (size_t)n, v) : code;
 }
 
-static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
+static int run_graph(struct nrg_cli *cli, void *values, int argc, char **argv)
 {
     const struct values *v = values;
     struct nrg_error err;
     struct nrg_model params = {0};
-    int code = check(v, argc), n = 0;
-    if (code)
-        return code;
-    if (v->params && nrg_model_read(v->params, NULL, &params, &err))
+    struct nrg_analysis_options how = {.format = v->format,
+                                       .params = v->params ? &params : NULL,
+                                       .convention = (enum nrg_convention)v->convention};
+    int code, n = 0;
+    if (argc < 1)
+        return nrg_usage(cli, "which file? nrg graph FILE (- is stdin)");
+    if (v->compare && argc != 2)
+        return nrg_usage(cli, "--compare wants two files");
+    if (v->params && nrg_params_read(&params, v->params, &err))
         return nrg_complain(&err, 1);
-    struct analysis *files = calloc((size_t)argc, sizeof *files);
+    struct nrg_analysis *files = calloc((size_t)argc, sizeof *files);
     int rc = files ? 0 : nrg_fail(&err, -ENOMEM, NULL, "out of memory");
-    if (!rc && v->params)
-        rc = nrg_params_from_graph(&params, &err);
     for (; !rc && n < argc; n++)
-        rc = analyse(&files[n], argv[n], v, v->params ? &params : NULL, &err);
+        rc = nrg_analyse(&files[n], argv[n], &how, &err);
     code = rc ? nrg_complain(&err, 1) : show_all(cli, v, files, n);
     for (int i = 0; i < n; i++)
-        release(&files[i]);
+        nrg_analysis_release(&files[i]);
     free(files);
     nrg_model_release(&params);
     return code;
@@ -342,5 +251,6 @@ const struct nrg_command nrg_cmd_graph = {
                 "  nrg graph --compare small.txt large.txt\n",
     .options = options,
     .values_size = sizeof(struct values),
-    .run = run,
+    .defaults = &defaults,
+    .run = run_graph,
 };

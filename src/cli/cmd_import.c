@@ -1,34 +1,40 @@
 /* nrg import: a file of another program as a recording. See import/log.h. */
-#include <errno.h>
-#include <math.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/mem.h"
-#include "base/parse.h"
-#include "cli/common.h"
-#include "cli/import_layers.h"
+#include "cli/import/layers.h"
 #include "import/log.h"
 
 struct values {
-    const char *output, *zone, *idle_power, *integrate;
-    bool force, per_segment;
+    struct nrg_import_options log;
+    int held;
+    const char *idle_power;
     struct nrg_import_layer_values layers;
+};
+
+static const struct values defaults = {.layers = {.layout = -1}};
+
+static const struct nrg_choice integrals[] = {
+    {"trapezoid", false, "between dates; default"},
+    {"held", true, "the mean over the interval that ends at the date"},
+    {0},
+};
+
+static const struct nrg_choice layouts[] = {
+    {"recorded", NRG_LAYOUT_RECORDED, "default"},
+    {"packed", NRG_LAYOUT_PACKED, "end to end before the cycle's first time stamp"},
+    {0},
 };
 
 static const struct nrg_opt options[] = {
     {"output", 'o', NRG_OPT_STRING, "FILE", "the recording (default: the input's name with .nrg)",
-     offsetof(struct values, output)},
-    {"force", 'f', NRG_OPT_FLAG, NULL, "overwrite the recording", offsetof(struct values, force)},
-    {"timezone-offset", 0, NRG_OPT_STRING, "HH:MM",
+     offsetof(struct values, log.output)},
+    {"force", 'f', NRG_OPT_FLAG, NULL, "overwrite the recording",
+     offsetof(struct values, log.overwrite)},
+    {"timezone-offset", 0, NRG_OPT_ZONE, "HH:MM",
      "local time minus UTC of dates without a zone, such as +02:00 (default: they are UTC)",
-     offsetof(struct values, zone)},
-    {"integrate", 0, NRG_OPT_STRING, "RULE",
-     "power of AIPowerMeter's records: trapezoid between dates (default), or held: the mean over "
-     "the interval that ends at the date",
-     offsetof(struct values, integrate)},
+     offsetof(struct values, log.zone_offset_ns)},
+    {"integrate", 0, NRG_OPT_CHOICE(integrals), "RULE",
+     "power of AIPowerMeter's records: ", offsetof(struct values, held)},
     {"per-segment", 0, NRG_OPT_FLAG, NULL, "each recording segment is a run of its own",
-     offsetof(struct values, per_segment)},
+     offsetof(struct values, log.segments_are_runs)},
     {"idle-power", 0, NRG_OPT_STRING, "FILE|WATTS",
      "idle power to keep in the recording: a number, or a Jetson's idling_power.json",
      offsetof(struct values, idle_power)},
@@ -38,49 +44,26 @@ static const struct nrg_opt options[] = {
     {"power-log", 0, NRG_OPT_STRING, "FILE",
      "layer times: join them with this power log (Jetson log, CSV, AIPowerMeter's records)",
      offsetof(struct values, layers.power_log)},
-    {"offset", 0, NRG_OPT_STRING, "SECONDS",
+    {"offset", 0, NRG_OPT_SECONDS, "SECONDS",
      "added to the times of layers; files without dates count from the beginning of the recording",
      offsetof(struct values, layers.offset)},
-    {"align", 0, NRG_OPT_FILE, "RANGE",
+    {"align", 0, NRG_OPT_RANGE, "RANGE",
      "find the offset of layers by correlating their activity with power, at most so far from "
      "where they are (default: 10s, and everywhere for files without dates)",
      offsetof(struct values, layers.align)},
-    {"layout", 0, NRG_OPT_STRING, "RULE",
-     "windows of TensorRT's profiler: recorded (default), or packed: end to end before the "
-     "cycle's first time stamp",
-     offsetof(struct values, layers.layout)},
+    {"layout", 0, NRG_OPT_CHOICE(layouts), "RULE",
+     "windows of TensorRT's profiler: ", offsetof(struct values, layers.layout)},
     {"times", 0, NRG_OPT_STRING, "FILE",
      "trtexec --exportTimes, for the layers of an --exportProfile",
-     offsetof(struct values, layers.times)},
+     offsetof(struct values, layers.join.times)},
     {"domain", 0, NRG_OPT_STRING, "NAME",
      "energy domain that the layers' work uses, such as gpu-0 (default: what the file tells)",
-     offsetof(struct values, layers.domain)},
+     offsetof(struct values, layers.join.domain)},
     {0},
 };
 
-static int wrong(const char *option, const char *wants, const char *given)
-{
-    fprintf(stderr, "nrg import: --%s wants %s, not '%s'\n", option, wants, given);
-    return 2;
-}
-
-static int read_options(const struct values *v, struct nrg_import_options *o)
-{
-    struct nrg_error err;
-    o->held = v->integrate && !strcmp(v->integrate, "held");
-    if (v->integrate && !o->held && strcmp(v->integrate, "trapezoid"))
-        return wrong("integrate", "trapezoid or held", v->integrate);
-    if (v->zone && nrg_parse_zone(v->zone, &o->zone_offset_ns))
-        return wrong("timezone-offset", "hours and minutes such as +02:00", v->zone);
-    if (!v->idle_power)
-        return 0;
-    if (!nrg_parse_double(v->idle_power, strlen(v->idle_power), &o->idle_w))
-        return o->idle_w >= 0 ? 0 : wrong("idle-power", "watts or a file", v->idle_power);
-    return nrg_import_idle_power(v->idle_power, &o->idle_w, &err) ? nrg_complain(&err, 1) : 0;
-}
-
-static void say(const struct nrg_cli *cli, const struct nrg_import_options *o,
-                const struct nrg_import_result *r)
+static void say_imported(const struct nrg_cli *cli, const struct nrg_import_options *o,
+                         const struct nrg_import_result *r)
 {
     if (r->unfinished_line)
         fprintf(stderr, "nrg: %s:%lld: the last line is cut off and was left out\n", o->path,
@@ -94,43 +77,39 @@ static void say(const struct nrg_cli *cli, const struct nrg_import_options *o,
                 (unsigned long long)r->processes, o->output);
 }
 
-static int run_log(struct nrg_cli *cli, const struct values *values, struct nrg_import_options *o,
-                   const char *path)
+static int import_log(struct nrg_cli *cli, struct nrg_import_options *o, const char *path)
 {
     struct nrg_import_result result;
     struct nrg_error err;
-    char output[4096];
-    nrg_import_default_output(path, output, sizeof output);
     o->path = path;
-    o->output = values->output ? values->output : output;
-    o->overwrite = values->force;
-    o->segments_are_runs = values->per_segment;
     if (nrg_import(o, &result, &err))
         return nrg_complain(&err, 1);
-    say(cli, o, &result);
+    say_imported(cli, o, &result);
     return 0;
 }
 
-static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
+static int run_import(struct nrg_cli *cli, void *values, int argc, char **argv)
 {
-    struct values *values = v;
-    struct nrg_import_options o = {.idle_w = NAN};
-    if (argc < 1) {
-        fprintf(stderr, "nrg import: wants a file: nrg import power_metrics.json -o run.nrg\n");
-        return 2;
-    }
-    int code = read_options(values, &o);
+    struct values *v = values;
+    struct nrg_import_join_options *join = &v->layers.join;
+    if (argc < 1)
+        return nrg_usage(cli, "wants a file: nrg import power_metrics.json -o run.nrg");
+    int code = nrg_read_idle_power(cli, v->idle_power, &v->log.idle_w);
     if (code)
         return code;
-    const struct nrg_import_layer_call call = {.values = &values->layers,
-                                               .output = values->output,
-                                               .force = values->force,
-                                               .zone_offset_ns = o.zone_offset_ns,
-                                               .idle_w = o.idle_w,
-                                               .files = argv,
-                                               .n_files = argc};
-    return nrg_import_wants_layers(&call) ? nrg_import_run_layers(cli, &call)
-                                          : run_log(cli, values, &o, argv[0]);
+    char output[4096];
+    nrg_default_output(argv[0], ".nrg", output, sizeof output);
+    if (!v->log.output)
+        v->log.output = output;
+    v->log.held = v->held;
+    join->layers = (const char *const *)argv;
+    join->n_layers = (size_t)argc;
+    join->output = v->log.output;
+    join->overwrite = v->log.overwrite;
+    join->zone_offset_ns = v->log.zone_offset_ns;
+    join->idle_w = v->log.idle_w;
+    return nrg_import_wants_layers(&v->layers) ? nrg_import_run_layers(cli, &v->layers)
+                                               : import_log(cli, &v->log, argv[0]);
 }
 
 const struct nrg_command nrg_cmd_import = {
@@ -165,5 +144,6 @@ const struct nrg_command nrg_cmd_import = {
                 "  nrg import --into run.nrg --align onnxruntime_profile.json -o joined.nrg\n",
     .options = options,
     .values_size = sizeof(struct values),
-    .run = run,
+    .defaults = &defaults,
+    .run = run_import,
 };

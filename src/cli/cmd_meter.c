@@ -1,7 +1,6 @@
 /* nrg meter: bring an external meter up, see which there are, and calibrate one. */
 #include "cli/meter/actions.h"
 
-#include <signal.h>
 #include <string.h>
 
 static const struct nrg_opt options[] = {
@@ -30,28 +29,7 @@ static const struct nrg_opt options[] = {
     {0},
 };
 
-static volatile sig_atomic_t stopped;
-
-static void on_stop(int signal)
-{
-    (void)signal;
-    stopped = 1;
-}
-
-void nrg_meter_stop_on_signals(void)
-{
-    struct sigaction action = {.sa_handler = on_stop};
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
-    signal(SIGPIPE, SIG_IGN);
-}
-
-bool nrg_meter_stopped(void)
-{
-    return stopped;
-}
-
-static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
+static int run_meter(struct nrg_cli *cli, void *v, int argc, char **argv)
 {
     struct nrg_meter_values *values = v;
     int code = 2;
@@ -63,7 +41,7 @@ static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
     else if (argc && !strcmp(argv[0], "calibrate") && argc <= 2)
         code = nrg_meter_cmd_calibrate(cli, values, uri);
     else
-        fprintf(stderr, "nrg meter: wants watch [URI], list, or calibrate [URI]\n");
+        nrg_usage(cli, "wants watch [URI], list, or calibrate [URI]");
     nrg_desk_release(&values->desk);
     return code;
 }
@@ -92,5 +70,5 @@ const struct nrg_command nrg_cmd_meter = {
         "  nrg meter calibrate 'mqtt://broker/shellies/plug/relay/0/power' --against rapl+nvml\n",
     .options = options,
     .values_size = sizeof(struct nrg_meter_values),
-    .run = run,
+    .run = run_meter,
 };

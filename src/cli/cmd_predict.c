@@ -10,22 +10,81 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "cli/predict/against.h"
-#include "graph/param_list.h"
-#include "graph/reader.h"
 #include "report/prediction/report.h"
 
-#define DEFAULT_DEPTH 3
 #define DEFAULT_TERMS 8
 #define MOST_SIZES    8
 #define MOST_WHAT_IFS 64
 
+/* What --dim says: sizes of symbolic dimensions. */
+struct dims {
+    char names[MOST_SIZES][64];
+    int64_t sizes[MOST_SIZES];
+    size_t n;
+};
+
+/* What --what-if says: the name of a dimension, and sizes of it. */
+struct what_ifs {
+    char name[64];
+    int64_t sizes[MOST_WHAT_IFS];
+    size_t n;
+};
+
 struct values {
-    const char *profile, *compare, *params, *format, *trace, *steps, *what_if, *against, *idle;
-    const char *json;
-    struct nrg_list dims;
-    int batch, seq, depth;
+    const char *profile, *compare, *params, *format, *trace, *against, *json;
+    struct dims dims;
+    struct what_ifs what_if;
+    double runs; /* NAN: not given */
+    int batch, seq, depth, idle;
     bool all, explain;
 };
+
+static const struct values defaults = {.runs = NAN, .depth = 3, .idle = -1};
+
+static const struct nrg_choice idle_rules[] = {
+    {"apart", NRG_IDLE_APART, "not in it; default"},
+    {"share", NRG_IDLE_SHARE, "of the time that a module runs"},
+    {"none", NRG_IDLE_NONE, "not separated"},
+    {0},
+};
+
+/* Copies "batch" of "batch=8,16" and returns what follows the '=', or NULL. */
+static const char *take_name(const char *text, char *name, size_t size)
+{
+    const char *equals = strchr(text, '=');
+    if (!equals || equals == text || (size_t)(equals - text) >= size)
+        return NULL;
+    snprintf(name, size, "%.*s", (int)(equals - text), text);
+    return equals + 1;
+}
+
+static int take_size(const char *text, size_t len, int64_t *size)
+{
+    int rc = nrg_parse_i64(text, len, size);
+    return rc ? rc : *size >= 1 ? 0 : -ERANGE;
+}
+
+static int store_dim(const struct nrg_opt_type *type, void *field, const char *text)
+{
+    struct dims *dims = field;
+    if (dims->n == MOST_SIZES)
+        return -E2BIG;
+    const char *size = take_name(text, dims->names[dims->n], sizeof dims->names[0]);
+    return size ? take_size(size, strlen(size), &dims->sizes[dims->n++]) : -EINVAL;
+}
+
+static int store_what_if(const struct nrg_opt_type *type, void *field, const char *text)
+{
+    struct what_ifs *w = field;
+    w->n = 0;
+    for (const char *at = take_name(text, w->name, sizeof w->name); at;) {
+        size_t len = strcspn(at, ",");
+        if (w->n == MOST_WHAT_IFS || take_size(at, len, &w->sizes[w->n++]))
+            return -EINVAL;
+        at = at[len] ? at + len + 1 : NULL;
+    }
+    return w->n ? 0 : -EINVAL;
+}
 
 static const struct nrg_opt options[] = {
     {"profile", 'p', NRG_OPT_STRING, "FILE", "the device's profile (required): see nrg train",
@@ -34,21 +93,20 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, compare)},
     {"batch", 'b', NRG_OPT_COUNT, "N", "another batch size", offsetof(struct values, batch)},
     {"seq", 's', NRG_OPT_COUNT, "N", "another sequence length", offsetof(struct values, seq)},
-    {"dim", 0, NRG_OPT_LIST, "NAME=N", "a symbolic dimension's size; may be repeated",
-     offsetof(struct values, dims)},
+    {"dim", 0, NRG_OPT_OWN(store_dim, "NAME=N"), "NAME=N",
+     "a symbolic dimension's size; may be repeated", offsetof(struct values, dims)},
     {"trace", 't', NRG_OPT_STRING, "FILE",
      "the same model traced at another size, which tells what depends on the size",
      offsetof(struct values, trace)},
-    {"what-if", 'w', NRG_OPT_STRING, "NAME=N,N", "a table over sizes, such as batch=8,16,32",
-     offsetof(struct values, what_if)},
+    {"what-if", 'w', NRG_OPT_OWN(store_what_if, "sizes such as batch=8,16,32"), "NAME=N,N",
+     "a table over sizes, such as batch=8,16,32", offsetof(struct values, what_if)},
     {"against", 0, NRG_OPT_STRING, "FILE.nrg",
      "a recording with spans: predicted against measured, module by module",
      offsetof(struct values, against)},
-    {"idle", 0, NRG_OPT_STRING, "RULE",
-     "with --against, idle energy in what was measured: apart (not in it; default), share (of the "
-     "time that a module runs) or none (not told apart)",
-     offsetof(struct values, idle)},
-    {"for", 0, NRG_OPT_STRING, "N", "the energy of N steps", offsetof(struct values, steps)},
+    {"idle", 0, NRG_OPT_CHOICE(idle_rules), "RULE",
+     "with --against, idle energy in what was measured: ", offsetof(struct values, idle)},
+    {"for", 0, NRG_OPT_NUMBER_IN(1e-9, 1e300, "a number of steps"), "N", "the energy of N steps",
+     offsetof(struct values, runs)},
     {"depth", 'd', NRG_OPT_COUNT, "N", "levels of modules to show (default 3)",
      offsetof(struct values, depth)},
     {"all", 'a', NRG_OPT_FLAG, NULL, "all levels of modules", offsetof(struct values, all)},
@@ -66,39 +124,37 @@ static const struct nrg_opt options[] = {
 struct request {
     const struct values *v;
     const char *path;
-    double runs;
-    struct nrg_size sizes[MOST_SIZES + 1]; /* the last one is the what-if's */
+    struct nrg_size sizes[MOST_SIZES + 3]; /* --batch, --seq, --dim; the last is the what-if's */
     size_t n_sizes;
-    char names[MOST_SIZES][64];
     struct nrg_model params, trace;
     struct nrg_profile profile, second;
     struct nrg_error err;
 };
 
-static struct nrg_model_request model_request(const struct request *r, size_t n_sizes)
+static struct nrg_analysis_options analysis_options(const struct request *r, size_t n_sizes)
 {
-    return (struct nrg_model_request){.path = r->path,
-                                      .format = r->v->format,
-                                      .params = r->v->params ? &r->params : NULL,
-                                      .trace = r->v->trace ? &r->trace : NULL,
-                                      .sizes = r->sizes,
-                                      .n_sizes = n_sizes};
+    return (struct nrg_analysis_options){.format = r->v->format,
+                                         .params = r->v->params ? &r->params : NULL,
+                                         .trace = r->v->trace ? &r->trace : NULL,
+                                         .sizes = r->sizes,
+                                         .n_sizes = n_sizes,
+                                         .want_graph = true};
 }
 
-static int count(struct request *r, struct nrg_counted *c, size_t n_sizes)
+static int analyse_model(struct request *r, struct nrg_analysis *a, size_t n_sizes)
 {
-    const struct nrg_model_request request = model_request(r, n_sizes);
-    return nrg_counted_read(c, &request, &r->err);
+    const struct nrg_analysis_options how = analysis_options(r, n_sizes);
+    return nrg_analyse(a, r->path, &how, &r->err);
 }
 
 /* ---- one size ---- */
 
-static int show(struct request *r, const struct nrg_prediction_report *a,
-                const struct nrg_prediction_report *b)
+static int show_prediction(struct request *r, const struct nrg_prediction_report *a,
+                           const struct nrg_prediction_report *b)
 {
     const struct values *v = r->v;
-    int depth = v->all ? 0 : v->depth ? v->depth : DEFAULT_DEPTH;
-    bool text = !v->json || strcmp(v->json, "-");
+    int depth = v->all ? 0 : v->depth;
+    bool text = !nrg_is_stdout(v->json);
     if (text && b)
         nrg_prediction_compare_text(a, b, depth, stdout);
     else if (text)
@@ -110,10 +166,10 @@ static int show(struct request *r, const struct nrg_prediction_report *a,
 
 static int predict_one(struct request *r)
 {
-    struct nrg_counted c;
+    struct nrg_analysis c;
     struct nrg_prediction first = {0}, second = {0};
     const struct values *v = r->v;
-    int rc = count(r, &c, r->n_sizes), code = 0;
+    int rc = analyse_model(r, &c, r->n_sizes), code = 0;
     if (rc)
         return nrg_complain(&r->err, 1);
     rc = nrg_predict(&first, &r->profile, &c.reduced, &c.tree, &r->err);
@@ -127,15 +183,15 @@ static int predict_one(struct request *r)
                                       .reduced = &c.reduced,
                                       .tree = &c.tree,
                                       .prediction = &first,
-                                      .runs = r->runs};
+                                      .runs = v->runs};
     struct nrg_prediction_report b = a;
     b.profile = &r->second;
     b.profile_name = v->compare;
     b.prediction = &second;
-    code = rc ? nrg_complain(&r->err, 1) : show(r, &a, v->compare ? &b : NULL);
+    code = rc ? nrg_complain(&r->err, 1) : show_prediction(r, &a, v->compare ? &b : NULL);
     nrg_prediction_release(&first);
     nrg_prediction_release(&second);
-    nrg_counted_release(&c);
+    nrg_analysis_release(&c);
     return code;
 }
 
@@ -144,146 +200,101 @@ static int predict_one(struct request *r)
 static int predict_against(struct request *r)
 {
     const struct values *v = r->v;
-    const struct nrg_against_request request = {.model = model_request(r, r->n_sizes),
+    const struct nrg_against_request request = {.model = r->path,
+                                                .how = analysis_options(r, r->n_sizes),
                                                 .recording = v->against,
                                                 .profile = &r->profile,
                                                 .profile_name = v->profile,
-                                                .idle = v->idle,
-                                                .depth = v->all     ? 0
-                                                         : v->depth ? v->depth
-                                                                    : DEFAULT_DEPTH,
+                                                .idle = v->idle < 0 ? NRG_IDLE_APART
+                                                                    : (enum nrg_idle_mode)v->idle,
+                                                .depth = v->all ? 0 : v->depth,
                                                 .json = v->json};
     return nrg_predict_against(&request);
 }
 
 /* ---- several sizes ---- */
 
-static void predict_size(struct request *r, const char *name, struct nrg_what_if *row)
+static void predict_size(struct request *r, int64_t size, struct nrg_what_if *row)
 {
-    struct nrg_counted c;
+    struct nrg_analysis c;
     struct nrg_prediction p = {0};
-    r->sizes[r->n_sizes] = (struct nrg_size){name, (int64_t)row->value};
-    int rc = count(r, &c, r->n_sizes + 1);
+    row->value = (double)size;
+    r->sizes[r->n_sizes] = (struct nrg_size){r->v->what_if.name, size};
+    int rc = analyse_model(r, &c, r->n_sizes + 1);
     if (!rc) {
         rc = nrg_predict(&p, &r->profile, &c.reduced, &c.tree, &r->err);
-        row->items = c.batch > 0 ? (double)c.batch : NAN;
+        int64_t batch = nrg_model_size(&c.model, "batch");
+        row->items = batch > 0 ? (double)batch : NAN;
         if (!rc) {
             row->estimate = p.nodes[0].estimate;
             nrg_copy(row->why, sizeof row->why, p.n_reasons ? p.reasons[0] : "");
         }
         nrg_prediction_release(&p);
-        nrg_counted_release(&c);
+        nrg_analysis_release(&c);
     }
     row->refused = rc != 0;
     if (rc)
         nrg_copy(row->why, sizeof row->why, r->err.what);
 }
 
-/* "batch=8,16,32"; how many, or -EINVAL. */
-static int parse_what_if(const char *text, char *name, size_t size, double *values)
-{
-    const char *equals = strchr(text, '=');
-    int n = 0;
-    if (!equals || equals == text || (size_t)(equals - text) >= size)
-        return -EINVAL;
-    snprintf(name, size, "%.*s", (int)(equals - text), text);
-    for (const char *p = equals + 1;; n++) {
-        size_t len = strcspn(p, ",");
-        int64_t value;
-        if (n == MOST_WHAT_IFS || nrg_parse_i64(p, len, &value) || value < 1)
-            return -EINVAL;
-        values[n] = (double)value;
-        if (!p[len])
-            return n + 1;
-        p += len + 1;
-    }
-}
-
 static int predict_sizes(struct request *r)
 {
     struct nrg_what_if rows[MOST_WHAT_IFS] = {0};
-    double values[MOST_WHAT_IFS];
-    char name[64];
-    int n = parse_what_if(r->v->what_if, name, sizeof name, values), refused = 0;
-    if (n < 0) {
-        fprintf(stderr, "nrg predict: --what-if wants sizes such as batch=8,16,32, not '%s'\n",
-                r->v->what_if);
-        return 2;
-    }
-    for (int i = 0; i < n; i++) {
-        rows[i].value = values[i];
-        predict_size(r, name, &rows[i]);
+    const struct what_ifs *w = &r->v->what_if;
+    const char *json = r->v->json;
+    size_t refused = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        predict_size(r, w->sizes[i], &rows[i]);
         refused += rows[i].refused;
     }
-    if (refused == n) /* why, once */
+    if (refused == w->n) /* why, once */
         return nrg_complain(&r->err, 1);
-    if (!r->v->json || strcmp(r->v->json, "-"))
-        nrg_what_if_text(name, rows, (size_t)n, stdout);
-    return r->v->json ? nrg_print_json(nrg_what_if_json(name, rows, (size_t)n), r->v->json) : 0;
+    if (!nrg_is_stdout(json))
+        nrg_what_if_text(w->name, rows, w->n, stdout);
+    return json ? nrg_print_json(nrg_what_if_json(w->name, rows, w->n), json) : 0;
 }
 
 /* ---- what is asked for ---- */
 
-static int add_size(struct request *r, const char *name, int64_t value)
-{
-    if (r->n_sizes == MOST_SIZES)
-        return -1;
-    r->sizes[r->n_sizes++] = (struct nrg_size){name, value};
-    return 0;
-}
-
-static int read_sizes(struct request *r)
+static void collect_sizes(struct request *r)
 {
     const struct values *v = r->v;
-    int rc = v->batch ? add_size(r, "batch", v->batch) : 0;
-    if (!rc && v->seq)
-        rc = add_size(r, "seq", v->seq);
-    for (size_t i = 0; !rc && i < v->dims.n; i++) {
-        const char *text = v->dims.items[i], *equals = strchr(text, '=');
-        int64_t value = 0;
-        if (!equals || (size_t)(equals - text) >= sizeof r->names[i] || i == MOST_SIZES ||
-            nrg_parse_i64(equals + 1, strlen(equals + 1), &value) || value < 1) {
-            fprintf(stderr, "nrg predict: --dim wants NAME=N, not '%s'\n", text);
-            return 2;
-        }
-        snprintf(r->names[i], sizeof r->names[i], "%.*s", (int)(equals - text), text);
-        rc = add_size(r, r->names[i], value);
-    }
-    if (rc)
-        fprintf(stderr, "nrg predict: more than %d sizes\n", MOST_SIZES);
-    return rc ? 2 : 0;
+    if (v->batch)
+        r->sizes[r->n_sizes++] = (struct nrg_size){"batch", v->batch};
+    if (v->seq)
+        r->sizes[r->n_sizes++] = (struct nrg_size){"seq", v->seq};
+    for (size_t i = 0; i < v->dims.n; i++)
+        r->sizes[r->n_sizes++] = (struct nrg_size){v->dims.names[i], v->dims.sizes[i]};
+}
+
+static bool is_unit_of_runs(const char *word)
+{
+    return !strcmp(word, "steps") || !strcmp(word, "runs");
 }
 
 /* `--for 10000 steps` leaves the word as an operand. */
-static int check(struct request *r, int argc, char **argv)
+static void drop_unit_of_runs(const struct values *v, int *argc, char ***argv)
 {
-    const struct values *v = r->v;
-    r->runs = NAN;
-    if (argc == 2 && v->steps && (!strcmp(argv[0], "steps") || !strcmp(argv[0], "runs"))) {
-        argv++;
-        argc--;
-    } else if (argc == 2 && v->steps && (!strcmp(argv[1], "steps") || !strcmp(argv[1], "runs"))) {
-        argc--;
-    }
+    if (*argc != 2 || isnan(v->runs))
+        return;
+    bool first = is_unit_of_runs((*argv)[0]);
+    *argv += first;
+    *argc -= first || is_unit_of_runs((*argv)[1]);
+}
+
+static int check_usage(const struct nrg_cli *cli, const struct values *v, int argc)
+{
     if (argc != 1 && !(v->against && argc == 0))
-        fprintf(stderr, "nrg predict: wants one model: nrg predict MODEL --profile device.json\n");
-    else if (!v->profile)
-        fprintf(stderr, "nrg predict: --profile device.json tells of the device: see nrg train\n");
-    else if (v->what_if && v->compare)
-        fprintf(stderr, "nrg predict: --what-if and --compare are one at a time\n");
-    else if (v->against && (v->what_if || v->compare || v->steps))
-        fprintf(stderr, "nrg predict: --against goes without --what-if, --compare and --for\n");
-    else if (v->idle && !v->against)
-        fprintf(stderr, "nrg predict: --idle is about a recording: --against run.nrg\n");
-    else if (v->batch < 0 || v->seq < 0)
-        fprintf(stderr, "nrg predict: sizes are 1 or more\n");
-    else if (v->steps && (nrg_parse_double(v->steps, strlen(v->steps), &r->runs) || !(r->runs > 0)))
-        fprintf(stderr, "nrg predict: --for wants a number of steps, not '%s'\n", v->steps);
-    else {
-        r->path = argc ? argv[0] : NULL;
-        return read_sizes(r);
-    }
-    return 2;
+        return nrg_usage(cli, "wants one model: nrg predict MODEL --profile device.json");
+    if (!v->profile)
+        return nrg_usage(cli, "--profile device.json is required: see nrg train");
+    if (v->what_if.n && v->compare)
+        return nrg_usage(cli, "--what-if and --compare can't be combined");
+    if (v->against && (v->what_if.n || v->compare || !isnan(v->runs)))
+        return nrg_usage(cli, "--against can't be combined with --what-if, --compare or --for");
+    if (v->idle >= 0 && !v->against)
+        return nrg_usage(cli, "--idle goes with a recording: --against run.nrg");
+    return 0;
 }
 
 static int read_inputs(struct request *r)
@@ -292,32 +303,29 @@ static int read_inputs(struct request *r)
     int rc = nrg_profile_read(&r->profile, v->profile, &r->err);
     if (!rc && v->compare)
         rc = nrg_profile_read(&r->second, v->compare, &r->err);
-    if (!rc && v->params) {
-        rc = nrg_model_read(v->params, NULL, &r->params, &r->err);
-        if (!rc)
-            rc = nrg_params_from_graph(&r->params, &r->err);
-    }
+    if (!rc && v->params)
+        rc = nrg_params_read(&r->params, v->params, &r->err);
     if (!rc && v->trace)
         rc = nrg_model_read(v->trace, v->format, &r->trace, &r->err);
     return rc;
 }
 
-static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
+static int run_predict(struct nrg_cli *cli, void *values, int argc, char **argv)
 {
     struct request *r = calloc(1, sizeof *r);
-    (void)cli;
-    if (!r) {
-        fprintf(stderr, "nrg: out of memory\n");
-        return 1;
-    }
+    if (!r)
+        return nrg_out_of_memory();
     r->v = values;
-    int code = check(r, argc, argv);
+    drop_unit_of_runs(r->v, &argc, &argv);
+    int code = check_usage(cli, r->v, argc);
+    r->path = argc ? argv[0] : NULL;
+    collect_sizes(r);
     if (!code && read_inputs(r))
         code = nrg_complain(&r->err, 1);
     else if (!code)
-        code = r->v->against   ? predict_against(r)
-               : r->v->what_if ? predict_sizes(r)
-                               : predict_one(r);
+        code = r->v->against     ? predict_against(r)
+               : r->v->what_if.n ? predict_sizes(r)
+                                 : predict_one(r);
     nrg_model_release(&r->params);
     nrg_model_release(&r->trace);
     nrg_profile_release(&r->profile);
@@ -349,5 +357,6 @@ const struct nrg_command nrg_cmd_predict = {
         "  nrg predict --profile here.json --against run.nrg\n",
     .options = options,
     .values_size = sizeof(struct values),
-    .run = run,
+    .defaults = &defaults,
+    .run = run_predict,
 };

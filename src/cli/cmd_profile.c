@@ -5,7 +5,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "cli/common.h"
+#include "base/parse.h"
+#include "cli/internal.h"
 #include "report/prediction/report.h"
 
 struct values {
@@ -17,12 +18,6 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, json)},
     {0},
 };
-
-static bool is_json(const char *name)
-{
-    size_t len = strlen(name);
-    return len > 5 && !strcmp(name + len - 5, ".json");
-}
 
 static void list_one(const char *path, json_t *list)
 {
@@ -41,7 +36,7 @@ static void list_one(const char *path, json_t *list)
 
 static int only_json(const struct dirent *entry)
 {
-    return is_json(entry->d_name);
+    return nrg_ends_with(entry->d_name, ".json");
 }
 
 static int list_folder(const char *path, json_t *list)
@@ -66,11 +61,10 @@ static int list_folder(const char *path, json_t *list)
 
 static int list_all(const struct values *v, int argc, char **argv)
 {
-    char *here = "."; /* where nobody says where */
     json_t *list = v->json ? json_array() : NULL;
     int code = 0;
     for (int i = 0; !code && i < (argc ? argc : 1); i++) {
-        const char *path = argc ? argv[i] : here;
+        const char *path = argc ? argv[i] : ".";
         struct stat st;
         if (!stat(path, &st) && !S_ISDIR(st.st_mode))
             list_one(path, list);
@@ -84,53 +78,38 @@ static int list_all(const struct values *v, int argc, char **argv)
            code;
 }
 
-static int show(const struct values *v, const char *path)
+/* Shows one profile, or compares two. */
+static int show_profiles(const struct values *v, char **paths, int n)
 {
-    struct nrg_profile profile;
+    struct nrg_profile a = {0}, b = {0};
     struct nrg_error err;
-    int code = 0;
-    if (nrg_profile_read(&profile, path, &err))
-        return nrg_complain(&err, 1);
-    if (v->json)
-        code = nrg_print_json(nrg_profile_json(&profile), v->json);
-    else
-        nrg_profile_text(&profile, path, stdout);
-    nrg_profile_release(&profile);
-    return code;
-}
-
-static int compare(const struct values *v, char **paths)
-{
-    struct nrg_profile a, b;
-    struct nrg_error err;
-    int code = 0;
-    if (nrg_profile_read(&a, paths[0], &err))
-        return nrg_complain(&err, 1);
-    if (nrg_profile_read(&b, paths[1], &err)) {
-        nrg_profile_release(&a);
-        return nrg_complain(&err, 1);
-    }
-    if (v->json)
-        code = nrg_print_json(nrg_profile_compare_json(&a, &b), v->json);
-    else
+    int rc = nrg_profile_read(&a, paths[0], &err), code = 0;
+    if (!rc && n > 1)
+        rc = nrg_profile_read(&b, paths[1], &err);
+    if (rc)
+        code = nrg_complain(&err, 1);
+    else if (v->json)
+        code = nrg_print_json(n > 1 ? nrg_profile_compare_json(&a, &b) : nrg_profile_json(&a),
+                              v->json);
+    else if (n > 1)
         nrg_profile_compare_text(&a, &b, stdout);
+    else
+        nrg_profile_text(&a, paths[0], stdout);
     nrg_profile_release(&a);
     nrg_profile_release(&b);
     return code;
 }
 
-static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
+static int run_profile(struct nrg_cli *cli, void *values, int argc, char **argv)
 {
     const struct values *v = values;
-    (void)cli;
     if (argc >= 1 && !strcmp(argv[0], "list"))
         return list_all(v, argc - 1, argv + 1);
     if (argc == 2 && !strcmp(argv[0], "show"))
-        return show(v, argv[1]);
+        return show_profiles(v, argv + 1, 1);
     if (argc == 3 && !strcmp(argv[0], "compare"))
-        return compare(v, argv + 1);
-    fprintf(stderr, "nrg profile: list [FOLDER], show FILE or compare FILE FILE\n");
-    return 2;
+        return show_profiles(v, argv + 1, 2);
+    return nrg_usage(cli, "list [FOLDER], show FILE or compare FILE FILE");
 }
 
 const struct nrg_command nrg_cmd_profile = {
@@ -144,5 +123,5 @@ const struct nrg_command nrg_cmd_profile = {
                 "  nrg profile compare device_1.json device_2.json\n",
     .options = options,
     .values_size = sizeof(struct values),
-    .run = run,
+    .run = run_profile,
 };

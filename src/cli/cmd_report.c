@@ -10,23 +10,18 @@ static const struct nrg_opt options[] = {
     {0},
 };
 
-static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
+static int run_report(struct nrg_cli *cli, void *v, int argc, char **argv)
 {
     struct values *values = v;
     struct nrg_recording *recording;
     struct nrg_error err;
-    if (argc != 1) {
-        fprintf(stderr, "nrg report: wants one recording: nrg report FILE.nrg\n");
-        return 2;
-    }
-    int code = nrg_show_check(cli, &values->show);
-    if (code)
-        return code;
+    if (argc != 1)
+        return nrg_usage(cli, "wants one recording: nrg report FILE.nrg");
     if (nrg_recording_open(argv[0], &recording, &err))
         return nrg_complain(&err, 1);
-    /* JSON on stdout stands alone, so that it can be piped. */
-    bool json_to_stdout = values->show.json && values->show.json[0] == '-';
-    code = nrg_show(recording, &values->show, json_to_stdout || cli->quiet ? NULL : stdout);
+    /* JSON on stdout is the only output there, so that it can be piped. */
+    bool text = !nrg_is_stdout(values->show.json) && !cli->quiet;
+    int code = nrg_show(recording, &values->show, text ? stdout : NULL);
     nrg_recording_close(recording);
     return code;
 }
@@ -41,8 +36,8 @@ const struct nrg_command nrg_cmd_report = {
     .examples =
         "  nrg report run.nrg\n"
         "  nrg report --json run.nrg | jq .total.energy_j\n"
-        "  nrg report --split busy-time run.nrg   # idle power charged to whoever was busy\n",
+        "  nrg report --split busy-time run.nrg   # idle power charged to the busy processes\n",
     .options = options,
     .values_size = sizeof(struct values),
-    .run = run,
+    .run = run_report,
 };

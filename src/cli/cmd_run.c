@@ -1,29 +1,28 @@
 /*
  * nrg run: measures a command, given processes, or the whole machine for a while.
  *
- * Whatever fails in nrg after the command has started is said and survived: the command runs on
- * and its exit code comes through. stdout belongs to the command; the table goes to stderr.
+ * A failure of nrg after the command has started is reported on stderr, but the command runs on and
+ * its exit code is returned. stdout belongs to the command; the table goes to stderr.
  */
 #include <errno.h>
-#include <libgen.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/parse.h"
+#include "base/temp.h"
 #include "cli/desk.h"
-#include "cli/run/launch.h"
 #include "cli/run/graph.h"
+#include "cli/run/launch.h"
+#include "cli/run/outlook.h"
+#include "cli/run/pids.h"
 #include "cli/run/torch.h"
 #include "cli/show.h"
+#include "cli/stop.h"
 #include "record/sampler/recorder.h"
 #include "record/spans/segment.h"
 
@@ -41,44 +40,57 @@ struct values {
     double rate_hz;
     int64_t for_ns, baseline_ns;
     int repeat;
-    struct nrg_list pids, notes, sensors;
+    struct nrg_run_pids given;
+    struct nrg_list notes, sensors;
     struct nrg_desk desk;
-    const char *cpu_watts;
+    struct nrg_idle_full cpu_watts;
     const char *graph, *graph_params;
-    const char *torch;
+    int torch; /* enum nrg_torch_mode */
 };
+
+static const struct nrg_choice torch_modes[] = {
+    {"modules", NRG_TORCH_MODULES, "default"},
+    {"operators", NRG_TORCH_OPERATORS, "and modules"},
+    {0},
+};
+
+static int store_note(const struct nrg_opt_type *type, void *field, const char *value)
+{
+    const char *equals = strchr(value, '=');
+    return equals && equals != value ? nrg_opt_list.store(type, field, value) : -EINVAL;
+}
 
 static const struct nrg_opt options[] = {
     {"output", 'o', NRG_OPT_STRING, "FILE", "the recording (default: nrg-DATE-TIME-PID.nrg)",
      offsetof(struct values, output)},
     {"force", 'f', NRG_OPT_FLAG, NULL, "overwrite the recording", offsetof(struct values, force)},
-    {"rate", 'r', NRG_OPT_RATE, "RATE", "readings per second, 10Hz unless given; 1kHz works",
+    {"rate", 'r', NRG_OPT_RATE, "RATE", "readings per second; 10Hz, with spans 100Hz; 1kHz works",
      offsetof(struct values, rate_hz)},
     {"repeat", 'n', NRG_OPT_COUNT, "N", "run the command N times: mean, spread, 95 % interval",
      offsetof(struct values, repeat)},
-    {"baseline", 'b', NRG_OPT_DURATION, "TIME", "measure the idle machine first for TIME",
+    {"baseline", 'b', NRG_OPT_DURATION, "TIME",
+     "measure the idle machine for TIME before, and after the command again",
      offsetof(struct values, baseline_ns)},
-    {"pid", 'p', NRG_OPT_LIST, "PID", "follow this process and its descendants instead",
-     offsetof(struct values, pids)},
+    {"pid", 'p', NRG_OPT_PIDS, "PID", "follow this process and its descendants instead",
+     offsetof(struct values, given)},
     {"system", 'a', NRG_OPT_FLAG, NULL, "the whole machine with all its processes",
      offsetof(struct values, system)},
     {"for", 't', NRG_OPT_DURATION, "TIME", "with --system or --pid: stop after TIME",
      offsetof(struct values, for_ns)},
-    {"note", 0, NRG_OPT_LIST, "KEY=VALUE", "keep a note in the recording; may be repeated",
-     offsetof(struct values, notes)},
+    {"note", 0, NRG_OPT_OWN_LIST(store_note, "KEY=VALUE"), "KEY=VALUE",
+     "keep a note in the recording; may be repeated", offsetof(struct values, notes)},
     {"sensor", 's', NRG_OPT_LIST, "DRIVER[:ARG]",
      "only these drivers, and the machine's load; may be repeated",
      offsetof(struct values, sensors)},
     NRG_DESK_OPTIONS(struct values, desk),
-    {"cpu-watts", 0, NRG_OPT_STRING, "IDLE:FULL", "this machine's power, for the estimate",
+    {"cpu-watts", 0, NRG_OPT_WATTS, "IDLE:FULL", "this machine's power, for the estimate",
      offsetof(struct values, cpu_watts)},
     {"graph", 'g', NRG_OPT_STRING, "FILE", "keep the model's graph in the recording (nrg graph)",
      offsetof(struct values, graph)},
     {"graph-params", 0, NRG_OPT_STRING, "FILE", "shapes of its parameters, as nrg graph --params",
      offsetof(struct values, graph_params)},
-    {"torch", 0, NRG_OPT_FILE, "WHAT",
-     "mark the PyTorch modules of an unchanged Python program (modules), or also operators",
-     offsetof(struct values, torch)},
+    {"torch", 0, NRG_OPT_OPTIONAL_CHOICE(torch_modes), "WHAT",
+     "what to mark of PyTorch in an unchanged Python program: ", offsetof(struct values, torch)},
     {"per-cpu", 0, NRG_OPT_FLAG, NULL, "record the utilisation of every CPU",
      offsetof(struct values, per_cpu)},
     NRG_SHOW_OPTIONS(struct values, show),
@@ -92,8 +104,6 @@ struct session {
     char path[4096];
     char **argv;
     int64_t next_run;
-    int32_t pids[64];
-    size_t n_pids;
     struct nrg_run_graph graph;
     struct nrg_run_torch torch;
     struct nrg_span_segment spans; /* where the command can mark spans */
@@ -101,15 +111,7 @@ struct session {
     bool started; /* the measured part has begun: there is something to show */
 };
 
-static volatile sig_atomic_t stop_asked;
-
-static void on_stop(int signal)
-{
-    (void)signal;
-    stop_asked = 1;
-}
-
-/* A file name for today in the working directory, or in the temporary one if that can't be. */
+/* A file name with the date, in the working directory or else in the temporary one. */
 static void default_path(struct session *s)
 {
     char stamp[32];
@@ -119,78 +121,26 @@ static void default_path(struct session *s)
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &tm);
     const char *dir = "";
     if (access(".", W_OK)) {
-        const char *given = getenv("TMPDIR");
-        dir = given ? given : "/tmp";
+        dir = nrg_temp_dir();
         fprintf(stderr, "nrg: this folder can't be written: the recording goes to %s\n", dir);
     }
     snprintf(s->path, sizeof s->path, "%s%snrg-%s-%d.nrg", dir, *dir ? "/" : "", stamp, getpid());
 }
 
-static int parse_cpu_watts(const char *text, struct nrg_sensor_options *o)
-{
-    const char *colon = strchr(text, ':');
-    if (!colon || nrg_parse_double(text, (size_t)(colon - text), &o->cpu_idle_w) ||
-        nrg_parse_double(colon + 1, strlen(colon + 1), &o->cpu_full_w) || o->cpu_idle_w <= 0 ||
-        o->cpu_full_w < o->cpu_idle_w) {
-        fprintf(stderr, "nrg run: --cpu-watts wants IDLE:FULL in watts, such as 40:180, not '%s'\n",
-                text);
-        return -EINVAL;
-    }
-    return 0;
-}
-
-static int parse_pids(struct session *s)
-{
-    for (size_t i = 0; i < s->values->pids.n; i++) {
-        const char *text = s->values->pids.items[i];
-        while (*text) {
-            size_t len = strcspn(text, ", ");
-            int64_t pid;
-            if (nrg_parse_i64(text, len, &pid) || pid < 1 || pid > INT32_MAX ||
-                s->n_pids >= sizeof s->pids / sizeof *s->pids) {
-                fprintf(stderr, "nrg run: --pid wants process numbers, not '%s'\n", text);
-                return -EINVAL;
-            }
-            s->pids[s->n_pids++] = (int32_t)pid;
-            text += len + strspn(text + len, ", ");
-        }
-    }
-    return 0;
-}
-
 static int check_usage(struct session *s, int argc)
 {
     struct values *v = s->values;
-    int modes = (argc > 0) + (v->pids.n > 0) + v->system;
-    if (modes != 1) {
-        fprintf(stderr, modes ? "nrg run: a command, --pid and --system exclude each other\n"
-                              : "nrg run: wants a command: nrg run -- python3 train.py\n");
-        return 2;
-    }
-    if (argc && v->for_ns) {
-        fprintf(stderr, "nrg run: --for goes with --system or --pid; a command ends by itself\n");
-        return 2;
-    }
-    if (!argc && v->repeat) {
-        fprintf(stderr, "nrg run: --repeat goes with a command\n");
-        return 2;
-    }
-    if (!argc && v->torch) {
-        fprintf(stderr, "nrg run: --torch goes with a command\n");
-        return 2;
-    }
-    if (v->torch && nrg_run_torch_check(v->torch))
-        return 2;
+    int modes = (argc > 0) + (v->given.n > 0) + v->system;
+    if (modes != 1)
+        return nrg_usage(s->cli, modes ? "a command, --pid and --system exclude each other"
+                                       : "wants a command: nrg run -- python3 train.py");
+    if (argc && v->for_ns)
+        return nrg_usage(s->cli, "--for goes with --system or --pid; a command ends by itself");
+    if (!argc && (v->repeat || v->torch))
+        return nrg_usage(s->cli, "--%s goes with a command", v->repeat ? "repeat" : "torch");
     if (v->system && !v->for_ns && !s->cli->quiet)
         fprintf(stderr, "nrg: measuring the machine until Ctrl-C (or give --for 10s)\n");
-    for (size_t i = 0; i < v->notes.n; i++) {
-        const char *equals = strchr(v->notes.items[i], '=');
-        if (!equals || equals == v->notes.items[i]) {
-            fprintf(stderr, "nrg run: --note wants KEY=VALUE, not '%s'\n", v->notes.items[i]);
-            return 2;
-        }
-    }
-    return parse_pids(s) ? 2 : nrg_show_check(s->cli, &v->show);
+    return 0;
 }
 
 static void write_notes(struct session *s, int argc, char **argv)
@@ -212,37 +162,17 @@ static void write_notes(struct session *s, int argc, char **argv)
     }
 }
 
-/* What can be known of --json=FILE before the workload has run for hours. */
-static int check_json_path(const char *path)
-{
-    char folder[4096];
-    struct stat st;
-    if (!path || !strcmp(path, "-"))
-        return 0;
-    if (!stat(path, &st) && S_ISDIR(st.st_mode))
-        errno = EISDIR;
-    else if (!access(path, W_OK))
-        return 0;
-    if (errno == ENOENT) {
-        nrg_copy(folder, sizeof folder, path);
-        if (!access(dirname(folder), W_OK))
-            return 0;
-    }
-    fprintf(stderr, "nrg: %s: cannot write JSON: %s\n", path, strerror(errno));
-    return EXIT_NRG_FAILED;
-}
-
-/* Given processes may be those of a captured tree. */
+/* The processes of --pid may be those of a captured tree. */
 static bool process_in_root(const struct session *s)
 {
     char path[32];
-    snprintf(path, sizeof path, "/proc/%d", s->n_pids ? s->pids[0] : 1);
+    snprintf(path, sizeof path, "/proc/%d", s->values->given.n ? s->values->given.pids[0] : 1);
     return nrg_root_exists(&s->cli->ctx.root, path);
 }
 
 /*
- * Without the machine's load no energy can be shared out among processes, so it is read also when
- * sensors are named; not beside a replay, whose load was another one.
+ * Sharing out energy among processes needs the machine's load, so it is read even when sensors are
+ * named. Not beside a replay, whose load was another one.
  */
 static int add_load(struct nrg_list *sensors)
 {
@@ -251,18 +181,7 @@ static int add_load(struct nrg_list *sensors)
             return 0;
     if (!sensors->n)
         return 0;
-    if (nrg_reserve(&sensors->items, &sensors->cap, sensors->n + 2, sizeof *sensors->items))
-        return -ENOMEM;
-    sensors->items[sensors->n++] = "machine";
-    sensors->items[sensors->n] = NULL;
-    return 0;
-}
-
-/* A command without a place for its spans is measured all the same; the report says it. */
-static void offer_spans(struct session *s, struct nrg_error *why)
-{
-    if (!nrg_span_segment_init(&s->spans, false, why))
-        nrg_span_segment_offer(&s->spans, s->spans_variable);
+    return nrg_opt_list.store(&nrg_opt_list, sensors, "machine");
 }
 
 static int open_recorder(struct session *s, int argc, char **argv)
@@ -274,6 +193,9 @@ static int open_recorder(struct session *s, int argc, char **argv)
     struct nrg_recorder_options o = {.path = s->path,
                                      .overwrite = v->force,
                                      .rate_hz = v->rate_hz,
+                                     .quick = v->rate_hz > 0 ? NRG_QUICK_NEVER
+                                              : v->torch     ? NRG_QUICK_ALWAYS
+                                                             : NRG_QUICK_WITH_SPANS,
                                      .whole_system = v->system,
                                      .sensors = {.only = v->sensors.items, .per_cpu = v->per_cpu}};
     /* A command runs on this machine, also when its sensors are a fake or a captured tree. */
@@ -281,19 +203,19 @@ static int open_recorder(struct session *s, int argc, char **argv)
     nrg_root_complete(&s->cli->ctx.root, NRG_PART_PROC);
     if (nrg_desk_read(&v->desk, s->cli, &o.sensors, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
-    if (v->cpu_watts && parse_cpu_watts(v->cpu_watts, &o.sensors))
-        return 2;
-    int code = check_json_path(v->show.json);
-    if (code)
-        return code;
+    o.sensors.cpu_idle_w = v->cpu_watts.idle_w;
+    o.sensors.cpu_full_w = v->cpu_watts.full_w;
+    if (nrg_output_check(v->show.json))
+        return EXIT_NRG_FAILED;
     if (v->output)
         nrg_copy(s->path, sizeof s->path, v->output);
     else
         default_path(s);
     if (v->graph && nrg_run_graph_read(&s->graph, v->graph, v->graph_params, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
-    if (argc)
-        offer_spans(s, &no_spans);
+    /* A command is measured even when it can't mark spans; the report says so. */
+    if (argc && !nrg_span_segment_init(&s->spans, false, &no_spans))
+        nrg_span_segment_offer(&s->spans, s->spans_variable);
     o.spans = s->spans.header ? &s->spans : NULL;
     if (nrg_recorder_new(&s->cli->ctx, &o, &s->recorder, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
@@ -308,22 +230,33 @@ static int open_recorder(struct session *s, int argc, char **argv)
     return 0;
 }
 
+static bool asked_to_stop(void)
+{
+    return nrg_stop_asked() || nrg_launch_asked_to_end();
+}
+
 static void sleep_ns(int64_t ns)
 {
     struct timespec ts = {ns / NRG_NS_PER_S, ns % NRG_NS_PER_S};
-    while (!stop_asked && nanosleep(&ts, &ts) && errno == EINTR)
+    while (!asked_to_stop() && nanosleep(&ts, &ts) && errno == EINTR)
         ;
 }
 
-/* For when no child is there to be asked; a signal that was ignored when we began stays so. */
-static void catch_stop(void (*handler)(int))
+static struct nrg_run begin_run(struct session *s, const char *kind)
 {
-    static const int signals[] = {SIGINT, SIGTERM};
-    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++) {
-        struct sigaction old, new = {.sa_handler = handler};
-        if (!sigaction(signals[i], NULL, &old) && old.sa_handler != SIG_IGN)
-            sigaction(signals[i], &new, NULL);
-    }
+    struct nrg_run run = {.id = ++s->next_run, .exit_code = -1};
+    nrg_copy(run.kind, sizeof run.kind, kind);
+    nrg_recorder_read_now(s->recorder);
+    run.begin_ns = nrg_now_ns();
+    return run;
+}
+
+static void end_run(struct session *s, struct nrg_run *run)
+{
+    run->end_ns = nrg_now_ns();
+    nrg_recorder_read_now(s->recorder);
+    nrg_recorder_await_pushed(s->recorder, run->end_ns);
+    nrg_recorder_run(s->recorder, run);
 }
 
 static void measure_baseline(struct session *s)
@@ -331,16 +264,34 @@ static void measure_baseline(struct session *s)
     if (!s->cli->quiet)
         fprintf(stderr, "nrg: measuring the idle machine for %.3g s\n",
                 (double)s->values->baseline_ns / 1e9);
-    struct nrg_run run = {.id = ++s->next_run, .kind = "baseline", .exit_code = -1};
-    catch_stop(on_stop);
-    nrg_recorder_read_now(s->recorder);
-    run.begin_ns = nrg_now_ns();
+    nrg_stop_catch();
+    struct nrg_run run = begin_run(s, "baseline");
     sleep_ns(s->values->baseline_ns);
-    catch_stop(SIG_DFL);
-    run.end_ns = nrg_now_ns();
-    nrg_recorder_read_now(s->recorder);
-    nrg_recorder_await_pushed(s->recorder, run.end_ns);
-    nrg_recorder_run(s->recorder, &run);
+    nrg_stop_release();
+    end_run(s, &run);
+}
+
+/*
+ * Once more after the command: idle power drifts with the temperature. A sensor that averages still
+ * shows the command for a while, so there is a rest first. A signal skips it; less than half of it
+ * says nothing and is left out.
+ */
+static void measure_baseline_again(struct session *s)
+{
+    int64_t baseline_ns = s->values->baseline_ns, rest_ns = baseline_ns / 4;
+    if (asked_to_stop())
+        return;
+    if (!s->cli->quiet)
+        fprintf(stderr, "nrg: measuring the idle machine again for %.3g s (Ctrl-C skips it)\n",
+                (double)baseline_ns / 1e9);
+    nrg_stop_catch(); /* to the end: the results are still to be shown */
+    sleep_ns(rest_ns < NRG_NS_PER_S ? rest_ns : NRG_NS_PER_S);
+    if (asked_to_stop())
+        return;
+    struct nrg_run run = begin_run(s, "baseline");
+    sleep_ns(baseline_ns);
+    if (!asked_to_stop() || nrg_now_ns() - run.begin_ns >= baseline_ns / 2)
+        end_run(s, &run);
 }
 
 static int64_t rusage_ns(const struct rusage *u)
@@ -377,12 +328,21 @@ static int wait_for(struct session *s, pid_t child, int64_t *end_ns)
     }
 }
 
+/* Said once the command is known to run: a wrong one has its own line. */
+static void print_outlook(const struct session *s)
+{
+    const struct nrg_run_outlook outlook = {.sensors = nrg_recorder_sensors(s->recorder),
+                                            .rate_hz = s->values->rate_hz,
+                                            .has_baseline = s->values->baseline_ns > 0,
+                                            .marks_spans = s->values->torch != NRG_TORCH_OFF};
+    if (!s->cli->quiet && !s->started)
+        nrg_run_outlook_print(&outlook, stderr);
+}
+
 static int run_once(struct session *s)
 {
     struct nrg_error err;
-    struct nrg_run run = {.id = ++s->next_run, .kind = "run", .exit_code = -1};
-    nrg_recorder_read_now(s->recorder);
-    run.begin_ns = nrg_now_ns();
+    struct nrg_run run = begin_run(s, "run");
     struct nrg_launch_gift gift = {s->spans.header ? s->spans_variable : NULL, s->spans.fd};
     pid_t child = nrg_launch(s->argv, &gift, &err);
     if (child < 0) {
@@ -393,6 +353,7 @@ static int run_once(struct session *s)
     }
     nrg_recorder_follow(s->recorder, child, true);
     nrg_recorder_run(s->recorder, &run);
+    print_outlook(s);
     s->started = true;
     int code = wait_for(s, child, &run.end_ns);
     nrg_launch_ended();
@@ -406,9 +367,9 @@ static int run_command(struct session *s)
 {
     int code = 0, times = s->values->repeat > 0 ? s->values->repeat : 1;
     if (s->values->torch)
-        nrg_run_torch_prepare(&s->torch, s->values->torch);
+        nrg_run_torch_prepare(&s->torch, nrg_choice_word(torch_modes, s->values->torch));
     nrg_launch_adopt_orphans();
-    for (int i = 0; i < times && !stop_asked; i++) {
+    for (int i = 0; i < times && !nrg_stop_asked(); i++) {
         if (times > 1 && !s->cli->quiet)
             fprintf(stderr, "nrg: run %d of %d\n", i + 1, times);
         code = run_once(s);
@@ -417,82 +378,27 @@ static int run_command(struct session *s)
             break;
     }
     nrg_run_torch_release(&s->torch);
+    if (s->started && s->values->baseline_ns)
+        measure_baseline_again(s);
     return code;
 }
 
-#define MAX_GIVEN (sizeof((struct session *)0)->pids / sizeof(int32_t))
-#define LOOK_NS   (200 * NRG_NS_PER_MS) /* how often, on kernels without pidfd */
-
-/* Descriptors that become readable when the processes end, -1 for those that have. */
-static bool open_pidfds(const struct session *s, struct pollfd *fds)
-{
-    bool supported = true;
-    for (size_t i = 0; i < s->n_pids; i++) {
-        fds[i].events = POLLIN;
-        fds[i].fd = (int)syscall(SYS_pidfd_open, s->pids[i], 0);
-        supported &= fds[i].fd >= 0 || errno == ESRCH;
-    }
-    return supported;
-}
-
-static size_t count_alive(const struct session *s, struct pollfd *fds, bool by_fd)
-{
-    size_t alive = 0;
-    for (size_t i = 0; i < s->n_pids; i++) {
-        if (fds[i].fd >= 0 && fds[i].revents) {
-            close(fds[i].fd);
-            fds[i].fd = -1;
-        }
-        alive += by_fd ? fds[i].fd >= 0 : !kill(s->pids[i], 0) || errno == EPERM;
-    }
-    return alive;
-}
-
-/* Until then, a stopping signal, or the end of all given processes; wakes up for nothing else. */
-static void wait_until(const struct session *s, int64_t until_ns)
-{
-    struct pollfd fds[MAX_GIVEN] = {0};
-    sigset_t stops, before;
-    bool by_fd = open_pidfds(s, fds);
-    sigemptyset(&stops);
-    sigaddset(&stops, SIGINT);
-    sigaddset(&stops, SIGTERM);
-    sigprocmask(SIG_BLOCK, &stops, &before); /* ppoll lets them in, so none comes just before it */
-    for (int64_t now = nrg_now_ns(); !stop_asked && now < until_ns; now = nrg_now_ns()) {
-        if (s->n_pids && !count_alive(s, fds, by_fd))
-            break;
-        int64_t left = by_fd || until_ns - now < LOOK_NS ? until_ns - now : LOOK_NS;
-        struct timespec ts = {left / NRG_NS_PER_S, left % NRG_NS_PER_S};
-        if (ppoll(fds, by_fd ? s->n_pids : 0, &ts, &before) <= 0)
-            for (size_t i = 0; i < s->n_pids; i++)
-                fds[i].revents = 0;
-    }
-    sigprocmask(SIG_SETMASK, &before, NULL);
-    for (size_t i = 0; i < s->n_pids; i++)
-        if (fds[i].fd >= 0)
-            close(fds[i].fd);
-}
-
 /* --pid and --system: until the time is over, Ctrl-C, or all given processes have ended. */
-static int watch(struct session *s)
+static int watch_processes(struct session *s)
 {
-    struct nrg_run run = {.id = ++s->next_run, .kind = "system", .exit_code = -1};
-    catch_stop(on_stop);
-    for (size_t i = 0; i < s->n_pids; i++) {
-        if (nrg_recorder_follow(s->recorder, s->pids[i], false)) {
-            fprintf(stderr, "nrg: process %d is not there\n", s->pids[i]);
+    nrg_stop_catch();
+    for (size_t i = 0; i < s->values->given.n; i++) {
+        if (nrg_recorder_follow(s->recorder, s->values->given.pids[i], false)) {
+            fprintf(stderr, "nrg: there is no process %d\n", s->values->given.pids[i]);
             return EXIT_NRG_FAILED;
         }
     }
-    nrg_recorder_read_now(s->recorder);
-    run.begin_ns = nrg_now_ns();
+    struct nrg_run run = begin_run(s, "system");
     nrg_recorder_run(s->recorder, &run);
     s->started = true;
-    wait_until(s, s->values->for_ns ? run.begin_ns + s->values->for_ns : INT64_MAX);
-    run.end_ns = nrg_now_ns();
-    nrg_recorder_read_now(s->recorder);
-    nrg_recorder_await_pushed(s->recorder, run.end_ns);
-    nrg_recorder_run(s->recorder, &run);
+    nrg_run_pids_wait(&s->values->given,
+                      s->values->for_ns ? run.begin_ns + s->values->for_ns : INT64_MAX);
+    end_run(s, &run);
     return 0;
 }
 
@@ -513,17 +419,14 @@ static void show_results(struct session *s)
     struct nrg_error err;
     if (!s->cli->quiet)
         fputc('\n', stderr);
-    if (nrg_recorder_end(s->recorder, show_from_database, s, &err)) {
-        nrg_complain(&err, 1);
-        return;
-    }
-    if (nrg_recorder_status(s->recorder)->spilled[0]) {
+    int rc = nrg_recorder_end(s->recorder, show_from_database, s, &err);
+    if (!rc && nrg_recorder_status(s->recorder)->spilled[0]) {
         fprintf(stderr, "nrg: %s: written completely after all\n", s->path);
         return;
     }
-    if (s->cli->quiet && !s->values->show.json)
+    if (!rc && s->cli->quiet && !s->values->show.json)
         return;
-    if (nrg_recording_open(s->path, &recording, &err)) {
+    if (rc || nrg_recording_open(s->path, &recording, &err)) {
         nrg_complain(&err, 1);
         return;
     }
@@ -533,32 +436,27 @@ static void show_results(struct session *s)
         fprintf(stderr, "\nrecording: %s   (nrg report, nrg export)\n", s->path);
 }
 
-static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
+static int run_run(struct nrg_cli *cli, void *v, int argc, char **argv)
 {
     struct session s = {.cli = cli, .values = v, .argv = argv, .spans = {.fd = -1}};
     int code = check_usage(&s, argc);
     if (!code)
         code = open_recorder(&s, argc, argv);
     nrg_run_graph_release(&s.graph);
-    if (code) {
-        if (s.recorder)
-            unlink(s.path);
-        nrg_recorder_free(s.recorder);
-        nrg_span_segment_release(&s.spans);
-        nrg_desk_release(&s.values->desk);
-        return code;
+    if (!code) {
+        nrg_launch_survive_pipes();
+        if (s.values->baseline_ns)
+            measure_baseline(&s);
+        code = nrg_stop_asked() ? EXIT_INTERRUPTED : argc ? run_command(&s) : watch_processes(&s);
     }
-    nrg_launch_survive_pipes();
-    if (s.values->baseline_ns)
-        measure_baseline(&s);
-    code = stop_asked ? EXIT_INTERRUPTED : argc ? run_command(&s) : watch(&s);
     if (s.started)
         show_results(&s);
+    bool useless = s.recorder && !s.started;
     nrg_recorder_free(s.recorder);
+    if (useless) /* a recording of nothing would only puzzle whoever finds it later */
+        unlink(s.path);
     nrg_span_segment_release(&s.spans);
     nrg_desk_release(&s.values->desk);
-    if (!s.started) /* a recording of nothing would only be found later and puzzle */
-        unlink(s.path);
     return code;
 }
 
@@ -584,5 +482,5 @@ const struct nrg_command nrg_cmd_run = {
     .options = options,
     .values_size = sizeof(struct values),
     .takes_command = true,
-    .run = run,
+    .run = run_run,
 };

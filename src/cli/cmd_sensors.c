@@ -1,12 +1,14 @@
 /*
- * nrg sensors: what can be measured here, and how to get the rest. It never fails: a machine
- * with nothing is told what will be estimated and how wrong that may be.
+ * nrg sensors: what can be measured here, and how to get the rest. It never fails: on a machine
+ * without sensors it says what will be estimated and how wrong that may be.
  */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
-#include "cli/common.h"
+#include "base/json_set.h"
 #include "cli/desk.h"
+#include "cli/internal.h"
 #include "sensors/registry.h"
 
 struct values {
@@ -51,12 +53,10 @@ static void print_channel(const struct nrg_found *found, const struct nrg_channe
            found->sensor, wanted ? "" : "  (not used: served by another)");
 }
 
-/* The ends of an estimate's band stand in its own line. */
+/* The bounds of an estimate are shown in its own line, not as channels. */
 static bool is_band(const struct nrg_channel *c)
 {
-    const char *dot = strrchr(c->name, '.');
-    return c->provenance == NRG_ESTIMATED && dot &&
-           (!strcmp(dot, ".low") || !strcmp(dot, ".high") || !strcmp(dot, ".idle"));
+    return c->provenance == NRG_ESTIMATED && nrg_channel_is_companion(c);
 }
 
 static int name_width(const struct nrg_probe *probe)
@@ -69,13 +69,15 @@ static int name_width(const struct nrg_probe *probe)
     return (int)width;
 }
 
-static size_t print_channels(const struct nrg_probe *probe, bool all)
+/* Returns how many it printed, and in *unwanted how many another driver serves. */
+static size_t print_channels(const struct nrg_probe *probe, bool all, size_t *unwanted)
 {
     size_t shown = 0;
     int width = name_width(probe);
     for (size_t f = 0; f < probe->n_found; f++) {
         const struct nrg_found *found = &probe->found[f];
         for (size_t c = 0; c < found->n_channels; c++) {
+            *unwanted += !found->wanted[c];
             if (!all && (!found->wanted[c] || is_band(&found->channels[c])))
                 continue;
             if (!shown++)
@@ -122,7 +124,7 @@ static void print_unavailable(const struct nrg_probe *probe)
         printf("%s%s: %s\n", u ? "" : "\nNot available:\n", no->what, no->why);
         bool next_same = u + 1 < probe->n_unavailable && no->fix[0] &&
                          !strcmp(no->fix, probe->unavailable[u + 1].fix);
-        if (next_same) /* five zones, one remedy: it stands below the last */
+        if (next_same) /* five zones with one remedy: it is printed below the last */
             continue;
         for (const char *line = no->fix; *line;) {
             size_t len = strcspn(line, "\n");
@@ -132,22 +134,14 @@ static void print_unavailable(const struct nrg_probe *probe)
     }
 }
 
-static size_t count_left_out(const struct nrg_probe *probe)
-{
-    size_t n = 0;
-    for (size_t f = 0; f < probe->n_found; f++)
-        for (size_t c = 0; c < probe->found[f].n_channels; c++)
-            n += !probe->found[f].wanted[c];
-    return n;
-}
-
 static void print_text(const struct nrg_probe *probe, bool all)
 {
-    if (!print_channels(probe, all))
+    size_t unwanted = 0;
+    if (!print_channels(probe, all, &unwanted))
         printf("Nothing can be measured here.\n");
-    if (!all && count_left_out(probe))
+    if (!all && unwanted)
         printf("%zu more channels are served twice: --all lists them, --sensor DRIVER uses them\n",
-               count_left_out(probe));
+               unwanted);
     print_estimates(probe);
     print_unavailable(probe);
 }
@@ -158,24 +152,17 @@ static json_t *channel_json(const struct nrg_found *found, const struct nrg_chan
                           found->driver->name, "sensor", found->sensor, "quantity",
                           nrg_quantity_name(c->quantity), "kind", nrg_kind_name(c->kind),
                           "provenance", nrg_provenance_name(c->provenance), "used", (int)wanted);
-    if (c->update_ns)
-        json_object_set_new(o, "update_period_s", json_real((double)c->update_ns / 1e9));
-    if (c->resolution > 0)
-        json_object_set_new(o, "resolution", json_real(c->resolution));
-    if (nrg_quantity_unit(c->quantity)[0])
-        json_object_set_new(o, "unit", json_string(nrg_quantity_unit(c->quantity)));
-    if (c->parent[0])
-        json_object_set_new(o, "parent", json_string(c->parent));
-    if (c->wrap)
-        json_object_set_new(o, "wrap_range", json_real((double)c->wrap * c->scale));
-    if (c->lag_ns)
-        json_object_set_new(o, "lag_s", json_real((double)c->lag_ns / 1e9));
-    if (c->error_low > 0 || c->error_high > 0) {
-        json_object_set_new(o, "error_low_percent", json_real(c->error_low * 100));
-        json_object_set_new(o, "error_high_percent", json_real(c->error_high * 100));
-    }
-    if (c->source[0])
-        json_object_set_new(o, "source", json_string(c->source));
+    nrg_json_real(o, "update_period_s", c->update_ns ? (double)c->update_ns / 1e9 : NAN);
+    nrg_json_real(o, "resolution", c->resolution > 0 ? c->resolution : NAN);
+    nrg_json_text(o, "unit", nrg_quantity_unit(c->quantity));
+    nrg_json_text(o, "parent", c->parent);
+    nrg_json_real(o, "wrap_range", c->wrap ? (double)c->wrap * c->scale : NAN);
+    nrg_json_real(o, "window_s", c->window_ns ? (double)c->window_ns / 1e9 : NAN);
+    nrg_json_real(o, "lag_s", c->lag_ns ? (double)c->lag_ns / 1e9 : NAN);
+    if (c->error_low > 0 || c->error_high > 0)
+        NRG_JSON_REALS(o, {"error_low_percent", c->error_low * 100},
+                       {"error_high_percent", c->error_high * 100});
+    nrg_json_text(o, "source", c->source);
     return o;
 }
 
@@ -192,35 +179,32 @@ static json_t *to_json(const struct nrg_probe *probe)
         const struct nrg_unavailable *no = &probe->unavailable[u];
         json_t *o = json_pack("{s:s, s:s, s:s}", "what", no->what, "why", no->why, "driver",
                               no->driver->name);
-        if (no->fix[0])
-            json_object_set_new(o, "fix", json_string(no->fix));
+        nrg_json_text(o, "fix", no->fix);
         json_array_append_new(json_object_get(doc, "unavailable"), o);
     }
     return doc;
 }
 
-static int run(struct nrg_cli *cli, void *v, int argc, char **argv)
+static int run_sensors(struct nrg_cli *cli, void *v, int argc, char **argv)
 {
     struct values *values = v;
     struct nrg_sensor_options opts = {.only = values->sensors.items};
     struct nrg_probe probe;
     struct nrg_error err;
     int code = 0;
-    if (argc) {
-        fprintf(stderr, "nrg sensors: takes no operand, not '%s'\n", argv[0]);
-        return 2;
-    }
+    if (argc)
+        return nrg_usage(cli, "takes no arguments, but was given '%s'", argv[0]);
     if (nrg_desk_read(&values->desk, cli, &opts, &err))
         return nrg_complain(&err, 2);
     if (nrg_probe_all(&probe, &cli->ctx, &opts, &err)) {
-        nrg_desk_release(&values->desk);
-        return nrg_complain(&err, 2);
+        code = nrg_complain(&err, 2);
+    } else {
+        if (values->json)
+            code = nrg_print_json(to_json(&probe), values->json);
+        else
+            print_text(&probe, values->all);
+        nrg_probe_release(&probe);
     }
-    if (values->json)
-        code = nrg_print_json(to_json(&probe), values->json);
-    else
-        print_text(&probe, values->all);
-    nrg_probe_release(&probe);
     nrg_desk_release(&values->desk);
     return code;
 }
@@ -238,5 +222,5 @@ const struct nrg_command nrg_cmd_sensors = {
                 "  nrg sensors --root captured/     # a captured /sys and /proc\n",
     .options = options,
     .values_size = sizeof(struct values),
-    .run = run,
+    .run = run_sensors,
 };

@@ -1,54 +1,35 @@
 /* nrg train: a profile of a device from measurements. */
-#include <errno.h>
-#include <string.h>
-
 #include "cli/data.h"
 #include "report/prediction/report.h"
 
-#define CONFIDENCE 0.95
-
 struct values {
     struct nrg_data_options data;
-    const char *output, *features, *model;
+    const char *output;
+    int features, layer;
     double confidence;
+};
+
+static const struct values defaults = {.confidence = 0.95};
+
+static const struct nrg_choice models[] = {
+    {"physical", false, "default"},
+    {"layer", true, "run time and power of a Jetson's layers"},
+    {0},
 };
 
 static const struct nrg_opt options[] = {
     {"output", 'o', NRG_OPT_STRING, "FILE", "the profile to write (required)",
      offsetof(struct values, output)},
-    {"model", 'm', NRG_OPT_STRING, "NAME",
-     "physical (default), or layer: run time and power of a Jetson's layers",
-     offsetof(struct values, model)},
-    {"features", 'f', NRG_OPT_STRING, "SET",
-     "static (default: known before anything runs) or all (with time and GPU energy)",
+    {"model", 'm', NRG_OPT_CHOICE(models), "NAME", "", offsetof(struct values, layer)},
+    {"features", 'f', NRG_OPT_CHOICE(nrg_feature_sets), "SET", "",
      offsetof(struct values, features)},
-    {"confidence", 'c', NRG_OPT_NUMBER, "PART", "of the intervals (default 0.95)",
+    {"confidence", 'c', NRG_OPT_CONFIDENCE, "PART", "of the intervals (default 0.95)",
      offsetof(struct values, confidence)},
     NRG_DATA_OPTIONS(struct values, data),
     {0},
 };
 
-static int check(struct values *v)
-{
-    v->features = v->features ? v->features : "static";
-    v->model = v->model ? v->model : "physical";
-    v->confidence = v->confidence > 0 ? v->confidence : CONFIDENCE;
-    if (!v->output)
-        fprintf(stderr, "nrg train: where to? nrg train DATA -o device.json\n");
-    else if (strcmp(v->features, "static") && strcmp(v->features, "all"))
-        fprintf(stderr, "nrg train: --features is static or all, not '%s'\n", v->features);
-    else if (!strcmp(v->model, "tree"))
-        fprintf(stderr, "nrg train: the tree is there to be compared with: nrg evaluate\n");
-    else if (strcmp(v->model, "physical") && strcmp(v->model, "layer"))
-        fprintf(stderr, "nrg train: --model is physical or layer, not '%s'\n", v->model);
-    else if (v->confidence >= 1)
-        fprintf(stderr, "nrg train: --confidence is more than 0 and less than 1\n");
-    else
-        return 0;
-    return 2;
-}
-
-/* Groups that can't tell a fixed cost from one per byte, or have hardly any rows. */
+/* Warns of groups that can't separate a cost per call from one per byte, or have few rows. */
 static void say_weak(struct nrg_cli *cli, const struct nrg_profile *p)
 {
     for (size_t g = 0; p->physical.features == NRG_SET_STATIC && g < p->physical.n; g++) {
@@ -66,7 +47,7 @@ static void say_weak(struct nrg_cli *cli, const struct nrg_profile *p)
     }
     if (p->physical.unused_rows)
         nrg_log(&cli->ctx, NRG_WARNING,
-                "%zu measurements have not the features that are needed and were not used",
+                "%zu measurements lack the features that are needed and were not used",
                 p->physical.unused_rows);
     if (!p->is_layer && !p->physical.held_out_models)
         nrg_log(&cli->ctx, NRG_WARNING,
@@ -74,21 +55,18 @@ static void say_weak(struct nrg_cli *cli, const struct nrg_profile *p)
                 "for other models");
 }
 
-static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
+static int run_train(struct nrg_cli *cli, void *values, int argc, char **argv)
 {
     struct values *v = values;
     struct nrg_dataset set;
     struct nrg_profile profile;
     struct nrg_error err;
-    int code = check(v);
-    if (code)
-        return code;
-    code = nrg_data_read(cli, &v->data, argc, argv, false, &set);
-    const char *words = v->data.layer_features;
-    struct nrg_train_options o = {.layer = !strcmp(v->model, "layer"),
-                                  .original_layers = words && !strcmp(words, "original"),
-                                  .features =
-                                      strcmp(v->features, "all") ? NRG_SET_STATIC : NRG_SET_ALL,
+    if (!v->output)
+        return nrg_usage(cli, "where to? nrg train DATA -o device.json");
+    int code = nrg_data_read(cli, &v->data, argc, argv, false, &set);
+    struct nrg_train_options o = {.layer = v->layer,
+                                  .original_layers = v->data.original_layers,
+                                  .features = (enum nrg_feature_set)v->features,
                                   .confidence = v->confidence,
                                   .exclude = v->data.exclude.items,
                                   .sources = (const char *const *)argv};
@@ -97,7 +75,7 @@ static int run(struct nrg_cli *cli, void *values, int argc, char **argv)
     } else if (!code) {
         say_weak(cli, &profile);
         code = nrg_print_json(nrg_profile_json(&profile), v->output);
-        if (!code && !cli->quiet && strcmp(v->output, "-"))
+        if (!code && !cli->quiet && !nrg_is_stdout(v->output))
             nrg_profile_text(&profile, v->output, stdout);
         nrg_profile_release(&profile);
     }
@@ -121,5 +99,6 @@ const struct nrg_command nrg_cmd_train = {
         "  nrg train mine.csv -o laptop.json && nrg predict model.txt --profile laptop.json\n",
     .options = options,
     .values_size = sizeof(struct values),
-    .run = run,
+    .defaults = &defaults,
+    .run = run_train,
 };

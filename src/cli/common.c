@@ -1,13 +1,14 @@
-/* See common.h. */
-#include "cli/common.h"
+/* See internal.h. */
+#include "cli/internal.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdlib.h>
+#include <math.h>
+#include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "import/log.h"
 
 int nrg_complain(const struct nrg_error *err, int code)
 {
@@ -16,48 +17,32 @@ int nrg_complain(const struct nrg_error *err, int code)
     return code;
 }
 
-int nrg_print_json_digits(json_t *doc, const char *path, size_t digits)
+int nrg_usage(const struct nrg_cli *cli, const char *format, ...)
 {
-    bool to_stdout = !strcmp(path, "-");
-    FILE *out = doc ? (to_stdout ? stdout : fopen(path, "we")) : NULL;
-    int failed = !out || json_dumpf(doc, out, JSON_INDENT(2) | JSON_REAL_PRECISION(digits)) ||
-                 fputc('\n', out) == EOF || fflush(out);
-    int why = errno;
-    if (out && !to_stdout && fclose(out))
-        failed = 1;
-    if (failed)
-        fprintf(stderr, "nrg: %s: cannot write JSON: %s\n", to_stdout ? "stdout" : path,
-                doc ? strerror(why) : "out of memory");
-    json_decref(doc);
-    return failed ? 1 : 0;
+    va_list args;
+    fprintf(stderr, "nrg %s: ", cli->command->name);
+    va_start(args, format);
+    vfprintf(stderr, format, args);
+    va_end(args);
+    fputc('\n', stderr);
+    return 2;
 }
 
-int nrg_print_json(json_t *doc, const char *path)
+int nrg_out_of_memory(void)
 {
-    return nrg_print_json_digits(doc, path, 12);
+    fprintf(stderr, "nrg: out of memory\n");
+    return 1;
 }
 
-bool nrg_use_colour(FILE *stream)
+int nrg_read_idle_power(const struct nrg_cli *cli, const char *text, double *idle_w)
 {
-    return isatty(fileno(stream)) && !getenv("NO_COLOR");
-}
-
-int nrg_parse_zone(const char *text, int64_t *offset_ns)
-{
-    const char *p = text + (*text == '+' || *text == '-');
-    size_t digits = strspn(p, "0123456789"), hour_digits = digits > 2 ? digits - 2 : digits;
-    const char *rest = p + digits;
-    int64_t hours = 0, minutes = 0;
-    bool colon = *rest == ':';
-    const char *minute_text = colon ? rest + 1 : p + hour_digits;
-    if (nrg_parse_i64(p, colon ? digits : hour_digits, &hours) || digits > 4)
-        return -EINVAL;
-    if ((colon || digits > 2) && nrg_parse_i64(minute_text, strlen(minute_text), &minutes))
-        return -EINVAL;
-    if ((!colon && *rest) || hours > 14 || hours < 0 || minutes < 0 || minutes > 59)
-        return -EINVAL;
-    *offset_ns = (hours * 60 + minutes) * 60 * INT64_C(1000000000) * (*text == '-' ? -1 : 1);
-    return 0;
+    struct nrg_error err;
+    *idle_w = NAN;
+    if (!text)
+        return 0;
+    if (nrg_parse_double(text, strlen(text), idle_w))
+        return nrg_import_idle_power(text, idle_w, &err) ? nrg_complain(&err, 1) : 0;
+    return *idle_w >= 0 ? 0 : nrg_usage(cli, "--idle-power wants watts or a file, not '%s'", text);
 }
 
 void nrg_occupy_standard_streams(void)

@@ -3,41 +3,29 @@
 
 #include <errno.h>
 #include <stddef.h>
-#include <string.h>
 
-static bool original_features(const struct nrg_data_options *o)
-{
-    return o->layer_features && !strcmp(o->layer_features, "original");
-}
+#include "base/parse.h"
+#include "predict/physical/fit.h"
+#include "report/prediction/report.h"
 
-/* -1: no such word. */
-static int idle_mode(const struct nrg_data_options *o)
-{
-    static const char *const words[] = {"apart", "share", "none"};
-    for (int i = 0; o->idle && i < 3; i++)
-        if (!strcmp(words[i], o->idle))
-            return i;
-    return o->idle ? -1 : NRG_IDLE_APART;
-}
+const struct nrg_choice nrg_data_layer_features[] = {
+    {"corrected", false, "default"},
+    {"original", true, "with the study's errors"},
+    {0},
+};
 
-static int check(const struct nrg_cli *cli, const struct nrg_data_options *o, int argc)
-{
-    const char *name = cli->command->name;
-    if (argc < 1) {
-        fprintf(stderr, "nrg %s: which data? nrg %s FILE or FOLDER\n", name, name);
-        return 2;
-    }
-    if (o->layer_features && !original_features(o) && strcmp(o->layer_features, "corrected")) {
-        fprintf(stderr, "nrg %s: --layer-features is corrected or original, not '%s'\n", name,
-                o->layer_features);
-        return 2;
-    }
-    if (idle_mode(o) < 0) {
-        fprintf(stderr, "nrg %s: --idle is apart, share or none, not '%s'\n", name, o->idle);
-        return 2;
-    }
-    return 0;
-}
+const struct nrg_choice nrg_data_idle_rules[] = {
+    {"apart", NRG_IDLE_APART, "default"},
+    {"share", NRG_IDLE_SHARE, NULL},
+    {"none", NRG_IDLE_NONE, NULL},
+    {0},
+};
+
+const struct nrg_choice nrg_feature_sets[] = {
+    {"static", NRG_SET_STATIC, "default: known before anything runs"},
+    {"all", NRG_SET_ALL, "with time and GPU energy"},
+    {0},
+};
 
 static void say_notes(struct nrg_cli *cli, const struct nrg_dataset *set)
 {
@@ -73,14 +61,14 @@ int nrg_data_read(struct nrg_cli *cli, const struct nrg_data_options *o, int arg
 {
     struct nrg_read_options options = {.device = o->device,
                                        .layers = o->layers,
-                                       .original_layers = original_features(o),
+                                       .original_layers = o->original_layers,
+                                       .idle = (enum nrg_idle_mode)o->idle,
                                        .graph = o->graph};
     struct nrg_error err;
     nrg_dataset_init(set);
-    int code = check(cli, o, argc), rc = 0;
-    if (code)
-        return code;
-    options.idle = (enum nrg_idle_mode)idle_mode(o);
+    int rc = 0;
+    if (argc < 1)
+        return nrg_usage(cli, "which data? nrg %s FILE or FOLDER", cli->command->name);
     for (int i = 0; !rc && i < argc; i++)
         rc = nrg_dataset_read(set, argv[i], &options, &err);
     if (!rc)
@@ -91,4 +79,15 @@ int nrg_data_read(struct nrg_cli *cli, const struct nrg_data_options *o, int arg
         return nrg_complain(&err, 1);
     say_notes(cli, set);
     return 0;
+}
+
+int nrg_data_write(const struct nrg_dataset *set, const char *path)
+{
+    if (nrg_ends_with(path, ".json"))
+        return nrg_print_json_digits(nrg_dataset_json(set), path, 17);
+    FILE *out = nrg_output_open(path);
+    if (!out)
+        return 1;
+    nrg_dataset_write_csv(set, out);
+    return nrg_output_close(out, path, 0);
 }

@@ -26,9 +26,13 @@ int nrg_desk_read(struct nrg_desk *desk, struct nrg_cli *cli, struct nrg_sensor_
         return rc;
     if (desk->none || options->only)
         nrg_meter_config_drop_meters(&desk->config);
+    const char *profile = desk->profile_path ? desk->profile_path : desk->config.sensor_profile;
+    if (profile && (rc = nrg_sensor_profile_read(&desk->profile, profile, err)))
+        return rc;
+    options->profile = profile ? &desk->profile : NULL;
     options->meters = desk->meters.items;
     options->config = &desk->config;
-    /* A meter is this machine's also beside the tree of another one. */
+    /* Meters are always this machine's, even when --root names another machine's tree. */
     if (desk->meters.n || desk->config.n_meters)
         nrg_root_complete(&cli->ctx.root, NRG_PART_DEV);
     return 0;

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/common.h"
+#include <nrg/nrg.h>
+
+#include "cli/internal.h"
 #include "record/read/replay.h"
 
 /* One line each, so that branches that add one do not conflict. */
@@ -27,7 +29,7 @@ const struct nrg_command *const nrg_commands[] = {
 };
 /* clang-format on */
 
-static void say(void *arg, enum nrg_level level, const char *line)
+static void print_log_line(void *arg, enum nrg_level level, const char *line)
 {
     const struct nrg_cli *cli = arg;
     if (level >= NRG_ERROR || (!cli->quiet && (level >= NRG_INFO || cli->verbose)))
@@ -61,16 +63,12 @@ int main(int argc, char **argv)
 {
     nrg_occupy_standard_streams();
     const char *name = argc > 1 ? argv[1] : "help";
-    for (size_t i = 0; nrg_commands[i]; i++) {
-        struct nrg_cli cli = {.command = nrg_commands[i],
-                              .ctx = {.log = say, .open_recording = nrg_replay_recording_open}};
-        if (!strcmp(nrg_commands[i]->name, name))
-            return run_command(&cli, argc - 1, argv + 1);
-    }
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
         return nrg_help_generate(argc - 1, argv + 1);
     if (!strcmp(name, "--version") || !strcmp(name, "version"))
         return puts("nrg " NRG_VERSION) < 0;
-    fprintf(stderr, "nrg: no command is called '%s': see nrg help\n", name);
-    return 2;
+    struct nrg_cli cli = {
+        .command = nrg_find_command(name),
+        .ctx = {.log = print_log_line, .open_recording = nrg_replay_recording_open}};
+    return cli.command ? run_command(&cli, argc - 1, argv + 1) : 2;
 }

@@ -1,6 +1,6 @@
 /*
  * Option parsing from the commands' tables, on getopt_long: see cli.h. Only what a table
- * declares exists; the three common options are in a table of their own.
+ * declares exists; the common options are in a table of their own.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -9,24 +9,22 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/parse.h"
-#include "cli/cli.h"
-#include "cli/common.h"
+#include "cli/internal.h"
 
 const struct nrg_opt nrg_common_options[] = {
     {"root", 0, NRG_OPT_STRING, "DIR",
      "look at the machine whose /sys, /proc and /dev are below DIR (also: NRG_ROOT)",
      offsetof(struct nrg_cli, root)},
-    {"quiet", 'q', NRG_OPT_FLAG, NULL, "no talk on stderr but errors",
-     offsetof(struct nrg_cli, quiet)},
-    {"verbose", 'v', NRG_OPT_FLAG, NULL, "more talk on stderr", offsetof(struct nrg_cli, verbose)},
+    {"quiet", 'q', NRG_OPT_FLAG, NULL, "only errors on stderr", offsetof(struct nrg_cli, quiet)},
+    {"verbose", 'v', NRG_OPT_FLAG, NULL, "more messages on stderr",
+     offsetof(struct nrg_cli, verbose)},
     {"help", 'h', NRG_OPT_FLAG, NULL, "this text", offsetof(struct nrg_cli, help)},
     {0},
 };
 
 #define MAX_OPTIONS 64
 
-/* Codes returned by getopt for long options: beyond any letter. */
+/* Codes that getopt returns for long options: larger than any letter. */
 #define FIRST_CODE 1000
 
 struct table {
@@ -40,9 +38,10 @@ struct table {
 static int add_options(struct table *t, const struct nrg_opt *opts, bool common)
 {
     for (; opts && opts->name && t->n < MAX_OPTIONS; opts++) {
-        int has_arg = opts->type == NRG_OPT_FLAG   ? no_argument
-                      : opts->type == NRG_OPT_FILE ? optional_argument
-                                                   : required_argument;
+        static const int has_args[] = {[NRG_TAKES_NOTHING] = no_argument,
+                                       [NRG_TAKES_VALUE] = required_argument,
+                                       [NRG_TAKES_OPTIONAL] = optional_argument};
+        int has_arg = has_args[opts->type->takes];
         t->longs[t->n] = (struct option){opts->name, has_arg, NULL, FIRST_CODE + t->n};
         t->opts[t->n] = opts;
         t->common[t->n++] = common;
@@ -56,78 +55,6 @@ static int add_options(struct table *t, const struct nrg_opt *opts, bool common)
     return 0;
 }
 
-static int add_to_list(struct nrg_list *list, const char *value)
-{
-    if (nrg_reserve(&list->items, &list->cap, list->n + 2, sizeof *list->items))
-        return -ENOMEM;
-    list->items[list->n++] = value;
-    list->items[list->n] = NULL;
-    return 0;
-}
-
-static int store_number(const struct nrg_opt *opt, void *field, const char *value)
-{
-    double number;
-    int rc = nrg_parse_double(value, strlen(value), &number);
-    if (rc)
-        return rc;
-    if (opt->type == NRG_OPT_NUMBER) {
-        *(double *)field = number;
-        return 0;
-    }
-    if (number < 1 || number > 1e9 || number != (double)(int)number)
-        return -ERANGE;
-    *(int *)field = (int)number;
-    return 0;
-}
-
-/* Zero is what a field holds that was not given: nobody should get "for ever" for "0s". */
-static int store_duration(int64_t *field_ns, const char *value)
-{
-    int rc = nrg_parse_duration_ns(value, field_ns);
-    return rc ? rc : *field_ns > 0 ? 0 : -ERANGE;
-}
-
-static int store(const struct nrg_opt *opt, void *values, const char *value)
-{
-    void *field = (char *)values + opt->offset;
-    switch (opt->type) {
-    case NRG_OPT_FLAG:
-        *(bool *)field = true;
-        return 0;
-    case NRG_OPT_STRING:
-        *(const char **)field = value;
-        return 0;
-    case NRG_OPT_FILE:
-        *(const char **)field = value ? value : "-";
-        return 0;
-    case NRG_OPT_LIST:
-        return add_to_list(field, value);
-    case NRG_OPT_DURATION:
-        return store_duration(field, value);
-    case NRG_OPT_RATE:
-        return nrg_parse_rate_hz(value, field);
-    case NRG_OPT_NUMBER:
-    case NRG_OPT_COUNT:
-        return store_number(opt, field, value);
-    }
-    return -EINVAL;
-}
-
-static const char *expected(enum nrg_opt_type type)
-{
-    switch (type) {
-    case NRG_OPT_DURATION:
-        return "a duration such as 10s, 250ms or 2min";
-    case NRG_OPT_RATE:
-        return "a rate such as 1Hz, 100Hz or 1kHz (up to 100kHz)";
-    case NRG_OPT_COUNT:
-        return "a whole number, 1 or more";
-    default:
-        return "a number";
-    }
-}
-
 static int index_of(const struct table *t, int code)
 {
     if (code >= FIRST_CODE)
@@ -138,6 +65,16 @@ static int index_of(const struct table *t, int code)
     return -1;
 }
 
+static int say_wanted(const struct nrg_cli *cli, const struct nrg_opt *opt, const char *value)
+{
+    char words[256];
+    const char *wants = opt->type->wants
+                            ? opt->type->wants
+                            : nrg_choice_words(opt->type->choices, false, words, sizeof words);
+    nrg_usage(cli, "--%s wants %s, not '%s'", opt->name, wants, value ? value : "");
+    return -EINVAL;
+}
+
 static int parse_all(struct nrg_cli *cli, struct table *t, void *values, int argc, char **argv)
 {
     int code;
@@ -145,20 +82,17 @@ static int parse_all(struct nrg_cli *cli, struct table *t, void *values, int arg
     opterr = 0;
     while ((code = getopt_long(argc, argv, t->shorts.text, t->longs, NULL)) != -1) {
         const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
-        if (code == '?' || code == ':') {
-            fprintf(stderr, "nrg %s: %s '%s': see nrg %s --help\n", cli->command->name,
-                    code == ':' ? "a value is missing after" : "no such option", word,
-                    cli->command->name);
+        int i = code == '?' || code == ':' ? -1 : index_of(t, code);
+        if (i < 0) {
+            nrg_usage(cli, "%s '%s': see nrg %s --help",
+                      code == ':' ? "a value is missing after" : "no such option", word,
+                      cli->command->name);
             return -EINVAL;
         }
-        int i = index_of(t, code);
-        int rc = i < 0 ? -EINVAL : store(t->opts[i], t->common[i] ? (void *)cli : values, optarg);
-        if (rc) {
-            fprintf(stderr, "nrg %s: --%s wants %s, not '%s'\n", cli->command->name,
-                    i < 0 ? "?" : t->opts[i]->name, expected(i < 0 ? 0 : t->opts[i]->type),
-                    optarg ? optarg : "");
-            return -EINVAL;
-        }
+        const struct nrg_opt *opt = t->opts[i];
+        char *base = t->common[i] ? (void *)cli : values;
+        if (opt->type->store(opt->type, base + opt->offset, optarg))
+            return say_wanted(cli, opt, optarg);
     }
     return optind;
 }
@@ -166,6 +100,8 @@ static int parse_all(struct nrg_cli *cli, struct table *t, void *values, int arg
 int nrg_options_parse(struct nrg_cli *cli, void *values, int argc, char **argv)
 {
     struct table t = {0};
+    if (cli->command->defaults)
+        memcpy(values, cli->command->defaults, cli->command->values_size);
     /* '+': options after the first operand belong to the measured command; ':' missing values. */
     int rc = nrg_str_addf(&t.shorts, cli->command->takes_command ? "+:" : ":");
     if (!rc)
@@ -182,7 +118,7 @@ void nrg_options_release(const struct nrg_command *command, void *values)
 {
     for (const struct nrg_opt *opt = command->options; opt && opt->name; opt++) {
         struct nrg_list *list = (void *)((char *)values + opt->offset);
-        if (opt->type == NRG_OPT_LIST)
+        if (opt->type->is_list)
             free(list->items);
     }
 }

@@ -7,23 +7,15 @@
 
 #include "report/run/report.h"
 
-int nrg_show_check(const struct nrg_cli *cli, const struct nrg_show_options *o)
-{
-    if (o->split && strcmp(o->split, "active") && strcmp(o->split, "busy-time")) {
-        fprintf(stderr, "nrg %s: --split is active or busy-time, not '%s'\n", cli->command->name,
-                o->split);
-        return 2;
-    }
-    if (o->carbon_g_per_kwh < 0) {
-        fprintf(stderr, "nrg %s: --carbon-intensity can't be negative\n", cli->command->name);
-        return 2;
-    }
-    return 0;
-}
+const struct nrg_choice nrg_split_rules[] = {
+    {"active", NRG_SPLIT_ACTIVE, "above idle, by CPU time; default"},
+    {"busy-time", NRG_SPLIT_BUSY_TIME, NULL},
+    {0},
+};
 
 /* Summaries of all runs that are not the baseline. Returns how many, or -errno. */
-static int summarise(struct nrg_recording *recording, enum nrg_split split,
-                     struct nrg_summary **out, struct nrg_error *err)
+static int summarise_runs(struct nrg_recording *recording, enum nrg_split split,
+                          struct nrg_summary **out, struct nrg_error *err)
 {
     size_t n, made = 0;
     int rc = 0;
@@ -44,15 +36,14 @@ static int summarise(struct nrg_recording *recording, enum nrg_split split,
     for (size_t i = 0; i < made; i++)
         nrg_summary_release(&(*out)[i]);
     free(*out);
-    return rc < 0 ? rc : -EIO; /* a caller takes anything else for a count */
+    return rc < 0 ? rc : -EIO; /* anything else would be a count */
 }
 
 int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *o, FILE *text_out)
 {
     struct nrg_error err;
     struct nrg_summary *runs;
-    bool busy_time = o->split && !strcmp(o->split, "busy-time");
-    int n = summarise(recording, busy_time ? NRG_SPLIT_BUSY_TIME : NRG_SPLIT_ACTIVE, &runs, &err);
+    int n = summarise_runs(recording, (enum nrg_split)o->split, &runs, &err);
     if (n < 0)
         return nrg_complain(&err, 1);
     struct nrg_report report = {

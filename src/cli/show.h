@@ -2,43 +2,30 @@
 #ifndef NRG_CLI_SHOW_H
 #define NRG_CLI_SHOW_H
 
-#include "cli/common.h"
+#include "cli/internal.h"
 #include "record/read/recording.h"
 
 struct nrg_show_options {
     const char *json;
-    const char *split;
+    int split; /* enum nrg_split */
     double carbon_g_per_kwh;
     bool all_processes;
 };
 
-/* Rows for a command's option table; `field` is the values' member of type nrg_show_options. */
-#define NRG_SHOW_OPTIONS(type, field)                                                              \
-    {"json",                                                                                       \
-     'j',                                                                                          \
-     NRG_OPT_FILE,                                                                                 \
-     "FILE",                                                                                       \
-     "all results as JSON, to stdout or FILE",                                                     \
-     offsetof(type, field) + offsetof(struct nrg_show_options, json)},                             \
-        {"split",                                                                                  \
-         0,                                                                                        \
-         NRG_OPT_STRING,                                                                           \
-         "RULE",                                                                                   \
-         "energy per process: active (above idle, by CPU time; default) or busy-time",             \
-         offsetof(type, field) + offsetof(struct nrg_show_options, split)},                        \
-        {"carbon-intensity",                                                                       \
-         0,                                                                                        \
-         NRG_OPT_NUMBER,                                                                           \
-         "G_PER_KWH",                                                                              \
-         "also show grams of CO2 equivalent",                                                      \
-         offsetof(type, field) + offsetof(struct nrg_show_options, carbon_g_per_kwh)},             \
-    {                                                                                              \
-        "all-processes", 0, NRG_OPT_FLAG, NULL, "list every process, not only the largest",        \
-            offsetof(type, field) + offsetof(struct nrg_show_options, all_processes)               \
-    }
+extern const struct nrg_choice nrg_split_rules[];
 
-/* Checks the words given; 0 or 2 after saying what is wrong. */
-int nrg_show_check(const struct nrg_cli *cli, const struct nrg_show_options *options);
+/* Rows for a command's option table; `field` is the values' member of type nrg_show_options. */
+/* clang-format off */
+#define NRG_SHOW_OPTIONS(type, field)                                                              \
+    {"json", 'j', NRG_OPT_FILE, "FILE", "all results as JSON, to stdout or FILE",                  \
+     offsetof(type, field.json)},                                                                  \
+    {"split", 0, NRG_OPT_CHOICE(nrg_split_rules), "RULE", "energy per process: ",                  \
+     offsetof(type, field.split)},                                                                 \
+    {"carbon-intensity", 0, NRG_OPT_NUMBER_IN(0, 1e9, "a number, 0 or more"), "G_PER_KWH",         \
+     "also show grams of CO2 equivalent", offsetof(type, field.carbon_g_per_kwh)},                 \
+    {"all-processes", 0, NRG_OPT_FLAG, NULL, "list every process, not only the largest",           \
+     offsetof(type, field.all_processes)}
+/* clang-format on */
 
 /* Prints text to `text_out` (NULL: none) and JSON where asked. Exit code 0 or 1. */
 int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *options,

@@ -1,7 +1,7 @@
 /*
  * See bins.h. One walk over all series in order of time. A reading closes the stretch since the
- * channel's last one, and the stretch is shared out to the bins that it touches; those are kept
- * open until nobody can add to them any more. A channel that has gone silent does not hold bins
+ * channel's last one, and the stretch is shared out to the bins that it touches; those stay open
+ * until no channel can add to them any more. A channel that has gone silent does not hold bins
  * open for ever: after WAIT_NS (or three of its periods) they go out without it.
  */
 #include "energy/bins.h"
@@ -10,10 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "energy/internal.h"
-#include "energy/timeline.h"
 #include "base/mem.h"
-#include "record/read/cursor.h"
+#include "base/search.h"
+#include "energy/internal.h"
 
 #define WAIT_NS         (5 * NRG_NS_PER_S)
 #define PROCESS_WAIT_NS (15 * NRG_NS_PER_S)
@@ -36,8 +35,8 @@ struct bins {
     struct channel_state *states;
     int64_t *first_bin; /* of each span, and one past the end */
     int64_t n_bins;
-    int64_t next;               /* first bin that has not been handed out */
-    struct nrg_open_bin **open; /* from `next` on */
+    int64_t next;              /* first bin that has not been handed out */
+    struct nrg_open_bin *open; /* from `next` on */
     size_t n_open, cap_open;
     struct nrg_bin_processes processes;
     int64_t front_ns, check_ns;
@@ -49,18 +48,11 @@ struct bins {
 
 static size_t span_of(const struct bins *b, int64_t k)
 {
-    size_t low = 0, high = b->options->n_spans - 1;
-    while (low < high) {
-        size_t middle = (low + high + 1) / 2;
-        if (b->first_bin[middle] <= k)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
+    size_t upto = nrg_count_up_to(b->first_bin, b->options->n_spans, sizeof *b->first_bin, k);
+    return upto ? upto - 1 : 0;
 }
 
-static struct nrg_span_ns edges(const struct bins *b, int64_t k)
+static struct nrg_span_ns bin_edges(const struct bins *b, int64_t k)
 {
     const struct nrg_span_ns *span = &b->options->spans[span_of(b, k)];
     int64_t begin = span->begin_ns + (k - b->first_bin[span_of(b, k)]) * b->options->period_ns;
@@ -83,32 +75,25 @@ static int64_t bin_at(const struct bins *b, int64_t t_ns)
 
 static void free_bin(struct nrg_open_bin *bin)
 {
-    if (!bin)
-        return;
     free(bin->cells);
     free(bin->processes);
     free(bin->gpu);
-    free(bin);
 }
 
-/* NULL: it has gone out already, or there is no memory (*rc). */
+/* NULL: it was handed out already, or there is no memory (*rc). Good until another is opened. */
 static struct nrg_open_bin *open_bin(struct bins *b, int64_t k, int *rc)
 {
     if (k < b->next || k >= b->n_bins)
         return NULL;
     while ((int64_t)b->n_open <= k - b->next) {
-        struct nrg_open_bin *bin = calloc(1, sizeof *bin);
-        if (bin)
-            bin->cells = calloc(b->n_channels + 1, sizeof *bin->cells);
-        if (!bin || !bin->cells ||
-            nrg_reserve(&b->open, &b->cap_open, b->n_open + 1, sizeof *b->open)) {
-            free_bin(bin);
+        struct nrg_open_bin bin = {.cells = calloc(b->n_channels + 1, sizeof *bin.cells)};
+        if (!bin.cells || nrg_append(&b->open, &b->n_open, &b->cap_open, &bin, sizeof bin)) {
+            free_bin(&bin);
             *rc = -ENOMEM;
             return NULL;
         }
-        b->open[b->n_open++] = bin;
     }
-    return b->open[k - b->next];
+    return &b->open[k - b->next];
 }
 
 /* A stretch on which a value goes from one to another in a straight line. */
@@ -117,7 +102,7 @@ static int add_stretch(struct bins *b, size_t channel, int64_t from_ns, int64_t 
 {
     int rc = 0;
     for (int64_t k = bin_at(b, from_ns); k < b->n_bins && !rc; k++) {
-        struct nrg_span_ns e = edges(b, k);
+        struct nrg_span_ns e = bin_edges(b, k);
         int64_t begin = from_ns > e.begin_ns ? from_ns : e.begin_ns;
         int64_t end = to_ns < e.end_ns ? to_ns : e.end_ns;
         if (e.begin_ns >= to_ns)
@@ -138,10 +123,9 @@ static int on_counter(struct bins *b, size_t i, int64_t t_ns, int64_t raw)
     struct channel_state *s = &b->states[i];
     const struct nrg_channel *c = &b->channels[i].channel;
     int64_t dt_ns = t_ns - s->t_ns;
-    bool wrapped;
     if (!s->seen || dt_ns <= 0)
         return 0;
-    double step = nrg_counter_step(c, s->raw, raw, dt_ns, &wrapped);
+    double step = nrg_counter_step(c, s->raw, raw, dt_ns, NULL);
     if (step < 0)
         return 0;
     double rate = step * c->scale * 1e9 / (double)dt_ns;
@@ -183,7 +167,7 @@ static int on_process(struct bins *b, const struct nrg_cursor_row *row)
         return rc;
     rc = 0;
     for (int64_t k = bin_at(b, st.from_ns); k < b->n_bins && !rc; k++) {
-        struct nrg_span_ns e = edges(b, k);
+        struct nrg_span_ns e = bin_edges(b, k);
         if (e.begin_ns > st.to_ns || (e.begin_ns == st.to_ns && st.to_ns > st.from_ns))
             break;
         struct nrg_open_bin *bin = open_bin(b, k, &rc);
@@ -199,7 +183,7 @@ static int on_gpu(struct bins *b, const struct nrg_cursor_row *row)
     /* A reading is about the time before it. */
     int64_t k = bin_at(b, row->t_ns - 1);
     struct nrg_open_bin *bin =
-        k < b->n_bins && row->t_ns > edges(b, k).begin_ns ? open_bin(b, k, &rc) : NULL;
+        k < b->n_bins && row->t_ns > bin_edges(b, k).begin_ns ? open_bin(b, k, &rc) : NULL;
     return bin ? nrg_bin_gpu_add(bin, row->cells) : rc;
 }
 
@@ -216,9 +200,9 @@ static int on_row(struct bins *b, const struct nrg_cursor_row *row)
     return rc;
 }
 
-static bool complete(const struct bins *b, int64_t k)
+static bool is_complete(const struct bins *b, int64_t k)
 {
-    int64_t end = edges(b, k).end_ns, since = b->front_ns - end;
+    int64_t end = bin_edges(b, k).end_ns, since = b->front_ns - end;
     for (size_t i = 0; i < b->n_channels; i++) {
         const struct channel_state *s = &b->states[i];
         int64_t wait =
@@ -231,7 +215,7 @@ static bool complete(const struct bins *b, int64_t k)
 
 static int hand_out(struct bins *b, const struct nrg_open_bin *bin, int64_t k)
 {
-    struct nrg_span_ns e = edges(b, k);
+    struct nrg_span_ns e = bin_edges(b, k);
     struct nrg_bin out = {.begin_ns = e.begin_ns,
                           .end_ns = e.end_ns,
                           .span = span_of(b, k),
@@ -250,10 +234,10 @@ static int flush_some(struct bins *b, bool all)
     int rc = 0;
     while (!rc && done < BATCH) {
         int64_t k = b->next + (int64_t)done;
-        if (k >= b->n_bins || !(all || complete(b, k)) || !open_bin(b, k, &rc))
+        if (k >= b->n_bins || !(all || is_complete(b, k)) || !open_bin(b, k, &rc))
             break;
-        rc = hand_out(b, b->open[done], k);
-        free_bin(b->open[done++]);
+        rc = hand_out(b, &b->open[done], k);
+        free_bin(&b->open[done++]);
     }
     b->next += (int64_t)done;
     b->n_open -= done;
@@ -262,8 +246,8 @@ static int flush_some(struct bins *b, bool all)
     return rc ? rc : (int)done;
 }
 
-/* Everything that is complete; all at the end. */
-static int flush(struct bins *b, bool all)
+/* Hands out everything that is complete; at the end, all. */
+static int flush_bins(struct bins *b, bool all)
 {
     int rc;
     do
@@ -273,7 +257,7 @@ static int flush(struct bins *b, bool all)
     return rc < 0 ? rc : 0;
 }
 
-/* All processes are read in one go: once that is over, they are known up to that time. */
+/* The recorder reads all processes in one tick: once it is over, they are known up to its time. */
 static void note_time(struct bins *b, const struct nrg_cursor_row *row)
 {
     b->front_ns = row->t_ns > b->front_ns ? row->t_ns : b->front_ns;
@@ -287,7 +271,7 @@ static void note_time(struct bins *b, const struct nrg_cursor_row *row)
     }
 }
 
-static int walk(struct bins *b, struct nrg_cursor *cursor)
+static int walk_rows(struct bins *b, struct nrg_cursor *cursor)
 {
     struct nrg_cursor_row row;
     int more = 0, rc = 0;
@@ -297,14 +281,14 @@ static int walk(struct bins *b, struct nrg_cursor *cursor)
         rc = on_row(b, &row);
         note_time(b, &row);
         if (!rc && b->front_ns >= b->check_ns)
-            rc = flush(b, false);
+            rc = flush_bins(b, false);
     }
     for (size_t i = 0; !rc && !more && i < b->n_channels; i++) {
         const struct channel_state *s = &b->states[i];
         if (s->seen && b->channels[i].channel.kind == NRG_GAUGE)
             rc = add_stretch(b, i, s->t_ns, s->t_ns + s->period_ns, s->value, s->value);
     }
-    return rc ? rc : more < 0 ? more : flush(b, true);
+    return rc ? rc : more < 0 ? more : flush_bins(b, true);
 }
 
 static int count_bins(struct bins *b, struct nrg_recording *recording, struct nrg_error *err)
@@ -335,10 +319,10 @@ static int count_bins(struct bins *b, struct nrg_recording *recording, struct nr
     return 0;
 }
 
-static void release(struct bins *b)
+static void release_bins(struct bins *b)
 {
     for (size_t i = 0; i < b->n_open; i++)
-        free_bin(b->open[i]);
+        free_bin(&b->open[i]);
     free(b->open);
     free(b->states);
     free(b->first_bin);
@@ -361,12 +345,12 @@ int nrg_bins_make(struct nrg_recording *recording, const struct nrg_bins_options
         if (!rc)
             rc = nrg_cursor_open(recording, kinds, &cursor);
         if (!rc && b.n_bins)
-            rc = walk(&b, cursor);
+            rc = walk_rows(&b, cursor);
         if (rc)
             nrg_fail(err, rc, nrg_recording_path(recording), "cannot be evaluated: %s",
                      strerror(-rc));
     }
     nrg_cursor_free(cursor);
-    release(&b);
+    release_bins(&b);
     return rc;
 }

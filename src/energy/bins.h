@@ -4,11 +4,13 @@
  * depends on the slowest channel, not on the length of the recording.
  *
  * The rules are those of timeline.h: counters are unwrapped and shared out evenly between
- * readings, gauges are trapezoids, held for one period at their ends; what is not known is left
- * out of the mean, and a bin of which nothing is known has no value.
+ * readings, gauges are trapezoids, held for one period at their ends. Time without readings is left
+ * out of the mean; a bin without any reading has no value.
+ *
+ * What a bin points to is good during the callback. 0 or -errno with err. One thread at a time.
  */
-#ifndef NRG_ATTRIBUTE_BINS_H
-#define NRG_ATTRIBUTE_BINS_H
+#ifndef NRG_ENERGY_BINS_H
+#define NRG_ENERGY_BINS_H
 
 #include <math.h>
 
@@ -38,13 +40,13 @@ struct nrg_bin_process {
 struct nrg_bin_gpu_process {
     int64_t pid, device_pid, gpu; /* pid -1: of another namespace */
     double share_sum;             /* of the device's processors, 0..1 */
-    size_t shares;                /* how many of them were told */
+    size_t shares;                /* how many of them were reported */
     int64_t memory_bytes;         /* last known; NRG_MISSING */
 };
 
 struct nrg_bin {
     int64_t begin_ns, end_ns;
-    size_t span;                      /* which one it is part of */
+    size_t span;                      /* index of the span that it is part of */
     const struct nrg_bin_cell *cells; /* per channel of the recording */
     const struct nrg_bin_process *processes;
     size_t n_processes;

@@ -1,6 +1,7 @@
 /*
- * See bins_process.h. A process's stretches come in order of time, so it is enough to remember
- * the last bin that it is in: a later stretch belongs there or further on.
+ * The processes' part of bins.c: which process used how much CPU time in which bin. A process's
+ * stretches come in order of time, so it is enough to remember the last bin that it has an entry
+ * in: a later stretch belongs there or further on.
  */
 #include "energy/internal.h"
 
@@ -11,14 +12,11 @@
 
 int nrg_bin_processes_init(struct nrg_bin_processes *p, struct nrg_recording *recording)
 {
-    size_t n, max_id = 0;
+    size_t n;
     const struct nrg_process_info *infos = nrg_recording_processes(recording, &n);
-    for (size_t i = 0; i < n; i++)
-        if (infos[i].id > 0 && infos[i].id < INT32_MAX && (size_t)infos[i].id > max_id)
-            max_id = (size_t)infos[i].id;
-    if (max_id > n + 1000000)
-        return -EBADMSG;
-    p->n_ids = max_id + 1;
+    int rc = nrg_recording_process_ids(recording, &p->n_ids);
+    if (rc)
+        return rc;
     p->by_id = calloc(p->n_ids, sizeof *p->by_id);
     if (!p->by_id)
         return -ENOMEM;
@@ -61,7 +59,6 @@ int nrg_bin_processes_row(struct nrg_bin_processes *p, const struct nrg_cursor_r
     s->t_ns = row->t_ns;
     s->cpu_ns = cpu_ns;
     s->rss_bytes = row->cells[NRG_P_RSS_BYTES];
-    s->seen = true;
     return 1;
 }
 
@@ -70,13 +67,13 @@ static struct nrg_bin_process *entry_of(struct nrg_bin_process_state *s, struct 
 {
     if (s->bin == k)
         return &bin->processes[s->entry];
-    if (s->bin > k || nrg_reserve(&bin->processes, &bin->cap_processes, bin->n_processes + 1,
-                                  sizeof *bin->processes))
+    const struct nrg_bin_process entry = {.info = s->info};
+    if (s->bin > k ||
+        nrg_append(&bin->processes, &bin->n_processes, &bin->cap_processes, &entry, sizeof entry))
         return NULL;
     s->bin = k;
-    s->entry = bin->n_processes;
-    bin->processes[bin->n_processes] = (struct nrg_bin_process){.info = s->info};
-    return &bin->processes[bin->n_processes++];
+    s->entry = bin->n_processes - 1;
+    return &bin->processes[s->entry];
 }
 
 int nrg_bin_processes_add(struct nrg_bin_processes *p, struct nrg_open_bin *bin, int64_t k,
@@ -106,14 +103,14 @@ int nrg_bin_gpu_add(struct nrg_open_bin *bin, const int64_t *cells)
             bin->gpu[i].device_pid == cells[NRG_G_DEVICE_PID])
             entry = &bin->gpu[i];
     if (!entry) {
-        int rc = nrg_reserve(&bin->gpu, &bin->cap_gpu, bin->n_gpu + 1, sizeof *bin->gpu);
+        const struct nrg_bin_gpu_process fresh = {.pid = cells[NRG_G_PID],
+                                                  .device_pid = cells[NRG_G_DEVICE_PID],
+                                                  .gpu = cells[NRG_G_GPU],
+                                                  .memory_bytes = NRG_MISSING};
+        int rc = nrg_append(&bin->gpu, &bin->n_gpu, &bin->cap_gpu, &fresh, sizeof fresh);
         if (rc)
             return rc;
-        entry = &bin->gpu[bin->n_gpu++];
-        *entry = (struct nrg_bin_gpu_process){.pid = cells[NRG_G_PID],
-                                              .device_pid = cells[NRG_G_DEVICE_PID],
-                                              .gpu = cells[NRG_G_GPU],
-                                              .memory_bytes = NRG_MISSING};
+        entry = &bin->gpu[bin->n_gpu - 1];
     }
     if (cells[NRG_G_SM_PPM] != NRG_MISSING) {
         entry->share_sum += (double)cells[NRG_G_SM_PPM] / 1e6;

@@ -1,54 +1,43 @@
-/* See energy_cursor.h. */
+/* See cursor.h. Each piece between two readings is a straight line of power. */
 #include "energy/cursor.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
-static bool is_gauge(const struct nrg_timeline *tl)
-{
-    return tl->n && tl->gauge;
-}
+#include "base/search.h"
+#include "base/stats.h"
 
-static void unknown_until(struct nrg_energy_cursor *c, int64_t end_ns)
+/* A gauge before its first or after its last reading is held for one period. NAN: not known. */
+static void hold_power(struct nrg_energy_cursor *c, double power_w, int64_t end_ns)
 {
     c->end_ns = end_ns;
-    c->known = false;
-    c->w0 = c->slope_w = 0;
-}
-
-/* A gauge before its first or after its last reading is held for one period. */
-static void hold(struct nrg_energy_cursor *c, double power_w, int64_t end_ns)
-{
-    c->end_ns = end_ns;
-    c->known = true;
-    c->w0 = power_w;
+    c->known = !isnan(power_w);
+    c->w0 = c->known ? power_w : 0;
     c->slope_w = 0;
 }
 
 static void before_first(struct nrg_energy_cursor *c)
 {
     int64_t first = c->tl->t_ns[0], held = first - c->tl->period_ns;
-    if (!is_gauge(c->tl))
-        unknown_until(c, first);
+    if (!c->tl->gauge)
+        hold_power(c, NAN, first);
     else if (c->begin_ns < held)
-        unknown_until(c, held);
+        hold_power(c, NAN, held);
     else
-        hold(c, c->tl->gauge[0], first);
+        hold_power(c, c->tl->gauge[0], first);
 }
 
 static void after_last(struct nrg_energy_cursor *c)
 {
     size_t last = c->tl->n - 1;
     int64_t held = c->tl->t_ns[last] + c->tl->period_ns;
-    if (is_gauge(c->tl) && c->begin_ns < held)
-        hold(c, c->tl->gauge[last], held);
+    if (c->tl->gauge && c->begin_ns < held)
+        hold_power(c, c->tl->gauge[last], held);
     else
-        unknown_until(c, INT64_MAX);
+        hold_power(c, NAN, INT64_MAX);
 }
 
 /* The piece from c->begin_ns up to point c->next, which is not the first. */
-static void between(struct nrg_energy_cursor *c)
+static void set_between(struct nrg_energy_cursor *c)
 {
     size_t i = (size_t)c->next - 1;
     const struct nrg_timeline *tl = c->tl;
@@ -58,7 +47,7 @@ static void between(struct nrg_energy_cursor *c)
     c->w0 = c->slope_w = 0;
     if (tl->gap[i])
         return;
-    if (is_gauge(tl)) {
+    if (tl->gauge) {
         c->slope_w = (tl->gauge[i + 1] - tl->gauge[i]) / dt;
         c->w0 = tl->gauge[i] + c->slope_w * ((double)(c->begin_ns - tl->t_ns[i]) * 1e-9 + c->lag_s);
     } else {
@@ -73,7 +62,7 @@ static void set_piece(struct nrg_energy_cursor *c)
     else if ((size_t)c->next >= c->tl->n)
         after_last(c);
     else
-        between(c);
+        set_between(c);
 }
 
 void nrg_energy_cursor_init(struct nrg_energy_cursor *c, const struct nrg_timeline *tl,
@@ -81,20 +70,11 @@ void nrg_energy_cursor_init(struct nrg_energy_cursor *c, const struct nrg_timeli
 {
     *c = (struct nrg_energy_cursor){.tl = tl, .begin_ns = begin_ns, .lag_s = lag_s, .next = -1};
     if (!tl || !tl->n) {
-        unknown_until(c, INT64_MAX);
+        hold_power(c, NAN, INT64_MAX);
         return;
     }
-    if (begin_ns >= tl->t_ns[0]) {
-        size_t low = 0, high = tl->n;
-        while (low < high) { /* the first point after begin_ns */
-            size_t middle = (low + high) / 2;
-            if (tl->t_ns[middle] <= begin_ns)
-                low = middle + 1;
-            else
-                high = middle;
-        }
-        c->next = (ptrdiff_t)low;
-    }
+    if (begin_ns >= tl->t_ns[0])
+        c->next = (ptrdiff_t)nrg_count_up_to(tl->t_ns, tl->n, sizeof *tl->t_ns, begin_ns);
     set_piece(c);
 }
 
@@ -167,12 +147,6 @@ void nrg_grid_advance(struct nrg_grid *g, int64_t t_ns)
     }
 }
 
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
 int64_t nrg_timeline_width_ns(const struct nrg_timeline *tl, const struct nrg_recorded_channel *ch)
 {
     int64_t some[257], update_ns = ch->channel.update_ns;
@@ -182,7 +156,6 @@ int64_t nrg_timeline_width_ns(const struct nrg_timeline *tl, const struct nrg_re
             some[n++] = tl->t_ns[i + 1] - tl->t_ns[i];
     if (!n)
         return tl->period_ns > 0 ? tl->period_ns : 1;
-    qsort(some, n, sizeof *some, by_size);
-    int64_t width = some[n / 2] > update_ns ? some[n / 2] : update_ns;
+    int64_t median = nrg_median_i64(some, n), width = median > update_ns ? median : update_ns;
     return width > 0 ? width : 1;
 }

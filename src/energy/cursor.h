@@ -10,10 +10,10 @@
  * Beside it runs the grid: the intervals in which the sensor can't tell when energy was used. One
  * is the time between two readings, or as many of them as one update of the sensor spans.
  *
- * Embedded, holds no memory; the timeline must outlive it.
+ * Embedded, holds no memory; the timeline must outlive it. Nothing can fail. One thread at a time.
  */
-#ifndef NRG_ATTRIBUTE_ENERGY_CURSOR_H
-#define NRG_ATTRIBUTE_ENERGY_CURSOR_H
+#ifndef NRG_ENERGY_CURSOR_H
+#define NRG_ENERGY_CURSOR_H
 
 #include "energy/timeline.h"
 
@@ -36,7 +36,7 @@ void nrg_energy_cursor_init(struct nrg_energy_cursor *cursor, const struct nrg_t
                             int64_t begin_ns, double lag_s);
 void nrg_energy_cursor_advance(struct nrg_energy_cursor *cursor, int64_t t_ns);
 
-/* t_ns may not be before that of the call before. */
+/* t_ns may not go back from one call to the next. */
 static inline struct nrg_energy_at nrg_energy_cursor_at(struct nrg_energy_cursor *c, int64_t t_ns)
 {
     if (t_ns > c->end_ns)
@@ -52,7 +52,7 @@ struct nrg_grid {
     size_t from, to;          /* points */
     uint32_t index;           /* from 1; 0: before the first */
     int64_t begin_ns, end_ns; /* INT64_MAX after the last point */
-    double energy_j;          /* of it */
+    double energy_j;          /* within it */
     double before_w, after_w; /* mean power of its neighbours; its own where there is none */
     double last_energy_j;     /* of the one before */
     int64_t last_begin_ns;
@@ -66,7 +66,8 @@ static inline void nrg_grid_at(struct nrg_grid *grid, int64_t t_ns)
         nrg_grid_advance(grid, t_ns);
 }
 
-/* How far apart the sensor's news are: its update period, or that of reading (median). */
+/* The sensor's resolution in time: its update period or the median time between readings,
+ * whichever is longer. */
 int64_t nrg_timeline_width_ns(const struct nrg_timeline *timeline,
                               const struct nrg_recorded_channel *channel);
 

@@ -1,8 +1,9 @@
-/* See frame.h. */
+/* See frame.h. Timelines load lazily: most commands look at few of the channels. */
 #include "energy/frame.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,13 +41,34 @@ void nrg_frame_drop(struct nrg_frame *frame, size_t channel)
     frame->loaded[channel] = false;
 }
 
-size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, int quantity)
+size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, enum nrg_quantity quantity)
 {
     for (size_t i = 0; i < frame->n; i++)
         if (!strcmp(frame->channels[i].channel.name, name) &&
-            (quantity < 0 || (int)frame->channels[i].channel.quantity == quantity))
+            frame->channels[i].channel.quantity == quantity)
             return i;
     return frame->n;
+}
+
+int nrg_gpu_number(const char *channel)
+{
+    int gpu, used = 0;
+    return sscanf(channel, "gpu-%d%n", &gpu, &used) == 1 && !channel[used] ? gpu : -1;
+}
+
+double nrg_frame_baseline_s(const struct nrg_frame *frame, bool *after)
+{
+    size_t n;
+    const struct nrg_run *runs = nrg_recording_runs(frame->recording, &n);
+    double time_s = 0;
+    *after = false;
+    for (size_t i = 0; i < n; i++) {
+        *after = !strcmp(runs[i].kind, "baseline") && i > 0 &&
+                 (*after || strcmp(runs[i - 1].kind, "baseline"));
+        if (!strcmp(runs[i].kind, "baseline"))
+            time_s += (double)(runs[i].end_ns - runs[i].begin_ns) * 1e-9;
+    }
+    return time_s;
 }
 
 double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel)

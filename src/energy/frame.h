@@ -1,8 +1,12 @@
-/* A recording with its channels' timelines, loaded when first asked for. Inside src/attribute. */
-#ifndef NRG_ATTRIBUTE_FRAME_H
-#define NRG_ATTRIBUTE_FRAME_H
+/*
+ * A recording with its channels' timelines, each loaded when it is first asked for.
+ *
+ * Init, release; timelines belong to the frame, which borrows the recording. 0 or -errno. One
+ * thread at a time.
+ */
+#ifndef NRG_ENERGY_FRAME_H
+#define NRG_ENERGY_FRAME_H
 
-#include "energy/summary.h"
 #include "energy/timeline.h"
 
 struct nrg_frame {
@@ -18,36 +22,19 @@ void nrg_frame_release(struct nrg_frame *frame);
 
 /* NULL when it can't be read or is empty. */
 const struct nrg_timeline *nrg_frame_timeline(struct nrg_frame *frame, size_t channel);
-/* Gives a timeline's memory back; asking again loads it again. Its pointer is void. */
+/* Frees a timeline; asking for it again loads it again. Pointers to it are void. */
 void nrg_frame_drop(struct nrg_frame *frame, size_t channel);
-/* Index of a channel, or frame->n. quantity < 0: any. */
-size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, int quantity);
-
-/* domains.c: energy per domain and the total. */
-int nrg_domains_make(struct nrg_summary *summary, struct nrg_frame *frame);
-/* True for what a total of parts adds: neither wide nor contained in another part. */
-bool nrg_domains_is_part(const struct nrg_summary *summary, const struct nrg_domain *domain);
-
-/* wall.c: the widest meter, besides another one (or NULL) and what belongs to that; NULL: none. */
-const struct nrg_domain *nrg_domains_widest(const struct nrg_summary *summary,
-                                            const struct nrg_domain *besides);
-/* Two lines of one meter that measure the machine together. */
-bool nrg_domains_same_wall(const struct nrg_domain *a, const struct nrg_domain *b);
-/* Fills summary->wall where there are parts to compare. Needs the domains. */
-void nrg_wall_make(struct nrg_summary *summary);
-
-/* shares.c: energy per process, idle, others. Needs the domains. */
-int nrg_shares_make(struct nrg_summary *summary, struct nrg_frame *frame);
-
-/* gpu_shares.c: adds the GPUs' energy to the processes. Needs both. */
-int nrg_gpu_shares_make(struct nrg_summary *summary, struct nrg_frame *frame);
+/* Index of a channel, or frame->n. */
+size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, enum nrg_quantity quantity);
 
 /* Mean rate of a channel (power of energy, busy CPUs of busy time) during the recording's
  * baseline, NAN without one. */
 double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel);
 
-/* Adds a line to the list of what was not measured. */
-int nrg_summary_missing(struct nrg_summary *summary, const char *what, const char *why, ...)
-    __attribute__((format(printf, 3, 4)));
+/* How long the recording's baselines are in sum, and whether there is one after the last run. */
+double nrg_frame_baseline_s(const struct nrg_frame *frame, bool *after);
+
+/* N of a channel called "gpu-N"; -1: it is no GPU's. */
+int nrg_gpu_number(const char *channel);
 
 #endif

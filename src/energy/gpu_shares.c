@@ -1,17 +1,13 @@
 /*
  * GPU energy per process: between two reports of the driver, the device's energy (above its
  * baseline where one was measured) is shared out by each process's share of the device's
- * processors, against the shares of all processes on it. Processes of another pid namespace and
- * time in which nobody computed are not charged to anybody; when the driver names no process at
- * all, the device is left whole and the report says so.
+ * processors, against the shares of all processes on it. The energy of processes of another pid
+ * namespace, and of time in which no process computed, is charged to none; when the driver names no
+ * process at all, the energy stays with the device and the report says so.
  */
-#include "energy/frame.h"
+#include "energy/internal.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
 
@@ -46,17 +42,6 @@ static int by_gpu_and_time(const void *a, const void *b)
     return x->t_ns < y->t_ns ? -1 : x->t_ns > y->t_ns;
 }
 
-static int load_uses(struct nrg_frame *frame, struct uses *uses)
-{
-    int series[16], rc = 0;
-    size_t n = nrg_recording_series_of(frame->recording, NRG_GPU_PROCESSES, series, 16);
-    for (size_t i = 0; !rc && i < n && i < 16; i++)
-        rc = nrg_recording_read_series(frame->recording, series[i], on_rows, uses, NULL);
-    if (!rc && uses->n)
-        qsort(uses->items, uses->n, sizeof *uses->items, by_gpu_and_time);
-    return rc;
-}
-
 static struct nrg_process_energy *find_process(struct nrg_summary *s, int64_t pid, int64_t t_ns)
 {
     for (size_t i = 0; i < s->n_processes; i++) {
@@ -68,7 +53,7 @@ static struct nrg_process_energy *find_process(struct nrg_summary *s, int64_t pi
     return NULL;
 }
 
-/* Uses [from, to) were reported together and cover the time since `last_ns`. */
+/* Uses [from, to) were reported together and share the energy since the report before. */
 static void share_out(struct nrg_summary *s, const struct uses *uses, size_t from, size_t to,
                       double energy_j)
 {
@@ -78,8 +63,7 @@ static void share_out(struct nrg_summary *s, const struct uses *uses, size_t fro
     for (size_t i = from; i < to && all > 0; i++) {
         struct nrg_process_energy *p = find_process(s, uses->items[i].pid, uses->items[i].t_ns);
         if (p)
-            p->gpu_j =
-                (isnan(p->gpu_j) ? 0 : p->gpu_j) + energy_j * (double)uses->items[i].sm_ppm / all;
+            p->gpu_j = nrg_sum_known(p->gpu_j, energy_j * (double)uses->items[i].sm_ppm / all);
     }
 }
 
@@ -115,12 +99,14 @@ static void share_device(struct nrg_summary *s, const struct uses *uses, int64_t
 int nrg_gpu_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
 {
     struct uses uses = {0};
-    int rc = load_uses(frame, &uses);
+    int rc = nrg_recording_read_kind(frame->recording, NRG_GPU_PROCESSES, 0, on_rows, &uses, NULL);
+    if (!rc && uses.n)
+        qsort(uses.items, uses.n, sizeof *uses.items, by_gpu_and_time);
     for (size_t d = 0; !rc && d < s->n_domains; d++) {
         const struct nrg_domain *domain = &s->domains[d];
         const char *name = domain->channel->channel.name;
-        int gpu, used = 0;
-        if (sscanf(name, "gpu-%d%n", &gpu, &used) != 1 || name[used])
+        int gpu = nrg_gpu_number(name);
+        if (gpu < 0)
             continue;
         size_t channel = (size_t)(domain->channel - frame->channels);
         struct device device = {.timeline = nrg_frame_timeline(frame, channel)};

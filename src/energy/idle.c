@@ -1,12 +1,12 @@
-/* See idle.h. */
+/* See idle.h. Sums are enough: no cell has to be kept. */
 #include "energy/idle.h"
 
 #include <math.h>
 
 #define MIN_CELLS  20
 #define MIN_SPREAD 0.25 /* busy CPUs */
-/* Of the mean power, over the whole spread of utilisation: a rise that is no rise, and one that
- * can't be told from none. */
+/* How much power rises over the whole spread of utilisation, as a part of the mean power: below
+ * FLAT it is constant; below MAYBE_FLAT it is when the rise is within its error. */
 #define FLAT       0.03
 #define MAYBE_FLAT 0.1
 

@@ -1,9 +1,10 @@
 /*
  * Idle power from power over busy CPUs: the intercept of a straight line by least squares, where
- * utilisation varied enough to tell. Fed cell by cell; plain data, no memory of its own.
+ * utilisation varied enough. Fed cell by cell. Plain data without memory of its own; nothing can
+ * fail.
  */
-#ifndef NRG_ATTRIBUTE_IDLE_H
-#define NRG_ATTRIBUTE_IDLE_H
+#ifndef NRG_ENERGY_IDLE_H
+#define NRG_ENERGY_IDLE_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -17,13 +18,13 @@ void nrg_idle_init(struct nrg_idle_fit *fit);
 void nrg_idle_add(struct nrg_idle_fit *fit, double busy_cpus, double power_w);
 
 /*
- * At least 20 cells whose utilisation spreads over a quarter of a CPU or more; never above the
- * least power seen. NAN: can't be told.
+ * Needs at least 20 cells whose utilisation spreads over a quarter of a CPU or more, else NAN.
+ * Never above the least power seen.
  */
 double nrg_idle_solve(const struct nrg_idle_fit *fit);
 /* Standard error of the intercept, NAN where there is none. */
 double nrg_idle_error(const struct nrg_idle_fit *fit);
-/* Utilisation varied enough to tell, and power did not follow it. */
+/* Utilisation varied enough, and power did not follow it. */
 bool nrg_idle_flat(const struct nrg_idle_fit *fit);
 
 #endif

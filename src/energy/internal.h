@@ -1,10 +1,61 @@
-/* The processes' part of bins.c: who used how much in which bin. Inside src/attribute. */
-#ifndef NRG_ATTRIBUTE_BINS_PROCESS_H
-#define NRG_ATTRIBUTE_BINS_PROCESS_H
+/*
+ * What the files of src/energy share: the steps that make a summary (summary.h), and the processes'
+ * part of bins.c.
+ *
+ * A summary owns what the steps allocate; nrg_summary_release frees it. Functions return 0 or a
+ * negative errno. One thread at a time.
+ */
+#ifndef NRG_ENERGY_INTERNAL_H
+#define NRG_ENERGY_INTERNAL_H
 
 #include "energy/bins.h"
+#include "energy/frame.h"
+#include "energy/summary.h"
 #include "record/read/cursor.h"
+#include "sensors/total.h"
 
+/* domains.c: energy per domain and the total. */
+int nrg_domains_make(struct nrg_summary *summary, struct nrg_frame *frame);
+/* Sets energy, mean power, covered time, method and uncertainty of d, whose channel is set. */
+void nrg_domain_energy(struct nrg_domain *d, const struct nrg_timeline *tl,
+                       const struct nrg_summary *summary);
+
+/* What an energy may be too high (below) or too low (above) by. */
+struct nrg_doubt {
+    double below_j, above_j;
+    double missed; /* part of the spans' time that was not seen, on balance; NAN: not known */
+    bool creeping; /* readings are as those of a load in step with the sensor */
+};
+
+/* part_time.c: a gauge that sees a part of each update only, and what that means for the energy of
+ * the run. */
+bool nrg_is_part_time(const struct nrg_channel *channel);
+struct nrg_doubt nrg_part_time_doubt(struct nrg_frame *frame, const struct nrg_channel *channel,
+                                     const struct nrg_timeline *tl,
+                                     const struct nrg_summary *summary, double mean_w);
+
+/* unseen.c: see there. NAN: no spans, or readings do not show when the sensor updates. */
+double nrg_unseen_share(struct nrg_frame *frame, const struct nrg_channel *channel,
+                        const struct nrg_timeline *tl, const struct nrg_summary *summary);
+
+/* second.c: compares a GPU's energy with what its other channels say, and widens the interval by
+ * their disagreement. Drops the timelines of those channels. */
+void nrg_domain_compare(struct nrg_domain *d, struct nrg_frame *frame, struct nrg_summary *summary);
+
+/* wall.c: fills summary->wall where there are parts to compare. `items`: one for each domain. */
+void nrg_wall_make(struct nrg_summary *summary, const struct nrg_total_item *items);
+
+/* shares.c: energy per process, idle, others. Needs the domains. */
+int nrg_shares_make(struct nrg_summary *summary, struct nrg_frame *frame);
+
+/* gpu_shares.c: adds the GPUs' energy to the processes. Needs both. */
+int nrg_gpu_shares_make(struct nrg_summary *summary, struct nrg_frame *frame);
+
+/* summary.c: adds a line to the list of what was not measured. */
+int nrg_summary_missing(struct nrg_summary *summary, const char *what, const char *why, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A bin that can still change. */
 struct nrg_open_bin {
     struct nrg_bin_cell *cells;
     struct nrg_bin_process *processes;
@@ -16,11 +67,11 @@ struct nrg_open_bin {
 struct nrg_bin_process_state {
     const struct nrg_process_info *info;
     int64_t t_ns, cpu_ns, rss_bytes, pss_bytes, uss_bytes;
-    int64_t bin; /* the last one that it is in, and where there */
-    size_t entry;
-    bool seen;
+    int64_t bin;  /* the last bin that it has an entry in; -1: none */
+    size_t entry; /* its index there */
 };
 
+/* bins_process.c */
 struct nrg_bin_processes {
     struct nrg_bin_process_state *by_id;
     size_t n_ids;

@@ -13,7 +13,7 @@
 #define MIN_PART      0.02 /* and of the mean power */
 #define MIN_EXPLAINED 0.99
 #define MIN_CONSTANTS 0.8  /* of the time constant that a stretch must last */
-#define MIN_LAG       3    /* readings: what is shorter is a step of the load */
+#define MIN_LAG       3    /* readings: anything shorter is a step of the load */
 #define RIPPLE        0.05 /* of the readings' range: the load's own ups and downs on the way */
 #define MAX_STRETCHES 256
 
@@ -22,7 +22,7 @@ struct fit {
 };
 
 /* Least squares of y on x1 and x2 without intercept; false when they can't be told apart. */
-static bool solve(const double s[6], double *a, double *b)
+static bool solve_normal(const double s[6], double *a, double *b)
 {
     double det = s[0] * s[2] - s[1] * s[1];
     if (!(fabs(det) > 1e-12 * s[0] * s[2]))
@@ -47,7 +47,7 @@ static struct fit fit_stretch(const struct nrg_timeline *tl, size_t from, size_t
         mean += p / n;
     }
     struct fit none = {NAN, 0};
-    if (!solve(s, &a, &b) || !(a < 0))
+    if (!solve_normal(s, &a, &b) || !(a < 0))
         return none;
     double left = s[5] - a * s[3] - b * s[4], all = s[5] - n * mean * mean;
     /* A straight line fits everything that is short: the bend must be worth its parameter. */
@@ -69,9 +69,10 @@ static double tolerance_w(const struct nrg_timeline *tl, size_t from, size_t end
     return fmax(4 * noise_w, high > low ? RIPPLE * (high - low) : 0);
 }
 
-/* The end of the stretch from `from` in which readings only go one way, but for that. */
-static size_t one_way(const struct nrg_timeline *tl, size_t from, size_t end, double back_w,
-                      int way)
+/* The end of the stretch from `from` in which readings go one way, turning back by back_w at most.
+ */
+static size_t end_of_one_way(const struct nrg_timeline *tl, size_t from, size_t end, double back_w,
+                             int way)
 {
     double best = tl->gauge[from] * way;
     size_t at = from, best_at = from;
@@ -85,7 +86,8 @@ static size_t one_way(const struct nrg_timeline *tl, size_t from, size_t end, do
     return best_at;
 }
 
-/* What follows when the end is all but reached tells nothing more: as long again is enough. */
+/* Once the final power is nearly reached, readings add nothing: keep as many again, cut the rest.
+ */
 static size_t cut_tail(const struct nrg_timeline *tl, size_t from, size_t to, double back_w)
 {
     size_t reached = from;
@@ -94,8 +96,8 @@ static size_t cut_tail(const struct nrg_timeline *tl, size_t from, size_t to, do
     return to - from > 2 * (reached - from) ? from + 2 * (reached - from) : to;
 }
 
-/* Where it changes fastest, over a tenth of the stretch: before, the load had not changed yet. */
-static size_t steepest(const struct nrg_timeline *tl, size_t from, size_t to)
+/* Where power changes fastest, over a tenth of the stretch: before it the load had not changed. */
+static size_t steepest_point(const struct nrg_timeline *tl, size_t from, size_t to)
 {
     size_t width = (to - from) / 10 + 1, best = from;
     double most = -1;
@@ -116,8 +118,8 @@ static int by_lag(const void *a, const void *b)
     return x->lag_s < y->lag_s ? -1 : x->lag_s > y->lag_s;
 }
 
-/* The weighted median; where most of the weight is not near it, there is no one time constant. */
-static struct nrg_lag_fit agree(struct fit *fits, size_t n)
+/* The weighted median; NAN where most of the weight is not near it. */
+static struct nrg_lag_fit agree_on_lag(struct fit *fits, size_t n)
 {
     struct nrg_lag_fit result = {NAN, 0};
     double all = 0, sum = 0, near = 0;
@@ -154,10 +156,11 @@ struct nrg_lag_fit nrg_lag_fit(const struct nrg_timeline *tl, int64_t begin_ns, 
     double least_w = fmax(MIN_CHANGE * noise_w, MIN_PART * fabs(mean_w));
     double back_w = tl->gauge ? tolerance_w(tl, from, end, noise_w) : 0;
     while (tl->gauge && from + MIN_READINGS < end && n < MAX_STRETCHES) {
-        size_t up = one_way(tl, from, end, back_w, 1), down = one_way(tl, from, end, back_w, -1);
+        size_t up = end_of_one_way(tl, from, end, back_w, 1),
+               down = end_of_one_way(tl, from, end, back_w, -1);
         size_t to = up > down ? up : down;
         if (to >= from + MIN_READINGS && fabs(tl->gauge[to] - tl->gauge[from]) >= least_w) {
-            size_t last = cut_tail(tl, from, to, back_w), start = steepest(tl, from, last);
+            size_t last = cut_tail(tl, from, to, back_w), start = steepest_point(tl, from, last);
             if (last >= start + MIN_READINGS)
                 fits[n] = fit_stretch(tl, start, last);
             if (last >= start + MIN_READINGS && !isnan(fits[n].lag_s))
@@ -165,5 +168,5 @@ struct nrg_lag_fit nrg_lag_fit(const struct nrg_timeline *tl, int64_t begin_ns, 
         }
         from = to > from ? to : from + 1;
     }
-    return agree(fits, n);
+    return agree_on_lag(fits, n);
 }

@@ -1,13 +1,13 @@
 /*
  * Time constant of a sensor that averages, found in its own readings: after a step of the load a
  * first-order sensor shows P(t) = end + (start - end) * exp(-t / tau). Every stretch in which
- * readings only rise or only fall is tried; what is no clear exponential does not count.
+ * readings only rise or only fall is tried; those that are no clear exponential do not count.
  *
- * The load itself may fade like that, which readings alone can't tell: the result is a guess that
- * must be named as such ("fitted") and that the user can overrule.
+ * The load itself may fade like that, and readings alone can't tell the two apart: the result is a
+ * guess that must be named as such ("fitted") and that the user can overrule. Pure.
  */
-#ifndef NRG_ATTRIBUTE_LAG_H
-#define NRG_ATTRIBUTE_LAG_H
+#ifndef NRG_ENERGY_LAG_H
+#define NRG_ENERGY_LAG_H
 
 #include "energy/timeline.h"
 

@@ -5,11 +5,13 @@
  *
  * The reference is asked for means over windows, so that a slow meter is compared with what it
  * could have seen. For every delay of a grid the line is fitted by least squares (errors are the
- * meter's); the delay with the smallest rest wins and is refined. How long the meter averages is
- * tried too. Pure: readings in, numbers out; allocates nothing that outlives the call.
+ * meter's); the delay with the smallest residual wins and is refined. How long the meter averages
+ * is tried too.
+ *
+ * Nothing outlives a call. 0 or -errno with err. One thread at a time.
  */
-#ifndef NRG_ATTRIBUTE_METER_FIT_H
-#define NRG_ATTRIBUTE_METER_FIT_H
+#ifndef NRG_ENERGY_METER_FIT_H
+#define NRG_ENERGY_METER_FIT_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -32,7 +34,7 @@ struct nrg_meter_fit {
     double scale, scale_sd;
     double offset_w, offset_sd_w;
     double delay_s, delay_sd_s;
-    double average_s;   /* that explains its readings best, around their times */
+    double average_s;   /* the average that explains its readings best, around their times */
     double residual_w;  /* rms of what is left, in the reference's watts */
     double spread_w;    /* standard deviation of the reference: what there was to learn from */
     double correlation; /* -1..1 */
@@ -46,7 +48,7 @@ int nrg_meter_fit(const struct nrg_meter_point *points, size_t n,
 
 struct nrg_recording;
 
-/* The channel `wall` of a recording against the parts that it contains (wall.c). */
+/* The channel `wall` of a recording against the parts that it contains. */
 int nrg_meter_fit_recording(struct nrg_recording *recording, int64_t max_delay_ns,
                             struct nrg_meter_fit *fit, struct nrg_error *err);
 

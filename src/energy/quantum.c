@@ -1,4 +1,4 @@
-/* See quantum.h. */
+/* See quantum.h. The step is the greatest common divisor of the differences, up to rounding. */
 #include "energy/quantum.h"
 
 #include <math.h>
@@ -6,11 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define FINE         1e-5 /* of the largest power: steps below are as good as none */
+#include "base/stats.h"
+
+#define FINE         1e-5 /* of the largest power: smaller steps do not matter */
 #define MANY_VALUES  12
 #define QUANTUM_ROWS 5000
 
-/* Largest step that both are whole multiples of; what is below `least` is rounding of numbers. */
+/* Largest step that both are whole multiples of; below `least` is floating point rounding. */
 static double common_step(double a, double b, double least)
 {
     while (b > least) {
@@ -21,15 +23,9 @@ static double common_step(double a, double b, double least)
     return a;
 }
 
-static int compare(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /*
- * Steps of the sensor are between readings that took many values, or nearly all within their range;
- * a few values far from one another are the program's own.
+ * A step is the sensor's when readings took many values, or most of those within their range; a few
+ * values far from one another are the load's own levels.
  */
 static bool is_quantum(double quantum, const double *sorted, size_t n)
 {
@@ -48,7 +44,7 @@ double nrg_gauge_quantum(const struct nrg_timeline *tl, double resolution)
     if (!sorted)
         return 0;
     memcpy(sorted, tl->gauge, n * sizeof *sorted);
-    qsort(sorted, n, sizeof *sorted, compare);
+    nrg_sort(sorted, n);
     largest = fmax(fabs(sorted[0]), fabs(sorted[n - 1]));
     for (size_t i = 1; i < n; i++)
         quantum = common_step(quantum, sorted[i] - sorted[i - 1], 1e-7 * largest);

@@ -1,11 +1,13 @@
-/* See readings.h. */
+/* See readings.h. Prefix sums make the mean of any window one subtraction. */
 #include "energy/readings.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
-static void add(struct nrg_readings *r, int64_t t_ns, double power_w)
+#include "base/search.h"
+
+static void add_reading(struct nrg_readings *r, int64_t t_ns, double power_w)
 {
     r->t_ns[r->n] = t_ns;
     r->power_w[r->n] = power_w;
@@ -25,11 +27,11 @@ int nrg_readings_init(struct nrg_readings *r, const struct nrg_timeline *tl)
     }
     for (size_t i = 0; i < tl->n; i++) {
         if (tl->gauge)
-            add(r, tl->t_ns[i], tl->gauge[i]);
+            add_reading(r, tl->t_ns[i], tl->gauge[i]);
         else if (i + 1 < tl->n && !tl->gap[i]) {
             int64_t width = tl->t_ns[i + 1] - tl->t_ns[i];
-            add(r, tl->t_ns[i] + width / 2,
-                (tl->sum_j[i + 1] - tl->sum_j[i]) * 1e9 / (double)width);
+            add_reading(r, tl->t_ns[i] + width / 2,
+                        (tl->sum_j[i + 1] - tl->sum_j[i]) * 1e9 / (double)width);
         }
     }
     return 0;
@@ -43,18 +45,14 @@ void nrg_readings_release(struct nrg_readings *r)
     *r = (struct nrg_readings){0};
 }
 
-size_t nrg_readings_before(struct nrg_readings *r, int64_t t_ns)
+size_t nrg_readings_before(const struct nrg_readings *r, int64_t t_ns)
 {
-    while (r->before < r->n && r->t_ns[r->before] < t_ns)
-        r->before++;
-    return r->before;
+    return nrg_count_below(r->t_ns, r->n, sizeof *r->t_ns, t_ns);
 }
 
-size_t nrg_readings_upto(struct nrg_readings *r, int64_t t_ns)
+size_t nrg_readings_upto(const struct nrg_readings *r, int64_t t_ns)
 {
-    while (r->upto < r->n && r->t_ns[r->upto] <= t_ns)
-        r->upto++;
-    return r->upto;
+    return nrg_count_up_to(r->t_ns, r->n, sizeof *r->t_ns, t_ns);
 }
 
 double nrg_readings_mean(const struct nrg_readings *r, size_t from, size_t to)
@@ -66,7 +64,7 @@ double nrg_readings_mean(const struct nrg_readings *r, size_t from, size_t to)
     return (r->prefix[to] - r->prefix[from]) / (double)(to - from);
 }
 
-double nrg_readings_nearest(struct nrg_readings *r, int64_t t_ns)
+double nrg_readings_nearest(const struct nrg_readings *r, int64_t t_ns)
 {
     size_t after = nrg_readings_upto(r, t_ns);
     if (!r->n)

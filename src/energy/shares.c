@@ -1,23 +1,26 @@
 /*
  * Energy per process. The run is cut into cells; in each cell the processors' energy above idle
  * is shared out by CPU time, against the busy time of the whole machine, so that what other
- * processes used stays with them. Idle power is the baseline's, the estimate's own, or, where
+ * processes used stays with them; each CPU second times the watts of its process, where power shows
+ * that they differ (process_watts.h). Idle power is the baseline's, the estimate's own, or, where
  * utilisation varied enough, the intercept of power over busy CPUs; else it is not known and
  * the whole energy counts as active.
  *
  * DRAM goes by resident memory against all memory in use, a GPU by share of its processors.
  *
- * Process rows are streamed twice (first how much all used per cell, then what that makes for
- * each), so that memory does not grow with the length of the recording.
+ * Process rows are streamed three times (first how much all used per cell, then what the largest
+ * used, then what that makes for each), so that memory does not grow with the length of the
+ * recording.
  */
-#include "energy/frame.h"
+#include "energy/internal.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "energy/idle.h"
+#include "energy/others.h"
+#include "energy/process_watts.h"
 
 #define MAX_CELLS     4096
 #define MIN_CELL_NS   (100 * NRG_NS_PER_MS)
@@ -28,9 +31,12 @@ struct cell {
     double idle_j;          /* of cpu_j */
     double busy_s;          /* CPU seconds of the whole machine */
     double process_s;       /* CPU seconds of the workload */
+    double other_s;         /* and of all others */
     double memory_bytes_s;  /* memory in use * time */
     double process_bytes_s; /* of the workload */
 };
+
+enum pass { COUNT_ALL, COUNT_LARGEST, SHARE_OUT };
 
 struct last_row {
     int64_t t_ns, cpu_ns, rss_bytes;
@@ -43,22 +49,38 @@ struct shares {
     struct cell *cells;
     size_t n_cells;
     int64_t cell_ns;
+    int64_t first_ns; /* length of the first cell: the others begin when CPU times were read */
     bool has_cpu, has_dram, has_busy, has_memory;
+    double tick_s;         /* resolution of the busy time */
     struct last_row *last; /* per process id */
     size_t n_ids;
     size_t damaged; /* chunks of process rows that can't be read */
-    bool second_pass;
+    double *used_s; /* per process id */
+    struct nrg_process_watts watts;
+    enum pass pass;
 };
 
 static int64_t cell_begin(const struct shares *sh, size_t k)
 {
-    return sh->s->begin_ns + (int64_t)k * sh->cell_ns;
+    return k ? sh->s->begin_ns + sh->first_ns + (int64_t)(k - 1) * sh->cell_ns : sh->s->begin_ns;
+}
+
+static size_t cell_at(const struct shares *sh, int64_t t_ns)
+{
+    int64_t since_ns = t_ns - sh->s->begin_ns - sh->first_ns;
+    return since_ns < 0 ? 0 : 1 + (size_t)(since_ns / sh->cell_ns);
 }
 
 static int64_t cell_end(const struct shares *sh, size_t k)
 {
     int64_t end = cell_begin(sh, k + 1);
     return end < sh->s->end_ns ? end : sh->s->end_ns;
+}
+
+/* 0 without a timeline. */
+static double sum_in_cell(const struct shares *sh, const struct nrg_timeline *tl, size_t k)
+{
+    return tl ? nrg_timeline_between(tl, cell_begin(sh, k), cell_end(sh, k), NULL) : 0;
 }
 
 /* Domains whose energy the processors use: those of the total that cover them. */
@@ -83,28 +105,24 @@ static void fill_energy(struct shares *sh)
         size_t channel = (size_t)(d->channel - sh->frame->channels);
         const struct nrg_timeline *tl = nrg_frame_timeline(sh->frame, channel);
         *(cpu ? &sh->has_cpu : &sh->has_dram) = true;
-        for (size_t k = 0; tl && k < sh->n_cells; k++)
-            *(cpu ? &sh->cells[k].cpu_j : &sh->cells[k].dram_j) +=
-                nrg_timeline_between(tl, cell_begin(sh, k), cell_end(sh, k), NULL);
+        for (size_t k = 0; k < sh->n_cells; k++)
+            *(cpu ? &sh->cells[k].cpu_j : &sh->cells[k].dram_j) += sum_in_cell(sh, tl, k);
         nrg_frame_drop(sh->frame, channel);
     }
 }
 
 static void fill_machine(struct shares *sh)
 {
-    const struct nrg_timeline *busy =
-        nrg_frame_timeline(sh->frame, nrg_frame_find(sh->frame, "cpu.busy", NRG_SECONDS));
+    size_t channel = nrg_frame_find(sh->frame, "cpu.busy", NRG_SECONDS);
+    const struct nrg_timeline *busy = nrg_frame_timeline(sh->frame, channel);
     const struct nrg_timeline *memory =
         nrg_frame_timeline(sh->frame, nrg_frame_find(sh->frame, "memory.used", NRG_BYTES));
     sh->has_busy = busy != NULL;
+    sh->tick_s = busy ? sh->frame->channels[channel].channel.resolution : 0;
     sh->has_memory = memory != NULL;
     for (size_t k = 0; k < sh->n_cells; k++) {
-        struct cell *c = &sh->cells[k];
-        if (busy)
-            c->busy_s = nrg_timeline_between(busy, cell_begin(sh, k), cell_end(sh, k), NULL);
-        if (memory)
-            c->memory_bytes_s =
-                nrg_timeline_between(memory, cell_begin(sh, k), cell_end(sh, k), NULL);
+        sh->cells[k].busy_s = sum_in_cell(sh, busy, k);
+        sh->cells[k].memory_bytes_s = sum_in_cell(sh, memory, k);
     }
 }
 
@@ -164,9 +182,8 @@ static void fill_idle(struct shares *sh)
     }
     bool by_estimate = isnan(idle_w) && estimate;
     for (size_t k = 0; sh->s->idle_method && k < sh->n_cells; k++) {
-        int64_t begin = cell_begin(sh, k), end = cell_end(sh, k);
-        double j = by_estimate ? nrg_timeline_between(estimate, begin, end, NULL)
-                               : idle_w * (double)(end - begin) / 1e9;
+        double j = by_estimate ? sum_in_cell(sh, estimate, k)
+                               : idle_w * (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
         sh->cells[k].idle_j = fmin(j, sh->cells[k].cpu_j);
     }
 }
@@ -179,7 +196,7 @@ static void add_stretch(struct shares *sh, struct nrg_process_energy *p, int64_t
     int64_t begin = from_ns > sh->s->begin_ns ? from_ns : sh->s->begin_ns;
     int64_t end = to_ns < sh->s->end_ns ? to_ns : sh->s->end_ns;
     for (int64_t at = begin; at < end;) {
-        size_t k = (size_t)((at - sh->s->begin_ns) / sh->cell_ns);
+        size_t k = cell_at(sh, at);
         if (k >= sh->n_cells)
             return;
         int64_t stop = cell_end(sh, k) < end ? cell_end(sh, k) : end;
@@ -188,15 +205,19 @@ static void add_stretch(struct shares *sh, struct nrg_process_energy *p, int64_t
         struct cell *c = &sh->cells[k];
         double part = (double)(stop - at), cpu = cpu_s * part / length;
         double bytes_s = rss_bytes * part / 1e9;
-        if (!sh->second_pass) {
+        size_t id = (size_t)(p - sh->s->processes);
+        if (sh->pass == COUNT_ALL) {
             c->process_s += cpu;
             c->process_bytes_s += bytes_s;
+            sh->used_s[id] += cpu;
+        } else if (sh->pass == COUNT_LARGEST) {
+            sh->watts.cpu_s[k][sh->watts.slot_of[id]] += cpu;
         } else {
-            double busy = fmax(c->busy_s, c->process_s),
+            double busy = nrg_process_watts_sum(&sh->watts, k),
                    memory = fmax(c->memory_bytes_s, c->process_bytes_s);
             double active = c->cpu_j - (sh->s->split == NRG_SPLIT_ACTIVE ? c->idle_j : 0);
             p->cpu_time_s += cpu;
-            p->cpu_j += busy > 0 ? active * cpu / busy : 0;
+            p->cpu_j += busy > 0 ? active * cpu * sh->watts.watts[sh->watts.slot_of[id]] / busy : 0;
             p->dram_j += memory > 0 ? c->dram_j * bytes_s / memory : 0;
         }
         at = stop;
@@ -237,30 +258,24 @@ static int on_memory_rows(void *arg, const struct nrg_rows *rows)
     return 0;
 }
 
-static int stream(struct shares *sh, enum nrg_series_kind kind,
-                  int (*each)(void *, const struct nrg_rows *))
+static int read_rows(struct shares *sh, enum nrg_series_kind kind,
+                     int (*each)(void *, const struct nrg_rows *))
 {
-    int series[8], rc = 0;
-    size_t n = nrg_recording_series_of(sh->frame->recording, kind, series, 8);
-    for (size_t i = 0; !rc && i < n && i < 8; i++)
-        rc = nrg_recording_read_series(sh->frame->recording, series[i], each, sh, &sh->damaged);
-    return rc;
+    return nrg_recording_read_kind(sh->frame->recording, kind, 0, each, sh, &sh->damaged);
 }
 
 /* Processes are indexed by id while rows are streamed, and packed afterwards. */
 static int prepare_processes(struct shares *sh)
 {
-    size_t n, max_id = 0;
+    size_t n;
     const struct nrg_process_info *infos = nrg_recording_processes(sh->frame->recording, &n);
-    for (size_t i = 0; i < n; i++)
-        if (infos[i].id > 0 && infos[i].id < INT32_MAX && (size_t)infos[i].id > max_id)
-            max_id = (size_t)infos[i].id;
-    if (max_id > n + 1000000)
-        return -EBADMSG;
-    sh->n_ids = max_id + 1;
+    int rc = nrg_recording_process_ids(sh->frame->recording, &sh->n_ids);
+    if (rc)
+        return rc;
     sh->last = calloc(sh->n_ids, sizeof *sh->last);
+    sh->used_s = calloc(sh->n_ids, sizeof *sh->used_s);
     sh->s->processes = calloc(sh->n_ids, sizeof *sh->s->processes);
-    if (!sh->last || !sh->s->processes)
+    if (!sh->last || !sh->used_s || !sh->s->processes)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
         if (infos[i].id > 0 && (size_t)infos[i].id < sh->n_ids)
@@ -315,7 +330,7 @@ static void sum_up(struct shares *sh)
             peak_bytes = fmax(peak_bytes, c->process_bytes_s / dt);
     }
     for (size_t i = 0; i < s->n_processes; i++)
-        mine += isnan(s->processes[i].cpu_j) ? 0 : s->processes[i].cpu_j;
+        mine = nrg_sum_known(mine, s->processes[i].cpu_j);
     bool active = s->split == NRG_SPLIT_ACTIVE;
     s->cpu_domain_j = sh->has_cpu ? cpu : NAN;
     s->idle_j = sh->has_cpu && s->idle_method && active ? idle : NAN;
@@ -326,7 +341,7 @@ static void sum_up(struct shares *sh)
     nrg_recording_integer(sh->frame->recording, "cpus", &cpus);
     s->cpu_utilisation =
         sh->has_busy && cpus > 0 ? fmin(1, busy / s->duration_s / (double)cpus) : NAN;
-    /* A cell is longer than a peak; no sum of all is below the largest of one. */
+    /* A peak may be shorter than a cell: the sum is at least the largest of one process. */
     for (size_t i = 0; i < s->n_processes; i++)
         if (s->processes[i].peak_rss_bytes != NRG_MISSING)
             peak_bytes = fmax(peak_bytes, (double)s->processes[i].peak_rss_bytes);
@@ -339,35 +354,111 @@ static void sum_up(struct shares *sh)
         nrg_summary_missing(s, "energy per process", "busy time of the machine was not recorded");
 }
 
+/* After the first pass: what the machine was busy with besides the workload. */
+static int fill_others(struct shares *sh)
+{
+    if (!sh->has_busy)
+        return 0;
+    double *sums = calloc(3 * sh->n_cells + 1, sizeof *sums);
+    if (!sums)
+        return -ENOMEM;
+    double *mine_s = sums + sh->n_cells, *other_s = mine_s + sh->n_cells;
+    for (size_t k = 0; k < sh->n_cells; k++) {
+        sums[k] = sh->cells[k].busy_s;
+        mine_s[k] = sh->cells[k].process_s;
+    }
+    nrg_others_spread(sums, mine_s, sh->n_cells, sh->tick_s, other_s);
+    for (size_t k = 0; k < sh->n_cells; k++)
+        sh->cells[k].other_s = other_s[k];
+    free(sums);
+    return 0;
+}
+
+/* After the second pass: watts per CPU second, where idle power is known. */
+static int fit_watts(struct shares *sh)
+{
+    double *active_j = calloc(2 * sh->n_cells + 1, sizeof *active_j);
+    if (!active_j)
+        return -ENOMEM;
+    double *length_s = active_j + sh->n_cells;
+    for (size_t k = 0; k < sh->n_cells; k++) {
+        sh->watts.cpu_s[k][NRG_WATTS_OTHERS] = sh->cells[k].other_s;
+        active_j[k] = sh->cells[k].cpu_j - sh->cells[k].idle_j;
+        length_s[k] = (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
+    }
+    bool known = sh->has_cpu && sh->s->idle_method && sh->s->split == NRG_SPLIT_ACTIVE &&
+                 strcmp(sh->s->idle_method, "estimate") != 0;
+    int rc = known ? nrg_process_watts_fit(&sh->watts, active_j, length_s) : 0;
+    free(active_j);
+    return rc;
+}
+
+static int read_again(struct shares *sh, enum pass pass)
+{
+    sh->pass = pass;
+    memset(sh->last, 0, sh->n_ids * sizeof *sh->last);
+    return read_rows(sh, NRG_PROCESSES, on_process_rows);
+}
+
+static int on_first_rows(void *arg, const struct nrg_rows *rows)
+{
+    struct shares *sh = arg;
+    for (size_t i = 0; i < rows->n; i++) {
+        int64_t since_ns = rows->t_ns[i] - sh->s->begin_ns;
+        if (since_ns >= MIN_CELL_NS / 4 && rows->t_ns[i] < sh->s->end_ns) {
+            sh->first_ns = since_ns % sh->cell_ns;
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Cells that begin when CPU times were read need no interpolation of them. */
+static int cut_cells(struct shares *sh)
+{
+    int64_t duration = sh->s->end_ns - sh->s->begin_ns;
+    sh->cell_ns = duration / MAX_CELLS > MIN_CELL_NS ? duration / MAX_CELLS + 1 : MIN_CELL_NS;
+    int rc = read_rows(sh, NRG_PROCESSES, on_first_rows);
+    sh->damaged = 0; /* counted when all are read */
+    sh->n_cells = (size_t)((duration - sh->first_ns + sh->cell_ns - 1) / sh->cell_ns) + 1;
+    sh->cells = calloc(sh->n_cells + 1, sizeof *sh->cells);
+    return rc < 0 ? rc : sh->cells ? 0 : -ENOMEM;
+}
+
 int nrg_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
 {
-    int64_t duration = s->end_ns - s->begin_ns;
     struct shares sh = {.s = s, .frame = frame};
-    sh.cell_ns = duration / MAX_CELLS > MIN_CELL_NS ? duration / MAX_CELLS + 1 : MIN_CELL_NS;
-    sh.n_cells = (size_t)((duration + sh.cell_ns - 1) / sh.cell_ns);
-    sh.cells = calloc(sh.n_cells + 1, sizeof *sh.cells);
-    int rc = sh.cells ? prepare_processes(&sh) : -ENOMEM;
+    int rc = cut_cells(&sh);
+    if (!rc)
+        rc = prepare_processes(&sh);
     if (!rc) {
         fill_energy(&sh);
         fill_machine(&sh);
         fill_idle(&sh);
-        rc = stream(&sh, NRG_PROCESSES, on_process_rows);
+        rc = read_rows(&sh, NRG_PROCESSES, on_process_rows);
     }
     if (sh.damaged)
         nrg_summary_missing(s, "processes", "%zu damaged chunks of the recording are left out",
                             sh.damaged);
-    if (!rc) {
-        sh.second_pass = true;
-        memset(sh.last, 0, sh.n_ids * sizeof *sh.last);
-        rc = stream(&sh, NRG_PROCESSES, on_process_rows);
-    }
     if (!rc)
-        rc = stream(&sh, NRG_PROCESS_MEMORY, on_memory_rows);
+        rc = fill_others(&sh);
+    if (!rc)
+        rc = nrg_process_watts_init(&sh.watts, sh.used_s, sh.n_ids, sh.n_cells);
+    if (!rc)
+        rc = read_again(&sh, COUNT_LARGEST);
+    if (!rc)
+        rc = fit_watts(&sh);
+    if (!rc)
+        rc = read_again(&sh, SHARE_OUT);
+    if (!rc)
+        rc = read_rows(&sh, NRG_PROCESS_MEMORY, on_memory_rows);
     if (!rc) {
         pack_processes(&sh);
         sum_up(&sh);
     }
     free(sh.cells);
     free(sh.last);
+    free(sh.used_s);
+    nrg_process_watts_release(&sh.watts);
     return rc;
 }

@@ -1,15 +1,14 @@
-/* See summary.h. */
+/* See summary.h. Every step notes what it could not measure: the list is part of the result. */
 #include "energy/summary.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "energy/frame.h"
 #include "base/mem.h"
+#include "energy/internal.h"
 
 int nrg_summary_missing(struct nrg_summary *s, const char *what, const char *why, ...)
 {
@@ -22,10 +21,7 @@ int nrg_summary_missing(struct nrg_summary *s, const char *what, const char *why
     for (size_t i = 0; i < s->n_missing; i++)
         if (!strcmp(s->missing[i].what, m.what) && !strcmp(s->missing[i].why, m.why))
             return 0;
-    int rc = nrg_reserve(&s->missing, &s->cap_missing, s->n_missing + 1, sizeof *s->missing);
-    if (!rc)
-        s->missing[s->n_missing++] = m;
-    return rc;
+    return nrg_append(&s->missing, &s->n_missing, &s->cap_missing, &m, sizeof *s->missing);
 }
 
 /* A recorder that was killed could not note the end: the last reading is the end then. */
@@ -66,7 +62,7 @@ static void add_events(struct nrg_summary *s, struct nrg_recording *recording)
                             (long long)late, (long long)(late + ticks));
 }
 
-static int fill(struct nrg_summary *s, struct nrg_frame *frame)
+static int share_energy(struct nrg_summary *s, struct nrg_frame *frame)
 {
     int rc = nrg_domains_make(s, frame);
     if (!rc)
@@ -100,7 +96,7 @@ int nrg_summary_make(struct nrg_summary *s, struct nrg_recording *recording,
         rc = nrg_fail(err, -ENODATA, nrg_recording_path(recording), "holds no readings of the run");
     else if (!rc) {
         s->duration_s = (double)(s->end_ns - s->begin_ns) / 1e9;
-        rc = fill(s, &frame);
+        rc = share_energy(s, &frame);
         if (rc)
             nrg_fail(err, rc, nrg_recording_path(recording), "cannot evaluate: %s", strerror(-rc));
         else
@@ -120,47 +116,18 @@ void nrg_summary_release(struct nrg_summary *s)
     *s = (struct nrg_summary){0};
 }
 
-struct nrg_container_use nrg_container_use(const struct nrg_summary *s, const char *container)
+struct nrg_container_use nrg_container_use(const struct nrg_summary *s, size_t first)
 {
     struct nrg_container_use use = {0};
-    for (size_t i = 0; i < s->n_processes; i++) {
+    const char *container = s->processes[first].info->container;
+    for (size_t i = 0; container[0] && i < s->n_processes; i++) {
         if (strcmp(s->processes[i].info->container, container))
             continue;
+        if (i < first)
+            return use;
         use.processes++;
         use.cpu_time_s += s->processes[i].cpu_time_s;
         use.cpu_j += s->processes[i].cpu_j;
     }
     return use;
-}
-
-/* Two-sided 95 % quantiles of Student's t for 1..30 degrees of freedom. */
-static double student_t95(size_t freedom)
-{
-    static const double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306,
-                                   2.262,  2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
-                                   2.110,  2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064,
-                                   2.060,  2.056, 2.052, 2.048, 2.045, 2.042};
-    size_t n = sizeof table / sizeof *table;
-    return freedom < 1    ? INFINITY
-           : freedom <= n ? table[freedom - 1]
-                          : 1.96 + 2.4 / (double)freedom;
-}
-
-struct nrg_spread nrg_spread_of(const double *values, size_t n)
-{
-    struct nrg_spread spread = {.n = n, .mean = NAN, .sd = NAN, .low = NAN, .high = NAN};
-    double sum = 0, squares = 0;
-    for (size_t i = 0; i < n; i++)
-        sum += values[i];
-    if (n)
-        spread.mean = sum / (double)n;
-    for (size_t i = 0; i < n; i++)
-        squares += (values[i] - spread.mean) * (values[i] - spread.mean);
-    if (n > 1) {
-        spread.sd = sqrt(squares / (double)(n - 1));
-        double half = student_t95(n - 1) * spread.sd / sqrt((double)n);
-        spread.low = spread.mean - half;
-        spread.high = spread.mean + half;
-    }
-    return spread;
 }

@@ -4,9 +4,14 @@
  * Laws: every energy has a method and a provenance; a number that is not known is NAN, never 0;
  * sum(processes) + other_processes_j + idle_j = the processors' energy to rounding; the total
  * adds disjoint domains only.
+ *
+ * Make, release. A summary points into its recording, which must outlive it. 0 or -errno with err.
+ * One thread at a time.
  */
-#ifndef NRG_ATTRIBUTE_SUMMARY_H
-#define NRG_ATTRIBUTE_SUMMARY_H
+#ifndef NRG_ENERGY_SUMMARY_H
+#define NRG_ENERGY_SUMMARY_H
+
+#include <math.h>
 
 #include "record/read/recording.h"
 
@@ -17,6 +22,9 @@ struct nrg_domain {
     double covered; /* part of the run that readings cover, 0..1 */
     bool in_total;
     bool wall_part; /* one of the parts that the wall is compared with */
+    /* Another channel that measures the same part (of a GPU), the one that differs most; NULL. */
+    const struct nrg_recorded_channel *second;
+    double second_j, second_uncertainty_j;
 };
 
 /* The widest meter against the parts that it contains (wall.c). */
@@ -76,19 +84,18 @@ int nrg_summary_make(struct nrg_summary *summary, struct nrg_recording *recordin
                      const struct nrg_run *run, enum nrg_split split, struct nrg_error *err);
 void nrg_summary_release(struct nrg_summary *summary);
 
-/* Sums over the processes of one container. */
+/* A sum of what is known: NAN only while nothing is. */
+static inline double nrg_sum_known(double a, double b)
+{
+    return isnan(a) ? b : isnan(b) ? a : a + b;
+}
+
+/* Sums over the processes of a container. `first` stands for it: of any other process, or one that
+ * is in no container, all is 0. */
 struct nrg_container_use {
     size_t processes;
     double cpu_time_s, cpu_j; /* NAN: not known */
 };
-struct nrg_container_use nrg_container_use(const struct nrg_summary *summary,
-                                           const char *container);
-
-/* Mean, standard deviation and the 95 % interval of the mean over repeated runs. */
-struct nrg_spread {
-    size_t n;
-    double mean, sd, low, high;
-};
-struct nrg_spread nrg_spread_of(const double *values, size_t n);
+struct nrg_container_use nrg_container_use(const struct nrg_summary *summary, size_t first);
 
 #endif

@@ -1,4 +1,4 @@
-/* See timeline.h. */
+/* See timeline.h. One pass over the readings; queries are binary searches. */
 #include "energy/timeline.h"
 
 #include <errno.h>
@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/search.h"
 
 struct builder {
     struct nrg_timeline *timeline;
@@ -36,33 +37,7 @@ static int add_point(struct nrg_timeline *tl, int64_t t_ns, double step_j, bool 
     return 0;
 }
 
-/*
- * The counter's own update period blurs when the energy was used, so it widens the time that the
- * power limit applies to.
- */
-double nrg_counter_step(const struct nrg_channel *c, int64_t last_raw, int64_t raw, int64_t dt_ns,
-                        bool *wrapped)
-{
-    /* Any two numbers can stand in a damaged file; their difference wraps and is refused below. */
-    double step = (double)(int64_t)((uint64_t)raw - (uint64_t)last_raw);
-    double most = c->limit_w > 0 && c->quantity == NRG_ENERGY
-                      ? c->limit_w * (double)(dt_ns + 2 * c->update_ns) / 1e9 / c->scale
-                      : INFINITY;
-    *wrapped = false;
-    if (step < 0 && (!c->wrap || step + (double)c->wrap > most))
-        return NRG_STEP_BACKWARDS;
-    if (step < 0) {
-        step += (double)c->wrap;
-        *wrapped = true;
-    }
-    if (c->wrap && isfinite(most) && step + (double)c->wrap <= most)
-        return NRG_STEP_AMBIGUOUS;
-    if (step > most)
-        return NRG_STEP_BACKWARDS; /* a jump that no power explains: reset or garbage */
-    return step;
-}
-
-/* The same, with what happened noted in the timeline. */
+/* nrg_counter_step, with what happened noted in the timeline. */
 static double counter_step(struct builder *b, int64_t raw, int64_t dt_ns)
 {
     bool wrapped;
@@ -124,12 +99,10 @@ static int on_rows(void *arg, const struct nrg_rows *rows)
     return rc;
 }
 
-#define SOME_READINGS 257
-#define FEW_READINGS  20 /* too few to tell a pause from a habit: their median */
-
+/* Times between the first readings. */
 struct distances {
     const struct nrg_recorded_channel *channel;
-    int64_t ns[SOME_READINGS], last_ns;
+    int64_t ns[NRG_FIRST_SPACINGS], last_ns;
     size_t n;
     bool any;
 };
@@ -138,7 +111,7 @@ static int on_some_rows(void *arg, const struct nrg_rows *rows)
 {
     struct distances *d = arg;
     const int64_t *raw = nrg_rows_column(rows, d->channel->column);
-    for (size_t i = 0; i < rows->n && d->n < SOME_READINGS; i++) {
+    for (size_t i = 0; i < rows->n && d->n < NRG_FIRST_SPACINGS; i++) {
         if (raw[i] == NRG_MISSING || (d->any && rows->t_ns[i] <= d->last_ns))
             continue;
         if (d->any)
@@ -146,13 +119,7 @@ static int on_some_rows(void *arg, const struct nrg_rows *rows)
         d->last_ns = rows->t_ns[i];
         d->any = true;
     }
-    return d->n >= SOME_READINGS; /* positive: enough seen */
-}
-
-static int by_size(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
+    return d->n >= NRG_FIRST_SPACINGS; /* positive: enough seen */
 }
 
 int64_t nrg_channel_update_ns(struct nrg_recording *recording,
@@ -161,12 +128,9 @@ int64_t nrg_channel_update_ns(struct nrg_recording *recording,
     struct distances d = {.channel = channel};
     if (channel->channel.update_ns || channel->channel.kind != NRG_GAUGE)
         return channel->channel.update_ns;
-    if (nrg_recording_read_series(recording, channel->series, on_some_rows, &d, NULL) < 0 || !d.n)
+    if (nrg_recording_read_series(recording, channel->series, on_some_rows, &d, NULL) < 0)
         return 0;
-    qsort(d.ns, d.n, sizeof *d.ns, by_size);
-    int64_t usual = d.ns[d.n < FEW_READINGS ? d.n / 2 : d.n * 9 / 10];
-    /* At the reader's own pace: the readings say nothing about the device. */
-    return usual > channel->period_ns + channel->period_ns / 2 ? usual : 0;
+    return nrg_gauge_update_ns(d.ns, d.n, channel->period_ns);
 }
 
 int nrg_timeline_load(struct nrg_timeline *tl, struct nrg_recording *recording,
@@ -192,22 +156,9 @@ void nrg_timeline_release(struct nrg_timeline *tl)
 }
 
 /* Index of the last point at or before t, -1 when there is none. */
-static ptrdiff_t find(const struct nrg_timeline *tl, int64_t t_ns)
+static ptrdiff_t last_point(const struct nrg_timeline *tl, int64_t t_ns)
 {
-    ptrdiff_t low = -1, high = (ptrdiff_t)tl->n - 1;
-    while (low < high) {
-        ptrdiff_t middle = low + (high - low + 1) / 2;
-        if (tl->t_ns[middle] <= t_ns)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}
-
-static bool is_gauge(const struct nrg_timeline *tl)
-{
-    return tl->n && tl->gauge;
+    return (ptrdiff_t)nrg_count_up_to(tl->t_ns, tl->n, sizeof *tl->t_ns, t_ns) - 1;
 }
 
 /* Part of [begin, end] between points i and i+1 (or before the first, after the last). */
@@ -221,7 +172,7 @@ static double piece(const struct nrg_timeline *tl, ptrdiff_t i, int64_t begin_ns
         if (tl->gap[i])
             return 0;
         *covered_ns += width;
-        if (is_gauge(tl)) {
+        if (tl->gauge) {
             /* Inside a trapezoid the power itself is interpolated. */
             double span = (double)(tl->t_ns[i + 1] - tl->t_ns[i]);
             double slope = (tl->gauge[i + 1] - tl->gauge[i]) / span;
@@ -231,7 +182,7 @@ static double piece(const struct nrg_timeline *tl, ptrdiff_t i, int64_t begin_ns
         return (tl->sum_j[i + 1] - tl->sum_j[i]) * (double)width /
                (double)(tl->t_ns[i + 1] - tl->t_ns[i]);
     }
-    if (!is_gauge(tl))
+    if (!tl->gauge)
         return 0;
     ptrdiff_t at = i < 0 ? 0 : i;
     int64_t reach = i < 0 ? tl->t_ns[0] - begin_ns : end_ns - tl->t_ns[at];
@@ -248,7 +199,7 @@ double nrg_timeline_between(const struct nrg_timeline *tl, int64_t begin_ns, int
     double sum = 0;
     if (tl->n && end_ns > begin_ns) {
         int64_t at = begin_ns;
-        for (ptrdiff_t i = find(tl, begin_ns); at < end_ns; i++) {
+        for (ptrdiff_t i = last_point(tl, begin_ns); at < end_ns; i++) {
             int64_t next = i + 1 < (ptrdiff_t)tl->n ? tl->t_ns[i + 1] : INT64_MAX;
             int64_t stop = next < end_ns ? next : end_ns;
             sum += piece(tl, i, at, stop, &covered);
@@ -264,7 +215,7 @@ double nrg_timeline_peak(const struct nrg_timeline *tl, int64_t begin_ns, int64_
                          int64_t window_ns)
 {
     double peak = -1;
-    ptrdiff_t first = find(tl, begin_ns);
+    ptrdiff_t first = last_point(tl, begin_ns);
     size_t from = first < 0 ? 0 : (size_t)first, j = from, last_gap = from;
     for (size_t i = from; i < tl->n && tl->t_ns[i] <= end_ns; i++) {
         while (j < tl->n && tl->t_ns[j] - tl->t_ns[i] < window_ns) {
@@ -284,8 +235,8 @@ double nrg_timeline_peak(const struct nrg_timeline *tl, int64_t begin_ns, int64_
 
 double nrg_timeline_gauge_at(const struct nrg_timeline *tl, int64_t t_ns)
 {
-    ptrdiff_t i = find(tl, t_ns);
-    if (!is_gauge(tl))
+    ptrdiff_t i = last_point(tl, t_ns);
+    if (!tl->gauge)
         return NAN;
     if (i < 0)
         return tl->t_ns[0] - t_ns <= tl->period_ns ? tl->gauge[0] : NAN;
@@ -295,7 +246,7 @@ double nrg_timeline_gauge_at(const struct nrg_timeline *tl, int64_t t_ns)
 double nrg_timeline_gauge_sd(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns)
 {
     double n = 0, mean = 0, squares = 0;
-    for (size_t i = 0; is_gauge(tl) && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
+    for (size_t i = 0; tl->gauge && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
         if (tl->t_ns[i] < begin_ns)
             continue;
         double off = tl->gauge[i] - mean;

@@ -1,17 +1,16 @@
 /*
  * Energy over time of one channel, whatever it was recorded as: a non-decreasing sum of joules at
- * the instants of its readings. Counters are unwrapped here, gauges integrated (trapezoid).
+ * the instants of its readings. Counters are unwrapped, gauges integrated (trapezoid); time of
+ * which nothing is known is a gap (sensors/integrate.h). A missing reading of a counter is no gap:
+ * the next one has its energy.
  *
- * What is not known is a gap, never a guess: between a counter that went backwards or may have
- * wrapped more than once, and between readings of a gauge that are further apart than
- * NRG_GAUGE_GAP of its periods. A missing reading of a counter is no gap: the next one tells.
+ * Load, release. 0 or -errno. One thread at a time.
  */
-#ifndef NRG_ATTRIBUTE_TIMELINE_H
-#define NRG_ATTRIBUTE_TIMELINE_H
+#ifndef NRG_ENERGY_TIMELINE_H
+#define NRG_ENERGY_TIMELINE_H
 
 #include "record/read/recording.h"
-
-#define NRG_GAUGE_GAP 3
+#include "sensors/integrate.h"
 
 struct nrg_timeline {
     size_t n, cap;
@@ -26,18 +25,7 @@ struct nrg_timeline {
     double noise_j2;  /* sum of squares of possible integration errors */
 };
 
-#define NRG_STEP_BACKWARDS (-1.0) /* jumped without a wrap */
-#define NRG_STEP_AMBIGUOUS (-2.0) /* may have wrapped more than once */
-
-/* Step of a counter between two readings, unwrapped, in raw units; negative: can't be known. */
-double nrg_counter_step(const struct nrg_channel *channel, int64_t last_raw, int64_t raw,
-                        int64_t dt_ns, bool *wrapped);
-
-/*
- * How often a channel has news: as the driver said, or where it could not (a meter that sends
- * when it likes, over a line that loses some) what nine of ten distances of its first readings are
- * within. 0: not known.
- */
+/* A channel's update period: as the driver said, or else as its readings show; 0: not known. */
 int64_t nrg_channel_update_ns(struct nrg_recording *recording,
                               const struct nrg_recorded_channel *channel);
 

@@ -1,58 +1,18 @@
 /*
  * The meter at the plug against the parts: what the chips do not see.
  *
- * The wall is the widest meter that has the processors in it (one of another machine has not); one
+ * The wall is the widest meter that contains the processors (not one of another machine). A meter
  * that measures the machine on several lines (phases, two supplies) is all of its lines together.
- * The parts are the disjoint domains beside it, or the next widest meter where no part was
- * measured. Nothing of this is ever added to the parts.
+ * The parts are the disjoint domains beside it (sensors/total.h says which), or the next widest
+ * meter where no part was measured. Nothing of this is ever added to the parts.
  *
- * A meter may have gaps of its own, so joules of different times would be compared. What the
+ * A meter may have gaps of its own, so that energies of different times would be compared. What the
  * parts used in the wall's time is taken from their mean power; without gaps that is their energy.
  */
-#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "energy/frame.h"
-
-static const char *const fixed_names[] = {"wall", "machine", "battery", "psys"};
-
-static bool is_fixed(const char *name)
-{
-    for (size_t i = 0; i < sizeof fixed_names / sizeof *fixed_names; i++)
-        if (!strcmp(fixed_names[i], name))
-            return true;
-    return false;
-}
-
-const struct nrg_domain *nrg_domains_widest(const struct nrg_summary *s,
-                                            const struct nrg_domain *besides)
-{
-    for (size_t k = 0; k < sizeof fixed_names / sizeof *fixed_names; k++)
-        for (size_t i = 0; i < s->n_domains; i++) {
-            const struct nrg_domain *d = &s->domains[i];
-            if (d != besides && d->channel->channel.wide &&
-                !strcmp(d->channel->channel.name, fixed_names[k]))
-                return d;
-        }
-    for (size_t i = 0; i < s->n_domains; i++)
-        if (&s->domains[i] != besides && s->domains[i].channel->channel.wide &&
-            s->domains[i].channel->channel.covers_cpu &&
-            !(besides && nrg_domains_same_wall(besides, &s->domains[i])))
-            return &s->domains[i];
-    return NULL;
-}
-
-bool nrg_domains_same_wall(const struct nrg_domain *a, const struct nrg_domain *b)
-{
-    const struct nrg_channel *p = &a->channel->channel, *q = &b->channel->channel;
-    if (a == b)
-        return true;
-    return p->wide && q->wide && p->covers_cpu && q->covers_cpu && !is_fixed(p->name) &&
-           !is_fixed(q->name) && !strcmp(p->parent, q->parent) &&
-           !strcmp(a->channel->driver, b->channel->driver) &&
-           !strcmp(a->channel->sensor, b->channel->sensor);
-}
+#include "energy/internal.h"
 
 static void add_wall(struct nrg_wall *wall, const struct nrg_domain *d)
 {
@@ -77,26 +37,28 @@ static void add_part(struct nrg_wall *wall, struct nrg_domain *d, double wall_s)
 }
 
 /* Disjoint parts, or failing those the meter that is next below the wall. */
-static void add_parts(struct nrg_wall *wall, struct nrg_summary *s, double wall_s)
+static void add_parts(struct nrg_wall *wall, struct nrg_summary *s,
+                      const struct nrg_total_item *items, size_t widest)
 {
+    double wall_s = wall->covered * s->duration_s;
     for (size_t i = 0; i < s->n_domains; i++)
-        if (nrg_domains_is_part(s, &s->domains[i]))
+        if (nrg_total_is_part(items, s->n_domains, i))
             add_part(wall, &s->domains[i], wall_s);
-    const struct nrg_domain *next = nrg_domains_widest(s, wall->domain);
-    if (!wall->n_parts && next)
-        add_part(wall, &s->domains[next - s->domains], wall_s);
+    size_t next = nrg_total_widest(items, s->n_domains, widest);
+    if (!wall->n_parts && next < s->n_domains)
+        add_part(wall, &s->domains[next], wall_s);
 }
 
-void nrg_wall_make(struct nrg_summary *s)
+void nrg_wall_make(struct nrg_summary *s, const struct nrg_total_item *items)
 {
-    const struct nrg_domain *widest = nrg_domains_widest(s, NULL);
-    struct nrg_wall wall = {.domain = widest, .covered = 1};
-    if (!widest)
+    size_t widest = nrg_total_widest(items, s->n_domains, s->n_domains);
+    if (widest == s->n_domains)
         return;
+    struct nrg_wall wall = {.domain = &s->domains[widest], .covered = 1};
     for (size_t i = 0; i < s->n_domains; i++)
-        if (nrg_domains_same_wall(widest, &s->domains[i]))
+        if (nrg_total_same_meter(&items[widest], &items[i]))
             add_wall(&wall, &s->domains[i]);
-    add_parts(&wall, s, wall.covered * s->duration_s);
+    add_parts(&wall, s, items, widest);
     wall.left_over_uncertainty_j += wall.uncertainty_j;
     wall.ratio = wall.parts_j > 0 ? wall.energy_j / wall.parts_j : NAN;
     wall.left_over_j = wall.energy_j - wall.parts_j;

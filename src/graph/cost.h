@@ -1,12 +1,12 @@
 /*
  * What an operator costs: multiply-accumulates, floating-point operations, ideal memory traffic.
- * One table of rules (kind -> class, formula) per family of formats; op_table.c joins them. Adding
- * an operator is one row; adding a family is one file with a sorted array of rows and one line in
- * op_table.c's list of families.
+ * One table of rules (kind -> class, formula) per family of formats; cost/table.c joins them.
+ * Adding an operator is one row; adding a family is one file with a sorted array of rows, its
+ * declaration in cost/internal.h and one line in cost/table.c's list of families.
  *
  * Numbers are exact or NRG_COST_UNKNOWN; a product beyond 63 bits is unknown too. FLOPs are
  * 2 x MACs plus what is not multiply-accumulate (docs/graph.md has every formula). Bytes count
- * each operand once, as if caches were perfect.
+ * each operand once, as if caches were perfect. Functions keep no state and cannot fail.
  */
 #ifndef NRG_GRAPH_COST_H
 #define NRG_GRAPH_COST_H
@@ -43,7 +43,7 @@ enum nrg_op_flag {
     NRG_OP_MAYBE_NOOP = 4,    /* no-op by its arguments: to, contiguous, dropout */
     NRG_OP_SHAPE_SOURCE = 8,  /* its output is a shape (prim::NumToTensor, onnx::Shape) */
     NRG_OP_GETS_PARAM = 16,   /* prim::GetAttr and the like: attr "name" extends a path */
-    NRG_OP_OPAQUE = 32,       /* nobody knows what it computes */
+    NRG_OP_OPAQUE = 32,       /* what it computes is unknown */
     NRG_OP_NOT_RECORDED = 64, /* the table has no row for it */
 };
 
@@ -63,8 +63,7 @@ struct nrg_cost_rule;
  * in, all tensors out", which is what they hold before. Everything starts as follows: macs 0,
  * flops 0, bytes by the operands' sizes, params counted.
  */
-typedef void nrg_cost_fn(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                         struct nrg_cost *cost);
+typedef void nrg_cost_fn(const struct nrg_operator *op, struct nrg_cost *cost);
 
 struct nrg_cost_rule {
     const char *kind; /* "aten::linear"; tables are sorted by it (strcmp) */
@@ -77,29 +76,16 @@ struct nrg_cost_rule {
 
 /*
  * The rule for a kind. Never NULL: kinds ending in one '_' are the in-place form of the kind
- * without it, and what nobody knows is opaque compute. `scratch` keeps such a made-up rule.
+ * without it, and an unknown kind is opaque compute. `scratch` holds a rule that is made up so.
  */
 const struct nrg_cost_rule *nrg_cost_rule_find(const char *kind, struct nrg_cost_rule *scratch);
 
 const char *nrg_op_class_name(enum nrg_op_class class);
-/* "torch", "fvcore", "torchinfo", "irene", "nrg"; -EINVAL for others. */
-int nrg_convention_from_name(const char *name, enum nrg_convention *out);
+/* "nrg", "torch", "fvcore", "torchinfo" or "irene". */
+const char *nrg_convention_name(enum nrg_convention convention);
 
-/* Families of rules: file op_table.c knows them all. */
-struct nrg_cost_family {
-    const char *prefix; /* "onnx::" */
-    const struct nrg_cost_rule *rules;
-    size_t n;
-};
-extern const struct nrg_cost_family nrg_cost_family_aten;
-extern const struct nrg_cost_family nrg_cost_family_prim;
-extern const struct nrg_cost_family nrg_cost_family_quantized;
-extern const struct nrg_cost_family nrg_cost_family_torchvision;
-extern const struct nrg_cost_family nrg_cost_family_onnx;
-extern const struct nrg_cost_family nrg_cost_family_microsoft;
-extern const struct nrg_cost_family nrg_cost_family_trt;
-extern const struct nrg_cost_family nrg_cost_family_layer;
-/* Written by the readers' own files: add the declaration here and the line in op_table.c. */
+/* For bsearch over rows that are sorted by their first member, a kind. */
+int nrg_kind_order(const void *kind, const void *row);
 
 /* Arithmetic that never wraps: unknown stays unknown, overflow becomes unknown. */
 int64_t nrg_cost_mul(int64_t a, int64_t b);

@@ -1,14 +1,17 @@
 /*
- * Model files of other families, recognised so that the error says what the file is and which way
- * leads to something nrg reads. Nothing is parsed here. (Keras and TensorFlow keep their graph in
- * forms that only TensorFlow itself turns into operators with shapes; ONNX is the way through.)
+ * Model files of other families, recognised so that the error says what the file is and how to
+ * convert it to a format that nrg reads. Nothing is parsed here. (Keras and TensorFlow keep their
+ * graph in forms that only TensorFlow itself turns into operators with shapes; ONNX is the way
+ * through.)
  */
 #include <errno.h>
 #include <string.h>
 
-#include "graph/torch/archive.h"
 #include "graph/readers.h"
+#include "graph/torch/archive.h"
 
+#define NO_TORCH                                                                                   \
+    "is a pickle that torch.save did not write: it is not read; save a state_dict or an ONNX file"
 #define TF2ONNX "convert it with `python -m tf2onnx.convert` and read the .onnx"
 
 static const struct foreign {
@@ -32,19 +35,19 @@ static const struct foreign {
      "is a TensorRT engine: give its layer information (trtexec --exportLayerInfo=FILE)"},
     {".mlmodel", NULL, 0, 0, 40, "is a Core ML model: export the original model to ONNX"},
     {".pdmodel", NULL, 0, 0, 40, "is a PaddlePaddle model: convert it with paddle2onnx"},
-    {NULL, "\x80\x02", 2, 0, 10, NULL},
-    {NULL, "\x80\x03", 2, 0, 10, NULL},
-    {NULL, "\x80\x04\x95", 3, 0, 10, NULL},
-    {NULL, "\x80\x05\x95", 3, 0, 10, NULL},
+    {NULL, "\x80\x02", 2, 0, 10, NO_TORCH},
+    {NULL, "\x80\x03", 2, 0, 10, NO_TORCH},
+    {NULL, "\x80\x04\x95", 3, 0, 10, NO_TORCH},
+    {NULL, "\x80\x05\x95", 3, 0, 10, NO_TORCH},
 };
 
-static const char plain_pickle[] =
-    "is a pickle that torch.save did not write: it is not read; save a state_dict or an ONNX file";
-static const char keras_zip[] =
-    "is a Keras model (.keras): its weights are in HDF5; load it in Keras, model.export() it and "
-    "convert that with `python -m tf2onnx.convert`, then read the .onnx";
+static const struct foreign keras = {
+    .sure = 95,
+    .what =
+        "is a Keras model (.keras): its weights are in HDF5; load it in Keras, model.export() it "
+        "and convert that with `python -m tf2onnx.convert`, then read the .onnx"};
 
-static bool applies(const struct foreign *row, const struct nrg_source *source)
+static bool is_like(const struct foreign *row, const struct nrg_source *source)
 {
     size_t n = strlen(source->name), m = row->ending ? strlen(row->ending) : 0;
     if (n < m || (m && strcmp(source->name + n - m, row->ending) != 0))
@@ -53,36 +56,33 @@ static bool applies(const struct foreign *row, const struct nrg_source *source)
                            !memcmp(source->bytes + row->magic_at, row->magic, row->magic_len));
 }
 
-static const struct foreign *find(const struct nrg_source *source)
+static const struct foreign *find_foreign(const struct nrg_source *source)
 {
+    if (nrg_archive_kind(source) == NRG_ARCHIVE_KERAS)
+        return &keras;
     for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
-        if (applies(&foreign[i], source))
+        if (is_like(&foreign[i], source))
             return &foreign[i];
     return NULL;
 }
 
 static int match_foreign(const struct nrg_source *source)
 {
-    const struct foreign *row = find(source);
-    if (nrg_archive_kind(source) == NRG_ARCHIVE_KERAS)
-        return 95;
+    const struct foreign *row = find_foreign(source);
     return row ? row->sure : 0;
 }
 
-static int refuse(const struct nrg_source *source, struct nrg_model *model, struct nrg_error *err)
+static int refuse_foreign(const struct nrg_source *source, struct nrg_model *model,
+                          struct nrg_error *err)
 {
-    const struct foreign *row = find(source);
-    const char *what = row && row->what ? row->what : plain_pickle;
-    if (nrg_archive_kind(source) == NRG_ARCHIVE_KERAS)
-        what = keras_zip;
-    else if (!row)
-        what = "is of no format that nrg knows";
-    return nrg_fail(err, -ENOTSUP, source->name, "%s", what);
+    const struct foreign *row = find_foreign(source);
+    return nrg_fail(err, -ENOTSUP, source->name, "%s",
+                    row ? row->what : "is of no format that nrg knows");
 }
 
 const struct nrg_reader nrg_reader_foreign = {
     .name = "foreign",
     .summary = "TensorFlow, Keras and others: refused, with the way through ONNX",
     .match = match_foreign,
-    .read = refuse,
+    .read = refuse_foreign,
 };

@@ -1,4 +1,4 @@
-/* See graph.h. */
+/* See graph.h. Names of element types in all formats are one table and its aliases. */
 #include "graph/graph.h"
 
 #include <ctype.h>
@@ -86,7 +86,7 @@ static const struct {
     {"C64", NRG_C64},
 };
 
-static bool same(const char *a, const char *b, size_t len)
+static bool is_same_name(const char *a, const char *b, size_t len)
 {
     return strlen(a) == len && !strncasecmp(a, b, len);
 }
@@ -108,19 +108,14 @@ enum nrg_dtype nrg_dtype_from_name(const char *name, size_t len)
         len -= 6;
     }
     for (size_t i = 1; i < COUNT(dtypes); i++)
-        if (same(dtypes[i].name, name, len))
+        if (is_same_name(dtypes[i].name, name, len))
             return (enum nrg_dtype)i;
     for (size_t i = 0; i < COUNT(aliases); i++)
-        if (same(aliases[i].name, name, len))
+        if (is_same_name(aliases[i].name, name, len))
             return aliases[i].dtype;
     if (len > 4 && !strncasecmp(name, "Bits", 4))
         return NRG_BITS;
     return NRG_DTYPE_UNKNOWN;
-}
-
-void nrg_model_init(struct nrg_model *model)
-{
-    *model = (struct nrg_model){0};
 }
 
 void nrg_model_release(struct nrg_model *model)
@@ -131,43 +126,31 @@ void nrg_model_release(struct nrg_model *model)
     free(model->symbols);
     free(model->warnings);
     nrg_arena_release(&model->arena);
-    nrg_model_init(model);
+    *model = (struct nrg_model){0};
 }
 
 int nrg_model_add_graph(struct nrg_model *model, struct nrg_graph *graph)
 {
-    int rc =
-        nrg_reserve(&model->graphs, &model->cap_graphs, model->n_graphs + 1, sizeof *model->graphs);
-    if (!rc)
-        model->graphs[model->n_graphs++] = graph;
-    return rc;
+    return nrg_append(&model->graphs, &model->n_graphs, &model->cap_graphs, &graph,
+                      sizeof *model->graphs);
 }
 
 int nrg_model_add_module(struct nrg_model *model, const char *name, const char *class_name)
 {
-    int rc = nrg_reserve(&model->modules, &model->cap_modules, model->n_modules + 1,
-                         sizeof *model->modules);
-    if (!rc)
-        model->modules[model->n_modules++] = (struct nrg_module){name, class_name};
-    return rc;
+    return nrg_append(&model->modules, &model->n_modules, &model->cap_modules,
+                      &(struct nrg_module){name, class_name}, sizeof *model->modules);
 }
 
 int nrg_model_add_param(struct nrg_model *model, const struct nrg_param *param)
 {
-    int rc =
-        nrg_reserve(&model->params, &model->cap_params, model->n_params + 1, sizeof *model->params);
-    if (!rc)
-        model->params[model->n_params++] = *param;
-    return rc;
+    return nrg_append(&model->params, &model->n_params, &model->cap_params, param,
+                      sizeof *model->params);
 }
 
 int nrg_model_add_symbol(struct nrg_model *model, const struct nrg_symbol *symbol)
 {
-    int rc = nrg_reserve(&model->symbols, &model->cap_symbols, model->n_symbols + 1,
-                         sizeof *model->symbols);
-    if (!rc)
-        model->symbols[model->n_symbols++] = *symbol;
-    return rc;
+    return nrg_append(&model->symbols, &model->n_symbols, &model->cap_symbols, symbol,
+                      sizeof *model->symbols);
 }
 
 int nrg_model_warn(struct nrg_model *model, const char *fmt, ...)
@@ -178,10 +161,9 @@ int nrg_model_warn(struct nrg_model *model, const char *fmt, ...)
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
     char *copy = nrg_arena_copy(&model->arena, text, strlen(text));
-    if (!copy || nrg_reserve(&model->warnings, &model->cap_warnings, model->n_warnings + 1,
-                             sizeof *model->warnings))
+    if (!copy || nrg_append(&model->warnings, &model->n_warnings, &model->cap_warnings, &copy,
+                            sizeof *model->warnings))
         return -ENOMEM;
-    model->warnings[model->n_warnings++] = copy;
     return 0;
 }
 
@@ -191,6 +173,27 @@ const struct nrg_attr *nrg_op_attr(const struct nrg_op *op, const char *name)
         if (!strcmp(op->attrs[i].name, name))
             return &op->attrs[i];
     return NULL;
+}
+
+int64_t nrg_op_int(const struct nrg_op *op, const char *name, int64_t otherwise)
+{
+    const struct nrg_attr *attr = nrg_op_attr(op, name);
+    return attr && attr->kind == NRG_A_INT ? attr->i : otherwise;
+}
+
+const char *nrg_op_text(const struct nrg_op *op, const char *name, const char *otherwise)
+{
+    const struct nrg_attr *attr = nrg_op_attr(op, name);
+    return attr && attr->kind == NRG_A_STRING ? attr->s : otherwise;
+}
+
+const struct nrg_type nrg_type_unknown = {.kind = NRG_T_UNKNOWN, .rank = -1, .requires_grad = -1};
+
+const struct nrg_type *nrg_type_plain(const struct nrg_type *type)
+{
+    while (type->kind == NRG_T_OPTIONAL && type->n_args == 1)
+        type = type->args[0];
+    return type;
 }
 
 int64_t nrg_type_numel(const struct nrg_type *type)

@@ -1,18 +1,19 @@
 /*
  * A model in memory: one graph type for all readers (TorchScript text and archives, torch.export,
- * ONNX, TensorRT, parameter files). What a format does not tell stays unknown; nothing is guessed
+ * ONNX, TensorRT, parameter files). What a format does not say stays unknown; nothing is guessed
  * here. Everything lives in the model's arena and is freed with it; texts are clean UTF-8 and
  * terminated. Readers fill a model, later passes (module tree, reduction, costs) read it and add
- * their own results beside it.
+ * their own results beside it. Functions that allocate return -ENOMEM or NULL. One thread at a
+ * time.
  *
  *   model
  *     graphs[]      the first is the main one; others are subgraphs, submodules or alternatives
  *       body        a block: inputs, operators in order, outputs
  *         op        kind, inputs, outputs (0..n), attributes, scope, source, nested blocks
  *         value     name, type (tensor: dtype, dims, strides, device), producer
- *     modules[]     the module tree: qualified name, class, parameters; from the file where it has
- * one params[]      parameters and buffers with shapes; tied ones share `storage` warnings[] what
- * was missing or skipped while reading (truncated paste, unknown type…)
+ *     modules[]     the module tree where the file has one: qualified name, class, parameters
+ *     params[]      parameters and buffers with shapes; tied ones share `storage`
+ *     warnings[]    what was missing or skipped while reading (truncated paste, unknown type…)
  */
 #ifndef NRG_GRAPH_GRAPH_H
 #define NRG_GRAPH_GRAPH_H
@@ -88,7 +89,7 @@ struct nrg_type {
     int rank;               /* tensors: -1 unknown */
     int requires_grad;      /* -1 unknown */
     const int64_t *dims;    /* rank of them, or NULL */
-    const int64_t *strides; /* rank of them, or NULL when not told */
+    const int64_t *strides; /* rank of them, or NULL when unknown */
     const char *device;     /* "cpu", "cuda:0", or NULL */
     const char *name;       /* class or other types; field names of tuples are not kept */
     const struct nrg_type *const *args; /* list element, tuple members, dict key and value… */
@@ -210,7 +211,7 @@ struct nrg_model {
     const char *producer; /* "PyTorch 1.13", NULL unknown */
 };
 
-void nrg_model_init(struct nrg_model *model);
+/* A model starts as all zero. */
 void nrg_model_release(struct nrg_model *model);
 
 /* Growing lists of a model; 0 or -ENOMEM. */
@@ -222,6 +223,9 @@ int nrg_model_warn(struct nrg_model *model, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 
 const struct nrg_attr *nrg_op_attr(const struct nrg_op *op, const char *name);
+/* An integer or text attribute; `otherwise` when there is none of that kind. */
+int64_t nrg_op_int(const struct nrg_op *op, const char *name, int64_t otherwise);
+const char *nrg_op_text(const struct nrg_op *op, const char *name, const char *otherwise);
 
 const char *nrg_dtype_name(enum nrg_dtype dtype); /* "float32" */
 /* "Float", "float32", "F32", "torch.float32"… of all formats; NRG_DTYPE_UNKNOWN otherwise. */
@@ -233,6 +237,11 @@ unsigned nrg_dtype_bits(enum nrg_dtype dtype);
 int64_t nrg_type_numel(const struct nrg_type *type);
 /* True when the type is or contains a tensor (list, tuple, optional, dict, future, union). */
 bool nrg_type_has_tensor(const struct nrg_type *type);
+
+/* The tensor inside an optional, or the type itself. */
+const struct nrg_type *nrg_type_plain(const struct nrg_type *type);
+/* No kind, no rank, no element type. */
+extern const struct nrg_type nrg_type_unknown;
 
 /* A tensor type of known dims in the arena. NULL when out of memory. */
 const struct nrg_type *nrg_type_tensor(struct nrg_arena *arena, enum nrg_dtype dtype, int rank,

@@ -1,4 +1,4 @@
-/* See kind_family.h. */
+/* See kind_family.h. The first name of a row stands for all of them. */
 #include "graph/kind_family.h"
 
 #include <stddef.h>

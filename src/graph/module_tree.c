@@ -2,7 +2,7 @@
  * See module_tree.h. Names are collected first (each with all its parents), then sorted into the
  * order of a walk, then costs and parameters are added to their module and all above it.
  *
- * Calls: graphs that call modules tell them exactly. In an inlined graph each call of a module
+ * Calls: graphs that call modules give them exactly. In an inlined graph each call of a module
  * repeats the operators of its scope, so the calls are the greatest common divisor of how often
  * each (kind, source line) of the scope stands there; a module that runs nothing itself has that
  * of its children.
@@ -14,23 +14,23 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "graph/param_list.h"
-#include "graph/path_map.h"
 
 struct name {
     const char *path;
     const char *class_name;
-    uint32_t parent, first_child, last_child, next; /* 0: none (the root is nobody's child) */
+    uint32_t parent, first_child, last_child, next; /* 0: none (the root is no child) */
     uint32_t at;                                    /* place in the walk */
-    size_t calls;                                   /* told by calls */
+    size_t calls;                                   /* where the graph has calls */
 };
 
 struct builder {
     struct nrg_module_tree *tree;
     struct name *names;
     size_t n, cap;
-    struct nrg_path_map index; /* path -> number + 1 */
+    struct nrg_map index; /* path -> number + 1 */
     int rc;
 };
 
@@ -40,30 +40,33 @@ static const char *last_part(const char *text, char separator)
     return at ? at + 1 : text;
 }
 
+static uint32_t add_name(struct builder *b, const char *path);
+
+/* Adds what is above the last part of a path; its number. */
+static uint32_t add_parent(struct builder *b, const char *path)
+{
+    const char *dot = strrchr(path, '.');
+    const char *up = dot ? nrg_arena_copy(&b->tree->arena, path, (size_t)(dot - path)) : "";
+    if (!up)
+        b->rc = -ENOMEM;
+    return up ? add_name(b, up) : 0;
+}
+
 /* Adds the path and all above it; its number. */
 static uint32_t add_name(struct builder *b, const char *path)
 {
-    size_t have = (size_t)(uintptr_t)nrg_path_map_get(&b->index, path);
-    uint32_t parent = 0;
+    size_t have = (size_t)(uintptr_t)nrg_map_get(&b->index, path);
     if (have || b->rc)
         return have ? (uint32_t)(have - 1) : 0;
-    const char *dot = strrchr(path, '.');
-    const char *up = dot ? nrg_arena_copy(&b->tree->arena, path, (size_t)(dot - path)) : "";
-    if (!up) {
+    struct name name = {.path = path, .class_name = "", .parent = *path ? add_parent(b, path) : 0};
+    uint32_t me = (uint32_t)b->n;
+    if (b->rc || nrg_append(&b->names, &b->n, &b->cap, &name, sizeof name) ||
+        nrg_map_set(&b->index, path, (void *)(uintptr_t)b->n)) {
         b->rc = -ENOMEM;
         return 0;
     }
-    if (*path)
-        parent = add_name(b, up);
-    if (nrg_reserve(&b->names, &b->cap, b->n + 1, sizeof *b->names) ||
-        nrg_path_map_set(&b->index, path, (void *)(uintptr_t)(b->n + 1))) {
-        b->rc = -ENOMEM;
-        return 0;
-    }
-    uint32_t me = (uint32_t)b->n++;
-    b->names[me] = (struct name){.path = path, .class_name = "", .parent = parent};
     if (me) {
-        struct name *above = &b->names[parent];
+        struct name *above = &b->names[name.parent];
         if (above->last_child)
             b->names[above->last_child].next = me;
         else
@@ -100,17 +103,8 @@ static void add_graph_modules(struct builder *b, const struct nrg_reduced *g)
     }
 }
 
-static uint32_t module_of_param(struct builder *b, const char *path)
-{
-    const char *dot = strrchr(path, '.');
-    const char *up = dot ? nrg_arena_copy(&b->tree->arena, path, (size_t)(dot - path)) : "";
-    if (!up)
-        b->rc = -ENOMEM;
-    return up ? add_name(b, up) : 0;
-}
-
 /* Places the nodes in the order of a walk, without recursion: names can be deep. */
-static void place(struct builder *b)
+static void place_nodes(struct builder *b)
 {
     struct nrg_module_tree *tree = b->tree;
     uint32_t at = 0;
@@ -146,7 +140,7 @@ static void place(struct builder *b)
 
 static struct nrg_tree_node *node_of(struct builder *b, const char *path)
 {
-    size_t at = path ? (size_t)(uintptr_t)nrg_path_map_get(&b->index, path) : 0;
+    size_t at = path ? (size_t)(uintptr_t)nrg_map_get(&b->index, path) : 0;
     return &b->tree->nodes[at ? b->names[at - 1].at : 0];
 }
 
@@ -195,9 +189,9 @@ static bool is_below(const struct nrg_module_tree *tree, size_t at, size_t above
     return at >= above && at < above + tree->nodes[above].size;
 }
 
-/* True when an earlier one of the same storage is already counted in the subtree `above`. */
-static bool counted(struct builder *b, const struct nrg_param_list *list, const uint32_t *owners,
-                    size_t i, size_t above)
+/* True when an earlier parameter of the same storage is counted in the subtree `above` already. */
+static bool is_counted(struct builder *b, const struct nrg_param_list *list, const uint32_t *owners,
+                       size_t i, size_t above)
 {
     if (list->entries[i].same_as < 0)
         return false;
@@ -222,7 +216,7 @@ static void add_params(struct builder *b, const struct nrg_param_list *list, con
         size_t own = b->names[owners[i]].at;
         for (size_t at = own;; at = nodes[at].parent) {
             struct nrg_tree_node *node = &nodes[at];
-            bool again = counted(b, list, owners, i, at);
+            bool again = is_counted(b, list, owners, i, at);
             if (!again && e->numel < 0) {
                 node->unknown_params += !e->is_buffer;
             } else if (!again) {
@@ -255,17 +249,16 @@ struct group {
     size_t count;
 };
 
-static struct group *group_of(struct builder *b, struct nrg_path_map *groups,
-                              const struct nrg_op *op)
+static struct group *group_of(struct builder *b, struct nrg_map *groups, const struct nrg_op *op)
 {
     char key[600];
     snprintf(key, sizeof key, "%s|%s|%s", op->module, op->kind, op->source ? op->source : "");
-    struct group *group = nrg_path_map_get(groups, key);
+    struct group *group = nrg_map_get(groups, key);
     if (group)
         return group;
     char *copy = nrg_arena_copy(&b->tree->arena, key, strlen(key));
     group = nrg_arena_alloc(&b->tree->arena, sizeof *group);
-    if (!copy || !group || nrg_path_map_set(groups, copy, group)) {
+    if (!copy || !group || nrg_map_set(groups, copy, group)) {
         b->rc = -ENOMEM;
         return NULL;
     }
@@ -273,7 +266,7 @@ static struct group *group_of(struct builder *b, struct nrg_path_map *groups,
     return group;
 }
 
-/* These only hold modules; nobody calls them. */
+/* These only hold modules and are never called. */
 static bool is_list(const char *class_name)
 {
     return !strcmp(class_name, "ModuleList") || !strcmp(class_name, "ModuleDict");
@@ -281,7 +274,7 @@ static bool is_list(const char *class_name)
 
 static void guess_calls(struct builder *b, const struct nrg_reduced *g)
 {
-    struct nrg_path_map groups = {0};
+    struct nrg_map groups = {0};
     struct nrg_tree_node *nodes = b->tree->nodes;
     bool told = false;
     for (size_t i = 0; i < b->tree->n; i++)
@@ -292,10 +285,8 @@ static void guess_calls(struct builder *b, const struct nrg_reduced *g)
         if (group)
             group->count++;
     }
-    for (size_t i = 0; i < groups.cap; i++) {
-        const struct group *group = groups.slots[i].value;
-        if (!group)
-            continue;
+    for (size_t i = 0; i < groups.n; i++) {
+        const struct group *group = groups.entries[i].data;
         struct nrg_tree_node *node = node_of(b, group->module);
         node->calls = gcd(node->calls, group->count);
     }
@@ -309,12 +300,12 @@ static void guess_calls(struct builder *b, const struct nrg_reduced *g)
             nodes[i].calls = 0;
     }
     nodes[0].calls = 1;
-    nrg_path_map_release(&groups);
+    nrg_map_release(&groups);
 }
 
 /* ---- repeats ---- */
 
-static uint64_t mix(uint64_t h, uint64_t more)
+static uint64_t mix_hash(uint64_t h, uint64_t more)
 {
     h ^= more + UINT64_C(0x9e3779b97f4a7c15) + (h << 6) + (h >> 2);
     return h * UINT64_C(1099511628211);
@@ -323,23 +314,23 @@ static uint64_t mix(uint64_t h, uint64_t more)
 static uint64_t mix_text(uint64_t h, const char *text)
 {
     for (; *text; text++)
-        h = mix(h, (uint8_t)*text);
-    return mix(h, 1);
+        h = mix_hash(h, (uint8_t)*text);
+    return mix_hash(h, 1);
 }
 
-static void sign(struct nrg_module_tree *tree)
+static void sign_nodes(struct nrg_module_tree *tree)
 {
     for (size_t i = tree->n; i-- > 0;) {
         struct nrg_tree_node *node = &tree->nodes[i];
         uint64_t h = mix_text(UINT64_C(14695981039346656037), node->class_name);
-        h = mix(h, (uint64_t)node->cost.macs);
-        h = mix(h, (uint64_t)node->cost.flops);
-        h = mix(h, (uint64_t)node->params);
-        h = mix(h, node->operators);
+        h = mix_hash(h, (uint64_t)node->cost.macs);
+        h = mix_hash(h, (uint64_t)node->cost.flops);
+        h = mix_hash(h, (uint64_t)node->params);
+        h = mix_hash(h, node->operators);
         uint64_t below = 0; /* a sum: siblings may first appear in another order */
         for (size_t c = i + 1; c < i + node->size; c += tree->nodes[c].size)
-            below += mix(mix_text(0, tree->nodes[c].local), tree->nodes[c].signature);
-        node->signature = mix(h, below);
+            below += mix_hash(mix_text(0, tree->nodes[c].local), tree->nodes[c].signature);
+        node->signature = mix_hash(h, below);
     }
 }
 
@@ -349,7 +340,7 @@ static bool is_number(const char *text)
 }
 
 /* Numbered siblings in a row that are alike. */
-static void fold(struct nrg_module_tree *tree)
+static void fold_siblings(struct nrg_module_tree *tree)
 {
     for (size_t i = 1; i < tree->n; i++) {
         struct nrg_tree_node *first = &tree->nodes[i];
@@ -390,9 +381,9 @@ int nrg_module_tree_make(struct nrg_module_tree *tree, const struct nrg_model *m
     if (reduced)
         add_graph_modules(&b, reduced);
     for (size_t i = 0; i < list.n && !b.rc; i++)
-        owners[i] = module_of_param(&b, list.entries[i].path);
+        owners[i] = add_parent(&b, list.entries[i].path);
     if (!b.rc)
-        place(&b);
+        place_nodes(&b);
     if (!b.rc) {
         measure_subtrees(tree);
         add_params(&b, &list, owners);
@@ -401,12 +392,13 @@ int nrg_module_tree_make(struct nrg_module_tree *tree, const struct nrg_model *m
             add_outputs(&b, reduced);
             guess_calls(&b, reduced);
         }
-        sign(tree);
-        fold(tree);
+        sign_nodes(tree);
+        fold_siblings(tree);
     }
+    tree->n_params = list.n;
     free(owners);
     free(b.names);
-    nrg_path_map_release(&b.index);
+    nrg_map_release(&b.index);
     nrg_param_list_release(&list);
     if (b.rc)
         nrg_module_tree_release(tree);
@@ -418,4 +410,12 @@ void nrg_module_tree_release(struct nrg_module_tree *tree)
     free(tree->nodes);
     nrg_arena_release(&tree->arena);
     *tree = (struct nrg_module_tree){0};
+}
+
+int nrg_module_tree_index(const struct nrg_module_tree *tree, struct nrg_map *numbers)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < tree->n; i++)
+        rc = nrg_map_put(numbers, tree->nodes[i].name, strlen(tree->nodes[i].name), (int64_t)i);
+    return rc;
 }

@@ -1,12 +1,14 @@
 /*
- * The tree of modules with what each costs, itself and with all below it. Built from whatever
- * tells: the file's modules, the scopes of the operators, the paths of parameters. Nodes are in
+ * The tree of modules with what each costs, itself and with all below it. It is built from the
+ * file's modules, the scopes of the operators and the paths of parameters. Nodes are in
  * order of a walk from the root (a parent before its children, siblings in the order in which the
- * model lists or runs them), so that a table is one loop.
+ * model lists or runs them), so that a table is one loop. The tree owns its nodes and points into
+ * the model and the reduction, which must outlive it. Not thread-safe.
  */
 #ifndef NRG_GRAPH_MODULE_TREE_H
 #define NRG_GRAPH_MODULE_TREE_H
 
+#include "base/map.h"
 #include "graph/reduce.h"
 
 struct nrg_tree_node {
@@ -31,13 +33,30 @@ struct nrg_module_tree {
     struct nrg_arena arena;
     struct nrg_tree_node *nodes;
     size_t n;
+    size_t n_params;  /* listed, tied ones included */
     bool calls_known; /* the graph has scopes or calls: a module with 0 calls did not run */
-    bool calls_told;  /* by the file; otherwise they are the most that the operators allow */
+    bool calls_told;  /* by the file; otherwise the most that the operators allow */
 };
 
 /* `reduced` NULL: parameters only; `params` as for nrg_reduce. 0 or -ENOMEM. */
 int nrg_module_tree_make(struct nrg_module_tree *tree, const struct nrg_model *model,
                          const struct nrg_reduced *reduced, const struct nrg_model *params);
 void nrg_module_tree_release(struct nrg_module_tree *tree);
+
+struct nrg_totals {
+    struct nrg_cost cost; /* sums of what is known */
+    size_t operators, unknown_operators;
+    size_t unknown_bytes; /* operators whose traffic is unknown */
+    int64_t params, trainable, buffers, param_bytes;
+    size_t n_params, unknown_params; /* listed; of them without a shape */
+    int64_t peak_activation_bytes;   /* largest sum of activations that live at once */
+    size_t unknown_activations;      /* not in that sum */
+};
+/* Of the whole tree; `reduced` as it was made from. 0 or -ENOMEM. */
+int nrg_totals_of(const struct nrg_module_tree *tree, const struct nrg_reduced *reduced,
+                  struct nrg_totals *out);
+
+/* Numbers of the nodes by name, into an empty map. 0 or -ENOMEM. */
+int nrg_module_tree_index(const struct nrg_module_tree *tree, struct nrg_map *numbers);
 
 #endif

@@ -1,11 +1,11 @@
-/* See param.h. */
+/* See param.h. Names are copied clean, and sizes are checked once, when a parameter is added. */
 #include "graph/param.h"
 
 #include <errno.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
-#include "graph/nametab.h"
 
 const char *nrg_model_text(struct nrg_model *model, const char *text, size_t len)
 {
@@ -16,23 +16,12 @@ const char *nrg_model_text(struct nrg_model *model, const char *text, size_t len
 }
 
 /* Names that PyTorch's own modules and the large model families register as buffers. */
-static bool buffer_name(const char *name, enum nrg_dtype dtype)
+static bool looks_like_buffer(const char *name, enum nrg_dtype dtype)
 {
     static const char *const known[] = {
-        "running_mean",
-        "running_var",
-        "num_batches_tracked",
-        "position_ids",
-        "token_type_ids",
-        "inv_freq",
-        "original_inv_freq",
-        "relative_position_index",
-        "min_val",
-        "max_val",
-        "zero_point",
-        "rotary_emb.cos_cached",
-        "rotary_emb.sin_cached",
-        "attn_mask",
+        "running_mean",   "running_var", "num_batches_tracked", "position_ids",
+        "token_type_ids", "inv_freq",    "original_inv_freq",   "relative_position_index",
+        "min_val",        "max_val",     "zero_point",          "attn_mask",
         "masked_bias",
     };
     const char *dot = strrchr(name, '.');
@@ -40,7 +29,7 @@ static bool buffer_name(const char *name, enum nrg_dtype dtype)
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(last, known[i]))
             return true;
-    return dtype == NRG_BOOL || (!strcmp(last, "num_batches_tracked") && dtype == NRG_I64);
+    return dtype == NRG_BOOL;
 }
 
 const struct nrg_type *nrg_tensor_type(struct nrg_arena *arena,
@@ -80,8 +69,9 @@ static void set_role(struct nrg_param *param, const struct nrg_tensor_info *tens
                         ? -1
                         : tensor->requires_grad;
     if (role == NRG_ROLE_GUESS)
-        role = !tensor->is_parameter && buffer_name(param->name, tensor->dtype) ? NRG_ROLE_BUFFER
-                                                                                : NRG_ROLE_PARAM;
+        role = !tensor->is_parameter && looks_like_buffer(param->name, tensor->dtype)
+                   ? NRG_ROLE_BUFFER
+                   : NRG_ROLE_PARAM;
     param->is_extra = role == NRG_ROLE_EXTRA;
     param->is_buffer = role != NRG_ROLE_PARAM;
     param->trainable = param->is_buffer ? 0 : trainable;
@@ -114,23 +104,23 @@ int nrg_param_add(struct nrg_model *model, const char *where, const char *name, 
     return 0;
 }
 
-static int add_module_once(struct nrg_model *model, struct nrg_nametab *seen, const char *name,
+static int add_module_once(struct nrg_model *model, struct nrg_map *seen, const char *name,
                            size_t len)
 {
-    if (nrg_nametab_get(seen, name, len) >= 0)
+    if (nrg_map_number(seen, name, len) >= 0)
         return 0;
     const char *copy = nrg_arena_copy(&model->arena, name, len);
     if (!copy || nrg_model_add_module(model, copy, ""))
         return -ENOMEM;
-    return nrg_nametab_put(seen, copy, len, 0);
+    return nrg_map_put(seen, copy, len, 0);
 }
 
 int nrg_param_modules(struct nrg_model *model)
 {
-    struct nrg_nametab seen = {0};
+    struct nrg_map seen = {0};
     int rc = 0;
     for (size_t i = 0; !rc && i < model->n_modules; i++)
-        rc = nrg_nametab_put(&seen, model->modules[i].name, strlen(model->modules[i].name), 0);
+        rc = nrg_map_put(&seen, model->modules[i].name, strlen(model->modules[i].name), 0);
     if (!rc)
         rc = add_module_once(model, &seen, "", 0);
     for (size_t i = 0; !rc && i < model->n_params; i++) {
@@ -139,6 +129,15 @@ int nrg_param_modules(struct nrg_model *model)
         for (; !rc && dot; dot = strchr(dot + 1, '.'))
             rc = add_module_once(model, &seen, name, (size_t)(dot - name));
     }
-    nrg_nametab_release(&seen);
+    nrg_map_release(&seen);
     return rc;
+}
+
+int nrg_param_finish(struct nrg_model *model, const char *where, struct nrg_error *err)
+{
+    if (!model->n_params)
+        return nrg_fail(err, -ENODATA, where, "holds no tensors");
+    return nrg_param_modules(model)
+               ? nrg_fail(err, -ENOMEM, where, "needs more memory than its size allows")
+               : 0;
 }

@@ -1,6 +1,7 @@
 /*
  * What all readers of parameters share: checks of shapes, clean names, bytes, the guess which
- * tensors are buffers where a format does not tell, and a module tree from dotted names.
+ * tensors are buffers where a format does not say it, and a module tree from dotted names. All of
+ * it lives in the model's arena. Functions return 0 or -errno with err.
  */
 #ifndef NRG_GRAPH_PARAM_H
 #define NRG_GRAPH_PARAM_H
@@ -9,7 +10,7 @@
 
 #define NRG_MAX_RANK 64
 
-/* A tensor as a file tells it. Dims and strides are copied. */
+/* A tensor as a file describes it. Dims and strides are copied. */
 struct nrg_tensor_info {
     enum nrg_dtype dtype;
     int rank;
@@ -48,5 +49,7 @@ const struct nrg_type *nrg_tensor_type(struct nrg_arena *arena,
 
 /* Adds every prefix of the parameters' dotted names as a module, in order, if it is not there. */
 int nrg_param_modules(struct nrg_model *model);
+/* The end of a reader of parameters alone: there must be some, and modules follow from them. */
+int nrg_param_finish(struct nrg_model *model, const char *where, struct nrg_error *err);
 
 #endif

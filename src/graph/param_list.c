@@ -1,4 +1,7 @@
-/* See param_list.h. */
+/*
+ * See param_list.h. The parameter file comes first, then the model's own list, then the graph: only
+ * the first of them that has any is used.
+ */
 #include "graph/param_list.h"
 
 #include <errno.h>
@@ -6,9 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
-#include "graph/path_map.h"
-#include "graph/reduce/internal.h"
 
 bool nrg_param_is_buffer_name(const char *path)
 {
@@ -21,21 +23,18 @@ bool nrg_param_is_buffer_name(const char *path)
     return false;
 }
 
-static int add(struct nrg_param_list *list, struct nrg_param_entry entry)
+static int add_entry(struct nrg_param_list *list, struct nrg_param_entry entry)
 {
-    if (nrg_reserve(&list->entries, &list->cap, list->n + 1, sizeof *list->entries))
-        return -ENOMEM;
-    list->entries[list->n++] = entry;
-    return 0;
+    return nrg_append(&list->entries, &list->n, &list->cap, &entry, sizeof entry);
 }
 
 static int add_file_params(struct nrg_param_list *list, const struct nrg_model *model,
-                           struct nrg_path_map *names)
+                           struct nrg_map *names)
 {
     for (size_t i = 0; i < model->n_params; i++) {
         const struct nrg_param *p = &model->params[i];
         int64_t numel = nrg_type_numel(p->type);
-        if (nrg_path_map_get(names, p->name))
+        if (nrg_map_get(names, p->name))
             continue;
         struct nrg_param_entry entry = {
             .path = p->name,
@@ -46,7 +45,7 @@ static int add_file_params(struct nrg_param_list *list, const struct nrg_model *
             .trainable = !p->is_buffer && p->trainable != 0,
             .same_as = -1,
         };
-        if (add(list, entry) || nrg_path_map_set(names, p->name, (void *)(uintptr_t)p))
+        if (add_entry(list, entry) || nrg_map_set(names, p->name, (void *)(uintptr_t)p))
             return -ENOMEM;
     }
     return 0;
@@ -54,13 +53,12 @@ static int add_file_params(struct nrg_param_list *list, const struct nrg_model *
 
 /* Where the file lists none, the graph's own uses are all we know. */
 static int add_graph_params(struct nrg_param_list *list, const struct nrg_reduced *reduced,
-                            struct nrg_path_map *names)
+                            struct nrg_map *names)
 {
     for (size_t i = 0; i < reduced->n_data; i++) {
         const struct nrg_data *d = reduced->data[i];
         const struct nrg_type *type = nrg_type_plain(d->type);
-        if (d->kind != NRG_DATA_PARAM || type->kind == NRG_T_NONE ||
-            nrg_path_map_get(names, d->path))
+        if (d->kind != NRG_DATA_PARAM || type->kind == NRG_T_NONE || nrg_map_get(names, d->path))
             continue;
         bool buffer = nrg_param_is_buffer_name(d->path);
         struct nrg_param_entry entry = {
@@ -72,7 +70,7 @@ static int add_graph_params(struct nrg_param_list *list, const struct nrg_reduce
             .trainable = !buffer && type->requires_grad != 0,
             .same_as = -1,
         };
-        if (add(list, entry))
+        if (add_entry(list, entry))
             return -ENOMEM;
     }
     return 0;
@@ -81,7 +79,7 @@ static int add_graph_params(struct nrg_param_list *list, const struct nrg_reduce
 /* Storages are named by the file; a view at another offset is another parameter. */
 static int find_tied(struct nrg_param_list *list, const struct nrg_model *model)
 {
-    struct nrg_path_map first = {0};
+    struct nrg_map first = {0};
     struct nrg_arena arena = {0};
     int rc = 0;
     for (size_t i = 0, at = 0; model && !rc && i < model->n_params && at < list->n; i++) {
@@ -94,14 +92,14 @@ static int find_tied(struct nrg_param_list *list, const struct nrg_model *model)
             continue;
         snprintf(key, sizeof key, "%s@%lld#%lld", p->storage, (long long)p->storage_offset,
                  (long long)list->entries[mine].numel);
-        size_t seen = (size_t)(uintptr_t)nrg_path_map_get(&first, key);
+        size_t seen = (size_t)(uintptr_t)nrg_map_get(&first, key);
         char *copy = seen ? NULL : nrg_arena_copy(&arena, key, strlen(key));
         if (seen)
             list->entries[mine].same_as = (int64_t)seen - 1;
-        else if (!copy || nrg_path_map_set(&first, copy, (void *)(uintptr_t)(mine + 1)))
+        else if (!copy || nrg_map_set(&first, copy, (void *)(uintptr_t)(mine + 1)))
             rc = -ENOMEM;
     }
-    nrg_path_map_release(&first);
+    nrg_map_release(&first);
     nrg_arena_release(&arena);
     return rc;
 }
@@ -109,7 +107,7 @@ static int find_tied(struct nrg_param_list *list, const struct nrg_model *model)
 int nrg_param_list_make(struct nrg_param_list *list, const struct nrg_model *model,
                         const struct nrg_reduced *reduced, const struct nrg_model *params)
 {
-    struct nrg_path_map names = {0};
+    struct nrg_map names = {0};
     const struct nrg_model *file = params && params->n_params ? params
                                    : model && model->n_params ? model
                                                               : NULL;
@@ -121,7 +119,7 @@ int nrg_param_list_make(struct nrg_param_list *list, const struct nrg_model *mod
         rc = find_tied(list, file);
     if (!rc && !file && reduced)
         rc = add_graph_params(list, reduced, &names);
-    nrg_path_map_release(&names);
+    nrg_map_release(&names);
     if (rc)
         nrg_param_list_release(list);
     return rc;

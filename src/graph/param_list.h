@@ -1,7 +1,7 @@
 /*
- * All parameters and buffers of a model in one list, from wherever they are told: the parameters'
- * file, the model's own file, or the graph's uses of them. Tied ones (same storage and offset) and
- * doubled names point to the first.
+ * All parameters and buffers of a model in one list, from where they are known: the parameter file,
+ * the model's own file, or the graph's uses of them. Tied ones (same storage and offset) and
+ * doubled names point to the first. The list owns its entries; names and types are the models'.
  */
 #ifndef NRG_GRAPH_PARAM_LIST_H
 #define NRG_GRAPH_PARAM_LIST_H
@@ -14,7 +14,7 @@ struct nrg_param_entry {
     int64_t numel; /* NRG_COST_UNKNOWN */
     int64_t bytes;
     bool is_buffer;
-    bool trainable;  /* a file that does not tell: PyTorch's default, true */
+    bool trainable;  /* where the file does not say: PyTorch's default, true */
     int64_t same_as; /* index of the first of tied ones, -1: itself the first */
 };
 
@@ -29,12 +29,12 @@ int nrg_param_list_make(struct nrg_param_list *list, const struct nrg_model *mod
 void nrg_param_list_release(struct nrg_param_list *list);
 
 /*
- * For a parameters' file that is a graph (executed and frozen graphs print weights): adds the
+ * For a parameter file that is a graph (executed and frozen graphs print weights): adds the
  * parameters it uses to model->params. 0 or -errno.
  */
 int nrg_params_from_graph(struct nrg_model *model, struct nrg_error *err);
 
-/* running_mean and its like: known by name where no file tells. */
+/* running_mean and the like: known by name where no file says it. */
 bool nrg_param_is_buffer_name(const char *path);
 
 #endif

@@ -1,6 +1,7 @@
 /*
  * See reader.h. A file is mapped when it can be and read otherwise (stdin, pipes). The arena may
- * grow to ARENA_FACTOR times the file's size: enough for any honest file, and a bound for others.
+ * grow to ARENA_FACTOR times the file's size: enough for any real file, and a bound for hostile
+ * ones.
  */
 #include "graph/reader.h"
 
@@ -39,7 +40,7 @@ const struct nrg_reader *const nrg_readers[] = {
 };
 /* clang-format on */
 
-static const struct nrg_reader *by_name(const char *name)
+static const struct nrg_reader *reader_by_name(const char *name)
 {
     for (size_t i = 0; nrg_readers[i]; i++)
         if (!strcmp(nrg_readers[i]->name, name))
@@ -47,7 +48,7 @@ static const struct nrg_reader *by_name(const char *name)
     return NULL;
 }
 
-static const struct nrg_reader *by_content(const struct nrg_source *source)
+static const struct nrg_reader *reader_by_content(const struct nrg_source *source)
 {
     const struct nrg_reader *best = NULL;
     int most = 0;
@@ -64,10 +65,10 @@ static const struct nrg_reader *by_content(const struct nrg_source *source)
 int nrg_model_read_bytes(const struct nrg_source *source, const char *format,
                          struct nrg_model *model, struct nrg_error *err)
 {
-    nrg_model_init(model);
+    *model = (struct nrg_model){0};
     if (!source->size)
         return nrg_fail(err, -ENODATA, source->name, "is empty");
-    const struct nrg_reader *reader = format ? by_name(format) : by_content(source);
+    const struct nrg_reader *reader = format ? reader_by_name(format) : reader_by_content(source);
     if (!reader)
         return format ? nrg_fail(err, -EINVAL, "--format", "no reader is called '%s'", format)
                       : nrg_fail(err, -EBADMSG, source->name,
@@ -98,7 +99,7 @@ static int read_stream(int fd, struct nrg_str *text)
     return 0;
 }
 
-/* Model folders (Hugging Face, TensorFlow SavedModel): the file in them that tells the most. */
+/* Model folders (Hugging Face, TensorFlow SavedModel): the file in them that says the most. */
 static int read_folder(const char *path, const char *format, struct nrg_model *model,
                        struct nrg_error *err)
 {
@@ -118,46 +119,40 @@ static int read_folder(const char *path, const char *format, struct nrg_model *m
     return nrg_fail(err, -EISDIR, path, "is a folder without a model that nrg knows by name");
 }
 
+/* From an open file that is no folder. */
+static int read_open_file(int fd, const struct stat *st, const char *name, const char *format,
+                          struct nrg_model *model, struct nrg_error *err)
+{
+    struct nrg_str text = {0};
+    size_t size = S_ISREG(st->st_mode) ? (size_t)st->st_size : 0;
+    void *map = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
+    int rc = map == MAP_FAILED ? read_stream(fd, &text) : 0;
+    struct nrg_source source = {map, size, name};
+    if (map == MAP_FAILED)
+        source = (struct nrg_source){(const uint8_t *)text.text, text.len, name};
+    rc = rc ? nrg_fail(err, rc, name, "cannot read: %s", strerror(-rc))
+            : nrg_model_read_bytes(&source, format, model, err);
+    if (map != MAP_FAILED)
+        munmap(map, size);
+    nrg_str_release(&text);
+    return rc;
+}
+
 int nrg_model_read(const char *path, const char *format, struct nrg_model *model,
                    struct nrg_error *err)
 {
     bool from_stdin = !strcmp(path, "-");
     const char *name = from_stdin ? "stdin" : path;
-    int fd = from_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    int fd = from_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), rc;
     struct stat st;
-    if (fd < 0 || fstat(fd, &st)) {
-        int why = errno;
-        if (fd >= 0 && !from_stdin)
-            close(fd);
-        return nrg_fail(err, -why, name, "%s", strerror(why));
-    }
-    struct nrg_str text = {0};
-    struct nrg_source source = {.name = name};
-    void *map = MAP_FAILED;
-    if (S_ISDIR(st.st_mode)) {
-        if (!from_stdin)
-            close(fd);
-        return from_stdin ? nrg_fail(err, -EISDIR, name, "is a folder")
-                          : read_folder(path, format, model, err);
-    }
-    int rc = 0;
-    if (S_ISREG(st.st_mode) && st.st_size > 0)
-        map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map != MAP_FAILED) {
-        source.bytes = map;
-        source.size = (size_t)st.st_size;
-    } else if (!rc && (rc = read_stream(fd, &text))) {
-        nrg_fail(err, rc, name, "cannot read: %s", strerror(-rc));
-    } else {
-        source.bytes = (const uint8_t *)text.text;
-        source.size = text.len;
-    }
-    if (!rc)
-        rc = nrg_model_read_bytes(&source, format, model, err);
-    if (map != MAP_FAILED)
-        munmap(map, (size_t)st.st_size);
-    nrg_str_release(&text);
-    if (!from_stdin)
+    if (fd < 0 || fstat(fd, &st))
+        rc = nrg_fail(err, -errno, name, "%s", strerror(errno));
+    else if (!S_ISDIR(st.st_mode))
+        rc = read_open_file(fd, &st, name, format, model, err);
+    else
+        rc = from_stdin ? nrg_fail(err, -EISDIR, name, "is a folder")
+                        : read_folder(path, format, model, err);
+    if (fd >= 0 && !from_stdin)
         close(fd);
     return rc;
 }

@@ -1,7 +1,8 @@
 /*
  * The reduced graph: only data (tensors) and the operators that compute on or move them. Everything
  * else of the model's graph is merged or dropped, and each dropped operator keeps the rule that
- * dropped it. Owns one arena; the model must outlive it (names and operators point into it).
+ * dropped it. Owns one arena; the model must outlive it (names and operators point into it). Not
+ * thread-safe.
  *
  *   nrg_reduced
  *     data[]        inputs, parameters, constants, activations, joins (phi)
@@ -20,10 +21,10 @@ enum nrg_data_kind { NRG_DATA_INPUT, NRG_DATA_PARAM, NRG_DATA_CONST, NRG_DATA_AC
 struct nrg_data {
     const char *name; /* of its value, without % */
     enum nrg_data_kind kind;
-    const char *path;            /* parameters: "layer1.0.conv1.weight", else NULL */
-    const struct nrg_type *type; /* best known: printed, of --params, or inferred from its use */
-    struct nrg_type *blank;      /* parameters without a type: room for one of up to 4 dims */
-    bool type_inferred;          /* not told by any file: follows from the operator's other types */
+    const char *path;               /* parameters: "layer1.0.conv1.weight", else NULL */
+    const struct nrg_type *type;    /* best known: printed, of --params, or inferred from its use */
+    struct nrg_type *blank;         /* parameters without a type: room for one with up to 4 dims */
+    bool type_inferred;             /* in no file: follows from the operator's other types */
     const struct nrg_data *storage; /* the memory it lives in: itself unless written in place */
     uint32_t id;                    /* index in data[] */
     int64_t producer;               /* index of the operator, -1: none */
@@ -156,9 +157,13 @@ const char *nrg_arg_text(const struct nrg_arg *arg); /* a constant string, or NU
 /* Elements and bytes of a tensor, or of all tensors of a list; NRG_COST_UNKNOWN, 0 for NONE. */
 int64_t nrg_arg_numel(const struct nrg_arg *arg);
 int64_t nrg_arg_bytes(const struct nrg_arg *arg);
+/* The type at this use, or that of the memory behind it where more is known of that. */
+const struct nrg_type *nrg_arg_type(const struct nrg_arg *arg);
 int nrg_arg_rank(const struct nrg_arg *arg);             /* -1 unknown */
 int64_t nrg_arg_dim(const struct nrg_arg *arg, int dim); /* negative: from the end */
 int64_t nrg_data_numel(const struct nrg_data *data);
+/* Gives a parameter whose type no file has the one that follows from its use; rank <= 4. */
+void nrg_data_infer(struct nrg_data *data, enum nrg_dtype dtype, int rank, const int64_t *dims);
 int64_t nrg_data_bytes(const struct nrg_data *data);
 int64_t nrg_type_bytes(const struct nrg_type *type);
 
@@ -171,21 +176,5 @@ void nrg_cost_irene(const struct nrg_operator *op, int64_t *flops, int64_t *byte
 bool nrg_operator_unknown(const struct nrg_operator *op);
 /* Adds what is known of an operator, times its executions. */
 void nrg_cost_sum(struct nrg_cost *sum, const struct nrg_operator *op);
-
-struct nrg_totals {
-    struct nrg_cost cost; /* sums of what is known */
-    size_t operators, unknown_operators;
-    size_t unknown_bytes; /* operators whose traffic is unknown */
-    int64_t params, trainable, buffers, param_bytes;
-    size_t n_params, unknown_params; /* listed; of them without a shape */
-    int64_t peak_activation_bytes;   /* largest sum of activations that live at once */
-    size_t unknown_activations;      /* not in that sum */
-};
-/* `reduced` NULL: parameters only; `params` as for nrg_reduce. 0 or -ENOMEM. */
-int nrg_totals_of(const struct nrg_model *model, const struct nrg_reduced *reduced,
-                  const struct nrg_model *params, struct nrg_totals *out);
-/* The same from a model as it was read. 0 or -errno with err. */
-int nrg_totals_of_model(const struct nrg_model *model, const struct nrg_model *params,
-                        struct nrg_totals *totals, struct nrg_error *err);
 
 #endif

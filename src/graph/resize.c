@@ -56,7 +56,8 @@ struct resizer {
     struct nrg_error *err;
 };
 
-static int not_told(struct resizer *r, const struct nrg_value *value, int64_t a, int64_t b)
+static int fail_not_determined(struct resizer *r, const struct nrg_value *value, int64_t a,
+                               int64_t b)
 {
     return nrg_fail(r->err, -ENOTSUP, r->where,
                     "%%%s is %lld in one trace and %lld in the other: neither batch nor sequence "
@@ -64,7 +65,7 @@ static int not_told(struct resizer *r, const struct nrg_value *value, int64_t a,
                     value->name, (long long)a, (long long)b);
 }
 
-static bool near(double a, double b)
+static bool is_near(double a, double b)
 {
     return fabs(a - b) <= 1e-9 * (fabs(a) + fabs(b));
 }
@@ -77,7 +78,7 @@ static int linear_dim(struct resizer *r, const struct nrg_value *value, int axis
     double size = isnan(r->wanted[axis]) ? r->before[axis] : r->wanted[axis];
     double d = (double)d1 + slope * (size - r->before[axis]);
     if (!(d >= 0 && d < 1e15) || fabs(d - round(d)) > 1e-9)
-        return not_told(r, value, d1, d2);
+        return fail_not_determined(r, value, d1, d2);
     *out = llround(d);
     return 0;
 }
@@ -98,15 +99,15 @@ static int traced_dim(struct resizer *r, const struct nrg_value *value, int64_t 
     }
     for (int i = 0; i < 3; i++)
         for (int j = 0; j < 3; j++) {
-            if (d1 <= 0 || !near(ratio, pow(scale[0], i) * pow(scale[1], j)))
+            if (d1 <= 0 || !is_near(ratio, pow(scale[0], i) * pow(scale[1], j)))
                 continue;
             double d = (double)d1 * pow(wants[0], i) * pow(wants[1], j);
-            if (!isnan(found) && !near(found, d)) /* told by neither */
-                return not_told(r, value, d1, d2);
+            if (!isnan(found) && !is_near(found, d)) /* two laws fit, with different results */
+                return fail_not_determined(r, value, d1, d2);
             found = d;
         }
     if (isnan(found) || fabs(found - round(found)) > 1e-6 || found >= 1e15)
-        return not_told(r, value, d1, d2);
+        return fail_not_determined(r, value, d1, d2);
     *out = llround(found);
     return 0;
 }
@@ -187,7 +188,7 @@ static int resize_list(struct resizer *r, struct nrg_value **values, size_t n,
     return rc;
 }
 
-static int differ(struct resizer *r, const struct nrg_op *a, const struct nrg_op *b)
+static int fail_traces_differ(struct resizer *r, const struct nrg_op *a, const struct nrg_op *b)
 {
     return nrg_fail(r->err, -ENOTSUP, r->where,
                     "the traces differ in more than sizes: %s in line %u, %s in line %u of the "
@@ -205,8 +206,8 @@ static int resize_block(struct resizer *r, struct nrg_block *block, const struct
         size_t n = block->n_ops < other->n_ops ? block->n_ops : other->n_ops, i = 0;
         while (i < n && !strcmp(block->ops[i]->kind, other->ops[i]->kind))
             i++;
-        return differ(r, i < block->n_ops ? block->ops[i] : NULL,
-                      i < other->n_ops ? other->ops[i] : NULL);
+        return fail_traces_differ(r, i < block->n_ops ? block->ops[i] : NULL,
+                                  i < other->n_ops ? other->ops[i] : NULL);
     }
     int rc = resize_list(r, block->inputs, block->n_inputs, other ? other->inputs : NULL);
     for (size_t i = 0; !rc && i < block->n_ops; i++) {
@@ -214,7 +215,7 @@ static int resize_block(struct resizer *r, struct nrg_block *block, const struct
         const struct nrg_op *same = other ? other->ops[i] : NULL;
         if (same && (strcmp(op->kind, same->kind) || op->n_outputs != same->n_outputs ||
                      op->n_blocks != same->n_blocks))
-            return differ(r, op, same);
+            return fail_traces_differ(r, op, same);
         rc = resize_list(r, op->outputs, op->n_outputs, same ? same->outputs : NULL);
         for (size_t b = 0; !rc && b < op->n_blocks; b++)
             rc = resize_block(r, op->blocks[b], same ? same->blocks[b] : NULL, depth + 1);
@@ -224,7 +225,7 @@ static int resize_block(struct resizer *r, struct nrg_block *block, const struct
 
 /* ---- the two ways ---- */
 
-static int by_symbols(struct resizer *r, const struct nrg_size *sizes, size_t n)
+static int resize_by_symbols(struct resizer *r, const struct nrg_size *sizes, size_t n)
 {
     struct nrg_symbols symbols = {.model = r->model};
     int rc = 0;
@@ -236,10 +237,8 @@ static int by_symbols(struct resizer *r, const struct nrg_size *sizes, size_t n)
                           "has no symbolic dimension '%s': a graph of fixed sizes does not tell "
                           "what depends on it; give a second trace at another size with --trace",
                           sizes[i].name);
-        else
-            rc = nrg_symbols_set(&symbols, dim, sizes[i].value)
-                     ? nrg_fail(r->err, -ENOMEM, r->where, "out of memory")
-                     : 0;
+        else if (nrg_symbols_set(&symbols, dim, sizes[i].value))
+            rc = nrg_fail(r->err, -ENOMEM, r->where, "out of memory");
     }
     r->symbols = &symbols;
     for (size_t g = 0; !rc && g < r->model->n_graphs; g++)
@@ -249,8 +248,8 @@ static int by_symbols(struct resizer *r, const struct nrg_size *sizes, size_t n)
     return rc;
 }
 
-static int by_traces(struct resizer *r, const struct nrg_model *other, const struct nrg_size *sizes,
-                     size_t n)
+static int resize_by_traces(struct resizer *r, const struct nrg_model *other,
+                            const struct nrg_size *sizes, size_t n)
 {
     static const char *const names[] = {"batch", "sequence"};
     for (int i = 0; i < 2; i++) {
@@ -261,7 +260,7 @@ static int by_traces(struct resizer *r, const struct nrg_model *other, const str
             return nrg_fail(r->err, -ENOTSUP, r->where, "the first input's sizes are not known");
     }
     if (r->before[1] > 0 && r->before[0] != r->after[0] &&
-        near(r->after[0] / r->before[0], r->after[1] / r->before[1]))
+        is_near(r->after[0] / r->before[0], r->after[1] / r->before[1]))
         return nrg_fail(r->err, -ENOTSUP, r->where,
                         "batch and sequence grow by the same factor from one trace to the other: "
                         "which of them a dimension follows can't be told");
@@ -287,5 +286,5 @@ int nrg_model_resize(struct nrg_model *model, const struct nrg_model *other,
     struct resizer r = {.model = model, .where = where, .err = err};
     if (!model->n_graphs || (other && !other->n_graphs))
         return nrg_fail(err, -ENODATA, where, "holds no graph");
-    return other ? by_traces(&r, other, sizes, n) : by_symbols(&r, sizes, n);
+    return other ? resize_by_traces(&r, other, sizes, n) : resize_by_symbols(&r, sizes, n);
 }

@@ -1,13 +1,14 @@
 /*
  * A model at another size: the batch, the sequence length, or any symbolic dimension set to a
- * number. What depends on a size is told in one of two ways:
+ * number. Which dimensions depend on a size follows in one of two ways:
  *
  *   symbols      the file's own (torch.export, ONNX, symbolic TorchScript): "s0", "2*s0"
  *   two traces   of the same model at different sizes: a dimension that differs between them is
  *                c x batch^i x sequence^j, or linear in the one size that differs
  *
- * Everything else is refused, with the reason: a trace at one size does not tell which of its
- * numbers are sizes. Types of values are replaced in place; reduce and count afterwards.
+ * Everything else is refused, with the reason: a trace at one size does not show which of its
+ * numbers are sizes. Types of values are replaced in place; reduce and count afterwards. Not
+ * thread-safe.
  */
 #ifndef NRG_GRAPH_RESIZE_H
 #define NRG_GRAPH_RESIZE_H

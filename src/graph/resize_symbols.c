@@ -1,4 +1,4 @@
-/* See resize_symbols.h. Integer arithmetic that stops at anything it does not know. */
+/* See resize_symbols.h. Integer arithmetic; anything unknown makes the result unknown. */
 #include "graph/resize_symbols.h"
 
 #include <ctype.h>
@@ -37,10 +37,8 @@ int64_t nrg_symbols_find(const struct nrg_model *model, const char *name, int64_
 
 int nrg_symbols_set(struct nrg_symbols *s, int64_t dim, int64_t value)
 {
-    if (nrg_reserve(&s->items, &s->cap, s->n + 1, sizeof *s->items))
-        return -1;
-    s->items[s->n++] = (struct nrg_symbol_value){dim, value};
-    return 0;
+    return nrg_append(&s->items, &s->n, &s->cap, &(struct nrg_symbol_value){dim, value},
+                      sizeof *s->items);
 }
 
 void nrg_symbols_release(struct nrg_symbols *s)
@@ -59,15 +57,15 @@ struct parser {
     bool wrong;
 };
 
-static int64_t sum(struct parser *p);
+static int64_t parse_sum(struct parser *p);
 
-static void skip(struct parser *p)
+static void skip_blanks(struct parser *p)
 {
     while (*p->at == ' ')
         p->at++;
 }
 
-static int64_t given(const struct nrg_symbols *s, int64_t dim)
+static int64_t given_value(const struct nrg_symbols *s, int64_t dim)
 {
     for (size_t i = 0; i < s->n; i++)
         if (s->items[i].dim == dim)
@@ -76,28 +74,28 @@ static int64_t given(const struct nrg_symbols *s, int64_t dim)
 }
 
 /* A symbol by its name: as given, else as in the example. */
-static int64_t named(struct parser *p, const char *name, size_t len)
+static int64_t named_value(struct parser *p, const char *name, size_t len)
 {
     const struct nrg_model *model = p->symbols->model;
     for (size_t i = 0; i < model->n_symbols; i++) {
         const struct nrg_symbol *s = &model->symbols[i];
         if (strlen(s->name) != len || memcmp(s->name, name, len))
             continue;
-        int64_t value = given(p->symbols, s->dim);
+        int64_t value = given_value(p->symbols, s->dim);
         return value >= 0 ? value : s->example;
     }
     return NRG_DIM_UNKNOWN;
 }
 
-static int64_t factor(struct parser *p)
+static int64_t parse_factor(struct parser *p)
 {
     int64_t value = 0;
-    skip(p);
+    skip_blanks(p);
     if (*p->at == '(') {
         p->at++;
-        value = ++p->depth < MAX_DEPTH ? sum(p) : -1;
+        value = ++p->depth < MAX_DEPTH ? parse_sum(p) : -1;
         p->depth--;
-        skip(p);
+        skip_blanks(p);
         p->wrong |= *p->at != ')';
         p->at += *p->at == ')';
     } else if (isdigit((unsigned char)*p->at)) {
@@ -109,23 +107,23 @@ static int64_t factor(struct parser *p)
         const char *start = p->at;
         while (isalnum((unsigned char)*p->at) || *p->at == '_')
             p->at++;
-        value = named(p, start, (size_t)(p->at - start));
+        value = named_value(p, start, (size_t)(p->at - start));
         p->wrong |= value < 0 || p->at == start;
     }
     return p->wrong ? 0 : value;
 }
 
-static int64_t term(struct parser *p)
+static int64_t parse_term(struct parser *p)
 {
-    int64_t value = factor(p);
-    for (skip(p); !p->wrong && (*p->at == '*' || *p->at == '/'); skip(p)) {
+    int64_t value = parse_factor(p);
+    for (skip_blanks(p); !p->wrong && (*p->at == '*' || *p->at == '/'); skip_blanks(p)) {
         bool divide = *p->at == '/';
         p->at += divide && p->at[1] == '/' ? 2 : 1;
-        if (*p->at == '*') { /* a power: not met, not guessed */
+        if (*p->at == '*') { /* a power: no file has had one, so it is not guessed */
             p->wrong = true;
             return 0;
         }
-        int64_t next = factor(p);
+        int64_t next = parse_factor(p);
         if (divide && next <= 0)
             p->wrong = true;
         else if (divide)
@@ -136,12 +134,12 @@ static int64_t term(struct parser *p)
     return value;
 }
 
-static int64_t sum(struct parser *p)
+static int64_t parse_sum(struct parser *p)
 {
-    int64_t value = term(p);
-    for (skip(p); !p->wrong && (*p->at == '+' || *p->at == '-'); skip(p)) {
+    int64_t value = parse_term(p);
+    for (skip_blanks(p); !p->wrong && (*p->at == '+' || *p->at == '-'); skip_blanks(p)) {
         bool minus = *p->at++ == '-';
-        int64_t next = term(p);
+        int64_t next = parse_term(p);
         p->wrong |= minus ? __builtin_sub_overflow(value, next, &value)
                           : __builtin_add_overflow(value, next, &value);
     }
@@ -151,11 +149,11 @@ static int64_t sum(struct parser *p)
 int64_t nrg_symbols_value(const struct nrg_symbols *s, int64_t dim)
 {
     const struct nrg_symbol *symbol = symbol_of(s->model, dim);
-    int64_t value = given(s, dim);
+    int64_t value = given_value(s, dim);
     if (value >= 0 || !symbol)
         return value;
     struct parser p = {.symbols = s, .at = symbol->name};
-    value = sum(&p);
-    skip(&p);
+    value = parse_sum(&p);
+    skip_blanks(&p);
     return p.wrong || *p.at || value < 0 ? NRG_DIM_UNKNOWN : value;
 }

@@ -15,11 +15,12 @@ struct nrg_symbols {
     size_t n, cap;
 };
 
-/* The dimension of a symbol by name; for "batch" and "seq" also by what it is called elsewhere,
- * else `fallback`. */
+/* The dimension of a symbol by name, for "batch" and "seq" also by their usual other names; else
+ * `fallback`. */
 int64_t nrg_symbols_find(const struct nrg_model *model, const char *name, int64_t fallback);
+/* 0 or -ENOMEM. */
 int nrg_symbols_set(struct nrg_symbols *symbols, int64_t dim, int64_t value);
-/* NRG_DIM_UNKNOWN when nothing tells. */
+/* NRG_DIM_UNKNOWN when neither a given size nor an example determines it. */
 int64_t nrg_symbols_value(const struct nrg_symbols *symbols, int64_t dim);
 void nrg_symbols_release(struct nrg_symbols *symbols);
 

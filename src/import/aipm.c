@@ -7,13 +7,13 @@
  *   - uncore_power may be a list of one
  *   - GPUs from per_gpu_power_draw (nvidia-smi) or per_gpu_nvidia_power (NVML)
  *   - shares of CPU time and memory per process; CPU seconds only in the newest files
- *   - what `nrg export` adds in "nrg": the interval, exact time, and domains without a key
+ *   - "nrg", which `nrg export` adds: the interval, exact time, and domains without a key
  *
- * The machine's busy time and memory in use are not in the files, but the shares tell them:
- * absolute / share. A date is the end of the interval that the record's means are about.
+ * The machine's busy time and memory in use are not in the files; they follow from the shares, as
+ * absolute / share. A date is the end of the interval over which the record's values are means.
  *
- * Keys that are not known are left out. Refuses lines that are no JSON, records without date or
- * metrics, values of the wrong type, and numbers that are not finite.
+ * Unknown keys are ignored. Refuses lines that are not JSON, records without date or metrics,
+ * values of the wrong type, and numbers that are not finite.
  */
 #include <errno.h>
 #include <jansson.h>
@@ -40,15 +40,15 @@ static const struct power_key {
     {"total_dram_power", "dram-0", "total_dram_power"},
 };
 
-static bool match(const char *line, size_t len)
+static bool is_aipm_line(const char *line, size_t len)
 {
     while (len && (*line == ' ' || *line == '\t'))
         line++, len--;
     return (len && *line == '{') || (len > 4 && !memcmp(line, "\"END", 4));
 }
 
-static struct nrg_channel gauge(const char *name, enum nrg_quantity quantity, double scale,
-                                const char *source)
+static struct nrg_channel gauge_channel(const char *name, enum nrg_quantity quantity, double scale,
+                                        const char *source)
 {
     struct nrg_channel c = {.quantity = quantity,
                             .kind = NRG_GAUGE,
@@ -63,13 +63,13 @@ static struct nrg_channel gauge(const char *name, enum nrg_quantity quantity, do
 static int add_power(struct nrg_import *im, const char *name, const char *source,
                      enum nrg_provenance provenance, double power_w, struct nrg_error *err)
 {
-    struct nrg_channel c = gauge(name, NRG_POWER, 1e-6, source);
+    struct nrg_channel c = gauge_channel(name, NRG_POWER, 1e-6, source);
     c.provenance = provenance;
     nrg_domain_describe(&c);
     return nrg_import_value(im, &c, power_w, err);
 }
 
-/* A number, or a list of one, as a stray comma made of uncore_power. */
+/* A number, or a list of one number: a stray comma made uncore_power one. */
 static const json_t *number_in(const json_t *value)
 {
     if (json_is_array(value) && json_array_size(value) == 1)
@@ -97,7 +97,7 @@ static int cpu_powers(struct nrg_import *im, const json_t *cpu, struct nrg_error
     return rc;
 }
 
-/* The object under the first of two keys that is there; *rc is set when it is no object. */
+/* The object under the first of two keys that exists; *rc is set when it is not an object. */
 static const json_t *map_of(const json_t *parent, const char *key, const char *other, int *rc,
                             struct nrg_error *err)
 {
@@ -153,10 +153,11 @@ static int add_process(struct nrg_import *im, const struct maps *m, const char *
     return rc ? nrg_fail(err, rc, NULL, "process %.40s: %s", key, strerror(-rc)) : 0;
 }
 
-/* Busy time of the machine: what shares are shares of. */
+/* Busy time of the machine: the total that CPU shares refer to. */
 static int add_busy(struct nrg_import *im, const struct maps *m, struct nrg_error *err)
 {
-    struct nrg_channel c = gauge("cpu.busy", NRG_SECONDS, 1e-6, "CPU time / share of busy time");
+    struct nrg_channel c =
+        gauge_channel("cpu.busy", NRG_SECONDS, 1e-6, "CPU time / share of busy time");
     double used_s = 0, shares = 0, step_s = (double)im->interval_ns / 1e9;
     const char *key;
     json_t *value;
@@ -178,11 +179,12 @@ static int add_busy(struct nrg_import *im, const struct maps *m, struct nrg_erro
     return nrg_import_add(im, &c, step_s, err);
 }
 
-/* Memory in use: the share of the largest process tells it best. */
+/* Memory in use, from the share of the largest process, which is the most exact. */
 static int add_memory(struct nrg_import *im, const json_t *cpu, const struct maps *m,
                       struct nrg_error *err)
 {
-    struct nrg_channel c = gauge("memory.used", NRG_BYTES, 1, "PSS / share of memory in use");
+    struct nrg_channel c =
+        gauge_channel("memory.used", NRG_BYTES, 1, "PSS / share of memory in use");
     double largest = 0, used = NAN;
     const char *key;
     json_t *value;
@@ -209,9 +211,8 @@ static int cpu_processes(struct nrg_import *im, const json_t *cpu, struct nrg_er
     int rc = find_maps(&m, cpu, err);
     json_object_foreach((json_t *)m.share, key, value)
     {
-        if (rc)
-            return rc;
-        rc = add_process(im, &m, key, err);
+        if (!rc)
+            rc = add_process(im, &m, key, err);
     }
     json_object_foreach((json_t *)m.pss, key, value)
     {
@@ -250,7 +251,8 @@ static int gpu_power(struct nrg_import *im, const json_t *gpu, struct nrg_error 
     const json_t *map = map_of(gpu, "per_gpu_nvidia_power", NULL, &rc, err);
     if (rc)
         return rc;
-    struct nrg_channel c = gauge("", NRG_POWER, 1e-6, map ? "per_gpu_nvidia_power" : "nvidia-smi");
+    struct nrg_channel c =
+        gauge_channel("", NRG_POWER, 1e-6, map ? "per_gpu_nvidia_power" : "nvidia-smi");
     c.provenance = map ? NRG_DERIVED : NRG_MEASURED;
     if (map || draw)
         return gpu_values(im, map ? map : draw, &c, 1, err);
@@ -306,8 +308,9 @@ static int gpu_processes(struct nrg_import *im, const json_t *gpu, struct nrg_er
 
 static int gpu_metrics(struct nrg_import *im, const json_t *gpu, struct nrg_error *err)
 {
-    struct nrg_channel memory = gauge(".memory", NRG_BYTES, 1, "per_gpu_nvidia_memory");
-    struct nrg_channel use = gauge(".util", NRG_UTILISATION, 1e-6, "per_gpu_nvidia_use_rate");
+    struct nrg_channel memory = gauge_channel(".memory", NRG_BYTES, 1, "per_gpu_nvidia_memory");
+    struct nrg_channel use =
+        gauge_channel(".util", NRG_UTILISATION, 1e-6, "per_gpu_nvidia_use_rate");
     int rc = gpu_power(im, gpu, err);
     if (!rc)
         rc = gpu_values(im, json_object_get(gpu, "per_gpu_nvidia_memory"), &memory, 1, err);
@@ -317,7 +320,7 @@ static int gpu_metrics(struct nrg_import *im, const json_t *gpu, struct nrg_erro
 }
 
 /* {chip: [[label, C, high, critical], ...]} */
-static int temperatures(struct nrg_import *im, const json_t *chips, struct nrg_error *err)
+static int read_temperatures(struct nrg_import *im, const json_t *chips, struct nrg_error *err)
 {
     const char *chip;
     json_t *list, *entry;
@@ -331,7 +334,7 @@ static int temperatures(struct nrg_import *im, const json_t *chips, struct nrg_e
             snprintf(number, sizeof number, "temp%zu", i + 1);
             snprintf(name, sizeof name, "temperature.%.14s.%.18s", chip,
                      label && *label ? label : number);
-            struct nrg_channel c = gauge(name, NRG_TEMPERATURE, 1e-3, "temperature");
+            struct nrg_channel c = gauge_channel(name, NRG_TEMPERATURE, 1e-3, "temperature");
             c.provenance = NRG_MEASURED;
             if (json_is_number(value))
                 rc = nrg_import_value(im, &c, json_number_value(value), err);
@@ -377,7 +380,16 @@ static int parse_date(const struct nrg_import *im, const json_t *record, const j
     return 0;
 }
 
-static int metrics(struct nrg_import *im, const json_t *record, struct nrg_error *err)
+static const struct {
+    const char *key;
+    int (*read)(struct nrg_import *im, const json_t *part, struct nrg_error *err);
+} parts[] = {
+    {"cpu", cpu_powers},  {"cpu", cpu_processes},
+    {"gpu", gpu_metrics}, {"temperature", read_temperatures},
+    {"nrg", own_domains},
+};
+
+static int read_metrics(struct nrg_import *im, const json_t *record, struct nrg_error *err)
 {
     const json_t *all = json_object_get(record, "metrics");
     const json_t *nrg = json_object_get(all, "nrg");
@@ -389,20 +401,12 @@ static int metrics(struct nrg_import *im, const json_t *record, struct nrg_error
     bool told = interval_s > 0 && interval_s < 1e6;
     if (!rc)
         rc = nrg_import_begin(im, t_ns, told ? (int64_t)llround(interval_s * 1e9) : 0, err);
-    if (!rc)
-        rc = cpu_powers(im, json_object_get(all, "cpu"), err);
-    if (!rc)
-        rc = cpu_processes(im, json_object_get(all, "cpu"), err);
-    if (!rc)
-        rc = gpu_metrics(im, json_object_get(all, "gpu"), err);
-    if (!rc)
-        rc = temperatures(im, json_object_get(all, "temperature"), err);
-    if (!rc)
-        rc = own_domains(im, nrg, err);
+    for (size_t i = 0; !rc && i < sizeof parts / sizeof *parts; i++)
+        rc = parts[i].read(im, json_object_get(all, parts[i].key), err);
     return rc ? rc : nrg_import_end(im, err);
 }
 
-static int record(struct nrg_import *im, const char *line, size_t len, struct nrg_error *err)
+static int read_record(struct nrg_import *im, const char *line, size_t len, struct nrg_error *err)
 {
     json_error_t why;
     json_t *doc = json_loadb(line, len, JSON_DECODE_ANY, &why);
@@ -412,7 +416,7 @@ static int record(struct nrg_import *im, const char *line, size_t len, struct nr
     if (json_is_string(doc) && !strcmp(json_string_value(doc), END_OF_SEGMENT))
         rc = nrg_import_end_segment(im);
     else if (json_is_object(doc))
-        rc = metrics(im, doc, err);
+        rc = read_metrics(im, doc, err);
     else
         rc = nrg_fail(err, -EINVAL, NULL, "is neither a record nor \"" END_OF_SEGMENT "\"");
     json_decref(doc);
@@ -421,6 +425,6 @@ static int record(struct nrg_import *im, const char *line, size_t len, struct nr
 
 const struct nrg_import_format nrg_import_aipowermeter = {
     .name = "aipowermeter",
-    .match = match,
-    .record = record,
+    .match = is_aipm_line,
+    .record = read_record,
 };

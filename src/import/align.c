@@ -1,8 +1,8 @@
 /*
- * See align.h. Coarse to fine: all shifts on a grid of a thousandth of what is searched, then the
- * best dozen of them with a quarter of the step, down to a fraction of the sensor's period, then
- * parabolas. The activity's running integral gives its mean over any window at once, so that a
- * shift costs one look at each reading, whatever the number of spans.
+ * See align.h. The search goes from coarse to fine: a grid of COARSE shifts over the whole range,
+ * then the best dozen of them with a quarter of the step, down to a fraction of the sampling
+ * period, then parabolas. The running integral of the activity gives its mean over any window at
+ * once, so that a shift costs one look at each reading, whatever the number of spans.
  */
 #include "import/align.h"
 
@@ -33,7 +33,7 @@ struct aligner {
 };
 
 /* Running integral of the activity behind a low-pass of first order, in steps. */
-static void integrate(struct aligner *a, int64_t lag_ns)
+static void integrate_activity(struct aligner *a, int64_t lag_ns)
 {
     const struct nrg_activity *v = a->activity;
     double steps = (double)lag_ns / (double)v->step_ns; /* of the time constant */
@@ -46,7 +46,7 @@ static void integrate(struct aligner *a, int64_t lag_ns)
     }
 }
 
-/* What a low-pass still shows behind the end of the log is in the last steps, which are idle. */
+/* The decay of the low-pass after the end of the log is in the last steps, which are idle. */
 static double integral_at(const struct aligner *a, double t_steps)
 {
     size_t n = a->activity->n;
@@ -77,7 +77,7 @@ static struct sums sums_of(const struct aligner *a, int64_t shift_ns)
 {
     const struct nrg_power_series *p = a->power;
     struct sums s = {0};
-    double origin = p->power_w[0]; /* differences keep digits */
+    double origin = p->power_w[0]; /* differences keep more digits */
     for (size_t i = 0; i < p->n; i += a->stride) {
         size_t next = i + a->stride < p->n ? i + a->stride : p->n;
         double x = 0, y = mean_activity(a, i, next, shift_ns);
@@ -106,7 +106,7 @@ static double rss_of(const struct aligner *a, int64_t shift_ns, double *r)
     return corr > 0 ? 1 - corr * corr : 1;
 }
 
-/* Lag-1 correlation of the residuals at a shift: how many readings are worth one. */
+/* The number of independent readings, from the lag-1 autocorrelation of the residuals. */
 static double effective_n(const struct aligner *a, int64_t shift_ns)
 {
     const struct nrg_power_series *p = a->power;
@@ -125,7 +125,7 @@ static double effective_n(const struct aligner *a, int64_t shift_ns)
     return n < 3 ? 3 : n;
 }
 
-/* Keeps the best, none of them nearer than `apart_ns` to a better one. */
+/* Keeps the best peaks; none may be nearer than `apart_ns` to a better one. */
 static void keep_peak(struct peak *peaks, size_t *n, struct peak p, int64_t apart_ns)
 {
     size_t at = 0;
@@ -145,8 +145,8 @@ static void keep_peak(struct peak *peaks, size_t *n, struct peak p, int64_t apar
     peaks[at] = p;
 }
 
-static void scan(const struct aligner *a, int64_t low_ns, int64_t high_ns, int64_t step_ns,
-                 struct peak *peaks, size_t *n)
+static void scan_shifts(const struct aligner *a, int64_t low_ns, int64_t high_ns, int64_t step_ns,
+                        struct peak *peaks, size_t *n)
 {
     low_ns = low_ns < a->low_ns ? a->low_ns : low_ns;
     high_ns = high_ns > a->high_ns ? a->high_ns : high_ns;
@@ -154,8 +154,8 @@ static void scan(const struct aligner *a, int64_t low_ns, int64_t high_ns, int64
         keep_peak(peaks, n, (struct peak){shift, rss_of(a, shift, NULL)}, step_ns * 3 / 2);
 }
 
-/* The best shift by a parabola through three points, twice. */
-static struct peak refine(const struct aligner *a, struct peak p, int64_t step_ns)
+/* The best shift by a parabola through three points, repeated with smaller steps. */
+static struct peak refine_peak(const struct aligner *a, struct peak p, int64_t step_ns)
 {
     for (int round = 0; round < 6 && step_ns >= 2; round++, step_ns /= 3) {
         double left = rss_of(a, p.shift_ns - step_ns, NULL);
@@ -171,21 +171,22 @@ static struct peak refine(const struct aligner *a, struct peak p, int64_t step_n
     return p;
 }
 
-static size_t search(struct aligner *a, struct peak *peaks)
+static size_t search_shifts(struct aligner *a, struct peak *peaks)
 {
     int64_t finest_ns = a->power->period_ns / 8 > 0 ? a->power->period_ns / 8 : 1;
     int64_t step_ns = (a->high_ns - a->low_ns) / COARSE;
     size_t n = 0;
     step_ns = step_ns > finest_ns ? step_ns : finest_ns;
     a->stride = 1 + a->power->n / COARSE_VALUES;
-    scan(a, a->low_ns, a->high_ns, step_ns, peaks, &n);
+    scan_shifts(a, a->low_ns, a->high_ns, step_ns, peaks, &n);
     while (step_ns > finest_ns) {
         struct peak next[PEAKS] = {0};
         size_t m = 0;
         int64_t finer_ns = step_ns / 4 > finest_ns ? step_ns / 4 : finest_ns;
         a->stride = finer_ns * 4 < a->power->period_ns * (int64_t)a->stride ? 1 : a->stride;
         for (size_t i = 0; i < n; i++)
-            scan(a, peaks[i].shift_ns - step_ns, peaks[i].shift_ns + step_ns, finer_ns, next, &m);
+            scan_shifts(a, peaks[i].shift_ns - step_ns, peaks[i].shift_ns + step_ns, finer_ns, next,
+                        &m);
         memcpy(peaks, next, m * sizeof *peaks);
         n = m;
         step_ns = finer_ns;
@@ -200,12 +201,13 @@ static size_t search(struct aligner *a, struct peak *peaks)
             peaks[i] = p;
         }
     if (n)
-        peaks[0] = refine(a, peaks[0], step_ns);
+        peaks[0] = refine_peak(a, peaks[0], step_ns);
     return n;
 }
 
-/* How far one may go to a side before the squares grow by more than chance. */
-static int64_t reach(const struct aligner *a, struct peak best, double n_effective, int direction)
+/* How far one can go to a side before the sum of squares grows significantly. */
+static int64_t half_width(const struct aligner *a, struct peak best, double n_effective,
+                          int direction)
 {
     int64_t step_ns = a->power->period_ns / 16 > 0 ? a->power->period_ns / 16 : 1, far = 0;
     int64_t most_ns = a->high_ns - a->low_ns + a->power->period_ns;
@@ -226,7 +228,7 @@ static int64_t reach(const struct aligner *a, struct peak best, double n_effecti
     return far;
 }
 
-/* Edges of the activity that readings can see; each of them is only known to about a reading. */
+/* Edges of the activity that readings can resolve; each is known to about a sampling period. */
 static double count_edges(const struct nrg_activity *v, int64_t period_ns)
 {
     size_t per = period_ns > v->step_ns ? (size_t)(period_ns / v->step_ns) : 1, edges = 0;
@@ -236,16 +238,14 @@ static double count_edges(const struct nrg_activity *v, int64_t period_ns)
         size_t next = i + per < v->n ? i + per : v->n;
         for (size_t k = i; k < next; k++)
             mean += v->busy[k] / (double)(next - i);
-        if (mean > 0.6 && !high)
-            high = true, edges++;
-        else if (mean < 0.4 && high)
-            high = false, edges++;
+        if (high ? mean < 0.4 : mean > 0.6)
+            high = !high, edges++;
     }
     return edges ? (double)edges : 1;
 }
 
-static int judge(struct aligner *a, const struct peak *peaks, size_t n, int shifts_tried,
-                 struct nrg_alignment *out, struct nrg_error *err)
+static int judge_peaks(struct aligner *a, const struct peak *peaks, size_t n, int shifts_tried,
+                       struct nrg_alignment *out, struct nrg_error *err)
 {
     double n_effective = effective_n(a, peaks[0].shift_ns);
     double evidence = -n_effective * log(peaks[0].rss + 1e-12);
@@ -255,7 +255,8 @@ static int judge(struct aligner *a, const struct peak *peaks, size_t n, int shif
                         "power of %s does not follow the layers' activity anywhere (best "
                         "correlation %.2f): give --offset",
                         a->power->name, out->correlation);
-    int64_t left = reach(a, peaks[0], n_effective, -1), right = reach(a, peaks[0], n_effective, 1);
+    int64_t left = half_width(a, peaks[0], n_effective, -1),
+            right = half_width(a, peaks[0], n_effective, 1);
     int64_t width = left > right ? left : right;
     double floor_ns =
         (double)a->power->period_ns / 2 / sqrt(count_edges(a->activity, a->power->period_ns));
@@ -277,23 +278,23 @@ static int judge(struct aligner *a, const struct peak *peaks, size_t n, int shif
     return 0;
 }
 
-/* The best shift near one that fits nearly, with another time constant. */
+/* The best shift near a good one, with another time constant. */
 static struct peak fit_near(struct aligner *a, struct peak near, int64_t lag_ns)
 {
     int64_t step_ns = lag_ns / 16 > a->power->period_ns / 8 ? lag_ns / 16 : a->power->period_ns / 8;
     struct peak peaks[PEAKS];
     size_t n = 0;
     step_ns = step_ns > 0 ? step_ns : 1;
-    integrate(a, lag_ns);
-    scan(a, near.shift_ns - 8 * step_ns, near.shift_ns + 8 * step_ns, step_ns, peaks, &n);
+    integrate_activity(a, lag_ns);
+    scan_shifts(a, near.shift_ns - 8 * step_ns, near.shift_ns + 8 * step_ns, step_ns, peaks, &n);
     near.rss = rss_of(a, near.shift_ns, NULL);
-    return refine(a, n && peaks[0].rss < near.rss ? peaks[0] : near, step_ns);
+    return refine_peak(a, n && peaks[0].rss < near.rss ? peaks[0] : near, step_ns);
 }
 
 /*
- * A time constant between those that were tried, by halving the way to its neighbours. What the
- * shift owes to not knowing it better is returned as a half width: shift and time constant
- * trade for each other along a slope.
+ * Refines the time constant between those that were tried, by halving the distance to its
+ * neighbours. Shift and time constant are correlated along a slope: what the uncertainty of the
+ * time constant adds to that of the shift is returned as a half width.
  */
 static int64_t fit_lag(struct aligner *a, struct peak *best, int64_t *lag_ns)
 {
@@ -317,16 +318,14 @@ static int64_t fit_lag(struct aligner *a, struct peak *best, int64_t *lag_ns)
     return (int64_t)llround(fabs(slope) * fmin(width, 1));
 }
 
-/* Time constants to try: that of the sensor, or none and up to a quarter of the log. */
+/* Time constants to try: the sensor's own, or else from 0 up to a quarter of the log. */
 static size_t lags_to_try(const struct nrg_power_series *p, int64_t *lags, size_t most)
 {
-    size_t n = 0;
-    if (p->lag_ns > 0 || !p->gauge) {
-        lags[n++] = p->lag_ns;
+    size_t n = 1;
+    lags[0] = p->lag_ns;
+    if (p->lag_ns > 0 || !p->gauge)
         return n;
-    }
     int64_t longest_ns = (p->end_ns[p->n - 1] - p->begin_ns[0]) / 4;
-    lags[n++] = 0;
     for (int64_t lag = 2 * p->period_ns; lag > 0 && lag <= longest_ns && n < most; lag *= 2)
         lags[n++] = lag;
     return n;
@@ -350,9 +349,9 @@ int nrg_align(const struct nrg_power_series *power, const struct nrg_activity *a
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     size_t n_lags = lags_to_try(power, lags, sizeof lags / sizeof *lags);
     for (size_t i = 0; i < n_lags; i++) {
-        integrate(&a, lags[i]);
-        size_t n = search(&a, peaks);
-        /* A longer time constant must earn its place. */
+        integrate_activity(&a, lags[i]);
+        size_t n = search_shifts(&a, peaks);
+        /* A longer time constant must fit clearly better. */
         if (n && peaks[0].rss < best[0].rss * (i ? 0.98 : 1)) {
             memcpy(best, peaks, sizeof best);
             n_best = n;
@@ -363,10 +362,10 @@ int nrg_align(const struct nrg_power_series *power, const struct nrg_activity *a
     if (n_best) {
         bool fitted = best_lag > 0 && power->lag_ns == 0;
         int64_t more_ns = fitted ? fit_lag(&a, &best[0], &best_lag) : 0;
-        integrate(&a, best_lag);
+        integrate_activity(&a, best_lag);
         out->lag_ns = best_lag;
         out->lag_fitted = fitted;
-        rc = judge(&a, best, n_best, COARSE * (int)n_lags, out, err);
+        rc = judge_peaks(&a, best, n_best, COARSE * (int)n_lags, out, err);
         out->uncertainty_ns = (int64_t)hypot((double)out->uncertainty_ns, (double)more_ns);
     } else {
         nrg_fail(err, rc, NULL, "the layers can't be found in the power of %s", power->name);

@@ -38,7 +38,7 @@ static const struct nrg_channel vdd_in[] = {
      .source = "the log's mA"},
 };
 
-static bool match(const char *line, size_t len)
+static bool is_jetson_line(const char *line, size_t len)
 {
     static const char form[] = "dddddddd-dd:dd:dd";
     if (len < STAMP)
@@ -51,18 +51,18 @@ static bool match(const char *line, size_t len)
     return true;
 }
 
-/* As an ISO date, which has a reader already. */
+/* Rewritten as an ISO date, for the parser of those. */
 int nrg_import_compact_time(const char *text, size_t len, int64_t *t_ns)
 {
     char iso[64];
-    if (!match(text, len) || len > 40)
+    if (!is_jetson_line(text, len) || len > 40)
         return -EINVAL;
     int n = snprintf(iso, sizeof iso, "%.4s-%.2s-%.2sT%.*s", text, text + 4, text + 6,
                      (int)(len - 9), text + 9);
     return nrg_time_from_iso(iso, (size_t)n, t_ns);
 }
 
-static int record(struct nrg_import *im, const char *line, size_t len, struct nrg_error *err)
+static int read_record(struct nrg_import *im, const char *line, size_t len, struct nrg_error *err)
 {
     const char *end = line + len, *first = memchr(line, ',', len);
     const char *second = first ? memchr(first + 1, ',', (size_t)(end - first - 1)) : NULL;
@@ -85,6 +85,6 @@ static int record(struct nrg_import *im, const char *line, size_t len, struct nr
 
 const struct nrg_import_format nrg_import_jetson_log = {
     .name = "jetson-log",
-    .match = match,
-    .record = record,
+    .match = is_jetson_line,
+    .record = read_record,
 };

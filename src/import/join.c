@@ -1,6 +1,6 @@
 /*
- * See import_join.h. All layer files are read before anything is written; the output is made beside
- * the power source, never in it, and is gone again when something fails.
+ * See join.h. All layer files are read before anything is written. The output is a copy of the
+ * power source, which is never changed in place; it is removed again when something fails.
  */
 #include "import/join.h"
 
@@ -13,11 +13,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/input.h"
 #include "base/mem.h"
-#include "record/database.h"
+#include "base/temp.h"
+#include "import/internal.h"
+#include "import/layers/read.h"
 #include "import/log.h"
-#include "record/import_place.h"
-#include "record/store/internal.h"
+#include "record/store/database.h"
 #include "record/store/writer.h"
 #include "sensors/channel.h"
 
@@ -25,23 +27,12 @@ struct join {
     const struct nrg_import_join_options *options;
     struct nrg_import_join_result *result;
     struct nrg_layer_import *imports;
-    char path[4200];   /* what is written */
+    char path[4200];   /* of the file that is written */
     char folder[4096]; /* of a temporary output, to be removed */
     bool replaces;     /* path takes the output's place at the end */
     bool made;         /* path exists and is ours */
     struct nrg_store *store;
 };
-
-static bool is_database(const char *path)
-{
-    static const char magic[] = "SQLite format 3"; /* with its NUL */
-    char head[sizeof magic];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? 0 : read(fd, head, sizeof head);
-    if (fd >= 0)
-        close(fd);
-    return n == sizeof head && !memcmp(head, magic, sizeof magic);
-}
 
 static bool same_file(const char *a, const char *b)
 {
@@ -49,21 +40,15 @@ static bool same_file(const char *a, const char *b)
     return !stat(a, &x) && !stat(b, &y) && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
-/* Where to write: the output, a file that will replace it, or one that nobody sees. */
+/* Where to write: the output, a file that will replace it, or a temporary one. */
 static int choose_path(struct join *j, struct nrg_error *err)
 {
     const struct nrg_import_join_options *o = j->options;
-    const char *tmp = getenv("TMPDIR");
     if (!o->output) {
-        snprintf(j->folder, sizeof j->folder, "%.4000s/nrg-join-XXXXXX",
-                 tmp && *tmp ? tmp : "/tmp");
-        if (!mkdtemp(j->folder)) {
-            int code = -errno;
-            char where[256];
-            nrg_copy(where, sizeof where, j->folder);
-            j->folder[0] = '\0';
-            return nrg_fail(err, code, where, "cannot create: %s", strerror(-code));
-        }
+        int rc = nrg_temp_folder(j->folder, sizeof j->folder, "nrg-join");
+        if (rc)
+            return nrg_fail(err, rc, nrg_temp_dir(), "cannot make a folder in it: %s",
+                            strerror(-rc));
         snprintf(j->path, sizeof j->path, "%s/join.nrg", j->folder);
         return 0;
     }
@@ -77,7 +62,7 @@ static int choose_path(struct join *j, struct nrg_error *err)
     return 0;
 }
 
-/* An empty recording claims the path and says why it can't; then the other's pages fill it. */
+/* Creates an empty recording, which checks that the path can be written, then copies the pages. */
 static int copy_recording(struct join *j, struct nrg_error *err)
 {
     const struct nrg_import_join_options *o = j->options;
@@ -99,7 +84,7 @@ static int copy_recording(struct join *j, struct nrg_error *err)
     if (code == SQLITE_OK)
         code = sqlite3_open_v2(j->path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
     if (code == SQLITE_OK)
-        code = nrg_sql_copy_database(to, from);
+        code = nrg_database_copy(to, from);
     sqlite3_close(to);
     sqlite3_close(from);
     return code == SQLITE_OK ? 0
@@ -133,7 +118,7 @@ static int place_all(struct join *j, struct nrg_error *err)
     return rc;
 }
 
-/* Numbers of earlier imports into the same recording are taken. */
+/* Continues after the numbers of earlier imports into the same recording. */
 static int64_t first_number(struct join *j)
 {
     return 1 + nrg_database_number(nrg_store_database(j->store),
@@ -161,37 +146,33 @@ static void write_meta(struct join *j, const struct nrg_import_layers *f, int64_
     nrg_str_release(&notes);
 }
 
-static int tell_written(struct nrg_layer_import *im, const struct nrg_span_sink_result *r)
+static void note_written(struct nrg_layer_import *im, const struct nrg_span_sink_result *r)
 {
-    int rc = nrg_layer_count(im, r->empty, "span", "spans", "of no length");
-    if (!rc)
-        rc = nrg_layer_count(im, r->unclosed, "span was", "spans were", "never closed");
-    if (!rc)
-        rc = nrg_layer_count(im, r->cut, "span", "spans",
-                             "cut where a later one began on the same track");
-    bool all = r->outside == r->spans && r->spans && r->samples_last_ns, after;
-    after = r->first_ns > r->samples_last_ns;
-    if (!rc && all)
-        rc = nrg_layer_note(im,
-                            "all spans lie outside of the power's readings: they %s: "
-                            "--timezone-offset, --offset or --align?",
-                            after ? "begin after the last one" : "end before the first one");
-    else if (!rc)
-        rc = nrg_layer_count(im, r->outside, "span lies", "spans lie",
-                             "outside of the power's readings");
-    return rc;
+    nrg_layer_count(im, r->empty, "span", "spans", "of no length");
+    nrg_layer_count(im, r->unclosed, "span was", "spans were", "never closed");
+    nrg_layer_count(im, r->cut, "span", "spans", "cut where a later one began on the same track");
+    if (r->outside < r->spans || !r->spans || !r->samples_last_ns)
+        nrg_layer_count(im, r->outside, "span lies", "spans lie",
+                        "outside of the power's readings");
+    else
+        nrg_layer_note(im,
+                       "all spans lie outside of the power's readings: they %s: "
+                       "--timezone-offset, --offset or --align?",
+                       r->first_ns > r->samples_last_ns ? "begin after the last one"
+                                                        : "end before the first one");
 }
 
 static int write_file(struct join *j, struct nrg_layer_import *im, int64_t number,
                       struct nrg_error *err)
 {
     struct nrg_span_sink_result written;
-    int rc = nrg_span_sink_write(im->sink, j->store, 0, &written);
+    int rc = nrg_span_sink_write(im->sink, j->store, &written);
     if (rc == -ERANGE)
         return nrg_fail(err, rc, im->file->path,
                         "lies before the recording's clock began: is the offset right?");
-    if (!rc)
-        rc = tell_written(im, &written);
+    note_written(im, &written);
+    if (!rc && im->lost_note)
+        rc = -ENOMEM;
     if (rc)
         return nrg_fail(err, rc, j->path, "cannot write the spans: %s", strerror(-rc));
     im->file->spans = written.spans;
@@ -203,50 +184,35 @@ static int write_file(struct join *j, struct nrg_layer_import *im, int64_t numbe
     return 0;
 }
 
-/* Spans alone: a run as long as they are, and a wall clock when they have dates. */
+/* Without power: a run as long as the spans, and a wall clock when all files have dates. */
 static int describe_alone(struct join *j)
 {
-    int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
-    bool dates = true;
-    char text[512] = "imported from ";
+    struct nrg_import_origin o = {.path = j->result->files[0].path,
+                                  .format = j->result->files[0].format,
+                                  .begin_ns = INT64_MAX,
+                                  .end_ns = INT64_MIN,
+                                  .idle_w = NAN,
+                                  .one_run = true,
+                                  .wall_clock = true};
     for (size_t i = 0; i < j->result->n_files; i++) {
         const struct nrg_import_layers *f = &j->result->files[i];
-        first_ns = f->first_ns < first_ns ? f->first_ns : first_ns;
-        last_ns = f->last_ns > last_ns ? f->last_ns : last_ns;
-        dates &= f->wall_clock;
+        o.begin_ns = f->first_ns < o.begin_ns ? f->first_ns : o.begin_ns;
+        o.end_ns = f->last_ns > o.end_ns ? f->last_ns : o.end_ns;
+        o.wall_clock &= f->wall_clock;
     }
-    size_t len = strlen(text);
-    nrg_copy_clean(text + len, sizeof text - len, j->result->files[0].path,
-                   strlen(j->result->files[0].path));
-    nrg_store_text(j->store, "command_line", text);
-    nrg_store_text(j->store, "imported_from", text + len);
-    nrg_store_text(j->store, "import_format", j->result->files[0].format);
-    nrg_store_text(j->store, "nrg_version", NRG_VERSION);
-    nrg_store_integer(j->store, "begin_ns", first_ns);
-    nrg_store_integer(j->store, "end_ns", last_ns);
-    const struct nrg_run run = {
-        .id = 1, .kind = "run", .begin_ns = first_ns, .end_ns = last_ns, .exit_code = -1};
-    int rc = nrg_store_run(j->store, &run);
-    const int64_t edges[] = {first_ns, last_ns};
-    for (size_t i = 0; !rc && dates && i < 2; i++) {
-        struct nrg_clock_pair pair = {.mono_ns = edges[i], .real_ns = edges[i]};
-        rc = nrg_store_clock(j->store, &pair);
-    }
-    return rc;
+    return nrg_import_describe(j->store, &o);
 }
 
-/* A log of a single reading has no length: the run is then as long as the spans beside it. */
+/* A log of a single reading has no length: the run then lasts as long as the spans. */
 static int widen_run(struct join *j)
 {
-    struct nrg_run run = {.id = 1,
-                          .kind = "run",
-                          .begin_ns = j->result->begin_ns,
-                          .end_ns = j->result->end_ns,
-                          .exit_code = -1};
-    if (run.begin_ns < run.end_ns || is_database(j->options->power))
+    const struct nrg_import_join_result *r = j->result;
+    struct nrg_run run = {
+        .id = 1, .kind = "run", .begin_ns = r->begin_ns, .end_ns = r->end_ns, .exit_code = -1};
+    if (run.begin_ns < run.end_ns || nrg_is_database(j->options->power))
         return 0;
-    for (size_t i = 0; i < j->result->n_files; i++) {
-        const struct nrg_import_layers *f = &j->result->files[i];
+    for (size_t i = 0; i < r->n_files; i++) {
+        const struct nrg_import_layers *f = &r->files[i];
         run.begin_ns = f->spans && f->first_ns < run.begin_ns ? f->first_ns : run.begin_ns;
         run.end_ns = f->spans && f->last_ns > run.end_ns ? f->last_ns : run.end_ns;
     }
@@ -288,7 +254,7 @@ static int read_layers(struct join *j, struct nrg_error *err)
     return rc;
 }
 
-static int finish(struct join *j, struct nrg_error *err)
+static int move_into_place(struct join *j, struct nrg_error *err)
 {
     if (!j->options->output)
         return nrg_recording_open(j->path, &j->result->recording, err);
@@ -297,22 +263,22 @@ static int finish(struct join *j, struct nrg_error *err)
     return 0;
 }
 
-static int run(struct join *j, struct nrg_error *err)
+static int join_files(struct join *j, struct nrg_error *err)
 {
     const struct nrg_import_join_options *o = j->options;
     int rc = read_layers(j, err);
     if (!rc)
         rc = choose_path(j, err);
     if (!rc && o->power)
-        rc = is_database(o->power) ? copy_recording(j, err) : import_power(j, err);
+        rc = nrg_is_database(o->power) ? copy_recording(j, err) : import_power(j, err);
     if (!rc)
         rc = place_all(j, err);
     if (!rc)
         rc = write_spans(j, err);
     if (!rc)
-        rc = finish(j, err);
+        rc = move_into_place(j, err);
     if (j->made && (rc || !o->output))
-        unlink(j->path); /* an open recording stays readable */
+        unlink(j->path); /* a recording that is open stays readable */
     if (j->folder[0])
         rmdir(j->folder);
     return rc;
@@ -321,27 +287,22 @@ static int run(struct join *j, struct nrg_error *err)
 int nrg_import_join(const struct nrg_import_join_options *options,
                     struct nrg_import_join_result *result, struct nrg_error *err)
 {
-    struct join *j = calloc(1, sizeof *j);
+    size_t n = options->n_layers;
+    struct join j = {.options = options, .result = result};
     *result = (struct nrg_import_join_result){0};
-    if (!options->n_layers) {
-        free(j);
+    if (!n)
         return nrg_fail(err, -EINVAL, NULL, "no file of layer times");
+    result->files = calloc(n, sizeof *result->files);
+    j.imports = calloc(n, sizeof *j.imports);
+    if (!result->files || !j.imports) {
+        free(j.imports);
+        return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     }
-    result->files = calloc(options->n_layers, sizeof *result->files);
-    if (j)
-        j->imports = calloc(options->n_layers, sizeof *j->imports);
-    int rc = j && result->files && j->imports ? 0 : nrg_fail(err, -ENOMEM, NULL, "out of memory");
-    if (!rc) {
-        j->options = options;
-        j->result = result;
-        result->n_files = options->n_layers;
-        rc = run(j, err);
-        for (size_t i = 0; i < options->n_layers; i++)
-            nrg_layer_import_release(&j->imports[i]);
-    }
-    if (j)
-        free(j->imports);
-    free(j);
+    result->n_files = n;
+    int rc = join_files(&j, err);
+    for (size_t i = 0; i < n; i++)
+        nrg_layer_import_release(&j.imports[i]);
+    free(j.imports);
     return rc;
 }
 

@@ -1,13 +1,13 @@
 /*
  * Layer times of other programs, alone or joined with a power log or a recording: one recording
- * in which `nrg attribute` finds both. Formats are a table in layer_import.c (docs/import.md).
+ * in which `nrg attribute` finds both. Formats are a table in layers/read.c (docs/import.md).
  *
  * The result is a copy of the power source (a .nrg, or whatever nrg_import and the replay driver
  * read: a Jetson log, AIPowerMeter's records, a CSV) plus, for each layer file, one series of
  * spans (format.h):
  *
  *   - TensorRT's profiler, the PyTorch-phase latencies, trtexec: spans of kind "layer" on tracks of
- *     kind "log", each with its cycle (from 1) as number and the window that the file tells, exact
+ *     kind "log", each with its cycle (from 1) as number and the window that the file states, exact
  *     to the ns. Names have rising ids in the file's order of layers. Where the windows of the file
  *     do not overlap they are on one track, inside spans of kind "cycle" of the same number.
  *     Where they overlap (time stamps of TensorRT are taken in a burst after the inference) no
@@ -15,16 +15,15 @@
  *     the path of "cycle". layer_runs.h gives executions back in the file's order either way.
  *   - torch.profiler, ONNX Runtime: threads and GPU streams as tracks, see docs/import.md.
  *
- * Metadata per layer file N from 1: `import.N.file`, `import.N.format`, `import.N.clock` ("wall" or
- * "file"), `import.N.placed` ("clock", "offset", "align", "none"), `import_offset_ns` and
- * `import_offset_uncertainty_ns` as `import.N.offset_ns`, `import.N.offset_uncertainty_ns`, and
- * `import.N.note` (lines for people).
+ * Metadata of layer file N, from 1: `import.N.file`, `import.N.format`, `import.N.clock` ("wall" or
+ * "file"), `import.N.placed` ("clock", "offset", "align", "none"), `import.N.offset_ns`,
+ * `import.N.offset_uncertainty_ns`, and `import.N.note` (lines for people).
  *
  * Files are streamed; memory is 40 bytes a span. Errors are -errno with the file and the place.
  * One thread at a time. Release the result, also after an error.
  */
-#ifndef NRG_RECORD_IMPORT_JOIN_H
-#define NRG_RECORD_IMPORT_JOIN_H
+#ifndef NRG_IMPORT_JOIN_H
+#define NRG_IMPORT_JOIN_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -34,9 +33,9 @@
 struct nrg_recording;
 
 enum nrg_layer_layout {
-    NRG_LAYOUT_RECORDED, /* windows as the file tells them */
-    NRG_LAYOUT_PACKED    /* of each cycle one after the other, ending at its first time stamp: for
-                            TensorRT, whose stamps come in a burst after the inference */
+    NRG_LAYOUT_RECORDED, /* windows as in the file */
+    NRG_LAYOUT_PACKED    /* layers of a cycle end to end, up to its first time stamp: for TensorRT,
+                            whose time stamps come in a burst after the inference */
 };
 
 struct nrg_import_join_options {
@@ -53,24 +52,24 @@ struct nrg_import_join_options {
     bool align;             /* find the offset (from there) by correlating activity with power */
     double align_range_s;   /* how far to look; 0: 10 s, or everywhere without a wall clock */
     enum nrg_layer_layout layout;
-    const char *domain; /* energy domain of the layers' work, "gpu-0"; NULL: what the file tells */
-    /* Called now and then while a file is read; NULL. */
+    const char *domain; /* energy domain of the layers' work, "gpu-0"; NULL: as in the file */
+    /* Called now and then while a file is read; may be NULL. */
     void (*progress)(void *arg, const char *path, uint64_t done_bytes, uint64_t all_bytes);
     void *progress_arg;
 };
 
-/* What became of one layer file. */
+/* The outcome for one layer file. */
 struct nrg_import_layers {
     const char *path;   /* the caller's */
     const char *format; /* "tensorrt-profiler", ... */
-    bool wall_clock;    /* its times are dates; else they count from some start of its own */
+    bool wall_clock;    /* its times are dates; else they count from a start of its own */
     uint64_t spans, cycles;
     int64_t first_ns, last_ns; /* in the recording */
     const char *placed;        /* "clock", "offset", "align", "none" */
     int64_t offset_ns;         /* recording's time minus the file's, in the middle of the file */
     int64_t offset_uncertainty_ns; /* 95 %; NRG_MISSING: not known */
     double correlation;            /* of activity and power at that offset; NAN */
-    char (*notes)[256];            /* what the user should know, a line each; owned */
+    char (*notes)[256];            /* one line each, for the user; owned */
     size_t n_notes, cap_notes;
 };
 
@@ -86,7 +85,7 @@ int nrg_import_join(const struct nrg_import_join_options *options,
                     struct nrg_import_join_result *result, struct nrg_error *err);
 void nrg_import_join_release(struct nrg_import_join_result *result);
 
-/* True when a file looks like layer times (by its first bytes, .gz too); false: also unreadable. */
+/* Whether a file, compressed or not, looks like layer times; false also when it is unreadable. */
 bool nrg_import_is_layers(const char *path);
 
 #endif

@@ -1,18 +1,11 @@
-/* See lines.h. */
-#include "record/lines.h"
-
+/*
+ * Lines of a text file that another program wrote (internal.h). Their length is bounded, so that a
+ * file of hundreds of MB costs one line of memory and a file without line ends is refused.
+ */
 #include <errno.h>
 #include <string.h>
 
-void nrg_lines_init(struct nrg_lines *lines, FILE *in)
-{
-    *lines = (struct nrg_lines){.in = in};
-}
-
-void nrg_lines_release(struct nrg_lines *lines)
-{
-    nrg_str_release(&lines->text);
-}
+#include "import/internal.h"
 
 int nrg_lines_rewind(struct nrg_lines *lines)
 {
@@ -21,7 +14,7 @@ int nrg_lines_rewind(struct nrg_lines *lines)
     return fseek(lines->in, 0, SEEK_SET) ? -errno : 0;
 }
 
-/* getc keeps NUL bytes, which fgets would take for the end of the piece. */
+/* getc keeps NUL bytes, which would end the text that fgets reads. */
 int nrg_lines_next(struct nrg_lines *lines)
 {
     struct nrg_str *text = &lines->text;

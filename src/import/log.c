@@ -1,6 +1,6 @@
 /*
- * See import.h: recognises the format, walks over the file twice, and says where it is wrong.
- * Adding a format is one file (import_format.h) and one line in the table below.
+ * See log.h: recognises the format, reads the file twice, and reports where it is wrong. Adding a
+ * format is one file (internal.h) and one line in the table below.
  */
 #include "import/log.h"
 
@@ -22,7 +22,7 @@ static const struct nrg_import_format *const formats[] = {
 };
 /* clang-format on */
 
-static bool blank(const struct nrg_str *line)
+static bool is_blank(const struct nrg_str *line)
 {
     for (size_t i = 0; i < line->len; i++)
         if (!isspace((unsigned char)line->text[i]))
@@ -36,11 +36,11 @@ static int line_error(struct nrg_import *im, int code, struct nrg_error *err)
     return nrg_fail_at(err, code, im->options->path, im->lines.number, "%s", why);
 }
 
-/* The next line with something in it. 1, 0 at the end, -errno. */
+/* The next line that is not blank. 1, 0 at the end, -errno. */
 static int next_line(struct nrg_import *im, struct nrg_error *err)
 {
     int rc;
-    while ((rc = nrg_lines_next(&im->lines)) > 0 && blank(&im->lines.text))
+    while ((rc = nrg_lines_next(&im->lines)) > 0 && is_blank(&im->lines.text))
         ;
     return rc < 0 ? line_error(im, rc, err) : rc;
 }
@@ -64,7 +64,7 @@ static int find_format(struct nrg_import *im, struct nrg_error *err)
                           : "is empty");
 }
 
-/* An error of a format knows the reason; here it learns the place. */
+/* Adds the place to the error of a format. */
 static int bad_record(struct nrg_import *im, int rc, struct nrg_error *err)
 {
     if (im->lines.unfinished && rc == -EINVAL) {
@@ -78,7 +78,7 @@ static int bad_record(struct nrg_import *im, int rc, struct nrg_error *err)
     return rc;
 }
 
-static int walk(struct nrg_import *im, struct nrg_error *err)
+static int read_records(struct nrg_import *im, struct nrg_error *err)
 {
     int rc = nrg_lines_rewind(&im->lines), more = 0;
     if (rc)
@@ -97,7 +97,7 @@ static int walk(struct nrg_import *im, struct nrg_error *err)
     return rc;
 }
 
-/* AIPowerMeter's own file beside the records: what the experiment was. */
+/* AIPowerMeter describes the experiment in a file beside the records. */
 static void add_description(const struct nrg_import *im)
 {
     char path[4200];
@@ -119,7 +119,7 @@ static int write_all(struct nrg_import *im, struct nrg_error *err)
     if (rc)
         return rc;
     im->writing = true;
-    rc = walk(im, err);
+    rc = read_records(im, err);
     if (!rc && (rc = nrg_import_finish(im)))
         nrg_fail(err, rc, im->options->output, "cannot write the recording: %s", strerror(-rc));
     if (!rc && im->store)
@@ -127,7 +127,7 @@ static int write_all(struct nrg_import *im, struct nrg_error *err)
     return rc;
 }
 
-/* The file is only made once all of the input is known to be good. */
+/* The recording is only created once all of the input is known to be good. */
 static int make_recording(struct nrg_import *im, struct nrg_error *err)
 {
     const struct nrg_import_options *o = im->options;
@@ -135,20 +135,19 @@ static int make_recording(struct nrg_import *im, struct nrg_error *err)
     if (rc)
         return rc;
     rc = write_all(im, err);
-    int closed = im->store ? nrg_store_close(im->store, rc ? NULL : err) : 0;
-    if (rc && im->store)
-        unlink(o->output);
-    return rc ? rc : closed;
+    if (!rc && im->store)
+        return nrg_store_close(im->store, err);
+    nrg_store_discard(im->store);
+    return rc;
 }
 
 int nrg_import_stream(FILE *in, const struct nrg_import_options *options,
                       struct nrg_import_result *result, struct nrg_error *err)
 {
-    struct nrg_import im = {.options = options, .held = options->held};
-    nrg_lines_init(&im.lines, in);
+    struct nrg_import im = {.options = options, .lines = {.in = in}, .held = options->held};
     int rc = find_format(&im, err);
     if (!rc)
-        rc = walk(&im, err);
+        rc = read_records(&im, err);
     if (!rc && !im.result.records)
         rc = nrg_fail(err, -ENODATA, options->path, "holds no record");
     if (!rc)
@@ -158,19 +157,17 @@ int nrg_import_stream(FILE *in, const struct nrg_import_options *options,
     return rc;
 }
 
-/* Whether the first line that says anything is the header of a CSV log. */
+/* Whether the first line that is neither blank nor a comment is the header of a CSV log. */
 static bool is_csv(FILE *in)
 {
-    struct nrg_lines lines;
-    bool found = false;
-    nrg_lines_init(&lines, in);
-    while (nrg_lines_next(&lines) > 0)
-        if (!blank(&lines.text) && lines.text.text[0] != '#') {
-            found = nrg_import_csv_match(lines.text.text, lines.text.len);
-            break;
-        }
+    struct nrg_lines lines = {.in = in};
+    int rc;
+    while ((rc = nrg_lines_next(&lines)) > 0 &&
+           (is_blank(&lines.text) || lines.text.text[0] == '#'))
+        ;
+    bool found = rc > 0 && nrg_import_csv_match(lines.text.text, lines.text.len);
     nrg_lines_rewind(&lines);
-    nrg_lines_release(&lines);
+    nrg_str_release(&lines.text);
     return found;
 }
 

@@ -1,16 +1,16 @@
 /*
- * Files of other programs as recordings, so that `nrg report`, `nrg export` and replay work on
- * them. The format is recognised from the first line; formats are a table in import.c.
+ * Imports the logs of other programs as recordings, so that `nrg report`, `nrg export` and replay
+ * work on them. The format is recognised from the first line; log.c has the table of formats.
  *
  * Strict: the first line that can't be understood fails the import, with file, line and reason,
  * before anything is written. Only an unfinished last line (the other program was killed) is a
- * warning. Files are streamed twice: once to check and to learn which channels there are, once
- * to write.
+ * warning. Files are streamed twice: once to check them and to find the channels, once to write.
  *
- * Times: the monotonic clock of an imported recording is the wall clock of the file.
+ * The monotonic clock of an imported recording is the wall clock of the file. Errors are negative
+ * errno with err. One thread at a time.
  */
-#ifndef NRG_RECORD_IMPORT_H
-#define NRG_RECORD_IMPORT_H
+#ifndef NRG_IMPORT_LOG_H
+#define NRG_IMPORT_LOG_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -25,15 +25,15 @@ struct nrg_import_options {
     int64_t zone_offset_ns; /* local time minus UTC, for dates without a zone */
     double idle_w;          /* kept as metadata; NAN: not known */
     bool held;              /* powers are means over the interval that ends at the date: exact
-                               energy counters, instead of the trapezoid between dates */
-    bool segments_are_runs; /* each segment a run, instead of one run with gaps */
+                               energy counters, instead of trapezoids between dates */
+    bool segments_are_runs; /* each segment is a run, instead of one run with gaps */
 };
 
 struct nrg_import_result {
     const char *format; /* "aipowermeter", "jetson-log" */
     uint64_t records, segments, channels, processes;
     int64_t begin_ns, end_ns;  /* unix time */
-    long long unfinished_line; /* the line that was left out, 0: none */
+    long long unfinished_line; /* the last line, when it was cut off and left out; 0: none */
 };
 
 int nrg_import(const struct nrg_import_options *options, struct nrg_import_result *result,

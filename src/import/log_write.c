@@ -1,34 +1,34 @@
 /*
- * What formats say about a line (import_format.h), turned into channels in the first pass and
- * into rows in the second.
+ * Turns what formats report about a line (internal.h) into channels in the first pass and into
+ * rows in the second.
  *
- * Power becomes a gauge at the record's date, which reports integrate by the trapezoid rule: that
- * is how AIPowerMeter itself adds up, so its numbers come out again. Where every record tells
- * its interval, or the user asks for it (`held`), the mean power over the interval is exact energy:
- * it becomes a counter that starts at the beginning of the segment's first interval.
+ * Power becomes a gauge at the record's date. Reports integrate it by the trapezoid rule, as
+ * AIPowerMeter itself does, so its numbers come out again. Where every record states its interval,
+ * or the user asks for it (`held`), mean power times interval is exact energy: it becomes a counter
+ * that starts at the beginning of the segment's first interval.
  *
- * Segments: nothing is known between them. Gauges are cut by time (energy/timeline.h: three
- * periods), so the period is chosen between the longest spacing inside a segment and the shortest
- * pause; counters start again at 0.
+ * Nothing is known between segments. Gauges have a gap after three periods without a reading
+ * (sensors/integrate.h), so the period is chosen between the longest spacing inside a segment and
+ * the shortest pause. Counters start again at 0.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "import/internal.h"
+#include "sensors/integrate.h"
 
-#define FLUSH_ROWS     16384 /* a large chunk of the recording */
-#define SPACINGS       65536
-#define PERIODS_TO_GAP 3 /* NRG_GAUGE_GAP of energy/timeline.h */
-#define MAX_RAW        4e18
+#define SPACINGS 65536
+#define MAX_RAW  4e18
 
 static int out_of_memory(struct nrg_error *err)
 {
     return nrg_fail(err, -ENOMEM, NULL, "out of memory");
 }
 
-/* Keeps every stride-th spacing; when full, every second of those. */
+/* Keeps every stride-th spacing; a full list drops every second one and doubles the stride. */
 static int note_spacing(struct nrg_import_spacing *s, int64_t dt_ns)
 {
     s->longest_ns = dt_ns > s->longest_ns ? dt_ns : s->longest_ns;
@@ -41,26 +41,16 @@ static int note_spacing(struct nrg_import_spacing *s, int64_t dt_ns)
         s->n /= 2;
         s->stride = s->stride ? 2 * s->stride : 2;
     }
-    int rc = nrg_reserve(&s->items, &s->cap, s->n + 1, sizeof *s->items);
-    if (!rc)
-        s->items[s->n++] = dt_ns;
-    return rc;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
+    return nrg_append(&s->items, &s->n, &s->cap, &dt_ns, sizeof *s->items);
 }
 
 static int64_t choose_period_ns(struct nrg_import_spacing *s)
 {
     if (!s->n)
-        return NRG_NS_PER_S; /* single records: nothing to integrate between */
-    qsort(s->items, s->n, sizeof *s->items, by_value);
-    int64_t period = s->items[s->n / 2], pause = s->shortest_pause_ns;
-    if (pause && pause <= PERIODS_TO_GAP * period && s->longest_ns < pause)
-        period = (pause - 1) / PERIODS_TO_GAP;
+        return NRG_NS_PER_S; /* segments of one record each: there is nothing to integrate */
+    int64_t period = nrg_median_i64(s->items, s->n), pause = s->shortest_pause_ns;
+    if (pause && pause <= NRG_GAUGE_GAP * period && s->longest_ns < pause)
+        period = (pause - 1) / NRG_GAUGE_GAP;
     return period > 0 ? period : 1;
 }
 
@@ -104,38 +94,31 @@ int nrg_import_begin(struct nrg_import *im, int64_t t_ns, int64_t interval_ns,
     }
     im->begin_ns = !im->first_of_segment ? im->last_ns : im->held ? t_ns - im->interval_ns : t_ns;
     if (im->have_time && im->begin_ns < im->last_ns)
-        im->begin_ns = im->last_ns; /* told intervals may overlap a little */
+        im->begin_ns = im->last_ns; /* stated intervals may overlap a little */
     for (size_t i = 0; im->writing && i < im->n_channels; i++)
         im->cells[i] = im->starts[i] = NRG_MISSING;
     return 0;
 }
 
-/* In held mode a power channel was turned into energy after the first pass. */
-static size_t find_channel(const struct nrg_import *im, const struct nrg_channel *channel)
-{
-    for (size_t i = 0; i < im->n_channels; i++) {
-        const struct nrg_channel *c = &im->channels[i];
-        bool same = c->quantity == channel->quantity ||
-                    (im->writing && im->held && channel->quantity == NRG_POWER &&
-                     c->quantity == NRG_ENERGY);
-        if (same && !strcmp(c->name, channel->name))
-            return i;
-    }
-    return im->n_channels;
-}
-
-/* The channel's index; it is added in the first pass. -errno: it can't be. */
+/*
+ * The channel's index, or -errno. The first pass adds channels that are not known yet. In held mode
+ * a power channel was turned into energy after that.
+ */
 static int channel_index(struct nrg_import *im, const struct nrg_channel *channel,
                          struct nrg_error *err)
 {
-    size_t i = find_channel(im, channel);
-    if (i < im->n_channels)
-        return (int)i;
+    bool held = im->writing && im->held && channel->quantity == NRG_POWER;
+    size_t i = 0;
+    for (; i < im->n_channels; i++) {
+        const struct nrg_channel *c = &im->channels[i];
+        if ((c->quantity == channel->quantity || (held && c->quantity == NRG_ENERGY)) &&
+            !strcmp(c->name, channel->name))
+            return (int)i;
+    }
     if (i == NRG_IMPORT_CHANNELS)
         return nrg_fail(err, -E2BIG, NULL, "more than %d different values", NRG_IMPORT_CHANNELS);
-    if (nrg_reserve(&im->channels, &im->cap_channels, i + 1, sizeof *im->channels))
+    if (nrg_append(&im->channels, &im->n_channels, &im->cap_channels, channel, sizeof *channel))
         return out_of_memory(err);
-    im->channels[im->n_channels++] = *channel;
     return (int)i;
 }
 
@@ -172,7 +155,7 @@ int nrg_import_add(struct nrg_import *im, const struct nrg_channel *channel, dou
     return 0;
 }
 
-/* Counters of a segment start where its first interval starts; those of energy at 0. */
+/* A row where the first interval of a segment starts; counters of energy are 0 there. */
 static int add_start_row(struct nrg_import *im)
 {
     if (im->begin_ns >= im->t_ns)
@@ -186,6 +169,15 @@ static int add_start_row(struct nrg_import *im)
     return nrg_rows_add(&im->rows, im->begin_ns, 0, im->starts);
 }
 
+static int flush_rows(struct nrg_import *im)
+{
+    int rc = nrg_import_processes_flush(im, false);
+    if (!rc && im->store)
+        rc = nrg_import_flush_rows(im->store, im->series, &im->rows);
+    im->rows.n = 0;
+    return rc;
+}
+
 int nrg_import_end(struct nrg_import *im, struct nrg_error *err)
 {
     int rc = 0;
@@ -193,8 +185,9 @@ int nrg_import_end(struct nrg_import *im, struct nrg_error *err)
         rc = add_start_row(im);
     if (!rc && im->writing)
         rc = nrg_rows_add(&im->rows, im->t_ns, 0, im->cells);
-    if (!rc && (im->rows.n >= FLUSH_ROWS || im->processes.rows.n >= 4 * FLUSH_ROWS))
-        rc = nrg_import_flush(im);
+    if (!rc && (im->rows.n >= NRG_IMPORT_FLUSH_ROWS ||
+                im->processes.rows[NRG_IMPORT_CPU].n >= 4 * NRG_IMPORT_FLUSH_ROWS))
+        rc = flush_rows(im);
     im->have_time = im->in_segment = true;
     im->last_ns = im->result.end_ns = im->t_ns;
     im->result.records++;
@@ -218,6 +211,7 @@ int nrg_import_end_segment(struct nrg_import *im)
     return run.end_ns > run.begin_ns ? nrg_store_run(im->store, &run) : 0;
 }
 
+/* Power times a known interval is energy. */
 static void hold_powers(struct nrg_import *im)
 {
     for (size_t i = 0; i < im->n_channels; i++) {
@@ -230,35 +224,6 @@ static void hold_powers(struct nrg_import *im)
     }
 }
 
-/* Parents are only true when they exist. */
-static void fix_parents(struct nrg_import *im)
-{
-    for (size_t i = 0; i < im->n_channels; i++) {
-        bool found = false;
-        for (size_t k = 0; k < im->n_channels; k++)
-            found |= !strcmp(im->channels[k].name, im->channels[i].parent);
-        if (!found)
-            im->channels[i].parent[0] = '\0';
-        /* Exact intervals leave no doubt about when energy was used. */
-        im->channels[i].update_ns = im->held ? 0 : im->period_ns;
-    }
-}
-
-static int open_sensor(struct nrg_import *im)
-{
-    const struct nrg_driver driver = {.name = im->format->name};
-    bool wanted[NRG_IMPORT_CHANNELS];
-    const char *slash = strrchr(im->options->path, '/');
-    struct nrg_found found = {.driver = &driver,
-                              .channels = im->channels,
-                              .n_channels = im->n_channels,
-                              .wanted = wanted};
-    nrg_copy_clean(found.sensor, sizeof found.sensor, slash ? slash + 1 : im->options->path,
-                   strlen(slash ? slash + 1 : im->options->path));
-    memset(wanted, true, sizeof wanted);
-    return nrg_store_sensor(im->store, &found, im->period_ns, &im->series, 1);
-}
-
 int nrg_import_prepare(struct nrg_import *im, struct nrg_error *err)
 {
     if (!im->n_channels)
@@ -267,7 +232,9 @@ int nrg_import_prepare(struct nrg_import *im, struct nrg_error *err)
     im->period_ns = choose_period_ns(&im->spacing);
     if (im->held)
         hold_powers(im);
-    fix_parents(im);
+    /* Exact intervals leave no doubt about when energy was used. */
+    for (size_t i = 0; i < im->n_channels; i++)
+        im->channels[i].update_ns = im->held ? 0 : im->period_ns;
     nrg_rows_init(&im->rows, im->n_channels);
     im->sums = calloc(im->n_channels, sizeof *im->sums);
     im->cells = calloc(im->n_channels, sizeof *im->cells);
@@ -275,65 +242,37 @@ int nrg_import_prepare(struct nrg_import *im, struct nrg_error *err)
     if (!im->sums || !im->cells || !im->starts)
         return out_of_memory(err);
     im->result.channels = im->n_channels;
-    int rc = im->store ? open_sensor(im) : 0;
+    int rc = im->store ? nrg_import_sensor(im->store, im->format->name, im->options->path,
+                                           im->channels, im->n_channels, im->period_ns, &im->series)
+                       : 0;
     if (!rc)
         rc = nrg_import_processes_open(im);
     return rc ? nrg_fail(err, rc, im->options->output, "cannot write: %s", strerror(-rc)) : 0;
 }
 
-int nrg_import_flush(struct nrg_import *im)
-{
-    int rc = im->store ? nrg_store_rows(im->store, im->series, &im->rows) : 0;
-    if (!rc)
-        rc = nrg_import_processes_flush(im, false);
-    if (!rc && im->store)
-        rc = nrg_store_commit(im->store);
-    im->rows.n = 0;
-    return rc;
-}
-
-void nrg_import_metadata(struct nrg_store *store, const struct nrg_import_options *o,
-                         const char *format, const struct nrg_import_result *result)
-{
-    char text[512] = "imported from ";
-    size_t len = strlen(text);
-    nrg_copy_clean(text + len, sizeof text - len, o->path, strlen(o->path));
-    nrg_store_text(store, "command_line", text);
-    nrg_store_text(store, "imported_from", text + len);
-    nrg_store_text(store, "import_format", format);
-    nrg_store_text(store, "nrg_version", NRG_VERSION);
-    nrg_store_integer(store, "begin_ns", result->begin_ns);
-    nrg_store_integer(store, "end_ns", result->end_ns);
-    if (!isnan(o->idle_w))
-        nrg_store_real(store, "idle_w", o->idle_w);
-}
-
 int nrg_import_finish(struct nrg_import *im)
 {
-    int rc = nrg_import_flush(im);
+    const struct nrg_import_origin origin = {.path = im->options->path,
+                                             .format = im->format->name,
+                                             .begin_ns = im->result.begin_ns,
+                                             .end_ns = im->result.end_ns,
+                                             .idle_w = im->options->idle_w,
+                                             .one_run = !im->options->segments_are_runs,
+                                             .wall_clock = true};
+    int rc = flush_rows(im);
     if (!rc)
         rc = nrg_import_processes_flush(im, true);
     if (rc || !im->store)
         return rc;
-    const int64_t edges[] = {im->result.begin_ns, im->result.end_ns};
-    for (size_t i = 0; !rc && i < 2; i++) {
-        struct nrg_clock_pair pair = {.mono_ns = edges[i], .real_ns = edges[i]};
-        rc = nrg_store_clock(im->store, &pair);
-    }
-    struct nrg_run run = {
-        .id = 1, .kind = "run", .begin_ns = edges[0], .end_ns = edges[1], .exit_code = -1};
-    if (!rc && !im->options->segments_are_runs)
-        rc = nrg_store_run(im->store, &run);
-    nrg_import_metadata(im->store, im->options, im->format->name, &im->result);
     nrg_store_text(im->store, "import_integration",
                    im->held ? "mean power times the interval that ends at the date"
                             : "trapezoid between dates");
-    return rc;
+    return nrg_import_describe(im->store, &origin);
 }
 
 void nrg_import_release(struct nrg_import *im)
 {
-    nrg_lines_release(&im->lines);
+    nrg_str_release(&im->lines.text);
     nrg_rows_release(&im->rows);
     nrg_import_processes_release(im);
     free(im->channels);

@@ -1,21 +1,22 @@
 /*
- * See import_place.h. A date is placed between the two clock pairs around it, so that a wall clock
- * that was slewed during the run is followed; across a step the nearer pair holds.
+ * Places the spans of a layer file on the clock of a recording (internal.h). A date is interpolated
+ * between the two clock pairs around it, which follows a wall clock that was slewed during the
+ * run; where the clock was stepped, the nearer pair counts.
  *
- * A file whose times are no dates counts from a start of its own. Its zero is put at the beginning
- * of the recording (of its first run), or at the zero of a recording that has no wall clock
- * either; --offset is added to that.
+ * A file without dates counts from a start of its own. Its zero is put at the beginning of the
+ * recording (of its first run), or at the zero of a recording that has no wall clock either;
+ * --offset is added to that.
  */
-#include "record/import_place.h"
-
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "import/align.h"
-#include "record/span_collect.h"
+#include "import/internal.h"
+#include "import/layers/read.h"
 #include "sensors/channel.h"
 
 #define MOST_STEPS     ((int64_t)1 << 20)
@@ -30,16 +31,10 @@ struct clock_map {
 /* Monotonic time of a date. */
 static int64_t mono_of(const struct clock_map *map, int64_t real_ns)
 {
-    size_t low = 0, high = map->n;
-    while (low < high) { /* the first pair behind it; by real time, which may step */
-        size_t middle = (low + high) / 2;
-        if (map->pairs[middle].real_ns <= real_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct nrg_clock_pair *after = low < map->n ? &map->pairs[low] : NULL;
-    const struct nrg_clock_pair *before = low ? &map->pairs[low - 1] : after;
+    /* The first pair after the date, by real time, which may have been stepped. */
+    size_t at = nrg_count_up_to(&map->pairs->real_ns, map->n, sizeof *map->pairs, real_ns);
+    const struct nrg_clock_pair *after = at < map->n ? &map->pairs[at] : NULL;
+    const struct nrg_clock_pair *before = at ? &map->pairs[at - 1] : after;
     after = after ? after : before;
     int64_t mono = after->mono_ns - before->mono_ns, real = after->real_ns - before->real_ns;
     if (mono <= 0 || real <= 0 || llabs(mono - real) > STEP_TOLERANCE * (1 + mono / NRG_NS_PER_S)) {
@@ -52,7 +47,7 @@ static int64_t mono_of(const struct clock_map *map, int64_t real_ns)
 }
 
 struct move {
-    const struct clock_map *map; /* NULL: by the shift alone */
+    const struct clock_map *map; /* NULL: only the shift counts */
     int64_t base_ns, shift_ns;
 };
 
@@ -92,7 +87,7 @@ static int make_activity(const struct nrg_span_sink *sink, const struct nrg_powe
     int rc = nrg_span_sink_extent(sink, &first_ns, &last_ns);
     if (rc)
         return rc;
-    /* Behind the last span comes silence, into which a sensor's averaging decays. */
+    /* The idle time after the last span is included: a sensor's averaging decays into it. */
     int64_t length_ns = last_ns - first_ns + (power->end_ns[power->n - 1] - power->begin_ns[0]);
     int64_t step_ns = power->period_ns / 8 > 0 ? power->period_ns / 8 : 1;
     if (length_ns / step_ns >= MOST_STEPS)
@@ -105,7 +100,7 @@ static int make_activity(const struct nrg_span_sink *sink, const struct nrg_powe
                : -ENOMEM;
 }
 
-/* The GPU's domain when it is the GPU's spans that tell. */
+/* The GPU's domain when the activity comes from spans of a GPU. */
 static const char *domain_of(const struct nrg_layer_import *im)
 {
     if (im->options->domain)
@@ -127,29 +122,26 @@ static void search_range(const struct nrg_layer_import *im, const struct nrg_pow
         *low_ns = -*high_ns;
         return;
     }
-    /* Everywhere that at least half of it is within the power. */
+    /* Everywhere that at least half of the file overlaps the power. */
     *low_ns = power->begin_ns[0] - first_ns - half_ns;
     *high_ns = power->end_ns[power->n - 1] - last_ns + half_ns;
 }
 
-static int tell_alignment(struct nrg_layer_import *im, const struct nrg_power_series *power,
-                          const struct nrg_alignment *found)
+static void note_alignment(struct nrg_layer_import *im, const struct nrg_power_series *power,
+                           const struct nrg_alignment *found)
 {
-    int rc = nrg_layer_note(im,
-                            "aligned with the power of %s: moved by %+.6f s +- %.6f s (correlation "
-                            "%.2f)",
-                            power->name, (double)found->offset_ns / 1e9,
-                            (double)found->uncertainty_ns / 1e9, found->correlation);
-    if (!rc && found->lag_fitted)
-        rc = nrg_layer_note(im,
-                            "for that the sensor's averaging was taken as %.3f s, which fits best",
-                            (double)found->lag_ns / 1e9);
-    return rc;
+    nrg_layer_note(im,
+                   "aligned with the power of %s: moved by %+.6f s +- %.6f s (correlation %.2f)",
+                   power->name, (double)found->offset_ns / 1e9, (double)found->uncertainty_ns / 1e9,
+                   found->correlation);
+    if (found->lag_fitted)
+        nrg_layer_note(im, "for that the sensor's averaging was taken as %.3f s, which fits best",
+                       (double)found->lag_ns / 1e9);
 }
 
-/* Spans are on the recording's clock already, as far as that is known. */
-static int align(struct nrg_layer_import *im, struct nrg_recording *recording,
-                 struct nrg_error *err)
+/* Spans are on the recording's clock already, as far as it is known. */
+static int align_spans(struct nrg_layer_import *im, struct nrg_recording *recording,
+                       struct nrg_error *err)
 {
     struct nrg_power_series power = {0};
     struct nrg_activity activity = {0};
@@ -171,8 +163,8 @@ static int align(struct nrg_layer_import *im, struct nrg_recording *recording,
     struct move move = {.shift_ns = found.offset_ns};
     if (!rc && (rc = nrg_span_sink_edit(im->sink, move_span, &move)))
         nrg_fail(err, rc, im->file->path, "times are out of range after aligning");
-    if (!rc && tell_alignment(im, &power, &found))
-        rc = nrg_layer_out_of_memory(im, err);
+    if (!rc)
+        note_alignment(im, &power, &found);
     im->file->correlation = found.correlation;
     im->file->offset_uncertainty_ns = found.uncertainty_ns;
     im->file->placed = "align";
@@ -194,19 +186,20 @@ static int place_alone(struct nrg_layer_import *im, struct nrg_error *err)
                : 0;
 }
 
-/* By dates and by what is given; align then starts from there. */
+/* By dates and the given offset; align_spans then starts from there. */
 static int place_first(struct nrg_layer_import *im, struct nrg_recording *recording,
                        const struct clock_map *map, struct nrg_error *err)
 {
     const struct nrg_import_join_options *o = im->options;
     bool dates = im->file->wall_clock && map->n;
     if (!dates && !o->has_offset && !o->align)
-        return nrg_fail(err, -EINVAL, im->file->path,
-                        im->file->wall_clock
-                            ? "has dates, but the power's times are none: give --offset SECONDS or "
-                              "--align"
-                            : "counts time from a start of its own: give --offset SECONDS (from "
-                              "the beginning of the recording) or --align");
+        return nrg_fail(
+            err, -EINVAL, im->file->path,
+            im->file->wall_clock
+                ? "has dates, but the times of the power are not: give --offset SECONDS "
+                  "or --align"
+                : "counts time from a start of its own: give --offset SECONDS (from "
+                  "the beginning of the recording) or --align");
     int64_t zero_ns = dates || !map->n ? 0 : zero_of(recording);
     struct move move = {.map = dates ? map : NULL,
                         .base_ns = im->base_ns,
@@ -222,14 +215,12 @@ int nrg_import_place(struct nrg_layer_import *im, struct nrg_recording *recordin
 {
     struct clock_map map = {0};
     int64_t first_ns = 0, last_ns = 0, moved_first_ns = 0, moved_last_ns = 0;
-    im->file->correlation = NAN;
-    im->file->offset_uncertainty_ns = NRG_MISSING;
     nrg_span_sink_extent(im->sink, &first_ns, &last_ns);
     if (recording)
         map.pairs = nrg_recording_clocks(recording, &map.n);
     int rc = recording ? place_first(im, recording, &map, err) : place_alone(im, err);
     if (!rc && recording && im->options->align)
-        rc = align(im, recording, err);
+        rc = align_spans(im, recording, err);
     if (rc)
         return rc;
     nrg_span_sink_extent(im->sink, &moved_first_ns, &moved_last_ns);

@@ -1,4 +1,4 @@
-/* See power_series.h. At most 65,536 values are kept: neighbours are put together beyond that. */
+/* See power_series.h. At most 65,536 values are kept: beyond that, neighbours are merged. */
 #include "import/power_series.h"
 
 #include <errno.h>
@@ -6,92 +6,34 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/stats.h"
+#include "energy/timeline.h"
 
 #define MOST_VALUES 65536
 
-struct reader {
-    const struct nrg_recorded_channel *channel;
-    int64_t *t_ns;
-    double *values; /* raw * scale */
-    size_t n, cap_t, cap_values;
-};
-
-static int take_rows(void *arg, const struct nrg_rows *rows)
+/* Readings of a gauge stand for the time around them; the last half period is rounded up. */
+static void fill_from_gauge(struct nrg_power_series *s, const struct nrg_timeline *tl)
 {
-    struct reader *r = arg;
-    if (r->channel->column >= rows->n_columns)
-        return 0;
-    const int64_t *raw = nrg_rows_column(rows, r->channel->column);
-    if (nrg_reserve(&r->t_ns, &r->cap_t, r->n + rows->n, sizeof *r->t_ns) ||
-        nrg_reserve(&r->values, &r->cap_values, r->n + rows->n, sizeof *r->values))
-        return -ENOMEM;
-    for (size_t i = 0; i < rows->n; i++) {
-        if (raw[i] == NRG_MISSING || (r->n && rows->t_ns[i] <= r->t_ns[r->n - 1]))
+    for (; s->n < tl->n; s->n++) {
+        s->begin_ns[s->n] = tl->t_ns[s->n] - s->period_ns / 2;
+        s->end_ns[s->n] = tl->t_ns[s->n] + (s->period_ns + 1) / 2;
+        s->power_w[s->n] = tl->gauge[s->n];
+    }
+}
+
+static void fill_from_counter(struct nrg_power_series *s, const struct nrg_timeline *tl)
+{
+    for (size_t i = 1; i < tl->n; i++) {
+        if (tl->gap[i - 1])
             continue;
-        r->t_ns[r->n] = rows->t_ns[i];
-        r->values[r->n++] = (double)raw[i] * r->channel->channel.scale;
+        s->begin_ns[s->n] = tl->t_ns[i - 1];
+        s->end_ns[s->n] = tl->t_ns[i];
+        s->power_w[s->n++] =
+            (tl->sum_j[i] - tl->sum_j[i - 1]) / ((double)(tl->t_ns[i] - tl->t_ns[i - 1]) / 1e9);
     }
-    return 0;
 }
 
-static int add(struct nrg_power_series *s, int64_t begin_ns, int64_t end_ns, double power_w)
-{
-    size_t cap_begin = s->cap, cap_end = s->cap;
-    if (nrg_reserve(&s->begin_ns, &cap_begin, s->n + 1, sizeof *s->begin_ns) ||
-        nrg_reserve(&s->end_ns, &cap_end, s->n + 1, sizeof *s->end_ns) ||
-        nrg_reserve(&s->power_w, &s->cap, s->n + 1, sizeof *s->power_w))
-        return -ENOMEM;
-    s->begin_ns[s->n] = begin_ns;
-    s->end_ns[s->n] = end_ns;
-    s->power_w[s->n++] = power_w;
-    return 0;
-}
-
-/* Energy between two readings; a counter that went back without a known range tells nothing. */
-static int add_steps(struct nrg_power_series *s, const struct reader *r)
-{
-    const struct nrg_channel *c = &r->channel->channel;
-    int rc = 0;
-    for (size_t i = 1; !rc && i < r->n; i++) {
-        double step_j = r->values[i] - r->values[i - 1];
-        if (step_j < 0 && c->wrap)
-            step_j += (double)c->wrap * c->scale;
-        if (step_j >= 0)
-            rc = add(s, r->t_ns[i - 1], r->t_ns[i],
-                     step_j / ((double)(r->t_ns[i] - r->t_ns[i - 1]) / 1e9));
-    }
-    return rc;
-}
-
-static int add_readings(struct nrg_power_series *s, const struct reader *r)
-{
-    int rc = 0;
-    for (size_t i = 0; !rc && i < r->n; i++)
-        rc = add(s, r->t_ns[i] - s->period_ns / 2, r->t_ns[i] + (s->period_ns + 1) / 2,
-                 r->values[i]);
-    return rc;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return x < y ? -1 : x > y;
-}
-
-static int64_t median_spacing(const struct reader *r)
-{
-    int64_t *spacings = calloc(r->n, sizeof *spacings);
-    if (!spacings)
-        return -ENOMEM;
-    for (size_t i = 1; i < r->n; i++)
-        spacings[i - 1] = r->t_ns[i] - r->t_ns[i - 1];
-    qsort(spacings, r->n - 1, sizeof *spacings, by_value);
-    int64_t median = spacings[(r->n - 1) / 2];
-    free(spacings);
-    return median;
-}
-
-static void put_together(struct nrg_power_series *s)
+static void merge_neighbours(struct nrg_power_series *s)
 {
     size_t of = (s->n + MOST_VALUES - 1) / MOST_VALUES, n = 0;
     for (size_t i = 0; of > 1 && i < s->n; n++) {
@@ -110,7 +52,7 @@ static void put_together(struct nrg_power_series *s)
     s->period_ns *= (int64_t)of;
 }
 
-static int rank(const struct nrg_channel *c, const char *domain)
+static int rank_channel(const struct nrg_channel *c, const char *domain)
 {
     if (c->quantity != NRG_ENERGY && c->quantity != NRG_POWER)
         return 0;
@@ -120,49 +62,55 @@ static int rank(const struct nrg_channel *c, const char *domain)
     return rank + (c->provenance != NRG_ESTIMATED);
 }
 
-static const struct nrg_recorded_channel *choose(const struct nrg_recording *recording,
-                                                 const char *domain)
+static const struct nrg_recorded_channel *choose_channel(const struct nrg_recording *recording,
+                                                         const char *domain)
 {
     size_t n;
     const struct nrg_recorded_channel *c = nrg_recording_channels(recording, &n), *best = NULL;
     for (size_t i = 0; i < n; i++)
-        if (rank(&c[i].channel, domain) > (best ? rank(&best->channel, domain) : 0))
+        if (rank_channel(&c[i].channel, domain) > (best ? rank_channel(&best->channel, domain) : 0))
             best = &c[i];
     return best;
 }
 
-static int fill(struct nrg_power_series *s, const struct reader *r)
+static int fill_series(struct nrg_power_series *s, const struct nrg_timeline *tl)
 {
-    const struct nrg_channel *c = &r->channel->channel;
-    s->period_ns = median_spacing(r);
-    if (s->period_ns < 0)
-        return (int)s->period_ns;
-    s->lag_ns = c->lag_ns > 0 ? c->lag_ns : 0;
-    s->gauge = c->kind == NRG_GAUGE;
-    int rc = s->gauge ? add_readings(s, r) : add_steps(s, r);
-    if (!rc)
-        put_together(s);
-    return rc;
+    s->begin_ns = calloc(tl->n, sizeof *s->begin_ns);
+    s->end_ns = calloc(tl->n, sizeof *s->end_ns);
+    s->power_w = calloc(tl->n, sizeof *s->power_w);
+    if (!s->begin_ns || !s->end_ns || !s->power_w)
+        return -ENOMEM;
+    for (size_t i = 1; i < tl->n; i++)
+        s->begin_ns[i - 1] = tl->t_ns[i] - tl->t_ns[i - 1]; /* until the median is known */
+    s->period_ns = nrg_median_i64(s->begin_ns, tl->n - 1);
+    if (s->gauge)
+        fill_from_gauge(s, tl);
+    else
+        fill_from_counter(s, tl);
+    merge_neighbours(s);
+    return 0;
 }
 
 int nrg_power_series_load(struct nrg_power_series *s, struct nrg_recording *recording,
                           const char *domain, struct nrg_error *err)
 {
-    struct reader r = {.channel = choose(recording, domain)};
+    const struct nrg_recorded_channel *channel = choose_channel(recording, domain);
     const char *path = nrg_recording_path(recording);
+    struct nrg_timeline timeline;
     *s = (struct nrg_power_series){0};
-    if (!r.channel)
+    if (!channel)
         return nrg_fail(err, -ENODATA, path, "has no channel of energy or power");
-    nrg_copy(s->name, sizeof s->name, r.channel->channel.name);
-    int rc = nrg_recording_read_series(recording, r.channel->series, take_rows, &r, NULL);
-    if (!rc && r.n >= 2)
-        rc = fill(s, &r);
+    nrg_copy(s->name, sizeof s->name, channel->channel.name);
+    s->lag_ns = channel->channel.lag_ns > 0 ? channel->channel.lag_ns : 0;
+    s->gauge = channel->channel.kind == NRG_GAUGE;
+    int rc = nrg_timeline_load(&timeline, recording, channel);
+    if (!rc && timeline.n >= 2)
+        rc = fill_series(s, &timeline);
+    nrg_timeline_release(&timeline);
     if (rc)
         nrg_fail(err, rc, path, "cannot read the power: %s", strerror(-rc));
     else if (s->n < 2)
         rc = nrg_fail(err, -ENODATA, path, "has fewer than two readings of %s", s->name);
-    free(r.t_ns);
-    free(r.values);
     if (rc)
         nrg_power_series_release(s);
     return rc;

@@ -1,9 +1,9 @@
 /*
- * Processes of an imported file: import_format.h. A record says what each process used in the
- * interval that ends at its date; the recording wants what it used since it began, so the steps
- * are added up. A process that was not in the record before gets a row at the beginning of the
- * interval, so that its first step belongs to that interval. In the first record of a segment
- * the trapezoid has no reading at the beginning of the interval, and the step is left out with it.
+ * Processes of an imported log (internal.h). A record states what each process used in the interval
+ * that ends at its date. The recording needs what it has used since it began, so the steps are
+ * added up. A process that was not in the previous record gets a row at the beginning of the
+ * interval, so that its first step belongs to that interval. In the first record of a segment the
+ * trapezoid has no reading at the beginning of the interval, so that step is left out.
  */
 #include <errno.h>
 #include <math.h>
@@ -14,25 +14,20 @@
 
 static struct nrg_process_info *find_process(struct nrg_import_processes *p, int32_t pid)
 {
-    size_t at = (size_t)pid, cap = p->cap_by_pid;
-    if (at >= cap) {
-        if (nrg_reserve(&p->by_pid, &p->cap_by_pid, at + 1, sizeof *p->by_pid))
-            return NULL;
-        memset(p->by_pid + cap, 0, (p->cap_by_pid - cap) * sizeof *p->by_pid);
-    }
-    if (p->by_pid[at])
-        return &p->infos[p->by_pid[at] - 1];
-    if (nrg_reserve(&p->infos, &p->cap, p->n + 1, sizeof *p->infos))
+    const struct nrg_map_entry *entry = nrg_map_at_id(&p->by_pid, (uint64_t)pid);
+    size_t at = entry ? (size_t)(entry - p->by_pid.entries) : 0;
+    if (entry && at < p->n)
+        return &p->infos[at];
+    if (!entry || nrg_reserve(&p->infos, &p->cap, p->n + 1, sizeof *p->infos))
         return NULL;
     struct nrg_process_info *info = &p->infos[p->n++];
     *info = (struct nrg_process_info){.id = (int64_t)p->n, .pid = pid, .uid = -1, .ended = 1};
     snprintf(info->name, sizeof info->name, "process %d", pid);
-    p->by_pid[at] = (int32_t)p->n;
     return info;
 }
 
-static int add_row(struct nrg_rows *rows, int64_t t_ns, const struct nrg_process_info *info,
-                   int64_t bytes)
+static int add_process_sample(struct nrg_rows *rows, int64_t t_ns,
+                              const struct nrg_process_info *info, int64_t bytes)
 {
     const int64_t row[NRG_P_COLUMNS] = {info->id, info->cpu_ns, bytes, NRG_MISSING};
     return nrg_rows_add(rows, t_ns, 0, row);
@@ -55,18 +50,18 @@ int nrg_import_process(struct nrg_import *im, int64_t pid, double cpu_s, int64_t
     if (!info->first_ns)
         info->first_ns = im->begin_ns;
     if ((!known || im->first_of_segment) && im->begin_ns < im->t_ns)
-        rc = add_row(&p->rows, im->begin_ns, info, pss_bytes);
+        rc = add_process_sample(&p->rows[NRG_IMPORT_CPU], im->begin_ns, info, pss_bytes);
     if (im->begin_ns < im->t_ns && cpu_s > 0 && cpu_s < 1e9)
         info->cpu_ns += (int64_t)llround(cpu_s * 1e9);
     info->last_ns = im->t_ns;
     if (pss_bytes > info->peak_rss_bytes)
         info->peak_rss_bytes = pss_bytes;
     if (!rc)
-        rc = add_row(&p->rows, im->t_ns, info, pss_bytes);
+        rc = add_process_sample(&p->rows[NRG_IMPORT_CPU], im->t_ns, info, pss_bytes);
     const int64_t memory[NRG_M_COLUMNS] = {info->id, pss_bytes, uss_bytes, NRG_MISSING,
                                            NRG_MISSING};
     if (!rc && pss_bytes != NRG_MISSING)
-        rc = nrg_rows_add(&p->memory_rows, im->t_ns, 0, memory);
+        rc = nrg_rows_add(&p->rows[NRG_IMPORT_MEMORY], im->t_ns, 0, memory);
     return rc;
 }
 
@@ -80,31 +75,22 @@ int nrg_import_gpu_process(struct nrg_import *im, int64_t pid, int64_t gpu, doub
     const int64_t row[NRG_G_COLUMNS] = {
         pid, gpu, pid, share >= 0 && share <= 1000 ? (int64_t)llround(share * 1e6) : NRG_MISSING,
         memory_bytes};
-    return im->writing ? nrg_rows_add(&p->gpu_rows, im->t_ns, 0, row) : 0;
+    return im->writing ? nrg_rows_add(&p->rows[NRG_IMPORT_GPU], im->t_ns, 0, row) : 0;
 }
 
 int nrg_import_processes_open(struct nrg_import *im)
 {
+    static const size_t columns[] = {NRG_P_COLUMNS, NRG_M_COLUMNS, NRG_G_COLUMNS};
+    static const enum nrg_series_kind kinds[] = {NRG_PROCESSES, NRG_PROCESS_MEMORY,
+                                                 NRG_GPU_PROCESSES};
     struct nrg_import_processes *p = &im->processes;
-    nrg_rows_init(&p->rows, NRG_P_COLUMNS);
-    nrg_rows_init(&p->memory_rows, NRG_M_COLUMNS);
-    nrg_rows_init(&p->gpu_rows, NRG_G_COLUMNS);
-    if (im->store && p->any) {
-        p->series = nrg_store_series(im->store, NRG_PROCESSES);
-        p->memory_series = nrg_store_series(im->store, NRG_PROCESS_MEMORY);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < NRG_IMPORT_TABLES; i++) {
+        nrg_rows_init(&p->rows[i], columns[i]);
+        if (im->store && (i == NRG_IMPORT_GPU ? p->any_gpu : p->any))
+            p->series[i] = nrg_store_series(im->store, kinds[i]);
+        rc = p->series[i] < 0 ? p->series[i] : 0;
     }
-    if (im->store && p->any_gpu)
-        p->gpu_series = nrg_store_series(im->store, NRG_GPU_PROCESSES);
-    return p->series < 0          ? p->series
-           : p->memory_series < 0 ? p->memory_series
-           : p->gpu_series < 0    ? p->gpu_series
-                                  : 0;
-}
-
-static int give(struct nrg_import *im, int series, struct nrg_rows *rows)
-{
-    int rc = im->store && series > 0 ? nrg_store_rows(im->store, series, rows) : 0;
-    rows->n = 0;
     return rc;
 }
 
@@ -132,11 +118,12 @@ static int write_infos(struct nrg_import *im)
 int nrg_import_processes_flush(struct nrg_import *im, bool last)
 {
     struct nrg_import_processes *p = &im->processes;
-    int rc = give(im, p->series, &p->rows);
-    if (!rc)
-        rc = give(im, p->memory_series, &p->memory_rows);
-    if (!rc)
-        rc = give(im, p->gpu_series, &p->gpu_rows);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < NRG_IMPORT_TABLES; i++) {
+        if (im->store && p->series[i] > 0)
+            rc = nrg_store_rows(im->store, p->series[i], &p->rows[i]);
+        p->rows[i].n = 0;
+    }
     return !rc && last ? write_infos(im) : rc;
 }
 
@@ -144,8 +131,7 @@ void nrg_import_processes_release(struct nrg_import *im)
 {
     struct nrg_import_processes *p = &im->processes;
     free(p->infos);
-    free(p->by_pid);
-    nrg_rows_release(&p->rows);
-    nrg_rows_release(&p->memory_rows);
-    nrg_rows_release(&p->gpu_rows);
+    nrg_map_release(&p->by_pid);
+    for (size_t i = 0; i < NRG_IMPORT_TABLES; i++)
+        nrg_rows_release(&p->rows[i]);
 }

@@ -1,18 +1,18 @@
 /*
- * Busy time of a sink's spans (span_sink.h). Containers such as steps say little about when work
- * was done, and host spans little about the GPU, so only the best kind of evidence counts.
+ * Busy time of a sink's spans (internal.h). Containers such as steps say little about when work was
+ * done, and host spans little about the GPU, so only spans of the best kind present count.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "record/span_collect.h"
+#include "import/internal.h"
 
 enum evidence { OTHER, WORK, KERNEL };
 
 static enum evidence evidence_of(const struct nrg_span_sink *sink, int64_t name)
 {
-    const char *kind = nrg_intern_text(&sink->names, name, NULL);
+    const char *kind = nrg_map_text(&sink->names, name, NULL);
     if (!strcmp(kind, NRG_KIND_KERNEL))
         return KERNEL;
     return !strcmp(kind, NRG_KIND_LAYER) || !strcmp(kind, NRG_KIND_OPERATOR) ? WORK : OTHER;
@@ -33,14 +33,15 @@ static void add_busy(int64_t from_ns, int64_t to_ns, int64_t begin_ns, int64_t s
     }
 }
 
-/* `items` are in order of begin, so that one edge tells what is covered already. */
-static void sweep(const struct nrg_span_sink *sink, const uint32_t *items, const uint8_t *counts,
-                  int64_t begin_ns, int64_t step_ns, double *busy, size_t n)
+/* `items` are in order of begin, so the last end tells what is already covered. */
+static void add_spans(const struct nrg_span_sink *sink, const uint32_t *items,
+                      const uint8_t *counts, int64_t begin_ns, int64_t step_ns, double *busy,
+                      size_t n)
 {
     int64_t covered_ns = INT64_MIN;
     for (size_t i = 0; i < sink->n; i++) {
         const struct nrg_span_record *r = &sink->records[items[i]];
-        if (r->end_ns == NRG_RECORD_COUNT || r->end_ns == NRG_RECORD_OPEN || !counts[r->name])
+        if (r->end_ns == NRG_RECORD_OPEN || !counts[r->name])
             continue;
         int64_t from_ns = r->begin_ns > covered_ns ? r->begin_ns : covered_ns;
         if (r->end_ns <= from_ns)
@@ -60,12 +61,12 @@ int nrg_span_sink_activity(const struct nrg_span_sink *sink, int64_t begin_ns, i
     int rc = counts ? nrg_span_order_by_time(sink->records, sink->n, &items) : -ENOMEM;
     for (size_t i = 0; !rc && i < sink->n; i++) {
         enum evidence e = evidence_of(sink, sink->records[i].name);
-        best = sink->records[i].end_ns != NRG_RECORD_COUNT && e > best ? e : best;
+        best = e > best ? e : best;
     }
     for (size_t i = 1; !rc && i <= sink->names.n; i++)
         counts[i] = evidence_of(sink, (int64_t)i) == best || best == OTHER;
     if (!rc)
-        sweep(sink, items, counts, begin_ns, step_ns, busy, n);
+        add_spans(sink, items, counts, begin_ns, step_ns, busy, n);
     free(items);
     free(counts);
     return rc;

@@ -1,7 +1,7 @@
 /*
- * See span_nest.h. Tracks are told apart by counting, then each is sorted by merging the runs
- * that are in order already: logs mostly are, and ten million spans are not to be compared
- * twenty-four times each.
+ * See span_nest.h. A counting sort separates the tracks. Each track is then sorted by merging the
+ * runs that are in order already: logs mostly are in order, and comparing ten million spans
+ * twenty-four times each would be slow.
  */
 #include "import/span_nest.h"
 
@@ -11,8 +11,8 @@
 
 #include "base/mem.h"
 
-/* True when record b must come before record a. */
-static bool before(const struct nrg_span_record *records, uint32_t b, uint32_t a)
+/* Whether record b must come before record a. */
+static bool comes_before(const struct nrg_span_record *records, uint32_t b, uint32_t a)
 {
     const struct nrg_span_record *x = &records[b], *y = &records[a];
     if (x->begin_ns != y->begin_ns)
@@ -26,17 +26,17 @@ static size_t run_end(const struct nrg_span_record *records, const uint32_t *ite
                       size_t n)
 {
     size_t at = from + 1;
-    while (at < n && !before(records, items[at], items[at - 1]))
+    while (at < n && !comes_before(records, items[at], items[at - 1]))
         at++;
     return at;
 }
 
-static void merge(const struct nrg_span_record *records, const uint32_t *in, size_t from,
-                  size_t middle, size_t to, uint32_t *out)
+static void merge_runs(const struct nrg_span_record *records, const uint32_t *in, size_t from,
+                       size_t middle, size_t to, uint32_t *out)
 {
     size_t a = from, b = middle, at = from;
     while (a < middle && b < to)
-        out[at++] = before(records, in[b], in[a]) ? in[b++] : in[a++];
+        out[at++] = comes_before(records, in[b], in[a]) ? in[b++] : in[a++];
     memcpy(out + at, in + a, (middle - a) * sizeof *out);
     memcpy(out + at + (middle - a), in + b, (to - b) * sizeof *out);
 }
@@ -50,7 +50,7 @@ static void sort_items(const struct nrg_span_record *records, uint32_t *items, u
         for (size_t from = 0, middle, to; from < n; from = to) {
             middle = run_end(records, in, from, n);
             to = middle < n ? run_end(records, in, middle, n) : n;
-            merge(records, in, from, middle, to, out);
+            merge_runs(records, in, from, middle, to, out);
         }
         other = in;
         in = out;
@@ -72,7 +72,7 @@ int nrg_span_order_make(struct nrg_span_order *order, const struct nrg_span_reco
         nrg_span_order_release(order);
         return -ENOMEM;
     }
-    /* Counted one further on, so that filling moves each track's first to where it belongs. */
+    /* Counts are stored one index further on, so that filling moves first_of to its final place. */
     for (size_t i = 0; i < n; i++)
         order->first_of[records[i].track + 2]++;
     for (size_t t = 1; t < n_tracks + 3; t++)
@@ -107,67 +107,62 @@ void nrg_span_order_release(struct nrg_span_order *order)
     *order = (struct nrg_span_order){0};
 }
 
-void nrg_span_walk_init(struct nrg_span_walk *walk, const struct nrg_span_record *records,
-                        const struct nrg_span_order *order, uint32_t track, int64_t slack_ns)
+void nrg_span_nesting_init(struct nrg_span_nesting *walk, const struct nrg_span_record *records,
+                           const struct nrg_span_order *order, uint32_t track, int64_t slack_ns)
 {
-    *walk = (struct nrg_span_walk){.records = records,
-                                   .items = order->items,
-                                   .at = order->first_of[track],
-                                   .end = order->first_of[track + 1],
-                                   .slack_ns = slack_ns};
+    *walk = (struct nrg_span_nesting){.records = records,
+                                      .items = order->items,
+                                      .at = order->first_of[track],
+                                      .end = order->first_of[track + 1],
+                                      .slack_ns = slack_ns};
 }
 
-void nrg_span_walk_release(struct nrg_span_walk *walk)
+void nrg_span_nesting_release(struct nrg_span_nesting *walk)
 {
     free(walk->stack);
     walk->stack = NULL;
 }
 
-static int close_top(struct nrg_span_walk *walk, int64_t t_ns, struct nrg_span_walk_event *event)
+static int close_top(struct nrg_span_nesting *walk, int64_t t_ns,
+                     struct nrg_span_nesting_event *event)
 {
-    *event = (struct nrg_span_walk_event){t_ns, walk->stack[--walk->depth].record, NRG_SPAN_END};
+    *event = (struct nrg_span_nesting_event){t_ns, walk->stack[--walk->depth].record, NRG_SPAN_END};
     return 1;
 }
 
-/* Ends of the spans in hand, once the track has no further record. */
-static int drain(struct nrg_span_walk *walk, struct nrg_span_walk_event *event)
+/* Ends the spans that are still open once the track has no further record. */
+static int close_remaining(struct nrg_span_nesting *walk, struct nrg_span_nesting_event *event)
 {
     while (walk->depth && walk->stack[walk->depth - 1].end_ns == NRG_RECORD_OPEN)
         walk->depth--;
     return walk->depth ? close_top(walk, walk->stack[walk->depth - 1].end_ns, event) : 0;
 }
 
-static int open_next(struct nrg_span_walk *walk, int64_t end_ns, struct nrg_span_walk_event *event)
+static int open_next(struct nrg_span_nesting *walk, int64_t end_ns,
+                     struct nrg_span_nesting_event *event)
 {
     if (nrg_reserve(&walk->stack, &walk->cap, walk->depth + 1, sizeof *walk->stack))
         return -ENOMEM;
     uint32_t record = walk->items[walk->at++];
     walk->stack[walk->depth++] = (struct nrg_span_open){record, end_ns};
-    *event = (struct nrg_span_walk_event){walk->records[record].begin_ns, record, NRG_SPAN_BEGIN};
+    *event =
+        (struct nrg_span_nesting_event){walk->records[record].begin_ns, record, NRG_SPAN_BEGIN};
     return 1;
 }
 
-int nrg_span_walk_next(struct nrg_span_walk *walk, struct nrg_span_walk_event *event)
+int nrg_span_nesting_next(struct nrg_span_nesting *walk, struct nrg_span_nesting_event *event)
 {
     if (walk->at == walk->end)
-        return drain(walk, event);
-    uint32_t record = walk->items[walk->at];
-    const struct nrg_span_record *next = &walk->records[record];
+        return close_remaining(walk, event);
+    const struct nrg_span_record *next = &walk->records[walk->items[walk->at]];
     const struct nrg_span_open *top = walk->depth ? &walk->stack[walk->depth - 1] : NULL;
-    if (next->end_ns == NRG_RECORD_COUNT) {
-        if (top && top->end_ns < next->begin_ns)
-            return close_top(walk, top->end_ns, event);
-        walk->at++;
-        *event = (struct nrg_span_walk_event){next->begin_ns, record, NRG_SPAN_COUNT};
-        return 1;
-    }
     if (!top)
         return open_next(walk, next->end_ns, event);
     if (top->end_ns <= next->begin_ns)
         return close_top(walk, top->end_ns, event);
     if (next->end_ns <= top->end_ns)
         return open_next(walk, next->end_ns, event);
-    /* Rounded, or never closed: it ends with the one around it. */
+    /* A rounded or missing end: the span ends with the one around it. */
     if (next->end_ns == NRG_RECORD_OPEN || next->end_ns - top->end_ns <= walk->slack_ns)
         return open_next(walk, top->end_ns, event);
     walk->cut += top->end_ns - next->begin_ns > walk->slack_ns;

@@ -1,6 +1,6 @@
 /*
- * See span_sink.h: collecting. Records are kept as they come, 40 bytes each; order and nesting
- * are made when they are written (span_write.c), by span_nest.h.
+ * See span_sink.h. Records are kept in the order of collection, 40 bytes each; sorting and nesting
+ * happen when they are written (span_write.c).
  */
 #include "import/span_sink.h"
 
@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "record/span_collect.h"
 #include "sensors/channel.h"
 
 struct nrg_span_sink *nrg_span_sink_new(void)
@@ -23,15 +22,10 @@ void nrg_span_sink_free(struct nrg_span_sink *sink)
         return;
     free(sink->records);
     free(sink->descriptions);
-    nrg_intern_release(&sink->names);
-    nrg_intern_release(&sink->tracks);
-    nrg_intern_release(&sink->paths);
+    nrg_map_release(&sink->names);
+    nrg_map_release(&sink->tracks);
+    nrg_map_release(&sink->paths);
     free(sink);
-}
-
-void nrg_span_sink_set_slack(struct nrg_span_sink *sink, int64_t slack_ns)
-{
-    sink->slack_ns = slack_ns;
 }
 
 /* Texts are cleaned here, so that two names that look the same in the recording are one. */
@@ -47,13 +41,13 @@ int64_t nrg_span_sink_name(struct nrg_span_sink *sink, const char *kind, const c
     p += strlen(p) + 1;
     nrg_copy_clean(p, NRG_SPAN_NAME_MAX + 1, text, len);
     p += strlen(p);
-    return nrg_intern(&sink->names, key, (size_t)(p - key));
+    return nrg_map_intern(&sink->names, key, (size_t)(p - key));
 }
 
 struct nrg_span_name nrg_span_sink_name_of(const struct nrg_span_sink *sink, int64_t id)
 {
     struct nrg_span_name name = {.id = id};
-    const char *p = nrg_intern_text(&sink->names, id, NULL);
+    const char *p = nrg_map_text(&sink->names, id, NULL);
     nrg_copy(name.kind, sizeof name.kind, p);
     p += strlen(p) + 1;
     nrg_copy(name.detail, sizeof name.detail, p);
@@ -61,8 +55,8 @@ struct nrg_span_name nrg_span_sink_name_of(const struct nrg_span_sink *sink, int
     return name;
 }
 
-/* Padding and what stands behind a text's end must not tell two tracks apart. */
-static struct nrg_span_track canonical(const struct nrg_span_track *track)
+/* Padding and bytes after the end of a text must not make two tracks differ. */
+static struct nrg_span_track canonical_track(const struct nrg_span_track *track)
 {
     struct nrg_span_track t;
     memset(&t, 0, sizeof t);
@@ -77,10 +71,10 @@ static struct nrg_span_track canonical(const struct nrg_span_track *track)
 
 int64_t nrg_span_sink_track(struct nrg_span_sink *sink, const struct nrg_span_track *track)
 {
-    struct nrg_span_track t = canonical(track);
+    struct nrg_span_track t = canonical_track(track);
     int rc = nrg_reserve(&sink->descriptions, &sink->cap_descriptions, sink->n_descriptions + 1,
                          sizeof *sink->descriptions);
-    int64_t id = rc ? rc : nrg_intern(&sink->tracks, &t, sizeof t);
+    int64_t id = rc ? rc : nrg_map_intern(&sink->tracks, &t, sizeof t);
     if (id > (int64_t)sink->n_descriptions) {
         t.id = id;
         sink->descriptions[sink->n_descriptions++] = t;
@@ -93,7 +87,7 @@ void nrg_span_sink_set_track(struct nrg_span_sink *sink, int64_t id,
 {
     if (id < 1 || (uint64_t)id > sink->n_descriptions)
         return;
-    sink->descriptions[id - 1] = canonical(track);
+    sink->descriptions[id - 1] = canonical_track(track);
     sink->descriptions[id - 1].id = id;
 }
 
@@ -103,20 +97,7 @@ int64_t nrg_span_sink_path(struct nrg_span_sink *sink, int64_t parent, int64_t n
     if (parent < 0 || (uint64_t)parent > sink->paths.n || name < 1 ||
         (uint64_t)name > sink->names.n)
         return -EINVAL;
-    return nrg_intern(&sink->paths, key, sizeof key);
-}
-
-static int add(struct nrg_span_sink *sink, const struct nrg_span_record *record)
-{
-    if (record->track > sink->n_descriptions || !record->track || record->name > sink->names.n ||
-        !record->name || record->path > sink->paths.n)
-        return -EINVAL;
-    if (sink->n >= UINT32_MAX - 1)
-        return -E2BIG;
-    int rc = nrg_reserve(&sink->records, &sink->cap, sink->n + 1, sizeof *sink->records);
-    if (!rc)
-        sink->records[sink->n++] = *record;
-    return rc;
+    return nrg_map_intern(&sink->paths, key, sizeof key);
 }
 
 /* Half of the range, so that differences fit. */
@@ -130,7 +111,8 @@ static uint32_t small_id(int64_t id)
     return id > 0 && id < UINT32_MAX ? (uint32_t)id : id == 0 || id == NRG_MISSING ? 0 : UINT32_MAX;
 }
 
-static int to_record(const struct nrg_sink_span *span, struct nrg_span_record *record)
+static int to_record(const struct nrg_span_sink *sink, const struct nrg_sink_span *span,
+                     struct nrg_span_record *record)
 {
     bool closed = span->end_ns != NRG_MISSING;
     if (!in_range(span->begin_ns) || (closed && !in_range(span->end_ns)))
@@ -148,32 +130,19 @@ static int to_record(const struct nrg_sink_span *span, struct nrg_span_record *r
                            ? (uint32_t)span->duration_ns
                            : 0,
     };
-    return 0;
+    bool known = record->track && record->track <= sink->n_descriptions && record->name &&
+                 record->name <= sink->names.n && record->path <= sink->paths.n;
+    return known ? 0 : -EINVAL;
 }
 
 int nrg_span_sink_span(struct nrg_span_sink *sink, const struct nrg_sink_span *span)
 {
     struct nrg_span_record record;
-    int rc = to_record(span, &record);
-    return rc ? rc : add(sink, &record);
-}
-
-int nrg_span_sink_count(struct nrg_span_sink *sink, int64_t t_ns, int64_t track, int64_t name,
-                        int64_t amount)
-{
-    const struct nrg_span_record record = {.begin_ns = t_ns,
-                                           .end_ns = NRG_RECORD_COUNT,
-                                           .number = amount,
-                                           .track = small_id(track),
-                                           .name = small_id(name)};
-    int rc = in_range(t_ns) ? add(sink, &record) : -ERANGE;
-    sink->counts += !rc;
-    return rc;
-}
-
-uint64_t nrg_span_sink_spans(const struct nrg_span_sink *sink)
-{
-    return sink->n - sink->counts;
+    int rc = to_record(sink, span, &record);
+    if (!rc && sink->n >= UINT32_MAX - 1)
+        rc = -E2BIG;
+    return rc ? rc
+              : nrg_append(&sink->records, &sink->n, &sink->cap, &record, sizeof *sink->records);
 }
 
 int nrg_span_sink_extent(const struct nrg_span_sink *sink, int64_t *first_ns, int64_t *last_ns)
@@ -181,8 +150,7 @@ int nrg_span_sink_extent(const struct nrg_span_sink *sink, int64_t *first_ns, in
     int64_t first = INT64_MAX, last = INT64_MIN;
     for (size_t i = 0; i < sink->n; i++) {
         const struct nrg_span_record *r = &sink->records[i];
-        int64_t end =
-            r->end_ns == NRG_RECORD_OPEN || r->end_ns == NRG_RECORD_COUNT ? r->begin_ns : r->end_ns;
+        int64_t end = r->end_ns == NRG_RECORD_OPEN ? r->begin_ns : r->end_ns;
         first = r->begin_ns < first ? r->begin_ns : first;
         last = end > last ? end : last;
     }
@@ -196,17 +164,17 @@ int nrg_span_sink_extent(const struct nrg_span_sink *sink, int64_t *first_ns, in
 int64_t nrg_span_sink_overlaps(const struct nrg_span_sink *sink, int64_t track)
 {
     struct nrg_span_order order;
-    struct nrg_span_walk walk;
-    struct nrg_span_walk_event event;
+    struct nrg_span_nesting walk;
+    struct nrg_span_nesting_event event;
     if (track < 1 || (uint64_t)track > sink->n_descriptions)
         return -EINVAL;
     int rc = nrg_span_order_make(&order, sink->records, sink->n, sink->n_descriptions);
     if (rc)
         return rc;
-    nrg_span_walk_init(&walk, sink->records, &order, (uint32_t)track, sink->slack_ns);
-    while ((rc = nrg_span_walk_next(&walk, &event)) > 0)
+    nrg_span_nesting_init(&walk, sink->records, &order, (uint32_t)track, sink->slack_ns);
+    while ((rc = nrg_span_nesting_next(&walk, &event)) > 0)
         ;
-    nrg_span_walk_release(&walk);
+    nrg_span_nesting_release(&walk);
     nrg_span_order_release(&order);
     return rc < 0 ? rc : (int64_t)walk.cut;
 }
@@ -217,8 +185,6 @@ int nrg_span_sink_edit(struct nrg_span_sink *sink,
     int rc = 0;
     for (size_t i = 0; !rc && i < sink->n; i++) {
         struct nrg_span_record *r = &sink->records[i], changed = {0};
-        if (r->end_ns == NRG_RECORD_COUNT)
-            continue;
         struct nrg_sink_span span = {
             r->begin_ns,   r->end_ns == NRG_RECORD_OPEN ? NRG_MISSING : r->end_ns,
             r->track,      r->name,
@@ -226,10 +192,7 @@ int nrg_span_sink_edit(struct nrg_span_sink *sink,
             r->duration_ns};
         rc = edit(arg, &span);
         if (!rc)
-            rc = to_record(&span, &changed);
-        if (!rc && (changed.track > sink->n_descriptions || !changed.track ||
-                    changed.name > sink->names.n || !changed.name || changed.path > sink->paths.n))
-            rc = -EINVAL;
+            rc = to_record(sink, &span, &changed);
         if (!rc)
             *r = changed;
     }

@@ -1,17 +1,29 @@
 /*
- * Spans of another program's log on their way into a recording: collected in any order, sorted,
- * made to nest, written as events (format.h). For importers; the recorder's own way is
- * span_drain.h.
+ * Collects the spans of another program's log, in any order, for a recording. span_nest.h sorts
+ * and nests them, span_write.c writes them as events (record/format.h). For importers; the
+ * recorder's own path is record/spans/drain.h.
  *
- * Collect all (40 bytes a span), then write once. Spans of a track that overlap without nesting
- * are cut where the later one begins, and counted. Not thread-safe.
+ * Collect all spans (40 bytes each), then write once. Overlapping spans of a track that do not nest
+ * are cut where the later one begins, and counted. The sink owns copies of all texts. Errors are
+ * negative errno. Not thread-safe.
  */
-#ifndef NRG_RECORD_SPAN_SINK_H
-#define NRG_RECORD_SPAN_SINK_H
+#ifndef NRG_IMPORT_SPAN_SINK_H
+#define NRG_IMPORT_SPAN_SINK_H
 
+#include "base/map.h"
+#include "import/span_nest.h"
 #include "record/store/writer.h"
 
-struct nrg_span_sink;
+struct nrg_span_sink {
+    struct nrg_span_record *records; /* as they came */
+    size_t n, cap;
+    int64_t slack_ns;      /* times of the log are rounded: shorter overlaps are no overlaps */
+    struct nrg_map names;  /* kind, NUL, detail, NUL, text */
+    struct nrg_map tracks; /* struct nrg_span_track */
+    struct nrg_map paths;  /* parent, name */
+    struct nrg_span_track *descriptions;
+    size_t n_descriptions, cap_descriptions;
+};
 
 struct nrg_span_sink *nrg_span_sink_new(void); /* NULL when out of memory */
 void nrg_span_sink_free(struct nrg_span_sink *sink);
@@ -21,56 +33,28 @@ int64_t nrg_span_sink_name(struct nrg_span_sink *sink, const char *kind, const c
                            size_t len, const char *detail);
 int64_t nrg_span_sink_track(struct nrg_span_sink *sink, const struct nrg_span_track *track);
 int64_t nrg_span_sink_path(struct nrg_span_sink *sink, int64_t parent, int64_t name);
-/* Describes a track anew: its name may come last in a log. */
+/* The parts of a name; its texts live as long as the sink. */
+struct nrg_span_name nrg_span_sink_name_of(const struct nrg_span_sink *sink, int64_t id);
+/* Replaces the description of a track: a log may name it last. */
 void nrg_span_sink_set_track(struct nrg_span_sink *sink, int64_t id,
                              const struct nrg_span_track *track);
-/* Times of the log are rounded: overlaps of up to so much are no error (default 0). */
-void nrg_span_sink_set_slack(struct nrg_span_sink *sink, int64_t slack_ns);
 
 struct nrg_sink_span {
     int64_t begin_ns, end_ns; /* on the clock of the log; end NRG_MISSING: never closed */
     int64_t track, name;
     int64_t number;      /* NRG_MISSING */
-    int64_t path;        /* that it belongs below; NRG_MISSING or 0: by nesting */
-    int64_t duration_ns; /* that the log itself tells, when it is not end - begin; 0: it does not */
+    int64_t path;        /* of the parent; NRG_MISSING or 0: by nesting */
+    int64_t duration_ns; /* as the log states it, when it is not end - begin; 0: not stated */
 };
 /* 0, -EINVAL (ids, an end before its begin), -ERANGE (time), -ENOMEM. */
 int nrg_span_sink_span(struct nrg_span_sink *sink, const struct nrg_sink_span *span);
-int nrg_span_sink_count(struct nrg_span_sink *sink, int64_t t_ns, int64_t track, int64_t name,
-                        int64_t amount);
-
-struct nrg_span_sink_result {
-    uint64_t spans;            /* written */
-    uint64_t cut;              /* shortened, see above */
-    uint64_t outside;          /* no part of them within the store's samples, if it has any */
-    int64_t first_ns, last_ns; /* of the spans, as written; 0, 0 without any */
-    uint64_t unclosed;         /* without an end */
-    uint64_t empty;            /* of no length */
-    uint64_t counts;           /* written beside the spans */
-    int64_t samples_first_ns, samples_last_ns; /* of the store's samples; 0, 0 without any */
-};
-/*
- * Shifts all by offset_ns and writes them as a series of their own; ids are raised by those that
- * the store has already. -ERANGE: beyond the times that a recording can hold.
- */
-int nrg_span_sink_write(struct nrg_span_sink *sink, struct nrg_store *store, int64_t offset_ns,
-                        struct nrg_span_sink_result *result);
 
 /* First begin and last end on the clock of the log; -ENODATA without spans. */
 int nrg_span_sink_extent(const struct nrg_span_sink *sink, int64_t *first_ns, int64_t *last_ns);
-uint64_t nrg_span_sink_spans(const struct nrg_span_sink *sink);
-/* Spans that would be cut on that track. */
+/* How many spans of the track would be cut, or -errno. */
 int64_t nrg_span_sink_overlaps(const struct nrg_span_sink *sink, int64_t track);
-/* Calls back with each span in the order in which they came, to move it in time or elsewhere. */
+/* Calls `edit` with each span in the order of collection; it may change time, track and path. */
 int nrg_span_sink_edit(struct nrg_span_sink *sink,
                        int (*edit)(void *arg, struct nrg_sink_span *span), void *arg);
-
-/*
- * Busy time of [begin, end) in steps: for aligning with power. busy[i] in 0..1. What stands for
- * work counts (kernels; where there are none layers and operators; else all spans), of several
- * at once one.
- */
-int nrg_span_sink_activity(const struct nrg_span_sink *sink, int64_t begin_ns, int64_t step_ns,
-                           double *busy, size_t n);
 
 #endif

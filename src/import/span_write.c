@@ -1,7 +1,7 @@
 /*
- * A sink's spans as events of a recording (span_sink.h). Each track is walked on its own
- * (span_nest.h) and the walks are merged by time with a heap, so that rows come in order whatever
- * the order of the log, and memory stays at four bytes a span beside the records.
+ * Writes a sink's spans as events of a recording (internal.h). Each track is walked on its own
+ * (span_nest.h), and a heap merges the walks by time. Rows thus come out in order whatever the
+ * order of the log, for four bytes a span beside the records.
  */
 #include <errno.h>
 #include <sqlite3.h>
@@ -9,15 +9,13 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "record/database.h"
-#include "record/span_collect.h"
+#include "import/internal.h"
+#include "record/store/database.h"
 #include "sensors/channel.h"
 
-#define ROWS_AT_ONCE 16384 /* a large chunk of the recording */
-
 struct lane {
-    struct nrg_span_walk walk;
-    struct nrg_span_walk_event event; /* the next one */
+    struct nrg_span_nesting walk;
+    struct nrg_span_nesting_event event; /* the next one */
     uint32_t track;
 };
 
@@ -25,16 +23,16 @@ struct writer {
     const struct nrg_span_sink *sink;
     struct nrg_store *store;
     struct nrg_span_sink_result *result;
-    int64_t offset_ns, name_base, track_base, path_base;
+    int64_t name_base, track_base, path_base; /* the highest ids that the store has */
     struct nrg_rows rows;
     int series;
     struct lane *lanes;
     size_t n_lanes;
-    struct lane **heap; /* those that have an event, earliest first */
+    struct lane **heap; /* lanes that have an event, earliest first */
     size_t n_heap;
 };
 
-static bool earlier(const struct lane *a, const struct lane *b)
+static bool is_earlier(const struct lane *a, const struct lane *b)
 {
     if (a->event.t_ns != b->event.t_ns)
         return a->event.t_ns < b->event.t_ns;
@@ -46,7 +44,7 @@ static void sink_down(struct writer *w, size_t at)
     for (;;) {
         size_t least = at;
         for (size_t child = 2 * at + 1; child <= 2 * at + 2 && child < w->n_heap; child++)
-            if (earlier(w->heap[child], w->heap[least]))
+            if (is_earlier(w->heap[child], w->heap[least]))
                 least = child;
         if (least == at)
             return;
@@ -67,8 +65,8 @@ static int open_lanes(struct writer *w, const struct nrg_span_order *order)
     for (size_t t = 1; t <= order->n_tracks; t++) {
         struct lane *lane = &w->lanes[w->n_lanes++];
         lane->track = (uint32_t)t;
-        nrg_span_walk_init(&lane->walk, sink->records, order, lane->track, sink->slack_ns);
-        int rc = nrg_span_walk_next(&lane->walk, &lane->event);
+        nrg_span_nesting_init(&lane->walk, sink->records, order, lane->track, sink->slack_ns);
+        int rc = nrg_span_nesting_next(&lane->walk, &lane->event);
         if (rc < 0)
             return rc;
         if (rc)
@@ -79,16 +77,7 @@ static int open_lanes(struct writer *w, const struct nrg_span_order *order)
     return 0;
 }
 
-static int flush(struct writer *w)
-{
-    int rc = nrg_store_rows(w->store, w->series, &w->rows);
-    if (!rc)
-        rc = nrg_store_commit(w->store);
-    w->rows.n = 0;
-    return rc;
-}
-
-static int add_row(struct writer *w, const struct nrg_span_walk_event *event)
+static int add_span_row(struct writer *w, const struct nrg_span_nesting_event *event)
 {
     const struct nrg_span_record *r = &w->sink->records[event->record];
     int64_t cells[NRG_S_COLUMNS] = {w->track_base + r->track, event->event, w->name_base + r->name,
@@ -99,8 +88,10 @@ static int add_row(struct writer *w, const struct nrg_span_walk_event *event)
         cells[NRG_S_VALUE] = r->duration_ns;
     if (event->event == NRG_SPAN_BEGIN && r->path)
         cells[NRG_S_PARENT] = w->path_base + r->path;
-    int rc = nrg_rows_add(&w->rows, event->t_ns + w->offset_ns, 0, cells);
-    return !rc && w->rows.n >= ROWS_AT_ONCE ? flush(w) : rc;
+    int rc = nrg_rows_add(&w->rows, event->t_ns, 0, cells);
+    if (rc || w->rows.n < NRG_IMPORT_FLUSH_ROWS)
+        return rc;
+    return nrg_import_flush_rows(w->store, w->series, &w->rows);
 }
 
 static int write_events(struct writer *w)
@@ -108,8 +99,8 @@ static int write_events(struct writer *w)
     int rc = 0;
     while (!rc && w->n_heap) {
         struct lane *lane = w->heap[0];
-        rc = add_row(w, &lane->event);
-        int more = rc ? 0 : nrg_span_walk_next(&lane->walk, &lane->event);
+        rc = add_span_row(w, &lane->event);
+        int more = rc ? 0 : nrg_span_nesting_next(&lane->walk, &lane->event);
         if (more < 0)
             rc = more;
         if (more == 0)
@@ -118,7 +109,7 @@ static int write_events(struct writer *w)
     }
     for (size_t i = 0; i < w->n_lanes; i++)
         w->result->cut += w->lanes[i].walk.cut;
-    return rc ? rc : flush(w);
+    return rc ? rc : nrg_import_flush_rows(w->store, w->series, &w->rows);
 }
 
 static int write_catalog(struct writer *w)
@@ -137,7 +128,7 @@ static int write_catalog(struct writer *w)
     }
     for (size_t i = 1; !rc && i <= sink->paths.n; i++) {
         int64_t key[2];
-        memcpy(key, nrg_intern_text(&sink->paths, (int64_t)i, NULL), sizeof key);
+        memcpy(key, nrg_map_text(&sink->paths, (int64_t)i, NULL), sizeof key);
         const struct nrg_span_path path = {
             (int64_t)i + w->path_base, key[0] ? key[0] + w->path_base : 0, key[1] + w->name_base};
         rc = nrg_store_span_path(w->store, &path);
@@ -145,7 +136,7 @@ static int write_catalog(struct writer *w)
     return rc;
 }
 
-/* What the store has already; its database is complete after a commit. */
+/* What the store has already; the caller has committed, so its database is complete. */
 static int read_bases(struct writer *w)
 {
     sqlite3 *db = nrg_store_database(w->store);
@@ -164,33 +155,17 @@ static int read_bases(struct writer *w)
     return w->name_base > most || w->track_base > most || w->path_base > most ? -ERANGE : 0;
 }
 
-static int check_times(const struct nrg_span_sink *sink, int64_t offset_ns,
-                       struct nrg_span_sink_result *result)
-{
-    int rc = nrg_span_sink_extent(sink, &result->first_ns, &result->last_ns);
-    if (rc)
-        return 0; /* nothing to place */
-    if (__builtin_add_overflow(result->first_ns, offset_ns, &result->first_ns) ||
-        __builtin_add_overflow(result->last_ns, offset_ns, &result->last_ns))
-        return -ERANGE;
-    return nrg_is_time(result->first_ns) && nrg_is_time(result->last_ns) ? 0 : -ERANGE;
-}
-
-static void count(const struct nrg_span_sink *sink, int64_t offset_ns,
-                  struct nrg_span_sink_result *result)
+static void count_spans(const struct nrg_span_sink *sink, struct nrg_span_sink_result *result)
 {
     bool known = result->samples_last_ns > 0;
-    result->counts = sink->counts;
-    result->spans = sink->n - sink->counts;
+    result->spans = sink->n;
     for (size_t i = 0; i < sink->n; i++) {
         const struct nrg_span_record *r = &sink->records[i];
         bool open = r->end_ns == NRG_RECORD_OPEN;
-        if (r->end_ns == NRG_RECORD_COUNT)
-            continue;
         result->unclosed += open;
         result->empty += r->end_ns == r->begin_ns;
-        result->outside += known && (r->begin_ns + offset_ns > result->samples_last_ns ||
-                                     (!open && r->end_ns + offset_ns < result->samples_first_ns));
+        result->outside += known && (r->begin_ns > result->samples_last_ns ||
+                                     (!open && r->end_ns < result->samples_first_ns));
     }
 }
 
@@ -214,21 +189,20 @@ static int write_all(struct writer *w)
     return rc;
 }
 
-int nrg_span_sink_write(struct nrg_span_sink *sink, struct nrg_store *store, int64_t offset_ns,
+int nrg_span_sink_write(struct nrg_span_sink *sink, struct nrg_store *store,
                         struct nrg_span_sink_result *result)
 {
-    struct writer w = {
-        .sink = sink, .store = store, .result = result, .offset_ns = offset_ns, .series = -1};
+    struct writer w = {.sink = sink, .store = store, .result = result, .series = -1};
     *result = (struct nrg_span_sink_result){0};
-    int rc = check_times(sink, offset_ns, result);
-    if (rc)
-        return rc;
+    if (!nrg_span_sink_extent(sink, &result->first_ns, &result->last_ns) &&
+        !(nrg_is_time(result->first_ns) && nrg_is_time(result->last_ns)))
+        return -ERANGE;
     nrg_rows_init(&w.rows, NRG_S_COLUMNS);
-    rc = write_all(&w);
+    int rc = write_all(&w);
     if (!rc)
-        count(sink, offset_ns, result);
+        count_spans(sink, result);
     for (size_t i = 0; i < w.n_lanes; i++)
-        nrg_span_walk_release(&w.lanes[i].walk);
+        nrg_span_nesting_release(&w.lanes[i].walk);
     free(w.lanes);
     free(w.heap);
     nrg_rows_release(&w.rows);

@@ -1,10 +1,17 @@
 /*
- * See span_client.h, and nrg.h for the contract with programs. Depends on nothing but libc: it
+ * See mark/client.h, and nrg.h for the contract with programs. Depends on nothing but libc: it
  * runs inside other people's programs.
  *
- * What makes it cheap: one load tells that nobody listens; a thread's place in its ring is in its
- * own memory, the recorder's tail is only looked at when the ring seems full; names given as text
- * are found by their address and then compared, because the text behind an address may change.
+ * What makes it cheap: one load tells whether a recorder listens; a thread keeps its position in
+ * the ring buffer in its own memory and reads the recorder's tail only when the ring seems full;
+ * names given as text are found by their address and then compared, because the text there may
+ * change.
+ *
+ * CPU time is worth having at the edges of spans: it tells work from waiting. Its clock costs up to
+ * 40 times a read of the TSC (a system call, and on a virtual machine 770 ns). So it is read at the
+ * first edge after every 2 ms or so, and where a numbered span (a step) begins, outside of the
+ * span. Every edge then has a reading at most that long before it, spans that last longer have one
+ * at both, and a program of short spans pays less than half a permille.
  *
  * A begin is written only if its end and those of all open spans will have room too. So ends are
  * never dropped, dropped spans are dropped whole, and nesting holds whatever the recorder does.
@@ -12,7 +19,7 @@
  * The process state below is the one mutable global of the library: a marked program has nothing
  * to hand in with each call.
  */
-#include "record/span_client.h"
+#include "mark/client.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -28,12 +35,13 @@
 
 #include <nrg/nrg.h>
 
-#include "record/span_names.h"
-#include "record/span_place.h"
+#include "mark/internal.h"
 
 #define MAX_DEPTH     1024 /* deeper spans are not recorded */
 #define CACHED        64
-#define RETRY_A_SLOT  1024 /* spans between two looks for a free one */
+#define RETRY_A_SLOT  1024              /* spans between two looks for a free one */
+#define CPU_GAP       UINT64_C(4000000) /* of ns, or of a TSC at 2 to 4 GHz */
+#define CPU_STEP_GAP  (CPU_GAP / 16)
 #define LIKELY(x)     __builtin_expect(!!(x), 1)
 #define UNLIKELY(x)   __builtin_expect(!!(x), 0)
 #define NEVER_INLINED __attribute__((noinline, cold))
@@ -50,6 +58,7 @@ struct thread_spans {
     struct nrg_ring_record *ring; /* NULL: no slot was free */
     struct nrg_ring_slot *slot;
     uint64_t head, tail; /* tail as it was seen last */
+    uint64_t cpu_clock;  /* when the CPU time was read last */
     uint32_t generation, clock;
     unsigned depth;                   /* spans open */
     unsigned recorded;                /* of these, written to the ring */
@@ -60,9 +69,9 @@ struct thread_spans {
 };
 
 static struct {
-    /* 0: no recorder; another number for each, so that threads notice a new one. */
+    /* 0: no recorder. Each recorder gets a new number, so that threads notice it. */
     _Atomic uint32_t generation;
-    struct nrg_ring_header *_Atomic segment; /* once set, it stays mapped for good */
+    struct nrg_ring_header *_Atomic segment; /* once set, it stays mapped */
     uint32_t last_generation;
     pthread_mutex_t lock; /* names, and changes of all others */
     struct nrg_ring_names names;
@@ -96,28 +105,28 @@ static inline bool has_room(struct thread_spans *t, uint64_t records)
     return t->head + records - t->tail <= NRG_RING_RECORDS;
 }
 
-static inline void put(struct thread_spans *t, uint64_t clock, uint32_t op, uint32_t name)
+static inline void put_record(struct thread_spans *t, uint64_t clock, uint32_t op, uint32_t name)
 {
     t->ring[t->head++ & (NRG_RING_RECORDS - 1)] = (struct nrg_ring_record){clock, op, name};
 }
 
-static inline void publish(struct thread_spans *t)
+static inline void publish_head(struct thread_spans *t)
 {
     atomic_store_explicit(&t->slot->head, t->head, memory_order_release);
 }
 
 static inline void put_event(struct thread_spans *t, uint32_t op, uint32_t name)
 {
-    put(t, read_clock(t), op, name);
-    publish(t);
+    put_record(t, read_clock(t), op, name);
+    publish_head(t);
 }
 
 static inline void put_with_value(struct thread_spans *t, uint64_t clock, uint32_t op,
                                   uint32_t name, int64_t value, uint32_t track)
 {
-    put(t, clock, op | NRG_RING_HAS_VALUE, name);
-    put(t, (uint64_t)value, NRG_RING_VALUE, track);
-    publish(t);
+    put_record(t, clock, op | NRG_RING_HAS_VALUE, name);
+    put_record(t, (uint64_t)value, NRG_RING_VALUE, track);
+    publish_head(t);
 }
 
 static NEVER_INLINED void count_dropped(struct thread_spans *t)
@@ -136,10 +145,16 @@ static uint64_t thread_cpu_ns(void)
     return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-static void put_cpu_time(struct thread_spans *t)
+static NEVER_INLINED void put_cpu_time(struct thread_spans *t)
 {
+    t->cpu_clock = read_clock(t);
     if (has_room(t, 2 + t->recorded))
-        put_with_value(t, read_clock(t), NRG_RING_CPU, 0, (int64_t)thread_cpu_ns(), 0);
+        put_with_value(t, t->cpu_clock, NRG_RING_CPU, 0, (int64_t)thread_cpu_ns(), 0);
+}
+
+static inline bool is_cpu_due(const struct thread_spans *t, uint64_t clock, uint64_t gap)
+{
+    return UNLIKELY(clock - t->cpu_clock >= gap);
 }
 
 static void look_for_slot(struct thread_spans *t)
@@ -171,7 +186,7 @@ static void join_recorder(struct thread_spans *t, uint32_t generation)
         look_for_slot(t);
 }
 
-static NEVER_INLINED struct thread_spans *join(void)
+static NEVER_INLINED struct thread_spans *join_thread(void)
 {
     int saved = errno, cancel;
     struct thread_spans *t = mine;
@@ -195,22 +210,21 @@ static NEVER_INLINED struct thread_spans *join(void)
     return generation ? t : NULL;
 }
 
-static inline struct thread_spans *here(void)
+static inline struct thread_spans *current_thread(void)
 {
     uint32_t generation = atomic_load_explicit(&client.generation, memory_order_acquire);
     if (!generation)
         return NULL;
     struct thread_spans *t = mine;
-    return LIKELY(t && t->generation == generation) ? t : join();
+    return LIKELY(t && t->generation == generation) ? t : join_thread();
 }
 
-static inline bool listening(const struct thread_spans *t)
+static inline bool is_listening(const struct thread_spans *t)
 {
     return RELAXED(t->segment->listening) != 0;
 }
 
-/* Looks for a slot again now and then, between spans: those of threads that have ended come free.
- */
+/* Looks for a slot again now and then, between spans: threads that end free theirs. */
 static NEVER_INLINED void try_slot_again(struct thread_spans *t)
 {
     int saved = errno;
@@ -222,7 +236,7 @@ static NEVER_INLINED void try_slot_again(struct thread_spans *t)
     errno = saved;
 }
 
-static inline void begin(struct thread_spans *t, uint32_t name, bool numbered, int64_t number)
+static inline void begin_span(struct thread_spans *t, uint32_t name, bool numbered, int64_t number)
 {
     if (UNLIKELY(!t->ring))
         try_slot_again(t);
@@ -233,21 +247,28 @@ static inline void begin(struct thread_spans *t, uint32_t name, bool numbered, i
     }
     uint64_t bit = UINT64_C(1) << level % 64;
     t->written[level / 64] &= ~bit;
-    if (UNLIKELY(!name || !listening(t)))
+    if (UNLIKELY(!name || !is_listening(t)))
         return;
+    uint64_t clock = read_clock(t);
+    if (is_cpu_due(t, clock, numbered ? CPU_STEP_GAP : CPU_GAP)) {
+        put_cpu_time(t);
+        clock = read_clock(t);
+    }
     if (UNLIKELY(!has_room(t, t->recorded + 3u))) {
         count_dropped(t);
         return;
     }
     t->written[level / 64] |= bit;
     t->recorded++;
-    if (numbered)
-        put_with_value(t, read_clock(t), NRG_RING_BEGIN, name, number, 0);
-    else
-        put_event(t, NRG_RING_BEGIN, name);
+    if (numbered) {
+        put_with_value(t, clock, NRG_RING_BEGIN, name, number, 0);
+        return;
+    }
+    put_record(t, clock, NRG_RING_BEGIN, name);
+    publish_head(t);
 }
 
-static inline void end(struct thread_spans *t)
+static inline void end_span(struct thread_spans *t)
 {
     if (UNLIKELY(!t->depth))
         return;
@@ -255,159 +276,14 @@ static inline void end(struct thread_spans *t)
     if (UNLIKELY(level >= MAX_DEPTH || !(t->written[level / 64] >> level % 64 & 1)))
         return;
     t->recorded--;
-    put_event(t, NRG_RING_END, 0);
+    uint64_t clock = read_clock(t);
+    put_record(t, clock, NRG_RING_END, 0);
+    publish_head(t);
+    if (is_cpu_due(t, clock, CPU_GAP))
+        put_cpu_time(t);
 }
 
-static uint32_t intern(const char *text, const char *kind, const char *detail,
-                       struct nrg_known_name *known)
-{
-    int saved = errno;
-    uint32_t number = 0;
-    pthread_mutex_lock(&client.lock);
-    if (RELAXED(client.generation))
-        number = nrg_ring_names_number(&client.names, RELAXED(client.segment), text, kind, detail,
-                                       known);
-    pthread_mutex_unlock(&client.lock);
-    errno = saved;
-    return number;
-}
-
-static inline bool is_cached(const struct cached_name *c, const char *text, const char *kind)
-{
-    return c->given == text && c->kind == kind && !strncmp(text, c->name.text, c->name.bytes) &&
-           (c->name.cut || !text[c->name.bytes]);
-}
-
-/* `kind` is a literal of this file: its address tells it. */
-static inline uint32_t number_of(struct thread_spans *t, const char *text, const char *kind)
-{
-    if (UNLIKELY(!text))
-        return 0;
-    struct cached_name *c = &t->cache[((uintptr_t)text ^ (uintptr_t)text >> 6) % CACHED];
-    if (LIKELY(is_cached(c, text, kind)))
-        return c->name.number;
-    struct nrg_known_name known;
-    uint32_t number = intern(text, kind, NULL, &known);
-    if (number)
-        *c = (struct cached_name){text, kind, known};
-    return number;
-}
-
-static const char span_kind[] = "span", mark_kind[] = "mark", count_kind[] = "counter";
-
-int nrg_recording_active(void)
-{
-    if (!atomic_load_explicit(&client.generation, memory_order_acquire))
-        return 0;
-    return RELAXED(RELAXED(client.segment)->listening) != 0;
-}
-
-uint32_t nrg_name(const char *text, const char *kind, const char *detail)
-{
-    struct nrg_known_name known;
-    return text && RELAXED(client.generation)
-               ? intern(text, kind ? kind : span_kind, detail, &known)
-               : 0;
-}
-
-void nrg_span_begin(const char *name)
-{
-    struct thread_spans *t = here();
-    if (t)
-        begin(t, number_of(t, name, span_kind), false, 0);
-}
-
-void nrg_span_begin_name(uint32_t name)
-{
-    struct thread_spans *t = here();
-    if (t)
-        begin(t, name, false, 0);
-}
-
-void nrg_span_begin_numbered(uint32_t name, int64_t number)
-{
-    struct thread_spans *t = here();
-    if (t)
-        begin(t, name, true, number);
-}
-
-void nrg_span_end(void)
-{
-    struct thread_spans *t = here();
-    if (t)
-        end(t);
-}
-
-unsigned nrg_span_depth(void)
-{
-    struct thread_spans *t = here();
-    return t ? t->depth : 0;
-}
-
-void nrg_span_unwind(unsigned depth)
-{
-    struct thread_spans *t = here();
-    while (t && t->depth > depth)
-        end(t);
-}
-
-/* Of marks, counts and past spans: what has no end to wait for. */
-static inline bool may_put(struct thread_spans *t, uint32_t name)
-{
-    if (!name || !listening(t))
-        return false;
-    if (LIKELY(has_room(t, t->recorded + 2u)))
-        return true;
-    count_dropped(t);
-    return false;
-}
-
-void nrg_span_past(uint32_t name, const char *track, const char *domain, int64_t begin_ns,
-                   int64_t end_ns)
-{
-    struct thread_spans *t = here();
-    struct nrg_known_name known;
-    const char *place = track ? track : domain;
-    if (!t || !may_put(t, name))
-        return;
-    uint32_t number = place ? intern(place, NRG_RING_TRACK_KIND, domain, &known) : 0;
-    if (place && !number)
-        count_dropped(t);
-    else
-        put_with_value(t, (uint64_t)begin_ns, NRG_RING_PAST, name, end_ns, number);
-}
-
-void nrg_mark(const char *name)
-{
-    struct thread_spans *t = here();
-    uint32_t number = t ? number_of(t, name, mark_kind) : 0;
-    if (number && may_put(t, number))
-        put_event(t, NRG_RING_MARK, number);
-}
-
-void nrg_mark_name(uint32_t name)
-{
-    struct thread_spans *t = here();
-    if (t && may_put(t, name))
-        put_event(t, NRG_RING_MARK, name);
-}
-
-void nrg_count(const char *name, int64_t amount)
-{
-    struct thread_spans *t = here();
-    uint32_t number = t ? number_of(t, name, count_kind) : 0;
-    if (number && may_put(t, number))
-        put_with_value(t, read_clock(t), NRG_RING_COUNT, number, amount, 0);
-}
-
-void nrg_count_name(uint32_t name, int64_t amount)
-{
-    struct thread_spans *t = here();
-    if (t && may_put(t, name))
-        put_with_value(t, read_clock(t), NRG_RING_COUNT, name, amount, 0);
-}
-
-/* The thread's clean-up. What it left open is over: it can't be working on it any more. */
+/* Runs when a thread ends, and ends the spans that it left open. */
 static void on_thread_end(void *arg)
 {
     struct thread_spans *t = arg;
@@ -415,7 +291,7 @@ static void on_thread_end(void *arg)
     mine_ended = true;
     if (t->slot) {
         while (t->depth)
-            end(t);
+            end_span(t);
         put_cpu_time(t);
         atomic_store_explicit(&t->slot->phase, NRG_RING_CLOSED, memory_order_release);
     }
@@ -432,10 +308,10 @@ static void after_fork_in_parent(void)
     pthread_mutex_unlock(&client.lock);
 }
 
-/* The ring and the open spans are the parent's; names go on being good. */
+/* The ring and the open spans are the parent's; names stay valid. */
 static void after_fork_in_child(void)
 {
-    nrg_place_init(&client.place);
+    client.place = (struct nrg_place){0};
     if (mine) {
         mine->slot = NULL;
         mine->ring = NULL;
@@ -444,8 +320,8 @@ static void after_fork_in_child(void)
     pthread_mutex_unlock(&client.lock);
 }
 
-/* Once per process, before the first segment. Caller holds the lock. */
-static int prepare(void)
+/* Once per process, before the first name or segment. Caller holds the lock. */
+static int prepare_process(void)
 {
     if (client.prepared)
         return 0;
@@ -459,13 +335,158 @@ static int prepare(void)
     return -rc;
 }
 
+static uint32_t intern_name(const char *text, const char *kind, const char *detail,
+                            struct nrg_known_name *known)
+{
+    int saved = errno;
+    pthread_mutex_lock(&client.lock);
+    uint32_t number =
+        prepare_process() ? 0 : nrg_ring_names_number(&client.names, text, kind, detail, known);
+    pthread_mutex_unlock(&client.lock);
+    errno = saved;
+    return number;
+}
+
+static inline bool is_cached(const struct cached_name *c, const char *text, const char *kind)
+{
+    return c->given == text && c->kind == kind && !strncmp(text, c->name.text, c->name.bytes) &&
+           (c->name.cut || !text[c->name.bytes]);
+}
+
+/* `kind` is a literal of this file, so addresses can be compared. */
+static inline uint32_t number_of(struct thread_spans *t, const char *text, const char *kind)
+{
+    if (UNLIKELY(!text))
+        return 0;
+    struct cached_name *c = &t->cache[((uintptr_t)text ^ (uintptr_t)text >> 6) % CACHED];
+    if (LIKELY(is_cached(c, text, kind)))
+        return c->name.number;
+    struct nrg_known_name known;
+    uint32_t number = intern_name(text, kind, NULL, &known);
+    if (number)
+        *c = (struct cached_name){text, kind, known};
+    return number;
+}
+
+static const char span_kind[] = "span", mark_kind[] = "mark", count_kind[] = "counter";
+
+int nrg_recording_active(void)
+{
+    if (!atomic_load_explicit(&client.generation, memory_order_acquire))
+        return 0;
+    return RELAXED(RELAXED(client.segment)->listening) != 0;
+}
+
+uint32_t nrg_name_intern(const char *text, const char *kind, const char *detail)
+{
+    struct nrg_known_name known;
+    return text ? intern_name(text, kind ? kind : span_kind, detail, &known) : 0;
+}
+
+void nrg_span_begin(const char *name)
+{
+    struct thread_spans *t = current_thread();
+    if (t)
+        begin_span(t, number_of(t, name, span_kind), false, 0);
+}
+
+void nrg_span_begin_name(uint32_t name)
+{
+    struct thread_spans *t = current_thread();
+    if (t)
+        begin_span(t, name, false, 0);
+}
+
+void nrg_span_begin_numbered(uint32_t name, int64_t number)
+{
+    struct thread_spans *t = current_thread();
+    if (t)
+        begin_span(t, name, true, number);
+}
+
+void nrg_span_end(void)
+{
+    struct thread_spans *t = current_thread();
+    if (t)
+        end_span(t);
+}
+
+unsigned nrg_span_depth(void)
+{
+    struct thread_spans *t = current_thread();
+    return t ? t->depth : 0;
+}
+
+void nrg_span_unwind(unsigned depth)
+{
+    struct thread_spans *t = current_thread();
+    while (t && t->depth > depth)
+        end_span(t);
+}
+
+/* For marks, counts and past spans, which have no end that would need room. */
+static inline bool may_put(struct thread_spans *t, uint32_t name)
+{
+    if (!name || !is_listening(t))
+        return false;
+    if (LIKELY(has_room(t, t->recorded + 2u)))
+        return true;
+    count_dropped(t);
+    return false;
+}
+
+void nrg_span_past(uint32_t name, const char *track, const char *domain, int64_t begin_ns,
+                   int64_t end_ns)
+{
+    struct thread_spans *t = current_thread();
+    struct nrg_known_name known;
+    const char *place = track ? track : domain;
+    if (!t || !may_put(t, name))
+        return;
+    uint32_t number = place ? intern_name(place, NRG_RING_TRACK_KIND, domain, &known) : 0;
+    if (place && !number)
+        count_dropped(t);
+    else
+        put_with_value(t, (uint64_t)begin_ns, NRG_RING_PAST, name, end_ns, number);
+}
+
+void nrg_mark(const char *name)
+{
+    struct thread_spans *t = current_thread();
+    uint32_t number = t ? number_of(t, name, mark_kind) : 0;
+    if (number && may_put(t, number))
+        put_event(t, NRG_RING_MARK, number);
+}
+
+void nrg_mark_name(uint32_t name)
+{
+    struct thread_spans *t = current_thread();
+    if (t && may_put(t, name))
+        put_event(t, NRG_RING_MARK, name);
+}
+
+void nrg_count_add(const char *name, int64_t amount)
+{
+    struct thread_spans *t = current_thread();
+    uint32_t number = t ? number_of(t, name, count_kind) : 0;
+    if (number && may_put(t, number))
+        put_with_value(t, read_clock(t), NRG_RING_COUNT, number, amount, 0);
+}
+
+void nrg_count_add_name(uint32_t name, int64_t amount)
+{
+    struct thread_spans *t = current_thread();
+    if (t && may_put(t, name))
+        put_with_value(t, read_clock(t), NRG_RING_COUNT, name, amount, 0);
+}
+
 int nrg_span_client_attach(struct nrg_ring_header *segment)
 {
     pthread_mutex_lock(&client.lock);
-    int rc = nrg_recording_active() ? -EBUSY : prepare();
+    int rc = nrg_recording_active() ? -EBUSY : prepare_process();
+    if (!rc)
+        rc = nrg_ring_names_move(&client.names, segment);
     if (!rc) {
-        if (RELAXED(client.segment) != segment)
-            nrg_ring_names_release(&client.names);
         atomic_store_explicit(&client.segment, segment, memory_order_relaxed);
         atomic_store_explicit(&client.generation, ++client.last_generation, memory_order_release);
     }
@@ -480,19 +501,13 @@ void nrg_span_client_detach(void)
     pthread_mutex_unlock(&client.lock);
 }
 
-int nrg_span_client_open(const char *variable)
-{
-    struct nrg_ring_header *segment = NULL;
-    int rc = nrg_place_open(variable, &segment);
-    return rc ? rc : nrg_span_client_attach(segment);
-}
-
 /* Before main where the program is linked with us, at import where it is Python. */
 __attribute__((constructor)) static void attach_at_load(void)
 {
     int saved = errno;
     const char *variable = secure_getenv(NRG_RING_VARIABLE);
-    if (variable)
-        nrg_span_client_open(variable);
+    struct nrg_ring_header *segment = NULL;
+    if (variable && !nrg_place_open(variable, &segment))
+        nrg_span_client_attach(segment);
     errno = saved;
 }

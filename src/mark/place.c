@@ -1,9 +1,9 @@
 /*
- * See span_place.h. The variable may be old (inherited by a program that outlived its recorder)
+ * See mark/internal.h. The variable may be old (inherited by a program that outlived its recorder)
  * and the descriptor's number may be another file's by now: inode, seals, magic, layout and token
  * must all fit before anything is written to it.
  */
-#include "record/span_place.h"
+#include "mark/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,11 +24,6 @@ struct offer {
     char path[64];
 };
 
-void nrg_place_init(struct nrg_place *place)
-{
-    *place = (struct nrg_place){0};
-}
-
 static int parse_offer(const char *variable, struct offer *o)
 {
     char token[2 * NRG_RING_TOKEN_BYTES + 1];
@@ -41,8 +36,8 @@ static int parse_offer(const char *variable, struct offer *o)
     return 0;
 }
 
-/* It can't be cut short under our feet, and is the very file that was meant. */
-static bool is_meant(int fd, const struct offer *o)
+/* True for the file that was offered, sealed so that it can't shrink while it is mapped. */
+static bool is_offered(int fd, const struct offer *o)
 {
     struct stat st;
     if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode) || st.st_ino != o->inode ||
@@ -80,17 +75,17 @@ int nrg_place_open(const char *variable, struct nrg_ring_header **segment)
     int rc = parse_offer(variable, &o);
     if (rc)
         return rc;
-    if (is_meant(o.fd, &o))
+    if (is_offered(o.fd, &o))
         return map_segment(o.fd, &o, segment);
     int fd = open(o.path, O_RDWR | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
         return -errno;
-    rc = is_meant(fd, &o) ? map_segment(fd, &o, segment) : -EBADMSG;
+    rc = is_offered(fd, &o) ? map_segment(fd, &o, segment) : -EBADMSG;
     close(fd);
     return rc;
 }
 
-/* Field 22 of stat, counted from behind the name, which may hold anything. */
+/* Field 22 of stat, counted from the end of the name, which may contain anything. */
 static int64_t read_start_ticks(void)
 {
     char text[1024];
@@ -108,7 +103,7 @@ static int64_t read_start_ticks(void)
     return at && sscanf(at, "%lld", &ticks) == 1 ? ticks : 0;
 }
 
-static void describe(struct nrg_place *place)
+static void describe_process(struct nrg_place *place)
 {
     struct stat st;
     if (place->known)
@@ -121,7 +116,7 @@ static void describe(struct nrg_place *place)
 
 struct nrg_ring_slot *nrg_place_claim(struct nrg_place *place, struct nrg_ring_header *segment)
 {
-    describe(place);
+    describe_process(place);
     struct nrg_ring_slot *slots = nrg_place_slots(segment);
     uint64_t me = (uint64_t)(uint32_t)place->pid << 32 | (uint32_t)syscall(SYS_gettid);
     for (size_t i = 0; i < NRG_RING_SLOTS; i++) {

@@ -1,6 +1,6 @@
 /*
- * The memory that programs share with a recorder: what span_client.c writes and span_drain.c
- * reads. One sealed memfd per recorder, sparse, so that what nobody uses costs nothing:
+ * The memory that programs share with a recorder: what mark/client.c writes and spans/drain.c
+ * reads. One sealed memfd per recorder, sparse, so that unused parts cost nothing:
  *
  *     0          struct nrg_ring_header                    a page
  *     4096       NRG_RING_SLOTS x struct nrg_ring_slot     who writes to which ring
@@ -8,20 +8,25 @@
  *     RINGS_AT   NRG_RING_SLOTS x NRG_RING_RECORDS x 16    a ring per slot
  *
  * A ring has one writer, the thread that owns the slot, and one reader, the recorder. head and
- * tail count records from the beginning of time; a record's place is its number modulo the
+ * tail count all records since the start; a record's place is its number modulo the size of the
  * ring. The writer fills records, then moves head (release); the reader moves tail when it is
  * done with them.
  *
- * The recorder trusts nothing of this: any program that has the descriptor can scribble over it.
+ * The recorder trusts none of it: any program that has the descriptor can overwrite it.
  * Client and recorder must be of one layout; `version` is raised when it changes. Depends on
  * nothing but libc.
  */
-#ifndef NRG_RECORD_SPAN_RING_H
-#define NRG_RECORD_SPAN_RING_H
+#ifndef NRG_MARK_RING_H
+#define NRG_MARK_RING_H
 
 #include <stdatomic.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* Bytes of a span's name, of its kind and of its detail; longer ones are cut. */
+#define NRG_SPAN_NAME_MAX   16384
+#define NRG_SPAN_KIND_MAX   15
+#define NRG_SPAN_DETAIL_MAX 127
 
 #define NRG_RING_MAGIC       UINT64_C(0x31736e617073676e) /* "ngspans1" */
 #define NRG_RING_VERSION     1
@@ -30,7 +35,7 @@
 #define NRG_RING_NAMES_BYTES (UINT32_C(16) << 20)
 #define NRG_RING_TOKEN_BYTES 16
 
-/* NRG_SPANS=1,FD,INODE,TOKEN,PATH: FD is inherited; where it was closed PATH leads there too. */
+/* NRG_SPANS=1,FD,INODE,TOKEN,PATH: FD is inherited; PATH opens it again where FD was closed. */
 #define NRG_RING_VARIABLE      "NRG_SPANS"
 #define NRG_RING_VARIABLE_SIZE 160
 
@@ -39,12 +44,12 @@ enum nrg_ring_clock { NRG_RING_MONOTONIC, NRG_RING_TSC };
 struct nrg_ring_header {
     uint64_t magic;
     uint32_t version;
-    uint32_t clock; /* enum nrg_ring_clock: what records carry */
+    uint32_t clock; /* enum nrg_ring_clock: of the time stamps in records */
     uint8_t token[NRG_RING_TOKEN_BYTES];
     uint32_t n_slots, n_records, names_bytes;
     _Alignas(64) _Atomic uint32_t listening; /* 0: the recorder has ended */
-    /* Raised by each thread that takes a slot, and a futex: a recorder without threads to watch
-     * sleeps on it. */
+    /* Raised by each thread that takes a slot. Also a futex, on which a recorder sleeps until there
+     * is a thread to watch. */
     _Alignas(64) _Atomic uint32_t claims;
     _Atomic uint32_t names_used; /* in units of NRG_RING_NAME_UNIT */
     _Atomic uint64_t unplaced;   /* events of threads that found no slot, or had no room */
@@ -57,7 +62,7 @@ enum nrg_ring_phase { NRG_RING_CLAIMED, NRG_RING_READY, NRG_RING_CLOSED };
 
 struct nrg_ring_slot {
     _Alignas(64) nrg_ring_owner owner;
-    _Atomic uint32_t phase; /* what follows is valid once ready; closed: its thread has gone */
+    _Atomic uint32_t phase; /* what follows is valid once ready; closed: its thread has ended */
     uint64_t pid_namespace; /* inode; pids of another one mean nothing to the recorder */
     int64_t start_ticks;    /* of the process: field 22 of its stat, 0: not known */
     char name[16];          /* of the thread */
@@ -96,7 +101,7 @@ struct nrg_ring_name {
     _Atomic uint32_t number; /* its own, written last */
     uint32_t text_bytes;
     uint8_t kind_bytes, detail_bytes;
-    uint8_t cut; /* the text went on */
+    uint8_t cut; /* the text was longer */
     char bytes[];
 };
 

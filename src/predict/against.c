@@ -1,7 +1,7 @@
 /*
- * See against.h. Rows of one module may stand at several places of the tree of spans (training and
- * validation, two blocks that share it): they are summed, then divided by their calls. A row below
- * a backward span, or below another row of the same module, is no further forward pass.
+ * See against.h. A module may have rows at several places of the span tree (training and
+ * validation, two blocks that share it). They are summed, then divided by their calls. A row below
+ * a backward span, or below another row of the same module, is not another forward pass.
  */
 #include "predict/against.h"
 
@@ -11,7 +11,8 @@
 #include <string.h>
 
 #include "attribute/module_path.h"
-#include "graph/path_map.h"
+#include "base/map.h"
+#include "base/stats.h"
 
 const char *const nrg_verdict_names[NRG_VERDICTS] = {"", "inside", "overlaps", "outside"};
 
@@ -21,8 +22,8 @@ struct run {
     const struct nrg_module_tree *tree;
     const struct nrg_prediction *prediction;
     const char *root_class;
-    struct nrg_path_map modules; /* path -> node of the tree */
-    struct nrg_path_map foreign; /* names that the graph has not */
+    struct nrg_map modules; /* path -> node of the tree */
+    struct nrg_map foreign; /* names that are not in the graph */
 };
 
 void nrg_against_release(struct nrg_against *against)
@@ -34,44 +35,26 @@ void nrg_against_release(struct nrg_against *against)
     *against = (struct nrg_against){0};
 }
 
-static bool is_kind(const struct nrg_attribution_row *row, const char *kind)
-{
-    return !strcmp(row->kind, kind);
-}
-
-static const struct nrg_attribution_row *above(const struct run *r,
-                                               const struct nrg_attribution_row *row)
-{
-    return row->parent < r->a->n_rows ? &r->a->rows[row->parent] : NULL;
-}
-
-static bool below_backward(const struct run *r, const struct nrg_attribution_row *row)
-{
-    for (row = above(r, row); row; row = above(r, row))
-        if (is_kind(row, NRG_KIND_BACKWARD))
-            return true;
-    return false;
-}
-
 /* The node of the graph that a row is a forward pass of; NULL: none. */
 static struct nrg_tree_node *node_of(const struct run *r, const struct nrg_attribution_row *row)
 {
     const char *path = nrg_module_path(r->a, row, r->root_class);
-    return path ? nrg_path_map_get(&r->modules, path) : NULL;
+    return path ? nrg_map_get(&r->modules, path) : NULL;
 }
 
 static bool below_itself(const struct run *r, const struct nrg_attribution_row *row,
                          const struct nrg_tree_node *node)
 {
-    for (row = above(r, row); row; row = above(r, row))
-        if (is_kind(row, NRG_KIND_MODULE) && node_of(r, row) == node)
+    for (row = nrg_row_above(r->a, row); row; row = nrg_row_above(r->a, row))
+        if (nrg_row_is(row, NRG_KIND_MODULE) && node_of(r, row) == node)
             return true;
     return false;
 }
 
 /* ---- sums over rows ---- */
 
-static void add_row(struct nrg_against_row *sum, const struct nrg_attribution_row *row, bool inner)
+static void add_to_sum(struct nrg_against_row *sum, const struct nrg_attribution_row *row,
+                       bool inner)
 {
     sum->method =
         sum->recorded_calls && sum->method != row->method ? NRG_METHOD_MIXED : row->method;
@@ -88,16 +71,16 @@ static void add_row(struct nrg_against_row *sum, const struct nrg_attribution_ro
 static int add_foreign(struct run *r, size_t at)
 {
     const char *name = r->a->rows[at].name;
-    if (nrg_path_map_get(&r->foreign, name))
+    if (nrg_map_get(&r->foreign, name))
         return 0;
     r->out->only_recording[r->out->n_only_recording++] = at;
-    return nrg_path_map_set(&r->foreign, name, &r->a->rows[at]);
+    return nrg_map_set(&r->foreign, name, &r->a->rows[at]);
 }
 
 static void add_backward(struct run *r, const struct nrg_attribution_row *row)
 {
     r->out->backward_calls += row->calls;
-    if (!below_backward(r, row))
+    if (!nrg_row_below_backward(r->a, row))
         r->out->backward_j = (isnan(r->out->backward_j) ? 0 : r->out->backward_j) + row->energy_j;
 }
 
@@ -106,13 +89,13 @@ static int add_rows(struct run *r)
     int rc = 0;
     for (size_t i = 0; !rc && i < r->a->n_rows; i++) {
         const struct nrg_attribution_row *row = &r->a->rows[i];
-        if (is_kind(row, NRG_KIND_BACKWARD))
+        if (nrg_row_is(row, NRG_KIND_BACKWARD))
             add_backward(r, row);
-        if (!is_kind(row, NRG_KIND_MODULE) || below_backward(r, row))
+        if (!nrg_row_is(row, NRG_KIND_MODULE) || nrg_row_below_backward(r->a, row))
             continue;
         const struct nrg_tree_node *node = node_of(r, row);
         if (node)
-            add_row(&r->out->rows[node - r->tree->nodes], row, below_itself(r, row, node));
+            add_to_sum(&r->out->rows[node - r->tree->nodes], row, below_itself(r, row, node));
         else
             rc = add_foreign(r, i);
     }
@@ -122,8 +105,9 @@ static int add_rows(struct run *r)
 /* ---- per pass, and compared ---- */
 
 /*
- * A graph of scopes tells the calls of a module only up to a divisor: two calls of its part may be
- * one of its own. Where passes of the whole model were recorded, these tell.
+ * Calls of a module in one pass. A graph of scopes knows them only up to a divisor: two calls of a
+ * part may be one call of the module. Recorded passes of the whole model decide, where there are
+ * any.
  */
 static double calls_of(const struct run *r, size_t node)
 {
@@ -137,7 +121,7 @@ static double calls_of(const struct run *r, size_t node)
     return calls % (recorded / passes) ? (double)calls : (double)(recorded / passes);
 }
 
-static void per_pass(struct nrg_against_row *row)
+static void scale_to_pass(struct nrg_against_row *row)
 {
     double factor = row->calls / (double)row->recorded_calls;
     row->measured_j *= factor;
@@ -146,7 +130,7 @@ static void per_pass(struct nrg_against_row *row)
     row->time_s *= factor;
 }
 
-static void compare(struct nrg_against_row *row, const struct nrg_estimate *e)
+static void compare_row(struct nrg_against_row *row, const struct nrg_estimate *e)
 {
     if (!(row->measured_j > 0) || !(e->energy_j > 0))
         return;
@@ -175,13 +159,13 @@ static void finish_row(struct run *r, size_t i)
         return;
     }
     out->n_matched++;
-    if (!(row->calls > 0)) /* the graph has it, and never calls it */
+    if (!(row->calls > 0)) /* the graph has the module but never calls it */
         row->calls = 1;
-    per_pass(row);
+    scale_to_pass(row);
     if (!predicted->operators)
         out->without_operators[out->n_without_operators++] = i;
     else
-        compare(row, &predicted->estimate);
+        compare_row(row, &predicted->estimate);
 }
 
 /* Calls per pass, where the recording has passes of the whole model. */
@@ -194,13 +178,7 @@ static void compare_calls(struct nrg_against *out)
                 fabs((double)out->rows[i].recorded_calls / passes - out->rows[i].calls) > 1e-6;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-static int summarise(struct nrg_against *out)
+static int summarise_errors(struct nrg_against *out)
 {
     double sum = 0, *errors = calloc(out->n + 1, sizeof *errors);
     if (!errors)
@@ -213,17 +191,13 @@ static int summarise(struct nrg_against *out)
         sum += fabs(out->rows[i].error);
     }
     size_t n = out->n_compared;
-    out->mean_error = out->median_error = NAN;
-    if (n) {
-        qsort(errors, n, sizeof *errors, by_value);
-        out->mean_error = sum / (double)n;
-        out->median_error = (errors[(n - 1) / 2] + errors[n / 2]) / 2;
-    }
+    out->mean_error = n ? sum / (double)n : NAN;
+    out->median_error = nrg_median(errors, n);
     free(errors);
     return 0;
 }
 
-static int prepare(struct run *r)
+static int init_comparison(struct run *r)
 {
     struct nrg_against *out = r->out;
     out->n = r->tree->n;
@@ -234,7 +208,7 @@ static int prepare(struct run *r)
     int rc =
         out->rows && out->only_graph && out->without_operators && out->only_recording ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < out->n; i++)
-        rc = nrg_path_map_set(&r->modules, r->tree->nodes[i].name, &r->tree->nodes[i]);
+        rc = nrg_map_set(&r->modules, r->tree->nodes[i].name, &r->tree->nodes[i]);
     return rc;
 }
 
@@ -247,17 +221,17 @@ int nrg_against_make(struct nrg_against *out, const struct nrg_attribution *a,
                     .prediction = prediction,
                     .root_class = tree->n ? tree->nodes[0].class_name : ""};
     *out = (struct nrg_against){.backward_j = NAN};
-    int rc = prepare(&r);
+    int rc = init_comparison(&r);
     if (!rc)
         rc = add_rows(&r);
     for (size_t i = 0; !rc && i < out->n; i++)
         finish_row(&r, i);
     if (!rc) {
         compare_calls(out);
-        rc = summarise(out);
+        rc = summarise_errors(out);
     }
-    nrg_path_map_release(&r.modules);
-    nrg_path_map_release(&r.foreign);
+    nrg_map_release(&r.modules);
+    nrg_map_release(&r.foreign);
     if (rc)
         nrg_against_release(out);
     return rc;

@@ -1,12 +1,13 @@
 /*
- * A prediction held against a recording of the same model: per module of the graph what was
- * predicted for one forward pass, and what the recording's spans of it used. A span is one call,
- * so measured energy is that of a call times the calls that the graph has of the module.
+ * A prediction compared with a recording of the same model: per module of the graph, the energy
+ * that was predicted for one forward pass, and the energy of the recording's spans. A span is one
+ * call, so the measured energy is that of one call times the module's calls in the graph.
  *
- * Only forward spans count: a prediction is for one forward pass. What ran backward is summed
- * apart. Modules that only one of the two has are listed, never dropped.
+ * Only forward spans count, because a prediction is for one forward pass. Backward spans are summed
+ * separately. Modules that only one of the two has are listed.
  *
- * Make, use while attribution, tree and prediction live, release.
+ * Ownership: make, use while attribution, tree and prediction live, release. Errors: -ENOMEM.
+ * Threads: nothing is shared.
  */
 #ifndef NRG_PREDICT_AGAINST_H
 #define NRG_PREDICT_AGAINST_H
@@ -30,7 +31,7 @@ struct nrg_against_row {
     double time_s;                    /* of `calls` calls */
     double error;                     /* predicted / measured - 1; NAN */
     enum nrg_method method;           /* NRG_METHOD_MIXED where rows differ */
-    unsigned flags;                   /* of the attribution's rows, together */
+    unsigned flags;                   /* of all its rows in the attribution */
     enum nrg_verdict verdict;
 };
 

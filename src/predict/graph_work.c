@@ -1,15 +1,16 @@
 /*
- * The work of a graph's operators in the terms that data sets use, so that what was learnt from
- * measured rows applies to a graph nobody has run.
+ * See graph_work.h. Coefficients that were learnt from measured rows then apply to a graph that has
+ * not run.
  *
- * Attention's two products read and write permuted tensors, which PyTorch copies; what it copies
- * are the operands and results that are not the scores. The scores are the product's result on the
- * way to softmax, or its first factor on the way from it.
+ * Attention's two products read and write permuted tensors. PyTorch copies those operands and
+ * results that are not the scores. The scores are the result of the product before softmax, and the
+ * first factor of the product after it.
  */
+#include "predict/graph_work.h"
+
 #include <string.h>
 
 #include "predict/kinds.h"
-#include "predict/prediction.h"
 
 #define STEPS 12 /* operators between a product and its softmax: scale, mask, dropout… */
 
@@ -18,7 +19,7 @@ static bool is_softmax(const struct nrg_operator *op)
     return !strcmp(nrg_kind_group(op->kind), "softmax");
 }
 
-static bool reads(const struct nrg_operator *op, const struct nrg_data *data)
+static bool has_input(const struct nrg_operator *op, const struct nrg_data *data)
 {
     for (size_t i = 0; i < op->n_inputs; i++)
         if (op->inputs[i] == data)
@@ -48,7 +49,7 @@ static bool before_softmax(const struct nrg_reduced *g, const struct nrg_operato
     const struct nrg_data *data = op->n_outputs ? op->outputs[0] : NULL;
     for (size_t i = at + 1; data && i < g->n_operators && i <= at + STEPS; i++) {
         const struct nrg_operator *next = &g->operators[i];
-        if (!reads(next, data))
+        if (!has_input(next, data))
             continue;
         if (is_softmax(next))
             return true;
@@ -70,7 +71,7 @@ static double copied_bytes(const struct nrg_reduced *g, const struct nrg_operato
     return copied > 0 ? copied : 0;
 }
 
-/* A product with a parameter, or with a matrix for all of the batch, is a linear layer's. */
+/* A product with a parameter, or with one matrix for the whole batch, is a linear layer. */
 static bool has_weight(const struct nrg_operator *op)
 {
     const struct nrg_arg *b = nrg_arg_at(op, 1);
@@ -91,7 +92,7 @@ static bool cost_known(const struct nrg_operator *op)
     return !nrg_operator_unknown(op) && op->cost.read_bytes >= 0 && op->cost.written_bytes >= 0;
 }
 
-/* As it is looked up: a batched product with a weight is a linear layer. */
+/* The kind to look up: a batched product with a weight counts as a linear layer. */
 static const char *kind_of(const struct nrg_operator *op)
 {
     bool is_linear = !strcmp(nrg_kind_group(op->kind), "bmm") && has_weight(op);
@@ -128,7 +129,7 @@ bool nrg_work_of(const struct nrg_reduced *g, const struct nrg_operator *op,
     work->x[NRG_PER_MAC] = (double)op->cost.macs;
     work->x[NRG_PER_BYTE] = (double)op->cost.read_bytes + (double)op->cost.written_bytes;
     nrg_physical_group(model, work->kind, has_macs, &work->is_known);
-    /* The price of the rest comes from modules; without any, memory traffic's has to do. */
+    /* Modules give the price of the rest. Without modules, the price of memory traffic is used. */
     work->is_rest = !work->is_known && !has_macs && nrg_physical_has_modules(model);
     if (work->is_rest) {
         work->beside[NRG_PER_REST_BYTE] = rest_bytes(op, convention);
@@ -140,4 +141,10 @@ bool nrg_work_of(const struct nrg_reduced *g, const struct nrg_operator *op,
     if (is_softmax(op) && op->n_outputs)
         work->beside[NRG_PER_SCORE_BYTE] = (double)nrg_data_bytes(op->outputs[0]);
     return true;
+}
+
+uint32_t nrg_work_node(const struct nrg_map *names, const struct nrg_operator *op)
+{
+    int64_t at = op->module ? nrg_map_number(names, op->module, strlen(op->module)) : 0;
+    return at > 0 ? (uint32_t)at : 0;
 }

@@ -8,7 +8,7 @@ struct entry {
     const char *kind, *group;
 };
 
-/* Sorted by kind (strcmp); a test holds it. */
+/* Sorted by kind (strcmp); a test checks the order. */
 /* clang-format off */
 static const struct entry entries[] = {
     {"AdaptiveAvgPool2d", "pool"},

@@ -1,21 +1,24 @@
 /*
- * See predict.h. Everything is a sum over operators, so a module's energy is that of its parts and
- * the shares of a table add up; only intervals are made per node, because errors cancel in sums.
+ * See prediction.h. Everything is a sum over operators, so a module's energy is that of its parts
+ * and the shares of a table add up. Intervals are made per node (node_sums.h), because errors
+ * cancel in sums.
  */
 #include "predict/prediction.h"
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
-#include "graph/nametab.h"
-#include "predict/kinds.h"
-#include "predict/predict_layer.h"
+#include "predict/graph_work.h"
+#include "predict/internal.h"
+#include "predict/node_sums.h"
 
-#define BEYOND_SAID 0.05 /* ln: less than 5 % outside of a range is not worth a word */
+#define BEYOND_SAID 0.05 /* ln: a range exceeded by less than 5 % is not reported */
 
 /* How often operators of a group were outside of what was measured. */
 struct outside {
@@ -24,7 +27,7 @@ struct outside {
     double factor;
 };
 
-/* A kind that nobody measured. */
+/* A kind that was not measured. */
 struct unknown_kind {
     const char *kind;
     size_t count;
@@ -36,8 +39,8 @@ struct run {
     const struct nrg_profile *profile;
     const struct nrg_reduced *reduced;
     const struct nrg_module_tree *tree;
-    struct nrg_nametab names;
-    double (*beside)[NRG_MODULE_UNITS]; /* per node, inclusive */
+    struct nrg_map names;
+    struct nrg_placed *placed; /* per operator */
     struct outside *outside;
     size_t n_outside, cap_outside;
     struct unknown_kind *kinds;
@@ -56,46 +59,53 @@ void nrg_prediction_release(struct nrg_prediction *p)
     *p = (struct nrg_prediction){0};
 }
 
-static int reason(struct run *r, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+int nrg_prediction_init(struct nrg_prediction *out, const struct nrg_reduced *reduced,
+                        const struct nrg_module_tree *tree)
+{
+    *out = (struct nrg_prediction){.n = tree->n,
+                                   .n_operators = reduced->n_operators,
+                                   .nodes = calloc(tree->n + 1, sizeof *out->nodes),
+                                   .operators =
+                                       calloc(reduced->n_operators + 1, sizeof *out->operators)};
+    return out->nodes && out->operators && tree->n ? 0 : -ENOMEM;
+}
 
-static int reason(struct run *r, const char *fmt, ...)
+int nrg_prediction_reason(struct nrg_prediction *out, const char *fmt, ...)
 {
     va_list ap;
     char *text = NULL;
     va_start(ap, fmt);
-    int len = vasprintf(&text, fmt, ap);
+    int rc = vasprintf(&text, fmt, ap) < 0 ? -ENOMEM : 0;
     va_end(ap);
-    if (len < 0)
-        return -ENOMEM;
-    if (nrg_reserve(&r->out->reasons, &r->out->cap_reasons, r->out->n_reasons + 1,
-                    sizeof *r->out->reasons)) {
+    if (!rc &&
+        (rc = nrg_append(&out->reasons, &out->n_reasons, &out->cap_reasons, &text, sizeof text)))
         free(text);
-        return -ENOMEM;
-    }
-    r->out->reasons[r->out->n_reasons++] = text;
-    return 0;
+    return rc;
 }
 
 /* ---- terms ---- */
 
-static int add_term(struct run *r, const char *group, const char *unit, double coefficient,
-                    double amount)
+int nrg_prediction_term(struct nrg_prediction *out, const char *group, const char *unit,
+                        double coefficient, double amount)
 {
-    struct nrg_prediction *out = r->out;
-    if (!(coefficient * amount > 0))
-        return 0;
     size_t i = 0;
     while (i < out->n_terms &&
            (strcmp(out->terms[i].group, group) || strcmp(out->terms[i].unit, unit)))
         i++;
-    if (i == out->n_terms) {
-        if (nrg_reserve(&out->terms, &out->cap_terms, i + 1, sizeof *out->terms))
-            return -ENOMEM;
-        out->terms[out->n_terms++] = (struct nrg_term){group, unit, coefficient, 0, 0};
-    }
+    if (i == out->n_terms &&
+        nrg_append(&out->terms, &out->n_terms, &out->cap_terms,
+                   &(struct nrg_term){group, unit, coefficient, 0, 0}, sizeof *out->terms))
+        return -ENOMEM;
     out->terms[i].amount += amount;
     out->terms[i].energy_j += coefficient * amount;
     return 0;
+}
+
+static int add_term(struct run *r, const char *group, const char *unit, double coefficient,
+                    double amount)
+{
+    return coefficient * amount > 0 ? nrg_prediction_term(r->out, group, unit, coefficient, amount)
+                                    : 0;
 }
 
 static int by_energy(const void *a, const void *b)
@@ -122,19 +132,17 @@ static int add_terms(struct run *r, const struct nrg_work *w, const struct nrg_g
     return rc;
 }
 
-/* ---- what is odd ---- */
+/* ---- reasons ---- */
 
 static int note_kind(struct run *r, const struct nrg_work *w, bool other_form)
 {
     size_t i = 0;
     while (i < r->n_kinds && strcmp(r->kinds[i].kind, w->kind))
         i++;
-    if (i == r->n_kinds) {
-        if (nrg_reserve(&r->kinds, &r->cap_kinds, i + 1, sizeof *r->kinds))
-            return -ENOMEM;
-        r->kinds[r->n_kinds++] =
-            (struct unknown_kind){w->kind, 0, w->is_rest, w->x[NRG_PER_MAC] > 0, other_form};
-    }
+    struct unknown_kind unknown = {w->kind, 0, w->is_rest, w->x[NRG_PER_MAC] > 0, other_form};
+    if (i == r->n_kinds &&
+        nrg_append(&r->kinds, &r->n_kinds, &r->cap_kinds, &unknown, sizeof unknown))
+        return -ENOMEM;
     r->kinds[i].count++;
     return 0;
 }
@@ -155,76 +163,59 @@ static int note_outside(struct run *r, const struct nrg_work *w, const struct nr
     size_t i = 0;
     while (i < r->n_outside && strcmp(r->outside[i].group, group->name))
         i++;
-    if (i == r->n_outside) {
-        if (nrg_reserve(&r->outside, &r->cap_outside, i + 1, sizeof *r->outside))
-            return -ENOMEM;
-        r->outside[r->n_outside++] = (struct outside){.group = group->name};
-    }
+    if (i == r->n_outside &&
+        nrg_append(&r->outside, &r->n_outside, &r->cap_outside,
+                   &(struct outside){.group = group->name}, sizeof *r->outside))
+        return -ENOMEM;
     r->outside[i].smaller += !larger;
     r->outside[i].larger += larger;
     r->outside[i].factor = fmax(r->outside[i].factor, exp(most));
     return 0;
 }
 
-static int say_reasons(struct run *r)
+static int add_reasons(struct run *r)
 {
     const struct nrg_physical *m = &r->profile->physical;
     const struct nrg_estimate *all = &r->out->nodes[0].estimate;
     int rc = 0;
     for (size_t i = 0; !rc && i < r->n_kinds; i++)
         if (!r->kinds[i].is_rest)
-            rc = reason(r, "%zu operators %s: none was measured on %s, taken as %s",
-                        r->kinds[i].count, r->kinds[i].kind, r->profile->device,
-                        r->kinds[i].other_form ? "another form of the same"
-                        : r->kinds[i].has_macs ? "the mean of others that multiply"
-                                               : "others of the same traffic");
+            rc = nrg_prediction_reason(r->out,
+                                       "%zu operators %s: none was measured on %s, taken as %s",
+                                       r->kinds[i].count, r->kinds[i].kind, r->profile->device,
+                                       r->kinds[i].other_form ? "another form of the same"
+                                       : r->kinds[i].has_macs ? "the mean of others that multiply"
+                                                              : "others of the same traffic");
     if (!rc && isnan(r->out->nodes[0].estimate.low_j))
-        rc = reason(r, "too few rows were measured on %s to tell an interval", r->profile->device);
+        rc = nrg_prediction_reason(r->out, "too few rows were measured on %s to tell an interval",
+                                   r->profile->device);
     else if (!rc && !nrg_physical_has_modules(m))
-        rc = reason(r,
-                    "operators alone were measured on %s: what goes on between them, and other "
-                    "code for the same operators, is not in the sum; the interval reaches from "
-                    "half to twice it and more",
-                    r->profile->device);
+        rc = nrg_prediction_reason(
+            r->out,
+            "operators alone were measured on %s: what goes on between them, and other "
+            "code for the same operators, is not in the sum; the interval reaches from "
+            "half to twice it and more",
+            r->profile->device);
     for (size_t i = 0; !rc && i < r->n_outside; i++) {
         const struct outside *o = &r->outside[i];
         const char *how = o->smaller && o->larger ? "smaller or larger"
                           : o->larger             ? "larger"
                                                   : "smaller";
-        rc = reason(r,
-                    "%zu operators of %s are %s than any that was measured, by up to a factor "
-                    "of %.3g",
-                    o->smaller + o->larger, o->group, how, o->factor);
+        rc = nrg_prediction_reason(
+            r->out,
+            "%zu operators of %s are %s than any that was measured, by up to a factor "
+            "of %.3g",
+            o->smaller + o->larger, o->group, how, o->factor);
     }
     if (!rc && isfinite(m->least_j[NRG_NODE_MODEL]) &&
         all->energy_j < m->least_j[NRG_NODE_MODEL] / exp(BEYOND_SAID))
-        rc = reason(r, "the model is smaller than any that was measured, by a factor of %.3g",
-                    m->least_j[NRG_NODE_MODEL] / all->energy_j);
+        rc = nrg_prediction_reason(
+            r->out, "the model is smaller than any that was measured, by a factor of %.3g",
+            m->least_j[NRG_NODE_MODEL] / all->energy_j);
     return rc;
 }
 
 /* ---- sums ---- */
-
-static size_t node_of(const struct run *r, const struct nrg_operator *op)
-{
-    int64_t at = op->module ? nrg_nametab_get(&r->names, op->module, strlen(op->module)) : 0;
-    return at > 0 ? (size_t)at : 0;
-}
-
-static void add_to_tree(struct run *r, size_t node, const struct nrg_estimate *e,
-                        const struct nrg_work *w, double self_j)
-{
-    r->out->nodes[node].self_j += self_j;
-    for (;;) {
-        nrg_estimate_add(&r->out->nodes[node].estimate, e, w->times);
-        r->out->nodes[node].operators++;
-        for (int u = 0; u < NRG_MODULE_UNITS; u++)
-            r->beside[node][u] += w->times * w->beside[u];
-        if (!node)
-            return;
-        node = r->tree->nodes[node].parent;
-    }
-}
 
 static int add_operator(struct run *r, size_t i)
 {
@@ -239,6 +230,7 @@ static int add_operator(struct run *r, size_t i)
     const struct nrg_group *group = nrg_physical_group(m, w.kind, w.x[NRG_PER_MAC] > 0, &known);
     if (!w.is_rest)
         nrg_physical_operator(m, w.kind, w.x, &e);
+    r->placed[i] = (struct nrg_placed){w, e, nrg_work_node(&r->names, op)};
     double beside_j = 0;
     for (int u = 0; u < NRG_MODULE_UNITS; u++)
         beside_j += m->module_joules[u] * w.beside[u];
@@ -247,7 +239,6 @@ static int add_operator(struct run *r, size_t i)
     made->estimate.energy_j = w.times * (e.energy_j + beside_j);
     made->estimate.low_j = w.times * (e.low_j + beside_j);
     made->estimate.high_j = w.times * (e.high_j + beside_j);
-    add_to_tree(r, node_of(r, op), &e, &w, made->estimate.energy_j);
     int rc = add_terms(r, &w, group, e.less_j > 0);
     bool other_form = w.is_known && nrg_group_other_form(group, w.kind);
     if (!rc && (!w.is_known || other_form))
@@ -255,22 +246,6 @@ static int add_operator(struct run *r, size_t i)
     if (!rc && !w.is_rest)
         rc = note_outside(r, &w, group);
     return rc;
-}
-
-/* A node with one operator is as uncertain as that; the errors of several cancel in part. */
-static void bounds_of_one(struct run *r)
-{
-    for (size_t i = 0; i < r->reduced->n_operators; i++) {
-        const struct nrg_op_estimate *op = &r->out->operators[i];
-        size_t node = node_of(r, &r->reduced->operators[i]);
-        while (op->group && strcmp(op->group, "rest") && r->out->nodes[node].operators == 1) {
-            r->out->nodes[node].estimate.low_j = op->estimate.low_j;
-            r->out->nodes[node].estimate.high_j = op->estimate.high_j;
-            if (!node)
-                break;
-            node = r->tree->nodes[node].parent;
-        }
-    }
 }
 
 /* ---- refusing ---- */
@@ -295,35 +270,31 @@ static int refuse_unknown(struct run *r)
                     n, r->reduced->n_operators, first->id, first->kind);
 }
 
-static int prepare(struct run *r)
-{
-    r->out->n = r->tree->n;
-    r->out->n_operators = r->reduced->n_operators;
-    r->out->nodes = calloc(r->tree->n + 1, sizeof *r->out->nodes);
-    r->out->operators = calloc(r->reduced->n_operators + 1, sizeof *r->out->operators);
-    r->beside = calloc(r->tree->n + 1, sizeof *r->beside);
-    int rc = r->out->nodes && r->out->operators && r->beside && r->tree->n ? 0 : -ENOMEM;
-    for (size_t i = 1; !rc && i < r->tree->n; i++)
-        rc = nrg_nametab_put(&r->names, r->tree->nodes[i].name, strlen(r->tree->nodes[i].name),
-                             (int64_t)i);
-    return rc;
-}
-
 static int sum_up(struct run *r)
 {
-    const struct nrg_physical *m = &r->profile->physical;
-    int rc = prepare(r);
+    int rc = nrg_prediction_init(r->out, r->reduced, r->tree);
+    r->placed = calloc(r->reduced->n_operators + 1, sizeof *r->placed);
+    if (!rc)
+        rc = r->placed ? nrg_module_tree_index(r->tree, &r->names) : -ENOMEM;
     for (size_t i = 0; !rc && i < r->reduced->n_operators; i++)
         rc = add_operator(r, i);
-    for (size_t i = 0; !rc && i < r->tree->n; i++)
-        if (r->out->nodes[i].operators)
-            nrg_physical_finish(m, i ? NRG_NODE_MODULE : NRG_NODE_MODEL, r->beside[i],
-                                &r->out->nodes[i].estimate);
     if (!rc)
-        bounds_of_one(r);
+        rc = nrg_sum_nodes(r->out, &r->profile->physical, r->tree, r->placed);
     if (!rc && r->out->n_terms)
         qsort(r->out->terms, r->out->n_terms, sizeof *r->out->terms, by_energy);
-    return rc ? rc : say_reasons(r);
+    return rc ? rc : add_reasons(r);
+}
+
+static int predict_physical(struct run *r)
+{
+    if (r->profile->physical.features == NRG_SET_ALL)
+        return nrg_fail(r->err, -ENODATA, NULL,
+                        "the profile was made with --features all: it rebuilds a meter from time "
+                        "and GPU energy of a run, and can't predict before one");
+    int rc = refuse_unknown(r);
+    if (!rc && (rc = sum_up(r)))
+        nrg_fail(r->err, rc, NULL, "out of memory");
+    return rc;
 }
 
 int nrg_predict(struct nrg_prediction *out, const struct nrg_profile *profile,
@@ -332,21 +303,10 @@ int nrg_predict(struct nrg_prediction *out, const struct nrg_profile *profile,
 {
     struct run r = {.out = out, .profile = profile, .reduced = reduced, .tree = tree, .err = err};
     *out = (struct nrg_prediction){0};
-    if (profile->is_layer) {
-        int failed = nrg_predict_layers(out, &profile->layer, reduced, tree, err);
-        if (failed)
-            nrg_prediction_release(out);
-        return failed;
-    }
-    if (profile->physical.features == NRG_SET_ALL)
-        return nrg_fail(err, -ENODATA, NULL,
-                        "the profile was made with --features all: it rebuilds a meter from time "
-                        "and GPU energy of a run, and can't predict before one");
-    int rc = refuse_unknown(&r);
-    if (!rc && (rc = sum_up(&r)))
-        nrg_fail(err, rc, NULL, "out of memory");
-    nrg_nametab_release(&r.names);
-    free(r.beside);
+    int rc = profile->is_layer ? nrg_predict_layers(out, &profile->layer, reduced, tree, err)
+                               : predict_physical(&r);
+    nrg_map_release(&r.names);
+    free(r.placed);
     free(r.outside);
     free(r.kinds);
     if (rc)

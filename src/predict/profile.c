@@ -1,4 +1,7 @@
-/* See profile.h. */
+/*
+ * See profile.h. Texts are copied from the data set into the profile's arena, because a profile
+ * outlives the data it was trained on.
+ */
 #include "predict/profile.h"
 
 #include <errno.h>
@@ -7,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char *const provenances[] = {"measured", "derived", "estimated"};
+#include "predict/physical/interval.h"
+#include "sensors/channel.h"
 
 void nrg_profile_release(struct nrg_profile *profile)
 {
@@ -17,21 +21,13 @@ void nrg_profile_release(struct nrg_profile *profile)
     *profile = (struct nrg_profile){0};
 }
 
-static const char *keep(struct nrg_profile *p, const char *text)
+static const char *keep_text(struct nrg_profile *p, const char *text)
 {
     return nrg_arena_copy(&p->arena, text, strlen(text));
 }
 
-static bool listed(const char *const *names, const char *name)
-{
-    for (size_t i = 0; names && names[i]; i++)
-        if (!strcmp(names[i], name))
-            return true;
-    return false;
-}
-
-/* Energies and features in order: changes when anything that was trained on does. */
-static uint64_t fingerprint(const struct nrg_dataset *set, const bool *mask)
+/* A hash of energies and features in order: it changes with any value that was trained on. */
+static uint64_t fingerprint_of(const struct nrg_dataset *set, const bool *mask)
 {
     uint64_t h = UINT64_C(0xcbf29ce484222325);
     for (size_t i = 0; i < set->n; i++) {
@@ -60,30 +56,26 @@ static int keep_names(struct nrg_profile *p, const struct nrg_dataset *set, cons
     p->sources = nrg_arena_array(&p->arena, n + 1, sizeof *p->sources);
     p->models = nrg_arena_array(&p->arena, models.n + 1, sizeof *p->models);
     for (size_t i = 0; p->sources && i < n; i++)
-        p->sources[p->n_sources++] = keep(p, o->sources[i]);
+        p->sources[p->n_sources++] = keep_text(p, o->sources[i]);
     for (size_t m = 0; p->models && m < models.n; m++)
-        if (!listed(o->exclude, models.names[m]))
-            p->models[p->n_models++] = keep(p, models.names[m]);
+        if (!nrg_name_listed(o->exclude, models.names[m]))
+            p->models[p->n_models++] = keep_text(p, models.names[m]);
     nrg_name_list_release(&models);
     int worst = 0;
     for (size_t i = 0; i < set->n; i++) {
         if (!mask[i])
             continue;
         p->rows += (double)set->rows[i].multiplicity;
-        for (int w = worst + 1; w < 3; w++)
-            worst = !strcmp(set->rows[i].provenance, provenances[w]) ? w : worst;
+        int provenance = nrg_provenance_from_name(set->rows[i].provenance);
+        worst = provenance > worst ? provenance : worst;
     }
-    p->provenance = provenances[worst];
-    p->device = keep(p, set->rows[0].device);
-    p->convention = keep(p, set->convention ? set->convention : "nrg");
-    return p->sources && p->models && p->device && p->convention ? 0 : -ENOMEM;
-}
-
-static int fit_physical(struct nrg_profile *p, const struct nrg_dataset *set, const bool *mask,
-                        const struct nrg_train_options *o, struct nrg_error *err)
-{
-    int rc = nrg_physical_fit(&p->physical, set, mask, o->features, err);
-    return rc ? rc : nrg_physical_calibrate(&p->physical, set, mask, o->confidence, err);
+    p->provenance = nrg_provenance_name((enum nrg_provenance)worst);
+    p->device = keep_text(p, set->rows[0].device);
+    p->convention = keep_text(p, set->convention ? set->convention : "nrg");
+    bool kept = p->sources && p->models && p->device && p->convention;
+    for (size_t g = 0; g < p->physical.n; g++)
+        kept &= (p->physical.groups[g].name = keep_text(p, p->physical.groups[g].name)) != NULL;
+    return kept ? 0 : -ENOMEM;
 }
 
 int nrg_profile_train(struct nrg_profile *profile, const struct nrg_dataset *set,
@@ -94,17 +86,15 @@ int nrg_profile_train(struct nrg_profile *profile, const struct nrg_dataset *set
     if (!mask)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     for (size_t i = 0; i < set->n; i++)
-        mask[i] = !listed(o->exclude, set->rows[i].model);
+        mask[i] = !nrg_name_listed(o->exclude, set->rows[i].model);
     profile->is_layer = o->layer;
-    int rc = o->layer
-                 ? nrg_layer_fit(&profile->layer, set, mask, o->original_layers, o->confidence, err)
-                 : fit_physical(profile, set, mask, o, err);
+    int rc =
+        o->layer
+            ? nrg_layer_fit(&profile->layer, set, mask, o->original_layers, o->confidence, err)
+            : nrg_physical_train(&profile->physical, set, mask, o->features, o->confidence, err);
     if (!rc && keep_names(profile, set, mask, o))
         rc = nrg_fail(err, -ENOMEM, NULL, "out of memory");
-    for (size_t g = 0; !rc && g < profile->physical.n; g++)
-        if (!(profile->physical.groups[g].name = keep(profile, profile->physical.groups[g].name)))
-            rc = nrg_fail(err, -ENOMEM, NULL, "out of memory");
-    profile->fingerprint = fingerprint(set, mask);
+    profile->fingerprint = fingerprint_of(set, mask);
     free(mask);
     if (rc)
         nrg_profile_release(profile);

@@ -1,15 +1,13 @@
 /*
  * A profile: the trained energy model of one device, as a small JSON file (docs/predict.md) with
- * what it was made from, the ranges it knows, and the errors to expect. Training is deterministic:
- * the same data give the same bytes.
+ * what it was made from, the ranges that were measured, and the errors to expect. Training is
+ * deterministic: the same data give the same bytes.
  *
- * Texts live in the profile's arena. Train or read, use, release. Immutable afterwards, so that
- * threads may share it.
+ * Ownership: train or read, use, release; texts live in the profile's arena. Errors: 0, or -errno
+ * with err. Threads: a profile is constant after training and may be shared.
  */
 #ifndef NRG_PREDICT_PROFILE_H
 #define NRG_PREDICT_PROFILE_H
-
-#include <jansson.h>
 
 #include "predict/compat/layer.h"
 #include "predict/physical/fit.h"
@@ -42,12 +40,5 @@ struct nrg_train_options {
 int nrg_profile_train(struct nrg_profile *profile, const struct nrg_dataset *set,
                       const struct nrg_train_options *options, struct nrg_error *err);
 void nrg_profile_release(struct nrg_profile *profile);
-
-/* A new reference; NULL when out of memory. Schema nrg.profile/1. */
-json_t *nrg_profile_json(const struct nrg_profile *profile);
-int nrg_profile_read(struct nrg_profile *profile, const char *path, struct nrg_error *err);
-/* `name` is for messages. */
-int nrg_profile_parse(struct nrg_profile *profile, const char *text, size_t size, const char *name,
-                      struct nrg_error *err);
 
 #endif

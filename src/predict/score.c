@@ -1,21 +1,21 @@
 /*
- * Scores of an evaluation: errors by level, by model and by kind. A sum per name is kept and turned
- * into means at the end; names are found by their pointer, which data sets intern.
+ * See score.h. A sum per name is kept and turned into means at the end. Names are compared by their
+ * pointer, because data sets intern them.
  */
+#include "predict/score.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
-#include "predict/evaluate.h"
 
 struct list {
     struct nrg_score *items;
     size_t n, cap;
 };
 
-static struct nrg_score *find(struct list *list, const char *name)
+static struct nrg_score *score_of(struct list *list, const char *name)
 {
     for (size_t i = 0; i < list->n; i++)
         if (list->items[i].name == name)
@@ -26,8 +26,8 @@ static struct nrg_score *find(struct list *list, const char *name)
     return &list->items[list->n++];
 }
 
-static void count(struct nrg_score *s, const struct nrg_dataset *set, size_t row,
-                  const struct nrg_estimate *e)
+static void add_error(struct nrg_score *s, const struct nrg_dataset *set, size_t row,
+                      const struct nrg_estimate *e)
 {
     const struct nrg_row *r = &set->rows[row];
     double error = 100 * fabs(e->energy_j - r->energy_j) / r->energy_j;
@@ -49,7 +49,7 @@ static void count(struct nrg_score *s, const struct nrg_dataset *set, size_t row
     s->distinct_covered += isnan(e->low_j) ? NAN : inside;
 }
 
-static void finish(struct nrg_score *s)
+static void make_means(struct nrg_score *s)
 {
     double distinct = (double)s->distinct;
     s->error = s->rows > 0 ? s->error / s->rows : NAN;
@@ -60,41 +60,55 @@ static void finish(struct nrg_score *s)
     s->macro = s->error;
 }
 
-int nrg_score_level(struct nrg_level_scores *out, const struct nrg_dataset *set,
-                    const struct nrg_estimate *estimates, const bool *which,
-                    enum nrg_node_level level)
+static int score_level(struct nrg_level_scores *out, const struct nrg_dataset *set,
+                       const struct nrg_estimate *estimates, const bool *which,
+                       enum nrg_node_level level)
 {
     struct list models = {0}, kinds = {0};
-    *out = (struct nrg_level_scores){0};
     for (size_t i = 0; i < set->n; i++) {
         if (!which[i] || set->rows[i].level != level)
             continue;
-        struct nrg_score *model = find(&models, set->rows[i].model);
-        struct nrg_score *kind = find(&kinds, set->rows[i].kind);
+        struct nrg_score *model = score_of(&models, set->rows[i].model);
+        struct nrg_score *kind = score_of(&kinds, set->rows[i].kind);
         if (!model || !kind) {
             free(models.items);
             free(kinds.items);
             return -ENOMEM;
         }
-        count(&out->all, set, i, &estimates[i]);
-        count(model, set, i, &estimates[i]);
-        count(kind, set, i, &estimates[i]);
+        add_error(&out->all, set, i, &estimates[i]);
+        add_error(model, set, i, &estimates[i]);
+        add_error(kind, set, i, &estimates[i]);
     }
     double sum = 0, tested = 0;
     for (size_t i = 0; i < models.n; i++) {
-        finish(&models.items[i]);
+        make_means(&models.items[i]);
         if (!isnan(models.items[i].error)) {
             sum += models.items[i].error;
             tested++;
         }
     }
     for (size_t i = 0; i < kinds.n; i++)
-        finish(&kinds.items[i]);
-    finish(&out->all);
+        make_means(&kinds.items[i]);
+    make_means(&out->all);
     out->all.macro = tested > 0 ? sum / tested : NAN;
     out->by_model = models.items;
     out->n_models = models.n;
     out->by_kind = kinds.items;
     out->n_kinds = kinds.n;
     return 0;
+}
+
+int nrg_score_levels(struct nrg_level_scores out[NRG_NODE_LEVELS], const struct nrg_dataset *set,
+                     const struct nrg_estimate *estimates, const bool *which)
+{
+    int rc = 0;
+    for (int l = 0; !rc && l < NRG_NODE_LEVELS; l++)
+        rc = score_level(&out[l], set, estimates, which, (enum nrg_node_level)l);
+    return rc;
+}
+
+void nrg_level_scores_release(struct nrg_level_scores *scores)
+{
+    free(scores->by_model);
+    free(scores->by_kind);
 }

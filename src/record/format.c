@@ -4,6 +4,9 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/mem.h"
+
 const char nrg_format_schema[] =
     "CREATE TABLE meta(key TEXT PRIMARY KEY, value) WITHOUT ROWID;"
     "CREATE TABLE sensor(id INTEGER PRIMARY KEY, driver TEXT, name TEXT, period_ns INTEGER);"
@@ -11,7 +14,7 @@ const char nrg_format_schema[] =
     " name TEXT, quantity TEXT, kind TEXT, unit TEXT, scale REAL, wrap INTEGER,"
     " update_ns INTEGER, lag_ns INTEGER, resolution REAL, limit_w REAL, parent TEXT,"
     " wide INTEGER, covers_cpu INTEGER, provenance TEXT, error_low REAL, error_high REAL,"
-    " source TEXT);"
+    " source TEXT, window_ns INTEGER);"
     "CREATE TABLE series(id INTEGER PRIMARY KEY, kind TEXT, sensor INTEGER,"
     " n_columns INTEGER, columns TEXT);"
     "CREATE TABLE chunk(id INTEGER PRIMARY KEY, series INTEGER, first_ns INTEGER,"
@@ -72,19 +75,22 @@ int nrg_series_kind_from_name(const char *name)
 
 const char *const *nrg_series_columns(enum nrg_series_kind kind)
 {
-    switch (kind) {
-    case NRG_PROCESSES:
-        return process_columns;
-    case NRG_PROCESS_MEMORY:
-        return memory_columns;
-    case NRG_GPU_PROCESSES:
-        return gpu_columns;
-    case NRG_SPANS:
-        return span_columns;
-    case NRG_THREADS:
-        return thread_columns;
-    case NRG_SAMPLES:
-        break;
-    }
-    return NULL;
+    static const char *const *const columns[] = {
+        [NRG_SAMPLES] = NULL,
+        [NRG_PROCESSES] = process_columns,
+        [NRG_PROCESS_MEMORY] = memory_columns,
+        [NRG_GPU_PROCESSES] = gpu_columns,
+        [NRG_SPANS] = span_columns,
+        [NRG_THREADS] = thread_columns,
+    };
+    return columns[kind];
+}
+
+struct nrg_event nrg_event_now(const char *kind, const char *source, const char *detail)
+{
+    struct nrg_event event = {.t_ns = nrg_now_ns()};
+    nrg_copy(event.kind, sizeof event.kind, kind);
+    nrg_copy(event.source, sizeof event.source, source);
+    nrg_copy(event.detail, sizeof event.detail, detail);
+    return event;
 }

@@ -11,10 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "mark/ring.h" /* NRG_SPAN_…_MAX */
+
 #define NRG_FORMAT_APPLICATION_ID 0x4e524721 /* "NRG!" */
 #define NRG_FORMAT_VERSION        1
+#define NRG_FORMAT_REVISION       2 /* raised when a recording holds more; old readers go on */
 
-/* Times beyond this are damage; sums and differences of the others can't overflow. */
+/* Later times mean a damaged file. Sums and differences of valid times can't overflow. */
 #define NRG_MAX_TIME_NS (INT64_MAX / 4)
 
 static inline bool nrg_is_time(int64_t t_ns)
@@ -52,25 +55,22 @@ enum {
 enum { NRG_G_PID, NRG_G_GPU, NRG_G_DEVICE_PID, NRG_G_SM_PPM, NRG_G_MEMORY_BYTES, NRG_G_COLUMNS };
 
 /*
- * Columns of NRG_SPANS. A row is an event, not a span: events come in order of time, so that a
- * span that lasts for hours needs no memory but its place on a stack, and one that was never
- * closed is seen as such. Within a track events nest. No row of a chunk is earlier than any row
- * of the chunk before.
+ * Columns of NRG_SPANS. A row is an event, not a span. Events come in order of time: a span that
+ * lasts for hours needs only a place on a stack, and one that was never closed is seen as such.
+ * Within a track events nest. No row of a chunk is earlier than any row of the chunk before.
  */
 enum {
     NRG_S_TRACK,  /* span_track.id: a thread, a stream of a GPU, a layer log */
     NRG_S_EVENT,  /* enum nrg_span_event */
     NRG_S_NAME,   /* span_name.id; an end repeats its begin's or is NRG_MISSING */
-    NRG_S_VALUE,  /* of a begin: its number (step 17), or NRG_MISSING; of a count: the amount; of an
-                     end: duration in ns that an imported log tells, if not end - begin */
-    NRG_S_PARENT, /* of a begin: span_path.id that it belongs below; NRG_MISSING: by nesting */
+    NRG_S_VALUE,  /* begin: its number (step 17), or NRG_MISSING; count: the amount; end: the
+                     duration in ns that an imported log gives, if it is not end - begin */
+    NRG_S_PARENT, /* begin: span_path.id of its parent; NRG_MISSING: nesting says */
     NRG_S_COLUMNS
 };
 enum nrg_span_event { NRG_SPAN_BEGIN, NRG_SPAN_END, NRG_SPAN_MARK, NRG_SPAN_COUNT };
 /* Columns of NRG_THREADS: CPU time of threads that mark spans */
 enum { NRG_T_TRACK, NRG_T_CPU_NS, NRG_T_COLUMNS };
-
-#define NRG_SPAN_NAME_MAX 16384 /* bytes of a span's name; longer ones are cut */
 
 /* Kinds of names that reports know; any other short word is allowed. */
 #define NRG_KIND_SPAN     "span"  /* nothing more is known */
@@ -84,13 +84,12 @@ enum { NRG_T_TRACK, NRG_T_CPU_NS, NRG_T_COLUMNS };
 #define NRG_KIND_LAYER    "layer"
 #define NRG_KIND_KERNEL   "kernel"
 #define NRG_KIND_COUNTER  "counter" /* samples, tokens, requests */
-#define NRG_KIND_MARK     "mark"
 
 struct nrg_span_name {
     int64_t id; /* from 1 */
-    char kind[16];
-    char detail[128]; /* class of a module, type of a layer; "" */
-    char *text;       /* clean UTF-8, owned by the recording */
+    char kind[NRG_SPAN_KIND_MAX + 1];
+    char detail[NRG_SPAN_DETAIL_MAX + 1]; /* class of a module, type of a layer; "" */
+    char *text;                           /* clean UTF-8, owned by the recording */
 };
 
 struct nrg_span_track {
@@ -102,16 +101,16 @@ struct nrg_span_track {
     char name[128];
 };
 
-/* A place in the tree of spans that can't be told by nesting: an operator of a thread for the
- * kernel that it launched. */
+/* A place in the tree of spans that nesting does not show, such as the operator of a thread that
+ * launched a kernel on a GPU. */
 struct nrg_span_path {
     int64_t id, parent, name; /* parent 0: top */
 };
 
 extern const char nrg_format_schema[];
-/* Tables of spans, made where they are missing: recordings from before spans may get some. */
+/* Tables of spans. Created if missing: an import may add spans to a recording that has none. */
 extern const char nrg_format_spans[];
-/* Made when the recording is closed: kept up while it grows it would cost a page per commit. */
+/* Created when the recording is closed: maintaining it would cost a page per commit. */
 extern const char nrg_format_index[];
 
 const char *nrg_series_kind_name(enum nrg_series_kind kind);
@@ -119,12 +118,12 @@ int nrg_series_kind_from_name(const char *name); /* -1: unknown */
 /* Fixed column names of a process-like kind, NULL-terminated; NULL for samples. */
 const char *const *nrg_series_columns(enum nrg_series_kind kind);
 
-/* What is known of one process. Texts are clean UTF-8. */
+/* One process. Texts are clean UTF-8. */
 struct nrg_process_info {
     int64_t id; /* in this recording, from 1 */
     int32_t pid;
     int32_t parent_pid;
-    int64_t start_ticks;       /* field 22 of /proc/PID/stat: with the pid, who it is */
+    int64_t start_ticks;       /* field 22 of /proc/PID/stat; with the pid it is unique */
     int64_t first_ns, last_ns; /* when nrg saw it first and last */
     int64_t cpu_ns;            /* at last_ns, all threads */
     int64_t cpu_before_ns;     /* already used when first seen */
@@ -151,5 +150,7 @@ struct nrg_event {
     char source[128]; /* channel, sensor or part */
     char detail[300];
 };
+
+struct nrg_event nrg_event_now(const char *kind, const char *source, const char *detail);
 
 #endif

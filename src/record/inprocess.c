@@ -1,28 +1,28 @@
 /*
- * The recorder of nrg.h inside the measured process: nrg_recorder_start and its like, on top of
- * the recorder that `nrg run` uses. It follows this process and its children; what its own
- * threads use is taken off.
+ * See inprocess.h. The recorder of nrg.h inside the measured process, on top of the recorder that
+ * `nrg run` uses. It follows this process and its children, without the CPU time of its own
+ * threads.
  *
- * There is one per process, so there is process state, like that of the spans' client. The shared
- * memory is made once and used again by the next recorder, because a thread may be writing a span
- * to it at any moment. After fork the child has no recorder, but what it marks goes to its
- * parent's. A program that ends without stopping is stopped at exit.
+ * There is one per process, so its state is static, like that of the spans' client. The shared
+ * memory is made once and kept for the next recorder, because a thread may be writing a span to it
+ * at any moment. After fork the child has no recorder, but the spans that it marks go to its
+ * parent's. A recorder that still runs when the program exits is stopped.
  */
+#include "mark/inprocess.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <nrg/nrg.h>
-
 #include "base/clock.h"
 #include "base/mem.h"
-#include "record/live.h"
-#include "record/sampler/recorder.h"
 #include "record/read/replay.h"
-#include "record/span_client.h"
+#include "record/sampler/live.h"
+#include "record/sampler/recorder.h"
 #include "record/spans/segment.h"
 
 #define MAX_SENSORS 64
@@ -37,8 +37,8 @@ static struct {
     struct nrg_span_segment segment;
     struct nrg_run run;
     int64_t idle_runs;
-    pthread_key_t reason; /* of each thread: the text of its last error, owned */
-    bool prepared;
+    const struct nrg_inprocess_host *host;
+    bool registered; /* the handlers of fork and exit */
 } inside = {.lock = PTHREAD_MUTEX_INITIALIZER, .segment = {.fd = -1}};
 
 static void after_fork_in_child(void)
@@ -50,43 +50,23 @@ static void after_fork_in_child(void)
     inside.segment = (struct nrg_span_segment){.fd = -1};
 }
 
+static int stop_recorder(struct nrg_error *err);
+
 static void stop_at_exit(void)
 {
-    nrg_recorder_stop();
+    stop_recorder(NULL);
 }
 
 /* Caller holds the lock. */
-static int prepare(void)
+static int register_handlers(void)
 {
-    if (inside.prepared)
+    if (inside.registered)
         return 0;
-    int rc = pthread_key_create(&inside.reason, free);
-    if (!rc)
-        rc = pthread_atfork(NULL, NULL, after_fork_in_child);
+    int rc = pthread_atfork(NULL, NULL, after_fork_in_child);
     if (!rc)
         rc = atexit(stop_at_exit) ? ENOMEM : 0;
-    inside.prepared = !rc;
+    inside.registered = !rc;
     return -rc;
-}
-
-/* Remembers why, for nrg_recorder_reason; returns code. Caller holds the lock. */
-static int remember(int code, const struct nrg_error *err)
-{
-    char text[700];
-    if (prepare())
-        return code;
-    free(pthread_getspecific(inside.reason));
-    pthread_setspecific(inside.reason,
-                        code ? strdup(nrg_error_text(err, text, sizeof text)) : NULL);
-    return code;
-}
-
-const char *nrg_recorder_reason(void)
-{
-    pthread_mutex_lock(&inside.lock);
-    const char *text = inside.prepared ? pthread_getspecific(inside.reason) : NULL;
-    pthread_mutex_unlock(&inside.lock);
-    return text ? text : "";
 }
 
 struct wanted_sensors {
@@ -163,7 +143,7 @@ static void begin_run(struct nrg_recorder *recorder, const struct nrg_error *no_
     if (no_spans->code)
         nrg_recorder_event(recorder, "unavailable", "spans", no_spans->what);
     else
-        nrg_span_client_attach(inside.segment.header);
+        inside.host->attach(inside.segment.header);
     inside.recorder = recorder;
 }
 
@@ -181,6 +161,7 @@ static int open_recorder(const char *path, const struct nrg_recorder_settings *s
         .path = path,
         .overwrite = s->overwrite,
         .rate_hz = s->rate_hz,
+        .quick = s->rate_hz > 0 ? NRG_QUICK_NEVER : NRG_QUICK_WITH_SPANS,
         .live_processes = true,
         .inside = true,
         .sensors = {.only = sensors.n ? sensors.names : NULL},
@@ -199,17 +180,18 @@ static int open_recorder(const char *path, const struct nrg_recorder_settings *s
 }
 
 /* Caller holds the lock. */
-static int start(const char *path, const struct nrg_recorder_settings *given, struct nrg_error *err)
+static int start_locked(const char *path, const struct nrg_recorder_settings *given,
+                        struct nrg_error *err)
 {
     struct nrg_recorder_settings s;
     struct nrg_recorder *recorder = NULL;
     struct nrg_error no_spans = {0};
-    int rc = prepare();
+    int rc = register_handlers();
     if (rc)
         return nrg_fail(err, rc, NULL, "%s", strerror(-rc));
     if (inside.recorder)
         return nrg_fail(err, -EBUSY, NULL, "there is a recorder in this process already");
-    if (nrg_recording_active())
+    if (inside.host->recording_active())
         return nrg_fail(err, -EBUSY, NULL, "this process is being recorded already");
     if (!path || !*path)
         return nrg_fail(err, -EINVAL, NULL, "a recording needs a file name");
@@ -227,129 +209,119 @@ static int start(const char *path, const struct nrg_recorder_settings *given, st
     return rc;
 }
 
-int nrg_recorder_start_with(const char *path, const struct nrg_recorder_settings *settings)
+/* Takes the lock. When no recorder runs it fails, without the lock. */
+static int lock_running(struct nrg_error *err)
 {
-    struct nrg_error err = {0};
     pthread_mutex_lock(&inside.lock);
-    int rc = remember(start(path, settings, &err), &err);
+    if (inside.recorder)
+        return 0;
+    pthread_mutex_unlock(&inside.lock);
+    return nrg_fail(err, -ENOENT, NULL, NRG_INPROCESS_NONE);
+}
+
+static int unlock_with(int rc)
+{
     pthread_mutex_unlock(&inside.lock);
     return rc;
 }
 
-int nrg_recorder_start(const char *path)
+static int start_recorder(const struct nrg_inprocess_host *host, const char *path,
+                          const struct nrg_recorder_settings *settings, struct nrg_error *err)
 {
-    return nrg_recorder_start_with(path, NULL);
+    pthread_mutex_lock(&inside.lock);
+    inside.host = host;
+    return unlock_with(start_locked(path, settings, err));
 }
 
-static int not_running(struct nrg_error *err)
+static int add_note(const char *key, const char *value, struct nrg_error *err)
 {
-    return nrg_fail(err, -ENOENT, NULL, "there is no recorder in this process");
-}
-
-int nrg_recorder_note(const char *key, const char *value)
-{
-    struct nrg_error err = {0};
     char full[64];
-    int rc = 0;
-    pthread_mutex_lock(&inside.lock);
-    if (!inside.recorder)
-        rc = not_running(&err);
-    else if (!key || !*key || !value || strlen(key) + sizeof "note." > sizeof full)
-        rc = nrg_fail(&err, -EINVAL, NULL, "a note has a key of 1 to 58 bytes, and a value");
-    if (!rc) {
-        nrg_copy(full, sizeof full, "note.");
-        nrg_copy(full + 5, sizeof full - 5, key);
-        if ((rc = nrg_recorder_text(inside.recorder, full, value)))
-            nrg_fail(&err, rc, NULL, "out of memory");
-    }
-    remember(rc, &err);
-    pthread_mutex_unlock(&inside.lock);
-    return rc;
+    int rc = lock_running(err);
+    if (rc)
+        return rc;
+    if (!key || !*key || !value || strlen(key) + sizeof "note." > sizeof full)
+        return unlock_with(
+            nrg_fail(err, -EINVAL, NULL, "a note has a key of 1 to 58 bytes, and a value"));
+    snprintf(full, sizeof full, "note.%s", key);
+    if ((rc = nrg_recorder_text(inside.recorder, full, value)))
+        nrg_fail(err, rc, NULL, "out of memory");
+    return unlock_with(rc);
 }
 
-int nrg_recorder_model(const char *name, const char *format, const void *bytes, uint64_t size)
+static int keep_model(const char *name, const char *format, const void *bytes, uint64_t size,
+                      struct nrg_error *err)
 {
-    struct nrg_error err = {0};
-    int rc = 0;
-    pthread_mutex_lock(&inside.lock);
-    if (!inside.recorder)
-        rc = not_running(&err);
-    else if (!name || !format || !*format || !bytes || !size || size > MAX_MODEL)
-        rc = nrg_fail(&err, -EINVAL, NULL, "a model has a name, a format, and 1 byte to 2 GB");
+    int rc = lock_running(err);
+    if (rc)
+        return rc;
+    if (!name || !format || !*format || !bytes || !size || size > MAX_MODEL)
+        rc = nrg_fail(err, -EINVAL, NULL, "a model has a name, a format, and 1 byte to 2 GB");
     else if ((rc = nrg_recorder_graph(inside.recorder, name, format, bytes, (size_t)size)))
-        nrg_fail(&err, rc, NULL, "out of memory");
-    remember(rc, &err);
-    pthread_mutex_unlock(&inside.lock);
-    return rc;
+        nrg_fail(err, rc, NULL, "out of memory");
+    return unlock_with(rc);
 }
 
-/* Caller holds the lock. */
-static int take_reading(struct nrg_recorder_reading *reading, struct nrg_error *err)
+static int read_energy(struct nrg_recorder_reading *reading, struct nrg_error *err)
 {
     struct nrg_live_sum sum;
     if (!reading || reading->size < sizeof *reading)
         return nrg_fail(err, -EINVAL, NULL, "the reading's size is not set");
-    if (!inside.recorder)
-        return not_running(err);
+    int rc = lock_running(err);
+    if (rc)
+        return rc;
     nrg_recorder_read_now(inside.recorder);
-    int rc = nrg_recorder_energy(inside.recorder, &sum);
+    rc = unlock_with(nrg_recorder_energy(inside.recorder, &sum));
+    if (rc == -ENOMEM)
+        return nrg_fail(err, rc, NULL, "out of memory");
     if (rc)
         return nrg_fail(err, rc, NULL, "no sensor gives energy here: see nrg sensors");
     *reading = (struct nrg_recorder_reading){.size = sizeof *reading,
-                                             .provenance = (int32_t)sum.provenance,
+                                             .provenance = sum.provenance,
                                              .t_ns = sum.t_ns,
                                              .energy_j = sum.energy_j};
     return 0;
 }
 
-int nrg_recorder_read(struct nrg_recorder_reading *reading)
+static int note_idle(int64_t begin_ns, int64_t end_ns, struct nrg_error *err)
 {
-    struct nrg_error err = {0};
-    pthread_mutex_lock(&inside.lock);
-    int rc = remember(take_reading(reading, &err), &err);
-    pthread_mutex_unlock(&inside.lock);
-    return rc;
+    int rc = lock_running(err);
+    if (rc)
+        return rc;
+    if (begin_ns < inside.run.begin_ns || end_ns <= begin_ns || end_ns > nrg_now_ns())
+        return unlock_with(
+            nrg_fail(err, -EINVAL, NULL, "idle time lies between the recorder's start and now"));
+    struct nrg_run idle = {.id = 2 + inside.idle_runs++,
+                           .kind = "baseline",
+                           .exit_code = -1,
+                           .begin_ns = begin_ns,
+                           .end_ns = end_ns};
+    nrg_recorder_run(inside.recorder, &idle);
+    return unlock_with(0);
 }
 
-int nrg_recorder_idle(int64_t begin_ns, int64_t end_ns)
+static int stop_recorder(struct nrg_error *err)
 {
-    struct nrg_error err = {0};
-    int rc = 0;
-    pthread_mutex_lock(&inside.lock);
-    if (!inside.recorder)
-        rc = not_running(&err);
-    else if (begin_ns < inside.run.begin_ns || end_ns <= begin_ns || end_ns > nrg_now_ns())
-        rc = nrg_fail(&err, -EINVAL, NULL, "idle time lies between the recorder's start and now");
-    else {
-        struct nrg_run idle = {.id = 2 + inside.idle_runs++,
-                               .kind = "baseline",
-                               .exit_code = -1,
-                               .begin_ns = begin_ns,
-                               .end_ns = end_ns};
-        nrg_recorder_run(inside.recorder, &idle);
-    }
-    remember(rc, &err);
-    pthread_mutex_unlock(&inside.lock);
-    return rc;
-}
-
-int nrg_recorder_stop(void)
-{
-    struct nrg_error err = {0};
-    pthread_mutex_lock(&inside.lock);
+    int rc = lock_running(err);
+    if (rc)
+        return rc;
     struct nrg_recorder *recorder = inside.recorder;
-    int rc = recorder ? 0 : not_running(&err);
-    if (recorder) {
-        inside.recorder = NULL;
-        nrg_span_client_detach();
-        inside.run.end_ns = nrg_now_ns();
-        nrg_recorder_read_now(recorder);
-        nrg_recorder_run(recorder, &inside.run);
-        rc = nrg_recorder_end(recorder, NULL, NULL, &err);
-        nrg_recorder_free(recorder);
-        nrg_root_release(&inside.ctx.root);
-    }
-    remember(rc, &err);
-    pthread_mutex_unlock(&inside.lock);
-    return rc;
+    inside.recorder = NULL;
+    inside.host->detach();
+    inside.run.end_ns = nrg_now_ns();
+    nrg_recorder_read_now(recorder);
+    nrg_recorder_run(recorder, &inside.run);
+    rc = nrg_recorder_end(recorder, NULL, NULL, err);
+    nrg_recorder_free(recorder);
+    nrg_root_release(&inside.ctx.root);
+    return unlock_with(rc);
 }
+
+__attribute__((visibility("default"))) const struct nrg_inprocess nrg_inprocess = {
+    .version = NRG_VERSION,
+    .start = start_recorder,
+    .note = add_note,
+    .model = keep_model,
+    .read = read_energy,
+    .idle = note_idle,
+    .stop = stop_recorder,
+};

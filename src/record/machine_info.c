@@ -1,4 +1,5 @@
-/* See machine_info.h. */
+/* See machine_info.h. Only a live root has a TSC to ask: a captured tree shows another machine's.
+ */
 #include "record/machine_info.h"
 
 #include <stdio.h>
@@ -6,24 +7,10 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "record/store/writer.h"
+#include <nrg/nrg.h>
 
-/* The first "model name" (x86) or "Model" (ARM boards) line. */
-static void cpu_model(const struct nrg_root *root, char *out, size_t size)
-{
-    char buf[4096];
-    out[0] = '\0';
-    nrg_root_read(root, "/proc/cpuinfo", buf, sizeof buf);
-    const char *line = strstr(buf, "model name");
-    if (!line)
-        line = strstr(buf, "Model");
-    const char *colon = line ? strchr(line, ':') : NULL;
-    if (colon) {
-        colon += strspn(colon, ": \t");
-        nrg_copy_clean(out, size, colon, strcspn(colon, "\n"));
-    }
-}
+#include "record/store/writer.h"
+#include "sensors/machine/cpu_model.h"
 
 bool nrg_machine_has_tsc(const struct nrg_root *root)
 {
@@ -35,7 +22,6 @@ bool nrg_machine_has_tsc(const struct nrg_root *root)
                                 text, sizeof text) &&
            !strcmp(text, "tsc");
 #else
-    (void)root;
     return false;
 #endif
 }
@@ -44,12 +30,13 @@ int nrg_machine_info_write(const struct nrg_context *ctx, struct nrg_store *stor
 {
     char text[128];
     struct utsname uts;
+    struct nrg_cpu_model cpu;
     nrg_store_text(store, "nrg_version", NRG_VERSION);
     if (!nrg_root_read_label(&ctx->root, "/proc/sys/kernel/random/boot_id", text, sizeof text))
         nrg_store_text(store, "boot_id", text);
-    cpu_model(&ctx->root, text, sizeof text);
-    if (text[0])
-        nrg_store_text(store, "cpu", text);
+    nrg_cpu_model_identify(&ctx->root, &cpu);
+    if (cpu.name[0] || cpu.board[0])
+        nrg_store_text(store, "cpu", cpu.name[0] ? cpu.name : cpu.board);
     if (!uname(&uts)) {
         nrg_store_text(store, "host", uts.nodename);
         nrg_store_text(store, "kernel", uts.release);

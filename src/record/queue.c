@@ -1,6 +1,7 @@
 /* See queue.h. */
 #include "record/queue.h"
 
+#include <errno.h>
 #include <stdlib.h>
 
 void nrg_queue_init(struct nrg_queue *queue)
@@ -16,54 +17,65 @@ static bool has_rows(const struct nrg_message *message)
     return message->kind == NRG_MSG_ROWS || message->kind == NRG_MSG_PAST_ROWS;
 }
 
-void nrg_message_free(struct nrg_message *message)
+static void release_content(const struct nrg_message *message)
 {
-    if (!message)
-        return;
-    if (has_rows(message))
-        nrg_rows_release(&message->rows);
-    else if (message->kind == NRG_MSG_SPAN_NAME)
+    if (has_rows(message)) {
+        struct nrg_rows rows = message->rows;
+        nrg_rows_release(&rows);
+    } else if (message->kind == NRG_MSG_SPAN_NAME) {
         free(message->span_name.text);
-    else if (message->kind == NRG_MSG_TEXT)
+    } else if (message->kind == NRG_MSG_TEXT) {
         free(message->text.value);
-    else if (message->kind == NRG_MSG_GRAPH)
+    } else if (message->kind == NRG_MSG_GRAPH) {
         free(message->graph.bytes);
-    free(message);
+    }
 }
 
 void nrg_queue_release(struct nrg_queue *queue)
 {
     for (struct nrg_message *m = queue->first, *next; m; m = next) {
         next = m->next;
-        nrg_message_free(m);
+        release_content(m);
+        free(m);
     }
     pthread_mutex_destroy(&queue->lock);
     pthread_cond_destroy(&queue->ready);
 }
 
-struct nrg_message *nrg_message_new(struct nrg_queue *queue, enum nrg_message_kind kind)
+int nrg_queue_push(struct nrg_queue *queue, const struct nrg_message *message)
 {
-    struct nrg_message *message = calloc(1, sizeof *message);
-    if (!message) {
-        pthread_mutex_lock(&queue->lock);
+    struct nrg_message *m = malloc(sizeof *m);
+    if (m)
+        *m = *message;
+    else
+        release_content(message);
+    pthread_mutex_lock(&queue->lock);
+    if (m) {
+        m->next = NULL;
+        *queue->last = m;
+        queue->last = &m->next;
+        queue->n_rows += has_rows(m) ? m->rows.n : 0;
+    } else {
         queue->dropped++;
-        pthread_mutex_unlock(&queue->lock);
-        return NULL;
     }
-    message->kind = kind;
-    return message;
+    pthread_mutex_unlock(&queue->lock);
+    return m ? 0 : -ENOMEM;
 }
 
-void nrg_queue_push(struct nrg_queue *queue, struct nrg_message *message)
+void nrg_queue_push_rows(struct nrg_queue *queue, enum nrg_message_kind kind, int series,
+                         struct nrg_rows *rows)
 {
-    if (!message)
+    if (!rows->n)
         return;
-    pthread_mutex_lock(&queue->lock);
-    message->next = NULL;
-    *queue->last = message;
-    queue->last = &message->next;
-    queue->n_rows += has_rows(message) ? message->rows.n : 0;
-    pthread_mutex_unlock(&queue->lock);
+    nrg_queue_push(queue, &(struct nrg_message){.kind = kind, .series = series, .rows = *rows});
+    nrg_rows_init(rows, rows->n_columns);
+}
+
+void nrg_queue_push_event(struct nrg_queue *queue, const char *kind, const char *source,
+                          const char *detail)
+{
+    nrg_queue_push(queue, &(struct nrg_message){.kind = NRG_MSG_EVENT,
+                                                .event = nrg_event_now(kind, source, detail)});
 }
 
 size_t nrg_queue_rows(struct nrg_queue *queue)
@@ -79,7 +91,8 @@ void nrg_queue_done(struct nrg_queue *queue, struct nrg_message *message)
     pthread_mutex_lock(&queue->lock);
     queue->n_rows -= has_rows(message) ? message->rows.n : 0;
     pthread_mutex_unlock(&queue->lock);
-    nrg_message_free(message);
+    release_content(message);
+    free(message);
 }
 
 static void signal_flag(struct nrg_queue *queue, bool *flag)

@@ -1,7 +1,10 @@
 /*
- * From the sampling threads to the writing thread: whole batches, handed over about once a
- * second, so that the lock is never hot and the disk never delays a reading. The producer gives
- * a message away; the consumer takes all there are.
+ * The queue from the threads that read to the thread that writes. Readers push about once a second,
+ * so the lock is rarely contended, and a slow disk never delays a reading.
+ *
+ * Ownership: push copies the message and takes over what it points to (rows, texts, bytes), also
+ * when it fails. The consumer takes the whole list and gives each message to nrg_queue_done.
+ * Errors: -ENOMEM, counted in `dropped`. Threads: any number of producers, one consumer.
  */
 #ifndef NRG_RECORD_QUEUE_H
 #define NRG_RECORD_QUEUE_H
@@ -19,18 +22,17 @@ enum nrg_message_kind {
     NRG_MSG_EVENT,
     NRG_MSG_CLOCK,
     NRG_MSG_RUN,
-    NRG_MSG_TEXT, /* of the metadata */
-    NRG_MSG_INTEGER,
+    NRG_MSG_TEXT, /* metadata */
     NRG_MSG_GRAPH,
     NRG_MSG_SPAN_NAME,
     NRG_MSG_SPAN_TRACK,
-    NRG_MSG_PAST_ROWS /* spans that were over when they were told: see span_drain.h */
+    NRG_MSG_PAST_ROWS /* spans that had ended when the program reported them: spans/drain.h */
 };
 
 struct nrg_message {
     struct nrg_message *next;
     enum nrg_message_kind kind;
-    int series; /* of rows; of past rows their number, from 0 */
+    int series; /* of rows; for past rows a number below NRG_PAST_SERIES */
     union {
         struct nrg_rows rows;
         struct nrg_process_info process;
@@ -39,18 +41,14 @@ struct nrg_message {
         struct nrg_run run;
         struct {
             char key[80];
-            char *value; /* the message's */
+            char *value;
         } text;
         struct {
-            char key[80];
-            int64_t value;
-        } integer;
-        struct {
             char name[256], format[32];
-            void *bytes; /* the message's */
+            void *bytes;
             size_t size;
         } graph;
-        struct nrg_span_name span_name; /* its text is the message's */
+        struct nrg_span_name span_name;
         struct nrg_span_track span_track;
     };
 };
@@ -60,27 +58,30 @@ struct nrg_queue {
     pthread_cond_t ready;
     struct nrg_message *first, **last;
     bool wake, stop;
-    size_t n_rows;    /* pushed and not freed, of all messages */
-    uint64_t dropped; /* messages lost for want of memory */
+    size_t n_rows;    /* of all messages that are not done yet */
+    uint64_t dropped; /* messages lost because memory ran out */
 };
 
 void nrg_queue_init(struct nrg_queue *queue);
 void nrg_queue_release(struct nrg_queue *queue);
 
-/* NULL when out of memory (counted). */
-struct nrg_message *nrg_message_new(struct nrg_queue *queue, enum nrg_message_kind kind);
-void nrg_message_free(struct nrg_message *message);
+int nrg_queue_push(struct nrg_queue *queue, const struct nrg_message *message);
+/* Pushes the rows, if there are any, and leaves *rows empty. */
+void nrg_queue_push_rows(struct nrg_queue *queue, enum nrg_message_kind kind, int series,
+                         struct nrg_rows *rows);
+/* Pushes an event that happened now. */
+void nrg_queue_push_event(struct nrg_queue *queue, const char *kind, const char *source,
+                          const char *detail);
 
-/* How many rows wait or are being written: a producer that can wait should, when there are many. */
+/* Rows that wait or are being written. A producer that can wait should do so when they are many. */
 size_t nrg_queue_rows(struct nrg_queue *queue);
-/* Instead of nrg_message_free, by the consumer. */
-void nrg_queue_done(struct nrg_queue *queue, struct nrg_message *message);
 
-void nrg_queue_push(struct nrg_queue *queue, struct nrg_message *message);
-/* Lets the consumer run: without it pushed messages wait for company. */
+/* Wakes the consumer. A push alone does not, so that messages are written in batches. */
 void nrg_queue_wake(struct nrg_queue *queue);
 void nrg_queue_stop(struct nrg_queue *queue);
 /* Blocks until woken; returns the list and whether to stop after it. */
 struct nrg_message *nrg_queue_take(struct nrg_queue *queue, bool *stop);
+/* Frees a message that the consumer has dealt with. */
+void nrg_queue_done(struct nrg_queue *queue, struct nrg_message *message);
 
 #endif

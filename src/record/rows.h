@@ -1,6 +1,6 @@
 /*
  * A table of int64 rows with a time column: what sensors produce, chunks hold and readers get.
- * Embedded: init, release. Not thread-safe.
+ * Embedded: init, release. Errors: -ENOMEM; the table stays as it was. Not thread-safe.
  */
 #ifndef NRG_RECORD_ROWS_H
 #define NRG_RECORD_ROWS_H

@@ -1,4 +1,7 @@
-/* Threads of the recorder: small stack, a name, and no signals (they are the caller's). */
+/*
+ * Threads of the recorder: a small stack, a name, and all signals blocked, because signals are the
+ * program's. The caller joins or detaches. Errors: a negative errno unless said otherwise.
+ */
 #ifndef NRG_RECORD_THREAD_H
 #define NRG_RECORD_THREAD_H
 
@@ -8,7 +11,7 @@ int nrg_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), 
 
 /* A condition variable that waits on CLOCK_MONOTONIC. */
 void nrg_cond_init_monotonic(pthread_cond_t *cond);
-/* Until t_ns (CLOCK_MONOTONIC); 0 or ETIMEDOUT. */
+/* Waits until t_ns (CLOCK_MONOTONIC) at most; 0 or ETIMEDOUT. */
 int nrg_cond_wait_until(pthread_cond_t *cond, pthread_mutex_t *lock, long long t_ns);
 
 #endif

@@ -1,52 +1,17 @@
 /*
- * See calibration.h. Joules per unit are above idle: idle power is a line of its own, and whoever
- * wants both adds idle power times time.
+ * See calibration.h. Joules per unit are above idle: idle power is a line of its own. For both
+ * together, add idle power times time.
  */
 #include "report/calibration.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "base/json_set.h"
+#include "calibrate/prices.h"
 #include "report/units.h"
 
-static const char *const levels[] = {"L1", "L2", "L3", "L4", "memory"};
-#define LEVELS (sizeof levels / sizeof *levels)
-#define BUSY   0.1 /* of the processors while idle is measured: worth a word */
-
-static double bytes_of(const struct nrg_point *p)
-{
-    return p->read_bytes + p->written_bytes;
-}
-
-/* Of all streams of a level: mean of joules per byte, and the larger of spread and error. */
-struct level_cost {
-    size_t n;
-    double j_per_byte, uncertainty, gb_per_s;
-};
-
-static struct level_cost level_cost(const struct nrg_calibration *c, const char *level)
-{
-    struct level_cost out = {0};
-    double low = INFINITY, high = 0, worst = 0;
-    for (size_t i = 0; i < c->n; i++) {
-        const struct nrg_point_result *r = &c->results[i];
-        if (r->point->family != NRG_POINT_STREAM || strcmp(r->point->level, level) ||
-            isnan(r->above_j))
-            continue;
-        double cost = r->above_j / bytes_of(r->point);
-        out.n++;
-        out.j_per_byte += cost;
-        out.gb_per_s = fmax(out.gb_per_s, bytes_of(r->point) / r->time_s / 1e9);
-        low = fmin(low, cost);
-        high = fmax(high, cost);
-        worst = fmax(worst, r->above_uncertainty_j / bytes_of(r->point));
-    }
-    if (out.n) {
-        out.j_per_byte /= (double)out.n;
-        out.uncertainty = fmax(worst, (high - low) / 2);
-    }
-    return out;
-}
+#define BUSY 0.1 /* of the processors while idle is measured: worth a word */
 
 /* ---- text ---- */
 
@@ -60,17 +25,16 @@ static void print_number(FILE *out, double value, int width)
 
 static void print_point(const struct nrg_point_result *r, FILE *out)
 {
-    char energy[24], time[24];
     const struct nrg_point *p = r->point;
     fprintf(out, "%-6s %-26s %10s %10s %6.1f %%", nrg_point_families[p->family], p->name,
-            nrg_show_seconds(time, sizeof time, r->time_s),
-            nrg_show_energy(energy, sizeof energy, r->energy_j),
+            nrg_show_seconds(r->time_s).text, nrg_show_energy(r->energy_j).text,
             100 * r->uncertainty_j / r->energy_j);
     print_number(out, r->energy_j / r->time_s, 8);
     print_number(out, p->macs > 0 ? 2 * p->macs / r->time_s / 1e9 : NAN, 8);
-    print_number(out, bytes_of(p) / r->time_s / 1e9, 8);
+    print_number(out, nrg_point_bytes(p) / r->time_s / 1e9, 8);
     print_number(out, p->macs > 0 ? r->above_j / p->macs * 1e12 : NAN, 8);
-    print_number(out, p->family == NRG_POINT_STREAM ? r->above_j / bytes_of(p) * 1e12 : NAN, 8);
+    print_number(out, p->family == NRG_POINT_STREAM ? r->above_j / nrg_point_bytes(p) * 1e12 : NAN,
+                 8);
     fprintf(out, "%s\n", r->reached_error ? "" : "  ~");
 }
 
@@ -102,29 +66,19 @@ static void print_notes(const struct nrg_calibration_report *r, FILE *out)
         fprintf(out, "interrupted: %zu of %zu points\n", c->n, c->n_points);
 }
 
-/* Noise makes some points cheap: the cheapest is the one that is surely so. */
-static double surely_per_mac(const struct nrg_point_result *r)
-{
-    return (r->above_j + r->above_uncertainty_j) / r->point->macs;
-}
-
 static void print_prices(const struct nrg_calibration_report *r, FILE *out)
 {
     const struct nrg_calibration *c = r->calibration;
-    const struct nrg_point_result *best = NULL;
+    const struct nrg_point_result *best = nrg_cheapest_mac(c);
     fprintf(out, "\nabove idle\n");
-    for (size_t i = 0; i < c->n; i++)
-        if (c->results[i].point->macs > 0 && !isnan(c->results[i].above_j) &&
-            (!best || surely_per_mac(&c->results[i]) < surely_per_mac(best)))
-            best = &c->results[i];
     if (best)
         fprintf(out, "  per multiply-accumulate  %8.2f pJ ± %.2f   at best: %s\n",
                 1e12 * best->above_j / best->point->macs,
                 1e12 * best->above_uncertainty_j / best->point->macs, best->point->name);
-    for (size_t l = 0; l < LEVELS; l++) {
-        struct level_cost cost = level_cost(c, levels[l]);
+    for (size_t l = 0; l < NRG_MEMORY_LEVELS; l++) {
+        struct nrg_level_price cost = nrg_level_price(c, l);
         if (cost.n)
-            fprintf(out, "  per byte, %-14s %8.2f pJ ± %.2f   up to %.1f GB/s\n", levels[l],
+            fprintf(out, "  per byte, %-14s %8.2f pJ ± %.2f   up to %.1f GB/s\n", cost.level,
                     1e12 * cost.j_per_byte, 1e12 * cost.uncertainty, cost.gb_per_s);
     }
 }
@@ -147,12 +101,6 @@ void nrg_calibration_text(const struct nrg_calibration_report *r, FILE *out)
 
 /* ---- JSON ---- */
 
-static void set_number(json_t *o, const char *key, double value)
-{
-    if (isfinite(value))
-        json_object_set_new(o, key, json_real(value));
-}
-
 static json_t *point_json(const struct nrg_point_result *r)
 {
     const struct nrg_point *p = r->point;
@@ -164,27 +112,22 @@ static json_t *point_json(const struct nrg_point_result *r)
             o, "sizes",
             json_pack("[I, I, I]", (json_int_t)p->m, (json_int_t)p->n, (json_int_t)p->k));
     if (p->family == NRG_POINT_STREAM) {
-        json_object_set_new(o, "stream", json_string(nrg_stream_names[p->stream]));
-        json_object_set_new(o, "level", json_string(p->level));
-        json_object_set_new(o, "working_set_bytes", json_integer((json_int_t)p->set_bytes));
+        nrg_json_text(o, "stream", nrg_stream_names[p->stream]);
+        nrg_json_text(o, "level", p->level);
+        nrg_json_count(o, "working_set_bytes", (int64_t)p->set_bytes);
     }
-    set_number(o, "calls", r->calls);
-    set_number(o, "macs", p->macs);
-    set_number(o, "read_bytes", p->read_bytes);
-    set_number(o, "written_bytes", p->written_bytes);
-    set_number(o, "time_s", r->time_s);
-    set_number(o, "energy_j", r->energy_j);
-    set_number(o, "uncertainty_j", r->uncertainty_j);
-    set_number(o, "spread_percent", 100 * r->spread);
-    set_number(o, "power_w", r->energy_j / r->time_s);
-    set_number(o, "energy_above_idle_j", r->above_j);
-    set_number(o, "uncertainty_above_idle_j", r->above_uncertainty_j);
-    set_number(o, "gb_per_s", bytes_of(p) / r->time_s / 1e9);
+    NRG_JSON_REALS(o, {"calls", r->calls}, {"macs", p->macs}, {"read_bytes", p->read_bytes},
+                   {"written_bytes", p->written_bytes}, {"time_s", r->time_s},
+                   {"energy_j", r->energy_j}, {"uncertainty_j", r->uncertainty_j},
+                   {"spread_percent", 100 * r->spread}, {"power_w", r->energy_j / r->time_s},
+                   {"energy_above_idle_j", r->above_j},
+                   {"uncertainty_above_idle_j", r->above_uncertainty_j},
+                   {"gb_per_s", nrg_point_bytes(p) / r->time_s / 1e9});
     if (p->macs > 0) {
-        set_number(o, "gflop_per_s", 2 * p->macs / r->time_s / 1e9);
-        set_number(o, "j_per_mac", r->above_j / p->macs);
+        nrg_json_real(o, "gflop_per_s", 2 * p->macs / r->time_s / 1e9);
+        nrg_json_real(o, "j_per_mac", r->above_j / p->macs);
     } else {
-        set_number(o, "j_per_byte", r->above_j / bytes_of(p));
+        nrg_json_real(o, "j_per_byte", r->above_j / nrg_point_bytes(p));
     }
     return o;
 }
@@ -192,11 +135,11 @@ static json_t *point_json(const struct nrg_point_result *r)
 static json_t *levels_json(const struct nrg_calibration *c)
 {
     json_t *list = json_array();
-    for (size_t l = 0; l < LEVELS; l++) {
-        struct level_cost cost = level_cost(c, levels[l]);
+    for (size_t l = 0; l < NRG_MEMORY_LEVELS; l++) {
+        struct nrg_level_price cost = nrg_level_price(c, l);
         if (!cost.n)
             continue;
-        json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:f}", "level", levels[l],
+        json_array_append_new(list, json_pack("{s:s, s:f, s:f, s:f}", "level", cost.level,
                                               "j_per_byte", cost.j_per_byte, "uncertainty_j",
                                               cost.uncertainty, "gb_per_s", cost.gb_per_s));
     }
@@ -206,11 +149,9 @@ static json_t *levels_json(const struct nrg_calibration *c)
 static json_t *idle_json(const struct nrg_calibration *c)
 {
     json_t *o = json_object();
-    set_number(o, "power_w", c->idle_w);
-    set_number(o, "uncertainty_w", c->idle_uncertainty_w);
-    set_number(o, "before_w", c->idle_before_w);
-    set_number(o, "after_w", c->idle_after_w);
-    set_number(o, "utilisation", c->idle_utilisation);
+    NRG_JSON_REALS(o, {"power_w", c->idle_w}, {"uncertainty_w", c->idle_uncertainty_w},
+                   {"before_w", c->idle_before_w}, {"after_w", c->idle_after_w},
+                   {"utilisation", c->idle_utilisation});
     return o;
 }
 

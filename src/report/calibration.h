@@ -1,4 +1,7 @@
-/* A calibration for people and programs; docs/calibrate.md describes the outputs. */
+/*
+ * A calibration for people and programs; docs/calibrate.md describes the outputs. The report
+ * borrows everything; a stream that fails is seen by the caller (ferror).
+ */
 #ifndef NRG_REPORT_CALIBRATION_H
 #define NRG_REPORT_CALIBRATION_H
 

@@ -1,4 +1,4 @@
-/* See table.h. */
+/* See table.h. A bar has eighths of a cell. */
 #include "report/table.h"
 
 #include <errno.h>
@@ -7,20 +7,6 @@
 
 #define BAR_CELLS   10
 #define MOST_INDENT 40
-
-int nrg_table_width(const char *text)
-{
-    int n = 0;
-    for (; *text; text++)
-        n += (*text & 0xc0) != 0x80;
-    return n;
-}
-
-void nrg_table_pad(FILE *out, const char *text, int width)
-{
-    int n = nrg_table_width(text);
-    fprintf(out, "%s%*s", text, n < width ? width - n : 0, "");
-}
 
 void nrg_table_bar(FILE *out, double share)
 {

@@ -1,7 +1,7 @@
 /*
- * What tables of modules share: padding by what a terminal shows, bars, and the rows of a module
- * tree, where numbered siblings that are alike are one row ("0…11 ×12") that stands for all of
- * them.
+ * What tables of modules share: bars, and the rows of a module tree, where numbered siblings that
+ * are alike are one row ("0…11 ×12") that stands for all of them. Rows point into the tree and are
+ * good during the callback.
  */
 #ifndef NRG_REPORT_TABLE_H
 #define NRG_REPORT_TABLE_H
@@ -9,10 +9,8 @@
 #include <stdio.h>
 
 #include "graph/module_tree.h"
+#include "report/style.h"
 
-/* Columns of a terminal: bytes of one character count once. */
-int nrg_table_width(const char *text);
-void nrg_table_pad(FILE *out, const char *text, int width);
 /* Ten cells and the share in percent. */
 void nrg_table_bar(FILE *out, double share);
 

@@ -14,12 +14,19 @@ static const char *const provenance_names[] = {"measured", "derived", "estimated
 _Static_assert(COUNT(quantity_names) == NRG_QUANTITIES, "a name for every quantity");
 _Static_assert(COUNT(quantity_units) == NRG_QUANTITIES, "a unit for every quantity");
 
-static int find(const char *const *names, size_t n, const char *name)
+static int find_name(const char *const *names, size_t n, const char *name)
 {
     for (size_t i = 0; i < n; i++)
         if (!strcmp(names[i], name))
             return (int)i;
     return -1;
+}
+
+bool nrg_channel_is_companion(const struct nrg_channel *channel)
+{
+    const char *dot = strrchr(channel->name, '.');
+    return dot && (!strcmp(dot, ".low") || !strcmp(dot, ".high") || !strcmp(dot, ".idle") ||
+                   !strcmp(dot, NRG_POLLED_SUFFIX));
 }
 
 const char *nrg_quantity_name(enum nrg_quantity q)
@@ -44,15 +51,15 @@ const char *nrg_provenance_name(enum nrg_provenance provenance)
 
 int nrg_quantity_from_name(const char *name)
 {
-    return find(quantity_names, COUNT(quantity_names), name);
+    return find_name(quantity_names, COUNT(quantity_names), name);
 }
 
 int nrg_kind_from_name(const char *name)
 {
-    return find(kind_names, COUNT(kind_names), name);
+    return find_name(kind_names, COUNT(kind_names), name);
 }
 
 int nrg_provenance_from_name(const char *name)
 {
-    return find(provenance_names, COUNT(provenance_names), name);
+    return find_name(provenance_names, COUNT(provenance_names), name);
 }

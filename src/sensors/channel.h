@@ -1,15 +1,15 @@
 /*
  * A channel: one stream of a sensor, described so completely that a reader of a recording needs
- * no knowledge of the driver that made it. Plain data, copied by value.
+ * no knowledge of the driver that made it. Plain data, copied by value; nothing fails; any thread.
  *
  * Values cross files as raw int64 with a scale: value in SI unit = raw * scale. Counters keep
- * the hardware's raw count and its wrap range; unwrapping is the reader's. A missing reading is
- * NRG_MISSING, never 0.
+ * the hardware's raw count and its wrap range; a reader unwraps them (integrate.h). A missing
+ * reading is NRG_MISSING, never 0.
  *
  * The channel tree says what covers what: `parent` names the channel whose energy contains this
  * one's (core-0 in package-0). A *wide* channel (psys, machine, wall, battery) contains parts
  * that no other channel sees: totals add the parts and show the widest beside them as a check
- * (see energy/domains.c, the one place that decides what is summed).
+ * (total.h, the one place that decides what is summed).
  */
 #ifndef NRG_SENSORS_CHANNEL_H
 #define NRG_SENSORS_CHANNEL_H
@@ -17,6 +17,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include <nrg/nrg.h> /* enum nrg_provenance */
 
 #define NRG_MISSING INT64_MIN
 
@@ -30,14 +32,11 @@ enum nrg_quantity {
     NRG_CLOCK,       /* Hz */
     NRG_TEMPERATURE, /* degree Celsius */
     NRG_SECONDS,     /* s (CPU time, stall time) */
-    NRG_APPARENT,    /* VA: volts times amperes of mains, no energy */
+    NRG_APPARENT,    /* VA: apparent power of mains */
     NRG_QUANTITIES
 };
 
 enum nrg_kind { NRG_COUNTER, NRG_GAUGE };
-
-/* Ordered from best to worst: a sum has the worst of its parts. */
-enum nrg_provenance { NRG_MEASURED, NRG_DERIVED, NRG_ESTIMATED };
 
 struct nrg_channel {
     char name[48];    /* fixed domain names: package-0, core-0, dram-0, psys, gpu-0, machine, ... */
@@ -47,11 +46,13 @@ struct nrg_channel {
     enum nrg_kind kind;
     enum nrg_provenance provenance;
     unsigned group;    /* channels of one group are read together and share time stamps */
-    bool wide;         /* contains what no part channel sees (psys, machine, wall, battery) */
+    bool wide;         /* contains parts that no other channel sees (psys, machine, wall) */
     bool covers_cpu;   /* includes the processors: no estimate is needed beside it */
     double scale;      /* SI value = raw * scale */
     uint64_t wrap;     /* counter range in raw units: it goes 0..wrap-1; 0: 64 bit or unknown */
     int64_t update_ns; /* native update period, 0: unknown */
+    int64_t window_ns; /* of a gauge: how much of each update the value is the mean of, up to
+                          update_ns; less: the rest is never seen; 0: unknown */
     int64_t lag_ns;    /* time constant of the sensor's own averaging, 0: none or unknown */
     double resolution; /* smallest step in SI units, 0: unknown */
     double limit_w;    /* power that the domain can't exceed: bounds how often a counter can have
@@ -59,6 +60,12 @@ struct nrg_channel {
     double error_low;  /* relative error band: truth is in value*(1-low) .. value*(1+high) */
     double error_high;
 };
+
+#define NRG_POLLED_SUFFIX ".polled"
+
+/* True for NAME.low, NAME.high and NAME.idle, which accompany an estimate, and NAME.polled, which
+ * says a GPU's power another way: they are not domains. */
+bool nrg_channel_is_companion(const struct nrg_channel *channel);
 
 const char *nrg_quantity_name(enum nrg_quantity q);   /* "energy" */
 const char *nrg_quantity_unit(enum nrg_quantity q);   /* "J" */

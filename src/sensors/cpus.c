@@ -2,7 +2,6 @@
 #include "sensors/cpus.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,46 +10,6 @@
 #include "base/parse.h"
 
 #define CPU_DIR "/sys/devices/system/cpu"
-
-/* Value of "key<blanks>: value" when `line` is that line, else NULL. */
-static const char *value_of(const char *line, const char *key)
-{
-    size_t len = strlen(key);
-    if (strncmp(line, key, len))
-        return NULL;
-    line += len + strspn(line + len, " \t");
-    return *line == ':' ? line + 1 + strspn(line + 1, " \t") : NULL;
-}
-
-static int64_t number_at(const char *text)
-{
-    int64_t value;
-    return nrg_parse_i64(text, strcspn(text, "\n"), &value) ? -1 : value;
-}
-
-int nrg_cpu_model(const struct nrg_root *root, struct nrg_cpu_model *out)
-{
-    char text[4096]; /* the first CPU is enough: sockets do not mix models */
-    *out = (struct nrg_cpu_model){.family = -1, .model = -1};
-    ssize_t len = nrg_root_read(root, "/proc/cpuinfo", text, sizeof text);
-    if (len < 0 && len != -EFBIG)
-        return (int)len;
-    for (const char *line = text; line; line = strchr(line, '\n')) {
-        const char *value;
-        line += *line == '\n';
-        if ((value = value_of(line, "vendor_id"))) {
-            if (!strncmp(value, "GenuineIntel", 12))
-                out->vendor = NRG_VENDOR_INTEL;
-            else if (!strncmp(value, "AuthenticAMD", 12) || !strncmp(value, "HygonGenuine", 12))
-                out->vendor = NRG_VENDOR_AMD;
-        } else if (out->family < 0 && (value = value_of(line, "cpu family"))) {
-            out->family = number_at(value);
-        } else if (out->model < 0 && (value = value_of(line, "model"))) {
-            out->model = number_at(value);
-        }
-    }
-    return 0;
-}
 
 static int read_place(const struct nrg_root *root, struct nrg_cpu *cpu)
 {
@@ -87,9 +46,7 @@ int nrg_cpus_read(const struct nrg_root *root, struct nrg_cpus *out)
         cpu.cpu = (unsigned)number;
         if (read_place(root, &cpu))
             continue;
-        rc = nrg_reserve(&out->items, &out->cap, out->n + 1, sizeof *out->items);
-        if (!rc)
-            out->items[out->n++] = cpu;
+        rc = nrg_append(&out->items, &out->n, &out->cap, &cpu, sizeof *out->items);
     }
     nrg_names_release(&names);
     if (rc)

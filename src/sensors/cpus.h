@@ -1,35 +1,25 @@
 /*
- * Where each CPU sits (package, die, core) and what the processor is. RAPL counters belong to a
- * package (on some Intel servers to a die) and are read through one of its CPUs; which one, and
- * how the kernel would name the package, is decided here for perf and for the MSR.
+ * The package, die and core of each CPU. RAPL counters belong to a package (on some Intel servers
+ * to a die) and are read through one of its CPUs. Which one, and how the kernel names the package,
+ * is decided here for perf and for the MSR.
  *
- * Read from /sys/devices/system/cpu and /proc/cpuinfo of the root. The list is owned by the
- * caller (_release). Offline CPUs have no topology directory and are left out.
+ * Read from /sys/devices/system/cpu of the root. Offline CPUs have no topology directory and are
+ * left out. The caller owns the list (_release). Negative errno. Any thread.
  */
 #ifndef NRG_SENSORS_CPUS_H
 #define NRG_SENSORS_CPUS_H
 
 #include "base/root.h"
 
-enum nrg_cpu_vendor { NRG_VENDOR_OTHER, NRG_VENDOR_INTEL, NRG_VENDOR_AMD };
-
-struct nrg_cpu_model {
-    enum nrg_cpu_vendor vendor; /* Hygon counts as AMD: same registers */
-    int64_t family, model;      /* -1: not told */
-};
-
 struct nrg_cpu {
     unsigned cpu;
-    int64_t package, die, core; /* die is 0 and core -1 where the kernel does not tell */
+    int64_t package, die, core; /* die is 0 and core -1 when unknown */
 };
 
 struct nrg_cpus {
     struct nrg_cpu *items;
     size_t n, cap;
 };
-
-/* -errno only when /proc/cpuinfo can't be read. */
-int nrg_cpu_model(const struct nrg_root *root, struct nrg_cpu_model *out);
 
 int nrg_cpus_read(const struct nrg_root *root, struct nrg_cpus *out);
 void nrg_cpus_release(struct nrg_cpus *cpus);

@@ -1,7 +1,7 @@
 /*
- * What a channel's fixed domain name already says, for drivers that learn names from a file
+ * What follows from a channel's fixed domain name, for drivers that read names from a file
  * (simulate, replay): psys, machine and wall are wide, packages cover the processors, cores are
- * part of their package. Only fills what is certain from the name; pure function on its argument.
+ * part of their package. Pure function on its argument; cannot fail; any thread.
  */
 #ifndef NRG_SENSORS_DOMAIN_H
 #define NRG_SENSORS_DOMAIN_H

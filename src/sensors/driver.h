@@ -7,7 +7,7 @@
  * Life of a sensor:
  *   probe   finds devices; for each one adds a struct nrg_found (name and channels), and for what
  *           can't be used says what, why, and the exact command or file that would change it.
- *           Called once, may be slow-ish (milliseconds), must not disturb the machine.
+ *           Called once, may take milliseconds, must not disturb the machine.
  *   open    gets one found sensor back, with `wanted` telling which of its channels were chosen
  *           (another driver may serve the rest); prepares descriptors; sets *state.
  *   read    called at each deadline, on one thread only. Emits any number of rows through the
@@ -34,6 +34,7 @@ struct nrg_driver;
 
 struct nrg_gpu_process;
 struct nrg_meter_config;
+struct nrg_sensor_profile;
 
 /* What `read` writes to. Implemented by the recorder, the live view and by tests. */
 struct nrg_sink {
@@ -41,9 +42,9 @@ struct nrg_sink {
                 const int64_t *raw);
     /* channel: index in the sensor's channels; error: negative errno. */
     void (*fault)(struct nrg_sink *, unsigned channel, int error);
-    /* Use of a device by one process over the interval that ends at t_ns (see nvml.c). */
+    /* Use of a device by one process over the interval that ends at t_ns (see nvml/driver.c). */
     void (*gpu_process)(struct nrg_sink *, const struct nrg_gpu_process *);
-    /* Something that the user should know of the sensor as a whole, told once when it begins:
+    /* Something about the sensor as a whole that the user should know, sent once when it begins.
      * kind is one word ("silent", "garbage", "gone", "back"). Optional. */
     void (*note)(struct nrg_sink *, const char *kind, const char *text);
 };
@@ -52,9 +53,9 @@ struct nrg_gpu_process {
     int64_t t_ns;
     unsigned gpu;         /* N of gpu-N */
     int32_t pid;          /* in our pid namespace; -1: it belongs to another one */
-    int32_t device_pid;   /* as the device says */
+    int32_t device_pid;   /* as the device reports it */
     int64_t sm_ppm;       /* share of the device's processors, 1e6 = all; NRG_MISSING */
-    int64_t memory_bytes; /* NRG_MISSING when not told */
+    int64_t memory_bytes; /* NRG_MISSING when unknown */
 };
 
 static inline void nrg_sink_row(struct nrg_sink *sink, unsigned group, int64_t t_ns,
@@ -63,11 +64,20 @@ static inline void nrg_sink_row(struct nrg_sink *sink, unsigned group, int64_t t
     sink->row(sink, group, t_ns, width_ns, raw);
 }
 
+/* An error of 0 is no fault. */
 static inline void nrg_sink_fault(struct nrg_sink *sink, unsigned channel, int error)
 {
-    if (sink->fault)
+    if (error && sink->fault)
         sink->fault(sink, channel, error);
 }
+
+/*
+ * Reads the n channels from `first` on, at most NRG_POLL_MAX, which are one group, and emits their
+ * row and their faults. `read` leaves *raw, NRG_MISSING, for a channel that is not wanted.
+ */
+#define NRG_POLL_MAX 32
+void nrg_sink_poll(struct nrg_sink *sink, unsigned group, size_t first, size_t n,
+                   int (*read)(void *state, size_t channel, int64_t *raw), void *state);
 
 static inline void nrg_sink_note(struct nrg_sink *sink, const char *kind, const char *text)
 {
@@ -82,9 +92,9 @@ struct nrg_found {
     char locator[1024]; /* for open: directory, index, file, URI; private to the driver */
     struct nrg_channel *channels;
     size_t n_channels, cap_channels;
-    bool *wanted;  /* per channel, filled by nrg_select */
-    bool hidden;   /* works, but is only used when asked for by name */
-    bool required; /* asked for by the user: a run without it must not begin */
+    bool *wanted;  /* per channel: chosen, by nrg_probe_all */
+    bool hidden;   /* works, but is used only when the user names its driver */
+    bool required; /* the user asked for it: a run must not begin without it */
 };
 
 /* Something that can't be read here. */
@@ -97,12 +107,13 @@ struct nrg_unavailable {
 
 /* What the user asked of the sensors; all optional. */
 struct nrg_sensor_options {
-    const char *const
-        *only; /* driver names or "driver:argument", NULL-terminated; NULL: automatic */
-    const char *const *meters; /* URIs (meter_uri.h), NULL-terminated; besides all others */
-    const struct nrg_meter_config *config; /* meters and layouts of the desk (meter_config.h) */
-    double cpu_idle_w, cpu_full_w;         /* --cpu-watts, 0: not given */
-    bool per_cpu;                          /* machine: one utilisation channel per CPU */
+    /* Driver names or "driver:argument", NULL-terminated; NULL: automatic. */
+    const char *const *only;
+    const char *const *meters; /* URIs (meter/uri.h), NULL-terminated; besides all others */
+    const struct nrg_meter_config *config;    /* meters and layouts of meter/config.h */
+    const struct nrg_sensor_profile *profile; /* nvml: how a GPU's power sensor samples */
+    double cpu_idle_w, cpu_full_w;            /* --cpu-watts, 0: not given */
+    bool per_cpu;                             /* machine: one utilisation channel per CPU */
 };
 
 /* The result of probing all drivers. */
@@ -118,8 +129,9 @@ struct nrg_probe {
 };
 
 enum {
-    NRG_MAY_BLOCK = 1, /* read may take long: give it a thread of its own */
-    NRG_ON_REQUEST = 2 /* only probed when named (--sensor simulate:FILE) */
+    NRG_MAY_BLOCK = 1,     /* read may take long: give it a thread of its own */
+    NRG_ON_REQUEST = 2,    /* only probed when named (--sensor simulate:FILE) */
+    NRG_WITH_PROCESSES = 4 /* to be compared with processes' CPU times: read right after them */
 };
 
 struct nrg_driver {

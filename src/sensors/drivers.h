@@ -1,4 +1,4 @@
-/* The drivers' structs, one line each; only registry.c and the drivers themselves include it. */
+/* The drivers' structs, one line each; only registry.c and the drivers include this. */
 #ifndef NRG_SENSORS_DRIVERS_H
 #define NRG_SENSORS_DRIVERS_H
 

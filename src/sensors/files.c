@@ -1,7 +1,7 @@
 /*
  * See files.h. State is two arrays: the distinct files (descriptor, last value, last error) and
  * the channels, each naming one file or two. Both are made at open; read only fills them in.
- * Files of one group stand together because channels do.
+ * Files of one group are adjacent because the channels of a group are.
  */
 #include "sensors/files.h"
 
@@ -28,6 +28,7 @@ struct file {
 struct column {
     unsigned group;
     size_t a, b; /* indices of files; NO_FILE: not wanted, or no second factor */
+    int fault;
 };
 
 struct files {
@@ -124,25 +125,18 @@ int nrg_files_open(const struct nrg_context *ctx, const struct nrg_found *found,
 
 static int column_value(const struct files *f, const struct column *column, int64_t *raw)
 {
-    const struct file *a, *b;
+    static const struct file one = {.value = 1};
     *raw = NRG_MISSING;
     if (column->a == NO_FILE)
         return 0;
-    a = &f->items[column->a];
-    if (a->fault)
-        return a->fault;
-    if (column->b == NO_FILE) {
-        *raw = a->value;
-        return 0;
-    }
-    b = &f->items[column->b];
-    if (b->fault)
-        return b->fault;
-    if (__builtin_mul_overflow(a->value, b->value, raw) || *raw == NRG_MISSING) {
+    const struct file *a = &f->items[column->a];
+    const struct file *b = column->b == NO_FILE ? &one : &f->items[column->b];
+    if (a->fault || b->fault)
+        return a->fault ? a->fault : b->fault;
+    bool overflow = __builtin_mul_overflow(a->value, b->value, raw);
+    if (overflow)
         *raw = NRG_MISSING;
-        return -ERANGE;
-    }
-    return 0;
+    return *raw == NRG_MISSING ? -ERANGE : 0;
 }
 
 /* Reads the files of one group and emits its row; `first` is its first column. */
@@ -157,13 +151,10 @@ static size_t read_group(struct files *f, size_t first, size_t *file, struct nrg
     while (end < f->n_columns && f->columns[end].group == group)
         end++;
     for (size_t c = first; c < end; c++)
-        column_value(f, &f->columns[c], &f->raw[c]);
+        f->columns[c].fault = column_value(f, &f->columns[c], &f->raw[c]);
     nrg_sink_row(sink, group, before + (after - before) / 2, after - before, &f->raw[first]);
-    for (size_t c = first; c < end; c++) {
-        int rc = column_value(f, &f->columns[c], &f->raw[c]);
-        if (rc)
-            nrg_sink_fault(sink, (unsigned)c, rc);
-    }
+    for (size_t c = first; c < end; c++)
+        nrg_sink_fault(sink, (unsigned)c, f->columns[c].fault);
     return end;
 }
 
@@ -184,7 +175,8 @@ struct nrg_channel *nrg_find_channel(const struct nrg_probe *probe, const char *
     for (size_t f = 0; f < probe->n_found; f++) {
         struct nrg_found *found = &probe->found[f];
         for (size_t c = 0; c < found->n_channels; c++)
-            if (found->channels[c].quantity == quantity && !strcmp(found->channels[c].name, name))
+            if ((quantity == NRG_QUANTITIES || found->channels[c].quantity == quantity) &&
+                !strcmp(found->channels[c].name, name))
                 return &found->channels[c];
     }
     return NULL;

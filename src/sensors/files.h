@@ -25,13 +25,13 @@ int nrg_files_read(void *state, struct nrg_sink *sink);
 void nrg_files_close(void *state);
 
 /*
- * Makes `name` unlike that of every channel found so far with this quantity, by appending "-2",
- * "-3" and so on. `size` is that of the buffer.
+ * Makes `name` differ from the names of all channels found so far with this quantity, by appending
+ * "-2", "-3" and so on. `size` is that of the buffer.
  */
 void nrg_unique_name(const struct nrg_probe *probe, enum nrg_quantity quantity, char *name,
                      size_t size);
 
-/* A found channel by name and quantity; NULL when there is none. */
+/* A found channel by name and quantity (NRG_QUANTITIES: any); NULL when there is none. */
 struct nrg_channel *nrg_find_channel(const struct nrg_probe *probe, const char *name,
                                      enum nrg_quantity quantity);
 

@@ -1,7 +1,7 @@
 /*
- * See registry.h. Selection: a channel is known by name and quantity. Drivers stand in order of
- * preference, so the first found channel of a name is taken and later ones are left for those
- * who ask for them (--sensor DRIVER). With --sensor nothing is hidden and the order is the
+ * See registry.h. Selection: name and quantity identify a channel. Drivers stand in order of
+ * preference, so the first channel found of a name is used, and the later ones only when the user
+ * asks for their driver (--sensor DRIVER). With --sensor nothing is hidden and the order is the
  * user's.
  */
 #include "sensors/registry.h"
@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "sensors/drivers.h"
 #include "sensors/files.h"
@@ -45,7 +46,7 @@ const struct nrg_driver *const nrg_drivers[] = {
 };
 /* clang-format on */
 
-const struct nrg_driver *nrg_driver_find(const char *name)
+static const struct nrg_driver *find_driver(const char *name)
 {
     for (size_t i = 0; nrg_drivers[i]; i++)
         if (!strcmp(nrg_drivers[i]->name, name))
@@ -93,7 +94,23 @@ int nrg_probe_unavailable(struct nrg_probe *probe, const char *what, const char 
     return 0;
 }
 
-static bool taken(const struct nrg_probe *probe, size_t before, const struct nrg_channel *channel)
+void nrg_sink_poll(struct nrg_sink *sink, unsigned group, size_t first, size_t n,
+                   int (*read)(void *state, size_t channel, int64_t *raw), void *state)
+{
+    int64_t raw[NRG_POLL_MAX], before = nrg_now_ns();
+    int faults[NRG_POLL_MAX];
+    for (size_t i = 0; i < n; i++) {
+        raw[i] = NRG_MISSING;
+        faults[i] = read(state, first + i, &raw[i]);
+    }
+    int64_t after = nrg_now_ns();
+    nrg_sink_row(sink, group, before + (after - before) / 2, after - before, raw);
+    for (size_t i = 0; i < n; i++)
+        nrg_sink_fault(sink, (unsigned)(first + i), faults[i]);
+}
+
+static bool is_taken(const struct nrg_probe *probe, size_t before,
+                     const struct nrg_channel *channel)
 {
     for (size_t f = 0; f < before; f++) {
         const struct nrg_found *found = &probe->found[f];
@@ -105,7 +122,7 @@ static bool taken(const struct nrg_probe *probe, size_t before, const struct nrg
     return false;
 }
 
-static int choose(struct nrg_probe *probe)
+static int choose_channels(struct nrg_probe *probe)
 {
     bool by_name = probe->options && probe->options->only;
     for (size_t f = 0; f < probe->n_found; f++) {
@@ -114,7 +131,8 @@ static int choose(struct nrg_probe *probe)
         if (!found->wanted)
             return -ENOMEM;
         for (size_t c = 0; c < found->n_channels; c++)
-            found->wanted[c] = (by_name || !found->hidden) && !taken(probe, f, &found->channels[c]);
+            found->wanted[c] =
+                (by_name || !found->hidden) && !is_taken(probe, f, &found->channels[c]);
     }
     return 0;
 }
@@ -125,15 +143,15 @@ static int probe_named(struct nrg_probe *probe, const char *option, const char *
     char name[32];
     const char *colon = strchr(spec, ':');
     snprintf(name, sizeof name, "%.*s", colon ? (int)(colon - spec) : (int)strlen(spec), spec);
-    probe->driver = nrg_driver_find(name);
+    probe->driver = find_driver(name);
     probe->argument = colon ? colon + 1 : NULL;
     if (!probe->driver)
         return nrg_fail(err, -EINVAL, option, "no driver is called '%s': see nrg sensors", name);
     return probe->driver->probe(probe, err);
 }
 
-/* Two meters may both be called `wall`: unlike two paths to one chip, both are meant. */
-static void keep_apart(struct nrg_probe *probe, size_t first)
+/* Two meters may both be called `wall`. Unlike two paths to one chip, they are two sensors. */
+static void make_names_unique(struct nrg_probe *probe, size_t first)
 {
     size_t n = probe->n_found;
     for (size_t f = first; f < n; f++) {
@@ -149,13 +167,15 @@ static void keep_apart(struct nrg_probe *probe, size_t first)
 
 static void forget_found(struct nrg_probe *probe, size_t first)
 {
-    while (probe->n_found > first)
+    while (probe->n_found > first) {
         free(probe->found[--probe->n_found].channels);
+        free(probe->found[probe->n_found].wanted);
+    }
 }
 
-/* The desk's meter may be left at the desk; what its line says must make sense all the same. */
-static int probe_desk_meter(struct nrg_probe *probe, const struct nrg_meter_entry *meter,
-                            struct nrg_error *err)
+/* A meter of the configuration may be absent today; its line must be valid all the same. */
+static int probe_config_meter(struct nrg_probe *probe, const struct nrg_meter_entry *meter,
+                              struct nrg_error *err)
 {
     struct nrg_error why = {0};
     size_t first = probe->n_found;
@@ -168,12 +188,11 @@ static int probe_desk_meter(struct nrg_probe *probe, const struct nrg_meter_entr
     forget_found(probe, first);
     if (rc == -EINVAL)
         return nrg_fail(err, rc, meter->where, "%s", why.what);
-    char what[128];
-    nrg_copy(what, sizeof what, meter->text);
-    return nrg_probe_unavailable(probe, what, NULL, "%s (meter of %s)", why.what, meter->where);
+    return nrg_probe_unavailable(probe, meter->text, NULL, "%s (meter of %s)", why.what,
+                                 meter->where);
 }
 
-/* Meters come first: the wall that a user plugged in is meant, not one that was guessed. */
+/* Meters come first, so that a meter that the user plugged in gets the name `wall`. */
 static int probe_meters(struct nrg_probe *probe, struct nrg_error *err)
 {
     const struct nrg_sensor_options *o = probe->options;
@@ -181,12 +200,12 @@ static int probe_meters(struct nrg_probe *probe, struct nrg_error *err)
     for (size_t i = 0; !rc && o->meters && o->meters[i]; i++) {
         size_t first = probe->n_found;
         rc = probe_named(probe, "--meter", o->meters[i], err);
-        keep_apart(probe, first);
+        make_names_unique(probe, first);
     }
     for (size_t i = 0; !rc && o->config && i < o->config->n_meters; i++) {
         size_t first = probe->n_found;
-        rc = probe_desk_meter(probe, &o->config->meters[i], err);
-        keep_apart(probe, first);
+        rc = probe_config_meter(probe, &o->config->meters[i], err);
+        make_names_unique(probe, first);
     }
     return rc;
 }
@@ -208,7 +227,7 @@ int nrg_probe_all(struct nrg_probe *probe, const struct nrg_context *ctx,
                 rc = probe->driver->probe(probe, err);
         }
     }
-    if (!rc && (rc = choose(probe)))
+    if (!rc && (rc = choose_channels(probe)))
         nrg_fail(err, rc, NULL, "out of memory");
     if (rc)
         nrg_probe_release(probe);
@@ -217,10 +236,7 @@ int nrg_probe_all(struct nrg_probe *probe, const struct nrg_context *ctx,
 
 void nrg_probe_release(struct nrg_probe *probe)
 {
-    for (size_t f = 0; f < probe->n_found; f++) {
-        free(probe->found[f].channels);
-        free(probe->found[f].wanted);
-    }
+    forget_found(probe, 0);
     free(probe->found);
     free(probe->unavailable);
     *probe = (struct nrg_probe){0};

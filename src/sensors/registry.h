@@ -1,6 +1,8 @@
 /*
- * All drivers, and the choice among them. nrg_probe_all asks every driver; nrg_select then
- * decides which channel of which driver is used: one path per domain.
+ * All drivers, and the choice among them. nrg_probe_all asks every driver and then decides which
+ * channel of which driver is used: one path per domain.
+ *
+ * The probe is the caller's (nrg_probe_release). Negative errno with the reason in err. One thread.
  */
 #ifndef NRG_SENSORS_REGISTRY_H
 #define NRG_SENSORS_REGISTRY_H
@@ -10,8 +12,6 @@
 /* NULL-terminated, in order of preference: of two drivers with a channel of the same name the
  * first one that can be read wins. */
 extern const struct nrg_driver *const nrg_drivers[];
-
-const struct nrg_driver *nrg_driver_find(const char *name);
 
 /*
  * Probes (all, or those in options->only) and selects. Fails only for a driver that does not

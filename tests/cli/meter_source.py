@@ -49,19 +49,6 @@ class Load:
         return self.energy(b_ns / 1e9) - self.energy(a_ns / 1e9)
 
 
-def steadily(check, result, again):
-    """check(result), measured again up to three times when that fails: a machine that has no time for the meter's
-    program for a while moves what it says by as much. What is wrong in the program that is tested fails each time."""
-    for attempt in range(4):
-        try:
-            check(result)
-            return result
-        except AssertionError:
-            if attempt == 3:
-                raise
-        result = again()
-
-
 def text(s):
     s = s.encode()
     return struct.pack(">H", len(s)) + s

@@ -4,9 +4,12 @@ Paths come from the environment: NRG_BIN (default build/nrg) and NRG_TOOLS (the 
 rapl-emulator, libnvidia-ml-fake.so and libclock-step.so, default build/tests). Nothing here
 asserts how long anything takes; waits are for events, with a limit that only ends a hang.
 """
+import atexit
 import ctypes.util
+import functools
 import json
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -29,6 +32,8 @@ NOBODY = 65534
 # The workload's own leaks are not ours: a sanitized nrg must not make its children sanitized.
 os.environ.setdefault("ASAN_OPTIONS", "detect_leaks=1:abort_on_error=0")
 os.environ.setdefault("UBSAN_OPTIONS", "print_stacktrace=1:halt_on_error=1")
+
+os.umask(0o022)  # what a test makes for another user is for everybody
 
 # A shell that runs the tests in its background has SIGINT ignored, and nrg would leave it so.
 for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP, signal.SIGTERM):
@@ -63,9 +68,29 @@ def preload(library):
     return ":".join(part for part in (sanitizer_library(), library) if part)
 
 
-def as_user(uid):
-    """For preexec_fn: becomes an ordinary user."""
+@functools.lru_cache(maxsize=None)
+def nrg_of_everybody():
+    """
+    A copy of the program, with what it loads from its build, where every user may go: the folder
+    that the project lies in may be closed to others.
+    """
+    build = os.path.dirname(NRG)
+    place = tempfile.mkdtemp(prefix="nrg-program-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    os.chmod(place, 0o755)
+    loaded = subprocess.run(["ldd", NRG], capture_output=True, text=True).stdout
+    for path in [NRG] + re.findall(rf"=> ({re.escape(build)}/\S+)", loaded):
+        copy = os.path.join(place, os.path.relpath(path, build))
+        os.makedirs(os.path.dirname(copy), exist_ok=True)
+        shutil.copy(path, copy)
+    return os.path.join(place, os.path.basename(NRG))
+
+
+def as_user(uid, before=None):
+    """For preexec_fn: becomes an ordinary user, after `before`."""
     def become():
+        if before:
+            before()
         os.setgroups([])
         os.setgid(uid)
         os.setuid(uid)
@@ -148,12 +173,15 @@ class Case(unittest.TestCase):
         env.update(more)
         return env
 
-    def nrg(self, *args, **kw):
-        """Runs nrg to its end; stdout and stderr as bytes."""
+    def nrg(self, *args, user=None, **kw):
+        """Runs nrg to its end, as another user where one is given (a number); stdout and stderr as bytes."""
+        program = NRG
+        if user is not None:
+            program, kw["preexec_fn"] = nrg_of_everybody(), as_user(user, kw.get("preexec_fn"))
         kw.setdefault("env", self.env())
         kw.setdefault("cwd", self.dir)
         kw.setdefault("stdin", subprocess.DEVNULL)
-        done = subprocess.run([NRG, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        done = subprocess.run([program, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               timeout=LIMIT_S, **kw)
         self.assert_sane(done.stderr)
         return done

@@ -5,10 +5,10 @@ times; the run's own edges come from the recording. The emulator writes its file
 millisecond, so that on a machine that is busy with other things a value can be late by more than
 the bar allows: such a measurement is repeated, alone and for longer.
 """
-# alone: it measures
 import json
 import unittest
 
+from retries import retried, steadily
 from support import *
 
 BAR = 0.005
@@ -73,6 +73,7 @@ class Accuracy(Case):
         errors = self.measure([(shape, rate) for shape in SHAPES for rate in ("1Hz", "1kHz")], "3")
         for seconds in ("6", "12", "24"):
             for case in bad(errors):
+                retried(f"{case} for {seconds} s: {errors[case]}")
                 errors.update(self.measure([case], seconds))
         self.assertEqual(bad(errors), [], errors)
 
@@ -87,11 +88,8 @@ class Simulated(Case):
 
     def covered(self, name, measure):
         """Results of measure() with a gauge read without a gap: a busy machine may need several trials."""
-        for _ in range(6):
-            results = measure()
-            if domains(results)[name]["covered"] > 0.9999:
-                break
-        return results
+        return steadily(lambda results: self.assertGreater(domains(results)[name]["covered"], 0.9999),
+                        lambda n: measure(), 6)
 
     def assert_energy(self, results, name, power_w, bar=BAR):
         d = domains(results)[name]
@@ -111,15 +109,20 @@ class Simulated(Case):
         path = self.scenario("domain gpu-0\n kind gauge\n power 0s:20 0.5s:100\n update 10ms\n"
                              " lag 0.4s\n")
         out = self.path("lag.nrg")
-        r = self.covered("gpu-0", lambda: self.run_json("-f", "--sensor", f"simulate:{path}", "--rate", "20Hz",
-                                                        "-o", out, "--", "sleep", "1")[0])
-        begin_ns, end_ns = run_edges(out)
-        zero_ns = query(out, "SELECT min(first_ns) FROM chunk")[0][0]
-        a, b = (begin_ns - zero_ns) / 1e9, (end_ns - zero_ns) / 1e9
-        true_j = 20 * (0.5 - a) + 100 * (b - 0.5)
-        d = domains(r)["gpu-0"]
-        self.assertIn("lag-corrected", d["method"])
-        self.assertAlmostEqual(d["energy_j"] / true_j, 1, delta=0.02)
+
+        def measure(n):
+            return self.run_json("-f", "--sensor", f"simulate:{path}", "--rate", "20Hz", "-o", out, "--", "sleep", "1")[0]
+
+        def check(r):
+            begin_ns, end_ns = run_edges(out)
+            zero_ns = query(out, "SELECT min(first_ns) FROM chunk")[0][0]
+            a, b = (begin_ns - zero_ns) / 1e9, (end_ns - zero_ns) / 1e9
+            true_j = 20 * (0.5 - a) + 100 * (b - 0.5)
+            d = domains(r)["gpu-0"]
+            self.assertIn("lag-corrected", d["method"])
+            self.assertAlmostEqual(d["energy_j"] / true_j, 1, delta=0.02)
+
+        steadily(check, measure, 6)  # readings of a busy machine are late, and a step falls between them
 
     def test_psys_is_a_check_and_never_added(self):
         r = self.run_scenario("domain psys\n power 120\ndomain package-0\n power 40\n"

@@ -20,7 +20,7 @@ import termios
 import unittest
 
 from spans_file import BEGIN_NS, Spans, column, power_log
-from support import NRG, Case
+from support import NRG, TOOLS, Case
 
 HOSTILE = ['say "hi"', "a,b", "a;b;c", "<script>alert(1)</script> &amp;", "back\\slash", "line\nbreak", "tab\there",
            "\x1b[31mred", "ünïcødé … 層", "'; DROP TABLE span_name; --", "=1+1", "", " ", "  padded  ", "%s%n%d", "\u2028",
@@ -408,6 +408,33 @@ class Graph(Attribute):
         path = self.recording(self.training())
         done = self.run_attribute("--graph", self.write("x", "nonsense"), path, code=1)
         self.one_line(done.stderr)
+
+
+class Estimated(Attribute):
+    """Without a sensor: the estimate is a model of CPU time, and is shared out by it."""
+
+    def test_by_cpu_time(self):
+        path = self.path("run.nrg")
+        done = self.nrg("run", "-q", "--sensor", "estimate", "--sensor", "machine", "-o", path, "--",
+                        os.path.join(TOOLS, "span-maker"), "busy", "600")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        result = self.attribute(path)
+        self.assert_adds_up(result)
+        self.assertEqual(result["method"], "cpu-time")
+        self.assertIn("model of CPU time", result["domains"][0]["why"])
+        busy, asleep = (next(r for r in result["rows"] if r["name"] == name) for name in ("busy", "asleep"))
+        self.assertGreater(busy["energy_j"], asleep["energy_j"])
+        self.assertIn("estimated source", busy["flags"])
+        for row in (busy, asleep):
+            order = [row[key] for key in ("low_j", "low_without_band_j", "energy_j", "high_without_band_j", "high_j")]
+            self.assertEqual(order, sorted(order))
+        table = self.run_attribute(path, env=self.env(LC_ALL="C.UTF-8")).stdout.decode()
+        self.assertRegex(table, r"busy .* ± [0-9.]+ % .* cpu-time")
+        self.assertEqual(self.attribute(path, "--method", "cpu-time")["rows"], result["rows"])
+
+    def test_a_sensor_is_refused(self):
+        done = self.run_attribute("--method", "cpu-time", self.recording(self.training()), code=1)
+        self.assertIn("use integrate or regress", self.one_line(done.stderr))
 
 
 class BadInput(Attribute):

@@ -98,7 +98,7 @@ class Damage(Case):
                     "UPDATE series SET kind='processes'", "UPDATE series SET n_columns=-1",
                     "UPDATE channel SET scale='nan'", "UPDATE channel SET scale=-1e308",
                     f"UPDATE channel SET update_ns={huge}", f"UPDATE sensor SET period_ns={huge}",
-                    f"UPDATE channel SET lag_ns={huge}", "UPDATE channel SET parent=name",
+                    f"UPDATE channel SET lag_ns={huge}", f"UPDATE channel SET window_ns={huge}", "UPDATE channel SET parent=name",
                     "UPDATE channel SET col=4095", f"UPDATE channel SET wrap=-1",
                     f"UPDATE process SET id=id+{1 << 40}", "UPDATE process SET id=-id",
                     f"UPDATE process SET first_ns={huge}, last_ns=-{huge}",

@@ -1,5 +1,5 @@
 """Sensors that misbehave: every one is survived, the child's code comes through, and what is not
-known is said instead of guessed."""
+known is reported instead of guessed."""
 import json
 import unittest
 
@@ -71,7 +71,7 @@ class Faults(Case):
         self.assertEqual(self.missing(r, "package-0") == "", d["covered"] > 0.999)
 
     def test_many_wraps_while_the_recorder_was_stopped_are_ambiguous(self):
-        # 20 J at up to 200 W wrap every 0.1 s at worst; stopped for 0.6 s nobody can tell.
+        # 20 J at up to 200 W wrap every 0.1 s at worst; after a stop of 0.6 s the number of wraps is unknown.
         path = self.scenario("domain package-0\n power 100\n limit 200\n wrap 20J\n")
         out, result = self.path("a.nrg"), self.path("a.json")
         p = self.start("run", "-q", f"--json={result}", "--sensor", f"simulate:{path}", "-o", out,
@@ -166,14 +166,14 @@ class FakeRoot(Case):
         self.zone("intel-rapl:0", "package-0\n", "1000000\n")
         self.zone("intel-rapl:0:0", "core\n", "1000000\n")
         os.chmod(self.path(self.BASE, "intel-rapl:0/energy_uj"), 0o400)
-        done = self.nrg("sensors", "--json", "--root", self.path("root"), preexec_fn=as_user(NOBODY))
+        done = self.nrg("sensors", "--json", "--root", self.path("root"), user=NOBODY)
         r = json.loads(done.stdout)
         self.assertNotIn("package-0", [c["name"] for c in r["channels"]])
         reason = [u for u in r["unavailable"] if "package-0" in u["what"]][0]
         self.assertIn("Permission denied", reason["why"])
         self.assertIn("chmod", reason["fix"])
         r, _ = self.run_json("--root", self.path("root"), "-o", self.path("u.nrg"), "--", "sh", "-c",
-                             "exit 9", code=9, preexec_fn=as_user(NOBODY))
+                             "exit 9", code=9, user=NOBODY)
         self.assertIn("Permission denied", self.missing(r, "package-0"))
 
 

@@ -267,7 +267,7 @@ class Weights(Dumped):
             cut = self.read(self.write(folder, "cut.safetensors", safetensors({"a": ("F32", [100], 400)}, 300)))
             self.assertTrue([r for r in cut if "warning" in r])
         self.assertIn("63 bits", self.refused(safetensors({"a": ("F32", [2**40, 2**40], 4)}), "x.safetensors"))
-        self.assertIn("no JSON", self.refused(struct.pack("<Q", 9) + b"{\"a\": [1}" + b"x" * 9, "x.safetensors"))
+        self.assertIn("not a JSON object", self.refused(struct.pack("<Q", 9) + b"{\"a\": [1}" + b"x" * 9, "x.safetensors"))
         self.assertIn("cut off", self.refused(struct.pack("<Q", 5000) + b"{\"a\":", "x.safetensors"))
 
     def test_shards(self):

@@ -1,5 +1,5 @@
 """nrg import of layer times: every format against what Python itself makes of the same file, the join
-with power by clock, by a given offset and by alignment, and what is said about odd files."""
+with power by clock, by a given offset and by alignment, and the notes about unusual files."""
 import bisect
 import gzip
 import hashlib
@@ -388,7 +388,7 @@ class Chrome(Layers):
             event("python_function", "train.py(3): main", 0, 100), event("python_function", "nn.Module: Net_0", 10, 50),
             event("python_function", "nn.Module: Conv2d_3", 20, 30), event("cpu_op", "aten::conv2d", 25, 20),
             {"ph": "M", "name": "thread_name", "pid": 7, "tid": 8, "args": {"name": "thread 8 (python)"}}]})
-        self.assertIn("1 call of Python functions that are no modules left out", said)
+        self.assertIn("1 call of Python functions that are not modules left out", said)
         self.assertEqual([(s["kind"], s["name"], s["detail"], s["depth"]) for s in sorted(
             spans, key=lambda s: s["depth"])], [("module", "Net_0", "Net", 0), ("module", "Conv2d_3", "Conv2d", 1),
                                                 ("operator", "aten::conv2d", "", 2)])
@@ -545,7 +545,7 @@ class Joining(Layers):
         power = self.write("p.csv", "time_s,package-0:power_w\n0,5\n1,6\n2,6\n")
         layers = self.write("l.json", json.dumps([{"a": {"elapsed_time": 100.0, "start_time": 1.7e9}}]))
         said = self.imports("--power-log", power, layers, "-o", self.path("j.nrg"), code=1)
-        self.assertIn("has dates, but the power's times are none", said)
+        self.assertIn("has dates, but the times of the power are not", said)
         plain = self.write("plain.json", json.dumps({"a": [100.0]}))
         self.imports("--power-log", power, "--offset", "0.5", plain, "-o", self.path("j.nrg"))
         self.assertEqual(self.runs(self.path("j.nrg"))[0]["begin_ns"], 500000000)

@@ -1,6 +1,5 @@
 """Laws of the shares: parts add up to the whole, never more; twice the CPU time is twice the
 energy; and the same numbers come out of the recording again."""
-# alone: it measures
 import csv
 import io
 import json

@@ -7,7 +7,8 @@ import subprocess
 import time
 import unittest
 
-from meter_source import Load, steadily
+from meter_source import Load
+from retries import steadily
 from support import Case, PYTHON, domains, eventually, query, run_edges
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "meter_source.py")
@@ -46,7 +47,7 @@ class Lines(Case):
         for i, ((load, uri), job) in enumerate(zip(cases, jobs)):
             with self.subTest(uri):
                 steadily(lambda result, case=(load, uri): self.compare(case[0], *result, case[1].split(":")[0]),
-                         job.result(), lambda u=uri, k=i: self.measure(u, "sleep", "5", name=f"{k}.nrg"))
+                         lambda n, u=uri, k=i: self.measure(u, "sleep", "5", name=f"{k}.nrg"), 4, job.result())
         self.assertEqual(query(self.path("3.nrg"), "SELECT count(*) FROM channel WHERE name='voltage'"), [(1,)])
 
     def test_scale_offset_and_delay_are_honoured(self):
@@ -56,7 +57,7 @@ class Lines(Case):
     def test_wrong_keys_say_why(self):
         for uri, word in (("exec:true?pattern=nothing", "names no value"), ("exec:true?columns=x", "unit of 'x'"),
                           ("exec:true?pattern={power}&columns=power", "exclude"), ("exec:true?columns=power:furlong",
-                           "no unit"), ("exec:true?pattern={power", "not closed"), ("file:/nonexistent", "nonexistent"),
+                           "neither a unit"), ("exec:true?pattern={power", "not closed"), ("file:/nonexistent", "nonexistent"),
                           ("exec:true?time=never", "time="), ("exec:true?delay=soon", "delay="),
                           ("exec:true?shape=round", "shape")):
             done = self.nrg("meter", "watch", uri)
@@ -140,7 +141,7 @@ class Watch(Case):
         scenario = self.scenario("domain wall\n power 5\n")
         done = self.nrg("meter", "watch", f"simulate:{scenario}")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("is no meter", self.one_line(done.stderr))
+        self.assertIn("is not a meter", self.one_line(done.stderr))
         for args in ((), ("dance",), ("watch", "a:b", "c:d"), ("list", "x")):
             self.assertEqual(self.nrg("meter", *args).returncode, 2)
 

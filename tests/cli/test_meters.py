@@ -8,6 +8,7 @@ is repeated, at most twice.
 import concurrent.futures
 import unittest
 
+from retries import retried
 from support import *
 
 METER = os.path.join(TOP, "tests", "emulator", "meter_emulator.py")
@@ -57,6 +58,8 @@ class Meter(Case):
                     errors[name].append(round(error, 4))
                     if abs(error) <= BAR:
                         good[name] = results
+                    elif len(errors[name]) < 3:
+                        retried(f"{name}: off by {error:.4f}")
         self.assertEqual(set(good), set(cases), errors)
         return good
 
@@ -153,8 +156,7 @@ class Usage(Meter):
     def test_a_meter_that_may_not_be_read(self):
         link, _ = self.emulate_meter(SHAPES["constant"])
         os.chmod(os.path.realpath(link), 0o600)
-        done = self.nrg("run", "--meter", OK.format(link=link), "--", "true",
-                        preexec_fn=as_user(NOBODY))
+        done = self.nrg("run", "--meter", OK.format(link=link), "--", "true", user=NOBODY)
         self.assertIn("dialout", self.one_line(done.stderr))
 
     def test_bad_uris(self):

@@ -9,7 +9,8 @@ import subprocess
 import time
 import unittest
 
-from meter_source import Load, Publisher, steadily
+from meter_source import Load, Publisher
+from retries import steadily
 from support import Case, NRG, PYTHON, domains, eventually, query, run_edges
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "meter_source.py")
@@ -28,7 +29,7 @@ class Mqtt(Case):
         super().setUp()
         if not has_library():
             self.skipTest("libmosquitto1 is not installed")
-        with socket.socket() as s:  # a port that nobody has
+        with socket.socket() as s:  # a free port
             s.bind(("127.0.0.1", 0))
             self.port = s.getsockname()[1]
         self.broker = None
@@ -92,8 +93,9 @@ class Mqtt(Case):
                     for i, c in enumerate(cases)]
         for i, (case, job) in enumerate(zip(cases, jobs)):
             with self.subTest(case[:3]):
-                r = steadily(lambda result, load=case[0]: self.compare(load, *result[:2]), job.result(),
-                             lambda c=case, k=i: self.measure(self.uri(c[1], c[3]), "sleep", "5", name=f"{k}.nrg"))[0]
+                r = steadily(lambda result, load=case[0]: self.compare(load, *result[:2]),
+                             lambda n, c=case, k=i: self.measure(self.uri(c[1], c[3]), "sleep", "5", name=f"{k}.nrg"),
+                             4, job.result())[0]
                 self.assertEqual(domains(r)["wall"]["method"], case[4])
 
     def test_coarse_counter_of_a_plug_leaves_the_energy_to_its_power(self):
@@ -220,7 +222,7 @@ class Mqtt(Case):
         self.assertEqual(done.returncode, 125)
         self.assertIn("TLS", self.one_line(done.stderr))
 
-    def test_nobody_answers(self):
+    def test_no_answer(self):
         done = self.nrg("run", "--meter", self.uri(), "-o", self.path("x.nrg"), "--", "true")
         self.assertEqual(done.returncode, 125)
         self.assertIn(f"no broker answers at port {self.port}", self.one_line(done.stderr))

@@ -39,6 +39,41 @@ class WrongUsage(Case):
                 self.assertEqual(done.stdout, b"")
         self.assertEqual(os.listdir(self.dir), [], "nothing is left behind")
 
+    def test_a_wrong_word_is_answered_with_the_right_ones(self):
+        for args, wants in ((["attribute", "--by", "x", "a"],
+                             "--by wants path, module, name, operator, step, epoch or cycle, not 'x'"),
+                            (["export", "--format", "x", "a"],
+                             "--format wants csv, json or aipowermeter, not 'x'"),
+                            (["run", "--torch=x", "true"],
+                             "--torch wants modules or operators, not 'x'"),
+                            (["evaluate", "--confidence", "1", "a"],
+                             "--confidence wants a number above 0 and below 1, not '1'"),
+                            (["calibrate", "--threads", "257"],
+                             "--threads wants 1 to 256, not '257'"),
+                            (["predict", "--dim", "batch=0", "m"],
+                             "--dim wants NAME=N, not 'batch=0'"),
+                            (["predict", "--what-if", "batch=1,,2", "m"],
+                             "--what-if wants sizes such as batch=8,16,32, not 'batch=1,,2'"),
+                            (["import", "--timezone-offset", "25:00", "f"],
+                             "--timezone-offset wants hours and minutes such as +02:00, not '25:00'")):
+            with self.subTest(args):
+                done = self.nrg(*args)
+                self.assertEqual(done.returncode, 2)
+                self.assertEqual(self.one_line(done.stderr), f"nrg {args[0]}: {wants}")
+
+    def test_words_are_in_help_and_completion(self):
+        text = self.nrg("attribute", "--help").stdout.decode()
+        self.assertIn("auto (default), integrate, nearest, window, regress or cpu-time\n", text)
+        script = self.nrg("help", "--completion").stdout.decode() + """
+            COMP_WORDS=(nrg attribute %s '') COMP_CWORD=3
+            _nrg
+            echo "${COMPREPLY[@]}"
+        """
+        for option in ("--method", "-m"):
+            done = subprocess.run(["bash", "-c", script % option], stdout=subprocess.PIPE, text=True,
+                                  check=True)
+            self.assertEqual(done.stdout, "auto integrate nearest window regress cpu-time\n")
+
     def test_help_is_on_stdout_and_fine(self):
         for args in (["help"], ["--help"], ["run", "--help"], ["report", "-h"],
                      ["sensors", "--help"], ["--version"]):
@@ -46,6 +81,14 @@ class WrongUsage(Case):
             self.assertEqual(done.returncode, 0)
             self.assertEqual(done.stderr, b"")
             self.assertTrue(done.stdout)
+
+
+def ended(path):
+    """True when the command of a recording that is being made has ended."""
+    try:
+        return query(path, "SELECT count(*) FROM run WHERE kind='run' AND end_ns IS NOT NULL")[0][0] > 0
+    except sqlite3.OperationalError:
+        return False
 
 
 class Options(Case):
@@ -77,6 +120,56 @@ class Options(Case):
                 return any(map(nulls, value.values()))
             return any(map(nulls, value)) if isinstance(value, list) else value is None
         self.assertFalse(nulls(r))
+
+    def runs(self):
+        return query(self.path("o.nrg"), "SELECT kind, begin_ns, end_ns, exit_code FROM run ORDER BY id")
+
+    def test_baseline_at_both_ends(self):
+        r, _ = self.simulate("--baseline", "0.3s", "--repeat", "2", command=("sleep", "0.2"))
+        runs = self.runs()
+        self.assertEqual([kind for kind, *_ in runs], ["baseline", "run", "run", "baseline"])
+        self.assertEqual([run[3] for run in runs], [None, 0, 0, None])
+        for before, after in zip(runs, runs[1:]):
+            self.assertLessEqual(before[2], after[1])
+        self.assertEqual((len(r["runs"]), r["idle_method"]), (2, "baseline"))
+
+    def test_baseline_after_a_command_that_fails(self):
+        self.simulate("--baseline", "0.2s", command=("sh", "-c", "exit 7"), code=7)
+        self.assertEqual([kind for kind, *_ in self.runs()], ["baseline", "run", "baseline"])
+        done = self.nrg("run", "-q", "-o", self.path("n.nrg"), "--baseline", "0.1s", "--", "/none/such")
+        self.assertEqual(done.returncode, 127)
+
+    def test_second_baseline_is_skipped_by_a_signal(self):
+        scenario = self.scenario(SCENARIO)
+        result = self.path("r.json")
+        process = self.start("run", f"--json={result}", "-o", self.path("p.nrg"), "--sensor", f"simulate:{scenario}",
+                             "--baseline", "3s", "--", "sh", "-c", "exit 5")
+        eventually(lambda: ended(self.path("p.nrg")), "the end of the command")
+        process.send_signal(signal.SIGINT)
+        self.finish(process)
+        self.assertEqual(process.returncode, 5)
+        with open(result) as f:
+            self.assertEqual(json.load(f)["exit_code"], 5)
+        self.assertEqual([k for k, in query(self.path("p.nrg"), "SELECT kind FROM run ORDER BY id")], ["baseline", "run"])
+
+    def said(self, *options, sensor=SCENARIO):
+        """Lines on stderr before the table."""
+        path = self.scenario(sensor)
+        done = self.nrg("run", "-f", "-o", self.path("o.nrg"), "--sensor", f"simulate:{path}", *options, "--", "true")
+        self.assertEqual(done.returncode, 0)
+        return done.stderr.decode().split("\n\n")[0]
+
+    def test_what_the_run_can_not_tell_is_said_first(self):
+        self.assertIn("--baseline 5s", self.said())
+        self.assertNotIn("--baseline 5s", self.said("--baseline", "0.1s"))
+        self.assertIn("--rate 100Hz", self.said("--torch", "--rate", "10Hz"))
+        self.assertNotIn("--rate 100Hz", self.said("--torch"))
+        self.assertNotIn("--rate 100Hz", self.said("--rate", "10Hz"))
+        self.assertEqual(self.said("-q"), "")
+        done = self.nrg("run", "-o", self.path("m.nrg"), "--sensor", "machine", "--", "true")
+        self.assertIn("nrg sensors", done.stderr.decode().split("\n\n")[0])
+        done = self.nrg("run", "-o", self.path("e.nrg"), "--sensor", "estimate", "--", "true")
+        self.assertIn("estimated", done.stderr.decode().split("\n\n")[0])
 
     def test_keys_of_sensors(self):
         path = self.scenario(SCENARIO)

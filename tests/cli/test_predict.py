@@ -99,11 +99,19 @@ class Evaluate(Plain):
         for device in DEVICES:
             result = self.levels(device, "--protocol", "leave-one-family-out")[0]["levels"]
             for level in ("operator", "module"):
-                self.assertTrue(90 <= result[level]["covered_percent"] <= 99, (device, level, result[level]))
+                self.assertTrue(90 <= result[level]["covered_percent"] <= 99.8, (device, level, result[level]))
             self.assertGreaterEqual(result["model"]["covered_percent"], 95)
             usual = self.levels(device)[0]["levels"]
             for level in ("operator", "module", "model"):
-                self.assertTrue(usual[level]["width_percent"] < result[level]["width_percent"] < 45, (device, level))
+                self.assertTrue(usual[level]["width_percent"] < result[level]["width_percent"] < 50, (device, level))
+
+    def test_intervals_hold_for_every_kind(self):
+        # Embeddings are the worst predicted modules: 12 to 54 % when all kinds shared one half width.
+        for device in DEVICES:
+            result = self.levels(device)[0]["levels"]
+            for level in ("operator", "module"):
+                for kind, scores in result[level]["by_kind"].items():
+                    self.assertGreaterEqual(scores["covered_percent"], 80, (device, kind))
 
     def test_small_kinds_of_the_rebuilt_meter(self):
         for device in DEVICES:
@@ -382,6 +390,30 @@ class FromGraph(Predict):
         scores = next(t for t in got["terms"] if t["unit"] == "score_byte_j")
         self.assertEqual(scores["amount"], 12 * 8 * 12 * 64 * 64 * 4)
 
+    def coherent(self, got):
+        """Bounds of a node lie within those of the nodes below it and of its own work, end to end."""
+        below = {n["name"]: [n["self_low_j"], n["self_high_j"]] for n in got["nodes"] if n["operators"]}
+        for node in got["nodes"]:
+            if node["name"] and node["operators"]:
+                parent = below[node["name"].rpartition(".")[0]]
+                parent[0] += node["low_j"]
+                parent[1] += node["high_j"]
+        for node in got["nodes"]:
+            if node["operators"]:
+                low, high = below[node["name"]]
+                self.assertGreaterEqual(node["low_j"], low * (1 - 1e-9), node)
+                self.assertLessEqual(node["high_j"], high * (1 + 1e-9), node)
+
+    def test_whole_is_as_certain_as_its_parts(self):
+        no_tanh = [o for m in ("bert-base-uncased", "roberta-base") for o in ("--exclude", m)]
+        for options in ([], no_tanh):  # the pooler's two operators: out of range, and of no measured kind
+            profile = self.train("device_1", *options)
+            for size in ((8, 32), (16, 64), (1, 8), (32, 512)):
+                got = self.json("predict", self.write("bert.txt", bert(*size)), "--profile", profile)
+                self.coherent(got)
+                whole, most = got["nodes"][0], next(n for n in got["nodes"] if n["name"] == "encoder")
+                self.assertLess(whole["high_j"] / whole["low_j"], 1.05 * most["high_j"] / most["low_j"], (options, size))
+
     def test_other_sizes(self):
         profile = self.train("device_1")
         a, b, c = (self.write(f"{x}-{y}.txt", bert(x, y)) for x, y in ((8, 32), (16, 96), (24, 128)))
@@ -495,7 +527,7 @@ class Jetson(Predict):
 
 
 class BadData(Predict):
-    """What is wrong is said, with file and line, and nothing is dropped without a count."""
+    """Errors name file and line, and everything that is left out is counted."""
     HEAD = "device,model,kind,level,macs,read_bytes,written_bytes,energy_j\n"
 
     def test_mixed_devices(self):
@@ -544,7 +576,7 @@ class BadData(Predict):
         path = self.write("d.csv", self.HEAD + "a,m,K,operator,,,,1\na,m,K,operator,2,1,1,1\na,n,K,operator,2,1,1,-1\n")
         done = self.nrg("train", path, "-o", self.path("p.json"))
         self.assertIn(b"d.csv:4: energy is not a positive number: row left out", done.stderr)
-        self.assertIn(b"1 measurements have not the features", done.stderr)
+        self.assertIn(b"1 measurements lack the features", done.stderr)
 
     def test_missing(self):
         self.assertIn("No such file", self.refused("dataset", self.path("none.csv")))

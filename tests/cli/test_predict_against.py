@@ -159,11 +159,25 @@ class Graphs(Against):
         self.recording(*self.steps(), graph=[("other.txt", other), ("bad.txt", "nonsense"), ("net.txt", GRAPH)])
         self.assertEqual(self.json()["file"], "net.txt")
         self.recording(*self.steps(), graph=[("other.txt", other)])
-        self.assertIn("names no module", self.one_line(self.against(code=1).stderr))
+        self.assertIn("has no module in common", self.one_line(self.against(code=1).stderr))
+
+    def test_a_damaged_table_of_graphs_is_said(self):
+        """Each graph that can't be read is named once: a table without its column has no end otherwise."""
+        path = self.recording(*self.steps())
+        db = sqlite3.connect(path)
+        db.execute("DROP TABLE IF EXISTS graph")
+        db.execute("CREATE TABLE graph(id INTEGER PRIMARY KEY, name TEXT)")
+        db.execute("INSERT INTO graph(name) VALUES('net')")
+        db.commit()
+        db.close()
+        self.assertIn("the model in the recording is damaged", self.one_line(self.against(code=1).stderr))
+        done = self.nrg("attribute", "--json", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count(b"the model in the recording is damaged"), 1)
 
     def test_refusals(self):
         self.recording(*self.steps())
-        for args, text in ((("--what-if", "batch=1"), "goes without"), (("--for", "3"), "goes without"),
+        for args, text in ((("--what-if", "batch=1"), "can't be combined"), (("--for", "3"), "can't be combined"),
                            (("--idle", "some"), "--idle wants")):
             self.assertIn(text, self.one_line(self.against(*args, code=2).stderr))
         done = self.nrg("predict", "x", "--profile", "p", "--idle", "share")

@@ -1,6 +1,5 @@
 """Who belongs to the workload, and how much CPU time each used: short-lived processes, daemons,
 several recorders at once, containers, and processes of others."""
-# alone: it measures
 import json
 import unittest
 
@@ -239,12 +238,12 @@ class Given(Case):
         self.assertFalse(os.path.exists(self.path("n.nrg")))
 
     @needs_root
-    def test_a_process_of_somebody_else(self):
+    def test_a_process_of_another_user(self):
         p = subprocess.Popen([PYTHON, "-c", BURN % 300])
         self.started.append(p)
         before_s = cpu_s(p.pid)
         done = self.nrg("run", "-q", "--json", "-o", self.path("o.nrg"), "--for", "0.8s", "--pid",
-                        str(p.pid), preexec_fn=as_user(NOBODY))
+                        str(p.pid), user=NOBODY)
         self.assertEqual(done.returncode, 0, done.stderr)
         r = json.loads(done.stdout)
         self.assertGreater(r["cpu_time_s"], 0)
@@ -254,9 +253,9 @@ class Given(Case):
     @unittest.skipUnless(is_root() and can_unshare("-m", "-p", "-f"), "needs namespaces")
     def test_a_process_that_is_hidden(self):
         script = (f"mount -t proc -o hidepid=2 proc /proc || exit 99; sleep 60 & "
-                  f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups {NRG} run -o "
+                  f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups {nrg_of_everybody()} run -o "
                   f"{self.path('h.nrg')} --for 0.3s --pid $!; echo $?; "
-                  f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups {NRG} run -q -o "
+                  f"setpriv --reuid {NOBODY} --regid {NOBODY} --clear-groups {nrg_of_everybody()} run -q -o "
                   f"{self.path('i.nrg')} -- sh -c 'exit 8'; echo $?; kill $!")
         done = subprocess.run(["unshare", "-m", "-p", "-f", "sh", "-c", script], env=self.env(),
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT_S)

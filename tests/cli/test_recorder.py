@@ -1,8 +1,10 @@
 """The recorder in trouble: killed, without disk, with a clock that jumps, without threads. The
 child lives on, its code comes through, and the recording opens."""
-# alone: it measures
 import json
+import os
 import random
+import re
+import sqlite3
 import unittest
 
 from support import *
@@ -71,14 +73,14 @@ class Killed(Case):
         for name in os.listdir(self.dir):
             os.chmod(self.path(name), 0o444)
         os.chmod(self.dir, 0o555)
-        done = self.nrg("report", "--json", out, preexec_fn=as_user(NOBODY))
+        done = self.nrg("report", "--json", out, user=NOBODY)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(json.loads(done.stdout)["duration_s"], 0.5)
         # The same without the shared-memory file, as after a copy of the two others.
         os.chmod(self.dir, 0o755)
         os.unlink(out + "-shm")
         os.chmod(self.dir, 0o555)
-        done = self.nrg("report", "--json", out, preexec_fn=as_user(NOBODY))
+        done = self.nrg("report", "--json", out, user=NOBODY)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertGreater(json.loads(done.stdout)["duration_s"], 0.5)
         os.chmod(self.dir, 0o777)
@@ -144,20 +146,40 @@ dd if=/dev/zero of=fill bs=1k 2>/dev/null
         uid = 61234
 
         def limited(n):
-            def setup():
-                resource.setrlimit(resource.RLIMIT_NPROC, (n, n))
-                as_user(uid)()
-            return setup
+            return lambda: resource.setrlimit(resource.RLIMIT_NPROC, (n, n))
         codes = set()
         for n in range(1, 9):
             done = self.nrg("run", "-q", "-f", "-o", self.path("t.nrg"), "--", "touch",
-                            self.path(f"ran-{n}"), preexec_fn=limited(n))
+                            self.path(f"ran-{n}"), user=uid, preexec_fn=limited(n))
             codes.add(done.returncode)
             self.assertEqual(os.path.exists(self.path(f"ran-{n}")), done.returncode == 0)
             if done.returncode:
                 self.one_line(done.stderr)
                 self.assertFalse(os.path.exists(self.path("t.nrg")))
         self.assertEqual(codes, {0, 125})
+
+
+class SlowCounter(Case):
+    def test_readings_between_its_updates_are_kept(self):
+        """So a reader knows between which two readings each update came (docs/recording-format.md)."""
+        scenario = self.scenario("domain package-0\n power 50\n update 100ms\n")
+        self.run_json("-r", "100Hz", "-o", self.path("s.nrg"), "--sensor", f"simulate:{scenario}", "--", "sleep", "0.7")
+        with open(os.path.join(TOP, "docs", "recording-format.md"), encoding="utf-8") as f:
+            source = re.search(r"^```python\n(.*?)^```", f.read(), re.M | re.S)[1]
+        reader = {"__name__": "reader"}
+        exec(source, reader)
+        db = sqlite3.connect(self.path("s.nrg"))
+        series, col, update_ns, period_ns = db.execute(
+            "SELECT series, col, update_ns, period_ns FROM channel c JOIN sensor s ON c.sensor = s.id WHERE c.name = 'package-0'"
+        ).fetchone()
+        self.assertEqual((update_ns, period_ns), (100_000_000, 20_000_000))
+        points = list(reader["samples"](db, series, col))
+        changes = list(reader["changes"](points))
+        db.close()
+        self.assertGreater(len(changes), 2)
+        self.assertGreater(len(points), 2 * len(changes))
+        for old_t, new_t, _, _ in changes:  # consecutive readings, with an update of the device's grid between them
+            self.assertIn((old_t, new_t), [(a[0], b[0]) for a, b in zip(points, points[1:])])
 
 
 class OutputPath(Case):
@@ -197,9 +219,9 @@ class OutputPath(Case):
     @needs_root
     def test_a_folder_that_can_not_be_written(self):
         os.mkdir(self.path("closed"), 0o755)
-        self.refused("-o", self.path("closed", "x.nrg"), preexec_fn=as_user(NOBODY))
+        self.refused("-o", self.path("closed", "x.nrg"), user=NOBODY)
         done = self.nrg("run", "--", "true", cwd=self.path("closed"),
-                        env=self.env(TMPDIR=self.dir), preexec_fn=as_user(NOBODY))
+                        env=self.env(TMPDIR=self.dir), user=NOBODY)
         self.assertEqual(done.returncode, 0)
         self.assertIn(b"the recording goes to", done.stderr)
         self.assertTrue([n for n in os.listdir(self.dir) if n.endswith(".nrg")])

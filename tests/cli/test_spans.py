@@ -3,7 +3,6 @@
 Also run with the TSan build: the marking side and the recorder's are in one address space when a program
 records itself.
 """
-# tsan
 import collections
 import json
 import os
@@ -119,6 +118,24 @@ class Spans(Case):
         # The process table knows it by the same pid and start.
         self.assertEqual(len(query(recording, "SELECT 1 FROM process p JOIN span_track t ON p.pid = t.pid AND"
                                               " p.start_ticks = t.start_ticks LIMIT 1")), 1)
+
+    def readings(self, *options, command=(MAKER, "busy", "500")):
+        """How often a simulated package was read, and how often ten times a second would be."""
+        scenario = self.write("scenario.txt", "domain package-0\n power 50\n")
+        recording, _ = self.record(*command, options=("--sensor", f"simulate:{scenario}", *options))
+        (first, last, n), = query(recording, "SELECT min(first_ns), max(last_ns), sum(n) FROM chunk JOIN channel USING (series)"
+                                             " WHERE name='package-0'")
+        return n, (last - first) / 1e8
+
+    def test_sensors_are_read_faster_from_the_first_span_on(self):
+        n, slow = self.readings()
+        self.assertGreater(n, 2 * slow)
+        n, slow = self.readings("--rate", "10Hz")
+        self.assertLess(n, slow + 10)  # and at the edges
+        n, slow = self.readings(command=("sleep", "0.7"))
+        self.assertLess(n, slow + 10)
+        n, slow = self.readings("--torch", command=("sleep", "0.7"))
+        self.assertGreater(n, 2 * slow)
 
     def test_processes(self):
         recording, _ = self.record(MAKER, "fork", "3", "2", "200")

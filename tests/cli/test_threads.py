@@ -2,7 +2,6 @@
 
 Also run with the TSan build, where any race ends the program with an error.
 """
-# tsan
 import json
 import os
 import shutil

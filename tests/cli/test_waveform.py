@@ -7,6 +7,7 @@ allows at times: such a measurement is repeated, at most twice.
 """
 import unittest
 
+from retries import steadily
 from support import *
 
 SOURCE = os.path.join(TOP, "tests", "emulator", "wave_emulator.py")
@@ -46,13 +47,11 @@ class Source(Case):
         return results, wall["energy_j"] / self.true_j(shape, zero_ns, run_edges(out)) - 1, out
 
     def close_to_truth(self, command, shape, options, uri):
-        errors = []
-        for _ in range(3):
-            results, error, out = self.measure(command, shape, options, uri)
-            errors.append(error)
-            if abs(error) <= BAR:
-                return results, out
-        self.fail(f"{command} {shape} {options}: {errors}")
+        def check(result):
+            self.assertLessEqual(abs(result[1]), BAR, f"{command} {shape} {options}")
+
+        results, _, out = steadily(check, lambda n: self.measure(command, shape, options, uri), 3)
+        return results, out
 
     def mean(self, out, name, quantity):
         """Mean of a channel's readings, as anybody exports them."""

@@ -10,7 +10,7 @@
  * each step. It only matters when the upper half changes, and digits are placed such that this is
  * once every 100 J. Tried on ext4 and tmpfs: none torn of 3 million preads each, against a writer
  * that changed both halves all the time. A file system without coherent shared mappings (some
- * network ones) is no place for the tree.
+ * network ones) does not work for the tree.
  */
 #include "emulator/emulator_tree.h"
 

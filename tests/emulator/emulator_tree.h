@@ -24,7 +24,7 @@ int emulator_tree_make(struct emulator_tree *tree, const struct nrg_scenario *sc
                        const char *dir, struct nrg_error *err);
 /*
  * Shows a value. A regular file can't fail to be read: an errno fault (rc) is shown as text that
- * is no number, -ENODEV as a file that is no longer there.
+ * is not a number, -ENODEV as a file that is no longer there.
  */
 void emulator_tree_show(struct emulator_tree *tree, size_t domain, int rc, int64_t raw);
 void emulator_tree_release(struct emulator_tree *tree);

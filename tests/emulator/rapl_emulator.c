@@ -1,7 +1,8 @@
 /*
  * rapl-emulator: a RAPL device of known truth for tests of the command line. It writes a powercap
- * tree into DIR from a scenario (src/sensors/virtual/scenario.h) and keeps the energy_uj files moving, as
- * a process of its own: what nrg measures is compared with an answer that nrg had no part in.
+ * tree into DIR from a scenario (src/sensors/virtual/scenario.h) and keeps the energy_uj files
+ * moving, as a process of its own: what nrg measures is compared with an answer that nrg had no
+ * part in.
  *
  *   rapl-emulator [--step 1ms] [--for 10s] SCENARIO DIR
  *   rapl-emulator --truth SCENARIO --zero NS --from NS --to NS
@@ -32,6 +33,7 @@
 #include "base/clock.h"
 #include "base/parse.h"
 #include "emulator/emulator_tree.h"
+#include "sensors/virtual/scenario_truth.h"
 
 struct options {
     int64_t step_ns, for_ns; /* for_ns 0: until a signal */

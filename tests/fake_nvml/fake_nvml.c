@@ -165,6 +165,12 @@ nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *mw)
     return enter(device, CALL_POWER);
 }
 
+nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned *mw)
+{
+    *mw = (unsigned)(device->gpu->limit_w * 1e3);
+    return device->gpu->limit_w > 0 ? 0 : 3;
+}
+
 static nvmlReturn_t get_value(nvmlDevice_t device, int call, int value, unsigned *out)
 {
     *out = (unsigned)device->gpu->values[value];

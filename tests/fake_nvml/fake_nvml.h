@@ -78,6 +78,7 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t, char *, unsigned);
 nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t, unsigned *);
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t, unsigned long long *);
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t, unsigned *);
+nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t, unsigned *);
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t, nvmlUtilization_t *);
 nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t, unsigned *, unsigned *);
 nvmlReturn_t nvmlDeviceGetDecoderUtilization(nvmlDevice_t, unsigned *, unsigned *);

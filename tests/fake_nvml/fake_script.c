@@ -128,6 +128,8 @@ static void parse_gpu(struct gpu *gpu, const char *word, const char *text)
         gpu->arch = (unsigned)number;
     else if (!strcmp(word, "power"))
         parse_power(gpu, text);
+    else if (!strcmp(word, "limit"))
+        gpu->limit_w = number;
     else if (!strcmp(word, "energy"))
         gpu->energy_j = number;
     else if (!strcmp(word, "energy-period"))

@@ -36,7 +36,7 @@ struct gpu {
     struct {
         double at_s, w;
     } steps[MAX_STEPS];
-    double energy_j, energy_period_ms, lost_after_ms;
+    double energy_j, energy_period_ms, lost_after_ms, limit_w;
     double values[VALUES];
     int fail[CALLS];
     double fail_after_ms[CALLS];

@@ -15,15 +15,13 @@ void nap_ms(long ms)
 
 void nvml_probe_with(struct nvml_fixture *f, const char *script)
 {
-    static const char *const only[] = {"nvml", NULL};
-    static const struct nrg_sensor_options options = {.only = only};
     char path[300];
     tree_init(&f->tree);
     tree_write(&f->tree, "/script", "%s", script);
     snprintf(path, sizeof path, "%s/script", f->tree.path);
     setenv("NRG_FAKE_NVML", path, 1);
     setenv("NRG_NVML_LIBRARY", getenv("NRG_TEST_FAKE_NVML"), 1);
-    assert_int_equal(nrg_probe_all(&f->probe, &f->tree.ctx, &options, NULL), 0);
+    tree_probe(&f->tree, &f->probe, "nvml");
     f->sensor = NULL;
     f->keep = NULL;
 }

@@ -2,10 +2,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "predict/dataset/internal.h"
-#include "predict/compat/layer.h"
-#include "predict/profile.h"
+#include "predict/compat/layer_json.h"
 #include "predict/compat/tree.h"
+#include "predict/dataset/internal.h"
+#include "predict/profile_json.h"
 #include "report/prediction/report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);

@@ -10,7 +10,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
         return 0;
     char *text = copy_of(bytes + 1, size - 1);
     struct nrg_text file = {text, size - 1, "fuzz"};
-    const char *type = nrg_layer_type_names[bytes[0] % NRG_LAYER_TYPES];
+    int type = bytes[0] % NRG_LAYER_TYPES;
     nrg_dataset_init(&set);
     if (!nrg_dataset_read_jetson(&set, file, type, "m", &options, NULL) &&
         !nrg_dataset_finish(&set, NULL) && set.n < 12 &&

@@ -11,11 +11,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct nrg_pickle pickle = {
         .bytes = data, .size = size, .where = "fuzz", .allow = nrg_torch_allows};
     struct nrg_arena values = {0};
-    struct nrg_model model;
+    struct nrg_model model = {0};
     struct nrg_error err;
     struct nrg_pkl *root = NULL;
     size_t at = 0;
-    nrg_model_init(&model);
     model.arena.limit = (size_t)64 << 20;
     if (!nrg_pickle_read(&pickle, &at, &values, &root, &err)) {
         struct nrg_torch_walk walk = {.model = &model, .where = "fuzz", .err = &err};

@@ -4,49 +4,41 @@
  */
 #include <stdlib.h>
 
-#include "graph/module_tree.h"
-#include "graph/reader.h"
 #include "report/graph/report.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 
-static void report(const struct nrg_model *model, enum nrg_convention convention)
+static void check_and_report(const struct nrg_analysis *a)
 {
-    struct nrg_reduced reduced;
-    struct nrg_module_tree tree;
-    struct nrg_graph_report r = {
-        .name = "fuzz", .model = model, .reduced = &reduced, .convention = "nrg"};
-    if (nrg_reduce(model, model, &reduced, NULL))
-        return;
-    if (nrg_cost_all(&reduced, convention) || nrg_totals_of(model, &reduced, model, &r.totals))
-        abort();
-    for (size_t i = 0; i < reduced.n_operators; i++)
-        if (reduced.operators[i].cost.macs < NRG_COST_UNKNOWN ||
-            reduced.operators[i].cost.flops < NRG_COST_UNKNOWN)
+    struct nrg_graph_view view = {.depth = 3};
+    for (size_t i = 0; i < a->reduced.n_operators; i++)
+        if (a->reduced.operators[i].cost.macs < NRG_COST_UNKNOWN ||
+            a->reduced.operators[i].cost.flops < NRG_COST_UNKNOWN)
             abort(); /* a wrapped number */
-    if (!nrg_module_tree_make(&tree, model, &reduced, model)) {
-        FILE *out = fopen("/dev/null", "w");
-        struct nrg_graph_view view = {.depth = 3};
-        r.tree = &tree;
-        json_decref(nrg_graph_json(&r));
-        if (out) {
-            nrg_graph_text(&r, &view, out);
-            nrg_graph_dot(&r, out);
-            fclose(out);
-        }
-        nrg_module_tree_release(&tree);
+    json_decref(nrg_graph_json(a));
+    FILE *out = fopen("/dev/null", "w");
+    if (out) {
+        nrg_graph_text(a, &view, out);
+        nrg_graph_dot(a, out);
+        fclose(out);
     }
-    nrg_reduced_release(&reduced);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    struct nrg_source source = {.bytes = bytes, .size = size, .name = "fuzz"};
-    struct nrg_model model;
-    if (nrg_model_read_bytes(&source, "torchscript", &model, NULL))
+    const struct nrg_source source = {.bytes = bytes, .size = size, .name = "fuzz"};
+    struct nrg_model params;
+    struct nrg_analysis a;
+    const struct nrg_analysis_options how = {.format = "torchscript",
+                                             .params = &params,
+                                             .convention = (enum nrg_convention)(size % 5),
+                                             .want_graph = true};
+    if (nrg_model_read_bytes(&source, "torchscript", &params, NULL))
         return 0;
-    if (model.n_graphs)
-        report(&model, (enum nrg_convention)(size % 5));
-    nrg_model_release(&model);
+    if (!nrg_analyse_bytes(&a, &source, &how, NULL)) {
+        check_and_report(&a);
+        nrg_analysis_release(&a);
+    }
+    nrg_model_release(&params);
     return 0;
 }

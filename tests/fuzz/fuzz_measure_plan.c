@@ -2,7 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/reader.h"
+#include "graph/analysis.h"
 #include "predict/dataset/measure_plan.h"
 
 static const char graph[] = "graph(%self : __torch__.Net,\n"
@@ -41,9 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
     const struct nrg_source source = {(const uint8_t *)graph, sizeof graph - 1, "graph"};
-    struct nrg_model model;
-    struct nrg_reduced reduced;
-    struct nrg_module_tree tree;
+    static const struct nrg_analysis_options how;
+    struct nrg_analysis model;
     struct nrg_plan plan;
     char *text = malloc(size + 1);
     if (!text)
@@ -52,16 +51,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
     text[size] = '\0';
     if (!nrg_plan_read(&plan, text, "fuzz", NULL)) {
         nrg_plan_find(&plan, "measure 1");
-        if (!nrg_model_read_bytes(&source, NULL, &model, NULL)) {
-            if (!nrg_reduce(&model, NULL, &reduced, NULL)) {
-                nrg_cost_all(&reduced, NRG_CONVENTION_NRG);
-                if (!nrg_module_tree_make(&tree, &model, &reduced, NULL)) {
-                    make_rows(&plan, &reduced, &tree);
-                    nrg_module_tree_release(&tree);
-                }
-                nrg_reduced_release(&reduced);
-            }
-            nrg_model_release(&model);
+        if (!nrg_analyse_bytes(&model, &source, &how, NULL)) {
+            make_rows(&plan, &model.reduced, &model.tree);
+            nrg_analysis_release(&model);
         }
         nrg_plan_release(&plan);
     }

@@ -56,7 +56,7 @@ static inline int fuzz_feed(const struct nrg_meter_decoder *decoder, const char 
     void *state = NULL;
     *seen = (struct fuzz_seen){.out = {.reading = fuzz_reading, .refused = fuzz_refused}};
     if (nrg_uri_parse(&uri, text, &err) ||
-        decoder->create(&uri, fields, &seen->n_fields, &state, &err))
+        nrg_meter_decoder_new(decoder, &uri, fields, &seen->n_fields, &state, &err))
         return -1;
     if (!seen->n_fields || seen->n_fields > NRG_METER_FIELDS)
         abort();
@@ -66,7 +66,7 @@ static inline int fuzz_feed(const struct nrg_meter_decoder *decoder, const char 
     if (decoder->end)
         decoder->end(state, (int64_t)n + 1, &seen->out);
     decoder->reset(state);
-    decoder->destroy(state);
+    free(state);
     return 0;
 }
 

@@ -24,7 +24,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     memcpy(text, data, size);
     text[size] = '\0';
-    if (!nrg_layout_parse(&layout, text, "fuzz", &err) &&
+    if (!nrg_layout_parse(&layout, text, &err) &&
         !nrg_layout_fields(&layout, "node5.", true, fields, &n_fields)) {
         uint8_t *packet = malloc(layout.bytes);
         if (packet) {

@@ -63,7 +63,7 @@ static struct tally decode(const char *text, const uint8_t *data, size_t size, s
     size_t n_fields;
     void *state;
     if (nrg_uri_parse(&uri, text, &err) ||
-        nrg_decoder_text.create(&uri, fields, &n_fields, &state, &err))
+        nrg_meter_decoder_new(&nrg_decoder_text, &uri, fields, &n_fields, &state, &err))
         abort();
     for (size_t at = 0; at < size; at += cut) {
         size_t n = size - at < cut ? size - at : cut;
@@ -75,7 +75,7 @@ static struct tally decode(const char *text, const uint8_t *data, size_t size, s
         free(piece);
     }
     nrg_decoder_text.end(state, 1000000, &t.out);
-    nrg_decoder_text.destroy(state);
+    free(state);
     return t;
 }
 

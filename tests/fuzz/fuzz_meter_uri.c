@@ -11,13 +11,23 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+struct values {
+    double number;
+    int64_t ns;
+};
+
+static const struct nrg_uri_key keys[] = {
+    NRG_URI_NUMBER("baud", struct values, number, 0, 1e6),
+    NRG_URI_DURATION("period", struct values, ns),
+    {0},
+};
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     char text[2 * NRG_URI_TEXT];
     struct nrg_uri uri;
     struct nrg_error err;
-    double number = 1;
-    int64_t ns = 1;
+    struct values v = {1, 1};
     if (size >= sizeof text)
         return 0;
     memcpy(text, data, size);
@@ -28,9 +38,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     if (uri.n_query && nrg_uri_finish(&uri, &err) == 0)
         abort();
-    nrg_uri_number(&uri, "baud", 0, 1e6, &number, &err);
-    nrg_uri_duration(&uri, "period", &ns, &err);
-    if (!(number >= 0 && number <= 1e6) || ns < 0)
+    nrg_uri_read(&uri, keys, &v, &err);
+    if (!(v.number >= 0 && v.number <= 1e6) || v.ns < 0)
         abort();
     for (unsigned i = 0; i < uri.n_query; i++)
         if (nrg_uri_text(&uri, uri.query[i].key) != uri.query[i].value)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sensors/mqtt/plan.h"
+#include "sensors/mqtt/payload.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "sensors/virtual/replay_source.h"
+#include "sensors/virtual/replay_csv.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

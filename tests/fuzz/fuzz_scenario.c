@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "sensors/virtual/scenario_truth.h"
 #include "sensors/virtual/sim_meter.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

@@ -9,9 +9,17 @@ import unittest
 SOURCE = os.environ.get("NRG_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.environ.get("NRG_BUILD") or os.path.join(SOURCE, "build")
 NRG = os.environ.get("NRG_BIN") or os.path.join(BUILD, "nrg")
-PYTHON = os.environ.get("PYTHON") or "/usr/bin/python3"
-MESON = os.environ.get("MESON") or "/usr/bin/meson"
-NINJA = os.environ.get("NINJA") or "ninja"
+
+
+def tool(variable, name):
+    """By its full path, so that a test may start it with another PATH."""
+    given = os.environ.get(variable) or "/usr/bin/" + name
+    return shutil.which(given) or shutil.which(name) or given
+
+
+PYTHON = tool("PYTHON", "python3")
+MESON = tool("MESON", "meson")
+NINJA = tool("NINJA", "ninja")
 
 
 def path(*parts):

@@ -41,7 +41,7 @@ class Recipes(unittest.TestCase):
             shutil.copy2(house.path(name), target)
         cls.applied = apply(cls.tree, house.text("HACKING.md"))
         cls.build = os.path.join(cls.tree, "build")
-        cls.setup = house.run(house.MESON, "setup", "--werror", "-Doptimization=0", cls.build, cls.tree)
+        cls.setup = house.run(house.MESON, "setup", "--werror", "--buildtype=plain", cls.build, cls.tree)
         cls.made = house.run(house.NINJA, "-C", cls.build, "nrg", "layers.ok", "tests/test_outlet",
                              "docs/nrg-runs.1", timeout_s=500)
 

@@ -1,12 +1,32 @@
-"""make install: the files, the pkg-config file, the symbol map, man pages and completion."""
+"""make install: the files, the pkg-config file, exported symbols, needed libraries, man pages and completion."""
+import contextlib
 import os
 import re
 import shutil
+import sqlite3
 import tempfile
 import unittest
 
 import house
 
+# Marks without a recorder, says the version of header and library, and records itself.
+USER = r"""
+#include <nrg/nrg.h>
+#include <stdio.h>
+int main(int argc, char **argv)
+{
+    uint32_t decode = nrg_name_intern("decode", "step", NULL);
+    nrg_span_begin_name(decode);
+    nrg_span_end();
+    printf("%s %s %d.%d.%d\n", nrg_version(), NRG_VERSION, NRG_VERSION_NUMBER / 1000000,
+           NRG_VERSION_NUMBER / 1000 % 1000, NRG_VERSION_PATCH);
+    if (nrg_recorder_start(argv[argc - 1]))
+        return puts(nrg_recorder_reason()), 1;
+    nrg_span_begin_name(decode);
+    nrg_span_end();
+    return nrg_recorder_stop() ? 1 : puts("marked") < 0;
+}
+"""
 PLAIN = os.environ.get("NRG_PLAIN_BUILD") or house.BUILD
 
 
@@ -39,14 +59,25 @@ class Install(house.Case):
         env = dict(os.environ, PKG_CONFIG_PATH=os.path.join(library, "pkgconfig"),
                    PKG_CONFIG_SYSROOT_DIR=self.tree)
         flags = self.run_ok("pkg-config", "--cflags", "--libs", "nrg", env=env).stdout.split()
-        self.assertNotIn("-lsqlite3", flags, "libraries of libnrg are private")
-        source = self.file("user.c", '#include <nrg/nrg.h>\n#include <stdio.h>\n'
-                           'int main(void) { return puts(nrg_version()) < 0; }\n')
+        self.assertEqual([f for f in flags if f.startswith("-l")], ["-lnrg"])
+        source = self.file("user.c", USER)
         program = self.file("user")
         self.run_ok("cc", "-Wall", "-Werror", source, "-o", program, *flags)
-        done = self.run_ok(program, env=dict(os.environ, LD_LIBRARY_PATH=library))
-        version = self.run_ok("pkg-config", "--modversion", "nrg", env=env).stdout
-        self.assertEqual(done.stdout, version)
+        self.assertEqual(self.needed(program), {"libnrg.so.0", "libc.so.6"})
+        recording = self.file("user.nrg")
+        done = self.run_ok(program, recording, env=dict(os.environ, LD_LIBRARY_PATH=library), cwd=self.folder)
+        version = self.run_ok("pkg-config", "--modversion", "nrg", env=env).stdout.strip()
+        self.assertEqual(done.stdout.split(), [version, version, version, "marked"])
+        with contextlib.closing(sqlite3.connect(recording)) as database:
+            self.assertEqual(database.execute("SELECT kind, name FROM span_name").fetchall(), [("step", "decode")])
+
+    def needed(self, path):
+        self.need("readelf")
+        return set(re.findall(r"\(NEEDED\).*\[(.*)\]", self.run_ok("readelf", "-d", path).stdout))
+
+    def test_a_marked_program_needs_libc_alone(self):
+        self.assertEqual(self.needed(os.path.realpath(self.find("libnrg.so"))), {"libc.so.6"})
+        self.assertIn("libsqlite3.so.0", self.needed(self.find("libnrg-recorder.so")))
 
     def test_the_header_is_c_plus_plus_too(self):
         self.need("g++")
@@ -54,22 +85,20 @@ class Install(house.Case):
         source = self.file("user.cc", '#include <nrg/nrg.h>\nconst char *f() { return nrg_version(); }\n')
         self.run_ok("g++", "-Wall", "-Werror", "-I" + include, "-c", source, "-o", self.file("user.o"))
 
-    def test_only_nrg_symbols_are_exported(self):
-        self.need("objdump")
-        table = self.run_ok("objdump", "-T", os.path.realpath(self.find("libnrg.so"))).stdout
-        exported = re.findall(r"^[0-9a-f]+ [gw].{6} \S+\s+[0-9a-f]+\s+\(?(\S*?)\)?\s+(\S+)$", table, re.M)
-        names = [(version, name) for version, name in exported if not name.startswith("NRG_")]
-        self.assertGreater(len(names), 20)
-        for version, name in names:
-            self.assertTrue(name.startswith("nrg_"), name)
-            self.assertIn(version, ("NRG_0", "NRG_PRIVATE"), name)
-        self.assertIn(("NRG_0", "nrg_version"), names)
+    def test_the_library_exports_what_the_header_declares(self):
+        self.need("nm")
+        header = re.sub(r"/\*.*?\*/|^#.*?(?<!\\)$", "", house.text("include/nrg/nrg.h"), flags=re.S | re.M)
+        declared = sorted(re.findall(r"\b(nrg_\w+)\s*\(", header))
+        table = self.run_ok("nm", "-D", "--defined-only", os.path.realpath(self.find("libnrg.so"))).stdout
+        exported = sorted(re.findall(r" [^A] (\S+)@@NRG_0$", table, re.M))
+        self.assertGreater(len(declared), 20)
+        self.assertEqual(exported, declared)
+        self.assertEqual(len(table.splitlines()), len(declared) + 1, "besides the name of the version")
 
-    def test_every_function_of_the_header_is_public_in_the_map(self):
-        header = re.sub(r"/\*.*?\*/", "", house.text("include/nrg/nrg.h"), flags=re.S)
-        stable = house.text("src/libnrg.map").split("NRG_PRIVATE {")[0]
-        for name in re.findall(r"\b(nrg_\w+)\s*\(", header):
-            self.assertRegex(stable, rf"\b{name};")
+    def test_the_recorder_exports_its_table_alone(self):
+        self.need("nm")
+        table = self.run_ok("nm", "-D", "--defined-only", self.find("libnrg-recorder.so")).stdout
+        self.assertEqual([line.split()[-1] for line in table.splitlines()], ["nrg_inprocess"])
 
     def test_the_python_package_finds_its_library_and_program(self):
         if not os.path.exists(os.path.join(PLAIN, "python", "nrg", "_nrg.abi3.so")):
@@ -90,7 +119,6 @@ class Install(house.Case):
             if folder.endswith("/bin") and "nrg" in files:
                 program = os.path.join(folder, "nrg")
         env = {k: v for k, v in os.environ.items() if not k.startswith(("NRG_", "PYTHON"))}
-        env["LD_LIBRARY_PATH"] = os.path.dirname(self.find("libnrg.so"))
         done = self.run_ok(program, "run", "--quiet", "--torch", "-o", self.file("t.nrg"), "--", "sh", "-c",
                            "echo $PYTHONPATH", env=env)
         self.assertEqual(os.path.join(done.stdout.strip(), "sitecustomize.py"), self.find("sitecustomize.py"))

@@ -53,6 +53,26 @@ class Layers(house.Case):
         self.file("src/graph/g.c", '#include "sensors/s.h"\n')
         self.assertEqual(self.check().returncode, 1)
 
+    def test_private_headers_stay_in_their_folder(self):
+        self.file("src/graph/onnx/internal.h", "")
+        self.file("src/graph/onnx/good.c", '#include "graph/onnx/internal.h"\n')
+        self.file("src/graph/onnx/shapes/good.c", '#include "graph/onnx/internal.h"\n')
+        self.assertEqual(self.check().returncode, 0)
+        self.file("src/graph/torch/bad.c", '#include "graph/onnx/internal.h"\n')
+        done = self.check()
+        self.assertIn('graph/torch/bad.c:1: layering: "graph/onnx/internal.h" is private to graph/onnx/', done.stderr)
+        self.assertEqual(done.stderr.count("layering:"), 1)
+
+    def test_sql_stays_with_those_who_write_recordings(self):
+        self.file("src/record/store/database.h", "")
+        self.file("src/record/good.c", '#include <sqlite3.h>\n#include "record/store/database.h"\n')
+        self.assertEqual(self.check().returncode, 0)
+        self.file("src/report/bad.c", '#include <stdio.h>\n#include <sqlite3.h>\n#include "record/store/database.h"\n')
+        done = self.check()
+        self.assertIn("report/bad.c:2: layering: report/ may not include sqlite3.h: only record and import may", done.stderr)
+        self.assertIn("report/bad.c:3: layering:", done.stderr)
+        self.assertEqual(done.stderr.count("layering:"), 2)
+
     def test_stamp_only_when_clean(self):
         self.file("src/sensors/s.h", "")
         bad = self.file("src/base/bad.c", '#include "sensors/s.h"\n')

@@ -34,6 +34,11 @@ class Pip(unittest.TestCase):
         for path in out:
             self.assertTrue(path.startswith(self.folder), path)
 
+    def test_the_recorder_is_found_beside_the_library(self):
+        self.run_ok(os.path.join(self.bin, "python"), "-c",
+                    "import nrg; nrg._nrg.start('pip.nrg', 10, 'machine', None, False); nrg._nrg.stop()")
+        self.assertTrue(os.path.exists(os.path.join(self.folder, "pip.nrg")))
+
     def test_the_program_runs(self):
         version = self.run_ok(house.NRG, "--version")
         self.assertEqual(self.run_ok(os.path.join(self.bin, "nrg"), "--version"), version)

@@ -15,7 +15,7 @@ class Source(house.Case):
 
     def test_every_c_file_opens_with_a_comment(self):
         for name in house.tracked_files("*.c", "*.h"):
-            if name.startswith(("src/", "include/")):
+            if name.startswith(("src/", "include/", "firmware/")):
                 with self.subTest(name):
                     self.assertTrue(house.text(name).startswith("/*"), name)
 

@@ -1,6 +1,6 @@
 /*
  * LD_PRELOAD for tests: the wall clock jumps by NRG_TEST_STEP_S seconds as soon as there is a file
- * NRG_TEST_STEP_FILE, as if somebody had set it. All other clocks stay what they are.
+ * NRG_TEST_STEP_FILE, as if it had been set. All other clocks stay what they are.
  */
 #include <dlfcn.h>
 #include <errno.h>

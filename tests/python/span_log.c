@@ -2,8 +2,8 @@
  * A libnrg that writes down what it is called with, for tests of the Python package: one line per
  * call into the file NRG_SPAN_LOG, fields apart by tabs, with the thread's depth first. It records
  * from the start when NRG_SPAN_LOG_ACTIVE is set, as under `nrg run`; starting its recorder fails
- * for paths that contain "refuse". Numbers of names start at another value with each recorder, so
- * that one that was kept too long is seen. Tests only: not for several threads at once.
+ * for paths that contain "refuse". Numbers of names stay valid, as libnrg's do. Tests only: not for
+ * several threads at once.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -18,7 +18,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *names[MAX_NAMES];
-static uint32_t n_names, first_name = 1;
+static uint32_t n_names;
 static int recording;
 static char why[256];
 static __thread unsigned open_spans;
@@ -50,7 +50,7 @@ __attribute__((format(printf, 1, 2))) static void log_line(const char *format, .
 
 static const char *text_of(uint32_t name)
 {
-    return name >= first_name && name - first_name < n_names ? names[name - first_name] : "?";
+    return name && name <= n_names ? names[name - 1] : "?";
 }
 
 const char *nrg_version(void)
@@ -78,11 +78,9 @@ static char *describe(const char *text, const char *kind, const char *detail)
     return line;
 }
 
-uint32_t nrg_name(const char *text, const char *kind, const char *detail)
+uint32_t nrg_name_intern(const char *text, const char *kind, const char *detail)
 {
     uint32_t found = 0;
-    if (!nrg_recording_active())
-        return 0;
     char *line = describe(text, kind, detail);
     pthread_mutex_lock(&lock);
     while (found < n_names && strcmp(names[found], line))
@@ -92,7 +90,7 @@ uint32_t nrg_name(const char *text, const char *kind, const char *detail)
     else
         free(line);
     pthread_mutex_unlock(&lock);
-    return first_name + found;
+    return 1 + found;
 }
 
 void nrg_span_begin_name(uint32_t name)
@@ -141,7 +139,7 @@ void nrg_mark_name(uint32_t name)
         log_line("mark\t%s", text_of(name));
 }
 
-void nrg_count_name(uint32_t name, int64_t amount)
+void nrg_count_add_name(uint32_t name, int64_t amount)
 {
     if (nrg_recording_active())
         log_line("count\t%s\t%lld", text_of(name), (long long)amount);
@@ -154,8 +152,6 @@ int nrg_recorder_start_with(const char *path, const struct nrg_recorder_settings
         snprintf(why, sizeof why, "%.200s: refused", path);
         return -EACCES;
     }
-    first_name += n_names + 100;
-    n_names = 0;
     recording = 1;
     log_line("start\t%s\t%g\t%s\t%s\t%d", path, s->rate_hz, s->sensors ? s->sensors : "",
              s->root ? s->root : "", s->overwrite);

@@ -82,7 +82,7 @@ class Case(unittest.TestCase):
 
 
 def tree(calls):
-    """Begins and marks as 'depth name' texts: who is inside whom."""
+    """Begins and marks as 'depth name' texts, which show the nesting."""
     return ["%s%s" % ("  " * c[0], c[2]) for c in calls if c[1] in ("begin", "mark", "count")]
 
 

@@ -223,6 +223,7 @@ class Measure(Case):
         model, x = Net().eval(), torch.randn(8, 32)
         attempt(lambda: measure(model, x, level="layer"))
         attempt(lambda: measure(model, x, rel_error=3))
+        attempt(lambda: measure(model, x, compositions=-1))
         attempt(lambda: measure(nn.Linear(4, 4), torch.randn(2, 4), round_s=0.01, limit_s=0.02))
         attempt(lambda: measure(nn.Linear(4, 4), torch.randn(3, 4)))
         with nrg.record("other.nrg", sensors="simulate:scenario.txt"):
@@ -231,9 +232,60 @@ class Measure(Case):
         lines = done.stdout.splitlines()
         self.assertRegex(lines[0], "level must be")
         self.assertRegex(lines[1], "rel_error")
-        self.assertEqual(lines[2], "done")
-        self.assertRegex(lines[3], "another model")
-        self.assertRegex(lines[4], "recorded already")
+        self.assertRegex(lines[2], "compositions is a number")
+        self.assertEqual(lines[3], "done")
+        self.assertRegex(lines[4], "another model")
+        self.assertRegex(lines[5], "recorded already")
+
+    def test_compositions(self):
+        done = self.program("""
+        model, x = Net().eval(), torch.randn(8, 32)
+        before = {k: v.clone() for k, v in model.state_dict().items()}
+        numbers = torch.get_rng_state()
+        given = dict(level="op", compositions=4, compositions_s=100, round_s=0.02, limit_s=0.1)
+        first = measure(model, x, **given)
+        again = measure(model, x, **given)
+        more = measure(model, x, **dict(given, compositions=5))
+        same = all(torch.equal(v, before[k]) for k, v in model.state_dict().items())
+        print(first.compositions, again.compositions, more.compositions, first.complete, same,
+              torch.equal(numbers, torch.get_rng_state()))
+        """)
+        self.assertEqual(done.stdout.split(), ["4", "4", "5", "True", "True", "True"])
+        self.assertIn("5 compositions of its kinds of modules", done.stderr)
+        rows = self.dataset("net", "--idle", "share")
+        models = {row["model"] for row in rows}
+        self.assertIn("Net", models)
+        self.assertGreaterEqual(len(models), 4, (models, self.said))
+        done = self.run_process(NRG, "evaluate", "net", "--idle", "share", "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertGreaterEqual(len(json.loads(done.stdout)["folds"]), 2)
+        self.assertEqual(self.run_process(NRG, "train", "net", "--idle", "share", "-o", "device.json").returncode, 0)
+        with open(self.path("device.json"), encoding="utf-8") as profile:
+            self.assertEqual(json.load(profile)["held_out"], "models")
+
+    def test_compositions_follow_from_the_seed(self):
+        done = self.program("""
+        from nrg.torch import _capture, _compose
+        def made(seed, n=12):
+            seen = _capture.capture(Net().eval(), (torch.randn(8, 32),), {}, False)
+            return [(i, tuple(x.shape), repr(model)) for i, model, x in _compose.compositions(seen.nodes, n, seed, False)]
+        with torch.no_grad():
+            a, b, other = made(0), made(0), made(1)
+            print(a == b, a[:5] == made(0, 5), a == other, len(set(a)) > 8, all(x[0] < 17 for _, x, _ in a))
+            alone = _capture.capture(nn.Linear(4, 4), (torch.randn(3, 4),), {}, False)
+            print(len(list(_compose.compositions(alone.nodes, 3, 0, False))))
+            huge = _capture.capture(nn.Linear(4096, 4096), (torch.randn(1, 4096),), {}, False)
+            print(len(list(_compose.compositions(huge.nodes, 3, 0, False))))
+        """)
+        self.assertEqual(done.stdout.splitlines(), ["True True False True True", "3", "0"])
+
+    def test_compositions_end_with_their_time(self):
+        done = self.program("""
+        result = measure(Net().eval(), torch.randn(8, 32), compositions=40, compositions_s=0.01, round_s=0.01, limit_s=0.02)
+        print(result.compositions)
+        """)
+        self.assertLess(int(done.stdout), 40)
+        self.assertRegex(done.stderr, r"the time of 0\.01 s was up before \d+ of them")
 
     def test_the_limit_is_said_and_no_live_line_without_a_terminal(self):
         done = self.program("""

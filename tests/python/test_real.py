@@ -1,5 +1,4 @@
 """The package with the real libnrg: what ends up in a recording, read by the code of the format's document."""
-# asan
 import collections
 import json
 import os
@@ -92,6 +91,27 @@ class Real(Case):
         self.assertEqual(times, sorted(times))
         begins = [row[0] for row in rows if row[2] == BEGIN and row[3] == "step"]
         self.assertGreaterEqual(begins[1] - begins[0], 100e6)
+
+    def test_energy_so_far_is_the_reports_total(self):
+        # Two phases are this machine's, the first meter is not. Counters: a late reading loses nothing.
+        for scenario, power_w in [("domain other\n power 500\n wide\n"
+                                   "domain one\n power 40\n wide\n covers-cpu\n"
+                                   "domain two\n power 70\n wide\n covers-cpu\n", 110),
+                                  (SCENARIO + "domain core-0\n power 30\ndomain psys\n power 90\n", 50)]:
+            self.write("meters.txt", scenario)
+            done = self.python("""
+                import time, nrg
+                with nrg.record("run.nrg", overwrite=True, rate=100, sensors=["simulate:meters.txt"]) as run:
+                    time.sleep(0.3)
+                    joules, provenance, t_ns = nrg._nrg.read()
+                print(joules, t_ns, run.energy().joules / run.duration_s)
+            """)
+            joules, t_ns, total_w = (float(word) for word in done.stdout.split())
+            db = sqlite3.connect(self.path("run.nrg"))
+            (begin_ns,), = db.execute("SELECT begin_ns FROM run")
+            db.close()
+            self.assertAlmostEqual(total_w, power_w, delta=0.01 * power_w)
+            self.assertAlmostEqual(joules * 1e9 / (t_ns - begin_ns), power_w, delta=0.01 * power_w)
 
     def test_one_after_the_other_in_one_process(self):
         self.python("""

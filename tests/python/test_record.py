@@ -1,5 +1,4 @@
-"""nrg.record: what reaches the recorder, and what is said when it can't be."""
-# asan
+"""nrg.record: what reaches the recorder, and the messages when it can't record."""
 import os
 import unittest
 
@@ -161,7 +160,7 @@ class Model(Case):
         self.assertEqual(done.stderr.count("can't be counted"), 2)
 
     def test_a_graph_is_traced_with_zeros_of_the_size(self):
-        """With stand-ins for PyTorch and nrg.torch: who is asked for what."""
+        """With stand-ins for PyTorch and nrg.torch: which calls reach them."""
         calls, done = self.logged("""
             import sys, types, nrg
             torch = types.ModuleType("torch")

@@ -1,5 +1,4 @@
 """Spans, marks and counts from Python, seen as the calls that reach libnrg."""
-# asan
 import glob
 import os
 import unittest

@@ -38,14 +38,13 @@ void trial_timeline(const struct sim_machine *m, const struct nrg_channel *c,
     tl->gauge = counter ? NULL : calloc(n + 1, sizeof *tl->gauge);
     for (size_t i = 0; i < n; i++) {
         const struct sim_reading *now = &m->readings[i], *last = i ? now - 1 : now;
-        bool wrapped;
         tl->t_ns[i] = now->t_ns;
         if (tl->gauge)
             tl->gauge[i] = (double)now->raw * c->scale;
         if (!i)
             continue;
         int64_t dt_ns = now->t_ns - last->t_ns;
-        double step = counter ? nrg_counter_step(c, last->raw, now->raw, dt_ns, &wrapped)
+        double step = counter ? nrg_counter_step(c, last->raw, now->raw, dt_ns, NULL)
                               : (double)(now->raw + last->raw) / 2 * (double)dt_ns / 1e9;
         tl->gap[i - 1] = step < 0;
         tl->sum_j[i] = tl->sum_j[i - 1] + fmax(step, 0) * c->scale;
@@ -156,8 +155,9 @@ void trial_run(const struct trial_scenario *scenario, uint64_t seed, struct tria
     }
     int rc = nrg_regress_new(&o, &regress);
     for (size_t i = 0; !rc && i < m.n_calls; i++)
-        rc =
-            nrg_regress_slice(regress, m.calls[i].begin_ns, m.calls[i].end_ns, m.calls[i].layer, 1);
+        rc = nrg_regress_slice(regress,
+                               &(struct nrg_class_activity){m.calls[i].begin_ns, m.calls[i].end_ns,
+                                                            m.calls[i].layer, 1, 1});
     if (!rc)
         rc = nrg_regress_solve(regress, &result);
     sum->runs++;

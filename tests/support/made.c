@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "record/store/column.h"
 
 #define TICK_S 0.1
 
@@ -147,6 +148,21 @@ void made_busy(struct made *m, double begin_s, double end_s, double cpus)
     made_constant(m, &c, begin_s, end_s, TICK_S, cpus);
 }
 
+void made_estimate(struct made *m, double begin_s, double end_s, double power_w, double idle_w,
+                   double low, double high)
+{
+    static const char *const names[] = {"machine", "machine.low", "machine.high", "machine.idle"};
+    const double powers_w[] = {power_w, low * power_w, high * power_w, idle_w};
+    for (size_t i = 0; i < 4; i++) {
+        struct nrg_channel c = made_counter(names[i]);
+        c.provenance = NRG_ESTIMATED;
+        c.update_ns = 100 * NRG_NS_PER_MS;
+        c.covers_cpu = !i;
+        nrg_copy(c.parent, sizeof c.parent, i ? names[0] : "");
+        made_constant(m, &c, begin_s, end_s, TICK_S, powers_w[i]);
+    }
+}
+
 int64_t made_name(struct made *m, const char *kind, const char *text)
 {
     struct nrg_span_name name = {.id = ++m->names, .text = (char *)text};
@@ -202,6 +218,16 @@ void made_thread(struct made *m, int64_t track, double begin_s, double end_s, do
         int64_t cells[] = {track, (int64_t)llround(s * cpus * 1e9)};
         assert_int_equal(nrg_rows_add(&m->threads, made_ns(begin_s + s), 0, cells), 0);
     }
+}
+
+void made_thread_row(struct made *m, int64_t track, double t_s, double cpu_s)
+{
+    int64_t cells[] = {track, (int64_t)llround(cpu_s * 1e9)};
+    if (m->threads.n >= NRG_CHUNK_MAX_ROWS / 2) { /* more than a chunk holds */
+        write_series(m, NRG_THREADS, &m->threads);
+        m->threads.n = 0;
+    }
+    assert_int_equal(nrg_rows_add(&m->threads, made_ns(t_s), 0, cells), 0);
 }
 
 int64_t made_process(struct made *m, int32_t pid, double begin_s, double end_s, double cpus)

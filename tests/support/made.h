@@ -39,6 +39,10 @@ void made_constant(struct made *made, const struct nrg_channel *channel, double 
                    double end_s, double step_s, double power_w);
 /* Busy CPU seconds of the machine: cpu.busy, every 0.1 s. */
 void made_busy(struct made *made, double begin_s, double end_s, double cpus);
+/* An estimate as nrg's own: machine with its idle part and both ends of its band, low and high
+ * times its energy. */
+void made_estimate(struct made *made, double begin_s, double end_s, double power_w, double idle_w,
+                   double low, double high);
 
 int64_t made_name(struct made *made, const char *kind, const char *text);
 int64_t made_track(struct made *made, const char *kind, int32_t pid, int32_t tid,
@@ -51,7 +55,9 @@ void made_end(struct made *made, double t_s, int64_t track);
 void made_span(struct made *made, double begin_s, double end_s, int64_t track, int64_t name);
 /* CPU time of a thread: `cpus` busy from begin to end, a row every 0.1 s. */
 void made_thread(struct made *made, int64_t track, double begin_s, double end_s, double cpus);
-/* The same of a process, which is made. */
+/* One reading of it. */
+void made_thread_row(struct made *made, int64_t track, double t_s, double cpu_s);
+/* CPU time of a process, which is made, in the same way. */
 int64_t made_process(struct made *made, int32_t pid, double begin_s, double end_s, double cpus);
 void made_run(struct made *made, const char *kind, double begin_s, double end_s);
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "record/span_client.h"
+#include "mark/client.h"
 #include "sensors/channel.h"
 
 void bench_begin(struct span_bench *b, bool attached)

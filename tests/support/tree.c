@@ -88,6 +88,30 @@ void tree_release(struct tree *tree)
     nftw(tree->path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+int tree_try_probe(struct tree *tree, struct nrg_probe *probe, const char *driver,
+                   struct nrg_error *err)
+{
+    const char *const only[] = {driver, NULL};
+    const struct nrg_sensor_options options = {.only = only};
+    int rc = nrg_probe_all(probe, &tree->ctx, &options, err);
+    probe->options = NULL;
+    return rc;
+}
+
+void tree_probe(struct tree *tree, struct nrg_probe *probe, const char *driver)
+{
+    int rc = tree_try_probe(tree, probe, driver, NULL);
+    assert(!rc);
+}
+
+int tree_probe_file(struct tree *tree, struct nrg_probe *probe, const char *driver,
+                    const char *file, struct nrg_error *err)
+{
+    char spec[400];
+    snprintf(spec, sizeof spec, "%s:%s%s", driver, file ? tree->path : "", file ? file : "");
+    return tree_try_probe(tree, probe, spec, err);
+}
+
 static void keep_row(struct nrg_sink *sink, unsigned group, int64_t t_ns, int64_t width_ns,
                      const int64_t *raw)
 {
@@ -126,6 +150,32 @@ void keep_sink_init(struct keep_sink *sink, const struct nrg_found *found)
 {
     *sink = (struct keep_sink){
         .sink = {.row = keep_row, .fault = keep_fault, .gpu_process = keep_gpu}, .found = found};
+}
+
+void keep_open(struct keep_sink *keep, struct tree *tree, const struct nrg_found *found)
+{
+    void *sensor = NULL;
+    assert(found);
+    int rc = found->driver->open(&tree->ctx, found, &sensor, NULL);
+    assert(!rc);
+    keep_sink_init(keep, found);
+    keep->sensor = sensor;
+}
+
+int keep_try_read(struct keep_sink *keep)
+{
+    return keep->found->driver->read(keep->sensor, &keep->sink);
+}
+
+void keep_read(struct keep_sink *keep)
+{
+    int rc = keep_try_read(keep);
+    assert(!rc);
+}
+
+void keep_close(struct keep_sink *keep)
+{
+    keep->found->driver->close(keep->sensor);
 }
 
 struct nrg_found *probe_sensor(struct nrg_probe *probe, const char *driver, const char *sensor)

@@ -21,12 +21,21 @@ void tree_link(struct tree *tree, const char *target, const char *path);
 void tree_remove(struct tree *tree, const char *path);
 void tree_release(struct tree *tree); /* removes everything */
 
+/* Probes with one driver ("name" or "name:argument") and no other option. */
+int tree_try_probe(struct tree *tree, struct nrg_probe *probe, const char *driver,
+                   struct nrg_error *err);
+void tree_probe(struct tree *tree, struct nrg_probe *probe, const char *driver);
+/* The argument is a file of the tree, or nothing (NULL). */
+int tree_probe_file(struct tree *tree, struct nrg_probe *probe, const char *driver,
+                    const char *file, struct nrg_error *err);
+
 #define KEEP_ROWS     4096
 #define KEEP_CHANNELS 32
 
 struct keep_sink {
     struct nrg_sink sink; /* first: the callbacks cast back */
     const struct nrg_found *found;
+    void *sensor; /* of keep_open */
     size_t n_rows;
     struct {
         unsigned group;
@@ -43,6 +52,11 @@ struct keep_sink {
 };
 
 void keep_sink_init(struct keep_sink *sink, const struct nrg_found *found);
+/* Opens a sensor that was found, reads it once more into the sink, closes it. */
+void keep_open(struct keep_sink *keep, struct tree *tree, const struct nrg_found *found);
+int keep_try_read(struct keep_sink *keep);
+void keep_read(struct keep_sink *keep);
+void keep_close(struct keep_sink *keep);
 
 /* A found sensor / channel / reason by name; NULL when it is not there. */
 struct nrg_found *probe_sensor(struct nrg_probe *probe, const char *driver, const char *sensor);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Runs the unittest cases of one file and prints a TAP line for each: unittest_tap.py FILE.
 
-tests/run_all counts these lines, so that a Python test weighs as much as one in C.
+Meson reads these lines and tests/run_all counts them, so that a Python test weighs as much as one in
+C. Whatever else the tests and their children print goes to stderr.
 """
 import importlib.util
 import os
@@ -10,8 +11,9 @@ import unittest
 
 
 class Tap(unittest.TestResult):
-    def __init__(self):
+    def __init__(self, out):
         super().__init__()
+        self.out = out
         self.n = self.bad = 0
         self.subtests = {}
 
@@ -19,8 +21,8 @@ class Tap(unittest.TestResult):
         self.n += 1
         self.bad += not ok
         for text in detail.splitlines():
-            print("# " + text)
-        print(f"{'ok' if ok else 'not ok'} {self.n} - {test.id()}{directive}", flush=True)
+            print("# " + text, file=self.out)
+        print(f"{'ok' if ok else 'not ok'} {self.n} - {test.id()}{directive}", file=self.out, flush=True)
 
     def addSuccess(self, test):
         if not self.subtests.pop(test, False):
@@ -48,6 +50,8 @@ class Tap(unittest.TestResult):
 
 
 def main():
+    out = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
     path = os.path.abspath(sys.argv[1])
     sys.path.insert(0, os.path.dirname(path))
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -55,9 +59,9 @@ def main():
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     spec.loader.exec_module(module)
-    result = Tap()
+    result = Tap(out)
     unittest.defaultTestLoader.loadTestsFromModule(module).run(result)
-    print(f"1..{result.n}")
+    print(f"1..{result.n}\n# {sum(os.times()[:4]):.1f} s of CPU", file=out, flush=True)
     return 1 if result.bad else 0
 
 

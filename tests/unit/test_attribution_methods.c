@@ -1,5 +1,5 @@
 /*
- * attribute/attribution.c: the methods, lag, and what is said of spans that are too short.
+ * attribute/attribution.c: the methods, lag, and the flags of spans that are too short.
  */
 #include "support/cmocka.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/graph.h"
+#include "attribute/internal.h"
 #include "attribute/model_join.h"
 #include "report/attribution/report.h"
 
@@ -116,6 +116,8 @@ static void make(struct made *m)
                                     .method = NRG_METHOD_INTEGRATE,
                                     .notes = m->notes,
                                     .n_notes = 1};
+    m->a.n_units =
+        nrg_units_find(&(struct nrg_view_rows){.rows = m->rows, .n = 8}, m->a.units, NRG_UNIT_USES);
     m->report = (struct nrg_attribution_report){.attribution = &m->a, .confidence = 0.95};
 }
 
@@ -340,14 +342,16 @@ static void joins_modules_and_operators(void **state)
         row("Other.fc", "module", 5, 1, 1),      row("fc", "module", 5, 1, 1),
     };
     struct nrg_attribution a = {.rows = rows, .n_rows = 8};
-    struct nrg_joined_model joined;
-    struct nrg_error err;
+    const struct nrg_source source = {(const uint8_t *)script, sizeof script - 1, "net"};
+    struct nrg_analysis model;
     (void)state;
     rows[0].detail = "Net";
     rows[5].detail = "Other";
-    assert_int_equal(
-        nrg_joined_model_read(&joined, "net", "torchscript", script, sizeof script - 1, &err), 0);
-    struct nrg_join_result result = nrg_attribution_join(&a, &joined, false);
+    assert_int_equal(nrg_analyse_bytes(&model, &source,
+                                       &(struct nrg_analysis_options){.format = "torchscript"},
+                                       NULL),
+                     0);
+    struct nrg_join_result result = nrg_attribution_join(&a, &model, false);
     assert_int_equal(result.modules, 2);
     assert_int_equal(result.operators, 1);
     assert_float_equal(rows[1].macs, 4 * 8 * 16, 0);
@@ -356,21 +360,23 @@ static void joins_modules_and_operators(void **state)
     assert_float_equal(rows[2].written_bytes, 4 * 16 * 4, 0);
     for (size_t i = 3; i < 8; i++)
         assert_true(isnan(rows[i].macs)); /* backward, and another model's */
-    nrg_joined_model_close(&joined);
+    nrg_analysis_release(&model);
 }
 
 static void backward_in_modules_is_not_counted(void **state)
 {
     struct nrg_attribution_row rows[] = {row("fc", "module", SIZE_MAX, 8, 1)};
     struct nrg_attribution a = {.rows = rows, .n_rows = 1};
-    struct nrg_joined_model joined;
+    const struct nrg_source source = {(const uint8_t *)script, sizeof script - 1, "net"};
+    struct nrg_analysis model;
     (void)state;
-    assert_int_equal(nrg_joined_model_read(&joined, "net", "", script, sizeof script - 1, NULL), 0);
-    nrg_attribution_join(&a, &joined, true);
+    assert_int_equal(nrg_analyse_bytes(&model, &source, &(struct nrg_analysis_options){0}, NULL),
+                     0);
+    nrg_attribution_join(&a, &model, true);
     assert_true(isnan(rows[0].macs));
-    nrg_attribution_join(&a, &joined, false);
+    nrg_attribution_join(&a, &model, false);
     assert_float_equal(rows[0].macs, 512, 0);
-    nrg_joined_model_close(&joined);
+    nrg_analysis_release(&model);
 }
 
 int main(void)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attribute/internal.h"
 #include "support/attributed.h"
 
 static void estimates_are_flagged(void **state)
@@ -167,6 +168,62 @@ static void views(void **state)
     made_release(&m);
 }
 
+static bool same_row(const struct nrg_attribution_row *x, const struct nrg_attribution_row *y)
+{
+    const double a[] = {x->energy_j, x->energy_self_j, x->low_j, x->high_j, x->time_s};
+    const double b[] = {y->energy_j, y->energy_self_j, y->low_j, y->high_j, y->time_s};
+    return !strcmp(x->name, y->name) && x->parent == y->parent && x->calls == y->calls &&
+           !memcmp(a, b, sizeof a);
+}
+
+/* Views only read what the engine found: each is as if the engine had run for it alone. */
+static void one_engine_many_views(void **state)
+{
+    static const enum nrg_rows_by views[] = {NRG_BY_NAME, NRG_BY_MODULE, NRG_BY_PATH, NRG_BY_NAME};
+    struct made m;
+    struct nrg_error err = {0};
+    struct nrg_channel c = made_counter("package-0");
+    struct nrg_attribution_options o = plain;
+    struct nrg_rows_memory memory = {0};
+    struct nrg_attribution all = {.memory = &memory}, alone;
+    (void)state;
+    made_init(&m);
+    made_constant(&m, &c, -1, 11, 0.1, 10);
+    made_run(&m, "run", 0, 10);
+    int64_t track = made_track(&m, "thread", 7, 7, ""), step = made_name(&m, "step", "step"),
+            net = made_name(&m, "module", "Net"), op = made_name(&m, "operator", "mm");
+    for (int i = 0; i < 3; i++) {
+        made_begin(&m, 1 + 2 * i, track, step);
+        made_begin(&m, 1.13 + 2 * i, track, net);
+        made_span(&m, 1.37 + 2 * i, 1.91 + 2 * i, track, op);
+        made_end(&m, 2.21 + 2 * i, track);
+        made_end(&m, 2.5 + 2 * i, track);
+    }
+    made_open(&m);
+    struct nrg_engine e = {.recording = m.recording, .options = &o, .out = &all, .err = &err};
+    assert_int_equal(nrg_engine_open(&e), 0);
+    assert_int_equal(nrg_engine_run(&e), 0);
+    for (size_t i = 0; i < 4; i++) {
+        struct nrg_view_rows rows;
+        assert_int_equal(nrg_view_rows(&rows, &e, views[i], &memory.arena), 0);
+        struct nrg_attribution_options how = o;
+        how.by = views[i];
+        attribute(&m, &how, &alone);
+        assert_int_equal(rows.n, alone.n_rows);
+        for (size_t r = 0; r < rows.n; r++)
+            assert_true(same_row(&rows.rows[r], &alone.rows[r]));
+        assert_int_equal(alone.n_units, 1);
+        close_to(alone.units[0].energy_j, 45, 1e-3, "steps with what is inside, in every view");
+        nrg_attribution_release(&alone);
+    }
+    nrg_engine_release(&e);
+    nrg_arena_release(&memory.arena);
+    nrg_span_catalog_release(&memory.catalog);
+    free(all.domains);
+    nrg_summary_release(&all.summary);
+    made_release(&m);
+}
+
 /* Cycles show their layers. */
 static void by_cycle(void **state)
 {
@@ -205,6 +262,7 @@ int main(void)
         cmocka_unit_test(several_runs),
         cmocka_unit_test(counts),
         cmocka_unit_test(views),
+        cmocka_unit_test(one_engine_many_views),
         cmocka_unit_test(by_cycle),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -248,7 +248,7 @@ static bool machine_stops(void *arg)
 }
 
 static int machine_measure(void *arg, void (*work)(void *), void *work_arg,
-                           struct nrg_reading *reading, struct nrg_error *err)
+                           struct nrg_work_reading *reading, struct nrg_error *err)
 {
     struct machine *m = arg;
     int64_t begin = nrg_now_ns();
@@ -260,10 +260,10 @@ static int machine_measure(void *arg, void (*work)(void *), void *work_arg,
     bool idle = !m->readings;
     double sign = m->readings++ % 2 ? 1 : -1;
     *reading =
-        (struct nrg_reading){.duration_s = s,
-                             .energy_j = s * (idle ? IDLE_W : BUSY_W * (1 + sign * m->noise)),
-                             .uncertainty_j = 0,
-                             .utilisation = 0};
+        (struct nrg_work_reading){.duration_s = s,
+                                  .energy_j = s * (idle ? IDLE_W : BUSY_W * (1 + sign * m->noise)),
+                                  .uncertainty_j = 0,
+                                  .utilisation = 0};
     return 0;
 }
 

@@ -11,8 +11,8 @@
 
 #include "predict/dataset/internal.h"
 #include "predict/dataset/irene_shape.h"
-#include "predict/kinds.h"
 #include "predict/dataset/summary.h"
+#include "predict/kinds.h"
 
 static const struct nrg_read_options no_options;
 

@@ -347,6 +347,30 @@ static void refusals(void **state)
     end(&f);
 }
 
+/* Of several recordings one that gives nothing is noted; the others count. */
+static void one_without_rows_does_not_spoil_the_others(void **state)
+{
+    struct nrg_read_options options = {.idle = NRG_IDLE_NONE};
+    struct fixture good, other;
+    (void)state;
+    begin(&other, "graph(%x : Float(8, 16)):\n  return (%x)\n", "Some CPU", 0.001);
+    pass(&other, root_name(&other), 5);
+    assert_int_not_equal(finish(&other, NULL), 0);
+    begin(&good, net, "Some CPU", 0.001);
+    pass(&good, root_name(&good), 5);
+    assert_int_equal(finish(&good, NULL), 0);
+    size_t rows = good.set.n;
+    nrg_dataset_release(&good.set);
+    nrg_dataset_init(&good.set);
+    const char *paths[] = {other.made.path, good.made.path};
+    assert_int_equal(nrg_dataset_read_recordings(&good.set, paths, 2, &options, &good.err), 0);
+    assert_int_equal(nrg_dataset_finish(&good.set, &good.err), 0);
+    assert_int_equal(good.set.n, rows);
+    assert_int_equal(noted(&good, "nothing could be joined"), 1);
+    end(&good);
+    end(&other);
+}
+
 /* A sensor that is read every 2 s tells nothing of single layers of some ms. */
 static void spans_too_short_are_left_out(void **state)
 {
@@ -398,6 +422,7 @@ int main(void)
         cmocka_unit_test(a_module_that_is_called_twice),
         cmocka_unit_test(rounds_of_a_measurement),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(one_without_rows_does_not_spoil_the_others),
         cmocka_unit_test(spans_too_short_are_left_out),
         cmocka_unit_test(devices_do_not_mix),
     };

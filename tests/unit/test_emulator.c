@@ -20,21 +20,18 @@ static void make(struct tree *t, struct emulator_tree *tree, struct nrg_scenario
 
 static void powercap_reads_it(void **state)
 {
-    static const char *const only[] = {"rapl-powercap", NULL};
-    static const struct nrg_sensor_options options = {.only = only};
     static struct keep_sink keep;
     struct tree t;
     struct emulator_tree tree;
     struct nrg_scenario scenario;
     struct nrg_probe probe;
-    void *sensor;
     (void)state;
     make(&t, &tree, &scenario,
          "domain psys\npower 9\ndomain package-0\npower 5\nwrap 100J\nquantum 1mJ\n"
          "domain dram-1\npower 1\ndomain package-1\npower 1\ndomain core-0\npower 1\n");
     for (size_t i = 0; i < scenario.n_domains; i++)
         emulator_tree_show(&tree, i, 0, 1234 + (int64_t)i);
-    assert_int_equal(nrg_probe_all(&probe, &t.ctx, &options, NULL), 0);
+    tree_probe(&t, &probe, "rapl-powercap");
     static const struct {
         const char *name, *parent, *sensor;
     } want[] = {{"psys", "", "intel-rapl:2"},
@@ -52,24 +49,23 @@ static void powercap_reads_it(void **state)
     assert_int_equal(probe_channel(&probe, "package-0", NULL)->wrap, 100000000);
 
     struct nrg_found *found = probe_sensor(&probe, "rapl-powercap", "intel-rapl:0");
-    assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
-    keep_sink_init(&keep, found);
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_open(&keep, &t, found);
+    keep_read(&keep);
     assert_int_equal(keep.rows[0].raw[0], 1235000); /* raw is mJ there, shown in uJ */
     assert_int_equal(keep.rows[0].raw[1], 1238);
     emulator_tree_show(&tree, 1, 0, 99999);
     emulator_tree_show(&tree, 4, -EIO, 0);
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.rows[1].raw[0], 99999000);
     assert_int_equal(keep.rows[1].raw[1], NRG_MISSING);
     assert_int_equal(keep.faults[0].channel, 1);
     emulator_tree_show(&tree, 4, 0, 7);
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.rows[2].raw[1], 7);
     assert_true(nrg_root_exists(&t.ctx.root, "/sys/class/powercap/intel-rapl:0:0/energy_uj"));
     emulator_tree_show(&tree, 4, -ENODEV, 0);
     assert_false(nrg_root_exists(&t.ctx.root, "/sys/class/powercap/intel-rapl:0:0/energy_uj"));
-    found->driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&probe);
     emulator_tree_release(&tree);
     nrg_scenario_release(&scenario);

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "energy/bins.h"
 #include "base/mem.h"
+#include "energy/bins.h"
 #include "record/store/writer.h"
 #include "report/export/formats.h"
 
@@ -191,7 +191,7 @@ static void aipowermeter_record(void **state)
     assert_float_equal(package_w, 10, 1e-9);
     assert_float_equal(gpu_w, 50, 1e-9);
     assert_float_equal(foreign, 0.25, 1e-9);
-    assert_float_equal(own, 0, 1e-9); /* nobody of ours is on the device */
+    assert_float_equal(own, 0, 1e-9); /* none of our processes is on the device */
     json_decref(doc);
     assert_non_null(fgets(line, sizeof line, in));
     assert_non_null(fgets(line, sizeof line, in));

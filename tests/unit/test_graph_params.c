@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/nametab.h"
 #include "graph/reader.h"
 #include "graph/torch/unpickle.h"
 #include "graph/torch/zip.h"
@@ -46,7 +45,6 @@ static void test_zip(void **state)
     size_t size;
     load("tied.pt", &file);
     assert_int_equal(nrg_zip_open(&zip, file.bytes, file.size, "test", NULL), 0);
-    assert_string_equal(zip.root, "tied");
     const struct nrg_zip_entry *entry = nrg_zip_find(&zip, "data.pkl");
     assert_non_null(entry);
     assert_int_equal(nrg_zip_read(&zip, entry, &bytes, &size, NULL), 0);
@@ -169,23 +167,6 @@ static void test_legacy(void **state)
         assert_true(read_bytes(file.bytes, size, &model, &err) < 0);
 }
 
-static void test_nametab(void **state)
-{
-    struct nrg_nametab table = {0};
-    static char keys[5000][8];
-    for (int i = 0; i < 5000; i++) {
-        int len = snprintf(keys[i], sizeof keys[i], "k%d", i);
-        assert_int_equal(nrg_nametab_get(&table, keys[i], (size_t)len), -1);
-        assert_int_equal(nrg_nametab_put(&table, keys[i], (size_t)len, i), 0);
-    }
-    for (int i = 0; i < 5000; i++)
-        assert_int_equal(nrg_nametab_get(&table, keys[i], strlen(keys[i])), i);
-    assert_int_equal(nrg_nametab_get(&table, "k10", 2), 1); /* by length, not by terminator */
-    assert_int_equal(nrg_nametab_put(&table, "k7", 2, 70), 0);
-    assert_int_equal(nrg_nametab_get(&table, "k7", 2), 70);
-    nrg_nametab_release(&table);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -195,7 +176,6 @@ int main(void)
         cmocka_unit_test(test_cut_archives),
         cmocka_unit_test(test_damaged_bytes),
         cmocka_unit_test(test_legacy),
-        cmocka_unit_test(test_nametab),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

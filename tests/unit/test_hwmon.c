@@ -253,17 +253,16 @@ static void reads_and_faults(void **state)
     tree_write(&t, H "hwmon0/power2_input", "20\n");
     probe_with(&t, &probe, NULL);
     const struct nrg_found *found = &probe.found[0];
-    assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
-    keep_sink_init(&keep, found);
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_open(&keep, &t, found);
+    keep_read(&keep);
     tree_write(&t, H "hwmon0/power1_input", "gone\n");
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.rows[0].raw[0], 10);
     assert_int_equal(keep.rows[1].raw[0], NRG_MISSING);
     assert_int_equal(keep.rows[1].raw[1], 20);
     assert_int_equal(keep.n_faults, 1);
     assert_int_equal(keep.faults[0].channel, 0);
-    found->driver->close(sensor);
+    keep_close(&keep);
     tree_remove(&t, H "hwmon0/power2_input");
     assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), -ENOENT);
     nrg_probe_release(&probe);
@@ -275,7 +274,6 @@ static void battery(void **state)
     struct tree t;
     struct nrg_probe probe;
     static struct keep_sink keep;
-    void *sensor;
     (void)state;
     tree_init(&t);
     tree_write(&t, S "AC/type", "Mains\n");
@@ -298,8 +296,7 @@ static void battery(void **state)
     assert_string_equal(found->sensor, "battery BAT0+BAT1");
     assert_string_equal(found->channels[0].name, "battery");
     assert_true(found->channels[0].wide && found->channels[0].covers_cpu);
-    assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
-    keep_sink_init(&keep, found);
+    keep_open(&keep, &t, found);
 
     static const struct {
         const char *status0, *power0, *status1;
@@ -315,11 +312,11 @@ static void battery(void **state)
         tree_write(&t, S "BAT0/status", "%s\n", steps[i].status0);
         tree_write(&t, S "BAT0/power_now", "%s\n", steps[i].power0);
         tree_write(&t, S "BAT1/status", "%s\n", steps[i].status1);
-        assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+        keep_read(&keep);
         assert_int_equal(keep.rows[i].raw[0], steps[i].expect_uw);
         assert_int_equal(keep.n_faults, steps[i].faults);
     }
-    found->driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&probe);
 
     tree_write(&t, S "BAT0/status", "Charging\n");

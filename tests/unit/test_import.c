@@ -99,7 +99,7 @@ static int import_text(struct tree *t, const char *text, bool held, struct nrg_r
         .path = path, .output = output, .overwrite = true, .idle_w = 1.5, .held = held};
     int rc = nrg_import(&options, &result, &err);
     if (rc)
-        print_message("%s:%lld: %s\n", err.where, err.offset, err.what);
+        print_message("# %s:%lld: %s\n", err.where, err.offset, err.what);
     return rc ? rc : nrg_recording_open(output, out, &err);
 }
 

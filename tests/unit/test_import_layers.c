@@ -12,13 +12,12 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "import/align.h"
-#include "import/log.h"
+#include "import/internal.h"
 #include "import/join.h"
-#include "record/import_place.h"
-#include "import/layers/read.h"
 #include "import/layers/log.h"
+#include "import/layers/read.h"
+#include "import/log.h"
 #include "record/read/layer_runs.h"
-#include "record/span_collect.h"
 #include "record/store/writer.h"
 
 struct reading {
@@ -86,7 +85,7 @@ static void recognises(void **state)
         struct reading r;
         int rc = read_text(&r, cases[i].text);
         if (rc)
-            print_message("%s: %s\n", cases[i].text, r.err.what);
+            print_message("# %s: %s\n", cases[i].text, r.err.what);
         assert_int_equal(rc, 0);
         assert_string_equal(r.file.format, cases[i].format);
         release(&r);
@@ -155,7 +154,7 @@ static void kernel_below_operator(void **state)
     const struct nrg_span_sink *sink = r.im.sink;
     assert_int_equal(sink->records[0].path, 2);
     int64_t path[2];
-    memcpy(path, nrg_intern_text(&sink->paths, 2, NULL), sizeof path);
+    memcpy(path, nrg_map_text(&sink->paths, 2, NULL), sizeof path);
     assert_string_equal(nrg_span_sink_name_of(sink, path[1]).text, "inner");
     assert_string_equal(sink->descriptions[sink->records[0].track - 1].domain, "gpu-1");
     assert_true(noted(&r, "1 span of the GPU, 1 tied"));
@@ -241,7 +240,7 @@ static void finds_a_shift(void **state)
         int rc =
             nrg_align(&s.power, &s.activity, -2 * NRG_NS_PER_S, 4 * NRG_NS_PER_S, &found, &err);
         if (rc)
-            print_message("%s\n", err.what);
+            print_message("# %s\n", err.what);
         assert_int_equal(rc, 0);
         assert_true(llabs(found.offset_ns - truth) <= found.uncertainty_ns);
         assert_true(found.uncertainty_ns < 5 * NRG_NS_PER_MS);

@@ -39,13 +39,6 @@ static void add_chip(struct tree *t, const char *dir, const char *a, const char 
     }
 }
 
-static void probe_only(struct tree *t, struct nrg_probe *probe)
-{
-    static const char *const only[] = {"ina3221", NULL};
-    static const struct nrg_sensor_options options = {.only = only};
-    assert_int_equal(nrg_probe_all(probe, &t->ctx, &options, NULL), 0);
-}
-
 static void orin_nano(void **state)
 {
     struct tree t;
@@ -56,7 +49,7 @@ static void orin_nano(void **state)
     tree_write(&t, B "1-0040/hwmon/hwmon1/samples", "512\n");
     tree_write(&t, B "1-0040/hwmon/hwmon1/update_interval", "430\n");
     tree_link(&t, "../../bus/i2c/drivers/ina3221/1-0040/hwmon/hwmon1", "/sys/class/hwmon/hwmon1");
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "ina3221");
     assert_int_equal(probe.n_found, 1); /* the class shows the same chip */
     assert_int_equal(probe.found[0].n_channels, 9);
     const struct nrg_channel *c = probe_channel(&probe, "VDD_IN", NULL);
@@ -97,12 +90,12 @@ static void boards_know_their_rails(void **state)
     tree_init(&agx);
     add_chip(&agx, B "1-0040/hwmon/hwmon3", "VDD_GPU_SOC", "VDD_CPU_CV", "VIN_SYS_5V0");
     add_chip(&agx, B "1-0041/hwmon/hwmon4", NULL, "VDDQ_VDD2_1V8AO", "NC");
-    probe_only(&agx, &probes[0]);
+    tree_probe(&agx, &probes[0], "ina3221");
     tree_init(&tx2);
     add_chip(&tx2, B "0-0041/hwmon/hwmon1", "VDD_IN", "VDD_SYS_CPU", "VDD_SYS_DDR");
     add_chip(&tx2, B "0-0042/hwmon/hwmon2", "VDD_MUX", "VDD_5V0_IO_SYS", "VDD_3V3_SYS");
     add_chip(&tx2, B "0-0043/hwmon/hwmon3", "VDD_3V3_IO_SLP", "VDD_1V8_IO", NULL);
-    probe_only(&tx2, &probes[1]);
+    tree_probe(&tx2, &probes[1], "ina3221");
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const struct nrg_channel *c = probe_channel(&probes[i >= 3], cases[i].rail, NULL);
         assert_non_null(c);
@@ -129,7 +122,7 @@ static void unlabelled_chip_in_the_class_only(void **state)
         set(&t, "/sys/class/hwmon/hwmon7", "curr%u_input", i, "100");
     tree_link(&t, "../../../1-0043", "/sys/class/hwmon/hwmon7/device");
     tree_write(&t, "/sys/class/hwmon/hwmon8/name", "coretemp\n");
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "ina3221");
     assert_int_equal(probe.n_found, 1);
     assert_int_equal(probe.found[0].n_channels, 9); /* in4..7 and curr4 are no rails */
     const struct nrg_channel *c = probe_channel(&probe, "ina3221-1-0043.3", NULL);
@@ -146,7 +139,6 @@ static void jetpack_4_nano(void **state)
     struct tree t;
     struct nrg_probe probe;
     static struct keep_sink keep;
-    void *sensor;
     (void)state;
     tree_init(&t);
     for (unsigned i = 0; i < 3; i++) {
@@ -156,7 +148,7 @@ static void jetpack_4_nano(void **state)
         set(&t, X "6-0040/iio:device0", "in_power%u_input", i, "2249");
     }
     tree_link(&t, "iio:device0", X "6-0040/iio_device");
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "ina3221");
     assert_int_equal(probe.n_found, 1);
     const struct nrg_channel *c = probe_channel(&probe, "POM_5V_CPU", NULL);
     assert_non_null(c);
@@ -164,12 +156,11 @@ static void jetpack_4_nano(void **state)
     assert_int_equal(c->provenance, NRG_MEASURED);
     assert_true(fabs(c->scale - 1e-3) < 1e-12);
     const struct nrg_found *found = &probe.found[0];
-    assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
-    keep_sink_init(&keep, found);
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_open(&keep, &t, found);
+    keep_read(&keep);
     assert_int_equal(keep.n_rows, 3);
     assert_int_equal(keep.rows[2].raw[0], 2249);
-    found->driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&probe);
     tree_release(&t);
 }
@@ -190,22 +181,20 @@ static void reads_and_faults(void **state)
     struct tree t;
     struct nrg_probe probe;
     static struct keep_sink keep;
-    void *sensor;
     (void)state;
     tree_init(&t);
     add_chip(&t, dir, "VDD_IN", "VDD_CPU_GPU_CV", "\xff\xfe rail");
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "ina3221");
     assert_non_null(probe_channel(&probe, "?? rail", NULL));
     struct nrg_found *found = &probe.found[0];
     assert_int_equal(found->driver->flags & NRG_MAY_BLOCK, NRG_MAY_BLOCK);
     found->wanted[5] = false; /* VDD_CPU_GPU_CV.current is still read for the power */
     size_t before = count_descriptors();
-    assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
+    keep_open(&keep, &t, found);
     assert_int_equal(count_descriptors() - before, 6); /* two files per rail, read once each */
-    keep_sink_init(&keep, found);
     set(&t, dir, "curr%u_input", 2, "-8");
     set(&t, dir, "in%u_input", 3, "");
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.n_rows, 3);
     assert_int_equal(keep.rows[0].raw[0], 5000 * 1096);
     assert_int_equal(keep.rows[0].raw[1], 5000);
@@ -218,14 +207,14 @@ static void reads_and_faults(void **state)
     assert_int_equal(keep.n_faults, 2);
     assert_int_equal(keep.faults[0].channel, 6);
     set(&t, dir, "curr%u_input", 1, "x"); /* the other factor */
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.rows[3].raw[0], NRG_MISSING);
     assert_int_equal(keep.rows[3].raw[1], 5000);
     set(&t, dir, "curr%u_input", 1, "9223372036854775807"); /* no product of that */
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.rows[6].raw[0], NRG_MISSING);
     assert_int_equal(keep.faults[6].error, -ERANGE);
-    found->driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&probe);
     tree_release(&t);
 }
@@ -239,7 +228,7 @@ static void one_bad_rail_is_named(void **state)
     tree_init(&t);
     add_chip(&t, dir, "VDD_IN", "VDD_CPU_GPU_CV", "VDD_SOC");
     set(&t, dir, "curr%u_input", 2, "garbage");
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "ina3221");
     assert_int_equal(probe.found[0].n_channels, 6);
     assert_null(probe_channel(&probe, "VDD_CPU_GPU_CV", NULL));
     assert_non_null(probe_why(&probe, "VDD_CPU_GPU_CV"));

@@ -72,7 +72,7 @@ static void bad_documents(void **state)
     check("{\"a\" 1}", 0, "{ !5 ':' is missing behind a name");
     check("{a: 1}", 0, "{ !1 a name in quotes is missing");
     check("{\"a\": 1,}", 0, "{ k:a n:1 !8 a name in quotes is missing");
-    check("[tru]", 0, "[ !4 'tru' is no value");
+    check("[tru]", 0, "[ !4 'tru' is not a value");
     check("[1] x", 0, "[ n:1 ] !4 something follows the end");
     check("[[1", 0, "[ [ !3 the file ends inside of a value: was it cut off?");
     check("{\"a\": \"b", 0, "{ k:a !8 the file ends inside of a value: was it cut off?");
@@ -194,7 +194,7 @@ static void scaled_numbers(void **state)
         int64_t value = 0;
         int rc = nrg_parse_scaled(cases[i].text, strlen(cases[i].text), cases[i].power, &value);
         if (rc != cases[i].code || value != cases[i].value)
-            print_message("%s: %d, %lld\n", cases[i].text, rc, (long long)value);
+            print_message("# %s: %d, %lld\n", cases[i].text, rc, (long long)value);
         assert_int_equal(rc, cases[i].code);
         assert_int_equal(value, cases[i].value);
     }

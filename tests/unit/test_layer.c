@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "predict/compat/layer_json.h"
 #include "predict/dataset/internal.h"
-#include "predict/compat/layer.h"
 
 static double next(unsigned *state)
 {

@@ -3,14 +3,17 @@
 #include "support/tree.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "sensors/machine/files.h"
+#include "sensors/machine/internal.h"
 
-#define CPU   "/sys/devices/system/cpu/"
-#define HWMON "/sys/class/hwmon/"
+#define CPU    "/sys/devices/system/cpu/"
+#define HWMON  "/sys/class/hwmon/"
+#define CGROUP "/sys/fs/cgroup/"
 
 static void probe_machine(struct tree *t, bool per_cpu, struct nrg_probe *probe)
 {
@@ -29,15 +32,6 @@ static void write_stat(struct tree *t)
     tree_write(t, "/proc/meminfo",
                "MemTotal:       16384000 kB\nMemFree:         1000000 kB\n"
                "MemAvailable:   10000000 kB\nBuffers:           1 kB\nCached:   2 kB\n");
-}
-
-static void *open_sensor(struct tree *t, const struct nrg_found *found, struct keep_sink *keep)
-{
-    void *sensor = NULL;
-    assert_non_null(found);
-    assert_int_equal(found->driver->open(&t->ctx, found, &sensor, NULL), 0);
-    keep_sink_init(keep, found);
-    return sensor;
 }
 
 static void lines_of_proc_stat(void **state)
@@ -101,6 +95,140 @@ static void lines_of_meminfo(void **state)
     }
 }
 
+static void lines_of_cpu_stat(void **state)
+{
+    static const struct {
+        const char *text;
+        int rc;
+    } cases[] = {
+        {"usage_usec 30\nuser_usec 20\nsystem_usec 10\nnice_usec 1\n", 0},
+        {"system_usec 10\nuser_usec 20\nusage_usec 30", 0},
+        {"usage_usec 30\nuser_usec 20\n", -EINVAL},
+        {"usage_usec 30\nuser_usec\nsystem_usec 10\n", -EINVAL},
+        {"usage_usec -30\nuser_usec 20\nsystem_usec 10\n", -EINVAL},
+        {"usage_usec 99999999999999999999\nuser_usec 20\nsystem_usec 10\n", -ERANGE},
+        {"usage_usecs 30\nuser_usec 20\nsystem_usec 10\n", -EINVAL},
+        {"", -EINVAL},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct nrg_cpu_stat stat = {0};
+        int rc = nrg_cgroup_cpu_stat(cases[i].text, strlen(cases[i].text), &stat);
+        assert_int_equal(rc, cases[i].rc);
+        if (!rc)
+            assert_true(stat.usage_us == 30 && stat.user_us == 20 && stat.system_us == 10);
+    }
+}
+
+/* A machine that was busy for 1000 s since boot. */
+static void write_busy_machine(struct tree *t)
+{
+    tree_init(t);
+    tree_write(t, "/proc/stat", "cpu  60000 0 40000 500000 0 0 0 3000 0 0\n");
+}
+
+static void write_cpu_stat(struct tree *t, const char *group, int64_t user_us, int64_t system_us,
+                           int64_t steal_us)
+{
+    char path[128];
+    snprintf(path, sizeof path, CGROUP "%scpu.stat", group);
+    tree_write(t, path, "usage_usec %" PRId64 "\nuser_usec %" PRId64 "\nsystem_usec %" PRId64 "\n",
+               user_us + system_us + steal_us, user_us, system_us);
+}
+
+/* Reads cpu.busy once: the last row that the sensor emits for its group. */
+static int64_t read_busy(struct keep_sink *keep)
+{
+    size_t first = keep->n_rows;
+    keep_read(keep);
+    for (size_t i = first; i < keep->n_rows; i++)
+        if (keep->rows[i].group == 2)
+            return keep->rows[i].raw[0];
+    return NRG_MISSING;
+}
+
+static const struct nrg_channel *busy_of(struct tree *t, struct nrg_probe *probe)
+{
+    probe_machine(t, false, probe);
+    const struct nrg_channel *c = probe_channel(probe, "cpu.busy", NULL);
+    assert_non_null(c);
+    assert_true(c->quantity == NRG_SECONDS && c->kind == NRG_COUNTER);
+    return c;
+}
+
+static void busy_from_cpuacct(void **state)
+{
+    struct tree t;
+    struct nrg_probe probe;
+    static struct keep_sink keep;
+    (void)state;
+    write_busy_machine(&t);
+    tree_write(&t, CGROUP "cpuacct/cpuacct.usage", "1003000000001\n");
+    const struct nrg_channel *c = busy_of(&t, &probe); /* a container's own: no file of the root */
+    assert_string_equal(c->source, "/proc/stat");
+    nrg_probe_release(&probe);
+
+    tree_write(&t, CGROUP "cpuacct/release_agent", "\n");
+    c = busy_of(&t, &probe);
+    assert_string_equal(c->source, CGROUP "cpuacct/cpuacct.usage");
+    assert_true(c->scale == 1e-9 && c->resolution == 1e-9 && c->update_ns > 0 &&
+                c->update_ns <= 10000000);
+    keep_open(&keep, &t, probe_sensor(&probe, "machine", "machine"));
+    assert_int_equal(read_busy(&keep), 1003000000001);
+    assert_int_equal(keep.rows[1].group, 0); /* idle and steal time stay what they were */
+    assert_int_equal(keep.rows[1].raw[0], 500000);
+    tree_write(&t, CGROUP "cpuacct/cpuacct.usage", "gone\n");
+    assert_int_equal(read_busy(&keep), NRG_MISSING);
+    assert_int_equal(keep.n_faults, 1);
+    keep_close(&keep);
+    nrg_probe_release(&probe);
+
+    /* Somebody has set it to 0: it does not agree with the ticks. */
+    tree_write(&t, CGROUP "cpuacct/cpuacct.usage", "500000000000\n");
+    c = busy_of(&t, &probe);
+    assert_string_equal(c->source, "/proc/stat");
+    nrg_probe_release(&probe);
+    tree_release(&t);
+}
+
+/* Version 2: the groups below the root are exact, the root itself has ticks. */
+static void busy_from_groups(void **state)
+{
+    struct tree t;
+    struct nrg_probe probe;
+    static struct keep_sink keep;
+    (void)state;
+    write_busy_machine(&t);
+    tree_write(&t, CGROUP "cgroup.procs", "1\n");
+    write_cpu_stat(&t, "", 600000000, 400000000, 30000000);
+    write_cpu_stat(&t, "system.slice/", 10000000, 5000000, 0);
+    const struct nrg_channel *c = busy_of(&t, &probe); /* most processes are in the root */
+    assert_string_equal(c->source, CGROUP "cpu.stat");
+    assert_true(c->scale == 1e-6 && c->resolution >= 1e-3 && c->resolution <= 1e-2);
+    keep_open(&keep, &t, probe_sensor(&probe, "machine", "machine"));
+    assert_int_equal(read_busy(&keep), 1000000000); /* without steal */
+    keep_close(&keep);
+    nrg_probe_release(&probe);
+
+    write_cpu_stat(&t, "user.slice/", 580000000, 390000001, 0);
+    c = busy_of(&t, &probe);
+    assert_string_equal(c->source, CGROUP "*/cpu.stat");
+    assert_true(c->resolution == 1e-6);
+    keep_open(&keep, &t, probe_sensor(&probe, "machine", "machine"));
+    assert_int_equal(read_busy(&keep), 985000001);
+    write_cpu_stat(&t, "user.slice/", 580000000, 390000007, 0);
+    write_cpu_stat(&t, "machine.slice/", 1, 2, 0); /* a group that comes later */
+    assert_int_equal(read_busy(&keep), 985000010);
+    keep_close(&keep);
+    nrg_probe_release(&probe);
+
+    tree_write(&t, CGROUP "cgroup.events", "populated 1\n"); /* of every group but the root */
+    c = busy_of(&t, &probe);
+    assert_string_equal(c->source, "/proc/stat");
+    nrg_probe_release(&probe);
+    tree_release(&t);
+}
+
 static void time_and_memory(void **state)
 {
     struct tree t;
@@ -112,13 +240,13 @@ static void time_and_memory(void **state)
     probe_machine(&t, false, &probe);
     assert_int_equal(probe.n_found, 1); /* nothing for the environment here */
     const struct nrg_found *found = probe_sensor(&probe, "machine", "machine");
-    void *sensor = open_sensor(&t, found, &keep);
+    keep_open(&keep, &t, found);
     const struct nrg_channel *c = probe_channel(&probe, "cpu.busy", NULL);
     assert_true(c->scale > 0.9 / (double)sysconf(_SC_CLK_TCK) && c->quantity == NRG_SECONDS);
     assert_int_equal(c->update_ns, 10000000);
     assert_null(probe_channel(&probe, "cpu.0.busy", NULL));
 
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.n_rows, 2);
     assert_int_equal(keep.rows[0].group, 0);
     assert_int_equal(keep.rows[0].raw[0], 100 + 10 + 50 + 5 + 6); /* guest is inside user */
@@ -131,7 +259,7 @@ static void time_and_memory(void **state)
 
     /* One file turns bad: its channels are missing with a reason, the other's go on. */
     tree_write(&t, "/proc/stat", "garbage\n");
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     for (size_t i = 0; i < 3; i++) {
         assert_int_equal(keep.rows[2].raw[i], NRG_MISSING);
         assert_int_equal(keep.faults[i].channel, i);
@@ -139,7 +267,7 @@ static void time_and_memory(void **state)
     }
     assert_int_equal(keep.rows[3].raw[0], 6384000);
     assert_int_equal(keep.n_faults, 3);
-    found->driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&probe);
     tree_release(&t);
 }
@@ -158,9 +286,9 @@ static void single_cpus_come_and_go(void **state)
     assert_null(probe_channel(&probe, "cpu.1.busy", NULL)); /* offline */
     struct nrg_found *found = probe_sensor(&probe, "machine", "machine");
     assert_int_equal(found->n_channels, 5);
-    found->wanted[1] = false; /* somebody else serves cpu.idle */
-    void *sensor = open_sensor(&t, found, &keep);
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    found->wanted[1] = false; /* another driver serves cpu.idle */
+    keep_open(&keep, &t, found);
+    keep_read(&keep);
     assert_int_equal(keep.rows[0].raw[1], NRG_MISSING);
     assert_int_equal(keep.rows[0].raw[3], 60 + 5 + 25 + 2 + 3);
     assert_int_equal(keep.rows[0].raw[4], 40 + 5 + 25 + 3 + 3);
@@ -168,13 +296,13 @@ static void single_cpus_come_and_go(void **state)
 
     tree_write(&t, "/proc/stat",
                "cpu  1 1 1 1 1 1 1 1 0 0\ncpu1 9 9 9 9 9 9 9 9 0 0\ncpu2 7 0 0 1 0 0 0 0 0 0");
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.rows[1].raw[3], NRG_MISSING);
     assert_int_equal(keep.rows[1].raw[4], 7);
     assert_int_equal(keep.n_faults, 1);
     assert_int_equal(keep.faults[0].channel, 3);
     assert_int_equal(keep.faults[0].error, -ENODEV);
-    found->driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&probe);
     tree_release(&t);
 }
@@ -201,16 +329,15 @@ static void many_cpus(void **state)
     assert_string_equal(last->name, "cpu.999.busy");
     for (size_t c = 0; c < 1002; c++)
         found->wanted[c] = false;
-    void *sensor;
     struct nrg_found narrow = *found; /* the sink keeps few channels: look at the faults only */
     static struct keep_sink keep;
-    assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
+    keep_open(&keep, &t, found);
     narrow.n_channels = 3;
-    keep_sink_init(&keep, &narrow);
+    keep.found = &narrow;
     for (size_t c = 0; c < 3; c++)
-        assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+        keep_read(&keep);
     assert_int_equal(keep.n_faults, 0);
-    found->driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&probe);
     tree_release(&t);
     free(text);
@@ -238,9 +365,9 @@ static void pressure_and_clock(void **state)
     assert_non_null(probe_why(&probe, "CPU time"));
     assert_null(probe_channel(&probe, "pressure.memory", NULL));
     const struct nrg_found *found = probe_sensor(&probe, "machine", "machine environment");
-    void *sensor = open_sensor(&t, found, &keep);
+    keep_open(&keep, &t, found);
     assert_int_equal(found->n_channels, 3);
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.rows[0].raw[0], 10033409);
     assert_int_equal(keep.rows[0].raw[1], 77);
     assert_int_equal(keep.rows[1].group, 1);
@@ -249,14 +376,14 @@ static void pressure_and_clock(void **state)
 
     tree_write(&t, CPU "cpufreq/policy0/scaling_cur_freq", "%s", "");
     tree_write(&t, "/proc/pressure/cpu", "some total=\n");
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.rows[2].raw[0], NRG_MISSING);
     assert_int_equal(keep.rows[3].raw[0], 3000000);
     assert_int_equal(keep.n_faults, 1);
     tree_write(&t, CPU "cpufreq/policy3/scaling_cur_freq", "%s", "");
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.rows[5].raw[0], NRG_MISSING);
-    found->driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&probe);
     tree_release(&t);
 }
@@ -307,12 +434,12 @@ static void temperatures(void **state)
     assert_string_equal(found->channels[3].name, "temperature.coretemp.core-0");
     assert_null(probe_channel(&probe, "temperature.zone.x86_pkg_temp", NULL));
     assert_null(probe_channel(&probe, "temperature.nvme.composite", NULL));
-    void *sensor = open_sensor(&t, found, &keep);
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_open(&keep, &t, found);
+    keep_read(&keep);
     assert_int_equal(keep.rows[0].group, 1);
     assert_int_equal(keep.rows[0].raw[0], 45000);
     assert_int_equal(keep.rows[0].raw[2], -5000);
-    found->driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&probe);
     tree_release(&t);
 }
@@ -337,6 +464,8 @@ int main(void)
         cmocka_unit_test(time_and_memory),    cmocka_unit_test(single_cpus_come_and_go),
         cmocka_unit_test(many_cpus),          cmocka_unit_test(pressure_and_clock),
         cmocka_unit_test(temperatures),       cmocka_unit_test(empty_machine),
+        cmocka_unit_test(lines_of_cpu_stat),  cmocka_unit_test(busy_from_cpuacct),
+        cmocka_unit_test(busy_from_groups),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,9 +17,10 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "sensors/meter/driver.h"
+#include "sensors/meter/channels.h"
 #include "sensors/meter/config.h"
 #include "sensors/meter/decoders.h"
+#include "sensors/meter/driver.h"
 #include "sensors/meter/port.h"
 
 #define LIMIT_MS 60000 /* ends a hang; never a measure of speed */
@@ -134,7 +135,7 @@ static void growing_file(void **state)
     tree_write(&r.tree, "/log", "OK 5 5 0\n");
     read_until(&r, 5);
     assert_true(watts(&r, 4, 0) == 5);
-    assert_int_equal(nrg_meter_statistics(r.meter)->readings, 5);
+    assert_int_equal(((const struct nrg_meter_monitor *)r.meter)->stats.readings, 5);
     end(&r);
 }
 
@@ -181,7 +182,7 @@ static void named_pipe(void **state)
     snprintf(path, sizeof path, "%s/pipe", r.tree.path);
     assert_int_equal(mkfifo(path, 0600), 0);
     begin(&r, "emonpi:/pipe?layout=power1");
-    nrg_meter_read(r.meter, &r.sink->keep.sink); /* no writer is no end */
+    nrg_meter_read(r.meter, &r.sink->keep.sink); /* without a writer the pipe has not ended */
     assert_int_equal(r.sink->n_notes, 0);
     append(&r, "/pipe", "OK 5 1 0\nOK 5 2 0"); /* the last line has no end */
     read_until_note(&r, "gone");
@@ -193,15 +194,15 @@ static void named_pipe(void **state)
 }
 
 static size_t read_program(struct nrg_port *port, char *text, size_t size,
-                           struct nrg_port_news *news)
+                           struct nrg_port_event *event)
 {
     struct pollfd fd = {.fd = nrg_port_fd(port), .events = POLLIN};
     size_t len = 0;
     do {
         assert_int_equal(poll(&fd, 1, LIMIT_MS), 1);
-        nrg_port_next(port, (uint8_t *)text + len, size - 1 - len, news);
-        len += news->event == NRG_PORT_BYTES ? news->n : 0;
-    } while (news->event != NRG_PORT_ENDED);
+        nrg_port_next(port, (uint8_t *)text + len, size - 1 - len, event);
+        len += event->kind == NRG_PORT_BYTES ? event->n : 0;
+    } while (event->kind != NRG_PORT_ENDED);
     text[len] = '\0';
     return len;
 }
@@ -212,13 +213,13 @@ static void program(void **state)
     struct nrg_port_options options = {.kind = NRG_PORT_PROGRAM,
                                        .place = "read x; echo \"<$x>\"; exit 3"};
     struct nrg_port *port;
-    struct nrg_port_news news;
+    struct nrg_port_event event;
     char text[64];
     (void)state;
     assert_int_equal(nrg_port_open(&ctx, &options, &port, NULL), 0);
-    read_program(port, text, sizeof text, &news);
+    read_program(port, text, sizeof text, &event);
     assert_string_equal(text, "<>\n"); /* it has no input to take from the workload */
-    assert_non_null(strstr(news.why, "ended"));
+    assert_non_null(strstr(event.why, "ended"));
     nrg_port_close(port);
     assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* reaped */
     assert_int_equal(errno, ECHILD);
@@ -232,15 +233,15 @@ static void stubborn_program(void **state)
         .kind = NRG_PORT_PROGRAM,
         .place = "trap '' TERM; sleep 1000 & echo $! $$; while :; do sleep 1000; done"};
     struct nrg_port *port;
-    struct nrg_port_news news = {0};
+    struct nrg_port_event event = {0};
     char text[64] = "";
     int helper, leader;
     (void)state;
     assert_int_equal(nrg_port_open(&ctx, &options, &port, NULL), 0);
     struct pollfd fd = {.fd = nrg_port_fd(port), .events = POLLIN};
-    while (news.event != NRG_PORT_BYTES) {
+    while (event.kind != NRG_PORT_BYTES) {
         assert_int_equal(poll(&fd, 1, LIMIT_MS), 1);
-        nrg_port_next(port, (uint8_t *)text, sizeof text - 1, &news);
+        nrg_port_next(port, (uint8_t *)text, sizeof text - 1, &event);
     }
     assert_int_equal(sscanf(text, "%d %d", &helper, &leader), 2);
     assert_int_equal(getpgid(helper), leader);

@@ -5,8 +5,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "energy/meter_fit.h"
 #include "base/clock.h"
+#include "energy/meter_fit.h"
 
 #define S  NRG_NS_PER_S
 #define MS NRG_NS_PER_MS

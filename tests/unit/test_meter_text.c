@@ -8,6 +8,7 @@
 #include "base/clock.h"
 #include "sensors/meter/text/pattern.h"
 #include "sensors/meter/text/table.h"
+#include "sensors/meter/time.h"
 
 static struct nrg_meter_field fields[NRG_METER_FIELDS];
 static size_t n_fields;
@@ -35,7 +36,7 @@ static void units_of_names(void **state)
 static int spec(const char *text, struct nrg_meter_field *field, double *factor)
 {
     struct nrg_error err;
-    return nrg_meter_spec(text, strlen(text), "columns=", field, factor, &err);
+    return nrg_meter_spec_field(text, strlen(text), text, "columns=", field, factor, &err);
 }
 
 static void specs(void **state)
@@ -50,6 +51,14 @@ static void specs(void **state)
     assert_true(factor == 3.6e6);
     assert_int_equal(spec("x:W:counter", &f, &factor), 0);
     assert_int_equal(f.kind, NRG_COUNTER);
+    assert_int_equal(spec("Vrms:int16*0.01V", &f, &factor), 0);
+    assert_int_equal(f.quantity, NRG_VOLTAGE);
+    assert_true(factor == 0.01);
+    assert_int_equal(spec(" bus load  mW ", &f, &factor), 0);
+    assert_string_equal(f.name, "bus load");
+    assert_true(factor == 1e-3);
+    assert_int_equal(spec("flow*1e-3 kW:W", &f, &factor), -EINVAL);
+    assert_int_equal(spec("x:VA", &f, &factor), -EINVAL);
     assert_int_equal(spec("x", &f, &factor), -EINVAL);
     assert_int_equal(spec(":W", &f, &factor), -EINVAL);
     assert_int_equal(spec("x:parsec", &f, &factor), -EINVAL);

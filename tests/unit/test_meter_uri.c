@@ -1,4 +1,4 @@
-/* meter_uri: parts of a URI, escapes, keys that nobody asked for, and the place of faults. */
+/* meter_uri: parts of a URI, escapes, keys that were not read, and the place of faults. */
 #include "support/cmocka.h"
 
 #include <errno.h>
@@ -6,26 +6,44 @@
 
 #include "sensors/meter/uri.h"
 
+struct values {
+    double share;
+    int node;
+    int64_t period_ns, average_ns;
+    char name[8];
+    bool start;
+};
+
+static const struct nrg_uri_key keys[] = {
+    NRG_URI_NUMBER("share", struct values, share, 0, 1),
+    NRG_URI_COUNT("node", struct values, node, 0, 30),
+    NRG_URI_DURATION("period", struct values, period_ns),
+    NRG_URI_DURATION("average", struct values, average_ns),
+    NRG_URI_COPY("name", struct values, name),
+    NRG_URI_WORD("from", struct values, start, "end", "start"),
+    {0},
+};
+
 static void parts(void **state)
 {
     struct nrg_uri uri;
-    double node = 0;
-    int64_t period_ns = 7;
+    struct values v = {.average_ns = 7};
     (void)state;
     assert_int_equal(
-        nrg_uri_parse(&uri, "emonpi:/dev/ttyAMA0?node=5&layout=power1,Vrms*0.01V&period=200ms",
+        nrg_uri_parse(&uri,
+                      "emonpi:/dev/ttyAMA0?node=5&layout=power1,Vrms*0.01V&period=200ms"
+                      "&from=start&name=plug&share=0.5",
                       NULL),
         0);
     assert_string_equal(uri.scheme, "emonpi");
     assert_string_equal(uri.place, "/dev/ttyAMA0");
     assert_string_equal(nrg_uri_text(&uri, "layout"), "power1,Vrms*0.01V");
     assert_null(nrg_uri_text(&uri, "covers"));
-    assert_int_equal(nrg_uri_number(&uri, "node", 0, 30, &node, NULL), 0);
-    assert_true(node == 5);
-    assert_int_equal(nrg_uri_duration(&uri, "period", &period_ns, NULL), 0);
-    assert_int_equal(period_ns, 200000000);
-    assert_int_equal(nrg_uri_duration(&uri, "average", &period_ns, NULL), 0);
-    assert_int_equal(period_ns, 200000000); /* not given: kept */
+    assert_int_equal(nrg_uri_read(&uri, keys, &v, NULL), 0);
+    assert_true(v.node == 5 && v.share == 0.5 && v.start);
+    assert_int_equal(v.period_ns, 200000000);
+    assert_int_equal(v.average_ns, 7); /* not given: kept */
+    assert_string_equal(v.name, "plug");
     assert_int_equal(nrg_uri_finish(&uri, NULL), 0);
 }
 
@@ -86,26 +104,44 @@ static void too_long(void **state)
     assert_int_equal(nrg_uri_parse(&uri, text, NULL), 0);
 }
 
+static void wrong_values(void **state)
+{
+    static const char *const wrong[] = {
+        "a:/x?share=2",    "a:/x?share=nan", "a:/x?node=1.5",      "a:/x?node=31",
+        "a:/x?period=-1s", "a:/x?period=",   "a:/x?name=12345678", "a:/x?from=START",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        struct nrg_uri uri;
+        struct nrg_error err;
+        struct values v = {0};
+        const char *key = strchr(wrong[i], '?') + 1;
+        assert_int_equal(nrg_uri_parse(&uri, wrong[i], NULL), 0);
+        assert_int_equal(nrg_uri_read(&uri, keys, &v, &err), -EINVAL);
+        assert_memory_equal(err.what, key, strcspn(key, "=") + 1);
+    }
+}
+
 static void unknown_keys(void **state)
 {
     struct nrg_uri uri;
     struct nrg_error err;
-    double number = 3;
+    struct values v = {0};
     (void)state;
-    assert_int_equal(nrg_uri_parse(&uri, "a:/x?nod=5&baud=fast", NULL), 0);
-    assert_null(nrg_uri_text(&uri, "node"));
-    assert_int_equal(nrg_uri_number(&uri, "baud", 1, 9, &number, &err), -EINVAL);
-    assert_non_null(strstr(err.what, "fast"));
+    assert_int_equal(nrg_uri_parse(&uri, "a:/x?nod=5&baud=fast&share=1", NULL), 0);
+    assert_int_equal(nrg_uri_read(&uri, keys, &v, NULL), 0);
+    assert_string_equal(nrg_uri_text(&uri, "baud"), "fast");
     assert_int_equal(nrg_uri_finish(&uri, &err), -EINVAL);
     assert_non_null(strstr(err.what, "nod="));
-    assert_non_null(strstr(err.what, "node, baud"));
+    assert_non_null(strstr(err.what, "node, period, average, name, from, baud"));
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(parts),  cmocka_unit_test(escapes),  cmocka_unit_test(commands),
-        cmocka_unit_test(faults), cmocka_unit_test(too_long), cmocka_unit_test(unknown_keys),
+        cmocka_unit_test(parts),        cmocka_unit_test(escapes),  cmocka_unit_test(commands),
+        cmocka_unit_test(faults),       cmocka_unit_test(too_long), cmocka_unit_test(wrong_values),
+        cmocka_unit_test(unknown_keys),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "sensors/mqtt/plan.h"
+#include "sensors/mqtt/payload.h"
 
 #define S NRG_NS_PER_S
 

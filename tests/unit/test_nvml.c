@@ -26,7 +26,7 @@ static void channels_of_a_gpu(void **state)
     assert_int_equal(f.probe.n_found, 1);
     const struct nrg_found *found = &f.probe.found[0];
     assert_string_equal(found->sensor, "GPU 0 (Tesla V100-SXM2-16GB)");
-    assert_int_equal(found->n_channels, 10);
+    assert_int_equal(found->n_channels, 11); /* power twice: of the buffer, and polled */
     const struct nrg_channel *c = &found->channels[channel_index(found, "gpu-0", NRG_ENERGY)];
     assert_int_equal(c->kind, NRG_COUNTER);
     assert_int_equal(c->update_ns, 100 * NRG_NS_PER_MS);
@@ -162,6 +162,34 @@ static void the_counter_is_the_truth(void **state)
     nvml_done(&f);
 }
 
+/* By architecture and name, as far as somebody has measured or documented it. */
+static void knows_power_sensors(void **state)
+{
+    static const struct {
+        unsigned architecture;
+        const char *name;
+        int64_t update_ms, window_ms, lag_ms;
+    } known[] = {
+        {7, "NVIDIA A100-SXM4-40GB", 100, 25, 0},
+        {7, "NVIDIA A30", 100, 25, 0},
+        {7, "NVIDIA RTX A3000 Laptop GPU", 100, 100, 500},
+        {7, "NVIDIA GeForce RTX 3090", 100, 100, 500},
+        {8, "NVIDIA L4", 100, 100, 500},
+        {9, "NVIDIA H100 PCIe", 100, 25, 500},
+        {10, "NVIDIA B200", 0, 0, 500},
+        {5, "Tesla V100-SXM2-16GB", 0, 0, 0},
+        {UINT32_MAX, "unknown", 0, 0, 0},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        struct nrg_nvml_power_sensor s =
+            nrg_nvml_power_sensor(known[i].architecture, known[i].name);
+        assert_int_equal(s.update_ns, known[i].update_ms * NRG_NS_PER_MS);
+        assert_int_equal(s.window_ns, known[i].window_ms * NRG_NS_PER_MS);
+        assert_int_equal(s.lag_ns, known[i].lag_ms * NRG_NS_PER_MS);
+    }
+}
+
 static void falls_back_to_getters(void **state)
 {
     struct nvml_fixture f;
@@ -175,6 +203,7 @@ static void falls_back_to_getters(void **state)
     const struct nrg_channel *power = &found->channels[channel_index(found, "gpu-0", NRG_POWER)];
     assert_string_equal(power->source, "nvmlDeviceGetPowerUsage");
     assert_int_equal(power->lag_ns, 500 * NRG_NS_PER_MS); /* Ada: a mean over one second */
+    assert_int_equal(power->window_ns, power->update_ns); /* which leaves nothing out */
     const struct nrg_unavailable *why = probe_why(&f.probe, "gpu-0 energy");
     assert_non_null(why);
     assert_string_equal(why->why, "nvmlDeviceGetTotalEnergyConsumption: Not Supported");
@@ -193,12 +222,15 @@ static void falls_back_to_getters(void **state)
     assert_int_equal(nvml_last(&f, "gpu-0.mem-clock", NRG_CLOCK), 877);
     nvml_done(&f);
     /* One type without a buffer, the others with; GA100 has no averaging; stale samples. */
-    nvml_probe_with(&f,
-                    "gpu NVIDIA A100-SXM4-40GB\narch 7\nfail samples.0 6\nsample 1 -90000 50\n");
+    nvml_probe_with(&f, "gpu NVIDIA A100-SXM4-40GB\narch 7\nlimit 400\nfail samples.0 6\n"
+                        "sample 1 -90000 50\n");
     found = &f.probe.found[0];
     power = &found->channels[channel_index(found, "gpu-0", NRG_POWER)];
     assert_string_equal(power->source, "nvmlDeviceGetPowerUsage");
     assert_int_equal(power->lag_ns, 0);
+    assert_int_equal(power->window_ns, 25 * NRG_NS_PER_MS);
+    assert_int_equal(power->update_ns, 100 * NRG_NS_PER_MS);
+    assert_true(power->limit_w > 399 && power->limit_w < 401);
     assert_string_equal(found->channels[channel_index(found, "gpu-0.util", NRG_UTILISATION)].source,
                         "nvmlDeviceGetUtilizationRates");
     assert_non_null(strstr(
@@ -361,18 +393,16 @@ static void no_library(void **state)
 {
     struct tree t;
     struct nrg_probe probe;
-    static const char *const only[] = {"nvml", NULL};
-    static const struct nrg_sensor_options options = {.only = only};
     (void)state;
     tree_init(&t);
     setenv("NRG_NVML_LIBRARY", "/nonexistent/libnvidia-ml.so.1", 1);
-    assert_int_equal(nrg_probe_all(&probe, &t.ctx, &options, NULL), 0);
+    tree_probe(&t, &probe, "nvml");
     assert_int_equal(probe.n_found, 0);
     assert_non_null(strstr(probe_why(&probe, "NVIDIA")->why, "/nonexistent"));
     nrg_probe_release(&probe);
 
     setenv("NRG_NVML_LIBRARY", "libm.so.6", 1); /* a library, but not that one */
-    assert_int_equal(nrg_probe_all(&probe, &t.ctx, &options, NULL), 0);
+    tree_probe(&t, &probe, "nvml");
     assert_non_null(strstr(probe_why(&probe, "NVIDIA")->why, "lacks nvmlInit"));
     nrg_probe_release(&probe);
 
@@ -457,6 +487,7 @@ int main(void)
         cmocka_unit_test(batches_come_once_with_their_own_time),
         cmocka_unit_test(value_types),
         cmocka_unit_test(the_counter_is_the_truth),
+        cmocka_unit_test(knows_power_sensors),
         cmocka_unit_test(falls_back_to_getters),
         cmocka_unit_test(nothing_supported),
         cmocka_unit_test(lost_in_the_middle),

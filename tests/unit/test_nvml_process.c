@@ -70,7 +70,7 @@ static void processes_not_told(void **state)
     assert_int_equal(nvml_read_gpu(&f), 0);
     assert_int_equal(f.keep->n_gpu, 0);
     nvml_done(&f);
-    nvml_probe_with(&f, "gpu X\nprocess 9 100 -\n"); /* nobody has a share: missing, not 0 */
+    nvml_probe_with(&f, "gpu X\nprocess 9 100 -\n"); /* no process has a share: missing, not 0 */
     nvml_open_gpu(&f, 0);
     assert_int_equal(nvml_read_gpu(&f), 0);
     assert_int_equal(f.keep->n_gpu, 1);
@@ -109,8 +109,6 @@ static void pids_of_another_namespace(void **state)
 static void pids_in_a_closed_container(void **state)
 {
     struct nvml_fixture f;
-    static const char *const only[] = {"nvml", NULL};
-    static const struct nrg_sensor_options options = {.only = only};
     (void)state;
     nvml_probe_with(&f, crowd);
     tree_link(&f.tree, "pid:[4026532500]", "/proc/self/ns/pid");
@@ -120,7 +118,7 @@ static void pids_in_a_closed_container(void **state)
     tree_write(&f.tree, "/proc/99/status", "Name:\tnested\nNSpid:\t99\t1\n");
     tree_link(&f.tree, "/dev/null", "/proc/99/fd/0");
     nrg_probe_release(&f.probe);
-    assert_int_equal(nrg_probe_all(&f.probe, &f.tree.ctx, &options, NULL), 0);
+    tree_probe(&f.tree, &f.probe, "nvml");
     assert_non_null(strstr(probe_why(&f.probe, "per process")->fix, "--pid=host"));
     nvml_open_gpu(&f, 0);
     nap_ms(2);

@@ -59,7 +59,8 @@ static void *decoder_new(const char *text, size_t *n_fields)
     struct nrg_meter_field fields[NRG_METER_FIELDS];
     void *state = NULL;
     assert_int_equal(nrg_uri_parse(&uri, text, &err), 0);
-    assert_int_equal(nrg_decoder_omegawatt.create(&uri, fields, n_fields, &state, &err), 0);
+    assert_int_equal(
+        nrg_meter_decoder_new(&nrg_decoder_omegawatt, &uri, fields, n_fields, &state, &err), 0);
     assert_int_equal(nrg_uri_finish(&uri, &err), 0);
     return state;
 }
@@ -136,7 +137,7 @@ static void frame_values(void **state)
     }
     assert_int_equal(h.sent_ns, 1000000 - FRAME * 100);
     assert_in_range(h.average_ns, 9999999, 10000001);
-    nrg_decoder_omegawatt.destroy(decoder);
+    free(decoder);
 }
 
 static void several_modules(void **state)
@@ -153,7 +154,7 @@ static void several_modules(void **state)
     assert_near(h.values[3], -50);
     assert_near(h.values[3 + 26], -50 + 230.0 * 13);
     assert_near(h.values[4 + 26], 13);
-    nrg_decoder_omegawatt.destroy(decoder);
+    free(decoder);
 }
 
 /* Whatever the length counts and wherever the checksum begins, as long as frames agree. */
@@ -175,7 +176,7 @@ static void readings_of_the_description(void **state)
             make(frame, 1, 5, extra, from[(s + 1) % 3]); /* not the one agreed on */
             nrg_decoder_omegawatt.feed(decoder, frame, FRAME, 0, 0, &h.out);
             assert_int_equal(h.n, 20);
-            nrg_decoder_omegawatt.destroy(decoder);
+            free(decoder);
         }
     }
 }
@@ -197,7 +198,7 @@ static void any_cut(void **state)
         assert_int_equal(h.n, 10);
         assert_near(h.power1_sum, 45);
         assert_int_equal(h.refused + h.harmless, 0);
-        nrg_decoder_omegawatt.destroy(decoder);
+        free(decoder);
     }
 }
 
@@ -227,7 +228,7 @@ static void garbage_hides_nothing(void **state)
         nrg_decoder_omegawatt.feed(decoder, good, FRAME, 0, 0, &h.out);
         assert_int_equal(h.n, 7);
         assert_true(h.refused >= 2);
-        nrg_decoder_omegawatt.destroy(decoder);
+        free(decoder);
     }
 }
 
@@ -256,7 +257,7 @@ static void noisy_line(void **state)
     assert_true(whole > 1000);
     assert_true(h.n >= whole && h.n < whole + 40); /* an exclusive or misses one in 256 */
     assert_true(h.refused >= 4000 - h.n);
-    nrg_decoder_omegawatt.destroy(decoder);
+    free(decoder);
 }
 
 static void joining_in_the_middle(void **state)
@@ -277,7 +278,7 @@ static void joining_in_the_middle(void **state)
     nrg_decoder_omegawatt.feed(decoder, frame, FRAME, 0, 0, &h.out);
     assert_int_equal(h.n, 2);
     assert_int_equal(h.refused, 0);
-    nrg_decoder_omegawatt.destroy(decoder);
+    free(decoder);
 }
 
 static void impossible_frames(void **state)
@@ -298,18 +299,18 @@ static void impossible_frames(void **state)
     assert_string_equal(h.why, "a frame of no samples");
     make(frame, 1, NAN, 0, 6);
     nrg_decoder_omegawatt.feed(decoder, frame, FRAME, 0, 0, &h.out);
-    assert_string_equal(h.why, "sums that are no numbers");
+    assert_string_equal(h.why, "sums that are not numbers");
     make(frame, 1, INFINITY, 0, 6);
     nrg_decoder_omegawatt.feed(decoder, frame, FRAME, 0, 0, &h.out);
     make(frame, 1, 100, 0, 6);
     put_f32(frame + 16, -1);
     sign(frame, FRAME, 6);
     nrg_decoder_omegawatt.feed(decoder, frame, FRAME, 0, 0, &h.out);
-    assert_string_equal(h.why, "sums that are no numbers");
+    assert_string_equal(h.why, "sums that are not numbers");
     assert_int_equal(h.n, 0);
     assert_int_equal(h.refused, 5);
     assert_int_equal(h.refused_bytes, 5 * FRAME);
-    nrg_decoder_omegawatt.destroy(decoder);
+    free(decoder);
 }
 
 /* More or fewer modules than nb= says: said, not guessed. */
@@ -327,7 +328,7 @@ static void another_box(void **state)
     assert_true(h.refused >= 5);
     assert_true(h.refused_bytes <= 5 * size);
     assert_string_equal(h.first_why, "a frame of another length: is nb= right?");
-    nrg_decoder_omegawatt.destroy(decoder);
+    free(decoder);
 }
 
 /* Another baud rate: nothing but garbage, told in pieces while it comes. */
@@ -345,7 +346,7 @@ static void nothing_but_garbage(void **state)
     assert_int_equal(h.n, 0);
     assert_true(h.refused > 50);
     assert_true(h.refused_bytes > 19000 && h.refused_bytes <= 20000);
-    nrg_decoder_omegawatt.destroy(decoder);
+    free(decoder);
 }
 
 static void inputs_are_checked(void **state)
@@ -357,7 +358,8 @@ static void inputs_are_checked(void **state)
     void *decoder = NULL;
     (void)state;
     assert_int_equal(nrg_uri_parse(&uri, "omegawatt:x?nb=31", &err), 0);
-    assert_true(nrg_decoder_omegawatt.create(&uri, fields, &n_fields, &decoder, &err) < 0);
+    assert_true(
+        nrg_meter_decoder_new(&nrg_decoder_omegawatt, &uri, fields, &n_fields, &decoder, &err) < 0);
     assert_null(decoder);
 }
 

@@ -117,6 +117,29 @@ static void reads_a_node_with_its_module(void **state)
     nrg_model_release(&model);
 }
 
+/* IR version 1 has no type: of two lists the first counts, and the second is not put behind it. */
+static void an_attribute_without_a_type_is_one_list(void **state)
+{
+    struct nrg_str graph = {0}, node = node_of("Relu", "x", "y"), attr = {0};
+    (void)state;
+    pb_text(&attr, 1, "odd");
+    for (int i = 0; i < 3; i++)
+        pb_float(&attr, 7, 0.5f);
+    pb_number(&attr, 8, 42);
+    pb_text(&attr, 9, "text");
+    pb_message(&node, 5, &attr);
+    graph_node(&graph, &node);
+    graph_input(&graph, "x", 1, DIMS(2, 3));
+    graph_output(&graph, "y");
+    struct nrg_str file = model_of(&graph, 13);
+    struct nrg_model model = read_good(&file);
+    const struct nrg_attr *odd = nrg_op_attr(op_of(&model, "onnx::Relu"), "odd");
+    assert_int_equal(odd->kind, NRG_A_FLOATS);
+    assert_int_equal(odd->n, 3);
+    assert_true(odd->fs[2] == 0.5);
+    nrg_model_release(&model);
+}
+
 static void initializers_are_parameters_not_inputs(void **state)
 {
     struct nrg_str graph = {0}, node = node_of("Gemm", "x,fc.weight,", "y");
@@ -532,6 +555,7 @@ int main(void)
         cmocka_unit_test(wire_reads_all_four_types),
         cmocka_unit_test(wire_refuses_what_protobuf_has_not),
         cmocka_unit_test(reads_a_node_with_its_module),
+        cmocka_unit_test(an_attribute_without_a_type_is_one_list),
         cmocka_unit_test(initializers_are_parameters_not_inputs),
         cmocka_unit_test(sorts_nodes_by_their_data),
         cmocka_unit_test(refuses_graphs_that_cannot_be),

@@ -12,7 +12,8 @@
 
 #include "predict/dataset/internal.h"
 #include "predict/evaluate.h"
-#include "predict/profile.h"
+#include "predict/physical/interval.h"
+#include "predict/profile_json.h"
 
 #define CALL 2e-3
 #define MAC  5e-11
@@ -228,7 +229,7 @@ static void refuses_wrong_profiles(void **state)
 {
     (void)state;
     refuse("{", "expected");
-    refuse("{}", "no profile");
+    refuse("{}", "not a profile");
     refuse("{\"schema\": \"nrg.profile/2\"}", "nrg.profile/1");
     refuse("{\"schema\": \"nrg.profile/1\"}", "'device'");
     refuse("{\"schema\": \"nrg.profile/1\", \"device\": \"d\", \"model\": \"magic\"}",

@@ -1,4 +1,5 @@
-/* record/sampler/procfs.c: lines of /proc as kernels and container runtimes write them, and worse. */
+/* record/sampler/procfs.c: lines of /proc as kernels and container runtimes write them, and worse.
+ */
 #include "support/cmocka.h"
 #include "support/tree.h"
 

@@ -47,19 +47,11 @@ static void processor(struct tree *t, const char *vendor, int family, int model)
                vendor, family, model);
 }
 
-static void probe_only(struct tree *t, struct nrg_probe *probe)
-{
-    static const char *const only[] = {"rapl-msr", NULL};
-    static const struct nrg_sensor_options options = {.only = only};
-    assert_int_equal(nrg_probe_all(probe, &t->ctx, &options, NULL), 0);
-}
-
 static void skylake_server(void **state)
 {
     struct tree t;
     struct nrg_probe probe;
     static struct keep_sink keep;
-    void *sensor;
     (void)state;
     tree_init(&t);
     processor(&t, "GenuineIntel", 6, 0x55);
@@ -70,7 +62,7 @@ static void skylake_server(void **state)
         set_register(&t, cpu, 0x611, 0x7fffffff12345678 + cpu); /* upper half is not energy */
         set_register(&t, cpu, 0x619, 77);
     }
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "rapl-msr");
     assert_int_equal(probe.n_found, 2);
     const struct nrg_found *found;
     const struct nrg_channel *c = probe_channel(&probe, "package-1", &found);
@@ -81,18 +73,17 @@ static void skylake_server(void **state)
     assert_null(probe_channel(&probe, "core-0", NULL)); /* register stands at 0 */
     assert_null(probe_channel(&probe, "psys", NULL));
 
-    assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
-    keep_sink_init(&keep, found);
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_open(&keep, &t, found);
+    keep_read(&keep);
     assert_int_equal(keep.rows[0].raw[0], 0x1234567a);
     assert_int_equal(keep.rows[0].raw[1], 77);
     char full[300];
     snprintf(full, sizeof full, "%s/dev/cpu/2/msr", t.path);
     assert_int_equal(truncate(full, 0x612), 0); /* the registers stop answering */
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.rows[1].raw[0], NRG_MISSING);
     assert_int_equal(keep.faults[0].error, -EIO);
-    found->driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&probe);
     tree_release(&t);
 }
@@ -120,7 +111,7 @@ static void units_by_model(void **state)
         set_register(&t, 0, reg, 1000);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         processor(&t, "GenuineIntel", 6, cases[i].model);
-        probe_only(&t, &probe);
+        tree_probe(&t, &probe, "rapl-msr");
         const struct nrg_channel *c = probe_channel(&probe, cases[i].channel, NULL);
         assert_non_null(c);
         assert_true(fabs(c->scale / cases[i].unit_j - 1) < 1e-9);
@@ -142,7 +133,6 @@ static void amd_sums_its_cores(void **state)
     struct tree t;
     struct nrg_probe probe;
     static struct keep_sink keep;
-    void *sensor;
     (void)state;
     tree_init(&t);
     processor(&t, "AuthenticAMD", 25, 1);
@@ -150,7 +140,7 @@ static void amd_sums_its_cores(void **state)
         add_cpu(&t, cpu, 0, (int)cpu % 2);
     for (unsigned cpu = 0; cpu < 4; cpu++)
         set_amd(&t, cpu, 0x00000500 + cpu);
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "rapl-msr");
     const struct nrg_channel *package = probe_channel(&probe, "package-0", NULL);
     assert_non_null(package);
     assert_true(fabs(package->scale - ldexp(1, -16)) < 1e-12);
@@ -162,16 +152,15 @@ static void amd_sums_its_cores(void **state)
     assert_int_equal(core->provenance, NRG_DERIVED);
     assert_string_equal(core->parent, "package-0");
 
-    assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
-    keep_sink_init(&keep, found);
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_open(&keep, &t, found);
+    keep_read(&keep);
     assert_int_equal(keep.rows[0].raw[0], 0x00050010 + 0x00050110); /* CPU 0 and CPU 1 */
     set_amd(&t, 0, 0x00fffff0);                                     /* core register: 0xfffff010 */
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     set_amd(&t, 0, 0x00000001); /* wrapped to 0x110 */
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.rows[2].raw[0] - keep.rows[1].raw[0], 0x110 + 0xff0);
-    found->driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&probe);
     tree_release(&t);
 }
@@ -182,33 +171,33 @@ static void says_why_not(void **state)
     struct nrg_probe probe;
     (void)state;
     tree_init(&t);
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "rapl-msr");
     assert_non_null(strstr(probe_why(&probe, "MSR")->why, "/proc/cpuinfo"));
     nrg_probe_release(&probe);
 
     tree_write(&t, "/proc/cpuinfo", "processor\t: 0\nBogoMIPS\t: 62.50\nCPU part\t: 0xd42\n");
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "rapl-msr");
     assert_non_null(strstr(probe_why(&probe, "MSR")->why, "neither"));
     nrg_probe_release(&probe);
 
     processor(&t, "AuthenticAMD", 21, 2);
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "rapl-msr");
     assert_non_null(strstr(probe_why(&probe, "MSR")->why, "family 23"));
     nrg_probe_release(&probe);
 
     processor(&t, "GenuineIntel", 6, 85);
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "rapl-msr");
     assert_non_null(strstr(probe_why(&probe, "MSR")->fix, "modprobe msr"));
     nrg_probe_release(&probe);
 
     set_register(&t, 0, 0x700, 0); /* a virtual machine: every register is 0, with success */
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "rapl-msr");
     assert_int_equal(probe.n_found, 0);
     assert_non_null(strstr(probe_why(&probe, "MSR")->why, "virtual machine"));
     nrg_probe_release(&probe);
 
     set_register(&t, 0, 0x606, 0xa0e03); /* units without a counter that counts */
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "rapl-msr");
     assert_int_equal(probe.n_found, 0);
     assert_non_null(strstr(probe_why(&probe, "MSR")->why, "stands at 0"));
     nrg_probe_release(&probe);

@@ -126,14 +126,12 @@ static void refuses_what_it_does_not_know(void **state)
 
 static void another_machine_is_not_opened(void **state)
 {
-    static const char *const only[] = {"rapl-perf", NULL};
-    static const struct nrg_sensor_options options = {.only = only};
     struct tree t;
     struct nrg_probe probe;
     (void)state;
     tree_init(&t);
     add_pmu(&t, "0");
-    assert_int_equal(nrg_probe_all(&probe, &t.ctx, &options, NULL), 0);
+    tree_probe(&t, &probe, "rapl-perf");
     assert_int_equal(probe.n_found, 0);
     assert_non_null(strstr(probe_why(&probe, "perf")->why, "another machine"));
     nrg_probe_release(&probe);

@@ -19,13 +19,6 @@ static void add_zone(struct tree *t, const char *zone, const char *name, long lo
     tree_write(t, path, "%lld\n", range_uj);
 }
 
-static void probe_only(struct tree *t, struct nrg_probe *probe)
-{
-    static const char *const only[] = {"rapl-powercap", NULL};
-    static const struct nrg_sensor_options options = {.only = only};
-    assert_int_equal(nrg_probe_all(probe, &t->ctx, &options, NULL), 0);
-}
-
 static void two_packages_psys_and_mmio(void **state)
 {
     struct tree t;
@@ -40,7 +33,7 @@ static void two_packages_psys_and_mmio(void **state)
     add_zone(&t, "intel-rapl:2", "psys", 30, 262143328850);
     add_zone(&t, "intel-rapl-mmio:0", "package-0", 99, 262143328850);
     tree_write(&t, P "intel-rapl/enabled", "1\n");
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "rapl-powercap");
 
     const struct nrg_found *found;
     const struct nrg_channel *c = probe_channel(&probe, "dram-1", NULL);
@@ -68,7 +61,7 @@ static void nested_tree_and_amd(void **state)
     tree_init(&t);
     add_zone(&t, "intel-rapl/intel-rapl:0", "package-0", 10, 65532610987);
     add_zone(&t, "intel-rapl/intel-rapl:0/intel-rapl:0:0", "core", 11, 65532610987);
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "rapl-powercap");
     assert_int_equal(probe.n_found, 1);
     assert_int_equal(probe.found[0].n_channels, 2);
     assert_string_equal(probe.found[0].channels[0].name, "package-0");
@@ -83,20 +76,18 @@ static void reads_and_faults(void **state)
     struct tree t;
     struct nrg_probe probe;
     static struct keep_sink keep;
-    void *sensor;
     (void)state;
     tree_init(&t);
     add_zone(&t, "intel-rapl:0", "package-0", 1000, 262143328850);
     add_zone(&t, "intel-rapl:0:0", "core", 500, 262143328850);
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "rapl-powercap");
     const struct nrg_found *found = &probe.found[0];
-    assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
-    keep_sink_init(&keep, found);
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_open(&keep, &t, found);
+    keep_read(&keep);
     static const char *const bad[] = {"", "garbage\n", "12 13\n", "\xff\xfe\n", "-", NULL};
     for (size_t i = 0; bad[i]; i++) {
         tree_write(&t, P "intel-rapl:0/energy_uj", "%s", bad[i]);
-        assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+        keep_read(&keep);
         assert_int_equal(keep.rows[i + 1].raw[0], NRG_MISSING);
         assert_int_equal(keep.rows[i + 1].raw[1], 500);
         assert_int_equal(keep.faults[i].channel, 0);
@@ -104,7 +95,7 @@ static void reads_and_faults(void **state)
     }
     assert_int_equal(keep.rows[0].raw[0], 1000);
     assert_true(keep.rows[0].width_ns >= 0 && keep.rows[0].t_ns > 0);
-    found->driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&probe);
     tree_release(&t);
 }
@@ -115,14 +106,14 @@ static void says_why_not(void **state)
     struct nrg_probe probe;
     (void)state;
     tree_init(&t);
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "rapl-powercap");
     assert_int_equal(probe.n_found, 0);
     assert_non_null(probe_why(&probe, "RAPL"));
     nrg_probe_release(&probe);
 
     add_zone(&t, "intel-rapl:0", "package-0", 1000, 262143328850);
     tree_write(&t, P "intel-rapl:0/energy_uj", "no number");
-    probe_only(&t, &probe);
+    tree_probe(&t, &probe, "rapl-powercap");
     assert_int_equal(probe.n_found, 0);
     assert_non_null(strstr(probe_why(&probe, "package-0")->why, "Invalid argument"));
     nrg_probe_release(&probe);

@@ -1,6 +1,6 @@
 /*
- * attribute/regress/fit.c against the simulated machine (tests/simulator), which has its own truth: the
- * bars that joules per layer are held to. Few seeds: bench/regress_coverage runs hundreds,
+ * attribute/regress/fit.c against the simulated machine (tests/simulator), which has its own truth:
+ * the bars that joules per layer are held to. Few seeds: bench/regress_coverage runs hundreds,
  * docs/regress.md has its figures. A sanitizer takes minutes for all of it and gets a part.
  */
 #include "support/cmocka.h"
@@ -25,7 +25,7 @@ static struct trial_figures run(const char *name, uint64_t first_seed, size_t se
     for (size_t i = 0; i < seeds; i++)
         trial_run(find(name), first_seed + i, &sum);
     struct trial_figures f = trial_figures(&sum);
-    print_message("%s: median error %.3f %%, 95 %% intervals hold the truth in %.1f %% of %zu, "
+    print_message("# %s: median error %.3f %%, 95 %% intervals hold the truth in %.1f %% of %zu, "
                   "total off by at most %.3f %%\n",
                   name, 100 * f.median_error, 100 * f.coverage, sum.intervals, 100 * f.total_error);
     assert_int_equal(sum.failed, 0);
@@ -56,7 +56,7 @@ static void one_percent_noise(void **state)
     check("mean gauge 20 ms, 1 % noise", 56, 3, 0.03);
 }
 
-/* Where nothing can be told apart, that is what is said. */
+/* Layers that can't be separated are flagged as such. */
 static void hopeless(void **state)
 {
     (void)state;
@@ -96,7 +96,7 @@ static void intervals_cover(void **state)
         assert_true(f.coverage >= 0.87);
         coverage += f.coverage / (double)n;
     }
-    print_message("all of them: %.1f %%\n", 100 * coverage);
+    print_message("# all of them: %.1f %%\n", 100 * coverage);
     assert_true(coverage >= 0.9 && coverage <= 0.99);
 }
 

@@ -10,22 +10,11 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "sensors/virtual/replay_source.h"
+#include "sensors/virtual/replay_csv.h"
 #include "sensors/virtual/replay_time.h"
 
 #define S  NRG_NS_PER_S
 #define MS NRG_NS_PER_MS
-
-static int probe(struct tree *t, struct nrg_probe *out, const char *file, struct nrg_error *err)
-{
-    char spec[400];
-    const char *only[] = {spec, NULL};
-    struct nrg_sensor_options options = {.only = only};
-    snprintf(spec, sizeof spec, "replay:%s%s", file ? t->path : "", file ? file : "");
-    int rc = nrg_probe_all(out, &t->ctx, &options, err);
-    out->options = NULL;
-    return rc;
-}
 
 static void open_source(struct tree *t, struct nrg_replay_source **source)
 {
@@ -49,14 +38,14 @@ static void columns(void **state)
                "0,0,0,0,0,0,0,0,0,0\r\n0.1,1,1,1,1,1,1,1,1,1\r\n");
     /* The mark before a comment line makes that line the header: it is refused, not guessed. */
     struct nrg_error err;
-    assert_int_equal(probe(&t, &p, "/log.csv", &err), -EINVAL);
+    assert_int_equal(tree_probe_file(&t, &p, "replay", "/log.csv", &err), -EINVAL);
     assert_int_equal(err.offset, 1);
     tree_write(&t, "/log.csv",
                "# made by hand\n\n"
                "time_s,package-0:energy_j,core-0:energy_j,\"gpu-0:power_w\",gpu-0:util,"
                "memory:used_bytes,VDD_IN:voltage_v,VDD_IN:current_a,cpu:clock_hz,cpu:temp_c\r\n"
                "0,0,0,0,0,0,0,0,0,0\r\n0.1,1,1,1,1,1,1,1,1,1\r\n");
-    assert_int_equal(probe(&t, &p, "/log.csv", NULL), 0);
+    assert_int_equal(tree_probe_file(&t, &p, "replay", "/log.csv", NULL), 0);
     const struct nrg_found *found = &p.found[0];
     static const enum nrg_quantity want[] = {NRG_ENERGY,      NRG_ENERGY, NRG_POWER,
                                              NRG_UTILISATION, NRG_BYTES,  NRG_VOLTAGE,
@@ -103,7 +92,7 @@ static void refuses_headers(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct nrg_error err = {0};
         tree_write(&t, "/log.csv", "%s", cases[i].text);
-        int rc = probe(&t, &p, "/log.csv", &err);
+        int rc = tree_probe_file(&t, &p, "replay", "/log.csv", &err);
         if (rc != cases[i].rc || err.offset != cases[i].line || !strstr(err.what, cases[i].says))
             fail_msg("'%s' gave %d, line %lld: %s", cases[i].text, rc, err.offset, err.what);
     }
@@ -126,14 +115,15 @@ static void refuses_arguments(void **state)
     tree_init(&t);
     tree_write(&t, "/log.csv", "time_s,a:power_w\n0,1\n");
     for (size_t i = 0; bad[i]; i++)
-        assert_int_equal(probe(&t, &p, bad[i], NULL), -EINVAL);
-    assert_int_equal(probe(&t, &p, NULL, NULL), -EINVAL);
-    assert_int_equal(probe(&t, &p, "/missing", NULL), -ENOENT);
-    assert_int_equal(probe(&t, &p, "", NULL), -EINVAL); /* a directory */
+        assert_int_equal(tree_probe_file(&t, &p, "replay", bad[i], NULL), -EINVAL);
+    assert_int_equal(tree_probe_file(&t, &p, "replay", NULL, NULL), -EINVAL);
+    assert_int_equal(tree_probe_file(&t, &p, "replay", "/missing", NULL), -ENOENT);
+    assert_int_equal(tree_probe_file(&t, &p, "replay", "", NULL), -EINVAL); /* a directory */
     snprintf(path, sizeof path, "%s/fifo", t.path);
     assert_int_equal(mkfifo(path, 0600), 0);
-    assert_int_equal(probe(&t, &p, "/fifo", NULL), -EINVAL); /* and does not hang */
-    assert_int_equal(probe(&t, &p, "/log.csv?loop=1&speed=0.5", NULL), 0);
+    assert_int_equal(tree_probe_file(&t, &p, "replay", "/fifo", NULL),
+                     -EINVAL); /* and does not hang */
+    assert_int_equal(tree_probe_file(&t, &p, "replay", "/log.csv?loop=1&speed=0.5", NULL), 0);
     nrg_probe_release(&p);
     tree_release(&t);
 }
@@ -256,12 +246,10 @@ static void long_files_and_lines(void **state)
     tree_release(&t);
 }
 
-static void play(struct tree *t, const char *file, struct nrg_probe *p, void **sensor,
-                 struct keep_sink *keep)
+static void play(struct tree *t, const char *file, struct nrg_probe *p, struct keep_sink *keep)
 {
-    assert_int_equal(probe(t, p, file, NULL), 0);
-    assert_int_equal(p->found[0].driver->open(&t->ctx, &p->found[0], sensor, NULL), 0);
-    keep_sink_init(keep, &p->found[0]);
+    assert_int_equal(tree_probe_file(t, p, "replay", file, NULL), 0);
+    keep_open(keep, t, &p->found[0]);
 }
 
 static void plays_as_if_live(void **state)
@@ -269,7 +257,6 @@ static void plays_as_if_live(void **state)
     struct tree t;
     struct nrg_probe p;
     static struct keep_sink keep;
-    void *sensor;
     (void)state;
     tree_init(&t);
     tree_write(&t, "/log.csv",
@@ -278,14 +265,13 @@ static void plays_as_if_live(void **state)
                "2024-01-01T00:00:00.02Z,101,\n"
                "bad line\n"
                "2024-01-01T00:00:00.04Z,102,7\n");
-    play(&t, "/log.csv", &p, &sensor, &keep);
-    const struct nrg_driver *driver = p.found[0].driver;
+    play(&t, "/log.csv", &p, &keep);
     int64_t before_ns = nrg_now_ns();
-    assert_int_equal(driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.n_rows, 1); /* the rest is still to come */
     assert_true(keep.rows[0].t_ns >= before_ns && keep.rows[0].t_ns <= nrg_now_ns());
     usleep(60000);
-    assert_int_equal(driver->read(sensor, &keep.sink), -ENODATA); /* and says that it ended */
+    assert_int_equal(keep_try_read(&keep), -ENODATA); /* and says that it ended */
     assert_int_equal(keep.n_rows, 3);
     assert_int_equal(keep.rows[1].t_ns - keep.rows[0].t_ns, 20 * MS);
     assert_int_equal(keep.rows[2].t_ns - keep.rows[0].t_ns, 40 * MS);
@@ -293,9 +279,9 @@ static void plays_as_if_live(void **state)
     assert_int_equal(keep.rows[1].raw[1], NRG_MISSING);
     assert_int_equal(keep.n_faults, 1);
     assert_int_equal(keep.faults[0].error, -EINVAL);
-    assert_int_equal(driver->read(sensor, &keep.sink), -ENODEV); /* nobody need ask again */
+    assert_int_equal(keep_try_read(&keep), -ENODEV); /* final: no retry */
     assert_int_equal(keep.n_rows, 3);
-    driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&p);
     tree_release(&t);
 }
@@ -305,14 +291,13 @@ static void loops_without_a_seam(void **state)
     struct tree t;
     struct nrg_probe p;
     static struct keep_sink keep;
-    void *sensor;
     (void)state;
     tree_init(&t);
     tree_write(&t, "/log.csv", "time_s,a:energy_j,b:power_w\n0,10,1\n0.01,11,2\n0.03,14,3\n");
-    play(&t, "/log.csv?loop=1&speed=2", &p, &sensor, &keep);
-    assert_int_equal(p.found[0].driver->read(sensor, &keep.sink), 0);
+    play(&t, "/log.csv?loop=1&speed=2", &p, &keep);
+    keep_read(&keep);
     usleep(50000); /* more than three rounds of 15 ms */
-    assert_int_equal(p.found[0].driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_true(keep.n_rows >= 7);
     static const int64_t at_ms[] = {0, 5, 15, 20, 30, 35, 45};
     static const int64_t power_w[] = {1, 2, 3, 2, 3, 2, 3};
@@ -322,15 +307,15 @@ static void loops_without_a_seam(void **state)
         assert_int_equal(keep.rows[i].raw[0], energy_mj[i] * 1000);
         assert_int_equal(keep.rows[i].raw[1], power_w[i] * 1000000);
     }
-    p.found[0].driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&p);
 
-    /* One row is no round: it ends instead of spinning. */
+    /* One row is not a loop: playback ends instead of spinning. */
     tree_write(&t, "/log.csv", "time_s,a:energy_j\n5,1\n");
-    play(&t, "/log.csv?loop=1", &p, &sensor, &keep);
-    assert_int_equal(p.found[0].driver->read(sensor, &keep.sink), -ENODATA);
+    play(&t, "/log.csv?loop=1", &p, &keep);
+    assert_int_equal(keep_try_read(&keep), -ENODATA);
     assert_int_equal(keep.n_rows, 1);
-    p.found[0].driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&p);
     tree_release(&t);
 }
@@ -340,7 +325,6 @@ static void extreme_numbers(void **state)
     struct tree t;
     struct nrg_probe p;
     static struct keep_sink keep;
-    void *sensor;
     (void)state;
     tree_init(&t);
     tree_write(&t, "/log.csv",
@@ -348,21 +332,21 @@ static void extreme_numbers(void **state)
                "-4611686018427387903,-3.9e12,3.9e18\n"
                "-4611686018427387902,3.9e12,-3.9e18\n"
                "4611686018427387903,1,1\n");
-    play(&t, "/log.csv?loop=1&speed=0.001", &p, &sensor, &keep);
-    assert_int_equal(p.found[0].driver->read(sensor, &keep.sink), 0);
+    play(&t, "/log.csv?loop=1&speed=0.001", &p, &keep);
+    keep_read(&keep);
     usleep(1000);
-    assert_int_equal(p.found[0].driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.n_rows, 2); /* the third is due in centuries */
-    p.found[0].driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&p);
 
     tree_write(&t, "/log.csv", "time_ns,a:energy_j\n0,-3.9e12\n1,3.9e12\n");
-    play(&t, "/log.csv?loop=1", &p, &sensor, &keep);
+    play(&t, "/log.csv?loop=1", &p, &keep);
     usleep(1000);
-    assert_int_equal(p.found[0].driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     usleep(1000); /* the counter is full after one round: an end, not an overflow */
-    assert_int_equal(p.found[0].driver->read(sensor, &keep.sink), -ENODATA);
-    p.found[0].driver->close(sensor);
+    assert_int_equal(keep_try_read(&keep), -ENODATA);
+    keep_close(&keep);
     nrg_probe_release(&p);
     tree_release(&t);
 }

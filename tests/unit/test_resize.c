@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "graph/module_tree.h"
 #include "graph/reader.h"
-#include "graph/reduce.h"
 #include "graph/resize.h"
 #include "graph/resize_symbols.h"
 
@@ -35,11 +35,14 @@ static void read_text(struct nrg_model *model, const char *text)
 static int64_t macs_of(struct nrg_model *model)
 {
     struct nrg_reduced reduced;
+    struct nrg_module_tree tree;
     struct nrg_totals totals;
     assert_int_equal(nrg_reduce(model, NULL, &reduced, NULL), 0);
     assert_int_equal(nrg_cost_all(&reduced, NRG_CONVENTION_NRG), 0);
-    assert_int_equal(nrg_totals_of(model, &reduced, NULL, &totals), 0);
+    assert_int_equal(nrg_module_tree_make(&tree, model, &reduced, NULL), 0);
+    assert_int_equal(nrg_totals_of(&tree, &reduced, &totals), 0);
     assert_int_equal(totals.unknown_operators, 0);
+    nrg_module_tree_release(&tree);
     nrg_reduced_release(&reduced);
     return totals.cost.macs;
 }
@@ -117,10 +120,9 @@ static void evaluates_symbols(void **state)
                  {"s1 - s0", -1},    {"s0**2", -1},
                  {"Max(1, s0)", -1}, {"4*(s0 - s1)", 16},
                  {"s0*s0*s0", 343},  {"9999999999*9999999999", -1}};
-    struct nrg_model model;
+    struct nrg_model model = {0};
     struct nrg_symbols symbols = {.model = &model};
     (void)state;
-    nrg_model_init(&model);
     struct nrg_symbol s1 = {.dim = -3, .name = "s1", .example = 3};
     assert_int_equal(nrg_model_add_symbol(&model, &s1), 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

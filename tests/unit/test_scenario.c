@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sensors/virtual/scenario.h"
+#include "sensors/virtual/scenario_truth.h"
 
 #define S INT64_C(1000000000)
 
@@ -89,9 +89,9 @@ static const struct {
     {"seed x\n", 1, "whole number"},
     {"seed\n", 1, "missing"},
     {"domain\n", 1, "missing"},
-    {"domain a/b\n", 1, "no domain name"},
+    {"domain a/b\n", 1, "not a domain name"},
     {"domain a b\n", 1, "more than"},
-    {"domain abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz\n", 1, "no domain name"},
+    {"domain abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz\n", 1, "not a domain name"},
     {D, 1, "no power"},
     {"\n" P "\n" D "power 2\n", 5, "already, on line 2"},
     {P "power 2\n", 3, "already"},
@@ -128,12 +128,12 @@ static const struct {
     {P "wrap 5J\nstart 5J\n", 1, "beyond its wrap"},
     {P "wrap 1e15J\nquantum 1nJ\n", 1, "too small"},
     {P "wrap 1mJ\nquantum 1mJ\n", 1, "two quanta"},
-    {P "parent b\n", 3, "no domain of this file"},
+    {P "parent b\n", 3, "not a domain of this file"},
     {P "parent a\n", 3, "contains itself"},
     {P "parent b\ndomain b\npower 1\nparent a\n", 3, "contains itself"},
     {P "fault\n", 3, "missing"},
     {P "fault 1s\n", 3, "missing"},
-    {P "fault 1s EFOO\n", 3, "'EFOO' is no fault"},
+    {P "fault 1s EFOO\n", 3, "'EFOO' is not a fault"},
     {P "fault 1s EIO soon\n", 3, "not 'soon'"},
     {P "fault 1s backwards\n", 3, "missing"},
     {P "fault 1s gone 5s\n", 3, "more than"},

@@ -239,23 +239,11 @@ static void reads_proc_stat(void **state)
     tree_release(&t);
 }
 
-static int probe(struct tree *t, struct nrg_probe *out, const char *file, struct nrg_error *err)
-{
-    char spec[400];
-    const char *only[] = {spec, NULL};
-    struct nrg_sensor_options options = {.only = only};
-    snprintf(spec, sizeof spec, "simulate:%s%s", file ? t->path : "", file ? file : "");
-    int rc = nrg_probe_all(out, &t->ctx, &options, err);
-    out->options = NULL;
-    return rc;
-}
-
 static void driver_end_to_end(void **state)
 {
     struct tree t;
     struct nrg_probe p;
     static struct keep_sink keep;
-    void *sensor;
     (void)state;
     tree_init(&t);
     tree_write(&t, "/proc/stat", "cpu 1000 0 0 0\n");
@@ -263,7 +251,7 @@ static void driver_end_to_end(void **state)
                "domain psys\npower 1000\ndomain package-0\npower 500\nquantum 1mJ\n"
                "wrap 1kJ\nper-busy-cpu 10\nfault 0s EIO 20ms\n"
                "domain gpu-0\nkind gauge\nlag 1s\npower 300\n");
-    assert_int_equal(probe(&t, &p, "/m.txt", NULL), 0);
+    assert_int_equal(tree_probe_file(&t, &p, "simulate", "/m.txt", NULL), 0);
     assert_int_equal(p.n_found, 1);
     const struct nrg_found *found = &p.found[0];
     const struct nrg_channel *c = &found->channels[1];
@@ -272,9 +260,8 @@ static void driver_end_to_end(void **state)
     assert_int_equal(c->wrap, 1000000);
     assert_int_equal(found->channels[2].kind, NRG_GAUGE);
     assert_int_equal(found->channels[2].lag_ns, S);
-    assert_int_equal(found->driver->open(&t.ctx, found, &sensor, NULL), 0);
-    keep_sink_init(&keep, found);
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_open(&keep, &t, found);
+    keep_read(&keep);
     assert_int_equal(keep.rows[0].raw[0], 0);
     assert_int_equal(keep.rows[0].raw[1], NRG_MISSING);
     assert_int_equal(keep.rows[0].raw[2], 300000);
@@ -282,16 +269,16 @@ static void driver_end_to_end(void **state)
     assert_int_equal(keep.faults[0].error, -EIO);
     usleep(30000);
     tree_write(&t, "/proc/stat", "cpu 1100 0 0 0\n");
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     int64_t elapsed_ms = (keep.rows[1].t_ns - keep.rows[0].t_ns) / MS;
     assert_int_equal(keep.rows[1].raw[0], elapsed_ms * 1000000); /* 1 J each ms, in uJ */
     assert_true(keep.rows[1].raw[1] > elapsed_ms * 500 + 9000);  /* and 1 s of busy CPU */
     tree_write(&t, "/proc/stat", "garbage");
-    assert_int_equal(found->driver->read(sensor, &keep.sink), 0);
+    keep_read(&keep);
     assert_int_equal(keep.rows[2].raw[1], NRG_MISSING);
     assert_true(keep.rows[2].raw[0] >= keep.rows[1].raw[0]);
     assert_int_equal(keep.faults[1].error, -EINVAL);
-    found->driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&p);
     tree_release(&t);
 }
@@ -305,32 +292,31 @@ static void driver_refuses(void **state)
     void *sensor;
     (void)state;
     tree_init(&t);
-    assert_int_equal(probe(&t, &p, NULL, &err), -EINVAL);
-    assert_int_equal(probe(&t, &p, "/missing", &err), -ENOENT);
+    assert_int_equal(tree_probe_file(&t, &p, "simulate", NULL, &err), -EINVAL);
+    assert_int_equal(tree_probe_file(&t, &p, "simulate", "/missing", &err), -ENOENT);
     tree_write(&t, "/m.txt", "domain a\npower 1\nwarp 3\n");
-    assert_int_equal(probe(&t, &p, "/m.txt", &err), -EINVAL);
+    assert_int_equal(tree_probe_file(&t, &p, "simulate", "/m.txt", &err), -EINVAL);
     assert_int_equal(err.offset, 3);
     assert_non_null(strstr(err.what, "did you mean 'wrap'?"));
     assert_non_null(strstr(err.where, "/m.txt"));
 
     tree_write(&t, "/m.txt", "domain a\npower 1\n");
-    assert_int_equal(probe(&t, &p, "/m.txt", &err), 0);
+    assert_int_equal(tree_probe_file(&t, &p, "simulate", "/m.txt", &err), 0);
     tree_write(&t, "/m.txt", "domain b\npower 1\n");
     assert_int_equal(p.found[0].driver->open(&t.ctx, &p.found[0], &sensor, &err), -ESTALE);
     nrg_probe_release(&p);
 
     tree_write(&t, "/m.txt", "domain a\nper-busy-cpu 1\n"); /* and there is no /proc/stat */
-    assert_int_equal(probe(&t, &p, "/m.txt", &err), 0);
+    assert_int_equal(tree_probe_file(&t, &p, "simulate", "/m.txt", &err), 0);
     assert_int_equal(p.found[0].driver->open(&t.ctx, &p.found[0], &sensor, &err), -ENOENT);
     nrg_probe_release(&p);
 
     tree_write(&t, "/m.txt", "domain a\npower 1\nfault 0s gone\n");
-    assert_int_equal(probe(&t, &p, "/m.txt", &err), 0);
-    assert_int_equal(p.found[0].driver->open(&t.ctx, &p.found[0], &sensor, &err), 0);
-    keep_sink_init(&keep, &p.found[0]);
-    assert_int_equal(p.found[0].driver->read(sensor, &keep.sink), -ENODEV);
+    assert_int_equal(tree_probe_file(&t, &p, "simulate", "/m.txt", &err), 0);
+    keep_open(&keep, &t, &p.found[0]);
+    assert_int_equal(keep_try_read(&keep), -ENODEV);
     assert_int_equal(keep.n_rows, 0);
-    p.found[0].driver->close(sensor);
+    keep_close(&keep);
     nrg_probe_release(&p);
     tree_release(&t);
 }

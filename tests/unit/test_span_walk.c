@@ -16,9 +16,10 @@ struct seen {
     int64_t last_ns;
     size_t opens, closes;
     const struct nrg_span_catalog *catalog;
+    size_t deepest; /* spans around one */
 };
 
-static int note(void *arg, const struct nrg_walk_event *ev)
+static int note(void *arg, const struct nrg_span_walk_event *ev)
 {
     struct seen *s = arg;
     char part[64];
@@ -26,6 +27,8 @@ static int note(void *arg, const struct nrg_walk_event *ev)
     s->last_ns = ev->t_ns;
     s->opens += ev->what == NRG_WALK_OPEN;
     s->closes += ev->what == NRG_WALK_CLOSE;
+    if (ev->what == NRG_WALK_OPEN && ev->depth > s->deepest)
+        s->deepest = ev->depth;
     if (ev->what == NRG_WALK_COUNT)
         snprintf(part, sizeof part, "%zu+%lld ", ev->track, (long long)ev->amount);
     else
@@ -39,7 +42,7 @@ static int note(void *arg, const struct nrg_walk_event *ev)
 struct walked {
     struct made m;
     struct nrg_span_catalog catalog;
-    struct nrg_walk walk;
+    struct nrg_span_walk walk;
     struct seen seen;
 };
 
@@ -47,15 +50,15 @@ static struct walked *walk(struct walked *w, enum nrg_rows_by by)
 {
     made_open(&w->m);
     assert_int_equal(nrg_span_catalog_load(&w->catalog, w->m.recording, NULL), 0);
-    assert_int_equal(nrg_walk_init(&w->walk, w->m.recording, &w->catalog, by), 0);
-    assert_int_equal(nrg_walk_run(&w->walk, made_ns(100), note, &w->seen), 0);
+    assert_int_equal(nrg_span_walk_init(&w->walk, w->m.recording, &w->catalog, by), 0);
+    assert_int_equal(nrg_span_walk_run(&w->walk, made_ns(100), note, &w->seen), 0);
     assert_int_equal(w->seen.opens, w->seen.closes);
     return w;
 }
 
 static void done(struct walked *w)
 {
-    nrg_walk_release(&w->walk);
+    nrg_span_walk_release(&w->walk);
     nrg_span_catalog_release(&w->catalog);
     made_release(&w->m);
     free(w);
@@ -85,10 +88,10 @@ static void merges_tracks_by_time(void **state)
     walk(w, NRG_BY_PATH);
     assert_string_equal(w->seen.text, "0<1/0 1<1/0 0<2/1 1>1/0 0+7 0>2/1 0>1/0 ");
     assert_int_equal(w->walk.spans, 3);
-    assert_int_equal(w->walk.deepest, 2);
+    assert_int_equal(w->seen.deepest, 1);
     /* Again: the same places. */
     w->seen = (struct seen){0};
-    assert_int_equal(nrg_walk_run(&w->walk, made_ns(100), note, &w->seen), 0);
+    assert_int_equal(nrg_span_walk_run(&w->walk, made_ns(100), note, &w->seen), 0);
     assert_string_equal(w->seen.text, "0<1/0 1<1/0 0<2/1 1>1/0 0+7 0>2/1 0>1/0 ");
     done(w);
 }
@@ -129,7 +132,7 @@ static void endless_recursion(void **state)
     for (int i = 0; i < 10000; i++)
         made_end(&w->m, 20 + i * 0.001, x);
     walk(w, NRG_BY_PATH);
-    assert_int_equal(w->walk.deepest, 10000);
+    assert_int_equal(w->seen.deepest, 9999);
     assert_int_equal(w->walk.paths.n, NRG_TREE_DEPTH + 1);
     assert_int_equal(w->walk.paths.folded, 10000 - NRG_TREE_DEPTH);
     assert_int_equal(w->seen.opens, 10000);
@@ -145,7 +148,7 @@ static void ends_that_match_nothing(void **state)
     made_end(&w->m, 0, x);
     made_begin(&w->m, 1, x, a);
     made_begin(&w->m, 2, x, b);
-    made_event(&w->m, 3, x, NRG_SPAN_END, c, NRG_MISSING, NRG_MISSING); /* nobody's */
+    made_event(&w->m, 3, x, NRG_SPAN_END, c, NRG_MISSING, NRG_MISSING); /* an end without a begin */
     made_event(&w->m, 4, x, NRG_SPAN_END, a, NRG_MISSING, NRG_MISSING); /* closes both */
     made_begin(&w->m, 5, x, c);                                         /* never ends */
     walk(w, NRG_BY_PATH);

@@ -11,13 +11,14 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include <nrg/nrg.h>
 
-#include "record/span_client.h"
+#include "mark/client.h"
 #include "sensors/channel.h"
 #include "support/span_bench.h"
 
@@ -48,13 +49,13 @@ static void test_without_recorder(void **state)
     nrg_span_begin_name(3);
     nrg_span_begin_numbered(3, 4);
     nrg_mark("m");
-    nrg_count("c", 1);
+    nrg_count_add("c", 1);
     nrg_span_past(1, "gpu-0", "gpu-0", 1, 2);
     nrg_span_end();
     nrg_span_end();
     nrg_span_unwind(0);
     assert_int_equal(nrg_span_depth(), 0);
-    assert_int_equal(nrg_name("a", NULL, NULL), 0);
+    assert_int_not_equal(nrg_name_intern("a", NULL, NULL), 0);
     assert_int_equal(nrg_recording_active(), 0);
     assert_int_equal(errno, 77);
 }
@@ -68,12 +69,12 @@ static void test_events_and_values(void **state)
     errno = 78;
     int64_t before = nrg_now_ns();
     nrg_span_begin("outer");
-    nrg_span_begin_numbered(nrg_name("step", "step", NULL), -17);
-    nrg_count("tokens", INT64_MAX);
+    nrg_span_begin_numbered(nrg_name_intern("step", "step", NULL), -17);
+    nrg_count_add("tokens", INT64_MAX);
     nrg_mark("here");
     assert_int_equal(nrg_span_depth(), 2);
     nrg_span_end();
-    nrg_span_begin_name(nrg_name("layer1", "module", "Conv2d"));
+    nrg_span_begin_name(nrg_name_intern("layer1", "module", "Conv2d"));
     nrg_span_unwind(0);
     nrg_span_end(); /* without an open one */
     int64_t after = nrg_now_ns();
@@ -104,6 +105,99 @@ static void test_events_and_values(void **state)
     bench_release(&b);
 }
 
+/* Burns at least that much CPU time of the thread. */
+static void use_cpu(int64_t ns)
+{
+    struct timespec ts;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+    int64_t until = (int64_t)ts.tv_sec * NRG_NS_PER_S + ts.tv_nsec + ns;
+    while ((int64_t)ts.tv_sec * NRG_NS_PER_S + ts.tv_nsec < until)
+        clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+}
+
+/* A row of threads with that CPU time or more, from `from` on; the number of rows: there is none.
+ */
+static size_t thread_row(const struct span_bench *b, size_t from, int64_t cpu_ns)
+{
+    while (from < b->n_rows &&
+           (b->rows[from].series != BENCH_THREADS || b->rows[from].values[NRG_T_CPU_NS] < cpu_ns))
+        from++;
+    return from;
+}
+
+/* The sampler asks for CPU times between two rounds: they come at their own time, in order. */
+static void test_cpu_times_beside_those_of_processes(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    bench_begin(&b, true);
+    nrg_span_begin("a");
+    bench_step(&b);
+    size_t at = b.n_rows, seen = b.n_rows;
+    for (size_t i = 0; i < seen; i++)
+        at = b.rows[i].series == BENCH_THREADS ? i : at;
+    assert_true(at < seen);
+    int64_t cpu_ns = b.rows[at].values[NRG_T_CPU_NS];
+    int64_t asked_ns[6];
+    for (size_t i = 0; i < 6; i++) { /* more often than there is room for */
+        use_cpu(NRG_NS_PER_MS / 10);
+        asked_ns[i] = nrg_now_ns();
+        nrg_span_drain_read_cpu(b.drain);
+    }
+    nrg_span_end();
+    bench_step(&b);
+    bench_end(&b);
+    assert_int_equal(bench_check(&b), 0);
+    for (size_t i = 0; i < 4; i++) {
+        at = thread_row(&b, at + 1, cpu_ns + (int64_t)(i + 1) * NRG_NS_PER_MS / 10);
+        assert_true(at < b.n_rows && b.rows[at].t_ns >= asked_ns[i]);
+        assert_true(b.rows[at].t_ns <= asked_ns[i + 1]);
+    }
+    bench_release(&b);
+}
+
+/* The CPU time of the last row of threads in [from_ns, to_ns], or NRG_MISSING. */
+static int64_t cpu_between(const struct span_bench *b, int64_t from_ns, int64_t to_ns)
+{
+    int64_t cpu_ns = NRG_MISSING;
+    for (size_t i = 0; i < b->n_rows; i++)
+        if (b->rows[i].series == BENCH_THREADS && b->rows[i].t_ns >= from_ns &&
+            b->rows[i].t_ns <= to_ns)
+            cpu_ns = b->rows[i].values[NRG_T_CPU_NS];
+    return cpu_ns;
+}
+
+/* A span that is long has its thread's CPU time at both edges; one of many short ones has not. */
+static void test_cpu_times_at_the_edges_of_long_spans(void **state)
+{
+    (void)state;
+    enum { LONG = 5, SHORT = 1000 };
+    struct span_bench b;
+    bench_begin(&b, true);
+    nrg_mark("before");
+    for (int i = 0; i < LONG; i++) {
+        nrg_span_begin("long");
+        use_cpu(10 * NRG_NS_PER_MS);
+        nrg_span_end();
+    }
+    nrg_mark("between");
+    for (int i = 0; i < SHORT; i++) {
+        nrg_span_begin("short");
+        nrg_span_end();
+    }
+    bench_step(&b);
+    bench_end(&b);
+    for (size_t i = 0; i < LONG; i++) {
+        int64_t end_ns = nth_event(&b, 2 + 2 * i)->t_ns, before_ns = nth_event(&b, 2 * i)->t_ns;
+        int64_t before = cpu_between(&b, 0, nth_event(&b, 1 + 2 * i)->t_ns);
+        int64_t after = cpu_between(&b, end_ns, nth_event(&b, 3 + 2 * i)->t_ns);
+        assert_true(before_ns <= end_ns && before != NRG_MISSING && after != NRG_MISSING);
+        assert_true(after - before >= 10 * NRG_NS_PER_MS);
+    }
+    assert_true(bench_count(&b, BENCH_THREADS, 0, -1) < LONG + SHORT / 2);
+    bench_release(&b);
+}
+
 static void test_names(void **state)
 {
     (void)state;
@@ -113,13 +207,13 @@ static void test_names(void **state)
     memset(longest, 'x', 40000);
     memcpy(longest + NRG_SPAN_NAME_MAX - 1, "\xc3\xa9", 2); /* cut through the middle of it */
     longest[39999] = '\0';
-    uint32_t number = nrg_name("a", "module", "Linear");
+    uint32_t number = nrg_name_intern("a", "module", "Linear");
     assert_int_not_equal(number, 0);
-    assert_int_equal(nrg_name("a", "module", "Linear"), number);
-    assert_int_not_equal(nrg_name("a", "module", "Conv"), number);
-    assert_int_not_equal(nrg_name("a", NULL, NULL), number);
-    assert_int_equal(nrg_name("a", NULL, NULL), nrg_name("a", "span", ""));
-    assert_int_equal(nrg_name(NULL, NULL, NULL), 0);
+    assert_int_equal(nrg_name_intern("a", "module", "Linear"), number);
+    assert_int_not_equal(nrg_name_intern("a", "module", "Conv"), number);
+    assert_int_not_equal(nrg_name_intern("a", NULL, NULL), number);
+    assert_int_equal(nrg_name_intern("a", NULL, NULL), nrg_name_intern("a", "span", ""));
+    assert_int_equal(nrg_name_intern(NULL, NULL, NULL), 0);
     nrg_span_begin("a \"quoted\" <b>&amp;</b> 'name', with; all");
     nrg_span_begin("two\nlines\tand \xff\xfe bytes");
     nrg_span_begin(longest);
@@ -160,7 +254,7 @@ static void test_room_for_names_ends(void **state)
         snprintf(text, sizeof text, "%06d", i);
         memcpy(large, text, 6);
         nrg_span_begin(large);
-        made += nrg_name(large, NULL, NULL) != 0;
+        made += nrg_name_intern(large, NULL, NULL) != 0;
         nrg_span_end();
     }
     assert_in_range(made, 900, NRG_RING_NAMES_BYTES / 16000);
@@ -179,11 +273,11 @@ static void test_full_ring_drops_whole_spans(void **state)
     struct span_bench b;
     const uint64_t tries = 60000;
     bench_begin(&b, true);
-    uint32_t name = nrg_name("inner", NULL, NULL);
+    uint32_t name = nrg_name_intern("inner", NULL, NULL);
     nrg_span_begin("outer");
     for (uint64_t i = 0; i < tries; i++) {
         nrg_span_begin_name(name);
-        nrg_count("c", 1);
+        nrg_count_add("c", 1);
         nrg_span_begin_numbered(name, (int64_t)i);
         nrg_span_end();
         nrg_span_end();
@@ -229,7 +323,7 @@ static void *mark_some(void *arg)
     int n = *(int *)arg;
     for (int i = 0; i < n; i++) {
         nrg_span_begin("of a thread");
-        nrg_count("n", i);
+        nrg_count_add("n", i);
         nrg_span_begin("inside");
         nrg_span_end();
         nrg_span_end();
@@ -322,7 +416,7 @@ static void test_fork(void **state)
     struct span_bench b;
     int status;
     bench_begin(&b, true);
-    uint32_t name = nrg_name("before fork", NULL, NULL);
+    uint32_t name = nrg_name_intern("before fork", NULL, NULL);
     nrg_span_begin("parent");
     pid_t child = fork();
     if (child == 0) {
@@ -354,7 +448,7 @@ static void test_past_spans(void **state)
     (void)state;
     struct span_bench b;
     bench_begin(&b, true);
-    uint32_t kernel = nrg_name("gemm", "kernel", NULL);
+    uint32_t kernel = nrg_name_intern("gemm", "kernel", NULL);
     int64_t now = nrg_now_ns(), ms = NRG_NS_PER_MS;
     nrg_span_begin("host");
     nrg_span_end();
@@ -394,7 +488,7 @@ static void test_past_spans_inside_an_open_one(void **state)
     struct span_bench b;
     const int n = 2000;
     bench_begin(&b, true);
-    uint32_t layer = nrg_name("layer", "layer", NULL);
+    uint32_t layer = nrg_name_intern("layer", "layer", NULL);
     for (int i = 0; i < n; i++) {
         nrg_span_begin("step");
         int64_t from = nrg_now_ns() - (i % 2 ? 200 : 0); /* a little before the step, even */
@@ -440,13 +534,57 @@ static void test_one_recorder_after_the_other(void **state)
     }
 }
 
+/* Each recorder here has memory of its own; in the second, a new name comes first. */
+static void test_numbers_outlive_the_recorder(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    uint32_t early = nrg_name_intern("before any recorder", "module", "Linear");
+    bench_begin(&b, true);
+    uint32_t kept = nrg_name_intern("kept", "step", NULL);
+    assert_int_equal(nrg_name_intern("before any recorder", "module", "Linear"), early);
+    bench_end(&b);
+    bench_release(&b);
+    uint32_t between = nrg_name_intern("between two recorders", NULL, NULL);
+    bench_begin(&b, true);
+    nrg_span_begin("new");
+    nrg_span_begin_name(kept);
+    nrg_span_begin_name(early);
+    nrg_span_begin_name(between);
+    nrg_span_unwind(0);
+    assert_int_equal(nrg_name_intern("kept", "step", NULL), kept);
+    bench_step(&b);
+    expect(&b, 0, NRG_SPAN_BEGIN, "new", NRG_MISSING);
+    expect(&b, 1, NRG_SPAN_BEGIN, "kept", NRG_MISSING);
+    expect(&b, 2, NRG_SPAN_BEGIN, "before any recorder", NRG_MISSING);
+    expect(&b, 3, NRG_SPAN_BEGIN, "between two recorders", NRG_MISSING);
+    bench_end(&b);
+    assert_int_equal(b.totals.damaged, 0);
+    bench_release(&b);
+}
+
+/* Other processes' names stand where ours would have to: no spans, rather than wrong names. */
+static void test_memory_with_names_of_others_is_refused(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    assert_int_not_equal(nrg_name_intern("ours", NULL, NULL), 0);
+    bench_begin(&b, false);
+    atomic_store(&b.segment.header->names_used, 17);
+    assert_int_equal(nrg_span_client_attach(b.segment.header), -EBUSY);
+    assert_int_equal(nrg_recording_active(), 0);
+    bench_end(&b);
+    bench_release(&b);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_recorder),
         cmocka_unit_test(test_events_and_values),
+        cmocka_unit_test(test_cpu_times_beside_those_of_processes),
+        cmocka_unit_test(test_cpu_times_at_the_edges_of_long_spans),
         cmocka_unit_test(test_names),
-        cmocka_unit_test(test_room_for_names_ends),
         cmocka_unit_test(test_full_ring_drops_whole_spans),
         cmocka_unit_test(test_depth_beyond_all_reason),
         cmocka_unit_test(test_threads),
@@ -456,6 +594,9 @@ int main(void)
         cmocka_unit_test(test_past_spans),
         cmocka_unit_test(test_past_spans_inside_an_open_one),
         cmocka_unit_test(test_one_recorder_after_the_other),
+        cmocka_unit_test(test_numbers_outlive_the_recorder),
+        cmocka_unit_test(test_memory_with_names_of_others_is_refused),
+        cmocka_unit_test(test_room_for_names_ends), /* for good: last */
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,7 +21,7 @@
 #include <nrg/nrg.h>
 #include <sqlite3.h>
 
-#include "record/span_client.h"
+#include "mark/client.h"
 #include "support/span_bench.h"
 
 /* What the started programs do; their exit code says whether they had a recorder. */
@@ -126,7 +126,7 @@ static void test_wrong_offers(void **state)
     assert_int_equal(start(&b.segment, "mark", good, false), 7);
     bench_end(&b);
     assert_int_equal(b.totals.spans, 10);
-    assert_int_equal(start(&b.segment, "mark", good, false), 8); /* nobody listens any more */
+    assert_int_equal(start(&b.segment, "mark", good, false), 8); /* the recorder is gone */
     bench_release(&b);
 }
 
@@ -191,6 +191,27 @@ static struct nrg_recorder_settings settings(void)
         .size = sizeof(struct nrg_recorder_settings), .sensors = "machine", .rate_hz = 100};
 }
 
+/* Before the recorder is loaded for good: then there is nothing to refuse any more. */
+static void test_recorder_that_cannot_be_loaded(void **state)
+{
+    (void)state;
+    setenv("NRG_RECORDER_LIBRARY", "/nowhere/libnrg-recorder.so", 1);
+    assert_int_equal(nrg_recorder_start(first_path), -ELIBACC);
+    assert_non_null(strstr(nrg_recorder_reason(), "/nowhere/libnrg-recorder.so"));
+    setenv("NRG_RECORDER_LIBRARY", "libm.so.6", 1);
+    assert_int_equal(nrg_recorder_start(first_path), -ELIBACC);
+    assert_non_null(strstr(nrg_recorder_reason(), "nrg_inprocess"));
+    setenv("NRG_RECORDER_LIBRARY", NRG_TEST_OTHER_RECORDER, 1);
+    assert_int_equal(nrg_recorder_start(first_path), -ELIBBAD);
+    assert_non_null(strstr(nrg_recorder_reason(), "is of nrg 0.0.1, libnrg of " NRG_VERSION));
+    unsetenv("NRG_RECORDER_LIBRARY"); /* beside this program there is none */
+    assert_int_equal(nrg_recorder_start(first_path), -ELIBACC);
+    assert_non_null(strstr(nrg_recorder_reason(), "/tests/libnrg-recorder.so"));
+    assert_int_equal(access(first_path, F_OK), -1);
+    assert_int_equal(nrg_recording_active(), 0);
+    setenv("NRG_RECORDER_LIBRARY", NRG_TEST_RECORDER, 1);
+}
+
 static void test_recorder_inside(void **state)
 {
     (void)state;
@@ -210,12 +231,12 @@ static void test_recorder_inside(void **state)
     assert_int_equal(nrg_recorder_model("net.pt", "", "bytes", 5), -EINVAL);
     for (int i = 0; i < 1000; i++) {
         nrg_span_begin("work");
-        nrg_count("samples", 2);
+        nrg_count_add("samples", 2);
         nrg_span_end();
     }
     assert_int_equal(nrg_recorder_stop(), 0);
     assert_int_equal(nrg_recording_active(), 0);
-    nrg_span_begin("after"); /* is nobody's */
+    nrg_span_begin("after"); /* not recorded */
     nrg_span_end();
     assert_int_equal(query(first_path, "SELECT value FROM meta WHERE key='spans'"), 1000);
     assert_int_equal(query(first_path, "SELECT value FROM meta WHERE key='spans_dropped'"), 0);
@@ -303,6 +324,45 @@ static void test_recorder_inside_stops_at_exit(void **state)
     assert_int_equal(query(second_path, "SELECT count(*) FROM run WHERE end_ns > begin_ns"), 1);
 }
 
+static int mark_with(uint32_t name, const char *path)
+{
+    struct nrg_recorder_settings s = settings();
+    s.overwrite = 1;
+    if (nrg_recorder_start_with(path, &s))
+        return 1;
+    nrg_span_begin("new in this recording");
+    nrg_span_begin_name(name);
+    nrg_span_unwind(0);
+    return nrg_recorder_stop() ? 1 : 0;
+}
+
+static void expect_kept(const char *path)
+{
+    assert_int_equal(query(path, "SELECT count(*) FROM span_name"), 2);
+    assert_int_equal(
+        query(path, "SELECT count(*) FROM span_name WHERE name='kept' AND kind='step'"), 1);
+    assert_int_equal(query(path, "SELECT value FROM meta WHERE key='spans'"), 2);
+    assert_int_equal(query(path, "SELECT value FROM meta WHERE key='spans_damaged'"), 0);
+}
+
+/* With the next recorder, and in a child with a recorder of its own, whose memory is new. */
+static void test_numbers_outlive_the_recorder(void **state)
+{
+    (void)state;
+    int status;
+    uint32_t name = nrg_name_intern("kept", "step", NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(mark_with(name, first_path), 0);
+        expect_kept(first_path);
+    }
+    pid_t child = fork();
+    if (child == 0)
+        exit_child(mark_with(name, second_path));
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    expect_kept(second_path);
+}
+
 static int64_t cpu_ns(clockid_t clock)
 {
     struct timespec ts;
@@ -363,10 +423,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_wrong_offers),
         cmocka_unit_test(test_reused_descriptor),
+        cmocka_unit_test(test_recorder_that_cannot_be_loaded),
         cmocka_unit_test(test_recorder_inside),
         cmocka_unit_test(test_recorder_inside_refuses),
         cmocka_unit_test(test_recorder_inside_forks),
         cmocka_unit_test(test_recorder_inside_stops_at_exit),
+        cmocka_unit_test(test_numbers_outlive_the_recorder),
         cmocka_unit_test(test_recorder_inside_counts_itself_apart),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

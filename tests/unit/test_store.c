@@ -1,4 +1,5 @@
-/* record/store/writer.c and recording.c: what is committed is there, once, whatever happens after. */
+/* record/store/writer.c and recording.c: what is committed is there, once, whatever happens after.
+ */
 #include "support/cmocka.h"
 
 #include <errno.h>
@@ -9,7 +10,6 @@
 #include <unistd.h>
 
 #include "record/read/recording.h"
-#include "record/series.h"
 #include "record/store/writer.h"
 
 struct fixture {

@@ -150,7 +150,7 @@ static void backwards_and_jumps_are_gaps(void **state)
     check(&f, 0, 5, 120, 3);
     done(&f);
 
-    c.wrap = 1000000; /* back by 500 is no wrap either: no power explains it */
+    c.wrap = 1000000; /* back by 500 is not a wrap either: the power would be impossible */
     record(&f, c, raw, 6, NULL);
     assert_int_equal(f.tl.backwards, 2);
     assert_int_equal(f.tl.wraps, 0);

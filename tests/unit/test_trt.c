@@ -5,8 +5,8 @@
 
 #include "support/cmocka.h"
 
+#include "graph/module_tree.h"
 #include "graph/reader.h"
-#include "graph/reduce.h"
 
 /* Texts here have ' for every quote, which C can write without escapes. */
 static int read_text(const char *text, const char *format, struct nrg_model *model,
@@ -34,11 +34,14 @@ static struct nrg_model read_good(const char *text)
 static struct nrg_totals totals_of(const struct nrg_model *model)
 {
     struct nrg_reduced reduced;
+    struct nrg_module_tree tree;
     struct nrg_totals totals;
     struct nrg_error err;
     assert_int_equal(nrg_reduce(model, NULL, &reduced, &err), 0);
     assert_int_equal(nrg_cost_all(&reduced, NRG_CONVENTION_NRG), 0);
-    assert_int_equal(nrg_totals_of(model, &reduced, NULL, &totals), 0);
+    assert_int_equal(nrg_module_tree_make(&tree, model, &reduced, NULL), 0);
+    assert_int_equal(nrg_totals_of(&tree, &reduced, &totals), 0);
+    nrg_module_tree_release(&tree);
     nrg_reduced_release(&reduced);
     return totals;
 }

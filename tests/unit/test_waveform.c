@@ -1,8 +1,8 @@
 /*
- * waveform, waveform_int and calcvi against mains whose powers are known in closed form
- * (support/mains.c): accuracy over rates, frequencies, harmonics, offsets, phase and noise; that
- * every sample is charged exactly once; what comes out without mains; and that the files compile
- * for a machine that has nothing but a compiler.
+ * waveform against mains whose powers are known in closed form (support/mains.c): accuracy over
+ * rates, frequencies, harmonics, offsets, phase and noise; that every sample is charged exactly
+ * once; what comes out without mains; and that the file compiles for a machine that has nothing
+ * but a compiler.
  */
 #include "support/cmocka.h"
 
@@ -10,9 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sensors/calcvi.h"
 #include "sensors/waveform/engine.h"
-#include "sensors/waveform_int.h"
 #include "support/mains.h"
 
 #define BAR 0.002 /* of the real power */
@@ -106,7 +104,7 @@ static void real_power_of_bad_mains(void **state)
             double error = energy_error_of_bad_mains(rates[r], frequencies[f]);
             worst = error > worst ? error : worst;
         }
-        print_message("%g Hz: energy within %.3f %%\n", rates[r], worst * 100);
+        print_message("# %g Hz: energy within %.3f %%\n", rates[r], worst * 100);
         assert_true(worst < BAR);
     }
 }
@@ -134,7 +132,7 @@ static void every_window_is_right(void **state)
             worst = t.worst > worst ? t.worst : worst;
         }
     }
-    print_message("every window within %.3f %%\n", worst * 100);
+    print_message("# every window within %.3f %%\n", worst * 100);
 }
 
 /* Delays of several samples, to both sides; wrong ones are seen in the power. */
@@ -280,136 +278,17 @@ static void settings_are_checked(void **state)
     assert_false(nrg_wave_init(&wave, &set));
 }
 
-/* The integer variant sees what an ADC of `bits` sees: 400 V and 6 A are its ends. */
-static double integer_error(double rate_hz, double hz, int bits, bool late)
-{
-    static struct nrg_wavei wave;
-    struct nrg_wavei_result result = {0};
-    struct mains mains;
-    double full = ldexp(1, bits - 1), v, i, samples = 0;
-    double late_s = late ? 90e-6 : 0;
-    mains_init(&mains, rate_hz);
-    mains_distort(&mains);
-    mains.frequency_hz = hz;
-    mains.current_late_s = late_s;
-    mains.v.noise = 400 / full / 2; /* half a step, as real inputs have */
-    mains.i.noise = 6 / full / 2;
-    struct nrg_wavei_settings set = {
-        .rate_mhz = (uint32_t)lround(rate_hz * 1000),
-        .n_currents = 1,
-        .uv_per_count = (uint32_t)lround(400e6 / full),
-        .ua_per_count = {(uint32_t)lround(6e6 / full)},
-        .delay = {(int16_t)lround(-late_s * rate_hz * 256)},
-    };
-    double scale = set.uv_per_count * (full / 400e6) * set.ua_per_count[0] * (full / 6e6);
-    assert_true(nrg_wavei_init(&wave, &set));
-    for (long k = 0; k < lround(6 * rate_hz); k++) {
-        mains_next(&mains, &v, &i);
-        int32_t v_count = (int32_t)lround(v * full / 400 + full);
-        int32_t i_count = (int32_t)lround(i * full / 6 + full);
-        if (nrg_wavei_feed(&wave, v_count, &i_count, &result))
-            samples += result.samples + result.owed_samples;
-    }
-    struct mains_truth truth = mains_truth(&mains);
-    assert_within(result.v_rms_mv / 1e3, truth.v_rms, .005);
-    assert_within(result.frequency_mhz / 1e3, hz, .002);
-    assert_within(result.current[0].power_factor / 1e4, truth.power_w / truth.v_rms / truth.i_rms,
-                  .01);
-    double energy_j = truth.power_w * samples / rate_hz * scale;
-    return fabs((double)result.current[0].energy_mj / 1e3 / energy_j - 1);
-}
-
-static void integers_are_as_good(void **state)
-{
-    static const double rates[] = {1600, 2500, 8000, 9615.4, 48000};
-    static const int bits[] = {10, 12, 16};
-    (void)state;
-    for (size_t b = 0; b < 3; b++) {
-        double worst = 0;
-        for (size_t r = 0; r < sizeof rates / sizeof *rates; r++)
-            for (double hz = 45; hz < 66; hz += 6.7)
-                for (int late = 0; late < 2; late++) {
-                    double error = integer_error(rates[r], hz, bits[b], late);
-                    worst = error > worst ? error : worst;
-                }
-        print_message("integer variant, %d bits: real power within %.3f %%\n", bits[b],
-                      worst * 100);
-        assert_true(worst < BAR);
-    }
-}
-
-static void integers_without_mains(void **state)
-{
-    static struct nrg_wavei wave;
-    struct nrg_wavei_result result = {0};
-    struct nrg_wavei_settings set = {.rate_mhz = 1000000,
-                                     .n_currents = 1,
-                                     .uv_per_count = 1000000,
-                                     .ua_per_count = {1000000},
-                                     .keep_dc = true};
-    const int32_t i = 2, worst[] = {INT32_MAX, INT32_MIN};
-    unsigned windows = 0;
-    (void)state;
-    assert_true(nrg_wavei_init(&wave, &set));
-    for (int k = 0; k < 5000; k++)
-        windows += nrg_wavei_feed(&wave, 12, &i, &result);
-    assert_true(windows >= 10);
-    assert_int_equal(result.current[0].power_mw, 24000);
-    assert_int_equal(result.v_rms_mv, 12000);
-    assert_int_equal(result.cycles, 0);
-    /* The ends of everything: no overflow (the sanitizer watches). */
-    set = (struct nrg_wavei_settings){.rate_mhz = 100000000,
-                                      .n_currents = 1,
-                                      .cycles = 64,
-                                      .uv_per_count = UINT32_MAX,
-                                      .ua_per_count = {UINT32_MAX}};
-    assert_true(nrg_wavei_init(&wave, &set));
-    for (int k = 0; k < 500000; k++) {
-        int32_t x = worst[k / 1000 & 1];
-        nrg_wavei_feed(&wave, x, &x, &result);
-    }
-    set.delay[0] = INT16_MIN;
-    assert_false(nrg_wavei_init(&wave, &set));
-}
-
-/* The classic: right on steady mains, but it does not see everything. */
-static void calcvi_misses_some(void **state)
-{
-    struct nrg_calcvi calc;
-    struct nrg_calcvi_result result = {0};
-    struct mains mains;
-    double v, i;
-    unsigned n = 0;
-    (void)state;
-    mains_init(&mains, 8000);
-    nrg_calcvi_init(&calc, 1, 1, 8000, 1);
-    for (int k = 0; k < 80000; k++) {
-        mains_next(&mains, &v, &i);
-        n += nrg_calcvi_feed(&calc, v, i, &result);
-    }
-    assert_true(n > 5);
-    assert_within(result.power_w, 230, .01);
-    assert_within(result.v_rms, 230, .01);
-    assert_int_equal(calc.seen + calc.unseen + calc.n * (calc.state == NRG_CALCVI_SUM), 80000);
-    assert_within((double)calc.seen / 80000, 1.0 / 6, .1); /* 200 ms of every 1.2 s */
-}
-
-/* For microcontrollers: no headers of a system, and the integer variant no floating point. */
+/* For microcontrollers with floating point: no headers of a system. */
 static void compiles_freestanding(void **state)
 {
     static const char *const commands[] = {
-        "-O2 -I%s/../src -c %s/../src/sensors/waveform.c",
-        "-O2 -DNRG_WAVE_REAL=float -I%s/../src -c %s/../src/sensors/waveform.c",
-        "-O2 -nostdinc -isystem $(cc -print-file-name=include) "
-#if defined __x86_64__ || defined __aarch64__
-        "-mgeneral-regs-only "
-#endif
-        "-I%s/../src -c %s/../src/sensors/waveform_int.c",
+        "-O2 -I%s/../src -c %s/../src/sensors/waveform/engine.c",
+        "-O2 -DNRG_WAVE_REAL=float -I%s/../src -c %s/../src/sensors/waveform/engine.c",
     };
     char command[1024], rest[900];
     (void)state;
     if (system("cc --version >/dev/null 2>&1")) {
-        print_message("no compiler here\n");
+        print_message("# no compiler here\n");
         skip();
     }
     for (size_t k = 0; k < sizeof commands / sizeof *commands; k++) {
@@ -431,8 +310,7 @@ int main(void)
         cmocka_unit_test(phase_is_calibrated),     cmocka_unit_test(steps_are_charged),
         cmocka_unit_test(several_currents),        cmocka_unit_test(no_mains),
         cmocka_unit_test(short_recordings),        cmocka_unit_test(settings_are_checked),
-        cmocka_unit_test(integers_are_as_good),    cmocka_unit_test(integers_without_mains),
-        cmocka_unit_test(calcvi_misses_some),      cmocka_unit_test(compiles_freestanding),
+        cmocka_unit_test(compiles_freestanding),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

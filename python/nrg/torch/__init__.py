@@ -103,14 +103,17 @@ def trace(model, *args, nrg_way="auto", nrg_name=None, **kwargs):
 
 
 def measure(model, args=(), kwargs=None, level="module", rel_error=0.03, out=None, name=None, round_s=0.2, limit_s=10.0,
-            idle_s=2.0, sensors=None, root=None, rate=50, progress=True):
+            idle_s=2.0, sensors=None, root=None, rate=50, progress=True, compositions=0, compositions_s=300.0, seed=0):
     """Measures the energy of every distinct module of `model` (and with level="op" of every distinct operator) in
     `model(*args, **kwargs)`, each alone and warm, in rounds of about `round_s` until the standard error of the
     rounds' energy is at most `rel_error` of their mean, or for `limit_s`.
+
+    compositions: so many small random models of the model's own kinds of modules are measured, too, within about
+    `compositions_s`: without models to hold out, `nrg train` can't tell how wrong it is. The same seed, the same compositions.
 
     out: a folder of recordings, made if need be; "NAME.measure" by default. The same call goes on where an
     interrupted one has stopped. `nrg dataset FOLDER` makes a data set of it. The model is run as it is: in its mode, with
     gradients or without. Returns a Measured. docs/torch.md says more."""
     from . import _measure
-    return _measure.measure(model, args, kwargs, level, rel_error, out, name, round_s, limit_s, idle_s, sensors, root,
-                            rate, progress)
+    how = _measure.How(rel_error, round_s, limit_s, idle_s, sensors, root, rate)
+    return _measure.measure(model, args, kwargs, level, out, name, how, compositions, compositions_s, seed, progress)

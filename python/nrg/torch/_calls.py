@@ -1,4 +1,4 @@
-"""The one place that sees every call of a module: nn.Module.__call__, replaced while somebody watches.
+"""The one place that sees every call of a module: nn.Module.__call__, replaced while a model is watched.
 
 Not PyTorch's own hooks, on any version: before 2.0 they see no keyword arguments; global hooks turn the
 fast paths of nn.TransformerEncoder off, make torch.compile warn and trace them, send every call through the
@@ -29,7 +29,7 @@ tracing = torch._C._get_tracing_state
 
 
 def _unknown(module, thread):
-    """The Entry of a module that has none yet; None when nobody watches it."""
+    """The Entry of a module that has none yet; None when it is not watched."""
     if module.__dict__.get("_is_replica"):
         return _names.original_of(module)
     if thread.call is not None:
@@ -133,7 +133,7 @@ class Patches:
         setattr(owner, name, new)
 
     def restore(self):
-        """Those that somebody else replaced since stay: ours, inside of theirs, passes calls on."""
+        """Leaves functions that other code replaced since: ours, inside of theirs, passes calls on."""
         for owner, name, before, new in reversed(self.done):
             if owner.__dict__.get(name) is not new:
                 continue

@@ -31,7 +31,7 @@ class Node:
 
 
 def copied(value, keep=()):
-    """Arguments with tensors of their own. `keep`: ids of tensors that nobody changes."""
+    """Arguments with tensors of their own. `keep`: ids of tensors that are not changed."""
     if isinstance(value, Tensor):
         return value if id(value) in keep else _copy(value)
     if isinstance(value, dict):
@@ -131,7 +131,7 @@ class Capture:
     def node(self, key, kind, name, detail, function, args, kwargs, keep=()):
         found = self.by_key.get(key)
         if found is None:
-            self.quiet = True  # copying is no work of the model
+            self.quiet = True  # copying is not work of the model
             try:
                 found = Node(len(self.nodes), kind, name, detail, function, copied(args, keep), copied(kwargs, keep))
             finally:

@@ -89,7 +89,7 @@ class Cuda:
             self.on = bool(torch.cuda.is_available())
 
     def mark(self, number):
-        """From here on the current stream works for the module of this number; None: for nobody."""
+        """From here on the current stream works for the module of this number; None: for no module."""
         try:
             if torch.cuda.is_current_stream_capturing():
                 return  # a timing event in a captured graph would break it

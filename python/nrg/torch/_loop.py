@@ -8,7 +8,7 @@
   phases      "dataloader.next" and "optimizer.step".
   samples     counted at calls of the first model: the first dimension of its first tensor.
 
-These spans are opened by what the program does, not by a block of its code, so somebody else may have
+These spans are opened by what the program does, not by a block of its code, so other code may have
 closed them: settle() looks. A program that opens spans of its own in the body of its loop gets neither
 epochs nor steps of that loop: opened inside of its spans they would be cut by their end.
 """
@@ -60,7 +60,7 @@ def _drop(thread, i):
 
 
 def settle(thread):
-    """Forgets frames that somebody else has closed, and closes those that are over."""
+    """Forgets frames that other code has closed, and closes those that are over."""
     frames = thread.frames
     now = depth() if frames else 0
     while frames and frames[-1].level >= now:

@@ -7,6 +7,9 @@ span of its own. Nothing is computed here but when to
 stop: energies come out of the recordings by `nrg dataset`, with the same rules as for any other.
 
 progress.json beside them says what is done, so that the same call goes on after an interruption.
+
+Compositions (_compose.py) are further models in the same folder, a recording each, measured in the same way but shorter: there they are many, and what
+they tell is how far predictions are off, not what a part costs.
 """
 import hashlib
 import json
@@ -20,22 +23,25 @@ import torch
 
 from .. import _nrg
 from .._record import record
-from . import _trace
+from . import _compose, _trace
 from ._capture import TorchDispatchMode, capture, copied, tensors_in
 
 LEVELS = {"module": False, "op": True}
 LEAST_ROUNDS = 5
 WARM_S = 0.05
+SHORT_S = 0.3  # the least per node of a composition: shorter ones are not resolved
+SHORT_IDLE_S = 0.25
 POOL_BYTES = 64 << 20
 SCHEMA = "nrg.measure/1"
 
 
 class Measured:
-    """What measure() did: `folder` for `nrg dataset`, `nodes` (a list of dicts), `complete`, `source`."""
+    """What measure() did: `folder` for `nrg dataset`, `nodes` (a list of dicts), `complete`, `source`, and `compositions`,
+    how many of them the folder has."""
 
     def __init__(self, folder, name):
         self.folder, self.name = folder, name
-        self.nodes, self.complete, self.source = [], False, None
+        self.nodes, self.complete, self.source, self.compositions = [], False, None, 0
 
     def __repr__(self):
         return "<nrg.torch.Measured %s: %d nodes%s>" % (self.folder, len(self.nodes), "" if self.complete else ", not complete")
@@ -129,7 +135,7 @@ def standard_error(values):
     return mean, math.sqrt(sum((v - mean) ** 2 for v in values) / (n - 1) / n)
 
 
-def _measure_node(node, rel_error, round_s, limit_s, progress, head):
+def _measure_node(node, how, progress, head):
     """Rounds until the error is small enough; what is kept of it in progress.json."""
     runner = Runner(node)
     phase, spans = _nrg.name("measure %d" % node.id, "phase", None), _nrg.name(node.name or node.detail, node.kind, node.detail)
@@ -138,7 +144,7 @@ def _measure_node(node, rel_error, round_s, limit_s, progress, head):
     _nrg.begin(phase)
     try:
         runner.once()
-        k = _calls_per_round(runner, round_s)
+        k = _calls_per_round(runner, how.round_s)
         begin = time.monotonic()
         while True:
             runner.prepare(k)
@@ -155,13 +161,13 @@ def _measure_node(node, rel_error, round_s, limit_s, progress, head):
             times += (t1 - t0) * 1e-9
             mean, error = standard_error(energies)
             relative = error / mean if mean > 0 else math.inf
-            known = len(energies) >= LEAST_ROUNDS and relative <= rel_error
+            known = len(energies) >= LEAST_ROUNDS and relative <= how.rel_error
             progress.line("%s %s  round %d, %.3g J ± %.1f %%" % (head, node.name or node.detail, len(energies), mean,
                                                                 min(relative, 9.99) * 100))
-            if known or time.monotonic() - begin >= limit_s:
+            if known or time.monotonic() - begin >= how.limit_s:
                 break
     except BaseException:
-        _nrg.count(_nrg.name("interrupted", "counter", None), 1)  # calls that nobody counted: not to be used
+        _nrg.count(_nrg.name("interrupted", "counter", None), 1)  # its calls were not counted: not to be used
         raise
     finally:
         _nrg.unwind(level)
@@ -178,7 +184,7 @@ def _idle(seconds, progress, when):
     before, source, t0 = _nrg.read()
     time.sleep(seconds)
     after, source, t1 = _nrg.read()
-    if t1 <= t0:  # a sensor that had no news
+    if t1 <= t0:  # the sensor had no new reading
         return None
     if source != "estimated":
         _nrg.idle(t0, t1)
@@ -211,19 +217,26 @@ class Folder:
     def __init__(self, path, fingerprint):
         self.path, self.file = path, os.path.join(path, "progress.json")
         os.makedirs(path, exist_ok=True)
-        self.state = {"schema": SCHEMA, "fingerprint": fingerprint, "sessions": 0, "nodes": {}}
+        self.state = {"schema": SCHEMA, "fingerprint": fingerprint, "sessions": 0, "nodes": {}, "compositions": {}}
         if os.path.exists(self.file):
             with open(self.file, encoding="utf-8") as lines:
                 old = json.load(lines)
             if old.get("fingerprint") != fingerprint:
                 raise _nrg.Error("%s: holds measurements of another model, of other sizes or of another level: choose another "
                                  "folder, or remove it" % path)
-            self.state = old
+            self.state.update(old)
 
     def next_recording(self):
         self.state["sessions"] += 1
         self.save()
         return os.path.join(self.path, "measure-%d.nrg" % self.state["sessions"])
+
+    def composition(self, key):
+        """An empty place for its recording: one that was interrupted is made anew."""
+        path = os.path.join(self.path, "composition-%s.nrg" % key)
+        if os.path.exists(path):
+            os.remove(path)
+        return path
 
     def save(self):
         with open(self.file + ".new", "w", encoding="utf-8") as out:
@@ -244,54 +257,121 @@ def _check(model, level, rel_error):
         raise _nrg.Error("this process is being recorded already: measure() makes recordings of its own")
 
 
-def measure(model, args, kwargs, level, rel_error, out, name, round_s, limit_s, idle_s, sensors, root, rate, show):
-    _check(model, level, rel_error)
+class How:
+    """How each node is measured, and with what."""
+
+    def __init__(self, rel_error, round_s, limit_s, idle_s, sensors, root, rate):
+        self.rel_error, self.round_s, self.limit_s, self.idle_s = rel_error, round_s, limit_s, idle_s
+        self.sensors, self.root, self.rate = sensors, root, rate
+
+    def shorter(self, limit_s):
+        """The same within a time per node that leaves room for the fewest rounds."""
+        limit_s = min(self.limit_s, limit_s)
+        return How(self.rel_error, min(self.round_s, limit_s / LEAST_ROUNDS), limit_s, min(self.idle_s, SHORT_IDLE_S),
+                   self.sensors, self.root, self.rate)
+
+
+class Task:
+    """A model with what there is to measure in it."""
+
+    def __init__(self, model, args, kwargs, level, name):
+        self.model = model
+        with _trace._unchanged(model):
+            self.seen = capture(model, copied(args), copied(kwargs), LEVELS[level])
+        self.traced = _trace.trace(model, copied(args), copied(kwargs), "auto", name)
+        self.nodes = self.seen.nodes
+        self.plan = json.dumps(_plan(name, level, self.seen, _scope_names(model, self.seen, self.traced)),
+                               separators=(",", ":"))
+
+    def fingerprint(self):
+        return hashlib.sha256((self.plan + repr([n.key for n in self.nodes])).encode()).hexdigest()
+
+
+def measure(model, args, kwargs, level, out, name, how, compositions, compositions_s, seed, show):
+    _check(model, level, how.rel_error)
+    if compositions < 0 or not compositions_s > 0:
+        raise ValueError("compositions is a number of models, compositions_s a time for all of them")
     args, kwargs = tuple(args) if isinstance(args, (tuple, list)) else (args,), dict(kwargs or {})
     name = name or type(model).__name__
     progress = Progress(show)
-    with _trace._unchanged(model):
-        seen = capture(model, copied(args), copied(kwargs), LEVELS[level])
-    traced = _trace.trace(model, copied(args), copied(kwargs), "auto", name)
-    plan = json.dumps(_plan(name, level, seen, _scope_names(model, seen, traced)), separators=(",", ":"))
-    fingerprint = hashlib.sha256((plan + repr([n.key for n in seen.nodes])).encode()).hexdigest()
-    folder = Folder(out or name + ".measure", fingerprint)
+    task = Task(model, args, kwargs, level, name)
+    folder = Folder(out or name + ".measure", task.fingerprint())
     result = Measured(folder.path, name)
-    todo = [n for n in seen.nodes if str(n.id) not in folder.state["nodes"]]
-    if todo:
-        with record(folder.next_recording(), rate=rate, sensors=sensors, root=root):
-            _nrg.model(traced.name, traced.format, traced.data)
-            _nrg.note("measure", plan)
-            with _trace._unchanged(model):
-                _session(todo, folder, len(seen.nodes), progress, rel_error, round_s, limit_s, idle_s)
-    result.nodes = [folder.state["nodes"][str(n.id)] for n in seen.nodes if str(n.id) in folder.state["nodes"]]
-    result.complete = len(result.nodes) == len(seen.nodes)
+    done = folder.state["nodes"]
+    if len(done) < len(task.nodes):
+        _record(folder.next_recording(), task, done, folder.save, progress, how, "")
+    result.nodes = [done[str(n.id)] for n in task.nodes if str(n.id) in done]
+    result.complete = len(result.nodes) == len(task.nodes)
     result.source = result.nodes[0]["source"] if result.nodes else None
-    _last_words(result, progress, rel_error, limit_s)
+    _last_words(result, progress, how)
+    if compositions:
+        _measure_compositions(task, level, name, folder, progress, how, compositions, compositions_s, seed)
+    result.compositions = len(folder.state["compositions"])
     return result
 
 
-def _session(todo, folder, n, progress, rel_error, round_s, limit_s, idle_s):
+def _record(path, task, done, save, progress, how, head):
+    """Measures the nodes that are not in `done`, in one recording."""
+    with record(path, rate=how.rate, sensors=how.sensors, root=how.root):
+        _nrg.model(task.traced.name, task.traced.format, task.traced.data)
+        _nrg.note("measure", task.plan)
+        with _trace._unchanged(task.model):
+            _session(task.nodes, done, save, progress, how, head)
+
+
+def _measure_compositions(task, level, name, folder, progress, how, n, limit_s, seed):
+    """Each gets its part of the time that is left."""
+    have = folder.state["compositions"]
+    end = time.monotonic() + limit_s
+    made = _compose.compositions(task.nodes, n, seed, task.model.training)
+    skipped = late = 0
+    for number, model, given in made:
+        key, left = "%d-%d" % (seed, number), end - time.monotonic()
+        if key in have:
+            continue
+        if left <= 0:
+            late += 1
+            continue
+        try:
+            one = Task(model, (given,), {}, level, "%s composition %s" % (name, key))
+        except Exception:  # a model may refuse to be traced, or to run in other sizes, in many ways
+            one = None
+        if not one or not one.nodes:  # views alone compute nothing
+            skipped += 1
+            continue
+        share_s = left / (n - number + 1) - 2 * SHORT_IDLE_S
+        shorter = how.shorter(max(share_s / max(len(one.nodes), 1) - 2 * WARM_S, SHORT_S))
+        _record(folder.composition(key), one, {}, lambda: None, progress, shorter, "composition %d/%d, " % (number, n))
+        have[key] = len(one.nodes)
+        folder.save()
+    progress.say("%s: %d compositions of its kinds of modules%s%s" % (
+        folder.path, len(have), "; %d compute nothing or could not be traced" % skipped if skipped else "",
+        "; the time of %.3g s was up before %d of them" % (limit_s, late) if late else ""))
+
+
+def _session(nodes, done, save, progress, how, head):
     try:
-        before_w = _idle(idle_s, progress, "before")
-        for node in todo:
-            head = "%d/%d" % (len(folder.state["nodes"]) + 1, n)
-            folder.state["nodes"][str(node.id)] = _measure_node(node, rel_error, round_s, limit_s, progress, head)
-            folder.save()
-        after_w = _idle(idle_s, progress, "after")
+        before_w = _idle(how.idle_s, progress, "before")
+        for node in nodes:
+            if str(node.id) not in done:
+                place = "%s%d/%d" % (head, len(done) + 1, len(nodes))
+                done[str(node.id)] = _measure_node(node, how, progress, place)
+                save()
+        after_w = _idle(how.idle_s, progress, "after")
         progress.done()
-        if before_w and after_w and abs(after_w / before_w - 1) > 0.1:
+        if before_w and after_w and abs(after_w / before_w - 1) > 0.1 and not head:
             progress.say("idle power was %.3g W before and %.3g W after: something else is at work here" % (before_w, after_w))
     except KeyboardInterrupt:
         progress.done()
-        progress.say("interrupted: %d of %d nodes are measured; the same call goes on with the rest"
-                     % (len(folder.state["nodes"]), n))
+        progress.say("interrupted: %d of %d nodes%s are measured; the same call goes on with the rest"
+                     % (len(done), len(nodes), " of a composition" if head else ""))
         raise
 
 
-def _last_words(result, progress, rel_error, limit_s):
+def _last_words(result, progress, how):
     limited = [n for n in result.nodes if not n["known"]]
     progress.say("%s: %d nodes measured, energy %s" % (result.folder, len(result.nodes), result.source))
     if limited:
         worst = max((n["rel_error"] or math.inf) for n in limited)
         progress.say("%d of them are not known to %.3g %% after %.3g s each (worst %.1f %%)"
-                     % (len(limited), rel_error * 100, limit_s, worst * 100))
+                     % (len(limited), how.rel_error * 100, how.limit_s, worst * 100))

@@ -10,7 +10,7 @@ Nothing is stored in the modules: a table by id() with weak references, so that 
 model know nothing of nrg.
 """
 from .. import _nrg
-from ._state import forgetful, lock, state, weak
+from ._state import lock, state, weak
 
 # Classes that wrap one module, and the name that they have it under.
 WRAPPERS = {
@@ -53,14 +53,6 @@ class Entry:
 table = {}   # id(module) -> Entry
 twins = {}   # id(its dict of forward hooks) -> Entry: replicas share it with their original
 roots = []   # Entries of outermost modules
-
-
-def forget_numbers():
-    for entry in list(table.values()):
-        entry.forward = entry.backward = None
-
-
-forgetful.append(forget_numbers)
 
 
 def forget(owner):

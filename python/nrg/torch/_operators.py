@@ -66,8 +66,8 @@ def available():
 
 
 def _state_cost():
-    if "cost" not in state.ids:
-        state.ids["cost"] = True
+    if not state.cost_said:
+        state.cost_said = True
         text = "operator spans cost about %.1f us each" % (calibrate() / 1e3)
         _nrg.mark(_nrg.name(text, "mark", None))
 

@@ -2,7 +2,7 @@
 one small state per thread.
 
 Spans nest per thread, so everything that is open is known per thread. The parts never end "the last
-span": they keep the depth that they began at and unwind to it, so that a span which somebody else left
+span": they keep the depth that they began at and unwind to it, so that a span which other code left
 open or has closed already can't shift the others.
 
 Nothing here may harm the program that is measured: trouble() swallows what goes wrong in our own code
@@ -22,14 +22,15 @@ class State:
     """One per process."""
 
     def __init__(self):
-        self.on = False          # somebody watches, and the patches are in place
+        self.on = False          # a model is watched, and the patches are in place
         self.everything = False  # install(): every module, not only those of watched models
-        self.backward = True     # for modules that nobody named in watch()
+        self.backward = True     # for modules not named in watch()
         self.operators = False
         self.troubles = 0
         self.said = set()
         self.optimizers = {}     # thread: weak set of those made or used on it
-        self.ids = {}
+        self.ids = {}            # numbers of names, valid while the process lives
+        self.cost_said = False   # of this recording: what an operator's span costs
         self.generation = None
 
 
@@ -64,7 +65,6 @@ class Local(threading.local):
 state = State()
 local = Local()
 lock = threading.RLock()
-forgetful = []  # called when another recorder has begun
 _generation = getattr(_nrg, "generation", None)
 
 
@@ -78,7 +78,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def name_id(text, kind, detail=None):
-    """The recorder's number of a name; asked for once."""
+    """The number of a name; asked for once."""
     key = (text, kind, detail)
     found = state.ids.get(key)
     if found is None:
@@ -87,18 +87,15 @@ def name_id(text, kind, detail=None):
 
 
 def listening():
-    """True when a recorder listens. Numbers of names are those of one recorder: with the next one
-    everything that has kept them asks again."""
+    """True when a recorder listens. What the thread had open belongs to the recorder before."""
     if not _nrg.active():
         state.generation = None
         return False
     now = _generation() if _generation else 0
     if now != state.generation:
         state.generation = now
+        state.cost_said = False
         local.thread.reset()
-        state.ids.clear()
-        for forget in forgetful:
-            forget()
     return True
 
 
@@ -116,7 +113,7 @@ def say_once(line):
     try:
         sys.stderr.write("nrg: " + line + "\n")
     except (OSError, ValueError, AttributeError):
-        pass  # no stderr is no reason to fail
+        pass  # a closed stderr must not stop the program
 
 
 def trouble(where):

@@ -181,7 +181,7 @@ def _script(model, name, args, kwargs):
 
 
 def _without_weights(archive):
-    """`nrg graph` reads shapes, not values; a recording is no place for gigabytes."""
+    """`nrg graph` reads shapes, not values; weights would make the recording gigabytes larger."""
     out = io.BytesIO()
     with zipfile.ZipFile(io.BytesIO(archive)) as old, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as new:
         for item in old.infolist():

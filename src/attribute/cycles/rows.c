@@ -1,13 +1,15 @@
 /*
- * See cycle_rows.h. Rows are a walk through the tree, so a cycle's layers stand right behind it,
+ * See rows.h. Rows are a walk through the tree, so a cycle's layers stand right behind it,
  * mostly in the order in which the log lists them: the search goes on where it ended.
  */
 #include "attribute/cycles/rows.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "attribute/internal.h"
+#include "base/search.h"
 
 struct cycle_place {
     int64_t number;
@@ -15,6 +17,7 @@ struct cycle_place {
 };
 
 struct finder {
+    struct nrg_arena memory; /* of the arrays */
     struct nrg_cycles *c;
     struct nrg_attribution *a;
     const struct nrg_layer_run *runs;
@@ -35,9 +38,9 @@ static int by_number(const void *left, const void *right)
 
 static int find_cycles(struct finder *f)
 {
-    f->places = calloc(f->a->n_rows + 1, sizeof *f->places);
-    f->layer_of = calloc(f->catalog->n_names + 1, sizeof *f->layer_of);
-    if (!f->places || !f->layer_of)
+    f->places = nrg_arena_array(&f->memory, f->a->n_rows + 1, sizeof *f->places);
+    f->layer_of = nrg_arena_array(&f->memory, f->catalog->n_names + 1, sizeof *f->layer_of);
+    if (f->memory.failed)
         return -ENOMEM;
     for (size_t i = 0; i < f->a->n_rows; i++)
         if (!strcmp(f->a->rows[i].kind, NRG_KIND_CYCLE) && f->a->rows[i].number != NRG_MISSING)
@@ -50,15 +53,8 @@ static int find_cycles(struct finder *f)
 
 static size_t cycle_row_of(const struct finder *f, int64_t number)
 {
-    size_t low = 0, high = f->n_places;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (f->places[middle].number < number)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < f->n_places && f->places[low].number == number ? f->places[low].row : SIZE_MAX;
+    size_t at = nrg_count_below(&f->places->number, f->n_places, sizeof *f->places, number);
+    return at < f->n_places && f->places[at].number == number ? f->places[at].row : SIZE_MAX;
 }
 
 static bool is_layer(const struct nrg_attribution_row *row, const char *name)
@@ -98,29 +94,14 @@ static size_t row_of_all(struct finder *f, const struct nrg_span_name *name)
 static struct nrg_attribution_row execution_row(const struct nrg_attribution_row *layer,
                                                 const struct nrg_execution *e, size_t parent)
 {
-    double time_s = (double)(e->end_ns - e->begin_ns) / 1e9;
-    return (struct nrg_attribution_row){.name = layer->name,
-                                        .kind = layer->kind,
-                                        .detail = layer->detail,
-                                        .parent = parent,
-                                        .depth = layer->depth + 1,
-                                        .number = e->cycle,
-                                        .calls = 1,
-                                        .time_s = time_s,
-                                        .self_time_s = time_s,
-                                        .energy_j = NAN,
-                                        .energy_self_j = NAN,
-                                        .low_j = NAN,
-                                        .high_j = NAN,
-                                        .self_low_j = NAN,
-                                        .self_high_j = NAN,
-                                        .method = layer->method,
-                                        .merged_with = SIZE_MAX,
-                                        .updates_per_call = NAN,
-                                        .macs = NAN,
-                                        .flops = NAN,
-                                        .read_bytes = NAN,
-                                        .written_bytes = NAN};
+    struct nrg_attribution_row row = nrg_row_unknown(layer->name, layer->kind, layer->detail);
+    row.parent = parent;
+    row.depth = layer->depth + 1;
+    row.number = e->cycle;
+    row.calls = 1;
+    row.time_s = row.self_time_s = (double)(e->end_ns - e->begin_ns) / 1e9;
+    row.method = layer->method;
+    return row;
 }
 
 /* Executions below the row of their layer, in the order of the log. */
@@ -140,20 +121,21 @@ static void list_by_layer(const struct finder *f, const bool *added, struct inse
         }
 }
 
-static void copy_rows(struct finder *f, const struct insertion *in, const bool *added)
+static void copy_rows(struct finder *f, const struct insertion *in, const bool *added,
+                      struct nrg_attribution_row *rows)
 {
     struct nrg_attribution *a = f->a;
     size_t n = 0;
     for (size_t i = 0; i < a->n_rows; i++) {
         in->moved[i] = n;
-        f->c->rows[n++] = a->rows[i];
+        rows[n++] = a->rows[i];
         for (size_t k = in->first[i]; k != SIZE_MAX; k = in->next[k]) {
-            f->c->rows[n] = execution_row(&a->rows[i], &f->c->executions[k], in->moved[i]);
+            rows[n] = execution_row(&a->rows[i], &f->c->executions[k], in->moved[i]);
             f->c->executions[k].row = n++;
         }
     }
     for (size_t i = 0; i < a->n_rows; i++) {
-        struct nrg_attribution_row *row = &f->c->rows[in->moved[i]];
+        struct nrg_attribution_row *row = &rows[in->moved[i]];
         if (row->parent < a->n_rows)
             row->parent = in->moved[row->parent];
         if (row->merged_with < a->n_rows)
@@ -162,30 +144,29 @@ static void copy_rows(struct finder *f, const struct insertion *in, const bool *
     for (size_t i = 0; i < f->c->n; i++)
         if (!added[i] && f->c->executions[i].row < a->n_rows)
             f->c->executions[i].row = in->moved[f->c->executions[i].row];
-    a->rows = f->c->rows;
+    a->rows = rows;
     a->n_rows = n;
 }
 
 static int add_rows(struct finder *f, const bool *added, size_t n_added)
 {
     size_t n = f->a->n_rows;
-    struct insertion in = {calloc(n + 1, sizeof *in.first), calloc(f->c->n + 1, sizeof *in.next),
-                           calloc(n + 1, sizeof *in.moved)};
-    f->c->rows = calloc(n + n_added + 1, sizeof *f->c->rows);
-    int rc = in.first && in.next && in.moved && f->c->rows ? 0 : -ENOMEM;
-    if (!rc) {
-        list_by_layer(f, added, &in);
-        copy_rows(f, &in, added);
-    }
-    free(in.first);
-    free(in.next);
-    free(in.moved);
-    return rc;
+    struct nrg_rows_memory *memory = f->a->memory;
+    struct insertion in = {nrg_arena_array(&f->memory, n + 1, sizeof *in.first),
+                           nrg_arena_array(&f->memory, f->c->n + 1, sizeof *in.next),
+                           nrg_arena_array(&f->memory, n + 1, sizeof *in.moved)};
+    struct nrg_attribution_row *rows =
+        nrg_arena_array(&memory->arena, n + n_added + 1, sizeof *rows);
+    if (f->memory.failed || !rows)
+        return -ENOMEM;
+    list_by_layer(f, added, &in);
+    copy_rows(f, &in, added, rows);
+    return 0;
 }
 
-static int find_all(struct finder *f)
+static int place_executions(struct finder *f)
 {
-    bool *added = calloc(f->c->n + 1, sizeof *added);
+    bool *added = nrg_arena_array(&f->memory, f->c->n + 1, sizeof *added);
     size_t n_added = 0;
     if (!added)
         return -ENOMEM;
@@ -200,20 +181,21 @@ static int find_all(struct finder *f)
         added[i] = e->row != SIZE_MAX;
         n_added += added[i];
     }
-    int rc = n_added ? add_rows(f, added, n_added) : 0;
-    free(added);
-    return rc;
+    return n_added ? add_rows(f, added, n_added) : 0;
 }
 
 int nrg_cycle_rows_find(struct nrg_cycles *cycles, struct nrg_attribution *attribution,
-                        const struct nrg_layer_run *runs, const struct nrg_span_catalog *catalog)
+                        const struct nrg_layer_run *runs)
 {
-    struct finder f = {
-        .c = cycles, .a = attribution, .runs = runs, .catalog = catalog, .cycle_row = SIZE_MAX};
+    const struct nrg_rows_memory *memory = attribution->memory;
+    struct finder f = {.c = cycles,
+                       .a = attribution,
+                       .runs = runs,
+                       .catalog = &memory->catalog,
+                       .cycle_row = SIZE_MAX};
     int rc = find_cycles(&f);
     if (!rc)
-        rc = find_all(&f);
-    free(f.places);
-    free(f.layer_of);
+        rc = place_executions(&f);
+    nrg_arena_release(&f.memory);
     return rc;
 }

@@ -1,4 +1,5 @@
-/* See cycle_window.h. */
+/* See window.h. The meters are those of the attribution; the recording is read once more for them.
+ */
 #include "attribute/cycles/window.h"
 
 #include <errno.h>
@@ -7,18 +8,23 @@
 #include <string.h>
 
 #include "attribute/cycles/rows.h"
-#include "energy/readings.h"
-#include "energy/timeline.h"
+#include "attribute/internal.h"
 #include "base/mem.h"
-
-#define UNCOVERED_NS 1000 /* rounding of times, not a gap */
+#include "base/search.h"
+#include "energy/readings.h"
 
 /* The energy domains' meters. */
 struct meters {
-    struct nrg_timeline *timelines;
-    double *lag_s;
-    size_t n;
+    struct nrg_frame frame;
+    const struct nrg_attribution *a;
 };
+
+/* NULL when it has no readings. */
+static const struct nrg_timeline *meter_timeline(struct meters *m, size_t domain)
+{
+    const struct nrg_recorded_channel *channel = m->a->domains[domain].domain->channel;
+    return nrg_frame_timeline(&m->frame, (size_t)(channel - m->frame.channels));
+}
 
 /* Whole microseconds, half to even: the resolution of the earlier tool's times. */
 static int64_t round_us(int64_t ns)
@@ -29,58 +35,16 @@ static int64_t round_us(int64_t ns)
     return us * 1000;
 }
 
-static void meters_release(struct meters *m)
-{
-    for (size_t i = 0; m->timelines && i < m->n; i++)
-        nrg_timeline_release(&m->timelines[i]);
-    free(m->timelines);
-    free(m->lag_s);
-}
-
-static int meters_load(struct meters *m, const struct nrg_attribution *a,
-                       struct nrg_recording *recording)
-{
-    int rc = 0;
-    *m = (struct meters){.timelines = calloc(a->n_domains + 1, sizeof *m->timelines),
-                         .lag_s = calloc(a->n_domains + 1, sizeof *m->lag_s)};
-    if (!m->timelines || !m->lag_s)
-        return -ENOMEM;
-    for (; !rc && m->n < a->n_domains; m->n += !rc)
-        rc = nrg_timeline_load(&m->timelines[m->n], recording, a->domains[m->n].domain->channel);
-    return rc;
-}
-
-static void take_lags(struct nrg_cycles *c, struct meters *m, const struct nrg_attribution *a)
+/* The longest lag of a meter. */
+static void set_lag(struct nrg_cycles *c, const struct nrg_attribution *a)
 {
     nrg_copy(c->lag_source, sizeof c->lag_source, "none");
-    for (size_t i = 0; i < m->n && i < a->n_domains; i++) {
-        m->lag_s[i] = a->domains[i].lag_s;
-        if (!(m->lag_s[i] > c->lag_s))
+    for (size_t i = 0; i < a->n_domains; i++) {
+        if (!(a->domains[i].lag_s > c->lag_s))
             continue;
-        c->lag_s = m->lag_s[i];
+        c->lag_s = a->domains[i].lag_s;
         nrg_copy(c->lag_source, sizeof c->lag_source, a->domains[i].lag_source);
     }
-}
-
-/* Methods that take single readings correct no lag: what integration would correct is asked. */
-static int find_lags(struct nrg_cycles *c, struct meters *m, const struct nrg_attribution *a,
-                     struct nrg_recording *recording, const struct nrg_attribution_options *options,
-                     struct nrg_error *err)
-{
-    struct nrg_attribution_options how = *options;
-    struct nrg_attribution integrated;
-    if (how.method != NRG_METHOD_WINDOW && how.method != NRG_METHOD_NEAREST) {
-        take_lags(c, m, a);
-        return 0;
-    }
-    how.method = NRG_METHOD_INTEGRATE;
-    how.by = NRG_BY_NAME;
-    int rc = nrg_attribution_make(&integrated, recording, &how, err);
-    if (rc)
-        return rc;
-    take_lags(c, m, &integrated);
-    nrg_attribution_release(&integrated);
-    return 0;
 }
 
 /* ---- power of each execution ---- */
@@ -108,21 +72,6 @@ static void window_powers(struct nrg_cycles *c, const struct nrg_readings *r)
     }
 }
 
-static double nearest_w(const struct nrg_readings *r, int64_t t_ns)
-{
-    size_t low = 0, high = r->n;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (r->t_ns[middle] < t_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == r->n || (low && t_ns - r->t_ns[low - 1] <= r->t_ns[low] - t_ns))
-        low--;
-    return r->n ? r->power_w[low] : NAN;
-}
-
 static void set_powers(struct nrg_cycles *c, const struct nrg_readings *r, enum nrg_method method)
 {
     if (method == NRG_METHOD_WINDOW)
@@ -130,11 +79,11 @@ static void set_powers(struct nrg_cycles *c, const struct nrg_readings *r, enum 
     for (size_t i = 0; i < c->n; i++) {
         struct nrg_execution *e = &c->executions[i];
         if (method == NRG_METHOD_NEAREST)
-            e->power_w = nearest_w(r, e->end_ns);
+            e->power_w = nrg_readings_nearest(r, e->end_ns);
         else if (method != NRG_METHOD_WINDOW && e->end_ns > e->begin_ns)
             e->power_w = e->lag_corrected_j * 1e9 / (double)(e->end_ns - e->begin_ns);
         c->with_power += isnan(e->power_w) ? 0 : 1;
-        /* None from none, and from a meter that showed nothing. */
+        /* No power above idle where there is no reading, or the meter showed 0. */
         if (e->power_w > 0 || e->power_w < 0)
             e->power_above_idle_w = e->power_w - c->idle_w;
     }
@@ -145,34 +94,28 @@ static void set_powers(struct nrg_cycles *c, const struct nrg_readings *r, enum 
 /* What a gauge shows at an instant, on the straight line between its readings. */
 static double gauge_w(const struct nrg_timeline *tl, int64_t t_ns)
 {
-    size_t low = 0, high = tl->n;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (tl->t_ns[middle] < t_ns)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == 0 || low == tl->n || tl->gap[low - 1])
-        return tl->gauge[low == tl->n ? tl->n - 1 : low];
-    double part = (double)(t_ns - tl->t_ns[low - 1]) / (double)(tl->t_ns[low] - tl->t_ns[low - 1]);
-    return tl->gauge[low - 1] + part * (tl->gauge[low] - tl->gauge[low - 1]);
+    size_t at = nrg_count_below(tl->t_ns, tl->n, sizeof *tl->t_ns, t_ns);
+    if (at == 0 || at == tl->n || tl->gap[at - 1])
+        return tl->gauge[at == tl->n ? tl->n - 1 : at];
+    double part = (double)(t_ns - tl->t_ns[at - 1]) / (double)(tl->t_ns[at] - tl->t_ns[at - 1]);
+    return tl->gauge[at - 1] + part * (tl->gauge[at] - tl->gauge[at - 1]);
 }
 
 /* Of all meters between two instants; NAN when no meter covers all of it. */
-static double energy_j(const struct meters *m, int64_t begin_ns, int64_t end_ns, bool corrected,
+static double energy_j(struct meters *m, int64_t begin_ns, int64_t end_ns, bool corrected,
                        bool whole)
 {
     double sum_j = NAN;
-    for (size_t i = 0; i < m->n; i++) {
-        const struct nrg_timeline *tl = &m->timelines[i];
+    for (size_t i = 0; i < m->a->n_domains; i++) {
+        const struct nrg_timeline *tl = meter_timeline(m, i);
+        double lag_s = m->a->domains[i].lag_s;
         int64_t covered_ns = 0;
-        double j = tl->n ? nrg_timeline_between(tl, begin_ns, end_ns, &covered_ns) : 0;
-        if (whole ? covered_ns < end_ns - begin_ns - UNCOVERED_NS || !tl->n : covered_ns <= 0)
+        double j = tl ? nrg_timeline_between(tl, begin_ns, end_ns, &covered_ns) : 0;
+        if (!tl || (whole ? covered_ns < end_ns - begin_ns - NRG_UNCOVERED_NS : covered_ns <= 0))
             continue;
-        if (corrected && tl->gauge && m->lag_s[i] > 0)
-            j += m->lag_s[i] * (gauge_w(tl, end_ns) - gauge_w(tl, begin_ns));
-        sum_j = isnan(sum_j) ? j : sum_j + j;
+        if (corrected && tl->gauge && lag_s > 0)
+            j += lag_s * (gauge_w(tl, end_ns) - gauge_w(tl, begin_ns));
+        sum_j = nrg_sum_known(sum_j, j);
     }
     return sum_j;
 }
@@ -183,13 +126,8 @@ static int by_begin(const void *left, const void *right)
     return a->begin_ns < b->begin_ns ? -1 : a->begin_ns > b->begin_ns;
 }
 
-static void add_known(double *sum, double value)
-{
-    *sum += isnan(value) ? 0 : value;
-}
-
 /* Layers in sum; where windows overlap, time counts once. */
-static int sum_layers(struct nrg_cycles *c, const struct meters *m)
+static int sum_layers(struct nrg_cycles *c, struct meters *m)
 {
     struct nrg_execution *sorted = calloc(c->n + 1, sizeof *sorted);
     if (!sorted)
@@ -203,8 +141,9 @@ static int sum_layers(struct nrg_cycles *c, const struct meters *m)
             continue;
         upto_ns = sorted[i].end_ns;
         c->layers_s += (double)(upto_ns - from_ns) / 1e9;
-        add_known(&c->layers_j, energy_j(m, from_ns, upto_ns, false, false));
-        add_known(&c->layers_corrected_j, energy_j(m, from_ns, upto_ns, true, false));
+        c->layers_j = nrg_sum_known(c->layers_j, energy_j(m, from_ns, upto_ns, false, false));
+        c->layers_corrected_j =
+            nrg_sum_known(c->layers_corrected_j, energy_j(m, from_ns, upto_ns, true, false));
     }
     c->between_s = (double)(upto_ns - sorted[0].begin_ns) / 1e9;
     c->between_j = energy_j(m, sorted[0].begin_ns, upto_ns, false, false);
@@ -236,15 +175,9 @@ static int copy_runs(struct nrg_cycles *c, const struct nrg_layer_run *runs, siz
 }
 
 static int find_rows(struct nrg_cycles *c, struct nrg_attribution *a,
-                     struct nrg_recording *recording, const struct nrg_layer_run *runs,
-                     struct nrg_error *err)
+                     const struct nrg_layer_run *runs)
 {
-    struct nrg_span_catalog catalog;
-    int rc = nrg_span_catalog_load(&catalog, recording, err);
-    if (rc)
-        return rc;
-    rc = nrg_cycle_rows_find(c, a, runs, &catalog);
-    nrg_span_catalog_release(&catalog);
+    int rc = nrg_cycle_rows_find(c, a, runs);
     c->of_row = rc ? NULL : calloc(a->n_rows + 1, sizeof *c->of_row);
     if (!rc && !c->of_row)
         rc = -ENOMEM;
@@ -256,32 +189,31 @@ static int find_rows(struct nrg_cycles *c, struct nrg_attribution *a,
     return rc;
 }
 
-static int measure(struct nrg_cycles *c, const struct nrg_attribution *a,
-                   struct nrg_recording *recording, const struct nrg_attribution_options *options,
-                   struct nrg_error *err)
+static int measure_executions(struct nrg_cycles *c, const struct nrg_attribution *a,
+                              struct nrg_recording *recording, enum nrg_method method)
 {
-    struct meters m;
+    struct meters m = {.a = a};
     struct nrg_readings readings = {0};
-    int rc = meters_load(&m, a, recording);
-    if (!rc)
-        rc = find_lags(c, &m, a, recording, options, err);
+    int rc = nrg_frame_init(&m.frame, recording);
+    set_lag(c, a);
     for (size_t i = 0; !rc && i < c->n; i++)
         c->executions[i].lag_corrected_j =
             energy_j(&m, c->executions[i].begin_ns, c->executions[i].end_ns, true, true);
     if (!rc)
         rc = sum_layers(c, &m);
-    if (!rc && m.n)
-        rc = nrg_readings_init(&readings, &m.timelines[0]);
+    const struct nrg_timeline *first = !rc && a->n_domains ? meter_timeline(&m, 0) : NULL;
+    if (first)
+        rc = nrg_readings_init(&readings, first);
     if (!rc)
-        set_powers(c, &readings, options->method);
+        set_powers(c, &readings, method);
     nrg_readings_release(&readings);
-    meters_release(&m);
+    nrg_frame_release(&m.frame);
     return rc;
 }
 
 int nrg_cycles_make(struct nrg_cycles *c, struct nrg_attribution *a,
-                    struct nrg_recording *recording, const struct nrg_attribution_options *options,
-                    double idle_w, struct nrg_error *err)
+                    struct nrg_recording *recording, enum nrg_method method, double idle_w,
+                    struct nrg_error *err)
 {
     struct nrg_layer_run *runs = NULL;
     size_t n = 0;
@@ -291,9 +223,9 @@ int nrg_cycles_make(struct nrg_cycles *c, struct nrg_attribution *a,
         return rc;
     rc = n ? copy_runs(c, runs, n) : -ENODATA;
     if (!rc)
-        rc = find_rows(c, a, recording, runs, err);
+        rc = find_rows(c, a, runs);
     if (!rc)
-        rc = measure(c, a, recording, options, err);
+        rc = measure_executions(c, a, recording, method);
     free(runs);
     if (rc == -ENOMEM)
         nrg_fail(err, rc, nrg_recording_path(recording), "out of memory");
@@ -308,6 +240,5 @@ void nrg_cycles_release(struct nrg_cycles *c)
 {
     free(c->executions);
     free(c->of_row);
-    free(c->rows);
     *c = (struct nrg_cycles){0};
 }

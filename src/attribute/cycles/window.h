@@ -13,10 +13,10 @@
  * the last end, the layers' part of it, and both with the sensor's lag corrected. These are
  * energies of the meter, idle power included.
  *
- * Make, release after the last output: the attribution's rows may have been moved here.
+ * Make, release. 0 or -errno with err. One thread at a time.
  */
-#ifndef NRG_ATTRIBUTE_CYCLE_WINDOW_H
-#define NRG_ATTRIBUTE_CYCLE_WINDOW_H
+#ifndef NRG_ATTRIBUTE_CYCLES_WINDOW_H
+#define NRG_ATTRIBUTE_CYCLES_WINDOW_H
 
 #include "attribute/attribution.h"
 
@@ -41,19 +41,17 @@ struct nrg_cycles {
     double layers_corrected_j, between_corrected_j; /* with the lag; equal to those without one */
     double lag_s, idle_w;                           /* of the meter; idle_w NAN: not known */
     char lag_source[32];                            /* "given", "driver", "fitted", "none" */
-    struct nrg_attribution_row *rows;               /* the attribution's, when some were added */
 };
 
 /*
- * For an attribution that was made with these options and NRG_BY_CYCLE. The method decides what
- * power_w is: the rule above (window), the reading closest to the end (nearest), else the mean
- * over the window. The lag is the one that integration would correct, whatever the method. Rows
- * are added below a layer whose executions the attribution does not tell apart. -ENODATA: the
+ * For an attribution by NRG_BY_CYCLE. The method that was asked for decides what power_w is: the
+ * rule above (window), the reading closest to the end (nearest), else the mean over the window.
+ * Rows are added below a layer whose executions the attribution does not tell apart. -ENODATA: the
  * recording has no layer log, and *cycles is empty. `idle_w` may be NAN.
  */
 int nrg_cycles_make(struct nrg_cycles *cycles, struct nrg_attribution *attribution,
-                    struct nrg_recording *recording, const struct nrg_attribution_options *options,
-                    double idle_w, struct nrg_error *err);
+                    struct nrg_recording *recording, enum nrg_method method, double idle_w,
+                    struct nrg_error *err);
 void nrg_cycles_release(struct nrg_cycles *cycles);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * How the sensor sees the past, found out by trying: the kernel that leaves least unexplained.
+ * How the sensor sees the past, found by trying: the kernel with the smallest residuals.
  *
  * Trials use at most TRIAL_COLUMNS columns (the classes with most time, the others put together)
  * and TRIAL_ROWS readings, so that their cost does not grow with the recording. A kernel with
@@ -9,20 +9,25 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/stats.h"
 
 #define TRIAL_COLUMNS 64
 #define TRIAL_ROWS    16000
+#define TRIAL_SLICES  50000.0
+#define LEAST_ROWS    2000.0
 #define COARSE_ROWS   6000
 #define CLEARLY       25.0 /* rows * log of the ratio of what is left; odds of 1 to 10^5 */
 #define CLEARLY_PART  0.02 /* and this part of it */
 #define LONGEST_S     8.0
 #define INSTANT_S     1e-6
 #define REFINEMENTS   10
+#define LASTING       0.1 /* of what is left: noise that lasts must explain it */
+#define OLDEST_S      5.0
+#define AGES          16 /* delays that are tried, up to the oldest */
 
 struct trial {
     struct nrg_kernel kernel;
@@ -33,8 +38,10 @@ struct trial {
 
 struct trials {
     const struct nrg_regress *r;
+    struct nrg_arena memory; /* of map, is_calls and beta */
     uint32_t *map;
-    size_t n_columns, max_rows;
+    bool *is_calls;                   /* per column of the trial */
+    size_t n_columns, rows, max_rows; /* rows: of a trial that is not coarse */
     struct nrg_gram sum;
     double *beta;
 };
@@ -48,8 +55,8 @@ double nrg_regress_expected(const struct nrg_regress *r, const struct nrg_rowgen
 }
 
 /* 1: added; 0: left out; -errno. */
-static int add_row(const struct nrg_regress *r, struct nrg_rowgen *gen, struct nrg_whitener *white,
-                   bool weigh, struct nrg_gram *sum)
+static int add_trial_row(const struct nrg_regress *r, struct nrg_rowgen *gen,
+                         struct nrg_whitener *white, bool weigh, struct nrg_gram *sum)
 {
     double idle_w = isnan(r->options.idle_w) ? 0 : r->options.idle_w, weight = 1;
     double expected = weigh ? nrg_regress_expected(r, gen) : 0;
@@ -75,58 +82,43 @@ int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pas
 {
     struct nrg_rowgen gen;
     struct nrg_whitener white = {.phi = pass->phi, .theta = pass->theta};
-    int rc = nrg_rowgen_init(&gen, &r->options, &pass->kernel, pass->map,
-                             nrg_regress_sees_drift(r, pass->max_rows));
-    if (!rc)
-        rc = nrg_gram_grow(sum, pass->n_columns);
+    nrg_rowgen_init(&gen, &r->options, &pass->kernel, pass->map,
+                    nrg_regress_sees_drift(r, pass->max_rows));
+    int rc = nrg_gram_grow(sum, pass->n_columns);
     nrg_gram_clear(sum);
     for (size_t row = 0; rc >= 0 && row < pass->max_rows; row++) {
         rc = nrg_rowgen_next(&gen, &r->slices, r->ready_ns, pass->n_columns);
         if (rc <= 0)
             break;
-        rc = add_row(r, &gen, &white, pass->weigh, sum);
+        rc = add_trial_row(r, &gen, &white, pass->weigh, sum);
     }
     nrg_rowgen_release(&gen);
     nrg_whitener_release(&white);
     return rc < 0 ? rc : 0;
 }
 
-/* Columns that have something in them: first those that can't be negative. */
-static size_t pick_columns(const struct nrg_regress *r, const struct nrg_gram *sum, size_t *index,
-                           size_t *n_bound)
+size_t nrg_regress_pick(const bool *is_calls, const struct nrg_gram *sum, bool calls, size_t *index,
+                        size_t n)
 {
-    size_t m = 0, from = isnan(r->options.idle_w) ? NRG_COLUMN_IDLE : NRG_COLUMN_CLASSES;
-    for (size_t i = from; i < sum->n; i++)
-        if (sum->a[nrg_packed(i, i)] > 0)
-            index[m++] = i;
-    *n_bound = m;
-    for (size_t i = 0; i < NRG_COLUMN_IDLE; i++)
-        if (sum->a[nrg_packed(i, i)] > 0)
-            index[m++] = i;
-    return m;
+    for (size_t i = NRG_COLUMN_CLASSES; i < sum->n; i++)
+        if (sum->a[nrg_packed(i, i)] > 0 && is_calls[i] == calls)
+            index[n++] = i;
+    return n;
 }
 
-int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum, double *beta)
+/* Columns that have something in them: first those that can't be negative. */
+int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum,
+                       const bool *is_calls, double *beta)
 {
-    size_t n = sum->n, cells = n * (n + 1) / 2, n_bound;
-    double *a = calloc(cells + 3 * n + 1, sizeof *a);
-    size_t *index = calloc(n + 1, sizeof *index);
-    int rc = a && index ? 0 : -ENOMEM;
-    if (!rc) {
-        double *b = a + cells, *scale = b + n, *x = scale + n;
-        size_t m = pick_columns(r, sum, index, &n_bound);
-        for (size_t p = 0; p < m; p++) {
-            scale[p] = 1 / sqrt(sum->a[nrg_packed(index[p], index[p])]);
-            b[p] = sum->b[index[p]] * scale[p];
-            for (size_t q = 0; q <= p; q++)
-                a[nrg_packed(p, q)] = sum->a[nrg_packed(index[p], index[q])] * scale[p] * scale[q];
-        }
-        rc = nrg_gram_nonnegative(a, b, m, n_bound, x);
-        memset(beta, 0, n * sizeof *beta);
-        for (size_t p = 0; !rc && p < m; p++)
-            beta[index[p]] = x[p] * scale[p];
-    }
-    free(a);
+    size_t *index = calloc(sum->n + 1, sizeof *index);
+    if (!index)
+        return -ENOMEM;
+    bool fit_idle = isnan(r->options.idle_w);
+    size_t n_bound = nrg_gram_pick(sum, NRG_COLUMN_IDLE, NRG_COLUMN_IDLE + fit_idle, index, 0);
+    n_bound = nrg_regress_pick(is_calls, sum, false, index, n_bound);
+    size_t m = nrg_gram_pick(sum, 0, NRG_COLUMN_IDLE, index, n_bound);
+    m = nrg_regress_pick(is_calls, sum, true, index, m);
+    int rc = nrg_gram_nonnegative(sum, index, m, n_bound, NRG_RIDGE, beta);
     free(index);
     return rc;
 }
@@ -140,20 +132,26 @@ static int try_kernel(struct trials *t, struct trial *trial)
                             .phi = trial->phi};
     int rc = nrg_regress_sum_rows(t->r, &pass, &t->sum);
     if (!rc)
-        rc = nrg_regress_powers(t->r, &t->sum, t->beta);
+        rc = nrg_regress_powers(t->r, &t->sum, t->is_calls, t->beta);
     trial->rows = (double)t->sum.rows - (double)t->n_columns;
     trial->rest =
         !rc && trial->rows > 0 ? nrg_gram_residual(&t->sum, t->beta) / trial->rows : INFINITY;
     return rc;
 }
 
-static int try_better(struct trials *t, struct trial *best, struct nrg_kernel kernel)
+/* Keeps the trial where it leaves less than the best so far. */
+static int try_with_phi(struct trials *t, struct trial *best, struct nrg_kernel kernel, double phi)
 {
-    struct trial trial = {.kernel = kernel, .phi = best->phi};
+    struct trial trial = {.kernel = kernel, .phi = phi};
     int rc = try_kernel(t, &trial);
     if (!rc && trial.rest < best->rest)
         *best = trial;
     return rc;
+}
+
+static int try_better(struct trials *t, struct trial *best, struct nrg_kernel kernel)
+{
+    return try_with_phi(t, best, kernel, best->phi);
 }
 
 static struct nrg_kernel make_kernel(enum nrg_kernel_kind kind, double late_s, double memory_s)
@@ -170,7 +168,7 @@ static struct nrg_kernel widened(struct nrg_kernel kernel, double width_s)
 }
 
 /* Steps in both directions of both figures, made smaller whenever none of them helps. */
-static int refine(struct trials *t, struct trial *best, double shift_s, double factor)
+static int refine_kernel(struct trials *t, struct trial *best, double shift_s, double factor)
 {
     int rc = 0;
     for (int round = 0; !rc && round < REFINEMENTS && isfinite(best->rest); round++) {
@@ -202,52 +200,45 @@ static int search_average(struct trials *t, double period_s, double longest_s, b
                           struct trial *best)
 {
     int rc = 0;
-    t->max_rows = COARSE_ROWS;
+    t->max_rows = t->rows < COARSE_ROWS ? t->rows : COARSE_ROWS;
     *best = (struct trial){.rest = INFINITY};
-    for (double s = period_s / 2; !rc && s <= longest_s; s *= 2) {
-        struct trial trial = {.kernel = make_kernel(NRG_KERNEL_EXP, 0, s),
-                              .phi = lasting ? exp(-period_s / s) : 0};
-        rc = try_kernel(t, &trial);
-        if (!rc && trial.rest < best->rest)
-            *best = trial;
-    }
-    t->max_rows = TRIAL_ROWS;
+    for (double s = period_s / 2; !rc && s <= longest_s; s *= 2)
+        rc = try_with_phi(t, best, make_kernel(NRG_KERNEL_EXP, 0, s),
+                          lasting ? exp(-period_s / s) : 0);
+    t->max_rows = t->rows;
     if (!rc && isfinite(best->rest))
         rc = try_kernel(t, best);
-    return rc ? rc : refine(t, best, 0, 1.4);
+    return rc ? rc : refine_kernel(t, best, 0, 1.4);
 }
 
-/* What is left of the same kernel may be less when noise lasts. */
+/* The same kernel may leave smaller residuals with noise that lasts. */
 static int try_lasting(struct trials *t, double period_s, struct trial *best)
 {
     double memory_s = nrg_kernel_memory_s(&best->kernel);
     double phi[] = {0.9, 0.99, exp(-period_s / fmax(memory_s, period_s / 10))};
     int rc = 0;
-    for (size_t i = 0; !rc && isfinite(best->rest) && i < sizeof phi / sizeof *phi; i++) {
-        struct trial trial = {.kernel = best->kernel, .phi = phi[i]};
-        rc = try_kernel(t, &trial);
-        if (!rc && trial.rest < best->rest)
-            *best = trial;
-    }
+    for (size_t i = 0; !rc && isfinite(best->rest) && i < sizeof phi / sizeof *phi; i++)
+        rc = try_with_phi(t, best, best->kernel, phi[i]);
     return rc;
 }
 
-/* Windows must be met closely to be seen at all, but are round numbers, or of whole periods. */
+/* A window shows only when its length is nearly right, but lengths are round numbers or whole
+ * periods. */
 static int search_window(struct trials *t, double period_s, double longest_s, struct trial *best)
 {
     static const double round[] = {1, 1.5, 2, 2.5, 3, 4, 5, 6, 8};
     int rc = 0;
-    t->max_rows = COARSE_ROWS;
+    t->max_rows = t->rows < COARSE_ROWS ? t->rows : COARSE_ROWS;
     for (double decade = 1e-3; decade <= longest_s; decade *= 10)
         for (size_t i = 0; !rc && i < sizeof round / sizeof *round; i++)
             if (round[i] * decade >= period_s / 8 && round[i] * decade <= longest_s)
                 rc = try_better(t, best, make_kernel(NRG_KERNEL_BOX, 0, round[i] * decade));
     for (int i = 2; !rc && i <= 10 && i * period_s <= longest_s; i++)
         rc = try_better(t, best, make_kernel(NRG_KERNEL_BOX, 0, i * period_s));
-    t->max_rows = TRIAL_ROWS;
+    t->max_rows = t->rows;
     if (!rc && isfinite(best->rest))
         rc = try_kernel(t, best);
-    return rc ? rc : refine(t, best, 0, 1.05);
+    return rc ? rc : refine_kernel(t, best, 0, 1.05);
 }
 
 static bool clearly_better(const struct trial *trial, const struct trial *base, double part)
@@ -261,14 +252,23 @@ static int search_late(struct trials *t, double period_s, struct trial *best)
 {
     double update_s = (double)t->r->options.channel->update_ns / 1e9;
     struct nrg_kernel from = best->kernel;
+    bool gauge = t->r->options.timeline->gauge != NULL;
+    double oldest_s = fmin(update_s + (gauge ? period_s : 0), OLDEST_S);
+    double step_s = fmin(64e-6, period_s / 4);
     int rc = 0;
     for (double s = 32e-6; !rc && s <= fmin(2 * period_s, 2.1e-3); s *= 2) {
         rc = try_better(t, best, nrg_kernel_moved(from, s, 0));
         if (!rc)
             rc = try_better(t, best, nrg_kernel_moved(from, -s, 0));
     }
+    /* A reading is at most an update old; a gauge's may be a mean since the reading before. */
+    for (int i = 1; !rc && oldest_s > 4e-3 && i <= AGES; i++) {
+        rc = try_better(t, best, nrg_kernel_moved(from, oldest_s * i / AGES, 0));
+        if (best->kernel.near_s > 2.1e-3)
+            step_s = oldest_s / (2 * AGES);
+    }
     if (!rc)
-        rc = refine(t, best, fmin(64e-6, period_s / 4), 1);
+        rc = refine_kernel(t, best, step_s, 1);
     struct trial wide = *best;
     from = best->kernel;
     for (double s = period_s / 64; !rc && s <= 1.1 * period_s; s *= 2)
@@ -277,7 +277,7 @@ static int search_late(struct trials *t, double period_s, struct trial *best)
         rc = try_better(t, &wide, make_kernel(from.kind, 0, update_s));
     double memory_s = nrg_kernel_memory_s(&wide.kernel);
     if (!rc && clearly_better(&wide, best, CLEARLY_PART / 10)) {
-        rc = refine(t, &wide, fmin(memory_s, period_s) / 4, 1.4);
+        rc = refine_kernel(t, &wide, fmin(memory_s, period_s) / 4, 1.4);
         *best = wide;
     }
     return rc;
@@ -294,30 +294,28 @@ static int make_map(struct trials *t)
 {
     const struct nrg_regress *r = t->r;
     size_t n = r->n_columns;
-    double *time = calloc(n, sizeof *time);
-    const double **order = calloc(n, sizeof *order);
-    t->map = calloc(n, sizeof *t->map);
-    int rc = time && order && t->map ? 0 : -ENOMEM;
-    for (size_t i = 0; !rc && i < r->slices.n; i++) {
-        const struct nrg_slice *s = &r->slices.items[i];
-        time[s->column] += (double)(s->end_ns - s->begin_ns);
-    }
-    for (size_t i = 0; !rc && i < n; i++)
-        order[i] = &time[i];
-    if (!rc)
-        qsort(order + NRG_COLUMN_CLASSES, n - NRG_COLUMN_CLASSES, sizeof *order, by_time);
-    for (size_t i = 0; !rc && i < n; i++)
-        t->map[order[i] - time] = (uint32_t)(i < TRIAL_COLUMNS ? i : TRIAL_COLUMNS);
     t->n_columns = n < TRIAL_COLUMNS + 1 ? n : TRIAL_COLUMNS + 1;
-    free(time);
-    free(order);
-    return rc;
-}
-
-static int compare_i64(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
+    t->map = nrg_arena_array(&t->memory, n, sizeof *t->map);
+    t->beta = nrg_arena_array(&t->memory, t->n_columns + 1, sizeof *t->beta);
+    t->is_calls = nrg_arena_array(&t->memory, t->n_columns + 1, sizeof *t->is_calls);
+    double *time = nrg_arena_array(&t->memory, n, sizeof *time);
+    const double **order = nrg_arena_array(&t->memory, n, sizeof *order);
+    if (t->memory.failed)
+        return -ENOMEM;
+    for (size_t i = 0; i < r->slices.n; i++) {
+        const struct nrg_regress_slice *s = &r->slices.items[i];
+        time[s->column] += (double)(s->end_ns - s->begin_ns);
+        if (r->options.calls)
+            time[s->calls_column] += (double)(s->end_ns - s->begin_ns) / 2; /* after the class */
+    }
+    for (size_t i = 0; i < n; i++)
+        order[i] = &time[i];
+    qsort(order + NRG_COLUMN_CLASSES, n - NRG_COLUMN_CLASSES, sizeof *order, by_time);
+    for (size_t i = 0; i < n; i++)
+        t->map[order[i] - time] = (uint32_t)(i < TRIAL_COLUMNS ? i : TRIAL_COLUMNS);
+    for (size_t i = 0; i < n && i < TRIAL_COLUMNS; i++)
+        t->is_calls[i] = r->is_calls[order[i] - time];
+    return 0;
 }
 
 /* Median time between readings; from some of them, spread over the whole. Never 0, not even of a
@@ -330,26 +328,35 @@ static double reading_period_s(const struct nrg_timeline *tl)
         step[n++] = tl->t_ns[i + 1] - tl->t_ns[i];
     if (!n)
         return 1e-9;
-    qsort(step, n, sizeof *step, compare_i64);
-    return fmax(1, (double)step[n / 2]) / 1e9;
+    return fmax(1, (double)nrg_median_i64(step, n)) / 1e9;
 }
 
-static void take(struct nrg_regress *r, const struct trial *trial, const char *source)
+static void take_trial(struct nrg_regress *r, const struct trial *trial, const char *source)
 {
     r->kernel = trial->kernel;
     r->first_phi = trial->phi;
     double period_s = (double)r->options.timeline->period_ns / 1e9;
     if (!strcmp(source, "fitted") && fabs(nrg_kernel_lag_s(&r->kernel)) < period_s / 50 &&
         nrg_kernel_memory_s(&r->kernel) < period_s / 50)
-        source = "none"; /* nothing that anybody would call a lag */
+        source = "none"; /* too short to be called a lag */
     nrg_copy(r->lag_source, sizeof r->lag_source, source);
 }
 
 /* A reading is of that instant, or the mean since the last: files do not say which. */
 static int try_prompt(struct trials *t, struct trial *best)
 {
+    static const double phis[] = {0.4, 0.7, 0.9};
     best->rest = INFINITY;
     int rc = try_better(t, best, (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL});
+    /* What others do within a cell is not known, and lasts: as noise that is independent from row
+     * to row it would make any delay look better or worse than it is. */
+    for (size_t i = 0; !rc && !t->r->options.timeline->gauge && i < sizeof phis / sizeof *phis;
+         i++) {
+        struct trial lasting = *best;
+        rc = try_with_phi(t, &lasting, best->kernel, phis[i]);
+        if (!rc && lasting.rest < (1 - LASTING) * best->rest)
+            *best = lasting;
+    }
     if (!rc && t->r->options.timeline->gauge)
         rc = try_better(
             t, best,
@@ -357,7 +364,7 @@ static int try_prompt(struct trials *t, struct trial *best)
     return rc;
 }
 
-/* The driver knows how long, and not always which shape. */
+/* The driver states how long the sensor averages, not always the shape. */
 static int try_known(struct trials *t, double lag_s, struct trial *best)
 {
     best->rest = INFINITY;
@@ -379,19 +386,19 @@ static int start_from_seen(struct trials *t, struct nrg_regress *r)
     int rc = try_known(t, r->options.seen_lag_s, &seen);
     struct trial better = seen;
     if (!rc)
-        rc = refine(t, &better, 0, 1.05);
+        rc = refine_kernel(t, &better, 0, 1.05);
     if (!rc)
-        take(r, clearly_better(&better, &seen, CLEARLY_PART) ? &better : &seen, "fitted");
+        take_trial(r, clearly_better(&better, &seen, CLEARLY_PART) ? &better : &seen, "fitted");
     return rc;
 }
 
-static int find_out(struct trials *t, struct nrg_regress *r, const struct trial *prompt)
+static int search_kernel(struct trials *t, struct nrg_regress *r, const struct trial *prompt)
 {
     const struct nrg_timeline *tl = r->options.timeline;
     double period_s = reading_period_s(tl);
     double span_s = (double)(tl->t_ns[tl->n - 1] - tl->t_ns[0]) / 1e9;
     double longest_s = fmin(LONGEST_S, span_s / 8);
-    /* What explains all but the sensor's own steps needs no better. */
+    /* A kernel that leaves only the sensor's own quantisation needs no better. */
     bool search = tl->gauge && prompt->rest > r->quantum * r->quantum;
     struct trial late = *prompt, average = {.rest = INFINITY}, window = average, slow = average;
     int rc = search_late(t, period_s, &late);
@@ -409,13 +416,13 @@ static int find_out(struct trials *t, struct nrg_regress *r, const struct trial 
     /* Noise that lasts is more often a sensor that averages than anything else. */
     if (!rc && clearly_better(best, &late, CLEARLY_PART) &&
         !clearly_better(&lasting, best, CLEARLY_PART))
-        take(r, best, "fitted");
+        take_trial(r, best, "fitted");
     else if (!rc && clearly_better(&late, prompt, CLEARLY_PART / 10))
-        take(r, &late, "fitted");
+        take_trial(r, &late, "fitted");
     return rc;
 }
 
-static int choose(struct trials *t, struct nrg_regress *r)
+static int choose_by_lag(struct trials *t, struct nrg_regress *r)
 {
     const struct nrg_regress_options *o = &r->options;
     double lag_s = o->lag == NRG_LAG_GIVEN  ? o->lag_s
@@ -426,13 +433,13 @@ static int choose(struct trials *t, struct nrg_regress *r)
     struct trial best = {0};
     if (lag_s > 0 && o->lag == NRG_LAG_GIVEN) {
         best = (struct trial){.kernel = make_kernel(NRG_KERNEL_EXP, 0, lag_s)};
-        take(r, &best, "given");
+        take_trial(r, &best, "given");
         return 0;
     }
     if (lag_s > 0) {
         int rc = try_known(t, lag_s, &best);
         if (!rc)
-            take(r, &best, "driver");
+            take_trial(r, &best, "driver");
         return rc;
     }
     if (o->lag == NRG_LAG_AUTO && o->seen_lag_s > 0 && o->timeline->gauge)
@@ -440,22 +447,42 @@ static int choose(struct trials *t, struct nrg_regress *r)
     int rc = try_prompt(t, &best);
     if (rc)
         return rc;
-    take(r, &best, "none");
-    return o->lag == NRG_LAG_AUTO ? find_out(t, r, &best) : 0;
+    take_trial(r, &best, "none");
+    return o->lag == NRG_LAG_AUTO ? search_kernel(t, r, &best) : 0;
+}
+
+int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest, double *rows)
+{
+    struct nrg_gram sum = {0};
+    struct nrg_pass pass = {
+        .kernel = r->kernel, .n_columns = r->n_columns, .max_rows = max_rows, .phi = r->first_phi};
+    double *beta = calloc(r->n_columns + 1, sizeof *beta);
+    int rc = beta ? nrg_regress_sum_rows(r, &pass, &sum) : -ENOMEM;
+    if (!rc)
+        rc = nrg_regress_powers(r, &sum, r->is_calls, beta);
+    *rows = (double)sum.rows;
+    *rest = rc ? 0 : fmax(nrg_gram_residual(&sum, beta), 0);
+    nrg_gram_release(&sum);
+    free(beta);
+    return rc;
+}
+
+/* A trial costs as many rows as it has, and as many slices as they hold. */
+static size_t trial_rows(const struct nrg_regress *r)
+{
+    double per_row = r->rows_expected ? (double)r->slices.n / (double)r->rows_expected : 0;
+    double rows = per_row > 0 ? TRIAL_SLICES / per_row : TRIAL_ROWS;
+    return (size_t)fmin(fmax(rows, LEAST_ROWS), TRIAL_ROWS);
 }
 
 int nrg_regress_choose_kernel(struct nrg_regress *r)
 {
-    struct trials t = {.r = r, .max_rows = TRIAL_ROWS};
+    struct trials t = {.r = r, .rows = trial_rows(r)};
+    t.max_rows = t.rows;
     int rc = make_map(&t);
     if (!rc)
-        t.beta = calloc(t.n_columns + 1, sizeof *t.beta);
-    if (!rc && !t.beta)
-        rc = -ENOMEM;
-    if (!rc)
-        rc = choose(&t, r);
+        rc = choose_by_lag(&t, r);
     nrg_gram_release(&t.sum);
-    free(t.map);
-    free(t.beta);
+    nrg_arena_release(&t.memory);
     return rc;
 }

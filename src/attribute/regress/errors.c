@@ -1,6 +1,6 @@
 /*
  * Intervals and groups of rows from a regression. The energy of a row with all that is inside is a
- * sum of powers times times, and the powers' errors hang together: what one class has too much,
+ * sum of powers times times, and the powers' errors are correlated: what one class has too much,
  * its neighbour has too little. So the interval of a sum comes from the covariance, and is mostly
  * narrower than those of its parts.
  *
@@ -8,15 +8,15 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "attribute/internal.h"
 
 struct sums {
     struct nrg_engine *e;
-    double *work_s;    /* per class: of the place that is looked at, with all inside */
-    uint32_t *classes; /* those that are in use */
+    struct nrg_arena memory; /* of what follows */
+    double *cost_s;          /* per class: of the place that is looked at, with all inside */
+    uint32_t *classes;       /* those that are in use */
     size_t n;
     uint32_t *last;       /* per place: the last place that is inside, in the order of `order` */
     uint32_t *order, *at; /* places in the order of a walk, and where each stands */
@@ -26,18 +26,19 @@ struct sums {
 static int make_order(struct sums *s)
 {
     const struct nrg_span_tree *tree = &s->e->walk.paths;
-    uint32_t *size = calloc(tree->n + 1, sizeof *size);
-    uint32_t *next = calloc(tree->n + 1, sizeof *next);
-    s->order = calloc(tree->n + 1, sizeof *s->order);
-    s->at = calloc(tree->n + 1, sizeof *s->at);
-    s->last = calloc(tree->n + 1, sizeof *s->last);
-    int rc = size && next && s->order && s->at && s->last ? 0 : -ENOMEM;
-    for (size_t i = tree->n; !rc && i-- > 0;) {
+    uint32_t *size = nrg_arena_array(&s->memory, tree->n + 1, sizeof *size);
+    uint32_t *next = nrg_arena_array(&s->memory, tree->n + 1, sizeof *next);
+    s->order = nrg_arena_array(&s->memory, tree->n + 1, sizeof *s->order);
+    s->at = nrg_arena_array(&s->memory, tree->n + 1, sizeof *s->at);
+    s->last = nrg_arena_array(&s->memory, tree->n + 1, sizeof *s->last);
+    if (s->memory.failed)
+        return -ENOMEM;
+    for (size_t i = tree->n; i-- > 0;) {
         size[i]++;
         if (i)
             size[tree->nodes[i].parent] += size[i];
     }
-    for (size_t i = 0; !rc && i < tree->n; i++) {
+    for (size_t i = 0; i < tree->n; i++) {
         uint32_t parent = tree->nodes[i].parent;
         s->at[i] = i ? next[parent] : 0;
         if (i)
@@ -46,25 +47,23 @@ static int make_order(struct sums *s)
         s->last[i] = s->at[i] + size[i] - 1;
         s->order[s->at[i]] = (uint32_t)i;
     }
-    free(size);
-    free(next);
-    return rc;
+    return 0;
 }
 
 static void add_inside(struct sums *s, uint32_t place, double *time_s)
 {
     const struct nrg_engine *e = s->e;
     for (size_t i = 0; i < s->n; i++)
-        s->work_s[s->classes[i]] = 0;
+        s->cost_s[s->classes[i]] = 0;
     s->n = 0;
     for (uint32_t k = s->at[place]; k <= s->last[place]; k++) {
         uint32_t inner = s->order[k], c = e->class_of[inner];
         *time_s += e->rows[inner].self_ns * 1e-9;
-        if (c == UINT32_MAX || !(e->rows[inner].work_s > 0))
+        if (c == UINT32_MAX || !(e->rows[inner].cost_s > 0))
             continue;
-        if (s->work_s[c] <= 0)
+        if (s->cost_s[c] <= 0)
             s->classes[s->n++] = c;
-        s->work_s[c] += e->rows[inner].work_s;
+        s->cost_s[c] += e->rows[inner].cost_s;
     }
 }
 
@@ -77,11 +76,20 @@ static double variance(const struct sums *s, const struct nrg_part *part, double
     for (size_t i = 0; i < s->n; i++) {
         uint32_t a = s->classes[i];
         for (size_t k = 0; k < s->n; k++)
-            sum += s->work_s[a] * s->work_s[s->classes[k]] * r->covariance[a * n + s->classes[k]];
+            sum += s->cost_s[a] * s->cost_s[s->classes[k]] * r->covariance[a * n + s->classes[k]];
         if (with_idle)
-            sum += 2 * time_s * s->work_s[a] * r->idle_covariance[a];
+            sum += 2 * time_s * s->cost_s[a] * r->idle_covariance[a];
     }
     return fmax(0, sum);
+}
+
+static double inside_j(const struct sums *s, const struct nrg_part *part)
+{
+    double sum_j = 0;
+    for (size_t i = 0; i < s->n; i++)
+        sum_j = nrg_sum_known(sum_j, s->cost_s[s->classes[i]] *
+                                         part->regressed.classes[s->classes[i]].power_w);
+    return sum_j;
 }
 
 static void whole_errors(struct sums *s, size_t p)
@@ -92,9 +100,10 @@ static void whole_errors(struct sums *s, size_t p)
         struct nrg_row_error *whole = &e->row_parts[i * e->n_parts + p].whole;
         double time_s = 0;
         add_inside(s, i, &time_s);
-        double half_j = part->regressed.t * sqrt(variance(s, part, time_s));
+        double half_j = hypot(part->regressed.t * sqrt(variance(s, part, time_s)),
+                              2 * NRG_REGRESS_LEAST_ERROR * inside_j(s, part));
         *whole = (struct nrg_row_error){.below_j = half_j, .above_j = half_j};
-        if (s->n == 1 && s->at[i] == s->last[i]) /* nobody inside: as the class itself has it */
+        if (s->n == 1 && s->at[i] == s->last[i]) /* no place inside: as the class has it */
             *whole = e->row_parts[i * e->n_parts + p].self;
     }
 }
@@ -106,20 +115,18 @@ static void plain_errors(struct nrg_engine *e, size_t p)
     for (size_t i = tree->n; i-- > 1;) {
         struct nrg_row_part *row = &e->row_parts[i * e->n_parts + p];
         struct nrg_row_error *above = &e->row_parts[tree->nodes[i].parent * e->n_parts + p].whole;
-        row->whole.below_j += row->self.below_j;
-        row->whole.above_j += row->self.above_j;
-        above->below_j += row->whole.below_j;
-        above->above_j += row->whole.above_j;
+        nrg_row_error_add(&row->whole, &row->self);
+        nrg_row_error_add(above, &row->whole);
     }
 }
 
 /* The number of a group goes to its first place. */
-static void merge(struct nrg_engine *e, size_t p, uint32_t *first)
+static void merge_groups(struct nrg_engine *e, size_t p, uint32_t *first)
 {
     const struct nrg_regress_result *r = &e->parts[p].regressed;
     for (uint32_t i = 1; i < e->walk.paths.n; i++) {
         uint32_t c = e->class_of[i];
-        if (c == UINT32_MAX || c == e->rest_class || !(e->rows[i].work_s > 0))
+        if (c == UINT32_MAX || c == e->rest_class || !(e->rows[i].cost_s > 0))
             continue;
         uint32_t *carrier = &first[r->classes[c].group];
         if (!*carrier) {
@@ -129,10 +136,8 @@ static void merge(struct nrg_engine *e, size_t p, uint32_t *first)
         struct nrg_row_part *to = &e->row_parts[*carrier * e->n_parts + p];
         struct nrg_row_part *from = &e->row_parts[i * e->n_parts + p];
         to->energy_j += from->energy_j;
-        to->self.below_j += from->self.below_j;
-        to->self.above_j += from->self.above_j;
-        to->whole.below_j += from->self.below_j;
-        to->whole.above_j += from->self.above_j;
+        nrg_row_error_add(&to->self, &from->self);
+        nrg_row_error_add(&to->whole, &from->self);
         from->moved_ns = from->covered_ns;
         from->energy_j = from->covered_ns = 0;
         from->self = (struct nrg_row_error){0};
@@ -145,10 +150,10 @@ static void merge(struct nrg_engine *e, size_t p, uint32_t *first)
 int nrg_regress_errors(struct nrg_engine *e)
 {
     struct sums s = {.e = e};
-    uint32_t *first = calloc(e->n_classes + 1, sizeof *first);
-    s.work_s = calloc(e->n_classes + 1, sizeof *s.work_s);
-    s.classes = calloc(e->n_classes + 1, sizeof *s.classes);
-    int rc = s.work_s && s.classes && first ? make_order(&s) : -ENOMEM;
+    uint32_t *first = nrg_arena_array(&s.memory, e->n_classes + 1, sizeof *first);
+    s.cost_s = nrg_arena_array(&s.memory, e->n_classes + 1, sizeof *s.cost_s);
+    s.classes = nrg_arena_array(&s.memory, e->n_classes + 1, sizeof *s.classes);
+    int rc = make_order(&s);
     for (size_t p = 0; !rc && p < e->n_parts; p++) {
         if (e->parts[p].method != NRG_METHOD_REGRESS)
             continue;
@@ -158,13 +163,8 @@ int nrg_regress_errors(struct nrg_engine *e)
         }
         whole_errors(&s, p);
         memset(first, 0, (e->n_classes + 1) * sizeof *first);
-        merge(e, p, first);
+        merge_groups(e, p, first);
     }
-    free(s.work_s);
-    free(s.classes);
-    free(s.last);
-    free(s.order);
-    free(s.at);
-    free(first);
+    nrg_arena_release(&s.memory);
     return rc;
 }

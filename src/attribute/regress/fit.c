@@ -1,6 +1,6 @@
 /*
- * Regression of readings on the activity of classes: see regress.h, and regress_model.h for the
- * way through the files.
+ * Regression of readings on the activity of classes: see fit.h, and internal.h for the way through
+ * the files.
  *
  * Slices are held, so that the model of the sensor can be found before rows are summed up; beyond
  * MAX_HELD of them the model is taken from what is there and the rest streams through. Rows are
@@ -13,17 +13,114 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "energy/quantum.h"
 #include "base/mem.h"
+#include "energy/quantum.h"
 
-#define MAX_HELD     (4u << 20) /* slices: 96 MB */
+#define MAX_HELD     (4u << 20) /* slices: 128 MB */
 #define STREAMED     (1u << 18) /* slices between two turns of summing up, later */
 #define MAX_COLUMNS  4096       /* a matrix of them is 67 MB */
 #define BLOCK_BYTES  (128u << 20)
-#define BLOCK_ROWS   4 /* a block has at least so many */
-#define PLENTY       8 /* rows per column, for more to be fitted than powers */
+#define BLOCK_ROWS   4     /* a block has at least so many */
+#define PLENTY       8     /* rows per column, for more to be fitted than powers */
+#define CALLS_TRIAL  16000 /* rows */
+#define CALLS_ROWS   6     /* the same for energies of calls */
+#define CALLS_GAIN   2.5   /* of the likelihood, per column of calls: twice its logarithm */
+#define MERGED       10
+#define MERGED_ROWS  50 /* rows per column that are left */
 #define BEND_LEAST_S 1e-6
 #define BEND_MOST_S  50e-6
+
+/* How many rows there will be, and their sums. */
+static void count_rows(struct nrg_regress *r)
+{
+    struct nrg_observer observer;
+    struct nrg_observation seen;
+    r->rows_expected = 0;
+    r->energy_j = r->energy_s = 0;
+    nrg_observer_init(&observer, &r->options);
+    while (nrg_observe(&observer, &seen)) {
+        if (!seen.usable)
+            continue;
+        r->rows_expected++;
+        r->energy_j += seen.y;
+        r->energy_s += (double)(seen.to_ns - seen.from_ns) / 1e9;
+    }
+}
+
+/*
+ * Rows as long as MERGED updates of a counter, as far as enough of them are left; and columns of
+ * calls where there are rows to tell them from time.
+ */
+static void choose_rows(struct nrg_regress *r)
+{
+    double update_s = (double)r->options.channel->update_ns / 1e9, row_s = 0;
+    if (r->rows_expected)
+        row_s = r->energy_s / (double)r->rows_expected;
+    if (!r->options.timeline->gauge && update_s > 0 && row_s > 0 && row_s < MERGED * update_s) {
+        double most_s = r->energy_s / (double)(MERGED_ROWS * r->n_columns);
+        r->options.merged_ns = (int64_t)(0.95 * fmin(MERGED * update_s, most_s) * 1e9);
+        count_rows(r);
+    }
+}
+
+/* The mean work of a call and of a second, from the slices that are held. */
+static int set_means(struct nrg_regress *r)
+{
+    struct nrg_arena memory = {0};
+    double *calls = nrg_arena_array(&memory, r->n_columns, sizeof *calls);
+    double *open_s = nrg_arena_array(&memory, r->n_columns, sizeof *open_s);
+    for (size_t i = 0; !memory.failed && i < r->n_columns; i++)
+        r->call_s[i] = r->mean_rate[i] = 0;
+    for (size_t i = 0; !memory.failed && i < r->slices.n; i++) {
+        const struct nrg_regress_slice *s = &r->slices.items[i];
+        double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
+        r->mean_rate[s->column] += (double)s->rate * length_s;
+        open_s[s->column] += length_s;
+        if (!s->calls_column)
+            continue;
+        r->call_s[s->calls_column] += (double)s->rate * length_s;
+        calls[s->calls_column] += (double)s->calls_per_s * length_s;
+    }
+    for (size_t i = 0; !memory.failed && i < r->n_columns; i++) {
+        r->call_s[i] = calls[i] > 0 ? r->call_s[i] / calls[i] : 0;
+        r->mean_rate[i] = open_s[i] > 0 ? r->mean_rate[i] / open_s[i] : 1;
+    }
+    int rc = memory.failed ? -ENOMEM : 0;
+    nrg_arena_release(&memory);
+    return rc;
+}
+
+static size_t count_calls_columns(const struct nrg_regress *r)
+{
+    size_t n = 0;
+    for (size_t i = NRG_COLUMN_CLASSES; i < r->n_columns; i++)
+        n += r->is_calls[i];
+    return n;
+}
+
+static bool can_count_calls(const struct nrg_regress *r)
+{
+    return count_calls_columns(r) && r->rows_expected >= CALLS_ROWS * r->n_columns;
+}
+
+/* Columns of calls stay where they explain more than so many columns do by chance. */
+static int choose_calls(struct nrg_regress *r)
+{
+    size_t columns = count_calls_columns(r);
+    double rest[2], rows = 0;
+    if (!can_count_calls(r))
+        return 0;
+    for (int calls = 0; calls < 2; calls++) {
+        r->options.calls = calls;
+        int rc = nrg_regress_rest(r, CALLS_TRIAL, &rest[calls], &rows);
+        if (rc)
+            return rc;
+    }
+    double gain = rest[0] > 0 ? rows * log(rest[0] / fmax(rest[1], 1e-300)) / (double)columns : 0;
+    r->options.calls = gain > CALLS_GAIN;
+    r->untold = fmin(fmax(gain - 1, 0), 1); /* by chance the gain is 1 */
+    return 0;
+}
 
 int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regress **regress)
 {
@@ -35,28 +132,31 @@ int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regres
     r->last_begin_ns = r->ready_ns = r->covered_until_ns = INT64_MIN;
     r->n_columns = NRG_COLUMN_CLASSES;
     r->next_turn = options->held ? options->held : MAX_HELD;
-    r->column_of = calloc(options->n_classes + 1, sizeof *r->column_of);
-    r->class_of = calloc(options->n_classes + NRG_COLUMN_CLASSES, sizeof *r->class_of);
-    r->pure = calloc(options->n_classes + NRG_COLUMN_CLASSES, sizeof *r->pure);
-    r->time_s = calloc(options->n_classes + NRG_COLUMN_CLASSES, sizeof *r->time_s);
-    if (!r->column_of || !r->class_of || !r->pure || !r->time_s) {
+    size_t n_columns = 2 * options->n_classes + NRG_COLUMN_CLASSES;
+    r->column_of = nrg_arena_array(&r->memory, options->n_classes + 1, sizeof *r->column_of);
+    r->calls_column_of =
+        nrg_arena_array(&r->memory, options->n_classes + 1, sizeof *r->calls_column_of);
+    r->options.call_s = r->call_s = nrg_arena_array(&r->memory, n_columns, sizeof *r->call_s);
+    r->mean_rate = nrg_arena_array(&r->memory, n_columns, sizeof *r->mean_rate);
+    r->is_calls = nrg_arena_array(&r->memory, n_columns, sizeof *r->is_calls);
+    r->class_of = nrg_arena_array(&r->memory, n_columns, sizeof *r->class_of);
+    r->pure = nrg_arena_array(&r->memory, n_columns, sizeof *r->pure);
+    r->time_s = nrg_arena_array(&r->memory, n_columns, sizeof *r->time_s);
+    if (r->memory.failed) {
         nrg_regress_free(r);
         *regress = NULL;
         return -ENOMEM;
     }
-    const struct nrg_timeline *tl = options->timeline;
-    struct nrg_observer observer;
-    struct nrg_observation seen;
+    int rc = nrg_regress_take_news(r);
+    if (rc) {
+        nrg_regress_free(r);
+        *regress = NULL;
+        return rc;
+    }
+    const struct nrg_timeline *tl = r->options.timeline;
     if (tl->n && tl->t_ns[tl->n - 1] < r->options.end_ns)
         r->options.end_ns = tl->t_ns[tl->n - 1];
-    nrg_observer_init(&observer, &r->options);
-    while (nrg_observe(&observer, &seen)) {
-        if (!seen.usable)
-            continue;
-        r->rows_expected++;
-        r->energy_j += seen.y;
-        r->energy_s += (double)(seen.to_ns - seen.from_ns) / 1e9;
-    }
+    count_rows(r);
     return 0;
 }
 
@@ -64,21 +164,15 @@ void nrg_regress_free(struct nrg_regress *r)
 {
     if (!r)
         return;
-    free(r->column_of);
-    free(r->class_of);
-    free(r->pure);
-    free(r->time_s);
     free(r->slices.items);
-    free(r->prior);
     nrg_rowgen_release(&r->gen);
-    for (size_t i = 0; i < 2; i++) {
-        nrg_rowgen_release(&r->bend[i].more);
-        nrg_rowgen_release(&r->bend[i].less);
-    }
+    for (size_t i = 0; i < 4; i++)
+        nrg_rowgen_release(&r->bend[i / 2].gen[i % 2]);
     nrg_whitener_release(&r->whitener);
     nrg_gram_release(&r->edges);
     for (size_t i = 0; i < NRG_REGRESS_BLOCKS; i++)
         nrg_gram_release(&r->block[i]);
+    nrg_arena_release(&r->memory);
     free(r);
 }
 
@@ -93,48 +187,57 @@ static void choose_blocks(struct nrg_regress *r)
         r->n_blocks = 1;
 }
 
-static int start_bend(struct nrg_regress *r, size_t which, double step_s)
+/* which 0: the kernel is later; 1: its memory is longer. */
+static void start_bend(struct nrg_regress *r, size_t which, double step_s)
 {
-    struct nrg_bend *bend = &r->bend[which];
-    bool shift = which == 0;
-    struct nrg_kernel more = nrg_kernel_moved(r->kernel, shift ? step_s : 0, shift ? 0 : step_s);
-    struct nrg_kernel less = nrg_kernel_moved(r->kernel, shift ? -step_s : 0, shift ? 0 : -step_s);
-    bend->step_s = step_s;
-    int rc = nrg_rowgen_init(&bend->more, &r->options, &more, NULL, r->plenty);
-    return rc ? rc : nrg_rowgen_init(&bend->less, &r->options, &less, NULL, r->plenty);
+    r->bend[which].step_s = step_s;
+    for (size_t i = 0; i < 2; i++) {
+        double by_s = i ? -step_s : step_s;
+        struct nrg_kernel moved = nrg_kernel_moved(r->kernel, which ? 0 : by_s, which ? by_s : 0);
+        nrg_rowgen_init(&r->bend[which].gen[i], &r->options, &moved, NULL, r->plenty);
+    }
 }
 
 /* What the user says of the sensor is taken as it is; anything else may be a little off. */
-static int start_rows(struct nrg_regress *r)
+static void start_rows(struct nrg_regress *r)
 {
     double period_s = (double)r->options.timeline->period_ns / 1e9;
     double memory_s = nrg_kernel_memory_s(&r->kernel);
-    int rc = nrg_rowgen_init(&r->gen, &r->options, &r->kernel, NULL, r->plenty);
-    if (!rc && r->prior && r->plenty && r->options.lag == NRG_LAG_AUTO) {
-        rc = start_bend(r, 0, fmin(fmax(period_s / 50, BEND_LEAST_S), BEND_MOST_S));
-        if (!rc && memory_s > 0 && strcmp(r->lag_source, "none"))
-            rc = start_bend(r, 1, memory_s / 50);
+    nrg_rowgen_init(&r->gen, &r->options, &r->kernel, NULL, r->plenty);
+    if (r->prior && r->plenty && r->options.lag == NRG_LAG_AUTO) {
+        start_bend(r, 0, fmin(fmax(period_s / 50, BEND_LEAST_S), BEND_MOST_S));
+        if (memory_s > 0 && strcmp(r->lag_source, "none"))
+            start_bend(r, 1, memory_s / 50);
     }
     int64_t margin_ns = (int64_t)((fabs(r->kernel.near_s) + memory_s / 50 + BEND_MOST_S) * 1e9) + 1;
-    struct nrg_rowgen *gens[] = {&r->gen, &r->bend[0].more, &r->bend[0].less, &r->bend[1].more,
-                                 &r->bend[1].less};
     int64_t from_ns = r->gen.usable_from_ns + margin_ns;
-    for (size_t i = 0; i < sizeof gens / sizeof *gens; i++) {
-        gens[i]->margin_ns = margin_ns;
-        gens[i]->usable_from_ns = from_ns;
+    for (size_t i = 0; i < 5; i++) {
+        struct nrg_rowgen *gen = i < 4 ? &r->bend[i / 2].gen[i % 2] : &r->gen;
+        gen->margin_ns = margin_ns;
+        gen->usable_from_ns = from_ns;
     }
-    return rc;
 }
 
 static int choose_model(struct nrg_regress *r)
 {
+    choose_rows(r);
     r->plenty = r->rows_expected > PLENTY * r->n_columns;
     r->quantum = nrg_gauge_quantum(r->options.timeline, r->options.channel->resolution);
-    int rc = nrg_regress_choose_kernel(r);
+    int rc = set_means(r);
+    if (!rc)
+        rc = nrg_regress_find_updates(r);
+    if (!rc)
+        rc = nrg_regress_choose_kernel(r);
+    if (!rc)
+        rc = choose_calls(r);
+    if (!rc && r->options.calls)
+        rc = nrg_regress_choose_kernel(r);
     if (!rc)
         rc = nrg_regress_choose_noise(r);
+    if (!rc && !r->options.calls && r->untold > 0)
+        rc = nrg_regress_try_calls(r);
     if (!rc)
-        rc = start_rows(r);
+        start_rows(r);
     r->whitener = (struct nrg_whitener){.phi = r->noise.phi, .theta = r->noise.theta};
     choose_blocks(r);
     r->chosen = true;
@@ -145,14 +248,14 @@ static int choose_model(struct nrg_regress *r)
 static int bend_row(struct nrg_regress *r, size_t which)
 {
     struct nrg_bend *bend = &r->bend[which];
-    struct nrg_rowgen *gens[] = {&bend->more, &bend->less};
     double sum = 0;
     for (size_t i = 0; i < 2; i++) {
-        int rc = nrg_rowgen_next(gens[i], &r->slices, r->ready_ns, r->n_columns);
+        struct nrg_rowgen *gen = &bend->gen[i];
+        int rc = nrg_rowgen_next(gen, &r->slices, r->ready_ns, r->n_columns);
         if (rc <= 0)
             return rc;
-        double start = gens[i]->seen.y - gens[i]->y; /* of an average, that was taken off */
-        sum += (i ? -1 : 1) * (nrg_regress_expected(r, gens[i]) + start);
+        double start = gen->seen.y - gen->y; /* of an average, that was taken off */
+        sum += (i ? -1 : 1) * (nrg_regress_expected(r, gen) + start);
     }
     nrg_rowgen_set(&r->gen, NRG_COLUMN_SHIFT + (uint32_t)which, sum / (2 * bend->step_s));
     return 0;
@@ -172,15 +275,15 @@ static void count_row(struct nrg_regress *r, double expected_y)
 }
 
 /*
- * A gauge rounds a power that does not change always the same way: that does not average out. So
- * readings that saw one class alone, or none, are counted.
+ * A gauge always rounds a constant power the same way: that error does not average out. So readings
+ * that saw one class alone, or none, are counted.
  */
 static void count_pure(struct nrg_regress *r, double weight, double e)
 {
     const struct nrg_rowgen *gen = &r->gen;
     size_t only = NRG_COLUMN_IDLE, active = 0;
     for (size_t i = NRG_COLUMN_CLASSES; i < gen->n && active < 2; i++) {
-        if (gen->x[i] < 1e-9)
+        if (gen->x[i] < 1e-9 || r->is_calls[i])
             continue;
         active++;
         only = i;
@@ -192,7 +295,7 @@ static void count_pure(struct nrg_regress *r, double weight, double e)
     r->pure_e2 += e * e;
 }
 
-static int add_row(struct nrg_regress *r)
+static int add_fit_row(struct nrg_regress *r)
 {
     struct nrg_rowgen *gen = &r->gen;
     double idle_w = isnan(r->options.idle_w) ? 0 : r->options.idle_w,
@@ -221,19 +324,13 @@ static int add_row(struct nrg_regress *r)
     return 0;
 }
 
-static uint64_t least(uint64_t a, uint64_t b)
-{
-    return a < b ? a : b;
-}
-
 static void drop_slices(struct nrg_regress *r)
 {
     uint64_t needs = nrg_rowgen_needs(&r->gen);
-    for (size_t i = 0; i < 2; i++) {
-        if (!(r->bend[i].step_s > 0))
-            continue;
-        needs = least(needs, nrg_rowgen_needs(&r->bend[i].more));
-        needs = least(needs, nrg_rowgen_needs(&r->bend[i].less));
+    for (size_t i = 0; i < 4; i++) {
+        uint64_t own = nrg_rowgen_needs(&r->bend[i / 2].gen[i % 2]);
+        if (r->bend[i / 2].step_s > 0 && own < needs)
+            needs = own;
     }
     size_t passed = (size_t)(needs - r->slices.dropped);
     memmove(r->slices.items, r->slices.items + passed,
@@ -250,7 +347,7 @@ static int sum_up(struct nrg_regress *r)
         rc = nrg_rowgen_next(&r->gen, &r->slices, r->ready_ns, r->n_columns);
         if (rc <= 0)
             break;
-        rc = add_row(r);
+        rc = add_fit_row(r);
     }
     drop_slices(r);
     return rc;
@@ -287,35 +384,46 @@ static void note_covered(struct nrg_regress *r, int64_t begin_ns, int64_t end_ns
         r->covered_until_ns = end_ns;
 }
 
-int nrg_regress_slice(struct nrg_regress *r, int64_t begin_ns, int64_t end_ns, size_t class_,
-                      double share)
+/* The column of a class, or of its calls; 0 where there are too many: solve says so. */
+static uint32_t column_for(struct nrg_regress *r, size_t class_, bool calls)
 {
-    if (class_ >= r->options.n_classes || begin_ns < r->last_begin_ns || !(share >= 0))
-        return -EINVAL;
-    if (end_ns <= begin_ns || share == 0)
-        return 0;
-    if (!r->column_of[class_]) {
-        if (r->n_columns > MAX_COLUMNS)
-            return 0; /* said by solve */
+    uint32_t *column = calls ? &r->calls_column_of[class_] : &r->column_of[class_];
+    if (!*column && r->n_columns <= MAX_COLUMNS) {
         r->class_of[r->n_columns] = class_;
-        r->column_of[class_] = (uint32_t)r->n_columns++;
+        r->is_calls[r->n_columns] = calls;
+        r->mean_rate[r->n_columns] = 1;
+        *column = (uint32_t)r->n_columns++;
     }
+    return *column;
+}
+
+int nrg_regress_slice(struct nrg_regress *r, const struct nrg_class_activity *a)
+{
+    int64_t begin_ns = a->begin_ns, end_ns = a->end_ns;
+    if (a->class_ >= r->options.n_classes || begin_ns < r->last_begin_ns || !isfinite(a->rate) ||
+        !(a->calls >= 0))
+        return -EINVAL;
+    if (end_ns <= begin_ns || (a->rate == 0 && a->calls == 0))
+        return 0;
+    double length_s = (double)(end_ns - begin_ns) / 1e9;
+    uint32_t column = column_for(r, a->class_, false);
+    uint32_t calls_column = a->calls > 0 ? column_for(r, a->class_, true) : 0;
+    if (!column)
+        return 0;
     note_grain(r, begin_ns, end_ns);
     note_covered(r, begin_ns, end_ns);
     if (nrg_gram_grow(&r->edges, r->n_columns))
         return -ENOMEM;
-    r->edges.a[nrg_packed(r->column_of[class_], r->column_of[class_])] += 2;
+    r->edges.a[nrg_packed(column, column)] += 2;
     if (r->last_end_ns == begin_ns)
-        r->edges.a[nrg_packed(r->column_of[class_], r->last_column)]--;
+        r->edges.a[nrg_packed(column, r->last_column)]--;
     r->last_begin_ns = begin_ns;
     r->last_end_ns = end_ns;
-    r->last_column = r->column_of[class_];
-    if (nrg_reserve(&r->slices.items, &r->slices.cap, r->slices.n + 1, sizeof *r->slices.items))
+    r->last_column = column;
+    const struct nrg_regress_slice slice = {
+        begin_ns, end_ns, column, calls_column, (float)a->rate, (float)(a->calls / length_s)};
+    if (nrg_append(&r->slices.items, &r->slices.n, &r->slices.cap, &slice, sizeof slice))
         return -ENOMEM;
-    r->slices.items[r->slices.n++] = (struct nrg_slice){.begin_ns = begin_ns,
-                                                        .end_ns = end_ns,
-                                                        .column = r->column_of[class_],
-                                                        .share = (float)share};
     if (r->slices.n >= r->next_turn) {
         r->ready_ns = begin_ns;
         return sum_up(r);

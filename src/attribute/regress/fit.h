@@ -3,6 +3,10 @@
  * sensor, energy = sum over classes (time of the class within it * its power) + idle power * time,
  * solved by weighted least squares with powers not negative, and intervals that cover.
  *
+ * A call may use the same whatever it lasts, or wait part of the time. So a class may have another
+ * column: how much longer its calls would have been in this interval, had all been of mean length.
+ * Over the run that is 0, and the class's energy stays its time * its power.
+ *
  * A sensor that averages (INA3221, NVML) sees the past: instead of undoing that in its readings,
  * which would blow up their noise, the same averaging is applied to the activity of the classes.
  * Several candidates of the averaging are carried along in one pass, and the one that explains
@@ -11,13 +15,16 @@
  * Streamed: slices in order of time, memory of the order of classes squared times candidates.
  * Classes that always occur in the same proportion can't be told apart and come back as one group.
  *
- * New, slices, solve, free. One thread at a time.
+ * New, slices, solve, free; the result is the caller's. 0 or -errno. One thread at a time.
  */
-#ifndef NRG_ATTRIBUTE_REGRESS_H
-#define NRG_ATTRIBUTE_REGRESS_H
+#ifndef NRG_ATTRIBUTE_REGRESS_FIT_H
+#define NRG_ATTRIBUTE_REGRESS_FIT_H
 
 #include "attribute/attribution.h"
 #include "energy/timeline.h"
+
+/* No number is more certain than this part of it: weights and clocks leave that much. */
+#define NRG_REGRESS_LEAST_ERROR 1e-4
 
 struct nrg_regress;
 
@@ -27,11 +34,18 @@ struct nrg_regress_options {
     int64_t begin_ns, end_ns; /* readings outside are not used */
     size_t n_classes;
     enum nrg_lag_mode lag;
-    double lag_s;      /* with NRG_LAG_GIVEN; with AUTO the channel's own, when it is known */
-    double seen_lag_s; /* with AUTO: time constant seen where the load changed (lag.h); 0: none */
-    double idle_w;     /* known idle power of this domain; NAN: to be fitted if it can be */
-    double confidence; /* 0.95 */
-    size_t held;       /* slices kept in memory before they are streamed; 0: 4 million */
+    double lag_s;        /* with NRG_LAG_GIVEN; with AUTO the channel's own, when it is known */
+    double seen_lag_s;   /* with AUTO: time constant seen where the load changed (lag.h); 0: none */
+    double idle_w;       /* known idle power of this domain; NAN: to be fitted if it can be */
+    double idle_error_w; /* standard error of idle_w; 0: it is exact */
+    double idle_drift_w; /* how much it may change during the run, one deviation; 0: not said */
+    bool idle_begins;    /* idle_w is that of the begin, not of the middle of the run */
+    double confidence;   /* 0.95 */
+    size_t held;         /* slices kept in memory before they are streamed; 0: 4 million */
+    /* set by the regression itself: how long a row is at least, and whether calls have columns */
+    int64_t merged_ns;
+    bool calls;
+    const double *call_s; /* per column of calls: work of one in the mean */
 };
 
 struct nrg_regress_class {
@@ -45,6 +59,7 @@ struct nrg_regress_class {
 struct nrg_regress_result {
     struct nrg_regress_class *classes;      /* n_classes */
     double idle_w, idle_low_w, idle_high_w; /* NAN: part of the classes' powers */
+    double idle_off_w, idle_drift_w; /* of a known idle_w: in the mean, and at the run's end more */
     bool idle_fitted;
     double lag_s;
     char lag_source[32]; /* "driver", "given", "fitted", "none" */
@@ -58,12 +73,17 @@ struct nrg_regress_result {
 };
 
 int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regress **regress);
-/*
- * The class was active between the two instants, with that share of the processors' work (1 when
- * it was alone). Slices come in order of begin_ns; those of different classes may overlap.
- */
-int nrg_regress_slice(struct nrg_regress *regress, int64_t begin_ns, int64_t end_ns, size_t class_,
-                      double share);
+/* A class was active between the two instants. */
+struct nrg_class_activity {
+    int64_t begin_ns, end_ns;
+    size_t class_;
+    double rate;  /* work per second: CPU seconds, or its share of a GPU; of others, that above the
+                     baseline's, which may be negative */
+    double calls; /* how many it is, or the part of one; 0: they are not counted */
+};
+
+/* In order of begin_ns; those of different classes may overlap. */
+int nrg_regress_slice(struct nrg_regress *regress, const struct nrg_class_activity *activity);
 /* -ENODATA when there are fewer usable intervals than unknowns: the caller takes another method. */
 int nrg_regress_solve(struct nrg_regress *regress, struct nrg_regress_result *result);
 void nrg_regress_result_release(struct nrg_regress_result *result);

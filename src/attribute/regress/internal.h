@@ -1,17 +1,21 @@
 /*
- * What the files of the regression share: its state, and the model of the sensor that is chosen
- * once, from the slices that are held, before rows are summed up for good.
+ * What the files of the regression share: its state, the model of the sensor that is chosen once,
+ * from the slices that are held, before rows are summed up for good, and the solver.
  *
- * Order: slices are held (regress.c) until there are too many or the end is reached; the kernel and
- * the noise are chosen from them (regress_choose.c, regress_noise.c); rows are made, whitened,
- * weighted and summed up in blocks of time (regress.c); the blocks give powers, groups and
- * intervals (regress_solver.h).
+ * Order: slices are held (fit.c) until there are too many or the end is reached; the times of
+ * updates, the kernel and the noise are chosen from them (publish.c, choose.c, noise.c); rows are
+ * made, whitened, weighted and summed up in blocks of time (fit.c); the blocks give powers and
+ * groups (solve.c), intervals (spread.c), and the figures that callers get (result.c).
+ *
+ * The regression owns everything here but the solver, which result.c makes and releases. 0 or
+ * -ENOMEM, and -ENODATA from solve when rows do not suffice. One thread at a time.
  */
-#ifndef NRG_ATTRIBUTE_REGRESS_MODEL_H
-#define NRG_ATTRIBUTE_REGRESS_MODEL_H
+#ifndef NRG_ATTRIBUTE_REGRESS_INTERNAL_H
+#define NRG_ATTRIBUTE_REGRESS_INTERNAL_H
 
-#include "attribute/gram.h"
 #include "attribute/regress/rows.h"
+#include "base/arena.h"
+#include "base/nnls.h"
 
 /*
  * What a row is off by: e[i] = phi e[i-1] + u[i] - theta u[i-1], with u independent of one another
@@ -29,8 +33,8 @@ double nrg_noise_weight(const struct nrg_noise *noise, double expected, double w
 /* Makes u from e, for y and every column alike. */
 struct nrg_whitener {
     double phi, theta;
-    double *last, *white; /* columns, then y */
-    size_t n, cap;
+    double *last, *white; /* y, then columns */
+    size_t n, cap_last, cap_white;
     bool primed;
 };
 
@@ -40,16 +44,30 @@ int nrg_whiten(struct nrg_whitener *whitener, struct nrg_rowgen *gen);
 
 #define NRG_REGRESS_BLOCKS 64
 
-/* Rows of two kernels close to the chosen one, in step with it. */
+/* Two kernels close to the chosen one, whose rows are made in step with its rows. */
 struct nrg_bend {
-    struct nrg_rowgen more, less;
-    double step_s; /* 0: not used */
+    struct nrg_rowgen gen[2]; /* moved forward by step_s, and back */
+    double step_s;            /* 0: not used */
+};
+
+/* New values of a sensor that is read faster than it updates: publish.c. */
+struct nrg_published {
+    bool used;
+    struct nrg_timeline timeline;
+    int64_t *before_ns; /* the last reading of the value before */
+    double *steps;      /* updates since the value before */
 };
 
 struct nrg_regress {
     struct nrg_regress_options options;
-    uint32_t *column_of; /* class to column; 0: none yet */
-    size_t *class_of;    /* column to class */
+    struct nrg_published published;
+    struct nrg_arena memory;   /* of the arrays per class and per column */
+    uint32_t *column_of;       /* class to column; 0: none yet */
+    uint32_t *calls_column_of; /* the same of its calls */
+    size_t *class_of;          /* column to class */
+    bool *is_calls;            /* per column */
+    double *call_s;            /* per column of calls: work of one in the mean */
+    double *mean_rate;         /* per column: work per second */
     size_t n_columns, last_column;
     double *time_s; /* per column, in used rows */
     double *pure;   /* weight of readings that saw this column alone */
@@ -71,8 +89,10 @@ struct nrg_regress {
     struct nrg_kernel kernel;
     char lag_source[32];
     struct nrg_noise noise;
-    double first_phi; /* of the trial that the kernel was chosen by */
-    double *prior;    /* first powers per column: for weights */
+    double first_phi;   /* of the trial that the kernel was chosen by */
+    double *prior;      /* first powers per column: for weights */
+    double untold;      /* how much speaks for columns of calls that were not taken: 0 to 1 */
+    double *with_calls; /* the same with columns of calls that were not taken; NULL */
     size_t n_prior;
 
     struct nrg_rowgen gen;
@@ -97,16 +117,63 @@ int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pas
                          struct nrg_gram *sum);
 /* In a part of the run, a drift looks like the power itself. */
 bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows);
-/* What a row is expected to be, from the prior. */
+/* The y that the prior expects of a row. */
 double nrg_regress_expected(const struct nrg_regress *r, const struct nrg_rowgen *gen);
 /* beta >= 0 of the sum, and any of the columns before idle; idle is left out when it is known. */
-int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum, double *beta);
+int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum,
+                       const bool *is_calls, double *beta);
 
+/* Columns of classes, or of their calls, that have something in them: their numbers go to `index`
+ * from n on. Returns how many there are then. */
+size_t nrg_regress_pick(const bool *is_calls, const struct nrg_gram *sum, bool calls, size_t *index,
+                        size_t n);
 int nrg_regress_choose_kernel(struct nrg_regress *r);
+/* Sum of squares that the powers leave with the chosen kernel, over how many rows. */
+int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest, double *rows);
+/* publish.c: keeps new values alone, where values come more than once; then finds when they came.
+ */
+int nrg_regress_take_news(struct nrg_regress *r);
+int nrg_regress_find_updates(struct nrg_regress *r);
 int nrg_regress_choose_noise(struct nrg_regress *r);
+/* Fills with_calls: powers if calls had columns, which they have not earned. */
+int nrg_regress_try_calls(struct nrg_regress *r);
 int nrg_regress_make_result(const struct nrg_regress *r, struct nrg_regress_result *result);
 
-/* Quantile of Student's t that holds `confidence` around 0. */
-double nrg_student_t(double confidence, double freedom);
+/*
+ * From the blocks' normal equations to powers with intervals. Columns that are solved for are in
+ * this order: classes, idle (when it is fitted), then those of no interest (bends and drift), which
+ * may be negative. They are scaled so that the diagonal is 1. Init, solve, release.
+ */
+struct nrg_solver {
+    const struct nrg_regress *r;
+    struct nrg_arena memory; /* of the arrays */
+    struct nrg_gram sum;
+    size_t m, n_classes, n_bound; /* n_bound: classes and idle */
+    bool idle;
+    size_t *index; /* to columns of the sum */
+    double *scale, *floor;
+    double *beta;                          /* not negative, scaled */
+    double *free_beta;                     /* without that condition: intervals are around it */
+    double *ratio;                         /* variance / plain variance */
+    double *work;                          /* two columns wide */
+    double *factor, *inverse, *covariance; /* packed, scaled; 0 for dependent columns */
+    bool *dependent;
+    size_t *root, *next; /* of groups: the first column, and the one after (SIZE_MAX) */
+    double edge;         /* see edge_noise */
+    double left;         /* mean square of what is left */
+    double freedom;
+};
+
+/* solve.c */
+int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r);
+void nrg_solver_release(struct nrg_solver *s);
+int nrg_solver_solve(struct nrg_solver *s, bool idle);
+/* Matrix of the solved columns, of the sum or of a block, without what rounded stamps add. */
+void nrg_solver_fill(const struct nrg_solver *s, const struct nrg_gram *from, double *a, double *b);
+
+/* spread.c, after solve: ratio, freedom and covariance. */
+int nrg_solver_spread(struct nrg_solver *s);
+/* Covariance of two columns, W^2. */
+double nrg_solver_covariance(const struct nrg_solver *s, size_t p, size_t q);
 
 #endif

@@ -1,26 +1,25 @@
 /*
- * How far readings are off, found from what a first fit leaves of them: how that grows with the
- * energy of an interval, and how it is tied to the reading before. Weights and whitening from it
- * make the powers more certain; the intervals do not rely on it (see regress_solve.c).
+ * The noise of readings, found from the residuals of a first fit: how they grow with the energy of
+ * an interval, and how they depend on the reading before. Weights and whitening from it make the
+ * powers more certain; the intervals do not rely on it (spread.c).
  */
 #include "attribute/regress/internal.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
-#define MAX_ROWS 200000 /* of the first fit */
-#define OUTLIER  5.0    /* deviations: beyond, a row loses weight */
-#define MAX_WORK 4e9    /* multiplications of a pass */
-#define WORTH_IT                                                                                   \
-    0.03 /* whitening fills rows up with numbers: for less than this it is not done                \
-          */
+#include "base/mem.h"
+
+#define MAX_ROWS      200000 /* of the first fit */
+#define OUTLIER       5.0    /* deviations: beyond, a row loses weight */
+#define MAX_WORK      4e9    /* multiplications of a pass */
+#define WORTH_IT      0.03   /* least gain of whitening, which makes rows dense */
 #define PAIRS         3000
-#define NEVER_APART   0.3 /* of rounding, alike at any distance */
+#define NEVER_APART   0.3 /* correlation of rounding that is this high at every distance */
 #define MAX_LAG       3000
-#define CLIP          25.0 /* squares of residuals beyond this many variances are not believed */
-#define LEAST_OF_MEAN 1e-3 /* of the mean variance: floor of all */
+#define CLIP          25.0 /* squares of residuals beyond this many variances are clipped */
+#define LEAST_OF_MEAN 1e-3 /* of the mean variance: the least that a variance is */
 
 void nrg_whitener_release(struct nrg_whitener *w)
 {
@@ -29,29 +28,13 @@ void nrg_whitener_release(struct nrg_whitener *w)
     *w = (struct nrg_whitener){0};
 }
 
-static int grow(struct nrg_whitener *w, size_t n)
+static int grow_whitener(struct nrg_whitener *w, size_t n)
 {
-    if (n <= w->n)
-        return 0;
-    double *last = calloc(n + 1, sizeof *last), *white = calloc(n + 1, sizeof *white);
-    if (!last || !white) {
-        free(last);
-        free(white);
+    if (nrg_reserve(&w->last, &w->cap_last, n, sizeof *w->last) ||
+        nrg_reserve(&w->white, &w->cap_white, n, sizeof *w->white))
         return -ENOMEM;
-    }
-    for (size_t i = 0; i < w->n; i++) {
-        last[i] = w->last[i];
-        white[i] = w->white[i];
-    }
-    if (w->last) { /* y comes behind the columns */
-        last[n] = w->last[w->n];
-        white[n] = w->white[w->n];
-    }
-    free(w->last);
-    free(w->white);
-    w->last = last;
-    w->white = white;
-    w->n = n;
+    for (; w->n < n; w->n++)
+        w->last[w->n] = w->white[w->n] = 0;
     return 0;
 }
 
@@ -59,12 +42,12 @@ int nrg_whiten(struct nrg_whitener *w, struct nrg_rowgen *gen)
 {
     if (w->phi == 0 && w->theta == 0)
         return 1;
-    int rc = grow(w, gen->n);
+    int rc = grow_whitener(w, gen->n + 1);
     if (rc)
         return rc;
     bool first = !w->primed || gen->restart;
     for (size_t i = 0; i <= gen->n; i++) {
-        double *value = i < gen->n ? &gen->x[i] : &gen->y, now = *value;
+        double *value = i ? &gen->x[i - 1] : &gen->y, now = *value;
         *value = first ? now : now - w->phi * w->last[i] + w->theta * w->white[i];
         w->last[i] = now;
         w->white[i] = first && w->phi > 0 ? 0 : *value;
@@ -80,13 +63,15 @@ double nrg_noise_weight(const struct nrg_noise *noise, double expected, double w
     return off > OUTLIER * OUTLIER ? OUTLIER * OUTLIER / (off * v) : 1 / v;
 }
 
+/* Residuals of the first fit. */
 struct leftover {
+    struct nrg_arena memory; /* of the arrays */
     double *e, *expected;
     uint8_t *restart;
     size_t n;
 };
 
-/* The second time with what the first has told of the noise. */
+/* The second time with the noise that the first fit showed. */
 static int fit_prior(struct nrg_regress *r, size_t max_rows)
 {
     struct nrg_gram sum = {0};
@@ -99,11 +84,11 @@ static int fit_prior(struct nrg_regress *r, size_t max_rows)
                             .weigh = again};
     int rc = nrg_regress_sum_rows(r, &pass, &sum);
     if (!rc && !again)
-        r->prior = calloc(r->n_columns, sizeof *r->prior);
+        r->prior = nrg_arena_array(&r->memory, r->n_columns, sizeof *r->prior);
     if (!rc && !r->prior)
         rc = -ENOMEM;
     if (!rc)
-        rc = nrg_regress_powers(r, &sum, r->prior);
+        rc = nrg_regress_powers(r, &sum, r->is_calls, r->prior);
     r->n_prior = r->n_columns;
     if (!isnan(r->options.idle_w) && r->prior)
         r->prior[NRG_COLUMN_IDLE] = r->options.idle_w;
@@ -115,17 +100,16 @@ static int take_leftover(const struct nrg_regress *r, size_t max_rows, struct le
 {
     struct nrg_rowgen gen;
     size_t room = r->rows_expected < max_rows ? r->rows_expected : max_rows;
-    left->e = calloc(room + 1, sizeof *left->e);
-    left->expected = calloc(room + 1, sizeof *left->expected);
-    left->restart = calloc(room + 1, 1);
-    int rc = nrg_rowgen_init(&gen, &r->options, &r->kernel, NULL,
-                             nrg_regress_sees_drift(r, max_rows)),
-        got = 1;
-    if (!left->e || !left->expected || !left->restart)
-        rc = -ENOMEM;
-    while (!rc && left->n < room) {
-        got = nrg_rowgen_next(&gen, &r->slices, r->ready_ns, r->n_columns);
-        if (got <= 0)
+    left->e = nrg_arena_array(&left->memory, room + 1, sizeof *left->e);
+    left->expected = nrg_arena_array(&left->memory, room + 1, sizeof *left->expected);
+    left->restart = nrg_arena_array(&left->memory, room + 1, 1);
+    if (left->memory.failed)
+        return -ENOMEM;
+    int rc = 0;
+    nrg_rowgen_init(&gen, &r->options, &r->kernel, NULL, nrg_regress_sees_drift(r, max_rows));
+    while (left->n < room) {
+        rc = nrg_rowgen_next(&gen, &r->slices, r->ready_ns, r->n_columns);
+        if (rc <= 0)
             break;
         double expected = nrg_regress_expected(r, &gen);
         left->e[left->n] = gen.y - expected;
@@ -133,7 +117,7 @@ static int take_leftover(const struct nrg_regress *r, size_t max_rows, struct le
         left->restart[left->n++] = gen.restart;
     }
     nrg_rowgen_release(&gen);
-    return rc ? rc : got < 0 ? got : 0;
+    return rc < 0 ? rc : 0;
 }
 
 /* Least squares of e^2 on 1 and expected^2, each weighted by the variance so far. */
@@ -204,7 +188,7 @@ static void fit_memory(const struct leftover *left, struct nrg_noise *noise)
     }
 }
 
-/* Is most of what is left less than half a step of the sensor? */
+/* Most residuals are less than half a step of the sensor. */
 static bool only_rounding(const struct leftover *left, double quantum)
 {
     size_t within = 0;
@@ -229,7 +213,7 @@ static void blur_level(struct nrg_regress *r)
     *k = nrg_kernel_moved(*k, -sqrt(3) * off_s, 2 * sqrt(3) * off_s);
 }
 
-/* Both series as whitening leaves them; the first of a stretch goes. */
+/* Whitens both series; the first of a stretch is left out. */
 static void whiten_leftover(struct leftover *left, double phi, double theta)
 {
     double e = 0, m = 0, last_e = 0, last_m = 0;
@@ -249,14 +233,6 @@ static void whiten_leftover(struct leftover *left, double phi, double theta)
     left->n = kept;
 }
 
-static void release_leftover(struct leftover *left)
-{
-    free(left->e);
-    free(left->expected);
-    free(left->restart);
-    *left = (struct leftover){0};
-}
-
 static void set_variance(struct nrg_regress *r, const struct leftover *left)
 {
     double phi = r->noise.phi, theta = r->noise.theta;
@@ -268,7 +244,7 @@ static void set_variance(struct nrg_regress *r, const struct leftover *left)
         r->noise.floor2 = 1;
 }
 
-/* More rows far off than chance has: they may have drawn the prior, and with it all the rest. */
+/* More rows are far off than chance explains: they may have biased the prior, and so all else. */
 static bool has_outliers(const struct leftover *left)
 {
     size_t far = 0;
@@ -279,12 +255,12 @@ static bool has_outliers(const struct leftover *left)
 
 /*
  * A program that does the same every step makes an averaging sensor show the same, and round it the
- * same way, every step: such errors add up as if there were fewer steps. How alike rounding is
- * at a distance of some readings follows from what they were expected to be: 1 - 6 d (1 - d), where
- * d is the part of a step that they differ by. The distance with the most of it is the program's
- * own.
+ * same way, every step: such errors add up as if there were fewer steps. The correlation of the
+ * rounding of two readings follows from their expected values: 1 - 6 d (1 - d), where d is the part
+ * of a quantisation step that they differ by. The distance with the highest correlation is the
+ * program's own period.
  */
-static double alike(const struct leftover *left, double quantum, size_t lag)
+static double rounding_correlation(const struct leftover *left, double quantum, size_t lag)
 {
     size_t from = left->n / 4, pairs = 0, stride = left->n / 2 / PAIRS + 1;
     double sum = 0;
@@ -302,7 +278,7 @@ static double same_rounding(const struct leftover *left, double quantum, bool av
     size_t longest = left->n / 4 < MAX_LAG ? left->n / 4 : MAX_LAG, at = 0;
     double noise2 = 0, most = 0, lowest = 1; /* neighbours are alike in any case */
     for (size_t lag = 1; lag < longest; lag++) {
-        double now = alike(left, quantum, lag);
+        double now = rounding_correlation(left, quantum, lag);
         lowest = fmin(lowest, now);
         if (averages && now > lowest + 0.05 && now > most) {
             most = now;
@@ -340,11 +316,11 @@ static int learn_noise(struct nrg_regress *r, size_t max_rows, bool whitening, b
         if (whitening)
             fit_memory(&left, &r->noise);
     }
-    release_leftover(&left);
+    nrg_arena_release(&left.memory);
     return rc;
 }
 
-/* With phi, what is new in a row is what noise grows with. */
+/* With phi, noise grows with the part of a row that is new. */
 static int learn_fresh(struct nrg_regress *r, size_t max_rows)
 {
     struct leftover left = {0};
@@ -352,7 +328,28 @@ static int learn_fresh(struct nrg_regress *r, size_t max_rows)
     whiten_leftover(&left, r->noise.phi, r->noise.theta);
     if (!rc && left.n > 2 * r->n_columns)
         set_variance(r, &left);
-    release_leftover(&left);
+    nrg_arena_release(&left.memory);
+    return rc;
+}
+
+int nrg_regress_try_calls(struct nrg_regress *r)
+{
+    struct nrg_gram sum = {0};
+    struct nrg_pass pass = {.kernel = r->kernel,
+                            .n_columns = r->n_columns,
+                            .max_rows = MAX_ROWS,
+                            .phi = r->noise.phi,
+                            .theta = r->noise.theta,
+                            .weigh = true};
+    r->with_calls = nrg_arena_array(&r->memory, r->n_columns, sizeof *r->with_calls);
+    if (!r->with_calls || !r->prior)
+        return r->with_calls ? 0 : -ENOMEM;
+    r->options.calls = true;
+    int rc = nrg_regress_sum_rows(r, &pass, &sum);
+    if (!rc)
+        rc = nrg_regress_powers(r, &sum, r->is_calls, r->with_calls);
+    r->options.calls = false;
+    nrg_gram_release(&sum);
     return rc;
 }
 
@@ -363,7 +360,7 @@ int nrg_regress_choose_noise(struct nrg_regress *r)
     size_t max_rows = sparse || dense * MAX_ROWS < MAX_WORK ? MAX_ROWS : (size_t)(MAX_WORK / dense);
     r->noise = (struct nrg_noise){.floor2 = 1};
     if (max_rows < 4 * r->n_columns)
-        return 0; /* too dear: all rows weigh the same */
+        return 0; /* too costly: all rows weigh the same */
     int rc = fit_prior(r, max_rows);
     bool outliers = false, whitening = (double)r->rows_expected * dense < 5 * MAX_WORK;
     if (!rc)

@@ -8,14 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/regress_solver.h"
+#include "attribute/regress/internal.h"
+#include "base/stats.h"
 
-#define FAR_FROM_0 6.0   /* deviations: that powers are not negative tells nothing any more */
+#define FAR_FROM_0 6.0   /* deviations: beyond, that powers are not negative does not matter */
 #define MOST       1.05  /* of all energy: the sum has an error too */
 #define IDLE_KNOWN 0.5   /* of the mean power: an idle interval wider than this is not known */
+#define WAITED     0.02  /* of its time: less is not known to be waiting */
 #define IDLE_TIME  0.001 /* of the time without any span: less is not enough */
 
-/* Idle stays when there was time without spans, and enough of it to be known from. */
+/* Idle is kept when there was enough time without spans to know it from. */
 static bool idle_is_known(const struct nrg_solver *s)
 {
     const struct nrg_regress *r = s->r;
@@ -23,7 +25,7 @@ static bool idle_is_known(const struct nrg_solver *s)
     double span_s = (double)(r->options.end_ns - r->options.begin_ns) / 1e9;
     if (!s->idle || s->dependent[p] || r->covered_s > (1 - IDLE_TIME) * span_s)
         return false;
-    double t = nrg_student_t(r->options.confidence, s->freedom);
+    double t = nrg_student_half(r->options.confidence, s->freedom);
     return t * sqrt(nrg_solver_covariance(s, p, p)) < IDLE_KNOWN * r->sum_y / r->sum_s;
 }
 
@@ -54,7 +56,7 @@ static double group_time_s(const struct nrg_solver *s, size_t p)
     return sum;
 }
 
-static bool alone(const struct nrg_solver *s, size_t p)
+static bool is_alone(const struct nrg_solver *s, size_t p)
 {
     return s->root[p] == p && s->next[p] == SIZE_MAX;
 }
@@ -62,10 +64,10 @@ static bool alone(const struct nrg_solver *s, size_t p)
 /* Part of a column in the power of its group, which is the mean over time. */
 static double share_of(const struct nrg_solver *s, size_t p, double group_s)
 {
-    return alone(s, p) ? 1 : group_s > 0 ? column_time_s(s, p) / group_s : 0;
+    return is_alone(s, p) ? 1 : group_s > 0 ? column_time_s(s, p) / group_s : 0;
 }
 
-static double joint(const struct nrg_solver *s, size_t p, const double *beta)
+static double joint_power(const struct nrg_solver *s, size_t p, const double *beta)
 {
     double sum = 0, group_s = group_time_s(s, p);
     for (size_t q = s->root[p]; q != SIZE_MAX; q = s->next[q])
@@ -75,7 +77,7 @@ static double joint(const struct nrg_solver *s, size_t p, const double *beta)
 
 static double joint_covariance(const struct nrg_solver *s, size_t p, size_t q)
 {
-    if (alone(s, p) && alone(s, q))
+    if (is_alone(s, p) && is_alone(s, q))
         return nrg_solver_covariance(s, p, q);
     double sum = 0, p_s = group_time_s(s, p), q_s = group_time_s(s, q);
     for (size_t a = s->root[p]; a != SIZE_MAX; a = s->next[a])
@@ -89,7 +91,7 @@ struct interval {
 };
 
 /* Probability that a normal figure of deviation 1 around 0 is below z. */
-static double below(double z)
+static double probability_below(double z)
 {
     return erfc(-z / sqrt(2)) / 2;
 }
@@ -108,13 +110,14 @@ static double last_expected(double truth, double confidence, double *first)
         *first = truth - (last - truth);
         if (*first < 0)
             *first = truth > 0 ? truth / 2 - odds / truth : -INFINITY;
-        double inside = below(last - truth) - (isfinite(*first) ? below(*first - truth) : 0);
+        double inside = probability_below(last - truth) -
+                        (isfinite(*first) ? probability_below(*first - truth) : 0);
         *(inside < confidence ? &low : &high) = last;
     }
     return high;
 }
 
-/* Truths that a figure is to be expected of, in deviations; far from 0, those on both sides. */
+/* Truths that make the figure an expected one, in deviations; far from 0, those on both sides. */
 static struct interval truths_of(double figure, double confidence)
 {
     double low = 0, high = fmax(figure, 0) + 8, from = 0, to = fmax(figure, 0) + 1, first;
@@ -136,7 +139,7 @@ static struct interval make_interval(const struct nrg_solver *s, double value, d
                                      double half, double most)
 {
     double confidence = s->r->options.confidence;
-    double deviation = half / nrg_student_t(confidence, INFINITY), far = center / deviation;
+    double deviation = half / nrg_student_half(confidence, INFINITY), far = center / deviation;
     struct interval i = {center - half, center + half};
     if (far < FAR_FROM_0) {
         i = truths_of(fmax(far, -FAR_FROM_0), confidence);
@@ -150,14 +153,45 @@ static struct interval make_interval(const struct nrg_solver *s, double value, d
     return i;
 }
 
+static double mean_power(const struct nrg_solver *s)
+{
+    double energy_j = 0, time_s = 0;
+    for (size_t p = 0; p < s->n_classes; p++) {
+        energy_j += s->beta[p] * s->scale[p] * column_time_s(s, p);
+        time_s += column_time_s(s, p);
+    }
+    return time_s > 0 ? energy_j / time_s : 0;
+}
+
+/*
+ * When in its call a thread waited is not known. So energy may be taken for that of the call before
+ * or after, in proportion to the time that it waited: powers are drawn towards one another.
+ */
+static double blurred_w(const struct nrg_solver *s, size_t p, double power_w)
+{
+    double waited = fmax(1 - s->r->mean_rate[s->index[p]], 0);
+    return waited > WAITED ? waited * fmax(fabs(power_w - mean_power(s)), 0.8 * power_w) : 0;
+}
+
+/* Where readings can't tell whether calls or their time use the energy, it may be either. */
+static double untold_w(const struct nrg_solver *s, size_t p)
+{
+    const struct nrg_regress *r = s->r;
+    size_t column = s->index[p];
+    bool known = r->with_calls && column < r->n_prior;
+    return known && is_alone(s, p) ? r->untold * fabs(r->with_calls[column] - r->prior[column]) : 0;
+}
+
 static void set_class(const struct nrg_solver *s, struct nrg_regress_result *result, size_t p)
 {
     const struct nrg_regress *r = s->r;
     struct nrg_regress_class *c = &result->classes[r->class_of[s->index[p]]];
     double group_s = group_time_s(s, p), most = group_s > 0 ? MOST * r->sum_y / group_s : 0;
-    double half = result->t * sqrt(fmax(joint_covariance(s, p, p), 0));
-    c->power_w = joint(s, p, s->beta);
-    struct interval i = make_interval(s, c->power_w, joint(s, p, s->free_beta), half, most);
+    c->power_w = joint_power(s, p, s->beta);
+    double half = hypot(result->t * sqrt(fmax(joint_covariance(s, p, p), 0)),
+                        NRG_REGRESS_LEAST_ERROR * c->power_w) +
+                  blurred_w(s, p, c->power_w) + untold_w(s, p);
+    struct interval i = make_interval(s, c->power_w, joint_power(s, p, s->free_beta), half, most);
     c->low_w = i.low;
     c->high_w = i.high;
     c->time_s = column_time_s(s, p);
@@ -200,11 +234,26 @@ static void set_idle(const struct nrg_solver *s, struct nrg_regress_result *resu
     result->idle_high_w = i.high;
 }
 
+/* How far idle power was off in the mean, and at the end of the run beyond that at its middle. */
+static void set_drift(const struct nrg_solver *s, struct nrg_regress_result *result)
+{
+    bool begins = s->r->options.idle_begins;
+    for (size_t p = s->n_bound; p < s->m; p++) {
+        double w = s->free_beta[p] * s->scale[p];
+        if (s->index[p] == NRG_COLUMN_IDLE_OFF)
+            result->idle_off_w += w;
+        if (s->index[p] != NRG_COLUMN_DRIFT_IDLE)
+            continue;
+        result->idle_off_w += begins ? w / 2 : 0;
+        result->idle_drift_w = begins ? w / 2 : w;
+    }
+}
+
 static void set_whole(const struct nrg_solver *s, struct nrg_regress_result *result)
 {
     const struct nrg_regress *r = s->r;
     double left = s->left * s->freedom;
-    result->t = nrg_student_t(r->options.confidence, s->freedom);
+    result->t = nrg_student_half(r->options.confidence, s->freedom);
     result->intervals = r->row;
     result->lag_s = strcmp(r->lag_source, "none") ? nrg_kernel_lag_s(&r->kernel) : 0;
     memcpy(result->lag_source, r->lag_source, sizeof result->lag_source);
@@ -239,6 +288,7 @@ int nrg_regress_make_result(const struct nrg_regress *r, struct nrg_regress_resu
     if (!rc) {
         set_whole(&s, result);
         set_idle(&s, result);
+        set_drift(&s, result);
         set_classes(&s, result);
     }
     if (rc)

@@ -1,4 +1,5 @@
-/* See regress_rows.h. */
+/* See rows.h. A row costs the slices that its reading saw, not all classes, where the kernel
+ * allows. */
 #include "attribute/regress/rows.h"
 
 #include <errno.h>
@@ -37,21 +38,29 @@ struct nrg_kernel nrg_kernel_moved(struct nrg_kernel kernel, double shift_s, dou
 void nrg_observer_init(struct nrg_observer *o, const struct nrg_regress_options *options)
 {
     const struct nrg_timeline *tl = options->timeline;
-    *o = (struct nrg_observer){
-        .timeline = tl, .begin_ns = options->begin_ns, .end_ns = options->end_ns, .restart = true};
+    *o = (struct nrg_observer){.timeline = tl,
+                               .begin_ns = options->begin_ns,
+                               .end_ns = options->end_ns,
+                               .merged_ns = options->merged_ns,
+                               .restart = true};
     while (o->next < tl->n && tl->t_ns[o->next] < o->begin_ns)
         o->next++;
 }
 
 /*
- * A counter that has not moved tells nothing until it does, and then of all the time since it last
- * did. Where it stood still at first, when it had last moved is not known: from its first move on.
+ * A counter that stands still gives no reading until it moves, and then one for all the time since
+ * it last moved. If it stands still at first, that time is not known: readings begin at its first
+ * move. Readings that follow one another faster than merged_ns are one: when in its own period the
+ * counter was updated is not known, and weighs the less the longer a row is.
  */
 static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen)
 {
     const struct nrg_timeline *tl = o->timeline;
     size_t from = o->next, to = from + 1;
     while (to < tl->n && !tl->gap[to - 1] && tl->sum_j[to] == tl->sum_j[from])
+        to++;
+    while (to + 1 < tl->n && tl->t_ns[to + 1] <= o->end_ns && !tl->gap[to - 1] && !tl->gap[to] &&
+           tl->t_ns[to] - tl->t_ns[from] < o->merged_ns)
         to++;
     if (to >= tl->n || tl->t_ns[to] > o->end_ns)
         return false;
@@ -60,7 +69,7 @@ static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen
                                      .to_ns = tl->t_ns[to],
                                      .y = tl->sum_j[to] - tl->sum_j[from],
                                      .restart = o->restart || o->skipped};
-    seen->usable = !gap && !(o->restart && to > from + 1);
+    seen->usable = !gap && !(o->restart && tl->sum_j[from + 1] == tl->sum_j[from]);
     o->skipped = !seen->usable;
     o->restart = gap;
     o->next = to;
@@ -91,8 +100,8 @@ bool nrg_observe(struct nrg_observer *o, struct nrg_observation *seen)
     return o->timeline->gauge ? observe_gauge(o, seen) : observe_counter(o, seen);
 }
 
-int nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *options,
-                    const struct nrg_kernel *kernel, const uint32_t *map, bool drift)
+void nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *options,
+                     const struct nrg_kernel *kernel, const uint32_t *map, bool drift)
 {
     *gen = (struct nrg_rowgen){.options = options, .kernel = *kernel, .map = map, .drift = drift};
     gen->margin_ns = kernel->near_s < 0 ? to_ns(-kernel->near_s) : 0;
@@ -100,7 +109,6 @@ int nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *op
     if (kernel->kind != NRG_KERNEL_EXP)
         gen->usable_from_ns += to_ns(kernel->far_s);
     nrg_observer_init(&gen->observer, options);
-    return 0;
 }
 
 void nrg_rowgen_release(struct nrg_rowgen *gen)
@@ -120,24 +128,15 @@ uint64_t nrg_rowgen_needs(const struct nrg_rowgen *gen)
     return two && gen->tail.next < gen->head.next ? gen->tail.next : gen->head.next;
 }
 
-static int grow(struct nrg_rowgen *gen, size_t n)
+static int grow_columns(struct nrg_rowgen *gen, size_t n)
 {
-    if (n > gen->cap) {
-        size_t cap = gen->cap ? gen->cap : 32;
-        while (cap < n)
-            cap *= 2;
-        void *state = realloc(gen->state, cap * sizeof *gen->state);
-        gen->state = state ? state : gen->state;
-        void *x = realloc(gen->x, cap * sizeof *gen->x);
-        gen->x = x ? x : gen->x;
-        void *touched = realloc(gen->touched, cap * sizeof *gen->touched);
-        gen->touched = touched ? touched : gen->touched;
-        void *mark = realloc(gen->mark, cap);
-        gen->mark = mark ? mark : gen->mark;
-        if (!state || !x || !touched || !mark)
-            return -ENOMEM;
-        gen->cap = cap;
-    }
+    size_t cap = gen->cap, cap_x = cap, cap_touched = cap, cap_mark = cap;
+    if (nrg_reserve(&gen->state, &cap, n, sizeof *gen->state) ||
+        nrg_reserve(&gen->x, &cap_x, n, sizeof *gen->x) ||
+        nrg_reserve(&gen->touched, &cap_touched, n, sizeof *gen->touched) ||
+        nrg_reserve(&gen->mark, &cap_mark, n, sizeof *gen->mark))
+        return -ENOMEM;
+    gen->cap = cap;
     for (size_t i = gen->n; i < n; i++) {
         gen->state[i] = gen->x[i] = 0;
         gen->mark[i] = 0;
@@ -147,43 +146,57 @@ static int grow(struct nrg_rowgen *gen, size_t n)
 }
 
 /* Opens the slices that begin before t_ns. */
-static int walk(struct nrg_walker *w, const struct nrg_slices *slices, int64_t t_ns)
+static int open_slices(struct nrg_walker *w, const struct nrg_slices *slices, int64_t t_ns)
 {
     for (; w->next < slices->dropped + slices->n; w->next++) {
-        const struct nrg_slice *slice = &slices->items[w->next - slices->dropped];
+        const struct nrg_regress_slice *slice = &slices->items[w->next - slices->dropped];
         if (slice->begin_ns >= t_ns)
             break;
-        if (nrg_reserve(&w->open, &w->cap_open, w->n_open + 1, sizeof *w->open))
+        if (nrg_append(&w->open, &w->n_open, &w->cap_open, slice, sizeof *w->open))
             return -ENOMEM;
-        w->open[w->n_open++] = *slice;
     }
     return 0;
 }
 
-static void add(struct nrg_rowgen *gen, const struct nrg_slice *slice, double amount, double *to)
+static void touch_column(struct nrg_rowgen *gen, uint32_t column)
 {
-    uint32_t column = gen->map ? gen->map[slice->column] : slice->column;
-    to[column] += amount * (double)slice->share;
-    if (to == gen->x && !gen->mark[column]) {
+    if (!gen->mark[column]) {
         gen->mark[column] = 1;
         gen->touched[gen->n_touched++] = column;
     }
 }
 
-static double overlap_ns(const struct nrg_slice *slice, int64_t from_ns, int64_t to_ns)
+static void add_activity(struct nrg_rowgen *gen, const struct nrg_regress_slice *slice,
+                         double amount, double *to)
+{
+    uint32_t column = gen->map ? gen->map[slice->column] : slice->column;
+    to[column] += amount * (double)slice->rate;
+    if (to == gen->x)
+        touch_column(gen, column);
+    if (!gen->options->calls || !slice->calls_column)
+        return;
+    double longer = (double)slice->calls_per_s * gen->options->call_s[slice->calls_column] -
+                    (double)slice->rate;
+    column = gen->map ? gen->map[slice->calls_column] : slice->calls_column;
+    to[column] += amount * longer;
+    if (to == gen->x)
+        touch_column(gen, column);
+}
+
+static double overlap_ns(const struct nrg_regress_slice *slice, int64_t from_ns, int64_t to_ns)
 {
     int64_t from = slice->begin_ns > from_ns ? slice->begin_ns : from_ns;
     int64_t to = slice->end_ns < to_ns ? slice->end_ns : to_ns;
     return to > from ? (double)(to - from) : 0;
 }
 
-/* Integral of how much of an activity `age` ago a level shows that is 0 to width late. */
+/* Integral of the part of an activity `age` ago that a level shows which is 0 to width late. */
 static double ramp(double age, double width)
 {
     return age <= 0 ? 0 : age < width ? age * age / (2 * width) : age - width / 2;
 }
 
-static double level_part(const struct nrg_slice *s, int64_t t_ns, double width_ns)
+static double level_part(const struct nrg_regress_slice *s, int64_t t_ns, double width_ns)
 {
     return ramp((double)(t_ns - s->begin_ns), width_ns) -
            ramp((double)(t_ns - s->end_ns), width_ns);
@@ -193,14 +206,14 @@ static double level_part(const struct nrg_slice *s, int64_t t_ns, double width_n
 static int add_levels(struct nrg_rowgen *gen, struct nrg_walker *w, const struct nrg_slices *slices,
                       int64_t from_ns, int64_t to_ns, int64_t width_ns, double sign, double *to)
 {
-    int rc = walk(w, slices, to_ns);
+    int rc = open_slices(w, slices, to_ns);
     for (size_t i = 0; !rc && i < w->n_open;) {
-        const struct nrg_slice *s = &w->open[i];
+        const struct nrg_regress_slice *s = &w->open[i];
         double width = (double)width_ns,
                ns = width_ns ? level_part(s, to_ns, width) - level_part(s, from_ns, width)
                              : overlap_ns(s, from_ns, to_ns);
         if (ns > 0)
-            add(gen, s, sign * ns / 1e9, to);
+            add_activity(gen, s, sign * ns / 1e9, to);
         if (s->end_ns + width_ns <= to_ns)
             w->open[i] = w->open[--w->n_open];
         else
@@ -230,7 +243,8 @@ static int box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
 }
 
 /* The filter's answer to a slice, between the moment of its state and t. */
-static double exp_part(const struct nrg_slice *s, int64_t from_ns, int64_t t_ns, double tau_ns)
+static double exp_part(const struct nrg_regress_slice *s, int64_t from_ns, int64_t t_ns,
+                       double tau_ns)
 {
     int64_t from = s->begin_ns > from_ns ? s->begin_ns : from_ns;
     int64_t to = s->end_ns < t_ns ? s->end_ns : t_ns;
@@ -250,12 +264,12 @@ static int exp_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
         gen->x[i] = tau_s * gen->state[i];
     for (size_t i = 0; i < gen->n; i++)
         gen->state[i] *= decay;
-    int rc = walk(&gen->head, slices, to);
+    int rc = open_slices(&gen->head, slices, to);
     for (size_t i = 0; !rc && i < gen->head.n_open;) {
-        const struct nrg_slice *s = &gen->head.open[i];
-        add(gen, s, exp_part(s, from, to, tau_ns), gen->state);
+        const struct nrg_regress_slice *s = &gen->head.open[i];
+        add_activity(gen, s, exp_part(s, from, to, tau_ns), gen->state);
         if (counter)
-            add(gen, s, overlap_ns(s, from, to) / 1e9, gen->x);
+            add_activity(gen, s, overlap_ns(s, from, to) / 1e9, gen->x);
         if (s->end_ns <= to)
             gen->head.open[i] = gen->head.open[--gen->head.n_open];
         else
@@ -282,21 +296,23 @@ static void start_of_average(struct nrg_rowgen *gen)
 void nrg_rowgen_set(struct nrg_rowgen *gen, uint32_t column, double value)
 {
     gen->x[column] = value;
-    if (!gen->mark[column]) {
-        gen->mark[column] = 1;
-        gen->touched[gen->n_touched++] = column;
-    }
+    touch_column(gen, column);
 }
 
-/* What was read stands for what was to be expected: before there is a fit, it is all there is. */
+/* The reading itself stands for its expected value: before there is a fit, there is no other. */
 static void set_drift(struct nrg_rowgen *gen)
 {
     const struct nrg_regress_options *o = gen->options;
-    double span = (double)(o->end_ns - o->begin_ns);
+    double span = (double)(o->end_ns - o->begin_ns), idle = gen->x[NRG_COLUMN_IDLE];
     double at = 2 * (double)(gen->seen.to_ns - o->begin_ns) / fmax(span, 1) - 1;
-    nrg_rowgen_set(gen, NRG_COLUMN_DRIFT, gen->y * at);
-    nrg_rowgen_set(gen, NRG_COLUMN_DRIFT2, gen->y * (at * at - 1.0 / 3));
-    nrg_rowgen_set(gen, NRG_COLUMN_DRIFT_IDLE, gen->x[NRG_COLUMN_IDLE] * at);
+    if (gen->drift) {
+        nrg_rowgen_set(gen, NRG_COLUMN_DRIFT, gen->y * at);
+        nrg_rowgen_set(gen, NRG_COLUMN_DRIFT2, gen->y * (at * at - 1.0 / 3));
+    }
+    if (o->idle_error_w > 0)
+        nrg_rowgen_set(gen, NRG_COLUMN_IDLE_OFF, idle);
+    if (gen->drift || o->idle_drift_w > 0)
+        nrg_rowgen_set(gen, NRG_COLUMN_DRIFT_IDLE, idle * (o->idle_begins ? (at + 1) / 2 : at));
 }
 
 static bool finish_row(struct nrg_rowgen *gen)
@@ -322,8 +338,7 @@ static bool finish_row(struct nrg_rowgen *gen)
             return false;
         start_of_average(gen);
     }
-    if (gen->drift)
-        set_drift(gen);
+    set_drift(gen);
     int64_t reach_ns = gen->kernel.kind == NRG_KERNEL_BOX ? seen->to_ns : seen->from_ns;
     return seen->usable && reach_ns >= gen->usable_from_ns;
 }
@@ -358,7 +373,7 @@ static void clear_row(struct nrg_rowgen *gen)
 int nrg_rowgen_next(struct nrg_rowgen *gen, const struct nrg_slices *slices, int64_t ready_ns,
                     size_t n_columns)
 {
-    int rc = grow(gen, n_columns);
+    int rc = grow_columns(gen, n_columns);
     while (!rc) {
         if (!gen->pending && !nrg_observe(&gen->observer, &gen->seen))
             break;

@@ -17,11 +17,12 @@
 #include "attribute/regress/fit.h"
 
 /*
- * Columns before those of classes. Those before idle are of no interest, and may be negative: two
- * (filled by regress.c) say how rows would change if the sensor were a little later, or its memory
- * a little longer: they take up what the chosen kernel is off by, and make the intervals hold what
- * is not known of it. The others let power rise or fall slowly over the run, as it does when a
- * machine warms up: lines and a parabola, none of which changes its mean.
+ * Columns before those of classes. Those before idle are of no interest, and may be negative. Two
+ * (filled by fit.c) say how rows would change if the sensor were a little later, or its memory a
+ * little longer: they absorb the error of the chosen kernel, and make the intervals include it. The
+ * others let power rise or fall slowly over the run, as it does when a machine warms up: lines and
+ * a parabola, none of which changes its mean. Idle power that is known has an error of its own, and
+ * may drift away from where it was measured; how far is said by the options.
  */
 enum {
     NRG_COLUMN_SHIFT,
@@ -29,6 +30,7 @@ enum {
     NRG_COLUMN_DRIFT,
     NRG_COLUMN_DRIFT2,
     NRG_COLUMN_DRIFT_IDLE,
+    NRG_COLUMN_IDLE_OFF,
     NRG_COLUMN_IDLE,
     NRG_COLUMN_CLASSES
 };
@@ -46,14 +48,14 @@ double nrg_kernel_lag_s(const struct nrg_kernel *kernel);
 struct nrg_kernel nrg_kernel_moved(struct nrg_kernel kernel, double shift_s, double more_s);
 double nrg_kernel_memory_s(const struct nrg_kernel *kernel);
 
-struct nrg_slice {
+struct nrg_regress_slice {
     int64_t begin_ns, end_ns;
-    uint32_t column;
-    float share;
+    uint32_t column, calls_column; /* calls_column 0: none */
+    float rate, calls_per_s;
 };
 
 struct nrg_slices {
-    struct nrg_slice *items;
+    struct nrg_regress_slice *items;
     size_t n, cap;
     uint64_t dropped; /* items[0] is slice number `dropped` */
 };
@@ -68,7 +70,7 @@ struct nrg_observation {
 
 struct nrg_observer {
     const struct nrg_timeline *timeline;
-    int64_t begin_ns, end_ns;
+    int64_t begin_ns, end_ns, merged_ns;
     size_t next;
     bool restart, skipped, started;
 };
@@ -79,7 +81,7 @@ bool nrg_observe(struct nrg_observer *observer, struct nrg_observation *seen);
 
 struct nrg_walker {
     uint64_t next; /* slice number */
-    struct nrg_slice *open;
+    struct nrg_regress_slice *open;
     size_t n_open, cap_open;
 };
 
@@ -109,8 +111,8 @@ struct nrg_rowgen {
     bool restart;
 };
 
-int nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *options,
-                    const struct nrg_kernel *kernel, const uint32_t *map, bool drift);
+void nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *options,
+                     const struct nrg_kernel *kernel, const uint32_t *map, bool drift);
 void nrg_rowgen_release(struct nrg_rowgen *gen);
 /*
  * Next row into x (n_columns), y. Slices that begin before ready_ns have all come. 1: a row; 0:

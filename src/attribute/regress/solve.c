@@ -1,16 +1,15 @@
 /*
  * The solution. Powers are not negative; the same is solved without that condition, because only
- * around that are there intervals that cover whatever the truth is.
+ * intervals around that solution cover the truth whatever it is.
  *
  * Classes that can't be told apart: a column that others explain, but for rounding of numbers and
  * of time stamps, makes one group with those that explain it. What a group used is known all the
  * same, as the sum is the same however it is split.
  */
-#include "attribute/regress_solver.h"
+#include "attribute/regress/internal.h"
 
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DEPENDENT    1e-9 /* of a column's square that is its own: less is rounding */
@@ -22,13 +21,23 @@
 void nrg_solver_release(struct nrg_solver *s)
 {
     nrg_gram_release(&s->sum);
-    free(s->index);
-    free(s->scale);
-    free(s->inverse);
-    free(s->factor);
-    free(s->covariance);
-    free(s->dependent);
-    free(s->root);
+    nrg_arena_release(&s->memory);
+}
+
+/* What is known of idle power besides the readings. Rows weigh by the inverse of their variance. */
+static void add_priors(struct nrg_solver *s)
+{
+    const struct nrg_regress_options *o = &s->r->options;
+    const struct {
+        size_t column;
+        double deviation_w;
+    } priors[] = {{NRG_COLUMN_IDLE_OFF, o->idle_error_w}, {NRG_COLUMN_DRIFT_IDLE, o->idle_drift_w}};
+    for (size_t i = 0; i < sizeof priors / sizeof *priors; i++) {
+        double w = priors[i].deviation_w,
+               *a = &s->sum.a[nrg_packed(priors[i].column, priors[i].column)];
+        if (w > 0 && *a > 0)
+            *a += 1 / (w * w);
+    }
 }
 
 int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
@@ -38,29 +47,26 @@ int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
     int rc = nrg_gram_grow(&s->sum, n);
     for (size_t i = 0; !rc && i < r->n_blocks; i++)
         nrg_gram_join(&s->sum, &r->block[i]);
-    s->index = calloc(n, sizeof *s->index);
-    s->root = calloc(2 * n, sizeof *s->root);
-    s->scale = calloc(7 * n, sizeof *s->scale);
-    s->inverse = calloc(cells, sizeof *s->inverse);
-    s->factor = calloc(cells, sizeof *s->factor);
-    s->covariance = calloc(cells, sizeof *s->covariance);
-    s->dependent = calloc(n, sizeof *s->dependent);
-    if (rc || !s->index || !s->root || !s->scale || !s->inverse || !s->factor || !s->covariance ||
-        !s->dependent)
-        return -ENOMEM;
-    s->next = s->root + n;
-    s->floor = s->scale + n;
-    s->beta = s->floor + n;
-    s->free_beta = s->beta + n;
-    s->ratio = s->free_beta + n;
-    s->work = s->ratio + n;
-    return 0;
+    if (!rc)
+        add_priors(s);
+    size_t **counts[] = {&s->index, &s->root, &s->next};
+    double **columns[] = {&s->scale, &s->floor, &s->beta, &s->free_beta, &s->ratio};
+    double **matrices[] = {&s->inverse, &s->factor, &s->covariance};
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        *counts[i] = nrg_arena_array(&s->memory, n, sizeof **counts[i]);
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++)
+        *columns[i] = nrg_arena_array(&s->memory, n, sizeof **columns[i]);
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
+        *matrices[i] = nrg_arena_array(&s->memory, cells, sizeof **matrices[i]);
+    s->work = nrg_arena_array(&s->memory, 2 * n, sizeof *s->work);
+    s->dependent = nrg_arena_array(&s->memory, n, sizeof *s->dependent);
+    return rc || s->memory.failed ? -ENOMEM : 0;
 }
 
 /*
- * Rounded time stamps give columns variation that is not theirs, which would draw their powers
- * towards one another: so much per edge of a slice. A gauge that averages sees a part of it in
- * many rows, and whitening adds rows up.
+ * Rounded time stamps add variation to columns, which would draw their powers towards one another.
+ * This is how much per edge of a slice. A gauge that averages sees a part of it in many rows, and
+ * whitening adds rows up.
  */
 static double edge_noise(const struct nrg_solver *s)
 {
@@ -80,24 +86,15 @@ static double edge_noise(const struct nrg_solver *s)
     return r->grain_ns > 1 && rows > 0 ? square : 0;
 }
 
-static void pick(struct nrg_solver *s, size_t from, size_t to)
-{
-    for (size_t i = from; i < to && i < s->sum.n; i++)
-        if (s->sum.a[nrg_packed(i, i)] > 0)
-            s->index[s->m++] = i;
-}
-
 static void pick_columns(struct nrg_solver *s, bool idle)
 {
-    s->m = 0;
     s->edge = edge_noise(s);
-    pick(s, NRG_COLUMN_CLASSES, s->sum.n);
-    s->n_classes = s->m;
-    if (idle)
-        pick(s, NRG_COLUMN_IDLE, NRG_COLUMN_IDLE + 1);
-    s->n_bound = s->m;
+    s->n_classes = nrg_regress_pick(s->r->is_calls, &s->sum, false, s->index, 0);
+    s->n_bound =
+        nrg_gram_pick(&s->sum, NRG_COLUMN_IDLE, NRG_COLUMN_IDLE + idle, s->index, s->n_classes);
     s->idle = s->n_bound > s->n_classes;
-    pick(s, 0, NRG_COLUMN_IDLE);
+    s->m = nrg_gram_pick(&s->sum, 0, NRG_COLUMN_IDLE, s->index, s->n_bound);
+    s->m = nrg_regress_pick(s->r->is_calls, &s->sum, true, s->index, s->m);
     for (size_t p = 0; p < s->m; p++) {
         size_t i = s->index[p];
         double edges = i < s->r->edges.n ? s->r->edges.a[nrg_packed(i, i)] : 0;
@@ -108,7 +105,8 @@ static void pick_columns(struct nrg_solver *s, bool idle)
     }
 }
 
-static void fill(const struct nrg_solver *s, const struct nrg_gram *from, double *a, double *b)
+static void fill_columns(const struct nrg_solver *s, const struct nrg_gram *from, double *a,
+                         double *b)
 {
     double *row = a;
     for (size_t p = 0; p < s->m; row += ++p) {
@@ -137,11 +135,11 @@ static void take_edges(const struct nrg_solver *s, double part, double *a)
 
 void nrg_solver_fill(const struct nrg_solver *s, const struct nrg_gram *from, double *a, double *b)
 {
-    fill(s, from, a, b);
+    fill_columns(s, from, a, b);
     take_edges(s, (double)from->rows / (double)s->sum.rows, a);
 }
 
-static void join(struct nrg_solver *s, size_t p, size_t q)
+static void join_groups(struct nrg_solver *s, size_t p, size_t q)
 {
     size_t a = s->root[p], b = s->root[q], last = a < b ? a : b;
     if (a == b)
@@ -165,11 +163,11 @@ static void make_groups(struct nrg_solver *s)
             most = fmax(most, fabs(s->work[q]));
         for (size_t q = 0; q < p; q++)
             if (fabs(s->work[q]) > MEMBER * most)
-                join(s, p, q);
+                join_groups(s, p, q);
     }
 }
 
-/* What is known of a power before any reading: it is like those of the other classes. */
+/* What is known of a power before any reading: the mean and spread of the other classes. */
 struct likely {
     double mean_w, spread_w;
 };
@@ -198,16 +196,16 @@ static struct likely find_likely(const struct nrg_solver *s)
 }
 
 /*
- * Powers that are not negative. Those of short classes that readings say nothing of would take any
- * value, and make their neighbours take what makes up for it: being like the others holds them.
- * Intervals know nothing of this, and so hold for any powers.
+ * Powers that are not negative. Readings do not determine the powers of short classes: these would
+ * take any value, and their neighbours one that compensates. So each class is drawn towards the
+ * mean of all. Intervals are made without this, and so hold for any powers.
  */
 static int solve_bound(struct nrg_solver *s, size_t rank)
 {
     struct likely likely = find_likely(s);
     double *a = s->covariance, *b = s->work;
-    fill(s, &s->sum, a, b);
-    /* Where classes can't be told apart, what edges take may be more than there is. */
+    fill_columns(s, &s->sum, a, b);
+    /* Where classes can't be told apart, the edges may take more than there is. */
     if (rank == s->m)
         take_edges(s, 1, a);
     for (size_t p = 0; likely.mean_w > 0 && s->left > 0 && p < s->n_classes; p++) {
@@ -215,14 +213,14 @@ static int solve_bound(struct nrg_solver *s, size_t rank)
         a[nrg_packed(p, p)] += hold;
         b[p] += hold * likely.mean_w / s->scale[p];
     }
-    return nrg_gram_nonnegative(a, b, s->m, s->n_bound, s->beta);
+    return nrg_nnls(a, b, s->m, s->n_bound, NRG_RIDGE, s->beta);
 }
 
 int nrg_solver_solve(struct nrg_solver *s, bool idle)
 {
     pick_columns(s, idle);
     nrg_solver_fill(s, &s->sum, s->factor, s->free_beta);
-    size_t rank = nrg_gram_factor(s->factor, s->m, s->floor, s->dependent);
+    size_t rank = nrg_gram_factor(s->factor, s->m, s->floor, s->dependent, false);
     s->freedom = (double)s->sum.rows - (double)rank;
     if (s->freedom < 1 || !s->n_classes)
         return -ENODATA;
@@ -230,7 +228,7 @@ int nrg_solver_solve(struct nrg_solver *s, bool idle)
     for (size_t p = 0; p < s->m; p++) /* rows of dependent columns are of no more use */
         for (size_t q = 0; s->dependent[p] && q <= p; q++)
             s->factor[nrg_packed(p, q)] = 0;
-    nrg_gram_solve(s->factor, s->m, s->free_beta);
+    nrg_gram_solve(s->factor, s->m, s->free_beta, false);
     nrg_gram_invert(s->factor, s->m, s->inverse);
     memset(s->work, 0, 2 * s->sum.n * sizeof *s->work);
     for (size_t p = 0; p < s->m; p++)

@@ -6,14 +6,16 @@
  * product), which makes the scatter right on average. The correction of a class is drawn to that of
  * all classes as far as blocks are too few to tell them apart.
  *
- * What comes back the same way every time scatters in no block: rounding of a gauge, added here.
+ * An error that repeats every time does not show as scatter between blocks: rounding of a gauge. It
+ * is added here.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/regress_solver.h"
+#include "attribute/regress/internal.h"
+#include "base/stats.h"
 
 #define LEFT_OUT_LOST 1e-7
 #define MAX_LEFT_OUT  1e10 /* multiplications; beyond, blocks stay in */
@@ -23,27 +25,8 @@
 #define ROUNDING_ONE  0.243 /* of a step: 95 % of rounding is within 1.96 times this */
 #define ROUNDING_TWO  0.285 /* the same of two together, each */
 
-double nrg_student_t(double confidence, double freedom)
-{
-    double low = 0, high = 40, tail = (1 - confidence) / 2;
-    for (int i = 0; i < 80; i++) {
-        double z = (low + high) / 2;
-        *(erfc(z / sqrt(2)) / 2 > tail ? &low : &high) = z;
-    }
-    if (freedom < 1.5)
-        return 1 / tan(M_PI * tail);
-    if (freedom < 2.5)
-        return (1 - 2 * tail) / sqrt(2 * tail * (1 - tail));
-    /* Fisher's expansion around the normal quantile: 3.179 for 3.182 at 3 and 95 % */
-    double z = low, z2 = z * z, f = freedom;
-    double a = z * (z2 + 1) / 4, b = z * ((5 * z2 + 16) * z2 + 3) / 96,
-           c = z * (((3 * z2 + 19) * z2 + 17) * z2 - 15) / 384,
-           d = z * ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160;
-    return z + (a + (b + (c + d / f) / f) / f) / f;
-}
-
-/* What a block's rows would have the solution be moved by, before any inverse. */
-static void score(const struct nrg_solver *s, const double *a, double *b)
+/* b becomes b - a * solution: how far the block's rows pull the solution, before any inverse. */
+static void score_block(const struct nrg_solver *s, const double *a, double *b)
 {
     for (size_t p = 0; p < s->m; p++) {
         double sum = 0;
@@ -53,7 +36,7 @@ static void score(const struct nrg_solver *s, const double *a, double *b)
     }
 }
 
-static void multiply(const struct nrg_solver *s, const double *x, double *y)
+static void multiply_inverse(const struct nrg_solver *s, const double *x, double *y)
 {
     for (size_t p = 0; p < s->m; p++) {
         y[p] = 0;
@@ -72,11 +55,11 @@ static void leave_out(struct nrg_solver *s, double *a, const double *all, bool *
             a[at] = s->dependent[p] || s->dependent[q] ? 0 : all[at] - a[at];
         }
     }
-    nrg_gram_factor(a, s->m, s->floor, lost);
+    nrg_gram_factor(a, s->m, s->floor, lost, false);
     for (size_t p = 0; p < s->m; p++)
         for (size_t q = 0; lost[p] && q <= p; q++)
             a[nrg_packed(p, q)] = 0;
-    nrg_gram_solve(a, s->m, b);
+    nrg_gram_solve(a, s->m, b, false);
 }
 
 /* Adds what one block says of each column's variance to ratio. */
@@ -85,8 +68,8 @@ static void add_block(struct nrg_solver *s, const struct nrg_gram *block, double
 {
     double *b = s->work, *moved = s->work + s->m, m = (double)s->m;
     nrg_solver_fill(s, block, a, b);
-    score(s, a, b);
-    multiply(s, b, moved);
+    score_block(s, a, b);
+    multiply_inverse(s, b, moved);
     if ((double)s->r->n_blocks * m * m * m / 3 < MAX_LEFT_OUT)
         leave_out(s, a, all, lost, b);
     else
@@ -116,7 +99,7 @@ struct common {
     double prior; /* how many blocks' worth it is */
 };
 
-/* How far ratios scatter more than chance has it: the less, the more they are one. */
+/* The less the ratios scatter beyond chance, the more their mean counts. */
 static struct common find_common(const struct nrg_solver *s, const double *blocks)
 {
     double n = 0, mean = 0, square = 0, chance = 0;
@@ -136,7 +119,7 @@ static struct common find_common(const struct nrg_solver *s, const double *block
 }
 
 /* One t serves all: a column whose variance is known less well has a larger variance instead. */
-static void moderate(struct nrg_solver *s)
+static void moderate_ratios(struct nrg_solver *s)
 {
     double *blocks = s->work, mean_freedom = 0, confidence = s->r->options.confidence;
     for (size_t p = 0; p < s->m; p++) {
@@ -146,10 +129,10 @@ static void moderate(struct nrg_solver *s)
     struct common common = find_common(s, blocks);
     for (size_t p = 0; p < s->m; p++)
         mean_freedom += fmin(s->freedom, common.prior + blocks[p]) / (double)s->m;
-    double t = nrg_student_t(confidence, mean_freedom);
+    double t = nrg_student_half(confidence, mean_freedom);
     for (size_t p = 0; p < s->m; p++) {
         double all = common.prior + blocks[p];
-        double wider = nrg_student_t(confidence, fmin(s->freedom, all)) / t;
+        double wider = nrg_student_half(confidence, fmin(s->freedom, all)) / t;
         s->ratio[p] = (common.prior * common.mean + blocks[p] * s->ratio[p]) / all;
         s->ratio[p] *= wider * wider;
     }
@@ -180,7 +163,7 @@ static int find_ratios(struct nrg_solver *s)
         double plain = s->left * s->inverse[nrg_packed(p, p)];
         s->ratio[p] = s->r->n_blocks > 2 && plain > 0 ? s->ratio[p] / plain : 1;
     }
-    moderate(s);
+    moderate_ratios(s);
     for (size_t p = 0; p < s->m; p++)
         s->ratio[p] = fmax(s->ratio[p], rounded_alike(s));
     free(a);
@@ -208,7 +191,7 @@ static void add_rounding(struct nrg_solver *s)
         if (s->idle)
             s->work[s->n_classes] = weight * s->scale[s->n_classes];
         s->work[p] = weight * s->scale[p];
-        multiply(s, s->work, moved);
+        multiply_inverse(s, s->work, moved);
         for (size_t a = 0; a < s->m; a++)
             for (size_t b = 0; b <= a; b++)
                 s->covariance[nrg_packed(a, b)] += moved[a] * moved[b];

@@ -1,5 +1,5 @@
 /*
- * What regressions are made of, and what becomes of their results.
+ * Makes the regressions of the domains, and takes over their results.
  *
  * A class is a path of spans. Where there are more than MAX_CLASSES, the smallest share one: their
  * rows get its power and an interval that says how little that means. Energy of other processes
@@ -17,10 +17,13 @@
 #include <string.h>
 
 #include "attribute/internal.h"
-#include "attribute/slicer.h"
+#include "attribute/regress/slicer.h"
 #include "base/mem.h"
 
-#define MAX_CLASSES 512
+#define MAX_CLASSES    512
+#define BASELINE_BUSY  0.02 /* CPUs: fewer are the ticks' rounding */
+#define BASELINE_ERROR 1e-3 /* of its power: what one measurement of it differs from the next */
+#define IDLE_DRIFT     0.15 /* of idle power, that it may change in a run */
 
 static int by_time(const void *a, const void *b, void *arg)
 {
@@ -33,12 +36,10 @@ static int by_time(const void *a, const void *b, void *arg)
 static int choose_classes(struct nrg_engine *e)
 {
     size_t n = e->walk.paths.n, used = 0;
-    uint32_t *order = calloc(n + 1, sizeof *order);
-    e->class_of = malloc((n + 1) * sizeof *e->class_of);
-    if (!order || !e->class_of) {
-        free(order);
+    uint32_t *order = nrg_arena_array(&e->memory, n + 1, sizeof *order);
+    e->class_of = nrg_arena_array(&e->memory, n + 1, sizeof *e->class_of);
+    if (e->memory.failed)
         return -ENOMEM;
-    }
     memset(e->class_of, 0xff, (n + 1) * sizeof *e->class_of);
     for (size_t i = 1; i < n; i++)
         if (e->survey.paths[i].self_ns > 0)
@@ -47,10 +48,11 @@ static int choose_classes(struct nrg_engine *e)
         qsort_r(order, used, sizeof *order, by_time, e->survey.paths);
     for (size_t i = 0; i < used; i++)
         e->class_of[order[i]] = (uint32_t)(i < MAX_CLASSES ? i : MAX_CLASSES);
-    e->n_classes = (used < MAX_CLASSES ? used : MAX_CLASSES + (used > MAX_CLASSES)) + 1;
-    e->class_of[0] = (uint32_t)e->n_classes - 1;
+    e->n_classes = (used < MAX_CLASSES ? used : MAX_CLASSES + (used > MAX_CLASSES)) + 3;
+    e->class_of[0] = (uint32_t)e->n_classes - 3;
+    e->untracked_class = e->n_classes - 2;
+    e->other_class = e->n_classes - 1;
     e->rest_class = used > MAX_CLASSES ? MAX_CLASSES : SIZE_MAX;
-    free(order);
     return 0;
 }
 
@@ -70,6 +72,8 @@ static double mine_at(const struct nrg_engine *e, const struct nrg_part *part, s
 {
     const struct nrg_cells *c = &e->cells;
     double tracked = 0;
+    if (!part->pool && c->has_rates)
+        return 1; /* others have classes of their own */
     for (size_t g = 0; g < c->n_groups; g++)
         if (c->group_pool[g] == part->pool)
             tracked += (double)c->share[k * c->n_groups + g];
@@ -84,31 +88,30 @@ static bool needs_own_timeline(const struct nrg_engine *e, const struct nrg_part
     return e->n_windows > 1 || !strcmp(part->out->idle_source, "estimate");
 }
 
-/* The readings without idle power (where it is known) and without what others used. */
-static int own_timeline(const struct nrg_engine *e, const struct nrg_part *part,
-                        struct nrg_timeline *own)
+/* The readings without idle power (where it is known) and without what others used; NULL: no
+ * memory. */
+static const struct nrg_timeline *own_timeline(const struct nrg_engine *e,
+                                               const struct nrg_part *part,
+                                               struct nrg_arena *memory)
 {
     const struct nrg_timeline *tl = part->tl;
-    *own = *tl;
-    own->cap = tl->n;
-    own->t_ns = malloc(tl->n * sizeof *own->t_ns);
-    own->sum_j = malloc(tl->n * sizeof *own->sum_j);
-    own->gap = malloc(tl->n);
-    own->gauge = tl->gauge ? malloc(tl->n * sizeof *own->gauge) : NULL;
-    if (!own->t_ns || !own->sum_j || !own->gap || (tl->gauge && !own->gauge)) {
-        nrg_timeline_release(own);
-        return -ENOMEM;
-    }
-    memcpy(own->t_ns, tl->t_ns, tl->n * sizeof *own->t_ns);
+    struct nrg_timeline *own = nrg_arena_alloc(memory, sizeof *own);
+    if (!own)
+        return NULL;
+    *own = *tl; /* the same times */
+    own->sum_j = nrg_arena_array(memory, tl->n, sizeof *own->sum_j);
+    own->gap = nrg_arena_array(memory, tl->n, sizeof *own->gap);
+    own->gauge = tl->gauge ? nrg_arena_array(memory, tl->n, sizeof *own->gauge) : NULL;
+    if (memory->failed)
+        return NULL;
     memcpy(own->gap, tl->gap, tl->n);
-    own->sum_j[0] = 0;
     for (size_t i = 0; i < tl->n; i++) {
         size_t next = i + 1 < tl->n ? i + 1 : i;
         double s = (double)(tl->t_ns[next] - tl->t_ns[i]) * 1e-9;
         size_t k = nrg_cells_find(&e->cells, tl->t_ns[i] + (tl->t_ns[next] - tl->t_ns[i]) / 2);
         double idle_w = part->idle_known ? part->idle_w[k] : 0, mine = mine_at(e, part, k);
         double step_j = tl->sum_j[next] - tl->sum_j[i];
-        own->gap[i] |= e->cells.outside[k]; /* between runs nobody knows what went on */
+        own->gap[i] |= e->cells.outside[k]; /* between runs nothing is known */
         if (tl->gauge)
             own->gauge[i] = (tl->gauge[i] - idle_w) * mine;
         if (next > i)
@@ -119,19 +122,41 @@ static int own_timeline(const struct nrg_engine *e, const struct nrg_part *part,
             own->sum_j[i] + (own->gap[i] ? 0
                                          : (own->gauge[i] + own->gauge[i + 1]) / 2 *
                                                (double)(tl->t_ns[i + 1] - tl->t_ns[i]) * 1e-9);
-    return 0;
+    return own;
 }
 
-static int start(struct nrg_engine *e, struct nrg_part *part, struct nrg_timeline *own,
-                 struct nrg_regress **regress)
+/*
+ * A baseline shows idle power, and whatever else was busy then: that is taken off the others' CPU
+ * time, whose watts are found. Its ends lie anywhere in the sensor's update, and idle power drifts
+ * from there on.
+ */
+static void know_baseline(struct nrg_engine *e, struct nrg_part *part,
+                          struct nrg_regress_options *o)
+{
+    bool after;
+    double length_s = nrg_frame_baseline_s(&e->frame, &after);
+    double w = part->out->idle_w, update_s = (double)part->channel->channel.update_ns * 1e-9;
+    double busy =
+        nrg_frame_baseline_rate(&e->frame, nrg_frame_find(&e->frame, "cpu.busy", NRG_SECONDS));
+    part->baseline = part->idle_known && !strcmp(part->out->idle_source, "baseline");
+    if (!part->baseline || !(length_s > 0) || !(w > 0))
+        return;
+    part->baseline_busy = !part->pool && busy > BASELINE_BUSY ? busy : 0;
+    o->idle_error_w = fmax(w * update_s / length_s / sqrt(6), BASELINE_ERROR * w);
+    o->idle_drift_w = IDLE_DRIFT * w;
+    o->idle_begins = !after;
+}
+
+static int start_regression(struct nrg_engine *e, struct nrg_part *part, struct nrg_arena *memory,
+                            struct nrg_regress **regress)
 {
     bool separate = needs_own_timeline(e, part);
-    int rc = separate ? own_timeline(e, part, own) : 0;
+    const struct nrg_timeline *tl = separate ? own_timeline(e, part, memory) : part->tl;
     double idle_w = part->idle_known ? part->out->idle_w : NAN;
     if (separate && part->idle_known)
         idle_w = 0;
     struct nrg_regress_options o = {
-        .timeline = separate ? own : part->tl,
+        .timeline = tl,
         .channel = &part->channel->channel,
         .begin_ns = e->windows[0].begin_ns,
         .end_ns = e->windows[e->n_windows - 1].end_ns,
@@ -142,24 +167,55 @@ static int start(struct nrg_engine *e, struct nrg_part *part, struct nrg_timelin
         .seen_lag_s = part->lag_s,
         .idle_w = idle_w,
         .confidence = e->options->confidence > 0 ? e->options->confidence : 0.95};
-    part->class_w = calloc(e->walk.paths.n + 1, sizeof *part->class_w);
-    part->below_w = calloc(e->walk.paths.n + 1, sizeof *part->below_w);
-    part->above_w = calloc(e->walk.paths.n + 1, sizeof *part->above_w);
-    if (!part->class_w || !part->below_w || !part->above_w)
-        rc = -ENOMEM;
-    return rc ? rc : nrg_regress_new(&o, regress);
+    know_baseline(e, part, &o);
+    part->class_w = nrg_arena_array(&e->memory, e->walk.paths.n + 1, sizeof *part->class_w);
+    part->below_w = nrg_arena_array(&e->memory, e->walk.paths.n + 1, sizeof *part->below_w);
+    part->above_w = nrg_arena_array(&e->memory, e->walk.paths.n + 1, sizeof *part->above_w);
+    return tl && !e->memory.failed ? nrg_regress_new(&o, regress) : -ENOMEM;
+}
+
+/* Idle power that was known, as the readings correct it: what it was off by, others that were busy
+ * when it was measured, and its drift. */
+static void correct_idle(struct nrg_engine *e, struct nrg_part *part)
+{
+    const struct nrg_regress_result *r = &part->regressed;
+    const struct nrg_cells *c = &e->cells;
+    double others_w = r->classes[e->other_class].power_w;
+    double off_w = r->idle_off_w - (isnan(others_w) ? 0 : others_w * part->baseline_busy);
+    double span_ns = (double)(c->begin_ns[c->n] - c->begin_ns[0]);
+    for (size_t k = 0; k < c->n; k++) {
+        double middle_ns = (double)(c->begin_ns[k] - c->begin_ns[0]) / 2 +
+                           (double)(c->begin_ns[k + 1] - c->begin_ns[0]) / 2;
+        double at = span_ns > 0 ? 2 * middle_ns / span_ns - 1 : 0;
+        part->idle_w[k] = fmax(0, part->idle_w[k] + off_w + r->idle_drift_w * at);
+    }
+    part->out->idle_w = fmax(0, part->out->idle_w + off_w);
 }
 
 /* Idle power as the regression found it holds for the whole run. */
 static void take_idle(struct nrg_engine *e, struct nrg_part *part)
 {
     const struct nrg_regress_result *r = &part->regressed;
-    if (part->idle_known || !r->idle_fitted || isnan(r->idle_w))
+    if (part->idle_known && part->baseline)
+        correct_idle(e, part);
+    if (part->idle_known)
         return;
+    /* Where it could not be told, the powers of the classes have it. */
+    bool fitted = r->idle_fitted && !isnan(r->idle_w);
     for (size_t k = 0; k < e->cells.n; k++)
-        part->idle_w[k] = r->idle_w;
-    part->out->idle_w = r->idle_w;
-    nrg_copy(part->out->idle_source, sizeof part->out->idle_source, "fitted");
+        part->idle_w[k] = fitted ? r->idle_w : 0;
+    part->out->idle_w = fitted ? r->idle_w : NAN;
+    nrg_copy(part->out->idle_source, sizeof part->out->idle_source, fitted ? "fitted" : "unknown");
+}
+
+static void take_others(const struct nrg_engine *e, struct nrg_part *part)
+{
+    const struct nrg_cells *c = &e->cells;
+    double power_w = part->regressed.classes[e->other_class].power_w, sum_s = 0;
+    for (size_t k = 0; c->other_s && k < c->n; k++)
+        sum_s += c->outside[k] ? 0 : c->other_s[k];
+    if (!isnan(power_w))
+        part->others_j = power_w * sum_s;
 }
 
 /* Part of the time of spans whose power the regression could tell. */
@@ -175,6 +231,30 @@ static double resolved_part(const struct nrg_engine *e, const struct nrg_part *p
             resolved += e->survey.paths[i].self_ns;
     }
     return all > 0 ? resolved / all : 0;
+}
+
+/* Half-widths of the intervals, and how much powers differ, both of the mean power. */
+struct certainty {
+    double half, contrast;
+};
+
+static struct certainty certainty_of(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    double energy_j = 0, half_j = 0, time_s = 0, square = 0;
+    for (size_t c = 0; c < e->n_classes; c++) {
+        const struct nrg_regress_class *class_ = &part->regressed.classes[c];
+        if (isnan(class_->power_w))
+            continue;
+        energy_j += class_->power_w * class_->time_s;
+        half_j += (class_->high_w - class_->low_w) / 2 * class_->time_s;
+        square += class_->power_w * class_->power_w * class_->time_s;
+        time_s += class_->time_s;
+    }
+    double mean_w = time_s > 0 ? energy_j / time_s : 0;
+    if (!(mean_w > 0))
+        return (struct certainty){INFINITY, 0};
+    return (struct certainty){half_j / energy_j,
+                              sqrt(fmax(square / time_s / (mean_w * mean_w) - 1, 0))};
 }
 
 static void take_result(struct nrg_engine *e, struct nrg_part *part)
@@ -193,13 +273,14 @@ static void take_result(struct nrg_engine *e, struct nrg_part *part)
         }
     }
     take_idle(e, part);
+    take_others(e, part);
     part->lag_s = r->lag_s;
     part->out->lag_s = r->lag_s;
     part->out->residual = r->residual;
     nrg_copy(part->out->lag_source, sizeof part->out->lag_source, r->lag_source);
 }
 
-static int solve(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress *regress)
+static int solve_part(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress *regress)
 {
     int rc = nrg_regress_solve(regress, &part->regressed);
     bool automatic = e->options->method == NRG_METHOD_AUTO;
@@ -220,43 +301,59 @@ static int solve(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress
                    100 * resolved);
         return 0;
     }
+    struct certainty certainty = certainty_of(e, part);
+    double edges = nrg_method_edge_error(e, part) * certainty.contrast;
+    if (automatic && isfinite(edges) && edges < certainty.half) {
+        falls_back(part,
+                   "a regression would be certain to %.2g %% only, the edges of spans cost "
+                   "%.2g %%",
+                   100 * certainty.half, 100 * edges);
+        return 0;
+    }
     take_result(e, part);
     return 0;
 }
 
-int nrg_regress_parts(struct nrg_engine *e)
+/* How many parts are to be regressed. */
+static size_t count_regressions(struct nrg_engine *e)
 {
-    size_t n = e->n_parts + 1, wanted = 0;
-    struct nrg_regress **regress = calloc(n, sizeof(struct nrg_regress *));
-    struct nrg_timeline *own = calloc(n, sizeof *own);
-    struct nrg_slicer slicer = {
-        .regress = regress, .engine_parts = e->parts, .n_parts = e->n_parts};
-    int rc = regress && own ? choose_classes(e) : -ENOMEM;
-    for (size_t p = 0; !rc && p < e->n_parts; p++) {
+    size_t n = 0;
+    for (size_t p = 0; p < e->n_parts; p++) {
         struct nrg_part *part = &e->parts[p];
         if (part->method == NRG_METHOD_REGRESS && part->everything_idle)
             falls_back(part, "power did not follow the load, all of it is idle");
-        if (part->method != NRG_METHOD_REGRESS)
-            continue;
-        rc = start(e, part, &own[p], &regress[p]);
-        wanted++;
+        if (part->method == NRG_METHOD_REGRESS && !part->pool && e->cells.has_rates &&
+            nrg_gpu_number(part->channel->channel.name) >= 0)
+            falls_back(part, "the spans are the processors', whose CPU time says nothing of a GPU");
+        n += part->method == NRG_METHOD_REGRESS;
     }
-    slicer.class_of = e->class_of;
-    if (!rc && wanted) {
+    return n;
+}
+
+int nrg_regress_parts(struct nrg_engine *e)
+{
+    if (!count_regressions(e))
+        return 0;
+    struct nrg_arena memory = {0};
+    struct nrg_regress **regress =
+        nrg_arena_array(&memory, e->n_parts + 1, sizeof(struct nrg_regress *));
+    struct nrg_slicer slicer = {.e = e, .regress = regress};
+    int rc = regress ? choose_classes(e) : -ENOMEM;
+    for (size_t p = 0; !rc && p < e->n_parts; p++)
+        if (e->parts[p].method == NRG_METHOD_REGRESS)
+            rc = start_regression(e, &e->parts[p], &memory, &regress[p]);
+    if (!rc) {
         rc = nrg_distribute(e, &slicer);
         memset(e->rows, 0, e->walk.rows->n * sizeof *e->rows);
         memset(e->row_parts, 0, e->walk.rows->n * e->n_parts * sizeof *e->row_parts);
-        e->n_counts = 0;
+        e->counts.n = 0;
     }
     for (size_t p = 0; !rc && p < e->n_parts; p++)
         if (regress[p])
-            rc = solve(e, &e->parts[p], regress[p]);
-    for (size_t p = 0; regress && own && p < e->n_parts; p++) {
+            rc = solve_part(e, &e->parts[p], regress[p]);
+    for (size_t p = 0; regress && p < e->n_parts; p++)
         nrg_regress_free(regress[p]);
-        nrg_timeline_release(&own[p]);
-    }
     free(slicer.slices);
-    free(regress);
-    free(own);
+    nrg_arena_release(&memory);
     return rc;
 }

@@ -1,4 +1,4 @@
-/* See attribute_show.h. */
+/* See show.h. */
 #include "cli/attribute/show.h"
 
 #include <errno.h>
@@ -9,23 +9,23 @@
 
 #include "base/parse.h"
 
-static bool is_stdout(const char *path)
+static int count_on_stdout(const struct nrg_attribute_outputs *o)
 {
-    return path && !strcmp(path, "-");
+    return nrg_is_stdout(o->json) + nrg_is_stdout(o->csv) + nrg_is_stdout(o->folded) +
+           nrg_is_stdout(o->trace);
 }
 
-int nrg_attribute_check_outputs(const struct nrg_attribute_outputs *o)
+int nrg_attribute_check_outputs(const struct nrg_cli *cli, const struct nrg_attribute_outputs *o)
 {
-    if (is_stdout(o->json) + is_stdout(o->csv) + is_stdout(o->folded) + is_stdout(o->trace) < 2)
+    if (count_on_stdout(o) < 2)
         return 0;
-    fprintf(stderr, "nrg attribute: only one of --json, --csv, --folded and --trace can go to "
-                    "stdout: name a file for the others (--csv=FILE)\n");
-    return 2;
+    return nrg_usage(cli, "only one of --json, --csv, --folded and --trace can go to stdout: name "
+                          "a file for the others (--csv=FILE)");
 }
 
 /* ---- the terminal ---- */
 
-/* Of stdout, or what COLUMNS says; 0: it is no terminal. */
+/* Columns of stdout, or what COLUMNS says; 0: not a terminal. */
 static unsigned terminal_width(void)
 {
     struct winsize size;
@@ -65,33 +65,12 @@ static void show_text(const struct nrg_attribution_report *report,
 
 typedef int write_fn(const struct nrg_attribution_report *report, FILE *out);
 
-static FILE *open_output(const char *path)
-{
-    FILE *out = is_stdout(path) ? stdout : fopen(path, "we");
-    if (!out)
-        fprintf(stderr, "nrg: %s: %s\n", path, strerror(errno));
-    return out;
-}
-
-static int close_output(FILE *out, const char *path, int rc)
-{
-    int failed = fflush(out) || ferror(out), why = errno;
-    if (out != stdout && fclose(out)) {
-        failed = 1;
-        why = errno;
-    }
-    if (rc || failed)
-        fprintf(stderr, "nrg: %s: cannot write: %s\n", is_stdout(path) ? "stdout" : path,
-                strerror(rc == -ENOMEM ? ENOMEM : why));
-    return rc || failed ? 1 : 0;
-}
-
 static int write_one(const struct nrg_attribution_report *report, const char *path, write_fn *write)
 {
-    FILE *out = path ? open_output(path) : NULL;
     if (!path)
         return 0;
-    return out ? close_output(out, path, write(report, out)) : 1;
+    FILE *out = nrg_output_open(path);
+    return out ? nrg_output_close(out, path, write(report, out)) : 1;
 }
 
 static int write_trace(const struct nrg_cli *cli, const struct nrg_attribution_report *report,
@@ -102,9 +81,11 @@ static int write_trace(const struct nrg_cli *cli, const struct nrg_attribution_r
         .begin_ns = s->begin_ns, .end_ns = s->end_ns, .limit = (uint64_t)o->trace_limit};
     struct nrg_trace_result result;
     struct nrg_error err;
-    FILE *out = o->trace ? open_output(o->trace) : NULL;
-    if (!o->trace || !out)
-        return o->trace ? 1 : 0;
+    if (!o->trace)
+        return 0;
+    FILE *out = nrg_output_open(o->trace);
+    if (!out)
+        return 1;
     if (nrg_attribution_trace(report->recording, &options, out, &result, &err)) {
         if (out != stdout)
             fclose(out);
@@ -112,26 +93,23 @@ static int write_trace(const struct nrg_cli *cli, const struct nrg_attribution_r
     }
     if (result.left_out && !cli->quiet)
         fprintf(stderr, "nrg: %s: %llu spans, %llu more are left out (--trace-limit)\n",
-                is_stdout(o->trace) ? "stdout" : o->trace, (unsigned long long)result.spans,
+                nrg_is_stdout(o->trace) ? "stdout" : o->trace, (unsigned long long)result.spans,
                 (unsigned long long)result.left_out);
-    return close_output(out, o->trace, 0);
+    return nrg_output_close(out, o->trace, 0);
 }
 
 int nrg_attribute_show(const struct nrg_cli *cli, const struct nrg_attribution_report *report,
                        const struct nrg_attribute_outputs *o, bool earlier_columns)
 {
-    bool taken =
-        is_stdout(o->json) || is_stdout(o->csv) || is_stdout(o->folded) || is_stdout(o->trace);
-    if (!taken && !cli->quiet)
+    bool text = !count_on_stdout(o) && !cli->quiet;
+    if (text)
         show_text(report, o);
     int code = write_one(report, o->json, nrg_attribution_json);
     code |= write_one(report, o->csv,
                       earlier_columns ? nrg_attribution_csv_cycles : nrg_attribution_csv);
     code |= write_one(report, o->folded, nrg_attribution_folded);
     code |= write_trace(cli, report, o);
-    if (!taken && !cli->quiet && (fflush(stdout) || ferror(stdout))) {
-        fprintf(stderr, "nrg: stdout: cannot write: %s\n", strerror(errno));
-        code = 1;
-    }
+    if (text)
+        code |= nrg_output_close(stdout, "-", 0);
     return code;
 }

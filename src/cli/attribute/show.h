@@ -2,7 +2,7 @@
 #ifndef NRG_CLI_ATTRIBUTE_SHOW_H
 #define NRG_CLI_ATTRIBUTE_SHOW_H
 
-#include "cli/common.h"
+#include "cli/internal.h"
 #include "report/attribution/report.h"
 
 struct nrg_attribute_outputs {
@@ -13,7 +13,8 @@ struct nrg_attribute_outputs {
 };
 
 /* Checks that stdout is not asked for twice. 0, or 2 after saying so. */
-int nrg_attribute_check_outputs(const struct nrg_attribute_outputs *outputs);
+int nrg_attribute_check_outputs(const struct nrg_cli *cli,
+                                const struct nrg_attribute_outputs *outputs);
 
 /* Writes all of them; the table goes to stdout unless something else does. Exit code 0 or 1. */
 int nrg_attribute_show(const struct nrg_cli *cli, const struct nrg_attribution_report *report,

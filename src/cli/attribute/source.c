@@ -1,4 +1,4 @@
-/* See attribute_source.h. */
+/* See source.h. */
 #include "cli/attribute/source.h"
 
 #include <errno.h>
@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "record/read/graph.h"
+#include "attribute/recorded_model.h"
 #include "record/read/span_catalog.h"
 
 #define MAX_MODELS 64
@@ -40,7 +39,7 @@ int nrg_attribute_source_open(struct nrg_attribute_source *s, const struct nrg_c
 void nrg_attribute_source_close(struct nrg_attribute_source *s)
 {
     for (size_t i = 0; i < s->n_models; i++)
-        nrg_joined_model_close(&s->models[i]);
+        nrg_analysis_release(&s->models[i]);
     free(s->models);
     if (s->from_logs)
         nrg_import_join_release(&s->joined);
@@ -49,7 +48,7 @@ void nrg_attribute_source_close(struct nrg_attribute_source *s)
     *s = (struct nrg_attribute_source){0};
 }
 
-/* What the import had to say of a layer file: import.N.note, lines for people. */
+/* Notes of the import of a layer file: import.N.note. */
 static void add_note(void *arg, const char *key, const char *value)
 {
     const char *end = strrchr(key, '.');
@@ -68,7 +67,7 @@ void nrg_attribute_source_notes(const struct nrg_attribute_source *s, struct nrg
 
 /* ---- models ---- */
 
-/* Rows of modules in sum hold what runs backward too, where there is such a thing. */
+/* Whether there are backward passes, which sums over modules would include. */
 static bool has_backward(struct nrg_recording *recording)
 {
     struct nrg_span_catalog catalog;
@@ -81,19 +80,20 @@ static bool has_backward(struct nrg_recording *recording)
     return found;
 }
 
-static void join(struct nrg_attribute_source *s, struct nrg_attribution *a, bool in_sum)
+static void join_model(struct nrg_attribute_source *s, struct nrg_attribution *a, bool in_sum)
 {
-    struct nrg_joined_model *m = &s->models[s->n_models++];
+    struct nrg_analysis *m = &s->models[s->n_models++];
     struct nrg_join_result r = nrg_attribution_join(a, m, in_sum);
     size_t rows = r.modules + r.operators + r.layers;
     if (!m->has_graph)
         nrg_attribution_note(a, m->name, "has parameters but no graph: no MACs");
     else if (!rows && in_sum)
-        nrg_attribution_note(a, m->name,
-                             "modules hold forward and backward in sum: MACs of the forward pass "
-                             "alone would mislead (--by path tells them apart)");
+        nrg_attribution_note(
+            a, m->name,
+            "modules include forward and backward passes: MACs of the forward pass "
+            "alone would mislead (--by path separates them)");
     else if (!rows)
-        nrg_attribution_note(a, m->name, "names nothing that the spans name: no MACs");
+        nrg_attribution_note(a, m->name, "has no names in common with the spans: no MACs");
     else
         nrg_attribution_note(a, m->name,
                              "MACs and bytes of %zu rows are those of this graph, with the sizes "
@@ -101,39 +101,33 @@ static void join(struct nrg_attribute_source *s, struct nrg_attribution *a, bool
                              rows);
 }
 
-static int join_recorded(struct nrg_attribute_source *s, struct nrg_attribution *a, bool in_sum)
+static void join_recorded(struct nrg_attribute_source *s, struct nrg_attribution *a, bool in_sum)
 {
-    struct nrg_recorded_graph graph;
+    size_t n = nrg_recording_graphs(s->recording);
     struct nrg_error err;
-    int rc;
-    for (size_t i = 0; s->n_models < MAX_MODELS; i++) {
-        rc = nrg_recording_graph(s->recording, i, &graph, &err);
-        if (rc == -ENOENT)
-            return 0;
-        if (!rc)
-            rc = nrg_joined_model_read(&s->models[s->n_models], graph.name, graph.format,
-                                       graph.bytes, graph.size, &err);
-        if (rc)
-            nrg_attribution_note(a, graph.name[0] ? graph.name : "model", "%s", err.what);
+    for (size_t i = 0; i < n && s->n_models < MAX_MODELS; i++) {
+        struct nrg_analysis *m = &s->models[s->n_models];
+        if (nrg_recorded_model(m, s->recording, i, NULL, &err))
+            nrg_attribution_note(a, m->name, "%s", err.what);
         else
-            join(s, a, in_sum);
-        nrg_recorded_graph_release(&graph);
+            join_model(s, a, in_sum);
     }
-    return 0;
 }
 
 int nrg_attribute_source_models(struct nrg_attribute_source *s, const struct nrg_list *paths,
                                 struct nrg_attribution *a, bool modules_in_sum)
 {
+    static const struct nrg_analysis_options how;
     struct nrg_error err;
     bool in_sum = modules_in_sum && has_backward(s->recording);
     s->models = calloc(MAX_MODELS, sizeof *s->models);
     if (!s->models)
         return 1;
     for (size_t i = 0; i < paths->n && s->n_models < MAX_MODELS; i++) {
-        if (nrg_joined_model_open(&s->models[s->n_models], paths->items[i], &err))
+        if (nrg_analyse(&s->models[s->n_models], paths->items[i], &how, &err))
             return nrg_complain(&err, 1);
-        join(s, a, in_sum);
+        join_model(s, a, in_sum);
     }
-    return join_recorded(s, a, in_sum);
+    join_recorded(s, a, in_sum);
+    return 0;
 }

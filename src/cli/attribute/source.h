@@ -5,16 +5,16 @@
 #ifndef NRG_CLI_ATTRIBUTE_SOURCE_H
 #define NRG_CLI_ATTRIBUTE_SOURCE_H
 
-#include "cli/common.h"
+#include "attribute/model_join.h"
+#include "cli/internal.h"
 #include "import/join.h"
 #include "record/read/recording.h"
-#include "attribute/model_join.h"
 
 struct nrg_attribute_source {
     struct nrg_recording *recording;
     struct nrg_import_join_result joined; /* of logs */
     bool from_logs;
-    struct nrg_joined_model *models;
+    struct nrg_analysis *models;
     size_t n_models;
 };
 

@@ -1,6 +1,4 @@
-/* See calibrate_meter.h. */
-#include <signal.h>
-
+/* See meter.h. */
 #include "cli/calibrate/meter.h"
 
 #include <errno.h>
@@ -9,14 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "energy/summary.h"
 #include "base/mem.h"
+#include "base/temp.h"
+#include "energy/summary.h"
 #include "record/sampler/recorder.h"
 
 int nrg_recorder_meter_open(struct nrg_recorder_meter *m, struct nrg_error *err)
 {
-    const char *given = getenv("TMPDIR");
-    const char *places[] = {"/dev/shm", given && strlen(given) < 40 ? given : "/tmp", "/tmp"};
+    const char *given = nrg_temp_dir();
+    const char *places[] = {"/dev/shm", strlen(given) < 40 ? given : "/tmp", "/tmp"};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         snprintf(m->folder, sizeof m->folder, "%.40s/nrg-calibrate-XXXXXX", places[i]);
         if (mkdtemp(m->folder)) {
@@ -55,8 +54,8 @@ static void note_domains(struct nrg_recorder_meter *m, const struct nrg_summary 
     nrg_str_release(&text);
 }
 
-static int take(struct nrg_recorder_meter *m, struct nrg_recording *recording,
-                struct nrg_reading *reading, struct nrg_error *err)
+static int take_reading(struct nrg_recorder_meter *m, struct nrg_recording *recording,
+                        struct nrg_work_reading *reading, struct nrg_error *err)
 {
     struct nrg_summary summary;
     size_t n;
@@ -66,10 +65,10 @@ static int take(struct nrg_recorder_meter *m, struct nrg_recording *recording,
                : nrg_fail(err, -ENODATA, NULL, "a reading was not recorded");
     if (rc)
         return rc;
-    *reading = (struct nrg_reading){.duration_s = summary.duration_s,
-                                    .energy_j = summary.total_j,
-                                    .uncertainty_j = summary.total_uncertainty_j,
-                                    .utilisation = summary.cpu_utilisation};
+    *reading = (struct nrg_work_reading){.duration_s = summary.duration_s,
+                                         .energy_j = summary.total_j,
+                                         .uncertainty_j = summary.total_uncertainty_j,
+                                         .utilisation = summary.cpu_utilisation};
     if (isnan(reading->uncertainty_j))
         reading->uncertainty_j = 0;
     if (!(summary.total_j > 0))
@@ -82,14 +81,14 @@ static int take(struct nrg_recorder_meter *m, struct nrg_recording *recording,
     return rc;
 }
 
-static int read_back(struct nrg_recorder_meter *m, struct nrg_reading *reading,
+static int read_back(struct nrg_recorder_meter *m, struct nrg_work_reading *reading,
                      struct nrg_error *err)
 {
     struct nrg_recording *recording;
     int rc = nrg_recording_open(m->path, &recording, err);
     if (rc)
         return rc;
-    rc = take(m, recording, reading, err);
+    rc = take_reading(m, recording, reading, err);
     nrg_recording_close(recording);
     return rc;
 }
@@ -97,14 +96,13 @@ static int read_back(struct nrg_recorder_meter *m, struct nrg_reading *reading,
 /* ---- a reading ---- */
 
 int nrg_recorder_meter_measure(void *arg, void (*work)(void *), void *work_arg,
-                               struct nrg_reading *reading, struct nrg_error *err)
+                               struct nrg_work_reading *reading, struct nrg_error *err)
 {
     struct nrg_recorder_meter *m = arg;
     struct nrg_recorder *recorder = NULL;
     struct nrg_run run = {.id = 1, .kind = "run", .exit_code = -1};
     const struct nrg_recorder_options options = {.path = m->path,
                                                  .overwrite = true,
-                                                 .rate_hz = m->rate_hz,
                                                  .live_processes = true,
                                                  .inside = true,
                                                  .sensors = m->sensors};

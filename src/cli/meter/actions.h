@@ -1,9 +1,9 @@
 /* The actions of `nrg meter`: watch, list, calibrate. Each returns an exit code. */
-#ifndef NRG_CLI_METER_H
-#define NRG_CLI_METER_H
+#ifndef NRG_CLI_METER_ACTIONS_H
+#define NRG_CLI_METER_ACTIONS_H
 
-#include "cli/common.h"
 #include "cli/desk.h"
+#include "cli/internal.h"
 
 struct nrg_meter_values {
     struct nrg_desk desk;
@@ -13,12 +13,10 @@ struct nrg_meter_values {
     const char *against, *output, *from;
 };
 
+#define NRG_METER_NO_URI "wants a URI: nrg.conf names no meter (nrg meter list)"
+
 int nrg_meter_cmd_watch(struct nrg_cli *cli, struct nrg_meter_values *values, const char *uri);
 int nrg_meter_cmd_list(struct nrg_cli *cli, struct nrg_meter_values *values);
 int nrg_meter_cmd_calibrate(struct nrg_cli *cli, struct nrg_meter_values *values, const char *uri);
-
-/* True once Ctrl-C or a termination was asked for; install first. */
-void nrg_meter_stop_on_signals(void);
-bool nrg_meter_stopped(void);
 
 #endif

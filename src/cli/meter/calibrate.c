@@ -1,22 +1,25 @@
 /*
- * nrg meter calibrate: a load of its own, a recording of meter and reference, the fit, and the
- * result as keys for the URI. Keys that the URI has already are taken into account: what is
- * suggested replaces them.
+ * nrg meter calibrate: makes a load, records meter and reference, fits one to the other, and prints
+ * the result as keys for the URI. The result includes the keys that the URI has already, so it
+ * replaces them.
  */
 #include <errno.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "energy/meter_fit.h"
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/temp.h"
 #include "cli/meter/actions.h"
 #include "cli/meter/load.h"
-#include "record/sampler/recorder.h"
+#include "cli/stop.h"
+#include "energy/meter_fit.h"
 #include "record/read/recording.h"
-#include "sensors/meter/driver.h"
+#include "record/sampler/recorder.h"
+#include "sensors/meter/channels.h"
 
 #define LENGTH_NS    (60 * NRG_NS_PER_S)
 #define MAX_DELAY_NS (10 * NRG_NS_PER_S)
@@ -30,13 +33,13 @@ struct calibration {
     char uri[NRG_URI_TEXT];
     char path[4096];
     bool temporary;
-    struct nrg_meter_adjust before; /* what the URI says already */
+    struct nrg_meter_adjust before; /* the keys that the URI has already */
     int64_t period_ns;
     char names[256]; /* of the drivers; `only` points into it */
     const char *only[MAX_DRIVERS + 1];
 };
 
-/* "rapl+nvml": rapl is whichever way to it works. */
+/* "rapl+nvml": rapl stands for any of its three drivers. */
 static int split_drivers(struct calibration *c)
 {
     static const char *const rapl[] = {"rapl-perf", "rapl-powercap", "rapl-msr"};
@@ -52,27 +55,27 @@ static int split_drivers(struct calibration *c)
     }
     if (n)
         return 0;
-    fprintf(stderr, "nrg meter: --against wants drivers, such as rapl+nvml\n");
-    return 2;
+    return nrg_usage(c->cli, "--against wants drivers, such as rapl+nvml");
 }
 
 static int read_uri(struct calibration *c, struct nrg_error *err)
 {
+    static const struct nrg_uri_key keys[] = {
+        NRG_URI_DURATION("period", struct calibration, period_ns), {0}};
     struct nrg_uri uri;
     int rc = nrg_uri_parse(&uri, c->uri, err);
     if (!rc)
         rc = nrg_meter_adjust_read(&c->before, &uri, err);
-    return rc ? rc : nrg_uri_duration(&uri, "period", &c->period_ns, err);
+    return rc ? rc : nrg_uri_read(&uri, keys, c, err);
 }
 
 static int choose_path(struct calibration *c)
 {
-    const char *folder = getenv("TMPDIR");
     if (c->values->output) {
         nrg_copy(c->path, sizeof c->path, c->values->output);
         return 0;
     }
-    snprintf(c->path, sizeof c->path, "%s/nrg-calibrate-XXXXXX", folder ? folder : "/tmp");
+    snprintf(c->path, sizeof c->path, "%s/nrg-calibrate-XXXXXX", nrg_temp_dir());
     int fd = mkstemp(c->path);
     if (fd < 0) {
         fprintf(stderr, "nrg meter: %s: %s\n", c->path, strerror(errno));
@@ -83,7 +86,7 @@ static int choose_path(struct calibration *c)
     return 0;
 }
 
-/* From the first reading to the last is the run. */
+/* The run lasts from the first reading to the last. */
 static void make_load(struct calibration *c, struct nrg_recorder *recorder)
 {
     int64_t length = c->values->for_ns ? c->values->for_ns : LENGTH_NS;
@@ -94,13 +97,13 @@ static void make_load(struct calibration *c, struct nrg_recorder *recorder)
     nrg_recorder_read_now(recorder);
     run.begin_ns = nrg_now_ns();
     nrg_recorder_run(recorder, &run);
-    nrg_meter_load(length, phase, (unsigned)c->values->seed, nrg_meter_stopped);
+    nrg_meter_load(length, phase, (unsigned)c->values->seed, nrg_stop_asked);
     nrg_recorder_read_now(recorder);
     run.end_ns = nrg_now_ns();
     nrg_recorder_run(recorder, &run);
 }
 
-/* Known before a minute has gone by. */
+/* Checked first, so that the user need not wait a minute for it. */
 static int check_reference(struct calibration *c)
 {
     struct nrg_sensor_options options = {.only = c->only[0] ? c->only : NULL};
@@ -122,7 +125,7 @@ static int check_reference(struct calibration *c)
     return 1;
 }
 
-static int record(struct calibration *c)
+static int record_load(struct calibration *c)
 {
     const char *const meters[] = {c->uri, NULL};
     struct nrg_recorder_options options = {
@@ -147,54 +150,50 @@ static int record(struct calibration *c)
     return rc ? nrg_complain(&err, 1) : 0;
 }
 
-/* The keys that replace what the URI has. */
-static void compose(const struct calibration *c, const struct nrg_meter_fit *fit, double *scale,
-                    double *offset_w, double *delay_s)
+/* Makes the fit and the URI's own keys one adjustment. */
+static void include_keys(struct nrg_meter_fit *fit, const struct nrg_meter_adjust *before)
 {
-    *scale = fit->scale * c->before.scale;
-    *offset_w = fit->scale * c->before.offset_w + fit->offset_w;
-    *delay_s = (double)c->before.delay_ns / 1e9 + fit->delay_s;
+    fit->offset_w = fit->scale * before->offset_w + fit->offset_w;
+    fit->scale *= before->scale;
+    fit->scale_sd *= fabs(before->scale);
+    fit->delay_s = (double)before->delay_ns / 1e9 + fit->delay_s;
 }
 
-static int print_json(const struct calibration *c, const struct nrg_meter_fit *fit)
+static int print_json(const struct nrg_meter_fit *fit)
 {
-    double scale, offset_w, delay_s;
     char keys[128];
-    compose(c, fit, &scale, &offset_w, &delay_s);
-    snprintf(keys, sizeof keys, "scale=%.5g&offset=%.5g&delay=%.0fms", scale, offset_w,
-             delay_s * 1e3);
+    snprintf(keys, sizeof keys, "scale=%.5g&offset=%.5g&delay=%.0fms", fit->scale, fit->offset_w,
+             fit->delay_s * 1e3);
     json_t *o =
         json_pack("{s:s, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:f, s:I, s:s}", "schema",
-                  "nrg.meter.calibration/1", "scale", scale, "scale_sd",
-                  fit->scale_sd * fabs(c->before.scale), "offset_w", offset_w, "offset_sd_w",
-                  fit->offset_sd_w, "delay_s", delay_s, "delay_sd_s", fit->delay_sd_s, "average_s",
-                  fit->average_s, "residual_w", fit->residual_w, "spread_w", fit->spread_w,
-                  "correlation", fit->correlation, "readings", (json_int_t)fit->n, "keys", keys);
+                  "nrg.meter.calibration/1", "scale", fit->scale, "scale_sd", fit->scale_sd,
+                  "offset_w", fit->offset_w, "offset_sd_w", fit->offset_sd_w, "delay_s",
+                  fit->delay_s, "delay_sd_s", fit->delay_sd_s, "average_s", fit->average_s,
+                  "residual_w", fit->residual_w, "spread_w", fit->spread_w, "correlation",
+                  fit->correlation, "readings", (json_int_t)fit->n, "keys", keys);
     return nrg_print_json(o, "-");
 }
 
 static void print_text(const struct calibration *c, const struct nrg_meter_fit *fit)
 {
-    double scale, offset_w, delay_s;
-    compose(c, fit, &scale, &offset_w, &delay_s);
     printf("reference = scale x meter + offset, the meter late by delay; %zu readings\n\n", fit->n);
-    printf("scale        %.5g ± %.2g\n", scale, fit->scale_sd * fabs(c->before.scale));
-    printf("offset       %.4g W ± %.2g W\n", offset_w, fit->offset_sd_w);
-    printf("delay        %.0f ms ± %.2g ms\n", delay_s * 1e3, fit->delay_sd_s * 1e3);
+    printf("scale        %.5g ± %.2g\n", fit->scale, fit->scale_sd);
+    printf("offset       %.4g W ± %.2g W\n", fit->offset_w, fit->offset_sd_w);
+    printf("delay        %.0f ms ± %.2g ms\n", fit->delay_s * 1e3, fit->delay_sd_s * 1e3);
     printf("left over    %.3g W rms, of a load that varied by %.3g W rms (correlation %.4f)\n",
            fit->residual_w, fit->spread_w, fit->correlation);
     printf("averages     over about %.3g s around that\n\n", fit->average_s);
     printf("If the reference sees all that the meter sees:\n    %s%sscale=%.5g&offset=%.5g"
            "&delay=%.0fms\n",
-           c->uri, strchr(c->uri, '?') ? "&" : "?", scale, offset_w, delay_s * 1e3);
+           c->uri, strchr(c->uri, '?') ? "&" : "?", fit->scale, fit->offset_w, fit->delay_s * 1e3);
     printf("If the meter sees more, as a plug does (1/scale is then what the supply takes, offset "
            "the rest of the machine):\n    %s%sdelay=%.0fms\n",
-           c->uri, strchr(c->uri, '?') ? "&" : "?", delay_s * 1e3);
+           c->uri, strchr(c->uri, '?') ? "&" : "?", fit->delay_s * 1e3);
     if (c->before.scale != 1 || c->before.offset_w != 0 || c->before.delay_ns)
         printf("The keys replace those that the URI has already.\n");
 }
 
-static int fit(struct calibration *c, const char *path)
+static int fit_recording(struct calibration *c, const char *path)
 {
     int64_t max_ns = c->values->max_delay_ns ? c->values->max_delay_ns : MAX_DELAY_NS;
     struct nrg_recording *recording;
@@ -206,8 +205,9 @@ static int fit(struct calibration *c, const char *path)
     nrg_recording_close(recording);
     if (rc)
         return nrg_complain(&err, 1);
+    include_keys(&result, &c->before);
     if (c->values->json)
-        return print_json(c, &result);
+        return print_json(&result);
     print_text(c, &result);
     return 0;
 }
@@ -219,10 +219,8 @@ static int choose_meter(struct calibration *c, const char *uri)
     const struct nrg_meter_config *config = &c->values->desk.config;
     if (nrg_desk_read(&c->values->desk, c->cli, &options, &err))
         return nrg_complain(&err, 1);
-    if (!uri && !config->n_meters && !c->values->from) {
-        fprintf(stderr, "nrg meter: wants a URI: nrg.conf names no meter (nrg meter list)\n");
-        return 2;
-    }
+    if (!uri && !config->n_meters && !c->values->from)
+        return nrg_usage(c->cli, NRG_METER_NO_URI);
     nrg_copy(c->uri, sizeof c->uri, uri ? uri : config->n_meters ? config->meters[0].text : "URI");
     nrg_meter_config_drop_meters(&c->values->desk.config);
     c->before.scale = 1;
@@ -238,16 +236,17 @@ int nrg_meter_cmd_calibrate(struct nrg_cli *cli, struct nrg_meter_values *values
     if (!code)
         code = split_drivers(&c);
     if (code || values->from)
-        return code ? code : fit(&c, values->from);
+        return code ? code : fit_recording(&c, values->from);
     code = check_reference(&c);
     if (!code)
         code = choose_path(&c);
     if (code)
         return code;
-    nrg_meter_stop_on_signals();
-    code = record(&c);
+    nrg_stop_catch();
+    signal(SIGPIPE, SIG_IGN);
+    code = record_load(&c);
     if (!code)
-        code = fit(&c, c.path);
+        code = fit_recording(&c, c.path);
     if (c.temporary)
         unlink(c.path);
     return code;

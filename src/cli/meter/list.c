@@ -1,4 +1,4 @@
-/* nrg meter list: the desk's meters, and every kind with its keys. */
+/* nrg meter list: the meters of nrg.conf, and every kind of meter with its keys. */
 #include <string.h>
 
 #include "cli/meter/actions.h"
@@ -31,7 +31,7 @@ static const struct {
      "waveform-exec:arecord -q -f S16_LE -c 2 -r 8000?vcal=0.0123&ical=0.00041"},
 };
 
-/* A meter without a row here is named all the same. */
+/* A meter without a row in the table is listed without keys. */
 static void print_kind(const struct nrg_driver *driver)
 {
     size_t i = 0, n = sizeof kinds / sizeof *kinds;

@@ -1,6 +1,6 @@
 /*
- * Busy, idle, busy: one thread for each CPU that we may use. The phases' lengths are drawn from a
- * seeded generator, so that the pattern fits itself at one delay only; a regular one would fit
+ * Busy, idle, busy: one thread for each CPU that we may use. A seeded generator gives the lengths
+ * of the phases, so that the pattern matches itself at one delay only; a regular one would match
  * again a period later.
  */
 #include "cli/meter/load.h"
@@ -26,7 +26,7 @@ struct load {
     bool over;
 };
 
-static void spin(struct load *l)
+static void spin_while_busy(struct load *l)
 {
     volatile double x = 1;
     while (atomic_load_explicit(&l->busy, memory_order_relaxed))
@@ -34,8 +34,8 @@ static void spin(struct load *l)
             x = x * 1.0000001 + 1e-9;
 }
 
-/* Whoever reads sensors comes first: a late reading would look like a late meter. */
-static void *worker(void *arg)
+/* At low priority, because sensors must be read in time: a late reading looks like a late meter. */
+static void *run_worker(void *arg)
 {
     struct load *l = arg;
     setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 19);
@@ -43,7 +43,7 @@ static void *worker(void *arg)
     while (!l->over) {
         if (atomic_load(&l->busy)) {
             pthread_mutex_unlock(&l->lock);
-            spin(l);
+            spin_while_busy(l);
             pthread_mutex_lock(&l->lock);
         } else {
             pthread_cond_wait(&l->changed, &l->lock);
@@ -53,7 +53,7 @@ static void *worker(void *arg)
     return NULL;
 }
 
-static void set(struct load *l, bool busy, bool over)
+static void set_phase(struct load *l, bool busy, bool over)
 {
     pthread_mutex_lock(&l->lock);
     atomic_store(&l->busy, busy);
@@ -70,8 +70,8 @@ static void wait_until(int64_t until_ns, bool (*stopped)(void))
         nanosleep(&nap, NULL);
 }
 
-static void play(struct load *l, int64_t total_ns, int64_t least_ns, unsigned seed,
-                 bool (*stopped)(void))
+static void play_phases(struct load *l, int64_t total_ns, int64_t least_ns, unsigned seed,
+                        bool (*stopped)(void))
 {
     uint64_t random = seed * UINT64_C(2654435761) + 88172645463325252;
     int64_t end_ns = nrg_now_ns() + total_ns, at = nrg_now_ns();
@@ -80,7 +80,7 @@ static void play(struct load *l, int64_t total_ns, int64_t least_ns, unsigned se
         random ^= random >> 7;
         random ^= random << 17;
         at += least_ns + (int64_t)(random % (uint64_t)(2 * least_ns));
-        set(l, busy, false);
+        set_phase(l, busy, false);
         wait_until(at < end_ns ? at : end_ns, stopped);
     }
 }
@@ -95,11 +95,11 @@ int nrg_meter_load(int64_t total_ns, int64_t least_ns, unsigned seed, bool (*sto
     pthread_t *threads = calloc((size_t)wanted, sizeof *threads);
     if (!threads)
         return -ENOMEM;
-    while (n < wanted && !pthread_create(&threads[n], NULL, worker, &l))
+    while (n < wanted && !pthread_create(&threads[n], NULL, run_worker, &l))
         n++;
     if (n)
-        play(&l, total_ns, least_ns > 0 ? least_ns : NRG_NS_PER_S, seed, stopped);
-    set(&l, false, true);
+        play_phases(&l, total_ns, least_ns > 0 ? least_ns : NRG_NS_PER_S, seed, stopped);
+    set_phase(&l, false, true);
     for (int i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
     free(threads);

@@ -1,18 +1,21 @@
 /*
- * nrg meter watch: a meter without a recorder. Readings, what was not understood and why, what the
- * meter says about itself; then a summary. Text for people, or one JSON object per line.
+ * nrg meter watch: a meter without a recorder. Shows readings, what was not understood and why, and
+ * the meter's notes; then a summary. Text for people, or one JSON object per line.
  */
 #include <errno.h>
 #include <math.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/json_set.h"
 #include "base/mem.h"
 #include "cli/meter/actions.h"
-#include "sensors/mqtt.h"
+#include "cli/stop.h"
+#include "sensors/meter/channels.h"
 #include "sensors/registry.h"
 
 #define SHOWN 160 /* bytes of a line that was not understood */
@@ -50,7 +53,6 @@ static void print_line(json_t *o)
         puts(text);
     free(text);
     json_decref(o);
-    fflush(stdout);
 }
 
 static void print_time(int64_t t_ns)
@@ -68,8 +70,7 @@ static json_t *value_json(const struct nrg_channel *c, double value)
 {
     json_t *o = json_pack("{s:s, s:s, s:f}", "name", c->name, "quantity",
                           nrg_quantity_name(c->quantity), "value", value);
-    if (nrg_quantity_unit(c->quantity)[0])
-        json_object_set_new(o, "unit", json_string(nrg_quantity_unit(c->quantity)));
+    nrg_json_text(o, "unit", nrg_quantity_unit(c->quantity));
     return o;
 }
 
@@ -106,19 +107,17 @@ static void on_reading(struct nrg_meter_out *out, const struct nrg_meter_reading
         printf("  %g dBm", reading->rssi_dbm);
     if (!w->values->json) {
         putchar('\n');
-        fflush(stdout);
         json_decref(list);
         return;
     }
     json_t *o = json_pack("{s:s, s:f, s:o}", "event", "reading", "time_s", unix_s(reading->sent_ns),
                           "values", list);
-    if (!isnan(reading->rssi_dbm))
-        json_object_set_new(o, "rssi_dbm", json_real(reading->rssi_dbm));
+    nrg_json_real(o, "rssi_dbm", reading->rssi_dbm);
     print_line(o);
 }
 
-/* Bytes that may be anything, readable: what is no character of a text as \xNN. */
-static const char *readable(const void *bytes, size_t n, char *buf, size_t size)
+/* Any bytes as readable text: those that are not printable become \xNN. */
+static const char *make_readable(const void *bytes, size_t n, char *buf, size_t size)
 {
     const unsigned char *p = bytes;
     size_t len = 0;
@@ -137,36 +136,28 @@ static void on_refused(struct nrg_meter_out *out, const void *bytes, size_t n, c
 {
     struct watch *w = (struct watch *)out;
     char text[SHOWN * 2];
-    readable(bytes, n, text, sizeof text);
-    if (w->values->json) {
+    make_readable(bytes, n, text, sizeof text);
+    if (w->values->json)
         print_line(json_pack("{s:s, s:s, s:s, s:b}", "event", "refused", "text", text, "why", why,
                              "harmless", (int)harmless));
-        return;
-    }
-    printf("%s %s   (%s)\n", harmless ? "-" : "?", text, why);
-    fflush(stdout);
+    else
+        printf("%s %s   (%s)\n", harmless ? "-" : "?", text, why);
 }
 
 static void on_raw(struct nrg_meter_out *out, const void *bytes, size_t n)
 {
     struct watch *w = (struct watch *)out;
     char text[4 * 4096 + 8];
-    readable(bytes, n, text, sizeof text);
+    make_readable(bytes, n, text, sizeof text);
     if (w->values->json)
         print_line(json_pack("{s:s, s:s}", "event", "raw", "text", text));
     else
         printf("< %s\n", text);
-    fflush(stdout);
 }
 
 static void on_row(struct nrg_sink *sink, unsigned group, int64_t t_ns, int64_t width_ns,
                    const int64_t *raw)
 {
-    (void)sink;
-    (void)group;
-    (void)t_ns;
-    (void)width_ns;
-    (void)raw;
 }
 
 static void on_note(struct nrg_sink *sink, const char *kind, const char *text)
@@ -179,7 +170,6 @@ static void on_note(struct nrg_sink *sink, const char *kind, const char *text)
         print_line(json_pack("{s:s, s:s, s:s}", "event", "note", "kind", kind, "text", text));
     else
         printf("! %s\n", text);
-    fflush(stdout);
 }
 
 static json_t *ranges_json(const struct watch *w)
@@ -204,10 +194,8 @@ static void print_summary_json(const struct watch *w, const struct nrg_meter_sta
                           "refused_bytes", (json_int_t)stats->refused_bytes, "harmless",
                           (json_int_t)stats->harmless, "bytes", (json_int_t)stats->bytes, "values",
                           ranges_json(w));
-    if (stats->period_ns)
-        json_object_set_new(o, "period_s", json_real((double)stats->period_ns / 1e9));
-    if (!isnan(stats->rssi_dbm))
-        json_object_set_new(o, "rssi_dbm", json_real(stats->rssi_dbm));
+    nrg_json_real(o, "period_s", stats->period_ns ? (double)stats->period_ns / 1e9 : NAN);
+    nrg_json_real(o, "rssi_dbm", stats->rssi_dbm);
     print_line(o);
 }
 
@@ -235,10 +223,10 @@ static void print_summary(const struct watch *w, const struct nrg_meter_stats *s
     }
 }
 
-static void loop(struct watch *w, const struct nrg_driver *driver, void *state)
+static void follow_meter(struct watch *w, const struct nrg_driver *driver, void *state)
 {
     int64_t until_ns = w->values->for_ns ? nrg_now_ns() + w->values->for_ns : INT64_MAX;
-    while (!nrg_meter_stopped() && !w->over && !ferror(stdout)) {
+    while (!nrg_stop_asked() && !w->over && !ferror(stdout)) {
         struct pollfd p = {.fd = driver->fd(state), .events = POLLIN};
         int64_t left_ms = (until_ns - nrg_now_ns()) / NRG_NS_PER_MS + 1;
         if (until_ns <= nrg_now_ns() ||
@@ -253,13 +241,11 @@ static int watch_found(struct nrg_cli *cli, const struct nrg_meter_values *value
                        const struct nrg_found *found)
 {
     const struct nrg_driver *driver = found->driver;
-    bool bytes = driver->read == nrg_meter_read;
     struct nrg_error err;
     void *state;
-    if (!bytes && strcmp(driver->name, "mqtt") != 0 && strcmp(driver->name, "mqtts") != 0) {
-        fprintf(stderr, "nrg meter: %s is no meter: see nrg meter list\n", driver->name);
-        return 2;
-    }
+    if (driver->read != nrg_meter_read && strcmp(driver->name, "mqtt") != 0 &&
+        strcmp(driver->name, "mqtts") != 0)
+        return nrg_usage(cli, "%s is not a meter: see nrg meter list", driver->name);
     if (driver->open(&cli->ctx, found, &state, &err))
         return nrg_complain(&err, 1);
     struct watch w = {.out = {.reading = on_reading, .refused = on_refused},
@@ -268,14 +254,17 @@ static int watch_found(struct nrg_cli *cli, const struct nrg_meter_values *value
                       .found = found};
     if (values->raw)
         w.out.raw = on_raw;
-    (bytes ? nrg_meter_watch : nrg_mqtt_watch)(state, &w.out);
-    nrg_meter_stop_on_signals();
+    struct nrg_meter_monitor *monitor = state;
+    monitor->watch = &w.out;
+    nrg_stop_catch();
+    signal(SIGPIPE, SIG_IGN);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* readings show when they come, also in a pipe */
     if (!cli->quiet && !values->json)
         fprintf(stderr, "%s: waiting for readings; Ctrl-C ends\n", found->sensor);
-    loop(&w, driver, state);
-    print_summary(&w, (bytes ? nrg_meter_statistics : nrg_mqtt_statistics)(state));
+    follow_meter(&w, driver, state);
+    print_summary(&w, &monitor->stats);
     driver->close(state);
-    return w.readings || nrg_meter_stopped() ? 0 : 1;
+    return w.readings || nrg_stop_asked() ? 0 : 1;
 }
 
 int nrg_meter_cmd_watch(struct nrg_cli *cli, struct nrg_meter_values *values, const char *uri)
@@ -289,10 +278,8 @@ int nrg_meter_cmd_watch(struct nrg_cli *cli, struct nrg_meter_values *values, co
     if (nrg_desk_read(&values->desk, cli, &options, &err))
         return nrg_complain(&err, 1);
     const struct nrg_meter_config *config = &values->desk.config;
-    if (!uri && !config->n_meters) {
-        fprintf(stderr, "nrg meter: wants a URI: nrg.conf names no meter (nrg meter list)\n");
-        return 2;
-    }
+    if (!uri && !config->n_meters)
+        return nrg_usage(cli, NRG_METER_NO_URI);
     nrg_copy(text, sizeof text, uri ? uri : config->meters[0].text);
     nrg_meter_config_drop_meters(&values->desk.config);
     nrg_root_complete(&cli->ctx.root, NRG_PART_DEV);

@@ -2,21 +2,22 @@
 #ifndef NRG_CLI_PREDICT_AGAINST_H
 #define NRG_CLI_PREDICT_AGAINST_H
 
-#include "cli/common.h"
-#include "cli/predict_model.h"
+#include "cli/internal.h"
+#include "graph/analysis.h"
 #include "report/prediction/report.h"
 
 struct nrg_against_request {
-    struct nrg_model_request model; /* path NULL: the recording's own graph */
+    const char *model; /* its file; NULL: the recording's own graph */
+    struct nrg_analysis_options how;
     const char *recording;
     const struct nrg_profile *profile;
     const char *profile_name;
-    const char *idle; /* "apart" (NULL), "share", "none" */
+    enum nrg_idle_mode idle;
     int depth;
     const char *json; /* NULL: text */
 };
 
-/* The exit code, after saying what is wrong. */
+/* Returns the exit code, after a message on stderr if that is not 0. */
 int nrg_predict_against(const struct nrg_against_request *request);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * See run_graph.h. The file is kept in the recording when it is of a size that a graph has; of a
- * larger one (an archive with its weights) only the counts are.
+ * See graph.h. The file is kept in the recording when its size is that of a graph; of a larger file
+ * (an archive with its weights) only the counts are kept.
  */
 #include "cli/run/graph.h"
 
@@ -10,8 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "graph/param_list.h"
-#include "graph/reader.h"
+#include "graph/analysis.h"
 
 #define MAX_KEPT_BYTES (64 * 1024 * 1024)
 
@@ -34,23 +33,21 @@ static int keep_bytes(struct nrg_run_graph *g, struct nrg_error *err)
 int nrg_run_graph_read(struct nrg_run_graph *g, const char *path, const char *params,
                        struct nrg_error *err)
 {
-    struct nrg_model model, side = {0};
+    struct nrg_model side = {0};
+    const struct nrg_analysis_options how = {.params = params ? &side : NULL};
+    struct nrg_analysis a;
     *g = (struct nrg_run_graph){.path = path};
     if (!strcmp(path, "-"))
         return nrg_fail(err, -EINVAL, "--graph", "stdin is the command's: give a file");
-    int rc = nrg_model_read(path, NULL, &model, err);
-    if (rc)
-        return rc;
-    g->format = model.format;
-    g->has_graph = model.n_graphs > 0;
-    if (params && !(rc = nrg_model_read(params, NULL, &side, err)))
-        rc = nrg_params_from_graph(&side, err);
-    if (!rc)
-        rc = nrg_totals_of_model(&model, params ? &side : NULL, &g->totals, err);
-    if (!rc)
+    int rc = params ? nrg_params_read(&side, params, err) : 0;
+    if (!rc && !(rc = nrg_analyse(&a, path, &how, err))) {
+        g->format = a.model.format;
+        g->has_graph = a.has_graph;
+        g->totals = a.totals;
+        nrg_analysis_release(&a);
         rc = keep_bytes(g, err);
+    }
     nrg_model_release(&side);
-    nrg_model_release(&model);
     return rc;
 }
 

@@ -4,7 +4,7 @@
 
 #include "base/error.h"
 #include "base/mem.h"
-#include "graph/reduce.h"
+#include "graph/module_tree.h"
 #include "record/sampler/recorder.h"
 
 struct nrg_run_graph {

@@ -1,6 +1,6 @@
 /*
- * See launch.h. A pipe that closes on exec tells a failed exec from a child that exits with the
- * same code. Handlers, unlike ignored signals, are reset by exec: so nrg installs handlers, for
+ * See launch.h. A pipe that closes on exec distinguishes a failed exec from a child that exits with
+ * the same code. Unlike ignored signals, handlers are reset by exec: so nrg installs handlers, for
  * SIGPIPE too, and only for signals that were not ignored when it started (nohup stays nohup).
  */
 #include "cli/run/launch.h"
@@ -16,6 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/stop.h"
+
 static const int forwarded[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
 #define N_FORWARDED (sizeof forwarded / sizeof *forwarded)
 
@@ -24,8 +26,7 @@ static volatile sig_atomic_t forward_to, asked_to_end;
 
 static void on_signal(int signal, siginfo_t *info, void *context)
 {
-    (void)context;
-    /* The terminal sends to the whole foreground group: the child has it already. */
+    /* The terminal signals the whole foreground group: the child has it already. */
     bool from_terminal = info->si_code == SI_KERNEL;
     if (signal != SIGUSR1 && signal != SIGUSR2)
         asked_to_end = 1;
@@ -35,35 +36,19 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 
 static void on_broken_pipe(int signal)
 {
-    (void)signal;
 }
 
 void nrg_launch_survive_pipes(void)
 {
-    struct sigaction old, new = {.sa_handler = on_broken_pipe, .sa_flags = SA_RESTART};
-    if (!sigaction(SIGPIPE, NULL, &old) && old.sa_handler != SIG_IGN)
-        sigaction(SIGPIPE, &new, NULL);
+    const struct sigaction action = {.sa_handler = on_broken_pipe, .sa_flags = SA_RESTART};
+    nrg_set_signals(&(const int){SIGPIPE}, 1, &action);
 }
 
 static void install_handlers(void)
 {
-    for (size_t i = 0; i < N_FORWARDED; i++) {
-        struct sigaction old,
-            new = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
-        sigfillset(&new.sa_mask);
-        if (!sigaction(forwarded[i], NULL, &old) && old.sa_handler != SIG_IGN)
-            sigaction(forwarded[i], &new, NULL);
-    }
-}
-
-/* What exec would do, but before signals are let through again. */
-static void remove_handlers(void)
-{
-    for (size_t i = 0; i < N_FORWARDED; i++) {
-        struct sigaction old, new = {.sa_handler = SIG_DFL};
-        if (!sigaction(forwarded[i], NULL, &old) && old.sa_handler != SIG_IGN)
-            sigaction(forwarded[i], &new, NULL);
-    }
+    struct sigaction action = {.sa_sigaction = on_signal, .sa_flags = SA_SIGINFO | SA_RESTART};
+    sigfillset(&action.sa_mask);
+    nrg_set_signals(forwarded, N_FORWARDED, &action);
 }
 
 void nrg_launch_ended(void)
@@ -81,7 +66,7 @@ void nrg_launch_adopt_orphans(void)
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 }
 
-/* Our environment, with the variable in it once. NULL when out of memory. */
+/* Our environment with the variable set. NULL when out of memory. */
 static char **make_environment(const char *variable)
 {
     size_t n = 0, made = 0, name = variable ? strcspn(variable, "=") + 1 : 0;
@@ -98,10 +83,11 @@ static char **make_environment(const char *variable)
 }
 
 /* Never returns: the child's side of the fork. */
-static void become(char *const *argv, char *const *environment, int kept_fd, const sigset_t *mask,
-                   int tell)
+static void become_command(char *const *argv, char *const *environment, int kept_fd,
+                           const sigset_t *mask, int tell)
 {
-    remove_handlers();
+    /* As exec would do it, but before signals are unblocked. */
+    nrg_set_signals(forwarded, N_FORWARDED, &(const struct sigaction){.sa_handler = SIG_DFL});
     sigprocmask(SIG_SETMASK, mask, NULL);
     if (kept_fd >= 0)
         fcntl(kept_fd, F_SETFD, 0);
@@ -113,7 +99,7 @@ static void become(char *const *argv, char *const *environment, int kept_fd, con
 }
 
 /* 0 once the child has been replaced by the command, else the errno of exec. */
-static int hear(int tell)
+static int read_exec_error(int tell)
 {
     int why = 0;
     ssize_t n;
@@ -133,12 +119,12 @@ pid_t nrg_launch(char *const *argv, const struct nrg_launch_gift *gift, struct n
         free(environment);
         return nrg_fail(err, rc, argv[0], "cannot make a pipe: %s", strerror(-rc));
     }
-    /* A signal for the child can come as soon as it exists: none may fall in between. */
+    /* Signals are blocked until the handlers know the child, so that none is lost. */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t child = fork();
     if (child == 0)
-        become(argv, environment, gift->variable ? gift->fd : -1, &before, tell[1]);
+        become_command(argv, environment, gift->variable ? gift->fd : -1, &before, tell[1]);
     int fork_error = errno;
     free(environment);
     if (child > 0) {
@@ -147,7 +133,7 @@ pid_t nrg_launch(char *const *argv, const struct nrg_launch_gift *gift, struct n
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
     close(tell[1]);
-    int why = child > 0 ? hear(tell[0]) : fork_error;
+    int why = child > 0 ? read_exec_error(tell[0]) : fork_error;
     close(tell[0]);
     if (child < 0)
         return nrg_fail(err, -why, argv[0], "cannot fork: %s", strerror(why));

@@ -3,15 +3,15 @@
  * process group, descriptors and limits, and gets the signal dispositions that we were started
  * with. Terminal signals reach it directly; signals sent to nrg alone are passed on.
  */
-#ifndef NRG_CLI_LAUNCH_H
-#define NRG_CLI_LAUNCH_H
+#ifndef NRG_CLI_RUN_LAUNCH_H
+#define NRG_CLI_RUN_LAUNCH_H
 
 #include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
 
-/* What the command gets besides what we were started with. */
+/* What the command gets in addition to our own environment and descriptors. */
 struct nrg_launch_gift {
     const char *variable; /* NAME=VALUE; NULL: no gift */
     int fd;               /* stays open */
@@ -23,13 +23,13 @@ struct nrg_launch_gift {
  */
 pid_t nrg_launch(char *const *argv, const struct nrg_launch_gift *gift, struct nrg_error *err);
 
-/* The child was waited for: its pid may be another's. */
+/* The child was waited for: its pid may be reused. */
 void nrg_launch_ended(void);
 
-/* True once a signal that asks to end has come: nothing new should be started. */
+/* True once a signal has asked nrg to end: nothing new should be started. */
 bool nrg_launch_asked_to_end(void);
 
-/* A reader of our own output that goes away is an error of that write, not our end. */
+/* When the reader of our output goes away, the write fails instead of SIGPIPE ending nrg. */
 void nrg_launch_survive_pipes(void);
 
 /* Becomes the reaper of orphaned descendants, so that they stay in the tree. */

@@ -1,5 +1,5 @@
 /*
- * See run_torch.h. The Python parts are found from where the program itself is: beside it in a
+ * See run/torch.h. The Python parts are found from where the program itself is: beside it in a
  * build tree, above it in a wheel, and where the same `meson install` put the package.
  */
 #include "cli/run/torch.h"
@@ -13,32 +13,12 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/temp.h"
 #include "cli/run/graph.h"
 
 #define MAX_MODELS 64
 
-static const char *const modes[] = {"modules", "operators"};
-
-/* The name of the mode, NULL for one that is none. */
-static const char *mode_of(const char *given)
-{
-    if (!strcmp(given, "-"))
-        return modes[0];
-    for (size_t i = 0; i < sizeof modes / sizeof *modes; i++)
-        if (!strcmp(given, modes[i]))
-            return modes[i];
-    return NULL;
-}
-
-int nrg_run_torch_check(const char *mode)
-{
-    if (mode_of(mode))
-        return 0;
-    fprintf(stderr, "nrg run: --torch is modules or operators, not '%s'\n", mode);
-    return -EINVAL;
-}
-
-/* The folder with our sitecustomize.py, "" when it is nowhere. */
+/* The folder with our sitecustomize.py, "" when it is not found. */
 static void find_inject(char *folder)
 {
     static const char *const places[] = {"python/nrg/inject", "../inject", NRG_INJECT_PLACE};
@@ -62,7 +42,7 @@ static void find_inject(char *folder)
     folder[0] = '\0';
 }
 
-static int put_first(const char *folder)
+static int prepend_pythonpath(const char *folder)
 {
     const char *before = getenv("PYTHONPATH");
     struct nrg_str path = {0};
@@ -75,31 +55,21 @@ static int put_first(const char *folder)
     return rc;
 }
 
-static void make_models_folder(struct nrg_run_torch *torch)
-{
-    const char *base = getenv("TMPDIR");
-    int n = snprintf(torch->models, sizeof torch->models, "%s/nrg-models-XXXXXX",
-                     base && *base ? base : "/tmp");
-    if (n >= (int)sizeof torch->models || !mkdtemp(torch->models))
-        torch->models[0] = '\0';
-    else
-        setenv("NRG_TORCH_MODELS", torch->models, 1);
-}
-
 void nrg_run_torch_prepare(struct nrg_run_torch *torch, const char *mode)
 {
     char folder[PATH_MAX];
     torch->models[0] = '\0';
     unsetenv("NRG_TORCH_MODELS");
     find_inject(folder);
-    /* A colon would end the entry: no such folder can be named. */
-    if (!folder[0] || strchr(folder, ':') || put_first(folder) ||
-        setenv("NRG_TORCH", mode_of(mode), 1)) {
+    /* A colon separates entries: a folder with one can't be in PYTHONPATH. */
+    if (!folder[0] || strchr(folder, ':') || prepend_pythonpath(folder) ||
+        setenv("NRG_TORCH", mode, 1)) {
         fprintf(stderr, "nrg: --torch: nrg's Python parts were not found beside the program: the "
                         "command runs without\n");
         return;
     }
-    make_models_folder(torch);
+    if (!nrg_temp_folder(torch->models, sizeof torch->models, "nrg-models"))
+        setenv("NRG_TORCH_MODELS", torch->models, 1);
 }
 
 /* "0001-NAME.FORMAT": the name between the first dash and the last dot. */
@@ -136,7 +106,7 @@ static void each_file(struct nrg_run_torch *torch, struct nrg_recorder *recorder
             collect_one(path, name, recorder);
             taken++;
         }
-        unlink(path); /* not "." and ".." */
+        unlink(path); /* fails for "." and "..", as it should */
         free(files[i]);
     }
     if (n >= 0)

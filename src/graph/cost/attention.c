@@ -5,16 +5,12 @@
  */
 #include "graph/cost/internal.h"
 
-void nrg_cost_attention(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                        struct nrg_cost *cost)
+void nrg_cost_attention(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     const struct nrg_arg *q = nrg_arg_at(op, 0), *k = nrg_arg_at(op, 1), *v = nrg_arg_at(op, 2);
-    int64_t rows = 1, d = nrg_arg_dim(q, -1), dv = nrg_arg_dim(v, -1);
-    for (int i = 0; i < nrg_arg_rank(q) - 1; i++)
-        rows = nrg_cost_mul(rows, nrg_arg_dim(q, i));
-    int64_t scores =
-        nrg_arg_rank(q) < 2 ? NRG_COST_UNKNOWN : nrg_cost_mul(rows, nrg_arg_dim(k, -2));
-    nrg_cost_set_macs(cost, nrg_cost_mul(scores, nrg_cost_add(d, dv)));
+    int64_t width = nrg_cost_add(nrg_arg_dim(q, -1), nrg_arg_dim(v, -1));
+    int64_t scores = nrg_cost_mul(nrg_cost_leading(q, 1), nrg_arg_dim(k, -2));
+    nrg_cost_set_macs(cost, nrg_cost_mul(scores, width));
     cost->flops = nrg_cost_add(cost->flops, nrg_cost_mul(5, scores));
 }
 
@@ -49,8 +45,7 @@ static void softmax_flops(const struct nrg_operator *op, struct nrg_cost *cost, 
 }
 
 /* (query, key, value, embed_dim, num_heads, qkv_weight, qkv_bias, proj_weight, proj_bias...) */
-void nrg_cost_multi_head_attention(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                                   struct nrg_cost *cost)
+void nrg_cost_multi_head_attention(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     const struct nrg_arg *q = nrg_arg_at(op, 0), *k = nrg_arg_at(op, 1);
     int64_t batch = nrg_arg_dim(q, 0), t = nrg_arg_dim(q, 1), s = nrg_arg_dim(k, 1);
@@ -64,8 +59,7 @@ void nrg_cost_multi_head_attention(const struct nrg_operator *op, const struct n
  * eps, norm_weight_1, norm_bias_1, norm_weight_2, norm_bias_2, ffn_weight_1, ...): two norms of
  * 7 FLOPs per element, two residual sums, one activation per inner element.
  */
-void nrg_cost_encoder_layer(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                            struct nrg_cost *cost)
+void nrg_cost_encoder_layer(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     const struct nrg_arg *x = nrg_arg_at(op, 0);
     int64_t batch = nrg_arg_dim(x, 0), t = nrg_arg_dim(x, 1), e = nrg_arg_dim(x, 2);

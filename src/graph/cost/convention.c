@@ -8,7 +8,7 @@
  *              fused attention unsupported.
  *   torchinfo  mult-adds from parameters alone, bias counted: functional operators and attention
  *              products are invisible. Stands in both macs and flops.
- *   irene      the counters of IrEne's data, FLOPs and bytes: cost_irene.c.
+ *   irene      the counters of IrEne's data, FLOPs and bytes: cost/irene.c.
  * Traffic is ours in all of them but the last.
  */
 #include <string.h>
@@ -16,7 +16,7 @@
 #include "graph/cost/internal.h"
 #include "graph/param_list.h"
 
-static bool is(const struct nrg_operator *op, const char *kind)
+static bool is_kind(const struct nrg_operator *op, const char *kind)
 {
     return !strcmp(op->rule->kind, kind);
 }
@@ -28,8 +28,8 @@ static int64_t torch_flops(const struct nrg_operator *op)
     if (op->rule->flags & NRG_OP_OPAQUE)
         return NRG_COST_UNKNOWN;
     if (!counted || !strncmp(op->rule->kind, "quantized::", 11) ||
-        is(op, "aten::_native_multi_head_attention") ||
-        is(op, "aten::_transformer_encoder_layer_fwd"))
+        is_kind(op, "aten::_native_multi_head_attention") ||
+        is_kind(op, "aten::_transformer_encoder_layer_fwd"))
         return 0;
     return nrg_cost_mul(2, op->cost.macs);
 }
@@ -58,11 +58,12 @@ static int64_t fvcore_flops(const struct nrg_operator *op)
         return op->cost.macs;
     if (!strcmp(code, "N"))
         return fvcore_norm(op);
-    if (is(op, "aten::adaptive_avg_pool2d"))
+    if (is_kind(op, "aten::adaptive_avg_pool2d"))
         return nrg_arg_numel(nrg_arg_at(op, 0));
-    if (is(op, "aten::upsample_nearest2d"))
+    if (is_kind(op, "aten::upsample_nearest2d"))
         return nrg_cost_output_numel(op);
-    if (is(op, "aten::upsample_bilinear2d") || !strncmp(op->rule->kind, "aten::grid_sampler", 18))
+    if (is_kind(op, "aten::upsample_bilinear2d") ||
+        !strncmp(op->rule->kind, "aten::grid_sampler", 18))
         return nrg_cost_mul(4, nrg_cost_output_numel(op));
     return 0;
 }
@@ -70,24 +71,17 @@ static int64_t fvcore_flops(const struct nrg_operator *op)
 /* How often torchinfo applies a layer's parameters. */
 static int64_t torchinfo_uses(const struct nrg_operator *op)
 {
-    const struct nrg_type *out = op->n_outputs ? op->outputs[0]->type : NULL;
+    const struct nrg_type *out = nrg_cost_output_type(op);
     const char *code = op->rule->code;
-    int64_t n = 1;
-    if (!out || nrg_type_numel(out) < 0)
+    if (nrg_type_numel(out) < 0)
         return NRG_COST_UNKNOWN;
-    if (!strcmp(code, "C")) {
-        for (int i = 0; i < out->rank; i++)
-            n = i == 1 ? n : nrg_cost_mul(n, out->dims[i]);
-    } else if (!strcmp(code, "G")) {
-        for (int i = 0; i < out->rank - 1; i++)
-            n = nrg_cost_mul(n, out->dims[i]);
-    } else if (!strcmp(code, "L")) {
-        for (int i = 0; i < 2 && i < out->rank; i++)
-            n = nrg_cost_mul(n, out->dims[i]);
-    } else {
-        n = out->rank ? out->dims[0] : 1;
-    }
-    return n;
+    if (!strcmp(code, "C"))
+        return nrg_cost_product(out, out->rank, 1);
+    return nrg_cost_product(out,
+                            !strcmp(code, "G")   ? out->rank - 1
+                            : !strcmp(code, "L") ? 2
+                                                 : 1,
+                            -1);
 }
 
 static int64_t torchinfo_mult_adds(const struct nrg_operator *op)

@@ -33,7 +33,7 @@ static int letters_of(const char *p, const char *end)
     return n;
 }
 
-static void see(struct indices *ix, int at, int64_t extent)
+static void note_extent(struct indices *ix, int at, int64_t extent)
 {
     /* A broadcast extent of 1 yields to the real one. */
     if (ix->extent[at] < 0 || ix->extent[at] == 1)
@@ -53,13 +53,13 @@ static bool read_operand(struct indices *ix, const char *p, const char *end,
             int64_t all = 1;
             for (int i = 0; i < dots; i++)
                 all = nrg_cost_mul(all, nrg_arg_dim(arg, dim++));
-            see(ix, DOTS, all);
+            note_extent(ix, DOTS, all);
             ix->used[ix->n] |= UINT64_C(1) << DOTS;
             p += 2;
         } else if (at >= 0) {
             if (nrg_arg_dim(arg, dim) < 0)
                 return false;
-            see(ix, at, nrg_arg_dim(arg, dim++));
+            note_extent(ix, at, nrg_arg_dim(arg, dim++));
             ix->used[ix->n] |= UINT64_C(1) << at;
         }
     }
@@ -94,7 +94,7 @@ static bool read_equation(struct indices *ix, const char *text, const struct nrg
     return ix->n > 0;
 }
 
-static int64_t product(const struct indices *ix, uint64_t set)
+static int64_t extents_product(const struct indices *ix, uint64_t set)
 {
     int64_t n = 1;
     for (int i = 0; i <= LETTERS; i++)
@@ -103,7 +103,7 @@ static int64_t product(const struct indices *ix, uint64_t set)
     return n;
 }
 
-static int64_t contract(const struct indices *ix)
+static int64_t contraction_macs(const struct indices *ix)
 {
     int64_t macs = 0;
     uint64_t have = ix->used[0];
@@ -111,7 +111,7 @@ static int64_t contract(const struct indices *ix)
         uint64_t later = ix->implicit ? ~UINT64_C(0) : ix->result;
         for (int k = i + 1; k < ix->n; k++)
             later |= ix->used[k];
-        macs = nrg_cost_add(macs, product(ix, have | ix->used[i]));
+        macs = nrg_cost_add(macs, extents_product(ix, have | ix->used[i]));
         have = (have | ix->used[i]) & later;
     }
     return macs;
@@ -130,11 +130,10 @@ void nrg_cost_einsum_of(const char *text, const struct nrg_arg *operands, struct
     if (ix.n == 1)
         cost->flops = nrg_arg_numel(operands);
     else
-        nrg_cost_set_macs(cost, contract(&ix));
+        nrg_cost_set_macs(cost, contraction_macs(&ix));
 }
 
-void nrg_cost_einsum(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                     struct nrg_cost *cost)
+void nrg_cost_einsum(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     nrg_cost_einsum_of(nrg_arg_text(nrg_arg_at(op, 0)), nrg_arg_at(op, 1), cost);
 }

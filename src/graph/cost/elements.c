@@ -1,54 +1,48 @@
 /*
- * Everything that goes element by element, reductions, and what only moves memory. FLOPs per
- * element are conventions (docs/graph.md); the bytes are ideal traffic, where a gather touches
- * only the rows it takes and a fill reads nothing.
+ * Element-wise operators, reductions, and operators that only move memory. FLOPs per element are
+ * conventions (docs/graph.md); the bytes are ideal traffic: a gather touches only the rows it
+ * takes, and a fill reads nothing.
  */
 #include <string.h>
 
 #include "graph/cost/internal.h"
 
-void nrg_cost_elements(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                       struct nrg_cost *cost)
+void nrg_cost_elements(const struct nrg_operator *op, struct nrg_cost *cost)
 {
-    cost->flops = nrg_cost_mul(rule->arg, nrg_cost_output_numel(op));
+    cost->flops = nrg_cost_mul(op->rule->arg, nrg_cost_output_numel(op));
 }
 
-void nrg_cost_input(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                    struct nrg_cost *cost)
+void nrg_cost_input(const struct nrg_operator *op, struct nrg_cost *cost)
 {
-    cost->flops = nrg_cost_mul(rule->arg, nrg_arg_numel(nrg_arg_at(op, 0)));
+    cost->flops = nrg_cost_mul(op->rule->arg, nrg_arg_numel(nrg_arg_at(op, 0)));
 }
 
 /* a + alpha * b: the factor costs a multiplication unless it is 1. */
-void nrg_cost_add_sub(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                      struct nrg_cost *cost)
+void nrg_cost_add_sub(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     int64_t alpha = 1;
     const struct nrg_arg *arg = nrg_arg_at(op, 2);
     if (arg->constant && arg->constant->kind == NRG_A_FLOAT)
         alpha = arg->constant->f == 1 ? 1 : 2;
-    else if (nrg_arg_int(arg, &alpha))
-        alpha = alpha == 1 ? 1 : 2;
+    else
+        nrg_arg_int(arg, &alpha);
     cost->flops = nrg_cost_mul(alpha == 1 ? 1 : 2, nrg_cost_output_numel(op));
 }
 
 /* max and min of two tensors, or of one over a dimension or over all. */
-void nrg_cost_extreme(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                      struct nrg_cost *cost)
+void nrg_cost_extreme(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     cost->flops = op->n_inputs > 1 ? nrg_cost_output_numel(op) : nrg_arg_numel(nrg_arg_at(op, 0));
 }
 
-void nrg_cost_gelu(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                   struct nrg_cost *cost)
+void nrg_cost_gelu(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     const char *how = nrg_arg_text(nrg_arg_at(op, 1));
     cost->flops = nrg_cost_mul(how && !strcmp(how, "tanh") ? 10 : 8, nrg_cost_output_numel(op));
 }
 
 /* In training: a random number, a comparison (mask of one byte each), a scale. */
-void nrg_cost_dropout(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                      struct nrg_cost *cost)
+void nrg_cost_dropout(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     int64_t n = nrg_cost_output_numel(op);
     cost->flops = nrg_cost_mul(2, n);
@@ -64,9 +58,8 @@ static int64_t log2_above(int64_t n)
     return bits;
 }
 
-/* Comparisons: N log2 n over the sorted dimension, the last one unless told. */
-void nrg_cost_sort(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                   struct nrg_cost *cost)
+/* Comparisons: N log2 n over the sorted dimension, which is taken to be the last. */
+void nrg_cost_sort(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     const struct nrg_arg *x = nrg_arg_at(op, 0);
     int64_t n = nrg_arg_rank(x) ? nrg_arg_dim(x, -1) : 1;
@@ -74,8 +67,7 @@ void nrg_cost_sort(const struct nrg_operator *op, const struct nrg_cost_rule *ru
 }
 
 /* copy_(to, from): the old content of `to` is not read. */
-void nrg_cost_copy(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                   struct nrg_cost *cost)
+void nrg_cost_copy(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     cost->read_bytes = nrg_arg_bytes(nrg_arg_at(op, 1));
 }
@@ -89,15 +81,13 @@ static int64_t index_bytes(const struct nrg_operator *op, size_t from)
 }
 
 /* Only what is taken is read: as much as is written, and the indices. */
-void nrg_cost_index(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                    struct nrg_cost *cost)
+void nrg_cost_index(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     cost->read_bytes = nrg_cost_add(cost->written_bytes, index_bytes(op, 1));
 }
 
-/* Values and indices are read, as much as the values are is written. */
-void nrg_cost_index_put(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                        struct nrg_cost *cost)
+/* Values and indices are read; as many bytes are written as the values have. */
+void nrg_cost_index_put(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     size_t values = !strncmp(op->kind, "aten::index_put", 15) ? 2 : 3;
     int64_t touched = nrg_arg_bytes(nrg_arg_at(op, values));
@@ -106,20 +96,13 @@ void nrg_cost_index_put(const struct nrg_operator *op, const struct nrg_cost_rul
         cost->written_bytes = touched;
 }
 
-void nrg_cost_embedding(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                        struct nrg_cost *cost)
-{
-    cost->read_bytes = nrg_cost_add(cost->written_bytes, nrg_arg_bytes(nrg_arg_at(op, 1)));
-}
-
 /* (weight, indices, offsets, scale, mode...): rows are summed per bag. */
-void nrg_cost_embedding_bag(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                            struct nrg_cost *cost)
+void nrg_cost_embedding_bag(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     const struct nrg_arg *indices = nrg_arg_at(op, 1);
-    const struct nrg_type *out = op->n_outputs ? op->outputs[0]->type : NULL;
+    const struct nrg_type *out = nrg_cost_output_type(op);
     int64_t n = nrg_arg_numel(indices), mode = 0;
-    if (!out || nrg_type_numel(out) < 0 || out->rank != 2) {
+    if (nrg_type_numel(out) < 0 || out->rank != 2) {
         cost->flops = cost->read_bytes = NRG_COST_UNKNOWN;
         return;
     }
@@ -133,16 +116,14 @@ void nrg_cost_embedding_bag(const struct nrg_operator *op, const struct nrg_cost
     cost->written_bytes = nrg_type_bytes(out);
 }
 
-void nrg_cost_fill(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                   struct nrg_cost *cost)
+void nrg_cost_fill(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     cost->read_bytes = 0;
-    if (!rule->arg)
+    if (!op->rule->arg)
         cost->written_bytes = 0;
 }
 
-void nrg_cost_opaque(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                     struct nrg_cost *cost)
+void nrg_cost_opaque(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     cost->macs = NRG_COST_UNKNOWN;
     cost->flops = NRG_COST_UNKNOWN;

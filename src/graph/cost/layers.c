@@ -4,20 +4,14 @@
  *   gemm            elements of the result x K, when the operands' dimensions agree on K
  *   PointWise       operations in the generated kernel x elements
  *   kgen, Myelin…   generated kernels that may hold anything: unknown
- * In a summary the weight follows from shapes: kernel x C_in x C_out, and "groups" where told
- * (the files seen do not tell it; a depthwise layer then counts as a full one).
+ * In a summary the weight follows from shapes: kernel x C_in x C_out, divided by "groups" where the
+ * file has it (those we have seen do not; a depthwise layer then counts as a full one).
  */
 #include <string.h>
 
 #include "graph/cost/internal.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
-
-static int64_t int_attr(const struct nrg_operator *op, const char *name)
-{
-    const struct nrg_attr *attr = nrg_op_attr(op->op, name);
-    return attr && attr->kind == NRG_A_INT ? attr->i : NRG_COST_UNKNOWN;
-}
 
 static int64_t product_attr(const struct nrg_operator *op, const char *name)
 {
@@ -28,37 +22,20 @@ static int64_t product_attr(const struct nrg_operator *op, const char *name)
     return n;
 }
 
-/* All dimensions but the channels. */
-static int64_t positions(const struct nrg_type *type)
-{
-    int64_t n = 1;
-    if (!type || type->kind != NRG_T_TENSOR || type->rank < 3)
-        return NRG_COST_UNKNOWN;
-    for (int i = 0; i < type->rank; i++)
-        n = i == 1 ? n : nrg_cost_mul(n, type->dims[i]);
-    return n;
-}
-
-static const struct nrg_type *out_type(const struct nrg_operator *op)
-{
-    return op->n_outputs ? op->outputs[0]->type : NULL;
-}
-
 /* arg 1: transposed. */
-static void trt_conv(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                     struct nrg_cost *cost)
+static void trt_conv(const struct nrg_operator *op, struct nrg_cost *cost)
 {
-    const struct nrg_type *where = rule->arg ? nrg_arg_at(op, 0)->type : out_type(op);
-    nrg_cost_set_macs(cost, nrg_cost_mul(positions(where), int_attr(op, "Weights.Count")));
+    const struct nrg_type *where =
+        op->rule->arg ? nrg_arg_at(op, 0)->type : nrg_cost_output_type(op);
+    nrg_cost_set_macs(cost, nrg_cost_mul(nrg_cost_positions(where),
+                                         nrg_op_int(op->op, "Weights.Count", NRG_COST_UNKNOWN)));
 }
 
 /* K by the second operand, [K, N] or [N, K]: the first may be printed in the shape it was made. */
-static void trt_gemm(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                     struct nrg_cost *cost)
+static void trt_gemm(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     const struct nrg_arg *a = nrg_arg_at(op, 0), *b = nrg_arg_at(op, 1);
-    const struct nrg_type *out = out_type(op);
-    int64_t k = NRG_COST_UNKNOWN, n = out && out->rank > 0 ? out->dims[out->rank - 1] : -1;
+    int64_t k = NRG_COST_UNKNOWN, n = nrg_cost_output_dim(op, -1);
     if (nrg_arg_rank(b) >= 2 && n >= 0 && n == nrg_arg_dim(b, -1))
         k = nrg_arg_dim(b, -2);
     else if (nrg_arg_rank(b) >= 2 && n >= 0 && n == nrg_arg_dim(b, -2))
@@ -68,48 +45,45 @@ static void trt_gemm(const struct nrg_operator *op, const struct nrg_cost_rule *
     nrg_cost_set_macs(cost, nrg_cost_mul(nrg_cost_output_numel(op), k));
 }
 
-static void trt_pool(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                     struct nrg_cost *cost)
+static void trt_pool(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     int64_t k = product_attr(op, "WindowSize");
     cost->flops = nrg_cost_mul(k < 0 ? product_attr(op, "Kernel") : k, nrg_cost_output_numel(op));
 }
 
-static void trt_pointwise(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                          struct nrg_cost *cost)
+static void trt_pointwise(const struct nrg_operator *op, struct nrg_cost *cost)
 {
-    cost->flops = nrg_cost_mul(int_attr(op, "NbOperations"), nrg_cost_output_numel(op));
+    cost->flops = nrg_cost_mul(nrg_op_int(op->op, "NbOperations", NRG_COST_UNKNOWN),
+                               nrg_cost_output_numel(op));
 }
 
-static void layer_conv(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                       struct nrg_cost *cost)
+static void layer_conv(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     const struct nrg_arg *x = nrg_arg_at(op, 0);
-    const struct nrg_type *out = out_type(op);
+    const struct nrg_type *out = nrg_cost_output_type(op);
     const struct nrg_attr *kernel = nrg_op_attr(op->op, "kernel_size");
     const struct nrg_attr *groups = nrg_op_attr(op->op, "groups");
     int64_t area = product_attr(op, "kernel_size"), g = groups && groups->i > 0 ? groups->i : 1;
-    int space = out && out->rank > 2 ? out->rank - 2 : 0;
+    int space = out->rank > 2 ? out->rank - 2 : 0;
     for (int i = 1; kernel && kernel->n == 1 && i < space; i++)
         area = nrg_cost_mul(area, kernel->is[0]); /* one number for all dimensions */
     int64_t weight = nrg_cost_mul(area, nrg_arg_dim(x, 1));
     weight = nrg_cost_mul(weight, space ? out->dims[1] : NRG_COST_UNKNOWN);
     if (weight >= 0)
         weight /= g;
-    nrg_cost_set_macs(cost, nrg_cost_mul(positions(rule->arg ? x->type : out), weight));
+    nrg_cost_set_macs(cost,
+                      nrg_cost_mul(nrg_cost_positions(op->rule->arg ? x->type : out), weight));
     cost->params = weight;
 }
 
-static void layer_linear(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                         struct nrg_cost *cost)
+static void layer_linear(const struct nrg_operator *op, struct nrg_cost *cost)
 {
-    const struct nrg_type *out = out_type(op);
     int64_t k = nrg_arg_dim(nrg_arg_at(op, 0), -1);
     nrg_cost_set_macs(cost, nrg_cost_mul(nrg_cost_output_numel(op), k));
-    cost->params = nrg_cost_mul(k, out && out->rank > 0 ? out->dims[out->rank - 1] : -1);
+    cost->params = nrg_cost_mul(k, nrg_cost_output_dim(op, -1));
 }
 
-/* One line each, sorted by kind (a test holds it). */
+/* One line each, sorted by kind (a test checks it). */
 /* clang-format off */
 static const struct nrg_cost_rule trt_rules[] = {
     {"trt::CaskConvolution", NRG_CLASS_COMPUTE, 0, trt_conv, 0, "C"},

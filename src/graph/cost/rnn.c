@@ -1,6 +1,6 @@
 /*
  * Recurrent layers. Every weight matrix is applied once per time step and sequence, so MACs =
- * steps x the elements of all 2-D weights, projections included. When no file tells the weights,
+ * steps x the elements of all 2-D weights, projections included. When no file lists the weights,
  * their sizes follow from the shapes of the activations and the constant arguments:
  *   H = output features / directions, I = input features (later layers: directions x H)
  * A packed sequence is one matrix of all steps. Gate arithmetic beside the products is counted as
@@ -16,7 +16,7 @@ struct rnn {
 };
 
 /* Where things are: packed sequences have batch_sizes as argument 1. */
-static struct rnn layout(const struct nrg_operator *op, int gates)
+static struct rnn rnn_layout(const struct nrg_operator *op, int gates)
 {
     struct rnn r = {.x = nrg_arg_at(op, 0), .steps = NRG_COST_UNKNOWN};
     bool lstm = gates == 4;
@@ -39,7 +39,7 @@ static struct rnn layout(const struct nrg_operator *op, int gates)
     return r;
 }
 
-static int64_t weights_told(const struct nrg_arg *list)
+static int64_t weights_listed(const struct nrg_arg *list)
 {
     int64_t sum = 0;
     if (list->kind != NRG_ARG_LIST || list->open || !list->n_items)
@@ -57,8 +57,8 @@ static int64_t weights_told(const struct nrg_arg *list)
 static int64_t weights_from_shapes(const struct nrg_operator *op, const struct rnn *r, int gates)
 {
     int64_t sum = 0, in = nrg_arg_dim(r->x, -1);
-    const struct nrg_type *out = op->n_outputs ? op->outputs[0]->type : NULL;
-    if (!out || nrg_type_numel(out) < 0 || out->rank < 2 || r->layers < 0 || r->layers > 1000 ||
+    const struct nrg_type *out = nrg_cost_output_type(op);
+    if (nrg_type_numel(out) < 0 || out->rank < 2 || r->layers < 0 || r->layers > 1000 ||
         r->directions < 1)
         return NRG_COST_UNKNOWN;
     int64_t hidden = out->dims[out->rank - 1] / r->directions;
@@ -70,34 +70,31 @@ static int64_t weights_from_shapes(const struct nrg_operator *op, const struct r
     return sum;
 }
 
-static int gate_flops(int gates)
+int nrg_cost_gate_flops(int gates)
 {
     return gates == 4 ? 9 : gates == 3 ? 8 : 2;
 }
 
-void nrg_cost_rnn(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                  struct nrg_cost *cost)
+void nrg_cost_rnn(const struct nrg_operator *op, struct nrg_cost *cost)
 {
-    struct rnn r = layout(op, rule->arg);
-    int64_t weights = weights_told(r.weights);
+    struct rnn r = rnn_layout(op, op->rule->arg);
+    int64_t weights = weights_listed(r.weights);
     if (weights < 0)
-        weights = weights_from_shapes(op, &r, rule->arg);
+        weights = weights_from_shapes(op, &r, op->rule->arg);
     nrg_cost_set_macs(cost, nrg_cost_mul(r.steps, weights));
-    const struct nrg_type *out = op->n_outputs ? op->outputs[0]->type : NULL;
-    int64_t units = out && nrg_type_numel(out) >= 0 ? nrg_cost_mul(nrg_type_numel(out), r.layers)
-                                                    : NRG_COST_UNKNOWN;
-    cost->flops = nrg_cost_add(cost->flops, nrg_cost_mul(units, gate_flops(rule->arg)));
+    int64_t units = nrg_cost_mul(nrg_type_numel(nrg_cost_output_type(op)), r.layers);
+    cost->flops =
+        nrg_cost_add(cost->flops, nrg_cost_mul(units, nrg_cost_gate_flops(op->rule->arg)));
 }
 
 /* cell(x, hx, w_ih, w_hh, b_ih, b_hh): one step. */
-void nrg_cost_rnn_cell(const struct nrg_operator *op, const struct nrg_cost_rule *rule,
-                       struct nrg_cost *cost)
+void nrg_cost_rnn_cell(const struct nrg_operator *op, struct nrg_cost *cost)
 {
     const struct nrg_arg *x = nrg_arg_at(op, 0);
     int64_t out = nrg_cost_output_numel(op), in = nrg_arg_dim(x, -1);
     int64_t batch = nrg_arg_rank(x) == 1 ? 1 : nrg_arg_dim(x, 0);
     int64_t hidden = out >= 0 && batch > 0 ? out / batch : NRG_COST_UNKNOWN;
-    int64_t rows = nrg_cost_mul(rule->arg, hidden);
+    int64_t rows = nrg_cost_mul(op->rule->arg, hidden);
     if (in >= 0 && rows >= 0) {
         int64_t w_ih[2] = {rows, in}, w_hh[2] = {rows, hidden};
         nrg_cost_infer(nrg_arg_at(op, 2), 2, w_ih);
@@ -106,5 +103,5 @@ void nrg_cost_rnn_cell(const struct nrg_operator *op, const struct nrg_cost_rule
         nrg_cost_infer(nrg_arg_at(op, 5), 1, &rows);
     }
     nrg_cost_set_macs(cost, nrg_cost_mul(batch, nrg_cost_mul(rows, nrg_cost_add(in, hidden))));
-    cost->flops = nrg_cost_add(cost->flops, nrg_cost_mul(out, gate_flops(rule->arg)));
+    cost->flops = nrg_cost_add(cost->flops, nrg_cost_mul(out, nrg_cost_gate_flops(op->rule->arg)));
 }

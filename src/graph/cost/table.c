@@ -1,6 +1,6 @@
 /*
- * Finding the rule of an operator's kind. Families (one array of rows per namespace) are sorted
- * and searched by halving. What has no row is derived, in this order:
+ * Finds the rule of an operator's kind. Families (one array of rows per namespace) are sorted, for
+ * binary search. What has no row is derived, in this order:
  *   "add.Tensor"   overload names are dropped
  *   "relu_"        the in-place form of a known kind
  *   "view_copy"    the copying form of a known view: moves memory
@@ -8,17 +8,17 @@
  * and if nothing fits it is opaque: kept in the reduced graph, its cost unknown. A wrong guess
  * would be a wrong number; an unknown one is counted and shown.
  */
-#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "graph/cost.h"
 #include "graph/cost/internal.h"
 
 #define MAX_KIND 128
 
 /* One line each, so that branches that add one do not conflict. */
 /* clang-format off */
-static const struct nrg_cost_family *const families[] = {
+const struct nrg_cost_family *const nrg_cost_families[] = {
     &nrg_cost_family_aten,
     &nrg_cost_family_prim,
     &nrg_cost_family_quantized,
@@ -31,39 +31,29 @@ static const struct nrg_cost_family *const families[] = {
 };
 /* clang-format on */
 
-static const char *const class_names[] = {
-    [NRG_CLASS_COMPUTE] = "compute",     [NRG_CLASS_MOVE] = "move",
-    [NRG_CLASS_VIEW] = "view",           [NRG_CLASS_ACCESS] = "access",
-    [NRG_CLASS_CONTAINER] = "container", [NRG_CLASS_CONSTANT] = "constant",
-    [NRG_CLASS_CONTROL] = "control",     [NRG_CLASS_NOOP] = "no-op",
-};
-
 const char *nrg_op_class_name(enum nrg_op_class class)
 {
-    return class < NRG_CLASSES ? class_names[class] : "?";
+    static const char *const names[NRG_CLASSES] = {
+        [NRG_CLASS_COMPUTE] = "compute",     [NRG_CLASS_MOVE] = "move",
+        [NRG_CLASS_VIEW] = "view",           [NRG_CLASS_ACCESS] = "access",
+        [NRG_CLASS_CONTAINER] = "container", [NRG_CLASS_CONSTANT] = "constant",
+        [NRG_CLASS_CONTROL] = "control",     [NRG_CLASS_NOOP] = "no-op",
+    };
+    return names[class];
 }
 
-static const struct nrg_cost_rule *in_family(const struct nrg_cost_family *family, const char *kind)
+int nrg_kind_order(const void *kind, const void *row)
 {
-    size_t low = 0, high = family->n;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        int order = strcmp(family->rules[middle].kind, kind);
-        if (!order)
-            return &family->rules[middle];
-        if (order < 0)
-            low = middle + 1;
-        else
-            high = middle;
+    return strcmp(kind, *(const char *const *)row);
+}
+
+static const struct nrg_cost_rule *exact_rule(const char *kind)
+{
+    for (size_t i = 0; nrg_cost_families[i]; i++) {
+        const struct nrg_cost_family *family = nrg_cost_families[i];
+        if (!strncmp(kind, family->prefix, strlen(family->prefix)))
+            return bsearch(kind, family->rules, family->n, sizeof *family->rules, nrg_kind_order);
     }
-    return NULL;
-}
-
-static const struct nrg_cost_rule *exact(const char *kind)
-{
-    for (size_t i = 0; families[i]; i++)
-        if (!strncmp(kind, families[i]->prefix, strlen(families[i]->prefix)))
-            return in_family(families[i], kind);
     return NULL;
 }
 
@@ -73,19 +63,24 @@ static bool ends_with(const char *text, size_t len, const char *end)
     return len > n && !memcmp(text + len - n, end, n);
 }
 
+static bool is_in_place(const char *kind, size_t len)
+{
+    return ends_with(kind, len, "_") && !ends_with(kind, len, "__");
+}
+
 /* The kind without its overload name, in-place or copy ending; NULL when no row fits. */
-static const struct nrg_cost_rule *derived(char *kind, struct nrg_cost_rule *scratch)
+static const struct nrg_cost_rule *derived_rule(char *kind, struct nrg_cost_rule *scratch)
 {
     char *dot = strchr(kind, '.');
     if (dot)
         *dot = 0;
-    const struct nrg_cost_rule *base = exact(kind);
+    const struct nrg_cost_rule *base = exact_rule(kind);
     size_t len = strlen(kind);
     if (base)
         return base;
-    if (ends_with(kind, len, "_") && !ends_with(kind, len, "__")) {
+    if (is_in_place(kind, len)) {
         kind[len - 1] = 0;
-        if (!(base = exact(kind)))
+        if (!(base = exact_rule(kind)))
             return NULL;
         *scratch = *base;
         if (base->class == NRG_CLASS_COMPUTE || base->class == NRG_CLASS_MOVE)
@@ -95,7 +90,7 @@ static const struct nrg_cost_rule *derived(char *kind, struct nrg_cost_rule *scr
     if (!ends_with(kind, len, "_copy"))
         return NULL;
     kind[len - strlen("_copy")] = 0;
-    base = exact(kind);
+    base = exact_rule(kind);
     if (!base || base->class != NRG_CLASS_VIEW)
         return NULL;
     *scratch = (struct nrg_cost_rule){.kind = base->kind, .class = NRG_CLASS_MOVE, .code = "M"};
@@ -106,17 +101,13 @@ static const struct nrg_cost_rule *with_prefix(const char *prefix, const char *k
                                                struct nrg_cost_rule *scratch)
 {
     char text[MAX_KIND];
-    size_t n = strlen(prefix), len = strlen(kind);
-    if (n + len >= sizeof text)
-        return NULL;
-    memcpy(text, prefix, n);
-    memcpy(text + n, kind, len + 1);
-    return derived(text, scratch);
+    int len = snprintf(text, sizeof text, "%s%s", prefix, kind);
+    return len < (int)sizeof text ? derived_rule(text, scratch) : NULL;
 }
 
 const struct nrg_cost_rule *nrg_cost_rule_find(const char *kind, struct nrg_cost_rule *scratch)
 {
-    const struct nrg_cost_rule *rule = exact(kind);
+    const struct nrg_cost_rule *rule = exact_rule(kind);
     if (!rule)
         rule = with_prefix("", kind, scratch);
     if (!rule && !strstr(kind, "::")) {
@@ -131,33 +122,17 @@ const struct nrg_cost_rule *nrg_cost_rule_find(const char *kind, struct nrg_cost
                                       .flags = NRG_OP_OPAQUE | NRG_OP_NOT_RECORDED,
                                       .cost = nrg_cost_opaque,
                                       .code = "O"};
-    size_t len = strlen(kind);
-    if (ends_with(kind, len, "_") && !ends_with(kind, len, "__"))
+    if (is_in_place(kind, strlen(kind)))
         scratch->flags |= NRG_OP_IN_PLACE;
     return scratch;
 }
 
-int nrg_convention_from_name(const char *name, enum nrg_convention *out)
+const char *nrg_convention_name(enum nrg_convention convention)
 {
     static const char *const names[] = {
         [NRG_CONVENTION_NRG] = "nrg",       [NRG_CONVENTION_TORCH] = "torch",
         [NRG_CONVENTION_FVCORE] = "fvcore", [NRG_CONVENTION_TORCHINFO] = "torchinfo",
         [NRG_CONVENTION_IRENE] = "irene",
     };
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strcmp(names[i], name))
-            continue;
-        *out = (enum nrg_convention)i;
-        return 0;
-    }
-    return -EINVAL;
-}
-
-size_t nrg_cost_rules_unsorted(void)
-{
-    size_t wrong = 0;
-    for (size_t f = 0; families[f]; f++)
-        for (size_t i = 1; i < families[f]->n; i++)
-            wrong += strcmp(families[f]->rules[i - 1].kind, families[f]->rules[i].kind) >= 0;
-    return wrong;
+    return names[convention];
 }

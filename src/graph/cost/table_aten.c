@@ -1,10 +1,9 @@
 /*
  * Rules of ATen's operators: class and formula of each, from which the reduction and the costs
- * work. Sorted by kind (a test holds it), because it is searched by halving. In-place forms
- * ("relu_") are found under the plain name unless they differ. Codes are the rows of
- * docs/graph.md's table.
+ * work. Sorted by kind for binary search (a test checks it). In-place forms ("relu_") are found
+ * under the plain name; only those that differ have a row. Codes are the rows of docs/graph.md's
+ * table.
  */
-#include "graph/cost.h"
 #include "graph/cost/internal.h"
 
 /* One line each, sorted: clang-format would wrap the long ones. */
@@ -153,7 +152,6 @@ static const struct nrg_cost_rule aten_rules[] = {
     {"aten::baddbmm", NRG_CLASS_COMPUTE, 0, nrg_cost_matmul, 1, "G"},
     {"aten::batch_norm", NRG_CLASS_COMPUTE, 0, nrg_cost_batch_norm, 5, "N"},
     {"aten::bernoulli", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
-    {"aten::bernoulli_", NRG_CLASS_MOVE, NRG_OP_IN_PLACE, nrg_cost_fill, 1, "Z"},
     {"aten::bfloat16", NRG_CLASS_MOVE, NRG_OP_MAYBE_NOOP, NULL, 0, "M"},
     {"aten::bilinear", NRG_CLASS_COMPUTE, 0, nrg_cost_bilinear, 0, "B"},
     {"aten::binary_cross_entropy", NRG_CLASS_COMPUTE, 0, nrg_cost_input, 4, "X"},
@@ -214,7 +212,6 @@ static const struct nrg_cost_rule aten_rules[] = {
     {"aten::convolution_backward", NRG_CLASS_COMPUTE, NRG_OP_OPAQUE, nrg_cost_opaque, 0, "O"},
     {"aten::convolution_overrideable", NRG_CLASS_COMPUTE, 0, nrg_cost_convolution, 6, "C"},
     {"aten::copy", NRG_CLASS_MOVE, 0, nrg_cost_copy, 0, "M"},
-    {"aten::copy_", NRG_CLASS_MOVE, NRG_OP_IN_PLACE, nrg_cost_copy, 0, "M"},
     {"aten::copysign", NRG_CLASS_COMPUTE, 0, nrg_cost_elements, 1, "E1"},
     {"aten::cos", NRG_CLASS_COMPUTE, 0, nrg_cost_elements, 4, "E4"},
     {"aten::cosh", NRG_CLASS_COMPUTE, 0, nrg_cost_elements, 4, "E4"},
@@ -238,7 +235,6 @@ static const struct nrg_cost_rule aten_rules[] = {
     {"aten::degrees", NRG_CLASS_ACCESS, 0, NULL, 0, ""},
     {"aten::dequantize", NRG_CLASS_MOVE, 0, NULL, 0, "M"},
     {"aten::detach", NRG_CLASS_NOOP, 0, NULL, 0, ""},
-    {"aten::detach_", NRG_CLASS_NOOP, 0, NULL, 0, ""},
     {"aten::device", NRG_CLASS_ACCESS, 0, NULL, 0, ""},
     {"aten::diag", NRG_CLASS_MOVE, 0, NULL, 0, "M"},
     {"aten::diag_embed", NRG_CLASS_MOVE, 0, NULL, 0, "M"},
@@ -259,7 +255,7 @@ static const struct nrg_cost_rule aten_rules[] = {
     {"aten::einsum", NRG_CLASS_COMPUTE, 0, nrg_cost_einsum, 0, "G"},
     {"aten::element_size", NRG_CLASS_ACCESS, 0, NULL, 0, ""},
     {"aten::elu", NRG_CLASS_COMPUTE, 0, nrg_cost_elements, 4, "E4"},
-    {"aten::embedding", NRG_CLASS_MOVE, 0, nrg_cost_embedding, 0, "ME"},
+    {"aten::embedding", NRG_CLASS_MOVE, 0, nrg_cost_index, 0, "ME"},
     {"aten::embedding_bag", NRG_CLASS_COMPUTE, 0, nrg_cost_embedding_bag, 0, "EB"},
     {"aten::embedding_renorm_", NRG_CLASS_MOVE, NRG_OP_IN_PLACE, NULL, 0, "M"},
     {"aten::empty", NRG_CLASS_MOVE, 0, nrg_cost_fill, 0, "Z"},
@@ -278,7 +274,6 @@ static const struct nrg_cost_rule aten_rules[] = {
     {"aten::expand_as", NRG_CLASS_VIEW, 0, NULL, 0, ""},
     {"aten::expm1", NRG_CLASS_COMPUTE, 0, nrg_cost_elements, 4, "E4"},
     {"aten::exponential", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
-    {"aten::exponential_", NRG_CLASS_MOVE, NRG_OP_IN_PLACE, nrg_cost_fill, 1, "Z"},
     {"aten::extend", NRG_CLASS_CONTAINER, 0, NULL, 0, ""},
     {"aten::eye", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
     {"aten::factorial", NRG_CLASS_ACCESS, 0, NULL, 0, ""},
@@ -295,7 +290,6 @@ static const struct nrg_cost_rule aten_rules[] = {
     {"aten::fft_rfft", NRG_CLASS_COMPUTE, NRG_OP_OPAQUE, nrg_cost_opaque, 0, "O"},
     {"aten::fft_rfft2", NRG_CLASS_COMPUTE, NRG_OP_OPAQUE, nrg_cost_opaque, 0, "O"},
     {"aten::fill", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
-    {"aten::fill_", NRG_CLASS_MOVE, NRG_OP_IN_PLACE, nrg_cost_fill, 1, "Z"},
     {"aten::find", NRG_CLASS_ACCESS, 0, NULL, 0, ""},
     {"aten::fix", NRG_CLASS_COMPUTE, 0, nrg_cost_elements, 1, "E1"},
     {"aten::flatten", NRG_CLASS_VIEW, NRG_OP_MAYBE_VIEW, NULL, 0, "M"},
@@ -361,7 +355,6 @@ static const struct nrg_cost_rule aten_rules[] = {
     {"aten::index_copy", NRG_CLASS_MOVE, 0, nrg_cost_index_put, 0, "M"},
     {"aten::index_fill", NRG_CLASS_MOVE, 0, nrg_cost_index_put, 0, "M"},
     {"aten::index_put", NRG_CLASS_MOVE, 0, nrg_cost_index_put, 0, "M"},
-    {"aten::index_put_", NRG_CLASS_MOVE, NRG_OP_IN_PLACE, nrg_cost_index_put, 0, "M"},
     {"aten::index_select", NRG_CLASS_MOVE, 0, nrg_cost_index, 0, "M"},
     {"aten::inner", NRG_CLASS_COMPUTE, 0, nrg_cost_matmul, 0, "G"},
     {"aten::insert", NRG_CLASS_CONTAINER, 0, NULL, 0, ""},
@@ -527,7 +520,6 @@ static const struct nrg_cost_rule aten_rules[] = {
     {"aten::nonzero_numpy", NRG_CLASS_MOVE, 0, NULL, 0, "M"},
     {"aten::norm", NRG_CLASS_COMPUTE, 0, nrg_cost_input, 2, "R"},
     {"aten::normal", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
-    {"aten::normal_", NRG_CLASS_MOVE, NRG_OP_IN_PLACE, nrg_cost_fill, 1, "Z"},
     {"aten::not_equal", NRG_CLASS_COMPUTE, 0, nrg_cost_elements, 1, "E1"},
     {"aten::nuclear_norm", NRG_CLASS_COMPUTE, 0, nrg_cost_input, 2, "R"},
     {"aten::numel", NRG_CLASS_ACCESS, 0, NULL, 0, ""},
@@ -572,7 +564,6 @@ static const struct nrg_cost_rule aten_rules[] = {
     {"aten::randn", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
     {"aten::randn_like", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
     {"aten::random", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
-    {"aten::random_", NRG_CLASS_MOVE, NRG_OP_IN_PLACE, nrg_cost_fill, 1, "Z"},
     {"aten::randperm", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
     {"aten::range", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
     {"aten::ravel", NRG_CLASS_VIEW, NRG_OP_MAYBE_VIEW, NULL, 0, "M"},
@@ -717,7 +708,6 @@ static const struct nrg_cost_rule aten_rules[] = {
     {"aten::unflatten", NRG_CLASS_VIEW, 0, NULL, 0, ""},
     {"aten::unfold", NRG_CLASS_VIEW, 0, NULL, 0, ""},
     {"aten::uniform", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
-    {"aten::uniform_", NRG_CLASS_MOVE, NRG_OP_IN_PLACE, nrg_cost_fill, 1, "Z"},
     {"aten::unique_consecutive", NRG_CLASS_COMPUTE, 0, nrg_cost_sort, 0, "T"},
     {"aten::unique_dim", NRG_CLASS_COMPUTE, 0, nrg_cost_sort, 0, "T"},
     {"aten::unique_dim_consecutive", NRG_CLASS_COMPUTE, 0, nrg_cost_sort, 0, "T"},
@@ -751,7 +741,6 @@ static const struct nrg_cost_rule aten_rules[] = {
     {"aten::where", NRG_CLASS_MOVE, 0, NULL, 0, "M"},
     {"aten::xlogy", NRG_CLASS_COMPUTE, 0, nrg_cost_elements, 4, "E4"},
     {"aten::zero", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
-    {"aten::zero_", NRG_CLASS_MOVE, NRG_OP_IN_PLACE, nrg_cost_fill, 1, "Z"},
     {"aten::zeros", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
     {"aten::zeros_like", NRG_CLASS_MOVE, 0, nrg_cost_fill, 1, "Z"},
 };

@@ -1,9 +1,8 @@
 /*
  * Rules of ONNX operators: the standard's domain and ONNX Runtime's com.microsoft. Tensors of ONNX
- * are contiguous, so that Transpose and Slice move memory, where PyTorch's are views. Sorted by
- * kind within each family (a test holds it).
+ * are contiguous, so that Transpose and Slice move memory; PyTorch's are views. Sorted by
+ * kind within each family (a test checks it).
  */
-#include "graph/cost.h"
 #include "graph/cost/internal.h"
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))

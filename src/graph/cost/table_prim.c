@@ -1,8 +1,7 @@
 /*
  * Rules of TorchScript's own primitives: constants, attributes, containers, control flow and
- * the calls that the reduction replaces by their bodies. Sorted by kind (a test holds it).
+ * the calls that the reduction replaces by their bodies. Sorted by kind (a test checks it).
  */
-#include "graph/cost.h"
 #include "graph/cost/internal.h"
 
 /* One line each, sorted: clang-format would wrap the long ones. */

@@ -1,9 +1,8 @@
 /*
- * Rules of quantised and torchvision operators. Quantised weights stand inside packed
- * parameters, so that linear layers are counted from their activations and convolutions only
- * where a parameters file tells the weight. Sorted by kind within each family (a test holds it).
+ * Rules of quantised and torchvision operators. Quantised weights are inside packed parameters, so
+ * that linear layers are counted from their activations, and convolutions only where a parameter
+ * file lists the weight. Sorted by kind within each family (a test checks it).
  */
-#include "graph/cost.h"
 #include "graph/cost/internal.h"
 
 /* One line each, sorted: clang-format would wrap the long ones. */

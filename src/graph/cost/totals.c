@@ -1,18 +1,16 @@
 /*
- * Costs of all operators of a reduced graph, and their sums. Two passes: parameters' shapes that
- * follow from activations are noted in the first, so that traffic and sums in the second know
- * them wherever the parameter is used. Branches: the dearest of those that can be taken counts;
- * loops: times their trips, unknown when those are.
+ * Costs of all operators of a reduced graph, and their sums. There are two passes: the first notes
+ * the shapes of parameters that follow from activations, so that the second knows them wherever a
+ * parameter is used. Of the branches that can be taken, the one that costs most counts. A loop
+ * counts times its trips, and is unknown when those are.
  */
 #include "graph/cost.h"
 
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "graph/cost/internal.h"
-#include "graph/param_list.h"
-#include "graph/reduce/internal.h"
+#include "graph/module_tree.h"
 
 int64_t nrg_cost_mul(int64_t a, int64_t b)
 {
@@ -44,9 +42,41 @@ int64_t nrg_cost_times(int64_t n, int64_t times)
     return __builtin_mul_overflow(n, times, &product) || product > CEILING ? CEILING : product;
 }
 
+const struct nrg_type *nrg_cost_output_type(const struct nrg_operator *op)
+{
+    return op->n_outputs ? op->outputs[0]->type : &nrg_type_unknown;
+}
+
 int64_t nrg_cost_output_numel(const struct nrg_operator *op)
 {
     return op->n_outputs ? nrg_data_numel(op->outputs[0]) : NRG_COST_UNKNOWN;
+}
+
+int64_t nrg_cost_output_dim(const struct nrg_operator *op, int dim)
+{
+    const struct nrg_type *type = nrg_cost_output_type(op);
+    dim += dim < 0 ? type->rank : 0;
+    return dim >= 0 && dim < type->rank && type->dims ? type->dims[dim] : NRG_COST_UNKNOWN;
+}
+
+int64_t nrg_cost_product(const struct nrg_type *type, int n, int without)
+{
+    int64_t product = type->rank > 0 && !type->dims ? NRG_COST_UNKNOWN : 1;
+    for (int i = 0; product >= 0 && i < n && i < type->rank; i++)
+        product = i == without ? product : nrg_cost_mul(product, type->dims[i]);
+    return product;
+}
+
+int64_t nrg_cost_leading(const struct nrg_arg *arg, int but)
+{
+    int rank = nrg_arg_rank(arg);
+    return rank < 2 ? NRG_COST_UNKNOWN : nrg_cost_product(nrg_arg_type(arg), rank - but, -1);
+}
+
+int64_t nrg_cost_positions(const struct nrg_type *type)
+{
+    return type->kind == NRG_T_TENSOR && type->rank > 2 ? nrg_cost_product(type, type->rank, 1)
+                                                        : NRG_COST_UNKNOWN;
 }
 
 void nrg_cost_set_macs(struct nrg_cost *cost, int64_t macs)
@@ -62,24 +92,14 @@ void nrg_cost_infer(const struct nrg_arg *arg, int rank, const int64_t *dims)
     if (!data || !data->blank || data->type_inferred || nrg_data_numel(data) >= 0 || rank > 4)
         return;
     const struct nrg_type *old = nrg_type_plain(data->type);
-    int64_t *room = (int64_t *)(void *)(data->blank + 1);
-    memcpy(room, dims, (size_t)rank * sizeof *room);
-    *data->blank =
-        (struct nrg_type){.kind = NRG_T_TENSOR,
-                          .dtype = old->kind == NRG_T_TENSOR ? old->dtype : NRG_DTYPE_UNKNOWN,
-                          .rank = rank,
-                          .requires_grad = -1,
-                          .dims = room};
-    data->type = data->blank;
-    data->type_inferred = true;
+    nrg_data_infer(data, old->kind == NRG_T_TENSOR ? old->dtype : NRG_DTYPE_UNKNOWN, rank, dims);
 }
 
 /* A parameter whose shape was inferred has the element type of the first activation beside it. */
 static void infer_dtypes(struct nrg_operator *op)
 {
-    enum nrg_dtype dtype = NRG_DTYPE_UNKNOWN;
-    if (op->n_outputs && nrg_type_plain(op->outputs[0]->type)->kind == NRG_T_TENSOR)
-        dtype = nrg_type_plain(op->outputs[0]->type)->dtype;
+    const struct nrg_type *out = nrg_type_plain(nrg_cost_output_type(op));
+    enum nrg_dtype dtype = out->kind == NRG_T_TENSOR ? out->dtype : NRG_DTYPE_UNKNOWN;
     for (size_t i = 0; i < op->n_inputs; i++)
         if (op->inputs[i]->type_inferred && op->inputs[i]->blank->dtype == NRG_DTYPE_UNKNOWN)
             op->inputs[i]->blank->dtype = dtype;
@@ -101,21 +121,22 @@ static void cost_one(struct nrg_operator *op)
         cost.written_bytes = nrg_cost_add(cost.written_bytes, nrg_data_bytes(op->outputs[i]));
     count_params(op, &cost);
     if (op->rule->cost)
-        op->rule->cost(op, op->rule, &cost);
+        op->rule->cost(op, &cost);
     else if (op->rule->flags & NRG_OP_OPAQUE)
-        nrg_cost_opaque(op, op->rule, &cost);
+        nrg_cost_opaque(op, &cost);
     op->cost = cost;
 }
 
 /* ---- branches and loops ---- */
 
-static int64_t known(int64_t n)
-{
-    return n < 0 ? 0 : n;
-}
+/* While costs are summed: of everything in a region, its best branch, its executions. */
+struct region_sum {
+    struct nrg_cost cost;
+    int64_t best, times; /* best: -1 none */
+};
 
 /* What decides between branches: MACs, then FLOPs, then traffic. */
-static bool dearer(const struct nrg_cost *a, const struct nrg_cost *b)
+static bool costs_more(const struct nrg_cost *a, const struct nrg_cost *b)
 {
     if (a->macs != b->macs)
         return a->macs > b->macs;
@@ -125,79 +146,78 @@ static bool dearer(const struct nrg_cost *a, const struct nrg_cost *b)
            nrg_cost_sum_of(b->read_bytes, b->written_bytes);
 }
 
+/* What is unknown adds nothing. */
+static void add_times(int64_t *sum, int64_t n, int64_t times)
+{
+    int64_t product = nrg_cost_mul(times, n);
+    *sum = nrg_cost_sum_of(*sum, product < 0 ? 0 : product);
+}
+
 static void add_known(struct nrg_cost *sum, const struct nrg_cost *more, int64_t times)
 {
-    sum->macs = nrg_cost_sum_of(sum->macs, known(nrg_cost_mul(times, more->macs)));
-    sum->flops = nrg_cost_sum_of(sum->flops, known(nrg_cost_mul(times, more->flops)));
-    sum->read_bytes =
-        nrg_cost_sum_of(sum->read_bytes, known(nrg_cost_mul(times, more->read_bytes)));
-    sum->written_bytes =
-        nrg_cost_sum_of(sum->written_bytes, known(nrg_cost_mul(times, more->written_bytes)));
+    add_times(&sum->macs, more->macs, times);
+    add_times(&sum->flops, more->flops, times);
+    add_times(&sum->read_bytes, more->read_bytes, times);
+    add_times(&sum->written_bytes, more->written_bytes, times);
 }
 
 /* Inner regions stand behind outer ones: one pass from the end sums each before its parent. */
-static void choose_branches(struct nrg_reduced *g, struct nrg_cost *sums, int64_t *best)
+static void choose_branches(struct nrg_reduced *g, struct region_sum *sums)
 {
+    for (size_t i = 0; i < g->n_regions; i++)
+        sums[i].best = -1;
     for (size_t i = 0; i < g->n_operators; i++)
-        add_known(&sums[g->operators[i].region], &g->operators[i].cost, 1);
+        add_known(&sums[g->operators[i].region].cost, &g->operators[i].cost, 1);
     for (size_t i = g->n_regions; i-- > 1;) {
-        struct nrg_region *region = &g->regions[i];
-        uint32_t up = region->parent;
+        const struct nrg_region *region = &g->regions[i];
+        struct region_sum *up = &sums[region->parent], *own = &sums[i];
         if (region->kind == NRG_REGION_BRANCH) {
-            bool possible = region->chosen != 0;
-            if (possible && (best[up] < 0 || !dearer(&sums[best[up]], &sums[i])))
-                best[up] = (int64_t)i;
+            if (region->chosen && (up->best < 0 || !costs_more(&sums[up->best].cost, &own->cost)))
+                up->best = (int64_t)i;
         } else if (region->kind == NRG_REGION_IF) {
-            if (best[i] >= 0)
-                add_known(&sums[up], &sums[best[i]], 1);
+            if (own->best >= 0)
+                add_known(&up->cost, &sums[own->best].cost, 1);
         } else {
-            add_known(&sums[up], &sums[i], region->trips < 0 ? 1 : region->trips);
+            add_known(&up->cost, &own->cost, region->trips < 0 ? 1 : region->trips);
         }
     }
 }
 
-static void count_times(struct nrg_reduced *g, const int64_t *best, int64_t *times)
+static void count_times(struct nrg_reduced *g, struct region_sum *sums)
 {
-    times[0] = 1;
+    sums[0].times = 1;
     for (size_t i = 1; i < g->n_regions; i++) {
         struct nrg_region *region = &g->regions[i];
-        times[i] = times[region->parent];
+        int64_t times = sums[region->parent].times;
         if (region->kind == NRG_REGION_BRANCH) {
-            region->chosen = best[region->parent] == (int64_t)i;
-            if (!region->chosen)
-                times[i] = 0;
-        } else if (region->kind == NRG_REGION_LOOP && times[i]) {
-            times[i] = region->trips == 0 ? 0 : nrg_cost_mul(times[i], region->trips);
+            region->chosen = sums[region->parent].best == (int64_t)i;
+            times = region->chosen ? times : 0;
+        } else if (region->kind == NRG_REGION_LOOP && times) {
+            times = region->trips == 0 ? 0 : nrg_cost_mul(times, region->trips);
         }
+        sums[i].times = times;
     }
     for (size_t i = 0; i < g->n_operators; i++)
-        g->operators[i].times = times[g->operators[i].region];
+        g->operators[i].times = sums[g->operators[i].region].times;
 }
 
 int nrg_cost_all(struct nrg_reduced *g, enum nrg_convention convention)
 {
-    struct nrg_cost *sums = calloc(g->n_regions + 1, sizeof *sums);
-    int64_t *best = calloc(g->n_regions + 1, sizeof *best);
-    int64_t *times = calloc(g->n_regions + 1, sizeof *times);
-    int rc = sums && best && times ? 0 : -ENOMEM;
-    for (int pass = 0; !rc && pass < 2; pass++) {
+    struct region_sum *sums = calloc(g->n_regions + 1, sizeof *sums);
+    if (!sums)
+        return -ENOMEM;
+    for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < g->n_operators; i++) {
             cost_one(&g->operators[i]);
             infer_dtypes(&g->operators[i]);
         }
     }
-    for (size_t i = 0; !rc && i < g->n_regions; i++)
-        best[i] = -1;
-    if (!rc) {
-        choose_branches(g, sums, best);
-        count_times(g, best, times);
-        for (size_t i = 0; i < g->n_operators; i++)
-            nrg_cost_convert(&g->operators[i], convention);
-    }
+    choose_branches(g, sums);
+    count_times(g, sums);
+    for (size_t i = 0; i < g->n_operators; i++)
+        nrg_cost_convert(&g->operators[i], convention);
     free(sums);
-    free(best);
-    free(times);
-    return rc;
+    return 0;
 }
 
 /* ---- sums ---- */
@@ -216,14 +236,10 @@ void nrg_cost_sum(struct nrg_cost *sum, const struct nrg_operator *op)
 static int peak_activations(const struct nrg_reduced *g, struct nrg_totals *out)
 {
     size_t n = g->n_operators + 2;
-    int64_t *change = calloc(n + 1, sizeof *change);
-    int64_t *last = calloc(g->n_data + 1, sizeof *last);
+    int64_t *change = calloc(n + 1 + g->n_data, sizeof *change), *last = change + n + 1;
     int64_t live = 0, peak = 0;
-    if (!change || !last) {
-        free(change);
-        free(last);
+    if (!change)
         return -ENOMEM;
-    }
     for (size_t i = 0; i < g->n_data; i++) {
         const struct nrg_data *d = g->data[i];
         int64_t end = d->last_use > (int64_t)n - 1 ? (int64_t)n - 1 : d->last_use;
@@ -248,48 +264,27 @@ static int peak_activations(const struct nrg_reduced *g, struct nrg_totals *out)
         peak = live > peak ? live : peak;
     }
     free(change);
-    free(last);
     out->peak_activation_bytes = peak;
     return 0;
 }
 
-static int sum_params(const struct nrg_model *model, const struct nrg_reduced *g,
-                      const struct nrg_model *params, struct nrg_totals *out)
+int nrg_totals_of(const struct nrg_module_tree *tree, const struct nrg_reduced *g,
+                  struct nrg_totals *out)
 {
-    struct nrg_param_list list;
-    int rc = nrg_param_list_make(&list, model, g, params);
-    for (size_t i = 0; !rc && i < list.n; i++) {
-        const struct nrg_param_entry *e = &list.entries[i];
-        if (e->same_as >= 0)
-            continue;
-        if (e->numel < 0) {
-            out->unknown_params += !e->is_buffer;
-            continue;
-        }
-        out->params = nrg_cost_sum_of(out->params, e->is_buffer ? 0 : e->numel);
-        out->trainable = nrg_cost_sum_of(out->trainable, e->trainable ? e->numel : 0);
-        out->buffers = nrg_cost_sum_of(out->buffers, e->is_buffer ? e->numel : 0);
-        out->param_bytes = nrg_cost_sum_of(out->param_bytes, known(e->bytes));
-    }
-    out->n_params = list.n;
-    nrg_param_list_release(&list);
-    return rc;
-}
-
-int nrg_totals_of(const struct nrg_model *model, const struct nrg_reduced *g,
-                  const struct nrg_model *params, struct nrg_totals *out)
-{
-    *out = (struct nrg_totals){0};
+    const struct nrg_tree_node *root = &tree->nodes[0];
+    *out = (struct nrg_totals){.cost = root->cost,
+                               .operators = root->operators,
+                               .unknown_operators = root->unknown_operators,
+                               .params = root->params,
+                               .trainable = root->trainable,
+                               .buffers = root->buffers,
+                               .param_bytes = root->param_bytes,
+                               .n_params = tree->n_params,
+                               .unknown_params = root->unknown_params};
     for (size_t i = 0; g && i < g->n_operators; i++) {
         const struct nrg_operator *op = &g->operators[i];
-        nrg_cost_sum(&out->cost, op);
-        out->operators++;
-        out->unknown_operators += nrg_operator_unknown(op);
         out->unknown_bytes +=
             op->times && (op->cost.read_bytes < 0 || op->cost.written_bytes < 0 || op->times < 0);
     }
-    int rc = sum_params(model, g, params, out);
-    if (!rc && g)
-        rc = peak_activations(g, out);
-    return rc;
+    return g ? peak_activations(g, out) : 0;
 }

@@ -1,6 +1,6 @@
 /*
- * See onnx.h: functions of the model itself (ModelProto.functions). A call is replaced by the
- * function's body, operator by operator: its inputs are the call's, its outputs are the call's
+ * See internal.h: functions of the model itself (ModelProto.functions). A call is replaced by
+ * the function's body, operator by operator: its inputs are the call's, its outputs are the call's
  * values, names inside are its own, and attributes may refer to the call's. This is what
  * PyTorch's newer exporter relies on, and it leaves nothing special for the passes after us.
  * Functions that call each other in a circle end at the depth limit; ones that double their calls
@@ -16,45 +16,38 @@
 enum { F_NAME = 1, F_INPUT = 4, F_OUTPUT = 5, F_NODE = 7, F_DOMAIN = 10, F_OVERLOAD = 13 };
 enum { N_OP_TYPE = 4, N_DOMAIN = 7, N_OVERLOAD = 8 };
 
-static struct nrg_pb_field text_of(struct nrg_pb msg, uint32_t number)
-{
-    struct nrg_pb_field field;
-    return nrg_pb_find(msg, number, &field) && field.wire == NRG_PB_BYTES
-               ? field
-               : (struct nrg_pb_field){.wire = NRG_PB_BYTES, .bytes = (const uint8_t *)""};
-}
-
-static bool same(const struct nrg_pb_field *a, const struct nrg_pb_field *b)
+static bool same_text(const struct nrg_pb_field *a, const struct nrg_pb_field *b)
 {
     return a->size == b->size && (!a->size || !memcmp(a->bytes, b->bytes, a->size));
 }
 
 int onnx_add_function(struct onnx *x, struct nrg_pb msg)
 {
-    if (nrg_reserve(&x->functions, &x->cap_functions, x->n_functions + 1, sizeof *x->functions))
-        return onnx_no_memory(x);
-    x->functions[x->n_functions++] = (struct onnx_function){
-        msg, text_of(msg, F_DOMAIN), text_of(msg, F_NAME), text_of(msg, F_OVERLOAD)};
-    return 0;
+    struct onnx_function made = {msg, onnx_text_field(msg, F_DOMAIN), onnx_text_field(msg, F_NAME),
+                                 onnx_text_field(msg, F_OVERLOAD)};
+    int rc = nrg_append(&x->functions, &x->n_functions, &x->cap_functions, &made, sizeof made);
+    return rc ? onnx_no_memory(x) : 0;
 }
 
 const struct onnx_function *onnx_find_function(const struct onnx *x, struct nrg_pb node)
 {
     if (!x->n_functions)
         return NULL;
-    struct nrg_pb_field name = text_of(node, N_OP_TYPE), domain = text_of(node, N_DOMAIN),
-                        overload = text_of(node, N_OVERLOAD);
+    struct nrg_pb_field name = onnx_text_field(node, N_OP_TYPE),
+                        domain = onnx_text_field(node, N_DOMAIN),
+                        overload = onnx_text_field(node, N_OVERLOAD);
     for (size_t i = 0; i < x->n_functions; i++) {
         const struct onnx_function *f = &x->functions[i];
-        if (same(&f->name, &name) && same(&f->domain, &domain) && same(&f->overload, &overload))
+        if (same_text(&f->name, &name) && same_text(&f->domain, &domain) &&
+            same_text(&f->overload, &overload))
             return f;
     }
     return NULL;
 }
 
 /* Formal inputs and outputs become names for the call's values. */
-static int bind(struct onnx *x, struct nrg_pb msg, uint32_t number, struct nrg_value **values,
-                size_t n)
+static int bind_names(struct onnx *x, struct nrg_pb msg, uint32_t number, struct nrg_value **values,
+                      size_t n)
 {
     struct nrg_pb_field field;
     size_t i = 0;
@@ -72,7 +65,7 @@ static int bind(struct onnx *x, struct nrg_pb msg, uint32_t number, struct nrg_v
     return 0;
 }
 
-/* A function may hand an input straight out: the call's output is then a copy of it. */
+/* A function may return an input unchanged: the call's output is then a copy of it. */
 static int pass_through(struct onnx *x, struct nrg_pb msg, struct nrg_op *call, size_t i,
                         struct onnx_ops *ops)
 {
@@ -102,15 +95,15 @@ static int pass_through(struct onnx *x, struct nrg_pb msg, struct nrg_op *call, 
     return onnx_add_op(x, ops, op);
 }
 
-static int body(struct onnx *x, const struct onnx_function *function, struct nrg_op *call,
-                struct nrg_block *block, struct onnx_ops *ops)
+static int inline_body(struct onnx *x, const struct onnx_function *function, struct nrg_op *call,
+                       struct nrg_block *block, struct onnx_ops *ops)
 {
     size_t first = ops->n;
-    int rc = bind(x, function->msg, F_INPUT, call->inputs, call->n_inputs);
+    int rc = bind_names(x, function->msg, F_INPUT, call->inputs, call->n_inputs);
     for (size_t i = 0; i < call->n_outputs; i++)
         call->outputs[i]->producer = NULL;
     if (!rc)
-        rc = bind(x, function->msg, F_OUTPUT, call->outputs, call->n_outputs);
+        rc = bind_names(x, function->msg, F_OUTPUT, call->outputs, call->n_outputs);
     if (!rc)
         rc = onnx_nodes(x, function->msg, F_NODE, block, ops);
     for (size_t i = 0; !rc && i < call->n_outputs; i++)
@@ -125,8 +118,7 @@ static int body(struct onnx *x, const struct onnx_function *function, struct nrg
 int onnx_expand(struct onnx *x, const struct onnx_function *function, struct nrg_op *call,
                 struct nrg_block *block, struct onnx_ops *ops)
 {
-    const struct onnx_call *outer = x->call;
-    const struct onnx_call here = {call, function->msg};
+    const struct nrg_op *outer = x->call;
     unsigned floor = x->values.floor;
     if (++x->depth > ONNX_MAX_DEPTH)
         return onnx_fail(x, function->msg.at,
@@ -134,8 +126,8 @@ int onnx_expand(struct onnx *x, const struct onnx_function *function, struct nrg
                          ONNX_MAX_DEPTH, onnx_op_name(call));
     onnx_map_enter(&x->values);
     x->values.floor = x->values.depth;
-    x->call = &here;
-    int rc = body(x, function, call, block, ops);
+    x->call = call;
+    int rc = inline_body(x, function, call, block, ops);
     x->call = outer;
     x->values.floor = floor;
     onnx_map_leave(&x->values);

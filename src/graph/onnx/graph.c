@@ -1,10 +1,10 @@
 /*
- * See onnx.h: GraphProto and NodeProto. A graph is read in two passes over its nodes: the first
- * makes a value for every output, the second looks up the inputs, so that the order of nodes in the
- * file does not matter (the standard demands one, tools break it). A name that nothing makes, or
- * that two nodes make, is an error. Subgraphs see the names around them; bodies of functions see
- * only their own inputs. An input left out ("") is one shared value of type None, so that the
- * positions of the others stand; an output left out is a None value of its own.
+ * See internal.h: GraphProto and NodeProto. A graph is read in two passes over its nodes: the
+ * first makes a value for every output, the second looks up the inputs, so that the order of nodes
+ * in the file does not matter (the standard demands one, tools break it). A name that nothing
+ * makes, or that two nodes make, is an error. Subgraphs see the names around them; bodies of
+ * functions see only their own inputs. An input left out ("") is one shared value of type None, so
+ * that the others keep their positions; an output left out is a None value of its own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -39,6 +39,25 @@ struct nrg_value *onnx_new_value(struct onnx *x, const char *name, const struct 
     return value;
 }
 
+struct nrg_value *onnx_new_named(struct onnx *x, const struct nrg_pb_field *name,
+                                 const struct nrg_type *type)
+{
+    struct nrg_value *value = onnx_new_value(x, onnx_text(x, name), type);
+    return value && !onnx_map_add(x, &x->values, name->bytes, name->size, value) ? value : NULL;
+}
+
+int onnx_each_op(struct nrg_block *block, int (*visit)(void *arg, struct nrg_op *op), void *arg)
+{
+    int rc = 0;
+    for (size_t i = 0; i < block->n_ops && !rc; i++) {
+        struct nrg_op *op = block->ops[i];
+        rc = visit(arg, op);
+        for (size_t b = 0; b < op->n_blocks && !rc; b++)
+            rc = onnx_each_op(op->blocks[b], visit, arg);
+    }
+    return rc;
+}
+
 int onnx_set_known(struct onnx *x, const struct nrg_value *value, struct onnx_known *known)
 {
     size_t before = x->cap_known;
@@ -57,37 +76,31 @@ struct onnx_known *onnx_get_known(const struct onnx *x, const struct nrg_value *
 
 int onnx_add_op(struct onnx *x, struct onnx_ops *list, struct nrg_op *op)
 {
-    if (nrg_reserve(&list->ops, &list->cap, list->n + 1, sizeof(struct nrg_op *)))
-        return onnx_no_memory(x);
-    list->ops[list->n++] = op;
-    return 0;
+    int rc = nrg_append(&list->ops, &list->n, &list->cap, &op, sizeof op);
+    return rc ? onnx_no_memory(x) : 0;
 }
 
 /* Inside a function its outputs are already there: the values of the call. */
 static bool is_call_output(const struct onnx *x, const struct nrg_value *value)
 {
-    for (size_t i = 0; x->call && i < x->call->op->n_outputs; i++)
-        if (x->call->op->outputs[i] == value)
+    for (size_t i = 0; x->call && i < x->call->n_outputs; i++)
+        if (x->call->outputs[i] == value)
             return !value->producer;
     return false;
 }
 
-static int output(struct onnx *x, const struct nrg_pb_field *name, struct nrg_op *op,
-                  struct nrg_value **out)
+static int define_output(struct onnx *x, const struct nrg_pb_field *name, struct nrg_op *op,
+                         struct nrg_value **out)
 {
     struct nrg_value *value = onnx_map_here(&x->values, name->bytes, name->size);
     if (name->wire != NRG_PB_BYTES)
         return onnx_fail(x, NULL, "a node's output is not a text: not ONNX");
-    if (!name->size) {
+    if (!name->size)
         value = onnx_new_value(x, "", &none_type);
-    } else if (value && !is_call_output(x, value)) {
+    else if (value && !is_call_output(x, value))
         return onnx_fail(x, name->bytes, "'%s' is made twice", value->name);
-    } else if (!value) {
-        value = onnx_new_value(x, onnx_text(x, name), x->unknown);
-        int rc = value ? onnx_map_add(x, &x->values, name->bytes, name->size, value) : -ENOMEM;
-        if (rc)
-            return rc;
-    }
+    else if (!value)
+        value = onnx_new_named(x, name, x->unknown);
     if (!value)
         return -ENOMEM;
     value->producer = op;
@@ -98,15 +111,13 @@ static int output(struct onnx *x, const struct nrg_pb_field *name, struct nrg_op
 /* "onnx::Conv"; operators of another domain keep it: "com.microsoft::Attention". */
 static const char *kind_of(struct onnx *x, struct nrg_pb node)
 {
-    struct nrg_pb_field type, domain;
-    char text[256] = "onnx", name[128] = "";
-    if (nrg_pb_find(node, N_DOMAIN, &domain) && domain.wire == NRG_PB_BYTES && domain.size &&
-        !(domain.size == 7 && !memcmp(domain.bytes, "ai.onnx", 7)))
+    struct nrg_pb_field domain = onnx_text_field(node, N_DOMAIN);
+    struct nrg_pb_field type = onnx_text_field(node, N_OP_TYPE);
+    char text[256] = "onnx", name[128];
+    if (!onnx_is_default_domain(&domain))
         nrg_copy_clean(text, 120, (const char *)domain.bytes, domain.size);
-    if (nrg_pb_find(node, N_OP_TYPE, &type) && type.wire == NRG_PB_BYTES)
-        nrg_copy_clean(name, sizeof name, (const char *)type.bytes, type.size);
-    strcat(text, "::");
-    strcat(text, name);
+    nrg_copy_clean(name, sizeof name, (const char *)type.bytes, type.size);
+    strcat(strcat(text, "::"), name);
     struct nrg_pb_field all = {
         .wire = NRG_PB_BYTES, .bytes = (uint8_t *)text, .size = strlen(text)};
     const char *known = onnx_map_get(&x->texts, all.bytes, all.size);
@@ -116,8 +127,8 @@ static const char *kind_of(struct onnx *x, struct nrg_pb node)
     return all.bytes ? onnx_shared(x, &all) : NULL;
 }
 
-static int begin_node(struct onnx *x, struct nrg_pb msg, struct nrg_block *block,
-                      struct nrg_op **out)
+static int define_node(struct onnx *x, struct nrg_pb msg, struct nrg_block *block,
+                       struct nrg_op **out)
 {
     size_t n_in = nrg_pb_count(msg, N_INPUT), n_out = nrg_pb_count(msg, N_OUTPUT);
     struct nrg_op *op = nrg_arena_alloc(&x->model->arena, sizeof *op);
@@ -133,7 +144,7 @@ static int begin_node(struct onnx *x, struct nrg_pb msg, struct nrg_block *block
     while ((rc = nrg_pb_next(&msg, &field)) > 0) {
         rc = 0;
         if (field.number == N_OUTPUT && op->outputs)
-            rc = output(x, &field, op, &op->outputs[op->n_outputs++]);
+            rc = define_output(x, &field, op, &op->outputs[op->n_outputs++]);
         else if (field.number == N_NAME && !(op->label = onnx_text(x, &field)))
             rc = onnx_no_memory(x);
         if (rc)
@@ -143,7 +154,7 @@ static int begin_node(struct onnx *x, struct nrg_pb msg, struct nrg_block *block
     return rc < 0 ? onnx_broken(x, &msg) : 0;
 }
 
-static int inputs(struct onnx *x, struct nrg_pb msg, struct nrg_op *op)
+static int look_up_inputs(struct onnx *x, struct nrg_pb msg, struct nrg_op *op)
 {
     struct nrg_pb_field field;
     while (nrg_pb_next(&msg, &field) > 0) {
@@ -163,11 +174,11 @@ static int inputs(struct onnx *x, struct nrg_pb msg, struct nrg_op *op)
     return 0;
 }
 
-static int finish_node(struct onnx *x, struct pending *node, struct onnx_ops *ops)
+static int complete_node(struct onnx *x, struct pending *node, struct onnx_ops *ops)
 {
     struct nrg_op *op = node->op;
     const struct onnx_function *function = onnx_find_function(x, node->msg);
-    int rc = inputs(x, node->msg, op);
+    int rc = look_up_inputs(x, node->msg, op);
     if (!rc)
         rc = onnx_attributes(x, node->msg, op);
     if (!rc)
@@ -189,11 +200,11 @@ int onnx_nodes(struct onnx *x, struct nrg_pb msg, uint32_t number, struct nrg_bl
     while (!rc && made < n && nrg_pb_next(&msg, &field) > 0)
         if (field.number == number) {
             nodes[made].msg = nrg_pb_inside(&field);
-            rc = begin_node(x, nodes[made].msg, block, &nodes[made].op);
+            rc = define_node(x, nodes[made].msg, block, &nodes[made].op);
             made++;
         }
     for (size_t i = 0; !rc && i < made; i++)
-        rc = finish_node(x, &nodes[i], ops);
+        rc = complete_node(x, &nodes[i], ops);
     free(nodes);
     return rc;
 }
@@ -208,7 +219,7 @@ static int add_param(struct onnx *x, const struct onnx_tensor *tensor, const cha
     return nrg_model_add_param(x->model, &param) ? onnx_no_memory(x) : 0;
 }
 
-static int initializer(struct onnx *x, const struct nrg_pb_field *field)
+static int add_initializer(struct onnx *x, const struct nrg_pb_field *field)
 {
     struct onnx_tensor tensor;
     struct nrg_pb msg = nrg_pb_inside(field);
@@ -219,32 +230,30 @@ static int initializer(struct onnx *x, const struct nrg_pb_field *field)
     if (onnx_map_here(&x->values, tensor.name.bytes, tensor.name.size))
         return onnx_fail(x, tensor.name.bytes, "two initializers have the name '%.*s'",
                          (int)(tensor.name.size > 80 ? 80 : tensor.name.size), tensor.name.bytes);
-    struct nrg_value *value = onnx_new_value(x, onnx_text(x, &tensor.name), tensor.type);
+    struct nrg_value *value = onnx_new_named(x, &tensor.name, tensor.type);
     if (!value)
         return -ENOMEM;
-    rc = onnx_map_add(x, &x->values, tensor.name.bytes, tensor.name.size, value);
-    if (!rc && tensor.known)
-        rc = onnx_set_known(x, value, tensor.known);
+    rc = tensor.known ? onnx_set_known(x, value, tensor.known) : 0;
     return rc ? rc : add_param(x, &tensor, value->name);
 }
 
 /* Inputs that an initializer gives a value (all of them in IR version 3) are no inputs. */
-static int input(struct onnx *x, struct nrg_pb msg, struct nrg_block *block)
+static int add_input(struct onnx *x, struct nrg_pb msg, struct nrg_block *block)
 {
     const struct nrg_type *type;
     struct nrg_pb_field name;
     int rc = onnx_value_info(x, msg, &name, &type);
     if (rc || onnx_map_here(&x->values, name.bytes, name.size))
         return rc;
-    struct nrg_value *value = onnx_new_value(x, onnx_text(x, &name), type);
+    struct nrg_value *value = onnx_new_named(x, &name, type);
     if (!value)
         return -ENOMEM;
     block->inputs[block->n_inputs++] = value;
-    return onnx_map_add(x, &x->values, name.bytes, name.size, value);
+    return 0;
 }
 
 /* Outputs and value_info declare types; an output also says that the value leaves the graph. */
-static int declared(struct onnx *x, const struct nrg_pb_field *field, struct nrg_block *block)
+static int declare_type(struct onnx *x, const struct nrg_pb_field *field, struct nrg_block *block)
 {
     const struct nrg_type *type;
     struct nrg_pb_field name;
@@ -271,18 +280,18 @@ static int each_field(struct onnx *x, struct nrg_pb msg, struct nrg_block *block
         uint32_t n = field.number;
         rc = 0;
         if (pass == 0 && (n == G_INITIALIZER || n == G_SPARSE))
-            rc = initializer(x, &field);
+            rc = add_initializer(x, &field);
         else if (pass == 1 && n == G_INPUT)
-            rc = input(x, nrg_pb_inside(&field), block);
+            rc = add_input(x, nrg_pb_inside(&field), block);
         else if (pass == 2 && (n == G_OUTPUT || n == G_INFO))
-            rc = declared(x, &field, block);
+            rc = declare_type(x, &field, block);
         if (rc)
             return rc;
     }
     return rc < 0 ? onnx_broken(x, &msg) : 0;
 }
 
-static int contents(struct onnx *x, struct nrg_pb msg, struct nrg_block *block)
+static int read_contents(struct onnx *x, struct nrg_pb msg, struct nrg_block *block)
 {
     struct onnx_ops ops = {0};
     int rc = each_field(x, msg, block, 0);
@@ -318,7 +327,7 @@ int onnx_graph(struct onnx *x, struct nrg_pb msg, struct nrg_op *owner, struct n
         return onnx_fail(x, msg.at, "graphs are nested deeper than %d", ONNX_MAX_DEPTH);
     *out = block;
     onnx_map_enter(&x->values);
-    int rc = contents(x, msg, block);
+    int rc = read_contents(x, msg, block);
     onnx_map_leave(&x->values);
     x->depth--;
     return rc;

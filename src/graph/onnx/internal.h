@@ -1,23 +1,26 @@
 /*
  * Inside of the ONNX reader: what its files share. The flow is
  *
- *   onnx.c           ModelProto: opsets, functions, the main graph; the reader's struct
- *   onnx_model.c     GraphProto and NodeProto into blocks and operators
- *   onnx_attr.c      AttributeProto into attributes; metadata
- *   onnx_function.c  calls of model-local functions, written out in place
- *   onnx_order.c     operators in the order of their data
- *   onnx_types.c     TypeProto and ValueInfoProto into types; symbolic dimensions
- *   onnx_tensor.c    TensorProto into types, parameters and small known contents
- *   onnx_names.c     names that are visible where a node stands
- *   onnx_scope.c     node names and metadata into module names
- *   onnx_shapes*.c   types of everything else, and contents of small integer tensors
+ *   reader.c    ModelProto: opsets, functions, the main graph; the reader's struct
+ *   graph.c     GraphProto and NodeProto into blocks and operators
+ *   attr.c      AttributeProto into attributes; metadata
+ *   function.c  calls of model-local functions, inlined
+ *   order.c     operators in the order of their data
+ *   types.c     TypeProto and ValueInfoProto into types; symbolic dimensions
+ *   tensor.c    TensorProto into types, parameters and small known contents
+ *   names.c     names that are visible to a node
+ *   params.c    which initializers are parameters
+ *   scope.c     node names and metadata into module names
+ *   shapes/     types of everything else, and contents of small integer tensors
  *
- * Everything that stays is in the model's arena; what is needed only while reading hangs on
- * struct onnx and is freed at the end. Field numbers are those of onnx.proto.
+ * The model's arena owns everything that stays; struct onnx owns what is needed only while reading.
+ * Functions return 0 or a negative errno with x->err filled. A reader runs in one thread. Field
+ * numbers are those of onnx.proto.
  */
-#ifndef NRG_GRAPH_ONNX_H
-#define NRG_GRAPH_ONNX_H
+#ifndef NRG_GRAPH_ONNX_INTERNAL_H
+#define NRG_GRAPH_ONNX_INTERNAL_H
 
+#include "base/map.h"
 #include "graph/onnx/protobuf.h"
 #include "graph/reader.h"
 
@@ -25,14 +28,12 @@
 #define ONNX_MAX_RANK  32  /* of a tensor whose shape we compute with */
 #define ONNX_MAX_KNOWN 512 /* elements of a tensor whose contents we follow */
 
-/* Names: bytes in the file → pointer, in scopes that hide nothing but end together. */
+/* Names (bytes in the file) to pointers, in nested scopes. */
 struct onnx_entry;
 struct onnx_map {
-    struct onnx_entry **buckets;
-    size_t n_buckets, n;
+    struct nrg_map newest_of;  /* name -> its newest entry */
     struct onnx_entry *newest; /* in order of adding, for leaving a scope */
-    uint64_t seed;
-    unsigned depth, floor; /* entries below `floor` cannot be seen (inside a function) */
+    unsigned depth, floor;     /* entries below `floor` cannot be seen (inside a function) */
 };
 
 /* Contents of a small tensor in row-major order: integers (or bools), or floats. */
@@ -55,11 +56,6 @@ struct onnx_ops { /* a growing list */
     size_t n, cap;
 };
 
-struct onnx_call { /* the call whose function is being written out */
-    const struct nrg_op *op;
-    struct nrg_pb function;
-};
-
 struct onnx {
     const struct nrg_source *source;
     struct nrg_model *model;
@@ -68,7 +64,7 @@ struct onnx {
     struct onnx_map values, texts, symbols, modules;
     struct onnx_function *functions;
     size_t n_functions, cap_functions;
-    const struct onnx_call *call;
+    const struct nrg_op *call; /* of the function that is being inlined, or NULL */
     struct onnx_known **known; /* by value id */
     size_t cap_known;
     const struct nrg_type *unknown;
@@ -80,17 +76,21 @@ struct onnx {
     const char *first_conflict, *first_broken;
 };
 
-/* onnx.c */
+/* reader.c */
 int onnx_broken(struct onnx *x, const struct nrg_pb *msg);
 int onnx_no_memory(struct onnx *x);
 int onnx_fail(struct onnx *x, const void *at, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 /* A clean, terminated copy of a text field; NULL: out of memory. */
-char *onnx_text(struct onnx *x, const struct nrg_pb_field *field);
-/* The same for texts that come again and again: one copy for all. */
+const char *onnx_text(struct onnx *x, const struct nrg_pb_field *field);
+/* The same with one copy for all equal texts. */
 const char *onnx_shared(struct onnx *x, const struct nrg_pb_field *field);
+/* The last text field of that number; an empty one when there is none. */
+struct nrg_pb_field onnx_text_field(struct nrg_pb msg, uint32_t number);
+bool onnx_is_default_domain(const struct nrg_pb_field *domain);
+bool onnx_text_is(const struct nrg_pb_field *field, const char *text);
 
-/* onnx_names.c */
+/* names.c */
 int onnx_map_add(struct onnx *x, struct onnx_map *map, const void *key, size_t len, void *to);
 void *onnx_map_get(const struct onnx_map *map, const void *key, size_t len);
 /* Only in the innermost scope. */
@@ -99,14 +99,13 @@ void onnx_map_enter(struct onnx_map *map);
 void onnx_map_leave(struct onnx_map *map);
 void onnx_map_release(struct onnx_map *map);
 
-/* onnx_types.c */
+/* types.c */
 enum nrg_dtype onnx_dtype(uint64_t code);
-int onnx_type(struct onnx *x, struct nrg_pb msg, const struct nrg_type **out, unsigned depth);
 /* ValueInfoProto: name and type (x->unknown when it has none). */
 int onnx_value_info(struct onnx *x, struct nrg_pb msg, struct nrg_pb_field *name,
                     const struct nrg_type **type);
 
-/* onnx_tensor.c */
+/* tensor.c */
 struct onnx_tensor {
     struct nrg_pb_field name;
     const struct nrg_type *type;
@@ -116,21 +115,26 @@ struct onnx_tensor {
 int onnx_tensor(struct onnx *x, struct nrg_pb msg, struct onnx_tensor *out);
 int onnx_sparse_tensor(struct onnx *x, struct nrg_pb msg, struct onnx_tensor *out);
 
-/* onnx_attr.c: attributes of a node; subgraphs among them become blocks, then_branch first. */
+/* attr.c: attributes of a node; subgraphs among them become blocks, then_branch first. */
 int onnx_attributes(struct onnx *x, struct nrg_pb node, struct nrg_op *op);
 /* A value of metadata_props (field `number` of the message) by key; false: none. */
 bool onnx_metadata(struct nrg_pb msg, uint32_t number, const char *key, struct nrg_pb_field *out);
 
-/* onnx_model.c */
+/* graph.c */
 int onnx_graph(struct onnx *x, struct nrg_pb msg, struct nrg_op *owner, struct nrg_block **out);
 int onnx_nodes(struct onnx *x, struct nrg_pb msg, uint32_t number, struct nrg_block *block,
                struct onnx_ops *ops);
+/* Values; NULL after an error, which is in x->err. onnx_new_named also makes the name visible. */
 struct nrg_value *onnx_new_value(struct onnx *x, const char *name, const struct nrg_type *type);
+struct nrg_value *onnx_new_named(struct onnx *x, const struct nrg_pb_field *name,
+                                 const struct nrg_type *type);
+/* Calls `visit` for the operators of a block and of the blocks inside, until it fails. */
+int onnx_each_op(struct nrg_block *block, int (*visit)(void *arg, struct nrg_op *op), void *arg);
 int onnx_set_known(struct onnx *x, const struct nrg_value *value, struct onnx_known *known);
 struct onnx_known *onnx_get_known(const struct onnx *x, const struct nrg_value *value);
 int onnx_add_op(struct onnx *x, struct onnx_ops *list, struct nrg_op *op);
 
-/* onnx_function.c */
+/* function.c */
 int onnx_add_function(struct onnx *x, struct nrg_pb msg);
 const struct onnx_function *onnx_find_function(const struct onnx *x, struct nrg_pb node);
 /* `call` has its inputs, outputs, attributes; the body's operators go to the list. */
@@ -140,19 +144,19 @@ int onnx_expand(struct onnx *x, const struct onnx_function *function, struct nrg
 /* The name of a node for messages: its own, or its first output's. */
 const char *onnx_op_name(const struct nrg_op *op);
 
-/* onnx_order.c: sorts a block's operators by their data; an error when they form a cycle. */
+/* order.c: sorts a block's operators by their data; an error when they form a cycle. */
 int onnx_order(struct onnx *x, struct nrg_block *block);
 
-/* onnx_scope.c */
+/* scope.c */
 int onnx_scopes(struct onnx *x, struct nrg_pb node, struct nrg_op *op);
 int onnx_scopes_finish(struct onnx *x);
 
-/* onnx_params.c: which initializers are parameters, which share one tensor through Identity. */
+/* params.c: which initializers are parameters, which share one tensor through Identity. */
 int onnx_params(struct onnx *x);
 /* After the modules are known. */
 int onnx_params_place(struct onnx *x);
 
-/* onnx_shapes.c: types of all values of a block, in order. */
+/* shapes/table.c: types of all values of a block, in order. */
 int onnx_shapes(struct onnx *x, struct nrg_block *block);
 
 #endif

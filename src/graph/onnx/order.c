@@ -1,12 +1,14 @@
 /*
- * See onnx.h: puts a block's operators in an order in which every value is made before it is read.
- * Files are nearly always sorted already, which one pass finds out; otherwise Kahn's algorithm,
- * taking operators in file order where the data leaves a choice. What an operator's nested blocks
- * read counts as read by it. Operators that remain wait for each other: a cycle, refused.
+ * See internal.h: puts a block's operators in an order in which every value is made before it
+ * is read. Files are nearly always sorted already, which one pass finds out; otherwise Kahn's
+ * algorithm, taking operators in file order where the data leaves a choice. What an operator's
+ * nested blocks read counts as read by it. Operators that remain wait for each other: a cycle,
+ * refused.
  */
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "graph/onnx/internal.h"
 
 struct order {
@@ -17,7 +19,7 @@ struct order {
     struct edge {
         size_t user, next;
     } * edges;
-    size_t n_edges;
+    size_t n_edges, cap_edges;
 };
 
 typedef int visit_fn(struct order *order, size_t maker, size_t user);
@@ -46,33 +48,19 @@ static int each_need(struct order *order, const struct nrg_op *op, size_t user, 
 
 static int is_late(struct order *order, size_t maker, size_t user)
 {
-    (void)order;
     return maker >= user;
-}
-
-static int count_edge(struct order *order, size_t maker, size_t user)
-{
-    (void)maker, (void)user;
-    order->n_edges++;
-    return 0;
 }
 
 static int add_edge(struct order *order, size_t maker, size_t user)
 {
-    order->edges[order->n_edges] = (struct edge){user, order->first_use[maker]};
-    order->first_use[maker] = order->n_edges++;
+    struct edge edge = {user, order->first_use[maker]};
+    order->first_use[maker] = order->n_edges;
     order->waits[user]++;
-    return 0;
+    return nrg_append(&order->edges, &order->n_edges, &order->cap_edges, &edge, sizeof edge);
 }
 
-static void each_op(struct order *order, visit_fn *visit)
-{
-    for (size_t i = 0; i < order->block->n_ops; i++)
-        each_need(order, order->block->ops[i], i, visit);
-}
-
-/* A small heap of positions would be the textbook's choice; file order is good enough here. */
-static size_t run(struct order *order, struct nrg_op **sorted)
+/* A queue, not a heap of positions: the order among operators that are ready hardly matters. */
+static size_t sort_ready(struct order *order, struct nrg_op **sorted)
 {
     size_t n = order->block->n_ops, done = 0, looked = 0;
     size_t *ready = calloc(n + 1, sizeof *ready), n_ready = 0;
@@ -92,7 +80,7 @@ static size_t run(struct order *order, struct nrg_op **sorted)
     return done;
 }
 
-static int cycle(struct order *order)
+static int refuse_cycle(struct order *order)
 {
     for (size_t i = 0; i < order->block->n_ops; i++)
         if (order->waits[i])
@@ -101,27 +89,23 @@ static int cycle(struct order *order)
     return onnx_no_memory(order->x);
 }
 
-static int sort(struct order *order)
+static int sort_block(struct order *order)
 {
     size_t n = order->block->n_ops;
     struct nrg_op **sorted = nrg_arena_array(&order->x->model->arena, n, sizeof(struct nrg_op *));
     order->waits = calloc(n, sizeof *order->waits);
     order->first_use = malloc(n * sizeof *order->first_use);
-    each_op(order, count_edge);
-    order->edges = calloc(order->n_edges + 1, sizeof *order->edges);
-    int rc = 0;
-    if (!sorted || !order->waits || !order->first_use || !order->edges) {
+    int rc = sorted && order->waits && order->first_use ? 0 : -ENOMEM;
+    for (size_t i = 0; i < n && !rc; i++)
+        order->first_use[i] = SIZE_MAX;
+    for (size_t i = 0; i < n && !rc; i++)
+        rc = each_need(order, order->block->ops[i], i, add_edge);
+    if (rc)
         rc = onnx_no_memory(order->x);
-    } else {
-        for (size_t i = 0; i < n; i++)
-            order->first_use[i] = SIZE_MAX;
-        order->n_edges = 0;
-        each_op(order, add_edge);
-        if (run(order, sorted) < n)
-            rc = cycle(order);
-        else
-            order->block->ops = sorted;
-    }
+    else if (sort_ready(order, sorted) < n)
+        rc = refuse_cycle(order);
+    else
+        order->block->ops = sorted;
     free(order->waits);
     free(order->first_use);
     free(order->edges);
@@ -138,7 +122,7 @@ int onnx_order(struct onnx *x, struct nrg_block *block)
     for (size_t i = 0; i < block->n_ops; i++)
         if (each_need(&order, block->ops[i], i, is_late)) {
             x->reordered = true;
-            return sort(&order);
+            return sort_block(&order);
         }
     return 0;
 }

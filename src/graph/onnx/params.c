@@ -1,8 +1,8 @@
 /*
- * See onnx.h: which initializers are parameters. ONNX only knows constant tensors; among them are
- * weights, running statistics, scales of quantisation and shapes for Reshape. Told apart by where
- * they are read: running mean and variance of BatchNormalization, scales and zero points, and all
- * 64-bit integers and bools are buffers; the rest are parameters.
+ * See internal.h: which initializers are parameters. ONNX only knows constant tensors; among
+ * them are weights, running statistics, scales of quantisation and shapes for Reshape. Where they
+ * are read tells them apart: running mean and variance of BatchNormalization, scales and zero
+ * points, and all 64-bit integers and bools are buffers; the rest are parameters.
  *
  * PyTorch's exporter merges tensors of equal contents and writes Identity nodes for the copies,
  * so that the file holds fewer parameters than the model. Each such Identity becomes a parameter
@@ -11,7 +11,7 @@
  * after initialisation. Weights that it folded or transposed lose their names ("onnx::Conv_12");
  * they get the module in front that reads them, so that they count where they belong.
  */
-#include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "graph/onnx/internal.h"
@@ -44,75 +44,72 @@ static unsigned setting_inputs(const char *kind)
     return 0;
 }
 
-static struct nrg_param *param_of(const struct onnx_map *map, const struct nrg_model *model,
-                                  const struct nrg_value *value)
+/* The parameters by name; numbers count from 1. */
+struct params {
+    struct onnx *x;
+    struct onnx_map numbers;
+};
+
+static struct nrg_param *param_of(const struct params *p, const struct nrg_value *value)
 {
     if (value->producer && strcmp(value->producer->kind, "onnx::Identity"))
         return NULL;
-    uintptr_t number = (uintptr_t)onnx_map_get(map, value->name, strlen(value->name));
-    return number ? &model->params[number - 1] : NULL;
+    uintptr_t number = (uintptr_t)onnx_map_get(&p->numbers, value->name, strlen(value->name));
+    return number ? &p->x->model->params[number - 1] : NULL;
 }
 
-static int index_param(struct onnx *x, struct onnx_map *map, size_t i)
+static int index_params(struct params *p, size_t first)
 {
-    const char *name = x->model->params[i].name;
-    return onnx_map_add(x, map, name, strlen(name), (void *)(uintptr_t)(i + 1));
+    int rc = 0;
+    for (size_t i = first; i < p->x->model->n_params && !rc; i++) {
+        const char *name = p->x->model->params[i].name;
+        rc = onnx_map_add(p->x, &p->numbers, name, strlen(name), (void *)(uintptr_t)(i + 1));
+    }
+    return rc;
 }
 
-/* The names that exporters make up for themselves are no parameters of anybody. */
+/* Names that an exporter made up do not name a parameter of the model. */
 static bool has_own_name(const char *name)
 {
     return strchr(name, '.') && strncmp(name, "onnx::", 6) && name[0] != '/';
 }
 
-/* A parameter of its own that has its source's storage. */
-static int alias(struct onnx *x, struct onnx_map *map, const struct nrg_op *op)
+/* The copy of a parameter: one of its own that has its source's storage. */
+static int add_alias(void *arg, struct nrg_op *op)
 {
+    struct params *p = arg;
     if (strcmp(op->kind, "onnx::Identity") || !op->n_inputs || !op->n_outputs ||
         !has_own_name(op->outputs[0]->name))
         return 0;
-    const struct nrg_param *source = param_of(map, x->model, op->inputs[0]);
+    const struct nrg_param *source = param_of(p, op->inputs[0]);
     if (!source)
         return 0;
     struct nrg_param copy = *source;
     copy.name = op->outputs[0]->name;
-    return nrg_model_add_param(x->model, &copy) ? onnx_no_memory(x)
-                                                : index_param(x, map, x->model->n_params - 1);
+    return nrg_model_add_param(p->x->model, &copy) ? onnx_no_memory(p->x)
+                                                   : index_params(p, p->x->model->n_params - 1);
 }
 
-static void mark_settings(struct onnx *x, const struct onnx_map *map, const struct nrg_op *op)
+static int mark_settings(void *arg, struct nrg_op *op)
 {
+    const struct params *p = arg;
     unsigned buffers = setting_inputs(op->kind);
     for (size_t k = 0; buffers && k < op->n_inputs && k < 32; k++) {
-        struct nrg_param *param = param_of(map, x->model, op->inputs[k]);
+        struct nrg_param *param = param_of(p, op->inputs[k]);
         if (param && buffers >> k & 1)
             param->is_buffer = true;
     }
-}
-
-/* First all aliases, then what the nodes use them for. */
-static int walk(struct onnx *x, struct onnx_map *map, const struct nrg_block *block, bool aliases)
-{
-    int rc = 0;
-    for (size_t i = 0; i < block->n_ops && !rc; i++) {
-        const struct nrg_op *op = block->ops[i];
-        if (aliases)
-            rc = alias(x, map, op);
-        else
-            mark_settings(x, map, op);
-        for (size_t b = 0; b < op->n_blocks && !rc; b++)
-            rc = walk(x, map, op->blocks[b], aliases);
-    }
-    return rc;
+    return 0;
 }
 
 /* A parameter that was merged with a buffer must not count as one: it gets its own storage. */
-static void part_from_buffers(struct onnx *x, const struct onnx_map *map, size_t first)
+static void part_from_buffers(struct params *p, size_t first)
 {
-    for (size_t i = first; i < x->model->n_params; i++) {
-        struct nrg_param *param = &x->model->params[i];
-        uintptr_t at = (uintptr_t)onnx_map_get(map, param->storage, strlen(param->storage));
-        if (at && x->model->params[at - 1].is_buffer != param->is_buffer)
+    struct nrg_model *model = p->x->model;
+    for (size_t i = first; i < model->n_params; i++) {
+        struct nrg_param *param = &model->params[i];
+        uintptr_t at = (uintptr_t)onnx_map_get(&p->numbers, param->storage, strlen(param->storage));
+        if (at && model->params[at - 1].is_buffer != param->is_buffer)
             param->storage = param->name;
     }
 }
@@ -136,68 +133,58 @@ static void warn_aliases(struct onnx *x, size_t first)
                        n, (long long)elements);
 }
 
+/* First all aliases, then what the nodes use them for. */
 int onnx_params(struct onnx *x)
 {
-    struct onnx_map map = {0};
+    struct params p = {.x = x};
     size_t own = x->model->n_params;
-    int rc = 0;
-    for (size_t i = 0; i < own && !rc; i++) {
-        struct nrg_param *param = &x->model->params[i];
-        enum nrg_dtype dtype = param->type->dtype;
-        param->is_buffer = dtype == NRG_I64 || dtype == NRG_BOOL || dtype == NRG_STRING_DTYPE;
-        rc = index_param(x, &map, i);
+    for (size_t i = 0; i < own; i++) {
+        enum nrg_dtype dtype = x->model->params[i].type->dtype;
+        x->model->params[i].is_buffer =
+            dtype == NRG_I64 || dtype == NRG_BOOL || dtype == NRG_STRING_DTYPE;
     }
+    int rc = index_params(&p, 0);
     if (!rc)
-        rc = walk(x, &map, x->graph->body, true);
+        rc = onnx_each_op(x->graph->body, add_alias, &p);
     if (!rc)
-        rc = walk(x, &map, x->graph->body, false);
-    if (!rc)
-        part_from_buffers(x, &map, own);
-    onnx_map_release(&map);
-    if (!rc)
+        rc = onnx_each_op(x->graph->body, mark_settings, &p);
+    if (!rc) {
+        part_from_buffers(&p, own);
         warn_aliases(x, own);
+    }
+    onnx_map_release(&p.numbers);
     return rc;
 }
 
 /* "onnx::Conv_12" (a weight that the exporter changed) as "layer1.conv1.onnx::Conv_12". */
-static int place(struct onnx *x, const struct onnx_map *map, const struct nrg_op *op,
-                 struct nrg_value *value)
+static int place_param(const struct params *p, const char *module, struct nrg_value *value)
 {
-    struct nrg_param *param = param_of(map, x->model, value);
+    struct nrg_param *param = param_of(p, value);
     if (!param || value->producer || strncmp(value->name, "onnx::", 6))
         return 0;
-    size_t n = strlen(op->module);
-    char *name = nrg_arena_alloc(&x->model->arena, n + strlen(value->name) + 2);
+    size_t size = strlen(module) + strlen(value->name) + 2;
+    char *name = nrg_arena_alloc(&p->x->model->arena, size);
     if (!name)
-        return onnx_no_memory(x);
-    memcpy(name, op->module, n);
-    name[n] = '.';
-    strcpy(name + n + 1, value->name);
+        return onnx_no_memory(p->x);
+    snprintf(name, size, "%s.%s", module, value->name);
     param->name = value->name = name;
     return 0;
 }
 
-static int place_all(struct onnx *x, const struct onnx_map *map, const struct nrg_block *block)
+static int place_inputs(void *arg, struct nrg_op *op)
 {
     int rc = 0;
-    for (size_t i = 0; i < block->n_ops && !rc; i++) {
-        const struct nrg_op *op = block->ops[i];
-        for (size_t k = 0; op->module && op->module[0] && k < op->n_inputs && !rc; k++)
-            rc = place(x, map, op, op->inputs[k]);
-        for (size_t b = 0; b < op->n_blocks && !rc; b++)
-            rc = place_all(x, map, op->blocks[b]);
-    }
+    for (size_t k = 0; op->module && op->module[0] && k < op->n_inputs && !rc; k++)
+        rc = place_param(arg, op->module, op->inputs[k]);
     return rc;
 }
 
 int onnx_params_place(struct onnx *x)
 {
-    struct onnx_map map = {0};
-    int rc = 0;
-    for (size_t i = 0; i < x->model->n_params && !rc; i++)
-        rc = index_param(x, &map, i);
+    struct params p = {.x = x};
+    int rc = index_params(&p, 0);
     if (!rc)
-        rc = place_all(x, &map, x->graph->body);
-    onnx_map_release(&map);
+        rc = onnx_each_op(x->graph->body, place_inputs, &p);
+    onnx_map_release(&p.numbers);
     return rc;
 }

@@ -23,20 +23,21 @@ struct nrg_pb nrg_pb_inside(const struct nrg_pb_field *field)
     return field->wire == NRG_PB_BYTES ? nrg_pb_of(field->bytes, field->size) : nrg_pb_of(NULL, 0);
 }
 
-static int broken(struct nrg_pb *msg, const char *why)
+static int refuse_message(struct nrg_pb *msg, const char *why)
 {
     msg->why = why;
     return -EBADMSG;
 }
 
-int nrg_pb_varint(struct nrg_pb *msg, uint64_t *value)
+/* 1, 0 at the end, -EBADMSG. */
+static int read_varint(struct nrg_pb *msg, uint64_t *value)
 {
     uint64_t sum = 0;
     if (msg->at == msg->end)
         return 0;
     for (unsigned i = 0; i < VARINT_BYTES; i++) {
         if (msg->at + i == msg->end)
-            return broken(msg, "the file ends inside a number");
+            return refuse_message(msg, "the file ends inside a number");
         uint8_t byte = msg->at[i];
         if (i == VARINT_BYTES - 1 && byte > 1)
             break;
@@ -47,28 +48,29 @@ int nrg_pb_varint(struct nrg_pb *msg, uint64_t *value)
             return 1;
         }
     }
-    return broken(msg, "a number is longer than 64 bits");
+    return refuse_message(msg, "a number is longer than 64 bits");
 }
 
-static int fixed(struct nrg_pb *msg, struct nrg_pb_field *field, size_t size)
+static int read_fixed(struct nrg_pb *msg, struct nrg_pb_field *field, size_t size)
 {
-    if ((size_t)(msg->end - msg->at) < size)
-        return broken(msg, "the message ends inside a field");
     field->value = 0;
+    if ((size_t)(msg->end - msg->at) < size)
+        return refuse_message(msg, "the message ends inside a field");
     for (size_t i = 0; i < size; i++)
         field->value |= (uint64_t)msg->at[i] << (8 * i);
     msg->at += size;
     return 1;
 }
 
-static int counted(struct nrg_pb *msg, struct nrg_pb_field *field)
+static int read_bytes(struct nrg_pb *msg, struct nrg_pb_field *field)
 {
     uint64_t size = 0;
-    int rc = nrg_pb_varint(msg, &size);
+    int rc = read_varint(msg, &size);
     if (rc < 0)
         return rc;
     if (!rc || size > (size_t)(msg->end - msg->at))
-        return broken(msg, "a field is longer than what holds it: truncated or not protobuf");
+        return refuse_message(msg,
+                              "a field is longer than what holds it: truncated or not protobuf");
     field->bytes = msg->at;
     field->size = (size_t)size;
     msg->at += size;
@@ -79,28 +81,28 @@ int nrg_pb_next(struct nrg_pb *msg, struct nrg_pb_field *field)
 {
     const uint8_t *start = msg->at;
     uint64_t tag = 0;
-    int rc = nrg_pb_varint(msg, &tag);
+    int rc = read_varint(msg, &tag);
     if (rc <= 0)
         return rc;
     *field = (struct nrg_pb_field){.wire = (enum nrg_pb_wire)(tag & 7)};
     if (!(tag >> 3) || tag >> 3 > LAST_NUMBER) {
         msg->at = start;
-        return broken(msg, "a field has a number that protobuf does not allow");
+        return refuse_message(msg, "a field has a number that protobuf does not allow");
     }
     field->number = (uint32_t)(tag >> 3);
     switch (field->wire) {
     case NRG_PB_VARINT:
-        rc = nrg_pb_varint(msg, &field->value);
-        return rc ? rc : broken(msg, "the message ends inside a field");
+        rc = read_varint(msg, &field->value);
+        return rc ? rc : refuse_message(msg, "the message ends inside a field");
     case NRG_PB_FIXED64:
-        return fixed(msg, field, 8);
+        return read_fixed(msg, field, 8);
     case NRG_PB_FIXED32:
-        return fixed(msg, field, 4);
+        return read_fixed(msg, field, 4);
     case NRG_PB_BYTES:
-        return counted(msg, field);
+        return read_bytes(msg, field);
     }
     msg->at = start;
-    return broken(msg, "a field has a wire type that protobuf does not have");
+    return refuse_message(msg, "a field has a wire type that protobuf does not have");
 }
 
 size_t nrg_pb_count(struct nrg_pb msg, uint32_t number)
@@ -139,14 +141,23 @@ double nrg_pb_double(uint64_t bits)
     return value;
 }
 
-int64_t nrg_pb_elements(const struct nrg_pb_field *field, size_t element)
+int nrg_pb_number(struct nrg_pb_numbers *n, uint64_t *bits)
 {
-    if (field->wire != NRG_PB_BYTES)
-        return 1;
-    if (element)
-        return field->size % element ? -EBADMSG : (int64_t)(field->size / element);
-    int64_t n = 0;
-    for (size_t i = 0; i < field->size; i++)
-        n += field->bytes[i] < 0x80;
-    return field->size && field->bytes[field->size - 1] >= 0x80 ? -EBADMSG : n;
+    struct nrg_pb_field field;
+    int rc = 1;
+    while (n->run.at == n->run.end) {
+        if ((rc = nrg_pb_next(&n->msg, &field)) <= 0)
+            return rc;
+        if (field.number == n->number && field.wire != NRG_PB_BYTES) {
+            *bits = field.value;
+            return 1;
+        }
+        if (field.number == n->number)
+            n->run = nrg_pb_inside(&field);
+    }
+    if (!n->element)
+        return read_varint(&n->run, bits);
+    rc = read_fixed(&n->run, &field, n->element);
+    *bits = field.value;
+    return rc;
 }

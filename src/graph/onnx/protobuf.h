@@ -9,8 +9,8 @@
  *
  * Nothing here recurses; a caller that enters nested messages bounds its own depth.
  */
-#ifndef NRG_GRAPH_PROTOBUF_H
-#define NRG_GRAPH_PROTOBUF_H
+#ifndef NRG_GRAPH_ONNX_PROTOBUF_H
+#define NRG_GRAPH_ONNX_PROTOBUF_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -37,9 +37,6 @@ struct nrg_pb nrg_pb_inside(const struct nrg_pb_field *field);
 /* 1: a field was read; 0: the message ended; -EBADMSG with `why`. */
 int nrg_pb_next(struct nrg_pb *msg, struct nrg_pb_field *field);
 
-/* One varint of a packed run; 1, 0 at the end, -EBADMSG. */
-int nrg_pb_varint(struct nrg_pb *msg, uint64_t *value);
-
 /* Fields of `number` up to the end or to where the message is broken: what a loop will see. */
 size_t nrg_pb_count(struct nrg_pb msg, uint32_t number);
 /* The last field of `number` (protobuf: the last one counts); 1 found, 0 not. */
@@ -50,9 +47,16 @@ double nrg_pb_float(uint64_t bits);
 double nrg_pb_double(uint64_t bits);
 
 /*
- * Repeated numbers, packed or not: how many a field holds (element size 0: varints), -EBADMSG when
- * the run is broken.
+ * A repeated field of numbers, packed or not. `element`: bytes of each, 0 for varints. Start with
+ * msg, number and element; `run` is what is left of a packed field.
  */
-int64_t nrg_pb_elements(const struct nrg_pb_field *field, size_t element);
+struct nrg_pb_numbers {
+    struct nrg_pb msg;
+    uint32_t number;
+    size_t element;
+    struct nrg_pb run;
+};
+/* 1: the bits of the next one; 0: there is none; -EBADMSG with `why` in run or in msg. */
+int nrg_pb_number(struct nrg_pb_numbers *numbers, uint64_t *bits);
 
 #endif

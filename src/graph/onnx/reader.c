@@ -1,8 +1,8 @@
 /*
- * The ONNX reader: ModelProto and the order of the passes (see onnx.h for the map of files). A
+ * The ONNX reader: ModelProto and the order of the passes (see internal.h for the map of files). A
  * protobuf file has no magic number; it is recognised by its name's ending or by fields that begin
- * like a ModelProto: ir_version, then names, opsets or a graph, whose lengths fit the file.
- * Weights are never read; a model whose weights stand in other files needs only its own.
+ * like a ModelProto: ir_version, then names, opsets or a graph, whose lengths fit the file. Weights
+ * are never read; a model whose weights are in other files needs only its own.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -11,7 +11,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/parse.h"
 #include "graph/onnx/internal.h"
+#include "graph/param.h"
 #include "graph/readers.h"
 
 enum {
@@ -52,54 +54,66 @@ int onnx_no_memory(struct onnx *x)
                            : "out of memory");
 }
 
-char *onnx_text(struct onnx *x, const struct nrg_pb_field *field)
+const char *onnx_text(struct onnx *x, const struct nrg_pb_field *field)
 {
     size_t len = field->wire == NRG_PB_BYTES ? field->size : 0;
-    char *copy = nrg_arena_alloc(&x->model->arena, len + 1);
-    if (copy)
-        nrg_copy_clean(copy, len + 1, (const char *)field->bytes, len);
-    return copy;
+    return nrg_model_text(x->model, (const char *)field->bytes, len);
 }
 
 const char *onnx_shared(struct onnx *x, const struct nrg_pb_field *field)
 {
     size_t len = field->wire == NRG_PB_BYTES ? field->size : 0;
     const void *key = len ? (const void *)field->bytes : "";
-    char *text = onnx_map_get(&x->texts, key, len);
+    const char *text = onnx_map_get(&x->texts, key, len);
     if (text)
         return text;
     text = onnx_text(x, field);
-    return text && !onnx_map_add(x, &x->texts, key, len, text) ? text : NULL;
+    return text && !onnx_map_add(x, &x->texts, key, len, (void *)(uintptr_t)text) ? text : NULL;
+}
+
+struct nrg_pb_field onnx_text_field(struct nrg_pb msg, uint32_t number)
+{
+    struct nrg_pb_field field;
+    return nrg_pb_find(msg, number, &field) && field.wire == NRG_PB_BYTES
+               ? field
+               : (struct nrg_pb_field){.wire = NRG_PB_BYTES, .bytes = (const uint8_t *)""};
+}
+
+bool onnx_text_is(const struct nrg_pb_field *field, const char *text)
+{
+    return field->size == strlen(text) && !memcmp(field->bytes, text, field->size);
+}
+
+bool onnx_is_default_domain(const struct nrg_pb_field *domain)
+{
+    return !domain->size || onnx_text_is(domain, "ai.onnx");
 }
 
 /* The highest version of the default domain: a file that imports two is read by the newer. */
-static void opset(struct onnx *x, struct nrg_pb msg)
+static void read_opset(struct onnx *x, struct nrg_pb msg)
 {
-    struct nrg_pb_field domain = {0}, version;
-    if (nrg_pb_find(msg, 1, &domain) && domain.size &&
-        !(domain.size == 7 && !memcmp(domain.bytes, "ai.onnx", 7)))
-        return;
-    if (nrg_pb_find(msg, 2, &version) && version.value < INT32_MAX &&
-        (int64_t)version.value > x->opset)
+    struct nrg_pb_field domain = onnx_text_field(msg, 1), version;
+    if (onnx_is_default_domain(&domain) && nrg_pb_find(msg, 2, &version) &&
+        version.value < INT32_MAX && (int64_t)version.value > x->opset)
         x->opset = (int64_t)version.value;
 }
 
-static int producer(struct onnx *x, struct nrg_pb msg)
+static int read_producer(struct onnx *x, struct nrg_pb msg)
 {
-    struct nrg_pb_field name, version;
-    char text[200] = "", number[80] = "";
-    if (!nrg_pb_find(msg, M_PRODUCER, &name) || name.wire != NRG_PB_BYTES || !name.size)
+    struct nrg_pb_field name = onnx_text_field(msg, M_PRODUCER);
+    struct nrg_pb_field version = onnx_text_field(msg, M_PRODUCER_VERSION);
+    char text[200], number[80];
+    if (!name.size)
         return 0;
     nrg_copy_clean(text, 100, (const char *)name.bytes, name.size);
-    if (nrg_pb_find(msg, M_PRODUCER_VERSION, &version) && version.wire == NRG_PB_BYTES)
-        nrg_copy_clean(number, sizeof number, (const char *)version.bytes, version.size);
+    nrg_copy_clean(number, sizeof number, (const char *)version.bytes, version.size);
     if (number[0])
         strcat(strcat(text, " "), number);
     x->model->producer = nrg_arena_copy(&x->model->arena, text, strlen(text));
     return x->model->producer ? 0 : onnx_no_memory(x);
 }
 
-static int prepare(struct onnx *x)
+static int prepare_graph(struct onnx *x)
 {
     static const struct nrg_type unknown = {.kind = NRG_T_TENSOR, .rank = -1, .requires_grad = -1};
     static const struct nrg_type none = {.kind = NRG_T_NONE, .rank = -1, .requires_grad = -1};
@@ -113,8 +127,8 @@ static int prepare(struct onnx *x)
     return x->absent ? 0 : -ENOMEM;
 }
 
-/* One pass for what graphs need to know, which may stand after them. */
-static int header(struct onnx *x, struct nrg_pb msg, struct nrg_pb_field *graph)
+/* One pass for what graphs need to know, which may come after them. */
+static int read_header(struct onnx *x, struct nrg_pb msg, struct nrg_pb_field *graph)
 {
     struct nrg_pb_field field;
     bool has_graph = false;
@@ -122,7 +136,7 @@ static int header(struct onnx *x, struct nrg_pb msg, struct nrg_pb_field *graph)
     while ((rc = nrg_pb_next(&msg, &field)) > 0) {
         rc = 0;
         if (field.number == M_OPSET)
-            opset(x, nrg_pb_inside(&field));
+            read_opset(x, nrg_pb_inside(&field));
         else if (field.number == M_FUNCTION)
             rc = onnx_add_function(x, nrg_pb_inside(&field));
         else if (field.number == M_GRAPH) {
@@ -140,13 +154,11 @@ static int header(struct onnx *x, struct nrg_pb msg, struct nrg_pb_field *graph)
     return has_graph ? 0 : onnx_fail(x, NULL, "has no graph: not an ONNX model");
 }
 
-static void number_ops(struct nrg_graph *graph, struct nrg_block *block)
+static int number_op(void *arg, struct nrg_op *op)
 {
-    for (size_t i = 0; i < block->n_ops; i++) {
-        block->ops[i]->id = (uint32_t)graph->n_ops++;
-        for (size_t b = 0; b < block->ops[i]->n_blocks; b++)
-            number_ops(graph, block->ops[i]->blocks[b]);
-    }
+    struct nrg_graph *graph = arg;
+    op->id = (uint32_t)graph->n_ops++;
+    return 0;
 }
 
 /* Names of symbols of the graph's inputs: what a user must fix to get numbers. */
@@ -173,7 +185,7 @@ static void warn_symbols(struct onnx *x)
     nrg_str_release(&text);
 }
 
-static void warn(struct onnx *x)
+static void warn_oddities(struct onnx *x)
 {
     warn_symbols(x);
     if (x->reordered)
@@ -192,15 +204,15 @@ static void warn(struct onnx *x)
                        x->n_broken, x->first_broken);
 }
 
-static int passes(struct onnx *x)
+static int run_passes(struct onnx *x)
 {
     struct nrg_pb msg = nrg_pb_of(x->source->bytes, x->source->size);
     struct nrg_pb_field graph;
-    int rc = header(x, msg, &graph);
+    int rc = read_header(x, msg, &graph);
     if (!rc)
-        rc = prepare(x);
+        rc = prepare_graph(x);
     if (!rc)
-        rc = producer(x, msg);
+        rc = read_producer(x, msg);
     if (!rc)
         rc = onnx_graph(x, nrg_pb_inside(&graph), NULL, &x->graph->body);
     if (!rc)
@@ -213,8 +225,8 @@ static int passes(struct onnx *x)
         rc = onnx_shapes(x, x->graph->body);
     if (rc)
         return rc;
-    number_ops(x->graph, x->graph->body);
-    warn(x);
+    onnx_each_op(x->graph->body, number_op, x->graph);
+    warn_oddities(x);
     return nrg_model_add_graph(x->model, x->graph) ? onnx_no_memory(x) : 0;
 }
 
@@ -222,7 +234,7 @@ static int onnx_read(const struct nrg_source *source, struct nrg_model *model,
                      struct nrg_error *err)
 {
     struct onnx x = {.source = source, .model = model, .err = err};
-    int rc = passes(&x);
+    int rc = run_passes(&x);
     onnx_map_release(&x.values);
     onnx_map_release(&x.texts);
     onnx_map_release(&x.symbols);
@@ -235,12 +247,11 @@ static int onnx_read(const struct nrg_source *source, struct nrg_model *model,
 /* Only the outermost fields: they are few, and the graph is skipped in one step. */
 static int onnx_match(const struct nrg_source *source)
 {
-    size_t n = strlen(source->name);
     struct nrg_pb msg = nrg_pb_of(source->bytes, source->size);
     struct nrg_pb_field field;
     bool version = false, graph = false, opsets = false;
     int rc;
-    if (n > 5 && !strcmp(source->name + n - 5, ".onnx"))
+    if (nrg_ends_with(source->name, ".onnx"))
         return 90;
     while ((rc = nrg_pb_next(&msg, &field)) > 0) {
         if (field.number > 31 || (field.number == M_IR_VERSION && field.wire != NRG_PB_VARINT))

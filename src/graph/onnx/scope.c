@@ -1,8 +1,9 @@
 /*
- * See onnx.h: which module an operator belongs to. ONNX has no modules; exporters leave traces:
+ * See internal.h: which module an operator belongs to. ONNX has no modules; exporters leave
+ * traces:
  *  - PyTorch 1.13+ names nodes "/layer1/layer1.0/conv1/Conv": one part per module on the way. A
  *    child of a Sequential repeats its parent's name ("layer1.0" under "layer1"), and the second
- *    call of a module gets a suffix ("/relu_1/Relu"), which is taken off when no such module has
+ *    call of a module gets a suffix ("/relu_1/Relu"), which is removed when no such module has
  *    parameters and the one without suffix is there.
  *    Modules that are only containers (a ModuleDict) leave no part; the names of parameters, which
  *    have them, set the path right: "/h.0/c_fc" reads "h.0.mlp.c_fc.bias".
@@ -10,8 +11,9 @@
  *    qualified names ("['', 'layer1', 'layer1.0', 'conv2d']", the last is the call itself), and
  *    class_hierarchy, the classes in the same order; or only `namespace` ("/layer1: Cls/…").
  *  - TensorFlow converters write "model/conv1/Conv2D".
- *  - Otherwise the name of a weight tells: "layer1.0.conv1.weight".
- * What nobody tells stays NULL (unknown). Nothing of this changes a cost, only where it is shown.
+ *  - Otherwise the name of a weight gives it: "layer1.0.conv1.weight".
+ * Without any of these the module stays NULL (unknown). None of this changes a cost, only where it
+ * is shown.
  */
 #include <ctype.h>
 #include <errno.h>
@@ -28,6 +30,7 @@ struct scopes {
     struct onnx_map modules; /* names that have parameters, and those above them */
     struct onnx_map seen;    /* paths that nodes were given */
     struct onnx_map owners;  /* such a path -> the module whose parameters its nodes read */
+    bool collecting;         /* the first pass: only learn */
 };
 
 /* Next quoted text of a Python list; false at the end. */
@@ -107,26 +110,26 @@ int onnx_scopes(struct onnx *x, struct nrg_pb node, struct nrg_op *op)
         return text ? from_namespace(x, text, op) : onnx_no_memory(x);
     }
     if (x->call && (!op->label || !strchr(op->label, '/'))) {
-        op->module = x->call->op->module;
-        op->scope = x->call->op->scope ? x->call->op->scope : x->call->op->label;
+        op->module = x->call->module;
+        op->scope = x->call->scope ? x->call->scope : x->call->label;
     }
     return 0;
 }
 
-static bool has(const struct onnx_map *map, const char *text, size_t len)
+static bool has_name(const struct onnx_map *map, const char *text, size_t len)
 {
     return onnx_map_get(map, text, len) != NULL;
 }
 
 /* "a.b.weight" makes "a.b" and "a" known. */
-static int learn(struct scopes *s)
+static int learn_modules(struct scopes *s)
 {
     for (size_t i = 0; i < s->x->model->n_params; i++) {
         const char *name = s->x->model->params[i].name;
         const char *dot = strrchr(name, '.');
         for (; dot; dot = memrchr(name, '.', (size_t)(dot - name))) {
             size_t len = (size_t)(dot - name);
-            if (has(&s->modules, name, len))
+            if (has_name(&s->modules, name, len))
                 break;
             int rc = onnx_map_add(s->x, &s->modules, name, len, (void *)(uintptr_t)name);
             if (rc)
@@ -150,8 +153,8 @@ static size_t strip_call_number(const char *path, size_t len, const void *arg)
 {
     const struct scopes *s = arg;
     size_t shorter = without_number(path, len);
-    return shorter < len && !has(&s->modules, path, len) &&
-                   (has(&s->modules, path, shorter) || has(&s->seen, path, shorter))
+    return shorter < len && !has_name(&s->modules, path, len) &&
+                   (has_name(&s->modules, path, shorter) || has_name(&s->seen, path, shorter))
                ? shorter
                : len;
 }
@@ -191,7 +194,7 @@ static const char *last_part(const char *path, size_t len)
 static int learn_owner(struct scopes *s, const struct nrg_op *op, const char *path)
 {
     size_t n = strlen(path);
-    if (!n || has(&s->modules, path, n) || has(&s->owners, path, n))
+    if (!n || has_name(&s->modules, path, n) || has_name(&s->owners, path, n))
         return 0;
     for (size_t i = 0; i < op->n_inputs; i++) {
         const char *name = op->inputs[i]->name;
@@ -206,15 +209,16 @@ static int learn_owner(struct scopes *s, const struct nrg_op *op, const char *pa
     return 0;
 }
 
-static int name_op(struct scopes *s, struct nrg_op *op, bool collect)
+static int name_op(void *arg, struct nrg_op *op)
 {
+    struct scopes *s = arg;
     char path[LONGEST + 1];
     const char *written = op->scope ? op->scope : op->label;
     int len = op->module || !written ? -1
                                      : nrg_scope_path(written, strlen(written), path, sizeof path,
                                                       strip_call_number, s);
     if (len < 0) {
-        if (!op->module && !collect)
+        if (!op->module && !s->collecting)
             op->module = from_weight(s->x, op);
         return 0;
     }
@@ -229,33 +233,22 @@ static int name_op(struct scopes *s, struct nrg_op *op, bool collect)
         shared = copy;
     }
     const char *owner = onnx_map_get(&s->owners, path, (size_t)len);
-    if (collect)
+    if (s->collecting)
         return learn_owner(s, op, shared);
     op->module = owner ? owner : shared;
     return 0;
 }
 
-static int walk(struct scopes *s, struct nrg_block *block, bool collect)
-{
-    int rc = 0;
-    for (size_t i = 0; i < block->n_ops && !rc; i++) {
-        struct nrg_op *op = block->ops[i];
-        rc = name_op(s, op, collect);
-        for (size_t b = 0; b < op->n_blocks && !rc; b++)
-            rc = walk(s, op->blocks[b], collect);
-    }
-    return rc;
-}
-
-/* Twice, because "relu_1" may stand before "relu" in the file. */
+/* Twice, because "relu_1" may come before "relu" in the file. */
 int onnx_scopes_finish(struct onnx *x)
 {
-    struct scopes s = {.x = x};
-    int rc = learn(&s);
+    struct scopes s = {.x = x, .collecting = true};
+    int rc = learn_modules(&s);
     if (!rc)
-        rc = walk(&s, x->graph->body, true);
+        rc = onnx_each_op(x->graph->body, name_op, &s);
+    s.collecting = false;
     if (!rc)
-        rc = walk(&s, x->graph->body, false);
+        rc = onnx_each_op(x->graph->body, name_op, &s);
     onnx_map_release(&s.modules);
     onnx_map_release(&s.seen);
     onnx_map_release(&s.owners);

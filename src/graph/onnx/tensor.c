@@ -1,18 +1,18 @@
 /*
- * See onnx.h: TensorProto. Of a tensor we need its type, how many bytes it takes, and the contents
- * only of small ones, because shapes are computed from them (Reshape's target, Slice's bounds,
- * Resize's scales). Contents stand in raw_data (little endian), in one of the typed fields, or in
- * another file beside the model (external_data); that file is opened for small integer tensors
- * only, and only when it lies in the model's own folder or below it.
- * Refused: negative dimensions, dimensions whose product does not fit 63 bits.
+ * See internal.h: TensorProto. Of a tensor we need its type, how many bytes it takes, and the
+ * contents only of small ones, because shapes are computed from them (Reshape's target, Slice's
+ * bounds, Resize's scales). Contents are in raw_data (little endian), in one of the typed fields,
+ * or in another file beside the model (external_data); that file is opened for small integer
+ * tensors only, and only when it lies in the model's own folder or below it. Refused: negative
+ * dimensions, dimensions whose product does not fit 63 bits.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/input.h"
 #include "base/parse.h"
 #include "graph/onnx/internal.h"
 
@@ -42,31 +42,21 @@ struct contents {
 
 static bool is_whole(enum nrg_dtype dtype)
 {
-    return (dtype >= NRG_I64 && dtype <= NRG_BOOL);
+    return dtype >= NRG_I64 && dtype <= NRG_BOOL;
 }
 
 static int dims_of(struct onnx *x, struct nrg_pb msg, uint32_t number, int64_t *dims, int *rank)
 {
-    struct nrg_pb_field field;
-    *rank = 0;
-    while (nrg_pb_next(&msg, &field) > 0) {
-        if (field.number != number || (field.wire != NRG_PB_VARINT && field.wire != NRG_PB_BYTES))
-            continue;
-        struct nrg_pb run = nrg_pb_inside(&field);
-        uint64_t dim = field.value;
-        int more = field.wire == NRG_PB_VARINT ? 1 : nrg_pb_varint(&run, &dim);
-        for (; more > 0; more = field.wire == NRG_PB_BYTES ? nrg_pb_varint(&run, &dim) : 0) {
-            if (dim > INT64_MAX)
-                return onnx_fail(x, msg.at, "a tensor has a negative dimension (%lld)",
-                                 (long long)dim);
-            if (*rank == ONNX_MAX_RANK)
-                return onnx_fail(x, msg.at, "a tensor has more than %d dimensions", ONNX_MAX_RANK);
-            dims[(*rank)++] = (int64_t)dim;
-        }
-        if (more < 0)
-            return onnx_broken(x, &run);
+    struct nrg_pb_numbers list = {.msg = msg, .number = number};
+    uint64_t dim;
+    for (*rank = 0; nrg_pb_number(&list, &dim) > 0; dims[(*rank)++] = (int64_t)dim) {
+        if (dim > INT64_MAX)
+            return onnx_fail(x, list.msg.at, "a tensor has a negative dimension (%lld)",
+                             (long long)dim);
+        if (*rank == ONNX_MAX_RANK)
+            return onnx_fail(x, list.msg.at, "a tensor has more than %d dimensions", ONNX_MAX_RANK);
     }
-    return 0;
+    return list.run.why ? onnx_broken(x, &list.run) : 0;
 }
 
 static int64_t number_of(const struct nrg_pb_field *field)
@@ -78,17 +68,16 @@ static int64_t number_of(const struct nrg_pb_field *field)
 }
 
 /* One key and value of external_data. */
-static void external(struct contents *c, struct nrg_pb msg)
+static void read_external_data(struct contents *c, struct nrg_pb msg)
 {
-    struct nrg_pb_field key, value;
-    if (!nrg_pb_find(msg, 1, &key) || !nrg_pb_find(msg, 2, &value) || key.wire != NRG_PB_BYTES ||
-        value.wire != NRG_PB_BYTES)
+    struct nrg_pb_field key = onnx_text_field(msg, 1), value;
+    if (!nrg_pb_find(msg, 2, &value) || value.wire != NRG_PB_BYTES)
         return;
-    if (key.size == 8 && !memcmp(key.bytes, "location", 8))
+    if (onnx_text_is(&key, "location"))
         c->location = value;
-    else if (key.size == 6 && !memcmp(key.bytes, "offset", 6))
+    else if (onnx_text_is(&key, "offset"))
         c->offset = number_of(&value);
-    else if (key.size == 6 && !memcmp(key.bytes, "length", 6))
+    else if (onnx_text_is(&key, "length"))
         c->length = number_of(&value);
 }
 
@@ -115,16 +104,15 @@ static bool read_external(const struct onnx *x, const struct contents *c, uint8_
     struct stat st;
     if (c->offset < 0 || !path_of(x, &c->location, path, sizeof path))
         return false;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    int fd = nrg_open_regular(path, &st, NULL);
     if (fd < 0)
         return false;
-    bool good = !fstat(fd, &st) && S_ISREG(st.st_mode) &&
-                pread(fd, bytes, size, (off_t)c->offset) == (ssize_t)size;
+    bool good = pread(fd, bytes, size, (off_t)c->offset) == (ssize_t)size;
     close(fd);
     return good;
 }
 
-static double half(uint64_t bits)
+static double half_value(uint64_t bits)
 {
     int exponent = (int)(bits >> 10 & 31);
     double fraction = (double)(bits & 1023) / 1024, scale = exponent ? 1 : 0;
@@ -132,15 +120,15 @@ static double half(uint64_t bits)
     return bits >> 15 & 1 ? -value : value;
 }
 
-static double real(enum nrg_dtype dtype, uint64_t bits)
+static double real_value(enum nrg_dtype dtype, uint64_t bits)
 {
     return dtype == NRG_F64    ? nrg_pb_double(bits)
            : dtype == NRG_F32  ? nrg_pb_float(bits)
            : dtype == NRG_BF16 ? nrg_pb_float(bits << 16)
-                               : half(bits);
+                               : half_value(bits);
 }
 
-static int64_t whole(enum nrg_dtype dtype, uint64_t bits)
+static int64_t whole_value(enum nrg_dtype dtype, uint64_t bits)
 {
     unsigned size = nrg_dtype_bits(dtype);
     bool is_signed = dtype == NRG_I32 || dtype == NRG_I16 || dtype == NRG_I8;
@@ -157,13 +145,13 @@ static void from_raw(const struct contents *c, const uint8_t *bytes, int64_t *i,
         for (size_t b = 0; b < size; b++)
             bits |= (uint64_t)bytes[k * size + b] << (8 * b);
         if (f)
-            f[k] = real(c->dtype, bits);
+            f[k] = real_value(c->dtype, bits);
         else
-            i[k] = whole(c->dtype, bits);
+            i[k] = whole_value(c->dtype, bits);
     }
 }
 
-/* Typed fields: 16-bit floats and small integers stand in int32_data. True: all were there. */
+/* Typed fields: 16-bit floats and small integers are in int32_data. True: all were there. */
 static bool from_fields(const struct contents *c, int64_t *i, double *f)
 {
     uint32_t number = c->dtype == NRG_I64                          ? T_INT64S
@@ -171,34 +159,25 @@ static bool from_fields(const struct contents *c, int64_t *i, double *f)
                       : c->dtype == NRG_F32                        ? T_FLOATS
                       : c->dtype == NRG_F64                        ? T_DOUBLES
                                                                    : T_INT32S;
-    size_t element = number == T_FLOATS ? 4 : number == T_DOUBLES ? 8 : 0, n = 0;
-    struct nrg_pb msg = c->msg;
-    struct nrg_pb_field field;
-    while (nrg_pb_next(&msg, &field) > 0) {
-        struct nrg_pb run = nrg_pb_inside(&field);
-        bool packed = field.wire == NRG_PB_BYTES;
-        if (field.number != number)
-            continue;
-        for (bool once = true; once || packed; once = false) {
-            uint64_t bits = field.value;
-            if (packed && element && (size_t)(run.end - run.at) >= element) {
-                for (size_t b = bits = 0; b < element; b++)
-                    bits |= (uint64_t)*run.at++ << (8 * b);
-            } else if (packed && (element || nrg_pb_varint(&run, &bits) <= 0)) {
-                break;
-            }
-            if (n >= (size_t)c->numel)
-                return false;
-            if (f)
-                f[n++] = real(c->dtype, bits);
-            else
-                i[n++] = (int64_t)bits;
-        }
+    struct nrg_pb_numbers list = {.msg = c->msg,
+                                  .number = number,
+                                  .element = number == T_FLOATS    ? 4
+                                             : number == T_DOUBLES ? 8
+                                                                   : 0};
+    uint64_t bits;
+    size_t n = 0;
+    for (; nrg_pb_number(&list, &bits) > 0; n++) {
+        if (n >= (size_t)c->numel)
+            return false;
+        if (f)
+            f[n] = real_value(c->dtype, bits);
+        else
+            i[n] = (int64_t)bits;
     }
     return n == (size_t)c->numel;
 }
 
-static bool fill(const struct onnx *x, const struct contents *c, int64_t *i, double *f)
+static bool read_contents(const struct onnx *x, const struct contents *c, int64_t *i, double *f)
 {
     uint8_t bytes[ONNX_MAX_KNOWN * 8];
     size_t size = (size_t)c->numel * (nrg_dtype_bits(c->dtype) / 8);
@@ -228,7 +207,7 @@ static int known_of(struct onnx *x, const struct contents *c, struct onnx_known 
     if (!known || (!i && !f))
         return onnx_no_memory(x);
     *known = (struct onnx_known){n, i, f};
-    if (fill(x, c, i, f))
+    if (read_contents(x, c, i, f))
         *out = known;
     return 0;
 }
@@ -246,7 +225,7 @@ static int read_fields(struct onnx *x, struct contents *c, struct onnx_tensor *o
         else if (field.number == T_LOCATION)
             c->is_external = field.value == 1;
         else if (field.number == T_EXTERNAL)
-            external(c, nrg_pb_inside(&field));
+            read_external_data(c, nrg_pb_inside(&field));
         else if (field.number == T_RAW && field.wire == NRG_PB_BYTES) {
             c->raw = field;
             c->is_raw = true;

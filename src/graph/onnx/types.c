@@ -1,8 +1,9 @@
 /*
- * See onnx.h: TypeProto and ValueInfoProto. A dimension is a number, a name (dim_param) or nothing.
- * Equal names are equal symbols everywhere in the model; the names stay in a warning, because
- * what depends on them cannot be counted until somebody says what they are. A negative number
- * is what old exporters wrote for "any" (-1) and becomes unknown; other negative ones are refused.
+ * See internal.h: TypeProto and ValueInfoProto. A dimension is a number, a name (dim_param) or
+ * nothing. Equal names are equal symbols everywhere in the model; the names stay in a warning,
+ * because what depends on them cannot be counted until the user gives them a size. A negative
+ * number is what old exporters wrote for "any" (-1) and becomes unknown; other negative ones are
+ * refused.
  */
 #include <errno.h>
 #include <string.h>
@@ -28,7 +29,7 @@ enum nrg_dtype onnx_dtype(uint64_t code)
     return code < sizeof dtypes / sizeof *dtypes ? dtypes[code] : NRG_DTYPE_UNKNOWN;
 }
 
-static int symbol(struct onnx *x, const struct nrg_pb_field *field, int64_t *dim)
+static int symbol_dim(struct onnx *x, const struct nrg_pb_field *field, int64_t *dim)
 {
     *dim = NRG_DIM_UNKNOWN;
     if (field->wire != NRG_PB_BYTES || !field->size)
@@ -46,13 +47,13 @@ static int symbol(struct onnx *x, const struct nrg_pb_field *field, int64_t *dim
     return 0;
 }
 
-static int dimension(struct onnx *x, struct nrg_pb msg, int64_t *dim)
+static int read_dim(struct onnx *x, struct nrg_pb msg, int64_t *dim)
 {
     struct nrg_pb_field field;
     int rc;
     *dim = NRG_DIM_UNKNOWN;
     while ((rc = nrg_pb_next(&msg, &field)) > 0) {
-        if (field.number == DIM_PARAM && (rc = symbol(x, &field, dim)))
+        if (field.number == DIM_PARAM && (rc = symbol_dim(x, &field, dim)))
             return rc;
         if (field.number != DIM_VALUE || field.wire != NRG_PB_VARINT)
             continue;
@@ -63,7 +64,7 @@ static int dimension(struct onnx *x, struct nrg_pb msg, int64_t *dim)
     return rc < 0 ? onnx_broken(x, &msg) : 0;
 }
 
-static int shape(struct onnx *x, struct nrg_pb msg, struct nrg_type *type)
+static int read_shape(struct onnx *x, struct nrg_pb msg, struct nrg_type *type)
 {
     struct nrg_pb_field field;
     size_t n = nrg_pb_count(msg, 1);
@@ -74,12 +75,12 @@ static int shape(struct onnx *x, struct nrg_pb msg, struct nrg_type *type)
     type->rank = 0;
     type->dims = dims;
     while ((rc = nrg_pb_next(&msg, &field)) > 0)
-        if (field.number == 1 && (rc = dimension(x, nrg_pb_inside(&field), &dims[type->rank++])))
+        if (field.number == 1 && (rc = read_dim(x, nrg_pb_inside(&field), &dims[type->rank++])))
             return rc;
     return rc < 0 ? onnx_broken(x, &msg) : 0;
 }
 
-static int tensor_type(struct onnx *x, struct nrg_pb msg, struct nrg_type *type)
+static int read_tensor_type(struct onnx *x, struct nrg_pb msg, struct nrg_type *type)
 {
     struct nrg_pb_field field;
     int rc;
@@ -87,14 +88,18 @@ static int tensor_type(struct onnx *x, struct nrg_pb msg, struct nrg_type *type)
     while ((rc = nrg_pb_next(&msg, &field)) > 0) {
         if (field.number == TENSOR_ELEM)
             type->dtype = onnx_dtype(field.value);
-        else if (field.number == TENSOR_SHAPE && (rc = shape(x, nrg_pb_inside(&field), type)))
+        else if (field.number == TENSOR_SHAPE && (rc = read_shape(x, nrg_pb_inside(&field), type)))
             return rc;
     }
     return rc < 0 ? onnx_broken(x, &msg) : 0;
 }
 
+static int read_type(struct onnx *x, struct nrg_pb msg, const struct nrg_type **out,
+                     unsigned depth);
+
 /* Sequences and optionals hold their element's TypeProto as field 1. */
-static int wrapped(struct onnx *x, struct nrg_pb msg, struct nrg_type *type, unsigned depth)
+static int read_element_type(struct onnx *x, struct nrg_pb msg, struct nrg_type *type,
+                             unsigned depth)
 {
     const struct nrg_type **args = nrg_arena_alloc(&x->model->arena, sizeof(struct nrg_type *));
     struct nrg_pb_field field;
@@ -103,10 +108,10 @@ static int wrapped(struct onnx *x, struct nrg_pb msg, struct nrg_type *type, uns
     args[0] = x->unknown;
     type->args = args;
     type->n_args = 1;
-    return nrg_pb_find(msg, 1, &field) ? onnx_type(x, nrg_pb_inside(&field), args, depth + 1) : 0;
+    return nrg_pb_find(msg, 1, &field) ? read_type(x, nrg_pb_inside(&field), args, depth + 1) : 0;
 }
 
-int onnx_type(struct onnx *x, struct nrg_pb msg, const struct nrg_type **out, unsigned depth)
+static int read_type(struct onnx *x, struct nrg_pb msg, const struct nrg_type **out, unsigned depth)
 {
     struct nrg_type *type = nrg_arena_alloc(&x->model->arena, sizeof *type);
     struct nrg_pb_field field;
@@ -119,10 +124,10 @@ int onnx_type(struct onnx *x, struct nrg_pb msg, const struct nrg_type **out, un
     while ((rc = nrg_pb_next(&msg, &field)) > 0) {
         rc = 0;
         if (field.number == TYPE_TENSOR || field.number == TYPE_SPARSE) {
-            rc = tensor_type(x, nrg_pb_inside(&field), type);
+            rc = read_tensor_type(x, nrg_pb_inside(&field), type);
         } else if (field.number == TYPE_SEQUENCE || field.number == TYPE_OPTIONAL) {
             type->kind = field.number == TYPE_SEQUENCE ? NRG_T_LIST : NRG_T_OPTIONAL;
-            rc = wrapped(x, nrg_pb_inside(&field), type, depth);
+            rc = read_element_type(x, nrg_pb_inside(&field), type, depth);
         } else if (field.number == TYPE_MAP) {
             type->kind = NRG_T_OTHER;
             type->name = "map";
@@ -144,7 +149,7 @@ int onnx_value_info(struct onnx *x, struct nrg_pb msg, struct nrg_pb_field *name
     while ((rc = nrg_pb_next(&msg, &field)) > 0) {
         if (field.number == INFO_NAME && field.wire == NRG_PB_BYTES)
             *name = field;
-        else if (field.number == INFO_TYPE && (rc = onnx_type(x, nrg_pb_inside(&field), type, 0)))
+        else if (field.number == INFO_TYPE && (rc = read_type(x, nrg_pb_inside(&field), type, 0)))
             return rc;
     }
     return rc < 0 ? onnx_broken(x, &msg) : 0;

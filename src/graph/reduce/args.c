@@ -3,8 +3,6 @@
 
 #include "graph/reduce/internal.h"
 
-const struct nrg_type nrg_type_unknown = {.kind = NRG_T_UNKNOWN, .rank = -1, .requires_grad = -1};
-
 static const struct nrg_arg no_arg = {.kind = NRG_ARG_NONE, .type = &nrg_type_unknown};
 
 const struct nrg_arg *nrg_arg_at(const struct nrg_operator *op, size_t i)
@@ -24,14 +22,7 @@ bool nrg_arg_has_tensor(const struct nrg_arg *arg)
     return arg->data != NULL;
 }
 
-const struct nrg_type *nrg_type_plain(const struct nrg_type *type)
-{
-    while (type->kind == NRG_T_OPTIONAL && type->n_args == 1)
-        type = type->args[0];
-    return type;
-}
-
-static int knowledge(const struct nrg_type *type)
+static int how_much_is_known(const struct nrg_type *type)
 {
     type = nrg_type_plain(type);
     if (type->kind != NRG_T_TENSOR)
@@ -42,7 +33,7 @@ static int knowledge(const struct nrg_type *type)
 
 const struct nrg_type *nrg_type_better(const struct nrg_type *a, const struct nrg_type *b)
 {
-    return knowledge(b) > knowledge(a) ? b : a;
+    return how_much_is_known(b) > how_much_is_known(a) ? b : a;
 }
 
 bool nrg_arg_int(const struct nrg_arg *arg, int64_t *out)
@@ -84,8 +75,7 @@ const char *nrg_arg_text(const struct nrg_arg *arg)
     return arg->constant && arg->constant->kind == NRG_A_STRING ? arg->constant->s : NULL;
 }
 
-/* The type at this use, or that of the memory behind it where the use tells less. */
-static const struct nrg_type *type_of(const struct nrg_arg *arg)
+const struct nrg_type *nrg_arg_type(const struct nrg_arg *arg)
 {
     const struct nrg_type *type = nrg_type_plain(arg->type);
     if (arg->kind != NRG_ARG_TENSOR || nrg_type_numel(type) >= 0 || !arg->data || arg->is_view)
@@ -95,14 +85,14 @@ static const struct nrg_type *type_of(const struct nrg_arg *arg)
 
 int nrg_arg_rank(const struct nrg_arg *arg)
 {
-    const struct nrg_type *type = type_of(arg);
+    const struct nrg_type *type = nrg_arg_type(arg);
     return arg->kind == NRG_ARG_TENSOR && type->kind == NRG_T_TENSOR ? type->rank : -1;
 }
 
 int64_t nrg_arg_dim(const struct nrg_arg *arg, int dim)
 {
     int rank = nrg_arg_rank(arg);
-    const struct nrg_type *type = type_of(arg);
+    const struct nrg_type *type = nrg_arg_type(arg);
     if (dim < 0)
         dim += rank;
     if (rank < 0 || dim < 0 || dim >= rank || !type->dims || type->dims[dim] < 0)
@@ -110,7 +100,7 @@ int64_t nrg_arg_dim(const struct nrg_arg *arg, int dim)
     return type->dims[dim];
 }
 
-/* Elements that are there: a dimension of stride 0 repeats one. */
+/* Elements in memory: a dimension of stride 0 repeats one. */
 static int64_t stored_numel(const struct nrg_type *type)
 {
     int64_t n = nrg_type_numel(type) >= 0 ? 1 : NRG_COST_UNKNOWN;
@@ -135,7 +125,7 @@ int64_t nrg_arg_numel(const struct nrg_arg *arg)
 {
     int64_t sum = 0;
     if (arg->kind == NRG_ARG_TENSOR) {
-        int64_t n = nrg_type_numel(type_of(arg));
+        int64_t n = nrg_type_numel(nrg_arg_type(arg));
         return n < 0 ? NRG_COST_UNKNOWN : n;
     }
     if (arg->kind == NRG_ARG_NONE)
@@ -152,8 +142,8 @@ int64_t nrg_arg_bytes(const struct nrg_arg *arg)
 {
     int64_t sum = 0;
     if (arg->kind == NRG_ARG_TENSOR) {
-        const struct nrg_type *type = type_of(arg);
-        /* An inferred or printed shape without dtype: the parameter's own tells it. */
+        const struct nrg_type *type = nrg_arg_type(arg);
+        /* An inferred or printed shape without element type: the parameter has it. */
         if (arg->data && !nrg_dtype_bits(type->dtype) && nrg_type_numel(type) >= 0) {
             unsigned bits = nrg_dtype_bits(nrg_type_plain(arg->data->type)->dtype);
             return bits ? nrg_cost_mul(stored_numel(type), bits) / 8 : NRG_COST_UNKNOWN;
@@ -174,6 +164,16 @@ int64_t nrg_data_numel(const struct nrg_data *data)
     const struct nrg_type *type = nrg_type_plain(data->type);
     int64_t n = type->kind == NRG_T_NONE ? 0 : nrg_type_numel(type);
     return n < 0 ? NRG_COST_UNKNOWN : n;
+}
+
+void nrg_data_infer(struct nrg_data *data, enum nrg_dtype dtype, int rank, const int64_t *dims)
+{
+    int64_t *room = (int64_t *)(void *)(data->blank + 1);
+    memcpy(room, dims, (size_t)rank * sizeof *room);
+    *data->blank = (struct nrg_type){
+        .kind = NRG_T_TENSOR, .dtype = dtype, .rank = rank, .requires_grad = -1, .dims = room};
+    data->type = data->blank;
+    data->type_inferred = true;
 }
 
 int64_t nrg_data_bytes(const struct nrg_data *data)

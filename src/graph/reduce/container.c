@@ -1,11 +1,11 @@
 /*
  * Containers and constants. Lists, tuples and dicts are no nodes: they pass their members
  * through, so that an operator which takes a list sees the tensors in it. A list whose members
- * can't be told (made in a loop, joined, cut from one tensor by chunk) is `open` and stands for
+ * are not known (made in a loop, joined, cut from one tensor by chunk) is `open` and stands for
  * the tensor it was cut from. Dicts keep keys and values side by side.
  *
- * Properties that types already tell (sizes, lengths, is None) become constants, because branches
- * and trip counts hang on them.
+ * Properties that follow from types (sizes, lengths, is None) become constants, because branches
+ * and trip counts depend on them.
  */
 #include <errno.h>
 #include <string.h>
@@ -21,14 +21,11 @@ static const char *frozen_path(struct nrg_reducer *r, const char *name)
     if (strncmp(name, "self.", 5) != 0)
         return NULL;
     const char *fused = strstr(name, "_fused_bn");
-    const char *path = nrg_arena_copy(&r->out->arena, name + 5,
-                                      (size_t)((fused ? fused : name + strlen(name)) - name - 5));
-    if (!path)
-        r->rc = -ENOMEM;
-    return path;
+    return nrg_reducer_copy(r, name + 5,
+                            (size_t)((fused ? fused : name + strlen(name)) - name - 5));
 }
 
-void nrg_reduce_constant(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op)
+void nrg_reduce_constant(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op)
 {
     const struct nrg_value *value = op->n_outputs ? op->outputs[0] : NULL;
     const struct nrg_attr *attr = op->n_attrs ? nrg_op_attr(op, "value") : NULL;
@@ -67,25 +64,25 @@ static struct nrg_data *some_data(const struct nrg_arg *arg)
 }
 
 /*
- * Lists in lists are walked by every operator that takes one, so that a few lines of text could
- * stand for 2^60 members, or for a list that contains itself. Honest programs nest little: what
- * is larger than this becomes an open list, whose members are not told apart.
+ * Every operator that takes a list walks the lists in it, so that a few lines of text could stand
+ * for 2^60 members, or for a list that contains itself. Real programs nest little: a list larger
+ * than this becomes open, without known members.
  */
 #define MAX_NESTED      4096
 #define MAX_LATE_ADDING 64
 
-static bool contains(const struct nrg_arg *arg, const struct nrg_arg *what)
+static bool list_contains(const struct nrg_arg *arg, const struct nrg_arg *what)
 {
     if (arg == what)
         return true;
     for (size_t i = 0; i < arg->n_items; i++)
-        if (arg->items[i] == what || (arg->items[i]->n_items && contains(arg->items[i], what)))
+        if (arg->items[i] == what || (arg->items[i]->n_items && list_contains(arg->items[i], what)))
             return true;
     return false;
 }
 
 /* Counts new members into a list's size; false when they nest too much. */
-static bool fits(struct nrg_arg *list, struct nrg_arg *const *more, size_t n)
+static bool count_members(struct nrg_arg *list, struct nrg_arg *const *more, size_t n)
 {
     uint64_t size = list->size;
     bool nested = false;
@@ -93,7 +90,7 @@ static bool fits(struct nrg_arg *list, struct nrg_arg *const *more, size_t n)
         bool inner = more[i]->kind == NRG_ARG_LIST || more[i]->n_items;
         size += inner ? 1 + (uint64_t)more[i]->size : 1;
         nested |= inner;
-        if (inner && contains(more[i], list))
+        if (inner && list_contains(more[i], list))
             return false;
     }
     if ((nested || list->is_nested) && size > MAX_NESTED)
@@ -112,7 +109,7 @@ static struct nrg_arg *list_of(struct nrg_reducer *r, const struct nrg_type *typ
     struct nrg_arg *arg = nrg_reducer_arg(r, NRG_ARG_LIST, type);
     if (!arg)
         return NULL;
-    if (fits(arg, items, n)) {
+    if (count_members(arg, items, n)) {
         arg->items = items;
         arg->n_items = n;
         return arg;
@@ -128,11 +125,9 @@ static int make_room(struct nrg_reducer *r, struct nrg_arg *list, size_t n)
     if (list->n_items + n <= list->cap_items)
         return 0;
     size_t cap = 2 * (list->n_items + n);
-    struct nrg_arg **items = nrg_arena_array(&r->out->arena, cap, sizeof *items);
-    if (!items) {
-        r->rc = -ENOMEM;
+    struct nrg_arg **items = nrg_reducer_alloc(r, cap, sizeof *items);
+    if (!items)
         return r->rc;
-    }
     if (list->n_items)
         memcpy(items, list->items, list->n_items * sizeof *items);
     list->items = items;
@@ -141,14 +136,14 @@ static int make_room(struct nrg_reducer *r, struct nrg_arg *list, size_t n)
 }
 
 /* Adds members to a list in place: all names of it see them, as in the program. */
-static void extend(struct nrg_reducer *r, struct nrg_arg *list, struct nrg_arg *const *more,
-                   size_t n)
+static void extend_list(struct nrg_reducer *r, struct nrg_arg *list, struct nrg_arg *const *more,
+                        size_t n)
 {
     if ((list->kind != NRG_ARG_LIST && list->kind != NRG_ARG_OBJECT) || !n)
         return;
-    /* In a loop or a branch nobody knows how often. */
+    /* How often a loop or a branch does it is not known. */
     list->open |= r->region != 0;
-    if ((list->is_member && list->n_items > MAX_LATE_ADDING) || !fits(list, more, n)) {
+    if ((list->is_member && list->n_items > MAX_LATE_ADDING) || !count_members(list, more, n)) {
         list->open = true;
         return;
     }
@@ -158,7 +153,7 @@ static void extend(struct nrg_reducer *r, struct nrg_arg *list, struct nrg_arg *
     list->n_items += n;
 }
 
-/* One member that can't be told from the others. */
+/* A member of which only the list is known. */
 static struct nrg_arg *any_member(struct nrg_reducer *r, const struct nrg_arg *list,
                                   const char *name, const struct nrg_type *type)
 {
@@ -174,31 +169,28 @@ static struct nrg_arg *any_member(struct nrg_reducer *r, const struct nrg_arg *l
     return arg;
 }
 
-/* The member, with what its new name tells about its type. */
-static struct nrg_arg *member(struct nrg_reducer *r, struct nrg_arg *item,
-                              const struct nrg_type *type)
-{
-    const struct nrg_type *better = nrg_type_better(item->type, type);
-    if (better == item->type || item->kind != NRG_ARG_TENSOR)
-        return item;
-    struct nrg_arg *arg = nrg_reducer_arg(r, NRG_ARG_TENSOR, better);
-    if (!arg)
-        return NULL;
-    *arg = *item;
-    arg->type = better;
-    return arg;
-}
-
-static void unpack(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
-                   struct nrg_arg *list)
+static void unpack_list(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
+                        struct nrg_arg *list)
 {
     bool exact = list->kind == NRG_ARG_LIST && !list->open && list->n_items == op->n_outputs;
     for (size_t i = 0; i < op->n_outputs; i++) {
         const struct nrg_type *type = op->outputs[i]->type;
         nrg_reducer_set(f, op->outputs[i],
-                        exact ? member(r, list->items[i], type)
+                        exact ? nrg_reducer_typed(r, list->items[i], type)
                               : any_member(r, list, op->outputs[i]->name, type));
     }
+}
+
+/* What a dict or an object holds under a key, the last one set; NULL: not known. */
+static struct nrg_arg *under_key(struct nrg_reducer *r, const struct nrg_arg *dict, const char *key,
+                                 const struct nrg_type *type)
+{
+    for (size_t i = key ? dict->n_items : 0; i >= 2; i -= 2) {
+        const char *have = nrg_arg_text(dict->items[i - 2]);
+        if (have && !strcmp(have, key))
+            return nrg_reducer_typed(r, dict->items[i - 1], type);
+    }
+    return NULL;
 }
 
 static struct nrg_arg *get_item(struct nrg_reducer *r, const struct nrg_op *op,
@@ -208,23 +200,19 @@ static struct nrg_arg *get_item(struct nrg_reducer *r, const struct nrg_op *op,
     const struct nrg_type *type = op->outputs[0]->type;
     const char *key = op->n_inputs > 1 ? nrg_arg_text(args[1]) : NULL;
     int64_t i;
-    if (list->kind == NRG_ARG_LIST && key) {
-        for (size_t k = list->n_items; k >= 2; k -= 2) {
-            const char *have = nrg_arg_text(list->items[k - 2]);
-            if (have && !strcmp(have, key))
-                return member(r, list->items[k - 1], type);
-        }
-    }
+    struct nrg_arg *found = list->kind == NRG_ARG_LIST ? under_key(r, list, key, type) : NULL;
+    if (found)
+        return found;
     if (list->kind == NRG_ARG_LIST && !list->open && op->n_inputs > 1 && nrg_arg_int(args[1], &i)) {
         if (i < 0)
             i += (int64_t)list->n_items;
         if (i >= 0 && (size_t)i < list->n_items)
-            return member(r, list->items[i], type);
+            return nrg_reducer_typed(r, list->items[i], type);
     }
     return any_member(r, list, op->outputs[0]->name, type);
 }
 
-/* Ends of kinds, and what they do with arguments. */
+/* What container operators do with their arguments. */
 enum deed { BUILD, UNPACK, GET, APPEND, SET_ITEM, CREATE, SET_ATTR, PASS, PASS_EACH };
 
 static enum deed deed_of(const char *kind)
@@ -267,7 +255,7 @@ static void set_attribute(struct nrg_reducer *r, const struct nrg_op *op, struct
         return;
     pair[0]->constant = name;
     pair[1] = args[1];
-    extend(r, args[0], pair, 2);
+    extend_list(r, args[0], pair, 2);
 }
 
 struct nrg_arg *nrg_reduce_attribute(struct nrg_reducer *r, const struct nrg_op *op,
@@ -275,26 +263,22 @@ struct nrg_arg *nrg_reduce_attribute(struct nrg_reducer *r, const struct nrg_op 
 {
     const struct nrg_attr *name = nrg_op_attr(op, "name");
     const struct nrg_value *value = op->outputs[0];
-    for (size_t i = object->n_items; name && name->s && i >= 2; i -= 2) {
-        const char *have = nrg_arg_text(object->items[i - 2]);
-        if (have && !strcmp(have, name->s))
-            return member(r, object->items[i - 1], value->type);
-    }
-    return any_member(r, object, value->name, value->type);
+    struct nrg_arg *found = under_key(r, object, name ? name->s : NULL, value->type);
+    return found ? found : any_member(r, object, value->name, value->type);
 }
 
-static void pass_each(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+static void pass_each(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                       struct nrg_arg **args)
 {
     for (size_t i = 0; i < op->n_outputs; i++) {
         const struct nrg_type *type = op->outputs[i]->type;
         nrg_reducer_set(f, op->outputs[i],
-                        i < op->n_inputs ? member(r, args[i], type)
+                        i < op->n_inputs ? nrg_reducer_typed(r, args[i], type)
                                          : nrg_reducer_arg(r, NRG_ARG_UNKNOWN, type));
     }
 }
 
-void nrg_reduce_container(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+void nrg_reduce_container(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                           struct nrg_arg **args)
 {
     enum deed deed = deed_of(op->kind);
@@ -311,11 +295,11 @@ void nrg_reduce_container(struct nrg_reducer *r, struct nrg_frame *f, const stru
     else if (deed == GET && op->n_outputs)
         result = get_item(r, op, args);
     else if (deed == APPEND && op->n_inputs > 1)
-        extend(r, first, args + 1, 1);
+        extend_list(r, first, args + 1, 1);
     else if (deed == SET_ITEM && op->n_inputs > 2)
-        extend(r, first, args + 1, 2);
+        extend_list(r, first, args + 1, 2);
     if (deed == UNPACK)
-        unpack(r, f, op, first);
+        unpack_list(r, f, op, first);
     else if (deed == PASS_EACH)
         pass_each(r, f, op, args);
     else

@@ -1,13 +1,13 @@
 /*
  * Control flow. Branches and bodies become regions of the flat list of operators; their results
  * become joins (phi). A branch is known to be taken when its condition is a constant, and known
- * not to be when it raises an exception; otherwise the costs decide (the dearest).
+ * not to be when it raises an exception; otherwise the one that costs most counts.
  *
  * Calls are replaced by the callee's operators: subgraphs of fused groups, forks, and
- * prim::CallMethod when the file (or the parameters' file) also has the callee's graph, found by
- * the class of its first input. What optimised graphs keep as a fallback for other shapes is the
- * same work again and is not walked. A callee that is not there is an operator of unknown cost,
- * with advice to print the inlined graph.
+ * prim::CallMethod when the file (or the parameter file) also has the callee's graph, found by
+ * the class of its first input. Optimised graphs keep a fallback for other shapes: it is the same
+ * work again and is not walked. A callee that is missing is an operator of unknown cost, with
+ * advice to print the inlined graph.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,12 +23,10 @@ static uint32_t add_region(struct nrg_reducer *r, struct nrg_region region)
 {
     struct nrg_reduced *out = r->out;
     region.parent = r->region;
-    if (nrg_reserve(&out->regions, &out->cap_regions, out->n_regions + 1, sizeof *out->regions)) {
-        r->rc = -ENOMEM;
-        return 0;
-    }
-    out->regions[out->n_regions] = region;
-    return (uint32_t)out->n_regions++;
+    if (!nrg_append(&out->regions, &out->n_regions, &out->cap_regions, &region, sizeof region))
+        return (uint32_t)out->n_regions - 1;
+    r->rc = -ENOMEM;
+    return 0;
 }
 
 static bool has_kind(const struct nrg_block *block, const char *kind)
@@ -51,18 +49,18 @@ static bool is_guard(const struct nrg_op *op)
            !strcmp(cond->kind, "prim::oneDNNFusionGuard");
 }
 
-static void drop_all(struct nrg_reducer *r, const struct nrg_block *block)
+static void drop_block(struct nrg_reducer *r, const struct nrg_block *block)
 {
     for (size_t i = 0; i < block->n_ops && !r->rc; i++) {
         nrg_reducer_drop(r, block->ops[i], NRG_DROP_FALLBACK, NULL);
         for (size_t b = 0; b < block->ops[i]->n_blocks; b++)
-            drop_all(r, block->ops[i]->blocks[b]);
+            drop_block(r, block->ops[i]->blocks[b]);
     }
 }
 
 /* A result of control flow: a new tensor that is one of several. */
-static struct nrg_arg *join(struct nrg_reducer *r, const struct nrg_value *value,
-                            const struct nrg_arg *from)
+static struct nrg_arg *join_arg(struct nrg_reducer *r, const struct nrg_value *value,
+                                const struct nrg_arg *from)
 {
     bool tensor = value->type->kind == NRG_T_UNKNOWN ? from && nrg_arg_has_tensor(from)
                                                      : nrg_type_has_tensor(value->type);
@@ -81,12 +79,12 @@ static void use_in_join(const struct nrg_reducer *r, struct nrg_arg *arg)
         arg->data->last_use = (int64_t)r->out->n_operators;
 }
 
-static void visit_guarded(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op)
+static void visit_guarded(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op)
 {
     const struct nrg_block *fast = op->blocks[0];
     nrg_reducer_drop(r, op, NRG_DROP_CONTROL, NULL);
     nrg_reducer_block(r, f, fast);
-    drop_all(r, op->blocks[1]);
+    drop_block(r, op->blocks[1]);
     for (size_t i = 0; i < op->n_outputs && !r->rc; i++)
         nrg_reducer_set(f, op->outputs[i],
                         i < fast->n_outputs ? nrg_reducer_fact(r, f, fast->outputs[i]) : r->none);
@@ -105,15 +103,13 @@ static int chosen_branch(const struct nrg_op *op, struct nrg_arg *const *args, s
     return -1;
 }
 
-static void visit_if(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+static void visit_if(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                      struct nrg_arg **args)
 {
     uint32_t outer = r->region;
-    struct nrg_arg **from = nrg_arena_array(&r->out->arena, op->n_outputs + 1, sizeof *from);
-    if (!from) {
-        r->rc = -ENOMEM;
+    struct nrg_arg **from = nrg_reducer_alloc(r, op->n_outputs + 1, sizeof *from);
+    if (!from)
         return;
-    }
     nrg_reducer_drop(r, op, NRG_DROP_CONTROL, NULL);
     uint32_t whole = add_region(r, (struct nrg_region){.kind = NRG_REGION_IF, .op = op});
     for (size_t b = 0; b < op->n_blocks && !r->rc; b++) {
@@ -132,10 +128,10 @@ static void visit_if(struct nrg_reducer *r, struct nrg_frame *f, const struct nr
     }
     r->region = outer;
     for (size_t i = 0; i < op->n_outputs && !r->rc; i++)
-        nrg_reducer_set(f, op->outputs[i], join(r, op->outputs[i], from[i]));
+        nrg_reducer_set(f, op->outputs[i], join_arg(r, op->outputs[i], from[i]));
 }
 
-static int64_t trips_of(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+static int64_t trips_of(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                         struct nrg_arg *const *args)
 {
     int64_t most, go, again;
@@ -153,8 +149,6 @@ static int64_t trips_of(struct nrg_reducer *r, struct nrg_frame *f, const struct
     const struct nrg_attr *value =
         next && !strcmp(next->kind, "prim::Constant") ? nrg_op_attr(next, "value") : NULL;
     again = value && (value->kind == NRG_A_INT || value->kind == NRG_A_BOOL) ? value->i : 0;
-    (void)r;
-    (void)f;
     return again && most < INT64_MAX ? most : NRG_COST_UNKNOWN;
 }
 
@@ -172,7 +166,7 @@ static size_t fed_by(const struct nrg_op *op, size_t input)
     return strcmp(op->kind, "onnx::Loop") ? input + 1 : input;
 }
 
-static void visit_loop(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+static void visit_loop(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                        struct nrg_arg **args)
 {
     uint32_t outer = r->region;
@@ -187,7 +181,7 @@ static void visit_loop(struct nrg_reducer *r, struct nrg_frame *f, const struct 
         size_t at = fed_by(op, i);
         struct nrg_arg *from = at < op->n_inputs ? args[at] : NULL;
         bool by_reference = from && (from->kind == NRG_ARG_LIST || from->kind == NRG_ARG_OBJECT);
-        nrg_reducer_set(f, value, by_reference ? from : join(r, value, from));
+        nrg_reducer_set(f, value, by_reference ? from : join_arg(r, value, from));
     }
     nrg_reducer_block(r, f, body);
     r->region = outer;
@@ -196,7 +190,7 @@ static void visit_loop(struct nrg_reducer *r, struct nrg_frame *f, const struct 
             i + ahead < body->n_outputs ? nrg_reducer_fact(r, f, body->outputs[i + ahead]) : NULL;
         if (from)
             use_in_join(r, from);
-        nrg_reducer_set(f, op->outputs[i], join(r, op->outputs[i], from));
+        nrg_reducer_set(f, op->outputs[i], join_arg(r, op->outputs[i], from));
     }
 }
 
@@ -248,24 +242,12 @@ static const struct nrg_graph *callee_of(struct nrg_reducer *r, const struct nrg
     return g || !class_name ? g : by_class(r->params, class_name, args[0]->path);
 }
 
-/* A value of the callee knows its shape more often than the call does, and the other way round. */
-static struct nrg_arg *hand_over(struct nrg_reducer *r, struct nrg_arg *arg,
-                                 const struct nrg_type *type)
-{
-    if (arg->kind != NRG_ARG_TENSOR || nrg_type_better(arg->type, type) == arg->type)
-        return arg;
-    struct nrg_arg *copy = nrg_reducer_arg(r, NRG_ARG_TENSOR, type);
-    if (copy) {
-        *copy = *arg;
-        copy->type = type;
-    }
-    return copy;
-}
-
-static void visit_callee(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+/* Shapes may be known only inside the callee, or only at the call. */
+static void visit_callee(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                          struct nrg_arg **args, const struct nrg_graph *callee)
 {
-    struct nrg_frame inner = {.graph = callee, .path = f->path, .caller = f, .depth = f->depth + 1};
+    struct nrg_call_frame inner = {
+        .graph = callee, .path = f->path, .caller = f, .depth = f->depth + 1};
     const struct nrg_block *body = callee->body;
     if (op->n_inputs && args[0]->kind == NRG_ARG_OBJECT && args[0]->path) {
         inner.path = args[0]->path;
@@ -278,19 +260,20 @@ static void visit_callee(struct nrg_reducer *r, struct nrg_frame *f, const struc
         return;
     }
     for (size_t i = 0; i < body->n_inputs && i < op->n_inputs; i++)
-        nrg_reducer_set(&inner, body->inputs[i], hand_over(r, args[i], body->inputs[i]->type));
+        nrg_reducer_set(&inner, body->inputs[i],
+                        nrg_reducer_typed(r, args[i], body->inputs[i]->type));
     nrg_reducer_block(r, &inner, body);
     for (size_t i = 0; i < op->n_outputs && !r->rc; i++)
-        nrg_reducer_set(
-            f, op->outputs[i],
-            i < body->n_outputs
-                ? hand_over(r, nrg_reducer_fact(r, &inner, body->outputs[i]), op->outputs[i]->type)
-                : r->none);
+        nrg_reducer_set(f, op->outputs[i],
+                        i < body->n_outputs
+                            ? nrg_reducer_typed(r, nrg_reducer_fact(r, &inner, body->outputs[i]),
+                                                op->outputs[i]->type)
+                            : r->none);
     free(inner.facts);
 }
 
-static void visit_unknown_call(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
-                               struct nrg_arg **args)
+static void visit_unknown_call(struct nrg_reducer *r, struct nrg_call_frame *f,
+                               const struct nrg_op *op, struct nrg_arg **args)
 {
     static const struct nrg_cost_rule rule = {.kind = "prim::CallMethod",
                                               .class = NRG_CLASS_COMPUTE,
@@ -309,7 +292,7 @@ static void visit_unknown_call(struct nrg_reducer *r, struct nrg_frame *f, const
     nrg_reducer_keep(r, f, op, &rule, args);
 }
 
-void nrg_reduce_control(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+void nrg_reduce_control(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                         const struct nrg_cost_rule *rule, struct nrg_arg **args)
 {
     const struct nrg_graph *callee;

@@ -1,20 +1,22 @@
 /*
- * The reduction at work; only the reduce*.c files include it. A frame is one execution of a
- * graph's body: the main graph, or a callee in the place of the call. Facts say for each value of
- * the frame's graph what it is. Memory errors stick in `rc` and stop the walk, so that the rules
- * themselves stay readable; functions that make something return NULL then.
+ * The reduction at work, private to reduce/. A frame is one execution of a graph's body: the main
+ * graph, or a callee in the place of the call. Facts say for each value of the frame's graph what
+ * it is.
+ *
+ * What is made lives in the arena of the result. Errors stick in `rc` and stop the walk, so that
+ * the rules themselves stay readable; functions that make something return NULL then. One thread.
  */
-#ifndef NRG_GRAPH_REDUCER_H
-#define NRG_GRAPH_REDUCER_H
+#ifndef NRG_GRAPH_REDUCE_INTERNAL_H
+#define NRG_GRAPH_REDUCE_INTERNAL_H
 
-#include "graph/path_map.h"
+#include "base/map.h"
 #include "graph/reduce.h"
 
-struct nrg_frame {
+struct nrg_call_frame {
     const struct nrg_graph *graph;
     struct nrg_arg **facts; /* by value id */
     const char *path;       /* module that runs, "" the root */
-    const struct nrg_frame *caller;
+    const struct nrg_call_frame *caller;
     unsigned depth;
 };
 
@@ -22,9 +24,9 @@ struct nrg_reducer {
     struct nrg_reduced *out;
     const struct nrg_model *model;
     const struct nrg_model *params; /* may be NULL */
-    struct nrg_path_map told;       /* path -> struct nrg_param of `params` */
-    struct nrg_path_map used;       /* path -> struct nrg_data already made */
-    struct nrg_path_map seen;       /* path -> index + 1 of out->modules */
+    struct nrg_map told;            /* path -> struct nrg_param of the model or `params` */
+    struct nrg_map used;            /* path -> struct nrg_data already made */
+    struct nrg_map seen;            /* path -> index + 1 of out->modules */
     struct nrg_arg *none;
     uint32_t region;
     size_t visited;
@@ -33,15 +35,17 @@ struct nrg_reducer {
     int rc;
 };
 
-extern const struct nrg_type nrg_type_unknown;
+/* reduce/walk.c: the walk. */
+void nrg_reducer_block(struct nrg_reducer *r, struct nrg_call_frame *f,
+                       const struct nrg_block *block);
 
-/* reduce.c: the walk. */
-void nrg_reducer_block(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_block *block);
-
-/* reduce_make.c: facts, and what the reduced graph is made of. */
-struct nrg_arg *nrg_reducer_fact(struct nrg_reducer *r, struct nrg_frame *f,
+/* reduce/make.c: facts, and what the reduced graph is made of. */
+/* Zeroed memory of the result, and a terminated copy of a text in it. */
+void *nrg_reducer_alloc(struct nrg_reducer *r, size_t n, size_t size);
+const char *nrg_reducer_copy(struct nrg_reducer *r, const char *text, size_t len);
+struct nrg_arg *nrg_reducer_fact(struct nrg_reducer *r, struct nrg_call_frame *f,
                                  const struct nrg_value *value);
-void nrg_reducer_set(struct nrg_frame *f, const struct nrg_value *value, struct nrg_arg *arg);
+void nrg_reducer_set(struct nrg_call_frame *f, const struct nrg_value *value, struct nrg_arg *arg);
 struct nrg_arg *nrg_reducer_arg(struct nrg_reducer *r, enum nrg_arg_kind kind,
                                 const struct nrg_type *type);
 struct nrg_data *nrg_reducer_data(struct nrg_reducer *r, enum nrg_data_kind kind, const char *name,
@@ -51,21 +55,23 @@ struct nrg_arg *nrg_reducer_tensor(struct nrg_reducer *r, struct nrg_data *data,
 /* An argument of the shape of `type`: a tensor, or an open list cut from one tensor. */
 struct nrg_arg *nrg_reducer_result(struct nrg_reducer *r, struct nrg_data *data,
                                    const struct nrg_type *type);
-void nrg_reducer_note(struct nrg_reducer *r, struct nrg_dropped entry);
+/* The argument, or for a tensor a copy with `type` where that says more. */
+struct nrg_arg *nrg_reducer_typed(struct nrg_reducer *r, struct nrg_arg *arg,
+                                  const struct nrg_type *type);
 void nrg_reducer_drop(struct nrg_reducer *r, const struct nrg_op *op, enum nrg_drop_rule rule,
                       const struct nrg_data *data);
-void nrg_reducer_keep(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+void nrg_reducer_keep(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                       const struct nrg_cost_rule *rule, struct nrg_arg **args);
 void nrg_reducer_warn(struct nrg_reducer *r, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
 struct nrg_arg *nrg_reducer_int(struct nrg_reducer *r, int64_t number, const struct nrg_type *type);
 
-/* Does this output of such an operator hold a tensor? Told by its type, else by the class. */
+/* Does this output of such an operator hold a tensor? Its type says so, else the class. */
 bool nrg_reducer_carries_tensor(const struct nrg_value *value, const struct nrg_cost_rule *rule,
                                 bool tensor_in);
 
-/* reduce_params.c: attributes, parameters, modules. */
-void nrg_reduce_getattr(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+/* reduce/params.c: attributes, parameters, modules. */
+void nrg_reduce_getattr(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                         struct nrg_arg **args);
 /* Without printed types an attribute shows only by its use whether it is a tensor. */
 void nrg_reduce_settle(struct nrg_reducer *r, struct nrg_arg *arg);
@@ -75,32 +81,30 @@ struct nrg_data *nrg_reducer_param(struct nrg_reducer *r, const char *path, cons
 void nrg_reducer_saw_module(struct nrg_reducer *r, const char *path, const struct nrg_type *type,
                             bool called);
 
-/* reduce_view.c: does this move memory? */
+/* reduce/view.c: does this move memory? */
 bool nrg_reduce_is_noop(const struct nrg_op *op, const struct nrg_cost_rule *rule,
                         struct nrg_arg *const *args);
 /* False only when shapes and strides are known and no strides of the result exist. */
 bool nrg_reduce_viewable(const struct nrg_type *in, const struct nrg_type *out);
 
-/* reduce_container.c: lists, tuples, dicts; constants and their arithmetic. */
-void nrg_reduce_container(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+/* reduce/container.c: lists, tuples, dicts; constants and their arithmetic. */
+void nrg_reduce_container(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                           struct nrg_arg **args);
 /* An attribute of an object that the graph itself made. */
 struct nrg_arg *nrg_reduce_attribute(struct nrg_reducer *r, const struct nrg_op *op,
                                      struct nrg_arg *object);
-void nrg_reduce_constant(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op);
+void nrg_reduce_constant(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op);
 /* The known result of a property (size, len, is None...), or an unknown argument. */
 struct nrg_arg *nrg_reduce_property(struct nrg_reducer *r, const struct nrg_op *op,
                                     struct nrg_arg *const *args, const struct nrg_type *type);
 
-/* reduce_control.c: If, Loop, calls, subgraphs. */
-void nrg_reduce_control(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+/* reduce/control.c: If, Loop, calls, subgraphs. */
+void nrg_reduce_control(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                         const struct nrg_cost_rule *rule, struct nrg_arg **args);
 
-/* reduce_args.c */
+/* reduce/args.c */
 bool nrg_arg_has_tensor(const struct nrg_arg *arg);
-/* The one of which more is known; `a` when equal. */
+/* The type that says more; `a` when equal. */
 const struct nrg_type *nrg_type_better(const struct nrg_type *a, const struct nrg_type *b);
-/* The tensor inside an optional, or the type itself. */
-const struct nrg_type *nrg_type_plain(const struct nrg_type *type);
 
 #endif

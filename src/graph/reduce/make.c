@@ -1,6 +1,6 @@
 /*
  * What the reduction makes: arguments, data, kept operators, and the notes about dropped ones.
- * See reducer.h; memory errors stick in the reducer.
+ * See internal.h.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -11,27 +11,50 @@
 #include "base/mem.h"
 #include "graph/reduce/internal.h"
 
+void *nrg_reducer_alloc(struct nrg_reducer *r, size_t n, size_t size)
+{
+    void *memory = nrg_arena_array(&r->out->arena, n, size);
+    if (!memory)
+        r->rc = -ENOMEM;
+    return memory;
+}
+
+const char *nrg_reducer_copy(struct nrg_reducer *r, const char *text, size_t len)
+{
+    const char *copy = nrg_arena_copy(&r->out->arena, text, len);
+    if (!copy)
+        r->rc = -ENOMEM;
+    return copy;
+}
+
 struct nrg_arg *nrg_reducer_arg(struct nrg_reducer *r, enum nrg_arg_kind kind,
                                 const struct nrg_type *type)
 {
-    struct nrg_arg *arg = nrg_arena_alloc(&r->out->arena, sizeof *arg);
-    if (!arg) {
-        r->rc = -ENOMEM;
-        return NULL;
-    }
-    arg->kind = kind;
-    arg->type = type;
+    struct nrg_arg *arg = nrg_reducer_alloc(r, 1, sizeof *arg);
+    if (arg)
+        *arg = (struct nrg_arg){.kind = kind, .type = type};
     return arg;
+}
+
+struct nrg_arg *nrg_reducer_typed(struct nrg_reducer *r, struct nrg_arg *arg,
+                                  const struct nrg_type *type)
+{
+    if (arg->kind != NRG_ARG_TENSOR || nrg_type_better(arg->type, type) == arg->type)
+        return arg;
+    struct nrg_arg *copy = nrg_reducer_alloc(r, 1, sizeof *copy);
+    if (copy) {
+        *copy = *arg;
+        copy->type = type;
+    }
+    return copy;
 }
 
 struct nrg_arg *nrg_reducer_int(struct nrg_reducer *r, int64_t number, const struct nrg_type *type)
 {
     struct nrg_arg *arg = nrg_reducer_arg(r, NRG_ARG_CONST, type);
-    struct nrg_attr *attr = nrg_arena_alloc(&r->out->arena, sizeof *attr);
-    if (!arg || !attr) {
-        r->rc = -ENOMEM;
+    struct nrg_attr *attr = nrg_reducer_alloc(r, 1, sizeof *attr);
+    if (!arg || !attr)
         return NULL;
-    }
     *attr = (struct nrg_attr){.name = "value", .kind = NRG_A_INT, .i = number};
     arg->constant = attr;
     return arg;
@@ -41,11 +64,9 @@ struct nrg_data *nrg_reducer_data(struct nrg_reducer *r, enum nrg_data_kind kind
                                   const struct nrg_type *type)
 {
     struct nrg_reduced *out = r->out;
-    struct nrg_data *data = nrg_arena_alloc(&out->arena, sizeof *data);
-    if (!data || nrg_reserve(&out->data, &out->cap_data, out->n_data + 1, sizeof *out->data)) {
-        r->rc = -ENOMEM;
+    struct nrg_data *data = nrg_reducer_alloc(r, 1, sizeof *data);
+    if (!data)
         return NULL;
-    }
     *data = (struct nrg_data){.name = name,
                               .kind = kind,
                               .type = type,
@@ -53,8 +74,10 @@ struct nrg_data *nrg_reducer_data(struct nrg_reducer *r, enum nrg_data_kind kind
                               .id = (uint32_t)out->n_data,
                               .producer = -1,
                               .last_use = -1};
-    out->data[out->n_data++] = data;
-    return data;
+    if (!nrg_append(&out->data, &out->n_data, &out->cap_data, &data, sizeof *out->data))
+        return data;
+    r->rc = -ENOMEM;
+    return NULL;
 }
 
 struct nrg_arg *nrg_reducer_tensor(struct nrg_reducer *r, struct nrg_data *data,
@@ -80,15 +103,15 @@ struct nrg_arg *nrg_reducer_result(struct nrg_reducer *r, struct nrg_data *data,
     return arg;
 }
 
-void nrg_reducer_set(struct nrg_frame *f, const struct nrg_value *value, struct nrg_arg *arg)
+void nrg_reducer_set(struct nrg_call_frame *f, const struct nrg_value *value, struct nrg_arg *arg)
 {
     if (value->id < f->graph->n_values)
         f->facts[value->id] = arg;
 }
 
-/* Constants of shape arithmetic are initializers too: those are no parameters. */
-static struct nrg_arg *initializer(struct nrg_reducer *r, const struct nrg_value *value,
-                                   const struct nrg_param *param)
+/* Initializers of ONNX are parameters, except the constants of shape arithmetic. */
+static struct nrg_arg *initializer_arg(struct nrg_reducer *r, const struct nrg_value *value,
+                                       const struct nrg_param *param)
 {
     bool constant = param->is_buffer && nrg_type_plain(param->type)->rank <= 1 &&
                     (param->type->dtype == NRG_I64 || param->type->dtype == NRG_BOOL);
@@ -97,19 +120,18 @@ static struct nrg_arg *initializer(struct nrg_reducer *r, const struct nrg_value
     return data ? nrg_reducer_tensor(r, data, nrg_type_better(value->type, data->type)) : NULL;
 }
 
-struct nrg_arg *nrg_reducer_fact(struct nrg_reducer *r, struct nrg_frame *f,
+struct nrg_arg *nrg_reducer_fact(struct nrg_reducer *r, struct nrg_call_frame *f,
                                  const struct nrg_value *value)
 {
     if (value->id < f->graph->n_values && f->facts[value->id])
         return f->facts[value->id];
     /* Used before it is made (a cut paste): it comes from outside; or an initializer of ONNX. */
     struct nrg_arg *arg;
-    const struct nrg_param *param =
-        value->producer ? NULL : nrg_path_map_get(&r->told, value->name);
+    const struct nrg_param *param = value->producer ? NULL : nrg_map_get(&r->told, value->name);
     if (value->type->kind == NRG_T_NONE) {
         arg = r->none;
     } else if (param && nrg_type_has_tensor(value->type)) {
-        arg = initializer(r, value, param);
+        arg = initializer_arg(r, value, param);
     } else if (nrg_type_has_tensor(value->type)) {
         struct nrg_data *data = nrg_reducer_data(r, NRG_DATA_INPUT, value->name, value->type);
         arg = data ? nrg_reducer_result(r, data, value->type) : NULL;
@@ -128,27 +150,23 @@ void nrg_reducer_warn(struct nrg_reducer *r, const char *fmt, ...)
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    char *copy = nrg_arena_copy(&out->arena, text, strlen(text));
-    if (!copy ||
-        nrg_reserve(&out->warnings, &out->cap_warnings, out->n_warnings + 1, sizeof *out->warnings))
+    const char *copy = nrg_reducer_copy(r, text, strlen(text));
+    if (copy && nrg_append(&out->warnings, &out->n_warnings, &out->cap_warnings, &copy,
+                           sizeof *out->warnings))
         r->rc = -ENOMEM;
-    else
-        out->warnings[out->n_warnings++] = copy;
 }
 
-void nrg_reducer_note(struct nrg_reducer *r, struct nrg_dropped entry)
+static void note_operator(struct nrg_reducer *r, struct nrg_dropped entry)
 {
     struct nrg_reduced *out = r->out;
-    if (nrg_reserve(&out->dropped, &out->cap_dropped, out->n_dropped + 1, sizeof *out->dropped))
+    if (nrg_append(&out->dropped, &out->n_dropped, &out->cap_dropped, &entry, sizeof entry))
         r->rc = -ENOMEM;
-    else
-        out->dropped[out->n_dropped++] = entry;
 }
 
 void nrg_reducer_drop(struct nrg_reducer *r, const struct nrg_op *op, enum nrg_drop_rule rule,
                       const struct nrg_data *data)
 {
-    nrg_reducer_note(r, (struct nrg_dropped){.op = op, .rule = rule, .data = data, .kept = -1});
+    note_operator(r, (struct nrg_dropped){.op = op, .rule = rule, .data = data, .kept = -1});
 }
 
 static size_t count_tensors(const struct nrg_arg *arg)
@@ -190,7 +208,7 @@ bool nrg_reducer_carries_tensor(const struct nrg_value *value, const struct nrg_
 }
 
 /* The module that a parameter belongs to, for graphs that print no scopes. */
-static const char *module_of(struct nrg_reducer *r, const struct nrg_frame *f,
+static const char *module_of(struct nrg_reducer *r, const struct nrg_call_frame *f,
                              const struct nrg_op *op, struct nrg_arg *const *args)
 {
     if (op->module)
@@ -202,10 +220,7 @@ static const char *module_of(struct nrg_reducer *r, const struct nrg_frame *f,
         const char *dot = path ? strrchr(path, '.') : NULL;
         if (!path)
             continue;
-        const char *copy = dot ? nrg_arena_copy(&r->out->arena, path, (size_t)(dot - path)) : "";
-        if (!copy)
-            r->rc = -ENOMEM;
-        return copy;
+        return dot ? nrg_reducer_copy(r, path, (size_t)(dot - path)) : "";
     }
     return f->caller ? f->path : NULL;
 }
@@ -216,13 +231,11 @@ static const char *id_of(struct nrg_reducer *r, const struct nrg_op *op)
     if (op->n_outputs && op->outputs[0]->name)
         return op->outputs[0]->name;
     snprintf(text, sizeof text, "#%zu", r->out->n_operators);
-    const char *copy = nrg_arena_copy(&r->out->arena, text, strlen(text));
-    if (!copy)
-        r->rc = -ENOMEM;
+    const char *copy = nrg_reducer_copy(r, text, strlen(text));
     return copy ? copy : "#";
 }
 
-static void make_outputs(struct nrg_reducer *r, struct nrg_frame *f, struct nrg_operator *made,
+static void make_outputs(struct nrg_reducer *r, struct nrg_call_frame *f, struct nrg_operator *made,
                          struct nrg_arg *const *args)
 {
     const struct nrg_op *op = made->op;
@@ -248,7 +261,7 @@ static void make_outputs(struct nrg_reducer *r, struct nrg_frame *f, struct nrg_
     }
 }
 
-void nrg_reducer_keep(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+void nrg_reducer_keep(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                       const struct nrg_cost_rule *rule, struct nrg_arg **args)
 {
     struct nrg_reduced *out = r->out;
@@ -266,20 +279,17 @@ void nrg_reducer_keep(struct nrg_reducer *r, struct nrg_frame *f, const struct n
                                 .times = 1};
     for (size_t i = 0; i < op->n_inputs; i++)
         n += count_tensors(args[i]);
-    made.inputs = nrg_arena_array(&out->arena, n + 1, sizeof(struct nrg_data *));
-    made.outputs = nrg_arena_array(&out->arena, op->n_outputs + 1, sizeof(struct nrg_data *));
-    if (!made.inputs || !made.outputs ||
-        nrg_reserve(&out->operators, &out->cap_operators, out->n_operators + 1,
-                    sizeof *out->operators)) {
-        r->rc = -ENOMEM;
+    made.inputs = nrg_reducer_alloc(r, n + 1, sizeof(struct nrg_data *));
+    made.outputs = nrg_reducer_alloc(r, op->n_outputs + 1, sizeof(struct nrg_data *));
+    if (!made.inputs || !made.outputs)
         return;
-    }
     for (size_t i = 0; i < op->n_inputs; i++)
         list_tensors(args[i], &made);
     for (size_t i = 0; i < made.n_inputs; i++)
         made.inputs[i]->last_use = (int64_t)out->n_operators;
     make_outputs(r, f, &made, args);
-    nrg_reducer_note(
+    note_operator(
         r, (struct nrg_dropped){.op = op, .rule = NRG_KEPT, .kept = (int64_t)out->n_operators});
-    out->operators[out->n_operators++] = made;
+    if (nrg_append(&out->operators, &out->n_operators, &out->cap_operators, &made, sizeof made))
+        r->rc = -ENOMEM;
 }

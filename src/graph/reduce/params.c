@@ -1,9 +1,10 @@
 /*
  * Attributes: a chain of prim::GetAttr from the root module is a path. A tensor at its end is a
- * parameter (one data node per path, shape from the parameters' file where the text has none), a
+ * parameter (one data node per path, shape from the parameter file where the text has none), a
  * module is only the path, and an object that the graph itself made keeps what was put into it.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -22,85 +23,69 @@ void nrg_reducer_saw_module(struct nrg_reducer *r, const char *path, const struc
                             bool called)
 {
     struct nrg_reduced *out = r->out;
-    size_t at = (size_t)(uintptr_t)nrg_path_map_get(&r->seen, path);
-    if (!at) {
-        if (nrg_reserve(&out->modules, &out->cap_modules, out->n_modules + 1,
-                        sizeof *out->modules) ||
-            nrg_path_map_set(&r->seen, path, (void *)(uintptr_t)(out->n_modules + 1))) {
-            r->rc = -ENOMEM;
-            return;
-        }
-        out->modules[out->n_modules++] = (struct nrg_seen_module){path, short_class(type), 0};
-        at = out->n_modules;
-    }
-    out->modules[at - 1].calls += called;
+    size_t at = (size_t)(uintptr_t)nrg_map_get(&r->seen, path);
+    struct nrg_seen_module module = {path, short_class(type), called};
+    if (at)
+        out->modules[at - 1].calls += called;
+    else if (nrg_append(&out->modules, &out->n_modules, &out->cap_modules, &module,
+                        sizeof module) ||
+             nrg_map_set(&r->seen, path, (void *)(uintptr_t)out->n_modules))
+        r->rc = -ENOMEM;
 }
 
-/* The type that the parameters' file tells. */
-static const struct nrg_type *told_type(struct nrg_reducer *r, const char *path,
-                                        const struct nrg_type *type)
+/* The type that the parameter file lists, where that says more. */
+static const struct nrg_type *listed_type(struct nrg_reducer *r, const char *path,
+                                          const struct nrg_type *type)
 {
-    const struct nrg_param *param = nrg_path_map_get(&r->told, path);
+    const struct nrg_param *param = nrg_map_get(&r->told, path);
     return param ? nrg_type_better(type, param->type) : type;
 }
 
-/* Optional and not in the parameters' file: it is None there. */
-static bool told_absent(struct nrg_reducer *r, const char *path, const struct nrg_type *type)
+/* Optional and not in the parameter file: it is None there. */
+static bool is_absent(struct nrg_reducer *r, const char *path, const struct nrg_type *type)
 {
-    return type->kind == NRG_T_OPTIONAL && r->told.n && !nrg_path_map_get(&r->told, path);
+    return type->kind == NRG_T_OPTIONAL && r->told.n && !nrg_map_get(&r->told, path);
 }
 
 struct nrg_data *nrg_reducer_param(struct nrg_reducer *r, const char *path, const char *name,
                                    const struct nrg_type *type)
 {
-    struct nrg_data *data = nrg_path_map_get(&r->used, path);
+    struct nrg_data *data = nrg_map_get(&r->used, path);
     if (data) {
         data->type = nrg_type_better(data->type, type);
         return data;
     }
-    data = nrg_reducer_data(r, NRG_DATA_PARAM, name, told_type(r, path, type));
+    data = nrg_reducer_data(r, NRG_DATA_PARAM, name, listed_type(r, path, type));
     if (!data)
         return NULL;
     data->path = path;
-    if (nrg_data_numel(data) < 0) {
-        char *room =
-            nrg_arena_alloc(&r->out->arena, sizeof(struct nrg_type) + BLANK_RANK * sizeof(int64_t));
-        if (!room)
-            r->rc = -ENOMEM;
-        else
-            data->blank = (struct nrg_type *)(void *)room;
-    }
-    if (nrg_path_map_set(&r->used, path, data))
+    if (nrg_data_numel(data) < 0)
+        data->blank =
+            nrg_reducer_alloc(r, 1, sizeof(struct nrg_type) + BLANK_RANK * sizeof(int64_t));
+    if (nrg_map_set(&r->used, path, data))
         r->rc = -ENOMEM;
     return data;
 }
 
 static const char *join_path(struct nrg_reducer *r, const char *base, const char *name)
 {
-    char *path;
-    size_t n = strlen(base), len = strlen(name);
-    if (!n)
+    size_t size = strlen(base) + strlen(name) + 2;
+    char *path = *base ? nrg_reducer_alloc(r, 1, size) : NULL;
+    if (!path)
         return name;
-    path = nrg_arena_alloc(&r->out->arena, n + len + 2);
-    if (!path) {
-        r->rc = -ENOMEM;
-        return name;
-    }
-    memcpy(path, base, n);
-    path[n] = '.';
-    memcpy(path + n + 1, name, len + 1);
+    snprintf(path, size, "%s.%s", base, name);
     return path;
 }
 
-/* Packed (quantised) weights: a parameters' file may list the tensor inside. */
+/* Packed (quantised) weights: a parameter file may list the tensor inside. */
 static void bind_packed(struct nrg_reducer *r, struct nrg_arg *arg, const char *path)
 {
     const char *inside = r->told.n ? join_path(r, path, "weight") : NULL;
-    if (inside && nrg_path_map_get(&r->told, inside) && strstr(arg->type->name, "PackedParams"))
+    if (inside && nrg_map_get(&r->told, inside) && strstr(arg->type->name, "PackedParams"))
         arg->data = nrg_reducer_param(r, inside, "weight", &nrg_type_unknown);
 }
 
-void nrg_reduce_getattr(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+void nrg_reduce_getattr(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                         struct nrg_arg **args)
 {
     const struct nrg_attr *name = nrg_op_attr(op, "name");
@@ -117,7 +102,7 @@ void nrg_reduce_getattr(struct nrg_reducer *r, struct nrg_frame *f, const struct
         nrg_reducer_drop(r, op, NRG_DROP_GETATTR, NULL);
         return;
     }
-    if (told_absent(r, path, value->type)) {
+    if (is_absent(r, path, value->type)) {
         arg = r->none;
     } else if (plain->kind == NRG_T_TENSOR) {
         data = nrg_reducer_param(r, path, value->name, value->type);
@@ -137,7 +122,6 @@ void nrg_reduce_getattr(struct nrg_reducer *r, struct nrg_frame *f, const struct
     nrg_reducer_drop(r, op, NRG_DROP_GETATTR, data);
 }
 
-/* Without printed types an attribute shows only by its use whether it is a tensor. */
 void nrg_reduce_settle(struct nrg_reducer *r, struct nrg_arg *arg)
 {
     for (size_t i = 0; arg->kind == NRG_ARG_LIST && i < arg->n_items; i++)

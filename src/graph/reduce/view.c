@@ -1,7 +1,7 @@
 /*
  * Does an operator move memory at all? reshape and flatten are views where the input's strides
  * allow it, and `to`, `contiguous` and `dropout` do nothing with some arguments. Where types do
- * not tell, reshape counts as a view (it nearly always is) and the others as work.
+ * not say, reshape counts as a view (it nearly always is) and the others as work.
  *
  * The stride rule: walk the old dimensions from the innermost. Neighbours belong to one chunk
  * when stride[d] == size[d + 1] * stride[d + 1]; sizes of 1 fit anywhere. Each chunk must be
@@ -11,7 +11,7 @@
 
 #include "graph/reduce/internal.h"
 
-static bool known(const struct nrg_type *type)
+static bool is_known(const struct nrg_type *type)
 {
     return type->kind == NRG_T_TENSOR && nrg_type_numel(type) >= 0;
 }
@@ -29,7 +29,7 @@ bool nrg_reduce_viewable(const struct nrg_type *in, const struct nrg_type *out)
 {
     in = nrg_type_plain(in);
     out = nrg_type_plain(out);
-    if (!known(in) || !known(out) || (in->rank && !in->strides))
+    if (!is_known(in) || !is_known(out) || (in->rank && !in->strides))
         return true;
     if (nrg_type_numel(in) != nrg_type_numel(out) || !nrg_type_numel(in))
         return true;
@@ -58,7 +58,7 @@ static bool same_place(const struct nrg_type *a, const struct nrg_type *b)
 
 static bool same_strides(const struct nrg_type *a, const struct nrg_type *b)
 {
-    if (!known(a) || !known(b) || a->rank != b->rank)
+    if (!is_known(a) || !is_known(b) || a->rank != b->rank)
         return false;
     if (a->rank && (!a->strides || !b->strides))
         return false;

@@ -1,13 +1,13 @@
 /*
  * The reduction: one walk over the main graph's operators in order, with a table of what each
  * value is (a fact). An operator is kept when a tensor goes in or comes out and it computes or
- * moves memory; everything else only changes the facts, and the rule that dropped it is written
- * down. Order of the questions, because each decides for the next:
+ * moves memory; everything else only changes the facts, and the rule that dropped it is recorded.
+ * The questions are asked in this order, because each depends on the ones before:
  *   constant, attribute, container, control          by class
  *   no tensor in or out, shape arithmetic, property  by the values' types, not the kind's name:
  *                                                    aten::add of two ints is not an operator
  *   no-op, view                                      by the arguments, strides included
- * Calls and subgraphs are walked in the place of the call (reduce_control.c); their number is
+ * Calls and subgraphs are walked in the place of the call (reduce/control.c); their number is
  * bounded, because nested calls can grow without limit from a small file.
  */
 #include "graph/reduce.h"
@@ -21,11 +21,11 @@
 
 #define MAX_VISITED ((size_t)5 * 1000 * 1000)
 #define MAX_DEPTH   2000
-/* Memory that the result may take: enough for any honest graph ten times over. */
+/* Memory that the result may take: ten times what any real graph needs. */
 #define ARENA_BASE   ((size_t)64 * 1024 * 1024)
 #define ARENA_PER_OP ((size_t)8192)
 
-static void drop_outputs(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+static void drop_outputs(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                          struct nrg_arg **args, enum nrg_drop_rule rule)
 {
     for (size_t i = 0; i < op->n_outputs; i++) {
@@ -37,23 +37,17 @@ static void drop_outputs(struct nrg_reducer *r, struct nrg_frame *f, const struc
     nrg_reducer_drop(r, op, rule, NULL);
 }
 
-/* A transposed weight tells the weight's own shape. */
+/* The shape of a transposed weight gives the weight's own. */
 static void infer_from_view(const struct nrg_op *op, struct nrg_data *data)
 {
     const struct nrg_type *type = nrg_type_plain(op->outputs[0]->type);
     if (!data->blank || data->type_inferred || nrg_type_numel(type) < 0 || type->rank != 2 ||
         (strcmp(op->kind, "aten::t") && strcmp(op->kind, "aten::transpose")))
         return;
-    int64_t *dims = (int64_t *)(void *)(data->blank + 1);
-    dims[0] = type->dims[1];
-    dims[1] = type->dims[0];
-    *data->blank = (struct nrg_type){
-        .kind = NRG_T_TENSOR, .dtype = type->dtype, .rank = 2, .requires_grad = -1, .dims = dims};
-    data->type = data->blank;
-    data->type_inferred = true;
+    nrg_data_infer(data, type->dtype, 2, (const int64_t[]){type->dims[1], type->dims[0]});
 }
 
-static void alias_outputs(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+static void alias_outputs(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                           struct nrg_arg **args, enum nrg_drop_rule rule)
 {
     struct nrg_arg *base = op->n_inputs ? args[0] : r->none;
@@ -101,7 +95,7 @@ static bool is_shape_arithmetic(const struct nrg_op *op, struct nrg_arg *const *
     return any;
 }
 
-static void visit_general(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op,
+static void visit_general(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                           const struct nrg_cost_rule *rule, struct nrg_arg **args)
 {
     bool in = false, out = false;
@@ -130,25 +124,21 @@ static void visit_general(struct nrg_reducer *r, struct nrg_frame *f, const stru
         nrg_reducer_keep(r, f, op, rule, args);
 }
 
-static void visit(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_op *op)
+static void visit_operator(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op)
 {
     struct nrg_cost_rule scratch;
     const struct nrg_cost_rule *rule = nrg_cost_rule_find(op->kind, &scratch);
-    struct nrg_arg **args = nrg_arena_array(&r->out->arena, op->n_inputs + 1, sizeof *args);
+    struct nrg_arg **args = nrg_reducer_alloc(r, op->n_inputs + 1, sizeof *args);
     if (rule == &scratch) {
-        struct nrg_cost_rule *copy = nrg_arena_alloc(&r->out->arena, sizeof *copy);
+        struct nrg_cost_rule *copy = nrg_reducer_alloc(r, 1, sizeof *copy);
         if (copy)
             *copy = scratch;
         rule = copy;
     }
-    if (!args || !rule) {
-        r->rc = -ENOMEM;
-        return;
-    }
-    if (++r->visited > MAX_VISITED) {
+    if (!r->rc && ++r->visited > MAX_VISITED)
         r->rc = -E2BIG;
+    if (r->rc)
         return;
-    }
     for (size_t i = 0; i < op->n_inputs; i++)
         args[i] = nrg_reducer_fact(r, f, op->inputs[i]);
     if (rule->flags & NRG_OP_GETS_PARAM)
@@ -163,7 +153,8 @@ static void visit(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_o
         visit_general(r, f, op, rule, args);
 }
 
-void nrg_reducer_block(struct nrg_reducer *r, struct nrg_frame *f, const struct nrg_block *block)
+void nrg_reducer_block(struct nrg_reducer *r, struct nrg_call_frame *f,
+                       const struct nrg_block *block)
 {
     if (r->depth >= MAX_DEPTH) {
         r->rc = -E2BIG;
@@ -171,19 +162,19 @@ void nrg_reducer_block(struct nrg_reducer *r, struct nrg_frame *f, const struct 
     }
     r->depth++;
     for (size_t i = 0; i < block->n_ops && !r->rc; i++)
-        visit(r, f, block->ops[i]);
+        visit_operator(r, f, block->ops[i]);
     r->depth--;
 }
 
 /* ---- the whole ---- */
 
-static const char *stripped(const char *name)
+static const char *without_self(const char *name)
 {
     return !strncmp(name, "self.", 5) ? name + 5 : name;
 }
 
 /* Inputs of the main graph: the module itself, parameters that a reader lists, data. */
-static void bind_inputs(struct nrg_reducer *r, struct nrg_frame *f)
+static void bind_inputs(struct nrg_reducer *r, struct nrg_call_frame *f)
 {
     const struct nrg_block *body = f->graph->body;
     for (size_t i = 0; i < body->n_inputs && !r->rc; i++) {
@@ -198,8 +189,8 @@ static void bind_inputs(struct nrg_reducer *r, struct nrg_frame *f)
                 arg->path = "";
             if (arg && plain->kind == NRG_T_CLASS)
                 nrg_reducer_saw_module(r, "", plain, false);
-        } else if (nrg_path_map_get(&r->told, stripped(value->name))) {
-            data = nrg_reducer_param(r, stripped(value->name), value->name, value->type);
+        } else if (nrg_map_get(&r->told, without_self(value->name))) {
+            data = nrg_reducer_param(r, without_self(value->name), value->name, value->type);
             arg = data ? nrg_reducer_tensor(r, data, data->type) : NULL;
         } else if (nrg_type_has_tensor(value->type) || plain->kind == NRG_T_UNKNOWN) {
             data = nrg_reducer_data(r, NRG_DATA_INPUT, value->name, value->type);
@@ -221,35 +212,33 @@ static void mark_outputs(struct nrg_reducer *r, const struct nrg_arg *arg)
     if ((arg->kind != NRG_ARG_TENSOR && arg->kind != NRG_ARG_LIST) || !arg->data)
         return;
     arg->data->last_use = INT64_MAX;
-    if (nrg_reserve(&out->outputs, &out->cap_outputs, out->n_outputs + 1, sizeof *out->outputs))
+    if (nrg_append(&out->outputs, &out->n_outputs, &out->cap_outputs, &arg->data,
+                   sizeof *out->outputs))
         r->rc = -ENOMEM;
-    else
-        out->outputs[out->n_outputs++] = arg->data;
 }
 
 static void reduce_graph(struct nrg_reducer *r, const struct nrg_graph *graph)
 {
     struct nrg_reduced *out = r->out;
-    struct nrg_frame f = {.graph = graph, .path = ""};
-    f.facts = nrg_arena_array(&out->arena, graph->n_values + 1, sizeof *f.facts);
-    out->inputs = nrg_arena_array(&out->arena, graph->body->n_inputs + 1, sizeof *out->inputs);
+    struct nrg_call_frame f = {.graph = graph, .path = ""};
+    struct nrg_region root = {.kind = NRG_REGION_ROOT, .chosen = 1};
+    f.facts = nrg_reducer_alloc(r, graph->n_values + 1, sizeof *f.facts);
+    out->inputs = nrg_reducer_alloc(r, graph->body->n_inputs + 1, sizeof *out->inputs);
     r->none = nrg_reducer_arg(r, NRG_ARG_NONE, &nrg_type_unknown);
-    if (!f.facts || !out->inputs || !r->none ||
-        nrg_reserve(&out->regions, &out->cap_regions, 1, sizeof *out->regions)) {
+    if (nrg_append(&out->regions, &out->n_regions, &out->cap_regions, &root, sizeof root))
         r->rc = -ENOMEM;
+    if (r->rc)
         return;
-    }
-    out->regions[out->n_regions++] = (struct nrg_region){.kind = NRG_REGION_ROOT, .chosen = 1};
     bind_inputs(r, &f);
     nrg_reducer_block(r, &f, graph->body);
     for (size_t i = 0; i < graph->body->n_outputs && !r->rc; i++)
         mark_outputs(r, nrg_reducer_fact(r, &f, graph->body->outputs[i]));
 }
 
-static int index_params(struct nrg_path_map *told, const struct nrg_model *model)
+static int index_params(struct nrg_map *told, const struct nrg_model *model)
 {
     for (size_t i = 0; model && i < model->n_params; i++)
-        if (nrg_path_map_set(told, model->params[i].name, &model->params[i]))
+        if (nrg_map_set(told, model->params[i].name, &model->params[i]))
             return -ENOMEM;
     return 0;
 }
@@ -261,20 +250,19 @@ int nrg_reduce(const struct nrg_model *model, const struct nrg_model *params,
     if (!model->n_graphs)
         return nrg_fail(err, -ENODATA, NULL, "the file has parameters but no graph");
     struct nrg_reducer r = {.out = out, .model = model, .params = params};
-    r.rc = index_params(&r.told, model);
-    if (!r.rc)
-        r.rc = index_params(&r.told, params);
+    if (index_params(&r.told, model) || index_params(&r.told, params))
+        r.rc = -ENOMEM;
     out->arena.limit = ARENA_BASE;
     for (size_t i = 0; i < model->n_graphs; i++)
         out->arena.limit += (model->graphs[i]->n_ops + model->graphs[i]->n_values) * ARENA_PER_OP;
     if (!r.rc)
         reduce_graph(&r, model->graphs[0]);
-    /* What used up an allowance so large is not the graph but its calls. */
+    /* A limit this large is reached by nested calls only, not by the graph itself. */
     if (r.rc == -ENOMEM && out->arena.used > out->arena.limit / 10 * 9)
         r.rc = -E2BIG;
-    nrg_path_map_release(&r.told);
-    nrg_path_map_release(&r.used);
-    nrg_path_map_release(&r.seen);
+    nrg_map_release(&r.told);
+    nrg_map_release(&r.used);
+    nrg_map_release(&r.seen);
     if (!r.rc)
         return 0;
     nrg_reduced_release(out);

@@ -7,7 +7,7 @@
  *    "Half", "Count": 9408}, "Metadata": "[ONNX Layer: /conv1/Conv]", …}
  *
  * A layer becomes an operator "trt::<LayerType>" in the file's order, which is the order of
- * execution. Tensors are told apart by name; a name that several layers write (TensorRT removes
+ * execution. Tensors are identified by name; a name that several layers write (TensorRT removes
  * concatenations that way) is a new value each time. Weights and constants become parameters.
  * The module is that of the first ONNX node or PyTorch call in the layer's name.
  * An engine built without detailed profiling verbosity has only names: operators without operands.
@@ -16,8 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "graph/json_text.h"
-#include "graph/path_map.h"
 #include "graph/readers.h"
 #include "graph/scope_path.h"
 
@@ -25,28 +25,16 @@
 #define LONGEST    1024
 
 struct trt {
+    struct nrg_layers layers;
     const struct nrg_source *source;
-    struct nrg_model *model;
     struct nrg_error *err;
-    struct nrg_graph *graph;
-    struct nrg_path_map values;
+    struct nrg_map values;
     size_t n_names; /* layers that are only names */
-    bool out_of_memory;
 };
-
-static void *take(struct trt *t, size_t n, size_t size)
-{
-    void *p = nrg_arena_array(&t->model->arena, n ? n : 1, size);
-    t->out_of_memory |= !p;
-    return p;
-}
 
 static const char *text_of(struct trt *t, const json_t *layer, const char *key)
 {
-    const char *text = json_string_value(json_object_get(layer, key));
-    const char *copy = nrg_json_copy(t->model, text ? text : "");
-    t->out_of_memory |= !copy;
-    return copy ? copy : "";
+    return nrg_layers_text(&t->layers, json_string_value(json_object_get(layer, key)));
 }
 
 /* The first word that is an element type: "Channel major FP16 format where channel % 8 == 0". */
@@ -64,16 +52,6 @@ static enum nrg_dtype format_dtype(const char *text)
     return NRG_DTYPE_UNKNOWN;
 }
 
-static struct nrg_value *new_value(struct trt *t, const char *name, const struct nrg_type *type)
-{
-    struct nrg_value *value = take(t, 1, sizeof *value);
-    t->out_of_memory |= !type;
-    if (!value || !type)
-        return NULL;
-    *value = (struct nrg_value){name, type, NULL, (uint32_t)t->graph->n_values++};
-    return value;
-}
-
 static int add_param(struct trt *t, const char *name, const struct nrg_type *type)
 {
     int64_t numel = nrg_type_numel(type);
@@ -84,61 +62,60 @@ static int add_param(struct trt *t, const char *name, const struct nrg_type *typ
         .trainable = 0,
         .storage = name,
         .bytes = numel >= 0 && numel < INT64_MAX / 128 && bits ? numel * (int64_t)bits / 8 : -1};
-    return nrg_model_add_param(t->model, &param);
+    return nrg_model_add_param(t->layers.model, &param);
 }
 
-static struct nrg_value *tensor(struct trt *t, const json_t *entry)
+static struct nrg_value *new_tensor(struct trt *t, const json_t *entry)
 {
     const char *name = text_of(t, entry, "Name");
     const char *format = json_string_value(json_object_get(entry, "Format/Datatype"));
     if (!format)
         format = json_string_value(json_object_get(entry, "Format"));
-    return new_value(
-        t, name,
-        nrg_json_tensor(t->model, json_object_get(entry, "Dimensions"), format_dtype(format)));
+    return nrg_layers_value(&t->layers, name,
+                            nrg_json_tensor(t->layers.model, json_object_get(entry, "Dimensions"),
+                                            format_dtype(format)));
 }
 
 /* A tensor that nothing made: an input of the engine, or a constant by its name. */
-static struct nrg_value *input(struct trt *t, const json_t *entry)
+static struct nrg_value *find_input(struct trt *t, const json_t *entry)
 {
     const char *name = json_string_value(json_object_get(entry, "Name"));
-    struct nrg_value *value = name ? nrg_path_map_get(&t->values, name) : NULL;
+    struct nrg_value *value = name ? nrg_map_get(&t->values, name) : NULL;
     if (value)
         return value;
-    value = tensor(t, entry);
-    if (!value || nrg_path_map_set(&t->values, value->name, value))
+    value = new_tensor(t, entry);
+    if (!value || nrg_map_set(&t->values, value->name, value))
         return NULL;
     if (strstr(value->name, "const")) {
-        t->out_of_memory |= add_param(t, value->name, value->type) != 0;
+        t->layers.out_of_memory |= add_param(t, value->name, value->type) != 0;
         return value;
     }
-    t->graph->body->inputs[t->graph->body->n_inputs++] = value;
+    t->layers.graph->body->inputs[t->layers.graph->body->n_inputs++] = value;
     return value;
 }
 
 /* Weights and biases as parameters "<module or layer>.weight" of one dimension. */
-static struct nrg_value *weights(struct trt *t, const json_t *layer, const char *key,
-                                 const char *suffix, const struct nrg_op *op)
+static struct nrg_value *add_weights(struct trt *t, const json_t *layer, const char *key,
+                                     const char *suffix, const struct nrg_op *op)
 {
     const json_t *about = json_object_get(layer, key);
     int64_t count = json_integer_value(json_object_get(about, "Count"));
     const char *type = json_string_value(json_object_get(about, "Type"));
     const char *base = op->module && op->module[0] ? op->module : op->label;
-    char *name = count > 0 ? take(t, strlen(base) + strlen(suffix) + 24, 1) : NULL;
+    char *name =
+        count > 0 ? nrg_layers_take(&t->layers, strlen(base) + strlen(suffix) + 24, 1) : NULL;
     if (!name)
         return NULL;
     strcat(strcpy(name, base), suffix);
-    if (nrg_path_map_get(&t->values, name)) /* a module that several layers stand for */
+    if (nrg_map_get(&t->values, name)) /* several layers share the module */
         strcat(strcpy(name, op->label), suffix);
     const struct nrg_type *tensor_type =
-        nrg_type_tensor(&t->model->arena, format_dtype(type), 1, &count);
-    struct nrg_value *value = new_value(t, name, tensor_type);
-    if (!value || add_param(t, name, tensor_type) || nrg_path_map_set(&t->values, name, value))
-        t->out_of_memory = true;
+        nrg_type_tensor(&t->layers.model->arena, format_dtype(type), 1, &count);
+    struct nrg_value *value = nrg_layers_value(&t->layers, name, tensor_type);
+    if (!value || add_param(t, name, tensor_type) || nrg_map_set(&t->values, name, value))
+        t->layers.out_of_memory = true;
     return value;
 }
-
-/* ---- names ---- */
 
 /* The text between the last '[' and its ']' that has a '/', as torch_tensorrt writes calls. */
 static const char *bracketed(const char *part, size_t *len)
@@ -179,47 +156,37 @@ static const char *module_of(struct trt *t, const char *name, const char *metada
     }
     if (n < 0)
         return NULL;
-    char *copy = nrg_arena_copy(&t->model->arena, path, (size_t)n);
-    t->out_of_memory |= !copy;
+    char *copy = nrg_arena_copy(&t->layers.model->arena, path, (size_t)n);
+    t->layers.out_of_memory |= !copy;
     return copy;
 }
 
-/* ---- layers ---- */
-
 static bool attr_of(struct trt *t, const char *key, const json_t *value, struct nrg_attr *attr)
 {
-    size_t n = json_array_size(value);
-    *attr = (struct nrg_attr){.name = nrg_json_copy(t->model, key)};
-    t->out_of_memory |= !attr->name;
+    *attr = (struct nrg_attr){.name = nrg_layers_text(&t->layers, key)};
     if (json_is_integer(value)) {
         attr->kind = NRG_A_INT;
         attr->i = json_integer_value(value);
     } else if (json_is_string(value)) {
         attr->kind = NRG_A_STRING;
-        attr->s = nrg_json_copy(t->model, json_string_value(value));
-        t->out_of_memory |= !attr->s;
-    } else if (json_is_array(value) && n && json_is_integer(json_array_get(value, 0))) {
-        int64_t *is = take(t, n, sizeof *is);
-        attr->kind = NRG_A_INTS;
-        attr->n = is ? n : 0;
-        attr->is = is;
-        for (size_t i = 0; i < attr->n; i++)
-            is[i] = json_integer_value(json_array_get(value, i));
-    } else {
+        attr->s = nrg_layers_text(&t->layers, json_string_value(value));
+    } else if (!json_is_integer(json_array_get(value, 0)) ||
+               !nrg_layers_ints(&t->layers, value, attr)) {
         return false;
     }
-    return !t->out_of_memory;
+    return !t->layers.out_of_memory;
 }
 
-static void attributes(struct trt *t, const json_t *layer, struct nrg_op *op)
+static void add_attributes(struct trt *t, const json_t *layer, struct nrg_op *op)
 {
-    struct nrg_attr *attrs = take(t, json_object_size(layer) + 1, sizeof *attrs);
+    struct nrg_attr *attrs =
+        nrg_layers_take(&t->layers, json_object_size(layer) + 1, sizeof *attrs);
     const char *key;
     json_t *value;
     op->attrs = attrs;
     json_object_foreach((json_t *)(uintptr_t)layer, key, value)
     {
-        if (t->out_of_memory)
+        if (t->layers.out_of_memory)
             return;
         if (strcmp(key, "Name") && strcmp(key, "LayerType") && strcmp(key, "Metadata") &&
             attr_of(t, key, value, &attrs[op->n_attrs]))
@@ -239,28 +206,26 @@ static const char *kind_of(struct trt *t, const json_t *layer)
     if (!n)
         return "trt::layer";
     memcpy(text + 5, type, n > 100 ? 100 : n);
-    const char *copy = nrg_json_copy(t->model, text);
-    t->out_of_memory |= !copy;
-    return copy ? copy : "trt::layer";
+    return nrg_layers_text(&t->layers, text);
 }
 
-static void operands(struct trt *t, const json_t *layer, struct nrg_op *op)
+static void add_operands(struct trt *t, const json_t *layer, struct nrg_op *op)
 {
     const json_t *in = json_object_get(layer, "Inputs"), *out = json_object_get(layer, "Outputs");
     size_t n_in = json_array_size(in), n_out = json_array_size(out);
-    op->inputs = take(t, n_in + 2, sizeof(struct nrg_value *));
-    op->outputs = take(t, n_out, sizeof(struct nrg_value *));
-    for (size_t i = 0; i < n_in && !t->out_of_memory; i++)
-        if ((op->inputs[op->n_inputs] = input(t, json_array_get(in, i))))
+    op->inputs = nrg_layers_take(&t->layers, n_in + 2, sizeof(struct nrg_value *));
+    op->outputs = nrg_layers_take(&t->layers, n_out, sizeof(struct nrg_value *));
+    for (size_t i = 0; i < n_in && !t->layers.out_of_memory; i++)
+        if ((op->inputs[op->n_inputs] = find_input(t, json_array_get(in, i))))
             op->n_inputs++;
     static const char *const keys[2][2] = {{"Weights", ".weight"}, {"Bias", ".bias"}};
-    for (size_t i = 0; i < 2 && !t->out_of_memory; i++)
-        if ((op->inputs[op->n_inputs] = weights(t, layer, keys[i][0], keys[i][1], op)))
+    for (size_t i = 0; i < 2 && !t->layers.out_of_memory; i++)
+        if ((op->inputs[op->n_inputs] = add_weights(t, layer, keys[i][0], keys[i][1], op)))
             op->n_inputs++;
-    for (size_t i = 0; i < n_out && !t->out_of_memory; i++) {
-        struct nrg_value *value = tensor(t, json_array_get(out, i));
-        if (!value || nrg_path_map_set(&t->values, value->name, value)) {
-            t->out_of_memory = true;
+    for (size_t i = 0; i < n_out && !t->layers.out_of_memory; i++) {
+        struct nrg_value *value = new_tensor(t, json_array_get(out, i));
+        if (!value || nrg_map_set(&t->values, value->name, value)) {
+            t->layers.out_of_memory = true;
             return;
         }
         value->producer = op;
@@ -270,16 +235,14 @@ static void operands(struct trt *t, const json_t *layer, struct nrg_op *op)
 
 static struct nrg_op *layer_op(struct trt *t, const json_t *layer)
 {
-    struct nrg_op *op = take(t, 1, sizeof *op);
+    struct nrg_op *op = nrg_layers_take(&t->layers, 1, sizeof *op);
     if (!op)
         return NULL;
-    op->parent = t->graph->body;
-    op->id = (uint32_t)t->graph->n_ops++;
+    op->parent = t->layers.graph->body;
+    op->id = (uint32_t)t->layers.graph->n_ops++;
     if (json_is_string(layer)) {
-        const char *name = nrg_json_copy(t->model, json_string_value(layer));
-        t->out_of_memory |= !name;
         op->kind = "trt::layer";
-        op->label = name ? name : "";
+        op->label = nrg_layers_text(&t->layers, json_string_value(layer));
         op->module = module_of(t, op->label, "");
         t->n_names++;
         return op;
@@ -287,25 +250,26 @@ static struct nrg_op *layer_op(struct trt *t, const json_t *layer)
     op->kind = kind_of(t, layer);
     op->label = text_of(t, layer, "Name");
     op->module = module_of(t, op->label, text_of(t, layer, "Metadata"));
-    attributes(t, layer, op);
-    if (!t->out_of_memory)
-        operands(t, layer, op);
+    add_attributes(t, layer, op);
+    if (!t->layers.out_of_memory)
+        add_operands(t, layer, op);
     return op;
 }
 
 /* Bindings that a layer made are the engine's outputs; without the list, the last layer's. */
-static void outputs(struct trt *t, const json_t *bindings)
+static void set_outputs(struct trt *t, const json_t *bindings)
 {
-    struct nrg_block *body = t->graph->body;
+    struct nrg_block *body = t->layers.graph->body;
     if (!json_array_size(bindings)) {
         body->outputs = body->ops[body->n_ops - 1]->outputs;
         body->n_outputs = body->ops[body->n_ops - 1]->n_outputs;
         return;
     }
-    body->outputs = take(t, json_array_size(bindings), sizeof(struct nrg_value *));
-    for (size_t i = 0; i < json_array_size(bindings) && !t->out_of_memory; i++) {
+    body->outputs =
+        nrg_layers_take(&t->layers, json_array_size(bindings), sizeof(struct nrg_value *));
+    for (size_t i = 0; i < json_array_size(bindings) && !t->layers.out_of_memory; i++) {
         const char *name = json_string_value(json_array_get(bindings, i));
-        struct nrg_value *value = name ? nrg_path_map_get(&t->values, name) : NULL;
+        struct nrg_value *value = name ? nrg_map_get(&t->values, name) : NULL;
         if (value && value->producer)
             body->outputs[body->n_outputs++] = value;
     }
@@ -319,33 +283,31 @@ static size_t inputs_in(const json_t *layers)
     return n;
 }
 
-static int fill(struct trt *t, const json_t *layers, const json_t *bindings)
+static int add_layers(struct trt *t, const json_t *layers, const json_t *bindings)
 {
-    struct nrg_block *body = take(t, 1, sizeof *body);
     size_t n = json_array_size(layers), n_inputs = inputs_in(layers);
-    t->graph = take(t, 1, sizeof *t->graph);
     if (n > MAX_LAYERS || n_inputs > MAX_LAYERS)
         return nrg_fail(t->err, -EFBIG, t->source->name, "has too many layers");
-    if (!body || !t->graph)
+    struct nrg_block *body = nrg_layers_begin(&t->layers, n, n_inputs);
+    if (!body)
         return -ENOMEM;
-    *t->graph = (struct nrg_graph){.name = "", .body = body, .complete = true};
-    body->inputs = take(t, n_inputs, sizeof(struct nrg_value *));
-    body->ops = take(t, n, sizeof(struct nrg_op *));
-    for (size_t i = 0; i < n && !t->out_of_memory; i++) {
+    for (size_t i = 0; i < n && !t->layers.out_of_memory; i++) {
         const json_t *layer = json_array_get(layers, i);
         if (!json_is_object(layer) && !json_is_string(layer))
             return nrg_fail(t->err, -EBADMSG, t->source->name,
                             "layer %zu is neither an object nor a name", i);
         body->ops[body->n_ops++] = layer_op(t, layer);
     }
-    if (!t->out_of_memory)
-        outputs(t, bindings);
-    return t->out_of_memory || nrg_model_add_graph(t->model, t->graph) ? -ENOMEM : 0;
+    if (!t->layers.out_of_memory)
+        set_outputs(t, bindings);
+    return t->layers.out_of_memory || nrg_model_add_graph(t->layers.model, t->layers.graph)
+               ? -ENOMEM
+               : 0;
 }
 
 static int trt_read(const struct nrg_source *source, struct nrg_model *model, struct nrg_error *err)
 {
-    struct trt t = {.source = source, .model = model, .err = err};
+    struct trt t = {.layers.model = model, .source = source, .err = err};
     json_t *root = nrg_json_open(source, err), *alone = NULL;
     if (!root)
         return -EBADMSG;
@@ -354,7 +316,7 @@ static int trt_read(const struct nrg_source *source, struct nrg_model *model, st
         layers = alone = json_pack("[O]", root);
     int rc =
         json_is_array(layers) && json_array_size(layers)
-            ? fill(&t, layers, json_object_get(root, "Bindings"))
+            ? add_layers(&t, layers, json_object_get(root, "Bindings"))
             : nrg_fail(err, -EBADMSG, source->name, "has no layers: not an engine's information");
     if (rc == -ENOMEM)
         nrg_fail(err, rc, source->name, "needs more memory than its size allows");
@@ -363,7 +325,7 @@ static int trt_read(const struct nrg_source *source, struct nrg_model *model, st
                        "%zu layers are only names: build the engine with detailed profiling "
                        "verbosity (trtexec --profilingVerbosity=detailed) to see what they do",
                        t.n_names);
-    nrg_path_map_release(&t.values);
+    nrg_map_release(&t.values);
     json_decref(alone);
     json_decref(root);
     return rc;

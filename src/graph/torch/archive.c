@@ -1,21 +1,23 @@
-/* See archive.h. */
+/* See archive.h. Opens the directory only; no entry is unpacked to tell the kind. */
 #include "graph/torch/archive.h"
 
 #include <errno.h>
 
-static bool has(const struct nrg_zip *zip, const char *name)
+static bool has_entry(const struct nrg_zip *zip, const char *name)
 {
     return nrg_zip_find(zip, name) != NULL;
 }
 
 static enum nrg_archive_kind kind_of(const struct nrg_zip *zip)
 {
-    if (has(zip, "serialized_exported_program.json") || nrg_zip_first(zip, "models/"))
+    if (has_entry(zip, "serialized_exported_program.json") || nrg_zip_first(zip, "models/"))
         return NRG_ARCHIVE_PT2;
-    if (has(zip, "data.pkl"))
-        return has(zip, "constants.pkl") || nrg_zip_first(zip, "code/") ? NRG_ARCHIVE_SCRIPT
-                                                                        : NRG_ARCHIVE_CHECKPOINT;
-    if (has(zip, "config.json") && (has(zip, "metadata.json") || has(zip, "model.weights.h5")))
+    if (has_entry(zip, "data.pkl"))
+        return has_entry(zip, "constants.pkl") || nrg_zip_first(zip, "code/")
+                   ? NRG_ARCHIVE_SCRIPT
+                   : NRG_ARCHIVE_CHECKPOINT;
+    if (has_entry(zip, "config.json") &&
+        (has_entry(zip, "metadata.json") || has_entry(zip, "model.weights.h5")))
         return NRG_ARCHIVE_KERAS;
     return NRG_ARCHIVE_OTHER;
 }

@@ -1,9 +1,9 @@
 /*
  * Which kind of model a ZIP archive holds, by the names of its entries: several formats are ZIP
- * files, and their readers must agree on who takes which.
+ * files, and their readers must agree on which of them takes a file. Nothing is kept open.
  */
-#ifndef NRG_GRAPH_ARCHIVE_H
-#define NRG_GRAPH_ARCHIVE_H
+#ifndef NRG_GRAPH_TORCH_ARCHIVE_H
+#define NRG_GRAPH_TORCH_ARCHIVE_H
 
 #include "graph/reader.h"
 #include "graph/torch/zip.h"

@@ -1,6 +1,6 @@
 /*
- * See torch_code.h. The file of class a.b.C is code/a/b.py; a class begins with "class C(Module):"
- * in the first column and its lists stand in the lines after it:
+ * See code.h. The file of class a.b.C is code/a/b.py; a class begins with "class C(Module):"
+ * in the first column and its lists are in the lines after it:
  *
  *     class Linear(Module):
  *       __parameters__ = ["weight", "bias", ]
@@ -22,8 +22,8 @@ void nrg_torch_code_init(struct nrg_torch_code *code, struct nrg_zip *zip)
 void nrg_torch_code_release(struct nrg_torch_code *code)
 {
     free(code->classes);
-    nrg_nametab_release(&code->by_name);
-    nrg_nametab_release(&code->files);
+    nrg_map_release(&code->by_name);
+    nrg_map_release(&code->files);
     nrg_arena_release(&code->arena);
 }
 
@@ -42,14 +42,14 @@ bool nrg_torch_code_lists(const char *list, size_t len, const char *attribute, s
     return false;
 }
 
-static bool starts(const char *line, size_t len, const char *word)
+static bool starts_with(const char *line, size_t len, const char *word)
 {
     return len >= strlen(word) && !memcmp(line, word, strlen(word));
 }
 
 /* "class C(Module):" of file prefix "a.b" becomes class "a.b.C". */
-static int begin_class(struct nrg_torch_code *code, const char *prefix, size_t prefix_len,
-                       const char *line, size_t len)
+static int add_class(struct nrg_torch_code *code, const char *prefix, size_t prefix_len,
+                     const char *line, size_t len)
 {
     const char *name = line + 6, *end = line + len, *p = name;
     while (p < end && *p != '(' && *p != ':')
@@ -62,8 +62,8 @@ static int begin_class(struct nrg_torch_code *code, const char *prefix, size_t p
     text[prefix_len] = '.';
     memcpy(text + prefix_len + 1, name, name_len);
     code->classes[code->n] = (struct nrg_torch_class){
-        .name = text, .is_module = starts(p, (size_t)(end - p), "(Module)")};
-    return nrg_nametab_put(&code->by_name, text, whole, (int64_t)code->n++);
+        .name = text, .is_module = starts_with(p, (size_t)(end - p), "(Module)")};
+    return nrg_map_put(&code->by_name, text, whole, (int64_t)code->n++);
 }
 
 static void take_list(const char *line, size_t len, const char **list, size_t *list_len)
@@ -76,30 +76,30 @@ static void take_list(const char *line, size_t len, const char **list, size_t *l
     }
 }
 
-static int parse(struct nrg_torch_code *code, const char *prefix, size_t prefix_len,
-                 const char *text, size_t size)
+static int parse_classes(struct nrg_torch_code *code, const char *prefix, size_t prefix_len,
+                         const char *text, size_t size)
 {
     struct nrg_torch_class *class = NULL;
     for (const char *end = text + size, *next; text < end; text = next) {
         const char *stop = memchr(text, '\n', (size_t)(end - text));
         size_t len = (size_t)((stop ? stop : end) - text);
         next = stop ? stop + 1 : end;
-        if (starts(text, len, "class ")) {
-            int rc = begin_class(code, prefix, prefix_len, text, len);
+        if (starts_with(text, len, "class ")) {
+            int rc = add_class(code, prefix, prefix_len, text, len);
             if (rc)
                 return rc;
             class = &code->classes[code->n - 1];
-        } else if (class && starts(text, len, "  __parameters__ = [")) {
+        } else if (class && starts_with(text, len, "  __parameters__ = [")) {
             take_list(text, len, &class->params, &class->params_len);
-        } else if (class && starts(text, len, "  __buffers__ = [")) {
+        } else if (class && starts_with(text, len, "  __buffers__ = [")) {
             take_list(text, len, &class->buffers, &class->buffers_len);
         }
     }
     return 0;
 }
 
-static int load(struct nrg_torch_code *code, const char *name, size_t prefix_len,
-                struct nrg_error *err)
+static int load_file(struct nrg_torch_code *code, const char *name, size_t prefix_len,
+                     struct nrg_error *err)
 {
     struct nrg_str path = {0};
     const uint8_t *bytes = NULL;
@@ -114,7 +114,7 @@ static int load(struct nrg_torch_code *code, const char *name, size_t prefix_len
         rc = nrg_zip_read(code->zip, entry, &bytes, &size, err);
     if (rc || !entry)
         return rc;
-    return parse(code, name, prefix_len, (const char *)bytes, size)
+    return parse_classes(code, name, prefix_len, (const char *)bytes, size)
                ? nrg_fail(err, -ENOMEM, code->zip->where, "out of memory")
                : 0;
 }
@@ -126,12 +126,12 @@ int nrg_torch_code_find(struct nrg_torch_code *code, const char *name,
     size_t prefix_len = dot ? (size_t)(dot - name) : 0;
     int rc = 0;
     *class = NULL;
-    if (nrg_nametab_get(&code->files, name, prefix_len) < 0) {
-        rc = nrg_nametab_put(&code->files, name, prefix_len, 0);
+    if (nrg_map_number(&code->files, name, prefix_len) < 0) {
+        rc = nrg_map_put(&code->files, name, prefix_len, 0);
         rc = rc ? nrg_fail(err, rc, code->zip->where, "out of memory")
-                : load(code, name, prefix_len, err);
+                : load_file(code, name, prefix_len, err);
     }
-    int64_t at = nrg_nametab_get(&code->by_name, name, strlen(name));
+    int64_t at = nrg_map_number(&code->by_name, name, strlen(name));
     if (!rc && at >= 0)
         *class = &code->classes[at];
     return rc;

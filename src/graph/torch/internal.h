@@ -1,10 +1,13 @@
 /*
- * From unpickled values to modules and parameters: TorchScript module objects, pickled nn.Module
- * objects, and state dicts. Cycles, values shared 2^n times and deep nesting end in an error:
- * at most NRG_WALK_DEPTH levels and NRG_WALK_VISITS values are visited.
+ * Inside of the readers of PyTorch's own files: from unpickled values to modules and parameters of
+ * a model (TorchScript module objects, pickled nn.Module objects, state dicts).
+ *
+ * Cycles, values shared 2^n times and deep nesting end in an error: at most NRG_WALK_DEPTH levels
+ * and NRG_WALK_VISITS values are visited. The model's arena owns what is added; a walk owns its
+ * path. Functions return 0 or a negative errno with walk->err filled. One thread per walk.
  */
-#ifndef NRG_GRAPH_TORCH_WALK_H
-#define NRG_GRAPH_TORCH_WALK_H
+#ifndef NRG_GRAPH_TORCH_INTERNAL_H
+#define NRG_GRAPH_TORCH_INTERNAL_H
 
 #include "base/mem.h"
 #include "graph/torch/code.h"
@@ -23,24 +26,30 @@ struct nrg_torch_walk {
     int depth;
     size_t visits, n_tensors;
     size_t n_bad_storages;
+    int n_packed;                  /* tensors found in the packed parameters being visited */
     struct nrg_tensor_info tensor; /* scratch: too large for a frame of the recursion */
 };
 
 void nrg_torch_walk_release(struct nrg_torch_walk *walk);
 
-/* A TorchScript module tree. */
+/* script.c: a TorchScript module tree. */
 int nrg_torch_walk_script(struct nrg_torch_walk *walk, struct nrg_pkl *root);
-/* Whatever torch.save wrote: a state dict, a dict that holds one, or a module. */
+/* checkpoint.c: whatever torch.save wrote: a state dict, a dict that holds one, or a module. */
 int nrg_torch_walk_checkpoint(struct nrg_torch_walk *walk, struct nrg_pkl *root);
 
-/* Shared by the two. enter: one level down to `name`; leave: back to what enter returned. */
-int nrg_torch_enter(struct nrg_torch_walk *walk, const char *name, size_t len, size_t *before);
-void nrg_torch_leave(struct nrg_torch_walk *walk, size_t before);
+/* walk.c, shared by the two. */
+typedef int nrg_torch_visit_fn(struct nrg_torch_walk *walk, struct nrg_pkl *v,
+                               enum nrg_param_role role);
+/*
+ * One level down to `name` (NULL: a level without a name): adds v when it is a tensor, otherwise
+ * calls `other` for it.
+ */
+int nrg_torch_child(struct nrg_torch_walk *walk, const char *name, size_t len, struct nrg_pkl *v,
+                    enum nrg_param_role role, nrg_torch_visit_fn *other);
 /* Adds walk->tensor under the path. */
 int nrg_torch_add(struct nrg_torch_walk *walk, enum nrg_param_role role);
 int nrg_torch_add_module(struct nrg_torch_walk *walk, const char *class_name);
 /* Adds all tensors in lists, tuples and dicts below v, with one role, by index or key. */
-int nrg_torch_walk_plain(struct nrg_torch_walk *walk, const struct nrg_pkl *v,
-                         enum nrg_param_role role);
+nrg_torch_visit_fn nrg_torch_walk_plain;
 
 #endif

@@ -1,4 +1,4 @@
-/* See pickle.h: looks at values that came out of a pickle; every one may be of a wrong kind. */
+/* See pickle_value.h. */
 #include "graph/torch/pickle_value.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ const struct nrg_pkl *nrg_pkl_item(const struct nrg_pkl *v, size_t i)
     return there ? v->items[i] : NULL;
 }
 
-/* A pickle may fill a plain list into an object, too: an odd count is then no dict. */
+/* A pickle may also fill a plain list into an object: an odd count is not a dict. */
 bool nrg_pkl_is_dict(const struct nrg_pkl *v)
 {
     return v &&

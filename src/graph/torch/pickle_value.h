@@ -1,25 +1,14 @@
 /*
- * Python pickles as data: a stack machine that builds a tree of plain values and never calls,
- * imports or constructs anything. What a pickle would have called is kept as an OBJECT (callee,
- * arguments, state) for the reader to interpret; what it may name is asked of `allow`, and any
- * other global ends the reading with an error that names it.
- *
- * Protocols 2 to 5 without the text opcodes of 0 and 1, extension registry and out-of-band
- * buffers. Memory is bounded by NRG_PKL_FACTOR bytes for each byte of the pickle (at least
- * 1 MiB); memo numbers by the pickle's size. Values may be shared and cyclic: walk with a depth
- * limit and a budget. Texts are not copied: the pickle's bytes must outlive the values.
+ * Values that came out of a pickle: a tree of plain data, which may be shared and cyclic. The arena
+ * given to nrg_pickle_read owns them; texts point into the pickle. Any value may be of an
+ * unexpected kind: the functions below accept NULL and every kind, and cannot fail.
  */
-#ifndef NRG_GRAPH_PICKLE_H
-#define NRG_GRAPH_PICKLE_H
+#ifndef NRG_GRAPH_TORCH_PICKLE_VALUE_H
+#define NRG_GRAPH_TORCH_PICKLE_VALUE_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
-#include "base/arena.h"
-#include "base/error.h"
-
-#define NRG_PKL_FACTOR 256
 
 enum nrg_pkl_kind {
     NRG_PKL_NONE,
@@ -50,21 +39,6 @@ struct nrg_pkl {
     struct nrg_pkl *callee, *args, *state;
 };
 
-struct nrg_pickle {
-    const uint8_t *bytes;
-    size_t size;
-    const char *where; /* for messages */
-    bool (*allow)(const char *global);
-};
-
-/*
- * Reads one pickle from *at and moves *at behind its end. Values live in the arena. 0, or -errno
- * with the byte's offset in err.
- */
-int nrg_pickle_read(const struct nrg_pickle *pickle, size_t *at, struct nrg_arena *arena,
-                    struct nrg_pkl **out, struct nrg_error *err);
-
-/* NULL-safe looks at values. */
 bool nrg_pkl_is_text(const struct nrg_pkl *v, const char *text);
 /* The name of an object's callee, or "". */
 const char *nrg_pkl_callee(const struct nrg_pkl *v);

@@ -1,14 +1,14 @@
 /*
  * Readers of PyTorch's own files: TorchScript archives (torch.jit.save), checkpoints (torch.save)
  * and the bare pickle streams torch.save wrote before 1.6. They hold parameters and the module
- * tree; a TorchScript archive's operators stand in code/ as Python text, which is not read (its
+ * tree; a TorchScript archive's operators are in code/ as Python text, which is not read (its
  * graph comes from a dump: see the torchscript reader).
  */
 #include <errno.h>
 #include <string.h>
 
-#include "graph/torch/archive.h"
 #include "graph/readers.h"
+#include "graph/torch/archive.h"
 #include "graph/torch/internal.h"
 
 /* The pickled magic number that the first of the old stream's pickles holds. */
@@ -28,14 +28,14 @@ static int read_data(struct nrg_torch_walk *walk, const struct nrg_pickle *pickl
     return rc;
 }
 
-static void note_version(struct nrg_zip *zip, struct nrg_model *model)
+static void warn_byte_order(struct nrg_zip *zip, struct nrg_model *model)
 {
     const struct nrg_zip_entry *entry = nrg_zip_find(zip, "byteorder");
     const uint8_t *bytes;
     size_t size;
     if (entry && !nrg_zip_read(zip, entry, &bytes, &size, NULL) && size >= 3 &&
         !memcmp(bytes, "big", 3))
-        (void)nrg_model_warn(model, "it was written by a big-endian machine");
+        nrg_model_warn(model, "it was written by a big-endian machine");
 }
 
 static int read_archive(const struct nrg_source *source, struct nrg_model *model, bool script,
@@ -57,7 +57,7 @@ static int read_archive(const struct nrg_source *source, struct nrg_model *model
                                       .err = err,
                                       .code = script ? &code : NULL,
                                       .zip = &zip};
-        note_version(&zip, model);
+        warn_byte_order(&zip, model);
         rc = read_data(&walk, &pickle, 0,
                        script ? nrg_torch_walk_script : nrg_torch_walk_checkpoint);
     }
@@ -73,7 +73,7 @@ static int match_script(const struct nrg_source *source)
         return 95;
     case NRG_ARCHIVE_BROKEN:
     case NRG_ARCHIVE_OTHER:
-        return 20; /* nobody else reads it: this reader says what is wrong */
+        return 20; /* no other reader takes it: this one says what is wrong */
     default:
         return 0;
     }

@@ -1,5 +1,5 @@
 /*
- * See torch_walk.h: TorchScript module objects. A module is an object of a class "__torch__.…"
+ * See internal.h: TorchScript module objects. A module is an object of a class "__torch__.…"
  * whose state is a dict of attributes: tensors, submodules, and constants that are of no use
  * here. The class declarations in code/ tell parameters from buffers; other tensor attributes
  * are extras. Quantised modules hide their weights: either an object of a native class
@@ -18,7 +18,7 @@
 static int walk_module(struct nrg_torch_walk *walk, struct nrg_pkl *v);
 
 /* "__torch__.a.___torch_mangle_3.B" is class a.B to everybody. */
-static void demangle(char *out, size_t size, const char *name)
+static void demangle_class(char *out, size_t size, const char *name)
 {
     size_t n = 0;
     if (!strncmp(name, "__torch__.", 10))
@@ -42,42 +42,29 @@ static void demangle(char *out, size_t size, const char *name)
     out[n] = '\0';
 }
 
-static int add_named(struct nrg_torch_walk *walk, const char *name, enum nrg_param_role role)
-{
-    size_t before;
-    int rc = nrg_torch_enter(walk, name, strlen(name), &before);
-    if (rc)
-        return rc;
-    rc = nrg_torch_add(walk, role);
-    nrg_torch_leave(walk, before);
-    return rc;
-}
-
 /*
  * Packed parameters: the first tensor of two or more dimensions (or a quantised one) is the
  * weight, a float vector after it the bias; small integer tensors are the packing's settings.
  */
-static int walk_packed(struct nrg_torch_walk *walk, const struct nrg_pkl *v, int *found)
+static int walk_packed(struct nrg_torch_walk *walk, struct nrg_pkl *packed,
+                       enum nrg_param_role role)
 {
+    const struct nrg_pkl *v = nrg_torch_unwrap(packed);
     int rc = 0;
-    v = nrg_torch_unwrap(v);
     if (!v || (v->kind != NRG_PKL_TUPLE && v->kind != NRG_PKL_LIST))
         return 0;
     for (size_t i = 0; !rc && i < v->n; i++) {
-        size_t before;
-        if (!nrg_torch_tensor(v->items[i], &walk->tensor)) {
-            if ((rc = nrg_torch_enter(walk, "", 0, &before)))
-                return rc;
-            walk->path.len = before; /* containers have no name of their own */
-            rc = walk_packed(walk, v->items[i], found);
-            nrg_torch_leave(walk, before);
-        } else if (!*found && walk->tensor.rank >= 2) {
-            ++*found;
-            rc = add_named(walk, "weight", NRG_ROLE_EXTRA);
-        } else if (*found == 1 && walk->tensor.rank == 1 && walk->tensor.dtype == NRG_F32) {
-            ++*found;
-            rc = add_named(walk, "bias", NRG_ROLE_EXTRA);
+        const struct nrg_tensor_info *tensor = &walk->tensor;
+        const char *name = NULL; /* containers have no name of their own */
+        if (nrg_torch_tensor(v->items[i], &walk->tensor)) {
+            name = !walk->n_packed && tensor->rank >= 2                                   ? "weight"
+                   : walk->n_packed == 1 && tensor->rank == 1 && tensor->dtype == NRG_F32 ? "bias"
+                                                                                          : NULL;
+            if (!name)
+                continue;
+            walk->n_packed++;
         }
+        rc = nrg_torch_child(walk, name, name ? strlen(name) : 0, v->items[i], role, walk_packed);
     }
     return rc;
 }
@@ -93,69 +80,47 @@ static enum nrg_param_role role_of(const struct nrg_torch_class *class, const st
     return NRG_ROLE_EXTRA;
 }
 
-static int walk_object(struct nrg_torch_walk *walk, struct nrg_pkl *v)
+/* What is no tensor: a module, packed parameters, an object without either, or a container. */
+static int walk_other(struct nrg_torch_walk *walk, struct nrg_pkl *v, enum nrg_param_role role)
 {
     const char *name = nrg_pkl_callee(v);
     const struct nrg_torch_class *class = NULL;
-    int found = 0;
-    if (!strncmp(name, PACKED_CLASSES, strlen(PACKED_CLASSES)))
-        return walk_packed(walk, v->state, &found);
+    if (strncmp(name, "__torch__.", 10) != 0)
+        return nrg_torch_walk_plain(walk, v, NRG_ROLE_EXTRA);
+    if (!strncmp(name, PACKED_CLASSES, strlen(PACKED_CLASSES))) {
+        walk->n_packed = 0;
+        return walk_packed(walk, v->state, NRG_ROLE_EXTRA);
+    }
     int rc = walk->code ? nrg_torch_code_find(walk->code, name, &class, walk->err) : 0;
     return rc || (class && !class->is_module) ? rc : walk_module(walk, v);
-}
-
-static int walk_attribute(struct nrg_torch_walk *walk, enum nrg_param_role role,
-                          const struct nrg_pkl *key, struct nrg_pkl *v)
-{
-    size_t before;
-    if (v->kind < NRG_PKL_LIST)
-        return 0;
-    int rc = nrg_torch_enter(walk, key->s, key->n, &before);
-    if (rc)
-        return rc;
-    if (nrg_torch_tensor(v, &walk->tensor))
-        rc = nrg_torch_add(walk, role);
-    else if (!strncmp(nrg_pkl_callee(v), "__torch__.", 10))
-        rc = walk_object(walk, v);
-    else
-        rc = nrg_torch_walk_plain(walk, v, NRG_ROLE_EXTRA);
-    nrg_torch_leave(walk, before);
-    return rc;
-}
-
-/* A module with its own __getstate__ has a tuple for its state: quantised convolutions. */
-static int walk_packed_module(struct nrg_torch_walk *walk, const struct nrg_pkl *state)
-{
-    static const char name[] = "_packed_params";
-    size_t before;
-    int found = 0, rc = nrg_torch_enter(walk, name, sizeof name - 1, &before);
-    if (rc)
-        return rc;
-    rc = walk_packed(walk, state, &found);
-    nrg_torch_leave(walk, before);
-    return rc;
 }
 
 /* A module under two names is listed once; its parameters appear under both, with one storage. */
 static int walk_module(struct nrg_torch_walk *walk, struct nrg_pkl *v)
 {
+    static const char packed_name[] = "_packed_params";
     const struct nrg_torch_class *class = NULL;
     char class_name[256];
     int rc = walk->code ? nrg_torch_code_find(walk->code, v->callee->s, &class, walk->err) : 0;
-    demangle(class_name, sizeof class_name, v->callee->s);
+    demangle_class(class_name, sizeof class_name, v->callee->s);
     if (!rc && !v->seen)
         rc = nrg_torch_add_module(walk, class_name);
     v->seen = true;
+    walk->n_packed = 0;
+    /* A module with its own __getstate__ has a tuple for its state: quantised convolutions. */
     if (!rc && v->state && v->state->kind == NRG_PKL_TUPLE)
-        return walk_packed_module(walk, v->state);
+        return nrg_torch_child(walk, packed_name, sizeof packed_name - 1, v->state, NRG_ROLE_EXTRA,
+                               walk_packed);
     for (size_t i = 0; !rc && nrg_pkl_is_dict(v->state) && i + 1 < v->state->n; i += 2) {
         const struct nrg_pkl *key = v->state->items[i];
+        struct nrg_pkl *value = v->state->items[i + 1];
         if (key->kind != NRG_PKL_TEXT)
             continue;
         /* Reading another class may move the table: ask again for each attribute. */
         if (walk->code && (rc = nrg_torch_code_find(walk->code, v->callee->s, &class, walk->err)))
             break;
-        rc = walk_attribute(walk, role_of(class, key), key, v->state->items[i + 1]);
+        if (value->kind >= NRG_PKL_LIST)
+            rc = nrg_torch_child(walk, key->s, key->n, value, role_of(class, key), walk_other);
     }
     return rc;
 }

@@ -1,5 +1,5 @@
 /*
- * See torch_pickle.h. A tensor is stored as a call of one of a few rebuild functions whose
+ * See unpickle.h. A tensor is stored as a call of one of a few rebuild functions whose
  * arguments hold everything we want: (storage, offset, size, stride, requires_grad, …). The rows
  * below say where each function keeps what. A storage is a persistent id:
  * ('storage', class, key, device, elements); the class names the dtype, unless it is the untyped
@@ -11,65 +11,40 @@
 
 #define UNWRAP_MAX 8
 
-static const char *const exact[] = {
-    "collections.OrderedDict",
-    "collections.defaultdict",
-    "collections.Counter",
-    "torch.Size",
-    "torch.device",
-    "torch.Tensor",
-    "torch.strided",
-    "torch.contiguous_format",
-    "torch.preserve_format",
-    "torch.channels_last",
-    "torch.per_tensor_affine",
-    "torch.per_channel_affine",
-    "torch.per_channel_affine_float_qparams",
-    "torch._utils._rebuild_tensor",
-    "torch._utils._rebuild_tensor_v2",
-    "torch._utils._rebuild_tensor_v3",
-    "torch._utils._rebuild_qtensor",
-    "torch._utils._rebuild_parameter",
-    "torch._utils._rebuild_parameter_with_state",
-    "torch._utils._rebuild_sparse_tensor",
-    "torch._utils._rebuild_meta_tensor_no_storage",
-    "torch._utils._rebuild_device_tensor_from_numpy",
-    "torch._tensor._rebuild_from_type_v2",
-    "torch.serialization._get_layout",
-    "torch.jit._pickle.build_intlist",
-    "torch.jit._pickle.build_doublelist",
-    "torch.jit._pickle.build_boollist",
-    "torch.jit._pickle.build_tensorlist",
-    "torch.jit._pickle.build_tensor_from_id",
-    "torch.jit._pickle.restore_type_tag",
-    "numpy.core.multiarray.scalar",
-    "numpy.core.multiarray._reconstruct",
-    "numpy._core.multiarray.scalar",
-    "numpy._core.multiarray._reconstruct",
-    "numpy.dtype",
-    "numpy.ndarray",
-    "_codecs.encode",
-    "builtins.set",
-    "builtins.frozenset",
-    "builtins.complex",
-    "builtins.slice",
-    "builtins.bytearray",
-    "__builtin__.set",
-    "__builtin__.frozenset",
-    "__builtin__.complex",
-    "__builtin__.bytearray",
-    "argparse.Namespace",
-    "pathlib.PosixPath",
-    "pathlib.WindowsPath",
-    "datetime.timedelta",
-    "datetime.datetime",
-};
-
-/* Classes as data: objects of these hold modules. Their code stays where it is. */
-static const char *const families[] = {
-    "__torch__.",           "torch.nn.modules.",   "torch.nn.parameter.",
-    "torch.nn.functional.", "torch.nn.quantized.", "torch.nn.intrinsic.",
-    "torch.ao.nn.",         "torchvision.models.", "torchvision.ops.",
+/*
+ * What a model file may name: names after each prefix, or with NULL anything below it. The latter
+ * are classes as data: objects of these hold modules, and their code is never run.
+ */
+static const struct {
+    const char *prefix, *names;
+} allowed[] = {
+    {"collections.", " OrderedDict defaultdict Counter "},
+    {"torch.", " Size device Tensor strided contiguous_format preserve_format channels_last "
+               "per_tensor_affine per_channel_affine per_channel_affine_float_qparams "},
+    {"torch._utils._rebuild_", " tensor tensor_v2 tensor_v3 qtensor parameter parameter_with_state "
+                               "sparse_tensor meta_tensor_no_storage device_tensor_from_numpy "},
+    {"torch._tensor.", " _rebuild_from_type_v2 "},
+    {"torch.serialization.", " _get_layout "},
+    {"torch.jit._pickle.", " build_intlist build_doublelist build_boollist build_tensorlist "
+                           "build_tensor_from_id restore_type_tag "},
+    {"numpy.core.multiarray.", " scalar _reconstruct "},
+    {"numpy._core.multiarray.", " scalar _reconstruct "},
+    {"numpy.", " dtype ndarray "},
+    {"_codecs.", " encode "},
+    {"builtins.", " set frozenset complex slice bytearray "},
+    {"__builtin__.", " set frozenset complex bytearray "},
+    {"argparse.", " Namespace "},
+    {"pathlib.", " PosixPath WindowsPath "},
+    {"datetime.", " timedelta datetime "},
+    {"__torch__.", NULL},
+    {"torch.nn.modules.", NULL},
+    {"torch.nn.parameter.", NULL},
+    {"torch.nn.functional.", NULL},
+    {"torch.nn.quantized.", NULL},
+    {"torch.nn.intrinsic.", NULL},
+    {"torch.ao.nn.", NULL},
+    {"torchvision.models.", NULL},
+    {"torchvision.ops.", NULL},
 };
 
 #define COUNT(a) (sizeof(a) / sizeof *(a))
@@ -93,15 +68,25 @@ static enum nrg_dtype dtype_global(const char *name)
                                            : nrg_dtype_from_name(name, strlen(name));
 }
 
+/* `names` has a space before and after each. */
+static bool has_word(const char *names, const char *word)
+{
+    size_t len = strlen(word);
+    const char *at = len && !strchr(word, ' ') ? names : NULL;
+    while (at && (at = strstr(at, word)) && (at[-1] != ' ' || at[len] != ' '))
+        at += len;
+    return at;
+}
+
 bool nrg_torch_allows(const char *global)
 {
     enum nrg_dtype dtype;
-    for (size_t i = 0; i < COUNT(exact); i++)
-        if (!strcmp(global, exact[i]))
+    for (size_t i = 0; i < COUNT(allowed); i++) {
+        size_t len = strlen(allowed[i].prefix);
+        if (!strncmp(global, allowed[i].prefix, len) &&
+            (!allowed[i].names || has_word(allowed[i].names, global + len)))
             return true;
-    for (size_t i = 0; i < COUNT(families); i++)
-        if (!strncmp(global, families[i], strlen(families[i])))
-            return true;
+    }
     return storage_class(global, &dtype) || dtype_global(global);
 }
 
@@ -120,7 +105,7 @@ const struct nrg_pkl *nrg_torch_unwrap(const struct nrg_pkl *v)
 }
 
 /* A tuple of integers (or torch.Size of one) into out; false when it is anything else. */
-static bool integers(const struct nrg_pkl *v, int64_t *out, int *n)
+static bool read_ints(const struct nrg_pkl *v, int64_t *out, int *n)
 {
     if (!strcmp(nrg_pkl_callee(v), "torch.Size"))
         v = nrg_pkl_item(v->args, 0);
@@ -136,7 +121,7 @@ static bool integers(const struct nrg_pkl *v, int64_t *out, int *n)
     return true;
 }
 
-static bool storage(const struct nrg_pkl *v, struct nrg_tensor_info *tensor)
+static bool read_storage(const struct nrg_pkl *v, struct nrg_tensor_info *tensor)
 {
     const struct nrg_pkl *id = v && v->kind == NRG_PKL_PERSISTENT ? v->args : NULL;
     const struct nrg_pkl *class = nrg_pkl_item(id, 1), *key = nrg_pkl_item(id, 2);
@@ -151,7 +136,7 @@ static bool storage(const struct nrg_pkl *v, struct nrg_tensor_info *tensor)
     return true;
 }
 
-/* Where each rebuild function keeps its arguments; -1: it has none. */
+/* The positions of each rebuild function's arguments; -1: it has no such argument. */
 static const struct layout {
     const char *callee;
     signed char storage, offset, size, stride, grad, dtype;
@@ -168,17 +153,17 @@ static const struct nrg_pkl *argument(const struct nrg_pkl *args, signed char i)
     return i < 0 ? NULL : nrg_pkl_item(args, (size_t)i);
 }
 
-static bool rebuild(const struct layout *at, const struct nrg_pkl *args,
-                    struct nrg_tensor_info *tensor)
+static bool read_rebuilt(const struct layout *at, const struct nrg_pkl *args,
+                         struct nrg_tensor_info *tensor)
 {
     const struct nrg_pkl *offset = argument(args, at->offset), *grad = argument(args, at->grad);
     const struct nrg_pkl *dtype = argument(args, at->dtype);
     int n_strides = 0;
-    if (at->storage >= 0 && !storage(argument(args, at->storage), tensor))
+    if (at->storage >= 0 && !read_storage(argument(args, at->storage), tensor))
         return false;
-    if (!integers(argument(args, at->size), tensor->dims, &tensor->rank))
+    if (!read_ints(argument(args, at->size), tensor->dims, &tensor->rank))
         return false;
-    tensor->has_strides = integers(argument(args, at->stride), tensor->strides, &n_strides) &&
+    tensor->has_strides = read_ints(argument(args, at->stride), tensor->strides, &n_strides) &&
                           n_strides == tensor->rank;
     if (offset && offset->kind == NRG_PKL_INT)
         tensor->storage_offset = offset->i;
@@ -194,7 +179,7 @@ static bool from_call(const char *callee, const struct nrg_pkl *args,
 {
     for (size_t i = 0; i < COUNT(layouts); i++)
         if (!strcmp(layouts[i].callee, callee))
-            return rebuild(&layouts[i], args, tensor);
+            return read_rebuilt(&layouts[i], args, tensor);
     return false;
 }
 

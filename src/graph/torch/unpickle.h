@@ -1,12 +1,13 @@
 /*
  * PyTorch's use of pickles: which names a model file may hold, and tensors out of the calls that
- * would rebuild them. Nothing of this runs PyTorch's or anybody's code.
+ * would rebuild them. Nothing here runs code of PyTorch or of the
+ * file. Values and tensors point into the pickle; nothing is allocated.
  */
-#ifndef NRG_GRAPH_TORCH_PICKLE_H
-#define NRG_GRAPH_TORCH_PICKLE_H
+#ifndef NRG_GRAPH_TORCH_UNPICKLE_H
+#define NRG_GRAPH_TORCH_UNPICKLE_H
 
 #include "graph/param.h"
-#include "graph/torch/pickle_value.h"
+#include "graph/torch/pickle.h"
 
 /* For struct nrg_pickle: tensors, storages, dtypes, containers, TorchScript and nn classes. */
 bool nrg_torch_allows(const char *global);

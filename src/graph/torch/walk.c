@@ -1,4 +1,4 @@
-/* See torch_walk.h: the parts that both kinds of trees need. */
+/* See internal.h: what the walks over TorchScript modules and over checkpoints share. */
 #include "graph/torch/internal.h"
 
 #include <errno.h>
@@ -11,9 +11,8 @@ void nrg_torch_walk_release(struct nrg_torch_walk *walk)
     nrg_str_release(&walk->path);
 }
 
-int nrg_torch_enter(struct nrg_torch_walk *walk, const char *name, size_t len, size_t *before)
+static int enter_level(struct nrg_torch_walk *walk, const char *name, size_t len)
 {
-    *before = walk->path.len;
     if (walk->depth >= NRG_WALK_DEPTH)
         return nrg_fail(walk->err, -ELOOP, walk->where,
                         "its modules are nested deeper than %d levels", NRG_WALK_DEPTH);
@@ -21,19 +20,11 @@ int nrg_torch_enter(struct nrg_torch_walk *walk, const char *name, size_t len, s
         return nrg_fail(walk->err, -E2BIG, walk->where,
                         "has more than %d values to visit: shared ones that multiply",
                         NRG_WALK_VISITS);
-    if ((walk->path.len && nrg_str_add(&walk->path, ".", 1)) ||
-        (len && nrg_str_add(&walk->path, name, len)))
+    if (name && ((walk->path.len && nrg_str_add(&walk->path, ".", 1)) ||
+                 (len && nrg_str_add(&walk->path, name, len))))
         return nrg_fail(walk->err, -ENOMEM, walk->where, "out of memory");
     walk->depth++;
     return 0;
-}
-
-void nrg_torch_leave(struct nrg_torch_walk *walk, size_t before)
-{
-    walk->depth--;
-    walk->path.len = before;
-    if (walk->path.text)
-        walk->path.text[before] = '\0';
 }
 
 /* A storage must be in the archive, with the bytes that its elements need. */
@@ -50,8 +41,8 @@ static void check_storage(struct nrg_torch_walk *walk)
                             (uint64_t)tensor->storage_numel / 8 <= entry->size / bits + 1);
     if (enough || walk->n_bad_storages++)
         return;
-    (void)nrg_model_warn(walk->model, "'%s' is %s: only its shape is known", name,
-                         entry ? "too short" : "missing");
+    nrg_model_warn(walk->model, "'%s' is %s: only its shape is known", name,
+                   entry ? "too short" : "missing");
 }
 
 int nrg_torch_add(struct nrg_torch_walk *walk, enum nrg_param_role role)
@@ -73,51 +64,48 @@ int nrg_torch_add_module(struct nrg_torch_walk *walk, const char *class_name)
     return 0;
 }
 
-static int plain_child(struct nrg_torch_walk *walk, const char *name, size_t len,
-                       const struct nrg_pkl *v, enum nrg_param_role role)
+int nrg_torch_child(struct nrg_torch_walk *walk, const char *name, size_t len, struct nrg_pkl *v,
+                    enum nrg_param_role role, nrg_torch_visit_fn *other)
 {
-    size_t before;
-    int rc = nrg_torch_enter(walk, name, len, &before);
+    size_t before = walk->path.len;
+    int rc = enter_level(walk, name, len);
     if (rc)
         return rc;
-    if (nrg_torch_tensor(v, &walk->tensor))
-        rc = nrg_torch_add(walk, role);
-    else
-        rc = nrg_torch_walk_plain(walk, v, role);
-    nrg_torch_leave(walk, before);
+    rc = nrg_torch_tensor(v, &walk->tensor) ? nrg_torch_add(walk, role) : other(walk, v, role);
+    walk->depth--;
+    walk->path.len = before;
+    if (walk->path.text)
+        walk->path.text[before] = '\0';
     return rc;
 }
 
 /* Keys of dicts are texts or numbers (optimizer states); others cannot name anything. */
-static int plain_pair(struct nrg_torch_walk *walk, const struct nrg_pkl *key,
-                      const struct nrg_pkl *v, enum nrg_param_role role)
+static int walk_pair(struct nrg_torch_walk *walk, const struct nrg_pkl *key, struct nrg_pkl *v,
+                     enum nrg_param_role role)
 {
     char number[24];
     if (key->kind == NRG_PKL_TEXT)
-        return plain_child(walk, key->s, key->n, v, role);
+        return nrg_torch_child(walk, key->s, key->n, v, role, nrg_torch_walk_plain);
     if (key->kind != NRG_PKL_INT)
         return 0;
     int len = snprintf(number, sizeof number, "%" PRId64, key->i);
-    return plain_child(walk, number, (size_t)len, v, role);
+    return nrg_torch_child(walk, number, (size_t)len, v, role, nrg_torch_walk_plain);
 }
 
-int nrg_torch_walk_plain(struct nrg_torch_walk *walk, const struct nrg_pkl *v,
+int nrg_torch_walk_plain(struct nrg_torch_walk *walk, struct nrg_pkl *value,
                          enum nrg_param_role role)
 {
+    const struct nrg_pkl *v = nrg_torch_unwrap(value);
+    bool is_dict = nrg_pkl_is_dict(v);
     int rc = 0;
-    v = nrg_torch_unwrap(v);
-    if (nrg_pkl_is_dict(v)) {
-        for (size_t i = 0; !rc && i + 1 < v->n; i += 2)
-            rc = plain_pair(walk, v->items[i], v->items[i + 1], role);
+    for (size_t i = 0; is_dict && !rc && i + 1 < v->n; i += 2)
+        rc = walk_pair(walk, v->items[i], v->items[i + 1], role);
+    if (is_dict || !v || (v->kind != NRG_PKL_LIST && v->kind != NRG_PKL_TUPLE))
         return rc;
-    }
-    if (!v || (v->kind != NRG_PKL_LIST && v->kind != NRG_PKL_TUPLE))
-        return 0;
     for (size_t i = 0; !rc && i < v->n; i++) {
-        char number[24];
-        int len = snprintf(number, sizeof number, "%zu", i);
+        struct nrg_pkl number = {.kind = NRG_PKL_INT, .i = (int64_t)i};
         if (v->items[i]->kind >= NRG_PKL_LIST)
-            rc = plain_child(walk, number, (size_t)len, v->items[i], role);
+            rc = walk_pair(walk, &number, v->items[i], role);
     }
     return rc;
 }

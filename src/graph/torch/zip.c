@@ -1,6 +1,6 @@
 /*
  * See zip.h. Opening reads the end record (and its ZIP64 twin), then the central directory, and
- * proves three things before anything is handed out: every entry lies before the directory, no
+ * checks three things before it gives anything out: every entry lies before the directory, no
  * two entries share a byte, no two share a name. With that a reader may trust offset and size.
  */
 #include "graph/torch/zip.h"
@@ -54,7 +54,7 @@ static int find_end(const struct nrg_zip *zip, size_t *at, struct nrg_error *err
                     "is a ZIP archive without its directory: cut off, or not fully copied");
 }
 
-/* The ZIP64 end record, when a locator stands before the plain one. */
+/* The ZIP64 end record, when a locator precedes the plain one. */
 static int find_end64(const struct nrg_zip *zip, size_t end_at, struct directory *dir,
                       struct nrg_error *err)
 {
@@ -93,8 +93,8 @@ static int find_directory(const struct nrg_zip *zip, struct directory *dir, stru
     return 0;
 }
 
-/* Fields that are all ones in the entry stand in the ZIP64 extra field, in this order. */
-static int widen(struct nrg_zip_entry *entry, const uint8_t *extra, size_t len)
+/* Fields that are all ones in the entry are in the ZIP64 extra field, in this order. */
+static int read_zip64_extra(struct nrg_zip_entry *entry, const uint8_t *extra, size_t len)
 {
     uint64_t *fields[] = {&entry->size, &entry->packed, &entry->header_at};
     while (len >= 4) {
@@ -155,7 +155,7 @@ static int read_entry(struct nrg_zip *zip, const struct directory *dir, uint64_t
     if (!good_name(name, name_len))
         return nrg_fail_at(err, -EBADMSG, zip->where, (long long)*at,
                            "a ZIP entry has a name that no model has ('..', '/', control codes)");
-    if (widen(entry, p + CENTRAL_SIZE + name_len, extra_len))
+    if (read_zip64_extra(entry, p + CENTRAL_SIZE + name_len, extra_len))
         return nrg_fail_at(err, -EBADMSG, zip->where, (long long)*at, "bad ZIP64 field");
     entry->name = nrg_arena_copy(&zip->arena, name, name_len);
     if (!entry->name)
@@ -194,8 +194,8 @@ static int check_places(struct nrg_zip *zip, const struct directory *dir, struct
     return 0;
 }
 
-/* The root is the first component of all names, when it is the same one. */
-static int find_root(struct nrg_zip *zip)
+/* The root folder is the first component of all names, when it is the same one. */
+static void set_inside(struct nrg_zip *zip)
 {
     const char *first = zip->n_entries ? zip->entries[0].name : "";
     const char *slash = strchr(first, '/');
@@ -205,8 +205,6 @@ static int find_root(struct nrg_zip *zip)
             len = 0;
     for (size_t i = 0; i < zip->n_entries; i++)
         zip->entries[i].inside = zip->entries[i].name + len;
-    zip->root = nrg_arena_copy(&zip->arena, first, len ? len - 1 : 0);
-    return zip->root ? 0 : -ENOMEM;
 }
 
 static int check_names(struct nrg_zip *zip, struct nrg_error *err)
@@ -223,7 +221,7 @@ int nrg_zip_open(struct nrg_zip *zip, const uint8_t *bytes, size_t size, const c
                  struct nrg_error *err)
 {
     struct directory dir;
-    *zip = (struct nrg_zip){.bytes = bytes, .size = size, .where = where, .root = ""};
+    *zip = (struct nrg_zip){.bytes = bytes, .size = size, .where = where};
     int rc = find_directory(zip, &dir, err);
     if (rc)
         return rc;
@@ -235,16 +233,17 @@ int nrg_zip_open(struct nrg_zip *zip, const uint8_t *bytes, size_t size, const c
         rc = read_entry(zip, &dir, &at, err);
     if (!rc)
         rc = check_places(zip, &dir, err);
-    if (!rc && find_root(zip))
-        rc = nrg_fail(err, -ENOMEM, where, "out of memory");
-    return rc ? rc : check_names(zip, err);
+    if (rc)
+        return rc;
+    set_inside(zip);
+    return check_names(zip, err);
 }
 
 void nrg_zip_release(struct nrg_zip *zip)
 {
     nrg_inflate_unload(zip->zlib);
     nrg_arena_release(&zip->arena);
-    *zip = (struct nrg_zip){.root = ""};
+    *zip = (struct nrg_zip){0};
 }
 
 const struct nrg_zip_entry *nrg_zip_first(const struct nrg_zip *zip, const char *prefix)
@@ -267,8 +266,8 @@ const struct nrg_zip_entry *nrg_zip_find(const struct nrg_zip *zip, const char *
     return entry && !strcmp(entry->inside, inside) ? entry : NULL;
 }
 
-int nrg_zip_locate(const struct nrg_zip *zip, const struct nrg_zip_entry *entry, uint64_t *at,
-                   struct nrg_error *err)
+static int locate_entry(const struct nrg_zip *zip, const struct nrg_zip_entry *entry, uint64_t *at,
+                        struct nrg_error *err)
 {
     const uint8_t *p = zip->bytes + entry->header_at;
     uint64_t data_at = entry->header_at + LOCAL_SIZE;
@@ -302,7 +301,7 @@ int nrg_zip_read(struct nrg_zip *zip, const struct nrg_zip_entry *entry, const u
                  size_t *size, struct nrg_error *err)
 {
     uint64_t at = 0;
-    int rc = nrg_zip_locate(zip, entry, &at, err);
+    int rc = locate_entry(zip, entry, &at, err);
     if (rc)
         return rc;
     *bytes = zip->bytes + at;

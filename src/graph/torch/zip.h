@@ -1,18 +1,19 @@
 /*
  * ZIP archives in memory, read-only: .pt, .pt2 and .keras files. Sizes and offsets come from the
  * central directory alone (PyTorch leaves them 0 in the local headers); the local header only
- * tells where its own name and extra field end. ZIP64 is read. Stored entries are handed out in
- * place, deflated ones are inflated into memory the archive owns.
+ * tells where its own name and extra field end. ZIP64 is read. Stored entries are given out in
+ * place, deflated ones are inflated into memory that the archive owns.
  *
- * Refused, because no honest model file has it: entries that overlap or reach beyond the file,
- * two entries of one name, names with "..", a leading slash, a backslash or control characters,
- * encryption, other methods, and bombs: an entry may unpack to NRG_ZIP_RATIO times its packed
- * size (above 1 MiB) and NRG_ZIP_ENTRY_MAX bytes, all of them together to NRG_ZIP_TOTAL_MAX.
+ * Refused, because no model file that PyTorch writes has it: entries that overlap or reach beyond
+ * the file, two entries of one name, names with "..", a leading slash, a backslash or control
+ * characters, encryption, other methods, and bombs: an entry may unpack to NRG_ZIP_RATIO times its
+ * packed size (above 1 MiB) and NRG_ZIP_ENTRY_MAX bytes, all of them together to NRG_ZIP_TOTAL_MAX.
  *
- * zlib is loaded when the first deflated entry is read, so that nobody else pays for it.
+ * zlib is loaded when the first deflated entry is read, so that no other file needs it.
+ * Functions return 0 or a negative errno. One thread per archive.
  */
-#ifndef NRG_GRAPH_ZIP_H
-#define NRG_GRAPH_ZIP_H
+#ifndef NRG_GRAPH_TORCH_ZIP_H
+#define NRG_GRAPH_TORCH_ZIP_H
 
 #include <stddef.h>
 #include <stdint.h>
@@ -38,7 +39,6 @@ struct nrg_zip {
     const char *where;             /* file name for messages */
     struct nrg_zip_entry *entries; /* sorted by `inside` */
     size_t n_entries;
-    const char *root; /* the one folder everything is in, or "" */
     struct nrg_arena arena;
     void *zlib; /* dlopen handle, NULL until needed */
     uint64_t unpacked;
@@ -61,9 +61,5 @@ const struct nrg_zip_entry *nrg_zip_first(const struct nrg_zip *zip, const char 
 /* The entry's bytes, good until release. */
 int nrg_zip_read(struct nrg_zip *zip, const struct nrg_zip_entry *entry, const uint8_t **bytes,
                  size_t *size, struct nrg_error *err);
-
-/* The same as read, for entries that are only to be looked up: checks the range alone. */
-int nrg_zip_locate(const struct nrg_zip *zip, const struct nrg_zip_entry *entry, uint64_t *at,
-                   struct nrg_error *err);
 
 #endif

@@ -17,11 +17,10 @@
 
 #define RAW_LINES_MAX 4096 /* bytes that an unquoted string may go on after its first line */
 
-bool ts_value_ends(const struct ts *ts)
+/* "," or "]" comes next. */
+static bool value_ends(const struct ts *ts)
 {
-    const char *p = ts->p;
-    while (p < ts->end && ts_is(*p, TS_BLANK))
-        p++;
+    const char *p = ts_after_blanks(ts->p, ts->end);
     return p < ts->end && (*p == ',' || *p == ']');
 }
 
@@ -39,7 +38,7 @@ int ts_number(struct ts *ts, const char *at, const char *end, struct nrg_attr *a
         return 0;
     } else if (!memchr("0123456789-.", len ? *at : 'x', 12) ||
                nrg_parse_double(at, len, &attr->f)) {
-        return ts_syntax(ts, "a number is not one");
+        return TS_SYNTAX;
     }
     attr->kind = NRG_A_FLOAT;
     return 0;
@@ -48,10 +47,7 @@ int ts_number(struct ts *ts, const char *at, const char *end, struct nrg_attr *a
 /* A comma after which the next attribute begins. */
 static bool next_attribute(const char *comma, const char *end)
 {
-    const char *p = comma + 1;
-    while (p < end && ts_is(*p, TS_BLANK))
-        p++;
-    const char *name = p;
+    const char *p = ts_after_blanks(comma + 1, end), *name = p;
     while (p < end && (ts_is(*p, TS_IDENT) || *p == '.'))
         p++;
     return p > name && p < end && *p == '=';
@@ -109,7 +105,7 @@ static int raw_value(struct ts *ts, struct nrg_attr *attr)
 {
     const char *at = ts->p, *end = raw_extent(ts);
     if (!end)
-        return ts_syntax(ts, "an attribute's value does not end");
+        return TS_SYNTAX;
     ts->p = end;
     while (end > at && ts_is(end[-1], TS_BLANK))
         end--;
@@ -130,15 +126,15 @@ static int number_value(struct ts *ts, struct nrg_attr *attr)
     return ts_number(ts, at, ts->p, attr);
 }
 
-/* "{(0,2)}": the same of a complex number, which no attribute holds. */
+/* "{(0,2)}": the same with a complex number, which no attribute can hold. */
 static int single_complex(struct ts *ts, struct nrg_attr *attr)
 {
     const char *eol = ts_line_end(ts), *close = memchr(ts->p, ')', (size_t)(eol - ts->p));
     if (!close)
-        return ts_syntax(ts, "a tensor does not end");
+        return TS_SYNTAX;
     ts->p = close + 1;
     attr->kind = NRG_A_TENSOR;
-    return ts_take(ts, '}') ? 0 : ts_syntax(ts, "a tensor does not end");
+    return ts_take(ts, '}') ? 0 : TS_SYNTAX;
 }
 
 /* "{3}": a tensor of one element. */
@@ -150,7 +146,7 @@ static int single_value(struct ts *ts, struct nrg_attr *attr)
         return single_complex(ts, attr);
     int rc = number_value(ts, &element);
     if (rc || !ts_take(ts, '}'))
-        return rc ? rc : ts_syntax(ts, "a tensor does not end");
+        return rc ? rc : TS_SYNTAX;
     attr->kind = NRG_A_TENSOR;
     attr->n = 1;
     attr->i = element.i;
@@ -192,7 +188,7 @@ static int called_value(struct ts *ts, struct nrg_attr *attr)
     if (ts_take_word(ts, "torch.device(")) {
         attr->kind = NRG_A_STRING;
         int rc = ts_string(ts, &attr->s);
-        return rc || ts_take(ts, ')') ? rc : ts_syntax(ts, "a device does not end");
+        return rc || ts_take(ts, ')') ? rc : TS_SYNTAX;
     }
     ts->p += strlen("annotate(");
     const char *at = ts->p, *eol = ts_line_end(ts);
@@ -200,17 +196,17 @@ static int called_value(struct ts *ts, struct nrg_attr *attr)
         ts->p++;
     size_t len = (size_t)(ts->p - at);
     if (!ts_take(ts, ','))
-        return ts_syntax(ts, "an annotation is cut");
+        return TS_SYNTAX;
     ts_skip_blanks(ts);
-    int rc = ts_peek(ts) == '[' ? ts_list(ts, attr) : ts_syntax(ts, "an annotation has no list");
+    int rc = ts_peek(ts) == '[' ? ts_list(ts, attr) : TS_SYNTAX;
     if (rc || !ts_take(ts, ')'))
-        return rc ? rc : ts_syntax(ts, "an annotation does not end");
+        return rc ? rc : TS_SYNTAX;
     if (!attr->n && ts_equals(at, len, "List[float]"))
         attr->kind = NRG_A_FLOATS;
     else if (!attr->n && ts_equals(at, len, "List[str]"))
         attr->kind = NRG_A_STRINGS;
     else if (!attr->n && !ts_equals(at, len, "List[int]") && !ts_equals(at, len, "List[bool]"))
-        return ts_syntax(ts, "kept as text");
+        return TS_SYNTAX;
     return 0;
 }
 
@@ -228,18 +224,18 @@ static int known_value(struct ts *ts, struct nrg_attr *attr)
     case 't':
         if (ts_looking_at(ts, "annotate(") || ts_looking_at(ts, "torch.device("))
             return called_value(ts, attr);
-        return ts_syntax(ts, "kept as text");
+        return TS_SYNTAX;
     default:
         return ts_is(ts_peek(ts), TS_DIGIT) ? number_value(ts, attr) : word_value(ts, attr);
     }
 }
 
-static int value(struct ts *ts, struct nrg_attr *attr)
+static int read_value(struct ts *ts, struct nrg_attr *attr)
 {
     const char *at = ts->p, *name = attr->name;
     ts_skip_blanks(ts);
     int rc = known_value(ts, attr);
-    if (rc < 0 || (!rc && ts_value_ends(ts)))
+    if (rc < 0 || (!rc && value_ends(ts)))
         return rc;
     ts->p = at;
     *attr = (struct nrg_attr){.name = name};
@@ -256,17 +252,17 @@ int ts_attributes(struct ts *ts)
             ts->p++;
         size_t len = (size_t)(ts->p - at);
         if (!len || !ts_take(ts, '='))
-            return ts_syntax(ts, "an attribute's name is missing");
+            return TS_SYNTAX;
         attr.name = ts_intern(ts, at, len);
         if (!attr.name || nrg_reserve(&ts->attrs, &ts->cap_attrs, ts->n_attrs + 1, sizeof attr))
             return ts_no_memory(ts);
-        int rc = value(ts, &attr);
+        int rc = read_value(ts, &attr);
         if (rc)
             return rc;
         ts->attrs[ts->n_attrs++] = attr;
         ts_skip_blanks(ts);
         if (!ts_take(ts, ',') && ts_peek(ts) != ']')
-            return ts_syntax(ts, "a list of attributes does not end");
+            return TS_SYNTAX;
     }
     return 0;
 }

@@ -1,8 +1,8 @@
 /*
- * Where the graphs are. Dumps stand amid logs, prose and Markdown, so the text is searched for
+ * Where the graphs are. Dumps come amid logs, prose and Markdown, so the text is searched for
  * "graph(" with the right neighbours: no letter before it, and a value or an empty list after
  * it. (One log message of PyTorch lacks an end of line, "After EliminateDeadCodegraph(%0 : …": with
- * a typed input after it, letters before it are fine.) What stands before it on the line, or on the
+ * a typed input after it, letters before it are fine.) The text before it on the line, or the
  * line above, may give the graph a name.
  */
 #include "graph/torchscript/lex.h"
@@ -14,24 +14,17 @@ static const char *after_space(const char *p, const char *end)
     return p;
 }
 
-static const char *after_blanks(const char *p, const char *end)
-{
-    while (p < end && ts_is(*p, TS_BLANK))
-        p++;
-    return p;
-}
-
 /* "%x : T": an input; the operands of a node have no types. */
 static bool is_typed(const char *p, const char *end)
 {
-    p = p < end && *p == '%' ? after_blanks(ts_name_end(p, end), end) : end;
+    p = p < end && *p == '%' ? ts_after_blanks(ts_name_end(p, end), end) : end;
     return p < end && *p == ':';
 }
 
-/* `p` stands after "graph"; `apart` tells that no letter stands before it. */
+/* `p` is after "graph"; `apart`: no letter comes before it. */
 static bool opens_graph(const char *p, const char *end, bool apart)
 {
-    p = after_blanks(p, end);
+    p = ts_after_blanks(p, end);
     if (p >= end || *p != '(')
         return false;
     p = after_space(p + 1, end);
@@ -41,7 +34,7 @@ static bool opens_graph(const char *p, const char *end, bool apart)
         return true;
     if (*p != ')')
         return false;
-    p = after_blanks(p + 1, end);
+    p = ts_after_blanks(p + 1, end);
     return p < end && (*p == ':' || *p == '{');
 }
 
@@ -62,7 +55,7 @@ const char *ts_find_graph(const char *from, const char *end)
 /* A line "%a … = name(" or " = name(" whose operator has a namespace that only PyTorch uses. */
 static bool is_node(const char *p, const char *eol)
 {
-    p = after_blanks(p, eol);
+    p = ts_after_blanks(p, eol);
     if (p >= eol || (*p != '%' && *p != '='))
         return false;
     return ts_find_word(p, eol, "= aten::") || ts_find_word(p, eol, "= prim::");
@@ -71,10 +64,9 @@ static bool is_node(const char *p, const char *eol)
 const char *ts_find_node(const char *from, const char *end)
 {
     for (const char *p = from; p < end;) {
-        const char *nl = memchr(p, '\n', (size_t)(end - p));
-        const char *eol = nl ? nl : end;
+        const char *eol = ts_end_of_line(p, end);
         if (is_node(p, eol))
-            return after_blanks(p, eol);
+            return ts_after_blanks(p, eol);
         p = eol + 1;
     }
     return NULL;
@@ -93,10 +85,10 @@ bool ts_with_before(const char *from, const char *graph, const char **kind, size
     p = ts_find_word(line, graph, "with ");
     if (!p || (p > line && ts_is(p[-1], TS_NAME)))
         return false;
-    *kind = after_blanks(p + 5, graph);
+    *kind = ts_after_blanks(p + 5, graph);
     const char *end = ts_name_end(*kind, graph);
     *len = (size_t)(end - *kind);
-    p = after_blanks(end, graph);
+    p = ts_after_blanks(end, graph);
     return *len && p < graph && *p == '=';
 }
 
@@ -110,8 +102,8 @@ bool ts_heading_before(const char *from, const char *graph, const char **name, s
         return false;
     while (p < eol && *p == '#')
         p++;
-    *name = after_blanks(p, eol);
+    *name = ts_after_blanks(p, eol);
     const char *end = ts_name_end(*name, eol);
     *len = (size_t)(end - *name);
-    return *len && after_blanks(end, eol) == eol;
+    return *len && ts_after_blanks(end, eol) == eol;
 }

@@ -13,20 +13,20 @@
  * People paste parts of dumps. A line that cannot be read is skipped; a text that ends, or turns
  * into something else, ends the graph there. In both cases, and where the text says itself that
  * something is left out ("...", a comment line), names may refer to lines that are gone: those
- * become values of unknown type. ts_finish says in warnings what is missing and marks the graph
- * incomplete. A graph that is whole but uses a name that nothing defines is an error.
+ * become values of unknown type. finish_graph() says in warnings what is missing and marks the
+ * graph incomplete. A graph that is whole but uses a name that nothing defines is an error.
  */
 #include <errno.h>
 
 #include "graph/torchscript/lex.h"
 
-#define JUNK_MAX 8 /* so many lines in a row that are no IR: the graph is over */
+#define JUNK_MAX 8 /* more lines in a row that are not IR end the graph */
 
 enum end { GOES_ON, BLOCK_ENDS, GRAPH_ENDS, CUT };
 
-static int lines(struct ts *ts, struct nrg_block *block, int depth, enum end *how);
+static int read_lines(struct ts *ts, struct nrg_block *block, int depth, enum end *how);
 
-/* The last line read well counts those before it as skipped in the middle of the graph. */
+/* A good line shows that the bad ones before it are in the middle of the graph: skipped. */
 static void good_line(struct ts *ts, const char *at)
 {
     struct ts_state *state = &ts->state;
@@ -74,7 +74,7 @@ static int take_inputs(struct ts *ts, struct nrg_block *block)
     return 0;
 }
 
-static void body_opens(struct ts *ts)
+static void open_body(struct ts *ts)
 {
     ts_skip_blanks(ts);
     if (ts_take(ts, '{'))
@@ -115,7 +115,7 @@ static int header_line(struct ts *ts, bool *nodes_follow)
 }
 
 /* After "graph(". */
-static int header(struct ts *ts, struct nrg_block *body)
+static int read_header(struct ts *ts, struct nrg_block *body)
 {
     bool nodes_follow = false;
     int rc = 0;
@@ -133,7 +133,7 @@ static int header(struct ts *ts, struct nrg_block *body)
             break;
     }
     if (!nodes_follow)
-        body_opens(ts);
+        open_body(ts);
     return take_inputs(ts, body);
 }
 
@@ -149,7 +149,7 @@ static int block_header(struct ts *ts, struct nrg_block *block)
     for (ts->p += 5; ts_is(ts_peek(ts), TS_DIGIT);)
         ts->p++;
     if (!ts_take(ts, '('))
-        return ts_syntax(ts, "a block has no inputs");
+        return TS_SYNTAX;
     while (!ts_take(ts, ')')) {
         ts_skip_space(ts);
         int rc = ts_typed(ts);
@@ -157,9 +157,9 @@ static int block_header(struct ts *ts, struct nrg_block *block)
             return rc;
         ts_skip_space(ts);
         if (!ts_take(ts, ',') && ts_peek(ts) != ')')
-            return ts_syntax(ts, "a block's inputs do not end");
+            return TS_SYNTAX;
     }
-    body_opens(ts);
+    open_body(ts);
     return take_inputs(ts, block);
 }
 
@@ -171,7 +171,7 @@ static int nested_block(struct ts *ts, struct nrg_op *owner, int depth, enum end
     block->owner = owner;
     int rc = block_header(ts, block);
     if (!rc)
-        rc = lines(ts, block, depth + 1, how);
+        rc = read_lines(ts, block, depth + 1, how);
     return rc ? rc : ts_push(ts, &ts->blocks, block);
 }
 
@@ -198,7 +198,7 @@ static int node_blocks(struct ts *ts, struct nrg_op *op, int depth, enum end *ho
     return ts_pop_array(ts, &ts->blocks, base, &op->blocks, &op->n_blocks);
 }
 
-static int node(struct ts *ts, struct nrg_block *block, int depth, enum end *how)
+static int read_node(struct ts *ts, struct nrg_block *block, int depth, enum end *how)
 {
     const char *at = ts->p;
     struct nrg_op *op;
@@ -211,7 +211,7 @@ static int node(struct ts *ts, struct nrg_block *block, int depth, enum end *how
 }
 
 /* "return (%a)" or "-> (%a)", after the word. */
-static int results(struct ts *ts, struct nrg_block *block)
+static int read_results(struct ts *ts, struct nrg_block *block)
 {
     const char *at = ts->p;
     ts_skip_blanks(ts);
@@ -242,23 +242,23 @@ static int other_line(struct ts *ts, struct nrg_block *block, int depth, enum en
     }
     if (ts_take_word(ts, "return")) {
         *how = GRAPH_ENDS;
-        int rc = results(ts, ts->state.graph->body);
+        int rc = read_results(ts, ts->state.graph->body);
         ts->state.ended = !rc;
         return rc;
     }
     if (depth && ts_take_word(ts, "->")) {
         *how = BLOCK_ENDS;
-        return results(ts, block);
+        return read_results(ts, block);
     }
     if (ts_looking_at(ts, "```") || ts_looking_at(ts, "with ") ||
         ts_find_graph(ts->p, ts->p + 6 < ts->end ? ts->p + 6 : ts->end)) {
         *how = CUT;
         return 0;
     }
-    return at_call(ts) ? node(ts, block, depth, how) : ts_syntax(ts, "is no TorchScript");
+    return at_call(ts) ? read_node(ts, block, depth, how) : TS_SYNTAX;
 }
 
-static int lines(struct ts *ts, struct nrg_block *block, int depth, enum end *how)
+static int read_lines(struct ts *ts, struct nrg_block *block, int depth, enum end *how)
 {
     size_t base = ts->ops.n;
     if (depth > TS_MAX_DEPTH)
@@ -270,7 +270,7 @@ static int lines(struct ts *ts, struct nrg_block *block, int depth, enum end *ho
         if (at >= ts->end)
             *how = CUT;
         else if (*at == '%' || *at == '=')
-            rc = node(ts, block, depth, how);
+            rc = read_node(ts, block, depth, how);
         else if (*at == '}')
             ts->p++;
         else
@@ -305,7 +305,7 @@ static int warn_missing(struct ts *ts)
     return rc ? ts_no_memory(ts) : 0;
 }
 
-static int finish(struct ts *ts)
+static int finish_graph(struct ts *ts)
 {
     struct ts_state *state = &ts->state;
     bool whole = state->ended && !state->n_skipped && !state->edited;
@@ -321,7 +321,7 @@ static int finish(struct ts *ts)
     return state->graph->complete ? 0 : warn_missing(ts);
 }
 
-static int begin(struct ts *ts, const char *name)
+static int begin_graph(struct ts *ts, const char *name)
 {
     struct nrg_graph *graph = nrg_arena_alloc(&ts->model->arena, sizeof *graph);
     struct nrg_block *body = graph ? nrg_arena_alloc(&ts->model->arena, sizeof *body) : NULL;
@@ -331,31 +331,34 @@ static int begin(struct ts *ts, const char *name)
     graph->body = body;
     uint32_t line = ts_line_at(ts, ts->p);
     ts->state = (struct ts_state){.graph = graph, .first_line = line, .last_line = line};
-    ts_table_forget(&ts->values);
+    nrg_map_clear(&ts->values);
     ts->ops.n = ts->blocks.n = ts->operands.n = ts->type_args.n = 0;
     return 0;
 }
 
-int ts_graph(struct ts *ts, const char *name, struct nrg_graph **out)
+static int read_graph_lines(struct ts *ts)
 {
     enum end how;
-    int rc = begin(ts, name);
+    int rc = read_lines(ts, ts->state.graph->body, 0, &how);
+    return rc ? rc : finish_graph(ts);
+}
+
+int ts_graph(struct ts *ts, const char *name, struct nrg_graph **out)
+{
+    int rc = begin_graph(ts, name);
     if (rc)
         return rc;
     ts->p += strlen("graph");
     ts_skip_blanks(ts);
     ts->p++;
-    rc = header(ts, ts->state.graph->body);
-    if (!rc)
-        rc = lines(ts, ts->state.graph->body, 0, &how);
     *out = ts->state.graph;
-    return rc ? rc : finish(ts);
+    rc = read_header(ts, (*out)->body);
+    return rc ? rc : read_graph_lines(ts);
 }
 
 int ts_fragment(struct ts *ts, struct nrg_graph **out)
 {
-    enum end how;
-    int rc = begin(ts, "");
+    int rc = begin_graph(ts, "");
     if (rc)
         return rc;
     ts->braces = false;
@@ -365,11 +368,8 @@ int ts_fragment(struct ts *ts, struct nrg_graph **out)
                        "missing",
                        ts->state.first_line))
         return ts_no_memory(ts);
-    rc = lines(ts, ts->state.graph->body, 0, &how);
     *out = ts->state.graph;
-    if (!rc)
-        rc = finish(ts);
-    if (!rc)
-        (*out)->complete = false;
+    rc = read_graph_lines(ts);
+    (*out)->complete = false;
     return rc;
 }

@@ -1,6 +1,6 @@
 /*
- * See ts_lex.h. Lines are counted only when someone asks, from the last place asked for, with
- * memchr: cheaper than a test per byte, and no parser has to care about ends of lines.
+ * See lex.h. Lines are counted only when a number is needed, from the last place counted to,
+ * with memchr: cheaper than a test per byte, and the parsers need not track ends of lines.
  *
  * A dump taken from PYTORCH_JIT_LOG_LEVEL has "[DUMP file.cpp:610] " before every line, one
  * quoted in a mail or an issue "> ". Both are skipped wherever a line may begin, so that no copy

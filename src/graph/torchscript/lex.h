@@ -1,9 +1,10 @@
 /*
  * Bytes and the cursor: the small functions that every part of the TorchScript reader uses in its
- * inner loops. Inline, because a call per byte would cost more than the work.
+ * inner loops. Inline, because a call per byte would cost more than the work. Nothing here
+ * allocates or can fail.
  */
-#ifndef NRG_GRAPH_TS_LEX_H
-#define NRG_GRAPH_TS_LEX_H
+#ifndef NRG_GRAPH_TORCHSCRIPT_LEX_H
+#define NRG_GRAPH_TORCHSCRIPT_LEX_H
 
 #include <string.h>
 
@@ -11,7 +12,7 @@
 
 enum ts_class {
     TS_BLANK = 1, /* space, tab, carriage return */
-    TS_NAME = 2,  /* may stand in a value's name or a node's kind */
+    TS_NAME = 2,  /* may be in a value's name or a node's kind */
     TS_IDENT = 4, /* letter, digit, _ */
     TS_DIGIT = 8,
     TS_STOP = 16, /* opens, closes or ends something in a type */
@@ -23,10 +24,16 @@ static inline bool ts_is(char c, unsigned class)
     return ts_classes[(uint8_t)c] & class;
 }
 
+static inline const char *ts_after_blanks(const char *p, const char *end)
+{
+    while (p < end && ts_is(*p, TS_BLANK))
+        p++;
+    return p;
+}
+
 static inline void ts_skip_blanks(struct ts *ts)
 {
-    while (ts->p < ts->end && ts_is(*ts->p, TS_BLANK))
-        ts->p++;
+    ts->p = ts_after_blanks(ts->p, ts->end);
 }
 
 /* The character at the cursor, 0 at the end (and for a NUL byte: no syntax has one). */
@@ -57,10 +64,15 @@ static inline bool ts_take_word(struct ts *ts, const char *word)
     return true;
 }
 
+static inline const char *ts_end_of_line(const char *p, const char *end)
+{
+    const char *nl = memchr(p, '\n', (size_t)(end - p));
+    return nl ? nl : end;
+}
+
 static inline const char *ts_line_end(const struct ts *ts)
 {
-    const char *nl = memchr(ts->p, '\n', (size_t)(ts->end - ts->p));
-    return nl ? nl : ts->end;
+    return ts_end_of_line(ts->p, ts->end);
 }
 
 static inline const char *ts_find_word(const char *at, const char *end, const char *word)
@@ -71,12 +83,6 @@ static inline const char *ts_find_word(const char *at, const char *end, const ch
 static inline bool ts_equals(const char *text, size_t len, const char *word)
 {
     return strlen(word) == len && !memcmp(text, word, len);
-}
-
-static inline int ts_syntax(struct ts *ts, const char *why)
-{
-    ts->why = why;
-    return TS_SYNTAX;
 }
 
 /* Blanks and ends of lines, with the prefixes that logs put before a line. */

@@ -2,8 +2,8 @@
  * Lists and tensors as values: "[1, 2]", "[0.5, inf]", "["a", "b"]", "[True, False]" (kept as
  * integers), and the print of a small tensor, "1 2 3 [ CPULongType{3} ]". Only integers survive
  * that print exactly, and only when it is a vector or a plain matrix; floats are rounded to four
- * digits, so that their values stay untold. Mixed and nested lists are left to the caller, who
- * keeps them as text.
+ * digits, so that their values are not kept. Mixed and nested lists are left to the caller,
+ * which keeps them as text.
  */
 #include <errno.h>
 #include <string.h>
@@ -13,9 +13,8 @@
 
 static int add_float(struct ts *ts, double value)
 {
-    if (nrg_reserve(&ts->floats, &ts->cap_floats, ts->n_floats + 1, sizeof *ts->floats))
+    if (nrg_append(&ts->floats, &ts->n_floats, &ts->cap_floats, &value, sizeof *ts->floats))
         return ts_no_memory(ts);
-    ts->floats[ts->n_floats++] = value;
     return 0;
 }
 
@@ -45,19 +44,18 @@ static int number_element(struct ts *ts, bool *floats)
     return rc ? rc : add_float(ts, element.f);
 }
 
-static int elements(struct ts *ts, bool *floats)
+static int read_elements(struct ts *ts, bool *floats)
 {
-    size_t n = 0;
-    for (ts->p++;; n++) {
+    for (ts->p++;;) {
         ts_skip_blanks(ts);
         if (ts_take(ts, ']'))
-            return ts->strings.n && ts->n_ints ? ts_syntax(ts, "a list is mixed") : 0;
+            return ts->strings.n && ts->n_ints ? TS_SYNTAX : 0;
         int rc = ts_peek(ts) == '"' ? string_element(ts) : number_element(ts, floats);
         if (rc)
             return rc;
         ts_skip_blanks(ts);
         if (!ts_take(ts, ',') && ts_peek(ts) != ']')
-            return ts_syntax(ts, "a list does not end");
+            return TS_SYNTAX;
     }
 }
 
@@ -65,7 +63,7 @@ int ts_list(struct ts *ts, struct nrg_attr *attr)
 {
     bool floats = false;
     ts->n_ints = ts->n_floats = ts->strings.n = 0;
-    int rc = elements(ts, &floats);
+    int rc = read_elements(ts, &floats);
     if (rc)
         return rc;
     if (ts->strings.n) {
@@ -86,7 +84,7 @@ int ts_list(struct ts *ts, struct nrg_attr *attr)
     return 0;
 }
 
-/* "CPULongType": the backend's name comes first, in no list that would stay complete. */
+/* "CPULongType": the backend's name comes first; no list of backends would stay complete. */
 static enum nrg_dtype dtype_at_end(const char *at, size_t len)
 {
     for (; len; at++, len--) {
@@ -99,11 +97,11 @@ static enum nrg_dtype dtype_at_end(const char *at, size_t len)
 
 static bool is_integer(enum nrg_dtype dtype)
 {
-    return (dtype >= NRG_I64 && dtype <= NRG_BOOL);
+    return dtype >= NRG_I64 && dtype <= NRG_BOOL;
 }
 
-/* Fills the scratch list with what stands before the bracket; 0 if it is anything but integers. */
-static size_t integers(struct ts *ts, const char *at, const char *end)
+/* The integers before the bracket, into the scratch list; 0 if there is anything else. */
+static size_t read_ints(struct ts *ts, const char *at, const char *end)
 {
     const char *p = ts->p, *real_end = ts->end;
     size_t before = ts->n_ints;
@@ -126,7 +124,7 @@ static size_t integers(struct ts *ts, const char *at, const char *end)
 }
 
 /* "{2,3}" into the scratch list. */
-static int shape(struct ts *ts, const char *brace)
+static int read_shape(struct ts *ts, const char *brace)
 {
     const char *p = ts->p;
     int rc = 0;
@@ -136,7 +134,7 @@ static int shape(struct ts *ts, const char *brace)
         int64_t dim;
         ts_skip_blanks(ts);
         if (ts_int(ts, &dim) || dim < 0)
-            rc = ts_syntax(ts, "a tensor's shape is unreadable");
+            rc = TS_SYNTAX;
         else
             rc = ts_add_int(ts, dim);
         ts_take(ts, ',');
@@ -150,8 +148,8 @@ int ts_tensor_value(struct ts *ts, const char *at, const char *end, struct nrg_a
     const char *type = memrchr(at, '[', (size_t)(end - at));
     const char *name = ts_find_word(type, end, "Type{");
     if (!name)
-        return ts_syntax(ts, "a tensor has no type");
-    int rc = shape(ts, name + 4);
+        return TS_SYNTAX;
+    int rc = read_shape(ts, name + 4);
     if (rc)
         return rc;
     size_t rank = ts->n_ints;
@@ -160,7 +158,7 @@ int ts_tensor_value(struct ts *ts, const char *at, const char *end, struct nrg_a
     attr->tensor = nrg_type_tensor(&ts->model->arena, dtype, (int)rank, ts->ints);
     if (!attr->tensor)
         return ts_no_memory(ts);
-    size_t n = is_integer(dtype) && rank <= 2 ? integers(ts, at, type) : 0;
+    size_t n = is_integer(dtype) && rank <= 2 ? read_ints(ts, at, type) : 0;
     if (n && nrg_type_numel(attr->tensor) == (int64_t)n) {
         attr->n = n;
         attr->is = ts_copy_ints(ts, ts->ints + rank, n);

@@ -20,7 +20,7 @@ struct call {
     size_t len;
 };
 
-static int outputs(struct ts *ts)
+static int read_outputs(struct ts *ts)
 {
     ts->n_outputs = 0;
     if (ts_peek(ts) != '%' && ts_peek(ts) != '=')
@@ -31,7 +31,7 @@ static int outputs(struct ts *ts)
             return rc;
         ts_skip_blanks(ts);
         if (!ts_take(ts, ',') && ts_peek(ts) != '=')
-            return ts_syntax(ts, "a node has no \"=\"");
+            return TS_SYNTAX;
         ts_skip_blanks(ts);
     }
     ts_skip_blanks(ts);
@@ -67,14 +67,14 @@ static const char *space_of(const char *name, size_t len)
     return *name >= 'A' && *name <= 'Z' ? "onnx::" : "aten::";
 }
 
-static int kind(struct ts *ts, struct call *call)
+static int read_kind(struct ts *ts, struct call *call)
 {
     call->text = ts->p;
     ts->p = ts_name_end(ts->p, ts->end);
     call->len = (size_t)(ts->p - call->text);
     if (!call->len || (ts_peek(ts) != '[' && ts_peek(ts) != '('))
-        return ts_syntax(ts, "a node has no operator");
-    struct ts_entry *entry = ts_table_at(&ts->kinds, call->text, call->len);
+        return TS_SYNTAX;
+    struct nrg_map_entry *entry = nrg_map_at(&ts->kinds, call->text, call->len);
     if (!entry)
         return ts_no_memory(ts);
     if (!entry->data) {
@@ -88,8 +88,8 @@ static int kind(struct ts *ts, struct call *call)
     return call->kind ? 0 : ts_no_memory(ts);
 }
 
-/* Scalars of a Python function are str() texts without quotes: their end is ")(" before a list. */
-static int scalars(struct ts *ts)
+/* Scalars of a Python function are unquoted str() texts: they end at ")(" before a list. */
+static int read_scalars(struct ts *ts)
 {
     const char *at = ts->p + 1, *eol = ts_line_end(ts), *p = ts->p;
     while ((p = ts_find_word(p, eol, ")("))) {
@@ -104,9 +104,8 @@ static int scalars(struct ts *ts)
         return 0;
     struct nrg_attr attr = {.name = "scalar_args", .kind = NRG_A_OTHER};
     attr.s = ts_copy(ts, at, (size_t)(p - at));
-    if (!attr.s || nrg_reserve(&ts->attrs, &ts->cap_attrs, ts->n_attrs + 1, sizeof attr))
+    if (!attr.s || nrg_append(&ts->attrs, &ts->n_attrs, &ts->cap_attrs, &attr, sizeof attr))
         return ts_no_memory(ts);
-    ts->attrs[ts->n_attrs++] = attr;
     return 0;
 }
 
@@ -120,8 +119,8 @@ static int python_function(struct ts *ts, struct call *call)
         return ts_no_memory(ts);
     int rc = ts_peek(ts) == '[' ? ts_attributes(ts) : 0;
     if (rc || ts_peek(ts) != '(')
-        return rc ? rc : ts_syntax(ts, "a Python function has no arguments");
-    return scalars(ts);
+        return rc ? rc : TS_SYNTAX;
+    return read_scalars(ts);
 }
 
 static int cpp_function(struct ts *ts, struct call *call)
@@ -129,14 +128,14 @@ static int cpp_function(struct ts *ts, struct call *call)
     const char *name = ts->p += strlen("CppOp["), *eol = ts_line_end(ts);
     const char *close = ts_find_word(name, eol, "](");
     if (!close)
-        return ts_syntax(ts, "a C++ function has no arguments");
+        return TS_SYNTAX;
     call->kind = "prim::CppOp";
     call->label = ts_intern(ts, name, (size_t)(close - name));
     ts->p = close + 1;
     return call->label ? 0 : ts_no_memory(ts);
 }
 
-static int call_of(struct ts *ts, struct call *call)
+static int read_call(struct ts *ts, struct call *call)
 {
     int rc;
     ts->n_attrs = 0;
@@ -146,7 +145,7 @@ static int call_of(struct ts *ts, struct call *call)
     } else if (ts_looking_at(ts, "CppOp[")) {
         rc = cpp_function(ts, call);
     } else {
-        rc = kind(ts, call);
+        rc = read_kind(ts, call);
         if (!rc && ts_peek(ts) == '[')
             rc = ts_attributes(ts);
     }
@@ -164,7 +163,7 @@ static int define_outputs(struct ts *ts, struct nrg_op *op, struct nrg_value *ro
     return 0;
 }
 
-static int build(struct ts *ts, const struct call *call, struct nrg_op **out)
+static int build_op(struct ts *ts, const struct call *call, struct nrg_op **out)
 {
     size_t n_in = ts->operands.n, n_out = ts->n_outputs, n_attrs = ts->n_attrs;
     struct nrg_op *op =
@@ -193,7 +192,7 @@ static int build(struct ts *ts, const struct call *call, struct nrg_op **out)
     return define_outputs(ts, op, values);
 }
 
-/* "uses = [[%5.i0], []]": a nested list that nobody needs. */
+/* "uses = [[%5.i0], []]": a nested list that is not needed. */
 static void skip_uses(struct ts *ts, const char *eol)
 {
     int depth = 0;
@@ -206,7 +205,7 @@ static void skip_uses(struct ts *ts, const char *eol)
     }
 }
 
-static int scope(struct ts *ts, const char *eol, struct nrg_op *op)
+static int read_scope(struct ts *ts, const char *eol, struct nrg_op *op)
 {
     ts_skip_blanks(ts);
     const char *at = ts->p;
@@ -218,7 +217,7 @@ static int scope(struct ts *ts, const char *eol, struct nrg_op *op)
     return len ? ts_scope(ts, at, len, op) : 0;
 }
 
-static int source(struct ts *ts, const char *eol, struct nrg_op *op)
+static int read_source(struct ts *ts, const char *eol, struct nrg_op *op)
 {
     ts_skip_blanks(ts);
     const char *at = ts->p, *end = eol;
@@ -231,20 +230,20 @@ static int source(struct ts *ts, const char *eol, struct nrg_op *op)
     return op->source ? 0 : ts_no_memory(ts);
 }
 
-static int tail(struct ts *ts, struct nrg_op *op)
+static int read_tail(struct ts *ts, struct nrg_op *op)
 {
     const char *eol = ts_line_end(ts);
     int rc = 0;
     while (!rc && ts->p < eol) {
         ts_skip_blanks(ts);
         if (ts_take_word(ts, ", scope:") || ts_take_word(ts, ",scope:"))
-            rc = scope(ts, eol, op);
+            rc = read_scope(ts, eol, op);
         else if (ts_take_word(ts, ", uses ="))
             skip_uses(ts, eol);
         else if (ts_take(ts, '#'))
-            rc = source(ts, eol, op);
+            rc = read_source(ts, eol, op);
         else if (!ts_take(ts, ';'))
-            break; /* someone's note */
+            break; /* a note that a person added */
     }
     ts->p = eol;
     return rc;
@@ -263,16 +262,16 @@ int ts_op(struct ts *ts, struct nrg_block *block, struct nrg_op **out)
 {
     const char *at = ts->p;
     struct call call = {0};
-    int rc = outputs(ts);
+    int rc = read_outputs(ts);
     if (!rc)
-        rc = call_of(ts, &call);
+        rc = read_call(ts, &call);
     if (!rc)
-        rc = build(ts, &call, out);
+        rc = build_op(ts, &call, out);
     if (rc)
         return rc;
     (*out)->parent = block;
     (*out)->line = ts_line_at(ts, at);
-    rc = tail(ts, *out);
+    rc = read_tail(ts, *out);
     if (!rc && call.text && is_numbered(call.text, call.len))
         rc = ts_wait_for_graph(ts, *out, call.text, call.len);
     return rc;

@@ -1,11 +1,11 @@
 /*
  * The reader of TorchScript IR text, as str(model.graph), str(model.inlined_graph) and the logs
  * of PyTorch 0.3 to 2.x print it. Every graph of the file is read; the first is the main one. A
- * graph introduced by "with" belongs to a node of the graph before it (ts_with.c); others are named
- * by a heading of one word above them, as dumps of submodules have it. A file of node lines only
- * is read as one graph whose header is missing.
+ * graph introduced by "with" belongs to a node of the graph before it (subgraph.c);
+ * others are named by a heading of one word above them, as dumps of submodules have it. A file of
+ * node lines only is read as one graph whose header is missing.
  *
- * Operators without a scope stand in the root module if others of the graph have one (a traced
+ * Operators without a scope belong to the root module if others of the graph have one (a traced
  * model); without any scope the module is unknown (a scripted model).
  */
 #include <errno.h>
@@ -16,7 +16,7 @@
 
 #define LOOK_AT ((size_t)64 * 1024)
 
-static int match(const struct nrg_source *source)
+static int match_text(const struct nrg_source *source)
 {
     const char *text = (const char *)source->bytes;
     size_t len = source->size < LOOK_AT ? source->size : LOOK_AT;
@@ -51,7 +51,7 @@ static int end_family(struct ts *ts)
     return rc;
 }
 
-/* A "graph(" after which nothing can be read is no graph; neither is the rest of its line. */
+/* A "graph(" after which nothing can be read is not a graph; the rest of its line is skipped. */
 static int add_graph(struct ts *ts, struct nrg_graph *graph)
 {
     if (!graph->complete && !graph->n_values && !graph->n_ops) {
@@ -124,14 +124,14 @@ static int warn_of_sizes(struct ts *ts)
                : 0;
 }
 
-static void release(struct ts *ts)
+static void release_scratch(struct ts *ts)
 {
-    struct ts_table *tables[] = {&ts->texts, &ts->kinds,  &ts->scopes,
-                                 &ts->types, &ts->values, &ts->waiting};
+    struct nrg_map *tables[] = {&ts->texts, &ts->kinds,  &ts->scopes,
+                                &ts->types, &ts->values, &ts->waiting};
     struct ts_stack *stacks[] = {&ts->operands, &ts->ops, &ts->blocks, &ts->type_args,
                                  &ts->strings};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
-        ts_table_release(tables[i]);
+        nrg_map_release(tables[i]);
     for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
         free(stacks[i]->items);
     free(ts->outputs);
@@ -161,13 +161,13 @@ static int read_text(const struct nrg_source *source, struct nrg_model *model,
         rc = end_family(&ts);
     if (!rc)
         rc = warn_of_sizes(&ts);
-    release(&ts);
+    release_scratch(&ts);
     return rc;
 }
 
 const struct nrg_reader nrg_reader_torchscript = {
     .name = "torchscript",
     .summary = "TorchScript IR text: print(model.inlined_graph), PyTorch 0.3 to 2.x",
-    .match = match,
+    .match = match_text,
     .read = read_text,
 };

@@ -20,8 +20,7 @@ bool ts_is_fx(const char *graph, const char *end)
         line = memchr(line + 1, '\n', (size_t)(end - line - 1));
     if (!line)
         return false;
-    const char *eol = memchr(line + 1, '\n', (size_t)(end - line - 1));
-    eol = eol ? eol : end;
+    const char *eol = ts_end_of_line(line + 1, end);
     return ts_find_word(line, eol, "users=") || ts_find_word(line, eol, "[uses=") ||
            ts_find_word(line, eol, "= placeholder[") || ts_find_word(line, eol, "= call_") ||
            ts_find_word(line, eol, "= get_attr[");
@@ -47,12 +46,8 @@ static bool has_onnx_print(const char *text, const char *end)
         const char *eol = memchr(p, '\n', (size_t)(end - p));
         if (!eol)
             return false;
-        const char *name = ts_name_end(p + 6, eol);
-        while (name < eol && ts_is(*name, TS_BLANK))
-            name++;
-        const char *next = eol + 1;
-        while (next < end && ts_is(*next, TS_BLANK))
-            next++;
+        const char *name = ts_after_blanks(ts_name_end(p + 6, eol), eol);
+        const char *next = ts_after_blanks(eol + 1, end);
         const char *after = next < end && *next == '%' ? ts_name_end(next, end) : NULL;
         if (name < eol && (*name == '(' || *name == '{') && after && after < end && *after == '[')
             return true;
@@ -66,7 +61,7 @@ static bool is_utf16(const char *text, size_t len)
     static const char word[] = {'g', 0, 'r', 0, 'a', 0, 'p', 0, 'h'};
     if (len < 2 || ((uint8_t)text[0] != 0xff && (uint8_t)text[0] != 0xfe))
         return false;
-    return text && memmem(text, len, word, sizeof word);
+    return memmem(text, len, word, sizeof word);
 }
 
 const char *ts_other_format(const char *text, size_t len)

@@ -7,7 +7,7 @@
  *                  the names after "::", joined; inside a Sequential a name repeats its parent's
  *                  ("layer1", then "layer1.0"), which then stands for both
  *
- * A scope of no style gives no module: unknown, not the root.
+ * A scope of any other style gives no module: unknown, not the root.
  */
 #include "base/mem.h"
 #include "graph/torchscript/lex.h"
@@ -18,17 +18,17 @@ struct path {
     size_t n_parts, n_named;
 };
 
-static bool repeats(const struct path *path, const char *name, size_t len)
+static bool repeats_last(const struct path *path, const char *name, size_t len)
 {
     size_t n = path->text.len - path->last;
     return n && len > n && !memcmp(name, path->text.text + path->last, n) && name[n] == '.';
 }
 
-static int join(struct path *path, const char *name, size_t len)
+static int add_name(struct path *path, const char *name, size_t len)
 {
     if (!len)
         return 0;
-    if (repeats(path, name, len)) {
+    if (repeats_last(path, name, len)) {
         path->text.len = path->last;
         return nrg_str_add(&path->text, name, len);
     }
@@ -37,7 +37,7 @@ static int join(struct path *path, const char *name, size_t len)
     return rc ? rc : nrg_str_add(&path->text, name, len);
 }
 
-static int part(struct path *path, const char *at, size_t len)
+static int add_part(struct path *path, const char *at, size_t len)
 {
     static const char root[] = "__module";
     const char *colons = ts_find_word(at, at + len, "::"),
@@ -50,12 +50,12 @@ static int part(struct path *path, const char *at, size_t len)
     }
     if (colons) {
         path->n_named++;
-        return join(path, colons + 2, len - (size_t)(colons + 2 - at));
+        return add_name(path, colons + 2, len - (size_t)(colons + 2 - at));
     }
     if (bracket && at[len - 1] == ']') {
         path->n_named++;
         path->last = path->text.len; /* names in brackets never repeat */
-        return join(path, bracket + 1, len - (size_t)(bracket - at) - 2);
+        return add_name(path, bracket + 1, len - (size_t)(bracket - at) - 2);
     }
     return 0;
 }
@@ -67,7 +67,7 @@ static int module_of(struct ts *ts, const char *text, size_t len, const char **m
     for (size_t at = 0, n; !rc && at <= len; at += n + 1) {
         const char *slash = memchr(text + at, '/', len - at);
         n = slash ? (size_t)(slash - text) - at : len - at;
-        rc = n ? part(&path, text + at, n) : 0;
+        rc = n ? add_part(&path, text + at, n) : 0;
     }
     /* "ResNet" alone is the root of the old style; a longer path without names is unknown. */
     if (!rc && (path.n_named || path.n_parts == 1)) {
@@ -80,7 +80,7 @@ static int module_of(struct ts *ts, const char *text, size_t len, const char **m
 
 int ts_scope(struct ts *ts, const char *text, size_t len, struct nrg_op *op)
 {
-    struct ts_entry *entry = ts_table_at(&ts->scopes, text, len);
+    struct nrg_map_entry *entry = nrg_map_at(&ts->scopes, text, len);
     if (!entry)
         return ts_no_memory(ts);
     struct ts_scope *scope = entry->data;

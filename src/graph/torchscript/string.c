@@ -13,8 +13,8 @@
 #include "base/mem.h"
 #include "graph/torchscript/lex.h"
 
-/* The closing quote, or NULL; *escaped tells whether there is anything to decode. */
-static const char *closing(const struct ts *ts, bool *escaped)
+/* The closing quote, or NULL; *escaped: there is something to decode. */
+static const char *closing_quote(const struct ts *ts, bool *escaped)
 {
     *escaped = false;
     for (const char *p = ts->p; p < ts->end && *p != '\n'; p++) {
@@ -35,7 +35,7 @@ static bool is_odd_digit(char c)
 }
 
 /* One escape after its backslash; returns how many bytes it took. */
-static size_t decode(const char *p, const char *end, char *out)
+static size_t decode_escape(const char *p, const char *end, char *out)
 {
     static const char from[] = "abfnrtv", to[] = "\a\b\f\n\r\t\v";
     if (end - p >= 3 && is_odd_digit(p[0]) && is_odd_digit(p[1]) && is_odd_digit(p[2])) {
@@ -49,7 +49,7 @@ static size_t decode(const char *p, const char *end, char *out)
 }
 
 /* Cleans piece by piece, because line ends and tabs of a string mean something. */
-static void clean(char *text, size_t len, const char *raw)
+static void clean_string(char *text, size_t len, const char *raw)
 {
     size_t out = 0;
     for (size_t at = 0; at < len;) {
@@ -67,7 +67,7 @@ static void clean(char *text, size_t len, const char *raw)
     text[out] = '\0';
 }
 
-static const char *decoded(struct ts *ts, const char *p, const char *end)
+static const char *decode_string(struct ts *ts, const char *p, const char *end)
 {
     size_t len = 0;
     char *raw = nrg_arena_alloc(&ts->model->arena, (size_t)(end - p) + 1);
@@ -76,11 +76,11 @@ static const char *decoded(struct ts *ts, const char *p, const char *end)
         return NULL;
     while (p < end) {
         if (*p == '\\')
-            p += 1 + decode(p + 1, end, &raw[len++]);
+            p += 1 + decode_escape(p + 1, end, &raw[len++]);
         else
             raw[len++] = *p++;
     }
-    clean(text, len, raw);
+    clean_string(text, len, raw);
     return text;
 }
 
@@ -88,11 +88,11 @@ int ts_string(struct ts *ts, const char **out)
 {
     bool escaped;
     if (!ts_take(ts, '"'))
-        return ts_syntax(ts, "a string is missing");
-    const char *end = closing(ts, &escaped);
+        return TS_SYNTAX;
+    const char *end = closing_quote(ts, &escaped);
     if (!end)
-        return ts_syntax(ts, "a string does not end");
-    *out = escaped ? decoded(ts, ts->p, end) : ts_intern(ts, ts->p, (size_t)(end - ts->p));
+        return TS_SYNTAX;
+    *out = escaped ? decode_string(ts, ts->p, end) : ts_intern(ts, ts->p, (size_t)(end - ts->p));
     ts->p = end + 1;
     return *out ? 0 : ts_no_memory(ts);
 }

@@ -3,7 +3,7 @@
  * end comes "with prim::FusionGroup_0 = graph(…", and such a graph may have `with` graphs of its
  * own, numbered from 0 again, right after it. So a `with` belongs to the innermost graph that
  * still waits for that name: nodes that wait are kept per name, newest first, with the level of
- * the graph that they stand in, and a graph that is left takes its waiting nodes with it.
+ * their graph. Leaving a graph drops its waiting nodes.
  *
  * Tied, a node's kind loses its number and it gets an attribute "Subgraph". A prim:: node whose
  * graph never comes loses its number too, with a warning; other namespaces may really have
@@ -16,15 +16,14 @@
 
 int ts_wait_for_graph(struct ts *ts, struct nrg_op *op, const char *kind, size_t len)
 {
-    struct ts_entry *entry = ts_table_at(&ts->waiting, kind, len);
+    struct nrg_map_entry *entry = nrg_map_at(&ts->waiting, kind, len);
     struct ts_reference *reference = nrg_arena_alloc(&ts->model->arena, sizeof *reference);
     if (!entry || !reference ||
-        nrg_reserve(&ts->references, &ts->cap_references, ts->n_references + 1,
-                    sizeof *ts->references))
+        nrg_append(&ts->references, &ts->n_references, &ts->cap_references, &reference,
+                   sizeof reference))
         return ts_no_memory(ts);
     *reference = (struct ts_reference){op, kind, len, entry->data, ts->level};
     entry->data = reference;
-    ts->references[ts->n_references++] = reference;
     return 0;
 }
 
@@ -36,11 +35,11 @@ static int drop_number(struct ts *ts, struct nrg_op *op)
 }
 
 /* Nodes of graphs deeper than `level` wait no longer. */
-static int leave(struct ts *ts, size_t level)
+static int drop_waiting(struct ts *ts, size_t level)
 {
     while (ts->n_references && ts->references[ts->n_references - 1]->level > level) {
         struct ts_reference *last = ts->references[--ts->n_references];
-        struct ts_entry *entry = ts_table_at(&ts->waiting, last->kind, last->len);
+        struct nrg_map_entry *entry = nrg_map_at(&ts->waiting, last->kind, last->len);
         if (!entry)
             return ts_no_memory(ts);
         if (entry->data == last)
@@ -60,15 +59,15 @@ static int leave(struct ts *ts, size_t level)
 
 int ts_forget_waiting(struct ts *ts)
 {
-    int rc = leave(ts, 0);
-    ts_table_forget(&ts->waiting);
+    int rc = drop_waiting(ts, 0);
+    nrg_map_clear(&ts->waiting);
     ts->level = 1;
     return rc;
 }
 
 int ts_tie_graph(struct ts *ts, const char *kind, size_t len, struct nrg_op **owner)
 {
-    struct ts_entry *entry = ts_table_at(&ts->waiting, kind, len);
+    struct nrg_map_entry *entry = nrg_map_at(&ts->waiting, kind, len);
     if (!entry)
         return ts_no_memory(ts);
     struct ts_reference *found = entry->data;
@@ -80,12 +79,12 @@ int ts_tie_graph(struct ts *ts, const char *kind, size_t len, struct nrg_op **ow
             return ts_no_memory(ts);
         return 0;
     }
-    int rc = leave(ts, found->level);
+    int rc = drop_waiting(ts, found->level);
     if (rc)
         return rc;
     *owner = found->op;
     found->op = NULL;
-    entry = ts_table_at(&ts->waiting, kind, len);
+    entry = nrg_map_at(&ts->waiting, kind, len);
     if (entry)
         entry->data = found->same_before;
     ts->level = found->level + 1;

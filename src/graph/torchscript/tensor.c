@@ -42,9 +42,8 @@ int ts_int(struct ts *ts, int64_t *out)
 
 int ts_add_int(struct ts *ts, int64_t value)
 {
-    if (nrg_reserve(&ts->ints, &ts->cap_ints, ts->n_ints + 1, sizeof *ts->ints))
+    if (nrg_append(&ts->ints, &ts->n_ints, &ts->cap_ints, &value, sizeof *ts->ints))
         return ts_no_memory(ts);
-    ts->ints[ts->n_ints++] = value;
     return 0;
 }
 
@@ -68,19 +67,19 @@ static int size_or_stride(struct ts *ts, int64_t *out)
         const char *at = ts->p;
         while (ts->p < ts->end && ts_is(*ts->p, TS_IDENT))
             ts->p++;
-        return ts->p > at ? 0 : ts_syntax(ts, "a tensor's size is missing");
+        return ts->p > at ? 0 : TS_SYNTAX;
     }
-    /* A size that no computer can hold is as good as unknown; ts_file.c warns. */
+    /* A size beyond 63 bits is as good as unknown; reader.c warns. */
     if (rc) {
         *out = NRG_DIM_UNKNOWN;
         ts->n_huge_dims += rc == -ERANGE;
     }
     if (*out < 0 && (!symbol || *out > -2))
         *out = NRG_DIM_UNKNOWN;
-    return symbol && !ts_take(ts, ')') ? ts_syntax(ts, "a symbolic size does not end") : 0;
+    return symbol && !ts_take(ts, ')') ? TS_SYNTAX : 0;
 }
 
-static int dimension(struct ts *ts, struct dims *dims)
+static int read_dim(struct ts *ts, struct dims *dims)
 {
     int64_t size, stride = NRG_DIM_UNKNOWN;
     int rc = size_or_stride(ts, &size);
@@ -99,7 +98,7 @@ static int dimension(struct ts *ts, struct dims *dims)
 }
 
 /* "strides=[128, 1]", after the bracket. */
-static int stride_list(struct ts *ts, struct dims *dims)
+static int read_strides(struct ts *ts, struct dims *dims)
 {
     size_t n = 0;
     while (!ts_take(ts, ']')) {
@@ -113,7 +112,7 @@ static int stride_list(struct ts *ts, struct dims *dims)
         n++;
         ts_skip_blanks(ts);
         if (!ts_take(ts, ',') && ts_peek(ts) != ']')
-            return ts_syntax(ts, "a list of strides does not end");
+            return TS_SYNTAX;
     }
     dims->strides_told = n && n == dims->n;
     return 0;
@@ -136,15 +135,13 @@ static const char *option_end(const struct ts *ts)
     return p;
 }
 
-/* The forgotten bracket: in "shape = (*, 10)):" the second one ends the list of inputs. */
+/* The printer forgot a bracket: in "shape = (*, 10)):" the second one ends the list of inputs. */
 static bool profiled_ends(struct ts *ts)
 {
     const char *p = ts->p;
     if (p >= ts->end || *p != ')')
         return true;
-    p++;
-    while (p < ts->end && ts_is(*p, TS_BLANK))
-        p++;
+    p = ts_after_blanks(p + 1, ts->end);
     return p < ts->end && (*p == ':' || *p == '{');
 }
 
@@ -153,12 +150,12 @@ static int profiled_shape(struct ts *ts, struct dims *dims, bool *rank_told)
 {
     while (!ts_take(ts, ')')) {
         ts_skip_blanks(ts);
-        int rc = dimension(ts, dims);
+        int rc = read_dim(ts, dims);
         if (rc)
             return rc;
         ts_skip_blanks(ts);
         if (!ts_take(ts, ',') && ts_peek(ts) != ')')
-            return ts_syntax(ts, "a shape does not end");
+            return TS_SYNTAX;
     }
     if (dims->n == 1 && ts->ints[0] == NRG_DIM_UNKNOWN)
         dims->n = 0;
@@ -182,7 +179,7 @@ static bool key_is(struct ts *ts, const char *key)
 }
 
 /* key=value; those that we do not know are skipped. */
-static int option(struct ts *ts, struct nrg_type *type)
+static int read_option(struct ts *ts, struct nrg_type *type)
 {
     int64_t flag;
     if (key_is(ts, "requires_grad") && !ts_int(ts, &flag))
@@ -208,16 +205,15 @@ static bool is_option(const struct ts *ts)
         p++;
     if (p == ts->p || ts_is(*ts->p, TS_DIGIT))
         return false;
-    while (p < ts->end && ts_is(*p, TS_BLANK))
-        p++;
+    p = ts_after_blanks(p, ts->end);
     return p < ts->end && *p == '=';
 }
 
-static int fill(struct ts *ts, struct nrg_type *type, const struct dims *dims, bool rank_told)
+static int set_dims(struct ts *ts, struct nrg_type *type, const struct dims *dims, bool rank_told)
 {
     size_t n = dims->n;
     if (n > INT32_MAX)
-        return ts_syntax(ts, "a tensor has too many dimensions");
+        return TS_SYNTAX;
     type->rank = n || rank_told ? (int)n : -1;
     if (!n)
         return 0;
@@ -247,15 +243,15 @@ int ts_tensor_options(struct ts *ts, struct nrg_type *type, bool rank_told)
             if (!rc && profiled_ends(ts))
                 break;
         } else if (ts_take_word(ts, "strides=[")) {
-            rc = stride_list(ts, &dims);
+            rc = read_strides(ts, &dims);
         } else {
-            rc = is_option(ts) ? option(ts, type) : dimension(ts, &dims);
+            rc = is_option(ts) ? read_option(ts, type) : read_dim(ts, &dims);
         }
         ts_skip_blanks(ts);
         if (!rc && !ts_take(ts, ',') && ts_peek(ts) != ')')
-            rc = ts_syntax(ts, "a tensor type does not end");
+            rc = TS_SYNTAX;
         if (rc)
             return rc;
     }
-    return fill(ts, type, &dims, rank_told);
+    return set_dims(ts, type, &dims, rank_told);
 }

@@ -3,9 +3,9 @@
  * thousands of times, so the text of a type is first measured (brackets counted up to the comma,
  * "=" or bracket that ends it) and looked up; only an unknown text is parsed.
  *
- *   base     Tensor types (ts_tensor.c) | (A, B) | NamedTuple(a : A, b : B = 1) | Dict(K, V) |
- *            Union(A, B) | Future[A] or Future(A) | Enum<…> | InterfaceType<…> | a.b.Class | word
- *   suffix   A[] list, A? optional, A[Undefined] (says nothing about shape)
+ *   base    tensor types (tensor.c) | (A, B) | NamedTuple(a : A, b : B = 1) | Dict(K, V) |
+ *           Union(A, B) | Future[A] or Future(A) | Enum<…> | InterfaceType<…> | a.b.Class | word
+ *   suffix  A[] list, A? optional, A[Undefined] (says nothing about shape)
  *
  * The Python spellings List[A], Optional[A], Tuple[A, B] of str() are read as well. A type that is
  * none of these is kept as text (NRG_T_OTHER): an unknown type must not lose the node.
@@ -16,9 +16,9 @@
 
 const struct nrg_type ts_unknown_type = {.kind = NRG_T_UNKNOWN, .rank = -1, .requires_grad = -1};
 
-static int parse(struct ts *ts, int depth, const struct nrg_type **out);
+static int parse_type(struct ts *ts, int depth, const struct nrg_type **out);
 
-static const struct {
+static const struct name_kind {
     const char *name;
     enum nrg_type_kind kind;
 } words[] = {
@@ -30,10 +30,7 @@ static const struct {
     {"SymBool", NRG_T_BOOL},   {"UNKNOWN_TYPE", NRG_T_UNKNOWN},
 };
 
-static const struct {
-    const char *name;
-    enum nrg_type_kind kind;
-} containers[] = {
+static const struct name_kind containers[] = {
     {"Dict", NRG_T_DICT},    {"Union", NRG_T_UNION},       {"Future", NRG_T_FUTURE},
     {"Await", NRG_T_FUTURE}, {"RRef", NRG_T_FUTURE},       {"List", NRG_T_LIST},
     {"Tuple", NRG_T_TUPLE},  {"Optional", NRG_T_OPTIONAL}, {"NamedTuple", NRG_T_TUPLE},
@@ -49,8 +46,8 @@ static struct nrg_type *new_type(struct ts *ts, enum nrg_type_kind kind)
     return type;
 }
 
-static int named(struct ts *ts, enum nrg_type_kind kind, const char *at, size_t len,
-                 const struct nrg_type **out)
+static int named_type(struct ts *ts, enum nrg_type_kind kind, const char *at, size_t len,
+                      const struct nrg_type **out)
 {
     struct nrg_type *type = new_type(ts, kind);
     const char *name = type ? ts_intern(ts, at, len) : NULL;
@@ -61,7 +58,7 @@ static int named(struct ts *ts, enum nrg_type_kind kind, const char *at, size_t 
     return 0;
 }
 
-static int wrap(struct ts *ts, enum nrg_type_kind kind, const struct nrg_type **io)
+static int wrap_type(struct ts *ts, enum nrg_type_kind kind, const struct nrg_type **io)
 {
     struct nrg_type *type = new_type(ts, kind);
     const struct nrg_type **arg = nrg_arena_alloc(&ts->model->arena, sizeof *arg);
@@ -105,7 +102,7 @@ static void skip_field_name(struct ts *ts)
 }
 
 /* After the opening bracket, up to and with the closing one. */
-static int members(struct ts *ts, int depth, char close, bool fields, struct nrg_type *type)
+static int read_members(struct ts *ts, int depth, char close, bool fields, struct nrg_type *type)
 {
     size_t base = ts->type_args.n;
     ts_skip_blanks(ts);
@@ -113,7 +110,7 @@ static int members(struct ts *ts, int depth, char close, bool fields, struct nrg
         const struct nrg_type *member;
         if (fields)
             skip_field_name(ts);
-        int rc = parse(ts, depth + 1, &member);
+        int rc = parse_type(ts, depth + 1, &member);
         if (!rc)
             rc = ts_push(ts, &ts->type_args, (void *)member);
         if (rc)
@@ -122,25 +119,25 @@ static int members(struct ts *ts, int depth, char close, bool fields, struct nrg
             skip_default(ts);
         ts_skip_blanks(ts);
         if (!ts_take(ts, ',') && ts_peek(ts) != close)
-            return ts_syntax(ts, "a type does not end");
+            return TS_SYNTAX;
         ts_skip_blanks(ts);
     }
     return ts_pop_array(ts, &ts->type_args, base, &type->args, &type->n_args);
 }
 
-static int container(struct ts *ts, int depth, enum nrg_type_kind kind, bool fields,
-                     const struct nrg_type **out)
+static int container_type(struct ts *ts, int depth, enum nrg_type_kind kind, bool fields,
+                          const struct nrg_type **out)
 {
     char close = *ts->p++ == '(' ? ')' : ']';
     struct nrg_type *type = new_type(ts, kind);
     if (!type)
         return ts_no_memory(ts);
     *out = type;
-    return members(ts, depth, close, fields, type);
+    return read_members(ts, depth, close, fields, type);
 }
 
 /* "Enum<a.b>", "InterfaceType<a>", "ClassType<a>". */
-static int angled(struct ts *ts, const char *word, size_t len, const struct nrg_type **out)
+static int angled_type(struct ts *ts, const char *word, size_t len, const struct nrg_type **out)
 {
     const char *inside = ts->p + 1;
     const char *eol = ts_line_end(ts);
@@ -151,11 +148,11 @@ static int angled(struct ts *ts, const char *word, size_t len, const struct nrg_
             break;
     }
     if (ts->p == eol)
-        return ts_syntax(ts, "a type does not end");
+        return TS_SYNTAX;
     const char *close = ts->p++;
     if (ts_equals(word, len, "Enum"))
-        return named(ts, NRG_T_OTHER, word, (size_t)(ts->p - word), out);
-    return named(ts, NRG_T_CLASS, inside, (size_t)(close - inside), out);
+        return named_type(ts, NRG_T_OTHER, word, (size_t)(ts->p - word), out);
+    return named_type(ts, NRG_T_CLASS, inside, (size_t)(close - inside), out);
 }
 
 static bool is_tensor_word(const char *word, size_t len, enum nrg_dtype *dtype, bool *rank_told)
@@ -174,7 +171,19 @@ static bool is_tensor_word(const char *word, size_t len, enum nrg_dtype *dtype, 
     return *dtype != NRG_DTYPE_UNKNOWN;
 }
 
-/* A word alone: of the table, a dtype, a class (with dots), or something we do not know. */
+/* With its options, when they follow. */
+static int tensor_type(struct ts *ts, enum nrg_dtype dtype, bool rank_told,
+                       const struct nrg_type **out)
+{
+    struct nrg_type *type = new_type(ts, NRG_T_TENSOR);
+    if (!type)
+        return ts_no_memory(ts);
+    type->dtype = dtype;
+    *out = type;
+    return ts_take(ts, '(') ? ts_tensor_options(ts, type, rank_told) : 0;
+}
+
+/* A word without "(": of the table, a dtype, a class (with dots), or unknown. */
 static int word_type(struct ts *ts, const char *word, size_t len, const struct nrg_type **out)
 {
     for (size_t i = 0; i < COUNT(words); i++) {
@@ -186,27 +195,10 @@ static int word_type(struct ts *ts, const char *word, size_t len, const struct n
     }
     enum nrg_dtype dtype;
     bool rank_told;
-    if (is_tensor_word(word, len, &dtype, &rank_told)) {
-        struct nrg_type *type = new_type(ts, NRG_T_TENSOR);
-        if (!type)
-            return ts_no_memory(ts);
-        type->dtype = dtype;
-        *out = type;
-        return 0;
-    }
+    if (is_tensor_word(word, len, &dtype, &rank_told))
+        return tensor_type(ts, dtype, rank_told, out);
     bool class = memchr(word, '.', len) || (len > 9 && !memcmp(word, "__torch__", 9));
-    return named(ts, class ? NRG_T_CLASS : NRG_T_OTHER, word, len, out);
-}
-
-static int tensor(struct ts *ts, enum nrg_dtype dtype, bool rank_told, const struct nrg_type **out)
-{
-    struct nrg_type *type = new_type(ts, NRG_T_TENSOR);
-    if (!type)
-        return ts_no_memory(ts);
-    type->dtype = dtype;
-    *out = type;
-    ts->p++;
-    return ts_tensor_options(ts, type, rank_told);
+    return named_type(ts, class ? NRG_T_CLASS : NRG_T_OTHER, word, len, out);
 }
 
 static int base_type(struct ts *ts, int depth, const struct nrg_type **out)
@@ -215,38 +207,38 @@ static int base_type(struct ts *ts, int depth, const struct nrg_type **out)
     enum nrg_dtype dtype;
     bool rank_told;
     if (*word == '(')
-        return container(ts, depth, NRG_T_TUPLE, false, out);
+        return container_type(ts, depth, NRG_T_TUPLE, false, out);
     while (ts->p < ts->end && (ts_is(*ts->p, TS_IDENT) || *ts->p == '.' || *ts->p == '$'))
         ts->p++;
     size_t len = (size_t)(ts->p - word);
     char next = ts_peek(ts);
     if (!len)
-        return ts_syntax(ts, "a type is missing");
+        return TS_SYNTAX;
     if (next == '<')
-        return angled(ts, word, len, out);
+        return angled_type(ts, word, len, out);
     if (next == '(' && is_tensor_word(word, len, &dtype, &rank_told))
-        return tensor(ts, dtype, rank_told, out);
+        return tensor_type(ts, dtype, rank_told, out);
     if (next == '(' || (next == '[' && ts->end - ts->p > 1 && ts->p[1] != ']'))
         for (size_t i = 0; i < COUNT(containers); i++)
             if (ts_equals(word, len, containers[i].name))
-                return container(ts, depth, containers[i].kind, *word == 'N', out);
+                return container_type(ts, depth, containers[i].kind, *word == 'N', out);
     if (next == '(')
-        return ts_syntax(ts, "a type is unknown");
+        return TS_SYNTAX;
     return word_type(ts, word, len, out);
 }
 
-static int parse(struct ts *ts, int depth, const struct nrg_type **out)
+static int parse_type(struct ts *ts, int depth, const struct nrg_type **out)
 {
     if (depth > TS_MAX_DEPTH)
         return ts_too_deep(ts);
     if (ts->p >= ts->end)
-        return ts_syntax(ts, "a type is missing");
+        return TS_SYNTAX;
     int rc = base_type(ts, depth, out);
     while (!rc) {
         if (ts_take_word(ts, "[]"))
-            rc = wrap(ts, NRG_T_LIST, out);
+            rc = wrap_type(ts, NRG_T_LIST, out);
         else if (ts_take(ts, '?'))
-            rc = wrap(ts, NRG_T_OPTIONAL, out);
+            rc = wrap_type(ts, NRG_T_OPTIONAL, out);
         else if (!ts_take_word(ts, "[Undefined]"))
             break;
         if (++depth > TS_MAX_DEPTH)
@@ -256,7 +248,7 @@ static int parse(struct ts *ts, int depth, const struct nrg_type **out)
 }
 
 /* Where the text of a type ends, without knowing its grammar. */
-static const char *measure(const struct ts *ts)
+static const char *type_end(const struct ts *ts)
 {
     const char *p = ts->p;
     unsigned depth = 0;
@@ -276,22 +268,20 @@ static const char *measure(const struct ts *ts)
     return p;
 }
 
-/* After a type only these can come; the parser that stops elsewhere has misread it. */
+/* Only these can follow a type; a parser that stops elsewhere has misread it. */
 static bool at_type_end(struct ts *ts)
 {
-    const char *p = ts->p;
-    while (p < ts->end && ts_is(*p, TS_BLANK))
-        p++;
+    const char *p = ts_after_blanks(ts->p, ts->end);
     return p == ts->end || memchr(",=)\n:{;#", *p, 8);
 }
 
 int ts_type(struct ts *ts, const struct nrg_type **out)
 {
-    const char *at = ts->p, *measured = measure(ts);
+    const char *at = ts->p, *measured = type_end(ts);
     size_t len = (size_t)(measured - at), base = ts->type_args.n;
     if (!len)
-        return ts_syntax(ts, "a type is missing");
-    struct ts_entry *entry = ts_table_at(&ts->types, at, len);
+        return TS_SYNTAX;
+    struct nrg_map_entry *entry = nrg_map_at(&ts->types, at, len);
     if (!entry)
         return ts_no_memory(ts);
     if (entry->data) {
@@ -299,13 +289,13 @@ int ts_type(struct ts *ts, const struct nrg_type **out)
         ts->p = measured;
         return 0;
     }
-    int rc = parse(ts, 0, out);
+    int rc = parse_type(ts, 0, out);
     ts->type_args.n = base;
     if (rc < 0)
         return rc;
     if (rc || !at_type_end(ts)) {
         ts->p = measured;
-        rc = named(ts, NRG_T_OTHER, at, len, out);
+        rc = named_type(ts, NRG_T_OTHER, at, len, out);
         if (rc)
             return rc;
     }

@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "graph/torchscript/lex.h"
 
-static int new_value(struct ts *ts, struct ts_entry *entry, struct nrg_value *room)
+static int new_value(struct ts *ts, struct nrg_map_entry *entry, struct nrg_value *room)
 {
     const char *name = ts_copy(ts, entry->key, entry->len);
     if (!room)
@@ -23,9 +23,9 @@ static int new_value(struct ts *ts, struct ts_entry *entry, struct nrg_value *ro
     return 0;
 }
 
-int ts_use_value(struct ts *ts, const char *name, size_t len)
+static int use_value(struct ts *ts, const char *name, size_t len)
 {
-    struct ts_entry *entry = ts_table_at(&ts->values, name, len);
+    struct nrg_map_entry *entry = nrg_map_at(&ts->values, name, len);
     if (!entry)
         return ts_no_memory(ts);
     if (!entry->data) {
@@ -44,7 +44,7 @@ int ts_use_value(struct ts *ts, const char *name, size_t len)
 int ts_define_value(struct ts *ts, const struct ts_output *as, struct nrg_op *producer,
                     struct nrg_value *room, struct nrg_value **out)
 {
-    struct ts_entry *entry = ts_table_at(&ts->values, as->name, as->len);
+    struct nrg_map_entry *entry = nrg_map_at(&ts->values, as->name, as->len);
     if (!entry)
         return ts_no_memory(ts);
     struct nrg_value *known = entry->data;
@@ -64,35 +64,35 @@ int ts_define_value(struct ts *ts, const struct ts_output *as, struct nrg_op *pr
 int ts_value_list(struct ts *ts)
 {
     if (!ts_take(ts, '('))
-        return ts_syntax(ts, "a list of values in parentheses is missing");
+        return TS_SYNTAX;
     for (;;) {
         ts_skip_space(ts);
         if (ts_take(ts, ')'))
             return 0;
         if (!ts_take(ts, '%'))
-            return ts_syntax(ts, "a value's name (%…) is missing");
+            return TS_SYNTAX;
         const char *name = ts->p;
         ts->p = ts_name_end(name, ts->end);
         if (ts->p == name)
-            return ts_syntax(ts, "a value has no name");
-        int rc = ts_use_value(ts, name, (size_t)(ts->p - name));
+            return TS_SYNTAX;
+        int rc = use_value(ts, name, (size_t)(ts->p - name));
         if (rc)
             return rc;
         ts_skip_space(ts);
         if (!ts_take(ts, ',') && ts_peek(ts) != ')')
-            return ts_syntax(ts, "a list of values does not end");
+            return TS_SYNTAX;
     }
 }
 
 int ts_typed(struct ts *ts)
 {
     if (!ts_take(ts, '%'))
-        return ts_syntax(ts, "a value's name (%…) is missing");
+        return TS_SYNTAX;
     struct ts_output output = {.name = ts->p, .type = &ts_unknown_type};
     ts->p = ts_name_end(ts->p, ts->end);
     output.len = (size_t)(ts->p - output.name);
     if (!output.len)
-        return ts_syntax(ts, "a value has no name");
+        return TS_SYNTAX;
     ts_skip_blanks(ts);
     if (ts_take(ts, ':')) {
         ts_skip_blanks(ts);
@@ -100,8 +100,7 @@ int ts_typed(struct ts *ts)
         if (rc)
             return rc;
     }
-    if (nrg_reserve(&ts->outputs, &ts->cap_outputs, ts->n_outputs + 1, sizeof *ts->outputs))
+    if (nrg_append(&ts->outputs, &ts->n_outputs, &ts->cap_outputs, &output, sizeof *ts->outputs))
         return ts_no_memory(ts);
-    ts->outputs[ts->n_outputs++] = output;
     return 0;
 }

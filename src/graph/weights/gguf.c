@@ -1,6 +1,6 @@
 /*
- * Reader of GGUF files, versions 1 to 3: parameters only; key-value pairs are walked over. Dims
- * stand innermost first and are turned around to PyTorch's order. Quantised types store blocks of
+ * Reader of GGUF files, versions 1 to 3: parameters only; key-value pairs are skipped. Dims
+ * are stored innermost first and are reversed to PyTorch's order. Quantised types store blocks of
  * elements, so bytes come from the type's block, not from a dtype. Big-endian files (their version
  * reads as a huge number) are refused.
  *
@@ -18,10 +18,12 @@
 #define NEST_MAX 8
 #define DIMS_MAX 8
 
+/* The first error stays in `rc`; what is taken after it is 0 or NULL. */
 struct cursor {
     const struct nrg_source *source;
     size_t at;
     unsigned version;
+    int rc;
     struct nrg_error *err;
 };
 
@@ -43,107 +45,94 @@ static const struct ggml_type {
 /* Bytes of a scalar key-value type; 0: string (8) and array (9), or unknown. */
 static const uint8_t value_sizes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
-static int take(struct cursor *in, uint64_t n, const uint8_t **bytes)
+/* NULL: the file ends before, or something failed earlier. */
+static const uint8_t *take_bytes(struct cursor *in, uint64_t n)
 {
-    if (n > in->source->size - in->at)
-        return nrg_fail_at(in->err, -EBADMSG, in->source->name, (long long)in->at,
-                           "the GGUF header reaches beyond the file: cut off?");
-    *bytes = in->source->bytes + in->at;
+    if (!in->rc && n > in->source->size - in->at)
+        in->rc = nrg_fail_at(in->err, -EBADMSG, in->source->name, (long long)in->at,
+                             "the GGUF header reaches beyond the file: cut off?");
+    if (in->rc)
+        return NULL;
     in->at += n;
-    return 0;
+    return in->source->bytes + in->at - n;
 }
 
-static int take_u32(struct cursor *in, uint32_t *n)
+static uint32_t take_u32(struct cursor *in)
 {
-    const uint8_t *p = NULL;
-    int rc = take(in, 4, &p);
-    if (!rc)
-        *n = nrg_le32(p);
-    return rc;
+    const uint8_t *p = take_bytes(in, 4);
+    return p ? nrg_le32(p) : 0;
 }
 
 /* A count or length: as wide as the version has it. */
-static int take_count(struct cursor *in, uint64_t *n)
+static uint64_t take_count(struct cursor *in)
 {
-    const uint8_t *p = NULL;
-    int rc = take(in, in->version == 1 ? 4 : 8, &p);
-    if (!rc)
-        *n = in->version == 1 ? nrg_le32(p) : nrg_le64(p);
-    return rc;
+    if (in->version == 1)
+        return take_u32(in);
+    const uint8_t *p = take_bytes(in, 8);
+    return p ? nrg_le64(p) : 0;
 }
 
-static int take_text(struct cursor *in, const char **text, size_t *len)
+static const char *take_text(struct cursor *in, size_t *len)
 {
-    uint64_t n = 0;
-    const uint8_t *p = NULL;
-    int rc = take_count(in, &n);
-    if (!rc)
-        rc = take(in, n, &p);
-    if (!rc) {
-        *text = (const char *)p;
-        *len = n;
+    *len = take_count(in);
+    return (const char *)take_bytes(in, *len);
+}
+
+static void skip_value(struct cursor *in, uint32_t type, int depth);
+
+static void skip_array(struct cursor *in, int depth)
+{
+    uint32_t type = take_u32(in);
+    uint64_t n = take_count(in);
+    if (type < sizeof value_sizes && value_sizes[type]) {
+        take_bytes(in, n > in->source->size ? UINT64_MAX : n * value_sizes[type]);
+        return;
     }
-    return rc;
+    /* Each element takes bytes, so a huge count stops at the end of the file. */
+    for (uint64_t i = 0; !in->rc && i < n; i++)
+        skip_value(in, type, depth + 1);
 }
 
-static int skip_value(struct cursor *in, uint32_t type, int depth);
-
-static int skip_array(struct cursor *in, int depth)
+static void skip_value(struct cursor *in, uint32_t type, int depth)
 {
-    uint32_t type = 0;
-    uint64_t n = 0;
-    const uint8_t *p = NULL;
-    int rc = take_u32(in, &type);
-    if (!rc)
-        rc = take_count(in, &n);
-    if (rc)
-        return rc;
-    if (type < sizeof value_sizes && value_sizes[type])
-        return n > in->source->size ? take(in, UINT64_MAX, &p)
-                                    : take(in, n * value_sizes[type], &p);
-    /* Each element takes bytes, so that a huge count ends at the end of the file. */
-    for (uint64_t i = 0; !rc && i < n; i++)
-        rc = skip_value(in, type, depth + 1);
-    return rc;
-}
-
-static int skip_value(struct cursor *in, uint32_t type, int depth)
-{
-    const uint8_t *p = NULL;
-    const char *text = NULL;
-    size_t len = 0;
+    size_t len;
     if (type == 8)
-        return take_text(in, &text, &len);
-    if (type == 9 && depth < NEST_MAX)
-        return skip_array(in, depth);
-    if (type < sizeof value_sizes && value_sizes[type])
-        return take(in, value_sizes[type], &p);
-    return nrg_fail_at(in->err, -EBADMSG, in->source->name, (long long)in->at,
-                       "GGUF value of type %u%s", type, type == 9 ? " is nested too deep" : "");
+        take_text(in, &len);
+    else if (type == 9 && depth < NEST_MAX)
+        skip_array(in, depth);
+    else if (type < sizeof value_sizes && value_sizes[type])
+        take_bytes(in, value_sizes[type]);
+    else
+        in->rc =
+            nrg_fail_at(in->err, -EBADMSG, in->source->name, (long long)in->at,
+                        "GGUF value of type %u%s", type, type == 9 ? " is nested too deep" : "");
 }
 
-static int read_kv(struct cursor *in, struct nrg_model *model)
+static void read_kv(struct cursor *in, struct nrg_model *model)
 {
-    const char *key = NULL, *text = NULL;
-    size_t key_len = 0, len = 0;
-    uint32_t type = 0;
-    int rc = take_text(in, &key, &key_len);
-    if (!rc)
-        rc = take_u32(in, &type);
-    if (rc)
-        return rc;
-    if (type != 8 || key_len != 20 || memcmp(key, "general.architecture", 20) != 0)
-        return skip_value(in, type, 0);
-    rc = take_text(in, &text, &len);
-    if (!rc)
+    size_t key_len, len;
+    const char *key = take_text(in, &key_len);
+    uint32_t type = take_u32(in);
+    if (in->rc)
+        return;
+    if (type != 8 || key_len != 20 || memcmp(key, "general.architecture", 20) != 0) {
+        skip_value(in, type, 0);
+        return;
+    }
+    const char *text = take_text(in, &len);
+    if (text)
         model->producer = nrg_model_text(model, text, len < 100 ? len : 100);
-    return rc;
+}
+
+static const struct ggml_type *ggml_type(uint32_t type)
+{
+    static const struct ggml_type unknown;
+    return type < sizeof ggml_types / sizeof *ggml_types ? &ggml_types[type] : &unknown;
 }
 
 static int64_t stored_bytes(uint32_t type, const struct nrg_tensor_info *tensor)
 {
-    const struct ggml_type *t =
-        type < sizeof ggml_types / sizeof *ggml_types ? &ggml_types[type] : &(struct ggml_type){0};
+    const struct ggml_type *t = ggml_type(type);
     int64_t n = 1;
     for (int i = 0; i < tensor->rank; i++)
         if (__builtin_mul_overflow(n, tensor->dims[i], &n))
@@ -153,47 +142,37 @@ static int64_t stored_bytes(uint32_t type, const struct nrg_tensor_info *tensor)
                : n / t->block * t->bytes;
 }
 
-static int take_dims(struct cursor *in, struct nrg_tensor_info *tensor)
+static void take_dims(struct cursor *in, struct nrg_tensor_info *tensor)
 {
-    uint32_t n = 0;
-    int rc = take_u32(in, &n);
-    if (!rc && n > DIMS_MAX)
-        rc = nrg_fail_at(in->err, -EBADMSG, in->source->name, (long long)in->at,
-                         "a GGUF tensor has %u dimensions", n);
-    for (uint32_t i = 0; !rc && i < n; i++) {
-        uint64_t dim = 0;
-        rc = take_count(in, &dim);
-        if (!rc && dim > INT64_MAX)
-            rc = nrg_fail_at(in->err, -EOVERFLOW, in->source->name, (long long)in->at,
-                             "a GGUF tensor's dimension is beyond 63 bits");
+    uint32_t n = take_u32(in);
+    if (n > DIMS_MAX)
+        in->rc = nrg_fail_at(in->err, -EBADMSG, in->source->name, (long long)in->at,
+                             "a GGUF tensor has %u dimensions", n);
+    for (uint32_t i = 0; !in->rc && i < n; i++) {
+        uint64_t dim = take_count(in);
+        if (dim > INT64_MAX)
+            in->rc = nrg_fail_at(in->err, -EOVERFLOW, in->source->name, (long long)in->at,
+                                 "a GGUF tensor's dimension is beyond 63 bits");
         tensor->dims[n - 1 - i] = (int64_t)dim;
     }
     tensor->rank = (int)n;
-    return rc;
 }
 
-static int read_tensor(struct cursor *in, struct nrg_model *model)
+static void read_tensor(struct cursor *in, struct nrg_model *model)
 {
     struct nrg_tensor_info tensor = {.requires_grad = -1, .storage_numel = -1, .bytes = -1};
-    const char *name = NULL;
-    size_t len = 0;
-    uint32_t type = 0;
-    const uint8_t *offset = NULL;
-    int rc = take_text(in, &name, &len);
-    if (!rc)
-        rc = take_dims(in, &tensor);
-    if (!rc)
-        rc = take_u32(in, &type);
-    if (!rc)
-        rc = take(in, 8, &offset);
-    if (rc)
-        return rc;
-    if (type < sizeof ggml_types / sizeof *ggml_types)
-        tensor.dtype = ggml_types[type].dtype;
+    size_t len;
+    const char *name = take_text(in, &len);
+    take_dims(in, &tensor);
+    uint32_t type = take_u32(in);
+    const uint8_t *offset = take_bytes(in, 8);
+    if (!offset)
+        return;
+    tensor.dtype = ggml_type(type)->dtype;
     tensor.bytes = stored_bytes(type, &tensor);
     if (nrg_le64(offset) > in->source->size && !model->n_warnings)
-        (void)nrg_model_warn(model, "the file is cut off: only shapes are known");
-    return nrg_param_add(model, in->source->name, name, len, &tensor, NRG_ROLE_GUESS, in->err);
+        nrg_model_warn(model, "the file is cut off: only shapes are known");
+    in->rc = nrg_param_add(model, in->source->name, name, len, &tensor, NRG_ROLE_GUESS, in->err);
 }
 
 static int match_gguf(const struct nrg_source *source)
@@ -205,28 +184,20 @@ static int read_gguf(const struct nrg_source *source, struct nrg_model *model,
                      struct nrg_error *err)
 {
     struct cursor in = {.source = source, .at = 4, .err = err};
-    uint64_t n_tensors = 0, n_kv = 0;
-    uint32_t version = 0;
     if (!match_gguf(source))
-        return nrg_fail(err, -EBADMSG, source->name, "is no GGUF file");
-    int rc = take_u32(&in, &version);
-    if (!rc && (version < 1 || version > 3))
-        rc = nrg_fail_at(err, -ENOTSUP, source->name, 4, "GGUF version %u is not known%s", version,
-                         version & 0xffff ? "" : " (a big-endian file)");
+        return nrg_fail(err, -EBADMSG, source->name, "is not a GGUF file");
+    uint32_t version = take_u32(&in);
+    if (version < 1 || version > 3)
+        return nrg_fail_at(err, -ENOTSUP, source->name, 4, "GGUF version %u is not known%s",
+                           version, version & 0xffff ? "" : " (a big-endian file)");
     in.version = version;
-    if (!rc)
-        rc = take_count(&in, &n_tensors);
-    if (!rc)
-        rc = take_count(&in, &n_kv);
-    for (uint64_t i = 0; !rc && i < n_kv; i++)
-        rc = read_kv(&in, model);
-    for (uint64_t i = 0; !rc && i < n_tensors; i++)
-        rc = read_tensor(&in, model);
-    if (!rc && !model->n_params)
-        rc = nrg_fail(err, -ENODATA, source->name, "holds no tensors");
-    if (!rc && nrg_param_modules(model))
-        rc = nrg_fail(err, -ENOMEM, source->name, "needs more memory than its size allows");
-    return rc;
+    uint64_t n_tensors = take_count(&in);
+    uint64_t n_kv = take_count(&in);
+    for (uint64_t i = 0; !in.rc && i < n_kv; i++)
+        read_kv(&in, model);
+    for (uint64_t i = 0; !in.rc && i < n_tensors; i++)
+        read_tensor(&in, model);
+    return in.rc ? in.rc : nrg_param_finish(model, source->name, err);
 }
 
 const struct nrg_reader nrg_reader_gguf = {

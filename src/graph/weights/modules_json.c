@@ -8,33 +8,21 @@
  * Counts that the file repeats (own_params, total_params) are not trusted and not used.
  */
 #include <errno.h>
-#include <jansson.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "graph/json_text.h"
 #include "graph/param.h"
 #include "graph/readers.h"
 
 #define SCHEMA "nrg.modules/1"
-#define PEEK   4096
-
-static bool mentions(const struct nrg_source *source, const char *word)
-{
-    size_t n = source->size < PEEK ? source->size : PEEK;
-    return memmem(source->bytes, n, word, strlen(word)) != NULL;
-}
 
 static int match_modules(const struct nrg_source *source)
 {
-    size_t i = 0;
-    while (i < source->size && strchr(" \t\r\n", source->bytes[i]) && source->bytes[i])
-        i++;
-    if (i == source->size || (source->bytes[i] != '[' && source->bytes[i] != '{'))
-        return 0;
-    if (mentions(source, "\"" SCHEMA "\""))
+    if (nrg_json_mentions(source, SCHEMA))
         return 95;
-    return mentions(source, "\"params\"") && mentions(source, "\"name\"") &&
-                   (mentions(source, "\"bufs\"") || mentions(source, "\"class\""))
+    return nrg_json_mentions(source, "params") && nrg_json_mentions(source, "name") &&
+                   (nrg_json_mentions(source, "bufs") || nrg_json_mentions(source, "class"))
                ? 85
                : 0;
 }
@@ -42,18 +30,12 @@ static int match_modules(const struct nrg_source *source)
 /* [dims, dtype] or [dims, dtype, {"trainable": …, "storage": …, "offset": …}]. */
 static bool read_tensor(const json_t *entry, struct nrg_tensor_info *tensor)
 {
-    const json_t *dims = json_array_get(entry, 0), *more = json_array_get(entry, 2);
+    const json_t *more = json_array_get(entry, 2);
     const char *dtype = json_string_value(json_array_get(entry, 1));
     const json_t *trainable = json_object_get(more, "trainable");
     *tensor = (struct nrg_tensor_info){.requires_grad = -1, .storage_numel = -1, .bytes = -1};
-    if (!json_is_array(dims) || json_array_size(dims) > NRG_MAX_RANK || !dtype)
+    if (!dtype || !nrg_json_dims(json_array_get(entry, 0), INT64_MIN, tensor))
         return false;
-    tensor->rank = (int)json_array_size(dims);
-    for (int i = 0; i < tensor->rank; i++) {
-        if (!json_is_integer(json_array_get(dims, (size_t)i)))
-            return false;
-        tensor->dims[i] = json_integer_value(json_array_get(dims, (size_t)i));
-    }
     tensor->dtype = nrg_dtype_from_name(dtype, strlen(dtype));
     if (json_is_boolean(trainable))
         tensor->requires_grad = json_is_true(trainable);
@@ -63,8 +45,8 @@ static bool read_tensor(const json_t *entry, struct nrg_tensor_info *tensor)
     return true;
 }
 
-static int add_all(const struct nrg_source *source, struct nrg_model *model, const char *module,
-                   const json_t *tensors, enum nrg_param_role role, struct nrg_error *err)
+static int add_tensors(const struct nrg_source *source, struct nrg_model *model, const char *module,
+                       const json_t *tensors, enum nrg_param_role role, struct nrg_error *err)
 {
     const char *name;
     json_t *entry;
@@ -98,23 +80,23 @@ static int add_module(const struct nrg_source *source, struct nrg_model *model, 
     const char *kept_class = nrg_model_text(model, class ? class : "", class ? strlen(class) : 0);
     if (!kept || !kept_class || nrg_model_add_module(model, kept, kept_class))
         return nrg_fail(err, -ENOMEM, source->name, "needs more memory than its size allows");
-    int rc = add_all(source, model, kept, json_object_get(entry, "params"), NRG_ROLE_PARAM, err);
+    int rc =
+        add_tensors(source, model, kept, json_object_get(entry, "params"), NRG_ROLE_PARAM, err);
     return rc ? rc
-              : add_all(source, model, kept, json_object_get(entry, "bufs"), NRG_ROLE_BUFFER, err);
+              : add_tensors(source, model, kept, json_object_get(entry, "bufs"), NRG_ROLE_BUFFER,
+                            err);
 }
 
 static int read_modules(const struct nrg_source *source, struct nrg_model *model,
                         struct nrg_error *err)
 {
-    json_error_t why;
-    json_t *root = json_loadb((const char *)source->bytes, source->size, 0, &why);
+    json_t *root = nrg_json_open(source, err);
     const json_t *list = json_is_object(root) ? json_object_get(root, "modules") : root;
     int rc = 0;
     if (!root)
-        return nrg_fail_at(err, -EBADMSG, source->name, why.position, "is not JSON: %.100s",
-                           why.text);
+        return -EBADMSG;
     if (!json_is_array(list) || !json_array_size(list))
-        rc = nrg_fail(err, -EBADMSG, source->name, "is no list of modules");
+        rc = nrg_fail(err, -EBADMSG, source->name, "is not a list of modules");
     for (size_t i = 0; !rc && i < json_array_size(list); i++)
         rc = add_module(source, model, json_array_get(list, i), err);
     json_decref(root);

@@ -10,23 +10,24 @@
  *     8 + n    data; offsets count from here
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <jansson.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/input.h"
+#include "base/map.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "graph/bytes.h"
-#include "graph/nametab.h"
+#include "graph/json_text.h"
 #include "graph/param.h"
 #include "graph/readers.h"
 
 #define HEADER_MAX ((uint64_t)100 * 1000 * 1000)
 #define SHARDS_MAX 10000
 
-static int match_file(const struct nrg_source *source)
+static int match_safetensors(const struct nrg_source *source)
 {
     if (source->size < 10)
         return 0;
@@ -37,20 +38,6 @@ static int match_file(const struct nrg_source *source)
                : 0;
 }
 
-static bool read_shape(const json_t *shape, struct nrg_tensor_info *tensor)
-{
-    if (!json_is_array(shape) || json_array_size(shape) > NRG_MAX_RANK)
-        return false;
-    tensor->rank = (int)json_array_size(shape);
-    for (int i = 0; i < tensor->rank; i++) {
-        const json_t *dim = json_array_get(shape, (size_t)i);
-        if (!json_is_integer(dim) || json_integer_value(dim) < 0)
-            return false;
-        tensor->dims[i] = json_integer_value(dim);
-    }
-    return true;
-}
-
 static int add_tensor(const struct nrg_source *source, struct nrg_model *model, const char *name,
                       const json_t *entry, uint64_t data_size, struct nrg_error *err)
 {
@@ -58,7 +45,7 @@ static int add_tensor(const struct nrg_source *source, struct nrg_model *model, 
     const char *dtype = json_string_value(json_object_get(entry, "dtype"));
     const json_t *offsets = json_object_get(entry, "data_offsets");
     const json_t *from = json_array_get(offsets, 0), *to = json_array_get(offsets, 1);
-    if (!dtype || !read_shape(json_object_get(entry, "shape"), &tensor))
+    if (!dtype || !nrg_json_dims(json_object_get(entry, "shape"), 0, &tensor))
         return nrg_fail(err, -EBADMSG, source->name, "tensor '%.100s' has no dtype and shape",
                         name);
     tensor.dtype = nrg_dtype_from_name(dtype, strlen(dtype));
@@ -69,8 +56,7 @@ static int add_tensor(const struct nrg_source *source, struct nrg_model *model, 
                             name);
         tensor.bytes = end - begin;
         if ((uint64_t)end > data_size && !model->n_warnings)
-            (void)nrg_model_warn(model, "'%.100s' lies beyond the end: only shapes are known",
-                                 name);
+            nrg_model_warn(model, "'%.100s' lies beyond the end: only shapes are known", name);
     }
     return nrg_param_add(model, source->name, name, strlen(name), &tensor, NRG_ROLE_GUESS, err);
 }
@@ -82,13 +68,13 @@ static int read_header(const struct nrg_source *source, struct nrg_model *model,
     uint64_t n = source->size >= 8 ? nrg_le64(source->bytes) : 0;
     if (n < 2 || n > HEADER_MAX || n > source->size - 8)
         return nrg_fail(err, -EBADMSG, source->name,
-                        "is no safetensors file, or cut off within its header");
+                        "is not a safetensors file, or is cut off within its header");
     json_t *root = json_loadb((const char *)source->bytes + 8, n, JSON_REJECT_DUPLICATES, &why);
     if (!json_is_object(root)) {
         bool is_json = root != NULL;
         json_decref(root);
         return nrg_fail_at(err, -EBADMSG, source->name, is_json ? 8 : 8 + why.position,
-                           "the safetensors header is no JSON object: %.100s",
+                           "the safetensors header is not a JSON object: %.100s",
                            is_json ? "" : why.text);
     }
     const char *name;
@@ -105,44 +91,28 @@ static int read_header(const struct nrg_source *source, struct nrg_model *model,
     return rc;
 }
 
-static int finish(const struct nrg_source *source, struct nrg_model *model, struct nrg_error *err)
-{
-    if (!model->n_params)
-        return nrg_fail(err, -ENODATA, source->name, "holds no tensors");
-    if (nrg_param_modules(model))
-        return nrg_fail(err, -ENOMEM, source->name, "needs more memory than its size allows");
-    return 0;
-}
-
-static int read_file(const struct nrg_source *source, struct nrg_model *model,
-                     struct nrg_error *err)
+static int read_safetensors(const struct nrg_source *source, struct nrg_model *model,
+                            struct nrg_error *err)
 {
     int rc = read_header(source, model, err);
-    const char *of = strstr(source->name, "-of-0");
-    if (!rc && of)
-        (void)nrg_model_warn(model, "one shard of several: give the .index.json beside it");
-    return rc ? rc : finish(source, model, err);
+    if (!rc && strstr(source->name, "-of-0"))
+        nrg_model_warn(model, "one shard of several: give the .index.json beside it");
+    return rc ? rc : nrg_param_finish(model, source->name, err);
 }
 
 const struct nrg_reader nrg_reader_safetensors = {
     .name = "safetensors",
     .summary = "safetensors file: parameters",
-    .match = match_file,
-    .read = read_file,
+    .match = match_safetensors,
+    .read = read_safetensors,
 };
-
-static bool ends_with(const char *text, const char *end)
-{
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && !strcmp(text + n - m, end);
-}
 
 static int match_index(const struct nrg_source *source)
 {
     size_t n = source->size < 4096 ? source->size : 4096;
     if (source->bytes[0] != '{')
         return 0;
-    return ends_with(source->name, ".index.json")           ? 90
+    return nrg_ends_with(source->name, ".index.json")       ? 90
            : memmem(source->bytes, n, "\"weight_map\"", 12) ? 70
                                                             : 0;
 }
@@ -160,17 +130,17 @@ static int read_shard(const struct nrg_source *index, const char *file, struct n
     if (nrg_str_addf(&path, "%.*s%s", slash ? (int)(slash + 1 - index->name) : 0, index->name,
                      file))
         return nrg_fail(err, -ENOMEM, index->name, "out of memory");
-    int fd = open(path.text, O_RDONLY | O_CLOEXEC | O_NONBLOCK), rc = 0;
+    int fd = nrg_open_regular(path.text, &st, NULL), rc = 0;
     void *map = MAP_FAILED;
-    if (fd >= 0 && !fstat(fd, &st) && S_ISREG(st.st_mode) && st.st_size > 0)
+    if (fd >= 0 && st.st_size > 0)
         map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
     if (map == MAP_FAILED) {
         rc = nrg_model_warn(model, "shard '%.100s' is missing: its parameters are not counted",
                             file);
     } else {
         struct nrg_source shard = {map, (size_t)st.st_size, path.text};
-        rc = match_file(&shard) ? read_header(&shard, model, err)
-                                : nrg_reader_torch_checkpoint.read(&shard, model, err);
+        rc = match_safetensors(&shard) ? read_header(&shard, model, err)
+                                       : nrg_reader_torch_checkpoint.read(&shard, model, err);
         munmap(map, (size_t)st.st_size);
     }
     if (fd >= 0)
@@ -182,7 +152,7 @@ static int read_shard(const struct nrg_source *index, const char *file, struct n
 static int read_shards(const struct nrg_source *source, const json_t *map, struct nrg_model *model,
                        struct nrg_error *err)
 {
-    struct nrg_nametab seen = {0};
+    struct nrg_map seen = {0};
     const char *name;
     json_t *file;
     int rc = 0;
@@ -192,37 +162,35 @@ static int read_shards(const struct nrg_source *source, const json_t *map, struc
         size_t len = json_string_length(file);
         if (!text || strlen(text) != len)
             rc = nrg_fail(err, -EBADMSG, source->name, "'%.100s' has no file name", name);
-        else if (nrg_nametab_get(&seen, text, len) >= 0)
+        else if (nrg_map_number(&seen, text, len) >= 0)
             continue;
-        else if (seen.n >= SHARDS_MAX || nrg_nametab_put(&seen, text, len, 0))
+        else if (seen.n >= SHARDS_MAX || nrg_map_put(&seen, text, len, 0))
             rc = nrg_fail(err, -E2BIG, source->name, "lists too many shards");
         else
             rc = read_shard(source, text, model, err);
         if (rc)
             break;
     }
-    nrg_nametab_release(&seen);
+    nrg_map_release(&seen);
     return rc;
 }
 
 static int read_index(const struct nrg_source *source, struct nrg_model *model,
                       struct nrg_error *err)
 {
-    json_error_t why;
-    json_t *root = json_loadb((const char *)source->bytes, source->size, 0, &why);
+    json_t *root = nrg_json_load(source, 0, err);
     const json_t *map = json_object_get(root, "weight_map");
     int rc;
     /* The shards are larger than the index: their headers bound the memory, not its size. */
     model->arena.limit = HEADER_MAX * 16;
     if (!root)
-        rc =
-            nrg_fail_at(err, -EBADMSG, source->name, why.position, "is not JSON: %.100s", why.text);
+        rc = -EBADMSG;
     else if (!json_is_object(map))
         rc = nrg_fail(err, -EBADMSG, source->name, "has no weight_map");
     else
         rc = read_shards(source, map, model, err);
     json_decref(root);
-    return rc ? rc : finish(source, model, err);
+    return rc ? rc : nrg_param_finish(model, source->name, err);
 }
 
 const struct nrg_reader nrg_reader_shard_index = {

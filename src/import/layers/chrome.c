@@ -7,12 +7,12 @@
  *     "nn.Module: Class|qualified.name" or, from Python's stack, "nn.Module: Class_3"; the rest of
  *     the Python stack is left out.
  *   - Streams of a GPU are tracks of kind "gpu" with its energy domain. Kernels, copies and fills
- *     stand below the operator that launched them (chrome_tie.c).
- *   - Times are in us, whole or not; with "baseTimeNanoseconds" they count from there. They are
- * dates when they can be (2001 to 2100), else they count from some start of the program.
+ *     belong below the operator that launched them (chrome_tie.c).
+ *   - Times are in us, with or without a fraction; with "baseTimeNanoseconds" they count from
+ * there. Times from 2001 to 2100 are dates; others count from some start of the program.
  *
- * Events without a duration (flows, instants, counters, memory) and copies of annotations on the
- * GPU's side are left out. A file that was cut off is used as far as it goes.
+ * Events without a duration (flows, instants, counters, memory) and the GPU's copies of
+ * annotations are left out. A file that was cut off is used as far as it goes.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,7 +20,6 @@
 
 #include "base/mem.h"
 #include "import/layers/internal.h"
-#include "record/span_collect.h"
 #include "sensors/channel.h"
 
 #define FIRST_DATE_NS INT64_C(978307200000000000)  /* 2001 */
@@ -72,32 +71,20 @@ struct chrome {
     int64_t pending_flow;
     int64_t base_ns;
     bool fraction, have_events;
-    uint64_t python, backwards, untimed, unmatched_ends, unclosed;
+    uint64_t python, backwards, untimed, unmatched_ends;
 };
 
-static bool starts_with(const char *text, const char *with)
-{
-    return !strncmp(text, with, strlen(with));
-}
-
-static size_t category_of(const struct nrg_chrome_event *e)
-{
-    size_t n = sizeof categories / sizeof *categories, i = 0;
-    while (i < n && strcmp(e->cat, categories[i].cat) != 0)
-        i++;
-    return i;
-}
-
-/* Without a category it is the autograd profiler's, or some other program's. */
+/* An event without a known category is the autograd profiler's, or another program's. */
 static enum use use_of(const struct nrg_chrome_event *e, const char **kind, const char **detail)
 {
-    size_t i = category_of(e);
-    *detail = "";
-    if (i < sizeof categories / sizeof *categories) {
+    for (size_t i = 0; i < sizeof categories / sizeof *categories; i++) {
+        if (strcmp(e->cat, categories[i].cat) != 0)
+            continue;
         *kind = categories[i].kind;
         *detail = categories[i].detail;
         return categories[i].use;
     }
+    *detail = "";
     if (!strcmp(e->pid, "CUDA functions")) {
         *kind = NRG_KIND_KERNEL;
         return GPU;
@@ -106,27 +93,17 @@ static enum use use_of(const struct nrg_chrome_event *e, const char **kind, cons
     return HOST;
 }
 
-/* 1: added; 0: it can't be, and was counted; -errno. */
+/* `track` is an index. 1: added; 0: impossible, and counted; -errno. */
 static int add_span(struct chrome *c, int64_t track, int64_t name, int64_t number, int64_t begin_ns,
                     int64_t end_ns)
 {
-    if (track < 0 || name < 0)
-        return -ENOMEM;
     const struct nrg_sink_span span = {.begin_ns = begin_ns,
                                        .end_ns = end_ns,
-                                       .track = c->tracks.items[track].id,
+                                       .track = track < 0 ? track : c->tracks.items[track].id,
                                        .name = name,
                                        .number = number,
                                        .path = NRG_MISSING};
-    int rc = nrg_span_sink_span(c->im->sink, &span);
-    c->backwards += rc == -EINVAL || rc == -ERANGE;
-    return rc == -EINVAL || rc == -ERANGE ? 0 : rc ? rc : 1;
-}
-
-static int64_t end_of(const struct nrg_chrome_event *e)
-{
-    int64_t end_ns;
-    return __builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns) ? INT64_MAX - 1 : end_ns;
+    return nrg_layer_span(c->im, &span, &c->backwards);
 }
 
 static int host_span(struct chrome *c, enum use use, const char *kind, const char *detail)
@@ -134,7 +111,7 @@ static int host_span(struct chrome *c, enum use use, const char *kind, const cha
     const struct nrg_chrome_event *e = &c->event;
     int64_t number, name = nrg_chrome_host_name(c->im->sink, &c->event, kind, detail, &number);
     int rc = add_span(c, nrg_chrome_thread(&c->tracks, c->im->sink, &c->event), name, number,
-                      e->ts_ns, end_of(e));
+                      e->ts_ns, nrg_chrome_event_end(e));
     if (rc <= 0)
         return rc;
     c->last_host = c->im->sink->n - 1;
@@ -148,7 +125,7 @@ static int gpu_span(struct chrome *c, const char *kind, const char *detail)
     const struct nrg_chrome_event *e = &c->event;
     int64_t name = nrg_span_sink_name(c->im->sink, kind, e->name, e->name_len, detail);
     int rc = add_span(c, nrg_chrome_gpu(&c->tracks, c->im->sink, &c->event), name, NRG_MISSING,
-                      e->ts_ns, end_of(e));
+                      e->ts_ns, nrg_chrome_event_end(e));
     int64_t external = e->external != NRG_MISSING ? e->external : c->pending_flow;
     c->pending_flow = NRG_MISSING;
     return rc <= 0 ? rc : nrg_chrome_kernel(&c->ties, c->im->sink, e->correlation, external);
@@ -160,7 +137,7 @@ static int complete_event(struct chrome *c)
     if (c->event.dur_ns == NRG_MISSING)
         c->event.dur_ns = 0;
     enum use use = use_of(&c->event, &kind, &detail);
-    if (use == PYTHON && starts_with(c->event.name, "nn.Module: "))
+    if (use == PYTHON && !strncmp(c->event.name, NRG_CHROME_MODULE, strlen(NRG_CHROME_MODULE)))
         return host_span(c, HOST, NRG_KIND_MODULE, "");
     c->python += use == PYTHON;
     if (use == GPU)
@@ -202,7 +179,7 @@ static int end_event(struct chrome *c)
     return rc < 0 ? rc : 0;
 }
 
-/* Begins that were never ended. */
+/* Adds the spans whose end is missing. */
 static int close_begins(struct chrome *c)
 {
     int rc = 0;
@@ -211,12 +188,11 @@ static int close_begins(struct chrome *c)
         if (b->track == SIZE_MAX)
             continue;
         rc = add_span(c, (int64_t)b->track, b->name, b->number, b->begin_ns, NRG_MISSING);
-        c->unclosed += rc > 0;
     }
     return rc < 0 ? rc : 0;
 }
 
-/* The autograd profiler's arrows stand right behind the operator and before the kernel. */
+/* The autograd profiler writes its flow events after the operator and before the kernel. */
 static int flow_event(struct chrome *c)
 {
     const struct nrg_chrome_event *e = &c->event;
@@ -229,11 +205,11 @@ static int flow_event(struct chrome *c)
                : 0;
 }
 
-static int take_event(struct chrome *c)
+static int take_event(void *arg)
 {
+    struct chrome *c = arg;
     const struct nrg_chrome_event *e = &c->event;
     bool timed = e->ph == 'X' || e->ph == 'B' || e->ph == 'E';
-    nrg_layer_tick(c->im);
     if (timed && e->ts_ns == NRG_MISSING) {
         c->untimed++;
         return 0;
@@ -258,20 +234,8 @@ static int take_event(struct chrome *c)
 
 static int read_events(struct chrome *c, struct nrg_error *err)
 {
-    struct nrg_json_stream *s = &c->im->json;
-    int token, rc = 0;
     c->have_events = true;
-    while (!rc && (token = nrg_json_next(s, err)) == NRG_JSON_OBJECT) {
-        rc = nrg_chrome_event_read(s, &c->event, err);
-        if (rc <= 0)
-            return rc;
-        rc = take_event(c);
-        if (rc < 0)
-            return nrg_layer_out_of_memory(c->im, err);
-    }
-    if (rc || token <= 0)
-        return rc ? rc : token;
-    return token == NRG_JSON_ARRAY_END ? 0 : nrg_json_fail(s, err, "an event is not an object");
+    return nrg_chrome_events_read(c->im, &c->event, take_event, c, err);
 }
 
 static int read_object(struct chrome *c, struct nrg_error *err)
@@ -314,65 +278,46 @@ static void find_clock(struct chrome *c)
     c->im->file->wall_clock = is_date(first_ns);
 }
 
-static int tell(struct chrome *c)
+static void add_notes(struct chrome *c)
 {
     struct nrg_layer_import *im = c->im;
-    uint64_t untied = c->ties.n_kernels - c->ties.tied;
-    int rc = nrg_layer_count(im, c->untimed, "event", "events", "without a time left out");
-    if (!rc)
-        rc = nrg_layer_count(im, c->backwards, "event", "events",
-                             "with an impossible time left out");
-    if (!rc)
-        rc = nrg_layer_count(im, c->unmatched_ends, "end", "ends", "without a begin left out");
-    if (!rc)
-        rc = nrg_layer_count(im, c->python, "call", "calls",
-                             "of Python functions that are no modules left out");
-    if (!rc && c->ties.n_kernels)
-        rc = nrg_layer_note(im, "%zu %s of the GPU, %llu tied to the operator that launched them",
-                            c->ties.n_kernels, c->ties.n_kernels == 1 ? "span" : "spans",
-                            (unsigned long long)c->ties.tied);
-    if (!rc && untied)
-        rc = nrg_layer_count(im, untied, "span", "spans",
-                             "of the GPU whose launch is not in the trace");
-    return rc;
-}
-
-static void release(struct chrome *c)
-{
-    nrg_chrome_tracks_release(&c->tracks);
-    nrg_chrome_ties_release(&c->ties);
-    free(c->begins);
-    free(c);
+    nrg_layer_count(im, c->untimed, "event", "events", "without a time left out");
+    nrg_layer_count(im, c->backwards, "event", "events", "with an impossible time left out");
+    nrg_layer_count(im, c->unmatched_ends, "end", "ends", "without a begin left out");
+    nrg_layer_count(im, c->python, "call", "calls",
+                    "of Python functions that are not modules left out");
+    if (c->ties.n_kernels)
+        nrg_layer_note(im, "%zu %s of the GPU, %llu tied to the operator that launched them",
+                       c->ties.n_kernels, c->ties.n_kernels == 1 ? "span" : "spans",
+                       (unsigned long long)c->ties.tied);
+    nrg_layer_count(im, c->ties.n_kernels - c->ties.tied, "span", "spans",
+                    "of the GPU whose launch is not in the trace");
 }
 
 static int read_trace(struct nrg_layer_import *im, struct nrg_error *err)
 {
-    struct chrome *c = calloc(1, sizeof *c);
-    if (!c)
-        return nrg_layer_out_of_memory(im, err);
-    c->im = im;
-    c->pending_flow = NRG_MISSING;
-    c->last_host = SIZE_MAX;
-    int token = nrg_json_next(&im->json, err);
-    int rc =
-        token < 0 ? token : (token == NRG_JSON_OBJECT ? read_object(c, err) : read_events(c, err));
-    if (!rc && (token = nrg_json_next(&im->json, err)) < 0)
-        rc = token;
-    if (!rc) {
-        /* Whole us: a child may seem to outlast its parent by one. */
-        nrg_span_sink_set_slack(im->sink, c->fraction ? 2 : 1000);
-        rc = close_begins(c);
-        rc = rc ? rc : nrg_chrome_tie(&c->ties, im->sink);
-        find_clock(c);
-        rc = rc ? rc : tell(c);
+    struct chrome c = {.im = im, .pending_flow = NRG_MISSING, .last_host = SIZE_MAX};
+    int rc = nrg_json_next(&im->json, err);
+    if (rc >= 0)
+        rc = rc == NRG_JSON_OBJECT ? read_object(&c, err) : read_events(&c, err);
+    if (!rc && (rc = nrg_json_next(&im->json, err)) >= 0) {
+        /* With times in whole us, a child may seem to outlast its parent by one. */
+        im->sink->slack_ns = c.fraction ? 2 : 1000;
+        rc = close_begins(&c);
+        if (!rc)
+            rc = nrg_chrome_tie(&c.ties, im->sink);
+        find_clock(&c);
+        add_notes(&c);
         if (rc)
             rc = nrg_layer_out_of_memory(im, err);
     }
-    release(c);
+    nrg_chrome_tracks_release(&c.tracks);
+    nrg_chrome_ties_release(&c.ties);
+    free(c.begins);
     return rc;
 }
 
-static bool match(const struct nrg_layer_head *head)
+static bool is_chrome_trace(const struct nrg_layer_head *head)
 {
     static const char *const keys[] = {
         "traceEvents",     "schemaVersion",       "deviceProperties",
@@ -389,6 +334,6 @@ static bool match(const struct nrg_layer_head *head)
 const struct nrg_layer_format nrg_layers_chrome = {
     .name = "chrome-trace",
     .json_flags = NRG_JSON_MAY_BE_CUT,
-    .match = match,
+    .match = is_chrome_trace,
     .read = read_trace,
 };

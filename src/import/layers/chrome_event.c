@@ -1,4 +1,4 @@
-/* One event of a chrome trace (chrome.h): a table of fields, everything else is skipped. */
+/* Events of a chrome trace (internal.h): a table of fields; everything else is skipped. */
 #include <string.h>
 
 #include "base/mem.h"
@@ -40,8 +40,8 @@ static const struct field args[] = {
     {KEY("name"), TEXT, E(label), sizeof((struct nrg_chrome_event *)0)->label},
 };
 
-static const struct field *find(const struct field *table, size_t n,
-                                const struct nrg_json_stream *s)
+static const struct field *find_field(const struct field *table, size_t n,
+                                      const struct nrg_json_stream *s)
 {
     for (size_t i = 0; i < n; i++)
         if (s->len == table[i].len && !memcmp(s->text, table[i].key, s->len))
@@ -56,9 +56,9 @@ static void take_name(struct nrg_chrome_event *e, const struct nrg_json_stream *
     e->name[e->name_len] = '\0';
 }
 
-/* The value in hand. Numbers may stand in quotes; what does not fit stays missing. */
-static void take(struct nrg_chrome_event *e, const struct nrg_json_stream *s,
-                 const struct field *field)
+/* The current value. Numbers may be quoted; what does not fit stays missing. */
+static void take_value(struct nrg_chrome_event *e, const struct nrg_json_stream *s,
+                       const struct field *field)
 {
     char *at = (char *)e + field->at;
     int64_t number;
@@ -79,7 +79,7 @@ static int read_members(struct nrg_json_stream *s, struct nrg_chrome_event *e,
 {
     int token;
     while ((token = nrg_json_next(s, err)) == NRG_JSON_KEY) {
-        const struct field *field = find(table, n, s);
+        const struct field *field = find_field(table, n, s);
         if (!field) {
             token = nrg_json_skip_value(s, err);
             if (token < 0)
@@ -94,15 +94,15 @@ static int read_members(struct nrg_json_stream *s, struct nrg_chrome_event *e,
         else if (token == NRG_JSON_OBJECT || token == NRG_JSON_ARRAY)
             token = nrg_json_skip_rest(s, err);
         else if (token == NRG_JSON_STRING || token == NRG_JSON_NUMBER)
-            take(e, s, field);
+            take_value(e, s, field);
         if (token < 0)
             return token;
     }
     return token == NRG_JSON_OBJECT_END ? 1 : token;
 }
 
-int nrg_chrome_event_read(struct nrg_json_stream *s, struct nrg_chrome_event *e,
-                          struct nrg_error *err)
+/* The members of an object whose bracket was just read. 1, 0 at a cut end, -errno. */
+static int read_event(struct nrg_json_stream *s, struct nrg_chrome_event *e, struct nrg_error *err)
 {
     e->ph = '\0';
     e->cat[0] = e->pid[0] = e->tid[0] = e->label[0] = e->op_name[0] = e->name[0] = '\0';
@@ -112,4 +112,28 @@ int nrg_chrome_event_read(struct nrg_json_stream *s, struct nrg_chrome_event *e,
     e->correlation = e->external = e->device = e->stream = e->flow = NRG_MISSING;
     int rc = read_members(s, e, fields, sizeof fields / sizeof *fields, err);
     return rc > 0 && s->truncated ? 0 : rc;
+}
+
+int nrg_chrome_events_read(struct nrg_layer_import *im, struct nrg_chrome_event *event,
+                           int (*take)(void *arg), void *arg, struct nrg_error *err)
+{
+    struct nrg_json_stream *s = &im->json;
+    int token;
+    while ((token = nrg_json_next(s, err)) == NRG_JSON_OBJECT) {
+        int rc = read_event(s, event, err);
+        if (rc <= 0)
+            return rc;
+        nrg_layer_tick(im);
+        if (take(arg))
+            return nrg_layer_out_of_memory(im, err);
+    }
+    if (token <= 0 || token == NRG_JSON_ARRAY_END)
+        return token < 0 ? token : 0;
+    return nrg_json_fail(s, err, "an event is not an object");
+}
+
+int64_t nrg_chrome_event_end(const struct nrg_chrome_event *event)
+{
+    int64_t end_ns;
+    return __builtin_add_overflow(event->ts_ns, event->dur_ns, &end_ns) ? INT64_MAX - 1 : end_ns;
 }

@@ -1,17 +1,17 @@
 /*
- * Kernels of a GPU below the operators that launched them (chrome.h). A kernel and the runtime call
- * that launched it share a correlation id; the call lies inside the operator's span on a thread.
- * One walk over the threads' spans (span_nest.h) finds the operators around all calls; a path is
- * made for those that launched something only, because most do not. Where the call is not in the
- * trace, the external id of the operator does.
+ * Puts kernels of a GPU below the operators that launched them (internal.h). A kernel and the
+ * runtime call that launched it share a correlation id; the call lies inside the operator's span on
+ * a thread. One walk over the threads' spans (span_nest.h) finds the operators around all calls.
+ * Only operators that launched something get a path, because most do not. Where the call is not in
+ * the trace, the external id of the operator is used.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "import/layers/internal.h"
-#include "record/span_collect.h"
 #include "sensors/channel.h"
 
 void nrg_chrome_ties_release(struct nrg_chrome_ties *t)
@@ -25,28 +25,23 @@ int nrg_chrome_mark(struct nrg_chrome_ties *t, size_t record, enum nrg_chrome_li
 {
     if (id == NRG_MISSING)
         return 0;
-    int rc = nrg_reserve(&t->marks, &t->cap_marks, t->n_marks + 1, sizeof *t->marks);
-    if (!rc)
-        t->marks[t->n_marks++] =
-            (struct nrg_chrome_mark){.id = id, .record = (uint32_t)record, .link = (uint8_t)link};
-    return rc;
+    const struct nrg_chrome_mark mark = {
+        .id = id, .record = (int64_t)record, .link = (uint8_t)link};
+    return nrg_append(&t->marks, &t->n_marks, &t->cap_marks, &mark, sizeof mark);
 }
 
 int nrg_chrome_kernel(struct nrg_chrome_ties *t, const struct nrg_span_sink *sink,
                       int64_t correlation, int64_t external)
 {
-    int rc = nrg_reserve(&t->kernels, &t->cap_kernels, t->n_kernels + 1, sizeof *t->kernels);
-    if (!rc)
-        t->kernels[t->n_kernels++] =
-            (struct nrg_chrome_kernel){correlation, external, (uint32_t)(sink->n - 1)};
-    return rc;
+    const struct nrg_chrome_kernel kernel = {correlation, external, (uint32_t)(sink->n - 1)};
+    return nrg_append(&t->kernels, &t->n_kernels, &t->cap_kernels, &kernel, sizeof kernel);
 }
 
-/* The spans that are open on a thread, with their paths as far as they were asked for. */
+/* A span that is open on a thread. */
 struct place {
     uint32_t record;
-    uint32_t path;  /* 0: not made yet */
-    bool container; /* a runtime call is no place for a kernel */
+    uint32_t path;  /* 0: not created yet */
+    bool container; /* false for a runtime call, which can't contain a kernel */
 };
 
 struct stack {
@@ -74,19 +69,14 @@ static int64_t path_of(struct nrg_span_sink *sink, struct stack *stack)
 /* The first mark of a record, or NULL; marks are in the order of their records. */
 static struct nrg_chrome_mark *mark_of(struct nrg_chrome_ties *t, uint32_t record)
 {
-    size_t low = 0, high = t->n_marks;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        if (t->marks[middle].record < record)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < t->n_marks && t->marks[low].record == record ? &t->marks[low] : NULL;
+    if (!t->n_marks)
+        return NULL;
+    size_t at = nrg_count_below(&t->marks->record, t->n_marks, sizeof *t->marks, record);
+    return at < t->n_marks && t->marks[at].record == record ? &t->marks[at] : NULL;
 }
 
-static int begin(struct nrg_chrome_ties *t, struct nrg_span_sink *sink, struct stack *stack,
-                 uint32_t record)
+static int begin_span(struct nrg_chrome_ties *t, struct nrg_span_sink *sink, struct stack *stack,
+                      uint32_t record)
 {
     struct nrg_chrome_mark *mark = mark_of(t, record);
     bool call = mark && mark->link == NRG_LINK_CORRELATION;
@@ -106,18 +96,18 @@ static int begin(struct nrg_chrome_ties *t, struct nrg_span_sink *sink, struct s
 static int walk_track(struct nrg_chrome_ties *t, struct nrg_span_sink *sink,
                       const struct nrg_span_order *order, uint32_t track, struct stack *stack)
 {
-    struct nrg_span_walk walk;
-    struct nrg_span_walk_event event;
+    struct nrg_span_nesting walk;
+    struct nrg_span_nesting_event event;
     int rc = 0, more = 0;
     stack->n = 0;
-    nrg_span_walk_init(&walk, sink->records, order, track, sink->slack_ns);
-    while (!rc && (more = nrg_span_walk_next(&walk, &event)) > 0) {
+    nrg_span_nesting_init(&walk, sink->records, order, track, sink->slack_ns);
+    while (!rc && (more = nrg_span_nesting_next(&walk, &event)) > 0) {
         if (event.event == NRG_SPAN_BEGIN)
-            rc = begin(t, sink, stack, event.record);
+            rc = begin_span(t, sink, stack, event.record);
         else if (event.event == NRG_SPAN_END && stack->n)
             stack->n--;
     }
-    nrg_span_walk_release(&walk);
+    nrg_span_nesting_release(&walk);
     return rc ? rc : more;
 }
 
@@ -150,27 +140,27 @@ static uint32_t find_path(const struct nrg_chrome_ties *t, enum nrg_chrome_link 
     return 0;
 }
 
-/* Operators are only asked for when a kernel needs one: their paths would be most of them. */
+/* Drops operators that no kernel needs: their paths would be the majority. */
 static void drop_externals(struct nrg_chrome_ties *t)
 {
-    struct nrg_intern calls = {0}, wanted = {0};
+    struct nrg_map calls = {0}, wanted = {0};
     size_t kept = 0;
     bool known = true;
     for (size_t i = 0; i < t->n_marks; i++)
         if (t->marks[i].link == NRG_LINK_CORRELATION)
-            known &= nrg_intern(&calls, &t->marks[i].id, sizeof t->marks[i].id) > 0;
+            known &= nrg_map_at_id(&calls, (uint64_t)t->marks[i].id) != NULL;
     for (size_t i = 0; i < t->n_kernels; i++) {
         const struct nrg_chrome_kernel *k = &t->kernels[i];
-        if (!nrg_intern_find(&calls, &k->correlation, sizeof k->correlation))
-            known &= nrg_intern(&wanted, &k->external, sizeof k->external) > 0;
+        if (!nrg_map_find_id(&calls, (uint64_t)k->correlation))
+            known &= nrg_map_at_id(&wanted, (uint64_t)k->external) != NULL;
     }
     for (size_t i = 0; known && i < t->n_marks; i++)
         if (t->marks[i].link == NRG_LINK_CORRELATION ||
-            nrg_intern_find(&wanted, &t->marks[i].id, sizeof t->marks[i].id))
+            nrg_map_find_id(&wanted, (uint64_t)t->marks[i].id))
             t->marks[kept++] = t->marks[i];
     t->n_marks = known ? kept : t->n_marks;
-    nrg_intern_release(&calls);
-    nrg_intern_release(&wanted);
+    nrg_map_release(&calls);
+    nrg_map_release(&wanted);
 }
 
 static int find_places(struct nrg_chrome_ties *t, struct nrg_span_sink *sink)

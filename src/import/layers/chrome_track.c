@@ -1,4 +1,4 @@
-/* Tracks and names of a chrome trace's events (chrome.h). */
+/* Tracks and names of a chrome trace's events (internal.h). */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,20 +21,20 @@ static int make_key(char *key, size_t size, const char *kind, const char *pid, c
     return snprintf(key, size, "%s%c%s%c%s", kind, 0, pid, 0, tid);
 }
 
-/* The track of (pid, tid), described when it is met first. An index, or -errno. */
+/* The track of (pid, tid), created when it first occurs. An index, or -errno. */
 static int64_t track_of(struct nrg_chrome_tracks *t, struct nrg_span_sink *sink, const char *pid,
                         const char *tid, const struct nrg_span_track *first)
 {
     char key[160];
     int len = make_key(key, sizeof key, first->kind, pid, tid);
-    int64_t number = nrg_intern(&t->keys, key, (size_t)len);
+    int64_t number = nrg_map_intern(&t->keys, key, (size_t)len);
     if (number < 0 || (size_t)number <= t->n)
         return number < 0 ? number : number - 1;
     if (nrg_reserve(&t->items, &t->cap, t->n + 1, sizeof *t->items))
         return -ENOMEM;
     struct nrg_chrome_track *track = &t->items[t->n];
     *track = (struct nrg_chrome_track){.track = *first};
-    int64_t label = nrg_intern_find(&t->label_keys, key, (size_t)len);
+    int64_t label = nrg_map_known(&t->label_keys, key, (size_t)len);
     if (label)
         nrg_copy(track->track.name, sizeof track->track.name, t->labels[label - 1]);
     track->id = nrg_span_sink_track(sink, &track->track);
@@ -78,7 +78,7 @@ static int64_t module_name(struct nrg_span_sink *sink, const char *text)
     const char *bar = strchr(text, '|'), *name = bar && bar[1] ? bar + 1 : text;
     char class[128];
     size_t len = bar ? (size_t)(bar - text) : strlen(text);
-    /* "Conv2d_3": the number tells objects of one class apart. */
+    /* "Conv2d_3": the number distinguishes objects of one class. */
     while (!bar && len && text[len - 1] >= '0' && text[len - 1] <= '9')
         len--;
     len -= !bar && len && text[len - 1] == '_' && text[len];
@@ -101,7 +101,7 @@ int64_t nrg_chrome_host_name(struct nrg_span_sink *sink, const struct nrg_chrome
     return nrg_span_sink_name(sink, kind, e->name, e->name_len, detail);
 }
 
-/* Names of threads come before or after their events. */
+/* The name of a thread may come before or after its events. */
 int nrg_chrome_label(struct nrg_chrome_tracks *t, struct nrg_span_sink *sink,
                      const struct nrg_chrome_event *e)
 {
@@ -109,11 +109,11 @@ int nrg_chrome_label(struct nrg_chrome_tracks *t, struct nrg_span_sink *sink,
     if (strcmp(e->name, "thread_name") != 0 || !e->label[0])
         return 0;
     size_t len = (size_t)make_key(key, sizeof key, "thread", e->pid, e->tid);
-    int64_t label = nrg_intern(&t->label_keys, key, len), number;
+    int64_t label = nrg_map_intern(&t->label_keys, key, len), number;
     if (label < 0 || nrg_reserve(&t->labels, &t->cap_labels, t->label_keys.n, sizeof *t->labels))
         return -ENOMEM;
     nrg_copy_clean(t->labels[label - 1], sizeof *t->labels, e->label, strlen(e->label));
-    if ((number = nrg_intern_find(&t->keys, key, len))) {
+    if ((number = nrg_map_known(&t->keys, key, len))) {
         struct nrg_chrome_track *track = &t->items[number - 1];
         nrg_copy(track->track.name, sizeof track->track.name, t->labels[label - 1]);
         nrg_span_sink_set_track(sink, track->id, &track->track);
@@ -123,8 +123,8 @@ int nrg_chrome_label(struct nrg_chrome_tracks *t, struct nrg_span_sink *sink,
 
 void nrg_chrome_tracks_release(struct nrg_chrome_tracks *t)
 {
-    nrg_intern_release(&t->keys);
-    nrg_intern_release(&t->label_keys);
+    nrg_map_release(&t->keys);
+    nrg_map_release(&t->label_keys);
     free(t->items);
     free(t->labels);
     *t = (struct nrg_chrome_tracks){0};

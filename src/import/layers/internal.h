@@ -1,17 +1,20 @@
 /*
- * Chrome traces as torch.profiler and its predecessors write them, taken apart: one event at a
- * time (chrome_event.c), turned into spans (import_chrome.c), kernels tied to the operators that
- * launched them (chrome_tie.c). Inside src/record.
+ * Chrome traces as torch.profiler, its predecessors and ONNX Runtime write them: chrome_event.c
+ * reads one event at a time, chrome.c and ort.c turn it into a span, chrome_track.c finds its
+ * thread or GPU stream, and chrome_tie.c links kernels to the operators that launched them.
+ *
+ * Structs are embedded; release those that have a release function. Errors are negative errno. One
+ * thread at a time.
  */
-#ifndef NRG_RECORD_CHROME_H
-#define NRG_RECORD_CHROME_H
+#ifndef NRG_IMPORT_LAYERS_INTERNAL_H
+#define NRG_IMPORT_LAYERS_INTERNAL_H
 
-#include "base/intern.h"
+#include "base/map.h"
 #include "import/layers/read.h"
 
 #define NRG_CHROME_MODULE "nn.Module: "
 
-/* The fields of an event that matter; texts are cut where they can't matter any more. */
+/* The fields of an event that are used; long texts are cut. */
 struct nrg_chrome_event {
     char ph;
     char cat[32], pid[32], tid[48];
@@ -24,20 +27,26 @@ struct nrg_chrome_event {
     char name[NRG_SPAN_NAME_MAX + 1];
 };
 
-/* The members of an object whose bracket was just read. 1, 0 at a cut end, -errno. */
-int nrg_chrome_event_read(struct nrg_json_stream *s, struct nrg_chrome_event *event,
-                          struct nrg_error *err);
+/*
+ * Reads the events of a list whose bracket was just read, one after the other, into *event and
+ * calls take(arg) after each; an error of take() means out of memory. Ends at the end of a file
+ * that was cut off. 0, or -errno with err.
+ */
+int nrg_chrome_events_read(struct nrg_layer_import *im, struct nrg_chrome_event *event,
+                           int (*take)(void *arg), void *arg, struct nrg_error *err);
+/* begin + duration, within what a time can hold. */
+int64_t nrg_chrome_event_end(const struct nrg_chrome_event *event);
 
 /* Threads of the host and streams of GPUs. */
 struct nrg_chrome_tracks {
-    struct nrg_intern keys; /* kind, NUL, pid, NUL, tid */
+    struct nrg_map keys; /* kind, NUL, pid, NUL, tid */
     struct nrg_chrome_track {
         int64_t id; /* in the sink */
         struct nrg_span_track track;
         size_t open; /* the begin (ph B) that is open on it, + 1 */
     } * items;
     size_t n, cap;
-    struct nrg_intern label_keys; /* threads that were named, with or without events yet */
+    struct nrg_map label_keys; /* threads that have a name, with or without events yet */
     char (*labels)[128];
     size_t cap_labels;
 };
@@ -47,18 +56,18 @@ int64_t nrg_chrome_thread(struct nrg_chrome_tracks *tracks, struct nrg_span_sink
                           const struct nrg_chrome_event *event);
 int64_t nrg_chrome_gpu(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink,
                        const struct nrg_chrome_event *event);
-/* Takes a thread's name from an event that tells one. 0 or -ENOMEM. */
+/* Takes a thread's name from an event that states one. 0 or -ENOMEM. */
 int nrg_chrome_label(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink,
                      const struct nrg_chrome_event *event);
 void nrg_chrome_tracks_release(struct nrg_chrome_tracks *tracks);
 
-/* Name and number of a host span: steps and modules are known by their names. */
+/* Name and number of a host span: steps and modules are recognised by their names. */
 int64_t nrg_chrome_host_name(struct nrg_span_sink *sink, const struct nrg_chrome_event *event,
                              const char *kind, const char *detail, int64_t *number);
-/* A pid or tid; 0 when it is no number that fits. */
+/* A pid or tid; 0 when it is not a number in range. */
 int32_t nrg_chrome_small_number(const char *text);
 
-/* What ties a kernel to a place in the tree of spans. */
+/* What links a kernel to a place in the tree of spans. */
 enum nrg_chrome_link {
     NRG_LINK_CORRELATION, /* a runtime call: the operator around it */
     NRG_LINK_EXTERNAL     /* an operator: itself */
@@ -66,9 +75,8 @@ enum nrg_chrome_link {
 
 struct nrg_chrome_ties {
     struct nrg_chrome_mark {
-        int64_t id;
-        uint32_t record; /* in the sink */
-        uint32_t path;   /* found later; 0: none */
+        int64_t id, record; /* record: in the sink */
+        uint32_t path;      /* found later; 0: none */
         uint8_t link;
     } * marks;
     size_t n_marks, cap_marks;
@@ -80,7 +88,7 @@ struct nrg_chrome_ties {
     uint64_t tied;
 };
 
-/* A record of the sink is such an end of a link; records in rising order. */
+/* Marks a record of the sink as the host's end of a link; records in rising order. */
 int nrg_chrome_mark(struct nrg_chrome_ties *ties, size_t record, enum nrg_chrome_link link,
                     int64_t id);
 /* The record that the sink got last is a kernel. */

@@ -1,7 +1,7 @@
 /*
- * See layer_log.h. Runs go into the sink as they come, in whatever order the file has them; per
- * cycle only its extent is kept. What a layout needs beyond that (cycles without times are laid end
- * to end) is a second pass over the sink, not a second copy of the log.
+ * See log.h. Runs go into the sink in the order of the file; of each cycle only its extent is kept.
+ * A layout that needs more (cycles without times are laid end to end) is a second pass over the
+ * sink, not a second copy of the log.
  */
 #include "import/layers/log.h"
 
@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "record/span_collect.h"
 #include "sensors/channel.h"
 
 #define MAX_MS 1e12 /* thirty years */
@@ -25,11 +24,7 @@ struct nrg_layer_cycle {
 
 int nrg_layer_log_init(struct nrg_layer_log *log, struct nrg_layer_import *im)
 {
-    struct nrg_span_track track = {.kind = "log"};
-    nrg_copy(track.domain, sizeof track.domain, im->options->domain ? im->options->domain : "");
-    nrg_copy(track.name, sizeof track.name, "layers");
-    *log = (struct nrg_layer_log){.im = im};
-    log->track = nrg_span_sink_track(im->sink, &track);
+    *log = (struct nrg_layer_log){.im = im, .track = nrg_layer_track(im, "layers")};
     return log->track < 0 ? (int)log->track : 0;
 }
 
@@ -72,16 +67,15 @@ int nrg_layer_log_run(struct nrg_layer_log *log, size_t cycle, int64_t layer, in
     }
     bool timed = begin_ns != NRG_MISSING;
     struct nrg_sink_span span = {.begin_ns = timed ? begin_ns : 0,
-                                 .end_ns = timed ? end_ns : llround(duration_ms * 1e6),
+                                 .end_ns = timed ? end_ns : nrg_layer_window_ns(duration_ms),
                                  .track = log->track,
                                  .name = layer,
                                  .number = (int64_t)cycle + 1,
                                  .path = NRG_MISSING,
-                                 .duration_ns = llround(duration_ms * 1e6)};
-    int rc = nrg_span_sink_span(log->im->sink, &span);
-    log->bad += rc == -EINVAL || rc == -ERANGE;
-    if (rc)
-        return rc == -EINVAL || rc == -ERANGE ? 0 : rc;
+                                 .duration_ns = nrg_layer_window_ns(duration_ms)};
+    int rc = nrg_layer_span(log->im, &span, &log->bad);
+    if (rc <= 0)
+        return rc;
     c->first_ns = span.begin_ns < c->first_ns ? span.begin_ns : c->first_ns;
     c->last_ns = span.end_ns > c->last_ns ? span.end_ns : c->last_ns;
     c->stamp_ns = span.end_ns < c->stamp_ns ? span.end_ns : c->stamp_ns;
@@ -95,13 +89,12 @@ static int pack_run(void *arg, struct nrg_sink_span *span)
 {
     struct nrg_layer_log *log = arg;
     struct nrg_layer_cycle *c = &log->cycles[span->number - 1];
-    int64_t duration_ns = span->duration_ns;
     span->begin_ns = c->at_ns;
-    span->end_ns = c->at_ns += duration_ns;
+    span->end_ns = c->at_ns += span->duration_ns;
     return 0;
 }
 
-static int pack(struct nrg_layer_log *log, bool timed)
+static int pack_cycles(struct nrg_layer_log *log, bool timed)
 {
     int64_t at_ns = 0;
     for (size_t i = 0; i < log->n_cycles; i++) {
@@ -119,7 +112,6 @@ static int pack(struct nrg_layer_log *log, bool timed)
 
 /* Each layer on a track of its own, below a cycle that has no span. */
 struct spread {
-    struct nrg_span_sink *sink;
     int64_t *track_of; /* by name */
     int64_t path;
 };
@@ -132,10 +124,10 @@ static int spread_run(void *arg, struct nrg_sink_span *span)
     return 0;
 }
 
-static int spread(struct nrg_layer_log *log)
+static int spread_layers(struct nrg_layer_log *log)
 {
     struct nrg_span_sink *sink = log->im->sink;
-    struct spread s = {.sink = sink};
+    struct spread s;
     size_t n = sink->names.n;
     struct nrg_span_track track = sink->descriptions[log->track - 1];
     int64_t cycle = nrg_span_sink_name(sink, NRG_KIND_CYCLE, "cycle", 5, "");
@@ -143,7 +135,7 @@ static int spread(struct nrg_layer_log *log)
     s.track_of = calloc(n + 1, sizeof *s.track_of);
     int rc = !s.track_of ? -ENOMEM : s.path < 0 ? (int)s.path : 0;
     for (size_t i = 1; !rc && i <= n; i++) {
-        /* A number in front: long names of layers may agree in all that fits. */
+        /* The number in front keeps long names apart that are equal in what fits. */
         struct nrg_span_name name = nrg_span_sink_name_of(sink, (int64_t)i);
         snprintf(track.name, sizeof track.name, "%zu %.100s", i, name.text);
         s.track_of[i] = nrg_span_sink_track(sink, &track);
@@ -168,7 +160,7 @@ static bool cycles_overlap(const struct nrg_layer_log *log)
     return false;
 }
 
-/* What came last comes first: of two spans of the same times the first is around the other. */
+/* Moves the last records to the front: of two spans of equal times the first is the outer one. */
 static int put_first(struct nrg_span_sink *sink, size_t n_last)
 {
     struct nrg_span_record *last = malloc((n_last + 1) * sizeof *last);
@@ -201,28 +193,24 @@ static int add_cycles(struct nrg_layer_log *log)
     return rc ? rc : put_first(sink, sink->n - n_layers);
 }
 
-static int tell(struct nrg_layer_log *log, int64_t overlaps, bool timed, bool packed)
+static void add_notes(struct nrg_layer_log *log, int64_t overlaps, bool timed, bool packed)
 {
     struct nrg_layer_import *im = log->im;
-    int rc = nrg_layer_count(im, log->bad, "run", "runs",
-                             "of a layer without a usable time were left out");
-    if (!rc)
-        rc = nrg_layer_count(im, log->uneven, "layer has", "layers have",
-                             "fewer cycles than others");
-    if (!rc && !timed)
-        rc = nrg_layer_note(im, "no time stamps: cycles are laid end to end from 0");
-    else if (!rc && packed)
-        rc = nrg_layer_note(im, "packed: layers of a cycle are laid end to end, up to its first "
-                                "time stamp");
-    if (!rc && overlaps)
-        rc = nrg_layer_note(im, "windows of layers overlap: each layer has a track of its own%s",
-                            packed || !log->burst ? "" : " (--layout packed lays them end to end)");
-    return rc;
+    nrg_layer_count(im, log->bad, "run", "runs", "of a layer without a usable time were left out");
+    nrg_layer_count(im, log->uneven, "layer has", "layers have", "fewer cycles than others");
+    if (!timed)
+        nrg_layer_note(im, "no time stamps: cycles are laid end to end from 0");
+    else if (packed)
+        nrg_layer_note(im, "packed: layers of a cycle are laid end to end, up to its first time "
+                           "stamp");
+    if (overlaps)
+        nrg_layer_note(im, "windows of layers overlap: each layer has a track of its own%s",
+                       packed || !log->burst ? "" : " (--layout packed lays them end to end)");
 }
 
 static int lay_out(struct nrg_layer_log *log, bool timed, bool packed, int64_t *overlaps)
 {
-    int rc = packed ? pack(log, timed) : 0;
+    int rc = packed ? pack_cycles(log, timed) : 0;
     if (rc)
         return rc;
     *overlaps = nrg_span_sink_overlaps(log->im->sink, log->track);
@@ -230,7 +218,7 @@ static int lay_out(struct nrg_layer_log *log, bool timed, bool packed, int64_t *
         return (int)*overlaps;
     bool crossed = cycles_overlap(log);
     *overlaps += crossed && !*overlaps;
-    return *overlaps ? spread(log) : add_cycles(log);
+    return *overlaps ? spread_layers(log) : add_cycles(log);
 }
 
 int nrg_layer_log_finish(struct nrg_layer_log *log, bool timed, struct nrg_error *err)
@@ -240,8 +228,7 @@ int nrg_layer_log_finish(struct nrg_layer_log *log, bool timed, struct nrg_error
     int rc = log->runs ? lay_out(log, timed, packed, &overlaps) : 0;
     log->im->file->cycles = log->n_cycles;
     log->im->file->wall_clock = timed;
-    if (!rc)
-        rc = tell(log, overlaps, timed, packed);
+    add_notes(log, overlaps, timed, packed);
     return rc == -ENOMEM ? nrg_layer_out_of_memory(log->im, err)
            : rc          ? nrg_fail(err, rc, log->im->file->path, "times out of range")
                          : 0;

@@ -1,10 +1,12 @@
 /*
- * Logs that are cycles of layers, each with a run time and perhaps a window: collected by (cycle,
- * layer), then laid out as spans. Shared by the readers of TensorRT's and of the PyTorch phase's
- * logs. import_join.h says how the result looks. Inside src/record; embedded: init, release.
+ * Logs of cycles of layers, each layer with a run time and perhaps a window: collected by cycle and
+ * layer, then laid out as spans. Shared by the readers of TensorRT's and of the PyTorch phase's
+ * logs. import/join.h describes the result. Inside src/import/layers.
+ *
+ * Embedded: init, release. Errors are negative errno. One thread at a time.
  */
-#ifndef NRG_RECORD_LAYER_LOG_H
-#define NRG_RECORD_LAYER_LOG_H
+#ifndef NRG_IMPORT_LAYERS_LOG_H
+#define NRG_IMPORT_LAYERS_LOG_H
 
 #include "import/layers/read.h"
 
@@ -18,7 +20,7 @@ struct nrg_layer_log {
     uint64_t layers, runs;
     uint64_t bad;    /* runs without a usable time */
     uint64_t uneven; /* layers that have fewer cycles than others */
-    bool burst;      /* windows end at stamps that were taken after the inference */
+    bool burst;      /* windows end at time stamps that were taken after the inference */
 };
 
 int nrg_layer_log_init(struct nrg_layer_log *log, struct nrg_layer_import *im);
@@ -32,11 +34,11 @@ int64_t nrg_layer_log_name(struct nrg_layer_log *log, const char *text, size_t l
  */
 int nrg_layer_log_run(struct nrg_layer_log *log, size_t cycle, int64_t layer, int64_t begin_ns,
                       int64_t end_ns, double duration_ms);
-/* Lays all of it out; `timed`: runs have windows. */
+/* Lays out all runs; `timed`: they have windows. */
 int nrg_layer_log_finish(struct nrg_layer_log *log, bool timed, struct nrg_error *err);
 
-/* Milliseconds to the ns: energy is that of the time told. Whoever needs the microseconds of
- * Python's timedelta, as the earlier Jetson tool does, rounds (attribute/cycles/window.c). */
+/* Milliseconds in ns, not rounded further. attribute/cycles/window.c rounds to microseconds, as
+ * Python's timedelta does in the earlier Jetson tool. */
 int64_t nrg_layer_window_ns(double duration_ms);
 
 #endif

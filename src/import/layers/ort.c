@@ -1,13 +1,14 @@
 /*
  * Profiles of ONNX Runtime: a bare array of events, one per line, in us since the profiler began.
- * Names are written without escapes, and the file may lack its end (the reader's tolerant modes).
+ * Names are written without escapes, and the end of the file may be missing; the JSON reader has
+ * modes for both.
  *
  *     {"cat" : "Node","pid" :1,"tid" :2,"dur" :79,"ts" :2155,"ph" : "X",
  *      "name" :"/conv1/Conv_kernel_time","args" : {"op_name" : "Conv", ...}},
  *
- * Nodes are operators called as in the model, with their type as detail; "model_run" is a cycle, so
- * that runs can be told apart; other events of the session stay what they are called. Fences, which
- * old versions note around each node, are left out. Kernels of a GPU have a track of their own.
+ * Nodes are operators named as in the model, with their type as detail. "model_run" is a cycle, so
+ * that runs can be distinguished. Other events of the session keep their names. Fences, which old
+ * versions write around each node, are left out. Kernels of a GPU have a track of their own.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@ struct ort {
     uint64_t bad;
 };
 
-static bool match(const struct nrg_layer_head *head)
+static bool is_ort_profile(const struct nrg_layer_head *head)
 {
     static const char *const cats[] = {"Session", "Node", "Api", "Kernel"};
     if (!nrg_layer_head_is(head, 0, NRG_JSON_ARRAY) || !nrg_layer_head_is(head, 1, NRG_JSON_OBJECT))
@@ -39,7 +40,7 @@ static bool match(const struct nrg_layer_head *head)
     return false;
 }
 
-static bool strip(struct nrg_chrome_event *e, const char *suffix)
+static bool strip_suffix(struct nrg_chrome_event *e, const char *suffix)
 {
     size_t len = strlen(suffix);
     if (e->name_len < len || memcmp(e->name + e->name_len - len, suffix, len) != 0)
@@ -67,43 +68,36 @@ static int64_t track_of(struct ort *o, bool gpu)
     return nrg_span_sink_track(o->im->sink, &track);
 }
 
-static int add(struct ort *o, int64_t track, int64_t name, int64_t number)
+static int add_span(struct ort *o, int64_t track, int64_t name, int64_t number)
 {
-    const struct nrg_chrome_event *e = &o->event;
-    int64_t end_ns;
-    if (track < 0 || name < 0)
-        return -ENOMEM;
-    if (__builtin_add_overflow(e->ts_ns, e->dur_ns, &end_ns))
-        end_ns = INT64_MAX - 1;
-    const struct nrg_sink_span span = {.begin_ns = e->ts_ns,
-                                       .end_ns = end_ns,
+    const struct nrg_sink_span span = {.begin_ns = o->event.ts_ns,
+                                       .end_ns = nrg_chrome_event_end(&o->event),
                                        .track = track,
                                        .name = name,
                                        .number = number,
                                        .path = NRG_MISSING};
-    int rc = nrg_span_sink_span(o->im->sink, &span);
-    o->bad += rc == -EINVAL || rc == -ERANGE;
-    return rc == -EINVAL || rc == -ERANGE ? 0 : rc;
+    int rc = nrg_layer_span(o->im, &span, &o->bad);
+    return rc < 0 ? rc : 0;
 }
 
-/* Models of old versions have nodes without a name: the type is what is left. */
-static int node(struct ort *o)
+/* Nodes of old models may have no name: then their type is used. */
+static int add_node(struct ort *o)
 {
     struct nrg_chrome_event *e = &o->event;
-    if (strip(e, "_fence_before") || strip(e, "_fence_after"))
+    if (strip_suffix(e, "_fence_before") || strip_suffix(e, "_fence_after"))
         return 0;
-    strip(e, "_kernel_time");
+    strip_suffix(e, "_kernel_time");
     const char *text = e->name_len ? e->name : e->op_name[0] ? e->op_name : "(node)";
     int64_t name =
         nrg_span_sink_name(o->im->sink, NRG_KIND_OPERATOR, text, strlen(text), e->op_name);
-    return add(o, track_of(o, false), name, NRG_MISSING);
+    return add_span(o, track_of(o, false), name, NRG_MISSING);
 }
 
-static int take_event(struct ort *o)
+static int take_event(void *arg)
 {
+    struct ort *o = arg;
     struct nrg_chrome_event *e = &o->event;
     struct nrg_span_sink *sink = o->im->sink;
-    nrg_layer_tick(o->im);
     if (e->ph != 'X')
         return 0;
     if (e->ts_ns == NRG_MISSING || e->dur_ns == NRG_MISSING) {
@@ -111,57 +105,35 @@ static int take_event(struct ort *o)
         return 0;
     }
     if (!strcmp(e->cat, "Node"))
-        return node(o);
+        return add_node(o);
     if (!strcmp(e->cat, "Kernel"))
-        return add(o, track_of(o, true),
-                   nrg_span_sink_name(sink, NRG_KIND_KERNEL, e->name, e->name_len, e->op_name),
-                   NRG_MISSING);
+        return add_span(o, track_of(o, true),
+                        nrg_span_sink_name(sink, NRG_KIND_KERNEL, e->name, e->name_len, e->op_name),
+                        NRG_MISSING);
     bool cycle = !strcmp(e->name, "model_run");
     o->im->file->cycles += cycle;
-    return add(
+    return add_span(
         o, track_of(o, false),
         nrg_span_sink_name(sink, cycle ? NRG_KIND_CYCLE : NRG_KIND_SPAN, e->name, e->name_len, ""),
         cycle ? (int64_t)o->im->file->cycles : NRG_MISSING);
 }
 
-static int read_events(struct ort *o, struct nrg_error *err)
-{
-    struct nrg_json_stream *s = &o->im->json;
-    int token = nrg_json_next(s, err);
-    if (token < 0)
-        return token;
-    while ((token = nrg_json_next(s, err)) == NRG_JSON_OBJECT) {
-        int rc = nrg_chrome_event_read(s, &o->event, err);
-        if (rc <= 0)
-            return rc;
-        if (take_event(o))
-            return nrg_layer_out_of_memory(o->im, err);
-    }
-    if (token <= 0)
-        return token;
-    if (token != NRG_JSON_ARRAY_END)
-        return nrg_json_fail(s, err, "an event is not an object");
-    token = nrg_json_next(s, err);
-    return token < 0 ? token : 0;
-}
-
 static int read_profile(struct nrg_layer_import *im, struct nrg_error *err)
 {
-    struct ort *o = calloc(1, sizeof *o);
-    if (!o)
-        return nrg_layer_out_of_memory(im, err);
-    o->im = im;
-    nrg_span_sink_set_slack(im->sink, 1000);
-    int rc = read_events(o, err);
-    if (!rc && nrg_layer_count(im, o->bad, "event", "events", "without usable times left out"))
-        rc = nrg_layer_out_of_memory(im, err);
-    free(o);
-    return rc;
+    struct ort o = {.im = im};
+    im->sink->slack_ns = 1000;
+    int rc = nrg_json_next(&im->json, err);
+    if (rc >= 0)
+        rc = nrg_chrome_events_read(im, &o.event, take_event, &o, err);
+    if (!rc)
+        rc = nrg_json_next(&im->json, err);
+    nrg_layer_count(im, o.bad, "event", "events", "without usable times left out");
+    return rc < 0 ? rc : 0;
 }
 
 const struct nrg_layer_format nrg_layers_ort = {
     .name = "onnxruntime-profile",
     .json_flags = NRG_JSON_RAW_TEXTS | NRG_JSON_MAY_BE_CUT,
-    .match = match,
+    .match = is_ort_profile,
     .read = read_profile,
 };

@@ -1,4 +1,4 @@
-/* See layer_import.h: recognises a file of layer times and hands it to its reader. */
+/* See read.h: recognises a file of layer times and hands it to its reader. */
 #include "import/layers/read.h"
 
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "sensors/channel.h"
 
-/* In this order: ONNX Runtime's profiles are a kind of chrome trace. */
+/* The order matters: profiles of ONNX Runtime are a kind of chrome trace. */
 /* clang-format off */
 static const struct nrg_layer_format *const formats[] = {
     &nrg_layers_trtexec_profile,
@@ -34,7 +34,7 @@ bool nrg_layer_head_has(const struct nrg_layer_head *head, const char *key)
     return false;
 }
 
-/* The first tokens; what is wrong with the document, its reader will say. */
+/* The first tokens. Errors are left to the reader, which meets them again. */
 static int read_head(FILE *in, struct nrg_layer_head *head)
 {
     struct nrg_json_stream s;
@@ -65,13 +65,14 @@ static const struct nrg_layer_format *find_format(const struct nrg_layer_head *h
     return NULL;
 }
 
-static int unknown(const struct nrg_layer_head *head, const char *path, struct nrg_error *err)
+static int unknown_format(const struct nrg_layer_head *head, const char *path,
+                          struct nrg_error *err)
 {
     if (head->n == 2 && (head->tokens[1].token == NRG_JSON_ARRAY_END ||
                          head->tokens[1].token == NRG_JSON_OBJECT_END))
         return nrg_fail(err, -ENODATA, path, "holds no layer and no event");
     return nrg_fail(err, head->n ? -EINVAL : -ENODATA, path,
-                    head->n ? "is no file of layer times that nrg knows (see nrg import --help)"
+                    head->n ? "is not a file of layer times that nrg knows (see nrg import --help)"
                             : "is empty, or not JSON");
 }
 
@@ -84,16 +85,18 @@ int nrg_layer_import_stream(struct nrg_layer_import *im, FILE *in, const char *p
         return nrg_fail(err, rc, path, "cannot be read: %s", strerror(-rc));
     const struct nrg_layer_format *format = find_format(&head);
     if (!format)
-        return unknown(&head, path, err);
+        return unknown_format(&head, path, err);
     im->file->format = format->name;
     im->sink = nrg_span_sink_new();
     if (!im->sink || nrg_json_init(&im->json, in, path, format->json_flags))
         return nrg_fail(err, -ENOMEM, path, "out of memory");
     rc = format->read(im, err);
     if (!rc && im->json.truncated)
-        rc = nrg_layer_note(im, "the file is cut off behind byte %llu; what is before is used",
-                            (unsigned long long)nrg_json_position(&im->json));
-    if (!rc && !nrg_span_sink_spans(im->sink))
+        nrg_layer_note(im, "the file is cut off behind byte %llu; what is before is used",
+                       (unsigned long long)nrg_json_position(&im->json));
+    if (!rc && im->lost_note)
+        return nrg_layer_out_of_memory(im, err);
+    if (!rc && !im->sink->n)
         return nrg_fail(err, -ENODATA, path, "holds no layer and no event with a duration");
     return rc;
 }
@@ -119,7 +122,7 @@ bool nrg_import_is_layers(const char *path)
     if (nrg_input_open(&input, path, NULL))
         return false;
     bool found = !read_head(input.in, &head) && find_format(&head);
-    /* An empty list can be nothing else. */
+    /* An empty list is no power log. */
     found |= head.n == 2 && nrg_layer_head_is(&head, 1, NRG_JSON_ARRAY_END);
     nrg_input_close(&input);
     return found;
@@ -130,24 +133,41 @@ int nrg_layer_out_of_memory(const struct nrg_layer_import *im, struct nrg_error 
     return nrg_fail(err, -ENOMEM, im->file->path, "out of memory");
 }
 
-int nrg_layer_note(struct nrg_layer_import *im, const char *fmt, ...)
+int64_t nrg_layer_track(struct nrg_layer_import *im, const char *name)
+{
+    struct nrg_span_track track = {.kind = "log"};
+    const char *domain = im->options->domain;
+    nrg_copy(track.domain, sizeof track.domain, domain ? domain : "");
+    nrg_copy(track.name, sizeof track.name, name);
+    return nrg_span_sink_track(im->sink, &track);
+}
+
+void nrg_layer_note(struct nrg_layer_import *im, const char *fmt, ...)
 {
     struct nrg_import_layers *file = im->file;
     va_list ap;
-    int rc = nrg_reserve(&file->notes, &file->cap_notes, file->n_notes + 1, sizeof *file->notes);
-    if (rc)
-        return rc;
+    if (nrg_reserve(&file->notes, &file->cap_notes, file->n_notes + 1, sizeof *file->notes)) {
+        im->lost_note = true;
+        return;
+    }
     va_start(ap, fmt);
     vsnprintf(file->notes[file->n_notes++], sizeof *file->notes, fmt, ap);
     va_end(ap);
-    return 0;
 }
 
-int nrg_layer_count(struct nrg_layer_import *im, uint64_t count, const char *one, const char *many,
-                    const char *rest)
+void nrg_layer_count(struct nrg_layer_import *im, uint64_t count, const char *one, const char *many,
+                     const char *rest)
 {
-    if (!count)
-        return 0;
-    return nrg_layer_note(im, "%llu %s %s", (unsigned long long)count, count == 1 ? one : many,
-                          rest);
+    if (count)
+        nrg_layer_note(im, "%llu %s %s", (unsigned long long)count, count == 1 ? one : many, rest);
+}
+
+int nrg_layer_span(struct nrg_layer_import *im, const struct nrg_sink_span *span, uint64_t *bad)
+{
+    if (span->track < 0 || span->name < 0)
+        return -ENOMEM;
+    int rc = nrg_span_sink_span(im->sink, span);
+    bool impossible = rc == -EINVAL || rc == -ERANGE;
+    *bad += impossible;
+    return impossible ? 0 : rc ? rc : 1;
 }

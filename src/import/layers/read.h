@@ -1,13 +1,14 @@
 /*
- * The contract between the readers of layer times (import_<name>.c, one const struct each) and
- * import_join.c, which places and writes what they found. A reader is asked with the first tokens
- * of the document (`match`), then given the document once (`read`), and puts spans into the sink
- * on the clock of the file. Adding a format is one file and one line in layer_import.c.
+ * The contract between the readers of layer times (one file and one const struct each) and
+ * import/join.c, which places and writes what they found. `match` decides by the first tokens of
+ * the document. `read` gets the document once and puts spans into the sink, on the clock of the
+ * file. Adding a format is one file and one line in read.c.
  *
- * What is odd but no reason to stop is counted and said in a note. Inside src/record.
+ * What is odd but no reason to stop is counted and reported in a note. Errors are negative errno
+ * with err. One thread at a time. Inside src/import.
  */
-#ifndef NRG_RECORD_LAYER_IMPORT_H
-#define NRG_RECORD_LAYER_IMPORT_H
+#ifndef NRG_IMPORT_LAYERS_READ_H
+#define NRG_IMPORT_LAYERS_READ_H
 
 #include "base/input.h"
 #include "base/json_stream.h"
@@ -32,6 +33,7 @@ struct nrg_layer_import {
     struct nrg_import_layers *file; /* wall_clock, cycles and notes are the reader's */
     int64_t base_ns;                /* to be added to the times in the sink */
     uint64_t ticks;
+    bool lost_note; /* out of memory for a note: the import fails at its end */
 };
 
 struct nrg_layer_format {
@@ -45,18 +47,25 @@ extern const struct nrg_layer_format nrg_layers_trt, nrg_layers_torch_phase;
 extern const struct nrg_layer_format nrg_layers_trtexec_profile, nrg_layers_trtexec_times;
 extern const struct nrg_layer_format nrg_layers_ort, nrg_layers_chrome;
 
-/* Reads one file, or an open, seekable stream, into im->sink, which is made. Release im after. */
+/* Reads one file, or an open, seekable stream, into a new im->sink. Release im in any case. */
 int nrg_layer_import_file(struct nrg_layer_import *im, const char *path, struct nrg_error *err);
 int nrg_layer_import_stream(struct nrg_layer_import *im, FILE *in, const char *path,
                             struct nrg_error *err);
 void nrg_layer_import_release(struct nrg_layer_import *im);
 
-/* For readers. */
-int nrg_layer_note(struct nrg_layer_import *im, const char *fmt, ...)
+/* For readers: a line for the user. A note that can't be kept sets lost_note. */
+void nrg_layer_note(struct nrg_layer_import *im, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* "1 span" or "3 spans" and the rest, unless count is 0. */
-int nrg_layer_count(struct nrg_layer_import *im, uint64_t count, const char *one, const char *many,
-                    const char *rest);
+/* The note "1 span ..." or "3 spans ...", unless count is 0. */
+void nrg_layer_count(struct nrg_layer_import *im, uint64_t count, const char *one, const char *many,
+                     const char *rest);
+/* A track of kind "log" in the domain that the user chose: its id, or -errno. */
+int64_t nrg_layer_track(struct nrg_layer_import *im, const char *name);
+/*
+ * Adds a span to the sink. 1: added; 0: its times are impossible, and *bad was raised; -errno, also
+ * for ids that the sink could not give.
+ */
+int nrg_layer_span(struct nrg_layer_import *im, const struct nrg_sink_span *span, uint64_t *bad);
 /* Called for each event: shows progress now and then. */
 static inline void nrg_layer_tick(struct nrg_layer_import *im)
 {
@@ -66,9 +75,9 @@ static inline void nrg_layer_tick(struct nrg_layer_import *im)
 }
 int nrg_layer_out_of_memory(const struct nrg_layer_import *im, struct nrg_error *err);
 
-/* "{", "[" of the head, or a key of that name. */
+/* Whether token i of the head is of that kind. */
 bool nrg_layer_head_is(const struct nrg_layer_head *head, size_t i, enum nrg_json_token token);
-/* A key of the head's first objects. */
+/* Whether the head has that key anywhere. */
 bool nrg_layer_head_has(const struct nrg_layer_head *head, const char *key);
 
 #endif

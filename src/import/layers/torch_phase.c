@@ -4,10 +4,8 @@
  *
  *     [{"conv1": {"elapsed_time": 0.5506, "start_time": 1738071506.0033267}, ...}, ...]
  *
- * ms and seconds since 1970. Starts and run times are rounded to the microsecond as Python does
- * where that project compares them with its power log.
- *
- * Refuses what is not built like that.
+ * ms and seconds since 1970. Starts are rounded to the microsecond, as Python rounds them where
+ * that project compares them with its power log. Refuses documents of another structure.
  */
 #include <errno.h>
 #include <math.h>
@@ -15,7 +13,7 @@
 #include "import/layers/log.h"
 #include "sensors/channel.h"
 
-static bool match(const struct nrg_layer_head *head)
+static bool is_torch_log(const struct nrg_layer_head *head)
 {
     return nrg_layer_head_is(head, 0, NRG_JSON_ARRAY) &&
            nrg_layer_head_is(head, 1, NRG_JSON_OBJECT) &&
@@ -103,6 +101,6 @@ static int read_log(struct nrg_layer_import *im, struct nrg_error *err)
 
 const struct nrg_layer_format nrg_layers_torch_phase = {
     .name = "torch-layerwise",
-    .match = match,
+    .match = is_torch_log,
     .read = read_log,
 };

@@ -5,12 +5,12 @@
  *     {"layer": [[0.17475, "20241030-15:06:45.910735"], ...], ...}    ms, and when it was reported
  *     {"layer": [0.0389, ...], ...}                                   ms only
  *
- * The time stamp is that of the callback, which TensorRT makes in a burst after the inference. The
- * window of a run is [stamp - ms, stamp] all the same: that is how the project itself reads them,
- * and its numbers must come out again. Both orders of the pair are accepted, because its documents
- * say one and its files have the other.
+ * The time stamp is that of the callback, which TensorRT calls in a burst after the inference. The
+ * window of a run is [stamp - ms, stamp] all the same: the project itself reads them so, and its
+ * numbers must come out again. Both orders of the pair are accepted, because the project's
+ * documents show one and its files have the other.
  *
- * Refuses runs that are neither; a file in which some have stamps and some have none.
+ * Refuses runs of another form, and files in which only some runs have time stamps.
  */
 #include <errno.h>
 #include <math.h>
@@ -25,7 +25,7 @@ struct trt_run {
     int64_t stamp_ns; /* NRG_MISSING */
 };
 
-static bool match(const struct nrg_layer_head *head)
+static bool is_trt_log(const struct nrg_layer_head *head)
 {
     if (!nrg_layer_head_is(head, 0, NRG_JSON_OBJECT) || !nrg_layer_head_is(head, 1, NRG_JSON_KEY) ||
         !nrg_layer_head_is(head, 2, NRG_JSON_ARRAY))
@@ -36,7 +36,7 @@ static bool match(const struct nrg_layer_head *head)
            nrg_layer_head_is(head, 3, NRG_JSON_NULL);
 }
 
-/* The number or the date in hand. */
+/* The current token: a number or a date. */
 static int take_part(struct nrg_layer_import *im, int token, struct trt_run *run,
                      struct nrg_error *err)
 {
@@ -77,7 +77,7 @@ static int add_run(struct nrg_layer_log *log, size_t cycle, int64_t layer,
     return nrg_layer_log_run(log, cycle, layer, begin_ns, run->stamp_ns, run->ms);
 }
 
-/* The runs of one layer; *timed: 1 with stamps, 0 without, -1 not known yet. */
+/* The runs of one layer; *timed: 1 with time stamps, 0 without, -1 not known yet. */
 static int read_runs(struct nrg_layer_log *log, int64_t layer, int *timed, size_t *n,
                      struct nrg_error *err)
 {
@@ -134,14 +134,14 @@ static int read_log(struct nrg_layer_import *im, struct nrg_error *err)
     if (!rc)
         rc = nrg_layer_log_finish(&log, timed > 0, err);
     if (!rc && timed > 0)
-        rc = nrg_layer_note(im, "time stamps of TensorRT's profiler are taken after the inference: "
-                                "windows may be milliseconds off");
+        nrg_layer_note(im, "time stamps of TensorRT's profiler are taken after the inference: "
+                           "windows may be milliseconds off");
     nrg_layer_log_release(&log);
     return rc;
 }
 
 const struct nrg_layer_format nrg_layers_trt = {
     .name = "tensorrt-profiler",
-    .match = match,
+    .match = is_trt_log,
     .read = read_log,
 };

@@ -4,11 +4,11 @@
  *   --exportProfile   [{"count": 14590}, {"name": ..., "timeMs": ..., "averageMs": ...}, ...]
  *   --exportTimes     [{"startEnqMs": ..., "startComputeMs": ..., "endComputeMs": ..., ...}, ...]
  *
- * The profile has run times and no times: it is one cycle of mean run times, laid end to end. Given
- * the times too (--times FILE), every inference is a cycle, and the layers are laid into it in
- * proportion to their mean run times: the profile is of another run, whose sum does not fit. Notes
- * say so, and each span's own duration is the profile's. Times alone are cycles (the time on the
- * GPU) and copies to and from it, on tracks of their own because they overlap.
+ * The profile has run times but no time stamps: it is one cycle of mean run times, laid end to end.
+ * With the times as well (--times FILE), every inference is a cycle, and the layers are laid into
+ * it in proportion to their mean run times, because the profile is of another run, whose sum does
+ * not fit. Notes say so, and each span's own duration is the profile's. Times alone are cycles (the
+ * time on the GPU) and copies to and from it, on tracks of their own because they overlap.
  *
  * Times count from the start of trtexec's measurement: --offset or --align place them.
  */
@@ -43,31 +43,25 @@ struct trtexec {
     double sum_ms;
 };
 
-static void release(struct trtexec *t)
-{
-    free(t->layers);
-    free(t->inferences);
-}
-
 static bool in_list(const struct nrg_layer_head *head)
 {
     return nrg_layer_head_is(head, 0, NRG_JSON_ARRAY) &&
            nrg_layer_head_is(head, 1, NRG_JSON_OBJECT);
 }
 
-static bool match_profile(const struct nrg_layer_head *head)
+static bool is_profile(const struct nrg_layer_head *head)
 {
     bool count = nrg_layer_head_is(head, 2, NRG_JSON_KEY) && !strcmp(head->tokens[2].text, "count");
     return in_list(head) &&
            (count || (nrg_layer_head_has(head, "averageMs") && nrg_layer_head_has(head, "timeMs")));
 }
 
-static bool match_times(const struct nrg_layer_head *head)
+static bool is_times(const struct nrg_layer_head *head)
 {
     return in_list(head) && nrg_layer_head_has(head, "startComputeMs");
 }
 
-/* The value behind a key as a double; another type is NAN. */
+/* The value of a key as a double; NAN for other types. */
 static int next_double(struct nrg_json_stream *s, double *value, struct nrg_error *err)
 {
     *value = NAN;
@@ -116,9 +110,8 @@ static int read_layer(struct trtexec *t, struct nrg_error *err)
         t->bad++;
         return 0;
     }
-    if (nrg_reserve(&t->layers, &t->cap_layers, t->n_layers + 1, sizeof *t->layers))
+    if (nrg_append(&t->layers, &t->n_layers, &t->cap_layers, &part, sizeof *t->layers))
         return nrg_layer_out_of_memory(t->im, err);
-    t->layers[t->n_layers++] = part;
     t->sum_ms += part.average_ms;
     return 0;
 }
@@ -150,10 +143,9 @@ static int read_inference(struct trtexec *t, struct nrg_json_stream *s, struct n
         t->bad++;
         return 0;
     }
-    if (nrg_reserve(&t->inferences, &t->cap_inferences, t->n_inferences + 1, sizeof *t->inferences))
-        return nrg_layer_out_of_memory(t->im, err);
-    t->inferences[t->n_inferences++] = inference;
-    return 0;
+    rc = nrg_append(&t->inferences, &t->n_inferences, &t->cap_inferences, &inference,
+                    sizeof *t->inferences);
+    return rc ? nrg_layer_out_of_memory(t->im, err) : 0;
 }
 
 static int read_list(struct trtexec *t, struct nrg_json_stream *s, bool times,
@@ -190,20 +182,9 @@ static int read_times_file(struct trtexec *t, const char *path, struct nrg_error
     return rc;
 }
 
-static int64_t add_track(struct trtexec *t, const char *name)
-{
-    struct nrg_span_track track = {.kind = "log"};
-    const char *domain = t->im->options->domain;
-    nrg_copy(track.domain, sizeof track.domain, domain ? domain : "");
-    nrg_copy(track.name, sizeof track.name, name);
-    return nrg_span_sink_track(t->im->sink, &track);
-}
-
 static int add_span(struct trtexec *t, int64_t track, int64_t name, size_t cycle, int64_t begin_ns,
                     int64_t end_ns, int64_t duration_ns)
 {
-    if (track < 0 || name < 0)
-        return -ENOMEM;
     const struct nrg_sink_span span = {.begin_ns = begin_ns,
                                        .end_ns = end_ns,
                                        .track = track,
@@ -211,9 +192,8 @@ static int add_span(struct trtexec *t, int64_t track, int64_t name, size_t cycle
                                        .number = (int64_t)cycle,
                                        .path = NRG_MISSING,
                                        .duration_ns = duration_ns};
-    int rc = nrg_span_sink_span(t->im->sink, &span);
-    t->bad += rc == -EINVAL || rc == -ERANGE;
-    return rc == -EINVAL || rc == -ERANGE ? 0 : rc;
+    int rc = nrg_layer_span(t->im, &span, &t->bad);
+    return rc < 0 ? rc : 0;
 }
 
 /* A cycle and its layers, in proportion to their mean run times. */
@@ -239,7 +219,7 @@ static int lay_inferences(struct trtexec *t)
 {
     static const char *const labels[] = {"copies to the GPU", "inferences", "copies from the GPU"};
     static const char *const copies[] = {"copy to the GPU", NULL, "copy from the GPU"};
-    int64_t tracks[PARTS] = {0, add_track(t, labels[COMPUTE]), 0}, name;
+    int64_t tracks[PARTS] = {0, nrg_layer_track(t->im, labels[COMPUTE]), 0}, name;
     int rc = 0;
     for (size_t i = 0; !rc && i < t->n_inferences; i++) {
         const struct inference *f = &t->inferences[i];
@@ -248,7 +228,7 @@ static int lay_inferences(struct trtexec *t)
         for (size_t k = 0; !rc && k < PARTS; k++) {
             if (!copies[k] || f->begin_ns[k] == NRG_MISSING || f->end_ns[k] <= f->begin_ns[k])
                 continue;
-            tracks[k] = tracks[k] ? tracks[k] : add_track(t, labels[k]);
+            tracks[k] = tracks[k] ? tracks[k] : nrg_layer_track(t->im, labels[k]);
             name = nrg_span_sink_name(t->im->sink, NRG_KIND_LAYER, copies[k], strlen(copies[k]),
                                       "copy");
             rc = add_span(t, tracks[k], name, i + 1, f->begin_ns[k], f->end_ns[k], 0);
@@ -258,59 +238,57 @@ static int lay_inferences(struct trtexec *t)
     return rc;
 }
 
-static int tell(struct trtexec *t, bool profile)
+static void add_notes(struct trtexec *t, bool profile)
 {
     struct nrg_layer_import *im = t->im;
-    int rc = nrg_layer_count(im, t->bad, "entry", "entries", "without usable times left out");
-    if (!rc && profile && !t->n_inferences)
-        rc = nrg_layer_note(im, "a profile has no times: one cycle of mean run times, laid end to "
-                                "end from 0 (--times FILE: as many as trtexec timed)");
-    if (!rc && profile && t->n_inferences)
-        rc =
-            nrg_layer_note(im,
-                           "layers are laid into each of %zu inferences in proportion to their "
-                           "mean run times: their order and shares are the profile's, not measured "
-                           "one by one",
-                           t->n_inferences);
-    return rc;
+    nrg_layer_count(im, t->bad, "entry", "entries", "without usable times left out");
+    if (profile && !t->n_inferences)
+        nrg_layer_note(im, "a profile has no times: one cycle of mean run times, laid end to end "
+                           "from 0 (--times FILE: as many as trtexec timed)");
+    else if (profile)
+        nrg_layer_note(im,
+                       "layers are laid into each of %zu inferences in proportion to their mean "
+                       "run times: their order and shares are the profile's, not measured one by "
+                       "one",
+                       t->n_inferences);
+}
+
+static int read_export(struct nrg_layer_import *im, bool times, struct nrg_error *err)
+{
+    struct trtexec t = {.im = im};
+    int rc = read_list(&t, &im->json, times, err);
+    if (!rc && !times && im->options->times)
+        rc = read_times_file(&t, im->options->times, err);
+    if (!rc && (times || (t.n_layers && t.n_inferences))) {
+        rc = lay_inferences(&t);
+    } else if (!rc && t.n_layers) {
+        rc = lay_cycle(&t, nrg_layer_track(im, "layers"), 1, 0, llround(t.sum_ms * 1e6), 0);
+        im->file->cycles = 1;
+    }
+    add_notes(&t, !times);
+    free(t.layers);
+    free(t.inferences);
+    return rc == -ENOMEM ? nrg_layer_out_of_memory(im, err) : rc;
 }
 
 static int read_profile(struct nrg_layer_import *im, struct nrg_error *err)
 {
-    struct trtexec t = {.im = im};
-    int rc = read_list(&t, &im->json, false, err);
-    if (!rc && im->options->times)
-        rc = read_times_file(&t, im->options->times, err);
-    if (!rc && t.n_layers) {
-        rc = t.n_inferences
-                 ? lay_inferences(&t)
-                 : lay_cycle(&t, add_track(&t, "layers"), 1, 0, llround(t.sum_ms * 1e6), 0);
-        im->file->cycles = t.n_inferences ? t.n_inferences : 1;
-    }
-    rc = rc ? rc : tell(&t, true);
-    release(&t);
-    return rc == -ENOMEM ? nrg_layer_out_of_memory(im, err) : rc;
+    return read_export(im, false, err);
 }
 
 static int read_times(struct nrg_layer_import *im, struct nrg_error *err)
 {
-    struct trtexec t = {.im = im};
-    int rc = read_list(&t, &im->json, true, err);
-    if (!rc)
-        rc = lay_inferences(&t);
-    rc = rc ? rc : tell(&t, false);
-    release(&t);
-    return rc == -ENOMEM ? nrg_layer_out_of_memory(im, err) : rc;
+    return read_export(im, true, err);
 }
 
 const struct nrg_layer_format nrg_layers_trtexec_profile = {
     .name = "trtexec-profile",
-    .match = match_profile,
+    .match = is_profile,
     .read = read_profile,
 };
 
 const struct nrg_layer_format nrg_layers_trtexec_times = {
     .name = "trtexec-times",
-    .match = match_times,
+    .match = is_times,
     .read = read_times,
 };

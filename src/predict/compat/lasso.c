@@ -1,7 +1,7 @@
 /*
- * See lasso.h. Works on the Gram matrix of centred columns: the gradient is kept up to date, so a
- * coefficient that stays where it is costs nothing, and most of them stay at 0. Sweeps go over
- * those that are not 0 until they rest, then over all once more.
+ * See lasso.h. Works on the Gram matrix of centred columns. The gradient is kept up to date, so a
+ * coefficient that does not change costs nothing, and most of them stay at 0. Sweeps update the
+ * coefficients that are not 0 until they converge, then all of them once more.
  */
 #include "predict/compat/lasso.h"
 
@@ -23,7 +23,7 @@ struct problem {
     bool positive;
 };
 
-static void centre(struct problem *p)
+static void find_means(struct problem *p)
 {
     p->used = p->y_mean = 0;
     memset(p->mean, 0, p->n * sizeof *p->mean);
@@ -41,12 +41,12 @@ static void centre(struct problem *p)
 }
 
 /* Gram matrix and X'y of the centred rows in use, per row. */
-static int prepare(struct problem *p)
+static int make_gram(struct problem *p)
 {
     double *row = calloc(p->n + 1, sizeof *row);
     if (!row)
         return -ENOMEM;
-    centre(p);
+    find_means(p);
     memset(p->gram, 0, p->n * p->n * sizeof *p->gram);
     memset(p->gradient, 0, p->n * sizeof *p->gradient);
     memset(p->b, 0, p->n * sizeof *p->b);
@@ -66,8 +66,8 @@ static int prepare(struct problem *p)
     return 0;
 }
 
-/* One coefficient to its best value; how much that changed the prediction. */
-static double step(struct problem *p, size_t j, double alpha)
+/* Sets one coefficient to its best value. Returns how much that changed the prediction. */
+static double update_coefficient(struct problem *p, size_t j, double alpha)
 {
     double own = p->gram[j * p->n + j], before = p->b[j];
     if (!(own > 1e-12))
@@ -86,21 +86,22 @@ static double step(struct problem *p, size_t j, double alpha)
     return fabs(change) * sqrt(own);
 }
 
-static double sweep(struct problem *p, double alpha, bool all)
+static double sweep_coefficients(struct problem *p, double alpha, bool all)
 {
     double most = 0;
     for (size_t j = 0; j < p->n; j++)
         if (all || p->b[j] != 0)
-            most = fmax(most, step(p, j, alpha));
+            most = fmax(most, update_coefficient(p, j, alpha));
     return most;
 }
 
-static void descend(struct problem *p, double alpha, double scale)
+static void descend_to_minimum(struct problem *p, double alpha, double scale)
 {
     for (int i = 0; i < MAX_SWEEPS; i++) {
-        if (sweep(p, alpha, true) <= TOLERANCE * scale)
+        if (sweep_coefficients(p, alpha, true) <= TOLERANCE * scale)
             return;
-        for (int k = 0; k < MAX_SWEEPS && sweep(p, alpha, false) > TOLERANCE * scale; k++)
+        for (int k = 0; k < MAX_SWEEPS && sweep_coefficients(p, alpha, false) > TOLERANCE * scale;
+             k++)
             ;
     }
 }
@@ -110,7 +111,7 @@ static double alpha_at(double largest, size_t i, size_t n)
     return n > 1 ? largest * pow(PATH_END, (double)i / (double)(n - 1)) : largest;
 }
 
-static double predict(const struct problem *p, size_t row)
+static double predict_row(const struct problem *p, size_t row)
 {
     double y = p->y_mean;
     for (size_t j = 0; j < p->n; j++)
@@ -128,7 +129,7 @@ static double spread_of(const double *y, size_t rows)
     return sqrt(sum / (double)rows);
 }
 
-/* The first fold that row i is not in starts here: the first ones are larger by one. */
+/* The first row of fold k. The first folds are larger by one row where folds are not equal. */
 static size_t fold_start(size_t rows, size_t folds, size_t k)
 {
     size_t extra = rows % folds;
@@ -140,12 +141,12 @@ static int run_fold(struct problem *p, const struct nrg_lasso_options *o, double
                     size_t begin, size_t end, double *errors, double *predictions)
 {
     double scale = spread_of(p->y, p->rows);
-    int rc = prepare(p);
+    int rc = make_gram(p);
     for (size_t a = 0; !rc && a < o->alphas; a++) {
         double sum = 0;
-        descend(p, alpha_at(largest, a, o->alphas), scale);
+        descend_to_minimum(p, alpha_at(largest, a, o->alphas), scale);
         for (size_t i = begin; i < end; i++) {
-            double got = predict(p, i);
+            double got = predict_row(p, i);
             sum += (got - p->y[i]) * (got - p->y[i]);
             predictions[i * o->alphas + a] = got;
         }
@@ -162,8 +163,8 @@ static double largest_alpha(const struct problem *p)
     return most;
 }
 
-static int choose(struct problem *p, const struct nrg_lasso_options *o, double largest,
-                  struct nrg_lasso *out)
+static int choose_alpha(struct problem *p, const struct nrg_lasso_options *o, double largest,
+                        struct nrg_lasso *out)
 {
     size_t folds = o->folds < p->rows ? o->folds : p->rows, best = 0;
     double *errors = calloc(o->alphas + 1, sizeof *errors);
@@ -190,14 +191,14 @@ static int choose(struct problem *p, const struct nrg_lasso_options *o, double l
 }
 
 /* Down the path again, on all rows, to the alpha that was chosen. */
-static int refit(struct problem *p, const struct nrg_lasso_options *o, double largest,
-                 struct nrg_lasso *out)
+static int fit_all_rows(struct problem *p, const struct nrg_lasso_options *o, double largest,
+                        struct nrg_lasso *out)
 {
     double scale = spread_of(p->y, p->rows);
-    int rc = prepare(p);
+    int rc = make_gram(p);
     for (size_t a = 0; !rc && a < o->alphas; a++) {
         double alpha = alpha_at(largest, a, o->alphas);
-        descend(p, alpha, scale);
+        descend_to_minimum(p, alpha, scale);
         if (alpha <= out->alpha)
             break;
     }
@@ -231,13 +232,13 @@ int nrg_lasso_fit(struct nrg_lasso *out, const double *x, const double *y, size_
     if (!rc) {
         p.mean = p.gradient + n;
         p.b = p.gradient + 2 * n;
-        rc = prepare(&p);
+        rc = make_gram(&p);
     }
     double largest = rc ? 0 : largest_alpha(&p);
     if (!rc)
-        rc = choose(&p, o, largest, out);
+        rc = choose_alpha(&p, o, largest, out);
     if (!rc)
-        rc = refit(&p, o, largest, out);
+        rc = fit_all_rows(&p, o, largest, out);
     free(p.gram);
     free(p.gradient);
     return rc;

@@ -4,9 +4,11 @@
  * all coefficients are 0 down to a thousandth of it.
  *
  * X is row-major with columns that the caller has standardised; the intercept is not penalised.
+ *
+ * Ownership: the caller releases the fit. Errors: 0 or -errno. Threads: nothing is shared.
  */
-#ifndef NRG_PREDICT_LASSO_H
-#define NRG_PREDICT_LASSO_H
+#ifndef NRG_PREDICT_COMPAT_LASSO_H
+#define NRG_PREDICT_COMPAT_LASSO_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,4 +1,7 @@
-/* See layer.h. */
+/*
+ * See layer.h. Each of the three layer types has two regressions, of time and of power. The rows
+ * that cross-validation held out give the interval of their product, energy.
+ */
 #include "predict/compat/layer.h"
 
 #include <errno.h>
@@ -6,11 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEGREE     3
-#define ALPHAS     100
-#define FOLDS      10
-#define MOST_TERMS 3
-#define MOST_IN    13
+#include "base/stats.h"
+
+#define DEGREE  3
+#define ALPHAS  100
+#define FOLDS   10
+#define MOST_IN 13
 
 static const enum nrg_feature conv_inputs[] = {
     NRG_F_BATCH,     NRG_F_IN_0,     NRG_F_IN_1,     NRG_F_IN_2,     NRG_F_OUT_0,
@@ -48,12 +52,12 @@ void nrg_layer_release(struct nrg_layer_model *model)
 
 /* ---- columns ---- */
 
-static size_t columns_of(int type)
+size_t nrg_layer_columns(int type)
 {
     return nrg_poly_count(types[type].n, DEGREE) + types[type].terms;
 }
 
-/* Products with a meaning, as they are or as the study had them. */
+/* The products with a meaning: corrected, or as the study had them. */
 static void add_terms(int type, bool original, const double *f, double *out)
 {
     double in = f[NRG_F_IN_0] * f[NRG_F_IN_1] * f[NRG_F_IN_2];
@@ -71,8 +75,8 @@ static void add_terms(int type, bool original, const double *f, double *out)
 }
 
 /* The polynomial is of ln(1 + x) for a convolution's power. False: a feature is missing. */
-static bool expand(int type, enum nrg_layer_target target, bool original, const double *f,
-                   double *out)
+static bool make_columns(int type, enum nrg_layer_target target, bool original, const double *f,
+                         double *out)
 {
     double x[MOST_IN];
     size_t n = types[type].n;
@@ -102,16 +106,16 @@ static bool features_of(const struct nrg_dataset *set, size_t row, double *f)
     return f[NRG_F_TIME_S] > 0;
 }
 
-static size_t collect(const struct nrg_dataset *set, const bool *mask, int type, bool original,
-                      struct sample *out)
+static size_t list_samples(const struct nrg_dataset *set, const bool *mask, int type, bool original,
+                           struct sample *out)
 {
-    double f[NRG_FEATURES], *scratch = calloc(columns_of(type) + 1, sizeof *scratch);
+    double f[NRG_FEATURES], *scratch = calloc(nrg_layer_columns(type) + 1, sizeof *scratch);
     size_t n = 0;
     for (size_t i = 0; scratch && i < set->n; i++) {
         const struct nrg_row *row = &set->rows[i];
         if ((mask && !mask[i]) || row->level != NRG_NODE_OPERATOR || row->measurement != i ||
             nrg_layer_type_find(row->kind) != type || !features_of(set, i, f) ||
-            !expand(type, NRG_LAYER_TIME, original, f, scratch))
+            !make_columns(type, NRG_LAYER_TIME, original, f, scratch))
             continue;
         out[n++] = (struct sample){i, f[NRG_F_TIME_S], row->energy_j / f[NRG_F_TIME_S]};
     }
@@ -123,7 +127,7 @@ static int fit_target(struct nrg_layer_fit *fit, const struct nrg_dataset *set, 
                       enum nrg_layer_target target, bool original, const struct sample *samples,
                       size_t n, double *held_out)
 {
-    size_t columns = columns_of(type);
+    size_t columns = nrg_layer_columns(type);
     double *x = calloc(n * columns + n + 1, sizeof *x), *y = x ? x + n * columns : NULL;
     double f[NRG_FEATURES];
     struct nrg_lasso lasso = {0};
@@ -133,7 +137,7 @@ static int fit_target(struct nrg_layer_fit *fit, const struct nrg_dataset *set, 
     int rc = x ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < n; i++) {
         features_of(set, samples[i].row, f);
-        expand(type, target, original, f, x + i * columns);
+        make_columns(type, target, original, f, x + i * columns);
         y[i] = target == NRG_LAYER_TIME ? samples[i].time_s : samples[i].power_w;
     }
     if (!rc)
@@ -155,27 +159,21 @@ static int fit_target(struct nrg_layer_fit *fit, const struct nrg_dataset *set, 
     return rc;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
-/* Energy's errors on rows that the cross-validation held out. */
-static void calibrate(struct nrg_layer_model *m, int type, const struct nrg_dataset *set,
-                      const struct sample *samples, size_t n, const double *time,
-                      const double *power, double *errors, double confidence)
+/* From the errors of energy on rows that cross-validation held out. */
+static void set_interval(struct nrg_layer_model *m, int type, const struct nrg_dataset *set,
+                         const struct sample *samples, size_t n, const double *time,
+                         const double *power, double *errors, double confidence)
 {
     double sum = 0;
     size_t used = 0;
     for (size_t i = 0; i < n; i++) {
         double energy = set->rows[samples[i].row].energy_j, got = time[i] * power[i];
         if (!(got > 0))
-            got = energy * 1e-3; /* a negative time or power: as wrong as can be */
+            got = energy * 1e-3; /* a negative time or power counts as a large error */
         sum += fabs(got - energy) / energy;
         errors[used++] = fabs(log(energy / got));
     }
-    qsort(errors, used, sizeof *errors, by_value);
+    nrg_sort(errors, used);
     size_t at = (size_t)ceil(confidence * (double)(used + 1));
     m->q[type] = errors[at < used ? at : used - 1];
     m->expected_error[type] = sum / (double)used;
@@ -185,15 +183,10 @@ static void find_range(struct nrg_layer_model *m, int type, const struct nrg_dat
                        const struct sample *samples, size_t n)
 {
     for (int f = 0; f < NRG_FEATURES; f++) {
-        struct nrg_range *range = &m->range[type][f];
-        *range = (struct nrg_range){INFINITY, -INFINITY};
-        for (size_t i = 0; i < n; i++) {
-            double value = nrg_row_feature(set, samples[i].row, (enum nrg_feature)f);
-            if (isnan(value))
-                continue;
-            range->low = fmin(range->low, value);
-            range->high = fmax(range->high, value);
-        }
+        m->range[type][f] = NRG_NO_RANGE;
+        for (size_t i = 0; i < n; i++)
+            nrg_range_extend(&m->range[type][f],
+                             nrg_row_feature(set, samples[i].row, (enum nrg_feature)f));
     }
 }
 
@@ -203,7 +196,7 @@ static int fit_type(struct nrg_layer_model *m, const struct nrg_dataset *set, co
     struct sample *samples = calloc(set->n + 1, sizeof *samples);
     double *held = calloc(3 * set->n + 1, sizeof *held);
     int rc = samples && held ? 0 : -ENOMEM;
-    size_t n = rc ? 0 : collect(set, mask, type, m->original, samples);
+    size_t n = rc ? 0 : list_samples(set, mask, type, m->original, samples);
     m->q[type] = m->expected_error[type] = NAN;
     for (int k = 0; !rc && n >= 2 && k < NRG_LAYER_TARGETS; k++)
         rc = fit_target(&m->fits[type][k], set, type, (enum nrg_layer_target)k, m->original,
@@ -211,7 +204,7 @@ static int fit_type(struct nrg_layer_model *m, const struct nrg_dataset *set, co
     if (!rc && n >= 2) {
         m->rows[type] = n;
         find_range(m, type, set, samples, n);
-        calibrate(m, type, set, samples, n, held, held + set->n, held + 2 * set->n, confidence);
+        set_interval(m, type, set, samples, n, held, held + set->n, held + 2 * set->n, confidence);
     }
     free(samples);
     free(held);
@@ -241,7 +234,7 @@ int nrg_layer_fit(struct nrg_layer_model *m, const struct nrg_dataset *set, cons
 
 /* ---- predicting ---- */
 
-static double apply(const struct nrg_layer_fit *fit, double *x)
+static double predict_target(const struct nrg_layer_fit *fit, double *x)
 {
     double y = fit->intercept;
     nrg_scaler_apply(&fit->scaler, x);
@@ -255,14 +248,14 @@ int nrg_layer_predict(const struct nrg_layer_model *m, int type, const double *f
 {
     double *x, values[NRG_LAYER_TARGETS];
     *out = (struct nrg_layer_estimate){0};
-    if (type < 0 || !m->rows[type] || !(x = calloc(columns_of(type) + 1, sizeof *x)))
+    if (type < 0 || !m->rows[type] || !(x = calloc(nrg_layer_columns(type) + 1, sizeof *x)))
         return -ENODATA;
     for (int k = 0; k < NRG_LAYER_TARGETS; k++) {
-        if (!expand(type, (enum nrg_layer_target)k, m->original, f, x)) {
+        if (!make_columns(type, (enum nrg_layer_target)k, m->original, f, x)) {
             free(x);
             return -ENODATA;
         }
-        values[k] = apply(&m->fits[type][k], x);
+        values[k] = predict_target(&m->fits[type][k], x);
     }
     free(x);
     for (size_t i = 0; i < types[type].n; i++)
@@ -290,33 +283,22 @@ static int layer_train(void *state, const struct nrg_dataset *set, const bool *m
 
 static void layer_forget(void *state)
 {
-    struct nrg_layer_state *s = state;
-    nrg_layer_release(&s->model);
+    nrg_layer_release(&((struct nrg_layer_state *)state)->model);
 }
 
-static int layer_predict(void *state, const struct nrg_dataset *set, const bool *test,
-                         struct nrg_estimate *out, struct nrg_error *err)
+static void layer_predict(void *state, const struct nrg_dataset *set, size_t row,
+                          struct nrg_estimate *out)
 {
     const struct nrg_layer_state *s = state;
-    (void)err;
-    for (size_t i = 0; i < set->n; i++) {
-        struct nrg_layer_estimate e;
-        double f[NRG_FEATURES];
-        if (!test[i])
-            continue;
-        features_of(set, i, f);
-        if (nrg_layer_predict(&s->model, nrg_layer_type_find(set->rows[i].kind), f, &e))
-            e.energy.energy_j = NAN;
-        out[i] = e.energy;
-    }
-    return 0;
+    struct nrg_layer_estimate e;
+    double f[NRG_FEATURES];
+    features_of(set, row, f);
+    if (nrg_layer_predict(&s->model, nrg_layer_type_find(set->rows[row].kind), f, &e))
+        e.energy.energy_j = NAN;
+    *out = e.energy;
 }
 
 struct nrg_predictor nrg_layer_predictor(struct nrg_layer_state *state)
 {
-    return (struct nrg_predictor){.name = "layer",
-                                  .train = layer_train,
-                                  .forget = layer_forget,
-                                  .predict = layer_predict,
-                                  .state = state};
+    return (struct nrg_predictor){"layer", layer_train, layer_forget, layer_predict, state};
 }

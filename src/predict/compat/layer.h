@@ -2,20 +2,22 @@
  * The layer model, as the Jetson study made it: run time and power of convolutions, pools and dense
  * layers, each a polynomial of degree three in the layer's sizes plus a few products with a
  * meaning, standardised, with a Lasso whose penalty is cross-validated; energy is power times
- * time. Layers of other types are not in it, so a network's sum leaves them out, and that is said.
+ * time. Layers of other types have no model: a network's sum leaves them out, and the output says
+ * so.
  *
- * `original` takes the study's own products; otherwise a convolution's is its multiply-accumulates
- * and a pool's the elements that its windows read.
+ * `original` takes the study's own products. Otherwise the product of a convolution is its
+ * multiply-accumulates, and that of a pool the elements that its windows read.
+ *
+ * Ownership: fit or parse, use, release. Errors: 0, or -errno with err. Threads: a model is
+ * constant after the fit.
  */
-#ifndef NRG_PREDICT_LAYER_H
-#define NRG_PREDICT_LAYER_H
+#ifndef NRG_PREDICT_COMPAT_LAYER_H
+#define NRG_PREDICT_COMPAT_LAYER_H
 
-#include <jansson.h>
-
-#include "predict/evaluate.h"
 #include "predict/compat/lasso.h"
-#include "predict/dataset/layer_features.h"
 #include "predict/compat/poly.h"
+#include "predict/dataset/layer_features.h"
+#include "predict/evaluate.h"
 
 enum nrg_layer_target { NRG_LAYER_TIME, NRG_LAYER_POWER, NRG_LAYER_TARGETS };
 
@@ -47,12 +49,10 @@ struct nrg_layer_estimate {
 int nrg_layer_predict(const struct nrg_layer_model *model, int type, const double *features,
                       struct nrg_layer_estimate *out);
 
-/* The features of a type, in the order of its polynomial; how many. */
+/* The features of a type, in the order of its polynomial. Returns how many. */
 size_t nrg_layer_inputs(int type, const enum nrg_feature **inputs);
-
-json_t *nrg_layer_json(const struct nrg_layer_model *model);
-int nrg_layer_parse(struct nrg_layer_model *model, const json_t *doc, const char *name,
-                    struct nrg_error *err);
+/* Columns of a type's regression: the polynomial, then the products with a meaning. */
+size_t nrg_layer_columns(int type);
 
 struct nrg_layer_state {
     bool original;

@@ -14,8 +14,8 @@ size_t nrg_poly_count(size_t n, unsigned degree)
 }
 
 /*
- * Products of degree d are those of degree d - 1 times each feature from their last one on; where
- * those start for each last feature is all that has to be kept.
+ * Products of degree d are those of degree d - 1 times each feature from their last one on. So the
+ * start of the products for each last feature is all that has to be kept.
  */
 void nrg_poly_expand(const double *x, size_t n, unsigned degree, double *out)
 {

@@ -1,13 +1,16 @@
 /*
  * Products of features up to a degree, as the earlier systems' polynomial regressions use them: 1,
- * the features, all products of two, of three… in the order of combinations with repetition.
+ * the features, all products of two, of three… in the order of combinations with repetition. And
+ * standardising columns.
+ *
+ * Ownership: the caller releases a scaler. Errors: -ENOMEM. Threads: nothing is shared.
  */
-#ifndef NRG_PREDICT_POLY_H
-#define NRG_PREDICT_POLY_H
+#ifndef NRG_PREDICT_COMPAT_POLY_H
+#define NRG_PREDICT_COMPAT_POLY_H
 
 #include <stddef.h>
 
-/* How many there are of n features, the 1 included. */
+/* The number of products of n features, the 1 included. */
 size_t nrg_poly_count(size_t n, unsigned degree);
 /* Fills nrg_poly_count numbers. */
 void nrg_poly_expand(const double *x, size_t n, unsigned degree, double *out);

@@ -1,6 +1,6 @@
 /*
- * See tree.h. A tree of one model at one size is kept as the distinct measurements it is made of,
- * with how often each occurs: 20 nodes instead of 214, and the same sums and gradients.
+ * See tree.h. The tree of a model at one size is kept as its distinct measurements with how often
+ * each occurs: 20 nodes instead of 214, and the same sums and gradients.
  */
 #include "predict/compat/tree.h"
 
@@ -22,9 +22,6 @@
 #define CAP      0.1 /* what a weight may differ from 1 */
 #define MOST_RAW 14
 
-const char *const nrg_tree_variant_names[NRG_TREE_VARIANTS] = {"end-to-end", "stepwise",
-                                                               "unstructured", "sum"};
-
 /* Ordinary least squares of one kind. */
 struct regressor {
     const char *kind;
@@ -37,14 +34,13 @@ struct nrg_tree_model {
     struct regressor *regressors;
     size_t n_regressors, cap_regressors;
     struct nrg_scaler scaler;
-    double *phi;        /* n rows of n_phi; NULL for the sum */
-    double *operator_j; /* predicted, per row; NAN: can't be */
-    double *weights;    /* n_phi, then the bias */
-    double *moments;    /* 2 x (n_phi + 1) */
-    double *gradient;   /* n_phi + 1 */
+    double *phi;      /* n rows of n_phi; NULL for the sum */
+    double *weights;  /* n_phi, then the bias; owns the next two */
+    double *gradient; /* n_phi + 1 */
+    double *moments;  /* 2 x (n_phi + 1) */
     double steps;
-    /* Per row, for the tree at hand. */
-    double *energy, *adjoint, *squashed, *occurs;
+    double *operator_j; /* per row: predicted energy, NAN when it can't be; owns the next four */
+    double *energy, *adjoint, *squashed, *occurs; /* per row, for the current tree */
 };
 
 static const enum nrg_feature specs[] = {NRG_F_PARAMS, NRG_F_BATCH, NRG_F_SEQ, NRG_F_SOURCE_FLOPS,
@@ -53,7 +49,7 @@ static const enum nrg_feature resources[] = {
     NRG_F_CPU_UTIL, NRG_F_MEM_UTIL,   NRG_F_GPU_UTIL, NRG_F_GPU_MEM_UTIL,
     NRG_F_GPU_HZ,   NRG_F_GPU_MEM_HZ, NRG_F_TIME_S,   NRG_F_GPU_ENERGY_J};
 
-/* Parameters, input size, batch, sequence, FLOPs, bytes, then utilisation; false: one is missing.
+/* Parameters, input size, batch, sequence, FLOPs, bytes, then utilisation. False: one is missing.
  */
 static bool raw_features(const struct nrg_dataset *set, size_t row, size_t n, double *x)
 {
@@ -81,17 +77,14 @@ static void free_model(struct nrg_tree_model *m)
     free(m->phi);
     free(m->operator_j);
     free(m->weights);
-    free(m->moments);
-    free(m->gradient);
-    free(m->energy);
     free(m);
 }
 
 /* ---- operators ---- */
 
 /* Rows of one kind (NULL: all nodes) with mask, packed; returns how many. */
-static size_t pack(const struct nrg_dataset *set, const bool *mask, const char *kind, size_t n_raw,
-                   double *x, double *weights, double *energy)
+static size_t pack_rows(const struct nrg_dataset *set, const bool *mask, const char *kind,
+                        size_t n_raw, double *x, double *weights, double *energy)
 {
     size_t n = 0;
     for (size_t i = 0; i < set->n; i++) {
@@ -108,8 +101,8 @@ static size_t pack(const struct nrg_dataset *set, const bool *mask, const char *
 static int fit_kind(struct nrg_tree_model *m, const struct nrg_dataset *set, const bool *mask,
                     const char *kind, double *x, double *weights, double *energy)
 {
-    double gram[(MOST_RAW + 1) * (MOST_RAW + 1)] = {0}, rhs[MOST_RAW + 1] = {0};
-    size_t n = m->n_raw, rows = pack(set, mask, kind, n, x, weights, energy);
+    struct nrg_gram gram = {0};
+    size_t n = m->n_raw, rank, rows = pack_rows(set, mask, kind, n, x, weights, energy);
     if (nrg_reserve(&m->regressors, &m->cap_regressors, m->n_regressors + 1, sizeof *m->regressors))
         return -ENOMEM;
     struct regressor *r = &m->regressors[m->n_regressors];
@@ -117,13 +110,20 @@ static int fit_kind(struct nrg_tree_model *m, const struct nrg_dataset *set, con
     if (nrg_scaler_fit(&r->scaler, x, weights, rows, n))
         return -ENOMEM;
     m->n_regressors++;
-    for (size_t i = 0; i < rows; i++) {
+    int rc = nrg_gram_grow(&gram, n + 1);
+    for (size_t i = 0; !rc && i < rows; i++) {
         double row[MOST_RAW + 1] = {1};
         memcpy(row + 1, x + i * n, n * sizeof *row);
         nrg_scaler_apply(&r->scaler, row + 1);
-        nrg_normal_add(gram, rhs, n + 1, row, energy[i], weights[i]);
+        nrg_gram_add(&gram, row, NULL, 0, 0, weights[i]);
+        for (size_t j = 0; j <= n;
+             j++) /* in this order: nearly dependent columns are sensitive to it */
+            gram.b[j] += weights[i] * row[j] * energy[i];
     }
-    return nrg_least_squares(gram, rhs, n + 1, r->coefficients, NULL);
+    if (!rc)
+        rc = nrg_gram_least_squares(&gram, r->coefficients, &rank);
+    nrg_gram_release(&gram);
+    return rc;
 }
 
 static struct regressor *regressor_of(struct nrg_tree_model *m, const char *kind)
@@ -144,8 +144,8 @@ static int fit_operators(struct nrg_tree_model *m, const struct nrg_dataset *set
             rc = fit_kind(m, set, mask, set->rows[i].kind, x, x + set->n * m->n_raw,
                           x + set->n * (m->n_raw + 1));
     if (!rc) { /* for modules: all nodes of the training models */
-        size_t rows =
-            pack(set, mask, NULL, m->n_raw, x, x + set->n * m->n_raw, x + set->n * (m->n_raw + 1));
+        size_t rows = pack_rows(set, mask, NULL, m->n_raw, x, x + set->n * m->n_raw,
+                                x + set->n * (m->n_raw + 1));
         rc = nrg_scaler_fit(&m->scaler, x, x + set->n * m->n_raw, rows, m->n_raw);
     }
     free(x);
@@ -167,7 +167,7 @@ static void predict_operators(struct nrg_tree_model *m, const struct nrg_dataset
     }
 }
 
-static void expand(struct nrg_tree_model *m, const struct nrg_dataset *set)
+static void expand_rows(struct nrg_tree_model *m, const struct nrg_dataset *set)
 {
     for (size_t i = 0; i < set->n; i++) {
         double x[MOST_RAW];
@@ -181,7 +181,7 @@ static void expand(struct nrg_tree_model *m, const struct nrg_dataset *set)
 
 /* ---- trees ---- */
 
-static double dot(const struct nrg_tree_model *m, size_t row)
+static double weighted_sum(const struct nrg_tree_model *m, size_t row)
 {
     const double *phi = m->phi + row * m->n_phi;
     double sum = m->weights[m->n_phi];
@@ -196,16 +196,16 @@ static bool is_leaf(const struct nrg_row *row)
     return !row->n_parts;
 }
 
-/* Energy of a row whose parts have theirs; rows stand behind their parts. */
-static double compose(const struct nrg_tree_model *m, const struct nrg_dataset *set, size_t i,
-                      enum nrg_tree_variant variant, bool measured)
+/* Energy of a row from its parts, which stand before it and have theirs. */
+static double compose_energy(const struct nrg_tree_model *m, const struct nrg_dataset *set,
+                             size_t i, enum nrg_tree_variant variant, bool measured)
 {
     const struct nrg_row *row = &set->rows[i];
     double sum = 0;
     if (variant == NRG_TREE_UNSTRUCTURED)
-        return dot(m, i);
+        return weighted_sum(m, i);
     for (uint32_t p = 0; p < row->n_parts; p++) {
-        struct nrg_part part = set->parts[row->first_part + p];
+        struct nrg_module_part part = set->parts[row->first_part + p];
         double child = measured ? set->rows[part.row].energy_j : m->energy[part.row];
         double weight = variant == NRG_TREE_SUM ? 1 : 1 + CAP * m->squashed[part.row];
         sum += part.count * weight * child;
@@ -213,21 +213,21 @@ static double compose(const struct nrg_tree_model *m, const struct nrg_dataset *
     return sum;
 }
 
-static void forward(struct nrg_tree_model *m, const struct nrg_dataset *set, size_t i,
-                    enum nrg_tree_variant variant, bool measured)
+static void predict_node(struct nrg_tree_model *m, const struct nrg_dataset *set, size_t i,
+                         enum nrg_tree_variant variant, bool measured)
 {
     bool leaf = is_leaf(&set->rows[i]);
     if (variant != NRG_TREE_SUM && variant != NRG_TREE_UNSTRUCTURED)
-        m->squashed[i] = tanh(dot(m, i));
-    m->energy[i] = leaf ? m->operator_j[i] : compose(m, set, i, variant, measured);
+        m->squashed[i] = tanh(weighted_sum(m, i));
+    m->energy[i] = leaf ? m->operator_j[i] : compose_energy(m, set, i, variant, measured);
 }
 
 /* Adds the gradient of (E - g)^2 / g^2 of all nodes below the root that are not leaves. */
-static void backward(struct nrg_tree_model *m, const struct nrg_dataset *set, const size_t *order,
-                     size_t n, const struct nrg_tree_state *state)
+static void add_gradient(struct nrg_tree_model *m, const struct nrg_dataset *set,
+                         const size_t *order, size_t n, const struct nrg_tree_state *state)
 {
     bool stepwise = state->variant == NRG_TREE_STEPWISE;
-    for (size_t k = n; k-- > 0;) {
+    for (size_t k = 0; k < n; k++) {
         size_t i = order[k];
         const struct nrg_row *row = &set->rows[i];
         if (is_leaf(row))
@@ -242,7 +242,7 @@ static void backward(struct nrg_tree_model *m, const struct nrg_dataset *set, co
             continue;
         }
         for (uint32_t p = 0; p < row->n_parts; p++) {
-            struct nrg_part part = set->parts[row->first_part + p];
+            struct nrg_module_part part = set->parts[row->first_part + p];
             double t = m->squashed[part.row];
             double child = stepwise ? set->rows[part.row].energy_j : m->energy[part.row];
             double slope = m->adjoint[i] * part.count * child * CAP * (1 - t * t);
@@ -256,7 +256,7 @@ static void backward(struct nrg_tree_model *m, const struct nrg_dataset *set, co
     }
 }
 
-/* Rows of the tree below `root`, parts first, and how often each occurs. */
+/* Rows of the tree below `root`, parts last, and how often each occurs. */
 static size_t list_tree(struct nrg_tree_model *m, const struct nrg_dataset *set, size_t root,
                         size_t *order)
 {
@@ -268,19 +268,14 @@ static size_t list_tree(struct nrg_tree_model *m, const struct nrg_dataset *set,
         order[n++] = i;
         const struct nrg_row *row = &set->rows[i];
         for (uint32_t p = 0; p < row->n_parts; p++) {
-            struct nrg_part part = set->parts[row->first_part + p];
+            struct nrg_module_part part = set->parts[row->first_part + p];
             m->occurs[part.row] += m->occurs[i] * part.count;
         }
-    }
-    for (size_t k = 0; k < n / 2; k++) {
-        size_t swap = order[k];
-        order[k] = order[n - 1 - k];
-        order[n - 1 - k] = swap;
     }
     return n;
 }
 
-static void adam(struct nrg_tree_model *m)
+static void adam_step(struct nrg_tree_model *m)
 {
     size_t n = m->n_phi + 1;
     m->steps++;
@@ -294,9 +289,9 @@ static void adam(struct nrg_tree_model *m)
     }
 }
 
-/* A tree that has a node without a prediction teaches nothing. */
-static bool complete(const struct nrg_tree_model *m, const struct nrg_dataset *set,
-                     const size_t *order, size_t n)
+/* Whether all leaves have a prediction; without them a tree can't be trained on. */
+static bool is_complete(const struct nrg_tree_model *m, const struct nrg_dataset *set,
+                        const size_t *order, size_t n)
 {
     for (size_t k = 0; k < n; k++)
         if (is_leaf(&set->rows[order[k]]) && isnan(m->operator_j[order[k]]))
@@ -308,11 +303,11 @@ static void learn_tree(struct nrg_tree_model *m, const struct nrg_dataset *set, 
                        size_t *order, const struct nrg_tree_state *state)
 {
     size_t n = list_tree(m, set, root, order);
-    if (complete(m, set, order, n)) {
-        for (size_t k = 0; k < n; k++)
-            forward(m, set, order[k], state->variant, state->variant == NRG_TREE_STEPWISE);
-        backward(m, set, order, n, state);
-        adam(m);
+    if (is_complete(m, set, order, n)) {
+        for (size_t k = n; k-- > 0;)
+            predict_node(m, set, order[k], state->variant, state->variant == NRG_TREE_STEPWISE);
+        add_gradient(m, set, order, n, state);
+        adam_step(m);
     }
     for (size_t k = 0; k < n; k++)
         m->occurs[order[k]] = m->adjoint[order[k]] = 0;
@@ -327,8 +322,8 @@ static double next_random(uint64_t *state)
     return (double)((z ^ z >> 31) >> 11) / 4503599627370496.0 - 1;
 }
 
-static int learn(struct nrg_tree_model *m, const struct nrg_dataset *set, const bool *mask,
-                 const struct nrg_tree_state *state)
+static int learn_weights(struct nrg_tree_model *m, const struct nrg_dataset *set, const bool *mask,
+                         const struct nrg_tree_state *state)
 {
     uint64_t random = state->seed;
     size_t *order = calloc(set->n + 1, sizeof *order);
@@ -355,20 +350,19 @@ static struct nrg_tree_model *new_model(const struct nrg_dataset *set,
         return NULL;
     m->n_raw = state->features == NRG_SET_ALL ? 14 : 6;
     m->n_phi = nrg_poly_count(m->n_raw, DEGREE);
-    m->operator_j = calloc(n, sizeof(double));
-    m->energy = calloc(4 * n, sizeof(double));
-    m->weights = calloc(m->n_phi + 1, sizeof(double));
-    m->moments = calloc(2 * m->n_phi + 2, sizeof(double));
-    m->gradient = calloc(m->n_phi + 1, sizeof(double));
+    m->operator_j = calloc(5 * n, sizeof(double));
+    m->weights = calloc(4 * (m->n_phi + 1), sizeof(double));
     m->phi = state->variant == NRG_TREE_SUM ? NULL : calloc(n * m->n_phi, sizeof(double));
-    if (!m->operator_j || !m->energy || !m->weights || !m->moments || !m->gradient ||
-        (!m->phi && state->variant != NRG_TREE_SUM)) {
+    if (!m->operator_j || !m->weights || (!m->phi && state->variant != NRG_TREE_SUM)) {
         free_model(m);
         return NULL;
     }
+    m->gradient = m->weights + m->n_phi + 1;
+    m->moments = m->gradient + m->n_phi + 1;
+    m->energy = m->operator_j + n;
     m->adjoint = m->energy + n;
-    m->squashed = m->energy + 2 * n;
-    m->occurs = m->energy + 3 * n;
+    m->squashed = m->adjoint + n;
+    m->occurs = m->squashed + n;
     return m;
 }
 
@@ -385,10 +379,12 @@ static int tree_train(void *arg, const struct nrg_dataset *set, const bool *mask
     if (!rc) {
         predict_operators(m, set);
         if (state->variant != NRG_TREE_SUM) {
-            expand(m, set);
-            rc = learn(m, set, mask, state);
+            expand_rows(m, set);
+            rc = learn_weights(m, set, mask, state);
         }
     }
+    for (size_t i = 0; !rc && i < set->n; i++)
+        predict_node(m, set, i, state->variant, false);
     return rc ? nrg_fail(err, rc, NULL, "out of memory") : 0;
 }
 
@@ -399,25 +395,15 @@ static void tree_forget(void *arg)
     state->model = NULL;
 }
 
-static int tree_predict(void *arg, const struct nrg_dataset *set, const bool *test,
-                        struct nrg_estimate *out, struct nrg_error *err)
+static void tree_predict(void *arg, const struct nrg_dataset *set, size_t row,
+                         struct nrg_estimate *out)
 {
     const struct nrg_tree_state *state = arg;
-    (void)err;
-    for (size_t i = 0; i < set->n; i++) {
-        forward(state->model, set, i, state->variant, false);
-        if (test[i])
-            out[i] = (struct nrg_estimate){
-                .energy_j = state->model->energy[i], .low_j = NAN, .high_j = NAN};
-    }
-    return 0;
+    *out =
+        (struct nrg_estimate){.energy_j = state->model->energy[row], .low_j = NAN, .high_j = NAN};
 }
 
 struct nrg_predictor nrg_tree_predictor(struct nrg_tree_state *state)
 {
-    return (struct nrg_predictor){.name = "tree",
-                                  .train = tree_train,
-                                  .forget = tree_forget,
-                                  .predict = tree_predict,
-                                  .state = state};
+    return (struct nrg_predictor){"tree", tree_train, tree_forget, tree_predict, state};
 }

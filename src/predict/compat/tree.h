@@ -1,5 +1,5 @@
 /*
- * The earlier system (IrEne, ACL 2021), so that its results can be made again and compared:
+ * The earlier system (IrEne, ACL 2021), so that its results can be reproduced and compared:
  *
  *   operators    ordinary least squares per kind on standardised features
  *   modules      E(p) = sum over children of w(c) E(c), w(c) = 1 + tanh(W . phi(c) + b) / 10, where
@@ -10,9 +10,12 @@
  * Variants: stepwise (children's measured energies in training), unstructured (W . phi + b is the
  * energy itself, no tree) and sum (all weights 1). Unlike the published code, scalers and operators
  * are fitted on training rows alone. Results depend on the initial weights: `seed`.
+ *
+ * Ownership: `forget` of the predictor frees the model. Errors: 0, or -errno with err. Threads: one
+ * per state.
  */
-#ifndef NRG_PREDICT_TREE_H
-#define NRG_PREDICT_TREE_H
+#ifndef NRG_PREDICT_COMPAT_TREE_H
+#define NRG_PREDICT_COMPAT_TREE_H
 
 #include "predict/evaluate.h"
 
@@ -20,10 +23,8 @@ enum nrg_tree_variant {
     NRG_TREE_END_TO_END,
     NRG_TREE_STEPWISE,
     NRG_TREE_UNSTRUCTURED,
-    NRG_TREE_SUM,
-    NRG_TREE_VARIANTS
+    NRG_TREE_SUM
 };
-extern const char *const nrg_tree_variant_names[NRG_TREE_VARIANTS];
 
 struct nrg_tree_state {
     enum nrg_feature_set features;

@@ -9,12 +9,18 @@
 
 #include "base/parse.h"
 #include "predict/dataset/form.h"
+#include "predict/dataset/internal.h"
 
-/* What a column of the file is: a text, a number with a unit, the parts, or nothing to us. */
+/* What a column of the file holds: a text, a number with a unit, the parts, or nothing we use. */
 struct column {
     enum { TEXT, NUMBER, PARTS, UNUSED } what;
     int at; /* enum nrg_form_text, or a number */
     double unit;
+};
+
+struct table {
+    struct nrg_form form;
+    struct column *columns;
 };
 
 static struct column column_of(struct nrg_cell name)
@@ -22,10 +28,9 @@ static struct column column_of(struct nrg_cell name)
     struct column c = {.what = UNUSED};
     while (name.len && (name.text[name.len - 1] == ' ' || name.text[name.len - 1] == '\t'))
         name.len--;
-    for (int i = 0; i < NRG_FORM_TEXTS; i++)
-        if (name.len == strlen(nrg_form_texts[i]) &&
-            !memcmp(name.text, nrg_form_texts[i], name.len))
-            return (struct column){.what = TEXT, .at = i};
+    c.at = nrg_name_find(nrg_form_texts, NRG_FORM_TEXTS, name.text, name.len);
+    if (c.at >= 0)
+        return (struct column){.what = TEXT, .at = c.at};
     if (name.len == 5 && !memcmp(name.text, "parts", 5))
         return (struct column){.what = PARTS};
     c.at = nrg_form_number(name.text, name.len, &c.unit);
@@ -47,11 +52,14 @@ static int note_unused(struct nrg_form *form, const struct nrg_csv *csv, size_t 
     return nrg_dataset_note(form->set, form->name, csv->line, text);
 }
 
-static int read_header(struct nrg_form *form, const struct nrg_csv *csv, struct column *columns,
-                       struct nrg_error *err)
+static int read_header(void *arg, const struct nrg_csv *csv, struct nrg_error *err)
 {
     static const char *const needed[] = {"model", "kind", "level", "device"};
+    struct table *t = arg;
+    struct column *columns = t->columns = calloc(csv->n + 1, sizeof *columns);
     bool energy = false;
+    if (!columns)
+        return nrg_fail(err, -ENOMEM, csv->name, "out of memory");
     for (size_t i = 0; i < csv->n; i++) {
         columns[i] = column_of(csv->cells[i]);
         energy |= columns[i].what == NUMBER && columns[i].at == NRG_FORM_ENERGY;
@@ -59,10 +67,10 @@ static int read_header(struct nrg_form *form, const struct nrg_csv *csv, struct 
             if (same_column(&columns[i], &columns[j]))
                 return nrg_fail_at(err, -EBADMSG, csv->name, csv->line,
                                    "columns %zu and %zu are the same quantity", j + 1, i + 1);
-        if (columns[i].what == UNUSED && note_unused(form, csv, i))
+        if (columns[i].what == UNUSED && note_unused(&t->form, csv, i))
             return nrg_fail(err, -ENOMEM, csv->name, "out of memory");
     }
-    for (size_t i = 0; i < (form->options->device ? 3u : 4u); i++)
+    for (size_t i = 0; i < (t->form.options->device ? 3u : 4u); i++)
         if (nrg_csv_find(csv, needed[i]) < 0)
             return nrg_fail_at(err, -EBADMSG, csv->name, csv->line, "misses the column '%s'",
                                needed[i]);
@@ -88,9 +96,11 @@ static int read_parts(struct nrg_form *form, struct nrg_cell cell, long long lin
     return rc;
 }
 
-static int read_row(struct nrg_form *form, const struct nrg_csv *csv, const struct column *columns,
-                    struct nrg_error *err)
+static int read_row(void *arg, const struct nrg_csv *csv, struct nrg_error *err)
 {
+    struct table *t = arg;
+    const struct column *columns = t->columns;
+    struct nrg_form *form = &t->form;
     struct nrg_record record;
     int rc = 0;
     nrg_form_clear(form, &record);
@@ -114,25 +124,10 @@ static int read_row(struct nrg_form *form, const struct nrg_csv *csv, const stru
 int nrg_dataset_read_csv(struct nrg_dataset *set, char *text, size_t size, const char *name,
                          const struct nrg_read_options *options, struct nrg_error *err)
 {
-    struct nrg_csv csv;
-    struct nrg_form form;
-    nrg_csv_init(&csv, text, size, name);
-    nrg_form_init(&form, set, name, options);
-    int rc = nrg_csv_next(&csv, err);
-    size_t width = csv.n;
-    struct column *columns = calloc(width + 1, sizeof *columns);
-    if (!columns)
-        rc = nrg_fail(err, -ENOMEM, name, "out of memory");
-    else if (!rc)
-        rc = nrg_fail(err, -ENODATA, name, "is empty");
-    else if (rc > 0)
-        rc = read_header(&form, &csv, columns, err);
-    while (!rc && (rc = nrg_csv_next(&csv, err)) > 0)
-        rc = csv.n == width ? read_row(&form, &csv, columns, err)
-                            : nrg_fail_at(err, -EBADMSG, name, csv.line,
-                                          "has %zu cells, the header has %zu", csv.n, width);
-    free(columns);
-    nrg_form_release(&form);
-    nrg_csv_release(&csv);
+    struct table table = {0};
+    nrg_form_init(&table.form, set, name, options);
+    int rc = nrg_csv_read((struct nrg_text){text, size, name}, &table, read_header, read_row, err);
+    free(table.columns);
+    nrg_form_release(&table.form);
     return rc;
 }

@@ -1,16 +1,16 @@
 /*
  * What is known of a measured node beside its energy: the columns of a data set. Static features
- * are known before anything runs; resource features come from running the node itself; features
- * of layers describe convolutions, pools and dense layers to the layer model.
+ * are known before anything runs. Layer features describe convolutions, pools and dense layers to
+ * the layer model. Resource features come from running the node itself. docs/dataset.md says what
+ * each means. An unknown value is NAN. Also ranges of features, and look-up of names.
  *
- * One table says name, class and meaning of each; a value that is not known is NAN.
+ * Nothing is owned and nothing fails. Threads: pure.
  */
-#ifndef NRG_PREDICT_FEATURE_H
-#define NRG_PREDICT_FEATURE_H
+#ifndef NRG_PREDICT_DATASET_FEATURE_H
+#define NRG_PREDICT_DATASET_FEATURE_H
 
+#include <math.h>
 #include <stddef.h>
-
-enum nrg_feature_class { NRG_STATIC, NRG_RESOURCE, NRG_LAYER };
 
 enum nrg_feature {
     NRG_F_BATCH,
@@ -52,15 +52,23 @@ enum nrg_feature {
     NRG_FEATURES
 };
 
-struct nrg_feature_info {
-    const char *name; /* of the column and of the JSON key, with its unit */
-    enum nrg_feature_class class;
-    const char *meaning;
+#define NRG_FIRST_RESOURCE NRG_F_TIME_S /* resource features stand last */
+
+/* Of the column and of the JSON key, with its unit. */
+extern const char *const nrg_feature_names[NRG_FEATURES];
+
+/* Values that were seen. high < low: none. */
+struct nrg_range {
+    double low, high;
 };
+#define NRG_NO_RANGE ((struct nrg_range){INFINITY, -INFINITY})
 
-extern const struct nrg_feature_info nrg_features[NRG_FEATURES];
+/* Takes a value in; NAN changes nothing. */
+void nrg_range_extend(struct nrg_range *range, double value);
+/* How far a value lies outside, as ln of the ratio; 0: inside, or the range is empty. */
+double nrg_range_beyond(struct nrg_range range, double value);
 
-/* -1: no feature is called that. */
-int nrg_feature_find(const char *name, size_t len);
+/* The index of a text among n names; -1: it is none of them. */
+int nrg_name_find(const char *const *names, size_t n, const char *text, size_t len);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * See dataset_form.h. Units stand in the names, and other units than SI are understood where
- * meters and profilers commonly use them; the same quantity twice is refused by the readers.
+ * See dataset/form.h. Names include the unit. Units other than SI are accepted where meters and
+ * profilers commonly use them. The readers refuse the same quantity in two columns.
  */
 #include "predict/dataset/form.h"
 
@@ -33,7 +33,7 @@ static const struct {
 int nrg_form_number(const char *name, size_t len, double *unit)
 {
     *unit = 1;
-    int feature = nrg_feature_find(name, len);
+    int feature = nrg_name_find(nrg_feature_names, NRG_FEATURES, name, len);
     if (feature >= 0)
         return feature;
     for (size_t i = 0; i < sizeof other_numbers / sizeof *other_numbers; i++) {
@@ -48,11 +48,12 @@ int nrg_form_number(const char *name, size_t len, double *unit)
 
 const char *nrg_form_number_name(int number)
 {
+    size_t i = 0;
     if (number < NRG_FEATURES)
-        return nrg_features[number].name;
-    return number == NRG_FORM_ENERGY    ? "energy_j"
-           : number == NRG_FORM_REPEATS ? "repeats"
-                                        : "multiplicity";
+        return nrg_feature_names[number];
+    while (other_numbers[i].number != number)
+        i++;
+    return other_numbers[i].name;
 }
 
 void nrg_form_init(struct nrg_form *form, struct nrg_dataset *set, const char *name,
@@ -63,7 +64,7 @@ void nrg_form_init(struct nrg_form *form, struct nrg_dataset *set, const char *n
 
 void nrg_form_release(struct nrg_form *form)
 {
-    nrg_nametab_release(&form->ids);
+    nrg_map_release(&form->ids);
     nrg_draft_release(&form->draft);
 }
 
@@ -84,7 +85,7 @@ static int no_memory(const struct nrg_form *form, struct nrg_error *err)
 int nrg_form_part(struct nrg_form *form, struct nrg_cell id, double count, long long line,
                   struct nrg_error *err)
 {
-    int64_t at = nrg_nametab_get(&form->ids, id.text, id.len);
+    int64_t at = nrg_map_number(&form->ids, id.text, id.len);
     if (at < 0)
         return nrg_fail_at(err, -EBADMSG, form->name, line,
                            "part '%.*s' is not the id of a row before this one",
@@ -98,22 +99,13 @@ int nrg_form_part(struct nrg_form *form, struct nrg_cell id, double count, long 
     return 0;
 }
 
-static bool known_provenance(struct nrg_cell cell)
+/* Refuses a record that is wrong in itself; sets the draft's level. */
+static int check_record(struct nrg_form *form, const struct nrg_record *r, long long line,
+                        struct nrg_error *err)
 {
-    static const char *const words[] = {"measured", "derived", "estimated"};
-    for (size_t i = 0; i < 3; i++)
-        if (cell.len == strlen(words[i]) && !memcmp(cell.text, words[i], cell.len))
-            return true;
-    return false;
-}
-
-/* What makes a record wrong in itself; 0 when nothing does. */
-static int check(const struct nrg_form *form, const struct nrg_record *r, long long line,
-                 struct nrg_error *err)
-{
+    static const char *const provenances[] = {"measured", "derived", "estimated"};
     static const enum nrg_form_text needed[] = {NRG_FORM_DEVICE, NRG_FORM_MODEL, NRG_FORM_KIND,
                                                 NRG_FORM_LEVEL};
-    enum nrg_node_level level;
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
         bool given = needed[i] == NRG_FORM_DEVICE && form->options->device;
         if (!given && !r->texts[needed[i]].len)
@@ -121,13 +113,14 @@ static int check(const struct nrg_form *form, const struct nrg_record *r, long l
                                nrg_form_texts[needed[i]]);
     }
     struct nrg_cell cell = r->texts[NRG_FORM_LEVEL];
-    if (nrg_node_level_find(cell.text, cell.len, &level))
+    if (nrg_node_level_find(cell.text, cell.len, &form->draft.row.level))
         return nrg_fail_at(err, -EBADMSG, form->name, line,
                            "level is operator, module or model, not '%.*s'",
                            (int)(cell.len < 40 ? cell.len : 40), cell.text);
-    if (level == NRG_NODE_OPERATOR && form->draft.n_parts)
+    if (form->draft.row.level == NRG_NODE_OPERATOR && form->draft.n_parts)
         return nrg_fail_at(err, -EBADMSG, form->name, line, "an operator has no parts");
-    if (r->texts[NRG_FORM_PROVENANCE].len && !known_provenance(r->texts[NRG_FORM_PROVENANCE]))
+    cell = r->texts[NRG_FORM_PROVENANCE];
+    if (cell.len && nrg_name_find(provenances, 3, cell.text, cell.len) < 0)
         return nrg_fail_at(err, -EBADMSG, form->name, line,
                            "provenance is measured, derived or estimated");
     return 0;
@@ -149,24 +142,22 @@ static const char *unusable(const struct nrg_form *form, const struct nrg_record
     return NULL;
 }
 
-static int set_texts(struct nrg_form *form, const struct nrg_record *r)
+static const char *text_or(struct nrg_form *form, struct nrg_cell cell, const char *absent)
+{
+    return cell.len ? nrg_dataset_text(form->set, cell.text, cell.len)
+                    : nrg_dataset_text(form->set, absent, strlen(absent));
+}
+
+static void set_texts(struct nrg_form *form, const struct nrg_record *r)
 {
     struct nrg_row *row = &form->draft.row;
     const char *device = form->options->device;
-    struct nrg_cell provenance = r->texts[NRG_FORM_PROVENANCE], d = r->texts[NRG_FORM_DEVICE];
-    if (!provenance.len)
-        provenance = (struct nrg_cell){"measured", 8};
-    row->device = device ? nrg_dataset_text(form->set, device, strlen(device))
-                         : nrg_dataset_text(form->set, d.text, d.len);
-    row->model =
-        nrg_dataset_text(form->set, r->texts[NRG_FORM_MODEL].text, r->texts[NRG_FORM_MODEL].len);
-    row->node = nrg_dataset_text(form->set,
-                                 r->texts[NRG_FORM_NODE].text ? r->texts[NRG_FORM_NODE].text : "",
-                                 r->texts[NRG_FORM_NODE].len);
-    row->kind =
-        nrg_dataset_text(form->set, r->texts[NRG_FORM_KIND].text, r->texts[NRG_FORM_KIND].len);
-    row->provenance = nrg_dataset_text(form->set, provenance.text, provenance.len);
-    return row->device && row->model && row->node && row->kind && row->provenance ? 0 : -ENOMEM;
+    const struct nrg_cell none = {0};
+    row->device = text_or(form, device ? none : r->texts[NRG_FORM_DEVICE], device ? device : "");
+    row->model = text_or(form, r->texts[NRG_FORM_MODEL], "");
+    row->node = text_or(form, r->texts[NRG_FORM_NODE], "");
+    row->kind = text_or(form, r->texts[NRG_FORM_KIND], "");
+    row->provenance = text_or(form, r->texts[NRG_FORM_PROVENANCE], "measured");
 }
 
 static int remember_id(struct nrg_form *form, const struct nrg_record *r, int64_t at,
@@ -175,10 +166,10 @@ static int remember_id(struct nrg_form *form, const struct nrg_record *r, int64_
     struct nrg_cell id = r->texts[NRG_FORM_ID];
     if (!id.len)
         return 0;
-    if (nrg_nametab_get(&form->ids, id.text, id.len) >= 0)
+    if (nrg_map_number(&form->ids, id.text, id.len) >= 0)
         return nrg_fail_at(err, -EBADMSG, form->name, line, "id '%.*s' stands there twice",
                            (int)(id.len < 60 ? id.len : 60), id.text);
-    return nrg_nametab_put(&form->ids, id.text, id.len, at) ? no_memory(form, err) : 0;
+    return nrg_map_put(&form->ids, id.text, id.len, at) ? no_memory(form, err) : 0;
 }
 
 int nrg_form_add(struct nrg_form *form, const struct nrg_record *r, long long line,
@@ -186,7 +177,7 @@ int nrg_form_add(struct nrg_form *form, const struct nrg_record *r, long long li
 {
     uint32_t at;
     char counts[32] = "nrg";
-    int rc = check(form, r, line, err);
+    int rc = check_record(form, r, line, err);
     if (rc)
         return rc;
     const char *why = unusable(form, r);
@@ -207,9 +198,8 @@ int nrg_form_add(struct nrg_form *form, const struct nrg_record *r, long long li
     draft->row.repeats = r->numbers[NRG_FORM_REPEATS];
     if (!isnan(r->numbers[NRG_FORM_MULTIPLICITY]))
         draft->row.multiplicity = (uint64_t)r->numbers[NRG_FORM_MULTIPLICITY];
-    nrg_node_level_find(r->texts[NRG_FORM_LEVEL].text, r->texts[NRG_FORM_LEVEL].len,
-                        &draft->row.level);
-    if (set_texts(form, r) || nrg_dataset_add(form->set, draft, &at))
+    set_texts(form, r);
+    if (nrg_dataset_add(form->set, draft, &at))
         return no_memory(form, err);
     return remember_id(form, r, (int64_t)at + 1, line, err);
 }

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "graph/nametab.h"
+#include "predict/graph_work.h"
 
 void nrg_calls_release(struct nrg_calls *c)
 {
@@ -21,38 +21,32 @@ void nrg_calls_release(struct nrg_calls *c)
 static int find_nodes(struct nrg_calls *c, const struct nrg_reduced *g,
                       const struct nrg_module_tree *tree)
 {
-    struct nrg_nametab names = {0};
-    int rc = 0;
-    for (size_t i = 1; !rc && i < tree->n; i++)
-        rc = nrg_nametab_put(&names, tree->nodes[i].name, strlen(tree->nodes[i].name), (int64_t)i);
-    for (size_t i = 0; !rc && i < g->n_operators; i++) {
-        const char *module = g->operators[i].module;
-        int64_t at = module ? nrg_nametab_get(&names, module, strlen(module)) : 0;
-        c->node_of_op[i] = at > 0 ? (uint32_t)at : 0;
-    }
-    nrg_nametab_release(&names);
+    struct nrg_map names = {0};
+    int rc = nrg_module_tree_index(tree, &names);
+    for (size_t i = 0; !rc && i < g->n_operators; i++)
+        c->node_of_op[i] = nrg_work_node(&names, &g->operators[i]);
+    nrg_map_release(&names);
     return rc;
 }
 
-/* Operators of a subtree, at the end of `ops`; how many, or -ENOMEM. */
-static int64_t collect(struct nrg_calls *c, const struct nrg_reduced *g,
-                       const struct nrg_module_tree *tree, size_t node)
+/* Appends a subtree's operators to `ops`. Returns how many, or -ENOMEM. */
+static int64_t add_subtree(struct nrg_calls *c, const struct nrg_reduced *g,
+                           const struct nrg_module_tree *tree, size_t node)
 {
     size_t first = c->n_ops;
     for (size_t i = 0; i < g->n_operators; i++) {
         uint32_t at = c->node_of_op[i];
         if (!g->operators[i].times || at < node || at >= node + tree->nodes[node].size)
             continue;
-        if (nrg_reserve(&c->ops, &c->cap_ops, c->n_ops + 1, sizeof *c->ops))
+        if (nrg_append(&c->ops, &c->n_ops, &c->cap_ops, &(uint32_t){(uint32_t)i}, sizeof *c->ops))
             return -ENOMEM;
-        c->ops[c->n_ops++] = (uint32_t)i;
     }
     return (int64_t)(c->n_ops - first);
 }
 
-/* The stretches are of the same modules and kinds, one after the other. */
-static bool alike(const struct nrg_calls *c, const struct nrg_reduced *g, size_t first, size_t n,
-                  size_t calls)
+/* Whether the runs have the same modules and kinds in the same order. */
+static bool are_alike(const struct nrg_calls *c, const struct nrg_reduced *g, size_t first,
+                      size_t n, size_t calls)
 {
     size_t width = n / calls;
     if (n % calls)
@@ -89,7 +83,7 @@ bool nrg_call_has(const struct nrg_calls *c, size_t call, uint32_t op)
     return false;
 }
 
-/* The call above that holds the operators of this one; modules that nobody calls are skipped. */
+/* The call above that holds this one's operators; modules without calls are skipped. */
 static uint32_t parent_of(const struct nrg_calls *c, const struct nrg_module_tree *tree,
                           const struct nrg_call *call)
 {
@@ -107,10 +101,10 @@ static int add_calls(struct nrg_calls *c, const struct nrg_reduced *g,
                      const struct nrg_module_tree *tree, size_t node, uint32_t times)
 {
     size_t first = c->n_ops;
-    int64_t n = times && tree->nodes[node].operators ? collect(c, g, tree, node) : 0;
+    int64_t n = times && tree->nodes[node].operators ? add_subtree(c, g, tree, node) : 0;
     if (n <= 0)
         return (int)n;
-    bool apart = alike(c, g, first, (size_t)n, times);
+    bool apart = are_alike(c, g, first, (size_t)n, times);
     uint32_t made = apart ? times : 1;
     if (nrg_reserve(&c->calls, &c->cap, c->n + made, sizeof *c->calls))
         return -ENOMEM;
@@ -118,7 +112,6 @@ static int add_calls(struct nrg_calls *c, const struct nrg_reduced *g,
     for (uint32_t i = 0; i < made; i++) {
         struct nrg_call *call = &c->calls[c->n];
         *call = (struct nrg_call){.node = (uint32_t)node,
-                                  .number = i,
                                   .together = apart ? 1 : times,
                                   .parent = NRG_NO_CALL,
                                   .first_op = first + i * ((size_t)n / made),

@@ -1,13 +1,14 @@
 /*
  * The calls of modules in one pass of a graph. An inlined graph repeats a module's operators once
- * per call, in order; cut into as many equal stretches, each is one call. Where the stretches are
- * not of the same kinds of operators, calls can't be told apart, and one stands for all together.
+ * per call, in order. Split into as many equal runs as there are calls, each run is one call. Where
+ * the runs do not have the same kinds of operators, calls can't be separated, and one entry stands
+ * for all of them. Calls are in the order of the tree: a module's calls before the calls they make.
  *
- * Make, use while graph and tree live, release. Calls are in the order of the tree: a module's
- * before those of what it calls.
+ * Ownership: make, use while graph and tree live, release. Errors: -ENOMEM. Threads: nothing is
+ * shared.
  */
-#ifndef NRG_PREDICT_GRAPH_CALLS_H
-#define NRG_PREDICT_GRAPH_CALLS_H
+#ifndef NRG_PREDICT_DATASET_GRAPH_CALLS_H
+#define NRG_PREDICT_DATASET_GRAPH_CALLS_H
 
 #include "graph/module_tree.h"
 
@@ -15,10 +16,9 @@
 
 struct nrg_call {
     uint32_t node;          /* of the module tree */
-    uint32_t number;        /* which call of the module, from 0 */
-    uint32_t together;      /* calls that it stands for: 1 where they can be told apart */
+    uint32_t together;      /* calls that it stands for: 1 where they can be separated */
     uint32_t parent;        /* the call that makes it; NRG_NO_CALL: the root's */
-    size_t first_op, n_ops; /* in nrg_calls.ops: those of all that it calls, too */
+    size_t first_op, n_ops; /* in nrg_calls.ops, with those of the calls that it makes */
 };
 
 struct nrg_calls {
@@ -31,8 +31,8 @@ struct nrg_calls {
 };
 
 /*
- * `told`: how often each module of the tree was called, by somebody who saw it; 0 or NULL: as the
- * graph tells. 0 or -ENOMEM.
+ * `told`: how often each module of the tree was called, as the measuring program counted; 0 or
+ * NULL: as the graph says. 0 or -ENOMEM.
  */
 int nrg_calls_make(struct nrg_calls *out, const struct nrg_reduced *reduced,
                    const struct nrg_module_tree *tree, const uint32_t *told);

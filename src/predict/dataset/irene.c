@@ -9,9 +9,9 @@
  *   batch_size,seq_len,flops (1e6),mem_bytes (2^20),cpu,mem,gpu,gpu_mem (%),gpu_clk,gpu_mem_clk
  *   (MHz),times_mean (s),gpu_energy_mean,energy_mean (J),level_name,model_name
  *
- * The tree is in the paths: a node belongs to the nearest measured module above it in its model
- * at its batch size and sequence length. Operators without a node (add, gelu, masks, copies) show
- * only in a module's own counts; what these have beyond the operators below is the rest.
+ * The paths make the tree: a node belongs to the nearest measured module above it, in its model and
+ * at its batch size and sequence length. Operators without a node (add, gelu, masks, copies) appear
+ * only in a module's own counts: what these have beyond the operators below is the rest.
  *
  * Rows whose energy is not a positive number are left out and counted.
  */
@@ -20,9 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csv.h"
 #include "base/mem.h"
-#include "graph/nametab.h"
 #include "predict/dataset/internal.h"
 #include "predict/dataset/irene_shape.h"
 
@@ -49,7 +47,7 @@ static const struct {
 };
 #define NUMBERS (sizeof numbers / sizeof *numbers)
 
-/* Rows of the embedding tables of the checkpoints that IrEne measured; its files do not tell. */
+/* Rows of the embedding tables of IrEne's checkpoints, which its files do not have. */
 static const struct {
     const char *model;
     double words, positions, types;
@@ -73,13 +71,19 @@ struct node {
     double v[NUMBERS];
 };
 
+struct columns {
+    int number[NUMBERS], energy, level_name, model_name;
+};
+
 struct irene {
+    struct columns columns; /* of the current file */
+    enum nrg_node_level level;
     struct nrg_dataset *set;
     const char *device;
     struct nrg_error *err;
     struct node *nodes;
     size_t n, cap;
-    struct nrg_nametab models;
+    struct nrg_map models;
     uint32_t n_models;
     struct nrg_draft draft;
 };
@@ -91,11 +95,7 @@ static int no_memory(struct irene *in)
 
 /* ---- reading ---- */
 
-struct columns {
-    int number[NUMBERS], energy, level_name, model_name;
-};
-
-static int need(const struct nrg_csv *csv, const char *name, int *at, struct nrg_error *err)
+static int find_column(const struct nrg_csv *csv, const char *name, int *at, struct nrg_error *err)
 {
     *at = nrg_csv_find(csv, name);
     return *at >= 0 ? 0
@@ -103,17 +103,18 @@ static int need(const struct nrg_csv *csv, const char *name, int *at, struct nrg
                                   "misses the column '%s' of IrEne's files", name);
 }
 
-static int find_columns(const struct nrg_csv *csv, struct columns *c, struct nrg_error *err)
+static int find_columns(void *arg, const struct nrg_csv *csv, struct nrg_error *err)
 {
-    int rc = need(csv, "energy_mean", &c->energy, err);
+    struct columns *c = &((struct irene *)arg)->columns;
+    int rc = find_column(csv, "energy_mean", &c->energy, err);
     if (!rc)
-        rc = need(csv, "level_name", &c->level_name, err);
+        rc = find_column(csv, "level_name", &c->level_name, err);
     if (!rc)
-        rc = need(csv, "model_name", &c->model_name, err);
+        rc = find_column(csv, "model_name", &c->model_name, err);
     for (size_t i = 0; !rc && i < NUMBERS; i++) {
         c->number[i] = nrg_csv_find(csv, numbers[i].name);
         if (numbers[i].required)
-            rc = need(csv, numbers[i].name, &c->number[i], err);
+            rc = find_column(csv, numbers[i].name, &c->number[i], err);
     }
     return rc;
 }
@@ -148,10 +149,10 @@ static int number_model(struct irene *in, struct nrg_cell name, struct node *nod
     if (!node->model_name)
         return no_memory(in);
     size_t len = strlen(node->model_name);
-    int64_t known = nrg_nametab_get(&in->models, node->model_name, len);
+    int64_t known = nrg_map_number(&in->models, node->model_name, len);
     if (known < 0) {
         known = in->n_models++;
-        if (nrg_nametab_put(&in->models, node->model_name, len, known))
+        if (nrg_map_put(&in->models, node->model_name, len, known))
             return no_memory(in);
     }
     node->model = (uint32_t)known;
@@ -183,10 +184,12 @@ static const char *unusable(const struct node *node)
     return NULL;
 }
 
-static int read_row(struct irene *in, const struct nrg_csv *csv, const struct columns *c,
-                    enum nrg_node_level level)
+static int read_row(void *arg, const struct nrg_csv *csv, struct nrg_error *err)
 {
-    struct node node = {.level = level, .parent = NOBODY, .first_child = NOBODY, .next = NOBODY};
+    struct irene *in = arg;
+    const struct columns *c = &in->columns;
+    struct node node = {
+        .level = in->level, .parent = NOBODY, .first_child = NOBODY, .next = NOBODY};
     int rc = read_numbers(in, csv, c, &node);
     if (!rc)
         rc = number_model(in, csv->cells[c->model_name], &node);
@@ -199,29 +202,7 @@ static int read_row(struct irene *in, const struct nrg_csv *csv, const struct co
         return nrg_dataset_note(in->set, csv->name, csv->line, why) ? no_memory(in) : 0;
     node.v[2] = round(node.v[2]); /* counts are whole numbers, written in millions */
     node.v[3] = round(node.v[3]);
-    if (nrg_reserve(&in->nodes, &in->cap, in->n + 1, sizeof *in->nodes))
-        return no_memory(in);
-    in->nodes[in->n++] = node;
-    return 0;
-}
-
-static int read_file(struct irene *in, const struct nrg_text *file, enum nrg_node_level level)
-{
-    struct nrg_csv csv;
-    struct columns columns = {0};
-    nrg_csv_init(&csv, file->text, file->size, file->name);
-    int rc = nrg_csv_next(&csv, in->err);
-    if (!rc)
-        rc = nrg_fail(in->err, -ENODATA, file->name, "is empty");
-    else if (rc > 0)
-        rc = find_columns(&csv, &columns, in->err);
-    size_t width = csv.n;
-    while (!rc && (rc = nrg_csv_next(&csv, in->err)) > 0)
-        rc = csv.n == width ? read_row(in, &csv, &columns, level)
-                            : nrg_fail_at(in->err, -EBADMSG, file->name, csv.line,
-                                          "has %zu cells, the header has %zu", csv.n, width);
-    nrg_csv_release(&csv);
-    return rc;
+    return nrg_append(&in->nodes, &in->n, &in->cap, &node, sizeof node) ? no_memory(in) : 0;
 }
 
 /* ---- the tree of one model at one size ---- */
@@ -241,8 +222,8 @@ static int by_size(const void *a, const void *b)
     return x->row < y->row ? -1 : x->row > y->row; /* the order of the files */
 }
 
-/* The nearest module above: operators of ml2 name the module itself, others a part of it. */
-static uint32_t parent_of(const struct nrg_nametab *modules, const struct node *nodes, size_t i,
+/* The nearest module above. Operators of ml2 have the path of the module itself. */
+static uint32_t parent_of(const struct nrg_map *modules, const struct node *nodes, size_t i,
                           uint32_t root)
 {
     const char *path = nodes[i].path;
@@ -250,7 +231,7 @@ static uint32_t parent_of(const struct nrg_nametab *modules, const struct node *
     if (nodes[i].level == NRG_NODE_MODEL)
         return NOBODY;
     while (len) {
-        int64_t at = nrg_nametab_get(modules, path, len);
+        int64_t at = nrg_map_number(modules, path, len);
         if (at >= 0 && (size_t)at != i)
             return (uint32_t)at;
         const char *dot = memrchr(path, '.', len);
@@ -261,14 +242,14 @@ static uint32_t parent_of(const struct nrg_nametab *modules, const struct node *
 
 static int link_nodes(struct irene *in, struct node *nodes, size_t n)
 {
-    struct nrg_nametab modules = {0};
+    struct nrg_map modules = {0};
     uint32_t root = NOBODY;
     int rc = 0;
     for (size_t i = 0; !rc && i < n; i++) {
         if (nodes[i].level == NRG_NODE_MODEL)
             root = (uint32_t)i;
         if (nodes[i].level == NRG_NODE_MODULE)
-            rc = nrg_nametab_put(&modules, nodes[i].path, strlen(nodes[i].path), (int64_t)i);
+            rc = nrg_map_put(&modules, nodes[i].path, strlen(nodes[i].path), (int64_t)i);
     }
     for (size_t i = n; !rc && i-- > 0;) {
         uint32_t parent = parent_of(&modules, nodes, i, root);
@@ -278,7 +259,7 @@ static int link_nodes(struct irene *in, struct node *nodes, size_t n)
         nodes[i].next = nodes[parent].first_child;
         nodes[parent].first_child = (uint32_t)i;
     }
-    nrg_nametab_release(&modules);
+    nrg_map_release(&modules);
     return rc ? no_memory(in) : 0;
 }
 
@@ -351,12 +332,10 @@ static int add_node(struct irene *in, struct node *nodes, struct node *node)
     draft->row.level = node->level;
     draft->row.energy_j = node->energy_j;
     draft->row.provenance = nrg_dataset_text(in->set, "measured", 8);
-    if (!draft->row.provenance || nrg_dataset_add(in->set, draft, &node->row))
-        return no_memory(in);
-    return 0;
+    return nrg_dataset_add(in->set, draft, &node->row) ? no_memory(in) : 0;
 }
 
-/* Nodes come children first: each adds what the operators below it count to its parent. */
+/* Children come first: each node adds the counts of its operators to its parent. */
 static int add_tree(struct irene *in, struct node *nodes, size_t n)
 {
     int rc = link_nodes(in, nodes, n);
@@ -402,13 +381,15 @@ int nrg_dataset_read_irene(struct nrg_dataset *set, const struct nrg_text files[
     if (!in.device)
         return nrg_fail(err, -ENOMEM, device, "out of memory");
     rc = nrg_dataset_counted_by(set, "irene", device, err);
-    for (size_t i = 0; !rc && i < NRG_IRENE_FILES; i++)
+    for (size_t i = 0; !rc && i < NRG_IRENE_FILES; i++) {
+        in.level = file_levels[i];
         if (files[i].text)
-            rc = read_file(&in, &files[i], file_levels[i]);
+            rc = nrg_csv_read(files[i], &in, find_columns, read_row, err);
+    }
     if (!rc)
         rc = add_trees(&in);
     free(in.nodes);
-    nrg_nametab_release(&in.models);
+    nrg_map_release(&in.models);
     nrg_draft_release(&in.draft);
     return rc;
 }

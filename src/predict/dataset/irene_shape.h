@@ -1,11 +1,14 @@
 /*
- * Sizes of an operator from what IrEne's files tell of it: batch, sequence length, FLOPs and bytes
- * by its own counters (src/graph/cost/convention.c has them as convention `irene`). The counters
- * count a linear layer's weight once per batch element and an embedding's output only; predicting
- * wants what really moves, so the operands' sizes are solved for and counted nrg's way.
+ * Sizes of an operator, solved from what IrEne's files say about it: batch, sequence length, FLOPs
+ * and bytes by IrEne's own counters (convention `irene` of src/graph/cost/convention.c). These
+ * counters count a linear layer's weight once per batch element, and only the output of an
+ * embedding. Prediction needs the bytes that are really moved, so the operands' sizes are solved
+ * for and counted nrg's way.
+ *
+ * Nothing is owned. Threads: pure.
  */
-#ifndef NRG_PREDICT_IRENE_SHAPE_H
-#define NRG_PREDICT_IRENE_SHAPE_H
+#ifndef NRG_PREDICT_DATASET_IRENE_SHAPE_H
+#define NRG_PREDICT_DATASET_IRENE_SHAPE_H
 
 #include <stdbool.h>
 
@@ -21,7 +24,7 @@ struct nrg_irene_cost {
     double params; /* NAN: unknown */
 };
 
-/* False: the numbers fit no shape of that kind, and the source's own counts were taken. */
+/* False: the numbers fit no shape of that kind; cost then has the file's own counts. */
 bool nrg_irene_shape(const struct nrg_irene_op *op, struct nrg_irene_cost *cost);
 
 #endif

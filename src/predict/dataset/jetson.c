@@ -4,17 +4,15 @@
  * (convolutional.csv, pooling.csv, dense.csv in a model's folder) or as statistics by layer name,
  * which a TensorRT engine info or a model summary then describes.
  *
- * Energy is power times time. Both were mapped to layers by time stamps from a board meter that is
- * slower than any layer, so the rows are `derived`, not measured.
+ * Energy is power times time. The study mapped both to layers by time stamps of a board meter that
+ * is slower than any layer, so the rows are `derived`, not measured.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/csv.h"
 #include "base/mem.h"
-#include "graph/nametab.h"
 #include "graph/reader.h"
 #include "predict/dataset/internal.h"
 #include "predict/dataset/layer_features.h"
@@ -36,9 +34,15 @@ static const struct {
 /* What each layer type must have, by index in `columns`. */
 static const unsigned needed[NRG_LAYER_TYPES] = {0x1fff, 0x19ff, 0x6001};
 
+struct header {
+    int at[COLUMNS], power, runtime, name;
+};
+
 struct jetson {
     struct nrg_dataset *set;
     const char *file, *device, *model;
+    int type; /* of rows with features: their layer type, and the file's columns */
+    struct header header;
     struct nrg_draft draft;
     struct nrg_error *err;
 };
@@ -48,8 +52,9 @@ static int no_memory(struct jetson *in)
     return nrg_fail(in->err, -ENOMEM, in->file, "out of memory");
 }
 
-static int init(struct jetson *in, struct nrg_dataset *set, const char *file, const char *model,
-                const struct nrg_read_options *options, struct nrg_error *err)
+static int init_jetson(struct jetson *in, struct nrg_dataset *set, const char *file,
+                       const char *model, const struct nrg_read_options *options,
+                       struct nrg_error *err)
 {
     const char *device = options->device ? options->device : DEVICE;
     *in = (struct jetson){.set = set, .file = file, .err = err};
@@ -59,9 +64,9 @@ static int init(struct jetson *in, struct nrg_dataset *set, const char *file, co
     return in->device && in->model ? nrg_dataset_counted_by(set, "nrg", file, err) : no_memory(in);
 }
 
-/* The draft has its features; power in microwatts, time in milliseconds. */
-static int add(struct jetson *in, const char *type, struct nrg_cell name, double power_uw,
-               double time_ms, double repeats, long long line)
+/* Adds a row whose draft has its features. */
+static int add_layer(struct jetson *in, const char *type, struct nrg_cell name, double power_uw,
+                     double time_ms, double repeats, long long line)
 {
     struct nrg_row *row = &in->draft.row;
     uint32_t at;
@@ -79,19 +84,15 @@ static int add(struct jetson *in, const char *type, struct nrg_cell name, double
     row->energy_j = power_uw * 1e-6 * time_ms * 1e-3;
     row->repeats = repeats;
     in->draft.features[NRG_F_TIME_S] = time_ms * 1e-3;
-    if (!row->kind || !row->node || !row->provenance || nrg_dataset_add(in->set, &in->draft, &at))
-        return no_memory(in);
-    return 0;
+    return nrg_dataset_add(in->set, &in->draft, &at) ? no_memory(in) : 0;
 }
 
 /* ---- rows with features ---- */
 
-struct header {
-    int at[COLUMNS], power, runtime, name;
-};
-
-static int read_header(const struct nrg_csv *csv, int type, struct header *h, struct nrg_error *err)
+static int read_header(void *arg, const struct nrg_csv *csv, struct nrg_error *err)
 {
+    int type = ((struct jetson *)arg)->type;
+    struct header *h = &((struct jetson *)arg)->header;
     const char *missing = NULL;
     for (size_t i = 0; i < COLUMNS; i++) {
         h->at[i] = nrg_csv_find(csv, columns[i].name);
@@ -109,8 +110,11 @@ static int read_header(const struct nrg_csv *csv, int type, struct header *h, st
                    : 0;
 }
 
-static int read_row(struct jetson *in, const struct nrg_csv *csv, const struct header *h, int type)
+static int read_row(void *arg, const struct nrg_csv *csv, struct nrg_error *err)
 {
+    struct jetson *in = arg;
+    const struct header *h = &in->header;
+    int type = in->type;
     double power, runtime;
     int rc = nrg_cell_number(csv->cells[h->power], &power);
     if (!rc)
@@ -129,31 +133,20 @@ static int read_row(struct jetson *in, const struct nrg_csv *csv, const struct h
     if (rc)
         return nrg_fail_at(in->err, -EBADMSG, in->file, csv->line, "a cell is not a number");
     struct nrg_cell name = h->name >= 0 ? csv->cells[h->name] : (struct nrg_cell){"", 0};
-    return add(in, nrg_layer_type_names[type], name, power, runtime, NAN, csv->line);
+    return add_layer(in, nrg_layer_type_names[type], name, power, runtime, NAN, csv->line);
 }
 
-int nrg_dataset_read_jetson(struct nrg_dataset *set, struct nrg_text file, const char *type,
+int nrg_dataset_read_jetson(struct nrg_dataset *set, struct nrg_text file, int type,
                             const char *model, const struct nrg_read_options *options,
                             struct nrg_error *err)
 {
-    struct nrg_csv csv;
     struct jetson in;
-    struct header header = {0};
-    int number = nrg_layer_type_find(type), rc = init(&in, set, file.name, model, options, err);
-    if (rc)
-        return rc;
-    nrg_csv_init(&csv, file.text, file.size, file.name);
-    rc = nrg_csv_next(&csv, err);
-    size_t width = csv.n;
-    if (!rc) /* as the study writes them for models without such layers */
+    int rc = init_jetson(&in, set, file.name, model, options, err);
+    in.type = type;
+    if (!rc)
+        rc = nrg_csv_read(file, &in, read_header, read_row, err);
+    if (rc == -ENODATA) /* as the study writes them for models without such layers */
         rc = nrg_dataset_note(set, file.name, -1, "holds no layers") ? no_memory(&in) : 0;
-    else if (rc > 0)
-        rc = read_header(&csv, number, &header, err);
-    while (!rc && width && (rc = nrg_csv_next(&csv, err)) > 0)
-        rc = csv.n == width ? read_row(&in, &csv, &header, number)
-                            : nrg_fail_at(err, -EBADMSG, file.name, csv.line,
-                                          "has %zu cells, the header has %zu", csv.n, width);
-    nrg_csv_release(&csv);
     nrg_draft_release(&in.draft);
     return rc;
 }
@@ -169,41 +162,31 @@ struct layer_stat {
 struct stats {
     struct layer_stat *items;
     size_t n, cap;
+    int name, count, mean; /* columns */
 };
 
-static int read_stats(struct nrg_text file, struct stats *stats, struct nrg_error *err)
+static int read_stats_header(void *arg, const struct nrg_csv *csv, struct nrg_error *err)
 {
-    struct nrg_csv csv;
-    nrg_csv_init(&csv, file.text, file.size, file.name);
-    int rc = nrg_csv_next(&csv, err), name = -1, count = -1, mean = -1;
-    size_t width = csv.n;
-    if (rc > 0) {
-        name = nrg_csv_find(&csv, "layer_name");
-        count = nrg_csv_find(&csv, "count");
-        mean = nrg_csv_find(&csv, "mean");
-    }
-    if (rc >= 0)
-        rc = name >= 0 && count >= 0 && mean >= 0
-                 ? 0
-                 : nrg_fail(err, -EBADMSG, file.name,
-                            "misses one of the columns layer_name, count, mean");
-    while (!rc && (rc = nrg_csv_next(&csv, err)) > 0) {
-        if (nrg_reserve(&stats->items, &stats->cap, stats->n + 1, sizeof *stats->items)) {
-            rc = nrg_fail(err, -ENOMEM, file.name, "out of memory");
-            break;
-        }
-        struct layer_stat *s = &stats->items[stats->n];
-        s->line = csv.line;
-        rc = 0;
-        if (csv.n != width || nrg_cell_number(csv.cells[count], &s->count) ||
-            nrg_cell_number(csv.cells[mean], &s->mean))
-            rc = nrg_fail_at(err, -EBADMSG, file.name, csv.line, "is not a row of statistics");
-        else
-            s->name = csv.cells[name];
-        stats->n += !rc;
-    }
-    nrg_csv_release(&csv);
-    return rc;
+    struct stats *stats = arg;
+    stats->name = nrg_csv_find(csv, "layer_name");
+    stats->count = nrg_csv_find(csv, "count");
+    stats->mean = nrg_csv_find(csv, "mean");
+    return stats->name >= 0 && stats->count >= 0 && stats->mean >= 0
+               ? 0
+               : nrg_fail(err, -EBADMSG, csv->name,
+                          "misses one of the columns layer_name, count, mean");
+}
+
+static int read_stats_row(void *arg, const struct nrg_csv *csv, struct nrg_error *err)
+{
+    struct stats *stats = arg;
+    struct layer_stat s = {.name = csv->cells[stats->name], .line = csv->line};
+    if (nrg_cell_number(csv->cells[stats->count], &s.count) ||
+        nrg_cell_number(csv->cells[stats->mean], &s.mean))
+        return nrg_fail_at(err, -EBADMSG, csv->name, csv->line, "is not a row of statistics");
+    return nrg_append(&stats->items, &stats->n, &stats->cap, &s, sizeof s)
+               ? nrg_fail(err, -ENOMEM, csv->name, "out of memory")
+               : 0;
 }
 
 static const struct nrg_op *layer_by_name(const struct nrg_model *model, struct nrg_cell name)
@@ -225,12 +208,12 @@ static int add_stat(struct jetson *in, const struct layer_stat *power,
     int type = op ? nrg_layer_of(op, original, in->draft.features) : -1;
     const char *why = !run_time  ? "layers without a run time: left out"
                       : !op      ? "layers that their description does not name: left out"
-                      : type < 0 ? "layers that are no convolution, pool or dense layer: left out"
+                      : type < 0 ? "layers other than convolution, pool and dense: left out"
                                  : NULL;
     if (why)
         return nrg_dataset_note(in->set, in->file, power->line, why) ? no_memory(in) : 0;
-    return add(in, nrg_layer_type_names[type], power->name, power->mean, run_time->mean,
-               power->count, power->line);
+    return add_layer(in, nrg_layer_type_names[type], power->name, power->mean, run_time->mean,
+                     power->count, power->line);
 }
 
 static const struct layer_stat *find_stat(const struct stats *stats, struct nrg_cell name)
@@ -249,11 +232,11 @@ int nrg_dataset_read_jetson_stats(struct nrg_dataset *set, struct nrg_text power
     struct jetson in;
     struct stats powers = {0}, times = {0};
     struct nrg_model described = {0};
-    int rc = init(&in, set, power.name, model, options, err);
+    int rc = init_jetson(&in, set, power.name, model, options, err);
     if (!rc)
-        rc = read_stats(power, &powers, err);
+        rc = nrg_csv_read(power, &powers, read_stats_header, read_stats_row, err);
     if (!rc)
-        rc = read_stats(run_time, &times, err);
+        rc = nrg_csv_read(run_time, &times, read_stats_header, read_stats_row, err);
     if (!rc)
         rc = nrg_model_read(layers, NULL, &described, err);
     for (size_t i = 0; !rc && i < powers.n; i++)

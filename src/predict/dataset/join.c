@@ -1,6 +1,6 @@
 /*
- * See dataset_join.h. Calls stand in the order of the tree, a module's before those of what it
- * calls, so walking backwards makes parts before what they are part of.
+ * See dataset/join.h. Calls are in the order of the tree, a module's before the calls it makes. So
+ * going backwards makes the parts of a module before the module.
  */
 #include "predict/dataset/join.h"
 
@@ -9,10 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "predict/prediction.h"
+#include "predict/graph_work.h"
 
-#define NO_ROW     UINT32_MAX
-#define MOST_OF_IT 0.95 /* of a module's traffic, by one operator: the module is that operator */
+#define NO_ROW UINT32_MAX
+#define MOST_OF_IT                                                                                 \
+    0.95 /* an operator with this share of a module's traffic stands for the module */
 
 void nrg_join_release(struct nrg_join *j)
 {
@@ -26,7 +27,7 @@ void nrg_join_release(struct nrg_join *j)
     *j = (struct nrg_join){0};
 }
 
-/* The first input's sizes; a sequence is a dimension of tokens or of vectors, not of pixels. */
+/* Sizes of the first input. A sequence is a dimension of tokens or of vectors, not of pixels. */
 static void find_sizes(struct nrg_join *j)
 {
     const struct nrg_type *t = j->reduced->n_inputs ? j->reduced->inputs[0]->type : NULL;
@@ -74,12 +75,12 @@ void nrg_seen_add(struct nrg_seen *sum, const struct nrg_seen *more)
 
 /* ---- rows ---- */
 
-static int note(struct nrg_join *j, const char *text)
+static int note_left_out(struct nrg_join *j, const char *text)
 {
     return nrg_dataset_note(j->set, j->where, -1, text);
 }
 
-/* Everything but features of the work, and parts. 0, or 1: no energy to speak of. */
+/* Sets everything but the features of the work and the parts. 1: no energy above idle. */
 static int begin_row(struct nrg_join *j, const struct nrg_seen *seen)
 {
     struct nrg_draft *d = &j->draft;
@@ -93,11 +94,9 @@ static int begin_row(struct nrg_join *j, const struct nrg_seen *seen)
     d->features[NRG_F_TIME_S] = seen->time_s / seen->repeats;
     d->features[NRG_F_BATCH] = j->batch;
     d->features[NRG_F_SEQ] = j->seq;
-    if (!d->row.provenance)
-        return -ENOMEM;
     if (d->row.energy_j > 0 && isfinite(d->row.energy_j))
         return 0;
-    int rc = note(j, "no energy above idle was measured: left out");
+    int rc = note_left_out(j, "no energy above idle was measured: left out");
     return rc ? rc : 1;
 }
 
@@ -108,7 +107,7 @@ static int end_row(struct nrg_join *j, enum nrg_node_level level, const char *no
     d->row.level = level;
     d->row.node = nrg_dataset_text(j->set, node, strlen(node));
     d->row.kind = nrg_dataset_text(j->set, kind, strlen(kind));
-    return d->row.node && d->row.kind ? nrg_dataset_add(j->set, d, row) : -ENOMEM;
+    return nrg_dataset_add(j->set, d, row);
 }
 
 static const char *path_of(const struct nrg_join *j, size_t op)
@@ -118,7 +117,7 @@ static const char *path_of(const struct nrg_join *j, size_t op)
 
 /* ---- operators ---- */
 
-/* Of one of which nobody else is measured together with it. */
+/* A row of one operator that was measured alone. */
 static int add_operator(struct nrg_join *j, size_t op, const struct nrg_seen *seen)
 {
     const char *kind;
@@ -126,7 +125,7 @@ static int add_operator(struct nrg_join *j, size_t op, const struct nrg_seen *se
     if (rc)
         return rc < 0 ? rc : 0;
     if (!nrg_work_features(j->reduced, &j->reduced->operators[op], &kind, j->draft.features))
-        return note(j, "operators of unknown cost: left out");
+        return note_left_out(j, "operators of unknown cost: left out");
     return end_row(j, NRG_NODE_OPERATOR, path_of(j, op), kind, &j->row_of_op[op]);
 }
 
@@ -137,7 +136,7 @@ static bool same_group(const struct nrg_join *j, size_t a, size_t b)
            x->energy_j == y->energy_j && x->repeats == y->repeats && x->time_s == y->time_s;
 }
 
-/* Energy is linear in the work: the mean energy is that of the mean work. */
+/* A row of several operators: energy is linear in work, so mean energy fits mean work. */
 static int add_mean(struct nrg_join *j, size_t first)
 {
     double sum[NRG_FEATURES] = {0}, n = 0;
@@ -150,7 +149,7 @@ static int add_mean(struct nrg_join *j, size_t first)
         if (!same_group(j, first, i))
             continue;
         if (!nrg_work_features(j->reduced, &j->reduced->operators[i], &other, f))
-            return note(j, "operators of unknown cost: left out");
+            return note_left_out(j, "operators of unknown cost: left out");
         kind = kind ? kind : other;
         for (int k = 0; k < NRG_FEATURES; k++)
             sum[k] += f[k];
@@ -182,13 +181,13 @@ static int add_operators(struct nrg_join *j)
     return rc;
 }
 
-static double traffic(const struct nrg_operator *op)
+static double traffic_bytes(const struct nrg_operator *op)
 {
     bool known = op->cost.read_bytes >= 0 && op->cost.written_bytes >= 0;
     return known ? (double)op->cost.read_bytes + (double)op->cost.written_bytes : NAN;
 }
 
-/* The operator that a module is, without any below that was measured; NO_ROW: none. */
+/* The one operator that makes up a call, none of whose operators has a row; NO_ROW: none. */
 static uint32_t only_operator(const struct nrg_join *j, const struct nrg_call *call)
 {
     uint32_t found = NO_ROW;
@@ -196,7 +195,7 @@ static uint32_t only_operator(const struct nrg_join *j, const struct nrg_call *c
     for (size_t i = 0; i < call->n_ops; i++) {
         uint32_t at = j->calls.ops[call->first_op + i];
         const struct nrg_operator *op = &j->reduced->operators[at];
-        double bytes = traffic(op);
+        double bytes = traffic_bytes(op);
         if (nrg_operator_unknown(op) || op->times != 1 || isnan(bytes) ||
             j->row_of_op[at] != NO_ROW)
             return NO_ROW;
@@ -220,13 +219,12 @@ static bool has_called(const struct nrg_join *j, size_t call)
     return false;
 }
 
-/* True in *is_one when the call's measurement is now its operator's. */
-static int add_as_operator(struct nrg_join *j, size_t at, bool *is_one)
+/* Makes the call's measurement that of its only operator, where it has one. */
+static int add_as_operator(struct nrg_join *j, size_t at)
 {
     const struct nrg_call *call = &j->calls.calls[at];
     uint32_t op = has_called(j, at) ? NO_ROW : only_operator(j, call);
-    *is_one = op != NO_ROW;
-    if (!*is_one)
+    if (op == NO_ROW)
         return 0;
     for (size_t i = 0; i < call->n_ops; i++)
         j->covered[j->calls.ops[call->first_op + i]] = true;
@@ -234,7 +232,7 @@ static int add_as_operator(struct nrg_join *j, size_t at, bool *is_one)
     j->row_of_call[at] = j->row_of_op[op];
     if (j->row_of_op[op] != NO_ROW)
         return rc;
-    j->of_call[at].repeats = 0; /* no energy, and that has been said */
+    j->of_call[at].repeats = 0; /* no energy, which has been noted */
     for (size_t i = 0; i < call->n_ops; i++)
         j->covered[j->calls.ops[call->first_op + i]] = false;
     return rc;
@@ -242,7 +240,7 @@ static int add_as_operator(struct nrg_join *j, size_t at, bool *is_one)
 
 /* ---- modules ---- */
 
-/* Adds what the operators below without a row have; NULL, or why there can't be a row. */
+/* Adds the work of operators below that have no row; NULL, or why there can't be a row. */
 static const char *add_rest(struct nrg_join *j, const struct nrg_call *call)
 {
     double bytes = 0, flops = 0;
@@ -251,12 +249,12 @@ static const char *add_rest(struct nrg_join *j, const struct nrg_call *call)
         const struct nrg_operator *op = &j->reduced->operators[at];
         if (j->row_of_op[at] != NO_ROW || j->covered[at])
             continue;
-        if (nrg_operator_unknown(op) || isnan(traffic(op)))
+        if (nrg_operator_unknown(op) || isnan(traffic_bytes(op)))
             return "modules with operators of unknown cost: left out";
         if (op->cost.macs > 0)
             return "modules with operators that multiply and were not measured: left out (nrg run "
                    "--torch=operators, or level=\"op\", measures them)";
-        bytes += (double)op->times * traffic(op);
+        bytes += (double)op->times * traffic_bytes(op);
         flops += (double)op->times * (double)(op->cost.flops > 0 ? op->cost.flops : 0);
     }
     j->draft.features[NRG_F_REST_BYTES] = bytes;
@@ -264,7 +262,7 @@ static const char *add_rest(struct nrg_join *j, const struct nrg_call *call)
     return NULL;
 }
 
-/* Operators of a call that no call below it has. */
+/* Adds the operators of a call that no call below it has. */
 static int add_own_operators(struct nrg_join *j, size_t at, bool *taken)
 {
     const struct nrg_call *call = &j->calls.calls[at];
@@ -280,7 +278,7 @@ static int add_own_operators(struct nrg_join *j, size_t at, bool *taken)
     return rc;
 }
 
-/* Calls below that have a row, the uppermost of each; what they hold is theirs. */
+/* Adds the uppermost calls below that have a row, and marks their operators as taken. */
 static int add_called(struct nrg_join *j, size_t at, bool *taken)
 {
     int rc = 0;
@@ -318,7 +316,7 @@ static int add_module(struct nrg_join *j, size_t at)
         return rc < 0 ? rc : 0;
     const char *why = add_rest(j, call);
     if (why)
-        return note(j, why);
+        return note_left_out(j, why);
     j->draft.features[NRG_F_PARAMS] = node->unknown_params ? NAN : (double)node->params;
     if ((rc = add_parts(j, at)))
         return rc;
@@ -327,7 +325,7 @@ static int add_module(struct nrg_join *j, size_t at)
                    &j->row_of_call[at]);
 }
 
-/* Calls of one module that were measured as one, but do not do the same. */
+/* Whether calls of one module were measured as one but differ in work. */
 static bool sizes_differ(const struct nrg_join *j, size_t at)
 {
     const struct nrg_call *call = &j->calls.calls[at];
@@ -351,7 +349,7 @@ static int drop_mixed(struct nrg_join *j)
         if (j->calls.calls[i].together < 2 || !(j->of_call[i].repeats > 0))
             continue;
         j->of_call[i].repeats = 0;
-        if (note(j, "modules whose calls in one pass can't be told apart: left out"))
+        if (note_left_out(j, "modules whose calls in one pass can't be told apart: left out"))
             return -ENOMEM;
     }
     for (size_t n = 0; n < j->tree->n; n++) {
@@ -363,8 +361,9 @@ static int drop_mixed(struct nrg_join *j)
             continue;
         for (uint32_t i = 0; i < count; i++)
             j->of_call[first + i].repeats = 0;
-        int rc = note(j, "modules that are called with different sizes in one pass, measured as "
-                         "one: left out");
+        int rc = note_left_out(
+            j, "modules that are called with different sizes in one pass, measured as "
+               "one: left out");
         if (rc)
             return rc;
     }
@@ -373,7 +372,6 @@ static int drop_mixed(struct nrg_join *j)
 
 int nrg_join_rows(struct nrg_join *j, struct nrg_error *err)
 {
-    bool is_one;
     int rc = nrg_dataset_counted_by(j->set, "nrg", j->where, err);
     if (rc)
         return rc;
@@ -382,7 +380,7 @@ int nrg_join_rows(struct nrg_join *j, struct nrg_error *err)
         rc = add_operators(j);
     for (size_t i = j->calls.n; !rc && i-- > 0;)
         if (j->of_call[i].repeats > 0)
-            rc = add_as_operator(j, i, &is_one);
+            rc = add_as_operator(j, i);
     for (size_t i = j->calls.n; !rc && i-- > 0;)
         if (j->of_call[i].repeats > 0 && j->row_of_call[i] == NO_ROW)
             rc = add_module(j, i);

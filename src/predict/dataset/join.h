@@ -1,6 +1,6 @@
 /*
- * Rows of a data set from measured calls and the graph of their model: who measured (a recording's
- * spans) fills in what each call of a module and each operator used, and the join makes
+ * Rows of a data set from measured calls and the graph of their model. The caller fills in what
+ * each call of a module and each operator used, from a recording's spans. The join then makes
  *
  *   operators   of operators that were measured themselves, and of modules that are one operator
  *               (Linear: aten::linear; LSTM with the zeros that it starts from)
@@ -8,16 +8,17 @@
  *               that have a row, the rest is what the others read and write
  *   the model   of the root
  *
- * A module with operators that multiply but were not measured is left out: its rest would be more
- * than traffic. What is left out is noted in the data set, with the reason.
+ * A module with operators that multiply but were not measured is left out, because its rest would
+ * be more than traffic. The data set notes what is left out, with the reason.
  *
- * Init, fill `of_call` and `of_op`, make rows, release. Graph and tree outlive it.
+ * Ownership: init, fill `of_call` and `of_op`, make rows, release; graph and tree outlive it.
+ * Errors: 0, or -errno with err. Threads: one at a time.
  */
 #ifndef NRG_PREDICT_DATASET_JOIN_H
 #define NRG_PREDICT_DATASET_JOIN_H
 
-#include "predict/dataset/measurements.h"
 #include "predict/dataset/graph_calls.h"
+#include "predict/dataset/measurements.h"
 #include "sensors/channel.h"
 
 /* Sums over what was measured; per call: divided by repeats. */
@@ -25,7 +26,7 @@ struct nrg_seen {
     double energy_j, time_s;
     double repeats; /* calls; 0: not measured */
     enum nrg_provenance provenance;
-    bool is_mean; /* an operator's: of several that can't be told apart, in this module */
+    bool is_mean; /* of several operators of the module that can't be separated */
 };
 
 struct nrg_join {
@@ -37,7 +38,7 @@ struct nrg_join {
     struct nrg_seen *of_call;           /* one per call of `calls` */
     struct nrg_seen *of_op;             /* one per operator of the reduced graph */
     uint32_t *row_of_call, *row_of_op;  /* in the data set */
-    bool *covered;                      /* per operator: in the row of another one */
+    bool *covered;                      /* per operator: another operator's row includes it */
     double batch, seq;
     struct nrg_draft draft;
 };

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "predict/dataset/form.h"
+#include "predict/dataset/internal.h"
 
 static struct nrg_cell text_cell(const json_t *value)
 {
@@ -42,12 +43,11 @@ static int read_member(struct nrg_form *form, struct nrg_record *record, const c
     int number = nrg_form_number(key, strlen(key), &unit);
     if (!strcmp(key, "parts"))
         return read_parts(form, value, line, err);
-    for (int i = 0; i < NRG_FORM_TEXTS; i++) {
-        if (strcmp(key, nrg_form_texts[i]))
-            continue;
-        if (!json_is_string(value))
-            return nrg_fail_at(err, -EBADMSG, form->name, line, "%s is not a text", key);
-        record->texts[i] = text_cell(value);
+    int text_at = nrg_name_find(nrg_form_texts, NRG_FORM_TEXTS, key, strlen(key));
+    if (text_at >= 0 && !json_is_string(value))
+        return nrg_fail_at(err, -EBADMSG, form->name, line, "%s is not a text", key);
+    if (text_at >= 0) {
+        record->texts[text_at] = text_cell(value);
         return 0;
     }
     if (number < 0) {
@@ -96,7 +96,7 @@ int nrg_dataset_read_json(struct nrg_dataset *set, const char *text, size_t size
     json_t *rows = json_object_get(doc, "rows");
     int rc = 0;
     if (!schema || strcmp(schema, "nrg.dataset/1"))
-        rc = nrg_fail(err, -EBADMSG, name, "is no data set: its schema is not nrg.dataset/1");
+        rc = nrg_fail(err, -EBADMSG, name, "is not a data set: its schema is not nrg.dataset/1");
     else if (!json_is_array(rows))
         rc = nrg_fail(err, -EBADMSG, name, "has no list 'rows'");
     nrg_form_init(&form, set, name, options);

@@ -1,4 +1,7 @@
-/* See layer_features.h. */
+/*
+ * See layer_features.h. TensorRT and model summaries name the same attributes differently, so each
+ * is looked up under both names.
+ */
 #include "predict/dataset/layer_features.h"
 
 #include <math.h>
@@ -30,10 +33,7 @@ static const struct {
 
 int nrg_layer_type_find(const char *name)
 {
-    for (int i = 0; i < NRG_LAYER_TYPES; i++)
-        if (!strcmp(nrg_layer_type_names[i], name))
-            return i;
-    return -1;
+    return nrg_name_find(nrg_layer_type_names, NRG_LAYER_TYPES, name, strlen(name));
 }
 
 static int type_of(const struct nrg_op *op, bool original)
@@ -45,7 +45,7 @@ static int type_of(const struct nrg_op *op, bool original)
 }
 
 /* Two numbers of an attribute; one stands for both. False: it is not there. */
-static bool pair(const struct nrg_op *op, const char *name, double out[2])
+static bool pair_of(const struct nrg_op *op, const char *name, double out[2])
 {
     const struct nrg_attr *attr = nrg_op_attr(op, name);
     if (!attr || attr->kind != NRG_A_INTS || !attr->n)
@@ -55,13 +55,13 @@ static bool pair(const struct nrg_op *op, const char *name, double out[2])
     return true;
 }
 
-static double number(const struct nrg_op *op, const char *name)
+static double number_of(const struct nrg_op *op, const char *name)
 {
     const struct nrg_attr *attr = nrg_op_attr(op, name);
     return attr && (attr->kind == NRG_A_INT || attr->kind == NRG_A_INTS) ? (double)attr->i : NAN;
 }
 
-static const struct nrg_type *tensor(struct nrg_value *const *values, size_t n)
+static const struct nrg_type *tensor_of(struct nrg_value *const *values, size_t n)
 {
     const struct nrg_type *type = n ? values[0]->type : NULL;
     return type && nrg_type_numel(type) > 0 && type->rank >= 2 ? type : NULL;
@@ -70,10 +70,10 @@ static const struct nrg_type *tensor(struct nrg_value *const *values, size_t n)
 static void set_padding(const struct nrg_op *op, double *f)
 {
     double before[2], after[2];
-    if (pair(op, "PrePadding", before) && pair(op, "PostPadding", after)) {
+    if (pair_of(op, "PrePadding", before) && pair_of(op, "PostPadding", after)) {
         f[NRG_F_PADDING_0] = before[0] + after[0];
         f[NRG_F_PADDING_1] = before[1] + after[1];
-    } else if (pair(op, "padding", before)) {
+    } else if (pair_of(op, "padding", before)) {
         f[NRG_F_PADDING_0] = 2 * before[0];
         f[NRG_F_PADDING_1] = 2 * before[1];
     }
@@ -82,10 +82,10 @@ static void set_padding(const struct nrg_op *op, double *f)
 static void set_window(const struct nrg_op *op, bool is_pool, bool original, double *f)
 {
     double window[2];
-    bool found = pair(op, "Kernel", window) || pair(op, "kernel_size", window);
+    bool found = pair_of(op, "Kernel", window) || pair_of(op, "kernel_size", window);
     if (!found && is_pool && !original)
-        found = pair(op, "WindowSize", window);
-    if (!found && is_pool) { /* global, or taken to be */
+        found = pair_of(op, "WindowSize", window);
+    if (!found && is_pool) { /* global, or counted as such */
         window[0] = f[NRG_F_IN_1];
         window[1] = f[NRG_F_IN_2];
         found = true;
@@ -95,8 +95,8 @@ static void set_window(const struct nrg_op *op, bool is_pool, bool original, dou
         f[NRG_F_KERNEL_1] = window[1];
     }
     double step[2] = {1, 1};
-    if (!pair(op, "Stride", step))
-        pair(op, "stride", step);
+    if (!pair_of(op, "Stride", step))
+        pair_of(op, "stride", step);
     f[NRG_F_STRIDE_0] = step[0];
     f[NRG_F_STRIDE_1] = step[1];
 }
@@ -104,8 +104,8 @@ static void set_window(const struct nrg_op *op, bool is_pool, bool original, dou
 int nrg_layer_of(const struct nrg_op *op, bool original, double f[NRG_FEATURES])
 {
     int type = type_of(op, original);
-    const struct nrg_type *in = tensor(op->inputs, op->n_inputs);
-    const struct nrg_type *out = tensor(op->outputs, op->n_outputs);
+    const struct nrg_type *in = tensor_of(op->inputs, op->n_inputs);
+    const struct nrg_type *out = tensor_of(op->outputs, op->n_outputs);
     if (type < 0 || !in || !out)
         return -1;
     f[NRG_F_BATCH] = (double)in->dims[0];
@@ -124,8 +124,8 @@ int nrg_layer_of(const struct nrg_op *op, bool original, double f[NRG_FEATURES])
     set_window(op, type == NRG_LAYER_POOL, original, f);
     if (type == NRG_LAYER_CONV) {
         set_padding(op, f);
-        double groups = number(op, "Groups");
-        f[NRG_F_GROUPS] = original ? NAN : isnan(groups) ? number(op, "groups") : groups;
+        double groups = number_of(op, "Groups");
+        f[NRG_F_GROUPS] = original ? NAN : isnan(groups) ? number_of(op, "groups") : groups;
     }
     return isnan(f[NRG_F_KERNEL_0]) ? -1 : type;
 }

@@ -2,12 +2,12 @@
  * A convolution, pool or dense layer as the layer model sees it: sizes of input, output, window,
  * padding and step, from an operator of a TensorRT engine info or of a model summary.
  *
- * `original`: as the Jetson study took them, with what it got wrong (every pool is taken to be a
- * global one, because TensorRT calls a pool's window WindowSize and not Kernel; groups are not
- * looked at), so that its models can be made again.
+ * `original`: as the Jetson study took them, with its errors, so that its models can be reproduced:
+ * every pool counts as a global one, because TensorRT calls a pool's window WindowSize and not
+ * Kernel, and groups are ignored. Pure.
  */
-#ifndef NRG_PREDICT_LAYER_FEATURES_H
-#define NRG_PREDICT_LAYER_FEATURES_H
+#ifndef NRG_PREDICT_DATASET_LAYER_FEATURES_H
+#define NRG_PREDICT_DATASET_LAYER_FEATURES_H
 
 #include <stdbool.h>
 
@@ -18,10 +18,10 @@ enum nrg_layer_type { NRG_LAYER_CONV, NRG_LAYER_POOL, NRG_LAYER_DENSE, NRG_LAYER
 
 /* "convolutional", "pooling", "dense": as the study calls them. */
 extern const char *const nrg_layer_type_names[NRG_LAYER_TYPES];
-/* -1: no layer type is called that. */
+/* -1: unknown name. */
 int nrg_layer_type_find(const char *name);
 
-/* -1: the operator is none of the three, or its shapes are unknown. Fills the layer's features. */
+/* Fills the layer's features. -1: none of the three types, or its shapes are unknown. */
 int nrg_layer_of(const struct nrg_op *op, bool original, double features[NRG_FEATURES]);
 
 #endif

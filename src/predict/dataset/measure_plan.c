@@ -1,14 +1,17 @@
-/* See measure_plan.h. */
+/*
+ * See measure_plan.h. Operators are matched with the graph by call, family of kinds and order,
+ * because the graph and the dispatcher may name one operator differently.
+ */
 #include "predict/dataset/measure_plan.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/map.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "graph/kind_family.h"
-#include "graph/nametab.h"
 
 #define MOST_NODES  1000000
 #define MOST_PLACES 10000000
@@ -38,9 +41,8 @@ static int read_place(struct nrg_plan *plan, const json_t *place, bool is_operat
         (is_operator && !count_of(json_array_get(place, 2), &p.order)))
         return -EBADMSG;
     if (plan->n_places >= MOST_PLACES ||
-        nrg_reserve(&plan->places, &plan->cap_places, plan->n_places + 1, sizeof *plan->places))
+        nrg_append(&plan->places, &plan->n_places, &plan->cap_places, &p, sizeof *plan->places))
         return -ENOMEM;
-    plan->places[plan->n_places++] = p;
     return 0;
 }
 
@@ -58,9 +60,8 @@ static int read_node(struct nrg_plan *plan, const json_t *item)
     for (size_t i = 0; !rc && i < json_array_size(places); i++)
         rc = read_place(plan, json_array_get(places, i), is_operator);
     if (rc || plan->n >= MOST_NODES ||
-        nrg_reserve(&plan->nodes, &plan->cap, plan->n + 1, sizeof *plan->nodes))
+        nrg_append(&plan->nodes, &plan->n, &plan->cap, &node, sizeof *plan->nodes))
         return rc ? rc : -ENOMEM;
-    plan->nodes[plan->n++] = node;
     return 0;
 }
 
@@ -92,7 +93,7 @@ struct nrg_plan_node *nrg_plan_find(const struct nrg_plan *plan, const char *pha
     if (strncmp(phase, NRG_PLAN_PHASE, len) != 0 ||
         nrg_parse_i64(phase + len, strlen(phase + len), &id))
         return NULL;
-    if (id >= 0 && (uint64_t)id < plan->n && plan->nodes[id].id == id) /* as they are written */
+    if (id >= 0 && (uint64_t)id < plan->n && plan->nodes[id].id == id) /* the usual order */
         return &plan->nodes[id];
     for (size_t i = 0; i < plan->n; i++)
         if (plan->nodes[i].id == id)
@@ -125,16 +126,16 @@ static int by_place(const void *a, const void *b)
 }
 
 /* The call of the join that a place means; NRG_NO_CALL. */
-static uint32_t call_of(const struct nrg_join *j, const struct nrg_nametab *names,
+static uint32_t call_of(const struct nrg_join *j, const struct nrg_map *names,
                         const struct nrg_plan_place *place)
 {
-    int64_t node = nrg_nametab_get(names, place->path, strlen(place->path));
+    int64_t node = nrg_map_number(names, place->path, strlen(place->path));
     if (node < 0 || place->call >= j->calls.count_of[node])
         return NRG_NO_CALL;
     return j->calls.first_of[node] + place->call;
 }
 
-/* Graph operators of one kind in one call, and those that were dispatched: one by one. */
+/* Matches graph operators of one family in one call with those dispatched, in order. */
 static int apply_group(const struct nrg_plan *plan, struct nrg_join *j, const struct match *m,
                        size_t n)
 {
@@ -175,24 +176,16 @@ static int apply_operators(const struct nrg_plan *plan, struct nrg_join *j, stru
     return rc;
 }
 
-static int name_nodes(const struct nrg_module_tree *tree, struct nrg_nametab *names)
-{
-    int rc = 0;
-    for (size_t i = 0; !rc && i < tree->n; i++)
-        rc = nrg_nametab_put(names, tree->nodes[i].name, strlen(tree->nodes[i].name), (int64_t)i);
-    return rc;
-}
-
-/* Places of modules are put at once; those of operators are collected. */
-static int take_places(const struct nrg_plan *plan, struct nrg_join *j,
-                       const struct nrg_nametab *names, struct match *matches, size_t *n)
+/* Applies the places of modules, and collects those of operators. */
+static int apply_modules(const struct nrg_plan *plan, struct nrg_join *j,
+                         const struct nrg_map *names, struct match *matches, size_t *n)
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < plan->n_places; i++) {
         const struct nrg_plan_place *place = &plan->places[i];
         const struct nrg_plan_node *node = &plan->nodes[place->node];
         uint32_t call = call_of(j, names, place);
-        bool measured = node->seen.repeats > 0; /* not yet, when it was interrupted */
+        bool measured = node->seen.repeats > 0; /* false after an interruption */
         if (call == NRG_NO_CALL && measured)
             rc = nrg_dataset_note(j->set, j->where, -1,
                                   "nodes without operators in the graph: left out");
@@ -209,15 +202,15 @@ static int take_places(const struct nrg_plan *plan, struct nrg_join *j,
 
 int nrg_plan_apply(const struct nrg_plan *plan, struct nrg_join *j)
 {
-    struct nrg_nametab names = {0};
+    struct nrg_map names = {0};
     struct match *matches = calloc(plan->n_places + 1, sizeof *matches);
     size_t n = 0;
-    int rc = matches ? name_nodes(j->tree, &names) : -ENOMEM;
+    int rc = matches ? nrg_module_tree_index(j->tree, &names) : -ENOMEM;
     if (!rc)
-        rc = take_places(plan, j, &names, matches, &n);
+        rc = apply_modules(plan, j, &names, matches, &n);
     if (!rc)
         rc = apply_operators(plan, j, matches, n);
-    nrg_nametab_release(&names);
+    nrg_map_release(&names);
     free(matches);
     return rc;
 }

@@ -1,6 +1,7 @@
 /*
- * See dataset.h. Rows are found again by a hash of their whole content, so that the copies that a
- * cache of the measuring program wrote into its files (IrEne: 9 of 10 rows) become multiplicities.
+ * See dataset/measurements.h. Rows are found again by a hash of their whole content, so that the
+ * copies that a cache of the measuring program wrote into its files (IrEne: 9 of 10 rows) become
+ * multiplicities.
  */
 #include "predict/dataset/measurements.h"
 
@@ -31,38 +32,20 @@ void nrg_dataset_release(struct nrg_dataset *set)
     free(set->parts);
     free(set->leaves);
     free(set->notes);
-    free(set->texts);
-    nrg_intern_release(&set->names);
-    free(set->index);
+    nrg_map_release(&set->names);
+    nrg_index_release(&set->index);
     *set = (struct nrg_dataset){0};
 }
 
 /* ---- texts ---- */
-
-static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t len)
-{
-    const unsigned char *p = bytes;
-    for (size_t i = 0; i < len; i++)
-        h = (h ^ p[i]) * UINT64_C(0x100000001b3);
-    return h;
-}
-
-#define HASH_START UINT64_C(0xcbf29ce484222325)
 
 const char *nrg_dataset_text(struct nrg_dataset *set, const char *text, size_t len)
 {
     char clean[LONGEST_TEXT];
     nrg_copy_clean(clean, sizeof clean, text, len);
     len = strlen(clean);
-    int64_t number = nrg_intern(&set->names, clean, len);
-    if (number <= 0)
-        return NULL;
-    if ((size_t)number <= set->n_texts)
-        return set->texts[number - 1];
-    const char *copy = nrg_arena_copy(&set->arena, clean, len);
-    if (!copy || nrg_reserve(&set->texts, &set->cap_texts, (size_t)number, sizeof *set->texts))
-        return NULL;
-    return set->texts[set->n_texts++] = copy;
+    int64_t number = nrg_map_intern(&set->names, clean, len);
+    return number > 0 ? nrg_map_text(&set->names, number, NULL) : NULL;
 }
 
 /* ---- drafts ---- */
@@ -83,21 +66,12 @@ void nrg_draft_release(struct nrg_draft *draft)
 
 static int by_row(const void *a, const void *b)
 {
-    const struct nrg_part *x = a, *y = b;
+    const struct nrg_module_part *x = a, *y = b;
     return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* Adds to a list of parts; equal rows are merged later, by sorting. */
-static int add_part(struct nrg_part **parts, size_t *n, size_t *cap, struct nrg_part part)
-{
-    if (nrg_reserve(parts, cap, *n + 1, sizeof **parts))
-        return -ENOMEM;
-    (*parts)[(*n)++] = part;
-    return 0;
-}
-
 /* Sorts by row and joins equal ones; returns how many are left. */
-static size_t join_parts(struct nrg_part *parts, size_t n)
+static size_t join_parts(struct nrg_module_part *parts, size_t n)
 {
     size_t made = 0;
     if (n)
@@ -115,12 +89,12 @@ static size_t join_parts(struct nrg_part *parts, size_t n)
 
 int nrg_draft_part(struct nrg_draft *draft, uint32_t row, uint32_t count)
 {
-    struct nrg_part part = {row, count};
+    struct nrg_module_part part = {row, count};
     if (draft->n_parts && draft->parts[draft->n_parts - 1].row == row) {
         draft->parts[draft->n_parts - 1].count += count;
         return 0;
     }
-    return add_part(&draft->parts, &draft->n_parts, &draft->cap_parts, part);
+    return nrg_append(&draft->parts, &draft->n_parts, &draft->cap_parts, &part, sizeof part);
 }
 
 /* ---- rows ---- */
@@ -130,20 +104,36 @@ double nrg_row_feature(const struct nrg_dataset *set, size_t row, enum nrg_featu
     return set->columns[feature] ? set->columns[feature][row] : NAN;
 }
 
-static uint64_t hash_draft(const struct nrg_draft *d)
+double nrg_row_size(const struct nrg_dataset *set, size_t row)
 {
-    const void *texts[] = {d->row.device, d->row.model, d->row.kind};
-    uint64_t h = hash_bytes(HASH_START, texts, sizeof texts);
-    h = hash_bytes(h, &d->row.level, sizeof d->row.level);
-    h = hash_bytes(h, &d->row.energy_j, sizeof d->row.energy_j);
-    for (int f = 0; f < NRG_FEATURES; f++)
-        if (!isnan(d->features[f]))
-            h = hash_bytes(h, &d->features[f], sizeof d->features[f]) ^ (uint64_t)f;
-    h = hash_bytes(h, d->parts, d->n_parts * sizeof *d->parts);
-    return h ^ h >> 29;
+    double seq = nrg_row_feature(set, row, NRG_F_SEQ);
+    return nrg_row_feature(set, row, NRG_F_BATCH) * (isnan(seq) ? 1 : seq);
 }
 
-static bool same(double a, double b)
+static uint64_t hash_row(uint64_t seed, const struct nrg_row *r)
+{
+    const void *texts[] = {r->device, r->model, r->kind};
+    uint64_t h = nrg_hash(seed, texts, sizeof texts);
+    h = nrg_hash(h, &r->level, sizeof r->level);
+    return nrg_hash(h, &r->energy_j, sizeof r->energy_j);
+}
+
+static bool same_head(const struct nrg_row *a, const struct nrg_row *b)
+{
+    return a->device == b->device && a->model == b->model && a->kind == b->kind &&
+           a->level == b->level && a->energy_j == b->energy_j;
+}
+
+static uint32_t hash_draft(uint64_t seed, const struct nrg_draft *d)
+{
+    uint64_t h = hash_row(seed, &d->row);
+    for (int f = 0; f < NRG_FEATURES; f++)
+        if (!isnan(d->features[f]))
+            h = nrg_hash(h, &d->features[f], sizeof d->features[f]) ^ (uint64_t)f;
+    return (uint32_t)nrg_hash(h, d->parts, d->n_parts * sizeof *d->parts);
+}
+
+static bool same_number(double a, double b)
 {
     return a == b || (isnan(a) && isnan(b));
 }
@@ -151,39 +141,14 @@ static bool same(double a, double b)
 static bool same_row(const struct nrg_dataset *set, size_t i, const struct nrg_draft *d)
 {
     const struct nrg_row *r = &set->rows[i];
-    if (r->device != d->row.device || r->model != d->row.model || r->kind != d->row.kind ||
-        r->level != d->row.level || r->energy_j != d->row.energy_j || r->n_parts != d->n_parts ||
-        !same(r->repeats, d->row.repeats) || r->provenance != d->row.provenance)
+    if (!same_head(r, &d->row) || r->n_parts != d->n_parts ||
+        !same_number(r->repeats, d->row.repeats) || r->provenance != d->row.provenance)
         return false;
     for (int f = 0; f < NRG_FEATURES; f++)
-        if (!same(nrg_row_feature(set, i, (enum nrg_feature)f), d->features[f]))
+        if (!same_number(nrg_row_feature(set, i, (enum nrg_feature)f), d->features[f]))
             return false;
     return !d->n_parts ||
            !memcmp(set->parts + r->first_part, d->parts, d->n_parts * sizeof *d->parts);
-}
-
-static int grow_index(struct nrg_dataset *set)
-{
-    size_t cap = set->cap_index ? set->cap_index * 2 : 1024;
-    uint32_t *grown = calloc(cap, sizeof *grown);
-    struct nrg_draft d;
-    if (!grown)
-        return -ENOMEM;
-    for (size_t i = 0; i < set->n; i++) {
-        d.row = set->rows[i];
-        d.parts = set->parts + d.row.first_part;
-        d.n_parts = d.row.n_parts;
-        for (int f = 0; f < NRG_FEATURES; f++)
-            d.features[f] = nrg_row_feature(set, i, (enum nrg_feature)f);
-        size_t at = hash_draft(&d) & (cap - 1);
-        while (grown[at])
-            at = (at + 1) & (cap - 1);
-        grown[at] = (uint32_t)i + 1;
-    }
-    free(set->index);
-    set->index = grown;
-    set->cap_index = cap;
-    return 0;
 }
 
 /* Room for one more row in every column that there is, or that the draft brings. */
@@ -209,7 +174,7 @@ static int grow_rows(struct nrg_dataset *set, const struct nrg_draft *draft)
     return 0;
 }
 
-static int append(struct nrg_dataset *set, const struct nrg_draft *draft)
+static int append_row(struct nrg_dataset *set, const struct nrg_draft *draft)
 {
     int rc = grow_rows(set, draft);
     if (!rc)
@@ -236,21 +201,22 @@ int nrg_dataset_add(struct nrg_dataset *set, const struct nrg_draft *draft, uint
     struct nrg_draft sorted = *draft;
     sorted.n_parts = join_parts(draft->parts, draft->n_parts);
     set->rows_read += draft->row.multiplicity;
-    if (set->n * 2 >= set->cap_index && grow_index(set))
+    const struct nrg_row *row = &draft->row;
+    if (!row->device || !row->model || !row->node || !row->kind || !row->provenance ||
+        nrg_index_reserve(&set->index))
         return -ENOMEM;
-    size_t slot = hash_draft(&sorted) & (set->cap_index - 1);
-    for (; set->index[slot]; slot = (slot + 1) & (set->cap_index - 1)) {
-        uint32_t i = set->index[slot] - 1;
-        if (!same_row(set, i, &sorted))
+    uint32_t hash = hash_draft(set->index.seed, &sorted), known;
+    for (size_t slot = hash; (known = nrg_index_next(&set->index, hash, &slot));) {
+        if (!same_row(set, known - 1, &sorted))
             continue;
-        set->rows[i].multiplicity += draft->row.multiplicity;
-        *at = i;
+        set->rows[known - 1].multiplicity += draft->row.multiplicity;
+        *at = known - 1;
         return 0;
     }
-    int rc = append(set, &sorted);
+    int rc = append_row(set, &sorted);
     if (rc)
         return rc;
-    set->index[slot] = (uint32_t)set->n;
+    nrg_index_add(&set->index, hash, (uint32_t)set->n);
     *at = (uint32_t)set->n - 1;
     return 0;
 }
@@ -266,9 +232,9 @@ int nrg_dataset_note(struct nrg_dataset *set, const char *where, long long line,
     const char *kept_where = nrg_dataset_text(set, where, strlen(where));
     const char *kept = nrg_dataset_text(set, text, strlen(text));
     if (!kept || !kept_where ||
-        nrg_reserve(&set->notes, &set->cap_notes, set->n_notes + 1, sizeof *set->notes))
+        nrg_append(&set->notes, &set->n_notes, &set->cap_notes,
+                   &(struct nrg_note){kept, kept_where, line, 1}, sizeof *set->notes))
         return -ENOMEM;
-    set->notes[set->n_notes++] = (struct nrg_note){kept, kept_where, line, 1};
     return 0;
 }
 
@@ -279,9 +245,9 @@ static int find_leaves(struct nrg_dataset *set, struct nrg_row *row)
 {
     size_t first = set->n_leaves;
     for (uint32_t p = 0; p < row->n_parts; p++) {
-        struct nrg_part part = set->parts[row->first_part + p];
+        struct nrg_module_part part = set->parts[row->first_part + p];
         const struct nrg_row *child = &set->rows[part.row];
-        struct nrg_part own = part;
+        struct nrg_module_part own = part;
         bool is_operator = child->level == NRG_NODE_OPERATOR;
         for (uint32_t l = 0; l < (is_operator ? 1 : child->n_leaves); l++) {
             if (!is_operator) {
@@ -291,7 +257,7 @@ static int find_leaves(struct nrg_dataset *set, struct nrg_row *row)
             }
             if (set->n_leaves >= MOST_LEAVES)
                 return -EFBIG;
-            if (add_part(&set->leaves, &set->n_leaves, &set->cap_leaves, own))
+            if (nrg_append(&set->leaves, &set->n_leaves, &set->cap_leaves, &own, sizeof own))
                 return -ENOMEM;
         }
     }
@@ -317,53 +283,45 @@ int nrg_dataset_counted_by(struct nrg_dataset *set, const char *convention, cons
     return 0;
 }
 
-/* What a meter says of a node: one measurement may stand for nodes of different parameters. */
-static uint64_t measured_hash(const struct nrg_dataset *set, size_t i)
+/* Hashes what was measured: one measurement may stand for nodes with different parameters. */
+static uint32_t measured_hash(const struct nrg_dataset *set, uint64_t seed, size_t i)
 {
-    const struct nrg_row *r = &set->rows[i];
-    const void *texts[] = {r->device, r->model, r->kind};
-    uint64_t h = hash_bytes(HASH_START, texts, sizeof texts);
-    h = hash_bytes(h, &r->level, sizeof r->level);
-    h = hash_bytes(h, &r->energy_j, sizeof r->energy_j);
-    for (int f = 0; f < NRG_FEATURES; f++)
-        if (nrg_features[f].class == NRG_RESOURCE && set->columns[f] && !isnan(set->columns[f][i]))
-            h = hash_bytes(h, &set->columns[f][i], sizeof(double)) ^ (uint64_t)f;
-    return h ^ h >> 29;
+    uint64_t h = hash_row(seed, &set->rows[i]);
+    for (int f = NRG_FIRST_RESOURCE; f < NRG_FEATURES; f++)
+        if (set->columns[f] && !isnan(set->columns[f][i]))
+            h = nrg_hash(h, &set->columns[f][i], sizeof(double)) ^ (uint64_t)f;
+    return (uint32_t)h;
 }
 
 static bool same_measured(const struct nrg_dataset *set, size_t a, size_t b)
 {
-    const struct nrg_row *x = &set->rows[a], *y = &set->rows[b];
-    if (x->device != y->device || x->model != y->model || x->kind != y->kind ||
-        x->level != y->level || x->energy_j != y->energy_j)
+    if (!same_head(&set->rows[a], &set->rows[b]))
         return false;
     for (int f = 0; f < NRG_FEATURES; f++)
-        if (f != NRG_F_PARAMS && set->columns[f] && !same(set->columns[f][a], set->columns[f][b]))
+        if (f != NRG_F_PARAMS && set->columns[f] &&
+            !same_number(set->columns[f][a], set->columns[f][b]))
             return false;
     return true;
 }
 
 static int find_measurements(struct nrg_dataset *set)
 {
-    size_t cap = 1024;
-    while (cap < set->n * 2)
-        cap *= 2;
-    uint32_t *slots = calloc(cap, sizeof *slots);
-    if (!slots)
-        return -ENOMEM;
-    for (size_t i = 0; i < set->n; i++) {
-        size_t at = measured_hash(set, i) & (cap - 1);
-        while (slots[at] && !same_measured(set, slots[at] - 1, i))
-            at = (at + 1) & (cap - 1);
-        if (!slots[at])
-            slots[at] = (uint32_t)i + 1;
-        set->rows[i].measurement = slots[at] - 1;
+    struct nrg_index index = {0};
+    int rc = 0;
+    for (size_t i = 0; i < set->n && !(rc = nrg_index_reserve(&index)); i++) {
+        uint32_t hash = measured_hash(set, index.seed, i), known;
+        for (size_t at = hash; (known = nrg_index_next(&index, hash, &at));)
+            if (same_measured(set, known - 1, i))
+                break;
+        if (!known)
+            nrg_index_add(&index, hash, (uint32_t)i + 1);
+        set->rows[i].measurement = known ? known - 1 : (uint32_t)i;
     }
-    free(slots);
-    return 0;
+    nrg_index_release(&index);
+    return rc;
 }
 
-/* With the first of the reasons for which rows were left out: nobody else will tell them. */
+/* Names the first reason for leaving rows out: without rows, no other message reports it. */
 static int no_rows(const struct nrg_dataset *set, struct nrg_error *err)
 {
     const struct nrg_note *first = set->n_notes ? &set->notes[0] : NULL;
@@ -380,9 +338,7 @@ int nrg_dataset_finish(struct nrg_dataset *set, struct nrg_error *err)
 {
     if (!set->n)
         return no_rows(set, err);
-    free(set->index);
-    set->index = NULL;
-    set->cap_index = 0;
+    nrg_index_release(&set->index);
     set->n_leaves = 0;
     if (find_measurements(set))
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
@@ -402,13 +358,17 @@ const char *nrg_node_level_name(enum nrg_node_level level)
 
 int nrg_node_level_find(const char *name, size_t len, enum nrg_node_level *level)
 {
-    for (int i = 0; i < NRG_NODE_LEVELS; i++) {
-        if (strlen(level_names[i]) == len && !memcmp(level_names[i], name, len)) {
-            *level = (enum nrg_node_level)i;
-            return 0;
-        }
-    }
-    return -EINVAL;
+    int at = nrg_name_find(level_names, NRG_NODE_LEVELS, name, len);
+    *level = (enum nrg_node_level)(at < 0 ? 0 : at);
+    return at < 0 ? -EINVAL : 0;
+}
+
+bool nrg_name_listed(const char *const *names, const char *name)
+{
+    for (size_t i = 0; names && names[i]; i++)
+        if (!strcmp(names[i], name))
+            return true;
+    return false;
 }
 
 void nrg_name_list_release(struct nrg_name_list *list)
@@ -429,9 +389,8 @@ int nrg_dataset_list(const struct nrg_dataset *set, size_t member, struct nrg_na
         if (at >= list->n || list->names[at] != text) /* rows of one model stand together */
             for (at = 0; at < list->n && list->names[at] != text;)
                 at++;
-        if (at == list->n &&
-            !(rc = nrg_reserve(&list->names, &list->cap, at + 1, sizeof *list->names)))
-            list->names[list->n++] = text;
+        if (at == list->n)
+            rc = nrg_append(&list->names, &list->n, &list->cap, &text, sizeof text);
         list->of_row[i] = (uint32_t)at;
     }
     if (rc)

@@ -4,26 +4,28 @@
  * twelve times) are its multiplicity. A module or model lists what it is made of as parts, rows
  * that stand before it, so the tree is a graph of distinct measurements and compositions are exact.
  *
- * Features stand in columns that exist only when somebody has the feature. Texts are interned:
+ * A feature has a column only when a row has the feature. Texts are interned:
  * equal ones are the same pointer. Everything belongs to the data set and is freed with it.
  *
- * What was odd in a file is noted and counted, never dropped in silence. Init, read (several files
- * may be read into one), finish, use, release. Not thread-safe while it is filled.
+ * What is left out of a file is noted and counted, with the reason.
+ *
+ * Init, read (several files may be read into one), finish, use, release. Errors: 0 or -errno.
+ * Threads: one at a time while it is filled.
  */
-#ifndef NRG_PREDICT_DATASET_H
-#define NRG_PREDICT_DATASET_H
+#ifndef NRG_PREDICT_DATASET_MEASUREMENTS_H
+#define NRG_PREDICT_DATASET_MEASUREMENTS_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "base/intern.h"
+#include "base/map.h"
 #include "predict/dataset/feature.h"
 
 enum nrg_node_level { NRG_NODE_OPERATOR, NRG_NODE_MODULE, NRG_NODE_MODEL, NRG_NODE_LEVELS };
 
-struct nrg_part {
+struct nrg_module_part {
     uint32_t row;
     uint32_t count;
 };
@@ -51,18 +53,15 @@ struct nrg_dataset {
     struct nrg_arena arena;
     struct nrg_row *rows;
     size_t n, cap;
-    double *columns[NRG_FEATURES]; /* n of them; NULL: nobody has it */
-    struct nrg_part *parts;
+    double *columns[NRG_FEATURES]; /* n of each; NULL: no row has it */
+    struct nrg_module_part *parts;
     size_t n_parts, cap_parts;
-    struct nrg_part *leaves;
+    struct nrg_module_part *leaves;
     size_t n_leaves, cap_leaves;
     struct nrg_note *notes;
     size_t n_notes, cap_notes;
-    struct nrg_intern names;
-    const char **texts; /* by number of the name: copies that never move */
-    size_t n_texts, cap_texts;
-    uint32_t *index; /* rows by content: number + 1 */
-    size_t cap_index;
+    struct nrg_map names;
+    struct nrg_index index; /* rows by content: number + 1 */
     const char *convention; /* whose counts rest_bytes are: "nrg", "irene"; NULL: unknown */
     size_t rows_read;       /* before copies were merged */
 };
@@ -71,7 +70,7 @@ struct nrg_dataset {
 struct nrg_draft {
     struct nrg_row row;
     double features[NRG_FEATURES];
-    struct nrg_part *parts;
+    struct nrg_module_part *parts;
     size_t n_parts, cap_parts;
 };
 
@@ -87,13 +86,16 @@ void nrg_draft_release(struct nrg_draft *draft);
 /* Adds `count` of a row, or more of one that is there. 0 or -ENOMEM. */
 int nrg_draft_part(struct nrg_draft *draft, uint32_t row, uint32_t count);
 
-/* Adds a measurement, or to the multiplicity of an equal one. Index in *at. 0 or -ENOMEM. */
+/*
+ * Adds a measurement, or to the multiplicity of an equal one; its index in *at. 0 or -ENOMEM, also
+ * when a text of the row is NULL: nrg_dataset_text had no memory for it.
+ */
 int nrg_dataset_add(struct nrg_dataset *set, const struct nrg_draft *draft, uint32_t *at);
 
-/* Notes something odd; `where` and `text` must outlive the data set or be literals. */
+/* Notes that something was left out or is unusual; equal notes are counted. 0 or -ENOMEM. */
 int nrg_dataset_note(struct nrg_dataset *set, const char *where, long long line, const char *text);
 
-/* Says whose counts the features are; two in one data set are an error. */
+/* Sets whose counts the features are; two conventions in one data set are an error. */
 int nrg_dataset_counted_by(struct nrg_dataset *set, const char *convention, const char *where,
                            struct nrg_error *err);
 
@@ -105,10 +107,15 @@ int nrg_dataset_finish(struct nrg_dataset *set, struct nrg_error *err);
 
 /* NAN when unknown. */
 double nrg_row_feature(const struct nrg_dataset *set, size_t row, enum nrg_feature feature);
+/* Batch x sequence, or the batch alone where there is no sequence. NAN when unknown. */
+double nrg_row_size(const struct nrg_dataset *set, size_t row);
 
 const char *nrg_node_level_name(enum nrg_node_level level);
-/* -EINVAL: no level is called that. */
+/* -EINVAL: unknown name. */
 int nrg_node_level_find(const char *name, size_t len, enum nrg_node_level *level);
+
+/* Whether a NULL-terminated list has the name; NULL is an empty list. */
+bool nrg_name_listed(const char *const *names, const char *name);
 
 /*
  * Distinct texts of a member, offsetof(struct nrg_row, device) or model, in order of appearance,

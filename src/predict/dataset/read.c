@@ -1,13 +1,14 @@
 /*
- * Which form of data set a path holds, by what is in it: a folder with one of IrEne's names, a
- * folder of the Jetson study (layer types, or statistics with an engine info), a folder of
- * recordings, or a file whose first bytes are a recording's, JSON or a CSV header. Folders of
- * folders are read one by one.
+ * See read.h. The content of a path decides its form: a folder with one of IrEne's files, a folder
+ * of the Jetson study (layer types, or statistics with an engine info), a folder of recordings, or
+ * a file that starts like a recording, JSON or a CSV header. Folders inside of a folder are read
+ * one by one.
  */
-#include "predict/dataset/internal.h"
+#include "predict/dataset/read.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,18 +16,41 @@
 
 #include "base/input.h"
 #include "base/mem.h"
+#include "predict/dataset/internal.h"
+#include "predict/dataset/layer_features.h"
 
 #define FILE_LIMIT ((size_t)4 << 30)
 #define PATH_SIZE  4096
 
-static int join(char *out, const char *folder, const char *name)
+int nrg_csv_read(struct nrg_text file, void *arg,
+                 int (*header)(void *arg, const struct nrg_csv *csv, struct nrg_error *err),
+                 int (*row)(void *arg, const struct nrg_csv *csv, struct nrg_error *err),
+                 struct nrg_error *err)
+{
+    struct nrg_csv csv;
+    nrg_csv_init(&csv, file.text, file.size, file.name);
+    int rc = nrg_csv_next(&csv, err);
+    size_t width = csv.n;
+    if (!rc)
+        rc = nrg_fail(err, -ENODATA, file.name, "is empty");
+    else if (rc > 0)
+        rc = header(arg, &csv, err);
+    while (!rc && (rc = nrg_csv_next(&csv, err)) > 0)
+        rc = csv.n == width ? row(arg, &csv, err)
+                            : nrg_fail_at(err, -EBADMSG, file.name, csv.line,
+                                          "has %zu cells, the header has %zu", csv.n, width);
+    nrg_csv_release(&csv);
+    return rc;
+}
+
+static int join_path(char *out, const char *folder, const char *name)
 {
     int n = snprintf(out, PATH_SIZE, "%s/%s", folder, name);
     return n > 0 && n < PATH_SIZE ? 0 : -ENAMETOOLONG;
 }
 
-/* Whole, plain or compressed by gzip. */
-static int load(const char *path, struct nrg_text *out, struct nrg_error *err)
+/* Reads a whole file, plain or gzip. */
+static int load_text(const char *path, struct nrg_text *out, struct nrg_error *err)
 {
     struct nrg_str text = {0};
     struct nrg_input input;
@@ -52,19 +76,21 @@ static int load(const char *path, struct nrg_text *out, struct nrg_error *err)
 /* The last part of a path without slashes at its end. */
 static void last_part(const char *path, char *out, size_t size)
 {
-    size_t len = strlen(path);
-    while (len > 1 && path[len - 1] == '/')
-        len--;
-    const char *slash = memrchr(path, '/', len);
-    const char *name = slash && slash + 1 < path + len ? slash + 1 : path;
-    snprintf(out, size, "%.*s", (int)(path + len - name), name);
+    char copy[PATH_SIZE];
+    nrg_copy(copy, sizeof copy, path);
+    nrg_copy(out, size, basename(copy));
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return !stat(path, &st) && S_ISREG(st.st_mode);
 }
 
 static bool has_file(const char *folder, const char *name)
 {
     char path[PATH_SIZE];
-    struct stat st;
-    return !join(path, folder, name) && !stat(path, &st) && S_ISREG(st.st_mode);
+    return !join_path(path, folder, name) && is_file(path);
 }
 
 static int read_irene(struct nrg_dataset *set, const char *folder,
@@ -75,8 +101,9 @@ static int read_irene(struct nrg_dataset *set, const char *folder,
     int rc = 0;
     last_part(folder, device, sizeof device);
     for (int i = 0; !rc && i < NRG_IRENE_FILES; i++) {
-        if (has_file(folder, nrg_irene_names[i]) && !join(paths[i], folder, nrg_irene_names[i]))
-            rc = load(paths[i], &files[i], err);
+        if (has_file(folder, nrg_irene_names[i]) &&
+            !join_path(paths[i], folder, nrg_irene_names[i]))
+            rc = load_text(paths[i], &files[i], err);
         else if (nrg_dataset_note(set, folder, -1, "a file of the four is missing"))
             rc = nrg_fail(err, -ENOMEM, folder, "out of memory");
     }
@@ -87,7 +114,11 @@ static int read_irene(struct nrg_dataset *set, const char *folder,
     return rc;
 }
 
-static const char *const layer_types[] = {"convolutional", "pooling", "dense"};
+static const char *layer_file(int type, char *name, size_t size)
+{
+    snprintf(name, size, "%s.csv", nrg_layer_type_names[type]);
+    return name;
+}
 
 static int read_layers(struct nrg_dataset *set, const char *folder,
                        const struct nrg_read_options *options, struct nrg_error *err)
@@ -95,38 +126,40 @@ static int read_layers(struct nrg_dataset *set, const char *folder,
     char path[PATH_SIZE], name[40], model[256];
     int rc = 0;
     last_part(folder, model, sizeof model);
-    for (size_t i = 0; !rc && i < 3; i++) {
+    for (int t = 0; !rc && t < NRG_LAYER_TYPES; t++) {
         struct nrg_text file;
-        snprintf(name, sizeof name, "%s.csv", layer_types[i]);
-        if (!has_file(folder, name) || join(path, folder, name))
+        if (!has_file(folder, layer_file(t, name, sizeof name)) || join_path(path, folder, name) ||
+            (rc = load_text(path, &file, err)))
             continue;
-        if ((rc = load(path, &file, err)))
-            break;
-        rc = nrg_dataset_read_jetson(set, file, layer_types[i], model, options, err);
+        rc = nrg_dataset_read_jetson(set, file, t, model, options, err);
         free(file.text);
     }
     return rc;
 }
 
+/* "<folder>/<model>_average_<what>_stats.csv"; the model is named as the folder. */
+static int stats_path(char *out, const char *folder, const char *what)
+{
+    char model[256], name[400];
+    last_part(folder, model, sizeof model);
+    snprintf(name, sizeof name, "%s_average_%s_stats.csv", model, what);
+    return join_path(out, folder, name);
+}
+
 static int read_stats(struct nrg_dataset *set, const char *folder,
                       const struct nrg_read_options *options, struct nrg_error *err)
 {
-    char power_path[PATH_SIZE], time_path[PATH_SIZE], layers[PATH_SIZE], model[256], name[400];
+    static const char engine[] = "trt_engine_info.json";
+    char power_path[PATH_SIZE], time_path[PATH_SIZE], layers[PATH_SIZE], model[256];
     struct nrg_text power = {0}, run_time = {0};
     last_part(folder, model, sizeof model);
-    snprintf(name, sizeof name, "%s_average_power_stats.csv", model);
-    int rc = join(power_path, folder, name);
-    snprintf(name, sizeof name, "%s_average_run_time_stats.csv", model);
+    if (stats_path(power_path, folder, "power") || stats_path(time_path, folder, "run_time") ||
+        join_path(layers, folder, engine))
+        return nrg_fail(err, -ENAMETOOLONG, folder, "%s", strerror(ENAMETOOLONG));
+    int rc = load_text(power_path, &power, err);
     if (!rc)
-        rc = join(time_path, folder, name);
-    if (!rc)
-        rc = join(layers, folder, "trt_engine_info.json");
-    if (rc)
-        return nrg_fail(err, rc, folder, "%s", strerror(-rc));
-    rc = load(power_path, &power, err);
-    if (!rc)
-        rc = load(time_path, &run_time, err);
-    if (!rc && !options->layers && !has_file(folder, "trt_engine_info.json"))
+        rc = load_text(time_path, &run_time, err);
+    if (!rc && !options->layers && !has_file(folder, engine))
         rc = nrg_fail(err, -ENOENT, folder,
                       "has no trt_engine_info.json that describes its layers: name one, or a "
                       "model_summary.json, with --layers");
@@ -157,7 +190,7 @@ static int read_recordings(struct nrg_dataset *set, const char *folder,
     if (n > 0 && (!paths || !list))
         rc = nrg_fail(err, -ENOMEM, folder, "out of memory");
     for (int i = 0; i < n; i++) {
-        if (!rc && (rc = join(paths[i], folder, names[i]->d_name)))
+        if (!rc && (rc = join_path(paths[i], folder, names[i]->d_name)))
             nrg_fail(err, rc, folder, "%s", strerror(-rc));
         if (!rc)
             list[i] = paths[i];
@@ -174,21 +207,16 @@ static int read_recordings(struct nrg_dataset *set, const char *folder,
 static int read_folder(struct nrg_dataset *set, const char *path,
                        const struct nrg_read_options *options, bool *found, struct nrg_error *err)
 {
-    char model[256], stats[400];
+    char stats[PATH_SIZE], name[40];
     *found = true;
     for (int i = 0; i < NRG_IRENE_FILES; i++)
         if (has_file(path, nrg_irene_names[i]))
             return read_irene(set, path, options, err);
-    last_part(path, model, sizeof model);
-    snprintf(stats, sizeof stats, "%s_average_power_stats.csv", model);
-    if (has_file(path, stats))
+    if (!stats_path(stats, path, "power") && is_file(stats))
         return read_stats(set, path, options, err);
-    for (size_t i = 0; i < 3; i++) {
-        char name[40];
-        snprintf(name, sizeof name, "%s.csv", layer_types[i]);
-        if (has_file(path, name))
+    for (int t = 0; t < NRG_LAYER_TYPES; t++)
+        if (has_file(path, layer_file(t, name, sizeof name)))
             return read_layers(set, path, options, err);
-    }
     return read_recordings(set, path, options, found, err);
 }
 
@@ -210,7 +238,8 @@ static int read_below(struct nrg_dataset *set, const char *path,
         char below[PATH_SIZE];
         struct stat st;
         bool found = false;
-        if (!rc && !join(below, path, names[i]->d_name) && !stat(below, &st) && S_ISDIR(st.st_mode))
+        if (!rc && !join_path(below, path, names[i]->d_name) && !stat(below, &st) &&
+            S_ISDIR(st.st_mode))
             rc = read_folder(set, below, options, &found, err);
         any |= found;
         free(names[i]);
@@ -220,16 +249,6 @@ static int read_below(struct nrg_dataset *set, const char *path,
         rc = nrg_fail(err, -ENODATA, path,
                       "is a folder without data that nrg knows: see nrg dataset --help");
     return rc;
-}
-
-static bool has_head(const char *path, const char *head)
-{
-    char buf[32] = "";
-    FILE *in = fopen(path, "re");
-    size_t n = in ? fread(buf, 1, sizeof buf - 1, in) : 0;
-    if (in)
-        fclose(in);
-    return n > strlen(head) && !memcmp(buf, head, strlen(head));
 }
 
 int nrg_dataset_read(struct nrg_dataset *set, const char *path,
@@ -244,9 +263,9 @@ int nrg_dataset_read(struct nrg_dataset *set, const char *path,
         int rc = read_folder(set, path, options, &found, err);
         return rc || found ? rc : read_below(set, path, options, err);
     }
-    if (has_head(path, "SQLite format 3"))
+    if (nrg_is_database(path))
         return nrg_dataset_read_recordings(set, &path, 1, options, err);
-    int rc = load(path, &file, err);
+    int rc = load_text(path, &file, err);
     if (rc)
         return rc;
     size_t at = 0;

@@ -2,12 +2,14 @@
  * Recordings as measurements: the energy of module and operator spans, by `nrg attribute`'s own
  * rules, joined with the costs of the graph that the recording keeps.
  *
- * Two kinds of recordings are told apart by a note. For programs that ran (nrg run --torch,
- * nrg.record) see recording_run.c. Of nrg.torch.measure each phase is the measurement of one node,
- * alone and repeatedly, and the note says where in the model there are equal ones (measure_plan.h).
+ * There are two kinds of recordings. Those of nrg.torch.measure have a note: each phase measures
+ * one node, alone and repeatedly, and the note says where the model has equal nodes
+ * (measure_plan.h). The others are of programs that ran (nrg run --torch, nrg.record), see
+ * recording_run.c.
  *
- * Left out, with a count and the reason: spans that the sensor can't resolve, that are always
- * together with others, that were open at the end, without energy, without a place in the graph.
+ * Spans are left out, with a count and the reason, when the sensor can't resolve them, when they
+ * always run together with others, when they were open at the end, and when they have no energy or
+ * no place in the graph.
  */
 #include <errno.h>
 #include <libgen.h>
@@ -16,11 +18,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attribute/module_path.h"
 #include "base/mem.h"
-#include "graph/reader.h"
+#include "predict/dataset/internal.h"
 #include "predict/dataset/measure_plan.h"
-#include "predict/recording_reading.h"
-#include "record/read/graph.h"
 
 int nrg_reading_no_memory(const struct nrg_reading *r)
 {
@@ -65,7 +66,7 @@ static bool is_gpu(const struct nrg_domain *d)
     return d->in_total && !strncmp(d->channel->channel.name, "gpu-", 4);
 }
 
-/* The GPU whose energy spans have; else the processor. */
+/* The GPU that the spans used energy of; else the processor. */
 static void name_device(const struct nrg_reading *r, char *out, size_t size)
 {
     const char *cpu = nrg_recording_text(r->recording, "cpu");
@@ -82,7 +83,7 @@ static void name_device(const struct nrg_reading *r, char *out, size_t size)
     }
 }
 
-/* Text of the data set; recordings of another device than those before are an error. */
+/* The device's name. All recordings of a data set must be of one device. */
 static int find_device(struct nrg_reading *r, const char **device)
 {
     char name[256];
@@ -103,59 +104,24 @@ static int find_device(struct nrg_reading *r, const char **device)
 
 /* ---- its graph ---- */
 
-static void close_graph(struct nrg_recorded_model *g)
+/* The graph given by an option, else one that the recording keeps. */
+static int read_graph(struct nrg_reading *r, size_t number, const char *hint)
 {
-    if (g->has_graph) {
-        nrg_module_tree_release(&g->tree);
-        nrg_reduced_release(&g->reduced);
+    static const struct nrg_analysis_options how;
+    const char *given = r->options->graph;
+    char copy[PATH_MAX];
+    int rc;
+    if (given) {
+        rc = nrg_analyse(&r->graph, given, &how, r->err);
+        nrg_copy(copy, sizeof copy, given);
+        nrg_copy(r->graph.name, sizeof r->graph.name, basename(copy));
+    } else if (nrg_recording_graphs(r->recording)) {
+        rc = nrg_recorded_model(&r->graph, r->recording, number, NULL, r->err);
+    } else {
+        return nrg_fail(r->err, -ENOENT, r->path, "keeps no graph of its model: %s", hint);
     }
-    if (g->has_model)
-        nrg_model_release(&g->model);
-    *g = (struct nrg_recorded_model){0};
-}
-
-static int count_graph(struct nrg_reading *r)
-{
-    struct nrg_recorded_model *g = &r->graph;
-    g->has_model = true;
-    if (!g->model.n_graphs)
-        return nrg_fail(r->err, -ENODATA, g->name, "has parameters but no graph of operators");
-    int rc = nrg_reduce(&g->model, NULL, &g->reduced, r->err);
-    if (rc)
-        return rc;
-    rc = nrg_cost_all(&g->reduced, NRG_CONVENTION_NRG);
-    if (!rc)
-        rc = nrg_module_tree_make(&g->tree, &g->model, &g->reduced, NULL);
-    if (rc) {
-        nrg_reduced_release(&g->reduced);
-        return nrg_reading_no_memory(r);
-    }
-    g->has_graph = true;
-    return 0;
-}
-
-static int read_given_graph(struct nrg_reading *r)
-{
-    char copy[4096];
-    nrg_copy(copy, sizeof copy, r->options->graph);
-    nrg_copy(r->graph.name, sizeof r->graph.name, basename(copy));
-    int rc = nrg_model_read(r->options->graph, NULL, &r->graph.model, r->err);
-    return rc ? rc : count_graph(r);
-}
-
-static int read_kept_graph(struct nrg_reading *r, size_t number)
-{
-    struct nrg_recorded_graph kept;
-    int rc = nrg_recording_graph(r->recording, number, &kept, r->err);
-    if (rc)
-        return rc;
-    struct nrg_source source = {.bytes = kept.bytes, .size = kept.size, .name = kept.name};
-    nrg_copy(r->graph.name, sizeof r->graph.name, kept.name[0] ? kept.name : "model");
-    rc =
-        nrg_model_read_bytes(&source, kept.format[0] ? kept.format : NULL, &r->graph.model, r->err);
-    if (!rc)
-        rc = count_graph(r);
-    nrg_recorded_graph_release(&kept);
+    if (!rc && !r->graph.has_graph)
+        rc = nrg_fail(r->err, -ENODATA, r->graph.name, "has parameters but no graph of operators");
     return rc;
 }
 
@@ -178,35 +144,21 @@ static int begin_join(struct nrg_reading *r, const struct nrg_plan *plan)
     r->join.device = device;
     r->join.model = nrg_dataset_text(r->set, name, strlen(name));
     r->join.where = nrg_dataset_text(r->set, r->path, strlen(r->path));
-    for (size_t i = 0; !rc && i < tree->n; i++)
-        rc = nrg_nametab_put(&r->nodes, tree->nodes[i].name, strlen(tree->nodes[i].name),
-                             (int64_t)i);
+    rc = nrg_module_tree_index(tree, &r->nodes);
     return rc || !r->join.model || !r->join.where ? nrg_reading_no_memory(r) : 0;
 }
 
 static void end_join(struct nrg_reading *r)
 {
     nrg_join_release(&r->join);
-    nrg_nametab_release(&r->nodes);
-    r->nodes = (struct nrg_nametab){0};
+    nrg_map_release(&r->nodes);
     free(r->kinds);
     r->kinds = NULL;
     r->n_kinds = r->cap_kinds = r->joined = r->foreign = 0;
-    close_graph(&r->graph);
+    nrg_analysis_release(&r->graph);
 }
 
 /* ---- spans ---- */
-
-static bool is_kind(const struct nrg_attribution_row *row, const char *kind)
-{
-    return !strcmp(row->kind, kind);
-}
-
-const struct nrg_attribution_row *nrg_reading_above(const struct nrg_reading *r,
-                                                    const struct nrg_attribution_row *row)
-{
-    return row->parent < r->a.n_rows ? &r->a.rows[row->parent] : NULL;
-}
 
 const char *nrg_reading_unusable(const struct nrg_attribution_row *row)
 {
@@ -234,7 +186,7 @@ struct nrg_seen nrg_reading_seen(const struct nrg_reading *r, const struct nrg_a
 
 /* ---- rows ---- */
 
-/* What was said most often of this recording, or nothing. */
+/* The most frequent note about this recording. */
 static const char *main_reason(const struct nrg_reading *r)
 {
     const struct nrg_note *most = NULL;
@@ -251,7 +203,14 @@ static int finish_join(struct nrg_reading *r)
     int rc = nrg_join_rows(&r->join, r->err);
     if (!rc && r->joined && r->foreign)
         rc = nrg_reading_note(r, "spans of modules that the graph does not have: left out");
-    if (!rc && r->set->rows_read == before)
+    if (rc || r->set->rows_read != before)
+        return rc;
+    if (r->several) /* the others may do */
+        rc = nrg_dataset_note(r->set, r->join.where, -1,
+                              "nothing could be joined with its graph: left out")
+                 ? nrg_reading_no_memory(r)
+                 : 0;
+    else
         rc = nrg_fail(r->err, -ENODATA, r->path,
                       "nothing in it could be joined with the graph '%s': %s", r->graph.name,
                       main_reason(r));
@@ -266,59 +225,33 @@ static int join_graph(struct nrg_reading *r)
     return rc ? rc : finish_join(r);
 }
 
-static bool seen_before(const struct nrg_name_list *names, const char *class_name)
+/* The given graph, or one per model that the recording keeps: nothing says which sizes ran. */
+static int read_run(struct nrg_reading *r)
 {
-    for (size_t i = 0; i < names->n; i++)
-        if (!strcmp(names->names[i], class_name))
-            return true;
-    return false;
-}
-
-/* Every graph that the recording keeps, but one per model: which sizes ran is told for none. */
-static int join_kept(struct nrg_reading *r)
-{
-    struct nrg_name_list roots = {0};
-    int rc = 0;
-    for (size_t i = 0; !rc; i++) {
-        rc = read_kept_graph(r, i);
-        if (rc == -ENOENT && i) {
-            rc = 0;
-            break;
-        }
-        if (rc == -ENOENT)
-            rc = nrg_fail(r->err, rc, r->path,
-                          "keeps no graph of its model: call nrg.torch.trace(model, ...) in the "
-                          "program, or name a file with --graph");
+    struct nrg_map roots = {0}; /* classes */
+    size_t n = r->options->graph ? 0 : nrg_recording_graphs(r->recording), i = 0;
+    int rc;
+    do {
+        rc = read_graph(r, i,
+                        "call nrg.torch.trace(model, ...) in the program, or name a file with "
+                        "--graph");
         const char *class_name = rc ? NULL : r->graph.tree.nodes[0].class_name;
-        if (!rc && seen_before(&roots, class_name))
+        if (!rc && nrg_map_get(&roots, class_name))
             rc = nrg_reading_note(r, "further graphs of the same model: left out");
         else if (!rc && !(rc = join_graph(r))) {
             const char *kept = nrg_dataset_text(r->set, class_name, strlen(class_name));
-            if (!kept || nrg_reserve(&roots.names, &roots.cap, roots.n + 1, sizeof *roots.names))
+            if (!kept || nrg_map_set(&roots, kept, r))
                 rc = nrg_reading_no_memory(r);
-            else
-                roots.names[roots.n++] = kept;
         }
         end_join(r);
-    }
-    nrg_name_list_release(&roots);
-    return rc;
-}
-
-static int read_run(struct nrg_reading *r)
-{
-    if (!r->options->graph)
-        return join_kept(r);
-    int rc = read_given_graph(r);
-    if (!rc)
-        rc = join_graph(r);
-    end_join(r);
+    } while (!rc && ++i < n);
+    nrg_map_release(&roots);
     return rc;
 }
 
 /* ---- of nrg.torch.measure ---- */
 
-static double counted(const struct nrg_attribution_row *row, const char *name)
+static double counter_of(const struct nrg_attribution_row *row, const char *name)
 {
     for (size_t i = 0; i < row->n_counts; i++)
         if (!strcmp(row->counts[i].name, name))
@@ -330,15 +263,15 @@ static int add_rounds(struct nrg_reading *r, const struct nrg_plan *plan)
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < r->a.n_rows; i++) {
-        const struct nrg_attribution_row *row = &r->a.rows[i], *phase = nrg_reading_above(r, row);
+        const struct nrg_attribution_row *row = &r->a.rows[i], *phase = nrg_row_above(&r->a, row);
         struct nrg_plan_node *node =
-            phase && is_kind(phase, NRG_KIND_PHASE) ? nrg_plan_find(plan, phase->name) : NULL;
-        if (!node || (!is_kind(row, NRG_KIND_MODULE) && !is_kind(row, NRG_KIND_OPERATOR)))
+            phase && nrg_row_is(phase, NRG_KIND_PHASE) ? nrg_plan_find(plan, phase->name) : NULL;
+        if (!node || (!nrg_row_is(row, NRG_KIND_MODULE) && !nrg_row_is(row, NRG_KIND_OPERATOR)))
             continue;
         struct nrg_seen seen = nrg_reading_seen(r, row);
         const char *why = nrg_reading_unusable(row);
-        seen.repeats = counted(row, "calls");
-        if (!why && counted(row, "interrupted") > 0)
+        seen.repeats = counter_of(row, "calls");
+        if (!why && counter_of(row, "interrupted") > 0)
             why = "nodes whose measurement was interrupted: left out";
         if (!why && !(seen.repeats > 0))
             why = "rounds without a count of their calls: left out";
@@ -351,7 +284,7 @@ static int add_rounds(struct nrg_reading *r, const struct nrg_plan *plan)
     return rc;
 }
 
-/* The sessions of one measurement: paths[0] is open, `used` says how many belong together. */
+/* Reads the sessions of one measurement. paths[0] is open; *used: how many belong together. */
 static int read_measured(struct nrg_reading *r, const char *const *paths, size_t n, size_t *used)
 {
     char *text = strdup(nrg_recording_text(r->recording, NRG_PLAN_NOTE));
@@ -361,9 +294,7 @@ static int read_measured(struct nrg_reading *r, const char *const *paths, size_t
         free(text);
         return rc;
     }
-    rc = r->options->graph ? read_given_graph(r) : read_kept_graph(r, 0);
-    if (rc == -ENOENT && !r->options->graph)
-        rc = nrg_fail(r->err, rc, r->path, "keeps no graph of its model: name one with --graph");
+    rc = read_graph(r, 0, "name one with --graph");
     if (!rc)
         rc = begin_join(r, &plan);
     while (!rc && !(rc = add_rounds(r, &plan)) && ++*used < n) {
@@ -386,7 +317,7 @@ static int read_measured(struct nrg_reading *r, const char *const *paths, size_t
 int nrg_dataset_read_recordings(struct nrg_dataset *set, const char *const *paths, size_t n,
                                 const struct nrg_read_options *options, struct nrg_error *err)
 {
-    struct nrg_reading r = {.set = set, .options = options, .err = err};
+    struct nrg_reading r = {.set = set, .options = options, .err = err, .several = n > 1};
     int rc = 0;
     for (size_t i = 0, used; !rc && i < n; i += used) {
         used = 1;

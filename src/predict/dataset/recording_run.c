@@ -1,7 +1,7 @@
 /*
- * See recording_reading.h. A program that ran: all forward spans of a module are calls of it, at
- * whatever place of the tree of spans. Operator spans are added up per module and kind, and divided
- * by how many of them the graph has in one call.
+ * See internal.h. Recordings of programs that ran: all forward spans of a module are calls of it,
+ * wherever they are in the span tree. Operator spans are summed per module and kind, and divided by
+ * the number of such operators in one call of the graph.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,31 +10,18 @@
 #include "attribute/module_path.h"
 #include "base/mem.h"
 #include "graph/kind_family.h"
-#include "predict/recording_reading.h"
+#include "predict/dataset/internal.h"
 
-#define SAMPLES_OFF 0.05 /* of the graph's batch: the last one of an epoch may be smaller */
+#define SAMPLES_OFF 0.05 /* of the graph's batch: an epoch's last batch may be smaller */
 
-static bool is_kind(const struct nrg_attribution_row *row, const char *kind)
-{
-    return !strcmp(row->kind, kind);
-}
-
-static bool below_backward(const struct nrg_reading *r, const struct nrg_attribution_row *row)
-{
-    for (row = nrg_reading_above(r, row); row; row = nrg_reading_above(r, row))
-        if (is_kind(row, NRG_KIND_BACKWARD))
-            return true;
-    return false;
-}
-
-/* The node of the tree that a module's row is a call of; -1. */
+/* The node of the tree that a module's row is a call of; -1: none. */
 static int64_t node_of(struct nrg_reading *r, const struct nrg_attribution_row *row)
 {
     const char *path = nrg_module_path(&r->a, row, r->graph.tree.nodes[0].class_name);
-    return path ? nrg_nametab_get(&r->nodes, path, strlen(path)) : -1;
+    return path ? nrg_map_number(&r->nodes, path, strlen(path)) : -1;
 }
 
-/* What the program counted must be what the graph was traced with. */
+/* The samples that the program counted must be the batch that the graph was traced with. */
 static int check_samples(const struct nrg_reading *r, const struct nrg_attribution_row *row)
 {
     for (size_t i = 0; i < row->n_counts; i++) {
@@ -83,11 +70,11 @@ static struct nrg_kind_sum *kind_at(struct nrg_reading *r, uint32_t node, const 
     return &r->kinds[r->n_kinds++];
 }
 
-/* An operator's spans in a module; those inside of another operator are in that one's energy. */
+/* Adds an operator's spans in a module. The energy of an outer operator includes inner ones. */
 static int add_operator(struct nrg_reading *r, const struct nrg_attribution_row *row)
 {
-    const struct nrg_attribution_row *module = nrg_reading_above(r, row);
-    if (!module || !is_kind(module, NRG_KIND_MODULE))
+    const struct nrg_attribution_row *module = nrg_row_above(&r->a, row);
+    if (!module || !nrg_row_is(module, NRG_KIND_MODULE))
         return 0;
     int64_t node = node_of(r, module);
     const char *why = nrg_reading_unusable(row);
@@ -112,7 +99,7 @@ static bool is_of(const struct nrg_reading *r, const struct nrg_kind_sum *sum, s
            !strcmp(nrg_kind_family(r->graph.reduced.operators[op].kind), sum->family);
 }
 
-/* Per operator of the graph: energy of one call of the module over how many it has. */
+/* Gives each operator of the graph its share of the energy of one call of the module. */
 static int share_out(struct nrg_reading *r, const struct nrg_kind_sum *sum)
 {
     double in_pass = 0, calls = r->join.calls.count_of[sum->node];
@@ -140,11 +127,11 @@ int nrg_reading_run_spans(struct nrg_reading *r)
     int rc = 0;
     for (size_t i = 0; !rc && i < r->a.n_rows; i++) {
         const struct nrg_attribution_row *row = &r->a.rows[i];
-        if (below_backward(r, row))
+        if (nrg_row_below_backward(&r->a, row))
             continue;
-        if (is_kind(row, NRG_KIND_MODULE))
+        if (nrg_row_is(row, NRG_KIND_MODULE))
             rc = add_module(r, row);
-        else if (is_kind(row, NRG_KIND_OPERATOR))
+        else if (nrg_row_is(row, NRG_KIND_OPERATOR))
             rc = add_operator(r, row);
     }
     for (size_t i = 0; !rc && i < r->n_kinds; i++)

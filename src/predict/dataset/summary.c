@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/stats.h"
 
 static const enum nrg_feature sizes[] = {
     NRG_F_BATCH, NRG_F_SEQ,   NRG_F_MACS,  NRG_F_READ_BYTES, NRG_F_WRITTEN_BYTES, NRG_F_IN_0,
@@ -18,50 +19,40 @@ struct list {
     size_t n, cap;
 };
 
-static void clear(struct nrg_tally *t, const char *name)
+static void init_tally(struct nrg_tally *t, const char *name)
 {
-    struct nrg_range none = {INFINITY, -INFINITY};
     *t = (struct nrg_tally){.name = name,
-                            .energy_j = none,
-                            .macs = none,
-                            .bytes = none,
-                            .size = none,
+                            .energy_j = NRG_NO_RANGE,
+                            .macs = NRG_NO_RANGE,
+                            .bytes = NRG_NO_RANGE,
+                            .size = NRG_NO_RANGE,
                             .spread_median = NAN,
                             .spread_p90 = NAN};
 }
 
-static struct nrg_tally *find(struct list *list, const char *name, enum nrg_node_level level)
+static struct nrg_tally *tally_of(struct list *list, const char *name, enum nrg_node_level level)
 {
     for (size_t i = 0; i < list->n; i++)
         if (list->items[i].name == name && list->items[i].level == level)
             return &list->items[i];
     if (nrg_reserve(&list->items, &list->cap, list->n + 1, sizeof *list->items))
         return NULL;
-    clear(&list->items[list->n], name);
+    init_tally(&list->items[list->n], name);
     list->items[list->n].level = level;
     return &list->items[list->n++];
 }
 
-static void extend(struct nrg_range *range, double value)
-{
-    if (isnan(value))
-        return;
-    range->low = fmin(range->low, value);
-    range->high = fmax(range->high, value);
-}
-
-static void count(struct nrg_tally *t, const struct nrg_dataset *set, size_t i)
+static void tally_row(struct nrg_tally *t, const struct nrg_dataset *set, size_t i)
 {
     const struct nrg_row *row = &set->rows[i];
-    double seq = nrg_row_feature(set, i, NRG_F_SEQ);
     t->rows += (double)row->multiplicity;
     t->distinct += row->measurement == i;
     t->levels[row->level] += row->measurement == i;
-    extend(&t->energy_j, row->energy_j);
-    extend(&t->macs, nrg_row_feature(set, i, NRG_F_MACS));
-    extend(&t->bytes, nrg_row_feature(set, i, NRG_F_READ_BYTES) +
-                          nrg_row_feature(set, i, NRG_F_WRITTEN_BYTES));
-    extend(&t->size, nrg_row_feature(set, i, NRG_F_BATCH) * (isnan(seq) ? 1 : seq));
+    nrg_range_extend(&t->energy_j, row->energy_j);
+    nrg_range_extend(&t->macs, nrg_row_feature(set, i, NRG_F_MACS));
+    nrg_range_extend(&t->bytes, nrg_row_feature(set, i, NRG_F_READ_BYTES) +
+                                    nrg_row_feature(set, i, NRG_F_WRITTEN_BYTES));
+    nrg_range_extend(&t->size, nrg_row_size(set, i));
 }
 
 /* ---- noise floor ---- */
@@ -83,19 +74,12 @@ static int by_size(const void *a, const void *b)
     return 0;
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
-}
-
 static void set_spread(struct nrg_tally *t, double *spreads, size_t n)
 {
     t->repeated = n;
     if (!n)
         return;
-    qsort(spreads, n, sizeof *spreads, by_value);
-    t->spread_median = n % 2 ? spreads[n / 2] : (spreads[n / 2 - 1] + spreads[n / 2]) / 2;
+    t->spread_median = nrg_median(spreads, n);
     t->spread_p90 = spreads[(size_t)(0.9 * (double)(n - 1) + 0.5)];
 }
 
@@ -167,16 +151,16 @@ int nrg_data_summary_make(struct nrg_data_summary *out, const struct nrg_dataset
     struct list models = {0}, kinds = {0};
     int rc = 0;
     *out = (struct nrg_data_summary){0};
-    clear(&out->all, NULL);
+    init_tally(&out->all, NULL);
     for (size_t i = 0; !rc && i < set->n; i++) {
-        struct nrg_tally *model = find(&models, set->rows[i].model, NRG_NODE_OPERATOR);
-        struct nrg_tally *kind = find(&kinds, set->rows[i].kind, set->rows[i].level);
+        struct nrg_tally *model = tally_of(&models, set->rows[i].model, NRG_NODE_OPERATOR);
+        struct nrg_tally *kind = tally_of(&kinds, set->rows[i].kind, set->rows[i].level);
         rc = model && kind ? 0 : -ENOMEM;
         if (rc)
             break;
-        count(model, set, i);
-        count(kind, set, i);
-        count(&out->all, set, i);
+        tally_row(model, set, i);
+        tally_row(kind, set, i);
+        tally_row(&out->all, set, i);
     }
     out->models = models.items;
     out->n_models = models.n;

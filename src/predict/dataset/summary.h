@@ -1,11 +1,14 @@
 /*
- * What is in a data set: models, kinds, ranges, and the noise floor, which is how far measurements
- * of operators of the same kind and sizes lie apart. No model can do better than that.
+ * What is in a data set: models, kinds, ranges, and the noise floor, which is the spread of
+ * measurements of operators of the same kind and sizes. No model can do better than that.
+ *
+ * Ownership: the caller releases the summary; names belong to the data set. Errors: -ENOMEM.
+ * Threads: nothing is shared.
  */
-#ifndef NRG_PREDICT_SUMMARY_H
-#define NRG_PREDICT_SUMMARY_H
+#ifndef NRG_PREDICT_DATASET_SUMMARY_H
+#define NRG_PREDICT_DATASET_SUMMARY_H
 
-#include "predict/physical/fit.h"
+#include "predict/dataset/measurements.h"
 
 struct nrg_tally {
     const char *name;

@@ -16,7 +16,7 @@ struct lane {
     struct nrg_series_reader *reader;
     const struct nrg_rows *rows; /* NULL: not read yet, or ended */
     size_t at;
-    size_t *order; /* by time, for process-like chunks; NULL: as they are */
+    size_t *order; /* of rows by time, for process-like chunks; NULL: as they are */
     size_t cap_order;
     bool ended;
 };
@@ -30,30 +30,23 @@ struct nrg_cursor {
 static int add_lane(struct nrg_cursor *cursor, struct nrg_recording *recording, int series,
                     enum nrg_series_kind kind)
 {
-    int rc =
-        nrg_reserve(&cursor->lanes, &cursor->cap_lanes, cursor->n_lanes + 1, sizeof(struct lane));
-    if (rc)
-        return rc;
-    struct lane *lane = &cursor->lanes[cursor->n_lanes];
-    *lane = (struct lane){.series = series, .kind = kind};
-    rc = nrg_series_reader_new(recording, series, &lane->reader);
-    cursor->n_lanes += !rc;
+    struct lane lane = {.series = series, .kind = kind};
+    int rc = nrg_series_reader_new(recording, series, &lane.reader);
+    if (!rc &&
+        (rc = nrg_append(&cursor->lanes, &cursor->n_lanes, &cursor->cap_lanes, &lane, sizeof lane)))
+        nrg_series_reader_free(lane.reader);
     return rc;
 }
 
 static int add_kind(struct nrg_cursor *cursor, struct nrg_recording *recording,
                     enum nrg_series_kind kind, size_t *widest)
 {
-    size_t n = nrg_recording_series_of(recording, kind, NULL, 0);
-    int *series = calloc(n + 1, sizeof *series), rc = series ? 0 : -ENOMEM;
-    if (!rc)
-        nrg_recording_series_of(recording, kind, series, n);
-    for (size_t i = 0; !rc && i < n; i++) {
-        size_t columns = nrg_recording_columns(recording, series[i], NULL);
+    int series, rc = 0;
+    for (size_t at = 0; !rc && (series = nrg_recording_next_series(recording, kind, &at));) {
+        size_t columns = nrg_recording_columns(recording, series, NULL);
         *widest = columns > *widest ? columns : *widest;
-        rc = add_lane(cursor, recording, series[i], kind);
+        rc = add_lane(cursor, recording, series, kind);
     }
-    free(series);
     return rc;
 }
 
@@ -114,7 +107,7 @@ static size_t row_of(const struct lane *lane)
     return lane->kind == NRG_SAMPLES ? lane->at : lane->order[lane->at];
 }
 
-/* Makes sure that the lane shows its next row, if it has one. */
+/* Makes the lane stand at its next row, if it has one. */
 static int fill_lane(struct lane *lane)
 {
     while (!lane->ended && (!lane->rows || lane->at >= lane->rows->n)) {
@@ -162,12 +155,4 @@ void nrg_cursor_rewind(struct nrg_cursor *cursor)
         lane->at = 0;
         lane->ended = false;
     }
-}
-
-size_t nrg_cursor_damaged(const struct nrg_cursor *cursor)
-{
-    size_t n = 0;
-    for (size_t i = 0; i < cursor->n_lanes; i++)
-        n += nrg_series_reader_damaged(cursor->lanes[i].reader);
-    return n;
 }

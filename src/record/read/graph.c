@@ -1,4 +1,4 @@
-/* See recording_graph.h. The size that a frame claims is checked before it is believed. */
+/* See read/graph.h. The size that a compressed frame claims is checked before it is used. */
 #include "record/read/graph.h"
 
 #include <errno.h>
@@ -6,18 +6,11 @@
 #include <stdlib.h>
 #include <zstd.h>
 
-#include "base/mem.h"
-#include "record/database.h"
+#include "record/store/database.h"
 
 #define MAX_BYTES (UINT64_C(1) << 30)
 
-static void copy_text(char *dst, size_t size, sqlite3_stmt *s, int column)
-{
-    const char *text = (const char *)sqlite3_column_text(s, column);
-    nrg_copy_clean(dst, size, text ? text : "", text ? (size_t)sqlite3_column_bytes(s, column) : 0);
-}
-
-static int unpack(struct nrg_recorded_graph *graph, const void *packed, size_t len)
+static int unpack_graph(struct nrg_recorded_graph *graph, const void *packed, size_t len)
 {
     unsigned long long size = packed ? ZSTD_getFrameContentSize(packed, len) : 0;
     if (!packed || size == ZSTD_CONTENTSIZE_UNKNOWN || size == ZSTD_CONTENTSIZE_ERROR ||
@@ -30,14 +23,21 @@ static int unpack(struct nrg_recorded_graph *graph, const void *packed, size_t l
     return ZSTD_isError(graph->size) || graph->size != size ? -EBADMSG : 0;
 }
 
-static int load(struct nrg_recorded_graph *graph, sqlite3_stmt *s)
+static int load_graph(struct nrg_recorded_graph *graph, sqlite3_stmt *s)
 {
     if (sqlite3_step(s) != SQLITE_ROW)
         return -ENOENT;
-    copy_text(graph->name, sizeof graph->name, s, 0);
-    copy_text(graph->format, sizeof graph->format, s, 1);
+    nrg_database_text(s, 0, graph->name, sizeof graph->name);
+    nrg_database_text(s, 1, graph->format, sizeof graph->format);
     const void *packed = sqlite3_column_blob(s, 2);
-    return unpack(graph, packed, (size_t)sqlite3_column_bytes(s, 2));
+    return unpack_graph(graph, packed, (size_t)sqlite3_column_bytes(s, 2));
+}
+
+size_t nrg_recording_graphs(struct nrg_recording *recording)
+{
+    int64_t n =
+        nrg_database_number(nrg_recording_database(recording), "SELECT count(*) FROM graph");
+    return n > 0 ? (size_t)n : 0;
 }
 
 int nrg_recording_graph(struct nrg_recording *recording, size_t number,
@@ -46,13 +46,13 @@ int nrg_recording_graph(struct nrg_recording *recording, size_t number,
     sqlite3 *db = nrg_recording_database(recording);
     sqlite3_stmt *s = NULL;
     *graph = (struct nrg_recorded_graph){0};
-    if (nrg_database_number(db, "SELECT count(*) FROM sqlite_master WHERE name = 'graph'") < 1)
+    if (number >= nrg_recording_graphs(recording))
         return -ENOENT;
     int rc = -EBADMSG;
     if (sqlite3_prepare_v2(db, "SELECT name, format, data FROM graph ORDER BY id LIMIT 1 OFFSET ?",
                            -1, &s, NULL) == SQLITE_OK &&
         sqlite3_bind_int64(s, 1, (sqlite3_int64)number) == SQLITE_OK)
-        rc = load(graph, s);
+        rc = load_graph(graph, s);
     sqlite3_finalize(s);
     if (rc)
         nrg_recorded_graph_release(graph);

@@ -14,9 +14,9 @@ struct loader {
     struct nrg_span_catalog catalog;
     struct nrg_layer_run *runs;
     size_t n, cap;
-    /* Per track of the catalog: runs that are open, as a stack of their numbers + 1. */
+    /* Per track of the catalog: the innermost open run, as its index + 1. */
     size_t *open_of;
-    size_t *below; /* of a run: the one that was open before it on its track, + 1 */
+    size_t *below; /* per run: the open run around it on its track, as its index + 1 */
     size_t cap_below;
 };
 
@@ -34,7 +34,7 @@ static size_t *stack_of(struct loader *l, int64_t track)
     return &l->open_of[t - l->catalog.tracks];
 }
 
-static int begin(struct loader *l, const struct nrg_cursor_row *row)
+static int begin_layer(struct loader *l, const struct nrg_cursor_row *row)
 {
     if (nrg_reserve(&l->runs, &l->cap, l->n + 1, sizeof *l->runs) ||
         nrg_reserve(&l->below, &l->cap_below, l->n + 1, sizeof *l->below))
@@ -51,7 +51,7 @@ static int begin(struct loader *l, const struct nrg_cursor_row *row)
     return 0;
 }
 
-static void end(struct loader *l, const struct nrg_cursor_row *row)
+static void end_layer(struct loader *l, const struct nrg_cursor_row *row)
 {
     size_t *top = stack_of(l, row->cells[NRG_S_TRACK]);
     if (!*top || l->runs[*top - 1].name != row->cells[NRG_S_NAME])
@@ -85,15 +85,15 @@ static int load_rows(struct loader *l, struct nrg_recording *recording)
         if (row.n_columns < NRG_S_COLUMNS || !is_layer(l, &row))
             continue;
         if (row.cells[NRG_S_EVENT] == NRG_SPAN_BEGIN)
-            rc = begin(l, &row);
+            rc = begin_layer(l, &row);
         else if (row.cells[NRG_S_EVENT] == NRG_SPAN_END)
-            end(l, &row);
+            end_layer(l, &row);
     }
     nrg_cursor_free(cursor);
     return rc ? rc : more;
 }
 
-/* Those that never ended have no window. */
+/* Layers that never ended have no window. */
 static void drop_open(struct loader *l)
 {
     size_t kept = 0;

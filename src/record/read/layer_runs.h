@@ -1,19 +1,19 @@
 /*
- * The executions of layers that were imported into a recording (import_join.h), in the order of
- * the file that they came from: file by file, cycle by cycle, layers as the file lists them. That
- * order matters to rules that walk over both logs once, and time alone does not tell it where
- * windows overlap.
+ * The executions of layers that were imported into a recording (import/join.h), in the order of
+ * the file that they came from: file by file, cycle by cycle, layers as the file lists them. Rules
+ * that walk over both logs once need that order, and where windows overlap time does not show it.
  *
- * The caller frees *runs. Names are found with span_catalog.h.
+ * Ownership: the caller frees *runs. Errors: a negative errno, with the reason in err. Threads: one
+ * at a time. Names are found with span_catalog.h.
  */
-#ifndef NRG_RECORD_LAYER_RUNS_H
-#define NRG_RECORD_LAYER_RUNS_H
+#ifndef NRG_RECORD_READ_LAYER_RUNS_H
+#define NRG_RECORD_READ_LAYER_RUNS_H
 
 #include "record/read/recording.h"
 
 struct nrg_layer_run {
-    int64_t begin_ns, end_ns; /* the window that the file tells */
-    int64_t duration_ns;      /* run time that the file tells; the window may be rounded */
+    int64_t begin_ns, end_ns; /* the window that the file gives */
+    int64_t duration_ns;      /* run time that the file gives; the window may be rounded */
     int64_t cycle;            /* from 1 */
     int64_t name;             /* span_name.id */
     int32_t file;             /* series: one per file */

@@ -1,6 +1,6 @@
 /*
- * See recording.h; database.c opens the file, also after a crash. What looks wrong is said with
- * the file's name and what it is instead.
+ * See recording.h; database.c opens the file, also after a crash. An error names the file and says
+ * what it is instead of a recording.
  */
 #include "record/read/recording.h"
 
@@ -14,8 +14,9 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/search.h"
 #include "record/store/column.h"
-#include "record/database.h"
+#include "record/store/database.h"
 
 struct series_info {
     int id;
@@ -48,7 +49,8 @@ struct nrg_recording {
     size_t n_clocks, cap_clocks;
 };
 
-#define MAX_SPAN_NS (INT64_C(1) << 52) /* a period or lag of weeks is damage */
+#define MAX_SPAN_NS  (INT64_C(1) << 52) /* longer periods and lags mean damage */
+#define IDS_TO_SPARE 1000000            /* process ids above their number; more mean damage */
 
 static int64_t column_time(sqlite3_stmt *s, int column)
 {
@@ -62,42 +64,33 @@ static int64_t column_span(sqlite3_stmt *s, int column)
     return span_ns >= 0 && span_ns <= MAX_SPAN_NS ? span_ns : 0;
 }
 
-static void copy_text(char *dst, size_t size, sqlite3_stmt *s, int column)
+static int load_meta(void *arg, sqlite3_stmt *s)
 {
-    const char *text = (const char *)sqlite3_column_text(s, column);
-    nrg_copy_clean(dst, size, text ? text : "", text ? (size_t)sqlite3_column_bytes(s, column) : 0);
-}
-
-static int load_meta(struct nrg_recording *r, sqlite3_stmt *s)
-{
-    int rc = nrg_reserve(&r->meta, &r->cap_meta, r->n_meta + 1, sizeof *r->meta);
-    if (rc)
-        return rc;
-    struct meta *m = &r->meta[r->n_meta];
-    copy_text(m->key, sizeof m->key, s, 0);
+    struct nrg_recording *r = arg;
+    struct meta m;
     size_t size = (size_t)sqlite3_column_bytes(s, 1) + 1;
-    m->value = malloc(size);
-    if (!m->value)
+    m.value = malloc(size);
+    if (!m.value)
         return -ENOMEM;
-    copy_text(m->value, size, s, 1);
-    r->n_meta++;
-    return 0;
+    nrg_database_text(s, 0, m.key, sizeof m.key);
+    nrg_database_text(s, 1, m.value, size);
+    int rc = nrg_append(&r->meta, &r->n_meta, &r->cap_meta, &m, sizeof m);
+    if (rc)
+        free(m.value);
+    return rc;
 }
 
-static int load_series(struct nrg_recording *r, sqlite3_stmt *s)
+static int load_series(void *arg, sqlite3_stmt *s)
 {
+    struct nrg_recording *r = arg;
     const char *kind = (const char *)sqlite3_column_text(s, 1);
     int k = kind ? nrg_series_kind_from_name(kind) : -1;
-    if (k < 0)
-        return 0; /* a kind that this version does not know */
-    int rc = nrg_reserve(&r->series, &r->cap_series, r->n_series + 1, sizeof *r->series);
-    if (rc)
-        return rc;
     int n_columns = sqlite3_column_int(s, 2);
-    if (n_columns > 0 && (size_t)n_columns <= NRG_CHUNK_MAX_COLUMNS)
-        r->series[r->n_series++] = (struct series_info){sqlite3_column_int(s, 0),
-                                                        (enum nrg_series_kind)k, (size_t)n_columns};
-    return 0;
+    struct series_info info = {sqlite3_column_int(s, 0), (enum nrg_series_kind)k,
+                               (size_t)n_columns};
+    if (k < 0 || info.id <= 0 || n_columns <= 0 || info.n_columns > NRG_CHUNK_MAX_COLUMNS)
+        return 0; /* a kind that this version does not know, or damage */
+    return nrg_append(&r->series, &r->n_series, &r->cap_series, &info, sizeof info);
 }
 
 static struct series_info *find_series(const struct nrg_recording *r, int id)
@@ -108,22 +101,23 @@ static struct series_info *find_series(const struct nrg_recording *r, int id)
     return NULL;
 }
 
-static int load_channel(struct nrg_recording *r, sqlite3_stmt *s)
+static int load_channel(void *arg, sqlite3_stmt *s)
 {
+    struct nrg_recording *r = arg;
     char text[32];
     struct nrg_recorded_channel c = {.series = sqlite3_column_int(s, 0)};
     int column = sqlite3_column_int(s, 1);
-    copy_text(c.channel.name, sizeof c.channel.name, s, 2);
-    copy_text(text, sizeof text, s, 3);
+    nrg_database_text(s, 2, c.channel.name, sizeof c.channel.name);
+    nrg_database_text(s, 3, text, sizeof text);
     int quantity = nrg_quantity_from_name(text);
-    copy_text(text, sizeof text, s, 4);
+    nrg_database_text(s, 4, text, sizeof text);
     int kind = nrg_kind_from_name(text);
-    copy_text(text, sizeof text, s, 14);
+    nrg_database_text(s, 14, text, sizeof text);
     int provenance = nrg_provenance_from_name(text);
     struct series_info *series = find_series(r, c.series);
     if (quantity < 0 || kind < 0 || provenance < 0 || column < 0 || !series ||
         (size_t)column >= series->n_columns)
-        return 0; /* of a newer version, or damaged: nothing that we could show rightly */
+        return 0; /* of a newer version, or damaged */
     c.column = (size_t)column;
     c.channel.quantity = (enum nrg_quantity)quantity;
     c.channel.kind = (enum nrg_kind)kind;
@@ -136,24 +130,23 @@ static int load_channel(struct nrg_recording *r, sqlite3_stmt *s)
     c.channel.lag_ns = column_span(s, 8);
     c.channel.resolution = sqlite3_column_double(s, 9);
     c.channel.limit_w = sqlite3_column_double(s, 10);
-    copy_text(c.channel.parent, sizeof c.channel.parent, s, 11);
+    nrg_database_text(s, 11, c.channel.parent, sizeof c.channel.parent);
     c.channel.wide = sqlite3_column_int(s, 12);
     c.channel.covers_cpu = sqlite3_column_int(s, 13);
     c.channel.error_low = sqlite3_column_double(s, 15);
     c.channel.error_high = sqlite3_column_double(s, 16);
-    copy_text(c.channel.source, sizeof c.channel.source, s, 17);
-    copy_text(c.driver, sizeof c.driver, s, 18);
-    copy_text(c.sensor, sizeof c.sensor, s, 19);
+    nrg_database_text(s, 17, c.channel.source, sizeof c.channel.source);
+    nrg_database_text(s, 18, c.driver, sizeof c.driver);
+    nrg_database_text(s, 19, c.sensor, sizeof c.sensor);
     c.period_ns = column_span(s, 20);
+    c.channel.window_ns = column_span(s, 21);
     c.channel.group = (unsigned)sqlite3_column_int(s, 0);
-    int rc = nrg_reserve(&r->channels, &r->cap_channels, r->n_channels + 1, sizeof *r->channels);
-    if (!rc)
-        r->channels[r->n_channels++] = c;
-    return rc;
+    return nrg_append(&r->channels, &r->n_channels, &r->cap_channels, &c, sizeof *r->channels);
 }
 
-static int load_process(struct nrg_recording *r, sqlite3_stmt *s)
+static int load_process(void *arg, sqlite3_stmt *s)
 {
+    struct nrg_recording *r = arg;
     struct nrg_process_info p = {.id = sqlite3_column_int64(s, 0),
                                  .pid = sqlite3_column_int(s, 1),
                                  .parent_pid = sqlite3_column_int(s, 2),
@@ -165,89 +158,63 @@ static int load_process(struct nrg_recording *r, sqlite3_stmt *s)
                                  .peak_rss_bytes = sqlite3_column_int64(s, 8),
                                  .uid = sqlite3_column_int(s, 9),
                                  .ended = sqlite3_column_int(s, 10)};
-    copy_text(p.name, sizeof p.name, s, 11);
-    copy_text(p.command, sizeof p.command, s, 12);
-    copy_text(p.container, sizeof p.container, s, 13);
-    copy_text(p.unit, sizeof p.unit, s, 14);
-    int rc =
-        nrg_reserve(&r->processes, &r->cap_processes, r->n_processes + 1, sizeof *r->processes);
-    if (!rc)
-        r->processes[r->n_processes++] = p;
-    return rc;
+    nrg_database_text(s, 11, p.name, sizeof p.name);
+    nrg_database_text(s, 12, p.command, sizeof p.command);
+    nrg_database_text(s, 13, p.container, sizeof p.container);
+    nrg_database_text(s, 14, p.unit, sizeof p.unit);
+    return nrg_append(&r->processes, &r->n_processes, &r->cap_processes, &p, sizeof *r->processes);
 }
 
-static int load_run(struct nrg_recording *r, sqlite3_stmt *s)
+static int load_run(void *arg, sqlite3_stmt *s)
 {
+    struct nrg_recording *r = arg;
     struct nrg_run run = {
         .id = sqlite3_column_int64(s, 0),
         .begin_ns = column_time(s, 2),
         .end_ns = column_time(s, 3),
         .exit_code = sqlite3_column_type(s, 4) == SQLITE_NULL ? -1 : sqlite3_column_int(s, 4)};
-    copy_text(run.kind, sizeof run.kind, s, 1);
-    int rc = nrg_reserve(&r->runs, &r->cap_runs, r->n_runs + 1, sizeof *r->runs);
-    if (!rc)
-        r->runs[r->n_runs++] = run;
-    return rc;
+    nrg_database_text(s, 1, run.kind, sizeof run.kind);
+    return nrg_append(&r->runs, &r->n_runs, &r->cap_runs, &run, sizeof *r->runs);
 }
 
-static int load_event(struct nrg_recording *r, sqlite3_stmt *s)
+static int load_event(void *arg, sqlite3_stmt *s)
 {
+    struct nrg_recording *r = arg;
     struct nrg_event event = {.t_ns = column_time(s, 0)};
-    copy_text(event.kind, sizeof event.kind, s, 1);
-    copy_text(event.source, sizeof event.source, s, 2);
-    copy_text(event.detail, sizeof event.detail, s, 3);
-    int rc = nrg_reserve(&r->events, &r->cap_events, r->n_events + 1, sizeof *r->events);
-    if (!rc)
-        r->events[r->n_events++] = event;
-    return rc;
+    nrg_database_text(s, 1, event.kind, sizeof event.kind);
+    nrg_database_text(s, 2, event.source, sizeof event.source);
+    nrg_database_text(s, 3, event.detail, sizeof event.detail);
+    return nrg_append(&r->events, &r->n_events, &r->cap_events, &event, sizeof *r->events);
 }
 
-static int load_clock(struct nrg_recording *r, sqlite3_stmt *s)
+static int load_clock(void *arg, sqlite3_stmt *s)
 {
+    struct nrg_recording *r = arg;
     struct nrg_clock_pair pair = {.mono_ns = column_time(s, 0),
                                   .real_ns = column_time(s, 1),
                                   .tsc = (uint64_t)sqlite3_column_int64(s, 2)};
-    int rc = nrg_reserve(&r->clocks, &r->cap_clocks, r->n_clocks + 1, sizeof *r->clocks);
-    if (!rc)
-        r->clocks[r->n_clocks++] = pair;
-    return rc;
+    return nrg_append(&r->clocks, &r->n_clocks, &r->cap_clocks, &pair, sizeof *r->clocks);
 }
 
 static const struct {
     const char *text;
-    int (*load)(struct nrg_recording *, sqlite3_stmt *);
+    int (*load)(void *, sqlite3_stmt *);
 } tables[] = {
     {"SELECT key, value FROM meta ORDER BY key", load_meta},
     {"SELECT id, kind, n_columns FROM series", load_series},
     {"SELECT c.series, c.col, c.name, c.quantity, c.kind, c.scale, c.wrap, c.update_ns, c.lag_ns,"
      " c.resolution, c.limit_w, c.parent, c.wide, c.covers_cpu, c.provenance, c.error_low,"
-     " c.error_high, c.source, s.driver, s.name, s.period_ns"
-     " FROM channel c LEFT JOIN sensor s ON s.id = c.sensor ORDER BY c.id",
+     " c.error_high, c.source, s.driver, s.name, s.period_ns,"
+     /* Older recordings lack the column: the name then means the 0 of the outer table. */
+     " (SELECT window_ns FROM channel w WHERE w.id = c.id)"
+     " FROM (SELECT 0 AS window_ns), channel c LEFT JOIN sensor s ON s.id = c.sensor"
+     " ORDER BY c.id",
      load_channel},
     {"SELECT * FROM process ORDER BY id", load_process},
     {"SELECT * FROM run ORDER BY id", load_run},
     {"SELECT t_ns, kind, source, detail FROM event ORDER BY id", load_event},
     {"SELECT mono_ns, real_ns, tsc FROM clock ORDER BY mono_ns", load_clock},
 };
-
-static int load_tables(struct nrg_recording *r, struct nrg_error *err)
-{
-    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
-        sqlite3_stmt *s = NULL;
-        int code = sqlite3_prepare_v2(r->db, tables[i].text, -1, &s, NULL), rc = 0;
-        while (code == SQLITE_OK || (!rc && code == SQLITE_ROW)) {
-            code = sqlite3_step(s);
-            rc = code == SQLITE_ROW ? tables[i].load(r, s) : 0;
-        }
-        sqlite3_finalize(s);
-        if (rc)
-            return nrg_fail(err, rc, r->path, "out of memory");
-        if (code != SQLITE_DONE)
-            return nrg_fail(err, -EBADMSG, r->path, "the recording is damaged: %s",
-                            sqlite3_errmsg(r->db));
-    }
-    return 0;
-}
 
 static int check_format(struct nrg_recording *r, struct nrg_error *err)
 {
@@ -258,7 +225,7 @@ static int check_format(struct nrg_recording *r, struct nrg_error *err)
     if (id != NRG_FORMAT_APPLICATION_ID)
         return nrg_fail(err, -EBADMSG, r->path,
                         "is an SQLite database, but not a recording of nrg");
-    /* A view in the place of a table is a program that somebody else wrote. */
+    /* A view in place of a table would run code of whoever made the file. */
     if (nrg_database_number(r->db, "SELECT count(*) FROM sqlite_master WHERE type NOT IN "
                                    "('table','index') OR sql LIKE 'CREATE VIRTUAL%'") != 0)
         return nrg_fail(err, -EBADMSG, r->path, "is damaged, or was not written by nrg");
@@ -281,8 +248,8 @@ int nrg_recording_from_database(struct sqlite3 *database, const char *name,
     }
     r->db = database;
     int rc = check_format(r, err);
-    if (!rc)
-        rc = load_tables(r, err);
+    for (size_t i = 0; !rc && i < sizeof tables / sizeof *tables; i++)
+        rc = nrg_database_each(r->db, r->path, tables[i].text, tables[i].load, r, err);
     if (rc)
         nrg_recording_close(r);
     else
@@ -397,6 +364,17 @@ struct sqlite3 *nrg_recording_database(const struct nrg_recording *r)
     return r->db;
 }
 
+int nrg_recording_process_ids(const struct nrg_recording *r, size_t *n_ids)
+{
+    size_t max_id = 0;
+    for (size_t i = 0; i < r->n_processes; i++)
+        if (r->processes[i].id > 0 && r->processes[i].id < INT32_MAX &&
+            (size_t)r->processes[i].id > max_id)
+            max_id = (size_t)r->processes[i].id;
+    *n_ids = max_id + 1;
+    return max_id > r->n_processes + IDS_TO_SPARE ? -EBADMSG : 0;
+}
+
 size_t nrg_recording_columns(const struct nrg_recording *r, int series, enum nrg_series_kind *kind)
 {
     const struct series_info *info = find_series(r, series);
@@ -405,17 +383,23 @@ size_t nrg_recording_columns(const struct nrg_recording *r, int series, enum nrg
     return info ? info->n_columns : 0;
 }
 
+int nrg_recording_next_series(const struct nrg_recording *r, enum nrg_series_kind kind, size_t *at)
+{
+    while (*at < r->n_series) {
+        const struct series_info *info = &r->series[(*at)++];
+        if (info->kind == kind)
+            return info->id;
+    }
+    return 0;
+}
+
 size_t nrg_recording_series_of(const struct nrg_recording *r, enum nrg_series_kind kind,
                                int *series, size_t max)
 {
-    size_t n = 0;
-    for (size_t i = 0; i < r->n_series; i++) {
-        if (r->series[i].kind != kind)
-            continue;
+    size_t n = 0, at = 0;
+    for (int id; (id = nrg_recording_next_series(r, kind, &at)); n++)
         if (n < max)
-            series[n] = r->series[i].id;
-        n++;
-    }
+            series[n] = id;
     return n;
 }
 
@@ -423,13 +407,8 @@ int64_t nrg_recording_realtime_ns(const struct nrg_recording *r, int64_t mono_ns
 {
     if (!r->n_clocks)
         return 0;
-    size_t low = 0, high = r->n_clocks - 1;
-    while (low < high) { /* last pair at or before the time, else the first */
-        size_t middle = (low + high + 1) / 2;
-        if (r->clocks[middle].mono_ns <= mono_ns)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return r->clocks[low].real_ns + (mono_ns - r->clocks[low].mono_ns);
+    /* The last pair up to that time, else the first. */
+    size_t upto = nrg_count_up_to(&r->clocks->mono_ns, r->n_clocks, sizeof *r->clocks, mono_ns);
+    const struct nrg_clock_pair *pair = &r->clocks[upto ? upto - 1 : 0];
+    return pair->real_ns + (mono_ns - pair->mono_ns);
 }

@@ -1,12 +1,13 @@
 /*
- * The reading side of a recording: opens a .nrg file of this or an older version (after a crash
- * too), and gives its tables. Nothing in the file is trusted. The small tables are loaded at
+ * The reading side of a recording: opens a .nrg file of this or an older version, also after a
+ * crash, and gives its tables. Nothing in the file is trusted. The small tables are loaded at
  * once; samples are decoded chunk by chunk.
  *
- * Read-only; one thread at a time. Arrays belong to the recording.
+ * Read-only. Ownership: open, close; arrays and texts belong to the recording. Errors: a negative
+ * errno, with the reason in err. Threads: one at a time.
  */
-#ifndef NRG_RECORD_RECORDING_H
-#define NRG_RECORD_RECORDING_H
+#ifndef NRG_RECORD_READ_RECORDING_H
+#define NRG_RECORD_READ_RECORDING_H
 
 #include "base/clock.h"
 #include "base/error.h"
@@ -43,6 +44,8 @@ void nrg_recording_each_text(const struct nrg_recording *recording,
 
 const struct nrg_recorded_channel *nrg_recording_channels(const struct nrg_recording *, size_t *n);
 const struct nrg_process_info *nrg_recording_processes(const struct nrg_recording *, size_t *n);
+/* One more than the greatest process id in the recording, for tables by id; -EBADMSG: damaged. */
+int nrg_recording_process_ids(const struct nrg_recording *recording, size_t *n_ids);
 const struct nrg_run *nrg_recording_runs(const struct nrg_recording *, size_t *n);
 const struct nrg_event *nrg_recording_events(const struct nrg_recording *, size_t *n);
 const struct nrg_clock_pair *nrg_recording_clocks(const struct nrg_recording *, size_t *n);
@@ -50,7 +53,7 @@ const struct nrg_clock_pair *nrg_recording_clocks(const struct nrg_recording *, 
 /* Columns and kind of a series; 0 when there is none of that number. `kind` may be NULL. */
 size_t nrg_recording_columns(const struct nrg_recording *recording, int series,
                              enum nrg_series_kind *kind);
-/* For the readers of chunks (series_reader.c); stays the recording's. */
+/* For the readers of chunks (series.c). It belongs to the recording. */
 struct sqlite3 *nrg_recording_database(const struct nrg_recording *recording);
 
 /* Times of the first and last row of all series; -ENODATA without any. */
@@ -64,7 +67,17 @@ int nrg_recording_extent(const struct nrg_recording *recording, int64_t *first_n
 int nrg_recording_read_series(struct nrg_recording *recording, int series,
                               int (*each)(void *arg, const struct nrg_rows *rows), void *arg,
                               size_t *damaged);
-/* The series of a process-like kind; several are possible. Returns how many, fills up to max. */
+/* The same for all series of a kind that have that many columns (0: any). */
+int nrg_recording_read_kind(struct nrg_recording *recording, enum nrg_series_kind kind,
+                            size_t n_columns, int (*each)(void *arg, const struct nrg_rows *rows),
+                            void *arg, size_t *damaged);
+/*
+ * The series of a kind one after the other, 0 after the last; *at starts at 0.
+ *   for (size_t at = 0; (series = nrg_recording_next_series(r, kind, &at));)
+ */
+int nrg_recording_next_series(const struct nrg_recording *recording, enum nrg_series_kind kind,
+                              size_t *at);
+/* The same as an array: returns how many there are, fills up to max. */
 size_t nrg_recording_series_of(const struct nrg_recording *recording, enum nrg_series_kind kind,
                                int *series, size_t max);
 

@@ -1,8 +1,8 @@
 /*
- * See replay_recording.h. Each series of samples becomes a group; its channels keep everything
+ * See read/replay.h. Each series of samples becomes a group; its channels keep everything
  * that was recorded about them (name, quantity, provenance, wrap range, error band). Columns of
- * a series that no channel describes are left out. Processes are not played: they are nobody's
- * sensor.
+ * a series that no channel describes are left out. Processes are not played back: no sensor read
+ * them.
  *
  * Rows come from a cursor, so a recording of days costs one decoded chunk per series. The cursor
  * reuses its buffers; it allocates only when a chunk is larger than all before it.
@@ -59,7 +59,7 @@ static int played_next(struct nrg_replay_source *source, struct nrg_replay_row *
         if (group == p->n_groups)
             continue;
         if (p->have_time && from.t_ns < p->last_ns)
-            from.t_ns = p->last_ns; /* late batches of a device: in the order they came */
+            from.t_ns = p->last_ns; /* a device's late batch: keep the order in which rows came */
         p->have_time = true;
         p->last_ns = from.t_ns;
         fill_row(p, &from, group, row);
@@ -85,7 +85,8 @@ static void played_close(struct nrg_replay_source *source)
     free(p);
 }
 
-static int add_channel(struct played *p, const struct nrg_recorded_channel *from, unsigned group)
+static int add_played_channel(struct played *p, const struct nrg_recorded_channel *from,
+                              unsigned group)
 {
     size_t i = p->source.n_channels;
     if (i == NRG_REPLAY_CHANNELS)
@@ -98,7 +99,7 @@ static int add_channel(struct played *p, const struct nrg_recorded_channel *from
 }
 
 /* Groups in order of first appearance, each one's channels together. */
-static int describe(struct played *p, const char *path, struct nrg_error *err)
+static int add_channels(struct played *p, const char *path, struct nrg_error *err)
 {
     size_t n;
     const struct nrg_recorded_channel *channels = nrg_recording_channels(p->recording, &n);
@@ -112,7 +113,7 @@ static int describe(struct played *p, const char *path, struct nrg_error *err)
         p->series[p->n_groups++] = channels[i].series;
         for (size_t k = i; !rc && k < n; k++)
             if (channels[k].series == channels[i].series)
-                rc = add_channel(p, &channels[k], group);
+                rc = add_played_channel(p, &channels[k], group);
     }
     if (rc)
         return nrg_fail(err, rc, path, "more than %d channels", NRG_REPLAY_CHANNELS);
@@ -132,7 +133,7 @@ int nrg_replay_recording_open(struct nrg_replay_source **source, const char *pat
                                            .described = true};
     int rc = nrg_recording_open(path, &p->recording, err);
     if (!rc)
-        rc = describe(p, path, err);
+        rc = add_channels(p, path, err);
     if (!rc && (rc = nrg_cursor_open(p->recording, 1u << NRG_SAMPLES, &p->cursor)))
         nrg_fail(err, rc, path, "cannot read: %s", strerror(-rc));
     if (rc) {

@@ -1,9 +1,9 @@
 /*
  * A recording as a source for the replay driver: nrg_context.open_recording points here. See
- * sensors/virtual/replay_source.h for the contract.
+ * sensors/virtual/replay_source.h for the contract, which says who closes the source.
  */
-#ifndef NRG_RECORD_REPLAY_RECORDING_H
-#define NRG_RECORD_REPLAY_RECORDING_H
+#ifndef NRG_RECORD_READ_REPLAY_H
+#define NRG_RECORD_READ_REPLAY_H
 
 #include "base/error.h"
 

@@ -1,7 +1,7 @@
 /*
- * See series_reader.h. A chunk is decoded into buffers that are kept, so that a long series costs
+ * See series.h. A chunk is decoded into buffers that are kept, so that a long series costs
  * no allocation per chunk once the largest has been seen. Nothing in the file is trusted: counts
- * are bounded and sums checked before use; a damaged chunk is stepped over and counted.
+ * are bounded and sums checked before use; a damaged chunk is skipped and counted.
  */
 #include "record/read/series.h"
 
@@ -59,7 +59,7 @@ void nrg_series_reader_free(struct nrg_series_reader *r)
 }
 
 /* The statement's row into r->rows. 0, -EBADMSG for a damaged chunk, -ENOMEM. */
-static int decode(struct nrg_series_reader *r)
+static int decode_chunk(struct nrg_series_reader *r)
 {
     struct nrg_rows *rows = &r->rows;
     sqlite3_stmt *s = r->stmt;
@@ -98,7 +98,7 @@ int nrg_series_reader_next(struct nrg_series_reader *r, const struct nrg_rows **
             r->ended = true;
             break;
         }
-        int rc = decode(r);
+        int rc = decode_chunk(r);
         if (!rc) {
             *rows = &r->rows;
             return 1;
@@ -154,4 +154,15 @@ int nrg_recording_read_series(struct nrg_recording *recording, int series,
         *damaged += nrg_series_reader_damaged(reader);
     nrg_series_reader_free(reader);
     return rc ? rc : more;
+}
+
+int nrg_recording_read_kind(struct nrg_recording *recording, enum nrg_series_kind kind,
+                            size_t n_columns, int (*each)(void *, const struct nrg_rows *),
+                            void *arg, size_t *damaged)
+{
+    int series, rc = 0;
+    for (size_t at = 0; !rc && (series = nrg_recording_next_series(recording, kind, &at));)
+        if (!n_columns || nrg_recording_columns(recording, series, NULL) == n_columns)
+            rc = nrg_recording_read_series(recording, series, each, arg, damaged);
+    return rc;
 }

@@ -1,12 +1,13 @@
 /*
- * The chunks of one series, one after the other, for whoever wants to pull them: merging several
- * series by time (cursor.h), playing a recording back. nrg_recording_read_series is the same as
- * a callback.
+ * The chunks of one series, one after the other, for readers that pull: merging several series by
+ * time (cursor.h), playing a recording back. nrg_recording_read_series does the same with a
+ * callback.
  *
- * A reader holds one decoded chunk; the recording must outlive it. One thread at a time.
+ * Ownership: new, free; the recording must outlive the reader, which holds one decoded chunk.
+ * Errors: a negative errno. Threads: one at a time.
  */
-#ifndef NRG_RECORD_SERIES_READER_H
-#define NRG_RECORD_SERIES_READER_H
+#ifndef NRG_RECORD_READ_SERIES_READER_H
+#define NRG_RECORD_READ_SERIES_READER_H
 
 #include "record/read/recording.h"
 

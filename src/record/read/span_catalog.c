@@ -1,70 +1,59 @@
-/* See span_catalog.h. Ids are mostly 1, 2, 3, ...: the row of id k is tried first, then searched.
- */
+/* See span_catalog.h. Ids are mostly 1, 2, 3, ...: item k - 1 is tried first, then the others. */
 #include "record/read/span_catalog.h"
 
 #include <errno.h>
 #include <sqlite3.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
-#include "record/database.h"
+#include "base/search.h"
+#include "record/store/database.h"
 
-static void copy_column(char *dst, size_t size, sqlite3_stmt *s, int column)
+static int load_name(void *arg, sqlite3_stmt *s)
 {
-    const char *text = (const char *)sqlite3_column_text(s, column);
-    nrg_copy_clean(dst, size, text ? text : "", text ? (size_t)sqlite3_column_bytes(s, column) : 0);
-}
-
-static int load_name(struct nrg_span_catalog *c, sqlite3_stmt *s)
-{
-    int rc = nrg_reserve(&c->names, &c->cap_names, c->n_names + 1, sizeof *c->names);
-    size_t len = (size_t)sqlite3_column_bytes(s, 2);
+    struct nrg_span_catalog *c = arg;
     struct nrg_span_name name = {.id = sqlite3_column_int64(s, 0)};
-    if (rc)
-        return rc;
+    size_t len = (size_t)sqlite3_column_bytes(s, 2);
     len = len > NRG_SPAN_NAME_MAX ? NRG_SPAN_NAME_MAX : len;
     name.text = malloc(len + 1);
     if (!name.text)
         return -ENOMEM;
-    copy_column(name.kind, sizeof name.kind, s, 1);
-    copy_column(name.text, len + 1, s, 2);
-    copy_column(name.detail, sizeof name.detail, s, 3);
-    c->names[c->n_names++] = name;
-    return 0;
+    nrg_database_text(s, 1, name.kind, sizeof name.kind);
+    nrg_database_text(s, 2, name.text, len + 1);
+    nrg_database_text(s, 3, name.detail, sizeof name.detail);
+    int rc = nrg_append(&c->names, &c->n_names, &c->cap_names, &name, sizeof name);
+    if (rc)
+        free(name.text);
+    return rc;
 }
 
-static int load_track(struct nrg_span_catalog *c, sqlite3_stmt *s)
+static int load_track(void *arg, sqlite3_stmt *s)
 {
-    int rc = nrg_reserve(&c->tracks, &c->cap_tracks, c->n_tracks + 1, sizeof *c->tracks);
+    struct nrg_span_catalog *c = arg;
     struct nrg_span_track track = {.id = sqlite3_column_int64(s, 0),
                                    .pid = sqlite3_column_int(s, 2),
                                    .tid = sqlite3_column_int(s, 3),
                                    .start_ticks = sqlite3_column_int64(s, 4)};
-    if (rc)
-        return rc;
-    copy_column(track.kind, sizeof track.kind, s, 1);
-    copy_column(track.domain, sizeof track.domain, s, 5);
-    copy_column(track.name, sizeof track.name, s, 6);
-    c->tracks[c->n_tracks++] = track;
-    return 0;
+    nrg_database_text(s, 1, track.kind, sizeof track.kind);
+    nrg_database_text(s, 5, track.domain, sizeof track.domain);
+    nrg_database_text(s, 6, track.name, sizeof track.name);
+    return nrg_append(&c->tracks, &c->n_tracks, &c->cap_tracks, &track, sizeof track);
 }
 
-static int load_path(struct nrg_span_catalog *c, sqlite3_stmt *s)
+static int load_path(void *arg, sqlite3_stmt *s)
 {
-    int rc = nrg_reserve(&c->paths, &c->cap_paths, c->n_paths + 1, sizeof *c->paths);
+    struct nrg_span_catalog *c = arg;
     struct nrg_span_path path = {sqlite3_column_int64(s, 0), sqlite3_column_int64(s, 1),
                                  sqlite3_column_int64(s, 2)};
-    /* Parents come first: there can be no circle. */
-    if (!rc && path.parent >= 0 && path.parent < path.id)
-        c->paths[c->n_paths++] = path;
-    return rc;
+    if (path.parent < 0 || path.parent >= path.id) /* parents come first: no cycles */
+        return 0;
+    return nrg_append(&c->paths, &c->n_paths, &c->cap_paths, &path, sizeof path);
 }
 
 static const struct {
     const char *table, *text;
-    int (*load)(struct nrg_span_catalog *, sqlite3_stmt *);
+    int (*load)(void *, sqlite3_stmt *);
 } tables[] = {
     {"span_name", "SELECT id, kind, name, detail FROM span_name WHERE id > 0 ORDER BY id",
      load_name},
@@ -82,28 +71,23 @@ static bool has_table(sqlite3 *db, const char *table)
     return nrg_database_number(db, text) > 0;
 }
 
+bool nrg_recording_has_spans(const struct nrg_recording *recording)
+{
+    static const char count[] =
+        "SELECT count(*) FROM span_name WHERE kind NOT IN ('counter', 'mark')";
+    return nrg_database_number(nrg_recording_database(recording), count) > 0;
+}
+
 int nrg_span_catalog_load(struct nrg_span_catalog *c, struct nrg_recording *recording,
                           struct nrg_error *err)
 {
     sqlite3 *db = nrg_recording_database(recording);
     int rc = 0;
     *c = (struct nrg_span_catalog){0};
-    for (size_t i = 0; !rc && i < sizeof tables / sizeof *tables; i++) {
-        if (!has_table(db, tables[i].table))
-            continue;
-        sqlite3_stmt *s = NULL;
-        int code = sqlite3_prepare_v2(db, tables[i].text, -1, &s, NULL);
-        while (!rc && (code == SQLITE_OK || code == SQLITE_ROW)) {
-            code = sqlite3_step(s);
-            rc = code == SQLITE_ROW ? tables[i].load(c, s) : 0;
-        }
-        if (rc)
-            nrg_fail(err, rc, nrg_recording_path(recording), "out of memory");
-        else if (code != SQLITE_DONE)
-            rc = nrg_fail(err, -EBADMSG, nrg_recording_path(recording),
-                          "the recording is damaged: %s", sqlite3_errmsg(db));
-        sqlite3_finalize(s);
-    }
+    for (size_t i = 0; !rc && i < sizeof tables / sizeof *tables; i++)
+        if (has_table(db, tables[i].table))
+            rc = nrg_database_each(db, nrg_recording_path(recording), tables[i].text,
+                                   tables[i].load, c, err);
     if (rc)
         nrg_span_catalog_release(c);
     return rc;
@@ -120,36 +104,26 @@ void nrg_span_catalog_release(struct nrg_span_catalog *c)
 }
 
 /* Items of one size that begin with their id, sorted by it. */
-static const void *find(const void *items, size_t n, size_t size, int64_t id)
+static const void *find_by_id(const void *items, size_t n, size_t size, int64_t id)
 {
     const char *base = items;
-    size_t low = 0, high = n;
     if (id > 0 && (uint64_t)id <= n && *(const int64_t *)(base + ((size_t)id - 1) * size) == id)
         return base + ((size_t)id - 1) * size;
-    while (low < high) {
-        size_t middle = (low + high) / 2;
-        int64_t at = *(const int64_t *)(base + middle * size);
-        if (at == id)
-            return base + middle * size;
-        if (at < id)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return NULL;
+    const char *item = base + nrg_count_below(items, n, size, id) * size;
+    return item < base + n * size && *(const int64_t *)(const void *)item == id ? item : NULL;
 }
 
 const struct nrg_span_name *nrg_span_catalog_name(const struct nrg_span_catalog *c, int64_t id)
 {
-    return find(c->names, c->n_names, sizeof *c->names, id);
+    return find_by_id(c->names, c->n_names, sizeof *c->names, id);
 }
 
 const struct nrg_span_track *nrg_span_catalog_track(const struct nrg_span_catalog *c, int64_t id)
 {
-    return find(c->tracks, c->n_tracks, sizeof *c->tracks, id);
+    return find_by_id(c->tracks, c->n_tracks, sizeof *c->tracks, id);
 }
 
 const struct nrg_span_path *nrg_span_catalog_path(const struct nrg_span_catalog *c, int64_t id)
 {
-    return find(c->paths, c->n_paths, sizeof *c->paths, id);
+    return find_by_id(c->paths, c->n_paths, sizeof *c->paths, id);
 }

@@ -3,11 +3,14 @@
  * spans are wanted, so that opening a recording stays cheap. Recordings made before there were
  * spans have an empty one.
  *
- * Init, load, release; ids are looked up in constant time. Nothing in the file is trusted: rows
- * with ids that are not positive, and paths whose parent is not an earlier path, are left out.
+ * Nothing in the file is trusted: rows with ids that are not positive, and paths whose parent is
+ * not an earlier path, are left out.
+ *
+ * Ownership: load, release. Errors: a negative errno, with the reason in err. Threads: one at a
+ * time.
  */
-#ifndef NRG_RECORD_SPAN_CATALOG_H
-#define NRG_RECORD_SPAN_CATALOG_H
+#ifndef NRG_RECORD_READ_SPAN_CATALOG_H
+#define NRG_RECORD_READ_SPAN_CATALOG_H
 
 #include "record/read/recording.h"
 
@@ -19,6 +22,9 @@ struct nrg_span_catalog {
     struct nrg_span_path *paths;
     size_t n_paths, cap_paths;
 };
+
+/* Counters and marks alone do not count as spans. */
+bool nrg_recording_has_spans(const struct nrg_recording *recording);
 
 int nrg_span_catalog_load(struct nrg_span_catalog *catalog, struct nrg_recording *recording,
                           struct nrg_error *err);

@@ -1,4 +1,4 @@
-/* See span_reader.h. The heap holds one entry per track of a chunk, with the track's next time. */
+/* See read/spans.h. The heap holds one entry per track of a chunk, with the track's next time. */
 #include "record/read/spans.h"
 
 #include <errno.h>
@@ -22,36 +22,27 @@ struct lane {
 
 struct nrg_span_reader {
     struct lane *lanes;
-    size_t n_lanes;
-    size_t odd; /* rows that are no events */
+    size_t n_lanes, cap_lanes;
+    size_t odd; /* rows that are not events */
 };
 
-static int add_lanes(struct nrg_span_reader *r, struct nrg_recording *recording, const int *series,
-                     size_t n)
+static int add_lane(struct nrg_span_reader *r, struct nrg_recording *recording, int series)
 {
-    for (size_t i = 0; i < n; i++) {
-        /* A series with other columns is not ours to read. */
-        if (nrg_recording_columns(recording, series[i], NULL) != NRG_S_COLUMNS)
-            continue;
-        int rc = nrg_series_reader_new(recording, series[i], &r->lanes[r->n_lanes].reader);
-        if (rc)
-            return rc;
-        r->n_lanes++;
-    }
-    return 0;
+    struct lane lane = {0};
+    int rc = nrg_series_reader_new(recording, series, &lane.reader);
+    if (!rc && (rc = nrg_append(&r->lanes, &r->n_lanes, &r->cap_lanes, &lane, sizeof lane)))
+        nrg_series_reader_free(lane.reader);
+    return rc;
 }
 
 int nrg_span_reader_new(struct nrg_recording *recording, struct nrg_span_reader **out)
 {
-    size_t n = nrg_recording_series_of(recording, NRG_SPANS, NULL, 0);
     struct nrg_span_reader *r = calloc(1, sizeof *r);
-    int *series = calloc(n + 1, sizeof *series);
-    int rc = r && series && (r->lanes = calloc(n + 1, sizeof *r->lanes)) ? 0 : -ENOMEM;
-    if (!rc) {
-        nrg_recording_series_of(recording, NRG_SPANS, series, n);
-        rc = add_lanes(r, recording, series, n);
-    }
-    free(series);
+    int series, rc = r ? 0 : -ENOMEM;
+    for (size_t at = 0; !rc && (series = nrg_recording_next_series(recording, NRG_SPANS, &at));)
+        /* A series with other columns is of another version. */
+        if (nrg_recording_columns(recording, series, NULL) == NRG_S_COLUMNS)
+            rc = add_lane(r, recording, series);
     if (rc)
         nrg_span_reader_free(r);
     else
@@ -63,7 +54,7 @@ void nrg_span_reader_free(struct nrg_span_reader *r)
 {
     if (!r)
         return;
-    for (size_t i = 0; r->lanes && i < r->n_lanes; i++) {
+    for (size_t i = 0; i < r->n_lanes; i++) {
         nrg_series_reader_free(r->lanes[i].reader);
         free(r->lanes[i].heap);
     }
@@ -84,7 +75,7 @@ static void sift_down(struct lane *lane, size_t i)
     lane->heap[i] = moved;
 }
 
-/* A run per stretch of equal track. */
+/* One run for all neighbouring rows of a track. */
 static int make_heap(struct lane *lane)
 {
     const struct nrg_rows *rows = lane->rows;
@@ -104,7 +95,7 @@ static int make_heap(struct lane *lane)
     return 0;
 }
 
-static int fill(struct lane *lane)
+static int fill_heap(struct lane *lane)
 {
     while (!lane->ended && !lane->n) {
         int rc = nrg_series_reader_next(lane->reader, &lane->rows);
@@ -115,7 +106,7 @@ static int fill(struct lane *lane)
     return 0;
 }
 
-static void advance(struct lane *lane)
+static void drop_earliest(struct lane *lane)
 {
     struct run *run = &lane->heap[0];
     if (++run->at < run->end)
@@ -126,12 +117,12 @@ static void advance(struct lane *lane)
         sift_down(lane, 0);
 }
 
-static struct lane *earliest(struct nrg_span_reader *r, int *rc)
+static struct lane *find_earliest(struct nrg_span_reader *r, int *rc)
 {
     struct lane *first = NULL;
     for (size_t i = 0; i < r->n_lanes; i++) {
         struct lane *lane = &r->lanes[i];
-        if (!lane->n && (*rc = fill(lane)))
+        if (!lane->n && (*rc = fill_heap(lane)))
             return NULL;
         if (lane->n && (!first || lane->heap[0].t_ns < first->heap[0].t_ns))
             first = lane;
@@ -142,7 +133,7 @@ static struct lane *earliest(struct nrg_span_reader *r, int *rc)
 int nrg_span_reader_next(struct nrg_span_reader *r, struct nrg_span_row *row)
 {
     int rc = 0;
-    for (struct lane *lane; (lane = earliest(r, &rc));) {
+    for (struct lane *lane; (lane = find_earliest(r, &rc));) {
         size_t at = lane->heap[0].at, cap = lane->rows->cap;
         const int64_t *cells = lane->rows->cells + at;
         int64_t event = cells[NRG_S_EVENT * cap];
@@ -152,7 +143,7 @@ int nrg_span_reader_next(struct nrg_span_reader *r, struct nrg_span_row *row)
                                      .value = cells[NRG_S_VALUE * cap],
                                      .parent = cells[NRG_S_PARENT * cap],
                                      .event = (enum nrg_span_event)event};
-        advance(lane);
+        drop_earliest(lane);
         if (event >= NRG_SPAN_BEGIN && event <= NRG_SPAN_COUNT)
             return 1;
         r->odd++;

@@ -1,4 +1,7 @@
-/* See feed.h. */
+/*
+ * See feed.h. Faults become events when they begin, change and end, not at every reading: a sensor
+ * that fails for hours leaves two lines.
+ */
 #include "record/sampler/feed.h"
 
 #include <errno.h>
@@ -6,9 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/mem.h"
-
-/* More waiting rows than this are handed over at once, whatever the second says. */
+/* With more waiting rows than this, the feed hands them over without waiting for its second. */
 #define MAX_WAITING 8192
 
 static void on_row(struct nrg_sink *sink, unsigned group, int64_t t_ns, int64_t width_ns,
@@ -22,20 +23,13 @@ static void on_row(struct nrg_sink *sink, unsigned group, int64_t t_ns, int64_t 
     feed->last_t_ns = t_ns;
 }
 
-static void say(struct nrg_feed *feed, const char *kind, const char *source, const char *detail)
+static void report_event(struct nrg_feed *feed, const char *kind, const char *source,
+                         const char *detail)
 {
-    struct nrg_message *m = nrg_message_new(feed->queue, NRG_MSG_EVENT);
-    if (!m)
-        return;
-    m->event.t_ns = nrg_now_ns();
-    nrg_copy(m->event.kind, sizeof m->event.kind, kind);
-    nrg_copy(m->event.source, sizeof m->event.source, source);
-    nrg_copy(m->event.detail, sizeof m->event.detail, detail);
-    nrg_queue_push(feed->queue, m);
+    nrg_queue_push_event(feed->queue, kind, source, detail);
     nrg_log(feed->ctx, NRG_DEBUG, "%s: %s: %s", source, kind, detail);
 }
 
-/* Faults are told when they begin and when they change, not at every reading. */
 static void on_fault(struct nrg_sink *sink, unsigned channel, int error)
 {
     struct nrg_feed *feed = (struct nrg_feed *)sink;
@@ -43,14 +37,14 @@ static void on_fault(struct nrg_sink *sink, unsigned channel, int error)
         return;
     feed->error[channel] = error;
     feed->faulty = true;
-    say(feed, "fault", feed->found->channels[channel].name, strerror(-error));
+    report_event(feed, "fault", feed->found->channels[channel].name, strerror(-error));
 }
 
-/* Of a meter that the user brought along: said at once, while the plug can still be pushed in. */
+/* From a meter that the user attached: logged at once, while the plug can still be pushed in. */
 static void on_note(struct nrg_sink *sink, const char *kind, const char *text)
 {
     struct nrg_feed *feed = (struct nrg_feed *)sink;
-    say(feed, kind, feed->found->sensor, text);
+    report_event(feed, kind, feed->found->sensor, text);
     nrg_log(feed->ctx, NRG_WARNING, "%s: %s", feed->found->sensor, text);
 }
 
@@ -63,8 +57,8 @@ static void on_gpu_process(struct nrg_sink *sink, const struct nrg_gpu_process *
 }
 
 /*
- * How the machine fares is context for the energy and for the processes, which are read at most
- * this often too. /proc/stat costs 20 us on a small machine and a millisecond on a large one.
+ * Load, temperature and clock rates are context for the energy and for the processes. They are read
+ * no more often than processes: /proc/stat costs 20 us on a small machine and 1 ms on a large one.
  */
 #define CONTEXT_PERIOD_NS (100 * NRG_NS_PER_MS)
 
@@ -75,8 +69,26 @@ static bool is_context(enum nrg_quantity quantity)
 }
 
 /*
- * As often as asked, but not faster than the device has news; and often enough that a counter
- * can't wrap twice unseen, however slowly the user wants to look.
+ * A counter that updates slowly (NVIDIA's, every 100 ms) is read some times per update: a reader
+ * then knows when it was updated, and how old a reading at the edge of a run is.
+ */
+#define SLOW_UPDATE_NS   (50 * NRG_NS_PER_MS)
+#define READS_PER_UPDATE 5
+
+static int64_t useful_period(const struct nrg_channel *channel)
+{
+    bool counts_energy = channel->quantity == NRG_ENERGY && channel->kind == NRG_COUNTER &&
+                         channel->provenance == NRG_MEASURED;
+    if (is_context(channel->quantity) && channel->update_ns < CONTEXT_PERIOD_NS)
+        return CONTEXT_PERIOD_NS;
+    return counts_energy && channel->update_ns >= SLOW_UPDATE_NS
+               ? channel->update_ns / READS_PER_UPDATE
+               : channel->update_ns;
+}
+
+/*
+ * As often as asked, but not faster than is useful for the device, and often enough that a counter
+ * can't wrap twice between two readings, however slow the asked rate is.
  */
 static int64_t choose_period(const struct nrg_found *found, double rate_hz)
 {
@@ -85,11 +97,9 @@ static int64_t choose_period(const struct nrg_found *found, double rate_hz)
         const struct nrg_channel *channel = &found->channels[c];
         if (!found->wanted[c])
             continue;
-        int64_t update_ns = channel->update_ns;
-        if (is_context(channel->quantity) && update_ns < CONTEXT_PERIOD_NS)
-            update_ns = CONTEXT_PERIOD_NS;
-        if (update_ns < native)
-            native = update_ns;
+        int64_t useful_ns = useful_period(channel);
+        if (useful_ns < native)
+            native = useful_ns;
         if (channel->wrap && channel->limit_w > 0 && channel->quantity == NRG_ENERGY) {
             double wrap_s = (double)channel->wrap * channel->scale / channel->limit_w;
             if (wrap_s * 0.5e9 < (double)wrap)
@@ -100,6 +110,24 @@ static int64_t choose_period(const struct nrg_found *found, double rate_hz)
     if (wrap < NRG_NS_PER_MS)
         wrap = NRG_NS_PER_MS;
     return wrap < period ? wrap : period;
+}
+
+static bool measures_power(const struct nrg_found *found)
+{
+    for (size_t c = 0; c < found->n_channels; c++) {
+        const struct nrg_channel *channel = &found->channels[c];
+        if (found->wanted[c] && channel->provenance == NRG_MEASURED &&
+            (channel->quantity == NRG_ENERGY || channel->quantity == NRG_POWER))
+            return true;
+    }
+    return false;
+}
+
+/* An estimate follows CPU times, which come in ticks: reading it more often tells nothing. */
+static int64_t choose_quick_period(const struct nrg_found *found, int64_t period_ns)
+{
+    int64_t quick_ns = measures_power(found) ? choose_period(found, NRG_QUICK_RATE_HZ) : period_ns;
+    return quick_ns < period_ns ? quick_ns : period_ns;
 }
 
 int nrg_feed_init(struct nrg_feed *feed, const struct nrg_context *ctx,
@@ -123,6 +151,7 @@ int nrg_feed_init(struct nrg_feed *feed, const struct nrg_context *ctx,
         feed->rows[found->channels[c].group].n_columns++;
     nrg_rows_init(&feed->gpu_rows, NRG_G_COLUMNS);
     feed->period_ns = choose_period(found, rate_hz);
+    feed->quick_ns = choose_quick_period(found, feed->period_ns);
     int rc = found->driver->open(ctx, found, &feed->state, err);
     if (rc)
         feed->state = NULL;
@@ -153,7 +182,7 @@ static void note_recovery(struct nrg_feed *feed, size_t group)
             continue;
         if (feed->error[c] && nrg_rows_column(rows, column)[rows->n - 1] != NRG_MISSING) {
             feed->error[c] = 0;
-            say(feed, "recovered", feed->found->channels[c].name, "readings are back");
+            report_event(feed, "recovered", feed->found->channels[c].name, "readings are back");
         }
         column++;
     }
@@ -165,12 +194,12 @@ void nrg_feed_read(struct nrg_feed *feed)
         return;
     int rc = feed->found->driver->read(feed->state, &feed->sink);
     if (rc == -ENODEV) {
-        say(feed, "lost", feed->found->sensor, "the device is gone");
+        report_event(feed, "lost", feed->found->sensor, "the device is gone");
         feed->found->driver->close(feed->state);
         feed->state = NULL;
     } else if (rc != feed->sensor_error) {
-        say(feed, rc ? "fault" : "recovered", feed->found->sensor,
-            rc ? strerror(-rc) : "readings are back");
+        report_event(feed, rc ? "fault" : "recovered", feed->found->sensor,
+                     rc ? strerror(-rc) : "readings are back");
     }
     feed->sensor_error = rc;
     for (size_t g = 0; g < feed->n_groups; g++) {
@@ -181,31 +210,18 @@ void nrg_feed_read(struct nrg_feed *feed)
     }
 }
 
-static void hand_over(struct nrg_feed *feed, int series, struct nrg_rows *rows)
-{
-    if (!rows->n || series <= 0)
-        return;
-    struct nrg_message *m = nrg_message_new(feed->queue, NRG_MSG_ROWS);
-    if (!m) {
-        rows->n = 0;
-        return;
-    }
-    m->series = series;
-    nrg_rows_init(&m->rows, rows->n_columns);
-    if (nrg_rows_append(&m->rows, rows)) {
-        nrg_message_free(m);
-        return; /* tried again with more rows next second */
-    }
-    rows->n = 0;
-    rows->width_ns = 0;
-    nrg_queue_push(feed->queue, m);
-}
-
 void nrg_feed_hand_over(struct nrg_feed *feed)
 {
     for (size_t g = 0; g < feed->n_groups; g++)
-        hand_over(feed, feed->series[g], &feed->rows[g]);
-    hand_over(feed, feed->gpu_series, &feed->gpu_rows);
+        nrg_queue_push_rows(feed->queue, NRG_MSG_ROWS, feed->series[g], &feed->rows[g]);
+    nrg_queue_push_rows(feed->queue, NRG_MSG_ROWS, feed->gpu_series, &feed->gpu_rows);
+}
+
+void nrg_feed_quicken(struct nrg_feed *feed, int64_t now_ns)
+{
+    feed->period_ns = feed->quick_ns;
+    if (feed->next_ns > now_ns)
+        feed->next_ns -= (feed->next_ns - now_ns) / feed->period_ns * feed->period_ns;
 }
 
 uint64_t nrg_feed_schedule(struct nrg_feed *feed, int64_t now_ns)

@@ -1,4 +1,7 @@
-/* See memory_watch.h. */
+/*
+ * See memory_watch.h. Only processes that used CPU time since the last look are read: the memory of
+ * the others has hardly changed.
+ */
 #include "record/sampler/memory_watch.h"
 
 #include <stdlib.h>
@@ -22,7 +25,7 @@ struct nrg_memory_watch {
     bool started, stop;
 };
 
-static bool stopping(struct nrg_memory_watch *w)
+static bool is_stopping(struct nrg_memory_watch *w)
 {
     pthread_mutex_lock(&w->lock);
     bool stop = w->stop;
@@ -30,18 +33,15 @@ static bool stopping(struct nrg_memory_watch *w)
     return stop;
 }
 
-static void look(struct nrg_memory_watch *w)
+static void read_memory(struct nrg_memory_watch *w)
 {
     struct nrg_active *active;
+    struct nrg_rows rows;
+    nrg_rows_init(&rows, NRG_M_COLUMNS);
     pthread_mutex_lock(w->tree_lock);
     size_t n = nrg_proctree_active(w->tree, &active);
     pthread_mutex_unlock(w->tree_lock);
-    struct nrg_message *m = n ? nrg_message_new(w->queue, NRG_MSG_ROWS) : NULL;
-    if (m) {
-        m->series = w->series;
-        nrg_rows_init(&m->rows, NRG_M_COLUMNS);
-    }
-    for (size_t i = 0; m && i < n && !stopping(w); i++) {
+    for (size_t i = 0; i < n && !is_stopping(w); i++) {
         int64_t row[NRG_M_COLUMNS] = {active[i].id, NRG_MISSING, NRG_MISSING, NRG_MISSING,
                                       NRG_MISSING};
         int failed = nrg_proc_memory(&w->ctx->root, active[i].pid, &row[NRG_M_PSS_BYTES],
@@ -54,12 +54,9 @@ static void look(struct nrg_memory_watch *w)
             if (failed)
                 continue;
         }
-        nrg_rows_add(&m->rows, nrg_now_ns(), 0, row);
+        nrg_rows_add(&rows, nrg_now_ns(), 0, row);
     }
-    if (m && m->rows.n)
-        nrg_queue_push(w->queue, m);
-    else
-        nrg_message_free(m);
+    nrg_queue_push_rows(w->queue, NRG_MSG_ROWS, w->series, &rows);
     free(active);
 }
 
@@ -74,7 +71,7 @@ static void *watch_loop(void *arg)
             continue;
         }
         pthread_mutex_unlock(&w->lock);
-        look(w);
+        read_memory(w);
         next_ns = nrg_now_ns() + PERIOD_NS;
         pthread_mutex_lock(&w->lock);
     }

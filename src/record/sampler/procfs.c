@@ -1,4 +1,5 @@
-/* See procfs.h. */
+/* See procfs.h. Every field is bounded by the length of the text: other programs choose the names.
+ */
 #include "record/sampler/procfs.h"
 
 #include <ctype.h>
@@ -43,6 +44,18 @@ int nrg_proc_parse_stat(const char *text, size_t len, struct nrg_proc_stat *out)
         }
     }
     return 0;
+}
+
+/* The text of [*p, end) up to a separator; NULL when there is none left. Advances *p. */
+static const char *next_part(const char **p, const char *end, char separator, size_t *len)
+{
+    const char *part = *p;
+    if (part >= end)
+        return NULL;
+    const char *stop = memchr(part, separator, (size_t)(end - part));
+    *len = (size_t)((stop ? stop : end) - part);
+    *p = part + *len + 1;
+    return part;
 }
 
 static bool is_hex(const char *p, size_t n)
@@ -112,63 +125,44 @@ static void find_unit(const char *path, size_t len, char *out, size_t size)
             return;
         }
     }
-    const char *p = path, *end = path + len;
-    while (p < end) {
-        const char *stop = memchr(p, '/', (size_t)(end - p));
-        if (!stop)
-            stop = end;
-        size_t n = (size_t)(stop - p);
-        if ((n > 8 && !memcmp(stop - 8, ".service", 8)) ||
-            (n > 6 && !memcmp(stop - 6, ".scope", 6)))
-            nrg_copy_clean(out, size, p, n);
-        p = stop + 1;
-    }
+    size_t n;
+    for (const char *p = path, *part; (part = next_part(&p, path + len, '/', &n));)
+        if ((n > 8 && !memcmp(part + n - 8, ".service", 8)) ||
+            (n > 6 && !memcmp(part + n - 6, ".scope", 6)))
+            nrg_copy_clean(out, size, part, n);
 }
 
 void nrg_proc_parse_cgroup(const char *text, size_t len, char *container, size_t container_size,
                            char *unit, size_t unit_size)
 {
-    const char *p = text, *end = text + len;
-    while (p < end) {
-        const char *stop = memchr(p, '\n', (size_t)(end - p));
-        if (!stop)
-            stop = end;
-        const char *path = memchr(p, ':', (size_t)(stop - p));
+    size_t n;
+    for (const char *p = text, *line; (line = next_part(&p, text + len, '\n', &n));) {
+        const char *stop = line + n, *path = memchr(line, ':', n);
         path = path ? memchr(path + 1, ':', (size_t)(stop - path - 1)) : NULL;
-        if (path) {
-            path++;
-            if (!container[0])
-                find_container(path, (size_t)(stop - path), container, container_size);
-            if (!unit[0])
-                find_unit(path, (size_t)(stop - path), unit, unit_size);
-        }
-        p = stop + 1;
+        if (path && !container[0])
+            find_container(path + 1, (size_t)(stop - path - 1), container, container_size);
+        if (path && !unit[0])
+            find_unit(path + 1, (size_t)(stop - path - 1), unit, unit_size);
     }
 }
 
-/* Adds up the numbers behind all lines that start with `key`. Lines are "Key:   123 kB". */
+/* Adds up the numbers of all lines that start with `key`. Lines are "Key:   123 kB". */
 static int sum_lines(const char *text, size_t len, const char *key, int64_t *sum)
 {
-    const char *p = text, *end = text + len;
-    size_t key_len = strlen(key);
+    size_t key_len = strlen(key), line_len, n;
     int rc = -EINVAL;
-    while (p < end) {
-        const char *stop = memchr(p, '\n', (size_t)(end - p));
-        if (!stop)
-            stop = end;
-        const char *colon = memchr(p, ':', (size_t)(stop - p));
-        if (colon && (size_t)(stop - p) > key_len && !memcmp(p, key, key_len)) {
-            size_t n;
-            int64_t value;
-            const char *q = colon + 1, *field = nrg_next_field(&q, stop, &n);
-            /* So bounded, a sum of kB is one of bytes as well. */
-            if (field && !nrg_parse_i64(field, n, &value) && value >= 0 &&
-                value < INT64_MAX / 4096 && *sum < INT64_MAX / 4096) {
-                *sum += value;
-                rc = 0;
-            }
+    for (const char *p = text, *line; (line = next_part(&p, text + len, '\n', &line_len));) {
+        const char *colon = memchr(line, ':', line_len);
+        if (!colon || line_len <= key_len || memcmp(line, key, key_len))
+            continue;
+        int64_t value;
+        const char *q = colon + 1, *field = nrg_next_field(&q, line + line_len, &n);
+        /* With these bounds a sum of kB can be turned into bytes without overflow. */
+        if (field && !nrg_parse_i64(field, n, &value) && value >= 0 && value < INT64_MAX / 4096 &&
+            *sum < INT64_MAX / 4096) {
+            *sum += value;
+            rc = 0;
         }
-        p = stop + 1;
     }
     return rc;
 }
@@ -217,7 +211,7 @@ int64_t nrg_proc_last_pid(int loadavg_fd)
     return pid;
 }
 
-/* What clock_getcpuclockid makes of a pid, without its system call; an ABI of the kernel. */
+/* The value of clock_getcpuclockid, without its system call. It is part of the kernel's ABI. */
 static clockid_t cpu_clock_of(int32_t pid)
 {
     return (clockid_t)(~(uint32_t)pid << 3 | 2);
@@ -280,8 +274,8 @@ int nrg_proc_io(const struct nrg_root *root, int32_t pid, int64_t *read_bytes,
     return len < 0 ? (int)len : nrg_proc_parse_io(buf, (size_t)len, read_bytes, written_bytes);
 }
 
-static void children_of_thread(const struct nrg_root *root, int32_t pid, const char *tid,
-                               void (*each)(int32_t, void *), void *arg)
+static void each_child_of_thread(const struct nrg_root *root, int32_t pid, const char *tid,
+                                 void (*each)(int32_t, void *), void *arg)
 {
     char path[80], *text;
     snprintf(path, sizeof path, "/proc/%d/task/%.20s/children", pid, tid);
@@ -306,20 +300,13 @@ void nrg_proc_children(const struct nrg_root *root, int32_t pid, int64_t threads
     struct nrg_names tasks;
     snprintf(path, sizeof path, "%d", pid);
     if (threads <= 1) {
-        children_of_thread(root, pid, path, each, arg);
+        each_child_of_thread(root, pid, path, each, arg);
         return;
     }
     snprintf(path, sizeof path, "/proc/%d/task", pid);
     if (nrg_root_list(root, path, &tasks))
         return;
     for (size_t i = 0; i < tasks.n; i++)
-        children_of_thread(root, pid, tasks.items[i], each, arg);
+        each_child_of_thread(root, pid, tasks.items[i], each, arg);
     nrg_names_release(&tasks);
-}
-
-bool nrg_proc_has_children(const struct nrg_root *root)
-{
-    char path[64];
-    snprintf(path, sizeof path, "/proc/%d/task/%d/children", getpid(), getpid());
-    return nrg_root_exists(root, path);
 }

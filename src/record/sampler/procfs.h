@@ -1,14 +1,14 @@
 /*
  * One process, read from /proc. Parsers take text so that they can be tested and fuzzed; readers
- * go through the root. Nothing allocates.
+ * go through the root. Results go into the caller's memory. Errors: a negative errno. Any thread.
  *
  * CPU time: on the machine itself, the process's CPU clock (clock_gettime on its pid) has ns
  * resolution, counts all threads including those that ended, needs no privilege and no open
- * file. /proc/PID/schedstat is the main thread's alone, and utime+stime are 10 ms ticks; those
- * are for captured trees.
+ * file. /proc/PID/schedstat has the main thread only, and utime+stime are ticks of 10 ms, which
+ * have to do for captured trees.
  */
-#ifndef NRG_RECORD_PROCFS_H
-#define NRG_RECORD_PROCFS_H
+#ifndef NRG_RECORD_SAMPLER_PROCFS_H
+#define NRG_RECORD_SAMPLER_PROCFS_H
 
 #include "base/root.h"
 #include "record/format.h"
@@ -39,10 +39,10 @@ int nrg_proc_parse_io(const char *text, size_t len, int64_t *read_bytes, int64_t
 
 int nrg_proc_read_stat(const struct nrg_root *root, int32_t pid, struct nrg_proc_stat *out);
 
-/* The pid given out last in our pid namespace, from an open /proc/loadavg; -errno. */
+/* The newest pid in our pid namespace, from an open /proc/loadavg; -errno. */
 int64_t nrg_proc_last_pid(int loadavg_fd);
 
-/* CPU ns of a live process, all threads; -errno when it is gone. */
+/* CPU time of all threads of a live process; -errno when it is gone. */
 int nrg_proc_cpu_ns(const struct nrg_root *root, int32_t pid, const struct nrg_proc_stat *stat,
                     int64_t *cpu_ns);
 
@@ -58,8 +58,5 @@ int nrg_proc_io(const struct nrg_root *root, int32_t pid, int64_t *read_bytes,
 /* Calls back with each child pid. `threads` > 1: looks at every thread's children. */
 void nrg_proc_children(const struct nrg_root *root, int32_t pid, int64_t threads,
                        void (*each)(int32_t child, void *arg), void *arg);
-
-/* True when /proc shows the children files (a kernel option). */
-bool nrg_proc_has_children(const struct nrg_root *root);
 
 #endif

@@ -1,17 +1,11 @@
 /*
- * See recorder.h. The sampling thread sleeps until the next deadline of anybody, in ppoll where a
- * descriptor may have news before; all deadlines start at the same instant, so that equal periods
- * share a wake-up. Its lock is only contended at the edges of a run. A sensor that may block is
- * read by a thread of its own and asked, never waited for without limit: a hanging bus must not
- * keep the workload's exit code.
+ * See recorder.h: the recorder's life and what its caller asks of it. A sensor that may block is
+ * read by a thread of its own, and waiting for it has a limit: a hanging bus must not hold back the
+ * workload's exit code.
  */
 #include "record/sampler/recorder.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -19,65 +13,17 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "record/sampler/feed.h"
 #include "record/machine_info.h"
-#include "record/sampler/memory_watch.h"
-#include "record/own_cpu.h"
-#include "record/sampler/proctree.h"
-#include "record/recorder_spans.h"
-#include "record/series.h"
-#include "record/sampler/slow_reader.h"
-#include "record/store/writer.h"
+#include "record/sampler/internal.h"
 #include "record/thread.h"
 
-#define COMMIT_NS         NRG_NS_PER_S
 #define PROCESS_PERIOD_NS (100 * NRG_NS_PER_MS)
 #define SYSTEM_PERIOD_NS  NRG_NS_PER_S
-#define CLOCK_STEP_NS     (100 * NRG_NS_PER_MS)
-
-struct nrg_recorder {
-    const struct nrg_context *ctx;
-    struct nrg_context process_ctx; /* the root that processes are looked up in */
-    struct nrg_probe probe;
-    struct nrg_store *store;
-    struct nrg_queue queue;
-    struct nrg_feed *feeds; /* read by the sampling thread */
-    size_t n_feeds;
-    struct nrg_slow_reader *slow; /* each on a thread of its own */
-    size_t n_slow;
-    struct nrg_proctree *tree;
-    struct nrg_memory_watch *memory;
-    struct nrg_recorder_spans spans;
-    bool inside;
-    struct nrg_live live; /* of a recorder inside only */
-    struct nrg_own_cpu own_cpu;
-    struct nrg_rows process_rows;
-    int process_series, memory_series;
-    int64_t process_period_ns, process_next_ns, commit_next_ns, clock_offset_ns;
-    int with_tsc, wake_fd;
-    pthread_mutex_t lock; /* feeds, tree, process_rows, own_cpu */
-    pthread_cond_t stopping;
-    pthread_t sampler, writer;
-    bool sampling, writing, sampler_stop; /* which threads run */
-    struct nrg_recorder_status status;
-};
-
-static struct nrg_event make_event(const char *kind, const char *source, const char *detail)
-{
-    struct nrg_event event = {.t_ns = nrg_now_ns()};
-    nrg_copy(event.kind, sizeof event.kind, kind);
-    nrg_copy(event.source, sizeof event.source, source);
-    nrg_copy(event.detail, sizeof event.detail, detail);
-    return event;
-}
 
 void nrg_recorder_event(struct nrg_recorder *r, const char *kind, const char *source,
                         const char *detail)
 {
-    struct nrg_message *m = nrg_message_new(&r->queue, NRG_MSG_EVENT);
-    if (m)
-        m->event = make_event(kind, source, detail);
-    nrg_queue_push(&r->queue, m);
+    nrg_queue_push_event(&r->queue, kind, source, detail);
 }
 
 static void on_process_sample(void *arg, int64_t t_ns, const int64_t *values)
@@ -89,10 +35,7 @@ static void on_process_sample(void *arg, int64_t t_ns, const int64_t *values)
 static void on_process(void *arg, const struct nrg_process_info *info)
 {
     struct nrg_recorder *r = arg;
-    struct nrg_message *m = nrg_message_new(&r->queue, NRG_MSG_PROCESS);
-    if (m)
-        m->process = *info;
-    nrg_queue_push(&r->queue, m);
+    nrg_queue_push(&r->queue, &(struct nrg_message){.kind = NRG_MSG_PROCESS, .process = *info});
 }
 
 static void on_process_note(void *arg, const char *detail)
@@ -100,222 +43,32 @@ static void on_process_note(void *arg, const char *detail)
     nrg_recorder_event(arg, "processes", "process", detail);
 }
 
+/* The thread was started and not joined. */
+static void add_own_thread(struct nrg_recorder *r, pthread_t thread)
+{
+    if (r->n_threads < NRG_OWN_THREADS &&
+        !pthread_getcpuclockid(thread, &r->threads[r->n_threads].clock))
+        r->n_threads++;
+}
+
+/* In the measured process, the CPU time of the recorder's threads is not the workload's. */
 static int64_t own_cpu_ns(void *arg, int32_t pid)
 {
     struct nrg_recorder *r = arg;
-    return r->inside && pid == (int32_t)getpid() ? nrg_own_cpu_ns(&r->own_cpu) : 0;
-}
-
-static void apply(struct nrg_recorder *r, const struct nrg_message *m)
-{
-    switch (m->kind) {
-    case NRG_MSG_ROWS:
-        nrg_store_rows(r->store, m->series, &m->rows);
-        break;
-    case NRG_MSG_PROCESS:
-        nrg_store_process(r->store, &m->process);
-        break;
-    case NRG_MSG_EVENT:
-        nrg_store_event(r->store, &m->event);
-        break;
-    case NRG_MSG_CLOCK:
-        nrg_store_clock(r->store, &m->clock);
-        break;
-    case NRG_MSG_RUN:
-        nrg_store_run(r->store, &m->run);
-        break;
-    case NRG_MSG_TEXT:
-        nrg_store_text(r->store, m->text.key, m->text.value);
-        break;
-    case NRG_MSG_INTEGER:
-        nrg_store_integer(r->store, m->integer.key, m->integer.value);
-        break;
-    case NRG_MSG_GRAPH:
-        nrg_store_graph(r->store, m->graph.name, m->graph.format, m->graph.bytes, m->graph.size);
-        break;
-    case NRG_MSG_SPAN_NAME:
-    case NRG_MSG_SPAN_TRACK:
-    case NRG_MSG_PAST_ROWS:
-        nrg_recorder_spans_apply(&r->spans, m);
-        break;
+    int64_t sum_ns = 0;
+    for (size_t i = 0; r->inside && pid == (int32_t)getpid() && i < r->n_threads; i++) {
+        struct timespec ts;
+        if (!clock_gettime(r->threads[i].clock, &ts))
+            r->threads[i].cpu_ns = (int64_t)ts.tv_sec * NRG_NS_PER_S + ts.tv_nsec;
+        sum_ns += r->threads[i].cpu_ns;
     }
-}
-
-static void store_batch(struct nrg_recorder *r, struct nrg_message *list)
-{
-    bool spilled = nrg_store_spilled(r->store) != NULL;
-    while (list) {
-        struct nrg_message *next = list->next;
-        apply(r, list);
-        /* A burst of spans is written as it comes: all of it at once would be much memory. */
-        if (list->kind == NRG_MSG_ROWS && list->rows.n >= NRG_MERGE_ROWS)
-            nrg_store_commit(r->store);
-        nrg_queue_done(&r->queue, list);
-        list = next;
-    }
-    nrg_store_commit(r->store);
-    const char *why = nrg_store_spilled(r->store);
-    if (why && !spilled) {
-        struct nrg_event event = make_event("disk", "recording", why);
-        nrg_store_event(r->store, &event);
-        nrg_log(
-            r->ctx, NRG_WARNING,
-            "the recording can't be written (%s): going on in memory, the command is not affected",
-            why);
-    }
-}
-
-static void *write_loop(void *arg)
-{
-    struct nrg_recorder *r = arg;
-    bool stop = false;
-    while (!stop)
-        store_batch(r, nrg_queue_take(&r->queue, &stop));
-    return NULL;
-}
-
-static void hand_over_processes(struct nrg_recorder *r)
-{
-    struct nrg_message *m = r->process_rows.n ? nrg_message_new(&r->queue, NRG_MSG_ROWS) : NULL;
-    if (!m)
-        return;
-    m->series = r->process_series;
-    nrg_rows_init(&m->rows, NRG_P_COLUMNS);
-    if (nrg_rows_append(&m->rows, &r->process_rows)) {
-        nrg_message_free(m);
-        return;
-    }
-    r->process_rows.n = 0;
-    nrg_queue_push(&r->queue, m);
-}
-
-static void check_clock(struct nrg_recorder *r)
-{
-    struct nrg_message *m = nrg_message_new(&r->queue, NRG_MSG_CLOCK);
-    struct nrg_clock_pair pair = nrg_clock_pair_now(r->with_tsc);
-    int64_t offset = pair.real_ns - pair.mono_ns, step = offset - r->clock_offset_ns;
-    if (m)
-        m->clock = pair;
-    nrg_queue_push(&r->queue, m);
-    if (r->clock_offset_ns && (step > CLOCK_STEP_NS || step < -CLOCK_STEP_NS)) {
-        char detail[120];
-        snprintf(detail, sizeof detail,
-                 "the wall clock was set by %+.3f s; durations and energies are not affected",
-                 (double)step / 1e9);
-        nrg_recorder_event(r, "clock-step", "clock", detail);
-    }
-    r->clock_offset_ns = offset;
-}
-
-/* Everything collected so far goes to the writer. Caller holds the lock. */
-static void hand_over(struct nrg_recorder *r)
-{
-    for (size_t i = 0; i < r->n_feeds; i++)
-        nrg_feed_hand_over(&r->feeds[i]);
-    hand_over_processes(r);
-    check_clock(r);
-    nrg_queue_wake(&r->queue);
-}
-
-static void read_due(struct nrg_recorder *r, int64_t now)
-{
-    for (size_t i = 0; i < r->n_feeds; i++) {
-        struct nrg_feed *feed = &r->feeds[i];
-        if (!feed->state || feed->next_ns > now || feed->found->driver->fd)
-            continue;
-        nrg_feed_read(feed);
-        r->status.ticks++;
-        r->status.late_ticks += nrg_feed_schedule(feed, now);
-    }
-    if (r->process_next_ns <= now) {
-        nrg_proctree_poll(r->tree);
-        r->process_next_ns +=
-            r->process_period_ns * (1 + (now - r->process_next_ns) / r->process_period_ns);
-    }
-    if (r->commit_next_ns <= now) {
-        hand_over(r);
-        r->commit_next_ns += COMMIT_NS * (1 + (now - r->commit_next_ns) / COMMIT_NS);
-    }
-}
-
-static int64_t next_deadline(const struct nrg_recorder *r)
-{
-    int64_t next = r->commit_next_ns < r->process_next_ns ? r->commit_next_ns : r->process_next_ns;
-    for (size_t i = 0; i < r->n_feeds; i++)
-        if (r->feeds[i].state && !r->feeds[i].found->driver->fd && r->feeds[i].next_ns < next)
-            next = r->feeds[i].next_ns;
-    return next;
-}
-
-#define MAX_POLLED 34
-
-/* fds[0] wakes us, fds[1] is the connector, the rest are sensors that push. */
-static nfds_t fill_polled(const struct nrg_recorder *r, struct pollfd *fds, size_t *feed_of)
-{
-    nfds_t n = 2;
-    fds[0] = (struct pollfd){.fd = r->wake_fd, .events = POLLIN};
-    fds[1] = (struct pollfd){.fd = nrg_proctree_fd(r->tree), .events = POLLIN};
-    for (size_t i = 0; i < r->n_feeds && n < MAX_POLLED; i++) {
-        if (r->feeds[i].state && r->feeds[i].found->driver->fd) {
-            feed_of[n] = i;
-            fds[n++] = (struct pollfd){.fd = r->feeds[i].found->driver->fd(r->feeds[i].state),
-                                       .events = POLLIN};
-        }
-    }
-    return n;
-}
-
-static void poll_until(struct nrg_recorder *r, int64_t deadline_ns)
-{
-    struct pollfd fds[MAX_POLLED];
-    size_t feed_of[MAX_POLLED];
-    nfds_t n = fill_polled(r, fds, feed_of);
-    int64_t wait = deadline_ns - nrg_now_ns();
-    struct timespec ts = {wait / NRG_NS_PER_S, wait % NRG_NS_PER_S};
-    if (wait <= 0)
-        return;
-    pthread_mutex_unlock(&r->lock);
-    int ready = ppoll(fds, n, &ts, NULL);
-    pthread_mutex_lock(&r->lock);
-    if (ready <= 0)
-        return;
-    if (fds[1].revents)
-        nrg_proctree_drain(r->tree);
-    for (nfds_t i = 2; i < n; i++)
-        if (fds[i].revents)
-            nrg_feed_read(&r->feeds[feed_of[i]]);
-}
-
-/* Nobody but the clock and stop_threads can wake us. */
-static bool only_deadlines(const struct nrg_recorder *r)
-{
-    bool pushed = nrg_proctree_fd(r->tree) >= 0;
-    for (size_t i = 0; i < r->n_feeds; i++)
-        pushed |= r->feeds[i].found->driver->fd != NULL;
-    return !pushed;
-}
-
-static void *sample_loop(void *arg)
-{
-    struct nrg_recorder *r = arg;
-    pthread_mutex_lock(&r->lock);
-    bool sleep_only = only_deadlines(r);
-    while (!r->sampler_stop) {
-        int64_t deadline_ns = next_deadline(r);
-        if (!sleep_only)
-            poll_until(r, deadline_ns);
-        else if (deadline_ns > nrg_now_ns()) /* a tenth cheaper than ppoll */
-            nrg_cond_wait_until(&r->stopping, &r->lock, deadline_ns);
-        read_due(r, nrg_now_ns());
-    }
-    pthread_mutex_unlock(&r->lock);
-    return NULL;
+    return sum_ns;
 }
 
 /* What could not be opened or probed becomes a line in the report, not a failure. */
 static void note_missing(struct nrg_recorder *r, const char *what, const char *why)
 {
-    struct nrg_event event = make_event("unavailable", what, why);
+    struct nrg_event event = nrg_event_now("unavailable", what, why);
     nrg_store_event(r->store, &event);
 }
 
@@ -333,7 +86,7 @@ static int open_feed(struct nrg_recorder *r, const struct nrg_found *found, doub
     if (!rc) {
         *(slow ? &r->n_slow : &r->n_feeds) += 1;
         feed->live = r->inside ? &r->live : NULL;
-        return feed->live && nrg_live_add(feed->live, found)
+        return feed->live && nrg_live_add(feed->live, found, feed->period_ns)
                    ? nrg_fail(err, -ENOMEM, found->sensor, "out of memory")
                    : 0;
     }
@@ -357,7 +110,6 @@ static int open_sensors(struct nrg_recorder *r, const struct nrg_recorder_option
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     for (size_t f = 0; !rc && f < r->probe.n_found; f++)
         rc = open_feed(r, &r->probe.found[f], rate_hz, options->sensors.only != NULL, err);
-    nrg_live_choose(&r->live);
     for (size_t u = 0; u < r->probe.n_unavailable; u++)
         note_missing(r, r->probe.unavailable[u].what, r->probe.unavailable[u].why);
     int64_t asked_ns = (int64_t)(1e9 / rate_hz);
@@ -375,16 +127,30 @@ static int open_processes(struct nrg_recorder *r, const struct nrg_recorder_opti
         nrg_root_init(&r->process_ctx.root, NULL, NULL);
     nrg_rows_init(&r->process_rows, NRG_P_COLUMNS);
     r->process_series = nrg_store_series(r->store, NRG_PROCESSES);
-    r->memory_series = nrg_store_series(r->store, NRG_PROCESS_MEMORY);
+    int memory_series = nrg_store_series(r->store, NRG_PROCESS_MEMORY);
     r->tree = nrg_proctree_new(&r->process_ctx, options->whole_system, &events);
     if (!r->tree)
         return -ENOMEM;
-    r->memory =
-        nrg_memory_watch_new(&r->process_ctx, r->tree, &r->lock, &r->queue, r->memory_series);
+    r->memory = nrg_memory_watch_new(&r->process_ctx, r->tree, &r->lock, &r->queue, memory_series);
     if (!r->memory)
         return -ENOMEM;
     nrg_store_text(r->store, "process_method", nrg_proctree_method(r->tree));
-    return r->process_series < 0 ? r->process_series : r->memory_series < 0 ? r->memory_series : 0;
+    return r->process_series < 0 ? r->process_series : memory_series < 0 ? memory_series : 0;
+}
+
+static int open_spans(struct nrg_recorder *r, const struct nrg_span_segment *segment)
+{
+    if (!segment)
+        return 0;
+    struct nrg_span_drain_options o = {.segment = segment,
+                                       .queue = &r->queue,
+                                       .cpu_period_ns = r->process_period_ns,
+                                       .spans_series = nrg_store_series(r->store, NRG_SPANS),
+                                       .threads_series = nrg_store_series(r->store, NRG_THREADS)};
+    if (o.spans_series < 0 || o.threads_series < 0)
+        return o.spans_series < 0 ? o.spans_series : o.threads_series;
+    r->drain = nrg_span_drain_new(&o);
+    return r->drain ? 0 : -ENOMEM;
 }
 
 int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_options *options,
@@ -395,6 +161,7 @@ int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_op
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     r->ctx = ctx;
     r->inside = options->inside;
+    r->quick = options->quick;
     r->wake_fd = -1;
     nrg_queue_init(&r->queue);
     pthread_mutex_init(&r->lock, NULL);
@@ -403,9 +170,7 @@ int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_op
     int rc = nrg_store_create(options->path, options->overwrite, &r->store, err);
     if (!rc)
         rc = open_sensors(r, options, err);
-    if (!rc && ((rc = open_processes(r, options)) ||
-                (rc = nrg_recorder_spans_init(&r->spans, options->spans, r->store, &r->queue,
-                                              r->process_period_ns))))
+    if (!rc && ((rc = open_processes(r, options)) || (rc = open_spans(r, options->spans))))
         nrg_fail(err, rc, options->path, "cannot prepare the recording: %s", strerror(-rc));
     if (!rc) {
         r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -422,74 +187,52 @@ int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_op
     return 0;
 }
 
-/* While the writer runs, the store is its own. */
-static int queue_text(struct nrg_recorder *r, const char *key, const char *value)
+const struct nrg_probe *nrg_recorder_sensors(const struct nrg_recorder *r)
 {
-    char *copy = strdup(value);
-    struct nrg_message *m = copy ? nrg_message_new(&r->queue, NRG_MSG_TEXT) : NULL;
-    if (!m) {
-        free(copy);
-        return -ENOMEM;
-    }
-    nrg_copy(m->text.key, sizeof m->text.key, key);
-    m->text.value = copy;
-    nrg_queue_push(&r->queue, m);
-    return 0;
+    return &r->probe;
 }
 
+/* While the writing thread runs, the store belongs to it. */
 int nrg_recorder_text(struct nrg_recorder *r, const char *key, const char *value)
 {
-    return r->writing ? queue_text(r, key, value) : nrg_store_text(r->store, key, value);
+    struct nrg_message m = {.kind = NRG_MSG_TEXT};
+    if (!r->writing)
+        return nrg_store_text(r->store, key, value);
+    nrg_copy(m.text.key, sizeof m.text.key, key);
+    m.text.value = strdup(value);
+    return m.text.value ? nrg_queue_push(&r->queue, &m) : -ENOMEM;
 }
 
 int nrg_recorder_integer(struct nrg_recorder *r, const char *key, int64_t value)
 {
-    if (!r->writing)
-        return nrg_store_integer(r->store, key, value);
-    struct nrg_message *m = nrg_message_new(&r->queue, NRG_MSG_INTEGER);
-    if (!m)
-        return -ENOMEM;
-    nrg_copy(m->integer.key, sizeof m->integer.key, key);
-    m->integer.value = value;
-    nrg_queue_push(&r->queue, m);
-    return 0;
-}
-
-static int queue_graph(struct nrg_recorder *r, const char *name, const char *format,
-                       const void *bytes, size_t size)
-{
-    void *copy = malloc(size + 1);
-    struct nrg_message *m = copy ? nrg_message_new(&r->queue, NRG_MSG_GRAPH) : NULL;
-    if (!m) {
-        free(copy);
-        return -ENOMEM;
-    }
-    memcpy(copy, bytes, size);
-    nrg_copy(m->graph.name, sizeof m->graph.name, name);
-    nrg_copy(m->graph.format, sizeof m->graph.format, format);
-    m->graph.bytes = copy;
-    m->graph.size = size;
-    nrg_queue_push(&r->queue, m);
-    return 0;
+    return r->writing ? -EBUSY : nrg_store_integer(r->store, key, value);
 }
 
 int nrg_recorder_graph(struct nrg_recorder *r, const char *name, const char *format,
                        const void *bytes, size_t size)
 {
-    return r->writing ? queue_graph(r, name, format, bytes, size)
-                      : nrg_store_graph(r->store, name, format, bytes, size);
+    struct nrg_message m = {.kind = NRG_MSG_GRAPH, .graph.size = size};
+    if (!r->writing)
+        return nrg_store_graph(r->store, name, format, bytes, size);
+    m.graph.bytes = malloc(size + 1);
+    if (!m.graph.bytes)
+        return -ENOMEM;
+    memcpy(m.graph.bytes, bytes, size);
+    nrg_copy(m.graph.name, sizeof m.graph.name, name);
+    nrg_copy(m.graph.format, sizeof m.graph.format, format);
+    return nrg_queue_push(&r->queue, &m);
 }
 
-/* All threads but the sampler are there already. */
-static int start_rest(struct nrg_recorder *r)
+/* The threads that need the first readings. */
+static int start_sampling(struct nrg_recorder *r)
 {
     pthread_t thread;
-    int rc = nrg_thread_start(&r->sampler, "nrg-sample", sample_loop, r);
+    int rc = nrg_thread_start(&r->sampler, "nrg-sample", nrg_recorder_sample_loop, r);
     r->sampling = !rc;
     if (!rc && !(rc = nrg_memory_watch_start(r->memory, &thread))) {
         pthread_mutex_lock(&r->lock);
-        nrg_own_cpu_add(&r->own_cpu, thread);
-        nrg_own_cpu_add(&r->own_cpu, r->sampler);
+        add_own_thread(r, thread);
+        add_own_thread(r, r->sampler);
         pthread_mutex_unlock(&r->lock);
     }
     return rc;
@@ -498,17 +241,17 @@ static int start_rest(struct nrg_recorder *r)
 static int start_readers(struct nrg_recorder *r)
 {
     pthread_t thread;
-    int rc = nrg_thread_start(&r->writer, "nrg-write", write_loop, r);
+    int rc = nrg_thread_start(&r->writer, "nrg-write", nrg_recorder_write_loop, r);
     r->writing = !rc;
     if (!rc)
-        nrg_own_cpu_add(&r->own_cpu, r->writer);
+        add_own_thread(r, r->writer);
     for (size_t i = 0; !rc && i < r->n_slow; i++) {
         rc = nrg_slow_reader_start(&r->slow[i]);
         if (!rc)
-            nrg_own_cpu_add(&r->own_cpu, r->slow[i].thread);
+            add_own_thread(r, r->slow[i].thread);
     }
-    if (!rc && r->spans.drain && !(rc = nrg_span_drain_start(r->spans.drain, &thread)))
-        nrg_own_cpu_add(&r->own_cpu, thread);
+    if (!rc && r->drain && !(rc = nrg_span_drain_start(r->drain, &thread)))
+        add_own_thread(r, thread);
     return rc;
 }
 
@@ -523,22 +266,13 @@ int nrg_recorder_begin(struct nrg_recorder *r, struct nrg_error *err)
         return rc;
     }
     rc = start_readers(r);
-    pthread_mutex_lock(&r->lock);
-    check_clock(r);
-    for (size_t i = 0; i < r->n_feeds; i++) {
-        r->feeds[i].next_ns = now + r->feeds[i].period_ns;
-        if (!r->feeds[i].found->driver->fd)
-            nrg_feed_read(&r->feeds[i]);
-    }
-    r->process_next_ns = now + r->process_period_ns;
-    r->commit_next_ns = now + COMMIT_NS;
-    pthread_mutex_unlock(&r->lock);
+    nrg_recorder_first_readings(r, now);
     if (!rc)
-        rc = start_rest(r);
+        rc = start_sampling(r);
     return rc ? nrg_fail(err, rc, NULL, "cannot start a thread: %s", strerror(-rc)) : 0;
 }
 
-static bool awaits(const struct nrg_recorder *r, int64_t t_ns)
+static bool awaits_reading(const struct nrg_recorder *r, int64_t t_ns)
 {
     for (size_t i = 0; i < r->n_feeds; i++) {
         const struct nrg_feed *feed = &r->feeds[i];
@@ -555,11 +289,18 @@ void nrg_recorder_await_pushed(struct nrg_recorder *r, int64_t t_ns)
     bool more = true;
     while (more && nrg_now_ns() < until_ns) {
         pthread_mutex_lock(&r->lock);
-        more = awaits(r, t_ns);
+        more = awaits_reading(r, t_ns);
         pthread_mutex_unlock(&r->lock);
         if (more)
             nanosleep(&moment, NULL);
     }
+}
+
+static void read_feeds(struct nrg_recorder *r, unsigned flag)
+{
+    for (size_t i = 0; i < r->n_feeds; i++)
+        if ((r->feeds[i].found->driver->flags & NRG_WITH_PROCESSES) == flag)
+            nrg_feed_read(&r->feeds[i]);
 }
 
 void nrg_recorder_read_now(struct nrg_recorder *r)
@@ -567,9 +308,9 @@ void nrg_recorder_read_now(struct nrg_recorder *r)
     for (size_t i = 0; i < r->n_slow; i++)
         nrg_slow_reader_ask(&r->slow[i]);
     pthread_mutex_lock(&r->lock);
-    for (size_t i = 0; i < r->n_feeds; i++)
-        nrg_feed_read(&r->feeds[i]);
-    nrg_proctree_poll(r->tree);
+    read_feeds(r, 0);
+    nrg_recorder_poll_processes(r);
+    read_feeds(r, NRG_WITH_PROCESSES);
     pthread_mutex_unlock(&r->lock);
     for (size_t i = 0; i < r->n_slow; i++)
         if (nrg_slow_reader_wait(&r->slow[i]))
@@ -593,12 +334,11 @@ int nrg_recorder_follow(struct nrg_recorder *r, int32_t pid, bool is_new)
 void nrg_recorder_exiting(struct nrg_recorder *r, int32_t pid)
 {
     pthread_mutex_lock(&r->lock);
-    if (nrg_proctree_fd(r->tree) >= 0)
-        nrg_proctree_drain(r->tree);
+    nrg_proctree_drain(r->tree);
     nrg_proctree_exiting(r->tree, pid);
     pthread_mutex_unlock(&r->lock);
-    if (r->spans.drain)
-        nrg_span_drain_exiting(r->spans.drain, pid);
+    if (r->drain)
+        nrg_span_drain_exiting(r->drain, pid);
 }
 
 void nrg_recorder_waited(struct nrg_recorder *r, int32_t pid, int64_t cpu_ns)
@@ -610,11 +350,10 @@ void nrg_recorder_waited(struct nrg_recorder *r, int32_t pid, int64_t cpu_ns)
 
 void nrg_recorder_run(struct nrg_recorder *r, const struct nrg_run *run)
 {
-    struct nrg_message *m = nrg_message_new(&r->queue, NRG_MSG_RUN);
-    if (m)
-        m->run = *run;
-    nrg_queue_push(&r->queue, m);
-    /* Written at once: a recorder that is killed in its first second leaves what it ran. */
+    if (!run->end_ns)
+        nrg_live_begin(&r->live, run->begin_ns);
+    nrg_queue_push(&r->queue, &(struct nrg_message){.kind = NRG_MSG_RUN, .run = *run});
+    /* Written at once: a recorder that is killed in its first second still leaves its run. */
     nrg_queue_wake(&r->queue);
 }
 
@@ -640,15 +379,28 @@ static void stop_threads(struct nrg_recorder *r)
         nrg_memory_watch_stop(r->memory);
     for (size_t i = 0; i < r->n_slow; i++)
         nrg_slow_reader_stop(&r->slow[i]);
-    if (r->spans.drain)
-        nrg_span_drain_stop(r->spans.drain);
+    if (r->drain)
+        nrg_span_drain_stop(r->drain);
     if (!r->writing)
         return;
     nrg_proctree_finish(r->tree);
-    hand_over(r);
+    nrg_recorder_hand_over(r);
     nrg_queue_stop(&r->queue);
     pthread_join(r->writer, NULL);
     r->writing = false;
+}
+
+/* How many spans there are, and how many are missing. The drain has stopped. */
+static void store_span_totals(struct nrg_recorder *r)
+{
+    struct nrg_span_totals t =
+        r->drain ? nrg_span_drain_totals(r->drain) : (struct nrg_span_totals){0};
+    if (!t.threads && !t.dropped)
+        return;
+    nrg_store_integer(r->store, "spans", (int64_t)t.spans);
+    nrg_store_integer(r->store, "spans_dropped", (int64_t)t.dropped);
+    nrg_store_integer(r->store, "spans_late", (int64_t)t.late);
+    nrg_store_integer(r->store, "spans_damaged", (int64_t)t.damaged);
 }
 
 int nrg_recorder_end(struct nrg_recorder *r, void (*keep)(void *, struct sqlite3 *), void *arg,
@@ -657,11 +409,11 @@ int nrg_recorder_end(struct nrg_recorder *r, void (*keep)(void *, struct sqlite3
     bool stopped;
     stop_threads(r);
     nrg_queue_wake(&r->queue);
-    store_batch(r, nrg_queue_take(&r->queue, &stopped));
+    nrg_recorder_store_batch(r, nrg_queue_take(&r->queue, &stopped));
     nrg_store_integer(r->store, "end_ns", nrg_now_ns());
     nrg_store_integer(r->store, "ticks", (int64_t)r->status.ticks);
     nrg_store_integer(r->store, "late_ticks", (int64_t)r->status.late_ticks);
-    nrg_recorder_spans_finish(&r->spans);
+    store_span_totals(r);
     nrg_store_finish(r->store);
     const char *why = nrg_store_spilled(r->store);
     nrg_copy(r->status.spilled, sizeof r->status.spilled, why ? why : "");
@@ -689,7 +441,7 @@ void nrg_recorder_free(struct nrg_recorder *r)
         nrg_slow_reader_release(&r->slow[i]);
     nrg_memory_watch_free(r->memory);
     nrg_proctree_free(r->tree);
-    nrg_recorder_spans_release(&r->spans);
+    nrg_span_drain_free(r->drain);
     nrg_rows_release(&r->process_rows);
     nrg_queue_release(&r->queue);
     nrg_live_release(&r->live);

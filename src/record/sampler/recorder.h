@@ -4,14 +4,16 @@
  *   sampling thread   reads all sensors that do not block, the process tree, the clocks
  *   spans thread      empties the rings of programs that mark spans, asleep until there are any
  *   reading threads   one for each sensor that may block
- *   writing thread    codes and commits, about once a second
+ *   writing thread    encodes and commits, about once a second
  *
- * Life: new (sensors opened, file created: everything that can fail does so here, before the
- * workload starts), start, follow and run marks while the workload runs, stop, free. The calling
- * thread does no work in between. After stop the recording is closed and complete.
+ * Life: new (opens sensors and creates the file: whatever can fail fails here, before the workload
+ * starts), begin, follow and run while the workload runs, end, free. The calling thread does no
+ * work in between. After end the recording is closed and complete.
+ *
+ * Errors: a negative errno, with the reason in err. Threads: one caller at a time.
  */
-#ifndef NRG_RECORD_RECORDER_H
-#define NRG_RECORD_RECORDER_H
+#ifndef NRG_RECORD_SAMPLER_RECORDER_H
+#define NRG_RECORD_SAMPLER_RECORDER_H
 
 #include "base/context.h"
 #include "record/format.h"
@@ -21,13 +23,18 @@ struct sqlite3;
 struct nrg_recorder;
 struct nrg_span_segment;
 
+/* When sensors that measure energy or power are read at NRG_QUICK_RATE_HZ, where they update so
+ * fast: spans are short. */
+enum nrg_quick { NRG_QUICK_NEVER, NRG_QUICK_WITH_SPANS, NRG_QUICK_ALWAYS };
+
 struct nrg_recorder_options {
     const char *path;
     bool overwrite;
-    double rate_hz;      /* 0: NRG_DEFAULT_RATE_HZ */
-    bool whole_system;   /* all processes */
-    bool live_processes; /* processes are this machine's, whatever the sensors' root is */
-    bool inside;         /* this process is the one that is measured: our threads are not it */
+    double rate_hz; /* 0: NRG_DEFAULT_RATE_HZ */
+    enum nrg_quick quick;
+    bool whole_system;   /* follow all processes */
+    bool live_processes; /* processes of this machine, whatever the sensors' root is */
+    bool inside;         /* this process is measured, without the recorder's threads */
     struct nrg_sensor_options sensors;
     /* Where programs mark spans; outlives the recorder. NULL: nowhere. */
     const struct nrg_span_segment *spans;
@@ -35,7 +42,7 @@ struct nrg_recorder_options {
 
 #define NRG_DEFAULT_RATE_HZ 10.0
 
-/* What happened besides the values; valid after stop. */
+/* What happened besides the values; valid after end. */
 struct nrg_recorder_status {
     uint64_t ticks, late_ticks;
     char spilled[200]; /* why the recording could not be written to disk, "" when it could */
@@ -44,34 +51,38 @@ struct nrg_recorder_status {
 int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_options *options,
                      struct nrg_recorder **recorder, struct nrg_error *err);
 
-/* Metadata, from new on until end, by one thread at a time. */
-int nrg_recorder_text(struct nrg_recorder *recorder, const char *key, const char *value);
+/* Metadata, from new on until begin. -EBUSY later. */
 int nrg_recorder_integer(struct nrg_recorder *recorder, const char *key, int64_t value);
-/* A model's file; as above. */
+/* Metadata and a model's file, from new on until end. */
+int nrg_recorder_text(struct nrg_recorder *recorder, const char *key, const char *value);
 int nrg_recorder_graph(struct nrg_recorder *recorder, const char *name, const char *format,
                        const void *bytes, size_t size);
+
+/* What was found and chosen; valid until free. */
+const struct nrg_probe *nrg_recorder_sensors(const struct nrg_recorder *recorder);
 
 /* First reading of every sensor, then the threads. */
 int nrg_recorder_begin(struct nrg_recorder *recorder, struct nrg_error *err);
 
 /*
  * Waits until every sensor that pushes its readings (a meter) has given one of that time or later;
- * 0: any at all. It can't be asked, and what it says around the edge of a run says what happened
- * there. No longer than MOST_NS, and not at all where there is none.
+ * 0: any one. Such a sensor can't be asked for a reading at the edge of a run, so the run waits for
+ * one. No longer than NRG_AWAIT_MOST_NS, and not at all without such sensors.
  */
 #define NRG_AWAIT_MOST_NS NRG_NS_PER_S
 void nrg_recorder_await_pushed(struct nrg_recorder *recorder, int64_t t_ns);
 
-/* Takes a reading of everything now, in step with the threads: marks the edge of a run. */
+/* Reads everything now, at the edge of a run. */
 void nrg_recorder_read_now(struct nrg_recorder *recorder);
-/* Energy of the total since begin, of recorders inside a process; -ENODATA: there is none. */
+/* The total that a report of the run would have by now (live.h). For recorders inside a process. */
 struct nrg_live_sum;
 int nrg_recorder_energy(struct nrg_recorder *recorder, struct nrg_live_sum *sum);
 
-/* is_new: it was just started, all of its CPU time counts. -errno when it is not there. */
+/* is_new: it was just started, and all of its CPU time counts. -errno when it is not there. */
 int nrg_recorder_follow(struct nrg_recorder *recorder, int32_t pid, bool is_new);
 void nrg_recorder_exiting(struct nrg_recorder *recorder, int32_t pid);
 void nrg_recorder_waited(struct nrg_recorder *recorder, int32_t pid, int64_t cpu_ns);
+/* A run begins (end_ns 0), or is over. */
 void nrg_recorder_run(struct nrg_recorder *recorder, const struct nrg_run *run);
 void nrg_recorder_event(struct nrg_recorder *recorder, const char *kind, const char *source,
                         const char *detail);

@@ -1,4 +1,4 @@
-/* See slow_reader.h. */
+/* See slow_reader.h. Requests are counted: a reading serves all requests made before it began. */
 #include "record/sampler/slow_reader.h"
 
 #include <errno.h>
@@ -8,16 +8,27 @@
 #define PATIENCE_NS  (3 * NRG_NS_PER_S)
 #define HAND_OVER_NS NRG_NS_PER_S
 
+/* True when it has just become quick: a reading is due. The caller holds the lock. */
+static bool take_quicken(struct nrg_slow_reader *r)
+{
+    bool quicken = r->quicken;
+    if (quicken)
+        nrg_feed_quicken(&r->feed, nrg_now_ns());
+    r->quicken = false;
+    return quicken;
+}
+
 static void *read_loop(void *arg)
 {
     struct nrg_slow_reader *r = arg;
     int64_t hand_over_ns = nrg_now_ns() + HAND_OVER_NS;
     pthread_mutex_lock(&r->lock);
     while (!r->stop) {
-        while (!r->stop && r->asked == r->served && nrg_now_ns() < r->feed.next_ns)
+        while (!r->stop && r->asked == r->served && !take_quicken(r) &&
+               nrg_now_ns() < r->feed.next_ns)
             nrg_cond_wait_until(&r->changed, &r->lock, r->feed.next_ns);
         uint64_t asked = r->asked;
-        bool edge = asked != r->served; /* of a run: its reading must not wait for a second */
+        bool edge = asked != r->served; /* a reading at the edge of a run is handed over at once */
         pthread_mutex_unlock(&r->lock);
         nrg_feed_read(&r->feed);
         int64_t now = nrg_now_ns();
@@ -46,6 +57,14 @@ int nrg_slow_reader_start(struct nrg_slow_reader *r)
     int rc = nrg_thread_start(&r->thread, "nrg-slow", read_loop, r);
     r->started = !rc;
     return rc;
+}
+
+void nrg_slow_reader_quicken(struct nrg_slow_reader *r)
+{
+    pthread_mutex_lock(&r->lock);
+    r->quicken = true;
+    pthread_cond_broadcast(&r->changed);
+    pthread_mutex_unlock(&r->lock);
 }
 
 void nrg_slow_reader_ask(struct nrg_slow_reader *r)
@@ -90,6 +109,6 @@ void nrg_slow_reader_stop(struct nrg_slow_reader *r)
 void nrg_slow_reader_release(struct nrg_slow_reader *r)
 {
     nrg_slow_reader_stop(r);
-    if (!r->stuck) /* a thread that hangs in the driver still uses its state */
+    if (!r->stuck) /* a thread that hangs in the driver still uses the driver's state */
         nrg_feed_release(&r->feed);
 }

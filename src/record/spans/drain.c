@@ -1,5 +1,5 @@
 /*
- * See span_drain.h. A merge of the lanes through a heap of their next events; each lane copies a
+ * See spans/drain.h. A merge of the lanes through a heap of their next events; each lane copies a
  * few records at a time, so that memory does not grow with what is in the rings.
  */
 #include "record/spans/drain.h"
@@ -24,10 +24,21 @@
 
 #define SLOWEST_NS   (100 * NRG_NS_PER_MS)
 #define FASTEST_NS   (5 * NRG_NS_PER_MS)
-#define REST_NS      NRG_NS_PER_MS /* at least, whoever wakes us */
+#define REST_NS      NRG_NS_PER_MS /* the shortest sleep, however often programs wake it */
 #define HAND_OVER_NS NRG_NS_PER_S
 #define MAX_WAITING  (1u << 17) /* rows in the queue: 6 MB */
-#define PATIENCE     10000      /* of the last round: ms without progress of the writer */
+#define WAITING      4          /* moments at which CPU times were read, in two rounds */
+#define PATIENCE_MS  10000      /* of the last round, while the writer makes no progress */
+
+/*
+ * CPU times that were read for all threads at one moment. They wait until the events before that
+ * moment have become rows, because rows of threads are in order of time.
+ */
+struct waiting_cpu {
+    int64_t t_ns;
+    int64_t cpu_ns[NRG_RING_SLOTS];
+    bool read[NRG_RING_SLOTS];
+};
 
 struct nrg_span_drain {
     struct nrg_span_drain_options options;
@@ -37,6 +48,8 @@ struct nrg_span_drain {
     struct nrg_span_lane *lanes[NRG_RING_SLOTS];
     struct nrg_span_lane *heap[NRG_RING_SLOTS];
     size_t n_lanes, n_heap;
+    struct waiting_cpu waiting[WAITING];
+    size_t n_waiting;
     uint64_t pid_namespace, unplaced;
     int64_t period_ns, cpu_next_ns, hand_over_ns;
     bool said_lost;
@@ -47,11 +60,16 @@ struct nrg_span_drain {
     pthread_mutex_t lock; /* all above but the thread's own */
 };
 
+bool nrg_span_drain_is_marked(const struct nrg_span_drain *d)
+{
+    return atomic_load_explicit(&d->segment->header->claims, memory_order_relaxed) != 0;
+}
+
 static void skip_old_records(struct nrg_span_drain *d)
 {
     struct nrg_ring_slot *slots = nrg_span_segment_slots(d->segment);
     if (!atomic_load(&d->segment->header->claims))
-        return; /* a look would touch pages that nobody uses */
+        return; /* reading slots would touch pages that nobody uses */
     for (size_t i = 0; i < NRG_RING_SLOTS; i++)
         atomic_store(&slots[i].tail, atomic_load(&slots[i].head));
 }
@@ -100,7 +118,7 @@ static void open_lane(struct nrg_span_drain *d, size_t slot)
 
 static void close_lane(struct nrg_span_drain *d, size_t slot)
 {
-    nrg_span_lane_give_back(d->lanes[slot], d->segment);
+    nrg_span_lane_give_back(d->lanes[slot]);
     nrg_span_lane_free(d->lanes[slot]);
     d->lanes[slot] = NULL;
     d->n_lanes--;
@@ -109,24 +127,24 @@ static void close_lane(struct nrg_span_drain *d, size_t slot)
 static uint64_t count_unplaced(struct nrg_span_drain *d)
 {
     uint64_t unplaced = atomic_load_explicit(&d->segment->header->unplaced, memory_order_relaxed);
-    uint64_t news = unplaced > d->unplaced ? unplaced - d->unplaced : 0;
+    uint64_t more = unplaced > d->unplaced ? unplaced - d->unplaced : 0;
     d->unplaced = unplaced;
-    return news;
+    return more;
 }
 
-static void count_dropped(struct nrg_span_drain *d, uint64_t news)
+static void count_dropped(struct nrg_span_drain *d, uint64_t more)
 {
-    if (!news)
+    if (!more)
         return;
-    d->totals.dropped += news < INT64_MAX - d->totals.dropped ? news : 0;
+    d->totals.dropped += more < INT64_MAX - d->totals.dropped ? more : 0;
     if (!d->said_lost)
-        nrg_span_rows_event(&d->rows, "lost", "spans",
-                            "marked faster than could be written: some are missing");
+        nrg_queue_push_event(d->options.queue, "lost", "spans",
+                             "marked faster than could be written: some are missing");
     d->said_lost = true;
 }
 
-/* Finds new threads and how much there is to do; returns the fullest ring's records. */
-static uint64_t look_around(struct nrg_span_drain *d)
+/* Finds new threads and how much waits; returns the records in the fullest ring. */
+static uint64_t survey_rings(struct nrg_span_drain *d)
 {
     struct nrg_ring_slot *slots = nrg_span_segment_slots(d->segment);
     uint64_t fullest = 0;
@@ -136,9 +154,9 @@ static uint64_t look_around(struct nrg_span_drain *d)
             open_lane(d, i);
         if (!d->lanes[i])
             continue;
-        uint64_t waiting = nrg_span_lane_look(d->lanes[i], d->segment, &d->totals.damaged);
+        uint64_t waiting = nrg_span_lane_look(d->lanes[i], &d->totals.damaged);
         fullest = waiting > fullest ? waiting : fullest;
-        count_dropped(d, nrg_span_lane_dropped(d->lanes[i], d->segment));
+        count_dropped(d, nrg_span_lane_dropped(d->lanes[i]));
     }
     count_dropped(d, count_unplaced(d));
     d->clock.now_ns = nrg_now_ns();
@@ -147,7 +165,7 @@ static uint64_t look_around(struct nrg_span_drain *d)
 
 static bool is_before(const struct nrg_span_lane *a, const struct nrg_span_lane *b)
 {
-    return a->next.t_ns != b->next.t_ns ? a->next.t_ns < b->next.t_ns : a->slot < b->slot;
+    return a->next.t_ns != b->next.t_ns ? a->next.t_ns < b->next.t_ns : a->number < b->number;
 }
 
 static void sift_down(struct nrg_span_drain *d, size_t at)
@@ -170,8 +188,7 @@ static void fill_heap(struct nrg_span_drain *d, int64_t until_ns)
 {
     d->n_heap = 0;
     for (size_t i = 0; i < NRG_RING_SLOTS; i++)
-        if (d->lanes[i] &&
-            nrg_span_lane_peek(d->lanes[i], d->segment, &d->clock, &d->totals.damaged) &&
+        if (d->lanes[i] && nrg_span_lane_peek(d->lanes[i], &d->clock, &d->totals.damaged) &&
             d->lanes[i]->next.t_ns <= until_ns)
             d->heap[d->n_heap++] = d->lanes[i];
     for (size_t i = d->n_heap / 2; i-- > 0;)
@@ -182,19 +199,24 @@ static void settle_all(struct nrg_span_drain *d)
 {
     for (size_t i = 0; i < NRG_RING_SLOTS; i++)
         if (d->lanes[i])
-            nrg_span_lane_settle(d->lanes[i], d->segment);
+            nrg_span_lane_settle(d->lanes[i]);
 }
 
-/* False: the writer is behind, and what is left stays in the rings. */
+static void sleep_ns(int64_t ns)
+{
+    struct timespec ts = {ns / NRG_NS_PER_S, ns % NRG_NS_PER_S};
+    nanosleep(&ts, NULL);
+}
+
+/* False: the writer is behind, and events have to stay in the rings. */
 static bool writer_keeps_up(struct nrg_span_drain *d, bool last)
 {
     struct nrg_queue *queue = d->options.queue;
     size_t waiting = nrg_queue_rows(queue), least = SIZE_MAX;
     if (waiting <= MAX_WAITING || !last)
         return waiting <= MAX_WAITING;
-    for (int idle = 0; idle < PATIENCE && waiting > MAX_WAITING; idle++) {
-        struct timespec ms = {0, NRG_NS_PER_MS};
-        nanosleep(&ms, NULL);
+    for (int idle = 0; idle < PATIENCE_MS && waiting > MAX_WAITING; idle++) {
+        sleep_ns(NRG_NS_PER_MS);
         waiting = nrg_queue_rows(queue);
         idle = waiting < least ? 0 : idle;
         least = waiting < least ? waiting : least;
@@ -202,18 +224,46 @@ static bool writer_keeps_up(struct nrg_span_drain *d, bool last)
     return waiting <= MAX_WAITING;
 }
 
-/* Gives out events up to a time, in order. False: not all of them. */
-static bool merge(struct nrg_span_drain *d, int64_t until_ns, bool last)
+static void add_waiting_cpu(struct nrg_span_drain *d, int64_t until_ns)
+{
+    size_t n = 0;
+    for (; n < d->n_waiting && d->waiting[n].t_ns <= until_ns; n++)
+        for (size_t i = 0; i < NRG_RING_SLOTS; i++)
+            if (d->waiting[n].read[i] && d->lanes[i] && d->lanes[i]->track)
+                nrg_span_rows_cpu(&d->rows, d->lanes[i], d->waiting[n].t_ns,
+                                  d->waiting[n].cpu_ns[i]);
+    if (n)
+        memmove(d->waiting, d->waiting + n, (d->n_waiting - n) * sizeof *d->waiting);
+    d->n_waiting -= n;
+}
+
+void nrg_span_drain_read_cpu(struct nrg_span_drain *d)
+{
+    if (pthread_mutex_trylock(&d->lock))
+        return; /* the rings are being emptied: CPU times are read after that */
+    if (d->n_lanes && d->n_waiting < WAITING) {
+        struct waiting_cpu *w = &d->waiting[d->n_waiting++];
+        w->t_ns = nrg_now_ns();
+        for (size_t i = 0; i < NRG_RING_SLOTS; i++)
+            w->read[i] = d->lanes[i] && !d->lanes[i]->over && d->lanes[i]->cpu_ns != NRG_MISSING &&
+                         !nrg_span_lane_cpu(d->lanes[i], &w->cpu_ns[i]);
+        d->cpu_next_ns = w->t_ns + d->options.cpu_period_ns + d->options.cpu_period_ns / 2;
+    }
+    pthread_mutex_unlock(&d->lock);
+}
+
+/* Turns events up to a time into rows, in order. False: the writer is behind, some are left. */
+static bool merge_lanes(struct nrg_span_drain *d, int64_t until_ns, bool last)
 {
     if (!writer_keeps_up(d, last))
         return false;
     fill_heap(d, until_ns);
     while (d->n_heap) {
         struct nrg_span_lane *lane = d->heap[0];
+        add_waiting_cpu(d, lane->next.t_ns);
         nrg_span_rows_add(&d->rows, lane, &d->totals);
         nrg_span_lane_advance(lane);
-        if (!nrg_span_lane_peek(lane, d->segment, &d->clock, &d->totals.damaged) ||
-            lane->next.t_ns > until_ns)
+        if (!nrg_span_lane_peek(lane, &d->clock, &d->totals.damaged) || lane->next.t_ns > until_ns)
             d->heap[0] = d->heap[--d->n_heap];
         sift_down(d, 0);
         if (nrg_span_rows_are_many(&d->rows)) {
@@ -246,7 +296,7 @@ static void read_all_cpu(struct nrg_span_drain *d, int64_t now_ns, bool last)
         d->cpu_next_ns = now_ns + d->options.cpu_period_ns;
 }
 
-/* How long until a ring that fills like the fullest one is a quarter full. */
+/* The time in which a ring that fills like the fullest one gets a quarter full. */
 static int64_t next_period(int64_t period_ns, uint64_t fullest, bool done)
 {
     if (!done)
@@ -259,8 +309,10 @@ static int64_t next_period(int64_t period_ns, uint64_t fullest, bool done)
 int64_t nrg_span_drain_step(struct nrg_span_drain *d, bool last)
 {
     int64_t now_ns = nrg_span_clock_update(&d->clock);
-    uint64_t fullest = look_around(d);
-    bool done = merge(d, last ? INT64_MAX : now_ns, last);
+    uint64_t fullest = survey_rings(d);
+    bool done = merge_lanes(d, last ? INT64_MAX : now_ns, last);
+    if (done)
+        add_waiting_cpu(d, INT64_MAX);
     settle_all(d);
     for (size_t i = 0; i < NRG_RING_SLOTS; i++)
         if (d->lanes[i] && d->lanes[i]->over && done && !d->lanes[i]->next_records)
@@ -275,15 +327,10 @@ int64_t nrg_span_drain_step(struct nrg_span_drain *d, bool last)
     return d->n_lanes ? d->period_ns : 0;
 }
 
-static void futex(_Atomic uint32_t *word, int op, uint32_t value, const struct timespec *timeout)
+static void call_futex(_Atomic uint32_t *word, int op, uint32_t value,
+                       const struct timespec *timeout)
 {
     syscall(SYS_futex, word, op, value, timeout, NULL, 0);
-}
-
-static void rest(int64_t ns)
-{
-    struct timespec ts = {ns / NRG_NS_PER_S, ns % NRG_NS_PER_S};
-    nanosleep(&ts, NULL);
 }
 
 static void *drain_loop(void *arg)
@@ -301,9 +348,9 @@ static void *drain_loop(void *arg)
         int64_t slept_ns = nrg_now_ns();
         struct timespec ts = {wait_ns / NRG_NS_PER_S, wait_ns % NRG_NS_PER_S};
         if (!atomic_load(&d->stop))
-            futex(claims, FUTEX_WAIT, seen, wait_ns ? &ts : NULL);
+            call_futex(claims, FUTEX_WAIT, seen, wait_ns ? &ts : NULL);
         if (nrg_now_ns() - slept_ns < REST_NS && !atomic_load(&d->stop))
-            rest(REST_NS); /* a program could wake us without end */
+            sleep_ns(REST_NS); /* a program could wake the thread without end */
     }
     return NULL;
 }
@@ -316,12 +363,23 @@ int nrg_span_drain_start(struct nrg_span_drain *d, pthread_t *thread)
     return rc;
 }
 
+static bool has_lane_of(const struct nrg_span_drain *d, int32_t pid)
+{
+    for (size_t i = 0; d->n_lanes && i < NRG_RING_SLOTS; i++)
+        if (d->lanes[i] && d->lanes[i]->pid == pid)
+            return true;
+    return false;
+}
+
 void nrg_span_drain_exiting(struct nrg_span_drain *d, int32_t pid)
 {
     pthread_mutex_lock(&d->lock);
-    for (size_t i = 0; d->n_lanes && i < NRG_RING_SLOTS; i++)
-        if (d->lanes[i] && d->lanes[i]->pid == pid && !d->lanes[i]->over)
-            read_cpu(d, d->lanes[i]);
+    if (has_lane_of(d, pid)) { /* rows are in order of time: first what is in its rings */
+        nrg_span_drain_step(d, false);
+        for (size_t i = 0; i < NRG_RING_SLOTS; i++)
+            if (d->lanes[i] && d->lanes[i]->pid == pid && !d->lanes[i]->over)
+                read_cpu(d, d->lanes[i]);
+    }
     pthread_mutex_unlock(&d->lock);
 }
 
@@ -332,7 +390,7 @@ static void end_thread(struct nrg_span_drain *d)
         return;
     atomic_store(&d->stop, true);
     atomic_fetch_add(claims, 1);
-    futex(claims, FUTEX_WAKE, INT_MAX, NULL);
+    call_futex(claims, FUTEX_WAKE, INT_MAX, NULL);
     pthread_join(d->thread, NULL);
     d->started = false;
 }

@@ -1,6 +1,6 @@
 /*
- * See span_lane.h. A thread's CPU time is in its schedstat, as of the last tick while it runs; the
- * exact clock is there for threads of one's own process only.
+ * See spans/lane.h. The CPU time of another process's thread comes from its schedstat, which while
+ * the thread runs is as old as the last tick. Only threads of this process have an exact clock.
  */
 #include "record/spans/lane.h"
 
@@ -23,7 +23,7 @@
 
 #define PAIR_TRIES  8
 #define MIN_BASE_NS (2 * NRG_NS_PER_MS)
-#define MAX_TICKS   1e16 /* months: further away is damage */
+#define MAX_TICKS   1e16 /* months; further away means damage */
 #define MASK        (NRG_RING_RECORDS - 1)
 
 static uint64_t read_tsc(void)
@@ -35,7 +35,7 @@ static uint64_t read_tsc(void)
 #endif
 }
 
-/* The closest of a few pairs: caches are cold at first, and a thread can be interrupted. */
+/* The tightest of a few pairs: caches are cold at first, and a thread can be interrupted. */
 static void read_pair(int64_t *ns, uint64_t *tsc)
 {
     int64_t best = INT64_MAX;
@@ -82,7 +82,7 @@ int64_t nrg_span_clock_update(struct nrg_span_clock *c)
     return c->ns;
 }
 
-static int64_t time_of(const struct nrg_span_clock *c, uint64_t clock)
+static int64_t to_monotonic_ns(const struct nrg_span_clock *c, uint64_t clock)
 {
     if (c->kind != NRG_RING_TSC)
         return clock > NRG_MAX_TIME_NS ? 0 : (int64_t)clock;
@@ -106,7 +106,9 @@ struct nrg_span_lane *nrg_span_lane_new(const struct nrg_span_segment *segment, 
     struct nrg_span_lane *lane = calloc(1, sizeof *lane);
     if (!lane)
         return NULL;
-    lane->slot = number;
+    lane->segment = segment;
+    lane->slot = slot;
+    lane->number = number;
     lane->owner = atomic_load_explicit(&slot->owner, memory_order_acquire);
     lane->pid = (int32_t)(lane->owner >> 32 & INT32_MAX);
     lane->tid = (int32_t)(lane->owner & INT32_MAX);
@@ -134,11 +136,10 @@ void nrg_span_lane_free(struct nrg_span_lane *lane)
     free(lane);
 }
 
-uint64_t nrg_span_lane_look(struct nrg_span_lane *lane, const struct nrg_span_segment *segment,
-                            uint64_t *damaged)
+uint64_t nrg_span_lane_look(struct nrg_span_lane *lane, uint64_t *damaged)
 {
-    struct nrg_ring_slot *slot = &nrg_span_segment_slots(segment)[lane->slot];
-    /* First the phase: if it is over now, the head read after that is the last. */
+    struct nrg_ring_slot *slot = lane->slot;
+    /* The phase is read first: if the thread is over, the head read after it is the last. */
     uint32_t phase = atomic_load_explicit(&slot->phase, memory_order_acquire);
     uint64_t owner = atomic_load_explicit(&slot->owner, memory_order_acquire);
     lane->over |= phase == NRG_RING_CLOSED || owner != lane->owner;
@@ -153,18 +154,17 @@ uint64_t nrg_span_lane_look(struct nrg_span_lane *lane, const struct nrg_span_se
     return head - lane->tail;
 }
 
-uint64_t nrg_span_lane_dropped(struct nrg_span_lane *lane, const struct nrg_span_segment *segment)
+uint64_t nrg_span_lane_dropped(struct nrg_span_lane *lane)
 {
-    struct nrg_ring_slot *slot = &nrg_span_segment_slots(segment)[lane->slot];
+    struct nrg_ring_slot *slot = lane->slot;
     uint64_t dropped = atomic_load_explicit(&slot->dropped, memory_order_relaxed);
-    uint64_t news = dropped > lane->dropped ? dropped - lane->dropped : 0;
+    uint64_t more = dropped > lane->dropped ? dropped - lane->dropped : 0;
     lane->dropped = dropped;
-    return news;
+    return more;
 }
 
 /* Copies records from number `from` on; at least `need`, or false. */
-static bool fill_window(struct nrg_span_lane *lane, const struct nrg_span_segment *segment,
-                        uint64_t from, size_t need)
+static bool fill_window(struct nrg_span_lane *lane, uint64_t from, size_t need)
 {
     uint64_t there = lane->head - from;
     size_t n = there < NRG_LANE_WINDOW ? (size_t)there : NRG_LANE_WINDOW, done = 0;
@@ -175,8 +175,8 @@ static bool fill_window(struct nrg_span_lane *lane, const struct nrg_span_segmen
         size_t part =
             n - done < NRG_RING_RECORDS - place ? n - done : (size_t)(NRG_RING_RECORDS - place);
         size_t offset =
-            NRG_RING_RINGS_AT + lane->slot * NRG_RING_RING_BYTES + place * sizeof *lane->window;
-        if (nrg_span_segment_read(segment, offset, lane->window + done,
+            NRG_RING_RINGS_AT + lane->number * NRG_RING_RING_BYTES + place * sizeof *lane->window;
+        if (nrg_span_segment_read(lane->segment, offset, lane->window + done,
                                   part * sizeof *lane->window))
             return false;
         done += part;
@@ -188,24 +188,25 @@ static bool fill_window(struct nrg_span_lane *lane, const struct nrg_span_segmen
 }
 
 /* The next one or two records in the window; 0 when they are not there yet. */
-static unsigned load_records(struct nrg_span_lane *lane, const struct nrg_span_segment *segment)
+static unsigned load_records(struct nrg_span_lane *lane)
 {
-    if (lane->at >= lane->filled && !fill_window(lane, segment, lane->tail, 1))
+    if (lane->at >= lane->filled && !fill_window(lane, lane->tail, 1))
         return 0;
     if (!(lane->window[lane->at].op & NRG_RING_HAS_VALUE))
         return 1;
-    if (lane->at + 1 >= lane->filled && !fill_window(lane, segment, lane->tail, 2))
+    if (lane->at + 1 >= lane->filled && !fill_window(lane, lane->tail, 2))
         return 0;
     return 2;
 }
 
-static int64_t between(int64_t t, int64_t low, int64_t high)
+static int64_t clamp(int64_t t, int64_t low, int64_t high)
 {
     return t < low ? low : t > high ? high : t;
 }
 
-/* False: what stands there is no event. */
-static bool decode(struct nrg_span_lane *lane, unsigned records, const struct nrg_span_clock *clock)
+/* False: the record is not an event. */
+static bool decode_event(struct nrg_span_lane *lane, unsigned records,
+                         const struct nrg_span_clock *clock)
 {
     const struct nrg_ring_record *r = &lane->window[lane->at];
     struct nrg_lane_event *e = &lane->next;
@@ -229,18 +230,18 @@ static bool decode(struct nrg_span_lane *lane, unsigned records, const struct nr
             return false;
         break;
     case NRG_RING_PAST:
-        e->t_ns = lane->last_ns; /* told between its neighbours, whenever it was */
+        e->t_ns = lane->last_ns; /* reported between its neighbours, whenever it was */
         e->begin_ns = r->clock > (uint64_t)clock->now_ns ? clock->now_ns : (int64_t)r->clock;
-        e->value = between(e->value, e->begin_ns, clock->now_ns);
+        e->value = clamp(e->value, e->begin_ns, clock->now_ns);
         return records == 2 && r->clock <= NRG_MAX_TIME_NS;
     default:
         return false;
     }
-    e->t_ns = between(time_of(clock, r->clock), floor, clock->now_ns);
+    e->t_ns = clamp(to_monotonic_ns(clock, r->clock), floor, clock->now_ns);
     return true;
 }
 
-/* Keeps begins and ends in step; false: not to be given out. */
+/* Keeps begins and ends balanced. False: the event is left out. */
 static bool fits_nesting(struct nrg_span_lane *lane)
 {
     if (lane->next.op == NRG_RING_BEGIN && lane->depth >= NRG_LANE_MAX_DEPTH) {
@@ -258,7 +259,8 @@ static bool fits_nesting(struct nrg_span_lane *lane)
 
 /*
  * A past span of the thread's own track stands between its neighbours, whose times come from
- * another clock and may be some ns off: it begins in what is open, and what follows follows.
+ * another clock and may be some ns off. It is made to begin inside the open span, and to end before
+ * the next event.
  */
 static void fit_past(struct nrg_span_lane *lane)
 {
@@ -272,24 +274,24 @@ static void fit_past(struct nrg_span_lane *lane)
         e->t_ns = e->value + 1;
 }
 
-static void skip(struct nrg_span_lane *lane, unsigned records)
+static void skip_records(struct nrg_span_lane *lane, unsigned records)
 {
     lane->at += records;
     lane->tail += records;
 }
 
-bool nrg_span_lane_peek(struct nrg_span_lane *lane, const struct nrg_span_segment *segment,
-                        const struct nrg_span_clock *clock, uint64_t *damaged)
+bool nrg_span_lane_peek(struct nrg_span_lane *lane, const struct nrg_span_clock *clock,
+                        uint64_t *damaged)
 {
     while (!lane->next_records) {
-        unsigned records = load_records(lane, segment);
+        unsigned records = load_records(lane);
         if (!records)
             return false;
-        if (!decode(lane, records, clock)) {
+        if (!decode_event(lane, records, clock)) {
             ++*damaged;
-            skip(lane, 1);
+            skip_records(lane, 1);
         } else if (!fits_nesting(lane)) {
-            skip(lane, records);
+            skip_records(lane, records);
         } else {
             fit_past(lane);
             lane->next_records = records;
@@ -305,19 +307,19 @@ void nrg_span_lane_advance(struct nrg_span_lane *lane)
     else if (lane->next.op == NRG_RING_END)
         lane->depth--;
     lane->last_ns = lane->next.t_ns;
-    skip(lane, lane->next_records);
+    skip_records(lane, lane->next_records);
     lane->next_records = 0;
 }
 
-void nrg_span_lane_settle(struct nrg_span_lane *lane, const struct nrg_span_segment *segment)
+void nrg_span_lane_settle(struct nrg_span_lane *lane)
 {
-    struct nrg_ring_slot *slot = &nrg_span_segment_slots(segment)[lane->slot];
+    struct nrg_ring_slot *slot = lane->slot;
     atomic_store_explicit(&slot->tail, lane->tail, memory_order_release);
 }
 
-void nrg_span_lane_give_back(struct nrg_span_lane *lane, const struct nrg_span_segment *segment)
+void nrg_span_lane_give_back(struct nrg_span_lane *lane)
 {
-    struct nrg_ring_slot *slot = &nrg_span_segment_slots(segment)[lane->slot];
+    struct nrg_ring_slot *slot = lane->slot;
     uint64_t owner = lane->owner;
     atomic_store_explicit(&slot->tail, lane->head, memory_order_relaxed);
     atomic_store_explicit(&slot->phase, NRG_RING_CLAIMED, memory_order_relaxed);
@@ -325,7 +327,7 @@ void nrg_span_lane_give_back(struct nrg_span_lane *lane, const struct nrg_span_s
                                             memory_order_relaxed);
 }
 
-/* An ABI of the kernel, like that of processes in procfs.c. */
+/* Part of the kernel's ABI, like that of processes in procfs.c. */
 static clockid_t thread_clock(int32_t tid)
 {
     return (clockid_t)(~(uint32_t)tid << 3 | 6);

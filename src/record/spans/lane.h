@@ -1,12 +1,15 @@
 /*
  * One thread that marks spans, as the recorder sees it: the reader of its ring, and its CPU time.
  *
- * Records are copied before they are looked at, because the program may write to them at any
- * time. Whatever stands there, an event comes out with a time between the last one's and now, and
- * ends never outnumber begins. Owned by the drain; not thread-safe.
+ * Records are copied before they are checked, because the program may write to them at any time.
+ * Whatever a record contains, its event has a time between the last one's and now, and ends never
+ * outnumber begins.
+ *
+ * Ownership: new, free, by the drain; the segment outlives it. Errors: a negative errno, or NULL
+ * when out of memory. Not thread-safe.
  */
-#ifndef NRG_RECORD_SPAN_LANE_H
-#define NRG_RECORD_SPAN_LANE_H
+#ifndef NRG_RECORD_SPANS_LANE_H
+#define NRG_RECORD_SPANS_LANE_H
 
 #include "base/clock.h"
 #include "record/spans/segment.h"
@@ -14,13 +17,13 @@
 #define NRG_LANE_WINDOW    128  /* records copied at a time */
 #define NRG_LANE_MAX_DEPTH 1024 /* the client records no deeper ones */
 
-/* CLOCK_MONOTONIC from what records carry: a straight line through two pairs. */
+/* CLOCK_MONOTONIC from the clock of the records, by a straight line through two pairs. */
 struct nrg_span_clock {
     enum nrg_ring_clock kind;
     int64_t ns, before_ns; /* of the last pair, and one at least 2 ms earlier */
     uint64_t tsc, before_tsc;
     double ns_per_tick;
-    int64_t now_ns; /* nothing that was read can be later */
+    int64_t now_ns; /* no record that was read can be later */
 };
 
 void nrg_span_clock_init(struct nrg_span_clock *clock, enum nrg_ring_clock kind);
@@ -36,15 +39,17 @@ struct nrg_lane_event {
 };
 
 struct nrg_span_lane {
-    size_t slot;
+    const struct nrg_span_segment *segment;
+    struct nrg_ring_slot *slot;
+    size_t number; /* of the slot */
     uint64_t owner;
     int32_t pid, tid;
     int64_t start_ticks, track; /* track: its id, 0 until it has marked something */
     char name[16];
-    bool foreign;              /* of another pid namespace: its numbers are not ours */
-    bool over;                 /* its thread has gone: what is in the ring is all */
+    bool foreign;              /* of another pid namespace: its pid means nothing here */
+    bool over;                 /* its thread has ended: nothing more will come */
     uint64_t tail, read, head; /* records given out, copied, there */
-    uint64_t dropped;          /* of what the slot says, already counted */
+    uint64_t dropped;          /* of the slot's count, already reported */
     unsigned depth, hidden;    /* open spans; begins that were too deep */
     int64_t last_ns;
     int64_t begun_ns[NRG_LANE_MAX_DEPTH]; /* of the open spans */
@@ -53,8 +58,8 @@ struct nrg_span_lane {
     size_t at, filled;
     struct nrg_ring_record window[NRG_LANE_WINDOW];
     int cpu_fd;                     /* its schedstat, -1: none */
-    int64_t cpu_ns, cpu_checked_ns; /* last value; when it was found to be the same */
-    bool cpu_held;                  /* found the same since its row was written */
+    int64_t cpu_ns, cpu_checked_ns; /* last value; when it was last read unchanged */
+    bool cpu_held;                  /* read unchanged since its row was written */
 };
 
 /* NULL when out of memory. */
@@ -62,21 +67,20 @@ struct nrg_span_lane *nrg_span_lane_new(const struct nrg_span_segment *segment, 
                                         uint64_t pid_namespace);
 void nrg_span_lane_free(struct nrg_span_lane *lane);
 
-/* Looks how far the ring is filled; returns records waiting. damaged counts what can't be. */
-uint64_t nrg_span_lane_look(struct nrg_span_lane *lane, const struct nrg_span_segment *segment,
-                            uint64_t *damaged);
-/* What the slot counts as dropped and was not told yet. */
-uint64_t nrg_span_lane_dropped(struct nrg_span_lane *lane, const struct nrg_span_segment *segment);
+/* Reads how far the ring is filled; returns the records waiting. Impossible counts are damage. */
+uint64_t nrg_span_lane_look(struct nrg_span_lane *lane, uint64_t *damaged);
+/* Records that were dropped since the last call. */
+uint64_t nrg_span_lane_dropped(struct nrg_span_lane *lane);
 
 /* True when lane->next is the next event. */
-bool nrg_span_lane_peek(struct nrg_span_lane *lane, const struct nrg_span_segment *segment,
-                        const struct nrg_span_clock *clock, uint64_t *damaged);
-/* Done with it. */
+bool nrg_span_lane_peek(struct nrg_span_lane *lane, const struct nrg_span_clock *clock,
+                        uint64_t *damaged);
+/* Leaves the event in lane->next behind. */
 void nrg_span_lane_advance(struct nrg_span_lane *lane);
-/* Gives the room back to the writer. */
-void nrg_span_lane_settle(struct nrg_span_lane *lane, const struct nrg_span_segment *segment);
-/* Lets another thread have the slot. The lane must be over. */
-void nrg_span_lane_give_back(struct nrg_span_lane *lane, const struct nrg_span_segment *segment);
+/* Makes the room of finished records free for the program. */
+void nrg_span_lane_settle(struct nrg_span_lane *lane);
+/* Frees the slot for another thread. The lane must be over. */
+void nrg_span_lane_give_back(struct nrg_span_lane *lane);
 
 /* CPU time of the thread in ns; -ESRCH when it has gone, -ENOTSUP when it can't be known. */
 int nrg_span_lane_cpu(struct nrg_span_lane *lane, int64_t *cpu_ns);

@@ -1,16 +1,19 @@
-/* See span_rows.h. */
+/*
+ * See spans/rows.h. Times only go up within a series; an event that comes too late gets the time of
+ * the one before it and is counted.
+ */
 #include "record/spans/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "record/series.h"
+#include "record/store/writer.h"
 #include "sensors/channel.h"
 
-#define MAX_TRACKS 4096 /* of past spans */
+#define MAX_TRACKS 4096 /* with past spans */
 
-/* Past spans of one track; thread tracks have the number 0. */
+/* A track with past spans. For a thread's own track the number is 0. */
 struct nrg_past_track {
     int64_t id, start_ticks;
     int32_t pid;
@@ -40,32 +43,18 @@ void nrg_span_rows_release(struct nrg_span_rows *r)
     nrg_span_texts_release(&r->texts);
 }
 
-int64_t nrg_span_rows_track(struct nrg_span_rows *r, struct nrg_span_track *track)
+/* Gives the track an id, which is returned, and sends it to the writer. */
+static int64_t add_track(struct nrg_span_rows *r, struct nrg_span_track *track)
 {
-    struct nrg_message *m = nrg_message_new(r->queue, NRG_MSG_SPAN_TRACK);
     track->id = ++r->next_track;
-    if (m)
-        m->span_track = *track;
-    nrg_queue_push(r->queue, m);
+    nrg_queue_push(r->queue,
+                   &(struct nrg_message){.kind = NRG_MSG_SPAN_TRACK, .span_track = *track});
     return track->id;
 }
 
-void nrg_span_rows_event(struct nrg_span_rows *r, const char *kind, const char *source,
-                         const char *detail)
-{
-    struct nrg_message *m = nrg_message_new(r->queue, NRG_MSG_EVENT);
-    if (m) {
-        m->event.t_ns = nrg_now_ns();
-        nrg_copy(m->event.kind, sizeof m->event.kind, kind);
-        nrg_copy(m->event.source, sizeof m->event.source, source);
-        nrg_copy(m->event.detail, sizeof m->event.detail, detail);
-    }
-    nrg_queue_push(r->queue, m);
-}
-
-/* The first thing that a thread marks makes it a track. */
-static void know_track(struct nrg_span_rows *r, struct nrg_span_lane *lane,
-                       struct nrg_span_totals *totals)
+/* A thread becomes a track with the first event that it marks. */
+static void ensure_thread_track(struct nrg_span_rows *r, struct nrg_span_lane *lane,
+                                struct nrg_span_totals *totals)
 {
     struct nrg_span_track track = {
         .kind = "thread", .pid = lane->pid, .tid = lane->tid, .start_ticks = lane->start_ticks};
@@ -73,7 +62,7 @@ static void know_track(struct nrg_span_rows *r, struct nrg_span_lane *lane,
         return;
     nrg_copy_clean(track.name, sizeof track.name, lane->name,
                    strnlen(lane->name, sizeof lane->name));
-    lane->track = nrg_span_rows_track(r, &track);
+    lane->track = add_track(r, &track);
     totals->threads++;
 }
 
@@ -85,14 +74,16 @@ static void add_thread_row(struct nrg_span_rows *r, const struct nrg_span_lane *
 }
 
 /*
- * A thread that sleeps has no rows; when it goes on, one for the end of its sleep comes first, so
- * that what it uses then is not spread over the time before.
+ * A thread that sleeps gets no rows. When it runs again, a row for the end of its sleep comes
+ * first, so that its new CPU time is not spread over the sleep.
  */
 void nrg_span_rows_cpu(struct nrg_span_rows *r, struct nrg_span_lane *lane, int64_t t_ns,
                        int64_t cpu_ns)
 {
     bool first = lane->cpu_ns == NRG_MISSING;
-    if (!first && cpu_ns <= lane->cpu_ns) {
+    if (!first && cpu_ns < lane->cpu_ns)
+        return; /* the thread itself knows better than the kernel's account of its last tick */
+    if (!first && cpu_ns == lane->cpu_ns) {
         lane->cpu_checked_ns = t_ns;
         lane->cpu_held = true;
         return;
@@ -104,7 +95,8 @@ void nrg_span_rows_cpu(struct nrg_span_rows *r, struct nrg_span_lane *lane, int6
     add_thread_row(r, lane, t_ns);
 }
 
-static bool is_of(const struct nrg_past_track *t, const struct nrg_span_lane *lane, uint32_t number)
+static bool belongs_to(const struct nrg_past_track *t, const struct nrg_span_lane *lane,
+                       uint32_t number)
 {
     if (!number)
         return !t->number && t->id == lane->track;
@@ -121,7 +113,7 @@ static struct nrg_past_track *new_past_track(struct nrg_span_rows *r, struct nrg
         return NULL;
     nrg_copy(track.kind, sizeof track.kind, strncmp(track.domain, "gpu", 3) ? "log" : "gpu");
     struct nrg_past_track *t = &r->tracks[r->n_tracks];
-    *t = (struct nrg_past_track){.id = number ? nrg_span_rows_track(r, &track) : lane->track,
+    *t = (struct nrg_past_track){.id = number ? add_track(r, &track) : lane->track,
                                  .start_ticks = lane->start_ticks,
                                  .pid = lane->pid,
                                  .number = number,
@@ -135,7 +127,7 @@ static struct nrg_past_track *find_past_track(struct nrg_span_rows *r, struct nr
     uint32_t number = lane->next.track;
     for (size_t n = 0; n < r->n_tracks; n++) {
         size_t i = (r->last_track + n) % r->n_tracks;
-        if (is_of(&r->tracks[i], lane, number)) {
+        if (belongs_to(&r->tracks[i], lane, number)) {
             r->last_track = i;
             return &r->tracks[i];
         }
@@ -143,8 +135,8 @@ static struct nrg_past_track *find_past_track(struct nrg_span_rows *r, struct nr
     return new_past_track(r, lane, number);
 }
 
-static void add_past(struct nrg_span_rows *r, struct nrg_span_lane *lane,
-                     struct nrg_span_totals *totals)
+static void add_past_span(struct nrg_span_rows *r, struct nrg_span_lane *lane,
+                          struct nrg_span_totals *totals)
 {
     const struct nrg_lane_event *e = &lane->next;
     struct nrg_past_track *t = find_past_track(r, lane);
@@ -176,9 +168,9 @@ void nrg_span_rows_add(struct nrg_span_rows *r, struct nrg_span_lane *lane,
                                  [NRG_RING_MARK] = NRG_SPAN_MARK,
                                  [NRG_RING_COUNT] = NRG_SPAN_COUNT};
     const struct nrg_lane_event *e = &lane->next;
-    know_track(r, lane, totals);
+    ensure_thread_track(r, lane, totals);
     if (e->op == NRG_RING_PAST) {
-        add_past(r, lane, totals);
+        add_past_span(r, lane, totals);
         return;
     }
     if (e->op == NRG_RING_CPU) {
@@ -204,24 +196,11 @@ bool nrg_span_rows_are_many(const struct nrg_span_rows *r)
     return r->spans.n >= NRG_MERGE_ROWS || r->n_past >= NRG_MERGE_ROWS;
 }
 
-/* The rows change hands; the next ones begin anew, because a burst's memory should not be kept. */
-static void give(struct nrg_span_rows *r, enum nrg_message_kind kind, int series,
-                 struct nrg_rows *rows)
-{
-    struct nrg_message *m = rows->n ? nrg_message_new(r->queue, kind) : NULL;
-    if (!m)
-        return;
-    m->series = series;
-    m->rows = *rows;
-    nrg_rows_init(rows, rows->n_columns);
-    nrg_queue_push(r->queue, m);
-}
-
 void nrg_span_rows_hand_over(struct nrg_span_rows *r)
 {
-    give(r, NRG_MSG_ROWS, r->spans_series, &r->spans);
-    give(r, NRG_MSG_ROWS, r->threads_series, &r->threads);
+    nrg_queue_push_rows(r->queue, NRG_MSG_ROWS, r->spans_series, &r->spans);
+    nrg_queue_push_rows(r->queue, NRG_MSG_ROWS, r->threads_series, &r->threads);
     for (size_t i = 0; i < NRG_PAST_SERIES && r->n_past; i++)
-        give(r, NRG_MSG_PAST_ROWS, (int)i, &r->past[i]);
+        nrg_queue_push_rows(r->queue, NRG_MSG_PAST_ROWS, (int)i, &r->past[i]);
     r->n_past = 0;
 }

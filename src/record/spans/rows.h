@@ -1,9 +1,10 @@
 /*
- * Rows of spans and threads on their way to the writer, from what lanes give out in order of
- * time. Embedded in the drain: init, release. Not thread-safe.
+ * Rows of spans and threads on their way to the writer, made of the events that lanes give out in
+ * order of time. Embedded in the drain: init, release. Errors: what does not fit into memory is
+ * dropped and counted. Not thread-safe.
  */
-#ifndef NRG_RECORD_SPAN_ROWS_H
-#define NRG_RECORD_SPAN_ROWS_H
+#ifndef NRG_RECORD_SPANS_ROWS_H
+#define NRG_RECORD_SPANS_ROWS_H
 
 #include "record/spans/drain.h"
 #include "record/spans/lane.h"
@@ -26,16 +27,13 @@ struct nrg_span_rows {
 void nrg_span_rows_init(struct nrg_span_rows *rows, const struct nrg_span_drain_options *options);
 void nrg_span_rows_release(struct nrg_span_rows *rows);
 
-/* Tells the writer; returns its id. */
-int64_t nrg_span_rows_track(struct nrg_span_rows *rows, struct nrg_span_track *track);
-/* lane->next */
+/* Adds the event in lane->next. */
 void nrg_span_rows_add(struct nrg_span_rows *rows, struct nrg_span_lane *lane,
                        struct nrg_span_totals *totals);
+/* Adds the CPU time that the lane's thread had used at t_ns. */
 void nrg_span_rows_cpu(struct nrg_span_rows *rows, struct nrg_span_lane *lane, int64_t t_ns,
                        int64_t cpu_ns);
-void nrg_span_rows_event(struct nrg_span_rows *rows, const char *kind, const char *source,
-                         const char *detail);
-/* As many as make a chunk. */
+/* True when there are enough for a chunk. */
 bool nrg_span_rows_are_many(const struct nrg_span_rows *rows);
 void nrg_span_rows_hand_over(struct nrg_span_rows *rows);
 

@@ -1,7 +1,7 @@
 /*
- * See span_segment.h. Sealed, so that no program that has it can cut it short: a mapping beyond
- * the end of a file is a signal. The descriptor has a high number, out of the way of scripts that
- * use the low ones.
+ * See spans/segment.h. The file is sealed, so that no program can shorten it: access to a mapping
+ * beyond the end of its file raises SIGBUS. The descriptor has a high number, out of the way of
+ * scripts that use the low ones.
  */
 #include "record/spans/segment.h"
 
@@ -25,7 +25,7 @@ static size_t mapped_bytes(bool whole)
     return whole ? NRG_RING_BYTES : NRG_RING_NAMES_AT;
 }
 
-/* A file beyond the limit is not only refused: the kernel sends a signal that kills. */
+/* The kernel does not just refuse a file beyond the limit: it sends a signal that kills. */
 static bool is_within_limit(void)
 {
     struct rlimit limit;

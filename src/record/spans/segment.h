@@ -1,16 +1,16 @@
 /*
- * The memory of span_ring.h, as the recorder owns it: made, offered to a command, read. Costs a
- * few pages until somebody marks spans.
+ * The recorder's side of the memory of mark/ring.h: it makes the memory, offers it to a command and
+ * reads it. It costs a few pages until a program marks spans.
  *
- * A recorder in a process of its own maps the slots alone and reads the rest through the
- * descriptor, so that rings and names do not count as its memory. Inside the marked program
- * (`whole`) all is mapped: programs close descriptors that they do not know.
+ * A recorder in a process of its own maps only the slots and reads the rest through the
+ * descriptor, so rings and names do not count as its memory. Inside the marked program (`whole`)
+ * everything is mapped, because programs close descriptors that they do not know.
  *
- * Embedded: init, release. A segment that a client of this process has attached to is never
- * released.
+ * Ownership: embedded: init, release. A segment that a client of this process has attached to is
+ * never released. Errors: a negative errno, with the reason in err. Threads: reading from any one.
  */
-#ifndef NRG_RECORD_SPAN_SEGMENT_H
-#define NRG_RECORD_SPAN_SEGMENT_H
+#ifndef NRG_RECORD_SPANS_SEGMENT_H
+#define NRG_RECORD_SPANS_SEGMENT_H
 
 #include <stdbool.h>
 
@@ -32,11 +32,11 @@ static inline struct nrg_ring_slot *nrg_span_segment_slots(const struct nrg_span
     return (struct nrg_ring_slot *)((char *)s->header + NRG_RING_SLOTS_AT);
 }
 
-/* Copies size bytes from offset. -EIO when it is not there. */
+/* Copies size bytes from offset. -EIO when they are not there. */
 int nrg_span_segment_read(const struct nrg_span_segment *segment, size_t offset, void *to,
                           size_t size);
 
-/* "NRG_SPANS=...": what the command finds in its environment. */
+/* "NRG_SPANS=...", for the environment of the command. */
 void nrg_span_segment_offer(const struct nrg_span_segment *segment,
                             char text[NRG_RING_VARIABLE_SIZE]);
 

@@ -1,14 +1,14 @@
 /*
- * Names of spans as the recorder knows them: numbers of the shared memory become ids of the
- * recording, the same texts the same id whichever process wrote them. A new one goes to the
- * writer at once.
+ * Names of spans in the recorder. Numbers of the shared memory become ids of the recording; equal
+ * names get the same id, whichever process wrote them. A new name goes to the writer at once.
  *
- * What the memory says is not trusted: a number that leads nowhere gives the id of a name that
- * says so, and there is a limit to what is kept. Embedded: init, release. Not thread-safe.
+ * Nothing in the memory is trusted: a number that points nowhere gives the id of "(name lost)", and
+ * the bytes that are kept have a limit. Embedded: init, release. Not thread-safe.
  */
-#ifndef NRG_RECORD_SPAN_TEXTS_H
-#define NRG_RECORD_SPAN_TEXTS_H
+#ifndef NRG_RECORD_SPANS_TEXTS_H
+#define NRG_RECORD_SPANS_TEXTS_H
 
+#include "base/map.h"
 #include "record/format.h"
 #include "record/queue.h"
 #include "record/spans/segment.h"
@@ -16,12 +16,9 @@
 struct nrg_span_texts {
     const struct nrg_span_segment *segment;
     struct nrg_queue *queue;
-    struct nrg_span_name *names; /* id - 1 */
-    uint64_t *hashes;
-    size_t n_names, cap_names, cap_hashes, bytes;
-    struct nrg_text_number *by_number; /* open addressing */
-    uint32_t *by_text;                 /* id, open addressing */
-    size_t n_numbers, cap_numbers, cap_texts;
+    size_t bytes;             /* of the texts of all names */
+    struct nrg_map by_text;   /* kind, detail and text -> id */
+    struct nrg_map by_number; /* of the shared memory -> id */
     char *buffer;
 };
 
@@ -32,7 +29,7 @@ void nrg_span_texts_release(struct nrg_span_texts *texts);
 /* The id of a name; NRG_MISSING when out of memory. */
 int64_t nrg_span_texts_id(struct nrg_span_texts *texts, uint32_t number);
 
-/* A track's name and domain. -EBADMSG when there is none of that number. */
+/* Fills in name and domain of a track. -EBADMSG when there is none of that number. */
 int nrg_span_texts_track(struct nrg_span_texts *texts, uint32_t number,
                          struct nrg_span_track *track);
 

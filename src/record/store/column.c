@@ -55,7 +55,7 @@ static uint64_t unzigzag(uint64_t code)
     return code >> 1 ^ (~(code & 1) + 1);
 }
 
-static int put(struct nrg_codec *codec, const void *bytes, size_t len)
+static int put_bytes(struct nrg_codec *codec, const void *bytes, size_t len)
 {
     return nrg_str_add(&codec->out, bytes, len);
 }
@@ -65,7 +65,7 @@ static int put_u64(struct nrg_codec *codec, uint64_t value)
     uint8_t bytes[8];
     for (int i = 0; i < 8; i++)
         bytes[i] = (uint8_t)(value >> 8 * i);
-    return put(codec, bytes, 8);
+    return put_bytes(codec, bytes, 8);
 }
 
 static int put_varint(struct nrg_codec *codec, uint64_t value)
@@ -75,7 +75,7 @@ static int put_varint(struct nrg_codec *codec, uint64_t value)
     for (; value >= 0x80; value >>= 7)
         bytes[len++] = (uint8_t)(value | 0x80);
     bytes[len++] = (uint8_t)value;
-    return put(codec, bytes, len);
+    return put_bytes(codec, bytes, len);
 }
 
 static int put_varints(struct nrg_codec *codec, const int64_t *v, size_t n)
@@ -89,8 +89,8 @@ static int put_varints(struct nrg_codec *codec, const int64_t *v, size_t n)
     return rc;
 }
 
-/* What mode `mode` expects at row i, given the rows before it. */
-static uint64_t predict(int mode, const int64_t *v, size_t i, uint64_t first, uint64_t step)
+/* The value that the mode expects at row i, from the rows before it. */
+static uint64_t predict_value(int mode, const int64_t *v, size_t i, uint64_t first, uint64_t step)
 {
     if (mode == MODE_LINE)
         return first + (uint64_t)i * step;
@@ -110,11 +110,11 @@ static uint64_t mean_step(const int64_t *v, size_t n)
     return (uint64_t)((int64_t)range / (int64_t)(n - 1));
 }
 
-static size_t cost_bits(int mode, const int64_t *v, size_t n, uint64_t step)
+static size_t count_cost_bits(int mode, const int64_t *v, size_t n, uint64_t step)
 {
     size_t bits = 0;
     for (size_t i = 0; i < n; i++) {
-        uint64_t code = zigzag((uint64_t)v[i] - predict(mode, v, i, (uint64_t)v[0], step));
+        uint64_t code = zigzag((uint64_t)v[i] - predict_value(mode, v, i, (uint64_t)v[0], step));
         bits += 64 - (size_t)__builtin_clzll(code | 1);
     }
     return bits;
@@ -154,7 +154,7 @@ static int put_planes(struct nrg_codec *codec, int mode, const int64_t *v, size_
 {
     uint64_t all = 0;
     for (size_t i = 0; i < n; i++) {
-        codec->zigzag[i] = zigzag((uint64_t)v[i] - predict(mode, v, i, (uint64_t)v[0], step));
+        codec->zigzag[i] = zigzag((uint64_t)v[i] - predict_value(mode, v, i, (uint64_t)v[0], step));
         all |= codec->zigzag[i];
     }
     uint8_t width = (uint8_t)((64 - (unsigned)__builtin_clzll(all | 1) + 7) / 8);
@@ -162,7 +162,7 @@ static int put_planes(struct nrg_codec *codec, int mode, const int64_t *v, size_
     if (!rc)
         rc = put_u64(codec, step);
     if (!rc)
-        rc = put(codec, &width, 1);
+        rc = put_bytes(codec, &width, 1);
     for (unsigned p = 0; !rc && p < width; p++)
         rc = put_plane(codec, n, 8 * p);
     return rc;
@@ -182,7 +182,7 @@ static int put_presence(struct nrg_codec *codec, const int64_t *v, size_t n, int
     for (size_t i = 0; count < n && !rc && i < n; i++) {
         byte = (uint8_t)(byte | (v[i] != NRG_MISSING) << i % 8);
         if (i % 8 == 7 || i == n - 1) {
-            rc = put(codec, &byte, 1);
+            rc = put_bytes(codec, &byte, 1);
             byte = 0;
         }
     }
@@ -193,14 +193,14 @@ static int put_column(struct nrg_codec *codec, const int64_t *v, size_t n, int64
 {
     size_t mode_at = codec->out.len, n_dense, best_bits = SIZE_MAX;
     uint8_t mode = MODE_VARINT;
-    int rc = put(codec, &mode, 1);
+    int rc = put_bytes(codec, &mode, 1);
     if (!rc)
         rc = put_presence(codec, v, n, dense, &n_dense);
     if (rc)
         return rc;
     uint64_t step = mean_step(dense, n_dense);
     for (int m = MODE_DELTA; n_dense > FEW_ROWS && m < MODES; m++) {
-        size_t bits = cost_bits(m, dense, n_dense, step);
+        size_t bits = count_cost_bits(m, dense, n_dense, step);
         if (bits < best_bits) {
             best_bits = bits;
             mode = (uint8_t)m;
@@ -211,11 +211,15 @@ static int put_column(struct nrg_codec *codec, const int64_t *v, size_t n, int64
                                : put_planes(codec, mode, dense, n_dense, step);
 }
 
-static int ready(struct nrg_codec *codec, size_t n)
+static int reserve_buffers(struct nrg_codec *codec, size_t n)
 {
     int rc = nrg_reserve(&codec->zigzag, &codec->cap_zigzag, n + 1, 2 * sizeof *codec->zigzag);
-    if (!rc)
-        rc = nrg_reserve(&codec->plane, &codec->cap_plane, n + 1, 1);
+    return rc ? rc : nrg_reserve(&codec->plane, &codec->cap_plane, n + 1, 1);
+}
+
+static int prepare_encoder(struct nrg_codec *codec, size_t n)
+{
+    int rc = reserve_buffers(codec, n);
     if (!rc && !codec->cctx) {
         codec->cctx = ZSTD_createCCtx();
         if (!codec->cctx)
@@ -230,7 +234,7 @@ static int ready(struct nrg_codec *codec, size_t n)
 int nrg_columns_encode(struct nrg_codec *codec, const int64_t *const *columns, size_t n_columns,
                        size_t n, const uint8_t **bytes, size_t *len)
 {
-    int rc = n > NRG_CHUNK_MAX_ROWS ? -EINVAL : ready(codec, n);
+    int rc = n > NRG_CHUNK_MAX_ROWS ? -EINVAL : prepare_encoder(codec, n);
     codec->out.len = 0;
     /* The second half of the buffer holds the values that are present. */
     int64_t *dense = rc ? NULL : (int64_t *)(codec->zigzag + codec->cap_zigzag);
@@ -245,7 +249,7 @@ struct input {
     const uint8_t *p, *end;
 };
 
-static const uint8_t *take(struct input *in, size_t len)
+static const uint8_t *take_bytes(struct input *in, size_t len)
 {
     if ((size_t)(in->end - in->p) < len)
         return NULL;
@@ -256,7 +260,7 @@ static const uint8_t *take(struct input *in, size_t len)
 
 static int take_u64(struct input *in, unsigned len, uint64_t *value)
 {
-    const uint8_t *p = take(in, len);
+    const uint8_t *p = take_bytes(in, len);
     if (!p)
         return -EBADMSG;
     *value = 0;
@@ -271,7 +275,7 @@ static int take_varints(struct input *in, int64_t *out, size_t n)
     for (size_t i = 0; i < n; i++) {
         uint64_t code = 0;
         for (unsigned shift = 0;; shift += 7) {
-            const uint8_t *p = take(in, 1);
+            const uint8_t *p = take_bytes(in, 1);
             if (!p || shift > 63)
                 return -EBADMSG;
             code |= (uint64_t)(*p & 0x7f) << shift;
@@ -288,7 +292,7 @@ static int take_plane(struct nrg_codec *codec, struct input *in, size_t n)
 {
     uint64_t kind, len;
     const uint8_t *bytes;
-    if (take_u64(in, 1, &kind) || take_u64(in, 4, &len) || !(bytes = take(in, (size_t)len)))
+    if (take_u64(in, 1, &kind) || take_u64(in, 4, &len) || !(bytes = take_bytes(in, (size_t)len)))
         return -EBADMSG;
     if (kind == PLANE_SAME && len == 1) {
         memset(codec->plane, bytes[0], n);
@@ -318,7 +322,7 @@ static int take_planes(struct nrg_codec *codec, struct input *in, int mode, int6
             codec->zigzag[i] |= (uint64_t)codec->plane[i] << 8 * p;
     }
     for (size_t i = 0; i < n; i++)
-        out[i] = (int64_t)(predict(mode, out, i, first, step) + unzigzag(codec->zigzag[i]));
+        out[i] = (int64_t)(predict_value(mode, out, i, first, step) + unzigzag(codec->zigzag[i]));
     return 0;
 }
 
@@ -336,7 +340,7 @@ static int take_column(struct nrg_codec *codec, struct input *in, int64_t *out, 
     const uint8_t *bitmap = NULL;
     if (take_u64(in, 1, &mode))
         return -EBADMSG;
-    if (mode & HAS_GAPS && !(bitmap = take(in, (n + 7) / 8)))
+    if (mode & HAS_GAPS && !(bitmap = take_bytes(in, (n + 7) / 8)))
         return -EBADMSG;
     size_t n_dense = bitmap ? count_bits(bitmap, n) : n;
     mode &= HAS_GAPS - 1;
@@ -358,9 +362,7 @@ int nrg_columns_decode(struct nrg_codec *codec, const uint8_t *bytes, size_t len
     struct input in = {bytes, bytes + len};
     if (n > NRG_CHUNK_MAX_ROWS)
         return -EBADMSG;
-    int rc = nrg_reserve(&codec->zigzag, &codec->cap_zigzag, n + 1, 2 * sizeof *codec->zigzag);
-    if (!rc)
-        rc = nrg_reserve(&codec->plane, &codec->cap_plane, n + 1, 1);
+    int rc = reserve_buffers(codec, n);
     if (!rc && !codec->dctx && !(codec->dctx = ZSTD_createDCtx()))
         rc = -ENOMEM;
     for (size_t c = 0; !rc && c < n_columns; c++)

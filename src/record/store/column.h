@@ -12,22 +12,22 @@
  *   plane     := kind u8 (0 raw, 1 zstd, 2 one repeated byte), length u32, bytes
  *
  * Planes are the bytes of equal significance of all zigzag differences, compressed apart: the
- * low one is close to noise and the high ones close to constant, and one entropy table for both
- * would serve neither. The mode is picked by trying all three and adding up bit lengths.
+ * low one is close to noise and the high ones close to constant, and one entropy table would suit
+ * neither. The encoder tries the three modes and takes the one with the fewest bits.
  * All integers are little endian. A row without a value (NRG_MISSING) is a 0 bit in the bitmap.
  *
- * The decoder trusts nothing: every length is checked, and it never allocates more than
- * 8 bytes per row, rows being limited to NRG_CHUNK_MAX_ROWS.
+ * The decoder trusts nothing: every length is checked, and its memory is bounded by
+ * NRG_CHUNK_MAX_ROWS. Ownership: codec new, free. Errors: a negative errno.
  */
-#ifndef NRG_RECORD_COLUMN_H
-#define NRG_RECORD_COLUMN_H
+#ifndef NRG_RECORD_STORE_COLUMN_H
+#define NRG_RECORD_STORE_COLUMN_H
 
 #include <stddef.h>
 #include <stdint.h>
 
 #define NRG_CHUNK_MAX_ROWS    ((size_t)1 << 20)
 #define NRG_CHUNK_MAX_COLUMNS ((size_t)4096)
-/* Rows times columns, whatever each says for itself: larger ones were never written. */
+/* Rows times columns: larger chunks are never written. */
 #define NRG_CHUNK_MAX_CELLS ((size_t)1 << 24)
 
 /* Keeps the compressor's memory between calls. One per thread. */

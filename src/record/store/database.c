@@ -1,11 +1,11 @@
 /*
  * See database.h. A killed recorder leaves its log beside the file, and the log may hold all of
- * the recording. SQLite replays it when it may write; it can read it in place when the index file
- * of the log is there too. Where neither is so (two files copied to a read-only place), both are
- * copied to the temporary folder and replayed there. Only a file without a log is opened as it
- * is, with no thought of one.
+ * the recording. SQLite replays it if it may write, and reads it in place if the index file of the
+ * log is there, too. If neither is possible (two files copied to a read-only place), both are
+ * copied to the temporary folder and replayed there. Only a file without a log is opened as
+ * immutable.
  */
-#include "record/database.h"
+#include "record/store/database.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,6 +15,10 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include "base/mem.h"
+#include "base/temp.h"
+#include "record/format.h"
 
 int64_t nrg_database_number(sqlite3 *db, const char *sql)
 {
@@ -26,14 +30,46 @@ int64_t nrg_database_number(sqlite3 *db, const char *sql)
     return value;
 }
 
-/* Opens and looks at the first page: only then does SQLite tell. */
+void nrg_database_text(sqlite3_stmt *s, int column, char *dst, size_t size)
+{
+    const char *text = (const char *)sqlite3_column_text(s, column);
+    nrg_copy_clean(dst, size, text ? text : "", text ? (size_t)sqlite3_column_bytes(s, column) : 0);
+}
+
+int nrg_database_each(sqlite3 *db, const char *path, const char *sql,
+                      int (*each)(void *arg, sqlite3_stmt *row), void *arg, struct nrg_error *err)
+{
+    sqlite3_stmt *s = NULL;
+    int code = sqlite3_prepare_v2(db, sql, -1, &s, NULL), rc = 0;
+    while (!rc && (code == SQLITE_OK || code == SQLITE_ROW)) {
+        code = sqlite3_step(s);
+        rc = code == SQLITE_ROW ? each(arg, s) : 0;
+    }
+    if (rc)
+        nrg_fail(err, rc, path, "out of memory");
+    else if (code != SQLITE_DONE)
+        rc = nrg_fail(err, -EBADMSG, path, "the recording is damaged: %s", sqlite3_errmsg(db));
+    sqlite3_finalize(s);
+    return rc;
+}
+
+int nrg_database_copy(sqlite3 *to, sqlite3 *from)
+{
+    sqlite3_backup *backup = sqlite3_backup_init(to, "main", from, "main");
+    if (!backup)
+        return sqlite3_errcode(to);
+    sqlite3_backup_step(backup, -1);
+    return sqlite3_backup_finish(backup);
+}
+
+/* Opens it and reads the first page: SQLite finds problems only then. */
 static int try_open(const char *path, int flags, sqlite3 **db)
 {
     int code = sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX, NULL);
     if (code == SQLITE_OK && nrg_database_number(*db, "PRAGMA schema_version") < 0)
         code = sqlite3_errcode(*db);
     if (code == SQLITE_OK || code == SQLITE_NOTADB)
-        return SQLITE_OK; /* what it is instead, the caller says better */
+        return SQLITE_OK; /* the caller has the better message for a file of another kind */
     sqlite3_close(*db);
     *db = NULL;
     return code;
@@ -60,10 +96,8 @@ static int copy_file(const char *from, const char *to)
 /* The copy's log is folded in and its files unlinked at once: nothing is left behind. */
 static int open_copy(const char *path, const char *log, sqlite3 **db)
 {
-    const char *folder = getenv("TMPDIR");
     char dir[512], file[530], file_log[540];
-    snprintf(dir, sizeof dir, "%.480s/nrg-read-XXXXXX", folder && *folder ? folder : "/tmp");
-    if (!mkdtemp(dir))
+    if (nrg_temp_folder(dir, sizeof dir, "nrg-read"))
         return SQLITE_CANTOPEN;
     snprintf(file, sizeof file, "%s/copy", dir);
     snprintf(file_log, sizeof file_log, "%s-wal", file);
@@ -94,4 +128,76 @@ int nrg_database_open(const char *path, sqlite3 **db)
         return code;
     snprintf(uri, sizeof uri, "file:%s?immutable=1", path);
     return try_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, db);
+}
+
+/* open(2) gives the exact errno, which SQLite hides. */
+int nrg_database_claim(const char *path, bool overwrite, struct nrg_error *err)
+{
+    struct stat st;
+    if (overwrite && !stat(path, &st)) {
+        if (!S_ISREG(st.st_mode))
+            return nrg_fail(err, -EINVAL, path, "is not a regular file");
+        nrg_database_remove(path);
+    }
+    int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0644);
+    if (fd < 0 && errno == EEXIST)
+        return nrg_fail(err, -EEXIST, path, "exists already: give another --output, or --force");
+    if (fd < 0)
+        return nrg_fail(err, -errno, path, "cannot create the recording: %s", strerror(errno));
+    close(fd);
+    return 0;
+}
+
+void nrg_database_remove(const char *path)
+{
+    char side[4200];
+    unlink(path);
+    snprintf(side, sizeof side, "%s-wal", path);
+    unlink(side);
+    snprintf(side, sizeof side, "%s-shm", path);
+    unlink(side);
+}
+
+int nrg_database_open_writable(const char *path, const char *first, sqlite3 **db)
+{
+    static const char pragmas[] =
+        "PRAGMA page_size=1024; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA cache_size=-256;"
+        "PRAGMA temp_store=MEMORY;";
+    int rc = sqlite3_open_v2(
+        path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    if (rc == SQLITE_OK) {
+        sqlite3_busy_timeout(*db, 2000);
+        rc = sqlite3_exec(*db, first, NULL, NULL, NULL);
+        if (rc == SQLITE_OK)
+            rc = sqlite3_exec(*db, pragmas, NULL, NULL, NULL);
+    }
+    return rc;
+}
+
+/* SQLite answers with the mode that the database is in now. */
+bool nrg_database_set_journal(sqlite3 *db, const char *mode)
+{
+    char text[48];
+    sqlite3_stmt *stmt = NULL;
+    snprintf(text, sizeof text, "PRAGMA journal_mode=%s", mode);
+    bool done = sqlite3_prepare_v2(db, text, -1, &stmt, NULL) == SQLITE_OK &&
+                sqlite3_step(stmt) == SQLITE_ROW &&
+                !sqlite3_stricmp((const char *)sqlite3_column_text(stmt, 0), mode);
+    sqlite3_finalize(stmt);
+    return done;
+}
+
+int nrg_database_create_schema(sqlite3 *db)
+{
+    char ids[96], revision[64];
+    snprintf(revision, sizeof revision, "INSERT INTO meta VALUES('revision', %d)",
+             NRG_FORMAT_REVISION);
+    snprintf(ids, sizeof ids, "PRAGMA application_id=%d; PRAGMA user_version=%d;",
+             NRG_FORMAT_APPLICATION_ID, NRG_FORMAT_VERSION);
+    int rc = sqlite3_exec(db, ids, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(db, nrg_format_schema, NULL, NULL, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(db, revision, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? sqlite3_exec(db, nrg_format_spans, NULL, NULL, NULL) : rc;
 }

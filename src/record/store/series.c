@@ -1,6 +1,7 @@
-/* See series.h and column.h. */
-#include "record/series.h"
-
+/*
+ * Series on their way into the recording: live chunks at every commit, replaced by a large chunk
+ * when enough rows have come together. column.h has the code of a chunk.
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,8 +10,9 @@
 #include "record/store/internal.h"
 #include "sensors/channel.h"
 
-/* Chunks this small are quicker to decode than their statistics are to store. */
+/* Smaller chunks have no statistics: decoding them is quicker than storing those. */
 #define STATS_MIN_ROWS 16
+#define MERGE_NS       (300 * NRG_NS_PER_S)
 
 void nrg_series_init(struct nrg_series *s, int id, enum nrg_series_kind kind, size_t n_columns)
 {
@@ -40,7 +42,7 @@ static int by_key_and_time(const void *a, const void *b)
 }
 
 /* Copies rows [from, n) sorted by (first column, time). */
-static int sorted_copy(const struct nrg_rows *rows, size_t from, struct nrg_rows *out)
+static int copy_sorted(const struct nrg_rows *rows, size_t from, struct nrg_rows *out)
 {
     size_t n = rows->n - from;
     struct order *order = calloc(n + 1, sizeof *order);
@@ -60,8 +62,8 @@ static int sorted_copy(const struct nrg_rows *rows, size_t from, struct nrg_rows
     return rc;
 }
 
-/* Finer than an eighth of the reading's own width a time stamp says nothing. */
-static int64_t time_unit(int64_t width_ns)
+/* Time stamps finer than an eighth of the reading's own width would be noise. */
+static int64_t time_unit_ns(int64_t width_ns)
 {
     int64_t unit = 1;
     while (unit * 16 <= width_ns)
@@ -69,8 +71,8 @@ static int64_t time_unit(int64_t width_ns)
     return unit;
 }
 
-static int encode(const struct nrg_rows *rows, size_t from, struct nrg_codec *codec,
-                  struct nrg_chunk *chunk)
+static int encode_chunk(const struct nrg_rows *rows, size_t from, struct nrg_codec *codec,
+                        struct nrg_chunk *chunk)
 {
     size_t n = rows->n - from;
     int64_t *t = calloc(n + 1, sizeof *t);
@@ -79,7 +81,7 @@ static int encode(const struct nrg_rows *rows, size_t from, struct nrg_codec *co
     if (!rc) {
         chunk->n = n;
         chunk->width_ns = rows->width_ns;
-        chunk->time_unit_ns = time_unit(rows->width_ns);
+        chunk->time_unit_ns = time_unit_ns(rows->width_ns);
         chunk->first_ns = chunk->last_ns = rows->t_ns[from];
         for (size_t i = from; i < rows->n; i++) {
             if (rows->t_ns[i] < chunk->first_ns)
@@ -102,7 +104,7 @@ static int encode(const struct nrg_rows *rows, size_t from, struct nrg_codec *co
 }
 
 /* Per column: count, min, max, first, last as i64 and the sum as double, little endian. */
-static int column_stats(const struct nrg_rows *rows, size_t from, struct nrg_str *out)
+static int add_column_stats(const struct nrg_rows *rows, size_t from, struct nrg_str *out)
 {
     int rc = 0;
     for (size_t c = 0; !rc && c < rows->n_columns; c++) {
@@ -136,14 +138,14 @@ static int write_chunk(struct nrg_series *s, size_t from, struct nrg_sql *sql,
     int rc = 0;
     nrg_rows_init(&sorted, s->rows.n_columns);
     if (s->kind != NRG_SAMPLES) {
-        rc = sorted_copy(&s->rows, from, &sorted);
+        rc = copy_sorted(&s->rows, from, &sorted);
         rows = &sorted;
         from = 0;
     } else if (rows->n - from >= STATS_MIN_ROWS) {
-        rc = column_stats(rows, from, &stats);
+        rc = add_column_stats(rows, from, &stats);
     }
     if (!rc)
-        rc = encode(rows, from, codec, &chunk);
+        rc = encode_chunk(rows, from, codec, &chunk);
     chunk.stats = (const uint8_t *)stats.text;
     chunk.stats_len = stats.len;
     if (!rc)
@@ -162,7 +164,7 @@ int nrg_series_write(struct nrg_series *s, struct nrg_sql *sql, struct nrg_codec
     if (!rows->n || (rows->n == s->written && !(closing && s->n_live > 1)))
         return 0;
     int64_t span_ns = rows->t_ns[rows->n - 1] - rows->t_ns[0];
-    bool merge = closing || rows->n >= NRG_MERGE_ROWS || span_ns >= NRG_MERGE_NS;
+    bool merge = closing || rows->n >= NRG_MERGE_ROWS || span_ns >= MERGE_NS;
     int rc = write_chunk(s, merge ? 0 : s->written, sql, codec, &id);
     for (size_t i = 0; merge && !rc && i < s->n_live; i++)
         rc = nrg_sql_drop_chunk(sql, s->live[i]);

@@ -1,30 +1,24 @@
 /*
- * See store.h. SQLite with a write-ahead log: a commit is one append, a killed writer leaves a
- * log that the next reader replays, and closing folds it back so that one file remains.
+ * See store/writer.h. SQLite with a write-ahead log: a commit is one append, a killed writer leaves
+ * a log that the next reader replays, and closing folds it back so that one file remains.
  *
- * All pending work is kept until the transaction has succeeded and is then dropped, so that a
- * failed one can simply be run again, on a database in memory if need be.
+ * All pending work is kept until the transaction has succeeded. A failed one can so be run again,
+ * on a database in memory if need be.
  */
 #include "record/store/writer.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <sqlite3.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mem.h"
-#include "record/database.h"
-#include "record/series.h"
-#include "record/span_table.h"
+#include "record/store/database.h"
 #include "record/store/internal.h"
 
 /*
- * Clock pairs are written this many at a time: each commit with one touches a page more, and if
- * the last few are lost the ones before them say the same (a stepped clock is an event).
+ * Clock pairs are written this many at a time, because a commit with one touches one page more.
+ * Losing the last few is harmless: the earlier ones say the same, and a clock step is an event.
  */
 #define CLOCKS_AT_ONCE 10
 
@@ -48,77 +42,13 @@ struct nrg_store {
     size_t n_processes, cap_processes;
     struct nrg_run *runs;
     size_t n_runs, cap_runs;
-    struct nrg_span_table spans;
+    struct nrg_span_name *names; /* their texts are the store's */
+    size_t n_names, cap_names;
+    struct nrg_span_track *tracks;
+    size_t n_tracks, cap_tracks;
+    struct nrg_span_path *paths;
+    size_t n_paths, cap_paths;
 };
-
-/* `first` is run before anything that may already write to the file. */
-static int open_database(const char *path, const char *first, sqlite3 **db)
-{
-    static const char pragmas[] =
-        "PRAGMA page_size=1024; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA cache_size=-256;"
-        "PRAGMA temp_store=MEMORY;";
-    int rc = sqlite3_open_v2(
-        path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
-    if (rc == SQLITE_OK) {
-        sqlite3_busy_timeout(*db, 2000);
-        rc = sqlite3_exec(*db, first, NULL, NULL, NULL);
-        if (rc == SQLITE_OK)
-            rc = sqlite3_exec(*db, pragmas, NULL, NULL, NULL);
-    }
-    return rc;
-}
-
-/* True when the database is now in that mode: SQLite answers with the mode it is in. */
-static bool switch_journal(sqlite3 *db, const char *mode)
-{
-    char text[48];
-    sqlite3_stmt *stmt = NULL;
-    snprintf(text, sizeof text, "PRAGMA journal_mode=%s", mode);
-    bool done = sqlite3_prepare_v2(db, text, -1, &stmt, NULL) == SQLITE_OK &&
-                sqlite3_step(stmt) == SQLITE_ROW &&
-                !sqlite3_stricmp((const char *)sqlite3_column_text(stmt, 0), mode);
-    sqlite3_finalize(stmt);
-    return done;
-}
-
-static int create_schema(sqlite3 *db)
-{
-    char ids[96];
-    snprintf(ids, sizeof ids, "PRAGMA application_id=%d; PRAGMA user_version=%d;",
-             NRG_FORMAT_APPLICATION_ID, NRG_FORMAT_VERSION);
-    int rc = sqlite3_exec(db, ids, NULL, NULL, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_exec(db, nrg_format_schema, NULL, NULL, NULL);
-    return rc == SQLITE_OK ? sqlite3_exec(db, nrg_format_spans, NULL, NULL, NULL) : rc;
-}
-
-static void remove_recording(const char *path)
-{
-    char side[4200];
-    unlink(path);
-    snprintf(side, sizeof side, "%s-wal", path);
-    unlink(side);
-    snprintf(side, sizeof side, "%s-shm", path);
-    unlink(side);
-}
-
-/* Creating the file ourselves gives the exact errno, which SQLite hides. */
-static int claim_path(const char *path, bool overwrite, struct nrg_error *err)
-{
-    struct stat st;
-    if (overwrite && !stat(path, &st)) {
-        if (!S_ISREG(st.st_mode))
-            return nrg_fail(err, -EINVAL, path, "is not a regular file");
-        remove_recording(path);
-    }
-    int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0644);
-    if (fd < 0 && errno == EEXIST)
-        return nrg_fail(err, -EEXIST, path, "exists already: give another --output, or --force");
-    if (fd < 0)
-        return nrg_fail(err, -errno, path, "cannot create the recording: %s", strerror(errno));
-    close(fd);
-    return 0;
-}
 
 /*
  * Leaves the transaction open. Nothing is synced before nrg_store_ready: until then the file
@@ -126,13 +56,13 @@ static int claim_path(const char *path, bool overwrite, struct nrg_error *err)
  */
 static int fill_database(struct nrg_store *store)
 {
-    /* Not every file system can share memory between processes; plain journalling then does. */
-    if (!switch_journal(store->db, "WAL"))
-        switch_journal(store->db, "DELETE");
+    /* A write-ahead log needs shared memory, which not every file system has. */
+    if (!nrg_database_set_journal(store->db, "WAL"))
+        nrg_database_set_journal(store->db, "DELETE");
     int rc = sqlite3_exec(store->db, "BEGIN", NULL, NULL, NULL);
     store->preparing = rc == SQLITE_OK;
     if (rc == SQLITE_OK)
-        rc = create_schema(store->db);
+        rc = nrg_database_create_schema(store->db);
     return rc == SQLITE_OK ? nrg_sql_prepare(&store->sql, store->db) : rc;
 }
 
@@ -141,7 +71,7 @@ int nrg_store_ready(struct nrg_store *store, struct nrg_error *err)
     if (!store->preparing)
         return 0;
     store->preparing = false;
-    int rc = nrg_sql_step(store->sql.commit);
+    int rc = nrg_sql_commit(&store->sql);
     if (rc)
         return nrg_fail(err, rc, store->path, "cannot write the recording: %s",
                         sqlite3_errmsg(store->db));
@@ -149,7 +79,16 @@ int nrg_store_ready(struct nrg_store *store, struct nrg_error *err)
     return 0;
 }
 
-static void store_free(struct nrg_store *store)
+/* Forgets what was written. */
+static void clear_pending(struct nrg_store *store)
+{
+    for (size_t i = 0; i < store->n_names; i++)
+        free(store->names[i].text);
+    store->n_processes = store->n_runs = store->n_events = 0;
+    store->n_names = store->n_tracks = store->n_paths = 0;
+}
+
+static void free_store(struct nrg_store *store)
 {
     nrg_sql_finalize(&store->sql);
     sqlite3_close(store->db);
@@ -161,7 +100,10 @@ static void store_free(struct nrg_store *store)
     free(store->events);
     free(store->processes);
     free(store->runs);
-    nrg_span_table_release(&store->spans);
+    clear_pending(store);
+    free(store->names);
+    free(store->tracks);
+    free(store->paths);
     free(store->path);
     free(store);
 }
@@ -175,20 +117,21 @@ static struct nrg_store *new_store(const char *path)
         return store;
     }
     if (store)
-        store_free(store);
+        free_store(store);
     return NULL;
 }
 
 int nrg_store_create(const char *path, bool overwrite, struct nrg_store **out,
                      struct nrg_error *err)
 {
-    int rc = claim_path(path, overwrite, err);
+    int rc = nrg_database_claim(path, overwrite, err);
     if (rc)
         return rc;
     struct nrg_store *store = new_store(path);
     if (!store)
         return nrg_fail(err, -ENOMEM, path, "out of memory");
-    rc = open_database(path, "PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY", &store->db);
+    rc = nrg_database_open_writable(path, "PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY",
+                                    &store->db);
     if (rc == SQLITE_OK)
         rc = fill_database(store);
     if (rc != SQLITE_OK) {
@@ -201,8 +144,8 @@ int nrg_store_create(const char *path, bool overwrite, struct nrg_store **out,
     return 0;
 }
 
-/* Numbers go on behind those that are there; beyond any that a recorder gives they are damage. */
-static int go_on_numbering(struct nrg_store *store)
+/* New numbers follow the existing ones. Numbers that no recorder gives mean a damaged file. */
+static int continue_numbering(struct nrg_store *store)
 {
     int64_t series = nrg_database_number(store->db, "SELECT ifnull(max(id), 0) FROM series");
     int64_t sensors = nrg_database_number(store->db, "SELECT ifnull(max(id), 0) FROM sensor");
@@ -218,17 +161,20 @@ int nrg_store_extend(const char *path, struct nrg_store **out, struct nrg_error 
     struct nrg_store *store = new_store(path);
     if (!store)
         return nrg_fail(err, -ENOMEM, path, "out of memory");
-    int rc =
-        open_database(path, "PRAGMA synchronous=NORMAL; PRAGMA journal_mode=MEMORY", &store->db);
+    int rc = nrg_database_open_writable(
+        path, "PRAGMA synchronous=NORMAL; PRAGMA journal_mode=MEMORY", &store->db);
     if (rc == SQLITE_OK)
         rc = sqlite3_exec(store->db, nrg_format_spans, NULL, NULL, NULL);
-    if (rc == SQLITE_OK)
+    if (rc == SQLITE_OK) { /* of an older recording; fails where the column is there */
+        sqlite3_exec(store->db, "ALTER TABLE channel ADD COLUMN window_ns INTEGER", NULL, NULL,
+                     NULL);
         rc = nrg_sql_prepare(&store->sql, store->db);
+    }
     if (rc == SQLITE_OK)
-        rc = go_on_numbering(store);
+        rc = continue_numbering(store);
     if (rc != SQLITE_OK) {
         rc = nrg_fail(err, -EIO, path, "cannot add to the recording: %s", sqlite3_errstr(rc));
-        store_free(store);
+        free_store(store);
         return rc;
     }
     *out = store;
@@ -241,8 +187,8 @@ void nrg_store_discard(struct nrg_store *store)
         return;
     char *path = store->path;
     store->path = NULL;
-    store_free(store);
-    remove_recording(path);
+    free_store(store);
+    nrg_database_remove(path);
     free(path);
 }
 
@@ -256,15 +202,15 @@ struct sqlite3 *nrg_store_database(struct nrg_store *store)
     return store->db;
 }
 
-/* Copies what the file holds into memory and goes on there. */
-static int spill(struct nrg_store *store)
+/* Copies the database into memory and continues there. */
+static int move_to_memory(struct nrg_store *store)
 {
     sqlite3 *memory = NULL;
     nrg_copy(store->spilled, sizeof store->spilled, store->failure);
     nrg_sql_finalize(&store->sql);
-    int rc = open_database(":memory:", "", &memory);
+    int rc = nrg_database_open_writable(":memory:", "", &memory);
     if (rc == SQLITE_OK)
-        rc = nrg_sql_copy_database(memory, store->db);
+        rc = nrg_database_copy(memory, store->db);
     if (rc != SQLITE_OK) {
         sqlite3_close(memory);
         return nrg_sql_prepare(&store->sql, store->db) == SQLITE_OK ? -EIO : -ENOMEM;
@@ -274,16 +220,16 @@ static int spill(struct nrg_store *store)
     return nrg_sql_prepare(&store->sql, store->db) == SQLITE_OK ? 0 : -ENOMEM;
 }
 
-static bool clocks_due(const struct nrg_store *store, bool closing)
+static bool are_clocks_due(const struct nrg_store *store, bool closing)
 {
     return closing || !store->n_clocks_written || store->n_clocks >= CLOCKS_AT_ONCE;
 }
 
 static int write_pending(struct nrg_store *store, bool closing)
 {
-    bool clocks = clocks_due(store, closing);
+    bool clocks = are_clocks_due(store, closing);
     struct nrg_sql *sql = &store->sql;
-    int rc = nrg_sql_step(sql->begin);
+    int rc = nrg_sql_begin(sql);
     for (size_t i = 0; !rc && i < store->n_series; i++)
         rc = nrg_series_write(&store->series[i], sql, store->codec, closing);
     for (size_t i = 0; clocks && !rc && i < store->n_clocks; i++)
@@ -294,10 +240,14 @@ static int write_pending(struct nrg_store *store, bool closing)
         rc = nrg_sql_run(sql, &store->runs[i]);
     for (size_t i = 0; !rc && i < store->n_events; i++)
         rc = nrg_sql_event(sql, &store->events[i]);
+    for (size_t i = 0; !rc && i < store->n_names; i++)
+        rc = nrg_sql_span_name(sql, &store->names[i]);
+    for (size_t i = 0; !rc && i < store->n_tracks; i++)
+        rc = nrg_sql_span_track(sql, &store->tracks[i]);
+    for (size_t i = 0; !rc && i < store->n_paths; i++)
+        rc = nrg_sql_span_path(sql, &store->paths[i]);
     if (!rc)
-        rc = nrg_span_table_write(&store->spans, store->db);
-    if (!rc)
-        rc = nrg_sql_step(sql->commit);
+        rc = nrg_sql_commit(sql);
     if (rc) {
         nrg_copy(store->failure, sizeof store->failure, sqlite3_errmsg(store->db));
         if (!sqlite3_get_autocommit(store->db))
@@ -306,20 +256,18 @@ static int write_pending(struct nrg_store *store, bool closing)
     return rc;
 }
 
-static int commit(struct nrg_store *store, bool closing)
+static int commit_pending(struct nrg_store *store, bool closing)
 {
     int rc = nrg_store_ready(store, NULL);
     if (!rc)
         rc = write_pending(store, closing);
-    if (rc && !store->spilled[0] && !spill(store))
+    if (rc && !store->spilled[0] && !move_to_memory(store))
         rc = write_pending(store, closing);
     for (size_t i = 0; i < store->n_series; i++)
         nrg_series_settle(&store->series[i], rc == 0);
-    if (!rc) {
-        store->n_processes = store->n_runs = store->n_events = 0;
-        nrg_span_table_clear(&store->spans);
-    }
-    if (!rc && clocks_due(store, closing)) {
+    if (!rc)
+        clear_pending(store);
+    if (!rc && are_clocks_due(store, closing)) {
         store->n_clocks_written += store->n_clocks;
         store->n_clocks = 0;
     }
@@ -328,23 +276,23 @@ static int commit(struct nrg_store *store, bool closing)
 
 int nrg_store_commit(struct nrg_store *store)
 {
-    return commit(store, false);
+    return commit_pending(store, false);
 }
 
 /* One more try for a recording that had to move to memory. */
 static int write_back(struct nrg_store *store)
 {
     sqlite3 *disk = NULL;
-    int rc = open_database(store->path, "PRAGMA synchronous=NORMAL", &disk);
+    int rc = nrg_database_open_writable(store->path, "PRAGMA synchronous=NORMAL", &disk);
     if (rc == SQLITE_OK)
-        rc = nrg_sql_copy_database(disk, store->db);
+        rc = nrg_database_copy(disk, store->db);
     sqlite3_close(disk);
     return rc == SQLITE_OK ? 0 : -EIO;
 }
 
 int nrg_store_finish(struct nrg_store *store)
 {
-    return commit(store, true);
+    return commit_pending(store, true);
 }
 
 int nrg_store_close(struct nrg_store *store, struct nrg_error *err)
@@ -360,27 +308,32 @@ int nrg_store_close(struct nrg_store *store, struct nrg_error *err)
         sqlite3_exec(store->db, "PRAGMA incremental_vacuum; PRAGMA journal_mode=DELETE", NULL, NULL,
                      NULL);
     }
-    store_free(store);
+    free_store(store);
     return rc;
 }
 
 int nrg_store_text(struct nrg_store *store, const char *key, const char *value)
 {
-    sqlite3_stmt *s = store->sql.meta;
-    sqlite3_bind_text(s, 2, value, -1, SQLITE_TRANSIENT);
-    return nrg_sql_meta(&store->sql, key);
+    const struct nrg_sql_value text = {.kind = NRG_SQL_TEXT, .bytes = value};
+    return nrg_sql_meta(&store->sql, key, text);
 }
 
 int nrg_store_integer(struct nrg_store *store, const char *key, int64_t value)
 {
-    sqlite3_bind_int64(store->sql.meta, 2, value);
-    return nrg_sql_meta(&store->sql, key);
+    const struct nrg_sql_value integer = {.kind = NRG_SQL_INTEGER, .integer = value};
+    return nrg_sql_meta(&store->sql, key, integer);
 }
 
 int nrg_store_real(struct nrg_store *store, const char *key, double value)
 {
-    sqlite3_bind_double(store->sql.meta, 2, value);
-    return nrg_sql_meta(&store->sql, key);
+    const struct nrg_sql_value real = {.kind = NRG_SQL_REAL, .real = value};
+    return nrg_sql_meta(&store->sql, key, real);
+}
+
+int nrg_store_graph(struct nrg_store *store, const char *name, const char *format,
+                    const void *bytes, size_t size)
+{
+    return nrg_sql_graph(&store->sql, name, format, bytes, size);
 }
 
 static int add_series(struct nrg_store *store, enum nrg_series_kind kind, size_t n_columns,
@@ -436,20 +389,14 @@ int nrg_store_rows(struct nrg_store *store, int series, const struct nrg_rows *r
 
 int nrg_store_clock(struct nrg_store *store, const struct nrg_clock_pair *pair)
 {
-    int rc =
-        nrg_reserve(&store->clocks, &store->cap_clocks, store->n_clocks + 1, sizeof *store->clocks);
-    if (!rc)
-        store->clocks[store->n_clocks++] = *pair;
-    return rc;
+    return nrg_append(&store->clocks, &store->n_clocks, &store->cap_clocks, pair,
+                      sizeof *store->clocks);
 }
 
 int nrg_store_event(struct nrg_store *store, const struct nrg_event *event)
 {
-    int rc =
-        nrg_reserve(&store->events, &store->cap_events, store->n_events + 1, sizeof *store->events);
-    if (!rc)
-        store->events[store->n_events++] = *event;
-    return rc;
+    return nrg_append(&store->events, &store->n_events, &store->cap_events, event,
+                      sizeof *store->events);
 }
 
 int nrg_store_process(struct nrg_store *store, const struct nrg_process_info *info)
@@ -460,32 +407,38 @@ int nrg_store_process(struct nrg_store *store, const struct nrg_process_info *in
             return 0;
         }
     }
-    int rc = nrg_reserve(&store->processes, &store->cap_processes, store->n_processes + 1,
-                         sizeof *store->processes);
-    if (!rc)
-        store->processes[store->n_processes++] = *info;
-    return rc;
+    return nrg_append(&store->processes, &store->n_processes, &store->cap_processes, info,
+                      sizeof *store->processes);
 }
 
 int nrg_store_run(struct nrg_store *store, const struct nrg_run *run)
 {
-    int rc = nrg_reserve(&store->runs, &store->cap_runs, store->n_runs + 1, sizeof *store->runs);
-    if (!rc)
-        store->runs[store->n_runs++] = *run;
-    return rc;
+    return nrg_append(&store->runs, &store->n_runs, &store->cap_runs, run, sizeof *store->runs);
 }
 
 int nrg_store_span_name(struct nrg_store *store, const struct nrg_span_name *name)
 {
-    return nrg_span_table_name(&store->spans, name);
+    struct nrg_span_name copy = *name;
+    size_t len = strnlen(name->text, NRG_SPAN_NAME_MAX);
+    copy.text = malloc(len + 1);
+    if (!copy.text)
+        return -ENOMEM;
+    nrg_copy_clean(copy.text, len + 1, name->text, len);
+    int rc =
+        nrg_append(&store->names, &store->n_names, &store->cap_names, &copy, sizeof *store->names);
+    if (rc)
+        free(copy.text);
+    return rc;
 }
 
 int nrg_store_span_track(struct nrg_store *store, const struct nrg_span_track *track)
 {
-    return nrg_span_table_track(&store->spans, track);
+    return nrg_append(&store->tracks, &store->n_tracks, &store->cap_tracks, track,
+                      sizeof *store->tracks);
 }
 
 int nrg_store_span_path(struct nrg_store *store, const struct nrg_span_path *path)
 {
-    return nrg_span_table_path(&store->spans, path);
+    return nrg_append(&store->paths, &store->n_paths, &store->cap_paths, path,
+                      sizeof *store->paths);
 }

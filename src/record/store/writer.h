@@ -1,19 +1,20 @@
 /*
  * The writing side of a recording. Everything added stays in memory until nrg_store_commit,
- * which writes it in one transaction; the recorder commits about once a second, so that a
- * recorder killed at any moment loses at most that second.
+ * which writes it in one transaction. The recorder commits about once a second, so a recorder that
+ * is killed loses at most that second.
  *
  * Rows of a series are written as small live chunks and, once enough have come together, again
- * as one large chunk that replaces them: the live rows bound the loss, the large ones the size.
+ * as one large chunk that replaces them. Live chunks limit the loss, large ones the size.
  *
- * When the disk is full or fails, the database moves into memory and recording goes on: nothing
- * already recorded is lost while the process lives, and close tries the disk once more. The
- * caller learns it through nrg_store_spilled.
+ * When the disk is full or fails, the database moves into memory and recording continues: nothing
+ * already recorded is lost while the process lives, and close tries the disk once more.
+ * nrg_store_spilled reports it.
  *
- * One thread at a time. Errors are -errno with a struct nrg_error where the user can act.
+ * Ownership: create or extend, then close or discard; whatever is added is copied.
+ * Threads: one at a time. Errors: -errno, with a struct nrg_error where the user can act.
  */
-#ifndef NRG_RECORD_STORE_H
-#define NRG_RECORD_STORE_H
+#ifndef NRG_RECORD_STORE_WRITER_H
+#define NRG_RECORD_STORE_WRITER_H
 
 #include <stdbool.h>
 
@@ -26,6 +27,9 @@
 struct sqlite3;
 struct nrg_store;
 
+/* A series gets a large chunk after this many rows, or after five minutes. */
+#define NRG_MERGE_ROWS 16384
+
 /* Fails with -EEXIST when the file is there, unless overwrite. */
 int nrg_store_create(const char *path, bool overwrite, struct nrg_store **store,
                      struct nrg_error *err);
@@ -35,18 +39,18 @@ int nrg_store_create(const char *path, bool overwrite, struct nrg_store **store,
  * discard removes the file.
  */
 int nrg_store_extend(const char *path, struct nrg_store **store, struct nrg_error *err);
-/* Last commit, and large chunks of all that is left. The disk may prove full here for the first
- * time: ask nrg_store_spilled afterwards. */
+/* Last commit, and large chunks of all that is left. This may be what fills the disk: ask
+ * nrg_store_spilled afterwards. */
 int nrg_store_finish(struct nrg_store *store);
-/* Finishes if that was not done, shrinks to one file. 0, or -errno when it is incomplete. */
+/* Finishes if that was not done, and leaves a single file. -errno when it is incomplete. */
 int nrg_store_close(struct nrg_store *store, struct nrg_error *err);
 /* Instead of close: leaves no file. NULL is fine. */
 void nrg_store_discard(struct nrg_store *store);
 
 /*
  * Writes what describes the recording (sensors, channels, series, metadata) in one transaction.
- * Called before the workload starts, so that a disk that can't take it is noticed in time; the
- * first commit does it otherwise.
+ * Called before the workload starts, to notice in time a disk that can't take it. Otherwise the
+ * first commit does it.
  */
 int nrg_store_ready(struct nrg_store *store, struct nrg_error *err);
 
@@ -72,7 +76,7 @@ int nrg_store_event(struct nrg_store *store, const struct nrg_event *event);
 /* Inserts, or replaces the one with the same id. */
 int nrg_store_process(struct nrg_store *store, const struct nrg_process_info *info);
 int nrg_store_run(struct nrg_store *store, const struct nrg_run *run);
-/* What span events refer to. The texts are copied; the same id again replaces. */
+/* What span events refer to. The same id again replaces. */
 int nrg_store_span_name(struct nrg_store *store, const struct nrg_span_name *name);
 int nrg_store_span_track(struct nrg_store *store, const struct nrg_span_track *track);
 int nrg_store_span_path(struct nrg_store *store, const struct nrg_span_path *path);
@@ -82,7 +86,7 @@ int nrg_store_commit(struct nrg_store *store);
 /* NULL, or why the recording is in memory. */
 const char *nrg_store_spilled(const struct nrg_store *store);
 
-/* For reading one's own recording back when it could not be written. Owned by the store. */
+/* For reading the recording back when it could not be written to disk. Owned by the store. */
 struct sqlite3 *nrg_store_database(struct nrg_store *store);
 
 #endif

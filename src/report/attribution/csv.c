@@ -27,16 +27,11 @@ static void text_cell(FILE *out, const char *text)
     nrg_csv_cell(out, text);
 }
 
-static void index_cell(FILE *out, size_t index, size_t n)
+static void integer_cell(FILE *out, int64_t value)
 {
     fputc(',', out);
-    if (index < n)
-        fprintf(out, "%zu", index);
-}
-
-static const char *domain_name(const struct nrg_attribution_domain *d)
-{
-    return d->domain && d->domain->channel ? d->domain->channel->channel.name : "energy";
+    if (value != NRG_MISSING)
+        fprintf(out, "%" PRId64, value);
 }
 
 /* ---- names of counters: a column each ---- */
@@ -69,8 +64,8 @@ static void head_cell(FILE *out, const char *prefix, const char *name)
     nrg_str_release(&text);
 }
 
-static void print_head(const struct nrg_attribution_report *r, const struct counters *counters,
-                       FILE *out)
+static void print_csv_head(const struct nrg_attribution_report *r, const struct counters *counters,
+                           FILE *out)
 {
     const struct nrg_attribution *a = r->attribution;
     fputs("id,parent,depth,kind,name,detail,number,calls,time_s,self_time_s,energy_j,"
@@ -80,7 +75,7 @@ static void print_head(const struct nrg_attribution_report *r, const struct coun
     if (r->cycles)
         fputs(",cycle,power_w,power_above_idle_w,run_time_s,energy_lag_corrected_j", out);
     for (size_t d = 0; d < a->n_domains; d++)
-        head_cell(out, "energy_j:", domain_name(&a->domains[d]));
+        head_cell(out, "energy_j:", nrg_attribution_domain_name(&a->domains[d]));
     for (size_t k = 0; k < counters->n; k++)
         head_cell(out, "count:", counters->names[k]);
     fputc('\n', out);
@@ -120,20 +115,18 @@ static void count_cell(FILE *out, const struct nrg_attribution_row *row, const c
     real_cell(out, amount);
 }
 
-static void print_row(const struct nrg_attribution_report *r, const struct counters *counters,
-                      size_t i, FILE *out)
+static void print_csv_row(const struct nrg_attribution_report *r, const struct counters *counters,
+                          size_t i, FILE *out)
 {
     const struct nrg_attribution *a = r->attribution;
     const struct nrg_attribution_row *row = &a->rows[i];
     fprintf(out, "%zu", i);
-    index_cell(out, row->parent, a->n_rows);
+    integer_cell(out, row->parent < a->n_rows ? (int64_t)row->parent : NRG_MISSING);
     fprintf(out, ",%u", row->depth);
     text_cell(out, row->kind);
     text_cell(out, row->name);
     text_cell(out, row->detail);
-    fputc(',', out);
-    if (row->number != NRG_MISSING)
-        fprintf(out, "%" PRId64, row->number);
+    integer_cell(out, row->number);
     fprintf(out, ",%" PRIu64, row->calls);
     const double values[] = {row->time_s,
                              row->self_time_s,
@@ -161,7 +154,7 @@ static void print_row(const struct nrg_attribution_report *r, const struct count
     fputc('\n', out);
 }
 
-/* A part of the energy that is no span's. */
+/* A part of the energy that belongs to no span. */
 struct part {
     const char *kind, *name;
     double energy_j, low_j, high_j;
@@ -196,10 +189,10 @@ int nrg_attribution_csv(const struct nrg_attribution_report *r, FILE *out)
     const struct nrg_attribution *a = r->attribution;
     struct counters counters;
     find_counters(a, &counters);
-    print_head(r, &counters, out);
+    print_csv_head(r, &counters, out);
     for (size_t i = 0; i < a->n_rows; i++)
         if (!nrg_row_left_out(r, i))
-            print_row(r, &counters, i, out);
+            print_csv_row(r, &counters, i, out);
     const struct part parts[] = {
         {"total", "total", a->total_j, a->total_low_j, a->total_high_j,
          offsetof(struct nrg_attribution_domain, total_j)},

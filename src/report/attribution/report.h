@@ -3,12 +3,13 @@
  * those of attribute/attribution.h; nothing is computed here but units, shares and ratios.
  * docs/attribute.md describes every output, docs/json.md the keys.
  *
- * Names come from programs that we know nothing of: whatever they hold, every output stays
- * well-formed. Functions return 0 or -errno; a stream that fails is seen by the caller (ferror).
+ * Names come from unknown programs: every output stays well-formed whatever they hold. Functions
+ * return 0 or -errno; a stream that fails is seen by the caller (ferror). Nothing is owned.
  */
 #ifndef NRG_REPORT_ATTRIBUTION_REPORT_H
 #define NRG_REPORT_ATTRIBUTION_REPORT_H
 
+#include <jansson.h>
 #include <stdio.h>
 
 #include "attribute/attribution.h"
@@ -18,10 +19,7 @@
 struct nrg_attribution_report {
     struct nrg_recording *recording; /* for its name and command; NULL: none */
     const struct nrg_attribution *attribution;
-    /* By path, for joules per step and sample: other views take the modules out of the steps.
-     * NULL: `attribution` is by path itself, or by something that keeps what is inside. */
-    const struct nrg_attribution *paths;
-    const struct nrg_cycles *cycles; /* of a layer log beside a power log; NULL: no such thing */
+    const struct nrg_cycles *cycles; /* of a layer log beside a power log; NULL: none */
     double confidence;               /* of the intervals, 0..1 */
 };
 
@@ -42,11 +40,6 @@ int nrg_attribution_csv_cycles(const struct nrg_attribution_report *report, FILE
 /* "a;b;c 123": self energy in uJ, for flame graphs. */
 int nrg_attribution_folded(const struct nrg_attribution_report *report, FILE *out);
 
-/* Of an attribution by name: keeps operators, kernels and layers, and one row for the rest. */
-void nrg_attribution_only_operators(struct nrg_attribution *attribution);
-/* Of an attribution by name: the largest first. */
-int nrg_attribution_sort(struct nrg_attribution *attribution);
-
 struct nrg_trace_options {
     int64_t begin_ns, end_ns; /* what lies outside is left out */
     uint64_t limit;           /* spans; 0: all */
@@ -58,7 +51,7 @@ struct nrg_trace_result {
 int nrg_attribution_trace(struct nrg_recording *recording, const struct nrg_trace_options *options,
                           FILE *out, struct nrg_trace_result *result, struct nrg_error *err);
 
-/* ---- shared by the outputs (attribution_words.c, attribution_units.c) ---- */
+/* ---- shared by the outputs (attribution/words.c) ---- */
 
 /*
  * Replaces *out by what a row is called: its name made clean, the number of a step, "(backward)".
@@ -70,24 +63,19 @@ int nrg_attribution_label(const struct nrg_attribution *a, size_t row, bool loca
 /* The bits of a row's flags one by one; NULL beyond the last word of NRG_ROW_FLAG_WORDS. */
 enum { NRG_ROW_FLAG_WORDS = 6 };
 const char *nrg_attribution_flag(unsigned flags, size_t word); /* "": not set */
+/* All that are set. */
+json_t *nrg_attribution_flags_json(unsigned flags);
+const char *nrg_attribution_idle_word(enum nrg_idle_mode idle); /* "apart" */
+
+const char *nrg_attribution_domain_name(const struct nrg_attribution_domain *domain);
 
 /* Energy of a row over what its calls multiply and move; NAN: not known. */
 double nrg_row_pj_per_mac(const struct nrg_attribution_row *row);
 double nrg_row_j_per_byte(const struct nrg_attribution_row *row);
 
-/* The execution that a row stands for; NULL: it is no layer of a cycle. */
+/* The execution that a row stands for; NULL when the row is no layer of a cycle. */
 const struct nrg_execution *nrg_cycle_of_row(const struct nrg_cycles *cycles, size_t row);
-/* The earlier tool's rule has no such row: the power log had ended. */
+/* The earlier tool leaves such a row out: the power log had ended. */
 bool nrg_row_left_out(const struct nrg_attribution_report *report, size_t row);
-
-/* Joules per step, epoch, cycle, sample, token: whatever was counted. */
-struct nrg_unit_use {
-    const char *name; /* "step", "tokens"; belongs to the attribution */
-    const char *kind; /* "step", "epoch", "cycle", "counter" */
-    double amount, energy_j, low_j, high_j, time_s;
-};
-enum { NRG_UNIT_USES = 16 };
-size_t nrg_attribution_units(const struct nrg_attribution_report *report,
-                             struct nrg_unit_use *units, size_t max);
 
 #endif

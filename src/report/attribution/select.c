@@ -1,7 +1,6 @@
 /*
- * Which rows of an attribution are shown, and texts cut to a width. A model has thousands of
- * places; a reader wants the largest. What is left out is never lost: attribution_table.c adds it
- * up in a row of its own.
+ * Which rows of an attribution are shown. A model has thousands of places; a reader wants the
+ * largest. attribution/table.c adds up what is left out in a row of its own.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,19 +9,13 @@
 
 #include "report/attribution/internal.h"
 
-struct nrg_text_style nrg_text_style(bool colour)
-{
-    return colour ? (struct nrg_text_style){"\033[1m", "\033[2m", "\033[33m", "\033[0m"}
-                  : (struct nrg_text_style){"", "", "", ""};
-}
-
 struct ranked {
     double energy_j, time_s;
     size_t row;
 };
 
 /* Largest first; rows without a number last, longest first; else as they stand. */
-static int compare(const void *left, const void *right)
+static int by_energy(const void *left, const void *right)
 {
     const struct ranked *a = left, *b = right;
     if (isnan(a->energy_j) != isnan(b->energy_j))
@@ -60,59 +53,10 @@ int nrg_attribution_select(const struct nrg_attribution *a, const struct nrg_att
     for (size_t i = 0; i < a->n_rows; i++)
         if (!is_small(&a->rows[i], least_j, view->min_share * a->duration_s))
             ranked[n++] = (struct ranked){a->rows[i].energy_j, a->rows[i].time_s, i};
-    qsort(ranked, n, sizeof *ranked, compare);
+    qsort(ranked, n, sizeof *ranked, by_energy);
     memset(shown, 0, a->n_rows * sizeof *shown);
     for (size_t i = 0; i < n && (!view->top || i < view->top); i++)
         show_with_ancestors(a, ranked[i].row, shown);
     free(ranked);
-    return 0;
-}
-
-size_t nrg_text_width(const char *text)
-{
-    size_t width = 0;
-    for (; *text; text++)
-        width += (*text & 0xc0) != 0x80;
-    return width;
-}
-
-/* Bytes of the first `width` columns. */
-static size_t bytes_of(const char *text, size_t width)
-{
-    size_t at = 0;
-    for (size_t seen = 0; text[at]; at++)
-        if ((text[at] & 0xc0) != 0x80 && seen++ == width)
-            break;
-    return at;
-}
-
-int nrg_fit_text(struct nrg_str *text, size_t width, bool middle, bool unicode)
-{
-    size_t columns = text->len ? nrg_text_width(text->text) : 0;
-    const char *dots = unicode ? "…" : "..";
-    size_t dots_width = unicode ? 1 : 2;
-    if (!unicode)
-        for (size_t i = 0; i < text->len; i++)
-            if ((unsigned char)text->text[i] >= 0x80) {
-                columns = text->len; /* seen as bytes: one each */
-                text->text[i] = '?';
-            }
-    if (columns <= width)
-        return 0;
-    size_t room = width > dots_width ? width - dots_width : 0, tail = middle ? room / 2 : 0;
-    size_t head_bytes = bytes_of(text->text, room - tail);
-    size_t tail_at = bytes_of(text->text, columns - tail);
-    struct nrg_str cut = {0};
-    int rc = nrg_str_add(&cut, text->text, head_bytes);
-    if (!rc)
-        rc = nrg_str_add(&cut, dots, strlen(dots));
-    if (!rc)
-        rc = nrg_str_add(&cut, text->text + tail_at, text->len - tail_at);
-    if (rc) {
-        nrg_str_release(&cut);
-        return rc;
-    }
-    nrg_str_release(text);
-    *text = cut;
     return 0;
 }

@@ -1,10 +1,10 @@
 /*
- * See attribution_table.h. Every line of the table, of the tree or not (total, idle, "n more",
+ * See attribution/internal.h. Every line of the table, of the tree or not (total, idle, "n more",
  * unattributed), is a struct line, so that columns are chosen and printed in one way. The first
- * line is the total, the last one what belongs to nobody: between them are its parts.
+ * line is the total, the last one is unattributed; between them are the parts of the total.
  *
- * Lines are made twice, once to measure and once to print, because 16 kB of a name times
- * thousands of rows need not be kept.
+ * Lines are made twice, once to measure and once to print: names of up to 16 kB times thousands of
+ * rows are not kept.
  */
 #include "report/attribution/internal.h"
 
@@ -23,22 +23,36 @@
 struct line {
     unsigned depth;
     double calls, time_s, self_j, energy_j, low_j, high_j;
+    double shared_low_j, shared_high_j; /* NAN unless the source is estimated */
     double pj_per_mac, j_per_byte;
     const char *method;
     bool bold, warn;
 };
 
-enum column { CALLS, TIME, SELF, ENERGY, BAND, PER_CALL, SHARE, PJ_MAC, J_BYTE, METHOD, COLUMNS };
+enum column {
+    CALLS,
+    TIME,
+    SELF,
+    ENERGY,
+    BAND,
+    SHARING,
+    PER_CALL,
+    SHARE,
+    PJ_MAC,
+    J_BYTE,
+    METHOD,
+    COLUMNS
+};
 
 static const struct {
     const char *head;
     int width;
     int leave_out; /* when there is no room: highest first; 0: never */
 } columns[COLUMNS] = {
-    [CALLS] = {"CALLS", 9, 4},    [TIME] = {"TIME", 11, 3},    [SELF] = {"SELF", 11, 6},
-    [ENERGY] = {"ENERGY", 11, 0}, [BAND] = {"+-", 13, 1},      [PER_CALL] = {"PER CALL", 11, 5},
-    [SHARE] = {"SHARE", 9, 2},    [PJ_MAC] = {"PJ/MAC", 9, 7}, [J_BYTE] = {"PER BYTE", 11, 9},
-    [METHOD] = {"METHOD", 10, 8},
+    [CALLS] = {"CALLS", 9, 4},    [TIME] = {"TIME", 11, 3},       [SELF] = {"SELF", 11, 6},
+    [ENERGY] = {"ENERGY", 11, 0}, [BAND] = {"+-", 13, 1},         [PER_CALL] = {"PER CALL", 11, 5},
+    [SHARE] = {"SHARE", 9, 2},    [PJ_MAC] = {"PJ/MAC", 9, 7},    [J_BYTE] = {"PER BYTE", 11, 9},
+    [METHOD] = {"METHOD", 10, 8}, [SHARING] = {"SHARING", 10, 4},
 };
 
 struct table {
@@ -54,80 +68,82 @@ struct table {
     struct nrg_str name, note; /* of the line in hand */
 };
 
-static const char *blank_if_nan(double value, const char *text)
-{
-    return isnan(value) ? "" : text;
-}
-
-static const char *show_small(char *buf, size_t size, double value, const char *unit)
+static struct nrg_shown show_small(double value, const char *unit)
 {
     static const struct {
         double from;
         const char *prefix;
     } scales[] = {{1, ""}, {1e-3, "m"}, {1e-6, "u"}, {1e-9, "n"}, {0, "p"}};
+    struct nrg_shown shown;
     size_t i = 0;
     while (fabs(value) < scales[i].from)
         i++;
     double v = value / (scales[i].from > 0 ? scales[i].from : 1e-12);
-    snprintf(buf, size, "%.3g %s%s", v, scales[i].prefix, unit);
-    return buf;
+    snprintf(shown.text, sizeof shown.text, "%.3g %s%s", v, scales[i].prefix, unit);
+    return shown;
 }
 
-static const char *show_band(const struct table *t, const struct line *l, char *buf, size_t size)
+static struct nrg_shown show_band(const struct table *t, const struct line *l)
 {
-    char energy[32];
+    struct nrg_shown shown = {""};
     double above = l->high_j - l->energy_j, below = l->energy_j - l->low_j;
-    double band_j = above > below ? above : below;
-    if (isnan(l->low_j) || isnan(l->high_j))
-        return isnan(l->energy_j) || !l->method ? "" : "-";
-    snprintf(buf, size, "%s %s", t->view->unicode ? "±" : "+-",
-             nrg_show_energy(energy, sizeof energy, band_j));
-    return buf;
+    if (!isnan(l->low_j) && !isnan(l->high_j))
+        snprintf(shown.text, sizeof shown.text, "%s %.40s", t->view->unicode ? "±" : "+-",
+                 nrg_show_energy(above > below ? above : below).text);
+    else if (!isnan(l->energy_j) && l->method)
+        nrg_copy(shown.text, sizeof shown.text, "-");
+    return shown;
 }
 
-static const char *cell(const struct table *t, const struct line *l, enum column c, char *buf,
-                        size_t size)
+/* What is not known of the row, if the estimate's own total is right. */
+static struct nrg_shown show_sharing(const struct table *t, const struct line *l)
 {
-    switch (c) {
-    case CALLS:
-        snprintf(buf, size, "%.0f", l->calls);
-        return l->calls > 0 ? buf : "";
-    case TIME:
-        return blank_if_nan(l->time_s, nrg_show_seconds(buf, size, l->time_s));
-    case SELF:
-        return blank_if_nan(l->self_j, nrg_show_energy(buf, size, l->self_j));
-    case ENERGY:
-        return nrg_show_energy(buf, size, l->energy_j);
-    case BAND:
-        return show_band(t, l, buf, size);
-    case PER_CALL:
-        return l->calls > 0 ? nrg_show_energy(buf, size, l->energy_j / l->calls) : "";
-    case SHARE:
-        snprintf(buf, size, "%.2f %%", 100 * l->energy_j / t->a->total_j);
-        return blank_if_nan(l->energy_j / t->a->total_j, buf);
-    case PJ_MAC:
-        snprintf(buf, size, "%.3g", l->pj_per_mac);
-        return blank_if_nan(l->pj_per_mac, buf);
-    case J_BYTE:
-        return isnan(l->j_per_byte) ? "" : show_small(buf, size, l->j_per_byte, "J");
-    default:
-        return l->method ? l->method : "";
-    }
+    struct nrg_shown shown = {""};
+    double above = l->shared_high_j - l->energy_j, below = l->energy_j - l->shared_low_j;
+    double off = (above > below ? above : below) / l->energy_j;
+    if (isfinite(off))
+        snprintf(shown.text, sizeof shown.text, "%s %.*f %%", t->view->unicode ? "±" : "+-",
+                 off < 0.1 ? 1 : 0, 100 * off);
+    return shown;
 }
 
-static void print_right(FILE *out, const char *text, size_t width)
+/* Empty where a number is not known, except for energy itself. */
+static struct nrg_shown show_cell(const struct table *t, const struct line *l, enum column c)
 {
-    size_t seen = nrg_text_width(text);
-    fprintf(out, "%*s%s", (int)(seen < width ? width - seen : 1), "", text);
+    struct nrg_shown shown = {""};
+    double share = l->energy_j / t->a->total_j;
+    if (c == ENERGY)
+        return nrg_show_energy(l->energy_j);
+    if (c == BAND)
+        return show_band(t, l);
+    if (c == SHARING)
+        return show_sharing(t, l);
+    if (c == TIME && !isnan(l->time_s))
+        return nrg_show_seconds(l->time_s);
+    if (c == SELF && !isnan(l->self_j))
+        return nrg_show_energy(l->self_j);
+    if (c == PER_CALL && l->calls > 0)
+        return nrg_show_energy(l->energy_j / l->calls);
+    if (c == J_BYTE && !isnan(l->j_per_byte))
+        return show_small(l->j_per_byte, "J");
+    if (c == CALLS && l->calls > 0)
+        snprintf(shown.text, sizeof shown.text, "%.0f", l->calls);
+    else if (c == SHARE && !isnan(share))
+        snprintf(shown.text, sizeof shown.text, "%.2f %%", 100 * share);
+    else if (c == PJ_MAC && !isnan(l->pj_per_mac))
+        snprintf(shown.text, sizeof shown.text, "%.3g", l->pj_per_mac);
+    else if (c == METHOD && l->method)
+        nrg_copy(shown.text, sizeof shown.text, l->method);
+    return shown;
 }
 
-static int emit(struct table *t, const struct line *l)
+static int emit_line(struct table *t, const struct line *l)
 {
-    char buf[96];
     size_t levels = l->depth < MAX_INDENTED ? l->depth : MAX_INDENTED, indent = 2 * levels;
     int rc = 0;
     if (t->measuring) {
-        size_t width = indent + nrg_text_width(t->name.text), note = nrg_text_width(t->note.text);
+        size_t width = indent + (size_t)nrg_text_width(t->name.text);
+        size_t note = (size_t)nrg_text_width(t->note.text);
         t->name_width = width > t->name_width ? width : t->name_width;
         t->note_width = note > t->note_width ? note : t->note_width;
         return 0;
@@ -139,14 +155,14 @@ static int emit(struct table *t, const struct line *l)
         rc = nrg_fit_text(&t->note, t->note_width, false, t->view->unicode);
     if (rc)
         return rc;
-    fprintf(t->out, "%s%*s%s%*s", l->bold ? t->style.bold : "", (int)indent, "", t->name.text,
-            (int)(t->name_width - indent - nrg_text_width(t->name.text)), "");
+    fprintf(t->out, "%s%*s", l->bold ? t->style.bold : "", (int)indent, "");
+    nrg_text_pad(t->out, t->name.text, (int)(t->name_width - indent));
     enum column end = COLUMNS; /* no blanks at the end of a line */
-    while (!t->note.len && end && (!t->use[end - 1] || !cell(t, l, end - 1, buf, sizeof buf)[0]))
+    while (!t->note.len && end && (!t->use[end - 1] || !show_cell(t, l, end - 1).text[0]))
         end--;
     for (enum column c = 0; c < end; c++)
         if (t->use[c])
-            print_right(t->out, cell(t, l, c, buf, sizeof buf), (size_t)columns[c].width);
+            nrg_text_right(t->out, show_cell(t, l, c).text, columns[c].width);
     if (t->note.len)
         fprintf(t->out, "  %s%s%s", l->warn ? t->style.warn : t->style.dim, t->note.text,
                 t->style.off);
@@ -164,6 +180,8 @@ static struct line empty_line(void)
                          .energy_j = NAN,
                          .low_j = NAN,
                          .high_j = NAN,
+                         .shared_low_j = NAN,
+                         .shared_high_j = NAN,
                          .pj_per_mac = NAN,
                          .j_per_byte = NAN};
 }
@@ -221,6 +239,7 @@ static int row_name(struct table *t, size_t i)
 static int emit_row(struct table *t, size_t i)
 {
     const struct nrg_attribution_row *row = &t->a->rows[i];
+    bool estimated = row->flags & NRG_ROW_ESTIMATED;
     struct line l = {.depth = row->depth + 1,
                      .calls = (double)row->calls,
                      .time_s = row->time_s,
@@ -228,6 +247,8 @@ static int emit_row(struct table *t, size_t i)
                      .energy_j = row->energy_j,
                      .low_j = row->low_j,
                      .high_j = row->high_j,
+                     .shared_low_j = estimated ? row->shared_low_j : NAN,
+                     .shared_high_j = estimated ? row->shared_high_j : NAN,
                      .pj_per_mac = nrg_row_pj_per_mac(row),
                      .j_per_byte = nrg_row_j_per_byte(row),
                      .method = nrg_method_name(row->method),
@@ -235,7 +256,7 @@ static int emit_row(struct table *t, size_t i)
     int rc = row_name(t, i);
     if (!rc)
         rc = row_note(t, i);
-    return rc ? rc : emit(t, &l);
+    return rc ? rc : emit_line(t, &l);
 }
 
 static int emit_other(struct table *t, const char *name, const char *note, const struct line *l)
@@ -243,16 +264,16 @@ static int emit_other(struct table *t, const char *name, const char *note, const
     int rc = set_text(&t->name, name);
     if (!rc)
         rc = set_text(&t->note, note);
-    return rc ? rc : emit(t, l);
+    return rc ? rc : emit_line(t, l);
 }
 
 /* What is folded below one parent. */
 struct folded {
-    size_t rows, known; /* known: whose energy is */
+    size_t rows, known; /* known: with a known energy */
     double time_s, energy_j;
 };
 
-static void fold(struct folded *folded, const struct nrg_attribution_row *row)
+static void fold_row(struct folded *folded, const struct nrg_attribution_row *row)
 {
     bool known = !isnan(row->energy_j);
     folded->rows++;
@@ -307,7 +328,7 @@ static int emit_tree(struct table *t)
             continue;
         }
         hidden_in = row->depth + 1;
-        fold(&folded[hidden_in], row);
+        fold_row(&folded[hidden_in], row);
     }
     if (!rc)
         rc = close_levels(t, folded, &open, 0);
@@ -359,14 +380,15 @@ static int emit_all(struct table *t)
 static void find_used(struct table *t)
 {
     for (enum column c = 0; c < COLUMNS; c++)
-        t->use[c] = c != PJ_MAC && c != J_BYTE;
+        t->use[c] = c != PJ_MAC && c != J_BYTE && c != SHARING;
     for (size_t i = 0; i < t->a->n_rows; i++) {
         t->use[PJ_MAC] |= t->shown[i] && !isnan(nrg_row_pj_per_mac(&t->a->rows[i]));
+        t->use[SHARING] |= t->shown[i] && t->a->rows[i].flags & NRG_ROW_ESTIMATED;
         t->use[J_BYTE] |= t->shown[i] && !isnan(nrg_row_j_per_byte(&t->a->rows[i]));
     }
 }
 
-static size_t taken(const struct table *t)
+static size_t columns_width(const struct table *t)
 {
     size_t width = t->note_width ? t->note_width + 2 : 0;
     for (enum column c = 0; c < COLUMNS; c++)
@@ -382,24 +404,24 @@ static void fit_columns(struct table *t)
         t->name_width = t->name_width < MAX_NAME ? t->name_width : MAX_NAME;
         return;
     }
-    for (int rank = 9; rank > 2 && taken(t) + least > width; rank--)
+    for (int rank = 9; rank > 2 && columns_width(t) + least > width; rank--)
         for (enum column c = 0; c < COLUMNS; c++)
             if (columns[c].leave_out == rank)
                 t->use[c] = false;
-    if (taken(t) + least > width && t->note_width > 14)
+    if (columns_width(t) + least > width && t->note_width > 14)
         t->note_width = 14;
-    t->use[SHARE] = taken(t) + LEAST_NAME <= width;
-    size_t room = width > taken(t) + LEAST_NAME ? width - taken(t) : LEAST_NAME;
+    t->use[SHARE] = columns_width(t) + LEAST_NAME <= width;
+    size_t room = width > columns_width(t) + LEAST_NAME ? width - columns_width(t) : LEAST_NAME;
     t->name_width = t->name_width < room ? t->name_width : room;
 }
 
-static void print_head(struct table *t)
+static void print_table_head(struct table *t)
 {
     fprintf(t->out, "%s%-*s", t->style.dim, (int)t->name_width, "SPAN");
     for (enum column c = 0; c < COLUMNS; c++)
         if (t->use[c])
-            print_right(t->out, c == BAND && t->view->unicode ? "±" : columns[c].head,
-                        (size_t)columns[c].width);
+            nrg_text_right(t->out, c == BAND && t->view->unicode ? "±" : columns[c].head,
+                           columns[c].width);
     fprintf(t->out, "%s\n", t->style.off);
 }
 
@@ -421,7 +443,7 @@ int nrg_attribution_table(const struct nrg_attribution_report *report,
     if (!rc) {
         find_used(&t);
         fit_columns(&t);
-        print_head(&t);
+        print_table_head(&t);
         t.measuring = false;
         rc = emit_all(&t);
     }

@@ -18,26 +18,19 @@ static void print_title(const struct nrg_attribution_report *r, const struct nrg
     const struct nrg_attribution *a = r->attribution;
     const char *command = r->recording ? nrg_recording_text(r->recording, "command_line") : NULL;
     const char *path = r->recording ? nrg_recording_path(r->recording) : "";
-    char buf[32];
     fprintf(out, "%s%s%s   %s   %llu spans\n", st->bold, command ? command : path, st->off,
-            nrg_show_seconds(buf, sizeof buf, a->duration_s), (unsigned long long)a->spans);
-}
-
-static const char *name_of(const struct nrg_attribution_domain *d)
-{
-    return d->domain && d->domain->channel ? d->domain->channel->channel.name : "energy";
+            nrg_show_seconds(a->duration_s).text, (unsigned long long)a->spans);
 }
 
 static void print_source(const struct nrg_attribution_domain *d, const struct nrg_text_style *st,
                          FILE *out)
 {
     const struct nrg_recorded_channel *c = d->domain ? d->domain->channel : NULL;
-    char buf[32];
     if (!c)
         return;
     bool estimated = c->channel.provenance == NRG_ESTIMATED;
     fprintf(out, "%s%-9s%s%s %s, %s%s%s (%s, %s)\n", st->dim, "source", st->off, c->channel.name,
-            nrg_show_energy(buf, sizeof buf, d->total_j), estimated ? st->warn : "",
+            nrg_show_energy(d->total_j).text, estimated ? st->warn : "",
             nrg_provenance_name(c->channel.provenance), estimated ? st->off : "", c->driver,
             c->channel.kind == NRG_COUNTER ? "counter" : "gauge");
 }
@@ -49,8 +42,8 @@ static void print_method(const struct nrg_attribution_domain *d, const struct nr
     size_t len = strlen(method);
     if (!strncmp(why, method, len) && !strncmp(why + len, ": ", 2))
         why += len + 2; /* the method's name stands there already */
-    fprintf(out, "%s%-9s%s%s by %s%s%s", st->dim, "method", st->off, name_of(d), method,
-            why[0] ? ": " : "", why);
+    fprintf(out, "%s%-9s%s%s by %s%s%s", st->dim, "method", st->off, nrg_attribution_domain_name(d),
+            method, why[0] ? ": " : "", why);
     if (!isnan(d->residual))
         fprintf(out, " (%.1f %% not explained)", 100 * d->residual);
     fputc('\n', out);
@@ -59,24 +52,24 @@ static void print_method(const struct nrg_attribution_domain *d, const struct nr
 static void print_lag_and_idle(const struct nrg_attribution *a, const struct nrg_text_style *st,
                                FILE *out)
 {
-    static const char *const words[] = {"apart", "shared out by time", "not told apart"};
-    char buf[32];
+    static const char *const words[] = {"apart", "shared out by time", "not separated"};
     for (size_t i = 0; i < a->n_domains && i < MAX_SHOWN_DOMAINS; i++) {
         const struct nrg_attribution_domain *d = &a->domains[i];
         if (d->lag_s > 0)
-            fprintf(out, "%s%-9s%s%s %s (%s)\n", st->dim, "lag", st->off, name_of(d),
-                    nrg_show_seconds(buf, sizeof buf, d->lag_s), d->lag_source);
+            fprintf(out, "%s%-9s%s%s %s (%s)\n", st->dim, "lag", st->off,
+                    nrg_attribution_domain_name(d), nrg_show_seconds(d->lag_s).text, d->lag_source);
     }
     for (size_t i = 0; i < a->n_domains && i < MAX_SHOWN_DOMAINS; i++) {
         const struct nrg_attribution_domain *d = &a->domains[i];
         if (a->idle != NRG_IDLE_NONE && !isnan(d->idle_w))
-            fprintf(out, "%s%-9s%s%s %s (%s), %s\n", st->dim, "idle", st->off, name_of(d),
-                    nrg_show_power(buf, sizeof buf, d->idle_w), d->idle_source, words[a->idle]);
+            fprintf(out, "%s%-9s%s%s %s (%s), %s\n", st->dim, "idle", st->off,
+                    nrg_attribution_domain_name(d), nrg_show_power(d->idle_w).text, d->idle_source,
+                    words[a->idle]);
     }
 }
 
-static void print_head(const struct nrg_attribution_report *r, const struct nrg_text_style *st,
-                       FILE *out)
+static void print_attribution_head(const struct nrg_attribution_report *r,
+                                   const struct nrg_text_style *st, FILE *out)
 {
     const struct nrg_attribution *a = r->attribution;
     size_t n = a->n_domains < MAX_SHOWN_DOMAINS ? a->n_domains : MAX_SHOWN_DOMAINS;
@@ -89,25 +82,25 @@ static void print_head(const struct nrg_attribution_report *r, const struct nrg_
         fprintf(out, "%s%zu more domains: --json lists all%s\n", st->dim, a->n_domains - n,
                 st->off);
     print_lag_and_idle(a, st, out);
-    fprintf(out, "%sintervals are those of %g %%%s\n\n", st->dim, 100 * r->confidence, st->off);
+    fprintf(out, "%sintervals are those of %g %%", st->dim, 100 * r->confidence);
+    if (a->provenance == NRG_ESTIMATED)
+        fputs(", with the estimate's band", out);
+    fprintf(out, "%s\n\n", st->off);
 }
 
-static void print_units(const struct nrg_attribution_report *r, const struct nrg_text_style *st,
-                        FILE *out)
+static void print_units(const struct nrg_attribution *a, const struct nrg_text_style *st, FILE *out)
 {
-    struct nrg_unit_use units[NRG_UNIT_USES];
-    size_t n = nrg_attribution_units(r, units, NRG_UNIT_USES);
-    char per[32], whole[32], time_s[32], name[64];
-    if (n)
+    char name[64];
+    if (a->n_units)
         fprintf(out, "\n%s%-24s %12s %14s %14s %14s%s\n", st->dim, "PER", "ENERGY", "TIME",
                 "HOW MANY", "IN ALL", st->off);
-    for (size_t i = 0; i < n; i++) {
-        const struct nrg_unit_use *u = &units[i];
+    for (size_t i = 0; i < a->n_units; i++) {
+        const struct nrg_unit_use *u = &a->units[i];
         nrg_copy_clean(name, 25, u->name, strlen(u->name));
         fprintf(out, "%-24s %12s %14s %14.0f %14s\n", name,
-                nrg_show_energy(per, sizeof per, u->energy_j / u->amount),
-                nrg_show_seconds(time_s, sizeof time_s, u->time_s / u->amount), u->amount,
-                nrg_show_energy(whole, sizeof whole, u->energy_j));
+                nrg_show_energy(u->energy_j / u->amount).text,
+                nrg_show_seconds(u->time_s / u->amount).text, u->amount,
+                nrg_show_energy(u->energy_j).text);
     }
 }
 
@@ -126,10 +119,10 @@ void nrg_attribution_text(const struct nrg_attribution_report *r,
                           const struct nrg_attribution_view *view, FILE *out)
 {
     struct nrg_text_style st = nrg_text_style(view->colour);
-    print_head(r, &st, out);
+    print_attribution_head(r, &st, out);
     if (nrg_attribution_table(r, view, out))
         fprintf(out, "(out of memory)\n");
-    print_units(r, &st, out);
+    print_units(r->attribution, &st, out);
     if (r->cycles)
         nrg_attribution_layers_text(r, view, out);
     print_notes(r->attribution, &st, out);

@@ -14,8 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "energy/timeline.h"
 #include "base/mem.h"
+#include "energy/timeline.h"
 #include "record/read/cursor.h"
 #include "record/read/span_catalog.h"
 #include "record/read/spans.h"
@@ -87,14 +87,20 @@ static void put_time(struct trace *t, int64_t t_ns)
     put_us(t->out, t_ns - t->options->begin_ns);
 }
 
-/* ---- who is who ---- */
+/* ---- names of processes and tracks ---- */
+
+static void end_naming(struct trace *t, const char *name)
+{
+    fputs(",\"args\":{\"name\":", t->out);
+    put_text(t->out, name);
+    fputs("}}", t->out);
+}
 
 static void name_process(struct trace *t, int pid, const char *name)
 {
     begin_event(t, "M", "process_name");
-    fprintf(t->out, ",\"pid\":%d,\"args\":{\"name\":", pid);
-    put_text(t->out, name);
-    fputs("}}", t->out);
+    fprintf(t->out, ",\"pid\":%d", pid);
+    end_naming(t, name);
 }
 
 static const char *command_of(const struct nrg_recording *recording, int pid)
@@ -120,14 +126,12 @@ static void name_tracks(struct trace *t)
             name_process(t, track->pid, command);
         begin_event(t, "M", "thread_name");
         put_place(t, track);
-        fputs(",\"args\":{\"name\":", t->out);
         char name[200];
         if (track->name[0])
             nrg_copy(name, sizeof name, track->name);
         else
             snprintf(name, sizeof name, "%s %d", track->kind, (int)track->tid);
-        put_text(t->out, name);
-        fputs("}}", t->out);
+        end_naming(t, name);
     }
 }
 
@@ -153,7 +157,6 @@ static void put_power(struct trace *t, const struct power *p, int64_t t_ns, doub
 static void power_reading(struct trace *t, struct power *p, int64_t t_ns, int64_t raw)
 {
     const struct nrg_channel *c = &p->channel->channel;
-    bool wrapped;
     if (c->kind == NRG_GAUGE) {
         put_power(t, p, t_ns, (double)raw * c->scale);
         return;
@@ -161,7 +164,7 @@ static void power_reading(struct trace *t, struct power *p, int64_t t_ns, int64_
     int64_t dt_ns = t_ns - p->t_ns;
     if (p->seen && raw == p->raw && dt_ns < NRG_NS_PER_S)
         return;
-    double step = p->seen && dt_ns > 0 ? nrg_counter_step(c, p->raw, raw, dt_ns, &wrapped) : -1;
+    double step = p->seen && dt_ns > 0 ? nrg_counter_step(c, p->raw, raw, dt_ns, NULL) : -1;
     if (step >= 0)
         put_power(t, p, p->t_ns, step * c->scale * 1e9 / (double)dt_ns);
     p->seen = true;
@@ -169,7 +172,7 @@ static void power_reading(struct trace *t, struct power *p, int64_t t_ns, int64_
     p->raw = raw;
 }
 
-/* Energy counters, and power gauges that no counter of the same name makes superfluous. */
+/* Energy counters, and power gauges without a counter of the same name. */
 static bool shows_power(const struct nrg_recorded_channel *channels, size_t n, size_t i)
 {
     const struct nrg_channel *c = &channels[i].channel;
@@ -285,10 +288,8 @@ static int span_event(struct trace *t, const struct nrg_span_row *row)
     struct track_state *state = &t->tracks[track - t->catalog.tracks];
     t->last_ns = row->t_ns > t->last_ns ? row->t_ns : t->last_ns;
     if (row->event == NRG_SPAN_BEGIN) {
-        int rc = nrg_reserve(&state->open, &state->cap, state->n + 1, sizeof *state->open);
-        if (!rc)
-            state->open[state->n++] = (struct open_span){row->t_ns, row->name, row->value};
-        return rc;
+        struct open_span span = {row->t_ns, row->name, row->value};
+        return nrg_append(&state->open, &state->n, &state->cap, &span, sizeof span);
     }
     if (row->event != NRG_SPAN_END)
         put_mark(t, track, row);

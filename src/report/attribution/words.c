@@ -1,4 +1,4 @@
-/* What the outputs of an attribution share: labels of rows, flags in words, ratios, CSV cells. */
+/* What the outputs of an attribution share: labels of rows, flags in words, ratios. */
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
@@ -6,17 +6,16 @@
 
 #include "report/attribution/report.h"
 
-static bool has_number(const struct nrg_attribution_row *row)
+static bool is_module(const struct nrg_attribution_row *row)
 {
-    return row->number != NRG_MISSING;
+    return !strcmp(row->kind, NRG_KIND_MODULE) || !strcmp(row->kind, NRG_KIND_BACKWARD);
 }
 
 /* The name of the innermost module around a row; NULL: there is none. */
 static const char *module_around(const struct nrg_attribution *a, size_t row)
 {
     for (size_t at = a->rows[row].parent; at < a->n_rows; at = a->rows[at].parent)
-        if (!strcmp(a->rows[at].kind, NRG_KIND_MODULE) ||
-            !strcmp(a->rows[at].kind, NRG_KIND_BACKWARD))
+        if (is_module(&a->rows[at]))
             return a->rows[at].name;
     return NULL;
 }
@@ -45,13 +44,13 @@ int nrg_attribution_label(const struct nrg_attribution *a, size_t i, bool local,
                           struct nrg_str *out)
 {
     const struct nrg_attribution_row *row = &a->rows[i];
-    bool module = !strcmp(row->kind, NRG_KIND_MODULE) || !strcmp(row->kind, NRG_KIND_BACKWARD);
+    bool module = is_module(row);
     const char *name = row->name;
     if (local && module)
         name = without_prefix(name, module_around(a, i));
     out->len = 0;
     int rc = add_clean(out, name[0] ? name : module && row->detail[0] ? row->detail : "(no name)");
-    if (!rc && has_number(row))
+    if (!rc && row->number != NRG_MISSING)
         rc = nrg_str_addf(out, " %" PRId64, row->number);
     if (!rc && !strcmp(row->kind, NRG_KIND_BACKWARD))
         rc = nrg_str_addf(out, " (backward)");
@@ -71,6 +70,26 @@ const char *nrg_attribution_flag(unsigned flags, size_t word)
     if (word >= NRG_ROW_FLAG_WORDS)
         return NULL;
     return flags & words[word].flag ? words[word].text : "";
+}
+
+const char *nrg_attribution_domain_name(const struct nrg_attribution_domain *d)
+{
+    return d->domain && d->domain->channel ? d->domain->channel->channel.name : "energy";
+}
+
+json_t *nrg_attribution_flags_json(unsigned flags)
+{
+    json_t *list = json_array();
+    for (size_t w = 0; w < NRG_ROW_FLAG_WORDS; w++)
+        if (*nrg_attribution_flag(flags, w))
+            json_array_append_new(list, json_string(nrg_attribution_flag(flags, w)));
+    return list;
+}
+
+const char *nrg_attribution_idle_word(enum nrg_idle_mode idle)
+{
+    static const char *const words[] = {"apart", "share", "none"};
+    return words[idle];
 }
 
 double nrg_row_pj_per_mac(const struct nrg_attribution_row *row)

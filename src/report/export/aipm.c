@@ -1,6 +1,6 @@
 /*
- * The folder of AIPowerMeter from a recording: export.h, docs/export.md. Every run (but not the
- * baseline) is a segment; a record is the mean over one period, dated at its end in local time,
+ * The folder of AIPowerMeter from a recording: export/formats.h, docs/export.md. Every run (but not
+ * the baseline) is a segment; a record is the mean over one period, dated at its end in local time,
  * as AIPowerMeter dates it. Wall-clock time is taken once per run and then goes with the
  * monotonic clock, so that a clock that was set in between does not turn the dates back.
  *
@@ -13,6 +13,8 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
+
+#include <nrg/nrg.h>
 
 #include "report/export/formats.h"
 
@@ -102,7 +104,8 @@ static int make_spans(struct writer *w, struct nrg_error *err)
     return 0;
 }
 
-static FILE *create(const char *folder, const char *name, bool overwrite, struct nrg_error *err)
+static FILE *create_file(const char *folder, const char *name, bool overwrite,
+                         struct nrg_error *err)
 {
     char path[4200];
     snprintf(path, sizeof path, "%.4000s/%s", folder, name);
@@ -125,7 +128,7 @@ static int write_metadata(struct writer *w, const char *folder, struct nrg_error
 {
     const char *text = nrg_recording_text(w->recording, "note.description");
     char date[64];
-    FILE *out = create(folder, "metadata.json", true, err);
+    FILE *out = create_file(folder, "metadata.json", true, err);
     if (!out)
         return err ? err->code : -EIO;
     if (!text)
@@ -145,7 +148,7 @@ static int write_records(struct writer *w, int64_t period_ns, const char *folder
 {
     const struct nrg_bins_options options = {
         .spans = w->spans, .n_spans = w->n_spans, .period_ns = period_ns, .processes = true};
-    w->out = create(folder, "power_metrics.json", overwrite, err);
+    w->out = create_file(folder, "power_metrics.json", overwrite, err);
     if (!w->out)
         return err ? err->code : -EIO;
     int rc = nrg_bins_make(w->recording, &options, write_record, w, err);

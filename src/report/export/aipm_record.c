@@ -11,26 +11,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_set.h"
 #include "report/export/internal.h"
-
-static bool ends_in(const char *name, const char *suffix)
-{
-    size_t n = strlen(name), m = strlen(suffix);
-    return n > m && !strcmp(name + n - m, suffix);
-}
 
 static bool is_domain(const struct nrg_recorded_channel *channels, size_t n, size_t i)
 {
     const struct nrg_channel *c = &channels[i].channel;
-    if (ends_in(c->name, ".low") || ends_in(c->name, ".high") || ends_in(c->name, ".idle"))
-        return false; /* the band of an estimate */
-    if (c->quantity != NRG_POWER)
-        return c->quantity == NRG_ENERGY;
-    for (size_t k = 0; k < n; k++)
-        if (channels[k].channel.quantity == NRG_ENERGY &&
-            !strcmp(channels[k].channel.name, c->name))
-            return false;
-    return true;
+    return !nrg_channel_is_companion(c) &&
+           (c->quantity == NRG_ENERGY ||
+            (c->quantity == NRG_POWER && !nrg_export_is_double(channels, n, i)));
 }
 
 static struct nrg_aipm_channel domain_role(const struct nrg_recorded_channel *r)
@@ -88,29 +77,30 @@ static double sum_of(const struct nrg_aipm *a, const struct nrg_bin *bin, enum n
     return sum;
 }
 
-static void set(json_t *o, const char *key, double value)
+struct key {
+    char text[24];
+};
+
+static struct key key_of(int64_t number)
 {
-    if (isfinite(value))
-        json_object_set_new(o, key, json_real(value));
+    struct key key;
+    snprintf(key.text, sizeof key.text, "%" PRId64, number);
+    return key;
 }
 
 /* Under a number as key, added to what is there: a process number may have been used twice. */
 static void add_at(json_t *map, int64_t number, double value)
 {
-    char key[24];
-    snprintf(key, sizeof key, "%" PRId64, number);
-    json_t *old = json_object_get(map, key);
-    if (isfinite(value))
-        json_object_set_new(map, key, json_real(value + json_number_value(old)));
+    struct key key = key_of(number);
+    nrg_json_real(map, key.text, value + json_number_value(json_object_get(map, key.text)));
 }
 
 static void add_bytes(json_t *map, int64_t number, int64_t bytes)
 {
-    char key[24];
-    snprintf(key, sizeof key, "%" PRId64, number);
+    struct key key = key_of(number);
+    json_int_t old = json_integer_value(json_object_get(map, key.text));
     if (bytes != NRG_MISSING)
-        json_object_set_new(map, key,
-                            json_integer(bytes + json_integer_value(json_object_get(map, key))));
+        json_object_set_new(map, key.text, json_integer(bytes + old));
 }
 
 /* Sets a map unless it is empty; under a second name too when there is one. Takes it. */
@@ -128,14 +118,13 @@ struct totals {
     double package_w, core_w, dram_w, busy_s, memory_bytes;
 };
 
-static json_t *scaled(const json_t *map, double factor)
+static json_t *scaled_map(const json_t *map, double factor)
 {
     json_t *out = json_object(), *value;
     const char *key;
     json_object_foreach((json_t *)map, key, value)
     {
-        if (isfinite(factor))
-            json_object_set_new(out, key, json_real(json_number_value(value) * factor));
+        nrg_json_real(out, key, json_number_value(value) * factor);
     }
     return out;
 }
@@ -161,9 +150,9 @@ static void put_processes(json_t *cpu, const struct nrg_bin *bin, const struct t
         if (bytes != NRG_MISSING && t->memory_bytes > 0)
             add_at(part, p->info->pid, (double)bytes / t->memory_bytes);
     }
-    set_map(cpu, "rel_intel_power", NULL, scaled(share, t->package_w));
-    set_map(cpu, "per_process_cpu_power", NULL, scaled(share, t->core_w));
-    set_map(cpu, "per_process_dram_power", NULL, scaled(part, t->dram_w));
+    set_map(cpu, "rel_intel_power", NULL, scaled_map(share, t->package_w));
+    set_map(cpu, "per_process_cpu_power", NULL, scaled_map(share, t->core_w));
+    set_map(cpu, "per_process_dram_power", NULL, scaled_map(part, t->dram_w));
     set_map(cpu, "absolute_cpu_time_per_pid", NULL, time_s);
     set_map(cpu, "per_process_cpu_uses", "cpu_uses", share);
     set_map(cpu, "per_process_mem_use_abs", "mem_use_abs", pss);
@@ -183,23 +172,20 @@ static json_t *cpu_json(const struct nrg_aipm *a, const struct nrg_bin *bin)
     put_processes(cpu, bin, &t);
     if (t.memory_bytes >= 0)
         json_object_set_new(cpu, "total_mem_use", json_integer((json_int_t)t.memory_bytes));
-    set(cpu, "intel_power", t.package_w);
-    set(cpu, "psys_power", sum_of(a, bin, NRG_AIPM_PSYS));
-    set(cpu, "total_cpu_power", t.core_w);
-    set(cpu, "total_dram_power", t.dram_w);
-    set(cpu, "uncore_power", sum_of(a, bin, NRG_AIPM_UNCORE));
+    NRG_JSON_REALS(cpu, {"intel_power", t.package_w}, {"psys_power", sum_of(a, bin, NRG_AIPM_PSYS)},
+                   {"total_cpu_power", t.core_w}, {"total_dram_power", t.dram_w},
+                   {"uncore_power", sum_of(a, bin, NRG_AIPM_UNCORE)});
     return cpu;
 }
 
-/* {"0": value, ...} of one role, and how many there are. */
+/* {"0": value, ...} of one role. */
 static json_t *per_gpu(const struct nrg_aipm *a, const struct nrg_bin *bin, enum nrg_aipm_role role,
-                       double factor, size_t *n)
+                       double factor)
 {
     json_t *map = json_object();
     for (size_t i = 0; i < a->n; i++)
         if (a->what[i].role == role)
             add_at(map, a->what[i].gpu, factor * nrg_bin_mean(&bin->cells[i]));
-    *n = json_object_size(map);
     return map;
 }
 
@@ -214,11 +200,10 @@ static bool is_ours(const struct nrg_bin *bin, int64_t pid)
 /* The object for one GPU in a map of maps. */
 static json_t *gpu_entry(json_t *map, int64_t gpu)
 {
-    char key[24];
-    snprintf(key, sizeof key, "%" PRId64, gpu);
-    if (!json_object_get(map, key))
-        json_object_set_new(map, key, json_object());
-    return json_object_get(map, key);
+    struct key key = key_of(gpu);
+    if (!json_object_get(map, key.text))
+        json_object_set_new(map, key.text, json_object());
+    return json_object_get(map, key.text);
 }
 
 struct gpu_maps {
@@ -272,19 +257,17 @@ static void put_gpu_processes(json_t *gpu, const struct nrg_bin *bin, const json
 static json_t *gpu_json(const struct nrg_aipm *a, const struct nrg_bin *bin)
 {
     json_t *gpu = json_object();
-    size_t n, n_memory, n_use;
-    json_t *power = per_gpu(a, bin, NRG_AIPM_GPU, 1, &n);
+    json_t *power = per_gpu(a, bin, NRG_AIPM_GPU, 1);
+    json_t *use = per_gpu(a, bin, NRG_AIPM_GPU_USE, 100);
+    size_t n_use = json_object_size(use);
     double power_w = sum_of(a, bin, NRG_AIPM_GPU);
     put_gpu_processes(gpu, bin, power);
-    set(gpu, "nvidia_draw_absolute", power_w);
-    set(gpu, "nvidia_power", power_w);
+    NRG_JSON_REALS(gpu, {"nvidia_draw_absolute", power_w}, {"nvidia_power", power_w});
     set_map(gpu, "per_gpu_power_draw", "per_gpu_nvidia_power", power);
-    json_t *memory = per_gpu(a, bin, NRG_AIPM_GPU_MEMORY, 1, &n_memory);
-    json_t *use = per_gpu(a, bin, NRG_AIPM_GPU_USE, 100, &n_use);
-    set(gpu, "nvidia_memory", sum_of(a, bin, NRG_AIPM_GPU_MEMORY));
-    set_map(gpu, "per_gpu_nvidia_memory", NULL, memory);
-    set(gpu, "nvidia_use_rate",
-        n_use ? 100 * sum_of(a, bin, NRG_AIPM_GPU_USE) / (double)n_use : NAN);
+    nrg_json_real(gpu, "nvidia_memory", sum_of(a, bin, NRG_AIPM_GPU_MEMORY));
+    set_map(gpu, "per_gpu_nvidia_memory", NULL, per_gpu(a, bin, NRG_AIPM_GPU_MEMORY, 1));
+    nrg_json_real(gpu, "nvidia_use_rate",
+                  n_use ? 100 * sum_of(a, bin, NRG_AIPM_GPU_USE) / (double)n_use : NAN);
     set_map(gpu, "per_gpu_nvidia_use_rate", NULL, use);
     return gpu;
 }

@@ -1,8 +1,8 @@
 /*
- * CSV for pandas, spreadsheets and R: export.h, docs/export.md. The long form loses nothing: one
- * row per reading, in order of time, counters unwrapped and counted from their first reading,
- * missing readings left out. The wide form is means over a grid of time. Times are printed from
- * integers, so no nanosecond is lost in a double. Estimated columns of the wide form say so in
+ * CSV for pandas, spreadsheets and R: export/formats.h, docs/export.md. The long form loses
+ * nothing: one row per reading, in order of time, counters unwrapped and counted from their first
+ * reading, missing readings left out. The wide form is means over a grid of time. Times are printed
+ * from integers, so no nanosecond is lost in a double. Estimated columns of the wide form say so in
  * their name, because a cell can't.
  */
 #include <errno.h>
@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "energy/bins.h"
-#include "energy/timeline.h"
 #include "base/csv.h"
+#include "energy/timeline.h"
 #include "record/read/cursor.h"
 #include "report/export/formats.h"
+#include "report/export/internal.h"
 
 int nrg_export_origin_ns(struct nrg_recording *recording, int64_t *origin_ns, struct nrg_error *err)
 {
@@ -44,7 +44,7 @@ static void print_times(const struct nrg_recording *recording, FILE *out, int64_
         print_time(out, real_ns);
 }
 
-static int finish(struct nrg_recording *recording, int rc, FILE *out, struct nrg_error *err)
+static int end_export(struct nrg_recording *recording, int rc, FILE *out, struct nrg_error *err)
 {
     if (rc)
         return nrg_fail(err, rc, nrg_recording_path(recording), "cannot be read: %s",
@@ -54,20 +54,18 @@ static int finish(struct nrg_recording *recording, int rc, FILE *out, struct nrg
     return 0;
 }
 
-/* A counter on its way through the recording. */
-struct sum {
-    bool seen;
-    int64_t t_ns, raw;
-    double value;
-};
-
-static double value_of(const struct nrg_channel *c, struct sum *sum, int64_t t_ns, int64_t raw)
+double nrg_export_value(const struct nrg_channel *c, struct nrg_export_sum *sum, int64_t t_ns,
+                        int64_t raw)
 {
-    bool wrapped;
     if (c->kind != NRG_COUNTER)
         return (double)raw * c->scale;
-    double step = sum->seen ? nrg_counter_step(c, sum->raw, raw, t_ns - sum->t_ns, &wrapped) : 0;
-    *sum = (struct sum){true, t_ns, raw, sum->value + (step > 0 ? step * c->scale : 0)};
+    double step = sum->seen ? nrg_counter_step(c, sum->raw, raw, t_ns - sum->t_ns, NULL) : 0;
+    if (!sum->seen)
+        *sum = (struct nrg_export_sum){.seen = true, .first_raw = raw};
+    sum->unknown_steps += step < 0;
+    sum->value += step > 0 ? step * c->scale : 0;
+    sum->raw = raw;
+    sum->t_ns = t_ns;
     return sum->value;
 }
 
@@ -86,7 +84,7 @@ int nrg_export_csv_long(struct nrg_recording *recording, FILE *out, struct nrg_e
 {
     size_t n;
     const struct nrg_recorded_channel *channels = nrg_recording_channels(recording, &n);
-    struct sum *sums = calloc(n + 1, sizeof *sums);
+    struct nrg_export_sum *sums = calloc(n + 1, sizeof *sums);
     struct nrg_cursor *cursor = NULL;
     struct nrg_cursor_row row;
     int64_t origin_ns = 0;
@@ -105,12 +103,12 @@ int nrg_export_csv_long(struct nrg_recording *recording, FILE *out, struct nrg_e
             const struct nrg_channel *c = &channels[i].channel;
             if (raw != NRG_MISSING)
                 print_reading(recording, out, c, row.t_ns, origin_ns,
-                              value_of(c, &sums[i], row.t_ns, raw));
+                              nrg_export_value(c, &sums[i], row.t_ns, raw));
         }
     }
     nrg_cursor_free(cursor);
     free(sums);
-    return finish(recording, rc, out, err);
+    return end_export(recording, rc, out, err);
 }
 
 struct wide {
@@ -134,15 +132,14 @@ static const char *column_unit(const struct nrg_channel *c)
     return units[c->quantity];
 }
 
-/* A power gauge beside an energy counter of the same name would say the same twice. */
-static bool is_shown(const struct wide *w, size_t i)
+bool nrg_export_is_double(const struct nrg_recorded_channel *channels, size_t n, size_t i)
 {
-    const struct nrg_channel *c = &w->channels[i].channel;
-    for (size_t k = 0; c->quantity == NRG_POWER && k < w->n; k++)
-        if (w->channels[k].channel.quantity == NRG_ENERGY &&
-            !strcmp(w->channels[k].channel.name, c->name))
-            return false;
-    return true;
+    const struct nrg_channel *c = &channels[i].channel;
+    for (size_t k = 0; c->quantity == NRG_POWER && k < n; k++)
+        if (channels[k].channel.quantity == NRG_ENERGY &&
+            !strcmp(channels[k].channel.name, c->name))
+            return true;
+    return false;
 }
 
 static void print_header(struct wide *w)
@@ -151,7 +148,7 @@ static void print_header(struct wide *w)
     for (size_t i = 0; i < w->n; i++) {
         const struct nrg_channel *c = &w->channels[i].channel;
         char name[96];
-        w->shown[i] = is_shown(w, i);
+        w->shown[i] = !nrg_export_is_double(w->channels, w->n, i);
         if (!w->shown[i])
             continue;
         snprintf(name, sizeof name, "%s:%s%s", c->name,
@@ -196,7 +193,7 @@ int nrg_export_csv_wide(struct nrg_recording *recording, int64_t period_ns, FILE
     print_header(&w);
     rc = nrg_bins_make(recording, &options, print_bin, &w, err);
     free(w.shown);
-    return rc ? rc : finish(recording, 0, out, err);
+    return rc ? rc : end_export(recording, 0, out, err);
 }
 
 static void print_count(FILE *out, int64_t value)
@@ -274,5 +271,5 @@ int nrg_export_csv_processes(struct nrg_recording *recording, FILE *out, struct 
         print_process_cells(out, &row);
     }
     nrg_cursor_free(cursor);
-    return finish(recording, rc, out, err);
+    return end_export(recording, rc, out, err);
 }

@@ -4,8 +4,8 @@
  *
  * All functions return 0 or -errno with err filled; -EPIPE and the like come from the stream.
  */
-#ifndef NRG_REPORT_EXPORT_H
-#define NRG_REPORT_EXPORT_H
+#ifndef NRG_REPORT_EXPORT_FORMATS_H
+#define NRG_REPORT_EXPORT_FORMATS_H
 
 #include <stdio.h>
 

@@ -1,10 +1,28 @@
-/* The two halves of the AIPowerMeter export: which channel is what, and one record. */
-#ifndef NRG_REPORT_EXPORT_AIPM_H
-#define NRG_REPORT_EXPORT_AIPM_H
+/*
+ * Private to export/: which channels an export shows, and the two halves of the AIPowerMeter
+ * export (aipm.c writes the folder, aipm_record.c one record). Channels are the recording's.
+ */
+#ifndef NRG_REPORT_EXPORT_INTERNAL_H
+#define NRG_REPORT_EXPORT_INTERNAL_H
 
 #include <jansson.h>
 
 #include "energy/bins.h"
+
+/* A power channel whose energy is recorded under the same name: it would say the same twice. */
+bool nrg_export_is_double(const struct nrg_recorded_channel *channels, size_t n, size_t i);
+
+/* A counter on its way through the recording, unwrapped and counted from its first reading. */
+struct nrg_export_sum {
+    bool seen;
+    int64_t t_ns, raw, first_raw;
+    size_t unknown_steps;
+    double value;
+};
+
+/* A reading that is not missing, in SI units; of a counter the sum up to it. */
+double nrg_export_value(const struct nrg_channel *c, struct nrg_export_sum *sum, int64_t t_ns,
+                        int64_t raw);
 
 /* What a channel is for AIPowerMeter. */
 enum nrg_aipm_role {

@@ -13,20 +13,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "energy/timeline.h"
+#include "base/json_set.h"
 #include "base/mem.h"
 #include "report/export/formats.h"
+#include "report/export/internal.h"
 
-static void set_text(json_t *o, const char *key, const char *text)
+/* Of properties that a channel may not have: 0 is none. */
+static void set_property(json_t *o, const char *key, double value)
 {
-    if (text[0])
-        json_object_set_new(o, key, json_string(text));
-}
-
-static void set_real(json_t *o, const char *key, double value)
-{
-    if (isfinite(value) && value != 0)
-        json_object_set_new(o, key, json_real(value));
+    if (value != 0)
+        nrg_json_real(o, key, value);
 }
 
 static double since_s(int64_t t_ns, int64_t origin_ns)
@@ -35,7 +31,7 @@ static double since_s(int64_t t_ns, int64_t origin_ns)
 }
 
 /* Writes `"key": doc` and gives the reference up. */
-static int put(FILE *out, const char *key, json_t *doc)
+static int put_document(FILE *out, const char *key, json_t *doc)
 {
     int rc = doc ? 0 : -ENOMEM;
     fprintf(out, ",\n\"%s\": ", key);
@@ -62,8 +58,7 @@ static json_t *runs_json(const struct nrg_recording *recording, int64_t origin_n
                               "begin_s", since_s(runs[i].begin_ns, origin_ns));
         if (runs[i].end_ns > runs[i].begin_ns)
             json_object_set_new(o, "end_s", json_real(since_s(runs[i].end_ns, origin_ns)));
-        if (runs[i].exit_code >= 0)
-            json_object_set_new(o, "exit_code", json_integer(runs[i].exit_code));
+        nrg_json_count(o, "exit_code", runs[i].exit_code);
         json_array_append_new(list, o);
     }
     return list;
@@ -105,13 +100,12 @@ static json_t *process_json(const struct nrg_process_info *p, int64_t origin_ns)
         json_object_set_new(o, "cpu_time_before_s", json_real((double)p->cpu_before_ns / 1e9));
     if (p->peak_rss_bytes > 0)
         json_object_set_new(o, "peak_rss_bytes", json_integer(p->peak_rss_bytes));
-    if (p->uid >= 0)
-        json_object_set_new(o, "uid", json_integer(p->uid));
+    nrg_json_count(o, "uid", p->uid);
     json_object_set_new(o, "ended", json_boolean(p->ended));
-    set_text(o, "name", p->name);
-    set_text(o, "command", p->command);
-    set_text(o, "container", p->container);
-    set_text(o, "unit", p->unit);
+    nrg_json_text(o, "name", p->name);
+    nrg_json_text(o, "command", p->command);
+    nrg_json_text(o, "container", p->container);
+    nrg_json_text(o, "unit", p->unit);
     return o;
 }
 
@@ -132,20 +126,21 @@ static json_t *channel_json(const struct nrg_recorded_channel *r)
         json_pack("{s:s, s:s, s:s, s:s, s:s}", "name", c->name, "quantity",
                   nrg_quantity_name(c->quantity), "kind", nrg_kind_name(c->kind), "unit",
                   nrg_quantity_unit(c->quantity), "provenance", nrg_provenance_name(c->provenance));
-    set_text(o, "driver", r->driver);
-    set_text(o, "sensor", r->sensor);
-    set_text(o, "source", c->source);
-    set_text(o, "parent", c->parent);
+    nrg_json_text(o, "driver", r->driver);
+    nrg_json_text(o, "sensor", r->sensor);
+    nrg_json_text(o, "source", c->source);
+    nrg_json_text(o, "parent", c->parent);
     json_object_set_new(o, "wide", json_boolean(c->wide));
     json_object_set_new(o, "covers_cpu", json_boolean(c->covers_cpu));
-    set_real(o, "period_s", (double)r->period_ns / 1e9);
-    set_real(o, "update_period_s", (double)c->update_ns / 1e9);
-    set_real(o, "lag_s", (double)c->lag_ns / 1e9);
-    set_real(o, "resolution", c->resolution);
-    set_real(o, "wrap_range", (double)c->wrap * c->scale);
-    set_real(o, "limit_w", c->limit_w);
-    set_real(o, "error_low_percent", c->error_low * 100);
-    set_real(o, "error_high_percent", c->error_high * 100);
+    set_property(o, "period_s", (double)r->period_ns / 1e9);
+    set_property(o, "update_period_s", (double)c->update_ns / 1e9);
+    set_property(o, "window_s", (double)c->window_ns / 1e9);
+    set_property(o, "lag_s", (double)c->lag_ns / 1e9);
+    set_property(o, "resolution", c->resolution);
+    set_property(o, "wrap_range", (double)c->wrap * c->scale);
+    set_property(o, "limit_w", c->limit_w);
+    set_property(o, "error_low_percent", c->error_low * 100);
+    set_property(o, "error_high_percent", c->error_high * 100);
     return o;
 }
 
@@ -157,33 +152,16 @@ struct array {
     bool times;
     const struct nrg_channel *channel; /* NULL: cells as they are, times `factor` */
     double factor;
-    size_t n, unknown_steps;
-    int64_t last_raw, last_ns, first_raw;
-    double sum;
+    size_t n;
+    struct nrg_export_sum sum;
 };
-
-static double sample_value(struct array *a, int64_t t_ns, int64_t raw)
-{
-    const struct nrg_channel *c = a->channel;
-    bool wrapped;
-    if (!c)
-        return (double)raw * a->factor;
-    if (!a->n)
-        a->first_raw = raw;
-    if (c->kind != NRG_COUNTER)
-        return (double)raw * c->scale;
-    double step = a->n ? nrg_counter_step(c, a->last_raw, raw, t_ns - a->last_ns, &wrapped) : 0;
-    a->unknown_steps += step < 0;
-    a->sum += step > 0 ? step * c->scale : 0;
-    a->last_raw = raw;
-    a->last_ns = t_ns;
-    return a->sum;
-}
 
 /* null keeps the columns of a table in step; channels have no missing cells here. */
 static void put_value(struct array *a, int64_t t_ns, int64_t raw)
 {
-    double value = raw == NRG_MISSING ? NAN : sample_value(a, t_ns, raw);
+    double value = raw == NRG_MISSING ? NAN
+                   : a->channel       ? nrg_export_value(a->channel, &a->sum, t_ns, raw)
+                                      : (double)raw * a->factor;
     if (isfinite(value))
         fprintf(a->out, "%.15g", value);
     else
@@ -240,7 +218,7 @@ static int put_channel(struct nrg_recording *recording, const struct nrg_recorde
     fputc('}', out);
     if (c->channel.kind == NRG_COUNTER && v.n)
         fprintf(out, ", \"first_value\": %.15g, \"unknown_steps\": %zu",
-                (double)v.first_raw * c->channel.scale, v.unknown_steps);
+                (double)v.sum.first_raw * c->channel.scale, v.sum.unknown_steps);
     return rc;
 }
 
@@ -313,13 +291,18 @@ static int put_tables(struct nrg_recording *recording, int64_t origin_ns, FILE *
 
 int nrg_export_json(struct nrg_recording *recording, FILE *out, struct nrg_error *err)
 {
+    static const struct {
+        const char *key;
+        json_t *(*make)(const struct nrg_recording *recording, int64_t origin_ns);
+    } parts[] = {{"runs", runs_json},
+                 {"events", events_json},
+                 {"clocks", clocks_json},
+                 {"processes", processes_json}};
     int64_t origin_ns = 0;
-    json_t *meta = json_object();
     int rc = nrg_export_origin_ns(recording, &origin_ns, err);
-    if (rc) {
-        json_decref(meta);
+    if (rc)
         return rc;
-    }
+    json_t *meta = json_object();
     nrg_recording_each_text(recording, add_meta, meta);
     int64_t real_ns = nrg_recording_realtime_ns(recording, origin_ns);
     fprintf(out, "{\"schema\": \"nrg.recording/1\",\n\"origin\": {\"monotonic_ns\": %" PRId64,
@@ -327,15 +310,9 @@ int nrg_export_json(struct nrg_recording *recording, FILE *out, struct nrg_error
     if (real_ns)
         fprintf(out, ", \"unix_time_ns\": %" PRId64, real_ns);
     fputc('}', out);
-    rc = put(out, "metadata", meta);
-    if (!rc)
-        rc = put(out, "runs", runs_json(recording, origin_ns));
-    if (!rc)
-        rc = put(out, "events", events_json(recording, origin_ns));
-    if (!rc)
-        rc = put(out, "clocks", clocks_json(recording, origin_ns));
-    if (!rc)
-        rc = put(out, "processes", processes_json(recording, origin_ns));
+    rc = put_document(out, "metadata", meta);
+    for (size_t i = 0; !rc && i < sizeof parts / sizeof *parts; i++)
+        rc = put_document(out, parts[i].key, parts[i].make(recording, origin_ns));
     if (!rc)
         rc = put_channels(recording, origin_ns, out);
     if (!rc)

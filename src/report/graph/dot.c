@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "report/graph/report.h"
+#include "report/units.h"
 
 static void print_quoted(FILE *out, const char *text)
 {
@@ -18,12 +19,11 @@ static void print_quoted(FILE *out, const char *text)
 
 static void print_node(const struct nrg_operator *op, size_t i, FILE *out)
 {
-    char macs[32];
     const char *colon = strstr(op->kind, "::");
     fprintf(out, "  o%zu [label=\"", i);
     print_quoted(out, colon ? colon + 2 : op->kind);
     if (op->cost.macs > 0)
-        fprintf(out, "\\n%s MACs", nrg_show_count(macs, sizeof macs, op->cost.macs));
+        fprintf(out, "\\n%s MACs", nrg_show_count(op->cost.macs).text);
     if (op->cost.macs < 0)
         fprintf(out, "\\ncost unknown");
     fprintf(out, "\"%s];\n",
@@ -45,12 +45,12 @@ static void print_edge(const struct nrg_data *d, size_t to, FILE *out)
 }
 
 /* Clusters follow the tree: each module's own operators stand in its subgraph. */
-static void print_clusters(const struct nrg_graph_report *r, FILE *out)
+static void print_clusters(const struct nrg_analysis *r, FILE *out)
 {
-    const struct nrg_reduced *g = r->reduced;
+    const struct nrg_reduced *g = &r->reduced;
     uint32_t open = 0;
-    for (size_t m = 0; m < r->tree->n; m++) {
-        const struct nrg_tree_node *node = &r->tree->nodes[m];
+    for (size_t m = 0; m < r->tree.n; m++) {
+        const struct nrg_tree_node *node = &r->tree.nodes[m];
         for (; open && open >= node->depth; open--)
             fprintf(out, "  }\n");
         if (m) {
@@ -69,9 +69,9 @@ static void print_clusters(const struct nrg_graph_report *r, FILE *out)
         fprintf(out, "  }\n");
 }
 
-void nrg_graph_dot(const struct nrg_graph_report *r, FILE *out)
+void nrg_graph_dot(const struct nrg_analysis *r, FILE *out)
 {
-    const struct nrg_reduced *g = r->reduced;
+    const struct nrg_reduced *g = &r->reduced;
     fprintf(out, "digraph \"");
     print_quoted(out, r->name);
     fprintf(out, "\" {\n  rankdir=TB;\n  node [shape=box, fontname=\"sans-serif\"];\n"

@@ -5,18 +5,14 @@
  */
 #include <string.h>
 
+#include "base/json_set.h"
 #include "report/graph/report.h"
 
-static void set_int(json_t *o, const char *key, int64_t n)
-{
-    if (n >= 0)
-        json_object_set_new(o, key, json_integer(n));
-}
-
+/* Also an empty one: the module of what is in none. */
 static void set_text(json_t *o, const char *key, const char *text)
 {
     if (text)
-        json_object_set_new(o, key, json_string(text));
+        json_object_set_new(o, key, nrg_json_string(text));
 }
 
 /* A sum over operators of which `unknown` could not be counted. */
@@ -29,8 +25,7 @@ static void set_sum(json_t *o, const char *key, int64_t sum, size_t unknown)
 static json_t *tensor_json(const struct nrg_type *type)
 {
     json_t *o = json_object();
-    while (type->kind == NRG_T_OPTIONAL && type->n_args == 1)
-        type = type->args[0];
+    type = nrg_type_plain(type);
     if (type->kind != NRG_T_TENSOR)
         return o;
     if (type->rank >= 0 && (type->dims || !type->rank)) {
@@ -72,16 +67,16 @@ static json_t *operator_json(const struct nrg_operator *op)
             json_string(op->inputs[i]->path ? op->inputs[i]->path : op->inputs[i]->name));
     for (size_t i = 0; i < op->n_outputs; i++)
         json_array_append_new(json_object_get(o, "outputs"), data_json(op->outputs[i]));
-    set_int(o, "macs", op->cost.macs);
-    set_int(o, "flops", op->cost.flops);
-    set_int(o, "read_bytes", op->cost.read_bytes);
-    set_int(o, "written_bytes", op->cost.written_bytes);
-    set_int(o, "params", op->cost.params);
+    nrg_json_count(o, "macs", op->cost.macs);
+    nrg_json_count(o, "flops", op->cost.flops);
+    nrg_json_count(o, "read_bytes", op->cost.read_bytes);
+    nrg_json_count(o, "written_bytes", op->cost.written_bytes);
+    nrg_json_count(o, "params", op->cost.params);
     int64_t bytes = nrg_cost_add(op->cost.read_bytes, op->cost.written_bytes);
     if (op->cost.flops >= 0 && bytes > 0)
         json_object_set_new(o, "intensity", json_real((double)op->cost.flops / (double)bytes));
     if (op->times != 1)
-        set_int(o, "times", op->times);
+        nrg_json_count(o, "times", op->times);
     set_text(o, "source", op->op->source);
     return o;
 }
@@ -91,17 +86,16 @@ static json_t *module_json(const struct nrg_tree_node *n, bool graph, bool calls
     json_t *o = json_pack("{s:s}", "name", n->name);
     if (!o)
         return NULL;
-    if (n->class_name[0])
-        set_text(o, "class", n->class_name);
+    nrg_json_text(o, "class", n->class_name);
     if (calls_known || (graph && !n->name[0]))
-        set_int(o, "calls", (int64_t)n->calls);
+        nrg_json_count(o, "calls", (int64_t)n->calls);
     set_sum(o, "params", n->params, n->unknown_params);
     set_sum(o, "params_self", n->params_self, n->unknown_params);
     set_sum(o, "trainable_params", n->trainable, n->unknown_params);
-    set_int(o, "buffers", n->buffers);
-    set_int(o, "param_bytes", n->param_bytes);
+    nrg_json_count(o, "buffers", n->buffers);
+    nrg_json_count(o, "param_bytes", n->param_bytes);
     if (n->unknown_params)
-        set_int(o, "unknown_params", (int64_t)n->unknown_params);
+        nrg_json_count(o, "unknown_params", (int64_t)n->unknown_params);
     if (n->output)
         json_object_set_new(o, "output", tensor_json(n->output));
     if (!graph)
@@ -112,30 +106,30 @@ static json_t *module_json(const struct nrg_tree_node *n, bool graph, bool calls
     set_sum(o, "flops_self", n->self.flops, n->unknown_operators);
     set_sum(o, "read_bytes", n->cost.read_bytes, n->unknown_operators);
     set_sum(o, "written_bytes", n->cost.written_bytes, n->unknown_operators);
-    set_int(o, "operators", (int64_t)n->operators);
+    nrg_json_count(o, "operators", (int64_t)n->operators);
     if (n->unknown_operators)
-        set_int(o, "unknown_operators", (int64_t)n->unknown_operators);
+        nrg_json_count(o, "unknown_operators", (int64_t)n->unknown_operators);
     return o;
 }
 
-static json_t *totals_json(const struct nrg_graph_report *r)
+static json_t *totals_json(const struct nrg_analysis *r)
 {
     const struct nrg_totals *t = &r->totals;
     json_t *o = json_object();
     set_sum(o, "params", t->params, t->unknown_params);
     set_sum(o, "trainable_params", t->trainable, t->unknown_params);
-    set_int(o, "buffers", t->buffers);
-    set_int(o, "param_bytes", t->param_bytes);
+    nrg_json_count(o, "buffers", t->buffers);
+    nrg_json_count(o, "param_bytes", t->param_bytes);
     if (t->unknown_params)
-        set_int(o, "unknown_params", (int64_t)t->unknown_params);
-    if (!r->reduced)
+        nrg_json_count(o, "unknown_params", (int64_t)t->unknown_params);
+    if (!r->has_graph)
         return o;
     set_sum(o, "macs", t->cost.macs, t->unknown_operators);
     set_sum(o, "flops", t->cost.flops, t->unknown_operators);
     set_sum(o, "read_bytes", t->cost.read_bytes, t->unknown_bytes);
     set_sum(o, "written_bytes", t->cost.written_bytes, t->unknown_bytes);
-    set_int(o, "operators", (int64_t)t->operators);
-    set_int(o, "unknown_operators", (int64_t)t->unknown_operators);
+    nrg_json_count(o, "operators", (int64_t)t->operators);
+    nrg_json_count(o, "unknown_operators", (int64_t)t->unknown_operators);
     set_sum(o, "peak_activation_bytes", t->peak_activation_bytes, t->unknown_activations);
     set_sum(o, "memory_bytes", t->peak_activation_bytes + t->param_bytes,
             t->unknown_activations + t->unknown_params);
@@ -150,41 +144,40 @@ static json_t *data_list(struct nrg_data *const *data, size_t n)
     return list;
 }
 
-static json_t *warnings_json(const struct nrg_graph_report *r)
+static json_t *warnings_json(const struct nrg_analysis *r)
 {
     json_t *list = json_array();
-    for (size_t i = 0; i < r->model->n_warnings; i++)
-        json_array_append_new(list, json_string(r->model->warnings[i]));
-    for (size_t i = 0; r->reduced && i < r->reduced->n_warnings; i++)
-        json_array_append_new(list, json_string(r->reduced->warnings[i]));
+    for (size_t i = 0; i < r->model.n_warnings; i++)
+        json_array_append_new(list, json_string(r->model.warnings[i]));
+    for (size_t i = 0; r->has_graph && i < r->reduced.n_warnings; i++)
+        json_array_append_new(list, json_string(r->reduced.warnings[i]));
     return list;
 }
 
-json_t *nrg_graph_json(const struct nrg_graph_report *r)
+json_t *nrg_graph_json(const struct nrg_analysis *r)
 {
-    json_t *o =
-        json_pack("{s:s, s:s, s:s, s:s, s:o, s:[], s:o}", "schema", "nrg.graph/1", "file", r->name,
-                  "format", r->model->format ? r->model->format : "", "convention", r->convention,
-                  "totals", totals_json(r), "modules", "warnings", warnings_json(r));
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:o, s:[], s:o}", "schema", "nrg.graph/1", "file",
+                          r->name, "format", r->model.format ? r->model.format : "", "convention",
+                          nrg_convention_name(r->convention), "totals", totals_json(r), "modules",
+                          "warnings", warnings_json(r));
     if (!o)
         return NULL;
-    set_text(o, "producer", r->model->producer);
-    for (size_t i = 0; i < r->tree->n; i++)
-        json_array_append_new(
-            json_object_get(o, "modules"),
-            module_json(&r->tree->nodes[i], r->reduced != NULL, r->tree->calls_known));
-    if (!r->reduced)
+    set_text(o, "producer", r->model.producer);
+    for (size_t i = 0; i < r->tree.n; i++)
+        json_array_append_new(json_object_get(o, "modules"),
+                              module_json(&r->tree.nodes[i], r->has_graph, r->tree.calls_known));
+    if (!r->has_graph)
         return o;
-    json_object_set_new(o, "inputs", data_list(r->reduced->inputs, r->reduced->n_inputs));
-    json_object_set_new(o, "outputs", data_list(r->reduced->outputs, r->reduced->n_outputs));
+    json_object_set_new(o, "inputs", data_list(r->reduced.inputs, r->reduced.n_inputs));
+    json_object_set_new(o, "outputs", data_list(r->reduced.outputs, r->reduced.n_outputs));
     json_t *operators = json_array();
-    for (size_t i = 0; i < r->reduced->n_operators; i++)
-        json_array_append_new(operators, operator_json(&r->reduced->operators[i]));
+    for (size_t i = 0; i < r->reduced.n_operators; i++)
+        json_array_append_new(operators, operator_json(&r->reduced.operators[i]));
     json_object_set_new(o, "operators", operators);
     return o;
 }
 
-json_t *nrg_graph_compare_json(const struct nrg_graph_report *a, const struct nrg_graph_report *b)
+json_t *nrg_graph_compare_json(const struct nrg_analysis *a, const struct nrg_analysis *b)
 {
     return json_pack("{s:s, s:[{s:s, s:o}, {s:s, s:o}]}", "schema", "nrg.graph-compare/1", "models",
                      "file", a->name, "totals", totals_json(a), "file", b->name, "totals",

@@ -1,6 +1,7 @@
 /*
  * A model graph for people and programs: table, JSON, CSV, DOT. Numbers are those of graph/;
- * nothing is computed here but shares and units. docs/graph.md describes every output.
+ * nothing is computed here but shares and units. docs/graph.md describes every output. A stream
+ * that fails is seen by the caller (ferror).
  */
 #ifndef NRG_REPORT_GRAPH_REPORT_H
 #define NRG_REPORT_GRAPH_REPORT_H
@@ -8,18 +9,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "graph/module_tree.h"
-#include "graph/reduce.h"
-
-struct nrg_graph_report {
-    const char *name; /* of the file */
-    const struct nrg_model *model;
-    const struct nrg_model *params;    /* NULL: none given */
-    const struct nrg_reduced *reduced; /* NULL: the file has parameters only */
-    const struct nrg_module_tree *tree;
-    struct nrg_totals totals;
-    const char *convention; /* "nrg", "torch"... */
-};
+#include "graph/analysis.h"
 
 struct nrg_graph_view {
     bool colour;
@@ -28,28 +18,23 @@ struct nrg_graph_view {
     int depth;        /* 0: all */
 };
 
-void nrg_graph_text(const struct nrg_graph_report *report, const struct nrg_graph_view *view,
+void nrg_graph_text(const struct nrg_analysis *report, const struct nrg_graph_view *view,
                     FILE *out);
 /* A new reference; NULL when out of memory. Schema nrg.graph/1. */
-json_t *nrg_graph_json(const struct nrg_graph_report *report);
+json_t *nrg_graph_json(const struct nrg_analysis *report);
 /* A row per module, or per operator. */
-void nrg_graph_csv(const struct nrg_graph_report *report, bool operators, FILE *out);
+void nrg_graph_csv(const struct nrg_analysis *report, bool operators, FILE *out);
 /* The reduced graph for Graphviz, a box per module. */
-void nrg_graph_dot(const struct nrg_graph_report *report, FILE *out);
+void nrg_graph_dot(const struct nrg_analysis *report, FILE *out);
 /* The reduced graph as text, one operator per line. */
-void nrg_graph_reduced_text(const struct nrg_graph_report *report, FILE *out);
+void nrg_graph_reduced_text(const struct nrg_analysis *report, FILE *out);
 /* What became of a value's operator: `id` with or without %. False when there is none. */
-bool nrg_graph_explain(const struct nrg_graph_report *report, const char *id, FILE *out);
+bool nrg_graph_explain(const struct nrg_analysis *report, const char *id, FILE *out);
 /* Two models side by side: totals, and the modules that differ. */
-void nrg_graph_compare_text(const struct nrg_graph_report *a, const struct nrg_graph_report *b,
-                            FILE *out);
-json_t *nrg_graph_compare_json(const struct nrg_graph_report *a, const struct nrg_graph_report *b);
+void nrg_graph_compare_text(const struct nrg_analysis *a, const struct nrg_analysis *b, FILE *out);
+json_t *nrg_graph_compare_json(const struct nrg_analysis *a, const struct nrg_analysis *b);
 
 /* "1x3x224x224", unknown dims as ?; "-" when nothing is known. Returns buf. */
 const char *nrg_show_dims(char *buf, size_t size, const struct nrg_type *type);
-/* "11,689,512"; "-" when unknown. */
-const char *nrg_show_integer(char *buf, size_t size, int64_t n);
-/* "1.814 G": counts with a factor of 1000; "-" when unknown. */
-const char *nrg_show_count(char *buf, size_t size, int64_t n);
 
 #endif

@@ -15,16 +15,6 @@
 #define MAX_CLASS  26
 #define MAX_OUTPUT 20
 
-struct style {
-    const char *bold, *dim, *warn, *off;
-};
-
-static struct style style_of(bool colour)
-{
-    return colour ? (struct style){"\033[1m", "\033[2m", "\033[33m", "\033[0m"}
-                  : (struct style){"", "", "", ""};
-}
-
 /* ---- modules ---- */
 
 struct rows {
@@ -38,15 +28,14 @@ static int at_most(int n, int most)
     return n < most ? n : most;
 }
 
-static int add_row(void *arg, const struct nrg_tree_row *row)
+static int add_module_row(void *arg, const struct nrg_tree_row *row)
 {
     struct rows *rows = arg;
     char dims[200];
-    if (nrg_reserve(&rows->items, &rows->cap, rows->n + 1, sizeof *rows->items))
+    if (nrg_append(&rows->items, &rows->n, &rows->cap, row, sizeof *row))
         return -1;
-    rows->items[rows->n++] = *row;
-    int name = nrg_table_width(row->name), class = nrg_table_width(row->node->class_name);
-    int output = nrg_table_width(nrg_show_dims(dims, sizeof dims, row->node->output));
+    int name = nrg_text_width(row->name), class = nrg_text_width(row->node->class_name);
+    int output = nrg_text_width(nrg_show_dims(dims, sizeof dims, row->node->output));
     if (name > rows->name_width)
         rows->name_width = at_most(name, MAX_NAME);
     if (class > rows->class_width)
@@ -56,15 +45,16 @@ static int add_row(void *arg, const struct nrg_tree_row *row)
     return 0;
 }
 
-static int64_t key_of(const struct nrg_tree_node *node, const char *sort)
+static int64_t sort_key(const struct nrg_cost *cost, int64_t params, int64_t times,
+                        const char *sort)
 {
     if (!strcmp(sort, "params"))
-        return node->params;
+        return params;
     if (!strcmp(sort, "flops"))
-        return node->cost.flops;
+        return nrg_cost_mul(cost->flops, times);
     if (!strcmp(sort, "bytes"))
-        return node->cost.read_bytes + node->cost.written_bytes;
-    return node->cost.macs;
+        return nrg_cost_mul(nrg_cost_add(cost->read_bytes, cost->written_bytes), times);
+    return nrg_cost_mul(cost->macs, times);
 }
 
 struct sort_item {
@@ -81,21 +71,22 @@ static int by_key(const void *a, const void *b)
 }
 
 /* Sorted, a tree is a list: leaves by their qualified names. */
-static int sorted_rows(const struct nrg_graph_report *r, const char *sort, struct rows *rows)
+static int sorted_rows(const struct nrg_analysis *r, const char *sort, struct rows *rows)
 {
-    struct sort_item *items = calloc(r->tree->n + 1, sizeof *items);
+    struct sort_item *items = calloc(r->tree.n + 1, sizeof *items);
     size_t n = 0;
     int rc = items ? 0 : -1;
-    for (size_t i = 0; !rc && i < r->tree->n; i++)
-        if (r->tree->nodes[i].size == 1)
-            items[n++] = (struct sort_item){key_of(&r->tree->nodes[i], sort), i};
+    for (size_t i = 0; !rc && i < r->tree.n; i++)
+        if (r->tree.nodes[i].size == 1)
+            items[n++] = (struct sort_item){
+                sort_key(&r->tree.nodes[i].cost, r->tree.nodes[i].params, 1, sort), i};
     if (n)
         qsort(items, n, sizeof *items, by_key);
     for (size_t i = 0; !rc && i < n; i++) {
-        struct nrg_tree_row row = {.node = &r->tree->nodes[items[i].at], .times = 1};
+        struct nrg_tree_row row = {.node = &r->tree.nodes[items[i].at], .times = 1};
         snprintf(row.name, sizeof row.name, "%.100s",
                  row.node->name[0] ? row.node->name : nrg_table_base_name(r->name));
-        rc = add_row(rows, &row);
+        rc = add_module_row(rows, &row);
     }
     free(items);
     return rc;
@@ -103,92 +94,71 @@ static int sorted_rows(const struct nrg_graph_report *r, const char *sort, struc
 
 static void print_number(FILE *out, int64_t n, size_t unknown, int width, bool count)
 {
-    char number[40], text[48];
-    if (count)
-        nrg_show_count(number, sizeof number, n);
-    else
-        nrg_show_integer(number, sizeof number, n);
-    if (unknown)
-        snprintf(text, sizeof text, "%s", n ? number : "?");
-    else
-        snprintf(text, sizeof text, "%s", number);
-    fprintf(out, "%*s%s ", width, text, unknown && n ? "+?" : "  ");
+    struct nrg_shown number = count ? nrg_show_count(n) : nrg_show_integer(n);
+    fprintf(out, "%*s%s ", width, unknown && !n ? "?" : number.text, unknown && n ? "+?" : "  ");
 }
 
-static void print_row(const struct nrg_graph_report *r, const struct rows *rows,
-                      const struct nrg_tree_row *row, bool frozen, FILE *out)
+static void print_module_row(const struct nrg_analysis *r, const struct rows *rows,
+                             const struct nrg_tree_row *row, bool frozen, FILE *out)
 {
     const struct nrg_tree_node *n = row->node;
     char dims[200];
     int64_t times = row->times;
-    nrg_table_pad(out, row->name, rows->name_width + 2);
-    nrg_table_pad(out, n->class_name, rows->class_width + 2);
-    if (r->reduced)
-        nrg_table_pad(out, nrg_show_dims(dims, sizeof dims, n->output), rows->output_width + 2);
+    nrg_text_pad(out, row->name, rows->name_width + 2);
+    nrg_text_pad(out, n->class_name, rows->class_width + 2);
+    if (r->has_graph)
+        nrg_text_pad(out, nrg_show_dims(dims, sizeof dims, n->output), rows->output_width + 2);
     print_number(out, nrg_cost_times(n->params, times), n->unknown_params, 14, false);
     if (frozen)
         print_number(out, nrg_cost_times(n->trainable, times), n->unknown_params, 14, false);
     int64_t all = r->totals.params, mine = nrg_cost_times(n->params, times);
-    if (r->reduced) {
+    if (r->has_graph) {
         print_number(out, nrg_cost_times(n->cost.macs, times), n->unknown_operators, 9, true);
         print_number(out, nrg_cost_times(n->cost.flops, times), n->unknown_operators, 9, true);
         all = r->totals.cost.macs ? r->totals.cost.macs : r->totals.cost.flops;
         mine = nrg_cost_times(r->totals.cost.macs ? n->cost.macs : n->cost.flops, times);
     } else {
         fprintf(out, "%12s  ",
-                nrg_show_bytes(dims, sizeof dims, (double)(nrg_cost_times(n->param_bytes, times))));
+                nrg_show_bytes((double)(nrg_cost_times(n->param_bytes, times))).text);
     }
     if (all > 0)
         nrg_table_bar(out, (double)mine / (double)all);
     fputc('\n', out);
 }
 
-static void print_modules(const struct nrg_graph_report *r, const struct nrg_graph_view *view,
-                          const struct style *st, FILE *out)
+static void print_modules(const struct nrg_analysis *r, const struct nrg_graph_view *view,
+                          const struct nrg_text_style *st, FILE *out)
 {
     struct rows rows = {.name_width = 6, .class_width = 5, .output_width = 6};
     bool frozen = r->totals.trainable != r->totals.params;
     int rc = view->sort ? sorted_rows(r, view->sort, &rows)
-                        : nrg_tree_rows(r->tree, r->name, view->depth, add_row, &rows);
+                        : nrg_tree_rows(&r->tree, r->name, view->depth, add_module_row, &rows);
     if (rc)
         fprintf(out, "(out of memory)\n");
     fprintf(out, "%s", st->dim);
-    nrg_table_pad(out, "MODULE", rows.name_width + 2);
-    nrg_table_pad(out, "CLASS", rows.class_width + 2);
-    if (r->reduced)
-        nrg_table_pad(out, "OUTPUT", rows.output_width + 2);
+    nrg_text_pad(out, "MODULE", rows.name_width + 2);
+    nrg_text_pad(out, "CLASS", rows.class_width + 2);
+    if (r->has_graph)
+        nrg_text_pad(out, "OUTPUT", rows.output_width + 2);
     fprintf(out, "%14s   ", "PARAMS");
     if (frozen)
         fprintf(out, "%14s   ", "TRAINABLE");
-    if (r->reduced)
+    if (r->has_graph)
         fprintf(out, "%9s   %9s   %s OF %s", "MACS", "FLOPS", "SHARE",
                 r->totals.cost.macs ? "MACS" : "FLOPS");
     else
         fprintf(out, "%12s  %s", "BYTES", "SHARE");
     fprintf(out, "%s\n", st->off);
     for (size_t i = 0; i < rows.n; i++)
-        print_row(r, &rows, &rows.items[i], frozen, out);
+        print_module_row(r, &rows, &rows.items[i], frozen, out);
     free(rows.items);
 }
 
 /* ---- operators ---- */
 
-static int64_t operator_key(const struct nrg_operator *op, const char *sort)
+static void print_operator(const struct nrg_analysis *r, const struct nrg_operator *op, FILE *out)
 {
-    int64_t times = op->times < 0 ? 1 : op->times;
-    if (!strcmp(sort, "params"))
-        return op->cost.params;
-    if (!strcmp(sort, "flops"))
-        return nrg_cost_mul(op->cost.flops, times);
-    if (!strcmp(sort, "bytes"))
-        return nrg_cost_mul(nrg_cost_add(op->cost.read_bytes, op->cost.written_bytes), times);
-    return nrg_cost_mul(op->cost.macs, times);
-}
-
-static void print_operator(const struct nrg_graph_report *r, const struct nrg_operator *op,
-                           FILE *out)
-{
-    char dims[200], bytes[32], intensity[32] = "-";
+    char dims[200], intensity[32] = "-";
     int64_t moved = nrg_cost_add(op->cost.read_bytes, op->cost.written_bytes);
     int64_t all = r->totals.cost.macs ? r->totals.cost.macs : r->totals.cost.flops;
     int64_t mine = nrg_cost_mul(r->totals.cost.macs ? op->cost.macs : op->cost.flops, op->times);
@@ -198,8 +168,7 @@ static void print_operator(const struct nrg_graph_report *r, const struct nrg_op
     fprintf(out, "%-16.16s %-28.28s %-20.20s", op->id, op->kind, dims);
     print_number(out, op->cost.macs < 0 ? 0 : op->cost.macs, op->cost.macs < 0, 9, true);
     print_number(out, op->cost.flops < 0 ? 0 : op->cost.flops, op->cost.flops < 0, 9, true);
-    fprintf(out, "%11s %8s  ", moved < 0 ? "?" : nrg_show_bytes(bytes, sizeof bytes, (double)moved),
-            intensity);
+    fprintf(out, "%11s %8s  ", moved < 0 ? "?" : nrg_show_bytes((double)moved).text, intensity);
     if (all > 0 && mine >= 0)
         nrg_table_bar(out, (double)mine / (double)all);
     fprintf(out, "  %s", op->module ? op->module : "");
@@ -208,14 +177,17 @@ static void print_operator(const struct nrg_graph_report *r, const struct nrg_op
     fputc('\n', out);
 }
 
-static void print_operators(const struct nrg_graph_report *r, const struct nrg_graph_view *view,
-                            const struct style *st, FILE *out)
+static void print_operators(const struct nrg_analysis *r, const struct nrg_graph_view *view,
+                            const struct nrg_text_style *st, FILE *out)
 {
-    const struct nrg_reduced *g = r->reduced;
+    const struct nrg_reduced *g = &r->reduced;
     struct sort_item *items = calloc(g->n_operators + 1, sizeof *items);
-    for (size_t i = 0; items && i < g->n_operators; i++)
-        items[i] =
-            (struct sort_item){view->sort ? operator_key(&g->operators[i], view->sort) : 0, i};
+    for (size_t i = 0; items && i < g->n_operators; i++) {
+        const struct nrg_operator *op = &g->operators[i];
+        int64_t times = op->times < 0 ? 1 : op->times;
+        items[i] = (struct sort_item){
+            view->sort ? sort_key(&op->cost, op->cost.params, times, view->sort) : 0, i};
+    }
     if (items && view->sort && g->n_operators)
         qsort(items, g->n_operators, sizeof *items, by_key);
     fprintf(out, "%s%-16s %-28s %-20s%9s   %9s   %11s %8s  %-18s  %s%s\n", st->dim, "ID", "KIND",
@@ -227,10 +199,10 @@ static void print_operators(const struct nrg_graph_report *r, const struct nrg_g
 
 /* ---- totals ---- */
 
-static bool weights_missing(const struct nrg_graph_report *r)
+static bool weights_missing(const struct nrg_analysis *r)
 {
-    for (size_t i = 0; r->reduced && i < r->reduced->n_operators; i++) {
-        const struct nrg_operator *op = &r->reduced->operators[i];
+    for (size_t i = 0; r->has_graph && i < r->reduced.n_operators; i++) {
+        const struct nrg_operator *op = &r->reduced.operators[i];
         if (!strcmp(op->rule->code, "C") && nrg_operator_unknown(op) && op->n_outputs &&
             nrg_data_numel(op->outputs[0]) >= 0)
             return true;
@@ -239,37 +211,33 @@ static bool weights_missing(const struct nrg_graph_report *r)
 }
 
 /* Bytes of which some are not known: "?" when nothing is. */
-static const char *show_some(char *buf, size_t size, int64_t bytes, size_t unknown)
+static struct nrg_shown show_some(int64_t bytes, size_t unknown)
 {
-    nrg_show_bytes(buf, size, (double)bytes);
-    size_t len = strlen(buf);
-    if (unknown && !bytes)
-        snprintf(buf, size, "?");
-    else if (unknown)
-        snprintf(buf + len, size - len, "+?");
-    return buf;
+    struct nrg_shown known = nrg_show_bytes((double)bytes), shown = {"?"};
+    if (bytes || !unknown)
+        snprintf(shown.text, sizeof shown.text, "%.40s%s", known.text, unknown ? "+?" : "");
+    return shown;
 }
 
-static void print_graph_totals(const struct nrg_graph_report *r, const struct style *st, FILE *out)
+static void print_graph_totals(const struct nrg_analysis *r, const struct nrg_text_style *st,
+                               FILE *out)
 {
     const struct nrg_totals *t = &r->totals;
-    char a[40], b[40], c[40];
     fprintf(out, "MACs        ");
     print_number(out, t->cost.macs, t->unknown_operators, 18, false);
     fprintf(out, "FLOPs ");
     print_number(out, t->cost.flops, t->unknown_operators, 0, false);
-    fprintf(out, "  convention %s\n", r->convention);
+    fprintf(out, "  convention %s\n", nrg_convention_name(r->convention));
     size_t missing = t->unknown_activations;
     fprintf(out, "memory      %18s   parameters %s + largest living activations %s\n",
-            show_some(a, sizeof a, t->param_bytes + t->peak_activation_bytes,
-                      missing + t->unknown_params),
-            show_some(b, sizeof b, t->param_bytes, t->unknown_params),
-            show_some(c, sizeof c, t->peak_activation_bytes, missing));
+            show_some(t->param_bytes + t->peak_activation_bytes, missing + t->unknown_params).text,
+            show_some(t->param_bytes, t->unknown_params).text,
+            show_some(t->peak_activation_bytes, missing).text);
     missing = t->unknown_bytes;
     fprintf(out, "traffic     %18s   read %s, written %s, each operand once\n",
-            show_some(a, sizeof a, t->cost.read_bytes + t->cost.written_bytes, missing),
-            show_some(b, sizeof b, t->cost.read_bytes, missing),
-            show_some(c, sizeof c, t->cost.written_bytes, missing));
+            show_some(t->cost.read_bytes + t->cost.written_bytes, missing).text,
+            show_some(t->cost.read_bytes, missing).text,
+            show_some(t->cost.written_bytes, missing).text);
     if (t->unknown_operators)
         fprintf(out, "%s%zu of %zu operators counted, %zu unknown%s%s\n", st->warn,
                 t->operators - t->unknown_operators, t->operators, t->unknown_operators, st->off,
@@ -279,38 +247,35 @@ static void print_graph_totals(const struct nrg_graph_report *r, const struct st
         fprintf(out, "all %zu operators counted\n", t->operators);
 }
 
-void nrg_graph_text(const struct nrg_graph_report *r, const struct nrg_graph_view *view, FILE *out)
+void nrg_graph_text(const struct nrg_analysis *r, const struct nrg_graph_view *view, FILE *out)
 {
-    struct style st = style_of(view->colour);
+    struct nrg_text_style st = nrg_text_style(view->colour);
     const struct nrg_totals *t = &r->totals;
-    char a[40], b[40];
-    if (view->operators && r->reduced)
+    if (view->operators && r->has_graph)
         print_operators(r, view, &st, out);
     else
         print_modules(r, view, &st, out);
     fprintf(out, "\n%s", st.bold);
     fprintf(out, "parameters  ");
     print_number(out, t->params, t->unknown_params, 18, false);
-    fprintf(out, "%strainable %s, buffers %s", st.off, nrg_show_integer(a, sizeof a, t->trainable),
-            nrg_show_integer(b, sizeof b, t->buffers));
+    fprintf(out, "%strainable %s, buffers %s", st.off, nrg_show_integer(t->trainable).text,
+            nrg_show_integer(t->buffers).text);
     if (t->unknown_params)
         fprintf(out, "   %s%zu of %zu have no known shape%s", st.warn, t->unknown_params,
                 t->n_params, st.off);
     fputc('\n', out);
-    if (r->reduced)
+    if (r->has_graph)
         print_graph_totals(r, &st, out);
     else
         fprintf(out, "bytes       %18s   no graph in this file: nothing to count but parameters\n",
-                nrg_show_bytes(a, sizeof a, (double)t->param_bytes));
+                nrg_show_bytes((double)t->param_bytes).text);
 }
 
 /* ---- two models ---- */
 
 static void compare_line(FILE *out, const char *what, int64_t a, int64_t b)
 {
-    char x[40], y[40];
-    fprintf(out, "%-18s %20s %20s", what, nrg_show_integer(x, sizeof x, a),
-            nrg_show_integer(y, sizeof y, b));
+    fprintf(out, "%-18s %20s %20s", what, nrg_show_integer(a).text, nrg_show_integer(b).text);
     if (a > 0 && b >= 0)
         fprintf(out, "   %+.2f %%", 100 * ((double)b - (double)a) / (double)a);
     fputc('\n', out);
@@ -324,43 +289,44 @@ static const struct nrg_tree_node *find_module(const struct nrg_module_tree *tre
     return NULL;
 }
 
-static void compare_modules(const struct nrg_graph_report *a, const struct nrg_graph_report *b,
-                            FILE *out)
+/* MACs of a module in two models; NULL: it is not in that one. */
+static void print_pair(FILE *out, bool first, const char *name, const struct nrg_tree_node *n,
+                       const struct nrg_tree_node *m)
 {
-    char x[40], y[40];
+    if (first)
+        fprintf(out, "\nmodules that differ (MACs)\n");
+    fprintf(out, "  %-40s %14s %14s\n", name, n ? nrg_show_count(n->cost.macs).text : "absent",
+            m ? nrg_show_count(m->cost.macs).text : "absent");
+}
+
+static void compare_modules(const struct nrg_analysis *a, const struct nrg_analysis *b, FILE *out)
+{
     size_t shown = 0;
-    for (size_t i = 0; i < a->tree->n; i++) {
-        const struct nrg_tree_node *n = &a->tree->nodes[i];
-        const struct nrg_tree_node *m = find_module(b->tree, n->name);
+    for (size_t i = 0; i < a->tree.n; i++) {
+        const struct nrg_tree_node *n = &a->tree.nodes[i];
+        const struct nrg_tree_node *m = find_module(&b->tree, n->name);
         if (!n->name[0] || n->size > 1 ||
             (m && m->cost.macs == n->cost.macs && m->params == n->params))
             continue;
-        if (!shown++)
-            fprintf(out, "\nmodules that differ (MACs)\n");
-        fprintf(out, "  %-40s %14s %14s\n", n->name, nrg_show_count(x, sizeof x, n->cost.macs),
-                m ? nrg_show_count(y, sizeof y, m->cost.macs) : "absent");
+        print_pair(out, !shown++, n->name, n, m);
     }
-    for (size_t i = 0; i < b->tree->n; i++) {
-        const struct nrg_tree_node *m = &b->tree->nodes[i];
-        if (m->size > 1 || find_module(a->tree, m->name))
+    for (size_t i = 0; i < b->tree.n; i++) {
+        const struct nrg_tree_node *m = &b->tree.nodes[i];
+        if (m->size > 1 || find_module(&a->tree, m->name))
             continue;
-        if (!shown++)
-            fprintf(out, "\nmodules that differ (MACs)\n");
-        fprintf(out, "  %-40s %14s %14s\n", m->name, "absent",
-                nrg_show_count(y, sizeof y, m->cost.macs));
+        print_pair(out, !shown++, m->name, NULL, m);
     }
     if (!shown)
         fprintf(out, "\nno module differs in parameters or MACs\n");
 }
 
-void nrg_graph_compare_text(const struct nrg_graph_report *a, const struct nrg_graph_report *b,
-                            FILE *out)
+void nrg_graph_compare_text(const struct nrg_analysis *a, const struct nrg_analysis *b, FILE *out)
 {
     const struct nrg_totals *t = &a->totals, *u = &b->totals;
     fprintf(out, "%-18s %20.20s %20.20s\n", "", a->name, b->name);
     compare_line(out, "parameters", t->params, u->params);
     compare_line(out, "parameter bytes", t->param_bytes, u->param_bytes);
-    if (a->reduced && b->reduced) {
+    if (a->has_graph && b->has_graph) {
         compare_line(out, "MACs", t->cost.macs, u->cost.macs);
         compare_line(out, "FLOPs", t->cost.flops, u->cost.flops);
         compare_line(out, "bytes read", t->cost.read_bytes, u->cost.read_bytes);

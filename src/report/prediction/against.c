@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json_set.h"
 #include "report/attribution/report.h"
 #include "report/prediction/report.h"
 #include "report/table.h"
@@ -15,17 +16,6 @@
 #define NAMES_SHOWN    5
 
 /* ---- text ---- */
-
-static void show_interval(char *buf, size_t size, double low_j, double high_j)
-{
-    char low[24], high[24];
-    if (isnan(low_j) || isnan(high_j)) {
-        snprintf(buf, size, "-");
-        return;
-    }
-    snprintf(buf, size, "%s … %s", nrg_show_energy(low, sizeof low, low_j),
-             nrg_show_energy(high, sizeof high, high_j));
-}
 
 /* "overlaps (not resolved)": what stands in the way of trusting the measured number. */
 static void print_verdict(const struct nrg_against_row *row, FILE *out)
@@ -41,27 +31,31 @@ static void print_verdict(const struct nrg_against_row *row, FILE *out)
     fputs(any ? ")\n" : "\n", out);
 }
 
-static void print_row(const struct nrg_against_report *r, size_t i, FILE *out)
+static void print_against_row(const struct nrg_against_report *r, size_t i, FILE *out)
 {
     const struct nrg_against_row *row = &r->against->rows[i];
     const struct nrg_tree_node *node = &r->predicted.tree->nodes[i];
     const struct nrg_estimate *e = &r->predicted.prediction->nodes[i].estimate;
-    char name[NAME_WIDTH + 1], a[24], b[24], predicted[64], measured[64];
+    char name[NAME_WIDTH + 1];
     int indent = node->depth > 12 ? 12 : (int)node->depth;
     snprintf(name, sizeof name, "%*s%s", 2 * indent, "",
              i ? node->local : nrg_table_base_name(r->predicted.name));
-    show_interval(predicted, sizeof predicted, e->low_j, e->high_j);
-    show_interval(measured, sizeof measured, row->low_j, row->high_j);
-    nrg_table_pad(out, name, NAME_WIDTH);
-    fprintf(out, " %10s  ", nrg_show_energy(a, sizeof a, e->energy_j));
-    nrg_table_pad(out, predicted, INTERVAL_WIDTH);
-    fprintf(out, " %10s  ", nrg_show_energy(b, sizeof b, row->measured_j));
-    nrg_table_pad(out, measured, INTERVAL_WIDTH);
+    nrg_text_pad(out, name, NAME_WIDTH);
+    fprintf(out, " %10s  ", nrg_show_energy(e->energy_j).text);
+    nrg_text_pad(out, nrg_show_interval(e->low_j, e->high_j).text, INTERVAL_WIDTH);
+    fprintf(out, " %10s  ", nrg_show_energy(row->measured_j).text);
+    nrg_text_pad(out, nrg_show_interval(row->low_j, row->high_j).text, INTERVAL_WIDTH);
     if (isnan(row->error))
         fprintf(out, " %8s  ", "-");
     else
         fprintf(out, " %+6.1f %%  ", 100 * row->error);
     print_verdict(row, out);
+}
+
+/* The name of a row of the recording, or of a node of the graph. */
+static const char *module_name(const struct nrg_against_report *r, bool rows, size_t i)
+{
+    return rows ? r->attribution->rows[i].name : r->predicted.tree->nodes[i].name;
 }
 
 static void print_names(const struct nrg_against_report *r, const char *what, const size_t *list,
@@ -71,8 +65,7 @@ static void print_names(const struct nrg_against_report *r, const char *what, co
         return;
     fprintf(out, "%zu %s: ", n, what);
     for (size_t i = 0; i < n && i < NAMES_SHOWN; i++) {
-        const char *name =
-            rows ? r->attribution->rows[list[i]].name : r->predicted.tree->nodes[list[i]].name;
+        const char *name = module_name(r, rows, list[i]);
         fprintf(out, "%s%s", i ? ", " : "", *name ? name : "(the model)");
     }
     fputs(n > NAMES_SHOWN ? ", …\n" : "\n", out);
@@ -81,7 +74,6 @@ static void print_names(const struct nrg_against_report *r, const char *what, co
 static void print_left_out(const struct nrg_against_report *r, FILE *out)
 {
     const struct nrg_against *a = r->against;
-    char energy[24];
     print_names(r, "modules of the graph have no span", a->only_graph, a->n_only_graph, false, out);
     print_names(r, "modules with spans are not in the graph", a->only_recording,
                 a->n_only_recording, true, out);
@@ -96,11 +88,10 @@ static void print_left_out(const struct nrg_against_report *r, FILE *out)
         fprintf(out,
                 "left out: %s of %llu backward spans. A prediction is for one forward pass; "
                 "forward passes of training also keep values for the backward ones\n",
-                nrg_show_energy(energy, sizeof energy, a->backward_j),
-                (unsigned long long)a->backward_calls);
+                nrg_show_energy(a->backward_j).text, (unsigned long long)a->backward_calls);
 }
 
-static void print_head(const struct nrg_against_report *r, FILE *out)
+static void print_against_head(const struct nrg_against_report *r, FILE *out)
 {
     const struct nrg_prediction_report *p = &r->predicted;
     const struct nrg_attribution *a = r->attribution;
@@ -112,7 +103,7 @@ static void print_head(const struct nrg_against_report *r, FILE *out)
             nrg_provenance_name(a->provenance), nrg_method_name(a->method),
             a->idle == NRG_IDLE_APART   ? "is not in it"
             : a->idle == NRG_IDLE_SHARE ? "of the time they are open is in it"
-                                        : "is not told apart");
+                                        : "is not separated");
     for (size_t i = 0; i < p->prediction->n_reasons; i++)
         fprintf(out, "! %s\n", p->prediction->reasons[i]);
 }
@@ -121,13 +112,13 @@ void nrg_against_text(const struct nrg_against_report *r, int depth, FILE *out)
 {
     const struct nrg_against *a = r->against;
     const struct nrg_module_tree *tree = r->predicted.tree;
-    print_head(r, out);
+    print_against_head(r, out);
     fprintf(out, "\n%-*s %10s  %-*s %10s  %-*s %8s\n", NAME_WIDTH, "MODULE", "PREDICTED",
             INTERVAL_WIDTH, "INTERVAL", "MEASURED", INTERVAL_WIDTH, "INTERVAL", "ERROR");
     for (size_t i = 0; i < tree->n; i++)
         if (r->predicted.prediction->nodes[i].operators &&
             (!depth || tree->nodes[i].depth <= (uint32_t)depth))
-            print_row(r, i, out);
+            print_against_row(r, i, out);
     fprintf(out, "\n%zu modules compared", a->n_compared);
     if (a->n_compared)
         fprintf(out,
@@ -141,12 +132,6 @@ void nrg_against_text(const struct nrg_against_report *r, int depth, FILE *out)
 
 /* ---- JSON ---- */
 
-static void set_number(json_t *o, const char *key, double value)
-{
-    if (!isnan(value) && !isinf(value))
-        json_object_set_new(o, key, json_real(value));
-}
-
 static json_t *row_json(const struct nrg_against_report *r, size_t i)
 {
     const struct nrg_against_row *row = &r->against->rows[i];
@@ -154,26 +139,17 @@ static json_t *row_json(const struct nrg_against_report *r, size_t i)
     const struct nrg_estimate *e = &r->predicted.prediction->nodes[i].estimate;
     json_t *o = json_pack("{s:s, s:f, s:I}", "name", node->name, "calls", row->calls,
                           "recorded_calls", (json_int_t)row->recorded_calls);
-    if (node->class_name[0])
-        json_object_set_new(o, "class", json_string(node->class_name));
-    set_number(o, "predicted_j", e->energy_j);
-    set_number(o, "predicted_low_j", e->low_j);
-    set_number(o, "predicted_high_j", e->high_j);
-    set_number(o, "measured_j", row->measured_j);
-    set_number(o, "measured_low_j", row->low_j);
-    set_number(o, "measured_high_j", row->high_j);
-    set_number(o, "time_s", row->time_s);
-    set_number(o, "error_percent", 100 * row->error);
+    nrg_json_text(o, "class", node->class_name);
+    NRG_JSON_REALS(o, {"predicted_j", e->energy_j}, {"predicted_low_j", e->low_j},
+                   {"predicted_high_j", e->high_j}, {"measured_j", row->measured_j},
+                   {"measured_low_j", row->low_j}, {"measured_high_j", row->high_j},
+                   {"time_s", row->time_s}, {"error_percent", 100 * row->error});
     if (row->verdict)
         json_object_set_new(o, "verdict", json_string(nrg_verdict_names[row->verdict]));
     if (!row->recorded_calls)
         return o;
-    json_object_set_new(o, "method", json_string(nrg_method_name(row->method)));
-    json_t *flags = json_array();
-    for (size_t w = 0; w < NRG_ROW_FLAG_WORDS; w++)
-        if (*nrg_attribution_flag(row->flags, w))
-            json_array_append_new(flags, json_string(nrg_attribution_flag(row->flags, w)));
-    json_object_set_new(o, "flags", flags);
+    nrg_json_text(o, "method", nrg_method_name(row->method));
+    json_object_set_new(o, "flags", nrg_attribution_flags_json(row->flags));
     return o;
 }
 
@@ -182,8 +158,7 @@ static json_t *names_json(const struct nrg_against_report *r, const size_t *list
 {
     json_t *names = json_array();
     for (size_t i = 0; i < n; i++)
-        json_array_append_new(names, json_string(rows ? r->attribution->rows[list[i]].name
-                                                      : r->predicted.tree->nodes[list[i]].name));
+        json_array_append_new(names, json_string(module_name(r, rows, list[i])));
     return names;
 }
 
@@ -194,28 +169,26 @@ static json_t *summary_json(const struct nrg_against *a)
                           (json_int_t)a->verdicts[NRG_VERDICT_OVERLAPS], "outside",
                           (json_int_t)a->verdicts[NRG_VERDICT_OUTSIDE], "other_calls",
                           (json_int_t)a->other_calls);
-    set_number(o, "mean_error_percent", 100 * a->mean_error);
-    set_number(o, "median_error_percent", 100 * a->median_error);
+    NRG_JSON_REALS(o, {"mean_error_percent", 100 * a->mean_error},
+                   {"median_error_percent", 100 * a->median_error});
     return o;
 }
 
 json_t *nrg_against_json(const struct nrg_against_report *r)
 {
-    static const char *const idle[] = {"apart", "share", "none"};
     const struct nrg_prediction_report *p = &r->predicted;
     const struct nrg_against *a = r->against;
-    json_t *modules = json_array(), *reasons = json_array();
+    json_t *modules = json_array();
     for (size_t i = 0; i < a->n; i++)
         if (p->prediction->nodes[i].operators || a->rows[i].recorded_calls)
             json_array_append_new(modules, row_json(r, i));
-    for (size_t i = 0; i < p->prediction->n_reasons; i++)
-        json_array_append_new(reasons, json_string(p->prediction->reasons[i]));
-    json_t *o = json_pack(
-        "{s:s, s:s, s:s, s:s, s:s, s:f, s:s, s:s, s:s}", "schema", "nrg.prediction-against/1",
-        "file", p->name, "recording", r->recording, "device", p->profile->device, "profile",
-        p->profile_name, "confidence", p->profile->confidence, "measured_provenance",
-        nrg_provenance_name(r->attribution->provenance), "method",
-        nrg_method_name(r->attribution->method), "idle", idle[r->attribution->idle]);
+    json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:s, s:s, s:s}", "schema",
+                          "nrg.prediction-against/1", "file", p->name, "recording", r->recording,
+                          "device", p->profile->device, "profile", p->profile_name, "confidence",
+                          p->profile->confidence, "measured_provenance",
+                          nrg_provenance_name(r->attribution->provenance), "method",
+                          nrg_method_name(r->attribution->method), "idle",
+                          nrg_attribution_idle_word(r->attribution->idle));
     if (!o)
         return NULL;
     json_object_set_new(o, "modules", modules);
@@ -226,8 +199,10 @@ json_t *nrg_against_json(const struct nrg_against_report *r)
     json_object_set_new(o, "without_operators",
                         names_json(r, a->without_operators, a->n_without_operators, false));
     json_t *left = json_pack("{s:I}", "backward_calls", (json_int_t)a->backward_calls);
-    set_number(left, "backward_j", a->backward_j);
+    nrg_json_real(left, "backward_j", a->backward_j);
     json_object_set_new(o, "left_out", left);
-    json_object_set_new(o, "reasons", reasons);
+    json_object_set_new(
+        o, "reasons",
+        nrg_json_strings((const char *const *)p->prediction->reasons, p->prediction->n_reasons));
     return o;
 }

@@ -9,33 +9,18 @@
 
 #include "base/csv.h"
 #include "predict/kinds.h"
-#include "report/graph/report.h"
 #include "report/prediction/report.h"
-#include "report/units.h"
+#include "report/style.h"
 
 #define NAME_WIDTH  26
 #define RANGE_WIDTH 23
 
 /* ---- summary ---- */
 
-static const char *show_number(char *buf, size_t size, double value)
+void nrg_print_range(FILE *out, struct nrg_range range, struct nrg_shown (*show)(double value))
 {
-    return nrg_show_count(buf, size, (int64_t)value);
-}
-
-typedef const char *show_fn(char *buf, size_t size, double value);
-
-static void print_range(FILE *out, struct nrg_range range, show_fn *show)
-{
-    char text[64] = "-", low[24], high[24];
-    int width = RANGE_WIDTH;
-    if (range.high >= range.low) {
-        show(low, sizeof low, range.low);
-        show(high, sizeof high, range.high);
-        snprintf(text, sizeof text, "%s … %s", low, high);
-        width += 2; /* bytes of the dots */
-    }
-    fprintf(out, "  %-*s", width, text);
+    fputs("  ", out);
+    nrg_text_pad(out, nrg_show_range(range.low, range.high, show).text, RANGE_WIDTH);
 }
 
 static void print_models(const struct nrg_data_summary *s, FILE *out)
@@ -46,8 +31,8 @@ static void print_models(const struct nrg_data_summary *s, FILE *out)
         const struct nrg_tally *t = &s->models[i];
         fprintf(out, "  %-*.*s %9.0f %9zu %9zu %9zu %7zu", NAME_WIDTH, NAME_WIDTH, t->name, t->rows,
                 t->distinct, t->levels[0], t->levels[1], t->levels[2]);
-        print_range(out, t->size, show_number);
-        print_range(out, t->energy_j, nrg_show_energy);
+        nrg_print_range(out, t->size, nrg_show_amount);
+        nrg_print_range(out, t->energy_j, nrg_show_energy);
         fputc('\n', out);
     }
 }
@@ -61,9 +46,9 @@ static void print_kinds(const struct nrg_data_summary *s, FILE *out)
         if (t->level != NRG_NODE_OPERATOR)
             continue;
         fprintf(out, "  %-*.*s %9.0f %9zu", NAME_WIDTH, NAME_WIDTH, t->name, t->rows, t->distinct);
-        print_range(out, t->energy_j, nrg_show_energy);
-        print_range(out, t->macs, show_number);
-        print_range(out, t->bytes, nrg_show_bytes);
+        nrg_print_range(out, t->energy_j, nrg_show_energy);
+        nrg_print_range(out, t->macs, nrg_show_amount);
+        nrg_print_range(out, t->bytes, nrg_show_bytes);
         if (t->repeated)
             fprintf(out, "  %.1f %%, %.1f %%", 100 * t->spread_median, 100 * t->spread_p90);
         fputc('\n', out);
@@ -154,7 +139,7 @@ static void print_number(FILE *out, double value)
     fputs(text, out);
 }
 
-static void print_row(const struct nrg_dataset *set, size_t i, FILE *out)
+static void print_dataset_row(const struct nrg_dataset *set, size_t i, FILE *out)
 {
     const struct nrg_row *r = &set->rows[i];
     const char *texts[] = {r->device, r->model, r->node, r->kind};
@@ -165,7 +150,7 @@ static void print_row(const struct nrg_dataset *set, size_t i, FILE *out)
     }
     fprintf(out, "%s,", nrg_node_level_name(r->level));
     for (uint32_t p = 0; p < r->n_parts; p++) {
-        struct nrg_part part = set->parts[r->first_part + p];
+        struct nrg_module_part part = set->parts[r->first_part + p];
         fprintf(out, "%s%" PRIu32, p ? " " : "", part.row + 1);
         if (part.count > 1)
             fprintf(out, ":%" PRIu32, part.count);
@@ -190,10 +175,10 @@ void nrg_dataset_write_csv(const struct nrg_dataset *set, FILE *out)
     fputs("id,device,model,node,kind,level,parts", out);
     for (int f = 0; f < NRG_FEATURES; f++)
         if (set->columns[f])
-            fprintf(out, ",%s", nrg_features[f].name);
+            fprintf(out, ",%s", nrg_feature_names[f]);
     fputs(",energy_j,repeats,multiplicity,counts,provenance\n", out);
     for (size_t i = 0; i < set->n; i++)
-        print_row(set, i, out);
+        print_dataset_row(set, i, out);
 }
 
 static json_t *row_json(const struct nrg_dataset *set, size_t i)
@@ -207,12 +192,12 @@ static json_t *row_json(const struct nrg_dataset *set, size_t i)
                           (json_int_t)r->multiplicity, "provenance", r->provenance);
     for (int f = 0; f < NRG_FEATURES; f++)
         if (set->columns[f] && !isnan(set->columns[f][i]))
-            json_object_set_new(o, nrg_features[f].name, json_real(set->columns[f][i]));
+            json_object_set_new(o, nrg_feature_names[f], json_real(set->columns[f][i]));
     if (!isnan(r->repeats))
         json_object_set_new(o, "repeats", json_real(r->repeats));
     json_t *parts = r->n_parts ? json_array() : NULL;
     for (uint32_t p = 0; p < r->n_parts; p++) {
-        struct nrg_part part = set->parts[r->first_part + p];
+        struct nrg_module_part part = set->parts[r->first_part + p];
         snprintf(id, sizeof id, "%" PRIu32, part.row + 1);
         json_array_append_new(parts,
                               json_pack("{s:s, s:I}", "id", id, "count", (json_int_t)part.count));

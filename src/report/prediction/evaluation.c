@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/json_set.h"
 #include "report/prediction/report.h"
 
 #define NAME_WIDTH 30
@@ -31,7 +32,7 @@ static void print_score(FILE *out, const char *name, const struct nrg_score *s)
     fputc('\n', out);
 }
 
-static void print_head(FILE *out, const char *title)
+static void print_evaluation_head(FILE *out, const char *title)
 {
     fprintf(out, "\n  %-*s %8s %8s %8s %8s %8s %8s %8s %8s\n", NAME_WIDTH, title, "rows",
             "distinct", "error %", "macro %", "dist. %", "worst %", "inside %", "width %");
@@ -39,27 +40,28 @@ static void print_head(FILE *out, const char *title)
 
 static void print_levels(FILE *out, const struct nrg_level_scores *levels, const char *title)
 {
-    print_head(out, title);
+    print_evaluation_head(out, title);
     for (int l = 0; l < NRG_NODE_LEVELS; l++)
         if (levels[l].all.rows > 0 || levels[l].all.unpredicted)
             print_score(out, nrg_node_level_name((enum nrg_node_level)l), &levels[l].all);
 }
 
-static void print_details(FILE *out, const struct nrg_level_scores *s, enum nrg_node_level level)
+static void print_scores(FILE *out, enum nrg_node_level level, const char *by,
+                         const struct nrg_score *scores, size_t n)
 {
     char title[64];
-    if (!s->n_models)
-        return;
-    snprintf(title, sizeof title, "%s, by model", nrg_node_level_name(level));
-    print_head(out, title);
-    for (size_t i = 0; i < s->n_models; i++)
-        print_score(out, s->by_model[i].name, &s->by_model[i]);
-    if (level == NRG_NODE_MODEL)
-        return;
-    snprintf(title, sizeof title, "%s, by kind", nrg_node_level_name(level));
-    print_head(out, title);
-    for (size_t i = 0; i < s->n_kinds; i++)
-        print_score(out, s->by_kind[i].name, &s->by_kind[i]);
+    snprintf(title, sizeof title, "%s, by %s", nrg_node_level_name(level), by);
+    print_evaluation_head(out, title);
+    for (size_t i = 0; i < n; i++)
+        print_score(out, scores[i].name, &scores[i]);
+}
+
+static void print_details(FILE *out, const struct nrg_level_scores *s, enum nrg_node_level level)
+{
+    if (s->n_models)
+        print_scores(out, level, "model", s->by_model, s->n_models);
+    if (s->n_models && level != NRG_NODE_MODEL)
+        print_scores(out, level, "kind", s->by_kind, s->n_kinds);
 }
 
 void nrg_evaluation_text(const struct nrg_evaluation_report *r, FILE *out)
@@ -87,22 +89,14 @@ void nrg_evaluation_text(const struct nrg_evaluation_report *r, FILE *out)
 
 /* ---- JSON ---- */
 
-static void set_number(json_t *o, const char *key, double value)
-{
-    if (!isnan(value))
-        json_object_set_new(o, key, json_real(value));
-}
-
 static json_t *score_json(const struct nrg_score *s)
 {
     json_t *o = json_pack("{s:f, s:I}", "rows", s->rows, "distinct", (json_int_t)s->distinct);
-    set_number(o, "mape_percent", s->error);
-    set_number(o, "distinct_mape_percent", s->distinct_error);
+    NRG_JSON_REALS(o, {"mape_percent", s->error}, {"distinct_mape_percent", s->distinct_error});
     if (s->rows > 0)
-        set_number(o, "worst_percent", s->worst);
-    set_number(o, "covered_percent", s->covered);
-    set_number(o, "distinct_covered_percent", s->distinct_covered);
-    set_number(o, "width_percent", s->width);
+        nrg_json_real(o, "worst_percent", s->worst);
+    NRG_JSON_REALS(o, {"covered_percent", s->covered},
+                   {"distinct_covered_percent", s->distinct_covered}, {"width_percent", s->width});
     if (s->unpredicted)
         json_object_set_new(o, "unpredicted", json_integer((json_int_t)s->unpredicted));
     return o;
@@ -124,7 +118,7 @@ static json_t *levels_json(const struct nrg_level_scores *levels)
         if (!s->n_models)
             continue;
         json_t *level = score_json(&s->all);
-        set_number(level, "macro_mape_percent", s->all.macro);
+        nrg_json_real(level, "macro_mape_percent", s->all.macro);
         json_object_set_new(level, "by_model", named_scores(s->by_model, s->n_models));
         if (l != NRG_NODE_MODEL)
             json_object_set_new(level, "by_kind", named_scores(s->by_kind, s->n_kinds));
@@ -147,9 +141,7 @@ json_t *nrg_evaluation_json(const struct nrg_evaluation_report *r)
                   levels_json(e->levels));
     if (!o || !e->n_apart)
         return o;
-    json_t *names = json_array();
-    for (size_t i = 0; i < e->n_apart; i++)
-        json_array_append_new(names, json_string(e->apart_models[i]));
+    json_t *names = nrg_json_strings((const char *const *)e->apart_models, e->n_apart);
     json_object_set_new(o, "out_of_range",
                         json_pack("{s:o, s:o}", "models", names, "levels", levels_json(e->apart)));
     return o;

@@ -2,9 +2,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "report/graph/report.h"
 #include "report/prediction/report.h"
-#include "report/units.h"
 
 static const char *const set_names[] = {"static", "all"};
 
@@ -17,24 +15,28 @@ static void print_errors(const struct nrg_physical *m, FILE *out)
                     exp(m->q[l]));
 }
 
-static void print_range(FILE *out, struct nrg_range range)
-{
-    char low[24], high[24], text[64] = "-";
-    if (range.high >= range.low)
-        snprintf(text, sizeof text, "%s … %s", nrg_show_count(low, sizeof low, (int64_t)range.low),
-                 nrg_show_count(high, sizeof high, (int64_t)range.high));
-    fprintf(out, "  %-*s", strstr(text, "…") ? 25 : 23, text);
-}
-
 static void print_group(const struct nrg_group *g, FILE *out)
 {
     fprintf(out, "  %-14s %7zu  %10.3e  %10.3e  %10.3e", g->name, g->rows, g->joules[NRG_PER_CALL],
             g->joules[NRG_PER_MAC], g->joules[NRG_PER_BYTE]);
-    print_range(out, g->range[NRG_PER_MAC]);
-    print_range(out, g->range[NRG_PER_BYTE]);
+    nrg_print_range(out, g->range[NRG_PER_MAC], nrg_show_amount);
+    nrg_print_range(out, g->range[NRG_PER_BYTE], nrg_show_amount);
     if (!isnan(g->q))
         fprintf(out, "  %.3f", exp(g->q));
     fputc('\n', out);
+}
+
+static void print_module_kinds(const struct nrg_physical *m, FILE *out)
+{
+    if (m->n_module_kinds)
+        fprintf(out, "\n  modules of these operators, INTERVAL x/÷\n");
+    for (size_t i = 0; i < m->n_module_kinds; i++) {
+        fprintf(out, "  %.3f ", exp(m->module_kinds[i].q));
+        for (size_t g = 0; g < m->n; g++)
+            if (m->module_kinds[i].groups & nrg_group_bit(m, &m->groups[g]))
+                fprintf(out, " %s", m->groups[g].name);
+        fprintf(out, "%s\n", m->module_kinds[i].groups ? "" : " no operators");
+    }
 }
 
 static void print_layers(const struct nrg_profile *p, const char *name, FILE *out)
@@ -87,9 +89,10 @@ void nrg_profile_text(const struct nrg_profile *p, const char *name, FILE *out)
     fprintf(out, "  the cheapest call: %.3e J\n\n  beside the operators of a module\n", m->floor_j);
     for (int u = 0; u < NRG_MODULE_UNITS; u++) {
         fprintf(out, "  %-14s %10.3e", nrg_module_unit_names[u], m->module_joules[u]);
-        print_range(out, m->module_range[u]);
+        nrg_print_range(out, m->module_range[u], nrg_show_amount);
         fputc('\n', out);
     }
+    print_module_kinds(m, out);
 }
 
 void nrg_profile_line(const struct nrg_profile *p, const char *name, FILE *out)

@@ -1,18 +1,24 @@
 /*
  * Data sets, evaluations, profiles and predictions for people and programs. Numbers are those of
  * predict/; nothing is computed here but units and shares. docs/predict.md and docs/dataset.md
- * describe every output.
+ * describe every output. JSON is a new reference, NULL when out of memory; a stream that fails is
+ * seen by the caller (ferror).
  */
-#ifndef NRG_REPORT_PREDICT_REPORT_H
-#define NRG_REPORT_PREDICT_REPORT_H
+#ifndef NRG_REPORT_PREDICTION_REPORT_H
+#define NRG_REPORT_PREDICTION_REPORT_H
 
 #include <jansson.h>
 #include <stdio.h>
 
 #include "predict/against.h"
+#include "predict/dataset/summary.h"
 #include "predict/evaluate.h"
 #include "predict/prediction.h"
-#include "predict/dataset/summary.h"
+#include "predict/profile_json.h"
+#include "report/units.h"
+
+/* A column of a table: two blanks and the range, as `show` prints its ends. */
+void nrg_print_range(FILE *out, struct nrg_range range, struct nrg_shown (*show)(double value));
 
 /* What is in a data set. */
 void nrg_dataset_text_report(const struct nrg_dataset *set, const struct nrg_data_summary *summary,

@@ -1,21 +1,12 @@
 /* The summary as JSON for other programs: docs/json.md. Missing values are absent, never 0. */
+#include "base/stats.h"
 #include "report/run/report.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void set_real(json_t *o, const char *key, double value)
-{
-    if (isfinite(value))
-        json_object_set_new(o, key, json_real(value));
-}
-
-static void set_text(json_t *o, const char *key, const char *text)
-{
-    if (text && text[0])
-        json_object_set_new(o, key, json_string(text));
-}
+#include "base/json_set.h"
 
 static json_t *domain_json(const struct nrg_domain *d)
 {
@@ -23,16 +14,20 @@ static json_t *domain_json(const struct nrg_domain *d)
     json_t *o =
         json_pack("{s:s, s:s, s:s, s:s}", "name", c->channel.name, "sensor", c->sensor, "driver",
                   c->driver, "provenance", nrg_provenance_name(c->channel.provenance));
-    set_text(o, "parent", c->channel.parent);
-    set_text(o, "source", c->channel.source);
-    set_text(o, "method", d->method);
-    set_real(o, "energy_j", d->energy_j);
-    set_real(o, "uncertainty_j", d->uncertainty_j);
-    set_real(o, "low_j", d->low_j);
-    set_real(o, "high_j", d->high_j);
-    set_real(o, "mean_w", d->mean_w);
-    set_real(o, "peak_w", d->peak_w);
-    set_real(o, "covered", d->covered);
+    nrg_json_text(o, "parent", c->channel.parent);
+    nrg_json_text(o, "source", c->channel.source);
+    nrg_json_text(o, "method", d->method);
+    NRG_JSON_REALS(o, {"energy_j", d->energy_j}, {"uncertainty_j", d->uncertainty_j},
+                   {"low_j", d->low_j}, {"high_j", d->high_j}, {"mean_w", d->mean_w},
+                   {"peak_w", d->peak_w}, {"covered", d->covered});
+    if (d->second) {
+        json_t *second =
+            json_pack("{s:s, s:s}", "quantity", nrg_quantity_name(d->second->channel.quantity),
+                      "source", d->second->channel.source);
+        NRG_JSON_REALS(second, {"energy_j", d->second_j},
+                       {"uncertainty_j", d->second_uncertainty_j});
+        json_object_set_new(o, "second", second);
+    }
     return o;
 }
 
@@ -41,16 +36,14 @@ static json_t *total_json(const struct nrg_summary *s)
     json_t *o = json_pack("{s:[]}", "domains");
     if (isnan(s->total_j))
         return o;
-    set_real(o, "energy_j", s->total_j);
-    set_real(o, "uncertainty_j", s->total_uncertainty_j);
-    set_real(o, "low_j", s->total_low_j);
-    set_real(o, "high_j", s->total_high_j);
-    set_real(o, "mean_w", s->total_j / s->duration_s);
-    set_real(o, "energy_delay_js", s->total_j * s->duration_s);
-    set_text(o, "provenance", nrg_provenance_name(s->total_provenance));
+    NRG_JSON_REALS(o, {"energy_j", s->total_j}, {"uncertainty_j", s->total_uncertainty_j},
+                   {"low_j", s->total_low_j}, {"high_j", s->total_high_j},
+                   {"mean_w", s->total_j / s->duration_s},
+                   {"energy_delay_js", s->total_j * s->duration_s});
+    nrg_json_text(o, "provenance", nrg_provenance_name(s->total_provenance));
     if (s->measured_j > 0 && s->estimated_j > 0) {
-        set_real(o, "measured_j", s->measured_j);
-        set_real(o, "estimated_j", s->estimated_j);
+        nrg_json_real(o, "measured_j", s->measured_j);
+        nrg_json_real(o, "estimated_j", s->estimated_j);
     }
     for (size_t i = 0; i < s->n_domains; i++)
         if (s->domains[i].in_total)
@@ -72,16 +65,11 @@ static void add_wall(json_t *o, const struct nrg_summary *s)
         if (s->domains[i].wall_part)
             json_array_append_new(json_object_get(wall, "parts"),
                                   json_string(s->domains[i].channel->channel.name));
-    set_real(wall, "energy_j", w->energy_j);
-    set_real(wall, "uncertainty_j", w->uncertainty_j);
-    set_real(wall, "mean_w", w->mean_w);
-    set_real(wall, "covered", w->covered);
-    set_real(wall, "parts_j", w->parts_j);
-    set_real(wall, "parts_w", w->parts_w);
-    set_real(wall, "ratio", w->ratio);
-    set_real(wall, "left_over_j", w->left_over_j);
-    set_real(wall, "left_over_uncertainty_j", w->left_over_uncertainty_j);
-    set_real(wall, "left_over_w", w->left_over_w);
+    NRG_JSON_REALS(wall, {"energy_j", w->energy_j}, {"uncertainty_j", w->uncertainty_j},
+                   {"mean_w", w->mean_w}, {"covered", w->covered}, {"parts_j", w->parts_j},
+                   {"parts_w", w->parts_w}, {"ratio", w->ratio}, {"left_over_j", w->left_over_j},
+                   {"left_over_uncertainty_j", w->left_over_uncertainty_j},
+                   {"left_over_w", w->left_over_w});
     json_object_set_new(o, "wall", wall);
 }
 
@@ -94,19 +82,15 @@ static json_t *process_json(const struct nrg_process_energy *p)
         json_object_set_new(o, "pid", json_integer(p->info->pid));
     if (p->info->parent_pid > 0)
         json_object_set_new(o, "parent_pid", json_integer(p->info->parent_pid));
-    set_text(o, "name", p->info->name);
-    set_text(o, "container", p->info->container);
-    set_text(o, "unit", p->info->unit);
-    set_real(o, "cpu_time_s", p->cpu_time_s);
-    if (p->peak_rss_bytes != NRG_MISSING)
-        json_object_set_new(o, "peak_rss_bytes", json_integer(p->peak_rss_bytes));
-    if (p->peak_pss_bytes != NRG_MISSING)
-        json_object_set_new(o, "peak_pss_bytes", json_integer(p->peak_pss_bytes));
+    nrg_json_text(o, "name", p->info->name);
+    nrg_json_text(o, "container", p->info->container);
+    nrg_json_text(o, "unit", p->info->unit);
+    nrg_json_real(o, "cpu_time_s", p->cpu_time_s);
+    nrg_json_count(o, "peak_rss_bytes", p->peak_rss_bytes);
+    nrg_json_count(o, "peak_pss_bytes", p->peak_pss_bytes);
     if (p->still_running)
         json_object_set_new(o, "still_running", json_true());
-    set_real(energy, "cpu", p->cpu_j);
-    set_real(energy, "dram", p->dram_j);
-    set_real(energy, "gpu", p->gpu_j);
+    NRG_JSON_REALS(energy, {"cpu", p->cpu_j}, {"dram", p->dram_j}, {"gpu", p->gpu_j});
     return o;
 }
 
@@ -116,15 +100,11 @@ static void add_containers(json_t *o, const struct nrg_summary *s)
     json_t *list = json_array();
     for (size_t i = 0; i < s->n_processes; i++) {
         const char *name = s->processes[i].info->container;
-        bool known = !name[0];
-        for (size_t k = 0; k < i && !known; k++)
-            known = !strcmp(s->processes[k].info->container, name);
-        if (known)
+        struct nrg_container_use use = nrg_container_use(s, i);
+        if (!use.processes)
             continue;
-        struct nrg_container_use use = nrg_container_use(s, name);
         json_t *c = json_pack("{s:s, s:I}", "name", name, "processes", (json_int_t)use.processes);
-        set_real(c, "cpu_time_s", use.cpu_time_s);
-        set_real(c, "cpu_energy_j", use.cpu_j);
+        NRG_JSON_REALS(c, {"cpu_time_s", use.cpu_time_s}, {"cpu_energy_j", use.cpu_j});
         json_array_append_new(list, c);
     }
     if (json_array_size(list))
@@ -135,7 +115,7 @@ static void add_containers(json_t *o, const struct nrg_summary *s)
 static void fill_run(json_t *o, const struct nrg_report *r, const struct nrg_summary *s)
 {
     json_t *domains = json_array(), *processes = json_array(), *missing = json_array();
-    set_real(o, "duration_s", s->duration_s);
+    nrg_json_real(o, "duration_s", s->duration_s);
     for (size_t i = 0; i < s->n_domains; i++)
         json_array_append_new(domains, domain_json(&s->domains[i]));
     json_object_set_new(o, "domains", domains);
@@ -151,39 +131,32 @@ static void fill_run(json_t *o, const struct nrg_report *r, const struct nrg_sum
     add_containers(o, s);
     json_object_set_new(o, "split",
                         json_string(s->split == NRG_SPLIT_ACTIVE ? "active" : "busy-time"));
-    set_real(o, "idle_j", s->idle_j);
-    set_real(o, "idle_w", s->idle_w);
-    set_text(o, "idle_method", s->idle_method);
-    set_real(o, "other_processes_j", s->other_processes_j);
-    set_real(o, "cpu_domain_j", s->cpu_domain_j);
-    set_real(o, "cpu_utilisation", s->cpu_utilisation);
-    set_real(o, "cpu_time_s", s->cpu_time_s);
-    set_real(o, "peak_memory_bytes", s->peak_memory_bytes);
+    NRG_JSON_REALS(o, {"idle_j", s->idle_j}, {"idle_w", s->idle_w});
+    nrg_json_text(o, "idle_method", s->idle_method);
+    NRG_JSON_REALS(o, {"other_processes_j", s->other_processes_j},
+                   {"cpu_domain_j", s->cpu_domain_j}, {"cpu_utilisation", s->cpu_utilisation},
+                   {"cpu_time_s", s->cpu_time_s}, {"peak_memory_bytes", s->peak_memory_bytes});
     if (r->options.carbon_g_per_kwh > 0 && !isnan(s->total_j)) {
-        set_real(o, "carbon_intensity_g_per_kwh", r->options.carbon_g_per_kwh);
-        set_real(o, "carbon_g", s->total_j / 3.6e6 * r->options.carbon_g_per_kwh);
+        nrg_json_real(o, "carbon_intensity_g_per_kwh", r->options.carbon_g_per_kwh);
+        nrg_json_real(o, "carbon_g", s->total_j / 3.6e6 * r->options.carbon_g_per_kwh);
     }
     for (size_t i = 0; i < s->n_missing; i++)
         json_array_append_new(
             missing, json_pack("{s:s, s:s}", "what", s->missing[i].what, "why", s->missing[i].why));
     json_object_set_new(o, "missing", missing);
-    if (s->exit_code >= 0)
-        json_object_set_new(o, "exit_code", json_integer(s->exit_code));
+    nrg_json_count(o, "exit_code", s->exit_code);
 }
 
 static json_t *spread_json(const double *values, size_t n, const char *unit)
 {
     struct nrg_spread spread = nrg_spread_of(values, n);
-    const struct {
-        const char *key;
-        double value;
-    } fields[] = {
+    const struct nrg_json_real fields[] = {
         {"mean", spread.mean}, {"sd", spread.sd}, {"low95", spread.low}, {"high95", spread.high}};
     json_t *o = json_object();
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         char key[32];
         snprintf(key, sizeof key, "%s_%s", fields[i].key, unit);
-        set_real(o, key, fields[i].value);
+        nrg_json_real(o, key, fields[i].value);
     }
     return o;
 }
@@ -197,10 +170,8 @@ static void add_repeats(json_t *doc, const struct nrg_report *r)
         json_t *o = json_object();
         energy[i] = r->runs[i].total_j;
         duration[i] = r->runs[i].duration_s;
-        set_real(o, "duration_s", duration[i]);
-        set_real(o, "energy_j", energy[i]);
-        if (r->runs[i].exit_code >= 0)
-            json_object_set_new(o, "exit_code", json_integer(r->runs[i].exit_code));
+        NRG_JSON_REALS(o, {"duration_s", duration[i]}, {"energy_j", energy[i]});
+        nrg_json_count(o, "exit_code", r->runs[i].exit_code);
         json_array_append_new(runs, o);
     }
     json_object_set_new(doc, "runs", runs);
@@ -222,10 +193,8 @@ static void add_meta(void *arg, const char *key, const char *value)
 static void add_model(json_t *doc, const struct nrg_model_counts *counts)
 {
     json_t *o = json_object();
-    if (counts->params != NRG_MISSING)
-        json_object_set_new(o, "params", json_integer(counts->params));
-    if (counts->macs != NRG_MISSING)
-        json_object_set_new(o, "macs", json_integer(counts->macs));
+    nrg_json_count(o, "params", counts->params);
+    nrg_json_count(o, "macs", counts->macs);
     if (json_object_size(o))
         json_object_set(doc, "model", o);
     json_decref(o);
@@ -248,8 +217,8 @@ json_t *nrg_report_json(const struct nrg_report *r)
     json_t *doc = json_pack("{s:s}", "schema", "nrg.report/1");
     json_t *meta = json_object();
     nrg_recording_each_text(r->recording, add_meta, meta);
-    set_text(doc, "command", nrg_recording_text(r->recording, "command_line"));
-    set_text(doc, "recording", nrg_recording_path(r->recording));
+    nrg_json_text(doc, "command", nrg_recording_text(r->recording, "command_line"));
+    nrg_json_text(doc, "recording", nrg_recording_path(r->recording));
     fill_run(doc, r, &r->runs[0]);
     if (r->n_runs > 1)
         add_repeats(doc, r);

@@ -1,13 +1,16 @@
-/* A summary as text and as JSON. Numbers are those of energy/summary.h; nothing is computed
- * here but units, shares and means over repeated runs. */
-#ifndef NRG_REPORT_REPORT_H
-#define NRG_REPORT_REPORT_H
+/*
+ * A summary as text and as JSON. Numbers are those of energy/summary.h; nothing is computed here
+ * but units, shares and means over repeated runs. Nothing is owned; a stream that fails is seen by
+ * the caller (ferror).
+ */
+#ifndef NRG_REPORT_RUN_REPORT_H
+#define NRG_REPORT_RUN_REPORT_H
 
 #include <jansson.h>
 #include <stdio.h>
 
-#include "energy/summary.h"
 #include "attribute/recorded_model.h"
+#include "energy/summary.h"
 
 struct nrg_report_options {
     bool colour;

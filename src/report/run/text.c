@@ -1,8 +1,9 @@
 /*
  * The table at the end of a run. It must be readable in one look: what, how long, how much, from
- * where, who; then what was not measured. Estimated numbers carry their band and say so in the
- * same line, so that nobody can quote one without seeing it.
+ * where, who; then what was not measured. Estimated numbers have their band and say so in the same
+ * line, so that one cannot be quoted without seeing it.
  */
+#include "base/stats.h"
 #include "report/run/report.h"
 
 #include <inttypes.h>
@@ -10,26 +11,19 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "record/database.h"
+#include "record/read/span_catalog.h"
+#include "report/style.h"
 #include "report/units.h"
 
 #define MAX_SHOWN_PROCESSES 12
 #define MAX_SHOWN_MISSING   6
 #define MAX_SHOWN_COMMAND   60
+#define LOPSIDED            1.5 /* width of an interval in its larger half: 2 when it is even */
 #define MIN_NAME_WIDTH      20
 
-struct style {
-    const char *bold, *dim, *warn, *off;
-};
-
-static struct style style_of(bool colour)
-{
-    return colour ? (struct style){"\033[1m", "\033[2m", "\033[33m", "\033[0m"}
-                  : (struct style){"", "", "", ""};
-}
-
 /* What the programs marked; nothing when none did. */
-static void print_spans(const struct nrg_recording *recording, const struct style *st, FILE *out)
+static void print_spans(const struct nrg_recording *recording, const struct nrg_text_style *st,
+                        FILE *out)
 {
     int64_t spans, dropped = 0;
     if (nrg_recording_integer(recording, "spans", &spans))
@@ -40,23 +34,22 @@ static void print_spans(const struct nrg_recording *recording, const struct styl
         fprintf(out, "%s, %" PRId64 " dropped%s", st->warn, dropped, st->off);
 }
 
-static void print_head(const struct nrg_report *r, const struct style *st, FILE *out)
+static void print_run_head(const struct nrg_report *r, const struct nrg_text_style *st, FILE *out)
 {
     const struct nrg_summary *s = &r->runs[0];
     const char *command = nrg_recording_text(r->recording, "command_line");
-    char a[32], b[32];
     fprintf(out, "%s%s%s", st->bold, command ? command : nrg_recording_path(r->recording), st->off);
     if (s->exit_code > 0)
         fprintf(out, "   %sexit code %d%s", st->warn, s->exit_code, st->off);
     if (r->n_runs > 1)
         fprintf(out, "   (the first of %zu runs; all of them: see below)", r->n_runs);
-    fprintf(out, "\nduration %s", nrg_show_seconds(a, sizeof a, s->duration_s));
+    fprintf(out, "\nduration %s", nrg_show_seconds(s->duration_s).text);
     if (s->cpu_time_s > 0)
-        fprintf(out, "   CPU time %s", nrg_show_seconds(a, sizeof a, s->cpu_time_s));
+        fprintf(out, "   CPU time %s", nrg_show_seconds(s->cpu_time_s).text);
     if (!isnan(s->cpu_utilisation))
         fprintf(out, "   machine %.0f %% busy", 100 * s->cpu_utilisation);
     if (!isnan(s->peak_memory_bytes))
-        fprintf(out, "   peak memory %s", nrg_show_bytes(b, sizeof b, s->peak_memory_bytes));
+        fprintf(out, "   peak memory %s", nrg_show_bytes(s->peak_memory_bytes).text);
     print_spans(r->recording, st, out);
     fprintf(out, "\n\n");
 }
@@ -79,26 +72,16 @@ static int depth_of(const struct nrg_summary *s, const struct nrg_domain *d)
     return depth;
 }
 
-static void print_band(double low_j, double high_j, double uncertainty_j, bool estimated, char *buf,
-                       size_t size)
+static struct nrg_shown show_band(double low_j, double high_j, double uncertainty_j, bool estimated)
 {
-    char a[32], b[32];
-    if (estimated && high_j > low_j)
-        snprintf(buf, size, "%s .. %s", nrg_show_energy(a, sizeof a, low_j),
-                 nrg_show_energy(b, sizeof b, high_j));
+    struct nrg_shown band = {"-"}; /* a gauge that never moved: not known, which is not ± 0 */
+    bool lopsided = high_j - low_j < LOPSIDED * uncertainty_j;
+    if ((estimated || lopsided) && high_j > low_j)
+        snprintf(band.text, sizeof band.text, "%.28s .. %.28s", nrg_show_energy(low_j).text,
+                 nrg_show_energy(high_j).text);
     else if (!estimated && uncertainty_j > 0)
-        snprintf(buf, size, "± %s", nrg_show_energy(a, sizeof a, uncertainty_j));
-    else /* a gauge that never moved, an imported estimate: not known, which is not ± 0 */
-        nrg_copy(buf, size, "-");
-}
-
-/* Pads by what is seen, not by bytes: the plus-minus sign takes two. */
-static void print_padded(FILE *out, const char *text, int width)
-{
-    int seen = 0;
-    for (const char *p = text; *p; p++)
-        seen += (*p & 0xc0) != 0x80;
-    fprintf(out, "%s%*s", text, seen < width ? width - seen : 1, "");
+        snprintf(band.text, sizeof band.text, "± %.28s", nrg_show_energy(uncertainty_j).text);
+    return band;
 }
 
 static int name_width(const struct nrg_summary *s)
@@ -113,17 +96,16 @@ static int name_width(const struct nrg_summary *s)
 }
 
 static void print_domain(const struct nrg_summary *s, const struct nrg_domain *d, int width,
-                         const struct style *st, FILE *out)
+                         const struct nrg_text_style *st, FILE *out)
 {
     const struct nrg_recorded_channel *c = d->channel;
     bool estimated = c->channel.provenance == NRG_ESTIMATED;
-    char name[64], energy[32], band[80], mean[32], peak[32];
+    char name[64];
     snprintf(name, sizeof name, "%*s%s", 2 * depth_of(s, d), "", c->channel.name);
-    print_band(d->low_j, d->high_j, d->uncertainty_j, estimated, band, sizeof band);
-    fprintf(out, "%-*s %12s  ", width, name, nrg_show_energy(energy, sizeof energy, d->energy_j));
-    print_padded(out, band, 22);
-    fprintf(out, "%11s %11s  %s%s%s (%s)\n", nrg_show_power(mean, sizeof mean, d->mean_w),
-            nrg_show_power(peak, sizeof peak, d->peak_w), estimated ? st->warn : "",
+    fprintf(out, "%-*s %12s  ", width, name, nrg_show_energy(d->energy_j).text);
+    nrg_text_pad(out, show_band(d->low_j, d->high_j, d->uncertainty_j, estimated).text, 21);
+    fprintf(out, " %11s %11s  %s%s%s (%s)\n", nrg_show_power(d->mean_w).text,
+            nrg_show_power(d->peak_w).text, estimated ? st->warn : "",
             nrg_provenance_name(c->channel.provenance), estimated ? st->off : "", c->driver);
 }
 
@@ -146,30 +128,28 @@ static void list_added(const struct nrg_summary *s, char *names, size_t size)
 }
 
 /* What the chips do not see: supplies, fans, disks, the board. */
-static void print_wall(const struct nrg_summary *s, const struct style *st, FILE *out)
+static void print_wall(const struct nrg_summary *s, const struct nrg_text_style *st, FILE *out)
 {
     const struct nrg_wall *w = &s->wall;
-    char a[32], b[32], c[32], d[32], e[32];
     if (!w->domain || !(w->energy_j > 0))
         return;
     fprintf(out, "%s against the parts (%s, not added): %s to %s", w->name,
-            w->domain->channel->driver, nrg_show_energy(a, sizeof a, w->energy_j),
-            nrg_show_energy(b, sizeof b, w->parts_j));
+            w->domain->channel->driver, nrg_show_energy(w->energy_j).text,
+            nrg_show_energy(w->parts_j).text);
     if (!isnan(w->ratio))
         fprintf(out, ", ratio %.3f", w->ratio);
     fprintf(out, "; left over %s%s ± %s, %s%s\n", w->left_over_j < 0 ? st->warn : "",
-            nrg_show_energy(c, sizeof c, w->left_over_j),
-            nrg_show_energy(d, sizeof d, w->left_over_uncertainty_j),
-            nrg_show_power(e, sizeof e, w->left_over_w), w->left_over_j < 0 ? st->off : "");
+            nrg_show_energy(w->left_over_j).text, nrg_show_energy(w->left_over_uncertainty_j).text,
+            nrg_show_power(w->left_over_w).text, w->left_over_j < 0 ? st->off : "");
     if (w->covered < 0.999)
         fprintf(out, "%sof the %.1f %% of the time that its readings cover%s\n", st->dim,
                 100 * w->covered, st->off);
 }
 
 static void print_total(const struct nrg_report *r, const struct nrg_summary *s, int width,
-                        const struct style *st, FILE *out)
+                        const struct nrg_text_style *st, FILE *out)
 {
-    char a[32], band[80], mean[32], names[200];
+    char names[200];
     bool estimated = s->total_provenance == NRG_ESTIMATED;
     if (isnan(s->total_j)) {
         fprintf(out,
@@ -179,20 +159,16 @@ static void print_total(const struct nrg_report *r, const struct nrg_summary *s,
         return;
     }
     list_added(s, names, sizeof names);
-    print_band(s->total_low_j, s->total_high_j, s->total_uncertainty_j, estimated, band,
-               sizeof band);
-    fprintf(out, "%s%-*s %12s%s  ", st->bold, width, "total",
-            nrg_show_energy(a, sizeof a, s->total_j), st->off);
-    print_padded(out, band, 22);
-    fprintf(out, "%11s %11s  %s: %s\n",
-            nrg_show_power(mean, sizeof mean, s->total_j / s->duration_s), "",
+    struct nrg_shown band =
+        show_band(s->total_low_j, s->total_high_j, s->total_uncertainty_j, estimated);
+    fprintf(out, "%s%-*s %12s%s  ", st->bold, width, "total", nrg_show_energy(s->total_j).text,
+            st->off);
+    nrg_text_pad(out, band.text, 21);
+    fprintf(out, " %11s %11s  %s: %s\n", nrg_show_power(s->total_j / s->duration_s).text, "",
             nrg_provenance_name(s->total_provenance), names);
-    if (s->measured_j > 0 && s->estimated_j > 0) {
-        char b[32];
+    if (s->measured_j > 0 && s->estimated_j > 0)
         fprintf(out, "%-*s %12s of it measured, %s estimated\n", width, "",
-                nrg_show_energy(a, sizeof a, s->measured_j),
-                nrg_show_energy(b, sizeof b, s->estimated_j));
-    }
+                nrg_show_energy(s->measured_j).text, nrg_show_energy(s->estimated_j).text);
     print_wall(s, st, out);
     fprintf(out, "%s%.4g Wh   energy-delay %.4g J·s", st->dim, s->total_j / 3600,
             s->total_j * s->duration_s);
@@ -202,44 +178,31 @@ static void print_total(const struct nrg_report *r, const struct nrg_summary *s,
     fprintf(out, "%s\n", st->off);
 }
 
-/* Bytes of what is shown of a command: whole characters only. */
-static int shown_bytes(const char *text)
-{
-    int bytes = 0, seen = 0;
-    for (; text[bytes]; bytes++)
-        if ((text[bytes] & 0xc0) != 0x80 && seen++ == MAX_SHOWN_COMMAND)
-            break;
-    return bytes;
-}
-
 static void print_process(const struct nrg_process_energy *p, bool command, FILE *out)
 {
-    char cpu[32], time_s[32], dram[32], gpu[32], rss[32];
     const char *what = p->info->command[0] ? p->info->command : p->info->name;
     double bytes = p->peak_rss_bytes == NRG_MISSING ? NAN : (double)p->peak_rss_bytes;
     if (p->info->pid > 0)
         fprintf(out, "%8d", p->info->pid);
     else
         fprintf(out, "%8s", "");
-    fprintf(
-        out, " %11s %11s %11s %11s %11s  %.*s%s%s%s%s\n",
-        nrg_show_seconds(time_s, sizeof time_s, p->cpu_time_s),
-        nrg_show_energy(cpu, sizeof cpu, p->cpu_j), nrg_show_energy(dram, sizeof dram, p->dram_j),
-        nrg_show_energy(gpu, sizeof gpu, p->gpu_j), nrg_show_bytes(rss, sizeof rss, bytes),
-        shown_bytes(what), what, p->info->container[0] ? "  [" : "", p->info->container,
-        p->info->container[0] ? "]" : "", p->still_running && command ? "  (still running)" : "");
+    fprintf(out, " %11s %11s %11s %11s %11s  %.*s%s%s%s%s\n", nrg_show_seconds(p->cpu_time_s).text,
+            nrg_show_energy(p->cpu_j).text, nrg_show_energy(p->dram_j).text,
+            nrg_show_energy(p->gpu_j).text, nrg_show_bytes(bytes).text,
+            (int)nrg_text_bytes(what, MAX_SHOWN_COMMAND), what, p->info->container[0] ? "  [" : "",
+            p->info->container, p->info->container[0] ? "]" : "",
+            p->still_running && command ? "  (still running)" : "");
 }
 
 static void print_rest(const char *label, double energy_j, FILE *out)
 {
-    char a[32];
     if (!isnan(energy_j))
-        fprintf(out, "%8s %11s %11s %11s %11s %11s  %s\n", "", "",
-                nrg_show_energy(a, sizeof a, energy_j), "", "", "", label);
+        fprintf(out, "%8s %11s %11s %11s %11s %11s  %s\n", "", "", nrg_show_energy(energy_j).text,
+                "", "", "", label);
 }
 
 static void print_processes(const struct nrg_report *r, const struct nrg_summary *s,
-                            const struct style *st, FILE *out)
+                            const struct nrg_text_style *st, FILE *out)
 {
     size_t shown = r->options.all_processes ? s->n_processes : MAX_SHOWN_PROCESSES;
     if (!s->n_processes)
@@ -255,12 +218,10 @@ static void print_processes(const struct nrg_report *r, const struct nrg_summary
         rest_s += s->processes[i].cpu_time_s;
         rest_j += s->processes[i].cpu_j;
     }
-    if (s->n_processes > shown) {
-        char a[32], b[32];
+    if (s->n_processes > shown)
         fprintf(out, "%8s %11s %11s %11s %11s %11s  %zu more processes\n", "",
-                nrg_show_seconds(a, sizeof a, rest_s), nrg_show_energy(b, sizeof b, rest_j), "", "",
-                "", s->n_processes - shown);
-    }
+                nrg_show_seconds(rest_s).text, nrg_show_energy(rest_j).text, "", "", "",
+                s->n_processes - shown);
     char label[80];
     print_rest("other processes of this machine", s->other_processes_j, out);
     snprintf(label, sizeof label, "idle machine (%s)", s->idle_method ? s->idle_method : "");
@@ -272,36 +233,25 @@ static void print_processes(const struct nrg_report *r, const struct nrg_summary
                 st->dim, st->off);
 }
 
-/* The first process of each container stands for it. */
-static bool is_first_of_container(const struct nrg_summary *s, size_t i)
-{
-    const char *name = s->processes[i].info->container;
-    for (size_t k = 0; k < i; k++)
-        if (!strcmp(s->processes[k].info->container, name))
-            return false;
-    return name[0] != '\0';
-}
-
-static void print_containers(const struct nrg_summary *s, const struct style *st, FILE *out)
+static void print_containers(const struct nrg_summary *s, const struct nrg_text_style *st,
+                             FILE *out)
 {
     bool any = false;
     for (size_t i = 0; i < s->n_processes; i++) {
-        if (!is_first_of_container(s, i))
+        struct nrg_container_use use = nrg_container_use(s, i);
+        if (!use.processes)
             continue;
-        struct nrg_container_use use = nrg_container_use(s, s->processes[i].info->container);
-        char a[32], b[32];
         if (!any)
             fprintf(out, "\n%s%8s %11s %11s  %s%s\n", st->dim, "PROCS", "CPU TIME", "CPU ENERGY",
                     "CONTAINER", st->off);
         any = true;
-        fprintf(out, "%8zu %11s %11s  %s\n", use.processes,
-                nrg_show_seconds(a, sizeof a, use.cpu_time_s),
-                nrg_show_energy(b, sizeof b, use.cpu_j), s->processes[i].info->container);
+        fprintf(out, "%8zu %11s %11s  %s\n", use.processes, nrg_show_seconds(use.cpu_time_s).text,
+                nrg_show_energy(use.cpu_j).text, s->processes[i].info->container);
     }
 }
 
 /* On a machine without sensors each driver has its own reason: the first few are enough here. */
-static void print_missing(const struct nrg_summary *s, const struct style *st, FILE *out)
+static void print_missing(const struct nrg_summary *s, const struct nrg_text_style *st, FILE *out)
 {
     if (!s->n_missing)
         return;
@@ -313,10 +263,9 @@ static void print_missing(const struct nrg_summary *s, const struct style *st, F
                 s->n_missing - MAX_SHOWN_MISSING);
 }
 
-static void print_repeats(const struct nrg_report *r, const struct style *st, FILE *out)
+static void print_repeats(const struct nrg_report *r, const struct nrg_text_style *st, FILE *out)
 {
     double energy[1000], duration[1000];
-    char a[32], b[32], c[32], d[32];
     size_t n = r->n_runs < 1000 ? r->n_runs : 1000;
     for (size_t i = 0; i < n; i++) {
         energy[i] = r->runs[i].total_j;
@@ -326,29 +275,18 @@ static void print_repeats(const struct nrg_report *r, const struct style *st, FI
     fprintf(out,
             "\n%s%zu runs%s   energy %s mean, %s standard deviation, 95 %% interval of the mean %s "
             ".. %s\n",
-            st->bold, n, st->off, nrg_show_energy(a, sizeof a, e.mean),
-            nrg_show_energy(b, sizeof b, e.sd), nrg_show_energy(c, sizeof c, e.low),
-            nrg_show_energy(d, sizeof d, e.high));
+            st->bold, n, st->off, nrg_show_energy(e.mean).text, nrg_show_energy(e.sd).text,
+            nrg_show_energy(e.low).text, nrg_show_energy(e.high).text);
     fprintf(out, "%*s   duration %s mean, %s standard deviation\n",
-            (int)snprintf(NULL, 0, "%zu runs", n), "", nrg_show_seconds(a, sizeof a, t.mean),
-            nrg_show_seconds(b, sizeof b, t.sd));
-}
-
-/* Recordings made before there were spans do not have the table: -1. */
-static void print_where_next(const struct nrg_report *r, const struct style *st, FILE *out)
-{
-    static const char count[] =
-        "SELECT count(*) FROM span_name WHERE kind NOT IN ('counter', 'mark')";
-    if (nrg_database_number(nrg_recording_database(r->recording), count) > 0)
-        fprintf(out, "\n%sit has spans: nrg attribute %s says what each part used%s\n", st->dim,
-                nrg_recording_path(r->recording), st->off);
+            (int)snprintf(NULL, 0, "%zu runs", n), "", nrg_show_seconds(t.mean).text,
+            nrg_show_seconds(t.sd).text);
 }
 
 void nrg_report_text(const struct nrg_report *r, FILE *out)
 {
-    struct style st = style_of(r->options.colour);
+    struct nrg_text_style st = nrg_text_style(r->options.colour);
     const struct nrg_summary *s = &r->runs[0];
-    print_head(r, &st, out);
+    print_run_head(r, &st, out);
     int width = name_width(s);
     if (s->n_domains)
         fprintf(out, "%s%-*s %12s  %-22s%11s %11s  %s%s\n", st.dim, width, "DOMAIN", "ENERGY",
@@ -360,6 +298,8 @@ void nrg_report_text(const struct nrg_report *r, FILE *out)
     print_containers(s, &st, out);
     if (r->n_runs > 1)
         print_repeats(r, &st, out);
-    print_where_next(r, &st, out);
+    if (nrg_recording_has_spans(r->recording))
+        fprintf(out, "\n%sit has spans: nrg attribute %s says what each part used%s\n", st.dim,
+                nrg_recording_path(r->recording), st.off);
     print_missing(s, &st, out);
 }

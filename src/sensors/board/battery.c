@@ -1,18 +1,19 @@
 /*
- * See battery.h. A battery's power is the machine's only while it discharges: on mains it is what
+ * See internal.h. A battery's power is the machine's only while it discharges: on mains it is what
  * goes into the cells, or nothing. So `status` is read each time, and while no battery discharges
  * (or one charges) the value is missing: a gap, never 0. Laptops with two batteries drain one
  * after the other or both: the channel is the sum of those that discharge now.
  *
  * power_now is in uW; where there is none, voltage_now (uV) times current_now (uA). Signs differ
- * between drivers and only the amount counts. A discharging battery that says 0 does not know yet.
+ * between drivers, so only the magnitude counts. A discharging battery that says 0 has no value
+ * yet.
  *
- * covers_cpu is only promised when it discharges at probe time: on mains an estimate must not be
- * suppressed by a channel that stays empty.
+ * covers_cpu is set only when the battery discharges at probe time: on mains, a channel that stays
+ * empty must not suppress the estimate.
  *
  * Refuses: batteries of mice, headsets and USB UPSes (scope Device), supplies of other types.
  */
-#include "sensors/battery.h"
+#include "sensors/board/internal.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -35,6 +36,8 @@ struct battery {
 };
 
 struct batteries {
+    char names[64]; /* "BAT0+BAT1" */
+    char mute[64];  /* one that has no power reading, "" */
     size_t n;
     struct battery items[MAX_BATTERIES];
 };
@@ -55,8 +58,8 @@ void nrg_battery_close(void *state)
     free(all);
 }
 
-static bool says(const struct nrg_root *root, const char *supply, const char *file,
-                 const char *word)
+static bool supply_says(const struct nrg_root *root, const char *supply, const char *file,
+                        const char *word)
 {
     char path[160], text[32];
     snprintf(path, sizeof path, SUPPLY_DIR "/%.60s/%s", supply, file);
@@ -71,17 +74,17 @@ static int open_file(const struct nrg_root *root, const char *supply, const char
     return fd < 0 ? -1 : fd;
 }
 
-/* 0 when the supply is a battery of this machine that tells its power. */
+/* 0 when the supply is a battery of this machine that reports its power. */
 static int open_battery(const struct nrg_root *root, const char *supply, struct battery *b)
 {
     int64_t power_uw;
-    if (!says(root, supply, "type", "Battery") || says(root, supply, "scope", "Device") ||
-        says(root, supply, "present", "0"))
+    if (!supply_says(root, supply, "type", "Battery") ||
+        supply_says(root, supply, "scope", "Device") || supply_says(root, supply, "present", "0"))
         return -ENODEV;
     *b = (struct battery){.voltage_fd = -1, .current_fd = -1};
     b->status_fd = open_file(root, supply, "status");
     b->power_fd = open_file(root, supply, "power_now");
-    /* Some drivers have the file and no answer (ENODATA while idle is fine, ENOTSUP is not). */
+    /* Some drivers have the file but do not support it. ENODATA while idle is fine. */
     if (b->power_fd >= 0 && nrg_pread_i64(b->power_fd, &power_uw) == -ENOTSUP) {
         close(b->power_fd);
         b->power_fd = -1;
@@ -96,9 +99,7 @@ static int open_battery(const struct nrg_root *root, const char *supply, struct 
     return -ENOENT;
 }
 
-/* Opens all batteries; `names` (may be NULL) gets theirs, `mute` one that tells no power. */
-static int open_all(const struct nrg_root *root, struct batteries *all, char *names, size_t size,
-                    char *mute, size_t mute_size)
+static int open_all(const struct nrg_root *root, struct batteries *all)
 {
     struct nrg_names supplies;
     int rc = nrg_root_list(root, SUPPLY_DIR, &supplies);
@@ -106,15 +107,14 @@ static int open_all(const struct nrg_root *root, struct batteries *all, char *na
         return rc;
     for (size_t i = 0; i < supplies.n && all->n < MAX_BATTERIES; i++) {
         rc = open_battery(root, supplies.items[i], &all->items[all->n]);
-        if (rc == -ENOENT && mute)
-            nrg_copy(mute, mute_size, supplies.items[i]);
+        if (rc == -ENOENT)
+            nrg_copy(all->mute, sizeof all->mute, supplies.items[i]);
         if (rc)
             continue;
         all->n++;
-        if (names) {
-            size_t len = strlen(names);
-            snprintf(names + len, size - len, "%s%.20s", len ? "+" : "", supplies.items[i]);
-        }
+        size_t len = strlen(all->names);
+        snprintf(all->names + len, sizeof all->names - len, "%s%.20s", len ? "+" : "",
+                 supplies.items[i]);
     }
     nrg_names_release(&supplies);
     return 0;
@@ -189,8 +189,7 @@ int nrg_battery_read(void *state, struct nrg_sink *sink)
     int rc = read_sum(state, &raw);
     int64_t after = nrg_now_ns();
     nrg_sink_row(sink, 0, before + (after - before) / 2, after - before, &raw);
-    if (rc)
-        nrg_sink_fault(sink, 0, rc);
+    nrg_sink_fault(sink, 0, rc);
     return rc == -ENODEV ? rc : 0;
 }
 
@@ -200,7 +199,7 @@ int nrg_battery_open(const struct nrg_context *ctx, const struct nrg_found *foun
     struct batteries *all = calloc(1, sizeof *all);
     if (!all)
         return nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
-    int rc = open_all(&ctx->root, all, NULL, 0, NULL, 0);
+    int rc = open_all(&ctx->root, all);
     if (!rc && !all->n)
         rc = -ENODEV;
     if (rc) {
@@ -211,7 +210,7 @@ int nrg_battery_open(const struct nrg_context *ctx, const struct nrg_found *foun
     return 0;
 }
 
-static int add_sensor(struct nrg_probe *probe, const struct batteries *all, const char *names)
+static int add_sensor(struct nrg_probe *probe, const struct batteries *all)
 {
     char sensor[64];
     bool discharging = false;
@@ -219,14 +218,14 @@ static int add_sensor(struct nrg_probe *probe, const struct batteries *all, cons
         enum status status;
         discharging |= !read_status(&all->items[i], &status) && status == DISCHARGING;
     }
-    snprintf(sensor, sizeof sensor, "battery %.50s", names);
+    snprintf(sensor, sizeof sensor, "battery %.50s", all->names);
     struct nrg_found *found = nrg_probe_found(probe, sensor);
     struct nrg_channel *channel =
         found ? nrg_found_channel(found, "battery", NRG_POWER, NRG_GAUGE) : NULL;
     if (!channel)
         return -ENOMEM;
     nrg_copy(found->locator, sizeof found->locator, NRG_BATTERY_LOCATOR);
-    snprintf(channel->source, sizeof channel->source, SUPPLY_DIR "/%.50s", names);
+    snprintf(channel->source, sizeof channel->source, SUPPLY_DIR "/%.50s", all->names);
     channel->scale = 1e-6;
     channel->wide = true;
     channel->covers_cpu = discharging;
@@ -244,16 +243,15 @@ static int add_sensor(struct nrg_probe *probe, const struct batteries *all, cons
 int nrg_battery_probe(struct nrg_probe *probe)
 {
     struct batteries *all = calloc(1, sizeof *all);
-    char names[64] = "", mute[64] = "";
     if (!all)
         return -ENOMEM;
-    int rc = open_all(&probe->ctx->root, all, names, sizeof names, mute, sizeof mute);
+    int rc = open_all(&probe->ctx->root, all);
     if (rc != -ENOMEM)
         rc = 0;
     if (!rc && all->n)
-        rc = add_sensor(probe, all, names);
-    if (!rc && mute[0])
-        rc = nrg_probe_unavailable(probe, mute, NULL,
+        rc = add_sensor(probe, all);
+    if (!rc && all->mute[0])
+        rc = nrg_probe_unavailable(probe, all->mute, NULL,
                                    "this battery tells neither power_now nor voltage_now and "
                                    "current_now");
     nrg_battery_close(all);

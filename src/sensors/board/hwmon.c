@@ -1,7 +1,7 @@
 /*
  * Any chip of /sys/class/hwmon with power (uW) or energy (uJ, a counter) files, and the battery
- * (battery.c). hwmon says what a number is, not what it covers, so what is known about chips is a
- * table here, and what is not known is kept out of sums:
+ * (battery.c). hwmon says what a number is, not what it covers. So a table here has what is known
+ * about chips, and what is unknown is kept out of sums:
  *   GPU boards (amdgpu, nouveau, i915, xe) are gpu-N, numbered after those found before. An AMD
  *     APU's figure is the whole socket with its CPU: apu-N, a part of package-0 where RAPL has it.
  *   acpi_power_meter is the machine; amd_energy and fam15h_power count sockets: package-N.
@@ -25,12 +25,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
-#include "sensors/battery.h"
+#include "sensors/board/internal.h"
 #include "sensors/drivers.h"
 #include "sensors/files.h"
-#include "sensors/board/internal.h"
 #include "sensors/rapl/common.h"
 
 enum role { PART, GPU, GPU_TILE, MACHINE, SOCKET_ENERGY, SOCKET_POWER };
@@ -58,7 +56,7 @@ static const char *const total_labels[] = {"system", "total system power", "powe
 struct hwmon_probe {
     struct nrg_probe *probe;
     struct nrg_hwmon_chips chips;
-    bool cpu_covered; /* by another driver, or by a chip that is known */
+    bool cpu_covered; /* by another driver, or by a known chip */
     unsigned next_gpu, next_apu;
     unsigned *gpu_of_chip; /* number of gpu-N, per chip */
 };
@@ -90,7 +88,7 @@ static bool pmbus_label(const char *label, const char *kind)
     return !strncmp(label, kind, len) && strspn(label + len, "0123456789") == strlen(label + len);
 }
 
-/* Marks what another file of the chip counts already; see the head of the file. */
+/* Marks files that repeat what another file of the chip counts; see the head of the file. */
 static void drop_repeated(struct nrg_hwmon_chip *chip)
 {
     for (size_t i = 0; i < chip->n; i++) {
@@ -104,12 +102,13 @@ static void drop_repeated(struct nrg_hwmon_chip *chip)
     }
 }
 
-static size_t count_kept(const struct nrg_hwmon_chip *chip)
+static void remove_dropped(struct nrg_hwmon_chip *chip)
 {
-    size_t n = 0;
+    size_t kept = 0;
     for (size_t i = 0; i < chip->n; i++)
-        n += !chip->attrs[i].dropped;
-    return n;
+        if (!chip->attrs[i].dropped)
+            chip->attrs[kept++] = chip->attrs[i];
+    chip->n = kept;
 }
 
 /* Drops files that can't be read now and says why. */
@@ -150,8 +149,9 @@ static void chip_name(const struct nrg_hwmon_chip *chip, char *buf, size_t size)
         snprintf(buf, size, "%.30s-%u", chip->name, chip->index);
 }
 
-static struct nrg_channel *add_channel(struct nrg_found *found, const struct nrg_hwmon_chip *chip,
-                                       const struct nrg_hwmon_attr *attr, const char *name)
+static struct nrg_channel *add_hwmon_channel(struct nrg_found *found,
+                                             const struct nrg_hwmon_chip *chip,
+                                             const struct nrg_hwmon_attr *attr, const char *name)
 {
     struct nrg_channel *channel = nrg_found_channel(
         found, name, attr->energy ? NRG_ENERGY : NRG_POWER, attr->energy ? NRG_COUNTER : NRG_GAUGE);
@@ -170,17 +170,15 @@ static int add_part(struct hwmon_probe *h, struct nrg_found *found,
     chip_name(chip, base, sizeof base);
     for (size_t i = 0; i < chip->n; i++) {
         const struct nrg_hwmon_attr *attr = &chip->attrs[i];
-        if (attr->dropped)
-            continue;
         if (attr->label[0])
             snprintf(name, sizeof name, "%.24s.%.20s", base, attr->label);
-        else if (count_kept(chip) == 1)
+        else if (chip->n == 1)
             nrg_copy(name, sizeof name, base);
         else
             snprintf(name, sizeof name, "%.24s.%s%u", base, attr->energy ? "energy" : "power",
                      attr->number);
         nrg_unique_name(h->probe, attr->energy ? NRG_ENERGY : NRG_POWER, name, sizeof name);
-        struct nrg_channel *channel = add_channel(found, chip, attr, name);
+        struct nrg_channel *channel = add_hwmon_channel(found, chip, attr, name);
         if (!channel)
             return -ENOMEM;
         bool whole = is_total(attr->label[0] ? attr->label : chip->label);
@@ -209,9 +207,9 @@ static bool is_apu(const struct nrg_root *root, const struct nrg_hwmon_chip *chi
 /* The board is the first file, or the one labelled "card"; others are parts of it. */
 static size_t board_attr(const struct nrg_hwmon_chip *chip)
 {
-    size_t board = chip->n;
+    size_t board = 0;
     for (size_t i = 0; i < chip->n; i++)
-        if (!chip->attrs[i].dropped && (board == chip->n || !strcmp(chip->attrs[i].label, "card")))
+        if (!strcmp(chip->attrs[i].label, "card"))
             board = i;
     return board;
 }
@@ -226,14 +224,12 @@ static int add_gpu(struct hwmon_probe *h, struct nrg_found *found,
     snprintf(board_name, sizeof board_name, "%s-%u", apu ? "apu" : "gpu", *gpu);
     for (size_t i = 0; i < chip->n; i++) {
         const struct nrg_hwmon_attr *attr = &chip->attrs[i];
-        if (attr->dropped)
-            continue;
         if (attr->label[0])
             snprintf(name, sizeof name, "%.20s.%.24s", board_name, attr->label);
         else
             snprintf(name, sizeof name, "%.20s.%u", board_name, attr->number);
         struct nrg_channel *channel =
-            add_channel(found, chip, attr, i == board ? board_name : name);
+            add_hwmon_channel(found, chip, attr, i == board ? board_name : name);
         if (!channel)
             return -ENOMEM;
         channel->covers_cpu = apu;
@@ -259,12 +255,10 @@ static int add_tile(struct hwmon_probe *h, struct nrg_found *found, size_t index
     if (!parent[0])
         return add_gpu(h, found, chip, &h->gpu_of_chip[index]);
     for (size_t i = 0; i < chip->n; i++) {
-        if (chip->attrs[i].dropped)
-            continue;
         snprintf(name, sizeof name, "%.20s.%.20s", parent, chip->name + strlen("i915_"));
         nrg_unique_name(h->probe, chip->attrs[i].energy ? NRG_ENERGY : NRG_POWER, name,
                         sizeof name);
-        struct nrg_channel *channel = add_channel(found, chip, &chip->attrs[i], name);
+        struct nrg_channel *channel = add_hwmon_channel(found, chip, &chip->attrs[i], name);
         if (!channel)
             return -ENOMEM;
         nrg_copy(channel->parent, sizeof channel->parent, parent);
@@ -277,20 +271,15 @@ static int add_machine(struct hwmon_probe *h, struct nrg_found *found,
 {
     for (size_t i = 0; i < chip->n; i++) {
         const struct nrg_hwmon_attr *attr = &chip->attrs[i];
-        char name[48] = "machine", path[192];
-        int64_t interval_ms;
-        if (attr->dropped)
-            continue;
+        char name[48] = "machine", file[48];
         nrg_unique_name(h->probe, NRG_POWER, name, sizeof name);
-        struct nrg_channel *channel = add_channel(found, chip, attr, name);
+        struct nrg_channel *channel = add_hwmon_channel(found, chip, attr, name);
         if (!channel)
             return -ENOMEM;
         channel->wide = true;
         channel->covers_cpu = true;
-        snprintf(path, sizeof path, "%s/power%u_average_interval", chip->dir, attr->number);
-        if (!nrg_root_read_i64(&h->probe->ctx->root, path, &interval_ms) && interval_ms > 0 &&
-            interval_ms <= 3600000)
-            channel->lag_ns = interval_ms * NRG_NS_PER_MS;
+        snprintf(file, sizeof file, "power%u_average_interval", attr->number);
+        channel->lag_ns = nrg_hwmon_interval_ns(&h->probe->ctx->root, chip->dir, file);
     }
     return 0;
 }
@@ -301,8 +290,6 @@ static int add_sockets(struct nrg_found *found, const struct nrg_hwmon_chip *chi
     for (size_t i = 0; i < chip->n; i++) {
         const struct nrg_hwmon_attr *attr = &chip->attrs[i];
         char suffix[16];
-        if (attr->dropped)
-            continue;
         if (role == SOCKET_ENERGY)
             snprintf(suffix, sizeof suffix, "%u", (unsigned)strtoul(attr->label + 7, NULL, 10));
         else
@@ -326,11 +313,11 @@ static int add_chip(struct hwmon_probe *h, size_t index)
 {
     struct nrg_hwmon_chip *chip = &h->chips.items[index];
     enum role role = role_of(chip->name);
-    char sensor[64], path[160];
-    int64_t interval_ms;
+    char sensor[64];
     drop_repeated(chip);
     int rc = drop_unreadable(h->probe, chip, role);
-    if (rc || !count_kept(chip))
+    remove_dropped(chip);
+    if (rc || !chip->n)
         return rc;
     snprintf(sensor, sizeof sensor, "%.30s %.30s", chip->name, nrg_hwmon_device_name(chip));
     struct nrg_found *found = nrg_probe_found(h->probe, sensor);
@@ -347,16 +334,14 @@ static int add_chip(struct hwmon_probe *h, size_t index)
         rc = add_part(h, found, chip);
     else
         rc = add_sockets(found, chip, role);
-    snprintf(path, sizeof path, "%s/update_interval", chip->dir);
-    if (!nrg_root_read_i64(&h->probe->ctx->root, path, &interval_ms) && interval_ms > 0 &&
-        interval_ms <= 3600000)
-        for (size_t c = 0; c < found->n_channels; c++)
-            found->channels[c].update_ns = interval_ms * NRG_NS_PER_MS;
+    int64_t update_ns = nrg_hwmon_interval_ns(&h->probe->ctx->root, chip->dir, "update_interval");
+    for (size_t c = 0; update_ns && c < found->n_channels; c++)
+        found->channels[c].update_ns = update_ns;
     return rc;
 }
 
-/* What has been found so far: does it cover the CPU, and which is the last GPU? */
-static void look_around(struct hwmon_probe *h)
+/* From the channels found so far: is the CPU covered, and which number has the next GPU? */
+static void survey_found(struct hwmon_probe *h)
 {
     for (size_t f = 0; f < h->probe->n_found; f++) {
         const struct nrg_found *found = &h->probe->found[f];
@@ -375,8 +360,7 @@ static void look_around(struct hwmon_probe *h)
 static int probe_hwmon(struct nrg_probe *probe, struct nrg_error *err)
 {
     struct hwmon_probe h = {.probe = probe};
-    (void)err;
-    look_around(&h);
+    survey_found(&h);
     int rc = nrg_hwmon_scan(&probe->ctx->root, &h.chips);
     if (!rc) {
         h.gpu_of_chip = calloc(h.chips.n + 1, sizeof *h.gpu_of_chip);
@@ -385,7 +369,7 @@ static int probe_hwmon(struct nrg_probe *probe, struct nrg_error *err)
     for (size_t i = 0; !rc && i < h.chips.n; i++)
         if (role_of(h.chips.items[i].name) != PART)
             rc = add_chip(&h, i);
-    look_around(&h);
+    survey_found(&h);
     for (size_t i = 0; !rc && i < h.chips.n; i++)
         if (role_of(h.chips.items[i].name) == PART)
             rc = add_chip(&h, i);

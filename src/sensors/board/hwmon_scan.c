@@ -1,5 +1,5 @@
 /*
- * See hwmon_scan.h. Old drivers (acpi_power_meter still) register their files on the parent
+ * See internal.h. Old drivers (acpi_power_meter still) register their files on the parent
  * device: then hwmonN has neither name nor power files and hwmonN/device has both.
  */
 #include "sensors/board/internal.h"
@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
 
@@ -28,7 +29,7 @@ static const char *after_number(const char *file, const char *kind, unsigned *nu
     return file + len + digits;
 }
 
-/* Is this a file that we read? An average integrates better than an instant: it comes first. */
+/* Is this a file that we read? An average integrates better than an instant, so it is preferred. */
 static bool wanted_file(const char *file, bool *energy, unsigned *number, bool *average)
 {
     const char *rest = after_number(file, "energy", number);
@@ -184,4 +185,12 @@ const char *nrg_hwmon_device_name(const struct nrg_hwmon_chip *chip)
 {
     const char *slash = strrchr(chip->device, '/');
     return slash && slash[1] ? slash + 1 : chip->device[0] ? chip->device : chip->hwmon;
+}
+
+int64_t nrg_hwmon_interval_ns(const struct nrg_root *root, const char *dir, const char *name)
+{
+    char path[192];
+    int64_t ms;
+    snprintf(path, sizeof path, "%.128s/%.60s", dir, name);
+    return !nrg_root_read_i64(root, path, &ms) && ms > 0 && ms <= 3600000 ? ms * NRG_NS_PER_MS : 0;
 }

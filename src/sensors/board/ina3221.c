@@ -4,10 +4,10 @@
  *   mainline   hwmon "ina3221": in1..3_input mV, curr1..3_input mA (signed), in1..3_label;
  *              no power file. in4..7 are shunt voltages in uV, not rails, whatever hwmon says.
  *   JetPack 4  ina3221x: iio:deviceN/in_{voltage,current,power}0..2_input, rail_name_0..2
- * Chips are found by name, once each: the bus's directory and the class's show the same chip, and
- * the hwmon number (which changes between boots) tells which.
+ * Chips are found by name, once each: the directories of the bus and of the class show the same
+ * chip, and its hwmon number (which changes between boots) shows that it is the same.
  *
- * Each rail gives power (mV * mA = uW exactly; JetPack 4 multiplies by itself), voltage and
+ * Each rail gives power (mV * mA = uW exactly; JetPack 4 has a file for the product), voltage and
  * current, read together as one group. Reading goes over I2C and the kernel waits for a finished
  * conversion, so it may block.
  *
@@ -26,8 +26,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
+#include "sensors/board/internal.h"
 #include "sensors/drivers.h"
 #include "sensors/files.h"
 
@@ -132,7 +132,7 @@ static bool name_rail(const struct nrg_root *root, const struct chip *chip, stru
     return read_number(root, chip->dir, file, &enabled) || enabled != 0;
 }
 
-/* Can it be read? -ENOENT: this chip has no such rail. */
+/* 0 when the rail can be read; -ENOENT: this chip has no such rail. */
 static int check_rail(const struct nrg_root *root, const struct chip *chip, struct rail *rail)
 {
     char file[32];
@@ -157,46 +157,43 @@ static int check_rail(const struct nrg_root *root, const struct chip *chip, stru
     return 0;
 }
 
-static struct nrg_channel *add_channel(struct nrg_found *found, const struct rail *rail,
-                                       const char *kind, enum nrg_quantity quantity)
+static struct nrg_channel *add_rail_channel(struct nrg_found *found, const struct chip *chip,
+                                            const struct rail *rail, const char *kind,
+                                            enum nrg_quantity quantity, double scale,
+                                            const char *file)
 {
     char name[48];
     snprintf(name, sizeof name, "%s%s", rail->name, kind);
     struct nrg_channel *channel = nrg_found_channel(found, name, quantity, NRG_GAUGE);
-    if (channel)
-        channel->group = (unsigned)(found->n_channels - 1) / CHANNELS_PER_RAIL;
+    if (!channel)
+        return NULL;
+    channel->group = (unsigned)(found->n_channels - 1) / CHANNELS_PER_RAIL;
+    channel->scale = scale;
+    snprintf(channel->source, sizeof channel->source, "%.78s/%s", chip->dir, file);
     return channel;
 }
 
 /* Power, voltage, current; all of one group. */
 static int add_rail(struct nrg_found *found, const struct chip *chip, const struct rail *rail)
 {
-    struct nrg_channel *power = add_channel(found, rail, "", NRG_POWER);
-    if (!power)
+    char product[48]; /* mV * mA = uW */
+    snprintf(product, sizeof product, "%s*%s", rail->voltage, rail->current);
+    struct nrg_channel *channel =
+        add_rail_channel(found, chip, rail, "", NRG_POWER, rail->has_power ? 1e-3 : 1e-6,
+                         rail->has_power ? rail->power : product);
+    if (!channel)
         return -ENOMEM;
-    power->covers_cpu = is_input(rail->name) || strcasestr(rail->name, "CPU");
-    power->resolution = (double)rail->voltage_mv * 1e-3 * rail->current_step_a;
-    if (rail->has_power) {
-        power->scale = 1e-3;
-        snprintf(power->source, sizeof power->source, "%.90s/%s", chip->dir, rail->power);
-    } else {
-        power->scale = 1e-6; /* mV * mA */
-        power->provenance = NRG_DERIVED;
-        snprintf(power->source, sizeof power->source, "%.78s/%s*%s", chip->dir, rail->voltage,
-                 rail->current);
-    }
-    struct nrg_channel *voltage = add_channel(found, rail, ".voltage", NRG_VOLTAGE);
-    if (!voltage)
+    channel->covers_cpu = is_input(rail->name) || strcasestr(rail->name, "CPU");
+    channel->resolution = (double)rail->voltage_mv * 1e-3 * rail->current_step_a;
+    channel->provenance = rail->has_power ? NRG_MEASURED : NRG_DERIVED;
+    channel = add_rail_channel(found, chip, rail, ".voltage", NRG_VOLTAGE, 1e-3, rail->voltage);
+    if (!channel)
         return -ENOMEM;
-    voltage->scale = 1e-3;
-    voltage->resolution = BUS_STEP_V;
-    snprintf(voltage->source, sizeof voltage->source, "%.90s/%s", chip->dir, rail->voltage);
-    struct nrg_channel *current = add_channel(found, rail, ".current", NRG_CURRENT);
-    if (!current)
+    channel->resolution = BUS_STEP_V;
+    channel = add_rail_channel(found, chip, rail, ".current", NRG_CURRENT, 1e-3, rail->current);
+    if (!channel)
         return -ENOMEM;
-    current->scale = 1e-3;
-    current->resolution = rail->current_step_a;
-    snprintf(current->source, sizeof current->source, "%.90s/%s", chip->dir, rail->current);
+    channel->resolution = rail->current_step_a;
     return 0;
 }
 
@@ -204,15 +201,12 @@ static int add_rail(struct nrg_found *found, const struct chip *chip, const stru
 static void set_timing(const struct nrg_root *root, const struct chip *chip,
                        struct nrg_found *found)
 {
-    int64_t interval_ms, samples;
-    if (read_number(root, chip->dir, "update_interval", &interval_ms) || interval_ms <= 0 ||
-        interval_ms > 3600000)
-        return;
+    int64_t samples, update_ns = nrg_hwmon_interval_ns(root, chip->dir, "update_interval");
     if (read_number(root, chip->dir, "samples", &samples))
         samples = 1;
     for (size_t c = 0; c < found->n_channels; c++) {
-        found->channels[c].update_ns = interval_ms * NRG_NS_PER_MS;
-        found->channels[c].lag_ns = samples > 1 ? interval_ms * NRG_NS_PER_MS : 0;
+        found->channels[c].update_ns = update_ns;
+        found->channels[c].lag_ns = samples > 1 ? update_ns : 0;
     }
 }
 
@@ -253,7 +247,7 @@ static int add_chip(struct nrg_probe *probe, const struct chip *chip)
     return rc;
 }
 
-/* Names of the hwmon directories that were looked at: true when this one was, and adds it. */
+/* True when this hwmon directory was examined before; else adds it to those that were. */
 static bool tried_before(struct nrg_names *tried, const char *hwmon)
 {
     for (size_t i = 0; i < tried->n; i++)
@@ -265,7 +259,7 @@ static bool tried_before(struct nrg_names *tried, const char *hwmon)
     return false;
 }
 
-/* Index of the first name that starts so; names->n when there is none. */
+/* Index of the first name with that prefix; names->n when there is none. */
 static size_t find_prefix(const struct nrg_names *names, const char *prefix)
 {
     size_t i = 0;
@@ -348,7 +342,6 @@ static int probe_ina3221(struct nrg_probe *probe, struct nrg_error *err)
 {
     struct nrg_names tried = {0};
     size_t first = probe->n_found;
-    (void)err;
     int rc = probe_bus(probe, MAINLINE_DIR, "/hwmon", "hwmon", &mainline, &tried);
     if (!rc)
         rc = probe_class(probe, &tried);

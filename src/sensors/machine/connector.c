@@ -16,26 +16,24 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* The initial pid namespace has a fixed inode number (include/linux/proc_ns.h). */
-#define INITIAL_PID_NS "pid:[4026531836]"
-
 #define EVENT_AT    (NLMSG_HDRLEN + sizeof(struct cn_msg))
 #define FIELD(name) ((uint32_t)(EVENT_AT + offsetof(struct proc_event, name)))
 
 static int install_filter(int fd)
 {
+    /* Jump targets are relative to the next instruction. */
     struct sock_filter code[] = {
         /* 0 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FIELD(what)),
-        /* 1 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(PROC_EVENT_FORK), 3, 0),
-        /* 2 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(PROC_EVENT_EXEC), 9, 0),
-        /* 3 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(PROC_EVENT_EXIT), 4, 0),
+        /* 1 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(PROC_EVENT_FORK), 5 - 2, 0),
+        /* 2 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(PROC_EVENT_EXEC), 13 - 3, 0),
+        /* 3 */ BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, htonl(PROC_EVENT_EXIT), 9 - 4, 0),
         /* 4 */ BPF_STMT(BPF_RET | BPF_K, 0),
         /* 5: fork: child_pid == child_tgid? */
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FIELD(event_data.fork.child_tgid)),
         /* 6 */ BPF_STMT(BPF_MISC | BPF_TAX, 0),
         /* 7 */ BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FIELD(event_data.fork.child_pid)),
         BPF_STMT(BPF_JMP | BPF_JA, 3),
-        /* wanted by 3: */
+        /* 9: exit: process_pid == process_tgid? */
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FIELD(event_data.exit.process_tgid)),
         BPF_STMT(BPF_MISC | BPF_TAX, 0),
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, FIELD(event_data.exit.process_pid)),
@@ -43,15 +41,11 @@ static int install_filter(int fd)
         /* 13 */ BPF_STMT(BPF_RET | BPF_K, 0xffffffff),
         /* 14 */ BPF_STMT(BPF_RET | BPF_K, 0),
     };
-    /* Jump targets are relative to the next instruction; computed here so that they stay right. */
-    code[1].jt = 5 - 2;
-    code[2].jt = 13 - 3;
-    code[3].jt = 9 - 4;
     struct sock_fprog program = {.len = sizeof code / sizeof *code, .filter = code};
     return setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof program) ? -errno : 0;
 }
 
-static int listen_to(int fd)
+static int subscribe_to_events(int fd)
 {
     enum proc_cn_mcast_op op = PROC_CN_MCAST_LISTEN;
     struct cn_msg message = {.id = {CN_IDX_PROC, CN_VAL_PROC}, .len = sizeof op};
@@ -64,10 +58,9 @@ static int listen_to(int fd)
 int nrg_connector_open(const struct nrg_root *root)
 {
     char ns[64];
-    if (!nrg_root_is_live(root))
-        return -EXDEV;
-    if (nrg_root_readlink(root, "/proc/self/ns/pid", ns, sizeof ns) < 0 ||
-        strcmp(ns, INITIAL_PID_NS))
+    if (!nrg_root_is_live(root) ||
+        nrg_root_readlink(root, "/proc/self/ns/pid", ns, sizeof ns) < 0 ||
+        strcmp(ns, NRG_INITIAL_PID_NAMESPACE))
         return -EXDEV;
     int fd = socket(PF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_CONNECTOR);
     if (fd < 0)
@@ -78,15 +71,14 @@ int nrg_connector_open(const struct nrg_root *root)
         setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
     rc = bind(fd, (struct sockaddr *)&address, sizeof address) ? -errno : install_filter(fd);
     if (!rc)
-        rc = listen_to(fd);
-    if (rc) {
+        rc = subscribe_to_events(fd);
+    if (rc)
         close(fd);
-        return rc;
-    }
-    return fd;
+    return rc ? rc : fd;
 }
 
-static void dispatch(const struct proc_event *event, const struct nrg_connector_events *events)
+static void dispatch_event(const struct proc_event *event,
+                           const struct nrg_connector_events *events)
 {
     /* `what` is an enum in newer headers only and lies unaligned behind cn_msg. */
     switch ((unsigned)event->what) {
@@ -127,6 +119,6 @@ void nrg_connector_drain(int fd, const struct nrg_connector_events *events)
         memset(&event, 0, sizeof event);
         size_t have = (size_t)len - EVENT_AT;
         memcpy(&event, buf + EVENT_AT, have < sizeof event ? have : sizeof event);
-        dispatch(&event, events);
+        dispatch_event(&event, events);
     }
 }

@@ -1,6 +1,9 @@
-/* The kernel's proc connector: fork, exec and exit of every process as they happen. */
-#ifndef NRG_SENSORS_CONNECTOR_H
-#define NRG_SENSORS_CONNECTOR_H
+/*
+ * The kernel's proc connector: fork, exec and exit of every process as they happen. The descriptor
+ * is the caller's to close. Errors are negative errno. One thread drains it.
+ */
+#ifndef NRG_SENSORS_MACHINE_CONNECTOR_H
+#define NRG_SENSORS_MACHINE_CONNECTOR_H
 
 #include <stdint.h>
 
@@ -17,7 +20,7 @@ struct nrg_connector_events {
 
 /*
  * A non-blocking socket, or -errno: -EPERM without CAP_NET_ADMIN, -EXDEV in a pid namespace
- * (the connector speaks the initial namespace's pids).
+ * (the connector uses the pids of the initial namespace).
  */
 int nrg_connector_open(const struct nrg_root *root);
 void nrg_connector_drain(int fd, const struct nrg_connector_events *events);

@@ -1,15 +1,11 @@
 /*
- * See cpu_model.h. Numbers decide, not names: virtual machines cut the model name ("AMD EPYC")
- * but pass vendor, family, model and stepping through. The name only excludes: a Ryzen
- * Threadripper shares its numbers with an EPYC and is run differently.
- *
- * Threads are counted in /proc/stat, because utilisation is taken from the same file: in a
- * container whose /proc is narrowed (lxcfs) both then speak of the same CPUs.
+ * See cpu_model.h. Threads are counted in /proc/stat, because utilisation is taken from the same
+ * file: in a container whose /proc is narrowed (lxcfs) both then speak of the same CPUs.
  *
  * Only the head of /proc/cpuinfo is read: the first CPU's block is a few kB, the file of a large
  * machine half a MB.
  */
-#include "sensors/cpu_model.h"
+#include "sensors/machine/cpu_model.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -20,10 +16,10 @@
 #include "base/parse.h"
 #include "sensors/machine/files.h"
 
-#define CPUINFO_HEAD   8192
-#define PROC_STAT_MAX  ((size_t)16 << 20)
-#define GENERIC_ARM    (nrg_cpu_n_families - 2)
-#define GENERIC_SERVER (nrg_cpu_n_families - 1)
+#define CPUINFO_HEAD  8192
+#define PROC_STAT_MAX ((size_t)16 << 20)
+#define CPU0          "/sys/devices/system/cpu/cpu0"
+#define SENSIBLE_MHZ  20000
 
 static void parse_number(const char *text, size_t len, unsigned *out)
 {
@@ -37,6 +33,12 @@ static void parse_number(const char *text, size_t len, unsigned *out)
         *out = (unsigned)number;
 }
 
+/* 0 when it is no clock */
+static unsigned sensible_mhz(double mhz)
+{
+    return mhz >= 1 && mhz < SENSIBLE_MHZ ? (unsigned)(mhz + 0.5) : 0;
+}
+
 static bool has_word(const char *text, size_t len, const char *word)
 {
     const char *end = text + len, *field;
@@ -45,6 +47,22 @@ static bool has_word(const char *text, size_t len, const char *word)
         if (n == strlen(word) && !memcmp(field, word, n))
             return true;
     return false;
+}
+
+static void take_mhz(struct nrg_cpu_model *m, const char *value, size_t len)
+{
+    char buf[24];
+    nrg_copy_clean(buf, sizeof buf, value, len);
+    m->told_mhz = sensible_mhz(strtod(buf, NULL));
+}
+
+/* With aperfmperf the kernel shows the clock that the CPU runs at just now. It comes before. */
+static void take_flags(struct nrg_cpu_model *m, const char *value, size_t len)
+{
+    if (has_word(value, len, "hypervisor"))
+        m->virtual_machine = true;
+    if (has_word(value, len, "aperfmperf"))
+        m->told_mhz = 0;
 }
 
 static void take_field(struct nrg_cpu_model *m, const char *key, const char *value, size_t len)
@@ -66,12 +84,14 @@ static void take_field(struct nrg_cpu_model *m, const char *key, const char *val
         nrg_copy_clean(m->vendor, sizeof m->vendor, value, len);
     else if (!strcmp(key, "model name"))
         nrg_copy_clean(m->name, sizeof m->name, value, len);
-    else if (!strcmp(key, "flags") && has_word(value, len, "hypervisor"))
-        m->virtual_machine = true;
+    else if (!strcmp(key, "cpu MHz"))
+        take_mhz(m, value, len);
+    else if (!strcmp(key, "flags"))
+        take_flags(m, value, len);
 }
 
-/* "key<blanks>: value" */
-static void take_line(struct nrg_cpu_model *m, const char *line, const char *stop)
+/* "key<blanks>: value". Boards have a line of their own after those of the CPUs. */
+static void take_line(struct nrg_cpu_model *m, const char *line, const char *stop, bool first_cpu)
 {
     char key[32];
     const char *colon = memchr(line, ':', (size_t)(stop - line));
@@ -81,24 +101,31 @@ static void take_line(struct nrg_cpu_model *m, const char *line, const char *sto
     const char *value = colon + 1;
     while (value < stop && *value == ' ')
         value++;
-    take_field(m, key, value, (size_t)(stop - value));
+    if (first_cpu)
+        take_field(m, key, value, (size_t)(stop - value));
+    if (!strcmp(key, "Model"))
+        nrg_copy_clean(m->board, sizeof m->board, value, (size_t)(stop - value));
 }
 
-static void read_cpuinfo(const struct nrg_root *root, struct nrg_cpu_model *m)
+int nrg_cpu_model_identify(const struct nrg_root *root, struct nrg_cpu_model *m)
 {
     char text[CPUINFO_HEAD];
+    bool first = true;
+    *m = (struct nrg_cpu_model){0};
     ssize_t len = nrg_root_read(root, "/proc/cpuinfo", text, sizeof text);
     if (len < 0 && len != -EFBIG)
-        return;
+        return (int)len;
     const char *p = text, *end = text + (len < 0 ? sizeof text - 1 : (size_t)len);
-    /* An empty line ends the first CPU; old ARM kernels tell the implementer after one. */
-    while (p < end && !(*p == '\n' && m->vendor[0])) {
+    while (p < end) {
+        /* An empty line ends the first CPU; old ARM kernels have the implementer after one. */
+        first &= !(*p == '\n' && m->vendor[0]);
         const char *stop = memchr(p, '\n', (size_t)(end - p));
         if (!stop && len < 0)
-            break; /* cut in the middle: no value to trust */
-        take_line(m, p, stop ? stop : end);
+            break; /* the buffer cut this line */
+        take_line(m, p, stop ? stop : end, first);
         p = stop ? stop + 1 : end;
     }
+    return 0;
 }
 
 static unsigned count_in_stat(const struct nrg_root *root)
@@ -117,22 +144,14 @@ static unsigned count_in_stat(const struct nrg_root *root)
     return n;
 }
 
-static int count_one(unsigned cpu, void *arg)
-{
-    (void)cpu;
-    ++*(unsigned *)arg;
-    return 0;
-}
-
 static unsigned count_online(const struct nrg_root *root)
 {
     char text[4096];
-    unsigned n = 0;
     ssize_t len = nrg_root_read(root, "/sys/devices/system/cpu/online", text, sizeof text);
-    return len > 0 && !nrg_parse_cpulist(text, count_one, &n) ? n : 0;
+    return len > 0 ? nrg_count_cpulist(text) : 0;
 }
 
-/* Firmware tables name the hypervisor where CPUID has no say (ARM). */
+/* Firmware tables name the hypervisor where there is no CPUID (ARM). */
 static bool firmware_is_virtual(const struct nrg_root *root)
 {
     static const char *const marks[] = {"QEMU",       "KVM",        "VMware",
@@ -156,32 +175,75 @@ static bool firmware_is_virtual(const struct nrg_root *root)
            nrg_root_exists(root, "/proc/device-tree/hypervisor");
 }
 
+/* Types of virtual machines of SMT processors whose CPUs are cores. EC2 names the type. */
+static bool type_sells_cores(const struct nrg_root *root)
+{
+    static const char *const types[] = {"m7a.", "c7a.",   "r7a.",   "m8a.",  "c8a.",
+                                        "r8a.", "hpc6a.", "hpc7a.", "hpc8a."};
+    char text[128];
+    if (nrg_root_read_label(root, "/sys/class/dmi/id/product_name", text, sizeof text))
+        return false;
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (!strncmp(text, types[i], strlen(types[i])))
+            return true;
+    return false;
+}
+
+/*
+ * The clock that is printed on the box: in the name, or in what the firmware tells cpufreq. What
+ * the CPU runs at now is not it, except in virtual machines, which are told the nominal one.
+ */
+static unsigned read_clock_mhz(const struct nrg_root *root, const struct nrg_cpu_model *m)
+{
+    static const struct {
+        const char *path;
+        double unit;
+    } files[] = {{CPU0 "/cpufreq/base_frequency", 1e-3},
+                 {CPU0 "/acpi_cppc/nominal_freq", 1},
+                 {CPU0 "/cpufreq/cpuinfo_max_freq", 1e-3}};
+    bool arm = !strcmp(m->vendor, "ARM"); /* there the highest clock is the nominal one */
+    const char *at = strchr(m->name, '@');
+    unsigned mhz = at && strstr(at, "GHz") ? sensible_mhz(strtod(at + 1, NULL) * 1e3) : 0;
+    for (size_t i = 0; !mhz && i < (arm ? 3 : 2); i++) {
+        int64_t value;
+        if (!nrg_root_read_i64(root, files[i].path, &value))
+            mhz = sensible_mhz((double)value * files[i].unit);
+    }
+    return mhz || !m->virtual_machine ? mhz : m->told_mhz;
+}
+
+static unsigned read_chip_cores(const struct nrg_root *root, const struct nrg_cpu_model *m)
+{
+    char text[4096];
+    if (m->virtual_machine)
+        return 0;
+    if (m->cores || strcmp(m->vendor, "ARM"))
+        return m->cores;
+    ssize_t len = nrg_root_read(root, CPU0 "/topology/package_cpus_list", text, sizeof text);
+    if (len <= 0)
+        len = nrg_root_read(root, CPU0 "/topology/core_siblings_list", text, sizeof text);
+    return len > 0 ? nrg_count_cpulist(text) : 0;
+}
+
 void nrg_cpu_model_read(const struct nrg_root *root, struct nrg_cpu_model *m)
 {
-    *m = (struct nrg_cpu_model){0};
-    read_cpuinfo(root, m);
+    nrg_cpu_model_identify(root, m);
     m->threads = count_in_stat(root);
     if (!m->threads)
         m->threads = count_online(root);
     if (!m->virtual_machine)
         m->virtual_machine = firmware_is_virtual(root);
+    m->whole_cores = m->virtual_machine && type_sells_cores(root);
+    m->device_tree = nrg_root_exists(root, "/proc/device-tree/model");
+    m->clock_mhz = read_clock_mhz(root, m);
+    m->chip_cores = read_chip_cores(root, m);
 }
 
-static bool matches(const struct nrg_cpu_id *id, const struct nrg_cpu_model *m)
+enum nrg_cpu_vendor nrg_cpu_vendor_of(const struct nrg_cpu_model *m)
 {
-    enum nrg_cpu_where here = m->virtual_machine ? NRG_CPU_VIRTUAL : NRG_CPU_BARE_METAL;
-    return !strcmp(id->vendor, m->vendor) && id->family == m->family && m->model >= id->model &&
-           m->model <= id->model_to && m->stepping >= id->stepping &&
-           m->stepping <= id->stepping_to && (id->where == NRG_CPU_ANYWHERE || id->where == here) &&
-           !(*id->unless && strstr(m->name, id->unless));
-}
-
-const struct nrg_cpu_family *nrg_cpu_family_of(const struct nrg_cpu_model *m, bool *known)
-{
-    *known = true;
-    for (size_t i = 0; i < nrg_cpu_n_ids; i++)
-        if (matches(&nrg_cpu_ids[i], m))
-            return &nrg_cpu_families[nrg_cpu_ids[i].row];
-    *known = false;
-    return &nrg_cpu_families[strcmp(m->vendor, "ARM") ? GENERIC_SERVER : GENERIC_ARM];
+    if (!strcmp(m->vendor, "GenuineIntel"))
+        return NRG_VENDOR_INTEL;
+    return !strcmp(m->vendor, "AuthenticAMD") || !strcmp(m->vendor, "HygonGenuine")
+               ? NRG_VENDOR_AMD
+               : NRG_VENDOR_OTHER;
 }

@@ -1,5 +1,5 @@
 /*
- * See machine_environment.h. What says how the machine fared, not what it did: read once a second.
+ * See internal.h. The state of the machine around the workload, read once a second:
  *   pressure.cpu|memory|io   time in which some task waited, "some total=" of /proc/pressure, us
  *   cpu.clock                mean of scaling_cur_freq over CPUs, kHz
  *   temperature.CHIP.LABEL   hwmon temp*_input, m°C; thermal zones where hwmon has none
@@ -9,8 +9,8 @@
  * /proc/cpuinfo is a constant there, and half a MB of text on a large machine.
  *
  * At most 16 temperatures: packages, boards and devices before single cores. Disks are left out:
- * asking an NVMe or SATA drive sends it a command, which keeps it from sleeping, and a profiler
- * must not change what it measures.
+ * reading an NVMe or SATA drive's temperature sends it a command, which keeps it from sleeping, and
+ * a profiler must not change what it measures.
  */
 #include "sensors/machine/internal.h"
 
@@ -30,11 +30,12 @@
 #define CPUS             "/sys/devices/system/cpu"
 #define HWMON            "/sys/class/hwmon"
 #define THERMAL          "/sys/class/thermal"
-#define CLOCK            "cpu.clock"
 #define MAX_PRESSURES    3
 #define MAX_TEMPERATURES 16
 #define MAX_POLICIES     64
 #define MAX_CHANNELS     (MAX_PRESSURES + 1 + MAX_TEMPERATURES)
+
+_Static_assert(MAX_CHANNELS <= NRG_POLL_MAX, "a group is one row");
 
 enum { GROUP_PRESSURE, GROUP_PHYSICAL };
 
@@ -54,6 +55,22 @@ static int parse_pressure(const char *text, size_t len, int64_t *total_us)
     return -EINVAL;
 }
 
+static int add_environment_channel(struct nrg_found *found, const char *name,
+                                   enum nrg_quantity quantity, double scale, const char *source)
+{
+    bool pressure = quantity == NRG_SECONDS;
+    struct nrg_channel *c =
+        nrg_found_channel(found, name, quantity, pressure ? NRG_COUNTER : NRG_GAUGE);
+    if (!c)
+        return -ENOMEM;
+    nrg_copy(c->source, sizeof c->source, source);
+    c->group = pressure ? GROUP_PRESSURE : GROUP_PHYSICAL;
+    c->scale = c->resolution = scale;
+    /* The kernel sums the pressures of its CPUs every 2 s. */
+    c->update_ns = (pressure ? 2 : 1) * NRG_NS_PER_S;
+    return 0;
+}
+
 static int add_pressure(struct nrg_probe *probe, struct nrg_found *found, const char *what)
 {
     char path[64], name[48], text[256];
@@ -65,19 +82,10 @@ static int add_pressure(struct nrg_probe *probe, struct nrg_found *found, const 
     if (rc == -EOPNOTSUPP)
         return nrg_probe_unavailable(probe, name, "boot with psi=1 on the kernel's command line",
                                      "%s: the kernel keeps no pressure statistics (psi=0)", path);
-    if (rc)
-        return 0;
-    struct nrg_channel *c = nrg_found_channel(found, name, NRG_SECONDS, NRG_COUNTER);
-    if (!c)
-        return -ENOMEM;
-    nrg_copy(c->source, sizeof c->source, path);
-    c->group = GROUP_PRESSURE;
-    c->scale = c->resolution = 1e-6;
-    c->update_ns = 2 * NRG_NS_PER_S; /* the kernel sums its CPUs up every 2 s */
-    return 0;
+    return rc ? 0 : add_environment_channel(found, name, NRG_SECONDS, 1e-6, path);
 }
 
-/* Where a scaling_cur_freq is: in policies, or in CPUs where a captured tree has no policies. */
+/* Where scaling_cur_freq is: in policies, or in CPUs where a captured tree has no policies. */
 struct clock_layout {
     const char *dir, *prefix, *below;
 };
@@ -130,7 +138,7 @@ static void open_clock(const struct nrg_root *root, const struct clock_layout *l
     clocks->cpus[clocks->n++] = cpus;
 }
 
-static bool numbered(const char *name, const char *prefix)
+static bool is_numbered(const char *name, const char *prefix)
 {
     size_t len = strlen(prefix);
     return !strncmp(name, prefix, len) && isdigit((unsigned char)name[len]);
@@ -144,10 +152,10 @@ static void open_layout(const struct nrg_root *root, const struct clock_layout *
     if (nrg_root_list(root, layout->dir, &names))
         return;
     for (size_t i = 0; i < names.n; i++)
-        n += numbered(names.items[i], layout->prefix);
+        n += is_numbered(names.items[i], layout->prefix);
     size_t step = n ? (n + MAX_POLICIES - 1) / MAX_POLICIES : 1;
     for (size_t i = 0; i < names.n; i++)
-        if (numbered(names.items[i], layout->prefix) && seen++ % step == 0)
+        if (is_numbered(names.items[i], layout->prefix) && seen++ % step == 0)
             open_clock(root, layout, names.items[i], clocks);
     nrg_names_release(&names);
 }
@@ -165,16 +173,9 @@ static int add_clock(struct nrg_probe *probe, struct nrg_found *found)
     open_clocks(&probe->ctx->root, &clocks);
     size_t n = clocks.n;
     close_clocks(&clocks);
-    if (!n)
-        return 0;
-    struct nrg_channel *c = nrg_found_channel(found, CLOCK, NRG_CLOCK, NRG_GAUGE);
-    if (!c)
-        return -ENOMEM;
-    nrg_copy(c->source, sizeof c->source, CPUS "/cpufreq/policy*/scaling_cur_freq");
-    c->group = GROUP_PHYSICAL;
-    c->scale = c->resolution = 1e3;
-    c->update_ns = NRG_NS_PER_S;
-    return 0;
+    return n ? add_environment_channel(found, "cpu.clock", NRG_CLOCK, 1e3,
+                                       CPUS "/cpufreq/policy*/scaling_cur_freq")
+             : 0;
 }
 
 /* "Package id 0" -> "package-id-0": names are typed on command lines. */
@@ -201,14 +202,7 @@ static int add_temperature(struct nrg_found *found, char *chip, char *label, con
     snprintf(name, sizeof name, "temperature.%.14s.%.18s", chip, label);
     for (unsigned i = 2; name_taken(found, name); i++) /* a second chip of the same kind */
         snprintf(name, sizeof name, "temperature.%.12s-%u.%.18s", chip, i % 100, label);
-    struct nrg_channel *c = nrg_found_channel(found, name, NRG_TEMPERATURE, NRG_GAUGE);
-    if (!c)
-        return -ENOMEM;
-    nrg_copy(c->source, sizeof c->source, path);
-    c->group = GROUP_PHYSICAL;
-    c->scale = c->resolution = 1e-3;
-    c->update_ns = NRG_NS_PER_S;
-    return 0;
+    return add_environment_channel(found, name, NRG_TEMPERATURE, 1e-3, path);
 }
 
 static size_t n_temperatures(const struct nrg_found *found)
@@ -275,7 +269,7 @@ static int add_zones(const struct nrg_root *root, struct nrg_found *found)
     for (size_t i = 0; !rc && i < zones.n && n_temperatures(found) < MAX_TEMPERATURES; i++) {
         char path[128], type[64], chip[] = "zone";
         int64_t mc;
-        if (!numbered(zones.items[i], "thermal_zone"))
+        if (!is_numbered(zones.items[i], "thermal_zone"))
             continue;
         snprintf(path, sizeof path, THERMAL "/%.40s/type", zones.items[i]);
         if (nrg_root_read_label(root, path, type, sizeof type))
@@ -292,17 +286,14 @@ int nrg_environment_probe(struct nrg_probe *probe)
 {
     const struct nrg_root *root = &probe->ctx->root;
     struct nrg_found *found = nrg_probe_found(probe, NRG_ENVIRONMENT_SENSOR);
-    int rc = found ? add_pressure(probe, found, "cpu") : -ENOMEM;
-    if (!rc)
-        rc = add_pressure(probe, found, "memory");
-    if (!rc)
-        rc = add_pressure(probe, found, "io");
+    static const char *const pressures[MAX_PRESSURES] = {"cpu", "memory", "io"};
+    int rc = found ? 0 : -ENOMEM;
+    for (size_t i = 0; !rc && i < MAX_PRESSURES; i++)
+        rc = add_pressure(probe, found, pressures[i]);
     if (!rc)
         rc = add_clock(probe, found);
-    if (!rc)
-        rc = add_hwmon(root, found, false);
-    if (!rc)
-        rc = add_hwmon(root, found, true);
+    for (int cores = 0; !rc && cores < 2; cores++)
+        rc = add_hwmon(root, found, cores);
     if (!rc && !n_temperatures(found))
         rc = add_zones(root, found);
     if (!rc && !found->n_channels)
@@ -389,8 +380,9 @@ static int read_clocks(const struct clocks *clocks, int64_t *mean_khz)
     return 0;
 }
 
-static int read_channel(struct nrg_environment *env, size_t c, int64_t *raw)
+static int read_channel(void *state, size_t c, int64_t *raw)
 {
+    const struct nrg_environment *env = state;
     if (c == env->clock)
         return read_clocks(&env->clocks, raw);
     if (env->fd[c] < 0)
@@ -398,27 +390,11 @@ static int read_channel(struct nrg_environment *env, size_t c, int64_t *raw)
     return c < env->n_pressure ? read_pressure(env->fd[c], raw) : nrg_pread_i64(env->fd[c], raw);
 }
 
-static void read_group(struct nrg_environment *env, struct nrg_sink *sink, unsigned group,
-                       size_t from, size_t to)
-{
-    int64_t raw[MAX_CHANNELS];
-    int faults[MAX_CHANNELS];
-    if (from == to)
-        return;
-    int64_t before = nrg_now_ns();
-    for (size_t c = from; c < to; c++) {
-        raw[c] = NRG_MISSING;
-        faults[c] = read_channel(env, c, &raw[c]);
-    }
-    int64_t after = nrg_now_ns();
-    nrg_sink_row(sink, group, before + (after - before) / 2, after - before, raw + from);
-    for (size_t c = from; c < to; c++)
-        if (faults[c])
-            nrg_sink_fault(sink, (unsigned)c, faults[c]);
-}
-
 void nrg_environment_read(struct nrg_environment *env, struct nrg_sink *sink)
 {
-    read_group(env, sink, GROUP_PRESSURE, 0, env->n_pressure);
-    read_group(env, sink, GROUP_PHYSICAL, env->n_pressure, env->n);
+    size_t n = env->n_pressure;
+    if (n)
+        nrg_sink_poll(sink, GROUP_PRESSURE, 0, n, read_channel, env);
+    if (env->n > n)
+        nrg_sink_poll(sink, GROUP_PHYSICAL, n, env->n - n, read_channel, env);
 }

@@ -3,21 +3,21 @@
  * Offered only when no driver before this one found a channel that covers the CPU (or when asked
  * for by name), always as `estimated`, always with its band. docs/estimate.md is for users.
  *
- *   P(u) = idle + (full - idle) * (1.6 u - 0.6 u^2)     u: mean utilisation since the last read
+ *   P = idle + (full - idle) * share
  *
- * concave because servers are: at half load they are about 65 % of the way from idle to full.
- * The table's watts are wall power of whole servers per hardware thread, so the result is the
- * share of a machine that these threads are: `machine`. A virtual machine thus gets threads x
- * W/thread and not a whole server. `machine.low` and `machine.high` integrate the ends of the
- * family's band, which is wider at idle than at full load; the channel's error_low and
+ * share: how far between idle and full, from the CPUs' utilisation (core_load.h); concave because
+ * machines are. The table's watts are those of whole machines per hardware thread, so the result is
+ * the share of a machine that these threads make up: `machine`. A virtual machine thus gets threads
+ * x W/thread and not a whole server. `machine.low` and `machine.high` integrate the ends of the
+ * band, which is wider at idle than at full load; the channel's error_low and
  * error_high are those at full load. `machine.idle` is what the threads would draw doing
  * nothing, so that a workload can be charged for the rest only. `dram` is a part of machine, never
  * added to it, and not more than machine draws when idle.
  *
  * Channels are cumulative energy. Utilisation needs some ticks of 10 ms to mean anything, and
  * because P is concave a window that is too short is biased towards the straight line. Energy
- * is therefore settled per window of about 100 ms, whatever the rate of reads; between, the
- * counters go on at the best value at hand, and never go back.
+ * is therefore settled per window of about 100 ms, whatever the rate of reads; in between, the
+ * counters go on at the last known utilisation, and never go back.
  *
  * Refuses to guess when /proc/stat stands still: the reading is then missing.
  */
@@ -32,8 +32,9 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "sensors/cpu_model.h"
 #include "sensors/drivers.h"
+#include "sensors/machine/core_load.h"
+#include "sensors/machine/cpu_power.h"
 #include "sensors/machine/files.h"
 
 #define STAT              "/proc/stat"
@@ -42,7 +43,7 @@
 #define WINDOW_TICKS      10 /* the same in ticks of one thread */
 #define LONG_WINDOW_NS    (500 * NRG_NS_PER_MS)
 #define STANDSTILL_NS     (2 * NRG_NS_PER_S)
-#define GIVEN_BAND        0.1 /* of the user's own watts: what a plug-in meter and a hand make */
+#define GIVEN_BAND        0.1 /* assumed for watts that the user gives: read off a plug-in meter */
 #define DRAM_W_PER_GIB    0.25
 #define DRAM_LOW_PER_GIB  0.1
 #define DRAM_HIGH_PER_GIB 0.4
@@ -71,27 +72,17 @@ static bool cpu_is_covered(const struct nrg_probe *probe)
     return false;
 }
 
-/*
- * The table counts threads with SMT on. On bare metal without SMT each CPU that we see is a
- * whole core, which is as many threads of the table as the family has per core. In a virtual
- * machine the topology is made up, and a CPU is one thread of the host.
- */
-static unsigned threads_per_cpu(const struct nrg_cpu_model *m, const struct nrg_cpu_family *family)
-{
-    bool no_smt = m->cores && m->siblings == m->cores && !m->virtual_machine;
-    return no_smt ? family->smt : 1;
-}
-
 static void watts_of_family(struct watts *w, const struct nrg_cpu_model *m,
                             const struct nrg_cpu_family *family)
 {
-    double threads = (double)m->threads * threads_per_cpu(m, family);
-    w->idle_w[MEDIAN] = threads * family->idle_w;
-    w->full_w[MEDIAN] = threads * family->full_w;
-    w->idle_w[LOW] = threads * family->idle_low_w;
-    w->full_w[LOW] = threads * family->full_low_w;
-    w->idle_w[HIGH] = threads * family->idle_high_w;
-    w->full_w[HIGH] = threads * family->full_high_w;
+    struct nrg_cpu_power power = nrg_cpu_power_of(m, family);
+    double threads = (double)m->threads * nrg_cpu_threads_per_cpu(m, family);
+    w->idle_w[MEDIAN] = threads * power.idle.typical_w;
+    w->full_w[MEDIAN] = threads * power.full.typical_w;
+    w->idle_w[LOW] = threads * power.idle.low_w;
+    w->full_w[LOW] = threads * power.full.low_w;
+    w->idle_w[HIGH] = threads * power.idle.high_w;
+    w->full_w[HIGH] = threads * power.full.high_w;
 }
 
 /* "3.83 W", "1234 W": three digits, no exponent. */
@@ -103,20 +94,29 @@ static const char *range_text(char buf[48], double from_w, double to_w)
     return buf;
 }
 
+/* "EPYC Milan (7003), 28 servers", "Raspberry Pi 5, 500 (Cortex-A76), 4 machines" */
+static int describe_row(char *buf, size_t size, const struct nrg_cpu_family *family, bool known)
+{
+    const char *intro = known ? "" : "processor not in the table: ";
+    unsigned n = family->servers ? family->servers : family->machines;
+    return snprintf(buf, size, "%s%s, %u %s, ", intro, family->name, n,
+                    family->servers ? "servers" : "machines");
+}
+
 static void describe_family(char *buf, size_t size, const struct watts *w,
                             const struct nrg_cpu_model *m, const struct nrg_cpu_family *family,
                             bool known)
 {
-    const char *cpus = threads_per_cpu(m, family) > 1 ? "cores without SMT"
-                       : m->threads == 1              ? "hardware thread"
-                                                      : "hardware threads";
-    char range[48];
-    int n = known ? snprintf(buf, size, "%s family, %u servers, ", family->name, family->servers)
-                  : snprintf(buf, size, "processor not in the table: %u %s, ", family->servers,
-                             family->name);
+    const char *cpus = nrg_cpu_threads_per_cpu(m, family) > 1 ? "whole cores"
+                       : m->threads == 1                      ? "hardware thread"
+                                                              : "hardware threads";
+    char range[48], clock[24] = "";
+    int n = describe_row(buf, size, family, known);
     if (n < 0 || (size_t)n >= size)
         return;
-    snprintf(buf + n, size - (size_t)n, "%u %s%s, %s", m->threads, cpus,
+    if (m->clock_mhz && family->clock_mhz)
+        snprintf(clock, sizeof clock, " at %.3g GHz", m->clock_mhz * 1e-3);
+    snprintf(buf + n, size - (size_t)n, "%u %s%s%s, %s", m->threads, cpus, clock,
              m->virtual_machine ? " of a virtual machine" : "",
              range_text(range, w->idle_w[MEDIAN], w->full_w[MEDIAN]));
 }
@@ -136,7 +136,8 @@ static int watts_given(struct watts *w, const struct nrg_sensor_options *options
     return 0;
 }
 
-static struct nrg_channel *add_channel(struct nrg_found *found, int which, const struct watts *w)
+static struct nrg_channel *add_estimate_channel(struct nrg_found *found, int which,
+                                                const struct watts *w)
 {
     struct nrg_channel *c = nrg_found_channel(found, names[which], NRG_ENERGY, NRG_COUNTER);
     if (!c)
@@ -150,12 +151,13 @@ static struct nrg_channel *add_channel(struct nrg_found *found, int which, const
     return c;
 }
 
-static int add_machine(struct nrg_found *found, const struct watts *w, const char *source,
+static int add_machine(struct nrg_found *found, struct watts *w, const char *source,
                        const char *band)
 {
     char range[48];
-    for (int i = MEDIAN; i <= HIGH; i++) {
-        struct nrg_channel *c = add_channel(found, i, w);
+    w->idle_w[IDLE] = w->full_w[IDLE] = w->idle_w[MEDIAN];
+    for (int i = MEDIAN; i <= IDLE; i++) {
+        struct nrg_channel *c = add_estimate_channel(found, i, w);
         if (!c)
             return -ENOMEM;
         if (i == MEDIAN) {
@@ -163,6 +165,8 @@ static int add_machine(struct nrg_found *found, const struct watts *w, const cha
             c->error_low = 1 - w->full_w[LOW] / w->full_w[MEDIAN];
             c->error_high = w->full_w[HIGH] / w->full_w[MEDIAN] - 1;
             nrg_copy(c->source, sizeof c->source, source);
+        } else if (i == IDLE) {
+            nrg_copy(c->source, sizeof c->source, "what machine would draw without any load");
         } else {
             snprintf(c->source, sizeof c->source, "%s end of the band of machine (%s), %s",
                      i == LOW ? "lower" : "upper", band,
@@ -172,29 +176,17 @@ static int add_machine(struct nrg_found *found, const struct watts *w, const cha
     return 0;
 }
 
-static int add_idle(struct nrg_found *found, struct watts *w)
-{
-    w->idle_w[IDLE] = w->full_w[IDLE] = w->idle_w[MEDIAN];
-    struct nrg_channel *c = add_channel(found, IDLE, w);
-    if (!c)
-        return -ENOMEM;
-    nrg_copy(c->source, sizeof c->source, "what machine would draw without any load");
-    return 0;
-}
-
 static int add_dram(const struct nrg_context *ctx, struct nrg_found *found, struct watts *w)
 {
     struct nrg_proc_memory memory;
     char text[1024];
-    ssize_t len = nrg_root_read(&ctx->root, "/proc/meminfo", text, sizeof text);
-    if (len == -EFBIG)
-        len = sizeof text - 1;
+    ssize_t len = nrg_root_read_head(&ctx->root, "/proc/meminfo", text, sizeof text);
     if (len < 0 || nrg_proc_meminfo(text, (size_t)len, &memory))
         return 0;
     double gib = (double)memory.total_kib / (1024 * 1024);
     bool capped = gib * DRAM_W_PER_GIB > w->idle_w[MEDIAN];
     w->idle_w[DRAM] = w->full_w[DRAM] = capped ? w->idle_w[MEDIAN] : gib * DRAM_W_PER_GIB;
-    struct nrg_channel *c = add_channel(found, DRAM, w);
+    struct nrg_channel *c = add_estimate_channel(found, DRAM, w);
     if (!c)
         return -ENOMEM;
     c->error_low = 1 - DRAM_LOW_PER_GIB / DRAM_W_PER_GIB;
@@ -205,7 +197,7 @@ static int add_dram(const struct nrg_context *ctx, struct nrg_found *found, stru
     return 0;
 }
 
-/* For open, which gets nothing else: uW, idle then full. */
+/* All that open gets: threads, then idle and full power of each channel in uW. */
 static void write_locator(char *buf, size_t size, const struct watts *w, unsigned threads)
 {
     int n = snprintf(buf, size, "%u", threads);
@@ -233,12 +225,10 @@ static int add_estimate(struct nrg_probe *probe, const struct nrg_cpu_model *m,
         watts_of_family(&w, m, family);
         nrg_copy(sensor, sizeof sensor, family->name);
         describe_family(source, sizeof source, &w, m, family, known);
-        band = family->servers < NRG_CPU_FEW ? "lowest to highest" : "10th to 90th percentile";
+        band = "80 % of machines";
     }
     struct nrg_found *found = nrg_probe_found(probe, sensor);
     int rc = found ? add_machine(found, &w, source, band) : -ENOMEM;
-    if (!rc)
-        rc = add_idle(found, &w);
     if (!rc)
         rc = add_dram(probe->ctx, found, &w);
     if (!rc)
@@ -256,14 +246,12 @@ static int probe_estimate(struct nrg_probe *probe, struct nrg_error *err)
     if (!probe->options->only && cpu_is_covered(probe))
         return 0;
     /* Without utilisation there is nothing to estimate from; the machine driver says why. */
-    ssize_t len = nrg_root_read(&probe->ctx->root, STAT, text, sizeof text);
-    if (len == -EFBIG)
-        len = sizeof text - 1;
+    ssize_t len = nrg_root_read_head(&probe->ctx->root, STAT, text, sizeof text);
     if (len < 0 || nrg_proc_stat_total(text, (size_t)len, &ticks))
         return 0;
     nrg_cpu_model_read(&probe->ctx->root, &m);
     if (!m.threads)
-        m.threads = 1; /* a machine that runs has one */
+        m.threads = 1; /* there is at least one */
     return add_estimate(probe, &m, err);
 }
 
@@ -271,6 +259,9 @@ static int probe_estimate(struct nrg_probe *probe, struct nrg_error *err)
 
 struct estimate {
     int stat_fd;
+    char *stat; /* what was read of it */
+    size_t stat_size;
+    struct nrg_core_load *cores; /* NULL: who shares a core is not known */
     unsigned threads;
     size_t n; /* channels: CHANNELS, or one less without dram */
     bool wanted[CHANNELS];
@@ -278,7 +269,7 @@ struct estimate {
     bool started;
     struct nrg_cpu_ticks ticks; /* at the start of the window */
     int64_t start_ns;
-    double utilisation; /* last known; < 0: never */
+    double share; /* of the range between idle and full: the last known */
     double settled_uj[CHANNELS];
     int64_t shown_uj[CHANNELS];
 };
@@ -298,6 +289,16 @@ static bool read_locator(struct estimate *e, const char *text)
     return e->threads > 0 && !*end;
 }
 
+static void estimate_close(void *state)
+{
+    struct estimate *e = state;
+    if (e->stat_fd >= 0)
+        close(e->stat_fd);
+    nrg_core_load_free(e->cores);
+    free(e->stat);
+    free(e);
+}
+
 static int estimate_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,
                          struct nrg_error *err)
 {
@@ -305,89 +306,107 @@ static int estimate_open(const struct nrg_context *ctx, const struct nrg_found *
     if (!e)
         return nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
     e->n = found->n_channels < CHANNELS ? found->n_channels : CHANNELS;
-    e->utilisation = -1;
     for (size_t c = 0; c < e->n; c++)
         e->wanted[c] = found->wanted[c];
-    bool good = read_locator(e, found->locator);
+    e->cores = nrg_core_load_new(&ctx->root);
+    e->stat_size = e->cores ? nrg_core_load_stat_size(e->cores) : NRG_PROC_STAT_HEAD;
+    e->stat = malloc(e->stat_size);
+    bool good = e->stat && read_locator(e, found->locator);
     e->stat_fd = good ? nrg_root_open(&ctx->root, STAT, O_RDONLY) : -EINVAL;
     if (e->stat_fd < 0) {
         int rc = nrg_fail(err, e->stat_fd, STAT, "cannot open: %s", strerror(-e->stat_fd));
-        free(e);
+        estimate_close(e);
         return rc;
     }
     *state = e;
     return 0;
 }
 
-static void estimate_close(void *state)
-{
-    struct estimate *e = state;
-    close(e->stat_fd);
-    free(e);
-}
-
-static double power_w(const struct estimate *e, int channel, double u)
+static double power_w(const struct estimate *e, int channel, double share)
 {
     double idle_w = e->watts.idle_w[channel];
-    return idle_w + (e->watts.full_w[channel] - idle_w) * (1.6 * u - 0.6 * u * u);
+    return idle_w + (e->watts.full_w[channel] - idle_w) * share;
 }
 
-/* Idle time may step back a little, and a narrowed /proc may start anew: that is no time. */
-static int64_t advance(int64_t from, int64_t to)
+/* What was read of /proc/stat. */
+struct reading {
+    const char *text;
+    size_t len;
+    struct nrg_cpu_ticks ticks; /* of the whole machine */
+    int64_t t_ns;
+};
+
+static double share_of(struct estimate *e, const struct reading *now, int64_t busy, int64_t total,
+                       bool settle)
 {
-    return from == NRG_MISSING || to <= from ? 0 : to - from;
+    double share = e->cores ? nrg_core_load_share(e->cores, now->text, now->len, settle) : -1;
+    return share >= 0 ? share : nrg_load_share((double)busy / (double)total);
+}
+
+static void begin_window(struct estimate *e, const struct reading *now)
+{
+    e->ticks = now->ticks;
+    e->start_ns = now->t_ns;
 }
 
 /*
- * Brings the counters to t_ns. 0, or -ENODATA when the CPU time has not moved for so long that
+ * Brings the counters to now. 0, or -ENODATA when the CPU time has not moved for so long that
  * the utilisation is unknown.
  */
-static int integrate(struct estimate *e, const struct nrg_cpu_ticks *now, int64_t t_ns)
+static int integrate_energy(struct estimate *e, const struct reading *now)
 {
-    int64_t busy = advance(e->ticks.busy, now->busy);
-    int64_t total = busy + advance(e->ticks.idle, now->idle) + advance(e->ticks.steal, now->steal);
-    int64_t dt_ns = t_ns - e->start_ns;
+    int64_t busy = nrg_cpu_ticks_between(e->ticks.busy, now->ticks.busy);
+    int64_t total = busy + nrg_cpu_ticks_between(e->ticks.idle, now->ticks.idle) +
+                    nrg_cpu_ticks_between(e->ticks.steal, now->ticks.steal);
+    int64_t dt_ns = now->t_ns - e->start_ns;
     bool settle = total >= (int64_t)e->threads * WINDOW_TICKS || (total && dt_ns >= LONG_WINDOW_NS);
     if (!total && dt_ns > STANDSTILL_NS)
         return -ENODATA;
     if (settle || total >= e->threads)
-        e->utilisation = (double)busy / (double)total;
-    double u = e->utilisation < 0 ? 0 : e->utilisation;
+        e->share = share_of(e, now, busy, total, settle);
     for (size_t c = 0; c < e->n; c++) {
-        double energy_uj = e->settled_uj[c] + power_w(e, (int)c, u) * (double)dt_ns * 1e-3;
+        double energy_uj = e->settled_uj[c] + power_w(e, (int)c, e->share) * (double)dt_ns * 1e-3;
         if (settle)
             e->settled_uj[c] = energy_uj;
         if ((int64_t)energy_uj > e->shown_uj[c])
             e->shown_uj[c] = (int64_t)energy_uj;
     }
-    if (settle) {
-        e->ticks = *now;
-        e->start_ns = t_ns;
-    }
+    if (settle)
+        begin_window(e, now);
     return 0;
+}
+
+static int read_stat(struct estimate *e, struct reading *now, int64_t *width_ns)
+{
+    int64_t before = nrg_now_ns();
+    ssize_t len = nrg_pread_text(e->stat_fd, e->stat, e->stat_size);
+    int64_t after = nrg_now_ns();
+    *width_ns = after - before;
+    now->t_ns = before + (after - before) / 2;
+    if (len < 0)
+        return (int)len;
+    now->text = e->stat;
+    now->len = (size_t)len;
+    return nrg_proc_stat_total(now->text, now->len, &now->ticks);
 }
 
 static int estimate_read(void *state, struct nrg_sink *sink)
 {
     struct estimate *e = state;
-    struct nrg_cpu_ticks ticks;
-    char text[NRG_PROC_STAT_HEAD];
-    int64_t raw[CHANNELS];
-    int64_t before = nrg_now_ns();
-    ssize_t len = nrg_pread_text(e->stat_fd, text, sizeof text);
-    int64_t after = nrg_now_ns();
-    int64_t t_ns = before + (after - before) / 2;
-    int rc = len < 0 ? (int)len : nrg_proc_stat_total(text, (size_t)len, &ticks);
+    struct reading now;
+    int64_t raw[CHANNELS], width_ns;
+    int rc = read_stat(e, &now, &width_ns);
     if (!rc && !e->started) {
-        e->ticks = ticks;
-        e->start_ns = t_ns;
+        begin_window(e, &now);
+        if (e->cores)
+            nrg_core_load_share(e->cores, now.text, now.len, true);
         e->started = true;
     }
     if (!rc)
-        rc = integrate(e, &ticks, t_ns);
+        rc = integrate_energy(e, &now);
     for (size_t c = 0; c < e->n; c++)
         raw[c] = rc || !e->wanted[c] ? NRG_MISSING : e->shown_uj[c];
-    nrg_sink_row(sink, 0, t_ns, after - before, raw);
+    nrg_sink_row(sink, 0, now.t_ns, width_ns, raw);
     for (size_t c = 0; rc && c < e->n; c++)
         if (e->wanted[c])
             nrg_sink_fault(sink, (unsigned)c, rc);

@@ -1,4 +1,4 @@
-/* See machine_files.h. */
+/* See files.h. */
 #include "sensors/machine/files.h"
 
 #include <errno.h>
@@ -62,6 +62,11 @@ int nrg_proc_stat_line(const char **text, const char *end, int *cpu, struct nrg_
     return 0;
 }
 
+int64_t nrg_cpu_ticks_between(int64_t from, int64_t to)
+{
+    return from == NRG_MISSING || to <= from ? 0 : to - from;
+}
+
 int nrg_proc_stat_total(const char *text, size_t len, struct nrg_cpu_ticks *out)
 {
     int cpu;
@@ -103,4 +108,29 @@ int nrg_proc_meminfo(const char *text, size_t len, struct nrg_proc_memory *out)
     if (out->available_kib > out->total_kib)
         out->available_kib = out->total_kib;
     return 0;
+}
+
+int nrg_cgroup_cpu_stat(const char *text, size_t len, struct nrg_cpu_stat *out)
+{
+    static const char *const labels[] = {"usage_usec", "user_usec", "system_usec"};
+    int64_t us[] = {-1, -1, -1};
+    const char *end = text + len, *field;
+    size_t field_len;
+    while (text < end) {
+        const char *stop = line_end(text, end), *p = text;
+        text = stop < end ? stop + 1 : end;
+        if (!(field = nrg_next_field(&p, stop, &field_len)))
+            continue;
+        for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
+            if (field_len != strlen(labels[i]) || memcmp(field, labels[i], field_len))
+                continue;
+            field = nrg_next_field(&p, stop, &field_len);
+            int rc = field ? parse_count(field, field_len, &us[i]) : -EINVAL;
+            if (rc)
+                return rc;
+            break;
+        }
+    }
+    *out = (struct nrg_cpu_stat){us[0], us[1], us[2]};
+    return us[0] < 0 || us[1] < 0 || us[2] < 0 ? -EINVAL : 0;
 }

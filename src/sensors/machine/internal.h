@@ -1,9 +1,9 @@
 /*
- * The slow half of the machine driver: pressure, clock and temperatures (see
- * machine_environment.c). Same contracts as in driver.h; machine.c calls these.
+ * The slow half of the machine driver (environment.c), which load.c calls. It follows the contracts
+ * of driver.h.
  */
-#ifndef NRG_SENSORS_MACHINE_ENVIRONMENT_H
-#define NRG_SENSORS_MACHINE_ENVIRONMENT_H
+#ifndef NRG_SENSORS_MACHINE_INTERNAL_H
+#define NRG_SENSORS_MACHINE_INTERNAL_H
 
 #include "sensors/driver.h"
 

@@ -1,11 +1,15 @@
 /*
  * The machine as the kernel accounts for it. Two sensors, so that slow things are read slowly:
- *   "machine"              /proc/stat (group 0) and /proc/meminfo (group 1), cheap, every 10 ms
- *   "machine environment"  pressure, clock, temperatures: see machine_environment.c
+ *   "machine"              /proc/stat (group 0), /proc/meminfo (group 1) and busy time (group 2)
+ *   "machine environment"  pressure, clock, temperatures: see machine/environment.c
+ *
+ * Busy time comes from a finer source than /proc/stat where there is one (busy.h), and is then a
+ * group of its own, read first: the moment of its reading is known to microseconds. Without one, it
+ * is a channel of /proc/stat like idle and steal time.
  *
  * CPU time is kept as the kernel's counters (busy, idle, steal): a reader takes differences over
  * any interval, where a percentage would be tied to ours. Steal is neither busy nor idle: the
- * host ran somebody else. Idle counters may step back a little; they are passed on as they are.
+ * host ran another guest. Idle counters may step back a little; they are passed on unchanged.
  *
  * The aggregate is the first line of /proc/stat, so a read is one pread of 512 bytes; with one
  * channel per CPU (on request) all cpu lines are read. The kernel formats the whole file for
@@ -24,8 +28,9 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "sensors/drivers.h"
-#include "sensors/machine/internal.h"
+#include "sensors/machine/busy.h"
 #include "sensors/machine/files.h"
+#include "sensors/machine/internal.h"
 
 #define STAT         "/proc/stat"
 #define MEMINFO      "/proc/meminfo"
@@ -36,35 +41,30 @@
 #define STAT_MAX     ((size_t)16 << 20)
 #define TICK_NS      (10 * NRG_NS_PER_MS) /* USER_HZ is 100 everywhere in practice */
 
-enum { GROUP_STAT, GROUP_MEMORY };
+enum { GROUP_STAT, GROUP_MEMORY, GROUP_BUSY };
 
 enum field { BUSY, IDLE, STEAL, USED, TOTAL, ONE_CPU };
 
 static const char *const names[] = {"cpu.busy", "cpu.idle", "cpu.steal", "memory.used",
                                     "memory.total"};
 
-static int add_time(struct nrg_found *found, const char *name)
+static double tick_s(void)
 {
-    struct nrg_channel *c = nrg_found_channel(found, name, NRG_SECONDS, NRG_COUNTER);
-    if (!c)
-        return -ENOMEM;
     long hz = sysconf(_SC_CLK_TCK);
-    c->group = GROUP_STAT;
-    c->scale = c->resolution = 1.0 / (double)(hz > 0 ? hz : 100);
-    c->update_ns = TICK_NS;
-    nrg_copy(c->source, sizeof c->source, STAT);
-    return 0;
+    return 1.0 / (double)(hz > 0 ? hz : 100);
 }
 
-static int add_memory(struct nrg_found *found, const char *name)
+static int add_load_channel(struct nrg_found *found, const char *name, unsigned group)
 {
-    struct nrg_channel *c = nrg_found_channel(found, name, NRG_BYTES, NRG_GAUGE);
+    bool time = group != GROUP_MEMORY;
+    struct nrg_channel *c = nrg_found_channel(found, name, time ? NRG_SECONDS : NRG_BYTES,
+                                              time ? NRG_COUNTER : NRG_GAUGE);
     if (!c)
         return -ENOMEM;
-    c->group = GROUP_MEMORY;
-    c->scale = c->resolution = 1024;
+    c->group = group;
+    c->scale = c->resolution = time ? tick_s() : 1024;
     c->update_ns = TICK_NS;
-    nrg_copy(c->source, sizeof c->source, MEMINFO);
+    nrg_copy(c->source, sizeof c->source, time ? STAT : MEMINFO);
     return 0;
 }
 
@@ -81,30 +81,30 @@ static int add_each_cpu(struct nrg_found *found, const char *text, const char *e
         if (line || cpu == NRG_CPU_ALL)
             continue;
         snprintf(name, sizeof name, "cpu.%d.busy", cpu);
-        rc = add_time(found, name);
+        rc = add_load_channel(found, name, GROUP_STAT);
         n++;
     }
     return rc;
 }
 
-static int probe_stat(struct nrg_probe *probe, struct nrg_found *found)
+/* *fine: cpu.busy, for the caller to add, when it comes from another source than /proc/stat. */
+static int probe_stat(struct nrg_probe *probe, struct nrg_found *found, struct nrg_channel *fine)
 {
     struct nrg_cpu_ticks ticks;
     char *text;
     ssize_t len = nrg_root_read_all(&probe->ctx->root, STAT, STAT_MAX, &text);
     int rc = len < 0 ? (int)len : nrg_proc_stat_total(text, (size_t)len, &ticks);
     if (rc) {
-        if (len >= 0)
-            free(text);
+        free(text);
         return rc == -ENOMEM
                    ? rc
                    : nrg_probe_unavailable(probe, "CPU time", NULL, STAT ": %s", strerror(-rc));
     }
-    rc = add_time(found, names[BUSY]);
-    if (!rc)
-        rc = add_time(found, names[IDLE]);
-    if (!rc && ticks.steal != NRG_MISSING)
-        rc = add_time(found, names[STEAL]);
+    fine->scale = tick_s();
+    if (!nrg_busy_describe(&probe->ctx->root, &ticks, fine))
+        rc = add_load_channel(found, names[BUSY], GROUP_STAT);
+    for (int i = IDLE; !rc && i <= (ticks.steal == NRG_MISSING ? IDLE : STEAL); i++)
+        rc = add_load_channel(found, names[i], GROUP_STAT);
     if (!rc && probe->options->per_cpu)
         rc = add_each_cpu(found, text, text + len);
     free(text);
@@ -115,23 +115,36 @@ static int probe_memory(struct nrg_probe *probe, struct nrg_found *found)
 {
     struct nrg_proc_memory memory;
     char text[MEMINFO_HEAD];
-    ssize_t len = nrg_root_read(&probe->ctx->root, MEMINFO, text, sizeof text);
-    if (len == -EFBIG)
-        len = sizeof text - 1; /* the head is enough */
+    ssize_t len = nrg_root_read_head(&probe->ctx->root, MEMINFO, text, sizeof text);
     int rc = len < 0 ? (int)len : nrg_proc_meminfo(text, (size_t)len, &memory);
     if (rc)
         return nrg_probe_unavailable(probe, "memory in use", NULL, MEMINFO ": %s", strerror(-rc));
-    rc = add_memory(found, names[USED]);
-    return rc ? rc : add_memory(found, names[TOTAL]);
+    rc = add_load_channel(found, names[USED], GROUP_MEMORY);
+    return rc ? rc : add_load_channel(found, names[TOTAL], GROUP_MEMORY);
+}
+
+static int add_fine_busy(struct nrg_found *found, const struct nrg_channel *fine)
+{
+    int rc = add_load_channel(found, names[BUSY], GROUP_BUSY);
+    if (rc)
+        return rc;
+    struct nrg_channel *c = &found->channels[found->n_channels - 1];
+    c->scale = fine->scale;
+    c->resolution = fine->resolution;
+    c->update_ns = fine->update_ns;
+    nrg_copy(c->source, sizeof c->source, fine->source);
+    return 0;
 }
 
 static int probe_machine(struct nrg_probe *probe, struct nrg_error *err)
 {
-    (void)err;
+    struct nrg_channel fine = {0};
     struct nrg_found *found = nrg_probe_found(probe, MACHINE);
-    int rc = found ? probe_stat(probe, found) : -ENOMEM;
+    int rc = found ? probe_stat(probe, found, &fine) : -ENOMEM;
     if (!rc)
         rc = probe_memory(probe, found);
+    if (!rc && fine.source[0])
+        rc = add_fine_busy(found, &fine);
     if (!rc && !found->n_channels)
         probe->n_found--;
     return rc ? rc : nrg_environment_probe(probe);
@@ -148,7 +161,8 @@ struct slot {
 struct machine {
     struct nrg_environment *environment; /* set: this is the other sensor, the rest is unused */
     int stat_fd, memory_fd;              /* -1: not wanted */
-    size_t n_stat, n_slots;              /* the slots of /proc/stat come first */
+    struct nrg_busy *busy;               /* NULL: not wanted, or a channel of /proc/stat */
+    size_t n_stat, n_memory, n_slots;    /* slots: of /proc/stat, of /proc/meminfo, of busy */
     struct slot *slots;
     int64_t *raw;         /* as many */
     size_t *slot_of_cpu;  /* n_slots: none */
@@ -161,6 +175,7 @@ static void machine_close(void *state)
 {
     struct machine *m = state;
     nrg_environment_close(m->environment);
+    nrg_busy_close(m->busy);
     if (m->stat_fd >= 0)
         close(m->stat_fd);
     if (m->memory_fd >= 0)
@@ -189,7 +204,7 @@ static int index_cpus(struct machine *m)
     for (size_t i = 0; i < m->n_stat; i++)
         if (m->slots[i].field == ONE_CPU && m->slots[i].wanted && (size_t)m->slots[i].cpu >= n)
             n = (size_t)m->slots[i].cpu + 1;
-    /* Room for every line up to the last one wanted, whoever wants those before. */
+    /* Room for every line up to the last one wanted; those before it are read in any case. */
     m->text_size = NRG_PROC_STAT_HEAD + MEMINFO_HEAD + n * CPU_LINE;
     m->text = malloc(m->text_size);
     m->slot_of_cpu = calloc(n + 1, sizeof *m->slot_of_cpu);
@@ -214,6 +229,7 @@ static int map_channels(struct machine *m, const struct nrg_found *found)
     for (size_t c = 0; c < m->n_slots; c++) {
         m->slots[c] = slot_of(found->channels[c].name, found->wanted[c]);
         m->n_stat += found->channels[c].group == GROUP_STAT;
+        m->n_memory += found->channels[c].group == GROUP_MEMORY;
     }
     return index_cpus(m);
 }
@@ -231,6 +247,18 @@ static int open_file(const struct nrg_root *root, const char *path, const struct
     return 0;
 }
 
+static int open_files(struct machine *m, const struct nrg_context *ctx,
+                      const struct nrg_found *found)
+{
+    size_t busy = m->n_stat + m->n_memory;
+    int rc = open_file(&ctx->root, STAT, m, 0, m->n_stat, &m->stat_fd);
+    if (!rc)
+        rc = open_file(&ctx->root, MEMINFO, m, m->n_stat, busy, &m->memory_fd);
+    if (!rc && busy < m->n_slots && m->slots[busy].wanted)
+        rc = nrg_busy_open(&ctx->root, &found->channels[busy], &m->busy);
+    return rc;
+}
+
 static int machine_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,
                         struct nrg_error *err)
 {
@@ -244,9 +272,7 @@ static int machine_open(const struct nrg_context *ctx, const struct nrg_found *f
     } else {
         rc = map_channels(m, found);
         if (!rc)
-            rc = open_file(&ctx->root, STAT, m, 0, m->n_stat, &m->stat_fd);
-        if (!rc)
-            rc = open_file(&ctx->root, MEMINFO, m, m->n_stat, m->n_slots, &m->memory_fd);
+            rc = open_files(m, ctx, found);
         if (rc)
             nrg_fail(err, rc, found->sensor, "cannot open: %s", strerror(-rc));
     }
@@ -257,7 +283,7 @@ static int machine_open(const struct nrg_context *ctx, const struct nrg_found *f
     return rc;
 }
 
-static void put(struct machine *m, size_t i, int64_t raw)
+static void set_value(struct machine *m, size_t i, int64_t raw)
 {
     if (!m->slots[i].wanted)
         return;
@@ -265,7 +291,7 @@ static void put(struct machine *m, size_t i, int64_t raw)
     m->slots[i].fault = raw == NRG_MISSING ? -ENODATA : 0;
 }
 
-static void clear(struct machine *m, size_t from, size_t to, int fault)
+static void clear_values(struct machine *m, size_t from, size_t to, int fault)
 {
     for (size_t i = from; i < to; i++) {
         m->raw[i] = NRG_MISSING;
@@ -273,28 +299,27 @@ static void clear(struct machine *m, size_t from, size_t to, int fault)
     }
 }
 
-static void emit(struct machine *m, struct nrg_sink *sink, unsigned group, int64_t before,
-                 int64_t after)
+static void emit_group(struct machine *m, struct nrg_sink *sink, unsigned group, int64_t before,
+                       int64_t after)
 {
-    size_t from = group == GROUP_STAT ? 0 : m->n_stat;
-    size_t to = group == GROUP_STAT ? m->n_stat : m->n_slots;
+    const size_t edges[] = {0, m->n_stat, m->n_stat + m->n_memory, m->n_slots};
+    size_t from = edges[group], to = edges[group + 1];
     nrg_sink_row(sink, group, before + (after - before) / 2, after - before, m->raw + from);
     for (size_t i = from; i < to; i++)
-        if (m->slots[i].fault)
-            nrg_sink_fault(sink, (unsigned)i, m->slots[i].fault);
+        nrg_sink_fault(sink, (unsigned)i, m->slots[i].fault);
 }
 
-static void put_cpu(struct machine *m, int cpu, const struct nrg_cpu_ticks *ticks)
+static void set_cpu(struct machine *m, int cpu, const struct nrg_cpu_ticks *ticks)
 {
     if (cpu >= 0 && (size_t)cpu < m->n_slot_of_cpu && m->slot_of_cpu[cpu] < m->n_slots)
-        put(m, m->slot_of_cpu[cpu], ticks->busy);
+        set_value(m, m->slot_of_cpu[cpu], ticks->busy);
 }
 
-static void put_total(struct machine *m, const struct nrg_cpu_ticks *ticks)
+static void set_total(struct machine *m, const struct nrg_cpu_ticks *ticks)
 {
     const int64_t values[] = {ticks->busy, ticks->idle, ticks->steal};
     for (size_t i = 0; i < m->n_stat && m->slots[i].field <= STEAL; i++)
-        put(m, i, values[m->slots[i].field]);
+        set_value(m, i, values[m->slots[i].field]);
 }
 
 static void read_stat(struct machine *m, struct nrg_sink *sink)
@@ -306,19 +331,19 @@ static void read_stat(struct machine *m, struct nrg_sink *sink)
     ssize_t len = nrg_pread_text(m->stat_fd, m->text, size);
     int64_t after = nrg_now_ns();
     int rc = len < 0 ? (int)len : nrg_proc_stat_total(m->text, (size_t)len, &ticks);
-    /* A CPU without a line is offline: gone as a device, perhaps not for good. */
-    clear(m, 0, m->n_stat, rc ? rc : -ENODEV);
+    /* A CPU without a line is offline, perhaps only for a while. */
+    clear_values(m, 0, m->n_stat, rc ? rc : -ENODEV);
     if (!rc)
-        put_total(m, &ticks);
+        set_total(m, &ticks);
     const char *p = m->text, *end = m->text + (rc ? 0 : len);
     while (m->n_slot_of_cpu && p < end) {
         int line = nrg_proc_stat_line(&p, end, &cpu, &ticks);
         if (line == -ENOENT)
             break;
         if (!line && (p[-1] == '\n' || (size_t)len < size - 1)) /* else the buffer cut it */
-            put_cpu(m, cpu, &ticks);
+            set_cpu(m, cpu, &ticks);
     }
-    emit(m, sink, GROUP_STAT, before, after);
+    emit_group(m, sink, GROUP_STAT, before, after);
 }
 
 static void read_meminfo(struct machine *m, struct nrg_sink *sink)
@@ -328,12 +353,23 @@ static void read_meminfo(struct machine *m, struct nrg_sink *sink)
     ssize_t len = nrg_pread_text(m->memory_fd, m->text, MEMINFO_HEAD);
     int64_t after = nrg_now_ns();
     int rc = len < 0 ? (int)len : nrg_proc_meminfo(m->text, (size_t)len, &memory);
-    clear(m, m->n_stat, m->n_slots, rc);
-    for (size_t i = m->n_stat; !rc && i < m->n_slots; i++)
-        put(m, i,
-            m->slots[i].field == TOTAL ? memory.total_kib
-                                       : memory.total_kib - memory.available_kib);
-    emit(m, sink, GROUP_MEMORY, before, after);
+    clear_values(m, m->n_stat, m->n_stat + m->n_memory, rc);
+    for (size_t i = m->n_stat; !rc && i < m->n_stat + m->n_memory; i++)
+        set_value(m, i,
+                  m->slots[i].field == TOTAL ? memory.total_kib
+                                             : memory.total_kib - memory.available_kib);
+    emit_group(m, sink, GROUP_MEMORY, before, after);
+}
+
+static void read_busy(struct machine *m, struct nrg_sink *sink)
+{
+    int64_t raw, before = nrg_now_ns();
+    int rc = nrg_busy_read(m->busy, &raw);
+    int64_t after = nrg_now_ns();
+    clear_values(m, m->n_slots - 1, m->n_slots, rc);
+    if (!rc)
+        set_value(m, m->n_slots - 1, raw);
+    emit_group(m, sink, GROUP_BUSY, before, after);
 }
 
 static int machine_read(void *state, struct nrg_sink *sink)
@@ -343,6 +379,8 @@ static int machine_read(void *state, struct nrg_sink *sink)
         nrg_environment_read(m->environment, sink);
         return 0;
     }
+    if (m->busy)
+        read_busy(m, sink);
     if (m->stat_fd >= 0)
         read_stat(m, sink);
     if (m->memory_fd >= 0)
@@ -353,6 +391,7 @@ static int machine_read(void *state, struct nrg_sink *sink)
 const struct nrg_driver nrg_driver_machine = {
     .name = "machine",
     .summary = "CPU time, memory, pressure, clock and temperatures of the whole machine",
+    .flags = NRG_WITH_PROCESSES,
     .probe = probe_machine,
     .open = machine_open,
     .read = machine_read,

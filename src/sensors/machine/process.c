@@ -1,18 +1,17 @@
 /*
- * What can be known of single processes here: CPU time, memory, and whether short-lived ones are
+ * What can be measured of single processes: CPU time, memory, and whether short-lived ones are
  * seen. This driver only describes; the values are read by the recorder's process tree
- * (record/sampler/proctree.c), which has to follow forks and exits and writes rows, not channels. That
- * is why it has no open and no read.
+ * (record/sampler/proctree.c), which has to follow forks and exits and writes rows, not channels.
+ * That is why it has no open and no read.
  */
 #include <errno.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
-#include "sensors/machine/connector.h"
 #include "sensors/drivers.h"
+#include "sensors/machine/connector.h"
 
 static const char fix_connector[] =
     "sudo setcap cap_net_admin=ep \"$(command -v nrg)\"\n"
@@ -49,8 +48,7 @@ static int add_channels(struct nrg_probe *probe)
 
 static int probe_process(struct nrg_probe *probe, struct nrg_error *err)
 {
-    char path[48], text[1024];
-    (void)err;
+    char text[1024];
     if (!nrg_root_exists(&probe->ctx->root, "/proc/stat"))
         return nrg_probe_unavailable(probe, "processes", "mount -t proc proc /proc",
                                      "/proc is not there");
@@ -65,8 +63,7 @@ static int probe_process(struct nrg_probe *probe, struct nrg_error *err)
                                    fd == -EPERM ? fix_connector : NULL, "proc connector: %s",
                                    fd == -EXDEV ? "not in a pid namespace (container)"
                                                 : strerror(-fd));
-    snprintf(path, sizeof path, "/proc/%d/stat", 1);
-    if (!rc && nrg_root_read(&probe->ctx->root, path, text, sizeof text) == -ENOENT)
+    if (!rc && nrg_root_read(&probe->ctx->root, "/proc/1/stat", text, sizeof text) == -ENOENT)
         rc = nrg_probe_unavailable(probe, "processes of other users", fix_hidden,
                                    "/proc does not show them");
     return rc;

@@ -1,28 +1,30 @@
 /*
- * Fields of a meter to channels, and the meter's place in the tree of channels (meter.h).
- *
- * A meter outside the machine sees more than the machine's own sensors, and they are parts of
- * what it sees: all its powers and energies are wide, shown beside the sum of the parts and never
- * added to them. One of them can be the machine's plug: it is called `wall` and covers the
+ * See meter/channels.h. A meter outside the machine measures all that the machine's own sensors
+ * measure, and more. So all its powers and energies are wide: shown beside the sum of the parts and
+ * never added to them. One of them can be the machine's plug: it is called `wall` and covers the
  * processors, so that nothing is estimated beside it.
  */
+#include "sensors/meter/channels.h"
+
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
-#include "sensors/meter/driver.h"
+#include "base/parse.h"
 
-#define WALL "wall"
+#define WALL          "wall"
+#define MOST_SCALE    1e6
+#define MOST_OFFSET_W 1e6
 
 enum cover { COVER_DEFAULT, COVER_NONE, COVER_MACHINE, COVER_NAMED };
 
 struct place {
     enum cover cover;
     char name[32];              /* of the fields that are the wall */
-    enum nrg_quantity quantity; /* of those that can be: power, or energy where there is none */
-    size_t n_names;             /* of these, distinct */
+    enum nrg_quantity quantity; /* that the wall can have: power, or energy without any power */
+    size_t n_names;             /* distinct names among the fields of that quantity */
 };
 
 static bool is_energy(const struct nrg_meter_field *field)
@@ -75,7 +77,7 @@ static int parse_covers(struct place *place, struct nrg_uri *uri,
                     place->name);
 }
 
-/* Small enough for any meter, large enough for any value in 63 bits. */
+/* The unit of raw values: fine enough for any meter, and any value fits 63 bits. */
 static double step_of(const struct nrg_meter_field *field)
 {
     if (field->kind == NRG_COUNTER)
@@ -83,8 +85,8 @@ static double step_of(const struct nrg_meter_field *field)
     return field->quantity == NRG_TEMPERATURE ? 1e-3 : 1e-6;
 }
 
-static int add_channel(struct nrg_found *found, const struct nrg_uri *uri,
-                       const struct nrg_meter_field *field, bool wall, int64_t period_ns)
+static int add_meter_channel(struct nrg_found *found, const struct nrg_uri *uri,
+                             const struct nrg_meter_field *field, bool wall, int64_t period_ns)
 {
     struct nrg_channel *c =
         nrg_found_channel(found, wall ? WALL : field->name, field->quantity, field->kind);
@@ -104,7 +106,7 @@ static int add_sum(struct nrg_found *found, const struct nrg_uri *uri, int64_t p
 {
     const struct nrg_meter_field sum = {
         .name = "sum of its powers", .quantity = NRG_POWER, .kind = NRG_GAUGE};
-    int rc = add_channel(found, uri, &sum, true, period_ns);
+    int rc = add_meter_channel(found, uri, &sum, true, period_ns);
     if (!rc)
         found->channels[found->n_channels - 1].provenance = NRG_DERIVED;
     return rc;
@@ -126,9 +128,9 @@ int nrg_meter_channels(struct nrg_found *found, struct nrg_uri *uri,
                         "covers=machine: counters are not added up; covers=NAME:machine says "
                         "which is the machine's");
     for (size_t i = 0; !rc && i < n_fields; i++)
-        rc = add_channel(found, uri, &fields[i],
-                         one && is_energy(&fields[i]) && !strcmp(fields[i].name, place.name),
-                         period_ns);
+        rc = add_meter_channel(found, uri, &fields[i],
+                               one && is_energy(&fields[i]) && !strcmp(fields[i].name, place.name),
+                               period_ns);
     if (!rc && sum)
         rc = add_sum(found, uri, period_ns);
     return rc ? nrg_fail(err, rc, uri->text, "out of memory") : 0;
@@ -150,5 +152,53 @@ void nrg_meter_raw(const struct nrg_found *found, const struct nrg_meter_reading
         raw[i] = to_raw(value, c->scale);
         if (c->quantity == NRG_POWER && i < reading->n_values)
             sum += value;
+    }
+}
+
+/* "-200ms" too: a meter whose clock is ahead. Raw samples have phase= and shift= instead. */
+static int read_delay(struct nrg_uri *uri, int64_t *delay_ns, struct nrg_error *err)
+{
+    if (!strncmp(uri->scheme, "waveform", 8))
+        return 0;
+    const char *text = nrg_uri_text(uri, "delay");
+    bool ahead = text && *text == '-';
+    if (text && nrg_parse_duration_ns(text + ahead, delay_ns))
+        return nrg_fail(err, -EINVAL, uri->text,
+                        "delay= wants a duration such as 200ms or -1.5s, not '%.40s'", text);
+    if (ahead)
+        *delay_ns = -*delay_ns;
+    return 0;
+}
+
+int nrg_meter_adjust_read(struct nrg_meter_adjust *a, struct nrg_uri *uri, struct nrg_error *err)
+{
+    static const struct nrg_uri_key keys[] = {
+        NRG_URI_NUMBER("scale", struct nrg_meter_adjust, scale, -MOST_SCALE, MOST_SCALE),
+        NRG_URI_NUMBER("offset", struct nrg_meter_adjust, offset_w, -MOST_OFFSET_W, MOST_OFFSET_W),
+        {0},
+    };
+    *a = (struct nrg_meter_adjust){.scale = 1};
+    int rc = nrg_uri_read(uri, keys, a, err);
+    if (!rc)
+        rc = read_delay(uri, &a->delay_ns, err);
+    if (!rc && a->scale == 0)
+        rc = nrg_fail(err, -EINVAL, uri->text, "scale=0 would make every value 0");
+    return rc;
+}
+
+void nrg_meter_adjust_apply(const struct nrg_meter_adjust *a, const struct nrg_found *found,
+                            const struct nrg_meter_reading *reading, double *to,
+                            struct nrg_meter_reading *adjusted)
+{
+    *adjusted = *reading;
+    adjusted->values = to;
+    adjusted->sent_ns -= a->delay_ns;
+    for (size_t i = 0; i < reading->n_values && i < found->n_channels; i++) {
+        enum nrg_quantity quantity = found->channels[i].quantity;
+        to[i] = reading->values[i];
+        if (quantity == NRG_POWER || quantity == NRG_ENERGY)
+            to[i] *= a->scale;
+        if (quantity == NRG_POWER)
+            to[i] += a->offset_w;
     }
 }

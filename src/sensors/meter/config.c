@@ -1,4 +1,4 @@
-/* See meter_config.h. */
+/* See meter/config.h. Line by line, with file and line in every message. */
 #include "sensors/meter/config.h"
 
 #include <errno.h>
@@ -7,17 +7,16 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "sensors/meter/decoders.h"
 
 #define MAX_SIZE    (256 * 1024)
 #define MAX_ENTRIES 256
 #define BLANK       " \t\r"
 
-static int add(struct nrg_meter_entry **list, size_t *n, size_t *cap, const char *where,
-               const char *name, const char *text, struct nrg_error *err)
+static int add_entry(struct nrg_meter_entry **list, size_t *n, size_t *cap, const char *where,
+                     const char *name, const char *text, struct nrg_error *err)
 {
     if (*n >= MAX_ENTRIES)
-        return nrg_fail(err, -E2BIG, where, "more than %d of them", MAX_ENTRIES);
+        return nrg_fail(err, -E2BIG, where, "more than %d meters or layouts", MAX_ENTRIES);
     if (nrg_reserve(list, cap, *n + 1, sizeof **list))
         return nrg_fail(err, -ENOMEM, where, "out of memory");
     struct nrg_meter_entry *e = &(*list)[*n];
@@ -27,7 +26,7 @@ static int add(struct nrg_meter_entry **list, size_t *n, size_t *cap, const char
     return e->text && (e->name || !name) ? 0 : nrg_fail(err, -ENOMEM, where, "out of memory");
 }
 
-static char *trim(char *text)
+static char *cut_blanks(char *text)
 {
     text += strspn(text, BLANK);
     size_t len = strlen(text);
@@ -42,29 +41,39 @@ static bool is_name(const char *text)
                                       "0123456789-_")] == '\0';
 }
 
+static int keep_profile(struct nrg_meter_config *c, const char *where, const char *path,
+                        struct nrg_error *err)
+{
+    if (!c->sensor_profile && !(c->sensor_profile = strdup(path)))
+        return nrg_fail(err, -ENOMEM, where, "out of memory");
+    return 0;
+}
+
 static int parse_line(struct nrg_meter_config *c, const char *where, char *line,
                       struct nrg_error *err)
 {
     char *equals = strchr(line, '=');
-    line = trim(line);
+    line = cut_blanks(line);
     if (!*line || *line == '#')
         return 0;
     if (!equals)
         return nrg_fail(err, -EINVAL, where, "wants 'meter = URI' or 'layout NAME = ...'");
     *equals = '\0';
-    char *value = trim(equals + 1), *key = trim(line);
+    char *value = cut_blanks(equals + 1), *key = cut_blanks(line);
     if (!*value)
         return nrg_fail(err, -EINVAL, where, "nothing stands after '%s ='", key);
     if (!strcmp(key, "meter"))
-        return add(&c->meters, &c->n_meters, &c->cap_meters, where, NULL, value, err);
+        return add_entry(&c->meters, &c->n_meters, &c->cap_meters, where, NULL, value, err);
+    if (!strcmp(key, "sensor-profile"))
+        return keep_profile(c, where, value, err);
     if (strncmp(key, "layout", 6) || !strchr(BLANK, key[6]))
-        return nrg_fail(err, -EINVAL, where, "'%.40s' is no setting: there are meter and layout",
-                        key);
-    char *name = trim(key + 6);
+        return nrg_fail(err, -EINVAL, where,
+                        "'%.40s' is not a setting: meter, layout and sensor-profile are", key);
+    char *name = cut_blanks(key + 6);
     if (!is_name(name))
         return nrg_fail(err, -EINVAL, where,
                         "a layout wants a name of letters, digits, - and _, not '%.40s'", name);
-    return add(&c->layouts, &c->n_layouts, &c->cap_layouts, where, name, value, err);
+    return add_entry(&c->layouts, &c->n_layouts, &c->cap_layouts, where, name, value, err);
 }
 
 int nrg_meter_config_parse(struct nrg_meter_config *config, const char *file, const char *text,
@@ -78,7 +87,7 @@ int nrg_meter_config_parse(struct nrg_meter_config *config, const char *file, co
         size_t n = (size_t)((stop ? stop : end) - text);
         snprintf(where, sizeof where, "%.250s:%ld", file, number);
         if (n >= sizeof line || memchr(text, '\0', n))
-            return nrg_fail(err, -EINVAL, where, "this is no line of text");
+            return nrg_fail(err, -EINVAL, where, "this is not a line of text");
         memcpy(line, text, n);
         line[n] = '\0';
         rc = parse_line(config, where, line, err);
@@ -108,7 +117,7 @@ int nrg_meter_config_read(struct nrg_meter_config *config, const struct nrg_cont
     char path[512];
     int rc = 0;
     *config = (struct nrg_meter_config){0};
-    /* The user is this machine's also when another one's tree is looked at. */
+    /* The user's own file is read from this machine, also with another machine's tree as root. */
     if (home_config &&
         snprintf(path, sizeof path, "%s/nrg/nrg.conf", home_config) < (int)sizeof path)
         rc = read_file(config, &live, path, err);
@@ -130,8 +139,9 @@ static void release_list(struct nrg_meter_entry *list, size_t n)
 
 void nrg_meter_config_release(struct nrg_meter_config *config)
 {
-    release_list(config->meters, config->n_meters);
+    nrg_meter_config_drop_meters(config);
     release_list(config->layouts, config->n_layouts);
+    free(config->sensor_profile);
     *config = (struct nrg_meter_config){0};
 }
 

@@ -1,21 +1,19 @@
 /*
- * emonPi, emonTx, RFM12Pi and RFM69Pi: a line per radio packet, "OK node b0 b1 ... (-rssi)", the
- * bytes being a packed struct of the sender (meter_layout.h); OKX is the hexadecimal form, "?" a
- * packet that arrived broken. Newer senders print "MSG:1,Vrms:239.5,P1:104,E1:12345" themselves.
+ * emonPi, emonTx, RFM12Pi and RFM69Pi: a line per radio packet, "OK node b0 b1 ... (-rssi)". The
+ * bytes are a packed struct of the sender (meter/layout.h); OKX is the hexadecimal form, "?" marks
+ * a packet that arrived broken. Newer senders print "MSG:1,Vrms:239.5,P1:104,E1:12345" themselves.
  *
- * The text has no checksum behind the radio's, so a packet is only taken when it is exactly as
- * long as the layout. Noise on the line spoils single bytes: where the length still fits, the
- * values that a spoilt byte belongs to are missing and the others are used, because a lost line is
- * a lost piece of the energy's curve. The first line may have lost its beginning, but never an
- * "OK" that it still has.
+ * The radio has a checksum, the text has none, so a packet is only used when it is exactly as long
+ * as the layout. Noise on the line spoils single bytes. Where the length still fits, only the
+ * values of the spoilt bytes are missing and the others are used, because every lost line is a gap
+ * in the power curve. The first line may have lost its beginning, but is whole if it has an "OK".
  *
- * One line of meters may carry several nodes: node=5,8 with layout= for all or layout.8= for one.
- * Without node= the first node that fits is kept, and others are named to who watches.
+ * A serial line may carry several nodes: node=5,8 with layout= for all or layout.8= for one.
+ * Without node= the first node that fits is kept; `nrg meter watch` shows the others.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -23,8 +21,8 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "sensors/drivers.h"
-#include "sensors/meter/emonpi_packet.h"
 #include "sensors/meter/decoders.h"
+#include "sensors/meter/emonpi_packet.h"
 #include "sensors/meter/layout.h"
 #include "sensors/meter/line.h"
 
@@ -54,7 +52,7 @@ static const struct {
 struct node {
     int id;
     struct nrg_layout layout;
-    size_t first; /* of its values among all */
+    size_t first; /* index of its first value */
 };
 
 struct emonpi {
@@ -84,7 +82,7 @@ static int add_node(struct emonpi *e, int id, struct nrg_uri *uri, struct nrg_me
     const char *text = own ? own : all ? all : "emonpi";
     node->id = id;
     node->first = *n_fields;
-    int rc = nrg_layout_parse(&node->layout, layout_text(text), uri->text, err);
+    int rc = nrg_layout_parse(&node->layout, layout_text(text), err);
     if (rc)
         return rc;
     if (node->layout.bytes > NRG_EMON_PAYLOAD && strcmp(text, "msg"))
@@ -105,34 +103,16 @@ static int add_nodes(struct emonpi *e, struct nrg_uri *uri, struct nrg_meter_fie
     const char *text = nrg_uri_text(uri, "node");
     bool several = text && strchr(text, ',');
     int rc = text ? 0 : add_node(e, ANY_NODE, uri, fields, n_fields, false, err);
-    while (!rc && text) {
-        size_t len = strcspn(text, ",");
+    size_t len;
+    for (const char *item; !rc && (item = nrg_next_item(&text, &len));) {
         int64_t id;
-        if (nrg_parse_i64(text, len, &id) || id < 0 || id > 1023 || e->n_nodes == MAX_NODES)
+        if (nrg_parse_i64(item, len, &id) || id < 0 || id > 1023 || e->n_nodes == MAX_NODES)
             return nrg_fail(err, -EINVAL, uri->text,
                             "node= wants up to %d numbers such as 5 or 5,8", MAX_NODES);
         rc = add_node(e, (int)id, uri, fields, n_fields, several, err);
-        text = text[len] ? text + len + 1 : NULL;
     }
     if (!rc && !*n_fields)
         rc = nrg_fail(err, -EINVAL, uri->text, "no value of the layout has a unit");
-    return rc;
-}
-
-static int create(struct nrg_uri *uri, struct nrg_meter_field *fields, size_t *n_fields,
-                  void **state, struct nrg_error *err)
-{
-    struct emonpi *e = calloc(1, sizeof *e);
-    if (!e)
-        return nrg_fail(err, -ENOMEM, NULL, "out of memory");
-    e->kept = ANY_NODE;
-    e->lines.mends = true;
-    int rc = add_nodes(e, uri, fields, n_fields, err);
-    e->n_values = *n_fields;
-    if (rc)
-        free(e);
-    else
-        *state = e;
     return rc;
 }
 
@@ -144,8 +124,8 @@ static struct node *find_node(struct emonpi *e, long id)
     return NULL;
 }
 
-static void emit(struct emonpi *e, int64_t sent_ns, int64_t average_ns, double rssi_dbm,
-                 struct nrg_meter_out *out)
+static void emit_reading(struct emonpi *e, int64_t sent_ns, int64_t average_ns, double rssi_dbm,
+                         struct nrg_meter_out *out)
 {
     const struct nrg_meter_reading reading = {.sent_ns = sent_ns,
                                               .average_ns = average_ns,
@@ -161,7 +141,7 @@ static void forget_values(struct emonpi *e)
         e->values[i] = NAN;
 }
 
-/* Values that a spoilt byte is part of are missing. True when one is left. */
+/* Marks values with a spoilt byte as missing. True when a value is left. */
 static bool spoil_values(struct emonpi *e, const struct node *node, const struct nrg_emon_packet *p)
 {
     double *value = e->values + node->first;
@@ -169,7 +149,7 @@ static bool spoil_values(struct emonpi *e, const struct node *node, const struct
     size_t at = 0;
     for (size_t i = 0; i < node->layout.n; i++) {
         const struct nrg_layout_item *item = &node->layout.items[i];
-        size_t end = at + nrg_layout_size(item->type);
+        size_t end = at + item->spec.type.bytes;
         bool spoilt = false;
         for (; at < end; at++)
             spoilt |= p->spoilt[at];
@@ -192,38 +172,38 @@ static const char *take_packet(struct emonpi *e, const struct nrg_emon_packet *p
     if (p->n < node->layout.bytes || (p->n > node->layout.bytes && !node->layout.open_end))
         return "the packet has another length than the layout";
     if (p->faults > MAX_FAULTS || (p->faults && node->layout.open_end))
-        return "something that is no number among the bytes";
+        return "something among the bytes is not a number";
     forget_values(e);
     nrg_layout_unpack(&node->layout, p->bytes, e->values + node->first);
     if (!spoil_values(e, node, p) && p->faults)
         return "no value of it is whole";
     e->kept = (int)p->node;
-    emit(e, sent_ns, 0, p->rssi_dbm, out);
+    emit_reading(e, sent_ns, 0, p->rssi_dbm, out);
     return NULL;
 }
 
 /* The packet's length is that of its node's layout: nothing was lost or added. */
-static bool fits(struct emonpi *e, const struct nrg_emon_packet *p)
+static bool packet_fits(struct emonpi *e, const struct nrg_emon_packet *p)
 {
     const struct node *node = find_node(e, p->node);
     return node && (p->n == node->layout.bytes || node->layout.open_end);
 }
 
-/* Blanks between numbers, unless noise took one: the packet's length tells. */
+/* If the length does not fit the layout, noise may have hit a separator: tries again without. */
 static const char *read_decimal(struct emonpi *e, const char *at, struct nrg_emon_packet *p,
                                 const char **end)
 {
     struct nrg_emon_packet other;
     const char *why = nrg_emon_decimal(at, false, p, end), *other_end;
-    if (!why && fits(e, p))
+    if (!why && packet_fits(e, p))
         return NULL;
     if (!why && p->n && p->spoilt[p->n - 1]) {
-        p->n--; /* the bracket behind the bytes was hit? */
-        if (fits(e, p))
+        p->n--; /* perhaps noise hit the bracket after the bytes */
+        if (packet_fits(e, p))
             return NULL;
         p->n++;
     }
-    if (!nrg_emon_decimal(at, true, &other, &other_end) && fits(e, &other)) {
+    if (!nrg_emon_decimal(at, true, &other, &other_end) && packet_fits(e, &other)) {
         *p = other;
         p->faults++;
         *end = other_end;
@@ -232,7 +212,7 @@ static const char *read_decimal(struct emonpi *e, const char *at, struct nrg_emo
     return why;
 }
 
-/* How many of the letters "OK " noise has hit; X in the third place is the hexadecimal form. */
+/* How many letters of "OK " are wrong; X in the third place is the hexadecimal form. */
 static unsigned wrong_letters(const char *at)
 {
     if (!at[0] || !at[1] || !at[2])
@@ -279,19 +259,17 @@ static bool same_name(const char *item, const char *key, size_t len)
     return false;
 }
 
-/* A value that was sent in its unit: only a scale that was asked for applies. */
+/* A value that was sent in its unit: only a scale that the user gave applies. */
 static void set_value(struct emonpi *e, const char *key, size_t len, double sent, size_t *known)
 {
     const struct node *node = &e->nodes[0];
     size_t at = node->first;
     for (size_t i = 0; i < node->layout.n; i++) {
-        struct nrg_layout_item item = node->layout.items[i];
-        if (!item.recorded)
+        const struct nrg_layout_item *item = &node->layout.items[i];
+        if (!item->recorded)
             continue;
-        if (same_name(item.name, key, len)) {
-            if (!item.scaled)
-                item.scale = 1;
-            e->values[at] = nrg_layout_value(&item, sent);
+        if (same_name(item->spec.name, key, len)) {
+            e->values[at] = nrg_layout_value(item, sent);
             ++*known;
         }
         at++;
@@ -317,7 +295,7 @@ static const char *parse_pairs(struct emonpi *e, const char *at, size_t *known)
         value += strspn(value, NO_VALUE);
         size_t len = strcspn(value, "," NO_VALUE);
         if (nrg_parse_double(value, len, &sent))
-            return "a value that is no number";
+            return "a value that is not a number";
         set_value(e, at, key, sent, known);
         at = value + len;
         if (*at && !strchr("," NO_VALUE, *at))
@@ -325,7 +303,7 @@ static const char *parse_pairs(struct emonpi *e, const char *at, size_t *known)
     }
 }
 
-/* Such senders sample all the time: a line is the mean since the one before. */
+/* Such senders sample all the time: a line is the mean since the last line. */
 static const char *parse_message(struct emonpi *e, const struct nrg_meter_line *line,
                                  bool *harmless, struct nrg_meter_out *out)
 {
@@ -338,11 +316,12 @@ static const char *parse_message(struct emonpi *e, const struct nrg_meter_line *
         return "none of its keys is in the layout";
     int64_t since_ns = e->printed_ns ? line->sent_ns - e->printed_ns : 0;
     e->printed_ns = line->sent_ns;
-    emit(e, line->sent_ns, since_ns > 0 && since_ns < MAX_AVERAGE_NS ? since_ns : 0, NAN, out);
+    emit_reading(e, line->sent_ns, since_ns > 0 && since_ns < MAX_AVERAGE_NS ? since_ns : 0, NAN,
+                 out);
     return NULL;
 }
 
-/* Settings that boards print when they start: letters before any colon, no number after it. */
+/* Boards print settings with colons when they start; readings begin with MSG. */
 static bool is_message(const char *text)
 {
     text += strspn(text, NO_VALUE);
@@ -355,57 +334,47 @@ static void on_line(void *arg, const struct nrg_meter_line *line, struct nrg_met
     const char *at = line->text + strspn(line->text, " "), *why;
     bool harmless = false;
     if (wrong_letters(at) > 1 && *at && !wrong_letters(at + 1))
-        at++; /* the end of the line before was hit */
+        at++; /* noise hit the end of the line before */
     if (wrong_letters(at) <= 1) {
         why = parse_ok(e, at, line->sent_ns, &harmless, out);
     } else if (is_message(at)) {
         why = parse_message(e, line, &harmless, out);
-    } else if (*at == '?') {
-        why = "a packet that arrived broken";
-        harmless = true; /* on the air: the line is fine */
-    } else if (line->partial) {
-        why = "its beginning is missing";
-        harmless = true;
     } else {
-        why = "text, no packet";
-        harmless = true;
+        harmless = true; /* a broken packet broke on the air: the serial line is fine */
+        why = *at == '?'      ? "a packet that arrived broken"
+              : line->partial ? "its beginning is missing"
+                              : "text, no packet";
     }
     if (why)
         nrg_meter_refuse(out, line, why, harmless);
 }
 
-static void feed(void *state, const uint8_t *bytes, size_t n, int64_t end_ns, int64_t byte_ns,
-                 struct nrg_meter_out *out)
+static int init_emonpi(void *state, struct nrg_uri *uri, struct nrg_meter_field *fields,
+                       size_t *n_fields, struct nrg_error *err)
 {
     struct emonpi *e = state;
-    nrg_meter_lines_feed(&e->lines, bytes, n, end_ns, byte_ns, on_line, e, out);
+    e->kept = ANY_NODE;
+    e->lines.mends = true;
+    e->lines.on_line = on_line;
+    int rc = add_nodes(e, uri, fields, n_fields, err);
+    e->n_values = *n_fields;
+    return rc;
 }
 
-static void reset(void *state)
+static void reset_emonpi(void *state)
 {
     struct emonpi *e = state;
-    nrg_meter_lines_reset(&e->lines);
+    nrg_meter_lines_reset(e);
     e->printed_ns = 0;
 }
 
-static void end(void *state, int64_t end_ns, struct nrg_meter_out *out)
-{
-    struct emonpi *e = state;
-    (void)end_ns;
-    nrg_meter_lines_end(&e->lines, on_line, e, out);
-}
-
 const struct nrg_meter_decoder nrg_decoder_emonpi = {
-    .create = create,
-    .feed = feed,
-    .reset = reset,
-    .end = end,
-    .destroy = free,
+    .state_size = sizeof(struct emonpi),
+    .init = init_emonpi,
+    .feed = nrg_meter_lines_feed,
+    .reset = reset_emonpi,
+    .end = nrg_meter_lines_end,
 };
 
-const struct nrg_driver nrg_driver_emonpi = {
-    .name = "emonpi",
-    .summary = "emonPi, emonTx and RFM69Pi energy monitors on a serial line",
-    .probe = nrg_meter_probe,
-    NRG_METER_FUNCTIONS,
-};
+const struct nrg_driver nrg_driver_emonpi = NRG_METER_DRIVER(
+    "emonpi", "emonPi, emonTx and RFM69Pi energy monitors on a serial line", nrg_meter_probe);

@@ -1,10 +1,11 @@
-/* See emonpi_packet.h. */
+/* See emonpi_packet.h. Text comes from a noisy line: every number is bounded while it is read. */
 #include "sensors/meter/emonpi_packet.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/parse.h"
+#include "sensors/meter/uri.h"
 
 /* "(-28)" and " -> ack", in this order, either may be missing. */
 bool nrg_emon_tail(const char *at, double *rssi_dbm)
@@ -28,7 +29,7 @@ static bool is_blank(char c)
     return c == ' ';
 }
 
-/* For a line on which noise hit a blank: whatever is no number separates. */
+/* For a line where noise hit a blank: everything but digits separates. */
 static bool is_no_number(char c)
 {
     return c && c != '(' && c != '-' && !(c >= '0' && c <= '9');
@@ -68,21 +69,13 @@ const char *nrg_emon_decimal(const char *at, bool by_numbers, struct nrg_emon_pa
     }
 }
 
-static int hex_digit(char c)
-{
-    return c >= '0' && c <= '9'   ? c - '0'
-           : c >= 'a' && c <= 'f' ? c - 'a' + 10
-           : c >= 'A' && c <= 'F' ? c - 'A' + 10
-                                  : -1;
-}
-
 /* Pairs of digits, with or without blanks: the node, then the bytes. */
 const char *nrg_emon_hex(const char *at, struct nrg_emon_packet *p, const char **end)
 {
     for (bool first = true;; first = false) {
         at += strspn(at, " ");
         *end = at;
-        int high = hex_digit(at[0]), low = high < 0 ? -1 : hex_digit(at[1]);
+        int high = nrg_hex_digit(at[0]), low = high < 0 ? -1 : nrg_hex_digit(at[1]);
         if (high < 0)
             return first ? "no node after OKX" : NULL;
         if (low < 0)

@@ -1,8 +1,8 @@
 /*
- * See meter_port.h. The epoll holds the device, a timer for ourselves (opening again, looking
- * after a file, pausing), a timer for the meter (alarm), and for files an inotify, because a
- * regular file is always "readable". Everything is level-triggered: what is left for the next
- * call makes the descriptor readable again.
+ * See meter/port.h. The epoll holds the device, a timer of the port (opening again, checking a
+ * file, pausing), a timer for the meter (alarm), and for files an inotify, because a regular file
+ * is always "readable". Everything is level-triggered: whatever a call leaves unread makes the
+ * descriptor readable again.
  */
 #include "sensors/meter/port.h"
 
@@ -19,6 +19,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "sensors/meter/internal.h"
 
 #define RETRY_NS   NRG_NS_PER_S
 #define BREATHE_NS NRG_NS_PER_MS
@@ -44,7 +45,7 @@ struct nrg_port {
     ino_t ino;
 };
 
-static void watch(struct nrg_port *p, int fd, unsigned source, bool add)
+static void set_polled(struct nrg_port *p, int fd, unsigned source, bool add)
 {
     struct epoll_event event = {.events = EPOLLIN, .data.u32 = source};
     epoll_ctl(p->epoll, add ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, fd, &event);
@@ -59,14 +60,15 @@ static void set_timer(int timer, int64_t at_ns, int64_t every_ns)
     timerfd_settime(timer, TFD_TIMER_ABSTIME, &spec, NULL);
 }
 
-static void drain(int fd)
+static void drain_fd(int fd)
 {
     char buf[4096] __attribute__((aligned(8)));
     while (read(fd, buf, sizeof buf) == (ssize_t)sizeof buf)
         ;
 }
 
-static int say_why(const struct nrg_port *p, const char *path, int rc, struct nrg_error *err)
+static int explain_failure(const struct nrg_port *p, const char *path, int rc,
+                           struct nrg_error *err)
 {
     if (rc == -EACCES && p->kind == NRG_PORT_SERIAL)
         return nrg_fail(err, rc, path,
@@ -91,7 +93,7 @@ int nrg_port_check(const struct nrg_context *ctx, const struct nrg_port_options 
         rc = -EISDIR;
     if (!rc)
         rc = nrg_root_access(&ctx->root, options->place, R_OK);
-    return rc ? say_why(&p, options->place, rc, err) : 0;
+    return rc ? explain_failure(&p, options->place, rc, err) : 0;
 }
 
 static enum nature nature_of(int fd, mode_t mode)
@@ -109,14 +111,14 @@ static void watch_file(struct nrg_port *p)
         inotify_add_watch(p->notify, path, IN_MODIFY | IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF);
 }
 
-/* Opens what the path names now. Sets fd; 0, or -errno with err. */
-static int attach(struct nrg_port *p, bool from_start, struct nrg_error *err)
+/* Opens what the path names now, and sets fd. 0, or -errno with err. */
+static int open_device(struct nrg_port *p, bool from_start, struct nrg_error *err)
 {
     struct stat st;
     int rc = 0;
     int fd = nrg_root_open(&p->ctx->root, p->place, O_RDONLY | O_NOCTTY | O_NONBLOCK);
     if (fd < 0)
-        return say_why(p, p->place, fd, err);
+        return explain_failure(p, p->place, fd, err);
     if (fstat(fd, &st))
         rc = nrg_fail(err, -errno, p->place, "%s", strerror(errno));
     p->nature = rc ? STREAM : nature_of(fd, st.st_mode);
@@ -131,34 +133,34 @@ static int attach(struct nrg_port *p, bool from_start, struct nrg_error *err)
     p->ino = st.st_ino;
     p->ready &= ~(unsigned)DEVICE;
     if (p->nature != REGULAR) {
-        watch(p, fd, DEVICE, true);
+        set_polled(p, fd, DEVICE, true);
         return 0;
     }
     if (!from_start)
         lseek(fd, 0, SEEK_END);
     watch_file(p);
     p->ready |= DEVICE;
-    set_timer(p->retry, 1, RETRY_NS); /* at once, and later where inotify sees nothing */
+    set_timer(p->retry, 1, RETRY_NS); /* at once, and again in case inotify misses a change */
     return 0;
 }
 
-static void detach(struct nrg_port *p)
+static void close_device(struct nrg_port *p)
 {
     if (p->fd >= 0)
-        close(p->fd); /* which takes it out of the epoll */
+        close(p->fd); /* also removes it from the epoll */
     p->fd = -1;
     p->paused = false;
     p->ready &= ~(unsigned)DEVICE;
 }
 
-static int start(struct nrg_port *p, struct nrg_error *err)
+static int start_program(struct nrg_port *p, struct nrg_error *err)
 {
     int fd = nrg_program_start(p->place, &p->pid, &p->pidfd, err);
     if (fd < 0)
         return fd;
     p->fd = fd;
     p->nature = STREAM;
-    watch(p, fd, DEVICE, true);
+    set_polled(p, fd, DEVICE, true);
     return 0;
 }
 
@@ -181,11 +183,12 @@ int nrg_port_open(const struct nrg_context *ctx, const struct nrg_port_options *
     if (p->epoll < 0 || p->retry < 0 || p->alarm < 0) {
         rc = nrg_fail(err, -errno, p->place, "no descriptor left: %s", strerror(errno));
     } else {
-        watch(p, p->retry, RETRY, true);
-        watch(p, p->alarm, ALARM, true);
+        set_polled(p, p->retry, RETRY, true);
+        set_polled(p, p->alarm, ALARM, true);
         if (p->notify >= 0)
-            watch(p, p->notify, CHANGED, true);
-        rc = p->kind == NRG_PORT_PROGRAM ? start(p, err) : attach(p, options->from_start, err);
+            set_polled(p, p->notify, CHANGED, true);
+        rc = p->kind == NRG_PORT_PROGRAM ? start_program(p, err)
+                                         : open_device(p, options->from_start, err);
     }
     if (rc)
         nrg_port_close(p);
@@ -200,7 +203,7 @@ void nrg_port_close(struct nrg_port *p)
         return;
     bool pipe_open = p->fd >= 0;
     const int fds[] = {p->epoll, p->retry, p->alarm, p->notify};
-    detach(p);
+    close_device(p);
     if (p->pid > 0)
         nrg_program_stop(p->pid, p->pidfd, pipe_open);
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
@@ -229,52 +232,53 @@ void nrg_port_breathe(struct nrg_port *p)
     if (p->fd < 0 || p->paused)
         return;
     if (p->nature != REGULAR)
-        watch(p, p->fd, DEVICE, false);
+        set_polled(p, p->fd, DEVICE, false);
     p->paused = true;
     p->ready &= ~(unsigned)DEVICE;
     set_timer(p->retry, nrg_now_ns() + BREATHE_NS, RETRY_NS);
 }
 
-static void resume(struct nrg_port *p)
+static void resume_reading(struct nrg_port *p)
 {
     p->paused = false;
     if (p->nature == REGULAR)
         p->ready |= DEVICE;
     else
-        watch(p, p->fd, DEVICE, true);
+        set_polled(p, p->fd, DEVICE, true);
     set_timer(p->retry, p->nature == REGULAR ? nrg_now_ns() + RETRY_NS : 0, RETRY_NS);
 }
 
-static void lose(struct nrg_port *p, const char *why, struct nrg_port_news *news)
+static void lose_device(struct nrg_port *p, const char *why, struct nrg_port_event *event)
 {
-    detach(p);
-    news->event = NRG_PORT_GONE;
-    nrg_copy(news->why, sizeof news->why, why);
+    close_device(p);
+    event->kind = NRG_PORT_GONE;
+    nrg_copy(event->why, sizeof event->why, why);
     set_timer(p->retry, nrg_now_ns() + RETRY_NS, RETRY_NS);
 }
 
-/* The program, or who wrote into the pipe, has closed it. A pipe waits for the next writer. */
-static void end_stream(struct nrg_port *p, struct nrg_port_news *news)
+/* The program, or the writer of the pipe, has closed it. A pipe waits for the next writer. */
+static void end_stream(struct nrg_port *p, struct nrg_port_event *event)
 {
-    detach(p);
-    news->event = NRG_PORT_ENDED;
+    close_device(p);
+    event->kind = NRG_PORT_ENDED;
     if (p->kind == NRG_PORT_PROGRAM) {
-        nrg_program_why(p->pidfd, news->why, sizeof news->why);
+        nrg_program_why(p->pidfd, event->why, sizeof event->why);
         p->ended = true;
         return;
     }
-    nrg_copy(news->why, sizeof news->why, "the writer has closed the pipe");
-    if (attach(p, true, NULL))
+    nrg_copy(event->why, sizeof event->why, "the writer has closed the pipe");
+    if (open_device(p, true, NULL))
         set_timer(p->retry, nrg_now_ns() + RETRY_NS, RETRY_NS);
 }
 
-static void read_device(struct nrg_port *p, uint8_t *bytes, size_t size, struct nrg_port_news *news)
+static void read_device(struct nrg_port *p, uint8_t *bytes, size_t size,
+                        struct nrg_port_event *event)
 {
     ssize_t n = read(p->fd, bytes, size);
-    news->end_ns = nrg_now_ns();
+    event->end_ns = nrg_now_ns();
     if (n > 0) {
-        news->event = NRG_PORT_BYTES;
-        news->n = (size_t)n;
+        event->kind = NRG_PORT_BYTES;
+        event->n = (size_t)n;
         if (n < (ssize_t)size && p->nature != REGULAR)
             p->ready &= ~(unsigned)DEVICE;
         return;
@@ -283,15 +287,15 @@ static void read_device(struct nrg_port *p, uint8_t *bytes, size_t size, struct 
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (p->nature == REGULAR && n == 0)
-        return; /* its end for now */
+        return; /* its end, for now */
     if (p->nature == STREAM && n == 0)
-        end_stream(p, news);
+        end_stream(p, event);
     else
-        lose(p, n < 0 ? strerror(errno) : "the line was hung up", news);
+        lose_device(p, n < 0 ? strerror(errno) : "the line was hung up", event);
 }
 
-/* A file that was cut is read from its start, one that was replaced is left for the new one. */
-static void look_after_file(struct nrg_port *p, struct nrg_port_news *news)
+/* A file that was cut is read from its start; of one that was replaced, the new one is read. */
+static void check_file(struct nrg_port *p, struct nrg_port_event *event)
 {
     struct stat st;
     p->ready |= DEVICE;
@@ -300,29 +304,29 @@ static void look_after_file(struct nrg_port *p, struct nrg_port_news *news)
     off_t at = lseek(p->fd, 0, SEEK_CUR), size = st.st_size;
     if (size < at) {
         lseek(p->fd, 0, SEEK_SET);
-        news->event = NRG_PORT_CUT;
+        event->kind = NRG_PORT_CUT;
     } else if (size == at && !nrg_root_stat(&p->ctx->root, p->place, &st) &&
                (st.st_dev != p->dev || st.st_ino != p->ino)) {
-        detach(p);
-        news->event = NRG_PORT_CUT;
-        if (attach(p, true, NULL))
-            lose(p, "the file was replaced and can't be read", news);
+        close_device(p);
+        event->kind = NRG_PORT_CUT;
+        if (open_device(p, true, NULL))
+            lose_device(p, "the file was replaced and can't be read", event);
     }
 }
 
-static void on_retry(struct nrg_port *p, struct nrg_port_news *news)
+static void on_retry(struct nrg_port *p, struct nrg_port_event *event)
 {
-    drain(p->retry);
+    drain_fd(p->retry);
     if (p->paused) {
-        resume(p);
+        resume_reading(p);
     } else if (p->fd < 0 && !p->ended) {
         set_timer(p->retry, 0, 0);
-        if (!attach(p, true, NULL))
-            news->event = NRG_PORT_BACK;
+        if (!open_device(p, true, NULL))
+            event->kind = NRG_PORT_BACK;
         else
             set_timer(p->retry, nrg_now_ns() + RETRY_NS, RETRY_NS);
     } else if (p->fd >= 0 && p->nature == REGULAR) {
-        look_after_file(p, news);
+        check_file(p, event);
     }
 }
 
@@ -334,27 +338,27 @@ static void find_ready(struct nrg_port *p)
         p->ready |= events[i].data.u32;
 }
 
-void nrg_port_next(struct nrg_port *p, uint8_t *bytes, size_t size, struct nrg_port_news *news)
+void nrg_port_next(struct nrg_port *p, uint8_t *bytes, size_t size, struct nrg_port_event *event)
 {
     static const unsigned sources[] = {ALARM, RETRY, CHANGED, DEVICE};
-    *news = (struct nrg_port_news){.event = NRG_PORT_NOTHING};
+    *event = (struct nrg_port_event){.kind = NRG_PORT_NOTHING};
     if (!p->ready)
         find_ready(p);
-    for (size_t i = 0; news->event == NRG_PORT_NOTHING && i < 4; i++) {
+    for (size_t i = 0; event->kind == NRG_PORT_NOTHING && i < 4; i++) {
         unsigned source = p->ready & sources[i];
         if (source && source != DEVICE)
             p->ready &= ~source;
         if (source == ALARM) {
-            drain(p->alarm);
-            news->event = NRG_PORT_ALARM;
+            drain_fd(p->alarm);
+            event->kind = NRG_PORT_ALARM;
         } else if (source == RETRY) {
-            on_retry(p, news);
+            on_retry(p, event);
         } else if (source == CHANGED) {
-            drain(p->notify);
+            drain_fd(p->notify);
             if (p->fd >= 0 && p->nature == REGULAR && !p->paused)
-                look_after_file(p, news);
+                check_file(p, event);
         } else if (source == DEVICE && p->fd >= 0 && !p->paused) {
-            read_device(p, bytes, size, news);
+            read_device(p, bytes, size, event);
         }
     }
 }

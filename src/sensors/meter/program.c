@@ -1,8 +1,8 @@
 /*
- * A program whose output is a meter's. It runs by `sh -c` in a process group of its own, so that
- * Ctrl-C at the terminal is the workload's and ending it ends its helpers too. Its end may be
- * collected by somebody else in this process (nrg run waits for any child): a pidfd says whether
- * the number still means our program, so that no other process is ever sent a signal.
+ * A program whose output is a meter's. `sh -c` runs it in a process group of its own, so that
+ * Ctrl-C at the terminal only reaches the workload, and ending the program ends its helpers too.
+ * Another part of this process may reap it (nrg run waits for any child). A pidfd shows whether
+ * the pid still means our program, so that no other process ever gets a signal.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "sensors/meter/port.h"
+#include "sensors/meter/internal.h"
 
 /* How long a program may take to end by itself when asked to. */
 #define PATIENCE_MS 300
@@ -25,7 +25,7 @@
 #define P_PIDFD 3
 #endif
 
-static int spawn(const char *command, int out, pid_t *pid)
+static int spawn_shell(const char *command, int out, pid_t *pid)
 {
     posix_spawn_file_actions_t actions;
     posix_spawnattr_t attr;
@@ -54,7 +54,7 @@ int nrg_program_start(const char *command, pid_t *pid, int *pidfd, struct nrg_er
     int ends[2];
     if (pipe2(ends, O_CLOEXEC))
         return nrg_fail(err, -errno, command, "cannot make a pipe: %s", strerror(errno));
-    int rc = spawn(command, ends[1], pid);
+    int rc = spawn_shell(command, ends[1], pid);
     close(ends[1]);
     if (rc) {
         close(ends[0]);
@@ -65,8 +65,8 @@ int nrg_program_start(const char *command, pid_t *pid, int *pidfd, struct nrg_er
     return ends[0];
 }
 
-/* Its output may be closed a moment before it ends. */
-static void wait_ms(int pidfd, int ms)
+/* Waits for the program's end: it may close its output a moment earlier. */
+static void wait_for_end(int pidfd, int ms)
 {
     struct pollfd fd = {.fd = pidfd, .events = POLLIN};
     int64_t until_ns = nrg_now_ns() + ms * NRG_NS_PER_MS;
@@ -91,10 +91,10 @@ void nrg_program_stop(pid_t pid, int pidfd, bool pipe_open)
 {
     siginfo_t info;
     bool ours = pidfd >= 0 && !syscall(SYS_pidfd_send_signal, pidfd, 0, NULL, 0);
-    /* A group with members keeps its number; without members it may be another's by now. */
+    /* A group keeps its number while it has members; afterwards it may be another group's. */
     if (ours || pipe_open) {
         kill(-pid, SIGTERM);
-        wait_ms(pidfd, PATIENCE_MS);
+        wait_for_end(pidfd, PATIENCE_MS);
         kill(-pid, SIGKILL);
     }
     if (ours)

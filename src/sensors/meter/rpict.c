@@ -1,20 +1,19 @@
 /*
  * RPICT boards (lechacal): a line per reading, the node and then values separated by blanks or
- * commas, "11 46.23 52.25 126.56". Which column is what depends on the board and on how its owner
- * configured it: board= has the factory's columns, layout= says others (meter_layout.h, types
- * mean nothing here).
+ * commas, "11 46.23 52.25 126.56". What the columns are depends on the board and on how its owner
+ * configured it: board= stands for the factory's columns, layout= names others (meter/layout.h;
+ * types mean nothing here).
  *
  * The full-output firmware prints lines of several kinds, each beginning with the coordinates of
  * its sensors: line.COORDINATES=layout, once per kind, such as line.1.0=RP1,Irms1*1mA for lines
  * that begin with "1 0 ".
  *
- * There is no checksum: a line with another number of columns is refused, and so is the first one,
- * which may have lost its beginning. Where noise spoilt a column or two, the others are used.
+ * There is no checksum: a line with another number of columns is refused, and so is the first
+ * line, which may have lost its beginning. When noise spoils a column or two, the others are used.
  */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -46,10 +45,10 @@ static const struct {
 
 /* One kind of line: the columns that it begins with, and what follows them. */
 struct kind {
-    char begin[32]; /* "1.0": the first columns are 1 and 0; "": the node is the first */
+    char begin[32]; /* "1.0": the first columns are 1 and 0; "": the first column is the node */
     size_t n_begin;
     struct nrg_layout layout;
-    size_t first; /* of its values among all */
+    size_t first; /* index of its first value */
 };
 
 struct rpict {
@@ -79,14 +78,16 @@ static int add_kind(struct rpict *r, const char *begin, const char *text, struct
                     struct nrg_meter_field *fields, size_t *n_fields, struct nrg_error *err)
 {
     if (r->n_kinds == MAX_KINDS || strlen(begin) >= sizeof r->kinds->begin)
-        return nrg_fail(err, -EINVAL, uri->text, "line.%s= is too much", begin);
+        return nrg_fail(err, -EINVAL, uri->text,
+                        "line.%s=: at most %d kinds, each beginning with at most %zu bytes", begin,
+                        MAX_KINDS, sizeof r->kinds->begin - 1);
     struct kind *kind = &r->kinds[r->n_kinds++];
     nrg_copy(kind->begin, sizeof kind->begin, begin);
     kind->n_begin = *begin != '\0';
     for (const char *p = begin; *p; p++)
         kind->n_begin += *p == '.';
     kind->first = *n_fields;
-    int rc = nrg_layout_parse(&kind->layout, text, uri->text, err);
+    int rc = nrg_layout_parse(&kind->layout, text, err);
     if (!rc && nrg_layout_fields(&kind->layout, "", false, fields, n_fields))
         rc = nrg_fail(err, -E2BIG, uri->text, "more than %d values", NRG_METER_FIELDS);
     return rc;
@@ -114,8 +115,8 @@ static int choose_layout(struct rpict *r, struct nrg_uri *uri, struct nrg_meter_
                         "board=%s is not known: rpict3t1, rpict3v1, rpict4t4, rpict4v3, rpict7v1, "
                         "rpict8, or layout= with the columns",
                         board);
-    if (!layout && board)
-        layout = board_layout(board);
+    if (!layout)
+        layout = board;
     if (layout && board_layout(layout))
         layout = board_layout(layout);
     int rc = layout ? add_kind(r, "", layout, uri, fields, n_fields, err) : 0;
@@ -129,33 +130,8 @@ static int choose_layout(struct rpict *r, struct nrg_uri *uri, struct nrg_meter_
     return rc;
 }
 
-static int create(struct nrg_uri *uri, struct nrg_meter_field *fields, size_t *n_fields,
-                  void **state, struct nrg_error *err)
-{
-    struct rpict *r = calloc(1, sizeof *r);
-    if (!r)
-        return nrg_fail(err, -ENOMEM, NULL, "out of memory");
-    const char *node = nrg_uri_text(uri, "node");
-    int rc = 0;
-    r->node = ANY_NODE;
-    r->lines.mends = true;
-    r->without_node = node && !strcmp(node, "none");
-    if (node && !r->without_node &&
-        (nrg_parse_i64(node, strlen(node), &r->node) || r->node < 0 || r->node > 65535))
-        rc = nrg_fail(err, -EINVAL, uri->text,
-                      "node= wants a number, or none for lines that begin with a value");
-    if (!rc)
-        rc = choose_layout(r, uri, fields, n_fields, err);
-    r->n_values = *n_fields;
-    if (rc)
-        free(r);
-    else
-        *state = r;
-    return rc;
-}
-
-/* `by_numbers`: noise hit a separator, so that whatever is no number separates. */
-static bool split(const char *text, bool by_numbers, struct columns *c)
+/* `by_numbers`: noise hit a separator, so everything but numbers separates. */
+static bool split_columns(const char *text, bool by_numbers, struct columns *c)
 {
     for (c->n = 0;; c->n++) {
         text += by_numbers ? strcspn(text, NUMBER) : strspn(text, SEPARATORS);
@@ -181,7 +157,7 @@ static bool begins_with(const struct columns *c, const struct kind *kind)
     return true;
 }
 
-/* The most particular one: coordinates before the plain line. */
+/* The most specific kind: coordinates go before the plain line. */
 static const struct kind *find_kind(const struct rpict *r, const struct columns *c)
 {
     const struct kind *best = NULL;
@@ -193,14 +169,14 @@ static const struct kind *find_kind(const struct rpict *r, const struct columns 
 
 static bool parse_number(const char *text, size_t len, double *value)
 {
-    if (len == 3 && !strncasecmp(text, "nan", 3)) {
-        *value = NAN;
+    *value = NAN;
+    if (len == 3 && !strncasecmp(text, "nan", 3))
         return true;
-    }
-    bool good = text[0] != 'i' && text[0] != 'n' && !nrg_parse_double(text, len, value);
-    if (!good)
-        *value = NAN;
-    return good;
+    double number;
+    if (text[0] == 'i' || text[0] == 'n' || nrg_parse_double(text, len, &number))
+        return false;
+    *value = number;
+    return true;
 }
 
 static const char *read_values(struct rpict *r, const struct kind *kind, const struct columns *c,
@@ -211,27 +187,25 @@ static const char *read_values(struct rpict *r, const struct kind *kind, const s
     for (size_t i = 0; i < r->n_values; i++)
         r->values[i] = NAN;
     for (size_t i = 0; i < kind->layout.n; i++) {
-        struct nrg_layout_item item = kind->layout.items[i];
-        double value = NAN;
+        const struct nrg_layout_item *item = &kind->layout.items[i];
+        double value;
         faults += !parse_number(c->text[from + i], c->len[from + i], &value);
-        if (!item.scaled)
-            item.scale = 1; /* sent in its unit */
-        if (item.recorded)
-            *out++ = nrg_layout_value(&item, value);
+        if (item->recorded)
+            *out++ = nrg_layout_value(item, value);
     }
-    return faults > MAX_FAULTS || faults == kind->layout.n ? "columns that are no numbers" : NULL;
+    return faults > MAX_FAULTS || faults == kind->layout.n ? "columns that are not numbers" : NULL;
 }
 
 static const char *check_node(const struct rpict *r, const struct columns *c, int64_t *node,
                               bool *harmless)
 {
     if (nrg_parse_i64(c->text[0], c->len[0], node) || *node < 0 || *node > 65535)
-        return "the first column is no node";
+        return "the first column is not a node";
     *harmless = r->node != ANY_NODE && *node != r->node;
     return *harmless ? "a line of another node: node= chooses" : NULL;
 }
 
-static bool fits(const struct kind *kind, const struct columns *c, size_t from)
+static bool columns_fit(const struct kind *kind, const struct columns *c, size_t from)
 {
     return c->n >= from + kind->layout.n &&
            (c->n == from + kind->layout.n || kind->layout.open_end);
@@ -253,7 +227,8 @@ static const char *parse_columns(struct rpict *r, const struct nrg_meter_line *l
         from = 1;
     }
     size_t seen = c->n > from ? c->n - from : 0;
-    if (!fits(kind, c, from) && (!split(line->text, true, c) || !fits(kind, c, from))) {
+    if (!columns_fit(kind, c, from) &&
+        (!split_columns(line->text, true, c) || !columns_fit(kind, c, from))) {
         snprintf(r->why, sizeof r->why, "%zu values, but the layout has %zu: is board= right?",
                  seen, kind->layout.n);
         return r->why;
@@ -272,7 +247,7 @@ static const char *parse_line(struct rpict *r, const struct nrg_meter_line *line
                               struct nrg_meter_out *out)
 {
     struct columns c;
-    if (!split(line->text, false, &c))
+    if (!split_columns(line->text, false, &c))
         return "more columns than any board has";
     *harmless = !c.n || !strchr("0123456789-", c.text[0][0]);
     return *harmless ? "text, no reading" : parse_columns(r, line, &c, harmless, out);
@@ -287,37 +262,33 @@ static void on_line(void *arg, const struct nrg_meter_line *line, struct nrg_met
         nrg_meter_refuse(out, line, why, harmless);
 }
 
-static void feed(void *state, const uint8_t *bytes, size_t n, int64_t end_ns, int64_t byte_ns,
-                 struct nrg_meter_out *out)
+static int init_rpict(void *state, struct nrg_uri *uri, struct nrg_meter_field *fields,
+                      size_t *n_fields, struct nrg_error *err)
 {
     struct rpict *r = state;
-    nrg_meter_lines_feed(&r->lines, bytes, n, end_ns, byte_ns, on_line, r, out);
-}
-
-static void reset(void *state)
-{
-    struct rpict *r = state;
-    nrg_meter_lines_reset(&r->lines);
-}
-
-static void end(void *state, int64_t end_ns, struct nrg_meter_out *out)
-{
-    struct rpict *r = state;
-    (void)end_ns;
-    nrg_meter_lines_end(&r->lines, on_line, r, out);
+    const char *node = nrg_uri_text(uri, "node");
+    int rc = 0;
+    r->node = ANY_NODE;
+    r->lines.mends = true;
+    r->lines.on_line = on_line;
+    r->without_node = node && !strcmp(node, "none");
+    if (node && !r->without_node &&
+        (nrg_parse_i64(node, strlen(node), &r->node) || r->node < 0 || r->node > 65535))
+        rc = nrg_fail(err, -EINVAL, uri->text,
+                      "node= wants a number, or none for lines that begin with a value");
+    if (!rc)
+        rc = choose_layout(r, uri, fields, n_fields, err);
+    r->n_values = *n_fields;
+    return rc;
 }
 
 const struct nrg_meter_decoder nrg_decoder_rpict = {
-    .create = create,
-    .feed = feed,
-    .reset = reset,
-    .end = end,
-    .destroy = free,
+    .state_size = sizeof(struct rpict),
+    .init = init_rpict,
+    .feed = nrg_meter_lines_feed,
+    .reset = nrg_meter_lines_reset,
+    .end = nrg_meter_lines_end,
 };
 
-const struct nrg_driver nrg_driver_rpict = {
-    .name = "rpict",
-    .summary = "RPICT current and power boards on a serial line",
-    .probe = nrg_meter_probe,
-    NRG_METER_FUNCTIONS,
-};
+const struct nrg_driver nrg_driver_rpict =
+    NRG_METER_DRIVER("rpict", "RPICT current and power boards on a serial line", nrg_meter_probe);

@@ -1,15 +1,15 @@
 /*
  * Serial lines through termios: raw, 8N1, CLOCAL. In the usual (cooked) mode "\r\n" would become
  * two line ends and everything would be echoed to the meter. No modem line is touched at close
- * (HUPCL off), because many boards reset when DTR falls. Settings are not put back: the line
- * belongs to the meter, and the next program sets what it needs, as we do.
+ * (HUPCL off), because many boards reset when DTR falls. The old settings are not restored: the
+ * next program sets what it needs, as we do.
  */
 #include <errno.h>
 #include <string.h>
 #include <sys/file.h>
 #include <termios.h>
 
-#include "sensors/meter/port.h"
+#include "sensors/meter/internal.h"
 
 static const struct {
     unsigned baud;
@@ -22,24 +22,21 @@ static const struct {
     {1500000, B1500000}, {2000000, B2000000},
 };
 
-static bool find_speed(unsigned baud, speed_t *speed)
+/* B0 when termios has no such speed. */
+static speed_t find_speed(unsigned baud)
 {
-    for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++) {
-        if (speeds[i].baud == baud) {
-            *speed = speeds[i].speed;
-            return true;
-        }
-    }
-    return false;
+    for (size_t i = 0; i < sizeof speeds / sizeof *speeds; i++)
+        if (speeds[i].baud == baud)
+            return speeds[i].speed;
+    return B0;
 }
 
-bool nrg_port_baud_known(unsigned baud)
+bool nrg_serial_baud_known(unsigned baud)
 {
-    speed_t speed;
-    return find_speed(baud, &speed);
+    return find_speed(baud) != B0;
 }
 
-int64_t nrg_port_byte_ns(unsigned baud)
+int64_t nrg_serial_byte_ns(unsigned baud)
 {
     return baud ? INT64_C(10000000000) / baud : 0;
 }
@@ -47,9 +44,9 @@ int64_t nrg_port_byte_ns(unsigned baud)
 int nrg_serial_setup(int fd, const char *path, unsigned baud, struct nrg_error *err)
 {
     struct termios t;
-    speed_t speed = B0;
-    if (!find_speed(baud, &speed))
-        return nrg_fail(err, -EINVAL, path, "baud=%u is no speed of a serial line", baud);
+    speed_t speed = find_speed(baud);
+    if (speed == B0)
+        return nrg_fail(err, -EINVAL, path, "baud=%u is not a speed of serial lines", baud);
     if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK)
         return nrg_fail(err, -EBUSY, path, "another program reads it already (see: fuser -v %s)",
                         path);

@@ -1,4 +1,4 @@
-/* See meter_spec.h. Units stand in one table; names are compared by their letters only. */
+/* See meter/spec.h. Units and types stand in one table each; names are compared by letters. */
 #include "sensors/meter/spec.h"
 
 #include <ctype.h>
@@ -10,39 +10,42 @@
 #include "base/mem.h"
 #include "base/parse.h"
 
-#define MOST 1e15 /* of any value: what is more is noise */
+#define MOST 1e15 /* larger values are noise */
 
 static const struct nrg_meter_unit units[] = {
-    {"W", NRG_POWER, NRG_GAUGE, 1, 0},
-    {"mW", NRG_POWER, NRG_GAUGE, 1e-3, 0},
-    {"uW", NRG_POWER, NRG_GAUGE, 1e-6, 0},
-    {"kW", NRG_POWER, NRG_GAUGE, 1e3, 0},
-    {"J", NRG_ENERGY, NRG_COUNTER, 1, 0},
-    {"mJ", NRG_ENERGY, NRG_COUNTER, 1e-3, 1e-3},
-    {"uJ", NRG_ENERGY, NRG_COUNTER, 1e-6, 1e-6},
-    {"kJ", NRG_ENERGY, NRG_COUNTER, 1e3, 1},
-    {"Ws", NRG_ENERGY, NRG_COUNTER, 1, 0},
-    {"Wmin", NRG_ENERGY, NRG_COUNTER, 60, 60},
-    {"mWh", NRG_ENERGY, NRG_COUNTER, 3.6, 3.6},
-    {"Wh", NRG_ENERGY, NRG_COUNTER, 3600, 3600},
-    {"kWh", NRG_ENERGY, NRG_COUNTER, 3.6e6, 3600},
-    {"V", NRG_VOLTAGE, NRG_GAUGE, 1, 0},
-    {"mV", NRG_VOLTAGE, NRG_GAUGE, 1e-3, 0},
-    {"kV", NRG_VOLTAGE, NRG_GAUGE, 1e3, 0},
-    {"A", NRG_CURRENT, NRG_GAUGE, 1, 0},
-    {"mA", NRG_CURRENT, NRG_GAUGE, 1e-3, 0},
-    {"uA", NRG_CURRENT, NRG_GAUGE, 1e-6, 0},
+    {"W", NRG_POWER, NRG_GAUGE, 1, 0, true},
+    {"mW", NRG_POWER, NRG_GAUGE, 1e-3, 0, true},
+    {"uW", NRG_POWER, NRG_GAUGE, 1e-6, 0, true},
+    {"kW", NRG_POWER, NRG_GAUGE, 1e3, 0, true},
+    {"J", NRG_ENERGY, NRG_COUNTER, 1, 0, true},
+    {"mJ", NRG_ENERGY, NRG_COUNTER, 1e-3, 1e-3, true},
+    {"uJ", NRG_ENERGY, NRG_COUNTER, 1e-6, 1e-6, true},
+    {"kJ", NRG_ENERGY, NRG_COUNTER, 1e3, 1, true},
+    {"Ws", NRG_ENERGY, NRG_COUNTER, 1, 0, true},
+    {"Wmin", NRG_ENERGY, NRG_COUNTER, 60, 60, true},
+    {"mWh", NRG_ENERGY, NRG_COUNTER, 3.6, 3.6, true},
+    {"Wh", NRG_ENERGY, NRG_COUNTER, 3600, 3600, true},
+    {"kWh", NRG_ENERGY, NRG_COUNTER, 3.6e6, 3600, true},
+    {"V", NRG_VOLTAGE, NRG_GAUGE, 1, 0, true},
+    {"mV", NRG_VOLTAGE, NRG_GAUGE, 1e-3, 0, true},
+    {"kV", NRG_VOLTAGE, NRG_GAUGE, 1e3, 0, true},
+    {"A", NRG_CURRENT, NRG_GAUGE, 1, 0, true},
+    {"mA", NRG_CURRENT, NRG_GAUGE, 1e-3, 0, true},
+    {"uA", NRG_CURRENT, NRG_GAUGE, 1e-6, 0, true},
+    {"C", NRG_TEMPERATURE, NRG_GAUGE, 1, 0, true},
     {"\xc2\xb0"
      "C",
-     NRG_TEMPERATURE, NRG_GAUGE, 1, 0},
-    {"C", NRG_TEMPERATURE, NRG_GAUGE, 1, 0},
-    {"degC", NRG_TEMPERATURE, NRG_GAUGE, 1, 0},
-    {"Hz", NRG_CLOCK, NRG_GAUGE, 1, 0},
-    {"%", NRG_UTILISATION, NRG_GAUGE, 0.01, 0},
+     NRG_TEMPERATURE, NRG_GAUGE, 1, 0, true},
+    {"degC", NRG_TEMPERATURE, NRG_GAUGE, 1, 0, true},
+    {"Hz", NRG_CLOCK, NRG_GAUGE, 1, 0, true},
+    {"%", NRG_UTILISATION, NRG_GAUGE, 0.01, 0, true},
+    {"VA", NRG_APPARENT, NRG_GAUGE, 1, 0, false},
+    {"var", NRG_APPARENT, NRG_GAUGE, 1, 0, false},
+    {"none", NRG_APPARENT, NRG_GAUGE, 1, 0, false},
 };
 #define N_UNITS (sizeof units / sizeof *units)
 
-/* Words that tell the unit when none is given; the whole name, digits at its end left out. */
+/* Names that tell the unit when none is given, without the digits at their end. */
 static const struct {
     const char *word, *unit;
 } words[] = {
@@ -58,16 +61,37 @@ static const struct {
 };
 #define N_WORDS (sizeof words / sizeof *words)
 
+static bool is_word(const char *text, size_t len, const char *word)
+{
+    return strlen(word) == len && !memcmp(text, word, len);
+}
+
 const struct nrg_meter_unit *nrg_meter_unit_find(const char *name, size_t len)
 {
     for (size_t i = 0; i < N_UNITS; i++)
-        if (strlen(units[i].name) == len && !memcmp(units[i].name, name, len))
+        if (is_word(name, len, units[i].name))
             return &units[i];
     return NULL;
 }
 
-/* The part of a name that counts: up to a bracket, letters and digits only, small. */
-static size_t plain(const char *name, size_t len, char *out, size_t size)
+const struct nrg_meter_unit *nrg_meter_unit_of(enum nrg_quantity quantity, double factor)
+{
+    for (size_t i = 0; i < N_UNITS; i++)
+        if (units[i].quantity == quantity && units[i].factor == factor)
+            return &units[i];
+    return NULL;
+}
+
+struct nrg_meter_field nrg_meter_unit_field(const struct nrg_meter_unit *unit, const char *name)
+{
+    struct nrg_meter_field field = {
+        .quantity = unit->quantity, .kind = unit->kind, .resolution = unit->step};
+    nrg_copy_clean(field.name, sizeof field.name, name, strlen(name));
+    return field;
+}
+
+/* The part of a name that counts: up to a bracket, only letters and digits, in lower case. */
+static size_t simplify_name(const char *name, size_t len, char *out, size_t size)
 {
     size_t n = 0;
     for (size_t i = 0; i < len && name[i] != '(' && name[i] != '[' && n + 1 < size; i++)
@@ -90,7 +114,7 @@ static const struct nrg_meter_unit *unit_in_brackets(const char *name, size_t le
     return nrg_meter_unit_find(open, (size_t)(close - open));
 }
 
-/* "power_mw", "total_kWh", "bus_V": case is only looked at where it must be (mW, MW). */
+/* "power_mw", "total_kWh", "bus_V": case does not count. */
 static const struct nrg_meter_unit *unit_in_suffix(const char *name, size_t len)
 {
     size_t from = len;
@@ -113,7 +137,7 @@ const struct nrg_meter_unit *nrg_meter_unit_of_name(const char *name, size_t len
     const struct nrg_meter_unit *unit = unit_in_brackets(name, len);
     if (!unit)
         unit = unit_in_suffix(name, len);
-    size_t n = plain(name, len, word, sizeof word);
+    size_t n = simplify_name(name, len, word, sizeof word);
     while (n && isdigit((unsigned char)word[n - 1]))
         word[--n] = '\0';
     for (size_t i = 0; !unit && n && i < N_WORDS; i++)
@@ -125,50 +149,156 @@ const struct nrg_meter_unit *nrg_meter_unit_of_name(const char *name, size_t len
 bool nrg_meter_same_name(const char *a, size_t a_len, const char *b, size_t b_len)
 {
     char x[64], y[64];
-    size_t n = plain(a, a_len, x, sizeof x);
-    return n && n == plain(b, b_len, y, sizeof y) && !memcmp(x, y, n);
+    size_t n = simplify_name(a, a_len, x, sizeof x);
+    return n && n == simplify_name(b, b_len, y, sizeof y) && !memcmp(x, y, n);
 }
 
-static int set_kind(const char *text, size_t len, const char *key, struct nrg_meter_field *field,
-                    struct nrg_error *err)
+/* Types of a packed struct, and what waveform/format.h calls them. */
+static const struct {
+    const char *name, *sample;
+} types[] = {
+    {"int16", "s16le"},  {"uint16", "u16le"}, {"int8", "s8"},      {"uint8", "u8"},
+    {"byte", "u8"},      {"int32", "s32le"},  {"uint32", "u32le"}, {"int64", "s64le"},
+    {"uint64", "u64le"}, {"float", "f32le"},  {"double", "f64le"}, {"int", "s16le"},
+    {"long", "s32le"},
+};
+
+static bool find_type(const char *name, size_t len, struct nrg_sample_type *type)
 {
-    if (len == 7 && !memcmp(text, "counter", 7))
-        field->kind = NRG_COUNTER;
-    else if (len == 5 && !memcmp(text, "gauge", 5))
-        field->kind = NRG_GAUGE;
-    else
-        return nrg_fail(err, -EINVAL, key, "after the unit stands counter or gauge, not '%.*s'",
-                        (int)(len < 40 ? len : 40), text);
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        if (is_word(name, len, types[i].name))
+            return !nrg_sample_type_parse(types[i].sample, strlen(types[i].sample), type);
+    return false;
+}
+
+/* The text of a spec while it is read, and what messages need to name the place. */
+struct cursor {
+    const char *at, *end, *begin, *key;
+    struct nrg_error *err;
+};
+
+#define REFUSE(c, ...)                                                                             \
+    nrg_fail_at((c)->err, -EINVAL, (c)->key, (c)->at - (c)->begin + 1, __VA_ARGS__)
+
+static void skip_blanks(struct cursor *c)
+{
+    while (c->at < c->end && isspace((unsigned char)*c->at))
+        c->at++;
+}
+
+/* How many bytes there are up to one of `stops`, without blanks at their end. */
+static size_t span_to(const struct cursor *c, const char *stops)
+{
+    size_t n = 0, left = (size_t)(c->end - c->at);
+    while (n < left && !strchr(stops, c->at[n]))
+        n++;
+    while (n && isspace((unsigned char)c->at[n - 1]))
+        n--;
+    return n;
+}
+
+static int parse_unit(struct cursor *c, size_t len, struct nrg_meter_spec *spec)
+{
+    spec->unit = nrg_meter_unit_find(c->at, len);
+    if (!spec->unit)
+        return REFUSE(c, "'%.*s' is not a known unit: " NRG_METER_UNITS, (int)(len < 40 ? len : 40),
+                      c->at);
+    c->at += len;
     return 0;
 }
 
-int nrg_meter_spec(const char *text, size_t len, const char *key, struct nrg_meter_field *field,
-                   double *factor, struct nrg_error *err)
+static int parse_word(struct cursor *c, struct nrg_meter_spec *spec)
 {
-    const char *end = text + len, *colon = memchr(text, ':', len);
-    size_t name_len = colon ? (size_t)(colon - text) : len;
-    const char *unit_text = colon ? colon + 1 : end;
-    const char *second = memchr(unit_text, ':', (size_t)(end - unit_text));
-    size_t unit_len = (size_t)((second ? second : end) - unit_text);
-    *field = (struct nrg_meter_field){0};
-    if (!name_len || name_len >= sizeof field->name)
-        return nrg_fail(err, -EINVAL, key, "a name has 1 to %zu bytes: '%.*s'",
-                        sizeof field->name - 1, (int)(len < 60 ? len : 60), text);
-    nrg_copy_clean(field->name, sizeof field->name, text, name_len);
-    const struct nrg_meter_unit *unit = unit_len ? nrg_meter_unit_find(unit_text, unit_len)
-                                                 : nrg_meter_unit_of_name(text, name_len);
-    if (!unit && unit_len)
-        return nrg_fail(err, -EINVAL, key,
-                        "'%.*s' is no unit that is known: W mW kW J kJ Wh kWh V mV A mA C Hz %%",
-                        (int)(unit_len < 40 ? unit_len : 40), unit_text);
-    if (!unit)
-        return nrg_fail(err, -EINVAL, key, "the unit of '%s' is not known: write %s:W or so",
-                        field->name, field->name);
-    field->quantity = unit->quantity;
-    field->kind = unit->kind;
-    field->resolution = unit->step;
-    *factor = unit->factor;
-    return second ? set_kind(second + 1, (size_t)(end - second - 1), key, field, err) : 0;
+    c->at++;
+    skip_blanks(c);
+    size_t len = span_to(c, ":* \t");
+    bool counter = is_word(c->at, len, "counter");
+    if (counter || is_word(c->at, len, "gauge")) {
+        spec->kind = counter ? NRG_COUNTER : NRG_GAUGE;
+        spec->has_kind = true;
+    } else if (!find_type(c->at, len, &spec->type)) {
+        spec->unit = nrg_meter_unit_find(c->at, len);
+        if (!spec->unit)
+            return REFUSE(c,
+                          "'%.*s' is neither a unit (" NRG_METER_UNITS
+                          "), nor a type (int8 uint8 int16 uint16 "
+                          "int32 uint32 int64 uint64 float double), nor counter or gauge",
+                          (int)(len < 40 ? len : 40), c->at);
+    }
+    c->at += len;
+    skip_blanks(c);
+    return 0;
+}
+
+static int parse_scale(struct cursor *c, struct nrg_meter_spec *spec)
+{
+    c->at++;
+    skip_blanks(c);
+    size_t len = nrg_meter_scan(c->at, (size_t)(c->end - c->at), false, &spec->scale);
+    if (!len || !(fabs(spec->scale) <= 1e12 && fabs(spec->scale) >= 1e-12))
+        return REFUSE(c, "wants a number after '*', such as *0.01");
+    spec->has_scale = true;
+    c->at += len;
+    skip_blanks(c);
+    return 0;
+}
+
+/* Up to a colon or a star, but without a unit as the last word ("load mW"). */
+static int parse_name(struct cursor *c, struct nrg_meter_spec *spec)
+{
+    size_t len = span_to(c, ":*"), from = len;
+    while (from && !isspace((unsigned char)c->at[from - 1]))
+        from--;
+    if (from && c->at + len == c->end && nrg_meter_unit_find(c->at + from, len - from))
+        for (len = from; len && isspace((unsigned char)c->at[len - 1]);)
+            len--;
+    if (!len || len >= sizeof spec->name)
+        return REFUSE(c, "%s", len ? "a name has at most 31 bytes" : "wants a name");
+    nrg_copy_clean(spec->name, sizeof spec->name, c->at, len);
+    c->at += len;
+    skip_blanks(c);
+    return 0;
+}
+
+int nrg_meter_spec_parse(struct nrg_meter_spec *spec, const char *text, size_t len,
+                         const char *begin, const char *key, struct nrg_error *err)
+{
+    struct cursor c = {.at = text, .end = text + len, .begin = begin, .key = key, .err = err};
+    *spec = (struct nrg_meter_spec){.scale = 1};
+    while (c.end > c.at && isspace((unsigned char)c.end[-1]))
+        c.end--;
+    skip_blanks(&c);
+    int rc = parse_name(&c, spec);
+    while (!rc && c.at < c.end && *c.at == ':')
+        rc = parse_word(&c, spec);
+    if (!rc && c.at < c.end && *c.at == '*')
+        rc = parse_scale(&c, spec);
+    if (!rc && c.at < c.end)
+        rc = parse_unit(&c, (size_t)(c.end - c.at), spec);
+    if (!rc && !spec->has_kind && spec->unit)
+        spec->kind = spec->unit->kind;
+    return rc;
+}
+
+int nrg_meter_spec_field(const char *text, size_t len, const char *begin, const char *key,
+                         struct nrg_meter_field *field, double *factor, struct nrg_error *err)
+{
+    struct nrg_meter_spec spec;
+    int rc = nrg_meter_spec_parse(&spec, text, len, begin, key, err);
+    if (rc)
+        return rc;
+    const struct nrg_meter_unit *unit =
+        spec.unit ? spec.unit : nrg_meter_unit_of_name(spec.name, strlen(spec.name));
+    if (!unit || !unit->recorded)
+        return nrg_fail_at(err, -EINVAL, key, text - begin + 1,
+                           unit ? "values in %2$s are not recorded: leave '%1$s' out"
+                                : "the unit of '%1$s' is not known: write %1$s:W or so",
+                           spec.name, unit ? unit->name : "");
+    *field = nrg_meter_unit_field(unit, spec.name);
+    if (spec.has_kind)
+        field->kind = spec.kind;
+    *factor = unit->factor * spec.scale;
+    return 0;
 }
 
 size_t nrg_meter_scan(const char *text, size_t len, bool comma, double *value)
@@ -215,12 +345,7 @@ static bool is_missing(const char *text, size_t len)
 int nrg_meter_value(const char *text, size_t len, bool comma, const struct nrg_meter_field *field,
                     double factor, double *value)
 {
-    while (len && isspace((unsigned char)*text)) {
-        text++;
-        len--;
-    }
-    while (len && isspace((unsigned char)text[len - 1]))
-        len--;
+    nrg_trim(&text, &len);
     *value = NAN;
     if (is_missing(text, len))
         return 0;

@@ -1,4 +1,6 @@
-/* Times of a meter's own clock: see meter_spec.h. */
+/* See meter/time.h. Numbers are told apart by their digits, dates by the dash after the year. */
+#include "sensors/meter/time.h"
+
 #include <ctype.h>
 #include <errno.h>
 #include <string.h>
@@ -6,10 +8,10 @@
 
 #include "base/clock.h"
 #include "base/parse.h"
-#include "sensors/meter/spec.h"
+#include "sensors/channel.h"
 #include "sensors/virtual/replay_time.h"
 
-#define YEAR_1973_S INT64_C(100000000) /* a smaller number of seconds is no date */
+#define YEAR_1973_S INT64_C(100000000) /* fewer seconds are not a date */
 #define FAR_NS      (INT64_C(146) * 366 * 86400 * NRG_NS_PER_S)
 
 void nrg_meter_times_init(struct nrg_meter_times *times)
@@ -71,12 +73,7 @@ static int from_number(struct nrg_meter_times *times, const char *text, size_t l
 int nrg_meter_time(struct nrg_meter_times *times, const char *text, size_t len, int64_t arrived_ns,
                    int64_t *t_ns)
 {
-    while (len && isspace((unsigned char)*text)) {
-        text++;
-        len--;
-    }
-    while (len && isspace((unsigned char)text[len - 1]))
-        len--;
+    nrg_trim(&text, &len);
     if (len > 10 && text[4] == '-')
         return from_date(times, text, len, t_ns);
     return from_number(times, text, len, arrived_ns, t_ns);

@@ -1,5 +1,5 @@
 /*
- * See meter_uri.h. One pass over a copy of the text: every part is cut out of the store and ended
+ * See meter/uri.h. One pass over a copy of the text: every part is cut out of the store and ended
  * with a NUL where its separator stood; decoding only shrinks, so it happens in place.
  *
  * The query begins at the last '?', because a command (exec:) may contain others; what follows it
@@ -24,7 +24,7 @@ static int fail_at(const struct nrg_uri *uri, const char *at, const char *what,
     return nrg_fail_at(err, -EINVAL, uri->text, at - uri->store + 1, "%s", what);
 }
 
-static int hex_digit(char c)
+int nrg_hex_digit(char c)
 {
     return c >= '0' && c <= '9'   ? c - '0'
            : c >= 'a' && c <= 'f' ? c - 'a' + 10
@@ -32,8 +32,18 @@ static int hex_digit(char c)
                                   : -1;
 }
 
-/* In place. The end of the decoded text, or NULL with *at where an escape is wrong. */
-static char *decode(char *text, const char **at)
+const char *nrg_next_item(const char **list, size_t *len)
+{
+    const char *item = *list;
+    if (item) {
+        *len = strcspn(item, ",");
+        *list = item[*len] ? item + *len + 1 : NULL;
+    }
+    return item;
+}
+
+/* Decodes percent escapes in place. */
+static int decode_part(const struct nrg_uri *uri, char *text, struct nrg_error *err)
 {
     char *to = text;
     for (const char *from = text; *from; from++) {
@@ -41,39 +51,38 @@ static char *decode(char *text, const char **at)
             *to++ = *from;
             continue;
         }
-        int high = hex_digit(from[1]), low = high < 0 ? -1 : hex_digit(from[2]);
-        *at = from;
+        int high = nrg_hex_digit(from[1]), low = high < 0 ? -1 : nrg_hex_digit(from[2]);
         if (low < 0 || high * 16 + low == 0)
-            return NULL;
+            return fail_at(uri, from, "a '%' wants two hexadecimal digits, not 00", err);
         *to++ = (char)(high * 16 + low);
         from += 2;
     }
     *to = '\0';
-    return to;
+    return 0;
 }
 
-static int decode_part(const struct nrg_uri *uri, char *text, struct nrg_error *err)
+/* Index of a key in the query, n_query: it is not given. */
+static unsigned index_of(const struct nrg_uri *uri, const char *key)
 {
-    const char *at = text;
-    return decode(text, &at) ? 0
-                             : fail_at(uri, at, "a '%' wants two hexadecimal digits, not 00", err);
+    unsigned i = 0;
+    while (i < uri->n_query && strcmp(uri->query[i].key, key))
+        i++;
+    return i;
 }
 
-static bool given(const struct nrg_uri *uri, const char *key)
+static bool begins_with_key(const char *text)
 {
-    for (unsigned i = 0; i < uri->n_query; i++)
-        if (!strcmp(uri->query[i].key, key))
-            return true;
-    return false;
+    size_t len = strspn(text, KEY);
+    return len && text[len] == '=';
 }
 
 static int parse_pair(struct nrg_uri *uri, char *pair, struct nrg_error *err)
 {
-    size_t len = strspn(pair, KEY);
-    if (!len || pair[len] != '=')
+    if (!begins_with_key(pair))
         return fail_at(uri, pair, "wants key=value here", err);
+    size_t len = strcspn(pair, "=");
     pair[len] = '\0';
-    if (given(uri, pair))
+    if (index_of(uri, pair) < uri->n_query)
         return fail_at(uri, pair, "this key is given twice", err);
     if (uri->n_query == NRG_URI_KEYS)
         return fail_at(uri, pair, "too many keys", err);
@@ -97,12 +106,6 @@ static int parse_query(struct nrg_uri *uri, char *query, struct nrg_error *err)
     return rc;
 }
 
-static bool looks_like_query(const char *text)
-{
-    size_t len = strspn(text, KEY);
-    return len && text[len] == '=';
-}
-
 int nrg_uri_parse(struct nrg_uri *uri, const char *text, struct nrg_error *err)
 {
     size_t len = strlen(text), scheme = strspn(text, SCHEME);
@@ -119,7 +122,7 @@ int nrg_uri_parse(struct nrg_uri *uri, const char *text, struct nrg_error *err)
     uri->store[scheme] = '\0';
     char *place = uri->store + scheme + 1, *query = strrchr(place, '?');
     uri->place = place;
-    if (query && !looks_like_query(query + 1)) {
+    if (query && !begins_with_key(query + 1)) {
         if (strcmp(uri->scheme, "exec"))
             return fail_at(uri, query + 1, "wants key=value after '?'", err);
         query = NULL;
@@ -132,8 +135,16 @@ int nrg_uri_parse(struct nrg_uri *uri, const char *text, struct nrg_error *err)
     return rc ? rc : parse_query(uri, query, err);
 }
 
-/* What would have been understood, for nrg_uri_finish. */
-static void remember(struct nrg_uri *uri, const char *key)
+int nrg_uri_join(struct nrg_uri *uri, const char *scheme, const char *rest, struct nrg_error *err)
+{
+    char text[NRG_URI_TEXT];
+    if (snprintf(text, sizeof text, "%s:%s", scheme, rest ? rest : "") >= (int)sizeof text)
+        return nrg_fail(err, -EINVAL, "--meter", "longer than %zu bytes", sizeof text - 1);
+    return nrg_uri_parse(uri, text, err);
+}
+
+/* Adds a key to those that are understood, for nrg_uri_finish. */
+static void remember_key(struct nrg_uri *uri, const char *key)
 {
     size_t used = strlen(uri->understood), len = strlen(key);
     for (const char *p = uri->understood; (p = strstr(p, key)); p += len)
@@ -146,41 +157,68 @@ static void remember(struct nrg_uri *uri, const char *key)
 
 const char *nrg_uri_text(struct nrg_uri *uri, const char *key)
 {
-    remember(uri, key);
-    for (unsigned i = 0; i < uri->n_query; i++) {
-        if (strcmp(uri->query[i].key, key))
-            continue;
-        uri->query[i].asked = true;
-        return uri->query[i].value;
-    }
-    return NULL;
+    remember_key(uri, key);
+    unsigned i = index_of(uri, key);
+    if (i == uri->n_query)
+        return NULL;
+    uri->query[i].asked = true;
+    return uri->query[i].value;
 }
 
-int nrg_uri_number(struct nrg_uri *uri, const char *key, double least, double most, double *value,
-                   struct nrg_error *err)
+static int read_number(const struct nrg_uri *uri, const struct nrg_uri_key *k, const char *text,
+                       void *field, struct nrg_error *err)
 {
-    const char *text = nrg_uri_text(uri, key);
     double number;
-    if (!text)
-        return 0;
-    if (nrg_parse_double(text, strlen(text), &number) || !(number >= least && number <= most))
-        return nrg_fail(err, -EINVAL, uri->text, "%s= wants a number from %g to %g, not '%s'", key,
-                        least, most, text);
-    *value = number;
+    bool whole = k->is == NRG_URI_IS_COUNT;
+    if (nrg_parse_double(text, strlen(text), &number) ||
+        !(number >= k->least && number <= k->most) || (whole && number != (double)(int)number))
+        return nrg_fail(err, -EINVAL, uri->text, "%s= wants a %snumber from %g to %g, not '%s'",
+                        k->key, whole ? "whole " : "", k->least, k->most, text);
+    if (whole)
+        *(int *)field = (int)number;
+    else
+        *(double *)field = number;
     return 0;
 }
 
-int nrg_uri_duration(struct nrg_uri *uri, const char *key, int64_t *value_ns, struct nrg_error *err)
+static int read_key(const struct nrg_uri *uri, const struct nrg_uri_key *k, const char *text,
+                    void *field, struct nrg_error *err)
 {
-    const char *text = nrg_uri_text(uri, key);
     int64_t ns;
-    if (!text)
+    switch (k->is) {
+    case NRG_URI_IS_DURATION:
+        if (nrg_parse_duration_ns(text, &ns) || ns < 0)
+            return nrg_fail(err, -EINVAL, uri->text,
+                            "%s= wants a duration such as 200ms or 10s, not '%s'", k->key, text);
+        *(int64_t *)field = ns;
         return 0;
-    if (nrg_parse_duration_ns(text, &ns) || ns < 0)
-        return nrg_fail(err, -EINVAL, uri->text,
-                        "%s= wants a duration such as 200ms or 10s, not '%s'", key, text);
-    *value_ns = ns;
-    return 0;
+    case NRG_URI_IS_TEXT:
+        if (strlen(text) >= k->size)
+            return nrg_fail(err, -EINVAL, uri->text, "%s= is longer than %zu bytes", k->key,
+                            k->size - 1);
+        nrg_copy(field, k->size, text);
+        return 0;
+    case NRG_URI_IS_WORD:
+        if (strcmp(text, k->no) && strcmp(text, k->yes))
+            return nrg_fail(err, -EINVAL, uri->text, "%s= wants %s or %s, not '%.20s'", k->key,
+                            k->no, k->yes, text);
+        *(bool *)field = !strcmp(text, k->yes);
+        return 0;
+    default:
+        return read_number(uri, k, text, field, err);
+    }
+}
+
+int nrg_uri_read(struct nrg_uri *uri, const struct nrg_uri_key *keys, void *values,
+                 struct nrg_error *err)
+{
+    int rc = 0;
+    for (const struct nrg_uri_key *k = keys; !rc && k->key; k++) {
+        const char *text = nrg_uri_text(uri, k->key);
+        if (text)
+            rc = read_key(uri, k, text, (char *)values + k->offset, err);
+    }
+    return rc;
 }
 
 int nrg_uri_finish(const struct nrg_uri *uri, struct nrg_error *err)

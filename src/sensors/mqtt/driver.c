@@ -3,16 +3,19 @@
  *
  *   mqtt://[user@]host[:port]/topic?...      mqtts:// the same over TLS
  *
- * Messages are decoded on the library's thread (mqtt_plan.h) and come here through a ring. The
- * time of a reading is its arrival: plugs tell whole seconds at best. What the broker had
- * retained from before counts only when its own time says that it is new.
+ * Messages are decoded on the library's thread (mqtt/payload.h) and come here through a pipe. One
+ * message fits PIPE_BUF, so the kernel writes it as a whole or, when the pipe is full, not at all:
+ * then it is dropped and counted, and neither side ever waits for the other. The time of a reading
+ * is its arrival, because plugs tell whole seconds at best. A message that the broker retained from
+ * earlier counts only when its own time says that it is new.
  *
- * A lost connection is said once and made again by the library; until then there is a gap.
+ * The library connects again by itself; a lost connection is noted once, and leaves a gap.
  */
-#include "sensors/mqtt.h"
-
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,37 +26,45 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "sensors/drivers.h"
-#include "sensors/mqtt_ring.h"
+#include "sensors/mqtt/payload.h"
 #include "sensors/mqtt/settings.h"
 
-#define WAIT_NS        (5 * NRG_NS_PER_S)  /* for the broker's answer */
-#define FIRST_WAIT_NS  (30 * NRG_NS_PER_S) /* for the first message, with no period given */
-#define LEAST_WAIT_NS  (5 * NRG_NS_PER_S)
-#define SILENT_PERIODS 4
+#define WAIT_NS       (5 * NRG_NS_PER_S)  /* for the broker's answer */
+#define FIRST_WAIT_NS (30 * NRG_NS_PER_S) /* for the first message, with no period given */
+#define LEAST_WAIT_NS (5 * NRG_NS_PER_S)
+#define PIPE_BYTES    (256 * 1024) /* room for some hundred messages */
+#define MAX_MESSAGES  256          /* that a read takes at most */
+#define SHOWN_BYTES   200          /* of a message, for people */
+
+/* What the library's thread sends to the one that reads. */
+struct event {
+    enum { READING, REFUSED, LOST, CONNECTED } kind;
+    int64_t arrived_ns;
+    size_t bytes;
+    struct nrg_mqtt_reading reading;
+    char text[SHOWN_BYTES]; /* "topic payload", or why a connection was lost */
+};
+_Static_assert(sizeof(struct event) <= PIPE_BUF, "written as a whole");
 
 struct mqtt {
+    struct nrg_meter_monitor monitor; /* first, as meter/driver.h says */
     const struct nrg_found *found;
     struct nrg_mqtt_settings settings;
     struct nrg_mqtt_session *session;
-    struct nrg_mqtt_ring *ring;
+    int events[2]; /* the pipe: the end to read, the end to write */
+    atomic_uint_fast64_t dropped;
     int poll_fd, timer_fd;
-    struct nrg_sink *sink; /* during read */
-    struct nrg_meter_out *watch;
-    struct nrg_meter_stats stats;
+    struct nrg_sink *sink;             /* during read */
     double together[NRG_METER_FIELDS]; /* powers that are added up, until all have come */
-    bool sums, silent, gone;           /* silent, gone: said, and not over */
+    bool sums, silent, gone;           /* silent, gone: noted, and not over yet */
     int64_t heard_ns, last_t_ns, alarm_ns;
     uint64_t retained;
 };
 
-/* Topics that are heard while we listen; only the library's thread writes. */
+/* Learns the topics while we listen, on the library's thread. */
 static void on_topic(void *arg, const char *topic, const void *payload, size_t len, bool retained,
                      int64_t arrived_ns)
 {
-    (void)payload;
-    (void)len;
-    (void)retained;
-    (void)arrived_ns;
     nrg_mqtt_plan_learn(arg, topic);
 }
 
@@ -75,18 +86,15 @@ static int listen_for_topics(struct nrg_mqtt_settings *s, struct nrg_error *err)
     return 0;
 }
 
-/* What was heard becomes part of the URI, so that open finds the same fields. */
-static int locate(struct nrg_found *found, const struct nrg_uri *uri,
-                  const struct nrg_mqtt_settings *s, bool learnt, struct nrg_error *err)
+/* Makes the learnt fields part of the URI, so that open finds the same ones. */
+static int set_locator(struct nrg_found *found, const struct nrg_uri *uri,
+                       const struct nrg_mqtt_settings *s, bool learnt, struct nrg_error *err)
 {
     char fields[512] = "";
+    const char *key = !learnt ? "" : uri->n_query ? "&fields=" : "?fields=";
     if (learnt)
         nrg_mqtt_plan_text(&s->plan, fields, sizeof fields);
-    int n = snprintf(found->locator, sizeof found->locator, "%s%s%s%s", uri->text,
-                     !learnt        ? ""
-                     : uri->n_query ? "&"
-                                    : "?",
-                     learnt ? "fields=" : "", fields);
+    int n = snprintf(found->locator, sizeof found->locator, "%s%s%s", uri->text, key, fields);
     return n < (int)sizeof found->locator
                ? 0
                : nrg_fail(err, -EINVAL, "--meter", "longer than %zu bytes with its fields",
@@ -110,28 +118,21 @@ static int add_found(struct nrg_probe *probe, struct nrg_uri *uri, struct nrg_mq
     if (!found)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     found->required = true;
-    rc = locate(found, uri, s, learnt, err);
+    rc = set_locator(found, uri, s, learnt, err);
     return rc ? rc
               : nrg_meter_channels(found, uri, s->plan.fields, s->plan.n_fields, s->period_ns, err);
 }
 
 static int probe_mqtt(struct nrg_probe *probe, struct nrg_error *err)
 {
-    char text[NRG_URI_TEXT];
     struct nrg_uri *uri = malloc(sizeof *uri);
     struct nrg_mqtt_settings *s = malloc(sizeof *s);
-    int rc = -ENOMEM;
-    if (!uri || !s)
-        nrg_fail(err, rc, NULL, "out of memory");
-    else if (snprintf(text, sizeof text, "%s:%s", probe->driver->name,
-                      probe->argument ? probe->argument : "") >= (int)sizeof text)
-        rc = nrg_fail(err, -EINVAL, "--meter", "longer than %zu bytes", sizeof text - 1);
-    else
-        rc = nrg_uri_parse(uri, text, err);
+    int rc = uri && s ? nrg_uri_join(uri, probe->driver->name, probe->argument, err)
+                      : nrg_fail(err, -ENOMEM, NULL, "out of memory");
     if (!rc)
         rc = nrg_mqtt_settings_read(uri, s, err);
     if (!rc)
-        nrg_uri_text(uri, "covers"); /* asked for again when channels are made */
+        nrg_uri_text(uri, "covers"); /* nrg_meter_channels reads it later */
     if (!rc)
         rc = add_found(probe, uri, s, err);
     free(uri);
@@ -139,38 +140,40 @@ static int probe_mqtt(struct nrg_probe *probe, struct nrg_error *err)
     return rc;
 }
 
-/* On the library's thread. */
+static void send_event(struct mqtt *m, const struct event *event)
+{
+    if (write(m->events[1], event, sizeof *event) < 0)
+        atomic_fetch_add(&m->dropped, 1);
+}
+
+/* This one and the next two run on the library's thread. */
 static void on_message(void *arg, const char *topic, const void *payload, size_t len, bool retained,
                        int64_t arrived_ns)
 {
     struct mqtt *m = arg;
-    struct nrg_mqtt_slot slot = {.arrived_ns = arrived_ns, .bytes = len};
+    struct event event = {.arrived_ns = arrived_ns, .bytes = len};
     const struct nrg_mqtt_message message = {topic, payload, len, retained, arrived_ns};
-    slot.kind = nrg_mqtt_decode(&m->settings.plan, &message, &slot.reading) ? NRG_MQTT_READING
-                                                                            : NRG_MQTT_REFUSED;
-    snprintf(slot.text, sizeof slot.text, "%s ", topic);
-    size_t used = strlen(slot.text);
-    nrg_copy_clean(slot.text + used, sizeof slot.text - used, payload,
-                   len < sizeof slot.text ? len : sizeof slot.text);
-    nrg_mqtt_ring_push(m->ring, &slot);
+    event.kind = nrg_mqtt_decode(&m->settings.plan, &message, &event.reading) ? READING : REFUSED;
+    snprintf(event.text, sizeof event.text, "%s ", topic);
+    size_t used = strlen(event.text);
+    nrg_copy_clean(event.text + used, sizeof event.text - used, payload,
+                   len < sizeof event.text ? len : sizeof event.text);
+    send_event(m, &event);
 }
 
 static void on_lost(void *arg, const char *why)
 {
-    struct mqtt *m = arg;
-    struct nrg_mqtt_slot slot = {.kind = NRG_MQTT_LOST};
-    nrg_copy(slot.text, sizeof slot.text, why);
-    nrg_mqtt_ring_push(m->ring, &slot);
+    struct event event = {.kind = LOST};
+    nrg_copy(event.text, sizeof event.text, why);
+    send_event(arg, &event);
 }
 
 static void on_connected(void *arg)
 {
-    struct mqtt *m = arg;
-    const struct nrg_mqtt_slot slot = {.kind = NRG_MQTT_UP};
-    nrg_mqtt_ring_push(m->ring, &slot);
+    send_event(arg, &(const struct event){.kind = CONNECTED});
 }
 
-static void note(struct mqtt *m, const char *kind, const char *text)
+static void send_note(struct mqtt *m, const char *kind, const char *text)
 {
     if (m->sink)
         nrg_sink_note(m->sink, kind, text);
@@ -178,13 +181,8 @@ static void note(struct mqtt *m, const char *kind, const char *text)
 
 static void set_alarm(struct mqtt *m)
 {
-    int64_t period = m->settings.period_ns ? m->settings.period_ns : m->stats.period_ns;
-    int64_t wait = SILENT_PERIODS * period;
-    if (!m->stats.readings && wait < FIRST_WAIT_NS)
-        wait = FIRST_WAIT_NS;
-    if (wait < LEAST_WAIT_NS)
-        wait = LEAST_WAIT_NS;
-    m->alarm_ns = m->heard_ns + wait;
+    m->alarm_ns = m->heard_ns + nrg_meter_patience_ns(&m->monitor.stats, m->settings.period_ns,
+                                                      LEAST_WAIT_NS, FIRST_WAIT_NS);
     const struct itimerspec at = {
         .it_value = {m->alarm_ns / NRG_NS_PER_S, m->alarm_ns % NRG_NS_PER_S}};
     timerfd_settime(m->timer_fd, TFD_TIMER_ABSTIME, &at, NULL);
@@ -200,15 +198,15 @@ static void on_alarm(struct mqtt *m)
         return;
     snprintf(text, sizeof text, "silent: no message for %.3g s%s",
              (double)(nrg_now_ns() - m->heard_ns) / 1e9,
-             m->retained && !m->stats.readings ? ", only what the broker had retained"
-             : m->stats.readings               ? ""
-                                               : ": is the topic right? See nrg meter watch");
+             m->retained && !m->monitor.stats.readings ? ", only what the broker had retained"
+             : m->monitor.stats.readings               ? ""
+                                         : ": is the topic right? See nrg meter watch");
     m->silent = true;
-    note(m, "silent", text);
+    send_note(m, "silent", text);
 }
 
-/* All powers that are added up, or nothing yet. */
-static bool collect(struct mqtt *m, double *values)
+/* True when all powers that are added up have come: then `values` has them. */
+static bool collect_powers(struct mqtt *m, double *values)
 {
     const struct nrg_mqtt_plan *plan = &m->settings.plan;
     bool all = true;
@@ -224,7 +222,7 @@ static bool collect(struct mqtt *m, double *values)
     return all;
 }
 
-static void emit(struct mqtt *m, const struct nrg_meter_reading *said)
+static void emit_reading(struct mqtt *m, const struct nrg_meter_reading *said)
 {
     int64_t raw[NRG_METER_RAW];
     double values[NRG_METER_FIELDS];
@@ -237,79 +235,79 @@ static void emit(struct mqtt *m, const struct nrg_meter_reading *said)
     nrg_meter_raw(m->found, &reading, raw);
     if (m->sink)
         nrg_sink_row(m->sink, 0, t_ns, 0, raw);
-    if (m->watch && m->watch->reading)
-        m->watch->reading(m->watch, &reading);
+    if (m->monitor.watch && m->monitor.watch->reading)
+        m->monitor.watch->reading(m->monitor.watch, &reading);
 }
 
-static void on_reading(struct mqtt *m, struct nrg_mqtt_slot *slot)
+static void on_reading(struct mqtt *m, struct event *event)
 {
-    struct nrg_meter_reading reading = {.sent_ns = slot->reading.t_ns,
-                                        .values = slot->reading.values,
+    struct nrg_meter_reading reading = {.sent_ns = event->reading.t_ns,
+                                        .values = event->reading.values,
                                         .n_values = m->settings.plan.n_fields,
                                         .rssi_dbm = NAN};
-    int64_t interval = slot->arrived_ns - m->heard_ns;
     bool again = m->silent || m->gone;
-    if (m->stats.readings && !again && interval >= 0)
-        m->stats.period_ns += (interval - m->stats.period_ns) / (m->stats.readings > 1 ? 4 : 1);
+    if (m->monitor.stats.readings && !again)
+        nrg_meter_learn_period(&m->monitor.stats, event->arrived_ns - m->heard_ns);
     if (again)
-        note(m, "back", "readings are back");
+        send_note(m, "back", "readings are back");
     m->silent = m->gone = false;
-    m->stats.readings++;
-    m->heard_ns = slot->arrived_ns;
+    m->monitor.stats.readings++;
+    m->heard_ns = event->arrived_ns;
     set_alarm(m);
-    if (!m->sums || collect(m, slot->reading.values))
-        emit(m, &reading);
+    if (!m->sums || collect_powers(m, event->reading.values))
+        emit_reading(m, &reading);
 }
 
-static void on_refused(struct mqtt *m, const struct nrg_mqtt_slot *slot)
+static void on_refused(struct mqtt *m, const struct event *event)
 {
-    const struct nrg_mqtt_reading *r = &slot->reading;
+    const struct nrg_mqtt_reading *r = &event->reading;
     m->retained += !strncmp(r->why, "retained", 8);
-    *(r->harmless ? &m->stats.harmless : &m->stats.refused) += 1;
+    *(r->harmless ? &m->monitor.stats.harmless : &m->monitor.stats.refused) += 1;
     if (!r->harmless)
-        m->stats.refused_bytes += slot->bytes;
-    if (m->watch && m->watch->refused)
-        m->watch->refused(m->watch, slot->text, strlen(slot->text), r->why, r->harmless);
+        m->monitor.stats.refused_bytes += event->bytes;
+    if (m->monitor.watch && m->monitor.watch->refused)
+        m->monitor.watch->refused(m->monitor.watch, event->text, strlen(event->text), r->why,
+                                  r->harmless);
 }
 
-static void on_slot(struct mqtt *m, struct nrg_mqtt_slot *slot)
+static void on_event(struct mqtt *m, struct event *event)
 {
     char text[280];
-    m->stats.bytes += slot->bytes;
-    if (m->watch && m->watch->raw && slot->kind <= NRG_MQTT_REFUSED)
-        m->watch->raw(m->watch, slot->text, strlen(slot->text));
-    switch (slot->kind) {
-    case NRG_MQTT_READING:
-        on_reading(m, slot);
+    m->monitor.stats.bytes += event->bytes;
+    if (m->monitor.watch && m->monitor.watch->raw && event->kind <= REFUSED)
+        m->monitor.watch->raw(m->monitor.watch, event->text, strlen(event->text));
+    switch (event->kind) {
+    case READING:
+        on_reading(m, event);
         break;
-    case NRG_MQTT_REFUSED:
-        on_refused(m, slot);
+    case REFUSED:
+        on_refused(m, event);
         break;
-    case NRG_MQTT_LOST:
-        snprintf(text, sizeof text, "gone (%s): tried again every second", slot->text);
+    case LOST:
+        snprintf(text, sizeof text, "gone (%s): tried again every second", event->text);
         if (!m->gone)
-            note(m, "gone", text);
+            send_note(m, "gone", text);
         m->gone = true;
         break;
-    case NRG_MQTT_UP:
-        m->stats.opened++;
+    case CONNECTED:
+        m->monitor.stats.opened++;
     }
 }
 
 static int read_mqtt(void *state, struct nrg_sink *sink)
 {
     struct mqtt *m = state;
-    struct nrg_mqtt_slot slot;
+    struct event event;
     char text[96];
     m->sink = sink;
-    for (size_t i = 0; i < NRG_MQTT_RING && nrg_mqtt_ring_pop(m->ring, &slot); i++)
-        on_slot(m, &slot);
-    uint64_t dropped = nrg_mqtt_ring_dropped(m->ring);
+    for (size_t i = 0; i < MAX_MESSAGES && read(m->events[0], &event, sizeof event) > 0; i++)
+        on_event(m, &event);
+    uint64_t dropped = atomic_exchange(&m->dropped, 0);
     if (dropped) {
         snprintf(text, sizeof text, "%llu messages came faster than they could be read",
                  (unsigned long long)dropped);
-        m->stats.refused += dropped;
-        note(m, "flood", text);
+        m->monitor.stats.refused += dropped;
+        send_note(m, "flood", text);
     }
     on_alarm(m);
     m->sink = NULL;
@@ -326,12 +324,11 @@ static void close_mqtt(void *state)
     struct mqtt *m = state;
     if (!m)
         return;
-    nrg_mqtt_stop(m->session); /* first: its thread pushes into the ring */
-    nrg_mqtt_ring_free(m->ring);
-    if (m->timer_fd >= 0)
-        close(m->timer_fd);
-    if (m->poll_fd >= 0)
-        close(m->poll_fd);
+    nrg_mqtt_stop(m->session); /* first: its thread writes into the pipe */
+    const int fds[] = {m->events[0], m->events[1], m->timer_fd, m->poll_fd};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
     explicit_bzero(&m->settings.connection.password, sizeof m->settings.connection.password);
     free(m);
 }
@@ -339,12 +336,14 @@ static void close_mqtt(void *state)
 static int make_fds(struct mqtt *m, struct nrg_error *err)
 {
     struct epoll_event event = {.events = EPOLLIN};
-    m->ring = nrg_mqtt_ring_new();
+    if (pipe2(m->events, O_CLOEXEC | O_NONBLOCK))
+        return nrg_fail(err, -errno, m->found->sensor, "cannot make a pipe: %s", strerror(errno));
+    fcntl(m->events[1], F_SETPIPE_SZ, PIPE_BYTES); /* where it is refused, a flood drops sooner */
     m->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
     m->poll_fd = epoll_create1(EPOLL_CLOEXEC);
-    if (!m->ring || m->timer_fd < 0 || m->poll_fd < 0 ||
+    if (m->timer_fd < 0 || m->poll_fd < 0 ||
         epoll_ctl(m->poll_fd, EPOLL_CTL_ADD, m->timer_fd, &event) ||
-        epoll_ctl(m->poll_fd, EPOLL_CTL_ADD, nrg_mqtt_ring_fd(m->ring), &event))
+        epoll_ctl(m->poll_fd, EPOLL_CTL_ADD, m->events[0], &event))
         return nrg_fail(err, -ENOMEM, m->found->sensor, "out of memory or descriptors");
     return 0;
 }
@@ -373,12 +372,11 @@ static int open_mqtt(const struct nrg_context *ctx, const struct nrg_found *foun
                      struct nrg_error *err)
 {
     struct mqtt *m = calloc(1, sizeof *m);
-    (void)ctx;
     if (!m)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     m->found = found;
-    m->poll_fd = m->timer_fd = -1;
-    m->stats.rssi_dbm = NAN;
+    m->poll_fd = m->timer_fd = m->events[0] = m->events[1] = -1;
+    m->monitor.stats.rssi_dbm = NAN;
     for (size_t i = 0; i < NRG_METER_FIELDS; i++)
         m->together[i] = NAN;
     int rc = make_fds(m, err);
@@ -391,34 +389,13 @@ static int open_mqtt(const struct nrg_context *ctx, const struct nrg_found *foun
     return rc;
 }
 
-void nrg_mqtt_watch(void *state, struct nrg_meter_out *watch)
-{
-    ((struct mqtt *)state)->watch = watch;
-}
+/* clang-format off */
+#define MQTT_DRIVER(scheme, text)                                                                  \
+    {.name = (scheme), .summary = (text), .flags = NRG_ON_REQUEST, .probe = probe_mqtt,             \
+     .open = open_mqtt, .read = read_mqtt, .fd = fd_mqtt, .close = close_mqtt}
+/* clang-format on */
 
-const struct nrg_meter_stats *nrg_mqtt_statistics(void *state)
-{
-    return &((struct mqtt *)state)->stats;
-}
+const struct nrg_driver nrg_driver_mqtt =
+    MQTT_DRIVER("mqtt", "meters and plugs that publish to an MQTT broker");
 
-const struct nrg_driver nrg_driver_mqtt = {
-    .name = "mqtt",
-    .summary = "meters and plugs that publish to an MQTT broker",
-    .flags = NRG_ON_REQUEST,
-    .probe = probe_mqtt,
-    .open = open_mqtt,
-    .read = read_mqtt,
-    .fd = fd_mqtt,
-    .close = close_mqtt,
-};
-
-const struct nrg_driver nrg_driver_mqtts = {
-    .name = "mqtts",
-    .summary = "the same over TLS",
-    .flags = NRG_ON_REQUEST,
-    .probe = probe_mqtt,
-    .open = open_mqtt,
-    .read = read_mqtt,
-    .fd = fd_mqtt,
-    .close = close_mqtt,
-};
+const struct nrg_driver nrg_driver_mqtts = MQTT_DRIVER("mqtts", "the same over TLS");

@@ -1,11 +1,11 @@
 /*
- * See mqtt_plan.h: messages to values. JSON is read by jansson, up to a limit of bytes.
+ * See mqtt/payload.h. JSON is read by jansson, up to a limit of bytes.
  *
- * Keys of known devices stand in one table, tried in order; the unit goes with the key, because
+ * The keys of known devices are in one table, tried in order; the unit goes with the key, because
  * makers differ (Tasmota counts kWh, Shelly Wh). An array (Tasmota with several phases) is summed
- * for power, and its first item is taken for anything else.
+ * for power; of anything else its first item is used.
  */
-#include "sensors/mqtt/plan.h"
+#include "sensors/mqtt/payload.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -18,7 +18,7 @@
 #define MOST 1e15
 
 static const struct known_key {
-    unsigned field; /* of the plan any_json in mqtt_plan.c */
+    unsigned field; /* as plan_any_json in mqtt/plan.c numbers them */
     const char *pointer;
     double factor;
 } known_keys[] = {
@@ -80,7 +80,7 @@ bool nrg_mqtt_name(const char *subscription, const char *topic, char *name, size
 }
 
 /* One step of a pointer: "~1" is '/', "~0" is '~' (RFC 6901). */
-static const json_t *step(const json_t *at, const char *token, size_t len)
+static const json_t *follow_token(const json_t *at, const char *token, size_t len)
 {
     char key[NRG_MQTT_POINTER];
     size_t n = 0;
@@ -101,18 +101,18 @@ static const json_t *step(const json_t *at, const char *token, size_t len)
     return json_is_array(at) && n ? json_array_get(at, index) : NULL;
 }
 
-static const json_t *find(const json_t *doc, const char *pointer)
+static const json_t *find_pointer(const json_t *doc, const char *pointer)
 {
     while (doc && *pointer == '/') {
         size_t len = strcspn(++pointer, "/");
-        doc = step(doc, pointer, len);
+        doc = follow_token(doc, pointer, len);
         pointer += len;
     }
     return doc;
 }
 
-/* NAN: it is no number. Texts may hold one ("12.5"). */
-static double number(const json_t *value, const struct nrg_meter_field *field, double factor)
+/* In SI units; NAN: not a number. Texts may hold one ("12.5"). */
+static double json_value(const json_t *value, const struct nrg_meter_field *field, double factor)
 {
     double v = NAN, sum = 0;
     if (json_is_number(value))
@@ -133,8 +133,8 @@ static double number(const json_t *value, const struct nrg_meter_field *field, d
     return fabs(v) < MOST ? v : NAN;
 }
 
-/* Of an unknown device: the first key at the top whose name tells the unit ("power1", "watts"). */
-static void by_names(const struct nrg_mqtt_plan *plan, const json_t *doc, double *values)
+/* For an unknown device: the first top-level key whose name tells the unit ("power1", "watts"). */
+static void read_by_names(const struct nrg_mqtt_plan *plan, const json_t *doc, double *values)
 {
     const char *key;
     const json_t *value;
@@ -144,37 +144,39 @@ static void by_names(const struct nrg_mqtt_plan *plan, const json_t *doc, double
         for (size_t i = 0; unit && i < plan->n_fields; i++)
             if (isnan(values[i]) && plan->fields[i].quantity == unit->quantity &&
                 unit->quantity != NRG_ENERGY)
-                values[i] = number(value, &plan->fields[i], unit->factor);
+                values[i] = json_value(value, &plan->fields[i], unit->factor);
     }
 }
 
-static bool by_keys(const struct nrg_mqtt_plan *plan, const json_t *doc, double *values)
+static bool read_known_keys(const struct nrg_mqtt_plan *plan, const json_t *doc, double *values)
 {
     bool any = false;
     for (size_t i = 0; i < sizeof known_keys / sizeof *known_keys; i++) {
         const struct known_key *k = &known_keys[i];
         if (isnan(values[k->field]))
-            values[k->field] = number(find(doc, k->pointer), &plan->fields[k->field], k->factor);
+            values[k->field] =
+                json_value(find_pointer(doc, k->pointer), &plan->fields[k->field], k->factor);
     }
     if (isnan(values[0]))
-        by_names(plan, doc, values);
+        read_by_names(plan, doc, values);
     for (size_t i = 0; i < plan->n_fields; i++)
         any |= !isnan(values[i]);
     return any;
 }
 
-static bool by_pointers(const struct nrg_mqtt_plan *plan, const json_t *doc, double *values)
+static bool read_pointers(const struct nrg_mqtt_plan *plan, const json_t *doc, double *values)
 {
     bool any = false;
     for (size_t i = 0; i < plan->n_fields; i++) {
         if (plan->pointers[i][0])
-            values[i] = number(find(doc, plan->pointers[i]), &plan->fields[i], plan->factors[i]);
+            values[i] = json_value(find_pointer(doc, plan->pointers[i]), &plan->fields[i],
+                                   plan->factors[i]);
         any |= !isnan(values[i]);
     }
     return any;
 }
 
-static bool refuse(struct nrg_mqtt_reading *r, bool harmless, const char *why)
+static bool refuse_message(struct nrg_mqtt_reading *r, bool harmless, const char *why)
 {
     nrg_copy(r->why, sizeof r->why, why);
     r->harmless = harmless;
@@ -187,9 +189,9 @@ static bool is_object(const struct nrg_mqtt_message *m)
     return first == '{' || first == '[';
 }
 
-/* A plain number: the topic's field. */
-static bool plain(const struct nrg_mqtt_plan *plan, const struct nrg_mqtt_message *m,
-                  struct nrg_mqtt_reading *r, bool *tried)
+/* A plain number: the value of the topic's field. `tried` is false when it must be JSON. */
+static bool read_plain_number(const struct nrg_mqtt_plan *plan, const struct nrg_mqtt_message *m,
+                              struct nrg_mqtt_reading *r, bool *tried)
 {
     char name[32];
     size_t i = 0;
@@ -197,7 +199,7 @@ static bool plain(const struct nrg_mqtt_plan *plan, const struct nrg_mqtt_messag
     *tried = true;
     if (plan->wildcards && plan->n_fields && !plan->pointers[0][0]) {
         if (!nrg_mqtt_name(plan->topic, m->topic, name, sizeof name))
-            return refuse(r, true, "another topic");
+            return refuse_message(r, true, "another topic");
         while (i < plan->n_fields && strcmp(plan->fields[i].name, name))
             i++;
         if (i == plan->n_fields) {
@@ -206,7 +208,7 @@ static bool plain(const struct nrg_mqtt_plan *plan, const struct nrg_mqtt_messag
             return false;
         }
     } else if (!plan->n_fields) {
-        return refuse(r, true, "no field is wanted of it: fields= names some");
+        return refuse_message(r, true, "no field is wanted of it: fields= names some");
     } else if ((plan->n_fields > 1 && !plan->any_json) || (plan->pointers[0][0] && is_object(m))) {
         *tried = false;
         return false;
@@ -216,24 +218,24 @@ static bool plain(const struct nrg_mqtt_plan *plan, const struct nrg_mqtt_messag
         return false;
     }
     r->values[i] = v;
-    return isnan(v) ? refuse(r, true, "has no value") : true;
+    return isnan(v) ? refuse_message(r, true, "has no value") : true;
 }
 
-/* A retained message is what somebody once said: it counts only when it says that it is new. */
+/* A retained message may be of any age: it counts only when its own time says that it is new. */
 static bool is_fresh(struct nrg_mqtt_plan *plan, const json_t *doc,
                      const struct nrg_mqtt_message *m, struct nrg_mqtt_reading *r)
 {
-    const json_t *time = plan->time_pointer[0] ? find(doc, plan->time_pointer) : NULL;
+    const json_t *time = plan->time_pointer[0] ? find_pointer(doc, plan->time_pointer) : NULL;
     char text[64] = "";
     int64_t t_ns;
     for (size_t i = 0; !plan->time_pointer[0] && !time && i < 6; i++)
-        time = find(doc, known_times[i]);
+        time = find_pointer(doc, known_times[i]);
     if (json_is_string(time))
         nrg_copy(text, sizeof text, json_string_value(time));
     else if (json_is_number(time))
         snprintf(text, sizeof text, "%.6f", json_number_value(time));
     if (!text[0] || nrg_meter_time(&plan->times, text, strlen(text), m->arrived_ns, &t_ns))
-        return refuse(r, true, "retained by the broker: nobody knows how old it is");
+        return refuse_message(r, true, "retained by the broker: nobody knows how old it is");
     int64_t age_ns = m->arrived_ns - t_ns;
     if (age_ns > plan->fresh_ns || age_ns < -plan->fresh_ns) {
         snprintf(r->why, sizeof r->why, "retained by the broker: %.0f s old by its own time",
@@ -245,7 +247,7 @@ static bool is_fresh(struct nrg_mqtt_plan *plan, const json_t *doc,
     return true;
 }
 
-static bool from_json(struct nrg_mqtt_plan *plan, const struct nrg_mqtt_message *m,
+static bool read_json(struct nrg_mqtt_plan *plan, const struct nrg_mqtt_message *m,
                       struct nrg_mqtt_reading *r)
 {
     json_error_t error;
@@ -254,9 +256,10 @@ static bool from_json(struct nrg_mqtt_plan *plan, const struct nrg_mqtt_message 
         snprintf(r->why, sizeof r->why, "neither a number nor JSON: %.60s", error.text);
         return false;
     }
-    bool any = plan->any_json ? by_keys(plan, doc, r->values) : by_pointers(plan, doc, r->values);
+    bool any = plan->any_json ? read_known_keys(plan, doc, r->values)
+                              : read_pointers(plan, doc, r->values);
     if (!any)
-        refuse(r, true, "has no value that is wanted");
+        refuse_message(r, true, "has no value that is wanted");
     else if (m->retained)
         any = is_fresh(plan, doc, m, r);
     json_decref(doc);
@@ -273,11 +276,11 @@ bool nrg_mqtt_decode(struct nrg_mqtt_plan *plan, const struct nrg_mqtt_message *
     for (size_t i = 0; i < NRG_METER_FIELDS; i++)
         r->values[i] = NAN;
     if (!m->len)
-        return refuse(r, true, "empty");
+        return refuse_message(r, true, "empty");
     if (m->len > NRG_MQTT_PAYLOAD)
-        return refuse(r, false, "longer than any reading of a meter");
-    any = plain(plan, m, r, &tried);
+        return refuse_message(r, false, "longer than any reading of a meter");
+    any = read_plain_number(plan, m, r, &tried);
     if (!tried)
-        return from_json(plan, m, r);
+        return read_json(plan, m, r);
     return any && m->retained ? is_fresh(plan, NULL, m, r) : any;
 }

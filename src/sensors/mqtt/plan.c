@@ -1,4 +1,4 @@
-/* See mqtt_plan.h: from the URI to what is wanted. */
+/* See mqtt/plan.h. Without keys, the topic's name or a table of known devices tells the units. */
 #include "sensors/mqtt/plan.h"
 
 #include <errno.h>
@@ -7,10 +7,12 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/parse.h"
+#include "sensors/mqtt/payload.h"
 
 #define FRESH_NS (10 * NRG_NS_PER_S)
 
-/* Numbers whose unit only the device's maker knows: by the begin and the end of the topic. */
+/* Numbers whose unit only the maker knows, by the beginning and the end of the topic. */
 static const struct {
     const char *begin, *end, *unit;
 } known_topics[] = {
@@ -27,23 +29,17 @@ static const char *last_level(const char *topic)
 
 static const struct nrg_meter_unit *unit_of_topic(const char *topic)
 {
-    size_t len = strlen(topic);
-    for (size_t i = 0; i < sizeof known_topics / sizeof *known_topics; i++) {
-        size_t end = strlen(known_topics[i].end);
-        if (!strncmp(topic, known_topics[i].begin, strlen(known_topics[i].begin)) && len >= end &&
-            !strcmp(topic + len - end, known_topics[i].end))
+    for (size_t i = 0; i < sizeof known_topics / sizeof *known_topics; i++)
+        if (!strncmp(topic, known_topics[i].begin, strlen(known_topics[i].begin)) &&
+            nrg_ends_with(topic, known_topics[i].end))
             return nrg_meter_unit_find(known_topics[i].unit, strlen(known_topics[i].unit));
-    }
     return nrg_meter_unit_of_name(last_level(topic), strlen(last_level(topic)));
 }
 
 static void set_field(struct nrg_mqtt_plan *plan, size_t i, const char *name,
                       const struct nrg_meter_unit *unit)
 {
-    struct nrg_meter_field *f = &plan->fields[i];
-    *f = (struct nrg_meter_field){
-        .quantity = unit->quantity, .kind = unit->kind, .resolution = unit->step};
-    nrg_copy_clean(f->name, sizeof f->name, name, strlen(name));
+    plan->fields[i] = nrg_meter_unit_field(unit, name);
     plan->factors[i] = unit->factor;
 }
 
@@ -53,10 +49,10 @@ static void add_field(struct nrg_mqtt_plan *plan, const char *name, const char *
 }
 
 /*
- * The energy has the power's name: they are the same thing, counted. Tasmota counts Wh, others
- * show thousandths.
+ * The energy has the power's name, because it is the same thing, counted. Tasmota counts Wh, others
+ * show thousandths of them.
  */
-static void any_json(struct nrg_mqtt_plan *plan)
+static void plan_any_json(struct nrg_mqtt_plan *plan)
 {
     plan->any_json = true;
     add_field(plan, "power", "W");
@@ -79,18 +75,19 @@ static int set_pointer(struct nrg_mqtt_plan *plan, size_t i, const char *text, s
 }
 
 /* "name:unit[:kind][=/pointer]" */
-static int one_field(struct nrg_mqtt_plan *plan, const char *text, size_t len,
-                     struct nrg_error *err)
+static int add_given_field(struct nrg_mqtt_plan *plan, const char *all, const char *text,
+                           size_t len, struct nrg_error *err)
 {
     const char *pointer = memchr(text, '=', len);
     size_t i = plan->n_fields, spec = pointer ? (size_t)(pointer - text) : len;
     if (i == NRG_METER_FIELDS)
         return nrg_fail(err, -EINVAL, "fields=", "more than %d fields", NRG_METER_FIELDS);
-    int rc = nrg_meter_spec(text, spec, "fields=", &plan->fields[i], &plan->factors[i], err);
+    int rc =
+        nrg_meter_spec_field(text, spec, all, "fields=", &plan->fields[i], &plan->factors[i], err);
     for (size_t k = 0; !rc && k < i; k++)
         if (!strcmp(plan->fields[k].name, plan->fields[i].name) &&
             plan->fields[k].quantity == plan->fields[i].quantity)
-            rc = nrg_fail(err, -EINVAL, "fields=", "'%s' stands twice", plan->fields[i].name);
+            rc = nrg_fail(err, -EINVAL, "fields=", "'%s' is given twice", plan->fields[i].name);
     if (!rc && pointer)
         rc = set_pointer(plan, i, pointer + 1, len - spec - 1, "fields=", err);
     if (!rc && !pointer && !plan->wildcards) {
@@ -101,20 +98,18 @@ static int one_field(struct nrg_mqtt_plan *plan, const char *text, size_t len,
     return rc;
 }
 
-static int given_fields(struct nrg_mqtt_plan *plan, const char *text, struct nrg_error *err)
+static int plan_fields(struct nrg_mqtt_plan *plan, const char *text, struct nrg_error *err)
 {
     int rc = 0;
-    while (!rc && text) {
-        const char *comma = strchr(text, ',');
-        rc = one_field(plan, text, comma ? (size_t)(comma - text) : strlen(text), err);
-        text = comma ? comma + 1 : NULL;
-    }
+    size_t len;
+    for (const char *rest = text, *at; !rc && (at = nrg_next_item(&rest, &len));)
+        rc = add_given_field(plan, text, at, len, err);
     return rc;
 }
 
-/* value=/pointer: named and, without unit=, measured in what its last part says; else power. */
-static int given_value(struct nrg_mqtt_plan *plan, const char *pointer, const char *unit_text,
-                       struct nrg_error *err)
+/* value=/pointer: its last part is the name and, without unit=, tells the unit; else power. */
+static int plan_value(struct nrg_mqtt_plan *plan, const char *pointer, const char *unit_text,
+                      struct nrg_error *err)
 {
     int rc = pointer ? set_pointer(plan, 0, pointer, strlen(pointer), "value=", err) : 0;
     if (rc)
@@ -125,8 +120,7 @@ static int given_value(struct nrg_mqtt_plan *plan, const char *pointer, const ch
                                         : pointer ? nrg_meter_unit_of_name(name, strlen(name))
                                                   : unit_of_topic(plan->topic);
     if (unit_text && !unit)
-        return nrg_fail(err, -EINVAL, "unit=",
-                        "'%.20s' is no unit that is known: W mW kW J kJ Wh kWh V mV A mA C Hz",
+        return nrg_fail(err, -EINVAL, "unit=", "'%.20s' is not a known unit: " NRG_METER_UNITS,
                         unit_text);
     set_field(plan, plan->n_fields++, unit || unit_text ? name : "power",
               unit ? unit : nrg_meter_unit_find("W", 1));
@@ -150,14 +144,18 @@ static int check_topic(struct nrg_mqtt_plan *plan, const char *topic, struct nrg
     return 0;
 }
 
-static int set_time(struct nrg_mqtt_plan *plan, const char *text, struct nrg_error *err)
+/* time= and fresh= */
+static int read_times(struct nrg_mqtt_plan *plan, struct nrg_uri *uri, struct nrg_error *err)
 {
-    if (!text)
-        return 0;
-    if (*text != '/' || strlen(text) >= sizeof plan->time_pointer)
-        return nrg_fail(err, -EINVAL, "time=", "wants a JSON pointer to the time, such as /Time");
-    nrg_copy(plan->time_pointer, sizeof plan->time_pointer, text);
-    return 0;
+    static const struct nrg_uri_key keys[] = {
+        NRG_URI_COPY("time", struct nrg_mqtt_plan, time_pointer),
+        NRG_URI_DURATION("fresh", struct nrg_mqtt_plan, fresh_ns),
+        {0},
+    };
+    int rc = nrg_uri_read(uri, keys, plan, err);
+    if (!rc && plan->time_pointer[0] && plan->time_pointer[0] != '/')
+        rc = nrg_fail(err, -EINVAL, "time=", "wants a JSON pointer to the time, such as /Time");
+    return rc;
 }
 
 int nrg_mqtt_plan_init(struct nrg_mqtt_plan *plan, struct nrg_uri *uri, const char *topic,
@@ -170,22 +168,20 @@ int nrg_mqtt_plan_init(struct nrg_mqtt_plan *plan, struct nrg_uri *uri, const ch
     nrg_meter_times_init(&plan->times);
     int rc = check_topic(plan, topic, err);
     if (!rc)
-        rc = set_time(plan, nrg_uri_text(uri, "time"), err);
-    if (!rc)
-        rc = nrg_uri_duration(uri, "fresh", &plan->fresh_ns, err);
+        rc = read_times(plan, uri, err);
     if (!rc && fields && (value || unit))
         rc = nrg_fail(err, -EINVAL, uri->text, "fields= and value= exclude each other");
     if (rc)
         return rc;
     if (fields)
-        return given_fields(plan, fields, err);
+        return plan_fields(plan, fields, err);
     if (value || unit)
-        return given_value(plan, value, unit, err);
+        return plan_value(plan, value, unit, err);
     if (plan->wildcards)
         return 0;
     if (unit_of_topic(plan->topic))
-        return given_value(plan, NULL, NULL, err);
-    any_json(plan);
+        return plan_value(plan, NULL, NULL, err);
+    plan_any_json(plan);
     return 0;
 }
 
@@ -203,25 +199,15 @@ bool nrg_mqtt_plan_learn(struct nrg_mqtt_plan *plan, const char *topic)
     return true;
 }
 
-static const char *unit_name(const struct nrg_mqtt_plan *plan, size_t i)
-{
-    static const char *const names[] = {"W", "mW", "kW", "J",  "Wh", "kWh", "Wmin",
-                                        "V", "mV", "A",  "mA", "C",  "Hz",  "%"};
-    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
-        const struct nrg_meter_unit *unit = nrg_meter_unit_find(names[k], strlen(names[k]));
-        if (unit && unit->quantity == plan->fields[i].quantity && unit->factor == plan->factors[i])
-            return names[k];
-    }
-    return "W";
-}
-
 const char *nrg_mqtt_plan_text(const struct nrg_mqtt_plan *plan, char *buf, size_t size)
 {
     size_t len = 0;
     buf[0] = '\0';
     for (size_t i = 0; i < plan->n_fields; i++) {
+        const struct nrg_meter_unit *unit =
+            nrg_meter_unit_of(plan->fields[i].quantity, plan->factors[i]);
         int n = snprintf(buf + len, size - len, "%s%s:%s", i ? "," : "", plan->fields[i].name,
-                         unit_name(plan, i));
+                         unit ? unit->name : "W");
         if (n < 0 || (size_t)n >= size - len) {
             buf[len] = '\0'; /* the rest has no room */
             break;

@@ -1,21 +1,21 @@
 /*
- * What is wanted of an MQTT topic, and messages to values. Pure: no network, no clock but the times
- * that it is given; this is what the fuzz target drives.
+ * What is wanted of an MQTT topic. Plain data, nothing to release; errors are -EINVAL with a
+ * reason; one thread.
  *
  * A topic is one of these:
  *   a number        the last level tells what it is (emon/emonpi/power1, shellies/x/relay/0/power)
- *   any JSON        Tasmota, Shelly (second generation), zigbee2mqtt: known keys are looked for
+ *   any JSON        Tasmota, Shelly (second generation), zigbee2mqtt: known keys are tried
  *   given           value=/json/pointer, or fields=name:unit=/pointer,...
  *   several         + and # in the topic: what they stand for names the field
  *
- * Values of one message are one reading; fields of different topics come in readings of their own.
+ * The values of one message are one reading; fields of different topics are in different readings.
  */
 #ifndef NRG_SENSORS_MQTT_PLAN_H
 #define NRG_SENSORS_MQTT_PLAN_H
 
 #include "sensors/meter/spec.h"
+#include "sensors/meter/time.h"
 
-#define NRG_MQTT_PAYLOAD 16384 /* bytes of a message; longer ones are refused */
 #define NRG_MQTT_POINTER 96
 
 struct nrg_mqtt_plan {
@@ -28,7 +28,7 @@ struct nrg_mqtt_plan {
     bool any_json;                       /* known keys of known devices */
     bool wildcards;                      /* fields by what + and # stand for */
     struct nrg_meter_times times;
-    int64_t fresh_ns; /* a retained message that is not older counts */
+    int64_t fresh_ns; /* a retained message counts up to this age */
 };
 
 /*
@@ -43,28 +43,5 @@ bool nrg_mqtt_plan_learn(struct nrg_mqtt_plan *plan, const char *topic);
 
 /* The fields as text for fields=. Returns buf. */
 const char *nrg_mqtt_plan_text(const struct nrg_mqtt_plan *plan, char *buf, size_t size);
-
-/* What the wildcards of a subscription stand for in a topic, joined by '-': "power1". False: the
- * topic does not fit, or its name is too long. */
-bool nrg_mqtt_name(const char *subscription, const char *topic, char *name, size_t size);
-
-struct nrg_mqtt_message {
-    const char *topic;
-    const void *payload;
-    size_t len;
-    bool retained;
-    int64_t arrived_ns;
-};
-
-struct nrg_mqtt_reading {
-    int64_t t_ns; /* arrival; its own time when it was retained */
-    double values[NRG_METER_FIELDS];
-    char why[112]; /* it is no reading */
-    bool harmless;
-};
-
-/* True when there is at least one value; else `why`. */
-bool nrg_mqtt_decode(struct nrg_mqtt_plan *plan, const struct nrg_mqtt_message *message,
-                     struct nrg_mqtt_reading *reading);
 
 #endif

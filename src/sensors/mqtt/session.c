@@ -1,10 +1,10 @@
 /*
- * See mqtt_session.h. The declarations below are those of libmosquitto 1.x and 2.x, which keep
+ * See mqtt/session.h. The declarations below are those of libmosquitto 1.x and 2.x, which keep
  * them; only what both have is used.
  *
- * Before the library is asked to connect, a plain connection is tried: the library connects on
- * its thread and keeps the reason of a failure to itself, but "connection refused" and "no such
- * host" are what a user has to know.
+ * Before the library connects, a plain connection is tried: the library connects on its own thread
+ * and does not tell why that fails, but a user must know about "connection refused" and "no such
+ * host".
  */
 #include "sensors/mqtt/session.h"
 
@@ -110,16 +110,16 @@ struct nrg_mqtt_session {
     struct nrg_mqtt_calls calls;
     pthread_mutex_t lock;
     pthread_cond_t changed;
-    bool subscribed, refused; /* refused: an answer came, and it was no */
+    bool subscribed, refused; /* refused: the broker answered no */
     bool running, initialised;
     char why[200];
 };
 
-static int load(struct library *lib, struct nrg_error *err)
+static int load_library(struct library *lib, struct nrg_error *err)
 {
     const char *chosen = secure_getenv("NRG_MOSQUITTO_LIBRARY");
     const char *path = chosen && *chosen ? chosen : LIBRARY;
-    /* Never unloaded: it registers clean-up of its own. */
+    /* Never unloaded, because it registers clean-up functions of its own. */
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!handle)
         return nrg_fail(err, -ENOENT, "mqtt",
@@ -141,7 +141,7 @@ static int load(struct library *lib, struct nrg_error *err)
 int nrg_mqtt_available(struct nrg_error *err)
 {
     struct library lib;
-    return load(&lib, err);
+    return load_library(&lib, err);
 }
 
 static void set_why(struct nrg_mqtt_session *s, const char *text)
@@ -149,12 +149,12 @@ static void set_why(struct nrg_mqtt_session *s, const char *text)
     nrg_copy_clean(s->why, sizeof s->why, text, strlen(text));
 }
 
-static void connected(struct mosquitto *mosq, void *arg, int code)
+static void on_connect(struct mosquitto *mosq, void *arg, int code)
 {
     struct nrg_mqtt_session *s = arg;
     int fd = s->lib.socket(mosq);
     if (fd >= 0)
-        fcntl(fd, F_SETFD, FD_CLOEXEC); /* not for the command that is measured */
+        fcntl(fd, F_SETFD, FD_CLOEXEC); /* the measured command must not inherit it */
     if (!code)
         code = s->lib.subscribe(mosq, NULL, s->options.topic, s->options.qos) ? -1 : 0;
     pthread_mutex_lock(&s->lock);
@@ -166,12 +166,10 @@ static void connected(struct mosquitto *mosq, void *arg, int code)
     pthread_mutex_unlock(&s->lock);
 }
 
-static void subscribed(struct mosquitto *mosq, void *arg, int mid, int n, const int *granted)
+static void on_subscribed(struct mosquitto *mosq, void *arg, int mid, int n, const int *granted)
 {
     struct nrg_mqtt_session *s = arg;
     bool ok = n > 0 && granted[0] < 128;
-    (void)mosq;
-    (void)mid;
     pthread_mutex_lock(&s->lock);
     s->subscribed = ok;
     s->refused = !ok;
@@ -183,10 +181,9 @@ static void subscribed(struct mosquitto *mosq, void *arg, int mid, int n, const 
         s->calls.connected(s->calls.arg);
 }
 
-static void disconnected(struct mosquitto *mosq, void *arg, int code)
+static void on_disconnect(struct mosquitto *mosq, void *arg, int code)
 {
     struct nrg_mqtt_session *s = arg;
-    (void)mosq;
     pthread_mutex_lock(&s->lock);
     bool was = s->subscribed;
     s->subscribed = false;
@@ -195,10 +192,9 @@ static void disconnected(struct mosquitto *mosq, void *arg, int code)
         s->calls.lost(s->calls.arg, "the connection to the broker was lost");
 }
 
-static void logged(struct mosquitto *mosq, void *arg, int level, const char *text)
+static void on_logged(struct mosquitto *mosq, void *arg, int level, const char *text)
 {
     struct nrg_mqtt_session *s = arg;
-    (void)mosq;
     if (level != LOG_ERR_LEVEL)
         return;
     pthread_mutex_lock(&s->lock);
@@ -207,10 +203,9 @@ static void logged(struct mosquitto *mosq, void *arg, int level, const char *tex
     pthread_mutex_unlock(&s->lock);
 }
 
-static void message(struct mosquitto *mosq, void *arg, const struct mosquitto_message *m)
+static void on_published(struct mosquitto *mosq, void *arg, const struct mosquitto_message *m)
 {
     struct nrg_mqtt_session *s = arg;
-    (void)mosq;
     if (m->topic && m->payloadlen >= 0)
         s->calls.message(s->calls.arg, m->topic, m->payload ? m->payload : "",
                          (size_t)m->payloadlen, m->retain, nrg_now_ns());
@@ -237,7 +232,7 @@ static int connect_one(const struct addrinfo *a, int64_t until_ns)
     return -error;
 }
 
-/* Is anybody there? */
+/* Checks that something listens at the port. */
 static int try_connection(const struct nrg_mqtt_options *o, int64_t until_ns, struct nrg_error *err)
 {
     const struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
@@ -256,7 +251,7 @@ static int try_connection(const struct nrg_mqtt_options *o, int64_t until_ns, st
               : 0;
 }
 
-/* Descriptors that the library opens are not meant for the command that is measured. */
+/* The measured command must not inherit the library's descriptors: notes which were open before. */
 static void note_fds(bool *open_fds)
 {
     for (int fd = 0; fd < MAX_FDS; fd++)
@@ -270,7 +265,8 @@ static void close_new_fds_on_exec(const bool *open_before)
             fcntl(fd, F_SETFD, FD_CLOEXEC);
 }
 
-static int failed(struct nrg_mqtt_session *s, int code, const char *what, struct nrg_error *err)
+static int fail_with_code(struct nrg_mqtt_session *s, int code, const char *what,
+                          struct nrg_error *err)
 {
     const char *why = code == 14 /* MOSQ_ERR_ERRNO */ ? strerror(errno) : s->lib.strerror(code);
     return nrg_fail(err, -ECONNREFUSED, s->options.host, "%s: %s", what, why);
@@ -286,31 +282,31 @@ static int set_up_tls(struct nrg_mqtt_session *s, struct nrg_error *err)
                             o->key[0] ? o->key : NULL, NULL);
     if (!rc && o->insecure)
         rc = s->lib.tls_insecure_set(s->mosq, true);
-    return rc ? failed(s, rc, "cannot use TLS (cafile=, cert=, key=)", err) : 0;
+    return rc ? fail_with_code(s, rc, "cannot use TLS (cafile=, cert=, key=)", err) : 0;
 }
 
-static int set_up(struct nrg_mqtt_session *s, struct nrg_error *err)
+static int set_up_client(struct nrg_mqtt_session *s, struct nrg_error *err)
 {
     const struct nrg_mqtt_options *o = &s->options;
     int rc = 0;
     s->mosq = s->lib.new_(o->client[0] ? o->client : NULL, true, s);
     if (!s->mosq)
         return nrg_fail(err, -errno, o->host, "cannot make a client: %s", strerror(errno));
-    s->lib.connect_callback_set(s->mosq, connected);
-    s->lib.disconnect_callback_set(s->mosq, disconnected);
-    s->lib.message_callback_set(s->mosq, message);
-    s->lib.subscribe_callback_set(s->mosq, subscribed);
-    s->lib.log_callback_set(s->mosq, logged);
+    s->lib.connect_callback_set(s->mosq, on_connect);
+    s->lib.disconnect_callback_set(s->mosq, on_disconnect);
+    s->lib.message_callback_set(s->mosq, on_published);
+    s->lib.subscribe_callback_set(s->mosq, on_subscribed);
+    s->lib.log_callback_set(s->mosq, on_logged);
     s->lib.reconnect_delay_set(s->mosq, 1, 2, false);
     if (o->user[0])
         rc = s->lib.username_pw_set(s->mosq, o->user, o->password[0] ? o->password : NULL);
     if (rc)
-        return failed(s, rc, "cannot set user and password", err);
+        return fail_with_code(s, rc, "cannot set user and password", err);
     rc = set_up_tls(s, err);
     if (rc)
         return rc;
     rc = s->lib.connect_async(s->mosq, o->host, (int)o->port, o->keepalive_s);
-    return rc ? failed(s, rc, "cannot connect", err) : 0;
+    return rc ? fail_with_code(s, rc, "cannot connect", err) : 0;
 }
 
 static int start_thread(struct nrg_mqtt_session *s, struct nrg_error *err)
@@ -321,7 +317,7 @@ static int start_thread(struct nrg_mqtt_session *s, struct nrg_error *err)
     int rc = s->lib.loop_start(s->mosq);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     s->running = !rc;
-    return rc ? failed(s, rc, "cannot start", err) : 0;
+    return rc ? fail_with_code(s, rc, "cannot start", err) : 0;
 }
 
 static int wait_for_answer(struct nrg_mqtt_session *s, int64_t until_ns, struct nrg_error *err)
@@ -360,13 +356,13 @@ int nrg_mqtt_start(struct nrg_mqtt_session **session, const struct nrg_mqtt_opti
     pthread_cond_init(&s->changed, &attr);
     pthread_condattr_destroy(&attr);
     note_fds(open_before);
-    int rc = load(&s->lib, err);
+    int rc = load_library(&s->lib, err);
     if (!rc)
         rc = try_connection(options, until_ns, err);
     if (!rc) {
         s->lib.lib_init();
         s->initialised = true;
-        rc = set_up(s, err);
+        rc = set_up_client(s, err);
     }
     if (!rc)
         rc = start_thread(s, err);

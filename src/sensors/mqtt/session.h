@@ -1,10 +1,10 @@
 /*
- * A connection to an MQTT broker through libmosquitto, which is loaded when the first meter wants
+ * A connection to an MQTT broker through libmosquitto, which is loaded when the first meter needs
  * it: nrg neither links with it nor needs its headers.
  *
- * The library has a thread of its own. It calls back from there: a message, a connection that is
- * up (again), one that was lost. It connects again by itself. Stop joins the thread, after which
- * no call comes any more.
+ * The library has a thread of its own and runs the callbacks there: a message, a connection that is
+ * up (again), one that was lost. It connects again by itself. Stop joins the thread and frees the
+ * session; no callback comes after it. Errors are a negative errno with a reason.
  */
 #ifndef NRG_SENSORS_MQTT_SESSION_H
 #define NRG_SENSORS_MQTT_SESSION_H
@@ -33,7 +33,7 @@ struct nrg_mqtt_calls {
 
 struct nrg_mqtt_session;
 
-/* Is the library there? 0, or -ENOENT with err naming the package. */
+/* 0 when the library is installed, or -ENOENT with err naming the package. */
 int nrg_mqtt_available(struct nrg_error *err);
 
 /* Connects and subscribes; waits for the broker's answer up to wait_ns. `calls` is copied. */

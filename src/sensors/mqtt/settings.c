@@ -1,4 +1,4 @@
-/* What the URI of an MQTT meter says: see mqtt_settings.h. */
+/* See mqtt/settings.h. The password is never in the URI, which everybody sees in ps. */
 #include "sensors/mqtt/settings.h"
 
 #include <errno.h>
@@ -13,18 +13,7 @@
 
 #define LISTEN_NS (6 * NRG_NS_PER_S) /* for topics, when + or # are given without fields= */
 
-static int text_key(struct nrg_uri *uri, const char *key, char *to, size_t size,
-                    struct nrg_error *err)
-{
-    const char *text = nrg_uri_text(uri, key);
-    if (text && strlen(text) >= size)
-        return nrg_fail(err, -EINVAL, uri->text, "%s= is longer than %zu bytes", key, size - 1);
-    if (text)
-        nrg_copy(to, size, text);
-    return 0;
-}
-
-/* The first line of the file. It is not in the URI, which everybody sees in ps. */
+/* The password is the first line of the file. */
 static int read_password(struct nrg_uri *uri, struct nrg_mqtt_options *o, struct nrg_error *err)
 {
     const char *path = nrg_uri_text(uri, "password-file");
@@ -63,7 +52,7 @@ static int read_place(struct nrg_uri *uri, struct nrg_mqtt_options *o, const cha
         snprintf(o->user, sizeof o->user, "%.*s", (int)(user_end - at), at);
     if (strchr(o->user, ':'))
         return nrg_fail(err, -EINVAL, "mqtt",
-                        "a password does not belong into the URI: password-file= names its file");
+                        "a password does not belong in the URI: password-file= names its file");
     at = user_end ? user_end + 1 : at;
     const char *bracket = *at == '[' ? memchr(at, ']', (size_t)(end - at)) : NULL;
     const char *colon =
@@ -84,36 +73,36 @@ static int read_place(struct nrg_uri *uri, struct nrg_mqtt_options *o, const cha
 static int read_connection(struct nrg_uri *uri, struct nrg_mqtt_options *o, const char **topic,
                            struct nrg_error *err)
 {
-    double qos = 0, keepalive = 15;
-    *o = (struct nrg_mqtt_options){.tls = !strcmp(uri->scheme, "mqtts")};
+    static const struct nrg_uri_key keys[] = {
+        NRG_URI_COPY("client", struct nrg_mqtt_options, client),
+        NRG_URI_COUNT("qos", struct nrg_mqtt_options, qos, 0, 2),
+        NRG_URI_COUNT("keepalive", struct nrg_mqtt_options, keepalive_s, 5, 3600),
+        {0},
+    };
+    static const struct nrg_uri_key tls_keys[] = {
+        NRG_URI_COPY("cafile", struct nrg_mqtt_options, cafile),
+        NRG_URI_COPY("cert", struct nrg_mqtt_options, cert),
+        NRG_URI_COPY("key", struct nrg_mqtt_options, key),
+        NRG_URI_WORD("check", struct nrg_mqtt_options, insecure, "name", "no-name"),
+        {0},
+    };
+    *o = (struct nrg_mqtt_options){.tls = !strcmp(uri->scheme, "mqtts"), .keepalive_s = 15};
     int rc = read_place(uri, o, topic, err);
     if (!rc)
         rc = read_password(uri, o, err);
     if (!rc)
-        rc = text_key(uri, "client", o->client, sizeof o->client, err);
-    if (!rc && o->tls) {
-        const char *check = nrg_uri_text(uri, "check");
-        rc = text_key(uri, "cafile", o->cafile, sizeof o->cafile, err);
-        if (!rc)
-            rc = text_key(uri, "cert", o->cert, sizeof o->cert, err);
-        if (!rc)
-            rc = text_key(uri, "key", o->key, sizeof o->key, err);
-        if (!rc && check && strcmp(check, "name") && strcmp(check, "no-name"))
-            rc = nrg_fail(err, -EINVAL, uri->text, "check= wants name or no-name, not '%.20s'",
-                          check);
-        o->insecure = check && !strcmp(check, "no-name");
-    }
-    if (!rc)
-        rc = nrg_uri_number(uri, "qos", 0, 2, &qos, err);
-    if (!rc)
-        rc = nrg_uri_number(uri, "keepalive", 5, 3600, &keepalive, err);
-    o->qos = (int)qos;
-    o->keepalive_s = (int)keepalive;
-    return rc;
+        rc = nrg_uri_read(uri, keys, o, err);
+    return rc || !o->tls ? rc : nrg_uri_read(uri, tls_keys, o, err);
 }
 
 int nrg_mqtt_settings_read(struct nrg_uri *uri, struct nrg_mqtt_settings *s, struct nrg_error *err)
 {
+    static const struct nrg_uri_key keys[] = {
+        NRG_URI_DURATION("period", struct nrg_mqtt_settings, period_ns),
+        NRG_URI_DURATION("average", struct nrg_mqtt_settings, average_ns),
+        NRG_URI_DURATION("listen", struct nrg_mqtt_settings, listen_ns),
+        {0},
+    };
     const char *topic = "";
     *s = (struct nrg_mqtt_settings){.listen_ns = LISTEN_NS};
     int rc = read_connection(uri, &s->connection, &topic, err);
@@ -122,11 +111,7 @@ int nrg_mqtt_settings_read(struct nrg_uri *uri, struct nrg_mqtt_settings *s, str
     if (!rc)
         rc = nrg_meter_adjust_read(&s->adjust, uri, err);
     if (!rc)
-        rc = nrg_uri_duration(uri, "period", &s->period_ns, err);
-    if (!rc)
-        rc = nrg_uri_duration(uri, "average", &s->average_ns, err);
-    if (!rc)
-        rc = nrg_uri_duration(uri, "listen", &s->listen_ns, err);
+        rc = nrg_uri_read(uri, keys, s, err);
     nrg_copy(s->connection.topic, sizeof s->connection.topic, topic);
     return rc;
 }

@@ -1,10 +1,12 @@
 /*
- * The URI of an MQTT meter, taken apart: whom to connect to, what is wanted, and what all meters
- * understand. Reads the password's file; nothing else is touched. Plain data, wiped by the owner.
+ * The URI of an MQTT meter, taken apart: the broker to connect to, what is wanted of it, and the
+ * keys of all meters. Reads the file of the password and nothing else. Plain data that the owner
+ * wipes; errors are a negative errno with a reason; any thread.
  */
 #ifndef NRG_SENSORS_MQTT_SETTINGS_H
 #define NRG_SENSORS_MQTT_SETTINGS_H
 
+#include "sensors/meter/channels.h"
 #include "sensors/mqtt/plan.h"
 #include "sensors/mqtt/session.h"
 

@@ -1,5 +1,5 @@
 /*
- * Loading of NVIDIA's management library: see nvml_api.h. One table says which symbols fill
+ * Loading of NVIDIA's management library: see nvml/api.h. One table says which symbols fill
  * which function, newest version first; of several the first that exists is taken. Signatures of
  * versions differ only for the running processes, whose entry size is noted.
  *
@@ -34,6 +34,7 @@ static const struct symbol symbols[] = {
     {"nvmlDeviceGetArchitecture", AT(architecture)},
     {"nvmlDeviceGetTotalEnergyConsumption", AT(energy_mj)},
     {"nvmlDeviceGetPowerUsage", AT(power_mw)},
+    {"nvmlDeviceGetEnforcedPowerLimit", AT(power_limit_mw)},
     {"nvmlDeviceGetSamples", AT(samples)},
     {"nvmlDeviceGetUtilizationRates", AT(utilization)},
     {"nvmlDeviceGetEncoderUtilization", AT(encoder)},
@@ -70,7 +71,7 @@ static void *open_library(char *why, size_t size)
     return library;
 }
 
-static void resolve(struct nrg_nvml *api)
+static void resolve_symbols(struct nrg_nvml *api)
 {
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
         void *have, *found = dlsym(api->library, symbols[i].name);
@@ -92,7 +93,7 @@ int nrg_nvml_load(struct nrg_nvml *api, char *why, size_t size)
     api->library = open_library(why, size);
     if (!api->library)
         return -ENOENT;
-    resolve(api);
+    resolve_symbols(api);
     int rc = 0;
     if (!api->init || !api->count || !api->handle) {
         snprintf(why, size, "the library lacks %s",

@@ -1,13 +1,13 @@
 /*
  * Our own declarations of the part of NVIDIA's management library (NVML) that nrg uses, and the
- * table of its functions, filled by dlopen. nrg so builds and runs where there is no NVIDIA.
+ * table of its functions, filled by dlopen. So nrg builds and runs without NVIDIA's software.
  *
  * Layouts and numbers are the library's ABI, stable since its first release with one exception:
  * the entries of nvmlDeviceGetComputeRunningProcesses (16 bytes at first, 24 in _v2 and _v3, 32
- * in _v3 of drivers 535.43 to 535.86): see nvml_process.c.
+ * in _v3 of drivers 535.43 to 535.86): see nvml/process.c.
  *
- * Every function pointer may be NULL except init, count and handle: libraries of all ages are
- * met. The library counts its initialisations, so each user loads and unloads on its own.
+ * Every function pointer may be NULL except init, count and handle, because old libraries lack
+ * some. The library counts its initialisations, so each user loads and unloads on its own.
  */
 #ifndef NRG_SENSORS_NVML_API_H
 #define NRG_SENSORS_NVML_API_H
@@ -56,7 +56,7 @@ enum nvml_value_type {
 
 enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2 };
 enum { NVML_TEMPERATURE_GPU = 0 };
-enum { NVML_ARCH_AMPERE = 7, NVML_ARCH_UNKNOWN = -1 };
+enum { NVML_ARCH_AMPERE = 7, NVML_ARCH_ADA = 8, NVML_ARCH_HOPPER = 9, NVML_ARCH_UNKNOWN = -1 };
 
 #define NVML_VALUE_NOT_AVAILABLE (~0ULL)
 
@@ -101,6 +101,7 @@ struct nrg_nvml {
     int (*architecture)(struct nvml_device *, unsigned *);
     int (*energy_mj)(struct nvml_device *, unsigned long long *);
     int (*power_mw)(struct nvml_device *, unsigned *);
+    int (*power_limit_mw)(struct nvml_device *, unsigned *);
     int (*samples)(struct nvml_device *, int type, unsigned long long last_seen_us, int *value_type,
                    unsigned *count, struct nvml_sample *);
     int (*utilization)(struct nvml_device *, struct nvml_utilization *);

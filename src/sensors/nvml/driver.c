@@ -6,11 +6,12 @@
  *   sample buffer    power, utilisation and clocks, measured by the driver on its own schedule
  *                    with its own stamps; each type is a group of its own
  *   polled gauges    memory, temperature, and whatever has no sample buffer: one group
- *   processes        see nvml_process.c
+ *   processes        see nvml/process.c
  *
- * The buffer is asked for what is newer than the last stamp seen, so a slow reader loses nothing
- * (it holds some seconds) and a fast one gets no sample twice. See nvml_time.c for its clock.
- * Calls go through the kernel driver and can block for long: the driver has a thread of its own.
+ * Each read asks the buffer for samples newer than the last stamp seen. So a slow reader loses
+ * nothing (it holds some seconds) and a fast one gets no sample twice. See nvml/time.c for its
+ * clock. Calls go through the kernel driver and can block for long: the driver has a thread of its
+ * own.
  *
  * Refuses: sample counts beyond the buffer, stamps that can't be placed, impossible values.
  * A GPU that falls off the bus is -ENODEV once every call says so.
@@ -63,7 +64,7 @@ static void nvml_close(void *state)
     free(nvml);
 }
 
-/* Finds how a channel is read from what probe wrote into it. */
+/* Recognises the metric and the device of a channel by what probe wrote into it. */
 static int fill_slot(struct nvml *nvml, struct slot *slot, const struct nrg_channel *channel,
                      struct nvml_device *board)
 {
@@ -73,7 +74,7 @@ static int fill_slot(struct nvml *nvml, struct slot *slot, const struct nrg_chan
     slot->group = channel->group;
     slot->sampled = !strncmp(channel->source, NRG_NVML_SAMPLED, strlen(NRG_NVML_SAMPLED));
     if (sscanf(channel->name, "gpu-%u.mig-%u", &gpu, &instance) == 2) {
-        slot->metric = &nrg_nvml_mig_memory;
+        slot->metric = &nrg_nvml_metrics[NRG_NVML_MEMORY];
         if (!nvml->api.mig_handle)
             return NVML_FUNCTION_NOT_FOUND;
         return nvml->api.mig_handle(board, instance, &slot->device);
@@ -111,8 +112,8 @@ static int fill_slots(struct nvml *nvml, const struct nrg_found *found, struct n
     return 0;
 }
 
-static int start(struct nvml *nvml, const struct nrg_context *ctx, const struct nrg_found *found,
-                 struct nrg_error *err)
+static int open_board(struct nvml *nvml, const struct nrg_context *ctx,
+                      const struct nrg_found *found, struct nrg_error *err)
 {
     char why[256];
     uint64_t index;
@@ -141,16 +142,15 @@ static int nvml_open(const struct nrg_context *ctx, const struct nrg_found *foun
     struct nvml *nvml = calloc(1, sizeof *nvml);
     if (!nvml)
         return nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
-    int rc = start(nvml, ctx, found, err);
-    if (rc) {
+    int rc = open_board(nvml, ctx, found, err);
+    if (rc)
         nvml_close(nvml);
-        return rc;
-    }
-    *state = nvml;
-    return 0;
+    else
+        *state = nvml;
+    return rc;
 }
 
-/* After a step stamps may have gone back: ask for all, the placing drops what is known. */
+/* After a step stamps may have gone back: ask for all samples, place_samples drops known ones. */
 static void take_pair(struct nvml *nvml)
 {
     if (!nrg_nvml_clock_update(&nvml->clock, nrg_clock_pair_now(0)))
@@ -160,8 +160,8 @@ static void take_pair(struct nvml *nvml)
         nvml->slots[c].last_seen_us = 0;
 }
 
-/* Counts for the verdict on the whole GPU; gives the errno for the channel. */
-static int judge(struct nvml *nvml, int result)
+/* Counts calls and those that say the GPU is lost; returns the errno for the channel. */
+static int count_result(struct nvml *nvml, int result)
 {
     nvml->n_asked++;
     nvml->n_lost += result == NVML_GPU_IS_LOST;
@@ -183,7 +183,8 @@ static void read_group(struct nvml *nvml, size_t first, struct nrg_sink *sink)
         raw[n] = NRG_MISSING;
         if (slot->wanted) {
             n_wanted++;
-            faults[c] = judge(nvml, nrg_nvml_get(&nvml->api, slot->metric, slot->device, &raw[n]));
+            faults[c] =
+                count_result(nvml, nrg_nvml_get(&nvml->api, slot->metric, slot->device, &raw[n]));
         }
         n++;
     }
@@ -191,11 +192,10 @@ static void read_group(struct nvml *nvml, size_t first, struct nrg_sink *sink)
     if (n_wanted)
         nrg_sink_row(sink, group, before + (after - before) / 2, after - before, raw);
     for (size_t c = first; c < nvml->n_slots; c++)
-        if (faults[c])
-            nrg_sink_fault(sink, (unsigned)c, faults[c]);
+        nrg_sink_fault(sink, (unsigned)c, faults[c]);
 }
 
-/* Places the samples and brings them into order of time; the buffer is nearly ordered already. */
+/* Converts stamps and sorts by time; the buffer is nearly in order already. */
 static size_t place_samples(struct nvml *nvml, const struct slot *slot, int value_type, size_t n,
                             int *fault)
 {
@@ -225,7 +225,7 @@ static void read_samples(struct nvml *nvml, size_t c, struct nrg_sink *sink)
                      ? nvml->api.samples(slot->device, slot->metric->sample_type,
                                          slot->last_seen_us, &value_type, &n, nvml->samples)
                      : NVML_FUNCTION_NOT_FOUND;
-    int fault = judge(nvml, result);
+    int fault = count_result(nvml, result);
     if (result || n > nvml->room)
         n = result ? 0 : nvml->room;
     /* The pair must be younger than the samples, else the newest would lie in the future. */
@@ -238,7 +238,7 @@ static void read_samples(struct nvml *nvml, size_t c, struct nrg_sink *sink)
         slot->last_t_ns = point->t_ns;
         slot->last_seen_us = point->stamp_us;
     }
-    if (fault && fault != -ENODATA) /* no new sample yet is no fault */
+    if (fault != -ENODATA) /* that there is no new sample yet is not a fault */
         nrg_sink_fault(sink, (unsigned)c, fault);
 }
 

@@ -1,9 +1,13 @@
 /*
- * What the files of the nvml driver share: the table of readings (nvml_metric.c), the placing of
- * time stamps (nvml_time.c), and the processes on a GPU (nvml_process.c). Private to the driver.
+ * What the files of the nvml driver share: the table of readings (metric.c), how the power sensor
+ * looks at the GPU (power_sensor.c), the conversion of time stamps (time.c), the processes on a GPU
+ * (process.c) and the probe (probe.c).
+ *
+ * Ownership: nrg_nvml_processes is the caller's. Errors: negative errno, or an enum nvml_result
+ * where it says so. Threads: one at a time per GPU, as in driver.h.
  */
-#ifndef NRG_SENSORS_NVML_H
-#define NRG_SENSORS_NVML_H
+#ifndef NRG_SENSORS_NVML_INTERNAL_H
+#define NRG_SENSORS_NVML_INTERNAL_H
 
 #include "base/clock.h"
 #include "sensors/driver.h"
@@ -18,32 +22,49 @@ struct nrg_nvml_metric {
     enum nrg_kind kind;
     double scale;
     int64_t update_ns;
-    int64_t max_raw;         /* anything above is rubbish, not a reading */
+    int64_t max_raw;         /* larger values are refused: drivers return garbage at times */
     int sample_type;         /* enum nvml_sampling_type, -1: has none */
-    const char *sample_name; /* NVML's */
+    const char *sample_name; /* NVML's name of it */
     const char *call;        /* the getter's name */
     int (*get)(const struct nrg_nvml *, struct nvml_device *, int64_t *raw); /* nvml_result */
 };
 
-enum { NRG_NVML_METRICS = 10, NRG_NVML_MIG_MAX = 16, NRG_NVML_CHANNELS = 32 };
+enum {
+    NRG_NVML_POWER = 1,
+    NRG_NVML_MEMORY = 8,
+    NRG_NVML_READINGS = 10,
+    NRG_NVML_POLLED = NRG_NVML_READINGS, /* the getter's power, beside that of the buffer */
+    NRG_NVML_METRICS,
+    NRG_NVML_MIG_MAX = 16,
+    NRG_NVML_CHANNELS = 32
+};
 
-/* The board's, in channel order. */
+/* The board's, in channel order. Of a MIG instance only the memory is read. */
 extern const struct nrg_nvml_metric nrg_nvml_metrics[NRG_NVML_METRICS];
-/* Memory of one MIG instance: ".mig-K.memory". */
-extern const struct nrg_nvml_metric nrg_nvml_mig_memory;
 
 /* How a channel's `source` begins when it comes from the sample buffer. */
 #define NRG_NVML_SAMPLED "nvmlDeviceGetSamples"
 
-/* A sample's value as raw number; -EPROTO for an unknown type, -ERANGE for rubbish. */
+/* A sample's value as raw number; -EPROTO: unknown type, -ERANGE: an impossible value. */
 int nrg_nvml_value(const struct nrg_nvml_metric *metric, int value_type, union nvml_value value,
                    int64_t *raw);
 /* The getter with the same checks. 0, -ERANGE, or an enum nvml_result (positive). */
 int nrg_nvml_get(const struct nrg_nvml *api, const struct nrg_nvml_metric *metric,
                  struct nvml_device *device, int64_t *raw);
-/* Samples that the library says one call can give, within what we are ready to allocate. */
+/* Samples that one call can return, as the library says, within bounds that are sane. */
 unsigned nrg_nvml_sample_room(const struct nrg_nvml *api, struct nvml_device *device, int type);
 bool nrg_nvml_mig_enabled(const struct nrg_nvml *api, struct nvml_device *device);
+
+/* --- the power sensor --- */
+
+/* As in struct nrg_channel; 0: not known. */
+struct nrg_nvml_power_sensor {
+    int64_t update_ns, window_ns;
+    int64_t lag_ns; /* of the getter; samples of the buffer are not averaged */
+};
+
+/* By NVML's number of the architecture (NVML_ARCH_UNKNOWN) and the board's name. */
+struct nrg_nvml_power_sensor nrg_nvml_power_sensor(unsigned architecture, const char *name);
 
 /* --- time --- */
 
@@ -57,7 +78,7 @@ struct nrg_nvml_clock {
 
 /* True when the wall clock was stepped since the last call (not by the first). */
 bool nrg_nvml_clock_update(struct nrg_nvml_clock *clock, struct nrg_clock_pair pair);
-/* Wall clock µs to monotonic ns; false when it falls in neither way into (after, now]. */
+/* Wall clock µs to monotonic ns; false when no offset places it between after_ns and now. */
 bool nrg_nvml_place(const struct nrg_nvml_clock *clock, unsigned long long stamp_us,
                     int64_t after_ns, int64_t *t_ns);
 
@@ -69,14 +90,12 @@ struct nrg_nvml_processes;
 enum nrg_nvml_pids {
     NRG_NVML_PIDS_OURS,   /* we are in the initial namespace */
     NRG_NVML_PIDS_OUTER,  /* in another one, but /proc shows the outer ids */
-    NRG_NVML_PIDS_FOREIGN /* in another one, and nothing here knows the outer ids */
+    NRG_NVML_PIDS_FOREIGN /* in another one, and /proc does not show the outer ids */
 };
 
 enum nrg_nvml_pids nrg_nvml_pid_view(const struct nrg_root *root);
-/* A device's pid in our namespace, -1 when it can't be told. */
-int32_t nrg_nvml_map_pid(const struct nrg_root *root, enum nrg_nvml_pids view, unsigned device_pid);
 
-/* NULL with *rc 0 when the device tells nothing about processes. root must outlive it. */
+/* NULL with *rc 0 when the device has no information on processes. root must outlive it. */
 struct nrg_nvml_processes *nrg_nvml_processes_new(const struct nrg_nvml *api,
                                                   struct nvml_device *device, unsigned gpu,
                                                   const struct nrg_root *root, int *rc);

@@ -1,10 +1,10 @@
 /*
- * The table of what NVML can tell about a GPU: see nvml.h. Raw units are NVML's own (mJ, mW,
- * percent, MHz, bytes, degrees), so nothing is rounded before it is recorded.
+ * The table of what NVML can tell about a GPU: see nvml/internal.h. Raw units are NVML's own (mJ,
+ * mW, percent, MHz, bytes, degrees), so nothing is rounded before it is recorded.
  *
  * Update periods are those observed in the field: the energy counter moves about every 100 ms,
  * power about every 20 ms, utilisation about six times a second. Memory and temperature are
- * computed when asked: no period.
+ * computed on each call and have no period.
  *
  * Values are checked against what a board can possibly do, because drivers are known to return
  * uninitialised structures and all-ones for "not available". Refuses those as -ERANGE.
@@ -20,88 +20,27 @@
 #define MIN_SAMPLES 128u  /* drivers answer 100 or 120 */
 #define SIXTH_NS    (167 * NRG_NS_PER_MS)
 
-static int get_energy(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
-{
-    unsigned long long energy_mj = 0;
-    int rc = api->energy_mj ? api->energy_mj(device, &energy_mj) : NVML_FUNCTION_NOT_FOUND;
-    *raw = energy_mj > INT64_MAX ? -1 : (int64_t)energy_mj;
-    return rc;
-}
+/* A getter: `value` of what the library's function writes to `got`; -1 when it is too large. */
+#define GETTER(getter, function, type, value, ...)                                                 \
+    static int getter(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)        \
+    {                                                                                              \
+        type got = {0};                                                                            \
+        int rc = api->function ? api->function(device, __VA_ARGS__) : NVML_FUNCTION_NOT_FOUND;     \
+        unsigned long long number = value;                                                         \
+        *raw = number > INT64_MAX ? -1 : (int64_t)number;                                          \
+        return rc;                                                                                 \
+    }
 
-static int get_power(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
-{
-    unsigned power_mw = 0;
-    int rc = api->power_mw ? api->power_mw(device, &power_mw) : NVML_FUNCTION_NOT_FOUND;
-    *raw = power_mw;
-    return rc;
-}
-
-static int get_util(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
-{
-    struct nvml_utilization use = {0};
-    int rc = api->utilization ? api->utilization(device, &use) : NVML_FUNCTION_NOT_FOUND;
-    *raw = use.gpu;
-    return rc;
-}
-
-static int get_mem_util(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
-{
-    struct nvml_utilization use = {0};
-    int rc = api->utilization ? api->utilization(device, &use) : NVML_FUNCTION_NOT_FOUND;
-    *raw = use.memory;
-    return rc;
-}
-
-static int get_encoder(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
-{
-    unsigned percent = 0, period_us = 0;
-    int rc = api->encoder ? api->encoder(device, &percent, &period_us) : NVML_FUNCTION_NOT_FOUND;
-    *raw = percent;
-    return rc;
-}
-
-static int get_decoder(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
-{
-    unsigned percent = 0, period_us = 0;
-    int rc = api->decoder ? api->decoder(device, &percent, &period_us) : NVML_FUNCTION_NOT_FOUND;
-    *raw = percent;
-    return rc;
-}
-
-static int get_clock(const struct nrg_nvml *api, struct nvml_device *device, int type, int64_t *raw)
-{
-    unsigned mhz = 0;
-    int rc = api->clock_mhz ? api->clock_mhz(device, type, &mhz) : NVML_FUNCTION_NOT_FOUND;
-    *raw = mhz;
-    return rc;
-}
-
-static int get_sm_clock(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
-{
-    return get_clock(api, device, NVML_CLOCK_SM, raw);
-}
-
-static int get_mem_clock(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
-{
-    return get_clock(api, device, NVML_CLOCK_MEM, raw);
-}
-
-static int get_memory(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
-{
-    struct nvml_memory memory = {0};
-    int rc = api->memory ? api->memory(device, &memory) : NVML_FUNCTION_NOT_FOUND;
-    *raw = memory.used > INT64_MAX ? -1 : (int64_t)memory.used;
-    return rc;
-}
-
-static int get_temperature(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
-{
-    unsigned temperature_c = 0;
-    int rc = api->temperature_c ? api->temperature_c(device, NVML_TEMPERATURE_GPU, &temperature_c)
-                                : NVML_FUNCTION_NOT_FOUND;
-    *raw = temperature_c;
-    return rc;
-}
+GETTER(get_energy, energy_mj, unsigned long long, got, &got)
+GETTER(get_power, power_mw, unsigned, got, &got)
+GETTER(get_util, utilization, struct nvml_utilization, got.gpu, &got)
+GETTER(get_mem_util, utilization, struct nvml_utilization, got.memory, &got)
+GETTER(get_encoder, encoder, unsigned, got, &got, &(unsigned){0})
+GETTER(get_decoder, decoder, unsigned, got, &got, &(unsigned){0})
+GETTER(get_sm_clock, clock_mhz, unsigned, got, NVML_CLOCK_SM, &got)
+GETTER(get_mem_clock, clock_mhz, unsigned, got, NVML_CLOCK_MEM, &got)
+GETTER(get_memory, memory, struct nvml_memory, got.used, &got)
+GETTER(get_temperature, temperature_c, unsigned, got, NVML_TEMPERATURE_GPU, &got)
 
 #define SAMPLED(name) name, #name
 #define NOT_SAMPLED   -1, NULL
@@ -123,15 +62,13 @@ const struct nrg_nvml_metric nrg_nvml_metrics[NRG_NVML_METRICS] = {
      "nvmlDeviceGetClockInfo", get_sm_clock},
     {".mem-clock", NRG_CLOCK, NRG_GAUGE, 1e6, SIXTH_NS, 100000, SAMPLED(NVML_MEMORY_CLK_SAMPLES),
      "nvmlDeviceGetClockInfo", get_mem_clock},
-    {".memory", NRG_BYTES, NRG_GAUGE, 1, 0, INT64_MAX, NOT_SAMPLED, "nvmlDeviceGetMemoryInfo",
-     get_memory},
+    [NRG_NVML_MEMORY] = {".memory", NRG_BYTES, NRG_GAUGE, 1, 0, INT64_MAX, NOT_SAMPLED,
+                         "nvmlDeviceGetMemoryInfo", get_memory},
     {".temperature", NRG_TEMPERATURE, NRG_GAUGE, 1, 0, 1000, NOT_SAMPLED,
      "nvmlDeviceGetTemperature", get_temperature},
+    [NRG_NVML_POLLED] = {NRG_POLLED_SUFFIX, NRG_POWER, NRG_GAUGE, 1e-3, 20 * NRG_NS_PER_MS,
+                         10000000, NOT_SAMPLED, "nvmlDeviceGetPowerUsage", get_power},
 };
-
-const struct nrg_nvml_metric nrg_nvml_mig_memory = {
-    ".mig-",   NRG_BYTES, NRG_GAUGE, 1, 0, INT64_MAX, NOT_SAMPLED, "nvmlDeviceGetMemoryInfo",
-    get_memory};
 
 int nrg_nvml_value(const struct nrg_nvml_metric *metric, int value_type, union nvml_value value,
                    int64_t *raw)

@@ -4,11 +4,11 @@
  * Every reading is tried once. The driver's sample buffer is preferred, because its stamps are
  * the time of measuring and no sample is lost between two polls; it must hold recent samples of
  * a known type, else the plain getter is used (some boards accept the call and never fill the
- * buffer, some keep stale samples). What neither gives is left out and listed with both reasons.
+ * buffer, some keep stale samples). A reading that neither gives is listed with both reasons.
  *
  * A device that refuses everything (Jetson: the library loads and every call is "Not Supported")
- * is one entry, not ten. With MIG, power and energy exist for the board only: they are given once
- * and never repeated per instance, which would count them several times.
+ * is one entry, not ten. With MIG, power and energy exist for the board only: repeating them per
+ * instance would count them several times.
  *
  * Without a library the reason depends on whether NVIDIA hardware is there at all.
  */
@@ -19,10 +19,10 @@
 
 #include "base/mem.h"
 #include "sensors/nvml/internal.h"
+#include "sensors/sensor_profile.h"
 
 #define PCI_DIR   "/sys/bus/pci/devices"
 #define FRESH_US  60000000LL
-#define LAG_NS    (500 * NRG_NS_PER_MS) /* a mean over one second is half a second late */
 #define LIMIT_W   2000.0
 #define MAX_GPUS  64u
 #define WHOLE_GPU " (whole board, all MIG instances)"
@@ -34,8 +34,9 @@ struct gpu {
     struct nvml_device *device;
     unsigned index;
     bool mig;
+    const struct nrg_sensor_profile *profile;
     char name[64];
-    int refused[NRG_NVML_METRICS][2]; /* by the sample buffer, by the getter; 0: not refused */
+    int refused[NRG_NVML_READINGS][2]; /* by the sample buffer, by the getter; 0: not refused */
 };
 
 static bool nvidia_hardware(const struct nrg_root *root)
@@ -55,7 +56,7 @@ static bool nvidia_hardware(const struct nrg_root *root)
     return found;
 }
 
-static int no_library(struct nrg_probe *probe, const char *why)
+static int list_missing_library(struct nrg_probe *probe, const char *why)
 {
     if (nrg_nvml_library())
         return nrg_probe_unavailable(probe, "NVIDIA GPUs", "unset NRG_NVML_LIBRARY", "%s", why);
@@ -69,7 +70,7 @@ static int no_library(struct nrg_probe *probe, const char *why)
         "there is NVIDIA hardware, but %s", why);
 }
 
-static int not_initialised(struct nrg_probe *probe, int result, const char *why)
+static int list_failed_start(struct nrg_probe *probe, int result, const char *why)
 {
     static const struct {
         int result;
@@ -96,7 +97,7 @@ static int not_initialised(struct nrg_probe *probe, int result, const char *why)
                                  result);
 }
 
-/* 0 when the buffer can be relied on, else why not. */
+/* 0 when the sample buffer is usable, else the nvml_result that says why not. */
 static int try_samples(const struct gpu *gpu, const struct nrg_nvml_metric *metric)
 {
     int value_type = -1, rc = NVML_FUNCTION_NOT_FOUND;
@@ -121,19 +122,33 @@ static int try_samples(const struct gpu *gpu, const struct nrg_nvml_metric *metr
     return rc;
 }
 
-/* NVIDIA: PowerUsage is a mean over 1 s since Ampere, but not on GA100 (A100, A30, A800). */
-static int64_t power_lag_ns(const struct gpu *gpu)
+/* What was measured on such a board, or what the table knows. */
+static struct nrg_nvml_power_sensor power_sensor(const struct gpu *gpu)
 {
-    unsigned architecture = 0;
-    if (!gpu->api->architecture || gpu->api->architecture(gpu->device, &architecture) ||
-        architecture < NVML_ARCH_AMPERE || architecture == (unsigned)NVML_ARCH_UNKNOWN)
-        return 0;
-    bool ga100 = strstr(gpu->name, "A100") || strstr(gpu->name, "A30") || strstr(gpu->name, "A800");
-    return architecture == NVML_ARCH_AMPERE && ga100 && !strstr(gpu->name, "A3000") ? 0 : LAG_NS;
+    const struct nrg_sensor_profile *p = gpu->profile;
+    if (p && (!p->gpu[0] || !strcmp(p->gpu, gpu->name)))
+        return (struct nrg_nvml_power_sensor){p->update_ns, p->window_ns, p->lag_ns};
+    unsigned architecture = (unsigned)NVML_ARCH_UNKNOWN;
+    if (!gpu->api->architecture || gpu->api->architecture(gpu->device, &architecture))
+        architecture = (unsigned)NVML_ARCH_UNKNOWN;
+    return nrg_nvml_power_sensor(architecture, gpu->name);
 }
 
-static int add_channel(struct nrg_found *found, const struct gpu *gpu,
-                       const struct nrg_nvml_metric *metric, bool sampled)
+static void describe_power(struct nrg_channel *channel, const struct gpu *gpu, bool sampled)
+{
+    struct nrg_nvml_power_sensor sensor = power_sensor(gpu);
+    unsigned limit_mw = 0;
+    if (sensor.update_ns)
+        channel->update_ns = sensor.update_ns;
+    channel->window_ns = sensor.window_ns;
+    channel->lag_ns = sampled ? 0 : sensor.lag_ns;
+    if (gpu->api->power_limit_mw && !gpu->api->power_limit_mw(gpu->device, &limit_mw) &&
+        limit_mw < LIMIT_W * 1e3)
+        channel->limit_w = limit_mw / 1e3;
+}
+
+static int add_gpu_channel(struct nrg_found *found, const struct gpu *gpu,
+                           const struct nrg_nvml_metric *metric, bool sampled)
 {
     char name[48];
     snprintf(name, sizeof name, "gpu-%u%s", gpu->index, metric->suffix);
@@ -151,38 +166,47 @@ static int add_channel(struct nrg_found *found, const struct gpu *gpu,
     channel->update_ns = metric->update_ns;
     if (metric->quantity == NRG_ENERGY)
         channel->limit_w = LIMIT_W;
-    if (metric->quantity == NRG_POWER && !sampled)
-        channel->lag_ns = power_lag_ns(gpu);
+    if (metric->quantity == NRG_POWER)
+        describe_power(channel, gpu, sampled);
     return 0;
 }
 
 static int add_metrics(struct nrg_found *found, struct gpu *gpu)
 {
     int rc = 0;
-    for (size_t m = 0; !rc && m < NRG_NVML_METRICS; m++) {
+    for (size_t m = 0; !rc && m < NRG_NVML_READINGS; m++) {
         const struct nrg_nvml_metric *metric = &nrg_nvml_metrics[m];
         int64_t raw;
         int *refused = gpu->refused[m];
         refused[0] = try_samples(gpu, metric);
         refused[1] = refused[0] ? nrg_nvml_get(gpu->api, metric, gpu->device, &raw) : 0;
         if (!refused[1])
-            rc = add_channel(found, gpu, metric, !refused[0]);
+            rc = add_gpu_channel(found, gpu, metric, !refused[0]);
     }
     return rc;
+}
+
+/* The buffer and the getter are two ways to one sensor, and may differ: energy/second.c. */
+static int add_polled_power(struct nrg_found *found, const struct gpu *gpu)
+{
+    const struct nrg_nvml_metric *metric = &nrg_nvml_metrics[NRG_NVML_POLLED];
+    int64_t raw;
+    if (gpu->refused[NRG_NVML_POWER][0] || nrg_nvml_get(gpu->api, metric, gpu->device, &raw))
+        return 0;
+    return add_gpu_channel(found, gpu, metric, false);
 }
 
 static int add_instances(struct nrg_found *found, const struct gpu *gpu)
 {
     unsigned n = 0;
-    int rc = 0;
     if (!gpu->api->mig_count || !gpu->api->mig_handle || gpu->api->mig_count(gpu->device, &n))
         return 0;
-    for (unsigned k = 0; !rc && k < n && k < NRG_NVML_MIG_MAX; k++) {
+    for (unsigned k = 0; k < n && k < NRG_NVML_MIG_MAX; k++) {
         struct nvml_device *instance;
         int64_t raw;
         char name[48];
         if (gpu->api->mig_handle(gpu->device, k, &instance) ||
-            nrg_nvml_get(gpu->api, &nrg_nvml_mig_memory, instance, &raw))
+            nrg_nvml_get(gpu->api, &nrg_nvml_metrics[NRG_NVML_MEMORY], instance, &raw))
             continue;
         snprintf(name, sizeof name, "gpu-%u.mig-%u.memory", gpu->index, k);
         struct nrg_channel *channel = nrg_found_channel(found, name, NRG_BYTES, NRG_GAUGE);
@@ -192,7 +216,7 @@ static int add_instances(struct nrg_found *found, const struct gpu *gpu)
         snprintf(channel->parent, sizeof channel->parent, "gpu-%u.memory", gpu->index);
         channel->resolution = 1;
     }
-    return rc;
+    return 0;
 }
 
 /*
@@ -204,18 +228,15 @@ static void number_groups(struct nrg_found *found)
     unsigned next = 0, polled = UINT32_MAX;
     for (size_t c = 0; c < found->n_channels; c++) {
         struct nrg_channel *channel = &found->channels[c];
-        bool sampled = !strncmp(channel->source, NRG_NVML_SAMPLED, strlen(NRG_NVML_SAMPLED));
-        if (!sampled && channel->kind == NRG_GAUGE && polled != UINT32_MAX) {
-            channel->group = polled;
-            continue;
-        }
-        channel->group = next++;
-        if (!sampled && channel->kind == NRG_GAUGE)
+        bool alone = channel->kind != NRG_GAUGE ||
+                     !strncmp(channel->source, NRG_NVML_SAMPLED, strlen(NRG_NVML_SAMPLED));
+        channel->group = alone || polled == UINT32_MAX ? next++ : polled;
+        if (!alone)
             polled = channel->group;
     }
 }
 
-static const char *refusal(const struct gpu *gpu, int result)
+static const char *refusal_text(const struct gpu *gpu, int result)
 {
     if (result < 0)
         return "gives impossible values";
@@ -225,19 +246,19 @@ static const char *refusal(const struct gpu *gpu, int result)
 static int list_refusals(struct nrg_probe *probe, const struct gpu *gpu)
 {
     int rc = 0;
-    for (size_t m = 0; !rc && m < NRG_NVML_METRICS; m++) {
+    for (size_t m = 0; !rc && m < NRG_NVML_READINGS; m++) {
         const struct nrg_nvml_metric *metric = &nrg_nvml_metrics[m];
         char what[64];
         if (!gpu->refused[m][1])
             continue;
         snprintf(what, sizeof what, "gpu-%u%s %s", gpu->index, metric->suffix,
                  nrg_quantity_name(metric->quantity));
-        const char *getter = refusal(gpu, gpu->refused[m][1]);
+        const char *getter = refusal_text(gpu, gpu->refused[m][1]);
         if (metric->sample_type < 0)
             rc = nrg_probe_unavailable(probe, what, NULL, "%s: %s", metric->call, getter);
         else
             rc = nrg_probe_unavailable(probe, what, NULL, NRG_NVML_SAMPLED ": %s; %s: %s",
-                                       refusal(gpu, gpu->refused[m][0]), metric->call, getter);
+                                       refusal_text(gpu, gpu->refused[m][0]), metric->call, getter);
     }
     if (!rc && gpu->mig) {
         char what[64];
@@ -249,11 +270,11 @@ static int list_refusals(struct nrg_probe *probe, const struct gpu *gpu)
     return rc;
 }
 
-static int refuses_all(struct nrg_probe *probe, const struct gpu *gpu)
+static int list_refused_gpu(struct nrg_probe *probe, const struct gpu *gpu)
 {
     char what[96];
     bool unsupported = true;
-    for (size_t m = 0; m < NRG_NVML_METRICS; m++)
+    for (size_t m = 0; m < NRG_NVML_READINGS; m++)
         unsupported &= nrg_nvml_errno(gpu->refused[m][1]) == -ENOTSUP;
     snprintf(what, sizeof what, "GPU %u (%s)", gpu->index, gpu->name);
     if (unsupported)
@@ -261,10 +282,10 @@ static int refuses_all(struct nrg_probe *probe, const struct gpu *gpu)
                                      "NVML is there, but every reading is Not Supported");
     return nrg_probe_unavailable(probe, what, "see what  nvidia-smi -q  says",
                                  "NVML is there, but no reading works (%s: %s)",
-                                 nrg_nvml_metrics[1].call, refusal(gpu, gpu->refused[1][1]));
+                                 nrg_nvml_metrics[1].call, refusal_text(gpu, gpu->refused[1][1]));
 }
 
-/* Says once per GPU what is lost when NVML's processes can't be told apart. */
+/* Lists, once per GPU, that its energy can't be split among processes, and why. */
 static int check_processes(struct nrg_probe *probe, const struct gpu *gpu)
 {
     int rc;
@@ -288,7 +309,10 @@ static int check_processes(struct nrg_probe *probe, const struct gpu *gpu)
 static int probe_gpu(struct nrg_probe *probe, const struct nrg_nvml *api, unsigned index)
 {
     char sensor[64], name[96] = "";
-    struct gpu gpu = {.api = api, .index = index, .name = "unknown"};
+    struct gpu gpu = {.api = api,
+                      .index = index,
+                      .name = "unknown",
+                      .profile = probe->options ? probe->options->profile : NULL};
     int rc = api->handle(index, &gpu.device);
     snprintf(sensor, sizeof sensor, "GPU %u", index);
     if (rc)
@@ -303,13 +327,15 @@ static int probe_gpu(struct nrg_probe *probe, const struct nrg_nvml *api, unsign
         return -ENOMEM;
     snprintf(found->locator, sizeof found->locator, "%u", index);
     rc = add_metrics(found, &gpu);
+    if (!rc)
+        rc = add_polled_power(found, &gpu);
     if (!rc && gpu.mig)
         rc = add_instances(found, &gpu);
     if (rc)
         return rc;
     if (!found->n_channels) {
         probe->n_found--;
-        return refuses_all(probe, &gpu);
+        return list_refused_gpu(probe, &gpu);
     }
     number_groups(found);
     rc = list_refusals(probe, &gpu);
@@ -321,7 +347,6 @@ int nrg_nvml_probe(struct nrg_probe *probe, struct nrg_error *err)
     struct nrg_nvml api;
     char why[256];
     unsigned count = 0;
-    (void)err;
     if (!nrg_root_is_live(&probe->ctx->root) && !nrg_nvml_library()) {
         bool asked = probe->options && probe->options->only;
         return asked ? nrg_probe_unavailable(probe, "NVIDIA GPUs", NULL,
@@ -331,7 +356,7 @@ int nrg_nvml_probe(struct nrg_probe *probe, struct nrg_error *err)
     }
     int rc = nrg_nvml_load(&api, why, sizeof why);
     if (rc)
-        return rc < 0 ? no_library(probe, why) : not_initialised(probe, rc, why);
+        return rc < 0 ? list_missing_library(probe, why) : list_failed_start(probe, rc, why);
     int result = api.count(&count);
     if (result || !count)
         rc = nrg_probe_unavailable(probe, "NVIDIA GPUs", "see what  nvidia-smi -L  says",

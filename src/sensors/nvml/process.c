@@ -1,18 +1,18 @@
 /*
- * Which process uses how much of a GPU: the share of its processors since the last time we asked
+ * Which process uses how much of a GPU: the share of its processors since the last call
  * (nvmlDeviceGetProcessUtilization) and the memory it holds (nvmlDeviceGetComputeRunning-
- * Processes), one record per pid. Shares are for splitting energy, so an interval must be said:
- * it ends at the newest stamp among the shares. A process that is running but not among them had
- * no share if others had one; if nobody is told, it is missing, not 0.
+ * Processes), one record per pid. Shares are for splitting energy, so they need an interval: it
+ * ends at the newest stamp among the shares. A process that runs but has no share gets 0 if others
+ * have one; if none has, its share is missing, not 0.
  *
  * Entries of the process list have had three sizes, one of them under an unchanged name. The
  * buffer is made for the largest and filled with a pattern; how far the library wrote tells the
- * size. Shares above 100 % and pid 0 are uninitialised entries of known driver faults: skipped.
+ * size. Shares above 100 % and pid 0 are uninitialised entries, a known driver fault: skipped.
  *
  * Pids are the host's, except that drivers since about 550 translate the process list (and not
- * the shares) into the caller's namespace. In a container we therefore believe a pid only when
+ * the shares) into the caller's namespace. In a container we therefore trust a pid only when
  * /proc shows outer ids (NSpid) and the process is in our namespace, or when the process of that
- * number has an NVIDIA device open. All else is -1: the GPU's energy then stays whole.
+ * number has an NVIDIA device open. All others are -1: the GPU's energy is then not split.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -25,15 +25,14 @@
 #include "base/parse.h"
 #include "sensors/nvml/internal.h"
 
-#define INITIAL_NAMESPACE "pid:[4026531836]" /* PROC_PID_INIT_INO, fixed in the kernel's ABI */
-#define MAX_PROCESSES     512u
-#define MAX_ENTRY_BYTES   32u
-#define MAX_SHARES        4096u
-#define MIN_SHARES        128u
-#define MAX_NESTING       32u /* the kernel's MAX_PID_NS_LEVEL */
-#define PERIOD_NS         (100 * NRG_NS_PER_MS)
-#define MAP_NS            NRG_NS_PER_S
-#define PATTERN           0xA5
+#define MAX_PROCESSES   512u
+#define MAX_ENTRY_BYTES 32u
+#define MAX_SHARES      4096u
+#define MIN_SHARES      128u
+#define MAX_NESTING     32u /* the kernel's MAX_PID_NS_LEVEL */
+#define PERIOD_NS       (100 * NRG_NS_PER_MS)
+#define MAP_NS          NRG_NS_PER_S
+#define PATTERN         0xA5
 
 struct process {
     unsigned device_pid;
@@ -54,9 +53,9 @@ struct nrg_nvml_processes {
     enum nrg_nvml_pids view;
     int64_t next_ns, last_t_ns;
     unsigned long long last_seen_us;
-    bool has_shares, has_memory;
+    bool has_memory;
     unsigned n_shares_max;
-    struct nvml_process_utilization *shares;
+    struct nvml_process_utilization *shares; /* NULL: the device has none */
     struct process table[MAX_PROCESSES];
     size_t n;
     struct mapped mapped[64];
@@ -68,8 +67,8 @@ static int read_nspid(const struct nrg_root *root, const char *who, uint64_t *pi
 {
     char path[48], text[4096];
     snprintf(path, sizeof path, "/proc/%s/status", who);
-    ssize_t len = nrg_root_read(root, path, text, sizeof text);
-    if (len < 0 && len != -EFBIG)
+    ssize_t len = nrg_root_read_head(root, path, text, sizeof text);
+    if (len < 0)
         return (int)len;
     const char *p = strstr(text, "\nNSpid:");
     if (!p)
@@ -90,7 +89,7 @@ enum nrg_nvml_pids nrg_nvml_pid_view(const struct nrg_root *root)
     uint64_t pids[MAX_NESTING];
     ssize_t len = nrg_root_readlink(root, "/proc/self/ns/pid", link, sizeof link);
     /* A kernel without namespaces has no such file. */
-    if (len < 0 || !strcmp(link, INITIAL_NAMESPACE))
+    if (len < 0 || !strcmp(link, NRG_INITIAL_PID_NAMESPACE))
         return NRG_NVML_PIDS_OURS;
     int n = read_nspid(root, "self", pids);
     return n == 1 ? NRG_NVML_PIDS_FOREIGN : NRG_NVML_PIDS_OUTER;
@@ -135,7 +134,8 @@ static bool holds_device(const struct nrg_root *root, const char *who)
     return found;
 }
 
-int32_t nrg_nvml_map_pid(const struct nrg_root *root, enum nrg_nvml_pids view, unsigned device_pid)
+/* A device's pid in our namespace, -1 when it is unknown. */
+static int32_t map_pid(const struct nrg_root *root, enum nrg_nvml_pids view, unsigned device_pid)
 {
     char who[16], path[32];
     uint64_t pids[MAX_NESTING];
@@ -153,33 +153,31 @@ int32_t nrg_nvml_map_pid(const struct nrg_root *root, enum nrg_nvml_pids view, u
     return view == NRG_NVML_PIDS_FOREIGN && holds_device(root, who) ? (int32_t)device_pid : -1;
 }
 
-/* Looking up costs system calls: remembered for a second in the container cases. */
+/* A lookup costs system calls: in a container its result is kept for a second. */
 static int32_t map_remembered(struct nrg_nvml_processes *p, unsigned device_pid, int64_t now_ns)
 {
     if (p->view == NRG_NVML_PIDS_OURS)
-        return nrg_nvml_map_pid(p->root, p->view, device_pid);
+        return map_pid(p->root, p->view, device_pid);
     struct mapped *m = &p->mapped[device_pid % (sizeof p->mapped / sizeof *p->mapped)];
     if (m->device_pid != device_pid || now_ns >= m->until_ns)
-        *m = (struct mapped){device_pid, nrg_nvml_map_pid(p->root, p->view, device_pid),
-                             now_ns + MAP_NS};
+        *m = (struct mapped){device_pid, map_pid(p->root, p->view, device_pid), now_ns + MAP_NS};
     return m->pid;
 }
 
-static bool not_there(int result)
+static bool is_unsupported(int result)
 {
     return result == NVML_NOT_SUPPORTED || result == NVML_FUNCTION_NOT_FOUND;
 }
 
-/* The library may refuse a buffer that is smaller than it asked for, whatever it then writes. */
+/* The library may refuse a buffer that is smaller than it asked for, even if less would do. */
 static int prepare_shares(struct nrg_nvml_processes *p)
 {
     unsigned count = 0;
     if (!p->api->process_utilization ||
-        not_there(p->api->process_utilization(p->device, NULL, &count, 0)))
+        is_unsupported(p->api->process_utilization(p->device, NULL, &count, 0)))
         return 0;
     p->n_shares_max = count < MIN_SHARES ? MIN_SHARES : count > MAX_SHARES ? MAX_SHARES : count;
     p->shares = calloc(p->n_shares_max, sizeof *p->shares);
-    p->has_shares = p->shares != NULL;
     return p->shares ? 0 : -ENOMEM;
 }
 
@@ -198,9 +196,9 @@ struct nrg_nvml_processes *nrg_nvml_processes_new(const struct nrg_nvml *api,
     p->view = nrg_nvml_pid_view(root);
     p->last_seen_us = (unsigned long long)nrg_realtime_ns() / 1000;
     unsigned count = MAX_PROCESSES;
-    p->has_memory = api->processes && !not_there(api->processes(device, &count, p->entries));
+    p->has_memory = api->processes && !is_unsupported(api->processes(device, &count, p->entries));
     *rc = prepare_shares(p);
-    if (*rc || (!p->has_memory && !p->has_shares)) {
+    if (*rc || (!p->has_memory && !p->shares)) {
         nrg_nvml_processes_free(p);
         return NULL;
     }
@@ -215,7 +213,7 @@ void nrg_nvml_processes_free(struct nrg_nvml_processes *p)
     free(p);
 }
 
-/* NULL when the table is full: such a crowd is not told apart. */
+/* NULL when the table is full: further processes are left out. */
 static struct process *process_of(struct nrg_nvml_processes *p, unsigned device_pid)
 {
     for (size_t i = 0; i < p->n; i++)
@@ -265,15 +263,15 @@ static void read_memory(struct nrg_nvml_processes *p)
 }
 
 /*
- * Returns the newest stamp, 0 when nobody's share was told. Where the two calls may number
- * processes differently (see above), one that has no share is one whose share is not known.
+ * Returns the newest stamp, 0 when there is no share at all. Where the two calls may number
+ * processes differently (see above), a process without a share has an unknown one.
  */
 static unsigned long long read_shares(struct nrg_nvml_processes *p, unsigned long long limit_us)
 {
     unsigned n = p->n_shares_max;
     unsigned long long newest_us = 0;
     size_t listed = p->n;
-    if (!p->has_shares || p->api->process_utilization(p->device, p->shares, &n, p->last_seen_us))
+    if (!p->shares || p->api->process_utilization(p->device, p->shares, &n, p->last_seen_us))
         return 0;
     for (size_t i = 0; i < n && i < p->n_shares_max; i++) {
         const struct nvml_process_utilization *share = &p->shares[i];
@@ -298,7 +296,7 @@ void nrg_nvml_processes_read(struct nrg_nvml_processes *p, const struct nrg_nvml
 {
     int64_t t_ns = clock->now_ns;
     unsigned long long now_us = (unsigned long long)(clock->now_ns + clock->offset_ns) / 1000;
-    if (stepped) /* old stamps mean nothing now: begin a new interval */
+    if (stepped) /* old stamps are meaningless now: begin a new interval */
         p->last_seen_us = now_us;
     if (clock->now_ns < p->next_ns || !sink->gpu_process)
         return;

@@ -1,12 +1,12 @@
 /*
- * From the wall-clock stamps of NVML's sample buffer to CLOCK_MONOTONIC: see nvml.h.
+ * From the wall-clock stamps of NVML's sample buffer to CLOCK_MONOTONIC: see nvml/internal.h.
  *
  * A pair (monotonic, wall clock) is taken after each call into the library; their difference
  * converts. When somebody steps the wall clock, stamps from before the step must be converted
  * with the old difference and those after it with the new one, and nothing in a stamp says which.
  * But a sample that we have not seen yet lies between the newest one we have and now, and only
  * one of the two differences puts it there. So both are tried, the new one first; a stamp that
- * fits neither is not placed at all rather than at a wrong time.
+ * fits neither is dropped rather than put at a wrong time.
  *
  * Differences below the threshold are NTP's slewing: they are followed, not called a step.
  */

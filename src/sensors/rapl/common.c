@@ -1,5 +1,5 @@
 /*
- * See rapl.h. The counter steps about every millisecond. No socket draws a kilowatt, which
+ * See rapl/common.h. The counter steps about every millisecond. No socket draws a kilowatt, which
  * bounds how often a 32-bit counter can have wrapped between two reads; psys covers a whole
  * board.
  */
@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "sensors/files.h"
 
 struct nrg_channel *nrg_rapl_channel(struct nrg_found *found, const char *domain,
                                      const char *suffix)
@@ -35,21 +36,12 @@ struct nrg_channel *nrg_rapl_channel(struct nrg_found *found, const char *domain
     return channel;
 }
 
-static bool has_channel(const struct nrg_probe *probe, const char *name)
-{
-    for (size_t f = 0; f < probe->n_found; f++)
-        for (size_t c = 0; c < probe->found[f].n_channels; c++)
-            if (!strcmp(probe->found[f].channels[c].name, name))
-                return true;
-    return false;
-}
-
 void nrg_rapl_fix_parents(struct nrg_probe *probe, size_t first_found)
 {
     for (size_t f = first_found; f < probe->n_found; f++) {
         struct nrg_found *found = &probe->found[f];
         for (size_t c = 0; c < found->n_channels; c++)
-            if (!has_channel(probe, found->channels[c].parent))
+            if (!nrg_find_channel(probe, found->channels[c].parent, NRG_QUANTITIES))
                 found->channels[c].parent[0] = '\0';
     }
 }

@@ -3,8 +3,8 @@
  * contains it. Intel: psys > package > core, uncore; dram beside the package. AMD: package >
  * core. Names are the kernel's zone names; the package number is appended to sub-domains.
  */
-#ifndef NRG_SENSORS_RAPL_H
-#define NRG_SENSORS_RAPL_H
+#ifndef NRG_SENSORS_RAPL_COMMON_H
+#define NRG_SENSORS_RAPL_COMMON_H
 
 #include "sensors/driver.h"
 
@@ -15,7 +15,7 @@
 struct nrg_channel *nrg_rapl_channel(struct nrg_found *found, const char *domain,
                                      const char *suffix);
 
-/* Parents are only true when they exist: clears those that no found channel carries. */
+/* Clears parents that are not among the channels found. */
 void nrg_rapl_fix_parents(struct nrg_probe *probe, size_t first_found);
 
 #endif

@@ -12,7 +12,7 @@
  * AMD counts cores one by one: register 29A holds the energy of the core that the CPU belongs to,
  * so one CPU's value is not `core-0`. The channel of that name is the sum over one CPU per core,
  * each unwrapped by itself. As every read interrupts every core, even sleeping ones, that sensor is
- * hidden: it runs only when rapl-msr is asked for by name. The package contains it anyway.
+ * hidden: it runs only when the user asks for rapl-msr. The package contains it anyway.
  *
  * Refuses: processors other than Intel and AMD 17h+, a unit register that reads 0.
  */
@@ -24,10 +24,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "sensors/cpus.h"
 #include "sensors/drivers.h"
+#include "sensors/machine/cpu_model.h"
 #include "sensors/rapl/common.h"
 
 #define MSR_WRAP       (UINT64_C(1) << 32)
@@ -94,7 +94,7 @@ static const struct quirk {
 static const struct quirk *find_quirk(const struct nrg_cpu_model *model)
 {
     const struct quirk *quirk = quirks;
-    if (model->vendor != NRG_VENDOR_INTEL || model->family != 6)
+    if (nrg_cpu_vendor_of(model) != NRG_VENDOR_INTEL || model->family != 6)
         return &quirks[sizeof quirks / sizeof *quirks - 1];
     while (quirk->model && quirk->model != model->model)
         quirk++;
@@ -146,7 +146,7 @@ static int add_domain(struct nrg_found *found, const struct domain *domain, doub
 static int add_domains(struct nrg_probe *probe, const struct nrg_cpu_model *model, int fd,
                        const struct nrg_cpu *cpu, const char *suffix, bool *psys)
 {
-    const struct vendor *vendor = &vendors[model->vendor];
+    const struct vendor *vendor = &vendors[nrg_cpu_vendor_of(model)];
     const struct quirk *quirk = find_quirk(model);
     char sensor[64];
     uint64_t units, value;
@@ -179,7 +179,7 @@ static int add_domains(struct nrg_probe *probe, const struct nrg_cpu_model *mode
                                  "every energy register is absent or stands at 0");
 }
 
-/* See the head of the file: the sum over the cores of an AMD package. */
+/* The sum over the cores of an AMD package: see the head of the file. */
 static int add_cores(struct nrg_probe *probe, int fd, const struct nrg_cpu *cpu, const char *suffix)
 {
     char sensor[64];
@@ -220,7 +220,7 @@ static int add_package(struct nrg_probe *probe, const struct nrg_cpu_model *mode
                                                    : strerror(-fd));
     }
     int rc = add_domains(probe, model, fd, cpu, suffix, psys);
-    if (!rc && model->vendor == NRG_VENDOR_AMD)
+    if (!rc && nrg_cpu_vendor_of(model) == NRG_VENDOR_AMD)
         rc = add_cores(probe, fd, cpu, suffix);
     close(fd);
     return rc;
@@ -234,22 +234,22 @@ static int probe_msr(struct nrg_probe *probe, struct nrg_error *err)
     struct nrg_cpus cpus;
     size_t first = probe->n_found;
     bool psys = false;
-    (void)err;
-    int rc = nrg_cpu_model(root, &model);
+    int rc = nrg_cpu_model_identify(root, &model);
+    enum nrg_cpu_vendor vendor = nrg_cpu_vendor_of(&model);
     if (rc)
         return nrg_probe_unavailable(probe, WHAT, NULL, "/proc/cpuinfo: %s", strerror(-rc));
-    if (model.vendor == NRG_VENDOR_OTHER)
+    if (vendor == NRG_VENDOR_OTHER)
         return nrg_probe_unavailable(probe, WHAT, NULL, "the processor is neither Intel nor AMD");
-    if (model.vendor == NRG_VENDOR_AMD && model.family < 0x17)
+    if (vendor == NRG_VENDOR_AMD && model.family < 0x17)
         return nrg_probe_unavailable(probe, WHAT, NULL,
-                                     "AMD processors have RAPL since family 23 (Zen); this is %lld",
-                                     (long long)model.family);
+                                     "AMD processors have RAPL since family 23 (Zen); this is %u",
+                                     model.family);
     /* Without the module, three files per CPU would be read to say so once per package. */
     cpus = (struct nrg_cpus){0};
     rc = nrg_root_exists(root, "/dev/cpu") ? nrg_cpus_read(root, &cpus) : 0;
     if (rc == -ENOMEM)
         return rc;
-    nrg_cpus_one_per_package(&cpus, model.vendor == NRG_VENDOR_INTEL);
+    nrg_cpus_one_per_package(&cpus, vendor == NRG_VENDOR_INTEL);
     struct nrg_cpus one = {.items = &only, .n = 1};
     const struct nrg_cpus *list = cpus.n ? &cpus : &one; /* no topology: CPU 0, package 0 */
     rc = 0;
@@ -349,7 +349,7 @@ static int msr_open(const struct nrg_context *ctx, const struct nrg_found *found
     return 0;
 }
 
-/* All cores or none: a sum without one of them would look like a counter that went back. */
+/* All cores or none: a sum that lacks a core would look like a counter that went back. */
 static int read_cores(struct msr *m, int64_t *raw)
 {
     for (size_t i = 0; i < m->n_fd; i++) {
@@ -368,9 +368,12 @@ static int read_cores(struct msr *m, int64_t *raw)
     return 0;
 }
 
-static int read_register(const struct msr *m, size_t i, int64_t *raw)
+static int read_channel(void *state, size_t i, int64_t *raw)
 {
+    struct msr *m = state;
     uint64_t value;
+    if (m->cores)
+        return read_cores(m, raw);
     if (!m->reg[i])
         return 0;
     int rc = read_msr(m->fd[0], m->reg[i], &value);
@@ -381,20 +384,8 @@ static int read_register(const struct msr *m, size_t i, int64_t *raw)
 
 static int msr_read(void *state, struct nrg_sink *sink)
 {
-    struct msr *m = state;
-    size_t n = m->cores ? 1 : m->n;
-    int64_t raw[MAX_DOMAINS];
-    int faults[MAX_DOMAINS];
-    int64_t before = nrg_now_ns();
-    for (size_t i = 0; i < n; i++) {
-        raw[i] = NRG_MISSING;
-        faults[i] = m->cores ? read_cores(m, &raw[i]) : read_register(m, i, &raw[i]);
-    }
-    int64_t after = nrg_now_ns();
-    nrg_sink_row(sink, 0, before + (after - before) / 2, after - before, raw);
-    for (size_t i = 0; i < n; i++)
-        if (faults[i])
-            nrg_sink_fault(sink, (unsigned)i, faults[i]);
+    const struct msr *m = state;
+    nrg_sink_poll(sink, 0, 0, m->cores ? 1 : m->n, read_channel, state);
     return 0;
 }
 

@@ -9,8 +9,9 @@
  * first is taken. psys is one for the board and opened once. AMD's per-core PMU (power_core) is
  * left alone: a hundred counters for what energy-pkg contains.
  *
- * Whether we may is only known by opening, so probe opens every event once. A PMU description in
- * a captured tree is read but never opened: perf_event_open speaks of the machine we run on.
+ * Only opening an event tells whether nrg has permission, so probe opens every event once. A PMU
+ * description in a captured tree is read but its events are never opened: perf_event_open always
+ * refers to the machine that nrg runs on.
  *
  * Refuses: events whose unit is not Joules, whose scale or config does not parse.
  */
@@ -24,10 +25,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "sensors/drivers.h"
+#include "sensors/machine/cpu_model.h"
 #include "sensors/rapl/common.h"
 
 #define PMU_DIR "/sys/bus/event_source/devices/power"
@@ -60,21 +61,25 @@ int nrg_perf_config_parse(const char *text, uint64_t *config)
     return errno || *end ? -EINVAL : 0;
 }
 
-/* 0 when the event is there and usable; -ENOENT when it is not there. */
-static int read_event(const struct nrg_root *root, const char *name, struct nrg_perf_event *event)
+static int read_event_file(const struct nrg_root *root, const char *event, const char *suffix,
+                           char *text, size_t size)
 {
-    char path[128], text[64];
-    snprintf(path, sizeof path, PMU_DIR "/events/%s", name);
-    int rc = nrg_root_read_label(root, path, text, sizeof text);
+    char path[128];
+    snprintf(path, sizeof path, PMU_DIR "/events/%s%s", event, suffix);
+    return nrg_root_read_label(root, path, text, size);
+}
+
+/* 0 when the event exists and is usable; -ENOENT when it does not exist. */
+static int read_event(const struct nrg_root *root, struct nrg_perf_event *event)
+{
+    char text[64];
+    int rc = read_event_file(root, event->name, "", text, sizeof text);
     if (rc || (rc = nrg_perf_config_parse(text, &event->config)))
         return rc;
-    snprintf(path, sizeof path, PMU_DIR "/events/%s.unit", name);
-    rc = nrg_root_read_label(root, path, text, sizeof text);
-    if (rc || strcmp(text, "Joules"))
+    if (read_event_file(root, event->name, ".unit", text, sizeof text) || strcmp(text, "Joules"))
         return -EINVAL;
-    snprintf(path, sizeof path, PMU_DIR "/events/%s.scale", name);
-    rc = nrg_root_read_label(root, path, text, sizeof text);
-    if (rc || nrg_parse_double(text, strlen(text), &event->scale_j) || !(event->scale_j > 0))
+    if (read_event_file(root, event->name, ".scale", text, sizeof text) ||
+        nrg_parse_double(text, strlen(text), &event->scale_j) || !(event->scale_j > 0))
         return -EINVAL;
     return 0;
 }
@@ -83,7 +88,7 @@ static void read_events(const struct nrg_root *root, struct nrg_perf_pmu *pmu)
 {
     for (size_t i = 0; i < N_EVENTS; i++) {
         struct nrg_perf_event event = {known_events[i].name, known_events[i].domain, 0, 0};
-        int rc = read_event(root, event.name, &event);
+        int rc = read_event(root, &event);
         if (!rc)
             pmu->events[pmu->n_events++] = event;
         else if (rc != -ENOENT)
@@ -96,13 +101,11 @@ static void read_events(const struct nrg_root *root, struct nrg_perf_pmu *pmu)
 static int add_cpu(unsigned cpu, void *arg)
 {
     struct nrg_cpus *cpus = arg;
-    int rc = nrg_reserve(&cpus->items, &cpus->cap, cpus->n + 1, sizeof *cpus->items);
-    if (!rc)
-        cpus->items[cpus->n++] = (struct nrg_cpu){.cpu = cpu, .core = -1};
-    return rc;
+    return nrg_append(&cpus->items, &cpus->n, &cpus->cap, &(struct nrg_cpu){.cpu = cpu, .core = -1},
+                      sizeof *cpus->items);
 }
 
-/* The CPUs of cpumask with their places. A tree without topology: in order, one package each. */
+/* The CPUs of cpumask with package and die. Without topology: one package each, in order. */
 static int read_cpumask(const struct nrg_root *root, struct nrg_cpus *cpus)
 {
     char text[4096];
@@ -123,8 +126,8 @@ static int read_cpumask(const struct nrg_root *root, struct nrg_cpus *cpus)
             cpus->items[i].package = (int64_t)i;
     }
     nrg_cpus_release(&all);
-    nrg_cpu_model(root, &model);
-    nrg_cpus_one_per_package(cpus, model.vendor != NRG_VENDOR_AMD);
+    nrg_cpu_model_identify(root, &model);
+    nrg_cpus_one_per_package(cpus, nrg_cpu_vendor_of(&model) != NRG_VENDOR_AMD);
     return 0;
 }
 
@@ -180,7 +183,7 @@ static int add_event(struct nrg_found *found, const struct nrg_perf_event *event
     return 0;
 }
 
-/* Events of one package. Returns -EACCES or -EPERM when we may not open them. */
+/* Events of one package. -EACCES or -EPERM: no permission to open them. */
 static int add_package(struct nrg_probe *probe, const struct nrg_perf_pmu *pmu, size_t index)
 {
     const struct nrg_cpu *cpu = &pmu->cpus.items[index];
@@ -218,7 +221,6 @@ static int probe_perf(struct nrg_probe *probe, struct nrg_error *err)
     struct nrg_perf_pmu pmu;
     struct nrg_error why;
     size_t first = probe->n_found;
-    (void)err;
     int rc = nrg_perf_pmu_read(&probe->ctx->root, &pmu, &why);
     if (rc)
         return nrg_probe_unavailable(probe, what,
@@ -262,7 +264,6 @@ static int perf_open(const struct nrg_context *ctx, const struct nrg_found *foun
                      struct nrg_error *err)
 {
     char *at;
-    (void)ctx;
     uint32_t type = (uint32_t)strtoul(found->locator, &at, 10);
     unsigned cpu = (unsigned)strtoul(at, &at, 10);
     if (found->n_channels > N_EVENTS)
@@ -285,10 +286,13 @@ static int perf_open(const struct nrg_context *ctx, const struct nrg_found *foun
 }
 
 /* A perf descriptor ends (0 bytes) when the event is in error, for example its CPU went away. */
-static int read_count(int fd, int64_t *raw)
+static int read_counter(void *state, size_t i, int64_t *raw)
 {
+    const struct perf *p = state;
     uint64_t count;
-    ssize_t n = read(fd, &count, sizeof count);
+    if (p->fd[i] < 0)
+        return 0;
+    ssize_t n = read(p->fd[i], &count, sizeof count);
     if (n != (ssize_t)sizeof count)
         return n < 0 ? -errno : -ENODATA;
     *raw = (int64_t)(count & INT64_MAX);
@@ -297,19 +301,8 @@ static int read_count(int fd, int64_t *raw)
 
 static int perf_read(void *state, struct nrg_sink *sink)
 {
-    struct perf *p = state;
-    int64_t raw[N_EVENTS];
-    int faults[N_EVENTS];
-    int64_t before = nrg_now_ns();
-    for (size_t i = 0; i < p->n; i++) {
-        raw[i] = NRG_MISSING;
-        faults[i] = p->fd[i] < 0 ? 0 : read_count(p->fd[i], &raw[i]);
-    }
-    int64_t after = nrg_now_ns();
-    nrg_sink_row(sink, 0, before + (after - before) / 2, after - before, raw);
-    for (size_t i = 0; i < p->n; i++)
-        if (faults[i])
-            nrg_sink_fault(sink, (unsigned)i, faults[i]);
+    const struct perf *p = state;
+    nrg_sink_poll(sink, 0, 0, p->n, read_counter, state);
     return 0;
 }
 

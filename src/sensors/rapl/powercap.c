@@ -5,9 +5,8 @@
  * through another register; it comes last, so that it is only used where nothing else gives the
  * package (the registry takes the first channel of a name).
  *
- * One sensor per top-level zone, its sub-zones are its channels, read as files.h says. energy_uj
- * is readable by root only since 2020 (a side channel), so most of the probe is about saying how
- * to get at it.
+ * One sensor per top-level zone, its sub-zones are its channels, read as files.h says. Since 2020
+ * only root may read energy_uj (a side channel), so the probe says how to get permission.
  *
  * Refuses: zones without a name, other zone types (dtpm), counters that do not parse.
  */
@@ -178,7 +177,6 @@ static int probe_type(struct nrg_probe *probe, const char *type, size_t *seen)
 static int probe_powercap(struct nrg_probe *probe, struct nrg_error *err)
 {
     size_t first = probe->n_found, seen = 0;
-    (void)err;
     int rc = probe_type(probe, "intel-rapl", &seen);
     if (!rc)
         rc = probe_type(probe, "intel-rapl-mmio", &seen);

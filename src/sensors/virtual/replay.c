@@ -1,21 +1,21 @@
 /*
  * replay: plays a log or a recording back as if it were a live sensor,
  * --sensor replay:FILE[?speed=2&loop=1].
- * The source (replay_source.h) gives rows in the file's own time; the first row is placed at the
- * first read, and each read emits the rows whose time has come since, stamped with the moment on
- * the monotonic clock at which they would have happened.
+ * The source (replay_source.h) gives rows in the file's own time. The first row is placed at the
+ * first read; each read emits the rows that have become due since, stamped with the time on the
+ * monotonic clock when they were due.
  *
  * speed: the file's time runs that much faster. Watts stay watts: increments of energy counters
  *   are divided by the speed, so that counters and gauges of one file still agree; the joules of
  *   a run are therefore the file's divided by speed.
- * loop: the last row and the first row of the next round are one moment. The first row is left
- *   out and counters go on from where they were, so no energy appears or vanishes at the seam.
+ * loop: the last row and the first row of the next round are at the same time. The first row is
+ *   skipped and counters continue, so no energy appears or vanishes in between.
  * Counters are played as the sum of their steps, unwrapped and wrapped again, so that neither a
  *   loop nor a speed breaks one that wraps inside the file.
  *
- * At the end of the file one read returns -ENODATA, so that a recording shows why there is
- * nothing more; from then on it is -ENODEV, so that nobody keeps asking. A gap is never filled.
- * Bad lines are stepped over, each one a fault of the column it concerns.
+ * At the end of the file one read returns -ENODATA, so that a recording shows why nothing more
+ * comes; later reads return -ENODEV, so that the recorder stops reading. A gap is never filled.
+ * Bad lines are skipped; each is a fault of the column it concerns.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,14 +26,16 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/input.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "sensors/domain.h"
 #include "sensors/drivers.h"
+#include "sensors/integrate.h"
 #include "sensors/rapl/common.h"
-#include "sensors/virtual/replay_source.h"
+#include "sensors/virtual/replay_csv.h"
 
-/* A read hands over at most this many lines; a loop of microseconds must not hold it for ever. */
+/* A read takes at most this many lines, so that a loop of microseconds does not block it. */
 #define MAX_LINES_PER_READ 65536
 
 struct spec {
@@ -78,23 +80,11 @@ static int parse_spec(struct spec *spec, const char *text, struct nrg_error *err
     return rc;
 }
 
-/* A recording is an SQLite database; no CSV starts like one. */
-static bool is_database(const char *path)
-{
-    static const char magic[] = "SQLite format 3"; /* with its NUL */
-    char head[sizeof magic];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? 0 : read(fd, head, sizeof head);
-    if (fd >= 0)
-        close(fd);
-    return n == sizeof head && !memcmp(head, magic, sizeof magic);
-}
-
 /* The one place that knows the forms of files. */
 static int open_source(const struct nrg_context *ctx, struct nrg_replay_source **source,
                        const struct spec *spec, struct nrg_error *err)
 {
-    if (!is_database(spec->path))
+    if (!nrg_is_database(spec->path))
         return nrg_replay_csv_open(source, spec->path, err);
     if (!ctx->open_recording)
         return nrg_fail(err, -ENOTSUP, spec->path, "recordings can't be played back here");
@@ -141,6 +131,7 @@ static int add_channels(struct nrg_probe *probe, const struct spec *spec,
         *channel = *from;
         channel->update_ns =
             from->update_ns ? (int64_t)llround((double)from->update_ns / spec->speed) : period_ns;
+        channel->window_ns = (int64_t)llround((double)from->window_ns / spec->speed);
         channel->lag_ns = (int64_t)llround((double)from->lag_ns / spec->speed);
         snprintf(channel->source, sizeof channel->source, "%.120s", spec->path);
         if (!source->described &&
@@ -176,21 +167,21 @@ static int probe_replay(struct nrg_probe *probe, struct nrg_error *err)
 
 struct replay {
     struct nrg_replay_source *source;
-    double speed;
-    bool loop, started, have_row, ended;
+    struct spec spec;
+    bool started, have_row, ended;
     int64_t zero_ns;           /* monotonic time of the first row */
-    int64_t first_ns, last_ns; /* file's time of the first row and of the last one handed out */
+    int64_t first_ns, last_ns; /* file time of the first row and of the last one emitted */
     int64_t offset_ns;         /* file time of earlier rounds */
-    unsigned skip;             /* rows to leave out: the seam of a loop */
+    unsigned skip;             /* rows to skip at the beginning of a round */
     struct nrg_replay_row row; /* the next one */
     bool *wanted;              /* per channel, owned */
     int64_t *first_raw;        /* first value of each channel in the file; owns the next two */
-    int64_t *last_raw;         /* the one before, NRG_MISSING at the start of a round */
+    int64_t *last_raw;         /* the previous value, NRG_MISSING at the start of a round */
     int64_t *moved_raw;        /* sum of a counter's steps, unwrapped */
-    int64_t *round_raw;        /* the same where the round began */
+    int64_t *round_raw;        /* the same at the beginning of the round */
     struct {
         size_t first, n;
-    } groups[NRG_REPLAY_CHANNELS]; /* where a group's channels are */
+    } groups[NRG_REPLAY_CHANNELS]; /* the channels of each group */
 };
 
 static void replay_close(void *state)
@@ -203,7 +194,7 @@ static void replay_close(void *state)
     free(r);
 }
 
-static int allocate(struct replay *r, const struct nrg_found *found)
+static int allocate_channels(struct replay *r, const struct nrg_found *found)
 {
     size_t n = r->source->n_channels;
     r->wanted = calloc(n, sizeof *r->wanted);
@@ -235,31 +226,28 @@ static int check_same(const struct replay *r, const struct nrg_found *found, str
 static int replay_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,
                        struct nrg_error *err)
 {
-    struct spec spec; /* the log is the user's file, not a part of the machine under --root */
     struct replay *r = calloc(1, sizeof *r);
     if (!r)
         return nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
-    int rc = parse_spec(&spec, found->locator, err);
+    /* The log is the user's file, not a part of the machine under --root. */
+    int rc = parse_spec(&r->spec, found->locator, err);
     if (!rc)
-        rc = open_source(ctx, &r->source, &spec, err);
+        rc = open_source(ctx, &r->source, &r->spec, err);
     if (!rc)
         rc = check_same(r, found, err);
-    if (!rc && allocate(r, found))
+    if (!rc && allocate_channels(r, found))
         rc = nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
-    if (rc) {
+    if (rc)
         replay_close(r);
-        return rc;
-    }
-    r->speed = spec.speed;
-    r->loop = spec.loop;
-    *state = r;
-    return 0;
+    else
+        *state = r;
+    return rc;
 }
 
 /* Starts the next round; false when there is nothing to repeat. */
 static bool next_round(struct replay *r)
 {
-    if (!r->loop || !r->started || r->last_ns <= r->first_ns || r->source->rewind(r->source))
+    if (!r->spec.loop || !r->started || r->last_ns <= r->first_ns || r->source->rewind(r->source))
         return false;
     bool full = __builtin_add_overflow(r->offset_ns, r->last_ns - r->first_ns, &r->offset_ns);
     for (size_t i = 0; i < r->source->n_channels; i++) {
@@ -274,7 +262,7 @@ static bool next_round(struct replay *r)
     return !full;
 }
 
-/* Adds the step that a counter made since its last value; sums that overflow stand still. */
+/* Adds the step that a counter made since its last value; a sum that would overflow stays. */
 static void note_value(struct replay *r, size_t i, int64_t raw)
 {
     const struct nrg_channel *channel = &r->source->channels[i];
@@ -285,10 +273,8 @@ static void note_value(struct replay *r, size_t i, int64_t raw)
         r->first_raw[i] = raw;
     r->last_raw[i] = raw;
     if (channel->kind != NRG_COUNTER || last == NRG_MISSING ||
-        __builtin_sub_overflow(raw, last, &step))
+        nrg_counter_difference(channel, last, raw, &step))
         return;
-    if (step < 0 && channel->wrap && channel->wrap <= INT64_MAX)
-        step += (int64_t)channel->wrap;
     if (!__builtin_add_overflow(r->moved_raw[i], step, &sum))
         r->moved_raw[i] = sum;
 }
@@ -300,7 +286,7 @@ static void note_row(struct replay *r)
 }
 
 /* Gets r->row. 1: it is there; 0: try again; -ENODATA: the end; other -errno: the file failed. */
-static int fetch(struct replay *r, struct nrg_sink *sink)
+static int fetch_row(struct replay *r, struct nrg_sink *sink)
 {
     int rc = r->source->next(r->source, &r->row);
     if (rc == 0)
@@ -325,17 +311,17 @@ static int fetch(struct replay *r, struct nrg_sink *sink)
 static int64_t due_ns(const struct replay *r)
 {
     double file_ns = (double)(r->row.t_ns - r->first_ns) + (double)r->offset_ns;
-    double wait_ns = file_ns / r->speed;
+    double wait_ns = file_ns / r->spec.speed;
     return wait_ns < 4e18 ? r->zero_ns + (int64_t)llround(wait_ns) : INT64_MAX;
 }
 
-/* A counter's value: where it began plus its steps, slowed down, in its own range. */
+/* A counter's value: its first value plus its steps, divided by the speed, wrapped again. */
 static int64_t counter_raw(const struct replay *r, size_t i)
 {
     uint64_t wrap = r->source->channels[i].wrap;
     int64_t moved = r->moved_raw[i], raw;
-    if (r->speed != 1) {
-        double played = (double)moved / r->speed;
+    if (r->spec.speed != 1) {
+        double played = (double)moved / r->spec.speed;
         if (!(fabs(played) < 4e18))
             return NRG_MISSING;
         moved = (int64_t)llround(played);
@@ -345,7 +331,7 @@ static int64_t counter_raw(const struct replay *r, size_t i)
     return wrap && raw >= 0 ? (int64_t)((uint64_t)raw % wrap) : raw;
 }
 
-static void emit(struct replay *r, struct nrg_sink *sink)
+static void emit_row(struct replay *r, struct nrg_sink *sink)
 {
     int64_t raw[NRG_REPLAY_CHANNELS];
     note_row(r);
@@ -367,7 +353,7 @@ static int replay_read(void *state, struct nrg_sink *sink)
     if (r->ended)
         return -ENODEV;
     for (int lines = 0; lines < MAX_LINES_PER_READ; lines++) {
-        int rc = r->have_row ? 1 : fetch(r, sink);
+        int rc = r->have_row ? 1 : fetch_row(r, sink);
         if (rc < 0) {
             r->ended = true;
             return rc;
@@ -381,7 +367,7 @@ static int replay_read(void *state, struct nrg_sink *sink)
         }
         if (due_ns(r) > now_ns)
             return 0;
-        emit(r, sink);
+        emit_row(r, sink);
     }
     return 0;
 }

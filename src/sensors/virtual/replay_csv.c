@@ -4,13 +4,15 @@
  *     time_s,package-0:energy_j,gpu-0:power_w        or time_ns, or time (ISO date and time)
  *
  * and every further line is a row; empty cells (and "nan") are gaps, '#' lines and blank lines
- * are skipped. A cell may stand in double quotes; a comma inside them is not supported, as no
+ * are skipped. A cell may have double quotes; a comma inside them is not supported, because no
  * name or number has one.
  *
  * The file is streamed through one buffer with read(2), so a log of days costs 64 kB. A line must
- * fit into half of it. Refused at open, with the line: no header, unknown columns, twice the same
- * one. Later lines that do not parse are an error each and are stepped over.
+ * fit into half of it. Refused at open, with the line: no header, unknown columns, the same column
+ * twice. Each later line that does not parse is an error and is skipped.
  */
+#include "sensors/virtual/replay_csv.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
@@ -19,9 +21,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/csv.h"
+#include "base/input.h"
 #include "base/mem.h"
 #include "base/parse.h"
-#include "sensors/virtual/replay_source.h"
 #include "sensors/virtual/replay_time.h"
 
 #define BUFFER_BYTES 65536
@@ -36,7 +39,6 @@ struct csv {
     enum time_form time_form;
     bool have_time;
     int64_t last_ns;
-    int line;
     size_t begin, end; /* unread bytes in buffer */
     bool at_end;       /* of the file */
     struct nrg_channel channels[NRG_REPLAY_CHANNELS];
@@ -59,37 +61,23 @@ static const struct column_unit {
     {"utilisation", NRG_UTILISATION, 1e-6},
 };
 
-struct cell {
-    const char *text;
-    size_t len;
-};
-
-static bool blank(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r';
-}
-
 /* Next cell of [*p, end) without blanks and quotes; false when the line is used up. */
-static bool next_cell(const char **p, const char *end, struct cell *cell)
+static bool next_cell(const char **p, const char *end, struct nrg_cell *cell)
 {
     if (!*p)
         return false;
     const char *comma = memchr(*p, ',', (size_t)(end - *p));
-    const char *from = *p, *to = comma ? comma : end;
+    *cell = (struct nrg_cell){*p, (size_t)((comma ? comma : end) - *p)};
     *p = comma ? comma + 1 : NULL;
-    while (from < to && blank(*from))
-        from++;
-    while (to > from && blank(to[-1]))
-        to--;
-    if (to - from >= 2 && *from == '"' && to[-1] == '"') {
-        from++;
-        to--;
+    nrg_trim(&cell->text, &cell->len);
+    if (cell->len >= 2 && *cell->text == '"' && cell->text[cell->len - 1] == '"') {
+        cell->text++;
+        cell->len -= 2;
     }
-    *cell = (struct cell){from, (size_t)(to - from)};
     return true;
 }
 
-static ssize_t refill(struct csv *csv)
+static ssize_t refill_buffer(struct csv *csv)
 {
     memmove(csv->buffer, csv->buffer + csv->begin, csv->end - csv->begin);
     csv->end -= csv->begin;
@@ -105,7 +93,7 @@ static ssize_t refill(struct csv *csv)
     return n;
 }
 
-/* Drops the rest of a line that is too long to be one. */
+/* Skips the rest of a line that is too long. */
 static int skip_line(struct csv *csv)
 {
     for (;;) {
@@ -114,55 +102,54 @@ static int skip_line(struct csv *csv)
         csv->begin = stop ? (size_t)(stop + 1 - csv->buffer) : csv->end;
         if (stop || csv->at_end)
             return -EMSGSIZE;
-        ssize_t n = refill(csv);
+        ssize_t n = refill_buffer(csv);
         if (n < 0)
             return (int)n;
     }
 }
 
-/* 1: *line is the next line, valid until the next call; 0: the end; -EMSGSIZE: one too long. */
-static int next_line(struct csv *csv, struct cell *line)
+/* 1: *line is the next line, valid until the next call; 0: the end; -EMSGSIZE: it is too long. */
+static int next_line(struct csv *csv, struct nrg_cell *line)
 {
     for (;;) {
         char *from = csv->buffer + csv->begin;
         size_t have = csv->end - csv->begin;
         char *stop = memchr(from, '\n', have);
         if (stop || (csv->at_end && have)) {
-            *line = (struct cell){from, stop ? (size_t)(stop - from) : have};
+            *line = (struct nrg_cell){from, stop ? (size_t)(stop - from) : have};
             csv->begin += line->len + (stop ? 1 : 0);
-            csv->line++;
+            csv->source.line++;
             return line->len > MAX_LINE ? -EMSGSIZE : 1;
         }
         if (csv->at_end)
             return 0;
         if (have > MAX_LINE) {
-            csv->line++;
+            csv->source.line++;
             return skip_line(csv);
         }
-        ssize_t n = refill(csv);
+        ssize_t n = refill_buffer(csv);
         if (n < 0)
             return (int)n;
     }
 }
 
-static bool worth_reading(const struct cell *line)
+static bool has_content(const struct nrg_cell *line)
 {
-    size_t i = 0;
-    while (i < line->len && blank(line->text[i]))
-        i++;
-    return i < line->len && line->text[i] != '#';
+    struct nrg_cell content = *line;
+    nrg_trim(&content.text, &content.len);
+    return content.len && *content.text != '#';
 }
 
-static int next_content(struct csv *csv, struct cell *line)
+static int next_content(struct csv *csv, struct nrg_cell *line)
 {
     int rc;
     do
         rc = next_line(csv, line);
-    while (rc > 0 && !worth_reading(line));
+    while (rc > 0 && !has_content(line));
     return rc;
 }
 
-static int parse_time(const struct csv *csv, const struct cell *cell, int64_t *t_ns)
+static int parse_time(const struct csv *csv, const struct nrg_cell *cell, int64_t *t_ns)
 {
     if (csv->time_form == TIME_S)
         return nrg_time_from_seconds(cell->text, cell->len, t_ns);
@@ -173,7 +160,7 @@ static int parse_time(const struct csv *csv, const struct cell *cell, int64_t *t
     return rc ? rc : *t_ns > INT64_MAX / 2 || *t_ns < -(INT64_MAX / 2) ? -ERANGE : 0;
 }
 
-static int parse_value(const struct cell *cell, double scale, int64_t *raw)
+static int parse_value(const struct nrg_cell *cell, double scale, int64_t *raw)
 {
     double number;
     *raw = NRG_MISSING;
@@ -188,9 +175,9 @@ static int parse_value(const struct cell *cell, double scale, int64_t *raw)
     return 0;
 }
 
-static int parse_row(struct csv *csv, const struct cell *line, struct nrg_replay_row *row)
+static int parse_row(struct csv *csv, const struct nrg_cell *line, struct nrg_replay_row *row)
 {
-    struct cell cell;
+    struct nrg_cell cell;
     const char *p = line->text, *end = line->text + line->len;
     row->group = 0;
     if (!next_cell(&p, end, &cell) || parse_time(csv, &cell, &row->t_ns) ||
@@ -214,10 +201,9 @@ static int parse_row(struct csv *csv, const struct cell *line, struct nrg_replay
 static int csv_next(struct nrg_replay_source *source, struct nrg_replay_row *row)
 {
     struct csv *csv = (struct csv *)source;
-    struct cell line;
+    struct nrg_cell line;
     source->bad_channel = 0;
     int rc = next_content(csv, &line);
-    source->line = csv->line;
     if (rc < 0 && rc != -EMSGSIZE) {
         source->failed = true;
         return rc;
@@ -240,7 +226,7 @@ static const struct column_unit *find_unit(const char *text, size_t len)
     return NULL;
 }
 
-static int add_column(struct csv *csv, const char *path, const struct cell *cell,
+static int add_column(struct csv *csv, const char *path, const struct nrg_cell *cell,
                       struct nrg_error *err)
 {
     char shown[80];
@@ -249,12 +235,12 @@ static int add_column(struct csv *csv, const char *path, const struct cell *cell
     size_t name_len = colon ? (size_t)(colon - cell->text) : 0;
     const struct column_unit *unit = colon ? find_unit(colon + 1, cell->len - name_len - 1) : NULL;
     if (!unit || !name_len || name_len >= sizeof csv->channels->name)
-        return nrg_fail_at(err, -EINVAL, path, csv->line,
+        return nrg_fail_at(err, -EINVAL, path, csv->source.line,
                            "column '%s' is not NAME:QUANTITY_UNIT, such as package-0:energy_j "
                            "(units _j _w _v _a _bytes _hz _c, or util)",
                            shown);
     if (csv->source.n_channels == NRG_REPLAY_CHANNELS)
-        return nrg_fail_at(err, -E2BIG, path, csv->line, "more than %d columns",
+        return nrg_fail_at(err, -E2BIG, path, csv->source.line, "more than %d columns",
                            NRG_REPLAY_CHANNELS);
     struct nrg_channel *channel = &csv->channels[csv->source.n_channels];
     *channel = (struct nrg_channel){.quantity = unit->quantity,
@@ -265,17 +251,18 @@ static int add_column(struct csv *csv, const char *path, const struct cell *cell
     for (size_t i = 0; i < csv->source.n_channels; i++)
         if (csv->channels[i].quantity == channel->quantity &&
             !strcmp(csv->channels[i].name, channel->name))
-            return nrg_fail_at(err, -EINVAL, path, csv->line, "column '%s' is there twice", shown);
+            return nrg_fail_at(err, -EINVAL, path, csv->source.line, "column '%s' is there twice",
+                               shown);
     csv->source.n_channels++;
     return 0;
 }
 
-static bool cell_is(const struct cell *cell, const char *text)
+static bool cell_is(const struct nrg_cell *cell, const char *text)
 {
     return cell->len == strlen(text) && !memcmp(cell->text, text, cell->len);
 }
 
-static int time_column(struct csv *csv, const char *path, const struct cell *cell,
+static int time_column(struct csv *csv, const char *path, const struct nrg_cell *cell,
                        struct nrg_error *err)
 {
     static const char *const iso[] = {"time", "timestamp", "date_time", "datetime", NULL};
@@ -288,16 +275,16 @@ static int time_column(struct csv *csv, const char *path, const struct cell *cel
         if (cell_is(cell, iso[i]))
             return 0;
     nrg_copy_clean(shown, sizeof shown, cell->text, cell->len);
-    return nrg_fail_at(err, -EINVAL, path, csv->line,
+    return nrg_fail_at(err, -EINVAL, path, csv->source.line,
                        "the first column is time_s, time_ns or time (ISO 8601), not '%s'", shown);
 }
 
 static int read_header(struct csv *csv, const char *path, struct nrg_error *err)
 {
-    struct cell line, cell;
+    struct nrg_cell line, cell;
     int rc = next_content(csv, &line);
     if (rc <= 0)
-        return nrg_fail_at(err, rc ? rc : -ENODATA, path, csv->line, "no header line: %s",
+        return nrg_fail_at(err, rc ? rc : -ENODATA, path, csv->source.line, "no header line: %s",
                            rc ? strerror(-rc) : "the file is empty");
     const char *p = line.text, *end = line.text + line.len;
     if (line.len >= 3 && !memcmp(p, "\xef\xbb\xbf", 3))
@@ -307,19 +294,19 @@ static int read_header(struct csv *csv, const char *path, struct nrg_error *err)
     while (!rc && next_cell(&p, end, &cell))
         rc = add_column(csv, path, &cell, err);
     if (!rc && !csv->source.n_channels)
-        return nrg_fail_at(err, -EINVAL, path, csv->line, "no column beside the time");
+        return nrg_fail_at(err, -EINVAL, path, csv->source.line, "no column beside the time");
     return rc;
 }
 
 static int csv_rewind(struct nrg_replay_source *source)
 {
     struct csv *csv = (struct csv *)source;
-    struct cell header;
+    struct nrg_cell header;
     if (lseek(csv->fd, 0, SEEK_SET) < 0)
         return -errno;
     csv->begin = csv->end = 0;
     csv->at_end = csv->have_time = false;
-    csv->line = 0;
+    csv->source.line = 0;
     int rc = next_content(csv, &header);
     return rc > 0 ? 0 : rc ? rc : -ENODATA;
 }
@@ -332,27 +319,10 @@ static void csv_close(struct nrg_replay_source *source)
     free(csv);
 }
 
-/* Without O_NONBLOCK a FIFO would hang here, before we could refuse it. */
-static int open_regular(const char *path, struct nrg_error *err)
-{
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0 || fstat(fd, &st)) {
-        int code = -errno;
-        if (fd >= 0)
-            close(fd);
-        return nrg_fail(err, code, path, "cannot open: %s", strerror(-code));
-    }
-    if (!S_ISREG(st.st_mode)) {
-        close(fd);
-        return nrg_fail(err, -EINVAL, path, "replay wants a regular file");
-    }
-    return fd;
-}
-
 int nrg_replay_csv_open(struct nrg_replay_source **source, const char *path, struct nrg_error *err)
 {
-    int fd = open_regular(path, err);
+    struct stat st;
+    int fd = nrg_open_regular(path, &st, err);
     if (fd < 0)
         return fd;
     struct csv *csv = calloc(1, sizeof *csv);
@@ -366,10 +336,9 @@ int nrg_replay_csv_open(struct nrg_replay_source **source, const char *path, str
     csv->source.close = csv_close;
     csv->source.channels = csv->channels;
     int rc = read_header(csv, path, err);
-    if (rc) {
+    if (rc)
         csv_close(&csv->source);
-        return rc;
-    }
-    *source = &csv->source;
-    return 0;
+    else
+        *source = &csv->source;
+    return rc;
 }

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
+#include "base/parse.h"
 
 #define MAX_SECONDS INT64_C(4600000000)
 
@@ -12,7 +13,7 @@ struct text {
     const char *p, *end;
 };
 
-static bool take(struct text *t, char c)
+static bool take_char(struct text *t, char c)
 {
     if (t->p == t->end || *t->p != c)
         return false;
@@ -37,7 +38,7 @@ static bool take_fraction_ns(struct text *t, int64_t *ns)
 {
     int64_t rest;
     *ns = 0;
-    if (!take(t, '.') && !take(t, ','))
+    if (!take_char(t, '.') && !take_char(t, ','))
         return true;
     int n = take_digits(t, 1, 9, ns);
     for (int i = n; i < 9; i++)
@@ -47,21 +48,17 @@ static bool take_fraction_ns(struct text *t, int64_t *ns)
     return n > 0;
 }
 
-static struct text trimmed(const char *text, size_t len)
+static struct text without_blanks(const char *text, size_t len)
 {
-    struct text t = {text, text + len};
-    while (take(&t, ' ') || take(&t, '\t'))
-        ;
-    while (t.end > t.p && (t.end[-1] == ' ' || t.end[-1] == '\t' || t.end[-1] == '\r'))
-        t.end--;
-    return t;
+    nrg_trim(&text, &len);
+    return (struct text){text, text + len};
 }
 
 int nrg_time_from_seconds(const char *text, size_t len, int64_t *t_ns)
 {
-    struct text t = trimmed(text, len);
+    struct text t = without_blanks(text, len);
     int64_t s, ns;
-    bool negative = take(&t, '-');
+    bool negative = take_char(&t, '-');
     if (!take_digits(&t, 1, 11, &s) || !take_fraction_ns(&t, &ns) || t.p != t.end ||
         s > MAX_SECONDS)
         return -EINVAL;
@@ -84,12 +81,12 @@ static bool take_zone_s(struct text *t, int64_t *offset_s)
 {
     int64_t hours, minutes = 0;
     *offset_s = 0;
-    if (t->p == t->end || take(t, 'Z'))
+    if (t->p == t->end || take_char(t, 'Z'))
         return true;
-    bool minus = take(t, '-');
-    if ((!minus && !take(t, '+')) || !take_digits(t, 2, 2, &hours))
+    bool minus = take_char(t, '-');
+    if ((!minus && !take_char(t, '+')) || !take_digits(t, 2, 2, &hours))
         return false;
-    bool colon = take(t, ':');
+    bool colon = take_char(t, ':');
     if ((colon || t->p < t->end) && !take_digits(t, 2, 2, &minutes))
         return false;
     *offset_s = (hours * 60 + minutes) * (minus ? -60 : 60);
@@ -98,13 +95,14 @@ static bool take_zone_s(struct text *t, int64_t *offset_s)
 
 int nrg_time_from_iso(const char *text, size_t len, int64_t *t_ns)
 {
-    struct text t = trimmed(text, len);
+    struct text t = without_blanks(text, len);
     int64_t year, month, day, hour, minute, second, ns, offset_s;
-    if (!take_digits(&t, 4, 4, &year) || !take(&t, '-') || !take_digits(&t, 2, 2, &month) ||
-        !take(&t, '-') || !take_digits(&t, 2, 2, &day) || !(take(&t, 'T') || take(&t, ' ')))
+    if (!take_digits(&t, 4, 4, &year) || !take_char(&t, '-') || !take_digits(&t, 2, 2, &month) ||
+        !take_char(&t, '-') || !take_digits(&t, 2, 2, &day) ||
+        !(take_char(&t, 'T') || take_char(&t, ' ')))
         return -EINVAL;
-    if (!take_digits(&t, 2, 2, &hour) || !take(&t, ':') || !take_digits(&t, 2, 2, &minute) ||
-        !take(&t, ':') || !take_digits(&t, 2, 2, &second) || !take_fraction_ns(&t, &ns) ||
+    if (!take_digits(&t, 2, 2, &hour) || !take_char(&t, ':') || !take_digits(&t, 2, 2, &minute) ||
+        !take_char(&t, ':') || !take_digits(&t, 2, 2, &second) || !take_fraction_ns(&t, &ns) ||
         !take_zone_s(&t, &offset_s) || t.p != t.end)
         return -EINVAL;
     if (month < 1 || month > 12 || day < 1 || day > 31 || hour > 23 || minute > 59 || second > 60 ||

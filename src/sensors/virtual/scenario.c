@@ -2,7 +2,7 @@
  * Parser of scenarios; the format stands at the head of scenario.h.
  *
  * One pass over the lines. The first word of a line picks a handler from a table; handlers take
- * the remaining words one by one and report the first thing that is wrong with its line number.
+ * the remaining words one by one and report the first error with its line number.
  * What needs the whole file is checked at the end, by scenario_check.c.
  *
  * Every number is checked against a range that keeps later arithmetic inside int64 ns and exact
@@ -14,6 +14,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,20 +28,9 @@
 #define MAX_POWER_W  1e9
 #define MAX_ENERGY_J 1e15
 
-struct parser {
-    struct nrg_scenario *scenario;
-    struct nrg_scenario_domain *domain; /* being described, NULL before the first */
-    const char *where;
-    int line;
-    const char *p, *end; /* rest of the line, comment cut off */
-    struct nrg_error *err;
-    char word[64];  /* the last one taken, terminated */
-    char shown[72]; /* the same, for messages */
-};
-
-/* Takes the next word; false at the end of the line. One that does not fit is cut: no valid
- * word is that long, so it is refused like any other unknown one. */
-static bool next_word(struct parser *s)
+/* Reads the next word; false at the end of the line. One that does not fit becomes "?": no valid
+ * word is that long, so it is refused like any unknown one. */
+static bool next_word(struct nrg_parser *s)
 {
     size_t len;
     const char *field = nrg_next_field(&s->p, s->end, &len);
@@ -49,22 +39,16 @@ static bool next_word(struct parser *s)
         return false;
     bool fits = len < sizeof s->word && !memchr(field, '\0', len);
     nrg_copy_clean(s->shown, sizeof s->shown, field, len);
-    if (fits)
-        memcpy(s->word, field, len);
-    s->word[fits ? len : 0] = '\0';
-    if (!fits)
-        memcpy(s->word, "?", 2);
+    snprintf(s->word, sizeof s->word, "%.*s", fits ? (int)len : 1, fits ? field : "?");
     return true;
 }
 
-#define REFUSE(s, ...) nrg_fail_at((s)->err, -EINVAL, (s)->where, (s)->line, __VA_ARGS__)
-
-static int want_word(struct parser *s, const char *what)
+static int want_word(struct nrg_parser *s, const char *what)
 {
     return next_word(s) ? 0 : REFUSE(s, "%s is missing at the end of the line", what);
 }
 
-static int parse_time(struct parser *s, const char *text, const char *what, int64_t *out_ns)
+static int parse_time(struct nrg_parser *s, const char *text, const char *what, int64_t *out_ns)
 {
     int rc = nrg_parse_duration_ns(text, out_ns);
     if (rc || *out_ns > MAX_TIME_NS)
@@ -73,7 +57,7 @@ static int parse_time(struct parser *s, const char *text, const char *what, int6
     return 0;
 }
 
-static int parse_number(struct parser *s, const char *text, const struct nrg_word_unit *units,
+static int parse_number(struct nrg_parser *s, const char *text, const struct nrg_word_unit *units,
                         double min, double max, const char *what, double *out)
 {
     if (nrg_word_number(text, units, out) || !(*out >= min && *out <= max))
@@ -82,20 +66,20 @@ static int parse_number(struct parser *s, const char *text, const struct nrg_wor
     return 0;
 }
 
-static int word_time(struct parser *s, const char *what, int64_t *out_ns)
+static int word_time(struct nrg_parser *s, const char *what, int64_t *out_ns)
 {
     int rc = want_word(s, what);
     return rc ? rc : parse_time(s, s->word, what, out_ns);
 }
 
-static int word_number(struct parser *s, const struct nrg_word_unit *units, double min, double max,
-                       const char *what, double *out)
+static int word_number(struct nrg_parser *s, const struct nrg_word_unit *units, double min,
+                       double max, const char *what, double *out)
 {
     int rc = want_word(s, what);
     return rc ? rc : parse_number(s, s->word, units, min, max, what, out);
 }
 
-static int parse_seed(struct parser *s)
+static int parse_seed(struct nrg_parser *s)
 {
     int rc = want_word(s, "seed");
     if (!rc && s->scenario->n_domains)
@@ -113,28 +97,27 @@ static bool good_name(const char *name)
     return strlen(name) < sizeof((struct nrg_scenario_domain *)0)->name;
 }
 
-static int parse_domain(struct parser *s)
+static int parse_domain(struct nrg_parser *s)
 {
     struct nrg_scenario *scenario = s->scenario;
     int rc = want_word(s, "the domain's name");
     if (rc)
         return rc;
     if (!good_name(s->word))
-        return REFUSE(s, "'%s' is no domain name (letters, digits and -_.:+, at most 47)",
+        return REFUSE(s, "'%s' is not a domain name (letters, digits and -_.:+, at most 47)",
                       s->shown);
     if (scenario->n_domains == NRG_SCENARIO_DOMAINS)
         return REFUSE(s, "more than %d domains", NRG_SCENARIO_DOMAINS);
-    rc = nrg_reserve(&scenario->domains, &scenario->cap_domains, scenario->n_domains + 1,
-                     sizeof *scenario->domains);
-    if (rc)
-        return nrg_fail(s->err, rc, s->where, "out of memory");
-    s->domain = &scenario->domains[scenario->n_domains++];
-    *s->domain = (struct nrg_scenario_domain){.line = s->line, .update_ns = NRG_NS_PER_MS};
-    nrg_copy(s->domain->name, sizeof s->domain->name, s->word);
+    struct nrg_scenario_domain domain = {.line = s->line, .update_ns = NRG_NS_PER_MS};
+    nrg_copy(domain.name, sizeof domain.name, s->word);
+    if (nrg_append(&scenario->domains, &scenario->n_domains, &scenario->cap_domains, &domain,
+                   sizeof domain))
+        return nrg_fail(s->err, -ENOMEM, s->where, "out of memory");
+    s->domain = &scenario->domains[scenario->n_domains - 1];
     return 0;
 }
 
-static int add_point(struct parser *s, int64_t t_ns, double power_w)
+static int add_point(struct nrg_parser *s, int64_t t_ns, double power_w)
 {
     struct nrg_scenario_domain *d = s->domain;
     if (d->n_points == NRG_SCENARIO_POINTS)
@@ -142,13 +125,13 @@ static int add_point(struct parser *s, int64_t t_ns, double power_w)
     int64_t last_ns = d->n_points ? d->points[d->n_points - 1].t_ns : -1;
     if (t_ns < last_ns || (t_ns == last_ns && d->shape == NRG_SHAPE_STEPS))
         return REFUSE(s, "'%s' is not later than the point before it", s->shown);
-    if (nrg_reserve(&d->points, &d->cap_points, d->n_points + 1, sizeof *d->points))
+    if (nrg_append(&d->points, &d->n_points, &d->cap_points,
+                   &(struct nrg_scenario_point){t_ns, power_w}, sizeof *d->points))
         return nrg_fail(s->err, -ENOMEM, s->where, "out of memory");
-    d->points[d->n_points++] = (struct nrg_scenario_point){t_ns, power_w};
     return 0;
 }
 
-static int parse_points(struct parser *s)
+static int parse_points(struct nrg_parser *s)
 {
     int rc = want_word(s, "TIME:WATTS");
     do {
@@ -169,7 +152,7 @@ static int parse_points(struct parser *s)
     return rc;
 }
 
-static int set_shape(struct parser *s, enum nrg_scenario_shape shape)
+static int set_shape(struct nrg_parser *s, enum nrg_scenario_shape shape)
 {
     if (s->domain->shape)
         return REFUSE(s, "%s has a power, ramp or burst already", s->domain->name);
@@ -177,7 +160,7 @@ static int set_shape(struct parser *s, enum nrg_scenario_shape shape)
     return 0;
 }
 
-static int parse_power(struct parser *s)
+static int parse_power(struct nrg_parser *s)
 {
     const char *line = s->p;
     double power_w;
@@ -194,13 +177,13 @@ static int parse_power(struct parser *s)
     return rc ? rc : add_point(s, 0, power_w);
 }
 
-static int parse_ramp(struct parser *s)
+static int parse_ramp(struct nrg_parser *s)
 {
     int rc = set_shape(s, NRG_SHAPE_RAMP);
     return rc ? rc : parse_points(s);
 }
 
-static int burst_value(struct parser *s, const char *key, const char *text, double *duty)
+static int parse_burst_value(struct nrg_parser *s, const char *key, const char *text, double *duty)
 {
     struct nrg_scenario_domain *d = s->domain;
     if (!strcmp(key, "period"))
@@ -214,7 +197,7 @@ static int burst_value(struct parser *s, const char *key, const char *text, doub
     return REFUSE(s, "burst knows period=, duty=, low= and high=, not '%s'", s->shown);
 }
 
-static int parse_burst(struct parser *s)
+static int parse_burst(struct nrg_parser *s)
 {
     struct nrg_scenario_domain *d = s->domain;
     double duty = -1;
@@ -226,7 +209,7 @@ static int parse_burst(struct parser *s)
             return REFUSE(s, "burst wants period=100ms duty=0.3 low=10 high=90, not '%s'",
                           s->shown);
         *equals = '\0';
-        rc = burst_value(s, s->word, equals + 1, &duty);
+        rc = parse_burst_value(s, s->word, equals + 1, &duty);
     }
     if (!rc && (d->burst_period_ns < 1000 || duty < 0 || d->burst_high_w < 0))
         return REFUSE(s, "burst needs period= (1us or more), duty= and high=");
@@ -235,12 +218,7 @@ static int parse_burst(struct parser *s)
     return rc;
 }
 
-static int parse_busy(struct parser *s)
-{
-    return word_number(s, nrg_units_w, 0, MAX_POWER_W, "per-busy-cpu", &s->domain->per_busy_cpu_w);
-}
-
-static int parse_kind(struct parser *s)
+static int parse_kind(struct nrg_parser *s)
 {
     int rc = want_word(s, "counter or gauge");
     if (rc)
@@ -251,7 +229,7 @@ static int parse_kind(struct parser *s)
     return 0;
 }
 
-static int parse_update(struct parser *s)
+static int parse_update(struct nrg_parser *s)
 {
     int rc = word_time(s, "update", &s->domain->update_ns);
     if (!rc && s->domain->update_ns < 1000)
@@ -259,13 +237,8 @@ static int parse_update(struct parser *s)
     return rc;
 }
 
-static int parse_lag(struct parser *s)
-{
-    return word_time(s, "lag", &s->domain->lag_ns);
-}
-
 /* The kind may stand below: the unit decides here, and scenario_check.c compares the two. */
-static int parse_quantum(struct parser *s)
+static int parse_quantum(struct nrg_parser *s)
 {
     struct nrg_scenario_domain *d = s->domain;
     int rc = want_word(s, "quantum");
@@ -280,71 +253,40 @@ static int parse_quantum(struct parser *s)
     return rc;
 }
 
-static int parse_noise(struct parser *s)
-{
-    return word_number(s, nrg_units_ratio, 0, 1, "noise", &s->domain->noise);
-}
-
-static int parse_wrap(struct parser *s)
-{
-    return word_number(s, nrg_units_j, 1e-6, MAX_ENERGY_J, "wrap", &s->domain->wrap_j);
-}
-
-static int parse_start(struct parser *s)
-{
-    return word_number(s, nrg_units_j, 0, MAX_ENERGY_J, "start", &s->domain->start_j);
-}
-
-static int parse_limit(struct parser *s)
-{
-    return word_number(s, nrg_units_w, 0, MAX_POWER_W, "limit", &s->domain->limit_w);
-}
-
-static int parse_parent(struct parser *s)
+static int parse_parent(struct nrg_parser *s)
 {
     int rc = want_word(s, "the parent's name");
     if (!rc && !good_name(s->word))
-        return REFUSE(s, "'%s' is no domain name", s->shown);
+        return REFUSE(s, "'%s' is not a domain name", s->shown);
     if (!rc)
         nrg_copy(s->domain->parent, sizeof s->domain->parent, s->word);
     s->domain->parent_line = s->line;
     return rc;
 }
 
-static int parse_wide(struct parser *s)
+static int parse_fault_kind(struct nrg_parser *s, struct nrg_scenario_fault *fault)
 {
-    s->domain->wide = true;
-    return 0;
-}
-
-static int parse_covers_cpu(struct parser *s)
-{
-    s->domain->covers_cpu = true;
-    return 0;
-}
-
-static int fault_kind(struct parser *s, struct nrg_scenario_fault *fault)
-{
-    static const char *const kinds[] = {"stuck", "freeze", "backwards", "gone", NULL};
-    static const enum nrg_scenario_fault_kind values[] = {NRG_FAULT_STUCK, NRG_FAULT_FREEZE,
-                                                          NRG_FAULT_BACKWARDS, NRG_FAULT_GONE};
-    for (size_t i = 0; kinds[i]; i++) {
-        if (!strcmp(s->word, kinds[i])) {
-            fault->kind = values[i];
-            return 0;
-        }
-    }
+    static const struct {
+        const char *word;
+        enum nrg_scenario_fault_kind kind;
+    } kinds[] = {{"stuck", NRG_FAULT_STUCK},
+                 {"freeze", NRG_FAULT_FREEZE},
+                 {"backwards", NRG_FAULT_BACKWARDS},
+                 {"gone", NRG_FAULT_GONE}};
     fault->kind = NRG_FAULT_ERROR;
-    fault->error = nrg_word_errno(s->word);
-    if (!fault->error)
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+        if (!strcmp(s->word, kinds[i].word))
+            fault->kind = kinds[i].kind;
+    fault->error = fault->kind == NRG_FAULT_ERROR ? nrg_word_errno(s->word) : 0;
+    if (fault->kind == NRG_FAULT_ERROR && !fault->error)
         return REFUSE(s,
-                      "'%s' is no fault: an errno name such as EIO, or stuck, freeze, "
+                      "'%s' is not a fault: an errno name such as EIO, or stuck, freeze, "
                       "backwards, gone",
                       s->shown);
     return 0;
 }
 
-static int parse_fault(struct parser *s)
+static int parse_fault(struct nrg_parser *s)
 {
     struct nrg_scenario_domain *d = s->domain;
     struct nrg_scenario_fault fault = {.end_ns = INT64_MAX};
@@ -353,7 +295,7 @@ static int parse_fault(struct parser *s)
     if (!rc)
         rc = want_word(s, "what goes wrong");
     if (!rc)
-        rc = fault_kind(s, &fault);
+        rc = parse_fault_kind(s, &fault);
     if (!rc && fault.kind == NRG_FAULT_BACKWARDS)
         rc = word_number(s, nrg_units_j, 0, MAX_ENERGY_J, "backwards", &fault.energy_j);
     else if (!rc && fault.kind != NRG_FAULT_GONE && next_word(s)) {
@@ -362,42 +304,62 @@ static int parse_fault(struct parser *s)
     }
     if (!rc && d->n_faults == NRG_SCENARIO_FAULTS)
         return REFUSE(s, "more than %d faults", NRG_SCENARIO_FAULTS);
-    if (!rc && nrg_reserve(&d->faults, &d->cap_faults, d->n_faults + 1, sizeof *d->faults))
+    if (!rc && nrg_append(&d->faults, &d->n_faults, &d->cap_faults, &fault, sizeof fault))
         return nrg_fail(s->err, -ENOMEM, s->where, "out of memory");
-    if (!rc)
-        d->faults[d->n_faults++] = fault;
     return rc;
 }
 
+#define FIELD(name) .offset = offsetof(struct nrg_scenario_domain, name)
+
+/* A line is parsed by a function, or sets a field of the domain. */
 static const struct handler {
     const char *word;
-    int (*parse)(struct parser *);
+    int (*parse)(struct nrg_parser *);
     bool outside; /* needs no domain */
+    enum { FUNCTION, NUMBER, TIME, FLAG } is;
+    const struct nrg_word_unit *units; /* of a number, as are the next two */
+    double least, most;
+    size_t offset;
 } handlers[] = {
-    {"seed", parse_seed, true},
-    {"domain", parse_domain, true},
-    {"power", parse_power, false},
-    {"ramp", parse_ramp, false},
-    {"burst", parse_burst, false},
-    {"per-busy-cpu", parse_busy, false},
-    {"kind", parse_kind, false},
-    {"update", parse_update, false},
-    {"lag", parse_lag, false},
-    {"quantum", parse_quantum, false},
-    {"noise", parse_noise, false},
-    {"wrap", parse_wrap, false},
-    {"start", parse_start, false},
-    {"limit", parse_limit, false},
-    {"parent", parse_parent, false},
-    {"wide", parse_wide, false},
-    {"covers-cpu", parse_covers_cpu, false},
-    {"fault", parse_fault, false},
+    {"seed", .parse = parse_seed, .outside = true},
+    {"domain", .parse = parse_domain, .outside = true},
+    {"power", .parse = parse_power},
+    {"ramp", .parse = parse_ramp},
+    {"burst", .parse = parse_burst},
+    {"per-busy-cpu", .is = NUMBER, .units = nrg_units_w, .most = MAX_POWER_W,
+     FIELD(per_busy_cpu_w)},
+    {"kind", .parse = parse_kind},
+    {"update", .parse = parse_update},
+    {"lag", .is = TIME, FIELD(lag_ns)},
+    {"quantum", .parse = parse_quantum},
+    {"noise", .is = NUMBER, .units = nrg_units_ratio, .most = 1, FIELD(noise)},
+    {"wrap", .is = NUMBER, .units = nrg_units_j, .least = 1e-6, .most = MAX_ENERGY_J,
+     FIELD(wrap_j)},
+    {"start", .is = NUMBER, .units = nrg_units_j, .most = MAX_ENERGY_J, FIELD(start_j)},
+    {"limit", .is = NUMBER, .units = nrg_units_w, .most = MAX_POWER_W, FIELD(limit_w)},
+    {"parent", .parse = parse_parent},
+    {"wide", .is = FLAG, FIELD(wide)},
+    {"covers-cpu", .is = FLAG, FIELD(covers_cpu)},
+    {"fault", .parse = parse_fault},
 };
 
-static int unknown_word(struct parser *s)
+static int handle_line(struct nrg_parser *s, const struct handler *h)
+{
+    if (h->is == FUNCTION)
+        return h->parse(s);
+    void *field = (char *)s->domain + h->offset;
+    if (h->is == NUMBER)
+        return word_number(s, h->units, h->least, h->most, h->word, field);
+    if (h->is == TIME)
+        return word_time(s, h->word, field);
+    *(bool *)field = true;
+    return 0;
+}
+
+static int unknown_word(struct nrg_parser *s)
 {
     const char *best = NULL;
-    unsigned least = 3; /* more than two typing errors is another word */
+    unsigned least = 3; /* more than two typing errors make another word */
     for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++) {
         unsigned distance = nrg_word_distance(s->word, handlers[i].word);
         if (distance < least) {
@@ -414,7 +376,7 @@ static int unknown_word(struct parser *s)
                   s->shown);
 }
 
-static int parse_line(struct parser *s)
+static int parse_line(struct nrg_parser *s)
 {
     if (!next_word(s))
         return 0;
@@ -423,7 +385,7 @@ static int parse_line(struct parser *s)
             continue;
         if (!s->domain && !handlers[i].outside)
             return REFUSE(s, "'%s' before the first domain line", s->word);
-        int rc = handlers[i].parse(s);
+        int rc = handle_line(s, &handlers[i]);
         if (!rc && next_word(s))
             return REFUSE(s, "'%s' is more than '%s' takes", s->shown, handlers[i].word);
         return rc;
@@ -431,7 +393,7 @@ static int parse_line(struct parser *s)
     return unknown_word(s);
 }
 
-static int parse_text(struct parser *s, const char *text, size_t len)
+static int parse_text(struct nrg_parser *s, const char *text, size_t len)
 {
     const char *end = text + len;
     int rc = 0;
@@ -452,13 +414,13 @@ static int parse_text(struct parser *s, const char *text, size_t len)
 int nrg_scenario_parse(struct nrg_scenario *scenario, const char *where, const char *text,
                        size_t len, struct nrg_error *err)
 {
-    struct parser s = {.scenario = scenario, .where = where, .err = err};
+    struct nrg_parser s = {.scenario = scenario, .where = where, .err = err};
     *scenario = (struct nrg_scenario){.seed = 1};
     if (len > NRG_SCENARIO_BYTES)
         return nrg_fail(err, -EFBIG, where, "larger than %d bytes", NRG_SCENARIO_BYTES);
     int rc = parse_text(&s, text, len);
     if (!rc)
-        rc = nrg_scenario_check(scenario, where, err);
+        rc = nrg_scenario_check(&s);
     if (rc)
         nrg_scenario_release(scenario);
     return rc;

@@ -1,15 +1,15 @@
 /*
  * A scenario: a machine whose true power is known, as a small text file. The simulate driver and
  * the RAPL emulator of the tests read it; nothing else knows the format. It is line based; '#'
- * starts a comment, indentation means nothing, a `domain` line starts a domain and the lines
- * after it describe that one. docs/simulate.md is the specification for users.
+ * starts a comment, indentation means nothing, a `domain` line starts a domain and the following
+ * lines describe it. docs/simulate.md is the specification for users.
  *
  *   seed 42                      noise seed of the whole file (default 1), before any domain
  *   domain package-0
- *     power 50                   watts; or steps, power 0s:20 5s:80 (each held until the next)
+ *     power 50                   watts; or steps, power 0s:20 5s:80 (each lasts until the next)
  *     ramp 0s:20 10s:80          or piecewise linear; equal times make a jump
  *     burst period=100ms duty=0.3 low=10 high=90
- *     per-busy-cpu 12            plus W for each CPU second per second, live from /proc/stat
+ *     per-busy-cpu 12            plus W per busy CPU, live from /proc/stat
  *     kind counter|gauge         what the sensor shows: energy (default) or power
  *     update 1ms                 the shown value is that of the last multiple (default 1ms)
  *     lag 0.4s                   gauges: first-order averaging with this time constant
@@ -27,8 +27,8 @@
  * A scenario is immutable after parsing and may be shared by threads. All functions return 0 or
  * a negative errno; nrg_error.offset is the line number.
  */
-#ifndef NRG_SENSORS_SCENARIO_H
-#define NRG_SENSORS_SCENARIO_H
+#ifndef NRG_SENSORS_VIRTUAL_SCENARIO_H
+#define NRG_SENSORS_VIRTUAL_SCENARIO_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,14 +69,14 @@ struct nrg_scenario_fault {
 struct nrg_scenario_domain {
     char name[48];
     char parent[48];
-    int line, parent_line; /* where they stand in the file */
+    int line, parent_line; /* of name and parent in the file */
     bool gauge, wide, covers_cpu;
     enum nrg_scenario_shape shape;
     struct nrg_scenario_point *points; /* steps and ramps, in time order */
     size_t n_points, cap_points;
     int64_t burst_period_ns, burst_on_ns;
     double burst_low_w, burst_high_w;
-    double per_busy_cpu_w; /* 0: not asked for */
+    double per_busy_cpu_w; /* 0: does not follow the CPUs */
     int64_t update_ns, lag_ns;
     double quantum; /* J of counters, W of gauges: the channel's scale */
     double noise;   /* standard deviation as a ratio */
@@ -98,28 +98,9 @@ int nrg_scenario_parse(struct nrg_scenario *scenario, const char *where, const c
                        size_t len, struct nrg_error *err);
 /* The same from a file of the real file system (the user's own, not under --root). */
 int nrg_scenario_load(struct nrg_scenario *scenario, const char *path, struct nrg_error *err);
-/* Last step of parsing, on the whole file; only nrg_scenario_parse calls it. */
-int nrg_scenario_check(struct nrg_scenario *scenario, const char *where, struct nrg_error *err);
 void nrg_scenario_release(struct nrg_scenario *scenario);
 
 /* True when some domain needs /proc/stat. */
 bool nrg_scenario_needs_busy_cpu(const struct nrg_scenario *scenario);
-
-/*
- * The truth: energy that flows from t0_ns to t1_ns of the scenario's time, in closed form, without
- * the live per-busy-cpu part. Before time 0 nothing flows; 0 when t1_ns <= t0_ns.
- */
-double nrg_scenario_true_j(const struct nrg_scenario_domain *domain, int64_t t0_ns, int64_t t1_ns);
-/* True power at an instant; at a step it is already the new one. */
-double nrg_scenario_true_w(const struct nrg_scenario_domain *domain, int64_t t_ns);
-/*
- * What a first-order averaging sensor shows at t1_ns when it showed shown_w at t0_ns; exact for
- * every shape. Without lag it is the true power.
- */
-double nrg_scenario_lagged_w(const struct nrg_scenario_domain *domain, int64_t t0_ns,
-                             double shown_w, int64_t t1_ns);
-/* One exact step of the same filter over h_s seconds of power_w + slope_w_per_s * t. */
-double nrg_lag_step_w(double shown_w, double power_w, double slope_w_per_s, double h_s,
-                      double tau_s);
 
 #endif

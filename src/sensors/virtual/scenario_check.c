@@ -1,26 +1,16 @@
 /*
  * The checks of a scenario that need the whole file: a domain without power, parents that are
- * missing or contain themselves, twice the same channel, and sensor properties that exclude each
- * other whatever their order on the page (wrap of a gauge, lag of a counter, a quantum too small
- * for int64). Called once by nrg_scenario_parse; also fills in the default quantum.
+ * missing or contain themselves, the same channel twice, and sensor properties that exclude each
+ * other in any order (wrap of a gauge, lag of a counter, a quantum too small for int64).
+ * nrg_scenario_parse calls it once; it also fills in the default quantum.
  */
 #include <errno.h>
 #include <math.h>
 #include <string.h>
 
-#include "sensors/virtual/scenario.h"
+#include "sensors/virtual/internal.h"
 
 #define MAX_RAW 4e18 /* quanta: leaves room in int64 */
-
-struct checker {
-    struct nrg_scenario *scenario;
-    struct nrg_scenario_domain *domain;
-    const char *where;
-    int line;
-    struct nrg_error *err;
-};
-
-#define REFUSE(s, ...) nrg_fail_at((s)->err, -EINVAL, (s)->where, (s)->line, __VA_ARGS__)
 
 static const struct nrg_scenario_domain *find_domain(const struct nrg_scenario *scenario,
                                                      const char *name)
@@ -31,14 +21,14 @@ static const struct nrg_scenario_domain *find_domain(const struct nrg_scenario *
     return NULL;
 }
 
-static int check_parent(struct checker *s)
+static int check_parent(struct nrg_parser *s)
 {
     const struct nrg_scenario_domain *up = s->domain;
     s->line = s->domain->parent_line;
     for (size_t steps = 0; up->parent[0]; steps++) {
         const struct nrg_scenario_domain *parent = find_domain(s->scenario, up->parent);
         if (!parent)
-            return REFUSE(s, "parent '%s' is no domain of this file", up->parent);
+            return REFUSE(s, "parent '%s' is not a domain of this file", up->parent);
         if (steps == s->scenario->n_domains)
             return REFUSE(s, "%s contains itself through its parents", s->domain->name);
         up = parent;
@@ -46,7 +36,7 @@ static int check_parent(struct checker *s)
     return 0;
 }
 
-static int check_sensor(struct checker *s)
+static int check_sensor(struct nrg_parser *s)
 {
     const struct nrg_scenario_domain *d = s->domain;
     if (d->gauge && (d->wrap_j > 0 || d->start_j > 0))
@@ -67,7 +57,7 @@ static int check_sensor(struct checker *s)
     return 0;
 }
 
-static int check_domain(struct checker *s)
+static int check_domain(struct nrg_parser *s)
 {
     struct nrg_scenario_domain *d = s->domain;
     s->line = d->line;
@@ -83,15 +73,15 @@ static int check_domain(struct checker *s)
     return rc ? rc : check_parent(s);
 }
 
-int nrg_scenario_check(struct nrg_scenario *scenario, const char *where, struct nrg_error *err)
+int nrg_scenario_check(struct nrg_parser *s)
 {
-    struct checker s = {.scenario = scenario, .where = where, .line = 1, .err = err};
-    if (!scenario->n_domains)
-        return REFUSE(&s, "no domain in it");
     int rc = 0;
-    for (size_t i = 0; !rc && i < scenario->n_domains; i++) {
-        s.domain = &scenario->domains[i];
-        rc = check_domain(&s);
+    s->line = 1;
+    if (!s->scenario->n_domains)
+        return REFUSE(s, "no domain in it");
+    for (size_t i = 0; !rc && i < s->scenario->n_domains; i++) {
+        s->domain = &s->scenario->domains[i];
+        rc = check_domain(s);
     }
     return rc;
 }

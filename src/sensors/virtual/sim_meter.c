@@ -1,12 +1,12 @@
 /*
- * See sim_meter.h. A read walks over the fault edges since the last one in time order, so that a
- * sensor that sticks at 2 s shows the value of 2 s whenever it is looked at; at every stop the
- * state moves to the last update (a multiple of the period) in one exact step.
+ * See sim_meter.h. A read visits the fault edges since the last read in time order, so that a
+ * sensor that sticks at 2 s shows the value of 2 s whenever it is read. At every edge the state
+ * moves to the last update (a multiple of the period) in one exact step.
  *
  * A counter shows start + true energy + adjustments, never a running sum: reading it a thousand
  * times gives the same digits as reading it once. Only a noisy counter has to visit every update.
  * Beyond MAX_STEPS updates at once it draws one number for all of them, with the deviation that
- * their sum would have, so that an hour's pause does not turn into an hour's loop.
+ * their sum would have, so that a long pause does not cause a long loop.
  */
 #include "sensors/virtual/sim_meter.h"
 
@@ -16,12 +16,13 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/parse.h"
 #include "base/root.h"
+#include "sensors/machine/files.h"
+#include "sensors/virtual/scenario_truth.h"
 
 #define MAX_STEPS 4096
 #define MAX_RAW   9e18
-/* Of a quantum: 0.3 / 0.1 is just below 3, and a sensor of 0.1 J shows 0.3 J there. */
+/* In quanta: 0.3 / 0.1 is just below 3, but a sensor with quanta of 0.1 J shows 0.3 J. */
 #define ROUNDING_SLACK 1e-6
 
 static uint64_t splitmix64(uint64_t x)
@@ -32,7 +33,7 @@ static uint64_t splitmix64(uint64_t x)
 }
 
 /* (0, 1]: the logarithm below must exist. */
-static double uniform(uint64_t seed, uint64_t index)
+static double uniform_random(uint64_t seed, uint64_t index)
 {
     uint64_t bits = splitmix64(seed + (index + 1) * UINT64_C(0x9e3779b97f4a7c15));
     return (double)((bits >> 11) + 1) * 0x1p-53;
@@ -40,8 +41,8 @@ static double uniform(uint64_t seed, uint64_t index)
 
 double nrg_sim_gauss(uint64_t seed, uint64_t index)
 {
-    double radius = sqrt(-2 * log(uniform(seed, 2 * index)));
-    return radius * cos(2 * M_PI * uniform(seed, 2 * index + 1));
+    double radius = sqrt(-2 * log(uniform_random(seed, 2 * index)));
+    return radius * cos(2 * M_PI * uniform_random(seed, 2 * index + 1));
 }
 
 void nrg_sim_meter_init(struct nrg_sim_meter *m, const struct nrg_scenario *scenario, size_t domain,
@@ -96,8 +97,8 @@ static double gauge_w(struct nrg_sim_meter *m, int64_t latch_ns, double busy_j)
 }
 
 /* Moves the state to the update at latch_ns. */
-static void latch(struct nrg_sim_meter *m, int64_t latch_ns, double latched_busy_s, bool frozen,
-                  bool stuck)
+static void update_state(struct nrg_sim_meter *m, int64_t latch_ns, double latched_busy_s,
+                         bool frozen, bool stuck)
 {
     const struct nrg_scenario_domain *d = m->domain;
     double busy_j = d->per_busy_cpu_w * (latched_busy_s - m->latched_busy_s);
@@ -118,7 +119,7 @@ static void latch(struct nrg_sim_meter *m, int64_t latch_ns, double latched_busy
         m->shown = shown;
 }
 
-/* A standing sensor takes its last value at the start itself; a freeze lasts to its very end. */
+/* The last value is that at the start of the fault; a freeze includes its end. */
 static bool stands_still(const struct nrg_scenario_domain *d, enum nrg_scenario_fault_kind kind,
                          int64_t t_ns)
 {
@@ -165,7 +166,7 @@ static double busy_at_s(const struct nrg_sim_meter *m, int64_t t_ns, int64_t rea
     return m->busy_s + (read_s - m->busy_s) * share;
 }
 
-static void advance(struct nrg_sim_meter *m, int64_t read_ns, double busy_s)
+static void advance_to(struct nrg_sim_meter *m, int64_t read_ns, double busy_s)
 {
     const struct nrg_scenario_domain *d = m->domain;
     int64_t t_ns = m->t_ns;
@@ -174,9 +175,10 @@ static void advance(struct nrg_sim_meter *m, int64_t read_ns, double busy_s)
         int64_t latch_ns = t_ns - t_ns % d->update_ns;
         bool frozen = stands_still(d, NRG_FAULT_FREEZE, t_ns);
         bool stuck = stands_still(d, NRG_FAULT_STUCK, t_ns);
-        latch(m, latch_ns,
-              latch_ns > m->latch_ns ? busy_at_s(m, latch_ns, read_ns, busy_s) : m->latched_busy_s,
-              frozen, stuck);
+        update_state(m, latch_ns,
+                     latch_ns > m->latch_ns ? busy_at_s(m, latch_ns, read_ns, busy_s)
+                                            : m->latched_busy_s,
+                     frozen, stuck);
         jump_back(m, t_ns);
     }
     m->t_ns = read_ns;
@@ -204,7 +206,7 @@ static int to_raw(const struct nrg_sim_meter *m, int64_t *raw)
 int nrg_sim_meter_read(struct nrg_sim_meter *m, int64_t t_ns, double busy_s, int64_t *raw)
 {
     const struct nrg_scenario_domain *d = m->domain;
-    advance(m, t_ns, busy_s);
+    advance_to(m, t_ns, busy_s);
     for (size_t i = 0; i < d->n_faults; i++)
         if (d->faults[i].kind == NRG_FAULT_ERROR && t_ns >= d->faults[i].start_ns &&
             t_ns < d->faults[i].end_ns)
@@ -224,26 +226,13 @@ bool nrg_scenario_gone(const struct nrg_scenario *scenario, int64_t t_ns)
 
 int nrg_sim_busy_cpu_s(int fd, double *busy_s)
 {
-    /* user nice system idle iowait irq softirq steal; guest time is inside user */
-    static const bool busy[] = {true, true, true, false, false, true, true, false};
-    char text[512];
-    size_t len;
-    uint64_t sum = 0, ticks;
+    char text[NRG_PROC_STAT_HEAD];
+    struct nrg_cpu_ticks ticks;
     ssize_t n = nrg_pread_text(fd, text, sizeof text);
     if (n < 0)
         return (int)n;
-    const char *end = memchr(text, '\n', (size_t)n), *p = text;
-    const char *field = end ? nrg_next_field(&p, end, &len) : NULL;
-    if (!field || len != 3 || memcmp(field, "cpu", 3))
+    if (!memchr(text, '\n', (size_t)n) || nrg_proc_stat_total(text, (size_t)n, &ticks))
         return -EINVAL;
-    for (size_t i = 0; i < sizeof busy / sizeof *busy; i++) {
-        field = nrg_next_field(&p, end, &len);
-        if (!field && i > 3)
-            break; /* old kernels stop after idle */
-        if (!field || nrg_parse_u64(field, len, &ticks))
-            return -EINVAL;
-        sum += busy[i] ? ticks : 0;
-    }
-    *busy_s = (double)sum / (double)sysconf(_SC_CLK_TCK);
+    *busy_s = (double)ticks.busy / (double)sysconf(_SC_CLK_TCK);
     return 0;
 }

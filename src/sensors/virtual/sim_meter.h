@@ -1,15 +1,15 @@
 /*
  * A simulated sensor on one domain of a scenario: what the device would show at a given time. It
- * adds to the truth (scenario_truth.c) all that real sensors do: update period, lag, quantum,
- * noise, wrap and faults. Used by the simulate driver and by the RAPL emulator of the tests.
+ * adds to the truth (scenario_truth.h) what real sensors add: update period, lag, quantum, noise,
+ * wrap and faults. The simulate driver and the RAPL emulator of the tests use it.
  *
  *   truth --latch--> [lag] --> [noise] --> [faults] --> [quantum] --> [wrap] --> raw
  *
  * Times are scenario time in ns (0: first read) and must not go backwards. The scenario must
  * outlive the meter. No allocation; one thread per meter.
  */
-#ifndef NRG_SENSORS_SIM_METER_H
-#define NRG_SENSORS_SIM_METER_H
+#ifndef NRG_SENSORS_VIRTUAL_SIM_METER_H
+#define NRG_SENSORS_VIRTUAL_SIM_METER_H
 
 #include "sensors/virtual/scenario.h"
 
@@ -17,7 +17,7 @@ struct nrg_sim_meter {
     const struct nrg_scenario_domain *domain;
     uint64_t seed;
     int64_t t_ns;          /* of the last read, -1 before the first */
-    int64_t latch_ns;      /* update that the state below belongs to */
+    int64_t latch_ns;      /* time of the update that the state below belongs to */
     double busy_s;         /* busy CPU time at t_ns */
     double latched_busy_s; /* and at latch_ns */
     double adjust_j;       /* what noise, freezes and jumps added to the counter */

@@ -1,9 +1,9 @@
 /*
  * simulate: a machine with known true power, from a scenario file (scenario.h, docs/simulate.md).
- * Only when asked for, --sensor simulate:FILE. It behaves as a real sensor does: a read gives
- * what the simulated device (sim_meter.h) shows at that moment, stamped with the real clock; the
- * scenario's time 0 is the first read. So recorder, attribution and reports are tested end to end
- * against a truth that has a closed form, and a bug report can carry its hardware in ten lines.
+ * Only when asked for, --sensor simulate:FILE. It behaves like a real sensor: a read gives what the
+ * simulated device (sim_meter.h) shows at that moment, stamped with the real clock; the scenario's
+ * time 0 is the first read. So recorder, attribution and reports are tested end to end against a
+ * truth in closed form, and a bug report can describe its hardware in ten lines.
  *
  * All domains are one sensor and one group. The file is parsed by probe, for the channels, and
  * again by open, for the state; it is the user's file, so it is not looked up under --root, but
@@ -25,8 +25,8 @@
 #include "sensors/rapl/common.h"
 #include "sensors/virtual/sim_meter.h"
 
-static int add_channel(struct nrg_found *found, const struct nrg_scenario_domain *d,
-                       const char *path)
+static int add_simulated_channel(struct nrg_found *found, const struct nrg_scenario_domain *d,
+                                 const char *path)
 {
     struct nrg_channel *channel = nrg_found_channel(
         found, d->name, d->gauge ? NRG_POWER : NRG_ENERGY, d->gauge ? NRG_GAUGE : NRG_COUNTER);
@@ -67,7 +67,7 @@ static int probe_simulate(struct nrg_probe *probe, struct nrg_error *err)
     if (found)
         nrg_copy(found->locator, sizeof found->locator, path);
     for (size_t i = 0; !rc && i < scenario.n_domains; i++)
-        rc = add_channel(found, &scenario.domains[i], path);
+        rc = add_simulated_channel(found, &scenario.domains[i], path);
     nrg_scenario_release(&scenario);
     if (rc)
         return nrg_fail(err, rc, path, "out of memory");
@@ -129,7 +129,7 @@ static int simulate_open(const struct nrg_context *ctx, const struct nrg_found *
     return 0;
 }
 
-static void start(struct simulate *s, int64_t t_ns, double busy_s)
+static void start_meters(struct simulate *s, int64_t t_ns, double busy_s)
 {
     s->started = true;
     s->zero_ns = t_ns;
@@ -148,9 +148,9 @@ static int simulate_read(void *state, struct nrg_sink *sink)
     int64_t after = nrg_now_ns();
     int64_t t_ns = before + (after - before) / 2;
     if (!s->started && busy_rc)
-        return busy_rc; /* there is no zero to count from yet */
+        return busy_rc; /* the meters need a first busy time */
     if (!s->started)
-        start(s, t_ns, busy_s);
+        start_meters(s, t_ns, busy_s);
     if (nrg_scenario_gone(&s->scenario, t_ns - s->zero_ns))
         return -ENODEV;
     for (size_t i = 0; i < s->scenario.n_domains; i++) {

@@ -1,11 +1,11 @@
 /*
- * See waveform.h. Sums are kept on two levels: of the cycle that runs, and of the window that is
- * made of ended cycles. So a recording that stops in the middle of a cycle still ends on a whole
- * one, and the odd end is charged at the power of the window before it.
+ * See waveform/engine.h. Sums are kept on two levels: of the current cycle, and of the window that
+ * consists of complete cycles. So a recording that stops in the middle of a cycle still ends with a
+ * whole one, and the remainder is charged at the power of the window before it.
  *
- * A cut at the fraction x between two samples with the products a and b: between samples the
- * product is taken as a straight line, so the old side's sum (each sample standing for half a step
- * to both sides) changes by d = x*x/2*b - (1-x)*(1-x)/2*a, and the new side starts with -d.
+ * A cut at the fraction x between two samples with the products a and b: the product is
+ * interpolated linearly between samples, and each sample stands for half a step on both sides. So
+ * the old side's sum changes by d = x*x/2*b - (1-x)*(1-x)/2*a, and the new side starts with -d.
  * What one window loses the next one gets, exactly.
  */
 #include "sensors/waveform/engine.h"
@@ -14,7 +14,7 @@
 
 #define MASK (NRG_WAVE_HISTORY - 1)
 
-/* Beyond these a crossing is noise, and its absence is no mains. */
+/* A crossing that comes faster is noise; without one for longer there is no mains. */
 #define FASTEST_HZ 75
 #define SLOWEST_HZ 30
 
@@ -25,7 +25,7 @@ static nrg_wave_real floor_of(nrg_wave_real x)
 }
 
 /* Weights of the samples at -1, 0, 1 and 2 for a point at f in 0..1: the cubic through them. */
-static void cubic(nrg_wave_real f, nrg_wave_real taps[4])
+static void set_cubic_taps(nrg_wave_real f, nrg_wave_real taps[4])
 {
     taps[0] = -f * (f - 1) * (f - 2) / 6;
     taps[1] = (f + 1) * (f - 1) * (f - 2) / 2;
@@ -33,7 +33,7 @@ static void cubic(nrg_wave_real f, nrg_wave_real taps[4])
     taps[3] = (f + 1) * f * (f - 1) / 6;
 }
 
-/* How long everything must be held back so that all voltages that are needed have been seen. */
+/* The delay of everything that is needed so that negative delays can be met. */
 static unsigned lead_of(const struct nrg_wave_settings *set)
 {
     nrg_wave_real lead = 0;
@@ -58,12 +58,13 @@ static bool set_delays(struct nrg_wave *wave)
         nrg_wave_real whole = floor_of(delay);
         wave->delay[c].whole = (unsigned)whole;
         wave->delay[c].fraction = delay > whole;
-        cubic(delay - whole, wave->delay[c].taps);
+        set_cubic_taps(delay - whole, wave->delay[c].taps);
     }
     return true;
 }
 
-void nrg_wave_restart(struct nrg_wave *wave)
+/* Begins anew; energy is kept. */
+static void restart_wave(struct nrg_wave *wave)
 {
     static const struct nrg_wave_sums none;
     wave->at = wave->cycles = 0;
@@ -88,17 +89,17 @@ bool nrg_wave_init(struct nrg_wave *wave, const struct nrg_wave_settings *settin
         return false;
     wave->shortest = settings->rate_hz / FASTEST_HZ;
     wave->longest = settings->rate_hz / SLOWEST_HZ;
-    nrg_wave_restart(wave);
+    restart_wave(wave);
     return true;
 }
 
-/* Two points in turn: one is filled while the other is the last. */
+/* Two points in turn: one is being filled, the other is the last. */
 static const struct nrg_wave_point *last_of(const struct nrg_wave *wave)
 {
     return &wave->points[wave->turn ^ 1];
 }
 
-static void add(struct nrg_wave_sums *to, const struct nrg_wave_sums *from, unsigned n)
+static void add_sums(struct nrg_wave_sums *to, const struct nrg_wave_sums *from, unsigned n)
 {
     to->n += from->n;
     to->v += from->v;
@@ -110,9 +111,9 @@ static void add(struct nrg_wave_sums *to, const struct nrg_wave_sums *from, unsi
     }
 }
 
-/* Adds a moment with a weight. */
-static void weigh(const struct nrg_wave *wave, const struct nrg_wave_point *point,
-                  nrg_wave_real weight, struct nrg_wave_sums *sums)
+/* Adds a point with a weight. */
+static void add_point(const struct nrg_wave *wave, const struct nrg_wave_point *point,
+                      nrg_wave_real weight, struct nrg_wave_sums *sums)
 {
     nrg_wave_real v = point->v - wave->v_offset;
     sums->n += weight;
@@ -126,7 +127,7 @@ static void weigh(const struct nrg_wave *wave, const struct nrg_wave_point *poin
     }
 }
 
-/* Sums about other offsets: (v - a)(i - b) = vi - a*i - b*v + ab, whatever was summed. */
+/* Moves sums to other offsets: (v - a)(i - b) = vi - a*i - b*v + ab, for any samples. */
 static void move_offsets(struct nrg_wave *wave, struct nrg_wave_sums *sums, nrg_wave_real dv,
                          const nrg_wave_real *di)
 {
@@ -141,14 +142,14 @@ static void move_offsets(struct nrg_wave *wave, struct nrg_wave_sums *sums, nrg_
     wave->v_offset += dv;
 }
 
-static double root(double x)
+static double positive_root(double x)
 {
     return x > 0 ? sqrt(x) : 0;
 }
 
-/* Powers of these sums; `paid`: for how many samples they are charged. */
-static void result(struct nrg_wave *wave, const struct nrg_wave_sums *sums, nrg_wave_real paid,
-                   struct nrg_wave_result *out)
+/* The result of these sums; `paid`: for how many samples energy is charged. */
+static void set_result(struct nrg_wave *wave, const struct nrg_wave_sums *sums, nrg_wave_real paid,
+                       struct nrg_wave_result *out)
 {
     double n = (double)sums->n, dc = wave->set.keep_dc ? 0 : 1, v_scale = (double)wave->set.v_scale;
     double v = (double)sums->v / n;
@@ -158,11 +159,12 @@ static void result(struct nrg_wave *wave, const struct nrg_wave_sums *sums, nrg_
     out->cycles = wave->broken ? 0 : wave->cycles;
     bool steady = out->cycles && wave->longest_seen <= wave->shortest_seen * (nrg_wave_real)1.2;
     out->frequency_hz = steady ? (double)wave->set.rate_hz * out->cycles / n : 0;
-    out->v_rms = root((double)sums->vv / n - dc * v * v) * (v_scale < 0 ? -v_scale : v_scale);
+    out->v_rms =
+        positive_root((double)sums->vv / n - dc * v * v) * (v_scale < 0 ? -v_scale : v_scale);
     for (unsigned c = 0; c < wave->set.n_currents; c++) {
         double i = (double)sums->of[c].i / n, i_scale = (double)wave->set.i_scale[c];
         double power = ((double)sums->of[c].vi / n - dc * v * i) * v_scale * i_scale;
-        double i_rms = root((double)sums->of[c].ii / n - dc * i * i);
+        double i_rms = positive_root((double)sums->of[c].ii / n - dc * i * i);
         out->current[c].power_w = power;
         out->current[c].i_rms = i_rms * (i_scale < 0 ? -i_scale : i_scale);
         double apparent = out->current[c].i_rms * out->v_rms;
@@ -174,13 +176,13 @@ static void result(struct nrg_wave *wave, const struct nrg_wave_sums *sums, nrg_
     wave->owed = 0;
 }
 
-/* What the ended window teaches about the next one. */
-static void learn(struct nrg_wave *wave)
+/* Takes offsets and hysteresis for the next window from the last one. */
+static void learn_offsets(struct nrg_wave *wave)
 {
     static const struct nrg_wave_sums none;
     const struct nrg_wave_sums *sums = &wave->window;
     nrg_wave_real dv = sums->v / sums->n, di[NRG_WAVE_CURRENTS];
-    wave->hysteresis = (nrg_wave_real)root((double)(sums->vv / sums->n - dv * dv)) / 2;
+    wave->hysteresis = (nrg_wave_real)positive_root((double)(sums->vv / sums->n - dv * dv)) / 2;
     wave->zero = wave->v_offset + dv;
     for (unsigned c = 0; c < wave->set.n_currents; c++)
         di[c] = sums->of[c].i / sums->n;
@@ -192,13 +194,13 @@ static void learn(struct nrg_wave *wave)
 }
 
 /* A cycle ended at the fraction x between the last point and `now`. */
-static bool cut(struct nrg_wave *wave, const struct nrg_wave_point *now, nrg_wave_real x,
-                bool crossing, struct nrg_wave_result *out)
+static bool end_cycle(struct nrg_wave *wave, const struct nrg_wave_point *now, nrg_wave_real x,
+                      bool crossing, struct nrg_wave_result *out)
 {
     struct nrg_wave_sums piece = {0};
-    weigh(wave, now, x * x / 2, &piece);
-    weigh(wave, last_of(wave), -(1 - x) * (1 - x) / 2, &piece);
-    add(&wave->cycle, &piece, wave->set.n_currents);
+    add_point(wave, now, x * x / 2, &piece);
+    add_point(wave, last_of(wave), -(1 - x) * (1 - x) / 2, &piece);
+    add_sums(&wave->cycle, &piece, wave->set.n_currents);
     if (wave->begun) {
         nrg_wave_real length = wave->cycle.n;
         if (!wave->cycles || length < wave->shortest_seen)
@@ -207,26 +209,26 @@ static bool cut(struct nrg_wave *wave, const struct nrg_wave_point *now, nrg_wav
             wave->longest_seen = length;
         wave->cycles++;
         wave->broken |= !crossing;
-        add(&wave->window, &wave->cycle, wave->set.n_currents);
+        add_sums(&wave->window, &wave->cycle, wave->set.n_currents);
     } else {
         wave->owed += wave->cycle.n;
         wave->begun = true;
     }
     struct nrg_wave_sums rest = {0};
-    weigh(wave, now, -x * x / 2, &rest);
-    weigh(wave, last_of(wave), (1 - x) * (1 - x) / 2, &rest);
+    add_point(wave, now, -x * x / 2, &rest);
+    add_point(wave, last_of(wave), (1 - x) * (1 - x) / 2, &rest);
     wave->cycle = rest;
     if (wave->cycles < wave->set.cycles)
         return false;
-    result(wave, &wave->window, wave->window.n, out);
+    set_result(wave, &wave->window, wave->window.n, out);
     wave->before = wave->window;
     out->ago_samples = (double)wave->lead + 1 - (double)x;
-    learn(wave);
+    learn_offsets(wave);
     return true;
 }
 
-/* Before anything is known: a bit more than a slow cycle, for the middle and the size of v. */
-static void settle(struct nrg_wave *wave, nrg_wave_real v)
+/* The first samples, a bit more than a slow cycle, give the middle and the amplitude of v. */
+static void settle_voltage(struct nrg_wave *wave, nrg_wave_real v)
 {
     nrg_wave_real none[NRG_WAVE_CURRENTS] = {0};
     if (!wave->have_last || v < wave->low)
@@ -243,7 +245,7 @@ static void settle(struct nrg_wave *wave, nrg_wave_real v)
 }
 
 /* True when a cycle ends between the last point and this one; *x: where. */
-static bool crossed(struct nrg_wave *wave, nrg_wave_real v, nrg_wave_real *x, bool *crossing)
+static bool cycle_ends(struct nrg_wave *wave, nrg_wave_real v, nrg_wave_real *x, bool *crossing)
 {
     nrg_wave_real before = last_of(wave)->v - wave->zero, after = v - wave->zero;
     bool due = wave->armed && after >= 0;
@@ -271,7 +273,7 @@ static void look_up(struct nrg_wave *wave, struct nrg_wave_point *now)
 }
 
 /* Fills the past with the first sample, so that delays have something to read. */
-static void first(struct nrg_wave *wave, nrg_wave_real v, const nrg_wave_real *i)
+static void fill_history(struct nrg_wave *wave, nrg_wave_real v, const nrg_wave_real *i)
 {
     for (unsigned k = 0; k < NRG_WAVE_HISTORY; k++)
         wave->past_v[k] = v;
@@ -287,17 +289,17 @@ bool nrg_wave_feed(struct nrg_wave *wave, nrg_wave_real v, const nrg_wave_real *
     nrg_wave_real x;
     bool done = false, crossing;
     if (!wave->have_last)
-        first(wave, v, i);
+        fill_history(wave, v, i);
     wave->at = (wave->at + 1) & MASK;
     wave->past_v[wave->at] = v;
     for (unsigned c = 0; c < wave->set.n_currents; c++)
         wave->past_i[c][wave->at] = i[c];
     look_up(wave, now);
     if (!wave->settled)
-        settle(wave, now->v);
-    else if (crossed(wave, now->v, &x, &crossing))
-        done = cut(wave, now, x, crossing, out);
-    weigh(wave, now, 1, &wave->cycle);
+        settle_voltage(wave, now->v);
+    else if (cycle_ends(wave, now->v, &x, &crossing))
+        done = end_cycle(wave, now, x, crossing, out);
+    add_point(wave, now, 1, &wave->cycle);
     wave->turn ^= 1;
     wave->have_last = true;
     return done;
@@ -311,7 +313,7 @@ bool nrg_wave_finish(struct nrg_wave *wave, struct nrg_wave_result *out)
                                                             : &wave->cycle;
     if (!(left > 0) || !(sums->n > 0))
         return false;
-    result(wave, sums, left, out);
-    nrg_wave_restart(wave);
+    set_result(wave, sums, left, out);
+    restart_wave(wave);
     return true;
 }

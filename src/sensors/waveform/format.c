@@ -1,7 +1,7 @@
 /*
- * See wave_format.h. The kernel's rule for frames: every channel begins at a multiple of its own
- * size (all its repetitions), and the frame is padded to a multiple of its largest channel. Plain
- * names are packed, as sound cards and WAV files have them.
+ * See waveform/format.h. The kernel's rule for frames: every channel begins at a multiple of its
+ * own size (all its repetitions), and the frame is padded to a multiple of its largest channel.
+ * Plain names are packed, as sound cards and WAV files have them.
  */
 #include "sensors/waveform/format.h"
 
@@ -12,7 +12,7 @@ struct text {
     const char *at, *end;
 };
 
-static bool skip(struct text *t, const char *word)
+static bool skip_word(struct text *t, const char *word)
 {
     size_t len = strlen(word);
     if ((size_t)(t->end - t->at) < len || memcmp(t->at, word, len))
@@ -22,7 +22,7 @@ static bool skip(struct text *t, const char *word)
 }
 
 /* Up to three digits; -1 when there is none. */
-static int number(struct text *t)
+static int read_digits(struct text *t)
 {
     int value = -1;
     for (int i = 0; i < 3 && t->at < t->end && *t->at >= '0' && *t->at <= '9'; i++, t->at++)
@@ -30,8 +30,8 @@ static int number(struct text *t)
     return value;
 }
 
-/* What holds for both kinds of names. */
-static int check(struct nrg_sample_type *type, int bits, int storage, int shift, int repeat)
+/* Checks the numbers, for both kinds of names, and sets them. */
+static int set_layout(struct nrg_sample_type *type, int bits, int storage, int shift, int repeat)
 {
     if (storage < 8 || storage > 64 || storage % 8 || bits < 1 || shift < 0 ||
         bits + shift > storage || repeat < 1 || repeat > 8)
@@ -49,38 +49,38 @@ static int check(struct nrg_sample_type *type, int bits, int storage, int shift,
 static int parse_kernel(struct text *t, struct nrg_sample_type *type)
 {
     type->kernel = true;
-    type->is_signed = skip(t, "s");
-    if (!type->is_signed && !skip(t, "u"))
+    type->is_signed = skip_word(t, "s");
+    if (!type->is_signed && !skip_word(t, "u"))
         return -EINVAL;
-    int bits = number(t), shift = 0, repeat = 1;
-    int storage = skip(t, "/") ? number(t) : -1;
-    if (skip(t, "X"))
-        repeat = number(t);
-    if (skip(t, ">>"))
-        shift = number(t);
-    return t->at == t->end ? check(type, bits, storage, shift, repeat) : -EINVAL;
+    int bits = read_digits(t), shift = 0, repeat = 1;
+    int storage = skip_word(t, "/") ? read_digits(t) : -1;
+    if (skip_word(t, "X"))
+        repeat = read_digits(t);
+    if (skip_word(t, ">>"))
+        shift = read_digits(t);
+    return t->at == t->end ? set_layout(type, bits, storage, shift, repeat) : -EINVAL;
 }
 
 static int parse_plain(struct text *t, struct nrg_sample_type *type)
 {
-    type->is_float = skip(t, "f");
-    type->is_signed = !type->is_float && skip(t, "s");
-    if (!type->is_float && !type->is_signed && !skip(t, "u"))
+    type->is_float = skip_word(t, "f");
+    type->is_signed = !type->is_float && skip_word(t, "s");
+    if (!type->is_float && !type->is_signed && !skip_word(t, "u"))
         return -EINVAL;
-    int bits = number(t);
-    type->big = skip(t, "be");
-    if (!type->big && !skip(t, "le") && bits != 8)
+    int bits = read_digits(t);
+    type->big = skip_word(t, "be");
+    if (!type->big && !skip_word(t, "le") && bits != 8)
         return -EINVAL;
-    return t->at == t->end ? check(type, bits, bits, 0, 1) : -EINVAL;
+    return t->at == t->end ? set_layout(type, bits, bits, 0, 1) : -EINVAL;
 }
 
 int nrg_sample_type_parse(const char *text, size_t len, struct nrg_sample_type *out)
 {
     struct text t = {text, text + len};
     *out = (struct nrg_sample_type){0};
-    if (skip(&t, "le:"))
+    if (skip_word(&t, "le:"))
         return parse_kernel(&t, out);
-    out->big = skip(&t, "be:");
+    out->big = skip_word(&t, "be:");
     return out->big ? parse_kernel(&t, out) : parse_plain(&t, out);
 }
 
@@ -138,7 +138,7 @@ void nrg_sample_frame_close(struct nrg_sample_frame *frame)
     frame->bytes = (frame->bytes + largest - 1) / largest * largest;
 }
 
-static int refuse(struct nrg_error *err, const char *text, const char *at)
+static int refuse_format(struct nrg_error *err, const char *text, const char *at)
 {
     return nrg_fail_at(err, -EINVAL, text, at - text + 1,
                        "format= wants wav, csv, or types of samples such as s16le, f32le, "
@@ -155,16 +155,16 @@ int nrg_sample_frame_parse(struct nrg_sample_frame *frame, const char *text, uns
         struct nrg_sample_type type;
         size_t len = strcspn(at, ",");
         if (nrg_sample_type_parse(at, len, &type))
-            return refuse(err, text, at);
+            return refuse_format(err, text, at);
         for (unsigned i = 0; i < (list ? 1 : channels); i++)
             if (nrg_sample_frame_add(frame, &type))
-                return refuse(err, text, at);
+                return refuse_format(err, text, at);
         at += len;
         if (!*at)
             break;
     }
     if (!frame->n)
-        return refuse(err, text, text);
+        return refuse_format(err, text, text);
     nrg_sample_frame_close(frame);
     return 0;
 }

@@ -1,8 +1,8 @@
 /*
  * ADCs of the kernel's industrial I/O: what their buffer holds, from sysfs below a root, written
- * as keys of a URI. So the decoder knows nothing of sysfs, and anybody can give the same keys by
- * hand. nrg only looks: which channels are on and how fast they are sampled is the user's setting,
- * and when there is none the message says how to make it.
+ * as keys of a URI. So the decoder knows nothing of sysfs, and users can give the same keys by
+ * hand. nrg changes nothing: the user chooses channels and sampling rate, and when nothing is set
+ * up the message says how to do it.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -28,7 +28,7 @@ struct scan {
     unsigned n;
 };
 
-static int number_in(const struct scan *scan, const char *name, int64_t *out)
+static int read_number(const struct scan *scan, const char *name, int64_t *out)
 {
     char path[320];
     snprintf(path, sizeof path, "%s/%s", scan->dir, name);
@@ -50,14 +50,14 @@ static int add_element(struct scan *scan, const char *stem, struct nrg_error *er
         return nrg_fail(err, -E2BIG, scan->dir, "more than %d channels are on", NRG_FRAME_CHANNELS);
     struct element *e = &scan->elements[scan->n];
     snprintf(name, sizeof name, "scan_elements/%.64s_index", stem);
-    int rc = number_in(scan, name, &e->index);
+    int rc = read_number(scan, name, &e->index);
     snprintf(path, sizeof path, "%s/scan_elements/%.64s_type", scan->dir, stem);
     if (!rc)
         rc = nrg_root_read_label(scan->root, path, e->type, sizeof e->type);
     if (rc)
         return nrg_fail(err, rc, path, "cannot be read: %s", strerror(-rc));
     if (nrg_sample_type_parse(e->type, strlen(e->type), &type))
-        return nrg_fail(err, -EINVAL, path, "'%s' is no type of samples", e->type);
+        return nrg_fail(err, -EINVAL, path, "'%s' is not a type of samples", e->type);
     nrg_copy(e->name, sizeof e->name, strncmp(stem, "in_", 3) ? stem : stem + 3);
     scan->n++;
     return 0;
@@ -75,10 +75,10 @@ static int scan_elements(struct scan *scan, struct nrg_error *err)
         char *name = names.items[i], file[160];
         size_t len = strlen(name);
         int64_t on = 0;
-        if (len < 4 || len > 64 || strcmp(name + len - 3, "_en"))
+        if (len < 4 || len > 64 || !nrg_ends_with(name, "_en"))
             continue;
         snprintf(file, sizeof file, "scan_elements/%s", name);
-        if (number_in(scan, file, &on) || !on)
+        if (read_number(scan, file, &on) || !on)
             continue;
         name[len - 3] = '\0';
         rc = add_element(scan, name, err);
@@ -111,7 +111,7 @@ static int check_on(const struct scan *scan, struct nrg_error *err)
                         "no channel is on: echo 1 | sudo tee %s/scan_elements/in_voltage{0,1}_en, "
                         "then echo 1 | sudo tee %s/buffer/enable",
                         scan->dir, scan->dir);
-    if (!number_in(scan, "buffer/enable", &on) && !on)
+    if (!read_number(scan, "buffer/enable", &on) && !on)
         return nrg_fail(err, -ENODATA, scan->dir,
                         "its buffer is off: echo 1 | sudo tee %s/buffer/enable", scan->dir);
     return 0;
@@ -137,26 +137,20 @@ static int write_keys(const struct scan *scan, struct nrg_uri *uri, char *keys, 
     return rc ? nrg_fail(err, rc, scan->dir, "too many channels are on") : 0;
 }
 
-int nrg_wave_iio_keys(const struct nrg_root *root, const char *argument, char *keys, size_t size,
+int nrg_wave_iio_keys(const struct nrg_root *root, struct nrg_uri *uri, char *keys, size_t size,
                       struct nrg_error *err)
 {
     static const char prefix[] = DEVICE_DIR "iio:device";
-    struct nrg_uri uri;
-    char text[NRG_URI_TEXT];
-    if (strncmp(argument, prefix, sizeof prefix - 1) ||
-        snprintf(text, sizeof text, "waveform:%s", argument) >= (int)sizeof text)
+    if (strncmp(uri->place, prefix, sizeof prefix - 1))
         return 1;
-    int rc = nrg_uri_parse(&uri, text, err);
-    if (rc)
-        return rc;
     struct scan *scan = calloc(1, sizeof *scan);
     if (!scan)
-        return nrg_fail(err, -ENOMEM, argument, "out of memory");
+        return nrg_fail(err, -ENOMEM, uri->text, "out of memory");
     scan->root = root;
-    snprintf(scan->dir, sizeof scan->dir, SYSFS_DIR "%.64s", uri.place + strlen(DEVICE_DIR));
-    rc = scan_elements(scan, err);
+    snprintf(scan->dir, sizeof scan->dir, SYSFS_DIR "%.64s", uri->place + strlen(DEVICE_DIR));
+    int rc = scan_elements(scan, err);
     rc = rc ? rc : check_on(scan, err);
-    rc = rc ? rc : write_keys(scan, &uri, keys, size, err);
+    rc = rc ? rc : write_keys(scan, uri, keys, size, err);
     free(scan);
     return rc;
 }

@@ -3,9 +3,9 @@
  *
  *   waveform:PLACE?format=s16le&channels=2&rate=8000&v=1&i=2&vcal=0.0123&ical=0.0004&phase=1.5
  *
- * Lists (i, ical, phase, shift, ioffset) have one entry per current; a single calibration stands
- * for all. What is missing is taken from the stream where that tells it: a WAV's header, the names
- * in the first line of a CSV, the kernel's description of an ADC (wave_iio.c).
+ * Lists (i, ical, phase, shift, ioffset) have one entry per current; a single calibration applies
+ * to all. Missing keys are taken from the stream where it has them: a WAV's header, the names in
+ * the first line of a CSV, the kernel's description of an ADC (waveform/iio.c).
  */
 #include <errno.h>
 #include <math.h>
@@ -16,6 +16,9 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "sensors/waveform/internal.h"
+
+/* Numbers of the URI are read into it as doubles. */
+_Static_assert(sizeof(nrg_wave_real) == sizeof(double), "the host has doubles");
 
 static bool ends_with(const char *text, const char *end)
 {
@@ -43,41 +46,34 @@ static int read_column(struct nrg_wave_column *column, const char *text, size_t 
 
 static int read_currents(struct nrg_wave_keys *keys, struct nrg_uri *uri, struct nrg_error *err)
 {
-    const char *text = nrg_uri_text(uri, "i");
+    const char *list = nrg_uri_text(uri, "i");
     unsigned n = 0;
-    keys->set.n_currents = 1;
+    size_t len;
+    int rc = 0;
     keys->i[0] = (struct nrg_wave_column){.index = 1};
-    for (const char *at = text; at; n++) {
-        size_t len = strcspn(at, ",");
+    for (const char *item; !rc && (item = nrg_next_item(&list, &len)); n++) {
         if (n == NRG_WAVE_CURRENTS)
             return nrg_fail(err, -EINVAL, uri->text, "i= has more than %d currents",
                             NRG_WAVE_CURRENTS);
-        int rc = read_column(&keys->i[n], at, len, "i", uri, err);
-        if (rc)
-            return rc;
-        at = at[len] ? at + len + 1 : NULL;
-        keys->set.n_currents = n + 1;
+        rc = read_column(&keys->i[n], item, len, "i", uri, err);
     }
-    return 0;
+    keys->set.n_currents = n ? n : 1;
+    return rc;
 }
 
-/* One number per current; one alone stands for all. Keeps what `out` has when not given. */
+/* One number per current; a single one applies to all. Without the key `out` stays as it is. */
 static int read_list(double *out, const struct nrg_wave_keys *keys, struct nrg_uri *uri,
                      const char *key, double most, struct nrg_error *err)
 {
-    const char *text = nrg_uri_text(uri, key);
+    const char *list = nrg_uri_text(uri, key);
     unsigned n = 0;
-    for (const char *at = text; at; n++) {
-        size_t len = strcspn(at, ",");
-        double value;
-        if (n == keys->set.n_currents || nrg_parse_double(at, len, &value) ||
-            !(fabs(value) <= most))
+    size_t len;
+    for (const char *item; (item = nrg_next_item(&list, &len)); n++)
+        if (n == keys->set.n_currents || nrg_parse_double(item, len, &out[n]) ||
+            !(fabs(out[n]) <= most))
             return nrg_fail(err, -EINVAL, uri->text,
                             "%s= wants a number of at most %g per current (%u)", key, most,
                             keys->set.n_currents);
-        out[n] = value;
-        at = at[len] ? at + len + 1 : NULL;
-    }
     for (unsigned c = n; n == 1 && c < keys->set.n_currents; c++)
         out[c] = out[0];
     return 0;
@@ -85,39 +81,27 @@ static int read_list(double *out, const struct nrg_wave_keys *keys, struct nrg_u
 
 static int read_calibration(struct nrg_wave_keys *keys, struct nrg_uri *uri, struct nrg_error *err)
 {
-    double i_scale[NRG_WAVE_CURRENTS], delay[NRG_WAVE_CURRENTS] = {0};
-    double offset[NRG_WAVE_CURRENTS] = {0}, v_scale = 1, v_offset = 0;
+    struct nrg_wave_settings *set = &keys->set;
     for (unsigned c = 0; c < NRG_WAVE_CURRENTS; c++)
-        i_scale[c] = 1;
-    int rc = nrg_uri_number(uri, "vcal", -1e9, 1e9, &v_scale, err);
-    rc = rc ? rc : nrg_uri_number(uri, "voffset", -1e12, 1e12, &v_offset, err);
-    rc = rc ? rc : nrg_uri_number(uri, "mains", 10, 1000, &keys->mains_hz, err);
-    rc = rc ? rc : read_list(i_scale, keys, uri, "ical", 1e9, err);
-    rc = rc ? rc : read_list(offset, keys, uri, "ioffset", 1e12, err);
-    rc = rc ? rc : read_list(delay, keys, uri, "shift", NRG_WAVE_HISTORY / 2.0, err);
-    rc = rc ? rc : read_list(keys->phase_deg, keys, uri, "phase", 180, err);
-    keys->set.v_scale = v_scale;
-    keys->set.v_offset = v_offset;
-    for (unsigned c = 0; c < NRG_WAVE_CURRENTS; c++) {
-        keys->set.i_scale[c] = i_scale[c];
-        keys->set.i_offset[c] = offset[c];
-        keys->set.delay[c] = delay[c];
-    }
-    return rc;
+        set->i_scale[c] = 1;
+    int rc = read_list(set->i_scale, keys, uri, "ical", 1e9, err);
+    rc = rc ? rc : read_list(set->i_offset, keys, uri, "ioffset", 1e12, err);
+    rc = rc ? rc : read_list(set->delay, keys, uri, "shift", NRG_WAVE_HISTORY / 2.0, err);
+    return rc ? rc : read_list(keys->phase_deg, keys, uri, "phase", 180, err);
 }
 
-/* Names of a raw stream's channels, so that v= and i= can use them. */
+/* Finds a column by the names of a raw stream's channels (names=). */
 static int find_name(struct nrg_wave_column *column, const char *names, const struct nrg_uri *uri,
                      struct nrg_error *err)
 {
     unsigned index = 0;
-    for (const char *at = names; at && *column->name; index++) {
-        size_t len = strcspn(at, ",");
+    size_t len;
+    const char *rest = names;
+    for (const char *at; *column->name && (at = nrg_next_item(&rest, &len)); index++) {
         if (len == strlen(column->name) && !memcmp(at, column->name, len)) {
             column->index = index;
             *column->name = '\0';
         }
-        at = at[len] ? at + len + 1 : NULL;
     }
     if (*column->name)
         return nrg_fail(err, -EINVAL, uri->text, "no channel is called '%s'%s%s", column->name,
@@ -145,10 +129,6 @@ static int check_columns(struct nrg_wave_keys *keys, struct nrg_uri *uri, struct
 static int read_format(struct nrg_wave_keys *keys, struct nrg_uri *uri, struct nrg_error *err)
 {
     const char *format = nrg_uri_text(uri, "format");
-    double channels = 2;
-    int rc = nrg_uri_number(uri, "channels", 1, NRG_FRAME_CHANNELS, &channels, err);
-    if (rc)
-        return rc;
     if (!format)
         format = ends_with(uri->place, ".csv") || ends_with(uri->place, ".tsv") ? "csv" : "wav";
     if (!strcmp(format, "wav") || !strcmp(format, "csv")) {
@@ -156,52 +136,44 @@ static int read_format(struct nrg_wave_keys *keys, struct nrg_uri *uri, struct n
         return 0;
     }
     keys->source = NRG_WAVE_RAW;
-    return nrg_sample_frame_parse(&keys->frame, format, (unsigned)channels, err);
+    return nrg_sample_frame_parse(&keys->frame, format, keys->channels, err);
 }
 
 static int read_rate(struct nrg_wave_keys *keys, struct nrg_uri *uri, struct nrg_error *err)
 {
-    double rate_hz = 0, cycles = 5;
     const char *time = nrg_uri_text(uri, "time");
-    int rc = nrg_uri_number(uri, "rate", 200, 1e8, &rate_hz, err);
-    rc = rc ? rc : nrg_uri_number(uri, "cycles", 1, 1000, &cycles, err);
-    if (!rc && time) {
-        keys->have_time = true;
-        rc = read_column(&keys->time, time, strlen(time), "time", uri, err);
-    }
-    keys->set.rate_hz = rate_hz;
-    keys->set.cycles = (unsigned)cycles;
+    int rc = time ? read_column(&keys->time, time, strlen(time), "time", uri, err) : 0;
+    keys->have_time = time != NULL;
     bool told = keys->source == NRG_WAVE_WAV || (keys->source == NRG_WAVE_CSV && time);
-    if (!rc && !told && !(rate_hz > 0))
+    if (!rc && !told && !(keys->set.rate_hz > 0))
         rc = nrg_fail(err, -EINVAL, uri->text, "rate= is missing: samples per second%s",
                       keys->source == NRG_WAVE_CSV ? ", or time= with the column of seconds" : "");
     return rc;
 }
 
-/* One of two words. */
-static int read_choice(struct nrg_uri *uri, const char *key, const char *no, const char *yes,
-                       bool *out, struct nrg_error *err)
-{
-    const char *text = nrg_uri_text(uri, key);
-    if (text && strcmp(text, no) && strcmp(text, yes))
-        return nrg_fail(err, -EINVAL, uri->text, "%s= wants %s or %s, not '%s'", key, no, yes,
-                        text);
-    *out = text && !strcmp(text, yes);
-    return 0;
-}
-
 int nrg_wave_keys_read(struct nrg_wave_keys *keys, struct nrg_uri *uri, struct nrg_error *err)
 {
-    *keys = (struct nrg_wave_keys){.mains_hz = 50};
+    static const struct nrg_uri_key plain[] = {
+        NRG_URI_COUNT("channels", struct nrg_wave_keys, channels, 1, NRG_FRAME_CHANNELS),
+        NRG_URI_NUMBER("rate", struct nrg_wave_keys, set.rate_hz, 200, 1e8),
+        NRG_URI_COUNT("cycles", struct nrg_wave_keys, set.cycles, 1, 1000),
+        NRG_URI_NUMBER("vcal", struct nrg_wave_keys, set.v_scale, -1e9, 1e9),
+        NRG_URI_NUMBER("voffset", struct nrg_wave_keys, set.v_offset, -1e12, 1e12),
+        NRG_URI_NUMBER("mains", struct nrg_wave_keys, mains_hz, 10, 1000),
+        NRG_URI_WORD("dc", struct nrg_wave_keys, set.keep_dc, "remove", "keep"),
+        NRG_URI_WORD("clock", struct nrg_wave_keys, by_samples, "arrival", "samples"),
+        {0},
+    };
+    *keys =
+        (struct nrg_wave_keys){.mains_hz = 50, .channels = 2, .set = {.v_scale = 1, .cycles = 5}};
     const char *v = nrg_uri_text(uri, "v");
-    int rc = read_format(keys, uri, err);
+    int rc = nrg_uri_read(uri, plain, keys, err);
+    rc = rc ? rc : read_format(keys, uri, err);
     if (!rc && v)
         rc = read_column(&keys->v, v, strlen(v), "v", uri, err);
     rc = rc ? rc : read_currents(keys, uri, err);
     rc = rc ? rc : read_rate(keys, uri, err);
     rc = rc ? rc : read_calibration(keys, uri, err);
-    rc = rc ? rc : read_choice(uri, "dc", "remove", "keep", &keys->set.keep_dc, err);
-    rc = rc ? rc : read_choice(uri, "clock", "arrival", "samples", &keys->by_samples, err);
     return rc ? rc : check_columns(keys, uri, err);
 }
 

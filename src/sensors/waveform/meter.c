@@ -1,19 +1,20 @@
 /*
- * Raw samples of voltage and current as a meter: the decoder around waveform.c.
+ * Raw samples of voltage and current as a meter: the decoder around waveform/engine.c.
  *
- * Time. Samples come from a clock of their own, in blocks, late by what sound cards, pipes and
- * schedulers make of it, never early. So the moment of sample 0 is the smallest of "arrival minus
- * samples so far", let to creep upwards so that it follows a clock that is slower than ours. When
- * samples come much later than that, some were lost or the source paused: it begins anew. A file
- * is read faster than it was sampled: there, time goes by its samples from the first read on.
+ * Time. The sampling clock is not ours. Samples come in blocks that sound cards, pipes and the
+ * scheduler delay by varying times; they are never early. So the time of sample 0 is the smallest
+ * "arrival minus samples so far", which is allowed to drift slowly upwards to follow a clock that
+ * is slower than ours. When samples come much later than that, some were lost or the source
+ * paused, and the estimate starts again. A file is read faster than it was sampled: there, time
+ * follows the samples from the first read on.
  *
- * Power is a window's mean, true in its middle, and the meter stamps it there. The counter is
- * given for the same moment: at the end of the window, less half of the window's energy. It never
- * goes back: what a load without power loses to noise is held until it is made up for.
+ * Power is the mean over a window, and the meter stamps it at the window's middle. The counter is
+ * given for the same moment: its value at the end, less half of the window's energy. It never goes
+ * back: where noise makes the power of an idle load negative, the counter waits until the sum is
+ * positive again.
  */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -26,23 +27,23 @@
 #define FIELDS      (2 + 5 * NRG_WAVE_CURRENTS)
 #define CREEP       2e-4               /* two clocks of 100 ppm each */
 #define PAUSE_NS    (2 * NRG_NS_PER_S) /* later than this: samples are missing */
-#define LARGEST     1e15               /* no count of any ADC */
+#define LARGEST     1e15               /* no ADC counts this far */
 #define RATE_ROWS   256                /* of a CSV, to learn the rate from */
 #define CSV_COLUMNS NRG_FRAME_CHANNELS
 
 struct wave_meter {
+    struct nrg_meter_lines lines; /* of a CSV */
     struct nrg_wave_keys keys;
     struct nrg_wave wave;
-    bool ready, failed; /* the wave is set up; the stream can't be understood (said once) */
+    bool ready, failed; /* the wave is set up; the stream can't be understood (reported once) */
     /* bytes */
     struct nrg_wav wav;
     struct nrg_sample_frame frame;
     uint8_t part[NRG_FRAME_BYTES];
     unsigned have;
-    struct nrg_meter_lines lines;
     struct nrg_wave_column v, i[NRG_WAVE_CURRENTS], time; /* resolved */
     bool header_done;
-    unsigned n_rows; /* that wait for the rate */
+    unsigned n_rows; /* rows that wait for the rate */
     double rows[RATE_ROWS][1 + NRG_WAVE_CURRENTS], first_s, last_s;
     /* time */
     double rate_hz;
@@ -52,35 +53,44 @@ struct wave_meter {
     double counted_j[NRG_WAVE_CURRENTS];
 };
 
-static int create(struct nrg_uri *uri, struct nrg_meter_field *fields, size_t *n_fields,
-                  void **state, struct nrg_error *err)
+static nrg_meter_on_line on_line;
+
+/* A new writer begins with a header; columns that were found by name are looked for again. */
+static void reset_waveform(void *state)
 {
-    struct wave_meter *m = calloc(1, sizeof *m);
-    if (!m)
-        return nrg_fail(err, -ENOMEM, uri->text, "out of memory");
-    int rc = nrg_wave_keys_read(&m->keys, uri, err);
-    if (rc) {
-        free(m);
-        return rc;
-    }
+    struct wave_meter *m = state;
+    nrg_wav_begin(&m->wav);
+    nrg_meter_lines_reset(m);
     m->v = m->keys.v;
     memcpy(m->i, m->keys.i, sizeof m->i);
     m->time = m->keys.time;
+    m->have = m->n_rows = 0;
+    m->samples = 0;
+    m->ready = m->started = m->header_done = m->failed = false;
+}
+
+static int init_waveform(void *state, struct nrg_uri *uri, struct nrg_meter_field *fields,
+                         size_t *n_fields, struct nrg_error *err)
+{
+    struct wave_meter *m = state;
+    m->lines.on_line = on_line;
+    int rc = nrg_wave_keys_read(&m->keys, uri, err);
+    if (rc)
+        return rc;
     m->frame = m->keys.frame;
-    nrg_wav_begin(&m->wav);
+    reset_waveform(m);
     *n_fields = nrg_wave_fields(fields, m->keys.set.n_currents);
-    *state = m;
     return 0;
 }
 
-static void refuse(struct nrg_meter_out *out, const void *bytes, size_t n, const char *why)
+static void refuse_bytes(struct nrg_meter_out *out, const void *bytes, size_t n, const char *why)
 {
     if (out->refused)
         out->refused(out, bytes, n, why, false);
 }
 
-/* The rate is known: everything else can be set up. */
-static const char *begin(struct wave_meter *m, double rate_hz)
+/* Sets everything up once the rate is known. NULL, or what is wrong. */
+static const char *begin_wave(struct wave_meter *m, double rate_hz)
 {
     struct nrg_wave_settings set = m->keys.set;
     double energy_j[NRG_WAVE_CURRENTS]; /* counters go on after an interruption */
@@ -97,8 +107,8 @@ static const char *begin(struct wave_meter *m, double rate_hz)
                                             : "a rate below 200 Hz or beyond 100 MHz";
 }
 
-/* Samples up to `total` had arrived at end_ns. */
-static void arrived(struct wave_meter *m, uint64_t total, int64_t end_ns)
+/* Updates the time of sample 0: `total` samples had arrived at end_ns. */
+static void note_arrival(struct wave_meter *m, uint64_t total, int64_t end_ns)
 {
     double now = (double)end_ns;
     double start_ns = now - (double)total * (1e9 / m->rate_hz);
@@ -114,8 +124,8 @@ static void arrived(struct wave_meter *m, uint64_t total, int64_t end_ns)
 }
 
 /* `last`: nothing follows, so the counter is given for the window's end, and stamped there. */
-static void emit(struct wave_meter *m, const struct nrg_wave_result *r, bool last,
-                 struct nrg_meter_out *out)
+static void emit_reading(struct wave_meter *m, const struct nrg_wave_result *r, bool last,
+                         struct nrg_meter_out *out)
 {
     double values[FIELDS], duration_s = last ? 1e-9 : r->samples / m->rate_hz;
     double ended = ((double)m->samples - 1 - r->ago_samples) * (1e9 / m->rate_hz);
@@ -143,15 +153,15 @@ static void emit(struct wave_meter *m, const struct nrg_wave_result *r, bool las
     out->reading(out, &reading);
 }
 
-static void finish(struct wave_meter *m, struct nrg_meter_out *out)
+static void finish_wave(struct wave_meter *m, struct nrg_meter_out *out)
 {
     struct nrg_wave_result result;
     if (m->ready && nrg_wave_finish(&m->wave, &result))
-        emit(m, &result, true, out);
+        emit_reading(m, &result, true, out);
 }
 
 /* row: v, then the currents. */
-static bool usable(const struct wave_meter *m, const double *row)
+static bool is_usable(const struct wave_meter *m, const double *row)
 {
     bool good = true;
     for (unsigned c = 0; c <= m->keys.set.n_currents; c++)
@@ -159,12 +169,12 @@ static bool usable(const struct wave_meter *m, const double *row)
     return good;
 }
 
-static void add_row(struct wave_meter *m, const double *row, struct nrg_meter_out *out)
+static void add_window_row(struct wave_meter *m, const double *row, struct nrg_meter_out *out)
 {
     struct nrg_wave_result result;
     m->samples++;
     if (nrg_wave_feed(&m->wave, row[0], row + 1, &result))
-        emit(m, &result, false, out);
+        emit_reading(m, &result, false, out);
 }
 
 static void add_frame(struct wave_meter *m, const uint8_t *bytes, struct nrg_meter_out *out)
@@ -176,30 +186,28 @@ static void add_frame(struct wave_meter *m, const uint8_t *bytes, struct nrg_met
         unsigned k = m->i[c].index;
         row[1 + c] = nrg_sample_value(&f->of[k].type, bytes + f->of[k].offset);
     }
-    if (usable(m, row)) {
-        add_row(m, row, out);
+    if (is_usable(m, row)) {
+        add_window_row(m, row, out);
         return;
     }
     m->samples++;
-    finish(m, out);
-    refuse(out, bytes, f->bytes, "a sample that is no number");
+    finish_wave(m, out);
+    refuse_bytes(out, bytes, f->bytes, "a sample that is not a number");
 }
 
 static void feed_frames(struct wave_meter *m, const uint8_t *bytes, size_t n, int64_t end_ns,
                         struct nrg_meter_out *out)
 {
     size_t size = m->frame.bytes;
-    arrived(m, m->samples + (m->have + n) / size, end_ns);
+    note_arrival(m, m->samples + (m->have + n) / size, end_ns);
     while (n) {
-        if (!m->have && n >= size) {
-            add_frame(m, bytes, out);
-            bytes += size;
-            n -= size;
-            continue;
-        }
+        bool whole = !m->have && n >= size;
         size_t take = size - m->have < n ? size - m->have : n;
-        memcpy(m->part + m->have, bytes, take);
-        m->have += (unsigned)take;
+        if (whole)
+            add_frame(m, bytes, out);
+        else
+            memcpy(m->part + m->have, bytes, take);
+        m->have = whole ? 0 : m->have + (unsigned)take;
         bytes += take;
         n -= take;
         if (m->have == size) {
@@ -209,7 +217,7 @@ static void feed_frames(struct wave_meter *m, const uint8_t *bytes, size_t n, in
     }
 }
 
-/* The header is read: are our columns there? */
+/* After the header: checks that our columns exist, and begins. NULL, or what is wrong. */
 static const char *accept_wav(struct wave_meter *m)
 {
     m->frame = m->wav.frame;
@@ -218,7 +226,7 @@ static const char *accept_wav(struct wave_meter *m)
         m->failed |= m->i[c].index >= m->frame.n;
     if (m->failed)
         return "the WAV has fewer channels than v= and i= name";
-    return begin(m, m->keys.set.rate_hz > 0 ? (double)m->keys.set.rate_hz : m->wav.rate_hz);
+    return begin_wave(m, m->keys.set.rate_hz > 0 ? (double)m->keys.set.rate_hz : m->wav.rate_hz);
 }
 
 static void feed_wav(struct wave_meter *m, const uint8_t *bytes, size_t n, int64_t end_ns,
@@ -234,7 +242,7 @@ static void feed_wav(struct wave_meter *m, const uint8_t *bytes, size_t n, int64
             why = accept_wav(m);
         }
         if (why) {
-            refuse(out, m->wav.head, m->wav.unit, why);
+            refuse_bytes(out, m->wav.head, m->wav.unit, why);
             bytes += used;
             n -= used;
             break;
@@ -247,11 +255,11 @@ static void feed_wav(struct wave_meter *m, const uint8_t *bytes, size_t n, int64
         n -= used + samples;
     }
     if (m->failed && n)
-        refuse(out, bytes, n, "after a header that was not understood");
+        refuse_bytes(out, bytes, n, "after a header that was not understood");
 }
 
 /* Cells of a line, separated by commas, semicolons or blanks, without quotes. */
-static unsigned split(const char *text, const char *cells[], size_t lens[])
+static unsigned split_cells(const char *text, const char *cells[], size_t lens[])
 {
     bool strict = strpbrk(text, ",;\t") != NULL;
     const char *marks = strict ? ",;\t" : " ";
@@ -276,8 +284,8 @@ static unsigned split(const char *text, const char *cells[], size_t lens[])
 }
 
 /* True when the column is known, by its number or by this header. */
-static bool resolve(struct nrg_wave_column *column, const char *cells[], const size_t lens[],
-                    unsigned n)
+static bool resolve_column(struct nrg_wave_column *column, const char *cells[], const size_t lens[],
+                           unsigned n)
 {
     for (unsigned k = 0; *column->name && k < n; k++) {
         if (lens[k] == strlen(column->name) && !strncasecmp(cells[k], column->name, lens[k])) {
@@ -298,13 +306,14 @@ static bool wants_names(const struct wave_meter *m)
 
 static bool on_names(struct wave_meter *m, const char *cells[], const size_t lens[], unsigned n)
 {
-    bool all = resolve(&m->v, cells, lens, n);
+    bool all = resolve_column(&m->v, cells, lens, n);
     for (unsigned c = 0; c < m->keys.set.n_currents; c++)
-        all &= resolve(&m->i[c], cells, lens, n);
-    return (!m->keys.have_time || resolve(&m->time, cells, lens, n)) && all;
+        all &= resolve_column(&m->i[c], cells, lens, n);
+    return (!m->keys.have_time || resolve_column(&m->time, cells, lens, n)) && all;
 }
 
-static bool cell(const char *cells[], const size_t lens[], unsigned n, unsigned index, double *out)
+static bool read_cell(const char *cells[], const size_t lens[], unsigned n, unsigned index,
+                      double *out)
 {
     return index < n && !nrg_parse_double(cells[index], lens[index], out);
 }
@@ -312,20 +321,20 @@ static bool cell(const char *cells[], const size_t lens[], unsigned n, unsigned 
 static bool read_row(const struct wave_meter *m, const char *cells[], const size_t lens[],
                      unsigned n, double *row, double *t_s)
 {
-    bool good = cell(cells, lens, n, m->v.index, &row[0]);
+    bool good = read_cell(cells, lens, n, m->v.index, &row[0]);
     for (unsigned c = 0; c < m->keys.set.n_currents; c++)
-        good &= cell(cells, lens, n, m->i[c].index, &row[1 + c]);
-    return good && (!m->keys.have_time || cell(cells, lens, n, m->time.index, t_s));
+        good &= read_cell(cells, lens, n, m->i[c].index, &row[1 + c]);
+    return good && (!m->keys.have_time || read_cell(cells, lens, n, m->time.index, t_s));
 }
 
 static void flush_rows(struct wave_meter *m, struct nrg_meter_out *out)
 {
     for (unsigned k = 0; m->ready && k < m->n_rows; k++)
-        add_row(m, m->rows[k], out);
+        add_window_row(m, m->rows[k], out);
     m->n_rows = 0;
 }
 
-/* Rows wait until enough of them tell the rate. */
+/* Keeps rows until there are enough to know the rate. */
 static const char *learn_rate(struct wave_meter *m, const double *row, double t_s, bool last)
 {
     if (row && m->n_rows < RATE_ROWS) {
@@ -337,7 +346,7 @@ static const char *learn_rate(struct wave_meter *m, const double *row, double t_
     if (m->n_rows < (last ? 2 : RATE_ROWS))
         return NULL;
     if (m->last_s > m->first_s)
-        return begin(m, (m->n_rows - 1) / (m->last_s - m->first_s));
+        return begin_wave(m, (m->n_rows - 1) / (m->last_s - m->first_s));
     m->failed = true;
     return "the column of seconds does not grow";
 }
@@ -350,8 +359,8 @@ static void on_line(void *arg, const struct nrg_meter_line *line, struct nrg_met
     double row[1 + NRG_WAVE_CURRENTS], t_s = 0;
     if (m->failed || *line->text == '#')
         return;
-    unsigned n = split(line->text, cells, lens);
-    bool numbers = read_row(m, cells, lens, n, row, &t_s) && usable(m, row);
+    unsigned n = split_cells(line->text, cells, lens);
+    bool numbers = read_row(m, cells, lens, n, row, &t_s) && is_usable(m, row);
     if (!m->header_done && (wants_names(m) || !numbers)) {
         m->header_done = on_names(m, cells, lens, n);
         m->failed = !m->header_done;
@@ -366,79 +375,65 @@ static void on_line(void *arg, const struct nrg_meter_line *line, struct nrg_met
         return;
     }
     if (!m->ready)
-        why = m->keys.set.rate_hz > 0 ? begin(m, (double)m->keys.set.rate_hz)
+        why = m->keys.set.rate_hz > 0 ? begin_wave(m, (double)m->keys.set.rate_hz)
                                       : learn_rate(m, row, t_s, false);
     if (why)
         nrg_meter_refuse(out, line, why, false);
     if (!m->ready)
         return;
-    arrived(m, m->samples + (m->n_rows ? m->n_rows : 1), line->sent_ns);
+    note_arrival(m, m->samples + (m->n_rows ? m->n_rows : 1), line->sent_ns);
     if (m->n_rows)
         flush_rows(m, out);
     else
-        add_row(m, row, out);
+        add_window_row(m, row, out);
 }
 
-static void feed(void *state, const uint8_t *bytes, size_t n, int64_t end_ns, int64_t byte_ns,
-                 struct nrg_meter_out *out)
+static void feed_waveform(void *state, const uint8_t *bytes, size_t n, int64_t end_ns,
+                          int64_t byte_ns, struct nrg_meter_out *out)
 {
     struct wave_meter *m = state;
     const char *why = NULL;
     if (m->keys.source == NRG_WAVE_CSV) {
-        nrg_meter_lines_feed(&m->lines, bytes, n, end_ns, byte_ns, on_line, m, out);
+        nrg_meter_lines_feed(m, bytes, n, end_ns, byte_ns, out);
     } else if (m->keys.source == NRG_WAVE_WAV) {
         feed_wav(m, bytes, n, end_ns, out);
     } else {
         if (!m->ready && !m->failed)
-            why = begin(m, (double)m->keys.set.rate_hz);
+            why = begin_wave(m, (double)m->keys.set.rate_hz);
         if (m->failed)
-            refuse(out, bytes, n, why ? why : "not understood");
+            refuse_bytes(out, bytes, n, why ? why : "not understood");
         else
             feed_frames(m, bytes, n, end_ns, out);
     }
 }
 
-/* A new writer begins with a header; columns that were found by name are looked for again. */
-static void reset(void *state)
-{
-    struct wave_meter *m = state;
-    nrg_wav_begin(&m->wav);
-    nrg_meter_lines_reset(&m->lines);
-    m->v = m->keys.v;
-    memcpy(m->i, m->keys.i, sizeof m->i);
-    m->time = m->keys.time;
-    m->have = m->n_rows = 0;
-    m->samples = 0;
-    m->ready = m->started = m->header_done = m->failed = false;
-}
-
-static void end(void *state, int64_t end_ns, struct nrg_meter_out *out)
+static void end_waveform(void *state, int64_t end_ns, struct nrg_meter_out *out)
 {
     struct wave_meter *m = state;
     if (m->keys.source == NRG_WAVE_CSV) {
-        nrg_meter_lines_end(&m->lines, on_line, m, out);
+        nrg_meter_lines_end(m, end_ns, out);
         if (!m->ready && !m->failed && m->n_rows)
             learn_rate(m, NULL, 0, true);
         if (m->ready && m->n_rows)
-            arrived(m, m->n_rows, end_ns);
+            note_arrival(m, m->n_rows, end_ns);
         flush_rows(m, out);
     }
-    finish(m, out);
+    finish_wave(m, out);
 }
 
-/* Only a file is over when nothing comes: live samples may be late. */
+/* Only a file can be over when nothing comes: live samples may just be late. */
 static void pause_file(void *state, struct nrg_meter_out *out)
 {
     struct wave_meter *m = state;
     if (m->keys.by_samples)
-        finish(m, out);
+        finish_wave(m, out);
 }
 
 const struct nrg_meter_decoder nrg_decoder_waveform = {
-    .create = create,
-    .feed = feed,
-    .reset = reset,
-    .end = end,
+    .state_size = sizeof(struct wave_meter),
+    .init = init_waveform,
+    .feed = feed_waveform,
+    .reset = reset_waveform,
+    .end = end_waveform,
     .pause = pause_file,
-    .destroy = free,
 };

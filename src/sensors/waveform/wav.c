@@ -1,20 +1,20 @@
-/* See wave_wav.h. One state per place in the stream, so that any cut of it reads the same. */
+/* See waveform/wav.h. One state per place in the stream, so that any cut of it reads the same. */
 #include "sensors/waveform/wav.h"
 
 #include <string.h>
 
-#define ENDLESS UINT32_C(0x7fff0000) /* what recorders write when they do not know */
+#define ENDLESS UINT32_C(0x7fff0000) /* recorders write this or more for an unknown length */
 
 enum { TAG_PCM = 1, TAG_FLOAT = 3, TAG_EXTENSIBLE = 0xfffe };
 
-static uint32_t u16(const uint8_t *p)
+static uint32_t read_u16(const uint8_t *p)
 {
     return p[0] | (uint32_t)p[1] << 8;
 }
 
-static uint32_t u32(const uint8_t *p)
+static uint32_t read_u32(const uint8_t *p)
 {
-    return u16(p) | u16(p + 2) << 16;
+    return read_u16(p) | read_u16(p + 2) << 16;
 }
 
 void nrg_wav_begin(struct nrg_wav *wav)
@@ -22,7 +22,7 @@ void nrg_wav_begin(struct nrg_wav *wav)
     *wav = (struct nrg_wav){.at = NRG_WAV_RIFF};
 }
 
-static void bad(struct nrg_wav *wav, const char *why)
+static void set_bad(struct nrg_wav *wav, const char *why)
 {
     wav->at = NRG_WAV_BAD;
     wav->why = why;
@@ -32,7 +32,7 @@ static void on_riff(struct nrg_wav *wav)
 {
     const uint8_t *p = wav->head;
     if ((memcmp(p, "RIFF", 4) && memcmp(p, "RF64", 4)) || memcmp(p + 8, "WAVE", 4))
-        bad(wav, "no WAV header; for other samples say format=");
+        set_bad(wav, "no WAV header; for other samples say format=");
     else
         wav->at = NRG_WAV_CHUNK;
 }
@@ -40,11 +40,11 @@ static void on_riff(struct nrg_wav *wav)
 /* Chunks are padded to even sizes. */
 static void on_chunk(struct nrg_wav *wav)
 {
-    uint32_t size = u32(wav->head + 4);
+    uint32_t size = read_u32(wav->head + 4);
     wav->left = (uint64_t)size + (size & 1);
     if (!memcmp(wav->head, "fmt ", 4)) {
         if (size < 16)
-            bad(wav, "the WAV header's format is too short");
+            set_bad(wav, "the WAV header's format is too short");
         else
             wav->at = NRG_WAV_FORMAT;
     } else if (!memcmp(wav->head, "data", 4)) {
@@ -53,7 +53,7 @@ static void on_chunk(struct nrg_wav *wav)
         if (wav->have_format)
             wav->at = NRG_WAV_DATA;
         else
-            bad(wav, "the WAV header has samples before their format");
+            set_bad(wav, "the WAV header has samples before their format");
     } else {
         wav->at = NRG_WAV_SKIP;
     }
@@ -73,19 +73,19 @@ static bool type_of(unsigned tag, unsigned bits, struct nrg_sample_type *type)
 static void on_format(struct nrg_wav *wav, unsigned size)
 {
     const uint8_t *p = wav->head;
-    unsigned tag = u16(p), channels = u16(p + 2), bits = u16(p + 14);
+    unsigned tag = read_u16(p), channels = read_u16(p + 2), bits = read_u16(p + 14);
     struct nrg_sample_type type;
     if (tag == TAG_EXTENSIBLE && size >= 26)
-        tag = u16(p + 24);
+        tag = read_u16(p + 24);
     wav->have_format = false;
-    wav->rate_hz = u32(p + 4);
+    wav->rate_hz = read_u32(p + 4);
     wav->frame = (struct nrg_sample_frame){0};
-    if (!type_of(tag, bits, &type)) {
-        bad(wav, "the WAV's samples are neither PCM of 8 to 32 bits nor floats");
-        return;
-    }
-    if (!channels || channels > NRG_FRAME_CHANNELS) {
-        bad(wav, "the WAV header has no channels, or too many");
+    const char *why =
+        !type_of(tag, bits, &type) ? "the WAV's samples are neither PCM of 8 to 32 bits nor floats"
+        : !channels || channels > NRG_FRAME_CHANNELS ? "the WAV header has no channels, or too many"
+                                                     : NULL;
+    if (why) {
+        set_bad(wav, why);
         return;
     }
     for (unsigned i = 0; i < channels; i++)
@@ -95,7 +95,7 @@ static void on_format(struct nrg_wav *wav, unsigned size)
     wav->at = wav->left ? NRG_WAV_SKIP : NRG_WAV_CHUNK;
 }
 
-static unsigned wanted(const struct nrg_wav *wav)
+static unsigned header_bytes(const struct nrg_wav *wav)
 {
     if (wav->at == NRG_WAV_RIFF)
         return 12;
@@ -104,9 +104,9 @@ static unsigned wanted(const struct nrg_wav *wav)
     return wav->left < sizeof wav->head ? (unsigned)wav->left : (unsigned)sizeof wav->head;
 }
 
-static size_t collect(struct nrg_wav *wav, const uint8_t *bytes, size_t n)
+static size_t collect_header(struct nrg_wav *wav, const uint8_t *bytes, size_t n)
 {
-    unsigned want = wanted(wav);
+    unsigned want = header_bytes(wav);
     size_t take = want - wav->have < n ? want - wav->have : n;
     memcpy(wav->head + wav->have, bytes, take);
     wav->have += (unsigned)take;
@@ -125,7 +125,7 @@ static size_t collect(struct nrg_wav *wav, const uint8_t *bytes, size_t n)
     return take;
 }
 
-static size_t pass(struct nrg_wav *wav, size_t n)
+static size_t skip_chunk(struct nrg_wav *wav, size_t n)
 {
     size_t take = wav->left < n ? (size_t)wav->left : n;
     wav->left -= take;
@@ -138,8 +138,8 @@ size_t nrg_wav_feed(struct nrg_wav *wav, const uint8_t *bytes, size_t n)
 {
     size_t used = 0;
     while (used < n && wav->at != NRG_WAV_DATA && wav->at != NRG_WAV_BAD)
-        used +=
-            wav->at == NRG_WAV_SKIP ? pass(wav, n - used) : collect(wav, bytes + used, n - used);
+        used += wav->at == NRG_WAV_SKIP ? skip_chunk(wav, n - used)
+                                        : collect_header(wav, bytes + used, n - used);
     return used;
 }
 

@@ -1,11 +1,12 @@
 /*
- * The header of a WAV stream, read as its bytes come. Nothing in it is trusted: sizes of chunks
- * are skipped, never stored; rates, channels and widths are checked; a length of the samples that
- * a recorder could not know when it began (0 or near the end of its range) means "until it ends".
- * PCM of 8 to 32 bits and floats of 32 and 64, plain or extensible, RIFF and RF64.
+ * The header of a WAV stream, read as its bytes come. Nothing in it is trusted: chunks of any size
+ * are skipped, never stored; rates, channels and widths are checked. A recorder that did not know
+ * the length when it began wrote 0 or a huge one: that means "until the stream ends".
+ * PCM of 8 to 32 bits and floats of 32 and 64, plain or extensible, RIFF and RF64. Plain data,
+ * nothing to release, one thread; a bad header is the state NRG_WAV_BAD, not an errno.
  */
-#ifndef NRG_SENSORS_WAVE_WAV_H
-#define NRG_SENSORS_WAVE_WAV_H
+#ifndef NRG_SENSORS_WAVEFORM_WAV_H
+#define NRG_SENSORS_WAVEFORM_WAV_H
 
 #include "sensors/waveform/format.h"
 
@@ -19,18 +20,18 @@ struct nrg_wav {
         NRG_WAV_BAD
     } at;
     uint8_t head[40];
-    unsigned have, unit; /* unit: bytes of the last header that was whole, still in head */
-    uint64_t left;       /* bytes of this chunk */
+    unsigned have, unit; /* unit: bytes of the last complete header, still in head */
+    uint64_t left;       /* bytes of this chunk that are still to come */
     bool endless, have_format;
     double rate_hz;
     struct nrg_sample_frame frame;
-    const char *why; /* of NRG_WAV_BAD */
+    const char *why; /* for NRG_WAV_BAD */
 };
 
 void nrg_wav_begin(struct nrg_wav *wav);
 /*
- * Takes what belongs to headers from the front of the bytes: how many. In NRG_WAV_DATA it takes
- * none: the caller takes samples and says so with nrg_wav_took.
+ * Reads headers from the front of the bytes; returns how many bytes it used. In NRG_WAV_DATA it
+ * uses none: the caller takes samples and reports them with nrg_wav_took.
  */
 size_t nrg_wav_feed(struct nrg_wav *wav, const uint8_t *bytes, size_t n);
 /* How many of n bytes are samples. */

@@ -1,8 +1,7 @@
 /*
- * See onnx_shapes.h: Einsum's equation, "bhid,bhjd->bhij". Each letter has one extent over all
+ * See shapes/internal.h: Einsum's equation, "bhid,bhjd->bhij". Each letter has one extent over all
  * operands (1 gives way to another); "..." stands for the dimensions in front that are broadcast.
- * Without "->" the output is "..." and the letters that occur once, in alphabetical order. The
- * product of all extents is what two operands cost when they are contracted in one step.
+ * Without "->" the output is "..." and the letters that occur once, in alphabetical order.
  */
 #include <ctype.h>
 #include <string.h>
@@ -15,7 +14,7 @@ struct letters {
     struct onnx_shape dots;
 };
 
-static bool put(struct letters *l, unsigned char letter, int64_t dim)
+static bool set_extent(struct letters *l, unsigned char letter, int64_t dim)
 {
     bool bad = false;
     l->extent[letter] = l->times[letter]++ ? onnx_dim_broadcast(l->extent[letter], dim, &bad) : dim;
@@ -23,7 +22,7 @@ static bool put(struct letters *l, unsigned char letter, int64_t dim)
 }
 
 /* One operand's term, up to ',' or '-' or the end. */
-static bool term(struct letters *l, const char **p, const struct onnx_shape *in)
+static bool read_term(struct letters *l, const char **p, const struct onnx_shape *in)
 {
     struct onnx_shape dots = {0};
     int named = 0, at = 0;
@@ -38,7 +37,7 @@ static bool term(struct letters *l, const char **p, const struct onnx_shape *in)
                 dots.d[dots.rank++] = in->d[at];
             named = 0;
             *p += 2;
-        } else if (c > 127 || !isalpha(c) || at >= in->rank || !put(l, c, in->d[at++])) {
+        } else if (c > 127 || !isalpha(c) || at >= in->rank || !set_extent(l, c, in->d[at++])) {
             return false;
         } else if (named) {
             named--; /* letters before the dots take dimensions from the front */
@@ -79,20 +78,14 @@ static bool implicit_output(const struct letters *l, struct onnx_shape *out)
 }
 
 bool onnx_einsum_shape(const char *equation, const struct onnx_shape *in, size_t n,
-                       struct onnx_shape *out, int64_t *product)
+                       struct onnx_shape *out)
 {
-    struct letters l = {.dots = {0}};
+    struct letters l = {.dots = {.dtype = out->dtype}};
     const char *p = equation;
     for (size_t i = 0; i < n; i++) {
-        if (!term(&l, &p, &in[i]) || (i + 1 < n && *p++ != ','))
+        if (!read_term(&l, &p, &in[i]) || (i + 1 < n && *p++ != ','))
             return false;
     }
-    *product = 1;
-    for (int c = 0; c < 128; c++)
-        if (l.times[c])
-            *product = onnx_dim_mul(*product, l.extent[c]);
-    for (int i = 0; i < l.dots.rank; i++)
-        *product = onnx_dim_mul(*product, l.dots.d[i]);
     if (!*p)
         return implicit_output(&l, out);
     return p[0] == '-' && p[1] == '>' && output_term(&l, p + 2, out);

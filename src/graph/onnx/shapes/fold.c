@@ -1,6 +1,6 @@
 /*
  * Contents of small tensors through the operators that shapes are computed with (see
- * onnx_shapes.h). Exporters spell "x.view(x.size(0), -1)" as Shape, Gather, Unsqueeze, Concat,
+ * shapes/internal.h). Exporters spell "x.view(x.size(0), -1)" as Shape, Gather, Unsqueeze, Concat,
  * Reshape; to know the Reshape's target the contents are followed through the chain. Integers are
  * exact; an element that is not known, or is a symbolic dimension, stays so through what only moves
  * it, and arithmetic with it is not known (except times 0 and 1, plus 0). Floats occur in Resize's
@@ -8,8 +8,9 @@
  * never indexed.
  */
 #include <math.h>
-#include <string.h>
+#include <stdlib.h>
 
+#include "graph/cost.h"
 #include "graph/onnx/shapes/internal.h"
 
 enum fold_op {
@@ -148,8 +149,8 @@ static double on_floats(enum fold_op what, double a, double b)
     }
 }
 
-static bool operand(const struct onnx *x, const struct nrg_op *op, size_t i, size_t n,
-                    struct operand *out)
+static bool get_operand(const struct onnx *x, const struct nrg_op *op, size_t i, size_t n,
+                        struct operand *out)
 {
     out->k = onnx_in_known(x, op, i);
     out->step = out->k && out->k->n == n;
@@ -169,8 +170,8 @@ static int fold_elements(struct onnx *x, struct nrg_op *op, int what)
     double f[ONNX_MAX_KNOWN];
     struct operand a, b;
     size_t n = out_elements(op);
-    if (op->n_inputs > 2 || !operand(x, op, 0, n, &a) ||
-        !operand(x, op, op->n_inputs > 1 ? 1 : 0, n, &b))
+    if (op->n_inputs > 2 || !get_operand(x, op, 0, n, &a) ||
+        !get_operand(x, op, op->n_inputs > 1 ? 1 : 0, n, &b))
         return 0;
     if (a.k->i && b.k->i) {
         for (size_t k = 0; k < n; k++)
@@ -189,14 +190,13 @@ static int64_t to_int(double f)
     return f > -9e15 && f < 9e15 ? (int64_t)f : ONNX_NOT_KNOWN;
 }
 
-static int fold_cast(struct onnx *x, struct nrg_op *op, int arg)
+static int fold_cast(struct onnx *x, struct nrg_op *op, int what)
 {
     const struct onnx_known *k = onnx_in_known(x, op, 0);
     enum nrg_dtype to = op->n_outputs ? op->outputs[0]->type->dtype : NRG_DTYPE_UNKNOWN;
     bool real = to >= NRG_F64 && to <= NRG_BF16, whole = to >= NRG_I64 && to <= NRG_BOOL;
     int64_t i[ONNX_MAX_KNOWN];
     double f[ONNX_MAX_KNOWN];
-    (void)arg;
     if (!k || (!real && !whole) || k->n > ONNX_MAX_KNOWN)
         return 0;
     for (size_t n = 0; n < k->n; n++) {
@@ -208,14 +208,13 @@ static int fold_cast(struct onnx *x, struct nrg_op *op, int arg)
     return real ? onnx_know_floats(x, op, 0, f, k->n) : onnx_know_ints(x, op, 0, i, k->n);
 }
 
-static int fold_where(struct onnx *x, struct nrg_op *op, int arg)
+static int fold_where(struct onnx *x, struct nrg_op *op, int what)
 {
     size_t n = out_elements(op);
     struct operand c, a, b;
     int64_t i[ONNX_MAX_KNOWN];
-    (void)arg;
-    if (!operand(x, op, 0, n, &c) || !operand(x, op, 1, n, &a) || !operand(x, op, 2, n, &b) ||
-        !c.k->i || !a.k->i || !b.k->i)
+    if (!get_operand(x, op, 0, n, &c) || !get_operand(x, op, 1, n, &a) ||
+        !get_operand(x, op, 2, n, &b) || !c.k->i || !a.k->i || !b.k->i)
         return 0;
     for (size_t e = 0; e < n; e++) {
         int64_t yes = c.k->i[e * c.step];
@@ -239,7 +238,11 @@ static int fold_reduce(struct onnx *x, struct nrg_op *op, int what)
     return onnx_know_ints(x, op, 0, &all, 1);
 }
 
-static const struct onnx_rule folds[] = {
+static const struct fold {
+    const char *kind;
+    onnx_fold_fn *fold;
+    int what;
+} folds[] = {
     {"onnx::Abs", fold_elements, ABS},        {"onnx::Add", fold_elements, ADD},
     {"onnx::And", fold_elements, AND},        {"onnx::Cast", fold_cast, 0},
     {"onnx::Ceil", fold_elements, CEIL},      {"onnx::Concat", onnx_fold_concat, 0},
@@ -264,16 +267,7 @@ static const struct onnx_rule folds[] = {
 
 int onnx_fold(struct onnx *x, struct nrg_op *op)
 {
-    size_t low = 0, high = sizeof folds / sizeof *folds;
-    while (low < high) {
-        size_t mid = (low + high) / 2;
-        int order = strcmp(op->kind, folds[mid].kind);
-        if (!order)
-            return folds[mid].infer(x, op, folds[mid].arg);
-        if (order < 0)
-            high = mid;
-        else
-            low = mid + 1;
-    }
-    return 0;
+    const struct fold *row =
+        bsearch(op->kind, folds, sizeof folds / sizeof *folds, sizeof *folds, nrg_kind_order);
+    return row ? row->fold(x, op, row->what) : 0;
 }

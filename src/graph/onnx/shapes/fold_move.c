@@ -1,5 +1,5 @@
 /*
- * Contents of small tensors through operators that only move elements (see onnx_fold.c). Slice,
+ * Contents of small tensors through operators that only move elements (see shapes/fold.c). Slice,
  * Transpose and Expand are all one walk over the output with a base and a stride per dimension;
  * exporters turn padding around with exactly these (Reshape to pairs, Slice backwards, Transpose).
  */
@@ -23,34 +23,41 @@ static int64_t source_of(const struct onnx_shape *out, const struct walk *walk, 
     return at;
 }
 
-static int run(struct onnx *x, struct nrg_op *op, const struct onnx_shape *out,
-               const struct walk *walk)
+/* The output has elements at[0 .. n - 1] of the input. */
+static int pick_elements(struct onnx *x, struct nrg_op *op, const int64_t *at, size_t n)
 {
     const struct onnx_known *k = onnx_in_known(x, op, 0);
-    int64_t i[ONNX_MAX_KNOWN], n = 1;
+    int64_t i[ONNX_MAX_KNOWN];
     double f[ONNX_MAX_KNOWN];
-    for (int d = 0; d < out->rank; d++)
-        n = onnx_dim_mul(n, out->d[d]);
-    if (!k || n < 0 || n > ONNX_MAX_KNOWN)
-        return 0;
-    for (int64_t e = 0; e < n; e++) {
-        int64_t at = source_of(out, walk, e);
-        if (at < 0 || at >= (int64_t)k->n)
+    for (size_t e = 0; e < n; e++) {
+        if (at[e] < 0 || at[e] >= (int64_t)k->n)
             return 0;
-        i[e] = k->i ? k->i[at] : 0;
-        f[e] = k->f ? k->f[at] : NAN;
+        if (k->i)
+            i[e] = k->i[at[e]];
+        else
+            f[e] = k->f[at[e]];
     }
-    return k->i ? onnx_know_ints(x, op, 0, i, (size_t)n) : onnx_know_floats(x, op, 0, f, (size_t)n);
+    return k->i ? onnx_know_ints(x, op, 0, i, n) : onnx_know_floats(x, op, 0, f, n);
+}
+
+static int move_elements(struct onnx *x, struct nrg_op *op, const struct onnx_shape *out,
+                         const struct walk *walk)
+{
+    int64_t at[ONNX_MAX_KNOWN], n = onnx_elements(out);
+    if (n < 0 || n > ONNX_MAX_KNOWN)
+        return 0;
+    for (int64_t e = 0; e < n; e++)
+        at[e] = source_of(out, walk, e);
+    return pick_elements(x, op, at, (size_t)n);
 }
 
 /* Shapes and contents are known and agree; stride[d] of the input, row-major. */
-static bool begin(const struct onnx *x, const struct nrg_op *op, struct onnx_shape *in,
-                  struct onnx_shape *out, int64_t *stride)
+static bool known_shapes(const struct onnx *x, const struct nrg_op *op, struct onnx_shape *in,
+                         struct onnx_shape *out, int64_t *stride)
 {
     const struct onnx_known *k = onnx_in_known(x, op, 0);
-    struct nrg_op back = {.inputs = op->outputs, .n_inputs = op->n_outputs};
     int64_t n = 1;
-    if (!k || !onnx_in(op, 0, in) || !onnx_in(&back, 0, out))
+    if (!k || !op->n_outputs || !onnx_in(op, 0, in) || !onnx_shape_of(op->outputs[0], out))
         return false;
     for (int d = in->rank - 1; d >= 0; d--) {
         stride[d] = n;
@@ -59,14 +66,13 @@ static bool begin(const struct onnx *x, const struct nrg_op *op, struct onnx_sha
     return n == (int64_t)k->n;
 }
 
-int onnx_fold_transpose(struct onnx *x, struct nrg_op *op, int arg)
+int onnx_fold_transpose(struct onnx *x, struct nrg_op *op, int what)
 {
     const struct nrg_attr *perm = nrg_op_attr(op, "perm");
     struct onnx_shape in, out;
     struct walk walk = {0};
     int64_t stride[ONNX_MAX_RANK];
-    (void)arg;
-    if (!begin(x, op, &in, &out, stride) || out.rank != in.rank)
+    if (!known_shapes(x, op, &in, &out, stride) || out.rank != in.rank)
         return 0;
     for (int d = 0; d < out.rank; d++) {
         int from;
@@ -76,17 +82,16 @@ int onnx_fold_transpose(struct onnx *x, struct nrg_op *op, int arg)
             return 0;
         walk.stride[d] = stride[from];
     }
-    return run(x, op, &out, &walk);
+    return move_elements(x, op, &out, &walk);
 }
 
 /* Expand, and Tile of what has one element in a dimension. */
-int onnx_fold_expand(struct onnx *x, struct nrg_op *op, int arg)
+int onnx_fold_expand(struct onnx *x, struct nrg_op *op, int what)
 {
     struct onnx_shape in, out;
     struct walk walk = {0};
     int64_t stride[ONNX_MAX_RANK];
-    (void)arg;
-    if (!begin(x, op, &in, &out, stride) || out.rank < in.rank)
+    if (!known_shapes(x, op, &in, &out, stride) || out.rank < in.rank)
         return 0;
     for (int d = 0; d < in.rank; d++) {
         int at = d + out.rank - in.rank;
@@ -94,7 +99,7 @@ int onnx_fold_expand(struct onnx *x, struct nrg_op *op, int arg)
             return 0;
         walk.stride[at] = in.d[d] == 1 ? 0 : stride[d];
     }
-    return run(x, op, &out, &walk);
+    return move_elements(x, op, &out, &walk);
 }
 
 /* Where a slice of `dim` starts; the rule of the shape has clamped the length already. */
@@ -104,13 +109,12 @@ static int64_t start_in(int64_t start, int64_t dim, int64_t step)
     return step < 0 && at > dim - 1 ? dim - 1 : at;
 }
 
-int onnx_fold_slice(struct onnx *x, struct nrg_op *op, int arg)
+int onnx_fold_slice(struct onnx *x, struct nrg_op *op, int what)
 {
     struct onnx_shape in, out;
     struct walk walk = {0};
     int64_t starts[ONNX_MAX_RANK], axes[ONNX_MAX_RANK], steps[ONNX_MAX_RANK];
-    (void)arg;
-    if (!begin(x, op, &in, &out, walk.stride) || out.rank != in.rank)
+    if (!known_shapes(x, op, &in, &out, walk.stride) || out.rank != in.rank)
         return 0;
     int n = onnx_list(x, op, "starts", 1, starts, ONNX_MAX_RANK), axis;
     int n_axes = onnx_list(x, op, "axes", 3, axes, ONNX_MAX_RANK);
@@ -126,26 +130,24 @@ int onnx_fold_slice(struct onnx *x, struct nrg_op *op, int arg)
         walk.base += start_in(starts[i], in.d[axis], step) * walk.stride[axis];
         walk.stride[axis] *= step;
     }
-    return run(x, op, &out, &walk);
+    return move_elements(x, op, &out, &walk);
 }
 
 /* The same elements in the same order under another shape. */
-int onnx_fold_same(struct onnx *x, struct nrg_op *op, int arg)
+int onnx_fold_same(struct onnx *x, struct nrg_op *op, int what)
 {
     const struct onnx_known *k = onnx_in_known(x, op, 0);
-    (void)arg;
     return k && op->n_outputs ? onnx_set_known(x, op->outputs[0], (struct onnx_known *)(uintptr_t)k)
                               : 0;
 }
 
 /* Of lists; members that are not known make that many elements not known. */
-int onnx_fold_concat(struct onnx *x, struct nrg_op *op, int arg)
+int onnx_fold_concat(struct onnx *x, struct nrg_op *op, int what)
 {
     int64_t i[ONNX_MAX_KNOWN];
     double f[ONNX_MAX_KNOWN];
     size_t n = 0, floats = 0;
     struct onnx_shape in;
-    (void)arg;
     for (size_t m = 0; m < op->n_inputs; m++) {
         const struct onnx_known *k = onnx_in_known(x, op, m);
         if (!onnx_in(op, m, &in) || in.rank != 1 || in.d[0] < 0 ||
@@ -157,37 +159,32 @@ int onnx_fold_concat(struct onnx *x, struct nrg_op *op, int arg)
             f[n] = k && k->f ? k->f[e] : NAN;
         }
     }
-    if (!op->n_outputs || (floats && floats != op->n_inputs))
+    if (floats && floats != op->n_inputs)
         return 0;
     return floats ? onnx_know_floats(x, op, 0, f, n) : onnx_know_ints(x, op, 0, i, n);
 }
 
-int onnx_fold_gather(struct onnx *x, struct nrg_op *op, int arg)
+int onnx_fold_gather(struct onnx *x, struct nrg_op *op, int what)
 {
     const struct onnx_known *data = onnx_in_known(x, op, 0), *index = onnx_in_known(x, op, 1);
-    int64_t i[ONNX_MAX_KNOWN];
-    double f[ONNX_MAX_KNOWN];
+    int64_t at[ONNX_MAX_KNOWN];
     struct onnx_shape in;
-    (void)arg;
-    if (!data || !index || !index->i || !onnx_in(op, 0, &in) || in.rank != 1 || !op->n_outputs)
+    if (!data || !index || !index->i || !onnx_in(op, 0, &in) || in.rank != 1)
         return 0;
     for (size_t e = 0; e < index->n; e++) {
-        int at;
-        if (!onnx_element_known(index->i[e]) || !onnx_axis(index->i[e], (int)data->n, &at))
+        int place;
+        if (!onnx_element_known(index->i[e]) || !onnx_axis(index->i[e], (int)data->n, &place))
             return 0;
-        i[e] = data->i ? data->i[at] : 0;
-        f[e] = data->f ? data->f[at] : 0;
+        at[e] = place;
     }
-    return data->i ? onnx_know_ints(x, op, 0, i, index->n)
-                   : onnx_know_floats(x, op, 0, f, index->n);
+    return pick_elements(x, op, at, index->n);
 }
 
-int onnx_fold_split(struct onnx *x, struct nrg_op *op, int arg)
+int onnx_fold_split(struct onnx *x, struct nrg_op *op, int what)
 {
     const struct onnx_known *k = onnx_in_known(x, op, 0);
     size_t at = 0;
     int rc = 0;
-    (void)arg;
     for (size_t i = 0; k && k->i && i < op->n_outputs && !rc; i++) {
         const struct nrg_type *type = op->outputs[i]->type;
         if (type->rank != 1 || type->dims[0] < 0 || (size_t)type->dims[0] > k->n - at)
@@ -199,13 +196,12 @@ int onnx_fold_split(struct onnx *x, struct nrg_op *op, int arg)
 }
 
 /* Positions in a list; this is how old exporters spelled a range. */
-int onnx_fold_nonzero(struct onnx *x, struct nrg_op *op, int arg)
+int onnx_fold_nonzero(struct onnx *x, struct nrg_op *op, int what)
 {
     const struct onnx_known *k = onnx_in_known(x, op, 0);
     int64_t i[ONNX_MAX_KNOWN];
-    struct onnx_shape in, out = {2, {1, 0}};
-    (void)arg;
-    if (!k || !k->i || !onnx_in(op, 0, &in) || in.rank != 1 || !op->n_outputs)
+    struct onnx_shape in, out = {2, NRG_I64, {1, 0}};
+    if (!k || !k->i || !onnx_in(op, 0, &in) || in.rank != 1)
         return 0;
     for (size_t e = 0; e < k->n; e++) {
         if (!onnx_element_known(k->i[e]))
@@ -213,6 +209,6 @@ int onnx_fold_nonzero(struct onnx *x, struct nrg_op *op, int arg)
         if (k->i[e])
             i[out.d[1]++] = (int64_t)e;
     }
-    int rc = onnx_out(x, op, 0, NRG_I64, &out);
+    int rc = onnx_out(x, op, 0, &out);
     return rc ? rc : onnx_know_ints(x, op, 0, i, (size_t)out.d[1]);
 }

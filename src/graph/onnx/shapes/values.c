@@ -1,9 +1,9 @@
 /*
- * See onnx_shapes.h: the words that rules are written in, and the walk over a block. One pass in
- * the order of data is enough, because a rule only looks at inputs; loops see their state's types
- * before the body is walked. Types that the file declares (value_info, outputs) are joined with
- * what the rules say: a number beats a symbol, a symbol beats nothing; where two numbers differ the
- * file's stands and the difference is counted, because exporters know more than our rules.
+ * See shapes/internal.h: what rules are written with. They read shapes and contents of inputs here,
+ * compute with dimensions, and set types and contents of outputs. Types that the file declares
+ * (value_info, outputs) are joined with what the rules say: a number beats a symbol, a symbol beats
+ * nothing; where two numbers differ the file's is used and the difference is counted, because
+ * exporters know more than our rules.
  */
 #include "graph/onnx/shapes/internal.h"
 
@@ -15,17 +15,25 @@ bool onnx_has(const struct nrg_op *op, size_t i)
     return i < op->n_inputs && op->inputs[i]->type->kind != NRG_T_NONE;
 }
 
-bool onnx_in(const struct nrg_op *op, size_t i, struct onnx_shape *shape)
+bool onnx_shape_of(const struct nrg_value *value, struct onnx_shape *shape)
 {
-    const struct nrg_type *type = i < op->n_inputs ? op->inputs[i]->type : NULL;
+    const struct nrg_type *type = value->type;
     shape->rank = -1;
-    if (!type || type->kind != NRG_T_TENSOR || type->rank < 0 || type->rank > ONNX_MAX_RANK ||
+    shape->dtype = type->dtype;
+    if (type->kind != NRG_T_TENSOR || type->rank < 0 || type->rank > ONNX_MAX_RANK ||
         (type->rank && !type->dims))
         return false;
     shape->rank = type->rank;
     if (type->rank)
         memcpy(shape->d, type->dims, (size_t)type->rank * sizeof *shape->d);
     return true;
+}
+
+bool onnx_in(const struct nrg_op *op, size_t i, struct onnx_shape *shape)
+{
+    shape->rank = -1;
+    shape->dtype = NRG_DTYPE_UNKNOWN;
+    return i < op->n_inputs && onnx_shape_of(op->inputs[i], shape);
 }
 
 enum nrg_dtype onnx_in_dtype(const struct nrg_op *op, size_t i)
@@ -38,22 +46,15 @@ const struct onnx_known *onnx_in_known(const struct onnx *x, const struct nrg_op
     return i < op->n_inputs ? onnx_get_known(x, op->inputs[i]) : NULL;
 }
 
-int64_t onnx_int(const struct nrg_op *op, const char *name, int64_t otherwise)
-{
-    const struct nrg_attr *attr = nrg_op_attr(op, name);
-    return attr && attr->kind == NRG_A_INT ? attr->i : otherwise;
-}
-
-const char *onnx_str(const struct nrg_op *op, const char *name, const char *otherwise)
-{
-    const struct nrg_attr *attr = nrg_op_attr(op, name);
-    return attr && attr->kind == NRG_A_STRING ? attr->s : otherwise;
-}
-
 bool onnx_is(const struct nrg_op *op, const char *type)
 {
     const char *colons = strstr(op->kind, "::");
     return colons && !strcmp(colons + 2, type);
+}
+
+enum nrg_dtype onnx_attr_dtype(const struct nrg_op *op, const char *name, int64_t otherwise)
+{
+    return onnx_dtype((uint64_t)nrg_op_int(op, name, otherwise));
 }
 
 int onnx_list(const struct onnx *x, const struct nrg_op *op, const char *name, size_t i,
@@ -77,12 +78,31 @@ int onnx_list(const struct onnx *x, const struct nrg_op *op, const char *name, s
     return (int)n;
 }
 
-struct onnx_shape onnx_unknown_dims(int rank)
+int64_t onnx_one_dim(const struct onnx *x, const struct nrg_op *op, const char *name, size_t i)
 {
-    struct onnx_shape shape = {.rank = rank > ONNX_MAX_RANK ? -1 : rank};
-    for (int i = 0; i < shape.rank; i++)
-        shape.d[i] = NRG_DIM_UNKNOWN;
-    return shape;
+    int64_t element;
+    return onnx_list(x, op, name, i, &element, 1) == 1 ? onnx_dim(element) : NRG_DIM_UNKNOWN;
+}
+
+bool onnx_list_dims(const struct onnx *x, const struct nrg_op *op, const char *name, size_t i,
+                    struct onnx_shape *shape)
+{
+    struct onnx_shape list;
+    int n = onnx_list(x, op, name, i, shape->d, ONNX_MAX_RANK);
+    bool counted = onnx_in(op, i, &list) && list.rank == 1 && list.d[0] <= ONNX_MAX_RANK;
+    shape->rank = n;
+    for (int k = 0; k < n; k++)
+        shape->d[k] = onnx_dim(shape->d[k]);
+    if (n < 0)
+        onnx_unknown_dims(shape, counted ? (int)list.d[0] : -1);
+    return n >= 0;
+}
+
+void onnx_unknown_dims(struct onnx_shape *shape, int rank)
+{
+    shape->rank = rank < 0 || rank > ONNX_MAX_RANK ? -1 : rank;
+    for (int i = 0; i < shape->rank; i++)
+        shape->d[i] = NRG_DIM_UNKNOWN;
 }
 
 int64_t onnx_dim_mul(int64_t a, int64_t b)
@@ -101,6 +121,19 @@ int64_t onnx_dim_add(int64_t a, int64_t b)
     return a < 0 || b < 0 || __builtin_add_overflow(a, b, &sum) ? NRG_DIM_UNKNOWN : sum;
 }
 
+int64_t onnx_dim_div(int64_t a, int64_t b)
+{
+    return a < 0 || b < 1 ? NRG_DIM_UNKNOWN : a / b;
+}
+
+int64_t onnx_elements(const struct onnx_shape *shape)
+{
+    int64_t product = shape->rank < 0 ? NRG_DIM_UNKNOWN : 1;
+    for (int i = 0; i < shape->rank; i++)
+        product = onnx_dim_mul(product, shape->d[i]);
+    return product;
+}
+
 /* A number other than 1 decides; two unlike symbols, or a symbol and 1, leave it to run time. */
 int64_t onnx_dim_broadcast(int64_t a, int64_t b, bool *bad)
 {
@@ -116,7 +149,7 @@ int64_t onnx_dim_broadcast(int64_t a, int64_t b, bool *bad)
 bool onnx_broadcast(struct onnx_shape *into, const struct onnx_shape *other)
 {
     bool bad = false;
-    struct onnx_shape out = {.rank = into->rank > other->rank ? into->rank : other->rank};
+    struct onnx_shape out = {into->rank > other->rank ? into->rank : other->rank, into->dtype, {0}};
     for (int i = 1; i <= out.rank; i++) {
         int64_t a = i <= into->rank ? into->d[into->rank - i] : 1;
         int64_t b = i <= other->rank ? other->d[other->rank - i] : 1;
@@ -138,11 +171,11 @@ int onnx_contradiction(struct onnx *x, const struct nrg_op *op)
 {
     if (!x->n_broken++)
         x->first_broken = onnx_op_name(op);
-    return 0;
+    return ONNX_DONE;
 }
 
 /* Joins what the rule says with what the file declared, dimension by dimension. */
-static void join(struct onnx *x, const struct nrg_value *value, struct onnx_shape *shape)
+static void join_declared(struct onnx *x, const struct nrg_value *value, struct onnx_shape *shape)
 {
     const struct nrg_type *declared = value->type;
     bool differs = false;
@@ -161,36 +194,40 @@ static void join(struct onnx *x, const struct nrg_value *value, struct onnx_shap
         x->first_conflict = value->name;
 }
 
-static bool is_same(const struct nrg_type *type, enum nrg_dtype dtype,
-                    const struct onnx_shape *shape)
+static bool has_shape(const struct nrg_type *type, const struct onnx_shape *shape)
 {
-    if (type->dtype != dtype || type->rank != shape->rank)
-        return false;
-    return shape->rank <= 0 ||
-           !memcmp(type->dims, shape->d, (size_t)shape->rank * sizeof *shape->d);
+    return type->kind == NRG_T_TENSOR && type->dtype == shape->dtype && type->rank == shape->rank &&
+           (shape->rank <= 0 ||
+            !memcmp(type->dims, shape->d, (size_t)shape->rank * sizeof *shape->d));
 }
 
-int onnx_out(struct onnx *x, struct nrg_op *op, size_t i, enum nrg_dtype dtype,
-             const struct onnx_shape *shape)
+/* Most outputs have the type of the first input; then `like` saves a new one. */
+static int set_type(struct onnx *x, struct nrg_value *value, const struct onnx_shape *shape,
+                    const struct nrg_type *like)
 {
-    if (i >= op->n_outputs)
-        return 0;
-    struct nrg_value *value = op->outputs[i];
     struct onnx_shape joined = *shape;
     if (value->type->kind != NRG_T_TENSOR)
         return 0;
-    join(x, value, &joined);
+    join_declared(x, value, &joined);
     if (value->type->dtype != NRG_DTYPE_UNKNOWN)
-        dtype = value->type->dtype;
-    if (is_same(value->type, dtype, &joined))
+        joined.dtype = value->type->dtype;
+    if (has_shape(value->type, &joined))
         return 0;
-    if (op->n_inputs && op->inputs[0]->type->kind == NRG_T_TENSOR &&
-        is_same(op->inputs[0]->type, dtype, &joined)) {
-        value->type = op->inputs[0]->type; /* most operators: one type serves both */
-        return 0;
-    }
-    value->type = nrg_type_tensor(&x->model->arena, dtype, joined.rank, joined.d);
+    value->type = like && has_shape(like, &joined)
+                      ? like
+                      : nrg_type_tensor(&x->model->arena, joined.dtype, joined.rank, joined.d);
     return value->type ? 0 : onnx_no_memory(x);
+}
+
+int onnx_set_shape(struct onnx *x, struct nrg_value *value, const struct onnx_shape *shape)
+{
+    return set_type(x, value, shape, NULL);
+}
+
+int onnx_out(struct onnx *x, struct nrg_op *op, size_t i, const struct onnx_shape *shape)
+{
+    const struct nrg_type *like = op->n_inputs ? op->inputs[0]->type : NULL;
+    return i < op->n_outputs ? set_type(x, op->outputs[i], shape, like) : 0;
 }
 
 int64_t onnx_element(int64_t dim)
@@ -212,29 +249,27 @@ int64_t onnx_dim(int64_t element)
     return element == ONNX_NOT_KNOWN ? NRG_DIM_UNKNOWN : ONNX_NOT_KNOWN - element;
 }
 
-static int know(struct onnx *x, const struct nrg_op *op, size_t i, struct onnx_known known)
+/* Both kinds of elements have eight bytes. */
+static int set_contents(struct onnx *x, const struct nrg_op *op, size_t i, const void *v, size_t n,
+                        bool real)
 {
-    struct onnx_known *copy = nrg_arena_alloc(&x->model->arena, sizeof *copy);
-    if (!copy)
+    if (i >= op->n_outputs)
+        return 0;
+    struct onnx_known *known = nrg_arena_alloc(&x->model->arena, sizeof *known);
+    void *copy = nrg_arena_array(&x->model->arena, n + 1, sizeof(int64_t));
+    if (!known || !copy)
         return onnx_no_memory(x);
-    *copy = known;
-    return onnx_set_known(x, op->outputs[i], copy);
+    memcpy(copy, v, n * sizeof(int64_t));
+    *known = (struct onnx_known){n, real ? NULL : copy, real ? copy : NULL};
+    return onnx_set_known(x, op->outputs[i], known);
 }
 
 int onnx_know_ints(struct onnx *x, const struct nrg_op *op, size_t i, const int64_t *v, size_t n)
 {
-    int64_t *copy = nrg_arena_array(&x->model->arena, n + 1, sizeof *copy);
-    if (!copy)
-        return onnx_no_memory(x);
-    memcpy(copy, v, n * sizeof *copy);
-    return know(x, op, i, (struct onnx_known){n, copy, NULL});
+    return set_contents(x, op, i, v, n, false);
 }
 
 int onnx_know_floats(struct onnx *x, const struct nrg_op *op, size_t i, const double *v, size_t n)
 {
-    double *copy = nrg_arena_array(&x->model->arena, n + 1, sizeof *copy);
-    if (!copy)
-        return onnx_no_memory(x);
-    memcpy(copy, v, n * sizeof *copy);
-    return know(x, op, i, (struct onnx_known){n, NULL, copy});
+    return set_contents(x, op, i, v, n, true);
 }

@@ -1,8 +1,9 @@
 /*
- * See pt2.h: nodes that call subgraphs. One is one of three: a branch (cond) becomes prim::If with
- * two blocks, a loop (while_loop, map, scan) prim::Loop whose trip count nobody knows, and a plain
- * wrapper (no_grad and autocast regions, shared subgraphs) vanishes: its operators are inlined. The
- * subgraph's inputs are the last operands of the call, so inside they are the very same values.
+ * See internal.h: nodes that call subgraphs. There are three kinds: a branch (cond) becomes
+ * prim::If with two blocks, a loop (while_loop, map, scan) prim::Loop whose trip count is not
+ * known, and a plain wrapper (no_grad and autocast regions, shared subgraphs) vanishes: its
+ * operators are inlined. The subgraph's inputs are the last operands of the call, so inside they
+ * are the very same values.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -28,19 +29,16 @@ static struct nrg_value *loop_input(struct nrg_pt2_scope *inner, const char *nam
 }
 
 /* Opens a graph's names: its inputs are the last of the operands. `fresh` is NULL but for loops. */
-static int enter(struct nrg_pt2_scope *inner, const struct nrg_pt2_scope *outer,
-                 const json_t *graph, const struct nrg_pt2_list *operands,
-                 struct nrg_pt2_list *fresh)
+static int open_scope(struct nrg_pt2_scope *inner, const struct nrg_pt2_scope *outer,
+                      const json_t *graph, const struct nrg_pt2_list *operands,
+                      struct nrg_pt2_list *fresh)
 {
     const json_t *inputs = json_object_get(graph, "inputs");
     size_t n = json_array_size(inputs);
     *inner = (struct nrg_pt2_scope){.pt2 = outer->pt2,
                                     .tensors = json_object_get(graph, "tensor_values"),
-                                    .sym_ints = json_object_get(graph, "sym_int_values"),
                                     .block = outer->block,
                                     .ops = outer->ops,
-                                    .n_ops = outer->n_ops,
-                                    .cap_ops = outer->cap_ops,
                                     .module = outer->module,
                                     .caller = outer->module};
     if (n > operands->n)
@@ -88,11 +86,9 @@ static int inline_call(struct nrg_pt2_scope *scope, const json_t *node, const js
 {
     struct nrg_pt2_scope inner;
     struct nrg_pt2_list results = {0};
-    int rc = enter(&inner, scope, graph, operands, NULL);
+    int rc = open_scope(&inner, scope, graph, operands, NULL);
     if (!rc)
-        rc = nrg_pt2_nodes(&inner, graph);
-    if (!rc)
-        rc = nrg_pt2_outputs(&inner, graph, &results);
+        rc = nrg_pt2_body(&inner, graph, &results);
     if (!rc)
         rc = bind_outputs(scope, node, &results, NULL);
     nrg_pt2_scope_release(&inner);
@@ -106,36 +102,31 @@ static int nested_block(struct nrg_pt2_scope *scope, struct nrg_op *owner, const
     struct nrg_block *block = nrg_arena_alloc(&scope->pt2->model->arena, sizeof *block);
     struct nrg_pt2_scope inner;
     struct nrg_pt2_list results = {0}, fresh = {0};
-    struct nrg_op **ops = NULL;
-    size_t n_ops = 0, cap_ops = 0;
+    struct nrg_pt2_ops ops = {0};
     if (!block)
         return nrg_pt2_no_memory(scope->pt2);
     block->owner = owner;
-    int rc = enter(&inner, scope, graph, operands, is_if ? NULL : &fresh);
+    int rc = open_scope(&inner, scope, graph, operands, is_if ? NULL : &fresh);
     inner.block = block;
     inner.ops = &ops;
-    inner.n_ops = &n_ops;
-    inner.cap_ops = &cap_ops;
     if (!rc)
-        rc = nrg_pt2_nodes(&inner, graph);
+        rc = nrg_pt2_body(&inner, graph, &results);
     if (!rc)
-        rc = nrg_pt2_outputs(&inner, graph, &results);
-    if (!rc)
-        rc = nrg_pt2_finish_block(scope->pt2, block, ops, n_ops, &results);
+        rc = nrg_pt2_finish_block(scope->pt2, block, &ops, &results);
     if (!rc && !(block->inputs = nrg_pt2_copy(scope->pt2, fresh.items, fresh.n)))
         rc = nrg_pt2_no_memory(scope->pt2);
     block->n_inputs = fresh.n;
     nrg_pt2_scope_release(&inner);
     free(fresh.items);
     free(results.items);
-    free(ops);
+    free(ops.items);
     *made = block;
     return rc;
 }
 
-static int branch(struct nrg_pt2_scope *scope, const json_t *node, const json_t **graphs,
-                  size_t n_graphs, const struct nrg_pt2_list *operands, bool is_if,
-                  struct nrg_op **made)
+static int add_branches(struct nrg_pt2_scope *scope, const json_t *node, const json_t **graphs,
+                        size_t n_graphs, const struct nrg_pt2_list *operands, bool is_if,
+                        struct nrg_op **made)
 {
     struct nrg_pt2_list outputs = {0};
     int rc = bind_outputs(scope, node, NULL, &outputs);
@@ -174,14 +165,9 @@ static int loop_head(struct nrg_pt2_scope *scope, struct nrg_pt2_list *operands)
 {
     json_t *limit = json_pack("{sI}", "as_int", (json_int_t)INT64_MAX);
     json_t *go_on = json_pack("{sb}", "as_bool", 1);
-    struct nrg_value *value = NULL;
-    int rc = nrg_pt2_argument(scope, limit, &value);
+    int rc = nrg_pt2_argument(scope, limit, operands);
     if (!rc)
-        rc = nrg_pt2_push(scope, operands, value);
-    if (!rc)
-        rc = nrg_pt2_argument(scope, go_on, &value);
-    if (!rc)
-        rc = nrg_pt2_push(scope, operands, value);
+        rc = nrg_pt2_argument(scope, go_on, operands);
     json_decref(limit);
     json_decref(go_on);
     return rc;
@@ -198,7 +184,7 @@ int nrg_pt2_call(struct nrg_pt2_scope *scope, const json_t *node, const char *ta
     for (size_t i = 0; !rc && i < json_array_size(inputs); i++)
         rc = nrg_pt2_operands(scope, json_object_get(json_array_get(inputs, i), "arg"), &operands);
     if (!rc && (is_if || is_loop))
-        rc = branch(scope, node, graphs, n_graphs, &operands, is_if, made);
+        rc = add_branches(scope, node, graphs, n_graphs, &operands, is_if, made);
     else if (!rc)
         rc = inline_call(scope, node, graphs[0], &operands);
     free(operands.items);

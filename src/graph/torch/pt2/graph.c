@@ -1,6 +1,6 @@
 /*
- * See pt2.h. Nodes stand in order of execution; each becomes one operator, or several when it has
- * constants and lists for arguments, or a list for a result.
+ * See internal.h. Nodes are in order of execution; each becomes one operator, or several when
+ * it has constants and lists for arguments, or a list for a result.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -19,12 +19,21 @@ struct nrg_value *nrg_pt2_value(struct nrg_pt2_scope *scope, const char *name,
     return value;
 }
 
+struct nrg_value *nrg_pt2_numbered(struct nrg_pt2_scope *scope, const char *prefix,
+                                   const struct nrg_type *type)
+{
+    char name[32];
+    snprintf(name, sizeof name, "%s.%zu", prefix, scope->pt2->graph->n_values);
+    const char *kept = type ? nrg_pt2_text(scope->pt2, name) : NULL;
+    return kept ? nrg_pt2_value(scope, kept, type) : NULL;
+}
+
 int nrg_pt2_bind(struct nrg_pt2_scope *scope, const char *name, struct nrg_value *value)
 {
     if (!value ||
         nrg_reserve(&scope->values, &scope->cap_values, scope->n_values + 1,
                     sizeof(struct nrg_value *)) ||
-        nrg_nametab_put(&scope->names, name, strlen(name), (int64_t)scope->n_values))
+        nrg_map_put(&scope->names, name, strlen(name), (int64_t)scope->n_values))
         return nrg_pt2_no_memory(scope->pt2);
     scope->values[scope->n_values++] = value;
     return 0;
@@ -44,7 +53,7 @@ struct nrg_op *nrg_pt2_op(struct nrg_pt2_scope *scope, const char *kind, struct 
 {
     struct nrg_pt2 *pt2 = scope->pt2;
     struct nrg_op *op = nrg_arena_alloc(&pt2->model->arena, sizeof *op);
-    if (!op || nrg_reserve(scope->ops, scope->cap_ops, *scope->n_ops + 1, sizeof(struct nrg_op *)))
+    if (!op)
         return NULL;
     *op = (struct nrg_op){.kind = kind,
                           .inputs = nrg_pt2_copy(pt2, inputs, n_inputs),
@@ -54,12 +63,23 @@ struct nrg_op *nrg_pt2_op(struct nrg_pt2_scope *scope, const char *kind, struct 
                           .module = scope->module,
                           .parent = scope->block,
                           .id = (uint32_t)pt2->graph->n_ops++};
-    if (!op->inputs || !op->outputs)
+    if (!op->inputs || !op->outputs ||
+        nrg_append(&scope->ops->items, &scope->ops->n, &scope->ops->cap, &op, sizeof op))
         return NULL;
     for (size_t i = 0; i < n_outputs; i++)
         outputs[i]->producer = op;
-    (*scope->ops)[(*scope->n_ops)++] = op;
     return op;
+}
+
+bool nrg_pt2_set_attr(struct nrg_pt2 *pt2, struct nrg_op *op, const struct nrg_attr *attr)
+{
+    struct nrg_attr *kept = op ? nrg_arena_alloc(&pt2->model->arena, sizeof *kept) : NULL;
+    if (!kept)
+        return false;
+    *kept = *attr;
+    op->attrs = kept;
+    op->n_attrs = 1;
+    return true;
 }
 
 /* "torch.ops.aten.linear.default" is aten::linear; "_operator.add" is aten::add on numbers. */
@@ -116,11 +136,11 @@ static const char *source_of(struct nrg_pt2 *pt2, const char *trace)
 const char *nrg_pt2_unique(struct nrg_pt2 *pt2, const char *name)
 {
     char text[300];
-    bool taken = nrg_nametab_get(&pt2->used, name, strlen(name)) >= 0;
+    bool taken = nrg_map_number(&pt2->used, name, strlen(name)) >= 0;
     if (taken)
         snprintf(text, sizeof text, "%.250s.%zu", name, pt2->graph->n_values);
     const char *kept = nrg_pt2_text(pt2, taken ? text : name);
-    return kept && !nrg_nametab_put(&pt2->used, kept, strlen(kept), 0) ? kept : NULL;
+    return kept && !nrg_map_put(&pt2->used, kept, strlen(kept), 0) ? kept : NULL;
 }
 
 struct nrg_value *nrg_pt2_output(struct nrg_pt2_scope *scope, const char *name, bool is_tensor)
@@ -135,7 +155,7 @@ struct nrg_value *nrg_pt2_output(struct nrg_pt2_scope *scope, const char *name, 
 }
 
 /* What follows an operator whose result is a list: its members, unpacked. */
-static int unpack(struct nrg_pt2_scope *scope, struct nrg_value *list, const json_t *members)
+static int unpack_list(struct nrg_pt2_scope *scope, struct nrg_value *list, const json_t *members)
 {
     struct nrg_pt2_list outputs = {0};
     int rc = 0;
@@ -154,10 +174,7 @@ static int output_value(struct nrg_pt2_scope *scope, const json_t *out, struct n
     const char *name = nrg_pt2_arg_name(out);
     if (json_is_array(json_object_get(out, "as_tensors"))) {
         const struct nrg_type *type = nrg_pt2_simple_type(scope->pt2, NRG_T_LIST, NRG_T_TENSOR);
-        char text[32];
-        snprintf(text, sizeof text, "list.%zu", scope->pt2->graph->n_values);
-        const char *kept = nrg_pt2_text(scope->pt2, text);
-        return nrg_pt2_push(scope, list, type && kept ? nrg_pt2_value(scope, kept, type) : NULL);
+        return nrg_pt2_push(scope, list, nrg_pt2_numbered(scope, "list", type));
     }
     bool is_tensor =
         json_object_get(out, "as_tensor") || json_object_get(out, "as_optional_tensor");
@@ -170,12 +187,8 @@ static int plain_node(struct nrg_pt2_scope *scope, const json_t *node, struct nr
                  *outs = json_object_get(node, "outputs");
     struct nrg_pt2_list in = {0}, out = {0};
     int rc = 0;
-    for (size_t i = 0; !rc && i < json_array_size(inputs); i++) {
-        struct nrg_value *value = NULL;
-        rc = nrg_pt2_argument(scope, json_object_get(json_array_get(inputs, i), "arg"), &value);
-        if (!rc)
-            rc = nrg_pt2_push(scope, &in, value);
-    }
+    for (size_t i = 0; !rc && i < json_array_size(inputs); i++)
+        rc = nrg_pt2_argument(scope, json_object_get(json_array_get(inputs, i), "arg"), &in);
     for (size_t i = 0; !rc && i < json_array_size(outs); i++)
         rc = output_value(scope, json_array_get(outs, i), &out);
     const char *kind =
@@ -186,7 +199,7 @@ static int plain_node(struct nrg_pt2_scope *scope, const json_t *node, struct nr
     for (size_t i = 0; !rc && i < json_array_size(outs); i++) {
         const json_t *members = json_object_get(json_array_get(outs, i), "as_tensors");
         if (json_is_array(members))
-            rc = unpack(scope, out.items[i], members);
+            rc = unpack_list(scope, out.items[i], members);
     }
     free(in.items);
     free(out.items);
@@ -195,34 +208,21 @@ static int plain_node(struct nrg_pt2_scope *scope, const json_t *node, struct nr
 
 void nrg_pt2_scope_release(struct nrg_pt2_scope *scope)
 {
-    nrg_nametab_release(&scope->names);
+    nrg_map_release(&scope->names);
     free(scope->values);
 }
 
-int nrg_pt2_outputs(struct nrg_pt2_scope *scope, const json_t *graph, struct nrg_pt2_list *list)
-{
-    const json_t *outs = json_object_get(graph, "outputs");
-    int rc = 0;
-    for (size_t i = 0; !rc && i < json_array_size(outs); i++) {
-        struct nrg_value *value = NULL;
-        rc = nrg_pt2_argument(scope, json_array_get(outs, i), &value);
-        if (!rc)
-            rc = nrg_pt2_push(scope, list, value);
-    }
-    return rc;
-}
-
 /* A block's operators are gathered in growing memory and copied to the arena at its end. */
-int nrg_pt2_finish_block(struct nrg_pt2 *pt2, struct nrg_block *block, struct nrg_op **ops,
-                         size_t n_ops, const struct nrg_pt2_list *outputs)
+int nrg_pt2_finish_block(struct nrg_pt2 *pt2, struct nrg_block *block,
+                         const struct nrg_pt2_ops *ops, const struct nrg_pt2_list *outputs)
 {
-    block->ops = nrg_arena_array(&pt2->model->arena, n_ops ? n_ops : 1, sizeof(struct nrg_op *));
+    block->ops = nrg_arena_array(&pt2->model->arena, ops->n + !ops->n, sizeof(struct nrg_op *));
     block->outputs = nrg_pt2_copy(pt2, outputs->items, outputs->n);
     if (!block->ops || !block->outputs)
         return nrg_pt2_no_memory(pt2);
-    if (n_ops)
-        memcpy(block->ops, ops, n_ops * sizeof(struct nrg_op *));
-    block->n_ops = n_ops;
+    if (ops->n)
+        memcpy(block->ops, ops->items, ops->n * sizeof(struct nrg_op *));
+    block->n_ops = ops->n;
     block->n_outputs = outputs->n;
     return 0;
 }
@@ -252,15 +252,18 @@ static int read_node(struct nrg_pt2_scope *scope, const json_t *node)
     return 0;
 }
 
-int nrg_pt2_nodes(struct nrg_pt2_scope *scope, const json_t *graph)
+int nrg_pt2_body(struct nrg_pt2_scope *scope, const json_t *graph, struct nrg_pt2_list *results)
 {
-    const json_t *nodes = json_object_get(graph, "nodes");
+    const json_t *nodes = json_object_get(graph, "nodes"),
+                 *outs = json_object_get(graph, "outputs");
     int rc = 0;
     if (++scope->pt2->depth > NRG_PT2_DEPTH)
         return nrg_fail(scope->pt2->err, -ELOOP, scope->pt2->where,
                         "its subgraphs are nested deeper than %d levels", NRG_PT2_DEPTH);
     for (size_t i = 0; !rc && i < json_array_size(nodes); i++)
         rc = read_node(scope, json_array_get(nodes, i));
+    for (size_t i = 0; !rc && i < json_array_size(outs); i++)
+        rc = nrg_pt2_argument(scope, json_array_get(outs, i), results);
     scope->pt2->depth--;
     return rc;
 }
@@ -280,13 +283,8 @@ static int read_input(struct nrg_pt2_scope *scope, const json_t *arg, const json
     if (!path || strcmp(placeholder, name) != 0)
         return nrg_pt2_push(scope, inputs, value);
     struct nrg_op *op = nrg_pt2_op(scope, "prim::GetAttr", NULL, 0, &value, 1);
-    struct nrg_attr *attr = nrg_arena_alloc(&pt2->model->arena, sizeof *attr);
-    if (!op || !attr)
-        return nrg_pt2_no_memory(pt2);
-    *attr = (struct nrg_attr){.name = "name", .kind = NRG_A_STRING, .s = path};
-    op->attrs = attr;
-    op->n_attrs = 1;
-    return 0;
+    const struct nrg_attr attr = {.name = "name", .kind = NRG_A_STRING, .s = path};
+    return nrg_pt2_set_attr(pt2, op, &attr) ? 0 : nrg_pt2_no_memory(pt2);
 }
 
 static int read_inputs(struct nrg_pt2_scope *scope, const json_t *graph)
@@ -308,32 +306,24 @@ int nrg_pt2_graph(struct nrg_pt2 *pt2, const json_t *json, const char *name)
 {
     struct nrg_graph *graph = nrg_arena_alloc(&pt2->model->arena, sizeof *graph);
     struct nrg_block *body = nrg_arena_alloc(&pt2->model->arena, sizeof *body);
-    struct nrg_op **ops = NULL;
-    size_t n_ops = 0, cap_ops = 0;
+    struct nrg_pt2_ops ops = {0};
     struct nrg_pt2_list outputs = {0};
     if (!graph || !body)
         return nrg_pt2_no_memory(pt2);
     *graph = (struct nrg_graph){.name = name, .body = body, .complete = true};
-    struct nrg_pt2_scope scope = {.pt2 = pt2,
-                                  .tensors = json_object_get(json, "tensor_values"),
-                                  .sym_ints = json_object_get(json, "sym_int_values"),
-                                  .block = body,
-                                  .ops = &ops,
-                                  .n_ops = &n_ops,
-                                  .cap_ops = &cap_ops};
+    struct nrg_pt2_scope scope = {
+        .pt2 = pt2, .tensors = json_object_get(json, "tensor_values"), .block = body, .ops = &ops};
     pt2->graph = graph;
     int rc = read_inputs(&scope, json);
     if (!rc)
-        rc = nrg_pt2_nodes(&scope, json);
+        rc = nrg_pt2_body(&scope, json, &outputs);
     if (!rc)
-        rc = nrg_pt2_outputs(&scope, json, &outputs);
-    if (!rc)
-        rc = nrg_pt2_finish_block(pt2, body, ops, n_ops, &outputs);
+        rc = nrg_pt2_finish_block(pt2, body, &ops, &outputs);
     if (!rc && nrg_model_add_graph(pt2->model, graph))
         rc = nrg_pt2_no_memory(pt2);
     nrg_pt2_scope_release(&scope);
-    nrg_nametab_release(&pt2->used);
+    nrg_map_release(&pt2->used);
     free(outputs.items);
-    free(ops);
+    free(ops.items);
     return rc;
 }

@@ -1,8 +1,8 @@
 /*
- * Reader of torch.export programs (.pt2): see pt2.h. Two layouts of the archive are known:
+ * Reader of torch.export programs (.pt2): see internal.h. Two layouts of the archive are known:
  * up to PyTorch 2.7 serialized_exported_program.json beside a nested torch.save file with the
  * state dict, from 2.8 on models/<name>.json and a table of weights. The weights themselves are
- * not needed (every shape stands in the JSON); the tables only tell which ones are tied.
+ * not needed (every shape is in the JSON); the tables only show which ones are tied.
  */
 #include "graph/torch/pt2/internal.h"
 
@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "graph/torch/archive.h"
 #include "graph/readers.h"
+#include "graph/torch/archive.h"
 
 #define SCHEMA_MAJOR 8
 
@@ -33,7 +33,7 @@ static int note_module(struct nrg_pt2 *pt2, const char *path, size_t len, const 
     const char *at = memchr(path, '@', len);
     if (at)
         len = (size_t)(at - path);
-    int64_t known = nrg_nametab_get(&pt2->modules, path, len);
+    int64_t known = nrg_map_number(&pt2->modules, path, len);
     if (known >= 0) {
         struct nrg_module *module = &pt2->model->modules[known];
         *name = module->name;
@@ -45,7 +45,7 @@ static int note_module(struct nrg_pt2 *pt2, const char *path, size_t len, const 
     const char *kept_class = nrg_model_text(pt2->model, class, class_len);
     int64_t index = (int64_t)pt2->model->n_modules;
     if (!kept || !kept_class || nrg_model_add_module(pt2->model, kept, kept_class) ||
-        nrg_nametab_put(&pt2->modules, kept, strlen(kept), index))
+        nrg_map_put(&pt2->modules, kept, strlen(kept), index))
         return nrg_pt2_no_memory(pt2);
     *name = kept;
     return 0;
@@ -69,7 +69,7 @@ int nrg_pt2_module(struct nrg_pt2 *pt2, const char *stack, const char **module)
     return rc;
 }
 
-/* module_call_graph lists modules in their own order, also those no operator stands in. */
+/* module_call_graph lists modules in their own order, also those without an operator. */
 static int list_modules(struct nrg_pt2 *pt2, const json_t *calls)
 {
     const char *ignored;
@@ -85,12 +85,9 @@ static int list_modules(struct nrg_pt2 *pt2, const json_t *calls)
 static int note_storage(struct nrg_pt2 *pt2, const char *param, const char *storage)
 {
     const char *kept = nrg_pt2_text(pt2, storage), *key = nrg_pt2_text(pt2, param);
-    if (!kept || !key ||
-        nrg_reserve(&pt2->storage_names, &pt2->cap_storages, pt2->n_storages + 1,
-                    sizeof(const char *)) ||
-        nrg_nametab_put(&pt2->storages, key, strlen(key), (int64_t)pt2->n_storages))
+    if (!kept || !key || nrg_map_put(&pt2->storages, key, strlen(key), (int64_t)pt2->n_storages) ||
+        nrg_append(&pt2->storage_names, &pt2->n_storages, &pt2->cap_storages, &kept, sizeof kept))
         return nrg_pt2_no_memory(pt2);
-    pt2->storage_names[pt2->n_storages++] = kept;
     return 0;
 }
 
@@ -116,7 +113,7 @@ int nrg_pt2_parameter(struct nrg_pt2 *pt2, const json_t *spec, const json_t *ten
         if (!nrg_pt2_tensor(pt2, json_object_get(tensors, *placeholder), &tensor))
             return nrg_fail(pt2->err, -EBADMSG, pt2->where, "parameter '%.100s' has no shape",
                             name);
-        int64_t at = nrg_nametab_get(&pt2->storages, name, strlen(name));
+        int64_t at = nrg_map_number(&pt2->storages, name, strlen(name));
         if (at >= 0) {
             tensor.storage = pt2->storage_names[at];
             tensor.storage_len = strlen(tensor.storage);
@@ -147,14 +144,14 @@ static int read_weights(struct nrg_pt2 *pt2, const uint8_t *bytes, size_t size)
     return rc;
 }
 
-/* Up to 2.7 the state dict is a torch.save file inside: its storage keys tell what is tied. */
+/* Up to 2.7 the state dict is a torch.save file inside: its storage keys show what is tied. */
 static int read_state(struct nrg_pt2 *pt2, const uint8_t *bytes, size_t size)
 {
     struct nrg_source inner = {bytes, size, pt2->where};
     struct nrg_model state;
     int rc = 0;
     if (size < 4 || nrg_model_read_bytes(&inner, "torch-checkpoint", &state, NULL))
-        return 0; /* the graph tells every shape: ties alone are not worth an error */
+        return 0; /* every shape is in the graph: missing ties are not worth an error */
     for (size_t i = 0; !rc && i < state.n_params; i++)
         if (state.params[i].storage)
             rc = note_storage(pt2, state.params[i].name, state.params[i].storage);
@@ -190,8 +187,8 @@ static void note_program(struct nrg_pt2 *pt2, const json_t *root)
         pt2->model->producer = nrg_pt2_text(pt2, text);
     }
     if (schema && major != SCHEMA_MAJOR)
-        (void)nrg_model_warn(pt2->model, "schema version %lld is not known (8 is): read anyway",
-                             (long long)major);
+        nrg_model_warn(pt2->model, "schema version %lld is not known (8 is): read anyway",
+                       (long long)major);
 }
 
 static int read_program(struct nrg_pt2 *pt2, const uint8_t *bytes, size_t size, const char *name)
@@ -214,7 +211,7 @@ static int read_program(struct nrg_pt2 *pt2, const uint8_t *bytes, size_t size, 
     if (!rc)
         rc = nrg_pt2_graph(pt2, graph, name);
     /* Keys of these tables point into the JSON text. */
-    nrg_nametab_release(&pt2->symbols);
+    nrg_map_release(&pt2->symbols);
     json_decref(root);
     return rc;
 }
@@ -251,10 +248,10 @@ static void warn_symbols(struct nrg_pt2 *pt2)
 {
     for (size_t i = 0; i < pt2->model->n_symbols && i < 3; i++) {
         const struct nrg_symbol *symbol = &pt2->model->symbols[i];
-        (void)nrg_model_warn(pt2->model,
-                             "dimension %s is symbolic (%lld in the example): what depends on "
-                             "it is unknown",
-                             symbol->name, (long long)symbol->example);
+        nrg_model_warn(pt2->model,
+                       "dimension %s is symbolic (%lld in the example): what depends on "
+                       "it is unknown",
+                       symbol->name, (long long)symbol->example);
     }
 }
 
@@ -269,9 +266,9 @@ static int read_pt2(const struct nrg_source *source, struct nrg_model *model, st
         rc = read_models(&pt2, &zip);
     if (!rc)
         warn_symbols(&pt2);
-    nrg_nametab_release(&pt2.symbols);
-    nrg_nametab_release(&pt2.modules);
-    nrg_nametab_release(&pt2.storages);
+    nrg_map_release(&pt2.symbols);
+    nrg_map_release(&pt2.modules);
+    nrg_map_release(&pt2.storages);
     free(pt2.storage_names);
     nrg_zip_release(&zip);
     return rc;

@@ -1,6 +1,6 @@
 /*
- * See pt2.h. Sizes are integers or expressions in sympy's printed form; each distinct expression
- * becomes a symbol of the model, with the size it had in the example inputs.
+ * See internal.h. Sizes are integers or expressions in sympy's printed form; each distinct
+ * expression becomes a symbol of the model, with the size it had in the example inputs.
  */
 #include "graph/torch/pt2/internal.h"
 
@@ -10,7 +10,7 @@
 #include "base/mem.h"
 
 /* The schema's own numbers: not those of c10. */
-enum nrg_dtype nrg_pt2_dtype(json_int_t code)
+static enum nrg_dtype dtype_of(json_int_t code)
 {
     static const enum nrg_dtype codes[] = {
         [1] = NRG_U8,           [2] = NRG_I8,           [3] = NRG_I16,        [4] = NRG_I32,
@@ -24,7 +24,7 @@ enum nrg_dtype nrg_pt2_dtype(json_int_t code)
 }
 
 /* "Mul(Integer(2), Symbol('s77', positive=True))" reads better as "Mul(2, s77)". */
-static void shorten(char *out, size_t size, const char *text)
+static void shorten_symbol(char *out, size_t size, const char *text)
 {
     size_t n = 0;
     while (*text && n + 1 < size) {
@@ -48,24 +48,24 @@ static void shorten(char *out, size_t size, const char *text)
     out[n] = '\0';
 }
 
-static int64_t symbol(struct nrg_pt2 *pt2, const json_t *expression)
+static int64_t symbol_dim(struct nrg_pt2 *pt2, const json_t *expression)
 {
     const char *text = json_string_value(json_object_get(expression, "expr_str"));
     const json_t *hint = json_object_get(json_object_get(expression, "hint"), "as_int");
     char name[200];
     if (!text)
         return NRG_DIM_UNKNOWN;
-    int64_t known = nrg_nametab_get(&pt2->symbols, text, strlen(text));
+    int64_t known = nrg_map_number(&pt2->symbols, text, strlen(text));
     if (known >= 0)
         return -2 - known;
-    shorten(name, sizeof name, text);
+    shorten_symbol(name, sizeof name, text);
     struct nrg_symbol made = {
         .dim = -2 - (int64_t)pt2->model->n_symbols,
         .name = nrg_pt2_text(pt2, name),
         .example = json_is_integer(hint) ? json_integer_value(hint) : -1,
     };
     if (!made.name ||
-        nrg_nametab_put(&pt2->symbols, text, strlen(text), (int64_t)pt2->model->n_symbols) ||
+        nrg_map_put(&pt2->symbols, text, strlen(text), (int64_t)pt2->model->n_symbols) ||
         nrg_model_add_symbol(pt2->model, &made))
         return NRG_DIM_UNKNOWN;
     return made.dim;
@@ -76,7 +76,7 @@ static int64_t size_of(struct nrg_pt2 *pt2, const json_t *size)
     const json_t *number = json_object_get(size, "as_int");
     if (json_is_integer(number))
         return json_integer_value(number) >= 0 ? json_integer_value(number) : NRG_DIM_UNKNOWN;
-    return symbol(pt2, json_object_get(size, "as_expr"));
+    return symbol_dim(pt2, json_object_get(size, "as_expr"));
 }
 
 static const char *device_name(const json_t *device, char *buf, size_t size)
@@ -101,7 +101,7 @@ bool nrg_pt2_tensor(struct nrg_pt2 *pt2, const json_t *meta, struct nrg_tensor_i
     if (!json_is_array(sizes) || json_array_size(sizes) > NRG_MAX_RANK)
         return false;
     tensor->rank = (int)json_array_size(sizes);
-    tensor->dtype = nrg_pt2_dtype(json_integer_value(json_object_get(meta, "dtype")));
+    tensor->dtype = dtype_of(json_integer_value(json_object_get(meta, "dtype")));
     tensor->has_strides = json_array_size(strides) == json_array_size(sizes);
     for (int i = 0; i < tensor->rank; i++) {
         tensor->dims[i] = size_of(pt2, json_array_get(sizes, (size_t)i));

@@ -1,9 +1,9 @@
 /*
- * See meter_pattern.h. A pattern is alternatives of segments: what stands between two "any text".
- * Within a segment every piece takes a definite number of bytes, so a segment either matches at a
- * place or does not; segments are looked for from left to right, each at its first place. That
- * is exact for such patterns (an earlier place leaves more of the line to the rest) and needs no
- * backtracking.
+ * See text/pattern.h. A pattern is a list of alternatives, and an alternative is a list of segments
+ * with any text between them. Within a segment every piece takes a definite number of bytes, so a
+ * segment either matches at a place or does not. Segments are searched from left to right, each at
+ * its first match. That is exact for such patterns (an earlier match leaves more of the line to
+ * the rest) and needs no backtracking.
  */
 #include "sensors/meter/text/pattern.h"
 
@@ -22,7 +22,7 @@ struct compiler {
     struct nrg_error *err;
 };
 
-static int wrong(const struct compiler *c, const char *what)
+static int fail_at_cursor(const struct compiler *c, const char *what)
 {
     return nrg_fail_at(c->err, -EINVAL, "pattern=", c->at - c->text + 1, "%s", what);
 }
@@ -35,7 +35,7 @@ static struct nrg_piece *last_piece(struct nrg_pattern *p)
 static int add_piece(struct compiler *c, enum nrg_piece_kind kind, size_t field)
 {
     if (c->p->n_pieces == NRG_PATTERN_PIECES)
-        return wrong(c, "the pattern has too many parts");
+        return fail_at_cursor(c, "the pattern has too many parts");
     c->p->pieces[c->p->n_pieces++] = (struct nrg_piece){
         .kind = kind, .at = (unsigned short)c->p->n_text, .field = (unsigned short)field};
     return 0;
@@ -46,7 +46,7 @@ static int add_char(struct compiler *c, char ch)
     struct nrg_piece *last = last_piece(c->p);
     int rc = 0;
     if (c->p->n_text == NRG_PATTERN_TEXT)
-        return wrong(c, "the pattern is too long");
+        return fail_at_cursor(c, "the pattern is too long");
     if (!last || last->kind != NRG_PIECE_TEXT)
         rc = add_piece(c, NRG_PIECE_TEXT, 0);
     if (rc)
@@ -62,18 +62,18 @@ static int add_field(struct compiler *c, const char *spec, size_t len)
     struct nrg_meter_field field;
     double factor;
     size_t i = 0;
-    int rc = nrg_meter_spec(spec, len, "pattern=", &field, &factor, c->err);
+    int rc = nrg_meter_spec_field(spec, len, c->text, "pattern=", &field, &factor, c->err);
     if (rc)
         return rc;
     while (i < *c->n_fields && strcmp(c->fields[i].name, field.name))
         i++;
     if (i == NRG_METER_FIELDS)
-        return wrong(c, "the pattern has too many names");
+        return fail_at_cursor(c, "the pattern has too many names");
     if (i == *c->n_fields) {
         c->fields[(*c->n_fields)++] = field;
         c->p->factors[i] = factor;
     } else if (c->fields[i].quantity != field.quantity || c->p->factors[i] != factor) {
-        return wrong(c, "this name stands twice, with different units");
+        return fail_at_cursor(c, "this name is given twice, with different units");
     }
     return add_piece(c, NRG_PIECE_NUMBER, i);
 }
@@ -82,13 +82,13 @@ static int add_braces(struct compiler *c)
 {
     const char *close = strchr(c->at, '}');
     if (!close)
-        return wrong(c, "a '{' is not closed: '{{' means the character");
+        return fail_at_cursor(c, "a '{' is not closed: '{{' means the character");
     const char *spec = c->at + 1;
     size_t len = (size_t)(close - spec);
     struct nrg_piece *last = last_piece(c->p);
     int rc;
-    if (last && len != 1 && (last->kind == NRG_PIECE_NUMBER || last->kind == NRG_PIECE_TIME) && len)
-        return wrong(c, "between two values something must stand");
+    if (last && len > 1 && (last->kind == NRG_PIECE_NUMBER || last->kind == NRG_PIECE_TIME))
+        return fail_at_cursor(c, "two values need some text between them");
     if (!len || (len == 1 && *spec == '*'))
         rc = last && last->kind == NRG_PIECE_ANY ? 0 : add_piece(c, NRG_PIECE_ANY, 0);
     else if (len == 1 && *spec == '|')
@@ -109,7 +109,8 @@ static int compile_one(struct compiler *c)
     if (*c->at == '^' && begins)
         return add_piece(c, NRG_PIECE_BEGIN, 0);
     if (*c->at == '|')
-        return begins ? wrong(c, "nothing stands before this '|'") : add_piece(c, NRG_PIECE_OR, 0);
+        return begins ? fail_at_cursor(c, "nothing stands before this '|'")
+                      : add_piece(c, NRG_PIECE_OR, 0);
     if (isspace((unsigned char)*c->at))
         return last && last->kind == NRG_PIECE_BLANK ? 0 : add_piece(c, NRG_PIECE_BLANK, 0);
     if (*c->at != '{')

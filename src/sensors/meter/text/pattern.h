@@ -5,14 +5,14 @@
  *
  *   P={power} W              a number, in the unit that the name tells
  *   {load:mW} of {}          unit given; {} is any text, as short as possible
- *   ^{time}, {power}         at the begin of the line; the time of the reading
+ *   ^{time}, {power}         at the beginning of the line; the time of the reading
  *   P={power}|U={voltage}    one line or the other
  *
- * Blanks match any blanks, also none. A line may begin and go on with anything. "{{" is a brace,
- * "{|}" a bar. Compiled once, embedded, nothing allocated.
+ * Blanks match any number of blanks, also none. Any text may stand before and after the match.
+ * "{{" is a brace, "{|}" a bar. Compiled once, embedded, nothing allocated.
  */
-#ifndef NRG_SENSORS_METER_PATTERN_H
-#define NRG_SENSORS_METER_PATTERN_H
+#ifndef NRG_SENSORS_METER_TEXT_PATTERN_H
+#define NRG_SENSORS_METER_TEXT_PATTERN_H
 
 #include "sensors/meter/driver.h"
 
@@ -25,7 +25,7 @@ enum nrg_piece_kind {
     NRG_PIECE_NUMBER,
     NRG_PIECE_TIME,
     NRG_PIECE_ANY,
-    NRG_PIECE_BEGIN, /* of the line */
+    NRG_PIECE_BEGIN, /* beginning of the line */
     NRG_PIECE_OR
 };
 

@@ -1,11 +1,14 @@
-/* See meter_table.h. */
+/* See text/table.h. A line without any number may be a line of names; all others are rows. */
 #include "sensors/meter/text/table.h"
 
 #include <ctype.h>
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+
+#include "base/parse.h"
 
 struct cells {
     struct {
@@ -16,7 +19,7 @@ struct cells {
     char separator;
 };
 
-static int add_column(struct nrg_table *t, const char *spec, size_t len,
+static int add_column(struct nrg_table *t, const char *all, const char *spec, size_t len,
                       struct nrg_meter_field *fields, size_t *n_fields, struct nrg_error *err)
 {
     if (t->n_columns == NRG_TABLE_COLUMNS || *n_fields == NRG_METER_FIELDS)
@@ -27,15 +30,16 @@ static int add_column(struct nrg_table *t, const char *spec, size_t len,
         return 0;
     if (len == 4 && !memcmp(spec, "time", 4)) {
         if (t->has_time)
-            return nrg_fail(err, -EINVAL, "columns=", "time stands twice");
+            return nrg_fail(err, -EINVAL, "columns=", "time is given twice");
         t->has_time = true;
         *field = NRG_TABLE_TIME;
         return 0;
     }
-    int rc = nrg_meter_spec(spec, len, "columns=", &fields[*n_fields], &t->factors[*n_fields], err);
+    int rc = nrg_meter_spec_field(spec, len, all, "columns=", &fields[*n_fields],
+                                  &t->factors[*n_fields], err);
     for (size_t i = 0; !rc && i < *n_fields; i++)
         if (!strcmp(fields[i].name, fields[*n_fields].name))
-            rc = nrg_fail(err, -EINVAL, "columns=", "'%s' stands twice", fields[i].name);
+            rc = nrg_fail(err, -EINVAL, "columns=", "'%s' is given twice", fields[i].name);
     if (!rc)
         *field = (short)(*n_fields)++;
     return rc;
@@ -64,12 +68,10 @@ int nrg_table_init(struct nrg_table *t, const char *columns, const char *separat
 {
     *t = (struct nrg_table){.given = columns != NULL};
     int rc = set_separator(t, separator, err);
-    for (const char *at = columns ? columns : "power:W"; !rc && at;) {
-        const char *comma = strchr(at, ',');
-        size_t len = comma ? (size_t)(comma - at) : strlen(at);
-        rc = add_column(t, at, len, fields, n_fields, err);
-        at = comma ? comma + 1 : NULL;
-    }
+    const char *all = columns ? columns : "power:W";
+    size_t len;
+    for (const char *rest = all, *at; !rc && (at = nrg_next_item(&rest, &len));)
+        rc = add_column(t, all, at, len, fields, n_fields, err);
     if (!rc && !*n_fields)
         rc = nrg_fail(err, -EINVAL, "columns=", "names no value");
     return rc;
@@ -86,12 +88,7 @@ static char guess_separator(const char *line, size_t len)
 
 static void add_cell(struct cells *c, const char *text, size_t len)
 {
-    while (len && isspace((unsigned char)*text)) {
-        text++;
-        len--;
-    }
-    while (len && isspace((unsigned char)text[len - 1]))
-        len--;
+    nrg_trim(&text, &len);
     if (len > 1 && *text == '"' && text[len - 1] == '"') {
         text++;
         len -= 2;
@@ -102,7 +99,7 @@ static void add_cell(struct cells *c, const char *text, size_t len)
     }
 }
 
-static void split(const struct nrg_table *t, const char *line, size_t len, struct cells *c)
+static void split_cells(const struct nrg_table *t, const char *line, size_t len, struct cells *c)
 {
     const char *end = line + len, *at = line;
     c->n = 0;
@@ -148,13 +145,13 @@ static short field_of(const struct nrg_table *t, const char *name, size_t len,
     for (size_t i = 0; i < n_fields; i++)
         if (nrg_meter_same_name(name, len, fields[i].name, strlen(fields[i].name)))
             return (short)i;
-    /* Nobody named columns: the first power is meant. */
+    /* No columns= was given: the first power is meant. */
     if (!t->given && unit && unit->quantity == NRG_POWER)
         return 0;
     return NRG_TABLE_SKIP;
 }
 
-/* True when the names are those of our columns; then their order and units hold from here on. */
+/* True when the names are those of our columns: then their order and units apply from here on. */
 static bool take_names(struct nrg_table *t, const struct cells *c,
                        const struct nrg_meter_field *fields, size_t n_fields)
 {
@@ -190,9 +187,13 @@ static bool take_names(struct nrg_table *t, const struct cells *c,
     return true;
 }
 
-static enum nrg_table_line refuse(struct nrg_table_row *row, const char *what)
+__attribute__((format(printf, 2, 3))) static enum nrg_table_line refuse_row(
+    struct nrg_table_row *row, const char *format, ...)
 {
-    snprintf(row->why, sizeof row->why, "%s", what);
+    va_list args;
+    va_start(args, format);
+    vsnprintf(row->why, sizeof row->why, format, args);
+    va_end(args);
     return NRG_TABLE_REFUSED;
 }
 
@@ -204,11 +205,8 @@ static enum nrg_table_line read_row(const struct nrg_table *t, const struct cell
         short field = t->fields[i];
         if (field == NRG_TABLE_SKIP)
             continue;
-        if (i >= c->n) {
-            snprintf(row->why, sizeof row->why, "has %zu columns where %zu are wanted", c->n,
-                     t->n_columns);
-            return NRG_TABLE_REFUSED;
-        }
+        if (i >= c->n)
+            return refuse_row(row, "has %zu columns where %zu are wanted", c->n, t->n_columns);
         if (field == NRG_TABLE_TIME) {
             row->time = c->cell[i].text;
             row->time_len = c->cell[i].len;
@@ -216,14 +214,12 @@ static enum nrg_table_line read_row(const struct nrg_table *t, const struct cell
         }
         double *value = &row->values[field];
         if (nrg_meter_value(c->cell[i].text, c->cell[i].len, comma, &fields[field],
-                            t->factors[field], value)) {
-            snprintf(row->why, sizeof row->why, "column %zu (%s) is no number that can be used",
-                     i + 1, fields[field].name);
-            return NRG_TABLE_REFUSED;
-        }
+                            t->factors[field], value))
+            return refuse_row(row, "column %zu (%s) is not a usable number", i + 1,
+                              fields[field].name);
         any |= !isnan(*value);
     }
-    return any ? NRG_TABLE_ROW : refuse(row, "has no value");
+    return any ? NRG_TABLE_ROW : refuse_row(row, "has no value");
 }
 
 enum nrg_table_line nrg_table_read(struct nrg_table *t, const char *line, size_t len,
@@ -235,10 +231,10 @@ enum nrg_table_line nrg_table_read(struct nrg_table *t, const char *line, size_t
     row->why[0] = '\0';
     for (size_t i = 0; i < n_fields; i++)
         row->values[i] = NAN;
-    split(t, line, len, &c);
+    split_cells(t, line, len, &c);
     if (!any_number(&c))
         return take_names(t, &c, fields, n_fields)
                    ? NRG_TABLE_NAMES
-                   : refuse(row, "has no number, and no name of a column that is wanted");
+                   : refuse_row(row, "has no number, and no name of a column that is wanted");
     return read_row(t, &c, fields, row);
 }

@@ -1,0 +1,243 @@
+/*
+ * What cpu-time needs of a recording: the readings of each thread's CPU time as they are, and the
+ * CPU time of each process cell by cell. See cputime.h.
+ *
+ * Memory is bounded: where threads have more than MAX_READINGS in all, those that come shortly
+ * after another are left out. The intervals between them are then longer, and bounds wider, but
+ * still true.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "attribute/cputime/cputime.h"
+#include "base/mem.h"
+
+#define MAX_READINGS ((size_t)1 << 20)
+#define FIRST_GAP_NS NRG_NS_PER_MS
+#define READ_NS      10000 /* between the reading and its time stamp, at most */
+
+struct process {
+    struct nrg_cpu_reading last;
+    uint32_t group; /* UINT32_MAX: none */
+    bool seen;
+};
+
+struct reader {
+    struct nrg_cpu_readings *to;
+    const struct nrg_engine *e;
+    struct process *processes; /* by id */
+    size_t n_ids;
+    uint32_t unknown; /* the group of the processes without tracks; UINT32_MAX: none */
+};
+
+static void add_process_time(struct reader *r, const struct process *p, int64_t t_ns,
+                             int64_t cpu_ns)
+{
+    const struct nrg_cells *c = &r->e->cells;
+    double used_s = (double)(cpu_ns - p->last.cpu_ns) * 1e-9;
+    uint32_t group = p->group != UINT32_MAX ? p->group : r->unknown;
+    nrg_cells_spread(c, p->last.t_ns, t_ns, used_s, r->to->workload_s, 1);
+    if (group != UINT32_MAX)
+        nrg_cells_spread(c, p->last.t_ns, t_ns, used_s, r->to->group_s + group, c->n_groups);
+    r->to->any = true;
+}
+
+static int on_process_rows(void *arg, const struct nrg_rows *rows)
+{
+    struct reader *r = arg;
+    for (size_t i = 0; i < rows->n; i++) {
+        int64_t id = nrg_rows_column(rows, NRG_P_PROCESS)[i], t_ns = rows->t_ns[i];
+        int64_t cpu_ns = nrg_rows_column(rows, NRG_P_CPU_NS)[i];
+        int64_t threads = nrg_rows_column(rows, NRG_P_THREADS)[i];
+        if (id < 1 || (size_t)id >= r->n_ids || !nrg_is_time(t_ns) || !nrg_is_time(cpu_ns))
+            continue;
+        struct process *p = &r->processes[id];
+        if (p->seen && t_ns > p->last.t_ns && cpu_ns >= p->last.cpu_ns)
+            add_process_time(r, p, t_ns, cpu_ns);
+        if (threads != NRG_MISSING && p->group != UINT32_MAX)
+            r->to->threads[p->group] = fmaxf(r->to->threads[p->group], (float)threads);
+        p->last = (struct nrg_cpu_reading){t_ns, cpu_ns};
+        p->seen = true;
+    }
+    return 0;
+}
+
+static int by_time(const void *a, const void *b)
+{
+    const struct nrg_cpu_reading *x = a, *y = b;
+    if (x->t_ns != y->t_ns)
+        return x->t_ns < y->t_ns ? -1 : 1;
+    return x->cpu_ns < y->cpu_ns ? -1 : x->cpu_ns > y->cpu_ns;
+}
+
+/* More CPU time than there was time, by more than the reading itself takes. */
+static bool is_impossible(const struct nrg_cpu_reading *from, const struct nrg_cpu_reading *to)
+{
+    int64_t ns = to->t_ns - from->t_ns;
+    return to->cpu_ns - from->cpu_ns > ns + ns / 100 + READ_NS;
+}
+
+/*
+ * Several series may have readings of one thread. What the kernel shows of a thread that runs is up
+ * to a tick old, what the thread reads itself is not. So a reading may be less than the one before,
+ * or so low that the next one is impossible: it is left out.
+ */
+static void put_in_order(struct nrg_cpu_track *track)
+{
+    struct nrg_cpu_reading *rows = track->rows;
+    size_t n = 0;
+    if (track->n)
+        qsort(rows, track->n, sizeof *rows, by_time);
+    for (size_t i = 0; i < track->n; i++) {
+        if (n && (rows[i].t_ns <= rows[n - 1].t_ns || rows[i].cpu_ns < rows[n - 1].cpu_ns))
+            continue;
+        if (n > 1 && is_impossible(&rows[n - 1], &rows[i]) &&
+            !is_impossible(&rows[n - 2], &rows[i]))
+            n--;
+        rows[n++] = rows[i];
+    }
+    track->n = n;
+}
+
+/* Leaves out readings that come too shortly after another. */
+static void thin_track(struct nrg_cpu_track *track, int64_t gap_ns)
+{
+    size_t n = 0;
+    put_in_order(track);
+    for (size_t i = 0; i < track->n; i++)
+        if (!n || track->rows[i].t_ns - track->rows[n - 1].t_ns >= gap_ns)
+            track->rows[n++] = track->rows[i];
+    track->n = n;
+}
+
+static void thin_all(struct nrg_cpu_readings *to, size_t n_tracks)
+{
+    to->gap_ns = to->gap_ns ? 2 * to->gap_ns : FIRST_GAP_NS;
+    to->n_rows = 0;
+    for (size_t i = 0; i < n_tracks; i++) {
+        thin_track(&to->tracks[i], to->gap_ns);
+        to->n_rows += to->tracks[i].n;
+    }
+}
+
+static int on_thread_rows(void *arg, const struct nrg_rows *rows)
+{
+    struct reader *r = arg;
+    struct nrg_cpu_readings *to = r->to;
+    for (size_t i = 0; i < rows->n; i++) {
+        struct nrg_cpu_reading row = {rows->t_ns[i], nrg_rows_column(rows, NRG_T_CPU_NS)[i]};
+        const struct nrg_span_track *known =
+            nrg_span_catalog_track(&r->e->catalog, nrg_rows_column(rows, NRG_T_TRACK)[i]);
+        if (!known || !nrg_is_time(row.t_ns) || !nrg_is_time(row.cpu_ns))
+            continue;
+        size_t at = (size_t)(known - r->e->catalog.tracks);
+        struct nrg_cpu_track *track = &to->tracks[at];
+        if (r->e->cells.track_pool[at])
+            continue; /* a GPU's work is not its thread's CPU time */
+        if (track->n && row.t_ns > track->rows[track->n - 1].t_ns &&
+            row.t_ns - track->rows[track->n - 1].t_ns < to->gap_ns)
+            continue;
+        if (nrg_append(&track->rows, &track->n, &track->cap, &row, sizeof row))
+            return -ENOMEM;
+        if (++to->n_rows > MAX_READINGS)
+            thin_all(to, r->e->cells.n_tracks);
+    }
+    return 0;
+}
+
+static void sum_track(struct reader *r, size_t at)
+{
+    const struct nrg_cells *c = &r->e->cells;
+    const struct nrg_cpu_track *track = &r->to->tracks[at];
+    size_t group = c->track_group[at];
+    for (size_t i = 1; i < track->n; i++) {
+        int64_t from_ns = track->rows[i - 1].t_ns, to_ns = track->rows[i].t_ns;
+        double used_s = (double)(track->rows[i].cpu_ns - track->rows[i - 1].cpu_ns) * 1e-9;
+        r->to->any = true;
+        if (!(used_s > 0))
+            continue;
+        nrg_cells_spread(c, from_ns, to_ns, used_s, r->to->tracks_s + group, c->n_groups);
+        nrg_cells_spread(c, from_ns, to_ns, (double)(to_ns - from_ns) * 1e-9,
+                         r->to->tracks_n + group, c->n_groups);
+    }
+}
+
+/* Seconds become numbers of threads; where no process is known, the threads are all there is. */
+static void complete_cells(struct nrg_cpu_readings *to, const struct nrg_cells *c)
+{
+    for (size_t k = 0; k < c->n; k++) {
+        float *group_s = to->group_s + k * c->n_groups, *tracks_s = to->tracks_s + k * c->n_groups;
+        bool known = to->workload_s[k] > 0;
+        for (size_t g = 0; g < c->n_groups; g++) {
+            float *n = &to->tracks_n[k * c->n_groups + g];
+            *n = ceilf(*n / (float)fmax(nrg_cells_length_s(c, k), 1e-9) - 1e-3f);
+            if (known)
+                continue;
+            group_s[g] = tracks_s[g];
+            to->workload_s[k] += tracks_s[g];
+        }
+    }
+}
+
+static int prepare_reader(struct reader *r, struct nrg_arena *memory)
+{
+    const struct nrg_cells *c = &r->e->cells;
+    struct nrg_cpu_readings *to = r->to;
+    int rc = nrg_recording_process_ids(r->e->recording, &r->n_ids);
+    if (rc)
+        return rc;
+    r->processes = nrg_arena_array(memory, r->n_ids + 1, sizeof *r->processes);
+    to->tracks = nrg_arena_array(&to->memory, c->n_tracks + 1, sizeof *to->tracks);
+    to->group_s = nrg_arena_array(&to->memory, c->n * c->n_groups + 1, sizeof *to->group_s);
+    to->tracks_s = nrg_arena_array(&to->memory, c->n * c->n_groups + 1, sizeof *to->tracks_s);
+    to->tracks_n = nrg_arena_array(&to->memory, c->n * c->n_groups + 1, sizeof *to->tracks_n);
+    to->workload_s = nrg_arena_array(&to->memory, c->n + 1, sizeof *to->workload_s);
+    to->threads = nrg_arena_array(&to->memory, c->n_groups + 1, sizeof *to->threads);
+    if (memory->failed || to->memory.failed)
+        return -ENOMEM;
+    for (size_t i = 0; i < r->n_ids; i++)
+        r->processes[i].group = UINT32_MAX;
+    r->unknown = UINT32_MAX;
+    for (size_t g = 0; g < c->n_groups; g++) {
+        if (c->group_pool[g])
+            continue;
+        if (!c->group_process[g])
+            r->unknown = (uint32_t)g;
+        else if (c->group_process[g] > 0 && (size_t)c->group_process[g] < r->n_ids)
+            r->processes[c->group_process[g]].group = (uint32_t)g;
+    }
+    return 0;
+}
+
+int nrg_cpu_readings_init(struct nrg_cpu_readings *to, struct nrg_engine *e, int64_t gap_ns)
+{
+    struct nrg_arena memory = {0};
+    struct reader r = {.to = to, .e = e};
+    *to = (struct nrg_cpu_readings){.gap_ns = gap_ns};
+    int rc = prepare_reader(&r, &memory);
+    if (!rc)
+        rc = nrg_recording_read_kind(e->recording, NRG_PROCESSES, NRG_P_COLUMNS, on_process_rows,
+                                     &r, NULL);
+    if (!rc)
+        rc = nrg_recording_read_kind(e->recording, NRG_THREADS, NRG_T_COLUMNS, on_thread_rows, &r,
+                                     NULL);
+    for (size_t i = 0; !rc && i < e->cells.n_tracks; i++) {
+        put_in_order(&to->tracks[i]);
+        sum_track(&r, i);
+    }
+    if (!rc)
+        complete_cells(to, &e->cells);
+    nrg_arena_release(&memory);
+    if (rc)
+        nrg_cpu_readings_release(to, e);
+    return rc;
+}
+
+void nrg_cpu_readings_release(struct nrg_cpu_readings *to, const struct nrg_engine *e)
+{
+    for (size_t i = 0; to->tracks && i < e->cells.n_tracks; i++)
+        free(to->tracks[i].rows);
+    nrg_arena_release(&to->memory);
+    *to = (struct nrg_cpu_readings){0};
+}

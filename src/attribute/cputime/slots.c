@@ -1,0 +1,363 @@
+/*
+ * Makes the slots of cpu-time (cputime.h): one walk through the spans, in which each strand
+ * collects how long each place was open, and hands it over where its interval ends.
+ *
+ * Of a thread with spans, intervals end where its CPU time was read. The threads without spans of a
+ * process have cells. At an instant they follow the tracks that have a span open, in proportion
+ * to the CPU time of each (a thread that waits has nobody working for it); that share of time
+ * is kept by a potential, as in flow.h.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "attribute/cputime/cputime.h"
+#include "base/mem.h"
+#include "energy/timeline.h"
+
+#define MAX_ENTRIES ((size_t)1 << 22)
+#define TICK_S      0.01 /* of /proc/stat */
+#define FEW         256  /* entries of an interval, before those of one place are added up */
+
+/* What a strand has seen of its interval. */
+struct pending {
+    struct nrg_cpu_entry *entries;
+    size_t n, cap, packed; /* packed: so many were left when they were added up last */
+};
+
+struct track {
+    struct pending pending;
+    uint32_t place; /* 0: none is open */
+    int64_t since_ns;
+    size_t next; /* reading that ends the interval */
+    double weight, work_done;
+};
+
+struct group {
+    struct pending pending;
+    double weight, work; /* of its open tracks; potential: integral of 1 / weight */
+    size_t open;
+    int64_t done_ns;
+};
+
+struct walker {
+    struct nrg_engine *e;
+    const struct nrg_cpu_readings *readings;
+    struct nrg_cpu_time *out;
+    struct nrg_arena memory; /* of the arrays */
+    struct track *tracks;
+    struct group *groups;
+    float *price;      /* [(cell * n_groups + group) * n_parts + part]: joules per CPU second */
+    float *noise;      /* per cell */
+    float *slot_price; /* per part */
+    uint32_t *stamp, *slot_of; /* per place: see pack */
+    uint32_t stamps;
+    size_t cell;
+    int rc;
+};
+
+/* Adds up the entries of each place. */
+static void pack(struct walker *w, struct pending *p)
+{
+    size_t n = 0;
+    w->stamps++;
+    for (size_t i = 0; i < p->n; i++) {
+        uint32_t place = p->entries[i].place;
+        if (w->stamp[place] == w->stamps) {
+            p->entries[w->slot_of[place]].open_s += p->entries[i].open_s;
+            continue;
+        }
+        w->stamp[place] = w->stamps;
+        w->slot_of[place] = (uint32_t)n;
+        p->entries[n++] = p->entries[i];
+    }
+    p->n = p->packed = n;
+}
+
+static void add_open(struct walker *w, struct pending *p, uint32_t place, double open_s)
+{
+    struct nrg_cpu_entry entry = {place, (float)open_s};
+    if (w->rc || !(open_s > 0))
+        return;
+    if (p->n && p->entries[p->n - 1].place == place) {
+        p->entries[p->n - 1].open_s += entry.open_s;
+        return;
+    }
+    if (p->n >= FEW + 2 * p->packed)
+        pack(w, p);
+    w->rc = nrg_append(&p->entries, &p->n, &p->cap, &entry, sizeof entry);
+}
+
+/* The interval is over: its slot, unless nothing was used or open in it. */
+static void end_slot(struct walker *w, struct pending *p, struct nrg_cpu_slot slot,
+                     const float *price)
+{
+    struct nrg_cpu_time *out = w->out;
+    size_t n_parts = w->e->n_parts;
+    pack(w, p);
+    size_t n = p->n;
+    p->n = p->packed = 0;
+    if (w->rc || !n || !(slot.cpu_s > 0) || !(slot.width_s > 0))
+        return;
+    slot.first = out->n_entries;
+    for (size_t i = 0; i < n; i++)
+        slot.open_s += p->entries[i].open_s;
+    if (out->n_entries + n > MAX_ENTRIES || out->n_slots > MAX_ENTRIES)
+        w->rc = -E2BIG;
+    if (!w->rc)
+        w->rc =
+            nrg_reserve(&out->entries, &out->cap_entries, out->n_entries + n, sizeof *out->entries);
+    if (!w->rc)
+        w->rc = nrg_reserve(&out->price, &out->cap_price, (out->n_slots + 1) * n_parts,
+                            sizeof *out->price);
+    if (!w->rc)
+        w->rc = nrg_append(&out->slots, &out->n_slots, &out->cap_slots, &slot, sizeof slot);
+    if (w->rc)
+        return;
+    for (size_t p_i = 0; p_i < n_parts; p_i++)
+        out->price[(out->n_slots - 1) * n_parts + p_i] = price[p_i];
+    for (size_t i = 0; i < n; i++)
+        out->entries[out->n_entries++] = p->entries[i];
+}
+
+/* Mean over time of a group's joules per CPU second. */
+static float mean_price(const struct walker *w, size_t group, size_t part, int64_t from_ns,
+                        int64_t to_ns)
+{
+    const struct nrg_cells *c = &w->e->cells;
+    double sum = 0;
+    for (size_t k = nrg_cells_find(c, from_ns); k < c->n && c->begin_ns[k] < to_ns; k++) {
+        int64_t begin = c->begin_ns[k] > from_ns ? c->begin_ns[k] : from_ns;
+        int64_t end = c->begin_ns[k + 1] < to_ns ? c->begin_ns[k + 1] : to_ns;
+        if (end > begin)
+            sum += (double)(end - begin) *
+                   (double)w->price[(k * c->n_groups + group) * w->e->n_parts + part];
+    }
+    return (float)(sum / (double)(to_ns - from_ns));
+}
+
+/* The model is made of busy time in ticks: rounded at both ends of a cell, of user and of system
+ * time. */
+static void set_noise(struct walker *w)
+{
+    const struct nrg_cells *c = &w->e->cells;
+    for (size_t k = 0; k < c->n; k++) {
+        double busy_s = c->busy_s ? c->busy_s[k] : (double)w->readings->workload_s[k];
+        w->noise[k] = (float)(TICK_S / sqrt(3) / fmax(busy_s, TICK_S));
+    }
+}
+
+/* Of an interval: as if a row were alike in all intervals of the cell, whose error is one. */
+static float noise_of(const struct walker *w, int64_t begin_ns, double width_s)
+{
+    size_t k = nrg_cells_find(&w->e->cells, begin_ns);
+    return w->noise[k] * (float)sqrt(nrg_cells_length_s(&w->e->cells, k) / width_s);
+}
+
+/* A thread up to t_ns: its intervals that end by then. */
+static void move_track(struct walker *w, size_t at, int64_t t_ns)
+{
+    const struct nrg_cpu_track *known = &w->readings->tracks[at];
+    const struct nrg_cells *c = &w->e->cells;
+    struct track *track = &w->tracks[at];
+    float *price = w->slot_price;
+    for (; track->next < known->n && known->rows[track->next].t_ns <= t_ns; track->next++) {
+        const struct nrg_cpu_reading *end = &known->rows[track->next], *begin = end - 1;
+        if (track->place && track->next)
+            add_open(w, &track->pending, track->place,
+                     (double)(end->t_ns - track->since_ns) * 1e-9);
+        track->since_ns = end->t_ns;
+        if (!track->next)
+            continue;
+        for (size_t p = 0; p < w->e->n_parts; p++)
+            price[p] = mean_price(w, c->track_group[at], p, begin->t_ns, end->t_ns);
+        double width_s = (double)(end->t_ns - begin->t_ns) * 1e-9;
+        struct nrg_cpu_slot slot = {.width_s = (float)width_s,
+                                    .cpu_s = (float)((double)(end->cpu_ns - begin->cpu_ns) * 1e-9),
+                                    .threads = 1,
+                                    .noise = noise_of(w, begin->t_ns, width_s)};
+        end_slot(w, &track->pending, slot, price);
+    }
+    if (track->place && track->next && track->next < known->n)
+        add_open(w, &track->pending, track->place, (double)(t_ns - track->since_ns) * 1e-9);
+    track->since_ns = t_ns;
+}
+
+static void settle_group(struct walker *w, size_t g, int64_t t_ns)
+{
+    struct group *group = &w->groups[g];
+    if (group->open && !w->e->cells.outside[w->cell])
+        group->work += (double)(t_ns - group->done_ns) * 1e-9 / group->weight;
+    group->done_ns = t_ns;
+}
+
+/* The track's group is settled. */
+static void credit_followers(struct walker *w, size_t at)
+{
+    struct track *track = &w->tracks[at];
+    struct group *group = &w->groups[w->e->cells.track_group[at]];
+    if (track->place)
+        add_open(w, &group->pending, track->place,
+                 track->weight * (group->work - track->work_done));
+    track->work_done = group->work;
+}
+
+/* What the threads without spans of a group did in the cell. */
+static void end_group_slot(struct walker *w, size_t g)
+{
+    const struct nrg_cells *c = &w->e->cells;
+    const struct nrg_cpu_readings *known = w->readings;
+    size_t at = w->cell * c->n_groups + g;
+    float threads = known->threads[g] > 0 ? known->threads[g] - known->tracks_n[at] : NRG_CPU_MANY;
+    struct nrg_cpu_slot slot = {.width_s = (float)nrg_cells_length_s(c, w->cell),
+                                .cpu_s = known->group_s[at] - known->tracks_s[at],
+                                .threads = fmaxf(threads, 1),
+                                .beside_s = known->tracks_s[at],
+                                .beside = known->tracks_n[at],
+                                .noise = w->noise[w->cell]};
+    end_slot(w, &w->groups[g].pending, slot, w->price + at * w->e->n_parts);
+}
+
+static void enter_cell(struct walker *w)
+{
+    const struct nrg_cells *c = &w->e->cells;
+    for (size_t g = 0; g < c->n_groups; g++)
+        w->groups[g].weight = 0;
+    for (size_t i = 0; i < c->n_tracks; i++) {
+        w->tracks[i].weight = (double)c->weight[w->cell * c->n_tracks + i];
+        if (w->tracks[i].place)
+            w->groups[c->track_group[i]].weight += w->tracks[i].weight;
+    }
+}
+
+static void leave_cell(struct walker *w)
+{
+    const struct nrg_cells *c = &w->e->cells;
+    for (size_t g = 0; g < c->n_groups; g++)
+        settle_group(w, g, c->begin_ns[w->cell + 1]);
+    for (size_t i = 0; i < c->n_tracks; i++)
+        credit_followers(w, i);
+    for (size_t g = 0; g < c->n_groups; g++)
+        end_group_slot(w, g);
+}
+
+static void move_cells(struct walker *w, int64_t t_ns)
+{
+    const struct nrg_cells *c = &w->e->cells;
+    while (w->cell + 1 < c->n && t_ns > c->begin_ns[w->cell + 1]) {
+        leave_cell(w);
+        w->cell++;
+        enter_cell(w);
+    }
+}
+
+/* The innermost span of a track is another one. */
+static void change_place(struct walker *w, size_t at, uint32_t place)
+{
+    struct track *track = &w->tracks[at];
+    struct group *group = &w->groups[w->e->cells.track_group[at]];
+    if (place && !track->place) {
+        group->weight += track->weight;
+        group->open++;
+    } else if (!place && track->place) {
+        group->weight -= track->weight;
+        if (!--group->open)
+            group->weight = 0;
+    }
+    track->place = place;
+}
+
+static int on_event(void *arg, const struct nrg_span_walk_event *ev)
+{
+    struct walker *w = arg;
+    const struct nrg_cells *c = &w->e->cells;
+    bool opens = ev->what == NRG_WALK_OPEN;
+    if (ev->what == NRG_WALK_COUNT || c->track_pool[ev->track])
+        return 0;
+    int64_t t_ns = ev->t_ns < c->begin_ns[0] ? c->begin_ns[0] : ev->t_ns;
+    t_ns = t_ns > c->begin_ns[c->n] ? c->begin_ns[c->n] : t_ns;
+    move_cells(w, t_ns);
+    move_track(w, ev->track, ev->t_ns);
+    settle_group(w, c->track_group[ev->track], t_ns);
+    credit_followers(w, ev->track);
+    change_place(w, ev->track, opens ? ev->span->row : ev->around ? ev->around->row : 0);
+    return w->rc;
+}
+
+/*
+ * Joules per CPU second of each group in each cell. The energy is that of flow.h: active, without
+ * the others' part, by the CPU time of the processes. Where its threads seem to have used more than
+ * their process, which is read a little earlier or later, they have no more than its energy.
+ */
+static void set_prices(struct walker *w, size_t p)
+{
+    const struct nrg_part *part = &w->e->parts[p];
+    const struct nrg_cpu_readings *r = w->readings;
+    const struct nrg_cells *c = &w->e->cells;
+    for (size_t k = 0; k < c->n && part->method == NRG_METHOD_CPU_TIME; k++) {
+        int64_t known_ns = 0;
+        double j = nrg_timeline_between(part->tl, c->begin_ns[k], c->begin_ns[k + 1], &known_ns);
+        double active_j = j - part->idle_w[k] * (double)known_ns * 1e-9;
+        double all_s = (double)r->workload_s[k];
+        if (c->outside[k] || !(active_j > 0) || !(all_s > 0))
+            continue;
+        active_j *= 1 - (double)part->other[k];
+        for (size_t g = 0; g < c->n_groups; g++) {
+            size_t at = k * c->n_groups + g;
+            double own_s = (double)r->group_s[at], most_s = fmax(own_s, (double)r->tracks_s[at]);
+            if (most_s > 0)
+                w->price[at * w->e->n_parts + p] = (float)(active_j * own_s / all_s / most_s);
+        }
+    }
+}
+
+static int init_walker(struct walker *w)
+{
+    struct nrg_engine *e = w->e;
+    const struct nrg_cells *c = &e->cells;
+    size_t n_places = e->walk.rows->n + 1, n_prices = c->n * c->n_groups * e->n_parts + 1;
+    int64_t cpus = 0;
+    w->tracks = nrg_arena_array(&w->memory, c->n_tracks + 1, sizeof *w->tracks);
+    w->groups = nrg_arena_array(&w->memory, c->n_groups + 1, sizeof *w->groups);
+    w->price = nrg_arena_array(&w->memory, n_prices, sizeof *w->price);
+    w->noise = nrg_arena_array(&w->memory, c->n + 1, sizeof *w->noise);
+    w->slot_price = nrg_arena_array(&w->memory, e->n_parts + 1, sizeof *w->slot_price);
+    w->stamp = nrg_arena_array(&w->memory, n_places, sizeof *w->stamp);
+    w->slot_of = nrg_arena_array(&w->memory, n_places, sizeof *w->slot_of);
+    if (w->memory.failed)
+        return -ENOMEM;
+    nrg_recording_integer(e->recording, "cpus", &cpus);
+    w->out->cpus = cpus > 0 ? (double)cpus : (double)NRG_CPU_MANY;
+    for (size_t g = 0; g < c->n_groups; g++)
+        w->groups[g].done_ns = c->begin_ns[0];
+    for (size_t p = 0; p < e->n_parts; p++)
+        set_prices(w, p);
+    set_noise(w);
+    enter_cell(w);
+    return 0;
+}
+
+static void finish_walk(struct walker *w)
+{
+    const struct nrg_cells *c = &w->e->cells;
+    move_cells(w, c->begin_ns[c->n]);
+    leave_cell(w);
+    for (size_t i = 0; i < c->n_tracks; i++)
+        move_track(w, i, INT64_MAX);
+}
+
+int nrg_cpu_slots_make(struct nrg_engine *e, const struct nrg_cpu_readings *readings)
+{
+    struct walker w = {.e = e, .readings = readings, .out = e->cpu_time};
+    int rc = init_walker(&w);
+    if (!rc)
+        rc = nrg_span_walk_run(&e->walk, e->cells.begin_ns[e->cells.n], on_event, &w);
+    if (!rc)
+        finish_walk(&w);
+    for (size_t i = 0; w.tracks && i < e->cells.n_tracks; i++)
+        free(w.tracks[i].pending.entries);
+    for (size_t g = 0; w.groups && g < e->cells.n_groups; g++)
+        free(w.groups[g].pending.entries);
+    nrg_arena_release(&w.memory);
+    return rc ? rc : w.rc;
+}

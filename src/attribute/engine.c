@@ -1,0 +1,137 @@
+/*
+ * The engine (internal.h). The order of work: which time (windows), which spans (a first walk),
+ * which energy (domains, idle, shares), which method; then the walk that gives every stretch its
+ * energy. What comes out are sums per place in the tree of spans. Views of them are made later
+ * (view.c).
+ */
+#include "attribute/internal.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/stats.h"
+
+static bool is_wanted(const struct nrg_attribution_options *o, const struct nrg_run *run)
+{
+    if (o->run)
+        return run->id == o->run;
+    return strcmp(run->kind, "baseline") != 0;
+}
+
+/* Runs in order, without overlap; the summary is of all the time from the first to the last. */
+static int find_windows(struct nrg_engine *e)
+{
+    size_t n;
+    const struct nrg_run *runs = nrg_recording_runs(e->recording, &n);
+    struct nrg_run all = {.exit_code = -1};
+    e->windows = nrg_arena_array(&e->memory, n + 1, sizeof *e->windows);
+    if (!e->windows)
+        return nrg_fail(e->err, -ENOMEM, NULL, "out of memory");
+    for (size_t i = 0; i < n; i++) {
+        struct nrg_span_ns window = {runs[i].begin_ns, runs[i].end_ns};
+        if (!is_wanted(e->options, &runs[i]) || !nrg_is_time(window.begin_ns))
+            continue;
+        if (e->n_windows && window.begin_ns < e->windows[e->n_windows - 1].end_ns)
+            continue;
+        if (!e->n_windows)
+            all = runs[i];
+        all.end_ns = window.end_ns;
+        e->windows[e->n_windows++] = window;
+    }
+    if (!e->n_windows && e->options->run)
+        return nrg_fail(e->err, -ENOENT, nrg_recording_path(e->recording), "has no run %lld",
+                        (long long)e->options->run);
+    if (!e->n_windows)
+        return nrg_fail(e->err, -ENODATA, nrg_recording_path(e->recording), "holds no run");
+    e->clip = e->options->run != 0;
+    int rc = nrg_summary_make(&e->out->summary, e->recording, &all, NRG_SPLIT_ACTIVE, e->err);
+    struct nrg_span_ns *last = &e->windows[e->n_windows - 1];
+    if (!rc && last->end_ns <= last->begin_ns)
+        last->end_ns = e->out->summary.end_ns; /* the recorder was killed */
+    for (size_t i = 0; !rc && i < e->n_windows; i++)
+        if (e->windows[i].end_ns <= e->windows[i].begin_ns)
+            rc = nrg_fail(e->err, -ENODATA, nrg_recording_path(e->recording),
+                          "a run ends before it begins");
+    return rc;
+}
+
+static int prepare_parts(struct nrg_engine *e)
+{
+    int rc = nrg_frame_init(&e->frame, e->recording);
+    if (!rc)
+        rc = nrg_cells_init(&e->cells, &e->frame, &e->catalog, e->windows, e->n_windows);
+    if (!rc)
+        rc = nrg_span_walk_init(&e->walk, e->recording, &e->catalog, e->options->by);
+    if (!rc)
+        rc = nrg_survey_make(e);
+    if (!rc)
+        rc = nrg_cells_weigh(&e->cells, &e->frame, &e->catalog);
+    if (!rc)
+        rc = nrg_parts_make(e);
+    if (!rc)
+        rc = nrg_cputime_choose(e);
+    if (!rc)
+        nrg_method_choose(e);
+    if (!rc)
+        rc = nrg_parts_idle(e);
+    if (!rc)
+        rc = nrg_parts_other(e);
+    if (rc)
+        return rc;
+    e->rows = nrg_arena_array(&e->memory, e->walk.rows->n + 1, sizeof *e->rows);
+    e->row_parts =
+        nrg_arena_array(&e->memory, e->walk.rows->n * e->n_parts + 1, sizeof *e->row_parts);
+    return e->memory.failed ? -ENOMEM : nrg_regress_parts(e);
+}
+
+static void set_method(struct nrg_engine *e)
+{
+    e->out->method = e->n_parts ? e->parts[0].method : e->options->method;
+    for (size_t p = 0; p < e->n_parts; p++) {
+        e->parts[p].out->method = e->parts[p].method;
+        if (e->parts[p].method != e->out->method)
+            e->out->method = NRG_METHOD_MIXED;
+    }
+}
+
+int nrg_engine_open(struct nrg_engine *e)
+{
+    struct nrg_attribution *a = e->out;
+    struct nrg_rows_memory *memory = a->memory;
+    e->z = nrg_normal_half(e->options->confidence > 0 ? e->options->confidence : 0.95);
+    int rc = find_windows(e);
+    if (!rc)
+        rc = nrg_span_catalog_load(&memory->catalog, e->recording, e->err);
+    if (rc)
+        return rc;
+    e->catalog = memory->catalog;
+    a->begin_s = (double)e->windows[0].begin_ns * 1e-9;
+    for (size_t i = 0; i < e->n_windows; i++)
+        a->duration_s += (double)(e->windows[i].end_ns - e->windows[i].begin_ns) * 1e-9;
+    return 0;
+}
+
+int nrg_engine_run(struct nrg_engine *e)
+{
+    int rc = prepare_parts(e);
+    if (!rc)
+        rc = nrg_cputime_parts(e);
+    if (rc)
+        return rc;
+    set_method(e);
+    rc = nrg_distribute(e, NULL);
+    return !rc && e->class_of ? nrg_regress_errors(e) : rc;
+}
+
+void nrg_engine_release(struct nrg_engine *e)
+{
+    nrg_cputime_release(e);
+    nrg_parts_release(e);
+    nrg_survey_release(&e->survey);
+    nrg_cells_release(&e->cells);
+    nrg_span_walk_release(&e->walk);
+    nrg_frame_release(&e->frame);
+    free(e->counts.items);
+    nrg_arena_release(&e->memory);
+}

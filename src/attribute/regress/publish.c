@@ -1,0 +1,294 @@
+/*
+ * When a device published what it shows. A sensor that updates every 100 ms and is read every 20 ms
+ * shows each value several times: only the first reading of it is news, and the update lies between
+ * the last reading of the old value and that one. Updates come on a grid of the device's own. Its
+ * phase and its period are sought within what these brackets allow, as those with which activity
+ * explains the readings best: a period that is off by 100 ppm costs as much as not knowing it.
+ *
+ * Readings that are as fast as the sensor, or slower, are left as they are.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "attribute/regress/internal.h"
+#include "base/stats.h"
+
+#define SLOWER        2.5 /* updates that last so many readings are found */
+#define MOST_BRACKETS (1 << 16)
+#define PERIODS       2001 /* that are looked at, for one that all brackets allow */
+#define PERIOD_OFF    2e-3 /* of the period, to both sides */
+#define REGULAR       0.8  /* of the news */
+#define JITTER        0.1  /* of a bracket: how far an update may lie outside of it */
+#define TRIALS        7    /* of each, phase and period, in a round */
+#define ROUNDS        5
+#define GRID_ROWS     4000
+#define GRID_COLUMNS  128    /* more make the search too long */
+#define GRID_SLICES   200000 /* of a trial */
+
+/* A new value, and between which readings it came. */
+struct bracket {
+    double low_s, high_s, number; /* number: of the update, counted from the first */
+};
+
+static bool is_news(const struct nrg_timeline *tl, size_t i)
+{
+    return tl->gauge ? tl->gauge[i] != tl->gauge[i - 1] : tl->sum_j[i] != tl->sum_j[i - 1];
+}
+
+static size_t count_news(const struct nrg_timeline *tl)
+{
+    size_t n = 0;
+    for (size_t i = 1; i < tl->n; i++)
+        n += is_news(tl, i);
+    return n;
+}
+
+/* The new values alone, at the times of their first readings. */
+static int take_news(struct nrg_regress *r, const struct nrg_timeline *tl, size_t n)
+{
+    struct nrg_timeline *own = &r->published.timeline;
+    *own = *tl;
+    own->n = own->cap = 0;
+    own->t_ns = nrg_arena_array(&r->memory, n + 1, sizeof *own->t_ns);
+    own->sum_j = nrg_arena_array(&r->memory, n + 1, sizeof *own->sum_j);
+    own->gap = nrg_arena_array(&r->memory, n + 1, sizeof *own->gap);
+    own->gauge = tl->gauge ? nrg_arena_array(&r->memory, n + 1, sizeof *own->gauge) : NULL;
+    r->published.before_ns = nrg_arena_array(&r->memory, n + 1, sizeof *r->published.before_ns);
+    if (r->memory.failed)
+        return -ENOMEM;
+    for (size_t i = 1; i < tl->n; i++) {
+        if (own->n)
+            own->gap[own->n - 1] |= tl->gap[i - 1];
+        if (!is_news(tl, i))
+            continue;
+        r->published.before_ns[own->n] = tl->t_ns[i - 1];
+        own->t_ns[own->n] = tl->t_ns[i];
+        own->sum_j[own->n] = tl->sum_j[i];
+        if (own->gauge)
+            own->gauge[own->n] = tl->gauge[i];
+        own->gap[own->n++] = 0;
+    }
+    return 0;
+}
+
+static double middle_s(const struct nrg_regress *r, size_t i)
+{
+    const struct nrg_timeline *own = &r->published.timeline;
+    return ((double)(r->published.before_ns[i] - own->t_ns[0]) / 2 +
+            (double)(own->t_ns[i] - own->t_ns[0]) / 2) /
+           1e9;
+}
+
+static double median_update_s(const struct nrg_regress *r)
+{
+    const struct nrg_timeline *own = &r->published.timeline;
+    double steps[1001];
+    size_t n = own->n - 1 < 1001 ? own->n - 1 : 1001;
+    for (size_t i = 0; i < n; i++)
+        steps[i] = middle_s(r, i + 1) - middle_s(r, i);
+    nrg_sort(steps, n);
+    double median = steps[n / 2], sum = 0, kept = 0;
+    for (size_t i = 0; i < n; i++)
+        if (fabs(steps[i] - median) < median / 2) {
+            sum += steps[i];
+            kept++;
+        }
+    return kept > 0 ? sum / kept : median;
+}
+
+/*
+ * News on a grid come about as far apart each time, to a reading. A steady power that is rounded
+ * shows the same value several times, too, but at any distance.
+ */
+static bool is_regular(const struct nrg_regress *r, double reading_s)
+{
+    const struct nrg_timeline *own = &r->published.timeline;
+    double update_s = median_update_s(r), most_s = fmin(1.2 * reading_s, update_s / 3);
+    size_t regular = 0;
+    for (size_t i = 0; i + 1 < own->n; i++)
+        regular += fabs((double)(own->t_ns[i + 1] - own->t_ns[i]) / 1e9 - update_s) < most_s;
+    return (double)regular > REGULAR * (double)(own->n - 1);
+}
+
+int nrg_regress_take_news(struct nrg_regress *r)
+{
+    const struct nrg_timeline *tl = r->options.timeline;
+    size_t news = count_news(tl);
+    double update_s = (double)r->options.channel->update_ns / 1e9;
+    if (tl->n < 3 || news < 8 || (double)(tl->n - 1) < SLOWER * (double)news)
+        return 0;
+    double span_s = (double)(tl->t_ns[tl->n - 1] - tl->t_ns[0]) / 1e9;
+    double reading_s = span_s / (double)(tl->n - 1);
+    if (r->options.channel->lag_ns > 0 || (update_s > 0 && reading_s * SLOWER > update_s))
+        return 0; /* it is read slower than it updates: values are equal by chance */
+    int rc = take_news(r, tl, news);
+    if (!rc && is_regular(r, reading_s)) {
+        r->options.timeline = &r->published.timeline;
+        r->published.timeline.period_ns = (int64_t)(span_s / (double)news * 1e9);
+        r->published.used = true;
+    }
+    return rc;
+}
+
+/* Numbers of the updates: how many periods after the first each came. */
+static void fill_brackets(const struct nrg_regress *r, size_t n, struct bracket *brackets)
+{
+    const struct nrg_timeline *own = &r->published.timeline;
+    double number = 0;
+    for (size_t i = 0; i < n; i++) {
+        number += r->published.steps[i];
+        brackets[i] = (struct bracket){(double)(r->published.before_ns[i] - own->t_ns[0]) / 1e9,
+                                       (double)(own->t_ns[i] - own->t_ns[0]) / 1e9, number};
+    }
+}
+
+/* Phases with which all updates lie within their brackets; none where low is above high. */
+struct phases {
+    double low_s, high_s;
+};
+
+static struct phases phases_of(const struct bracket *b, size_t n, double period_s)
+{
+    struct phases p = {-INFINITY, INFINITY};
+    for (size_t i = 0; i < n; i++) {
+        p.low_s = fmax(p.low_s, b[i].low_s - period_s * b[i].number);
+        p.high_s = fmin(p.high_s, b[i].high_s - period_s * b[i].number);
+    }
+    return p;
+}
+
+static void set_times(struct nrg_regress *r, double phase_s, double period_s, double first_ns)
+{
+    struct nrg_timeline *own = &r->published.timeline;
+    double number = 0;
+    for (size_t i = 0; i < own->n; i++) {
+        number += r->published.steps[i];
+        own->t_ns[i] = (int64_t)(first_ns + (phase_s + period_s * number) * 1e9);
+    }
+}
+
+struct grid {
+    double phase_s, period_s, rest;
+};
+
+/* A trial costs its rows, and the slices that they hold. */
+static size_t grid_rows(const struct nrg_regress *r)
+{
+    size_t per_row = r->slices.n / r->published.timeline.n + 1, rows = GRID_SLICES / per_row;
+    return rows < GRID_ROWS ? rows : GRID_ROWS;
+}
+
+/* What kernels a device on a grid may have: all since the update before, or a part of it. */
+static int try_grid(struct nrg_regress *r, double first_ns, struct grid *grid,
+                    struct nrg_kernel *kernel)
+{
+    const struct nrg_kernel kernels[] = {
+        {.kind = NRG_KERNEL_LEVEL},
+        {.kind = NRG_KERNEL_BOX, .far_s = grid->period_s / 4},
+        {.kind = NRG_KERNEL_BOX, .far_s = grid->period_s / 2},
+    };
+    bool gauge = r->options.timeline->gauge != NULL;
+    int rc = 0;
+    grid->rest = INFINITY;
+    set_times(r, grid->phase_s, grid->period_s, first_ns);
+    for (size_t i = 0; !rc && i < (gauge ? sizeof kernels / sizeof *kernels : 1); i++) {
+        double rest, rows;
+        r->kernel = kernels[i];
+        rc = nrg_regress_rest(r, grid_rows(r), &rest, &rows);
+        if (!rc && rows > 0 && rest / rows < grid->rest) {
+            grid->rest = rest / rows;
+            *kernel = kernels[i];
+        }
+    }
+    return rc;
+}
+
+/* What the brackets allow: periods, and how far phases may be from their middle. */
+struct allowed {
+    double period_s, half_period_s, half_phase_s;
+};
+
+/* -ERANGE: no period puts all updates within their brackets, not even with some jitter. */
+static int find_allowed(const struct bracket *b, size_t n, double period_s, struct allowed *allowed)
+{
+    double step = 2 * PERIOD_OFF * period_s / (PERIODS - 1);
+    double slack_s = JITTER * (b[0].high_s - b[0].low_s);
+    double low_p = INFINITY, high_p = -INFINITY, widest_s = -INFINITY;
+    for (int i = 0; i < PERIODS; i++) {
+        double p = period_s + step * (i - PERIODS / 2);
+        struct phases phases = phases_of(b, n, p);
+        double room_s = phases.high_s - phases.low_s;
+        widest_s = fmax(widest_s, room_s);
+        if (room_s > -slack_s) {
+            low_p = fmin(low_p, p);
+            high_p = fmax(high_p, p);
+        }
+    }
+    if (!(widest_s > -slack_s))
+        return -ERANGE;
+    *allowed = (struct allowed){(low_p + high_p) / 2, fmax((high_p - low_p) / 2, step),
+                                fmax(widest_s / 2, slack_s) + slack_s};
+    return 0;
+}
+
+/* Rounds of trials about the best so far, each in a smaller part of what brackets allow. */
+static int search_grid(struct nrg_regress *r, const struct bracket *b, size_t n, double period_s,
+                       double first_ns)
+{
+    struct allowed allowed;
+    struct nrg_kernel kernel = {.kind = NRG_KERNEL_LEVEL}, found;
+    int rc = find_allowed(b, n, period_s, &allowed);
+    if (rc)
+        return rc;
+    struct phases phases = phases_of(b, n, allowed.period_s);
+    struct grid best = {.phase_s = (phases.low_s + phases.high_s) / 2,
+                        .period_s = allowed.period_s};
+    double half_p = allowed.half_period_s, half_s = allowed.half_phase_s;
+    double middle = b[n - 1].number / 2; /* a change of the period turns the grid about it */
+    rc = try_grid(r, first_ns, &best, &kernel);
+    for (int round = 0; !rc && round < ROUNDS; round++) {
+        struct grid from = best;
+        for (int i = 0; !rc && i < TRIALS * TRIALS; i++) {
+            double at_p = (double)(i % TRIALS - TRIALS / 2) / (TRIALS / 2);
+            double at_s = (double)(i / TRIALS - TRIALS / 2) / (TRIALS / 2);
+            struct grid trial = {.period_s = from.period_s + half_p * at_p};
+            trial.phase_s = from.phase_s + half_s * at_s - half_p * at_p * middle;
+            rc = try_grid(r, first_ns, &trial, &found);
+            if (!rc && trial.rest < best.rest) {
+                best = trial;
+                kernel = found;
+            }
+        }
+        half_p *= 0.4;
+        half_s *= 0.4;
+    }
+    set_times(r, best.phase_s, best.period_s, first_ns);
+    r->kernel = kernel;
+    return rc;
+}
+
+int nrg_regress_find_updates(struct nrg_regress *r)
+{
+    struct nrg_timeline *own = &r->published.timeline;
+    if (!r->published.used || own->n < 30 || r->n_columns > GRID_COLUMNS)
+        return 0;
+    size_t n = own->n < MOST_BRACKETS ? own->n : MOST_BRACKETS;
+    struct bracket *brackets = nrg_arena_array(&r->memory, n, sizeof *brackets);
+    int64_t *read_ns = nrg_arena_array(&r->memory, own->n, sizeof *read_ns);
+    r->published.steps = nrg_arena_array(&r->memory, own->n, sizeof *r->published.steps);
+    if (r->memory.failed)
+        return -ENOMEM;
+    memcpy(read_ns, own->t_ns, own->n * sizeof *read_ns);
+    double period_s = median_update_s(r), first_ns = (double)own->t_ns[0];
+    for (size_t i = 1; i < own->n; i++)
+        r->published.steps[i] = round((middle_s(r, i) - middle_s(r, i - 1)) / period_s);
+    fill_brackets(r, n, brackets);
+    int rc = search_grid(r, brackets, n, period_s, first_ns);
+    if (rc == -ERANGE) { /* the middle of each bracket, then: the kernel says how wide it is */
+        for (size_t i = 0; i < own->n; i++)
+            own->t_ns[i] = r->published.before_ns[i] + (read_ns[i] - r->published.before_ns[i]) / 2;
+        rc = 0;
+    }
+    return rc;
+}

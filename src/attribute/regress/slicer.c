@@ -1,0 +1,78 @@
+/* See slicer.h. Tracks end their slices at the same border, so only their order is to be made. */
+#include "attribute/regress/slicer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+int nrg_slicer_add(struct nrg_slicer *s, const struct nrg_slice *slice)
+{
+    if (slice->end_ns <= slice->begin_ns || slice->class_ == UINT32_MAX)
+        return 0;
+    s->unsorted |= s->n && slice->begin_ns < s->slices[s->n - 1].begin_ns;
+    return nrg_append(&s->slices, &s->n, &s->cap, slice, sizeof *slice);
+}
+
+void nrg_slicer_settle(struct nrg_slicer *s, uint32_t track, int64_t begin_ns, int64_t end_ns,
+                       bool is_call)
+{
+    double length_ns = (double)(end_ns - begin_ns);
+    bool counts = is_call && end_ns > begin_ns && end_ns - begin_ns <= NRG_CALL_NS;
+    for (size_t i = s->n; i-- > 0 && s->slices[i].end_ns > begin_ns;) {
+        struct nrg_slice *slice = &s->slices[i];
+        if (slice->track == track && slice->calls < 0)
+            slice->calls =
+                counts ? (float)((double)(slice->end_ns - slice->begin_ns) / length_ns) : 0;
+        if (slice->track == track && slice->begin_ns <= begin_ns)
+            break;
+    }
+}
+
+static int by_begin(const void *a, const void *b)
+{
+    const struct nrg_slice *x = a, *y = b;
+    return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
+}
+
+static int hand_over(struct nrg_slicer *s, const struct nrg_slice *slice)
+{
+    struct nrg_class_activity activity = {.begin_ns = slice->begin_ns,
+                                          .end_ns = slice->end_ns,
+                                          .class_ = slice->class_,
+                                          .rate = slice->rate,
+                                          .calls = (double)slice->calls};
+    int rc = 0;
+    for (size_t p = 0; !rc && p < s->e->n_parts; p++) {
+        const struct nrg_part *part = &s->e->parts[p];
+        /* Without CPU times, power without a span is what a regression calls idle. */
+        bool gap = slice->class_ == s->e->class_of[0];
+        bool rates = !slice->pool && s->e->cells.has_rates;
+        if (slice->class_ == s->e->other_class)
+            activity.rate = slice->rate - part->baseline_busy;
+        if (s->regress[p] && part->pool == slice->pool && (!gap || part->idle_known || rates))
+            rc = nrg_regress_slice(s->regress[p], &activity);
+    }
+    return rc;
+}
+
+int nrg_slicer_flush(struct nrg_slicer *s, int64_t t_ns, bool last)
+{
+    size_t done = 0;
+    int rc = 0;
+    if (s->unsorted)
+        qsort(s->slices, s->n, sizeof *s->slices, by_begin);
+    for (; !rc && done < s->n; done++) {
+        struct nrg_slice *slice = &s->slices[done];
+        if (slice->calls < 0) {
+            if (!last && t_ns - slice->begin_ns <= NRG_CALL_NS)
+                break;
+            slice->calls = 0;
+        }
+        rc = hand_over(s, slice);
+    }
+    memmove(s->slices, s->slices + done, (s->n - done) * sizeof *s->slices);
+    s->n -= done;
+    s->unsorted = false;
+    return rc;
+}

@@ -1,0 +1,44 @@
+/*
+ * What the files of src/cli share: parsing options, help, and small printers. Functions that return
+ * an exit code have printed the reason for it. Single-threaded.
+ */
+#ifndef NRG_CLI_INTERNAL_H
+#define NRG_CLI_INTERNAL_H
+
+#include "cli/cli.h"
+#include "cli/output.h"
+
+extern const struct nrg_opt nrg_common_options[];
+
+/* The word that stands for a value, or NULL. */
+const char *nrg_choice_word(const struct nrg_choice *choices, int value);
+/* "path, module or name" into buf, with the notes when `notes`. Returns buf. */
+const char *nrg_choice_words(const struct nrg_choice *choices, bool notes, char *buf, size_t size);
+
+/*
+ * Parses argv (after the command's name) into values. Returns the index of the first operand,
+ * or -EINVAL after saying on stderr what is wrong.
+ */
+int nrg_options_parse(struct nrg_cli *cli, void *values, int argc, char **argv);
+void nrg_options_release(const struct nrg_command *command, void *values);
+
+/* The command of that name; NULL after saying on stderr that there is none. */
+const struct nrg_command *nrg_find_command(const char *name);
+void nrg_help_command(const struct nrg_command *command);
+/* Hidden `nrg help --man NAME`, `nrg help --completion`. */
+int nrg_help_generate(int argc, char **argv);
+
+/* Idle power from watts or a Jetson's file; NAN for a text of NULL. Returns an exit code. */
+int nrg_read_idle_power(const struct nrg_cli *cli, const char *text, double *idle_w);
+
+/* Says so on stderr and returns 1. */
+int nrg_out_of_memory(void);
+
+/*
+ * Opens /dev/null in the place of closed standard streams. Otherwise a file that we open would take
+ * that place, and our messages would go into it. The stand-ins close on exec: a command that we
+ * start finds closed what was closed.
+ */
+void nrg_occupy_standard_streams(void);
+
+#endif

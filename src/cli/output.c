@@ -1,0 +1,99 @@
+/* See output.h. */
+#include "cli/output.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+bool nrg_is_stdout(const char *path)
+{
+    return path && !strcmp(path, "-");
+}
+
+static int say_cannot_write(const char *path, int error)
+{
+    fprintf(stderr, "nrg: %s: cannot write: %s\n", nrg_is_stdout(path) ? "stdout" : path,
+            strerror(error));
+    return 1;
+}
+
+FILE *nrg_output_open(const char *path)
+{
+    FILE *out = nrg_is_stdout(path) ? stdout : fopen(path, "we");
+    if (!out)
+        say_cannot_write(path, errno);
+    return out;
+}
+
+int nrg_output_close(FILE *out, const char *path, int rc)
+{
+    int failed = fflush(out) || ferror(out), error = errno;
+    if (out != stdout && fclose(out)) {
+        failed = 1;
+        error = errno;
+    }
+    return rc || failed ? say_cannot_write(path, rc == -ENOMEM ? ENOMEM : error) : 0;
+}
+
+int nrg_output_check(const char *path)
+{
+    char folder[4096];
+    struct stat st;
+    if (!path || nrg_is_stdout(path))
+        return 0;
+    if (!stat(path, &st) && S_ISDIR(st.st_mode))
+        return say_cannot_write(path, EISDIR);
+    if (!access(path, W_OK))
+        return 0;
+    int error = errno;
+    nrg_copy(folder, sizeof folder, path);
+    if (error == ENOENT && !access(dirname(folder), W_OK))
+        return 0;
+    return say_cannot_write(path, error);
+}
+
+int nrg_print_json_digits(json_t *doc, const char *path, size_t digits)
+{
+    FILE *out = doc ? nrg_output_open(path) : NULL;
+    int code = 1;
+    if (!doc)
+        say_cannot_write(path, ENOMEM);
+    else if (out) {
+        errno = 0;
+        int failed = json_dumpf(doc, out, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
+        code = nrg_output_close(out, path, failed || fputc('\n', out) == EOF);
+    }
+    json_decref(doc);
+    return code;
+}
+
+int nrg_print_json(json_t *doc, const char *path)
+{
+    return nrg_print_json_digits(doc, path, 12);
+}
+
+bool nrg_use_colour(FILE *stream)
+{
+    return isatty(fileno(stream)) && !getenv("NO_COLOR");
+}
+
+void nrg_default_output(const char *path, const char *suffix, char *out, size_t size)
+{
+    size_t len = strlen(path);
+    while (len > 1 && path[len - 1] == '/')
+        len--;
+    const char *slash = memrchr(path, '/', len);
+    const char *name = slash && slash + 1 < path + len ? slash + 1 : path;
+    size_t n = (size_t)(path + len - name);
+    if (n > 3 && !memcmp(name + n - 3, ".gz", 3))
+        n -= 3;
+    const char *dot = memrchr(name, '.', n);
+    if (dot && dot > name)
+        n = (size_t)(dot - name);
+    snprintf(out, size, "%.*s%s", (int)n, name, suffix);
+}

@@ -1,0 +1,34 @@
+/*
+ * Where results go: "-" is stdout, anything else a file. A failure to write is reported on stderr,
+ * once; functions return exit codes 0 and 1. The one place for colours and for writing documents.
+ */
+#ifndef NRG_CLI_OUTPUT_H
+#define NRG_CLI_OUTPUT_H
+
+#include <jansson.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+/* False for NULL, which means that this output was not asked for. */
+bool nrg_is_stdout(const char *path);
+
+/* NULL after a message. */
+FILE *nrg_output_open(const char *path);
+/* Flushes and closes; `rc` is what the writer returned. */
+int nrg_output_close(FILE *out, const char *path, int rc);
+/* Checks that the file can be written, before minutes of measuring. NULL is fine. */
+int nrg_output_check(const char *path);
+
+/* Writes a JSON document and a newline; takes the reference. */
+int nrg_print_json(json_t *doc, const char *path);
+/* With that many digits; with 17 the same numbers are read back. */
+int nrg_print_json_digits(json_t *doc, const char *path, size_t digits);
+
+/* The last part of a path without .gz and its ending, with a suffix: "a.nrg" of "runs/a.json.gz".
+ */
+void nrg_default_output(const char *path, const char *suffix, char *out, size_t size);
+
+/* True when `stream` is a terminal and NO_COLOR is unset. */
+bool nrg_use_colour(FILE *stream);
+
+#endif

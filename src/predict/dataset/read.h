@@ -1,0 +1,26 @@
+/*
+ * Reads a data set: our own CSV and JSON (docs/dataset.md), recordings, IrEne's folder of four
+ * CSVs, or the Jetson study's CSVs with engine infos. Nothing in a file is trusted.
+ *
+ * Ownership: rows are added to the caller's data set, which the caller finishes when everything is
+ * read. Errors: 0, or -errno with err, which names file and line. Threads: one per data set.
+ */
+#ifndef NRG_PREDICT_DATASET_READ_H
+#define NRG_PREDICT_DATASET_READ_H
+
+#include "attribute/attribution.h"
+#include "predict/dataset/measurements.h"
+
+struct nrg_read_options {
+    const char *device;      /* name instead of the file's own, or NULL */
+    const char *layers;      /* engine info or model summary for layer statistics, or NULL */
+    bool original_layers;    /* the Jetson study's own features, with their known errors */
+    const char *graph;       /* model file for recordings that keep none, or NULL */
+    enum nrg_idle_mode idle; /* of recordings: whose the idle energy is */
+};
+
+/* A file or folder of any form that we know. 0, or -errno with err. */
+int nrg_dataset_read(struct nrg_dataset *set, const char *path,
+                     const struct nrg_read_options *options, struct nrg_error *err);
+
+#endif

@@ -1,0 +1,33 @@
+/*
+ * Scores of an evaluation: how far predictions are from measurements, by level, by model and by
+ * kind.
+ *
+ * Ownership: the caller releases the scores. Names belong to the data set. Errors: -ENOMEM.
+ * Threads: nothing is shared.
+ */
+#ifndef NRG_PREDICT_SCORE_H
+#define NRG_PREDICT_SCORE_H
+
+#include "predict/physical/estimate.h"
+
+struct nrg_score {
+    const char *name; /* model or kind; NULL: all */
+    double rows;      /* with multiplicity */
+    size_t distinct, unpredicted;
+    double error, macro, distinct_error, worst; /* percent; macro: mean over models */
+    double covered, distinct_covered;           /* percent within the interval; NAN: no interval */
+    double width;                               /* mean of (high - low) / measured, percent */
+};
+
+struct nrg_level_scores {
+    struct nrg_score all;
+    struct nrg_score *by_model, *by_kind;
+    size_t n_models, n_kinds;
+};
+
+/* Scores the rows of all levels for which `which` is set. */
+int nrg_score_levels(struct nrg_level_scores out[NRG_NODE_LEVELS], const struct nrg_dataset *set,
+                     const struct nrg_estimate *estimates, const bool *which);
+void nrg_level_scores_release(struct nrg_level_scores *scores);
+
+#endif

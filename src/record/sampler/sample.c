@@ -1,0 +1,175 @@
+/*
+ * The sampling thread of the recorder. It sleeps until the next deadline, in ppoll where a
+ * descriptor may become readable earlier. All deadlines start at the same instant, so equal periods
+ * share a wake-up. Its lock is contended at the edges of a run only.
+ */
+#include <poll.h>
+#include <stdio.h>
+
+#include "record/sampler/internal.h"
+#include "record/thread.h"
+
+#define COMMIT_NS     NRG_NS_PER_S
+#define CLOCK_STEP_NS (100 * NRG_NS_PER_MS)
+
+static void check_clock(struct nrg_recorder *r)
+{
+    struct nrg_clock_pair pair = nrg_clock_pair_now(r->with_tsc);
+    int64_t offset = pair.real_ns - pair.mono_ns, step = offset - r->clock_offset_ns;
+    nrg_queue_push(&r->queue, &(struct nrg_message){.kind = NRG_MSG_CLOCK, .clock = pair});
+    if (r->clock_offset_ns && (step > CLOCK_STEP_NS || step < -CLOCK_STEP_NS)) {
+        char detail[120];
+        snprintf(detail, sizeof detail,
+                 "the wall clock was set by %+.3f s; durations and energies are not affected",
+                 (double)step / 1e9);
+        nrg_queue_push_event(&r->queue, "clock-step", "clock", detail);
+    }
+    r->clock_offset_ns = offset;
+}
+
+void nrg_recorder_hand_over(struct nrg_recorder *r)
+{
+    for (size_t i = 0; i < r->n_feeds; i++)
+        nrg_feed_hand_over(&r->feeds[i]);
+    nrg_queue_push_rows(&r->queue, NRG_MSG_ROWS, r->process_series, &r->process_rows);
+    check_clock(r);
+    nrg_queue_wake(&r->queue);
+}
+
+void nrg_recorder_first_readings(struct nrg_recorder *r, int64_t now_ns)
+{
+    pthread_mutex_lock(&r->lock);
+    check_clock(r);
+    for (size_t i = 0; i < r->n_feeds; i++) {
+        r->feeds[i].next_ns = now_ns + r->feeds[i].period_ns;
+        if (!r->feeds[i].found->driver->fd)
+            nrg_feed_read(&r->feeds[i]);
+    }
+    r->process_next_ns = now_ns + r->process_period_ns;
+    r->commit_next_ns = now_ns + COMMIT_NS;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void read_due_feeds(struct nrg_recorder *r, int64_t now, unsigned flag)
+{
+    for (size_t i = 0; i < r->n_feeds; i++) {
+        struct nrg_feed *feed = &r->feeds[i];
+        const struct nrg_driver *driver = feed->found->driver;
+        if (!feed->state || feed->next_ns > now || driver->fd ||
+            (driver->flags & NRG_WITH_PROCESSES) != flag)
+            continue;
+        nrg_feed_read(feed);
+        r->status.ticks++;
+        r->status.late_ticks += nrg_feed_schedule(feed, now);
+    }
+}
+
+void nrg_recorder_poll_processes(struct nrg_recorder *r)
+{
+    nrg_proctree_poll(r->tree);
+    if (r->drain)
+        nrg_span_drain_read_cpu(r->drain);
+}
+
+/* Spans are short, so sensors are read faster from the first one on. */
+static void quicken_if_due(struct nrg_recorder *r, int64_t now)
+{
+    if (r->quick == NRG_QUICK_NEVER ||
+        (r->quick == NRG_QUICK_WITH_SPANS && !(r->drain && nrg_span_drain_is_marked(r->drain))))
+        return;
+    for (size_t i = 0; i < r->n_feeds; i++)
+        nrg_feed_quicken(&r->feeds[i], now);
+    for (size_t i = 0; i < r->n_slow; i++)
+        nrg_slow_reader_quicken(&r->slow[i]);
+    r->quick = NRG_QUICK_NEVER;
+}
+
+static void read_due(struct nrg_recorder *r, int64_t now)
+{
+    quicken_if_due(r, now);
+    read_due_feeds(r, now, 0);
+    if (r->process_next_ns <= now) {
+        nrg_recorder_poll_processes(r);
+        r->process_next_ns +=
+            r->process_period_ns * (1 + (now - r->process_next_ns) / r->process_period_ns);
+    }
+    read_due_feeds(r, now, NRG_WITH_PROCESSES);
+    if (r->commit_next_ns <= now) {
+        nrg_recorder_hand_over(r);
+        r->commit_next_ns += COMMIT_NS * (1 + (now - r->commit_next_ns) / COMMIT_NS);
+    }
+}
+
+static int64_t next_deadline(const struct nrg_recorder *r)
+{
+    int64_t next = r->commit_next_ns < r->process_next_ns ? r->commit_next_ns : r->process_next_ns;
+    for (size_t i = 0; i < r->n_feeds; i++)
+        if (r->feeds[i].state && !r->feeds[i].found->driver->fd && r->feeds[i].next_ns < next)
+            next = r->feeds[i].next_ns;
+    return next;
+}
+
+#define MAX_POLLED 34
+
+/* fds[0] stops the thread, fds[1] is the proc connector, the rest are sensors that push. */
+static nfds_t list_polled(const struct nrg_recorder *r, struct pollfd *fds, size_t *feed_of)
+{
+    nfds_t n = 2;
+    fds[0] = (struct pollfd){.fd = r->wake_fd, .events = POLLIN};
+    fds[1] = (struct pollfd){.fd = nrg_proctree_fd(r->tree), .events = POLLIN};
+    for (size_t i = 0; i < r->n_feeds && n < MAX_POLLED; i++) {
+        if (r->feeds[i].state && r->feeds[i].found->driver->fd) {
+            feed_of[n] = i;
+            fds[n++] = (struct pollfd){.fd = r->feeds[i].found->driver->fd(r->feeds[i].state),
+                                       .events = POLLIN};
+        }
+    }
+    return n;
+}
+
+static void poll_until(struct nrg_recorder *r, int64_t deadline_ns)
+{
+    struct pollfd fds[MAX_POLLED];
+    size_t feed_of[MAX_POLLED];
+    nfds_t n = list_polled(r, fds, feed_of);
+    int64_t wait = deadline_ns - nrg_now_ns();
+    struct timespec ts = {wait / NRG_NS_PER_S, wait % NRG_NS_PER_S};
+    if (wait <= 0)
+        return;
+    pthread_mutex_unlock(&r->lock);
+    int ready = ppoll(fds, n, &ts, NULL);
+    pthread_mutex_lock(&r->lock);
+    if (ready <= 0)
+        return;
+    if (fds[1].revents)
+        nrg_proctree_drain(r->tree);
+    for (nfds_t i = 2; i < n; i++)
+        if (fds[i].revents)
+            nrg_feed_read(&r->feeds[feed_of[i]]);
+}
+
+/* True when no descriptor can wake the thread: only its deadlines and the stop do. */
+static bool has_only_deadlines(const struct nrg_recorder *r)
+{
+    bool pushed = nrg_proctree_fd(r->tree) >= 0;
+    for (size_t i = 0; i < r->n_feeds; i++)
+        pushed |= r->feeds[i].found->driver->fd != NULL;
+    return !pushed;
+}
+
+void *nrg_recorder_sample_loop(void *arg)
+{
+    struct nrg_recorder *r = arg;
+    pthread_mutex_lock(&r->lock);
+    bool sleep_only = has_only_deadlines(r);
+    while (!r->sampler_stop) {
+        int64_t deadline_ns = next_deadline(r);
+        if (!sleep_only)
+            poll_until(r, deadline_ns);
+        else if (deadline_ns > nrg_now_ns()) /* a tenth cheaper than ppoll */
+            nrg_cond_wait_until(&r->stopping, &r->lock, deadline_ns);
+        read_due(r, nrg_now_ns());
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}

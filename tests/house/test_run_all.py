@@ -1,0 +1,57 @@
+"""tests/run_all: what it makes of meson's log. A test that did not run must not look like one that passed."""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+
+import house
+
+
+class Counting(house.Case):
+    def setUp(self):
+        super().setUp()
+        loader = importlib.machinery.SourceFileLoader("run_all", house.path("tests/run_all"))
+        self.run_all = importlib.util.module_from_spec(importlib.util.spec_from_loader("run_all", loader))
+        loader.exec_module(self.run_all)
+
+    def count(self, stdout, result, code=0, stderr=""):
+        """(passed, failed, skipped, retried) of one test program, and what is printed of it."""
+        counter, out = self.run_all.Counter(), io.StringIO()
+        with contextlib.redirect_stdout(out):
+            self.run_all.count_test(counter, "plain", {"name": "nrg:unit / x", "stdout": stdout, "stderr": stderr,
+                                                       "result": result, "returncode": code})
+        return (counter.passed, counter.failed, counter.skipped, counter.retried), out.getvalue()
+
+    def test_single_tests_are_counted(self):
+        numbers, said = self.count("1..3\nok 1 - a\nok 2 - b # SKIP no root\n# why\nnot ok 3 - c\n", "ERROR", 1)
+        self.assertEqual(numbers, (1, 1, 1, 0))
+        self.assertIn("skipped: x (plain): b: no root\n", said)
+        self.assertIn("FAILED: x (plain): c\n", said)
+        self.assertIn("    # why\n", said)
+
+    def test_all_skipped(self):
+        self.assertEqual(self.count("ok 1 - a # SKIP no root\n1..1\n", "SKIP")[0], (0, 0, 1, 0))
+
+    def test_a_bad_end_is_a_failure(self):
+        numbers, said = self.count("1..2\nok 1 - a\n", "ERROR", -11, "Segmentation fault\n")
+        self.assertEqual(numbers, (1, 1, 0, 0))
+        self.assertIn("Segmentation fault", said)
+        self.assertEqual(self.count("1..2\nok 1 - a\n", "TIMEOUT", -15)[0], (1, 1, 0, 0))
+
+    def test_no_test_at_all_is_a_failure(self):
+        self.assertEqual(self.count("", "SKIP")[0], (0, 1, 0, 0))  # what meson calls it
+
+    def test_programs_without_tap(self):
+        self.assertEqual(self.count("", "OK")[0], (1, 0, 0, 0))
+        numbers, said = self.count("no data here\n", "SKIP", 77)
+        self.assertEqual(numbers, (0, 0, 1, 0))
+        self.assertIn("skipped: x (plain): no data here", said)
+
+    def test_repeated_measurements_are_said(self):
+        numbers, said = self.count("ok 1 - a\n1..1\n", "OK", 0, "# retried: off by 2 %\n")
+        self.assertEqual(numbers, (1, 0, 0, 1))
+        self.assertIn("retried: x (plain): off by 2 %", said)
+
+
+if __name__ == "__main__":
+    house.unittest.main()
