@@ -2,6 +2,7 @@
  * The tables of rules and the pieces of the reduction that text fixtures reach badly: order of
  * the tables, derived kinds, arithmetic that must not wrap, strides, shapes as people see them.
  */
+#include <math.h>
 #include <string.h>
 
 #include "graph/cost/internal.h"
