@@ -22,7 +22,7 @@
 #define MAX_NS          (INT64_MAX / 4) /* a file may hold any number: sums of two times must fit */
 
 struct channel_state {
-    bool seen;
+    bool seen, lost; /* lost: a counter's register could not be read */
     int64_t t_ns, raw;
     double value;
     int64_t period_ns;
@@ -126,7 +126,8 @@ static int on_counter(struct bins *b, size_t i, int64_t t_ns, int64_t raw)
     if (!s->seen || dt_ns <= 0)
         return 0;
     double step = nrg_counter_step(c, s->raw, raw, dt_ns, NULL);
-    if (step < 0)
+    s->lost = nrg_counter_is_lost(s->lost, step);
+    if (step < 0 || s->lost)
         return 0;
     double rate = step * c->scale * 1e9 / (double)dt_ns;
     return add_stretch(b, i, s->t_ns, t_ns, rate, rate);
@@ -138,7 +139,7 @@ static int on_gauge(struct bins *b, size_t i, int64_t t_ns, double value)
     int64_t dt_ns = t_ns - s->t_ns;
     if (!s->seen)
         return add_stretch(b, i, t_ns - s->period_ns, t_ns, value, value);
-    return dt_ns <= 0 || dt_ns > NRG_GAUGE_GAP * s->period_ns
+    return dt_ns <= 0 || dt_ns > nrg_gauge_gap_ns(s->period_ns)
                ? 0
                : add_stretch(b, i, s->t_ns, t_ns, s->value, value);
 }
@@ -205,8 +206,7 @@ static bool is_complete(const struct bins *b, int64_t k)
     int64_t end = bin_edges(b, k).end_ns, since = b->front_ns - end;
     for (size_t i = 0; i < b->n_channels; i++) {
         const struct channel_state *s = &b->states[i];
-        int64_t wait =
-            NRG_GAUGE_GAP * s->period_ns > WAIT_NS ? NRG_GAUGE_GAP * s->period_ns : WAIT_NS;
+        int64_t gap_ns = nrg_gauge_gap_ns(s->period_ns), wait = gap_ns > WAIT_NS ? gap_ns : WAIT_NS;
         if ((!s->seen || s->t_ns < end) && since <= wait)
             return false;
     }

@@ -4,9 +4,10 @@
  *
  * Uncertainty of a measured energy: the counter's step, plus the energy of one update period
  * (when in it the run began and ended is not known); for a gauge what the trapezoid may have
- * missed between readings and, by how much the power varied, at the edges, its rounding, and
- * half of the correction for its own averaging; for one that looks part of the time what it may
- * have missed (part_time.c). The sensor's own calibration is not in it: docs/uncertainty.md.
+ * missed between readings and, by how much the power varied, at the edges and before a late
+ * reading, its rounding, and half of the correction for its own averaging; for one that looks part
+ * of the time what it may have missed (part_time.c). Time without readings has no energy, but it is
+ * in the interval. The sensor's own calibration is not in it: docs/uncertainty.md.
  */
 #include "energy/internal.h"
 
@@ -17,6 +18,7 @@
 
 #define PEAK_WINDOW_NS (100 * NRG_NS_PER_MS)
 #define NOTED_MISSED   0.05 /* part of the spans' time */
+#define BEYOND         0.5
 
 /* The run whose domains are sought: what nrg_total_is_domain asks about. */
 struct candidates {
@@ -126,6 +128,13 @@ static void set_peak(struct nrg_domain *d, const struct nrg_timeline *tl,
         d->peak_w = d->mean_w;
 }
 
+static void widen(struct nrg_domain *d, double below_j, double above_j)
+{
+    d->low_j = fmax(0, d->low_j - below_j);
+    d->high_j += above_j;
+    d->uncertainty_j = fmax(d->energy_j - d->low_j, d->high_j - d->energy_j);
+}
+
 /* Of a sensor that looks part of the time. Says what the interval rests on. */
 static void add_doubt(struct nrg_domain *d, struct nrg_frame *frame, const struct nrg_timeline *tl,
                       struct nrg_summary *s)
@@ -135,9 +144,7 @@ static void add_doubt(struct nrg_domain *d, struct nrg_frame *frame, const struc
         return;
     struct nrg_doubt doubt = nrg_part_time_doubt(frame, c, tl, s, d->mean_w);
     double window_ms = (double)c->window_ns / 1e6, update_ms = (double)c->update_ns / 1e6;
-    d->low_j = fmax(0, d->low_j - doubt.below_j);
-    d->high_j += doubt.above_j;
-    d->uncertainty_j = fmax(d->energy_j - d->low_j, d->high_j - d->energy_j);
+    widen(d, doubt.below_j, doubt.above_j);
     if (doubt.missed > NOTED_MISSED)
         nrg_summary_missing(s, c->name,
                             "the sensor sees %.3g of every %.3g ms and was in step with the load: "
@@ -152,6 +159,28 @@ static void add_doubt(struct nrg_domain *d, struct nrg_frame *frame, const struc
         nrg_summary_missing(s, c->name,
                             "the sensor sees %.3g of every %.3g ms: the rest is taken to be alike",
                             window_ms, update_ms);
+}
+
+/*
+ * What readings did not show. Before a late one the power may have been any that others showed
+ * (and readings are late when the machine is busy: such errors do not cancel). Time without
+ * readings has no energy in the sum, but the device went on: at most with the highest power that
+ * was seen, or for a gauge half as far beyond as it varied. Least is nothing.
+ */
+static void add_unread(struct nrg_domain *d, const struct nrg_timeline *tl,
+                       const struct nrg_summary *s)
+{
+    struct nrg_power_range range = nrg_timeline_gauge_range(tl, s->begin_ns, s->end_ns);
+    double most_w = tl->gauge ? range.high_w + BEYOND * (range.high_w - range.low_w) : d->peak_w;
+    double unread_s = (1 - d->covered) * s->duration_s;
+    int64_t late_ns;
+    double late_j = nrg_timeline_late(tl, s->begin_ns, s->end_ns, &late_ns);
+    if (late_ns > 0)
+        widen(d, fmax(0, late_j - range.low_w * (double)late_ns / 1e9),
+              fmax(0, range.high_w * (double)late_ns / 1e9 - late_j));
+    d->covered_uncertainty_j = d->uncertainty_j;
+    if (unread_s > 0)
+        widen(d, 0, unread_s * fmax(most_w, fmax(0, d->mean_w)));
 }
 
 static void note_faults(struct nrg_summary *s, const struct nrg_domain *d,
@@ -172,9 +201,11 @@ static void note_faults(struct nrg_summary *s, const struct nrg_domain *d,
         nrg_summary_missing(s, name, "%zu damaged chunks of the recording are left out",
                             tl->damaged);
     if (d->covered < 0.999 && (1 - d->covered) * s->duration_s > 0.002)
-        nrg_summary_missing(s, name,
-                            "no readings for %.3g s of %.3g s: energy covers the rest only",
-                            (1 - d->covered) * s->duration_s, s->duration_s);
+        nrg_summary_missing(
+            s, name,
+            "no readings for %.3g s of %.3g s: energy and mean are those of the rest, and "
+            "the interval has what it may have been",
+            (1 - d->covered) * s->duration_s, s->duration_s);
 }
 
 static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
@@ -204,6 +235,7 @@ static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
     set_band(&d, frame, s);
     add_doubt(&d, frame, tl, s);
     nrg_domain_compare(&d, frame, s);
+    add_unread(&d, tl, s);
     s->domains[s->n_domains++] = d;
     return 0;
 }
@@ -240,6 +272,8 @@ static void add_to_total(struct nrg_summary *s, struct nrg_domain *d)
     s->total_low_j += d->low_j;
     s->total_high_j += d->high_j;
     s->total_uncertainty_j += d->uncertainty_j;
+    s->total_mean_w += d->mean_w;
+    s->total_covered = fmin(s->total_covered, d->covered);
     *(provenance == NRG_ESTIMATED ? &s->estimated_j : &s->measured_j) += d->energy_j;
     if (provenance > s->total_provenance)
         s->total_provenance = provenance;
@@ -272,6 +306,7 @@ int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
     if (!rc) {
         size_t widest = nrg_total_choose(items, s->n_domains);
         s->total_j = NAN;
+        s->total_covered = 1;
         s->widest = widest < s->n_domains ? &s->domains[widest] : NULL;
         for (size_t i = 0; i < s->n_domains; i++)
             if (items[i].in_total)

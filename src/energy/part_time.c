@@ -43,11 +43,6 @@ struct scatter {
     double low_w, high_w;
 };
 
-/* What the device can have drawn. */
-struct power_range {
-    double low_w, high_w;
-};
-
 bool nrg_is_part_time(const struct nrg_channel *c)
 {
     return c->kind == NRG_GAUGE && c->quantity == NRG_POWER && c->window_ns > 0 &&
@@ -146,10 +141,11 @@ static double idle_w(const struct nrg_frame *frame, const struct nrg_timeline *t
     return isfinite(low) ? low : 0;
 }
 
-static struct power_range possible_range(const struct nrg_frame *frame, const struct nrg_channel *c,
-                                         const struct nrg_timeline *tl)
+static struct nrg_power_range possible_range(const struct nrg_frame *frame,
+                                             const struct nrg_channel *c,
+                                             const struct nrg_timeline *tl)
 {
-    struct power_range range = {.low_w = idle_w(frame, tl)};
+    struct nrg_power_range range = {.low_w = idle_w(frame, tl)};
     for (size_t i = 0; i < tl->n; i++)
         range.high_w = fmax(range.high_w, tl->gauge[i]);
     range.high_w = c->limit_w > range.high_w ? c->limit_w : NO_LIMIT * range.high_w;
@@ -157,7 +153,7 @@ static struct power_range possible_range(const struct nrg_frame *frame, const st
 }
 
 /* 95 % of the possible range, for the time that spans say was missed. */
-static void doubt_classes(struct nrg_doubt *doubt, const struct power_range *range,
+static void doubt_classes(struct nrg_doubt *doubt, const struct nrg_power_range *range,
                           const struct nrg_summary *s, double mean_w)
 {
     double time_s = doubt->missed * s->duration_s, tail_w = TAIL * (range->high_w - range->low_w);
@@ -168,7 +164,7 @@ static void doubt_classes(struct nrg_doubt *doubt, const struct power_range *ran
 /* Readings are means, so power went beyond them: by half of their range, within what is possible.
  */
 static void doubt_creeping(struct nrg_doubt *doubt, const struct scatter *scatter,
-                           const struct power_range *range, double unseen_s, double mean_w)
+                           const struct nrg_power_range *range, double unseen_s, double mean_w)
 {
     double beyond_w = BEYOND * (scatter->high_w - scatter->low_w);
     double low_w = fmax(scatter->low_w - beyond_w, fmin(range->low_w, scatter->low_w));
@@ -195,7 +191,7 @@ struct nrg_doubt nrg_part_time_doubt(struct nrg_frame *frame, const struct nrg_c
     doubt.below_j = doubt.above_j =
         QUANTILE_95 * sqrt(variance_w2(&scatter) * unseen / (double)scatter.n) * s->duration_s;
     doubt.missed = nrg_unseen_share(frame, c, tl, s);
-    struct power_range range = possible_range(frame, c, tl);
+    struct nrg_power_range range = possible_range(frame, c, tl);
     if (!isnan(doubt.missed))
         doubt_classes(&doubt, &range, s, mean_w);
     else if (scatter.n_creeping)

@@ -19,7 +19,8 @@ struct nrg_domain {
     const struct nrg_recorded_channel *channel;
     const char *method; /* "counter difference", "trapezoid", ... */
     double energy_j, uncertainty_j, low_j, high_j, mean_w, peak_w;
-    double covered; /* part of the run that readings cover, 0..1 */
+    double covered;               /* part of the run that readings cover, 0..1 */
+    double covered_uncertainty_j; /* of that part alone; uncertainty_j is that of the whole run */
     bool in_total;
     bool wall_part; /* one of the parts that the wall is compared with */
     /* Another channel that measures the same part (of a GPU), the one that differs most; NULL. */
@@ -63,6 +64,8 @@ struct nrg_summary {
     struct nrg_domain *domains;
     size_t n_domains;
     double total_j, total_uncertainty_j, total_low_j, total_high_j;
+    double total_mean_w;            /* sum of the parts' means, each in its covered time */
+    double total_covered;           /* of the part that is covered least */
     double measured_j, estimated_j; /* parts of the total */
     enum nrg_provenance total_provenance;
     const struct nrg_domain *widest; /* shown beside the total as a check; NULL */

@@ -13,6 +13,7 @@ struct builder {
     const struct nrg_recorded_channel *channel;
     int64_t last_raw;
     int64_t moved_ns; /* when the counter last changed */
+    bool lost;        /* the register could not be read */
 };
 
 static int add_point(struct nrg_timeline *tl, int64_t t_ns, double step_j, bool gap, double gauge)
@@ -58,7 +59,8 @@ static int add_counter(struct builder *b, int64_t t_ns, int64_t raw)
         if (t_ns <= last_ns)
             return 0;
         step = counter_step(b, raw, t_ns - last_ns);
-        gap = step < 0;
+        b->lost = nrg_counter_is_lost(b->lost, step);
+        gap = step < 0 || b->lost;
     }
     if (!tl->n || raw != b->last_raw)
         b->moved_ns = t_ns;
@@ -78,7 +80,7 @@ static int add_gauge(struct builder *b, int64_t t_ns, int64_t raw)
         double last = tl->gauge[tl->n - 1], dt_s = (double)dt_ns / 1e9;
         if (dt_ns <= 0)
             return 0;
-        gap = dt_ns > NRG_GAUGE_GAP * tl->period_ns;
+        gap = dt_ns > nrg_gauge_gap_ns(tl->period_ns);
         step = gap ? 0 : (value + last) / 2 * dt_s;
         if (!gap)
             tl->noise_j2 += (value - last) * (value - last) * dt_s * dt_s / 12;
@@ -240,7 +242,36 @@ double nrg_timeline_gauge_at(const struct nrg_timeline *tl, int64_t t_ns)
         return NAN;
     if (i < 0)
         return tl->t_ns[0] - t_ns <= tl->period_ns ? tl->gauge[0] : NAN;
-    return t_ns - tl->t_ns[i] <= NRG_GAUGE_GAP * tl->period_ns ? tl->gauge[i] : NAN;
+    return t_ns - tl->t_ns[i] <= nrg_gauge_gap_ns(tl->period_ns) ? tl->gauge[i] : NAN;
+}
+
+struct nrg_power_range nrg_timeline_gauge_range(const struct nrg_timeline *tl, int64_t begin_ns,
+                                                int64_t end_ns)
+{
+    struct nrg_power_range range = {NAN, NAN};
+    for (size_t i = 0; tl->gauge && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
+        if (tl->t_ns[i] < begin_ns)
+            continue;
+        range.low_w = fmin(range.low_w, tl->gauge[i]);
+        range.high_w = fmax(range.high_w, tl->gauge[i]);
+    }
+    return range;
+}
+
+double nrg_timeline_late(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns,
+                         int64_t *late_ns)
+{
+    double late_j = 0;
+    *late_ns = 0;
+    for (size_t i = 1; tl->gauge && i < tl->n && tl->t_ns[i - 1] < end_ns; i++) {
+        int64_t from = tl->t_ns[i - 1], to = tl->t_ns[i], covered_ns;
+        if (to <= begin_ns || !nrg_gauge_is_late(to - from, tl->period_ns))
+            continue;
+        late_j += nrg_timeline_between(tl, from > begin_ns ? from : begin_ns,
+                                       to < end_ns ? to : end_ns, &covered_ns);
+        *late_ns += covered_ns;
+    }
+    return late_j;
 }
 
 double nrg_timeline_gauge_sd(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns)

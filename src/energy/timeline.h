@@ -45,6 +45,17 @@ double nrg_timeline_between(const struct nrg_timeline *timeline, int64_t begin_n
 double nrg_timeline_peak(const struct nrg_timeline *timeline, int64_t begin_ns, int64_t end_ns,
                          int64_t window_ns);
 
+/* Lowest and highest reading of a gauge within [begin, end]; NAN without any. */
+struct nrg_power_range {
+    double low_w, high_w;
+};
+struct nrg_power_range nrg_timeline_gauge_range(const struct nrg_timeline *timeline,
+                                                int64_t begin_ns, int64_t end_ns);
+
+/* The energy of times in [begin, end] that a late reading of a gauge ended (nrg_gauge_is_late). */
+double nrg_timeline_late(const struct nrg_timeline *timeline, int64_t begin_ns, int64_t end_ns,
+                         int64_t *late_ns);
+
 /* Standard deviation of a gauge's readings within [begin, end]; 0 for fewer than two. */
 double nrg_timeline_gauge_sd(const struct nrg_timeline *timeline, int64_t begin_ns, int64_t end_ns);
 

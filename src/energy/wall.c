@@ -20,7 +20,7 @@ static void add_wall(struct nrg_wall *wall, const struct nrg_domain *d)
     snprintf(wall->name + len, sizeof wall->name - len, "%s%s", len ? " + " : "",
              d->channel->channel.name);
     wall->energy_j += d->energy_j;
-    wall->uncertainty_j += d->uncertainty_j;
+    wall->uncertainty_j += d->covered_uncertainty_j;
     wall->mean_w += d->mean_w;
     if (d->covered < wall->covered)
         wall->covered = d->covered;
@@ -32,7 +32,8 @@ static void add_part(struct nrg_wall *wall, struct nrg_domain *d, double wall_s)
     d->wall_part = true;
     wall->parts_w += d->mean_w;
     wall->parts_j += here;
-    wall->left_over_uncertainty_j += own > 0 ? d->uncertainty_j * here / own : d->uncertainty_j;
+    double of_own = d->covered_uncertainty_j;
+    wall->left_over_uncertainty_j += own > 0 ? of_own * here / own : of_own;
     wall->n_parts++;
 }
 

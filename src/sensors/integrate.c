@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <math.h>
 
+#include "base/clock.h"
 #include "base/stats.h"
 
+#define GAP_LEAST_NS (250 * NRG_NS_PER_MS)
 #define FEW_READINGS 20 /* fewer can't tell a pause from the period: use their median */
 
 int nrg_counter_difference(const struct nrg_channel *c, int64_t last_raw, int64_t raw,
@@ -39,6 +41,28 @@ double nrg_counter_step(const struct nrg_channel *c, int64_t last_raw, int64_t r
     if (c->wrap && isfinite(most) && (double)step + (double)c->wrap <= most)
         return NRG_STEP_AMBIGUOUS;
     return (double)step;
+}
+
+bool nrg_counter_is_lost(bool was_lost, double step)
+{
+    return step == NRG_STEP_BACKWARDS || (was_lost && !(step > 0));
+}
+
+/* A damaged file may hold any period. */
+static int64_t usual_gap_ns(int64_t period_ns)
+{
+    return period_ns < INT64_MAX / NRG_GAUGE_GAP ? NRG_GAUGE_GAP * period_ns : INT64_MAX;
+}
+
+int64_t nrg_gauge_gap_ns(int64_t period_ns)
+{
+    int64_t usual_ns = usual_gap_ns(period_ns);
+    return usual_ns > GAP_LEAST_NS ? usual_ns : GAP_LEAST_NS;
+}
+
+bool nrg_gauge_is_late(int64_t dt_ns, int64_t period_ns)
+{
+    return dt_ns > usual_gap_ns(period_ns) && dt_ns <= nrg_gauge_gap_ns(period_ns);
 }
 
 int64_t nrg_gauge_update_ns(int64_t *spacings_ns, size_t n, int64_t reading_period_ns)

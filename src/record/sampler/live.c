@@ -80,7 +80,7 @@ static double joined_energy_j(const struct nrg_live_channel *c, int64_t period_n
     double energy_j = c->energy_j;
     *covered_ns = c->covered_ns;
     for (size_t i = 0; i < c->n_steps; i++)
-        if (c->steps[i].dt_ns <= NRG_GAUGE_GAP * period_ns) {
+        if (c->steps[i].dt_ns <= nrg_gauge_gap_ns(period_ns)) {
             energy_j += c->steps[i].energy_j;
             *covered_ns += c->steps[i].covered_ns;
         }
@@ -108,8 +108,10 @@ static void add_counter_step(struct nrg_live_channel *c, int64_t t_ns, int64_t r
                              int64_t begin_ns)
 {
     int64_t dt_ns = t_ns - c->t_ns, from_ns = c->t_ns > begin_ns ? c->t_ns : begin_ns;
-    double step_j = nrg_counter_step(c->channel, c->raw, raw, dt_ns, NULL) * c->channel->scale;
-    if (step_j < 0 || t_ns <= from_ns)
+    double step = nrg_counter_step(c->channel, c->raw, raw, dt_ns, NULL);
+    double step_j = step * c->channel->scale;
+    c->lost = nrg_counter_is_lost(c->lost, step);
+    if (step < 0 || c->lost || t_ns <= from_ns)
         return;
     *(step_j > 0 ? &c->moved : &c->still) += 1;
     c->moved_j += step_j;
@@ -130,7 +132,7 @@ static void add_gauge_step(struct nrg_live_channel *c, int64_t t_ns, int64_t raw
     }
     if (c->steps)
         c->steps[c->n_steps++] = step;
-    else if (step.dt_ns <= NRG_GAUGE_GAP * c->period_ns) {
+    else if (step.dt_ns <= nrg_gauge_gap_ns(c->period_ns)) {
         c->energy_j += step.energy_j;
         c->covered_ns += step.covered_ns;
     }
@@ -209,9 +211,10 @@ static double domain_energy_j(const struct nrg_live *live, const struct nrg_live
                               int64_t end_ns, int64_t *covered_ns)
 {
     double energy_j = energy_until(live, c, end_ns, covered_ns);
-    int64_t period_ns = period_ns_of(c), from_ns = live->begin_ns - c->edge_ns;
-    if (c->channel->kind == NRG_COUNTER || from_ns > NRG_GAUGE_GAP * period_ns ||
-        -from_ns > period_ns || end_ns - c->t_ns > NRG_GAUGE_GAP * period_ns)
+    int64_t period_ns = period_ns_of(c), gap_ns = nrg_gauge_gap_ns(period_ns);
+    int64_t from_ns = live->begin_ns - c->edge_ns;
+    if (c->channel->kind == NRG_COUNTER || from_ns > gap_ns || -from_ns > period_ns ||
+        end_ns - c->t_ns > gap_ns)
         return energy_j;
     double lag_j = nrg_total_lag_j(c->channel, c->edge_w, last_w(c));
     return isnan(lag_j) ? energy_j : energy_j + lag_j;

@@ -35,6 +35,7 @@ struct nrg_live_channel {
     double energy_j;
     size_t still, moved; /* steps of a counter */
     double moved_j;
+    bool lost;                   /* its register could not be read */
     struct nrg_live_step *steps; /* while the update period is unknown; NULL: it is known */
     size_t n_steps;
 };

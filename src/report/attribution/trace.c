@@ -139,7 +139,7 @@ static void name_tracks(struct trace *t)
 
 struct power {
     const struct nrg_recorded_channel *channel;
-    bool seen;
+    bool seen, lost; /* lost: its register could not be read */
     int64_t t_ns, raw;
     char name[80];
 };
@@ -165,7 +165,8 @@ static void power_reading(struct trace *t, struct power *p, int64_t t_ns, int64_
     if (p->seen && raw == p->raw && dt_ns < NRG_NS_PER_S)
         return;
     double step = p->seen && dt_ns > 0 ? nrg_counter_step(c, p->raw, raw, dt_ns, NULL) : -1;
-    if (step >= 0)
+    p->lost = p->seen && nrg_counter_is_lost(p->lost, step);
+    if (step >= 0 && !p->lost)
         put_power(t, p, p->t_ns, step * c->scale * 1e9 / (double)dt_ns);
     p->seen = true;
     p->t_ns = t_ns;

@@ -38,7 +38,7 @@ static json_t *total_json(const struct nrg_summary *s)
         return o;
     NRG_JSON_REALS(o, {"energy_j", s->total_j}, {"uncertainty_j", s->total_uncertainty_j},
                    {"low_j", s->total_low_j}, {"high_j", s->total_high_j},
-                   {"mean_w", s->total_j / s->duration_s},
+                   {"mean_w", s->total_mean_w}, {"covered", s->total_covered},
                    {"energy_delay_js", s->total_j * s->duration_s});
     nrg_json_text(o, "provenance", nrg_provenance_name(s->total_provenance));
     if (s->measured_j > 0 && s->estimated_j > 0) {

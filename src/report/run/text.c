@@ -164,11 +164,16 @@ static void print_total(const struct nrg_report *r, const struct nrg_summary *s,
     fprintf(out, "%s%-*s %12s%s  ", st->bold, width, "total", nrg_show_energy(s->total_j).text,
             st->off);
     nrg_text_pad(out, band.text, 21);
-    fprintf(out, " %11s %11s  %s: %s\n", nrg_show_power(s->total_j / s->duration_s).text, "",
+    fprintf(out, " %11s %11s  %s: %s\n", nrg_show_power(s->total_mean_w).text, "",
             nrg_provenance_name(s->total_provenance), names);
     if (s->measured_j > 0 && s->estimated_j > 0)
         fprintf(out, "%-*s %12s of it measured, %s estimated\n", width, "",
                 nrg_show_energy(s->measured_j).text, nrg_show_energy(s->estimated_j).text);
+    if (s->total_covered < 0.999)
+        fprintf(out,
+                "%-*s %sreadings cover %.1f %% of the time: the energy is too low by what was used "
+                "in the rest%s\n",
+                width, "", st->warn, 100 * s->total_covered, st->off);
     print_wall(s, st, out);
     fprintf(out, "%s%.4g Wh   energy-delay %.4g J·s", st->dim, s->total_j / 3600,
             s->total_j * s->duration_s);
