@@ -153,9 +153,9 @@ static int add_domain(struct emulator_tree *tree, const struct nrg_scenario *sce
     if (d->start_j > MAX_ENERGY_J || d->wrap_j > MAX_ENERGY_J)
         return nrg_fail(err, -ERANGE, d->name, "more than %d digits of uJ", NUMBER_LEN);
     if (!strcmp(d->name, "psys")) {
-        snprintf(id, sizeof id, "intel-rapl:%d", count_packages(scenario));
+        snprintf(id, sizeof id, "intel-rapl:%x", count_packages(scenario));
     } else if (is_package(d)) {
-        snprintf(id, sizeof id, "intel-rapl:%d", top_number(scenario, d->name));
+        snprintf(id, sizeof id, "intel-rapl:%x", top_number(scenario, d->name));
     } else {
         if (!split_name(d->name, kind, sizeof kind, &suffix) ||
             (strcmp(kind, "core") && strcmp(kind, "uncore") && strcmp(kind, "dram")))
@@ -165,8 +165,8 @@ static int add_domain(struct emulator_tree *tree, const struct nrg_scenario *sce
         int number = top_number(scenario, package);
         if (number < 0)
             return nrg_fail(err, -EINVAL, d->name, "there is no %s in the scenario", package);
-        snprintf(top, sizeof top, "intel-rapl:%d", number);
-        snprintf(id, sizeof id, "intel-rapl:%d:%d", number, sub_number(scenario, i, suffix));
+        snprintf(top, sizeof top, "intel-rapl:%x", number);
+        snprintf(id, sizeof id, "intel-rapl:%x:%x", number, sub_number(scenario, i, suffix));
         name = kind;
     }
     int rc = make_zone(&tree->zones[i], d, dir, id, top, name);

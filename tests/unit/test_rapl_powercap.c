@@ -68,6 +68,42 @@ static void nested_tree_and_amd(void **state)
     assert_string_equal(probe.found[0].channels[0].parent, ""); /* no psys here */
     assert_string_equal(probe.found[0].channels[1].name, "core-0");
     nrg_probe_release(&probe);
+
+    /* AMD's core zone is one core's register: it must not pass for all of them. */
+    tree_write(&t, "/proc/cpuinfo", "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t: 1\n");
+    tree_probe(&t, &probe, "rapl-powercap");
+    assert_int_equal(probe.found[0].n_channels, 1);
+    assert_null(probe_channel(&probe, "core-0", NULL));
+    assert_non_null(strstr(probe_why(&probe, "core-0 (intel-rapl:0:0)")->why, "one core"));
+    nrg_probe_release(&probe);
+    tree_release(&t);
+}
+
+/* Sixteen packages and more: the kernel numbers zones in hexadecimal. */
+static void zones_beyond_the_tenth(void **state)
+{
+    struct tree t;
+    struct nrg_probe probe;
+    char zone[32], name[32];
+    (void)state;
+    tree_init(&t);
+    for (unsigned i = 0; i < 18; i++) {
+        snprintf(zone, sizeof zone, "intel-rapl:%x", i);
+        snprintf(name, sizeof name, "package-%u", i);
+        add_zone(&t, zone, name, 10, 262143328850);
+        snprintf(zone, sizeof zone, "intel-rapl:%x:0", i);
+        add_zone(&t, zone, "dram", 10, 65712999613);
+    }
+    add_zone(&t, "intel-rapl:g", "package-99", 10, 262143328850); /* no number at all */
+    tree_probe(&t, &probe, "rapl-powercap");
+    assert_int_equal(probe.n_found, 18);
+    for (unsigned i = 0; i < 18; i++) {
+        snprintf(name, sizeof name, "package-%u", i);
+        assert_non_null(probe_channel(&probe, name, NULL));
+        snprintf(name, sizeof name, "dram-%u", i);
+        assert_non_null(probe_channel(&probe, name, NULL));
+    }
+    nrg_probe_release(&probe);
     tree_release(&t);
 }
 
@@ -125,6 +161,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_packages_psys_and_mmio),
         cmocka_unit_test(nested_tree_and_amd),
+        cmocka_unit_test(zones_beyond_the_tenth),
         cmocka_unit_test(reads_and_faults),
         cmocka_unit_test(says_why_not),
     };

@@ -8,7 +8,8 @@
  * One sensor per top-level zone, its sub-zones are its channels, read as files.h says. Since 2020
  * only root may read energy_uj (a side channel), so the probe says how to get permission.
  *
- * Refuses: zones without a name, other zone types (dtpm), counters that do not parse.
+ * Refuses: AMD's core zone (is_one_core), zones without a name, other zone types (dtpm), counters
+ * that do not parse.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -19,6 +20,7 @@
 #include "base/mem.h"
 #include "sensors/drivers.h"
 #include "sensors/files.h"
+#include "sensors/machine/cpu_model.h"
 #include "sensors/rapl/common.h"
 
 #define CLASS_DIR "/sys/class/powercap"
@@ -43,7 +45,8 @@ struct zones {
     size_t n, cap;
 };
 
-/* "intel-rapl:0" -> 1 level, "intel-rapl:0:2" -> 2; 0 when it is not a zone of that type. */
+/* "intel-rapl:0" -> 1 level, "intel-rapl:a:2" -> 2; 0 when it is not a zone of that type. The
+ * kernel numbers zones in hexadecimal. */
 static int zone_level(const char *name, const char *type)
 {
     size_t len = strlen(type);
@@ -51,9 +54,10 @@ static int zone_level(const char *name, const char *type)
     if (strncmp(name, type, len))
         return 0;
     for (const char *p = name + len; *p; level++) {
-        if (*p != ':' || strspn(p + 1, "0123456789") == 0)
+        size_t digits = strspn(p + 1, "0123456789abcdef");
+        if (*p != ':' || !digits)
             return 0;
-        p += 1 + strspn(p + 1, "0123456789");
+        p += 1 + digits;
     }
     return level;
 }
@@ -104,6 +108,14 @@ static int list_zones(const struct nrg_root *root, const char *dir, const char *
     return rc;
 }
 
+/* AMD counts each core in a register of its own, and the kernel's zone reads one of them. */
+static bool is_one_core(const struct nrg_root *root, const char *domain)
+{
+    struct nrg_cpu_model model;
+    return !strcmp(domain, "core") && !nrg_cpu_model_identify(root, &model) &&
+           nrg_cpu_vendor_of(&model) == NRG_VENDOR_AMD;
+}
+
 /* Adds one zone as a channel. `package` is its package's suffix, updated by package zones. */
 static int add_zone(struct nrg_probe *probe, struct nrg_found *found, const struct zone *zone,
                     char *package, size_t size)
@@ -118,6 +130,12 @@ static int add_zone(struct nrg_probe *probe, struct nrg_found *found, const stru
     if (!strncmp(name, "package-", 8)) {
         nrg_copy(package, size, name + 8);
         domain = "package";
+    }
+    if (is_one_core(&probe->ctx->root, domain)) {
+        snprintf(path, sizeof path, "core-%.20s (%s)", package, zone->name);
+        return nrg_probe_unavailable(probe, path,
+                                     "the package has it; --sensor rapl-msr adds up all cores",
+                                     "on AMD this zone is the energy of one core, not of all");
     }
     snprintf(path, sizeof path, "%s/energy_uj", zone->dir);
     rc = nrg_root_read_i64(&probe->ctx->root, path, &energy_uj);
