@@ -117,6 +117,28 @@ static void print_estimates(const struct nrg_probe *probe)
                "plug.\n");
 }
 
+/* Rails of which nobody knows what they measure: see sensors/covers.h. */
+static void print_unplaced(const struct nrg_probe *probe)
+{
+    const char *last = NULL;
+    for (size_t f = 0; f < probe->n_found; f++) {
+        const struct nrg_found *found = &probe->found[f];
+        for (size_t c = 0; c < found->n_channels; c++) {
+            const struct nrg_channel *channel = &found->channels[c];
+            if (!found->wanted[c] || !channel->wide || channel->covers_cpu ||
+                (found->driver->flags & NRG_ON_REQUEST))
+                continue;
+            printf("%s%s",
+                   last ? ", " : "\nShown but not added, as nothing says what they measure: ",
+                   channel->name);
+            last = channel->name;
+        }
+    }
+    if (last)
+        printf("\n  --covers %s=machine (or cpu, part, none) says it, here and in nrg run.\n",
+               last);
+}
+
 static void print_unavailable(const struct nrg_probe *probe)
 {
     for (size_t u = 0; u < probe->n_unavailable; u++) {
@@ -143,6 +165,7 @@ static void print_text(const struct nrg_probe *probe, bool all)
         printf("%zu more channels are served twice: --all lists them, --sensor DRIVER uses them\n",
                unwanted);
     print_estimates(probe);
+    print_unplaced(probe);
     print_unavailable(probe);
 }
 

@@ -31,6 +31,7 @@ int nrg_desk_read(struct nrg_desk *desk, struct nrg_cli *cli, struct nrg_sensor_
         return rc;
     options->profile = profile ? &desk->profile : NULL;
     options->meters = desk->meters.items;
+    options->covers = desk->covers.items;
     options->config = &desk->config;
     /* Meters are always this machine's, even when --root names another machine's tree. */
     if (desk->meters.n || desk->config.n_meters)

@@ -1,6 +1,7 @@
 /*
- * Options about this desk's sensors that commands share: --meter, --no-meter, --sensor-profile, and
- * what the config files say of them (sensors/meter/config.h). Embedded: read, release.
+ * Options about this desk's sensors that commands share: --meter, --no-meter, --covers,
+ * --sensor-profile, and what the config files say of them (sensors/meter/config.h). Embedded: read,
+ * release.
  */
 #ifndef NRG_CLI_DESK_H
 #define NRG_CLI_DESK_H
@@ -11,7 +12,7 @@
 #include "sensors/sensor_profile.h"
 
 struct nrg_desk {
-    struct nrg_list meters;
+    struct nrg_list meters, covers;
     bool none;
     const char *profile_path;
     struct nrg_meter_config config;
@@ -25,6 +26,9 @@ struct nrg_desk {
      offsetof(type, field.meters)},                                                                \
     {"no-meter", 0, NRG_OPT_FLAG, NULL, "ignore the meters of nrg.conf",                           \
      offsetof(type, field.none)},                                                                  \
+    {"covers", 0, NRG_OPT_LIST, "RAIL=WHAT",                                                       \
+     "what a rail measures: machine, cpu, part (none of the others) or none; may be repeated",     \
+     offsetof(type, field.covers)},                                                                \
     {"sensor-profile", 0, NRG_OPT_STRING, "FILE",                                                  \
      "how a GPU's power sensor samples, of nrg calibrate --gpu", offsetof(type, field.profile_path)}
 /* clang-format on */

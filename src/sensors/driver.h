@@ -110,7 +110,8 @@ struct nrg_sensor_options {
     /* Driver names or "driver:argument", NULL-terminated; NULL: automatic. */
     const char *const *only;
     const char *const *meters; /* URIs (meter/uri.h), NULL-terminated; besides all others */
-    const struct nrg_meter_config *config;    /* meters and layouts of meter/config.h */
+    const char *const *covers; /* "RAIL=machine" and so on (covers.h), NULL-terminated */
+    const struct nrg_meter_config *config;    /* of nrg.conf: meter/config.h */
     const struct nrg_sensor_profile *profile; /* nvml: how a GPU's power sensor samples */
     double cpu_idle_w, cpu_full_w;            /* --cpu-watts, 0: not given */
     bool per_cpu;                             /* machine: one utilisation channel per CPU */

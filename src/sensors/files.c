@@ -169,6 +169,17 @@ int nrg_files_read(void *state, struct nrg_sink *sink)
     return f->n && gone == f->n ? -ENODEV : 0;
 }
 
+bool nrg_cpu_is_covered(const struct nrg_probe *probe)
+{
+    for (size_t f = 0; f < probe->n_found; f++) {
+        const struct nrg_found *found = &probe->found[f];
+        for (size_t c = 0; !found->hidden && c < found->n_channels; c++)
+            if (found->channels[c].covers_cpu && found->channels[c].provenance != NRG_ESTIMATED)
+                return true;
+    }
+    return false;
+}
+
 struct nrg_channel *nrg_find_channel(const struct nrg_probe *probe, const char *name,
                                      enum nrg_quantity quantity)
 {

@@ -31,6 +31,9 @@ void nrg_files_close(void *state);
 void nrg_unique_name(const struct nrg_probe *probe, enum nrg_quantity quantity, char *name,
                      size_t size);
 
+/* Whether something that was found so far measures the processors. */
+bool nrg_cpu_is_covered(const struct nrg_probe *probe);
+
 /* A found channel by name and quantity (NRG_QUANTITIES: any); NULL when there is none. */
 struct nrg_channel *nrg_find_channel(const struct nrg_probe *probe, const char *name,
                                      enum nrg_quantity quantity);

@@ -14,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "sensors/covers.h"
 #include "sensors/drivers.h"
 #include "sensors/files.h"
 #include "sensors/meter/config.h"
@@ -137,6 +138,13 @@ static int choose_channels(struct nrg_probe *probe)
     return 0;
 }
 
+static int probe_driver(struct nrg_probe *probe, struct nrg_error *err)
+{
+    size_t first = probe->n_found;
+    int rc = probe->driver->probe(probe, err);
+    return rc ? rc : nrg_covers_apply(probe, first, err);
+}
+
 static int probe_named(struct nrg_probe *probe, const char *option, const char *spec,
                        struct nrg_error *err)
 {
@@ -147,7 +155,7 @@ static int probe_named(struct nrg_probe *probe, const char *option, const char *
     probe->argument = colon ? colon + 1 : NULL;
     if (!probe->driver)
         return nrg_fail(err, -EINVAL, option, "no driver is called '%s': see nrg sensors", name);
-    return probe->driver->probe(probe, err);
+    return probe_driver(probe, err);
 }
 
 /* Two meters may both be called `wall`. Unlike two paths to one chip, they are two sensors. */
@@ -224,9 +232,11 @@ int nrg_probe_all(struct nrg_probe *probe, const struct nrg_context *ctx,
         for (size_t i = 0; !rc && nrg_drivers[i]; i++) {
             probe->driver = nrg_drivers[i];
             if (!(probe->driver->flags & NRG_ON_REQUEST))
-                rc = probe->driver->probe(probe, err);
+                rc = probe_driver(probe, err);
         }
     }
+    if (!rc)
+        rc = nrg_covers_check(probe, err);
     if (!rc && (rc = choose_channels(probe)))
         nrg_fail(err, rc, NULL, "out of memory");
     if (rc)

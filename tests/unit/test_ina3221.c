@@ -100,6 +100,7 @@ static void boards_know_their_rails(void **state)
         const struct nrg_channel *c = probe_channel(&probes[i >= 3], cases[i].rail, NULL);
         assert_non_null(c);
         assert_string_equal(c->parent, cases[i].parent);
+        assert_false(c->wide);
     }
     assert_null(probe_channel(&probes[0], "NC", NULL));
     assert_int_equal(probes[0].found[1].n_channels, 3);
@@ -129,6 +130,7 @@ static void unlabelled_chip_in_the_class_only(void **state)
     assert_non_null(c);
     assert_int_equal(c->lag_ns, 0);
     assert_true(c->resolution == 0); /* no shunt is told */
+    assert_true(c->wide);            /* nor what hangs on the rail */
     nrg_probe_release(&probe);
     tree_release(&t);
 }

@@ -146,16 +146,27 @@ static void print_wall(const struct nrg_summary *s, const struct nrg_text_style 
                 100 * w->covered, st->off);
 }
 
+static void print_no_total(const struct nrg_summary *s, const struct nrg_text_style *st, FILE *out)
+{
+    if (s->n_domains)
+        fprintf(out,
+                "%sno total%s: nothing says what these measure, so they are not added; --covers "
+                "RAIL=machine does\n",
+                st->warn, st->off);
+    else
+        fprintf(out,
+                "%sno energy was measured%s: see below, and nrg sensors; nrg run --sensor estimate "
+                "estimates instead\n",
+                st->warn, st->off);
+}
+
 static void print_total(const struct nrg_report *r, const struct nrg_summary *s, int width,
                         const struct nrg_text_style *st, FILE *out)
 {
     char names[200];
     bool estimated = s->total_provenance == NRG_ESTIMATED;
     if (isnan(s->total_j)) {
-        fprintf(out,
-                "%sno energy was measured%s: see below, and nrg sensors; nrg run --sensor estimate "
-                "estimates instead\n",
-                st->warn, st->off);
+        print_no_total(s, st, out);
         return;
     }
     list_added(s, names, sizeof names);

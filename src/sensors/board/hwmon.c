@@ -6,11 +6,11 @@
  *     APU's figure is the whole socket with its CPU: apu-N, a part of package-0 where RAPL has it.
  *   acpi_power_meter is the machine; amd_energy and fam15h_power count sockets: package-N.
  *   PMBus supplies show input (pin) and output (pout1...): the input contains the output, so
- *     outputs are dropped where there is an input. A supply feeds the GPUs too: where these are
- *     known, it is wide.
- *   A label that says "total" covers the machine and contains the chip's other channels.
- *   Any other chip is a part of its own; but where something already covers the CPU it may well
- *     measure the same watts again, and is then marked wide: shown beside the total, not added.
+ *     outputs are dropped where there is an input.
+ *   A label that says "total" covers the machine and contains the chip's other channels; one that
+ *     says "cpu" covers the processors, unless something else does.
+ *   Any other chip may measure watts that others count, too (a supply's input, a regulator of the
+ *     processor): it is marked wide, shown beside the total and not added (see covers.h).
  * A counter beats a gauge: a power file is dropped when an energy file has the same label.
  *
  * A chip is named by its own label or its driver, with an index (in the order of devices, not of
@@ -182,9 +182,9 @@ static int add_part(struct hwmon_probe *h, struct nrg_found *found,
         if (!channel)
             return -ENOMEM;
         bool whole = is_total(attr->label[0] ? attr->label : chip->label);
-        bool feeds_gpus = h->next_gpu > 0 && pmbus_label(attr->label, "pin");
-        channel->wide = whole || h->cpu_covered || feeds_gpus;
-        channel->covers_cpu = whole || strcasestr(attr->label, "cpu") != NULL;
+        bool cpu = strcasestr(attr->label, "cpu") != NULL;
+        channel->wide = whole || !cpu || h->cpu_covered;
+        channel->covers_cpu = whole || cpu;
         if (whole)
             nrg_copy(total, sizeof total, name);
     }
@@ -343,11 +343,11 @@ static int add_chip(struct hwmon_probe *h, size_t index)
 /* From the channels found so far: is the CPU covered, and which number has the next GPU? */
 static void survey_found(struct hwmon_probe *h)
 {
+    h->cpu_covered = nrg_cpu_is_covered(h->probe);
     for (size_t f = 0; f < h->probe->n_found; f++) {
         const struct nrg_found *found = &h->probe->found[f];
         for (size_t c = 0; c < found->n_channels; c++) {
             const char *name = found->channels[c].name;
-            h->cpu_covered |= found->channels[c].covers_cpu;
             if (strncmp(name, "gpu-", 4) || !isdigit((unsigned char)name[4]))
                 continue;
             unsigned long number = strtoul(name + 4, NULL, 10);

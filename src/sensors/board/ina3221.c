@@ -17,7 +17,9 @@
  *
  * What contains what is a table of labels below: module inputs contain the other rails, except
  * those of the carrier board, which has an input of its own beside the module's. AGX boards have no
- * input rail: their rails are disjoint, but for the memory's, which hangs on the 5 V one.
+ * input rail: their rails are disjoint, but for the memory's, which hangs on the 5 V one. Rails
+ * that are not in the tables, or stand beside another sensor of the processors, may be counted by
+ * others, too: they are wide, shown and not added (covers.h).
  *
  * Refuses: disabled and unconnected ("NC") channels; the "sum of shunt voltages".
  */
@@ -65,6 +67,14 @@ static const struct inside {
     {NULL, NULL, NULL},
 };
 
+/* Rails of boards without an input rail, and of the modules whose input is not shown. */
+static const char *const disjoint[] = {
+    "GPU",         "CPU",         "SOC",         "CV",
+    "VDDRQ",       "VDD_GPU_SOC", "VDD_CPU_CV",  "VDD_GPU",
+    "VDD_CPU",     "VDD_SOC",     "VDD_SYS_GPU", "VDD_CPU_SOC_MSS",
+    "VDD_SYS_CPU", "VDD_SYS_SOC", "VDD_SYS_DDR", "VDD_CPU_GPU_CV",
+    "POM_5V_GPU",  "POM_5V_CPU",  NULL};
+
 /* File names of the two layouts; the number is first + rail. */
 static const struct layout {
     unsigned first;
@@ -80,14 +90,23 @@ struct chip {
 };
 
 /* Also "VDD_IN-2", as a second board's input is called. */
+static bool is_label(const char *label, const char *name)
+{
+    size_t len = strlen(label);
+    return !strncmp(label, name, len) && (name[len] == '\0' || name[len] == '-');
+}
+
+static bool is_one_of(const char *const *labels, const char *name)
+{
+    size_t i = 0;
+    while (labels[i] && !is_label(labels[i], name))
+        i++;
+    return labels[i] != NULL;
+}
+
 static bool is_input(const char *name)
 {
-    for (size_t i = 0; inputs[i]; i++) {
-        size_t len = strlen(inputs[i]);
-        if (!strncmp(inputs[i], name, len) && (name[len] == '\0' || name[len] == '-'))
-            return true;
-    }
-    return false;
+    return is_one_of(inputs, name);
 }
 
 /* Formats come from the layouts above only. */
@@ -338,10 +357,28 @@ static const char *parent_of(const struct nrg_probe *probe, const char *name)
     return "";
 }
 
+/* Whether a rail is known to be disjoint from all but its parent. */
+static bool is_known(const struct nrg_channel *c)
+{
+    bool known = c->parent[0] || c->covers_cpu || is_one_of(disjoint, c->name);
+    for (const struct inside *i = inside; !known && i->label; i++)
+        known = is_label(i->label, c->name);
+    return known;
+}
+
+static void place_rail(const struct nrg_probe *probe, struct nrg_channel *c, bool cpu_covered)
+{
+    if (c->quantity != NRG_POWER)
+        return;
+    nrg_copy(c->parent, sizeof c->parent, parent_of(probe, c->name));
+    c->wide = cpu_covered || !is_known(c);
+}
+
 static int probe_ina3221(struct nrg_probe *probe, struct nrg_error *err)
 {
     struct nrg_names tried = {0};
     size_t first = probe->n_found;
+    bool cpu_covered = nrg_cpu_is_covered(probe);
     int rc = probe_bus(probe, MAINLINE_DIR, "/hwmon", "hwmon", &mainline, &tried);
     if (!rc)
         rc = probe_class(probe, &tried);
@@ -351,9 +388,7 @@ static int probe_ina3221(struct nrg_probe *probe, struct nrg_error *err)
     for (size_t f = first; f < probe->n_found; f++) {
         struct nrg_found *found = &probe->found[f];
         for (size_t c = 0; c < found->n_channels; c++)
-            if (found->channels[c].quantity == NRG_POWER)
-                nrg_copy(found->channels[c].parent, sizeof found->channels[c].parent,
-                         parent_of(probe, found->channels[c].name));
+            place_rail(probe, &found->channels[c], cpu_covered);
     }
     return rc;
 }

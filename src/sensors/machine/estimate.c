@@ -33,6 +33,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "sensors/drivers.h"
+#include "sensors/files.h"
 #include "sensors/machine/core_load.h"
 #include "sensors/machine/cpu_power.h"
 #include "sensors/machine/files.h"
@@ -60,17 +61,6 @@ struct watts {
 };
 
 /* --- probe --- */
-
-static bool cpu_is_covered(const struct nrg_probe *probe)
-{
-    for (size_t f = 0; f < probe->n_found; f++) {
-        const struct nrg_found *found = &probe->found[f];
-        for (size_t c = 0; !found->hidden && c < found->n_channels; c++)
-            if (found->channels[c].covers_cpu && found->channels[c].provenance != NRG_ESTIMATED)
-                return true;
-    }
-    return false;
-}
 
 static void watts_of_family(struct watts *w, const struct nrg_cpu_model *m,
                             const struct nrg_cpu_family *family)
@@ -243,7 +233,7 @@ static int probe_estimate(struct nrg_probe *probe, struct nrg_error *err)
     char text[NRG_PROC_STAT_HEAD];
     if (probe->argument && *probe->argument)
         return nrg_fail(err, -EINVAL, "--sensor", "estimate takes no argument: see --cpu-watts");
-    if (!probe->options->only && cpu_is_covered(probe))
+    if (!probe->options->only && nrg_cpu_is_covered(probe))
         return 0;
     /* Without utilisation there is nothing to estimate from; the machine driver says why. */
     ssize_t len = nrg_root_read_head(&probe->ctx->root, STAT, text, sizeof text);

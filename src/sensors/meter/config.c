@@ -16,7 +16,7 @@ static int add_entry(struct nrg_meter_entry **list, size_t *n, size_t *cap, cons
                      const char *name, const char *text, struct nrg_error *err)
 {
     if (*n >= MAX_ENTRIES)
-        return nrg_fail(err, -E2BIG, where, "more than %d meters or layouts", MAX_ENTRIES);
+        return nrg_fail(err, -E2BIG, where, "more than %d meters, layouts or rails", MAX_ENTRIES);
     if (nrg_reserve(list, cap, *n + 1, sizeof **list))
         return nrg_fail(err, -ENOMEM, where, "out of memory");
     struct nrg_meter_entry *e = &(*list)[*n];
@@ -49,6 +49,13 @@ static int keep_profile(struct nrg_meter_config *c, const char *where, const cha
     return 0;
 }
 
+/* "layout desk" -> "desk"; NULL when the key does not begin with that word. */
+static char *after_word(char *key, const char *word)
+{
+    size_t len = strlen(word);
+    return strncmp(key, word, len) || !strchr(BLANK, key[len]) ? NULL : cut_blanks(key + len);
+}
+
 static int parse_line(struct nrg_meter_config *c, const char *where, char *line,
                       struct nrg_error *err)
 {
@@ -59,17 +66,21 @@ static int parse_line(struct nrg_meter_config *c, const char *where, char *line,
     if (!equals)
         return nrg_fail(err, -EINVAL, where, "wants 'meter = URI' or 'layout NAME = ...'");
     *equals = '\0';
-    char *value = cut_blanks(equals + 1), *key = cut_blanks(line);
+    char *value = cut_blanks(equals + 1), *key = cut_blanks(line), *name;
     if (!*value)
         return nrg_fail(err, -EINVAL, where, "nothing stands after '%s ='", key);
     if (!strcmp(key, "meter"))
         return add_entry(&c->meters, &c->n_meters, &c->cap_meters, where, NULL, value, err);
     if (!strcmp(key, "sensor-profile"))
         return keep_profile(c, where, value, err);
-    if (strncmp(key, "layout", 6) || !strchr(BLANK, key[6]))
+    if ((name = after_word(key, "covers")) && !*name)
+        return nrg_fail(err, -EINVAL, where, "wants 'covers RAIL = machine', cpu, part or none");
+    if (name)
+        return add_entry(&c->covers, &c->n_covers, &c->cap_covers, where, name, value, err);
+    if (!(name = after_word(key, "layout")))
         return nrg_fail(err, -EINVAL, where,
-                        "'%.40s' is not a setting: meter, layout and sensor-profile are", key);
-    char *name = cut_blanks(key + 6);
+                        "'%.40s' is not a setting: meter, layout, covers and sensor-profile are",
+                        key);
     if (!is_name(name))
         return nrg_fail(err, -EINVAL, where,
                         "a layout wants a name of letters, digits, - and _, not '%.40s'", name);
@@ -141,6 +152,7 @@ void nrg_meter_config_release(struct nrg_meter_config *config)
 {
     nrg_meter_config_drop_meters(config);
     release_list(config->layouts, config->n_layouts);
+    release_list(config->covers, config->n_covers);
     free(config->sensor_profile);
     *config = (struct nrg_meter_config){0};
 }

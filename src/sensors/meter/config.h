@@ -7,6 +7,7 @@
  *   meter = emonpi:/dev/serial/by-id/usb-FTDI?node=5&layout=desk
  *   layout desk = power1, power2, Vrms*0.01V
  *   sensor-profile = /etc/nrg-a100.json
+ *   covers ina226 = machine
  *
  * Meters of both files are used; of two layouts of one name, or two profiles, the user's wins. The
  * struct owns all texts; init reads, release frees. Lines that are not understood are errors with
@@ -19,13 +20,13 @@
 #include "sensors/meter/uri.h"
 
 struct nrg_meter_entry {
-    char *name, *text; /* name: of a layout; NULL for a meter */
+    char *name, *text; /* name: of a layout or a rail; NULL for a meter */
     char where[280];   /* "file:line" */
 };
 
 struct nrg_meter_config {
-    struct nrg_meter_entry *meters, *layouts;
-    size_t n_meters, cap_meters, n_layouts, cap_layouts;
+    struct nrg_meter_entry *meters, *layouts, *covers; /* covers: see sensors/covers.h */
+    size_t n_meters, cap_meters, n_layouts, cap_layouts, n_covers, cap_covers;
     char *sensor_profile; /* path; NULL: none */
 };
 
