@@ -7,14 +7,15 @@
  * Life of a sensor:
  *   probe   finds devices; for each one adds a struct nrg_found (name and channels), and for what
  *           can't be used says what, why, and the exact command or file that would change it.
- *           Called once, may take milliseconds, must not disturb the machine.
+ *           Called at the start, and again for a sensor that left; may take milliseconds, must not disturb the machine.
  *   open    gets one found sensor back, with `wanted` telling which of its channels were chosen
  *           (another driver may serve the rest); prepares descriptors; sets *state.
  *   read    called at each deadline, on one thread only. Emits any number of rows through the
  *           sink, each with its own time stamp (the middle of before and after the read) and
  *           width. No allocation, no stdio. A channel that fails is NRG_MISSING in its row plus
  *           nrg_sink_fault(); a return of -errno means that the whole sensor failed this time.
- *           -ENODEV: it is gone for good and will not be read again.
+ *           -ENODEV: it is gone. It is closed, and looked for by asking `probe` again, unless the
+ *           user named it with an argument (NRG_ON_REQUEST).
  *   fd      optional: a descriptor that becomes readable when the device pushes data; read is
  *           then called for it instead of at deadlines.
  *   close   releases *state; called also after a failed read.

@@ -10,12 +10,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 
 #define NO_FILE SIZE_MAX
+#define LOOK_NS (NRG_NS_PER_S / 4)
 
 struct file {
     char path[160];
@@ -37,6 +39,7 @@ struct files {
     struct column *columns;
     int64_t *raw;
     size_t n_columns;
+    int64_t looked_ns; /* when it was last checked that the files are still there */
 };
 
 void nrg_files_close(void *state)
@@ -158,10 +161,27 @@ static size_t read_group(struct files *f, size_t first, size_t *file, struct nrg
     return end;
 }
 
+/* The kernel's files end with their device. Any other file system lets us read on what was
+ * removed, so that a sensor which left would show its last value for ever. */
+static bool are_removed(struct files *f)
+{
+    struct stat st;
+    size_t i = 0;
+    int64_t now = nrg_now_ns();
+    if (now - f->looked_ns < LOOK_NS)
+        return false;
+    f->looked_ns = now;
+    while (i < f->n && !fstat(f->items[i].fd, &st) && st.st_nlink == 0)
+        i++;
+    return f->n && i == f->n;
+}
+
 int nrg_files_read(void *state, struct nrg_sink *sink)
 {
     struct files *f = state;
     size_t gone = 0, file = 0;
+    if (are_removed(f))
+        return -ENODEV;
     for (size_t c = 0; c < f->n_columns;)
         c = read_group(f, c, &file, sink);
     for (size_t i = 0; i < f->n; i++)

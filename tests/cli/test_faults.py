@@ -142,6 +142,40 @@ class FakeRoot(Case):
             self.assertAlmostEqual(found["package-1"]["energy_j"], 2, places=3)
             self.assertTrue(self.missing(r, "package-0"))
 
+    def test_a_zone_that_leaves_and_returns_is_read_again(self):
+        self.zone("intel-rapl:0", "package-0\n", "5000000\n")
+        zone, away = self.path(self.BASE, "intel-rapl:0"), self.path("away")
+        script = (f"sleep 0.3; rm -r {zone}; sleep 0.8; mkdir {away}; echo package-0 > {away}/name; "
+                  f"echo 262143328850 > {away}/max_energy_range_uj; echo 7000000 > {away}/energy_uj; "
+                  f"mv {away} {zone}; sleep 1.2; echo 9000000 > {zone}/energy_uj; sleep 0.3")
+        r, _ = self.run_json("--root", self.path("root"), "--sensor", "rapl-powercap", "--force",
+                             "--rate", "50Hz", "-o", self.path("f.nrg"), "--", "sh", "-c", script)
+        self.assertAlmostEqual(domains(r)["package-0"]["energy_j"], 4, places=3)
+        self.assertIn("gone", self.missing(r, "intel-rapl:0"))
+        self.assertTrue([m for m in r["missing"] if "read again" in m["why"]])
+
+    def test_a_chip_returns_under_another_number(self):
+        chip, device = "root/sys/class/hwmon/%s/", self.path("root/sys/devices/1-0040")
+        os.makedirs(device)
+        for name in ("hwmon3", "later/hwmon5"):
+            self.write(chip % name + "name", "ina226\n")
+            self.write(chip % name + "power1_input", "4000000\n")
+            os.symlink(device, self.path(chip % name + "device"))
+        base = self.path("root/sys/class/hwmon")
+        os.rename(base + "/later", self.path("later"))
+        script = (f"sleep 0.4; rm -r {base}/hwmon3; sleep 0.8; mv {self.path('later')}/hwmon5 {base}; "
+                  "sleep 1.5")
+        r, _ = self.run_json("--root", self.path("root"), "--sensor", "hwmon", "--covers",
+                             "ina226=machine", "--force", "--rate", "50Hz", "-o", self.path("h.nrg"),
+                             "--", "sh", "-c", script)
+        ina = domains(r)["ina226"]
+        self.assertTrue(0.5 < ina["covered"] < 0.95, ina)
+        self.assertAlmostEqual(ina["mean_w"], 4, places=3)
+        self.assertAlmostEqual(r["total"]["covered"], ina["covered"], places=6)
+        self.assertLessEqual(r["total"]["low_j"], 4 * r["duration_s"])
+        self.assertGreaterEqual(r["total"]["high_j"], 4 * r["duration_s"] * 0.999999)
+        self.assertTrue([m for m in r["missing"] if "read again" in m["why"]])
+
     def test_links_that_lead_nowhere_and_in_circles(self):
         self.zone("intel-rapl:0", "package-0\n", "1000\n")
         base = self.path(self.BASE)

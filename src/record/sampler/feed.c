@@ -9,6 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "record/sampler/reopen.h"
+#include "sensors/registry.h"
+
+/* A sensor that left is looked for this often. */
+#define RETRY_NS (NRG_NS_PER_S / 2)
 /* With more waiting rows than this, the feed hands them over without waiting for its second. */
 #define MAX_WAITING 8192
 
@@ -160,10 +166,17 @@ int nrg_feed_init(struct nrg_feed *feed, const struct nrg_context *ctx,
     return rc;
 }
 
-void nrg_feed_release(struct nrg_feed *feed)
+static void close_sensor(struct nrg_feed *feed)
 {
     if (feed->state)
         feed->found->driver->close(feed->state);
+    feed->state = NULL;
+    nrg_probe_release(&feed->again);
+}
+
+void nrg_feed_release(struct nrg_feed *feed)
+{
+    close_sensor(feed);
     for (size_t g = 0; feed->rows && g < feed->n_groups; g++)
         nrg_rows_release(&feed->rows[g]);
     nrg_rows_release(&feed->gpu_rows);
@@ -188,15 +201,41 @@ static void note_recovery(struct nrg_feed *feed, size_t group)
     }
 }
 
+static void lose_sensor(struct nrg_feed *feed)
+{
+    report_event(feed, "lost", feed->found->sensor, "the device is gone");
+    close_sensor(feed);
+    feed->lost = nrg_can_reopen(feed->found);
+    feed->retry_ns = nrg_now_ns() + RETRY_NS;
+}
+
+static void look_for_it(struct nrg_feed *feed)
+{
+    int64_t now = nrg_now_ns();
+    if (!feed->lost || now < feed->retry_ns)
+        return;
+    feed->retry_ns = now + RETRY_NS;
+    if (nrg_reopen(feed->ctx, feed->found, &feed->again, &feed->state))
+        return;
+    feed->lost = false;
+    feed->sensor_error = 0;
+    report_event(feed, "back", feed->found->sensor, "the device is read again");
+}
+
+bool nrg_feed_is_due(const struct nrg_feed *feed, int64_t now_ns)
+{
+    return (feed->state || feed->lost) && !feed->found->driver->fd && feed->next_ns <= now_ns;
+}
+
 void nrg_feed_read(struct nrg_feed *feed)
 {
+    if (!feed->state)
+        look_for_it(feed);
     if (!feed->state)
         return;
     int rc = feed->found->driver->read(feed->state, &feed->sink);
     if (rc == -ENODEV) {
-        report_event(feed, "lost", feed->found->sensor, "the device is gone");
-        feed->found->driver->close(feed->state);
-        feed->state = NULL;
+        lose_sensor(feed);
     } else if (rc != feed->sensor_error) {
         report_event(feed, rc ? "fault" : "recovered", feed->found->sensor,
                      rc ? strerror(-rc) : "readings are back");

@@ -22,6 +22,9 @@ struct nrg_feed {
     struct nrg_queue *queue;
     struct nrg_live *live; /* gets every row, for the energy so far; NULL: none */
     void *state;           /* the driver's; NULL when closed */
+    bool lost;             /* it left: look for it from retry_ns on */
+    int64_t retry_ns;
+    struct nrg_probe again; /* what a sensor that came back was opened from */
     int64_t period_ns, next_ns;
     int64_t quick_ns;  /* period while a program marks spans; never above period_ns */
     int64_t last_t_ns; /* of the last row, 0: none yet */
@@ -41,7 +44,10 @@ int nrg_feed_init(struct nrg_feed *feed, const struct nrg_context *ctx,
                   struct nrg_store *store, int gpu_series, struct nrg_error *err);
 void nrg_feed_release(struct nrg_feed *feed);
 
+/* Reads it, or looks for it if it left. */
 void nrg_feed_read(struct nrg_feed *feed);
+/* Whether its deadline is over. Never for sensors that push data. */
+bool nrg_feed_is_due(const struct nrg_feed *feed, int64_t now_ns);
 /* Gives the waiting rows to the queue. */
 void nrg_feed_hand_over(struct nrg_feed *feed);
 

@@ -54,9 +54,8 @@ static void read_due_feeds(struct nrg_recorder *r, int64_t now, unsigned flag)
 {
     for (size_t i = 0; i < r->n_feeds; i++) {
         struct nrg_feed *feed = &r->feeds[i];
-        const struct nrg_driver *driver = feed->found->driver;
-        if (!feed->state || feed->next_ns > now || driver->fd ||
-            (driver->flags & NRG_WITH_PROCESSES) != flag)
+        if (!nrg_feed_is_due(feed, now) ||
+            (feed->found->driver->flags & NRG_WITH_PROCESSES) != flag)
             continue;
         nrg_feed_read(feed);
         r->status.ticks++;
@@ -104,7 +103,7 @@ static int64_t next_deadline(const struct nrg_recorder *r)
 {
     int64_t next = r->commit_next_ns < r->process_next_ns ? r->commit_next_ns : r->process_next_ns;
     for (size_t i = 0; i < r->n_feeds; i++)
-        if (r->feeds[i].state && !r->feeds[i].found->driver->fd && r->feeds[i].next_ns < next)
+        if (nrg_feed_is_due(&r->feeds[i], next))
             next = r->feeds[i].next_ns;
     return next;
 }

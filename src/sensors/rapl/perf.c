@@ -248,6 +248,7 @@ static int probe_perf(struct nrg_probe *probe, struct nrg_error *err)
 struct perf {
     size_t n;
     int fd[N_EVENTS]; /* -1: not wanted */
+    size_t n_ended;   /* of the last reading */
 };
 
 static void perf_close(void *state)
@@ -288,11 +289,12 @@ static int perf_open(const struct nrg_context *ctx, const struct nrg_found *foun
 /* A perf descriptor ends (0 bytes) when the event is in error, for example its CPU went away. */
 static int read_counter(void *state, size_t i, int64_t *raw)
 {
-    const struct perf *p = state;
+    struct perf *p = state;
     uint64_t count;
     if (p->fd[i] < 0)
         return 0;
     ssize_t n = read(p->fd[i], &count, sizeof count);
+    p->n_ended += n == 0;
     if (n != (ssize_t)sizeof count)
         return n < 0 ? -errno : -ENODATA;
     *raw = (int64_t)(count & INT64_MAX);
@@ -301,9 +303,13 @@ static int read_counter(void *state, size_t i, int64_t *raw)
 
 static int perf_read(void *state, struct nrg_sink *sink)
 {
-    const struct perf *p = state;
+    struct perf *p = state;
+    size_t wanted = 0;
+    p->n_ended = 0;
     nrg_sink_poll(sink, 0, 0, p->n, read_counter, state);
-    return 0;
+    for (size_t i = 0; i < p->n; i++)
+        wanted += p->fd[i] >= 0;
+    return wanted && p->n_ended == wanted ? -ENODEV : 0;
 }
 
 const struct nrg_driver nrg_driver_rapl_perf = {
