@@ -235,5 +235,31 @@ class Config(Meter):
                 self.assertIn(word, line)
 
 
+class NvidiaSmi(Case):
+    """A stand-in prints what nvidia-smi --query-gpu=... --format=csv -lms 100 does."""
+
+    def meter(self, header, *rows):
+        lines = "".join(f'echo "{row}, $(date "+%Y/%m/%d %H:%M:%S.%3N")"; ' for row in rows)
+        self.write("nvidia-smi", f"#!/bin/sh\necho '{header}, timestamp'\nwhile {lines} do sleep 0.1; done\n", 0o755)
+        return "exec:" + self.path("nvidia-smi")
+
+    def measure(self, meter):
+        r, _ = self.run_json("--meter", meter, "-o", self.path("g.nrg"), "--force", "--", "sleep", "1.5")
+        return r, domains(r)
+
+    def test_two_gpus_are_two_channels(self):
+        r, d = self.measure(self.meter("index, power.limit [W], power.draw [W]", "0, 300.00 W, 60.5 W", "1, 300.00 W, 61.5 W"))
+        self.assertAlmostEqual(d["power-0"]["mean_w"], 60.5, places=6)
+        self.assertAlmostEqual(d["power-1"]["mean_w"], 61.5, places=6)
+        self.assertNotIn("wall", d)
+        self.assertNotIn("power-0", r["total"]["domains"])
+
+    def test_one_gpu_is_not_the_machine(self):
+        r, d = self.measure(self.meter("name, power.draw [W]", "Tesla T4, 44.94 W"))
+        self.assertAlmostEqual(d["power"]["mean_w"], 44.94, places=6)
+        self.assertNotIn("wall", d)
+        self.assertEqual(r["total"]["provenance"], "estimated" if "machine" in d else "measured")
+
+
 if __name__ == "__main__":
     unittest.main()

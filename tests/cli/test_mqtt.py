@@ -80,7 +80,7 @@ class Mqtt(Case):
         step = f"step:{time.monotonic_ns() + 2_500_000_000}:20:120"
         cases = (("constant:87.5", "a/power", "number", "period=1s", "trapezoid"),
                  (step, "b/power", "number", "period=1s&average=50ms", "trapezoid"),
-                 ("burst:1:0.5:40:110", "c/energy", "joules", "period=1s", "counter difference"),
+                 ("burst:1:0.5:40:110", "c/energy_j", "joules", "period=1s", "counter difference"),
                  # Arrivals jitter on a busy machine, and a reading in the wrong place costs most at steps.
                  ("burst:1:0.5:40:110", "d/power", "number", "period=1s&average=50ms", "trapezoid"),
                  ("constant:45", "plug/status/switch:0", "shelly2", "period=1s", "trapezoid"),

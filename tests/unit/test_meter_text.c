@@ -174,7 +174,7 @@ static void table(struct nrg_table *t, const char *columns)
 {
     struct nrg_error err = {0};
     n_fields = 0;
-    if (nrg_table_init(t, columns, NULL, fields, &n_fields, &err))
+    if (nrg_table_init(t, columns, NULL, NULL, fields, &n_fields, &err))
         fail_msg("%s: %s", columns, err.what);
 }
 
@@ -220,6 +220,38 @@ static void names_in_the_first_line(void **state)
     assert_true(values[0] == 0.25);
 }
 
+/* nvidia-smi --query-gpu=...: a line per GPU. */
+static void rows_of_several_devices(void **state)
+{
+    struct nrg_table t;
+    struct nrg_error err = {0};
+    (void)state;
+    n_fields = 0;
+    assert_int_equal(nrg_table_init(&t, NULL, "index:0,1", NULL, fields, &n_fields, &err), 0);
+    assert_int_equal(n_fields, 2);
+    assert_string_equal(fields[1].name, "power-1");
+    assert_int_equal(row(&t, "timestamp, power.limit [W], index, power.draw [mW]"),
+                     NRG_TABLE_NAMES);
+    assert_int_equal(row(&t, "2026/11/16 08:06:32.791, 300.00, 1, 61000"), NRG_TABLE_ROW);
+    assert_true(isnan(values[0]) && values[1] == 61);
+    assert_int_equal(row(&t, "2026/11/16 08:06:32.792, 300.00, 0, 60.50 W"), NRG_TABLE_ROW);
+    assert_true(values[0] == 60.5 && isnan(values[1]));
+    assert_int_equal(row(&t, "2026/11/16 08:06:32.792, 300.00, 0, [N/A]"), NRG_TABLE_REFUSED);
+    assert_int_equal(row(&t, "2026/11/16 08:06:32.792, 300.00, 2, 60.50 W"), NRG_TABLE_REFUSED);
+
+    /* Without rows= there is one device, and a second one is not mixed into it. */
+    table(&t, NULL);
+    assert_int_equal(row(&t, "uuid, power.draw [W]"), NRG_TABLE_NAMES);
+    assert_int_equal(row(&t, "GPU-1, 5"), NRG_TABLE_ROW);
+    assert_int_equal(row(&t, "GPU-2, 6"), NRG_TABLE_REFUSED);
+    assert_int_equal(row(&t, "GPU-1, 7"), NRG_TABLE_ROW);
+    static const char *const bad[] = {"index", ":0", "index:", "index:0,0"};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        n_fields = 0;
+        assert_int_equal(nrg_table_init(&t, NULL, bad[i], NULL, fields, &n_fields, NULL), -EINVAL);
+    }
+}
+
 static void bad_columns(void **state)
 {
     static const char *const bad[] = {"", "-", "time", "time,time,power", "power,power", "x"};
@@ -227,10 +259,10 @@ static void bad_columns(void **state)
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         n_fields = 0;
-        assert_int_equal(nrg_table_init(&t, bad[i], NULL, fields, &n_fields, NULL), -EINVAL);
+        assert_int_equal(nrg_table_init(&t, bad[i], NULL, NULL, fields, &n_fields, NULL), -EINVAL);
     }
     n_fields = 0;
-    assert_int_equal(nrg_table_init(&t, "power", "ab", fields, &n_fields, NULL), -EINVAL);
+    assert_int_equal(nrg_table_init(&t, "power", NULL, "ab", fields, &n_fields, NULL), -EINVAL);
 }
 
 static int64_t time_of(struct nrg_meter_times *times, const char *text)
@@ -256,6 +288,8 @@ static void times_of_other_clocks(void **state)
     assert_int_equal(time_of(&times, "2023-11-14 23:13:20"), 1000 * NRG_NS_PER_S); /* local */
     assert_int_equal(time_of(&times, "2023-11-14T22:13:20.5+00:00"),
                      1000 * NRG_NS_PER_S + 500 * ms);
+    assert_int_equal(time_of(&times, "2023/11/14 23:13:20.250"), 1000 * NRG_NS_PER_S + 250 * ms);
+    assert_int_equal(time_of(&times, "2023/11-14 23:13:20"), -1);
     assert_int_equal(time_of(&times, "7.5"), 5 * NRG_NS_PER_S); /* from any start */
     assert_int_equal(time_of(&times, "8.5"), 6 * NRG_NS_PER_S);
     assert_int_equal(time_of(&times, "yesterday"), -1);
@@ -276,6 +310,7 @@ int main(void)
         cmocka_unit_test(columns_in_order),
         cmocka_unit_test(names_in_the_first_line),
         cmocka_unit_test(bad_columns),
+        cmocka_unit_test(rows_of_several_devices),
         cmocka_unit_test(times_of_other_clocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,6 +42,12 @@ static bool hear(const char *payload)
     return hear_from(plan.topic, payload, false);
 }
 
+static void close_to(double value, double expected)
+{
+    if (!(fabs(value - expected) <= 1e-9 * fabs(expected)))
+        fail_msg("%.17g is not %.17g", value, expected);
+}
+
 static void plain_numbers(void **state)
 {
     (void)state;
@@ -109,6 +115,91 @@ static void shelly_second_generation(void **state)
     assert_false(hear("{\"method\":\"NotifyStatus\",\"params\":{\"ts\":1,\"sys\":{}}}"));
 }
 
+static void shelly_energy_meters(void **state)
+{
+    (void)state;
+    assert_int_equal(make("shellyproem50/status/em1:1", ""), 0);
+    assert_true(hear("{\"id\":1,\"current\":2.598,\"voltage\":234.9,\"act_power\":501.8,"
+                     "\"aprt_power\":612.4,\"pf\":0.84,\"freq\":50}"));
+    assert_true(reading.values[0] == 501.8 && reading.values[2] == 234.9);
+    assert_true(reading.values[3] == 2.598);
+    assert_true(hear("{\"id\":1,\"total_act_energy\":1000.5,\"total_act_ret_energy\":3}"));
+    close_to(reading.values[1], 1000.5 * 3600);
+    assert_int_equal(make("shellyproem50/events/rpc", ""), 0);
+    assert_true(hear("{\"params\":{\"ts\":1,\"em1:0\":{\"id\":0,\"act_power\":7.5}}}"));
+    assert_true(reading.values[0] == 7.5);
+    assert_false(hear("{\"params\":{\"ts\":1,\"em1:1\":{\"id\":1,\"act_power\":9}}}"));
+    assert_int_equal(make("shellypro3em/status/em:0", ""), 0);
+    assert_true(hear("{\"id\":0,\"a_act_power\":2403.7,\"b_act_power\":409.1,\"n_current\":null,"
+                     "\"total_current\":13.753,\"total_act_power\":3048.1}"));
+    assert_true(reading.values[0] == 3048.1 && reading.values[3] == 13.753);
+}
+
+static void phases_are_added_up(void **state)
+{
+    (void)state;
+    assert_int_equal(make("tele/dual/SENSOR", ""), 0);
+    assert_true(hear("{\"ENERGY\":{\"Total\":[9,1],\"Power\":[61,20],\"Voltage\":233,"
+                     "\"Current\":[0.378,0.1]}}"));
+    assert_true(reading.values[0] == 81 && reading.values[2] == 233);
+    close_to(reading.values[1], 10 * 3.6e6);
+    close_to(reading.values[3], 0.478);
+    assert_int_equal(make("zigbee2mqtt/shelly", ""), 0);
+    assert_true(hear("{\"current_l1\":0.125,\"current_l2\":0.5,\"energy_l1\":2.056,"
+                     "\"energy_l2\":0.006,\"power_apparent_l1\":9,\"power_l1\":8,\"power_l2\":2,"
+                     "\"voltage_l1\":228.08}"));
+    assert_true(reading.values[0] == 10 && reading.values[2] == 228.08);
+    close_to(reading.values[1], 2.062 * 3.6e6);
+    close_to(reading.values[3], 0.625);
+}
+
+static void zigbee_counts_kwh(void **state)
+{
+    (void)state;
+    assert_int_equal(make("zigbee2mqtt/z1/energy", ""), 0);
+    assert_int_equal(plan.fields[0].kind, NRG_COUNTER);
+    assert_true(hear("12.05"));
+    close_to(reading.values[0], 12.05 * 3.6e6);
+    assert_int_equal(make("z2m/plug", ""), 0);
+    assert_true(hear("{\"current\":0.27,\"energy\":1.54,\"linkquality\":63,\"power\":61}"));
+    assert_true(reading.values[0] == 61);
+    close_to(reading.values[1], 1.54 * 3.6e6);
+}
+
+/* A name is a hint; what no name and no text tells is not guessed. */
+static void unknown_units_are_refused(void **state)
+{
+    static const char *const unknown[] = {"esp/sensor/plug_energy/state", "home/plug/energy",
+                                          "lab/x", "esp/sensor/apparent_power/state", "home/total"};
+    (void)state;
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++) {
+        assert_int_equal(make(unknown[i], ""), 0);
+        assert_false(hear("12.05"));
+        assert_non_null(strstr(reading.why, "unit="));
+        assert_false(reading.harmless);
+    }
+    assert_int_equal(make("esp/sensor/plug_energy/state", "unit=kWh"), 0);
+    assert_string_equal(plan.fields[0].name, "plug_energy");
+    assert_true(hear("12.05"));
+    close_to(reading.values[0], 12.05 * 3.6e6);
+    assert_int_equal(make("esp/sensor/plug_power/state", ""), 0);
+    assert_string_equal(plan.fields[0].name, "plug_power");
+    assert_true(hear("61.5"));
+    assert_true(reading.values[0] == 61.5);
+    assert_int_equal(make("lab/x", ""), 0);
+    assert_true(hear("61.5 W"));
+    assert_true(reading.values[0] == 61.5);
+    assert_int_equal(make("lab/x", "value=/reading"), -EINVAL);
+    assert_int_equal(make("lab/x", "value=/reading&unit=W"), 0);
+    assert_int_equal(make("sparsnas/1/state", ""), 0);
+    assert_true(hear("{\"watt\":512.3,\"total\":1234.567,\"power\":44}"));
+    assert_true(reading.values[0] == 512.3 && isnan(reading.values[1]));
+    assert_int_equal(make("kasa/plug", ""), 0);
+    assert_true(hear("{\"current_ma\":451,\"power_mw\":61753,\"total_wh\":16323}"));
+    close_to(reading.values[0], 61.753);
+    close_to(reading.values[1], 16323 * 3600.0);
+}
+
 static void unknown_devices_by_the_names_of_their_keys(void **state)
 {
     (void)state;
@@ -130,7 +221,7 @@ static void pointers(void **state)
     assert_false(hear("{\"data\":[]}"));
     assert_int_equal(make("lab/meter", "value=/a~1b/c~0d&unit=mW"), 0);
     assert_true(hear("{\"a/b\":{\"c~d\":1500}}"));
-    assert_float_equal(reading.values[0], 1.5, 1e-9);
+    close_to(reading.values[0], 1.5);
     assert_int_equal(make("lab/meter", "fields=p:mW=/x/p,u:V=/x/u,e:Wh=/x/e"), 0);
     assert_true(hear("{\"x\":{\"p\":2000,\"e\":1}}"));
     assert_true(reading.values[0] == 2 && isnan(reading.values[1]) && reading.values[2] == 3600);
@@ -230,6 +321,10 @@ int main(void)
         cmocka_unit_test(shelly_first_generation_counts_watt_minutes),
         cmocka_unit_test(tasmota),
         cmocka_unit_test(shelly_second_generation),
+        cmocka_unit_test(shelly_energy_meters),
+        cmocka_unit_test(phases_are_added_up),
+        cmocka_unit_test(zigbee_counts_kwh),
+        cmocka_unit_test(unknown_units_are_refused),
         cmocka_unit_test(unknown_devices_by_the_names_of_their_keys),
         cmocka_unit_test(pointers),
         cmocka_unit_test(wildcards),

@@ -27,6 +27,9 @@ int nrg_meter_read_uri(struct nrg_uri *uri, struct nrg_meter_settings *settings,
                        struct nrg_meter_field *fields, size_t *n_fields, void **decoder,
                        struct nrg_error *err);
 
+/* devices.c: adds rows= to the URI of a program that prints lines of several GPUs. */
+int nrg_meter_find_devices(struct nrg_uri *uri, struct nrg_error *err);
+
 /* True for the speeds that termios has. */
 bool nrg_serial_baud_known(unsigned baud);
 /* How long one byte takes on the line: start bit, eight bits, stop bit. */

@@ -136,6 +136,7 @@ int nrg_meter_probe(struct nrg_probe *probe, struct nrg_error *err)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     int rc = nrg_uri_join(uri, probe->driver->name, probe->argument, err);
     rc = rc ? rc : nrg_meter_expand(uri, probe->options->config, err);
+    rc = rc ? rc : nrg_meter_find_devices(uri, err);
     rc = rc ? rc : nrg_meter_read_uri(uri, &settings, fields, &n_fields, &decoder, err);
     free(decoder);
     rc = rc ? rc : add_found(probe, uri, &settings, fields, n_fields, err);

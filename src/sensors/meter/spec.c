@@ -45,19 +45,24 @@ static const struct nrg_meter_unit units[] = {
 };
 #define N_UNITS (sizeof units / sizeof *units)
 
-/* Names that tell the unit when none is given, without the digits at their end. */
+/* Names that tell the unit when none is given, without the digits at their end. Those that say a
+ * unit are sure; the others are what such names usually mean. Energy has no usual unit. */
 static const struct {
     const char *word, *unit;
+    bool says;
 } words[] = {
-    {"power", "W"},    {"apower", "W"},    {"p", "W"},         {"watt", "W"},
-    {"watts", "W"},    {"realpower", "W"}, {"load", "W"},      {"wall", "W"},
-    {"energy", "J"},   {"joules", "J"},    {"e", "Wh"},        {"kwh", "kWh"},
-    {"wh", "Wh"},      {"voltage", "V"},   {"volt", "V"},      {"volts", "V"},
-    {"vrms", "V"},     {"v", "V"},         {"current", "A"},   {"amps", "A"},
-    {"irms", "A"},     {"i", "A"},         {"ct", "A"},        {"temperature", "C"},
-    {"temp", "C"},     {"t", "C"},         {"tc", "C"},        {"frequency", "Hz"},
-    {"freq", "Hz"},    {"f", "Hz"},        {"powerw", "W"},    {"powermw", "mW"},
-    {"powerkw", "kW"}, {"energyj", "J"},   {"energywh", "Wh"}, {"energykwh", "kWh"},
+    {"power", "W", false},    {"apower", "W", false},      {"p", "W", false},
+    {"watt", "W", true},      {"watts", "W", true},        {"realpower", "W", false},
+    {"load", "W", false},     {"wall", "W", false},        {"joules", "J", true},
+    {"e", "Wh", false},       {"kwh", "kWh", true},        {"wh", "Wh", true},
+    {"voltage", "V", false},  {"volt", "V", true},         {"volts", "V", true},
+    {"vrms", "V", false},     {"v", "V", false},           {"current", "A", false},
+    {"amps", "A", true},      {"irms", "A", false},        {"i", "A", false},
+    {"ct", "A", false},       {"temperature", "C", false}, {"temp", "C", false},
+    {"t", "C", false},        {"tc", "C", false},          {"frequency", "Hz", false},
+    {"freq", "Hz", false},    {"f", "Hz", false},          {"powerw", "W", true},
+    {"powermw", "mW", true},  {"powerkw", "kW", true},     {"energyj", "J", true},
+    {"energywh", "Wh", true}, {"energykwh", "kWh", true},
 };
 #define N_WORDS (sizeof words / sizeof *words)
 
@@ -129,7 +134,8 @@ static const struct nrg_meter_unit *unit_in_suffix(const char *name, size_t len)
     return NULL;
 }
 
-const struct nrg_meter_unit *nrg_meter_unit_of_name(const char *name, size_t len)
+/* `guess`: also what such names usually mean. */
+static const struct nrg_meter_unit *unit_by_name(const char *name, size_t len, bool guess)
 {
     char word[48];
     while (len && isspace((unsigned char)name[len - 1]))
@@ -141,9 +147,19 @@ const struct nrg_meter_unit *nrg_meter_unit_of_name(const char *name, size_t len
     while (n && isdigit((unsigned char)word[n - 1]))
         word[--n] = '\0';
     for (size_t i = 0; !unit && n && i < N_WORDS; i++)
-        if (!strcmp(words[i].word, word))
+        if ((guess || words[i].says) && !strcmp(words[i].word, word))
             unit = nrg_meter_unit_find(words[i].unit, strlen(words[i].unit));
     return unit;
+}
+
+const struct nrg_meter_unit *nrg_meter_unit_of_name(const char *name, size_t len)
+{
+    return unit_by_name(name, len, true);
+}
+
+const struct nrg_meter_unit *nrg_meter_unit_said(const char *name, size_t len)
+{
+    return unit_by_name(name, len, false);
 }
 
 bool nrg_meter_same_name(const char *a, size_t a_len, const char *b, size_t b_len)

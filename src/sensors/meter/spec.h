@@ -42,6 +42,9 @@ struct nrg_meter_field nrg_meter_unit_field(const struct nrg_meter_unit *unit, c
 
 /* From a column's or key's name: a unit in brackets, a suffix (_w), a word (power, Vrms, P1). */
 const struct nrg_meter_unit *nrg_meter_unit_of_name(const char *name, size_t len);
+/* The same for names that say a unit (load_mw, watts, "power [W]"), without those that only hint at
+ * one (power). */
+const struct nrg_meter_unit *nrg_meter_unit_said(const char *name, size_t len);
 
 struct nrg_meter_spec {
     char name[32];

@@ -1,4 +1,5 @@
-/* See meter/time.h. Numbers are told apart by their digits, dates by the dash after the year. */
+/* See meter/time.h. Numbers are told apart by their digits, dates by what follows the year: a dash,
+ * or a slash as nvidia-smi writes it. */
 #include "sensors/meter/time.h"
 
 #include <ctype.h>
@@ -39,7 +40,13 @@ static bool has_zone(const char *text, size_t len)
 static int from_date(const struct nrg_meter_times *times, const char *text, size_t len,
                      int64_t *t_ns)
 {
-    int rc = nrg_time_from_iso(text, len, t_ns);
+    char iso[48];
+    if (len >= sizeof iso)
+        return -EINVAL;
+    memcpy(iso, text, len);
+    if (iso[4] == '/' && iso[7] == '/')
+        iso[4] = iso[7] = '-';
+    int rc = nrg_time_from_iso(iso, len, t_ns);
     if (!rc && !has_zone(text, len))
         *t_ns -= times->zone_ns;
     if (!rc)
@@ -74,7 +81,7 @@ int nrg_meter_time(struct nrg_meter_times *times, const char *text, size_t len, 
                    int64_t *t_ns)
 {
     nrg_trim(&text, &len);
-    if (len > 10 && text[4] == '-')
+    if (len > 10 && (text[4] == '-' || text[4] == '/'))
         return from_date(times, text, len, t_ns);
     return from_number(times, text, len, arrived_ns, t_ns);
 }

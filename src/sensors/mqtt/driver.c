@@ -265,6 +265,8 @@ static void on_refused(struct mqtt *m, const struct event *event)
     *(r->harmless ? &m->monitor.stats.harmless : &m->monitor.stats.refused) += 1;
     if (!r->harmless)
         m->monitor.stats.refused_bytes += event->bytes;
+    if (!r->harmless && m->monitor.stats.refused == 1)
+        send_note(m, "garbage", r->why);
     if (m->monitor.watch && m->monitor.watch->refused)
         m->monitor.watch->refused(m->monitor.watch, event->text, strlen(event->text), r->why,
                                   r->harmless);

@@ -2,52 +2,85 @@
  * See mqtt/payload.h. JSON is read by jansson, up to a limit of bytes.
  *
  * The keys of known devices are in one table, tried in order; the unit goes with the key, because
- * makers differ (Tasmota counts kWh, Shelly Wh). An array (Tasmota with several phases) is summed
- * for power; of anything else its first item is used.
+ * makers differ (Tasmota counts kWh, Shelly Wh). Phases (arrays of Tasmota, power_l1, power_l2 of
+ * zigbee2mqtt) are added up; of voltages and temperatures the first is used.
+ *
+ * Names of keys are hints. One that says a unit (watts, load_mw) goes before one that does not, and
+ * a number whose unit nothing tells is refused.
  */
 #include "sensors/mqtt/payload.h"
 
+#include <ctype.h>
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/parse.h"
 
 #define MOST 1e15
+
+#define PHASES "_l*" /* at the end of a pointer: _l1, _l2, ... */
 
 static const struct known_key {
     unsigned field; /* as plan_any_json in mqtt/plan.c numbers them */
     const char *pointer;
     double factor;
+    bool zigbee; /* of zigbee2mqtt's messages only */
 } known_keys[] = {
-    {0, "/ENERGY/Power", 1},
-    {0, "/StatusSNS/ENERGY/Power", 1},
-    {0, "/apower", 1},
-    {0, "/params/switch:0/apower", 1},
-    {0, "/switch:0/apower", 1},
-    {0, "/params/pm1:0/apower", 1},
-    {0, "/params/em:0/total_act_power", 1},
-    {0, "/total_act_power", 1},
-    {0, "/power", 1},
-    {0, "/Power", 1},
-    {1, "/ENERGY/Total", 3.6e6},
-    {1, "/StatusSNS/ENERGY/Total", 3.6e6},
-    {1, "/aenergy/total", 3600},
-    {1, "/params/switch:0/aenergy/total", 3600},
-    {1, "/switch:0/aenergy/total", 3600},
-    {1, "/params/pm1:0/aenergy/total", 3600},
-    {2, "/ENERGY/Voltage", 1},
-    {2, "/StatusSNS/ENERGY/Voltage", 1},
-    {2, "/voltage", 1},
-    {2, "/params/switch:0/voltage", 1},
-    {2, "/params/pm1:0/voltage", 1},
-    {3, "/ENERGY/Current", 1},
-    {3, "/StatusSNS/ENERGY/Current", 1},
-    {3, "/current", 1},
-    {3, "/params/switch:0/current", 1},
-    {3, "/params/pm1:0/current", 1},
+    {0, "/ENERGY/Power", 1, false},
+    {0, "/StatusSNS/ENERGY/Power", 1, false},
+    {0, "/apower", 1, false},
+    {0, "/params/switch:0/apower", 1, false},
+    {0, "/switch:0/apower", 1, false},
+    {0, "/params/pm1:0/apower", 1, false},
+    {0, "/pm1:0/apower", 1, false},
+    {0, "/total_act_power", 1, false},
+    {0, "/params/em:0/total_act_power", 1, false},
+    {0, "/em:0/total_act_power", 1, false},
+    {0, "/act_power", 1, false},
+    {0, "/params/em1:0/act_power", 1, false},
+    {0, "/em1:0/act_power", 1, false},
+    {1, "/ENERGY/Total", 3.6e6, false},
+    {1, "/StatusSNS/ENERGY/Total", 3.6e6, false},
+    {1, "/aenergy/total", 3600, false},
+    {1, "/params/switch:0/aenergy/total", 3600, false},
+    {1, "/switch:0/aenergy/total", 3600, false},
+    {1, "/params/pm1:0/aenergy/total", 3600, false},
+    {1, "/pm1:0/aenergy/total", 3600, false},
+    {1, "/total_act_energy", 3600, false}, /* em1data */
+    {1, "/params/em1data:0/total_act_energy", 3600, false},
+    {1, "/em1data:0/total_act_energy", 3600, false},
+    {1, "/total_act", 3600, false}, /* emdata */
+    {1, "/params/emdata:0/total_act", 3600, false},
+    {1, "/emdata:0/total_act", 3600, false},
+    {1, "/energy", 3.6e6, true},
+    {1, "/energy" PHASES, 3.6e6, true},
+    {2, "/ENERGY/Voltage", 1, false},
+    {2, "/StatusSNS/ENERGY/Voltage", 1, false},
+    {2, "/params/switch:0/voltage", 1, false},
+    {2, "/switch:0/voltage", 1, false},
+    {2, "/params/pm1:0/voltage", 1, false},
+    {2, "/params/em1:0/voltage", 1, false},
+    {3, "/ENERGY/Current", 1, false},
+    {3, "/StatusSNS/ENERGY/Current", 1, false},
+    {3, "/total_current", 1, false},
+    {3, "/params/em:0/total_current", 1, false},
+    {3, "/params/switch:0/current", 1, false},
+    {3, "/switch:0/current", 1, false},
+    {3, "/params/pm1:0/current", 1, false},
+    {3, "/params/em1:0/current", 1, false},
+};
+
+/* Keys that many devices use: after names that say a unit. */
+static const struct known_key usual_keys[] = {
+    {0, "/power", 1, false},          {0, "/Power", 1, false},
+    {0, "/power" PHASES, 1, false},   {2, "/voltage", 1, false},
+    {2, "/voltage" PHASES, 1, false}, {3, "/current", 1, false},
+    {3, "/current" PHASES, 1, false},
 };
 
 static const char *const known_times[] = {"/Time", "/StatusSNS/Time", "/params/ts",
@@ -122,7 +155,8 @@ static double json_value(const json_t *value, const struct nrg_meter_field *fiel
                              factor, &v))
         v = NAN;
     else if (json_is_array(value) && json_array_size(value)) {
-        bool all = field->quantity == NRG_POWER;
+        bool all = field->quantity == NRG_POWER || field->quantity == NRG_CURRENT ||
+                   field->quantity == NRG_ENERGY;
         size_t n = all ? json_array_size(value) : 1;
         for (size_t i = 0; i < n; i++) {
             const json_t *item = json_array_get(value, i);
@@ -133,32 +167,75 @@ static double json_value(const json_t *value, const struct nrg_meter_field *fiel
     return fabs(v) < MOST ? v : NAN;
 }
 
-/* For an unknown device: the first top-level key whose name tells the unit ("power1", "watts"). */
-static void read_by_names(const struct nrg_mqtt_plan *plan, const json_t *doc, double *values)
+/* "power_l1", "power_l2" as an array; NULL: there are none. To be released. */
+static json_t *phases_of(const json_t *doc, const char *pointer)
+{
+    char key[NRG_MQTT_POINTER];
+    json_t *all = NULL;
+    for (unsigned phase = 1; phase <= 9; phase++) {
+        snprintf(key, sizeof key, "%.*s_l%u", (int)(strlen(pointer) - strlen(PHASES)), pointer,
+                 phase);
+        const json_t *value = find_pointer(doc, key);
+        if (value && !all)
+            all = json_array();
+        if (value)
+            json_array_append(all, (json_t *)value);
+    }
+    return all;
+}
+
+static double read_key(const struct nrg_mqtt_plan *plan, const json_t *doc,
+                       const struct known_key *key)
+{
+    const struct nrg_meter_field *field = &plan->fields[key->field];
+    if (!nrg_ends_with(key->pointer, PHASES))
+        return json_value(find_pointer(doc, key->pointer), field, key->factor);
+    json_t *phases = phases_of(doc, key->pointer);
+    double value = json_value(phases, field, key->factor);
+    json_decref(phases);
+    return value;
+}
+
+static void read_keys(const struct nrg_mqtt_plan *plan, const json_t *doc,
+                      const struct known_key *keys, size_t n, double *values)
+{
+    bool zigbee = !strncmp(plan->topic, "zigbee2mqtt/", 12) || json_object_get(doc, "linkquality");
+    for (size_t i = 0; i < n; i++)
+        if (isnan(values[keys[i].field]) && (zigbee || !keys[i].zigbee))
+            values[keys[i].field] = read_key(plan, doc, &keys[i]);
+}
+
+/*
+ * For an unknown device: the first top-level key whose name tells the unit ("power1", "watts"). Of
+ * energies only a total is meant, and only one that says its unit.
+ */
+static void read_by_names(const struct nrg_mqtt_plan *plan, const json_t *doc, bool guess,
+                          double *values)
 {
     const char *key;
     const json_t *value;
     json_object_foreach((json_t *)doc, key, value)
     {
-        const struct nrg_meter_unit *unit = nrg_meter_unit_of_name(key, strlen(key));
+        const struct nrg_meter_unit *unit = guess ? nrg_meter_unit_of_name(key, strlen(key))
+                                                  : nrg_meter_unit_said(key, strlen(key));
+        bool total = !guess && (!strncasecmp(key, "total", 5) || !strncasecmp(key, "energy", 6));
         for (size_t i = 0; unit && i < plan->n_fields; i++)
             if (isnan(values[i]) && plan->fields[i].quantity == unit->quantity &&
-                unit->quantity != NRG_ENERGY)
+                (unit->quantity != NRG_ENERGY || total))
                 values[i] = json_value(value, &plan->fields[i], unit->factor);
     }
 }
 
+#define COUNT(a) (sizeof(a) / sizeof *(a))
+
 static bool read_known_keys(const struct nrg_mqtt_plan *plan, const json_t *doc, double *values)
 {
     bool any = false;
-    for (size_t i = 0; i < sizeof known_keys / sizeof *known_keys; i++) {
-        const struct known_key *k = &known_keys[i];
-        if (isnan(values[k->field]))
-            values[k->field] =
-                json_value(find_pointer(doc, k->pointer), &plan->fields[k->field], k->factor);
-    }
+    read_keys(plan, doc, known_keys, COUNT(known_keys), values);
+    read_by_names(plan, doc, false, values);
+    read_keys(plan, doc, usual_keys, COUNT(usual_keys), values);
     if (isnan(values[0]))
-        read_by_names(plan, doc, values);
+        read_by_names(plan, doc, true, values);
     for (size_t i = 0; i < plan->n_fields; i++)
         any |= !isnan(values[i]);
     return any;
@@ -189,6 +266,16 @@ static bool is_object(const struct nrg_mqtt_message *m)
     return first == '{' || first == '[';
 }
 
+/* "61.5 W": nrg_meter_value has read it by that unit. */
+static bool ends_in_unit(const struct nrg_mqtt_message *m)
+{
+    const char *text = m->payload;
+    size_t len = m->len;
+    while (len && isspace((unsigned char)text[len - 1]))
+        len--;
+    return len && isalpha((unsigned char)text[len - 1]);
+}
+
 /* A plain number: the value of the topic's field. `tried` is false when it must be JSON. */
 static bool read_plain_number(const struct nrg_mqtt_plan *plan, const struct nrg_mqtt_message *m,
                               struct nrg_mqtt_reading *r, bool *tried)
@@ -217,6 +304,10 @@ static bool read_plain_number(const struct nrg_mqtt_plan *plan, const struct nrg
         *tried = false;
         return false;
     }
+    if (plan->any_json && !isnan(v) && !ends_in_unit(m))
+        return refuse_message(r, false,
+                              "a number, and neither it nor the topic's name tells the unit: "
+                              "unit=W (or kWh, ...) says it");
     r->values[i] = v;
     return isnan(v) ? refuse_message(r, true, "has no value") : true;
 }

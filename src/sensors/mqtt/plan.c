@@ -19,6 +19,7 @@ static const struct {
     {"shellies/", "/energy", "Wmin"}, /* first generation: relays count watt-minutes */
     {"shellies/", "/total", "Wh"},    /* its meters watt-hours */
     {"shellies/", "/power", "W"},
+    {"zigbee2mqtt/", "/energy", "kWh"}, /* attributes as topics of their own */
 };
 
 static const char *last_level(const char *topic)
@@ -27,13 +28,38 @@ static const char *last_level(const char *topic)
     return slash ? slash + 1 : topic;
 }
 
+/* The level that names the value: ESPHome and Home Assistant publish sensor/NAME/state. */
+static void telling_level(const char *topic, char *name, size_t size)
+{
+    const char *last = last_level(topic), *from = last;
+    size_t len = strlen(last);
+    if (!strcmp(last, "state") && last - topic > 1) {
+        for (from = last - 1; from > topic && from[-1] != '/';)
+            from--;
+        len = (size_t)(last - 1 - from);
+    }
+    snprintf(name, size, "%.*s", (int)len, from);
+}
+
+/* "plug_power" means power, but "apparent_power" and "reactive_power" are no watts. */
+static const struct nrg_meter_unit *unit_of_last_word(const char *name)
+{
+    const char *last = strrchr(name, '_');
+    if (!last || strcasestr(name, "apparent") || strcasestr(name, "reactive"))
+        return NULL;
+    return nrg_meter_unit_of_name(last + 1, strlen(last + 1));
+}
+
 static const struct nrg_meter_unit *unit_of_topic(const char *topic)
 {
+    char name[64];
     for (size_t i = 0; i < sizeof known_topics / sizeof *known_topics; i++)
         if (!strncmp(topic, known_topics[i].begin, strlen(known_topics[i].begin)) &&
             nrg_ends_with(topic, known_topics[i].end))
             return nrg_meter_unit_find(known_topics[i].unit, strlen(known_topics[i].unit));
-    return nrg_meter_unit_of_name(last_level(topic), strlen(last_level(topic)));
+    telling_level(topic, name, sizeof name);
+    const struct nrg_meter_unit *unit = nrg_meter_unit_of_name(name, strlen(name));
+    return unit || !nrg_ends_with(topic, "/state") ? unit : unit_of_last_word(name);
 }
 
 static void set_field(struct nrg_mqtt_plan *plan, size_t i, const char *name,
@@ -107,14 +133,15 @@ static int plan_fields(struct nrg_mqtt_plan *plan, const char *text, struct nrg_
     return rc;
 }
 
-/* value=/pointer: its last part is the name and, without unit=, tells the unit; else power. */
+/* value=/pointer: its last part is the name and, without unit=, must tell the unit. */
 static int plan_value(struct nrg_mqtt_plan *plan, const char *pointer, const char *unit_text,
                       struct nrg_error *err)
 {
     int rc = pointer ? set_pointer(plan, 0, pointer, strlen(pointer), "value=", err) : 0;
     if (rc)
         return rc;
-    const char *name = last_level(pointer ? pointer : plan->topic);
+    char name[NRG_MQTT_POINTER];
+    telling_level(pointer ? pointer : plan->topic, name, sizeof name);
     const struct nrg_meter_unit *unit = unit_text
                                             ? nrg_meter_unit_find(unit_text, strlen(unit_text))
                                         : pointer ? nrg_meter_unit_of_name(name, strlen(name))
@@ -122,8 +149,11 @@ static int plan_value(struct nrg_mqtt_plan *plan, const char *pointer, const cha
     if (unit_text && !unit)
         return nrg_fail(err, -EINVAL, "unit=", "'%.20s' is not a known unit: " NRG_METER_UNITS,
                         unit_text);
-    set_field(plan, plan->n_fields++, unit || unit_text ? name : "power",
-              unit ? unit : nrg_meter_unit_find("W", 1));
+    if (!unit)
+        return nrg_fail(
+            err, -EINVAL,
+            "value=", "the name '%.40s' tells no unit: unit= says it (" NRG_METER_UNITS ")", name);
+    set_field(plan, plan->n_fields++, name, unit);
     return 0;
 }
 

@@ -5,7 +5,7 @@
  *   file:PATH                a file that grows, a pipe
  *   lines:DEVICE             a serial line
  *
- * Keys: pattern= (text/pattern.h) or columns=, separator= (text/table.h); comment= the
+ * Keys: pattern= (text/pattern.h) or columns=, rows=, separator= (text/table.h); comment= the
  * character that begins a comment (default '#'); time=arrival ignores the meter's own times.
  * Without keys, a number per line is power in W.
  *
@@ -36,7 +36,7 @@ struct text {
     struct nrg_meter_times times;
     bool by_pattern, by_arrival;
     char comment;
-    int64_t last_ns;
+    int64_t last_ns[NRG_TABLE_DEVICES];
 };
 
 /* The port reads from=, too. */
@@ -48,10 +48,14 @@ static const struct nrg_uri_key keys[] = {
 static int read_keys(struct text *t, struct nrg_uri *uri, struct nrg_error *err)
 {
     const char *pattern = nrg_uri_text(uri, "pattern"), *columns = nrg_uri_text(uri, "columns");
-    const char *separator = nrg_uri_text(uri, "separator");
+    const char *separator = nrg_uri_text(uri, "separator"), *rows = nrg_uri_text(uri, "rows");
     const char *comment = nrg_uri_text(uri, "comment");
-    if (pattern && (columns || separator))
+    if (pattern && (columns || separator || rows))
         return nrg_fail(err, -EINVAL, uri->text, "pattern= and columns= exclude each other");
+    const char *covers = nrg_uri_text(uri, "covers");
+    if (rows && covers && !strcmp(covers, "machine"))
+        return nrg_fail(err, -EINVAL, uri->text,
+                        "rows= are not added up: covers=power-0:machine, or none");
     int rc = nrg_uri_read(uri, keys, t, err);
     if (rc)
         return rc;
@@ -63,12 +67,14 @@ static int read_keys(struct text *t, struct nrg_uri *uri, struct nrg_error *err)
     t->lines.from_start = !strcmp(uri->scheme, "exec");
     if (!t->lines.from_start && (rc = nrg_uri_read(uri, file_keys, t, err)))
         return rc;
-    return pattern ? nrg_pattern_compile(&t->pattern, pattern, t->fields, &t->n_fields, err)
-                   : nrg_table_init(&t->table, columns, separator, t->fields, &t->n_fields, err);
+    return pattern
+               ? nrg_pattern_compile(&t->pattern, pattern, t->fields, &t->n_fields, err)
+               : nrg_table_init(&t->table, columns, rows, separator, t->fields, &t->n_fields, err);
 }
 
 /* Takes the line's own time over, if it has one. NULL, or what is wrong with it. */
-static const char *use_own_time(struct text *t, const char *time, size_t len, int64_t *sent_ns)
+static const char *use_own_time(struct text *t, const char *time, size_t len, int64_t *last_ns,
+                                int64_t *sent_ns)
 {
     int64_t own_ns;
     if (!time || t->by_arrival)
@@ -77,18 +83,19 @@ static const char *use_own_time(struct text *t, const char *time, size_t len, in
         return "its time is not understood (seconds or ms since 1970, or a date)";
     if (own_ns > *sent_ns + AHEAD_NS)
         return "its time is in the future: set the clocks, or give time=arrival";
-    if (own_ns <= t->last_ns)
+    if (own_ns <= *last_ns)
         return "its time does not go forward";
-    *sent_ns = t->last_ns = own_ns;
+    *sent_ns = *last_ns = own_ns;
     return NULL;
 }
 
-static void emit_reading(struct text *t, const struct nrg_meter_line *line, const double *values,
-                         const char *time, size_t time_len, struct nrg_meter_out *out)
+static void emit_reading(struct text *t, const struct nrg_meter_line *line,
+                         const struct nrg_table_row *row, struct nrg_meter_out *out)
 {
     struct nrg_meter_reading reading = {
-        .sent_ns = line->sent_ns, .values = values, .n_values = t->n_fields, .rssi_dbm = NAN};
-    const char *why = use_own_time(t, time, time_len, &reading.sent_ns);
+        .sent_ns = line->sent_ns, .values = row->values, .n_values = t->n_fields, .rssi_dbm = NAN};
+    const char *why =
+        use_own_time(t, row->time, row->time_len, &t->last_ns[row->device], &reading.sent_ns);
     if (why)
         nrg_meter_refuse(out, line, why, false);
     else
@@ -101,7 +108,10 @@ static void read_pattern(struct text *t, const struct nrg_meter_line *line,
     double values[NRG_METER_FIELDS];
     struct nrg_pattern_match match = {.values = values};
     if (nrg_pattern_match(&t->pattern, line->text, line->len, t->n_fields, &match))
-        emit_reading(t, line, values, match.time, match.time_len, out);
+        emit_reading(t, line,
+                     &(const struct nrg_table_row){
+                         .values = values, .time = match.time, .time_len = match.time_len},
+                     out);
     else
         nrg_meter_refuse(out, line, "does not match the pattern", true);
 }
@@ -126,7 +136,7 @@ static void read_columns(struct text *t, const struct nrg_meter_line *line,
     struct nrg_table_row row = {.values = values};
     switch (nrg_table_read(&t->table, line->text, line->len, t->fields, t->n_fields, &row)) {
     case NRG_TABLE_ROW:
-        emit_reading(t, line, values, row.time, row.time_len, out);
+        emit_reading(t, line, &row, out);
         break;
     case NRG_TABLE_NAMES:
         nrg_meter_refuse(out, line, "names of the columns", true);
@@ -158,7 +168,8 @@ static int init_text(void *state, struct nrg_uri *uri, struct nrg_meter_field *f
     if (rc)
         return rc;
     nrg_meter_times_init(&t->times);
-    t->last_ns = INT64_MIN;
+    for (size_t i = 0; i < NRG_TABLE_DEVICES; i++)
+        t->last_ns[i] = INT64_MIN;
     t->lines.any_byte = true;
     t->lines.on_line = on_line;
     memcpy(fields, t->fields, t->n_fields * sizeof *fields);
