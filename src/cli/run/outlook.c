@@ -14,7 +14,8 @@ static enum source best_source(const struct nrg_probe *sensors)
         const struct nrg_found *found = &sensors->found[f];
         for (size_t c = 0; c < found->n_channels; c++) {
             const struct nrg_channel *channel = &found->channels[c];
-            if (!found->wanted[c] ||
+            bool unplaced = channel->wide && !channel->covers_cpu; /* see sensors/covers.h */
+            if (!found->wanted[c] || unplaced ||
                 (channel->quantity != NRG_ENERGY && channel->quantity != NRG_POWER))
                 continue;
             if (channel->provenance != NRG_ESTIMATED)

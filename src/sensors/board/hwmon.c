@@ -29,6 +29,7 @@
 #include "sensors/board/internal.h"
 #include "sensors/drivers.h"
 #include "sensors/files.h"
+#include "sensors/fixes.h"
 #include "sensors/rapl/common.h"
 
 enum role { PART, GPU, GPU_TILE, MACHINE, SOCKET_ENERGY, SOCKET_POWER };
@@ -117,7 +118,7 @@ static int drop_unreadable(struct nrg_probe *probe, struct nrg_hwmon_chip *chip,
     int rc = 0;
     for (size_t i = 0; !rc && i < chip->n; i++) {
         struct nrg_hwmon_attr *attr = &chip->attrs[i];
-        char path[160], what[128], fix[256] = "";
+        char path[160], what[128], fix[NRG_FIX_BYTES] = "";
         int64_t value;
         bool part_of_socket = role == SOCKET_ENERGY && strncmp(attr->label, "Esocket", 7) != 0;
         attr->dropped |= part_of_socket;
@@ -132,7 +133,7 @@ static int drop_unreadable(struct nrg_probe *probe, struct nrg_hwmon_chip *chip,
         snprintf(what, sizeof what, "%s %s", chip->name,
                  attr->label[0] ? attr->label : nrg_hwmon_device_name(chip));
         if (fault == -EACCES)
-            snprintf(fix, sizeof fix, "until the next boot:  sudo chmod a+r %s", path);
+            nrg_fix_file(path, fix);
         rc = nrg_probe_unavailable(probe, what, fix, "%s: %s", path,
                                    dead ? "the firmware says 0 W" : strerror(-fault));
     }

@@ -32,6 +32,7 @@
 #include "sensors/board/internal.h"
 #include "sensors/drivers.h"
 #include "sensors/files.h"
+#include "sensors/fixes.h"
 
 #define MAINLINE_DIR "/sys/bus/i2c/drivers/ina3221"
 #define JETPACK_DIR  "/sys/bus/i2c/drivers/ina3221x"
@@ -233,14 +234,15 @@ static int probe_rail(struct nrg_probe *probe, struct nrg_found *found, const st
                       unsigned number)
 {
     struct rail rail = {.number = number};
-    char fix[200] = "";
+    char files[192], fix[NRG_FIX_BYTES] = "";
+    snprintf(files, sizeof files, "%s/*_input", chip->dir);
     if (!name_rail(&probe->ctx->root, chip, &rail))
         return 0;
     int rc = check_rail(&probe->ctx->root, chip, &rail);
     if (rc == -ENOENT)
         return 0;
     if (rc == -EACCES)
-        snprintf(fix, sizeof fix, "until the next boot:  sudo chmod a+r %s/*_input", chip->dir);
+        nrg_fix_file(files, fix);
     if (rc)
         return nrg_probe_unavailable(probe, rail.name, fix, "%s/%s: %s", chip->dir, rail.failed,
                                      strerror(-rc));

@@ -11,11 +11,8 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "sensors/drivers.h"
+#include "sensors/fixes.h"
 #include "sensors/machine/connector.h"
-
-static const char fix_connector[] =
-    "sudo setcap cap_net_admin=ep \"$(command -v nrg)\"\n"
-    "until then their CPU time is known in sum, from what their parents were told";
 
 static const char fix_hidden[] =
     "processes of other users are hidden (hidepid): run as their user, or mount /proc with gid=";
@@ -48,7 +45,7 @@ static int add_channels(struct nrg_probe *probe)
 
 static int probe_process(struct nrg_probe *probe, struct nrg_error *err)
 {
-    char text[1024];
+    char text[NRG_FIX_BYTES];
     if (!nrg_root_exists(&probe->ctx->root, "/proc/stat"))
         return nrg_probe_unavailable(probe, "processes", "mount -t proc proc /proc",
                                      "/proc is not there");
@@ -59,10 +56,11 @@ static int probe_process(struct nrg_probe *probe, struct nrg_error *err)
     if (fd >= 0)
         close(fd);
     else
-        rc = nrg_probe_unavailable(probe, "processes that live a few milliseconds",
-                                   fd == -EPERM ? fix_connector : NULL, "proc connector: %s",
-                                   fd == -EXDEV ? "not in a pid namespace (container)"
-                                                : strerror(-fd));
+        rc = nrg_probe_unavailable(
+            probe, "processes that live a few milliseconds",
+            fd == -EPERM ? nrg_fixes(&probe->ctx->root, NRG_CONNECTOR_DENIED, text) : NULL,
+            "proc connector: %s",
+            fd == -EXDEV ? "not in a pid namespace (container)" : strerror(-fd));
     if (!rc && nrg_root_read(&probe->ctx->root, "/proc/1/stat", text, sizeof text) == -ENOENT)
         rc = nrg_probe_unavailable(probe, "processes of other users", fix_hidden,
                                    "/proc does not show them");

@@ -27,6 +27,7 @@
 #include "base/mem.h"
 #include "sensors/cpus.h"
 #include "sensors/drivers.h"
+#include "sensors/fixes.h"
 #include "sensors/machine/cpu_model.h"
 #include "sensors/rapl/common.h"
 
@@ -35,15 +36,6 @@
 #define AMD_CORE       0xC001029A
 #define WHAT           "RAPL through MSR"
 #define SERVER_DRAM_UJ 15.3 /* as the kernel's powercap driver; the datasheet's rounded 2^-16 J */
-
-static const char fix_module[] = "on bare metal:  sudo modprobe msr\n"
-                                 "perf and powercap need less: see RAPL through perf";
-
-static const char fix_permission[] =
-    "perf needs less than this:  sudo setcap cap_perfmon=ep \"$(command -v nrg)\"\n"
-    "else, until the next boot:  sudo groupadd -f msr && sudo usermod -aG msr \"$USER\" && sudo "
-    "chgrp msr /dev/cpu/*/msr && sudo chmod g+r /dev/cpu/*/msr\n"
-    "and the capability:  sudo setcap cap_sys_rawio=ep \"$(command -v nrg)\"";
 
 struct domain {
     const char *name;
@@ -210,12 +202,11 @@ static int add_package(struct nrg_probe *probe, const struct nrg_cpu_model *mode
     int fd = open_msr(&probe->ctx->root, cpu->cpu);
     if (fd < 0) {
         bool denied = fd == -EACCES || fd == -EPERM, absent = fd == -ENOENT || fd == -ENXIO;
+        char fix[NRG_FIX_BYTES] = "";
         snprintf(sensor, sizeof sensor, WHAT ", package %s", suffix);
-        return nrg_probe_unavailable(probe, sensor,
-                                     denied   ? fix_permission
-                                     : absent ? fix_module
-                                              : NULL,
-                                     "/dev/cpu/%u/msr: %s", cpu->cpu,
+        if (denied || absent)
+            nrg_fixes(&probe->ctx->root, denied ? NRG_MSR_DENIED : NRG_MSR_ABSENT, fix);
+        return nrg_probe_unavailable(probe, sensor, fix, "/dev/cpu/%u/msr: %s", cpu->cpu,
                                      fd == -ENOENT ? "not there (module msr is not loaded)"
                                                    : strerror(-fd));
     }

@@ -28,6 +28,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "sensors/drivers.h"
+#include "sensors/fixes.h"
 #include "sensors/machine/cpu_model.h"
 #include "sensors/rapl/common.h"
 
@@ -40,13 +41,6 @@ static const struct {
     {"energy-ram", "dram"},    {"energy-psys", "psys"},
 };
 #define N_EVENTS (sizeof known_events / sizeof *known_events)
-
-static const char fix_permission[] =
-    "for nrg alone:  sudo setcap cap_perfmon=ep \"$(command -v nrg)\"\n"
-    "or for everybody, until the next boot:  sudo sysctl -w kernel.perf_event_paranoid=0\n"
-    "or for everybody, for good:  echo 'kernel.perf_event_paranoid = 0' | sudo tee "
-    "/etc/sysctl.d/70-nrg.conf && sudo sysctl --system\n"
-    "in a container:  start it with --cap-add PERFMON";
 
 int nrg_perf_config_parse(const char *text, uint64_t *config)
 {
@@ -220,12 +214,13 @@ static int probe_perf(struct nrg_probe *probe, struct nrg_error *err)
     static const char what[] = "RAPL through perf";
     struct nrg_perf_pmu pmu;
     struct nrg_error why;
+    char fix[NRG_FIX_BYTES];
     size_t first = probe->n_found;
     int rc = nrg_perf_pmu_read(&probe->ctx->root, &pmu, &why);
     if (rc)
-        return nrg_probe_unavailable(probe, what,
-                                     rc == -ENOENT ? "on bare metal:  sudo modprobe rapl" : NULL,
-                                     "%s: %s", why.where, why.what);
+        return nrg_probe_unavailable(
+            probe, what, rc == -ENOENT ? nrg_fixes(&probe->ctx->root, NRG_PMU_ABSENT, fix) : NULL,
+            "%s: %s", why.where, why.what);
     if (!nrg_root_is_live(&probe->ctx->root)) {
         rc = nrg_probe_unavailable(probe, what, NULL,
                                    PMU_DIR " belongs to another machine: perf counters can only "
@@ -236,8 +231,8 @@ static int probe_perf(struct nrg_probe *probe, struct nrg_error *err)
     for (size_t i = 0; !rc && i < pmu.cpus.n; i++)
         rc = add_package(probe, &pmu, i);
     if (rc == -EACCES || rc == -EPERM)
-        rc = nrg_probe_unavailable(probe, what, fix_permission, "perf_event_open: %s",
-                                   strerror(-rc));
+        rc = nrg_probe_unavailable(probe, what, nrg_fixes(&probe->ctx->root, NRG_PERF_DENIED, fix),
+                                   "perf_event_open: %s", strerror(-rc));
     if (!rc && pmu.refused[0])
         rc = nrg_probe_unavailable(probe, what, NULL, "%s", pmu.refused);
     nrg_rapl_fix_parents(probe, first);

@@ -20,20 +20,12 @@
 #include "base/mem.h"
 #include "sensors/drivers.h"
 #include "sensors/files.h"
+#include "sensors/fixes.h"
 #include "sensors/machine/cpu_model.h"
 #include "sensors/rapl/common.h"
 
 #define CLASS_DIR "/sys/class/powercap"
 #define MAX_ZONES 16 /* of one sensor: a package and its sub-zones */
-
-static const char fix_permission[] =
-    "now, until the next boot:  sudo chmod a+r /sys/class/powercap/intel-rapl*/energy_uj "
-    "/sys/class/powercap/intel-rapl:*/energy_uj\n"
-    "for good:  echo 'SUBSYSTEM==\"powercap\", ACTION==\"add\", RUN+=\"/bin/chmod a+r "
-    "/sys%p/energy_uj\"' | sudo tee /etc/udev/rules.d/70-nrg.rules && sudo udevadm control "
-    "--reload "
-    "&& sudo udevadm trigger -c add -s powercap\n"
-    "or through perf, without opening the files:  sudo setcap cap_perfmon=ep \"$(command -v nrg)\"";
 
 struct zone {
     char name[48]; /* intel-rapl:0:1 */
@@ -140,10 +132,11 @@ static int add_zone(struct nrg_probe *probe, struct nrg_found *found, const stru
     snprintf(path, sizeof path, "%s/energy_uj", zone->dir);
     rc = nrg_root_read_i64(&probe->ctx->root, path, &energy_uj);
     if (rc) {
-        char what[128];
+        char what[128], fix[NRG_FIX_BYTES] = "";
         snprintf(what, sizeof what, "%.60s (%s)", name, zone->name);
-        return nrg_probe_unavailable(probe, what, rc == -EACCES ? fix_permission : NULL, "%s: %s",
-                                     path, strerror(-rc));
+        if (rc == -EACCES)
+            nrg_fixes(&probe->ctx->root, NRG_RAPL_DENIED, fix);
+        return nrg_probe_unavailable(probe, what, fix, "%s: %s", path, strerror(-rc));
     }
     struct nrg_channel *channel = nrg_rapl_channel(found, domain, package);
     if (!channel)
@@ -195,6 +188,7 @@ static int probe_type(struct nrg_probe *probe, const char *type, size_t *seen)
 static int probe_powercap(struct nrg_probe *probe, struct nrg_error *err)
 {
     size_t first = probe->n_found, seen = 0;
+    char fix[NRG_FIX_BYTES];
     int rc = probe_type(probe, "intel-rapl", &seen);
     if (!rc)
         rc = probe_type(probe, "intel-rapl-mmio", &seen);
@@ -202,18 +196,13 @@ static int probe_powercap(struct nrg_probe *probe, struct nrg_error *err)
         return rc;
     if (rc)
         return nrg_probe_unavailable(
-            probe, "RAPL through powercap",
-            "on bare metal:  sudo modprobe intel_rapl_msr   (also for AMD Zen)\n"
-            "in a virtual machine the host keeps it: only the host can measure",
+            probe, "RAPL through powercap", nrg_fixes(&probe->ctx->root, NRG_RAPL_ABSENT, fix),
             CLASS_DIR ": %s",
             rc == -ENOENT ? "not there (no RAPL driver, or a virtual machine)" : strerror(-rc));
     if (!seen)
-        return nrg_probe_unavailable(
-            probe, "RAPL through powercap",
-            "on bare metal:  sudo modprobe intel_rapl_msr\n"
-            "in a container:  start it with -v /sys/devices/virtual/powercap:"
-            "/sys/devices/virtual/powercap:ro, or run nrg on the host",
-            CLASS_DIR " holds no intel-rapl zone");
+        return nrg_probe_unavailable(probe, "RAPL through powercap",
+                                     nrg_fixes(&probe->ctx->root, NRG_RAPL_ABSENT, fix),
+                                     CLASS_DIR " holds no intel-rapl zone");
     nrg_rapl_fix_parents(probe, first);
     return 0;
 }

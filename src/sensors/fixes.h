@@ -1,0 +1,33 @@
+/*
+ * What a user can do about a sensor that can't be read: one table for all drivers and commands.
+ * Each remedy has the condition under which it is true on the machine at hand, and those that hold
+ * are given in the order of least harm: a permission for one's own group before one for everybody,
+ * and file capabilities, which change how programs start, after both.
+ *
+ * Pure functions of the machine under the root; any thread.
+ */
+#ifndef NRG_SENSORS_FIXES_H
+#define NRG_SENSORS_FIXES_H
+
+#include "base/root.h"
+
+enum nrg_problem {
+    NRG_RAPL_ABSENT,      /* no powercap tree */
+    NRG_RAPL_DENIED,      /* its files can't be read */
+    NRG_PMU_ABSENT,       /* no perf PMU for energy */
+    NRG_PERF_DENIED,      /* perf_event_open is refused */
+    NRG_MSR_ABSENT,       /* no /dev/cpu/N/msr */
+    NRG_MSR_DENIED,       /* it can't be opened */
+    NRG_CONNECTOR_DENIED, /* process events are refused */
+};
+
+#define NRG_FIX_BYTES 1024
+
+/* The remedies, one per line; "" when there are none. Returns buf. */
+const char *nrg_fixes(const struct nrg_root *root, enum nrg_problem problem,
+                      char buf[NRG_FIX_BYTES]);
+
+/* For a file of any other sensor that can't be read. Returns buf. */
+const char *nrg_fix_file(const char *path, char buf[NRG_FIX_BYTES]);
+
+#endif
