@@ -61,12 +61,31 @@ struct nrg_tree_process *nrg_process_table_find(const struct nrg_process_table *
 struct nrg_tree_process *nrg_process_table_next(const struct nrg_process_table *table,
                                                 const struct nrg_tree_process *p)
 {
-    if (p && p->next)
-        return p->next;
-    for (size_t b = p ? bucket_of(p->info.pid) + 1 : 0; b < NRG_PROCESS_BUCKETS; b++)
-        if (table->buckets[b])
-            return table->buckets[b];
-    return NULL;
+    return p ? p->younger : table->oldest;
+}
+
+/* A process without a parent here is no descendant of any that is here: it goes first. */
+static void link_process(struct nrg_process_table *table, struct nrg_tree_process *p, bool first)
+{
+    struct nrg_tree_process **bucket = &table->buckets[bucket_of(p->info.pid)];
+    p->next = *bucket;
+    *bucket = p;
+    p->older = first ? NULL : table->youngest;
+    p->younger = first ? table->oldest : NULL;
+    *(p->older ? &p->older->younger : &table->oldest) = p;
+    *(p->younger ? &p->younger->older : &table->youngest) = p;
+    table->n++;
+}
+
+static void unlink_process(struct nrg_process_table *table, struct nrg_tree_process *p)
+{
+    struct nrg_tree_process **at = &table->buckets[bucket_of(p->info.pid)];
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+    *(p->older ? &p->older->younger : &table->oldest) = p->younger;
+    *(p->younger ? &p->younger->older : &table->youngest) = p->older;
+    table->n--;
 }
 
 static void add_process_row(struct nrg_process_table *table, struct nrg_tree_process *p,
@@ -122,6 +141,8 @@ static int read_cpu(struct nrg_process_table *table, int32_t pid, const struct n
 int nrg_process_table_update(struct nrg_process_table *table, struct nrg_tree_process *p)
 {
     int64_t cpu_ns = -1, now = nrg_now_ns();
+    if (p->info.ended)
+        return read_stat(table, p);
     bool live = nrg_root_is_live(&table->ctx->root) && !read_cpu(table, p->info.pid, NULL, &cpu_ns);
     if (live && p->has_stat && cpu_ns == p->clock_ns) {
         p->info.last_ns = now;
@@ -179,10 +200,7 @@ struct nrg_tree_process *nrg_process_table_add(struct nrg_process_table *table, 
         memcpy(p->info.command, parent->info.command, sizeof p->info.command);
     }
     nrg_proc_describe(&table->ctx->root, pid, p->has_stat ? &p->stat : NULL, &p->info);
-    struct nrg_tree_process **bucket = &table->buckets[bucket_of(pid)];
-    p->next = *bucket;
-    *bucket = p;
-    table->n++;
+    link_process(table, p, !parent);
     table->events.process(table->events.arg, &p->info);
     /* The row at birth is where its use of CPU time starts. */
     add_process_row(table, p, p->info.first_ns);
@@ -201,31 +219,63 @@ void nrg_process_table_read_last(struct nrg_process_table *table, int32_t pid)
     add_process_row(table, p, p->info.last_ns);
 }
 
+/* Whoever waits for it is neither in the table nor this process: nobody here sees that report. */
+static bool waited_for_outside(const struct nrg_process_table *table,
+                               const struct nrg_tree_process *p)
+{
+    return p->has_stat && p->stat.parent_pid && p->stat.parent_pid != getpid() &&
+           !nrg_process_table_find(table, p->stat.parent_pid);
+}
+
 /*
- * wait(2) reports the CPU time of a process's whole life, also from before it was added. If its
- * parent is neither in the table nor this process, nobody sees that report: its last reading stands
- * in for it.
+ * wait(2) reports the CPU time of a process's whole life, also from before it was added. Where
+ * nobody sees that report, its last reading stands in for it.
  */
 static void account_for_end(struct nrg_process_table *table, const struct nrg_tree_process *p)
 {
     table->ended_own_ns += p->info.cpu_ns + p->child_ticks_before * table->tick_ns;
-    if (p->has_stat && p->stat.parent_pid != getpid() &&
-        !nrg_process_table_find(table, p->stat.parent_pid))
+    if (waited_for_outside(table, p))
         table->waited_ns +=
             p->info.cpu_ns +
             (p->stat.child_user_ticks + p->stat.child_system_ticks) * table->tick_ns;
 }
 
+void nrg_process_table_say_ended(struct nrg_process_table *table, struct nrg_tree_process *p)
+{
+    if (p->info.ended)
+        return;
+    p->info.ended = 1;
+    table->events.process(table->events.arg, &p->info);
+}
+
 void nrg_process_table_end(struct nrg_process_table *table, struct nrg_tree_process *p)
 {
-    struct nrg_tree_process **at = &table->buckets[bucket_of(p->info.pid)];
-    while (*at != p)
-        at = &(*at)->next;
-    *at = p->next;
-    p->info.ended = 1;
+    nrg_process_table_say_ended(table, p);
+    unlink_process(table, p);
     account_for_end(table, p);
-    table->events.process(table->events.arg, &p->info);
     table->n_fds -= p->fd >= 0;
-    table->n--;
     free_process(p);
+}
+
+/* Children of a process that is gone have a new parent, which is known when they are read again. */
+static void forget_gone_parents(struct nrg_process_table *table)
+{
+    for (struct nrg_tree_process *p = table->oldest; p; p = p->younger) {
+        const struct nrg_tree_process *parent =
+            p->gone ? NULL : nrg_process_table_find(table, p->stat.parent_pid);
+        if (!parent || !parent->gone)
+            continue;
+        p->stat.parent_pid = 0;
+        p->clock_ns = -1;
+    }
+}
+
+void nrg_process_table_end_gone(struct nrg_process_table *table)
+{
+    forget_gone_parents(table);
+    for (struct nrg_tree_process *p = table->youngest, *older; p; p = older) {
+        older = p->older;
+        if (p->gone)
+            nrg_process_table_end(table, p);
+    }
 }

@@ -14,7 +14,8 @@
 #include "record/sampler/proctree.h"
 
 struct nrg_tree_process {
-    struct nrg_tree_process *next; /* in its bucket */
+    struct nrg_tree_process *next;            /* in its bucket */
+    struct nrg_tree_process *older, *younger; /* in the table */
     struct nrg_process_info info;
     struct nrg_proc_stat stat;
     int64_t child_ticks_before;      /* of children waited for before it was added */
@@ -24,6 +25,7 @@ struct nrg_tree_process {
     int64_t looked_ns;               /* info.cpu_ns at the last nrg_proctree_active, -1: never */
     int fd;                          /* its stat file, -1: not kept open */
     bool has_stat;
+    bool gone; /* found to have ended and to have been waited for; about to leave the table */
 };
 
 #define NRG_PROCESS_BUCKETS 1024u
@@ -32,6 +34,7 @@ struct nrg_process_table {
     const struct nrg_context *ctx;
     struct nrg_proctree_events events;
     struct nrg_tree_process *buckets[NRG_PROCESS_BUCKETS];
+    struct nrg_tree_process *oldest, *youngest;
     int64_t next_id;
     size_t n_fds, n;
     int64_t tick_ns, page_bytes;
@@ -46,8 +49,8 @@ void nrg_process_table_release(struct nrg_process_table *table);
 /* NULL when it is not there. */
 struct nrg_tree_process *nrg_process_table_find(const struct nrg_process_table *table, int32_t pid);
 /*
- * The process after `p` in no particular order, the first one for NULL; NULL after the last. A
- * process that is added meanwhile may be left out; ask for the next one before ending `p`.
+ * The process after `p`, the first one for NULL; NULL after the last. Parents come before their
+ * children, also before those that they adopted. Ask for the next one before ending `p`.
  */
 struct nrg_tree_process *nrg_process_table_next(const struct nrg_process_table *table,
                                                 const struct nrg_tree_process *p);
@@ -55,11 +58,16 @@ struct nrg_tree_process *nrg_process_table_next(const struct nrg_process_table *
 /* Adds a process, born at first_ns. is_new: the CPU time that it has used so far counts. */
 struct nrg_tree_process *nrg_process_table_add(struct nrg_process_table *table, int32_t pid,
                                                int32_t parent_pid, bool is_new, int64_t first_ns);
-/* Reads it and adds a row. -ENOENT, -ESRCH: it is gone. */
+/* Reads it and adds a row; of one that has ended, whether it is still there. -ENOENT, -ESRCH: it is
+ * gone. */
 int nrg_process_table_update(struct nrg_process_table *table, struct nrg_tree_process *p);
 /* Reads the CPU clock of a process that has ended but was not waited for. Unknown pids are fine. */
 void nrg_process_table_read_last(struct nrg_process_table *table, int32_t pid);
+/* Reports the end of a process that nobody has waited for yet. It stays in the table until then. */
+void nrg_process_table_say_ended(struct nrg_process_table *table, struct nrg_tree_process *p);
 /* Reports the end and frees it. */
 void nrg_process_table_end(struct nrg_process_table *table, struct nrg_tree_process *p);
+/* Ends all processes that are `gone`, children before their parents. */
+void nrg_process_table_end_gone(struct nrg_process_table *table);
 
 #endif

@@ -38,6 +38,7 @@ struct nrg_proctree {
     uint32_t generation;  /* scans of the whole system */
     int64_t polled_ns;    /* of the previous poll; before the first, when the first root came */
     struct nrg_process_info short_lived;
+    int64_t unreported_ns; /* of ended processes whose end was reported to nobody: see settle */
 };
 
 static struct nrg_tree_process *find_process(const struct nrg_proctree *tree, int32_t pid)
@@ -264,10 +265,28 @@ static int64_t waited_by_living_ns(const struct nrg_proctree *tree)
 }
 
 /* CPU time that wait(2) reported to living processes for children never seen: see proctree.h. */
+static int64_t short_lived_ns(const struct nrg_proctree *tree)
+{
+    return waited_by_living_ns(tree) + tree->table.waited_ns + tree->unreported_ns -
+           tree->table.ended_own_ns;
+}
+
+/*
+ * Call it when every process was read after the last end was noticed. Then all ends that will ever
+ * be reported have been; what is still lacking was not (a parent that ignores SIGCHLD) and must not
+ * hide the short-lived ones to come. The kernel shows each parent's two sums in whole ticks.
+ */
+static void settle(struct nrg_proctree *tree)
+{
+    int64_t lacking_ns = tree->short_lived.cpu_ns - short_lived_ns(tree);
+    if (lacking_ns > 2 * tree->table.tick_ns * (int64_t)tree->table.n)
+        tree->unreported_ns += lacking_ns;
+}
+
 static void report_short_lived(struct nrg_proctree *tree, bool last)
 {
     struct nrg_process_info *s = &tree->short_lived;
-    int64_t cpu_ns = waited_by_living_ns(tree) + tree->table.waited_ns - tree->table.ended_own_ns;
+    int64_t cpu_ns = short_lived_ns(tree);
     if (tree->whole_system)
         return;
     if (cpu_ns < (last ? NRG_NS_PER_MS : SHORT_LIVED_MIN_NS) || cpu_ns <= s->cpu_ns)
@@ -286,21 +305,47 @@ static void report_short_lived(struct nrg_proctree *tree, bool last)
     tree->table.events.process(tree->table.events.arg, s);
 }
 
-/* True when a child of our own has ended: our wait will report exactly what its subtree used. */
+/* A child of our own that has ended: our wait will report exactly what its subtree used. */
+static bool awaits_us(const struct nrg_proctree *tree, const struct nrg_tree_process *p)
+{
+    return tree->own_children && p->has_stat && is_zombie(&p->stat) &&
+           p->stat.parent_pid == getpid();
+}
+
+/*
+ * Reads every process, and ends those that are gone. A child is read after its parent: when the
+ * parent's sums have it already, it is seen to be gone, and never counts twice. True when none was
+ * gone.
+ */
 static bool update_all(struct nrg_proctree *tree)
 {
-    bool own_zombie = false;
+    bool none_gone = true;
     struct nrg_process_table *table = &tree->table;
-    for (struct nrg_tree_process *p = nrg_process_table_next(table, NULL), *next; p; p = next) {
-        next = nrg_process_table_next(table, p);
+    for (struct nrg_tree_process *p = NULL; (p = nrg_process_table_next(table, p));) {
         int rc = nrg_process_table_update(table, p);
-        bool zombie = !rc && is_zombie(&p->stat);
-        bool own = zombie && tree->own_children && p->stat.parent_pid == getpid();
-        own_zombie |= own;
-        if (rc == -ENOENT || rc == -ESRCH || (zombie && !own))
-            nrg_process_table_end(table, p);
+        p->gone = rc == -ENOENT || rc == -ESRCH;
+        none_gone &= !p->gone;
+        if (!rc && is_zombie(&p->stat) && !awaits_us(tree, p))
+            nrg_process_table_say_ended(table, p);
     }
-    return own_zombie;
+    if (!none_gone)
+        nrg_process_table_end_gone(table);
+    return none_gone;
+}
+
+/* Once more after an end: whoever waited for it has been read before. */
+static void update_and_settle(struct nrg_proctree *tree)
+{
+    if (update_all(tree) || update_all(tree))
+        settle(tree);
+}
+
+static bool any_awaits_us(const struct nrg_proctree *tree)
+{
+    const struct nrg_tree_process *p = NULL;
+    while ((p = nrg_process_table_next(&tree->table, p)) && !awaits_us(tree, p))
+        ;
+    return p != NULL;
 }
 
 /*
@@ -343,9 +388,9 @@ void nrg_proctree_poll(struct nrg_proctree *tree)
 {
     nrg_proctree_drain(tree);
     int64_t now_ns = nrg_now_ns();
-    bool own_zombie = update_all(tree);
+    update_and_settle(tree);
     find_new_processes(tree);
-    if (own_zombie) /* the wait that follows reports more, for the same time */
+    if (any_awaits_us(tree)) /* the wait that follows reports more, for the same time */
         return;
     report_short_lived(tree, false);
     tree->polled_ns = now_ns;
@@ -377,17 +422,18 @@ void nrg_proctree_waited(struct nrg_proctree *tree, int32_t pid, int64_t cpu_ns)
 {
     if (tree->waiting_foreign)
         return;
-    tree->table.waited_ns += cpu_ns;
     struct nrg_tree_process *p = find_process(tree, pid);
-    if (p)
-        nrg_process_table_end(&tree->table, p);
+    if (p && p->has_stat)
+        p->stat.parent_pid = getpid();
+    update_all(tree); /* it and those that it waited for are gone */
+    tree->table.waited_ns += cpu_ns;
     report_short_lived(tree, true);
 }
 
 void nrg_proctree_finish(struct nrg_proctree *tree)
 {
     nrg_proctree_drain(tree);
-    update_all(tree);
+    update_and_settle(tree);
     report_short_lived(tree, true);
     for (struct nrg_tree_process *p = NULL; (p = nrg_process_table_next(&tree->table, p));)
         tree->table.events.process(tree->table.events.arg, &p->info);

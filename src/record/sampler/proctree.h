@@ -9,6 +9,10 @@
  *     are not seen one by one. Their CPU time is known from what wait(2) reported to their parents;
  *     it is kept as one process called "(short-lived)".
  *
+ * Law: the CPU time of all rows is what wait(2) reports of the tree. What waits have reported, to
+ * processes of the tree or to this one, less the own time of the ended ones that were seen, is the
+ * short-lived one's.
+ *
  * Ownership: new, free. Errors: a negative errno, or NULL when out of memory. Not thread-safe:
  * the recorder's lock guards it. Samples go out through callbacks, in the thread that polls.
  */
