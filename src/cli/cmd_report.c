@@ -17,10 +17,12 @@ static int run_report(struct nrg_cli *cli, void *v, int argc, char **argv)
     struct nrg_error err;
     if (argc != 1)
         return nrg_usage(cli, "wants one recording: nrg report FILE.nrg");
+    if (!nrg_show_fits(&values->show))
+        return nrg_usage(cli, "--print and --json both want stdout: give --json=FILE");
     if (nrg_recording_open(argv[0], &recording, &err))
         return nrg_complain(&err, 1);
-    /* JSON on stdout is the only output there, so that it can be piped. */
-    bool text = !nrg_is_stdout(values->show.json) && !cli->quiet;
+    /* JSON or a number on stdout is the only output there, so that it can be piped. */
+    bool text = !nrg_is_stdout(values->show.json) && !values->show.print && !cli->quiet;
     int code = nrg_show(recording, &values->show, text ? stdout : NULL);
     nrg_recording_close(recording);
     return code;
@@ -35,7 +37,8 @@ const struct nrg_command nrg_cmd_report = {
         "A recording whose recorder was killed is read up to its last second.",
     .examples =
         "  nrg report run.nrg\n"
-        "  nrg report --json run.nrg | jq .total.energy_j\n"
+        "  nrg report --json run.nrg | jq .program_j\n"
+        "  nrg report --print energy run.nrg\n"
         "  nrg report --split busy-time run.nrg   # idle power charged to the busy processes\n",
     .options = options,
     .values_size = sizeof(struct values),

@@ -134,6 +134,8 @@ static int check_usage(struct session *s, int argc)
     if (modes != 1)
         return nrg_usage(s->cli, modes ? "a command, --pid and --system exclude each other"
                                        : "wants a command: nrg run -- python3 train.py");
+    if (!nrg_show_fits(&v->show))
+        return nrg_usage(s->cli, "--print and --json both want stdout: give --json=FILE");
     if (argc && v->for_ns)
         return nrg_usage(s->cli, "--for goes with --system or --pid; a command ends by itself");
     if (!argc && (v->repeat || v->torch))
@@ -424,7 +426,7 @@ static void show_results(struct session *s)
         fprintf(stderr, "nrg: %s: written completely after all\n", s->path);
         return;
     }
-    if (!rc && s->cli->quiet && !s->values->show.json)
+    if (!rc && s->cli->quiet && !s->values->show.json && !s->values->show.print)
         return;
     if (rc || nrg_recording_open(s->path, &recording, &err)) {
         nrg_complain(&err, 1);
@@ -476,6 +478,7 @@ const struct nrg_command nrg_cmd_run = {
     .examples = "  nrg run -- python3 train.py\n"
                 "  nrg run --rate 100Hz --baseline 5s -o run.nrg -- ./solver input\n"
                 "  nrg run --repeat 10 --json=result.json -- python3 infer.py\n"
+                "  joules=$(nrg run -q --print energy -- ./solver input | tail -n 1)\n"
                 "  nrg run --pid 4242 --for 1min\n"
                 "  nrg run --system --for 10s\n"
                 "  nrg run --meter 'emonpi:/dev/ttyAMA0?node=5' -- ./solver   # docs/meters.md\n",

@@ -2,6 +2,8 @@
 #include "cli/show.h"
 
 #include <errno.h>
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,6 +14,27 @@ const struct nrg_choice nrg_split_rules[] = {
     {"busy-time", NRG_SPLIT_BUSY_TIME, NULL},
     {0},
 };
+
+const struct nrg_choice nrg_print_choices[] = {
+    {"energy", NRG_PRINT_ENERGY, "joules of the program; with --repeat their mean; nan: not known"},
+    {0},
+};
+
+bool nrg_show_fits(const struct nrg_show_options *o)
+{
+    return !o->print || !nrg_is_stdout(o->json);
+}
+
+/* Fixed digits: not every script reads exponents. */
+static int print_energy(const struct nrg_report *report)
+{
+    double energy_j = nrg_report_spread(report, nrg_report_program_j).mean;
+    if (isnan(energy_j))
+        fprintf(stderr, "nrg: the program's energy is not known: %s\n",
+                report->runs[0].program.why);
+    printf("%.6f\n", energy_j);
+    return fflush(stdout) ? 1 : 0;
+}
 
 /* Summaries of all runs that are not the baseline. Returns how many, or -errno. */
 static int summarise_runs(struct nrg_recording *recording, enum nrg_split split,
@@ -60,6 +83,8 @@ int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *o, 
         nrg_report_text(&report, text_out);
     if (o->json)
         code = nrg_print_json(nrg_report_json(&report), o->json);
+    if (o->print == NRG_PRINT_ENERGY && print_energy(&report))
+        code = 1;
     for (int i = 0; i < n; i++)
         nrg_summary_release(&runs[i]);
     free(runs);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "energy/idle.h"
+
 int nrg_frame_init(struct nrg_frame *frame, struct nrg_recording *recording)
 {
     *frame = (struct nrg_frame){.recording = recording};
@@ -71,23 +73,49 @@ double nrg_frame_baseline_s(const struct nrg_frame *frame, bool *after)
     return time_s;
 }
 
-double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel)
+struct baselines {
+    double energy_j, time_s, least_w, most_w;
+};
+
+static struct baselines find_baselines(struct nrg_frame *frame, size_t channel)
 {
     size_t n;
+    struct baselines b = {.least_w = INFINITY, .most_w = -INFINITY};
     const struct nrg_run *runs = nrg_recording_runs(frame->recording, &n);
-    double energy_j = 0, time_s = 0;
     for (size_t i = 0; i < n; i++) {
         int64_t covered = 0;
         if (strcmp(runs[i].kind, "baseline"))
             continue;
         const struct nrg_timeline *tl = nrg_frame_timeline(frame, channel);
         if (!tl)
-            return NAN;
+            return (struct baselines){0};
         double j = nrg_timeline_between(tl, runs[i].begin_ns, runs[i].end_ns, &covered);
         if (covered > 0) {
-            energy_j += j;
-            time_s += (double)covered * 1e-9;
+            double s = (double)covered * 1e-9;
+            b.energy_j += j;
+            b.time_s += s;
+            b.least_w = fmin(b.least_w, j / s);
+            b.most_w = fmax(b.most_w, j / s);
         }
     }
-    return time_s > 0 ? energy_j / time_s : NAN;
+    return b;
+}
+
+double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel)
+{
+    struct baselines b = find_baselines(frame, channel);
+    return b.time_s > 0 ? b.energy_j / b.time_s : NAN;
+}
+
+double nrg_frame_baseline_doubt(struct nrg_frame *frame, size_t channel)
+{
+    bool after;
+    struct baselines b = find_baselines(frame, channel);
+    if (!(b.time_s > 0))
+        return 0;
+    nrg_frame_baseline_s(frame, &after);
+    double w = fabs(b.energy_j / b.time_s);
+    double update_s = (double)frame->channels[channel].channel.update_ns * 1e-9;
+    double scatter_w = fmax(NRG_BASELINE_ERROR * w, w * update_s / b.time_s);
+    return (after ? (b.most_w - b.least_w) / 2 : NRG_IDLE_DRIFT * w) + scatter_w;
 }

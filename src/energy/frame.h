@@ -31,6 +31,10 @@ size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, enum nrg_
  * baseline, NAN without one. */
 double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel);
 
+/* What that rate may be off by in the run: half of what baselines before and after it differ by,
+ * and the scatter of one; with a single baseline, what idle power may drift by. 0 without one. */
+double nrg_frame_baseline_doubt(struct nrg_frame *frame, size_t channel);
+
 /* How long the recording's baselines are in sum, and whether there is one after the last run. */
 double nrg_frame_baseline_s(const struct nrg_frame *frame, bool *after);
 

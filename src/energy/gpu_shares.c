@@ -53,23 +53,31 @@ static struct nrg_process_energy *find_process(struct nrg_summary *s, int64_t pi
     return NULL;
 }
 
-/* Uses [from, to) were reported together and share the energy since the report before. */
-static void share_out(struct nrg_summary *s, const struct uses *uses, size_t from, size_t to,
-                      double energy_j)
+/* Uses [from, to) were reported together and share the energy since the report before. Returns what
+ * the workload got. */
+static double share_out(struct nrg_summary *s, const struct uses *uses, size_t from, size_t to,
+                        double energy_j)
 {
-    double all = 0;
+    double all = 0, mine_j = 0;
     for (size_t i = from; i < to; i++)
         all += (double)uses->items[i].sm_ppm;
     for (size_t i = from; i < to && all > 0; i++) {
         struct nrg_process_energy *p = find_process(s, uses->items[i].pid, uses->items[i].t_ns);
-        if (p)
-            p->gpu_j = nrg_sum_known(p->gpu_j, energy_j * (double)uses->items[i].sm_ppm / all);
+        double part_j = energy_j * (double)uses->items[i].sm_ppm / all;
+        if (!p)
+            continue;
+        p->gpu_j = nrg_sum_known(p->gpu_j, part_j);
+        mine_j += part_j;
     }
+    return mine_j;
 }
 
 struct device {
     const struct nrg_timeline *timeline;
     double idle_w;
+    double scale; /* of the timeline's energy to the domain's, which has the lag corrected */
+    double mine_j, mine_s; /* of the workload; the time in which it had a part */
+    double least_w;        /* between two reports */
     size_t named, foreign;
 };
 
@@ -85,15 +93,46 @@ static void share_device(struct nrg_summary *s, const struct uses *uses, int64_t
             end++;
         if (uses->items[i].gpu == gpu && t_ns > last_ns && last_ns < s->end_ns) {
             int64_t stop = t_ns < s->end_ns ? t_ns : s->end_ns;
-            double energy = nrg_timeline_between(device->timeline, last_ns, stop, NULL);
-            double idle = device->idle_w * (double)(stop - last_ns) / 1e9;
-            share_out(s, uses, i, end, fmax(0, energy - idle));
+            double length_s = (double)(stop - last_ns) / 1e9;
+            double energy =
+                device->scale * nrg_timeline_between(device->timeline, last_ns, stop, NULL);
+            double mine = share_out(s, uses, i, end, fmax(0, energy - device->idle_w * length_s));
+            device->mine_j += mine;
+            device->mine_s += mine > 0 ? length_s : 0;
+            device->least_w = fmin(device->least_w, energy / length_s);
             for (size_t k = i; k < end; k++)
                 *(uses->items[k].pid > 0 ? &device->named : &device->foreign) += 1;
             last_ns = t_ns;
         }
         i = end;
     }
+}
+
+static void prepare_device(struct device *device, const struct nrg_domain *domain,
+                           const struct nrg_summary *s, struct nrg_frame *frame)
+{
+    size_t channel = (size_t)(domain->channel - frame->channels);
+    double idle_w = nrg_frame_baseline_rate(frame, channel);
+    *device = (struct device){.timeline = nrg_frame_timeline(frame, channel),
+                              .idle_w = isnan(idle_w) ? 0 : idle_w,
+                              .least_w = INFINITY};
+    double seen_j = nrg_timeline_between(device->timeline, s->begin_ns, s->end_ns, NULL);
+    device->scale = seen_j > 0 && domain->energy_j > 0 ? domain->energy_j / seen_j : 1;
+}
+
+/* What the workload may have used: by idle power, and by what no process is named for. */
+static void bound_device(struct nrg_domain *domain, const struct device *device,
+                         struct nrg_frame *frame)
+{
+    size_t channel = (size_t)(domain->channel - frame->channels);
+    bool known = !isnan(nrg_frame_baseline_rate(frame, channel));
+    double doubt_j = nrg_frame_baseline_doubt(frame, channel) * device->mine_s;
+    double idle_j = known ? doubt_j : device->least_w * device->mine_s;
+    domain->program.shared = device->named > 0;
+    domain->program.energy_j = device->mine_j;
+    domain->program.least_j = device->mine_s > 0 ? fmax(0, device->mine_j - idle_j) : 0;
+    domain->program.most_j =
+        device->foreign ? domain->energy_j : device->mine_j + (known ? doubt_j : 0);
 }
 
 int nrg_gpu_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
@@ -103,16 +142,15 @@ int nrg_gpu_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
     if (!rc && uses.n)
         qsort(uses.items, uses.n, sizeof *uses.items, by_gpu_and_time);
     for (size_t d = 0; !rc && d < s->n_domains; d++) {
-        const struct nrg_domain *domain = &s->domains[d];
+        struct nrg_domain *domain = &s->domains[d];
         const char *name = domain->channel->channel.name;
         int gpu = nrg_gpu_number(name);
+        struct device device;
         if (gpu < 0)
             continue;
-        size_t channel = (size_t)(domain->channel - frame->channels);
-        struct device device = {.timeline = nrg_frame_timeline(frame, channel)};
-        double idle_w = nrg_frame_baseline_rate(frame, channel);
-        device.idle_w = isnan(idle_w) ? 0 : idle_w;
+        prepare_device(&device, domain, s, frame);
         share_device(s, &uses, gpu, &device);
+        bound_device(domain, &device, frame);
         if (device.foreign)
             nrg_summary_missing(s, name,
                                 "also used by processes of another pid namespace: their "

@@ -9,6 +9,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define NRG_IDLE_DRIFT 0.15 /* of idle power, that it may change in a run */
+#define NRG_BASELINE_ERROR                                                                         \
+    1e-3 /* of its power: what one measurement of it differs from the next                         \
+          */
+
 struct nrg_idle_fit {
     double n, sx, sy, sxx, sxy, syy; /* sums over cells: x busy CPUs, y watts */
     double min_x, max_x, min_y;

@@ -48,6 +48,23 @@ void nrg_wall_make(struct nrg_summary *summary, const struct nrg_total_item *ite
 /* shares.c: energy per process, idle, others. Needs the domains. */
 int nrg_shares_make(struct nrg_summary *summary, struct nrg_frame *frame);
 
+/* The processors' energy of a cell of time, as shares.c divided it. */
+struct nrg_cpu_cell {
+    double cpu_j, idle_j;
+    double idle_least_j, idle_most_j; /* what of it may be idle */
+    double share;                     /* of the workload, in what is not idle */
+};
+
+/* program.c: what the workload may have used of the processors' energy; part of nrg_shares_make.
+ * `told_apart`: the processes' watts per CPU second are known. */
+void nrg_program_cpu(struct nrg_summary *summary, const struct nrg_cpu_cell *cells, size_t n,
+                     bool told_apart);
+/* Fills summary->program. Needs all shares. */
+void nrg_program_make(struct nrg_summary *summary, struct nrg_frame *frame);
+/* Whether a domain's energy is the processors', or memory's: by what it is shared out. */
+bool nrg_is_cpu_domain(const struct nrg_domain *domain);
+bool nrg_is_dram_domain(const struct nrg_domain *domain);
+
 /* gpu_shares.c: adds the GPUs' energy to the processes. Needs both. */
 int nrg_gpu_shares_make(struct nrg_summary *summary, struct nrg_frame *frame);
 

@@ -120,6 +120,7 @@ static int solve(struct nrg_process_watts *w, struct sums *sums)
         nrg_gram_nonnegative(&sums->each, NULL, NRG_WATTS_SLOTS, NRG_WATTS_SLOTS, NRG_RIDGE, watts);
     if (!rc)
         memcpy(w->watts, watts, sizeof w->watts);
+    w->told_apart = !rc;
     return rc;
 }
 

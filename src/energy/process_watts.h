@@ -9,6 +9,7 @@
 #ifndef NRG_ENERGY_PROCESS_WATTS_H
 #define NRG_ENERGY_PROCESS_WATTS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -22,6 +23,7 @@ struct nrg_process_watts {
     double (*cpu_s)[NRG_WATTS_SLOTS]; /* per cell */
     size_t n_cells;
     double watts[NRG_WATTS_SLOTS]; /* 1 each until a fit tells them apart */
+    bool told_apart;
 };
 
 /* cpu_s: of each process, by id. */

@@ -18,12 +18,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/stats.h"
 #include "energy/idle.h"
 #include "energy/others.h"
 #include "energy/process_watts.h"
 
 #define MAX_CELLS     4096
 #define MIN_CELL_NS   (100 * NRG_NS_PER_MS)
+#define MIN_TOLD_S    0.05 /* power of a shorter cell says little */
+#define LEAST_SHARE   0.05 /* quantile that stands for the least: one cell may be an outlier */
 #define BASELINE_BUSY 0.05 /* of all CPUs: more than a quiet machine's own housekeeping */
 
 struct cell {
@@ -34,6 +37,7 @@ struct cell {
     double other_s;         /* and of all others */
     double memory_bytes_s;  /* memory in use * time */
     double process_bytes_s; /* of the workload */
+    double share;           /* of the workload, in cpu_j above idle */
 };
 
 enum pass { COUNT_ALL, COUNT_LARGEST, SHARE_OUT };
@@ -51,8 +55,9 @@ struct shares {
     int64_t cell_ns;
     int64_t first_ns; /* length of the first cell: the others begin when CPU times were read */
     bool has_cpu, has_dram, has_busy, has_memory;
-    double tick_s;         /* resolution of the busy time */
-    struct last_row *last; /* per process id */
+    double tick_s;                   /* resolution of the busy time */
+    double idle_less_w, idle_more_w; /* that idle power may be, than what cells have of it */
+    struct last_row *last;           /* per process id */
     size_t n_ids;
     size_t damaged; /* chunks of process rows that can't be read */
     double *used_s; /* per process id */
@@ -83,30 +88,27 @@ static double sum_in_cell(const struct shares *sh, const struct nrg_timeline *tl
     return tl ? nrg_timeline_between(tl, cell_begin(sh, k), cell_end(sh, k), NULL) : 0;
 }
 
-/* Domains whose energy the processors use: those of the total that cover them. */
-static bool is_cpu_domain(const struct nrg_domain *d)
+/* All of the domain's energy, also what is not in its timeline: a correction of its lag. */
+static void fill_domain(struct shares *sh, const struct nrg_domain *d,
+                        const struct nrg_timeline *tl)
 {
-    return d->in_total && d->channel->channel.covers_cpu;
-}
-
-static bool is_dram_domain(const struct nrg_domain *d)
-{
-    return d->in_total && !d->channel->channel.covers_cpu &&
-           !strncmp(d->channel->channel.name, "dram", 4);
+    bool cpu = nrg_is_cpu_domain(d);
+    double all_j =
+        tl ? nrg_timeline_between(tl, cell_begin(sh, 0), cell_end(sh, sh->n_cells - 1), NULL) : 0;
+    double scale = all_j > 0 && d->energy_j > 0 ? d->energy_j / all_j : 1;
+    *(cpu ? &sh->has_cpu : &sh->has_dram) = true;
+    for (size_t k = 0; k < sh->n_cells; k++)
+        *(cpu ? &sh->cells[k].cpu_j : &sh->cells[k].dram_j) += scale * sum_in_cell(sh, tl, k);
 }
 
 static void fill_energy(struct shares *sh)
 {
     for (size_t i = 0; i < sh->s->n_domains; i++) {
         const struct nrg_domain *d = &sh->s->domains[i];
-        bool cpu = is_cpu_domain(d), dram = is_dram_domain(d);
-        if (!cpu && !dram)
+        if (!nrg_is_cpu_domain(d) && !nrg_is_dram_domain(d))
             continue;
         size_t channel = (size_t)(d->channel - sh->frame->channels);
-        const struct nrg_timeline *tl = nrg_frame_timeline(sh->frame, channel);
-        *(cpu ? &sh->has_cpu : &sh->has_dram) = true;
-        for (size_t k = 0; k < sh->n_cells; k++)
-            *(cpu ? &sh->cells[k].cpu_j : &sh->cells[k].dram_j) += sum_in_cell(sh, tl, k);
+        fill_domain(sh, d, nrg_frame_timeline(sh->frame, channel));
         nrg_frame_drop(sh->frame, channel);
     }
 }
@@ -127,27 +129,49 @@ static void fill_machine(struct shares *sh)
 }
 
 /* Mean power of the processors' domains during the baseline run, NAN without one. */
-static double baseline_w(const struct shares *sh)
+static double baseline_w(const struct shares *sh, double *doubt_w)
 {
     double sum = 0;
+    *doubt_w = 0;
     for (size_t d = 0; d < sh->s->n_domains; d++) {
         const struct nrg_domain *domain = &sh->s->domains[d];
-        if (is_cpu_domain(domain))
-            sum +=
-                nrg_frame_baseline_rate(sh->frame, (size_t)(domain->channel - sh->frame->channels));
+        size_t channel = (size_t)(domain->channel - sh->frame->channels);
+        if (!nrg_is_cpu_domain(domain))
+            continue;
+        sum += nrg_frame_baseline_rate(sh->frame, channel);
+        *doubt_w += nrg_frame_baseline_doubt(sh->frame, channel);
     }
     return sum > 0 ? sum : NAN;
 }
 
-static double regressed_idle_w(const struct shares *sh)
+/* What idle power is at most: the least power of a cell, but for outliers. */
+static double least_power_w(const struct shares *sh)
+{
+    size_t n = 0;
+    double least_w = 0, *w = calloc(sh->n_cells + 1, sizeof *w);
+    for (size_t k = 0; w && k < sh->n_cells; k++) {
+        double dt = (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
+        if (dt >= MIN_TOLD_S)
+            w[n++] = sh->cells[k].cpu_j / dt;
+    }
+    if (n) {
+        nrg_sort(w, n);
+        least_w = fmax(0, w[(size_t)((double)n * LEAST_SHARE)]);
+    }
+    free(w);
+    return least_w;
+}
+
+static double regressed_idle_w(const struct shares *sh, double *doubt_w)
 {
     struct nrg_idle_fit fit;
     nrg_idle_init(&fit);
     for (size_t k = 0; k < sh->n_cells; k++) {
         double dt = (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
-        if (dt >= 0.05)
+        if (dt >= MIN_TOLD_S)
             nrg_idle_add(&fit, sh->cells[k].busy_s / dt, sh->cells[k].cpu_j / dt);
     }
+    *doubt_w = 2 * nrg_idle_error(&fit);
     return nrg_idle_solve(&fit);
 }
 
@@ -170,16 +194,18 @@ static void fill_idle(struct shares *sh)
 {
     const struct nrg_timeline *estimate =
         nrg_frame_timeline(sh->frame, nrg_frame_find(sh->frame, "machine.idle", NRG_ENERGY));
-    double idle_w = baseline_w(sh);
+    double doubt_w, idle_w = baseline_w(sh, &doubt_w);
     sh->s->idle_method = "baseline";
     if (!isnan(idle_w))
         check_baseline(sh);
     if (isnan(idle_w) && estimate)
         sh->s->idle_method = "estimate";
     else if (isnan(idle_w)) {
-        idle_w = sh->has_busy ? regressed_idle_w(sh) : NAN;
+        idle_w = sh->has_busy ? regressed_idle_w(sh, &doubt_w) : NAN;
         sh->s->idle_method = isnan(idle_w) ? NULL : "regression";
     }
+    sh->idle_less_w = isnan(idle_w) ? 0 : doubt_w;
+    sh->idle_more_w = sh->s->idle_method ? sh->idle_less_w : least_power_w(sh);
     bool by_estimate = isnan(idle_w) && estimate;
     for (size_t k = 0; sh->s->idle_method && k < sh->n_cells; k++) {
         double j = by_estimate ? sum_in_cell(sh, estimate, k)
@@ -216,8 +242,10 @@ static void add_stretch(struct shares *sh, struct nrg_process_energy *p, int64_t
             double busy = nrg_process_watts_sum(&sh->watts, k),
                    memory = fmax(c->memory_bytes_s, c->process_bytes_s);
             double active = c->cpu_j - (sh->s->split == NRG_SPLIT_ACTIVE ? c->idle_j : 0);
+            double share = busy > 0 ? cpu * sh->watts.watts[sh->watts.slot_of[id]] / busy : 0;
             p->cpu_time_s += cpu;
-            p->cpu_j += busy > 0 ? active * cpu * sh->watts.watts[sh->watts.slot_of[id]] / busy : 0;
+            p->cpu_j += active * share;
+            c->share += share;
             p->dram_j += memory > 0 ? c->dram_j * bytes_s / memory : 0;
         }
         at = stop;
@@ -425,6 +453,26 @@ static int cut_cells(struct shares *sh)
     return rc < 0 ? rc : sh->cells ? 0 : -ENOMEM;
 }
 
+/* After the last pass: what the workload may have used. */
+static int bound_program(struct shares *sh)
+{
+    bool active = sh->s->split == NRG_SPLIT_ACTIVE;
+    struct nrg_cpu_cell *cells = calloc(sh->n_cells + 1, sizeof *cells);
+    if (!cells)
+        return -ENOMEM;
+    for (size_t k = 0; k < sh->n_cells; k++) {
+        const struct cell *c = &sh->cells[k];
+        double dt = (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
+        double idle_j = active ? c->idle_j : 0;
+        cells[k] = (struct nrg_cpu_cell){.cpu_j = c->cpu_j, .idle_j = idle_j, .share = c->share};
+        cells[k].idle_least_j = active ? fmax(0, idle_j - sh->idle_less_w * dt) : 0;
+        cells[k].idle_most_j = active ? fmin(c->cpu_j, idle_j + sh->idle_more_w * dt) : 0;
+    }
+    nrg_program_cpu(sh->s, cells, sh->n_cells, sh->watts.told_apart);
+    free(cells);
+    return 0;
+}
+
 int nrg_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
 {
     struct shares sh = {.s = s, .frame = frame};
@@ -455,6 +503,7 @@ int nrg_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
     if (!rc) {
         pack_processes(&sh);
         sum_up(&sh);
+        rc = bound_program(&sh);
     }
     free(sh.cells);
     free(sh.last);

@@ -69,6 +69,8 @@ static int share_energy(struct nrg_summary *s, struct nrg_frame *frame)
         rc = nrg_shares_make(s, frame);
     if (!rc)
         rc = nrg_gpu_shares_make(s, frame);
+    if (!rc)
+        nrg_program_make(s, frame);
     return rc;
 }
 

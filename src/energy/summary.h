@@ -3,7 +3,7 @@
  *
  * Laws: every energy has a method and a provenance; a number that is not known is NAN, never 0;
  * sum(processes) + other_processes_j + idle_j = the processors' energy to rounding; the total
- * adds disjoint domains only.
+ * adds disjoint domains only; program + other_processes_j + idle_j + unattributed = total.
  *
  * Make, release. A summary points into its recording, which must outlive it. 0 or -errno with err.
  * One thread at a time.
@@ -23,6 +23,11 @@ struct nrg_domain {
     double covered_uncertainty_j; /* of that part alone; uncertainty_j is that of the whole run */
     bool in_total;
     bool wall_part; /* one of the parts that the wall is compared with */
+    /* Of a GPU: what the program used of it, and may have, the sensor's own error aside. */
+    struct {
+        bool shared; /* the driver names processes */
+        double energy_j, least_j, most_j;
+    } program;
     /* Another channel that measures the same part (of a GPU), the one that differs most; NULL. */
     const struct nrg_recorded_channel *second;
     double second_j, second_uncertainty_j;
@@ -45,6 +50,18 @@ struct nrg_process_energy {
     double cpu_j, dram_j, gpu_j;            /* NAN: not known */
     int64_t peak_rss_bytes, peak_pss_bytes; /* NRG_MISSING */
     bool still_running;
+};
+
+/*
+ * What the measured program used of the total: the sum over its processes. Its parts are added end
+ * to end: what the sensors may be off by, what idle power may be (shares.c), how the others' watts
+ * per CPU second may differ, and domains that can't be shared out, which may be all its.
+ */
+struct nrg_program {
+    double energy_j, low_j, high_j; /* NAN: not known */
+    double unattributed_j;          /* of the total: neither its, nor others', nor idle; NAN */
+    char share_method[160];         /* "CPU time above idle (baseline)" */
+    char why[128];                  /* not known: why */
 };
 
 struct nrg_missing {
@@ -72,6 +89,7 @@ struct nrg_summary {
     struct nrg_wall wall;
     struct nrg_process_energy *processes;
     size_t n_processes;
+    struct nrg_program program;
     double idle_j, other_processes_j, cpu_domain_j; /* NAN: not known */
     double idle_w;
     const char *idle_method; /* "baseline", "estimate", "regression", NULL: not known */

@@ -19,11 +19,10 @@
 #include "attribute/internal.h"
 #include "attribute/regress/slicer.h"
 #include "base/mem.h"
+#include "energy/idle.h"
 
-#define MAX_CLASSES    512
-#define BASELINE_BUSY  0.02 /* CPUs: fewer are the ticks' rounding */
-#define BASELINE_ERROR 1e-3 /* of its power: what one measurement of it differs from the next */
-#define IDLE_DRIFT     0.15 /* of idle power, that it may change in a run */
+#define MAX_CLASSES   512
+#define BASELINE_BUSY 0.02 /* CPUs: fewer are the ticks' rounding */
 
 static int by_time(const void *a, const void *b, void *arg)
 {
@@ -142,8 +141,8 @@ static void know_baseline(struct nrg_engine *e, struct nrg_part *part,
     if (!part->baseline || !(length_s > 0) || !(w > 0))
         return;
     part->baseline_busy = !part->pool && busy > BASELINE_BUSY ? busy : 0;
-    o->idle_error_w = fmax(w * update_s / length_s / sqrt(6), BASELINE_ERROR * w);
-    o->idle_drift_w = IDLE_DRIFT * w;
+    o->idle_error_w = fmax(w * update_s / length_s / sqrt(6), NRG_BASELINE_ERROR * w);
+    o->idle_drift_w = NRG_IDLE_DRIFT * w;
     o->idle_begins = !after;
 }
 

@@ -52,6 +52,24 @@ static json_t *total_json(const struct nrg_summary *s)
     return o;
 }
 
+/* Of what the program used. Not known is null here, so that nobody takes its absence for 0. */
+static void add_program(json_t *o, const struct nrg_summary *s)
+{
+    const struct nrg_program *p = &s->program;
+    const struct nrg_json_real fields[] = {
+        {"energy_j", p->energy_j}, {"low_j", p->low_j}, {"high_j", p->high_j}};
+    json_t *program = json_object();
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
+        json_object_set_new(program, fields[i].key,
+                            isnan(fields[i].value) ? json_null() : json_real(fields[i].value));
+    nrg_json_text(program, "share_method", p->share_method);
+    nrg_json_text(program, "why", p->why);
+    json_object_set(o, "program_j", json_object_get(program, "energy_j"));
+    json_object_set_new(o, "program", program);
+    NRG_JSON_REALS(o, {"other_processes_j", s->other_processes_j}, {"idle_j", s->idle_j},
+                   {"unattributed_j", p->unattributed_j});
+}
+
 /* The meter at the plug against the sum of the parts; absent when there is only one of them. */
 static void add_wall(json_t *o, const struct nrg_summary *s)
 {
@@ -116,6 +134,7 @@ static void fill_run(json_t *o, const struct nrg_report *r, const struct nrg_sum
 {
     json_t *domains = json_array(), *processes = json_array(), *missing = json_array();
     nrg_json_real(o, "duration_s", s->duration_s);
+    add_program(o, s);
     for (size_t i = 0; i < s->n_domains; i++)
         json_array_append_new(domains, domain_json(&s->domains[i]));
     json_object_set_new(o, "domains", domains);
@@ -131,10 +150,9 @@ static void fill_run(json_t *o, const struct nrg_report *r, const struct nrg_sum
     add_containers(o, s);
     json_object_set_new(o, "split",
                         json_string(s->split == NRG_SPLIT_ACTIVE ? "active" : "busy-time"));
-    NRG_JSON_REALS(o, {"idle_j", s->idle_j}, {"idle_w", s->idle_w});
+    nrg_json_real(o, "idle_w", s->idle_w);
     nrg_json_text(o, "idle_method", s->idle_method);
-    NRG_JSON_REALS(o, {"other_processes_j", s->other_processes_j},
-                   {"cpu_domain_j", s->cpu_domain_j}, {"cpu_utilisation", s->cpu_utilisation},
+    NRG_JSON_REALS(o, {"cpu_domain_j", s->cpu_domain_j}, {"cpu_utilisation", s->cpu_utilisation},
                    {"cpu_time_s", s->cpu_time_s}, {"peak_memory_bytes", s->peak_memory_bytes});
     if (r->options.carbon_g_per_kwh > 0 && !isnan(s->total_j)) {
         nrg_json_real(o, "carbon_intensity_g_per_kwh", r->options.carbon_g_per_kwh);
@@ -147,41 +165,41 @@ static void fill_run(json_t *o, const struct nrg_report *r, const struct nrg_sum
     nrg_json_count(o, "exit_code", s->exit_code);
 }
 
-static json_t *spread_json(const double *values, size_t n, const char *unit)
+/* Of the runs in which it is known; absent when it is in none. */
+static void add_spread(json_t *repeat, const char *key, const struct nrg_report *r,
+                       double (*value)(const struct nrg_summary *), const char *unit)
 {
-    struct nrg_spread spread = nrg_spread_of(values, n);
+    struct nrg_spread spread = nrg_report_spread(r, value);
     const struct nrg_json_real fields[] = {
         {"mean", spread.mean}, {"sd", spread.sd}, {"low95", spread.low}, {"high95", spread.high}};
     json_t *o = json_object();
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        char key[32];
-        snprintf(key, sizeof key, "%s_%s", fields[i].key, unit);
-        nrg_json_real(o, key, fields[i].value);
+        char name[32];
+        snprintf(name, sizeof name, "%s_%s", fields[i].key, unit);
+        nrg_json_real(o, name, fields[i].value);
     }
-    return o;
+    if (json_object_size(o))
+        json_object_set(repeat, key, o);
+    json_decref(o);
 }
 
 static void add_repeats(json_t *doc, const struct nrg_report *r)
 {
-    json_t *runs = json_array();
-    double *energy = calloc(r->n_runs + 1, sizeof *energy);
-    double *duration = calloc(r->n_runs + 1, sizeof *duration);
-    for (size_t i = 0; energy && duration && i < r->n_runs; i++) {
+    json_t *runs = json_array(), *repeat = json_pack("{s:I}", "n", (json_int_t)r->n_runs);
+    for (size_t i = 0; i < r->n_runs; i++) {
+        const struct nrg_summary *s = &r->runs[i];
         json_t *o = json_object();
-        energy[i] = r->runs[i].total_j;
-        duration[i] = r->runs[i].duration_s;
-        NRG_JSON_REALS(o, {"duration_s", duration[i]}, {"energy_j", energy[i]});
-        nrg_json_count(o, "exit_code", r->runs[i].exit_code);
+        NRG_JSON_REALS(o, {"duration_s", s->duration_s}, {"energy_j", s->program.energy_j});
+        add_program(o, s);
+        json_object_set_new(o, "total", total_json(s));
+        nrg_json_count(o, "exit_code", s->exit_code);
         json_array_append_new(runs, o);
     }
+    add_spread(repeat, "energy", r, nrg_report_program_j, "j");
+    add_spread(repeat, "machine_energy", r, nrg_report_machine_j, "j");
+    add_spread(repeat, "duration", r, nrg_report_duration_s, "s");
     json_object_set_new(doc, "runs", runs);
-    if (energy && duration)
-        json_object_set_new(doc, "repeat",
-                            json_pack("{s:I, s:o, s:o}", "n", (json_int_t)r->n_runs, "energy",
-                                      spread_json(energy, r->n_runs, "j"), "duration",
-                                      spread_json(duration, r->n_runs, "s")));
-    free(energy);
-    free(duration);
+    json_object_set_new(doc, "repeat", repeat);
 }
 
 static void add_meta(void *arg, const char *key, const char *value)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 
 #include "attribute/recorded_model.h"
+#include "base/stats.h"
 #include "energy/summary.h"
 
 struct nrg_report_options {
@@ -26,6 +27,14 @@ struct nrg_report {
     struct nrg_model_counts model;
     struct nrg_report_options options;
 };
+
+/* Values of one run, for nrg_report_spread. */
+double nrg_report_program_j(const struct nrg_summary *run);
+double nrg_report_machine_j(const struct nrg_summary *run);
+double nrg_report_duration_s(const struct nrg_summary *run);
+/* Over the runs in which the value is known; all NAN when it is in none. */
+struct nrg_spread nrg_report_spread(const struct nrg_report *report,
+                                    double (*value)(const struct nrg_summary *));
 
 void nrg_report_text(const struct nrg_report *report, FILE *out);
 /* A new reference; NULL when out of memory. Schema nrg.report/1. */

@@ -54,6 +54,56 @@ static void print_run_head(const struct nrg_report *r, const struct nrg_text_sty
     fprintf(out, "\n\n");
 }
 
+/* What is measured, in a word. */
+static const char *subject_of(const struct nrg_report *r)
+{
+    const char *command = nrg_recording_text(r->recording, "command_line");
+    return !command                                ? "the program"
+           : !strcmp(command, "(whole machine)")   ? "all processes"
+           : !strcmp(command, "(given processes)") ? "these processes"
+                                                   : "this program";
+}
+
+static void print_others(const struct nrg_summary *s, FILE *out)
+{
+    const struct {
+        const char *name;
+        double energy_j;
+    } rest[] = {{"others", s->other_processes_j},
+                {"idle", s->idle_j},
+                {"not attributed", s->program.unattributed_j}};
+    const char *before = " (";
+    for (size_t i = 0; i < sizeof rest / sizeof *rest; i++) {
+        if (isnan(rest[i].energy_j) || (i == 2 && !(fabs(rest[i].energy_j) > 0)))
+            continue;
+        fprintf(out, "%s%s %s", before, rest[i].name, nrg_show_energy(rest[i].energy_j).text);
+        before = ", ";
+    }
+    fputs(before[0] == ',' ? ")" : "", out);
+}
+
+/* The line that people quote: the program's energy, what it is a part of, and how sure it is. */
+static void print_program(const struct nrg_report *r, const struct nrg_summary *s,
+                          const struct nrg_text_style *st, FILE *out)
+{
+    const struct nrg_program *p = &s->program;
+    bool estimated = s->total_provenance == NRG_ESTIMATED;
+    if (isnan(s->total_j))
+        return;
+    if (isnan(p->energy_j)) {
+        fprintf(out, "%s: %snot known%s of the machine's %s: %s\n\n", subject_of(r), st->warn,
+                st->off, nrg_show_energy(s->total_j).text, p->why);
+        return;
+    }
+    fprintf(out, "%s%s: %s%s of the machine's %s", st->bold, subject_of(r),
+            nrg_show_energy(p->energy_j).text, st->off, nrg_show_energy(s->total_j).text);
+    print_others(s, out);
+    if (estimated)
+        fprintf(out, "   %sestimated%s", st->warn, st->off);
+    fprintf(out, "\n%s .. %s; shared out by %s\n\n", nrg_show_energy(p->low_j).text,
+            nrg_show_energy(p->high_j).text, p->share_method);
+}
+
 /* How far below its top domain a domain stands. */
 static int depth_of(const struct nrg_summary *s, const struct nrg_domain *d)
 {
@@ -279,23 +329,27 @@ static void print_missing(const struct nrg_summary *s, const struct nrg_text_sty
                 s->n_missing - MAX_SHOWN_MISSING);
 }
 
+static void print_spread(const char *what, const struct nrg_spread *e, FILE *out)
+{
+    fprintf(out, "%s %s mean, %s standard deviation, 95 %% interval of the mean %s .. %s\n", what,
+            nrg_show_energy(e->mean).text, nrg_show_energy(e->sd).text,
+            nrg_show_energy(e->low).text, nrg_show_energy(e->high).text);
+}
+
 static void print_repeats(const struct nrg_report *r, const struct nrg_text_style *st, FILE *out)
 {
-    double energy[1000], duration[1000];
-    size_t n = r->n_runs < 1000 ? r->n_runs : 1000;
-    for (size_t i = 0; i < n; i++) {
-        energy[i] = r->runs[i].total_j;
-        duration[i] = r->runs[i].duration_s;
+    struct nrg_spread program = nrg_report_spread(r, nrg_report_program_j);
+    struct nrg_spread machine = nrg_report_spread(r, nrg_report_machine_j);
+    struct nrg_spread t = nrg_report_spread(r, nrg_report_duration_s);
+    int indent = snprintf(NULL, 0, "%zu runs", r->n_runs);
+    fprintf(out, "\n%s%zu runs%s   ", st->bold, r->n_runs, st->off);
+    if (!isnan(program.mean)) {
+        print_spread(subject_of(r), &program, out);
+        fprintf(out, "%*s   ", indent, "");
     }
-    struct nrg_spread e = nrg_spread_of(energy, n), t = nrg_spread_of(duration, n);
-    fprintf(out,
-            "\n%s%zu runs%s   energy %s mean, %s standard deviation, 95 %% interval of the mean %s "
-            ".. %s\n",
-            st->bold, n, st->off, nrg_show_energy(e.mean).text, nrg_show_energy(e.sd).text,
-            nrg_show_energy(e.low).text, nrg_show_energy(e.high).text);
-    fprintf(out, "%*s   duration %s mean, %s standard deviation\n",
-            (int)snprintf(NULL, 0, "%zu runs", n), "", nrg_show_seconds(t.mean).text,
-            nrg_show_seconds(t.sd).text);
+    print_spread("machine", &machine, out);
+    fprintf(out, "%*s   duration %s mean, %s standard deviation\n", indent, "",
+            nrg_show_seconds(t.mean).text, nrg_show_seconds(t.sd).text);
 }
 
 void nrg_report_text(const struct nrg_report *r, FILE *out)
@@ -303,6 +357,7 @@ void nrg_report_text(const struct nrg_report *r, FILE *out)
     struct nrg_text_style st = nrg_text_style(r->options.colour);
     const struct nrg_summary *s = &r->runs[0];
     print_run_head(r, &st, out);
+    print_program(r, s, &st, out);
     int width = name_width(s);
     if (s->n_domains)
         fprintf(out, "%s%-*s %12s  %-22s%11s %11s  %s%s\n", st.dim, width, "DOMAIN", "ENERGY",
