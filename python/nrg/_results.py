@@ -19,7 +19,7 @@ class Energy(NamedTuple):
 
     def __float__(self):
         if self.joules is None:
-            raise ValueError("no energy was measured")
+            raise ValueError("this energy is not known")
         return float(self.joules)
 
 
@@ -61,7 +61,8 @@ class Run:
         return os.path.join(".", self.path) if self.path.startswith("-") else self.path
 
     def energy(self, domain: Optional[str] = None) -> Energy:
-        """Joules of the run: the total, or of one domain ("package-0", "gpu-0")."""
+        """Joules of the machine during the run: the total, or of one domain ("package-0", "gpu-0").
+        What the program used of it: program_energy()."""
         from . import Error
         report = self.report()
         if domain is None:
@@ -75,6 +76,14 @@ class Run:
             part, names = found[0], [domain]
         return Energy(part.get("energy_j"), part.get("low_j"), part.get("high_j"),
                       part.get("provenance"), list(names))
+
+    def program_energy(self) -> Energy:
+        """Joules of the measured program, its share of the total. `joules` is None where it can't be
+        known; report()["program"]["why"] says why."""
+        report = self.report()
+        part, total = report.get("program", {}), report.get("total", {})
+        return Energy(part.get("energy_j"), part.get("low_j"), part.get("high_j"),
+                      total.get("provenance"), list(total.get("domains", [])))
 
     @property
     def duration_s(self) -> Optional[float]:

@@ -55,6 +55,18 @@ class Results(Case):
         self.assertEqual((value, model, note, part[4]), (whole[0], {}, "b", ["dram-0"]))
         self.assertRegex(error, r"^run.nrg: no domain 'gpu-7'; there are: .*dram-0")
 
+    def test_the_program_s_part(self):
+        self.record()
+        done = self.python("""
+            import json, nrg
+            run = nrg.open("run.nrg")
+            print(json.dumps([run.program_energy(), run.energy(), run.report()["program"]]))
+        """)
+        mine, whole, said = json.loads(done.stdout)
+        self.assertEqual(mine[:3], [said["energy_j"], said["low_j"], said["high_j"]])
+        self.assertEqual(mine[3:], whole[3:])
+        self.assertLess(mine[0], whole[0])
+
     def test_what_is_no_recording(self):
         self.write("text.nrg", "no recording\n")
         done = self.python("""
