@@ -67,6 +67,11 @@ bool nrg_root_is_live(const struct nrg_root *root)
     return root->fd < 0 || root->live == NRG_PART_ALL;
 }
 
+bool nrg_root_part_is_live(const struct nrg_root *root, unsigned part)
+{
+    return root->fd < 0 || (root->live & part) == part;
+}
+
 int nrg_root_open(const struct nrg_root *root, const char *path, int flags)
 {
     int fd;

@@ -37,6 +37,9 @@ void nrg_root_release(struct nrg_root *root);
 /* True for the machine that we run on: syscalls about it (perf, clocks, netlink) make sense. */
 bool nrg_root_is_live(const struct nrg_root *root);
 
+/* The same of one part (NRG_PART_*) alone. */
+bool nrg_root_part_is_live(const struct nrg_root *root, unsigned part);
+
 /* Takes those of `parts` (NRG_PART_*) that the tree lacks from this machine. */
 void nrg_root_complete(struct nrg_root *root, unsigned parts);
 

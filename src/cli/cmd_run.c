@@ -164,14 +164,6 @@ static void write_notes(struct session *s, int argc, char **argv)
     }
 }
 
-/* The processes of --pid may be those of a captured tree. */
-static bool process_in_root(const struct session *s)
-{
-    char path[32];
-    snprintf(path, sizeof path, "/proc/%d", s->values->given.n ? s->values->given.pids[0] : 1);
-    return nrg_root_exists(&s->cli->ctx.root, path);
-}
-
 /*
  * Sharing out energy among processes needs the machine's load, so it is read even when sensors are
  * named. Not beside a replay, whose load was another one.
@@ -200,9 +192,10 @@ static int open_recorder(struct session *s, int argc, char **argv)
                                                              : NRG_QUICK_WITH_SPANS,
                                      .whole_system = v->system,
                                      .sensors = {.only = v->sensors.items, .per_cpu = v->per_cpu}};
-    /* A command runs on this machine, also when its sensors are a fake or a captured tree. */
-    o.live_processes = argc > 0 || !process_in_root(s);
+    /* A command runs on this machine, also when its sensors are a fake or a captured tree. Given
+     * processes, or all, are those of the tree's /proc, where it has one. */
     nrg_root_complete(&s->cli->ctx.root, NRG_PART_PROC);
+    o.live_processes = argc > 0 || nrg_root_part_is_live(&s->cli->ctx.root, NRG_PART_PROC);
     if (nrg_desk_read(&v->desk, s->cli, &o.sensors, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
     o.sensors.cpu_idle_w = v->cpu_watts.idle_w;

@@ -177,8 +177,9 @@ static const char *why_unknown(const struct nrg_summary *s)
         const struct nrg_process_energy *p = &s->processes[i];
         any |= !isnan(p->cpu_j) || !isnan(p->gpu_j);
     }
-    return isnan(s->total_j) ? "no energy was measured"
-           : !s->n_processes ? "no process was recorded"
+    return isnan(s->total_j)        ? "no energy was measured"
+           : s->processes_elsewhere ? "the sensors are those of another machine (--root)"
+           : !s->n_processes        ? "no process was recorded"
            : !isnan(s->cpu_domain_j) && isnan(s->other_processes_j)
                ? "busy time of the machine was not recorded"
            : !any ? "nothing tells which part of the energy was its"

@@ -332,9 +332,10 @@ static void pack_processes(struct shares *sh)
         p.peak_rss_bytes = p.peak_rss_bytes ? p.peak_rss_bytes : NRG_MISSING;
         p.peak_pss_bytes = p.peak_pss_bytes ? p.peak_pss_bytes : NRG_MISSING;
         p.gpu_j = NAN; /* see gpu_shares.c */
-        if (!sh->has_cpu || (!sh->has_busy && s->split == NRG_SPLIT_ACTIVE))
+        if (!sh->has_cpu || s->processes_elsewhere ||
+            (!sh->has_busy && s->split == NRG_SPLIT_ACTIVE))
             p.cpu_j = NAN;
-        if (!sh->has_dram || !sh->has_memory)
+        if (!sh->has_dram || !sh->has_memory || s->processes_elsewhere)
             p.dram_j = NAN;
         s->cpu_time_s += p.cpu_time_s;
         s->processes[n++] = p;
@@ -363,8 +364,9 @@ static void sum_up(struct shares *sh)
     s->cpu_domain_j = sh->has_cpu ? cpu : NAN;
     s->idle_j = sh->has_cpu && s->idle_method && active ? idle : NAN;
     s->idle_w = s->idle_method ? idle / s->duration_s : NAN;
-    s->other_processes_j =
-        sh->has_cpu && sh->has_busy ? fmax(0, cpu - (isnan(s->idle_j) ? 0 : idle) - mine) : NAN;
+    s->other_processes_j = sh->has_cpu && sh->has_busy && !s->processes_elsewhere
+                               ? fmax(0, cpu - (isnan(s->idle_j) ? 0 : idle) - mine)
+                               : NAN;
     int64_t cpus = 0;
     nrg_recording_integer(sh->frame->recording, "cpus", &cpus);
     s->cpu_utilisation =
@@ -378,7 +380,11 @@ static void sum_up(struct shares *sh)
         nrg_summary_missing(s, "idle power",
                             "not known, so all energy counts as active: "
                             "--baseline 5s measures it first");
-    if (sh->has_cpu && !sh->has_busy)
+    if (s->processes_elsewhere)
+        nrg_summary_missing(s, "energy per process",
+                            "the sensors are those of a captured machine (--root), the processes "
+                            "are not");
+    else if (sh->has_cpu && !sh->has_busy)
         nrg_summary_missing(s, "energy per process", "busy time of the machine was not recorded");
 }
 
@@ -476,6 +482,7 @@ static int bound_program(struct shares *sh)
 int nrg_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
 {
     struct shares sh = {.s = s, .frame = frame};
+    s->processes_elsewhere = nrg_recording_text(frame->recording, NRG_META_PROCESS_MACHINE) != NULL;
     int rc = cut_cells(&sh);
     if (!rc)
         rc = prepare_processes(&sh);

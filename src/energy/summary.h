@@ -94,6 +94,8 @@ struct nrg_summary {
     double idle_w;
     const char *idle_method; /* "baseline", "estimate", "regression", NULL: not known */
     enum nrg_split split;
+    bool processes_elsewhere; /* on another machine than the sensors': none of the energy is theirs
+                               */
     double cpu_utilisation;   /* of the whole machine, 0..1; NAN */
     double cpu_time_s;        /* of the workload */
     double peak_memory_bytes; /* of the workload (sum of RSS at one time); NAN */

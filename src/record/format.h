@@ -118,6 +118,9 @@ int nrg_series_kind_from_name(const char *name); /* -1: unknown */
 /* Fixed column names of a process-like kind, NULL-terminated; NULL for samples. */
 const char *const *nrg_series_columns(enum nrg_series_kind kind);
 
+/* Key of a recording's texts: there when processes and sensors are of different machines. */
+#define NRG_META_PROCESS_MACHINE "process_machine"
+
 /* One process. Texts are clean UTF-8. */
 struct nrg_process_info {
     int64_t id; /* in this recording, from 1 */

@@ -93,13 +93,57 @@ class Program(Case):
                                 self.path("n.nrg"), "--", "true")
         self.assertIsNone(r["program_j"])
         self.assertEqual((r["program"]["energy_j"], r["program"]["low_j"]), (None, None))
-        self.assertIn("busy time", r["program"]["why"])
+        self.assertIn("another machine", r["program"]["why"])
         self.assertAlmostEqual(r["unattributed_j"], r["total"]["energy_j"])
         text = self.nrg("report", self.path("n.nrg")).stdout.decode()
-        self.assertRegex(text, r"this program: not known of the machine's \S+ m?J: busy time")
+        self.assertRegex(text, r"this program: not known of the machine's \S+ m?J: the sensors")
         printed = self.nrg("report", "--print", "energy", self.path("n.nrg"))
         self.assertEqual(printed.stdout, b"nan\n")
-        self.assertIn(b"not known: busy time", printed.stderr)
+        self.assertIn(b"not known: the sensors", printed.stderr)
+
+
+class Captured(Case):
+    """A tree of another machine, with a /proc that has no process in it."""
+
+    def setUp(self):
+        super().setUp()
+        zone = "root/sys/class/powercap/intel-rapl:0"
+        self.write(f"{zone}/name", "package-0\n")
+        self.write(f"{zone}/energy_uj", "1000000\n")
+        self.write(f"{zone}/max_energy_range_uj", "262143328850\n")
+        self.write("root/proc/stat", "cpu  60000 0 40000 500000 0 0 0 0 0 0\ncpu0 60000 0 40000 500000 0 0 0 0 0 0\n")
+        self.counter = self.path(f"{zone}/energy_uj")
+
+    def assert_nobody_s(self, r, why):
+        self.assertAlmostEqual(r["total"]["energy_j"], 5, delta=0.05)
+        self.assertIsNone(r["program_j"])
+        self.assertIn(why, r["program"]["why"])
+        self.assertFalse([p for p in r["processes"] if p["energy_j"]])
+
+    def test_its_joules_are_not_those_of_a_command_here(self):
+        for split in ("active", "busy-time"):
+            self.write("root/sys/class/powercap/intel-rapl:0/energy_uj", "1000000\n")
+            r, _ = self.run_json("-f", "--root", self.path("root"), "--split", split, "-o", self.path("c.nrg"), "--", "sh", "-c",
+                                 f"sleep 0.3; echo 6000000 > {self.counter}; sleep 0.3")
+            self.assert_nobody_s(r, "another machine")
+            self.assertIn("captured", self.missing(r, "energy per process"))
+            self.assertNotIn("other_processes_j", r)
+
+    def test_its_joules_are_not_those_of_the_processes_here(self):
+        process = self.start("run", "-q", "--system", "--for", "1s", f"--json={self.path('r.json')}", "--root",
+                             self.path("root"), "-o", self.path("s.nrg"))
+        eventually(lambda: begun(self.path("s.nrg")), "the run begins")
+        with open(self.counter, "w") as f:
+            f.write("6000000\n")
+        self.finish(process)
+        with open(self.path("r.json")) as f:
+            self.assert_nobody_s(json.load(f), "no process")
+
+    def test_a_process_of_here_is_none_of_its(self):
+        done = self.nrg("run", "--pid", str(os.getpid()), "--for", "0.2s", "--root", self.path("root"), "-o",
+                        self.path("q.nrg"))
+        self.assertEqual(done.returncode, 125)
+        self.assertIn(b"there is no process", done.stderr)
 
 
 class Gpu(Case):

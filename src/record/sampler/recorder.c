@@ -123,8 +123,11 @@ static int open_processes(struct nrg_recorder *r, const struct nrg_recorder_opti
     const struct nrg_proctree_events events = {on_process_sample, on_process, on_process_note, r,
                                                own_cpu_ns};
     r->process_ctx = *r->ctx;
-    if (options->live_processes)
+    if (options->live_processes) {
         nrg_root_init(&r->process_ctx.root, NULL, NULL);
+        if (!nrg_root_part_is_live(&r->ctx->root, NRG_PART_PROC))
+            nrg_store_text(r->store, NRG_META_PROCESS_MACHINE, "another than the sensors'");
+    }
     nrg_rows_init(&r->process_rows, NRG_P_COLUMNS);
     r->process_series = nrg_store_series(r->store, NRG_PROCESSES);
     int memory_series = nrg_store_series(r->store, NRG_PROCESS_MEMORY);
