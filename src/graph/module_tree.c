@@ -180,8 +180,8 @@ static void add_outputs(struct builder *b, const struct nrg_reduced *g)
                 break;
         }
     }
-    if (g->n_outputs && g->outputs[0]->type->kind == NRG_T_TENSOR && g->outputs[0]->type->rank >= 0)
-        nodes[0].output = g->outputs[0]->type;
+    if (g->n_outputs && g->outputs[0].type->kind == NRG_T_TENSOR && g->outputs[0].type->rank >= 0)
+        nodes[0].output = g->outputs[0].type;
 }
 
 static bool is_below(const struct nrg_module_tree *tree, size_t at, size_t above)

@@ -117,6 +117,13 @@ struct nrg_seen_module {
     size_t calls;           /* by prim::CallMethod; 0: the graph is inlined */
 };
 
+/* What leaves the graph: a tensor, or a view of one. */
+struct nrg_output {
+    const char *name;            /* of the value that is returned; in a tuple that of `data` */
+    const struct nrg_type *type; /* as it leaves: after the last view */
+    const struct nrg_data *data; /* the memory behind it */
+};
+
 struct nrg_reduced {
     struct nrg_arena arena;
     const struct nrg_model *model;
@@ -128,7 +135,8 @@ struct nrg_reduced {
     size_t n_regions, cap_regions;
     struct nrg_dropped *dropped; /* one per operator of the graph, in order */
     size_t n_dropped, cap_dropped;
-    struct nrg_data **inputs, **outputs; /* the graph's boundary */
+    struct nrg_data **inputs; /* the graph's boundary */
+    struct nrg_output *outputs;
     size_t n_inputs, n_outputs, cap_outputs;
     struct nrg_seen_module *modules;
     size_t n_modules, cap_modules;

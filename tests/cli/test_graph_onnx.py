@@ -120,9 +120,45 @@ def onnx_files():
     return sorted(glob.glob(os.path.join(MODELS, "*", "model.onnx")))
 
 
+def reported(*parts):
+    """A file that an earlier version got wrong; its README says what is right."""
+    return os.path.join(SHARED, "data", "reported", *parts)
+
+
 def truth(path, name):
     with open(os.path.join(os.path.dirname(path), name), encoding="utf-8") as text:
         return json.load(text)
+
+
+@unittest.skipUnless(os.path.isdir(reported("05-onnx-wrong-shape")), "no reported files at hand")
+class Reported(unittest.TestCase):
+    # What onnx's own reference gives. None: a dimension that only the inputs' contents decide.
+    DIMS = {
+        "05-onnx-wrong-shape/test_loop11.onnx": [[1], [None, 1]],
+        "05-onnx-wrong-shape/test_scan_sum.onnx": [None, None],
+        "05-onnx-wrong-shape/test_range_float_type_positive_delta_expanded.onnx": [[None]],
+        "05-onnx-wrong-shape/test_resize_downsample_sizes_nearest_not_larger.onnx": [[1, 1, 1, 2]],
+        "05-onnx-wrong-shape/test_resize_downsample_sizes_nearest_not_smaller.onnx": [[1, 1, 2, 3]],
+        "05-onnx-wrong-shape/test_resize_upsample_sizes_nearest_not_larger.onnx": [[1, 1, 7, 7]],
+        "05-onnx-wrong-shape/test_resize_upsample_sizes_nearest_not_smaller.onnx": [[1, 1, 8, 8]],
+        "05-onnx-wrong-shape/test_maxunpool_export_with_output_shape.onnx": [[1, 1, None, None]],
+        "06-onnx-output-view/test_depthtospace_example_expanded.onnx": [[1, 2, 4, 6]],
+        "06-onnx-output-view/test_flatten_axis1.onnx": [[2, 60]],
+        "06-onnx-output-view/test_group_normalization_example_expanded.onnx": [[3, 4, 2, 2]],
+        "06-onnx-output-view/test_layer_normalization_4d_axis1_expanded.onnx":
+            [[2, 3, 4, 5], [2, 1, 1, 1], [2, 1, 1, 1]],
+    }
+
+    def test_outputs(self):
+        for name, want in self.DIMS.items():
+            with self.subTest(name):
+                got = graph(reported(name))
+                self.assertEqual([o.get("dims") for o in got["outputs"]], want)
+                self.assertEqual(got["modules"][0].get("output", {}).get("dims"), want[0])
+
+    def test_a_view_says_what_it_is_of(self):
+        output = graph(reported("06-onnx-output-view/test_flatten_axis1.onnx"))["outputs"][0]
+        self.assertEqual((output["id"], output["of"]), ("b", "a"))
 
 
 @unittest.skipUnless(onnx_files(), "no exported models at hand")

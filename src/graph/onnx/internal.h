@@ -70,7 +70,7 @@ struct onnx {
     const struct nrg_type *unknown;
     struct nrg_value *absent; /* stands for an optional input that is not given */
     int64_t opset;
-    unsigned depth, n_symbols;
+    unsigned depth, loop_depth, n_symbols;
     bool reordered;
     size_t n_conflicts, n_broken; /* shapes that contradict what the file declares; impossible */
     const char *first_conflict, *first_broken;

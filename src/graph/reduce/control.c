@@ -58,17 +58,39 @@ static void drop_block(struct nrg_reducer *r, const struct nrg_block *block)
     }
 }
 
-/* A result of control flow: a new tensor that is one of several. */
+/* What two tensors that may stand in one place have in common; NULL: nothing is known of one. */
+static const struct nrg_type *common_type(struct nrg_reducer *r, const struct nrg_arg *a,
+                                          const struct nrg_arg *b)
+{
+    if (a->kind != NRG_ARG_TENSOR || b->kind != NRG_ARG_TENSOR)
+        return NULL;
+    const struct nrg_type *one = nrg_arg_type(a), *two = nrg_arg_type(b);
+    if (one == two)
+        return one;
+    if (one->kind != NRG_T_TENSOR || two->kind != NRG_T_TENSOR)
+        return NULL;
+    bool known =
+        one->rank >= 0 && one->rank == two->rank && (!one->rank || (one->dims && two->dims));
+    int64_t *dims = known ? nrg_reducer_alloc(r, (size_t)one->rank + 1, sizeof *dims) : NULL;
+    for (int i = 0; dims && i < one->rank; i++)
+        dims[i] = one->dims[i] == two->dims[i] ? one->dims[i] : NRG_DIM_UNKNOWN;
+    const struct nrg_type *type =
+        nrg_type_tensor(&r->out->arena, one->dtype == two->dtype ? one->dtype : NRG_DTYPE_UNKNOWN,
+                        dims ? one->rank : -1, dims);
+    if (!type)
+        r->rc = -ENOMEM;
+    return type;
+}
+
+/* A result of control flow: a new tensor that is one of several, of what `type` (or NULL) says. */
 static struct nrg_arg *join_arg(struct nrg_reducer *r, const struct nrg_value *value,
-                                const struct nrg_arg *from)
+                                const struct nrg_arg *from, const struct nrg_type *type)
 {
     bool tensor = value->type->kind == NRG_T_UNKNOWN ? from && nrg_arg_has_tensor(from)
                                                      : nrg_type_has_tensor(value->type);
     if (!tensor)
         return nrg_reducer_arg(r, NRG_ARG_UNKNOWN, value->type);
-    const struct nrg_type *type = from && from->kind == NRG_ARG_TENSOR
-                                      ? nrg_type_better(value->type, from->type)
-                                      : value->type;
+    type = type ? nrg_type_better(value->type, type) : value->type;
     struct nrg_data *data = nrg_reducer_data(r, NRG_DATA_PHI, value->name, type);
     return data ? nrg_reducer_result(r, data, type) : NULL;
 }
@@ -103,12 +125,32 @@ static int chosen_branch(const struct nrg_op *op, struct nrg_arg *const *args, s
     return -1;
 }
 
+/* An output of If so far: the branches that may be taken, and what their tensors have in common. */
+struct join {
+    struct nrg_arg *from;
+    const struct nrg_type *type;
+    bool may_run;
+};
+
+static void join_branch(struct nrg_reducer *r, struct join *join, struct nrg_arg *arg, int chosen)
+{
+    bool first = chosen > 0 || !join->may_run;
+    use_in_join(r, arg);
+    if (!chosen && join->from)
+        return;
+    if (chosen)
+        join->type = common_type(r, first ? arg : join->from, arg);
+    if (first)
+        join->from = arg;
+    join->may_run |= chosen != 0;
+}
+
 static void visit_if(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                      struct nrg_arg **args)
 {
     uint32_t outer = r->region;
-    struct nrg_arg **from = nrg_reducer_alloc(r, op->n_outputs + 1, sizeof *from);
-    if (!from)
+    struct join *joins = nrg_reducer_alloc(r, op->n_outputs + 1, sizeof *joins);
+    if (!joins)
         return;
     nrg_reducer_drop(r, op, NRG_DROP_CONTROL, NULL);
     uint32_t whole = add_region(r, (struct nrg_region){.kind = NRG_REGION_IF, .op = op});
@@ -119,16 +161,13 @@ static void visit_if(struct nrg_reducer *r, struct nrg_call_frame *f, const stru
         r->region = add_region(
             r, (struct nrg_region){.kind = NRG_REGION_BRANCH, .chosen = chosen, .op = op});
         nrg_reducer_block(r, f, block);
-        for (size_t i = 0; i < op->n_outputs && i < block->n_outputs && !r->rc; i++) {
-            struct nrg_arg *arg = nrg_reducer_fact(r, f, block->outputs[i]);
-            use_in_join(r, arg);
-            if (!from[i] || chosen > 0)
-                from[i] = arg;
-        }
+        for (size_t i = 0; i < op->n_outputs && i < block->n_outputs && !r->rc; i++)
+            join_branch(r, &joins[i], nrg_reducer_fact(r, f, block->outputs[i]), chosen);
     }
     r->region = outer;
     for (size_t i = 0; i < op->n_outputs && !r->rc; i++)
-        nrg_reducer_set(f, op->outputs[i], join_arg(r, op->outputs[i], from[i]));
+        nrg_reducer_set(f, op->outputs[i],
+                        join_arg(r, op->outputs[i], joins[i].from, joins[i].type));
 }
 
 static int64_t trips_of(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
@@ -166,31 +205,79 @@ static size_t fed_by(const struct nrg_op *op, size_t input)
     return strcmp(op->kind, "onnx::Loop") ? input + 1 : input;
 }
 
+/* All of ONNX that has a body and is no If repeats it: Loop, Scan, SequenceMap. */
+static bool is_loop(const struct nrg_op *op)
+{
+    return !strcmp(op->kind, "prim::Loop") ||
+           (!strncmp(op->kind, "onnx::", 6) && strcmp(op->kind, "onnx::If"));
+}
+
+/* State that goes from round to round: the first outputs of all; the others are stacked slices. */
+static size_t state_of(const struct nrg_op *op)
+{
+    if (!strcmp(op->kind, "prim::Loop"))
+        return op->n_outputs;
+    if (!strcmp(op->kind, "onnx::Loop"))
+        return op->n_inputs > 2 ? op->n_inputs - 2 : 0;
+    return 0; /* the reader has the types of Scan's */
+}
+
+/*
+ * The type of a body's input that starts as `from`: the initial one only where the body hands on
+ * the same, because it holds for all rounds. The reader of ONNX has looked already.
+ */
+static const struct nrg_type *round_type(const struct nrg_op *op, size_t input,
+                                         const struct nrg_arg *from)
+{
+    const struct nrg_block *body = op->blocks[0];
+    if (strcmp(op->kind, "prim::Loop") || !from || from->kind != NRG_ARG_TENSOR ||
+        input >= body->n_outputs)
+        return NULL;
+    const struct nrg_type *type = nrg_arg_type(from), *next = body->outputs[input]->type;
+    bool same =
+        body->outputs[input] == body->inputs[input] ||
+        (next->kind == NRG_T_TENSOR && next->rank == type->rank && nrg_type_numel(next) >= 0 &&
+         (!next->rank || !memcmp(next->dims, type->dims, (size_t)next->rank * sizeof *next->dims)));
+    return same ? type : NULL;
+}
+
+static void bind_body(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
+                      struct nrg_arg **args)
+{
+    const struct nrg_block *body = op->blocks[0];
+    for (size_t i = 0; i < body->n_inputs && !r->rc; i++) {
+        size_t at = fed_by(op, i);
+        struct nrg_arg *from = at < op->n_inputs ? args[at] : NULL;
+        bool by_reference = from && (from->kind == NRG_ARG_LIST || from->kind == NRG_ARG_OBJECT);
+        nrg_reducer_set(f, body->inputs[i],
+                        by_reference ? from
+                                     : join_arg(r, body->inputs[i], from, round_type(op, i, from)));
+    }
+}
+
 static void visit_loop(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op,
                        struct nrg_arg **args)
 {
     uint32_t outer = r->region;
     const struct nrg_block *body = op->blocks[0];
-    size_t ahead = strcmp(op->kind, "onnx::Scan") ? 1 : 0; /* the condition comes first */
+    bool scan = !strcmp(op->kind, "onnx::Scan");
+    size_t ahead = scan ? 0 : 1, state = state_of(op); /* the condition comes first */
     nrg_reducer_drop(r, op, NRG_DROP_CONTROL, NULL);
     r->region = add_region(
         r, (struct nrg_region){
                .kind = NRG_REGION_LOOP, .trips = trips_of(r, f, op, args), .chosen = 1, .op = op});
-    for (size_t i = 0; i < body->n_inputs && !r->rc; i++) {
-        const struct nrg_value *value = body->inputs[i];
-        size_t at = fed_by(op, i);
-        struct nrg_arg *from = at < op->n_inputs ? args[at] : NULL;
-        bool by_reference = from && (from->kind == NRG_ARG_LIST || from->kind == NRG_ARG_OBJECT);
-        nrg_reducer_set(f, value, by_reference ? from : join_arg(r, value, from));
-    }
+    bind_body(r, f, op, args);
     nrg_reducer_block(r, f, body);
     r->region = outer;
     for (size_t i = 0; i < op->n_outputs && !r->rc; i++) {
         struct nrg_arg *from =
             i + ahead < body->n_outputs ? nrg_reducer_fact(r, f, body->outputs[i + ahead]) : NULL;
+        size_t start = scan ? i : i + 2; /* without a round, the initial value comes out */
+        const struct nrg_type *type =
+            from && i < state && start < op->n_inputs ? common_type(r, args[start], from) : NULL;
         if (from)
             use_in_join(r, from);
-        nrg_reducer_set(f, op->outputs[i], join_arg(r, op->outputs[i], from));
+        nrg_reducer_set(f, op->outputs[i], join_arg(r, op->outputs[i], from, type));
     }
 }
 
@@ -298,9 +385,7 @@ void nrg_reduce_control(struct nrg_reducer *r, struct nrg_call_frame *f, const s
     const struct nrg_graph *callee;
     if (op->n_blocks && is_guard(op)) {
         visit_guarded(r, f, op);
-    } else if (op->n_blocks &&
-               (!strcmp(op->kind, "prim::Loop") || !strcmp(op->kind, "onnx::Loop") ||
-                !strcmp(op->kind, "onnx::Scan"))) {
+    } else if (op->n_blocks && is_loop(op)) {
         visit_loop(r, f, op, args);
     } else if (op->n_blocks) {
         visit_if(r, f, op, args);

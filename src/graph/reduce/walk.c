@@ -204,16 +204,20 @@ static void bind_inputs(struct nrg_reducer *r, struct nrg_call_frame *f)
     }
 }
 
-static void mark_outputs(struct nrg_reducer *r, const struct nrg_arg *arg)
+/* `name` is the returned value's own; members of a tuple have only their data's. */
+static void mark_outputs(struct nrg_reducer *r, const struct nrg_arg *arg, const char *name)
 {
     struct nrg_reduced *out = r->out;
     for (size_t i = 0; arg->kind == NRG_ARG_LIST && i < arg->n_items; i++)
-        mark_outputs(r, arg->items[i]);
+        mark_outputs(r, arg->items[i], NULL);
     if ((arg->kind != NRG_ARG_TENSOR && arg->kind != NRG_ARG_LIST) || !arg->data)
         return;
+    bool single = arg->kind == NRG_ARG_TENSOR;
+    struct nrg_output output = {.name = single && name ? name : arg->data->name,
+                                .type = single ? nrg_arg_type(arg) : arg->data->type,
+                                .data = arg->data};
     arg->data->last_use = INT64_MAX;
-    if (nrg_append(&out->outputs, &out->n_outputs, &out->cap_outputs, &arg->data,
-                   sizeof *out->outputs))
+    if (nrg_append(&out->outputs, &out->n_outputs, &out->cap_outputs, &output, sizeof output))
         r->rc = -ENOMEM;
 }
 
@@ -232,7 +236,8 @@ static void reduce_graph(struct nrg_reducer *r, const struct nrg_graph *graph)
     bind_inputs(r, &f);
     nrg_reducer_block(r, &f, graph->body);
     for (size_t i = 0; i < graph->body->n_outputs && !r->rc; i++)
-        mark_outputs(r, nrg_reducer_fact(r, &f, graph->body->outputs[i]));
+        mark_outputs(r, nrg_reducer_fact(r, &f, graph->body->outputs[i]),
+                     graph->body->outputs[i]->name);
 }
 
 static int index_params(struct nrg_map *told, const struct nrg_model *model)

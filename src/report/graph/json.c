@@ -40,16 +40,21 @@ static json_t *tensor_json(const struct nrg_type *type)
     return o;
 }
 
-static json_t *data_json(const struct nrg_data *d)
+static void set_source(json_t *o, const struct nrg_data *d)
 {
-    json_t *o = tensor_json(d->type);
-    set_text(o, "id", d->name);
     if (d->kind == NRG_DATA_PARAM)
         set_text(o, "param", d->path);
     if (d->kind != NRG_DATA_ACT)
         set_text(o, "kind", nrg_data_kind_name(d->kind));
     if (d->type_inferred)
         json_object_set_new(o, "inferred", json_true());
+}
+
+static json_t *data_json(const struct nrg_data *d)
+{
+    json_t *o = tensor_json(d->type);
+    set_text(o, "id", d->name);
+    set_source(o, d);
     return o;
 }
 
@@ -144,6 +149,22 @@ static json_t *data_list(struct nrg_data *const *data, size_t n)
     return list;
 }
 
+/* `of` names the tensor that an output is a view of, where it has another name. */
+static json_t *outputs_json(const struct nrg_reduced *g)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < g->n_outputs; i++) {
+        const struct nrg_output *output = &g->outputs[i];
+        json_t *o = tensor_json(output->type);
+        set_text(o, "id", output->name);
+        if (strcmp(output->name, output->data->name) != 0)
+            set_text(o, "of", output->data->name);
+        set_source(o, output->data);
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
 static json_t *warnings_json(const struct nrg_analysis *r)
 {
     json_t *list = json_array();
@@ -169,7 +190,7 @@ json_t *nrg_graph_json(const struct nrg_analysis *r)
     if (!r->has_graph)
         return o;
     json_object_set_new(o, "inputs", data_list(r->reduced.inputs, r->reduced.n_inputs));
-    json_object_set_new(o, "outputs", data_list(r->reduced.outputs, r->reduced.n_outputs));
+    json_object_set_new(o, "outputs", outputs_json(&r->reduced));
     json_t *operators = json_array();
     for (size_t i = 0; i < r->reduced.n_operators; i++)
         json_array_append_new(operators, operator_json(&r->reduced.operators[i]));

@@ -105,16 +105,29 @@ void nrg_graph_csv(const struct nrg_analysis *r, bool operators, FILE *out)
 
 /* ---- the reduced graph ---- */
 
-static void print_data(const struct nrg_data *d, FILE *out)
+static void print_type(const struct nrg_type *type, FILE *out)
 {
     char dims[200];
-    const struct nrg_type *type = d->type;
-    fprintf(out, "%%%s", d->name);
-    if (d->kind == NRG_DATA_PARAM)
-        fprintf(out, " \"%s\"", d->path);
     nrg_show_dims(dims, sizeof dims, type);
     if (strcmp(dims, "-"))
         fprintf(out, " : %s[%s]", nrg_dtype_name(type->dtype), dims);
+}
+
+static void print_data(const struct nrg_data *d, FILE *out)
+{
+    fprintf(out, "%%%s", d->name);
+    if (d->kind == NRG_DATA_PARAM)
+        fprintf(out, " \"%s\"", d->path);
+    print_type(d->type, out);
+}
+
+static void print_output(const struct nrg_output *output, FILE *out)
+{
+    fprintf(out, "output %%%s", output->name);
+    print_type(output->type, out);
+    if (strcmp(output->name, output->data->name) != 0)
+        fprintf(out, " of %%%s", output->data->name);
+    fputc('\n', out);
 }
 
 static void print_line(const char *what, const struct nrg_data *d, FILE *out)
@@ -165,7 +178,7 @@ void nrg_graph_reduced_text(const struct nrg_analysis *r, FILE *out)
     for (size_t i = 0; i < g->n_operators; i++)
         print_operator(&g->operators[i], out);
     for (size_t i = 0; i < g->n_outputs; i++)
-        print_line("output ", g->outputs[i], out);
+        print_output(&g->outputs[i], out);
 }
 
 static void explain_kept(const struct nrg_operator *op, FILE *out)

@@ -1,8 +1,8 @@
 /*
  * Types through control flow and sequences (see shapes/internal.h). If: an output is what both
  * branches agree on, or what the taken branch has. Loop: the body's state has the type of its
- * initial value, whatever the file declares; dimensions that the body changes become unknown
- * outside.
+ * initial value, whatever the file declares, as far as the body hands on the same. What it changes
+ * is another one in each round: the body is inferred again with these dimensions unknown.
  * Scan: the body sees one slice. The trip count of a Loop or Scan, when it is known, is added as
  * attribute "trip_count", because it often follows from shapes alone and the passes after us have
  * no contents of tensors.
@@ -37,13 +37,17 @@ static int pass_type(struct onnx *x, struct nrg_value *to, const struct nrg_valu
     return onnx_set_shape(x, to, &shape);
 }
 
-/* A stacked output: one slice for each trip, in front. */
-static void stack_slices(struct onnx_shape *shape, int64_t trips)
+/* A stacked output: one slice for each trip, along `along` of the result. */
+static void stack_slices(struct onnx_shape *shape, int64_t trips, int64_t along)
 {
-    if (shape->rank < 0 || shape->rank == ONNX_MAX_RANK)
+    int axis;
+    if (shape->rank < 0 || shape->rank == ONNX_MAX_RANK ||
+        !onnx_axis(along, shape->rank + 1, &axis)) {
+        shape->rank = -1;
         return;
-    memmove(shape->d + 1, shape->d, (size_t)shape->rank * sizeof *shape->d);
-    shape->d[0] = trips;
+    }
+    memmove(shape->d + axis + 1, shape->d + axis, (size_t)(shape->rank - axis) * sizeof *shape->d);
+    shape->d[axis] = trips;
     shape->rank++;
 }
 
@@ -104,20 +108,65 @@ static int64_t loop_trips(const struct onnx *x, const struct nrg_op *op,
     return is_one_int(count) && runs_all(x, op, body) ? onnx_dim(count->i[0]) : NRG_DIM_UNKNOWN;
 }
 
-/* The body's inputs: iteration number, condition, then the state. */
-static int loop_state(struct onnx *x, const struct nrg_op *op, struct nrg_block *body)
+/* The body's inputs: iteration number, condition, then the state, of shapes state[i]. */
+static int loop_state(struct onnx *x, const struct nrg_op *op, struct nrg_block *body,
+                      const struct onnx_shape *state)
 {
-    struct onnx_shape shape;
     int rc = 0;
     for (size_t i = 0; i < body->n_inputs && !rc; i++) {
-        if (i < 2) {
-            shape = (struct onnx_shape){0, i ? NRG_BOOL : NRG_I64, {0}};
-            rc = onnx_set_shape(x, body->inputs[i], &shape);
-        } else if (i < op->n_inputs) {
-            onnx_in(op, i, &shape);
-            rc = pass_type(x, body->inputs[i], op->inputs[i], shape);
-        }
+        struct onnx_shape number = {0, i ? NRG_BOOL : NRG_I64, {0}};
+        if (i < 2)
+            rc = onnx_set_shape(x, body->inputs[i], &number);
+        else if (i < op->n_inputs)
+            rc = pass_type(x, body->inputs[i], op->inputs[i], state[i]);
     }
+    return rc;
+}
+
+/* Does the body hand on another shape than it was given? Then state[i] is what both share. */
+static bool weaken_state(const struct nrg_op *op, const struct nrg_block *body,
+                         struct onnx_shape *state, bool rank_too)
+{
+    bool changed = false;
+    for (size_t i = 2; i < op->n_inputs && i < body->n_inputs && i - 1 < body->n_outputs; i++) {
+        struct onnx_shape in, common = common_shape(body->inputs[i], body->outputs[i - 1]);
+        if (!onnx_shape_of(body->inputs[i], &in) || op->inputs[i]->type->kind != NRG_T_TENSOR ||
+            (common.rank == in.rank && !memcmp(common.d, in.d, (size_t)in.rank * sizeof *in.d)))
+            continue;
+        changed = true;
+        state[i] = common;
+        if (rank_too)
+            state[i].rank = -1;
+    }
+    return changed;
+}
+
+#define LOOP_PASSES    3 /* as at first; without the dimensions that change; without their rank */
+#define MAX_LOOP_DEPTH 2 /* of loops in loops whose bodies are inferred more than once */
+
+/* Infers the body until its state holds for every round. */
+static int infer_rounds(struct onnx *x, struct nrg_op *op, struct nrg_block *body)
+{
+    struct onnx_shape *state = nrg_arena_array(&x->model->arena, op->n_inputs + 1, sizeof *state);
+    bool deep = x->loop_depth >= MAX_LOOP_DEPTH, again = true;
+    struct onnx_undo undo;
+    if (!state)
+        return onnx_no_memory(x);
+    for (size_t i = 0; i < op->n_inputs; i++) {
+        onnx_in(op, i, &state[i]);
+        state[i].rank = deep ? -1 : state[i].rank;
+    }
+    int rc = onnx_undo_begin(x, body, &undo);
+    x->loop_depth++;
+    for (int pass = 0; pass < LOOP_PASSES && again && !rc; pass++) {
+        rc = pass ? onnx_undo(x, body, &undo) : 0;
+        if (!rc)
+            rc = loop_state(x, op, body, state);
+        if (!rc)
+            rc = onnx_shapes(x, body);
+        again = !rc && weaken_state(op, body, state, pass > 0);
+    }
+    x->loop_depth--;
     return rc;
 }
 
@@ -134,9 +183,7 @@ int onnx_rule_loop(struct onnx *x, struct nrg_op *op, int arg, struct onnx_shape
     size_t state = op->n_inputs > 2 ? op->n_inputs - 2 : 0;
     if (!body || body->n_inputs < 2)
         return onnx_contradiction(x, op);
-    int rc = loop_state(x, op, body);
-    if (!rc)
-        rc = onnx_shapes(x, body);
+    int rc = infer_rounds(x, op, body);
     int64_t trips = loop_trips(x, op, body);
     for (size_t i = 0; i < op->n_outputs && i + 1 < body->n_outputs && !rc; i++) {
         const struct nrg_value *from = body->outputs[i + 1];
@@ -144,26 +191,30 @@ int onnx_rule_loop(struct onnx *x, struct nrg_op *op, int arg, struct onnx_shape
         if (i < state && i + 2 < body->n_inputs)
             *out = common_shape(from, body->inputs[i + 2]);
         else
-            stack_slices(out, trips);
+            stack_slices(out, trips, 0);
         rc = pass_type(x, op->outputs[i], from, *out);
     }
     return rc ? rc : set_trips(x, op, trips);
+}
+
+/* A member of scan_input_axes or scan_output_axes; by default the first axis. */
+static int64_t scan_axis(const struct nrg_op *op, const char *name, size_t i)
+{
+    const struct nrg_attr *axes = nrg_op_attr(op, name);
+    return axes && axes->kind == NRG_A_INTS && i < axes->n ? axes->is[i] : 0;
 }
 
 /* Scanned inputs are cut along scan_input_axes, by default the first. */
 static int scan_inputs(struct onnx *x, struct nrg_op *op, struct nrg_block *body, size_t state,
                        int64_t *trips)
 {
-    const struct nrg_attr *axes = nrg_op_attr(op, "scan_input_axes");
     struct onnx_shape shape;
     int axis, rc = 0;
     for (size_t i = 0; i < op->n_inputs && !rc; i++) {
         onnx_in(op, i, &shape);
-        int64_t along = axes && axes->kind == NRG_A_INTS && i >= state && i - state < axes->n
-                            ? axes->is[i - state]
-                            : 0;
-        if (i >= state && onnx_axis(along, shape.rank, &axis)) {
-            *trips = shape.d[axis];
+        if (i >= state &&
+            onnx_axis(scan_axis(op, "scan_input_axes", i - state), shape.rank, &axis)) {
+            *trips = *trips < 0 ? shape.d[axis] : *trips;
             shape.rank--;
             memmove(shape.d + axis, shape.d + axis + 1,
                     (size_t)(shape.rank - axis) * sizeof *shape.d);
@@ -190,7 +241,7 @@ int onnx_rule_scan(struct onnx *x, struct nrg_op *op, int arg, struct onnx_shape
     for (size_t i = 0; i < op->n_outputs && i < body->n_outputs && !rc; i++) {
         onnx_shape_of(body->outputs[i], out);
         if (i >= state)
-            stack_slices(out, nrg_op_attr(op, "scan_output_axes") ? NRG_DIM_UNKNOWN : trips);
+            stack_slices(out, trips, scan_axis(op, "scan_output_axes", i - state));
         rc = pass_type(x, op->outputs[i], body->outputs[i], *out);
     }
     return rc ? rc : set_trips(x, op, trips);

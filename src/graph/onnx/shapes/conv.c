@@ -138,6 +138,18 @@ static int64_t unslide_window(const struct window *w, int i, int64_t in, int64_t
     return out < 0 ? DOES_NOT_FIT : out;
 }
 
+/* output_shape has the spatial dimensions; some exporters write the batch and channels before. */
+static bool read_final(const struct nrg_op *op, int n, int64_t *final)
+{
+    int64_t all[ONNX_MAX_RANK];
+    if (read_numbers(op, "output_shape", n, 0, final))
+        return true;
+    if (!read_numbers(op, "output_shape", n + 2, 0, all))
+        return false;
+    memcpy(final, all + 2, (size_t)n * sizeof *final);
+    return true;
+}
+
 /* Weight is [C_in, C_out / group, kernel…]; output_shape, when given, is final. */
 int onnx_rule_conv_transpose(struct onnx *x, struct nrg_op *op, int arg, struct onnx_shape *out)
 {
@@ -151,8 +163,9 @@ int onnx_rule_conv_transpose(struct onnx *x, struct nrg_op *op, int arg, struct 
     if (n < 1 || !window_of(op, n, has_weight ? &weight : NULL, &w) ||
         !read_numbers(op, "output_padding", n, 0, extra))
         return onnx_contradiction(x, op);
-    bool is_final =
-        nrg_op_attr(op, "output_shape") && read_numbers(op, "output_shape", n, 0, final);
+    bool is_final = nrg_op_attr(op, "output_shape") != NULL;
+    if (is_final && !read_final(op, n, final))
+        return onnx_contradiction(x, op);
     out->d[1] = onnx_dim_mul(has_weight && weight.rank == n + 2 ? weight.d[1] : -1,
                              onnx_dim(nrg_op_int(op, "group", 1)));
     for (int i = 0; i < n; i++) {
@@ -168,7 +181,9 @@ int onnx_rule_pool(struct onnx *x, struct nrg_op *op, int arg, struct onnx_shape
 {
     struct window w;
     int rc = 0;
-    if (out->rank >= 0) {
+    if (nrg_op_int(op, "channels_last", 0)) { /* of ONNX Runtime's quantised pools */
+        onnx_unknown_dims(out, out->rank);
+    } else if (out->rank >= 0) {
         if (out->rank < 3 || !window_of(op, out->rank - 2, NULL, &w))
             return onnx_contradiction(x, op);
         rc = slide_windows(x, op, &w, out);
@@ -186,6 +201,7 @@ int onnx_rule_global_pool(struct onnx *x, struct nrg_op *op, int arg, struct onn
     return 0;
 }
 
+/* Input 2, when it is given, is the output's whole shape. */
 int onnx_rule_unpool(struct onnx *x, struct nrg_op *op, int arg, struct onnx_shape *out)
 {
     struct window w;
@@ -196,7 +212,9 @@ int onnx_rule_unpool(struct onnx *x, struct nrg_op *op, int arg, struct onnx_sha
     if (out->rank < 3 || !window_of(op, out->rank - 2, NULL, &w))
         return onnx_contradiction(x, op);
     for (int i = 2; i < out->rank; i++)
-        out->d[i] = n == out->rank ? onnx_dim(given[i]) : unslide_window(&w, i - 2, out->d[i], 0);
+        out->d[i] = n == out->rank ? onnx_dim(given[i])
+                    : n == -1      ? unslide_window(&w, i - 2, out->d[i], 0)
+                                   : NRG_DIM_UNKNOWN;
     return 0;
 }
 
@@ -222,19 +240,86 @@ static int64_t scaled_dim(int64_t dim, double scale)
     return dim < 0 || !(out >= 0 && out < 1e15) ? NRG_DIM_UNKNOWN : (int64_t)out;
 }
 
-int onnx_rule_resize(struct onnx *x, struct nrg_op *op, int arg, struct onnx_shape *out)
+/* One axis of Resize: which dimension, its extent, and the size that is asked for. */
+struct resized {
+    int axis;
+    int64_t dim, size;
+};
+
+/* size of one axis / its extent as the scale of all: is it smaller (larger) than another's? */
+static bool scales_beyond(const struct resized *a, const struct resized *b, bool larger)
+{
+    double one = (double)a->size * (double)b->dim, two = (double)b->size * (double)a->dim;
+    return larger ? one > two : one < two;
+}
+
+/*
+ * dim x scale, rounded half up. Exactly between two numbers, runtimes round the scale itself first:
+ * only a scale that is a float for sure has a sure result.
+ */
+static int64_t kept_aspect(int64_t dim, const struct resized *by)
+{
+    int64_t twice;
+    if (__builtin_mul_overflow(dim * 2, by->size, &twice) || twice > INT64_MAX - by->dim)
+        return NRG_DIM_UNKNOWN;
+    bool tie = twice % by->dim == 0 && twice / by->dim % 2;
+    if (tie && (by->dim & (by->dim - 1)) && by->size % by->dim)
+        return NRG_DIM_UNKNOWN;
+    return (twice + by->dim) / (2 * by->dim);
+}
+
+/* keep_aspect_ratio_policy: one scale for all axes, so that no size is exceeded (or missed). */
+static void keep_aspect(struct resized *axes, int n, bool larger)
+{
+    const struct resized *by = axes;
+    bool known = true;
+    for (int i = 0; i < n; i++) {
+        known &= axes[i].dim > 0 && axes[i].dim < INT32_MAX && axes[i].size >= 0;
+        if (scales_beyond(&axes[i], by, larger))
+            by = &axes[i];
+    }
+    struct resized scale = *by;
+    for (int i = 0; i < n; i++)
+        axes[i].size = known ? kept_aspect(axes[i].dim, &scale) : NRG_DIM_UNKNOWN;
+}
+
+/* Which axes, and what is asked of each; their number, or -1 when it is not known. */
+static int resized_axes(const struct onnx *x, const struct nrg_op *op, const struct onnx_shape *in,
+                        struct resized *out)
 {
     int64_t sizes[ONNX_MAX_RANK], axes[ONNX_MAX_RANK];
     const double *scales;
     int n_axes = onnx_list(x, op, "axes", SIZE_MAX, axes, ONNX_MAX_RANK);
     int n = onnx_list(x, op, NULL, 3, sizes, ONNX_MAX_RANK);
-    int n_scales = (int)scales_of(x, op, &scales), count = n >= 0 ? n : n_scales, axis;
-    if (out->rank >= 0 && count != (n_axes >= 0 ? n_axes : out->rank))
+    int n_scales = (int)scales_of(x, op, &scales), count = n >= 0 ? n : n_scales;
+    /* A crop scales the region of interest, not the input; runtimes differ. */
+    bool crops =
+        !strcmp(nrg_op_text(op, "coordinate_transformation_mode", ""), "tf_crop_and_resize");
+    if (count != (n_axes >= 0 ? n_axes : in->rank) || (n < 0 && crops))
+        return -1;
+    for (int i = 0; i < count; i++) {
+        if (!onnx_axis(n_axes >= 0 ? axes[i] : i, in->rank, &out[i].axis))
+            return -1;
+        out[i].dim = in->d[out[i].axis];
+        out[i].size = n >= 0 ? onnx_dim(sizes[i]) : scaled_dim(out[i].dim, scales[i]);
+    }
+    const char *policy =
+        n >= 0 ? nrg_op_text(op, "keep_aspect_ratio_policy", "stretch") : "stretch";
+    if (count > 0 && strcmp(policy, "stretch"))
+        keep_aspect(out, count, !strcmp(policy, "not_smaller"));
+    return count;
+}
+
+int onnx_rule_resize(struct onnx *x, struct nrg_op *op, int arg, struct onnx_shape *out)
+{
+    struct resized axes[ONNX_MAX_RANK];
+    if (out->rank < 0)
+        return 0;
+    int n = resized_axes(x, op, out, axes);
+    if (n < 0)
         onnx_unknown_dims(out, out->rank);
-    else
-        for (int i = 0; out->rank >= 0 && i < count; i++)
-            if (onnx_axis(n_axes >= 0 ? axes[i] : i, out->rank, &axis))
-                out->d[axis] = n >= 0 ? onnx_dim(sizes[i]) : scaled_dim(out->d[axis], scales[i]);
+    for (int i = 0; i < n; i++)
+        out->d[axes[i].axis] = axes[i].size;
     return 0;
 }
 

@@ -83,6 +83,18 @@ typedef int onnx_fold_fn(struct onnx *x, struct nrg_op *op, int what);
 onnx_fold_fn onnx_fold_same, onnx_fold_transpose, onnx_fold_expand, onnx_fold_concat,
     onnx_fold_gather, onnx_fold_slice, onnx_fold_split, onnx_fold_nonzero;
 
+/*
+ * shapes/undo.c: takes back what an inference of a block has set, so that it can be done again with
+ * other types of the block's inputs. The notes live in the model's arena.
+ */
+struct onnx_undo {
+    struct onnx_noted *notes; /* in the order of a walk over the block */
+    size_t n, cap;
+    size_t n_conflicts, n_broken;
+};
+int onnx_undo_begin(struct onnx *x, struct nrg_block *block, struct onnx_undo *undo);
+int onnx_undo(struct onnx *x, struct nrg_block *block, struct onnx_undo *undo);
+
 /* shapes/einsum.c: the output's shape by the equation; false when it does not fit the inputs. */
 bool onnx_einsum_shape(const char *equation, const struct onnx_shape *in, size_t n,
                        struct onnx_shape *out);

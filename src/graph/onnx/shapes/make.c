@@ -69,14 +69,18 @@ int onnx_rule_constant_of_shape(struct onnx *x, struct nrg_op *op, int arg, stru
     const struct nrg_attr *value = nrg_op_attr(op, "value");
     bool typed = value && value->kind == NRG_A_TENSOR && value->tensor;
     int64_t v[ONNX_MAX_KNOWN];
+    double f[ONNX_MAX_KNOWN];
     onnx_list_dims(x, op, NULL, 0, out);
     out->dtype = typed ? value->tensor->dtype : NRG_F32;
     int64_t n = onnx_elements(out);
-    if (!typed || !value->is || value->n != 1 || n < 0 || n > ONNX_MAX_KNOWN)
+    bool whole = typed && value->is, real = !value || (typed && value->fs);
+    if ((!whole && !real) || (value && value->n != 1) || n < 0 || n > ONNX_MAX_KNOWN)
         return 0;
-    for (int64_t i = 0; i < n; i++)
-        v[i] = value->is[0];
-    return onnx_know_ints(x, op, 0, v, (size_t)n);
+    for (int64_t i = 0; i < n; i++) {
+        v[i] = whole ? value->is[0] : 0;
+        f[i] = real && value ? value->fs[0] : 0;
+    }
+    return whole ? onnx_know_ints(x, op, 0, v, (size_t)n) : onnx_know_floats(x, op, 0, f, (size_t)n);
 }
 
 static bool first_int(const struct onnx_known *known, int64_t *out)

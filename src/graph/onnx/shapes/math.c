@@ -65,7 +65,8 @@ static void swap_last(struct onnx_shape *s, bool yes)
 int onnx_rule_matmul(struct onnx *x, struct nrg_op *op, int arg, struct onnx_shape *out)
 {
     struct onnx_shape b;
-    bool known = onnx_in(op, (size_t)arg, &b) && out->rank >= 0;
+    bool known = onnx_in(op, (size_t)arg, &b) && out->rank >= 0 &&
+                 !nrg_op_int(op, "transBatchA", 0) && !nrg_op_int(op, "transBatchB", 0);
     swap_last(out, nrg_op_int(op, "transA", 0));
     swap_last(&b, nrg_op_int(op, "transB", 0));
     if (known && !multiply_shapes(*out, b, out))

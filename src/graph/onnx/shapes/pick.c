@@ -67,8 +67,8 @@ static int64_t sliced_dim(int64_t dim, int64_t start, int64_t end, int64_t step)
         return NRG_DIM_UNKNOWN;
     if (start == 0 && step == 1 && (end >= INT32_MAX - 1 || onnx_dim(end) == dim))
         return dim;
-    if (dim < 0 || !onnx_element_known(end))
-        return NRG_DIM_UNKNOWN;
+    if (dim <= 0 || !onnx_element_known(end))
+        return dim ? NRG_DIM_UNKNOWN : 0;
     int64_t low = step < 0 ? -1 : 0, high = step < 0 ? dim - 1 : dim;
     start = clamp_index(start < 0 ? (start < -dim ? low : start + dim) : start, low < 0 ? 0 : low,
                         high);

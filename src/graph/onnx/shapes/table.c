@@ -36,14 +36,14 @@ static const struct rule families[] = {
      "onnx::Gelu onnx::GroupNormalization onnx::HardSigmoid onnx::HardSwish onnx::Hardmax "
      "onnx::Identity onnx::ImageScaler onnx::InstanceNormalization onnx::LRN onnx::LeakyRelu "
      "onnx::Log onnx::LogSoftmax onnx::LpNormalization onnx::MeanVarianceNormalization "
-     "onnx::Mish onnx::Neg onnx::ParametricSoftplus onnx::Reciprocal onnx::Relu "
+     "onnx::Mish onnx::Neg onnx::PRelu onnx::ParametricSoftplus onnx::Reciprocal onnx::Relu "
      "onnx::ReverseSequence onnx::RotaryEmbedding onnx::Round onnx::ScaledTanh onnx::Scatter "
      "onnx::ScatterElements onnx::ScatterND onnx::Selu onnx::Shrink onnx::Sigmoid onnx::Sign "
      "onnx::Sin onnx::Sinh onnx::Softmax onnx::Softplus onnx::Softsign onnx::Sqrt onnx::Swish "
      "onnx::Tan onnx::Tanh onnx::TensorScatter onnx::ThresholdedRelu onnx::Trilu ",
      NULL, 0, 0},
     {" onnx::Add onnx::And onnx::BitShift onnx::BitwiseAnd onnx::BitwiseOr onnx::BitwiseXor "
-     "onnx::Div onnx::Max onnx::Mean onnx::Min onnx::Mod onnx::Mul onnx::Or onnx::PRelu "
+     "onnx::Div onnx::Max onnx::Mean onnx::Min onnx::Mod onnx::Mul onnx::Or "
      "onnx::Pow onnx::Sub onnx::Sum onnx::Xor ",
      onnx_rule_broadcast, 0, 0},
     {" onnx::Equal onnx::Greater onnx::GreaterOrEqual onnx::Less onnx::LessOrEqual ",
