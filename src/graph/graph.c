@@ -96,6 +96,11 @@ const char *nrg_dtype_name(enum nrg_dtype dtype)
     return dtypes[dtype].name;
 }
 
+bool nrg_dtype_is_whole(enum nrg_dtype dtype)
+{
+    return dtype >= NRG_I64 && dtype <= NRG_BOOL;
+}
+
 unsigned nrg_dtype_bits(enum nrg_dtype dtype)
 {
     return dtypes[dtype].bits;

@@ -232,6 +232,7 @@ const char *nrg_dtype_name(enum nrg_dtype dtype); /* "float32" */
 enum nrg_dtype nrg_dtype_from_name(const char *name, size_t len);
 /* Bits of one element; 0 unknown. */
 unsigned nrg_dtype_bits(enum nrg_dtype dtype);
+bool nrg_dtype_is_whole(enum nrg_dtype dtype); /* integers of 8 bits and more, and bool */
 
 /* Elements of a tensor type: -1 when unknown, -2 when the product overflows 63 bits. */
 int64_t nrg_type_numel(const struct nrg_type *type);

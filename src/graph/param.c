@@ -16,20 +16,27 @@ const char *nrg_model_text(struct nrg_model *model, const char *text, size_t len
 }
 
 /* Names that PyTorch's own modules and the large model families register as buffers. */
-static bool looks_like_buffer(const char *name, enum nrg_dtype dtype)
+bool nrg_param_is_known_buffer(const char *name)
 {
     static const char *const known[] = {
         "running_mean",   "running_var", "num_batches_tracked", "position_ids",
         "token_type_ids", "inv_freq",    "original_inv_freq",   "relative_position_index",
         "min_val",        "max_val",     "zero_point",          "attn_mask",
-        "masked_bias",
+        "masked_bias",    "causal_mask", "attention_mask",      "mask",
     };
     const char *dot = strrchr(name, '.');
     const char *last = dot ? dot + 1 : name;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (!strcmp(last, known[i]))
             return true;
-    return dtype == NRG_BOOL;
+    return false;
+}
+
+/* Integers are not trained; those of 8 bits may be quantised weights, which are parameters. */
+static bool looks_like_buffer(const char *name, enum nrg_dtype dtype)
+{
+    return nrg_param_is_known_buffer(name) ||
+           (nrg_dtype_is_whole(dtype) && dtype != NRG_I8 && dtype != NRG_U8);
 }
 
 const struct nrg_type *nrg_tensor_type(struct nrg_arena *arena,

@@ -47,6 +47,9 @@ int nrg_param_add(struct nrg_model *model, const char *where, const char *name, 
 const struct nrg_type *nrg_tensor_type(struct nrg_arena *arena,
                                        const struct nrg_tensor_info *tensor);
 
+/* running_mean, attn_mask and the like: what the well-known modules register as buffers. */
+bool nrg_param_is_known_buffer(const char *name);
+
 /* Adds every prefix of the parameters' dotted names as a module, in order, if it is not there. */
 int nrg_param_modules(struct nrg_model *model);
 /* The end of a reader of parameters alone: there must be some, and modules follow from them. */

@@ -11,17 +11,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-
-bool nrg_param_is_buffer_name(const char *path)
-{
-    static const char *const names[] = {"running_mean", "running_var", "num_batches_tracked",
-                                        "position_ids"};
-    const char *dot = strrchr(path, '.'), *last = dot ? dot + 1 : path;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if (!strcmp(names[i], last))
-            return true;
-    return false;
-}
+#include "graph/param.h"
 
 static int add_entry(struct nrg_param_list *list, struct nrg_param_entry entry)
 {
@@ -60,7 +50,7 @@ static int add_graph_params(struct nrg_param_list *list, const struct nrg_reduce
         const struct nrg_type *type = nrg_type_plain(d->type);
         if (d->kind != NRG_DATA_PARAM || type->kind == NRG_T_NONE || nrg_map_get(names, d->path))
             continue;
-        bool buffer = nrg_param_is_buffer_name(d->path);
+        bool buffer = nrg_param_is_known_buffer(d->path) || nrg_dtype_is_whole(type->dtype);
         struct nrg_param_entry entry = {
             .path = d->path,
             .type = type,
@@ -134,7 +124,7 @@ void nrg_param_list_release(struct nrg_param_list *list)
 static int keep_param(struct nrg_model *model, const struct nrg_data *d)
 {
     const struct nrg_type *type = nrg_type_plain(d->type);
-    struct nrg_param param = {.is_buffer = nrg_param_is_buffer_name(d->path),
+    struct nrg_param param = {.is_buffer = nrg_param_is_known_buffer(d->path),
                               .trainable = type->requires_grad,
                               .bytes = -1};
     param.name = nrg_arena_copy(&model->arena, d->path, strlen(d->path));

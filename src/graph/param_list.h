@@ -34,7 +34,4 @@ void nrg_param_list_release(struct nrg_param_list *list);
  */
 int nrg_params_from_graph(struct nrg_model *model, struct nrg_error *err);
 
-/* running_mean and the like: known by name where no file says it. */
-bool nrg_param_is_buffer_name(const char *path);
-
 #endif

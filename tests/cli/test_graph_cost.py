@@ -343,12 +343,13 @@ class Reference(unittest.TestCase):
         self.assertGreater(told["macs"], 32 * 32 * 16 * 3 * 9)
 
     def test_conventions(self):
+        """torchinfo's are those of its release 1.8.0, by its own rules: tests/torch2 runs it."""
         table = {"resnet18": (3628146688, 1819065856, 1814083944),
                  "mobilenet_v2": (601548544, 314193216, 300809384),
                  "vgg16": (30940528640, 15470289408, 15483821032),
                  "efficientnet_b0": (771629504, 401659392, 385867108),
-                 "bert_base_kwargs": (5474746368, 2740445184, 2745027840),
-                 "lstm_tagger": (227475456, 491520, 116691904),
+                 "bert_base_kwargs": (5474746368, 2740445184, 109482240),
+                 "lstm_tagger": (227475456, 491520, 116240464),
                  "unet": (215482368, 109776896, 114283138)}
         for model, (torch, fvcore, torchinfo) in table.items():
             if model not in models():

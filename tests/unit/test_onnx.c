@@ -331,6 +331,44 @@ static void loops_know_their_trips(void **state)
     nrg_model_release(&model);
 }
 
+/* Weights are named by the model or read as such; masks, scales and positions are constants. */
+static void constants_are_no_parameters(void **state)
+{
+    static const struct {
+        const char *op, *inputs, *output;
+    } nodes[] = {{"MatMul", "x,onnx::MatMul_3", "a"},
+                 {"Transpose", "onnx::Transpose_5", "t"},
+                 {"MatMul", "a,t", "b"},
+                 {"Add", "b,pos_embed", "c"},
+                 {"Add", "c,/attn/Constant_output_0", "d"},
+                 {"Add", "d,layer.attn_mask", "e"},
+                 {"Mul", "e,val_7", "f"},
+                 {"Where", "cond,f,onnx::Where_9", "g"}};
+    static const char *const params[] = {"onnx::MatMul_3", "onnx::Transpose_5", "pos_embed"};
+    static const char *const buffers[] = {"/attn/Constant_output_0", "layer.attn_mask", "val_7",
+                                          "onnx::Where_9"};
+    struct nrg_str graph = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof nodes / sizeof *nodes; i++) {
+        struct nrg_str node = node_of(nodes[i].op, nodes[i].inputs, nodes[i].output);
+        graph_node(&graph, &node);
+    }
+    for (size_t i = 0; i < sizeof params / sizeof *params; i++)
+        graph_weight(&graph, params[i], DIMS(4, 4));
+    for (size_t i = 0; i < sizeof buffers / sizeof *buffers; i++)
+        graph_weight(&graph, buffers[i], DIMS(4, 4));
+    graph_input(&graph, "x", 1, DIMS(4, 4));
+    graph_input(&graph, "cond", 9, DIMS(4, 4));
+    graph_output(&graph, "g");
+    struct nrg_str file = model_of(&graph, 13);
+    struct nrg_model model = read_good(&file);
+    assert_int_equal(model.n_params, 7);
+    for (size_t i = 0; i < model.n_params; i++)
+        if (model.params[i].is_buffer != (i >= 3))
+            fail_msg("%s", model.params[i].name);
+    nrg_model_release(&model);
+}
+
 static struct nrg_str function_of(const char *name, struct nrg_str *node)
 {
     struct nrg_str function = {0};
@@ -564,6 +602,7 @@ int main(void)
         cmocka_unit_test(bounds_nesting),
         cmocka_unit_test(branches_are_blocks_then_first),
         cmocka_unit_test(loops_know_their_trips),
+        cmocka_unit_test(constants_are_no_parameters),
         cmocka_unit_test(functions_are_written_out),
         cmocka_unit_test(functions_that_call_themselves_are_refused),
         cmocka_unit_test(functions_that_double_are_refused),

@@ -6,15 +6,14 @@
  *              quantised operators are invisible to it.
  *   fvcore     1 "flop" per MAC; norms, two kinds of pools and upsampling; recurrent layers and
  *              fused attention unsupported.
- *   torchinfo  mult-adds from parameters alone, bias counted: functional operators and attention
- *              products are invisible. Stands in both macs and flops.
+ *   torchinfo  mult-adds from modules' parameters alone: cost/torchinfo.c. Stands in both macs and
+ *              flops.
  *   irene      the counters of IrEne's data, FLOPs and bytes: cost/irene.c.
  * Traffic is ours in all of them but the last.
  */
 #include <string.h>
 
 #include "graph/cost/internal.h"
-#include "graph/param_list.h"
 
 static bool is_kind(const struct nrg_operator *op, const char *kind)
 {
@@ -68,31 +67,6 @@ static int64_t fvcore_flops(const struct nrg_operator *op)
     return 0;
 }
 
-/* How often torchinfo applies a layer's parameters. */
-static int64_t torchinfo_uses(const struct nrg_operator *op)
-{
-    const struct nrg_type *out = nrg_cost_output_type(op);
-    const char *code = op->rule->code;
-    if (nrg_type_numel(out) < 0)
-        return NRG_COST_UNKNOWN;
-    if (!strcmp(code, "C"))
-        return nrg_cost_product(out, out->rank, 1);
-    return nrg_cost_product(out,
-                            !strcmp(code, "G")   ? out->rank - 1
-                            : !strcmp(code, "L") ? 2
-                                                 : 1,
-                            -1);
-}
-
-static int64_t torchinfo_mult_adds(const struct nrg_operator *op)
-{
-    int64_t params = 0;
-    for (size_t i = 0; i < op->n_inputs; i++)
-        if (op->inputs[i]->kind == NRG_DATA_PARAM && !nrg_param_is_buffer_name(op->inputs[i]->path))
-            params = nrg_cost_add(params, nrg_data_numel(op->inputs[i]));
-    return params ? nrg_cost_mul(params, torchinfo_uses(op)) : 0;
-}
-
 void nrg_cost_convert(struct nrg_operator *op, enum nrg_convention convention)
 {
     switch (convention) {
@@ -104,8 +78,7 @@ void nrg_cost_convert(struct nrg_operator *op, enum nrg_convention convention)
     case NRG_CONVENTION_FVCORE:
         op->cost.flops = fvcore_flops(op);
         break;
-    case NRG_CONVENTION_TORCHINFO:
-        op->cost.flops = op->cost.macs = torchinfo_mult_adds(op);
+    case NRG_CONVENTION_TORCHINFO: /* of modules: nrg_cost_torchinfo */
         break;
     case NRG_CONVENTION_IRENE:
         nrg_cost_irene(op, &op->cost.flops, &op->cost.read_bytes);

@@ -99,5 +99,7 @@ void nrg_cost_infer(const struct nrg_arg *arg, int rank, const int64_t *dims);
 
 /* cost/convention.c: replaces the numbers by those of another counter. */
 void nrg_cost_convert(struct nrg_operator *op, enum nrg_convention convention);
+/* cost/torchinfo.c: the same for all operators at once, because modules decide. 0 or -ENOMEM. */
+int nrg_cost_torchinfo(struct nrg_reduced *reduced);
 
 #endif

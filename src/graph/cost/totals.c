@@ -217,7 +217,7 @@ int nrg_cost_all(struct nrg_reduced *g, enum nrg_convention convention)
     for (size_t i = 0; i < g->n_operators; i++)
         nrg_cost_convert(&g->operators[i], convention);
     free(sums);
-    return 0;
+    return convention == NRG_CONVENTION_TORCHINFO ? nrg_cost_torchinfo(g) : 0;
 }
 
 /* ---- sums ---- */

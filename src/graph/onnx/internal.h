@@ -10,6 +10,7 @@
  *   tensor.c    TensorProto into types, parameters and small known contents
  *   names.c     names that are visible to a node
  *   params.c    which initializers are parameters
+ *   roles.c     … by their names and readers
  *   scope.c     node names and metadata into module names
  *   shapes/     types of everything else, and contents of small integer tensors
  *
@@ -153,6 +154,10 @@ int onnx_scopes_finish(struct onnx *x);
 
 /* params.c: which initializers are parameters, which share one tensor through Identity. */
 int onnx_params(struct onnx *x);
+/* roles.c: is_buffer of all of them; `numbers` has each by its name, from 1. */
+int onnx_roles(struct onnx *x, struct onnx_map *numbers);
+/* A name that an exporter gave to a tensor that is no attribute of a module. */
+bool onnx_made_up_name(const char *name);
 /* After the modules are known. */
 int onnx_params_place(struct onnx *x);
 

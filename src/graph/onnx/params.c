@@ -1,8 +1,9 @@
 /*
  * See internal.h: which initializers are parameters. ONNX only knows constant tensors; among
- * them are weights, running statistics, scales of quantisation and shapes for Reshape. Where they
- * are read tells them apart: running mean and variance of BatchNormalization, scales and zero
- * points, and all 64-bit integers and bools are buffers; the rest are parameters.
+ * them are weights, running statistics, scales of quantisation, masks and shapes for Reshape. Their
+ * names and where they are read tell them apart (roles.c): running mean and variance of
+ * BatchNormalization, scales and zero points, masks, constants of the computation and integers that
+ * are no weights are buffers; the rest are parameters.
  *
  * PyTorch's exporter merges tensors of equal contents and writes Identity nodes for the copies,
  * so that the file holds fewer parameters than the model. Each such Identity becomes a parameter
@@ -138,12 +139,9 @@ int onnx_params(struct onnx *x)
 {
     struct params p = {.x = x};
     size_t own = x->model->n_params;
-    for (size_t i = 0; i < own; i++) {
-        enum nrg_dtype dtype = x->model->params[i].type->dtype;
-        x->model->params[i].is_buffer =
-            dtype == NRG_I64 || dtype == NRG_BOOL || dtype == NRG_STRING_DTYPE;
-    }
     int rc = index_params(&p, 0);
+    if (!rc)
+        rc = onnx_roles(x, &p.numbers);
     if (!rc)
         rc = onnx_each_op(x->graph->body, add_alias, &p);
     if (!rc)

@@ -40,11 +40,6 @@ struct contents {
     int64_t offset, length;
 };
 
-static bool is_whole(enum nrg_dtype dtype)
-{
-    return dtype >= NRG_I64 && dtype <= NRG_BOOL;
-}
-
 static int dims_of(struct onnx *x, struct nrg_pb msg, uint32_t number, int64_t *dims, int *rank)
 {
     struct nrg_pb_numbers list = {.msg = msg, .number = number};
@@ -198,7 +193,7 @@ static bool read_contents(const struct onnx *x, const struct contents *c, int64_
 static int known_of(struct onnx *x, const struct contents *c, struct onnx_known **out)
 {
     bool is_real = c->dtype >= NRG_F64 && c->dtype <= NRG_BF16;
-    if (c->numel < 0 || c->numel > ONNX_MAX_KNOWN || (!is_real && !is_whole(c->dtype)))
+    if (c->numel < 0 || c->numel > ONNX_MAX_KNOWN || (!is_real && !nrg_dtype_is_whole(c->dtype)))
         return 0;
     size_t n = (size_t)c->numel;
     struct onnx_known *known = nrg_arena_alloc(&x->model->arena, sizeof *known);

@@ -39,6 +39,9 @@ struct nrg_reducer {
 void nrg_reducer_block(struct nrg_reducer *r, struct nrg_call_frame *f,
                        const struct nrg_block *block);
 
+/* Arguments of an operator: its inputs, and in texts before 1.0 ATen's attributes behind them. */
+size_t nrg_reducer_n_args(const struct nrg_op *op);
+
 /* reduce/make.c: facts, and what the reduced graph is made of. */
 /* Zeroed memory of the result, and a terminated copy of a text in it. */
 void *nrg_reducer_alloc(struct nrg_reducer *r, size_t n, size_t size);
@@ -80,6 +83,12 @@ struct nrg_data *nrg_reducer_param(struct nrg_reducer *r, const char *path, cons
                                    const struct nrg_type *type);
 void nrg_reducer_saw_module(struct nrg_reducer *r, const char *path, const struct nrg_type *type,
                             bool called);
+
+/*
+ * reduce/weights.c: the paths of inputs that are weights, by value id (NULL: data). NULL when there
+ * are none.
+ */
+const char **nrg_reduce_weights(struct nrg_reducer *r, const struct nrg_graph *graph);
 
 /* reduce/view.c: does this move memory? */
 bool nrg_reduce_is_noop(const struct nrg_op *op, const struct nrg_cost_rule *rule,

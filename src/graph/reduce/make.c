@@ -274,7 +274,7 @@ void nrg_reducer_keep(struct nrg_reducer *r, struct nrg_call_frame *f, const str
                                     rule->class == NRG_CLASS_VIEW ? NRG_CLASS_MOVE : rule->class,
                                 .rule = rule,
                                 .args = args,
-                                .n_args = op->n_inputs,
+                                .n_args = nrg_reducer_n_args(op),
                                 .region = r->region,
                                 .times = 1};
     for (size_t i = 0; i < op->n_inputs; i++)

@@ -86,7 +86,7 @@ bool nrg_reduce_is_noop(const struct nrg_op *op, const struct nrg_cost_rule *rul
         args[0]->kind != NRG_ARG_TENSOR)
         return false;
     if (rule->code[0] == 'D')
-        return op->n_inputs > 2 && nrg_arg_int(args[2], &train) && !train;
+        return nrg_reducer_n_args(op) > 2 && nrg_arg_int(args[2], &train) && !train;
     const struct nrg_type *in = nrg_type_plain(args[0]->type);
     const struct nrg_type *out = nrg_type_plain(op->outputs[0]->type);
     if (!strcmp(rule->kind, "aten::contiguous"))

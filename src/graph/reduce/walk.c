@@ -124,11 +124,25 @@ static void visit_general(struct nrg_reducer *r, struct nrg_call_frame *f, const
         nrg_reducer_keep(r, f, op, rule, args);
 }
 
+size_t nrg_reducer_n_args(const struct nrg_op *op)
+{
+    return op->n_inputs + (strncmp(op->kind, "aten::", 6) ? 0 : op->n_attrs);
+}
+
+static struct nrg_arg *attribute_arg(struct nrg_reducer *r, const struct nrg_attr *attr)
+{
+    struct nrg_arg *arg = nrg_reducer_arg(r, NRG_ARG_CONST, &nrg_type_unknown);
+    if (arg)
+        arg->constant = attr;
+    return arg;
+}
+
 static void visit_operator(struct nrg_reducer *r, struct nrg_call_frame *f, const struct nrg_op *op)
 {
     struct nrg_cost_rule scratch;
     const struct nrg_cost_rule *rule = nrg_cost_rule_find(op->kind, &scratch);
-    struct nrg_arg **args = nrg_reducer_alloc(r, op->n_inputs + 1, sizeof *args);
+    size_t n_args = nrg_reducer_n_args(op);
+    struct nrg_arg **args = nrg_reducer_alloc(r, n_args + 1, sizeof *args);
     if (rule == &scratch) {
         struct nrg_cost_rule *copy = nrg_reducer_alloc(r, 1, sizeof *copy);
         if (copy)
@@ -141,6 +155,10 @@ static void visit_operator(struct nrg_reducer *r, struct nrg_call_frame *f, cons
         return;
     for (size_t i = 0; i < op->n_inputs; i++)
         args[i] = nrg_reducer_fact(r, f, op->inputs[i]);
+    for (size_t i = op->n_inputs; i < n_args && !r->rc; i++)
+        args[i] = attribute_arg(r, &op->attrs[i - op->n_inputs]);
+    if (r->rc)
+        return;
     if (rule->flags & NRG_OP_GETS_PARAM)
         nrg_reduce_getattr(r, f, op, args);
     else if (rule->class == NRG_CLASS_CONSTANT)
@@ -177,8 +195,11 @@ static const char *without_self(const char *name)
 static void bind_inputs(struct nrg_reducer *r, struct nrg_call_frame *f)
 {
     const struct nrg_block *body = f->graph->body;
+    const char **weights = nrg_reduce_weights(r, f->graph);
     for (size_t i = 0; i < body->n_inputs && !r->rc; i++) {
         const struct nrg_value *value = body->inputs[i];
+        const char *path =
+            weights && weights[value->id] ? weights[value->id] : without_self(value->name);
         const struct nrg_type *plain = nrg_type_plain(value->type);
         bool module = plain->kind == NRG_T_CLASS || (plain->kind == NRG_T_UNKNOWN && !i);
         struct nrg_arg *arg;
@@ -189,8 +210,8 @@ static void bind_inputs(struct nrg_reducer *r, struct nrg_call_frame *f)
                 arg->path = "";
             if (arg && plain->kind == NRG_T_CLASS)
                 nrg_reducer_saw_module(r, "", plain, false);
-        } else if (nrg_map_get(&r->told, without_self(value->name))) {
-            data = nrg_reducer_param(r, without_self(value->name), value->name, value->type);
+        } else if ((weights && weights[value->id]) || nrg_map_get(&r->told, path)) {
+            data = nrg_reducer_param(r, path, value->name, value->type);
             arg = data ? nrg_reducer_tensor(r, data, data->type) : NULL;
         } else if (nrg_type_has_tensor(value->type) || plain->kind == NRG_T_UNKNOWN) {
             data = nrg_reducer_data(r, NRG_DATA_INPUT, value->name, value->type);

@@ -1,0 +1,155 @@
+"""nrg graph on files that an earlier version got wrong, and on small siblings written here.
+
+The reported files are outside the project (NRG_SHARED, default ../shared); README.md there says what
+is right. Without them the siblings are tested.
+"""
+import json
+import os
+import struct
+import subprocess
+import tempfile
+import unittest
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+NRG = os.environ.get("NRG_BIN", os.path.join(ROOT, "build", "nrg"))
+SHARED = os.environ.get("NRG_SHARED", os.path.join(ROOT, "..", "shared"))
+REPORTED = os.path.join(SHARED, "data", "reported")
+needs_reported = unittest.skipUnless(os.path.isdir(REPORTED), "no reported files at hand")
+
+
+def run(*args, text=None):
+    return subprocess.run([NRG, "graph", *args], input=text, capture_output=True, text=True, timeout=60)
+
+
+def graph(*args, text=None):
+    done = run("--json", *args, text=text)
+    if done.returncode:
+        raise AssertionError(done.stderr)
+    return json.loads(done.stdout)
+
+
+def reported(*parts):
+    return os.path.join(REPORTED, *parts)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def write(self, name, content):
+        path = os.path.join(self.folder.name, name)
+        with open(path, "wb") as file:
+            file.write(content if isinstance(content, bytes) else content.encode())
+        return path
+
+
+class WeightsAsInputs(Case):
+    @needs_reported
+    def test_reported(self):
+        params = {"alexnet.2018-03-01.txt": 61100840, "alexnet.2018-07-15.txt": 61100840,
+                  "alexnet.2018-09-15.txt": 61100840, "alexnet.2018-11-01.txt": 61100840,
+                  "alexnet.2018-12-15.txt": 61100840, "d06_pt2.0_exported_graph_prefix.txt": 5088,
+                  "d07_pt1.10_lenet_log.txt": 61706, "d17_pt1.0_mnn475.txt": 147712}
+        for name, want in params.items():
+            with self.subTest(name):
+                got = graph(reported("02-params-zero", name))
+                self.assertEqual(got["totals"]["params"], want)
+                self.assertEqual(len(got["inputs"]), 1)
+        buffers = graph(reported("02-params-zero", "d17_pt1.0_mnn475.txt"))["totals"]["buffers"]
+        self.assertEqual(buffers, 257)
+
+    @needs_reported
+    def test_weights_belong_to_their_modules(self):
+        got = graph(reported("02-params-zero", "alexnet.2018-07-15.txt"))
+        modules = {m["name"]: m["params"] for m in got["modules"]}
+        self.assertEqual((modules["features.0"], modules["classifier.1"]), (23296, 37752832))
+
+    def test_data_before_weights_is_named(self):
+        """A class token that is only concatenated could be an input as well."""
+        got = graph("-", text="""graph(%0 : Float(2, 4, 8),
+      %1 : Float(2, 1, 8),
+      %2 : Float(3, 8),
+      %3 : Float(3)) {
+  %4 : Dynamic[] = prim::ListConstruct(%1, %0)
+  %5 : int = prim::Constant[value=1]()
+  %6 : Float(2, 5, 8) = aten::cat(%4, %5)
+  %7 : Float(2, 5, 3) = aten::linear(%6, %2, %3)
+  return (%7);
+}
+""")
+        self.assertEqual(got["totals"]["params"], 27)
+        self.assertTrue(any("before the first weight (%2)" in w for w in got["warnings"]), got["warnings"])
+
+    def test_a_function_has_no_parameters(self):
+        """Products of two inputs, and a module's own weights, are as they were."""
+        got = graph("-", text="""graph(%a : Float(4, 8, strides=[8, 1], requires_grad=0, device=cpu),
+      %b : Float(8, 3, strides=[3, 1], requires_grad=0, device=cpu)):
+  %2 : Float(4, 3, strides=[3, 1], requires_grad=0, device=cpu) = aten::matmul(%a, %b)
+  return (%2)
+""")
+        self.assertEqual((got["totals"]["params"], len(got["inputs"])), (0, 2))
+
+    def test_recurrent_weights_are_a_list(self):
+        got = graph("-", text="""graph(%0 : Float(7, 2, 5),
+      %1 : Float(24, 5),
+      %2 : Float(24, 6),
+      %3 : Float(24),
+      %4 : Float(24)) {
+  %5 : Float(1, 2, 6) = aten::zeros()
+  %6 : Dynamic[] = prim::ListConstruct(%5, %5)
+  %7 : Dynamic[] = prim::ListConstruct(%1, %2, %3, %4)
+  %8 : bool = prim::Constant[value=1]()
+  %9 : int = prim::Constant[value=1]()
+  %10 : float = prim::Constant[value=0]()
+  %11 : bool = prim::Constant[value=0]()
+  %12 : Float(7, 2, 6), %13 : Float(1, 2, 6), %14 : Float(1, 2, 6) = aten::lstm(%0, %6, %7, %8, %9, %10, %11, %11, %11), scope: Net/LSTM[rnn]
+  return (%12);
+}
+""")
+        self.assertEqual(got["totals"]["params"], 24 * 5 + 24 * 6 + 48)
+        self.assertEqual({m["name"]: m["params"] for m in got["modules"]}["rnn"], 312)
+
+
+class OldAttributes(Case):
+    @needs_reported
+    def test_reported(self):
+        got = graph("--ops", reported("12-torch-0.4-attributes", "TestJit.test_alexnet.0d3a5f.txt"))
+        pools = [o for o in got["operators"] if o["kind"] == "aten::max_pool2d_with_indices"]
+        # Eight comparisons for each of the outputs of a window of nine.
+        self.assertEqual([o["flops"] for o in pools], [8 * 64 * 27 * 27, 8 * 192 * 13 * 13, 8 * 256 * 6 * 6])
+
+    def test_dropout_is_nothing_in_eval(self):
+        text = """graph(%0 : Float(2, 8)) {
+  %1 : Float(2, 8) = aten::dropout[p=0.5, train=TRAIN](%0)
+  return (%1);
+}
+"""
+        for train, operators in (("0", 0), ("1", 1)):
+            got = graph("-", text=text.replace("TRAIN", train))
+            self.assertEqual(got["totals"]["operators"], operators)
+
+
+class Buffers(Case):
+    @staticmethod
+    def safetensors(tensors):
+        header, at, sizes = {}, 0, {"F32": 4, "I64": 8, "I32": 4, "U8": 1, "I8": 1, "BOOL": 1}
+        for name, (dtype, shape) in tensors.items():
+            size = sizes[dtype]
+            for dim in shape:
+                size *= dim
+            header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [at, at + size]}
+            at += size
+        text = json.dumps(header).encode()
+        return struct.pack("<Q", len(text)) + text + bytes(at)
+
+    def test_integers_of_a_state_dict(self):
+        path = self.write("model.safetensors", self.safetensors({
+            "attn.qkv.weight": ("F32", [6, 2]), "attn.relative_index": ("I64", [49, 49]),
+            "attn.causal_mask": ("F32", [4, 4]), "attn.g_idx": ("I32", [5]), "fc.weight": ("I8", [3, 2])}))
+        totals = graph(path)["totals"]
+        self.assertEqual((totals["params"], totals["buffers"]), (12 + 6, 49 * 49 + 16 + 5))
+
+
+if __name__ == "__main__":
+    unittest.main()
