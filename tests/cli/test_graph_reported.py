@@ -151,5 +151,39 @@ class Buffers(Case):
         self.assertEqual((totals["params"], totals["buffers"]), (12 + 6, 49 * 49 + 16 + 5))
 
 
+class Engines(Case):
+    @needs_reported
+    def test_reported(self):
+        # Batch, positions and weights, from the files by hand; 112x112 are the positions before the pool.
+        kinds = {"trt::ConvActPool": [32 * 112 * 112 * 9408], "trt::CublasConvolution": [32 * 2048000],
+                 "trt::FusedConvActConvolution": [14 * 14 * 12288, 14 * 14 * 36864], "trt::Padding": [0]}
+        found = {}
+        for name in sorted(os.listdir(reported("07-trt-conv-unknown"))):
+            got = graph(reported("07-trt-conv-unknown", name))
+            self.assertEqual(got["totals"]["unknown_operators"], 0, name)
+            for operator in got["operators"]:
+                found.setdefault(operator["kind"], []).append(operator["macs"])
+        self.assertEqual({kind: found[kind] for kind in kinds}, kinds)
+
+    def layer(self, **changes):
+        layer = {"Name": "conv + relu + conv", "LayerType": "FusedConvActConvolution",
+                 "Inputs": [{"Name": "x", "Dimensions": [1, 8, 5, 5], "Format/Datatype": "FP16"}],
+                 "Outputs": [{"Name": "y", "Dimensions": [1, 4, 5, 5], "Format/Datatype": "FP16"}],
+                 "Kernel": [3, 3], "OutMaps": 4, "Groups": 1, "Weights": {"Type": "Half", "Count": 288}}
+        layer.update(changes)
+        text = json.dumps({"Layers": [layer], "Bindings": ["x", "y"]})
+        return graph(self.write("engine.json", text))["totals"]
+
+    def test_a_fused_kind_counts_only_as_one_convolution(self):
+        self.assertEqual(self.layer()["macs"], 25 * 288)
+        self.assertEqual(self.layer(Weights={"Type": "Half", "Count": 288 + 1152})["unknown_operators"], 1)
+
+    def test_padding_before_a_pool(self):
+        totals = self.layer(LayerType="ConvActPool", ConvKernel=[3, 3], ConvStride=[2, 2], ConvPrePadding=[0, 0],
+                            ConvPostPadding=[0, 1], ConvPaddingMode="kEXPLICIT_ROUND_UP", PoolingWindowSize=[2, 2],
+                            ConvWeights={"Type": "Half", "Count": 288}, Weights=None)
+        self.assertEqual(totals["macs"], 2 * 3 * 288)
+
+
 if __name__ == "__main__":
     unittest.main()

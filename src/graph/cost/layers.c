@@ -1,6 +1,7 @@
 /*
  * Costs of TensorRT layers and of the layers of a model_summary.json.
- *   convolutions    batch x output positions x Weights.Count; transposed ones by input positions
+ *   convolutions    batch x output positions x Weights.Count; transposed ones by input positions;
+ *                   one that pools too (ConvActPool) by the positions before the pool
  *   gemm            elements of the result x K, when the operands' dimensions agree on K
  *   PointWise       operations in the generated kernel x elements
  *   kgen, Myelin…   generated kernels that may hold anything: unknown
@@ -29,6 +30,61 @@ static void trt_conv(const struct nrg_operator *op, struct nrg_cost *cost)
         op->rule->arg ? nrg_arg_at(op, 0)->type : nrg_cost_output_type(op);
     nrg_cost_set_macs(cost, nrg_cost_mul(nrg_cost_positions(where),
                                          nrg_op_int(op->op, "Weights.Count", NRG_COST_UNKNOWN)));
+}
+
+/* Fused kinds, which may hold more than one: only when the weights are just those of one. */
+static void trt_fused_conv(const struct nrg_operator *op, struct nrg_cost *cost)
+{
+    int64_t groups = nrg_op_int(op->op, "Groups", 1);
+    int64_t per_group = nrg_arg_dim(nrg_arg_at(op, 0), 1);
+    int64_t weights =
+        nrg_cost_mul(nrg_op_int(op->op, "OutMaps", NRG_COST_UNKNOWN), product_attr(op, "Kernel"));
+    weights = nrg_cost_mul(weights, groups > 0 && per_group >= 0 ? per_group / groups : -1);
+    if (weights >= 0 && weights == nrg_op_int(op->op, "Weights.Count", NRG_COST_UNKNOWN))
+        trt_conv(op, cost);
+    else
+        nrg_cost_set_macs(cost, NRG_COST_UNKNOWN);
+}
+
+/* Number i of a list attribute; `otherwise` where there is none. */
+static int64_t member_attr(const struct nrg_operator *op, const char *name, int i,
+                           int64_t otherwise)
+{
+    const struct nrg_attr *attr = nrg_op_attr(op->op, name);
+    return attr && attr->kind == NRG_A_INTS && (size_t)i < attr->n ? attr->is[i] : otherwise;
+}
+
+/* Positions along dimension i of what the convolution of a ConvActPool makes, before it pools. */
+static int64_t positions_before_pool(const struct nrg_operator *op, int i)
+{
+    const char *mode = nrg_op_text(op->op, "ConvPaddingMode", "kEXPLICIT_ROUND_DOWN");
+    int64_t in = nrg_arg_dim(nrg_arg_at(op, 0), i + 2),
+            stride = member_attr(op, "ConvStride", i, 1);
+    int64_t kernel = member_attr(op, "ConvKernel", i, 0);
+    int64_t dilation = member_attr(op, "ConvDilation", i, 1);
+    int64_t pads =
+        member_attr(op, "ConvPrePadding", i, 0) + member_attr(op, "ConvPostPadding", i, 0);
+    int64_t limit = INT32_MAX;
+    if (in < 0 || in > limit || stride < 1 || kernel < 1 || kernel > limit || dilation < 1 ||
+        dilation > limit || pads < 0 || pads > limit)
+        return NRG_COST_UNKNOWN;
+    if (!strncmp(mode, "kSAME", 5))
+        return (in + stride - 1) / stride;
+    int64_t room = in + pads - dilation * (kernel - 1) - 1;
+    bool up = !strcmp(mode, "kEXPLICIT_ROUND_UP");
+    if (room < 0 || (!up && strcmp(mode, "kEXPLICIT_ROUND_DOWN")))
+        return NRG_COST_UNKNOWN;
+    return (room + (up ? stride - 1 : 0)) / stride + 1;
+}
+
+static void trt_conv_pool(const struct nrg_operator *op, struct nrg_cost *cost)
+{
+    int64_t macs = nrg_cost_mul(nrg_arg_dim(nrg_arg_at(op, 0), 0),
+                                nrg_op_int(op->op, "ConvWeights.Count", NRG_COST_UNKNOWN));
+    for (int i = 0; i + 2 < nrg_arg_rank(nrg_arg_at(op, 0)); i++)
+        macs = nrg_cost_mul(macs, positions_before_pool(op, i));
+    cost->flops = nrg_cost_mul(product_attr(op, "PoolingWindowSize"), nrg_cost_output_numel(op));
+    nrg_cost_set_macs(cost, macs);
 }
 
 /* K by the second operand, [K, N] or [N, K]: the first may be printed in the shape it was made. */
@@ -86,6 +142,7 @@ static void layer_linear(const struct nrg_operator *op, struct nrg_cost *cost)
 /* One line each, sorted by kind (a test checks it). */
 /* clang-format off */
 static const struct nrg_cost_rule trt_rules[] = {
+    {"trt::CaskConvActPool", NRG_CLASS_COMPUTE, 0, trt_conv_pool, 0, "C"},
     {"trt::CaskConvolution", NRG_CLASS_COMPUTE, 0, trt_conv, 0, "C"},
     {"trt::CaskDeconvolution", NRG_CLASS_COMPUTE, 0, trt_conv, 1, "C"},
     {"trt::CaskDeconvolutionV2", NRG_CLASS_COMPUTE, 0, trt_conv, 1, "C"},
@@ -95,16 +152,21 @@ static const struct nrg_cost_rule trt_rules[] = {
     {"trt::CaskPooling", NRG_CLASS_COMPUTE, 0, trt_pool, 0, "P"},
     {"trt::Concat", NRG_CLASS_MOVE, 0, NULL, 0, "M"},
     {"trt::Constant", NRG_CLASS_CONSTANT, 0, NULL, 0, ""},
+    {"trt::ConvActPool", NRG_CLASS_COMPUTE, 0, trt_conv_pool, 0, "C"},
+    {"trt::CublasConvolution", NRG_CLASS_COMPUTE, 0, trt_conv, 0, "C"},
     {"trt::CublasMatrixMultiply", NRG_CLASS_COMPUTE, 0, trt_gemm, 0, "G"},
     {"trt::CudaDepthwiseConvolution", NRG_CLASS_COMPUTE, 0, trt_conv, 0, "C"},
     {"trt::CudaPooling", NRG_CLASS_COMPUTE, 0, trt_pool, 0, "P"},
     {"trt::CudaSoftMax", NRG_CLASS_COMPUTE, 0, nrg_cost_elements, 5, "S"},
     {"trt::CudnnConvolution", NRG_CLASS_COMPUTE, 0, trt_conv, 0, "C"},
+    {"trt::CudnnDeconvolution", NRG_CLASS_COMPUTE, 0, trt_conv, 1, "C"},
     {"trt::CudnnPooling", NRG_CLASS_COMPUTE, 0, trt_pool, 0, "P"},
     {"trt::ElementWise", NRG_CLASS_COMPUTE, 0, nrg_cost_elements, 1, "E1"},
-    {"trt::FusedConvActConvolution", NRG_CLASS_COMPUTE, NRG_OP_OPAQUE, nrg_cost_opaque, 0, "O"},
+    {"trt::FusedConvActConvolution", NRG_CLASS_COMPUTE, 0, trt_fused_conv, 0, "C"},
+    {"trt::Gather", NRG_CLASS_MOVE, 0, NULL, 0, "M"},
     {"trt::MatrixMultiply", NRG_CLASS_COMPUTE, 0, trt_gemm, 0, "G"},
     {"trt::NoOp", NRG_CLASS_VIEW, 0, NULL, 0, ""},
+    {"trt::Padding", NRG_CLASS_MOVE, 0, NULL, 0, "M"},
     {"trt::PointWise", NRG_CLASS_COMPUTE, 0, trt_pointwise, 0, "E1"},
     {"trt::PointWiseV2", NRG_CLASS_COMPUTE, 0, trt_pointwise, 0, "E1"},
     {"trt::Pooling", NRG_CLASS_COMPUTE, 0, trt_pool, 0, "P"},

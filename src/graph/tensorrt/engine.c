@@ -180,7 +180,7 @@ static bool attr_of(struct trt *t, const char *key, const json_t *value, struct 
 static void add_attributes(struct trt *t, const json_t *layer, struct nrg_op *op)
 {
     struct nrg_attr *attrs =
-        nrg_layers_take(&t->layers, json_object_size(layer) + 1, sizeof *attrs);
+        nrg_layers_take(&t->layers, json_object_size(layer) + 2, sizeof *attrs);
     const char *key;
     json_t *value;
     op->attrs = attrs;
@@ -192,10 +192,15 @@ static void add_attributes(struct trt *t, const json_t *layer, struct nrg_op *op
             attr_of(t, key, value, &attrs[op->n_attrs]))
             op->n_attrs++;
     }
-    int64_t count = json_integer_value(json_object_get(json_object_get(layer, "Weights"), "Count"));
-    if (attrs && count > 0)
-        attrs[op->n_attrs++] =
-            (struct nrg_attr){.name = "Weights.Count", .kind = NRG_A_INT, .i = count};
+    static const char *const counts[][2] = {{"Weights", "Weights.Count"},
+                                            {"ConvWeights", "ConvWeights.Count"}};
+    for (size_t i = 0; attrs && i < 2; i++) {
+        const json_t *weights = json_object_get(layer, counts[i][0]);
+        int64_t count = json_integer_value(json_object_get(weights, "Count"));
+        if (count > 0)
+            attrs[op->n_attrs++] =
+                (struct nrg_attr){.name = counts[i][1], .kind = NRG_A_INT, .i = count};
+    }
 }
 
 static const char *kind_of(struct trt *t, const json_t *layer)
@@ -213,13 +218,16 @@ static void add_operands(struct trt *t, const json_t *layer, struct nrg_op *op)
 {
     const json_t *in = json_object_get(layer, "Inputs"), *out = json_object_get(layer, "Outputs");
     size_t n_in = json_array_size(in), n_out = json_array_size(out);
-    op->inputs = nrg_layers_take(&t->layers, n_in + 2, sizeof(struct nrg_value *));
+    op->inputs = nrg_layers_take(&t->layers, n_in + 4, sizeof(struct nrg_value *));
     op->outputs = nrg_layers_take(&t->layers, n_out, sizeof(struct nrg_value *));
     for (size_t i = 0; i < n_in && !t->layers.out_of_memory; i++)
         if ((op->inputs[op->n_inputs] = find_input(t, json_array_get(in, i))))
             op->n_inputs++;
-    static const char *const keys[2][2] = {{"Weights", ".weight"}, {"Bias", ".bias"}};
-    for (size_t i = 0; i < 2 && !t->layers.out_of_memory; i++)
+    static const char *const keys[4][2] = {{"Weights", ".weight"},
+                                           {"Bias", ".bias"},
+                                           {"ConvWeights", ".weight"},
+                                           {"ConvBias", ".bias"}};
+    for (size_t i = 0; i < 4 && !t->layers.out_of_memory; i++)
         if ((op->inputs[op->n_inputs] = add_weights(t, layer, keys[i][0], keys[i][1], op)))
             op->n_inputs++;
     for (size_t i = 0; i < n_out && !t->layers.out_of_memory; i++) {
