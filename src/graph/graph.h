@@ -169,6 +169,7 @@ struct nrg_graph {
     struct nrg_block *body;
     size_t n_values, n_ops; /* in all blocks */
     bool complete;          /* false: the text ended before the graph did */
+    uint32_t line;          /* where it begins in the file, 0: unknown */
 };
 
 struct nrg_param {

@@ -217,6 +217,7 @@ static void add_params(struct builder *b, const struct nrg_param_list *list, con
         for (size_t at = own;; at = nodes[at].parent) {
             struct nrg_tree_node *node = &nodes[at];
             bool again = is_counted(b, list, owners, i, at);
+            node->unsized_params += !again && e->bytes < 0;
             if (!again && e->numel < 0) {
                 node->unknown_params += !e->is_buffer;
             } else if (!again) {

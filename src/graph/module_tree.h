@@ -23,6 +23,7 @@ struct nrg_tree_node {
     size_t operators, unknown_operators; /* inclusive */
     int64_t params, params_self, trainable, buffers, param_bytes; /* each storage once */
     size_t unknown_params;                                        /* inclusive */
+    size_t unsized_params;         /* whose bytes are unknown, buffers too; inclusive */
     const struct nrg_type *output; /* of its last call, NULL unknown */
     uint64_t signature;            /* equal: the same structure, sizes and costs */
     uint32_t repeats;              /* with that many siblings from here on alike, 1: alone;
@@ -49,6 +50,7 @@ struct nrg_totals {
     size_t unknown_bytes; /* operators whose traffic is unknown */
     int64_t params, trainable, buffers, param_bytes;
     size_t n_params, unknown_params; /* listed; of them without a shape */
+    size_t unsized_params;           /* whose bytes are unknown, buffers too */
     int64_t peak_activation_bytes;   /* largest sum of activations that live at once */
     size_t unknown_activations;      /* not in that sum */
 };

@@ -185,5 +185,51 @@ class Engines(Case):
         self.assertEqual(totals["macs"], 2 * 3 * 288)
 
 
+class Gguf(Case):
+    @needs_reported
+    def test_reported(self):
+        got = graph(reported("10-gguf-bytes-zero", "all.gguf"))
+        sizes = {m["name"].split(".")[-1]: m["param_bytes"] for m in got["modules"]}
+        self.assertEqual((sizes["nvfp4"], sizes["q1_0"], sizes["q4_0"]), (2304, 576, 2304))
+        self.assertEqual((got["totals"]["params"], got["warnings"]), (34 * 4096, []))
+
+    @staticmethod
+    def text(word):
+        return struct.pack("<Q", len(word)) + word.encode()
+
+    def test_an_unknown_type_has_unknown_bytes(self):
+        """What comes after this version: missing, never 0."""
+        tensors = b"".join(self.text(name) + struct.pack("<IQIQ", 1, 64, kind, 0)
+                           for name, kind in (("a.weight", 0), ("b.weight", 250)))
+        path = self.write("new.gguf", b"GGUF" + struct.pack("<IQQ", 3, 2, 0) + tensors + bytes(1000))
+        got = graph(path)
+        modules = {m["name"]: m for m in got["modules"]}
+        self.assertEqual((modules["a"]["param_bytes"], modules["b"].get("param_bytes")), (256, None))
+        self.assertEqual((got["totals"]["param_bytes"], got["totals"]["unsized_params"]), (256, 1))
+        self.assertTrue(any("type 250 of 'b.weight'" in w for w in got["warnings"]), got["warnings"])
+        self.assertIn("256.0 B+?", run(path).stdout)
+
+
+class SeveralGraphs(Case):
+    GRAPH = """graph(%a : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)):
+  %1 : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu) = aten::relu(%a)
+  return (%1)
+
+"""
+
+    @needs_reported
+    def test_reported(self):
+        got = graph(reported("11-messages", "d19_nnc_log_many.txt"))
+        self.assertIn("only the first graph is counted, not the other 3: line 15, line 27, line 42", got["warnings"])
+
+    def test_one_is_no_news(self):
+        self.assertEqual(graph("-", text=self.GRAPH)["warnings"], [])
+
+    def test_very_many(self):
+        warning = graph("-", text=self.GRAPH * 90)["warnings"][0]
+        self.assertIn("the other 89: line 5, line 9", warning)
+        self.assertTrue(warning.endswith(", ..."), warning)
+
+
 if __name__ == "__main__":
     unittest.main()

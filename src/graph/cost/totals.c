@@ -280,7 +280,8 @@ int nrg_totals_of(const struct nrg_module_tree *tree, const struct nrg_reduced *
                                .buffers = root->buffers,
                                .param_bytes = root->param_bytes,
                                .n_params = tree->n_params,
-                               .unknown_params = root->unknown_params};
+                               .unknown_params = root->unknown_params,
+                               .unsized_params = root->unsized_params};
     for (size_t i = 0; g && i < g->n_operators; i++) {
         const struct nrg_operator *op = &g->operators[i];
         out->unknown_bytes +=

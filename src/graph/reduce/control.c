@@ -341,6 +341,9 @@ static void visit_callee(struct nrg_reducer *r, struct nrg_call_frame *f, const 
         nrg_reducer_saw_module(r, args[0]->path, nrg_type_plain(args[0]->type), true);
     }
     nrg_reducer_drop(r, op, NRG_DROP_CALL, NULL);
+    for (size_t i = 0; i < r->model->n_graphs; i++)
+        if (r->model->graphs[i] == callee)
+            r->called[i] = callee;
     inner.facts = calloc(callee->n_values + 1, sizeof *inner.facts);
     if (!inner.facts) {
         r->rc = -ENOMEM;

@@ -28,6 +28,7 @@ struct nrg_reducer {
     struct nrg_map used;            /* path -> struct nrg_data already made */
     struct nrg_map seen;            /* path -> index + 1 of out->modules */
     struct nrg_arg *none;
+    const struct nrg_graph **called; /* callees of the model, in the order of model->graphs */
     uint32_t region;
     size_t visited;
     unsigned depth; /* of nested blocks and calls */

@@ -13,6 +13,7 @@
 #include "graph/reduce.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -261,6 +262,43 @@ static void reduce_graph(struct nrg_reducer *r, const struct nrg_graph *graph)
                      graph->body->outputs[i]->name);
 }
 
+static const char *name_of(const struct nrg_graph *graph)
+{
+    return graph->name ? graph->name : "";
+}
+
+/* A dump of submodules names its graphs, and some of them are called; a log has many of one model.
+ */
+static bool is_left_out(const struct nrg_reducer *r, size_t i, bool calls)
+{
+    const char *name = name_of(r->model->graphs[i]);
+    return i && !r->called[i] && !strstr(name, "::") && (!calls || !*name);
+}
+
+static void warn_of_others(struct nrg_reducer *r)
+{
+    char list[200] = "";
+    size_t n = 0, len = 0;
+    bool calls = false;
+    for (size_t i = 1; i < r->model->n_graphs; i++)
+        calls |= r->called[i] && !strstr(name_of(r->model->graphs[i]), "::");
+    for (size_t i = 1; i < r->model->n_graphs; i++) {
+        const struct nrg_graph *g = r->model->graphs[i];
+        if (!is_left_out(r, i, calls))
+            continue;
+        n++;
+        if (len < sizeof list - 80)
+            len += (size_t)(*name_of(g) ? snprintf(list + len, sizeof list - len, "%s'%.40s'",
+                                                   len ? ", " : "", name_of(g))
+                                        : snprintf(list + len, sizeof list - len, "%sline %u",
+                                                   len ? ", " : "", g->line));
+        else if (list[len - 1] != '.')
+            len += (size_t)snprintf(list + len, sizeof list - len, ", ...");
+    }
+    if (n)
+        nrg_reducer_warn(r, "only the first graph is counted, not the other %zu: %s", n, list);
+}
+
 static int index_params(struct nrg_map *told, const struct nrg_model *model)
 {
     for (size_t i = 0; model && i < model->n_params; i++)
@@ -281,8 +319,11 @@ int nrg_reduce(const struct nrg_model *model, const struct nrg_model *params,
     out->arena.limit = ARENA_BASE;
     for (size_t i = 0; i < model->n_graphs; i++)
         out->arena.limit += (model->graphs[i]->n_ops + model->graphs[i]->n_values) * ARENA_PER_OP;
+    r.called = nrg_reducer_alloc(&r, model->n_graphs + 1, sizeof *r.called);
     if (!r.rc)
         reduce_graph(&r, model->graphs[0]);
+    if (!r.rc)
+        warn_of_others(&r);
     /* A limit this large is reached by nested calls only, not by the graph itself. */
     if (r.rc == -ENOMEM && out->arena.used > out->arena.limit / 10 * 9)
         r.rc = -E2BIG;

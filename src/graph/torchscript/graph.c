@@ -329,7 +329,7 @@ static int begin_graph(struct ts *ts, const char *name)
         return ts_no_memory(ts);
     graph->name = name;
     graph->body = body;
-    uint32_t line = ts_line_at(ts, ts->p);
+    uint32_t line = graph->line = ts_line_at(ts, ts->p);
     ts->state = (struct ts_state){.graph = graph, .first_line = line, .last_line = line};
     nrg_map_clear(&ts->values);
     ts->ops.n = ts->blocks.n = ts->operands.n = ts->type_args.n = 0;

@@ -23,6 +23,7 @@ struct cursor {
     const struct nrg_source *source;
     size_t at;
     unsigned version;
+    int64_t unknown_type; /* the first, -1: none */
     int rc;
     struct nrg_error *err;
 };
@@ -39,7 +40,9 @@ static const struct ggml_type {
     [18] = {256, 98, 0},     [19] = {256, 50, 0},    [20] = {32, 18, 0},     [21] = {256, 110, 0},
     [22] = {256, 82, 0},     [23] = {256, 136, 0},   [24] = {1, 1, NRG_I8},  [25] = {1, 2, NRG_I16},
     [26] = {1, 4, NRG_I32},  [27] = {1, 8, NRG_I64}, [28] = {1, 8, NRG_F64}, [29] = {256, 56, 0},
-    [30] = {1, 2, NRG_BF16}, [34] = {256, 54, 0},    [35] = {256, 66, 0},    [39] = {32, 17, 0},
+    [30] = {1, 2, NRG_BF16}, [31] = {32, 18, 0},     [32] = {32, 18, 0},     [33] = {32, 18, 0},
+    [34] = {256, 54, 0},     [35] = {256, 66, 0},    [36] = {32, 18, 0},     [37] = {32, 18, 0},
+    [38] = {32, 18, 0},      [39] = {32, 17, 0},     [40] = {64, 36, 0},     [41] = {128, 18, 0},
 };
 
 /* Bytes of a scalar key-value type; 0: string (8) and array (9), or unknown. */
@@ -172,7 +175,15 @@ static void read_tensor(struct cursor *in, struct nrg_model *model)
     tensor.bytes = stored_bytes(type, &tensor);
     if (nrg_le64(offset) > in->source->size && !model->n_warnings)
         nrg_model_warn(model, "the file is cut off: only shapes are known");
-    in->rc = nrg_param_add(model, in->source->name, name, len, &tensor, NRG_ROLE_GUESS, in->err);
+    if (!ggml_type(type)->block && in->unknown_type < 0) {
+        in->unknown_type = (int64_t)type;
+        nrg_model_warn(model, "type %u of '%.*s' is not known: neither are its bytes", type,
+                       (int)(len < 100 ? len : 100), name);
+    }
+    /* Integers are stored as weights are; a state dict's would be buffers. */
+    in->rc =
+        nrg_param_add(model, in->source->name, name, len, &tensor,
+                      nrg_dtype_is_whole(tensor.dtype) ? NRG_ROLE_PARAM : NRG_ROLE_GUESS, in->err);
 }
 
 static int match_gguf(const struct nrg_source *source)
@@ -183,7 +194,7 @@ static int match_gguf(const struct nrg_source *source)
 static int read_gguf(const struct nrg_source *source, struct nrg_model *model,
                      struct nrg_error *err)
 {
-    struct cursor in = {.source = source, .at = 4, .err = err};
+    struct cursor in = {.source = source, .at = 4, .unknown_type = -1, .err = err};
     if (!match_gguf(source))
         return nrg_fail(err, -EBADMSG, source->name, "is not a GGUF file");
     uint32_t version = take_u32(&in);

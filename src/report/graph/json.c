@@ -86,6 +86,15 @@ static json_t *operator_json(const struct nrg_operator *op)
     return o;
 }
 
+/* Parameters without a shape, and without a size in bytes. */
+static void set_missing(json_t *o, size_t unknown, size_t unsized)
+{
+    if (unknown)
+        nrg_json_count(o, "unknown_params", (int64_t)unknown);
+    if (unsized)
+        nrg_json_count(o, "unsized_params", (int64_t)unsized);
+}
+
 static json_t *module_json(const struct nrg_tree_node *n, bool graph, bool calls_known)
 {
     json_t *o = json_pack("{s:s}", "name", n->name);
@@ -98,9 +107,8 @@ static json_t *module_json(const struct nrg_tree_node *n, bool graph, bool calls
     set_sum(o, "params_self", n->params_self, n->unknown_params);
     set_sum(o, "trainable_params", n->trainable, n->unknown_params);
     nrg_json_count(o, "buffers", n->buffers);
-    nrg_json_count(o, "param_bytes", n->param_bytes);
-    if (n->unknown_params)
-        nrg_json_count(o, "unknown_params", (int64_t)n->unknown_params);
+    set_sum(o, "param_bytes", n->param_bytes, n->unsized_params);
+    set_missing(o, n->unknown_params, n->unsized_params);
     if (n->output)
         json_object_set_new(o, "output", tensor_json(n->output));
     if (!graph)
@@ -124,9 +132,8 @@ static json_t *totals_json(const struct nrg_analysis *r)
     set_sum(o, "params", t->params, t->unknown_params);
     set_sum(o, "trainable_params", t->trainable, t->unknown_params);
     nrg_json_count(o, "buffers", t->buffers);
-    nrg_json_count(o, "param_bytes", t->param_bytes);
-    if (t->unknown_params)
-        nrg_json_count(o, "unknown_params", (int64_t)t->unknown_params);
+    set_sum(o, "param_bytes", t->param_bytes, t->unsized_params);
+    set_missing(o, t->unknown_params, t->unsized_params);
     if (!r->has_graph)
         return o;
     set_sum(o, "macs", t->cost.macs, t->unknown_operators);
@@ -137,7 +144,7 @@ static json_t *totals_json(const struct nrg_analysis *r)
     nrg_json_count(o, "unknown_operators", (int64_t)t->unknown_operators);
     set_sum(o, "peak_activation_bytes", t->peak_activation_bytes, t->unknown_activations);
     set_sum(o, "memory_bytes", t->peak_activation_bytes + t->param_bytes,
-            t->unknown_activations + t->unknown_params);
+            t->unknown_activations + t->unsized_params);
     return o;
 }
 

@@ -98,6 +98,15 @@ static void print_number(FILE *out, int64_t n, size_t unknown, int width, bool c
     fprintf(out, "%*s%s ", width, unknown && !n ? "?" : number.text, unknown && n ? "+?" : "  ");
 }
 
+/* Bytes of which some are not known: "?" when nothing is. */
+static struct nrg_shown show_some(int64_t bytes, size_t unknown)
+{
+    struct nrg_shown known = nrg_show_bytes((double)bytes), shown = {"?"};
+    if (bytes || !unknown)
+        snprintf(shown.text, sizeof shown.text, "%.40s%s", known.text, unknown ? "+?" : "");
+    return shown;
+}
+
 static void print_module_row(const struct nrg_analysis *r, const struct rows *rows,
                              const struct nrg_tree_row *row, bool frozen, FILE *out)
 {
@@ -119,7 +128,7 @@ static void print_module_row(const struct nrg_analysis *r, const struct rows *ro
         mine = nrg_cost_times(r->totals.cost.macs ? n->cost.macs : n->cost.flops, times);
     } else {
         fprintf(out, "%12s  ",
-                nrg_show_bytes((double)(nrg_cost_times(n->param_bytes, times))).text);
+                show_some(nrg_cost_times(n->param_bytes, times), n->unsized_params).text);
     }
     if (all > 0)
         nrg_table_bar(out, (double)mine / (double)all);
@@ -210,15 +219,6 @@ static bool weights_missing(const struct nrg_analysis *r)
     return false;
 }
 
-/* Bytes of which some are not known: "?" when nothing is. */
-static struct nrg_shown show_some(int64_t bytes, size_t unknown)
-{
-    struct nrg_shown known = nrg_show_bytes((double)bytes), shown = {"?"};
-    if (bytes || !unknown)
-        snprintf(shown.text, sizeof shown.text, "%.40s%s", known.text, unknown ? "+?" : "");
-    return shown;
-}
-
 static void print_graph_totals(const struct nrg_analysis *r, const struct nrg_text_style *st,
                                FILE *out)
 {
@@ -230,8 +230,8 @@ static void print_graph_totals(const struct nrg_analysis *r, const struct nrg_te
     fprintf(out, "  convention %s\n", nrg_convention_name(r->convention));
     size_t missing = t->unknown_activations;
     fprintf(out, "memory      %18s   parameters %s + largest living activations %s\n",
-            show_some(t->param_bytes + t->peak_activation_bytes, missing + t->unknown_params).text,
-            show_some(t->param_bytes, t->unknown_params).text,
+            show_some(t->param_bytes + t->peak_activation_bytes, missing + t->unsized_params).text,
+            show_some(t->param_bytes, t->unsized_params).text,
             show_some(t->peak_activation_bytes, missing).text);
     missing = t->unknown_bytes;
     fprintf(out, "traffic     %18s   read %s, written %s, each operand once\n",
@@ -268,7 +268,7 @@ void nrg_graph_text(const struct nrg_analysis *r, const struct nrg_graph_view *v
         print_graph_totals(r, &st, out);
     else
         fprintf(out, "bytes       %18s   no graph in this file: nothing to count but parameters\n",
-                nrg_show_bytes((double)t->param_bytes).text);
+                show_some(t->param_bytes, t->unsized_params).text);
 }
 
 /* ---- two models ---- */
