@@ -56,6 +56,23 @@ static void sum_domains(struct nrg_engine *e)
     }
 }
 
+/* One factor for what is estimated: where several domains are, their ends in sum. */
+static void sum_scales(struct nrg_attribution *a)
+{
+    double low_j = 0, high_j = 0, all_j = 0;
+    for (size_t i = 0; i < a->n_domains; i++) {
+        const struct nrg_attribution_domain *d = &a->domains[i];
+        if (isnan(d->scale.low) || !(d->total_j > 0))
+            continue;
+        all_j += d->total_j;
+        low_j += d->scale.low * d->total_j;
+        high_j += d->scale.high * d->total_j;
+    }
+    a->scale = (struct nrg_scale){NAN, NAN};
+    if (all_j > 0)
+        a->scale = (struct nrg_scale){low_j / all_j, high_j / all_j};
+}
+
 /* Notes what was odd about the spans. */
 static void note_spans(struct nrg_engine *e)
 {
@@ -144,6 +161,7 @@ static int make_result(struct nrg_engine *e)
     a->n_rows = view.n;
     set_rest(e, view.part_j);
     sum_domains(e);
+    sum_scales(a);
     note_spans(e);
     return find_units(e);
 }
@@ -197,6 +215,10 @@ static void add_to_rest(struct nrg_attribution_row *rest, const struct nrg_attri
     rest->energy_self_j = nrg_sum_known(rest->energy_self_j, row->energy_self_j);
     rest->self_low_j = nrg_sum_known(rest->self_low_j, row->self_low_j);
     rest->self_high_j = nrg_sum_known(rest->self_high_j, row->self_high_j);
+    rest->self_scaled_low_j = nrg_sum_known(rest->self_scaled_low_j, row->self_scaled_low_j);
+    rest->self_scaled_high_j = nrg_sum_known(rest->self_scaled_high_j, row->self_scaled_high_j);
+    if (row->provenance > rest->provenance)
+        rest->provenance = row->provenance;
 }
 
 static void keep_operators(struct nrg_attribution *a)
@@ -217,6 +239,8 @@ static void keep_operators(struct nrg_attribution *a)
         rest.energy_j = rest.energy_self_j;
         rest.low_j = rest.self_low_j;
         rest.high_j = rest.self_high_j;
+        rest.scaled_low_j = rest.self_scaled_low_j;
+        rest.scaled_high_j = rest.self_scaled_high_j;
         a->rows[n++] = rest;
     }
     a->n_rows = n;

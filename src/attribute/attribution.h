@@ -49,11 +49,10 @@ enum nrg_rows_by {
 /* Flags of a row */
 enum {
     NRG_ROW_UNRESOLVED = 1, /* the sensor can't tell it from its surroundings: see the interval */
-    NRG_ROW_ESTIMATED = 2,  /* energy is from an estimated source */
-    NRG_ROW_MERGED = 4,     /* always together with others: one number for all (see merged_with) */
-    NRG_ROW_UNCLOSED = 8,   /* a span of it was open when the recording ended */
-    NRG_ROW_UNCOVERED = 16, /* part of its time has no reading */
-    NRG_ROW_CLOCK = 32      /* time went back, or spans overlapped: cut to nest */
+    NRG_ROW_MERGED = 2,     /* always together with others: one number for all (see merged_with) */
+    NRG_ROW_UNCLOSED = 4,   /* a span of it was open when the recording ended */
+    NRG_ROW_UNCOVERED = 8,  /* part of its time has no reading */
+    NRG_ROW_CLOCK = 16      /* time went back, or spans overlapped: cut to nest */
 };
 
 struct nrg_attribution_options {
@@ -85,8 +84,10 @@ struct nrg_attribution_row {
     double energy_self_j;
     double low_j, high_j;               /* interval of energy_j at the confidence asked for */
     double self_low_j, self_high_j;     /* of energy_self_j */
-    double shared_low_j, shared_high_j; /* as low_j, high_j, if the sources' own totals are right */
-    const double *domain_j;             /* inclusive, per domain of the attribution */
+    double scaled_low_j, scaled_high_j; /* as low_j, high_j, with the scale of what is estimated */
+    double self_scaled_low_j, self_scaled_high_j;
+    enum nrg_provenance provenance; /* the worst of the domains that it has energy of */
+    const double *domain_j;         /* inclusive, per domain of the attribution */
     enum nrg_method method;
     unsigned flags;
     size_t merged_with;      /* row that carries the group's number; SIZE_MAX */
@@ -95,6 +96,15 @@ struct nrg_attribution_row {
     size_t n_counts;
     /* filled by nrg_attribution_join (model_join.h); NAN: not known */
     double macs, flops, read_bytes, written_bytes; /* per call */
+};
+
+/*
+ * What an estimate does not know of itself: the truth of all rows is between their energy times
+ * `low` and times `high`, with one factor for all of them. So it is no part of a row's interval: it
+ * widens all rows alike, and hides none behind another. NAN: nothing is estimated.
+ */
+struct nrg_scale {
+    double low, high;
 };
 
 struct nrg_attribution_domain {
@@ -106,7 +116,8 @@ struct nrg_attribution_domain {
     double idle_w;       /* NAN: not known */
     char idle_source[32];
     double unattributed_j, idle_j, other_processes_j, total_j;
-    double residual; /* of a regression: rms of what it does not explain, relative; NAN */
+    double residual;        /* of a regression: rms of what it does not explain, relative; NAN */
+    struct nrg_scale scale; /* of an estimate */
 };
 
 /* Joules per step, epoch, cycle, sample, token: whatever was counted. */
@@ -114,6 +125,7 @@ struct nrg_unit_use {
     const char *name; /* "step", "tokens" */
     const char *kind; /* "step", "epoch", "cycle", "counter" */
     double amount, energy_j, low_j, high_j, time_s;
+    double scaled_low_j, scaled_high_j; /* as of a row */
 };
 enum { NRG_UNIT_USES = 16 };
 
@@ -124,6 +136,7 @@ struct nrg_attribution {
     size_t n_domains;
     double total_j, total_uncertainty_j, total_low_j, total_high_j;
     double unattributed_j, idle_j, other_processes_j; /* idle_j 0 unless it is apart */
+    struct nrg_scale scale; /* of the estimated domains together; the total's interval has it */
     enum nrg_provenance provenance;
     enum nrg_method method;
     enum nrg_idle_mode idle;

@@ -91,6 +91,9 @@ static void set_sensor(struct nrg_engine *e, struct nrg_part *part)
     bool banded = (modelled || part_time) && d->energy_j > 0;
     part->factor_low = banded ? d->low_j / d->energy_j : 1 - c->error_low;
     part->factor_high = banded ? d->high_j / d->energy_j : 1 + c->error_high;
+    part->out->scale = (struct nrg_scale){NAN, NAN};
+    if (modelled)
+        part->out->scale = (struct nrg_scale){part->factor_low, part->factor_high};
 }
 
 static void set_lag(struct nrg_engine *e, struct nrg_part *part)

@@ -51,6 +51,8 @@ static void add_use(struct nrg_unit_use *units, size_t *n, size_t max, const cha
     units[at].energy_j += row->energy_j;
     units[at].low_j += row->low_j;
     units[at].high_j += row->high_j;
+    units[at].scaled_low_j += row->scaled_low_j;
+    units[at].scaled_high_j += row->scaled_high_j;
     units[at].time_s += row->time_s;
 }
 

@@ -65,8 +65,10 @@ struct nrg_attribution_row nrg_row_unknown(const char *name, const char *kind, c
                                         .high_j = NAN,
                                         .self_low_j = NAN,
                                         .self_high_j = NAN,
-                                        .shared_low_j = NAN,
-                                        .shared_high_j = NAN,
+                                        .scaled_low_j = NAN,
+                                        .scaled_high_j = NAN,
+                                        .self_scaled_low_j = NAN,
+                                        .self_scaled_high_j = NAN,
                                         .merged_with = SIZE_MAX,
                                         .updates_per_call = NAN,
                                         .macs = NAN,
@@ -160,7 +162,8 @@ static void sum_inside(struct builder *b)
 
 struct interval {
     double energy_j, low_j, high_j;
-    double shared_low_j, shared_high_j; /* without the calibration */
+    double scaled_low_j, scaled_high_j; /* with the scale of what is estimated */
+    double width_j;                     /* of what the sharing leaves open, calibration aside */
 };
 
 /* Of work_s seconds of the pool's work. */
@@ -187,10 +190,14 @@ static void add_interval(const struct nrg_engine *e, size_t p, double energy_j,
     if (high > 0) /* no row has more than there is */
         high = fmin(high, fmax(energy_j, part->out->total_j));
     sum->energy_j = nrg_sum_known(sum->energy_j, energy_j);
-    sum->low_j = nrg_sum_known(sum->low_j, energy_j >= 0 ? low * part->factor_low : low);
-    sum->high_j = nrg_sum_known(sum->high_j, high > 0 ? high * part->factor_high : high);
-    sum->shared_low_j = nrg_sum_known(sum->shared_low_j, low);
-    sum->shared_high_j = nrg_sum_known(sum->shared_high_j, high);
+    double scaled_low = energy_j >= 0 ? low * part->factor_low : low;
+    double scaled_high = high > 0 ? high * part->factor_high : high;
+    bool apart = !isnan(part->out->scale.low); /* it is said once, for all rows */
+    sum->width_j = nrg_sum_known(sum->width_j, high - low);
+    sum->low_j = nrg_sum_known(sum->low_j, apart ? low : scaled_low);
+    sum->high_j = nrg_sum_known(sum->high_j, apart ? high : scaled_high);
+    sum->scaled_low_j = nrg_sum_known(sum->scaled_low_j, scaled_low);
+    sum->scaled_high_j = nrg_sum_known(sum->scaled_high_j, scaled_high);
 }
 
 static void set_energy(struct builder *b, size_t r)
@@ -198,7 +205,7 @@ static void set_energy(struct builder *b, size_t r)
     const struct nrg_engine *e = b->e;
     struct nrg_attribution_row *row = &b->out->rows[r];
     const struct nrg_row_part *parts = &b->v->parts[b->node_of[r] * e->n_parts];
-    struct interval self = {NAN, NAN, NAN, NAN, NAN}, all = self;
+    struct interval self = {NAN, NAN, NAN, NAN, NAN, NAN}, all = self;
     double work_s = b->v->nodes[b->node_of[r]].sums.work_s;
     double *domain_j = &b->inside_j[r * e->n_parts];
     for (size_t p = 0; p < e->n_parts; p++) {
@@ -211,17 +218,19 @@ static void set_energy(struct builder *b, size_t r)
     row->energy_self_j = self.energy_j;
     row->self_low_j = self.low_j;
     row->self_high_j = self.high_j;
+    row->self_scaled_low_j = self.scaled_low_j;
+    row->self_scaled_high_j = self.scaled_high_j;
     row->energy_j = all.energy_j;
     row->low_j = all.low_j;
     row->high_j = all.high_j;
-    row->shared_low_j = all.shared_low_j;
-    row->shared_high_j = all.shared_high_j;
+    row->scaled_low_j = all.scaled_low_j;
+    row->scaled_high_j = all.scaled_high_j;
     for (size_t p = 0; p < e->n_parts; p++)
         if (isnan(domain_j[p]) && !isnan(row->energy_j))
             domain_j[p] = 0; /* its tracks do not use that domain */
     row->domain_j = domain_j;
     /* What a source does not know of itself widens all rows, but hides none behind another. */
-    if (row->shared_high_j - row->shared_low_j > row->energy_j)
+    if (all.width_j > row->energy_j)
         row->flags |= NRG_ROW_UNRESOLVED;
 }
 
@@ -238,8 +247,9 @@ static void set_sensor(struct builder *b, size_t r)
         covered_ns = fmax(covered_ns, known);
         if ((known > 0 && known < sums->self_ns - NRG_UNCOVERED_NS) || parts[p].unknown)
             row->flags |= NRG_ROW_UNCOVERED;
-        if (e->parts[p].channel->channel.provenance == NRG_ESTIMATED && j > 0)
-            row->flags |= NRG_ROW_ESTIMATED;
+        enum nrg_provenance provenance = e->parts[p].channel->channel.provenance;
+        if (provenance > row->provenance && j > 0)
+            row->provenance = provenance;
         if (!(j > most) || !sums->stretches)
             continue;
         most = j;

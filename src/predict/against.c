@@ -63,8 +63,8 @@ static void add_to_sum(struct nrg_against_row *sum, const struct nrg_attribution
     if (inner) /* its energy and time are in the outer row's */
         return;
     sum->measured_j += row->energy_j;
-    sum->low_j += row->low_j;
-    sum->high_j += row->high_j;
+    sum->low_j += row->scaled_low_j; /* a prediction knows nothing of an estimate's scale */
+    sum->high_j += row->scaled_high_j;
     sum->time_s += row->time_s;
 }
 

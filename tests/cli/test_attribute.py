@@ -424,12 +424,23 @@ class Estimated(Attribute):
         self.assertIn("model of CPU time", result["domains"][0]["why"])
         busy, asleep = (next(r for r in result["rows"] if r["name"] == name) for name in ("busy", "asleep"))
         self.assertGreater(busy["energy_j"], asleep["energy_j"])
-        self.assertIn("estimated source", busy["flags"])
+        self.assertEqual((busy["provenance"], busy["flags"]), ("estimated", []))
+        scale = result["scale"]
+        self.assertEqual(scale["domains"], ["machine"])
         for row in (busy, asleep):
-            order = [row[key] for key in ("low_j", "low_without_band_j", "energy_j", "high_without_band_j", "high_j")]
+            order = [row[key] for key in ("low_with_scale_j", "low_j", "energy_j", "high_j", "high_with_scale_j")]
             self.assertEqual(order, sorted(order))
+            self.assertAlmostEqual(row["low_with_scale_j"], row["low_j"] * scale["low"])
+            self.assertAlmostEqual(row["high_with_scale_j"], row["high_j"] * scale["high"])
+        self.assertAlmostEqual(result["total_low_j"], result["total_j"] * scale["low"])
         table = self.run_attribute(path, env=self.env(LC_ALL="C.UTF-8")).stdout.decode()
-        self.assertRegex(table, r"busy .* ± [0-9.]+ % .* cpu-time")
+        self.assertEqual(table.count("estimated"), 1, "said once, in the head: " + table)
+        self.assertIn("every energy here times %.2f .. %.2f: the estimate's scale, common to all rows" %
+                      (scale["low"], scale["high"]), table)
+        rows = {r["name"]: r for r in csv.DictReader(io.StringIO(self.run_attribute(path, "--csv").stdout.decode()))}
+        for key in ("low_j", "high_j", "low_with_scale_j", "high_with_scale_j"):
+            self.assertAlmostEqual(float(rows["busy"][key]), busy[key], places=6)
+        self.assertAlmostEqual(float(rows["total"]["low_with_scale_j"]), result["total_low_j"], places=6)
         self.assertEqual(self.attribute(path, "--method", "cpu-time")["rows"], result["rows"])
 
     def test_a_sensor_is_refused(self):

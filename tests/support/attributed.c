@@ -34,7 +34,7 @@ static void check_laws(const struct nrg_attribution *a, bool tree)
         if (!isnan(row->energy_j)) {
             assert_true(row->low_j <= row->energy_j + tiny && row->energy_j <= row->high_j + tiny);
             assert_true(row->high_j - row->low_j <= row->energy_j + tiny ||
-                        row->flags & (NRG_ROW_UNRESOLVED | NRG_ROW_ESTIMATED));
+                        row->flags & NRG_ROW_UNRESOLVED);
         }
         double sum = 0;
         for (size_t p = 0; p < a->n_domains; p++)

@@ -20,8 +20,12 @@ def attribute(nrg, path, arguments):
 
 @dataclass
 class Tally:
-    """Rows of one scenario: relative errors, half-widths, whether the interval held, whether the row is resolved."""
+    """Rows of one scenario: relative errors, half-widths, whether the interval held, whether the row is resolved.
+
+    Of an estimate the rows are compared with what its law says of the true CPU times; `scaled` are the same rows with the estimate's scale, compared with
+    what the machine drew."""
     rows: list = field(default_factory=list)
+    scaled: list = field(default_factory=list)
     steps: list = field(default_factory=list)
     totals: list = field(default_factory=list)
     methods: list = field(default_factory=list)
@@ -31,20 +35,28 @@ class Tally:
         self.totals.append(compared(machine.total_j(), result["total_j"], result["total_low_j"], result["total_high_j"], True))
         rows = {row["name"]: row for row in result["rows"]}
         for p in range(len(machine.threads)):
-            truth = machine.layer_j(p)
+            truth, factor = machine.layer_j(p), machine.factor if "scale" in result else 1
             for i, layer_j in enumerate(truth):
-                self.rows.append(row_compared(layer_j, rows[f"layer-{p}-{i}"]))
-            self.steps.append(row_compared(truth.sum(), rows[f"step-{p}"]))
+                row = rows[f"layer-{p}-{i}"]
+                self.rows.append(row_compared(layer_j / factor, row))
+                if "scale" in result:
+                    self.scaled.append(row_compared(layer_j, row, "_with_scale"))
+            self.steps.append(row_compared(truth.sum() / factor, rows[f"step-{p}"]))
+
+    def join(self, other):
+        for mine, theirs in ((self.rows, other.rows), (self.scaled, other.scaled), (self.steps, other.steps), (self.totals, other.totals),
+                             (self.methods, other.methods)):
+            mine += theirs
 
     def figures(self):
         return {"methods": sorted(set(self.methods)), "layers": figures(self.rows), "step": figures(self.steps),
-                "total": figures(self.totals)}
+                "total": figures(self.totals), **({"scaled": figures(self.scaled)} if self.scaled else {})}
 
 
-def row_compared(truth, row):
+def row_compared(truth, row, scale=""):
     if row.get("energy_j") is None:
         return compared(truth, math.nan, -math.inf, math.inf, False)
-    return compared(truth, row["energy_j"], row["low_j"], row["high_j"], "not resolved" not in row["flags"])
+    return compared(truth, row["energy_j"], row[f"low{scale}_j"], row[f"high{scale}_j"], "not resolved" not in row["flags"])
 
 
 def compared(truth, value, low, high, resolved):

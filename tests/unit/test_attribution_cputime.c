@@ -38,10 +38,10 @@ static void check_row(const struct nrg_attribution_row *row, double energy_j, do
 {
     double ticks_j = 0.01 + 0.01 * energy_j; /* 3 % of a cell, of 100 cells, at 95 % */
     close_to(row->energy_j, energy_j, 0.01, row->name);
-    close_to(row->low_j, least_j * LOW, ticks_j, "low");
-    close_to(row->high_j, most_j * HIGH, ticks_j, "high");
-    close_to(row->shared_low_j, least_j, ticks_j, "low without the band");
-    close_to(row->shared_high_j, most_j, ticks_j, "high without the band");
+    close_to(row->low_j, least_j, ticks_j, "low");
+    close_to(row->high_j, most_j, ticks_j, "high");
+    close_to(row->scaled_low_j, least_j * LOW, ticks_j, "low with the scale");
+    close_to(row->scaled_high_j, most_j * HIGH, ticks_j, "high with the scale");
 }
 
 /* Half of the thread's time is CPU time: it may lie inside or outside the spans. */
@@ -76,7 +76,7 @@ static void a_busy_thread_is_known(void **state)
     tenths(&m, track, made_name(&m, "module", "net"), 0.01, 0.06);
     attribute(&m, &automatic, &a);
     check_row(row(&a, "net"), 12, 12, 12);
-    assert_int_equal(row(&a, "net")->flags, NRG_ROW_ESTIMATED);
+    assert_int_equal(row(&a, "net")->flags, 0);
     nrg_attribution_release(&a);
     made_release(&m);
 }
@@ -103,8 +103,8 @@ static void a_whole_is_better_known_than_its_parts(void **state)
         attribute(&m, &o, &a);
         check_row(row(&a, "net"), 10, 10, 10);
         check_row(row(&a, "net.one"), 4, 0, 8);
-        assert_int_equal(row(&a, "net")->flags, NRG_ROW_ESTIMATED);
-        assert_int_equal(row(&a, "net.one")->flags, NRG_ROW_UNRESOLVED | NRG_ROW_ESTIMATED);
+        assert_int_equal(row(&a, "net")->flags, 0);
+        assert_int_equal(row(&a, "net.one")->flags, NRG_ROW_UNRESOLVED);
         nrg_attribution_release(&a);
     }
     o.by = NRG_BY_NAME;
@@ -171,7 +171,7 @@ static void too_many_readings_are_thinned(void **state)
     tenths(&m, track, made_name(&m, "module", "net"), 0.01, 0.06);
     attribute(&m, &automatic, &a);
     close_to(row(&a, "net")->energy_j, 6, 0.2, "net");
-    assert_true(row(&a, "net")->low_j > 5 * LOW && row(&a, "net")->high_j < 7 * HIGH);
+    assert_true(row(&a, "net")->low_j > 5 && row(&a, "net")->high_j < 7);
     nrg_attribution_release(&a);
     made_release(&m);
 }

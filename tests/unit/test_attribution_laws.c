@@ -162,8 +162,7 @@ static void check_row(const struct nrg_attribution *a, size_t i, int round)
         return;
     }
     assert_true(row->low_j <= row->energy_j + tiny && row->energy_j <= row->high_j + tiny);
-    bool banded = row->flags & NRG_ROW_ESTIMATED;
-    if (!banded && row->high_j - row->low_j > row->energy_j + tiny)
+    if (row->high_j - row->low_j > row->energy_j + tiny)
         assert_int_equal(row->flags & NRG_ROW_UNRESOLVED, NRG_ROW_UNRESOLVED);
     double sum = 0;
     for (size_t p = 0; p < a->n_domains; p++)

@@ -30,12 +30,19 @@ static void estimates_are_flagged(void **state)
     int64_t track = made_track(&m, "thread", 7, 7, "");
     made_span(&m, 1, 5, track, made_name(&m, "span", "work"));
     attribute(&m, &o, &a);
-    assert_int_equal(row(&a, "work")->flags & NRG_ROW_ESTIMATED, NRG_ROW_ESTIMATED);
+    assert_int_equal(row(&a, "work")->provenance, NRG_ESTIMATED);
+    assert_int_equal(row(&a, "work")->flags, 0);
     assert_int_equal(a.provenance, NRG_ESTIMATED);
     assert_string_equal(a.domains[0].idle_source, "estimate");
     close_to(row(&a, "work")->energy_j, 120, 0.01, "above idle");
-    close_to(row(&a, "work")->high_j, 120 * 1.4, 0.5, "band");
-    close_to(row(&a, "work")->low_j, 120 * 0.8, 0.5, "band");
+    close_to(row(&a, "work")->low_j, 120, 0.5, "the band is no part of a row");
+    close_to(row(&a, "work")->high_j, 120, 0.5, "the band is no part of a row");
+    close_to(row(&a, "work")->scaled_high_j, 120 * 1.4, 0.5, "band");
+    close_to(row(&a, "work")->scaled_low_j, 120 * 0.8, 0.5, "band");
+    close_to(a.scale.low, 0.8, 1e-3, "scale");
+    close_to(a.scale.high, 1.4, 1e-3, "scale");
+    close_to(a.total_low_j, 400, 0.5, "the total has the band");
+    close_to(a.total_high_j, 700, 0.5, "the total has the band");
     nrg_attribution_release(&a);
     made_release(&m);
 }

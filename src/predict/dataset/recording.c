@@ -175,13 +175,11 @@ const char *nrg_reading_unusable(const struct nrg_attribution_row *row)
 
 struct nrg_seen nrg_reading_seen(const struct nrg_reading *r, const struct nrg_attribution_row *row)
 {
-    struct nrg_seen seen = {.energy_j = row->energy_j,
-                            .time_s = row->time_s,
-                            .repeats = (double)row->calls,
-                            .provenance = r->a.provenance};
-    if (row->flags & NRG_ROW_ESTIMATED)
-        seen.provenance = NRG_ESTIMATED;
-    return seen;
+    enum nrg_provenance all = r->a.provenance;
+    return (struct nrg_seen){.energy_j = row->energy_j,
+                             .time_s = row->time_s,
+                             .repeats = (double)row->calls,
+                             .provenance = row->provenance > all ? row->provenance : all};
 }
 
 /* ---- rows ---- */

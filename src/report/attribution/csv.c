@@ -70,7 +70,8 @@ static void print_csv_head(const struct nrg_attribution_report *r, const struct 
     const struct nrg_attribution *a = r->attribution;
     fputs("id,parent,depth,kind,name,detail,number,calls,time_s,self_time_s,energy_j,"
           "energy_self_j,low_j,high_j,energy_per_call_j,share,method,flags,updates_per_call,"
-          "macs,flops,read_bytes,written_bytes,pj_per_mac,j_per_byte",
+          "macs,flops,read_bytes,written_bytes,pj_per_mac,j_per_byte,provenance,low_with_scale_j,"
+          "high_with_scale_j",
           out);
     if (r->cycles)
         fputs(",cycle,power_w,power_above_idle_w,run_time_s,energy_lag_corrected_j", out);
@@ -104,6 +105,13 @@ static void cycle_cells(const struct nrg_execution *c, FILE *out)
     real_cell(out, c->power_above_idle_w);
     real_cell(out, c->run_time_s);
     real_cell(out, c->lag_corrected_j);
+}
+
+/* Empty where nothing is estimated. */
+static void scale_cells(const struct nrg_attribution *a, double low_j, double high_j, FILE *out)
+{
+    real_cell(out, isnan(a->scale.low) ? NAN : low_j);
+    real_cell(out, isnan(a->scale.low) ? NAN : high_j);
 }
 
 static void count_cell(FILE *out, const struct nrg_attribution_row *row, const char *name)
@@ -145,6 +153,8 @@ static void print_csv_row(const struct nrg_attribution_report *r, const struct c
                            nrg_row_j_per_byte(row)};
     for (size_t k = 0; k < sizeof more / sizeof *more; k++)
         real_cell(out, more[k]);
+    text_cell(out, isnan(row->energy_j) ? "" : nrg_provenance_name(row->provenance));
+    scale_cells(a, row->scaled_low_j, row->scaled_high_j, out);
     if (r->cycles)
         cycle_cells(nrg_cycle_of_row(r->cycles, i), out);
     for (size_t d = 0; d < a->n_domains; d++)
@@ -173,7 +183,8 @@ static void print_part(const struct nrg_attribution_report *r, const struct coun
     real_cell(out, p->high_j);
     fputc(',', out); /* energy_per_call_j */
     real_cell(out, p->energy_j / a->total_j);
-    fputs(",,,,,,,,,", out);
+    fputs(",,,,,,,,,,", out);
+    scale_cells(a, p->low_j, p->high_j, out); /* the total has it already */
     if (r->cycles)
         fputs(",,,,,", out);
     for (size_t d = 0; d < a->n_domains; d++)

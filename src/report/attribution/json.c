@@ -32,11 +32,12 @@ static json_t *domain_json(const struct nrg_attribution_domain *d)
     nrg_json_text(o, "idle_source", d->idle_source);
     NRG_JSON_REALS(o, {"total_j", d->total_j}, {"idle_j", d->idle_j},
                    {"other_processes_j", d->other_processes_j},
-                   {"unattributed_j", d->unattributed_j}, {"residual", d->residual});
+                   {"unattributed_j", d->unattributed_j}, {"residual", d->residual},
+                   {"scale_low", d->scale.low}, {"scale_high", d->scale.high});
     return o;
 }
 
-static json_t *unit_json(const struct nrg_unit_use *u)
+static json_t *unit_json(const struct nrg_unit_use *u, bool scaled)
 {
     json_t *o = json_object();
     nrg_json_text(o, "name", u->name);
@@ -45,6 +46,9 @@ static json_t *unit_json(const struct nrg_unit_use *u)
         o, {"amount", u->amount}, {"energy_j", u->energy_j}, {"time_s", u->time_s},
         {"energy_per_unit_j", u->energy_j / u->amount}, {"low_per_unit_j", u->low_j / u->amount},
         {"high_per_unit_j", u->high_j / u->amount}, {"time_per_unit_s", u->time_s / u->amount});
+    if (scaled)
+        NRG_JSON_REALS(o, {"low_per_unit_with_scale_j", u->scaled_low_j / u->amount},
+                       {"high_per_unit_with_scale_j", u->scaled_high_j / u->amount});
     return o;
 }
 
@@ -65,6 +69,25 @@ static json_t *cycles_json(const struct nrg_cycles *c)
     return o;
 }
 
+/* What all rows have in common: they are the truth times a factor between these. */
+static void add_scale(json_t *doc, const struct nrg_attribution *a)
+{
+    json_t *domains = json_array();
+    if (isnan(a->scale.low)) {
+        json_decref(domains);
+        return;
+    }
+    for (size_t i = 0; i < a->n_domains; i++)
+        if (!isnan(a->domains[i].scale.low))
+            json_array_append_new(domains,
+                                  nrg_json_string(nrg_attribution_domain_name(&a->domains[i])));
+    json_t *o = json_object();
+    NRG_JSON_REALS(o, {"low", a->scale.low}, {"high", a->scale.high});
+    nrg_json_text(o, "why", nrg_attribution_scale_why);
+    json_object_set_new(o, "domains", domains);
+    json_object_set_new(doc, "scale", o);
+}
+
 static void add_lists(json_t *doc, const struct nrg_attribution_report *r)
 {
     const struct nrg_attribution *a = r->attribution;
@@ -72,7 +95,7 @@ static void add_lists(json_t *doc, const struct nrg_attribution_report *r)
     for (size_t i = 0; i < a->n_domains; i++)
         json_array_append_new(domains, domain_json(&a->domains[i]));
     for (size_t i = 0; i < a->n_units; i++)
-        json_array_append_new(per, unit_json(&a->units[i]));
+        json_array_append_new(per, unit_json(&a->units[i], !isnan(a->scale.low)));
     for (size_t i = 0; i < a->n_notes; i++)
         json_array_append_new(notes,
                               json_pack("{s:o, s:o}", "what", nrg_json_string(a->notes[i].what),
@@ -98,6 +121,7 @@ static json_t *head_json(const struct nrg_attribution_report *r)
                    {"total_uncertainty_j", a->total_uncertainty_j}, {"total_low_j", a->total_low_j},
                    {"total_high_j", a->total_high_j}, {"unattributed_j", a->unattributed_j},
                    {"idle_j", a->idle_j}, {"other_processes_j", a->other_processes_j});
+    add_scale(doc, a);
     nrg_json_count(doc, "spans", (int64_t)a->spans);
     nrg_json_count(doc, "dropped", (int64_t)a->dropped);
     nrg_json_count(doc, "unclosed", (int64_t)a->unclosed);
@@ -173,9 +197,13 @@ static json_t *row_json(const struct nrg_attribution_report *r, size_t i)
                    {"energy_j", row->energy_j}, {"energy_self_j", row->energy_self_j},
                    {"low_j", row->low_j}, {"high_j", row->high_j}, {"self_low_j", row->self_low_j},
                    {"self_high_j", row->self_high_j});
-    if (row->flags & NRG_ROW_ESTIMATED)
-        NRG_JSON_REALS(o, {"low_without_band_j", row->shared_low_j},
-                       {"high_without_band_j", row->shared_high_j});
+    if (!isnan(a->scale.low))
+        NRG_JSON_REALS(o, {"low_with_scale_j", row->scaled_low_j},
+                       {"high_with_scale_j", row->scaled_high_j},
+                       {"self_low_with_scale_j", row->self_scaled_low_j},
+                       {"self_high_with_scale_j", row->self_scaled_high_j});
+    if (!isnan(row->energy_j))
+        nrg_json_text(o, "provenance", nrg_provenance_name(row->provenance));
     if (row->calls)
         nrg_json_real(o, "energy_per_call_j", row->energy_j / (double)row->calls);
     nrg_json_real(o, "share", row->energy_j / a->total_j);

@@ -61,11 +61,14 @@ int nrg_attribution_label(const struct nrg_attribution *a, size_t row, bool loca
                           struct nrg_str *out);
 
 /* The bits of a row's flags one by one; NULL beyond the last word of NRG_ROW_FLAG_WORDS. */
-enum { NRG_ROW_FLAG_WORDS = 6 };
+enum { NRG_ROW_FLAG_WORDS = 5 };
 const char *nrg_attribution_flag(unsigned flags, size_t word); /* "": not set */
 /* All that are set. */
 json_t *nrg_attribution_flags_json(unsigned flags);
 const char *nrg_attribution_idle_word(enum nrg_idle_mode idle); /* "apart" */
+
+/* Why rows leave the scale of an estimate out. */
+extern const char nrg_attribution_scale_why[];
 
 const char *nrg_attribution_domain_name(const struct nrg_attribution_domain *domain);
 

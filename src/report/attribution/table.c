@@ -23,36 +23,22 @@
 struct line {
     unsigned depth;
     double calls, time_s, self_j, energy_j, low_j, high_j;
-    double shared_low_j, shared_high_j; /* NAN unless the source is estimated */
     double pj_per_mac, j_per_byte;
     const char *method;
     bool bold, warn;
 };
 
-enum column {
-    CALLS,
-    TIME,
-    SELF,
-    ENERGY,
-    BAND,
-    SHARING,
-    PER_CALL,
-    SHARE,
-    PJ_MAC,
-    J_BYTE,
-    METHOD,
-    COLUMNS
-};
+enum column { CALLS, TIME, SELF, ENERGY, BAND, PER_CALL, SHARE, PJ_MAC, J_BYTE, METHOD, COLUMNS };
 
 static const struct {
     const char *head;
     int width;
     int leave_out; /* when there is no room: highest first; 0: never */
 } columns[COLUMNS] = {
-    [CALLS] = {"CALLS", 9, 4},    [TIME] = {"TIME", 11, 3},       [SELF] = {"SELF", 11, 6},
-    [ENERGY] = {"ENERGY", 11, 0}, [BAND] = {"+-", 13, 1},         [PER_CALL] = {"PER CALL", 11, 5},
-    [SHARE] = {"SHARE", 9, 2},    [PJ_MAC] = {"PJ/MAC", 9, 7},    [J_BYTE] = {"PER BYTE", 11, 9},
-    [METHOD] = {"METHOD", 10, 8}, [SHARING] = {"SHARING", 10, 4},
+    [CALLS] = {"CALLS", 9, 4},    [TIME] = {"TIME", 11, 3},    [SELF] = {"SELF", 11, 6},
+    [ENERGY] = {"ENERGY", 11, 0}, [BAND] = {"+-", 13, 1},      [PER_CALL] = {"PER CALL", 11, 5},
+    [SHARE] = {"SHARE", 9, 2},    [PJ_MAC] = {"PJ/MAC", 9, 7}, [J_BYTE] = {"PER BYTE", 11, 9},
+    [METHOD] = {"METHOD", 10, 8},
 };
 
 struct table {
@@ -95,18 +81,6 @@ static struct nrg_shown show_band(const struct table *t, const struct line *l)
     return shown;
 }
 
-/* What is not known of the row, if the estimate's own total is right. */
-static struct nrg_shown show_sharing(const struct table *t, const struct line *l)
-{
-    struct nrg_shown shown = {""};
-    double above = l->shared_high_j - l->energy_j, below = l->energy_j - l->shared_low_j;
-    double off = (above > below ? above : below) / l->energy_j;
-    if (isfinite(off))
-        snprintf(shown.text, sizeof shown.text, "%s %.*f %%", t->view->unicode ? "±" : "+-",
-                 off < 0.1 ? 1 : 0, 100 * off);
-    return shown;
-}
-
 /* Empty where a number is not known, except for energy itself. */
 static struct nrg_shown show_cell(const struct table *t, const struct line *l, enum column c)
 {
@@ -116,8 +90,6 @@ static struct nrg_shown show_cell(const struct table *t, const struct line *l, e
         return nrg_show_energy(l->energy_j);
     if (c == BAND)
         return show_band(t, l);
-    if (c == SHARING)
-        return show_sharing(t, l);
     if (c == TIME && !isnan(l->time_s))
         return nrg_show_seconds(l->time_s);
     if (c == SELF && !isnan(l->self_j))
@@ -180,8 +152,6 @@ static struct line empty_line(void)
                          .energy_j = NAN,
                          .low_j = NAN,
                          .high_j = NAN,
-                         .shared_low_j = NAN,
-                         .shared_high_j = NAN,
                          .pj_per_mac = NAN,
                          .j_per_byte = NAN};
 }
@@ -239,7 +209,6 @@ static int row_name(struct table *t, size_t i)
 static int emit_row(struct table *t, size_t i)
 {
     const struct nrg_attribution_row *row = &t->a->rows[i];
-    bool estimated = row->flags & NRG_ROW_ESTIMATED;
     struct line l = {.depth = row->depth + 1,
                      .calls = (double)row->calls,
                      .time_s = row->time_s,
@@ -247,12 +216,10 @@ static int emit_row(struct table *t, size_t i)
                      .energy_j = row->energy_j,
                      .low_j = row->low_j,
                      .high_j = row->high_j,
-                     .shared_low_j = estimated ? row->shared_low_j : NAN,
-                     .shared_high_j = estimated ? row->shared_high_j : NAN,
                      .pj_per_mac = nrg_row_pj_per_mac(row),
                      .j_per_byte = nrg_row_j_per_byte(row),
                      .method = nrg_method_name(row->method),
-                     .warn = row->flags & (NRG_ROW_UNRESOLVED | NRG_ROW_ESTIMATED)};
+                     .warn = row->flags & NRG_ROW_UNRESOLVED};
     int rc = row_name(t, i);
     if (!rc)
         rc = row_note(t, i);
@@ -344,8 +311,7 @@ static int emit_total(struct table *t)
     l.energy_j = t->a->total_j;
     l.low_j = t->a->total_low_j;
     l.high_j = t->a->total_high_j;
-    l.warn = t->a->provenance == NRG_ESTIMATED;
-    return emit_other(t, "total", l.warn ? "estimated source" : "", &l);
+    return emit_other(t, "total", isnan(t->a->scale.low) ? "" : "with the scale", &l);
 }
 
 static int emit_rest(struct table *t)
@@ -380,10 +346,9 @@ static int emit_all(struct table *t)
 static void find_used(struct table *t)
 {
     for (enum column c = 0; c < COLUMNS; c++)
-        t->use[c] = c != PJ_MAC && c != J_BYTE && c != SHARING;
+        t->use[c] = c != PJ_MAC && c != J_BYTE;
     for (size_t i = 0; i < t->a->n_rows; i++) {
         t->use[PJ_MAC] |= t->shown[i] && !isnan(nrg_row_pj_per_mac(&t->a->rows[i]));
-        t->use[SHARING] |= t->shown[i] && t->a->rows[i].flags & NRG_ROW_ESTIMATED;
         t->use[J_BYTE] |= t->shown[i] && !isnan(nrg_row_j_per_byte(&t->a->rows[i]));
     }
 }

@@ -68,6 +68,22 @@ static void print_lag_and_idle(const struct nrg_attribution *a, const struct nrg
     }
 }
 
+/* Said once, for all rows: see nrg_scale. */
+static void print_scale(const struct nrg_attribution *a, const struct nrg_text_style *st, FILE *out)
+{
+    size_t others = 0;
+    if (isnan(a->scale.low))
+        return;
+    fprintf(out, "%s%-9s%s%severy energy", st->dim, "scale", st->off, st->warn);
+    for (size_t i = 0; i < a->n_domains; i++)
+        others += isnan(a->domains[i].scale.low) ? 1 : 0;
+    for (size_t i = 0, n = 0; others && i < a->n_domains; i++)
+        if (!isnan(a->domains[i].scale.low))
+            fprintf(out, "%s %s", n++ ? "," : " of", nrg_attribution_domain_name(&a->domains[i]));
+    fprintf(out, " here times %.2f .. %.2f%s: %s\n", a->scale.low, a->scale.high, st->off,
+            nrg_attribution_scale_why);
+}
+
 static void print_attribution_head(const struct nrg_attribution_report *r,
                                    const struct nrg_text_style *st, FILE *out)
 {
@@ -82,9 +98,10 @@ static void print_attribution_head(const struct nrg_attribution_report *r,
         fprintf(out, "%s%zu more domains: --json lists all%s\n", st->dim, a->n_domains - n,
                 st->off);
     print_lag_and_idle(a, st, out);
+    print_scale(a, st, out);
     fprintf(out, "%sintervals are those of %g %%", st->dim, 100 * r->confidence);
-    if (a->provenance == NRG_ESTIMATED)
-        fputs(", with the estimate's band", out);
+    if (!isnan(a->scale.low))
+        fputs(", the total's with the scale", out);
     fprintf(out, "%s\n\n", st->off);
 }
 

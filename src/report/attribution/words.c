@@ -6,6 +6,8 @@
 
 #include "report/attribution/report.h"
 
+const char nrg_attribution_scale_why[] = "the estimate's scale, common to all rows";
+
 static bool is_module(const struct nrg_attribution_row *row)
 {
     return !strcmp(row->kind, NRG_KIND_MODULE) || !strcmp(row->kind, NRG_KIND_BACKWARD);
@@ -63,9 +65,9 @@ const char *nrg_attribution_flag(unsigned flags, size_t word)
         unsigned flag;
         const char *text;
     } words[NRG_ROW_FLAG_WORDS] = {
-        {NRG_ROW_UNRESOLVED, "not resolved"}, {NRG_ROW_ESTIMATED, "estimated source"},
-        {NRG_ROW_MERGED, "together"},         {NRG_ROW_UNCLOSED, "not closed"},
-        {NRG_ROW_UNCOVERED, "not covered"},   {NRG_ROW_CLOCK, "cut to nest"},
+        {NRG_ROW_UNRESOLVED, "not resolved"}, {NRG_ROW_MERGED, "together"},
+        {NRG_ROW_UNCLOSED, "not closed"},     {NRG_ROW_UNCOVERED, "not covered"},
+        {NRG_ROW_CLOCK, "cut to nest"},
     };
     if (word >= NRG_ROW_FLAG_WORDS)
         return NULL;

@@ -23,7 +23,7 @@ static void print_verdict(const struct nrg_against_row *row, FILE *out)
     bool any = false;
     fputs(nrg_verdict_names[row->verdict], out);
     for (size_t w = 0; w < NRG_ROW_FLAG_WORDS; w++) {
-        const char *word = nrg_attribution_flag(row->flags & ~(unsigned)NRG_ROW_ESTIMATED, w);
+        const char *word = nrg_attribution_flag(row->flags, w);
         if (*word)
             fprintf(out, "%s%s", any ? ", " : " (", word);
         any |= *word != 0;
