@@ -18,6 +18,7 @@ class Scenario:
     stalls: float = 0.0  # mean part of a call that it waits, as part of its busy time
     uneven_stalls: bool = False  # some layers wait more than others
     workers: float = 0.0  # threads without spans that work beside a busy call: up to this many, by layer
+    uneven_workers: bool = False  # more at one call, fewer at another
     per_call: float = 0.0  # part of a call's energy that does not depend on its duration
     threads: int = 1
     processes: int = 1
@@ -110,6 +111,8 @@ SCENARIOS = [
     Scenario("estimate, 2 threads, uneven stalls", threads=2, stalls=0.3, uneven_stalls=True, **ESTIMATE),
     Scenario("estimate, the same, read at edges", threads=2, stalls=0.3, uneven_stalls=True, read_above_s=1e-3, **ESTIMATE),
     Scenario("estimate, a pool of workers, others", workers=2, others=0.3, **ESTIMATE),
+    Scenario("estimate, workers that come and go", workers=2, uneven_workers=True, others=0.3, **ESTIMATE),
+    Scenario("estimate, the same, with stalls", workers=2, uneven_workers=True, stalls=0.3, uneven_stalls=True, **ESTIMATE),
     # together
     Scenario("2 threads, stalls, another process", threads=2, stalls=0.3, others=0.3, others_w=50),
     Scenario("per call, drift, sampled ticks", per_call=0.5, jitter=0.3, drift=0.1, busy="sampled"),
@@ -122,5 +125,6 @@ HOLDING = {
     "rapl 10 Hz, ticks": 5, "2 threads": 3, "4 threads": 5, "2 threads, 10 Hz": 5, "energy per call, 100 Hz": 5, "idle drifts by 15 %": 1.2,
     "no baseline": 1.2, "two programs, 20 and 40 W": 5, "nvml power, mean of 100 ms": 5, "INA3221, lag known": 5, "INA3221, lag unknown": 5,
     "spans of 0.5 to 3 s, 100 Hz": 0.1, "wall meter, spans of 3 to 15 s": 1, "spans of 50 to 400 ms, 100 Hz": 0.1,
-    "per call, drift, sampled ticks": 5,
+    "per call, drift, sampled ticks": 5, "estimate, one busy thread": 1, "estimate, 2 threads, uneven stalls": 20, "estimate, the same, read at edges": 1,
+    "estimate, a pool of workers, others": 1, "estimate, workers that come and go": 20,
 }

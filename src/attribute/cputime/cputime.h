@@ -13,7 +13,9 @@
  * A *strand* is a source of CPU time: a thread with spans, in the intervals between its readings;
  * or the threads without spans of one process, cell by cell, which follow the spans that are open.
  * A *slot* is one interval of one strand, with what each place was open in it. Slots are made once
- * (slots.c); energies of places are sums over them, and the bounds of a view's rows are found by
+ * (slots.c). All of them together tell how much of its open time a place is busy, where places come
+ * in other mixtures in other slots (rates.c); the CPU time of each slot is divided accordingly
+ * (divide.c). Energies of places are sums over slots, and the bounds of a view's rows are found by
  * adding up the time of all places inside a row first, slot by slot (errors.c): bounds of a whole
  * are closer than the sum of its parts' bounds.
  */
@@ -24,6 +26,11 @@
 
 /* Stands for a number of CPUs or threads that is not known. */
 #define NRG_CPU_MANY 1e6f
+/* Stretches of time, of equal length, whose errors are independent of each other. */
+#define NRG_CPU_BLOCKS 40
+
+/* Strands: threads with spans, and the threads without spans of a process. */
+enum { NRG_CPU_THREAD, NRG_CPU_FOLLOWERS, NRG_CPU_KINDS };
 
 struct nrg_cpu_slot {
     size_t first;           /* of its entries; they go on to the first of the next slot */
@@ -32,11 +39,33 @@ struct nrg_cpu_slot {
     float threads;          /* of the strand that can run at once */
     float beside_s, beside; /* CPU time of the threads that it runs beside, and how many they are */
     float noise;            /* of the joules per CPU second: relative standard error */
+    uint16_t kind, block;
 };
 
 struct nrg_cpu_entry {
     uint32_t place; /* node of walk.rows */
     float open_s;   /* in this slot */
+    float own_s;    /* CPU time of it that is its own, most likely */
+    float calls;    /* how many stretches of it, or which part of one */
+};
+
+/*
+ * CPU seconds per second that places were open, as all slots of one kind of strand tell. The
+ * columns: calls of each place, as if all were of mean length; the rest of the places together,
+ * by time; how much longer than the mean the calls of each place were; time outside of spans.
+ */
+struct nrg_cpu_rates {
+    size_t n;            /* columns; 0: not known */
+    size_t n_own;        /* places with columns of their own */
+    uint32_t *column_of; /* per place; n_own: the rest */
+    uint32_t *place_of;  /* per place with columns of its own */
+    double *call_s;      /* the same: mean length of a call */
+    double *rate;        /* per column */
+    /* Independent reasons why the rates may be off: [doubt * n + column], one deviation each. */
+    size_t n_doubts; /* 0: too little is known of them */
+    double *moved;
+    double t;       /* half of an interval = t * deviation */
+    double *work_j; /* [column * n_parts + part]: joules, if the rate were 1 */
 };
 
 struct nrg_cpu_time {
@@ -44,21 +73,60 @@ struct nrg_cpu_time {
     struct nrg_cpu_entry *entries;
     float *price; /* [slot * n_parts + part]: joules per CPU second; 0 for other methods */
     size_t n_slots, n_entries, cap_slots, cap_entries, cap_price;
-    double cpus; /* of the machine; NRG_CPU_MANY: not known */
+    double cpus;             /* of the machine; NRG_CPU_MANY: not known */
+    struct nrg_arena memory; /* of the rates */
+    struct nrg_cpu_rates rates[NRG_CPU_KINDS];
 };
 
-/* CPU time that a place had in a slot, from the time it was open: at least, most likely, at most.
- */
+/* Of a place with columns of its own: that of longer calls. */
+static inline size_t nrg_cpu_longer(const struct nrg_cpu_rates *rates, size_t column)
+{
+    return rates->n_own + 1 + column;
+}
+
+/* Past the entries of slot i. */
+static inline size_t nrg_cpu_slot_end(const struct nrg_cpu_time *times, size_t i)
+{
+    return i + 1 < times->n_slots ? times->slots[i + 1].first : times->n_entries;
+}
+
+/* Time of a slot in which no place was open. */
+static inline double nrg_cpu_outside_s(const struct nrg_cpu_slot *slot)
+{
+    return slot->width_s > slot->open_s ? (double)(slot->width_s - slot->open_s) : 0;
+}
+
+/* The most CPU time that the strand can have had in so much of the slot. */
+double nrg_cpu_room(const struct nrg_cpu_time *times, const struct nrg_cpu_slot *slot, double s);
+/* CPU time inside of spans, if the strand waits outside of them rather than inside. */
+double nrg_cpu_in_spans(const struct nrg_cpu_time *times, const struct nrg_cpu_slot *slot);
+
+/* CPU time that a row had in a slot, from the time it was open: at least, most likely, at most. */
 struct nrg_cpu_bounds {
     double least_s, own_s, most_s;
 };
 
 struct nrg_cpu_bounds nrg_cpu_bounds(const struct nrg_cpu_time *times,
-                                     const struct nrg_cpu_slot *slot, double open_s);
+                                     const struct nrg_cpu_slot *slot, double open_s, double own_s);
+
+/* Fills times->rates, as far as the slots tell. 0 or -ENOMEM. */
+int nrg_cpu_rates_fit(struct nrg_cpu_time *times, size_t n_places, size_t n_parts,
+                      double confidence);
+/* Fills own_s of the entries. */
+void nrg_cpu_divide(struct nrg_cpu_time *times);
 
 /* A reading of a thread's CPU time. */
 struct nrg_cpu_reading {
     int64_t t_ns, cpu_ns;
+};
+
+/* Of the threads without spans of a group: since the reading before. */
+struct nrg_cpu_interval {
+    int64_t end_ns;
+    float cpu_s;            /* below 0: rounding, or the process was read before its threads */
+    float beside_s, beside; /* CPU time of its threads with spans, and how many ran */
+    float late_s;           /* how much later than the process these were read, in sum */
+    float read;             /* how many were read with it */
 };
 
 /* What is read of the recording (readings.c). */
@@ -68,9 +136,14 @@ struct nrg_cpu_readings {
         struct nrg_cpu_reading *rows; /* in order of time, CPU time never less */
         size_t n, cap;
     } * tracks;
+    struct nrg_cpu_track *processes; /* per group: its process, as it was read */
+    struct nrg_cpu_followers {
+        int64_t begin_ns;
+        struct nrg_cpu_interval *rows;
+        size_t n;
+    } * followers;     /* per group */
     float *group_s;    /* [cell * n_groups + group]: CPU time of the group's processes */
     float *tracks_s;   /* the same: of its threads that have readings */
-    float *tracks_n;   /* the same: how many of those ran */
     float *workload_s; /* per cell: of all processes */
     float *threads;    /* per group: that its processes had at most */
     int64_t gap_ns;    /* readings closer than this are left out: there are too many */

@@ -1,95 +1,193 @@
 /*
- * Bounds of a view's rows by CPU time (cputime.h). A row was open while any place inside it was:
- * their times are added up slot by slot before the bounds are taken. Over slots bounds add up end
- * to end, because a row that waits does so each time; the rounding of busy time adds up as squares.
+ * How far off a view's rows may be by CPU time (cputime.h), for each kind of strand. There are two
+ * answers, and the closer one is taken:
+ *
+ * Bounds. A row was open while any place inside it was: their times are added up slot by slot
+ * before the bounds are taken. Over slots bounds add up end to end, because a row that waits does
+ * so each time.
+ *
+ * Doubts of the rates (rates.c). What one place has too much its neighbour has too little, so
+ * what a doubt moves is added up over the places of a row first; then squares add up.
+ *
+ * The rounding of busy time adds up as squares over slots.
  */
 #include <errno.h>
+#include <math.h>
 
 #include "attribute/cputime/cputime.h"
+
+struct sums {
+    double below_j, above_j; /* by bounds */
+    double variance_j2;      /* by doubts; INFINITY: a place inside has no rate */
+};
 
 struct adder {
     const struct nrg_engine *e;
     struct nrg_view *v;
+    bool whole;  /* rows with all that is inside; false: their own spans */
+    size_t kind; /* of strands */
     struct nrg_arena memory;
-    double *open_s;    /* per node of the view: in this slot; 0: not touched */
-    uint32_t *touched; /* nodes */
+    double *open_s, *own_s; /* per node of the view: in this slot; 0: not touched */
+    double *moved_j;        /* per node: by this doubt */
+    uint32_t *touched;      /* nodes */
     size_t n;
-    uint32_t *stamp; /* per node, of a flat view: the entry that it was counted for, from 1 */
+    uint32_t *holding; /* the nodes that hold a place */
+    uint32_t *stamp;   /* per node, of a flat view: the place that it was listed for, from 1 */
+    uint32_t stamps;
+    struct sums *sums; /* [node * n_parts + part] */
 };
 
-static void add_time(struct adder *a, uint32_t node, double open_s)
+/* All rows that hold a place; in a flat view, those of all names above it. Returns how many. */
+static size_t find_holding(struct adder *a, uint32_t place)
 {
-    if (!(open_s > 0))
-        return;
-    if (!(a->open_s[node] > 0))
-        a->touched[a->n++] = node;
-    a->open_s[node] += open_s;
+    const struct nrg_view *v = a->v;
+    size_t n = 0;
+    if (!a->whole || v->by != NRG_BY_NAME) {
+        for (uint32_t at = v->view_of[place]; at; at = a->whole ? v->nodes[at].parent : 0)
+            a->holding[n++] = at;
+        return n;
+    }
+    a->stamps++;
+    for (size_t up = place; up; up = a->e->walk.rows->nodes[up].parent) {
+        uint32_t at = v->view_of[up];
+        if (a->stamp[at] != a->stamps)
+            a->holding[n++] = at;
+        a->stamp[at] = a->stamps;
+    }
+    return n;
 }
 
-/* All rows that hold a place; in a flat view, those of all names above it. */
-static void add_inside(struct adder *a, const struct nrg_cpu_entry *entry, uint32_t number)
+static void add_entry(struct adder *a, const struct nrg_cpu_entry *entry)
 {
-    double open_s = (double)entry->open_s;
-    if (a->v->by != NRG_BY_NAME) {
-        for (uint32_t at = a->v->view_of[entry->place]; at; at = a->v->nodes[at].parent)
-            add_time(a, at, open_s);
-        return;
+    size_t n = entry->open_s > 0 ? find_holding(a, entry->place) : 0;
+    for (size_t k = 0; k < n; k++) {
+        uint32_t node = a->holding[k];
+        if (!(a->open_s[node] > 0))
+            a->touched[a->n++] = node;
+        a->open_s[node] += (double)entry->open_s;
+        a->own_s[node] += (double)entry->own_s;
     }
-    for (size_t up = entry->place; up; up = a->e->walk.rows->nodes[up].parent) {
-        uint32_t at = a->v->view_of[up];
-        if (a->stamp[at] != number)
-            add_time(a, at, open_s);
-        a->stamp[at] = number;
-    }
-}
-
-static void add_bounds(struct nrg_row_error *error, const struct nrg_cpu_bounds *b, double price,
-                       double noise)
-{
-    double random_j = b->own_s * price * noise;
-    error->below_j += (b->own_s - b->least_s) * price;
-    error->above_j += (b->most_s - b->own_s) * price;
-    error->variance_j2 += random_j * random_j;
 }
 
 /* Takes the bounds of what was added up. */
-static void end_slot(struct adder *a, size_t i, bool whole)
+static void end_slot(struct adder *a, size_t i)
 {
     const struct nrg_cpu_time *t = a->e->cpu_time;
+    const struct nrg_cpu_slot *slot = &t->slots[i];
     size_t n_parts = a->e->n_parts;
     for (size_t k = 0; k < a->n; k++) {
         uint32_t node = a->touched[k];
-        struct nrg_cpu_bounds b = nrg_cpu_bounds(t, &t->slots[i], a->open_s[node]);
-        a->open_s[node] = 0;
+        struct nrg_cpu_bounds b = nrg_cpu_bounds(t, slot, a->open_s[node], a->own_s[node]);
+        a->open_s[node] = a->own_s[node] = 0;
         for (size_t p = 0; p < n_parts; p++) {
             struct nrg_row_part *part = &a->v->parts[node * n_parts + p];
-            if (a->e->parts[p].method == NRG_METHOD_CPU_TIME)
-                add_bounds(whole ? &part->whole : &part->self, &b,
-                           (double)t->price[i * n_parts + p], (double)t->slots[i].noise);
+            struct sums *sums = &a->sums[node * n_parts + p];
+            double price = (double)t->price[i * n_parts + p];
+            double random_j = b.own_s * price * (double)slot->noise;
+            sums->below_j += (b.own_s - b.least_s) * price;
+            sums->above_j += (b.most_s - b.own_s) * price;
+            (a->whole ? &part->whole : &part->self)->variance_j2 += random_j * random_j;
         }
     }
     a->n = 0;
 }
 
+/* What one doubt moves, of all rows. */
+static void add_doubt(struct adder *a, size_t p, const double *moved)
+{
+    const struct nrg_cpu_rates *r = &a->e->cpu_time->rates[a->kind];
+    size_t n_parts = a->e->n_parts;
+    for (size_t c = 0; c < r->n_own; c++) {
+        size_t n = find_holding(a, r->place_of[c]);
+        size_t longer = nrg_cpu_longer(r, c);
+        for (size_t k = 0; k < n; k++)
+            a->moved_j[a->holding[k]] += moved[c] * r->work_j[c * n_parts + p] +
+                                         moved[longer] * r->work_j[longer * n_parts + p];
+    }
+    for (size_t c = 0; c < r->n_own; c++) {
+        size_t n = find_holding(a, r->place_of[c]);
+        for (size_t k = 0; k < n; k++) {
+            double *moved_j = &a->moved_j[a->holding[k]];
+            a->sums[a->holding[k] * n_parts + p].variance_j2 += *moved_j * *moved_j;
+            *moved_j = 0;
+        }
+    }
+}
+
+static void add_doubts(struct adder *a)
+{
+    const struct nrg_cpu_rates *r = &a->e->cpu_time->rates[a->kind];
+    for (size_t p = 0; p < a->e->n_parts; p++)
+        for (size_t d = 0; r->n && d < r->n_doubts; d++)
+            if (a->e->parts[p].method == NRG_METHOD_CPU_TIME)
+                add_doubt(a, p, r->moved + d * r->n);
+}
+
+/* Rows that hold a place without a rate of its own have bounds alone. */
+static void mark_unknown(struct adder *a, const struct nrg_cpu_entry *entry)
+{
+    const struct nrg_cpu_rates *r = &a->e->cpu_time->rates[a->kind];
+    if (r->n && r->n_doubts && r->column_of[entry->place] < r->n_own)
+        return;
+    size_t n = find_holding(a, entry->place);
+    for (size_t k = 0; k < n; k++)
+        for (size_t p = 0; p < a->e->n_parts; p++)
+            a->sums[a->holding[k] * a->e->n_parts + p].variance_j2 = INFINITY;
+}
+
+static void add_slots(struct adder *a)
+{
+    const struct nrg_cpu_time *t = a->e->cpu_time;
+    for (size_t i = 0; i < t->n_slots; i++) {
+        if (t->slots[i].kind != a->kind)
+            continue;
+        for (size_t j = t->slots[i].first; j < nrg_cpu_slot_end(t, i); j++) {
+            add_entry(a, &t->entries[j]);
+            mark_unknown(a, &t->entries[j]);
+        }
+        end_slot(a, i);
+    }
+}
+
+/* The closer of the two answers. */
+static void settle(struct adder *a)
+{
+    double t = a->e->cpu_time->rates[a->kind].t;
+    for (size_t k = 0; k < a->v->n * a->e->n_parts; k++) {
+        struct nrg_row_error *error = a->whole ? &a->v->parts[k].whole : &a->v->parts[k].self;
+        struct sums *sums = &a->sums[k];
+        double half_j = isfinite(sums->variance_j2) ? t * sqrt(sums->variance_j2) : INFINITY;
+        error->below_j += fmin(sums->below_j, half_j);
+        error->above_j += fmin(sums->above_j, half_j);
+        *sums = (struct sums){0};
+    }
+}
+
+static int prepare(struct adder *a)
+{
+    size_t n = a->v->n + 1, deep = a->e->walk.rows->n + n;
+    a->open_s = nrg_arena_array(&a->memory, n, sizeof *a->open_s);
+    a->own_s = nrg_arena_array(&a->memory, n, sizeof *a->own_s);
+    a->moved_j = nrg_arena_array(&a->memory, n, sizeof *a->moved_j);
+    a->touched = nrg_arena_array(&a->memory, n, sizeof *a->touched);
+    a->stamp = nrg_arena_array(&a->memory, n, sizeof *a->stamp);
+    a->holding = nrg_arena_array(&a->memory, deep, sizeof *a->holding);
+    a->sums = nrg_arena_array(&a->memory, n * a->e->n_parts + 1, sizeof *a->sums);
+    return a->memory.failed ? -ENOMEM : 0;
+}
+
 int nrg_cputime_errors(const struct nrg_engine *e, struct nrg_view *v)
 {
-    const struct nrg_cpu_time *t = e->cpu_time;
     struct adder a = {.e = e, .v = v};
-    if (!t)
+    if (!e->cpu_time)
         return 0;
-    a.open_s = nrg_arena_array(&a.memory, v->n + 1, sizeof *a.open_s);
-    a.touched = nrg_arena_array(&a.memory, v->n + 1, sizeof *a.touched);
-    a.stamp = nrg_arena_array(&a.memory, v->n + 1, sizeof *a.stamp);
-    int rc = a.memory.failed ? -ENOMEM : 0;
-    for (size_t i = 0; !rc && i < t->n_slots; i++) {
-        size_t first = t->slots[i].first;
-        size_t end = i + 1 < t->n_slots ? t->slots[i + 1].first : t->n_entries;
-        for (size_t j = first; j < end; j++)
-            add_time(&a, v->view_of[t->entries[j].place], (double)t->entries[j].open_s);
-        end_slot(&a, i, false);
-        for (size_t j = first; j < end; j++)
-            add_inside(&a, &t->entries[j], (uint32_t)j + 1);
-        end_slot(&a, i, true);
+    int rc = prepare(&a);
+    for (int pass = 0; !rc && pass < 2 * NRG_CPU_KINDS; pass++) {
+        a.whole = pass % 2;
+        a.kind = (size_t)pass / 2;
+        add_doubts(&a);
+        add_slots(&a);
+        settle(&a);
     }
     nrg_arena_release(&a.memory);
     return rc;

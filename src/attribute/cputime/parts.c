@@ -76,13 +76,11 @@ static void add_energies(struct nrg_engine *e)
 {
     const struct nrg_cpu_time *t = e->cpu_time;
     for (size_t i = 0; i < t->n_slots; i++) {
-        size_t end = i + 1 < t->n_slots ? t->slots[i + 1].first : t->n_entries;
-        for (size_t j = t->slots[i].first; j < end; j++) {
+        for (size_t j = t->slots[i].first; j < nrg_cpu_slot_end(t, i); j++) {
             const struct nrg_cpu_entry *entry = &t->entries[j];
-            double own_s = nrg_cpu_bounds(t, &t->slots[i], (double)entry->open_s).own_s;
             for (size_t p = 0; p < e->n_parts; p++)
                 e->row_parts[(size_t)entry->place * e->n_parts + p].energy_j +=
-                    own_s * (double)t->price[i * e->n_parts + p];
+                    (double)entry->own_s * (double)t->price[i * e->n_parts + p];
         }
     }
 }
@@ -119,7 +117,12 @@ int nrg_cputime_parts(struct nrg_engine *e)
         rc = 0;
     }
     if (!rc && e->cpu_time)
+        rc = nrg_cpu_rates_fit(e->cpu_time, e->walk.rows->n + 1, e->n_parts,
+                               e->options->confidence > 0 ? e->options->confidence : 0.95);
+    if (!rc && e->cpu_time) {
+        nrg_cpu_divide(e->cpu_time);
         add_energies(e);
+    }
     return rc;
 }
 
@@ -129,6 +132,7 @@ void nrg_cputime_release(struct nrg_engine *e)
         free(e->cpu_time->slots);
         free(e->cpu_time->entries);
         free(e->cpu_time->price);
+        nrg_arena_release(&e->cpu_time->memory);
     }
     free(e->cpu_time);
     e->cpu_time = NULL;

@@ -15,7 +15,9 @@
 
 #define MAX_READINGS ((size_t)1 << 20)
 #define FIRST_GAP_NS NRG_NS_PER_MS
-#define READ_NS      10000 /* between the reading and its time stamp, at most */
+#define READ_NS      10000  /* between the reading and its time stamp, at most */
+#define TOGETHER_NS  200000 /* readings closer than this were made in one go */
+#define FAR_NS       (5 * NRG_NS_PER_MS)
 
 struct process {
     struct nrg_cpu_reading last;
@@ -30,38 +32,6 @@ struct reader {
     size_t n_ids;
     uint32_t unknown; /* the group of the processes without tracks; UINT32_MAX: none */
 };
-
-static void add_process_time(struct reader *r, const struct process *p, int64_t t_ns,
-                             int64_t cpu_ns)
-{
-    const struct nrg_cells *c = &r->e->cells;
-    double used_s = (double)(cpu_ns - p->last.cpu_ns) * 1e-9;
-    uint32_t group = p->group != UINT32_MAX ? p->group : r->unknown;
-    nrg_cells_spread(c, p->last.t_ns, t_ns, used_s, r->to->workload_s, 1);
-    if (group != UINT32_MAX)
-        nrg_cells_spread(c, p->last.t_ns, t_ns, used_s, r->to->group_s + group, c->n_groups);
-    r->to->any = true;
-}
-
-static int on_process_rows(void *arg, const struct nrg_rows *rows)
-{
-    struct reader *r = arg;
-    for (size_t i = 0; i < rows->n; i++) {
-        int64_t id = nrg_rows_column(rows, NRG_P_PROCESS)[i], t_ns = rows->t_ns[i];
-        int64_t cpu_ns = nrg_rows_column(rows, NRG_P_CPU_NS)[i];
-        int64_t threads = nrg_rows_column(rows, NRG_P_THREADS)[i];
-        if (id < 1 || (size_t)id >= r->n_ids || !nrg_is_time(t_ns) || !nrg_is_time(cpu_ns))
-            continue;
-        struct process *p = &r->processes[id];
-        if (p->seen && t_ns > p->last.t_ns && cpu_ns >= p->last.cpu_ns)
-            add_process_time(r, p, t_ns, cpu_ns);
-        if (threads != NRG_MISSING && p->group != UINT32_MAX)
-            r->to->threads[p->group] = fmaxf(r->to->threads[p->group], (float)threads);
-        p->last = (struct nrg_cpu_reading){t_ns, cpu_ns};
-        p->seen = true;
-    }
-    return 0;
-}
 
 static int by_time(const void *a, const void *b)
 {
@@ -111,20 +81,69 @@ static void thin_track(struct nrg_cpu_track *track, int64_t gap_ns)
     track->n = n;
 }
 
-static void thin_all(struct nrg_cpu_readings *to, size_t n_tracks)
+static void thin_all(struct nrg_cpu_readings *to, const struct nrg_cells *c)
 {
     to->gap_ns = to->gap_ns ? 2 * to->gap_ns : FIRST_GAP_NS;
     to->n_rows = 0;
-    for (size_t i = 0; i < n_tracks; i++) {
-        thin_track(&to->tracks[i], to->gap_ns);
-        to->n_rows += to->tracks[i].n;
+    for (size_t i = 0; i < c->n_tracks + c->n_groups; i++) {
+        struct nrg_cpu_track *track =
+            i < c->n_tracks ? &to->tracks[i] : &to->processes[i - c->n_tracks];
+        thin_track(track, to->gap_ns);
+        to->n_rows += track->n;
     }
+}
+
+/* Keeps a reading, unless it comes too shortly after another. 0 or -ENOMEM. */
+static int keep_reading(struct reader *r, struct nrg_cpu_track *track, struct nrg_cpu_reading row)
+{
+    struct nrg_cpu_readings *to = r->to;
+    if (track->n && row.t_ns > track->rows[track->n - 1].t_ns &&
+        row.t_ns - track->rows[track->n - 1].t_ns < to->gap_ns)
+        return 0;
+    if (nrg_append(&track->rows, &track->n, &track->cap, &row, sizeof row))
+        return -ENOMEM;
+    if (++to->n_rows > MAX_READINGS)
+        thin_all(to, &r->e->cells);
+    return 0;
+}
+
+static void add_process_time(struct reader *r, const struct process *p, int64_t t_ns,
+                             int64_t cpu_ns)
+{
+    const struct nrg_cells *c = &r->e->cells;
+    double used_s = (double)(cpu_ns - p->last.cpu_ns) * 1e-9;
+    uint32_t group = p->group != UINT32_MAX ? p->group : r->unknown;
+    nrg_cells_spread(c, p->last.t_ns, t_ns, used_s, r->to->workload_s, 1);
+    if (group != UINT32_MAX)
+        nrg_cells_spread(c, p->last.t_ns, t_ns, used_s, r->to->group_s + group, c->n_groups);
+    r->to->any = true;
+}
+
+static int on_process_rows(void *arg, const struct nrg_rows *rows)
+{
+    struct reader *r = arg;
+    for (size_t i = 0; i < rows->n; i++) {
+        int64_t id = nrg_rows_column(rows, NRG_P_PROCESS)[i], t_ns = rows->t_ns[i];
+        int64_t cpu_ns = nrg_rows_column(rows, NRG_P_CPU_NS)[i];
+        int64_t threads = nrg_rows_column(rows, NRG_P_THREADS)[i];
+        if (id < 1 || (size_t)id >= r->n_ids || !nrg_is_time(t_ns) || !nrg_is_time(cpu_ns))
+            continue;
+        struct process *p = &r->processes[id];
+        if (p->seen && t_ns > p->last.t_ns && cpu_ns >= p->last.cpu_ns)
+            add_process_time(r, p, t_ns, cpu_ns);
+        if (threads != NRG_MISSING && p->group != UINT32_MAX)
+            r->to->threads[p->group] = fmaxf(r->to->threads[p->group], (float)threads);
+        p->last = (struct nrg_cpu_reading){t_ns, cpu_ns};
+        p->seen = true;
+        if (p->group != UINT32_MAX && keep_reading(r, &r->to->processes[p->group], p->last))
+            return -ENOMEM;
+    }
+    return 0;
 }
 
 static int on_thread_rows(void *arg, const struct nrg_rows *rows)
 {
     struct reader *r = arg;
-    struct nrg_cpu_readings *to = r->to;
     for (size_t i = 0; i < rows->n; i++) {
         struct nrg_cpu_reading row = {rows->t_ns[i], nrg_rows_column(rows, NRG_T_CPU_NS)[i]};
         const struct nrg_span_track *known =
@@ -132,16 +151,10 @@ static int on_thread_rows(void *arg, const struct nrg_rows *rows)
         if (!known || !nrg_is_time(row.t_ns) || !nrg_is_time(row.cpu_ns))
             continue;
         size_t at = (size_t)(known - r->e->catalog.tracks);
-        struct nrg_cpu_track *track = &to->tracks[at];
         if (r->e->cells.track_pool[at])
             continue; /* a GPU's work is not its thread's CPU time */
-        if (track->n && row.t_ns > track->rows[track->n - 1].t_ns &&
-            row.t_ns - track->rows[track->n - 1].t_ns < to->gap_ns)
-            continue;
-        if (nrg_append(&track->rows, &track->n, &track->cap, &row, sizeof row))
+        if (keep_reading(r, &r->to->tracks[at], row))
             return -ENOMEM;
-        if (++to->n_rows > MAX_READINGS)
-            thin_all(to, r->e->cells.n_tracks);
     }
     return 0;
 }
@@ -158,26 +171,107 @@ static void sum_track(struct reader *r, size_t at)
         if (!(used_s > 0))
             continue;
         nrg_cells_spread(c, from_ns, to_ns, used_s, r->to->tracks_s + group, c->n_groups);
-        nrg_cells_spread(c, from_ns, to_ns, (double)(to_ns - from_ns) * 1e-9,
-                         r->to->tracks_n + group, c->n_groups);
     }
 }
 
-/* Seconds become numbers of threads; where no process is known, the threads are all there is. */
+/* Where no process is known, the threads are all there is. */
 static void complete_cells(struct nrg_cpu_readings *to, const struct nrg_cells *c)
 {
     for (size_t k = 0; k < c->n; k++) {
         float *group_s = to->group_s + k * c->n_groups, *tracks_s = to->tracks_s + k * c->n_groups;
         bool known = to->workload_s[k] > 0;
-        for (size_t g = 0; g < c->n_groups; g++) {
-            float *n = &to->tracks_n[k * c->n_groups + g];
-            *n = ceilf(*n / (float)fmax(nrg_cells_length_s(c, k), 1e-9) - 1e-3f);
-            if (known)
-                continue;
+        for (size_t g = 0; g < c->n_groups && !known; g++) {
             group_s[g] = tracks_s[g];
             to->workload_s[k] += tracks_s[g];
         }
     }
+}
+
+/* ---- threads without spans ---- */
+
+/* The reading of a thread that was made in one go with that of its process; NULL: none was. */
+static const struct nrg_cpu_reading *read_together(const struct nrg_cpu_reading *before,
+                                                   const struct nrg_cpu_reading *after,
+                                                   int64_t t_ns)
+{
+    if (after->t_ns - before->t_ns < FAR_NS) /* a line between them is as close */
+        return NULL;
+    if (llabs(after->t_ns - t_ns) < TOGETHER_NS)
+        return after;
+    return llabs(before->t_ns - t_ns) < TOGETHER_NS ? before : NULL;
+}
+
+/* CPU time of a thread up to t_ns; *at is its next reading, and moves on. *late_s: how much later
+ * it was read in one go with its process; NAN: it was not. */
+static double track_cpu_s(const struct nrg_cpu_track *track, size_t *at, int64_t t_ns,
+                          double *late_s)
+{
+    *late_s = NAN;
+    while (*at < track->n && track->rows[*at].t_ns < t_ns)
+        (*at)++;
+    if (!track->n)
+        return 0;
+    const struct nrg_cpu_reading *after = &track->rows[*at < track->n ? *at : track->n - 1];
+    const struct nrg_cpu_reading *before = &track->rows[*at ? *at - 1 : 0];
+    const struct nrg_cpu_reading *with = read_together(before, after, t_ns);
+    double width_ns = (double)(after->t_ns - before->t_ns), part = 0;
+    if (with) {
+        *late_s = (double)(with->t_ns - t_ns) * 1e-9;
+        return (double)with->cpu_ns * 1e-9;
+    }
+    if (width_ns > 0)
+        part = fmin(fmax((double)(t_ns - before->t_ns) / width_ns, 0), 1);
+    return ((double)before->cpu_ns + part * (double)(after->cpu_ns - before->cpu_ns)) * 1e-9;
+}
+
+/* Takes the CPU time of a thread off the group's intervals. */
+static void take_track(struct nrg_cpu_followers *f, const struct nrg_cpu_track *track)
+{
+    size_t at = 0;
+    double late_s, last_s = track_cpu_s(track, &at, f->begin_ns, &late_s);
+    for (size_t i = 0; i < f->n; i++) {
+        struct nrg_cpu_interval *row = &f->rows[i];
+        double now_s = track_cpu_s(track, &at, row->end_ns, &late_s), used_s = now_s - last_s;
+        last_s = now_s;
+        row->cpu_s -= (float)used_s;
+        row->beside_s += (float)used_s;
+        row->beside += used_s > 0 ? 1 : 0;
+        row->late_s += isnan(late_s) ? 0 : (float)late_s;
+        row->read += isnan(late_s) ? 0 : 1;
+    }
+}
+
+/* Intervals between the readings of its process; where there is none, cells. */
+static int start_followers(struct nrg_cpu_readings *to, const struct nrg_cells *c, size_t g)
+{
+    struct nrg_cpu_followers *f = &to->followers[g];
+    struct nrg_cpu_track *process = &to->processes[g];
+    put_in_order(process);
+    bool read = process->n > 1;
+    size_t n = read ? process->n - 1 : c->n;
+    f->rows = nrg_arena_array(&to->memory, n + 1, sizeof *f->rows);
+    if (!f->rows)
+        return -ENOMEM;
+    f->n = n;
+    f->begin_ns = read ? process->rows[0].t_ns : c->begin_ns[0];
+    for (size_t i = 0; i < n; i++) {
+        const struct nrg_cpu_reading *end = process->rows + i + 1;
+        f->rows[i].end_ns = read ? end->t_ns : c->begin_ns[i + 1];
+        f->rows[i].cpu_s = read ? (float)((double)(end->cpu_ns - (end - 1)->cpu_ns) * 1e-9)
+                                : to->group_s[i * c->n_groups + g];
+    }
+    return 0;
+}
+
+static int make_followers(struct nrg_cpu_readings *to, const struct nrg_cells *c)
+{
+    int rc = 0;
+    for (size_t g = 0; !rc && g < c->n_groups; g++)
+        rc = start_followers(to, c, g);
+    for (size_t i = 0; !rc && i < c->n_tracks; i++)
+        if (!c->track_pool[i])
+            take_track(&to->followers[c->track_group[i]], &to->tracks[i]);
+    return rc;
 }
 
 static int prepare_reader(struct reader *r, struct nrg_arena *memory)
@@ -191,7 +285,8 @@ static int prepare_reader(struct reader *r, struct nrg_arena *memory)
     to->tracks = nrg_arena_array(&to->memory, c->n_tracks + 1, sizeof *to->tracks);
     to->group_s = nrg_arena_array(&to->memory, c->n * c->n_groups + 1, sizeof *to->group_s);
     to->tracks_s = nrg_arena_array(&to->memory, c->n * c->n_groups + 1, sizeof *to->tracks_s);
-    to->tracks_n = nrg_arena_array(&to->memory, c->n * c->n_groups + 1, sizeof *to->tracks_n);
+    to->processes = nrg_arena_array(&to->memory, c->n_groups + 1, sizeof *to->processes);
+    to->followers = nrg_arena_array(&to->memory, c->n_groups + 1, sizeof *to->followers);
     to->workload_s = nrg_arena_array(&to->memory, c->n + 1, sizeof *to->workload_s);
     to->threads = nrg_arena_array(&to->memory, c->n_groups + 1, sizeof *to->threads);
     if (memory->failed || to->memory.failed)
@@ -228,6 +323,8 @@ int nrg_cpu_readings_init(struct nrg_cpu_readings *to, struct nrg_engine *e, int
     }
     if (!rc)
         complete_cells(to, &e->cells);
+    if (!rc)
+        rc = make_followers(to, &e->cells);
     nrg_arena_release(&memory);
     if (rc)
         nrg_cpu_readings_release(to, e);
@@ -238,6 +335,8 @@ void nrg_cpu_readings_release(struct nrg_cpu_readings *to, const struct nrg_engi
 {
     for (size_t i = 0; to->tracks && i < e->cells.n_tracks; i++)
         free(to->tracks[i].rows);
+    for (size_t g = 0; to->processes && g < e->cells.n_groups; g++)
+        free(to->processes[g].rows);
     nrg_arena_release(&to->memory);
     *to = (struct nrg_cpu_readings){0};
 }

@@ -2,10 +2,10 @@
  * Makes the slots of cpu-time (cputime.h): one walk through the spans, in which each strand
  * collects how long each place was open, and hands it over where its interval ends.
  *
- * Of a thread with spans, intervals end where its CPU time was read. The threads without spans of a
- * process have cells. At an instant they follow the tracks that have a span open, in proportion
- * to the CPU time of each (a thread that waits has nobody working for it); that share of time
- * is kept by a potential, as in flow.h.
+ * Of a thread with spans, intervals end where its CPU time was read, of the threads without spans
+ * where that of their process was. At an instant they follow the tracks that have a span open, in
+ * proportion to the CPU time of each (a thread that waits has nobody working for it); that share of
+ * time is kept by a potential, as in flow.h.
  */
 #include <errno.h>
 #include <math.h>
@@ -25,10 +25,20 @@ struct pending {
     size_t n, cap, packed; /* packed: so many were left when they were added up last */
 };
 
+/* A part of a stretch, in the entry of a slot that is over. */
+struct piece {
+    size_t entry;
+    double part_s;
+};
+
 struct track {
     struct pending pending;
     uint32_t place; /* 0: none is open */
     int64_t since_ns;
+    int64_t began_ns;             /* the stretch of `place` */
+    double part_s[NRG_CPU_KINDS]; /* of that stretch, in the slots in hand */
+    struct piece *pieces;         /* and in those that are over */
+    size_t n_pieces, cap_pieces;
     size_t next; /* reading that ends the interval */
     double weight, work_done;
 };
@@ -38,6 +48,8 @@ struct group {
     double weight, work; /* of its open tracks; potential: integral of 1 / weight */
     size_t open;
     int64_t done_ns;
+    size_t next;   /* interval of its followers */
+    double late_s; /* CPU time of open spans that was read too late, at its begin */
 };
 
 struct walker {
@@ -53,6 +65,7 @@ struct walker {
     uint32_t *stamp, *slot_of; /* per place: see pack */
     uint32_t stamps;
     size_t cell;
+    int64_t next_ns; /* when the first interval of followers ends */
     int rc;
 };
 
@@ -65,6 +78,7 @@ static void pack(struct walker *w, struct pending *p)
         uint32_t place = p->entries[i].place;
         if (w->stamp[place] == w->stamps) {
             p->entries[w->slot_of[place]].open_s += p->entries[i].open_s;
+            p->entries[w->slot_of[place]].calls += p->entries[i].calls;
             continue;
         }
         w->stamp[place] = w->stamps;
@@ -74,13 +88,13 @@ static void pack(struct walker *w, struct pending *p)
     p->n = p->packed = n;
 }
 
-static void add_open(struct walker *w, struct pending *p, uint32_t place, double open_s)
+static void add_entry(struct walker *w, struct pending *p, struct nrg_cpu_entry entry)
 {
-    struct nrg_cpu_entry entry = {place, (float)open_s};
-    if (w->rc || !(open_s > 0))
+    if (w->rc || !(entry.open_s > 0 || entry.calls > 0))
         return;
-    if (p->n && p->entries[p->n - 1].place == place) {
+    if (p->n && p->entries[p->n - 1].place == entry.place) {
         p->entries[p->n - 1].open_s += entry.open_s;
+        p->entries[p->n - 1].calls += entry.calls;
         return;
     }
     if (p->n >= FEW + 2 * p->packed)
@@ -88,7 +102,43 @@ static void add_open(struct walker *w, struct pending *p, uint32_t place, double
     w->rc = nrg_append(&p->entries, &p->n, &p->cap, &entry, sizeof entry);
 }
 
-/* The interval is over: its slot, unless nothing was used or open in it. */
+/* The track's place was open for so long in the slot in hand. */
+static void add_open(struct walker *w, struct track *track, struct pending *p, size_t kind,
+                     double open_s)
+{
+    add_entry(w, p, (struct nrg_cpu_entry){.place = track->place, .open_s = (float)open_s});
+    track->part_s[kind] += open_s;
+}
+
+/* The slot that was just ended has a part of the stretch that is open, which counts as that part of
+ * a call; its length is known later. */
+static void keep_piece(struct walker *w, struct track *track, size_t kind, size_t n_entries)
+{
+    bool has = track->place && w->stamp[track->place] == w->stamps && track->part_s[kind] > 0;
+    struct piece piece = {n_entries + w->slot_of[track->place], track->part_s[kind]};
+    track->part_s[kind] = 0;
+    if (has && !w->rc && w->out->n_entries > n_entries)
+        w->rc =
+            nrg_append(&track->pieces, &track->n_pieces, &track->cap_pieces, &piece, sizeof piece);
+}
+
+/* The stretch is over. */
+static void count_call(struct walker *w, struct track *track, struct pending *group, int64_t t_ns)
+{
+    double length_s = (double)(t_ns - track->began_ns) * 1e-9;
+    struct pending *in_hand[NRG_CPU_KINDS] = {&track->pending, group};
+    for (size_t kind = 0; kind < NRG_CPU_KINDS; kind++) {
+        float part = length_s > 0 ? (float)(track->part_s[kind] / length_s) : 0;
+        add_entry(w, in_hand[kind], (struct nrg_cpu_entry){.place = track->place, .calls = part});
+        track->part_s[kind] = 0;
+    }
+    for (size_t i = 0; length_s > 0 && i < track->n_pieces; i++)
+        w->out->entries[track->pieces[i].entry].calls +=
+            (float)(track->pieces[i].part_s / length_s);
+    track->n_pieces = 0;
+}
+
+/* The interval is over: its slot, unless nothing was open in it. */
 static void end_slot(struct walker *w, struct pending *p, struct nrg_cpu_slot slot,
                      const float *price)
 {
@@ -97,7 +147,7 @@ static void end_slot(struct walker *w, struct pending *p, struct nrg_cpu_slot sl
     pack(w, p);
     size_t n = p->n;
     p->n = p->packed = 0;
-    if (w->rc || !n || !(slot.cpu_s > 0) || !(slot.width_s > 0))
+    if (w->rc || !n || !(slot.width_s > 0))
         return;
     slot.first = out->n_entries;
     for (size_t i = 0; i < n; i++)
@@ -154,6 +204,13 @@ static float noise_of(const struct walker *w, int64_t begin_ns, double width_s)
     return w->noise[k] * (float)sqrt(nrg_cells_length_s(&w->e->cells, k) / width_s);
 }
 
+static uint16_t block_of(const struct walker *w, int64_t t_ns)
+{
+    const struct nrg_cells *c = &w->e->cells;
+    double at = (double)(t_ns - c->begin_ns[0]) / (double)(c->begin_ns[c->n] - c->begin_ns[0]);
+    return (uint16_t)fmin(fmax(at, 0) * NRG_CPU_BLOCKS, NRG_CPU_BLOCKS - 1);
+}
+
 /* A thread up to t_ns: its intervals that end by then. */
 static void move_track(struct walker *w, size_t at, int64_t t_ns)
 {
@@ -164,7 +221,7 @@ static void move_track(struct walker *w, size_t at, int64_t t_ns)
     for (; track->next < known->n && known->rows[track->next].t_ns <= t_ns; track->next++) {
         const struct nrg_cpu_reading *end = &known->rows[track->next], *begin = end - 1;
         if (track->place && track->next)
-            add_open(w, &track->pending, track->place,
+            add_open(w, track, &track->pending, NRG_CPU_THREAD,
                      (double)(end->t_ns - track->since_ns) * 1e-9);
         track->since_ns = end->t_ns;
         if (!track->next)
@@ -175,17 +232,24 @@ static void move_track(struct walker *w, size_t at, int64_t t_ns)
         struct nrg_cpu_slot slot = {.width_s = (float)width_s,
                                     .cpu_s = (float)((double)(end->cpu_ns - begin->cpu_ns) * 1e-9),
                                     .threads = 1,
+                                    .kind = NRG_CPU_THREAD,
+                                    .block = block_of(w, begin->t_ns),
                                     .noise = noise_of(w, begin->t_ns, width_s)};
+        size_t n_entries = w->out->n_entries;
         end_slot(w, &track->pending, slot, price);
+        keep_piece(w, track, NRG_CPU_THREAD, n_entries);
     }
     if (track->place && track->next && track->next < known->n)
-        add_open(w, &track->pending, track->place, (double)(t_ns - track->since_ns) * 1e-9);
+        add_open(w, track, &track->pending, NRG_CPU_THREAD,
+                 (double)(t_ns - track->since_ns) * 1e-9);
     track->since_ns = t_ns;
 }
 
 static void settle_group(struct walker *w, size_t g, int64_t t_ns)
 {
     struct group *group = &w->groups[g];
+    int64_t end_ns = w->e->cells.begin_ns[w->e->cells.n];
+    t_ns = t_ns < end_ns ? t_ns : end_ns;
     if (group->open && !w->e->cells.outside[w->cell])
         group->work += (double)(t_ns - group->done_ns) * 1e-9 / group->weight;
     group->done_ns = t_ns;
@@ -197,25 +261,34 @@ static void credit_followers(struct walker *w, size_t at)
     struct track *track = &w->tracks[at];
     struct group *group = &w->groups[w->e->cells.track_group[at]];
     if (track->place)
-        add_open(w, &group->pending, track->place,
+        add_open(w, track, &group->pending, NRG_CPU_FOLLOWERS,
                  track->weight * (group->work - track->work_done));
     track->work_done = group->work;
 }
 
-/* What the threads without spans of a group did in the cell. */
+/* What the threads without spans of a group did in its interval. */
 static void end_group_slot(struct walker *w, size_t g)
 {
-    const struct nrg_cells *c = &w->e->cells;
-    const struct nrg_cpu_readings *known = w->readings;
-    size_t at = w->cell * c->n_groups + g;
-    float threads = known->threads[g] > 0 ? known->threads[g] - known->tracks_n[at] : NRG_CPU_MANY;
-    struct nrg_cpu_slot slot = {.width_s = (float)nrg_cells_length_s(c, w->cell),
-                                .cpu_s = known->group_s[at] - known->tracks_s[at],
+    const struct nrg_cpu_followers *known = &w->readings->followers[g];
+    const struct nrg_cpu_interval *at = &known->rows[w->groups[g].next];
+    struct group *group = &w->groups[g];
+    /* Threads are read a little later than their process; those in a span run meanwhile. */
+    double late_s = at->read > 0 ? (double)(at->late_s / at->read) * (double)group->open : 0;
+    int64_t begin_ns = w->groups[g].next ? (at - 1)->end_ns : known->begin_ns;
+    double width_s = (double)(at->end_ns - begin_ns) * 1e-9;
+    float all = w->readings->threads[g], threads = all > 0 ? all - at->beside : NRG_CPU_MANY;
+    struct nrg_cpu_slot slot = {.width_s = (float)width_s,
+                                .cpu_s = at->cpu_s + (float)(late_s - group->late_s),
                                 .threads = fmaxf(threads, 1),
-                                .beside_s = known->tracks_s[at],
-                                .beside = known->tracks_n[at],
-                                .noise = w->noise[w->cell]};
-    end_slot(w, &w->groups[g].pending, slot, w->price + at * w->e->n_parts);
+                                .kind = NRG_CPU_FOLLOWERS,
+                                .block = block_of(w, begin_ns),
+                                .beside_s = at->beside_s,
+                                .beside = at->beside,
+                                .noise = noise_of(w, begin_ns, width_s)};
+    for (size_t p = 0; p < w->e->n_parts; p++)
+        w->slot_price[p] = mean_price(w, g, p, begin_ns, at->end_ns);
+    group->late_s = late_s;
+    end_slot(w, &group->pending, slot, w->slot_price);
 }
 
 static void enter_cell(struct walker *w)
@@ -237,25 +310,65 @@ static void leave_cell(struct walker *w)
         settle_group(w, g, c->begin_ns[w->cell + 1]);
     for (size_t i = 0; i < c->n_tracks; i++)
         credit_followers(w, i);
-    for (size_t g = 0; g < c->n_groups; g++)
-        end_group_slot(w, g);
 }
 
-static void move_cells(struct walker *w, int64_t t_ns)
+static int64_t interval_end(const struct walker *w, size_t g)
+{
+    const struct nrg_cpu_followers *known = &w->readings->followers[g];
+    return w->groups[g].next < known->n ? known->rows[w->groups[g].next].end_ns : INT64_MAX;
+}
+
+/* Ends the interval of each group that ends at w->next_ns. */
+static void end_intervals(struct walker *w)
 {
     const struct nrg_cells *c = &w->e->cells;
-    while (w->cell + 1 < c->n && t_ns > c->begin_ns[w->cell + 1]) {
-        leave_cell(w);
-        w->cell++;
-        enter_cell(w);
+    int64_t next_ns = INT64_MAX;
+    for (size_t g = 0; g < c->n_groups; g++) {
+        size_t n_entries = w->out->n_entries;
+        bool ends = interval_end(w, g) == w->next_ns;
+        if (ends)
+            settle_group(w, g, w->next_ns);
+        for (size_t i = 0; ends && i < c->n_tracks; i++)
+            if (c->track_group[i] == g)
+                credit_followers(w, i);
+        if (ends)
+            end_group_slot(w, g);
+        for (size_t i = 0; ends && i < c->n_tracks; i++)
+            if (c->track_group[i] == g)
+                keep_piece(w, &w->tracks[i], NRG_CPU_FOLLOWERS, n_entries);
+        w->groups[g].next += ends;
+        next_ns = interval_end(w, g) < next_ns ? interval_end(w, g) : next_ns;
+    }
+    w->next_ns = next_ns;
+}
+
+/* Cells and intervals in order, up to t_ns. */
+static void move_on(struct walker *w, int64_t t_ns)
+{
+    const struct nrg_cells *c = &w->e->cells;
+    bool more = true;
+    while (more) {
+        bool last = w->cell + 1 >= c->n;
+        int64_t cell_ns = last ? INT64_MAX : c->begin_ns[w->cell + 1];
+        more = cell_ns < t_ns || w->next_ns <= t_ns;
+        if (more && w->next_ns <= cell_ns) {
+            end_intervals(w);
+        } else if (more) {
+            leave_cell(w);
+            w->cell++;
+            enter_cell(w);
+        }
     }
 }
 
 /* The innermost span of a track is another one. */
-static void change_place(struct walker *w, size_t at, uint32_t place)
+static void change_place(struct walker *w, size_t at, uint32_t place, int64_t t_ns)
 {
     struct track *track = &w->tracks[at];
     struct group *group = &w->groups[w->e->cells.track_group[at]];
+    if (track->place)
+        count_call(w, track, &group->pending, t_ns);
+    track->began_ns = t_ns;
     if (place && !track->place) {
         group->weight += track->weight;
         group->open++;
@@ -276,11 +389,11 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
         return 0;
     int64_t t_ns = ev->t_ns < c->begin_ns[0] ? c->begin_ns[0] : ev->t_ns;
     t_ns = t_ns > c->begin_ns[c->n] ? c->begin_ns[c->n] : t_ns;
-    move_cells(w, t_ns);
+    move_on(w, t_ns);
     move_track(w, ev->track, ev->t_ns);
     settle_group(w, c->track_group[ev->track], t_ns);
     credit_followers(w, ev->track);
-    change_place(w, ev->track, opens ? ev->span->row : ev->around ? ev->around->row : 0);
+    change_place(w, ev->track, opens ? ev->span->row : ev->around ? ev->around->row : 0, t_ns);
     return w->rc;
 }
 
@@ -328,8 +441,11 @@ static int init_walker(struct walker *w)
         return -ENOMEM;
     nrg_recording_integer(e->recording, "cpus", &cpus);
     w->out->cpus = cpus > 0 ? (double)cpus : (double)NRG_CPU_MANY;
-    for (size_t g = 0; g < c->n_groups; g++)
+    w->next_ns = INT64_MAX;
+    for (size_t g = 0; g < c->n_groups; g++) {
         w->groups[g].done_ns = c->begin_ns[0];
+        w->next_ns = interval_end(w, g) < w->next_ns ? interval_end(w, g) : w->next_ns;
+    }
     for (size_t p = 0; p < e->n_parts; p++)
         set_prices(w, p);
     set_noise(w);
@@ -340,10 +456,15 @@ static int init_walker(struct walker *w)
 static void finish_walk(struct walker *w)
 {
     const struct nrg_cells *c = &w->e->cells;
-    move_cells(w, c->begin_ns[c->n]);
+    move_on(w, c->begin_ns[c->n]);
     leave_cell(w);
+    while (w->next_ns < INT64_MAX) /* the last readings come after the run */
+        end_intervals(w);
     for (size_t i = 0; i < c->n_tracks; i++)
         move_track(w, i, INT64_MAX);
+    for (size_t i = 0; i < c->n_tracks; i++)
+        if (w->tracks[i].place)
+            count_call(w, &w->tracks[i], &w->groups[c->track_group[i]].pending, c->begin_ns[c->n]);
 }
 
 int nrg_cpu_slots_make(struct nrg_engine *e, const struct nrg_cpu_readings *readings)
@@ -354,8 +475,10 @@ int nrg_cpu_slots_make(struct nrg_engine *e, const struct nrg_cpu_readings *read
         rc = nrg_span_walk_run(&e->walk, e->cells.begin_ns[e->cells.n], on_event, &w);
     if (!rc)
         finish_walk(&w);
-    for (size_t i = 0; w.tracks && i < e->cells.n_tracks; i++)
+    for (size_t i = 0; w.tracks && i < e->cells.n_tracks; i++) {
         free(w.tracks[i].pending.entries);
+        free(w.tracks[i].pieces);
+    }
     for (size_t g = 0; w.groups && g < e->cells.n_groups; g++)
         free(w.groups[g].pending.entries);
     nrg_arena_release(&w.memory);

@@ -1,0 +1,100 @@
+/*
+ * Divides the CPU time of each slot among its places (cputime.h): in proportion to the time that
+ * each was open times its rate (rates.c), none with more than there is room for. Where there are no
+ * rates, a thread waits outside of its spans rather than inside, as far as that goes.
+ */
+#include <math.h>
+
+#include "attribute/cputime/cputime.h"
+
+#define ROUNDS 16 /* of filling up; what is left then is shared once more */
+
+struct left {
+    struct nrg_cpu_time *times;
+    const struct nrg_cpu_slot *slot;
+    size_t end;            /* of the entries */
+    double cpu_s, weights; /* of those that are not full */
+    double outside;        /* weight of the time outside of spans; 0: it is full */
+};
+
+static double weight_of(const struct nrg_cpu_time *t, const struct nrg_cpu_slot *slot,
+                        const struct nrg_cpu_entry *entry)
+{
+    const struct nrg_cpu_rates *r = &t->rates[slot->kind];
+    size_t column = r->column_of[entry->place];
+    if (column == r->n_own)
+        return r->rate[column] * (double)entry->open_s;
+    double calls_s = (double)entry->calls * r->call_s[column];
+    double longer_s = (double)entry->open_s - calls_s;
+    return fmax(0, r->rate[column] * calls_s + r->rate[nrg_cpu_longer(r, column)] * longer_s);
+}
+
+static void take(struct left *l, double room_s, double weight)
+{
+    l->cpu_s = fmax(0, l->cpu_s - room_s);
+    l->weights -= weight;
+}
+
+/* Those that would have more than their room get just that. False: none would. */
+static bool fill_up(struct left *l)
+{
+    double per_weight = l->weights > 0 ? l->cpu_s / l->weights : 0;
+    bool any = false;
+    for (size_t j = l->slot->first; j < l->end; j++) {
+        struct nrg_cpu_entry *entry = &l->times->entries[j];
+        double weight = weight_of(l->times, l->slot, entry);
+        double room_s = nrg_cpu_room(l->times, l->slot, (double)entry->open_s);
+        if (entry->own_s >= 0 || weight * per_weight <= room_s)
+            continue;
+        entry->own_s = (float)room_s;
+        take(l, room_s, weight);
+        any = true;
+    }
+    double room_s = nrg_cpu_room(l->times, l->slot, nrg_cpu_outside_s(l->slot));
+    if (l->outside * per_weight > room_s) {
+        take(l, room_s, l->outside);
+        l->outside = 0;
+        any = true;
+    }
+    return any;
+}
+
+static void divide_by_rates(struct nrg_cpu_time *t, size_t i)
+{
+    const struct nrg_cpu_slot *slot = &t->slots[i];
+    const struct nrg_cpu_rates *r = &t->rates[slot->kind];
+    struct left l = {.times = t,
+                     .slot = slot,
+                     .end = nrg_cpu_slot_end(t, i),
+                     .cpu_s = fmax(0, (double)slot->cpu_s),
+                     .outside = r->rate[r->n - 1] * nrg_cpu_outside_s(slot)};
+    l.weights = l.outside;
+    for (size_t j = slot->first; j < l.end; j++) {
+        l.weights += weight_of(t, slot, &t->entries[j]);
+        t->entries[j].own_s = -1; /* not full */
+    }
+    for (int round = 0; round < ROUNDS && fill_up(&l); round++)
+        ;
+    for (size_t j = slot->first; j < l.end; j++)
+        if (t->entries[j].own_s < 0)
+            t->entries[j].own_s =
+                l.weights > 0 ? (float)(l.cpu_s * weight_of(t, slot, &t->entries[j]) / l.weights)
+                              : 0;
+}
+
+static void divide_by_time(struct nrg_cpu_time *t, size_t i)
+{
+    double all_s = (double)t->slots[i].open_s, in_s = nrg_cpu_in_spans(t, &t->slots[i]);
+    for (size_t j = t->slots[i].first; j < nrg_cpu_slot_end(t, i); j++)
+        t->entries[j].own_s = all_s > 0 ? (float)(in_s * (double)t->entries[j].open_s / all_s) : 0;
+}
+
+void nrg_cpu_divide(struct nrg_cpu_time *t)
+{
+    for (size_t i = 0; i < t->n_slots; i++) {
+        if (t->rates[t->slots[i].kind].n)
+            divide_by_rates(t, i);
+        else
+            divide_by_time(t, i);
+    }
+}
