@@ -283,8 +283,8 @@ static void channels_and_text(void **state)
                                       "a virtual machine, 3.21 to 8.24 W"));
     assert_true(near(c->error_low, 1 - full->low_w / full->typical_w, 1e-9));
     assert_true(near(c->error_high, full->high_w / full->typical_w - 1, 1e-9));
-    static const char *const parts[] = {"machine.low", "machine.high", "machine.idle", "dram",
-                                        NULL};
+    assert_null(probe_channel(&probe, "dram", NULL)); /* its memory is a slice of the host's */
+    static const char *const parts[] = {"machine.low", "machine.high", "machine.idle", NULL};
     for (size_t i = 0; parts[i]; i++) {
         c = probe_channel(&probe, parts[i], NULL);
         assert_non_null(c);
@@ -292,7 +292,6 @@ static void channels_and_text(void **state)
         assert_int_equal(c->provenance, NRG_ESTIMATED);
         assert_false(c->covers_cpu);
     }
-    assert_non_null(strstr(c->source, "part of machine: 2 GiB"));
     nrg_probe_release(&probe);
 
     write_cpu(&t, "GenuineIntel", 6, 999, 0, "\xff\xfeodd", "");
@@ -359,14 +358,13 @@ static void energy_is_the_integral(void **state)
         const struct nrg_cpu_power *milan = guest("EPYC Milan");
         const double idle_w[] = {milan->idle.typical_w, milan->idle.low_w, milan->idle.high_w};
         const double full_w[] = {milan->full.typical_w, milan->full.low_w, milan->full.high_w};
-        double expect_uj[5] = {0};
+        double expect_uj[4] = {0};
         long long busy = 1000, idle = 1000, steal = 0;
         tree_init(&t);
         write_milan_vm(&t, threads[k]);
-        tree_write(&t, "/proc/meminfo", "MemTotal: 2097152 kB\nMemAvailable: 1 kB\n");
         tree_probe(&t, &probe, "estimate");
         const struct nrg_found *found = &probe.found[0];
-        assert_int_equal(found->n_channels, 5);
+        assert_int_equal(found->n_channels, 4);
         keep_open(&keep, &t, found);
         keep_read(&keep);
         assert_int_equal(keep.rows[0].raw[0], 0);
@@ -381,8 +379,7 @@ static void energy_is_the_integral(void **state)
             for (size_t c = 0; c < 3; c++)
                 expect_uj[c] += threads[k] * power_w(idle_w[c], full_w[c], steps[i].u) * dt_us;
             expect_uj[3] += threads[k] * idle_w[0] * dt_us;
-            expect_uj[4] += 0.5 * dt_us; /* 2 GiB */
-            for (size_t c = 0; c < 5; c++)
+            for (size_t c = 0; c < 4; c++)
                 assert_true(near((double)keep.rows[i + 1].raw[c], expect_uj[c], 1e-3));
         }
         keep_close(&keep);
@@ -504,7 +501,7 @@ static double full_load_w(struct tree *t)
     return limit_w;
 }
 
-static void threads_smt_and_memory(void **state)
+static void threads_and_smt(void **state)
 {
     struct tree t;
     struct nrg_probe probe;
@@ -531,13 +528,52 @@ static void threads_smt_and_memory(void **state)
     assert_true(near(full_load_w(&t), 64 * guest_w, 1e-9));
     tree_write(&t, "/sys/class/dmi/id/product_name", "m7i.8xlarge\n");
     assert_true(near(full_load_w(&t), 32 * guest_w, 1e-9));
-    /* A part is not more than the whole: 1 TiB in a guest of 32 threads. */
-    tree_write(&t, "/proc/meminfo", "MemTotal: 1073741824 kB\nMemAvailable: 1 kB\n");
+    /* It shows no SMT: are its CPUs threads, or whole cores of two? The band holds both. */
+    const struct nrg_cpu_band *full = &guest("EPYC Milan")->full;
     tree_probe(&t, &probe, "estimate");
-    const struct nrg_channel *c = probe_channel(&probe, "dram", NULL);
-    assert_non_null(strstr(c->source, "cut to what machine draws when idle"));
+    const struct nrg_channel *high = probe_channel(&probe, "machine.high", NULL);
+    assert_true(near(high->limit_w, 64 * full->high_w, 1e-9));
+    assert_non_null(strstr(high->source, "CPUs as threads or as whole cores"));
+    const struct nrg_channel *c = probe_channel(&probe, "machine", NULL);
+    assert_true(near(c->error_high, 2 * full->high_w / full->typical_w - 1, 1e-9));
+    nrg_probe_release(&probe);
+    /* Who shows SMT has threads. */
+    tree_write(&t, "/proc/cpuinfo", "%ssiblings : 32\ncpu cores : 16\nflags : hypervisor\n", cpu);
+    tree_probe(&t, &probe, "estimate");
+    double high_w = probe_channel(&probe, "machine.high", NULL)->limit_w;
+    assert_true(near(high_w, 32 * full->high_w, 1e-9));
     nrg_probe_release(&probe);
     tree_release(&t);
+}
+
+/* Memory modules draw power, slices of them in a virtual machine are part of what it is sold. */
+static void memory_of_machines_alone(void **state)
+{
+    static const struct {
+        const char *flags, *kib;
+        bool there;
+    } cases[] = {{"fpu", "67108864", true},
+                 {"hypervisor", "67108864", false},
+                 {"fpu", "10737418240", false}}; /* 10 TiB: more than the whole idle machine */
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct tree t;
+        struct nrg_probe probe;
+        tree_init(&t);
+        write_stat(&t, 64, 1, 1, 0);
+        tree_write(&t, "/proc/cpuinfo",
+                   "vendor_id : AuthenticAMD\ncpu family : 25\nmodel : 1\nstepping : 1\n"
+                   "siblings : 64\ncpu cores : 32\nflags : %s\n",
+                   cases[i].flags);
+        tree_write(&t, "/proc/meminfo", "MemTotal: %s kB\nMemAvailable: 1 kB\n", cases[i].kib);
+        tree_probe(&t, &probe, "estimate");
+        const struct nrg_channel *c = probe_channel(&probe, "dram", NULL);
+        assert_int_equal(c != NULL, cases[i].there);
+        if (c)
+            assert_non_null(strstr(c->source, "part of machine: 64 GiB x 0.25 W"));
+        nrg_probe_release(&probe);
+        tree_release(&t);
+    }
 }
 
 /* Four threads on two cores, (0, 2) and (1, 3); ticks of each. */
@@ -675,7 +711,8 @@ int main(void)
         cmocka_unit_test(fast_reads_settle_per_window),
         cmocka_unit_test(bad_reads_and_backward_steps),
         cmocka_unit_test(watts_of_the_user),
-        cmocka_unit_test(threads_smt_and_memory),
+        cmocka_unit_test(threads_and_smt),
+        cmocka_unit_test(memory_of_machines_alone),
         cmocka_unit_test(cores_count_more_than_threads),
         cmocka_unit_test(energy_follows_busy_cores),
         cmocka_unit_test(table_is_sane),

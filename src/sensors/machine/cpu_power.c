@@ -65,6 +65,14 @@ unsigned nrg_cpu_threads_per_cpu(const struct nrg_cpu_model *m, const struct nrg
     return no_smt || m->whole_cores ? family->smt : 1;
 }
 
+unsigned nrg_cpu_most_threads_per_cpu(const struct nrg_cpu_model *m,
+                                      const struct nrg_cpu_family *family)
+{
+    /* Who shows two threads of a core has no reason to make that up. */
+    bool shows_smt = m->cores && m->siblings > m->cores;
+    return m->virtual_machine && !shows_smt ? family->smt : nrg_cpu_threads_per_cpu(m, family);
+}
+
 static double scale(unsigned mine, unsigned of_row, double exponent, double most)
 {
     if (!mine || !of_row)

@@ -18,6 +18,10 @@ const struct nrg_cpu_family *nrg_cpu_family_of(const struct nrg_cpu_model *model
 unsigned nrg_cpu_threads_per_cpu(const struct nrg_cpu_model *model,
                                  const struct nrg_cpu_family *family);
 
+/* The most that it may be: nobody tells a virtual machine without SMT what its CPUs are. */
+unsigned nrg_cpu_most_threads_per_cpu(const struct nrg_cpu_model *model,
+                                      const struct nrg_cpu_family *family);
+
 /* Watts per hardware thread of the table. */
 struct nrg_cpu_power nrg_cpu_power_of(const struct nrg_cpu_model *model,
                                       const struct nrg_cpu_family *family);

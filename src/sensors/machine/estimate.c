@@ -12,7 +12,8 @@
  * band, which is wider at idle than at full load; the channel's error_low and
  * error_high are those at full load. `machine.idle` is what the threads would draw doing
  * nothing, so that a workload can be charged for the rest only. `dram` is a part of machine, never
- * added to it, and not more than machine draws when idle.
+ * added to it. It goes by the modules that are plugged in, so that a virtual machine, whose memory
+ * is a slice of them, has none.
  *
  * Channels are cumulative energy. Utilisation needs some ticks of 10 ms to mean anything, and
  * because P is concave a window that is too short is biased towards the straight line. Energy
@@ -71,8 +72,9 @@ static void watts_of_family(struct watts *w, const struct nrg_cpu_model *m,
     w->full_w[MEDIAN] = threads * power.full.typical_w;
     w->idle_w[LOW] = threads * power.idle.low_w;
     w->full_w[LOW] = threads * power.full.low_w;
-    w->idle_w[HIGH] = threads * power.idle.high_w;
-    w->full_w[HIGH] = threads * power.full.high_w;
+    double most = (double)m->threads * nrg_cpu_most_threads_per_cpu(m, family);
+    w->idle_w[HIGH] = most * power.idle.high_w;
+    w->full_w[HIGH] = most * power.full.high_w;
 }
 
 /* "3.83 W", "1234 W": three digits, no exponent. */
@@ -174,16 +176,16 @@ static int add_dram(const struct nrg_context *ctx, struct nrg_found *found, stru
     if (len < 0 || nrg_proc_meminfo(text, (size_t)len, &memory))
         return 0;
     double gib = (double)memory.total_kib / (1024 * 1024);
-    bool capped = gib * DRAM_W_PER_GIB > w->idle_w[MEDIAN];
-    w->idle_w[DRAM] = w->full_w[DRAM] = capped ? w->idle_w[MEDIAN] : gib * DRAM_W_PER_GIB;
+    if (gib * DRAM_W_PER_GIB > w->idle_w[MEDIAN])
+        return 0; /* more than all of the idle machine: one of the two is wrong here */
+    w->idle_w[DRAM] = w->full_w[DRAM] = gib * DRAM_W_PER_GIB;
     struct nrg_channel *c = add_estimate_channel(found, DRAM, w);
     if (!c)
         return -ENOMEM;
     c->error_low = 1 - DRAM_LOW_PER_GIB / DRAM_W_PER_GIB;
     c->error_high = DRAM_HIGH_PER_GIB / DRAM_W_PER_GIB - 1;
-    snprintf(c->source, sizeof c->source, "part of machine: %.3g GiB x %g W (%g to %g)%s", gib,
-             DRAM_W_PER_GIB, DRAM_LOW_PER_GIB, DRAM_HIGH_PER_GIB,
-             capped ? ", cut to what machine draws when idle" : "");
+    snprintf(c->source, sizeof c->source, "part of machine: %.3g GiB x %g W (%g to %g)", gib,
+             DRAM_W_PER_GIB, DRAM_LOW_PER_GIB, DRAM_HIGH_PER_GIB);
     return 0;
 }
 
@@ -215,11 +217,12 @@ static int add_estimate(struct nrg_probe *probe, const struct nrg_cpu_model *m,
         watts_of_family(&w, m, family);
         nrg_copy(sensor, sizeof sensor, family->name);
         describe_family(source, sizeof source, &w, m, family, known);
-        band = "80 % of machines";
+        bool unsure = nrg_cpu_most_threads_per_cpu(m, family) > nrg_cpu_threads_per_cpu(m, family);
+        band = unsure ? "80 % of machines, CPUs as threads or as whole cores" : "80 % of machines";
     }
     struct nrg_found *found = nrg_probe_found(probe, sensor);
     int rc = found ? add_machine(found, &w, source, band) : -ENOMEM;
-    if (!rc)
+    if (!rc && !m->virtual_machine)
         rc = add_dram(probe->ctx, found, &w);
     if (!rc)
         write_locator(found->locator, sizeof found->locator, &w, m->threads);
