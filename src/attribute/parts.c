@@ -2,7 +2,7 @@
  * The energy domains that are attributed, and what must be known of each before: which tracks use
  * its energy, the time resolution of its sensor, its lag, and how much of its power is idle.
  *
- * Idle power is what the user gave, the baseline's, the estimate's own, or the intercept of power
+ * Idle power is what the user gave, the estimate's own, the baseline's, or the intercept of power
  * over busy CPUs (of a GPU: over the time its tracks were busy). Where power did not follow the
  * load at all, everything is idle. Where idle power can't be found it counts as 0; only where spans
  * share idle energy they share the least power that was seen, which is no less than idle.
@@ -300,11 +300,11 @@ static const char *find_idle(struct nrg_engine *e, struct nrg_part *part,
         *idle_w = given_w;
         return "given";
     }
+    if (idle_by_estimate(e, part))
+        return "estimate"; /* a baseline would be the same model, with what else ran meanwhile */
     *idle_w = nrg_frame_baseline_rate(&e->frame, (size_t)(part->channel - e->frame.channels));
     if (!isnan(*idle_w))
         return "baseline";
-    if (idle_by_estimate(e, part))
-        return "estimate";
     fit_line(e, part, power->w, &fit);
     *idle_w = nrg_idle_solve(&fit);
     /* Where idle is shared by time, power that hardly changes is shared by time too. A regression

@@ -180,6 +180,7 @@ static int measure_idle(struct run *r, double *power_w, double *uncertainty_w)
         *power_w = reading.energy_j / reading.duration_s;
         *uncertainty_w = reading.uncertainty_j / reading.duration_s;
         r->out->idle_utilisation = fmax(r->out->idle_utilisation, reading.utilisation);
+        r->out->others_out = reading.others_out;
     }
     return rc;
 }

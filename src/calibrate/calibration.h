@@ -15,6 +15,7 @@ struct nrg_work_reading {
     double duration_s, energy_j;
     double uncertainty_j; /* of the sensors, not of the spread */
     double utilisation;   /* of all CPUs, 0..1; NAN: not known */
+    bool others_out;      /* what others used meanwhile is not in it */
 };
 
 struct nrg_meter {
@@ -52,6 +53,7 @@ struct nrg_calibration {
     double idle_before_w, idle_after_w; /* NAN: not measured */
     double idle_w, idle_uncertainty_w;
     double idle_utilisation; /* the most that others used meanwhile; NAN: not known */
+    bool others_out;         /* that is not in any energy */
     bool interrupted;
 };
 

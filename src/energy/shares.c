@@ -2,9 +2,9 @@
  * Energy per process. The run is cut into cells; in each cell the processors' energy above idle
  * is shared out by CPU time, against the busy time of the whole machine, so that what other
  * processes used stays with them; each CPU second times the watts of its process, where power shows
- * that they differ (process_watts.h). Idle power is the baseline's, the estimate's own, or, where
- * utilisation varied enough, the intercept of power over busy CPUs; else it is not known and
- * the whole energy counts as active.
+ * that they differ (process_watts.h). Idle power is the estimate's own, the baseline's, or, where
+ * there is none, or the machine was busy meanwhile, and utilisation varied enough, the intercept of
+ * power over busy CPUs; else it is not known and the whole energy counts as active.
  *
  * DRAM goes by resident memory against all memory in use, a GPU by share of its processors.
  *
@@ -15,6 +15,7 @@
 #include "energy/internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -175,41 +176,71 @@ static double regressed_idle_w(const struct shares *sh, double *doubt_w)
     return nrg_idle_solve(&fit);
 }
 
-/* A baseline that was taken on a busy machine charges the others' work to idle: say so. */
-static void check_baseline(struct shares *sh)
+/* How much of the machine was busy during the baseline; 0 where that is not known, or little. */
+static double baseline_busy(const struct shares *sh)
 {
     int64_t cpus = 0;
     double busy_cpus =
         nrg_frame_baseline_rate(sh->frame, nrg_frame_find(sh->frame, "cpu.busy", NRG_SECONDS));
     nrg_recording_integer(sh->frame->recording, "cpus", &cpus);
-    if (cpus > 0 && busy_cpus > BASELINE_BUSY * (double)cpus)
+    return cpus > 0 && busy_cpus > BASELINE_BUSY * (double)cpus ? busy_cpus / (double)cpus : 0;
+}
+
+/*
+ * Idle power by the baseline, or by how power follows the load, and which it was; how far it may be
+ * off. A baseline that was taken on a busy machine charges the others' work to idle: then idle may
+ * be anything below it.
+ */
+static double measured_idle_w(struct shares *sh)
+{
+    double baseline_doubt_w, line_doubt_w = 0;
+    double idle_w = baseline_w(sh, &baseline_doubt_w), busy = isnan(idle_w) ? 0 : baseline_busy(sh);
+    bool wants_line = sh->has_busy && (isnan(idle_w) || busy > 0);
+    double line_w = wants_line ? regressed_idle_w(sh, &line_doubt_w) : NAN;
+    bool lower = line_w < idle_w, by_line = isnan(idle_w) || lower;
+    if (busy > 0)
         nrg_summary_missing(sh->s, "idle power",
-                            "the machine was %.0f %% busy during the baseline: idle is "
-                            "overstated and the command's energy understated",
-                            100 * busy_cpus / (double)cpus);
+                            lower ? "the machine was %.0f %% busy during the baseline, so idle is "
+                                    "taken from how power follows the load"
+                                  : "the machine was %.0f %% busy during the baseline: idle is "
+                                    "overstated and the command's energy understated",
+                            100 * busy);
+    sh->s->idle_method = !by_line ? "baseline" : isnan(line_w) ? NULL : "regression";
+    if (!sh->s->idle_method) {
+        sh->idle_more_w = least_power_w(sh);
+        return NAN;
+    }
+    sh->idle_more_w = by_line ? line_doubt_w : baseline_doubt_w;
+    sh->idle_less_w = !by_line && busy > 0 ? idle_w : sh->idle_more_w;
+    return by_line ? line_w : idle_w;
+}
+
+/* The estimate's own idle energy, where the processors' energy is an estimate; NULL. No baseline
+ * knows it better: it would be the same model, with what else ran meanwhile. */
+static const struct nrg_timeline *estimated_idle(struct shares *sh)
+{
+    for (size_t d = 0; d < sh->s->n_domains; d++) {
+        const struct nrg_domain *domain = &sh->s->domains[d];
+        const struct nrg_channel *c = &domain->channel->channel;
+        char name[64];
+        snprintf(name, sizeof name, "%.48s.idle", c->name);
+        if (nrg_is_cpu_domain(domain) && c->provenance == NRG_ESTIMATED)
+            return nrg_frame_timeline(sh->frame, nrg_frame_find(sh->frame, name, NRG_ENERGY));
+    }
+    return NULL;
 }
 
 /* Idle energy of each cell, never more than the cell has. */
 static void fill_idle(struct shares *sh)
 {
-    const struct nrg_timeline *estimate =
-        nrg_frame_timeline(sh->frame, nrg_frame_find(sh->frame, "machine.idle", NRG_ENERGY));
-    double doubt_w, idle_w = baseline_w(sh, &doubt_w);
-    sh->s->idle_method = "baseline";
-    if (!isnan(idle_w))
-        check_baseline(sh);
-    if (isnan(idle_w) && estimate)
-        sh->s->idle_method = "estimate";
-    else if (isnan(idle_w)) {
-        idle_w = sh->has_busy ? regressed_idle_w(sh, &doubt_w) : NAN;
-        sh->s->idle_method = isnan(idle_w) ? NULL : "regression";
-    }
-    sh->idle_less_w = isnan(idle_w) ? 0 : doubt_w;
-    sh->idle_more_w = sh->s->idle_method ? sh->idle_less_w : least_power_w(sh);
-    bool by_estimate = isnan(idle_w) && estimate;
+    const struct nrg_timeline *estimate = estimated_idle(sh);
+    double idle_w = NAN;
+    sh->s->idle_method = "estimate";
+    if (!estimate)
+        idle_w = measured_idle_w(sh);
     for (size_t k = 0; sh->s->idle_method && k < sh->n_cells; k++) {
-        double j = by_estimate ? sum_in_cell(sh, estimate, k)
-                               : idle_w * (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
+        double j = estimate ? sum_in_cell(sh, estimate, k)
+                            : idle_w * (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
         sh->cells[k].idle_j = fmin(j, sh->cells[k].cpu_j);
     }
 }

@@ -54,10 +54,11 @@ static void print_notes(const struct nrg_calibration_report *r, FILE *out)
                 "price\n",
                 idle);
     if (c->idle_utilisation > BUSY)
-        fprintf(out,
-                "the machine was not idle: others used %.0f %% of its processors, so idle power is "
-                "too high and prices above it are too low\n",
-                100 * c->idle_utilisation);
+        fprintf(out, "the machine was not idle: others used %.0f %% of its processors, %s\n",
+                100 * c->idle_utilisation,
+                c->others_out ? "which is taken out by CPU time; times are longer than on an idle "
+                                "machine"
+                              : "so idle power is too high and prices above it are too low");
     if (r->points->caches_assumed)
         fprintf(out, "the kernel does not tell the caches' sizes: usual ones were taken\n");
     if (r->points->memory_short)

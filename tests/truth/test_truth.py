@@ -1,4 +1,5 @@
 """The truth bench, briefly: its own parts against closed forms, and the scenarios that hold. `make truth` runs all of it."""
+import dataclasses
 import json
 import os
 import sqlite3
@@ -115,6 +116,22 @@ class Scenarios(unittest.TestCase):
                 truth = machine.process_j(process["pid"] - simulate.PID)
                 self.assertAlmostEqual(process["energy_j"]["cpu"] / truth, 1, delta=0.05)
 
+    def test_a_busy_baseline_is_not_idle(self):
+        """Others ran before, too: an estimate knows its own idle power, and else it is seen from how power follows the load."""
+        path = os.path.join(self.folder.name, "run.nrg")
+        for name, changes, method, off in (("estimate, one busy thread", {"baseline_s": 3, "others": 0.95}, "estimate", 0.01),
+                                           ("rapl 100 Hz, ticks", {"others": 0.5, "others_w": 30, "cpus": 2}, "regression", 0.1)):
+            with self.subTest(name):
+                if os.path.exists(path):
+                    os.unlink(path)
+                machine = simulate.write(path, dataclasses.replace(BY_NAME[name], **changes), 3)
+                report = judge.nrg_json(NRG, "report", path)
+                self.assertEqual(report["idle_method"], method)
+                truth = machine.layer_j().sum() / getattr(machine, "factor", 1)
+                self.assertAlmostEqual(report["processes"][0]["energy_j"]["cpu"] / truth, 1, delta=off)
+                if method == "estimate":
+                    self.assertEqual(judge.attribute(NRG, path, ())["domains"][0]["idle_source"], "estimate")
+
     def test_intervals_hold_where_they_are_known_to(self):
         for name in HOLDING:
             with self.subTest(name):
@@ -122,6 +139,15 @@ class Scenarios(unittest.TestCase):
                 if layers["resolved"]:
                     self.assertGreaterEqual(layers["cover_resolved"], 0.9)
                 self.assertGreaterEqual(layers["cover"], 0.85)
+
+    def test_an_estimates_rows_hold_with_and_without_its_scale(self):
+        for name in (s.name for s in SCENARIOS if s.sensor == "estimate"):
+            with self.subTest(name):
+                figures = self.figures(BY_NAME[name], judge.Tally())
+                for rows in ("layers", "scaled", "step"):
+                    self.assertGreaterEqual(figures[rows]["cover"], 0.85, rows)
+                self.assertGreater(figures["layers"]["resolved"], 0.25)
+                self.assertGreater(figures["scaled"]["half_width"], figures["layers"]["half_width"] + 0.05)
 
     def test_totals_of_a_part_time_sensor_hold_the_truth(self):
         for name in ("part-time sensor", "part-time sensor, in phase"):

@@ -54,6 +54,22 @@ static void note_domains(struct nrg_recorder_meter *m, const struct nrg_summary 
     nrg_str_release(&text);
 }
 
+/*
+ * An estimate is a model of CPU time: it knows its idle power, and what others use meanwhile is
+ * theirs by their CPU time. What is left is the idle machine and the work alone.
+ */
+static void leave_others_out(struct nrg_work_reading *reading, const struct nrg_summary *s)
+{
+    double own_j = NAN;
+    for (size_t i = 0; i < s->n_processes; i++)
+        own_j = nrg_sum_known(own_j, s->processes[i].cpu_j);
+    if (!s->idle_method || strcmp(s->idle_method, "estimate") != 0 || isnan(own_j))
+        return;
+    reading->energy_j = s->idle_j + own_j;
+    reading->uncertainty_j *= reading->energy_j / s->total_j;
+    reading->others_out = true;
+}
+
 static int take_reading(struct nrg_recorder_meter *m, struct nrg_recording *recording,
                         struct nrg_work_reading *reading, struct nrg_error *err)
 {
@@ -71,6 +87,7 @@ static int take_reading(struct nrg_recorder_meter *m, struct nrg_recording *reco
                                          .utilisation = summary.cpu_utilisation};
     if (isnan(reading->uncertainty_j))
         reading->uncertainty_j = 0;
+    leave_others_out(reading, &summary);
     if (!(summary.total_j > 0))
         rc = nrg_fail(err, -ENODATA, NULL, "no sensor told any energy (see nrg sensors)");
     if (!m->readings++ || summary.total_provenance > m->provenance)
@@ -113,6 +130,7 @@ int nrg_recorder_meter_measure(void *arg, void (*work)(void *), void *work_arg,
         nrg_recorder_free(recorder);
         return rc;
     }
+    nrg_recorder_follow(recorder, (int32_t)getpid(), false); /* its CPU time tells it from others */
     nrg_recorder_read_now(recorder);
     run.begin_ns = nrg_now_ns();
     work(work_arg);

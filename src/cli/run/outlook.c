@@ -34,6 +34,8 @@ void nrg_run_outlook_print(const struct nrg_run_outlook *o, FILE *out)
     if (source == AN_ESTIMATE)
         fprintf(out, "nrg: no energy sensor: energy is estimated from CPU time (nrg sensors says "
                      "what would be better)\n");
+    if (source == AN_ESTIMATE && o->has_baseline)
+        fprintf(out, "nrg: --baseline tells nothing here: the estimate knows its own idle power\n");
     if (source == A_SENSOR && !o->has_baseline)
         fprintf(out, "nrg: idle power is inferred from the run: --baseline 5s measures it\n");
     if (source == A_SENSOR && o->marks_spans && o->rate_hz > 0 && o->rate_hz < SLOW_FOR_SPANS_HZ)
