@@ -163,6 +163,7 @@ static int make_result(struct nrg_engine *e)
     sum_domains(e);
     sum_scales(a);
     note_spans(e);
+    nrg_note_remedies(a);
     return find_units(e);
 }
 

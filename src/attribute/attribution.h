@@ -67,6 +67,20 @@ struct nrg_attribution_options {
     double confidence;          /* 0: 0.95 */
 };
 
+/* What would resolve a row that is not resolved. */
+enum nrg_remedy_kind {
+    NRG_REMEDY_NONE,     /* nothing that nrg can name */
+    NRG_REMEDY_LONGER,   /* a run that is `times` as long, or as many more repetitions */
+    NRG_REMEDY_RATE,     /* readings `times` as often, or that */
+    NRG_REMEDY_BASELINE, /* idle power is not known */
+    NRG_REMEDIES
+};
+
+struct nrg_remedy {
+    enum nrg_remedy_kind how;
+    double times; /* NAN: does not apply */
+};
+
 struct nrg_row_count {
     const char *name; /* "tokens" */
     double amount;    /* counted while a span of the row was open */
@@ -90,8 +104,9 @@ struct nrg_attribution_row {
     const double *domain_j;         /* inclusive, per domain of the attribution */
     enum nrg_method method;
     unsigned flags;
-    size_t merged_with;      /* row that carries the group's number; SIZE_MAX */
-    double updates_per_call; /* of the sensor, within one self stretch: how resolved it is */
+    struct nrg_remedy remedy; /* of a row that is not resolved */
+    size_t merged_with;       /* row that carries the group's number; SIZE_MAX */
+    double updates_per_call;  /* of the sensor, within one self stretch: how resolved it is */
     const struct nrg_row_count *counts;
     size_t n_counts;
     /* filled by nrg_attribution_join (model_join.h); NAN: not known */
@@ -150,7 +165,8 @@ struct nrg_attribution {
     void *memory; /* what rows point into */
 };
 
-const char *nrg_method_name(enum nrg_method method); /* "regress" */
+const char *nrg_method_name(enum nrg_method method);   /* "regress" */
+const char *nrg_remedy_name(enum nrg_remedy_kind how); /* "longer run" */
 
 /* Adds a note for the user. */
 int nrg_attribution_note(struct nrg_attribution *attribution, const char *what, const char *why,

@@ -239,6 +239,16 @@ struct nrg_view_rows {
 /* view_rows.c: the rows of a view of what the engine found. */
 int nrg_view_rows(struct nrg_view_rows *rows, const struct nrg_engine *engine, enum nrg_rows_by by,
                   struct nrg_arena *arena);
+/* resolve.c: of a row that is not resolved, with its parts and its seconds of work. `leaf`: it
+ * holds no other row. */
+struct nrg_remedy nrg_row_remedy(const struct nrg_engine *engine,
+                                 const struct nrg_attribution_row *row,
+                                 const struct nrg_row_part *parts, double work_s, bool leaf);
+/* Adds what is scatter in the errors of a view's rows by regression. */
+void nrg_regress_scatter(const struct nrg_engine *engine, struct nrg_view *view);
+/* Adds what would resolve which rows to the notes. */
+void nrg_note_remedies(struct nrg_attribution *attribution);
+
 /* A row of which nothing is known. */
 struct nrg_attribution_row nrg_row_unknown(const char *name, const char *kind, const char *detail);
 /* Whether anything is known of a place's own energy in a part. */

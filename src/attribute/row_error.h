@@ -20,6 +20,8 @@
 struct nrg_row_error {
     double below_j, above_j; /* may be that much lower, higher */
     double variance_j2;
+    double doubt_j;    /* half of an interval by scatter alone, of cpu-time and of a regression's
+                          leaves; INFINITY: not known */
     uint32_t interval; /* the one that `part_s` is of; 0: none */
     float part_s, width_s, active_j;
 };

@@ -11,7 +11,7 @@
 struct builder {
     const struct nrg_engine *e;
     struct nrg_view_rows *out;
-    const struct nrg_view *v;
+    struct nrg_view *v;
     struct nrg_arena *arena;  /* of the result */
     struct nrg_arena scratch; /* of what follows */
     uint32_t *child, *next;   /* of nodes that have a row; 0: none */
@@ -260,6 +260,16 @@ static void set_sensor(struct builder *b, size_t r)
         row->flags |= NRG_ROW_UNCOVERED;
 }
 
+static void set_remedy(struct builder *b, size_t r)
+{
+    struct nrg_attribution_row *row = &b->out->rows[r];
+    const struct nrg_row_part *parts = &b->v->parts[b->node_of[r] * b->e->n_parts];
+    double self_s = b->v->nodes[b->node_of[r]].sums.work_s;
+    double work_s = row->self_time_s > 0 ? self_s * row->time_s / row->self_time_s : self_s;
+    if (row->flags & NRG_ROW_UNRESOLVED)
+        row->remedy = nrg_row_remedy(b->e, row, parts, work_s, !b->child[b->node_of[r]]);
+}
+
 static int allocate_rows(struct builder *b)
 {
     size_t n = b->v->n + 1, n_rows = 0;
@@ -282,6 +292,7 @@ static int allocate_rows(struct builder *b)
 
 static int fill_rows(struct builder *b)
 {
+    nrg_regress_scatter(b->e, b->v);
     order_rows(b);
     start_sums(b);
     sum_inside(b);
@@ -290,6 +301,7 @@ static int fill_rows(struct builder *b)
         b->out->rows[r].merged_with = carrier ? b->row_of[carrier] : SIZE_MAX;
         set_energy(b, r);
         set_sensor(b, r);
+        set_remedy(b, r);
     }
     return nrg_rows_counts(b->e, b->v, b->out->rows, b->row_of, b->arena);
 }

@@ -140,6 +140,26 @@ class Scenarios(unittest.TestCase):
                     self.assertGreaterEqual(layers["cover_resolved"], 0.9)
                 self.assertGreaterEqual(layers["cover"], 0.85)
 
+    def test_what_is_said_to_resolve_rows_does(self):
+        """Rows of which nrg says that a run up to four times as long would resolve them, and that run."""
+        path = os.path.join(self.folder.name, "run.nrg")
+        promised = kept = 0
+        for name, length_s in (("estimate, 2 threads, uneven stalls", 30), ("rapl 10 Hz, ticks", 15)):
+            for seed in SEEDS:
+                rows = []
+                for times in (1, 4):
+                    if os.path.exists(path):
+                        os.unlink(path)
+                    simulate.write(path, dataclasses.replace(BY_NAME[name], length_s=times * length_s), seed)
+                    rows.append({r["name"]: r for r in judge.attribute(NRG, path, ())["rows"]})
+                for row in rows[0].values():
+                    self.assertEqual("resolved_by" in row, "not resolved" in row["flags"])
+                    if row.get("resolved_by", {}).get("times", 99) <= 4:
+                        promised += 1
+                        kept += "not resolved" not in rows[1][row["name"]]["flags"]
+        self.assertGreater(promised, 6)
+        self.assertGreater(kept / promised, 0.5)
+
     def test_an_estimates_rows_hold_with_and_without_its_scale(self):
         for name in (s.name for s in SCENARIOS if s.sensor == "estimate"):
             with self.subTest(name):

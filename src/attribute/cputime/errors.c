@@ -159,6 +159,7 @@ static void settle(struct adder *a)
         double half_j = isfinite(sums->variance_j2) ? t * sqrt(sums->variance_j2) : INFINITY;
         error->below_j += fmin(sums->below_j, half_j);
         error->above_j += fmin(sums->above_j, half_j);
+        error->doubt_j += half_j;
         *sums = (struct sums){0};
     }
 }

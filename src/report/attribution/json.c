@@ -167,6 +167,13 @@ static void add_flags(json_t *o, const struct nrg_attribution *a,
         nrg_json_count(o, "merged_with", (int64_t)row->merged_with);
 }
 
+static void add_remedy(json_t *o, const struct nrg_remedy *remedy)
+{
+    json_t *by = json_pack("{s:s}", "how", nrg_remedy_name(remedy->how));
+    nrg_json_real(by, "times", remedy->times);
+    json_object_set_new(o, "resolved_by", by);
+}
+
 static void add_cycle(json_t *o, const struct nrg_cycles *cycles, size_t i)
 {
     const struct nrg_execution *c = nrg_cycle_of_row(cycles, i);
@@ -209,6 +216,8 @@ static json_t *row_json(const struct nrg_attribution_report *r, size_t i)
     nrg_json_real(o, "share", row->energy_j / a->total_j);
     nrg_json_text(o, "method", nrg_method_name(row->method));
     add_flags(o, a, row);
+    if (row->flags & NRG_ROW_UNRESOLVED)
+        add_remedy(o, &row->remedy);
     nrg_json_real(o, "updates_per_call", row->updates_per_call);
     add_domains(o, a, row);
     add_counts(o, row);
