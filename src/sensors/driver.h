@@ -7,7 +7,8 @@
  * Life of a sensor:
  *   probe   finds devices; for each one adds a struct nrg_found (name and channels), and for what
  *           can't be used says what, why, and the exact command or file that would change it.
- *           Called at the start, and again for a sensor that left; may take milliseconds, must not disturb the machine.
+ *           Called at the start, and again for a sensor that left; may take milliseconds, must
+ *           not disturb the machine.
  *   open    gets one found sensor back, with `wanted` telling which of its channels were chosen
  *           (another driver may serve the rest); prepares descriptors; sets *state.
  *   read    called at each deadline, on one thread only. Emits any number of rows through the

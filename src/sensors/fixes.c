@@ -126,8 +126,10 @@ static const struct fix {
     {NRG_PERF_DENIED, is_build_folder,
      "for nrg alone: install it first (capabilities stop a program in its build folder)"},
     {NRG_PERF_DENIED, is_host,
-     "for everybody, until the next boot:  sudo sysctl -w kernel.perf_event_paranoid=0   (for "
-     "good: contrib/70-nrg.conf)"},
+     "for everybody, until the next boot:  sudo sysctl -w kernel.perf_event_paranoid=0"},
+    {NRG_PERF_DENIED, is_host,
+     "for everybody, for good:  echo 'kernel.perf_event_paranoid = 0' | sudo tee "
+     "/etc/sysctl.d/70-nrg.conf && sudo sysctl --system"},
 
     {NRG_MSR_ABSENT, is_bare, "sudo modprobe msr   (perf and powercap need less)"},
 
