@@ -210,6 +210,32 @@ class Gguf(Case):
         self.assertIn("256.0 B+?", run(path).stdout)
 
 
+MODEL = os.path.join(SHARED, "data", "graphs", "torch-1.13", "mlp", "model.pt")
+HAS_TORCH = not subprocess.run(["/usr/bin/python3", "-c", "import torch"], capture_output=True, check=False).returncode
+
+
+@unittest.skipUnless(os.path.exists(MODEL), "no archive at hand")
+class Archives(Case):
+    def test_says_how_to_get_operators(self):
+        path = self.write("my model.pt", open(MODEL, "rb").read())
+        command = graph(path)["dump_command"]
+        self.assertIn(f'torch.jit.load("{path}")', command)
+        self.assertIn(command, run(path).stdout)
+        self.assertNotIn("dump_command", graph("-", text=SeveralGraphs.GRAPH))
+
+    def test_no_name_breaks_the_command(self):
+        path = self.write("it's.pt", open(MODEL, "rb").read())
+        self.assertIn('torch.jit.load("model.pt")', graph(path)["dump_command"])
+
+    @unittest.skipUnless(HAS_TORCH, "no PyTorch at hand")
+    def test_the_command_works(self):
+        path = self.write("model.pt", open(MODEL, "rb").read())
+        command = graph(path)["dump_command"].replace("(1, 3, 224, 224)", "(8, 1, 28, 28)")
+        command = command.replace("python3", "/usr/bin/python3", 1)
+        subprocess.run(["sh", "-c", command], cwd=self.folder.name, check=True, capture_output=True, timeout=120)
+        self.assertEqual(graph(path[:-3] + ".onnx")["totals"]["macs"], 1741824)
+
+
 class SeveralGraphs(Case):
     GRAPH = """graph(%a : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)):
   %1 : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu) = aten::relu(%a)

@@ -194,6 +194,9 @@ json_t *nrg_graph_json(const struct nrg_analysis *r)
     for (size_t i = 0; i < r->tree.n; i++)
         json_array_append_new(json_object_get(o, "modules"),
                               module_json(&r->tree.nodes[i], r->has_graph, r->tree.calls_known));
+    char command[3 * PATH_MAX];
+    if (nrg_graph_dump_command(r, command, sizeof command))
+        set_text(o, "dump_command", command);
     if (!r->has_graph)
         return o;
     json_object_set_new(o, "inputs", data_list(r->reduced.inputs, r->reduced.n_inputs));

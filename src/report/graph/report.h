@@ -34,6 +34,10 @@ bool nrg_graph_explain(const struct nrg_analysis *report, const char *id, FILE *
 void nrg_graph_compare_text(const struct nrg_analysis *a, const struct nrg_analysis *b, FILE *out);
 json_t *nrg_graph_compare_json(const struct nrg_analysis *a, const struct nrg_analysis *b);
 
+/* The command that makes a file with operators of an archive that has none; false: it is no such.
+ */
+bool nrg_graph_dump_command(const struct nrg_analysis *report, char *buf, size_t size);
+
 /* "1x3x224x224", unknown dims as ?; "-" when nothing is known. Returns buf. */
 const char *nrg_show_dims(char *buf, size_t size, const struct nrg_type *type);
 

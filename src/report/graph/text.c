@@ -264,11 +264,18 @@ void nrg_graph_text(const struct nrg_analysis *r, const struct nrg_graph_view *v
         fprintf(out, "   %s%zu of %zu have no known shape%s", st.warn, t->unknown_params,
                 t->n_params, st.off);
     fputc('\n', out);
-    if (r->has_graph)
+    if (r->has_graph) {
         print_graph_totals(r, &st, out);
-    else
-        fprintf(out, "bytes       %18s   no graph in this file: nothing to count but parameters\n",
-                show_some(t->param_bytes, t->unsized_params).text);
+        return;
+    }
+    fprintf(out, "bytes       %18s   no graph in this file: nothing to count but parameters\n",
+            show_some(t->param_bytes, t->unsized_params).text);
+    char command[3 * PATH_MAX];
+    if (nrg_graph_dump_command(r, command, sizeof command))
+        fprintf(out,
+                "Its code has no shapes. For its operators, with your input's shape in place of "
+                "(1, 3, 224, 224):\n  %s\nand give nrg the .onnx.\n",
+                command);
 }
 
 /* ---- two models ---- */
