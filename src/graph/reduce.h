@@ -121,7 +121,7 @@ struct nrg_seen_module {
 struct nrg_output {
     const char *name;            /* of the value that is returned; in a tuple that of `data` */
     const struct nrg_type *type; /* as it leaves: after the last view */
-    const struct nrg_data *data; /* the memory behind it */
+    const struct nrg_data *data; /* the memory behind it; NULL: a shape, which is none */
 };
 
 struct nrg_reduced {

@@ -232,13 +232,16 @@ static void mark_outputs(struct nrg_reducer *r, const struct nrg_arg *arg, const
     struct nrg_reduced *out = r->out;
     for (size_t i = 0; arg->kind == NRG_ARG_LIST && i < arg->n_items; i++)
         mark_outputs(r, arg->items[i], NULL);
-    if ((arg->kind != NRG_ARG_TENSOR && arg->kind != NRG_ARG_LIST) || !arg->data)
+    bool data = (arg->kind == NRG_ARG_TENSOR || arg->kind == NRG_ARG_LIST) && arg->data;
+    bool shape = name && arg->is_shape && nrg_type_has_tensor(arg->type);
+    if (!data && !shape)
         return;
-    bool single = arg->kind == NRG_ARG_TENSOR;
+    bool single = arg->kind != NRG_ARG_LIST;
     struct nrg_output output = {.name = single && name ? name : arg->data->name,
                                 .type = single ? nrg_arg_type(arg) : arg->data->type,
-                                .data = arg->data};
-    arg->data->last_use = INT64_MAX;
+                                .data = data ? arg->data : NULL};
+    if (data)
+        arg->data->last_use = INT64_MAX;
     if (nrg_append(&out->outputs, &out->n_outputs, &out->cap_outputs, &output, sizeof output))
         r->rc = -ENOMEM;
 }

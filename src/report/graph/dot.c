@@ -89,7 +89,7 @@ void nrg_graph_dot(const struct nrg_analysis *r, FILE *out)
         for (size_t k = 0; k < g->operators[i].n_inputs; k++)
             print_edge(g->operators[i].inputs[k], i, out);
     for (size_t i = 0; i < g->n_outputs; i++) {
-        if (g->outputs[i].data->producer < 0)
+        if (!g->outputs[i].data || g->outputs[i].data->producer < 0)
             continue;
         fprintf(out, "  r%zu [shape=ellipse, label=\"output\"];\n  o%lld -> r%zu;\n", i,
                 (long long)g->outputs[i].data->producer, i);

@@ -164,9 +164,10 @@ static json_t *outputs_json(const struct nrg_reduced *g)
         const struct nrg_output *output = &g->outputs[i];
         json_t *o = tensor_json(output->type);
         set_text(o, "id", output->name);
-        if (strcmp(output->name, output->data->name) != 0)
+        if (output->data && strcmp(output->name, output->data->name) != 0)
             set_text(o, "of", output->data->name);
-        set_source(o, output->data);
+        if (output->data)
+            set_source(o, output->data);
         json_array_append_new(list, o);
     }
     return list;

@@ -125,7 +125,7 @@ static void print_output(const struct nrg_output *output, FILE *out)
 {
     fprintf(out, "output %%%s", output->name);
     print_type(output->type, out);
-    if (strcmp(output->name, output->data->name) != 0)
+    if (output->data && strcmp(output->name, output->data->name) != 0)
         fprintf(out, " of %%%s", output->data->name);
     fputc('\n', out);
 }

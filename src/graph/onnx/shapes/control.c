@@ -95,6 +95,9 @@ static bool runs_all(const struct onnx *x, const struct nrg_op *op, const struct
 {
     const struct onnx_known *first = onnx_in_known(x, op, 1);
     const struct nrg_value *next = body->n_outputs ? body->outputs[0] : NULL;
+    while (next && next->producer && next->producer->n_inputs == 1 &&
+           (onnx_is(next->producer, "Identity") || onnx_is(next->producer, "Cast")))
+        next = next->producer->inputs[0]; /* exporters copy the condition */
     const struct onnx_known *again = next ? onnx_get_known(x, next) : NULL;
     bool same = body->n_inputs > 1 && next == body->inputs[1];
     return (!onnx_has(op, 1) || (is_one_int(first) && first->i[0] == 1)) &&
