@@ -15,7 +15,6 @@
 #include "energy/internal.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -215,31 +214,55 @@ static double measured_idle_w(struct shares *sh)
     return by_line ? line_w : idle_w;
 }
 
-/* The estimate's own idle energy, where the processors' energy is an estimate; NULL. No baseline
- * knows it better: it would be the same model, with what else ran meanwhile. */
-static const struct nrg_timeline *estimated_idle(struct shares *sh)
+/* How idle power that is recorded as energy was found: an import names that as its source
+ * (import/aipm.c). */
+static const char *recorded_method(const struct nrg_channel *c)
+{
+    static const char *const methods[] = {"baseline", "regression"};
+    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
+        if (!strcmp(c->source, methods[i]))
+            return methods[i];
+    return "estimate";
+}
+
+static bool cpus_are_estimated(const struct shares *sh)
 {
     for (size_t d = 0; d < sh->s->n_domains; d++) {
         const struct nrg_domain *domain = &sh->s->domains[d];
-        const struct nrg_channel *c = &domain->channel->channel;
-        char name[64];
-        snprintf(name, sizeof name, "%.48s.idle", c->name);
-        if (nrg_is_cpu_domain(domain) && c->provenance == NRG_ESTIMATED)
-            return nrg_frame_timeline(sh->frame, nrg_frame_find(sh->frame, name, NRG_ENERGY));
+        if (nrg_is_cpu_domain(domain) && domain->channel->channel.provenance == NRG_ESTIMATED)
+            return true;
     }
-    return NULL;
+    return false;
+}
+
+/*
+ * Idle energy that the recording has; NULL. An import's has the drift of what it was found by. An
+ * estimate's own has its band, and goes with estimated processors only: there no baseline knows
+ * better, as it would be the same model, with what else ran meanwhile.
+ */
+static const struct nrg_timeline *recorded_idle(struct shares *sh)
+{
+    size_t channel = nrg_frame_find(sh->frame, NRG_IDLE_CHANNEL, NRG_ENERGY);
+    const struct nrg_timeline *tl = nrg_frame_timeline(sh->frame, channel);
+    const char *method = tl ? recorded_method(&sh->frame->channels[channel].channel) : NULL;
+    bool estimate = tl && !strcmp(method, "estimate");
+    if (!tl || (estimate && !cpus_are_estimated(sh)))
+        return NULL;
+    sh->s->idle_method = method;
+    if (!estimate)
+        sh->idle_less_w = sh->idle_more_w =
+            NRG_IDLE_DRIFT * nrg_timeline_between(tl, sh->s->begin_ns, sh->s->end_ns, NULL) /
+            sh->s->duration_s;
+    return tl;
 }
 
 /* Idle energy of each cell, never more than the cell has. */
 static void fill_idle(struct shares *sh)
 {
-    const struct nrg_timeline *estimate = estimated_idle(sh);
-    double idle_w = NAN;
-    sh->s->idle_method = "estimate";
-    if (!estimate)
-        idle_w = measured_idle_w(sh);
+    const struct nrg_timeline *recorded = recorded_idle(sh);
+    double idle_w = recorded ? NAN : measured_idle_w(sh);
     for (size_t k = 0; sh->s->idle_method && k < sh->n_cells; k++) {
-        double j = estimate ? sum_in_cell(sh, estimate, k)
+        double j = recorded ? sum_in_cell(sh, recorded, k)
                             : idle_w * (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
         sh->cells[k].idle_j = fmin(j, sh->cells[k].cpu_j);
     }

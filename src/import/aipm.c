@@ -343,6 +343,26 @@ static int read_temperatures(struct nrg_import *im, const json_t *chips, struct 
     return rc;
 }
 
+/* The band of an estimate. */
+static int own_band(struct nrg_import *im, const char *name, const json_t *entry,
+                    struct nrg_error *err)
+{
+    static const struct {
+        const char *key, *suffix;
+    } edges[] = {{"low_w", ".low"}, {"high_w", ".high"}};
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof edges / sizeof *edges; i++) {
+        char full[64];
+        double power_w = real_at(entry, edges[i].key);
+        snprintf(full, sizeof full, "%.40s%s", name, edges[i].suffix);
+        struct nrg_channel c = gauge_channel(full, NRG_POWER, 1e-6, "nrg export");
+        c.provenance = NRG_ESTIMATED;
+        if (power_w >= 0)
+            rc = nrg_import_value(im, &c, power_w, err);
+    }
+    return rc;
+}
+
 /* What nrg's own export adds: domains that AIPowerMeter has no key for, with their provenance. */
 static int own_domains(struct nrg_import *im, const json_t *nrg, struct nrg_error *err)
 {
@@ -358,8 +378,22 @@ static int own_domains(struct nrg_import *im, const json_t *nrg, struct nrg_erro
             rc = add_power(im, name, "nrg export",
                            provenance < 0 ? NRG_ESTIMATED : (enum nrg_provenance)provenance,
                            power_w, err);
+        if (!rc && !isnan(power_w))
+            rc = own_band(im, name, entry, err);
     }
     return rc;
+}
+
+/* And the idle power that the recording knew, by how it was found. */
+static int own_idle(struct nrg_import *im, const json_t *nrg, struct nrg_error *err)
+{
+    const json_t *idle = json_object_get(nrg, "idle");
+    const char *method = json_string_value(json_object_get(idle, "method"));
+    double power_w = real_at(idle, "power_w");
+    if (!method || !(power_w >= 0))
+        return 0;
+    struct nrg_channel c = gauge_channel(NRG_IDLE_CHANNEL, NRG_POWER, 1e-6, method);
+    return nrg_import_value(im, &c, power_w, err);
 }
 
 static int parse_date(const struct nrg_import *im, const json_t *record, const json_t *nrg,
@@ -386,7 +420,7 @@ static const struct {
 } parts[] = {
     {"cpu", cpu_powers},  {"cpu", cpu_processes},
     {"gpu", gpu_metrics}, {"temperature", read_temperatures},
-    {"nrg", own_domains},
+    {"nrg", own_domains}, {"nrg", own_idle},
 };
 
 static int read_metrics(struct nrg_import *im, const json_t *record, struct nrg_error *err)

@@ -63,6 +63,9 @@ struct nrg_channel {
 
 #define NRG_POLLED_SUFFIX ".polled"
 
+/* Idle energy of the processors' domains, where a source knows it. */
+#define NRG_IDLE_CHANNEL "machine.idle"
+
 /* True for NAME.low, NAME.high and NAME.idle, which accompany an estimate, and NAME.polled, which
  * says a GPU's power another way: they are not domains. */
 bool nrg_channel_is_companion(const struct nrg_channel *channel);

@@ -178,6 +178,36 @@ class Gpu(Case):
         self.assertIn("which part", r["program"]["why"])
 
 
+class RoundTrip(Case):
+    """Through AIPowerMeter's files and back: idle power has no key there, and comes along all the same."""
+    BURSTS = ("import time\nfor i in range(4):\n    end = time.process_time() + 0.25\n"
+              "    while time.process_time() < end: pass\n    time.sleep(0.25)\n")
+
+    def both(self, *options):
+        for made in ("a.nrg", "b.nrg"):
+            if os.path.exists(self.path(made)):
+                os.remove(self.path(made))
+        first, _ = self.run_json("-f", "-o", self.path("a.nrg"), *options, "--", PYTHON, "-c", self.BURSTS)
+        for command in (("export", "-f", "--format", "aipowermeter", "--period", "200ms", "-o", self.path("folder"),
+                         self.path("a.nrg")), ("import", "-f", self.path("folder"), "-o", self.path("b.nrg"))):
+            done = self.nrg(*command)
+            self.assertEqual(done.returncode, 0, done.stderr)
+        return first, json.loads(self.nrg("report", "--json", self.path("b.nrg")).stdout)
+
+    def test_a_process_keeps_its_energy(self):
+        path = self.scenario(MACHINE)
+        for options in (("--sensor", f"simulate:{path}", "--baseline", "0.5s"), ("--sensor", "estimate"),
+                        ("--sensor", f"simulate:{path}")):
+            first, again = self.both(*options)
+            with self.subTest(options):
+                self.assertEqual(again.get("idle_method"), first.get("idle_method"))
+                self.assertAlmostEqual(again["total"]["energy_j"] / first["total"]["energy_j"], 1, places=5)
+                for key in ("low_j", "high_j"):
+                    self.assertAlmostEqual(again["total"][key], first["total"][key], delta=0.01 * first["total"][key])
+                one, other = (r["processes"][0]["energy_j"]["cpu"] for r in (first, again))
+                self.assertAlmostEqual(other, one, delta=0.05 * one + 0.01 * first["total"]["energy_j"])
+
+
 class Print(Case):
     def run_print(self, *options, command):
         path = self.scenario(MACHINE)

@@ -16,6 +16,7 @@
 
 #include <nrg/nrg.h>
 
+#include "energy/summary.h"
 #include "report/export/formats.h"
 
 struct writer {
@@ -23,6 +24,7 @@ struct writer {
     struct nrg_aipm aipm;
     struct nrg_span_ns *spans;
     size_t n_spans;
+    struct nrg_aipm_idle *idle; /* per span */
     FILE *out;
     size_t span; /* being written */
     bool any;
@@ -104,6 +106,27 @@ static int make_spans(struct writer *w, struct nrg_error *err)
     return 0;
 }
 
+/* The baseline is not exported, and AIPowerMeter has no key for what it showed. */
+static int find_idle(struct writer *w, struct nrg_error *err)
+{
+    int rc = 0;
+    w->idle = calloc(w->n_spans + 1, sizeof *w->idle);
+    if (!w->idle)
+        return nrg_fail(err, -ENOMEM, NULL, "out of memory");
+    for (size_t i = 0; !rc && i < w->n_spans; i++) {
+        const struct nrg_run run = {
+            .begin_ns = w->spans[i].begin_ns, .end_ns = w->spans[i].end_ns, .exit_code = -1};
+        struct nrg_summary s;
+        rc = nrg_summary_make(&s, w->recording, &run, NRG_SPLIT_ACTIVE, err);
+        if (rc)
+            break;
+        w->idle[i] = (struct nrg_aipm_idle){s.idle_w, s.idle_method};
+        nrg_summary_release(&s);
+    }
+    w->aipm.idle = w->idle;
+    return rc;
+}
+
 static FILE *create_file(const char *folder, const char *name, bool overwrite,
                          struct nrg_error *err)
 {
@@ -168,6 +191,8 @@ int nrg_export_aipowermeter(struct nrg_recording *recording, int64_t period_ns, 
         what[i] = nrg_aipm_what(w.aipm.channels, w.aipm.n, i);
     w.aipm.what = what;
     int rc = make_spans(&w, err);
+    if (!rc)
+        rc = find_idle(&w, err);
     if (!rc && mkdir(folder, 0777) && errno != EEXIST)
         rc = nrg_fail(err, -errno, folder, "cannot make the folder: %s", strerror(errno));
     if (!rc)
@@ -175,6 +200,7 @@ int nrg_export_aipowermeter(struct nrg_recording *recording, int64_t period_ns, 
     if (!rc)
         rc = write_metadata(&w, folder, err);
     free(w.spans);
+    free(w.idle);
     free(what);
     return rc;
 }

@@ -292,6 +292,29 @@ static json_t *temperature_json(const struct nrg_aipm *a, const struct nrg_bin *
     return chips;
 }
 
+/* Mean power of an estimate's companion channel; NAN without one. */
+static double companion_w(const struct nrg_aipm *a, const struct nrg_bin *bin, const char *name,
+                          const char *suffix)
+{
+    char full[64];
+    snprintf(full, sizeof full, "%.48s%s", name, suffix);
+    for (size_t i = 0; i < a->n; i++)
+        if (!strcmp(a->channels[i].channel.name, full) &&
+            a->channels[i].channel.quantity == NRG_ENERGY)
+            return nrg_bin_mean(&bin->cells[i]);
+    return NAN;
+}
+
+static json_t *own_domain(const struct nrg_aipm *a, const struct nrg_bin *bin,
+                          const struct nrg_channel *c, double mean_w)
+{
+    json_t *o = json_pack("{s:f, s:s}", "power_w", mean_w, "provenance",
+                          nrg_provenance_name(c->provenance));
+    NRG_JSON_REALS(o, {"low_w", companion_w(a, bin, c->name, ".low")},
+                   {"high_w", companion_w(a, bin, c->name, ".high")});
+    return o;
+}
+
 static json_t *own_json(const struct nrg_aipm *a, const struct nrg_bin *bin, int64_t real_end_ns)
 {
     char exact[40];
@@ -304,11 +327,13 @@ static json_t *own_json(const struct nrg_aipm *a, const struct nrg_bin *bin, int
         const struct nrg_channel *c = &a->channels[i].channel;
         double mean = nrg_bin_mean(&bin->cells[i]);
         if (a->what[i].role == NRG_AIPM_OTHER && isfinite(mean))
-            json_object_set_new(domains, c->name,
-                                json_pack("{s:f, s:s}", "power_w", mean, "provenance",
-                                          nrg_provenance_name(c->provenance)));
+            json_object_set_new(domains, c->name, own_domain(a, bin, c, mean));
     }
     set_map(o, "domains", NULL, domains);
+    const struct nrg_aipm_idle *idle = &a->idle[bin->span];
+    if (idle->method && isfinite(idle->power_w))
+        json_object_set_new(
+            o, "idle", json_pack("{s:f, s:s}", "power_w", idle->power_w, "method", idle->method));
     return o;
 }
 

@@ -46,10 +46,17 @@ struct nrg_aipm_channel {
     unsigned gpu;
 };
 
+/* Idle power in a run, as the report shares energy out above it. */
+struct nrg_aipm_idle {
+    double power_w; /* NAN: not known */
+    const char *method;
+};
+
 struct nrg_aipm {
     const struct nrg_recorded_channel *channels;
     const struct nrg_aipm_channel *what; /* per channel */
     size_t n;
+    const struct nrg_aipm_idle *idle; /* per span of the bins */
 };
 
 /* Role of channel i among all. */
