@@ -14,6 +14,10 @@
 
 #include "base/error.h"
 
+/* What a Git checkout holds in place of a large file that was not fetched. */
+#define NRG_LFS_MAGIC  "version https://git-lfs"
+#define NRG_LFS_ADVICE "is a Git LFS pointer, not the file itself: fetch that with `git lfs pull`"
+
 struct stat;
 struct nrg_gunzip;
 

@@ -33,6 +33,10 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, log.zone_offset_ns)},
     {"integrate", 0, NRG_OPT_CHOICE(integrals), "RULE",
      "power of AIPowerMeter's records: ", offsetof(struct values, held)},
+    {"period", 0, NRG_OPT_DURATION, "DURATION",
+     "logs without times: from line to line (tegrastats; default: 1s), or of the whole (perf stat "
+     "without -I)",
+     offsetof(struct values, log.period_ns)},
     {"per-segment", 0, NRG_OPT_FLAG, NULL, "each recording segment is a run of its own",
      offsetof(struct values, log.segments_are_runs)},
     {"idle-power", 0, NRG_OPT_STRING, "FILE|WATTS",
@@ -42,7 +46,7 @@ static const struct nrg_opt options[] = {
      "layer times: join them with this recording; the result is a copy of it with spans",
      offsetof(struct values, layers.into)},
     {"power-log", 0, NRG_OPT_STRING, "FILE",
-     "layer times: join them with this power log (Jetson log, CSV, AIPowerMeter's records)",
+     "layer times: join them with this power log (any that nrg import reads)",
      offsetof(struct values, layers.power_log)},
     {"offset", 0, NRG_OPT_SECONDS, "SECONDS",
      "added to the times of layers; files without dates count from the beginning of the recording",
@@ -68,6 +72,8 @@ static void say_imported(const struct nrg_cli *cli, const struct nrg_import_opti
     if (r->unfinished_line)
         fprintf(stderr, "nrg: %s:%lld: the last line is cut off and was left out\n", o->path,
                 r->unfinished_line);
+    if (r->note[0] && !cli->quiet)
+        fprintf(stderr, "nrg: %s: %s\n", o->path, r->note);
     if (!cli->quiet)
         fprintf(stderr,
                 "nrg: %s: %llu records in %llu segments, %.3f s, %llu channels, %llu processes\n"
@@ -117,11 +123,18 @@ const struct nrg_command nrg_cmd_import = {
     .summary = "a recording from a file of another program",
     .synopsis = "[OPTIONS] FILE...",
     .about =
-        "Reads AIPowerMeter's power_metrics.json (or its folder), power logs of Jetson boards\n"
-        "(20250128-13:38:25.941535,mV,mA) and CSV logs (time_s,package-0:energy_j) into a\n"
-        "recording, for nrg report, nrg export and --sensor replay:FILE. What the file is, its\n"
-        "first line tells. The first line that can't be understood is an error, and nothing is\n"
-        "written; a last line that was cut off is left out with a warning.\n"
+        "Reads power and energy that another program logged into a recording, for nrg report,\n"
+        "nrg export and --sensor replay:FILE:\n"
+        "  nvidia-smi    --query-gpu=timestamp,index,power.draw,... --format=csv -l 1\n"
+        "  tegrastats    of all Jetson boards and releases\n"
+        "  perf stat     -I 1000 -x, -e power/energy-pkg/,...\n"
+        "  CodeCarbon    emissions.csv\n"
+        "  Zeus          ZeusMonitor(log_file=...), and its log of power\n"
+        "  AIPowerMeter  power_metrics.json, or its folder\n"
+        "  Jetson logs   20250128-13:38:25.941535,mV,mA\n"
+        "  CSV           time_s,package-0:energy_j,... (docs/simulate.md)\n"
+        "What the file is, its first line tells. The first line that can't be understood is an\n"
+        "error, and nothing is written; a last line that was cut off is left out with a warning.\n"
         "\n"
         "Power of AIPowerMeter's records is integrated by the trapezoid rule between their dates,\n"
         "segment by segment, as AIPowerMeter does. Files that nrg export made tell the interval\n"
@@ -137,6 +150,8 @@ const struct nrg_command nrg_cmd_import = {
         "others\n"
         "with --offset or --align.",
     .examples = "  nrg import power_metrics.json -o run.nrg\n"
+                "  nrg import --timezone-offset +02:00 nvidia-smi.csv\n"
+                "  nrg import --period 100ms tegrastats.log           # tegrastats --interval 100\n"
                 "  nrg import --timezone-offset +02:00 experiment/    # dates are local time\n"
                 "  nrg import --idle-power idling_power.json lenet_power_log.log\n"
                 "  nrg import --into run.nrg -o joined.nrg trace.json.gz    # torch.profiler's\n"

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/input.h"
 #include "graph/readers.h"
 #include "graph/torch/archive.h"
 
@@ -21,6 +22,7 @@ static const struct foreign {
     int sure;
     const char *what;
 } foreign[] = {
+    {NULL, NRG_LFS_MAGIC, sizeof NRG_LFS_MAGIC - 1, 0, 100, NRG_LFS_ADVICE},
     {"saved_model.pb", NULL, 0, 0, 95, "is a TensorFlow SavedModel: " TF2ONNX},
     {"saved_model.pbtxt", NULL, 0, 0, 95, "is a TensorFlow SavedModel: " TF2ONNX},
     {".pb", "\n", 1, 0, 40, "looks like a TensorFlow GraphDef: " TF2ONNX},

@@ -44,7 +44,9 @@ static bool is_aipm_line(const char *line, size_t len)
 {
     while (len && (*line == ' ' || *line == '\t'))
         line++, len--;
-    return (len && *line == '{') || (len > 4 && !memcmp(line, "\"END", 4));
+    if (len && *line == '{')
+        return memmem(line, len, "\"date\"", 6) || memmem(line, len, "\"metrics\"", 9);
+    return len > 4 && !memcmp(line, "\"END", 4);
 }
 
 static struct nrg_channel gauge_channel(const char *name, enum nrg_quantity quantity, double scale,
@@ -440,7 +442,7 @@ static int read_metrics(struct nrg_import *im, const json_t *record, struct nrg_
     return rc ? rc : nrg_import_end(im, err);
 }
 
-static int read_record(struct nrg_import *im, const char *line, size_t len, struct nrg_error *err)
+static int read_record(struct nrg_import *im, char *line, size_t len, struct nrg_error *err)
 {
     json_error_t why;
     json_t *doc = json_loadb(line, len, JSON_DECODE_ANY, &why);
@@ -459,6 +461,7 @@ static int read_record(struct nrg_import *im, const char *line, size_t len, stru
 
 const struct nrg_import_format nrg_import_aipowermeter = {
     .name = "aipowermeter",
+    .means = true,
     .match = is_aipm_line,
     .record = read_record,
 };

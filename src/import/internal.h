@@ -12,6 +12,7 @@
 #ifndef NRG_IMPORT_INTERNAL_H
 #define NRG_IMPORT_INTERNAL_H
 
+#include "base/csv.h"
 #include "base/mem.h"
 #include "import/log.h"
 #include "import/span_sink.h"
@@ -49,12 +50,25 @@ struct nrg_import;
 struct nrg_import_format {
     const char *name;
     bool (*match)(const char *line, size_t len); /* the first line that is not blank */
-    /* One line, NUL-terminated. 0 or -errno with err (the caller adds the line number). */
-    int (*record)(struct nrg_import *im, const char *line, size_t len, struct nrg_error *err);
+    /* One line, NUL-terminated, which the format may use up. 0 or -errno with err (the caller adds
+     * the line number). */
+    int (*record)(struct nrg_import *im, char *line, size_t len, struct nrg_error *err);
+    /* May be NULL. After the last line of each pass; the caller adds the file to err. */
+    int (*finish)(struct nrg_import *im, struct nrg_error *err);
+    size_t state_size;            /* of im->state, which is zero before the first pass */
+    void (*release)(void *state); /* may be NULL: nothing but the state itself */
+    bool means;                   /* powers may be means over the interval before (`held`) */
+    bool takes_turns; /* a record is of one device of several, which its first value names */
 };
 
 extern const struct nrg_import_format nrg_import_aipowermeter;
+extern const struct nrg_import_format nrg_import_codecarbon;
 extern const struct nrg_import_format nrg_import_jetson_log;
+extern const struct nrg_import_format nrg_import_nvidia_smi;
+extern const struct nrg_import_format nrg_import_perf_stat;
+extern const struct nrg_import_format nrg_import_tegrastats;
+extern const struct nrg_import_format nrg_import_zeus_energy;
+extern const struct nrg_import_format nrg_import_zeus_power;
 
 /* "20250128-13:38:25.941535" in ns since 1970, as if it were UTC; 0 or -EINVAL. */
 int nrg_import_compact_time(const char *text, size_t len, int64_t *t_ns);
@@ -83,6 +97,7 @@ struct nrg_import_processes {
 struct nrg_import {
     const struct nrg_import_options *options;
     const struct nrg_import_format *format;
+    void *state; /* the format's own */
     struct nrg_lines lines;
     struct nrg_store *store; /* NULL: only checking */
     bool writing;            /* second pass */
@@ -95,16 +110,19 @@ struct nrg_import {
     struct nrg_rows rows;
     int series;
     int64_t period_ns;
+    int64_t known_period_ns; /* the format found it by itself; 0: by the spacing of records */
     struct nrg_import_spacing spacing;
     struct nrg_import_processes processes;
     /* the current record */
     int64_t t_ns, interval_ns; /* it describes the interval that ends at t_ns */
     int64_t begin_ns;          /* from where readings cover its interval; t_ns when they do not */
-    bool first_of_segment;
+    bool first_of_segment, first_value;
+    bool undated;           /* times count from a start of the log's own */
     uint64_t with_interval; /* records that state their interval */
     /* so far */
     bool have_time, in_segment;
     int64_t last_ns, segment_begin_ns;
+    int64_t led_ns[NRG_IMPORT_CHANNELS]; /* when a record last began with this channel */
     struct nrg_import_result result;
 };
 
@@ -118,6 +136,17 @@ int nrg_import_value(struct nrg_import *im, const struct nrg_channel *channel, d
 int nrg_import_add(struct nrg_import *im, const struct nrg_channel *channel, double step,
                    struct nrg_error *err);
 int nrg_import_end(struct nrg_import *im, struct nrg_error *err);
+/* A whole record that tells what was used in the interval that ends at t_ns; a new segment where
+ * that interval begins after the last record. */
+struct nrg_import_energy {
+    struct nrg_channel channel;
+    double energy_j; /* NAN: missing */
+};
+int nrg_import_interval(struct nrg_import *im, int64_t t_ns, int64_t interval_ns,
+                        const struct nrg_import_energy *energies, size_t n, struct nrg_error *err);
+/* Something that the user should know about how the log was read; once. */
+void nrg_import_note(struct nrg_import *im, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3)));
 /* Nothing is known between the last record and the next. */
 int nrg_import_end_segment(struct nrg_import *im);
 
@@ -136,6 +165,18 @@ int nrg_import_processes_open(struct nrg_import *im);
 /* Gives waiting rows to the store; `last`: and the processes themselves. */
 int nrg_import_processes_flush(struct nrg_import *im, bool last);
 void nrg_import_processes_release(struct nrg_import *im);
+
+/* ---- table.c: logs that are CSV with a header ---- */
+
+/* The cells of one line, which is used up; the line's own end is not needed. */
+int nrg_import_cells(struct nrg_csv *cells, char *line, size_t len, struct nrg_error *err);
+/* True when a comma-separated header has a column of that name. */
+bool nrg_import_has_column(const char *header, size_t len, const char *name);
+/* "gpu12_energy" with "gpu" and "_energy" is 12; -1: something else. */
+int nrg_import_numbered(struct nrg_cell cell, const char *before, const char *after);
+/* A channel of energy that adds up, in uJ. */
+struct nrg_channel nrg_import_energy_channel(const char *name, enum nrg_provenance provenance,
+                                             const char *source);
 
 /* csv.c: logs with a header, read by sensors/virtual/replay_source.h. */
 bool nrg_import_csv_match(const char *line, size_t len);

@@ -62,7 +62,7 @@ int nrg_import_compact_time(const char *text, size_t len, int64_t *t_ns)
     return nrg_time_from_iso(iso, (size_t)n, t_ns);
 }
 
-static int read_record(struct nrg_import *im, const char *line, size_t len, struct nrg_error *err)
+static int read_record(struct nrg_import *im, char *line, size_t len, struct nrg_error *err)
 {
     const char *end = line + len, *first = memchr(line, ',', len);
     const char *second = first ? memchr(first + 1, ',', (size_t)(end - first - 1)) : NULL;
@@ -85,6 +85,7 @@ static int read_record(struct nrg_import *im, const char *line, size_t len, stru
 
 const struct nrg_import_format nrg_import_jetson_log = {
     .name = "jetson-log",
+    .means = true,
     .match = is_jetson_line,
     .record = read_record,
 };

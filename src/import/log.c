@@ -8,17 +8,25 @@
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/input.h"
+#include "import/foreign.h"
 #include "import/internal.h"
 
 /* clang-format off */
 static const struct nrg_import_format *const formats[] = {
     &nrg_import_aipowermeter,
     &nrg_import_jetson_log,
+    &nrg_import_tegrastats,
+    &nrg_import_perf_stat,
+    &nrg_import_codecarbon,
+    &nrg_import_zeus_energy,
+    &nrg_import_zeus_power,
+    &nrg_import_nvidia_smi,
 };
 /* clang-format on */
 
@@ -45,23 +53,49 @@ static int next_line(struct nrg_import *im, struct nrg_error *err)
     return rc < 0 ? line_error(im, rc, err) : rc;
 }
 
+static const struct nrg_import_format *matching_format(const char *line, size_t len)
+{
+    if (len >= 3 && !memcmp(line, "\xef\xbb\xbf", 3)) /* byte order mark of some programs */
+        line += 3, len -= 3;
+    for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
+        if (formats[i]->match(line, len))
+            return formats[i];
+    return NULL;
+}
+
+static int unknown_format(const struct nrg_import *im, struct nrg_error *err)
+{
+    const char *what = nrg_import_foreign(im->lines.text.text, im->lines.text.len);
+    if (what)
+        return nrg_fail(err, -EINVAL, im->options->path, "%s", what);
+    if (nrg_import_foreign_json(im->lines.in, im->options->path, err))
+        return -EINVAL;
+    return nrg_fail_at(err, -EINVAL, im->options->path, im->lines.number,
+                       "is no log that nrg knows: AIPowerMeter's power_metrics.json, tegrastats, "
+                       "nvidia-smi --format=csv, perf stat -I -x, , CodeCarbon's emissions.csv, "
+                       "Zeus's CSV, a Jetson power log (20250128-13:38:25.941535,mV,mA), "
+                       "or CSV of nrg's own (time_s,package-0:energy_j)");
+}
+
 static int find_format(struct nrg_import *im, struct nrg_error *err)
 {
     int rc = next_line(im, err);
     if (rc < 0)
         return rc;
-    for (size_t i = 0; rc && i < sizeof formats / sizeof *formats; i++) {
-        if (!formats[i]->match(im->lines.text.text, im->lines.text.len))
-            continue;
-        im->format = formats[i];
-        im->result.format = formats[i]->name;
-        return 0;
-    }
-    return nrg_fail_at(err, rc ? -EINVAL : -ENODATA, im->options->path, rc ? im->lines.number : -1,
-                       rc ? "is neither AIPowerMeter's power_metrics.json, nor a Jetson power log "
-                            "(20250128-13:38:25.941535,5008.0,1720.0), nor a CSV log "
-                            "(time_s,package-0:energy_j)"
-                          : "is empty");
+    if (!rc)
+        return nrg_fail(err, -ENODATA, im->options->path, "is empty");
+    im->format = matching_format(im->lines.text.text, im->lines.text.len);
+    if (!im->format)
+        return unknown_format(im, err);
+    im->result.format = im->format->name;
+    if (im->held && !im->format->means)
+        return nrg_fail(err, -EINVAL, im->options->path,
+                        "--integrate held is for logs of means over an interval; %s has none",
+                        im->format->name);
+    im->state = im->format->state_size ? calloc(1, im->format->state_size) : NULL;
+    if (im->format->state_size && !im->state)
+        return nrg_fail(err, -ENOMEM, im->options->path, "out of memory");
+    return 0;
 }
 
 /* Adds the place to the error of a format. */
@@ -75,6 +109,17 @@ static int bad_record(struct nrg_import *im, int rc, struct nrg_error *err)
         err->offset = im->lines.number;
         snprintf(err->where, sizeof err->where, "%s", im->options->path);
     }
+    return rc;
+}
+
+/* A format that needs to see what follows writes its last record here. */
+static int finish_pass(struct nrg_import *im, struct nrg_error *err)
+{
+    int rc = im->format->finish ? im->format->finish(im, err) : 0;
+    if (rc && err)
+        snprintf(err->where, sizeof err->where, "%s", im->options->path);
+    if (!rc && (rc = nrg_import_end_segment(im)))
+        nrg_fail(err, rc, im->options->path, "cannot be imported: %s", strerror(-rc));
     return rc;
 }
 
@@ -92,9 +137,7 @@ static int read_records(struct nrg_import *im, struct nrg_error *err)
     }
     if (!rc && more < 0)
         rc = more;
-    if (!rc && (rc = nrg_import_end_segment(im)))
-        nrg_fail(err, rc, im->options->path, "cannot be imported: %s", strerror(-rc));
-    return rc;
+    return rc ? rc : finish_pass(im, err);
 }
 
 /* AIPowerMeter describes the experiment in a file beside the records. */
@@ -165,7 +208,9 @@ static bool is_csv(FILE *in)
     while ((rc = nrg_lines_next(&lines)) > 0 &&
            (is_blank(&lines.text) || lines.text.text[0] == '#'))
         ;
-    bool found = rc > 0 && nrg_import_csv_match(lines.text.text, lines.text.len);
+    bool found = rc > 0 && !matching_format(lines.text.text, lines.text.len) &&
+                 !nrg_import_foreign(lines.text.text, lines.text.len) &&
+                 nrg_import_csv_match(lines.text.text, lines.text.len);
     nrg_lines_rewind(&lines);
     nrg_str_release(&lines.text);
     return found;

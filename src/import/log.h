@@ -26,14 +26,17 @@ struct nrg_import_options {
     double idle_w;          /* kept as metadata; NAN: not known */
     bool held;              /* powers are means over the interval that ends at the date: exact
                                energy counters, instead of trapezoids between dates */
+    int64_t period_ns;      /* between records of a log without times, or how long the log of one
+                               record lasted; 0: not known */
     bool segments_are_runs; /* each segment is a run, instead of one run with gaps */
 };
 
 struct nrg_import_result {
-    const char *format; /* "aipowermeter", "jetson-log" */
+    const char *format; /* "aipowermeter", "jetson-log", ... */
     uint64_t records, segments, channels, processes;
     int64_t begin_ns, end_ns;  /* unix time */
     long long unfinished_line; /* the last line, when it was cut off and left out; 0: none */
+    char note[240];            /* how it was read, where that is not obvious; "" for none */
 };
 
 int nrg_import(const struct nrg_import_options *options, struct nrg_import_result *result,

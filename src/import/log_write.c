@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,15 +80,18 @@ int nrg_import_begin(struct nrg_import *im, int64_t t_ns, int64_t interval_ns,
     im->first_of_segment = !im->in_segment;
     if (im->first_of_segment && im->have_time)
         note_pause(im, dt_ns);
-    if (!im->first_of_segment && !im->writing && note_spacing(&im->spacing, dt_ns))
+    if (!im->format->takes_turns && !im->first_of_segment && !im->writing &&
+        note_spacing(&im->spacing, dt_ns))
         return out_of_memory(err);
     im->t_ns = t_ns;
+    im->first_value = true;
     im->with_interval += interval_ns > 0 && !im->writing;
     im->interval_ns = interval_ns > 0 ? interval_ns : im->first_of_segment ? im->period_ns : dt_ns;
     if (!im->have_time)
         im->result.begin_ns = t_ns;
     if (im->first_of_segment) {
         im->segment_begin_ns = t_ns;
+        memset(im->led_ns, 0, sizeof im->led_ns);
         for (size_t i = 0; im->writing && im->held && i < im->n_channels; i++)
             if (im->channels[i].quantity == NRG_ENERGY)
                 im->sums[i] = 0;
@@ -122,12 +126,28 @@ static int channel_index(struct nrg_import *im, const struct nrg_channel *channe
     return (int)i;
 }
 
+/* Where devices take turns, the time since the last record is that since the last one that began
+ * with the same channel. */
+static int note_first_value(struct nrg_import *im, int i, struct nrg_error *err)
+{
+    int64_t last_ns = im->led_ns[i];
+    if (!im->first_value || !im->format->takes_turns)
+        return 0;
+    im->first_value = false;
+    im->led_ns[i] = im->t_ns + 1; /* 0: none yet */
+    if (last_ns && !im->writing && note_spacing(&im->spacing, im->t_ns + 1 - last_ns))
+        return out_of_memory(err);
+    return 0;
+}
+
 int nrg_import_value(struct nrg_import *im, const struct nrg_channel *channel, double value,
                      struct nrg_error *err)
 {
     int i = channel_index(im, channel, err);
     if (i < 0)
         return i;
+    if (note_first_value(im, i, err))
+        return -ENOMEM;
     if (!isfinite(value) || !(fabs(value / channel->scale) < MAX_RAW / 1e6))
         return nrg_fail(err, -ERANGE, NULL, "%s is out of range", channel->name);
     if (!im->writing)
@@ -147,6 +167,8 @@ int nrg_import_add(struct nrg_import *im, const struct nrg_channel *channel, dou
     int i = channel_index(im, channel, err);
     if (i < 0 || !im->writing)
         return i < 0 ? i : 0;
+    if (!isfinite(step))
+        return nrg_fail(err, -ERANGE, NULL, "%s is out of range", channel->name);
     if (fabs(im->sums[i] / channel->scale) < MAX_RAW)
         im->starts[i] = (int64_t)llround(im->sums[i] / channel->scale);
     im->sums[i] += step;
@@ -194,6 +216,29 @@ int nrg_import_end(struct nrg_import *im, struct nrg_error *err)
     return rc ? nrg_fail(err, rc, NULL, "cannot be written: %s", strerror(-rc)) : 0;
 }
 
+int nrg_import_interval(struct nrg_import *im, int64_t t_ns, int64_t interval_ns,
+                        const struct nrg_import_energy *energies, size_t n, struct nrg_error *err)
+{
+    int rc = 0;
+    if (im->have_time && t_ns - interval_ns > im->last_ns)
+        rc = nrg_import_end_segment(im);
+    if (rc)
+        return nrg_fail(err, rc, NULL, "cannot be written: %s", strerror(-rc));
+    rc = nrg_import_begin(im, t_ns, interval_ns, err);
+    for (size_t i = 0; !rc && i < n; i++)
+        if (!isnan(energies[i].energy_j))
+            rc = nrg_import_add(im, &energies[i].channel, energies[i].energy_j, err);
+    return rc ? rc : nrg_import_end(im, err);
+}
+
+void nrg_import_note(struct nrg_import *im, const char *fmt, ...)
+{
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(im->result.note, sizeof im->result.note, fmt, ap);
+    va_end(ap);
+}
+
 int nrg_import_end_segment(struct nrg_import *im)
 {
     if (!im->in_segment)
@@ -229,7 +274,7 @@ int nrg_import_prepare(struct nrg_import *im, struct nrg_error *err)
     if (!im->n_channels)
         return nrg_fail(err, -ENODATA, im->options->path, "holds no value that nrg knows");
     im->held |= im->with_interval == im->result.records;
-    im->period_ns = choose_period_ns(&im->spacing);
+    im->period_ns = im->known_period_ns ? im->known_period_ns : choose_period_ns(&im->spacing);
     if (im->held)
         hold_powers(im);
     /* Exact intervals leave no doubt about when energy was used. */
@@ -258,7 +303,7 @@ int nrg_import_finish(struct nrg_import *im)
                                              .end_ns = im->result.end_ns,
                                              .idle_w = im->options->idle_w,
                                              .one_run = !im->options->segments_are_runs,
-                                             .wall_clock = true};
+                                             .wall_clock = !im->undated};
     int rc = flush_rows(im);
     if (!rc)
         rc = nrg_import_processes_flush(im, true);
@@ -267,11 +312,16 @@ int nrg_import_finish(struct nrg_import *im)
     nrg_store_text(im->store, "import_integration",
                    im->held ? "mean power times the interval that ends at the date"
                             : "trapezoid between dates");
+    if (im->result.note[0])
+        nrg_store_text(im->store, "import_note", im->result.note);
     return nrg_import_describe(im->store, &origin);
 }
 
 void nrg_import_release(struct nrg_import *im)
 {
+    if (im->state && im->format->release)
+        im->format->release(im->state);
+    free(im->state);
     nrg_str_release(&im->lines.text);
     nrg_rows_release(&im->rows);
     nrg_import_processes_release(im);

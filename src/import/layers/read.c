@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "import/foreign.h"
 #include "sensors/channel.h"
 
 /* The order matters: profiles of ONNX Runtime are a kind of chrome trace. */
@@ -84,6 +85,8 @@ int nrg_layer_import_stream(struct nrg_layer_import *im, FILE *in, const char *p
     if (rc)
         return nrg_fail(err, rc, path, "cannot be read: %s", strerror(-rc));
     const struct nrg_layer_format *format = find_format(&head);
+    if (!format && nrg_import_foreign_json(in, path, err))
+        return -EINVAL;
     if (!format)
         return unknown_format(&head, path, err);
     im->file->format = format->name;

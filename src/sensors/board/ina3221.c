@@ -15,11 +15,9 @@
  * conversion of all channels. update_interval is N such conversions, so the filter's time constant
  * is about update_interval.
  *
- * What contains what is a table of labels below: module inputs contain the other rails, except
- * those of the carrier board, which has an input of its own beside the module's. AGX boards have no
- * input rail: their rails are disjoint, but for the memory's, which hangs on the 5 V one. Rails
- * that are not in the tables, or stand beside another sensor of the processors, may be counted by
- * others, too: they are wide, shown and not added (covers.h).
+ * What contains what: sensors/rails.h. Rails that are not known there, or stand beside another
+ * sensor of the processors, may be counted by others, too: they are wide, shown and not added
+ * (covers.h).
  *
  * Refuses: disabled and unconnected ("NC") channels; the "sum of shunt voltages".
  */
@@ -33,6 +31,7 @@
 #include "sensors/drivers.h"
 #include "sensors/files.h"
 #include "sensors/fixes.h"
+#include "sensors/rails.h"
 
 #define MAINLINE_DIR "/sys/bus/i2c/drivers/ina3221"
 #define JETPACK_DIR  "/sys/bus/i2c/drivers/ina3221x"
@@ -43,38 +42,6 @@
 
 #define BUS_STEP_V   8e-3  /* of the chip's voltage register */
 #define SHUNT_STEP_V 40e-6 /* of its shunt register: current = shunt voltage / shunt */
-
-/* Supplies of a whole module; labelled rails that are not in `inside` are parts of them. */
-static const char *const inputs[] = {"VDD_IN",    "POM_5V_IN",  "5V_IN", "VIN",
-                                     "VDD_TOTAL", "SYS_VIN_HV", NULL};
-
-/* Rails that are inside others than the module's input, or (NULL) inside none. */
-static const struct inside {
-    const char *label, *parent, *else_parent;
-} inside[] = {
-    {"VDDQ_VDD2_1V8AO", "VIN_SYS_5V0", NULL}, /* AGX Orin */
-    {"VIN_SYS_5V0", NULL, NULL},
-    {"SYS_VIN_MV", NULL, NULL}, /* AGX Xavier's second supply */
-    {"SYS5V", NULL, NULL},
-    {"VDD_MUX", NULL, NULL}, /* TX1 and TX2: the carrier board's own supply */
-    {"VDD_5V0_IO_SYS", "VDD_MUX", NULL},
-    {"VDD_5V_IO_SYS", "VDD_MUX", NULL},
-    {"VDD_3V3_SYS", "VDD_MUX", NULL},
-    {"VDD_3V3_SYS_M2", "VDD_3V3_SYS", "VDD_MUX"},
-    {"VDD_M2_IN", "VDD_MUX", NULL},
-    {"VDD_3V3_IO_SLP", "VDD_3V3_SYS", "VDD_MUX"},
-    {"VDD_3V3_IO", "VDD_3V3_SYS", "VDD_MUX"},
-    {"VDD_1V8_IO", "VDD_5V0_IO_SYS", "VDD_MUX"},
-    {NULL, NULL, NULL},
-};
-
-/* Rails of boards without an input rail, and of the modules whose input is not shown. */
-static const char *const disjoint[] = {
-    "GPU",         "CPU",         "SOC",         "CV",
-    "VDDRQ",       "VDD_GPU_SOC", "VDD_CPU_CV",  "VDD_GPU",
-    "VDD_CPU",     "VDD_SOC",     "VDD_SYS_GPU", "VDD_CPU_SOC_MSS",
-    "VDD_SYS_CPU", "VDD_SYS_SOC", "VDD_SYS_DDR", "VDD_CPU_GPU_CV",
-    "POM_5V_GPU",  "POM_5V_CPU",  NULL};
 
 /* File names of the two layouts; the number is first + rail. */
 static const struct layout {
@@ -89,26 +56,6 @@ struct chip {
     char address[32];
     const struct layout *layout;
 };
-
-/* Also "VDD_IN-2", as a second board's input is called. */
-static bool is_label(const char *label, const char *name)
-{
-    size_t len = strlen(label);
-    return !strncmp(label, name, len) && (name[len] == '\0' || name[len] == '-');
-}
-
-static bool is_one_of(const char *const *labels, const char *name)
-{
-    size_t i = 0;
-    while (labels[i] && !is_label(labels[i], name))
-        i++;
-    return labels[i] != NULL;
-}
-
-static bool is_input(const char *name)
-{
-    return is_one_of(inputs, name);
-}
 
 /* Formats come from the layouts above only. */
 static void file_name(char *buf, size_t size, const char *format, unsigned number)
@@ -203,7 +150,7 @@ static int add_rail(struct nrg_found *found, const struct chip *chip, const stru
                          rail->has_power ? rail->power : product);
     if (!channel)
         return -ENOMEM;
-    channel->covers_cpu = is_input(rail->name) || strcasestr(rail->name, "CPU");
+    channel->covers_cpu = nrg_rail_is_input(rail->name) || strcasestr(rail->name, "CPU");
     channel->resolution = (double)rail->voltage_mv * 1e-3 * rail->current_step_a;
     channel->provenance = rail->has_power ? NRG_MEASURED : NRG_DERIVED;
     channel = add_rail_channel(found, chip, rail, ".voltage", NRG_VOLTAGE, 1e-3, rail->voltage);
@@ -342,30 +289,15 @@ static int probe_class(struct nrg_probe *probe, struct nrg_names *tried)
     return rc;
 }
 
-static const char *parent_of(const struct nrg_probe *probe, const char *name)
+static bool is_there(const char *name, const void *probe)
 {
-    for (const struct inside *i = inside; i->label; i++) {
-        if (strcmp(i->label, name))
-            continue;
-        if (i->parent && nrg_find_channel(probe, i->parent, NRG_POWER))
-            return i->parent;
-        if (i->else_parent && nrg_find_channel(probe, i->else_parent, NRG_POWER))
-            return i->else_parent;
-        return "";
-    }
-    for (size_t i = 0; inputs[i] && !is_input(name) && strncmp(name, "ina3221-", 8); i++)
-        if (nrg_find_channel(probe, inputs[i], NRG_POWER))
-            return inputs[i];
-    return "";
+    return nrg_find_channel(probe, name, NRG_POWER) != NULL;
 }
 
-/* Whether a rail is known to be disjoint from all but its parent. */
-static bool is_known(const struct nrg_channel *c)
+/* Rails that have no label are called after their chip: nothing is known about them. */
+static const char *parent_of(const struct nrg_probe *probe, const char *name)
 {
-    bool known = c->parent[0] || c->covers_cpu || is_one_of(disjoint, c->name);
-    for (const struct inside *i = inside; !known && i->label; i++)
-        known = is_label(i->label, c->name);
-    return known;
+    return strncmp(name, "ina3221-", 8) ? nrg_rail_parent(name, is_there, probe) : "";
 }
 
 static void place_rail(const struct nrg_probe *probe, struct nrg_channel *c, bool cpu_covered)
@@ -373,7 +305,7 @@ static void place_rail(const struct nrg_probe *probe, struct nrg_channel *c, boo
     if (c->quantity != NRG_POWER)
         return;
     nrg_copy(c->parent, sizeof c->parent, parent_of(probe, c->name));
-    c->wide = cpu_covered || !is_known(c);
+    c->wide = cpu_covered || !(c->parent[0] || c->covers_cpu || nrg_rail_is_disjoint(c->name));
 }
 
 static int probe_ina3221(struct nrg_probe *probe, struct nrg_error *err)

@@ -1,0 +1,138 @@
+/* See foreign.h. Tables: what is recognised is a matter of what people have on their disks. */
+#include "import/foreign.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/input.h"
+#include "base/json_stream.h"
+#include "import/internal.h"
+
+enum { SHOWN = 4, LOOKED_AT = 64 };
+
+static const struct {
+    const char *start, *what;
+} starts[] = {
+    {NRG_LFS_MAGIC, NRG_LFS_ADVICE},
+    {"<!DOCTYPE", "is a web page, not the file that it may offer"},
+    {"<html", "is a web page, not the file that it may offer"},
+    {"SQLite format 3", "is an SQLite database; a recording of nrg is read by nrg report"},
+};
+
+static const struct {
+    const char *columns[3], *what;
+} tables[] = {
+    {{"run_id", "experiment_id", "artifact_uri"},
+     "is MLflow's table of runs: sums per run, without the course of power over time"},
+    {{"cpu_load", "rapl_power", "estimated_power"},
+     "is CodeCarbon's table of load tests: mean powers per load, not a log"},
+};
+
+/* Two keys at the top that together are found in nothing else. */
+static const struct {
+    const char *keys[2], *what;
+} documents[] = {
+    {{"schema", "nodes"},
+     "is an execution trace of PyTorch (operators and shapes, no power and no times that nrg "
+     "reads): import the trace of torch.profiler"},
+    {{"nbformat", "cells"}, "is a Jupyter notebook"},
+    {{"Layers", "Bindings"}, "is a TensorRT engine's layer information: nrg graph reads it"},
+    {{"architectures", "model_type"}, "is a model's configuration (Hugging Face)"},
+    {{"global_step", "log_history"}, "is the state of a Hugging Face trainer: it has no power"},
+    {{"run_id", "emissions"}, "is CodeCarbon's JSON: import its emissions.csv"},
+    {{"swagger", "paths"}, "is the description of a web interface"},
+};
+
+const char *nrg_import_foreign(const char *line, size_t len)
+{
+    while (len && isspace((unsigned char)*line))
+        line++, len--;
+    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++) {
+        size_t n = strlen(starts[i].start);
+        if (len >= n && !strncasecmp(line, starts[i].start, n))
+            return starts[i].what;
+    }
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++)
+        if (nrg_import_has_column(line, len, tables[i].columns[0]) &&
+            nrg_import_has_column(line, len, tables[i].columns[1]) &&
+            nrg_import_has_column(line, len, tables[i].columns[2]))
+            return tables[i].what;
+    return NULL;
+}
+
+/* What the keys at the top of a document tell. */
+struct top {
+    bool is_object;
+    char keys[LOOKED_AT][48];
+    char schema[48]; /* of nrg's own documents */
+    size_t n;
+};
+
+static int read_key(struct nrg_json_stream *s, struct top *top)
+{
+    struct nrg_error ignored;
+    nrg_copy_clean(top->keys[top->n++], sizeof *top->keys, s->text, s->len);
+    if (strcmp(top->keys[top->n - 1], "schema") != 0)
+        return nrg_json_skip_value(s, &ignored);
+    int token = nrg_json_next(s, &ignored);
+    if (token == NRG_JSON_STRING)
+        nrg_copy_clean(top->schema, sizeof top->schema, s->text, s->len);
+    return token < 0 ? token : token == NRG_JSON_STRING ? 0 : -EINVAL;
+}
+
+static void read_top(FILE *in, struct top *top)
+{
+    struct nrg_json_stream s;
+    struct nrg_error ignored;
+    *top = (struct top){0};
+    if (nrg_json_init(&s, in, "", NRG_JSON_MAY_BE_CUT))
+        return;
+    int token = nrg_json_next(&s, &ignored);
+    top->is_object = token == NRG_JSON_OBJECT;
+    while (top->is_object && top->n < LOOKED_AT && nrg_json_next(&s, &ignored) == NRG_JSON_KEY)
+        if (read_key(&s, top))
+            break;
+    nrg_json_release(&s);
+}
+
+static bool has_key(const struct top *top, const char *key)
+{
+    for (size_t i = 0; i < top->n; i++)
+        if (!strcmp(top->keys[i], key))
+            return true;
+    return false;
+}
+
+static void list_keys(const struct top *top, char *buf, size_t size)
+{
+    size_t at = 0;
+    buf[0] = '\0';
+    for (size_t i = 0; i < top->n && i < SHOWN && at + 60 < size; i++)
+        at += (size_t)snprintf(buf + at, size - at, "%s\"%s\"", i ? ", " : "", top->keys[i]);
+    if (top->n > SHOWN)
+        snprintf(buf + at, size - at, ", …");
+}
+
+int nrg_import_foreign_json(FILE *in, const char *path, struct nrg_error *err)
+{
+    struct top top;
+    char keys[260];
+    clearerr(in);
+    if (fseek(in, 0, SEEK_SET))
+        return 0;
+    read_top(in, &top);
+    clearerr(in);
+    if (fseek(in, 0, SEEK_SET) || !top.n)
+        return 0;
+    if (!strncmp(top.schema, "nrg.", 4))
+        return nrg_fail(err, -EINVAL, path,
+                        "is what nrg itself wrote (%s): give the recording, the .nrg file",
+                        top.schema);
+    for (size_t i = 0; i < sizeof documents / sizeof *documents; i++)
+        if (has_key(&top, documents[i].keys[0]) && has_key(&top, documents[i].keys[1]))
+            return nrg_fail(err, -EINVAL, path, "%s", documents[i].what);
+    list_keys(&top, keys, sizeof keys);
+    return nrg_fail(err, -EINVAL, path,
+                    "is JSON (%s) of no kind that nrg import reads (see its --help)", keys);
+}

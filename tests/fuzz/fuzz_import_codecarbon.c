@@ -1,0 +1,13 @@
+/* Fuzz target: logs of CodeCarbon. See fuzz_import_aipm.c; the corpus makes the difference. */
+#include <stddef.h>
+#include <stdint.h>
+
+#include "fuzz_import.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    fuzz_import(data, size);
+    return 0;
+}
