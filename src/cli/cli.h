@@ -82,6 +82,7 @@ struct nrg_command {
 struct nrg_cli {
     struct nrg_context ctx;
     const struct nrg_command *command;
+    struct nrg_settings *settings; /* cli/settings.h */
     const char *root;
     bool quiet, verbose, help;
 };

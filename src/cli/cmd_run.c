@@ -21,6 +21,7 @@
 #include "cli/run/outlook.h"
 #include "cli/run/pids.h"
 #include "cli/run/torch.h"
+#include "cli/settings.h"
 #include "cli/show.h"
 #include "cli/stop.h"
 #include "record/sampler/recorder.h"
@@ -145,6 +146,21 @@ static int check_usage(struct session *s, int argc)
     return 0;
 }
 
+/* What nrg was told, on the command line and in nrg.conf; see cli/settings.h for what is kept. */
+static void write_settings(struct session *s)
+{
+    static const char about_output[] = " output force json quiet verbose ";
+    char key[64];
+    const struct nrg_settings *settings = s->cli->settings;
+    for (size_t i = 0; i < settings->n; i++) {
+        snprintf(key, sizeof key, " %.50s ", settings->used[i].opt->name);
+        if (strstr(about_output, key))
+            continue;
+        snprintf(key, sizeof key, "option.%.50s", settings->used[i].opt->name);
+        nrg_recorder_text(s->recorder, key, settings->used[i].value);
+    }
+}
+
 static void write_notes(struct session *s, int argc, char **argv)
 {
     struct nrg_str line = {0};
@@ -155,6 +171,7 @@ static void write_notes(struct session *s, int argc, char **argv)
     char clean[1024];
     nrg_copy_clean(clean, sizeof clean, line.text ? line.text : "", line.len);
     nrg_recorder_text(s->recorder, "command_line", clean);
+    write_settings(s);
     nrg_str_release(&line);
     for (size_t i = 0; i < s->values->notes.n; i++) {
         char key[64];

@@ -1,27 +1,15 @@
 /* See desk.h. */
 #include "cli/desk.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-
-/* The folder of the user's settings; NULL when there is none. */
-static const char *settings_folder(char *buf, size_t size)
-{
-    const char *given = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
-    if (given && *given == '/')
-        return given;
-    if (!home || !*home || snprintf(buf, size, "%s/.config", home) >= (int)size)
-        return NULL;
-    return buf;
-}
+#include "cli/internal.h"
 
 /* Layouts are read with --no-meter too: a --meter may name one. */
 int nrg_desk_read(struct nrg_desk *desk, struct nrg_cli *cli, struct nrg_sensor_options *options,
                   struct nrg_error *err)
 {
     char folder[400];
-    int rc = nrg_meter_config_read(&desk->config, &cli->ctx, settings_folder(folder, sizeof folder),
-                                   err);
+    int rc = nrg_meter_config_read(&desk->config, &cli->ctx,
+                                   nrg_settings_folder(folder, sizeof folder), err);
     if (rc)
         return rc;
     if (desk->none || options->only)

@@ -6,6 +6,7 @@
 
 #include <nrg/nrg.h>
 
+#include "base/words.h"
 #include "cli/internal.h"
 
 /* What an option is for, and its words. Returns buf. */
@@ -180,7 +181,14 @@ const struct nrg_command *nrg_find_command(const char *name)
     for (size_t i = 0; nrg_commands[i]; i++)
         if (!strcmp(nrg_commands[i]->name, name))
             return nrg_commands[i];
-    fprintf(stderr, "nrg: there is no command '%s': see nrg help\n", name);
+    struct nrg_guess guess = {.typed = name};
+    for (size_t i = 0; nrg_commands[i]; i++)
+        nrg_guess_offer(&guess, nrg_commands[i]->name);
+    if (guess.best)
+        fprintf(stderr, "nrg: there is no command '%s': did you mean '%s'? See nrg help\n", name,
+                guess.best);
+    else
+        fprintf(stderr, "nrg: there is no command '%s': see nrg help\n", name);
     return NULL;
 }
 

@@ -15,12 +15,18 @@ const char *nrg_choice_word(const struct nrg_choice *choices, int value);
 /* "path, module or name" into buf, with the notes when `notes`. Returns buf. */
 const char *nrg_choice_words(const struct nrg_choice *choices, bool notes, char *buf, size_t size);
 
+/* "a duration such as 10s": what the option's value has to be. Returns a constant or buf. */
+const char *nrg_option_wants(const struct nrg_opt *opt, char *buf, size_t size);
+
 /*
  * Parses argv (after the command's name) into values. Returns the index of the first operand,
  * or -EINVAL after saying on stderr what is wrong.
  */
 int nrg_options_parse(struct nrg_cli *cli, void *values, int argc, char **argv);
 void nrg_options_release(const struct nrg_command *command, void *values);
+
+/* The folder of the user's settings, perhaps in buf; NULL when there is none. */
+const char *nrg_settings_folder(char *buf, size_t size);
 
 /* The command of that name; NULL after saying on stderr that there is none. */
 const struct nrg_command *nrg_find_command(const char *name);

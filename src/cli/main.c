@@ -6,6 +6,7 @@
 #include <nrg/nrg.h>
 
 #include "cli/internal.h"
+#include "cli/settings.h"
 #include "record/read/replay.h"
 
 /* One line each, so that branches that add one do not conflict. */
@@ -56,6 +57,7 @@ static int run_command(struct nrg_cli *cli, int argc, char **argv)
     if (values)
         nrg_options_release(cli->command, values);
     free(values);
+    nrg_settings_release(cli->settings);
     return code;
 }
 
@@ -67,7 +69,9 @@ int main(int argc, char **argv)
         return nrg_help_generate(argc - 1, argv + 1);
     if (!strcmp(name, "--version") || !strcmp(name, "version"))
         return puts("nrg " NRG_VERSION) < 0;
+    struct nrg_settings settings = {0};
     struct nrg_cli cli = {
+        .settings = &settings,
         .command = nrg_find_command(name),
         .ctx = {.log = print_log_line, .open_recording = nrg_replay_recording_open}};
     return cli.command ? run_command(&cli, argc - 1, argv + 1) : 2;

@@ -9,7 +9,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/words.h"
 #include "cli/internal.h"
+#include "cli/settings.h"
 
 const struct nrg_opt nrg_common_options[] = {
     {"root", 0, NRG_OPT_STRING, "DIR",
@@ -65,14 +67,34 @@ static int index_of(const struct table *t, int code)
     return -1;
 }
 
+const char *nrg_option_wants(const struct nrg_opt *opt, char *buf, size_t size)
+{
+    if (opt->type->takes == NRG_TAKES_NOTHING)
+        return "yes or no";
+    return opt->type->wants ? opt->type->wants
+                            : nrg_choice_words(opt->type->choices, false, buf, size);
+}
+
 static int say_wanted(const struct nrg_cli *cli, const struct nrg_opt *opt, const char *value)
 {
     char words[256];
-    const char *wants = opt->type->wants
-                            ? opt->type->wants
-                            : nrg_choice_words(opt->type->choices, false, words, sizeof words);
-    nrg_usage(cli, "--%s wants %s, not '%s'", opt->name, wants, value ? value : "");
+    nrg_usage(cli, "--%s wants %s, not '%s'", opt->name, nrg_option_wants(opt, words, sizeof words),
+              value ? value : "");
     return -EINVAL;
+}
+
+/* "no such option '--rat': did you mean --rate?" */
+static void say_unknown(const struct nrg_cli *cli, const struct table *t, const char *word)
+{
+    char typed[64];
+    struct nrg_guess guess = {.typed = typed};
+    nrg_copy(typed, sizeof typed, !strncmp(word, "--", 2) ? word + 2 : "");
+    typed[strcspn(typed, "=")] = '\0';
+    for (int i = 0; i < t->n; i++)
+        nrg_guess_offer(&guess, t->opts[i]->name);
+    nrg_usage(cli, "no such option '%s': %s%s%s%s --help", word,
+              guess.best ? "did you mean --" : "", guess.best ? guess.best : "",
+              guess.best ? "? See nrg " : "see nrg ", cli->command->name);
 }
 
 static int parse_all(struct nrg_cli *cli, struct table *t, void *values, int argc, char **argv)
@@ -83,16 +105,18 @@ static int parse_all(struct nrg_cli *cli, struct table *t, void *values, int arg
     while ((code = getopt_long(argc, argv, t->shorts.text, t->longs, NULL)) != -1) {
         const char *word = optind > 0 && optind <= argc ? argv[optind - 1] : "";
         int i = code == '?' || code == ':' ? -1 : index_of(t, code);
-        if (i < 0) {
-            nrg_usage(cli, "%s '%s': see nrg %s --help",
-                      code == ':' ? "a value is missing after" : "no such option", word,
+        if (i < 0 && code == ':')
+            nrg_usage(cli, "a value is missing after '%s': see nrg %s --help", word,
                       cli->command->name);
+        else if (i < 0)
+            say_unknown(cli, t, word);
+        if (i < 0)
             return -EINVAL;
-        }
         const struct nrg_opt *opt = t->opts[i];
         char *base = t->common[i] ? (void *)cli : values;
         if (opt->type->store(opt->type, base + opt->offset, optarg))
             return say_wanted(cli, opt, optarg);
+        nrg_settings_given(cli->settings, opt, optarg);
     }
     return optind;
 }
@@ -103,7 +127,9 @@ int nrg_options_parse(struct nrg_cli *cli, void *values, int argc, char **argv)
     if (cli->command->defaults)
         memcpy(values, cli->command->defaults, cli->command->values_size);
     /* '+': options after the first operand belong to the measured command; ':' missing values. */
-    int rc = nrg_str_addf(&t.shorts, cli->command->takes_command ? "+:" : ":");
+    int rc = nrg_settings_apply(cli, values);
+    if (!rc)
+        rc = nrg_str_addf(&t.shorts, cli->command->takes_command ? "+:" : ":");
     if (!rc)
         rc = add_options(&t, cli->command->options, false);
     if (!rc)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "report/run/report.h"
 
 const struct nrg_choice nrg_split_rules[] = {
@@ -62,6 +63,17 @@ static int summarise_runs(struct nrg_recording *recording, enum nrg_split split,
     return rc < 0 ? rc : -EIO; /* anything else would be a count */
 }
 
+/* As given now, or else when the recording was made. */
+static double carbon_intensity(const struct nrg_recording *recording,
+                               const struct nrg_show_options *o)
+{
+    const char *kept = nrg_recording_text(recording, "option.carbon-intensity");
+    double g_per_kwh = 0;
+    if (o->carbon_g_per_kwh > 0 || !kept || nrg_parse_double(kept, strlen(kept), &g_per_kwh))
+        return o->carbon_g_per_kwh;
+    return g_per_kwh;
+}
+
 int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *o, FILE *text_out)
 {
     struct nrg_error err;
@@ -76,7 +88,7 @@ int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *o, 
         .model = nrg_model_counts_of(recording),
         .options = {.colour = text_out && nrg_use_colour(text_out),
                     .all_processes = o->all_processes,
-                    .carbon_g_per_kwh = o->carbon_g_per_kwh},
+                    .carbon_g_per_kwh = carbon_intensity(recording, o)},
     };
     int code = 0;
     if (text_out)

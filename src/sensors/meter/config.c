@@ -16,7 +16,7 @@ static int add_entry(struct nrg_meter_entry **list, size_t *n, size_t *cap, cons
                      const char *name, const char *text, struct nrg_error *err)
 {
     if (*n >= MAX_ENTRIES)
-        return nrg_fail(err, -E2BIG, where, "more than %d meters, layouts or rails", MAX_ENTRIES);
+        return nrg_fail(err, -E2BIG, where, "more than %d settings", MAX_ENTRIES);
     if (nrg_reserve(list, cap, *n + 1, sizeof **list))
         return nrg_fail(err, -ENOMEM, where, "out of memory");
     struct nrg_meter_entry *e = &(*list)[*n];
@@ -38,7 +38,7 @@ static char *cut_blanks(char *text)
 static bool is_name(const char *text)
 {
     return *text && text[strspn(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                                      "0123456789-_")] == '\0';
+                                      "0123456789-_.")] == '\0';
 }
 
 static int keep_profile(struct nrg_meter_config *c, const char *where, const char *path,
@@ -64,7 +64,7 @@ static int parse_line(struct nrg_meter_config *c, const char *where, char *line,
     if (!*line || *line == '#')
         return 0;
     if (!equals)
-        return nrg_fail(err, -EINVAL, where, "wants 'meter = URI' or 'layout NAME = ...'");
+        return nrg_fail(err, -EINVAL, where, "wants NAME = VALUE, such as meter = URI");
     *equals = '\0';
     char *value = cut_blanks(equals + 1), *key = cut_blanks(line), *name;
     if (!*value)
@@ -77,9 +77,12 @@ static int parse_line(struct nrg_meter_config *c, const char *where, char *line,
         return nrg_fail(err, -EINVAL, where, "wants 'covers RAIL = machine', cpu, part or none");
     if (name)
         return add_entry(&c->covers, &c->n_covers, &c->cap_covers, where, name, value, err);
+    if (is_name(key) && strcmp(key, "layout") != 0)
+        return add_entry(&c->options, &c->n_options, &c->cap_options, where, key, value, err);
     if (!(name = after_word(key, "layout")))
         return nrg_fail(err, -EINVAL, where,
-                        "'%.40s' is not a setting: meter, layout, covers and sensor-profile are",
+                        "'%.40s' is not a setting: meter, layout NAME, covers RAIL, sensor-profile "
+                        "and the names of options are",
                         key);
     if (!is_name(name))
         return nrg_fail(err, -EINVAL, where,
@@ -153,6 +156,7 @@ void nrg_meter_config_release(struct nrg_meter_config *config)
     nrg_meter_config_drop_meters(config);
     release_list(config->layouts, config->n_layouts);
     release_list(config->covers, config->n_covers);
+    release_list(config->options, config->n_options);
     free(config->sensor_profile);
     *config = (struct nrg_meter_config){0};
 }

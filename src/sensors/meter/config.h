@@ -8,8 +8,10 @@
  *   layout desk = power1, power2, Vrms*0.01V
  *   sensor-profile = /etc/nrg-a100.json
  *   covers ina226 = machine
+ *   rate = 100Hz
  *
- * Meters of both files are used; of two layouts of one name, or two profiles, the user's wins. The
+ * Meters of both files are used; of two layouts of one name, or two profiles, the user's wins. Any
+ * other name is a default for an option of the program, which knows them (cli/settings.h). The
  * struct owns all texts; init reads, release frees. Lines that are not understood are errors with
  * file and line.
  */
@@ -20,13 +22,14 @@
 #include "sensors/meter/uri.h"
 
 struct nrg_meter_entry {
-    char *name, *text; /* name: of a layout or a rail; NULL for a meter */
+    char *name, *text; /* name: of a layout, a rail or an option; NULL for a meter */
     char where[280];   /* "file:line" */
 };
 
 struct nrg_meter_config {
-    struct nrg_meter_entry *meters, *layouts, *covers; /* covers: see sensors/covers.h */
-    size_t n_meters, cap_meters, n_layouts, cap_layouts, n_covers, cap_covers;
+    struct nrg_meter_entry *meters, *layouts, *options, *covers; /* covers: sensors/covers.h */
+    size_t n_meters, cap_meters, n_layouts, cap_layouts, n_options, cap_options, n_covers,
+        cap_covers;
     char *sensor_profile; /* path; NULL: none */
 };
 

@@ -1,7 +1,7 @@
 /*
  * The parts of the scenario parser, private to virtual/. scenario_words.c is the vocabulary of
- * small text formats: numbers with a unit, errno names, and how different two words are (for "did
- * you mean"). scenario_check.c checks the whole file. Nothing is allocated; any thread.
+ * small text formats: numbers with a unit and errno names. scenario_check.c checks the whole file.
+ * Nothing is allocated; any thread.
  */
 #ifndef NRG_SENSORS_VIRTUAL_INTERNAL_H
 #define NRG_SENSORS_VIRTUAL_INTERNAL_H
@@ -39,9 +39,5 @@ int nrg_word_number(const char *text, const struct nrg_word_unit *units, double 
 
 /* "EIO" -> -EIO; 0: not a known name. */
 int nrg_word_errno(const char *name);
-
-/* Typing errors between two words: letters added, left out, changed, or two swapped. 99 for words
- * longer than 31 bytes. */
-unsigned nrg_word_distance(const char *a, const char *b);
 
 #endif

@@ -22,6 +22,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "base/root.h"
+#include "base/words.h"
 #include "sensors/virtual/internal.h"
 
 #define MAX_TIME_NS  (INT64_C(10) * 366 * 86400 * NRG_NS_PER_S) /* ten years */
@@ -358,17 +359,11 @@ static int handle_line(struct nrg_parser *s, const struct handler *h)
 
 static int unknown_word(struct nrg_parser *s)
 {
-    const char *best = NULL;
-    unsigned least = 3; /* more than two typing errors make another word */
-    for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++) {
-        unsigned distance = nrg_word_distance(s->word, handlers[i].word);
-        if (distance < least) {
-            least = distance;
-            best = handlers[i].word;
-        }
-    }
-    if (best)
-        return REFUSE(s, "unknown word '%s': did you mean '%s'?", s->shown, best);
+    struct nrg_guess guess = {.typed = s->word};
+    for (size_t i = 0; i < sizeof handlers / sizeof *handlers; i++)
+        nrg_guess_offer(&guess, handlers[i].word);
+    if (guess.best)
+        return REFUSE(s, "unknown word '%s': did you mean '%s'?", s->shown, guess.best);
     return REFUSE(s,
                   "unknown word '%s': a line starts with seed, domain, power, ramp, burst, "
                   "per-busy-cpu, kind, update, lag, quantum, noise, wrap, start, limit, parent, "

@@ -54,29 +54,3 @@ int nrg_word_errno(const char *name)
             return -known[i].code;
     return 0;
 }
-
-static unsigned least_of(unsigned a, unsigned b, unsigned c)
-{
-    unsigned ab = a < b ? a : b;
-    return ab < c ? ab : c;
-}
-
-unsigned nrg_word_distance(const char *a, const char *b)
-{
-    unsigned rows[3][32]; /* the current row of the table and the two above it */
-    size_t len_a = strlen(a), len_b = strlen(b);
-    if (len_a > 31 || len_b > 31)
-        return 99;
-    for (unsigned j = 0; j <= len_b; j++)
-        rows[0][j] = j;
-    for (unsigned i = 1; i <= len_a; i++) {
-        unsigned *row = rows[i % 3], *above = rows[(i - 1) % 3], *before = rows[(i + 1) % 3];
-        row[0] = i;
-        for (unsigned j = 1; j <= len_b; j++) {
-            row[j] = least_of(above[j] + 1, row[j - 1] + 1, above[j - 1] + (a[i - 1] != b[j - 1]));
-            if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-                row[j] = least_of(row[j], before[j - 2] + 1, row[j]);
-        }
-    }
-    return rows[len_a % 3][len_b];
-}
