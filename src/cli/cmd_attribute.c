@@ -300,13 +300,13 @@ const struct nrg_command nrg_cmd_attribute = {
         "then\n"
         "per cycle, and --method window gives the power of the earlier Jetson tool's\n"
         "compute_layer_metrics_by_cycle.",
-    .examples =
-        "  nrg attribute run.nrg\n"
-        "  nrg attribute --by step --top all run.nrg\n"
-        "  nrg attribute --json run.nrg | jq '.rows[] | select(.kind == \"module\")'\n"
-        "  nrg attribute --folded=energy.folded --trace=trace.json run.nrg\n"
-        "  nrg attribute --power-log lenet_power_log.log --layers lenet_layerwise_latency.json \\\n"
-        "      --idle-power idling_power.json --method window --lag 0.42\n",
+    .examples = "  nrg attribute run.nrg\n"
+                "  nrg attribute --by step --top all run.nrg\n"
+                "  nrg attribute --json run.nrg | jq '.rows[] | select(.kind == \"module\")'\n"
+                "  nrg attribute --folded=energy.folded --trace=trace.json run.nrg\n"
+                "  nrg attribute --power-log lenet_power_log.log \\\n"
+                "      --layers lenet_layerwise_latency.json \\\n"
+                "      --idle-power idling_power.json --method window --lag 0.42\n",
     .options = options,
     .values_size = sizeof(struct values),
     .defaults = &defaults,

@@ -62,12 +62,11 @@ const struct nrg_command nrg_cmd_meter = {
         "are trusted, and finds scale, offset and delay of the meter, with their uncertainties,\n"
         "as keys for the URI. A plug sees more than the chips do: then only delay= is a fault of\n"
         "the meter; scale and offset are the supply's losses and the rest of the machine.",
-    .examples =
-        "  nrg meter watch 'emonpi:/dev/ttyAMA0?node=5'\n"
-        "  nrg meter watch mqtt://broker/tele/plug/SENSOR --count 5\n"
-        "  nrg meter watch 'exec:my-meter?pattern=P={power} W' --json --for 10s\n"
-        "  nrg meter list\n"
-        "  nrg meter calibrate 'mqtt://broker/shellies/plug/relay/0/power' --against rapl+nvml\n",
+    .examples = "  nrg meter watch 'emonpi:/dev/ttyAMA0?node=5'\n"
+                "  nrg meter watch mqtt://broker/tele/plug/SENSOR --count 5\n"
+                "  nrg meter watch 'exec:my-meter?pattern=P={power} W' --json --for 10s\n"
+                "  nrg meter list\n"
+                "  nrg meter calibrate 'mqtt://broker/plug/power' --against rapl+nvml\n",
     .options = options,
     .values_size = sizeof(struct nrg_meter_values),
     .run = run_meter,

@@ -349,12 +349,11 @@ const struct nrg_command nrg_cmd_predict = {
         "With --against a recording with spans (nrg run --torch, nrg.torch) is held beside it,\n"
         "module by module: forward passes only. Without MODEL the graph that the recording keeps\n"
         "is used.",
-    .examples =
-        "  nrg predict bert.txt --profile device_1.json\n"
-        "  nrg predict bert.txt --profile device_1.json --for 10000 steps\n"
-        "  nrg predict bert.txt --profile device_1.json --compare device_2.json\n"
-        "  nrg predict b8.txt --trace b16.txt --profile device_1.json --what-if batch=8,32\n"
-        "  nrg predict --profile here.json --against run.nrg\n",
+    .examples = "  nrg predict bert.txt --profile device_1.json\n"
+                "  nrg predict bert.txt --profile device_1.json --for 10000 steps\n"
+                "  nrg predict bert.txt --profile device_1.json --compare device_2.json\n"
+                "  nrg predict b8.txt --trace b16.txt --profile dev.json --what-if batch=8,32\n"
+                "  nrg predict --profile here.json --against run.nrg\n",
     .options = options,
     .values_size = sizeof(struct values),
     .defaults = &defaults,

@@ -94,9 +94,8 @@ const struct nrg_command nrg_cmd_train = {
         "models held out in turn. The same data give the same file.\n\n"
         "With --features all the profile rebuilds a wall meter from a run's time and GPU energy;\n"
         "it can't predict before a run.",
-    .examples =
-        "  nrg train irene/device_1 --exclude sshleifer/tiny-ctrl -o device_1.json\n"
-        "  nrg train mine.csv -o laptop.json && nrg predict model.txt --profile laptop.json\n",
+    .examples = "  nrg train irene/device_1 --exclude sshleifer/tiny-ctrl -o device_1.json\n"
+                "  nrg train mine.csv -o mine.json && nrg predict model.txt --profile mine.json\n",
     .options = options,
     .values_size = sizeof(struct values),
     .defaults = &defaults,

@@ -19,6 +19,107 @@ static const char *option_help(const struct nrg_opt *opt, char *buf, size_t size
     return buf;
 }
 
+/* ---- text in 80 columns ---- */
+
+#define COLUMNS     80
+#define HELP_COLUMN 31
+
+struct wrapper {
+    size_t column, indent; /* where the line is, where the next one begins */
+};
+
+static size_t width_of(const char *text, size_t len)
+{
+    size_t width = 0;
+    for (size_t i = 0; i < len; i++)
+        width += ((unsigned char)text[i] & 0xc0) != 0x80; /* not inside a character */
+    return width;
+}
+
+static void new_line(struct wrapper *w)
+{
+    printf("\n%*s", (int)w->indent, "");
+    w->column = w->indent;
+}
+
+/* Words of a text, with as many blanks between them as it has. */
+static void put_words(struct wrapper *w, const char *text, size_t len)
+{
+    const char *end = text + len;
+    while (text < end) {
+        size_t blanks = 0, n = 0;
+        while (text + blanks < end && text[blanks] == ' ')
+            blanks++;
+        while (text + blanks + n < end && text[blanks + n] != ' ')
+            n++;
+        size_t width = width_of(text + blanks, n);
+        if (w->column > w->indent && w->column + blanks + width > COLUMNS)
+            new_line(w);
+        else
+            printf("%*s", (int)blanks, ""), w->column += blanks;
+        printf("%.*s", (int)n, text + blanks);
+        w->column += width;
+        text += blanks + n;
+    }
+}
+
+/* Where the second column of a line begins, or its own text: wrapped lines go on there. */
+static size_t hanging_indent(const char *line, size_t len)
+{
+    size_t lead = strspn(line, " ");
+    for (size_t i = lead; i + 2 < len; i++)
+        if (line[i] == ' ' && line[i + 1] == ' ')
+            return width_of(line, i + strspn(line + i, " "));
+    return lead;
+}
+
+/*
+ * Paragraphs. Lines that begin with a blank, or have columns (three blanks), stay lines, with what
+ * follows them in their last column; others are filled.
+ */
+static void put_text(const char *text)
+{
+    struct wrapper w = {0};
+    size_t hang = 0; /* of the line before, when that is to stay a line */
+    bool any = false;
+    while (*text) {
+        size_t len = strcspn(text, "\n"), lead = strspn(text, " ");
+        bool fixed = lead || memmem(text, len, "   ", 3), more = any && len && lead == hang;
+        more &= lead > 0 || !fixed;
+        w.indent = more ? hang : 0;
+        if (!more && w.column)
+            new_line(&w);
+        if (!more)
+            hang = w.indent = fixed ? hanging_indent(text, len) : 0;
+        if (!len)
+            putchar('\n');
+        if (more)
+            put_words(&w, " ", 1);
+        put_words(&w, text + (more ? lead : 0), len - (more ? lead : 0));
+        any = len;
+        text += len + (text[len] == '\n');
+    }
+    putchar('\n');
+}
+
+/* "  nrg run ...   # what it does": the comment goes above a line that is too long. */
+static void put_examples(const char *text)
+{
+    while (*text) {
+        size_t len = strcspn(text, "\n");
+        const char *mark = memmem(text, len, " # ", 3);
+        size_t command = mark ? (size_t)(mark - text) : len;
+        while (command && text[command - 1] == ' ')
+            command--;
+        if (mark && width_of(text, len) > COLUMNS)
+            printf("  %.*s\n%.*s\n", (int)(len - (size_t)(mark + 1 - text)), mark + 1, (int)command,
+                   text);
+        else
+            printf("%.*s\n", (int)len, text);
+        text += len + (text[len] == '\n');
+    }
+}
+
 static void print_options(const struct nrg_opt *opts)
 {
     for (; opts && opts->name; opts++) {
@@ -31,22 +132,31 @@ static void print_options(const struct nrg_opt *opts)
                              : "",
                  opts->arg ? opts->arg : "", optional ? "]" : "");
         option_help(opts, help, sizeof help);
-        if (strlen(head) < 28)
-            printf("  %-28s %s\n", head, help);
+        struct wrapper w = {.column = HELP_COLUMN, .indent = HELP_COLUMN};
+        if (strlen(head) < HELP_COLUMN - 3)
+            printf("  %-*s", HELP_COLUMN - 2, head);
         else
-            printf("  %s\n  %-28s %s\n", head, "", help);
+            printf("  %s\n%*s", head, HELP_COLUMN, "");
+        put_words(&w, help, strlen(help));
+        putchar('\n');
     }
 }
 
 void nrg_help_command(const struct nrg_command *c)
 {
-    printf("nrg %s: %s\n\nUsage: nrg %s %s\n\n%s\n", c->name, c->summary, c->name, c->synopsis,
-           c->about);
+    char usage[400];
+    printf("nrg %s: %s\n\n", c->name, c->summary);
+    snprintf(usage, sizeof usage, "Usage: nrg %s %s", c->name, c->synopsis);
+    put_text(usage);
+    putchar('\n');
+    put_text(c->about);
     printf("\nOptions:\n");
     print_options(c->options);
     print_options(nrg_common_options);
-    if (c->examples)
-        printf("\nExamples:\n%s", c->examples);
+    if (c->examples) {
+        printf("\nExamples:\n");
+        put_examples(c->examples);
+    }
 }
 
 static void help_all(void)
