@@ -5,10 +5,15 @@
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/parse.h"
+#include "report/fit.h"
+
+#define PIPE_COLUMNS 80
 
 bool nrg_is_stdout(const char *path)
 {
@@ -80,6 +85,50 @@ int nrg_print_json(json_t *doc, const char *path)
 bool nrg_use_colour(FILE *stream)
 {
     return isatty(fileno(stream)) && !getenv("NO_COLOR");
+}
+
+unsigned nrg_terminal_width(FILE *stream)
+{
+    struct winsize size;
+    uint64_t given = 0;
+    const char *columns = getenv("COLUMNS");
+    if (columns && !nrg_parse_u64(columns, strlen(columns), &given) && given >= 40 &&
+        given <= 10000)
+        return (unsigned)given;
+    if (!isatty(fileno(stream)) || ioctl(fileno(stream), TIOCGWINSZ, &size) || size.ws_col < 40)
+        return 0;
+    return size.ws_col;
+}
+
+bool nrg_use_utf8(void)
+{
+    static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
+    for (size_t i = 0; i < 3; i++) {
+        const char *value = getenv(variables[i]);
+        if (value && value[0])
+            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
+    }
+    return false;
+}
+
+FILE *nrg_text_begin(struct nrg_text *text, FILE *to)
+{
+    *text = (struct nrg_text){.to = to};
+    text->made = open_memstream(&text->bytes, &text->len);
+    return text->made ? text->made : to;
+}
+
+/* Files and pipes are read by programs, too: there sentences stay on their lines. */
+void nrg_text_end(struct nrg_text *text)
+{
+    unsigned width = nrg_terminal_width(text->to);
+    const struct nrg_fit fit = {
+        .width = width ? width : PIPE_COLUMNS, .wrap = width > 0, .unicode = nrg_use_utf8()};
+    if (!text->made || fclose(text->made))
+        return;
+    if (nrg_fit_print(text->to, text->bytes, text->len, &fit))
+        fwrite(text->bytes, 1, text->len, text->to);
+    free(text->bytes);
 }
 
 void nrg_default_output(const char *path, const char *suffix, char *out, size_t size)

@@ -28,6 +28,23 @@ int nrg_print_json_digits(json_t *doc, const char *path, size_t digits);
  */
 void nrg_default_output(const char *path, const char *suffix, char *out, size_t size);
 
+/*
+ * Text for people, made in memory and then fitted to the columns of `to` (report/fit.h):
+ * FILE *out = nrg_text_begin(&text, to); ...; nrg_text_end(&text).
+ */
+struct nrg_text {
+    FILE *to, *made; /* made: NULL without memory, then text goes straight to `to` */
+    char *bytes;
+    size_t len;
+};
+FILE *nrg_text_begin(struct nrg_text *text, FILE *to);
+void nrg_text_end(struct nrg_text *text);
+
+/* Columns of a stream, or what COLUMNS says; 0: not a terminal. */
+unsigned nrg_terminal_width(FILE *stream);
+/* True when the locale's texts are UTF-8. */
+bool nrg_use_utf8(void);
+
 /* True when `stream` is a terminal and NO_COLOR is unset. */
 bool nrg_use_colour(FILE *stream);
 

@@ -91,8 +91,11 @@ int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *o, 
                     .carbon_g_per_kwh = carbon_intensity(recording, o)},
     };
     int code = 0;
-    if (text_out)
-        nrg_report_text(&report, text_out);
+    if (text_out) {
+        struct nrg_text text;
+        nrg_report_text(&report, nrg_text_begin(&text, text_out));
+        nrg_text_end(&text);
+    }
     if (o->json)
         code = nrg_print_json(nrg_report_json(&report), o->json);
     if (o->print == NRG_PRINT_ENERGY && print_energy(&report))

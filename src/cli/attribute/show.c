@@ -4,10 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-#include <unistd.h>
 
-#include "base/parse.h"
 
 static int count_on_stdout(const struct nrg_attribute_outputs *o)
 {
@@ -25,37 +22,12 @@ int nrg_attribute_check_outputs(const struct nrg_cli *cli, const struct nrg_attr
 
 /* ---- the terminal ---- */
 
-/* Columns of stdout, or what COLUMNS says; 0: not a terminal. */
-static unsigned terminal_width(void)
-{
-    struct winsize size;
-    uint64_t given = 0;
-    const char *columns = getenv("COLUMNS");
-    if (columns && !nrg_parse_u64(columns, strlen(columns), &given) && given >= 40 &&
-        given <= 10000)
-        return (unsigned)given;
-    if (!isatty(STDOUT_FILENO) || ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) || size.ws_col < 40)
-        return 0;
-    return size.ws_col;
-}
-
-static bool utf8_wanted(void)
-{
-    static const char *const variables[] = {"LC_ALL", "LC_CTYPE", "LANG"};
-    for (size_t i = 0; i < 3; i++) {
-        const char *value = getenv(variables[i]);
-        if (value && value[0])
-            return strcasestr(value, "utf-8") || strcasestr(value, "utf8");
-    }
-    return false;
-}
-
 static void show_text(const struct nrg_attribution_report *report,
                       const struct nrg_attribute_outputs *o)
 {
     const struct nrg_attribution_view view = {.colour = nrg_use_colour(stdout),
-                                              .unicode = utf8_wanted(),
-                                              .width = terminal_width(),
+                                              .unicode = nrg_use_utf8(),
+                                              .width = nrg_terminal_width(stdout),
                                               .top = o->top,
                                               .min_share = o->min_share};
     nrg_attribution_text(report, &view, stdout);
