@@ -37,6 +37,7 @@ struct nrg_opt_type {
     const struct nrg_choice *choices; /* ends with a NULL word */
     double least, most;               /* of numbers; both 0: any */
     bool is_list;                     /* the field is a struct nrg_list */
+    const char *examples;             /* values that completion offers, or NULL */
 };
 
 struct nrg_list {
@@ -74,6 +75,7 @@ struct nrg_command {
     const struct nrg_opt *options; /* ends with a NULL name */
     size_t values_size;
     const void *defaults; /* values before any option; NULL: zeros */
+    const char *actions;  /* words that the first operand may be, for completion; NULL: a file */
     bool takes_command;   /* what follows the first operand belongs to the measured command */
     int (*run)(struct nrg_cli *cli, void *values, int argc, char **argv);
 };

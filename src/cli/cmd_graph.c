@@ -150,7 +150,7 @@ static int explain_nodes(const struct nrg_analysis *a, const struct values *v)
 
 static int show_model(struct nrg_cli *cli, const struct nrg_analysis *a, const struct values *v)
 {
-    struct nrg_text text;
+    struct nrg_fitted text;
     struct nrg_graph_view view = {.colour = nrg_use_colour(stdout),
                                   .operators = v->operators,
                                   .sort = nrg_choice_word(sort_keys, v->sort),
@@ -168,7 +168,7 @@ static int show_model(struct nrg_cli *cli, const struct nrg_analysis *a, const s
     if (v->svg)
         return write_svg(a, v->svg);
     if (!v->reduced && !cli->quiet && !nrg_is_stdout(v->json))
-        nrg_graph_text(a, &view, nrg_text_begin(&text, stdout)), nrg_text_end(&text);
+        nrg_graph_text(a, &view, nrg_fitted_begin(&text, stdout)), nrg_fitted_end(&text);
     return 0;
 }
 
@@ -176,9 +176,9 @@ static int compare_models(const struct nrg_analysis *a, const struct values *v)
 {
     if (v->json)
         return nrg_print_json(nrg_graph_compare_json(&a[0], &a[1]), v->json);
-    struct nrg_text text;
-    nrg_graph_compare_text(&a[0], &a[1], nrg_text_begin(&text, stdout));
-    nrg_text_end(&text);
+    struct nrg_fitted text;
+    nrg_graph_compare_text(&a[0], &a[1], nrg_fitted_begin(&text, stdout));
+    nrg_fitted_end(&text);
     return 0;
 }
 

@@ -67,6 +67,7 @@ const struct nrg_command nrg_cmd_meter = {
                 "  nrg meter watch 'exec:my-meter?pattern=P={power} W' --json --for 10s\n"
                 "  nrg meter list\n"
                 "  nrg meter calibrate 'mqtt://broker/plug/power' --against rapl+nvml\n",
+    .actions = "watch list calibrate",
     .options = options,
     .values_size = sizeof(struct nrg_meter_values),
     .run = run_meter,

@@ -154,15 +154,15 @@ static int show_prediction(struct request *r, const struct nrg_prediction_report
 {
     const struct values *v = r->v;
     int depth = v->all ? 0 : v->depth;
-    struct nrg_text shown;
+    struct nrg_fitted shown;
     bool text = !nrg_is_stdout(v->json);
     if (text && b)
-        nrg_prediction_compare_text(a, b, depth, nrg_text_begin(&shown, stdout));
+        nrg_prediction_compare_text(a, b, depth, nrg_fitted_begin(&shown, stdout));
     else if (text)
         nrg_prediction_text(a, depth, v->explain ? 1000 : DEFAULT_TERMS,
-                            nrg_text_begin(&shown, stdout));
+                            nrg_fitted_begin(&shown, stdout));
     if (text)
-        nrg_text_end(&shown);
+        nrg_fitted_end(&shown);
     if (!v->json)
         return 0;
     return nrg_print_json(b ? nrg_prediction_compare_json(a, b) : nrg_prediction_json(a), v->json);
@@ -253,10 +253,10 @@ static int predict_sizes(struct request *r)
     }
     if (refused == w->n) /* why, once */
         return nrg_complain(&r->err, 1);
-    struct nrg_text shown;
+    struct nrg_fitted shown;
     if (!nrg_is_stdout(json)) {
-        nrg_what_if_text(w->name, rows, w->n, nrg_text_begin(&shown, stdout));
-        nrg_text_end(&shown);
+        nrg_what_if_text(w->name, rows, w->n, nrg_fitted_begin(&shown, stdout));
+        nrg_fitted_end(&shown);
     }
     return json ? nrg_print_json(nrg_what_if_json(w->name, rows, w->n), json) : 0;
 }

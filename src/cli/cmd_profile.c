@@ -121,6 +121,7 @@ const struct nrg_command nrg_cmd_profile = {
         "expected errors of one, compare two devices coefficient by coefficient.",
     .examples = "  nrg profile show device_1.json\n"
                 "  nrg profile compare device_1.json device_2.json\n",
+    .actions = "list show compare",
     .options = options,
     .values_size = sizeof(struct values),
     .run = run_profile,

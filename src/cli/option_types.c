@@ -150,8 +150,15 @@ const char *nrg_choice_words(const struct nrg_choice *choices, bool notes, char 
 
 const struct nrg_opt_type nrg_opt_flag = {.takes = NRG_TAKES_NOTHING, .store = store_flag};
 VALUE_TYPE(nrg_opt_string, store_text, "a text");
-VALUE_TYPE(nrg_opt_duration, store_duration, "a duration such as 10s, 250ms or 2min");
-VALUE_TYPE(nrg_opt_rate, store_rate, "a rate such as 1Hz, 100Hz or 1kHz (up to 100kHz)");
+const struct nrg_opt_type nrg_opt_duration = {.takes = NRG_TAKES_VALUE,
+                                              .store = store_duration,
+                                              .wants = "a duration such as 10s, 250ms or 2min",
+                                              .examples = "100ms 1s 10s 1min"};
+const struct nrg_opt_type nrg_opt_rate = {.takes = NRG_TAKES_VALUE,
+                                          .store = store_rate,
+                                          .wants =
+                                              "a rate such as 1Hz, 100Hz or 1kHz (up to 100kHz)",
+                                          .examples = "1Hz 10Hz 100Hz 1kHz"};
 VALUE_TYPE(nrg_opt_number, nrg_store_number, "a number");
 VALUE_TYPE(nrg_opt_seconds, store_seconds, "seconds, such as -0.25");
 VALUE_TYPE(nrg_opt_zone, store_zone, "hours and minutes such as +02:00");

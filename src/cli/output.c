@@ -111,15 +111,15 @@ bool nrg_use_utf8(void)
     return false;
 }
 
-FILE *nrg_text_begin(struct nrg_text *text, FILE *to)
+FILE *nrg_fitted_begin(struct nrg_fitted *text, FILE *to)
 {
-    *text = (struct nrg_text){.to = to};
+    *text = (struct nrg_fitted){.to = to};
     text->made = open_memstream(&text->bytes, &text->len);
     return text->made ? text->made : to;
 }
 
 /* Files and pipes are read by programs, too: there sentences stay on their lines. */
-void nrg_text_end(struct nrg_text *text)
+void nrg_fitted_end(struct nrg_fitted *text)
 {
     unsigned width = nrg_terminal_width(text->to);
     const struct nrg_fit fit = {

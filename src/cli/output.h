@@ -30,15 +30,15 @@ void nrg_default_output(const char *path, const char *suffix, char *out, size_t 
 
 /*
  * Text for people, made in memory and then fitted to the columns of `to` (report/fit.h):
- * FILE *out = nrg_text_begin(&text, to); ...; nrg_text_end(&text).
+ * FILE *out = nrg_fitted_begin(&text, to); ...; nrg_fitted_end(&text).
  */
-struct nrg_text {
+struct nrg_fitted {
     FILE *to, *made; /* made: NULL without memory, then text goes straight to `to` */
     char *bytes;
     size_t len;
 };
-FILE *nrg_text_begin(struct nrg_text *text, FILE *to);
-void nrg_text_end(struct nrg_text *text);
+FILE *nrg_fitted_begin(struct nrg_fitted *text, FILE *to);
+void nrg_fitted_end(struct nrg_fitted *text);
 
 /* Columns of a stream, or what COLUMNS says; 0: not a terminal. */
 unsigned nrg_terminal_width(FILE *stream);

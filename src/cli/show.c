@@ -92,9 +92,9 @@ int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *o, 
     };
     int code = 0;
     if (text_out) {
-        struct nrg_text text;
-        nrg_report_text(&report, nrg_text_begin(&text, text_out));
-        nrg_text_end(&text);
+        struct nrg_fitted text;
+        nrg_report_text(&report, nrg_fitted_begin(&text, text_out));
+        nrg_fitted_end(&text);
     }
     if (o->json)
         code = nrg_print_json(nrg_report_json(&report), o->json);

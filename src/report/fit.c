@@ -235,16 +235,26 @@ static size_t break_at(const struct line *line, size_t from, size_t room)
     return at;
 }
 
+/* A word that is too long for its cell begins further to the left. */
+static size_t indent_for(const struct line *line, size_t from, size_t indent, size_t width)
+{
+    size_t n = 0;
+    while (from + n < line->n && !is_blank(line, from + n))
+        n++;
+    return n + indent <= width ? indent : n < width ? width - n : 0;
+}
+
 static void print_wrapped(FILE *out, const struct line *line, size_t last, size_t width)
 {
     size_t indent = hanging_indent(line, last, width), from = 0;
     while (from < line->n) {
-        size_t room = from ? width - indent : width, to = break_at(line, from, room);
+        size_t here = from ? indent_for(line, from, indent, width) : 0;
+        size_t to = break_at(line, from, width - here);
         if (from)
-            fprintf(out, "\n%*s", (int)indent, "");
+            fprintf(out, "\n%*s", (int)here, "");
         for (; from < to; from++)
             fwrite(line->columns[from].text, 1, line->columns[from].len, out);
-        for (from = to; from < line->n && is_blank(line, from);)
+        while (from < line->n && is_blank(line, from))
             from++;
     }
     fputc('\n', out);
@@ -252,7 +262,7 @@ static void print_wrapped(FILE *out, const struct line *line, size_t last, size_
 
 static bool ends_cell(const char *text, size_t len)
 {
-    return !len || *text == '\033' || !strncmp(text, "  ", len < 2 ? len : 2) ||
+    return !len || *text == '\033' || *text == '\n' || !strncmp(text, "  ", len < 2 ? len : 2) ||
            !strncmp(text, " ..", len < 3 ? len : 3) || *text == ')' || *text == ',';
 }
 
@@ -267,8 +277,9 @@ static bool is_micro(const char *text, size_t len, size_t at)
         i--;
     if (i == at - 1)
         return false;
-    return i < 2 || !memcmp(text + i - 2, "  ", 2) || !memcmp(text + i - 2, "\xb1 ", 2) ||
-           !memcmp(text + i - 2, ". ", 2) || text[i - 1] == 'm';
+    return i < 2 || text[i - 1] == '\n' || !memcmp(text + i - 2, "  ", 2) ||
+           !memcmp(text + i - 2, "\xb1 ", 2) || !memcmp(text + i - 2, ". ", 2) ||
+           text[i - 1] == 'm';
 }
 
 static int write_micro(struct nrg_str *out, const char *text, size_t len)
@@ -283,22 +294,18 @@ static int write_micro(struct nrg_str *out, const char *text, size_t len)
 static int print_line(FILE *out, struct line *line, const bool *dropped, size_t last_column,
                       const struct nrg_fit *fit)
 {
-    struct nrg_str made = {0}, shown = {0};
+    struct nrg_str made = {0};
     struct line again = {0};
     int rc = rebuild(line, line->row ? dropped : NULL, &made);
-    if (!rc && fit->unicode)
-        rc = write_micro(&shown, made.text ? made.text : "", made.len);
-    const struct nrg_str *last = fit->unicode ? &shown : &made;
     if (!rc)
-        rc = read_line(&again, last->text ? last->text : "", last->len);
+        rc = read_line(&again, made.text ? made.text : "", made.len);
     again.row = line->row;
     if (!rc && fit->wrap && fit->width && again.n > fit->width)
         print_wrapped(out, &again, last_column, fit->width);
     else if (!rc)
-        fprintf(out, "%.*s\n", (int)last->len, last->text ? last->text : "");
+        fprintf(out, "%.*s\n", (int)made.len, made.text ? made.text : "");
     free(again.columns);
     nrg_str_release(&made);
-    nrg_str_release(&shown);
     return rc;
 }
 
@@ -414,7 +421,7 @@ static int print_block(FILE *out, struct lines *lines, const struct nrg_fit *fit
     return rc;
 }
 
-int nrg_fit_print(FILE *out, const char *text, size_t len, const struct nrg_fit *fit)
+static int print_text(FILE *out, const char *text, size_t len, const struct nrg_fit *fit)
 {
     const char *end = text + len;
     struct lines block = {0};
@@ -436,5 +443,16 @@ int nrg_fit_print(FILE *out, const char *text, size_t len, const struct nrg_fit 
         text = stop + 1;
     }
     release(&block);
+    return rc;
+}
+
+int nrg_fit_print(FILE *out, const char *text, size_t len, const struct nrg_fit *fit)
+{
+    struct nrg_str shown = {0};
+    int rc = fit->unicode ? write_micro(&shown, text, len) : 0;
+    if (!rc)
+        rc = fit->unicode && len ? print_text(out, shown.text, shown.len, fit)
+                                 : print_text(out, text, len, fit);
+    nrg_str_release(&shown);
     return rc;
 }

@@ -1,6 +1,8 @@
 """Defaults of options in nrg.conf, and words that were probably meant."""
 import json
+import re
 import sqlite3
+import subprocess
 import unittest
 
 from support import *
@@ -57,6 +59,38 @@ class Settings(Case):
     def test_a_captured_tree_sets_nothing(self):
         self.write("tree/etc/nrg.conf", "rate = fast\n")
         self.assertEqual(self.nrg("report", "--root", self.path("tree"), "--help").returncode, 0)
+
+
+class Completion(Case):
+    def test_values(self):
+        script = self.nrg("help", "--completion").stdout.decode()
+        for words, wanted in ((["run", "--rate", "10"], "10Hz 100Hz"), (["run", "--torch", "=", "mo"], "modules"),
+                              (["meter", "w"], "watch"), (["profile", "s"], "show"), (["help", "att"], "attribute"),
+                              (["run", "--sensor", "simu"], "simulate")):
+            with self.subTest(words):
+                done = subprocess.run(["bash", "-c", script + 'COMP_WORDS=("$@") COMP_CWORD=$(($# - 1))\n_nrg\n'
+                                       'echo "${COMPREPLY[@]}"', "-", "nrg", *words], stdout=subprocess.PIPE, text=True, check=True)
+                self.assertEqual(done.stdout.strip(), wanted)
+
+
+class Width(Case):
+    """Reports and help in 80 columns, with a micro sign where the locale has one."""
+
+    def test_reports_fit(self):
+        done = self.nrg("run", "-q", "-o", self.path("a.nrg"), "--sensor", "simulate:" + self.scenario(
+            "domain package-0\n power 0.00001\ndomain a-domain-with-a-long-name\n power 50\n"), "--", "sh", "-c",
+            "sleep 0.2; : a command line that is so long that it can not stand in the last column of eighty columns")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for locale, unit in (("C.UTF-8", "µJ"), ("C", "uJ")):
+            text = self.nrg("report", self.path("a.nrg"), env=self.env(COLUMNS="80", LC_ALL=locale)).stdout.decode()
+            self.assertLessEqual(max(len(line) for line in text.splitlines()), 80, text)
+            self.assertRegex(text, rf"package-0 .* {unit}\b")
+            self.assertIn("a-domain-with-a-long-name", text)
+
+    def test_help_fits(self):
+        for command in re.findall(r"^  (\w+) ", self.nrg("help").stdout.decode(), re.M):
+            for line in self.nrg(command, "--help").stdout.decode().splitlines():
+                self.assertLessEqual(len(line), 80, f"nrg {command} --help: {line}")
 
 
 class Guesses(Case):

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-
 static int count_on_stdout(const struct nrg_attribute_outputs *o)
 {
     return nrg_is_stdout(o->json) + nrg_is_stdout(o->csv) + nrg_is_stdout(o->folded) +
