@@ -39,6 +39,30 @@ class Span:
 span = Span
 
 
+class State:
+    """What nrg.torch derives from; nothing is watched."""
+
+
+class Thread:
+    def clear(self):
+        """Nothing."""
+
+
+class Entry:
+    forward = backward = 0
+
+
+_threads = []
+
+
+def connect(make_thread, **parts):
+    _threads[:] = [make_thread()]
+
+
+def thread():
+    return _threads[0]
+
+
 def name(text, kind=None, detail=None):
     return 0
 
@@ -71,7 +95,7 @@ def _nothing(*arguments):
     return None
 
 
-begin = begin_numbered = end = unwind = past = mark = count = mark_named = count_named = _nothing
+drop_thread = begin = begin_numbered = end = unwind = past = mark = count = mark_named = count_named = _nothing
 
 
 def _refuse(*arguments):

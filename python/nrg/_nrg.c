@@ -12,13 +12,15 @@
  *   idle(begin_ns, end_ns)             the program did nothing then
  *   stop()                             the recorder of this process; raise Error
  *   library() reason() version()       what was found, or why nothing was
+ *   around() around_module() connect() thread() drop_thread() State Thread Entry   nrg.torch's part
+ *                                      (_torch.h)
  *
  * Marking keeps the interpreter's lock: it takes less time than giving it away. The recorder's
  * calls wait for sensors and disks, and let other threads run.
  */
 #include <string.h>
 
-#include "_nrg.h"
+#include "_torch.h"
 
 static PyObject *error_type;
 
@@ -350,6 +352,7 @@ PyMODINIT_FUNC PyInit__nrg(void)
     if (error_type) {
         Py_INCREF(error_type);
         if (!PyModule_AddObject(module, "Error", error_type) && !nrg_py_add_span(module) &&
+            !nrg_py_add_torch(module) &&
             !PyModule_AddStringConstant(module, "program_place", NRG_PY_PROGRAM_PLACE))
             return module;
     }

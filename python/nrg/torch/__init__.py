@@ -66,6 +66,8 @@ def _refresh():
     state.operators = any(watch.operators for watch in _watches) and _operators.available()
     if _watches:
         _calls.switch_on()
+        if _calls.patches.done:
+            _operators.patch(_calls.patches)
     else:
         _calls.switch_off()
 

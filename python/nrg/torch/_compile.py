@@ -1,8 +1,8 @@
 """Keeping out of the way of torch.compile.
 
 Its front end looks at every Python frame that runs inside of a compiled program. Functions in PyTorch's own
-files are passed over; ours must be too, or each module's call would become a compiled frame of one and the
-same function, until the limit of recompilations ends compiling altogether.
+files are passed over; ours must be too, or each would become a compiled frame. What stands in the place of
+PyTorch's functions (_wrapper.c) tells it to trace the original instead.
 """
 import sys
 import types
@@ -10,21 +10,12 @@ import types
 import torch
 
 
-def _never():
-    return False
-
-
-def _find_compiling():
-    compiler = getattr(torch, "compiler", None)
-    for name in ("is_dynamo_compiling", "is_compiling"):
-        if hasattr(compiler, name):
-            return getattr(compiler, name)
-    if hasattr(torch, "_dynamo"):  # 2.0
-        return torch._dynamo.is_compiling
-    return _never
-
-
-compiling = _find_compiling()
+def short_cut(before, now):
+    """Modules whose __call__ is the one that was there when it was imported, are traced by a shorter way."""
+    for name in ("torch._dynamo.utils", "torch._dynamo.variables.nn_module"):
+        module = sys.modules.get(name)
+        if getattr(module, "unpatched_nn_module_call", None) is before:
+            module.unpatched_nn_module_call = now
 
 
 def _codes(code, found):

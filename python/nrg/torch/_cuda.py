@@ -14,7 +14,7 @@ import time
 import torch
 
 from .. import _nrg
-from ._state import trouble
+from ._state import state, trouble
 
 ANCHOR_S = 30.0
 FLUSH_AT = 512  # events, for programs without steps
@@ -79,14 +79,13 @@ class Device:
 
 class Cuda:
     def __init__(self):
-        self.on = False
         self.devices = {}
         self.lock = threading.Lock()
 
     def look(self):
         """Before an outermost call: is there a GPU at work by now?"""
-        if not self.on and getattr(torch.cuda, "is_initialized", bool)():
-            self.on = bool(torch.cuda.is_available())
+        if not state.cuda and getattr(torch.cuda, "is_initialized", bool)():
+            state.cuda = bool(torch.cuda.is_available())
 
     def mark(self, number):
         """From here on the current stream works for the module of this number; None: for no module."""
@@ -101,9 +100,9 @@ class Cuda:
                 event = device.event()
                 event.record()
                 device.marks.append((event, number))
-        except Exception:
-            self.on = False
-            trouble("cuda")
+        except Exception as error:
+            state.cuda = False
+            trouble("cuda", error)
 
     def step(self):
         """The end of a step."""
@@ -116,9 +115,9 @@ class Cuda:
 
     def finish(self):
         """Places all that is left; look() begins anew."""
-        if self.on:
+        if state.cuda:
             self._place(True)
-        self.on = False
+        state.cuda = False
         self.devices.clear()
 
     def _place(self, wait):
@@ -132,9 +131,9 @@ class Cuda:
                         torch.cuda.synchronize(device.number)
                         device.place()
                         device.tie()
-        except Exception:
-            self.on = False
-            trouble("cuda")
+        except Exception as error:
+            state.cuda = False
+            trouble("cuda", error)
 
 
 cuda = Cuda()

@@ -24,7 +24,7 @@ from torch.utils.data import dataloader
 from .. import _nrg
 from . import _backward, _operators
 from ._cuda import cuda
-from ._state import listening, local, name_id, state, trouble, weak
+from ._state import listening, name_id, state, this_thread, weak
 
 Tensor = torch.Tensor
 grad_enabled = torch.is_grad_enabled
@@ -83,12 +83,12 @@ def _begin_step(thread):
 def _end_step(thread):
     for i, frame in enumerate(thread.frames):
         if frame.loop is None:
-            if thread.call is None:
+            if not thread.in_call:
                 _drop(thread, i)
             else:
                 frame.over = True  # inside the forward of a module: when that has ended
             break
-    if cuda.on:
+    if state.cuda:
         cuda.step()
 
 
@@ -166,18 +166,18 @@ def loop_started(thread, loop):
         if frame.loop is not None and frame.loop() is loop:  # workers persist: a new round of the same
             _drop(thread, i)
             break
-    if thread.call is None:
+    if not thread.in_call:
         if not thread.frames:
             thread.steps_off = False
         thread.pending.append((weak(loop, functools.partial(_loop_gone, thread)), depth()))
 
 
 def _loop_gone(thread, reference):
-    """The iterator was dropped, by a break perhaps."""
+    """The iterator was dropped, by a break perhaps. At the end of the interpreter there is nothing to be done."""
     for frame in thread.frames:
         if frame.loop is reference:
             frame.over = True
-            if thread is local.thread and thread.call is None and not thread.open:
+            if state.on and thread is this_thread() and not thread.in_call and not thread.in_backward:
                 settle(thread)
             return
 
@@ -187,60 +187,51 @@ def loop_ended(thread, loop):
     for frame in thread.frames:
         if frame.loop is not None and frame.loop() is loop:
             frame.over = True
-            if thread.call is None:
+            if not thread.in_call:
                 settle(thread)
             return
 
 
 def close_all(thread):
-    _backward.close_all(thread)
+    thread.close_all()
     settle(thread)
     if thread.frames:
         _drop(thread, 0)
     del thread.pending[:]
 
 
-# What is put in place of the methods of DataLoader, its iterators and optimizers.
+# What is done before and after the methods of DataLoader, its iterators and optimizers (_wrapper.c). A function that
+# is called before returns what the one after it needs; None: that one is not called.
 
-def wrap_iter(original):
-    @functools.wraps(original)
-    def __iter__(self):
-        loop = original(self)
-        if state.on and listening():
-            try:
-                thread = local.thread
-                settle(thread)
-                loop_started(thread, loop)
-            except Exception:
-                trouble("data loader")
-        return loop
-    return __iter__
+def _before_iter(args, kwargs):
+    return True if listening() else None
 
 
-def wrap_next(original):
-    @functools.wraps(original)
-    def __next__(self):
-        if not state.on or not listening():
-            return original(self)
-        ended = False
-        thread = local.thread
-        level = depth()
-        _nrg.begin(name_id("dataloader.next", "phase"))
-        try:
-            return original(self)
-        except StopIteration:
-            ended = True
-            raise
-        finally:
-            unwind(level)
-            if ended:
-                loop_ended(thread, self)
-    return __next__
+def _after_iter(_, loop, error):
+    if error is None:
+        thread = this_thread()
+        settle(thread)
+        loop_started(thread, loop)
+
+
+def _before_next(args, kwargs):
+    if not listening():
+        return None
+    level = depth()
+    _nrg.begin(name_id("dataloader.next", "phase"))
+    return args[0], level
+
+
+def _after_next(token, batch, error):
+    loop, level = token
+    unwind(level)
+    if isinstance(error, StopIteration):
+        loop_ended(this_thread(), loop)
 
 
 def _note(optimizer):
     """Steps are looked for on threads that have an optimizer."""
-    state.optimizers.setdefault(local.thread.ident, weakref.WeakSet()).add(optimizer)
+    state.optimizers.setdefault(this_thread().ident, weakref.WeakSet()).add(optimizer)
 
 
 def _may_step(thread, optimizer):
@@ -251,41 +242,38 @@ def _may_step(thread, optimizer):
     return thread.owner() is optimizer
 
 
-def wrap_step(original, compiling):
-    @functools.wraps(original)
-    def step(self, *args, **kwargs):
-        if compiling() or not state.on or not listening():
-            return original(self, *args, **kwargs)
-        thread = local.thread
-        if thread.stepping:
-            return original(self, *args, **kwargs)  # super().step()
-        _backward.inside(thread)
-        settle(thread)
-        owner = _may_step(thread, self)
-        if owner and thread.call is None and not thread.steps_off and not _in_step(thread):
-            _begin_step(thread)
-        level = depth()
-        _nrg.begin(name_id("optimizer.step", "phase", type(self).__name__))
-        thread.stepping = True
-        try:
-            if state.operators:
-                return _operators.run(original, self, *args, **kwargs)
-            return original(self, *args, **kwargs)
-        finally:
-            thread.stepping = False
-            unwind(level)
-            if owner:
-                _end_step(thread)
-    step.nrg_wraps = original
-    return step
+def _before_step(args, kwargs):
+    thread = this_thread()
+    if not listening() or thread.stepping:  # super().step()
+        return None
+    optimizer = args[0]
+    _backward.inside(thread)
+    settle(thread)
+    owner = _may_step(thread, optimizer)
+    if owner and not thread.in_call and not thread.steps_off and not _in_step(thread):
+        _begin_step(thread)
+    level = depth()
+    _nrg.begin(name_id("optimizer.step", "phase", type(optimizer).__name__))
+    thread.stepping = True
+    return thread, owner, level, _operators.enter(thread)
+
+
+def _after_step(token, result, error):
+    thread, owner, level, seen = token
+    if seen:
+        _operators.leave(thread)
+    thread.stepping = False
+    unwind(level)
+    if owner:
+        _end_step(thread)
 
 
 class Optimizers:
     """Wraps step() of optimizer classes when the first of a class is made. PyTorch does so too, for its
     profiler, and leaves the mark `hooked`: such a class is in use already."""
 
-    def __init__(self, patches, compiling):
-        self.patches, self.compiling = patches, compiling
+    def __init__(self, patches):
+        self.patches = patches
         used = [cls for cls in _subclasses(Optimizer)
                 if getattr(cls.__dict__.get("step"), "hooked", False)]
         for cls in used:
@@ -293,26 +281,22 @@ class Optimizers:
         for thing in gc.get_objects() if used else ():
             if issubclass(type(thing), Optimizer):
                 _note(thing)
-        patches.replace(Optimizer, "__init__", self.wrap_init(Optimizer.__init__))
+        patches.replace(Optimizer, "__init__", _nrg.around(Optimizer.__init__, self.before_init, self.after_init))
 
     def wrap(self, cls):
         step = cls.__dict__.get("step")
         if callable(step) and not hasattr(step, "nrg_wraps") and cls is not Optimizer:
-            self.patches.replace(cls, "step", wrap_step(step, self.compiling))
+            self.patches.replace(cls, "step", _nrg.around(step, _before_step, _after_step))
 
-    def wrap_init(self, original):
-        @functools.wraps(original)
-        def __init__(optimizer, *args, **kwargs):
-            original(optimizer, *args, **kwargs)
-            if state.on:
-                try:
-                    for cls in type(optimizer).__mro__:
-                        if issubclass(cls, Optimizer):
-                            self.wrap(cls)
-                    _note(optimizer)
-                except Exception:
-                    trouble("optimizer")
-        return __init__
+    def before_init(self, args, kwargs):
+        return args[0]
+
+    def after_init(self, optimizer, result, error):
+        if error is None:
+            for cls in type(optimizer).__mro__:
+                if issubclass(cls, Optimizer):
+                    self.wrap(cls)
+            _note(optimizer)
 
 
 def _subclasses(cls):
@@ -321,8 +305,9 @@ def _subclasses(cls):
         yield from _subclasses(sub)
 
 
-def patch(patches, compiling):
-    patches.replace(dataloader.DataLoader, "__iter__", wrap_iter(dataloader.DataLoader.__iter__))
+def patch(patches):
     base = dataloader._BaseDataLoaderIter
-    patches.replace(base, "__next__", wrap_next(base.__next__))
-    Optimizers(patches, compiling)
+    patches.replace(dataloader.DataLoader, "__iter__",
+                    _nrg.around(dataloader.DataLoader.__iter__, _before_iter, _after_iter))
+    patches.replace(base, "__next__", _nrg.around(base.__next__, _before_next, _after_next))
+    Optimizers(patches)

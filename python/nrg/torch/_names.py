@@ -22,20 +22,18 @@ WRAPPERS = {
 }
 
 
-class Entry:
-    """What is known of one module."""
+class Entry(_nrg.Entry):
+    """What is known of one module. The extension has forward and backward, the numbers of the names when they are
+    needed, wants_backward, and compiled."""
 
-    __slots__ = ("ref", "name", "detail", "forward", "backward", "wants_backward", "params", "compiled",
-                 "main", "root", "strangers", "owner")
+    __slots__ = ("ref", "name", "detail", "params", "main", "root", "strangers", "owner")
 
     def __init__(self, name, detail, root, owner):
         self.ref = None
         self.name = name
         self.detail = detail
-        self.forward = self.backward = None  # numbers of the names, when they are needed
         self.wants_backward = state.backward if owner is None else owner.backward
         self.params = False
-        self.compiled = False
         self.main = False
         self.root = root if root is not None else self
         self.strangers = None
@@ -75,7 +73,7 @@ def children(module):
 def _add(module, entry):
     key, twin = id(module), id(module.__dict__.get("_forward_hooks"))
 
-    def gone(_):
+    def gone(_, table=table, twins=twins):  # when the interpreter ends, globals are gone before the modules
         table.pop(key, None)
         if twins.get(twin) is entry:
             twins.pop(twin, None)

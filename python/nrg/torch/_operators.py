@@ -7,13 +7,12 @@ step() of an optimizer. What a program computes outside of these has no operator
 A call of Python per operator costs several µs: the cost is measured once and kept in the recording as a
 mark. Compiled modules run without it: torch.compile refuses to compile under a foreign mode.
 """
-import functools
 import time
 
 import torch
 
 from .. import _nrg
-from ._state import local, name_id, say_once, state, trouble
+from ._state import name_id, note_once, state, this_thread, trouble
 
 begin, depth, unwind = _nrg.begin, _nrg.depth, _nrg.unwind
 CALIBRATION_CALLS = 200
@@ -61,35 +60,33 @@ def calibrate():
 
 def available():
     if TorchDispatchMode is None:
-        say_once("this PyTorch has no dispatch mode: no operator spans")
+        note_once("mode", lambda: "this PyTorch has no dispatch mode: no operator spans")
     return TorchDispatchMode is not None
 
 
-def _state_cost():
-    if not state.cost_said:
-        state.cost_said = True
-        text = "operator spans cost about %.1f us each" % (calibrate() / 1e3)
-        _nrg.mark(_nrg.name(text, "mark", None))
+def _cost():
+    return "operator spans cost about %.1f us each" % (calibrate() / 1e3)
 
 
-def run(function, *args, **kwargs):
-    """A call with its operators seen."""
-    thread = local.thread
+def enter(thread):
+    """From here on the thread's operators are seen. False: they are already, or are not wanted."""
     if thread.mode is not None or not state.operators:
-        return function(*args, **kwargs)
+        return False
     try:
-        _state_cost()
+        note_once("operators", _cost)
         mode = OperatorMode()
         mode.__enter__()
-    except Exception:
+    except Exception as error:
         state.operators = False
-        trouble("dispatch mode")
-        return function(*args, **kwargs)
+        trouble("dispatch mode", error)
+        return False
     thread.mode = mode
-    try:
-        return function(*args, **kwargs)
-    finally:
-        thread.mode = None
+    return True
+
+
+def leave(thread):
+    mode, thread.mode = thread.mode, None
+    if mode is not None:
         mode.__exit__(None, None, None)
 
 
@@ -102,28 +99,30 @@ def _is_innermost(mode):
     return False
 
 
-def run_without(function, *args, **kwargs):
-    """A call of a compiled module: not seen, so that it stays compiled."""
-    thread = local.thread
-    mode = thread.mode
-    if mode is None or not _is_innermost(mode):
-        return function(*args, **kwargs)
-    mode.__exit__(None, None, None)
-    try:
-        return function(*args, **kwargs)
-    finally:
-        mode.__enter__()
+def pause(thread):
+    """Before a call of a compiled module: not seen, so that it stays compiled."""
+    if thread.mode is not None and not thread.paused and _is_innermost(thread.mode):
+        thread.mode.__exit__(None, None, None)
+        thread.paused = True
 
 
-def wrap_backward(original):
-    @functools.wraps(original)
-    def backward(*args, **kwargs):
-        if not state.on or not state.operators or not _nrg.active():
-            return original(*args, **kwargs)
-        return run(original, *args, **kwargs)
-    return backward
+def resume(thread):
+    if thread.paused:
+        thread.paused = False
+        thread.mode.__enter__()
+
+
+def _before_backward(args, kwargs):
+    thread = this_thread()
+    return thread if state.operators and _nrg.active() and enter(thread) else None
+
+
+def _after_backward(thread, result, error):
+    leave(thread)
 
 
 def patch(patches):
-    if TorchDispatchMode is not None:
-        patches.replace(torch.autograd, "backward", wrap_backward(torch.autograd.backward))
+    """Only where operators are asked for: nothing else needs it."""
+    if state.operators and not hasattr(torch.autograd.backward, "nrg_wraps"):
+        patches.replace(torch.autograd, "backward",
+                        _nrg.around(torch.autograd.backward, _before_backward, _after_backward))

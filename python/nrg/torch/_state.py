@@ -18,38 +18,35 @@ from .. import _nrg
 MAX_TROUBLES = 10
 
 
-class State:
-    """One per process."""
+class State(_nrg.State):
+    """One per process. `on`: a model is watched, and the wrappers are in place; `cuda`: a GPU is at work."""
 
     def __init__(self):
-        self.on = False          # a model is watched, and the patches are in place
+        self.on = self.cuda = False
         self.everything = False  # install(): every module, not only those of watched models
         self.backward = True     # for modules not named in watch()
         self.operators = False
         self.troubles = 0
-        self.said = set()
+        self.noted = set()       # of this recording: what nrg has to say about it
         self.optimizers = {}     # thread: weak set of those made or used on it
         self.ids = {}            # numbers of names, valid while the process lives
-        self.cost_said = False   # of this recording: what an operator's span costs
         self.generation = None
 
 
-class Thread:
-    """One per thread: what it has open."""
+class Thread(_nrg.Thread):
+    """One per thread: what it has open. The calls of modules are the extension's (in_call, in_backward, entry)."""
 
-    __slots__ = ("call", "open", "hooked", "frames", "pending", "stepping", "owner", "steps_off",
-                 "mode", "quiet", "ident")
+    __slots__ = ("frames", "pending", "stepping", "owner", "steps_off", "mode", "paused", "quiet", "ident")
 
     def __init__(self):
         self.ident = threading.get_ident()
         self.mode = None       # the dispatch mode of _operators.py, where it is entered
+        self.paused = False    # a compiled module runs without that mode
         self.quiet = False     # nrg itself calls the model
         self.reset()
 
     def reset(self):
-        self.call = None       # the module call that is running (_backward.Call)
-        self.open = []         # (Call, depth) of backward spans, outermost first
-        self.hooked = {}       # autograd nodes that carry a hook of ours (_backward.py)
+        self.clear()
         self.frames = []       # open loops and steps (_loop.py), outermost first
         self.pending = []      # iterators of data loaders before the first call of a model
         self.stepping = False  # inside optimizer.step()
@@ -57,24 +54,14 @@ class Thread:
         self.steps_off = False
 
 
-class Local(threading.local):
-    def __init__(self):
-        self.thread = Thread()
-
-
 state = State()
-local = Local()
+this_thread = _nrg.thread
 lock = threading.RLock()
 _generation = getattr(_nrg, "generation", None)
 
 
-def after_fork():
-    """The child has rings of its own and nothing open in them."""
-    local.thread = Thread()
-
-
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=after_fork)
+if hasattr(os, "register_at_fork"):  # the child has rings of its own and nothing open in them
+    os.register_at_fork(after_in_child=_nrg.drop_thread)
 
 
 def name_id(text, kind, detail=None):
@@ -94,8 +81,8 @@ def listening():
     now = _generation() if _generation else 0
     if now != state.generation:
         state.generation = now
-        state.cost_said = False
-        local.thread.reset()
+        state.noted.clear()
+        this_thread().reset()
     return True
 
 
@@ -106,21 +93,19 @@ def weak(target, callback=None):
         return lambda: target
 
 
-def say_once(line):
-    if line in state.said:
-        return
-    state.said.add(line)
-    try:
-        sys.stderr.write("nrg: " + line + "\n")
-    except (OSError, ValueError, AttributeError):
-        pass  # a closed stderr must not stop the program
+def note_once(key, text):
+    """A mark in the recording: what is printed here would be taken for the program's own. `text` is called once."""
+    if key not in state.noted:
+        state.noted.add(key)
+        _nrg.mark(_nrg.name(text(), "mark", None))
 
 
-def trouble(where):
-    """An exception in our own code, called while it is handled."""
+def trouble(where, error):
+    """An exception in our own code."""
     state.troubles += 1
     if os.environ.get("NRG_DEBUG"):
         import traceback
-        sys.stderr.write("nrg: %s: %s" % (where, traceback.format_exc()))
+        sys.stderr.write("nrg: %s: %s" % (where, "".join(traceback.format_exception(type(error), error,
+                                                                                    error.__traceback__))))
     if state.troubles >= MAX_TROUBLES:
         state.on = False

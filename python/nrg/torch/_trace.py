@@ -24,7 +24,7 @@ import torch
 from torch import nn
 
 from .. import _nrg
-from ._state import local
+from ._state import this_thread
 
 Tensor = torch.Tensor
 
@@ -110,7 +110,7 @@ def _unchanged(model):
               for m in modules]
     values = [(buffer, buffer.detach().clone()) for buffer in model.buffers()]
     devices = list(range(torch.cuda.device_count())) if torch.cuda.is_initialized() else []
-    thread = local.thread
+    thread = this_thread()
     thread.quiet, was_quiet = True, thread.quiet
     try:
         with torch.random.fork_rng(devices=devices), warnings.catch_warnings():
