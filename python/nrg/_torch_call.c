@@ -10,6 +10,8 @@
  */
 #include "_torch.h"
 
+static PyObject *dict_name, *compiled_name;
+
 /* A call between its begin and its end. */
 struct running {
     struct nrg_py_thread *thread;
@@ -36,10 +38,10 @@ static struct nrg_py_entry *entry_of(PyObject *module, struct nrg_py_thread *thr
 /* module.compile() has been called: PyTorch 2 keeps the result in the module. */
 static int has_compiled_call(PyObject *module)
 {
-    PyObject *attributes = PyObject_GetAttrString(module, "__dict__");
-    PyObject *found = attributes ? PyDict_GetItemString(attributes, "_compiled_call_impl") : NULL;
+    PyObject *attributes = PyObject_GetAttr(module, dict_name);
+    PyObject *found = attributes ? PyDict_GetItemWithError(attributes, compiled_name) : NULL;
     Py_XDECREF(attributes);
-    if (!attributes)
+    if (!found)
         PyErr_Clear();
     return found != NULL;
 }
@@ -212,4 +214,11 @@ PyObject *nrg_py_call_module(PyObject *original, PyObject *args, PyObject *kwarg
     Py_XDECREF((PyObject *)r.call);
     Py_XDECREF(r.nodes);
     return result;
+}
+
+int nrg_py_add_torch_call(void)
+{
+    dict_name = PyUnicode_InternFromString("__dict__");
+    compiled_name = PyUnicode_InternFromString("_compiled_call_impl");
+    return dict_name && compiled_name ? 0 : -1;
 }

@@ -135,12 +135,25 @@ struct nrg_attribution_domain {
     struct nrg_scale scale; /* of an estimate */
 };
 
+/* Single steps, without the first ones; n 0: not looked at, or none is left. */
+struct nrg_unit_spread {
+    size_t n;
+    double median_j, low_j, high_j; /* the middle half of them */
+    double rest_j, rest_s;          /* of all n */
+    size_t first;                   /* so many are apart */
+    double first_j, first_s;
+    bool given; /* their number, by the user; else by the rule of unit_spread.c */
+};
+
 /* Joules per step, epoch, cycle, sample, token: whatever was counted. */
 struct nrg_unit_use {
-    const char *name; /* "step", "tokens" */
-    const char *kind; /* "step", "epoch", "cycle", "counter" */
+    const char *name;  /* "step", "tokens" */
+    const char *kind;  /* "step", "epoch", "cycle", "counter" */
+    const char *phase; /* of a counter: "training", "evaluation"; "": none */
     double amount, energy_j, low_j, high_j, time_s;
     double scaled_low_j, scaled_high_j; /* as of a row */
+    size_t ranks;                       /* processes of a job that have it in common; 0: none */
+    struct nrg_unit_spread spread;
 };
 enum { NRG_UNIT_USES = 16 };
 
@@ -175,6 +188,13 @@ int nrg_attribution_note(struct nrg_attribution *attribution, const char *what, 
 int nrg_attribution_make(struct nrg_attribution *attribution, struct nrg_recording *recording,
                          const struct nrg_attribution_options *options, struct nrg_error *err);
 void nrg_attribution_release(struct nrg_attribution *attribution);
+/*
+ * Fills the units' spread, by attributing once more with each step apart. skip: so many first steps
+ * are apart; -1: by the rule of unit_spread.c.
+ */
+int nrg_attribution_spread(struct nrg_attribution *attribution, struct nrg_recording *recording,
+                           const struct nrg_attribution_options *options, int skip,
+                           struct nrg_error *err);
 
 /*
  * Makes a list of an attribution by name: the largest first. `operators`: keeps operators, kernels

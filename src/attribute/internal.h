@@ -262,5 +262,11 @@ int nrg_rows_counts(const struct nrg_engine *engine, const struct nrg_view *view
                     struct nrg_arena *arena);
 /* unit_use.c: how many units there are; at most `max`. */
 size_t nrg_units_find(const struct nrg_view_rows *rows, struct nrg_unit_use *units, size_t max);
+/* The row is one rank's part of a job. */
+bool nrg_row_is_rank(const struct nrg_attribution_row *row);
+bool nrg_row_inside_own_kind(const struct nrg_view_rows *rows, size_t i);
+/* unit_spread.c: from rows that have each step apart; skip as of nrg_attribution_spread. 0 or
+ * -ENOMEM. */
+int nrg_unit_spread(const struct nrg_view_rows *rows, int skip, struct nrg_unit_use *unit);
 
 #endif

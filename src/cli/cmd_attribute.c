@@ -25,11 +25,14 @@ struct values {
     struct nrg_list domains, layers, graphs;
     struct nrg_attribute_outputs outputs;
     double confidence_percent, min_share_percent;
-    int run;
+    int run, skip;
 };
 
-static const struct values defaults = {
-    .by = BY_INPUT, .confidence_percent = 95, .min_share_percent = -1, .outputs = {.top = 40}};
+static const struct values defaults = {.by = BY_INPUT,
+                                       .skip = -1,
+                                       .confidence_percent = 95,
+                                       .min_share_percent = -1,
+                                       .outputs = {.top = 40}};
 
 static const struct nrg_choice methods[] = {
     {"auto", NRG_METHOD_AUTO, "default"},
@@ -100,6 +103,10 @@ static const struct nrg_opt options[] = {
     {"domain", 'd', NRG_OPT_LIST, "NAME", "only this energy domain; may be repeated",
      offsetof(struct values, domains)},
     {"run", 0, NRG_OPT_COUNT, "N", "only this run of a repeated one", offsetof(struct values, run)},
+    {"skip", 0, NRG_OPT_COUNT, "N",
+     "so many first steps are apart from the joules per step (default: those that last more than "
+     "twice the median, from the first on)",
+     offsetof(struct values, skip)},
     {"graph", 'g', NRG_OPT_LIST, "FILE",
      "a model's file, for MACs and types of layers; may be repeated (default: those in the "
      "recording)",
@@ -240,6 +247,8 @@ static int attribute_energy(struct job *job)
     /* The joined recording is a temporary file: the error names the log instead. */
     if (rc && job->source.from_logs)
         nrg_copy(err.where, sizeof err.where, job->v->logs.power);
+    if (!rc)
+        rc = nrg_attribution_spread(a, job->source.recording, &job->how, job->v->skip, &err);
     if (rc)
         return nrg_complain(&err, 1);
     int code = a->spans ? make_cycles(job) : no_spans(job);

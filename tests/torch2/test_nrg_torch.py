@@ -183,6 +183,13 @@ class Distributed(Case):
         self.assertLessEqual(pids, {pid for pid, in self.query("SELECT pid FROM span_track")})
         self.assertLessEqual({"DistributedDataParallel", "Sequential", "0", "1", "2"}, self.names("module"))
         self.assertEqual(self.names("step"), {"step"})
+        shown = json.loads(self.run_process(NRG, "attribute", "--json", self.out).stdout)
+        steps = [row for row in shown["rows"] if row["kind"] == "step"]
+        self.assertEqual(sorted(row["detail"] for row in steps), ["rank 0 of 2", "rank 1 of 2"])
+        per = {unit["name"]: unit for unit in shown["per"]}
+        self.assertEqual((per["step"]["amount"], per["step"]["ranks"]), (3, 2))
+        self.assertAlmostEqual(per["step"]["energy_j"], sum(row["energy_j"] for row in steps))
+        self.assertEqual(per["step"]["steady"]["amount"], 3)
 
 
 if __name__ == "__main__":

@@ -8,6 +8,9 @@
   phases      "dataloader.next" and "optimizer.step".
   samples     counted at calls of the first model: the first dimension of its first tensor.
 
+In a process of a distributed job these spans have the detail "rank 1 of 4": `nrg attribute` so has a row per rank,
+and knows that their steps and epochs are those of one job.
+
 These spans are opened by what the program does, not by a block of its code, so other code may have
 closed them: settle() looks. A program that opens spans of its own in the body of its loop gets neither
 epochs nor steps of that loop: opened inside of its spans they would be cut by their end.
@@ -52,6 +55,14 @@ class Numbers:
 numbers = Numbers()
 
 
+def _rank():
+    """Which part of a distributed job this process is; None: it is none."""
+    distributed = torch.distributed
+    if not distributed.is_available() or not distributed.is_initialized() or distributed.get_world_size() < 2:
+        return None
+    return "rank %d of %d" % (distributed.get_rank(), distributed.get_world_size())
+
+
 def _drop(thread, i):
     """Ends the frames from the i-th on."""
     level = thread.frames[i].level
@@ -77,7 +88,7 @@ def _in_step(thread):
 
 def _begin_step(thread):
     thread.frames.append(Frame(depth()))
-    _nrg.begin_numbered(name_id("step", "step"), numbers.step())
+    _nrg.begin_numbered(name_id("step", "step", _rank()), numbers.step())
 
 
 def _end_step(thread):
@@ -112,9 +123,9 @@ def _begin_loop(thread, training):
         return
     thread.frames.append(Frame(level, loop))
     if training:
-        _nrg.begin_numbered(name_id("epoch", "epoch"), numbers.epoch())
+        _nrg.begin_numbered(name_id("epoch", "epoch", _rank()), numbers.epoch())
     else:
-        _nrg.begin_numbered(name_id("evaluation", "phase"), numbers.evaluation())
+        _nrg.begin_numbered(name_id("evaluation", "phase", _rank()), numbers.evaluation())
 
 
 def outermost(thread, entry, module, args, kwargs):

@@ -37,6 +37,26 @@ static json_t *domain_json(const struct nrg_attribution_domain *d)
     return o;
 }
 
+static void add_spread(json_t *o, const struct nrg_unit_spread *s)
+{
+    if (!s->n)
+        return;
+    json_t *rest = json_object(), *first = json_object();
+    nrg_json_count(rest, "amount", (int64_t)s->n);
+    NRG_JSON_REALS(rest, {"energy_j", s->rest_j}, {"energy_per_unit_j", s->rest_j / (double)s->n},
+                   {"time_per_unit_s", s->rest_s / (double)s->n}, {"median_j", s->median_j},
+                   {"quartile_low_j", s->low_j}, {"quartile_high_j", s->high_j});
+    json_object_set_new(o, "steady", rest);
+    nrg_json_count(first, "amount", (int64_t)s->first);
+    nrg_json_text(first, "rule", s->given ? "given" : "longer than twice the median");
+    if (s->first)
+        NRG_JSON_REALS(first, {"energy_j", s->first_j},
+                       {"energy_per_unit_j", s->first_j / (double)s->first},
+                       {"time_per_unit_s", s->first_s / (double)s->first});
+    json_object_set_new(o, "first", first);
+    nrg_json_real(o, "median_j", s->median_j);
+}
+
 static json_t *unit_json(const struct nrg_unit_use *u, bool scaled)
 {
     json_t *o = json_object();
@@ -49,6 +69,11 @@ static json_t *unit_json(const struct nrg_unit_use *u, bool scaled)
     if (scaled)
         NRG_JSON_REALS(o, {"low_per_unit_with_scale_j", u->scaled_low_j / u->amount},
                        {"high_per_unit_with_scale_j", u->scaled_high_j / u->amount});
+    if (u->phase[0])
+        nrg_json_text(o, "phase", u->phase);
+    if (u->ranks)
+        nrg_json_count(o, "ranks", (int64_t)u->ranks);
+    add_spread(o, &u->spread);
     return o;
 }
 

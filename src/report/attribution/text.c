@@ -105,20 +105,50 @@ static void print_attribution_head(const struct nrg_attribution_report *r,
     fprintf(out, "%s\n\n", st->off);
 }
 
+/* "samples (evaluation)", "epoch (2 ranks)" */
+static void name_unit(const struct nrg_unit_use *u, char *name, size_t size)
+{
+    char clean[64], phase[64];
+    nrg_copy_clean(clean, sizeof clean, u->name, strlen(u->name));
+    nrg_copy_clean(phase, sizeof phase, u->phase, strlen(u->phase));
+    if (u->ranks)
+        snprintf(name, size, "%s (%zu ranks)", clean, u->ranks);
+    else
+        snprintf(name, size, phase[0] ? "%s (%s)" : "%s", clean, phase);
+}
+
+static void print_spread(const struct nrg_unit_use *u, FILE *out)
+{
+    const struct nrg_unit_spread *s = &u->spread;
+    char name[40];
+    if (!s->n)
+        return;
+    nrg_copy_clean(name, 25, u->name, strlen(u->name));
+    fprintf(out, "%s: median %s, middle half %s .. %s", name, nrg_show_energy(s->median_j).text,
+            nrg_show_energy(s->low_j).text, nrg_show_energy(s->high_j).text);
+    if (s->first)
+        fprintf(out, " of %zu\n  without the first %zu%s: %s each", s->n, s->first,
+                s->given ? "" : ", which last more than twice the median",
+                nrg_show_energy(s->first_j / (double)s->first).text);
+    fputc('\n', out);
+}
+
 static void print_units(const struct nrg_attribution *a, const struct nrg_text_style *st, FILE *out)
 {
-    char name[64];
+    char name[160];
     if (a->n_units)
         fprintf(out, "\n%s%-24s %12s %14s %14s %14s%s\n", st->dim, "PER", "ENERGY", "TIME",
                 "HOW MANY", "IN ALL", st->off);
     for (size_t i = 0; i < a->n_units; i++) {
         const struct nrg_unit_use *u = &a->units[i];
-        nrg_copy_clean(name, 25, u->name, strlen(u->name));
-        fprintf(out, "%-24s %12s %14s %14.0f %14s\n", name,
+        name_unit(u, name, sizeof name);
+        fprintf(out, "%-24.24s %12s %14s %14.0f %14s\n", name,
                 nrg_show_energy(u->energy_j / u->amount).text,
                 nrg_show_seconds(u->time_s / u->amount).text, u->amount,
                 nrg_show_energy(u->energy_j).text);
     }
+    for (size_t i = 0; i < a->n_units; i++)
+        print_spread(&a->units[i], out);
 }
 
 static void print_notes(const struct nrg_attribution *a, const struct nrg_text_style *st, FILE *out)

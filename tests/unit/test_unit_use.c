@@ -1,0 +1,150 @@
+/*
+ * Joules per unit of work from rows whose sums are written down here: phases apart, a job's ranks
+ * together, and single steps with the first ones apart.
+ */
+#include "support/cmocka.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "attribute/internal.h"
+#include "support/attributed.h"
+
+static struct nrg_attribution_row made(const char *name, const char *kind, const char *detail,
+                                       size_t parent, uint64_t calls, double energy_j)
+{
+    struct nrg_attribution_row r = nrg_row_unknown(name, kind, detail);
+    r.parent = parent;
+    r.depth = parent == SIZE_MAX ? 0 : 1;
+    r.calls = calls;
+    r.time_s = (double)calls;
+    r.energy_j = energy_j;
+    r.low_j = energy_j / 2;
+    r.high_j = energy_j * 2;
+    return r;
+}
+
+static const struct nrg_unit_use *find(const struct nrg_unit_use *units, size_t n, const char *name,
+                                       const char *phase)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!strcmp(units[i].name, name) && !strcmp(units[i].phase, phase))
+            return &units[i];
+    fail_msg("no unit %s of %s", name, phase);
+    return NULL;
+}
+
+static void counters_are_told_apart_by_phase(void **state)
+{
+    struct nrg_row_count train = {"samples", 400}, test = {"samples", 200}, all = {"samples", 610};
+    struct nrg_attribution_row rows[] = {
+        made("main", "span", "", SIZE_MAX, 1, 4.0),
+        made("epoch", "epoch", "", 0, 2, 3.0),
+        made("evaluation", "phase", "", 0, 2, 0.6),
+    };
+    struct nrg_unit_use units[NRG_UNIT_USES];
+    rows[0].counts = &all;
+    rows[1].counts = &train;
+    rows[2].counts = &test;
+    rows[0].n_counts = rows[1].n_counts = rows[2].n_counts = 1;
+    size_t n = nrg_units_find(&(struct nrg_view_rows){.rows = rows, .n = 3}, units, NRG_UNIT_USES);
+    assert_int_equal(n, 4);
+    const struct nrg_unit_use *u = find(units, n, "samples", "training");
+    close_to(u->energy_j / u->amount, 7.5e-3, 1e-12, "amount");
+    u = find(units, n, "samples", "evaluation");
+    close_to(u->energy_j / u->amount, 3e-3, 1e-12, "amount");
+    u = find(units, n, "samples", ""); /* counted in neither */
+    close_to(u->amount, 10, 1e-9, "amount");
+    close_to(u->energy_j, 0.4, 1e-9, "energy_j");
+    close_to(find(units, n, "epoch", "")->amount, 2, 1e-12, "amount");
+}
+
+static void ranks_make_one_job(void **state)
+{
+    struct nrg_attribution_row rows[] = {
+        made("epoch", "epoch", "rank 0 of 2", SIZE_MAX, 3, 3.3),
+        made("epoch", "epoch", "rank 1 of 2", SIZE_MAX, 3, 3.0),
+        made("step", "step", "", SIZE_MAX, 5, 1.0),
+    };
+    struct nrg_unit_use units[NRG_UNIT_USES];
+    size_t n = nrg_units_find(&(struct nrg_view_rows){.rows = rows, .n = 3}, units, NRG_UNIT_USES);
+    const struct nrg_unit_use *u = find(units, n, "epoch", "");
+    close_to(u->amount, 3, 1e-12, "amount");
+    close_to(u->energy_j, 6.3, 1e-12, "energy_j");
+    close_to(u->time_s, 3, 1e-12, "time_s"); /* at the same time */
+    assert_int_equal(u->ranks, 2);
+    assert_int_equal(find(units, n, "step", "")->ranks, 0);
+}
+
+#define STEPS 20
+
+static void make_steps(struct nrg_attribution_row *rows, size_t slow)
+{
+    for (size_t i = 0; i < STEPS; i++) {
+        rows[i] = made("step", "step", "", SIZE_MAX, 1, i < slow ? 1.0 : 0.1 + 0.001 * (double)i);
+        rows[i].number = (int64_t)i + 1;
+        rows[i].time_s = i < slow ? 5.0 : 0.5;
+    }
+}
+
+static void first_steps_are_apart(void **state)
+{
+    struct nrg_attribution_row rows[STEPS];
+    struct nrg_unit_use unit = {.name = "step", .kind = "step", .phase = ""};
+    struct nrg_view_rows v = {.rows = rows, .n = STEPS};
+    make_steps(rows, 3);
+    assert_int_equal(nrg_unit_spread(&v, -1, &unit), 0);
+    assert_int_equal(unit.spread.first, 3);
+    close_to(unit.spread.first_j, 3.0, 1e-12, "first_j");
+    assert_int_equal(unit.spread.n, 17);
+    close_to(unit.spread.median_j, 0.111, 1e-12, "median_j");
+    close_to(unit.spread.low_j, 0.107, 1e-12, "low_j");
+    close_to(unit.spread.high_j, 0.115, 1e-12, "high_j");
+    assert_false(unit.spread.given);
+    assert_int_equal(nrg_unit_spread(&v, 5, &unit), 0);
+    assert_int_equal(unit.spread.first, 5);
+    assert_true(unit.spread.given);
+    make_steps(rows, 0);
+    assert_int_equal(nrg_unit_spread(&v, -1, &unit), 0);
+    assert_int_equal(unit.spread.first, 0);
+    assert_int_equal(nrg_unit_spread(&v, STEPS + 1, &unit), 0);
+    assert_int_equal(unit.spread.n, 0); /* nothing is left: nothing is said */
+    assert_true(isnan(unit.spread.median_j));
+}
+
+/* Half of the steps or more are no first steps, however long they last. */
+static void a_change_in_the_middle_is_no_start(void **state)
+{
+    struct nrg_attribution_row rows[STEPS];
+    struct nrg_unit_use unit = {.name = "step", .kind = "step", .phase = ""};
+    make_steps(rows, 10);
+    assert_int_equal(nrg_unit_spread(&(struct nrg_view_rows){.rows = rows, .n = STEPS}, -1, &unit),
+                     0);
+    assert_int_equal(unit.spread.first, 0);
+}
+
+static void steps_of_ranks_are_steps_of_the_job(void **state)
+{
+    struct nrg_attribution_row rows[2 * STEPS];
+    struct nrg_unit_use unit = {.name = "step", .kind = "step", .phase = ""};
+    make_steps(rows, 0);
+    make_steps(rows + STEPS, 0);
+    for (size_t i = 0; i < 2 * STEPS; i++)
+        rows[i].detail = i < STEPS ? "rank 0 of 2" : "rank 1 of 2";
+    assert_int_equal(
+        nrg_unit_spread(&(struct nrg_view_rows){.rows = rows, .n = 2 * STEPS}, -1, &unit), 0);
+    assert_int_equal(unit.spread.n, STEPS);
+    close_to(unit.spread.median_j, 2 * (0.1 + 0.0095), 1e-12, "median_j");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counters_are_told_apart_by_phase),
+        cmocka_unit_test(ranks_make_one_job),
+        cmocka_unit_test(first_steps_are_apart),
+        cmocka_unit_test(a_change_in_the_middle_is_no_start),
+        cmocka_unit_test(steps_of_ranks_are_steps_of_the_job),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
