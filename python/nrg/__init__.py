@@ -30,5 +30,20 @@ mark = _nrg.mark_named
 count = _nrg.count_named
 active = _nrg.active
 __version__ = "0.2.0"
+_PARTS = ("gpu_load", "keras", "tensorrt", "torch")
+
+
+def __getattr__(name):
+    """`import nrg; nrg.torch.watch(model)`: parts that need other packages are imported when they are used."""
+    if name in _PARTS:
+        import importlib
+        return importlib.import_module("." + name, __name__)
+    raise AttributeError("module %r has no attribute %r" % (__name__, name))
+
+
+def __dir__():
+    return sorted([*globals(), *_PARTS])
+
+
 # Not `open`: a star import must not hide Python's own.
 __all__ = ["Energy", "Error", "Recording", "Run", "Span", "Table", "active", "count", "mark", "record", "span"]

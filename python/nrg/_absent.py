@@ -98,6 +98,9 @@ def _nothing(*arguments):
 drop_thread = begin = begin_numbered = end = unwind = past = mark = count = mark_named = count_named = _nothing
 
 
+around = around_module = None  # nothing can be watched
+
+
 def _refuse(*arguments):
     raise Error("cannot record: %s" % why)
 

@@ -271,7 +271,7 @@ int nrg_py_add_torch(PyObject *module)
     if (!thread_key || nrg_py_add_type(module, "State", &state_spec, &state_type) ||
         nrg_py_add_type(module, "Entry", &entry_spec, &entry_type) ||
         nrg_py_add_type(module, "Thread", &thread_spec, &thread_type) ||
-        nrg_py_add_torch_backward(module) || nrg_py_add_torch_call() || nrg_py_add_wrapper(module))
+        nrg_py_add_torch_backward() || nrg_py_add_torch_call() || nrg_py_add_wrapper(module))
         return -1;
     return PyModule_AddFunctions(module, functions);
 }

@@ -104,7 +104,7 @@ PyObject *nrg_py_call_module(PyObject *original, PyObject *args, PyObject *kwarg
 
 /* Adds the types and functions to the module; -1 with an exception. */
 int nrg_py_add_torch(PyObject *module);
-int nrg_py_add_torch_backward(PyObject *module);
+int nrg_py_add_torch_backward(void);
 int nrg_py_add_torch_call(void);
 int nrg_py_add_wrapper(PyObject *module);
 

@@ -392,16 +392,14 @@ static PyType_Slot closing_slots[] = {
 static PyType_Spec closing_spec = {"nrg._nrg.Closing", sizeof(struct closing), 0,
                                    Py_TPFLAGS_DEFAULT, closing_slots};
 
-int nrg_py_add_torch_backward(PyObject *module)
+int nrg_py_add_torch_backward(void)
 {
     grad_fn_name = PyUnicode_InternFromString("grad_fn");
     hooks_name = PyUnicode_InternFromString("_backward_hooks");
     register_name = PyUnicode_InternFromString("_register_hook_dict");
     zero = PyLong_FromLong(0);
-    if (!grad_fn_name || !hooks_name || !register_name || !zero)
-        return -1;
-    return nrg_py_add_type(module, "Call", &call_spec, &call_type) ||
-                   nrg_py_add_type(module, "Closing", &closing_spec, &closing_type)
-               ? -1
-               : 0;
+    call_type = (PyTypeObject *)PyType_FromSpec(&call_spec);
+    closing_type = (PyTypeObject *)PyType_FromSpec(&closing_spec);
+    return grad_fn_name && hooks_name && register_name && zero && call_type && closing_type ? 0
+                                                                                            : -1;
 }

@@ -205,8 +205,6 @@ int nrg_py_add_wrapper(PyObject *module)
     Py_XDECREF(own);
     if (!method_type || !own_names)
         return -1;
-    return nrg_py_add_type(module, "Wrapper", &wrapper_spec, &wrapper_type) ||
-                   PyModule_AddFunctions(module, functions)
-               ? -1
-               : 0;
+    wrapper_type = (PyTypeObject *)PyType_FromSpec(&wrapper_spec);
+    return wrapper_type ? PyModule_AddFunctions(module, functions) : -1;
 }

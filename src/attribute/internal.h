@@ -196,6 +196,7 @@ int nrg_cputime_errors(const struct nrg_engine *engine, struct nrg_view *view);
 /* Node 0 is the top. */
 struct nrg_view_node {
     const char *name, *kind, *detail;
+    const char *root; /* as a row's; NULL: none */
     uint32_t parent;
     int64_t number;
     struct nrg_row_sums sums;
@@ -221,7 +222,7 @@ int64_t nrg_view_node(struct nrg_view *view, const struct nrg_engine *engine,
                       struct nrg_view_node node);
 /* True when `inner` is `outer` or below it. */
 bool nrg_view_holds(const struct nrg_view *view, uint32_t outer, uint32_t inner);
-/* Name, kind and detail of a place. */
+/* Name, kind, detail and root of a place. */
 struct nrg_view_node nrg_view_describe(const struct nrg_engine *engine,
                                        const struct nrg_span_node *place);
 

@@ -22,6 +22,36 @@ int64_t nrg_view_node(struct nrg_view *v, const struct nrg_engine *e, struct nrg
     return (int64_t)v->n++;
 }
 
+/* Classes that only pass calls on: the model is what they wrap. */
+static bool is_wrapper(const struct nrg_span_name *name)
+{
+    static const char *const wrappers[] = {"DataParallel", "DistributedDataParallel",
+                                           "FullyShardedDataParallel", "CheckpointWrapper"};
+    for (size_t i = 0; i < sizeof wrappers / sizeof *wrappers; i++)
+        if (!strcmp(name->detail, wrappers[i]))
+            return true;
+    return false;
+}
+
+/* The outermost module of those that a module was called in; NULL: it is none. */
+static const char *root_of(const struct nrg_engine *e, const struct nrg_span_node *place)
+{
+    const struct nrg_span_catalog *c = &e->catalog;
+    const char *root = NULL;
+    for (bool inner = true;; inner = false) {
+        const struct nrg_span_name *name = place->name < c->n_names ? &c->names[place->name] : NULL;
+        bool module = name && (!strcmp(name->kind, NRG_KIND_MODULE) ||
+                               !strcmp(name->kind, NRG_KIND_BACKWARD));
+        if (inner && !module)
+            return NULL;
+        if (module && (!root || !is_wrapper(name)))
+            root = name->text;
+        if (!place->parent)
+            return root;
+        place = &e->walk.rows->nodes[place->parent];
+    }
+}
+
 struct nrg_view_node nrg_view_describe(const struct nrg_engine *e,
                                        const struct nrg_span_node *place)
 {
@@ -30,8 +60,11 @@ struct nrg_view_node nrg_view_describe(const struct nrg_engine *e,
         return (struct nrg_view_node){
             .name = "(unknown name)", .kind = NRG_KIND_SPAN, .detail = "", .number = place->number};
     const struct nrg_span_name *name = &c->names[place->name];
-    return (struct nrg_view_node){
-        .name = name->text, .kind = name->kind, .detail = name->detail, .number = place->number};
+    return (struct nrg_view_node){.name = name->text,
+                                  .kind = name->kind,
+                                  .detail = name->detail,
+                                  .root = root_of(e, place),
+                                  .number = place->number};
 }
 
 static int map_places(struct nrg_view *v, const struct nrg_engine *e)

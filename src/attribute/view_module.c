@@ -77,6 +77,7 @@ static int64_t find_module(struct modules *m, const char *text, size_t len, cons
     struct nrg_view_node node = {.name = name,
                                  .kind = NRG_KIND_MODULE,
                                  .detail = detail,
+                                 .root = outermost ? m->v->nodes[outermost].name : name,
                                  .parent = (uint32_t)parent,
                                  .number = NRG_MISSING};
     at = add_node(m, node, UINT32_MAX - ++m->unique);

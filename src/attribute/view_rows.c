@@ -57,6 +57,7 @@ struct nrg_attribution_row nrg_row_unknown(const char *name, const char *kind, c
     return (struct nrg_attribution_row){.name = name,
                                         .kind = kind,
                                         .detail = detail,
+                                        .root = "",
                                         .parent = SIZE_MAX,
                                         .number = NRG_MISSING,
                                         .energy_j = NAN,
@@ -85,6 +86,7 @@ static void set_row(struct builder *b, uint32_t node, unsigned depth)
     b->row_of[node] = at;
     b->node_of[at] = node;
     *row = nrg_row_unknown(from->name, from->kind, from->detail);
+    row->root = from->root ? from->root : "";
     row->parent = from->parent ? b->row_of[from->parent] : SIZE_MAX;
     row->depth = depth;
     row->number = from->number;

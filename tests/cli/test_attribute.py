@@ -127,6 +127,54 @@ class Numbers(Attribute):
         self.assertAlmostEqual(steps[0]["energy_j"], 3.5, delta=1e-6)
         self.assertAlmostEqual(steps[3]["energy_j"], 7.0, delta=1e-6)
 
+    def test_modules_have_their_full_and_their_short_name(self):
+        spans = Spans()
+        spans.span(0.1, 0.4, "Net", "module", detail="Net", inside=[
+            dict(begin_s=0.2, end_s=0.3, text="layers.0.fc", kind="module", detail="Linear",
+                 inside=[(0.21, 0.22, "aten::addmm", "operator")])])
+        spans.span(0.5, 0.8, "Net", "backward", detail="Net", inside=[(0.6, 0.7, "layers.0.fc", "backward")])
+        spans.span(0.9, 1.2, "Other", "module", detail="Other", inside=[(1.0, 1.1, "Other.fc", "module")])
+        spans.span(1.3, 1.6, "DataParallel", "module", detail="DataParallel", inside=[
+            dict(begin_s=1.4, end_s=1.5, text="Net", kind="module", detail="Net")])
+        path = self.recording(spans)
+        for by in ("path", "name", "module"):
+            with self.subTest(by=by):
+                rows = self.attribute(path, "--by", by, "--method", "integrate")["rows"]
+                names = {r["name"]: (r["full_name"], r["short_name"]) for r in rows if "full_name" in r}
+                self.assertEqual(names["layers.0.fc"], ("Net.layers.0.fc", "fc"))
+                self.assertEqual(names["Other.fc"], ("Other.fc", "fc"))
+                self.assertEqual(names["Net"], ("Net", "Net"))
+                self.assertNotIn("aten::addmm", names)
+
+    def test_joules_per_sample_are_per_phase(self):
+        """10 W and then 20 W: what training cost is not what evaluation did."""
+        spans = Spans()
+        spans.span(0.1, 0.5, "epoch", "epoch", number=1, counts=[("samples", 40)])
+        spans.span(1.2, 1.4, "evaluation", "phase", number=1, counts=[("samples", 10)])
+        path = self.recording(spans)
+        per = {p["phase"]: p for p in self.attribute(path, "--method", "integrate")["per"] if p["name"] == "samples"}
+        self.assertAlmostEqual(per["training"]["energy_per_unit_j"], 0.1, delta=1e-6)
+        self.assertAlmostEqual(per["evaluation"]["energy_per_unit_j"], 0.4, delta=1e-6)
+        text = self.run_attribute(path).stdout.decode()
+        self.assertIn("samples (training)", text)
+        self.assertIn("samples (evaluation)", text)
+
+    def test_first_steps_are_apart(self):
+        spans = Spans()
+        spans.span(0.1, 0.7, "step", "step", number=1)
+        for i in range(6):
+            spans.span(1.1 + 0.1 * i, 1.15 + 0.1 * i, "step", "step", number=2 + i)
+        path = self.recording(spans)
+        (step,) = self.attribute(path, "--method", "integrate")["per"]
+        self.assertEqual((step["first"]["amount"], step["steady"]["amount"]), (1, 6))
+        self.assertAlmostEqual(step["first"]["energy_per_unit_j"], 6, delta=1e-6)
+        self.assertAlmostEqual(step["median_j"], 1, delta=1e-6)
+        (step,) = self.attribute(path, "--method", "integrate", "--skip", "3")["per"]
+        self.assertEqual((step["first"]["amount"], step["first"]["rule"]), (3, "given"))
+        text = self.run_attribute("--method", "integrate", path).stdout.decode()
+        self.assertRegex(text, r"step: median 1\d\d\d\S* m?J, middle half \S+ m?J .. \S+ m?J of 6\n|step: median 1.000 J, ")
+        self.assertIn("  first 1 apart (longer than twice the median): 6.000 J each", text)
+
     def test_by_operator_keeps_the_sum(self):
         result = self.attribute(self.recording(self.training()), "--by", "operator")
         self.assertEqual({r["kind"] for r in result["rows"]}, {"operator", "rest"})

@@ -20,6 +20,19 @@ class Spans(Case):
             (0, "begin", "outer", "span", ""), (1, "begin", "inner", "step", "", "7"), (2, "mark", "here", "mark", ""),
             (1, "end"), (1, "count", "tokens", "counter", "", "128"), (1, "count", "tokens", "counter", "", "1"), (0, "end")])
 
+    def test_parts_are_there_when_they_are_used(self):
+        done = self.python("""
+            import sys
+            import nrg
+            print("nrg.gpu_load" in sys.modules, nrg.gpu_load.__name__, "torch" in dir(nrg), "torch" in sys.modules)
+            try:
+                print(nrg.torch.watch.__module__)
+            except ModuleNotFoundError as error:
+                print("nrg.torch" if error.name == "torch" else error)
+            print(hasattr(nrg, "nothing"))
+        """)
+        self.assertEqual(done.stdout, "False nrg.gpu_load True False\nnrg.torch\nFalse\n")
+
     def test_an_exception_closes_and_goes_on(self):
         calls, done = self.logged("""
             import nrg

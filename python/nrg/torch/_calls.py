@@ -85,7 +85,7 @@ _nrg.connect(state=state, table=_names.table, tensor=torch.Tensor, carrier=torch
 
 
 def switch_on():
-    if patches.done or not hasattr(_nrg, "around"):  # without the extension nothing can be marked
+    if patches.done or _nrg.around is None:  # without the extension nothing can be marked
         return
     skip_frames(__package__)
     before = nn.Module.__call__

@@ -209,6 +209,25 @@ static void add_cycle(json_t *o, const struct nrg_cycles *cycles, size_t i)
                    {"run_time_s", c->run_time_s}, {"energy_lag_corrected_j", c->lag_corrected_j});
 }
 
+/*
+ * Modules of the first model have their names without the model's, those of others with it. So rows
+ * also have the name with the model's, and the last part alone.
+ */
+static void add_module_names(json_t *o, const struct nrg_attribution_row *row)
+{
+    size_t len = row->root ? strlen(row->root) : 0;
+    const char *dot = strrchr(row->name, '.');
+    char *full = NULL;
+    if (!len)
+        return;
+    bool whole = !strncmp(row->name, row->root, len) && (!row->name[len] || row->name[len] == '.');
+    if (asprintf(&full, "%s%s%s", whole ? "" : row->root, whole ? "" : ".", row->name) < 0)
+        return;
+    nrg_json_text(o, "full_name", full);
+    nrg_json_text(o, "short_name", dot && dot[1] ? dot + 1 : row->name);
+    free(full);
+}
+
 static json_t *row_json(const struct nrg_attribution_report *r, size_t i)
 {
     const struct nrg_attribution *a = r->attribution;
@@ -217,6 +236,7 @@ static json_t *row_json(const struct nrg_attribution_report *r, size_t i)
     nrg_json_count(o, "id", (int64_t)i);
     json_object_set_new(o, "name", nrg_json_string(row->name));
     nrg_json_text(o, "kind", row->kind);
+    add_module_names(o, row);
     nrg_json_text(o, "detail", row->detail);
     if (row->parent < a->n_rows)
         nrg_json_count(o, "parent", (int64_t)row->parent);

@@ -127,8 +127,8 @@ static void print_spread(const struct nrg_unit_use *u, FILE *out)
     fprintf(out, "%s: median %s, middle half %s .. %s", name, nrg_show_energy(s->median_j).text,
             nrg_show_energy(s->low_j).text, nrg_show_energy(s->high_j).text);
     if (s->first)
-        fprintf(out, " of %zu\n  without the first %zu%s: %s each", s->n, s->first,
-                s->given ? "" : ", which last more than twice the median",
+        fprintf(out, " of %zu\n  first %zu apart%s: %s each", s->n, s->first,
+                s->given ? "" : " (longer than twice the median)",
                 nrg_show_energy(s->first_j / (double)s->first).text);
     fputc('\n', out);
 }
