@@ -122,6 +122,16 @@ static void note_spans(struct nrg_engine *e)
                              (unsigned long long)folded, NRG_TREE_DEPTH, NRG_TREE_NODES);
 }
 
+/* Marks that nrg itself made in the program: what it has to say is not printed there. */
+static void note_marks(const struct nrg_engine *e)
+{
+    for (size_t i = 0; i < e->catalog.n_names; i++) {
+        const struct nrg_span_name *name = &e->catalog.names[i];
+        if (!strcmp(name->kind, "mark") && !strcmp(name->detail, "nrg"))
+            nrg_attribution_note(e->out, "spans", "%s", name->text);
+    }
+}
+
 /* What no row has. For a regression or single readings that is simply the rest. */
 static void set_rest(struct nrg_engine *e, const double *rows_j)
 {
@@ -163,6 +173,7 @@ static int make_result(struct nrg_engine *e)
     sum_domains(e);
     sum_scales(a);
     note_spans(e);
+    note_marks(e);
     nrg_note_remedies(a);
     return find_units(e);
 }

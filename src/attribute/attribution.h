@@ -89,9 +89,9 @@ struct nrg_row_count {
 struct nrg_attribution_row {
     const char *name, *kind, *detail;
     const char *root; /* of a module: the name of the model that it is part of; "": not known */
-    size_t parent;  /* index of a row before it; SIZE_MAX: top */
-    unsigned depth; /* 0: top */
-    int64_t number; /* of the step, epoch or cycle; NRG_MISSING */
+    size_t parent;    /* index of a row before it; SIZE_MAX: top */
+    unsigned depth;   /* 0: top */
+    int64_t number;   /* of the step, epoch or cycle; NRG_MISSING */
     uint64_t calls;
     double time_s; /* inclusive; where tracks overlap, the sum over tracks */
     double self_time_s;

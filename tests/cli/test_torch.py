@@ -170,6 +170,8 @@ class Unchanged(TorchCase):
         self.assertIn("aten::addmm", self.names("operator"))
         marks = self.names("mark")
         self.assertEqual([m.rsplit(" ", 3)[0] for m in marks], ["operator spans cost about"])
+        notes = json.loads(self.nrg("attribute", "--json", self.out).stdout)["notes"]
+        self.assertEqual([note["why"] for note in notes if note["why"] in marks], list(marks))
 
     def test_as_a_module_and_as_a_script_with_arguments(self):
         self.write("package/__init__.py", "")

@@ -94,10 +94,11 @@ def weak(target, callback=None):
 
 
 def note_once(key, text):
-    """A mark in the recording: what is printed here would be taken for the program's own. `text` is called once."""
+    """A mark in the recording, which `nrg attribute` shows as a note: what is printed here would be taken for the
+    program's own. `text` is called once."""
     if key not in state.noted:
         state.noted.add(key)
-        _nrg.mark(_nrg.name(text(), "mark", None))
+        _nrg.mark(_nrg.name(text(), "mark", "nrg"))
 
 
 def trouble(where, error):
