@@ -16,6 +16,7 @@
 #include "base/arena.h"
 #include "energy/bins.h"
 #include "energy/frame.h"
+#include "energy/others.h"
 #include "record/read/span_catalog.h"
 
 struct nrg_cells {
@@ -35,8 +36,9 @@ struct nrg_cells {
     /* CPU seconds per second, [cell * n_tracks + track]: with a span open, and without; threads
      * that have no spans are counted with those that have. Of the processors' tracks alone. */
     float *open_rate, *gap_rate;
-    bool has_rates;     /* CPU times of threads or processes were recorded */
-    double *other_s;    /* per cell, CPU seconds of others; NULL: not known */
+    bool has_rates;                          /* CPU times of threads or processes were recorded */
+    double *other_s;                         /* per cell, CPU seconds of others; NULL: not known */
+    struct nrg_others_profile other_profile; /* when in a cell they were busy */
     float *untracked_s; /* per cell, of the workload's processes without a track */
     double *busy_s;     /* per cell, CPU seconds of the machine; NULL: not recorded */
     bool has_processes;

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "attribute/internal.h"
-#include "energy/others.h"
 
 #define ASLEEP     1e-9f /* weight of a thread that used no CPU: it gets what no other can have */
 #define WORKERS    0.02  /* of what the threads with spans used: less is not another thread's */
@@ -330,6 +329,7 @@ static int find_others(const struct weigher *w, double tick_s)
     for (size_t k = 0; k < c->n; k++)
         mine_s[k] = c->outside[k] ? c->busy_s[k] : (double)w->workload_s[k];
     nrg_others_spread(c->busy_s, mine_s, c->n, tick_s, c->other_s);
+    nrg_others_fit_profile(&c->other_profile, c->other_s, c->begin_ns, c->n, tick_s);
     return 0;
 }
 

@@ -181,6 +181,28 @@ static int end_track_gap(struct walker *w, size_t track, int64_t t_ns)
     return has_rates(w, pool) && slice.rate > 0 ? nrg_slicer_add(w->slicer, &slice) : 0;
 }
 
+/* What others used in the cell that ends, part by part where that can be told. */
+static int add_others(struct walker *w, struct nrg_slice slice)
+{
+    const struct nrg_cells *c = &w->e->cells;
+    double parts[NRG_OTHERS_PARTS];
+    int64_t begin_ns = slice.begin_ns, length_ns = slice.end_ns - begin_ns;
+    size_t k = w->flows.cell, n = NRG_OTHERS_PARTS;
+    int rc = 0;
+    slice.class_ = (uint32_t)w->e->other_class;
+    slice.rate = c->other_s[k] / ((double)length_ns * 1e-9);
+    if (slice.end_ns != c->begin_ns[k + 1] ||
+        !nrg_others_parts(&c->other_profile, c->other_s, c->begin_ns, c->n, k, parts))
+        return nrg_slicer_add(w->slicer, &slice);
+    for (size_t i = 0; !rc && i < n; i++) {
+        slice.begin_ns = begin_ns + length_ns * (int64_t)i / (int64_t)n;
+        slice.end_ns = begin_ns + length_ns * (int64_t)(i + 1) / (int64_t)n;
+        slice.rate = parts[i];
+        rc = nrg_slicer_add(w->slicer, &slice);
+    }
+    return rc;
+}
+
 /* What processes without spans used in the cell that ends: the workload's, and others. */
 static int add_processes(struct walker *w, int64_t t_ns)
 {
@@ -196,9 +218,7 @@ static int add_processes(struct walker *w, int64_t t_ns)
     slice.rate = (double)c->untracked_s[k] / length_s;
     if (slice.rate > 0)
         rc = nrg_slicer_add(w->slicer, &slice);
-    slice.class_ = (uint32_t)w->e->other_class;
-    slice.rate = c->other_s ? c->other_s[k] / length_s : 0;
-    return rc || !c->other_s ? rc : nrg_slicer_add(w->slicer, &slice);
+    return rc || !c->other_s ? rc : add_others(w, slice);
 }
 
 static void on_border(void *arg, int64_t t_ns)

@@ -58,8 +58,9 @@ struct nrg_part {
     double *below_w, *above_w;      /* how far the truth may be from class_w */
     double others_j;                /* of a regression: other processes'; NAN: not known by it */
     bool idle_known;                /* false: idle_w is only a stand-in */
-    bool baseline;                  /* of a regression: idle_w was measured before the run */
+    bool idle_corrected;            /* of a regression: idle_w is known, but readings correct it */
     double baseline_busy;           /* CPUs that were busy then, with other things */
+    double baseline_off_w;          /* idle_w is this much less than it was while that was seen */
     bool everything_idle;           /* power did not follow the load */
     struct nrg_regress_result regressed;
 };

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
+#include "energy/bins.h"
 #include "energy/idle.h"
 
 int nrg_frame_init(struct nrg_frame *frame, struct nrg_recording *recording)
@@ -73,23 +75,39 @@ double nrg_frame_baseline_s(const struct nrg_frame *frame, bool *after)
     return time_s;
 }
 
+/* From the first to the last reading within the run; false: there are no two. */
+static bool cut_to_readings(const struct nrg_timeline *tl, struct nrg_span_ns *span)
+{
+    size_t from = nrg_count_below(tl->t_ns, tl->n, sizeof *tl->t_ns, span->begin_ns);
+    size_t to = nrg_count_up_to(tl->t_ns, tl->n, sizeof *tl->t_ns, span->end_ns);
+    if (to < from + 2)
+        return false;
+    *span = (struct nrg_span_ns){tl->t_ns[from], tl->t_ns[to - 1]};
+    return true;
+}
+
 struct baselines {
     double energy_j, time_s, least_w, most_w;
 };
 
-static struct baselines find_baselines(struct nrg_frame *frame, size_t channel)
+/* `readings_of`: cut to the readings of that channel, where there is one. */
+static struct baselines find_baselines(struct nrg_frame *frame, size_t channel, size_t readings_of)
 {
     size_t n;
     struct baselines b = {.least_w = INFINITY, .most_w = -INFINITY};
     const struct nrg_run *runs = nrg_recording_runs(frame->recording, &n);
+    const struct nrg_timeline *cut = nrg_frame_timeline(frame, readings_of), *tl;
     for (size_t i = 0; i < n; i++) {
+        struct nrg_span_ns span = {runs[i].begin_ns, runs[i].end_ns};
         int64_t covered = 0;
         if (strcmp(runs[i].kind, "baseline"))
             continue;
-        const struct nrg_timeline *tl = nrg_frame_timeline(frame, channel);
+        tl = nrg_frame_timeline(frame, channel);
         if (!tl)
             return (struct baselines){0};
-        double j = nrg_timeline_between(tl, runs[i].begin_ns, runs[i].end_ns, &covered);
+        if (cut && !cut_to_readings(cut, &span))
+            continue;
+        double j = nrg_timeline_between(tl, span.begin_ns, span.end_ns, &covered);
         if (covered > 0) {
             double s = (double)covered * 1e-9;
             b.energy_j += j;
@@ -101,16 +119,16 @@ static struct baselines find_baselines(struct nrg_frame *frame, size_t channel)
     return b;
 }
 
-double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel)
+double nrg_frame_baseline_rate_at(struct nrg_frame *frame, size_t channel, size_t readings_of)
 {
-    struct baselines b = find_baselines(frame, channel);
+    struct baselines b = find_baselines(frame, channel, readings_of);
     return b.time_s > 0 ? b.energy_j / b.time_s : NAN;
 }
 
 double nrg_frame_baseline_doubt(struct nrg_frame *frame, size_t channel)
 {
     bool after;
-    struct baselines b = find_baselines(frame, channel);
+    struct baselines b = find_baselines(frame, channel, frame->n);
     if (!(b.time_s > 0))
         return 0;
     nrg_frame_baseline_s(frame, &after);
@@ -118,4 +136,9 @@ double nrg_frame_baseline_doubt(struct nrg_frame *frame, size_t channel)
     double update_s = (double)frame->channels[channel].channel.update_ns * 1e-9;
     double scatter_w = fmax(NRG_BASELINE_ERROR * w, w * update_s / b.time_s);
     return (after ? (b.most_w - b.least_w) / 2 : NRG_IDLE_DRIFT * w) + scatter_w;
+}
+
+double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel)
+{
+    return nrg_frame_baseline_rate_at(frame, channel, frame->n);
 }

@@ -30,6 +30,9 @@ size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, enum nrg_
 /* Mean rate of a channel (power of energy, busy CPUs of busy time) during the recording's
  * baseline, NAN without one. */
 double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel);
+/* The same between the first and the last reading of another channel: rates of channels that are
+ * read at different times are of the same time then. */
+double nrg_frame_baseline_rate_at(struct nrg_frame *frame, size_t channel, size_t readings_of);
 
 /* What that rate may be off by in the run: half of what baselines before and after it differ by,
  * and the scatter of one; with a single baseline, what idle power may drift by. 0 without one. */

@@ -10,10 +10,34 @@
 #ifndef NRG_ENERGY_OTHERS_H
 #define NRG_ENERGY_OTHERS_H
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 /* The others' seconds in each of n cells. `tick_s`: resolution of the busy time. */
 void nrg_others_spread(const double *busy_s, const double *mine_s, size_t n, double tick_s,
                        double *others_s);
+
+/*
+ * When in its cell others were busy is not known, but cells tell how long they stay so: the less
+ * neighbours are alike, the shorter. Taken for a process whose correlation decays over time, the
+ * likely CPUs of each part of a cell follow from that cell and its neighbours. A rate that jumps
+ * from cell to cell instead would be too low where sudden changes are looked at, and so would be
+ * the watts that are found with it.
+ */
+#define NRG_OTHERS_PARTS 10
+
+struct nrg_others_profile {
+    double cell_s;                      /* of nearly all cells; 0: evenly */
+    double mean;                        /* CPUs */
+    double weight[NRG_OTHERS_PARTS][3]; /* of the cell before, this one and the next */
+};
+
+/* Cells begin at begin_ns, n + 1 of them. */
+void nrg_others_fit_profile(struct nrg_others_profile *profile, const double *others_s,
+                            const int64_t *begin_ns, size_t n, double tick_s);
+/* CPUs in each part of cell k; false: evenly, nothing is filled. */
+bool nrg_others_parts(const struct nrg_others_profile *profile, const double *others_s,
+                      const int64_t *begin_ns, size_t n, size_t k, double parts[NRG_OTHERS_PARTS]);
 
 #endif

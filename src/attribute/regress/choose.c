@@ -28,6 +28,7 @@
 #define LASTING       0.1 /* of what is left: noise that lasts must explain it */
 #define OLDEST_S      5.0
 #define AGES          16 /* delays that are tried, up to the oldest */
+#define UPDATE_AGES   4  /* of an update */
 
 struct trial {
     struct nrg_kernel kernel;
@@ -247,6 +248,15 @@ static bool clearly_better(const struct trial *trial, const struct trial *base, 
            trial->rows * log(base->rest / fmax(trial->rest, 1e-300)) > CLEARLY;
 }
 
+/* How far apart the ages of readings may be. A counter's is at most one update; what others do is
+ * known per cell only, and would look smoother through a wider kernel. */
+static double widest_level_s(const struct nrg_regress *r, double period_s)
+{
+    double update_s = (double)r->options.channel->update_ns / 1e9;
+    bool gauge = r->options.timeline->gauge != NULL;
+    return gauge || !(update_s > 0) ? period_s : fmin(period_s, 2 * update_s);
+}
+
 /* Prompt, but not exactly: readings that come late, updates of unknown age, stamps that are off. */
 static int search_late(struct trials *t, double period_s, struct trial *best)
 {
@@ -256,7 +266,8 @@ static int search_late(struct trials *t, double period_s, struct trial *best)
     double oldest_s = fmin(update_s + (gauge ? period_s : 0), OLDEST_S);
     double step_s = fmin(64e-6, period_s / 4);
     int rc = 0;
-    for (double s = 32e-6; !rc && s <= fmin(2 * period_s, 2.1e-3); s *= 2) {
+    double most_s = fmin(2 * period_s, !gauge && update_s > 0 ? fmin(update_s, 2.1e-3) : 2.1e-3);
+    for (double s = 32e-6; !rc && s <= most_s; s *= 2) {
         rc = try_better(t, best, nrg_kernel_moved(from, s, 0));
         if (!rc)
             rc = try_better(t, best, nrg_kernel_moved(from, -s, 0));
@@ -270,8 +281,9 @@ static int search_late(struct trials *t, double period_s, struct trial *best)
     if (!rc)
         rc = refine_kernel(t, best, step_s, 1);
     struct trial wide = *best;
+    double widest_s = widest_level_s(t->r, period_s);
     from = best->kernel;
-    for (double s = period_s / 64; !rc && s <= 1.1 * period_s; s *= 2)
+    for (double s = widest_s / 64; !rc && s <= 1.1 * widest_s; s *= 2)
         rc = try_better(t, &wide, widened(from, s));
     if (!rc && update_s > 0 && update_s < 4 * period_s)
         rc = try_better(t, &wide, make_kernel(from.kind, 0, update_s));
@@ -342,12 +354,25 @@ static void take_trial(struct nrg_regress *r, const struct trial *trial, const c
     nrg_copy(r->lag_source, sizeof r->lag_source, source);
 }
 
+/* A counter's reading is as old as its last update: always the same, where it is read in step with
+ * its updates, or anything between. */
+static int try_ages(struct trials *t, struct trial *best)
+{
+    double update_s = (double)t->r->options.channel->update_ns / 1e9;
+    int rc = update_s > 0 ? try_better(t, best, make_kernel(NRG_KERNEL_LEVEL, 0, update_s)) : 0;
+    for (int i = 1; !rc && update_s > 0 && i <= UPDATE_AGES; i++)
+        rc = try_better(t, best, make_kernel(NRG_KERNEL_LEVEL, update_s * i / UPDATE_AGES, 0));
+    return rc;
+}
+
 /* A reading is of that instant, or the mean since the last: files do not say which. */
 static int try_prompt(struct trials *t, struct trial *best)
 {
     static const double phis[] = {0.4, 0.7, 0.9};
-    best->rest = INFINITY;
+    *best = (struct trial){.rest = INFINITY};
     int rc = try_better(t, best, (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL});
+    if (!rc && !t->r->options.timeline->gauge)
+        rc = try_ages(t, best);
     /* What others do within a cell is not known, and lasts: as noise that is independent from row
      * to row it would make any delay look better or worse than it is. */
     for (size_t i = 0; !rc && !t->r->options.timeline->gauge && i < sizeof phis / sizeof *phis;

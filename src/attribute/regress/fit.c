@@ -305,6 +305,8 @@ static int add_fit_row(struct nrg_regress *r)
     struct nrg_gram *block = &r->block[at < r->n_blocks ? at : r->n_blocks - 1];
     r->row++;
     count_row(r, expected_y);
+    if (r->prior && gen->n <= r->n_prior)
+        nrg_rowgen_drift(gen, expected_y);
     int rc = nrg_gram_grow(block, gen->n);
     for (size_t i = 0; !rc && i < 2; i++)
         if (r->bend[i].step_s > 0)

@@ -299,16 +299,28 @@ void nrg_rowgen_set(struct nrg_rowgen *gen, uint32_t column, double value)
     touch_column(gen, column);
 }
 
+static double position(const struct nrg_rowgen *gen)
+{
+    const struct nrg_regress_options *o = gen->options;
+    double span = (double)(o->end_ns - o->begin_ns);
+    return 2 * (double)(gen->seen.to_ns - o->begin_ns) / fmax(span, 1) - 1;
+}
+
+void nrg_rowgen_drift(struct nrg_rowgen *gen, double expected_y)
+{
+    double at = position(gen);
+    if (gen->drift) {
+        nrg_rowgen_set(gen, NRG_COLUMN_DRIFT, expected_y * at);
+        nrg_rowgen_set(gen, NRG_COLUMN_DRIFT2, expected_y * (at * at - 1.0 / 3));
+    }
+}
+
 /* The reading itself stands for its expected value: before there is a fit, there is no other. */
 static void set_drift(struct nrg_rowgen *gen)
 {
     const struct nrg_regress_options *o = gen->options;
-    double span = (double)(o->end_ns - o->begin_ns), idle = gen->x[NRG_COLUMN_IDLE];
-    double at = 2 * (double)(gen->seen.to_ns - o->begin_ns) / fmax(span, 1) - 1;
-    if (gen->drift) {
-        nrg_rowgen_set(gen, NRG_COLUMN_DRIFT, gen->y * at);
-        nrg_rowgen_set(gen, NRG_COLUMN_DRIFT2, gen->y * (at * at - 1.0 / 3));
-    }
+    double at = position(gen), idle = gen->x[NRG_COLUMN_IDLE];
+    nrg_rowgen_drift(gen, gen->y);
     if (o->idle_error_w > 0)
         nrg_rowgen_set(gen, NRG_COLUMN_IDLE_OFF, idle);
     if (gen->drift || o->idle_drift_w > 0)

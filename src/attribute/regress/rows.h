@@ -122,6 +122,9 @@ int nrg_rowgen_next(struct nrg_rowgen *gen, const struct nrg_slices *slices, int
                     size_t n_columns);
 /* Adds a column to the row that it has no part in yet. */
 void nrg_rowgen_set(struct nrg_rowgen *gen, uint32_t column, double value);
+/* Sets the columns of a slow rise or fall, once it is known what was expected of the row: as long
+ * as the reading stands for that, its noise is in them. */
+void nrg_rowgen_drift(struct nrg_rowgen *gen, double expected_y);
 /* Number of the first slice that is still to be looked at. */
 uint64_t nrg_rowgen_needs(const struct nrg_rowgen *gen);
 

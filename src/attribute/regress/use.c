@@ -23,6 +23,8 @@
 
 #define MAX_CLASSES   512
 #define BASELINE_BUSY 0.02 /* CPUs: fewer are the ticks' rounding */
+#define GUESSES       10   /* standard errors: a first guess says next to nothing */
+#define GUESSED       0.5  /* of it, at least */
 
 static int by_time(const void *a, const void *b, void *arg)
 {
@@ -125,6 +127,27 @@ static const struct nrg_timeline *own_timeline(const struct nrg_engine *e,
 }
 
 /*
+ * Others that were busy during the baseline are in its power. How much they were is known from one
+ * reading of the busy time to another, to a tick, so power is taken between the same two; at most
+ * all of it was theirs.
+ */
+static void know_busy_baseline(struct nrg_engine *e, struct nrg_part *part, double length_s,
+                               struct nrg_regress_options *o)
+{
+    size_t channel = nrg_frame_find(&e->frame, "cpu.busy", NRG_SECONDS);
+    size_t power = (size_t)(part->channel - e->frame.channels);
+    double busy = nrg_frame_baseline_rate_at(&e->frame, channel, channel);
+    double w = nrg_frame_baseline_rate_at(&e->frame, power, channel);
+    if (part->pool || !(busy > BASELINE_BUSY) || !(w > 0))
+        return;
+    double tick_s = e->frame.channels[channel].channel.resolution;
+    part->baseline_busy = busy;
+    part->baseline_off_w = w - part->out->idle_w;
+    o->idle_w += part->baseline_off_w;
+    o->idle_error_w = hypot(o->idle_error_w, w / busy * tick_s / length_s / sqrt(6));
+}
+
+/*
  * A baseline shows idle power, and whatever else was busy then: that is taken off the others' CPU
  * time, whose watts are found. Its ends lie anywhere in the sensor's update, and idle power drifts
  * from there on.
@@ -135,15 +158,26 @@ static void know_baseline(struct nrg_engine *e, struct nrg_part *part,
     bool after;
     double length_s = nrg_frame_baseline_s(&e->frame, &after);
     double w = part->out->idle_w, update_s = (double)part->channel->channel.update_ns * 1e-9;
-    double busy =
-        nrg_frame_baseline_rate(&e->frame, nrg_frame_find(&e->frame, "cpu.busy", NRG_SECONDS));
-    part->baseline = part->idle_known && !strcmp(part->out->idle_source, "baseline");
-    if (!part->baseline || !(length_s > 0) || !(w > 0))
+    part->idle_corrected =
+        part->idle_known && length_s > 0 && w > 0 && !strcmp(part->out->idle_source, "baseline");
+    if (!part->idle_corrected)
         return;
-    part->baseline_busy = !part->pool && busy > BASELINE_BUSY ? busy : 0;
     o->idle_error_w = fmax(w * update_s / length_s / sqrt(6), NRG_BASELINE_ERROR * w);
     o->idle_drift_w = NRG_IDLE_DRIFT * w;
     o->idle_begins = !after;
+    know_busy_baseline(e, part, length_s, o);
+}
+
+/*
+ * Idle power that was found from the same readings, by a line over cells, is a first guess: a
+ * regression sees more of them, and its intervals have what is not known of it.
+ */
+static void know_guess(struct nrg_part *part, struct nrg_regress_options *o)
+{
+    if (!part->idle_known || strcmp(part->out->idle_source, "regression") != 0)
+        return;
+    part->idle_corrected = true;
+    o->idle_error_w = fmax(GUESSES * part->idle_error_w, GUESSED * part->out->idle_w);
 }
 
 static int start_regression(struct nrg_engine *e, struct nrg_part *part, struct nrg_arena *memory,
@@ -167,6 +201,7 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part, struct 
         .idle_w = idle_w,
         .confidence = e->options->confidence > 0 ? e->options->confidence : 0.95};
     know_baseline(e, part, &o);
+    know_guess(part, &o);
     part->class_w = nrg_arena_array(&e->memory, e->walk.paths.n + 1, sizeof *part->class_w);
     part->below_w = nrg_arena_array(&e->memory, e->walk.paths.n + 1, sizeof *part->below_w);
     part->above_w = nrg_arena_array(&e->memory, e->walk.paths.n + 1, sizeof *part->above_w);
@@ -180,7 +215,8 @@ static void correct_idle(struct nrg_engine *e, struct nrg_part *part)
     const struct nrg_regress_result *r = &part->regressed;
     const struct nrg_cells *c = &e->cells;
     double others_w = r->classes[e->other_class].power_w;
-    double off_w = r->idle_off_w - (isnan(others_w) ? 0 : others_w * part->baseline_busy);
+    double off_w = part->baseline_off_w + r->idle_off_w -
+                   (isnan(others_w) ? 0 : others_w * part->baseline_busy);
     double span_ns = (double)(c->begin_ns[c->n] - c->begin_ns[0]);
     for (size_t k = 0; k < c->n; k++) {
         double middle_ns = (double)(c->begin_ns[k] - c->begin_ns[0]) / 2 +
@@ -195,7 +231,7 @@ static void correct_idle(struct nrg_engine *e, struct nrg_part *part)
 static void take_idle(struct nrg_engine *e, struct nrg_part *part)
 {
     const struct nrg_regress_result *r = &part->regressed;
-    if (part->idle_known && part->baseline)
+    if (part->idle_known && part->idle_corrected)
         correct_idle(e, part);
     if (part->idle_known)
         return;
@@ -230,6 +266,14 @@ static double resolved_part(const struct nrg_engine *e, const struct nrg_part *p
             resolved += e->survey.paths[i].self_ns;
     }
     return all > 0 ? resolved / all : 0;
+}
+
+/* Others have watts of their own, which integration does not know: with them, a regression that
+ * tells little is still nearer to the truth. */
+static bool has_others(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    const struct nrg_regress_class *others = &part->regressed.classes[e->other_class];
+    return others->time_s != 0 && others->power_w > 0;
 }
 
 /* Half-widths of the intervals, and how much powers differ, both of the mean power. */
@@ -272,6 +316,7 @@ static void take_result(struct nrg_engine *e, struct nrg_part *part)
         }
     }
     take_idle(e, part);
+    part->idle_error_w = 0; /* it is in the intervals of the classes */
     take_others(e, part);
     part->lag_s = r->lag_s;
     part->out->lag_s = r->lag_s;
@@ -293,7 +338,7 @@ static int solve_part(struct nrg_engine *e, struct nrg_part *part, struct nrg_re
     if (rc)
         return rc;
     double resolved = resolved_part(e, part);
-    if (automatic && resolved < 0.5) {
+    if (automatic && resolved < 0.5 && !has_others(e, part)) {
         falls_back(part,
                    "a regression could tell the power of %.0f %% of the spans' "
                    "time only",
