@@ -83,6 +83,15 @@ static double variance(const struct sums *s, const struct nrg_part *part, double
     return fmax(0, sum);
 }
 
+/* Of all classes alike: these errors add up. */
+static double drift_j(const struct sums *s, const struct nrg_part *part)
+{
+    double sum_j = 0;
+    for (size_t i = 0; i < s->n; i++)
+        sum_j += s->cost_s[s->classes[i]] * part->regressed.classes[s->classes[i]].drift_w;
+    return fabs(sum_j);
+}
+
 static double inside_j(const struct sums *s, const struct nrg_part *part)
 {
     double sum_j = 0;
@@ -101,7 +110,8 @@ static void whole_errors(struct sums *s, size_t p)
         double time_s = 0;
         add_inside(s, i, &time_s);
         double half_j = hypot(part->regressed.t * sqrt(variance(s, part, time_s)),
-                              2 * NRG_REGRESS_LEAST_ERROR * inside_j(s, part));
+                              2 * NRG_REGRESS_LEAST_ERROR * inside_j(s, part)) +
+                        drift_j(s, part);
         *whole = (struct nrg_row_error){.below_j = half_j, .above_j = half_j};
         if (s->n == 1 && s->at[i] == s->last[i]) /* no place inside: as the class has it */
             *whole = e->row_parts[i * e->n_parts + p].self;

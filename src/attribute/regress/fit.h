@@ -39,6 +39,8 @@ struct nrg_regress_options {
     double idle_w;       /* known idle power of this domain; NAN: to be fitted if it can be */
     double idle_error_w; /* standard error of idle_w; 0: it is exact */
     double idle_drift_w; /* how much it may change during the run, one deviation; 0: not said */
+    double idle_busy;    /* CPUs of others that idle_w has in it, whose power does not drift */
+    size_t others_class; /* theirs */
     bool idle_begins;    /* idle_w is that of the begin, not of the middle of the run */
     double confidence;   /* 0.95 */
     size_t held;         /* slices kept in memory before they are streamed; 0: 4 million */
@@ -51,6 +53,7 @@ struct nrg_regress_options {
 struct nrg_regress_class {
     double power_w;       /* above idle where idle is known or fitted; NAN: never active */
     double low_w, high_w; /* of power_w */
+    double drift_w;       /* how much of it may come from taking idle power for steady, or not */
     double time_s;        /* that was in used intervals, lag applied */
     size_t group;         /* equal for classes that can't be told apart; else its own index */
     bool unresolved;      /* the interval is wider than the number */

@@ -149,13 +149,16 @@ struct nrg_solver {
     struct nrg_arena memory; /* of the arrays */
     struct nrg_gram sum;
     size_t m, n_classes, n_bound; /* n_bound: classes and idle */
+    size_t rank;                  /* columns that are not dependent */
     bool idle;
     size_t *index; /* to columns of the sum */
     double *scale, *floor;
-    double *beta;                          /* not negative, scaled */
-    double *free_beta;                     /* without that condition: intervals are around it */
-    double *ratio;                         /* variance / plain variance */
-    double *work;                          /* two columns wide */
+    double *beta;      /* not negative, scaled */
+    double *free_beta; /* without that condition: intervals are around it */
+    double *ratio;     /* variance / plain variance */
+    double *moved;     /* what of each comes with a drift of idle power, scaled: drift.c */
+    double untold;     /* how much of it may be wrong: 0 to 1 */
+    double *work;      /* two columns wide */
     double *factor, *inverse, *covariance; /* packed, scaled; 0 for dependent columns */
     bool *dependent;
     size_t *root, *next; /* of groups: the first column, and the one after (SIZE_MAX) */
@@ -170,6 +173,18 @@ void nrg_solver_release(struct nrg_solver *s);
 int nrg_solver_solve(struct nrg_solver *s, bool idle);
 /* Matrix of the solved columns, of the sum or of a block, without what rounded stamps add. */
 void nrg_solver_fill(const struct nrg_solver *s, const struct nrg_gram *from, double *a, double *b);
+
+/* Draws a column that may be negative towards 0, so that a part of it is kept, and all others with
+ * it; `moved` is how far they are from where they were if nothing were kept. */
+int nrg_solver_draw(struct nrg_solver *s, size_t p, double kept);
+double nrg_solver_mean_power(const struct nrg_solver *s);
+/* Part of the time of a class's spans in which its thread waited; 0 where that can't be told. */
+double nrg_solver_waited(const struct nrg_solver *s, size_t p);
+
+/* drift.c: how much idle power may drift, without what others had in it. */
+double nrg_regress_drift_w(const struct nrg_regress *r);
+/* After spread: whether idle power drifted. */
+int nrg_solver_judge_drift(struct nrg_solver *s);
 
 /* spread.c, after solve: ratio, freedom and covariance. */
 int nrg_solver_spread(struct nrg_solver *s);

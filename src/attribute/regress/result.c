@@ -14,7 +14,6 @@
 #define FAR_FROM_0 6.0   /* deviations: beyond, that powers are not negative does not matter */
 #define MOST       1.05  /* of all energy: the sum has an error too */
 #define IDLE_KNOWN 0.5   /* of the mean power: an idle interval wider than this is not known */
-#define WAITED     0.02  /* of its time: less is not known to be waiting */
 #define IDLE_TIME  0.001 /* of the time without any span: less is not enough */
 
 /* Idle is kept when there was enough time without spans to know it from. */
@@ -40,7 +39,7 @@ static int solve_all(struct nrg_solver *s)
         if (!rc)
             rc = nrg_solver_spread(s);
     }
-    return rc;
+    return rc ? rc : nrg_solver_judge_drift(s);
 }
 
 static double column_time_s(const struct nrg_solver *s, size_t p)
@@ -153,24 +152,13 @@ static struct interval make_interval(const struct nrg_solver *s, double value, d
     return i;
 }
 
-static double mean_power(const struct nrg_solver *s)
-{
-    double energy_j = 0, time_s = 0;
-    for (size_t p = 0; p < s->n_classes; p++) {
-        energy_j += s->beta[p] * s->scale[p] * column_time_s(s, p);
-        time_s += column_time_s(s, p);
-    }
-    return time_s > 0 ? energy_j / time_s : 0;
-}
-
 /*
  * When in its call a thread waited is not known. So energy may be taken for that of the call before
  * or after, in proportion to the time that it waited: powers are drawn towards one another.
  */
 static double blurred_w(const struct nrg_solver *s, size_t p, double power_w)
 {
-    double waited = fmax(1 - s->r->mean_rate[s->index[p]], 0);
-    return waited > WAITED ? waited * fmax(fabs(power_w - mean_power(s)), 0.8 * power_w) : 0;
+    return nrg_solver_waited(s, p) * fmax(fabs(power_w - nrg_solver_mean_power(s)), 0.8 * power_w);
 }
 
 /* Where readings can't tell whether calls or their time use the energy, it may be either. */
@@ -188,9 +176,10 @@ static void set_class(const struct nrg_solver *s, struct nrg_regress_result *res
     struct nrg_regress_class *c = &result->classes[r->class_of[s->index[p]]];
     double group_s = group_time_s(s, p), most = group_s > 0 ? MOST * r->sum_y / group_s : 0;
     c->power_w = joint_power(s, p, s->beta);
+    c->drift_w = s->untold * joint_power(s, p, s->moved);
     double half = hypot(result->t * sqrt(fmax(joint_covariance(s, p, p), 0)),
                         NRG_REGRESS_LEAST_ERROR * c->power_w) +
-                  blurred_w(s, p, c->power_w) + untold_w(s, p);
+                  blurred_w(s, p, c->power_w) + untold_w(s, p) + fabs(c->drift_w);
     struct interval i = make_interval(s, c->power_w, joint_power(s, p, s->free_beta), half, most);
     c->low_w = i.low;
     c->high_w = i.high;

@@ -16,6 +16,7 @@
 #define STAMP_NOISE  4.0  /* so many times what rounding of time stamps explains: not its own */
 #define WELL_KNOWN   0.3  /* deviation / mean power */
 #define LEAST_SPREAD 0.3
+#define WAITED       0.02 /* of its time: less is not known to be waiting */
 #define MEMBER       0.01 /* a part this small does not make a class one of a group */
 
 void nrg_solver_release(struct nrg_solver *s)
@@ -31,7 +32,8 @@ static void add_priors(struct nrg_solver *s)
     const struct {
         size_t column;
         double deviation_w;
-    } priors[] = {{NRG_COLUMN_IDLE_OFF, o->idle_error_w}, {NRG_COLUMN_DRIFT_IDLE, o->idle_drift_w}};
+    } priors[] = {{NRG_COLUMN_IDLE_OFF, o->idle_error_w},
+                  {NRG_COLUMN_DRIFT_IDLE, nrg_regress_drift_w(s->r)}};
     for (size_t i = 0; i < sizeof priors / sizeof *priors; i++) {
         double w = priors[i].deviation_w,
                *a = &s->sum.a[nrg_packed(priors[i].column, priors[i].column)];
@@ -50,7 +52,7 @@ int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
     if (!rc)
         add_priors(s);
     size_t **counts[] = {&s->index, &s->root, &s->next};
-    double **columns[] = {&s->scale, &s->floor, &s->beta, &s->free_beta, &s->ratio};
+    double **columns[] = {&s->scale, &s->floor, &s->beta, &s->free_beta, &s->ratio, &s->moved};
     double **matrices[] = {&s->inverse, &s->factor, &s->covariance};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         *counts[i] = nrg_arena_array(&s->memory, n, sizeof **counts[i]);
@@ -200,13 +202,13 @@ static struct likely find_likely(const struct nrg_solver *s)
  * take any value, and their neighbours one that compensates. So each class is drawn towards the
  * mean of all. Intervals are made without this, and so hold for any powers.
  */
-static int solve_bound(struct nrg_solver *s, size_t rank)
+static int solve_bound(struct nrg_solver *s)
 {
     struct likely likely = find_likely(s);
-    double *a = s->covariance, *b = s->work;
+    double *a = s->factor, *b = s->work; /* the factor is of no more use */
     fill_columns(s, &s->sum, a, b);
     /* Where classes can't be told apart, the edges may take more than there is. */
-    if (rank == s->m)
+    if (s->rank == s->m)
         take_edges(s, 1, a);
     for (size_t p = 0; likely.mean_w > 0 && s->left > 0 && p < s->n_classes; p++) {
         double hold = s->left / (likely.spread_w * likely.spread_w) * s->scale[p] * s->scale[p];
@@ -220,8 +222,8 @@ int nrg_solver_solve(struct nrg_solver *s, bool idle)
 {
     pick_columns(s, idle);
     nrg_solver_fill(s, &s->sum, s->factor, s->free_beta);
-    size_t rank = nrg_gram_factor(s->factor, s->m, s->floor, s->dependent, false);
-    s->freedom = (double)s->sum.rows - (double)rank;
+    s->rank = nrg_gram_factor(s->factor, s->m, s->floor, s->dependent, false);
+    s->freedom = (double)s->sum.rows - (double)s->rank;
     if (s->freedom < 1 || !s->n_classes)
         return -ENODATA;
     make_groups(s);
@@ -234,5 +236,33 @@ int nrg_solver_solve(struct nrg_solver *s, bool idle)
     for (size_t p = 0; p < s->m; p++)
         s->work[s->index[p]] = s->free_beta[p] * s->scale[p];
     s->left = nrg_gram_residual(&s->sum, s->work) / s->freedom;
-    return solve_bound(s, rank);
+    return solve_bound(s);
+}
+
+int nrg_solver_draw(struct nrg_solver *s, size_t p, double kept)
+{
+    size_t i = s->index[p];
+    double own = s->inverse[nrg_packed(p, p)], value = s->free_beta[p];
+    for (size_t q = 0; own > 0 && q < s->m; q++) {
+        s->moved[q] = s->inverse[nrg_packed(p, q)] / own * value;
+        s->free_beta[q] -= (1 - kept) * s->moved[q];
+    }
+    s->sum.a[nrg_packed(i, i)] += own > 0 ? (1 / kept - 1) / own / (s->scale[p] * s->scale[p]) : 0;
+    return solve_bound(s);
+}
+
+double nrg_solver_mean_power(const struct nrg_solver *s)
+{
+    double energy_j = 0, time_s = 0;
+    for (size_t p = 0; p < s->n_classes; p++) {
+        energy_j += s->beta[p] * s->scale[p] * s->r->time_s[s->index[p]];
+        time_s += s->r->time_s[s->index[p]];
+    }
+    return time_s > 0 ? energy_j / time_s : 0;
+}
+
+double nrg_solver_waited(const struct nrg_solver *s, size_t p)
+{
+    double waited = 1 - s->r->mean_rate[s->index[p]];
+    return waited > WAITED ? waited : 0;
 }

@@ -141,7 +141,8 @@ static void know_busy_baseline(struct nrg_engine *e, struct nrg_part *part, doub
     if (part->pool || !(busy > BASELINE_BUSY) || !(w > 0))
         return;
     double tick_s = e->frame.channels[channel].channel.resolution;
-    part->baseline_busy = busy;
+    part->baseline_busy = o->idle_busy = busy;
+    o->others_class = e->other_class;
     part->baseline_off_w = w - part->out->idle_w;
     o->idle_w += part->baseline_off_w;
     o->idle_error_w = hypot(o->idle_error_w, w / busy * tick_s / length_s / sqrt(6));
