@@ -27,7 +27,7 @@ static double blur_w(const struct nrg_solver *s)
 {
     double mean_w = nrg_solver_mean_power(s), sum = 0;
     for (size_t p = 0; p < s->n_classes; p++) {
-        double off_j = nrg_solver_waited(s, p) * (s->beta[p] * s->scale[p] - mean_w) *
+        double off_j = nrg_regress_waited(s->r, s->index[p]) * (s->beta[p] * s->scale[p] - mean_w) *
                        s->r->time_s[s->index[p]];
         sum += off_j * off_j;
     }

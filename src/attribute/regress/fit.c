@@ -138,6 +138,7 @@ int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regres
         nrg_arena_array(&r->memory, options->n_classes + 1, sizeof *r->calls_column_of);
     r->options.call_s = r->call_s = nrg_arena_array(&r->memory, n_columns, sizeof *r->call_s);
     r->mean_rate = nrg_arena_array(&r->memory, n_columns, sizeof *r->mean_rate);
+    r->waits_w = nrg_arena_array(&r->memory, n_columns, sizeof *r->waits_w);
     r->is_calls = nrg_arena_array(&r->memory, n_columns, sizeof *r->is_calls);
     r->class_of = nrg_arena_array(&r->memory, n_columns, sizeof *r->class_of);
     r->pure = nrg_arena_array(&r->memory, n_columns, sizeof *r->pure);
@@ -218,6 +219,19 @@ static void start_rows(struct nrg_regress *r)
     }
 }
 
+/* What calls lack while they wait, of those that do, and how rows tell when that is. */
+static void set_waits(struct nrg_regress *r)
+{
+    bool any = false;
+    for (size_t i = NRG_COLUMN_CLASSES; r->prior && i < r->n_prior; i++) {
+        double waited = r->is_calls[i] ? 0 : nrg_regress_waited(r, i);
+        r->waits_w[i] = waited * fmax(r->prior[i], 0);
+        any |= r->waits_w[i] > 0;
+    }
+    if (any && r->plenty && r->kernel.kind == NRG_KERNEL_LEVEL && !r->options.timeline->gauge)
+        r->options.waits_w = r->waits_w;
+}
+
 static int choose_model(struct nrg_regress *r)
 {
     choose_rows(r);
@@ -236,8 +250,10 @@ static int choose_model(struct nrg_regress *r)
         rc = nrg_regress_choose_noise(r);
     if (!rc && !r->options.calls && r->untold > 0)
         rc = nrg_regress_try_calls(r);
-    if (!rc)
+    if (!rc) {
+        set_waits(r);
         start_rows(r);
+    }
     r->whitener = (struct nrg_whitener){.phi = r->noise.phi, .theta = r->noise.theta};
     choose_blocks(r);
     r->chosen = true;

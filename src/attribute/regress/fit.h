@@ -47,7 +47,8 @@ struct nrg_regress_options {
     /* set by the regression itself: how long a row is at least, and whether calls have columns */
     int64_t merged_ns;
     bool calls;
-    const double *call_s; /* per column of calls: work of one in the mean */
+    const double *call_s;  /* per column of calls: work of one in the mean */
+    const double *waits_w; /* per column: power that its calls lack while they wait; NULL */
 };
 
 struct nrg_regress_class {

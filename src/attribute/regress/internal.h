@@ -68,6 +68,7 @@ struct nrg_regress {
     bool *is_calls;            /* per column */
     double *call_s;            /* per column of calls: work of one in the mean */
     double *mean_rate;         /* per column: work per second */
+    double *waits_w;           /* per column: see the options */
     size_t n_columns, last_column;
     double *time_s; /* per column, in used rows */
     double *pure;   /* weight of readings that saw this column alone */
@@ -179,7 +180,10 @@ void nrg_solver_fill(const struct nrg_solver *s, const struct nrg_gram *from, do
 int nrg_solver_draw(struct nrg_solver *s, size_t p, double kept);
 double nrg_solver_mean_power(const struct nrg_solver *s);
 /* Part of the time of a class's spans in which its thread waited; 0 where that can't be told. */
-double nrg_solver_waited(const struct nrg_solver *s, size_t p);
+double nrg_regress_waited(const struct nrg_regress *r, size_t column);
+
+/* calls.c, after solve: adds what is common to all columns of calls to the sum; false: nothing. */
+bool nrg_solver_join_calls(struct nrg_solver *s);
 
 /* drift.c: how much idle power may drift, without what others had in it. */
 double nrg_regress_drift_w(const struct nrg_regress *r);

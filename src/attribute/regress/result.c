@@ -12,6 +12,7 @@
 #include "base/stats.h"
 
 #define FAR_FROM_0 6.0   /* deviations: beyond, that powers are not negative does not matter */
+#define TOLD       0.25  /* of what waiting blurs, where rows tell when it is */
 #define MOST       1.05  /* of all energy: the sum has an error too */
 #define IDLE_KNOWN 0.5   /* of the mean power: an idle interval wider than this is not known */
 #define IDLE_TIME  0.001 /* of the time without any span: less is not enough */
@@ -32,6 +33,8 @@ static int solve_all(struct nrg_solver *s)
 {
     bool fit_idle = isnan(s->r->options.idle_w);
     int rc = nrg_solver_solve(s, fit_idle);
+    if (!rc && nrg_solver_join_calls(s))
+        rc = nrg_solver_solve(s, fit_idle);
     if (!rc)
         rc = nrg_solver_spread(s);
     if (fit_idle && (rc == -ENODATA || (!rc && !idle_is_known(s)))) {
@@ -158,7 +161,8 @@ static struct interval make_interval(const struct nrg_solver *s, double value, d
  */
 static double blurred_w(const struct nrg_solver *s, size_t p, double power_w)
 {
-    return nrg_solver_waited(s, p) * fmax(fabs(power_w - nrg_solver_mean_power(s)), 0.8 * power_w);
+    return nrg_regress_waited(s->r, s->index[p]) * (s->r->options.waits_w ? TOLD : 1) *
+           fmax(fabs(power_w - nrg_solver_mean_power(s)), 0.8 * power_w);
 }
 
 /* Where readings can't tell whether calls or their time use the energy, it may be either. */

@@ -9,6 +9,8 @@
 
 #include "base/mem.h"
 
+#define WHOLE_CALL 0.999 /* a slice that is so much of a call is all of it */
+
 static int64_t to_ns(double s)
 {
     return (int64_t)llround(s * 1e9);
@@ -202,6 +204,30 @@ static double level_part(const struct nrg_regress_slice *s, int64_t t_ns, double
            ramp((double)(t_ns - s->end_ns), width_ns);
 }
 
+/*
+ * A call that waits draws its power part of the time. As columns, how much more of it a row has if
+ * that is at the call's begin rather than at its end, or at both rather than in between. Of the
+ * whole call that is 0; of a part it is a polynomial of where the part begins and ends.
+ */
+static void add_waits(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, int64_t from_ns,
+                      int64_t to_ns)
+{
+    double w = gen->options->waits_w ? gen->options->waits_w[s->column] : 0;
+    double length_s = (double)(s->end_ns - s->begin_ns) / 1e9, late = 0, middle = 0;
+    if (!(w > 0) || (double)s->calls_per_s * length_s < WHOLE_CALL)
+        return;
+    for (int end = 0; end < 2; end++) {
+        double at = (double)((end ? to_ns : from_ns) - s->begin_ns) / 1e9 / length_s;
+        double u = fmin(fmax(at, 0), 1), sign = end ? w * length_s : -w * length_s;
+        late += sign * u * (1 - u);
+        middle += sign * u * (1 - u) * (1 - 2 * u);
+    }
+    gen->x[NRG_COLUMN_WAIT_LATE] += late;
+    gen->x[NRG_COLUMN_WAIT_MIDDLE] += middle;
+    touch_column(gen, NRG_COLUMN_WAIT_LATE);
+    touch_column(gen, NRG_COLUMN_WAIT_MIDDLE);
+}
+
 /* Time of each class between two levels, into `to`, times `sign`. */
 static int add_levels(struct nrg_rowgen *gen, struct nrg_walker *w, const struct nrg_slices *slices,
                       int64_t from_ns, int64_t to_ns, int64_t width_ns, double sign, double *to)
@@ -214,6 +240,8 @@ static int add_levels(struct nrg_rowgen *gen, struct nrg_walker *w, const struct
                              : overlap_ns(s, from_ns, to_ns);
         if (ns > 0)
             add_activity(gen, s, sign * ns / 1e9, to);
+        if (ns > 0 && to == gen->x)
+            add_waits(gen, s, from_ns - width_ns / 2, to_ns - width_ns / 2);
         if (s->end_ns + width_ns <= to_ns)
             w->open[i] = w->open[--w->n_open];
         else

@@ -261,8 +261,8 @@ double nrg_solver_mean_power(const struct nrg_solver *s)
     return time_s > 0 ? energy_j / time_s : 0;
 }
 
-double nrg_solver_waited(const struct nrg_solver *s, size_t p)
+double nrg_regress_waited(const struct nrg_regress *r, size_t column)
 {
-    double waited = 1 - s->r->mean_rate[s->index[p]];
+    double waited = 1 - r->mean_rate[column];
     return waited > WAITED ? waited : 0;
 }
