@@ -28,7 +28,7 @@
 #define LASTING       0.1 /* of what is left: noise that lasts must explain it */
 #define OLDEST_S      5.0
 #define AGES          16 /* delays that are tried, up to the oldest */
-#define UPDATE_AGES   4  /* of an update */
+#define UPDATE_AGES   16 /* of an update */
 
 struct trial {
     struct nrg_kernel kernel;
@@ -417,6 +417,13 @@ static int start_from_seen(struct trials *t, struct nrg_regress *r)
     return rc;
 }
 
+/* Threads that wait late in their calls look like a sensor that is early: then no age is believed
+ * that updates do not explain. */
+static bool knows_age(const struct nrg_regress *r)
+{
+    return r->options.waits_w && !r->options.timeline->gauge && r->options.channel->update_ns > 0;
+}
+
 static int search_kernel(struct trials *t, struct nrg_regress *r, const struct trial *prompt)
 {
     const struct nrg_timeline *tl = r->options.timeline;
@@ -426,7 +433,7 @@ static int search_kernel(struct trials *t, struct nrg_regress *r, const struct t
     /* A kernel that leaves only the sensor's own quantisation needs no better. */
     bool search = tl->gauge && prompt->rest > r->quantum * r->quantum;
     struct trial late = *prompt, average = {.rest = INFINITY}, window = average, slow = average;
-    int rc = search_late(t, period_s, &late);
+    int rc = knows_age(r) ? 0 : search_late(t, period_s, &late);
     if (!rc && search)
         rc = search_average(t, period_s, longest_s, false, &average);
     if (!rc && search)

@@ -219,17 +219,20 @@ static void start_rows(struct nrg_regress *r)
     }
 }
 
-/* What calls lack while they wait, of those that do, and how rows tell when that is. */
-static void set_waits(struct nrg_regress *r)
+/* What calls lack while they wait, of those that do: of their power, or before that is known of
+ * the mean. */
+static bool set_waits(struct nrg_regress *r)
 {
+    double mean_w = r->energy_s > 0 ? r->energy_j / r->energy_s : 0;
     bool any = false;
-    for (size_t i = NRG_COLUMN_CLASSES; r->prior && i < r->n_prior; i++) {
-        double waited = r->is_calls[i] ? 0 : nrg_regress_waited(r, i);
-        r->waits_w[i] = waited * fmax(r->prior[i], 0);
+    for (size_t i = NRG_COLUMN_CLASSES; i < r->n_columns; i++) {
+        double w = r->prior && i < r->n_prior ? fmax(r->prior[i], 0) : mean_w;
+        r->waits_w[i] = r->is_calls[i] ? 0 : nrg_regress_waited(r, i) * w;
         any |= r->waits_w[i] > 0;
     }
-    if (any && r->plenty && r->kernel.kind == NRG_KERNEL_LEVEL && !r->options.timeline->gauge)
-        r->options.waits_w = r->waits_w;
+    any &= r->plenty && !r->options.timeline->gauge;
+    r->options.waits_w = any ? r->waits_w : NULL;
+    return any;
 }
 
 static int choose_model(struct nrg_regress *r)
@@ -238,6 +241,7 @@ static int choose_model(struct nrg_regress *r)
     r->plenty = r->rows_expected > PLENTY * r->n_columns;
     r->quantum = nrg_gauge_quantum(r->options.timeline, r->options.channel->resolution);
     int rc = set_means(r);
+    bool waits = !rc && set_waits(r);
     if (!rc)
         rc = nrg_regress_find_updates(r);
     if (!rc)
@@ -248,12 +252,12 @@ static int choose_model(struct nrg_regress *r)
         rc = nrg_regress_choose_kernel(r);
     if (!rc)
         rc = nrg_regress_choose_noise(r);
+    if (!rc && waits && set_waits(r))
+        rc = nrg_regress_choose_noise(r);
     if (!rc && !r->options.calls && r->untold > 0)
         rc = nrg_regress_try_calls(r);
-    if (!rc) {
-        set_waits(r);
+    if (!rc)
         start_rows(r);
-    }
     r->whitener = (struct nrg_whitener){.phi = r->noise.phi, .theta = r->noise.theta};
     choose_blocks(r);
     r->chosen = true;

@@ -12,7 +12,7 @@
 #include "base/stats.h"
 
 #define FAR_FROM_0 6.0   /* deviations: beyond, that powers are not negative does not matter */
-#define TOLD       0.25  /* of what waiting blurs, where rows tell when it is */
+#define UNEVEN     0.55  /* of a wait that is always at the same time */
 #define MOST       1.05  /* of all energy: the sum has an error too */
 #define IDLE_KNOWN 0.5   /* of the mean power: an idle interval wider than this is not known */
 #define IDLE_TIME  0.001 /* of the time without any span: less is not enough */
@@ -156,13 +156,45 @@ static struct interval make_interval(const struct nrg_solver *s, double value, d
 }
 
 /*
- * When in its call a thread waited is not known. So energy may be taken for that of the call before
- * or after, in proportion to the time that it waited: powers are drawn towards one another.
+ * How unevenly threads wait in their calls, as far as rows tell, of a wait that is always at the
+ * same time: the mean square of what was found, and of its error.
+ */
+static double unevenness(const struct nrg_solver *s)
+{
+    double square = 0;
+    for (size_t p = s->n_bound; s->r->options.waits_w && p < s->m; p++) {
+        size_t mode = s->index[p] - NRG_COLUMN_WAITS;
+        if (s->index[p] < NRG_COLUMN_WAITS || s->index[p] > NRG_COLUMN_WAITS_LAST)
+            continue;
+        double found = s->free_beta[p] * s->scale[p];
+        square += (found * found + nrg_solver_covariance(s, p, p)) / (double)(2 * mode + 3);
+    }
+    return s->r->options.waits_w ? fmin(UNEVEN * sqrt(square), 1) : 1;
+}
+
+/* Waits that come late look like readings that are early, by a part of an update: power that is not
+ * the class's own, the more the shorter its calls are. */
+static double mistimed_w(const struct nrg_solver *s, size_t p)
+{
+    const struct nrg_regress *r = s->r;
+    uint32_t calls = r->calls_column_of[r->class_of[s->index[p]]];
+    double update_s = (double)r->options.channel->update_ns / 1e9;
+    bool told = r->options.waits_w && calls && r->call_s[calls] > 0;
+    return told ? update_s / sqrt(12) / r->call_s[calls] * nrg_solver_mean_power(s) : 0;
+}
+
+/*
+ * When in its call a thread waited is not known, and not alike in all classes. So energy may be
+ * taken for that of the call before or after, in proportion to the time that it waited: powers are
+ * drawn towards one another.
  */
 static double blurred_w(const struct nrg_solver *s, size_t p, double power_w)
 {
-    return nrg_regress_waited(s->r, s->index[p]) * (s->r->options.waits_w ? TOLD : 1) *
-           fmax(fabs(power_w - nrg_solver_mean_power(s)), 0.8 * power_w);
+    double waited = nrg_regress_waited(s->r, s->index[p]);
+    if (!(waited > 0))
+        return 0;
+    double off_w = fmax(fabs(power_w - nrg_solver_mean_power(s)), 0.8 * power_w);
+    return unevenness(s) * waited * (off_w + mistimed_w(s, p));
 }
 
 /* Where readings can't tell whether calls or their time use the energy, it may be either. */

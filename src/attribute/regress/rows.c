@@ -204,28 +204,41 @@ static double level_part(const struct nrg_regress_slice *s, int64_t t_ns, double
            ramp((double)(t_ns - s->end_ns), width_ns);
 }
 
+/* Integrals over a call of Legendre's polynomials from the first on, from its begin to the part u
+ * of it: each is 0 over the whole call, and none is like the ones before. */
+static void integrals(double u, double out[], int n)
+{
+    double t = 2 * u - 1, before = 1, now = t;
+    for (int i = 1; i <= n; i++) {
+        double next = ((2 * i + 1) * t * now - i * before) / (i + 1);
+        out[i - 1] = (next - before) / (2 * (2 * i + 1));
+        before = now;
+        now = next;
+    }
+}
+
 /*
  * A call that waits draws its power part of the time. As columns, how much more of it a row has if
- * that is at the call's begin rather than at its end, or at both rather than in between. Of the
- * whole call that is 0; of a part it is a polynomial of where the part begins and ends.
+ * that is at certain times of the call. Of the whole call that is 0.
  */
 static void add_waits(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, int64_t from_ns,
                       int64_t to_ns)
 {
+    enum { MODES = NRG_COLUMN_WAITS_LAST + 1 - NRG_COLUMN_WAITS };
     double w = gen->options->waits_w ? gen->options->waits_w[s->column] : 0;
-    double length_s = (double)(s->end_ns - s->begin_ns) / 1e9, late = 0, middle = 0;
-    if (!(w > 0) || (double)s->calls_per_s * length_s < WHOLE_CALL)
+    double length_ns = (double)(s->end_ns - s->begin_ns), length_s = length_ns / 1e9;
+    double begin[MODES] = {0}, end[MODES] = {0};
+    bool cut = from_ns > s->begin_ns || to_ns < s->end_ns;
+    if (!(w > 0) || !cut || (double)s->calls_per_s * length_s < WHOLE_CALL)
         return;
-    for (int end = 0; end < 2; end++) {
-        double at = (double)((end ? to_ns : from_ns) - s->begin_ns) / 1e9 / length_s;
-        double u = fmin(fmax(at, 0), 1), sign = end ? w * length_s : -w * length_s;
-        late += sign * u * (1 - u);
-        middle += sign * u * (1 - u) * (1 - 2 * u);
+    if (from_ns > s->begin_ns)
+        integrals(fmin((double)(from_ns - s->begin_ns) / length_ns, 1), begin, MODES);
+    if (to_ns < s->end_ns)
+        integrals(fmax((double)(to_ns - s->begin_ns) / length_ns, 0), end, MODES);
+    for (uint32_t i = 0; i < MODES; i++) {
+        gen->x[NRG_COLUMN_WAITS + i] += w * length_s * (end[i] - begin[i]);
+        touch_column(gen, NRG_COLUMN_WAITS + i);
     }
-    gen->x[NRG_COLUMN_WAIT_LATE] += late;
-    gen->x[NRG_COLUMN_WAIT_MIDDLE] += middle;
-    touch_column(gen, NRG_COLUMN_WAIT_LATE);
-    touch_column(gen, NRG_COLUMN_WAIT_MIDDLE);
 }
 
 /* Time of each class between two levels, into `to`, times `sign`. */

@@ -19,17 +19,18 @@
 /*
  * Columns before those of classes. Those before idle are of no interest, and may be negative. Two
  * (filled by fit.c) say how rows would change if the sensor were a little later, or its memory a
- * little longer: they absorb the error of the chosen kernel, and make the intervals include it. Two
- * say how they would change if threads waited rather late in their calls, or in the middle, than
- * evenly. The others let power rise or fall slowly over the run, as it does when a machine warms
- * up: lines and a parabola, none of which changes its mean. Idle power that is known has an error
- * of its own, and may drift away from where it was measured; how far is said by the options.
+ * little longer: they absorb the error of the chosen kernel, and make the intervals include it.
+ * Four say how they would change if threads waited at certain times of their calls instead of
+ * evenly: rather late, in the middle, and two finer. The others let power rise or fall slowly over
+ * the run, as it does when a machine warms up: lines and a parabola, none of which changes its
+ * mean. Idle power that is known has an error of its own, and may drift away from where it was
+ * measured; how far is said by the options.
  */
 enum {
     NRG_COLUMN_SHIFT,
     NRG_COLUMN_MEMORY,
-    NRG_COLUMN_WAIT_LATE,
-    NRG_COLUMN_WAIT_MIDDLE,
+    NRG_COLUMN_WAITS,
+    NRG_COLUMN_WAITS_LAST = NRG_COLUMN_WAITS + 3,
     NRG_COLUMN_DRIFT,
     NRG_COLUMN_DRIFT2,
     NRG_COLUMN_DRIFT_IDLE,
