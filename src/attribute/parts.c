@@ -108,7 +108,7 @@ static void set_lag(struct nrg_engine *e, struct nrg_part *part)
     } else if (corrected && c->lag_ns > 0) {
         part->lag_s = (double)c->lag_ns * 1e-9;
         source = "driver";
-    } else if (corrected) {
+    } else if (corrected && !c->window_ns) { /* a window that is known is no running average */
         struct nrg_lag_fit fit =
             nrg_lag_fit(part->tl, part->tl->t_ns[0], part->tl->t_ns[part->tl->n - 1],
                         nrg_gauge_noise_w(part->tl, c->resolution));

@@ -189,8 +189,8 @@ static void add_interval(const struct nrg_engine *e, size_t p, double energy_j,
     double high = energy_j + error->above_j + random + missing_j;
     if (energy_j >= 0)
         low = fmax(0, low);
-    if (high > 0) /* no row has more than there is */
-        high = fmin(high, fmax(energy_j, part->out->total_j));
+    if (high > 0) /* no row has more than there can be */
+        high = fmin(high, fmax(energy_j, fmax(part->out->total_j, part->domain->high_j)));
     sum->energy_j = nrg_sum_known(sum->energy_j, energy_j);
     double scaled_low = energy_j >= 0 ? low * part->factor_low : low;
     double scaled_high = high > 0 ? high * part->factor_high : high;

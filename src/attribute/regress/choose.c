@@ -29,6 +29,8 @@
 #define OLDEST_S      5.0
 #define AGES          16 /* delays that are tried, up to the oldest */
 #define UPDATE_AGES   16 /* of an update */
+#define HELD_ROUNDS   3
+#define WINDOW_AGES   24 /* the same of a window that is known */
 
 struct trial {
     struct nrg_kernel kernel;
@@ -71,6 +73,13 @@ static int add_trial_row(const struct nrg_regress *r, struct nrg_rowgen *gen,
     nrg_gram_add(sum, gen->x, gen->dense ? NULL : gen->touched, gen->n_touched,
                  gen->y - idle_w * gen->x[NRG_COLUMN_IDLE], weight);
     return 1;
+}
+
+bool nrg_regress_sees_window(const struct nrg_regress *r)
+{
+    const struct nrg_channel *c = r->options.channel;
+    return r->published.used && r->options.timeline->gauge && c->window_ns > 0 &&
+           c->window_ns < c->update_ns;
 }
 
 bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows)
@@ -454,6 +463,29 @@ static int search_kernel(struct trials *t, struct nrg_regress *r, const struct t
     return rc;
 }
 
+/*
+ * The channel says for how long of each update it looks; by when, it does not: the window may have
+ * ended up to the rest of an update ago.
+ */
+static int search_known_window(struct trials *t, struct nrg_regress *r)
+{
+    const struct nrg_channel *c = r->options.channel;
+    double window_s = (double)c->window_ns / 1e9, rest_s = (double)c->update_ns / 1e9 - window_s;
+    double step_s = fmin(window_s / 4, rest_s / WINDOW_AGES);
+    struct trial prompt = {.rest = INFINITY};
+    int rc = try_better(t, &prompt, make_kernel(NRG_KERNEL_BOX, 0, window_s));
+    struct trial late = prompt;
+    for (int i = 1; !rc && i <= WINDOW_AGES; i++)
+        rc = try_better(t, &late, make_kernel(NRG_KERNEL_BOX, rest_s * i / WINDOW_AGES, window_s));
+    if (!rc)
+        rc = refine_kernel(t, &late, step_s, 1);
+    if (!rc)
+        rc = refine_kernel(t, &prompt, step_s / 8, 1);
+    if (!rc)
+        take_trial(r, clearly_better(&late, &prompt, CLEARLY_PART) ? &late : &prompt, "driver");
+    return rc;
+}
+
 static int choose_by_lag(struct trials *t, struct nrg_regress *r)
 {
     const struct nrg_regress_options *o = &r->options;
@@ -474,6 +506,8 @@ static int choose_by_lag(struct trials *t, struct nrg_regress *r)
             take_trial(r, &best, "driver");
         return rc;
     }
+    if (o->lag == NRG_LAG_AUTO && nrg_regress_sees_window(r))
+        return search_known_window(t, r);
     if (o->lag == NRG_LAG_AUTO && o->seen_lag_s > 0 && o->timeline->gauge)
         return start_from_seen(t, r);
     int rc = try_prompt(t, &best);
@@ -481,6 +515,30 @@ static int choose_by_lag(struct trials *t, struct nrg_regress *r)
         return rc;
     take_trial(r, &best, "none");
     return o->lag == NRG_LAG_AUTO ? search_kernel(t, r, &best) : 0;
+}
+
+/*
+ * What is left when idle power is held to what the baseline says of it, as firmly as what is left
+ * allows. A window in a wrong place explains its readings by an idle power that can't be.
+ */
+static int hold_idle(const struct nrg_regress *r, struct nrg_gram *sum, double *beta, double *rest)
+{
+    const size_t columns[] = {NRG_COLUMN_IDLE_OFF, NRG_COLUMN_DRIFT_IDLE};
+    const double deviation_w[] = {r->options.idle_error_w, r->options.idle_drift_w};
+    double added[2] = {0};
+    int rc = 0;
+    for (int round = 0; !rc && round < HELD_ROUNDS; round++) {
+        double variance = fmax(*rest, 0) / (double)sum->rows;
+        for (size_t i = 0; i < 2; i++) {
+            double *a = &sum->a[nrg_packed(columns[i], columns[i])];
+            double hold = deviation_w[i] > 0 ? variance / (deviation_w[i] * deviation_w[i]) : 0;
+            *a += *a > 0 ? hold - added[i] : 0;
+            added[i] = hold;
+        }
+        rc = nrg_regress_powers(r, sum, r->is_calls, beta);
+        *rest = nrg_gram_residual(sum, beta);
+    }
+    return rc;
 }
 
 int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest, double *rows)
@@ -494,6 +552,8 @@ int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest,
         rc = nrg_regress_powers(r, &sum, r->is_calls, beta);
     *rows = (double)sum.rows;
     *rest = rc ? 0 : fmax(nrg_gram_residual(&sum, beta), 0);
+    if (!rc && nrg_regress_sees_window(r))
+        rc = hold_idle(r, &sum, beta, rest);
     nrg_gram_release(&sum);
     free(beta);
     return rc;

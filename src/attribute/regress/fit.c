@@ -296,21 +296,32 @@ static void count_row(struct nrg_regress *r, double expected_y)
 
 /*
  * A gauge always rounds a constant power the same way: that error does not average out. So readings
- * that saw one class alone, or none, are counted.
+ * that saw one class alone, or none, are counted: one whose part is that of idle, which is always
+ * there. Whitened, that holds for rows whose past was the same. SIZE_MAX: more than one.
  */
-static void count_pure(struct nrg_regress *r, double weight, double e)
+static size_t pure_column(const struct nrg_regress *r)
 {
-    const struct nrg_rowgen *gen = &r->gen;
+    const double *x = r->gen.x;
     size_t only = NRG_COLUMN_IDLE, active = 0;
-    for (size_t i = NRG_COLUMN_CLASSES; i < gen->n && active < 2; i++) {
-        if (gen->x[i] < 1e-9 || r->is_calls[i])
+    for (size_t i = NRG_COLUMN_CLASSES; i < r->gen.n && active < 2; i++) {
+        if (fabs(x[i]) < 1e-9 || r->is_calls[i])
             continue;
         active++;
         only = i;
     }
-    if (active > 1 || (active == 1 && gen->x[only] < 1 - 1e-9))
+    bool mixed = active > 1 || fabs(x[only] - x[NRG_COLUMN_IDLE]) > 1e-9;
+    return mixed ? SIZE_MAX : only;
+}
+
+static void count_pure(struct nrg_regress *r, double weight, double e)
+{
+    const double *x = r->gen.x;
+    size_t only = pure_column(r);
+    if (only == SIZE_MAX)
         return;
-    r->pure[only] += weight;
+    r->pure[only].own += weight * x[only] * x[only];
+    for (size_t i = 0; i < NRG_COLUMN_CLASSES; i++)
+        r->pure[only].common[i] += weight * x[only] * x[i];
     r->pure_rows++;
     r->pure_e2 += e * e;
 }

@@ -67,6 +67,7 @@ struct nrg_regress_result {
     bool idle_fitted;
     double lag_s;
     char lag_source[32]; /* "driver", "given", "fitted", "none" */
+    bool window;         /* readings were taken as those of a part of each update alone */
     size_t intervals;    /* of the sensor that were used */
     double residual;     /* rms of what is not explained / rms of interval energy */
     double *covariance;  /* n_classes * n_classes, W^2: for intervals of sums; groups as one */

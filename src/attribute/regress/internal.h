@@ -50,6 +50,12 @@ struct nrg_bend {
     double step_s;            /* 0: not used */
 };
 
+/* Readings that saw one column alone: sums of weight * its own part * that of itself, and of the
+ * columns that all rows have. */
+struct nrg_pure {
+    double own, common[NRG_COLUMN_CLASSES];
+};
+
 /* New values of a sensor that is read faster than it updates: publish.c. */
 struct nrg_published {
     bool used;
@@ -70,8 +76,8 @@ struct nrg_regress {
     double *mean_rate;         /* per column: work per second */
     double *waits_w;           /* per column: see the options */
     size_t n_columns, last_column;
-    double *time_s; /* per column, in used rows */
-    double *pure;   /* weight of readings that saw this column alone */
+    double *time_s;        /* per column, in used rows */
+    struct nrg_pure *pure; /* per column */
     struct nrg_slices slices;
     int64_t last_begin_ns, last_end_ns;
     int64_t covered_until_ns;
@@ -116,6 +122,8 @@ struct nrg_pass {
 
 int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
                          struct nrg_gram *sum);
+/* A sensor that is known to look for a part of each update only, and shows when it updates. */
+bool nrg_regress_sees_window(const struct nrg_regress *r);
 /* In a part of the run, a drift looks like the power itself. */
 bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows);
 /* The y that the prior expects of a row. */

@@ -21,7 +21,11 @@
 #define REGULAR       0.8  /* of the news */
 #define JITTER        0.1  /* of a bracket: how far an update may lie outside of it */
 #define TRIALS        7    /* of each, phase and period, in a round */
+#define WINDOW_TRIALS 21   /* the same of a part-time sensor, in the first round */
+#define STARTS        8    /* of the first round, that are followed up */
 #define ROUNDS        5
+#define WINDOW_ROUNDS 12
+#define NARROWER      1.2 /* the next round: so many steps of this one to both sides */
 #define GRID_ROWS     4000
 #define GRID_COLUMNS  128    /* more make the search too long */
 #define GRID_SLICES   200000 /* of a trial */
@@ -169,7 +173,9 @@ static void set_times(struct nrg_regress *r, double phase_s, double period_s, do
 }
 
 struct grid {
-    double phase_s, period_s, rest;
+    double phase_s, period_s;
+    double rest; /* what its best kernel leaves */
+    struct nrg_kernel kernel;
 };
 
 /* A trial costs its rows, and the slices that they hold. */
@@ -180,25 +186,26 @@ static size_t grid_rows(const struct nrg_regress *r)
 }
 
 /* What kernels a device on a grid may have: all since the update before, or a part of it. */
-static int try_grid(struct nrg_regress *r, double first_ns, struct grid *grid,
-                    struct nrg_kernel *kernel)
+static int try_grid(struct nrg_regress *r, double first_ns, struct grid *grid)
 {
     const struct nrg_kernel kernels[] = {
         {.kind = NRG_KERNEL_LEVEL},
         {.kind = NRG_KERNEL_BOX, .far_s = grid->period_s / 4},
         {.kind = NRG_KERNEL_BOX, .far_s = grid->period_s / 2},
     };
-    bool gauge = r->options.timeline->gauge != NULL;
+    const struct nrg_kernel known = {.kind = NRG_KERNEL_BOX,
+                                     .far_s = (double)r->options.channel->window_ns / 1e9};
+    bool gauge = r->options.timeline->gauge != NULL, window = nrg_regress_sees_window(r);
     int rc = 0;
     grid->rest = INFINITY;
     set_times(r, grid->phase_s, grid->period_s, first_ns);
-    for (size_t i = 0; !rc && i < (gauge ? sizeof kernels / sizeof *kernels : 1); i++) {
+    for (size_t i = 0; !rc && i < (gauge && !window ? sizeof kernels / sizeof *kernels : 1); i++) {
         double rest, rows;
-        r->kernel = kernels[i];
+        r->kernel = window ? known : kernels[i];
         rc = nrg_regress_rest(r, grid_rows(r), &rest, &rows);
         if (!rc && rows > 0 && rest / rows < grid->rest) {
             grid->rest = rest / rows;
-            *kernel = kernels[i];
+            grid->kernel = r->kernel;
         }
     }
     return rc;
@@ -232,39 +239,117 @@ static int find_allowed(const struct bracket *b, size_t n, double period_s, stru
     return 0;
 }
 
-/* Rounds of trials about the best so far, each in a smaller part of what brackets allow. */
+/* A part of what brackets allow, in which grids are tried. */
+struct region {
+    struct grid middle;
+    double half_period_s, half_phase_s, turn; /* a change of the period turns the grid about turn */
+    int trials;                               /* of each, phase and period */
+};
+
+/* Number i of a region's trials. */
+static struct grid trial_of(const struct region *region, int i)
+{
+    int half = region->trials / 2;
+    double at_p = region->half_period_s * (i % region->trials - half) / half;
+    double at_s = region->half_phase_s * (i / region->trials - half) / half;
+    return (struct grid){.period_s = region->middle.period_s + at_p,
+                         .phase_s = region->middle.phase_s + at_s - at_p * region->turn,
+                         .rest = INFINITY};
+}
+
+static int try_region(struct nrg_regress *r, double first_ns, const struct region *region,
+                      struct grid *trials)
+{
+    int n = region->trials * region->trials, rc = 0;
+    for (int i = 0; !rc && i < n; i++) {
+        trials[i] = trial_of(region, i);
+        rc = try_grid(r, first_ns, &trials[i]);
+    }
+    return rc;
+}
+
+/* True when none of the trials beside it leaves less. */
+static bool is_lowest(const struct region *region, const struct grid *trials, int i)
+{
+    int n = region->trials, row = i / n, column = i % n;
+    for (int y = row > 0 ? row - 1 : 0; y <= row + 1 && y < n; y++)
+        for (int x = column > 0 ? column - 1 : 0; x <= column + 1 && x < n; x++)
+            if (trials[y * n + x].rest < trials[i].rest)
+                return false;
+    return true;
+}
+
+/* The lowest of the trials that are lower than those beside them, in order; how many there are. */
+static size_t take_lowest(const struct region *region, const struct grid *trials,
+                          struct grid *lowest, size_t most)
+{
+    size_t n = 0;
+    for (int i = 0; i < region->trials * region->trials; i++) {
+        if (!isfinite(trials[i].rest) || !is_lowest(region, trials, i))
+            continue;
+        size_t at = n < most ? n++ : most;
+        for (; at && trials[i].rest < lowest[at - 1].rest; at--)
+            if (at < most)
+                lowest[at] = lowest[at - 1];
+        if (at < most)
+            lowest[at] = trials[i];
+    }
+    return n;
+}
+
+/* Rounds of trials about the best so far, each in a smaller part, unless it lies at the edge. */
+static int refine_grid(struct nrg_regress *r, double first_ns, struct region region, int rounds,
+                       struct grid *best)
+{
+    double rounding = r->quantum * r->quantum / 12, part = NARROWER * 2 / (region.trials - 1);
+    struct grid trials[TRIALS * TRIALS];
+    int rc = 0;
+    region.trials = TRIALS;
+    for (int round = 1; !rc && round < rounds && best->rest > rounding; round++) {
+        bool edge = false;
+        region.half_period_s *= part;
+        region.half_phase_s *= part;
+        region.middle = *best;
+        rc = try_region(r, first_ns, &region, trials);
+        for (int i = 0; !rc && i < TRIALS * TRIALS; i++)
+            if (trials[i].rest < best->rest) {
+                *best = trials[i];
+                edge = i / TRIALS % (TRIALS - 1) == 0 || i % TRIALS % (TRIALS - 1) == 0;
+            }
+        part = edge ? 1 : NARROWER * 2 / (TRIALS - 1);
+    }
+    return rc;
+}
+
+/*
+ * A sensor that looks part of the time sees other classes with every grid, and some wrong grids
+ * explain what it saw better than their neighbours do: several are followed up.
+ */
 static int search_grid(struct nrg_regress *r, const struct bracket *b, size_t n, double period_s,
                        double first_ns)
 {
     struct allowed allowed;
-    struct nrg_kernel kernel = {.kind = NRG_KERNEL_LEVEL}, found;
+    struct grid trials[WINDOW_TRIALS * WINDOW_TRIALS], best[STARTS] = {{.rest = INFINITY}};
     int rc = find_allowed(b, n, period_s, &allowed);
     if (rc)
         return rc;
+    bool window = nrg_regress_sees_window(r);
     struct phases phases = phases_of(b, n, allowed.period_s);
-    struct grid best = {.phase_s = (phases.low_s + phases.high_s) / 2,
-                        .period_s = allowed.period_s};
-    double half_p = allowed.half_period_s, half_s = allowed.half_phase_s;
-    double middle = b[n - 1].number / 2; /* a change of the period turns the grid about it */
-    rc = try_grid(r, first_ns, &best, &kernel);
-    for (int round = 0; !rc && round < ROUNDS; round++) {
-        struct grid from = best;
-        for (int i = 0; !rc && i < TRIALS * TRIALS; i++) {
-            double at_p = (double)(i % TRIALS - TRIALS / 2) / (TRIALS / 2);
-            double at_s = (double)(i / TRIALS - TRIALS / 2) / (TRIALS / 2);
-            struct grid trial = {.period_s = from.period_s + half_p * at_p};
-            trial.phase_s = from.phase_s + half_s * at_s - half_p * at_p * middle;
-            rc = try_grid(r, first_ns, &trial, &found);
-            if (!rc && trial.rest < best.rest) {
-                best = trial;
-                kernel = found;
-            }
-        }
-        half_p *= 0.4;
-        half_s *= 0.4;
+    struct region region = {
+        .middle = {.phase_s = (phases.low_s + phases.high_s) / 2, .period_s = allowed.period_s},
+        .half_period_s = allowed.half_period_s,
+        .half_phase_s = allowed.half_phase_s,
+        .turn = b[n - 1].number / 2,
+        .trials = window ? WINDOW_TRIALS : TRIALS};
+    rc = try_region(r, first_ns, &region, trials);
+    size_t starts = rc ? 0 : take_lowest(&region, trials, best, window ? STARTS : 1);
+    for (size_t i = 0; !rc && i < starts; i++) {
+        rc = refine_grid(r, first_ns, region, window ? WINDOW_ROUNDS : ROUNDS, &best[i]);
+        if (best[i].rest < best[0].rest)
+            best[0] = best[i];
     }
-    set_times(r, best.phase_s, best.period_s, first_ns);
-    r->kernel = kernel;
+    set_times(r, best[0].phase_s, best[0].period_s, first_ns);
+    r->kernel = best[0].kernel;
     return rc;
 }
 

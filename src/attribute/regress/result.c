@@ -280,6 +280,7 @@ static void set_whole(const struct nrg_solver *s, struct nrg_regress_result *res
     double left = s->left * s->freedom;
     result->t = nrg_student_half(r->options.confidence, s->freedom);
     result->intervals = r->row;
+    result->window = r->options.lag == NRG_LAG_AUTO && nrg_regress_sees_window(r);
     result->lag_s = strcmp(r->lag_source, "none") ? nrg_kernel_lag_s(&r->kernel) : 0;
     memcpy(result->lag_source, r->lag_source, sizeof result->lag_source);
     if (r->prior && r->sum_y2 > 0)

@@ -12,9 +12,10 @@
 #include <math.h>
 #include <string.h>
 
-#define DEPENDENT    1e-9 /* of a column's square that is its own: less is rounding */
-#define STAMP_NOISE  4.0  /* so many times what rounding of time stamps explains: not its own */
-#define WELL_KNOWN   0.3  /* deviation / mean power */
+#define DEPENDENT    1e-9  /* of a column's square that is its own: less is rounding */
+#define KNOWN_BEFORE 1e-13 /* the same of idle's error, which more than the readings says */
+#define STAMP_NOISE  4.0   /* so many times what rounding of time stamps explains: not its own */
+#define WELL_KNOWN   0.3   /* deviation / mean power */
 #define LEAST_SPREAD 0.3
 #define WAITED       0.02 /* of its time: less is not known to be waiting */
 #define MEMBER       0.01 /* a part this small does not make a class one of a group */
@@ -101,7 +102,8 @@ static void pick_columns(struct nrg_solver *s, bool idle)
         size_t i = s->index[p];
         double edges = i < s->r->edges.n ? s->r->edges.a[nrg_packed(i, i)] : 0;
         s->scale[p] = 1 / sqrt(s->sum.a[nrg_packed(i, i)]);
-        s->floor[p] = fmax(DEPENDENT, STAMP_NOISE * s->edge * edges * s->scale[p] * s->scale[p]);
+        double least = i == NRG_COLUMN_IDLE_OFF ? KNOWN_BEFORE : DEPENDENT;
+        s->floor[p] = fmax(least, STAMP_NOISE * s->edge * edges * s->scale[p] * s->scale[p]);
         s->root[p] = p;
         s->next[p] = SIZE_MAX;
     }

@@ -171,9 +171,21 @@ static int find_ratios(struct nrg_solver *s)
     return rc;
 }
 
+/* How far the solution moves when all readings that saw one column alone are off by this. */
+static void move_by_rounding(struct nrg_solver *s, size_t p, double off, double *moved)
+{
+    const struct nrg_pure *pure = &s->r->pure[s->index[p]];
+    memset(s->work, 0, s->m * sizeof *s->work);
+    for (size_t q = s->n_classes; q < s->m; q++)
+        if (s->index[q] < NRG_COLUMN_CLASSES && !s->dependent[q])
+            s->work[q] = pure->common[s->index[q]] * off * s->scale[q];
+    s->work[p] = pure->own * off * s->scale[p];
+    multiply_inverse(s, s->work, moved);
+}
+
 /*
  * Rounding of readings that saw one power alone is the same in all of them, unless noise blurs it:
- * up to half a step, which moves the class and, as it is below all of them, idle.
+ * up to half a step, which moves the class and, as they are below all of them, idle and its drift.
  */
 static void add_rounding(struct nrg_solver *s)
 {
@@ -184,14 +196,9 @@ static void add_rounding(struct nrg_solver *s)
     if (q > 0)
         off *= exp(-2 * M_PI * M_PI * blur2 / (q * q));
     for (size_t p = 0; q > 0 && p < s->n_bound; p++) {
-        double weight = r->pure[s->index[p]] * off;
-        if (!(weight > 0) || s->dependent[p])
+        if (!(r->pure[s->index[p]].own > 0) || s->dependent[p])
             continue;
-        memset(s->work, 0, s->m * sizeof *s->work);
-        if (s->idle)
-            s->work[s->n_classes] = weight * s->scale[s->n_classes];
-        s->work[p] = weight * s->scale[p];
-        multiply_inverse(s, s->work, moved);
+        move_by_rounding(s, p, off, moved);
         for (size_t a = 0; a < s->m; a++)
             for (size_t b = 0; b <= a; b++)
                 s->covariance[nrg_packed(a, b)] += moved[a] * moved[b];

@@ -20,11 +20,14 @@
 #include "attribute/regress/slicer.h"
 #include "base/mem.h"
 #include "energy/idle.h"
+#include "energy/quantum.h"
 
-#define MAX_CLASSES   512
-#define BASELINE_BUSY 0.02 /* CPUs: fewer are the ticks' rounding */
-#define GUESSES       10   /* standard errors: a first guess says next to nothing */
-#define GUESSED       0.5  /* of it, at least */
+#define MAX_CLASSES    512
+#define LEAST_RESOLVED 0.5  /* of the spans' time: else integration says as much */
+#define LEAST_SEEN     0.1  /* the same for a sensor that looks part of the time */
+#define BASELINE_BUSY  0.02 /* CPUs: fewer are the ticks' rounding */
+#define GUESSES        10   /* standard errors: a first guess says next to nothing */
+#define GUESSED        0.5  /* of it, at least */
 
 static int by_time(const void *a, const void *b, void *arg)
 {
@@ -126,6 +129,22 @@ static const struct nrg_timeline *own_timeline(const struct nrg_engine *e,
     return own;
 }
 
+/* A counter's two ends lie anywhere in its update; readings of a gauge show by how much they differ
+ * what their mean is off by, but for their rounding. */
+static double baseline_error_w(struct nrg_engine *e, const struct nrg_part *part, double length_s)
+{
+    const struct nrg_channel *c = &part->channel->channel;
+    double w = part->out->idle_w, update_s = (double)c->update_ns * 1e-9;
+    double scatter_w =
+        nrg_frame_baseline_scatter(&e->frame, (size_t)(part->channel - e->frame.channels));
+    double memory_s = fmax((double)part->width_ns, (double)c->lag_ns * 2) * 1e-9;
+    double quantum_w = nrg_gauge_quantum(part->tl, c->resolution);
+    double error_w = isnan(scatter_w) ? w * update_s / length_s / sqrt(6)
+                                      : hypot(scatter_w * sqrt(fmin(memory_s / length_s, 1)),
+                                              quantum_w / sqrt(12));
+    return fmax(error_w, NRG_BASELINE_ERROR * w);
+}
+
 /*
  * Others that were busy during the baseline are in its power. How much they were is known from one
  * reading of the busy time to another, to a tick, so power is taken between the same two; at most
@@ -150,20 +169,19 @@ static void know_busy_baseline(struct nrg_engine *e, struct nrg_part *part, doub
 
 /*
  * A baseline shows idle power, and whatever else was busy then: that is taken off the others' CPU
- * time, whose watts are found. Its ends lie anywhere in the sensor's update, and idle power drifts
- * from there on.
+ * time, whose watts are found. Idle power drifts from there on.
  */
 static void know_baseline(struct nrg_engine *e, struct nrg_part *part,
                           struct nrg_regress_options *o)
 {
     bool after;
     double length_s = nrg_frame_baseline_s(&e->frame, &after);
-    double w = part->out->idle_w, update_s = (double)part->channel->channel.update_ns * 1e-9;
+    double w = part->out->idle_w;
     part->idle_corrected =
         part->idle_known && length_s > 0 && w > 0 && !strcmp(part->out->idle_source, "baseline");
     if (!part->idle_corrected)
         return;
-    o->idle_error_w = fmax(w * update_s / length_s / sqrt(6), NRG_BASELINE_ERROR * w);
+    o->idle_error_w = baseline_error_w(e, part, length_s);
     o->idle_drift_w = NRG_IDLE_DRIFT * w;
     o->idle_begins = !after;
     know_busy_baseline(e, part, length_s, o);
@@ -277,9 +295,9 @@ static bool has_others(const struct nrg_engine *e, const struct nrg_part *part)
     return others->time_s != 0 && others->power_w > 0;
 }
 
-/* Half-widths of the intervals, and how much powers differ, both of the mean power. */
+/* The mean power; half-widths of the intervals, and how much powers differ, both as parts of it. */
 struct certainty {
-    double half, contrast;
+    double half, contrast, mean_w;
 };
 
 static struct certainty certainty_of(const struct nrg_engine *e, const struct nrg_part *part)
@@ -296,18 +314,32 @@ static struct certainty certainty_of(const struct nrg_engine *e, const struct nr
     }
     double mean_w = time_s > 0 ? energy_j / time_s : 0;
     if (!(mean_w > 0))
-        return (struct certainty){INFINITY, 0};
+        return (struct certainty){INFINITY, 0, 0};
     return (struct certainty){half_j / energy_j,
-                              sqrt(fmax(square / time_s / (mean_w * mean_w) - 1, 0))};
+                              sqrt(fmax(square / time_s / (mean_w * mean_w) - 1, 0)), mean_w};
+}
+
+/* No reading saw the class: it may have used nothing, or all that the domain can. Most likely it
+ * is as the others are. */
+static void take_unseen(struct nrg_part *part, size_t path, double mean_w)
+{
+    part->class_w[path] = fmin(mean_w, part->ceiling_w);
+    part->below_w[path] = part->class_w[path];
+    part->above_w[path] = part->ceiling_w - part->class_w[path];
 }
 
 static void take_result(struct nrg_engine *e, struct nrg_part *part)
 {
     const struct nrg_regress_result *r = &part->regressed;
+    double mean_w = certainty_of(e, part).mean_w;
     for (size_t i = 1; i < e->walk.paths.n; i++) {
         uint32_t c = e->class_of[i];
-        if (c == UINT32_MAX || isnan(r->classes[c].power_w))
+        if (c == UINT32_MAX)
             continue;
+        if (isnan(r->classes[c].power_w)) {
+            take_unseen(part, i, mean_w);
+            continue;
+        }
         part->class_w[i] = r->classes[c].power_w;
         part->below_w[i] = fmax(0, r->classes[c].power_w - r->classes[c].low_w);
         part->above_w[i] = fmax(0, r->classes[c].high_w - r->classes[c].power_w);
@@ -315,6 +347,10 @@ static void take_result(struct nrg_engine *e, struct nrg_part *part)
             part->below_w[i] = part->class_w[i];
             part->above_w[i] = part->ceiling_w;
         }
+    }
+    if (r->window) { /* what it did not see is in the intervals of the classes */
+        part->factor_low = 1 - part->channel->channel.error_low;
+        part->factor_high = 1 + part->channel->channel.error_high;
     }
     take_idle(e, part);
     part->idle_error_w = 0; /* it is in the intervals of the classes */
@@ -339,7 +375,8 @@ static int solve_part(struct nrg_engine *e, struct nrg_part *part, struct nrg_re
     if (rc)
         return rc;
     double resolved = resolved_part(e, part);
-    if (automatic && resolved < 0.5 && !has_others(e, part)) {
+    double least = part->regressed.window ? LEAST_SEEN : LEAST_RESOLVED;
+    if (automatic && resolved < least && !has_others(e, part)) {
         falls_back(part,
                    "a regression could tell the power of %.0f %% of the spans' "
                    "time only",
