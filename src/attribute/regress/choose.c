@@ -27,8 +27,9 @@
 #define REFINEMENTS   10
 #define LASTING       0.1 /* of what is left: noise that lasts must explain it */
 #define OLDEST_S      5.0
-#define AGES          16 /* delays that are tried, up to the oldest */
-#define UPDATE_AGES   16 /* of an update */
+#define SOON_S        2.1e-3 /* readings are seldom later without being of an earlier update */
+#define AGES          16     /* delays that are tried, up to the oldest */
+#define UPDATE_AGES   16     /* of an update */
 #define HELD_ROUNDS   3
 #define WINDOW_AGES   24 /* the same of a window that is known */
 
@@ -275,18 +276,21 @@ static int search_late(struct trials *t, double period_s, struct trial *best)
     double oldest_s = fmin(update_s + (gauge ? period_s : 0), OLDEST_S);
     double step_s = fmin(64e-6, period_s / 4);
     int rc = 0;
-    double most_s = fmin(2 * period_s, !gauge && update_s > 0 ? fmin(update_s, 2.1e-3) : 2.1e-3);
+    double most_s = fmin(2 * period_s, !gauge && update_s > 0 ? fmin(update_s, SOON_S) : SOON_S);
     for (double s = 32e-6; !rc && s <= most_s; s *= 2) {
         rc = try_better(t, best, nrg_kernel_moved(from, s, 0));
         if (!rc)
             rc = try_better(t, best, nrg_kernel_moved(from, -s, 0));
     }
     /* A reading is at most an update old; a gauge's may be a mean since the reading before. */
-    for (int i = 1; !rc && oldest_s > 4e-3 && i <= AGES; i++) {
+    bool old = oldest_s > 4e-3;
+    for (double s = SOON_S; !rc && old && s < oldest_s / AGES; s *= 1.5)
+        rc = try_better(t, best, nrg_kernel_moved(from, s, 0));
+    for (int i = 1; !rc && old && i <= AGES; i++)
         rc = try_better(t, best, nrg_kernel_moved(from, oldest_s * i / AGES, 0));
-        if (best->kernel.near_s > 2.1e-3)
-            step_s = oldest_s / (2 * AGES);
-    }
+    double late_s = best->kernel.near_s - from.near_s;
+    if (late_s >= SOON_S) /* so far from one that was tried to the next, about */
+        step_s = fmin(oldest_s / (2 * AGES), late_s / 4);
     if (!rc)
         rc = refine_kernel(t, best, step_s, 1);
     struct trial wide = *best;
