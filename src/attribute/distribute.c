@@ -31,6 +31,7 @@ struct walker {
     struct nrg_arena memory; /* of the arrays */
     struct nrg_flows flows;
     struct nrg_grid *grids;        /* per part */
+    size_t *divisions;             /* per part: the next */
     struct nrg_readings *readings; /* per part */
     struct nrg_edge *now;          /* per part: the event that is being handled */
     struct track_spans *tracks;
@@ -42,6 +43,17 @@ struct walker {
     int64_t *track_gap_ns;       /* per track, the same */
     int rc;
 };
+
+/* How the interval of an event was divided there; NULL: by time. */
+static const struct nrg_division *division_at(struct walker *w, size_t p, int64_t t_ns)
+{
+    const struct nrg_part *part = &w->e->parts[p];
+    size_t *next = &w->divisions[p];
+    while (*next < part->n_divisions && part->divisions[*next].t_ns < t_ns)
+        ++*next;
+    bool here = *next < part->n_divisions && part->divisions[*next].t_ns == t_ns;
+    return here ? &part->divisions[*next] : NULL;
+}
 
 /* Where in the sensor's interval the event lies, and what interpolation may get wrong there. */
 static void find_edge(struct walker *w, size_t p, int64_t t_ns)
@@ -66,8 +78,15 @@ static void find_edge(struct walker *w, size_t p, int64_t t_ns)
             i++;
         w->now[p].power_w = grid->tl->gauge ? (float)grid->tl->gauge[i] : 0;
     }
-    w->now[p].off_j = (float)(at * (1 - at) * width_ns * 1e-9 * change_w * mine);
-    w->now[p].variance_j2 = (float)((phase_j * phase_j / 12 + part->edge_noise_j2) * mine * mine);
+    double off_j = at * (1 - at) * width_ns * 1e-9 * change_w;
+    double variance_j2 = phase_j * phase_j / 12 + part->edge_noise_j2;
+    const struct nrg_division *divided = division_at(w, p, t_ns);
+    if (divided) {
+        off_j = divided->off_j;
+        variance_j2 += divided->variance_j2;
+    }
+    w->now[p].off_j = (float)(off_j * mine);
+    w->now[p].variance_j2 = (float)(variance_j2 * mine * mine);
 }
 
 /* The grid's interval, or the one before it. */
@@ -386,6 +405,7 @@ static int init_walker(struct walker *w)
     size_t n_parts = e->n_parts + 1, n_tracks = e->catalog.n_tracks + 1;
     int rc = 0;
     w->grids = nrg_arena_array(&w->memory, n_parts, sizeof *w->grids);
+    w->divisions = nrg_arena_array(&w->memory, n_parts, sizeof *w->divisions);
     w->readings = nrg_arena_array(&w->memory, n_parts, sizeof *w->readings);
     w->now = nrg_arena_array(&w->memory, n_parts, sizeof *w->now);
     w->tracks = nrg_arena_array(&w->memory, n_tracks, sizeof *w->tracks);

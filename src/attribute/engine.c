@@ -120,7 +120,9 @@ int nrg_engine_run(struct nrg_engine *e)
     if (rc)
         return rc;
     set_method(e);
-    rc = nrg_distribute(e, NULL);
+    rc = nrg_divide_intervals(e);
+    if (!rc)
+        rc = nrg_distribute(e, NULL);
     return !rc && e->class_of ? nrg_regress_errors(e) : rc;
 }
 

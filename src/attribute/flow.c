@@ -250,8 +250,11 @@ int nrg_flows_init(struct nrg_flows *f, struct nrg_engine *e)
     f->pool_from[cells->n_pools] = n;
     f->begin_ns = cells->begin_ns[0];
     f->end_ns = cells->begin_ns[cells->n];
-    for (size_t p = 0; p < e->n_parts; p++)
-        nrg_energy_cursor_init(&f->parts[p].cursor, e->parts[p].tl, f->begin_ns, e->parts[p].lag_s);
+    for (size_t p = 0; p < e->n_parts; p++) {
+        const struct nrg_part *part = &e->parts[p];
+        nrg_energy_cursor_init(&f->parts[p].cursor, part->divided.n ? &part->divided : part->tl,
+                               f->begin_ns, part->lag_s);
+    }
     for (size_t g = 0; g < cells->n_groups; g++)
         f->groups[g].done_ns = f->begin_ns;
     enter_cell(f);

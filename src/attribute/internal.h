@@ -35,14 +35,26 @@ struct nrg_rows_memory {
     struct nrg_span_catalog catalog; /* names */
 };
 
+/* An interval of a counter that the edge of a span cuts, and how it is divided: divide.c. */
+struct nrg_division {
+    int64_t t_ns;
+    size_t from;  /* point that begins the interval */
+    double sum_j; /* of the timeline at that moment */
+    double off_j; /* what it may be off by, each time alike */
+    double variance_j2;
+};
+
 /* An energy domain at work. */
 struct nrg_part {
     struct nrg_attribution_domain *out;
     const struct nrg_domain *domain;
     const struct nrg_recorded_channel *channel;
     const struct nrg_timeline *tl;
-    size_t pool;      /* of tracks that use its energy */
-    int64_t width_ns; /* the sensor's resolution in time: nrg_timeline_width_ns */
+    struct nrg_division *divisions; /* in order of time */
+    size_t n_divisions;
+    struct nrg_timeline divided; /* with them; n is 0 where there are none */
+    size_t pool;                 /* of tracks that use its energy */
+    int64_t width_ns;            /* the sensor's resolution in time: nrg_timeline_width_ns */
     double lag_s;
     enum nrg_method method;
     double ceiling_w;               /* power above idle that nothing exceeds */
@@ -170,6 +182,9 @@ void nrg_method_choose(struct nrg_engine *engine);
 /* What integration gets wrong at the edges of a stretch, as part of the stretch, if power there
  * changes by as much as it is; INFINITY where stretches are short. */
 double nrg_method_edge_error(const struct nrg_engine *engine, const struct nrg_part *part);
+
+/* divide.c: divides intervals that edges of spans cut, for the flows. Needs the methods. */
+int nrg_divide_intervals(struct nrg_engine *engine);
 
 /* A stretch that lasts longer is not counted as a call: all that it uses goes by time. */
 #define NRG_CALL_NS (2 * NRG_NS_PER_S)

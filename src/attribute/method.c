@@ -14,6 +14,7 @@
 #define MANY_UPDATES  10
 #define MIN_INTERVALS 30 /* of the sensor, and three for each kind of span */
 #define MIN_CALLS     8  /* of a kind of span, in the mean */
+#define MIN_LONG      4  /* the same of a gauge, whose age is not known, and of long spans */
 
 /* Self stretches below this make up half of the time of all. */
 static double median_ns(const struct nrg_survey *s)
@@ -52,10 +53,11 @@ static void choose_method(struct nrg_engine *e, struct nrg_part *part)
     double intervals = e->out->duration_s * 1e9 / (double)part->width_ns;
     char *why = part->out->why;
     size_t size = sizeof part->out->why;
+    double calls = part->tl->gauge && updates >= MANY_UPDATES ? MIN_LONG : MIN_CALLS;
     part->method = NRG_METHOD_INTEGRATE;
     if (amount.stretches <= 0)
         snprintf(why, size, "there are no spans");
-    else if (updates >= MANY_UPDATES && (amount.stretches < MIN_CALLS * amount.classes ||
+    else if (updates >= MANY_UPDATES && (amount.stretches < calls * amount.classes ||
                                          intervals < fmax(MIN_INTERVALS, 3 * amount.classes)))
         snprintf(why, size, "spans hold %.3g updates of the sensor (median by time)", updates);
     else if (intervals < fmax(MIN_INTERVALS, 3 * amount.classes))
@@ -63,7 +65,7 @@ static void choose_method(struct nrg_engine *e, struct nrg_part *part)
                  "spans hold %.2g updates of the sensor, and %.0f intervals are too few "
                  "to tell %.0f kinds of spans apart",
                  updates, intervals, amount.classes);
-    else if (amount.stretches < MIN_CALLS * amount.classes)
+    else if (amount.stretches < calls * amount.classes)
         snprintf(why, size, "spans hold %.2g updates of the sensor, and come only %.1f times each",
                  updates, amount.stretches / amount.classes);
     else {

@@ -96,6 +96,18 @@ static void set_sensor(struct nrg_engine *e, struct nrg_part *part)
         part->out->scale = (struct nrg_scale){part->factor_low, part->factor_high};
 }
 
+/*
+ * How old what a gauge shows may be, besides a lag: as much as an update, and what it shows may be
+ * the mean of one.
+ */
+static double reading_age_s(const struct nrg_part *part)
+{
+    const struct nrg_channel *c = &part->channel->channel;
+    double update_s = (double)nrg_timeline_width_ns(part->tl, part->channel) * 1e-9;
+    double mean_s = c->window_ns > 0 ? (double)c->window_ns * 1e-9 : update_s;
+    return c->provenance == NRG_ESTIMATED ? 0 : update_s + mean_s / 2;
+}
+
 static void set_lag(struct nrg_engine *e, struct nrg_part *part)
 {
     const struct nrg_channel *c = &part->channel->channel;
@@ -124,7 +136,8 @@ static void set_lag(struct nrg_engine *e, struct nrg_part *part)
     nrg_copy(part->out->lag_source, sizeof part->out->lag_source, source);
     part->out->lag_s = part->lag_s;
     if (corrected)
-        part->slack_s = e->options->lag == NRG_LAG_GIVEN ? 0 : part->lag_s / 2;
+        part->slack_s =
+            e->options->lag == NRG_LAG_GIVEN ? 0 : part->lag_s / 2 + reading_age_s(part);
 }
 
 static int add_part(struct nrg_engine *e, const struct nrg_domain *d)
@@ -163,8 +176,10 @@ int nrg_parts_make(struct nrg_engine *e)
 
 void nrg_parts_release(struct nrg_engine *e)
 {
-    for (size_t i = 0; i < e->n_parts; i++)
+    for (size_t i = 0; i < e->n_parts; i++) {
         nrg_regress_result_release(&e->parts[i].regressed);
+        free(e->parts[i].divisions);
+    }
 }
 
 /* Power of a part over the cells. */

@@ -11,8 +11,6 @@
 #include "energy/bins.h"
 #include "energy/idle.h"
 
-#define LEAST_READINGS 8
-
 int nrg_frame_init(struct nrg_frame *frame, struct nrg_recording *recording)
 {
     *frame = (struct nrg_frame){.recording = recording};
@@ -147,17 +145,12 @@ double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel)
 
 double nrg_frame_baseline_scatter(struct nrg_frame *frame, size_t channel)
 {
-    size_t n_runs;
-    const struct nrg_run *runs = nrg_recording_runs(frame->recording, &n_runs);
+    size_t n;
+    const struct nrg_run *runs = nrg_recording_runs(frame->recording, &n);
     const struct nrg_timeline *tl = nrg_frame_timeline(frame, channel);
-    double n = 0, mean = 0, squares = 0;
-    for (size_t r = 0; tl && tl->gauge && r < n_runs; r++)
-        for (size_t i = 0; !strcmp(runs[r].kind, "baseline") && i < tl->n; i++) {
-            if (tl->t_ns[i] < runs[r].begin_ns || tl->t_ns[i] > runs[r].end_ns)
-                continue;
-            double off = tl->gauge[i] - mean;
-            mean += off / ++n;
-            squares += off * (tl->gauge[i] - mean);
-        }
-    return n < LEAST_READINGS ? NAN : sqrt(squares / (n - 1));
+    double most = 0;
+    for (size_t i = 0; tl && tl->gauge && i < n; i++)
+        if (!strcmp(runs[i].kind, "baseline"))
+            most = fmax(most, nrg_timeline_gauge_sd(tl, runs[i].begin_ns, runs[i].end_ns));
+    return most;
 }

@@ -44,7 +44,7 @@ double nrg_frame_baseline_s(const struct nrg_frame *frame, bool *after);
 /* N of a channel called "gpu-N"; -1: it is no GPU's. */
 int nrg_gpu_number(const char *channel);
 
-/* Standard deviation of a gauge's readings in the baselines; NAN: a counter, or fewer than 8. */
+/* Standard deviation of a gauge's readings in a baseline; the largest of several. */
 double nrg_frame_baseline_scatter(struct nrg_frame *frame, size_t channel);
 
 #endif

@@ -102,6 +102,8 @@ SCENARIOS = [
     # 11, 12: long spans
     Scenario("spans of 0.5 to 3 s, 10 Hz", rate_hz=10, shortest_s=0.5, longest_s=3, length_s=300, gap_s=0.5),
     Scenario("spans of 0.5 to 3 s, 100 Hz", shortest_s=0.5, longest_s=3, length_s=300, gap_s=0.5),
+    Scenario("spans of 0.5 to 3 s, 10 Hz, integrate", rate_hz=10, shortest_s=0.5, longest_s=3, length_s=300, gap_s=0.5,
+             arguments=("--method", "integrate")),
     Scenario("wall meter, spans of 3 to 15 s", sensor="wall", rate_hz=1, update_s=1, window_s=1, shortest_s=3, longest_s=15,
              length_s=900, gap_s=3),
     Scenario("spans of 50 to 400 ms, 10 Hz", rate_hz=10, shortest_s=0.05, longest_s=0.4, length_s=120, gap_s=0.05),
@@ -123,8 +125,9 @@ SCENARIOS = [
 HOLDING = {
     "rapl 100 Hz, busy time in ns": 1.2, "rapl 100 Hz, ticks": 1.2, "rapl 100 Hz, ticks, as 0.1.0 recorded": 1.2, "rapl 1 kHz, ticks": 1.2,
     "rapl 10 Hz, ticks": 5, "2 threads": 3, "4 threads": 5, "2 threads, 10 Hz": 5, "energy per call, 100 Hz": 5, "idle drifts by 15 %": 1.2,
-    "no baseline": 1.2, "two programs, 20 and 40 W": 5, "nvml power, mean of 100 ms": 5, "INA3221, lag known": 5, "INA3221, lag unknown": 5,
-    "spans of 0.5 to 3 s, 100 Hz": 0.1, "wall meter, spans of 3 to 15 s": 1, "spans of 50 to 400 ms, 100 Hz": 0.1,
+    "no baseline": 1.2, "two programs, 20 and 40 W": 5, "nvml power, mean of 100 ms": 5, "part-time sensor": 5,
+    "part-time sensor, in phase": 5, "INA3221, lag known": 5, "INA3221, lag unknown": 5,
+    "spans of 0.5 to 3 s, 100 Hz": 0.1, "spans of 0.5 to 3 s, 10 Hz, integrate": 0.1, "wall meter, spans of 3 to 15 s": 1, "spans of 50 to 400 ms, 100 Hz": 0.1,
     "per call, drift, sampled ticks": 5, "estimate, one busy thread": 1, "estimate, 2 threads, uneven stalls": 20, "estimate, the same, read at edges": 1,
     "estimate, a pool of workers, others": 1, "estimate, workers that come and go": 20,
 }

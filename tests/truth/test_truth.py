@@ -136,6 +136,7 @@ class Scenarios(unittest.TestCase):
         for name in HOLDING:
             with self.subTest(name):
                 layers = self.figures(BY_NAME[name], judge.Tally())["layers"]
+                self.assertLess(100 * layers["error"], HOLDING[name])
                 if layers["resolved"]:
                     self.assertGreaterEqual(layers["cover_resolved"], 0.9)
                 self.assertGreaterEqual(layers["cover"], 0.85)

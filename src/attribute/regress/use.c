@@ -22,12 +22,13 @@
 #include "energy/idle.h"
 #include "energy/quantum.h"
 
-#define MAX_CLASSES    512
-#define LEAST_RESOLVED 0.5  /* of the spans' time: else integration says as much */
-#define LEAST_SEEN     0.1  /* the same for a sensor that looks part of the time */
-#define BASELINE_BUSY  0.02 /* CPUs: fewer are the ticks' rounding */
-#define GUESSES        10   /* standard errors: a first guess says next to nothing */
-#define GUESSED        0.5  /* of it, at least */
+#define MAX_CLASSES       512
+#define LEAST_RESOLVED    0.5  /* of the spans' time: else integration says as much */
+#define LEAST_SEEN        0.1  /* the same for a sensor that looks part of the time */
+#define BASELINE_BUSY     0.02 /* CPUs: fewer are the ticks' rounding */
+#define GUESSES           10   /* standard errors: a first guess says next to nothing */
+#define GUESSED           0.5  /* of it, at least */
+#define BASELINE_READINGS 6    /* of a gauge, that are not the same */
 
 static int by_time(const void *a, const void *b, void *arg)
 {
@@ -135,13 +136,14 @@ static double baseline_error_w(struct nrg_engine *e, const struct nrg_part *part
 {
     const struct nrg_channel *c = &part->channel->channel;
     double w = part->out->idle_w, update_s = (double)c->update_ns * 1e-9;
-    double scatter_w =
-        nrg_frame_baseline_scatter(&e->frame, (size_t)(part->channel - e->frame.channels));
     double memory_s = fmax((double)part->width_ns, (double)c->lag_ns * 2) * 1e-9;
-    double quantum_w = nrg_gauge_quantum(part->tl, c->resolution);
-    double error_w = isnan(scatter_w) ? w * update_s / length_s / sqrt(6)
-                                      : hypot(scatter_w * sqrt(fmin(memory_s / length_s, 1)),
-                                              quantum_w / sqrt(12));
+    double error_w = w * update_s / length_s / sqrt(6);
+    if (part->tl->gauge && length_s >= BASELINE_READINGS * memory_s) {
+        double scatter_w =
+            nrg_frame_baseline_scatter(&e->frame, (size_t)(part->channel - e->frame.channels));
+        error_w = hypot(scatter_w * sqrt(memory_s / length_s),
+                        nrg_gauge_quantum(part->tl, c->resolution) / sqrt(12));
+    }
     return fmax(error_w, NRG_BASELINE_ERROR * w);
 }
 

@@ -1,0 +1,227 @@
+/*
+ * Where in an interval of a counter its energy was used, when the edge of a span cuts it. By time,
+ * a span that draws more than the one before it would lose to it at each call, and always the same.
+ * The intervals before and after show the powers of both sides, where nothing cuts them: the
+ * interval is divided in proportion to what these powers would have used. Where only one of them is
+ * whole, or there are more edges, a side has what its power uses, and the others the rest. A
+ * reading shows the counter's last update, which is half an update old in the mean. The result is
+ * the timeline with a point more for each such edge, for the flows alone.
+ *
+ * What the two powers do not explain of the interval may belong to either side, unless it is no
+ * more than the counter's own phase and rounding, which are random.
+ *
+ * Refuses: gauges, whose readings are not known to be of that time; recordings in which most
+ * intervals lie between others that are cut.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "attribute/internal.h"
+#include "base/mem.h"
+
+#define RANDOM_SIGMAS 2.0
+
+/* An interval with edges in it. */
+struct cut {
+    struct nrg_grid grid;
+    int64_t first_ns, last_ns; /* edges */
+};
+
+struct part_cuts {
+    struct nrg_part *part; /* NULL: it is not divided */
+    struct nrg_grid grid;
+    struct cut last; /* index 0: none yet */
+    uint32_t before; /* number of the interval that was cut before that one */
+    double level_j;  /* of the last point in this interval, from its begin on */
+    double mean_w;   /* of all */
+    size_t cap;
+};
+
+/* An interval that is to be divided: how long its sides are, in the counter's time, and what they
+ * use at the powers of the neighbours; NAN: the neighbour is cut, too. */
+struct sides {
+    double before_s, after_s;
+    double before_j, after_j;
+    double random_j; /* what a difference of readings may be off by, by chance */
+};
+
+struct divider {
+    struct nrg_engine *e;
+    struct part_cuts *parts;
+};
+
+/* The square of what a difference of two readings is off by. */
+static double random_j2(const struct nrg_part *part, double power_w)
+{
+    double phase_j = power_w * part->update_s;
+    return 2 * (phase_j * phase_j / 12 + part->edge_noise_j2);
+}
+
+/* What came before the edge used `before_j` of the interval. */
+static int add_division(struct part_cuts *c, int64_t t_ns, double before_j, double off_j,
+                        double random_j)
+{
+    const struct nrg_grid *g = &c->last.grid;
+    double sides_j2 = random_j2(c->part, fmax(g->before_w, g->after_w));
+    /* The timeline is late everywhere: points are as late as it is in the mean. */
+    double level_j = before_j - c->mean_w * c->part->update_s / 2;
+    level_j = fmin(fmax(level_j, c->level_j), g->energy_j);
+    c->level_j = level_j;
+    struct nrg_division division = {.t_ns = t_ns,
+                                    .from = g->from,
+                                    .sum_j = g->tl->sum_j[g->from] + level_j,
+                                    .off_j = fmax(0, off_j - random_j),
+                                    .variance_j2 = pow(fmin(off_j, random_j) / RANDOM_SIGMAS, 2) +
+                                                   sides_j2 / 4};
+    return nrg_append(&c->part->divisions, &c->part->n_divisions, &c->cap, &division,
+                      sizeof division);
+}
+
+static struct sides find_sides(const struct part_cuts *c, uint32_t next)
+{
+    const struct nrg_grid *g = &c->last.grid;
+    double width_s = (double)(g->end_ns - g->begin_ns) * 1e-9, late_s = c->part->update_s / 2;
+    double before_s = (double)(c->last.first_ns - g->begin_ns) * 1e-9 + late_s;
+    double after_s = (double)(g->end_ns - c->last.last_ns) * 1e-9 - late_s;
+    struct sides s = {.before_s = fmin(before_s, width_s), .after_s = fmax(after_s, 0)};
+    s.before_j = g->index > c->before + 1 ? fmax(g->before_w, 0) * s.before_s : NAN;
+    s.after_j = next > g->index + 1 ? fmax(g->after_w, 0) * s.after_s : NAN;
+    s.random_j = RANDOM_SIGMAS * sqrt(random_j2(c->part, g->energy_j / width_s));
+    return s;
+}
+
+/* One edge: both sides together used what the interval did. */
+static int divide_once(struct part_cuts *c, const struct sides *s)
+{
+    double all_j = c->last.grid.energy_j, sum_j = s->before_j + s->after_j;
+    int64_t t_ns = c->last.first_ns;
+    if (!isnan(sum_j) && sum_j > 0)
+        return add_division(c, t_ns, all_j * s->before_j / sum_j, fabs(all_j - sum_j), s->random_j);
+    if (!isnan(s->before_j))
+        return add_division(c, t_ns, fmin(s->before_j, all_j), s->random_j, s->random_j);
+    if (!isnan(s->after_j))
+        return add_division(c, t_ns, fmax(all_j - s->after_j, 0), s->random_j, s->random_j);
+    return 0;
+}
+
+/* Several: what is between the first and the last has the rest. */
+static int divide_twice(struct part_cuts *c, const struct sides *s)
+{
+    double all_j = c->last.grid.energy_j, first_j = 0;
+    int rc = 0;
+    if (!isnan(s->before_j)) {
+        first_j = fmin(s->before_j, all_j);
+        rc = add_division(c, c->last.first_ns, first_j, s->random_j, s->random_j);
+    }
+    if (!rc && !isnan(s->after_j))
+        rc = add_division(c, c->last.last_ns, fmax(all_j - s->after_j, first_j), s->random_j,
+                          s->random_j);
+    return rc;
+}
+
+/* The next interval that is cut has number `next`. */
+static int settle_cut(struct part_cuts *c, uint32_t next)
+{
+    const struct nrg_grid *g = &c->last.grid;
+    bool one = g->index && g->end_ns != INT64_MAX && g->to == g->from + 1;
+    if (!one || g->tl->gap[g->from] || !(g->energy_j > 0))
+        return 0;
+    struct sides s = find_sides(c, next);
+    c->level_j = 0;
+    return c->last.first_ns == c->last.last_ns ? divide_once(c, &s) : divide_twice(c, &s);
+}
+
+static int add_cut(struct part_cuts *c, int64_t t_ns)
+{
+    nrg_grid_at(&c->grid, t_ns);
+    if (t_ns <= c->grid.begin_ns)
+        return 0; /* between two intervals: cuts none */
+    if (c->grid.index == c->last.grid.index) {
+        c->last.last_ns = t_ns;
+        return 0;
+    }
+    int rc = settle_cut(c, c->grid.index);
+    c->before = c->last.grid.index;
+    c->last = (struct cut){.grid = c->grid, .first_ns = t_ns, .last_ns = t_ns};
+    return rc;
+}
+
+static int on_event(void *arg, const struct nrg_span_walk_event *ev)
+{
+    struct divider *d = arg;
+    const struct nrg_engine *e = d->e;
+    int rc = 0;
+    for (size_t p = 0; !rc && ev->what != NRG_WALK_COUNT && p < e->n_parts; p++)
+        if (d->parts[p].part && e->parts[p].pool == e->cells.track_pool[ev->track])
+            rc = add_cut(&d->parts[p], ev->t_ns);
+    return rc;
+}
+
+/* The timeline with the divisions in it. */
+static int make_timeline(struct nrg_engine *e, struct nrg_part *part)
+{
+    const struct nrg_timeline *tl = part->tl;
+    struct nrg_timeline *to = &part->divided;
+    size_t n = tl->n + part->n_divisions, next = 0;
+    *to = *tl;
+    to->t_ns = nrg_arena_array(&e->memory, n, sizeof *to->t_ns);
+    to->sum_j = nrg_arena_array(&e->memory, n, sizeof *to->sum_j);
+    to->gap = nrg_arena_array(&e->memory, n, sizeof *to->gap);
+    if (e->memory.failed)
+        return -ENOMEM;
+    to->n = 0;
+    for (size_t i = 0; i < tl->n; i++) {
+        to->t_ns[to->n] = tl->t_ns[i];
+        to->sum_j[to->n] = tl->sum_j[i];
+        to->gap[to->n++] = tl->gap[i];
+        for (; next < part->n_divisions && part->divisions[next].from == i; next++) {
+            to->t_ns[to->n] = part->divisions[next].t_ns;
+            to->sum_j[to->n++] = part->divisions[next].sum_j;
+        }
+    }
+    return 0;
+}
+
+/* Where spans are shorter than two intervals, hardly one is between two that are whole. */
+static bool can_divide(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    double stretches = 0, width_s = (double)part->width_ns * 1e-9;
+    for (size_t i = 0; i < e->walk.paths.n; i++)
+        stretches += (double)e->survey.paths[i].stretches;
+    return part->method == NRG_METHOD_INTEGRATE && !part->tl->gauge && part->tl->n > 2 &&
+           part->channel->channel.provenance != NRG_ESTIMATED &&
+           2 * stretches < e->out->duration_s / width_s;
+}
+
+static double mean_power_w(const struct nrg_timeline *tl)
+{
+    double s = (double)(tl->t_ns[tl->n - 1] - tl->t_ns[0]) * 1e-9;
+    return s > 0 ? (tl->sum_j[tl->n - 1] - tl->sum_j[0]) / s : 0;
+}
+
+int nrg_divide_intervals(struct nrg_engine *e)
+{
+    struct divider d = {.e = e};
+    bool any = false;
+    d.parts = nrg_arena_array(&e->memory, e->n_parts + 1, sizeof *d.parts);
+    if (!d.parts)
+        return -ENOMEM;
+    for (size_t p = 0; p < e->n_parts; p++) {
+        if (!can_divide(e, &e->parts[p]))
+            continue;
+        any = true;
+        d.parts[p].part = &e->parts[p];
+        d.parts[p].mean_w = mean_power_w(e->parts[p].tl);
+        nrg_grid_init(&d.parts[p].grid, e->parts[p].tl, e->parts[p].width_ns);
+    }
+    int rc = any ? nrg_span_walk_run(&e->walk, e->cells.begin_ns[e->cells.n], on_event, &d) : 0;
+    for (size_t p = 0; !rc && p < e->n_parts; p++) {
+        if (!d.parts[p].part)
+            continue;
+        rc = settle_cut(&d.parts[p], UINT32_MAX);
+        if (!rc && e->parts[p].n_divisions)
+            rc = make_timeline(e, &e->parts[p]);
+    }
+    return rc;
+}
