@@ -128,7 +128,7 @@ static double usual_distance_ns(const struct nrg_timeline *tl, int64_t begin_ns,
     double *apart = calloc(tl->n + 1, sizeof *apart), result = NAN;
     size_t n = 0, last = 0;
     for (size_t i = 1; apart && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
-        if (tl->t_ns[i] < begin_ns || tl->gauge[i] == tl->gauge[i - 1])
+        if (tl->t_ns[i] < begin_ns || !nrg_update_is_news(tl, i))
             continue;
         if (last)
             apart[n++] = (double)(tl->t_ns[i] - tl->t_ns[last]);
@@ -147,11 +147,12 @@ static int list_updates(struct load *load, const struct nrg_timeline *tl, int64_
 {
     int rc = 0;
     for (size_t i = 1; !rc && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
-        if (tl->t_ns[i] < load->zero_ns || tl->gauge[i] == tl->gauge[i - 1])
+        if (tl->t_ns[i] < load->zero_ns || !nrg_update_is_news(tl, i))
             continue;
-        double t = (double)(tl->t_ns[i] - load->zero_ns);
-        double k = round((t - grid->origin_ns) / grid->period_ns);
-        struct update update = {(grid->origin_ns + k * grid->period_ns) / 1e9, tl->gauge[i]};
+        double t_s = (double)(tl->t_ns[i - 1] - load->zero_ns) / 2e9 +
+                     (double)(tl->t_ns[i] - load->zero_ns) / 2e9;
+        double k = round((t_s - grid->origin_s) / grid->period_s);
+        struct update update = {grid->origin_s + k * grid->period_s, tl->gauge[i]};
         rc = nrg_append(&load->updates, &load->n_updates, &load->cap_updates, &update,
                         sizeof update);
     }
@@ -271,14 +272,13 @@ static int fit_load(struct load *load, const struct nrg_timeline *tl, struct nrg
     if (load->n_updates < LEAST_UPDATES)
         return nrg_fail(err, -ENODATA, NULL, "can't be told: only %zu updates were seen",
                         load->n_updates);
-    fit->update_s = grid.period_ns / 1e9;
+    fit->update_s = grid.period_s;
     struct place best = find_place(load, fit->update_s);
     fit->window_s = best.window_s;
     fit->window_low_s = end_of_interval(load, &best, fit->update_s, 1 / STEP);
     fit->window_high_s = end_of_interval(load, &best, fit->update_s, STEP);
-    /* Readings show an update half of their distance late, on average. */
-    fit->delay_s = best.delay_s - grid.spacing_ns / 2e9;
-    fit->delay_sd_s = grid.spacing_ns / 1e9 / sqrt(12);
+    fit->delay_s = best.delay_s;
+    fit->delay_sd_s = grid.half_origin_s / sqrt(3);
     fit->off_w = best.line.offset;
     fit->on_w = best.line.offset + best.line.slope;
     fit->explained = best.line.all > 0 ? 1 - best.line.residual / best.line.all : 0;

@@ -50,8 +50,8 @@ struct walk {
 /* Time inside of windows up to t, of those that end at origin - phase + k * period. */
 static double seen_up_to(const struct walk *w, size_t phase, double t_ns)
 {
-    double period = w->grid.period_ns, shift = period * (double)phase / PHASES;
-    double at = t_ns - (w->grid.origin_ns - shift - w->window_ns);
+    double period = w->grid.period_s * 1e9, shift = period * (double)phase / PHASES;
+    double at = t_ns - (w->grid.origin_s * 1e9 - shift - w->window_ns);
     double periods = floor(at / period);
     return periods * w->window_ns + fmin(at - periods * period, w->window_ns);
 }
@@ -173,7 +173,7 @@ double nrg_unseen_share(struct nrg_frame *frame, const struct nrg_channel *c,
     if (!nrg_recording_has_spans(frame->recording) ||
         !nrg_update_grid_fit(tl, s->begin_ns, s->end_ns, (double)c->update_ns, READ_PER_UPDATE,
                              &w.grid) ||
-        w.grid.period_ns <= w.window_ns)
+        w.grid.period_s * 1e9 <= w.window_ns)
         return NAN;
     int rc = choose_tracks(&w, frame->recording, c->name);
     if (!rc)

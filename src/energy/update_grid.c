@@ -1,33 +1,116 @@
-/* See update_grid.h. Between two changes lie as many periods as their distance is nearest to. */
+/* See update_grid.h. Periods are tried about that of the line; each leaves phases, or none. */
 #include "energy/update_grid.h"
 
 #include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
 
 #define LEAST_CHANGES 16
+#define PERIODS       2001 /* that are looked at, for one that all updates allow */
+#define PERIOD_OFF    2e-3 /* of the period, to both sides */
+#define JITTER        0.1  /* of the time between readings: how far an update may lie outside */
+
+bool nrg_update_is_news(const struct nrg_timeline *tl, size_t i)
+{
+    return tl->gauge ? tl->gauge[i] != tl->gauge[i - 1] : tl->sum_j[i] != tl->sum_j[i - 1];
+}
+
+static double middle_s(const struct nrg_update *update)
+{
+    return (update->low_s + update->high_s) / 2;
+}
+
+void nrg_updates_number(struct nrg_update *u, size_t n, double about_s)
+{
+    for (size_t i = 0; i < n; i++)
+        u[i].number =
+            i ? u[i - 1].number + fmax(1, round((middle_s(&u[i]) - middle_s(&u[i - 1])) / about_s))
+              : 0;
+}
+
+static bool fit_line(const struct nrg_update *u, size_t n, struct nrg_update_grid *grid)
+{
+    double sum_k = 0, sum_t = 0, sum_kk = 0, sum_kt = 0, count = (double)n;
+    for (size_t i = 0; i < n; i++) {
+        double k = u[i].number, t = middle_s(&u[i]);
+        sum_k += k, sum_t += t, sum_kk += k * k, sum_kt += k * t;
+    }
+    double det = count * sum_kk - sum_k * sum_k;
+    if (!(det > 0))
+        return false;
+    grid->period_s = (count * sum_kt - sum_k * sum_t) / det;
+    grid->origin_s = (sum_t - grid->period_s * sum_k) / count;
+    return grid->period_s > 0;
+}
+
+/* Phases with which all updates lie where they may; none where low is above high. */
+struct phases {
+    double low_s, high_s;
+};
+
+static struct phases phases_of(const struct nrg_update *u, size_t n, double period_s)
+{
+    struct phases p = {-INFINITY, INFINITY};
+    for (size_t i = 0; i < n; i++) {
+        p.low_s = fmax(p.low_s, u[i].low_s - period_s * u[i].number);
+        p.high_s = fmin(p.high_s, u[i].high_s - period_s * u[i].number);
+    }
+    return p;
+}
+
+bool nrg_update_grid_find(const struct nrg_update *u, size_t n, struct nrg_update_grid *grid)
+{
+    *grid = (struct nrg_update_grid){0};
+    if (!n || !fit_line(u, n, grid))
+        return false;
+    double line_s = grid->period_s, step_s = 2 * PERIOD_OFF * line_s / (PERIODS - 1);
+    double slack_s = JITTER * (u[0].high_s - u[0].low_s);
+    double low_s = INFINITY, high_s = -INFINITY, widest_s = -INFINITY;
+    for (int i = 0; i < PERIODS; i++) {
+        double period_s = line_s + step_s * (i - PERIODS / 2);
+        struct phases phases = phases_of(u, n, period_s);
+        double room_s = phases.high_s - phases.low_s;
+        widest_s = fmax(widest_s, room_s);
+        if (room_s > -slack_s) {
+            low_s = fmin(low_s, period_s);
+            high_s = fmax(high_s, period_s);
+        }
+    }
+    grid->half_period_s = step_s;
+    grid->half_origin_s = slack_s;
+    if (!(widest_s > -slack_s))
+        return true;
+    grid->regular = true;
+    grid->period_s = (low_s + high_s) / 2;
+    struct phases phases = phases_of(u, n, grid->period_s);
+    grid->origin_s = (phases.low_s + phases.high_s) / 2;
+    grid->half_period_s = fmax((high_s - low_s) / 2, step_s);
+    grid->half_origin_s = fmax(widest_s / 2, slack_s) + slack_s;
+    return true;
+}
 
 bool nrg_update_grid_fit(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns,
                          double update_ns, double per_update, struct nrg_update_grid *grid)
 {
-    double k = 0, n = 0, sum_k = 0, sum_t = 0, sum_kk = 0, sum_kt = 0, last = 0, readings = 0;
-    for (size_t i = 1; tl->gauge && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
+    struct nrg_update *updates = NULL;
+    size_t n = 0, cap = 0;
+    double readings = 0;
+    int rc = 0;
+    for (size_t i = 1; !rc && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
+        struct nrg_update update = {(double)(tl->t_ns[i - 1] - begin_ns) / 1e9,
+                                    (double)(tl->t_ns[i] - begin_ns) / 1e9, 0};
         if (tl->t_ns[i] < begin_ns)
             continue;
         readings++;
-        if (tl->gauge[i] == tl->gauge[i - 1])
-            continue;
-        double t = (double)(tl->t_ns[i] - begin_ns);
-        if (n > 0)
-            k += fmax(1, round((t - last) / update_ns));
-        last = t;
-        n++;
-        sum_k += k, sum_t += t, sum_kk += k * k, sum_kt += k * t;
+        if (nrg_update_is_news(tl, i))
+            rc = nrg_append(&updates, &n, &cap, &update, sizeof update);
     }
-    double det = n * sum_kk - sum_k * sum_k, length = (double)(end_ns - begin_ns);
-    if (n < LEAST_CHANGES || readings * update_ns < per_update * length || !(det > 0))
-        return false;
-    grid->period_ns = (n * sum_kt - sum_k * sum_t) / det;
-    grid->origin_ns = (sum_t - grid->period_ns * sum_k) / n;
-    grid->spacing_ns = length / readings;
-    grid->changes = (size_t)n;
-    return grid->period_ns > 0;
+    bool enough =
+        n >= LEAST_CHANGES && readings * update_ns >= per_update * (double)(end_ns - begin_ns);
+    if (!rc && enough)
+        nrg_updates_number(updates, n, update_ns / 1e9);
+    bool found = !rc && enough && nrg_update_grid_find(updates, n, grid);
+    free(updates);
+    return found;
 }

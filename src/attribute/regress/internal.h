@@ -16,6 +16,7 @@
 #include "attribute/regress/rows.h"
 #include "base/arena.h"
 #include "base/nnls.h"
+#include "energy/update_grid.h"
 
 /*
  * What a row is off by: e[i] = phi e[i-1] + u[i] - theta u[i-1], with u independent of one another
@@ -61,7 +62,7 @@ struct nrg_published {
     bool used;
     struct nrg_timeline timeline;
     int64_t *before_ns; /* the last reading of the value before */
-    double *steps;      /* updates since the value before */
+    struct nrg_update *updates;
 };
 
 struct nrg_regress {

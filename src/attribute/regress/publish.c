@@ -15,14 +15,11 @@
 #include "base/stats.h"
 
 #define SLOWER        2.5 /* updates that last so many readings are found */
-#define MOST_BRACKETS (1 << 16)
-#define PERIODS       2001 /* that are looked at, for one that all brackets allow */
-#define PERIOD_OFF    2e-3 /* of the period, to both sides */
-#define REGULAR       0.8  /* of the news */
-#define JITTER        0.1  /* of a bracket: how far an update may lie outside of it */
-#define TRIALS        7    /* of each, phase and period, in a round */
-#define WINDOW_TRIALS 21   /* the same of a part-time sensor, in the first round */
-#define STARTS        8    /* of the first round, that are followed up */
+#define MOST_UPDATES  (1 << 16)
+#define REGULAR       0.8 /* of the news */
+#define TRIALS        7   /* of each, phase and period, in a round */
+#define WINDOW_TRIALS 21  /* the same of a part-time sensor, in the first round */
+#define STARTS        8   /* of the first round, that are followed up */
 #define ROUNDS        5
 #define WINDOW_ROUNDS 12
 #define NARROWER      1.2 /* the next round: so many steps of this one to both sides */
@@ -30,21 +27,11 @@
 #define GRID_COLUMNS  128    /* more make the search too long */
 #define GRID_SLICES   200000 /* of a trial */
 
-/* A new value, and between which readings it came. */
-struct bracket {
-    double low_s, high_s, number; /* number: of the update, counted from the first */
-};
-
-static bool is_news(const struct nrg_timeline *tl, size_t i)
-{
-    return tl->gauge ? tl->gauge[i] != tl->gauge[i - 1] : tl->sum_j[i] != tl->sum_j[i - 1];
-}
-
 static size_t count_news(const struct nrg_timeline *tl)
 {
     size_t n = 0;
     for (size_t i = 1; i < tl->n; i++)
-        n += is_news(tl, i);
+        n += nrg_update_is_news(tl, i);
     return n;
 }
 
@@ -64,7 +51,7 @@ static int take_news(struct nrg_regress *r, const struct nrg_timeline *tl, size_
     for (size_t i = 1; i < tl->n; i++) {
         if (own->n)
             own->gap[own->n - 1] |= tl->gap[i - 1];
-        if (!is_news(tl, i))
+        if (!nrg_update_is_news(tl, i))
             continue;
         r->published.before_ns[own->n] = tl->t_ns[i - 1];
         own->t_ns[own->n] = tl->t_ns[i];
@@ -135,41 +122,27 @@ int nrg_regress_take_news(struct nrg_regress *r)
     return rc;
 }
 
-/* Numbers of the updates: how many periods after the first each came. */
-static void fill_brackets(const struct nrg_regress *r, size_t n, struct bracket *brackets)
+/* Between which readings each update came, and which one it is. */
+static int number_updates(struct nrg_regress *r)
 {
     const struct nrg_timeline *own = &r->published.timeline;
-    double number = 0;
-    for (size_t i = 0; i < n; i++) {
-        number += r->published.steps[i];
-        brackets[i] = (struct bracket){(double)(r->published.before_ns[i] - own->t_ns[0]) / 1e9,
-                                       (double)(own->t_ns[i] - own->t_ns[0]) / 1e9, number};
-    }
-}
-
-/* Phases with which all updates lie within their brackets; none where low is above high. */
-struct phases {
-    double low_s, high_s;
-};
-
-static struct phases phases_of(const struct bracket *b, size_t n, double period_s)
-{
-    struct phases p = {-INFINITY, INFINITY};
-    for (size_t i = 0; i < n; i++) {
-        p.low_s = fmax(p.low_s, b[i].low_s - period_s * b[i].number);
-        p.high_s = fmin(p.high_s, b[i].high_s - period_s * b[i].number);
-    }
-    return p;
+    struct nrg_update *updates = nrg_arena_array(&r->memory, own->n, sizeof *updates);
+    r->published.updates = updates;
+    if (!updates)
+        return -ENOMEM;
+    for (size_t i = 0; i < own->n; i++)
+        updates[i] = (struct nrg_update){(double)(r->published.before_ns[i] - own->t_ns[0]) / 1e9,
+                                         (double)(own->t_ns[i] - own->t_ns[0]) / 1e9, 0};
+    nrg_updates_number(updates, own->n, median_update_s(r));
+    return 0;
 }
 
 static void set_times(struct nrg_regress *r, double phase_s, double period_s, double first_ns)
 {
     struct nrg_timeline *own = &r->published.timeline;
-    double number = 0;
-    for (size_t i = 0; i < own->n; i++) {
-        number += r->published.steps[i];
-        own->t_ns[i] = (int64_t)(first_ns + (phase_s + period_s * number) * 1e9);
-    }
+    for (size_t i = 0; i < own->n; i++)
+        own->t_ns[i] =
+            (int64_t)(first_ns + (phase_s + period_s * r->published.updates[i].number) * 1e9);
 }
 
 struct grid {
@@ -209,34 +182,6 @@ static int try_grid(struct nrg_regress *r, double first_ns, struct grid *grid)
         }
     }
     return rc;
-}
-
-/* What the brackets allow: periods, and how far phases may be from their middle. */
-struct allowed {
-    double period_s, half_period_s, half_phase_s;
-};
-
-/* -ERANGE: no period puts all updates within their brackets, not even with some jitter. */
-static int find_allowed(const struct bracket *b, size_t n, double period_s, struct allowed *allowed)
-{
-    double step = 2 * PERIOD_OFF * period_s / (PERIODS - 1);
-    double slack_s = JITTER * (b[0].high_s - b[0].low_s);
-    double low_p = INFINITY, high_p = -INFINITY, widest_s = -INFINITY;
-    for (int i = 0; i < PERIODS; i++) {
-        double p = period_s + step * (i - PERIODS / 2);
-        struct phases phases = phases_of(b, n, p);
-        double room_s = phases.high_s - phases.low_s;
-        widest_s = fmax(widest_s, room_s);
-        if (room_s > -slack_s) {
-            low_p = fmin(low_p, p);
-            high_p = fmax(high_p, p);
-        }
-    }
-    if (!(widest_s > -slack_s))
-        return -ERANGE;
-    *allowed = (struct allowed){(low_p + high_p) / 2, fmax((high_p - low_p) / 2, step),
-                                fmax(widest_s / 2, slack_s) + slack_s};
-    return 0;
 }
 
 /* A part of what brackets allow, in which grids are tried. */
@@ -325,23 +270,17 @@ static int refine_grid(struct nrg_regress *r, double first_ns, struct region reg
  * A sensor that looks part of the time sees other classes with every grid, and some wrong grids
  * explain what it saw better than their neighbours do: several are followed up.
  */
-static int search_grid(struct nrg_regress *r, const struct bracket *b, size_t n, double period_s,
+static int search_grid(struct nrg_regress *r, const struct nrg_update_grid *allowed, double turn,
                        double first_ns)
 {
-    struct allowed allowed;
     struct grid trials[WINDOW_TRIALS * WINDOW_TRIALS], best[STARTS] = {{.rest = INFINITY}};
-    int rc = find_allowed(b, n, period_s, &allowed);
-    if (rc)
-        return rc;
     bool window = nrg_regress_sees_window(r);
-    struct phases phases = phases_of(b, n, allowed.period_s);
-    struct region region = {
-        .middle = {.phase_s = (phases.low_s + phases.high_s) / 2, .period_s = allowed.period_s},
-        .half_period_s = allowed.half_period_s,
-        .half_phase_s = allowed.half_phase_s,
-        .turn = b[n - 1].number / 2,
-        .trials = window ? WINDOW_TRIALS : TRIALS};
-    rc = try_region(r, first_ns, &region, trials);
+    struct region region = {.middle = {.phase_s = allowed->origin_s, .period_s = allowed->period_s},
+                            .half_period_s = allowed->half_period_s,
+                            .half_phase_s = allowed->half_origin_s,
+                            .turn = turn,
+                            .trials = window ? WINDOW_TRIALS : TRIALS};
+    int rc = try_region(r, first_ns, &region, trials);
     size_t starts = rc ? 0 : take_lowest(&region, trials, best, window ? STARTS : 1);
     for (size_t i = 0; !rc && i < starts; i++) {
         rc = refine_grid(r, first_ns, region, window ? WINDOW_ROUNDS : ROUNDS, &best[i]);
@@ -356,24 +295,19 @@ static int search_grid(struct nrg_regress *r, const struct bracket *b, size_t n,
 int nrg_regress_find_updates(struct nrg_regress *r)
 {
     struct nrg_timeline *own = &r->published.timeline;
+    struct nrg_update_grid grid;
     if (!r->published.used || own->n < 30 || r->n_columns > GRID_COLUMNS)
         return 0;
-    size_t n = own->n < MOST_BRACKETS ? own->n : MOST_BRACKETS;
-    struct bracket *brackets = nrg_arena_array(&r->memory, n, sizeof *brackets);
-    int64_t *read_ns = nrg_arena_array(&r->memory, own->n, sizeof *read_ns);
-    r->published.steps = nrg_arena_array(&r->memory, own->n, sizeof *r->published.steps);
-    if (r->memory.failed)
-        return -ENOMEM;
-    memcpy(read_ns, own->t_ns, own->n * sizeof *read_ns);
-    double period_s = median_update_s(r), first_ns = (double)own->t_ns[0];
-    for (size_t i = 1; i < own->n; i++)
-        r->published.steps[i] = round((middle_s(r, i) - middle_s(r, i - 1)) / period_s);
-    fill_brackets(r, n, brackets);
-    int rc = search_grid(r, brackets, n, period_s, first_ns);
-    if (rc == -ERANGE) { /* the middle of each bracket, then: the kernel says how wide it is */
-        for (size_t i = 0; i < own->n; i++)
-            own->t_ns[i] = r->published.before_ns[i] + (read_ns[i] - r->published.before_ns[i]) / 2;
-        rc = 0;
-    }
-    return rc;
+    size_t n = own->n < MOST_UPDATES ? own->n : MOST_UPDATES;
+    int rc = number_updates(r);
+    if (rc)
+        return rc;
+    const struct nrg_update *updates = r->published.updates;
+    double first_ns = (double)own->t_ns[0];
+    if (nrg_update_grid_find(updates, n, &grid) && grid.regular)
+        return search_grid(r, &grid, updates[n - 1].number / 2, first_ns);
+    /* the middle of each bracket, then: the kernel says how wide it is */
+    for (size_t i = 0; i < own->n; i++)
+        own->t_ns[i] = r->published.before_ns[i] + (own->t_ns[i] - r->published.before_ns[i]) / 2;
+    return 0;
 }

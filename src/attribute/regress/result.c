@@ -15,6 +15,8 @@
 #define UNEVEN     0.55  /* of a wait that is always at the same time */
 #define MOST       1.05  /* of all energy: the sum has an error too */
 #define IDLE_KNOWN 0.5   /* of the mean power: an idle interval wider than this is not known */
+#define IMPOSSIBLE 6.0   /* deviations */
+#define MISPLACED  4.0   /* times as much */
 #define IDLE_TIME  0.001 /* of the time without any span: less is not enough */
 
 /* Idle is kept when there was enough time without spans to know it from. */
@@ -206,6 +208,14 @@ static double untold_w(const struct nrg_solver *s, size_t p)
     return known && is_alone(s, p) ? r->untold * fabs(r->with_calls[column] - r->prior[column]) : 0;
 }
 
+/* A window that was sought in the wrong place shows by an idle power that can't be, after what the
+ * baseline says: powers of classes are then off by more than that. */
+static double misplaced_w(const struct nrg_solver *s, const struct nrg_regress_result *result)
+{
+    double off_w = fabs(result->idle_off_w), known_w = s->r->options.idle_error_w;
+    return result->window && known_w > 0 && off_w > IMPOSSIBLE * known_w ? MISPLACED * off_w : 0;
+}
+
 static void set_class(const struct nrg_solver *s, struct nrg_regress_result *result, size_t p)
 {
     const struct nrg_regress *r = s->r;
@@ -215,7 +225,8 @@ static void set_class(const struct nrg_solver *s, struct nrg_regress_result *res
     c->drift_w = s->untold * joint_power(s, p, s->moved);
     double half = hypot(result->t * sqrt(fmax(joint_covariance(s, p, p), 0)),
                         NRG_REGRESS_LEAST_ERROR * c->power_w) +
-                  blurred_w(s, p, c->power_w) + untold_w(s, p) + fabs(c->drift_w);
+                  blurred_w(s, p, c->power_w) + untold_w(s, p) + fabs(c->drift_w) +
+                  misplaced_w(s, result);
     struct interval i = make_interval(s, c->power_w, joint_power(s, p, s->free_beta), half, most);
     c->low_w = i.low;
     c->high_w = i.high;
