@@ -22,6 +22,7 @@
 #define STARTS        8   /* of the first round, that are followed up */
 #define ROUNDS        5
 #define WINDOW_ROUNDS 12
+#define ONLY_ROUNDING 1.2 /* what is left: no other grid can be better */
 #define NARROWER      1.2 /* the next round: so many steps of this one to both sides */
 #define GRID_ROWS     4000
 #define GRID_COLUMNS  128    /* more make the search too long */
@@ -282,7 +283,8 @@ static int search_grid(struct nrg_regress *r, const struct nrg_update_grid *allo
                             .trials = window ? WINDOW_TRIALS : TRIALS};
     int rc = try_region(r, first_ns, &region, trials);
     size_t starts = rc ? 0 : take_lowest(&region, trials, best, window ? STARTS : 1);
-    for (size_t i = 0; !rc && i < starts; i++) {
+    double enough = ONLY_ROUNDING * r->quantum * r->quantum / 12;
+    for (size_t i = 0; !rc && i < starts && (!i || best[0].rest > enough); i++) {
         rc = refine_grid(r, first_ns, region, window ? WINDOW_ROUNDS : ROUNDS, &best[i]);
         if (best[i].rest < best[0].rest)
             best[0] = best[i];
