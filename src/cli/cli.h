@@ -76,6 +76,7 @@ struct nrg_command {
     size_t values_size;
     const void *defaults; /* values before any option; NULL: zeros */
     const char *actions;  /* words that the first operand may be, for completion; NULL: a file */
+    int not_started_code; /* exit code when its settings file is wrong; 0: 2, as wrong usage */
     bool takes_command;   /* what follows the first operand belongs to the measured command */
     int (*run)(struct nrg_cli *cli, void *values, int argc, char **argv);
 };

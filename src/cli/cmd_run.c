@@ -494,6 +494,7 @@ const struct nrg_command nrg_cmd_run = {
                 "  nrg run --meter 'emonpi:/dev/ttyAMA0?node=5' -- ./solver   # docs/meters.md\n",
     .options = options,
     .values_size = sizeof(struct values),
+    .not_started_code = EXIT_NRG_FAILED,
     .takes_command = true,
     .run = run_run,
 };

@@ -20,7 +20,7 @@ const char *nrg_option_wants(const struct nrg_opt *opt, char *buf, size_t size);
 
 /*
  * Parses argv (after the command's name) into values. Returns the index of the first operand,
- * or -EINVAL after saying on stderr what is wrong.
+ * or -EINVAL after saying on stderr what is wrong; -EBADMSG: in the settings file.
  */
 int nrg_options_parse(struct nrg_cli *cli, void *values, int argc, char **argv);
 void nrg_options_release(const struct nrg_command *command, void *values);

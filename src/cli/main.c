@@ -1,4 +1,5 @@
 /* The program: finds the command in the table, parses its options, runs it. See cli.h. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,6 +43,8 @@ static int run_command(struct nrg_cli *cli, int argc, char **argv)
     struct nrg_error err;
     void *values = calloc(1, cli->command->values_size + 1);
     int first = values ? nrg_options_parse(cli, values, argc, argv) : -1, code = 2;
+    if (first == -EBADMSG && cli->command->not_started_code)
+        code = cli->command->not_started_code;
     if (first >= 0 && cli->help) {
         nrg_help_command(cli->command);
         code = 0;

@@ -112,7 +112,7 @@ int nrg_settings_apply(struct nrg_cli *cli, void *values)
     const struct nrg_context here = {.root = {.fd = -1, .live = NRG_PART_ALL}};
     if (nrg_meter_config_read(config, &here, nrg_settings_folder(folder, sizeof folder), &err)) {
         nrg_complain(&err, 2);
-        return -EINVAL;
+        return -EBADMSG;
     }
     int rc = 0;
     /* The user's file is read first: backwards, so that it has the last word. */
@@ -122,7 +122,7 @@ int nrg_settings_apply(struct nrg_cli *cli, void *values)
                  ? store_entry(cli, values, &config->options[i])
                  : say_unknown(&config->options[i], &guess);
     }
-    return rc;
+    return rc ? -EBADMSG : 0;
 }
 
 void nrg_settings_given(struct nrg_settings *settings, const struct nrg_opt *opt, const char *value)

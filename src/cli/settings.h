@@ -32,7 +32,7 @@ struct nrg_settings {
     size_t n;
 };
 
-/* Reads the files and stores what they say into values. 0, or -EINVAL after saying why not. */
+/* Reads the files and stores what they say into values. 0, or -EBADMSG after saying why not. */
 int nrg_settings_apply(struct nrg_cli *cli, void *values);
 /* An option of the command line; the value may be NULL. */
 void nrg_settings_given(struct nrg_settings *settings, const struct nrg_opt *opt,

@@ -63,7 +63,7 @@ const char *nrg_import_foreign(const char *line, size_t len)
 
 /* What the keys at the top of a document tell. */
 struct top {
-    bool is_object;
+    bool is_object, is_empty;
     char keys[LOOKED_AT][48];
     char schema[48]; /* of nrg's own documents */
     size_t n;
@@ -90,9 +90,11 @@ static void read_top(FILE *in, struct top *top)
         return;
     int token = nrg_json_next(&s, &ignored);
     top->is_object = token == NRG_JSON_OBJECT;
-    while (top->is_object && top->n < LOOKED_AT && nrg_json_next(&s, &ignored) == NRG_JSON_KEY)
+    while (top->is_object && top->n < LOOKED_AT &&
+           (token = nrg_json_next(&s, &ignored)) == NRG_JSON_KEY)
         if (read_key(&s, top))
             break;
+    top->is_empty = top->is_object && !top->n && token == NRG_JSON_OBJECT_END;
     nrg_json_release(&s);
 }
 
@@ -123,8 +125,10 @@ int nrg_import_foreign_json(FILE *in, const char *path, struct nrg_error *err)
         return 0;
     read_top(in, &top);
     clearerr(in);
-    if (fseek(in, 0, SEEK_SET) || !top.n)
+    if (fseek(in, 0, SEEK_SET) || (!top.n && !top.is_empty))
         return 0;
+    if (top.is_empty)
+        return nrg_fail(err, -EINVAL, path, "holds no record: an empty object");
     if (!strncmp(top.schema, "nrg.", 4))
         return nrg_fail(err, -EINVAL, path,
                         "is what nrg itself wrote (%s): give the recording, the .nrg file",

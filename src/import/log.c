@@ -71,7 +71,8 @@ static int unknown_format(const struct nrg_import *im, struct nrg_error *err)
     if (nrg_import_foreign_json(im->lines.in, im->options->path, err))
         return -EINVAL;
     return nrg_fail_at(err, -EINVAL, im->options->path, im->lines.number,
-                       "is no log that nrg knows: AIPowerMeter's power_metrics.json, tegrastats, "
+                       "is neither a log nor layer times that nrg knows: AIPowerMeter's "
+                       "power_metrics.json, tegrastats, "
                        "nvidia-smi --format=csv, perf stat -I -x, , CodeCarbon's emissions.csv, "
                        "Zeus's CSV, a Jetson power log (20250128-13:38:25.941535,mV,mA), "
                        "or CSV of nrg's own (time_s,package-0:energy_j)");

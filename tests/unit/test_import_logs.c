@@ -362,7 +362,7 @@ static void others_are_named(void **state)
     expect_refusal("{\"colour\": 1,\n \"size\": [2], \"x\": {}}", "\"colour\", \"size\", \"x\"");
     expect_refusal("run_id,experiment_id,status,artifact_uri\n1,2,3,4\n", "MLflow");
     expect_refusal("<!doctype html><p>not found", "web page");
-    expect_refusal("what,is,this\n", "is no log that nrg knows");
+    expect_refusal("what,is,this\n", "is neither a log");
 }
 
 int main(void)
