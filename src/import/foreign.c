@@ -44,6 +44,19 @@ static const struct {
     {{"swagger", "paths"}, "is the description of a web interface"},
 };
 
+/* "2026/09/24 18:00:00.000, 200.00": what the numbers are is not in the file. */
+static bool is_bare_nvidia_smi(const char *line, size_t len)
+{
+    static const char form[] = "dddd/dd/dd dd:dd:dd";
+    size_t at = 0;
+    if (len < sizeof form)
+        return false;
+    for (; at < sizeof form - 1; at++)
+        if (form[at] == 'd' ? !isdigit((unsigned char)line[at]) : line[at] != form[at])
+            return false;
+    return memchr(line + at, ',', len - at) != NULL;
+}
+
 const char *nrg_import_foreign(const char *line, size_t len)
 {
     while (len && isspace((unsigned char)*line))
@@ -58,6 +71,9 @@ const char *nrg_import_foreign(const char *line, size_t len)
             nrg_import_has_column(line, len, tables[i].columns[1]) &&
             nrg_import_has_column(line, len, tables[i].columns[2]))
             return tables[i].what;
+    if (is_bare_nvidia_smi(line, len))
+        return "looks like nvidia-smi's CSV without names and units: leave noheader or nounits out "
+               "of its --format, so that the file tells what its numbers are";
     return NULL;
 }
 

@@ -153,6 +153,7 @@ static void nvidia_smi_names_gpus(void **state)
 static void nvidia_smi_refuses(void **state)
 {
     (void)state;
+    expect_refusal("2025/04/09 08:59:06.356, 60.00, 40\n", "without names and units");
     expect_refusal("index, power.draw [W]\n0, 60 W\n", "timestamp");
     expect_refusal("timestamp, power.draw [W]\n2025/04/09 08:59:06.3, sixty\n", "power.draw");
     expect_refusal("timestamp, power.draw [W]\n2025/04/09 08:59:06.3, 60 %\n", "power.draw");
