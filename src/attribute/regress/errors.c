@@ -101,14 +101,16 @@ static double inside_j(const struct sums *s, const struct nrg_part *part)
     return sum_j;
 }
 
-/* Classes that no reading saw: nothing says that they differ in opposite directions. */
-static void add_unseen(const struct sums *s, const struct nrg_part *part, uint32_t place,
-                       struct nrg_row_error *whole)
+/* Classes that no reading saw: nothing says that they differ in opposite directions. Those of other
+ * domains' tracks have no part in it. */
+static void add_unseen(const struct sums *s, size_t p, uint32_t place, struct nrg_row_error *whole)
 {
     const struct nrg_engine *e = s->e;
+    const struct nrg_part *part = &e->parts[p];
     for (uint32_t k = s->at[place]; k <= s->last[place]; k++) {
         uint32_t inner = s->order[k], c = e->class_of[inner];
-        if (c == UINT32_MAX || !isnan(part->regressed.classes[c].power_w))
+        if (c == UINT32_MAX || !isnan(part->regressed.classes[c].power_w) ||
+            !(e->row_parts[inner * e->n_parts + p].covered_ns > 0))
             continue;
         whole->below_j += part->below_w[inner] * e->rows[inner].cost_s;
         whole->above_j += part->above_w[inner] * e->rows[inner].cost_s;
@@ -127,7 +129,7 @@ static void whole_errors(struct sums *s, size_t p)
                               2 * NRG_REGRESS_LEAST_ERROR * inside_j(s, part)) +
                         drift_j(s, part);
         *whole = (struct nrg_row_error){.below_j = half_j, .above_j = half_j};
-        add_unseen(s, part, i, whole);
+        add_unseen(s, p, i, whole);
         if (s->n == 1 && s->at[i] == s->last[i]) /* no place inside: as the class has it */
             *whole = e->row_parts[i * e->n_parts + p].self;
     }
