@@ -72,6 +72,11 @@ bool nrg_root_part_is_live(const struct nrg_root *root, unsigned part)
     return root->fd < 0 || (root->live & part) == part;
 }
 
+bool nrg_root_is_one_machine(const struct nrg_root *root, unsigned parts)
+{
+    return root->fd < 0 || !(root->live & parts) || (root->live & parts) == parts;
+}
+
 int nrg_root_open(const struct nrg_root *root, const char *path, int flags)
 {
     int fd;

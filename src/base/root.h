@@ -40,6 +40,10 @@ bool nrg_root_is_live(const struct nrg_root *root);
 /* The same of one part (NRG_PART_*) alone. */
 bool nrg_root_part_is_live(const struct nrg_root *root, unsigned part);
 
+/* True when these parts (NRG_PART_*) show one machine: all of the tree, or all of this machine.
+ * Else what the one says (of the processor) is not true of the other. */
+bool nrg_root_is_one_machine(const struct nrg_root *root, unsigned parts);
+
 /* Takes those of `parts` (NRG_PART_*) that the tree lacks from this machine. */
 void nrg_root_complete(struct nrg_root *root, unsigned parts);
 

@@ -161,7 +161,8 @@ static bool runs_installed(void)
 static void look_at(const struct nrg_root *root, struct machine *m)
 {
     struct nrg_cpu_model cpu;
-    bool known = !nrg_cpu_model_identify(root, &cpu);
+    bool known = nrg_root_is_one_machine(root, NRG_PART_PROC | NRG_PART_SYS) &&
+                 !nrg_cpu_model_identify(root, &cpu);
     enum nrg_cpu_vendor vendor = known ? nrg_cpu_vendor_of(&cpu) : NRG_VENDOR_OTHER;
     *m = (struct machine){
         .rapl = !known || vendor == NRG_VENDOR_INTEL ||

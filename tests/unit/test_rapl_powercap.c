@@ -76,6 +76,12 @@ static void nested_tree_and_amd(void **state)
     assert_null(probe_channel(&probe, "core-0", NULL));
     assert_non_null(strstr(probe_why(&probe, "core-0 (intel-rapl:0:0)")->why, "one core"));
     nrg_probe_release(&probe);
+
+    /* A tree without /proc: whose processor this machine has says nothing of its zones. */
+    t.ctx.root.live = NRG_PART_PROC;
+    tree_probe(&t, &probe, "rapl-powercap");
+    assert_non_null(probe_channel(&probe, "core-0", NULL));
+    nrg_probe_release(&probe);
     tree_release(&t);
 }
 

@@ -104,8 +104,8 @@ static int list_zones(const struct nrg_root *root, const char *dir, const char *
 static bool is_one_core(const struct nrg_root *root, const char *domain)
 {
     struct nrg_cpu_model model;
-    return !strcmp(domain, "core") && !nrg_cpu_model_identify(root, &model) &&
-           nrg_cpu_vendor_of(&model) == NRG_VENDOR_AMD;
+    return !strcmp(domain, "core") && nrg_root_is_one_machine(root, NRG_PART_PROC | NRG_PART_SYS) &&
+           !nrg_cpu_model_identify(root, &model) && nrg_cpu_vendor_of(&model) == NRG_VENDOR_AMD;
 }
 
 /* Adds one zone as a channel. `package` is its package's suffix, updated by package zones. */
