@@ -75,6 +75,11 @@ static bool refuses_perfmon(const struct machine *m)
     return !m->container && m->installed && m->paranoid > 2;
 }
 
+static bool is_strict_container(const struct machine *m)
+{
+    return m->container && m->paranoid > 2;
+}
+
 static bool takes_capability(const struct machine *m)
 {
     return !m->container && m->installed;
@@ -118,6 +123,9 @@ static const struct fix {
     {NRG_PMU_ABSENT, is_bare, "sudo modprobe rapl"},
 
     {NRG_PERF_DENIED, is_container, "start the container with --cap-add PERFMON"},
+    {NRG_PERF_DENIED, is_strict_container,
+     "and on the host:  sudo sysctl -w kernel.perf_event_paranoid=2   (above, Debian's kernels "
+     "refuse PERFMON)"},
     {NRG_PERF_DENIED, has_powercap, "with less harm: see RAPL through powercap"},
     {NRG_PERF_DENIED, takes_perfmon, "for nrg alone:  " SETCAP("cap_perfmon,cap_net_admin") SECURE},
     {NRG_PERF_DENIED, refuses_perfmon,

@@ -88,6 +88,8 @@ static void containers_are_told_about_the_container(void **state)
     tree_write(&t, "/.dockerenv", "%s", "");
     assert_true(advises(&t, NRG_PERF_DENIED, "--cap-add PERFMON"));
     assert_false(advises(&t, NRG_PERF_DENIED, "sudo"));
+    tree_write(&t, PARANOID, "4\n");
+    assert_true(advises(&t, NRG_PERF_DENIED, "on the host:  sudo sysctl"));
     assert_false(advises(&t, NRG_RAPL_ABSENT, "modprobe"));
     assert_true(advises(&t, NRG_RAPL_ABSENT, "-v /sys/devices/virtual/powercap"));
     tree_release(&t);
