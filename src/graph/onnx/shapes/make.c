@@ -80,7 +80,8 @@ int onnx_rule_constant_of_shape(struct onnx *x, struct nrg_op *op, int arg, stru
         v[i] = whole ? value->is[0] : 0;
         f[i] = real && value ? value->fs[0] : 0;
     }
-    return whole ? onnx_know_ints(x, op, 0, v, (size_t)n) : onnx_know_floats(x, op, 0, f, (size_t)n);
+    return whole ? onnx_know_ints(x, op, 0, v, (size_t)n)
+                 : onnx_know_floats(x, op, 0, f, (size_t)n);
 }
 
 static bool first_int(const struct onnx_known *known, int64_t *out)
