@@ -274,6 +274,30 @@ static void unknown_numbers_stay_unknown(void **state)
     nrg_model_release(&model);
 }
 
+/* 2 and infinity in 16 bits: the one is a size, the other is none. */
+static void halves_are_read(void **state)
+{
+    static const struct {
+        uint64_t bits;
+        const char *expect;
+    } cases[] = {{0x4000, "float32[2]"}, {0x7c00, "float32[-1]"}, {0xfe00, "float32[-1]"}};
+    static const char *const nodes[][3] = {{"Cast", "h", "n"}, {"ConstantOfShape", "n", "y"}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct nrg_str graph = {0}, tensor = {0};
+        pb_number(&tensor, 1, 1);
+        pb_number(&tensor, 2, 10);
+        pb_number(&tensor, 5, cases[i].bits);
+        pb_text(&tensor, 8, "h");
+        pb_message(&graph, 5, &tensor);
+        add_nodes(&graph, nodes, 2);
+        graph_output(&graph, "y");
+        struct nrg_model model = read_good(&graph, 13);
+        expect_type(&model, "y", cases[i].expect);
+        nrg_model_release(&model);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -286,6 +310,7 @@ int main(void)
         cmocka_unit_test(branches_that_differ_are_unknown),
         cmocka_unit_test(float_arithmetic_is_followed),
         cmocka_unit_test(unknown_numbers_stay_unknown),
+        cmocka_unit_test(halves_are_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
  * dimensions, dimensions whose product does not fit 63 bits.
  */
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -107,11 +108,14 @@ static bool read_external(const struct onnx *x, const struct contents *c, uint8_
     return good;
 }
 
+/* Infinity and what is no number are of no use as a size: neither is followed. */
 static double half_value(uint64_t bits)
 {
     int exponent = (int)(bits >> 10 & 31);
-    double fraction = (double)(bits & 1023) / 1024, scale = exponent ? 1 : 0;
-    double value = (scale + fraction) * (exponent ? (double)(1 << exponent) / 32768 : 1.0 / 16384);
+    double fraction = (double)(bits & 1023) / 1024;
+    double value = ldexp((exponent ? 1 : 0) + fraction, exponent ? exponent - 15 : -14);
+    if (exponent == 31)
+        return NAN;
     return bits >> 15 & 1 ? -value : value;
 }
 
