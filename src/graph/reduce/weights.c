@@ -10,6 +10,7 @@
  * has them as inputs of the same dotted names.
  */
 #include <ctype.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -42,13 +43,14 @@ static const struct {
     {" prim::CppOp ", {NULL, "weight", "bias", "running_mean", "running_var"}},
 };
 
-static const char *role_of(const struct nrg_op *op, size_t operand)
+/* The roles of its first operands, or NULL. */
+static const char *const *roles_of(const struct nrg_op *op)
 {
     char word[300];
     snprintf(word, sizeof word, " %s ", op->kind);
-    for (size_t i = 0; operand < ROLES && i < sizeof readers / sizeof *readers; i++)
+    for (size_t i = 0; i < sizeof readers / sizeof *readers; i++)
         if (strstr(readers[i].kinds, word))
-            return readers[i].roles[operand];
+            return readers[i].roles;
     return NULL;
 }
 
@@ -76,8 +78,8 @@ static bool is_path(const char *name)
 
 struct search {
     struct nrg_reducer *r;
-    const struct nrg_block *body;
-    const char **paths; /* by value id */
+    const char **paths;   /* by value id */
+    struct nrg_map taken; /* paths that were made up */
 };
 
 static const char *path_for(struct search *s, const struct nrg_op *op,
@@ -91,12 +93,12 @@ static const char *path_for(struct search *s, const struct nrg_op *op,
         snprintf(path, sizeof path, "%s.%s_%zu", module, role, member);
     else
         snprintf(path, sizeof path, "%s.%s", module, role);
-    for (size_t i = 0; i < s->body->n_inputs; i++) {
-        const char *taken = s->paths[s->body->inputs[i]->id];
-        if (taken && !strcmp(taken, path))
-            return value->name;
-    }
-    return nrg_reducer_copy(s->r, path, strlen(path));
+    if (nrg_map_get(&s->taken, path))
+        return value->name;
+    const char *copy = nrg_reducer_copy(s->r, path, strlen(path));
+    if (copy && nrg_map_set(&s->taken, copy, (void *)(uintptr_t)copy))
+        s->r->rc = -ENOMEM;
+    return copy;
 }
 
 static void read_as(struct search *s, const struct nrg_op *op, const struct nrg_value *value,
@@ -111,21 +113,25 @@ static void read_as(struct search *s, const struct nrg_op *op, const struct nrg_
     s->paths[input->id] = path_for(s, op, input, only_transposed ? "weight" : role, member);
 }
 
+static void search_operands(struct search *s, const struct nrg_op *op)
+{
+    const char *const *roles = roles_of(op);
+    for (size_t k = 0; roles && k < ROLES && k < op->n_inputs; k++) {
+        const struct nrg_op *list = op->inputs[k]->producer;
+        bool is_list = list && !strcmp(list->kind, "prim::ListConstruct");
+        if (roles[k] && !is_list)
+            read_as(s, op, op->inputs[k], roles[k], 0);
+        for (size_t m = 0; roles[k] && is_list && m < list->n_inputs; m++)
+            read_as(s, op, list->inputs[m], roles[k], m + 1);
+    }
+}
+
 static void search_block(struct search *s, const struct nrg_block *block)
 {
     for (size_t i = 0; i < block->n_ops && !s->r->rc; i++) {
-        const struct nrg_op *op = block->ops[i];
-        for (size_t k = 0; k < op->n_inputs; k++) {
-            const char *role = role_of(op, k);
-            const struct nrg_op *list = op->inputs[k]->producer;
-            bool is_list = role && list && !strcmp(list->kind, "prim::ListConstruct");
-            if (role && !is_list)
-                read_as(s, op, op->inputs[k], role, 0);
-            for (size_t m = 0; is_list && m < list->n_inputs; m++)
-                read_as(s, op, list->inputs[m], role, m + 1);
-        }
-        for (size_t b = 0; b < op->n_blocks; b++)
-            search_block(s, op->blocks[b]);
+        search_operands(s, block->ops[i]);
+        for (size_t b = 0; b < block->ops[i]->n_blocks; b++)
+            search_block(s, block->ops[i]->blocks[b]);
     }
 }
 
@@ -167,7 +173,7 @@ static bool has_module(const struct nrg_block *body)
 const char **nrg_reduce_weights(struct nrg_reducer *r, const struct nrg_graph *graph)
 {
     const struct nrg_block *body = graph->body;
-    struct search s = {.r = r, .body = body};
+    struct search s = {.r = r};
     bool by_name = !strcmp(r->model->format ? r->model->format : "", "onnx");
     size_t first = 0;
     if (r->model->n_params || has_module(body))
@@ -176,6 +182,7 @@ const char **nrg_reduce_weights(struct nrg_reducer *r, const struct nrg_graph *g
     if (!s.paths)
         return NULL;
     search_block(&s, body);
+    nrg_map_release(&s.taken);
     while (first < body->n_inputs && !is_weight(&s, body->inputs[first], by_name))
         first++;
     if (first == body->n_inputs)
