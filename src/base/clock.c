@@ -28,6 +28,7 @@ struct nrg_clock_pair nrg_clock_pair_now(int with_tsc)
     struct nrg_clock_pair pair = {0};
     int64_t before = nrg_now_ns();
     pair.real_ns = nrg_realtime_ns();
+    pair.boot_ns = read_clock(CLOCK_BOOTTIME);
 #if defined(__x86_64__)
     if (with_tsc)
         pair.tsc = __rdtsc();

@@ -1,6 +1,7 @@
 /*
  * Time. Everything in nrg is CLOCK_MONOTONIC in ns; a pair ties it to the wall clock (and to the
- * TSC where that is the kernel's clock source) so that logs of other programs can be placed.
+ * TSC where that is the kernel's clock source) so that logs of other programs can be placed. It
+ * stands still while the machine is suspended; the time since boot does not.
  */
 #ifndef NRG_BASE_CLOCK_H
 #define NRG_BASE_CLOCK_H
@@ -13,6 +14,7 @@
 struct nrg_clock_pair {
     int64_t mono_ns;
     int64_t real_ns;
+    int64_t boot_ns;
     uint64_t tsc; /* 0: not the clock source here */
 };
 

@@ -149,7 +149,7 @@ struct nrg_run {
 
 struct nrg_event {
     int64_t t_ns;
-    char kind[32];    /* fault, recovered, late, lost, clock-step, disk, processes, ... */
+    char kind[32];    /* fault, recovered, late, lost, clock-step, suspend, disk, processes, ... */
     char source[128]; /* channel, sensor or part */
     char detail[300];
 };

@@ -80,6 +80,26 @@ class Watch(Case):
         self.assertIn("2 readings", text)
         self.assertRegex(text, r"wall +power +10 \.\. 30 W, mean 20")
 
+    def test_count_is_how_many_are_shown(self):
+        script = self.write("burst.sh", "seq -f 'P=%g W' 23\nsleep 60\n")
+        for options in ((), ("--json",)):
+            done, text = self.watch(f"exec:sh {script}?pattern=P={{power}} W", "--count", "4", *options)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            if options:
+                events = [json.loads(line) for line in text.splitlines()]
+                self.assertEqual([e["event"] for e in events].count("reading"), 4)
+                self.assertEqual(events[-1]["readings"], 4)
+            else:
+                self.assertEqual(text.count("  wall "), 4)
+                self.assertIn("4 readings", text)
+
+    def test_a_noisy_line_is_said_once(self):
+        script = self.write("noise.sh", "for i in 1 2 3 4 5 6; do\n  for j in $(seq 60); do echo xxxxxxxxxxxxxxxxxxxxxxxxxx,2; "
+                            "done\n  echo 10,230\n  sleep 0.1\ndone\nsleep 60\n")
+        done, text = self.watch(f"exec:sh {script}?columns=power,voltage", "--count", "4", "--json")
+        kinds = [e["kind"] for e in map(json.loads, text.splitlines()) if e["event"] == "note"]
+        self.assertEqual(kinds, ["garbage", "back"])
+
     def test_json_lines(self):
         script = self.write("meter.sh", "echo time,power,voltage\necho 5,10,230\necho 6,x,230\necho 7,30,231\n"
                             "sleep 60\n")

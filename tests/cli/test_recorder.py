@@ -139,6 +139,18 @@ dd if=/dev/zero of=fill bs=1k 2>/dev/null
             self.assertAlmostEqual((pairs[-1][1] - pairs[-1][0] - pairs[0][1] + pairs[0][0]) / 1e9,
                                    step_s, delta=1)
 
+    def test_a_suspend_is_no_stepped_clock(self):
+        path = self.scenario("domain package-0\n power 50\n")
+        now = self.path("now")
+        env = self.env(LD_PRELOAD=preload(CLOCK_STEP), NRG_TEST_STEP_S="3600", NRG_TEST_STEP_FILE=now,
+                       NRG_TEST_SUSPEND="1")
+        r, _ = self.run_json("-f", "-o", self.path("c.nrg"), "--sensor", f"simulate:{path}", "--", "sh", "-c",
+                             f"sleep 0.7; echo > {now}; sleep 1.5", env=env)
+        self.assertIn("suspended for 3600.0", self.missing(r, "clock"))
+        self.assertNotIn("wall clock was set", self.missing(r, "clock"))
+        self.assertLess(r["duration_s"], 3000)
+        self.assertEqual(query(self.path("c.nrg"), "SELECT count(*) FROM event WHERE kind='suspend'"), [(1,)])
+
     @needs_root
     @unittest.skipIf(sanitizer_library(), "a sanitizer has a thread of its own")
     def test_no_threads_left(self):

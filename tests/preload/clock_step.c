@@ -1,6 +1,7 @@
 /*
  * LD_PRELOAD for tests: the wall clock jumps by NRG_TEST_STEP_S seconds as soon as there is a file
- * NRG_TEST_STEP_FILE, as if it had been set. All other clocks stay what they are.
+ * NRG_TEST_STEP_FILE, as if it had been set. All other clocks stay what they are, but with
+ * NRG_TEST_SUSPEND the time since boot jumps as well, as if the machine had slept.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,7 +25,8 @@ int clock_gettime(clockid_t id, struct timespec *ts)
         *(void **)&real = found;
     }
     int rc = real(id, ts);
-    if (!rc && id == CLOCK_REALTIME && stepped())
+    int jumps = id == CLOCK_REALTIME || (id == CLOCK_BOOTTIME && getenv("NRG_TEST_SUSPEND"));
+    if (!rc && jumps && stepped())
         ts->tv_sec += (time_t)atoll(getenv("NRG_TEST_STEP_S"));
     return rc;
 }

@@ -82,10 +82,18 @@ static void note_value(struct range *r, double value)
     r->n++;
 }
 
+/* One read of a port may bring many readings: the first ones are those that were asked for. */
+static bool has_enough(const struct watch *w)
+{
+    return w->values->count > 0 && w->readings >= (uint64_t)w->values->count;
+}
+
 static void on_reading(struct nrg_meter_out *out, const struct nrg_meter_reading *reading)
 {
     struct watch *w = (struct watch *)out;
     int64_t raw[NRG_METER_RAW];
+    if (has_enough(w))
+        return;
     json_t *list = json_array();
     nrg_meter_raw(w->found, reading, raw);
     if (!w->readings++)
@@ -136,6 +144,8 @@ static void on_refused(struct nrg_meter_out *out, const void *bytes, size_t n, c
 {
     struct watch *w = (struct watch *)out;
     char text[SHOWN * 2];
+    if (has_enough(w))
+        return;
     make_readable(bytes, n, text, sizeof text);
     if (w->values->json)
         print_line(json_pack("{s:s, s:s, s:s, s:b}", "event", "refused", "text", text, "why", why,
@@ -166,6 +176,8 @@ static void on_note(struct nrg_sink *sink, const char *kind, const char *text)
     bool program =
         !strcmp(w->found->driver->name, "exec") || !strcmp(w->found->driver->name, "waveform-exec");
     w->over |= program && !strcmp(kind, "gone");
+    if (has_enough(w))
+        return;
     if (w->values->json)
         print_line(json_pack("{s:s, s:s, s:s}", "event", "note", "kind", kind, "text", text));
     else
@@ -189,11 +201,11 @@ static json_t *ranges_json(const struct watch *w)
 
 static void print_summary_json(const struct watch *w, const struct nrg_meter_stats *stats)
 {
-    json_t *o = json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "event", "end", "readings",
-                          (json_int_t)stats->readings, "refused", (json_int_t)stats->refused,
-                          "refused_bytes", (json_int_t)stats->refused_bytes, "harmless",
-                          (json_int_t)stats->harmless, "bytes", (json_int_t)stats->bytes, "values",
-                          ranges_json(w));
+    json_t *o =
+        json_pack("{s:s, s:I, s:I, s:I, s:I, s:I, s:o}", "event", "end", "readings",
+                  (json_int_t)w->readings, "refused", (json_int_t)stats->refused, "refused_bytes",
+                  (json_int_t)stats->refused_bytes, "harmless", (json_int_t)stats->harmless,
+                  "bytes", (json_int_t)stats->bytes, "values", ranges_json(w));
     nrg_json_real(o, "period_s", stats->period_ns ? (double)stats->period_ns / 1e9 : NAN);
     nrg_json_real(o, "rssi_dbm", stats->rssi_dbm);
     print_line(o);
@@ -205,7 +217,7 @@ static void print_summary(const struct watch *w, const struct nrg_meter_stats *s
         print_summary_json(w, stats);
         return;
     }
-    printf("\n%llu readings", (unsigned long long)stats->readings);
+    printf("\n%llu readings", (unsigned long long)w->readings);
     if (w->readings > 1 && w->last_ns > w->first_ns)
         printf(", one every %.3g s",
                (double)(w->last_ns - w->first_ns) / 1e9 / (double)(w->readings - 1));
@@ -229,8 +241,7 @@ static void follow_meter(struct watch *w, const struct nrg_driver *driver, void 
     while (!nrg_stop_asked() && !w->over && !ferror(stdout)) {
         struct pollfd p = {.fd = driver->fd(state), .events = POLLIN};
         int64_t left_ms = (until_ns - nrg_now_ns()) / NRG_NS_PER_MS + 1;
-        if (until_ns <= nrg_now_ns() ||
-            (w->values->count > 0 && w->readings >= (uint64_t)w->values->count))
+        if (until_ns <= nrg_now_ns() || has_enough(w))
             break;
         if (poll(&p, 1, left_ms < 500 ? (int)left_ms : 500) > 0)
             driver->read(state, &w->sink);

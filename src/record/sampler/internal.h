@@ -46,7 +46,8 @@ struct nrg_recorder {
     size_t n_threads;
     struct nrg_rows process_rows;
     int process_series;
-    int64_t process_period_ns, process_next_ns, commit_next_ns, clock_offset_ns;
+    int64_t process_period_ns, process_next_ns, commit_next_ns;
+    struct nrg_clock_pair last_clock; /* mono_ns 0: none yet */
     int with_tsc, wake_fd;
     pthread_mutex_t lock; /* feeds, tree, process_rows, threads */
     pthread_cond_t stopping;

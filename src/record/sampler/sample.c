@@ -12,19 +12,35 @@
 #define COMMIT_NS     NRG_NS_PER_S
 #define CLOCK_STEP_NS (100 * NRG_NS_PER_MS)
 
+static bool is_jump(int64_t ns)
+{
+    return ns > CLOCK_STEP_NS || ns < -CLOCK_STEP_NS;
+}
+
+/* Against the time that readings have: the machine slept, or the wall clock was set, or both. */
 static void check_clock(struct nrg_recorder *r)
 {
-    struct nrg_clock_pair pair = nrg_clock_pair_now(r->with_tsc);
-    int64_t offset = pair.real_ns - pair.mono_ns, step = offset - r->clock_offset_ns;
+    char detail[160];
+    struct nrg_clock_pair pair = nrg_clock_pair_now(r->with_tsc), *last = &r->last_clock;
+    int64_t passed_ns = pair.mono_ns - last->mono_ns;
+    int64_t slept_ns = pair.boot_ns - last->boot_ns - passed_ns;
+    int64_t set_ns = pair.real_ns - last->real_ns - passed_ns - slept_ns;
     nrg_queue_push(&r->queue, &(struct nrg_message){.kind = NRG_MSG_CLOCK, .clock = pair});
-    if (r->clock_offset_ns && (step > CLOCK_STEP_NS || step < -CLOCK_STEP_NS)) {
-        char detail[120];
+    if (last->mono_ns && is_jump(slept_ns)) {
+        snprintf(
+            detail, sizeof detail,
+            "the machine was suspended for %.3f s: that time is in no duration, and its energy "
+            "is known only to counters that went on",
+            (double)slept_ns / 1e9);
+        nrg_queue_push_event(&r->queue, "suspend", "clock", detail);
+    }
+    if (last->mono_ns && is_jump(set_ns)) {
         snprintf(detail, sizeof detail,
                  "the wall clock was set by %+.3f s; durations and energies are not affected",
-                 (double)step / 1e9);
+                 (double)set_ns / 1e9);
         nrg_queue_push_event(&r->queue, "clock-step", "clock", detail);
     }
-    r->clock_offset_ns = offset;
+    *last = pair;
 }
 
 void nrg_recorder_hand_over(struct nrg_recorder *r)

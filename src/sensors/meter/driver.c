@@ -5,7 +5,8 @@
  *
  * Notes: `gone` at once, `silent` after a few periods without a reading (the period is given or
  * learnt from the readings), `garbage` after many bytes that are not readings, `back` with the
- * first reading after any of these. Each comes once until it is over.
+ * first reading after any of these. Each comes once until it is over, and `silent` and `garbage`
+ * not again within a minute: on a noisy line they begin and end with every few readings.
  */
 #include "sensors/meter/driver.h"
 
@@ -24,8 +25,15 @@
 #define FIRST_WAIT_NS    (10 * NRG_NS_PER_S) /* for the first reading, with no period given */
 #define SILENT_PERIODS   4
 #define SILENT_LEAST_NS  NRG_NS_PER_S
+#define SAY_AGAIN_NS     (60 * NRG_NS_PER_S)
 #define GARBAGE_FIRST    64   /* refused bytes before any reading */
 #define GARBAGE_LATER    1024 /* since the last reading: noise spoils a line now and then */
+
+/* A note that is not repeated all the time. */
+struct rare_note {
+    int64_t last_ns; /* 0: never */
+    unsigned left_out;
+};
 
 struct meter {
     struct nrg_meter_monitor monitor; /* first, as meter/driver.h says */
@@ -46,8 +54,10 @@ struct meter {
     struct {
         int64_t t_ns, raw[NRG_METER_RAW];
     } pending[MAX_PENDING];
-    bool silent, gone, garbage, ended; /* noted, and not over yet */
-    bool paused;                       /* the next interval does not count for the period */
+    bool silent, gone, garbage, ended; /* not over yet */
+    bool told;                         /* one of these was noted: its end is, too */
+    struct rare_note told_silent, told_garbage;
+    bool paused; /* the next interval does not count for the period */
     uint8_t bytes[4096];
 };
 
@@ -116,6 +126,21 @@ static void expect_more(struct meter *m)
     nrg_port_alarm(m->port, at_ns);
 }
 
+static void say_rarely(struct meter *m, struct rare_note *note, const char *kind, const char *text)
+{
+    char more[320];
+    int64_t now = nrg_now_ns();
+    if (note->last_ns && now - note->last_ns < SAY_AGAIN_NS) {
+        note->left_out++;
+        return;
+    }
+    snprintf(more, sizeof more, "%.230s (and %u times more since this was last said)", text,
+             note->left_out);
+    send_note(m, kind, note->left_out ? more : text);
+    *note = (struct rare_note){.last_ns = now};
+    m->told = true;
+}
+
 static void say_garbage(struct meter *m)
 {
     char text[240];
@@ -126,7 +151,7 @@ static void say_garbage(struct meter *m)
              nrg_port_is_serial(m->port) ? ": is baud= right? See nrg meter watch"
                                          : ": see nrg meter watch");
     m->garbage = true;
-    send_note(m, "garbage", text);
+    say_rarely(m, &m->told_garbage, "garbage", text);
 }
 
 /* True when silence begins. */
@@ -154,16 +179,16 @@ static bool on_alarm(struct meter *m)
                  (double)quiet_ns / 1e9,
                  m->monitor.stats.bytes ? ", only other text: see nrg meter watch"
                                         : ": is it connected?");
-    send_note(m, "silent", text);
+    say_rarely(m, &m->told_silent, "silent", text);
     return true;
 }
 
 static void say_back(struct meter *m)
 {
-    if (m->silent || m->gone || m->garbage)
+    if (m->told)
         send_note(m, "back", "readings are back");
     m->paused |= m->silent || m->gone || m->garbage;
-    m->silent = m->gone = m->garbage = false;
+    m->silent = m->gone = m->garbage = m->told = false;
 }
 
 /* Exponential smoothing with weight 1/4: follows a change within a few readings. */
@@ -323,6 +348,7 @@ static void on_gone(struct meter *m, const struct nrg_port_event *event)
     if (!m->gone) {
         snprintf(text, sizeof text, "gone (%s): tried again every second", event->why);
         send_note(m, "gone", text);
+        m->told = true;
     }
     m->gone = true;
 }
@@ -338,6 +364,7 @@ static void on_end(struct meter *m, const struct nrg_port_event *event)
     m->ended = m->settings.kind->port == NRG_PORT_PROGRAM;
     if (!m->gone)
         send_note(m, "gone", event->why);
+    m->told = true;
     m->gone = true;
 }
 
@@ -347,10 +374,12 @@ static void on_silence(struct meter *m)
     const struct nrg_meter_decoder *decoder = m->settings.kind->decoder;
     if (!decoder->pause)
         return;
-    m->silent = false;
+    bool told = m->told;
+    m->silent = m->told = false;
     decoder->pause(m->decoder, &m->out);
     emit_pending(m);
     m->silent = true;
+    m->told = told;
 }
 
 static void on_event(struct meter *m, const struct nrg_port_event *event)
