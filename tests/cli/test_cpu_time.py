@@ -130,6 +130,15 @@ class CpuTime(Case):
             with self.subTest(name):
                 self.check(script, *in_namespace)
 
+    @unittest.skipUnless(is_root() and can_unshare("-p", "-f"), "needs a pid namespace")
+    def test_a_proc_of_others_is_not_looked_at(self):
+        for name in ("nested shells", "many short ones", "a subreaper"):
+            with self.subTest(name):
+                r, true = self.measure(SHAPES[name], "unshare", "-p", "-f")
+                self.assertAlmostEqual(r["cpu_time_s"], true, delta=max(0.01 * true, 0.012))
+                self.assertLessEqual(len(r["processes"]), 2)
+                self.assertIn("another pid namespace", self.missing(r, "process"))
+
     @needs_namespace
     def test_ends_that_nobody_reports_hide_no_others(self):
         r, _ = self.measure(IGNORED, *in_namespace)

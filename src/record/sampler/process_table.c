@@ -25,6 +25,7 @@ void nrg_process_table_init(struct nrg_process_table *table, const struct nrg_co
 {
     *table = (struct nrg_process_table){.ctx = ctx,
                                         .events = *events,
+                                        .blind = !nrg_proc_is_ours(&ctx->root),
                                         .next_id = 2, /* 1 is the short-lived remainder */
                                         .tick_ns = NRG_NS_PER_S / sysconf(_SC_CLK_TCK),
                                         .page_bytes = sysconf(_SC_PAGESIZE)};
@@ -94,8 +95,9 @@ static void add_process_row(struct nrg_process_table *table, struct nrg_tree_pro
     int64_t row[NRG_P_COLUMNS] = {
         [NRG_P_PROCESS] = p->info.id,
         [NRG_P_CPU_NS] = p->info.cpu_ns,
-        [NRG_P_RSS_BYTES] = p->has_stat ? p->stat.rss_pages * table->page_bytes : NRG_MISSING,
-        [NRG_P_THREADS] = p->has_stat ? p->stat.threads : NRG_MISSING,
+        [NRG_P_RSS_BYTES] =
+            p->has_stat && !table->blind ? p->stat.rss_pages * table->page_bytes : NRG_MISSING,
+        [NRG_P_THREADS] = p->has_stat && !table->blind ? p->stat.threads : NRG_MISSING,
     };
     if (!memcmp(row, p->last_row, sizeof row)) {
         p->unchanged_ns = t_ns;
@@ -109,12 +111,23 @@ static void add_process_row(struct nrg_process_table *table, struct nrg_tree_pro
     table->events.sample(table->events.arg, t_ns, row);
 }
 
+/* What there is without /proc: it exists, and has the parent that it was added with. */
+static int guess_stat(struct nrg_process_table *table, const struct nrg_tree_process *p,
+                      struct nrg_proc_stat *stat)
+{
+    int64_t cpu_ns;
+    *stat = (struct nrg_proc_stat){.state = 'R', .parent_pid = p->info.parent_pid, .threads = 1};
+    return nrg_proc_cpu_ns(&table->ctx->root, p->info.pid, NULL, &cpu_ns);
+}
+
 static int read_stat(struct nrg_process_table *table, struct nrg_tree_process *p)
 {
     struct nrg_proc_stat stat;
     char buf[1024];
     int rc;
-    if (p->fd >= 0) {
+    if (table->blind) {
+        rc = guess_stat(table, p, &stat);
+    } else if (p->fd >= 0) {
         ssize_t len = nrg_pread_text(p->fd, buf, sizeof buf);
         rc = len < 0 ? (int)len : len == 0 ? -ESRCH : nrg_proc_parse_stat(buf, (size_t)len, &stat);
     } else {
@@ -180,7 +193,7 @@ struct nrg_tree_process *nrg_process_table_add(struct nrg_process_table *table, 
     p->info.last_ns = nrg_now_ns();
     p->fd = -1;
     p->clock_ns = p->looked_ns = -1;
-    if (table->n_fds < MAX_FDS) {
+    if (table->n_fds < MAX_FDS && !table->blind) {
         snprintf(path, sizeof path, "/proc/%d/stat", pid);
         p->fd = nrg_root_open(&table->ctx->root, path, O_RDONLY);
         table->n_fds += p->fd >= 0;
@@ -199,7 +212,10 @@ struct nrg_tree_process *nrg_process_table_add(struct nrg_process_table *table, 
         memcpy(p->info.name, parent->info.name, sizeof p->info.name);
         memcpy(p->info.command, parent->info.command, sizeof p->info.command);
     }
-    nrg_proc_describe(&table->ctx->root, pid, p->has_stat ? &p->stat : NULL, &p->info);
+    if (table->blind)
+        snprintf(p->info.name, sizeof p->info.name, "process %d", pid);
+    else
+        nrg_proc_describe(&table->ctx->root, pid, p->has_stat ? &p->stat : NULL, &p->info);
     link_process(table, p, !parent);
     table->events.process(table->events.arg, &p->info);
     /* The row at birth is where its use of CPU time starts. */

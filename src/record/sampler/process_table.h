@@ -35,6 +35,7 @@ struct nrg_process_table {
     struct nrg_proctree_events events;
     struct nrg_tree_process *buckets[NRG_PROCESS_BUCKETS];
     struct nrg_tree_process *oldest, *youngest;
+    bool blind; /* /proc is not ours: CPU clocks and waits are all that is known */
     int64_t next_id;
     size_t n_fds, n;
     int64_t tick_ns, page_bytes;

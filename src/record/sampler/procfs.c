@@ -200,6 +200,14 @@ int nrg_proc_read_stat(const struct nrg_root *root, int32_t pid, struct nrg_proc
     return len < 0 ? (int)len : nrg_proc_parse_stat(buf, (size_t)len, out);
 }
 
+bool nrg_proc_is_ours(const struct nrg_root *root)
+{
+    char self[24], own[24];
+    snprintf(own, sizeof own, "%d", (int)getpid());
+    return !nrg_root_is_live(root) ||
+           (nrg_root_readlink(root, "/proc/self", self, sizeof self) > 0 && !strcmp(self, own));
+}
+
 int64_t nrg_proc_last_pid(int loadavg_fd)
 {
     char buf[128];

@@ -39,6 +39,9 @@ int nrg_proc_parse_io(const char *text, size_t len, int64_t *read_bytes, int64_t
 
 int nrg_proc_read_stat(const struct nrg_root *root, int32_t pid, struct nrg_proc_stat *out);
 
+/* False when /proc is another pid namespace's: its numbers mean other processes than ours do. */
+bool nrg_proc_is_ours(const struct nrg_root *root);
+
 /* The newest pid in our pid namespace, from an open /proc/loadavg; -errno. */
 int64_t nrg_proc_last_pid(int loadavg_fd);
 

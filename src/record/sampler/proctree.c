@@ -107,6 +107,12 @@ static void on_lost(void *arg)
 static void note_polling(const struct nrg_proctree *tree)
 {
     char text[192];
+    if (tree->table.blind) {
+        tree->table.events.note(tree->table.events.arg,
+                                "/proc is another pid namespace's (unshare --mount-proc gives one "
+                                "of its own): descendants are counted together, when they end");
+        return;
+    }
     snprintf(text, sizeof text,
              "processes are found by polling (%s): those that live shorter than a poll are counted "
              "%s",
@@ -164,6 +170,8 @@ struct adoption {
 static void adopt_children(struct nrg_proctree *tree, struct nrg_tree_process *p, bool is_new)
 {
     struct adoption adoption = {tree, p->info.pid, is_new};
+    if (tree->table.blind)
+        return;
     nrg_proc_children(&tree->table.ctx->root, p->info.pid, p->has_stat ? p->stat.threads : 1,
                       on_child, &adoption);
 }
@@ -203,12 +211,23 @@ static void on_child(int32_t pid, void *arg)
         adopt_children(adoption->tree, p, adoption->is_new);
 }
 
+/* A new process was started by this one. */
+static int read_root(const struct nrg_proctree *tree, int32_t pid, bool is_new,
+                     struct nrg_proc_stat *stat)
+{
+    int64_t cpu_ns;
+    if (!tree->table.blind)
+        return nrg_proc_read_stat(&tree->table.ctx->root, pid, stat);
+    *stat = (struct nrg_proc_stat){.parent_pid = is_new ? getpid() : 0};
+    return nrg_proc_cpu_ns(&tree->table.ctx->root, pid, NULL, &cpu_ns);
+}
+
 int nrg_proctree_add_root(struct nrg_proctree *tree, int32_t pid, bool is_new)
 {
     struct nrg_proc_stat stat;
     if (find_process(tree, pid))
         return 0;
-    int rc = nrg_proc_read_stat(&tree->table.ctx->root, pid, &stat);
+    int rc = read_root(tree, pid, is_new, &stat);
     if (rc)
         return rc;
     struct nrg_tree_process *p = add_process(tree, pid, stat.parent_pid, is_new);
@@ -366,6 +385,8 @@ static bool may_have_forked(struct nrg_proctree *tree)
 static void find_new_processes(struct nrg_proctree *tree)
 {
     bool first = tree->whole_system && tree->generation == 0, lost = tree->lost;
+    if (tree->table.blind)
+        return;
     if (!tree->poll_children && !lost && !first)
         return;
     tree->lost = false;
@@ -390,6 +411,9 @@ void nrg_proctree_poll(struct nrg_proctree *tree)
     int64_t now_ns = nrg_now_ns();
     update_and_settle(tree);
     find_new_processes(tree);
+    if (tree->table
+            .blind) /* descendants are known when they are waited for, for all the time before */
+        return;
     if (any_awaits_us(tree)) /* the wait that follows reports more, for the same time */
         return;
     report_short_lived(tree, false);
@@ -401,7 +425,7 @@ size_t nrg_proctree_active(struct nrg_proctree *tree, struct nrg_active **active
     size_t n = 0;
     struct nrg_tree_process *p = NULL;
     *active = calloc(tree->table.n + 1, sizeof **active);
-    while (*active && (p = nrg_process_table_next(&tree->table, p))) {
+    while (*active && !tree->table.blind && (p = nrg_process_table_next(&tree->table, p))) {
         if (p->info.cpu_ns == p->looked_ns)
             continue;
         p->looked_ns = p->info.cpu_ns;
@@ -413,8 +437,9 @@ size_t nrg_proctree_active(struct nrg_proctree *tree, struct nrg_active **active
 void nrg_proctree_exiting(struct nrg_proctree *tree, int32_t pid)
 {
     struct nrg_proc_stat stat;
-    tree->waiting_foreign =
-        !nrg_proc_read_stat(&tree->table.ctx->root, pid, &stat) && is_foreign(tree, &stat);
+    tree->waiting_foreign = !tree->table.blind &&
+                            !nrg_proc_read_stat(&tree->table.ctx->root, pid, &stat) &&
+                            is_foreign(tree, &stat);
     on_exited(tree, pid);
 }
 
@@ -428,6 +453,8 @@ void nrg_proctree_waited(struct nrg_proctree *tree, int32_t pid, int64_t cpu_ns)
     update_all(tree); /* it and those that it waited for are gone */
     tree->table.waited_ns += cpu_ns;
     report_short_lived(tree, true);
+    if (tree->table.blind)
+        tree->polled_ns = nrg_now_ns();
 }
 
 void nrg_proctree_finish(struct nrg_proctree *tree)
