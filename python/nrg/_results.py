@@ -28,6 +28,7 @@ class Table(List[Dict[str, Any]]):
     total_j = None  # type: Optional[float]
     unattributed_j = None  # type: Optional[float]
     idle_j = None  # type: Optional[float]
+    scale = None  # type: Optional[Dict[str, Any]]  # of an estimate: "low", "high", "why", "domains"
     document = None  # type: Any  # the whole of what nrg attribute said
 
     def to_pandas(self):
@@ -101,7 +102,8 @@ class Run:
         energy_self_j, low_j, high_j, method, flags. More options of the command are given by
         their names: lag="none", idle="share", domain=["package-0", "dram-0"]. What could not be
         given to any row is the list's `unattributed_j`, the idle machine's part its `idle_j`, the
-        whole its `total_j`.
+        whole its `total_j`. `scale` is the factor that all rows of an estimate have in common:
+        low_j and high_j leave it out, low_with_scale_j and high_with_scale_j have it.
         """
         self._readable()
         arguments = ["attribute", "--json", "--by", by, "--method", method]
@@ -117,6 +119,7 @@ class Run:
         table.total_j = document.get("total_j")
         table.unattributed_j = document.get("unattributed_j")
         table.idle_j = document.get("idle_j")
+        table.scale = document.get("scale")
         table.document = document
         return table
 

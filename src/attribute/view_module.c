@@ -6,7 +6,8 @@
  * A module whose name has no dot stands below the outermost module that it was called in: the
  * model itself, which has no part in the names. What is no module (operators, the user's own
  * spans) stands below the module that it was called in, or, outside of all modules, below what
- * it was called in: steps keep what is their own, their modules are shown once.
+ * it was called in: steps keep what is their own, their modules are shown once. Their detail says
+ * so, because a step's joules elsewhere are those of all that is inside.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,7 +15,8 @@
 #include "attribute/internal.h"
 #include "base/map.h"
 
-#define MAX_DOTS 64 /* of a name that is taken apart */
+#define MAX_DOTS        64 /* of a name that is taken apart */
+#define WITHOUT_MODULES "without its modules"
 
 struct modules {
     struct nrg_view *v;
@@ -86,6 +88,17 @@ static int64_t find_module(struct modules *m, const char *text, size_t len, cons
     return at;
 }
 
+/* What is around an outermost module stays without it. */
+static void mark_around(struct modules *m, size_t place)
+{
+    for (size_t up = place; up; up = m->e->walk.rows->nodes[up].parent) {
+        struct nrg_view_node *around = &m->v->nodes[m->v->view_of[up]];
+        if (around->detail[0])
+            return;
+        around->detail = WITHOUT_MODULES;
+    }
+}
+
 static int add_place(struct modules *m, size_t place)
 {
     const struct nrg_span_node *from = &m->e->walk.rows->nodes[place];
@@ -95,6 +108,8 @@ static int add_place(struct modules *m, size_t place)
     if (is_module(&node)) {
         at = find_module(m, node.name, strlen(node.name), node.detail, outermost);
         m->outermost[place] = outermost ? outermost : at > 0 ? (uint32_t)at : 0;
+        if (!outermost)
+            mark_around(m, from->parent);
     } else {
         node.parent = m->v->view_of[from->parent];
         at = add_node(m, node, from->name);

@@ -570,6 +570,22 @@ class BadInput(Attribute):
         self.assert_adds_up(result)
         self.assertEqual({name: row["calls"] for (_, name), row in self.rows(result).items()}, {"A": 3, "B": 3})
 
+    def test_a_step_without_its_modules_says_so(self):
+        """By module, a step has what is its own; joules per step are of all that is inside."""
+        spans = Spans()
+        for i in range(3):
+            spans.span(i + 0.1, i + 0.9, "step", "step", inside=[(i + 0.3, i + 0.7, "net", "module")])
+        spans.span(3.1, 3.4, "load", "phase")
+        path = self.recording(spans)
+        by_module = self.attribute(path, "--by", "module", "--method", "integrate")
+        by_path = self.attribute(path, "--method", "integrate")
+        step = self.rows(by_module)["step", "step"]
+        self.assertEqual(step["detail"], "without its modules")
+        self.assertLess(step["energy_j"], by_module["per"][0]["energy_j"] * 0.7)
+        self.assertAlmostEqual(by_module["per"][0]["energy_j"], self.rows(by_path)["step", "step"]["energy_j"])
+        self.assertNotIn("detail", self.rows(by_path)["step", "step"])
+        self.assertNotIn("detail", self.rows(by_module)["phase", "load"])
+
     def test_one_reading(self):
         spans = Spans()
         spans.span(-0.1, 0.1, "work")
