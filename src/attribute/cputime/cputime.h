@@ -57,6 +57,7 @@ struct nrg_cpu_entry {
 struct nrg_cpu_rates {
     size_t n;            /* columns; 0: not known */
     size_t n_own;        /* places with columns of their own */
+    bool with_longer;    /* calls that are longer have columns: there are few places */
     uint32_t *column_of; /* per place; n_own: the rest */
     uint32_t *place_of;  /* per place with columns of its own */
     double *call_s;      /* the same: mean length of a call */
@@ -78,10 +79,10 @@ struct nrg_cpu_time {
     struct nrg_cpu_rates rates[NRG_CPU_KINDS];
 };
 
-/* Of a place with columns of its own: that of longer calls. */
+/* Of a place with columns of its own: that of longer calls; n: there is none. */
 static inline size_t nrg_cpu_longer(const struct nrg_cpu_rates *rates, size_t column)
 {
-    return rates->n_own + 1 + column;
+    return rates->with_longer ? rates->n_own + 1 + column : rates->n;
 }
 
 /* Past the entries of slot i. */

@@ -26,7 +26,8 @@ static double weight_of(const struct nrg_cpu_time *t, const struct nrg_cpu_slot 
         return r->rate[column] * (double)entry->open_s;
     double calls_s = (double)entry->calls * r->call_s[column];
     double longer_s = (double)entry->open_s - calls_s;
-    return fmax(0, r->rate[column] * calls_s + r->rate[nrg_cpu_longer(r, column)] * longer_s);
+    double longer = r->with_longer ? r->rate[nrg_cpu_longer(r, column)] : 0;
+    return fmax(0, r->rate[column] * calls_s + longer * longer_s);
 }
 
 static void take(struct left *l, double room_s, double weight)

@@ -23,6 +23,7 @@
 #include "base/stats.h"
 
 #define MAX_PLACES 256  /* with a rate of their own; the rest has one together */
+#define FEW_PLACES 64   /* whose longer calls are told apart: the cost goes with the square */
 #define LEAST      1e-9 /* of a column's diagonal: how much is expected at least */
 #define FEW_BLOCKS 10   /* are too few for an error */
 
@@ -66,8 +67,10 @@ static size_t fill_row(struct fit *f, size_t i)
         }
         double calls_s = (double)t->entries[j].calls * r->call_s[column];
         f->x[column] = calls_s; /* a slot has one entry of a place */
-        f->x[nrg_cpu_longer(r, column)] = open_s - calls_s;
         f->touched[n++] = (uint32_t)column;
+        if (!r->with_longer)
+            continue;
+        f->x[nrg_cpu_longer(r, column)] = open_s - calls_s;
         f->touched[n++] = (uint32_t)nrg_cpu_longer(r, column);
     }
     if (rest)
@@ -146,7 +149,8 @@ static int choose_places(struct fit *f)
     for (size_t place = 0; place < f->n_places; place++)
         if (r->column_of[place] == UINT32_MAX)
             r->column_of[place] = (uint32_t)r->n_own;
-    f->n = 2 * r->n_own + 2;
+    r->with_longer = r->n_own <= FEW_PLACES;
+    f->n = (r->with_longer ? 2 : 1) * r->n_own + 2;
     return 0;
 }
 
