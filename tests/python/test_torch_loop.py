@@ -5,6 +5,7 @@ whose clock the test moves: what is placed on its track follows from that clock 
 """
 import gc
 import os
+import subprocess
 import sys
 import unittest
 from unittest import mock
@@ -493,6 +494,32 @@ class Gpu(unittest.TestCase):
         self.assertEqual(log.pasts, [])
         self.assertEqual(log.texts("module"), ["Net", "a", "b"])
         _state.state.troubles = 0
+
+
+class End(unittest.TestCase):
+    def test_nothing_is_said_when_the_interpreter_ends(self):
+        """A watched model, a loop that was left, an iterator and graphs at module level; no uninstall."""
+        program = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import recorder_standin, torch, nrg.torch
+from torch.utils.data import DataLoader, TensorDataset
+net = torch.nn.Sequential(torch.nn.Linear(2, 2), torch.nn.Linear(2, 1))
+watch = nrg.torch.watch(net)
+optimizer = torch.optim.SGD(net.parameters(), 0.1)
+loader = iter(DataLoader(TensorDataset(torch.ones(6, 2)), batch_size=2))
+for (x,) in loader:
+    out = net(x)
+    break
+try:
+    torch.autograd.grad(out.sum(), torch.ones(1, requires_grad=True))
+except RuntimeError as error:
+    kept = error
+print(len(recorder_standin.log.of("module")), flush=True)
+"""
+        done = subprocess.run([sys.executable, "-c", program, os.path.dirname(os.path.abspath(__file__))],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=120)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "3\n", ""))
 
 
 if __name__ == "__main__":

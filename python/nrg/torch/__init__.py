@@ -14,8 +14,6 @@
 Without a recorder nothing is recorded and calls cost next to nothing. docs/torch.md says what is marked and
 by which rules.
 """
-import atexit
-
 from . import _calls, _names, _operators
 from ._state import lock, state
 
@@ -81,9 +79,7 @@ def install(operators=False, backward=True):
     """Marks the calls of all modules of this process until uninstall() or its end."""
     with lock:
         _everything.operators, _everything.backward = operators, backward
-        if _everything not in _watches:
-            _watches.add(_everything)
-            atexit.register(uninstall)
+        _watches.add(_everything)
         _refresh()
 
 
@@ -91,7 +87,6 @@ def uninstall():
     """Takes back install(); watched models stay so."""
     with lock:
         _watches.discard(_everything)
-        atexit.unregister(uninstall)
         _names.forget(None)
         _refresh()
 

@@ -5,7 +5,7 @@ release of that callback.
 """
 import torch
 
-from ._state import this_thread, trouble
+from ._state import state, this_thread, trouble
 
 _task_id = getattr(torch._C, "_current_graph_task_id", None)
 
@@ -23,7 +23,9 @@ class End:
         if thread is not None and thread is this_thread():
             thread.close_all()
 
-    def __del__(self, trouble=trouble):
+    def __del__(self):
+        if self.thread is None or state is None or not state.on:  # None: the interpreter has ended
+            return
         try:
             self()
         except Exception as error:

@@ -4,6 +4,8 @@ Every call of a module goes through nn.Module.__call__, which is replaced while 
 (_torch_call.c). The extension does the usual itself, and calls the functions here for a module that it does
 not know and around the outermost calls. While torch.jit.trace works, calls are passed on.
 """
+import atexit
+
 import torch
 from torch import nn
 
@@ -94,6 +96,7 @@ def switch_on():
     _loop.patch(patches)
     state.troubles = 0
     state.on = True
+    atexit.register(switch_off)  # what the interpreter takes apart at its end must not call us
 
 
 def finish():
@@ -110,6 +113,7 @@ before_stop.append(finish)  # of a recorder in this process
 def switch_off():
     if not patches.done:
         return
+    atexit.unregister(switch_off)
     finish()
     state.on = False
     call = nn.Module.__call__
