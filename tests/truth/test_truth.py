@@ -19,7 +19,7 @@ import sensors
 import simulate
 from machine import Idle, Machine, Piecewise, Sum
 from recording import NO_VALUE, Recording, coded
-from scenarios import HOLDING, SCENARIOS
+from scenarios import HOLDING, SCENARIOS, STEPS_HOLDING
 
 SOURCE = os.environ.get("NRG_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
 NRG = os.environ.get("NRG_BIN", os.path.join(SOURCE, "build/nrg"))
@@ -81,8 +81,15 @@ class Scenarios(unittest.TestCase):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
 
-    def figures(self, scenario, tally):
-        path = os.path.join(self.folder.name, "run.nrg")
+    known = {}  # figures by the scenario's name: several tests look at the same
+
+    def figures(self, scenario):
+        if scenario.name not in self.known:
+            self.known[scenario.name] = self.simulate(scenario)
+        return self.known[scenario.name]
+
+    def simulate(self, scenario):
+        path, tally = os.path.join(self.folder.name, "run.nrg"), judge.Tally()
         for seed in SEEDS:
             if os.path.exists(path):
                 os.unlink(path)
@@ -135,7 +142,7 @@ class Scenarios(unittest.TestCase):
     def test_intervals_hold_where_they_are_known_to(self):
         for name in HOLDING:
             with self.subTest(name):
-                layers = self.figures(BY_NAME[name], judge.Tally())["layers"]
+                layers = self.figures(BY_NAME[name])["layers"]
                 self.assertLess(100 * layers["error"], HOLDING[name])
                 if layers["resolved"]:
                     self.assertGreaterEqual(layers["cover_resolved"], 0.9)
@@ -164,16 +171,36 @@ class Scenarios(unittest.TestCase):
     def test_an_estimates_rows_hold_with_and_without_its_scale(self):
         for name in (s.name for s in SCENARIOS if s.sensor == "estimate"):
             with self.subTest(name):
-                figures = self.figures(BY_NAME[name], judge.Tally())
+                figures = self.figures(BY_NAME[name])
                 for rows in ("layers", "scaled", "step"):
                     self.assertGreaterEqual(figures[rows]["cover"], 0.85, rows)
                 self.assertGreater(figures["layers"]["resolved"], 0.25)
                 self.assertGreater(figures["scaled"]["half_width"], figures["layers"]["half_width"] + 0.05)
 
+    def test_steps_hold_where_idle_and_others_are_uncertain(self):
+        for name in STEPS_HOLDING:
+            with self.subTest(name):
+                step = self.figures(BY_NAME[name])["step"]
+                self.assertEqual(step["cover"], 1)
+                self.assertLess(step["half_width"], 0.1)
+
+    def test_other_processes_have_their_own_watts(self):
+        """An idle of 10 W and another process that were both in the baseline, in bursts shorter than CPU times are read."""
+        scenario = BY_NAME["another process, twice the watts"]
+        path = os.path.join(self.folder.name, "run.nrg")
+        for seed in SEEDS:
+            if os.path.exists(path):
+                os.unlink(path)
+            machine = simulate.write(path, scenario, seed)
+            result = judge.attribute(NRG, path, scenario.arguments)
+            truth = sum(float(x.energy(machine.end_s) - x.energy(machine.begin_s)) for x in machine.others)
+            self.assertAlmostEqual(result["other_processes_j"] / truth, 1, delta=0.1)
+            self.assertAlmostEqual(result["idle_j"] / machine.idle_j(), 1, delta=0.3)
+
     def test_totals_of_a_part_time_sensor_hold_the_truth(self):
         for name in ("part-time sensor", "part-time sensor, in phase"):
             with self.subTest(name):
-                total = self.figures(BY_NAME[name], judge.Tally())["total"]
+                total = self.figures(BY_NAME[name])["total"]
                 self.assertEqual(total["cover"], 1)
                 self.assertLess(total["half_width"], 0.02 if name == "part-time sensor" else 0.6)
 

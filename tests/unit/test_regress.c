@@ -644,6 +644,42 @@ static void drift_is_not_idle(void **state)
     done(m);
 }
 
+/* Calls that wait at their end: only the rate of all of them together is known. */
+static void waits_are_not_the_neighbours(void **state)
+{
+    struct machine *m = new_machine(4, 3);
+    struct nrg_regress_result result;
+    struct nrg_regress *r;
+    double busy_ns = 0;
+    (void)state;
+    memcpy(m->power_w, (double[]){40, 10, 30, 20}, 4 * sizeof(double));
+    for (size_t i = 0; i < 12000; i++) /* the gap before a call is the wait of the one before */
+        add_call(m, i % 4, 0.6 * roll() * (double)((i + 3) % 4 + 1), (double)(i % 4 + 1));
+    read_counter(m, 10 * MS);
+    m->channel.update_ns = MS;
+    struct nrg_regress_options o = options_of(m);
+    o.idle_w = 3;
+    for (size_t i = 0; i < m->n_calls; i++)
+        busy_ns += (double)(m->calls[i].end_ns - m->calls[i].begin_ns);
+    assert_int_equal(nrg_regress_new(&o, &r), 0);
+    for (size_t i = 0; i + 1 < m->n_calls; i++) {
+        struct nrg_class_activity call = {.begin_ns = m->calls[i].begin_ns,
+                                          .end_ns = m->calls[i + 1].begin_ns,
+                                          .class_ = i % 4,
+                                          .rate = busy_ns / (double)(m->end_ns - ZERO),
+                                          .calls = 1};
+        assert_int_equal(nrg_regress_slice(r, &call), 0);
+    }
+    assert_int_equal(nrg_regress_solve(r, &result), 0);
+    for (size_t c = 0; c < 4; c++) { /* energy of a call: its power for c + 1 ms */
+        double calls = (double)(m->n_calls / 4), truth_j = m->power_w[c] * (double)(c + 1) * 1e-3;
+        near(result.classes[c].power_w * result.classes[c].time_s / calls, truth_j, 0.1, "call", c);
+    }
+    nrg_regress_free(r);
+    nrg_regress_result_release(&result);
+    done(m);
+}
+
 /* The same, held in memory or streamed in small pieces. */
 static void streaming_changes_little(void **state)
 {
@@ -807,6 +843,7 @@ int main(void)
         cmocka_unit_test(instant_and_mean_of_a_gauge),
         cmocka_unit_test(outliers_lose_weight),
         cmocka_unit_test(drift_is_not_idle),
+        cmocka_unit_test(waits_are_not_the_neighbours),
         cmocka_unit_test(streaming_changes_little),
         cmocka_unit_test(late_class),
         cmocka_unit_test(covariance_is_of_the_sum),
