@@ -5,7 +5,8 @@
  * Order: slices are held (fit.c) until there are too many or the end is reached; the times of
  * updates, the kernel and the noise are chosen from them (publish.c, choose.c, noise.c); rows are
  * made, whitened, weighted and summed up in blocks of time (fit.c); the blocks give powers and
- * groups (solve.c), intervals (spread.c), and the figures that callers get (result.c).
+ * groups (solve.c), also with what is common to calls (calls.c), intervals (spread.c), whether idle
+ * power drifted (drift.c), and the figures that callers get (result.c).
  *
  * The regression owns everything here but the solver, which result.c makes and releases. 0 or
  * -ENOMEM, and -ENODATA from solve when rows do not suffice. One thread at a time.
