@@ -42,11 +42,13 @@ static const struct power_key {
 
 static bool is_aipm_line(const char *line, size_t len)
 {
-    while (len && (*line == ' ' || *line == '\t'))
-        line++, len--;
-    if (len && *line == '{')
-        return memmem(line, len, "\"date\"", 6) || memmem(line, len, "\"metrics\"", 9);
-    return len > 4 && !memcmp(line, "\"END", 4);
+    bool keys = memmem(line, len, "\"date\"", 6) || memmem(line, len, "\"metrics\"", 9);
+    size_t at = 0;
+    while (at < len && (line[at] == ' ' || line[at] == '\t'))
+        at++;
+    if (at < len && line[at] == '{')
+        return keys;
+    return len - at > 4 && !memcmp(line + at, "\"END", 4);
 }
 
 static struct nrg_channel gauge_channel(const char *name, enum nrg_quantity quantity, double scale,

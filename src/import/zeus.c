@@ -126,19 +126,29 @@ static int note_window(struct nrg_import *im, struct window w, struct nrg_error 
                : 0;
 }
 
-static int add_window(struct nrg_import *im, struct window w, const struct nrg_csv *cells,
-                      struct nrg_error *err)
+static int read_energies(const struct zeus *z, const struct nrg_csv *cells,
+                         struct nrg_import_energy *energies, struct nrg_error *err)
 {
-    struct zeus *z = im->state;
-    struct nrg_import_energy energies[DEVICES];
     for (size_t i = 0; i < z->n; i++) {
         energies[i].channel = z->devices[i].channel;
         if (nrg_cell_number(cells->cells[z->devices[i].column], &energies[i].energy_j) ||
             energies[i].energy_j < 0 || energies[i].energy_j > 1e12)
             return nrg_fail(err, -EINVAL, NULL, "%s: no energy in J", z->devices[i].channel.source);
     }
-    if (im->writing && z->at < z->n_windows && z->windows[z->at++].inside)
-        return 0;
+    return 0;
+}
+
+/* A line that is not whole must not be noted: others would be inside of what is never added. */
+static int add_window(struct nrg_import *im, struct window w, const struct nrg_csv *cells,
+                      struct nrg_error *err)
+{
+    struct zeus *z = im->state;
+    struct nrg_import_energy energies[DEVICES];
+    int rc = read_energies(z, cells, energies, err);
+    if (!rc && !im->writing)
+        rc = note_window(im, w, err);
+    if (rc || (im->writing && z->at < z->n_windows && z->windows[z->at++].inside))
+        return rc;
     if (im->have_time && im->writing && w.begin_ns < im->last_ns)
         w.begin_ns = im->last_ns;
     return nrg_import_interval(im, w.end_ns, w.end_ns - w.begin_ns, energies, z->n, err);
@@ -157,8 +167,7 @@ static int read_window(struct nrg_import *im, const struct nrg_csv *cells, struc
         elapsed_s > LONGEST_S)
         return nrg_fail(err, -EINVAL, NULL, "elapsed_time is no time in seconds");
     w.end_ns = w.begin_ns + (int64_t)llround(elapsed_s * 1e9);
-    int rc = im->writing ? 0 : note_window(im, w, err);
-    return rc ? rc : add_window(im, w, cells, err);
+    return add_window(im, w, cells, err);
 }
 
 static int read_energy_line(struct nrg_import *im, char *line, size_t len, struct nrg_error *err)
