@@ -65,8 +65,8 @@ static int say_unknown(const struct nrg_meter_entry *entry, const struct nrg_gue
                 entry->name, guess->best);
     else
         fprintf(stderr,
-                "nrg: %s: '%s' is not a setting: meter, layout NAME, sensor-profile and the names "
-                "of options are (COMMAND.OPTION for one command)\n",
+                "nrg: %s: '%s' is not a setting: meter, layout NAME, covers RAIL, sensor-profile "
+                "and the names of options are (COMMAND.OPTION for one command)\n",
                 entry->where, entry->name);
     return -EINVAL;
 }
