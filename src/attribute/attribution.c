@@ -206,6 +206,7 @@ void nrg_attribution_release(struct nrg_attribution *a)
     if (memory) {
         nrg_arena_release(&memory->arena);
         nrg_span_catalog_release(&memory->catalog);
+        free(memory->steps.items);
     }
     free(memory);
     free(a->domains);

@@ -267,6 +267,7 @@ static void begin_self(struct walker *w, size_t track, const struct nrg_open_spa
     size_t pool = w->e->cells.track_pool[track];
     tr->row = span->row;
     tr->path = span->path;
+    tr->step = span->step;
     w->tracks[track].self = (struct stretch){t_ns, nrg_flows_inside(f, t_ns), tr->work_s};
     w->tracks[track].in_parts = false;
     if (w->slicer)
@@ -340,6 +341,25 @@ static void end_span(struct walker *w, const struct nrg_span_walk_event *ev)
     }
 }
 
+/* Keeps a list of single steps, in which the walk counts them. */
+static int note_step(struct walker *w, const struct nrg_span_walk_event *ev)
+{
+    struct nrg_single_steps *steps = w->flows.steps;
+    const struct nrg_open_span *span = ev->span;
+    int64_t t_ns = nrg_flows_inside(&w->flows, ev->t_ns);
+    if (ev->what != NRG_WALK_OPEN) {
+        struct nrg_single_step *step = &steps->items[span->step - 1];
+        step->time_s = (double)(t_ns - step->begin_ns) * 1e-9;
+        return 0;
+    }
+    const struct nrg_span_name *name = nrg_span_catalog_name(&w->e->catalog, span->name);
+    struct nrg_single_step step = {.name = name ? name->text : "",
+                                   .detail = name ? name->detail : "",
+                                   .number = span->number,
+                                   .begin_ns = t_ns};
+    return nrg_append(&steps->items, &steps->n, &steps->cap, &step, sizeof step);
+}
+
 /* A folded span is part of the stretch of the span around it, but a class of its own for a
  * regression. */
 static int change_path(struct walker *w, const struct nrg_span_walk_event *ev, int64_t t_ns)
@@ -351,6 +371,7 @@ static int change_path(struct walker *w, const struct nrg_span_walk_event *ev, i
     if (w->slicer) /* a part of a stretch is no call */
         nrg_slicer_settle(w->slicer, (uint32_t)ev->track, spans->self.inside_ns, t_ns, false);
     w->flows.tracks[ev->track].path = (opens ? ev->span : ev->around)->path;
+    w->flows.tracks[ev->track].step = (opens ? ev->span : ev->around)->step;
     return rc || !opens ? rc : begin_span(w, ev);
 }
 
@@ -371,6 +392,8 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
     if (f->tracks[ev->track].open)
         nrg_flows_credit(f, ev->track, at_ns);
     e->rows[ev->span->row].flags |= ev->span->flags;
+    if (f->steps && ev->span->is_step)
+        w->rc = note_step(w, ev);
     if (ev->span->folded && ev->around && ev->around->row == ev->span->row)
         return change_path(w, ev, t_ns);
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++)
@@ -466,12 +489,26 @@ static void finish_walk(struct walker *w)
         }
 }
 
+/* Where energies of single steps go: NULL where a method does not give out energy as time goes by.
+ */
+static struct nrg_single_steps *steps_of(struct nrg_engine *e)
+{
+    struct nrg_rows_memory *memory = e->out->memory;
+    for (size_t p = 0; p < e->n_parts; p++)
+        if (e->parts[p].method != NRG_METHOD_INTEGRATE && e->parts[p].method != NRG_METHOD_REGRESS)
+            return NULL;
+    memory->steps.complete = true;
+    return &memory->steps;
+}
+
 int nrg_distribute(struct nrg_engine *e, struct nrg_slicer *slicer)
 {
     struct walker w = {.e = e, .slicer = slicer};
     int rc = nrg_flows_init(&w.flows, e);
     if (!rc)
         rc = init_walker(&w);
+    if (!rc && !slicer)
+        w.flows.steps = steps_of(e);
     if (!rc)
         rc = nrg_span_walk_run(&e->walk, w.flows.end_ns, on_event, &w);
     if (!rc)

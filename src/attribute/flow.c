@@ -55,12 +55,13 @@ void nrg_flows_settle_group(struct nrg_flows *f, size_t g, int64_t t_ns)
     group->done_ns = t_ns;
 }
 
-static void add_class(const struct nrg_part *part, struct nrg_row_part *row, uint32_t path,
-                      double cost_s)
+/* The energy; its error goes to the row. */
+static double add_class(const struct nrg_part *part, struct nrg_row_part *row, uint32_t path,
+                        double cost_s)
 {
-    row->energy_j += part->class_w[path] * cost_s;
     row->self.below_j += part->below_w[path] * cost_s;
     row->self.above_j += part->above_w[path] * cost_s;
+    return part->class_w[path] * cost_s;
 }
 
 /* What a class's power is multiplied by: CPU seconds, or the share of a pool's work. */
@@ -100,13 +101,16 @@ void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
         size_t p = f->pool_parts[i], at = track * e->n_parts + p;
         const struct nrg_flow *flow = &f->parts[p];
         struct nrg_row_part *row = &e->row_parts[(size_t)tr->row * e->n_parts + p];
-        double potential = f->potential[g * e->n_parts + p];
+        double potential = f->potential[g * e->n_parts + p], energy_j = 0;
         if (e->parts[p].method == NRG_METHOD_INTEGRATE)
-            row->energy_j += tr->weight * (potential - f->track_potential[at]);
+            energy_j = tr->weight * (potential - f->track_potential[at]);
         else if (e->parts[p].method == NRG_METHOD_REGRESS)
-            add_class(&e->parts[p], row, tr->path, cost_s);
+            energy_j = add_class(&e->parts[p], row, tr->path, cost_s);
         if (share && !nrg_method_reads(e->parts[p].method))
-            row->energy_j += flow->idle_per_track - f->track_idle[at];
+            energy_j += flow->idle_per_track - f->track_idle[at];
+        row->energy_j += energy_j;
+        if (f->steps && tr->step)
+            f->steps->items[tr->step - 1].energy_j += energy_j;
         row->covered_ns += flow->covered_ns - f->track_covered[at];
         f->track_potential[at] = potential;
         f->track_idle[at] = flow->idle_per_track;

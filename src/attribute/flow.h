@@ -36,6 +36,7 @@ struct nrg_group_flow {
 
 struct nrg_track_flow {
     uint32_t row, path; /* that its energy goes to */
+    uint32_t step;      /* also to this one, counted from 1; 0: none */
     bool open;
     double weight, work_s, work_done;
     int64_t t_ns; /* credited up to here */
@@ -52,6 +53,7 @@ struct nrg_flows {
     double *left;                                         /* per pool */
     double *potential, *active_done;                      /* [group * n_parts + part] */
     double *track_potential, *track_idle, *track_covered; /* [track * n_parts + part] */
+    struct nrg_single_steps *steps;                       /* NULL: not asked for */
     size_t cell;
     int64_t begin_ns, end_ns; /* of all windows */
     /* Called where a cell ends, when all are credited up to there; NULL. */

@@ -29,10 +29,25 @@
 /* Less time than this without a reading is rounding of times, not a gap. */
 #define NRG_UNCOVERED_NS 1000
 
+/* A single step; the outermost one, where steps stand in steps. */
+struct nrg_single_step {
+    const char *name, *detail;
+    int64_t number, begin_ns;
+    double energy_j, time_s;
+    size_t nth; /* of its number and detail, in order of time */
+};
+
+struct nrg_single_steps {
+    struct nrg_single_step *items;
+    size_t n, cap;
+    bool complete; /* with their energies; else the methods do not tell them in passing */
+};
+
 /* What the rows of an attribution point into. */
 struct nrg_rows_memory {
     struct nrg_arena arena;
     struct nrg_span_catalog catalog; /* names */
+    struct nrg_single_steps steps;
 };
 
 /* An interval of a counter that the edge of a span cuts, and how it is divided: divide.c. */
@@ -279,11 +294,12 @@ int nrg_rows_counts(const struct nrg_engine *engine, const struct nrg_view *view
                     struct nrg_arena *arena);
 /* unit_use.c: how many units there are; at most `max`. */
 size_t nrg_units_find(const struct nrg_view_rows *rows, struct nrg_unit_use *units, size_t max);
-/* The row is one rank's part of a job. */
-bool nrg_row_is_rank(const struct nrg_attribution_row *row);
+/* It says that a row is one rank's part of a job. */
+bool nrg_detail_is_rank(const char *detail);
 bool nrg_row_inside_own_kind(const struct nrg_view_rows *rows, size_t i);
-/* unit_spread.c: from rows that have each step apart; skip as of nrg_attribution_spread. 0 or
- * -ENOMEM. */
-int nrg_unit_spread(const struct nrg_view_rows *rows, int skip, struct nrg_unit_use *unit);
+/* unit_spread.c: skip as of nrg_attribution_spread. 0 or -ENOMEM. */
+int nrg_unit_spread(const struct nrg_single_steps *steps, int skip, struct nrg_unit_use *unit);
+/* The same of rows that have each step apart. */
+int nrg_single_steps_of_rows(struct nrg_single_steps *steps, const struct nrg_view_rows *rows);
 
 #endif

@@ -12,57 +12,71 @@
 #include <string.h>
 
 #include "attribute/internal.h"
+#include "base/mem.h"
 #include "base/stats.h"
 
 #define SLOW          2 /* times the median */
 #define FEWEST_STEPS  5 /* that the rule is applied to */
 #define MIDDLE_HALF_Q 4
 
-struct single {
-    int64_t number;
-    bool rank;
-    double energy_j, time_s;
-};
+static int by_rank(const void *a, const void *b)
+{
+    const struct nrg_single_step *x = a, *y = b;
+    int names = strcmp(x->detail, y->detail);
+    if (names || x->number != y->number)
+        return names ? names : x->number < y->number ? -1 : 1;
+    return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
+}
 
 static int by_number(const void *a, const void *b)
 {
-    const struct single *x = a, *y = b;
-    return x->number < y->number ? -1 : x->number > y->number;
+    const struct nrg_single_step *x = a, *y = b;
+    if (x->number != y->number)
+        return x->number < y->number ? -1 : 1;
+    return x->nth < y->nth ? -1 : x->nth > y->nth;
 }
 
-static size_t collect(const struct nrg_view_rows *v, const struct nrg_unit_use *unit,
-                      struct single *singles)
+static int by_time(const void *a, const void *b)
+{
+    const struct nrg_single_step *x = a, *y = b;
+    return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
+}
+
+/* Steps of the unit, each with how often its rank had that number before: epochs count anew. */
+static size_t collect(const struct nrg_single_steps *steps, const struct nrg_unit_use *unit,
+                      struct nrg_single_step *out)
 {
     size_t n = 0;
-    for (size_t i = 0; i < v->n; i++) {
-        const struct nrg_attribution_row *row = &v->rows[i];
-        if (strcmp(row->kind, unit->kind) || strcmp(row->name, unit->name) || !row->calls ||
-            row->number == NRG_MISSING || isnan(row->energy_j) || nrg_row_inside_own_kind(v, i))
-            continue;
-        double calls = (double)row->calls;
-        singles[n++] = (struct single){row->number, nrg_row_is_rank(row), row->energy_j / calls,
-                                       row->time_s / calls};
-    }
+    for (size_t i = 0; i < steps->n; i++)
+        if (!strcmp(steps->items[i].name, unit->name) && !isnan(steps->items[i].energy_j))
+            out[n++] = steps->items[i];
+    qsort(out, n, sizeof *out, by_rank);
+    for (size_t i = 1; i < n; i++)
+        if (out[i].number == out[i - 1].number && !strcmp(out[i].detail, out[i - 1].detail))
+            out[i].nth = out[i - 1].nth + 1;
     return n;
 }
 
-/* Steps of one number on several ranks are one step of the job. */
-static size_t join_ranks(struct single *singles, size_t n)
+/* Steps of one number on several ranks are one step of the job. In order of time. */
+static size_t join_ranks(struct nrg_single_step *singles, size_t n)
 {
     size_t kept = 0;
+    qsort(singles, n, sizeof *singles, by_number);
     for (size_t i = 0; i < n; i++) {
-        struct single *last = kept ? &singles[kept - 1] : NULL;
-        if (!last || !last->rank || !singles[i].rank || last->number != singles[i].number) {
-            singles[kept++] = singles[i];
+        struct nrg_single_step *last = kept ? &singles[kept - 1] : NULL, *step = &singles[i];
+        if (!last || !nrg_detail_is_rank(last->detail) || !nrg_detail_is_rank(step->detail) ||
+            last->number != step->number || last->nth != step->nth) {
+            singles[kept++] = *step;
             continue;
         }
-        last->energy_j += singles[i].energy_j;
-        last->time_s = fmax(last->time_s, singles[i].time_s);
+        last->energy_j += step->energy_j;
+        last->time_s = fmax(last->time_s, step->time_s);
     }
+    qsort(singles, kept, sizeof *singles, by_time);
     return kept;
 }
 
-static size_t count_first(const struct single *singles, size_t n, double *room)
+static size_t count_first(const struct nrg_single_step *singles, size_t n, double *room)
 {
     size_t first = 0;
     for (size_t i = 0; i < n; i++)
@@ -82,8 +96,8 @@ static double quantile(const double *sorted, size_t n, double q)
     return sorted[below] + (at - (double)below) * (above - sorted[below]);
 }
 
-static struct nrg_unit_spread spread_of(const struct single *singles, size_t n, size_t first,
-                                        double *room)
+static struct nrg_unit_spread spread_of(const struct nrg_single_step *singles, size_t n,
+                                        size_t first, double *room)
 {
     struct nrg_unit_spread s = {.first = first, .median_j = NAN, .low_j = NAN, .high_j = NAN};
     for (size_t i = 0; i < first; i++) {
@@ -103,14 +117,12 @@ static struct nrg_unit_spread spread_of(const struct single *singles, size_t n, 
     return s;
 }
 
-int nrg_unit_spread(const struct nrg_view_rows *v, int skip, struct nrg_unit_use *unit)
+int nrg_unit_spread(const struct nrg_single_steps *steps, int skip, struct nrg_unit_use *unit)
 {
-    struct single *singles = calloc(v->n + 1, sizeof *singles);
-    double *room = calloc(v->n + 1, sizeof *room);
+    struct nrg_single_step *singles = calloc(steps->n + 1, sizeof *singles);
+    double *room = calloc(steps->n + 1, sizeof *room);
     if (singles && room) {
-        size_t n = collect(v, unit, singles);
-        qsort(singles, n, sizeof *singles, by_number);
-        n = join_ranks(singles, n);
+        size_t n = join_ranks(singles, collect(steps, unit, singles));
         size_t given = skip < 0 ? 0 : (size_t)skip;
         size_t first = skip < 0 ? count_first(singles, n, room) : given < n ? given : n;
         unit->spread = spread_of(singles, n, first, room);
@@ -122,26 +134,66 @@ int nrg_unit_spread(const struct nrg_view_rows *v, int skip, struct nrg_unit_use
     return rc;
 }
 
+/* Rows are in no order of time: numbers stand for it. */
+int nrg_single_steps_of_rows(struct nrg_single_steps *steps, const struct nrg_view_rows *v)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < v->n; i++) {
+        const struct nrg_attribution_row *row = &v->rows[i];
+        if (strcmp(row->kind, NRG_KIND_STEP) || !row->calls || row->number == NRG_MISSING ||
+            nrg_row_inside_own_kind(v, i))
+            continue;
+        double calls = (double)row->calls;
+        struct nrg_single_step step = {.name = row->name,
+                                       .detail = row->detail,
+                                       .number = row->number,
+                                       .begin_ns = row->number,
+                                       .energy_j = row->energy_j / calls,
+                                       .time_s = row->time_s / calls};
+        rc = nrg_append(&steps->items, &steps->n, &steps->cap, &step, sizeof step);
+    }
+    return rc;
+}
+
+static int spread_units(struct nrg_attribution *a, const struct nrg_single_steps *steps, int skip)
+{
+    int rc = 0;
+    for (size_t i = 0; !rc && i < a->n_units; i++)
+        if (!strcmp(a->units[i].kind, NRG_KIND_STEP))
+            rc = nrg_unit_spread(steps, skip, &a->units[i]);
+    return rc;
+}
+
+static bool has_steps(const struct nrg_attribution *a)
+{
+    for (size_t i = 0; i < a->n_units; i++)
+        if (!strcmp(a->units[i].kind, NRG_KIND_STEP) && a->units[i].amount > 1)
+            return true;
+    return false;
+}
+
 int nrg_attribution_spread(struct nrg_attribution *a, struct nrg_recording *recording,
                            const struct nrg_attribution_options *options, int skip,
                            struct nrg_error *err)
 {
+    const struct nrg_rows_memory *memory = a->memory;
     struct nrg_attribution_options how = *options;
-    struct nrg_attribution steps;
-    struct nrg_unit_use *unit = NULL;
-    for (size_t i = 0; i < a->n_units; i++)
-        if (!strcmp(a->units[i].kind, NRG_KIND_STEP) && a->units[i].amount > 1)
-            unit = unit ? unit : &a->units[i];
-    if (!unit)
+    struct nrg_single_steps steps = {0};
+    struct nrg_attribution apart;
+    if (!has_steps(a))
         return 0;
+    if (memory->steps.complete)
+        return spread_units(a, &memory->steps, skip) ? nrg_fail(err, -ENOMEM, NULL, "out of memory")
+                                                     : 0;
     how.by = NRG_BY_STEP;
-    int rc = nrg_attribution_make(&steps, recording, &how, err);
+    int rc = nrg_attribution_make(&apart, recording, &how, err);
     if (rc)
         return rc;
-    for (; !rc && unit < a->units + a->n_units; unit++)
-        if (!strcmp(unit->kind, NRG_KIND_STEP))
-            rc = nrg_unit_spread(&(struct nrg_view_rows){.rows = steps.rows, .n = steps.n_rows},
-                                 skip, unit);
-    nrg_attribution_release(&steps);
+    rc = nrg_single_steps_of_rows(&steps,
+                                  &(struct nrg_view_rows){.rows = apart.rows, .n = apart.n_rows});
+    if (!rc)
+        rc = spread_units(a, &steps, skip);
+    free(steps.items);
+    nrg_attribution_release(&apart);
     return rc ? nrg_fail(err, rc, NULL, "out of memory") : 0;
 }

@@ -48,9 +48,9 @@ static bool is_unit(const struct nrg_attribution_row *row)
     return false;
 }
 
-bool nrg_row_is_rank(const struct nrg_attribution_row *row)
+bool nrg_detail_is_rank(const char *detail)
 {
-    return !strncmp(row->detail, "rank ", 5) && strstr(row->detail, " of ");
+    return !strncmp(detail, "rank ", 5) && strstr(detail, " of ");
 }
 
 bool nrg_row_inside_own_kind(const struct nrg_view_rows *v, size_t i)
@@ -163,7 +163,7 @@ static void add_unit(struct finder *f, const struct nrg_attribution_row *row)
     if (at == SIZE_MAX)
         return;
     struct nrg_unit_use *unit = add_energy(f, at, &s);
-    struct rank *rank = nrg_row_is_rank(row) ? find_rank(f, at, row->detail) : NULL;
+    struct rank *rank = nrg_detail_is_rank(row->detail) ? find_rank(f, at, row->detail) : NULL;
     *(rank ? &rank->amount : &unit->amount) += s.amount;
     *(rank ? &rank->time_s : &unit->time_s) += s.time_s;
 }

@@ -57,6 +57,7 @@ static int allocate_walk(struct nrg_span_walk *w)
     w->by_end = nrg_arena_array(&w->memory, c->n_tracks + 1, sizeof *w->by_end);
     w->path_nodes = nrg_arena_array(&w->memory, c->n_paths + 1, sizeof *w->path_nodes);
     w->name_is_numbered = nrg_arena_array(&w->memory, c->n_names + 1, 1);
+    w->name_is_step = nrg_arena_array(&w->memory, c->n_names + 1, 1);
     if (w->memory.failed)
         return -ENOMEM;
     for (size_t i = 0; i < c->n_tracks; i++)
@@ -75,8 +76,10 @@ int nrg_span_walk_init(struct nrg_span_walk *w, struct nrg_recording *recording,
         rc = nrg_span_tree_init(&w->rows_own);
     if (!rc)
         rc = allocate_walk(w);
-    for (size_t i = 0; !rc && kind && i < catalog->n_names; i++)
-        w->name_is_numbered[i] = !strcmp(catalog->names[i].kind, kind);
+    for (size_t i = 0; !rc && i < catalog->n_names; i++) {
+        w->name_is_numbered[i] = kind && !strcmp(catalog->names[i].kind, kind);
+        w->name_is_step[i] = !strcmp(catalog->names[i].kind, NRG_KIND_STEP);
+    }
     if (!rc)
         rc = resolve_paths(w);
     if (!rc)
@@ -118,6 +121,8 @@ static int close_top(struct nrg_span_walk *w, size_t track, int64_t t_ns, unsign
     span->flags |= (uint8_t)flags;
     if (w->numbered_row && span->row == w->numbered_row && !span->folded)
         w->numbered_row = 0;
+    if (span->is_step && span->step == w->open_step)
+        w->open_step = 0;
     return tell_span(w, NRG_WALK_CLOSE, track, t_ns, span);
 }
 
@@ -151,6 +156,19 @@ static int64_t row_of(struct nrg_span_walk *w, struct nrg_open_span *span,
     return row;
 }
 
+/* The step that a span is part of. One that was launched by another track belongs to the step that
+ * is open there: the nearest in time. A step inside a step is part of it. */
+static void count_step(struct nrg_span_walk *w, struct nrg_open_span *span,
+                       const struct nrg_open_span *around, uint32_t name)
+{
+    span->step = around ? around->step : 0;
+    if (!span->step && span->elsewhere)
+        span->step = w->open_step;
+    span->is_step = !span->step && w->name_is_step[name] && span->number != NRG_MISSING;
+    if (span->is_step)
+        span->step = w->open_step = ++w->n_steps;
+}
+
 static int place_span(struct nrg_span_walk *w, const struct nrg_span_row *event,
                       const struct nrg_open_span *around, struct nrg_open_span *span)
 {
@@ -158,6 +176,8 @@ static int place_span(struct nrg_span_walk *w, const struct nrg_span_row *event,
     const struct nrg_span_path *given =
         event->parent == NRG_MISSING ? NULL : nrg_span_catalog_path(w->catalog, event->parent);
     span->elsewhere = given != NULL;
+    span->number = event->value;
+    count_step(w, span, around, name);
     if (given)
         above = w->path_nodes[given - w->catalog->paths];
     int64_t path = nrg_span_tree_child(&w->paths, above, name, NRG_MISSING), row = path;
@@ -303,7 +323,7 @@ static void begin_walk(struct nrg_span_walk *w)
         qsort_r(w->by_end, w->catalog->n_tracks, sizeof *w->by_end, by_end, w->end_ns);
     w->next_end = 0;
     w->now_ns = 0;
-    w->numbered_row = 0;
+    w->numbered_row = w->n_steps = w->open_step = 0;
     w->spans = w->unmatched_ends = w->unclosed = w->cut = w->unknown = 0;
     w->paths.folded = w->rows_own.folded = 0;
 }

@@ -29,6 +29,9 @@ struct nrg_open_span {
     uint8_t flags;  /* NRG_ROW_UNCLOSED, NRG_ROW_CLOCK */
     bool folded;    /* no row of its own: it counts to the one around it */
     bool elsewhere; /* placed by a path, not by the span around it */
+    bool is_step;   /* a numbered one, and the outermost */
+    uint32_t step;  /* that it is part of, or is: they are counted from 1; 0: none */
+    int64_t number; /* its own; NRG_MISSING */
 };
 
 enum nrg_span_walk_what { NRG_WALK_OPEN, NRG_WALK_CLOSE, NRG_WALK_COUNT };
@@ -62,9 +65,11 @@ struct nrg_span_walk {
     struct nrg_span_stack *stacks; /* per track */
     uint32_t *path_nodes;          /* per path of the catalog */
     uint8_t *name_is_numbered;     /* per name: of the kind that `by` tells apart */
-    uint32_t numbered_row;         /* innermost numbered span that is open somewhere; 0 */
-    int64_t *last_ns, *end_ns;     /* per track: its last event; where it ends at the latest */
-    size_t *by_end;                /* tracks in order of end_ns */
+    uint8_t *name_is_step;
+    uint32_t numbered_row;       /* innermost numbered span that is open somewhere; 0 */
+    uint32_t n_steps, open_step; /* open_step: the last one that is open somewhere; 0 */
+    int64_t *last_ns, *end_ns;   /* per track: its last event; where it ends at the latest */
+    size_t *by_end;              /* tracks in order of end_ns */
     size_t next_end;
     int64_t now_ns;
     uint64_t spans, unmatched_ends, unclosed, cut, unknown; /* of the last walk */

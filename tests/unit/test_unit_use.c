@@ -5,6 +5,7 @@
 #include "support/cmocka.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "attribute/internal.h"
@@ -87,13 +88,22 @@ static void make_steps(struct nrg_attribution_row *rows, size_t slow)
     }
 }
 
+/* The spread of the steps that such rows are. */
+static void spread(struct nrg_attribution_row *rows, size_t n, int skip, struct nrg_unit_use *unit)
+{
+    struct nrg_single_steps steps = {0};
+    assert_int_equal(
+        nrg_single_steps_of_rows(&steps, &(struct nrg_view_rows){.rows = rows, .n = n}), 0);
+    assert_int_equal(nrg_unit_spread(&steps, skip, unit), 0);
+    free(steps.items);
+}
+
 static void first_steps_are_apart(void **state)
 {
     struct nrg_attribution_row rows[STEPS];
     struct nrg_unit_use unit = {.name = "step", .kind = "step", .phase = ""};
-    struct nrg_view_rows v = {.rows = rows, .n = STEPS};
     make_steps(rows, 3);
-    assert_int_equal(nrg_unit_spread(&v, -1, &unit), 0);
+    spread(rows, STEPS, -1, &unit);
     assert_int_equal(unit.spread.first, 3);
     close_to(unit.spread.first_j, 3.0, 1e-12, "first_j");
     assert_int_equal(unit.spread.n, 17);
@@ -101,13 +111,13 @@ static void first_steps_are_apart(void **state)
     close_to(unit.spread.low_j, 0.107, 1e-12, "low_j");
     close_to(unit.spread.high_j, 0.115, 1e-12, "high_j");
     assert_false(unit.spread.given);
-    assert_int_equal(nrg_unit_spread(&v, 5, &unit), 0);
+    spread(rows, STEPS, 5, &unit);
     assert_int_equal(unit.spread.first, 5);
     assert_true(unit.spread.given);
     make_steps(rows, 0);
-    assert_int_equal(nrg_unit_spread(&v, -1, &unit), 0);
+    spread(rows, STEPS, -1, &unit);
     assert_int_equal(unit.spread.first, 0);
-    assert_int_equal(nrg_unit_spread(&v, STEPS + 1, &unit), 0);
+    spread(rows, STEPS, STEPS + 1, &unit);
     assert_int_equal(unit.spread.n, 0); /* nothing is left: nothing is said */
     assert_true(isnan(unit.spread.median_j));
 }
@@ -118,8 +128,7 @@ static void a_change_in_the_middle_is_no_start(void **state)
     struct nrg_attribution_row rows[STEPS];
     struct nrg_unit_use unit = {.name = "step", .kind = "step", .phase = ""};
     make_steps(rows, 10);
-    assert_int_equal(nrg_unit_spread(&(struct nrg_view_rows){.rows = rows, .n = STEPS}, -1, &unit),
-                     0);
+    spread(rows, STEPS, -1, &unit);
     assert_int_equal(unit.spread.first, 0);
 }
 
@@ -131,10 +140,28 @@ static void steps_of_ranks_are_steps_of_the_job(void **state)
     make_steps(rows + STEPS, 0);
     for (size_t i = 0; i < 2 * STEPS; i++)
         rows[i].detail = i < STEPS ? "rank 0 of 2" : "rank 1 of 2";
-    assert_int_equal(
-        nrg_unit_spread(&(struct nrg_view_rows){.rows = rows, .n = 2 * STEPS}, -1, &unit), 0);
+    spread(rows, 2 * STEPS, -1, &unit);
     assert_int_equal(unit.spread.n, STEPS);
     close_to(unit.spread.median_j, 2 * (0.1 + 0.0095), 1e-12, "median_j");
+}
+
+/* Numbers that begin anew in each epoch are steps of their own, joined rank by rank. */
+static void epochs_count_anew(void **state)
+{
+    struct nrg_single_step items[8];
+    struct nrg_single_steps steps = {.items = items, .n = 8};
+    struct nrg_unit_use unit = {.name = "step", .kind = "step", .phase = ""};
+    for (size_t i = 0; i < 8; i++) /* two ranks, two epochs of two steps */
+        items[i] = (struct nrg_single_step){.name = "step",
+                                            .detail = i < 4 ? "rank 0 of 2" : "rank 1 of 2",
+                                            .number = (int64_t)i % 2,
+                                            .begin_ns = 100 * ((int64_t)i % 4) + (i < 4 ? 0 : 1),
+                                            .energy_j = (double)(i % 4 + 1),
+                                            .time_s = 1};
+    assert_int_equal(nrg_unit_spread(&steps, 1, &unit), 0);
+    assert_int_equal(unit.spread.n, 3);
+    close_to(unit.spread.first_j, 2, 1e-12, "first_j"); /* the first of both ranks */
+    close_to(unit.spread.median_j, 6, 1e-12, "median_j");
 }
 
 int main(void)
@@ -145,6 +172,7 @@ int main(void)
         cmocka_unit_test(first_steps_are_apart),
         cmocka_unit_test(a_change_in_the_middle_is_no_start),
         cmocka_unit_test(steps_of_ranks_are_steps_of_the_job),
+        cmocka_unit_test(epochs_count_anew),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
