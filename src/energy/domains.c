@@ -13,7 +13,6 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 #define PEAK_WINDOW_NS (100 * NRG_NS_PER_MS)
@@ -63,18 +62,16 @@ static double candidate_energy_j(void *arg, size_t i)
 static double companion_j(struct nrg_frame *frame, const struct nrg_summary *s, const char *name,
                           const char *suffix)
 {
-    char full[64];
-    snprintf(full, sizeof full, "%.48s%s", name, suffix);
     const struct nrg_timeline *tl =
-        nrg_frame_timeline(frame, nrg_frame_find(frame, full, NRG_ENERGY));
+        nrg_frame_timeline(frame, nrg_frame_companion(frame, name, suffix));
     return tl ? nrg_timeline_between(tl, s->begin_ns, s->end_ns, NULL) : NAN;
 }
 
 static void set_band(struct nrg_domain *d, struct nrg_frame *frame, const struct nrg_summary *s)
 {
     const struct nrg_channel *c = &d->channel->channel;
-    d->low_j = companion_j(frame, s, c->name, ".low");
-    d->high_j = companion_j(frame, s, c->name, ".high");
+    d->low_j = companion_j(frame, s, c->name, NRG_LOW_SUFFIX);
+    d->high_j = companion_j(frame, s, c->name, NRG_HIGH_SUFFIX);
     if (isnan(d->low_j) || isnan(d->high_j)) {
         d->low_j = d->energy_j * (1 - c->error_low) - d->uncertainty_j;
         d->high_j = d->energy_j * (1 + c->error_high) + d->uncertainty_j;

@@ -54,6 +54,13 @@ size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, enum nrg_
     return frame->n;
 }
 
+size_t nrg_frame_companion(const struct nrg_frame *frame, const char *name, const char *suffix)
+{
+    char full[64];
+    snprintf(full, sizeof full, "%.48s%s", name, suffix);
+    return nrg_frame_find(frame, full, NRG_ENERGY);
+}
+
 int nrg_gpu_number(const char *channel)
 {
     int gpu, used = 0;

@@ -26,6 +26,8 @@ const struct nrg_timeline *nrg_frame_timeline(struct nrg_frame *frame, size_t ch
 void nrg_frame_drop(struct nrg_frame *frame, size_t channel);
 /* Index of a channel, or frame->n. */
 size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, enum nrg_quantity quantity);
+/* The energy channel that accompanies `name`: one of the suffixes of sensors/channel.h. */
+size_t nrg_frame_companion(const struct nrg_frame *frame, const char *name, const char *suffix);
 
 /* Mean rate of a channel (power of energy, busy CPUs of busy time) during the recording's
  * baseline, NAN without one. */

@@ -2,9 +2,8 @@
  * Energy per process. The run is cut into cells; in each cell the processors' energy above idle
  * is shared out by CPU time, against the busy time of the whole machine, so that what other
  * processes used stays with them; each CPU second times the watts of its process, where power shows
- * that they differ (process_watts.h). Idle power is the estimate's own, the baseline's, or, where
- * there is none, or the machine was busy meanwhile, and utilisation varied enough, the intercept of
- * power over busy CPUs; else it is not known and the whole energy counts as active.
+ * that they differ (process_watts.h). idle_power.c finds idle power; where it is not known the
+ * whole energy counts as active.
  *
  * DRAM goes by resident memory against all memory in use, a GPU by share of its processors.
  *
@@ -18,27 +17,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/stats.h"
-#include "energy/idle.h"
 #include "energy/others.h"
 #include "energy/process_watts.h"
-
-#define MAX_CELLS     4096
-#define MIN_CELL_NS   (100 * NRG_NS_PER_MS)
-#define MIN_TOLD_S    0.05 /* power of a shorter cell says little */
-#define LEAST_SHARE   0.05 /* quantile that stands for the least: one cell may be an outlier */
-#define BASELINE_BUSY 0.05 /* of all CPUs: more than a quiet machine's own housekeeping */
-
-struct cell {
-    double cpu_j, dram_j;   /* of the domains */
-    double idle_j;          /* of cpu_j */
-    double busy_s;          /* CPU seconds of the whole machine */
-    double process_s;       /* CPU seconds of the workload */
-    double other_s;         /* and of all others */
-    double memory_bytes_s;  /* memory in use * time */
-    double process_bytes_s; /* of the workload */
-    double share;           /* of the workload, in cpu_j above idle */
-};
+#include "energy/share_cells.h"
 
 enum pass { COUNT_ALL, COUNT_LARGEST, SHARE_OUT };
 
@@ -50,14 +31,11 @@ struct last_row {
 struct shares {
     struct nrg_summary *s;
     struct nrg_frame *frame;
-    struct cell *cells;
-    size_t n_cells;
-    int64_t cell_ns;
-    int64_t first_ns; /* length of the first cell: the others begin when CPU times were read */
+    struct nrg_share_cells cells;
     bool has_cpu, has_dram, has_busy, has_memory;
-    double tick_s;                   /* resolution of the busy time */
-    double idle_less_w, idle_more_w; /* that idle power may be, than what cells have of it */
-    struct last_row *last;           /* per process id */
+    double tick_s; /* resolution of the busy time */
+    struct nrg_idle_doubt idle;
+    struct last_row *last; /* per process id */
     size_t n_ids;
     size_t damaged; /* chunks of process rows that can't be read */
     double *used_s; /* per process id */
@@ -65,40 +43,19 @@ struct shares {
     enum pass pass;
 };
 
-static int64_t cell_begin(const struct shares *sh, size_t k)
-{
-    return k ? sh->s->begin_ns + sh->first_ns + (int64_t)(k - 1) * sh->cell_ns : sh->s->begin_ns;
-}
-
-static size_t cell_at(const struct shares *sh, int64_t t_ns)
-{
-    int64_t since_ns = t_ns - sh->s->begin_ns - sh->first_ns;
-    return since_ns < 0 ? 0 : 1 + (size_t)(since_ns / sh->cell_ns);
-}
-
-static int64_t cell_end(const struct shares *sh, size_t k)
-{
-    int64_t end = cell_begin(sh, k + 1);
-    return end < sh->s->end_ns ? end : sh->s->end_ns;
-}
-
-/* 0 without a timeline. */
-static double sum_in_cell(const struct shares *sh, const struct nrg_timeline *tl, size_t k)
-{
-    return tl ? nrg_timeline_between(tl, cell_begin(sh, k), cell_end(sh, k), NULL) : 0;
-}
-
 /* All of the domain's energy, also what is not in its timeline: a correction of its lag. */
 static void fill_domain(struct shares *sh, const struct nrg_domain *d,
                         const struct nrg_timeline *tl)
 {
     bool cpu = nrg_is_cpu_domain(d);
-    double all_j =
-        tl ? nrg_timeline_between(tl, cell_begin(sh, 0), cell_end(sh, sh->n_cells - 1), NULL) : 0;
+    double all_j = tl ? nrg_timeline_between(tl, nrg_cell_begin(&sh->cells, 0),
+                                             nrg_cell_end(&sh->cells, sh->cells.n - 1), NULL)
+                      : 0;
     double scale = all_j > 0 && d->energy_j > 0 ? d->energy_j / all_j : 1;
     *(cpu ? &sh->has_cpu : &sh->has_dram) = true;
-    for (size_t k = 0; k < sh->n_cells; k++)
-        *(cpu ? &sh->cells[k].cpu_j : &sh->cells[k].dram_j) += scale * sum_in_cell(sh, tl, k);
+    for (size_t k = 0; k < sh->cells.n; k++)
+        *(cpu ? &sh->cells.at[k].cpu_j : &sh->cells.at[k].dram_j) +=
+            scale * nrg_cell_sum(&sh->cells, tl, k);
 }
 
 static void fill_energy(struct shares *sh)
@@ -122,149 +79,9 @@ static void fill_machine(struct shares *sh)
     sh->has_busy = busy != NULL;
     sh->tick_s = busy ? sh->frame->channels[channel].channel.resolution : 0;
     sh->has_memory = memory != NULL;
-    for (size_t k = 0; k < sh->n_cells; k++) {
-        sh->cells[k].busy_s = sum_in_cell(sh, busy, k);
-        sh->cells[k].memory_bytes_s = sum_in_cell(sh, memory, k);
-    }
-}
-
-/* Mean power of the processors' domains during the baseline run, NAN without one. */
-static double baseline_w(const struct shares *sh, double *doubt_w)
-{
-    double sum = 0;
-    *doubt_w = 0;
-    for (size_t d = 0; d < sh->s->n_domains; d++) {
-        const struct nrg_domain *domain = &sh->s->domains[d];
-        size_t channel = (size_t)(domain->channel - sh->frame->channels);
-        if (!nrg_is_cpu_domain(domain))
-            continue;
-        sum += nrg_frame_baseline_rate(sh->frame, channel);
-        *doubt_w += nrg_frame_baseline_doubt(sh->frame, channel);
-    }
-    return sum > 0 ? sum : NAN;
-}
-
-/* What idle power is at most: the least power of a cell, but for outliers. */
-static double least_power_w(const struct shares *sh)
-{
-    size_t n = 0;
-    double least_w = 0, *w = calloc(sh->n_cells + 1, sizeof *w);
-    for (size_t k = 0; w && k < sh->n_cells; k++) {
-        double dt = (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
-        if (dt >= MIN_TOLD_S)
-            w[n++] = sh->cells[k].cpu_j / dt;
-    }
-    if (n) {
-        nrg_sort(w, n);
-        least_w = fmax(0, w[(size_t)((double)n * LEAST_SHARE)]);
-    }
-    free(w);
-    return least_w;
-}
-
-static double regressed_idle_w(const struct shares *sh, double *doubt_w)
-{
-    struct nrg_idle_fit fit;
-    nrg_idle_init(&fit);
-    for (size_t k = 0; k < sh->n_cells; k++) {
-        double dt = (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
-        if (dt >= MIN_TOLD_S)
-            nrg_idle_add(&fit, sh->cells[k].busy_s / dt, sh->cells[k].cpu_j / dt);
-    }
-    *doubt_w = 2 * nrg_idle_error(&fit);
-    return nrg_idle_solve(&fit);
-}
-
-/* How much of the machine was busy during the baseline; 0 where that is not known, or little. */
-static double baseline_busy(const struct shares *sh)
-{
-    int64_t cpus = 0;
-    double busy_cpus =
-        nrg_frame_baseline_rate(sh->frame, nrg_frame_find(sh->frame, "cpu.busy", NRG_SECONDS));
-    nrg_recording_integer(sh->frame->recording, "cpus", &cpus);
-    return cpus > 0 && busy_cpus > BASELINE_BUSY * (double)cpus ? busy_cpus / (double)cpus : 0;
-}
-
-/*
- * Idle power by the baseline, or by how power follows the load, and which it was; how far it may be
- * off. A baseline that was taken on a busy machine charges the others' work to idle: then idle may
- * be anything below it.
- */
-static double measured_idle_w(struct shares *sh)
-{
-    double baseline_doubt_w, line_doubt_w = 0;
-    double idle_w = baseline_w(sh, &baseline_doubt_w), busy = isnan(idle_w) ? 0 : baseline_busy(sh);
-    bool wants_line = sh->has_busy && (isnan(idle_w) || busy > 0);
-    double line_w = wants_line ? regressed_idle_w(sh, &line_doubt_w) : NAN;
-    bool lower = line_w < idle_w, by_line = isnan(idle_w) || lower;
-    if (busy > 0)
-        nrg_summary_missing(sh->s, "idle power",
-                            lower ? "the machine was %.0f %% busy during the baseline, so idle is "
-                                    "taken from how power follows the load"
-                                  : "the machine was %.0f %% busy during the baseline: idle is "
-                                    "overstated and the command's energy understated",
-                            100 * busy);
-    sh->s->idle_method = !by_line ? "baseline" : isnan(line_w) ? NULL : "regression";
-    if (!sh->s->idle_method) {
-        sh->idle_more_w = least_power_w(sh);
-        return NAN;
-    }
-    sh->idle_more_w = by_line ? line_doubt_w : baseline_doubt_w;
-    sh->idle_less_w = !by_line && busy > 0 ? idle_w : sh->idle_more_w;
-    return by_line ? line_w : idle_w;
-}
-
-/* How idle power that is recorded as energy was found: an import names that as its source
- * (import/aipm.c). */
-static const char *recorded_method(const struct nrg_channel *c)
-{
-    static const char *const methods[] = {"baseline", "regression"};
-    for (size_t i = 0; i < sizeof methods / sizeof *methods; i++)
-        if (!strcmp(c->source, methods[i]))
-            return methods[i];
-    return "estimate";
-}
-
-static bool cpus_are_estimated(const struct shares *sh)
-{
-    for (size_t d = 0; d < sh->s->n_domains; d++) {
-        const struct nrg_domain *domain = &sh->s->domains[d];
-        if (nrg_is_cpu_domain(domain) && domain->channel->channel.provenance == NRG_ESTIMATED)
-            return true;
-    }
-    return false;
-}
-
-/*
- * Idle energy that the recording has; NULL. An import's has the drift of what it was found by. An
- * estimate's own has its band, and goes with estimated processors only: there no baseline knows
- * better, as it would be the same model, with what else ran meanwhile.
- */
-static const struct nrg_timeline *recorded_idle(struct shares *sh)
-{
-    size_t channel = nrg_frame_find(sh->frame, NRG_IDLE_CHANNEL, NRG_ENERGY);
-    const struct nrg_timeline *tl = nrg_frame_timeline(sh->frame, channel);
-    const char *method = tl ? recorded_method(&sh->frame->channels[channel].channel) : NULL;
-    bool estimate = tl && !strcmp(method, "estimate");
-    if (!tl || (estimate && !cpus_are_estimated(sh)))
-        return NULL;
-    sh->s->idle_method = method;
-    if (!estimate)
-        sh->idle_less_w = sh->idle_more_w =
-            NRG_IDLE_DRIFT * nrg_timeline_between(tl, sh->s->begin_ns, sh->s->end_ns, NULL) /
-            sh->s->duration_s;
-    return tl;
-}
-
-/* Idle energy of each cell, never more than the cell has. */
-static void fill_idle(struct shares *sh)
-{
-    const struct nrg_timeline *recorded = recorded_idle(sh);
-    double idle_w = recorded ? NAN : measured_idle_w(sh);
-    for (size_t k = 0; sh->s->idle_method && k < sh->n_cells; k++) {
-        double j = recorded ? sum_in_cell(sh, recorded, k)
-                            : idle_w * (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
-        sh->cells[k].idle_j = fmin(j, sh->cells[k].cpu_j);
+    for (size_t k = 0; k < sh->cells.n; k++) {
+        sh->cells.at[k].busy_s = nrg_cell_sum(&sh->cells, busy, k);
+        sh->cells.at[k].memory_bytes_s = nrg_cell_sum(&sh->cells, memory, k);
     }
 }
 
@@ -276,13 +93,13 @@ static void add_stretch(struct shares *sh, struct nrg_process_energy *p, int64_t
     int64_t begin = from_ns > sh->s->begin_ns ? from_ns : sh->s->begin_ns;
     int64_t end = to_ns < sh->s->end_ns ? to_ns : sh->s->end_ns;
     for (int64_t at = begin; at < end;) {
-        size_t k = cell_at(sh, at);
-        if (k >= sh->n_cells)
+        size_t k = nrg_cell_at(&sh->cells, at);
+        if (k >= sh->cells.n)
             return;
-        int64_t stop = cell_end(sh, k) < end ? cell_end(sh, k) : end;
+        int64_t stop = nrg_cell_end(&sh->cells, k) < end ? nrg_cell_end(&sh->cells, k) : end;
         if (stop <= at)
             return;
-        struct cell *c = &sh->cells[k];
+        struct nrg_share_cell *c = &sh->cells.at[k];
         double part = (double)(stop - at), cpu = cpu_s * part / length;
         double bytes_s = rss_bytes * part / 1e9;
         size_t id = (size_t)(p - sh->s->processes);
@@ -403,9 +220,9 @@ static void sum_up(struct shares *sh)
 {
     struct nrg_summary *s = sh->s;
     double cpu = 0, idle = 0, mine = 0, busy = 0, peak_bytes = 0;
-    for (size_t k = 0; k < sh->n_cells; k++) {
-        const struct cell *c = &sh->cells[k];
-        double dt = (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
+    for (size_t k = 0; k < sh->cells.n; k++) {
+        const struct nrg_share_cell *c = &sh->cells.at[k];
+        double dt = nrg_cell_s(&sh->cells, k);
         cpu += c->cpu_j;
         idle += c->idle_j;
         busy += c->busy_s;
@@ -447,17 +264,17 @@ static int fill_others(struct shares *sh)
 {
     if (!sh->has_busy)
         return 0;
-    double *sums = calloc(3 * sh->n_cells + 1, sizeof *sums);
+    double *sums = calloc(3 * sh->cells.n + 1, sizeof *sums);
     if (!sums)
         return -ENOMEM;
-    double *mine_s = sums + sh->n_cells, *other_s = mine_s + sh->n_cells;
-    for (size_t k = 0; k < sh->n_cells; k++) {
-        sums[k] = sh->cells[k].busy_s;
-        mine_s[k] = sh->cells[k].process_s;
+    double *mine_s = sums + sh->cells.n, *other_s = mine_s + sh->cells.n;
+    for (size_t k = 0; k < sh->cells.n; k++) {
+        sums[k] = sh->cells.at[k].busy_s;
+        mine_s[k] = sh->cells.at[k].process_s;
     }
-    nrg_others_spread(sums, mine_s, sh->n_cells, sh->tick_s, other_s);
-    for (size_t k = 0; k < sh->n_cells; k++)
-        sh->cells[k].other_s = other_s[k];
+    nrg_others_spread(sums, mine_s, sh->cells.n, sh->tick_s, other_s);
+    for (size_t k = 0; k < sh->cells.n; k++)
+        sh->cells.at[k].other_s = other_s[k];
     free(sums);
     return 0;
 }
@@ -465,14 +282,14 @@ static int fill_others(struct shares *sh)
 /* After the second pass: watts per CPU second, where idle power is known. */
 static int fit_watts(struct shares *sh)
 {
-    double *active_j = calloc(2 * sh->n_cells + 1, sizeof *active_j);
+    double *active_j = calloc(2 * sh->cells.n + 1, sizeof *active_j);
     if (!active_j)
         return -ENOMEM;
-    double *length_s = active_j + sh->n_cells;
-    for (size_t k = 0; k < sh->n_cells; k++) {
-        sh->watts.cpu_s[k][NRG_WATTS_OTHERS] = sh->cells[k].other_s;
-        active_j[k] = sh->cells[k].cpu_j - sh->cells[k].idle_j;
-        length_s[k] = (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
+    double *length_s = active_j + sh->cells.n;
+    for (size_t k = 0; k < sh->cells.n; k++) {
+        sh->watts.cpu_s[k][NRG_WATTS_OTHERS] = sh->cells.at[k].other_s;
+        active_j[k] = sh->cells.at[k].cpu_j - sh->cells.at[k].idle_j;
+        length_s[k] = nrg_cell_s(&sh->cells, k);
     }
     bool known = sh->has_cpu && sh->s->idle_method && sh->s->split == NRG_SPLIT_ACTIVE &&
                  strcmp(sh->s->idle_method, "estimate") != 0;
@@ -488,47 +305,49 @@ static int read_again(struct shares *sh, enum pass pass)
     return read_rows(sh, NRG_PROCESSES, on_process_rows);
 }
 
+/* Cells that begin when CPU times were read need no interpolation of them. */
+struct first_rows {
+    const struct nrg_summary *s;
+    int64_t since_ns; /* of the run's begin */
+};
+
 static int on_first_rows(void *arg, const struct nrg_rows *rows)
 {
-    struct shares *sh = arg;
+    struct first_rows *first = arg;
     for (size_t i = 0; i < rows->n; i++) {
-        int64_t since_ns = rows->t_ns[i] - sh->s->begin_ns;
-        if (since_ns >= MIN_CELL_NS / 4 && rows->t_ns[i] < sh->s->end_ns) {
-            sh->first_ns = since_ns % sh->cell_ns;
+        first->since_ns = rows->t_ns[i] - first->s->begin_ns;
+        if (first->since_ns >= NRG_LEAST_CELL_NS / 4 && rows->t_ns[i] < first->s->end_ns)
             return 1;
-        }
     }
+    first->since_ns = 0;
     return 0;
 }
 
-/* Cells that begin when CPU times were read need no interpolation of them. */
 static int cut_cells(struct shares *sh)
 {
-    int64_t duration = sh->s->end_ns - sh->s->begin_ns;
-    sh->cell_ns = duration / MAX_CELLS > MIN_CELL_NS ? duration / MAX_CELLS + 1 : MIN_CELL_NS;
-    int rc = read_rows(sh, NRG_PROCESSES, on_first_rows);
-    sh->damaged = 0; /* counted when all are read */
-    sh->n_cells = (size_t)((duration - sh->first_ns + sh->cell_ns - 1) / sh->cell_ns) + 1;
-    sh->cells = calloc(sh->n_cells + 1, sizeof *sh->cells);
-    return rc < 0 ? rc : sh->cells ? 0 : -ENOMEM;
+    struct first_rows first = {.s = sh->s};
+    int rc = nrg_recording_read_kind(sh->frame->recording, NRG_PROCESSES, 0, on_first_rows, &first,
+                                     NULL); /* what is damaged is counted when all are read */
+    return rc < 0 ? rc
+                  : nrg_share_cells_cut(&sh->cells, sh->s->begin_ns, sh->s->end_ns, first.since_ns);
 }
 
 /* After the last pass: what the workload may have used. */
 static int bound_program(struct shares *sh)
 {
     bool active = sh->s->split == NRG_SPLIT_ACTIVE;
-    struct nrg_cpu_cell *cells = calloc(sh->n_cells + 1, sizeof *cells);
+    struct nrg_cpu_cell *cells = calloc(sh->cells.n + 1, sizeof *cells);
     if (!cells)
         return -ENOMEM;
-    for (size_t k = 0; k < sh->n_cells; k++) {
-        const struct cell *c = &sh->cells[k];
-        double dt = (double)(cell_end(sh, k) - cell_begin(sh, k)) / 1e9;
+    for (size_t k = 0; k < sh->cells.n; k++) {
+        const struct nrg_share_cell *c = &sh->cells.at[k];
+        double dt = nrg_cell_s(&sh->cells, k);
         double idle_j = active ? c->idle_j : 0;
         cells[k] = (struct nrg_cpu_cell){.cpu_j = c->cpu_j, .idle_j = idle_j, .share = c->share};
-        cells[k].idle_least_j = active ? fmax(0, idle_j - sh->idle_less_w * dt) : 0;
-        cells[k].idle_most_j = active ? fmin(c->cpu_j, idle_j + sh->idle_more_w * dt) : 0;
+        cells[k].idle_least_j = active ? fmax(0, idle_j - sh->idle.less_w * dt) : 0;
+        cells[k].idle_most_j = active ? fmin(c->cpu_j, idle_j + sh->idle.more_w * dt) : 0;
     }
-    nrg_program_cpu(sh->s, cells, sh->n_cells, sh->watts.told_apart);
+    nrg_program_cpu(sh->s, cells, sh->cells.n, sh->watts.told_apart);
     free(cells);
     return 0;
 }
@@ -543,7 +362,7 @@ int nrg_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
     if (!rc) {
         fill_energy(&sh);
         fill_machine(&sh);
-        fill_idle(&sh);
+        nrg_idle_fill(s, frame, &sh.cells, sh.has_busy, &sh.idle);
         rc = read_rows(&sh, NRG_PROCESSES, on_process_rows);
     }
     if (sh.damaged)
@@ -552,7 +371,7 @@ int nrg_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
     if (!rc)
         rc = fill_others(&sh);
     if (!rc)
-        rc = nrg_process_watts_init(&sh.watts, sh.used_s, sh.n_ids, sh.n_cells);
+        rc = nrg_process_watts_init(&sh.watts, sh.used_s, sh.n_ids, sh.cells.n);
     if (!rc)
         rc = read_again(&sh, COUNT_LARGEST);
     if (!rc)
@@ -566,7 +385,7 @@ int nrg_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
         sum_up(&sh);
         rc = bound_program(&sh);
     }
-    free(sh.cells);
+    free(sh.cells.at);
     free(sh.last);
     free(sh.used_s);
     nrg_process_watts_release(&sh.watts);

@@ -353,7 +353,7 @@ static int own_band(struct nrg_import *im, const char *name, const json_t *entry
 {
     static const struct {
         const char *key, *suffix;
-    } edges[] = {{"low_w", ".low"}, {"high_w", ".high"}};
+    } edges[] = {{"low_w", NRG_LOW_SUFFIX}, {"high_w", NRG_HIGH_SUFFIX}};
     int rc = 0;
     for (size_t i = 0; !rc && i < sizeof edges / sizeof *edges; i++) {
         char full[64];

@@ -25,8 +25,8 @@ static int find_name(const char *const *names, size_t n, const char *name)
 bool nrg_channel_is_companion(const struct nrg_channel *channel)
 {
     const char *dot = strrchr(channel->name, '.');
-    return dot && (!strcmp(dot, ".low") || !strcmp(dot, ".high") || !strcmp(dot, ".idle") ||
-                   !strcmp(dot, NRG_POLLED_SUFFIX));
+    return dot && (!strcmp(dot, NRG_LOW_SUFFIX) || !strcmp(dot, NRG_HIGH_SUFFIX) ||
+                   !strcmp(dot, NRG_IDLE_SUFFIX) || !strcmp(dot, NRG_POLLED_SUFFIX));
 }
 
 const char *nrg_quantity_name(enum nrg_quantity q)

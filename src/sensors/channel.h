@@ -61,13 +61,17 @@ struct nrg_channel {
     double error_high;
 };
 
+/* NAME.low, NAME.high and NAME.idle accompany an estimate, NAME.polled says a GPU's power another
+ * way. */
+#define NRG_LOW_SUFFIX    ".low"
+#define NRG_HIGH_SUFFIX   ".high"
+#define NRG_IDLE_SUFFIX   ".idle"
 #define NRG_POLLED_SUFFIX ".polled"
 
 /* Idle energy of the processors' domains, where a source knows it. */
-#define NRG_IDLE_CHANNEL "machine.idle"
+#define NRG_IDLE_CHANNEL "machine" NRG_IDLE_SUFFIX
 
-/* True for NAME.low, NAME.high and NAME.idle, which accompany an estimate, and NAME.polled, which
- * says a GPU's power another way: they are not domains. */
+/* True for all of these: they are not domains. */
 bool nrg_channel_is_companion(const struct nrg_channel *channel);
 
 const char *nrg_quantity_name(enum nrg_quantity q);   /* "energy" */

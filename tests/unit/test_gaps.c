@@ -27,6 +27,15 @@ static void summarise(struct fixture *f)
         nrg_summary_make(&f->summary, f->made.recording, &runs[0], NRG_SPLIT_ACTIVE, &err), 0);
 }
 
+/* A run with the readings of one channel. */
+static void summarise_channel(struct fixture *f, const struct nrg_channel *c, const double *t_s,
+                              const int64_t *raw, size_t n)
+{
+    made_init(&f->made);
+    made_channel(&f->made, c, t_s, raw, n);
+    summarise(f);
+}
+
 static void done(struct fixture *f)
 {
     nrg_summary_release(&f->summary);
@@ -70,9 +79,7 @@ static void late_readings_lose_nothing(void **state)
             t_s[n] = ms / 1e3;
             raw[n++] = 10000;
         }
-    made_init(&f.made);
-    made_channel(&f.made, &c, t_s, raw, n);
-    summarise(&f);
+    summarise_channel(&f, &c, t_s, raw, n);
     one_domain(&f, 40, 1, 40);
     done(&f);
 }
@@ -94,9 +101,7 @@ static void what_late_readings_hid_is_in_the_interval(void **state)
         t_s[n] = k / 1e2;
         raw[n++] = burst ? 30000 : 10000;
     }
-    made_init(&f.made);
-    made_channel(&f.made, &c, t_s, raw, n);
-    summarise(&f);
+    summarise_channel(&f, &c, t_s, raw, n);
     assert_true(f.summary.domains[0].energy_j < 50); /* three of the four bursts were not seen */
     close_to(f.summary.domains[0].covered, 1, 1e-3);
     holds(f.summary.domains[0].low_j, f.summary.domains[0].high_j, 4 * (10 + 0.2 * 20));
@@ -117,9 +122,7 @@ static void an_outage_is_in_the_interval(void **state)
             t_s[n] = k / 1e2;
             raw[n++] = k % 2 ? 12000 : 8000;
         }
-    made_init(&f.made);
-    made_channel(&f.made, &c, t_s, raw, n);
-    summarise(&f);
+    summarise_channel(&f, &c, t_s, raw, n);
     one_domain(&f, 30, 0.75, 40);
     assert_true(f.summary.domains[0].low_j <= 30);
     done(&f);
@@ -157,9 +160,7 @@ static void a_lost_register_is_a_gap(void **state)
         t_s[k] = k / 10.0;
         raw[k] = k > 10 && k < 30 ? 1000 : 5000000000 + k * 1000000; /* 10 W in uJ */
     }
-    made_init(&f.made);
-    made_channel(&f.made, &c, t_s, raw, 41);
-    summarise(&f);
+    summarise_channel(&f, &c, t_s, raw, 41);
     one_domain(&f, 20, 0.5, 40);
     done(&f);
 }

@@ -17,11 +17,9 @@
 
 static bool is_modelled(const struct nrg_engine *e, const struct nrg_part *part)
 {
-    char name[64];
     const struct nrg_channel *c = &part->channel->channel;
-    snprintf(name, sizeof name, "%.48s.idle", c->name);
     return c->provenance == NRG_ESTIMATED && c->kind == NRG_COUNTER && !part->pool &&
-           nrg_frame_find(&e->frame, name, NRG_ENERGY) < e->frame.n;
+           nrg_frame_companion(&e->frame, c->name, NRG_IDLE_SUFFIX) < e->frame.n;
 }
 
 /* A measured source has more to tell than CPU time, and no law that holds for each span. */

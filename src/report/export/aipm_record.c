@@ -310,8 +310,8 @@ static json_t *own_domain(const struct nrg_aipm *a, const struct nrg_bin *bin,
 {
     json_t *o = json_pack("{s:f, s:s}", "power_w", mean_w, "provenance",
                           nrg_provenance_name(c->provenance));
-    NRG_JSON_REALS(o, {"low_w", companion_w(a, bin, c->name, ".low")},
-                   {"high_w", companion_w(a, bin, c->name, ".high")});
+    NRG_JSON_REALS(o, {"low_w", companion_w(a, bin, c->name, NRG_LOW_SUFFIX)},
+                   {"high_w", companion_w(a, bin, c->name, NRG_HIGH_SUFFIX)});
     return o;
 }
 

@@ -52,8 +52,8 @@
 
 enum { MEDIAN, LOW, HIGH, IDLE, DRAM, CHANNELS };
 
-static const char *const names[] = {MACHINE, MACHINE ".low", MACHINE ".high", MACHINE ".idle",
-                                    "dram"};
+static const char *const names[] = {MACHINE, MACHINE NRG_LOW_SUFFIX, MACHINE NRG_HIGH_SUFFIX,
+                                    MACHINE NRG_IDLE_SUFFIX, "dram"};
 
 /* Power of the machine as seen: idle and full of MEDIAN, LOW, HIGH; IDLE and DRAM have one value.
  */
