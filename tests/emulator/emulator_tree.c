@@ -173,6 +173,19 @@ static int add_domain(struct emulator_tree *tree, const struct nrg_scenario *sce
     return rc ? nrg_fail(err, rc, tree->zones[i].path, "cannot make it: %s", strerror(-rc)) : 0;
 }
 
+/* The control type: in the class as its zones are, and with the way back, which CodeCarbon takes.
+ */
+static int link_control_type(const char *dir)
+{
+    char path[512];
+    snprintf(path, sizeof path, "%.250s/" CLASS "/intel-rapl", dir);
+    int rc = symlink("../../../" DEVICES "/intel-rapl", path);
+    snprintf(path, sizeof path, "%.250s/" DEVICES "/intel-rapl/subsystem", dir);
+    if (!rc)
+        rc = symlink("../../../../class/powercap", path);
+    return rc ? -errno : 0;
+}
+
 int emulator_tree_make(struct emulator_tree *tree, const struct nrg_scenario *scenario,
                        const char *dir, struct nrg_error *err)
 {
@@ -185,9 +198,8 @@ int emulator_tree_make(struct emulator_tree *tree, const struct nrg_scenario *sc
     snprintf(path, sizeof path, "%s/" CLASS "/.emulated", dir);
     if (!rc)
         rc = write_file(path, "", 0444);
-    snprintf(path, sizeof path, "%s/" CLASS "/intel-rapl", dir);
-    if (!rc && symlink("../../../" DEVICES "/intel-rapl", path))
-        rc = -errno;
+    if (!rc)
+        rc = link_control_type(dir);
     if (rc)
         return nrg_fail(err, rc, path, "cannot make the tree: %s", strerror(-rc));
     for (size_t i = 0; !rc && i < scenario->n_domains; i++)

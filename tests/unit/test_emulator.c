@@ -63,6 +63,8 @@ static void powercap_reads_it(void **state)
     keep_read(&keep);
     assert_int_equal(keep.rows[2].raw[1], 7);
     assert_true(nrg_root_exists(&t.ctx.root, "/sys/class/powercap/intel-rapl:0:0/energy_uj"));
+    assert_true(
+        nrg_root_exists(&t.ctx.root, "/sys/class/powercap/intel-rapl/subsystem/intel-rapl:0/name"));
     emulator_tree_show(&tree, 4, -ENODEV, 0);
     assert_false(nrg_root_exists(&t.ctx.root, "/sys/class/powercap/intel-rapl:0:0/energy_uj"));
     keep_close(&keep);
