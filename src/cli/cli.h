@@ -131,6 +131,10 @@ extern const struct nrg_opt_type nrg_opt_flag, nrg_opt_string, nrg_opt_list, nrg
 #define NRG_OPT_CHOICE(words)                                                                      \
     (&(const struct nrg_opt_type){                                                                 \
         .takes = NRG_TAKES_VALUE, .store = nrg_store_choice, .choices = (words)})
+/* unsigned: a bit (1u << value) for each of the words, which commas separate */
+#define NRG_OPT_CHOICES(words)                                                                     \
+    (&(const struct nrg_opt_type){                                                                 \
+        .takes = NRG_TAKES_VALUE, .store = nrg_store_choices, .choices = (words)})
 /* int, after '='; the value of the first word without one */
 #define NRG_OPT_OPTIONAL_CHOICE(words)                                                             \
     (&(const struct nrg_opt_type){                                                                 \
@@ -149,6 +153,7 @@ extern const struct nrg_opt_type nrg_opt_flag, nrg_opt_string, nrg_opt_list, nrg
                                   .most = (to)})
 
 int nrg_store_choice(const struct nrg_opt_type *type, void *field, const char *value);
+int nrg_store_choices(const struct nrg_opt_type *type, void *field, const char *value);
 int nrg_store_number(const struct nrg_opt_type *type, void *field, const char *value);
 int nrg_store_count(const struct nrg_opt_type *type, void *field, const char *value);
 

@@ -24,12 +24,13 @@
 #define EXIT_INTERRUPTED (128 + SIGINT)
 
 struct values {
-    const char *output, *json, *device, *only, *from;
+    const char *output, *json, *device, *from;
     struct nrg_idle_full cpu_watts;
     struct nrg_list sensors;
     double error_percent;
     int64_t window_ns, limit_ns, idle_ns;
     int threads, idle_rule;
+    unsigned families; /* bits; 0: all */
     bool quick, gpu;
 };
 
@@ -40,6 +41,14 @@ static const struct nrg_choice idle_rules[] = {
     {"share", NRG_IDLE_SHARE, "with idle energy"},
     {0},
 };
+
+static const struct nrg_choice families[] = {
+    {"gemm", NRG_POINT_GEMM, NULL},
+    {"conv", NRG_POINT_CONV, NULL},
+    {"stream", NRG_POINT_STREAM, NULL},
+    {0},
+};
+_Static_assert(sizeof families / sizeof *families == NRG_POINT_FAMILIES + 1, "a word for each");
 
 #define TEXT(number) #number
 #define UP_TO(most)  "1 to " TEXT(most)
@@ -52,8 +61,8 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, quick)},
     {"threads", 'n', NRG_OPT_COUNT_IN(1, NRG_STREAM_MEMBERS, UP_TO(NRG_STREAM_MEMBERS)), "N",
      "threads (default: all CPUs that nrg may use)", offsetof(struct values, threads)},
-    {"only", 0, NRG_OPT_STRING, "WHAT,WHAT", "only these of gemm, conv and stream",
-     offsetof(struct values, only)},
+    {"only", 0, NRG_OPT_CHOICES(families), "WHAT,WHAT",
+     "only these of: ", offsetof(struct values, families)},
     {"error", 'e', NRG_OPT_NUMBER_IN(1e-9, 100, "a percentage above 0"), "PERCENT",
      "repeat each point until its energy is known so well (default 3)",
      offsetof(struct values, error_percent)},
@@ -97,27 +106,6 @@ struct job {
 
 /* ---- options ---- */
 
-static int read_only(struct job *job)
-{
-    const char *text = job->v->only;
-    for (int f = 0; f < NRG_POINT_FAMILIES; f++)
-        job->what.families[f] = !text;
-    if (!text)
-        return 0;
-    do {
-        size_t len = strcspn(text, ",");
-        int f = 0;
-        while (f < NRG_POINT_FAMILIES && (strlen(nrg_point_families[f]) != len ||
-                                          strncmp(nrg_point_families[f], text, len) != 0))
-            f++;
-        if (f == NRG_POINT_FAMILIES)
-            return nrg_usage(job->cli, "--only wants gemm, conv or stream, not '%s'", job->v->only);
-        job->what.families[f] = true;
-        text += len + (text[len] == ',');
-    } while (*text);
-    return 0;
-}
-
 static unsigned allowed_cpus(void)
 {
     cpu_set_t set;
@@ -147,7 +135,9 @@ static int read_options(struct job *job, int argc)
     job->meter.sensors.only = v->sensors.items;
     job->meter.sensors.cpu_idle_w = v->cpu_watts.idle_w;
     job->meter.sensors.cpu_full_w = v->cpu_watts.full_w;
-    return read_only(job);
+    for (int f = 0; f < NRG_POINT_FAMILIES; f++)
+        job->what.families[f] = !v->families || v->families >> f & 1;
+    return 0;
 }
 
 /* ---- measuring ---- */

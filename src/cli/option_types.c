@@ -77,6 +77,25 @@ int nrg_store_choice(const struct nrg_opt_type *type, void *field, const char *v
     return -EINVAL;
 }
 
+int nrg_store_choices(const struct nrg_opt_type *type, void *field, const char *value)
+{
+    unsigned bits = 0;
+    for (const char *text = value;; text++) {
+        size_t len = strcspn(text, ",");
+        const struct nrg_choice *c = type->choices;
+        while (c->word && (strlen(c->word) != len || memcmp(c->word, text, len) != 0))
+            c++;
+        if (!c->word)
+            return -EINVAL;
+        bits |= 1u << c->value;
+        text += len;
+        if (!*text)
+            break;
+    }
+    *(unsigned *)field = bits;
+    return 0;
+}
+
 static int store_seconds(const struct nrg_opt_type *type, void *field, const char *value)
 {
     struct nrg_given_ns *given = field;
