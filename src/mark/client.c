@@ -132,9 +132,19 @@ static inline void put_with_value(struct thread_spans *t, uint64_t clock, uint32
 static NEVER_INLINED void count_dropped(struct thread_spans *t)
 {
     if (t->slot)
-        atomic_fetch_add_explicit(&t->slot->dropped, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&t->slot->dropped, 1, memory_order_release);
     else
         atomic_fetch_add_explicit(&t->segment->unplaced, 1, memory_order_relaxed);
+}
+
+/* First the reason: a recorder that sees the count must not take it for want of room. */
+static NEVER_INLINED void count_too_deep(struct thread_spans *t)
+{
+    if (!RELAXED(t->segment->listening))
+        return;
+    if (t->slot)
+        atomic_fetch_add_explicit(&t->slot->too_deep, 1, memory_order_release);
+    count_dropped(t);
 }
 
 static uint64_t thread_cpu_ns(void)
@@ -242,7 +252,7 @@ static inline void begin_span(struct thread_spans *t, uint32_t name, bool number
         try_slot_again(t);
     unsigned level = t->depth++;
     if (UNLIKELY(level >= MAX_DEPTH)) {
-        count_dropped(t);
+        count_too_deep(t);
         return;
     }
     uint64_t bit = UINT64_C(1) << level % 64;

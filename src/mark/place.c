@@ -131,6 +131,7 @@ struct nrg_ring_slot *nrg_place_claim(struct nrg_place *place, struct nrg_ring_h
         memset(slot->name, 0, sizeof slot->name);
         prctl(PR_GET_NAME, slot->name, 0, 0, 0);
         atomic_store_explicit(&slot->dropped, 0, memory_order_relaxed);
+        atomic_store_explicit(&slot->too_deep, 0, memory_order_relaxed);
         return slot;
     }
     return NULL;

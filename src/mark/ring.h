@@ -67,7 +67,8 @@ struct nrg_ring_slot {
     int64_t start_ticks;    /* of the process: field 22 of its stat, 0: not known */
     char name[16];          /* of the thread */
     _Alignas(64) _Atomic uint64_t head;
-    _Atomic uint64_t dropped; /* spans, marks and counts for which there was no room */
+    _Atomic uint64_t dropped;  /* spans, marks and counts that are not in the ring */
+    _Atomic uint64_t too_deep; /* of these, spans that were nested too deeply; else: no room */
     _Alignas(64) _Atomic uint64_t tail;
 };
 

@@ -315,6 +315,9 @@ static void test_depth_beyond_all_reason(void **state)
     assert_int_equal(bench_check(&b), 0);
     assert_int_equal(b.totals.spans, 1024 + 1);
     assert_int_equal(b.totals.dropped, 1500 - 1024);
+    assert_int_equal(b.n_events, 1);
+    assert_string_equal(b.events[0].kind, "lost");
+    assert_non_null(strstr(b.events[0].detail, "1024")); /* and not that it marked too fast */
     bench_release(&b);
 }
 

@@ -363,6 +363,23 @@ static void test_numbers_outlive_the_recorder(void **state)
     expect_kept(second_path);
 }
 
+/* What one recorder could not keep is not missing in the next. */
+static void test_dropped_are_of_one_recorder(void **state)
+{
+    (void)state;
+    struct nrg_recorder_settings s = settings();
+    s.overwrite = 1;
+    assert_int_equal(nrg_recorder_start_with(first_path, &s), 0);
+    for (int i = 0; i < 1030; i++)
+        nrg_span_begin("deep");
+    nrg_span_unwind(0);
+    assert_int_equal(nrg_recorder_stop(), 0);
+    assert_int_equal(query(first_path, "SELECT value FROM meta WHERE key='spans_dropped'"), 6);
+    assert_int_equal(mark_with(nrg_name_intern("kept", "step", NULL), second_path), 0);
+    assert_int_equal(query(second_path, "SELECT value FROM meta WHERE key='spans_dropped'"), 0);
+    assert_int_equal(query(second_path, "SELECT count(*) FROM event WHERE kind='lost'"), 0);
+}
+
 static int64_t cpu_ns(clockid_t clock)
 {
     struct timespec ts;
@@ -429,6 +446,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_recorder_inside_forks),
         cmocka_unit_test(test_recorder_inside_stops_at_exit),
         cmocka_unit_test(test_numbers_outlive_the_recorder),
+        cmocka_unit_test(test_dropped_are_of_one_recorder),
         cmocka_unit_test(test_recorder_inside_counts_itself_apart),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -52,7 +52,7 @@ struct nrg_span_drain {
     size_t n_waiting;
     uint64_t pid_namespace, unplaced;
     int64_t period_ns, cpu_next_ns, hand_over_ns;
-    bool said_lost;
+    bool said_lost, said_deep;
     struct nrg_span_totals totals;
     pthread_t thread;
     bool started, stopped;
@@ -65,13 +65,17 @@ bool nrg_span_drain_is_marked(const struct nrg_span_drain *d)
     return atomic_load_explicit(&d->segment->header->claims, memory_order_relaxed) != 0;
 }
 
+/* What is left of a recorder before this one, which used the same memory. */
 static void skip_old_records(struct nrg_span_drain *d)
 {
     struct nrg_ring_slot *slots = nrg_span_segment_slots(d->segment);
     if (!atomic_load(&d->segment->header->claims))
         return; /* reading slots would touch pages that nobody uses */
-    for (size_t i = 0; i < NRG_RING_SLOTS; i++)
+    for (size_t i = 0; i < NRG_RING_SLOTS; i++) {
         atomic_store(&slots[i].tail, atomic_load(&slots[i].head));
+        atomic_store(&slots[i].dropped, 0);
+        atomic_store(&slots[i].too_deep, 0);
+    }
 }
 
 struct nrg_span_drain *nrg_span_drain_new(const struct nrg_span_drain_options *options)
@@ -132,15 +136,21 @@ static uint64_t count_unplaced(struct nrg_span_drain *d)
     return more;
 }
 
-static void count_dropped(struct nrg_span_drain *d, uint64_t more)
+static void say_once(struct nrg_span_drain *d, bool *said, const char *why)
 {
-    if (!more)
-        return;
+    if (!*said)
+        nrg_queue_push_event(d->options.queue, "lost", "spans", why);
+    *said = true;
+}
+
+static void count_dropped(struct nrg_span_drain *d, uint64_t more, bool no_room, bool too_deep)
+{
     d->totals.dropped += more < INT64_MAX - d->totals.dropped ? more : 0;
-    if (!d->said_lost)
-        nrg_queue_push_event(d->options.queue, "lost", "spans",
-                             "marked faster than could be written: some are missing");
-    d->said_lost = true;
+    if (no_room)
+        say_once(d, &d->said_lost, "marked faster than could be written: some are missing");
+    if (too_deep)
+        say_once(d, &d->said_deep,
+                 "more than 1024 were open at once in a thread: deeper ones are missing");
 }
 
 /* Finds new threads and how much waits; returns the records in the fullest ring. */
@@ -156,9 +166,12 @@ static uint64_t survey_rings(struct nrg_span_drain *d)
             continue;
         uint64_t waiting = nrg_span_lane_look(d->lanes[i], &d->totals.damaged);
         fullest = waiting > fullest ? waiting : fullest;
-        count_dropped(d, nrg_span_lane_dropped(d->lanes[i]));
+        const struct nrg_span_lane *lane = d->lanes[i];
+        uint64_t dropped = nrg_span_lane_dropped(d->lanes[i]);
+        count_dropped(d, dropped, lane->dropped > lane->too_deep, lane->too_deep > 0);
     }
-    count_dropped(d, count_unplaced(d));
+    uint64_t unplaced = count_unplaced(d);
+    count_dropped(d, unplaced, unplaced > 0, false);
     d->clock.now_ns = nrg_now_ns();
     return fullest;
 }

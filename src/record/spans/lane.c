@@ -157,9 +157,10 @@ uint64_t nrg_span_lane_look(struct nrg_span_lane *lane, uint64_t *damaged)
 uint64_t nrg_span_lane_dropped(struct nrg_span_lane *lane)
 {
     struct nrg_ring_slot *slot = lane->slot;
-    uint64_t dropped = atomic_load_explicit(&slot->dropped, memory_order_relaxed);
+    uint64_t dropped = atomic_load_explicit(&slot->dropped, memory_order_acquire);
     uint64_t more = dropped > lane->dropped ? dropped - lane->dropped : 0;
     lane->dropped = dropped;
+    lane->too_deep = atomic_load_explicit(&slot->too_deep, memory_order_relaxed);
     return more;
 }
 

@@ -50,6 +50,7 @@ struct nrg_span_lane {
     bool over;                 /* its thread has ended: nothing more will come */
     uint64_t tail, read, head; /* records given out, copied, there */
     uint64_t dropped;          /* of the slot's count, already reported */
+    uint64_t too_deep;         /* of these; may be ahead of them for a moment */
     unsigned depth, hidden;    /* open spans; begins that were too deep */
     int64_t last_ns;
     int64_t begun_ns[NRG_LANE_MAX_DEPTH]; /* of the open spans */
