@@ -86,16 +86,19 @@ static void note_spans(struct nrg_engine *e)
     if (!nrg_recording_integer(e->recording, "spans_dropped", &dropped) && dropped > 0) {
         a->dropped = (uint64_t)dropped;
         nrg_attribution_note(a, "dropped spans",
-                             "%lld were marked faster than they could be written: their time "
-                             "counts to what is around them",
+                             "%lld could not be recorded (marked faster than they could be "
+                             "written, or nested too deeply): their time counts to what is around "
+                             "them",
                              (long long)dropped);
     }
     if (!w->spans)
         nrg_attribution_note(a, "spans", "the recording has none: nothing can be attributed");
     if (!a->n_domains)
-        nrg_attribution_note(a, "energy",
-                             "the recording has none of the time asked for: rows "
-                             "have times only");
+        nrg_attribution_note(a, "energy", "%s: rows have times only",
+                             a->summary.processes_elsewhere
+                                 ? "the sensors are those of a captured machine (--root), the "
+                                   "spans are not"
+                                 : "the recording has none of the time asked for");
     if (w->unclosed)
         nrg_attribution_note(a, "unclosed spans",
                              "%llu were open when their track ended and are "

@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,7 +166,8 @@ int nrg_parts_make(struct nrg_engine *e)
     e->out->domains = calloc(s->n_domains + 1, sizeof *e->out->domains);
     if (!rc && (!e->parts || !e->out->domains))
         rc = -ENOMEM;
-    for (size_t i = 0; !rc && i < s->n_domains; i++)
+    /* Where sensors and spans are of different machines, none of the energy is theirs. */
+    for (size_t i = 0; !rc && !s->processes_elsewhere && i < s->n_domains; i++)
         if (is_wanted(e, &s->domains[i]))
             rc = add_part(e, &s->domains[i]);
     e->out->n_domains = e->n_parts;
@@ -249,9 +249,7 @@ static void set_least_power(const struct nrg_cells *c, struct cell_power *power,
 /* The estimate knows its own idle energy: power of each cell. */
 static bool idle_by_estimate(struct nrg_engine *e, struct nrg_part *part)
 {
-    char name[64];
-    snprintf(name, sizeof name, "%.48s.idle", part->channel->channel.name);
-    size_t channel = nrg_frame_find(&e->frame, name, NRG_ENERGY);
+    size_t channel = nrg_frame_companion(&e->frame, part->channel->channel.name, NRG_IDLE_SUFFIX);
     const struct nrg_timeline *tl = nrg_frame_timeline(&e->frame, channel);
     for (size_t k = 0; tl && k < e->cells.n; k++) {
         int64_t known_ns = 0;

@@ -176,6 +176,32 @@ static void nothing_to_attribute(void **state)
     made_release(&m);
 }
 
+/* A captured machine's joules are nobody's here: --root with a /proc of its own. */
+static void sensors_of_another_machine(void **state)
+{
+    struct made m;
+    struct nrg_attribution a;
+    struct nrg_channel c = made_counter("package-0");
+    bool said = false;
+    (void)state;
+    made_init(&m);
+    made_constant(&m, &c, -1, 11, 0.1, 10);
+    made_busy(&m, -1, 11, 1);
+    made_run(&m, "run", 0, 10);
+    assert_int_equal(nrg_store_text(m.store, NRG_META_PROCESS_MACHINE, "another"), 0);
+    int64_t track = made_track(&m, "thread", 7, 7, "");
+    made_span(&m, 1, 3, track, made_name(&m, "span", "work"));
+    attribute(&m, &plain, &a);
+    assert_int_equal(a.n_domains, 0);
+    assert_true(isnan(row(&a, "work")->energy_j));
+    close_to(row(&a, "work")->time_s, 2, 1e-9, "time without energy");
+    for (size_t i = 0; i < a.n_notes; i++)
+        said |= strstr(a.notes[i].why, "captured machine") != NULL;
+    assert_true(said);
+    nrg_attribution_release(&a);
+    made_release(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -185,6 +211,7 @@ int main(void)
         cmocka_unit_test(zero_length_and_odd_names),
         cmocka_unit_test(outside_the_readings),
         cmocka_unit_test(nothing_to_attribute),
+        cmocka_unit_test(sensors_of_another_machine),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
