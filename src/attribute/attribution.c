@@ -12,7 +12,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attribute/buckets.h"
 #include "attribute/internal.h"
+#include "attribute/range.h"
 #include "base/mem.h"
 
 static const char *const method_names[] = {"auto",    "integrate", "nearest", "window",
@@ -178,7 +180,10 @@ static int make_result(struct nrg_engine *e)
     note_spans(e);
     note_marks(e);
     nrg_note_remedies(a);
-    return find_units(e);
+    a->buckets = view.buckets;
+    if (!e->options->has_range)
+        return find_units(e);
+    return nrg_range_restrict(a, &memory->arena);
 }
 
 int nrg_attribution_make(struct nrg_attribution *a, struct nrg_recording *recording,
@@ -186,7 +191,8 @@ int nrg_attribution_make(struct nrg_attribution *a, struct nrg_recording *record
 {
     struct nrg_engine e = {.recording = recording, .options = options, .out = a, .err = err};
     struct nrg_rows_memory *memory = calloc(1, sizeof *memory);
-    *a = (struct nrg_attribution){.idle = options->idle, .memory = memory};
+    *a = (struct nrg_attribution){
+        .idle = options->idle, .memory = memory, .from_s = NAN, .to_s = NAN};
     int rc = memory ? nrg_engine_open(&e) : nrg_fail(err, -ENOMEM, NULL, "out of memory");
     if (!rc) {
         if (err)

@@ -65,6 +65,10 @@ struct nrg_attribution_options {
     const char *const *domains; /* only these; NULL: those of the total */
     int64_t run;                /* run.id; 0: all of kind run and system */
     double confidence;          /* 0: 0.95 */
+    /* Only this time, in seconds from the begin of the first run: restricts sums, not the fit. */
+    bool has_range;
+    double from_s, to_s;
+    size_t buckets; /* without a range: energy over time in at most so many; 0: not wanted */
 };
 
 /* What would resolve a row that is not resolved. */
@@ -101,6 +105,7 @@ struct nrg_attribution_row {
     double self_low_j, self_high_j;     /* of energy_self_j */
     double scaled_low_j, scaled_high_j; /* as low_j, high_j, with the scale of what is estimated */
     double self_scaled_low_j, self_scaled_high_j;
+    double random_j, self_random_j; /* parts of the intervals that differ from call to call */
     enum nrg_provenance provenance; /* the worst of the domains that it has energy of */
     const double *domain_j;         /* inclusive, per domain of the attribution */
     enum nrg_method method;
@@ -158,6 +163,8 @@ struct nrg_unit_use {
 };
 enum { NRG_UNIT_USES = 16 };
 
+struct nrg_attribution_buckets; /* buckets.h */
+
 struct nrg_attribution {
     struct nrg_attribution_row *rows;
     size_t n_rows;
@@ -170,7 +177,9 @@ struct nrg_attribution {
     enum nrg_method method;
     enum nrg_idle_mode idle;
     double begin_s, duration_s;
-    struct nrg_unit_use units[NRG_UNIT_USES]; /* of all spans, whatever the view */
+    double from_s, to_s;                           /* of a range; NAN: the whole run */
+    const struct nrg_attribution_buckets *buckets; /* NULL: not asked for */
+    struct nrg_unit_use units[NRG_UNIT_USES];      /* of all spans, whatever the view */
     size_t n_units;
     uint64_t spans, dropped, unclosed, unmatched_ends, cut; /* of the events */
     struct nrg_summary summary;                             /* the run that it is part of */

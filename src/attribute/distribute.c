@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attribute/buckets.h"
 #include "attribute/flow.h"
 #include "attribute/regress/slicer.h"
 #include "base/mem.h"
@@ -147,6 +148,9 @@ static void add_reading(struct walker *w, size_t p, size_t track, struct nrg_row
                                     nrg_readings_upto(readings, t_ns));
     row->unknown += isnan(power_w) ? 1 : 0;
     row->energy_j += isnan(power_w) ? 0 : power_w * s;
+    if (w->e->buckets && !isnan(power_w))
+        nrg_buckets_spread(w->e->buckets, w->flows.tracks[track].row, p,
+                           (struct nrg_span_ns){w->tracks[track].self.begin_ns, t_ns}, power_w * s);
 }
 
 /* Whether CPU seconds of each track are known, so that they add up. */
@@ -332,6 +336,8 @@ static void end_span(struct walker *w, const struct nrg_span_walk_event *ev)
     double work_s = f->tracks[ev->track].work_s - span->work_s;
     bool seen = !e->clip || (ev->t_ns >= f->begin_ns && span->begin_ns <= f->end_ns);
     e->rows[ev->span->row].calls += seen && !ev->span->folded;
+    if (e->buckets && seen && !ev->span->folded)
+        nrg_buckets_call(e->buckets, f->edge, ev->span->row);
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
         size_t p = f->pool_parts[i];
         struct nrg_row_part *row = &e->row_parts[(size_t)ev->span->row * e->n_parts + p];
@@ -480,6 +486,8 @@ static void finish_walk(struct walker *w)
         out->unattributed_j = flow->unattributed_j;
         out->other_processes_j = isnan(e->parts[p].others_j) ? flow->other_j : e->parts[p].others_j;
         out->idle_j = e->options->idle == NRG_IDLE_APART ? flow->idle_j : 0;
+        if (e->buckets)
+            nrg_buckets_others(e, p, flow->other_j, flow->covered_ns * 1e-9);
     }
     for (size_t i = 0; i < e->walk.rows->n; i++)
         for (size_t p = 0; p < e->n_parts; p++) {

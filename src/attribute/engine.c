@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "attribute/buckets.h"
 #include "base/stats.h"
 
 static bool is_wanted(const struct nrg_attribution_options *o, const struct nrg_run *run)
@@ -122,12 +123,19 @@ int nrg_engine_run(struct nrg_engine *e)
     set_method(e);
     rc = nrg_divide_intervals(e);
     if (!rc)
+        rc = nrg_buckets_make(e);
+    if (!rc)
         rc = nrg_distribute(e, NULL);
-    return !rc && e->class_of ? nrg_regress_errors(e) : rc;
+    if (!rc && e->class_of)
+        rc = nrg_regress_errors(e);
+    if (!rc && e->buckets)
+        nrg_buckets_finish(e);
+    return rc;
 }
 
 void nrg_engine_release(struct nrg_engine *e)
 {
+    nrg_buckets_free(e->buckets);
     nrg_cputime_release(e);
     nrg_parts_release(e);
     nrg_survey_release(&e->survey);

@@ -7,6 +7,8 @@
 #include <errno.h>
 #include <math.h>
 
+#include "attribute/buckets.h"
+
 static void move_part(struct nrg_flows *f, size_t p, int64_t t_ns)
 {
     struct nrg_flow *flow = &f->parts[p];
@@ -96,6 +98,8 @@ void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
     e->rows[tr->row].work_s += work_s;
     e->rows[tr->row].cost_s += cost_s;
     e->rows[tr->row].self_ns += (double)(t_ns - tr->t_ns);
+    if (e->buckets)
+        nrg_buckets_time(e->buckets, f->edge, tr->row, (double)(t_ns - tr->t_ns) * 1e-9);
     tr->t_ns = t_ns;
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
         size_t p = f->pool_parts[i], at = track * e->n_parts + p;
@@ -112,6 +116,8 @@ void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
         if (f->steps && tr->step)
             f->steps->items[tr->step - 1].energy_j += energy_j;
         row->covered_ns += flow->covered_ns - f->track_covered[at];
+        if (e->buckets)
+            nrg_buckets_add(e->buckets, f->edge, tr->row, p, energy_j);
         f->track_potential[at] = potential;
         f->track_idle[at] = flow->idle_per_track;
         f->track_covered[at] = flow->covered_ns;
@@ -149,14 +155,14 @@ void nrg_flows_stop_track(struct nrg_flows *f, size_t track)
     f->tracks[track].open = false;
 }
 
-/* The cell's own idle power and shares. Parts, groups and tracks are settled up to its begin. */
-static void enter_cell(struct nrg_flows *f)
+/* The cell's own idle power and shares. Parts, groups and tracks are settled up to t_ns. */
+static void enter_cell(struct nrg_flows *f, int64_t t_ns)
 {
     const struct nrg_cells *cells = &f->e->cells;
     size_t k = f->cell;
     for (size_t p = 0; p < f->e->n_parts; p++) {
         struct nrg_flow *flow = &f->parts[p];
-        struct nrg_energy_at at = nrg_energy_cursor_at(&flow->cursor, cells->begin_ns[k]);
+        struct nrg_energy_at at = nrg_energy_cursor_at(&flow->cursor, t_ns);
         flow->idle_w = f->e->parts[p].idle_w[k];
         flow->mine = 1 - (double)f->e->parts[p].other[k];
         flow->cell_active_j = flow->active_j;
@@ -199,21 +205,32 @@ static void leave_cell(struct nrg_flows *f, int64_t t_ns)
             struct nrg_energy_at at = nrg_energy_cursor_at(&flow->cursor, t_ns);
             double energy = at.energy_j - flow->cell_energy_j;
             double idle = flow->idle_j - flow->cell_idle_j;
-            flow->other_j += (energy - idle) * (1 - flow->mine);
+            double other = (energy - idle) * (1 - flow->mine);
+            flow->other_j += other;
             flow->total_j += energy;
+            if (f->e->buckets)
+                nrg_buckets_domain(f->e, f->edge, p, energy, idle, other,
+                                   (at.covered_ns - flow->cell_covered_ns) * 1e-9);
         }
     }
 }
 
+/* Cells end, and so do buckets, which may do so inside of a cell: that one is left and entered. */
 void nrg_flows_move_to(struct nrg_flows *f, int64_t t_ns)
 {
     const struct nrg_cells *cells = &f->e->cells;
-    while (f->cell + 1 < cells->n && t_ns > cells->begin_ns[f->cell + 1]) {
-        leave_cell(f, cells->begin_ns[f->cell + 1]);
-        if (f->border)
-            f->border(f->border_arg, cells->begin_ns[f->cell + 1]);
-        f->cell++;
-        enter_cell(f);
+    for (;;) {
+        int64_t cell_ns = f->cell + 1 < cells->n ? cells->begin_ns[f->cell + 1] : INT64_MAX;
+        int64_t edge_ns = nrg_buckets_edge_ns(f->e->buckets, f->edge);
+        int64_t next_ns = cell_ns < edge_ns ? cell_ns : edge_ns;
+        if (next_ns == INT64_MAX || t_ns <= next_ns)
+            return;
+        leave_cell(f, next_ns);
+        if (next_ns == cell_ns && f->border)
+            f->border(f->border_arg, next_ns);
+        f->cell += next_ns == cell_ns;
+        f->edge += next_ns == edge_ns;
+        enter_cell(f, next_ns);
     }
 }
 
@@ -261,7 +278,9 @@ int nrg_flows_init(struct nrg_flows *f, struct nrg_engine *e)
     }
     for (size_t g = 0; g < cells->n_groups; g++)
         f->groups[g].done_ns = f->begin_ns;
-    enter_cell(f);
+    while (nrg_buckets_edge_ns(e->buckets, f->edge) <= f->begin_ns)
+        f->edge++;
+    enter_cell(f, f->begin_ns);
     return 0;
 }
 

@@ -55,6 +55,7 @@ struct nrg_flows {
     double *track_potential, *track_idle, *track_covered; /* [track * n_parts + part] */
     struct nrg_single_steps *steps;                       /* NULL: not asked for */
     size_t cell;
+    size_t edge;              /* the next one of the engine's buckets */
     int64_t begin_ns, end_ns; /* of all windows */
     /* Called where a cell ends, when all are credited up to there; NULL. */
     void (*border)(void *arg, int64_t t_ns);

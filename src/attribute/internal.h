@@ -155,6 +155,7 @@ struct nrg_engine {
     struct nrg_row_part *row_parts; /* [node * n_parts + part] */
     struct nrg_counts counts;
     struct nrg_cpu_time *cpu_time; /* of cputime/; NULL */
+    struct nrg_buckets *buckets;   /* energy over time; NULL: not wanted */
 };
 
 /* Which time, which names: what can be wrong with a recording or the options. */
@@ -224,6 +225,9 @@ void nrg_cputime_release(struct nrg_engine *engine);
 struct nrg_view;
 int nrg_cputime_errors(const struct nrg_engine *engine, struct nrg_view *view);
 
+/* Energy that becomes known only after the walk, spread over the time of its readings. */
+void nrg_cputime_buckets(struct nrg_engine *engine);
+
 /* Node 0 is the top. */
 struct nrg_view_node {
     const char *name, *kind, *detail;
@@ -266,6 +270,7 @@ struct nrg_view_rows {
     struct nrg_attribution_row *rows;
     size_t n;
     double *part_j; /* per part: the self energy of all rows */
+    struct nrg_attribution_buckets *buckets;
 };
 
 /* view_rows.c: the rows of a view of what the engine found. */

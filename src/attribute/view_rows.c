@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
+#include "attribute/buckets.h"
 #include "attribute/internal.h"
 
 struct builder {
@@ -166,6 +167,7 @@ struct interval {
     double energy_j, low_j, high_j;
     double scaled_low_j, scaled_high_j; /* with the scale of what is estimated */
     double width_j;                     /* of what the sharing leaves open, calibration aside */
+    double random_j;                    /* the part of it that adds up as squares over time */
 };
 
 /* Of work_s seconds of the pool's work. */
@@ -184,7 +186,9 @@ static void add_interval(const struct nrg_engine *e, size_t p, double energy_j,
     const struct nrg_part *part = &e->parts[p];
     if (isnan(energy_j))
         return;
-    double random = e->z * sqrt(error->variance_j2) + idle_off_j(e, p, idle_s);
+    double scatter = e->z * sqrt(error->variance_j2);
+    double random = scatter + idle_off_j(e, p, idle_s);
+    sum->random_j = nrg_sum_known(sum->random_j, scatter);
     double low = energy_j - error->below_j - random - part->idle_most_w * idle_s;
     double high = energy_j + error->above_j + random + missing_j;
     if (energy_j >= 0)
@@ -207,7 +211,7 @@ static void set_energy(struct builder *b, size_t r)
     const struct nrg_engine *e = b->e;
     struct nrg_attribution_row *row = &b->out->rows[r];
     const struct nrg_row_part *parts = &b->v->parts[b->node_of[r] * e->n_parts];
-    struct interval self = {NAN, NAN, NAN, NAN, NAN, NAN}, all = self;
+    struct interval self = {NAN, NAN, NAN, NAN, NAN, NAN, NAN}, all = self;
     double work_s = b->v->nodes[b->node_of[r]].sums.work_s;
     double *domain_j = &b->inside_j[r * e->n_parts];
     for (size_t p = 0; p < e->n_parts; p++) {
@@ -222,6 +226,8 @@ static void set_energy(struct builder *b, size_t r)
     row->self_high_j = self.high_j;
     row->self_scaled_low_j = self.scaled_low_j;
     row->self_scaled_high_j = self.scaled_high_j;
+    row->self_random_j = self.random_j;
+    row->random_j = all.random_j;
     row->energy_j = all.energy_j;
     row->low_j = all.low_j;
     row->high_j = all.high_j;
@@ -319,6 +325,8 @@ int nrg_view_rows(struct nrg_view_rows *rows, const struct nrg_engine *e, enum n
         rc = allocate_rows(&b);
     if (!rc)
         rc = fill_rows(&b);
+    if (!rc && e->buckets)
+        rc = nrg_buckets_of_rows(e, &view, b.row_of, rows, arena);
     nrg_view_release(&view);
     nrg_arena_release(&b.scratch);
     return rc;

@@ -25,6 +25,7 @@ struct values {
     struct nrg_list domains, layers, graphs;
     struct nrg_attribute_outputs outputs;
     double confidence_percent, min_share_percent;
+    double from_s, to_s; /* below 0: not given */
     int run, skip;
 };
 
@@ -32,6 +33,8 @@ static const struct values defaults = {.by = BY_INPUT,
                                        .skip = -1,
                                        .confidence_percent = 95,
                                        .min_share_percent = -1,
+                                       .from_s = -1,
+                                       .to_s = -1,
                                        .outputs = {.top = 40}};
 
 static const struct nrg_choice methods[] = {
@@ -103,6 +106,12 @@ static const struct nrg_opt options[] = {
     {"domain", 'd', NRG_OPT_LIST, "NAME", "only this energy domain; may be repeated",
      offsetof(struct values, domains)},
     {"run", 0, NRG_OPT_COUNT, "N", "only this run of a repeated one", offsetof(struct values, run)},
+    {"from", 0, NRG_OPT_NUMBER_IN(0, 1e9, "seconds from the start, 0 or more"), "SECONDS",
+     "only what was used from here on, in seconds from the start of the run; restricts the sums, "
+     "not the fit",
+     offsetof(struct values, from_s)},
+    {"to", 0, NRG_OPT_NUMBER_IN(0, 1e9, "seconds from the start, 0 or more"), "SECONDS",
+     "only what was used up to here", offsetof(struct values, to_s)},
     {"skip", 0, NRG_OPT_COUNT, "N",
      "so many first steps are apart from the joules per step (default: those that last more than "
      "twice the median, from the first on)",
@@ -162,6 +171,22 @@ static int check_operands(const struct nrg_cli *cli, const struct values *v, int
                           "and --layers FILE");
 }
 
+/* A part of the run. Cycles are made of whole readings, so they have none. */
+static int set_range(const struct nrg_cli *cli, struct values *v)
+{
+    struct nrg_attribution_options *how = &v->how;
+    how->has_range = v->from_s >= 0 || v->to_s >= 0;
+    how->from_s = fmax(0, v->from_s);
+    how->to_s = v->to_s >= 0 ? v->to_s : INFINITY;
+    if (!how->has_range)
+        return 0;
+    if (how->by == NRG_BY_CYCLE)
+        return nrg_usage(cli, "--from and --to do not go with rows per cycle");
+    if (how->from_s >= how->to_s)
+        return nrg_usage(cli, "--from %g is not before --to %g", how->from_s, how->to_s);
+    return 0;
+}
+
 /* What follows from several options together. */
 static int complete_options(const struct nrg_cli *cli, struct values *v)
 {
@@ -178,7 +203,9 @@ static int complete_options(const struct nrg_cli *cli, struct values *v)
     v->logs.layers = v->layers.items;
     v->logs.n_layers = v->layers.n;
     nrg_join_place(&v->logs, &v->offset, &v->align);
-    int code = nrg_attribute_check_outputs(cli, &v->outputs);
+    int code = set_range(cli, v);
+    if (!code)
+        code = nrg_attribute_check_outputs(cli, &v->outputs);
     if (!code)
         code = nrg_read_idle_power(cli, v->idle_power, &v->how.idle_w);
     v->logs.idle_w = v->how.idle_w;
@@ -311,6 +338,7 @@ const struct nrg_command nrg_cmd_attribute = {
         "compute_layer_metrics_by_cycle.",
     .examples = "  nrg attribute run.nrg\n"
                 "  nrg attribute --by step --top all run.nrg\n"
+                "  nrg attribute --from 1.5 --to 4 run.nrg          # only these seconds\n"
                 "  nrg attribute --json run.nrg | jq '.rows[] | select(.kind == \"module\")'\n"
                 "  nrg attribute --folded=energy.folded --trace=trace.json run.nrg\n"
                 "  nrg attribute --power-log lenet_power_log.log \\\n"

@@ -33,7 +33,8 @@
 enum { NRG_CPU_THREAD, NRG_CPU_FOLLOWERS, NRG_CPU_KINDS };
 
 struct nrg_cpu_slot {
-    size_t first;           /* of its entries; they go on to the first of the next slot */
+    size_t first; /* of its entries; they go on to the first of the next slot */
+    int64_t begin_ns;
     float width_s, cpu_s;   /* of the strand */
     float open_s;           /* of all places together */
     float threads;          /* of the strand that can run at once */

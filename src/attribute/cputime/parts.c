@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "attribute/buckets.h"
 #include "attribute/cputime/cputime.h"
 #include "base/mem.h"
 
@@ -80,6 +81,24 @@ static void add_energies(struct nrg_engine *e)
                 e->row_parts[(size_t)entry->place * e->n_parts + p].energy_j +=
                     (double)entry->own_s * (double)t->price[i * e->n_parts + p];
         }
+    }
+}
+
+/* Within a slot nothing tells when a place used its CPU time: evenly. */
+void nrg_cputime_buckets(struct nrg_engine *e)
+{
+    const struct nrg_cpu_time *t = e->cpu_time;
+    for (size_t i = 0; t && i < t->n_slots; i++) {
+        const struct nrg_cpu_slot *slot = &t->slots[i];
+        struct nrg_span_ns when = {slot->begin_ns,
+                                   slot->begin_ns + (int64_t)((double)slot->width_s * 1e9)};
+        for (size_t j = slot->first; j < nrg_cpu_slot_end(t, i); j++)
+            for (size_t p = 0; p < e->n_parts; p++) {
+                double energy_j =
+                    (double)t->entries[j].own_s * (double)t->price[i * e->n_parts + p];
+                if (energy_j > 0)
+                    nrg_buckets_spread(e->buckets, t->entries[j].place, p, when, energy_j);
+            }
     }
 }
 

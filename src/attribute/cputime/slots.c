@@ -229,7 +229,8 @@ static void move_track(struct walker *w, size_t at, int64_t t_ns)
         for (size_t p = 0; p < w->e->n_parts; p++)
             price[p] = mean_price(w, c->track_group[at], p, begin->t_ns, end->t_ns);
         double width_s = (double)(end->t_ns - begin->t_ns) * 1e-9;
-        struct nrg_cpu_slot slot = {.width_s = (float)width_s,
+        struct nrg_cpu_slot slot = {.begin_ns = begin->t_ns,
+                                    .width_s = (float)width_s,
                                     .cpu_s = (float)((double)(end->cpu_ns - begin->cpu_ns) * 1e-9),
                                     .threads = 1,
                                     .kind = NRG_CPU_THREAD,
@@ -277,7 +278,8 @@ static void end_group_slot(struct walker *w, size_t g)
     int64_t begin_ns = w->groups[g].next ? (at - 1)->end_ns : known->begin_ns;
     double width_s = (double)(at->end_ns - begin_ns) * 1e-9;
     float all = w->readings->threads[g], threads = all > 0 ? all - at->beside : NRG_CPU_MANY;
-    struct nrg_cpu_slot slot = {.width_s = (float)width_s,
+    struct nrg_cpu_slot slot = {.begin_ns = begin_ns,
+                                .width_s = (float)width_s,
                                 .cpu_s = at->cpu_s + (float)(late_s - group->late_s),
                                 .threads = fmaxf(threads, 1),
                                 .kind = NRG_CPU_FOLLOWERS,

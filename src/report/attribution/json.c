@@ -138,7 +138,7 @@ static json_t *head_json(const struct nrg_attribution_report *r)
         nrg_json_text(doc, "recording", nrg_recording_path(r->recording));
         nrg_json_text(doc, "command", nrg_recording_text(r->recording, "command_line"));
     }
-    nrg_json_real(doc, "duration_s", a->duration_s);
+    NRG_JSON_REALS(doc, {"duration_s", a->duration_s}, {"from_s", a->from_s}, {"to_s", a->to_s});
     nrg_json_text(doc, "method", nrg_method_name(a->method));
     nrg_json_text(doc, "provenance", nrg_provenance_name(a->provenance));
     nrg_json_text(doc, "idle", nrg_attribution_idle_word(a->idle));

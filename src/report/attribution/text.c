@@ -20,6 +20,9 @@ static void print_title(const struct nrg_attribution_report *r, const struct nrg
     const char *path = r->recording ? nrg_recording_path(r->recording) : "";
     fprintf(out, "%s%s%s   %s   %llu spans\n", st->bold, command ? command : path, st->off,
             nrg_show_seconds(a->duration_s).text, (unsigned long long)a->spans);
+    if (!isnan(a->from_s))
+        fprintf(out, "%s%-9s%s%.9g s .. %.9g s of the run; sums are of this time, the fit of all\n",
+                st->dim, "range", st->off, a->from_s, a->to_s);
 }
 
 static void print_source(const struct nrg_attribution_domain *d, const struct nrg_text_style *st,
