@@ -8,8 +8,7 @@ int nrg_desk_read(struct nrg_desk *desk, struct nrg_cli *cli, struct nrg_sensor_
                   struct nrg_error *err)
 {
     char folder[400];
-    int rc = nrg_meter_config_read(&desk->config, &cli->ctx,
-                                   nrg_settings_folder(folder, sizeof folder), err);
+    int rc = nrg_meter_config_read(&desk->config, nrg_settings_folder(folder, sizeof folder), err);
     if (rc)
         return rc;
     if (desk->none || options->only)

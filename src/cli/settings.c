@@ -109,8 +109,7 @@ int nrg_settings_apply(struct nrg_cli *cli, void *values)
     char folder[400];
     struct nrg_error err;
     struct nrg_meter_config *config = &cli->settings->config;
-    const struct nrg_context here = {.root = {.fd = -1, .live = NRG_PART_ALL}};
-    if (nrg_meter_config_read(config, &here, nrg_settings_folder(folder, sizeof folder), &err)) {
+    if (nrg_meter_config_read(config, nrg_settings_folder(folder, sizeof folder), &err)) {
         nrg_complain(&err, 2);
         return -EBADMSG;
     }

@@ -66,8 +66,7 @@ static int add_file(struct files *f, const struct nrg_root *root, const char *pa
     int rc = nrg_reserve(&f->items, &f->cap, f->n + 1, sizeof *f->items);
     if (rc)
         return rc;
-    /* O_NONBLOCK: a fifo in a hand-made tree must not stop us; sysfs ignores it. */
-    int fd = nrg_root_open(root, path, O_RDONLY | O_NONBLOCK);
+    int fd = nrg_root_open(root, path, O_RDONLY);
     if (fd < 0)
         return fd;
     f->items[f->n] = (struct file){.fd = fd, .group = group};

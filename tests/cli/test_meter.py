@@ -166,6 +166,7 @@ class Watch(Case):
             self.assertEqual(self.nrg("meter", *args).returncode, 2)
 
     def test_list_shows_the_desk_and_all_kinds(self):
+        os.chmod(self.dir, 0o755)  # what anybody can write may name no program
         self.write("conf/nrg/nrg.conf", "meter = exec:my-meter?columns=power\n")
         done = self.nrg("meter", "list", env=self.env(XDG_CONFIG_HOME=self.path("conf")))
         text = done.stdout.decode()

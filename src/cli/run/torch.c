@@ -1,6 +1,9 @@
 /*
- * See run/torch.h. The Python parts are found from where the program itself is: beside it in a
- * build tree, above it in a wheel, and where the same `meson install` put the package.
+ * See run/torch.h. What is injected runs inside the measured program, so it is taken from where
+ * nobody else can put it: the build folder when the program runs from that very folder, then where
+ * the same wheel or `meson install` put it if only the user and root can write there (a program
+ * that was copied to /tmp has neighbours that anybody may have made), then the prefix that the
+ * program was built for.
  */
 #include "cli/run/torch.h"
 
@@ -13,32 +16,54 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/parse.h"
 #include "base/temp.h"
+#include "base/trust.h"
 #include "cli/run/graph.h"
 
 #define MAX_MODELS 64
 
+/* Fills folder when there is a sitecustomize.py of ours in base/place. */
+static bool is_inject(const char *base, const char *place, char *folder)
+{
+    char path[2 * PATH_MAX];
+    snprintf(path, sizeof path, "%s/%s/sitecustomize.py", base, place);
+    if (access(path, R_OK))
+        return false;
+    *strrchr(path, '/') = '\0';
+    return realpath(path, folder) != NULL;
+}
+
+static bool is_trusted_inject(const char *base, const char *place, char *folder)
+{
+    char file[PATH_MAX + 32];
+    struct nrg_error err;
+    if (!is_inject(base, place, folder))
+        return false;
+    snprintf(file, sizeof file, "%s/sitecustomize.py", folder);
+    if (!nrg_trust_file(file, &err))
+        return true;
+    fprintf(stderr, "nrg: --torch: %s is not used: %s %s\n", folder, err.where, err.what);
+    return false;
+}
+
 /* The folder with our sitecustomize.py, "" when it is not found. */
 static void find_inject(char *folder)
 {
-    static const char *const places[] = {"python/nrg/inject", "../inject", NRG_INJECT_PLACE};
-    char self[PATH_MAX], path[PATH_MAX + 128];
-    folder[0] = '\0';
+    char self[PATH_MAX];
     ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    if (n <= 0)
-        return;
-    self[n] = '\0';
+    self[n > 0 ? n : 0] = '\0';
     char *slash = strrchr(self, '/');
     if (slash)
         *slash = '\0';
-    for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
-        snprintf(path, sizeof path, "%s/%s/sitecustomize.py", self, places[i]);
-        if (access(path, R_OK))
-            continue;
-        snprintf(path, sizeof path, "%s/%s", self, places[i]);
-        if (realpath(path, folder))
-            return;
-    }
+    bool in_build = slash && !strcmp(self, NRG_BUILD_FOLDER);
+    bool in_prefix = slash && !strcmp(self, NRG_PROGRAM_FOLDER);
+    bool in_wheel = slash && nrg_ends_with(self, "/nrg/bin");
+    if ((in_build && is_inject(self, "python/nrg/inject", folder)) ||
+        (in_wheel && is_trusted_inject(self, "../inject", folder)) ||
+        (slash && !in_prefix && is_trusted_inject(self, NRG_INJECT_PLACE, folder)) ||
+        is_inject("", NRG_INJECT_FOLDER, folder))
+        return;
     folder[0] = '\0';
 }
 

@@ -70,7 +70,7 @@ static int open_file(const struct nrg_root *root, const char *supply, const char
 {
     char path[160];
     snprintf(path, sizeof path, SUPPLY_DIR "/%.60s/%s", supply, file);
-    int fd = nrg_root_open(root, path, O_RDONLY | O_NONBLOCK);
+    int fd = nrg_root_open(root, path, O_RDONLY);
     return fd < 0 ? -1 : fd;
 }
 

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/trust.h"
+#include "sensors/meter/driver.h"
 
 #define MAX_SIZE    (256 * 1024)
 #define MAX_ENTRIES 256
@@ -110,33 +112,64 @@ int nrg_meter_config_parse(struct nrg_meter_config *config, const char *file, co
     return rc;
 }
 
-static int read_file(struct nrg_meter_config *c, const struct nrg_root *root, const char *path,
-                     struct nrg_error *err)
+/* The first entry from number `first` on that names a program to run; NULL: none does. */
+static const struct nrg_meter_entry *find_program(const struct nrg_meter_entry *list, size_t first,
+                                                  size_t n)
 {
+    for (size_t i = first; i < n; i++)
+        if (nrg_meter_runs_program(list[i].text))
+            return &list[i];
+    return NULL;
+}
+
+/*
+ * A line that runs a program (meter = exec:, and any option that takes a meter) is a command of
+ * whoever could write it, and nrg may be root.
+ */
+static int check_programs(const struct nrg_meter_config *c, const struct nrg_meter_config *before,
+                          const char *path, struct nrg_error *err)
+{
+    struct nrg_error why;
+    const struct nrg_meter_entry *entry = find_program(c->meters, before->n_meters, c->n_meters);
+    if (!entry)
+        entry = find_program(c->options, before->n_options, c->n_options);
+    if (!entry || !nrg_trust_file(path, &why))
+        return 0;
+    return nrg_fail(err, -EPERM, entry->where,
+                    "runs a program, which only a file that nobody else can write may do: %.200s "
+                    "%.100s",
+                    why.where, why.what);
+}
+
+static int read_file(struct nrg_meter_config *c, const char *path, struct nrg_error *err)
+{
+    /* Of this machine, whatever tree the sensors are looked for in: a tree that somebody sent
+     * decides nothing. */
+    const struct nrg_root here = {.fd = -1, .live = NRG_PART_ALL};
+    const struct nrg_meter_config before = *c;
     char *text;
-    ssize_t len = nrg_root_read_all(root, path, MAX_SIZE, &text);
+    ssize_t len = nrg_root_read_all(&here, path, MAX_SIZE, &text);
     if (len == -ENOENT || len == -ENOTDIR)
         return 0;
     if (len < 0)
-        return nrg_fail(err, (int)len, path, "cannot be read: %s", strerror((int)-len));
+        return nrg_fail(err, (int)len, path, "cannot be read: %s",
+                        len == -EINVAL ? "it is not a regular file" : strerror((int)-len));
     int rc = nrg_meter_config_parse(c, path, text, (size_t)len, err);
     free(text);
-    return rc;
+    return rc ? rc : check_programs(c, &before, path, err);
 }
 
-int nrg_meter_config_read(struct nrg_meter_config *config, const struct nrg_context *ctx,
-                          const char *home_config, struct nrg_error *err)
+int nrg_meter_config_read(struct nrg_meter_config *config, const char *home_config,
+                          struct nrg_error *err)
 {
-    const struct nrg_root live = {.fd = -1, .live = NRG_PART_ALL};
     char path[512];
     int rc = 0;
     *config = (struct nrg_meter_config){0};
-    /* The user's own file is read from this machine, also with another machine's tree as root. */
     if (home_config &&
         snprintf(path, sizeof path, "%s/nrg/nrg.conf", home_config) < (int)sizeof path)
-        rc = read_file(config, &live, path, err);
+        rc = read_file(config, path, err);
     if (!rc)
-        rc = read_file(config, &ctx->root, "/etc/nrg.conf", err);
+        rc = read_file(config, "/etc/nrg.conf", err);
     if (rc)
         nrg_meter_config_release(config);
     return rc;

@@ -11,9 +11,10 @@
  *   rate = 100Hz
  *
  * Meters of both files are used; of two layouts of one name, or two profiles, the user's wins. Any
- * other name is a default for an option of the program, which knows them (cli/settings.h). The
- * struct owns all texts; init reads, release frees. Lines that are not understood are errors with
- * file and line.
+ * other name is a default for an option of the program, which knows them (cli/settings.h). Both
+ * files are this machine's, never a captured tree's, and one that others can write may not run
+ * programs (base/trust.h). The struct owns all texts; init reads, release frees. Lines that are not
+ * understood are errors with file and line.
  */
 #ifndef NRG_SENSORS_METER_CONFIG_H
 #define NRG_SENSORS_METER_CONFIG_H
@@ -34,8 +35,8 @@ struct nrg_meter_config {
 };
 
 /* `home_config`: the user's folder of settings; NULL: none. 0, or -errno with err. */
-int nrg_meter_config_read(struct nrg_meter_config *config, const struct nrg_context *ctx,
-                          const char *home_config, struct nrg_error *err);
+int nrg_meter_config_read(struct nrg_meter_config *config, const char *home_config,
+                          struct nrg_error *err);
 /* Adds the entries of a text; `file` is for messages. */
 int nrg_meter_config_parse(struct nrg_meter_config *config, const char *file, const char *text,
                            size_t len, struct nrg_error *err);

@@ -97,6 +97,9 @@ struct nrg_meter_kind {
     bool from_start; /* a file is read from its start unless from=end is given */
 };
 
+/* True for a URI whose bytes a program prints: reading it runs a command. */
+bool nrg_meter_runs_program(const char *text);
+
 /* The functions of a byte meter's driver; probe is in meter/probe.c. */
 int nrg_meter_probe(struct nrg_probe *probe, struct nrg_error *err);
 int nrg_meter_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,

@@ -34,6 +34,14 @@ static const struct nrg_meter_kind *find_kind(const char *scheme)
     return NULL;
 }
 
+bool nrg_meter_runs_program(const char *text)
+{
+    char scheme[32];
+    snprintf(scheme, sizeof scheme, "%.*s", (int)strcspn(text, ":"), text);
+    const struct nrg_meter_kind *kind = find_kind(scheme);
+    return kind && kind->port == NRG_PORT_PROGRAM;
+}
+
 static const struct nrg_uri_key serial_keys[] = {
     NRG_URI_COUNT("baud", struct nrg_meter_settings, port.baud, 1, 4e6), {0}};
 static const struct nrg_uri_key common_keys[] = {
