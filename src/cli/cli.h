@@ -88,6 +88,7 @@ struct nrg_cli {
     struct nrg_settings *settings; /* cli/settings.h */
     const char *root;
     bool quiet, verbose, help;
+    bool ran_command; /* a measured command ran: its exit code is the program's */
 };
 
 extern const struct nrg_command *const nrg_commands[]; /* NULL-terminated */

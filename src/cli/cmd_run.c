@@ -366,7 +366,7 @@ static int run_once(struct session *s)
     nrg_recorder_follow(s->recorder, child, true);
     nrg_recorder_run(s->recorder, &run);
     print_outlook(s);
-    s->started = true;
+    s->started = s->cli->ran_command = true;
     int code = wait_for(s, child, &run.end_ns);
     nrg_launch_ended();
     nrg_recorder_await_pushed(s->recorder, run.end_ns);
@@ -424,8 +424,8 @@ static void show_from_database(void *arg, struct sqlite3 *database)
     nrg_recording_close(recording);
 }
 
-/* The results never change the exit code of a command that ran. */
-static void show_results(struct session *s)
+/* Returns 1 when they could not be shown; the exit code of a command that ran stays its own. */
+static int show_results(struct session *s)
 {
     struct nrg_recording *recording;
     struct nrg_error err;
@@ -434,18 +434,17 @@ static void show_results(struct session *s)
     int rc = nrg_recorder_end(s->recorder, show_from_database, s, &err);
     if (!rc && nrg_recorder_status(s->recorder)->spilled[0]) {
         fprintf(stderr, "nrg: %s: written completely after all\n", s->path);
-        return;
+        return 0;
     }
     if (!rc && s->cli->quiet && !s->values->show.json && !s->values->show.print)
-        return;
-    if (rc || nrg_recording_open(s->path, &recording, &err)) {
-        nrg_complain(&err, 1);
-        return;
-    }
-    nrg_show(recording, &s->values->show, s->cli->quiet ? NULL : stderr);
+        return 0;
+    if (rc || nrg_recording_open(s->path, &recording, &err))
+        return nrg_complain(&err, 1);
+    int code = nrg_show(recording, &s->values->show, s->cli->quiet ? NULL : stderr);
     nrg_recording_close(recording);
     if (!s->cli->quiet)
         fprintf(stderr, "\nrecording: %s   (nrg report, nrg export)\n", s->path);
+    return code;
 }
 
 static int run_run(struct nrg_cli *cli, void *v, int argc, char **argv)
@@ -461,8 +460,9 @@ static int run_run(struct nrg_cli *cli, void *v, int argc, char **argv)
             measure_baseline(&s);
         code = nrg_stop_asked() ? EXIT_INTERRUPTED : argc ? run_command(&s) : watch_processes(&s);
     }
-    if (s.started)
-        show_results(&s);
+    int shown = s.started ? show_results(&s) : 0;
+    if (!argc && !code)
+        code = shown;
     bool useless = s.recorder && !s.started;
     nrg_recorder_free(s.recorder);
     if (useless) /* a recording of nothing would only puzzle whoever finds it later */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "cli/stop.h"
 #include "import/log.h"
 
 int nrg_complain(const struct nrg_error *err, int code)
@@ -45,12 +46,21 @@ int nrg_read_idle_power(const struct nrg_cli *cli, const char *text, double *idl
     return *idle_w >= 0 ? 0 : nrg_usage(cli, "--idle-power wants watts or a file, not '%s'", text);
 }
 
+/* A read from a closed stdin and a write to a closed stdout fail, as they should. */
 void nrg_occupy_standard_streams(void)
 {
-    int fd;
-    do
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd > STDERR_FILENO)
-        close(fd);
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", modes[fd] | O_CLOEXEC) < 0)
+            return;
+}
+
+static void on_file_limit(int signal)
+{
+}
+
+void nrg_survive_file_limit(void)
+{
+    const struct sigaction action = {.sa_handler = on_file_limit, .sa_flags = SA_RESTART};
+    nrg_set_signals(&(const int){SIGXFSZ}, 1, &action);
 }

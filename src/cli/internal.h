@@ -47,4 +47,10 @@ int nrg_out_of_memory(void);
  */
 void nrg_occupy_standard_streams(void);
 
+/*
+ * A write beyond RLIMIT_FSIZE fails instead of ending nrg by SIGXFSZ. A handler, not SIG_IGN: exec
+ * resets it, and commands that we start find the signal as we did.
+ */
+void nrg_survive_file_limit(void);
+
 #endif

@@ -64,18 +64,31 @@ static int run_command(struct nrg_cli *cli, int argc, char **argv)
     return code;
 }
 
-int main(int argc, char **argv)
+static int dispatch(int argc, char **argv)
 {
-    nrg_occupy_standard_streams();
     const char *name = argc > 1 ? argv[1] : "help";
     if (!strcmp(name, "help") || !strcmp(name, "--help") || !strcmp(name, "-h"))
-        return nrg_help_generate(argc - 1, argv + 1);
-    if (!strcmp(name, "--version") || !strcmp(name, "version"))
-        return puts("nrg " NRG_VERSION) < 0;
+        return nrg_output_finish(nrg_help_generate(argc - 1, argv + 1));
+    if (!strcmp(name, "--version") || !strcmp(name, "version")) {
+        puts("nrg " NRG_VERSION);
+        return nrg_output_finish(0);
+    }
     struct nrg_settings settings = {0};
     struct nrg_cli cli = {
         .settings = &settings,
         .command = nrg_find_command(name),
         .ctx = {.log = print_log_line, .open_recording = nrg_replay_recording_open}};
-    return cli.command ? run_command(&cli, argc - 1, argv + 1) : 2;
+    if (!cli.command)
+        return 2;
+    int code = run_command(&cli, argc - 1, argv + 1);
+    /* The exit code of a command that was measured is the command's own. */
+    int written = nrg_output_finish(cli.ran_command ? 0 : code);
+    return cli.ran_command ? code : written;
+}
+
+int main(int argc, char **argv)
+{
+    nrg_occupy_standard_streams();
+    nrg_survive_file_limit();
+    return dispatch(argc, argv);
 }

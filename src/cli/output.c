@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <libgen.h>
+#include <stdio_ext.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -15,16 +16,31 @@
 
 #define PIPE_COLUMNS 80
 
+static const char standard_output[] = "-";
+
 bool nrg_is_stdout(const char *path)
 {
-    return path && !strcmp(path, "-");
+    return path && !strcmp(path, standard_output);
 }
 
+/* Once: what stdout could not take is forgotten, so that the end does not complain again. */
 static int say_cannot_write(const char *path, int error)
 {
-    fprintf(stderr, "nrg: %s: cannot write: %s\n", nrg_is_stdout(path) ? "stdout" : path,
-            strerror(error));
+    bool is_stdout = nrg_is_stdout(path);
+    fprintf(stderr, "nrg: %s: cannot write: %s\n", is_stdout ? "stdout" : path,
+            error ? strerror(error) : "an earlier write failed");
+    if (is_stdout) {
+        __fpurge(stdout);
+        clearerr(stdout);
+    }
     return 1;
+}
+
+int nrg_output_finish(int code)
+{
+    errno = 0;
+    bool failed = fflush(stdout) || ferror(stdout);
+    return failed && !code ? say_cannot_write(standard_output, errno) : code;
 }
 
 FILE *nrg_output_open(const char *path)
@@ -37,6 +53,7 @@ FILE *nrg_output_open(const char *path)
 
 int nrg_output_close(FILE *out, const char *path, int rc)
 {
+    errno = 0;
     int failed = fflush(out) || ferror(out), error = errno;
     if (out != stdout && fclose(out)) {
         failed = 1;

@@ -16,6 +16,8 @@ bool nrg_is_stdout(const char *path);
 FILE *nrg_output_open(const char *path);
 /* Flushes and closes; `rc` is what the writer returned. */
 int nrg_output_close(FILE *out, const char *path, int rc);
+/* At the program's end: its code, but 1 after a line instead of 0 if stdout could not take all. */
+int nrg_output_finish(int code);
 /* Checks that the file can be written, before minutes of measuring. NULL is fine. */
 int nrg_output_check(const char *path);
 

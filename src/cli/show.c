@@ -27,14 +27,13 @@ bool nrg_show_fits(const struct nrg_show_options *o)
 }
 
 /* Fixed digits: not every script reads exponents. */
-static int print_energy(const struct nrg_report *report)
+static void print_energy(const struct nrg_report *report)
 {
     double energy_j = nrg_report_spread(report, nrg_report_program_j).mean;
     if (isnan(energy_j))
         fprintf(stderr, "nrg: the program's energy is not known: %s\n",
                 report->runs[0].program.why);
     printf("%.6f\n", energy_j);
-    return fflush(stdout) ? 1 : 0;
 }
 
 /* Summaries of all runs that are not the baseline. Returns how many, or -errno. */
@@ -98,8 +97,8 @@ int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *o, 
     }
     if (o->json)
         code = nrg_print_json(nrg_report_json(&report), o->json);
-    if (o->print == NRG_PRINT_ENERGY && print_energy(&report))
-        code = 1;
+    if (o->print == NRG_PRINT_ENERGY)
+        print_energy(&report);
     for (int i = 0; i < n; i++)
         nrg_summary_release(&runs[i]);
     free(runs);
