@@ -24,7 +24,8 @@
 
 #define SLOWEST_NS   (100 * NRG_NS_PER_MS)
 #define FASTEST_NS   (5 * NRG_NS_PER_MS)
-#define REST_NS      NRG_NS_PER_MS /* the shortest sleep, however often programs wake it */
+#define REST_NS      NRG_NS_PER_MS         /* the shortest sleep, however often programs wake it */
+#define IDLE_NS      (250 * NRG_NS_PER_MS) /* the longest, however programs keep it asleep */
 #define HAND_OVER_NS NRG_NS_PER_S
 #define MAX_WAITING  (1u << 17) /* rows in the queue: 6 MB */
 #define WAITING      4          /* moments at which CPU times were read, in two rounds */
@@ -346,6 +347,11 @@ static void call_futex(_Atomic uint32_t *word, int op, uint32_t value,
     syscall(SYS_futex, word, op, value, timeout, NULL, 0);
 }
 
+/*
+ * The word is shared with programs that may do with its sleepers what they like: wake them without
+ * end, or move them to another word (FUTEX_REQUEUE), where our own wake does not find them. So
+ * every sleep has an end of its own.
+ */
 static void *drain_loop(void *arg)
 {
     struct nrg_span_drain *d = arg;
@@ -358,12 +364,13 @@ static void *drain_loop(void *arg)
             wait_ns = nrg_span_drain_step(d, false);
             pthread_mutex_unlock(&d->lock);
         }
+        wait_ns = wait_ns ? wait_ns : IDLE_NS;
         int64_t slept_ns = nrg_now_ns();
         struct timespec ts = {wait_ns / NRG_NS_PER_S, wait_ns % NRG_NS_PER_S};
         if (!atomic_load(&d->stop))
-            call_futex(claims, FUTEX_WAIT, seen, wait_ns ? &ts : NULL);
+            call_futex(claims, FUTEX_WAIT, seen, &ts);
         if (nrg_now_ns() - slept_ns < REST_NS && !atomic_load(&d->stop))
-            sleep_ns(REST_NS); /* a program could wake the thread without end */
+            sleep_ns(REST_NS);
     }
     return NULL;
 }
