@@ -129,6 +129,7 @@ static void an_existing_file_is_not_touched(void **state)
     struct nrg_error err;
     (void)state;
     begin(&f);
+    assert_int_equal(nrg_store_ready(f.store, &err), 0);
     assert_int_equal(nrg_store_create(f.path, false, &second, &err), -EEXIST);
     assert_int_equal(nrg_store_create(f.dir, true, &second, &err), -EINVAL);
     assert_int_equal(nrg_store_create("/nonexistent/x.nrg", false, &second, &err), -ENOENT);

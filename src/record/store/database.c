@@ -130,24 +130,6 @@ int nrg_database_open(const char *path, sqlite3 **db)
     return try_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, db);
 }
 
-/* open(2) gives the exact errno, which SQLite hides. */
-int nrg_database_claim(const char *path, bool overwrite, struct nrg_error *err)
-{
-    struct stat st;
-    if (overwrite && !stat(path, &st)) {
-        if (!S_ISREG(st.st_mode))
-            return nrg_fail(err, -EINVAL, path, "is not a regular file");
-        nrg_database_remove(path);
-    }
-    int fd = open(path, O_CREAT | O_EXCL | O_RDWR | O_CLOEXEC, 0644);
-    if (fd < 0 && errno == EEXIST)
-        return nrg_fail(err, -EEXIST, path, "exists already: give another --output, or --force");
-    if (fd < 0)
-        return nrg_fail(err, -errno, path, "cannot create the recording: %s", strerror(errno));
-    close(fd);
-    return 0;
-}
-
 void nrg_database_remove(const char *path)
 {
     char side[4200];
@@ -185,6 +167,16 @@ bool nrg_database_set_journal(sqlite3 *db, const char *mode)
                 !sqlite3_stricmp((const char *)sqlite3_column_text(stmt, 0), mode);
     sqlite3_finalize(stmt);
     return done;
+}
+
+/* In other modes than WAL a commit has synced what it wrote. */
+int nrg_database_sync(sqlite3 *db)
+{
+    sqlite3_file *log = NULL;
+    int code = sqlite3_file_control(db, "main", SQLITE_FCNTL_JOURNAL_POINTER, &log);
+    if (code == SQLITE_OK && log && log->pMethods)
+        code = log->pMethods->xSync(log, SQLITE_SYNC_NORMAL | SQLITE_SYNC_DATAONLY);
+    return code;
 }
 
 int nrg_database_create_schema(sqlite3 *db)

@@ -19,8 +19,6 @@ struct sqlite3_stmt;
 
 int nrg_database_open(const char *path, struct sqlite3 **db);
 
-/* Creates an empty file. -EEXIST when it is there, unless overwrite. */
-int nrg_database_claim(const char *path, bool overwrite, struct nrg_error *err);
 /* Removes the file and what SQLite keeps beside it. */
 void nrg_database_remove(const char *path);
 /* `first` is SQL that runs before anything that may write to the file. */
@@ -28,6 +26,8 @@ int nrg_database_open_writable(const char *path, const char *first, struct sqlit
 /* True when the database is in that journal mode afterwards. */
 bool nrg_database_set_journal(struct sqlite3 *db, const char *mode);
 int nrg_database_create_schema(struct sqlite3 *db);
+/* Waits until all that was committed is on the disk. */
+int nrg_database_sync(struct sqlite3 *db);
 /* Copies a whole database. */
 int nrg_database_copy(struct sqlite3 *to, struct sqlite3 *from);
 

@@ -1,6 +1,6 @@
 /*
- * Inside the store: prepared statements (sql.c) and series on their way into the file (series.c).
- * Others use writer.h.
+ * Inside the store: its state (writer.c: life and commits, add.c: what is added), prepared
+ * statements (sql.c) and series on their way into the file (series.c). Others use writer.h.
  *
  * Ownership: both structs are embedded in the store and released by it. Errors: 0 or a negative
  * errno, unless a function says that it gives an SQLite code. Threads: one at a time.
@@ -11,6 +11,7 @@
 #include <sqlite3.h>
 
 #include "record/store/column.h"
+#include "record/store/new_file.h"
 #include "record/store/writer.h"
 
 enum nrg_sql_statement {
@@ -29,7 +30,7 @@ enum nrg_sql_statement {
     NRG_SQL_SPAN_NAME,
     NRG_SQL_SPAN_TRACK,
     NRG_SQL_SPAN_PATH,
-    NRG_SQL_GRAPH, /* prepared when needed: old recordings do not have the table */
+    NRG_SQL_GRAPH, /* the last: old recordings do not have the table */
     NRG_SQL_STATEMENTS
 };
 
@@ -60,7 +61,9 @@ struct nrg_chunk {
     size_t stats_len, data_len;
 };
 
-int nrg_sql_prepare(struct nrg_sql *sql, sqlite3 *db); /* SQLITE_OK or an SQLite code */
+void nrg_sql_init(struct nrg_sql *sql, sqlite3 *db); /* statements are prepared when needed */
+/* Prepares all: the tables are there. SQLITE_OK or an SQLite code. */
+int nrg_sql_prepare(struct nrg_sql *sql, sqlite3 *db);
 void nrg_sql_finalize(struct nrg_sql *sql);
 
 int nrg_sql_begin(struct nrg_sql *sql);
@@ -104,5 +107,35 @@ int nrg_series_write(struct nrg_series *s, struct nrg_sql *sql, struct nrg_codec
                      bool closing);
 /* After the transaction: forgets what is safely written, or that anything was tried. */
 void nrg_series_settle(struct nrg_series *s, bool committed);
+
+struct nrg_store {
+    sqlite3 *db;
+    struct nrg_sql sql; /* prepared statements of db */
+    struct nrg_new_file file;
+    char *path;
+    int64_t sync_ns, synced_ns; /* how often the log is synced; when it was */
+    char failure[200];          /* why the last transaction failed */
+    char spilled[200];          /* why the recording moved to memory, "" when on disk */
+    struct nrg_series *series;
+    size_t n_series, cap_series;
+    int first_series; /* number of series[0] */
+    int64_t n_sensors;
+    bool preparing; /* db is in memory, its first transaction is open: see nrg_store_ready */
+    struct nrg_codec *codec;
+    struct nrg_clock_pair *clocks;
+    size_t n_clocks, cap_clocks, n_clocks_written;
+    struct nrg_event *events;
+    size_t n_events, cap_events;
+    struct nrg_process_info *processes;
+    size_t n_processes, cap_processes;
+    struct nrg_run *runs;
+    size_t n_runs, cap_runs;
+    struct nrg_span_name *names; /* their texts are the store's */
+    size_t n_names, cap_names;
+    struct nrg_span_track *tracks;
+    size_t n_tracks, cap_tracks;
+    struct nrg_span_path *paths;
+    size_t n_paths, cap_paths;
+};
 
 #endif

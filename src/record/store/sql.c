@@ -41,10 +41,15 @@ static int prepare_statement(struct nrg_sql *sql, enum nrg_sql_statement which)
                               &sql->statements[which], NULL);
 }
 
+void nrg_sql_init(struct nrg_sql *sql, sqlite3 *db)
+{
+    *sql = (struct nrg_sql){.db = db};
+}
+
 int nrg_sql_prepare(struct nrg_sql *sql, sqlite3 *db)
 {
     int rc = SQLITE_OK;
-    *sql = (struct nrg_sql){.db = db};
+    nrg_sql_init(sql, db);
     for (unsigned i = 0; rc == SQLITE_OK && i < NRG_SQL_GRAPH; i++)
         rc = prepare_statement(sql, (enum nrg_sql_statement)i);
     if (rc != SQLITE_OK)
@@ -101,8 +106,10 @@ static int bind_value(sqlite3_stmt *s, int at, const struct nrg_sql_value *v)
 static int execute_statement(struct nrg_sql *sql, enum nrg_sql_statement which,
                              const struct nrg_sql_value *row, size_t n)
 {
+    int rc = !sql->db                 ? SQLITE_NOMEM
+             : sql->statements[which] ? SQLITE_OK
+                                      : prepare_statement(sql, which);
     sqlite3_stmt *s = sql->statements[which];
-    int rc = s ? SQLITE_OK : SQLITE_NOMEM;
     for (size_t i = 0; rc == SQLITE_OK && i < n; i++)
         rc = bind_value(s, (int)i + 1, &row[i]);
     if (rc == SQLITE_OK)
@@ -257,8 +264,6 @@ int nrg_sql_graph(struct nrg_sql *sql, const char *name, const char *format, con
     void *packed = malloc(room ? room : 1);
     size_t len = packed ? ZSTD_compress(packed, room, bytes, size, GRAPH_ZSTD_LEVEL) : 0;
     int rc = !packed ? -ENOMEM : ZSTD_isError(len) ? -EIO : 0;
-    if (!rc && !sql->statements[NRG_SQL_GRAPH] && prepare_statement(sql, NRG_SQL_GRAPH))
-        rc = -EIO;
     rc = rc ? rc : EXECUTE(sql, NRG_SQL_GRAPH, text(name), text(format), blob(packed, len));
     free(packed);
     return rc;

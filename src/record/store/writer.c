@@ -2,6 +2,12 @@
  * See store/writer.h. SQLite with a write-ahead log: a commit is one append, a killed writer leaves
  * a log that the next reader replays, and closing folds it back so that one file remains.
  *
+ * Until nrg_store_ready the database is in memory: the file appears whole (new_file.h).
+ *
+ * SQLite syncs the log and the file only when it folds the log in (synchronous=NORMAL). That keeps
+ * them consistent through a power cut, in which all since then may be lost. So the log is synced
+ * every now and then, too.
+ *
  * All pending work is kept until the transaction has succeeded. A failed one can so be run again,
  * on a database in memory if need be.
  */
@@ -22,61 +28,78 @@
  */
 #define CLOCKS_AT_ONCE 10
 
-struct nrg_store {
-    sqlite3 *db;
-    struct nrg_sql sql; /* prepared statements of db */
-    char *path;
-    char failure[200]; /* why the last transaction failed */
-    char spilled[200]; /* why the recording moved to memory, "" when on disk */
-    struct nrg_series *series;
-    size_t n_series, cap_series;
-    int first_series; /* number of series[0] */
-    int64_t n_sensors;
-    bool preparing; /* the first transaction is still open: see nrg_store_ready */
-    struct nrg_codec *codec;
-    struct nrg_clock_pair *clocks;
-    size_t n_clocks, cap_clocks, n_clocks_written;
-    struct nrg_event *events;
-    size_t n_events, cap_events;
-    struct nrg_process_info *processes;
-    size_t n_processes, cap_processes;
-    struct nrg_run *runs;
-    size_t n_runs, cap_runs;
-    struct nrg_span_name *names; /* their texts are the store's */
-    size_t n_names, cap_names;
-    struct nrg_span_track *tracks;
-    size_t n_tracks, cap_tracks;
-    struct nrg_span_path *paths;
-    size_t n_paths, cap_paths;
-};
-
-/*
- * Leaves the transaction open. Nothing is synced before nrg_store_ready: until then the file
- * holds nothing that could be lost, and a sync may take longer than all the rest of the start.
- */
+/* Leaves the transaction open. */
 static int fill_database(struct nrg_store *store)
 {
-    /* A write-ahead log needs shared memory, which not every file system has. */
-    if (!nrg_database_set_journal(store->db, "WAL"))
-        nrg_database_set_journal(store->db, "DELETE");
     int rc = sqlite3_exec(store->db, "BEGIN", NULL, NULL, NULL);
     store->preparing = rc == SQLITE_OK;
     if (rc == SQLITE_OK)
         rc = nrg_database_create_schema(store->db);
-    return rc == SQLITE_OK ? nrg_sql_prepare(&store->sql, store->db) : rc;
+    if (rc == SQLITE_OK)
+        nrg_sql_init(&store->sql, store->db);
+    return rc;
+}
+
+/* From the database in memory to the file that now holds the same. Gives an SQLite code. */
+static int move_to_file(struct nrg_store *store)
+{
+    sqlite3 *disk = NULL;
+    int rc = nrg_database_open_writable(
+        store->path, "PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY", &disk);
+    if (rc == SQLITE_OK) {
+        /* A write-ahead log needs shared memory, which not every file system has. */
+        if (!nrg_database_set_journal(disk, "WAL"))
+            nrg_database_set_journal(disk, "DELETE");
+        rc = sqlite3_exec(disk, "PRAGMA synchronous=NORMAL", NULL, NULL, NULL);
+    }
+    if (rc != SQLITE_OK) {
+        sqlite3_close(disk);
+        return rc;
+    }
+    nrg_sql_finalize(&store->sql);
+    sqlite3_close(store->db);
+    store->db = disk;
+    nrg_sql_init(&store->sql, disk);
+    return SQLITE_OK;
+}
+
+static int publish(struct nrg_store *store, struct nrg_error *err)
+{
+    sqlite3_int64 size;
+    unsigned char *bytes = sqlite3_serialize(store->db, "main", &size, 0);
+    int rc = bytes ? nrg_new_file_publish(&store->file, bytes, (size_t)size, err)
+                   : nrg_fail(err, -ENOMEM, store->path, "out of memory");
+    sqlite3_free(bytes);
+    return rc;
 }
 
 int nrg_store_ready(struct nrg_store *store, struct nrg_error *err)
 {
+    struct nrg_error why;
     if (!store->preparing)
         return 0;
     store->preparing = false;
     int rc = nrg_sql_commit(&store->sql);
     if (rc)
-        return nrg_fail(err, rc, store->path, "cannot write the recording: %s",
-                        sqlite3_errmsg(store->db));
-    sqlite3_exec(store->db, "PRAGMA synchronous=NORMAL", NULL, NULL, NULL);
-    return 0;
+        nrg_fail(&why, rc, store->path, "cannot write the recording: %s",
+                 sqlite3_errmsg(store->db));
+    else
+        rc = publish(store, &why);
+    int code = rc ? SQLITE_OK : move_to_file(store);
+    if (code != SQLITE_OK)
+        rc = nrg_fail(&why, -EIO, store->path, "cannot write the recording: %s",
+                      sqlite3_errstr(code));
+    if (rc)
+        nrg_copy(store->failure, sizeof store->failure, why.what);
+    if (rc && err)
+        *err = why;
+    store->synced_ns = nrg_now_ns();
+    return rc;
+}
+
+void nrg_store_sync_every(struct nrg_store *store, int64_t period_ns)
+{
+    store->sync_ns = period_ns;
 }
 
 /* Forgets what was written. */
@@ -104,6 +127,7 @@ static void free_store(struct nrg_store *store)
     free(store->names);
     free(store->tracks);
     free(store->paths);
+    nrg_new_file_release(&store->file);
     free(store->path);
     free(store);
 }
@@ -112,6 +136,8 @@ static void free_store(struct nrg_store *store)
 static struct nrg_store *new_store(const char *path)
 {
     struct nrg_store *store = calloc(1, sizeof *store);
+    if (store)
+        store->file.fd = -1;
     if (store && (store->path = strdup(path)) && (store->codec = nrg_codec_new())) {
         store->first_series = 1;
         return store;
@@ -124,18 +150,19 @@ static struct nrg_store *new_store(const char *path)
 int nrg_store_create(const char *path, bool overwrite, struct nrg_store **out,
                      struct nrg_error *err)
 {
-    int rc = nrg_database_claim(path, overwrite, err);
-    if (rc)
-        return rc;
     struct nrg_store *store = new_store(path);
     if (!store)
         return nrg_fail(err, -ENOMEM, path, "out of memory");
-    rc = nrg_database_open_writable(path, "PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY",
-                                    &store->db);
+    int rc = nrg_new_file_claim(&store->file, path, overwrite, err);
+    if (rc) {
+        nrg_store_discard(store);
+        return rc;
+    }
+    rc = nrg_database_open_writable(":memory:", "", &store->db);
     if (rc == SQLITE_OK)
         rc = fill_database(store);
     if (rc != SQLITE_OK) {
-        rc = nrg_fail(err, -EIO, path, "cannot write the recording: %s",
+        rc = nrg_fail(err, -EIO, path, "cannot prepare the recording: %s",
                       store->db ? sqlite3_errmsg(store->db) : sqlite3_errstr(rc));
         nrg_store_discard(store);
         return rc;
@@ -186,9 +213,11 @@ void nrg_store_discard(struct nrg_store *store)
     if (!store)
         return;
     char *path = store->path;
+    bool ours = !store->file.path || store->file.published;
     store->path = NULL;
     free_store(store);
-    nrg_database_remove(path);
+    if (ours) /* or else what is there is not this recording */
+        nrg_database_remove(path);
     free(path);
 }
 
@@ -256,6 +285,19 @@ static int write_pending(struct nrg_store *store, bool closing)
     return rc;
 }
 
+/* A disk that takes a commit, but can't keep it, is treated like one that takes none. */
+static void sync_if_due(struct nrg_store *store)
+{
+    if (store->spilled[0] || !store->sync_ns || nrg_now_ns() - store->synced_ns < store->sync_ns)
+        return;
+    int code = nrg_database_sync(store->db);
+    store->synced_ns = nrg_now_ns();
+    if (code == SQLITE_OK)
+        return;
+    nrg_copy(store->failure, sizeof store->failure, sqlite3_errstr(code));
+    move_to_memory(store);
+}
+
 static int commit_pending(struct nrg_store *store, bool closing)
 {
     int rc = nrg_store_ready(store, NULL);
@@ -271,6 +313,8 @@ static int commit_pending(struct nrg_store *store, bool closing)
         store->n_clocks_written += store->n_clocks;
         store->n_clocks = 0;
     }
+    if (!rc && !closing)
+        sync_if_due(store);
     return rc;
 }
 
@@ -283,6 +327,8 @@ int nrg_store_commit(struct nrg_store *store)
 static int write_back(struct nrg_store *store)
 {
     sqlite3 *disk = NULL;
+    if (store->file.path && !store->file.published)
+        return publish(store, NULL);
     int rc = nrg_database_open_writable(store->path, "PRAGMA synchronous=NORMAL", &disk);
     if (rc == SQLITE_OK)
         rc = nrg_database_copy(disk, store->db);
@@ -305,140 +351,10 @@ int nrg_store_close(struct nrg_store *store, struct nrg_error *err)
         nrg_fail(err, rc, store->path, "cannot write the recording: %s", store->failure);
     if (!store->spilled[0]) {
         nrg_sql_finalize(&store->sql);
-        sqlite3_exec(store->db, "PRAGMA incremental_vacuum; PRAGMA journal_mode=DELETE", NULL, NULL,
+        /* MEMORY: the last change, of two bytes in one sector, needs no journal beside the file. */
+        sqlite3_exec(store->db, "PRAGMA incremental_vacuum; PRAGMA journal_mode=MEMORY", NULL, NULL,
                      NULL);
     }
     free_store(store);
     return rc;
-}
-
-int nrg_store_text(struct nrg_store *store, const char *key, const char *value)
-{
-    const struct nrg_sql_value text = {.kind = NRG_SQL_TEXT, .bytes = value};
-    return nrg_sql_meta(&store->sql, key, text);
-}
-
-int nrg_store_integer(struct nrg_store *store, const char *key, int64_t value)
-{
-    const struct nrg_sql_value integer = {.kind = NRG_SQL_INTEGER, .integer = value};
-    return nrg_sql_meta(&store->sql, key, integer);
-}
-
-int nrg_store_real(struct nrg_store *store, const char *key, double value)
-{
-    const struct nrg_sql_value real = {.kind = NRG_SQL_REAL, .real = value};
-    return nrg_sql_meta(&store->sql, key, real);
-}
-
-int nrg_store_graph(struct nrg_store *store, const char *name, const char *format,
-                    const void *bytes, size_t size)
-{
-    return nrg_sql_graph(&store->sql, name, format, bytes, size);
-}
-
-static int add_series(struct nrg_store *store, enum nrg_series_kind kind, size_t n_columns,
-                      int64_t sensor)
-{
-    int rc =
-        nrg_reserve(&store->series, &store->cap_series, store->n_series + 1, sizeof *store->series);
-    if (rc)
-        return rc;
-    int id = store->first_series + (int)store->n_series;
-    nrg_series_init(&store->series[store->n_series], id, kind, n_columns);
-    rc = nrg_sql_series(&store->sql, id, kind, sensor, n_columns);
-    if (!rc)
-        store->n_series++;
-    return rc ? rc : id;
-}
-
-int nrg_store_series(struct nrg_store *store, enum nrg_series_kind kind)
-{
-    size_t n = 0;
-    for (const char *const *name = nrg_series_columns(kind); name && *name; name++)
-        n++;
-    return add_series(store, kind, n, 0);
-}
-
-int nrg_store_sensor(struct nrg_store *store, const struct nrg_found *found, int64_t period_ns,
-                     int *series, size_t n_groups)
-{
-    int64_t sensor = ++store->n_sensors;
-    int rc = nrg_sql_sensor(&store->sql, sensor, found->driver->name, found->sensor, period_ns);
-    for (size_t g = 0; !rc && g < n_groups; g++) {
-        size_t n = 0;
-        for (size_t c = 0; c < found->n_channels; c++)
-            n += found->channels[c].group == g;
-        series[g] = add_series(store, NRG_SAMPLES, n, sensor);
-        rc = series[g] < 0 ? series[g] : 0;
-        size_t column = 0;
-        for (size_t c = 0; !rc && c < found->n_channels; c++) {
-            if (found->channels[c].group != g)
-                continue;
-            if (found->wanted[c])
-                rc = nrg_sql_channel(&store->sql, series[g], column, sensor, &found->channels[c]);
-            column++;
-        }
-    }
-    return rc;
-}
-
-int nrg_store_rows(struct nrg_store *store, int series, const struct nrg_rows *rows)
-{
-    return nrg_rows_append(&store->series[series - store->first_series].rows, rows);
-}
-
-int nrg_store_clock(struct nrg_store *store, const struct nrg_clock_pair *pair)
-{
-    return nrg_append(&store->clocks, &store->n_clocks, &store->cap_clocks, pair,
-                      sizeof *store->clocks);
-}
-
-int nrg_store_event(struct nrg_store *store, const struct nrg_event *event)
-{
-    return nrg_append(&store->events, &store->n_events, &store->cap_events, event,
-                      sizeof *store->events);
-}
-
-int nrg_store_process(struct nrg_store *store, const struct nrg_process_info *info)
-{
-    for (size_t i = 0; i < store->n_processes; i++) {
-        if (store->processes[i].id == info->id) {
-            store->processes[i] = *info;
-            return 0;
-        }
-    }
-    return nrg_append(&store->processes, &store->n_processes, &store->cap_processes, info,
-                      sizeof *store->processes);
-}
-
-int nrg_store_run(struct nrg_store *store, const struct nrg_run *run)
-{
-    return nrg_append(&store->runs, &store->n_runs, &store->cap_runs, run, sizeof *store->runs);
-}
-
-int nrg_store_span_name(struct nrg_store *store, const struct nrg_span_name *name)
-{
-    struct nrg_span_name copy = *name;
-    size_t len = strnlen(name->text, NRG_SPAN_NAME_MAX);
-    copy.text = malloc(len + 1);
-    if (!copy.text)
-        return -ENOMEM;
-    nrg_copy_clean(copy.text, len + 1, name->text, len);
-    int rc =
-        nrg_append(&store->names, &store->n_names, &store->cap_names, &copy, sizeof *store->names);
-    if (rc)
-        free(copy.text);
-    return rc;
-}
-
-int nrg_store_span_track(struct nrg_store *store, const struct nrg_span_track *track)
-{
-    return nrg_append(&store->tracks, &store->n_tracks, &store->cap_tracks, track,
-                      sizeof *store->tracks);
-}
-
-int nrg_store_span_path(struct nrg_store *store, const struct nrg_span_path *path)
-{
-    return nrg_append(&store->paths, &store->n_paths, &store->cap_paths, path,
-                      sizeof *store->paths);
 }

@@ -1,7 +1,7 @@
 /*
  * The writing side of a recording. Everything added stays in memory until nrg_store_commit,
  * which writes it in one transaction. The recorder commits about once a second, so a recorder that
- * is killed loses at most that second.
+ * is killed loses at most that second. What a power cut may take: nrg_store_sync_every.
  *
  * Rows of a series are written as small live chunks and, once enough have come together, again
  * as one large chunk that replaces them. Live chunks limit the loss, large ones the size.
@@ -30,7 +30,7 @@ struct nrg_store;
 /* A series gets a large chunk after this many rows, or after five minutes. */
 #define NRG_MERGE_ROWS 16384
 
-/* Fails with -EEXIST when the file is there, unless overwrite. */
+/* Fails with -EEXIST when the file is there, unless overwrite. It appears when it is ready. */
 int nrg_store_create(const char *path, bool overwrite, struct nrg_store **store,
                      struct nrg_error *err);
 /*
@@ -48,11 +48,13 @@ int nrg_store_close(struct nrg_store *store, struct nrg_error *err);
 void nrg_store_discard(struct nrg_store *store);
 
 /*
- * Writes what describes the recording (sensors, channels, series, metadata) in one transaction.
- * Called before the workload starts, to notice in time a disk that can't take it. Otherwise the
- * first commit does it.
+ * Creates the file, with what describes the recording (sensors, channels, series, metadata), and
+ * waits until it is on the disk. Called before the workload starts, to notice in time a disk that
+ * can't take it. Otherwise the first commit does it.
  */
 int nrg_store_ready(struct nrg_store *store, struct nrg_error *err);
+/* A commit waits for the disk when the last one that did is this long ago. 0: none ever does. */
+void nrg_store_sync_every(struct nrg_store *store, int64_t period_ns);
 
 int nrg_store_text(struct nrg_store *store, const char *key, const char *value);
 int nrg_store_integer(struct nrg_store *store, const char *key, int64_t value);
