@@ -12,7 +12,7 @@ export MESON NINJA PYTHON
 SETUP ?=
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all build deps demo test test-torch2 truth fuzz bench firmware firmware-table format check install clean help
+.PHONY: all build deps demo test test-torch2 truth kills fuzz bench firmware firmware-table format check install clean help
 
 all: build
 
@@ -44,6 +44,11 @@ SEEDS ?= 100
 truth: ## how true attribution is where the joules are known (SEEDS=100 of each scenario)
 	@$(MAKE) --no-print-directory build
 	@NRG_BIN=build/nrg $(PYTHON) tests/truth/truth --seeds $(SEEDS)
+
+KILLS ?= 300
+kills: ## kill -9 at KILLS random moments of a recording (300)
+	@$(MAKE) --no-print-directory build
+	@NRG_BIN=build/nrg NRG_TOOLS=build/tests NRG_TEST_KILLS=$(KILLS) $(PYTHON) tests/support/unittest_tap.py tests/cli/test_kills.py
 
 FUZZ_S ?= 600
 fuzz: ## fuzzes every parser for FUZZ_S seconds each (600)

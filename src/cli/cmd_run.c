@@ -37,7 +37,7 @@ enum {
 struct values {
     struct nrg_show_options show;
     const char *output;
-    bool force, system, per_cpu;
+    bool force, system, per_cpu, durable;
     double rate_hz;
     int64_t for_ns, baseline_ns;
     int repeat;
@@ -65,6 +65,8 @@ static const struct nrg_opt options[] = {
     {"output", 'o', NRG_OPT_STRING, "FILE", "the recording (default: nrg-DATE-TIME-PID.nrg)",
      offsetof(struct values, output)},
     {"force", 'f', NRG_OPT_FLAG, NULL, "overwrite the recording", offsetof(struct values, force)},
+    {"durable", 0, NRG_OPT_FLAG, NULL, "a power cut takes at most the last second, else five",
+     offsetof(struct values, durable)},
     {"rate", 'r', NRG_OPT_RATE, "RATE", "readings per second; 10Hz, with spans 100Hz; 1kHz works",
      offsetof(struct values, rate_hz)},
     {"repeat", 'n', NRG_OPT_COUNT, "N", "run the command N times: mean, spread, 95 % interval",
@@ -203,6 +205,7 @@ static int open_recorder(struct session *s, int argc, char **argv)
         return EXIT_NRG_FAILED;
     struct nrg_recorder_options o = {.path = s->path,
                                      .overwrite = v->force,
+                                     .durable = v->durable,
                                      .rate_hz = v->rate_hz,
                                      .quick = v->rate_hz > 0 ? NRG_QUICK_NEVER
                                               : v->torch     ? NRG_QUICK_ALWAYS

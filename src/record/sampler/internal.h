@@ -10,6 +10,7 @@
 
 #include <pthread.h>
 
+#include "record/pace.h"
 #include "record/sampler/feed.h"
 #include "record/sampler/memory_watch.h"
 #include "record/sampler/proctree.h"
@@ -46,6 +47,7 @@ struct nrg_recorder {
     size_t n_threads;
     struct nrg_rows process_rows;
     int process_series;
+    struct nrg_pace pace;
     int64_t process_period_ns, process_next_ns, commit_next_ns;
     struct nrg_clock_pair last_clock; /* mono_ns 0: none yet */
     int with_tsc, wake_fd;
@@ -64,6 +66,8 @@ void *nrg_recorder_sample_loop(void *recorder);
 void nrg_recorder_poll_processes(struct nrg_recorder *recorder);
 /* Everything collected so far goes to the writer. The caller holds the lock. */
 void nrg_recorder_hand_over(struct nrg_recorder *recorder);
+/* The same without a look at the clocks, and if there is nothing, nobody is woken. */
+void nrg_recorder_hand_over_rows(struct nrg_recorder *recorder);
 
 /* write.c. Writes the messages, frees them and commits. */
 void nrg_recorder_store_batch(struct nrg_recorder *recorder, struct nrg_message *list);

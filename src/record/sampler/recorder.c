@@ -84,6 +84,8 @@ static int open_feed(struct nrg_recorder *r, const struct nrg_found *found, doub
     int gpu_series = slow ? nrg_store_series(r->store, NRG_GPU_PROCESSES) : 0;
     int rc = nrg_feed_init(feed, r->ctx, found, rate_hz, &r->queue, r->store, gpu_series, err);
     if (!rc) {
+        if (slow)
+            r->slow[r->n_slow].pace = &r->pace;
         *(slow ? &r->n_slow : &r->n_feeds) += 1;
         feed->live = r->inside ? &r->live : NULL;
         return feed->live && nrg_live_add(feed->live, found, feed->period_ns)
@@ -147,6 +149,7 @@ static int open_spans(struct nrg_recorder *r, const struct nrg_span_segment *seg
         return 0;
     struct nrg_span_drain_options o = {.segment = segment,
                                        .queue = &r->queue,
+                                       .pace = &r->pace,
                                        .cpu_period_ns = r->process_period_ns,
                                        .spans_series = nrg_store_series(r->store, NRG_SPANS),
                                        .threads_series = nrg_store_series(r->store, NRG_THREADS)};
@@ -170,9 +173,13 @@ int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_op
     pthread_mutex_init(&r->lock, NULL);
     nrg_cond_init_monotonic(&r->stopping);
     nrg_live_init(&r->live);
+    r->pace.period_ns = options->durable ? NRG_PACE_DURABLE_NS : NRG_PACE_STEADY_NS;
     int rc = nrg_store_create(options->path, options->overwrite, &r->store, err);
-    if (!rc)
+    if (!rc) {
+        nrg_store_sync_every(r->store,
+                             options->durable ? NRG_PACE_DURABLE_SYNC_NS : NRG_PACE_SYNC_NS);
         rc = open_sensors(r, options, err);
+    }
     if (!rc && ((rc = open_processes(r, options)) || (rc = open_spans(r, options->spans))))
         nrg_fail(err, rc, options->path, "cannot prepare the recording: %s", strerror(-rc));
     if (!rc) {
@@ -268,6 +275,7 @@ int nrg_recorder_begin(struct nrg_recorder *r, struct nrg_error *err)
         r->store = NULL;
         return rc;
     }
+    r->pace.begin_ns = now;
     rc = start_readers(r);
     nrg_recorder_first_readings(r, now);
     if (!rc)
@@ -356,7 +364,11 @@ void nrg_recorder_run(struct nrg_recorder *r, const struct nrg_run *run)
     if (!run->end_ns)
         nrg_live_begin(&r->live, run->begin_ns);
     nrg_queue_push(&r->queue, &(struct nrg_message){.kind = NRG_MSG_RUN, .run = *run});
-    /* Written at once: a recorder that is killed in its first second still leaves its run. */
+    /* Written at once: a recorder that is killed now still leaves its run, with its first reading.
+     */
+    pthread_mutex_lock(&r->lock);
+    nrg_recorder_hand_over_rows(r);
+    pthread_mutex_unlock(&r->lock);
     nrg_queue_wake(&r->queue);
 }
 

@@ -4,7 +4,7 @@
  *   sampling thread   reads all sensors that do not block, the process tree, the clocks
  *   spans thread      empties the rings of programs that mark spans, asleep until there are any
  *   reading threads   one for each sensor that may block
- *   writing thread    encodes and commits, about once a second
+ *   writing thread    encodes and commits: in the first second every 100 ms, then once a second
  *
  * Life: new (opens sensors and creates the file: whatever can fail fails here, before the workload
  * starts), begin, follow and run while the workload runs, end, free. The calling thread does no
@@ -30,6 +30,7 @@ enum nrg_quick { NRG_QUICK_NEVER, NRG_QUICK_WITH_SPANS, NRG_QUICK_ALWAYS };
 struct nrg_recorder_options {
     const char *path;
     bool overwrite;
+    bool durable;   /* a power cut may take a second, instead of five */
     double rate_hz; /* 0: NRG_DEFAULT_RATE_HZ */
     enum nrg_quick quick;
     bool whole_system;   /* follow all processes */

@@ -9,7 +9,7 @@
 #include "record/sampler/internal.h"
 #include "record/thread.h"
 
-#define COMMIT_NS     NRG_NS_PER_S
+#define CLOCK_NS      (950 * NRG_NS_PER_MS) /* about every second, whatever the pace */
 #define CLOCK_STEP_NS (100 * NRG_NS_PER_MS)
 
 static bool is_jump(int64_t ns)
@@ -43,12 +43,19 @@ static void check_clock(struct nrg_recorder *r)
     *last = pair;
 }
 
-void nrg_recorder_hand_over(struct nrg_recorder *r)
+void nrg_recorder_hand_over_rows(struct nrg_recorder *r)
 {
     for (size_t i = 0; i < r->n_feeds; i++)
         nrg_feed_hand_over(&r->feeds[i]);
     nrg_queue_push_rows(&r->queue, NRG_MSG_ROWS, r->process_series, &r->process_rows);
+    if (nrg_queue_rows(&r->queue)) /* also those of other threads */
+        nrg_queue_wake(&r->queue);
+}
+
+void nrg_recorder_hand_over(struct nrg_recorder *r)
+{
     check_clock(r);
+    nrg_recorder_hand_over_rows(r);
     nrg_queue_wake(&r->queue);
 }
 
@@ -62,7 +69,7 @@ void nrg_recorder_first_readings(struct nrg_recorder *r, int64_t now_ns)
             nrg_feed_read(&r->feeds[i]);
     }
     r->process_next_ns = now_ns + r->process_period_ns;
-    r->commit_next_ns = now_ns + COMMIT_NS;
+    r->commit_next_ns = now_ns + nrg_pace_period(&r->pace, now_ns);
     pthread_mutex_unlock(&r->lock);
 }
 
@@ -110,8 +117,12 @@ static void read_due(struct nrg_recorder *r, int64_t now)
     }
     read_due_feeds(r, now, NRG_WITH_PROCESSES);
     if (r->commit_next_ns <= now) {
-        nrg_recorder_hand_over(r);
-        r->commit_next_ns += COMMIT_NS * (1 + (now - r->commit_next_ns) / COMMIT_NS);
+        int64_t period_ns = nrg_pace_period(&r->pace, now);
+        if (now - r->last_clock.mono_ns >= CLOCK_NS)
+            nrg_recorder_hand_over(r);
+        else
+            nrg_recorder_hand_over_rows(r);
+        r->commit_next_ns += period_ns * (1 + (now - r->commit_next_ns) / period_ns);
     }
 }
 

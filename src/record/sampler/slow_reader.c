@@ -5,8 +5,7 @@
 
 #include "record/thread.h"
 
-#define PATIENCE_NS  (3 * NRG_NS_PER_S)
-#define HAND_OVER_NS NRG_NS_PER_S
+#define PATIENCE_NS (3 * NRG_NS_PER_S)
 
 /* True when it has just become quick: a reading is due. The caller holds the lock. */
 static bool take_quicken(struct nrg_slow_reader *r)
@@ -21,7 +20,7 @@ static bool take_quicken(struct nrg_slow_reader *r)
 static void *read_loop(void *arg)
 {
     struct nrg_slow_reader *r = arg;
-    int64_t hand_over_ns = nrg_now_ns() + HAND_OVER_NS;
+    int64_t now = nrg_now_ns(), hand_over_ns = now + nrg_pace_period(r->pace, now);
     pthread_mutex_lock(&r->lock);
     while (!r->stop) {
         while (!r->stop && r->asked == r->served && !take_quicken(r) &&
@@ -31,12 +30,12 @@ static void *read_loop(void *arg)
         bool edge = asked != r->served; /* a reading at the edge of a run is handed over at once */
         pthread_mutex_unlock(&r->lock);
         nrg_feed_read(&r->feed);
-        int64_t now = nrg_now_ns();
+        now = nrg_now_ns();
         if (now >= r->feed.next_ns)
             nrg_feed_schedule(&r->feed, now);
         if (now >= hand_over_ns || edge) {
             nrg_feed_hand_over(&r->feed);
-            hand_over_ns = now + HAND_OVER_NS;
+            hand_over_ns = now + nrg_pace_period(r->pace, now);
         }
         pthread_mutex_lock(&r->lock);
         r->served = asked;

@@ -8,10 +8,12 @@
 #ifndef NRG_RECORD_SAMPLER_SLOW_READER_H
 #define NRG_RECORD_SAMPLER_SLOW_READER_H
 
+#include "record/pace.h"
 #include "record/sampler/feed.h"
 
 struct nrg_slow_reader {
     struct nrg_feed feed;
+    const struct nrg_pace *pace; /* the recorder's */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t changed;

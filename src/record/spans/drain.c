@@ -22,14 +22,13 @@
 #include "record/thread.h"
 #include "sensors/channel.h"
 
-#define SLOWEST_NS   (100 * NRG_NS_PER_MS)
-#define FASTEST_NS   (5 * NRG_NS_PER_MS)
-#define REST_NS      NRG_NS_PER_MS         /* the shortest sleep, however often programs wake it */
-#define IDLE_NS      (250 * NRG_NS_PER_MS) /* the longest, however programs keep it asleep */
-#define HAND_OVER_NS NRG_NS_PER_S
-#define MAX_WAITING  (1u << 17) /* rows in the queue: 6 MB */
-#define WAITING      4          /* moments at which CPU times were read, in two rounds */
-#define PATIENCE_MS  10000      /* of the last round, while the writer makes no progress */
+#define SLOWEST_NS  (100 * NRG_NS_PER_MS)
+#define FASTEST_NS  (5 * NRG_NS_PER_MS)
+#define REST_NS     NRG_NS_PER_MS         /* the shortest sleep, however often programs wake it */
+#define IDLE_NS     (250 * NRG_NS_PER_MS) /* the longest, however programs keep it asleep */
+#define MAX_WAITING (1u << 17)            /* rows in the queue: 6 MB */
+#define WAITING     4                     /* moments at which CPU times were read, in two rounds */
+#define PATIENCE_MS 10000 /* of the last round, while the writer makes no progress */
 
 /*
  * CPU times that were read for all threads at one moment. They wait until the events before that
@@ -335,7 +334,7 @@ int64_t nrg_span_drain_step(struct nrg_span_drain *d, bool last)
         read_all_cpu(d, now_ns, last);
     if (now_ns >= d->hand_over_ns || !d->n_lanes) {
         nrg_span_drain_hand_over(d);
-        d->hand_over_ns = now_ns + HAND_OVER_NS;
+        d->hand_over_ns = now_ns + nrg_pace_period(d->options.pace, now_ns);
     }
     d->period_ns = next_period(d->period_ns, fullest, done);
     return d->n_lanes ? d->period_ns : 0;

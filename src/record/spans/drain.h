@@ -20,6 +20,7 @@
 #ifndef NRG_RECORD_SPANS_DRAIN_H
 #define NRG_RECORD_SPANS_DRAIN_H
 
+#include "record/pace.h"
 #include "record/queue.h"
 #include "record/spans/segment.h"
 
@@ -31,7 +32,8 @@ struct nrg_span_drain_options {
     const struct nrg_span_segment *segment;
     struct nrg_queue *queue;
     int spans_series, threads_series;
-    int64_t cpu_period_ns; /* between two readings of threads' CPU time */
+    int64_t cpu_period_ns;       /* between two readings of threads' CPU time */
+    const struct nrg_pace *pace; /* outlives it; NULL: once a second */
 };
 
 struct nrg_span_totals {
