@@ -17,6 +17,7 @@
 #include "base/temp.h"
 #include "cli/desk.h"
 #include "cli/run/graph.h"
+#include "cli/run/heap.h"
 #include "cli/run/launch.h"
 #include "cli/run/outlook.h"
 #include "cli/run/pids.h"
@@ -453,6 +454,7 @@ static int show_results(struct session *s)
 static int run_run(struct nrg_cli *cli, void *v, int argc, char **argv)
 {
     struct session s = {.cli = cli, .values = v, .argv = argv, .spans = {.fd = -1}};
+    nrg_run_heap_keep_small();
     int code = check_usage(&s, argc);
     if (!code)
         code = open_recorder(&s, argc, argv);

@@ -171,6 +171,33 @@ dd if=/dev/zero of=fill bs=1k 2>/dev/null
         self.assertEqual(codes, {0, 125})
 
 
+class Memory(Case):
+    """Of the plain build: a sanitizer's memory is not nrg's."""
+
+    def test_small_with_the_end_and_the_report(self):
+        """As many readings as a minute at 1 kHz has, of three counters, in three seconds."""
+        build = os.environ.get("NRG_PLAIN_BUILD") or os.path.dirname(NRG)
+        generator, energy_j = random.Random(1), [100.0, 50.0, 20.0]
+        with open(self.path("log.csv"), "w") as f:
+            f.write("time_s,package-0:energy_j,core-0:energy_j,dram-0:energy_j\n")
+            for i in range(60000):
+                f.write("%.3f,%.6f,%.6f,%.6f\n" % (i / 1000, *energy_j))
+                energy_j = [j + w * generator.uniform(.5, 1.5) for j, w in zip(energy_j, (.05, .03, .004))]
+        process = subprocess.Popen(
+            [os.path.join(build, "nrg"), "run", "-f", "--rate", "100Hz", "--sensor",
+             f"replay:{self.path('log.csv')}?speed=20", "-o", self.path("p.nrg"), "--", "sleep", "2.9"],
+            env=self.env(), stderr=subprocess.DEVNULL)
+        peak_bytes = 0
+        while process.poll() is None:
+            with open(f"/proc/{process.pid}/status") as f:
+                peak = re.search(r"VmHWM:\s+(\d+) kB", f.read())
+            peak_bytes = int(peak[1]) * 1024 if peak else peak_bytes
+            time.sleep(.0005)
+        self.assertEqual(process.returncode, 0)
+        # 7.6 MB here, of which 5.3 are libraries; 9.9 when the heap grew as glibc likes.
+        self.assertLess(peak_bytes, 8.5e6)
+
+
 class SlowCounter(Case):
     def test_readings_between_its_updates_are_kept(self):
         """So a reader knows between which two readings each update came (docs/recording-format.md)."""

@@ -28,7 +28,7 @@ struct sqlite3;
 struct nrg_store;
 
 /* A series gets a large chunk after this many rows, or after five minutes. */
-#define NRG_MERGE_ROWS 16384
+#define NRG_MERGE_ROWS 8192
 
 /* Fails with -EEXIST when the file is there, unless overwrite. It appears when it is ready. */
 int nrg_store_create(const char *path, bool overwrite, struct nrg_store **store,
