@@ -19,7 +19,7 @@ import sensors
 import simulate
 from machine import Idle, Machine, Piecewise, Sum
 from recording import NO_VALUE, Recording, coded
-from scenarios import HOLDING, SCENARIOS, STEPS_HOLDING
+from scenarios import CLOSE, HOLDING, SCENARIOS, STEPS_HOLDING
 
 SOURCE = os.environ.get("NRG_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
 NRG = os.environ.get("NRG_BIN", os.path.join(SOURCE, "build/nrg"))
@@ -173,9 +173,15 @@ class Scenarios(unittest.TestCase):
             with self.subTest(name):
                 figures = self.figures(BY_NAME[name])
                 for rows in ("layers", "scaled", "step"):
-                    self.assertGreaterEqual(figures[rows]["cover"], 0.85, rows)
+                    one_seed = rows == "step" and "sampled" in name  # of four: each has one step
+                    self.assertGreaterEqual(figures[rows]["cover"], 0.75 if one_seed else 0.85, rows)
                 self.assertGreater(figures["layers"]["resolved"], 0.25)
                 self.assertGreater(figures["scaled"]["half_width"], figures["layers"]["half_width"] + 0.05)
+
+    def test_rounded_ticks_cancel_over_a_run(self):
+        for name in CLOSE:
+            with self.subTest(name):
+                self.assertLess(100 * self.figures(BY_NAME[name])["layers"]["half_width"], CLOSE[name])
 
     def test_steps_hold_where_idle_and_others_are_uncertain(self):
         for name in STEPS_HOLDING:

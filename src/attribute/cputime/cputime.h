@@ -28,6 +28,8 @@
 #define NRG_CPU_MANY 1e6f
 /* Stretches of time, of equal length, whose errors are independent of each other. */
 #define NRG_CPU_BLOCKS 40
+/* Of /proc/stat. */
+#define NRG_CPU_TICK_S 0.01
 
 /* Strands: threads with spans, and the threads without spans of a process. */
 enum { NRG_CPU_THREAD, NRG_CPU_FOLLOWERS, NRG_CPU_KINDS };
@@ -39,7 +41,8 @@ struct nrg_cpu_slot {
     float open_s;           /* of all places together */
     float threads;          /* of the strand that can run at once */
     float beside_s, beside; /* CPU time of the threads that it runs beside, and how many they are */
-    float noise;            /* of the joules per CPU second: relative standard error */
+    float here;             /* part of it in the cell in which it begins; the rest comes after */
+    uint32_t cell;
     uint16_t kind, block;
 };
 
@@ -76,7 +79,18 @@ struct nrg_cpu_time {
     float *price; /* [slot * n_parts + part]: joules per CPU second; 0 for other methods */
     size_t n_slots, n_entries, cap_slots, cap_entries, cap_price;
     double cpus;             /* of the machine; NRG_CPU_MANY: not known */
-    struct nrg_arena memory; /* of the rates */
+    double *there_j;         /* per part: all that processes with rows have */
+    struct nrg_arena memory; /* of the rates and of what is per cell */
+    struct nrg_cpu_cell {
+        double busy_s;   /* CPU time of the machine, a tick at least */
+        double length_s; /* how long it is */
+        double slope;    /* of the model: relative change of its power / that of busy time */
+        double bend;     /* how much less a rounded busy time gives in the mean, relative */
+    } * cells;
+    size_t n_cells;
+    double rounding_s2; /* variance of the busy time up to a border between cells */
+    double ends_s2;     /* the same, at the begin and the end of what runs */
+    double lasting_s2;  /* variance of a cell's busy time that has nothing to do with its borders */
     struct nrg_cpu_rates rates[NRG_CPU_KINDS];
 };
 
@@ -116,6 +130,37 @@ int nrg_cpu_rates_fit(struct nrg_cpu_time *times, size_t n_places, size_t n_part
                       double confidence);
 /* Fills own_s of the entries. */
 void nrg_cpu_divide(struct nrg_cpu_time *times);
+
+/* Fills times->cells and what is known of the ticks (ticks.c). active_j: per cell, the model's
+ * energy above idle. 0 or -ENOMEM. */
+int nrg_cpu_ticks_init(struct nrg_cpu_time *times, struct nrg_engine *engine,
+                       const float *workload_s, const double *active_j);
+/*
+ * What the ticks of busy time, of which the model is made, may have moved of each of `n` energies.
+ * Slots come in order of their cells.
+ */
+struct nrg_cpu_rounding {
+    const struct nrg_cpu_time *times;
+    double *variance_j2; /* per energy */
+    struct nrg_cpu_price {
+        double before, here, after; /* joules per busy second: in cell - 1, cell and cell + 1 */
+        double bent_j;              /* of all cells */
+    } * prices;                     /* per energy */
+    uint32_t *active;               /* energies whose prices are not all 0 */
+    size_t n_active, cell;
+};
+
+/* Memory is the caller's. 0 or -ENOMEM. */
+int nrg_cpu_rounding_init(struct nrg_cpu_rounding *rounding, const struct nrg_cpu_time *times,
+                          struct nrg_arena *memory, size_t n);
+/* An energy has so much of a slot. */
+void nrg_cpu_rounding_add(struct nrg_cpu_rounding *rounding, size_t energy,
+                          const struct nrg_cpu_slot *slot, double energy_j);
+/* No slot of a cell before this one follows. SIZE_MAX: none at all. */
+void nrg_cpu_rounding_move(struct nrg_cpu_rounding *rounding, size_t cell);
+/* Adds what was found for an energy, after all slots. It then begins anew. */
+void nrg_cpu_rounding_take(struct nrg_cpu_rounding *rounding, size_t energy,
+                           struct nrg_row_error *error);
 
 /* A reading of a thread's CPU time. */
 struct nrg_cpu_reading {

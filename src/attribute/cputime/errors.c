@@ -9,7 +9,7 @@
  * Doubts of the rates (rates.c). What one place has too much its neighbour has too little, so
  * what a doubt moves is added up over the places of a row first; then squares add up.
  *
- * The rounding of busy time adds up as squares over slots.
+ * The rounding of busy time comes on top (rounding.c). It is that of a cell, whatever strand.
  */
 #include <errno.h>
 #include <math.h>
@@ -27,14 +27,16 @@ struct adder {
     bool whole;  /* rows with all that is inside; false: their own spans */
     size_t kind; /* of strands */
     struct nrg_arena memory;
-    double *open_s, *own_s; /* per node of the view: in this slot; 0: not touched */
-    double *moved_j;        /* per node: by this doubt */
-    uint32_t *touched;      /* nodes */
+    struct nrg_cpu_rounding rounding; /* of [node * n_parts + part] */
+    uint32_t *order;                  /* slots, by their cells */
+    double *open_s, *own_s;           /* per node of the view: in this slot; 0: not touched */
+    double *moved_j;                  /* per node: by this doubt */
+    uint32_t *touched;                /* nodes */
     size_t n;
     uint32_t *holding; /* the nodes that hold a place */
     uint32_t *stamp;   /* per node, of a flat view: the place that it was listed for, from 1 */
     uint32_t stamps;
-    struct sums *sums; /* [node * n_parts + part] */
+    struct sums *sums; /* [(kind * n + node) * n_parts + part] */
 };
 
 /* All rows that hold a place; in a flat view, those of all names above it. Returns how many. */
@@ -69,6 +71,11 @@ static void add_entry(struct adder *a, const struct nrg_cpu_entry *entry)
     }
 }
 
+static struct sums *sums_of(const struct adder *a, size_t node)
+{
+    return &a->sums[(a->kind * (a->v->n + 1) + node) * a->e->n_parts];
+}
+
 /* Takes the bounds of what was added up. */
 static void end_slot(struct adder *a, size_t i)
 {
@@ -78,15 +85,13 @@ static void end_slot(struct adder *a, size_t i)
     for (size_t k = 0; k < a->n; k++) {
         uint32_t node = a->touched[k];
         struct nrg_cpu_bounds b = nrg_cpu_bounds(t, slot, a->open_s[node], a->own_s[node]);
+        struct sums *sums = sums_of(a, node);
         a->open_s[node] = a->own_s[node] = 0;
         for (size_t p = 0; p < n_parts; p++) {
-            struct nrg_row_part *part = &a->v->parts[node * n_parts + p];
-            struct sums *sums = &a->sums[node * n_parts + p];
             double price = (double)t->price[i * n_parts + p];
-            double random_j = b.own_s * price * (double)slot->noise;
-            sums->below_j += (b.own_s - b.least_s) * price;
-            sums->above_j += (b.most_s - b.own_s) * price;
-            (a->whole ? &part->whole : &part->self)->variance_j2 += random_j * random_j;
+            sums[p].below_j += (b.own_s - b.least_s) * price;
+            sums[p].above_j += (b.most_s - b.own_s) * price;
+            nrg_cpu_rounding_add(&a->rounding, node * n_parts + p, slot, b.own_s * price);
         }
     }
     a->n = 0;
@@ -110,7 +115,7 @@ static void add_doubt(struct adder *a, size_t p, const double *moved)
         size_t n = find_holding(a, r->place_of[c]);
         for (size_t k = 0; k < n; k++) {
             double *moved_j = &a->moved_j[a->holding[k]];
-            a->sums[a->holding[k] * n_parts + p].variance_j2 += *moved_j * *moved_j;
+            sums_of(a, a->holding[k])[p].variance_j2 += *moved_j * *moved_j;
             *moved_j = 0;
         }
     }
@@ -134,36 +139,63 @@ static void mark_unknown(struct adder *a, const struct nrg_cpu_entry *entry)
     size_t n = find_holding(a, entry->place);
     for (size_t k = 0; k < n; k++)
         for (size_t p = 0; p < a->e->n_parts; p++)
-            a->sums[a->holding[k] * a->e->n_parts + p].variance_j2 = INFINITY;
+            sums_of(a, a->holding[k])[p].variance_j2 = INFINITY;
 }
 
 static void add_slots(struct adder *a)
 {
     const struct nrg_cpu_time *t = a->e->cpu_time;
-    for (size_t i = 0; i < t->n_slots; i++) {
-        if (t->slots[i].kind != a->kind)
-            continue;
+    for (size_t k = 0; k < t->n_slots; k++) {
+        size_t i = a->order[k];
+        a->kind = t->slots[i].kind;
+        nrg_cpu_rounding_move(&a->rounding, t->slots[i].cell);
         for (size_t j = t->slots[i].first; j < nrg_cpu_slot_end(t, i); j++) {
             add_entry(a, &t->entries[j]);
             mark_unknown(a, &t->entries[j]);
         }
         end_slot(a, i);
     }
+    nrg_cpu_rounding_move(&a->rounding, SIZE_MAX);
 }
 
 /* The closer of the two answers. */
-static void settle(struct adder *a)
+static void settle_kind(struct adder *a)
 {
     double t = a->e->cpu_time->rates[a->kind].t;
     for (size_t k = 0; k < a->v->n * a->e->n_parts; k++) {
         struct nrg_row_error *error = a->whole ? &a->v->parts[k].whole : &a->v->parts[k].self;
-        struct sums *sums = &a->sums[k];
+        struct sums *sums = sums_of(a, 0) + k;
         double half_j = isfinite(sums->variance_j2) ? t * sqrt(sums->variance_j2) : INFINITY;
         error->below_j += fmin(sums->below_j, half_j);
         error->above_j += fmin(sums->above_j, half_j);
         error->doubt_j += half_j;
         *sums = (struct sums){0};
     }
+}
+
+static void settle_rounding(struct adder *a)
+{
+    for (size_t k = 0; k < a->v->n * a->e->n_parts; k++) {
+        struct nrg_row_error *error = a->whole ? &a->v->parts[k].whole : &a->v->parts[k].self;
+        nrg_cpu_rounding_take(&a->rounding, k, error);
+    }
+}
+
+/* Slots in order of their cells. */
+static int set_order(struct adder *a)
+{
+    const struct nrg_cpu_time *t = a->e->cpu_time;
+    size_t *at = nrg_arena_array(&a->memory, t->n_cells + 2, sizeof *at);
+    a->order = nrg_arena_array(&a->memory, t->n_slots + 1, sizeof *a->order);
+    if (a->memory.failed)
+        return -ENOMEM;
+    for (size_t i = 0; i < t->n_slots; i++)
+        at[t->slots[i].cell + 1]++;
+    for (size_t k = 0; k < t->n_cells; k++)
+        at[k + 1] += at[k];
+    for (size_t i = 0; i < t->n_slots; i++)
+        a->order[at[t->slots[i].cell]++] = (uint32_t)i;
+    return 0;
 }
 
 static int prepare(struct adder *a)
@@ -175,8 +207,9 @@ static int prepare(struct adder *a)
     a->touched = nrg_arena_array(&a->memory, n, sizeof *a->touched);
     a->stamp = nrg_arena_array(&a->memory, n, sizeof *a->stamp);
     a->holding = nrg_arena_array(&a->memory, deep, sizeof *a->holding);
-    a->sums = nrg_arena_array(&a->memory, n * a->e->n_parts + 1, sizeof *a->sums);
-    return a->memory.failed ? -ENOMEM : 0;
+    a->sums = nrg_arena_array(&a->memory, NRG_CPU_KINDS * n * a->e->n_parts + 1, sizeof *a->sums);
+    int rc = nrg_cpu_rounding_init(&a->rounding, a->e->cpu_time, &a->memory, n * a->e->n_parts + 1);
+    return rc ? rc : set_order(a);
 }
 
 int nrg_cputime_errors(const struct nrg_engine *e, struct nrg_view *v)
@@ -185,12 +218,14 @@ int nrg_cputime_errors(const struct nrg_engine *e, struct nrg_view *v)
     if (!e->cpu_time)
         return 0;
     int rc = prepare(&a);
-    for (int pass = 0; !rc && pass < 2 * NRG_CPU_KINDS; pass++) {
-        a.whole = pass % 2;
-        a.kind = (size_t)pass / 2;
-        add_doubts(&a);
+    for (int pass = 0; !rc && pass < 2; pass++) {
+        a.whole = pass;
+        for (a.kind = 0; a.kind < NRG_CPU_KINDS; a.kind++)
+            add_doubts(&a);
         add_slots(&a);
-        settle(&a);
+        for (a.kind = 0; a.kind < NRG_CPU_KINDS; a.kind++)
+            settle_kind(&a);
+        settle_rounding(&a);
     }
     nrg_arena_release(&a.memory);
     return rc;

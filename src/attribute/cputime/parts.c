@@ -102,6 +102,23 @@ void nrg_cputime_buckets(struct nrg_engine *e)
     }
 }
 
+/* Threads and their process are not read in one instant. In one cell the rows may have more than
+ * there is, over the run they have not. */
+static void limit_energies(struct nrg_engine *e)
+{
+    size_t n = e->walk.rows->n;
+    for (size_t p = 0; e->cpu_time->there_j && p < e->n_parts; p++) {
+        double rows_j = 0, there_j = e->cpu_time->there_j[p];
+        for (size_t i = 0; i < n && e->parts[p].method == NRG_METHOD_CPU_TIME; i++)
+            rows_j += e->row_parts[i * e->n_parts + p].energy_j;
+        double factor = rows_j > there_j ? there_j / rows_j : 1;
+        for (size_t i = 0; i < n && factor < 1; i++)
+            e->row_parts[i * e->n_parts + p].energy_j *= factor;
+        for (size_t i = 0; i < e->cpu_time->n_slots && factor < 1; i++)
+            e->cpu_time->price[i * e->n_parts + p] *= (float)factor; /* what buckets are made of */
+    }
+}
+
 /* -E2BIG: again, with longer intervals. */
 static int make_slots(struct nrg_engine *e, int64_t gap_ns)
 {
@@ -139,6 +156,7 @@ int nrg_cputime_parts(struct nrg_engine *e)
     if (!rc && e->cpu_time) {
         nrg_cpu_divide(e->cpu_time);
         add_energies(e);
+        limit_energies(e);
     }
     return rc;
 }

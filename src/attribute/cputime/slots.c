@@ -15,9 +15,9 @@
 #include "base/mem.h"
 #include "energy/timeline.h"
 
-#define MAX_ENTRIES ((size_t)1 << 22)
-#define TICK_S      0.01 /* of /proc/stat */
-#define FEW         256  /* entries of an interval, before those of one place are added up */
+#define MAX_ENTRIES  ((size_t)1 << 22)
+#define READ_APART_S 0.5e-3 /* by so much a thread may have more of a cell than its process */
+#define FEW          256    /* entries of an interval, before those of one place are added up */
 
 /* What a strand has seen of its interval. */
 struct pending {
@@ -60,8 +60,8 @@ struct walker {
     struct track *tracks;
     struct group *groups;
     float *price;      /* [(cell * n_groups + group) * n_parts + part]: joules per CPU second */
-    float *noise;      /* per cell */
     float *slot_price; /* per part */
+    double *active_j;  /* per cell, of the last modelled part: for the ticks */
     uint32_t *stamp, *slot_of; /* per place: see pack */
     uint32_t stamps;
     size_t cell;
@@ -186,22 +186,14 @@ static float mean_price(const struct walker *w, size_t group, size_t part, int64
     return (float)(sum / (double)(to_ns - from_ns));
 }
 
-/* The model is made of busy time in ticks: rounded at both ends of a cell, of user and of system
- * time. */
-static void set_noise(struct walker *w)
+/* Which cells the slot lies in. */
+static void place_slot(const struct walker *w, int64_t begin_ns, struct nrg_cpu_slot *slot)
 {
     const struct nrg_cells *c = &w->e->cells;
-    for (size_t k = 0; k < c->n; k++) {
-        double busy_s = c->busy_s ? c->busy_s[k] : (double)w->readings->workload_s[k];
-        w->noise[k] = (float)(TICK_S / sqrt(3) / fmax(busy_s, TICK_S));
-    }
-}
-
-/* Of an interval: as if a row were alike in all intervals of the cell, whose error is one. */
-static float noise_of(const struct walker *w, int64_t begin_ns, double width_s)
-{
-    size_t k = nrg_cells_find(&w->e->cells, begin_ns);
-    return w->noise[k] * (float)sqrt(nrg_cells_length_s(&w->e->cells, k) / width_s);
+    size_t k = nrg_cells_find(c, begin_ns);
+    double here_s = (double)(c->begin_ns[k + 1] - begin_ns) * 1e-9;
+    slot->cell = (uint32_t)k;
+    slot->here = slot->width_s > 0 ? fminf(1, (float)here_s / slot->width_s) : 1;
 }
 
 static uint16_t block_of(const struct walker *w, int64_t t_ns)
@@ -234,8 +226,8 @@ static void move_track(struct walker *w, size_t at, int64_t t_ns)
                                     .cpu_s = (float)((double)(end->cpu_ns - begin->cpu_ns) * 1e-9),
                                     .threads = 1,
                                     .kind = NRG_CPU_THREAD,
-                                    .block = block_of(w, begin->t_ns),
-                                    .noise = noise_of(w, begin->t_ns, width_s)};
+                                    .block = block_of(w, begin->t_ns)};
+        place_slot(w, begin->t_ns, &slot);
         size_t n_entries = w->out->n_entries;
         end_slot(w, &track->pending, slot, price);
         keep_piece(w, track, NRG_CPU_THREAD, n_entries);
@@ -285,8 +277,8 @@ static void end_group_slot(struct walker *w, size_t g)
                                 .kind = NRG_CPU_FOLLOWERS,
                                 .block = block_of(w, begin_ns),
                                 .beside_s = at->beside_s,
-                                .beside = at->beside,
-                                .noise = noise_of(w, begin_ns, width_s)};
+                                .beside = at->beside};
+    place_slot(w, begin_ns, &slot);
     for (size_t p = 0; p < w->e->n_parts; p++)
         w->slot_price[p] = mean_price(w, g, p, begin_ns, at->end_ns);
     group->late_s = late_s;
@@ -416,12 +408,16 @@ static void set_prices(struct walker *w, size_t p)
         double all_s = (double)r->workload_s[k];
         if (c->outside[k] || !(active_j > 0) || !(all_s > 0))
             continue;
+        w->active_j[k] = active_j;
         active_j *= 1 - (double)part->other[k];
         for (size_t g = 0; g < c->n_groups; g++) {
             size_t at = k * c->n_groups + g;
-            double own_s = (double)r->group_s[at], most_s = fmax(own_s, (double)r->tracks_s[at]);
-            if (most_s > 0)
-                w->price[at * w->e->n_parts + p] = (float)(active_j * own_s / all_s / most_s);
+            double own_s = (double)r->group_s[at], tracks_s = (double)r->tracks_s[at];
+            double most_s = tracks_s > own_s + READ_APART_S ? tracks_s : own_s;
+            if (!(most_s > 0))
+                continue;
+            w->price[at * w->e->n_parts + p] = (float)(active_j * own_s / all_s / most_s);
+            w->out->there_j[p] += active_j * own_s / all_s;
         }
     }
 }
@@ -435,11 +431,12 @@ static int init_walker(struct walker *w)
     w->tracks = nrg_arena_array(&w->memory, c->n_tracks + 1, sizeof *w->tracks);
     w->groups = nrg_arena_array(&w->memory, c->n_groups + 1, sizeof *w->groups);
     w->price = nrg_arena_array(&w->memory, n_prices, sizeof *w->price);
-    w->noise = nrg_arena_array(&w->memory, c->n + 1, sizeof *w->noise);
+    w->active_j = nrg_arena_array(&w->memory, c->n + 1, sizeof *w->active_j);
     w->slot_price = nrg_arena_array(&w->memory, e->n_parts + 1, sizeof *w->slot_price);
     w->stamp = nrg_arena_array(&w->memory, n_places, sizeof *w->stamp);
     w->slot_of = nrg_arena_array(&w->memory, n_places, sizeof *w->slot_of);
-    if (w->memory.failed)
+    w->out->there_j = nrg_arena_array(&w->out->memory, e->n_parts + 1, sizeof *w->out->there_j);
+    if (w->memory.failed || w->out->memory.failed)
         return -ENOMEM;
     nrg_recording_integer(e->recording, "cpus", &cpus);
     w->out->cpus = cpus > 0 ? (double)cpus : (double)NRG_CPU_MANY;
@@ -450,9 +447,8 @@ static int init_walker(struct walker *w)
     }
     for (size_t p = 0; p < e->n_parts; p++)
         set_prices(w, p);
-    set_noise(w);
     enter_cell(w);
-    return 0;
+    return nrg_cpu_ticks_init(w->out, e, w->readings->workload_s, w->active_j);
 }
 
 static void finish_walk(struct walker *w)
