@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -106,13 +107,15 @@ struct session {
     struct values *values;
     struct nrg_recorder *recorder;
     char path[4096];
+    struct stat made; /* the file that the recorder writes */
     char **argv;
     int64_t next_run;
     struct nrg_run_graph graph;
     struct nrg_run_torch torch;
     struct nrg_span_segment spans; /* where the command can mark spans */
     char spans_variable[NRG_RING_VARIABLE_SIZE];
-    bool started; /* the measured part has begun: there is something to show */
+    bool started;  /* the measured part has begun: there is something to show */
+    int show_code; /* of showing it */
 };
 
 /* A file name with the date, in the working directory or else in the temporary one. */
@@ -240,6 +243,7 @@ static int open_recorder(struct session *s, int argc, char **argv)
         return nrg_complain(&err, EXIT_NRG_FAILED);
     if (nrg_recorder_begin(s->recorder, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
+    lstat(s->path, &s->made); /* it has its name now */
     nrg_recorder_await_pushed(s->recorder, 0);
     if (no_spans.code)
         nrg_recorder_event(s->recorder, "unavailable", "spans", no_spans.what);
@@ -418,37 +422,49 @@ static int watch_processes(struct session *s)
     return 0;
 }
 
+/*
+ * From the connection that wrote it: by its name, the file may be another's by now. Also when the
+ * recording could not be written.
+ */
 static void show_from_database(void *arg, struct sqlite3 *database)
 {
     struct session *s = arg;
     struct nrg_recording *recording;
-    if (nrg_recording_from_database(database, s->path, &recording, NULL))
+    struct nrg_error err;
+    if (s->cli->quiet && !s->values->show.json && !s->values->show.print)
         return;
-    nrg_show(recording, &s->values->show, s->cli->quiet ? NULL : stderr);
+    if (nrg_recording_from_database(database, s->path, &recording, &err)) {
+        s->show_code = nrg_complain(&err, 1);
+        return;
+    }
+    s->show_code = nrg_show(recording, &s->values->show, s->cli->quiet ? NULL : stderr);
     nrg_recording_close(recording);
+}
+
+static bool is_still_there(const struct session *s)
+{
+    struct stat st;
+    return !lstat(s->path, &st) && st.st_dev == s->made.st_dev && st.st_ino == s->made.st_ino;
 }
 
 /* Returns 1 when they could not be shown; the exit code of a command that ran stays its own. */
 static int show_results(struct session *s)
 {
-    struct nrg_recording *recording;
     struct nrg_error err;
     if (!s->cli->quiet)
         fputc('\n', stderr);
     int rc = nrg_recorder_end(s->recorder, show_from_database, s, &err);
-    if (!rc && nrg_recorder_status(s->recorder)->spilled[0]) {
-        fprintf(stderr, "nrg: %s: written completely after all\n", s->path);
-        return 0;
-    }
-    if (!rc && s->cli->quiet && !s->values->show.json && !s->values->show.print)
-        return 0;
-    if (rc || nrg_recording_open(s->path, &recording, &err))
+    if (rc)
         return nrg_complain(&err, 1);
-    int code = nrg_show(recording, &s->values->show, s->cli->quiet ? NULL : stderr);
-    nrg_recording_close(recording);
-    if (!s->cli->quiet)
+    if (!is_still_there(s))
+        fprintf(stderr,
+                "nrg: %s: was removed or replaced by another program: there is no recording\n",
+                s->path);
+    else if (nrg_recorder_status(s->recorder)->spilled[0])
+        fprintf(stderr, "nrg: %s: written completely after all\n", s->path);
+    else if (!s->cli->quiet)
         fprintf(stderr, "\nrecording: %s   (nrg report, nrg export)\n", s->path);
-    return code;
+    return s->show_code;
 }
 
 static int run_run(struct nrg_cli *cli, void *v, int argc, char **argv)
@@ -470,7 +486,8 @@ static int run_run(struct nrg_cli *cli, void *v, int argc, char **argv)
         code = shown;
     bool useless = s.recorder && !s.started;
     nrg_recorder_free(s.recorder);
-    if (useless) /* a recording of nothing would only puzzle whoever finds it later */
+    if (useless &&
+        is_still_there(&s)) /* a recording of nothing would only puzzle whoever finds it later */
         unlink(s.path);
     nrg_span_segment_release(&s.spans);
     nrg_desk_release(&s.values->desk);

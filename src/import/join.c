@@ -66,30 +66,23 @@ static int choose_path(struct join *j, struct nrg_error *err)
 static int copy_recording(struct join *j, struct nrg_error *err)
 {
     const struct nrg_import_join_options *o = j->options;
-    struct nrg_recording *check;
-    sqlite3 *from = NULL, *to = NULL;
-    int rc = nrg_recording_open(o->power, &check, err);
+    struct nrg_recording *from;
+    sqlite3 *to = NULL;
+    int rc = nrg_recording_open(o->power, &from, err);
     if (rc)
         return rc;
-    nrg_recording_close(check);
     rc = nrg_store_create(j->path, o->overwrite || j->replaces, &j->store, err);
-    if (rc)
-        return rc;
-    j->made = true;
-    rc = nrg_store_close(j->store, err);
+    j->made = !rc;
+    if (!rc)
+        rc = nrg_store_close(j->store, err);
     j->store = NULL;
-    if (rc)
-        return rc;
-    int code = nrg_database_open(o->power, &from);
-    if (code == SQLITE_OK)
-        code = sqlite3_open_v2(j->path, &to, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL);
-    if (code == SQLITE_OK)
-        code = nrg_database_copy(to, from);
+    if (!rc && (rc = nrg_database_open_writable(j->path, "", &to)) == SQLITE_OK)
+        rc = nrg_database_copy(to, nrg_recording_database(from));
+    if (rc > 0)
+        rc = nrg_fail(err, -EIO, j->path, "cannot copy the recording: %s", sqlite3_errstr(rc));
     sqlite3_close(to);
-    sqlite3_close(from);
-    return code == SQLITE_OK ? 0
-                             : nrg_fail(err, -EIO, j->path, "cannot copy the recording: %s",
-                                        sqlite3_errstr(code));
+    nrg_recording_close(from);
+    return rc;
 }
 
 static int import_power(struct join *j, struct nrg_error *err)

@@ -7,6 +7,7 @@
 #include <zstd.h>
 
 #include "record/store/database.h"
+#include "record/store/guard.h"
 
 #define MAX_BYTES (UINT64_C(1) << 30)
 
@@ -49,6 +50,7 @@ int nrg_recording_graph(struct nrg_recording *recording, size_t number,
     if (number >= nrg_recording_graphs(recording))
         return -ENOENT;
     int rc = -EBADMSG;
+    nrg_guard_statement(db);
     if (sqlite3_prepare_v2(db, "SELECT name, format, data FROM graph ORDER BY id LIMIT 1 OFFSET ?",
                            -1, &s, NULL) == SQLITE_OK &&
         sqlite3_bind_int64(s, 1, (sqlite3_int64)number) == SQLITE_OK)

@@ -10,13 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/search.h"
 #include "record/store/column.h"
 #include "record/store/database.h"
+#include "record/store/guard.h"
 
 struct series_info {
     int id;
@@ -225,10 +224,9 @@ static int check_format(struct nrg_recording *r, struct nrg_error *err)
     if (id != NRG_FORMAT_APPLICATION_ID)
         return nrg_fail(err, -EBADMSG, r->path,
                         "is an SQLite database, but not a recording of nrg");
-    /* A view in place of a table would run code of whoever made the file. */
-    if (nrg_database_number(r->db, "SELECT count(*) FROM sqlite_master WHERE type NOT IN "
-                                   "('table','index') OR sql LIKE 'CREATE VIRTUAL%'") != 0)
-        return nrg_fail(err, -EBADMSG, r->path, "is damaged, or was not written by nrg");
+    int rc = nrg_guard_check_schema(r->db, r->path, err);
+    if (rc)
+        return rc;
     int64_t version = nrg_database_number(r->db, "PRAGMA user_version");
     if (version > NRG_FORMAT_VERSION)
         return nrg_fail(err, -EPROTONOSUPPORT, r->path,
@@ -259,21 +257,11 @@ int nrg_recording_from_database(struct sqlite3 *database, const char *name,
 
 int nrg_recording_open(const char *path, struct nrg_recording **out, struct nrg_error *err)
 {
-    sqlite3 *db = NULL;
-    struct stat st;
-    if (access(path, R_OK) || stat(path, &st))
-        return nrg_fail(err, -errno, path, "%s", strerror(errno));
-    if (!S_ISREG(st.st_mode))
-        return nrg_fail(err, -EINVAL, path, "is not a regular file");
-    if (!st.st_size)
-        return nrg_fail(err, -ENODATA, path, "is empty");
-    int code = nrg_database_open(path, &db);
-    if (code != SQLITE_OK) {
-        int rc = nrg_fail(err, -EIO, path, "cannot open: %s", sqlite3_errstr(code));
-        sqlite3_close(db);
+    sqlite3 *db;
+    int rc = nrg_database_open(path, &db, err);
+    if (rc)
         return rc;
-    }
-    int rc = nrg_recording_from_database(db, path, out, err);
+    rc = nrg_recording_from_database(db, path, out, err);
     if (rc)
         sqlite3_close(db);
     else

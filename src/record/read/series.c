@@ -10,21 +10,42 @@
 #include <stdlib.h>
 
 #include "record/store/column.h"
+#include "record/store/guard.h"
+
+/* More values than this per byte of the file, and this many, mean a file that is made to fill
+ * memory: a column that never changes has some hundred. */
+#define CELLS_PER_BYTE 2048
+#define CELLS_ANYWAY   (INT64_C(1) << 22)
 
 struct nrg_series_reader {
+    sqlite3 *db;
     sqlite3_stmt *stmt;
     struct nrg_codec *codec;
     struct nrg_rows rows;
     int64_t **columns; /* where the codec puts time and cells */
     size_t damaged;
     bool ended;
+    int64_t chunks_left, cells_left; /* that can be true */
 };
+
+static void allow_all(struct nrg_series_reader *r)
+{
+    r->chunks_left = nrg_guard_statement(r->db);
+    if (__builtin_mul_overflow(r->chunks_left, CELLS_PER_BYTE * 4, &r->cells_left) ||
+        r->cells_left > INT64_MAX - CELLS_ANYWAY)
+        r->cells_left = INT64_MAX - CELLS_ANYWAY;
+    r->cells_left += CELLS_ANYWAY;
+}
 
 int nrg_series_reader_new(struct nrg_recording *recording, int series,
                           struct nrg_series_reader **out)
 {
-    static const char text[] = "SELECT first_ns, n, width_ns, time_unit_ns, data FROM chunk"
-                               " WHERE series=? ORDER BY first_ns, id";
+    /* Numbers are sorted first, and data fetched one by one: without the index, which a killed
+     * recorder did not make, sorting would take the whole recording into memory. */
+    static const char text[] =
+        "SELECT c.first_ns, c.n, c.width_ns, c.time_unit_ns, c.data FROM"
+        " (SELECT id FROM chunk WHERE series=? ORDER BY first_ns, id LIMIT -1) sorted"
+        " CROSS JOIN chunk c WHERE c.id = sorted.id";
     size_t n_columns = nrg_recording_columns(recording, series, NULL);
     if (!n_columns)
         return -ENOENT;
@@ -36,8 +57,11 @@ int nrg_series_reader_new(struct nrg_recording *recording, int series,
         r->codec = nrg_codec_new();
         rc = r->columns && r->codec ? 0 : -ENOMEM;
     }
-    if (!rc && sqlite3_prepare_v2(nrg_recording_database(recording), text, -1, &r->stmt, NULL))
-        rc = -EBADMSG;
+    if (!rc) {
+        r->db = nrg_recording_database(recording);
+        allow_all(r);
+        rc = sqlite3_prepare_v2(r->db, text, -1, &r->stmt, NULL) ? -EBADMSG : 0;
+    }
     if (rc) {
         nrg_series_reader_free(r);
         return rc;
@@ -85,6 +109,7 @@ static int decode_chunk(struct nrg_series_reader *r)
             rc = -EBADMSG;
     }
     rows->n = rc ? 0 : (size_t)n;
+    r->cells_left -= n * (int64_t)(rows->n_columns + 1);
     rows->width_ns = sqlite3_column_int64(s, 2);
     return rc;
 }
@@ -93,7 +118,7 @@ int nrg_series_reader_next(struct nrg_series_reader *r, const struct nrg_rows **
 {
     while (!r->ended) {
         int code = sqlite3_step(r->stmt);
-        if (code != SQLITE_ROW) {
+        if (code != SQLITE_ROW || r->chunks_left-- <= 0 || r->cells_left <= 0) {
             r->damaged += code != SQLITE_DONE;
             r->ended = true;
             break;
@@ -113,6 +138,7 @@ int nrg_series_reader_next(struct nrg_series_reader *r, const struct nrg_rows **
 void nrg_series_reader_rewind(struct nrg_series_reader *r)
 {
     sqlite3_reset(r->stmt);
+    allow_all(r);
     r->ended = false;
     r->damaged = 0;
 }

@@ -432,7 +432,7 @@ int nrg_recorder_end(struct nrg_recorder *r, void (*keep)(void *, struct sqlite3
     nrg_store_finish(r->store);
     const char *why = nrg_store_spilled(r->store);
     nrg_copy(r->status.spilled, sizeof r->status.spilled, why ? why : "");
-    if (why && keep)
+    if (keep)
         keep(arg, nrg_store_database(r->store));
     int rc = nrg_store_close(r->store, err);
     r->store = NULL;

@@ -89,9 +89,9 @@ void nrg_recorder_event(struct nrg_recorder *recorder, const char *kind, const c
                         const char *detail);
 
 /*
- * Last readings, threads joined, file closed. -errno when the file is not complete; `keep`, if
- * given, is called with the database before it is closed in that case, so that a report can
- * still be made.
+ * Last readings, threads joined, file closed. -errno when the file is not complete. `keep`, if
+ * given, is called with the complete database before it is closed: a report is made from what was
+ * written, whatever lies at its path by then, or could not be written there.
  */
 int nrg_recorder_end(struct nrg_recorder *recorder,
                      void (*keep)(void *arg, struct sqlite3 *database), void *arg,

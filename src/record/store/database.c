@@ -1,9 +1,7 @@
 /*
- * See database.h. A killed recorder leaves its log beside the file, and the log may hold all of
- * the recording. SQLite replays it if it may write, and reads it in place if the index file of the
- * log is there, too. If neither is possible (two files copied to a read-only place), both are
- * copied to the temporary folder and replayed there. Only a file without a log is opened as
- * immutable.
+ * See database.h. A killed recorder leaves its log beside the file, and the log may hold all of the
+ * recording: source.h reads it in place. A journal, which recorders leave where there is no log,
+ * has to be rolled back, and that is done on a copy. Readers never write beside the file.
  */
 #include "record/store/database.h"
 
@@ -19,11 +17,19 @@
 #include "base/mem.h"
 #include "base/temp.h"
 #include "record/format.h"
+#include "record/store/beside.h"
+#include "record/store/guard.h"
+#include "record/store/source.h"
+#include "record/store/target.h"
+#include "record/store/vfs.h"
+
+#define COPY_MOST (INT64_C(4) << 30)
 
 int64_t nrg_database_number(sqlite3 *db, const char *sql)
 {
     sqlite3_stmt *s = NULL;
     int64_t value = -1;
+    nrg_guard_statement(db);
     if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
         value = sqlite3_column_int64(s, 0);
     sqlite3_finalize(s);
@@ -40,13 +46,16 @@ int nrg_database_each(sqlite3 *db, const char *path, const char *sql,
                       int (*each)(void *arg, sqlite3_stmt *row), void *arg, struct nrg_error *err)
 {
     sqlite3_stmt *s = NULL;
+    int64_t rows_left = nrg_guard_statement(db);
     int code = sqlite3_prepare_v2(db, sql, -1, &s, NULL), rc = 0;
-    while (!rc && (code == SQLITE_OK || code == SQLITE_ROW)) {
+    while (!rc && rows_left-- > 0 && (code == SQLITE_OK || code == SQLITE_ROW)) {
         code = sqlite3_step(s);
         rc = code == SQLITE_ROW ? each(arg, s) : 0;
     }
     if (rc)
         nrg_fail(err, rc, path, "out of memory");
+    else if (code == SQLITE_ROW)
+        rc = nrg_fail(err, -EBADMSG, path, "the recording is damaged: more rows than fit into it");
     else if (code != SQLITE_DONE)
         rc = nrg_fail(err, -EBADMSG, path, "the recording is damaged: %s", sqlite3_errmsg(db));
     sqlite3_finalize(s);
@@ -62,82 +71,137 @@ int nrg_database_copy(sqlite3 *to, sqlite3 *from)
     return sqlite3_backup_finish(backup);
 }
 
-/* Opens it and reads the first page: SQLite finds problems only then. */
-static int try_open(const char *path, int flags, sqlite3 **db)
-{
-    int code = sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX, NULL);
-    if (code == SQLITE_OK && nrg_database_number(*db, "PRAGMA schema_version") < 0)
-        code = sqlite3_errcode(*db);
-    if (code == SQLITE_OK || code == SQLITE_NOTADB)
-        return SQLITE_OK; /* the caller has the better message for a file of another kind */
-    sqlite3_close(*db);
-    *db = NULL;
-    return code;
-}
-
-static int copy_file(const char *from, const char *to)
+static int copy_bytes(int in, const char *to, int64_t bytes)
 {
     char buf[65536];
-    ssize_t n = -1;
-    int in = open(from, O_RDONLY | O_CLOEXEC);
-    int out = in < 0 ? -1 : open(to, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
-    while (out >= 0 && (n = read(in, buf, sizeof buf)) > 0)
-        if (write(out, buf, (size_t)n) != n) {
+    int64_t at = 0;
+    int out = open(to, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    ssize_t n = out < 0 ? -1 : 1;
+    while (n > 0 && at < bytes) {
+        n = pread(in, buf, sizeof buf, at);
+        if (n > 0 && write(out, buf, (size_t)n) != n)
             n = -1;
-            break;
-        }
-    if (in >= 0)
-        close(in);
+        at += n;
+    }
     if (out >= 0 && close(out))
         n = -1;
-    return n == 0 ? 0 : -EIO;
+    return n < 0 ? -EIO : 0;
 }
 
-/* The copy's log is folded in and its files unlinked at once: nothing is left behind. */
-static int open_copy(const char *path, const char *log, sqlite3 **db)
+/* SQLite would delete the file that is named at the end of such a journal. */
+static bool names_another(const struct nrg_beside *journal)
 {
-    char dir[512], file[530], file_log[540];
+    static const uint8_t magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+    uint8_t end[8];
+    return journal->bytes < 8 || pread(journal->fd, end, 8, journal->bytes - 8) != 8 ||
+           !memcmp(end, magic, 8);
+}
+
+/* A recorder that holds the file has the journal in use; an empty head means that it is done. */
+static bool is_left_behind(int fd, const struct nrg_beside *journal)
+{
+    struct flock lock = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = NRG_SQLITE_RESERVED_BYTE, .l_len = 1};
+    uint8_t head = 0;
+    if (pread(journal->fd, &head, 1, 0) != 1 || !head)
+        return false;
+    return fcntl(fd, F_OFD_GETLK, &lock) || lock.l_type == F_UNLCK;
+}
+
+/* Rolls back on a copy in a folder of our own, whose files are unlinked at once. */
+static int roll_back_copy(const char *path, int fd, int64_t bytes, const struct nrg_beside *journal,
+                          int *copy, struct nrg_error *err)
+{
+    char dir[512], file[530], file_journal[540];
+    sqlite3 *db = NULL;
+    if (names_another(journal) || bytes > COPY_MOST || journal->bytes > COPY_MOST)
+        return nrg_fail(err, -EBADMSG, path,
+                        "the journal beside it is none of nrg's: copy the recording alone");
     if (nrg_temp_folder(dir, sizeof dir, "nrg-read"))
-        return SQLITE_CANTOPEN;
+        return nrg_fail(err, -EIO, nrg_temp_dir(), "cannot make a folder in it");
     snprintf(file, sizeof file, "%s/copy", dir);
-    snprintf(file_log, sizeof file_log, "%s-wal", file);
-    int code = SQLITE_CANTOPEN;
-    if (!copy_file(path, file) && !copy_file(log, file_log))
-        code = try_open(file, SQLITE_OPEN_READWRITE, db);
-    if (code == SQLITE_OK)
-        sqlite3_exec(*db, "PRAGMA journal_mode=DELETE", NULL, NULL, NULL);
-    unlink(file_log);
+    snprintf(file_journal, sizeof file_journal, "%s" NRG_BESIDE_JOURNAL, file);
+    int rc = copy_bytes(fd, file, bytes);
+    rc = rc ? rc : copy_bytes(journal->fd, file_journal, journal->bytes);
+    if (!rc &&
+        sqlite3_open_v2(file, &db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, NULL) == SQLITE_OK)
+        nrg_database_number(db, "PRAGMA schema_version");
+    sqlite3_close(db);
+    *copy = rc ? -1 : open(file, O_RDONLY | O_CLOEXEC);
+    unlink(file_journal);
     unlink(file);
     rmdir(dir);
-    return code;
+    return *copy < 0 ? nrg_fail(err, -EIO, path, "its journal can't be applied to a copy") : 0;
 }
 
-int nrg_database_open(const char *path, sqlite3 **db)
+/* Replaces *fd by that of a copy when a killed recorder has left a journal. */
+static int settle_journal(const char *path, int *fd, struct nrg_error *err)
 {
-    char log[4200], uri[4300];
+    struct nrg_beside journal;
     struct stat st;
-    int code = try_open(path, SQLITE_OPEN_READWRITE, db);
-    if (code != SQLITE_OK)
-        code = try_open(path, SQLITE_OPEN_READONLY, db);
-    if (code == SQLITE_OK)
-        return code;
-    snprintf(log, sizeof log, "%s-wal", path);
-    if (!stat(log, &st) && st.st_size > 0)
-        return open_copy(path, log, db);
-    if (strpbrk(path, "?#%"))
-        return code;
-    snprintf(uri, sizeof uri, "file:%s?immutable=1", path);
-    return try_open(uri, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI, db);
+    int copy = -1;
+    if (fstat(*fd, &st))
+        return nrg_fail(err, -errno, path, "%s", strerror(errno));
+    int rc = nrg_beside_open(path, NRG_BESIDE_JOURNAL, st.st_uid, &journal, err);
+    if (rc || journal.fd < 0)
+        return rc;
+    if (is_left_behind(*fd, &journal))
+        rc = roll_back_copy(path, *fd, st.st_size, &journal, &copy, err);
+    close(journal.fd);
+    if (copy >= 0) {
+        close(*fd);
+        *fd = copy;
+    }
+    return rc;
+}
+
+static int open_file(const char *path, int *fd, struct nrg_error *err)
+{
+    struct stat st;
+    *fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (*fd < 0)
+        return nrg_fail(err, -errno, path, "%s", strerror(errno));
+    int rc = fstat(*fd, &st) ? nrg_fail(err, -errno, path, "%s", strerror(errno)) : 0;
+    if (!rc && !S_ISREG(st.st_mode))
+        rc = nrg_fail(err, -EINVAL, path, "is not a regular file");
+    if (!rc && !st.st_size)
+        rc = nrg_fail(err, -ENODATA, path, "is empty");
+    if (rc)
+        close(*fd);
+    return rc;
+}
+
+int nrg_database_open(const char *path, sqlite3 **db, struct nrg_error *err)
+{
+    int fd;
+    *db = NULL;
+    int rc = open_file(path, &fd, err);
+    if (rc)
+        return rc;
+    char *real = realpath(path, NULL); /* logs lie beside the file, not beside a link to it */
+    rc = settle_journal(real ? real : path, &fd, err);
+    if (rc)
+        close(fd);
+    else
+        rc = nrg_source_open(real ? real : path, fd, db, err);
+    free(real);
+    if (!rc && (rc = nrg_guard_set(*db, path, err))) {
+        sqlite3_close(*db);
+        *db = NULL;
+    }
+    return rc;
 }
 
 void nrg_database_remove(const char *path)
 {
+    static const char *const suffixes[] = {"", NRG_BESIDE_LOG, NRG_BESIDE_INDEX,
+                                           NRG_BESIDE_JOURNAL};
     char side[4200];
-    unlink(path);
-    snprintf(side, sizeof side, "%s-wal", path);
-    unlink(side);
-    snprintf(side, sizeof side, "%s-shm", path);
-    unlink(side);
+    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        snprintf(side, sizeof side, "%s%s", path, suffixes[i]);
+        if (nrg_beside_is_own(side))
+            unlink(side);
+    }
 }
 
 int nrg_database_open_writable(const char *path, const char *first, sqlite3 **db)
@@ -145,13 +209,11 @@ int nrg_database_open_writable(const char *path, const char *first, sqlite3 **db
     static const char pragmas[] =
         "PRAGMA page_size=1024; PRAGMA auto_vacuum=INCREMENTAL; PRAGMA cache_size=-256;"
         "PRAGMA temp_store=MEMORY;";
-    int rc = sqlite3_open_v2(
-        path, db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX, NULL);
+    int rc = nrg_target_open(path, first, db);
     if (rc == SQLITE_OK) {
         sqlite3_busy_timeout(*db, 2000);
-        rc = sqlite3_exec(*db, first, NULL, NULL, NULL);
-        if (rc == SQLITE_OK)
-            rc = sqlite3_exec(*db, pragmas, NULL, NULL, NULL);
+        nrg_guard_writer(*db);
+        rc = sqlite3_exec(*db, pragmas, NULL, NULL, NULL);
     }
     return rc;
 }

@@ -1,6 +1,7 @@
 /*
  * Files of recordings as SQLite databases: opening one for reading, wherever it lies and whatever a
- * killed recorder left beside it; making and opening one for writing; and reading single values.
+ * killed recorder left beside it, without writing anything there; making and opening one for
+ * writing; and reading single values.
  *
  * Ownership: the caller closes the database, also after an error (it may be NULL). Errors: SQLite
  * codes, unless a function has `err`: then a negative errno. Threads: a database in one at a time.
@@ -17,7 +18,8 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-int nrg_database_open(const char *path, struct sqlite3 **db);
+/* For reading only; NULL after an error. Whether it is a recording is not looked at. */
+int nrg_database_open(const char *path, struct sqlite3 **db, struct nrg_error *err);
 
 /* Removes the file and what SQLite keeps beside it. */
 void nrg_database_remove(const char *path);

@@ -19,10 +19,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "record/store/beside.h"
+#include "record/store/vfs.h"
+
 #define MODE  0644
 #define TRIES 100 /* for a temporary name that is free */
 
-static const char *const log_suffixes[] = {"-wal", "-journal", "-shm"};
+static const char *const log_suffixes[] = {NRG_BESIDE_LOG, NRG_BESIDE_JOURNAL, NRG_BESIDE_INDEX};
 
 static int fail_to_create(struct nrg_error *err, const char *path, int error)
 {
@@ -31,14 +34,37 @@ static int fail_to_create(struct nrg_error *err, const char *path, int error)
     return nrg_fail(err, -error, path, "cannot create the recording: %s", strerror(error));
 }
 
+/* A recorder, and SQLite wherever it reads, hold a shared lock of the file. */
+static int check_unused(const char *path, struct nrg_error *err)
+{
+    struct flock lock = {.l_type = F_WRLCK,
+                         .l_whence = SEEK_SET,
+                         .l_start = NRG_SQLITE_SHARED_FIRST,
+                         .l_len = NRG_SQLITE_SHARED_SIZE};
+    int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+    if (fd < 0)
+        return 0;
+    bool used = !fcntl(fd, F_OFD_GETLK, &lock) && lock.l_type != F_UNLCK;
+    close(fd);
+    return used ? nrg_fail(err, -EBUSY, path,
+                           "is in use by another program, such as nrg run: give another --output")
+                : 0;
+}
+
+/* Links are refused: through one, a recording would take the place of a file that was not named. */
 static int check_target(const char *path, bool overwrite, struct nrg_error *err)
 {
     struct stat st;
-    if (stat(path, &st))
-        return errno == ENOENT ? 0 : fail_to_create(err, path, errno);
+    if (lstat(path, &st))
+        return errno == ENOENT ? nrg_beside_check(path, err) : fail_to_create(err, path, errno);
+    if (S_ISLNK(st.st_mode))
+        return nrg_fail(err, -ELOOP, path, "is a symbolic link: give the file itself");
+    if (!S_ISREG(st.st_mode))
+        return nrg_fail(err, -EINVAL, path, "is not a regular file");
     if (!overwrite)
         return fail_to_create(err, path, EEXIST);
-    return S_ISREG(st.st_mode) ? 0 : nrg_fail(err, -EINVAL, path, "is not a regular file");
+    int rc = check_unused(path, err);
+    return rc ? rc : nrg_beside_check(path, err);
 }
 
 /* False when the path is too long. */
@@ -139,6 +165,8 @@ static int clear_logs(const struct nrg_new_file *p, struct nrg_error *err)
         if (!p->overwrite)
             return nrg_fail(err, -EEXIST, log,
                             "is left of another recording: remove it, or give --force");
+        if (!nrg_beside_is_own(log))
+            return nrg_beside_check(p->path, err);
         if (unlink(log))
             return nrg_fail(err, -errno, log, "is in the way and can't be removed: %s",
                             strerror(errno));
