@@ -75,14 +75,15 @@ static void sift_down(struct lane *lane, size_t i)
     lane->heap[i] = moved;
 }
 
-/* One run for all neighbouring rows of a track. */
+/* One run for all neighbouring rows of a track, and on, as long as time does not go back: rows that
+ * were in order already are one run. */
 static int make_heap(struct lane *lane)
 {
     const struct nrg_rows *rows = lane->rows;
     const int64_t *tracks = nrg_rows_column(rows, NRG_S_TRACK);
     lane->n = 0;
     for (size_t from = 0, i = 1; i <= rows->n; i++) {
-        if (i < rows->n && tracks[i] == tracks[from])
+        if (i < rows->n && (tracks[i] == tracks[i - 1] || rows->t_ns[i] >= rows->t_ns[i - 1]))
             continue;
         int rc = nrg_reserve(&lane->heap, &lane->cap, lane->n + 1, sizeof *lane->heap);
         if (rc)
