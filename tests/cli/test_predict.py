@@ -280,6 +280,18 @@ class Profiles(Predict):
             self.assertAlmostEqual(law["gpu_energy"], gpu, delta=1e-3)
             self.assertAlmostEqual(law["time_w"], watts, delta=0.1)
 
+    def test_one_error_figure(self):
+        # What a profile says of its own error is what nrg evaluate says of the same data.
+        data = os.path.join(IRENE, "device_2")
+        levels = self.json("evaluate", data, "--all-models", "--exclude", TINY)["levels"]
+        path = self.train("device_2")
+        with open(path, encoding="utf-8") as f:
+            said = json.load(f)["expected_error_percent"]
+        for level in ("operator", "module", "model"):
+            self.assertAlmostEqual(said[level], levels[level]["mape_percent"], delta=1e-6 * said[level])
+        self.assertIn(f"{levels['model']['mape_percent']:.2f} % off on unseen models", self.nrg("profile", "list", self.dir).stdout.decode())
+        self.assertIn(f"model     {levels['model']['mape_percent']:5.2f} % off", self.nrg("profile", "show", path).stdout.decode())
+
     def test_commands(self):
         a, b = self.train("device_1"), self.train("device_2")
         listed = self.json("profile", "list", self.dir)["profiles"]

@@ -76,7 +76,8 @@ struct nrg_physical {
     double q[NRG_NODE_LEVELS];                 /* as nrg_group.q, of all rows of a level */
     double stand_in[NRG_NODE_LEVELS]; /* what a stand-in adds to it, for its share of the energy */
     double seam[NRG_NODE_LEVELS];     /* ln: so much more than its parts a whole may use */
-    double expected_error[NRG_NODE_LEVELS]; /* mean |error| on held-out models; NAN: unknown */
+    /* Mean |predicted - measured| / measured on held-out models, as in score.h; NAN: unknown. */
+    double expected_error[NRG_NODE_LEVELS];
     bool held_out_models;                   /* false: only rows could be held out */
     size_t rows, unused_rows;               /* distinct; without the features needed */
 };

@@ -91,7 +91,7 @@ static int add_held(struct held_rows *out, const struct nrg_physical *fit, const
             !(e.energy_j > 0))
             continue;
         double error = fabs(log(row->energy_j / e.energy_j));
-        out->error[row->level] += weight * (exp(error) - 1);
+        out->error[row->level] += weight * fabs(e.energy_j - row->energy_j) / row->energy_j;
         out->weight[row->level] += weight;
         if (e.other_form && !e.unknown_kind)
             continue;
