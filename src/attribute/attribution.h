@@ -199,8 +199,8 @@ int nrg_attribution_make(struct nrg_attribution *attribution, struct nrg_recordi
                          const struct nrg_attribution_options *options, struct nrg_error *err);
 void nrg_attribution_release(struct nrg_attribution *attribution);
 /*
- * Fills the units' spread; for method cpu-time by attributing once more with each step apart. skip:
- * so many first steps are apart; -1: by the rule of unit_spread.c.
+ * Fills the units' spread; for methods nearest and window by attributing once more with each step
+ * apart. skip: so many first steps are apart; -1: by the rule of unit_spread.c.
  */
 int nrg_attribution_spread(struct nrg_attribution *attribution, struct nrg_recording *recording,
                            const struct nrg_attribution_options *options, int skip,

@@ -503,7 +503,7 @@ static struct nrg_single_steps *steps_of(struct nrg_engine *e)
 {
     struct nrg_rows_memory *memory = e->out->memory;
     for (size_t p = 0; p < e->n_parts; p++)
-        if (e->parts[p].method != NRG_METHOD_INTEGRATE && e->parts[p].method != NRG_METHOD_REGRESS)
+        if (nrg_method_reads(e->parts[p].method))
             return NULL;
     memory->steps.complete = true;
     return &memory->steps;
@@ -522,6 +522,8 @@ int nrg_distribute(struct nrg_engine *e, struct nrg_slicer *slicer)
     if (!rc)
         finish_walk(&w);
     rc = rc ? rc : w.rc;
+    if (!rc && w.flows.steps)
+        nrg_cputime_steps(e, w.flows.steps);
     release_walker(&w);
     nrg_flows_release(&w.flows);
     return rc;

@@ -223,6 +223,8 @@ int nrg_cputime_parts(struct nrg_engine *engine);
 void nrg_cputime_release(struct nrg_engine *engine);
 /* cputime/errors.c: adds the bounds of a view's rows. */
 struct nrg_view;
+/* Adds the energies of single steps. */
+void nrg_cputime_steps(const struct nrg_engine *engine, struct nrg_single_steps *steps);
 int nrg_cputime_errors(const struct nrg_engine *engine, struct nrg_view *view);
 
 /* Energy that becomes known only after the walk, spread over the time of its readings. */

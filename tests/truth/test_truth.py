@@ -178,6 +178,14 @@ class Scenarios(unittest.TestCase):
                 self.assertGreater(figures["layers"]["resolved"], 0.25)
                 self.assertGreater(figures["scaled"]["half_width"], figures["layers"]["half_width"] + 0.05)
 
+    def test_single_steps_of_an_estimate_add_up(self):
+        path = os.path.join(self.folder.name, "run.nrg")
+        simulate.write(path, dataclasses.replace(BY_NAME["estimate, 2 threads, uneven stalls"], length_s=10), 1)
+        per = judge.attribute(NRG, path, ())["per"][0]
+        self.assertEqual(per["steady"]["amount"] + per["first"]["amount"], per["amount"])
+        self.assertAlmostEqual(per["steady"]["energy_j"] / per["energy_j"], 1, delta=1e-4)
+        self.assertLess(per["steady"]["quartile_low_j"], per["median_j"])
+
     def test_rounded_ticks_cancel_over_a_run(self):
         for name in CLOSE:
             with self.subTest(name):

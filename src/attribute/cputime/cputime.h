@@ -73,13 +73,26 @@ struct nrg_cpu_rates {
     double *work_j; /* [column * n_parts + part]: joules, if the rate were 1 */
 };
 
+/* How long a single step (walk.h) was open in a slot, in all its places together. */
+struct nrg_cpu_step {
+    uint32_t slot, step;
+    float open_s;
+};
+
+/* The steps that a strand has seen of its interval. */
+struct nrg_cpu_steps {
+    struct nrg_cpu_step *items;
+    size_t n, cap;
+};
+
 struct nrg_cpu_time {
     struct nrg_cpu_slot *slots;
     struct nrg_cpu_entry *entries;
     float *price; /* [slot * n_parts + part]: joules per CPU second; 0 for other methods */
     size_t n_slots, n_entries, cap_slots, cap_entries, cap_price;
-    double cpus;             /* of the machine; NRG_CPU_MANY: not known */
-    double *there_j;         /* per part: all that processes with rows have */
+    double cpus;     /* of the machine; NRG_CPU_MANY: not known */
+    double *there_j; /* per part: all that processes with rows have */
+    struct nrg_cpu_steps steps;
     struct nrg_arena memory; /* of the rates and of what is per cell */
     struct nrg_cpu_cell {
         double busy_s;   /* CPU time of the machine, a tick at least */
@@ -104,6 +117,15 @@ static inline size_t nrg_cpu_longer(const struct nrg_cpu_rates *rates, size_t co
 static inline size_t nrg_cpu_slot_end(const struct nrg_cpu_time *times, size_t i)
 {
     return i + 1 < times->n_slots ? times->slots[i + 1].first : times->n_entries;
+}
+
+/* CPU time of all its places. */
+static inline double nrg_cpu_slot_own_s(const struct nrg_cpu_time *times, size_t i)
+{
+    double own_s = 0;
+    for (size_t j = times->slots[i].first; j < nrg_cpu_slot_end(times, i); j++)
+        own_s += (double)times->entries[j].own_s;
+    return own_s;
 }
 
 /* Time of a slot in which no place was open. */
@@ -161,6 +183,11 @@ void nrg_cpu_rounding_move(struct nrg_cpu_rounding *rounding, size_t cell);
 /* Adds what was found for an energy, after all slots. It then begins anew. */
 void nrg_cpu_rounding_take(struct nrg_cpu_rounding *rounding, size_t energy,
                            struct nrg_row_error *error);
+
+/* Steps of slots (steps.c). step 0: none. 0 or -ENOMEM. */
+int nrg_cpu_steps_add(struct nrg_cpu_steps *seen, uint32_t step, double open_s);
+/* The interval has become a slot; `seen` is then empty. */
+int nrg_cpu_steps_end(struct nrg_cpu_steps *seen, struct nrg_cpu_time *times);
 
 /* A reading of a thread's CPU time. */
 struct nrg_cpu_reading {

@@ -14,6 +14,7 @@
 
 #define WIDER_GAPS   4 /* times, when there is more than may be kept */
 #define FIRST_GAP_NS NRG_NS_PER_MS
+#define BELOW        (1 - 1e-7)          /* what is rounded to a float */
 #define MOST_GAP_NS  (10 * NRG_NS_PER_S) /* longer ones do not make it less */
 
 static bool is_modelled(const struct nrg_engine *e, const struct nrg_part *part)
@@ -104,18 +105,15 @@ void nrg_cputime_buckets(struct nrg_engine *e)
 
 /* Threads and their process are not read in one instant. In one cell the rows may have more than
  * there is, over the run they have not. */
-static void limit_energies(struct nrg_engine *e)
+static void limit_prices(struct nrg_engine *e)
 {
-    size_t n = e->walk.rows->n;
-    for (size_t p = 0; e->cpu_time->there_j && p < e->n_parts; p++) {
-        double rows_j = 0, there_j = e->cpu_time->there_j[p];
-        for (size_t i = 0; i < n && e->parts[p].method == NRG_METHOD_CPU_TIME; i++)
-            rows_j += e->row_parts[i * e->n_parts + p].energy_j;
-        double factor = rows_j > there_j ? there_j / rows_j : 1;
-        for (size_t i = 0; i < n && factor < 1; i++)
-            e->row_parts[i * e->n_parts + p].energy_j *= factor;
-        for (size_t i = 0; i < e->cpu_time->n_slots && factor < 1; i++)
-            e->cpu_time->price[i * e->n_parts + p] *= (float)factor; /* what buckets are made of */
+    const struct nrg_cpu_time *t = e->cpu_time;
+    for (size_t p = 0; p < e->n_parts; p++) {
+        double rows_j = 0;
+        for (size_t i = 0; i < t->n_slots; i++)
+            rows_j += nrg_cpu_slot_own_s(t, i) * (double)t->price[i * e->n_parts + p];
+        for (size_t i = 0; i < t->n_slots && rows_j > t->there_j[p]; i++)
+            t->price[i * e->n_parts + p] *= (float)(t->there_j[p] / rows_j * BELOW);
     }
 }
 
@@ -155,8 +153,8 @@ int nrg_cputime_parts(struct nrg_engine *e)
                                e->options->confidence > 0 ? e->options->confidence : 0.95);
     if (!rc && e->cpu_time) {
         nrg_cpu_divide(e->cpu_time);
+        limit_prices(e);
         add_energies(e);
-        limit_energies(e);
     }
     return rc;
 }
@@ -167,6 +165,7 @@ void nrg_cputime_release(struct nrg_engine *e)
         free(e->cpu_time->slots);
         free(e->cpu_time->entries);
         free(e->cpu_time->price);
+        free(e->cpu_time->steps.items);
         nrg_arena_release(&e->cpu_time->memory);
     }
     free(e->cpu_time);

@@ -23,6 +23,7 @@
 struct pending {
     struct nrg_cpu_entry *entries;
     size_t n, cap, packed; /* packed: so many were left when they were added up last */
+    struct nrg_cpu_steps steps;
 };
 
 /* A part of a stretch, in the entry of a slot that is over. */
@@ -34,6 +35,7 @@ struct piece {
 struct track {
     struct pending pending;
     uint32_t place; /* 0: none is open */
+    uint32_t step;  /* that it is part of; 0: none */
     int64_t since_ns;
     int64_t began_ns;             /* the stretch of `place` */
     double part_s[NRG_CPU_KINDS]; /* of that stretch, in the slots in hand */
@@ -108,6 +110,8 @@ static void add_open(struct walker *w, struct track *track, struct pending *p, s
 {
     add_entry(w, p, (struct nrg_cpu_entry){.place = track->place, .open_s = (float)open_s});
     track->part_s[kind] += open_s;
+    if (!w->rc)
+        w->rc = nrg_cpu_steps_add(&p->steps, track->step, open_s);
 }
 
 /* The slot that was just ended has a part of the stretch that is open, which counts as that part of
@@ -147,8 +151,10 @@ static void end_slot(struct walker *w, struct pending *p, struct nrg_cpu_slot sl
     pack(w, p);
     size_t n = p->n;
     p->n = p->packed = 0;
-    if (w->rc || !n || !(slot.width_s > 0))
+    if (w->rc || !n || !(slot.width_s > 0)) {
+        p->steps.n = 0;
         return;
+    }
     slot.first = out->n_entries;
     for (size_t i = 0; i < n; i++)
         slot.open_s += p->entries[i].open_s;
@@ -162,6 +168,8 @@ static void end_slot(struct walker *w, struct pending *p, struct nrg_cpu_slot sl
                             sizeof *out->price);
     if (!w->rc)
         w->rc = nrg_append(&out->slots, &out->n_slots, &out->cap_slots, &slot, sizeof slot);
+    if (!w->rc)
+        w->rc = nrg_cpu_steps_end(&p->steps, out);
     if (w->rc)
         return;
     for (size_t p_i = 0; p_i < n_parts; p_i++)
@@ -387,7 +395,9 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
     move_track(w, ev->track, ev->t_ns);
     settle_group(w, c->track_group[ev->track], t_ns);
     credit_followers(w, ev->track);
-    change_place(w, ev->track, opens ? ev->span->row : ev->around ? ev->around->row : 0, t_ns);
+    const struct nrg_open_span *now = opens ? ev->span : ev->around;
+    change_place(w, ev->track, now ? now->row : 0, t_ns);
+    w->tracks[ev->track].step = now ? now->step : 0;
     return w->rc;
 }
 
@@ -475,10 +485,13 @@ int nrg_cpu_slots_make(struct nrg_engine *e, const struct nrg_cpu_readings *read
         finish_walk(&w);
     for (size_t i = 0; w.tracks && i < e->cells.n_tracks; i++) {
         free(w.tracks[i].pending.entries);
+        free(w.tracks[i].pending.steps.items);
         free(w.tracks[i].pieces);
     }
-    for (size_t g = 0; w.groups && g < e->cells.n_groups; g++)
+    for (size_t g = 0; w.groups && g < e->cells.n_groups; g++) {
         free(w.groups[g].pending.entries);
+        free(w.groups[g].pending.steps.items);
+    }
     nrg_arena_release(&w.memory);
     return rc ? rc : w.rc;
 }
