@@ -95,12 +95,13 @@ void nrg_queue_done(struct nrg_queue *queue, struct nrg_message *message)
     free(message);
 }
 
+/* Signalled without the lock: else the writer wakes, waits for it, and has to wake again. */
 static void signal_flag(struct nrg_queue *queue, bool *flag)
 {
     pthread_mutex_lock(&queue->lock);
     *flag = true;
-    pthread_cond_signal(&queue->ready);
     pthread_mutex_unlock(&queue->lock);
+    pthread_cond_signal(&queue->ready);
 }
 
 void nrg_queue_wake(struct nrg_queue *queue)

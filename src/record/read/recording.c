@@ -30,6 +30,7 @@ struct meta {
 
 struct nrg_recording {
     sqlite3 *db;
+    struct nrg_codec *codec; /* one for all readers: a decoder is 100 kB that have to be cleared */
     bool owned;
     char *path;
     struct meta *meta;
@@ -240,7 +241,7 @@ int nrg_recording_from_database(struct sqlite3 *database, const char *name,
                                 struct nrg_recording **out, struct nrg_error *err)
 {
     struct nrg_recording *r = calloc(1, sizeof *r);
-    if (!r || !(r->path = strdup(name))) {
+    if (!r || !(r->path = strdup(name)) || !(r->codec = nrg_codec_new())) {
         nrg_recording_close(r);
         return nrg_fail(err, -ENOMEM, name, "out of memory");
     }
@@ -284,6 +285,7 @@ void nrg_recording_close(struct nrg_recording *r)
     free(r->runs);
     free(r->events);
     free(r->clocks);
+    nrg_codec_free(r->codec);
     free(r->path);
     free(r);
 }
@@ -350,6 +352,11 @@ const struct nrg_clock_pair *nrg_recording_clocks(const struct nrg_recording *r,
 struct sqlite3 *nrg_recording_database(const struct nrg_recording *r)
 {
     return r->db;
+}
+
+struct nrg_codec *nrg_recording_codec(const struct nrg_recording *r)
+{
+    return r->codec;
 }
 
 int nrg_recording_process_ids(const struct nrg_recording *r, size_t *n_ids)

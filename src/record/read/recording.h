@@ -53,8 +53,10 @@ const struct nrg_clock_pair *nrg_recording_clocks(const struct nrg_recording *, 
 /* Columns and kind of a series; 0 when there is none of that number. `kind` may be NULL. */
 size_t nrg_recording_columns(const struct nrg_recording *recording, int series,
                              enum nrg_series_kind *kind);
-/* For the readers of chunks (series.c). It belongs to the recording. */
+/* For the readers of chunks (series.c). Both belong to the recording. */
+struct nrg_codec;
 struct sqlite3 *nrg_recording_database(const struct nrg_recording *recording);
+struct nrg_codec *nrg_recording_codec(const struct nrg_recording *recording);
 
 /* Times of the first and last row of all series; -ENODATA without any. */
 int nrg_recording_extent(const struct nrg_recording *recording, int64_t *first_ns,

@@ -20,7 +20,7 @@
 struct nrg_series_reader {
     sqlite3 *db;
     sqlite3_stmt *stmt;
-    struct nrg_codec *codec;
+    struct nrg_codec *codec; /* the recording's */
     struct nrg_rows rows;
     int64_t **columns; /* where the codec puts time and cells */
     size_t damaged;
@@ -54,8 +54,8 @@ int nrg_series_reader_new(struct nrg_recording *recording, int series,
     if (!rc) {
         nrg_rows_init(&r->rows, n_columns);
         r->columns = calloc(n_columns + 1, sizeof *r->columns);
-        r->codec = nrg_codec_new();
-        rc = r->columns && r->codec ? 0 : -ENOMEM;
+        r->codec = nrg_recording_codec(recording);
+        rc = r->columns ? 0 : -ENOMEM;
     }
     if (!rc) {
         r->db = nrg_recording_database(recording);
@@ -76,7 +76,6 @@ void nrg_series_reader_free(struct nrg_series_reader *r)
     if (!r)
         return;
     sqlite3_finalize(r->stmt);
-    nrg_codec_free(r->codec);
     nrg_rows_release(&r->rows);
     free(r->columns);
     free(r);
