@@ -1,11 +1,14 @@
 /*
  * The floor: what any sampler has to pay. Wakes up on absolute deadlines and preads the given
  * energy files; nothing is parsed, kept or written. With --tree it also preads /proc/PID/stat and
- * the CPU clock of PID and its children, at most 10 times a second, as nrg does.
+ * the CPU clock of PID and its children, at most 10 times a second, as nrg does. bare_loop_file is
+ * the same with an SQLite file that gets a transaction a second (bare_file.h).
  *
  *   bare_loop RATE_HZ SECONDS [--tree PID] FILE...
+ *   bare_loop_file RATE_HZ SECONDS [--tree PID] [--keep PATH] FILE...
  */
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,14 +16,18 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bare_file.h"
+
 #define MAX_FILES         16
 #define MAX_PIDS          64
 #define PROCESS_PERIOD_NS 100000000
+#define COMMIT_PERIOD_NS  1000000000
 
 struct loop {
     int energy[MAX_FILES], stat[MAX_PIDS];
     clockid_t clock[MAX_PIDS];
     int n_energy, n_pids;
+    struct sqlite3 *kept;
 };
 
 static int64_t now_ns(void)
@@ -75,6 +82,16 @@ static long read_processes(const struct loop *loop)
     return sum;
 }
 
+static void keep(const struct loop *loop, bool last)
+{
+#ifdef WITH_FILE
+    if (loop->kept)
+        bare_file_commit(loop->kept);
+    if (loop->kept && last)
+        bare_file_close(loop->kept);
+#endif
+}
+
 static int parse(struct loop *loop, int argc, char **argv)
 {
     for (int i = 3; i < argc; i++) {
@@ -82,6 +99,12 @@ static int parse(struct loop *loop, int argc, char **argv)
             add_tree(loop, atoi(argv[++i]));
             continue;
         }
+#ifdef WITH_FILE
+        if (!strcmp(argv[i], "--keep") && i + 1 < argc) {
+            loop->kept = bare_file_open(argv[++i]);
+            continue;
+        }
+#endif
         int fd = open(argv[i], O_RDONLY);
         if (fd < 0 || loop->n_energy == MAX_FILES) {
             perror(argv[i]);
@@ -101,6 +124,7 @@ int main(int argc, char **argv)
     }
     int64_t period_ns = (int64_t)(1e9 / atof(argv[1])), next_ns = now_ns();
     int64_t until_ns = next_ns + (int64_t)(atof(argv[2]) * 1e9), process_ns = next_ns;
+    int64_t commit_ns = next_ns + COMMIT_PERIOD_NS;
     long sum = 0, wakes = 0;
     while (next_ns < until_ns) {
         next_ns += period_ns;
@@ -112,7 +136,12 @@ int main(int argc, char **argv)
             sum += read_processes(&loop);
             process_ns = next_ns + PROCESS_PERIOD_NS;
         }
+        if (next_ns >= commit_ns) {
+            keep(&loop, false);
+            commit_ns += COMMIT_PERIOD_NS;
+        }
     }
+    keep(&loop, true);
     printf("%ld wake-ups, %ld bytes, %d processes\n", wakes, sum, loop.n_pids);
     return 0;
 }
