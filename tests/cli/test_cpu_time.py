@@ -24,7 +24,7 @@ def tell():
     os.write(1, b'%.6f\\n' % sum(u.ru_utime + u.ru_stime for u in map(resource.getrusage,
              (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))))
     os._exit(0)
-out = 1
+out, WAITED = 1, 0
 BURN = [sys.executable, '-c', 'import time\\nwhile time.process_time() < %s: pass']
 def python(s): return "%s -c '%s'" % (BURN[0], BURN[2] % s)
 """
@@ -78,6 +78,20 @@ time.sleep(1)
 os.killpg(pid, signal.SIGKILL)
 for i in range(2): os.wait()
 """,
+    "orphans that outlive it": """
+read, out = os.pipe()
+def stay():  # also when nrg has ended, so without its pipes
+    os.close(1); os.close(2)
+    for i in range(WAITED): os.waitpid(child(burn, .01), 0)
+    burn(.3)
+    os.write(out, b'%.6f\\n' % sum(u.ru_utime + u.ru_stime for u in map(resource.getrusage,
+             (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))))
+    time.sleep(4)
+child(stay)
+os.waitpid(child(child, stay), 0)
+told = [float(os.read(read, 9).split()[0]) for i in range(2)]
+os.write(1, b'%.6f\\n' % sum(told))
+""",
     "nobody waits for long": """
 for i in range(3): child(burn, .15)
 time.sleep(1)
@@ -113,16 +127,21 @@ class CpuTime(Case):
         with open(result) as f:
             return json.load(f), sum(map(float, done.stdout.split()))
 
-    def check(self, script, *prefix):
+    def check(self, script, *prefix, rounding_s=0):
         r, true = self.measure(script, *prefix)
         total = sum(p["cpu_time_s"] for p in r["processes"])
         # What a process uses after it told, and the kernel's rounding of short ones.
-        self.assertAlmostEqual(total, true, delta=max(0.01 * true, 0.012))
+        self.assertAlmostEqual(total, true, delta=max(0.01 * true, 0.012) + rounding_s)
 
     def test_the_sum_is_what_wait_reports(self):
         for name, script in SHAPES.items():
             with self.subTest(name):
                 self.check(script)
+
+    def test_what_living_ones_waited_for_is_known_to_ticks(self):
+        """The kernel shows that in two sums of whole ticks; the exact sum only once the process has ended."""
+        script = "WAITED = 30\n" + SHAPES["orphans that outlive it"]
+        self.check(script, rounding_s=2 * 2 / os.sysconf("SC_CLK_TCK"))
 
     @needs_namespace
     def test_the_sum_is_what_wait_reports_in_a_container(self):
