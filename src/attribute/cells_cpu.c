@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "attribute/internal.h"
+#include "base/checked.h"
 
 #define ASLEEP     1e-9f /* weight of a thread that used no CPU: it gets what no other can have */
 #define WORKERS    0.02  /* of what the threads with spans used: less is not another thread's */
@@ -81,7 +82,7 @@ static int on_process_rows(void *arg, const struct nrg_rows *rows)
     const int64_t *ids = nrg_rows_column(rows, NRG_P_PROCESS);
     const int64_t *cpu = nrg_rows_column(rows, NRG_P_CPU_NS);
     for (size_t i = 0; i < rows->n; i++) {
-        if (ids[i] < 1 || (size_t)ids[i] >= w->n_ids || cpu[i] == NRG_MISSING)
+        if (!nrg_is_id(ids[i], w->n_ids) || cpu[i] == NRG_MISSING)
             continue;
         uint32_t group = w->group_of[ids[i]];
         struct column to[] = {{w->workload_s, 1}, {w->c->untracked_s, 1}};
@@ -139,8 +140,7 @@ static int prepare_weigher(struct weigher *w, struct nrg_frame *frame)
         return -ENOMEM;
     memset(w->group_of, 0xff, w->n_ids * sizeof *w->group_of);
     for (size_t g = 0; g < w->c->n_groups; g++)
-        if (w->c->group_process[g] > 0 && (size_t)w->c->group_process[g] < w->n_ids &&
-            !w->c->group_pool[g])
+        if (nrg_is_id(w->c->group_process[g], w->n_ids) && !w->c->group_pool[g])
             w->group_of[w->c->group_process[g]] = (uint32_t)g;
     return 0;
 }

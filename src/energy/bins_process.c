@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/checked.h"
 #include "base/mem.h"
 
 int nrg_bin_processes_init(struct nrg_bin_processes *p, struct nrg_recording *recording)
@@ -21,7 +22,7 @@ int nrg_bin_processes_init(struct nrg_bin_processes *p, struct nrg_recording *re
     if (!p->by_id)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {
-        if (infos[i].id < 1 || (size_t)infos[i].id >= p->n_ids)
+        if (!nrg_is_id(infos[i].id, p->n_ids))
             continue;
         p->by_id[infos[i].id] = (struct nrg_bin_process_state){.info = &infos[i],
                                                                .t_ns = infos[i].first_ns,
@@ -43,7 +44,7 @@ int nrg_bin_processes_row(struct nrg_bin_processes *p, const struct nrg_cursor_r
                           struct nrg_process_stretch *stretch)
 {
     int64_t id = row->cells[0];
-    if (id < 1 || (size_t)id >= p->n_ids || !p->by_id[id].info)
+    if (!nrg_is_id(id, p->n_ids) || !p->by_id[id].info)
         return 0;
     struct nrg_bin_process_state *s = &p->by_id[id];
     if (row->kind == NRG_PROCESS_MEMORY) {

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/mem.h"
 #include "base/stats.h"
 #include "energy/update_grid.h"
@@ -261,7 +262,7 @@ static int fit_load(struct load *load, const struct nrg_timeline *tl, struct nrg
                     struct nrg_error *err)
 {
     struct nrg_update_grid grid;
-    int64_t end_ns = load->zero_ns + (int64_t)(load->end_s[load->n - 1] * 1e9);
+    int64_t end_ns = nrg_add_i64(load->zero_ns, nrg_round_i64(load->end_s[load->n - 1] * 1e9));
     double usual_ns = usual_distance_ns(tl, load->zero_ns, end_ns);
     if (!nrg_update_grid_fit(tl, load->zero_ns, end_ns, usual_ns, READ_PER_UPDATE, &grid))
         return nrg_fail(err, -ENODATA, NULL,

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "energy/others.h"
 #include "energy/process_watts.h"
 #include "energy/share_cells.h"
@@ -130,7 +131,7 @@ static int on_process_rows(void *arg, const struct nrg_rows *rows)
     const int64_t *cpu = nrg_rows_column(rows, NRG_P_CPU_NS);
     const int64_t *rss = nrg_rows_column(rows, NRG_P_RSS_BYTES);
     for (size_t i = 0; i < rows->n; i++) {
-        if (ids[i] < 1 || (size_t)ids[i] >= sh->n_ids || cpu[i] == NRG_MISSING)
+        if (!nrg_is_id(ids[i], sh->n_ids) || cpu[i] == NRG_MISSING)
             continue;
         struct last_row *last = &sh->last[ids[i]];
         struct nrg_process_energy *p = &sh->s->processes[ids[i]];
@@ -151,7 +152,7 @@ static int on_memory_rows(void *arg, const struct nrg_rows *rows)
     const int64_t *ids = nrg_rows_column(rows, NRG_M_PROCESS);
     const int64_t *pss = nrg_rows_column(rows, NRG_M_PSS_BYTES);
     for (size_t i = 0; i < rows->n; i++)
-        if (ids[i] >= 1 && (size_t)ids[i] < sh->n_ids && pss[i] != NRG_MISSING &&
+        if (nrg_is_id(ids[i], sh->n_ids) && pss[i] != NRG_MISSING &&
             pss[i] > sh->s->processes[ids[i]].peak_pss_bytes)
             sh->s->processes[ids[i]].peak_pss_bytes = pss[i];
     return 0;
@@ -177,7 +178,7 @@ static int prepare_processes(struct shares *sh)
     if (!sh->last || !sh->used_s || !sh->s->processes)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
-        if (infos[i].id > 0 && (size_t)infos[i].id < sh->n_ids)
+        if (nrg_is_id(infos[i].id, sh->n_ids))
             sh->s->processes[infos[i].id].info = &infos[i];
     return 0;
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/mem.h"
 #include "energy/internal.h"
 
@@ -59,7 +60,7 @@ static void add_events(struct nrg_summary *s, struct nrg_recording *recording)
         nrg_summary_missing(s, "late readings",
                             "%lld of %lld deadlines were missed because the "
                             "machine was busy; counters lose nothing by it",
-                            (long long)late, (long long)(late + ticks));
+                            (long long)late, (long long)nrg_add_i64(late, ticks));
 }
 
 static int share_energy(struct nrg_summary *s, struct nrg_frame *frame)

@@ -86,6 +86,14 @@ const char *const *nrg_series_columns(enum nrg_series_kind kind)
     return columns[kind];
 }
 
+size_t nrg_series_n_columns(enum nrg_series_kind kind)
+{
+    size_t n = 0;
+    for (const char *const *name = nrg_series_columns(kind); name && *name; name++)
+        n++;
+    return n;
+}
+
 struct nrg_event nrg_event_now(const char *kind, const char *source, const char *detail)
 {
     struct nrg_event event = {.t_ns = nrg_now_ns()};

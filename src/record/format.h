@@ -9,6 +9,7 @@
 #define NRG_RECORD_FORMAT_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "mark/ring.h" /* NRG_SPAN_…_MAX */
@@ -117,6 +118,8 @@ const char *nrg_series_kind_name(enum nrg_series_kind kind);
 int nrg_series_kind_from_name(const char *name); /* -1: unknown */
 /* Fixed column names of a process-like kind, NULL-terminated; NULL for samples. */
 const char *const *nrg_series_columns(enum nrg_series_kind kind);
+/* How many; 0 for samples. Others may have written more, but none less. */
+size_t nrg_series_n_columns(enum nrg_series_kind kind);
 
 /* Key of a recording's texts: there when processes and sensors are of different machines. */
 #define NRG_META_PROCESS_MACHINE "process_machine"

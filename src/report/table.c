@@ -5,13 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
+
 #define BAR_CELLS   10
 #define MOST_INDENT 40
 
 void nrg_table_bar(FILE *out, double share)
 {
     static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-    int cells = (int)(share * BAR_CELLS * 8 + 0.5), drawn = 0;
+    int cells = (int)nrg_round_within(share * BAR_CELLS * 8, 0, BAR_CELLS * 8), drawn = 0;
     for (; drawn < cells / 8 && drawn < BAR_CELLS; drawn++)
         fputs("█", out);
     if (cells % 8 && drawn < BAR_CELLS) {

@@ -8,6 +8,7 @@ import stat
 import struct
 import unittest
 
+from spans_file import column
 from support import *
 
 JOURNAL_MAGIC = bytes.fromhex("d9d505f920a163d7")
@@ -355,6 +356,28 @@ class Schemas(Hostile):
         self.assertEqual(self.energy(self.changed("UPDATE meta SET value=99 WHERE key='revision'",
                                                   "CREATE TABLE of_tomorrow(id INTEGER PRIMARY KEY, x)")),
                          self.energy(self.good), "a higher revision has more, and what there was is the same")
+
+    def test_numbers_that_become_indexes(self):
+        """Sanitizers see what these did; without them the answer must be one, or one line."""
+        huge = 2**63 - 1
+        narrow = [f"UPDATE series SET n_columns={n} WHERE kind='{kind}'"
+                  for n in (1, 2) for kind in ("processes", "process_memory")]
+        one_column = ["UPDATE series SET n_columns=1 WHERE kind='processes'",
+                      "UPDATE chunk SET n=3, data=x'" + (column([0, 1, 2]) + column([1, 1, 1])).hex()
+                      + "' WHERE series IN (SELECT id FROM series WHERE kind='processes')"]
+        for sql in ([f"UPDATE process SET id=id+{2**31 - 2}"], [f"UPDATE process SET id={2**62}+id"],
+                    [f"UPDATE process SET id=id-{2**62}"], [f"UPDATE process SET id=id+{2**32}"],
+                    [f"UPDATE meta SET value={huge} WHERE key IN ('late_ticks', 'ticks', 'spans', 'cpus')",
+                     f"INSERT OR REPLACE INTO meta VALUES('late_ticks', {huge}), ('ticks', {huge})"],
+                    *([one] for one in narrow), one_column):
+            path = self.changed(*sql)
+            for command in (["report", "--json"], ["report"], ["export"], ["export", "--wide", "100ms"],
+                            ["attribute"]):
+                with self.subTest(sql[0], command=command):
+                    done = self.nrg(*command, path)
+                    self.assertIn(done.returncode, (0, 1))
+                    if done.returncode:
+                        self.one_line(done.stderr)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "attribute/cputime/cputime.h"
+#include "base/checked.h"
 #include "base/mem.h"
 
 #define MAX_READINGS ((size_t)1 << 20)
@@ -126,7 +127,7 @@ static int on_process_rows(void *arg, const struct nrg_rows *rows)
         int64_t id = nrg_rows_column(rows, NRG_P_PROCESS)[i], t_ns = rows->t_ns[i];
         int64_t cpu_ns = nrg_rows_column(rows, NRG_P_CPU_NS)[i];
         int64_t threads = nrg_rows_column(rows, NRG_P_THREADS)[i];
-        if (id < 1 || (size_t)id >= r->n_ids || !nrg_is_time(t_ns) || !nrg_is_time(cpu_ns))
+        if (!nrg_is_id(id, r->n_ids) || !nrg_is_time(t_ns) || !nrg_is_time(cpu_ns))
             continue;
         struct process *p = &r->processes[id];
         if (p->seen && t_ns > p->last.t_ns && cpu_ns >= p->last.cpu_ns)
@@ -299,7 +300,7 @@ static int prepare_reader(struct reader *r, struct nrg_arena *memory)
             continue;
         if (!c->group_process[g])
             r->unknown = (uint32_t)g;
-        else if (c->group_process[g] > 0 && (size_t)c->group_process[g] < r->n_ids)
+        else if (nrg_is_id(c->group_process[g], r->n_ids))
             r->processes[c->group_process[g]].group = (uint32_t)g;
     }
     return 0;

@@ -7,13 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/mem.h"
 
 #define WHOLE_CALL 0.999 /* a slice that is so much of a call is all of it */
 
 static int64_t to_ns(double s)
 {
-    return (int64_t)llround(s * 1e9);
+    return nrg_round_within(s * 1e9, -NRG_MAX_TIME_NS, NRG_MAX_TIME_NS);
 }
 
 double nrg_kernel_lag_s(const struct nrg_kernel *kernel)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "record/store/column.h"
@@ -88,7 +89,8 @@ static int load_series(void *arg, sqlite3_stmt *s)
     int n_columns = sqlite3_column_int(s, 2);
     struct series_info info = {sqlite3_column_int(s, 0), (enum nrg_series_kind)k,
                                (size_t)n_columns};
-    if (k < 0 || info.id <= 0 || n_columns <= 0 || info.n_columns > NRG_CHUNK_MAX_COLUMNS)
+    if (k < 0 || info.id <= 0 || n_columns <= 0 || info.n_columns > NRG_CHUNK_MAX_COLUMNS ||
+        info.n_columns < nrg_series_n_columns(info.kind))
         return 0; /* a kind that this version does not know, or damage */
     return nrg_append(&r->series, &r->n_series, &r->cap_series, &info, sizeof info);
 }
@@ -158,6 +160,8 @@ static int load_process(void *arg, sqlite3_stmt *s)
                                  .peak_rss_bytes = sqlite3_column_int64(s, 8),
                                  .uid = sqlite3_column_int(s, 9),
                                  .ended = sqlite3_column_int(s, 10)};
+    if (!nrg_is_id(p.id, INT32_MAX)) /* it is an index in many tables */
+        return 0;
     nrg_database_text(s, 11, p.name, sizeof p.name);
     nrg_database_text(s, 12, p.command, sizeof p.command);
     nrg_database_text(s, 13, p.container, sizeof p.container);
@@ -363,8 +367,7 @@ int nrg_recording_process_ids(const struct nrg_recording *r, size_t *n_ids)
 {
     size_t max_id = 0;
     for (size_t i = 0; i < r->n_processes; i++)
-        if (r->processes[i].id > 0 && r->processes[i].id < INT32_MAX &&
-            (size_t)r->processes[i].id > max_id)
+        if ((size_t)r->processes[i].id > max_id)
             max_id = (size_t)r->processes[i].id;
     *n_ids = max_id + 1;
     return max_id > r->n_processes + IDS_TO_SPARE ? -EBADMSG : 0;

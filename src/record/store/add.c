@@ -55,10 +55,7 @@ static int add_series(struct nrg_store *store, enum nrg_series_kind kind, size_t
 
 int nrg_store_series(struct nrg_store *store, enum nrg_series_kind kind)
 {
-    size_t n = 0;
-    for (const char *const *name = nrg_series_columns(kind); name && *name; name++)
-        n++;
-    return add_series(store, kind, n, 0);
+    return add_series(store, kind, nrg_series_n_columns(kind), 0);
 }
 
 int nrg_store_sensor(struct nrg_store *store, const struct nrg_found *found, int64_t period_ns,

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/json_set.h"
 #include "report/prediction/report.h"
 #include "report/table.h"
@@ -224,8 +225,9 @@ void nrg_what_if_text(const char *name, const struct nrg_what_if *rows, size_t n
         fprintf(out, "%8.0f  %10s   ", row->value, nrg_show_energy(e->energy_j).text);
         nrg_text_pad(out, nrg_show_interval(e->low_j, e->high_j).text, 25);
         fprintf(out, " %12s  ", nrg_show_energy(e->energy_j / row->items).text);
-        int cells = most > 0 ? (int)(BAR_CELLS * e->energy_j / most + 0.5) : 0;
-        for (int c = 0; c < cells; c++)
+        int64_t cells =
+            most > 0 ? nrg_round_within(BAR_CELLS * e->energy_j / most, 0, BAR_CELLS) : 0;
+        for (int64_t c = 0; c < cells; c++)
             fputs("█", out);
         fprintf(out, "%s\n", row->why[0] ? "  !" : "");
     }
