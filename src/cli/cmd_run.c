@@ -23,6 +23,7 @@
 #include "cli/run/outlook.h"
 #include "cli/run/pids.h"
 #include "cli/run/torch.h"
+#include "cli/run/witness.h"
 #include "cli/settings.h"
 #include "cli/show.h"
 #include "cli/stop.h"
@@ -304,14 +305,15 @@ static void measure_baseline_again(struct session *s)
     if (!s->cli->quiet)
         fprintf(stderr, "nrg: measuring the idle machine again for %.3g s (Ctrl-C skips it)\n",
                 (double)baseline_ns / 1e9);
-    nrg_stop_catch(); /* to the end: the results are still to be shown */
+    nrg_stop_catch();
     sleep_ns(rest_ns < NRG_NS_PER_S ? rest_ns : NRG_NS_PER_S);
-    if (asked_to_stop())
-        return;
-    struct nrg_run run = begin_run(s, "baseline");
-    sleep_ns(baseline_ns);
-    if (!asked_to_stop() || nrg_now_ns() - run.begin_ns >= baseline_ns / 2)
-        end_run(s, &run);
+    if (!asked_to_stop()) {
+        struct nrg_run run = begin_run(s, "baseline");
+        sleep_ns(baseline_ns);
+        if (!asked_to_stop() || nrg_now_ns() - run.begin_ns >= baseline_ns / 2)
+            end_run(s, &run);
+    }
+    nrg_launch_catch_late();
 }
 
 static int64_t rusage_ns(const struct rusage *u)
@@ -330,10 +332,14 @@ static int wait_for(struct session *s, pid_t child, int64_t *end_ns)
         siginfo_t info = {0};
         int status;
         struct rusage usage;
-        if (waitid(P_ALL, 0, &info, WEXITED | WNOWAIT)) {
+        if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOWAIT)) {
             if (errno == EINTR)
                 continue;
             return EXIT_NRG_FAILED;
+        }
+        if (info.si_code == CLD_STOPPED) {
+            nrg_launch_stopped(info.si_pid);
+            continue;
         }
         /* A zombie's CPU clock still answers: read it before it is waited for. */
         nrg_recorder_exiting(s->recorder, info.si_pid);
@@ -388,7 +394,7 @@ static int run_command(struct session *s)
     int code = 0, times = s->values->repeat > 0 ? s->values->repeat : 1;
     if (s->values->torch)
         nrg_run_torch_prepare(&s->torch, nrg_choice_word(torch_modes, s->values->torch));
-    nrg_launch_adopt_orphans();
+    nrg_launch_prepare(s->argv);
     for (int i = 0; i < times && !nrg_stop_asked(); i++) {
         if (times > 1 && !s->cli->quiet)
             fprintf(stderr, "nrg: run %d of %d\n", i + 1, times);
@@ -418,6 +424,7 @@ static int watch_processes(struct session *s)
     s->started = true;
     nrg_run_pids_wait(&s->values->given,
                       s->values->for_ns ? run.begin_ns + s->values->for_ns : INT64_MAX);
+    nrg_launch_catch_late();
     end_run(s, &run);
     return 0;
 }
@@ -491,6 +498,8 @@ static int run_run(struct nrg_cli *cli, void *v, int argc, char **argv)
         unlink(s.path);
     nrg_span_segment_release(&s.spans);
     nrg_desk_release(&s.values->desk);
+    nrg_witness_end();
+    nrg_launch_die_late();
     return code;
 }
 

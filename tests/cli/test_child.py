@@ -137,6 +137,83 @@ class Signals(Case):
             self.assertEqual(p.returncode, 17)
             self.assertEqual(query(out, "SELECT exit_code FROM run"), [(17,)])
 
+    # As TRAP, with every signal counted: Python's own handlers take two in quick succession for one.
+    COUNT = TRAP.replace("print('ready'", "import os; r, w = os.pipe(); os.set_blocking(w, False); signal.set_wakeup_fd(w); print('ready'").replace(
+        "print(len(seen)", "print(len(os.read(r, 99))")
+
+    def test_signals_to_the_group_arrive_once(self):
+        for name in ("TERM", "INT", "HUP", "USR1"):
+            out = self.path(f"group-{name}.nrg")
+            p = self.start("run", "-q", "-o", out, "--", PYTHON, "-c", self.COUNT % name, start_new_session=True)
+            self.assertEqual(p.stdout.readline(), b"ready\n")
+            os.killpg(p.pid, getattr(signal, "SIG" + name))
+            self.assertEqual(self.finish(p)[0], b"1\n")
+            self.assertEqual(p.returncode, 17)
+
+    def test_one_to_the_group_and_one_to_nrg_alone_are_two(self):
+        script = ("import signal, sys, time\nseen = []\n"
+                  "signal.signal(signal.SIGUSR1, lambda *a: (seen.append(1), print(len(seen), flush=True)))\n"
+                  "print('ready', flush=True)\n"
+                  "while len(seen) < 4: time.sleep(0.01)\n"
+                  "sys.exit(17)\n")
+        p = self.start("run", "-q", "-o", self.path("two.nrg"), "--", PYTHON, "-c", script, start_new_session=True)
+        self.assertEqual(p.stdout.readline(), b"ready\n")
+        for i, send in enumerate((os.killpg, os.kill, os.killpg, os.kill)):
+            send(p.pid, signal.SIGUSR1)
+            self.assertEqual(p.stdout.readline(), b"%d\n" % (i + 1))
+            eventually(lambda: not self.pending(p.pid), "the signal in nrg")  # two that wait are one
+        self.finish(p)
+        self.assertEqual(p.returncode, 17)
+
+    def pending(self, pid):
+        with open(f"/proc/{pid}/status") as f:
+            return int([line for line in f if line.startswith("ShdPnd:")][0].split()[1], 16)
+
+    def test_a_child_that_signals_its_own_group(self):
+        script = (self.COUNT % "TERM").replace("print('ready', flush=True)", "os.killpg(0, signal.SIGTERM)")
+        done = self.nrg("run", "-q", "-o", self.path("own.nrg"), "--", PYTHON, "-c", script, start_new_session=True)
+        self.assertEqual((done.stdout, done.returncode), (b"1\n", 17), done.stderr)
+
+    def test_nothing_of_nrg_is_left_when_it_is_killed(self):
+        p = self.start("run", "-q", "-o", self.path("k.nrg"), "--", "sleep", "30", start_new_session=True)
+        eventually(lambda: "sleep" in map(name_of, children_of(p.pid)), "the child")
+        others = [pid for pid in children_of(p.pid) if name_of(pid) != "sleep"]
+        self.assertEqual(list(map(name_of, others)), ["(signals)"])
+        with open(f"/proc/{others[0]}/cmdline", "rb") as f:
+            self.assertEqual(f.read().strip(b"\0"), b"(signals)")  # pkill -f nrg means nrg alone
+        p.kill()
+        p.wait()
+        eventually(lambda: not alive(others[0]), "the end of the witness")
+        os.killpg(p.pid, signal.SIGKILL)
+
+    def test_a_signal_after_the_end_of_the_command_ends_nrg(self):
+        for name in ("TERM", "INT", "HUP"):
+            # stdout is a pipe that nobody reads and that is full: nrg can't finish.
+            r, w = os.pipe()
+            os.set_blocking(w, False)
+            try:
+                while True:
+                    os.write(w, b"x" * 4096)
+            except BlockingIOError:
+                os.set_blocking(w, True)
+            p = self.start("run", "-q", "--json", "-o", self.path(f"late-{name}.nrg"), "--", "sleep", "0.1", stdout=w)
+            eventually(lambda: not [c for c in children_of(p.pid) if name_of(c) == "sleep"] and begun(self.path(f"late-{name}.nrg")), "the end")
+            os.close(w)
+            time.sleep(0.3)
+            os.kill(p.pid, getattr(signal, "SIG" + name))
+            self.assertEqual(p.wait(LIMIT_S), -getattr(signal, "SIG" + name))
+            os.close(r)
+
+    def test_what_was_measured_is_written_before_nrg_dies_of_it(self):
+        out = self.path("last.nrg")
+        p = self.start("run", "-q", "--baseline", "300ms", "-o", out, "--", "sh", "-c", "exit 4")
+        eventually(lambda: begun(out) and query(out, "SELECT count(*) FROM run WHERE kind='run' AND exit_code=4")[0][0], "the run's end")
+        os.kill(p.pid, signal.SIGHUP)
+        self.finish(p)
+        self.assertEqual(p.returncode, -signal.SIGHUP)
+        self.assertFalse(os.path.exists(out + "-wal"))
+        self.assertEqual(query(out, "SELECT exit_code FROM run WHERE kind='run'"), [(4,)])
+
     def test_a_child_that_ignores_sigterm(self):
         out = self.path("i.nrg")
         p = self.start("run", "-q", "-o", out, "--", "sh", "-c",
@@ -240,6 +317,45 @@ class Terminal(Case):
         code, text = self.end(pid, master)
         self.assertEqual(code, 130)
         self.assertIn(b"exit code 130", text)
+
+    # A shell with job control, as small as can be: says how its job stopped, continues it, says how it ended.
+    SHELL = ("import os, signal, sys\n"
+             "signal.signal(signal.SIGTTOU, signal.SIG_IGN)\n"
+             "job = os.fork()\n"
+             "if job == 0:\n"
+             "    os.setpgid(0, 0)\n"
+             "    os.tcsetpgrp(0, os.getpid())\n"
+             "    signal.signal(signal.SIGTTOU, signal.SIG_DFL)\n"
+             "    os.execv(sys.argv[2], sys.argv[2:])\n"
+             "_, status = os.waitpid(job, os.WUNTRACED)\n"
+             "print('stopped', os.WSTOPSIG(status) if os.WIFSTOPPED(status) else 'not', flush=True)\n"
+             "os.tcsetpgrp(0, os.getpgrp())\n"
+             "os.tcsetpgrp(0, job)\n"
+             "exec(sys.argv[1])\n"
+             "print('ended', os.waitstatus_to_exitcode(os.waitpid(job, 0)[1]), flush=True)\n")
+
+    def as_job(self, resume, *command):
+        pid, master = pty.fork()
+        if pid == 0:
+            os.execve(PYTHON, [PYTHON, "-c", self.SHELL, resume, NRG, "run", "-q", "-f", "-o", self.path("j.nrg"), "--", *command], self.env())
+        code, text = self.end(pid, master)
+        return text.decode().replace("\r", "").split("\n")
+
+    def test_a_child_that_stops_itself_gives_the_terminal_back(self):
+        for number in (signal.SIGSTOP, signal.SIGTSTP):
+            for resume in ("os.killpg(job, signal.SIGCONT)", "os.kill(job, signal.SIGCONT)"):
+                said = self.as_job(resume, "sh", "-c", f"kill -{int(number)} $$; exit 5")
+                self.assertEqual(said[:2], [f"stopped {int(number)}", "ended 5"])
+
+    def test_a_child_that_somebody_else_continues(self):
+        # Stopped, nrg can't see it: the witness does.
+        said = self.as_job("pass", "sh", "-c", "(sleep 1; kill -CONT $$) & kill -STOP $$; exit 6")
+        self.assertEqual(said[:2], [f"stopped {int(signal.SIGSTOP)}", "ended 6"])
+
+    def test_without_a_shell_that_controls_jobs_nrg_goes_on(self):
+        p = self.start("run", "-q", "-o", self.path("n.nrg"), "--", "sh", "-c", "(sleep 0.5; kill -CONT $$) & kill -STOP $$; exit 7")
+        self.finish(p)
+        self.assertEqual(p.returncode, 7)
 
     def test_the_child_has_the_terminal(self):
         script = ("import os, sys; t = os.open('/dev/tty', os.O_RDWR); "

@@ -1,0 +1,31 @@
+/*
+ * A second process of nrg beside the measured command. It is in nrg's process group, blocks every
+ * signal, and does two things that nrg can't do by itself:
+ *
+ * A signal to the whole group reaches the command directly, and nrg must not pass it on again.
+ * Nothing in what nrg is told tells it from one that was sent to nrg alone; but a signal to the
+ * group is pending here, too.
+ *
+ * When the command stops, nrg stops like any job of a shell. Somebody may continue the command
+ * alone: the witness sees that and continues nrg, which could not notice it.
+ *
+ * Ends with nrg, however that ends. State: one per program, as signal handlers need it.
+ */
+#ifndef NRG_CLI_RUN_WITNESS_H
+#define NRG_CLI_RUN_WITNESS_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* `argv` is the end of the program's own arguments: the witness is called otherwise in ps. Without
+ * a process left to be had there is none, and signals to the group arrive twice. */
+void nrg_witness_start(char *const *argv);
+void nrg_witness_end(void);
+
+/* True when the signal that nrg got went to the group. For signal handlers. */
+bool nrg_witness_saw(int signal);
+
+/* Before nrg stops: continues nrg once the command is no longer stopped. */
+void nrg_witness_watch(pid_t command);
+
+#endif
