@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -163,6 +165,37 @@ int nrg_open_regular(const char *path, struct stat *st, struct nrg_error *err)
         close(fd);
         return nrg_fail(err, -EINVAL, path, "is not a regular file");
     }
+    return fd;
+}
+
+/* A pipe of a shell's <(command) or of /dev/stdin has a writer; a FIFO may never get one. */
+static bool is_open_pipe(int fd, const struct stat *st)
+{
+    struct statfs fs;
+    return S_ISFIFO(st->st_mode) && !fstatfs(fd, &fs) && fs.f_type == PIPEFS_MAGIC;
+}
+
+int nrg_open_readable(const char *path, struct stat *st, struct nrg_error *err)
+{
+    /* Opening a device may already do something: a tape rewinds, a watchdog starts. */
+    bool device = !stat(path, st) && (S_ISCHR(st->st_mode) || S_ISBLK(st->st_mode));
+    int fd = device && strcmp(path, "/dev/stdin") != 0
+                 ? -1
+                 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 && device)
+        return nrg_fail(err, -EINVAL, path, "is a device, not a file");
+    if (fd < 0 || fstat(fd, st)) {
+        int code = -errno;
+        if (fd >= 0)
+            close(fd);
+        return nrg_fail(err, code, path, "%s", strerror(-code));
+    }
+    if (S_ISFIFO(st->st_mode) && !is_open_pipe(fd, st)) {
+        close(fd);
+        return nrg_fail(err, -EINVAL, path, "is a FIFO, not a file");
+    }
+    if (!S_ISREG(st->st_mode))
+        fcntl(fd, F_SETFL, 0); /* reads wait for the writer */
     return fd;
 }
 

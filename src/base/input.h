@@ -29,6 +29,9 @@ struct nrg_input {
 
 /* A descriptor, with what fstat says of it; -EINVAL: not a regular file (a FIFO would hang). */
 int nrg_open_regular(const char *path, struct stat *st, struct nrg_error *err);
+/* The same for what may also be a folder, or a pipe that is open already (/dev/stdin, a shell's
+ * <(command)). FIFOs and devices are refused: they could hang, or do something when opened. */
+int nrg_open_readable(const char *path, struct stat *st, struct nrg_error *err);
 
 /* True for an SQLite database, as recordings are. */
 bool nrg_is_database(const char *path);

@@ -2,8 +2,12 @@
 #include "base/json_set.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/input.h"
 #include "base/mem.h"
 
 void nrg_json_real(json_t *o, const char *key, double value)
@@ -49,4 +53,19 @@ void nrg_json_text(json_t *o, const char *key, const char *text)
 {
     if (text && text[0])
         json_object_set_new(o, key, nrg_json_string(text));
+}
+
+json_t *nrg_json_load_file(const char *path, size_t flags, json_error_t *why)
+{
+    struct stat st;
+    struct nrg_error err;
+    int fd = nrg_open_readable(path, &st, &err);
+    if (fd < 0) {
+        *why = (json_error_t){.line = -1, .column = -1};
+        snprintf(why->text, sizeof why->text, "cannot open: %.100s", err.what);
+        return NULL;
+    }
+    json_t *doc = json_loadfd(fd, flags, why);
+    close(fd);
+    return doc;
 }

@@ -25,6 +25,10 @@ void nrg_json_reals(json_t *o, const struct nrg_json_real *fields, size_t n);
 void nrg_json_count(json_t *o, const char *key, int64_t n);
 void nrg_json_text(json_t *o, const char *key, const char *text);
 
+/* As json_load_file, for what nrg_open_readable opens (base/input.h); why: line -1 if it does not.
+ */
+json_t *nrg_json_load_file(const char *path, size_t flags, json_error_t *why);
+
 /* A new reference to the text, made UTF-8; NULL when out of memory. */
 json_t *nrg_json_string(const char *text);
 /* A list of texts. */

@@ -2,6 +2,7 @@
 #include "cli/output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
@@ -43,10 +44,23 @@ int nrg_output_finish(int code)
     return failed && !code ? say_cannot_write(standard_output, errno) : code;
 }
 
+/* Opening a FIFO that nobody reads would wait for a reader, at the end of a run, too. */
+static FILE *open_file(const char *path)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+    FILE *out = fd < 0 || fcntl(fd, F_SETFL, 0) ? NULL : fdopen(fd, "w");
+    if (!out && fd >= 0)
+        close(fd);
+    return out;
+}
+
 FILE *nrg_output_open(const char *path)
 {
-    FILE *out = nrg_is_stdout(path) ? stdout : fopen(path, "we");
-    if (!out)
+    FILE *out = nrg_is_stdout(path) ? stdout : open_file(path);
+    if (!out && errno == ENXIO)
+        fprintf(stderr, "nrg: %s: cannot write: it is a FIFO that nobody reads, or a device\n",
+                path);
+    else if (!out)
         say_cannot_write(path, errno);
     return out;
 }

@@ -6,14 +6,14 @@
 #include "graph/reader.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/input.h"
+#include "base/mapped.h"
 #include "base/mem.h"
 #include "graph/readers.h"
 
@@ -124,16 +124,19 @@ static int read_open_file(int fd, const struct stat *st, const char *name, const
                           struct nrg_model *model, struct nrg_error *err)
 {
     struct nrg_str text = {0};
-    size_t size = S_ISREG(st->st_mode) ? (size_t)st->st_size : 0;
-    void *map = size ? mmap(NULL, size, PROT_READ, MAP_PRIVATE, fd, 0) : MAP_FAILED;
-    int rc = map == MAP_FAILED ? read_stream(fd, &text) : 0;
-    struct nrg_source source = {map, size, name};
-    if (map == MAP_FAILED)
+    struct nrg_mapped map = {0};
+    bool is_mapped = S_ISREG(st->st_mode) && !nrg_mapped_open(&map, fd, (size_t)st->st_size);
+    int rc = is_mapped ? 0 : read_stream(fd, &text);
+    struct nrg_source source = {map.bytes, map.size, name};
+    if (!is_mapped)
         source = (struct nrg_source){(const uint8_t *)text.text, text.len, name};
     rc = rc ? nrg_fail(err, rc, name, "cannot read: %s", strerror(-rc))
             : nrg_model_read_bytes(&source, format, model, err);
-    if (map != MAP_FAILED)
-        munmap(map, size);
+    if (nrg_mapped_close(&map)) {
+        if (!rc)
+            nrg_model_release(model);
+        rc = nrg_fail(err, -EIO, name, NRG_MAPPED_CUT);
+    }
     nrg_str_release(&text);
     return rc;
 }
@@ -143,16 +146,18 @@ int nrg_model_read(const char *path, const char *format, struct nrg_model *model
 {
     bool from_stdin = !strcmp(path, "-");
     const char *name = from_stdin ? "stdin" : path;
-    int fd = from_stdin ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC), rc;
     struct stat st;
-    if (fd < 0 || fstat(fd, &st))
+    int fd = from_stdin ? STDIN_FILENO : nrg_open_readable(path, &st, err), rc;
+    if (fd < 0)
+        return fd;
+    if (from_stdin && fstat(fd, &st))
         rc = nrg_fail(err, -errno, name, "%s", strerror(errno));
     else if (!S_ISDIR(st.st_mode))
         rc = read_open_file(fd, &st, name, format, model, err);
     else
         rc = from_stdin ? nrg_fail(err, -EISDIR, name, "is a folder")
                         : read_folder(path, format, model, err);
-    if (fd >= 0 && !from_stdin)
+    if (!from_stdin)
         close(fd);
     return rc;
 }

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/input.h"
+#include "base/json_set.h"
 #include "import/foreign.h"
 #include "import/internal.h"
 
@@ -150,7 +151,8 @@ static void add_description(const struct nrg_import *im)
     if (folder > 4000 || im->format != &nrg_import_aipowermeter)
         return;
     snprintf(path, sizeof path, "%.*smetadata.json", folder, im->options->path);
-    json_t *doc = json_load_file(path, 0, NULL);
+    json_error_t why;
+    json_t *doc = nrg_json_load_file(path, 0, &why);
     const char *text = json_string_value(json_object_get(doc, "description"));
     if (text && text[0])
         nrg_store_text(im->store, "note.description", text);
@@ -244,7 +246,7 @@ int nrg_import(const struct nrg_import_options *options, struct nrg_import_resul
 int nrg_import_idle_power(const char *path, double *idle_w, struct nrg_error *err)
 {
     json_error_t why;
-    json_t *doc = json_load_file(path, 0, &why);
+    json_t *doc = nrg_json_load_file(path, 0, &why);
     if (!doc)
         return nrg_fail_at(err, -EINVAL, path, why.line > 0 ? why.line : -1, "%s", why.text);
     const json_t *value = json_object_get(doc, "avg_idle_power");

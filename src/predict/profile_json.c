@@ -403,6 +403,6 @@ int nrg_profile_parse(struct nrg_profile *profile, const char *text, size_t size
 int nrg_profile_read(struct nrg_profile *profile, const char *path, struct nrg_error *err)
 {
     json_error_t why;
-    json_t *doc = json_load_file(path, JSON_REJECT_DUPLICATES, &why);
+    json_t *doc = nrg_json_load_file(path, JSON_REJECT_DUPLICATES, &why);
     return from_json(profile, doc, &why, path, err);
 }

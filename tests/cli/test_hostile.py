@@ -1,5 +1,6 @@
 """A measured program that works against nrg: what it does to the memory, files and descriptors that it shares
 with nrg must not hang nrg, end it, or lose its own exit code."""
+import json
 import unittest
 
 from support import *
@@ -36,6 +37,91 @@ class Shared(Case):
             self.skipTest("the number of futex(2) is not known here")
         done = self.nrg("run", "-q", "-o", self.path("f.nrg"), "--", PYTHON, "-c", REQUEUE)
         self.assertEqual((done.stdout, done.returncode), (b"moved\n", 19), done.stderr)
+
+
+class Inputs(Case):
+    """FIFOs and devices where a file is expected: one line, and no waiting for a writer who never comes."""
+
+    def setUp(self):
+        super().setUp()
+        self.fifo = self.path("fifo")
+        os.mkfifo(self.fifo)
+        self.model = self.write("model.txt", "graph(%x : Float(1, 4)):\n  %y : Float(1, 4) = aten::relu(%x)\n  return (%y)\n")
+
+    def commands(self, path):
+        m = self.model
+        return (("graph", path), ("graph", m, "--params", path), ("report", path), ("attribute", path), ("export", path), ("import", path),
+                ("dataset", path), ("train", path, "-o", self.path("p")), ("evaluate", path), ("profile", "show", path),
+                ("predict", m, "--profile", path), ("predict", "--profile", path, "--against", path), ("attribute", "--layers", path, "--power-log", path),
+                ("attribute", "--layers", path, "--power-log", path, "--idle-power", path),
+                ("run", "-q", "--graph", path, "--", "true"), ("run", "-q", "--graph", m, "--graph-params", path, "--", "true"),
+                ("run", "-q", "--sensor", f"simulate:{path}", "--", "true"), ("run", "-q", "--sensor", f"replay:{path}", "--", "true"),
+                ("run", "-q", "--sensor-profile", path, "--", "true"), ("sensors", "--root", path), ("run", "-q", "-f", "-o", path, "--", "true"),
+                ("import", m, "--into", path), ("run", "-q", "--meter", f"mqtt://localhost/a?password-file={path}", "--", "true"))
+
+    def refused(self, path, user=None):
+        for command in self.commands(path):
+            with self.subTest(command):
+                done = self.nrg(*command, user=user)
+                self.assertIn(done.returncode, (1, 2, 125), done.stderr)
+                self.assertTrue(done.stderr.startswith(b"nrg"), done.stderr)
+                self.assertEqual(done.stderr.count(b"\n"), 1, done.stderr)
+
+    def test_a_fifo(self):
+        self.refused(self.fifo)
+
+    @needs_root
+    def test_a_fifo_of_another_user(self):
+        os.chmod(self.fifo, 0o644)  # who may not write must wait for a writer
+        self.refused(self.fifo, user=NOBODY)
+
+    def test_devices(self):
+        for device in ("/dev/zero", "/dev/null", "/dev/tty"):
+            if os.path.exists(device):
+                self.refused(device)
+
+    def test_pipes_that_are_open_still_work(self):
+        for command in (f"{NRG} graph --json <(cat {self.model})", f"cat {self.model} | {NRG} graph --json /dev/stdin",
+                        f"cat {self.model} | {NRG} graph --json -", f"{NRG} graph --json /dev/stdin < {self.model}"):
+            done = subprocess.run(["bash", "-c", command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env(), timeout=LIMIT_S)
+            self.assertEqual((done.returncode, done.stderr), (0, b""), command)
+            self.assertIn("schema", json.loads(done.stdout))
+
+    def test_outputs(self):
+        recording = self.path("a.nrg")
+        done = self.nrg("run", "-q", f"--json={self.fifo}", "-o", recording, "--", "sh", "-c", "exit 8")
+        self.assertEqual(done.returncode, 8)
+        self.assertIn("FIFO that nobody reads", self.one_line(done.stderr))
+        done = self.nrg("report", f"--json={self.fifo}", recording)
+        self.assertEqual(done.returncode, 1)
+        # One that is read is written as ever.
+        reader = subprocess.Popen(["cat", self.fifo], stdout=subprocess.PIPE)
+        self.started.append(reader)
+        eventually(lambda: self.nrg("report", "-q", f"--json={self.fifo}", recording).returncode == 0, "a reader")
+        self.assertIn("schema", json.loads(reader.communicate(timeout=LIMIT_S)[0]))
+
+    def test_the_models_folder(self):
+        if sanitizer_library():
+            self.skipTest("what nrg injects is not sanitized")
+        script = ("import os; d = os.environ['NRG_TORCH_MODELS']; os.mkfifo(d + '/0001-fifo.txt'); os.mkdir(d + '/0002-folder.txt');"
+                  f"os.symlink({self.model!r}, d + '/0003-link.txt'); open(d + '/0004-file.txt', 'w').write(open({self.model!r}).read());"
+                  "os._exit(21)")
+        done = self.nrg("run", "-q", "--torch", "-o", self.path("m.nrg"), "--", PYTHON, "-c", script)
+        self.assertEqual(done.returncode, 21, done.stderr)
+        for name in (b"fifo", b"folder", b"link"):
+            self.assertNotIn(name, done.stderr)
+        self.assertEqual(query(self.path("m.nrg"), "SELECT name FROM graph"), [("file",)])
+
+    def test_a_file_that_is_cut_while_it_is_read(self):
+        # Preloaded, mmap(2) itself cuts the file down to its first page right after.
+        big = self.write("big.txt", "graph(%x : Float(1, 4)):\n" + "".join(
+            f"  %y{i} : Float(1, 4) = aten::relu(%{'x' if not i else 'y%d' % (i - 1)})\n" for i in range(2000)) + "  return (%y1999)\n")
+        self.assertEqual(self.nrg("graph", "--json", big).returncode, 0)
+        env = self.env(LD_PRELOAD=preload(os.path.join(TOOLS, "libcut-mapped.so")), CUT_MAPPED=big)
+        done = self.nrg("graph", "--json", big, env=env)
+        self.assertEqual((done.returncode, done.stdout), (1, b""), done.stderr)
+        self.assertIn("big.txt: was cut while it was read", self.one_line(done.stderr))
+        self.assertEqual(os.path.getsize(big), 4096)
 
 
 if __name__ == "__main__":

@@ -5,11 +5,11 @@
 #include "cli/run/graph.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/input.h"
 #include "graph/analysis.h"
 
 #define MAX_KEPT_BYTES (64 * 1024 * 1024)
@@ -19,14 +19,15 @@ static int keep_bytes(struct nrg_run_graph *g, struct nrg_error *err)
     char buf[65536];
     struct stat st;
     ssize_t n = 0;
-    int rc = 0, fd = open(g->path, O_RDONLY | O_CLOEXEC);
-    if (fd >= 0 && !fstat(fd, &st) && st.st_size <= MAX_KEPT_BYTES)
-        while (!rc && (n = read(fd, buf, sizeof buf)) > 0)
+    int rc = 0, fd = nrg_open_regular(g->path, &st, err);
+    if (fd < 0)
+        return fd;
+    if (st.st_size <= MAX_KEPT_BYTES)
+        while (!rc && g->bytes.len <= MAX_KEPT_BYTES && (n = read(fd, buf, sizeof buf)) > 0)
             rc = nrg_str_add(&g->bytes, buf, (size_t)n);
-    if (!rc && (fd < 0 || n < 0))
+    if (!rc && n < 0)
         rc = -errno;
-    if (fd >= 0)
-        close(fd);
+    close(fd);
     return rc ? nrg_fail(err, rc, g->path, "%s", strerror(-rc)) : 0;
 }
 

@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -123,11 +124,15 @@ static void collect_one(const char *path, const char *name, struct nrg_recorder 
 static void each_file(struct nrg_run_torch *torch, struct nrg_recorder *recorder)
 {
     struct dirent **files;
+    struct stat st;
     int n = scandir(torch->models, &files, NULL, alphasort), taken = 0;
     for (int i = 0; i < n; i++) {
         char name[200], path[sizeof torch->models + sizeof files[i]->d_name + 2];
         snprintf(path, sizeof path, "%s/%s", torch->models, files[i]->d_name);
-        if (recorder && taken < MAX_MODELS && take_name(files[i]->d_name, name, sizeof name)) {
+        /* The program made the folder's files: nothing but a file is one. */
+        bool is_file = !lstat(path, &st) && S_ISREG(st.st_mode);
+        if (recorder && is_file && taken < MAX_MODELS &&
+            take_name(files[i]->d_name, name, sizeof name)) {
             collect_one(path, name, recorder);
             taken++;
         }

@@ -11,12 +11,12 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/input.h"
 #include "base/map.h"
+#include "base/mapped.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "graph/bytes.h"
@@ -131,17 +131,16 @@ static int read_shard(const struct nrg_source *index, const char *file, struct n
                      file))
         return nrg_fail(err, -ENOMEM, index->name, "out of memory");
     int fd = nrg_open_regular(path.text, &st, NULL), rc = 0;
-    void *map = MAP_FAILED;
-    if (fd >= 0 && st.st_size > 0)
-        map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
-    if (map == MAP_FAILED) {
+    struct nrg_mapped map = {0};
+    if (fd < 0 || nrg_mapped_open(&map, fd, (size_t)st.st_size)) {
         rc = nrg_model_warn(model, "shard '%.100s' is missing: its parameters are not counted",
                             file);
     } else {
-        struct nrg_source shard = {map, (size_t)st.st_size, path.text};
+        struct nrg_source shard = {map.bytes, map.size, path.text};
         rc = match_safetensors(&shard) ? read_header(&shard, model, err)
                                        : nrg_reader_torch_checkpoint.read(&shard, model, err);
-        munmap(map, (size_t)st.st_size);
+        if (nrg_mapped_close(&map))
+            rc = nrg_fail(err, -EIO, path.text, NRG_MAPPED_CUT);
     }
     if (fd >= 0)
         close(fd);
