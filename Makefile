@@ -12,7 +12,7 @@ export MESON NINJA PYTHON
 SETUP ?=
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all build deps demo test test-torch2 truth kills fuzz bench firmware firmware-table format check install clean help
+.PHONY: all build deps demo test test-torch2 truth kills power-cuts fuzz bench firmware firmware-table format check install clean help
 
 all: build
 
@@ -49,6 +49,12 @@ KILLS ?= 300
 kills: ## kill -9 at KILLS random moments of a recording (300)
 	@$(MAKE) --no-print-directory build
 	@NRG_BIN=build/nrg NRG_TOOLS=build/tests NRG_TEST_KILLS=$(KILLS) $(PYTHON) tests/support/unittest_tap.py tests/cli/test_kills.py
+
+CUTS ?= 1000
+SEED ?= 1
+power-cuts: ## opens CUTS states (1000) that a disk may show after a power cut, of each of four recordings (SEED=1)
+	@$(MAKE) --no-print-directory build
+	@NRG_BIN=build/nrg NRG_TOOLS=build/tests NRG_TEST_CUTS=$(CUTS) NRG_TEST_SEED=$(SEED) $(PYTHON) tests/support/unittest_tap.py tests/cli/test_power_cut.py
 
 FUZZ_S ?= 600
 fuzz: ## fuzzes every parser for FUZZ_S seconds each (600)
