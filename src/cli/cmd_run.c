@@ -115,6 +115,7 @@ struct session {
     struct nrg_run_torch torch;
     struct nrg_span_segment spans; /* where the command can mark spans */
     char spans_variable[NRG_RING_VARIABLE_SIZE];
+    bool begun;    /* the file is there, and ours */
     bool started;  /* the measured part has begun: there is something to show */
     int show_code; /* of showing it */
 };
@@ -244,6 +245,7 @@ static int open_recorder(struct session *s, int argc, char **argv)
         return nrg_complain(&err, EXIT_NRG_FAILED);
     if (nrg_recorder_begin(s->recorder, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
+    s->begun = true;
     lstat(s->path, &s->made); /* it has its name now */
     nrg_recorder_await_pushed(s->recorder, 0);
     if (no_spans.code)
@@ -491,7 +493,7 @@ static int run_run(struct nrg_cli *cli, void *v, int argc, char **argv)
     int shown = s.started ? show_results(&s) : 0;
     if (!argc && !code)
         code = shown;
-    bool useless = s.recorder && !s.started;
+    bool useless = s.begun && !s.started;
     nrg_recorder_free(s.recorder);
     if (useless &&
         is_still_there(&s)) /* a recording of nothing would only puzzle whoever finds it later */

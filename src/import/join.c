@@ -229,6 +229,7 @@ static int write_spans(struct join *j, struct nrg_error *err)
         nrg_store_real(j->store, "idle_w", o->idle_w);
     int closed = nrg_store_close(j->store, rc ? NULL : err);
     j->store = NULL;
+    j->made &= closed != -EEXIST; /* somebody was faster, and the file is theirs */
     return rc ? rc : closed;
 }
 

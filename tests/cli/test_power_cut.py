@@ -14,7 +14,6 @@ from support import *
 
 CUTS = int(os.environ.get("NRG_TEST_CUTS", "25"))
 SEED = int(os.environ.get("NRG_TEST_SEED", "1"))
-DISK_LOG = os.path.join(TOOLS, "libdisk-log.so")
 SPANS = os.path.join(TOOLS, "span-maker")
 POWER_W = 50
 NOTHING_YET = r"\.nrg: holds no (run|readings of the run)$"

@@ -124,6 +124,35 @@ dd if=/dev/zero of=fill bs=1k 2>/dev/null
         self.one_line(done.stderr)
         self.assertFalse(os.path.exists(self.path("ran")))
 
+    @unittest.skipUnless(is_root() and can_unshare("-m"), "needs a mount namespace")
+    def test_a_full_disk_leaves_what_was_to_be_overwritten(self):
+        script = f"""
+mount -t tmpfs -o size=64k none {self.path('disk')} && cd {self.path('disk')} || exit 99
+echo precious > old.nrg
+dd if=/dev/zero of=fill bs=1k 2>/dev/null
+{NRG} run -f -o old.nrg -- touch {self.path('ran')} || cat old.nrg
+ls -A
+"""
+        os.mkdir(self.path("disk"))
+        done = subprocess.run(["unshare", "-m", "sh", "-c", script], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, env=self.env(), timeout=LIMIT_S)
+        self.assertEqual(done.stdout, b"precious\nfill\nold.nrg\n")
+        self.assertIn("No space left", self.one_line(done.stderr))
+        self.assertFalse(os.path.exists(self.path("ran")))
+
+    def test_a_disk_that_no_longer_syncs(self):
+        os.mkdir(self.path("disk"))
+        out = self.path("disk", "s.nrg")
+        env = self.env(LD_PRELOAD=preload(DISK_LOG), NRG_TEST_DISK=self.path("disk"), NRG_TEST_SYNCS="4",
+                       NRG_TEST_DISK_LOG=self.path("log"))
+        done = self.nrg("run", "-o", out, "--", "sh", "-c", "sleep 4; exit 3", env=env)
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn(b"the command is not affected", done.stderr)
+        self.assertIn(b"duration", done.stderr)  # the table is shown all the same
+        report = self.nrg("report", "--json", out)
+        self.assertEqual(report.returncode, 0, report.stderr)
+        self.assertGreater(json.loads(report.stdout)["duration_s"], 1.5)
+
     def test_the_clock_steps_by_an_hour(self):
         for step_s in (3600, -3600):
             path = self.scenario("domain package-0\n power 50\n")

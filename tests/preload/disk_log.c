@@ -5,7 +5,7 @@
  *
  * A record is a line "t_ns operation arguments\n", after a write with its bytes. One lock is held
  * for the operation and its record, so that the order in the log is the true one. What is written
- * through memory maps (FILE-shm) is not seen.
+ * through memory maps (FILE-shm) is not seen. With NRG_TEST_SYNCS syncs fail after that many.
  */
 #undef _FILE_OFFSET_BITS /* both names of each call are defined here */
 #include <errno.h>
@@ -23,7 +23,7 @@ enum { MAX_FD = 1024 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned char known[MAX_FD]; /* descriptors of files in the folder, or of itself */
-static int log_fd = -1;
+static int log_fd = -1, n_syncs;
 
 /* The name within the folder, "." for itself, NULL for what is elsewhere. */
 static const char *inside(const char *path)
@@ -174,10 +174,15 @@ static int do_sync(int fd, long number)
 {
     if (!is_known(fd))
         return (int)syscall(number, fd);
+    const char *most = getenv("NRG_TEST_SYNCS");
     pthread_mutex_lock(&lock);
     int rc = (int)syscall(number, fd);
     if (!rc)
         put(NULL, 0, "sync %d", fd);
+    if (most && n_syncs++ >= atoi(most)) {
+        errno = EIO;
+        rc = -1;
+    }
     pthread_mutex_unlock(&lock);
     return rc;
 }

@@ -265,22 +265,63 @@ static int start_readers(struct nrg_recorder *r)
     return rc;
 }
 
+static void stop_sampling(struct nrg_recorder *r)
+{
+    uint64_t one = 1;
+    if (!r->sampling)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->sampler_stop = true;
+    pthread_cond_signal(&r->stopping);
+    pthread_mutex_unlock(&r->lock);
+    if (write(r->wake_fd, &one, sizeof one) < 0)
+        nrg_log(r->ctx, NRG_DEBUG, "waking the sampler: %s", strerror(errno));
+    pthread_join(r->sampler, NULL);
+    r->sampling = false;
+}
+
+static void stop_threads(struct nrg_recorder *r)
+{
+    stop_sampling(r);
+    if (r->memory)
+        nrg_memory_watch_stop(r->memory);
+    for (size_t i = 0; i < r->n_slow; i++)
+        nrg_slow_reader_stop(&r->slow[i]);
+    if (r->drain)
+        nrg_span_drain_stop(r->drain);
+    if (!r->writing)
+        return;
+    nrg_proctree_finish(r->tree);
+    nrg_recorder_hand_over(r);
+    nrg_queue_stop(&r->queue);
+    pthread_join(r->writer, NULL);
+    r->writing = false;
+}
+
+/* Leaves no file. */
+static int give_up(struct nrg_recorder *r, int rc)
+{
+    stop_threads(r);
+    nrg_store_discard(r->store);
+    r->store = NULL;
+    return rc;
+}
+
 int nrg_recorder_begin(struct nrg_recorder *r, struct nrg_error *err)
 {
     int64_t now = nrg_now_ns();
     nrg_store_integer(r->store, "begin_ns", now);
     int rc = nrg_store_ready(r->store, err);
-    if (rc) {
-        nrg_store_discard(r->store);
-        r->store = NULL;
-        return rc;
-    }
+    if (rc)
+        return give_up(r, rc);
     r->pace.begin_ns = now;
     rc = start_readers(r);
     nrg_recorder_first_readings(r, now);
     if (!rc)
         rc = start_sampling(r);
-    return rc ? nrg_fail(err, rc, NULL, "cannot start a thread: %s", strerror(-rc)) : 0;
+    if (!rc)
+        return 0;
+    return give_up(r, nrg_fail(err, rc, NULL, "cannot start a thread: %s", strerror(-rc)));
 }
 
 static bool awaits_reading(const struct nrg_recorder *r, int64_t t_ns)
@@ -372,39 +413,6 @@ void nrg_recorder_run(struct nrg_recorder *r, const struct nrg_run *run)
     nrg_queue_wake(&r->queue);
 }
 
-static void stop_sampling(struct nrg_recorder *r)
-{
-    uint64_t one = 1;
-    if (!r->sampling)
-        return;
-    pthread_mutex_lock(&r->lock);
-    r->sampler_stop = true;
-    pthread_cond_signal(&r->stopping);
-    pthread_mutex_unlock(&r->lock);
-    if (write(r->wake_fd, &one, sizeof one) < 0)
-        nrg_log(r->ctx, NRG_DEBUG, "waking the sampler: %s", strerror(errno));
-    pthread_join(r->sampler, NULL);
-    r->sampling = false;
-}
-
-static void stop_threads(struct nrg_recorder *r)
-{
-    stop_sampling(r);
-    if (r->memory)
-        nrg_memory_watch_stop(r->memory);
-    for (size_t i = 0; i < r->n_slow; i++)
-        nrg_slow_reader_stop(&r->slow[i]);
-    if (r->drain)
-        nrg_span_drain_stop(r->drain);
-    if (!r->writing)
-        return;
-    nrg_proctree_finish(r->tree);
-    nrg_recorder_hand_over(r);
-    nrg_queue_stop(&r->queue);
-    pthread_join(r->writer, NULL);
-    r->writing = false;
-}
-
 /* How many spans there are, and how many are missing. The drain has stopped. */
 static void store_span_totals(struct nrg_recorder *r)
 {
@@ -448,8 +456,10 @@ void nrg_recorder_free(struct nrg_recorder *r)
 {
     if (!r)
         return;
-    if (r->store)
+    if (r->store && r->pace.begin_ns)
         nrg_recorder_end(r, NULL, NULL, NULL);
+    else
+        nrg_store_discard(r->store); /* it never began */
     for (size_t i = 0; i < r->n_feeds; i++)
         nrg_feed_release(&r->feeds[i]);
     for (size_t i = 0; i < r->n_slow; i++)
