@@ -66,8 +66,9 @@ class Kills(Case):
         last_ns = query(out, "SELECT max(last_ns) FROM chunk c JOIN series s ON s.id = c.series "
                              "WHERE s.kind = 'samples'")[0][0]
         for domain in results.get("domains", ()):
-            if domain["name"] == "package-0" and domain.get("energy_j") and results["duration_s"] > 0.05:
-                self.assertAlmostEqual(domain["energy_j"] / results["duration_s"] / POWER_W, 1, delta=0.01)
+            if domain["name"] == "package-0" and domain.get("energy_j"):
+                true_j = POWER_W * results["duration_s"]
+                self.assertTrue(domain["low_j"] <= true_j * 1.001 and domain["high_j"] >= true_j * 0.999, domain)
         return {"age_s": (killed_ns - begin_ns) / 1e9, "lost_s": (killed_ns - (last_ns or begin_ns)) / 1e9}
 
     def check(self, state):
