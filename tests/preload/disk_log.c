@@ -85,22 +85,10 @@ static mode_t mode_of(int flags, va_list ap)
     return flags & (O_CREAT | O_TMPFILE) ? (mode_t)va_arg(ap, int) : 0;
 }
 
-#define OPEN(name)                                                                                 \
-    int name(const char *path, int flags, ...);                                                    \
-    int name(const char *path, int flags, ...)                                                     \
-    {                                                                                              \
-        va_list ap;                                                                                \
-        va_start(ap, flags);                                                                       \
-        mode_t mode = mode_of(flags, ap);                                                          \
-        va_end(ap);                                                                                \
-        return do_open(AT_FDCWD, path, flags, mode);                                               \
-    }
-OPEN(open)
-OPEN(open64)
-
-#define OPENAT(name)                                                                               \
-    int name(int dir, const char *path, int flags, ...);                                           \
-    int name(int dir, const char *path, int flags, ...)                                            \
+/* `...` is what comes before the path. */
+#define OPEN(name, dir, ...)                                                                       \
+    int name(__VA_ARGS__ const char *path, int flags, ...);                                        \
+    int name(__VA_ARGS__ const char *path, int flags, ...)                                         \
     {                                                                                              \
         va_list ap;                                                                                \
         va_start(ap, flags);                                                                       \
@@ -108,8 +96,11 @@ OPEN(open64)
         va_end(ap);                                                                                \
         return do_open(dir, path, flags, mode);                                                    \
     }
-OPENAT(openat)
-OPENAT(openat64)
+#define COMMA ,
+OPEN(open, AT_FDCWD, )
+OPEN(open64, AT_FDCWD, )
+OPEN(openat, dir, int dir COMMA)
+OPEN(openat64, dir, int dir COMMA)
 
 int close(int fd)
 {
