@@ -260,6 +260,18 @@ static void add_inside(const struct adder *a, size_t place)
     }
 }
 
+/* Where the spans of a walk find their rows. */
+static uint32_t *map_places(const struct adder *a, struct nrg_arena *arena)
+{
+    size_t n = a->e->walk.rows->n;
+    uint32_t *map = nrg_arena_array(arena, n + 1, sizeof *map);
+    for (size_t i = 0; map && i <= n; i++) {
+        bool used = i && i < n && (a->e->rows[i].calls || a->e->rows[i].stretches);
+        map[i] = used ? (uint32_t)a->row_of[a->view->view_of[i]] : UINT32_MAX;
+    }
+    return map;
+}
+
 static void add_rows(const struct adder *a)
 {
     size_t n = a->b->n;
@@ -311,13 +323,23 @@ int nrg_buckets_of_rows(const struct nrg_engine *e, const struct nrg_view *view,
     a.stamp = nrg_arena_array(&scratch, view->n + 1, sizeof *a.stamp);
     const struct nrg_range_error *errors = make_errors(e, arena);
     const int64_t *edges_ns = relative_edges(e, arena);
+    const uint32_t *places = map_places(&a, arena);
     int rc = arena->failed || scratch.failed ? -ENOMEM : 0;
     if (!rc) {
         add_rows(&a);
         memcpy(domain, b->domain, b->n_parts * b->n * sizeof *domain);
-        *out = (struct nrg_attribution_buckets){b->n,       b->n_parts, edges_ns, domain,
-                                                errors,     a.row_j,    a.row_s,  a.row_calls,
-                                                a.inside_j, a.inside_s};
+        *out = (struct nrg_attribution_buckets){.n = b->n,
+                                                .n_domains = b->n_parts,
+                                                .edges_ns = edges_ns,
+                                                .domain = domain,
+                                                .errors = errors,
+                                                .row_j = a.row_j,
+                                                .row_s = a.row_s,
+                                                .row_calls = a.row_calls,
+                                                .row_of_place = places,
+                                                .n_places = e->walk.rows->n,
+                                                .inside_j = a.inside_j,
+                                                .inside_s = a.inside_s};
         rows->buckets = out;
     }
     nrg_arena_release(&scratch);

@@ -30,4 +30,16 @@ int nrg_inflate_functions(void *library, struct nrg_zlib *functions);
  */
 int nrg_inflate(void *library, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size);
 
+/*
+ * The other way: a gzip stream, handed out piece by piece. new, put as often as needed, finish,
+ * free (NULL is accepted). `out` gets the bytes; a negative return of it stops and is returned.
+ * new: NULL when zlib is not there or memory is not.
+ */
+struct nrg_gzip;
+typedef int (*nrg_gzip_out)(void *arg, const uint8_t *bytes, size_t n);
+struct nrg_gzip *nrg_gzip_new(nrg_gzip_out out, void *arg);
+int nrg_gzip_put(struct nrg_gzip *gzip, const void *bytes, size_t n);
+int nrg_gzip_finish(struct nrg_gzip *gzip);
+void nrg_gzip_free(struct nrg_gzip *gzip);
+
 #endif

@@ -107,6 +107,7 @@ extern const struct nrg_command nrg_cmd_report;
 extern const struct nrg_command nrg_cmd_run;
 extern const struct nrg_command nrg_cmd_sensors;
 extern const struct nrg_command nrg_cmd_train;
+extern const struct nrg_command nrg_cmd_view;
 
 /* The type of the field is in the comment. A number out of its range is not valid. */
 extern const struct nrg_opt_type nrg_opt_flag, nrg_opt_string, nrg_opt_list, nrg_opt_duration,

@@ -73,22 +73,39 @@ static double carbon_intensity(const struct nrg_recording *recording,
     return g_per_kwh;
 }
 
-int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *o, FILE *text_out)
+int nrg_report_make(struct nrg_report *report, struct nrg_recording *recording,
+                    const struct nrg_show_options *o, struct nrg_error *err)
 {
-    struct nrg_error err;
     struct nrg_summary *runs;
-    int n = summarise_runs(recording, (enum nrg_split)o->split, &runs, &err);
+    int n = summarise_runs(recording, (enum nrg_split)o->split, &runs, err);
     if (n < 0)
-        return nrg_complain(&err, 1);
-    struct nrg_report report = {
+        return n;
+    *report = (struct nrg_report){
         .recording = recording,
         .runs = runs,
         .n_runs = (size_t)n,
         .model = nrg_model_counts_of(recording),
-        .options = {.colour = text_out && nrg_use_colour(text_out),
-                    .all_processes = o->all_processes,
+        .options = {.all_processes = o->all_processes,
                     .carbon_g_per_kwh = carbon_intensity(recording, o)},
     };
+    return 0;
+}
+
+void nrg_report_release(struct nrg_report *report)
+{
+    struct nrg_summary *runs = (struct nrg_summary *)(uintptr_t)report->runs;
+    for (size_t i = 0; i < report->n_runs; i++)
+        nrg_summary_release(&runs[i]);
+    free(runs);
+}
+
+int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *o, FILE *text_out)
+{
+    struct nrg_error err;
+    struct nrg_report report;
+    if (nrg_report_make(&report, recording, o, &err))
+        return nrg_complain(&err, 1);
+    report.options.colour = text_out && nrg_use_colour(text_out);
     int code = 0;
     if (text_out) {
         struct nrg_fitted text;
@@ -99,8 +116,6 @@ int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *o, 
         code = nrg_print_json(nrg_report_json(&report), o->json);
     if (o->print == NRG_PRINT_ENERGY)
         print_energy(&report);
-    for (int i = 0; i < n; i++)
-        nrg_summary_release(&runs[i]);
-    free(runs);
+    nrg_report_release(&report);
     return code;
 }

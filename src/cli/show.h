@@ -35,6 +35,11 @@ extern const struct nrg_choice nrg_split_rules[], nrg_print_choices[];
 
 /* False when --print and --json both want stdout. */
 bool nrg_show_fits(const struct nrg_show_options *options);
+/* Summaries of all runs but the baseline. 0 or -errno with err. */
+struct nrg_report;
+int nrg_report_make(struct nrg_report *report, struct nrg_recording *recording,
+                    const struct nrg_show_options *options, struct nrg_error *err);
+void nrg_report_release(struct nrg_report *report);
 /* Prints text to `text_out` (NULL: none), and JSON and the number where asked. Exit code 0 or 1. */
 int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *options,
              FILE *text_out);

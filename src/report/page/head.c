@@ -1,0 +1,146 @@
+/*
+ * What the page says once of a recording: the report as `nrg report --json` has it, and what the
+ * attribution says of its domains. With --redact, what may name people or places is taken out of
+ * it.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "base/json_set.h"
+#include "report/attribution/report.h"
+#include "report/page/internal.h"
+
+/* Texts about the machine and the run that name nobody. */
+static const char *const harmless[] = {
+    "nrg_version", "cpu", "cpus", "kernel", "architecture", "spans", "spans_dropped", NULL,
+};
+
+static bool is_harmless(const char *key)
+{
+    for (size_t i = 0; harmless[i]; i++)
+        if (!strcmp(key, harmless[i]))
+            return true;
+    return false;
+}
+
+/* The program's name without its folder and arguments. */
+static void keep_first_word(json_t *o, const char *key)
+{
+    const char *text = json_string_value(json_object_get(o, key));
+    if (!text)
+        return;
+    size_t n = strcspn(text, " \t\n");
+    const char *slash = memrchr(text, '/', n);
+    const char *word = slash ? slash + 1 : text;
+    json_object_set_new(o, key, json_stringn(word, n - (size_t)(word - text)));
+}
+
+static void redact(json_t *report)
+{
+    json_t *meta = json_object_get(report, "metadata"), *value;
+    const char *key;
+    void *next;
+    size_t i;
+    json_object_foreach_safe(meta, next, key, value) if (!is_harmless(key))
+        json_object_del(meta, key);
+    keep_first_word(report, "command");
+    json_object_del(report, "recording");
+    json_object_del(report, "containers");
+    json_array_foreach(json_object_get(report, "processes"), i, value)
+    {
+        keep_first_word(value, "command");
+        json_object_del(value, "container");
+        json_object_del(value, "unit");
+    }
+    json_array_foreach(json_object_get(report, "domains"), i, value)
+        json_object_del(value, "source");
+}
+
+static json_t *domain_json(const struct nrg_attribution *a, size_t i)
+{
+    const struct nrg_attribution_domain *d = &a->domains[i];
+    const struct nrg_range_error *e = &a->buckets->errors[i];
+    json_t *o = json_object(), *error = json_object();
+    nrg_json_text(o, "name", nrg_attribution_domain_name(d));
+    nrg_json_text(o, "provenance", nrg_provenance_name(d->domain->channel->channel.provenance));
+    nrg_json_text(o, "method", nrg_method_name(d->method));
+    nrg_json_text(o, "why", d->why);
+    nrg_json_text(o, "idle_source", d->idle_source);
+    NRG_JSON_REALS(o, {"idle_w", d->idle_w}, {"total_j", d->total_j}, {"idle_j", d->idle_j},
+                   {"other_processes_j", d->other_processes_j},
+                   {"unattributed_j", d->unattributed_j}, {"scale_low", d->scale.low},
+                   {"scale_high", d->scale.high});
+    NRG_JSON_REALS(error, {"factor_low", e->factor_low}, {"factor_high", e->factor_high},
+                   {"fixed_j", e->fixed_j}, {"update_s", e->update_s}, {"per_s_j", e->per_s_j},
+                   {"noise_j2_per_s", e->noise_j2_per_s}, {"most_w", e->most_w});
+    json_object_set_new(o, "error", error);
+    return o;
+}
+
+static json_t *units_json(const struct nrg_attribution *a)
+{
+    json_t *units = json_array();
+    for (size_t i = 0; i < a->n_units; i++) {
+        const struct nrg_unit_use *u = &a->units[i];
+        json_t *o = json_object();
+        json_object_set_new(o, "name", nrg_json_string(u->name));
+        nrg_json_text(o, "kind", u->kind);
+        nrg_json_text(o, "phase", u->phase);
+        NRG_JSON_REALS(o, {"amount", u->amount}, {"energy_j", u->energy_j}, {"low_j", u->low_j},
+                       {"high_j", u->high_j}, {"time_s", u->time_s});
+        json_array_append_new(units, o);
+    }
+    return units;
+}
+
+/* What a note is about may be a file: then with its name alone, where names are left out. */
+static json_t *note_json(const struct nrg_missing *note, bool redacted)
+{
+    const char *slash = redacted ? strrchr(note->what, '/') : NULL;
+    return json_pack("{s:o, s:o}", "what", nrg_json_string(slash ? slash + 1 : note->what), "why",
+                     nrg_json_string(note->why));
+}
+
+static json_t *attribution_json(const struct nrg_attribution *a, bool redacted)
+{
+    json_t *o = json_object(), *domains = json_array(), *notes = json_array();
+    nrg_json_text(o, "method", nrg_method_name(a->method));
+    nrg_json_text(o, "provenance", nrg_provenance_name(a->provenance));
+    NRG_JSON_REALS(o, {"total_j", a->total_j}, {"total_low_j", a->total_low_j},
+                   {"total_high_j", a->total_high_j}, {"idle_j", a->idle_j},
+                   {"other_processes_j", a->other_processes_j},
+                   {"unattributed_j", a->unattributed_j}, {"scale_low", a->scale.low},
+                   {"scale_high", a->scale.high});
+    nrg_json_count(o, "spans", (int64_t)a->spans);
+    for (size_t i = 0; i < a->n_domains; i++)
+        json_array_append_new(domains, domain_json(a, i));
+    for (size_t i = 0; i < a->n_notes; i++)
+        json_array_append_new(notes, note_json(&a->notes[i], redacted));
+    json_object_set_new(o, "domains", domains);
+    json_object_set_new(o, "notes", notes);
+    json_object_set_new(o, "per", units_json(a));
+    return o;
+}
+
+int nrg_page_head(struct nrg_page_data *d)
+{
+    const struct nrg_page_run *run = d->run;
+    const struct nrg_attribution_buckets *b = run->attribution->buckets;
+    json_t *report = nrg_report_json(run->report);
+    int64_t began_ns =
+        nrg_recording_realtime_ns(run->recording, run->attribution->summary.begin_ns);
+    if (run->redact)
+        redact(report);
+    nrg_json_text(d->head, "schema", "nrg.page/1");
+    nrg_json_text(d->head, "nrg_version", NRG_VERSION);
+    json_object_set_new(d->head, "redacted", json_boolean(run->redact));
+    json_object_set_new(d->head, "report", report);
+    json_object_set_new(d->head, "attribution", attribution_json(run->attribution, run->redact));
+    if (began_ns > 0)
+        nrg_json_real(d->head, "began_s", (double)began_ns * 1e-9);
+    json_object_set_new(d->head, "buckets",
+                        json_pack("{s:I, s:I, s:I}", "n", (json_int_t)b->n, "width_ns",
+                                  (json_int_t)(b->n > 1 ? b->edges_ns[1] : b->edges_ns[b->n]),
+                                  "duration_ns", (json_int_t)b->edges_ns[b->n]));
+    return report ? 0 : -ENOMEM;
+}

@@ -1,0 +1,258 @@
+"""nrg report --html and nrg view: what is inside the page, and what a real browser makes of it.
+
+The data of a page is read here by code of its own, from docs/page.md and src/report/page/internal.h. The browser (Debian's
+Chromium through playwright-core) is used where node, the npm registry and Chromium can be had; else that part is skipped and
+says why. web/test/browser.mjs looks, this file judges.
+"""
+import array
+import base64
+import functools
+import gzip
+import json
+import math
+import os
+import random
+import re
+import shutil
+import sqlite3
+import struct
+import subprocess
+import unittest
+
+from spans_file import Spans, power_log
+from support import TOP, Case, sanitizer_library
+
+WEB = os.path.join(TOP, "web")
+KINDS = {"f8": "d", "f4": "f", "u4": "I", "i4": "i", "u1": "B"}
+HOSTILE = ["</script><script>alert(1)</script>", "<!--", "<img src=x onerror=alert(1)>", '" onmouseover="alert(1)', "'; --", "\u202eright to left",
+           "😀 層", "x" * 10240, "=1+1", "]]>", "&lt;b&gt;", "\u2028", "${alert(1)}", "<!--nrg-data-->"]
+
+
+def blobs(page):
+    """Head and arrays of each recording in a page."""
+    out = []
+    for text in re.findall(r'<script type="application/octet-stream" class="nrg-run">([A-Za-z0-9+/=]*)</script>', page):
+        data = gzip.decompress(base64.b64decode(text))
+        size = struct.unpack_from("<I", data)[0]
+        head, at, arrays = json.loads(data[8:8 + size]), (8 + size + 7) // 8 * 8, {}
+        for name, kind, n in head["arrays"]:
+            arrays[name] = array.array(KINDS[kind])
+            arrays[name].frombytes(data[at:at + n * int(kind[1])])
+            at = (at + n * int(kind[1]) + 7) // 8 * 8
+        assert at == len(data)
+        out.append((head, arrays))
+    return out
+
+
+class PageCase(Case):
+    def imported(self, powers, period_s=0.01, name="run.nrg"):
+        path = self.path(name)
+        log = self.write("power.log", power_log(powers, period_s))
+        done = self.nrg("import", "-q", "-f", "-o", path, log)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return path
+
+    def steps(self, path, names=("a", "b"), n=5, length=0.4):
+        spans = Spans()
+        for i in range(n):
+            at, part = length * i, length / len(names)
+            spans.span(at, at + length, "step", "step", number=i, inside=[
+                dict(begin_s=at + k * part, end_s=at + (k + 1) * part, text=text, kind="module", detail="Linear") for k, text in enumerate(names)])
+        spans.write(path)
+        return path
+
+    def page(self, *recordings, options=()):
+        path = recordings[0] + ".html"
+        done = self.nrg("report", *options, "-q", "--html", path, *recordings)
+        self.assertEqual((done.returncode, done.stderr), (0, b""))
+        with open(path, encoding="utf-8") as file:
+            return path, file.read()
+
+    def recordings(self):
+        """Of several kinds: two levels of power, a noisy one, gaps, many rows, an estimate."""
+        rng = random.Random(4)
+        return [self.steps(self.imported([10] * 100 + [20] * 101, name="levels.nrg")),
+                self.steps(self.imported([rng.uniform(5, 50) for _ in range(401)], name="noise.nrg"), n=10),
+                self.steps(self.imported([30] * 21, 0.1, name="slow.nrg")),
+                self.steps(self.imported([5 + i % 7 for i in range(1001)], 0.02, name="long.nrg"), names=[f"m{i}" for i in range(40)], n=12, length=1.6)]
+
+
+class Data(PageCase):
+    def test_rows_and_buckets_are_the_attribution(self):
+        path = self.steps(self.imported([10] * 100 + [20] * 101))
+        (head, a), = blobs(self.page(path)[1])
+        doc = json.loads(self.nrg("attribute", "--json", path).stdout)
+        self.assertEqual(head["schema"], "nrg.page/1")
+        self.assertEqual([head["strings"][i] for i in a["row_name"]], [row["name"] for row in doc["rows"]])
+        for i, row in enumerate(doc["rows"]):
+            self.assertAlmostEqual(a["row_energy_j"][i], row["energy_j"], places=8)
+            own = a["entry_j"][a["row_first"][i]:a["row_first"][i + 1]]
+            self.assertAlmostEqual(sum(own), row["energy_self_j"], delta=1e-5)
+            self.assertEqual(sum(a["entry_calls"][a["row_first"][i]:a["row_first"][i + 1]]), row["calls"])
+        self.assertAlmostEqual(sum(a["domain_buckets"][0::6]), doc["total_j"], places=8)
+        self.assertEqual(len(a["span_row"]), doc["spans"])
+        self.assertEqual(head["buckets"]["duration_ns"], 2 * 10**9)
+
+    def test_series_and_gaps(self):
+        path = self.imported([10] * 50 + [20] * 51, 0.02)
+        (head, a), = blobs(self.page(path)[1])
+        n = head["series"]["n"]
+        power = next(k for k, c in enumerate(head["channels"]) if c["in_total"])
+        values = a["series"][power * n:(power + 1) * n]
+        self.assertAlmostEqual(values[n // 4], 10, places=3)
+        self.assertAlmostEqual(values[3 * n // 4], 20, places=3)
+
+    def test_no_name_leaves_its_element(self):
+        self.longMessage = False  # names of 10 kB
+        path = self.steps(self.imported([10] * 201), names=HOSTILE)
+        page = self.page(path)[1]
+        frame = open(os.path.join(WEB, "dist", "page.html"), encoding="utf-8").read()
+        self.assertEqual(re.sub(r'<script type="application/octet-stream" class="nrg-run">[A-Za-z0-9+/=]*</script>\n', "<!--nrg-data-->", page), frame)
+        (head, a), = blobs(page)
+        names = {head["strings"][i] for i in a["row_name"]}
+        self.assertLess(set(HOSTILE), names)
+
+    def test_empty_page_is_small_and_strict(self):
+        frame = open(os.path.join(WEB, "dist", "page.html"), encoding="utf-8").read()
+        self.assertLess(len(frame.encode()), 150_000)
+        policy = re.search(r'Content-Security-Policy" content="([^"]*)"', frame)[1]
+        self.assertTrue(policy.startswith("default-src 'none'; script-src 'sha256-"), policy)
+        self.assertNotIn("unsafe", policy)
+        self.assertNotRegex(frame, r'(src|href)="(https?:)?//')
+
+    def test_several_recordings(self):
+        paths = self.recordings()[:3]
+        self.assertEqual(len(blobs(self.page(*paths)[1])), 3)
+
+    def test_redact(self):
+        path = self.imported([10] * 201)
+        db = sqlite3.connect(path)
+        db.execute("INSERT OR REPLACE INTO meta VALUES('command_line', '/opt/ann/bin/train --token SECRET')")
+        db.execute("INSERT OR REPLACE INTO meta VALUES('host', 'HOSTNAME')")
+        db.execute("INSERT OR REPLACE INTO meta VALUES('cpu', 'Some CPU')")
+        db.commit()
+        db.close()
+        shown, hidden = (json.dumps(blobs(self.page(path, options=o)[1])[0][0]) for o in ((), ("--redact",)))
+        for text in ("SECRET", "HOSTNAME", "/opt/ann", path):
+            self.assertIn(text, shown)
+            self.assertNotIn(text, hidden)
+        self.assertIn("Some CPU", hidden)
+        self.assertIn('"train"', hidden)
+
+    def test_bad_input(self):
+        good, out = self.imported([10] * 21), self.path("out.html")
+        bad = self.write("bad.nrg", "not a recording")
+        for options, code, text in (((bad, "--html", out), 1, "bad.nrg"), ((good, bad, "--html", out), 1, "bad.nrg"), (("--html", out), 2, "wants a recording"),
+                                    ((good, "--html", out, "--json"), 2, "does not go with"), ((good, "--redact"), 2, "is for --html"),
+                                    ((good, "--html", self.path("no/such/folder.html")), 1, "cannot write")):
+            done = self.nrg("report", *options)
+            self.assertEqual(done.returncode, code, done.stderr)
+            self.assertIn(text, done.stderr.decode())
+            self.assertFalse(os.path.exists(out), "half a page was left")
+
+    def test_view_says_where(self):
+        path = self.imported([10] * 21)
+        done = self.nrg("view", path, env={**os.environ, "DISPLAY": "", "TMPDIR": self.path("")})
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(done.stdout.decode().strip(), encoding="utf-8") as file:
+            self.assertEqual(len(blobs(file.read())), 1)
+
+
+@functools.cache
+def node_problem():
+    """Why the web part can't be tested here; '' when it can. Installs what web/package-lock.json names."""
+    if sanitizer_library():
+        return "the plain build's run has it"
+    if not shutil.which("node") or not shutil.which("npm"):
+        return "node and npm are not here"
+    if not os.path.exists(os.path.join(WEB, "node_modules", ".package-lock.json")):
+        done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=60000"], cwd=WEB, capture_output=True, text=True)
+        if done.returncode:
+            return f"npm ci failed: {done.stderr.strip().splitlines()[-1:]}"
+    return ""
+
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
+
+
+class Sources(PageCase):
+    def setUp(self):
+        super().setUp()
+        if node_problem():
+            self.skipTest(node_problem())
+
+    def run_node(self, *command):
+        done = subprocess.run(command, cwd=WEB, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
+    def test_the_bundle_is_what_the_sources_give(self):
+        self.run_node("node", "build.mjs", "--check")
+
+    def test_types_lint_and_arithmetic(self):
+        self.run_node("npx", "tsc", "--noEmit")
+        self.run_node("npx", "biome", "lint", "--error-on-warnings", "src", "test", "build.mjs")
+        self.run_node("npx", "vitest", "run")
+
+
+class Browser(PageCase):
+    def setUp(self):
+        super().setUp()
+        problem = node_problem() or ("" if CHROMIUM else "chromium is not here")
+        if problem:
+            self.skipTest(problem)
+
+    def look(self, *pages):
+        job = json.dumps({"chromium": CHROMIUM, "pages": [{"file": file, "ranges": ranges, **more} for file, ranges, more in pages]})
+        done = subprocess.run(["node", "test/browser.mjs"], cwd=WEB, input=job, capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        seen = json.loads(done.stdout)
+        for page in seen:
+            self.assertEqual((page["errors"], page["requests"], page["axe"]), ([], [], {"light": [], "dark": []}), page["file"])
+            self.assertLessEqual(page["overflow"], 390)
+        return seen
+
+    def test_selections_equal_the_terminal(self):
+        rng, pages = random.Random(14), []
+        paths = self.recordings()
+        for path in paths:
+            file, page = self.page(path)
+            duration_s = blobs(page)[0][0]["buckets"]["duration_ns"] / 1e9
+            ranges = [sorted(rng.uniform(0, duration_s) for _ in range(2)) for _ in range(int(os.environ.get("NRG_PAGE_RANGES", "6")))]
+            pages.append((file, ranges, {}))
+        for path, seen in zip(paths, self.look(*pages)):
+            for got in seen["selections"] + [seen["keys"]["longer"], seen["mouse"]["dragged"]]:
+                got = {key: float(value) for key, value in got.items()}
+                doc = json.loads(self.nrg("attribute", "--json", "--from", repr(got["from-s"]), "--to", repr(got["to-s"]), path).stdout)
+                self.assertEqual((doc["from_s"], doc["to_s"]), (got["from-s"], got["to-s"]))
+                for key, name in (("selection-energy-j", "total_j"), ("selection-low-j", "total_low_j"), ("selection-high-j", "total_high_j")):
+                    self.assertTrue(math.isclose(got[key], doc[name], rel_tol=1e-6), (path, got, key, doc[name]))
+            self.assertIn("from=", seen["keys"]["address"])
+            self.assertGreater(float(seen["keys"]["longer"]["to-s"]), float(seen["keys"]["selected"]["to-s"]))
+            for cleared in (seen["keys"]["cleared"], seen["mouse"]["cleared"]):
+                self.assertEqual(cleared, seen["keys"]["whole"])
+            self.assertLess(len(seen["search"]["found"]), len(seen["search"]["all"]))
+            self.assertEqual(sorted(seen["search"]["sorted"], key=str.casefold)[0][:1], seen["search"]["sorted"][0][:1])
+            self.assertGreaterEqual(seen["painted"], 2)
+
+    def test_odd_recordings(self):
+        hostile = self.steps(self.imported([10] * 201, name="hostile.nrg"), names=HOSTILE)
+        no_spans = self.imported([10] * 201, name="nospans.nrg")
+        two = self.imported([10, 10], name="two.nrg")
+        gaps = self.imported([10] * 5, 30, name="gaps.nrg")
+        run = self.path("nosensor.nrg")
+        done = self.nrg("run", "-q", "-o", run, "--sensor", "none", "--", "true")
+        files = [hostile, no_spans, two, gaps] + ([run] if done.returncode == 0 else [])
+        seen = self.look(*((self.page(path)[0], [], {}) for path in files))
+        self.assertTrue(any("</script><script>alert(1)</script>" in name for name in seen[0]["search"]["all"]))
+        for page in seen:
+            self.assertFalse("This page can't be shown" in page["text"], page["file"])
+        self.assertTrue("What is missing" in seen[1]["text"])
+
+    def test_several_runs(self):
+        file, _ = self.page(*self.recordings()[:2])
+        seen, = self.look((file, [], {}))
+        self.assertIn("Side by side", seen["text"])
+
+
+if __name__ == "__main__":
+    unittest.main()

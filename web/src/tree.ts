@@ -1,0 +1,107 @@
+// Trees that a flame graph shows. All of them add up to the machine: what belongs to no span has boxes of its own.
+import type { Run } from "./data";
+import type { Range } from "./range";
+
+export interface Box {
+  label: string;
+  kind: string;
+  row: number; // -1: no row
+  value: number; // what its width is
+  energy_j: number;
+  low_j: number;
+  high_j: number;
+  time_s: number;
+  calls: number;
+  children: Box[];
+  rest: boolean; // idle, others, unattributed
+}
+
+export type Weight = "joules" | "seconds";
+export type Shape = "calls" | "kinds";
+
+const box = (label: string, kind: string, energy_j: number, rest = false): Box => ({
+  label, kind, row: -1, value: energy_j, energy_j, low_j: Number.NaN, high_j: Number.NaN, time_s: Number.NaN, calls: Number.NaN, children: [], rest,
+});
+
+function row_box(run: Run, r: Range, i: number, weight: Weight): Box {
+  return {
+    label: run.label(i), kind: run.kind(i), row: i, value: weight === "joules" ? r.all_j[i] || 0 : r.all_s[i], energy_j: r.all_j[i],
+    low_j: r.low_j[i], high_j: r.high_j[i], time_s: r.all_s[i], calls: r.calls[i], children: [], rest: false,
+  };
+}
+
+function call_tree(run: Run, r: Range, weight: Weight): Box[] {
+  const { row_parent } = run.array;
+  const boxes: Box[] = new Array(run.n_rows);
+  const top: Box[] = [];
+  for (let i = 0; i < run.n_rows; i++) {
+    boxes[i] = row_box(run, r, i, weight);
+    if (!(boxes[i].value > 0)) continue;
+    if (row_parent[i] < 0) top.push(boxes[i]);
+    else boxes[row_parent[i]].children.push(boxes[i]);
+  }
+  return top;
+}
+
+/** Own energy by kind of span, and in it by name. */
+function kind_tree(run: Run, r: Range, weight: Weight): Box[] {
+  const kinds = new Map<string, Box>();
+  const names = new Map<string, Box>();
+  for (let i = 0; i < run.n_rows; i++) {
+    const value = weight === "joules" ? r.self_j[i] : r.self_s[i];
+    if (!(value > 0)) continue;
+    const kind = run.kind(i);
+    const name = run.detail(i) || run.name(i);
+    const outer = kinds.get(kind) ?? box(kind, "kind", 0);
+    kinds.set(kind, outer);
+    const inner = names.get(`${kind}\n${name}`) ?? box(name, kind, 0);
+    if (!names.has(`${kind}\n${name}`)) {
+      names.set(`${kind}\n${name}`, inner);
+      outer.children.push(inner);
+      inner.row = i;
+      inner.time_s = inner.calls = 0;
+    }
+    for (const b of [outer, inner]) {
+      b.value += value;
+      b.energy_j += r.self_j[i];
+      b.time_s = (b.time_s || 0) + r.self_s[i];
+    }
+    inner.calls += r.calls[i];
+  }
+  return [...kinds.values()];
+}
+
+/** `all`: with what belongs to no span. */
+export function tree_of(run: Run, r: Range, shape: Shape, weight: Weight, all = true): Box {
+  const children = shape === "calls" ? call_tree(run, r, weight) : kind_tree(run, r, weight);
+  const rows_j = r.total.energy_j - r.total.idle_j - r.total.other_j - r.unattributed_j;
+  const root = all ? box("machine", "total", r.total.energy_j) : box("all spans", "total", rows_j);
+  if (all) {
+    root.low_j = r.total.low_j;
+    root.high_j = r.total.high_j;
+  }
+  root.time_s = r.to_s - r.from_s;
+  root.children = children;
+  if (weight === "joules" && all)
+    root.children.push(box("idle", "idle", r.total.idle_j, true), box("other processes", "others", r.total.other_j, true),
+      box("unattributed", "unattributed", r.unattributed_j, true));
+  sort(root);
+  const inside = root.children.reduce((sum, c) => sum + Math.max(0, c.value), 0);
+  root.value = weight === "joules" ? Math.max(inside, root.energy_j) : inside;
+  return root;
+}
+
+function sort(b: Box) {
+  b.children = b.children.filter((c) => c.value > 0).sort((x, y) => Number(x.rest) - Number(y.rest) || y.value - x.value);
+  for (const c of b.children) sort(c);
+}
+
+/** Half of the interval over the energy; 1 or more: not resolved. */
+export const doubt = (b: Box) => (b.energy_j > 0 && Number.isFinite(b.high_j - b.low_j) ? (b.high_j - b.low_j) / 2 / b.energy_j : Number.NaN);
+
+/** Where a row stands, as one text: what runs are compared by. */
+export function path_of(run: Run, row: number): string {
+  const parts: string[] = [];
+  for (let i = row; i >= 0; i = run.array.row_parent[i]) parts.push(`${run.kind(i)}\t${run.name(i)}`);
+  return parts.reverse().join("\n");
+}

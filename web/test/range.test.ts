@@ -1,0 +1,119 @@
+// The arithmetic of selections, against closed forms.
+import { describe, expect, test } from "vitest";
+import { edge_s, nearest_edge, parse } from "../src/data";
+import { domain_sum, range_of, row_end } from "../src/range";
+import { tree_of } from "../src/tree";
+
+const SIZES: Record<string, number> = { f8: 8, f4: 4, u4: 4, i4: 4, u1: 1 };
+const KINDS = { f8: Float64Array, f4: Float32Array, u4: Uint32Array, i4: Int32Array, u1: Uint8Array };
+
+/** Bytes as nrg writes them. */
+function blob(head: object, arrays: [string, keyof typeof KINDS, number[]][]): ArrayBuffer {
+  const text = new TextEncoder().encode(JSON.stringify({ ...head, arrays: arrays.map(([n, t, v]) => [n, t, v.length]) }));
+  const up = (n: number) => Math.ceil(n / 8) * 8;
+  const size = arrays.reduce((at, [, t, v]) => up(at + SIZES[t] * v.length), up(8 + text.length));
+  const out = new ArrayBuffer(size);
+  new Uint32Array(out, 0, 1)[0] = text.length;
+  new Uint8Array(out, 8).set(text);
+  let at = up(8 + text.length);
+  for (const [, t, v] of arrays) {
+    new KINDS[t](out, at, v.length).set(v);
+    at = up(at + SIZES[t] * v.length);
+  }
+  return out;
+}
+
+const exact = { factor_low: 1, factor_high: 1, fixed_j: 0, update_s: 0, per_s_j: 0, noise_j2_per_s: 0, most_w: 0 };
+const nan = Number.NaN;
+
+/** Four buckets of 1 s, the last of 0.5 s; 10 J each, 2 idle, 1 others; a row with 5 J each, one inside of it with 1 J in the second. */
+function made(error = exact, band = [nan, nan]) {
+  const bucket = (s: number) => [10, 2, 1, s, ...band];
+  const row = (x: number, y: number) => [x, y];
+  const head = {
+    strings: ["", "outer", "inner"], span_tick_ns: 100, tracks: [], channels: [], series: { n: 0, period_ns: 1, processes: 0 },
+    buckets: { n: 4, width_ns: 1e9, duration_ns: 3.5e9 }, attribution: { domains: [{ name: "a", error }] }, report: {},
+  };
+  return parse(blob(head, [
+    ["row_label", "u4", [1, 2]], ["row_name", "u4", [1, 2]], ["row_kind", "u4", [0, 0]], ["row_detail", "u4", [0, 0]], ["row_parent", "i4", [-1, 0]],
+    ["row_energy_j", "f8", row(21, 1)], ["row_low_j", "f8", row(19, 0)], ["row_high_j", "f8", row(24, 5)], ["row_random_j", "f8", row(1, 0)],
+    ["domain_buckets", "f8", [1, 1, 1, 0.5].flatMap(bucket)],
+    ["row_first", "u4", [0, 4, 5]], ["entry_bucket", "u4", [0, 1, 2, 3, 1]], ["entry_calls", "u4", [1, 1, 1, 1, 3]],
+    ["entry_j", "f4", [5, 5, 5, 5, 1]], ["entry_s", "f4", [1, 1, 1, 0.5, 0.25]], ["span_step", "u4", [10_000_000, 5_000_000]], ["span_length", "u4", [5_000_000, 5_000_000]],
+  ]));
+}
+
+describe("data", () => {
+  test("spans are found again", () => {
+    const run = made();
+    for (const [i, [begin, end]] of [[0.5, 1], [1, 1.5]].entries()) {
+      expect(run.span_begin[i]).toBeCloseTo(begin, 12);
+      expect(run.span_end[i]).toBeCloseTo(end, 12);
+    }
+  });
+  test("edges", () => {
+    const run = made();
+    expect([0, 1, 3, 4].map((i) => edge_s(run, i))).toEqual([0, 1, 3, 3.5]);
+    expect([-1, 0.4, 0.6, 3.2, 3.4, 99].map((s) => nearest_edge(run, s))).toEqual([0, 0, 1, 3, 4, 4]);
+  });
+});
+
+describe("domains", () => {
+  test("sums", () => {
+    expect(domain_sum(made(), 0, 1, 3)).toEqual({ energy_j: 20, low_j: 20, high_j: 20, idle_j: 4, other_j: 2, covered_s: 2 });
+  });
+  test("what is common is in proportion to the energy", () => {
+    const run = made({ ...exact, factor_low: 0.9, factor_high: 1.2 });
+    for (const last of [1, 2, 3, 4]) {
+      const d = domain_sum(run, 0, 0, last);
+      expect(d.low_j).toBeCloseTo(9 * last, 12);
+      expect(d.high_j).toBeCloseTo(12 * last, 12);
+    }
+  });
+  test("noise adds up as squares, edges count once", () => {
+    const noise = domain_sum(made({ ...exact, noise_j2_per_s: 0.25 }), 0, 0, 4);
+    expect(noise.high_j - noise.energy_j).toBeCloseTo(0.5 * Math.sqrt(3.5), 12);
+    const edges = domain_sum(made({ ...exact, fixed_j: 0.5, update_s: 0.1, per_s_j: 0.01 }), 0, 1, 3);
+    expect(edges.high_j - 20).toBeCloseTo(0.5 + 0.1 * 10 + 0.02, 12);
+    expect(20 - edges.low_j).toBeCloseTo(0.5 + 0.1 * 10 + 0.02, 12);
+  });
+  test("a band is the sum of its own, and time without readings widens upwards", () => {
+    const banded = domain_sum(made(exact, [4, 30]), 0, 0, 3);
+    expect([banded.low_j, banded.high_j]).toEqual([12, 90]);
+    const run = made({ ...exact, most_w: 100 });
+    run.array.domain_buckets[3] = 0.75;
+    const d = domain_sum(run, 0, 0, 1);
+    expect([d.low_j, d.high_j]).toEqual([10, 35]);
+  });
+});
+
+describe("rows", () => {
+  test("self, inside, calls and time", () => {
+    const r = range_of(made(), 1, 3);
+    expect([...r.self_j]).toEqual([10, 1]);
+    expect([...r.all_j]).toEqual([11, 1]);
+    expect([...r.all_s]).toEqual([2.25, 0.25]);
+    expect([...r.calls]).toEqual([2, 3]);
+    expect(r.unattributed_j).toBeCloseTo(20 - 4 - 2 - 11, 12);
+  });
+  test("the whole is as nrg said it", () => {
+    const r = range_of(made(), 0, 4);
+    expect(r.whole).toBe(true);
+    expect([...r.low_j]).toEqual([19, 0]);
+    expect([...r.high_j]).toEqual([24, 5]);
+  });
+  test("a part keeps what is common and grows what is random", () => {
+    expect(row_end(100, 90, 0, 25)).toBeCloseTo(22.5, 12);
+    expect(row_end(100, 90, 10, 25)).toBeCloseTo(20, 12);
+    expect(row_end(100, 110, 10, 25)).toBeCloseTo(30, 12);
+    expect(row_end(100, 10, 0, 0)).toBe(0);
+    expect(row_end(100, nan, 0, 5)).toBeNaN();
+    expect(row_end(0, 0, 0, 0)).toBe(0);
+  });
+  test("boxes add up to the machine", () => {
+    for (const shape of ["calls", "kinds"] as const) {
+      const tree = tree_of(made(), range_of(made(), 0, 4), shape, "joules");
+      expect(tree.children.reduce((sum, c) => sum + c.value, 0)).toBeCloseTo(40, 9);
+    }
+  });
+});
