@@ -101,8 +101,10 @@ static void begin_span(struct running *r, uint32_t name)
 {
     r->level = nrg_py.span_depth();
     nrg_py.span_begin_name(name);
+    struct nrg_py_call *was = r->thread->call;
     Py_INCREF((PyObject *)r->call);
     r->thread->call = r->call;
+    Py_XDECREF((PyObject *)was); /* the call holds its caller */
     nrg_py_cuda_mark(name);
 }
 

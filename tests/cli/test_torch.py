@@ -325,6 +325,70 @@ class Harmless(TorchCase):
                 self.assertNotIn(word, text)
 
 
+class Memory(TorchCase):
+    def test_no_objects_are_left_behind(self):
+        """Calls of modules in all the ways that they can go: a block per call would be thousands."""
+        script = self.program("""
+            import gc, sys, torch
+            from torch import nn
+            from torch.utils.checkpoint import checkpoint
+
+            class Odd(nn.Module):
+                def __init__(self):
+                    super().__init__()
+                    self.inner, self.fails = nn.Sequential(nn.Linear(4, 4), nn.ReLU()), False
+
+                def forward(self, x):
+                    x = self.inner(x)
+                    if self.fails:
+                        raise ValueError
+                    return x
+
+            torch.set_num_threads(1)
+            odd = Odd()
+            net = nn.Sequential(nn.Sequential(nn.Linear(4, 4), odd), nn.Linear(4, 1))
+            optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+            x = torch.ones(3, 4, requires_grad=True)
+
+            def train():
+                optimizer.zero_grad()
+                net(x).sum().backward()
+                optimizer.step()
+
+            def infer():
+                with torch.no_grad():
+                    net(x)
+
+            def forget(): net(x)  # a graph that is never run
+
+            def fail():
+                odd.fails = True
+                try:
+                    net(x)
+                except ValueError:
+                    pass
+                odd.fails = False
+
+            def twice():
+                loss = net(x).sum()
+                loss.backward(retain_graph=True)
+                loss.backward()
+
+            def recompute(): checkpoint(net, x).sum().backward()
+
+            for way in train, infer, forget, fail, twice, recompute:
+                for rounds in 50, 400:
+                    gc.collect()
+                    before = sys.getallocatedblocks()
+                    for _ in range(rounds): way()
+                    gc.collect()
+                print(way.__name__, sys.getallocatedblocks() - before < 200)
+            """)
+        out = self.torch_run(TORCH_PYTHON, "-W", "ignore", script).stdout.decode()
+        self.assertEqual(dict(line.split() for line in out.splitlines()),
+                         dict.fromkeys(("train", "infer", "forget", "fail", "twice", "recompute"), "True"))
+
+
 class Usage(TorchCase):
     def test_what_to_mark(self):
         done = self.nrg("run", "--torch=layers", "--", "true")
