@@ -174,6 +174,10 @@ static int hand_over(struct walker *w, size_t track, int64_t t_ns)
                               .pool = pool,
                               .track = (uint32_t)track,
                               .calls = NRG_SLICE_WAITS};
+    if (has_rates(w, pool)) {
+        slice.cell = (uint32_t)w->flows.cell + 1;
+        slice.group = (uint32_t)(w->flows.cell * w->e->cells.n_tracks + track) + 1;
+    }
     *since = (struct stretch){.inside_ns = t_ns, .work_s = tr->work_s};
     return nrg_slicer_add(w->slicer, &slice);
 }

@@ -87,7 +87,8 @@ class Thread:
         self.call_j = np.where(called, model.power_w * busy[keep] + model.call_j, 0)
         watts = np.where(called, self.call_j / np.maximum(busy[keep], 1e-12), 0)
         # Busy, waiting, busy again, and after the last call of a step the gap.
-        first = self.begin + busy[keep] * rng.random(busy[keep].shape)
+        place = rng.random(busy[keep].shape)
+        first = self.begin + busy[keep] * (place if o.stall_at is None else o.stall_at)
         none = np.zeros_like(watts)
         t = np.stack([self.begin, first, first + stall[keep], self.end], axis=2).reshape(-1)
         rate = np.stack([watts, none, watts, none], axis=2).reshape(-1)

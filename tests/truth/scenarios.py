@@ -17,6 +17,7 @@ class Scenario:
     skips: float = 0.0  # part of the calls that a branch leaves out
     stalls: float = 0.0  # mean part of a call that it waits, as part of its busy time
     uneven_stalls: bool = False  # some layers wait more than others
+    stall_at: Optional[float] = None  # after which part of its work a call waits; None: anywhere
     workers: float = 0.0  # threads without spans that work beside a busy call: up to this many, by layer
     uneven_workers: bool = False  # more at one call, fewer at another
     per_call: float = 0.0  # part of a call's energy that does not depend on its duration
@@ -78,6 +79,13 @@ SCENARIOS = [
     Scenario("half of it per call, 10 Hz", rate_hz=10, per_call=0.5, jitter=0.3),
     Scenario("stalls, 10 Hz", rate_hz=10, stalls=0.3),
     Scenario("stalls, 100 Hz", stalls=0.3),
+    Scenario("uneven stalls, 10 Hz", rate_hz=10, stalls=0.3, uneven_stalls=True),
+    Scenario("uneven stalls, 100 Hz", stalls=0.3, uneven_stalls=True),
+    Scenario("stalls at the begin, 10 Hz", rate_hz=10, stalls=0.3, stall_at=0),
+    Scenario("stalls at the begin, 100 Hz", stalls=0.3, stall_at=0),
+    Scenario("stalls at the end, 100 Hz", stalls=0.3, stall_at=1),
+    Scenario("uneven stalls after 0.3, 10 Hz", rate_hz=10, stalls=0.3, uneven_stalls=True, stall_at=0.3),
+    Scenario("uneven stalls after 0.3, 100 Hz", stalls=0.3, uneven_stalls=True, stall_at=0.3),
     # 6: idle
     Scenario("idle drifts by 15 %", drift=0.15),
     Scenario("no baseline", baseline_s=0),

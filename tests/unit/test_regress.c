@@ -680,6 +680,97 @@ static void waits_are_not_the_neighbours(void **state)
     done(m);
 }
 
+/* Busy time of calls between two instants; `from` as in energy_j. */
+static double busy_ns(const struct machine *m, int64_t begin_ns, int64_t end_ns, size_t *from)
+{
+    double sum = 0;
+    while (*from < m->n_calls && m->calls[*from].end_ns <= begin_ns)
+        ++*from;
+    for (size_t i = *from; i < m->n_calls && m->calls[i].begin_ns < end_ns; i++) {
+        int64_t a = m->calls[i].begin_ns > begin_ns ? m->calls[i].begin_ns : begin_ns;
+        int64_t b = m->calls[i].end_ns < end_ns ? m->calls[i].end_ns : end_ns;
+        sum += b > a ? (double)(b - a) : 0;
+    }
+    return sum;
+}
+
+/* A span lasts from a call's work to that of the next: it waits at its end. Its thread's CPU time
+ * is known per cell of 100 ms, or not at all but for the whole. */
+static void regress_waits(const struct machine *m, const struct nrg_regress_options *o, bool cells,
+                          struct nrg_regress_result *result)
+{
+    struct nrg_regress *r;
+    size_t from = 0, all = 0;
+    double rate = busy_ns(m, ZERO, m->end_ns, &all) / (double)(m->end_ns - ZERO);
+    int64_t cell = -1;
+    assert_int_equal(nrg_regress_new(o, &r), 0);
+    for (size_t i = 0; i + 1 < m->n_calls; i++) {
+        int64_t at = m->calls[i].begin_ns, end = m->calls[i + 1].begin_ns, whole = end - at;
+        for (int64_t next; at < end; at = next) {
+            int64_t k = (at - ZERO) / (100 * MS), border = ZERO + (k + 1) * 100 * MS;
+            next = cells && border < end ? border : end;
+            if (cells && k != cell)
+                rate = busy_ns(m, border - 100 * MS, border, &from) / (100.0 * MS);
+            cell = k;
+            uint32_t id = cells ? (uint32_t)k + 1 : 0;
+            struct nrg_class_activity part = {.begin_ns = at,
+                                              .end_ns = next,
+                                              .class_ = m->calls[i].class_,
+                                              .rate = rate,
+                                              .calls = (double)(next - at) / (double)whole,
+                                              .cell = id,
+                                              .group = id};
+            assert_int_equal(nrg_regress_slice(r, &part), 0);
+        }
+    }
+    assert_int_equal(nrg_regress_solve(r, result), 0);
+    nrg_regress_free(r);
+}
+
+/* How far energies of calls are off, in the mean; counts the intervals that hold them. */
+static double off_per_call(const struct machine *m, const struct nrg_regress_result *r,
+                           size_t *held)
+{
+    double off = 0;
+    for (size_t c = 0; c < m->n_classes; c++) {
+        double truth_j = m->power_w[c] * (double)(c + 1) * 1e-3 * (double)(m->n_calls / 4);
+        double s = r->classes[c].time_s;
+        off += fabs(r->classes[c].power_w * s / truth_j - 1) / (double)m->n_classes;
+        *held += r->classes[c].low_w * s < truth_j && r->classes[c].high_w * s > truth_j;
+    }
+    return off;
+}
+
+/* Readings as long as the cells: which call waited is known by the CPU times alone. */
+static void cpu_times_say_which_call_waits(void **state)
+{
+    struct machine *m = new_machine(4, 3);
+    struct nrg_regress_result with, without, streamed;
+    size_t held = 0, ignored = 0;
+    (void)state;
+    memcpy(m->power_w, (double[]){40, 10, 30, 20}, 4 * sizeof(double));
+    for (size_t i = 0; i < 24000; i++) /* the second class waits more than the others */
+        add_call(m, i % 4, (i % 4 == 2 ? 1.6 : 0.4) * roll() * (double)((i + 3) % 4 + 1),
+                 (double)(i % 4 + 1));
+    read_counter(m, 100 * MS);
+    m->channel.update_ns = MS;
+    struct nrg_regress_options o = options_of(m);
+    o.idle_w = 3;
+    regress_waits(m, &o, true, &with);
+    regress_waits(m, &o, false, &without);
+    o.held = 12000;
+    regress_waits(m, &o, true, &streamed);
+    double off = off_per_call(m, &with, &held);
+    assert_true(off < 0.05);
+    assert_true(off < off_per_call(m, &without, &ignored) / 1.5);
+    assert_int_equal(held, 4);
+    assert_true(off_per_call(m, &streamed, &ignored) < 0.08);
+    nrg_regress_result_release(&with);
+    nrg_regress_result_release(&without);
+    nrg_regress_result_release(&streamed);
+    done(m);
+}
+
 /* The same, held in memory or streamed in small pieces. */
 static void streaming_changes_little(void **state)
 {
@@ -844,6 +935,7 @@ int main(void)
         cmocka_unit_test(outliers_lose_weight),
         cmocka_unit_test(drift_is_not_idle),
         cmocka_unit_test(waits_are_not_the_neighbours),
+        cmocka_unit_test(cpu_times_say_which_call_waits),
         cmocka_unit_test(streaming_changes_little),
         cmocka_unit_test(late_class),
         cmocka_unit_test(covariance_is_of_the_sum),

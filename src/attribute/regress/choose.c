@@ -64,12 +64,15 @@ static int add_trial_row(const struct nrg_regress *r, struct nrg_rowgen *gen,
 {
     double idle_w = isnan(r->options.idle_w) ? 0 : r->options.idle_w, weight = 1;
     double expected = weigh ? nrg_regress_expected(r, gen) : 0;
-    int rc = nrg_whiten(white, gen);
+    double variance = weigh ? nrg_noise_variance(&r->noise, expected, gen) : 1;
+    int rc = nrg_whiten(white, gen, &variance);
     if (rc <= 0)
         return rc;
     if (weigh) {
         double fresh = nrg_regress_expected(r, gen);
-        weight = nrg_noise_weight(&r->noise, white->phi > 0 ? fresh : expected, gen->y - fresh);
+        if (white->phi > 0)
+            variance = nrg_noise_variance(&r->noise, fresh, gen);
+        weight = nrg_noise_weight(variance, gen->y - fresh);
     }
     nrg_gram_add(sum, gen->x, gen->dense ? NULL : gen->touched, gen->n_touched,
                  gen->y - idle_w * gen->x[NRG_COLUMN_IDLE], weight);
@@ -92,7 +95,7 @@ int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pas
                          struct nrg_gram *sum)
 {
     struct nrg_rowgen gen;
-    struct nrg_whitener white = {.phi = pass->phi, .theta = pass->theta};
+    struct nrg_whitener white = {.phi = pass->phi, .theta = pass->theta, .cut = pass->cut};
     nrg_rowgen_init(&gen, &r->options, &pass->kernel, pass->map,
                     nrg_regress_sees_drift(r, pass->max_rows));
     int rc = nrg_gram_grow(sum, pass->n_columns);
@@ -434,7 +437,8 @@ static int start_from_seen(struct trials *t, struct nrg_regress *r)
  * that updates do not explain. */
 static bool knows_age(const struct nrg_regress *r)
 {
-    return r->options.waits_w && !r->options.timeline->gauge && r->options.channel->update_ns > 0;
+    return (r->options.waits_w || r->waits.used) && !r->options.timeline->gauge &&
+           r->options.channel->update_ns > 0;
 }
 
 static int search_kernel(struct trials *t, struct nrg_regress *r, const struct trial *prompt)

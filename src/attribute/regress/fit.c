@@ -25,6 +25,8 @@
 #define CALLS_TRIAL  16000 /* rows */
 #define CALLS_ROWS   6     /* the same for energies of calls */
 #define CALLS_GAIN   2.5   /* of the likelihood, per column of calls: twice its logarithm */
+#define CUT_WORK     2e10  /* multiplications: whitened rows are dense */
+#define CUT_ROWS     0.5   /* of a cell: longer rows are as certain as its CPU time */
 #define MERGED       10
 #define MERGED_ROWS  50 /* rows per column that are left */
 #define BEND_LEAST_S 1e-6
@@ -117,8 +119,9 @@ static int choose_calls(struct nrg_regress *r)
             return rc;
     }
     double gain = rest[0] > 0 ? rows * log(rest[0] / fmax(rest[1], 1e-300)) / (double)columns : 0;
-    r->options.calls = gain > CALLS_GAIN;
-    r->untold = fmin(fmax(gain - 1, 0), 1); /* by chance the gain is 1 */
+    r->options.calls =
+        gain > CALLS_GAIN && !r->waits.used; /* CPU times say it of calls that wait */
+    r->untold = fmin(fmax(gain - 1, 0), 1);  /* by chance the gain is 1 */
     return 0;
 }
 
@@ -227,7 +230,8 @@ static bool set_waits(struct nrg_regress *r)
     bool any = false;
     for (size_t i = NRG_COLUMN_CLASSES; i < r->n_columns; i++) {
         double w = r->prior && i < r->n_prior ? fmax(r->prior[i], 0) : mean_w;
-        r->waits_w[i] = r->is_calls[i] ? 0 : nrg_regress_waited(r, i) * w;
+        double scale = r->waits.used ? r->waits.scale[i] : 0, waited = nrg_regress_waited(r, i);
+        r->waits_w[i] = r->is_calls[i] || !(waited > 0) ? 0 : scale > 0 ? w / scale : waited * w;
         any |= r->waits_w[i] > 0;
     }
     any &= r->plenty && !r->options.timeline->gauge;
@@ -240,7 +244,9 @@ static int choose_model(struct nrg_regress *r)
     choose_rows(r);
     r->plenty = r->rows_expected > PLENTY * r->n_columns;
     r->quantum = nrg_gauge_quantum(r->options.timeline, r->options.channel->resolution);
-    int rc = set_means(r);
+    int rc = nrg_regress_learn_waits(r);
+    if (!rc)
+        rc = set_means(r);
     bool waits = !rc && set_waits(r);
     if (!rc)
         rc = nrg_regress_find_updates(r);
@@ -258,7 +264,8 @@ static int choose_model(struct nrg_regress *r)
         rc = nrg_regress_try_calls(r);
     if (!rc)
         start_rows(r);
-    r->whitener = (struct nrg_whitener){.phi = r->noise.phi, .theta = r->noise.theta};
+    r->whitener =
+        (struct nrg_whitener){.phi = r->noise.phi, .theta = r->noise.theta, .cut = r->noise.cut};
     choose_blocks(r);
     r->chosen = true;
     return rc;
@@ -342,14 +349,17 @@ static int add_fit_row(struct nrg_regress *r)
     for (size_t i = 0; !rc && i < 2; i++)
         if (r->bend[i].step_s > 0)
             rc = bend_row(r, i);
+    double variance = nrg_noise_variance(&r->noise, expected_y, gen);
     if (!rc)
-        rc = nrg_whiten(&r->whitener, gen);
+        rc = nrg_whiten(&r->whitener, gen, &variance);
     if (rc <= 0)
         return rc;
     /* A class that the prior does not know would make the row look off. */
     bool known = r->prior && gen->n <= r->n_prior;
     double fresh = nrg_regress_expected(r, gen), white_e = known ? gen->y - fresh : 0;
-    double weight = nrg_noise_weight(&r->noise, r->noise.phi > 0 ? fresh : expected_y, white_e);
+    if (r->noise.phi > 0)
+        variance = nrg_noise_variance(&r->noise, fresh, gen);
+    double weight = nrg_noise_weight(variance, white_e);
     if (r->quantum > 0)
         count_pure(r, weight, white_e);
     nrg_gram_add(block, gen->x, gen->dense ? NULL : gen->touched, gen->n_touched,
@@ -375,7 +385,7 @@ static void drop_slices(struct nrg_regress *r)
 
 static int sum_up(struct nrg_regress *r)
 {
-    int rc = r->chosen ? 0 : choose_model(r);
+    int rc = r->chosen ? nrg_regress_settle_waits(r) : choose_model(r);
     while (!rc) {
         rc = nrg_rowgen_next(&r->gen, &r->slices, r->ready_ns, r->n_columns);
         if (rc <= 0)
@@ -430,6 +440,17 @@ static uint32_t column_for(struct nrg_regress *r, size_t class_, bool calls)
     return *column;
 }
 
+/* Slices are cut at the borders of cells: the first one of a cell completes those before. */
+static void note_cell(struct nrg_regress *r, const struct nrg_class_activity *a)
+{
+    if (!a->cell || a->cell == r->last_cell)
+        return;
+    r->first_cell = r->last_cell ? r->first_cell : a->cell;
+    r->last_cell = a->cell;
+    r->cell_slice = r->slices.dropped + r->slices.n;
+    r->cell_begin_ns = a->begin_ns;
+}
+
 int nrg_regress_slice(struct nrg_regress *r, const struct nrg_class_activity *a)
 {
     int64_t begin_ns = a->begin_ns, end_ns = a->end_ns;
@@ -453,15 +474,34 @@ int nrg_regress_slice(struct nrg_regress *r, const struct nrg_class_activity *a)
     r->last_begin_ns = begin_ns;
     r->last_end_ns = end_ns;
     r->last_column = column;
-    const struct nrg_regress_slice slice = {
-        begin_ns, end_ns, column, calls_column, (float)a->rate, (float)(a->calls / length_s)};
+    const struct nrg_regress_slice slice = {.begin_ns = begin_ns,
+                                            .end_ns = end_ns,
+                                            .column = (uint16_t)column,
+                                            .calls_column = (uint16_t)calls_column,
+                                            .group = a->group,
+                                            .rate = (float)a->rate,
+                                            .calls_per_s = (float)(a->calls / length_s)};
+    note_cell(r, a);
     if (nrg_append(&r->slices.items, &r->slices.n, &r->slices.cap, &slice, sizeof slice))
         return -ENOMEM;
     if (r->slices.n >= r->next_turn) {
-        r->ready_ns = begin_ns;
+        r->ready_ns = r->last_cell ? r->cell_begin_ns : begin_ns;
         return sum_up(r);
     }
     return 0;
+}
+
+double nrg_regress_row_per_cell(const struct nrg_regress *r)
+{
+    double cells = (double)(r->last_cell - r->first_cell) + 1;
+    return r->rows_expected ? cells / (double)r->rows_expected : 1;
+}
+
+bool nrg_regress_cuts_calls(const struct nrg_regress *r)
+{
+    double rows = (double)r->rows_expected, columns = (double)r->n_columns;
+    return r->waits.used && r->options.waits_w && rows * columns * columns < CUT_WORK &&
+           nrg_regress_row_per_cell(r) < CUT_ROWS && !(r->first_phi > 0);
 }
 
 int nrg_regress_solve(struct nrg_regress *r, struct nrg_regress_result *result)

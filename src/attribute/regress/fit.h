@@ -49,6 +49,9 @@ struct nrg_regress_options {
     bool calls;
     const double *call_s;  /* per column of calls: work of one in the mean */
     const double *waits_w; /* per column: power that its calls lack while they wait; NULL */
+    /* Where CPU times say when calls wait (waits.c): CPU time of a column's rates as it was found,
+     * and shapes; NULL */
+    const double *waits_scale, *waits_shape;
 };
 
 struct nrg_regress_class {
@@ -85,6 +88,8 @@ struct nrg_class_activity {
     double rate;  /* work per second: CPU seconds, or its share of a GPU; of others, that above the
                      baseline's, which may be negative */
     double calls; /* how many it is, or the part of one; 0: they are not counted */
+    uint32_t cell, group; /* its cell, and that of its thread in it: these have one CPU time, and
+                             rates that say no more than that; both rise with time; 0: not so */
 };
 
 /* In order of begin_ns; those of different classes may overlap. */

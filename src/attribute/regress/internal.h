@@ -2,11 +2,12 @@
  * What the files of the regression share: its state, the model of the sensor that is chosen once,
  * from the slices that are held, before rows are summed up for good, and the solver.
  *
- * Order: slices are held (fit.c) until there are too many or the end is reached; the times of
- * updates, the kernel and the noise are chosen from them (publish.c, choose.c, noise.c); rows are
- * made, whitened, weighted and summed up in blocks of time (fit.c); the blocks give powers and
- * groups (solve.c), also with what is common to calls (calls.c), intervals (spread.c), whether idle
- * power drifted (drift.c), and the figures that callers get (result.c).
+ * Order: slices are held (fit.c) until there are too many or the end is reached; where threads
+ * wait, CPU times say in which calls (waits.c, wait_fit.c, wait_error.c); the times of updates, the
+ * kernel and the noise are chosen from them (publish.c, choose.c, noise.c); rows are made,
+ * whitened, weighted and summed up in blocks of time (fit.c); the blocks give powers and groups
+ * (solve.c), also with what is common to calls (calls.c), intervals (spread.c), whether idle power
+ * drifted (drift.c), and the figures that callers get (result.c).
  *
  * The regression owns everything here but the solver, which result.c makes and releases. 0 or
  * -ENOMEM, and -ENODATA from solve when rows do not suffice. One thread at a time.
@@ -27,22 +28,28 @@
  */
 struct nrg_noise {
     double phi, theta, floor2, slope2;
+    double cut; /* of what calls may have used on the other side of a row's ends; then theta is
+                   that of each row: nrg_whiten */
 };
 
-/* Weight of a row, given what was expected of it and what is left of it when whitened. */
-double nrg_noise_weight(const struct nrg_noise *noise, double expected, double white_e);
+/* Variance of a row of which this was expected. */
+double nrg_noise_variance(const struct nrg_noise *noise, double expected,
+                          const struct nrg_rowgen *gen);
+/* Weight of a row, given its variance and what is left of it, when whitened. */
+double nrg_noise_weight(double variance, double white_e);
 
 /* Makes u from e, for y and every column alike. */
 struct nrg_whitener {
-    double phi, theta;
+    double phi, theta, cut;
+    double variance;      /* of the last row, whitened */
     double *last, *white; /* y, then columns */
     size_t n, cap_last, cap_white;
     bool primed;
 };
 
 void nrg_whitener_release(struct nrg_whitener *whitener);
-/* In place on gen's row; false: the first of a stretch, not to be used. -ENOMEM. */
-int nrg_whiten(struct nrg_whitener *whitener, struct nrg_rowgen *gen);
+/* In place on gen's row and its variance; 0: the first of a stretch, not to be used. -ENOMEM. */
+int nrg_whiten(struct nrg_whitener *whitener, struct nrg_rowgen *gen, double *variance);
 
 #define NRG_REGRESS_BLOCKS 64
 
@@ -66,6 +73,23 @@ struct nrg_published {
     struct nrg_update *updates;
 };
 
+/* When threads wait, by their CPU times: waits.c. Per place, which is a class or some small ones.
+ */
+struct nrg_waits {
+    bool used;
+    uint32_t *place_of; /* per column */
+    size_t n_places;
+    double *busy;                  /* CPU time of a call of mean length, per second of it */
+    double *longer;                /* the same of every second that a call is longer */
+    double *open_s, *call_s;       /* of all calls, and of one in the mean */
+    double *error2;                /* covariance of busy, packed */
+    double shape[NRG_WAIT_SHAPES]; /* when in a call more of it is used, per second that it waits */
+    double shape_error2[NRG_WAIT_SHAPES];
+    double alpha, gamma; /* variance of CPU time: per square of a call, and where calls are cut */
+    double *scale;       /* per column: CPU time as it was found / as rates had it; 0: none */
+    uint64_t settled;    /* slices up to here have rates by this */
+};
+
 struct nrg_regress {
     struct nrg_regress_options options;
     struct nrg_published published;
@@ -77,6 +101,11 @@ struct nrg_regress {
     double *call_s;            /* per column of calls: work of one in the mean */
     double *mean_rate;         /* per column: work per second */
     double *waits_w;           /* per column: see the options */
+    struct nrg_waits waits;
+    uint32_t first_cell,
+        last_cell; /* of slices; the last, the cell that is not complete, where it begins */
+    uint64_t cell_slice;
+    int64_t cell_begin_ns;
     size_t n_columns, last_column;
     double *time_s;        /* per column, in used rows */
     struct nrg_pure *pure; /* per column */
@@ -118,8 +147,8 @@ struct nrg_pass {
     struct nrg_kernel kernel;
     const uint32_t *map; /* of columns that are put together; NULL */
     size_t n_columns, max_rows;
-    double phi, theta; /* rows are whitened */
-    bool weigh;        /* by the noise and the prior of the regression */
+    double phi, theta, cut; /* rows are whitened */
+    bool weigh;             /* by the noise and the prior of the regression */
 };
 
 int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
@@ -138,6 +167,9 @@ int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum,
  * from n on. Returns how many there are then. */
 size_t nrg_regress_pick(const bool *is_calls, const struct nrg_gram *sum, bool calls, size_t *index,
                         size_t n);
+/* waits.c: sets rates of slices that are held where threads wait; then of those that came since. */
+int nrg_regress_learn_waits(struct nrg_regress *r);
+int nrg_regress_settle_waits(struct nrg_regress *r);
 int nrg_regress_choose_kernel(struct nrg_regress *r);
 /* Sum of squares that the powers leave with the chosen kernel, over how many rows. */
 int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest, double *rows);
@@ -146,6 +178,11 @@ int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest,
 int nrg_regress_take_news(struct nrg_regress *r);
 int nrg_regress_find_updates(struct nrg_regress *r);
 int nrg_regress_choose_noise(struct nrg_regress *r);
+/* Length of a row, in cells in which CPU times are known. */
+double nrg_regress_row_per_cell(const struct nrg_regress *r);
+/* Rows are shorter than the cells in which CPU times are known, so that calls that they cut weigh
+ * most; not where noise lasts, which is others'. */
+bool nrg_regress_cuts_calls(const struct nrg_regress *r);
 /* Fills with_calls: powers if calls had columns, which they have not earned. */
 int nrg_regress_try_calls(struct nrg_regress *r);
 int nrg_regress_make_result(const struct nrg_regress *r, struct nrg_regress_result *result);
@@ -202,6 +239,11 @@ int nrg_solver_judge_drift(struct nrg_solver *s);
 
 /* spread.c, after solve: ratio, freedom and covariance. */
 int nrg_solver_spread(struct nrg_solver *s);
+/* waits.c, after spread: what is not known of the CPU times of classes. */
+void nrg_solver_add_waits(struct nrg_solver *s);
+/* What calls that wait at one place of theirs may have of their neighbours: four shapes do not tell
+ * that place exactly, by as much in short calls as in long ones. */
+double nrg_solver_misplaced_w(const struct nrg_solver *s, size_t p);
 /* Covariance of two columns, W^2. */
 double nrg_solver_covariance(const struct nrg_solver *s, size_t p, size_t q);
 

@@ -14,6 +14,7 @@
 #define MAX_ROWS      200000 /* of the first fit */
 #define OUTLIER       5.0    /* deviations: beyond, a row loses weight */
 #define MAX_WORK      4e9    /* multiplications of a pass */
+#define LEAST_NEW     0.05   /* of a row's variance: what the row before does not tell */
 #define WORTH_IT      0.03   /* least gain of whitening, which makes rows dense */
 #define PAIRS         3000
 #define NEVER_APART   0.3 /* correlation of rounding that is this high at every distance */
@@ -38,9 +39,20 @@ static int grow_whitener(struct nrg_whitener *w, size_t n)
     return 0;
 }
 
-int nrg_whiten(struct nrg_whitener *w, struct nrg_rowgen *gen)
+/* Energy of calls that the border of two rows cuts is missing in one and too much in the other. */
+static void take_cut(struct nrg_whitener *w, const struct nrg_rowgen *gen, double *variance)
 {
-    if (w->phi == 0 && w->theta == 0)
+    double common = w->primed && !gen->restart ? w->cut * gen->cut_begin2 : 0;
+    w->theta = w->variance > 0 ? common / w->variance : 0;
+    *variance = fmax(*variance - w->theta * common, LEAST_NEW * *variance);
+    w->variance = *variance;
+}
+
+int nrg_whiten(struct nrg_whitener *w, struct nrg_rowgen *gen, double *variance)
+{
+    if (w->cut > 0)
+        take_cut(w, gen, variance);
+    else if (w->phi == 0 && w->theta == 0)
         return 1;
     int rc = grow_whitener(w, gen->n + 1);
     if (rc)
@@ -57,16 +69,23 @@ int nrg_whiten(struct nrg_whitener *w, struct nrg_rowgen *gen)
     return first && w->phi > 0 ? 0 : 1;
 }
 
-double nrg_noise_weight(const struct nrg_noise *noise, double expected, double white_e)
+double nrg_noise_variance(const struct nrg_noise *noise, double expected,
+                          const struct nrg_rowgen *gen)
 {
-    double v = noise->floor2 + noise->slope2 * expected * expected, off = white_e * white_e / v;
+    return noise->floor2 + noise->slope2 * expected * expected +
+           noise->cut * (gen->cut_begin2 + gen->cut_end2);
+}
+
+double nrg_noise_weight(double v, double white_e)
+{
+    double off = white_e * white_e / v;
     return off > OUTLIER * OUTLIER ? OUTLIER * OUTLIER / (off * v) : 1 / v;
 }
 
 /* Residuals of the first fit. */
 struct leftover {
-    struct nrg_arena memory; /* of the arrays */
-    double *e, *expected;
+    struct nrg_arena memory;     /* of the arrays */
+    double *e, *expected, *cut2; /* cut2: of both ends */
     uint8_t *restart;
     size_t n;
 };
@@ -81,6 +100,7 @@ static int fit_prior(struct nrg_regress *r, size_t max_rows)
                             .max_rows = max_rows,
                             .phi = again ? r->noise.phi : r->first_phi,
                             .theta = again ? r->noise.theta : 0,
+                            .cut = again ? r->noise.cut : 0,
                             .weigh = again};
     int rc = nrg_regress_sum_rows(r, &pass, &sum);
     if (!rc && !again)
@@ -102,6 +122,7 @@ static int take_leftover(const struct nrg_regress *r, size_t max_rows, struct le
     size_t room = r->rows_expected < max_rows ? r->rows_expected : max_rows;
     left->e = nrg_arena_array(&left->memory, room + 1, sizeof *left->e);
     left->expected = nrg_arena_array(&left->memory, room + 1, sizeof *left->expected);
+    left->cut2 = nrg_arena_array(&left->memory, room + 1, sizeof *left->cut2);
     left->restart = nrg_arena_array(&left->memory, room + 1, 1);
     if (left->memory.failed)
         return -ENOMEM;
@@ -114,18 +135,21 @@ static int take_leftover(const struct nrg_regress *r, size_t max_rows, struct le
         double expected = nrg_regress_expected(r, &gen);
         left->e[left->n] = gen.y - expected;
         left->expected[left->n] = expected;
+        left->cut2[left->n] = gen.cut_begin2 + gen.cut_end2;
         left->restart[left->n++] = gen.restart;
     }
     nrg_rowgen_release(&gen);
     return rc < 0 ? rc : 0;
 }
 
-/* Least squares of e^2 on 1 and expected^2, each weighted by the variance so far. */
-static void fit_variance_once(const struct leftover *left, struct nrg_noise *noise, double least)
+/* Least squares of e^2 on 1 and expected^2 (or what calls may have used on the other side of a
+ * row's ends), each weighted by the variance so far. */
+static void fit_variance_once(const struct leftover *left, struct nrg_noise *noise, double least,
+                              bool cut)
 {
     double a00 = 0, a01 = 0, a11 = 0, b0 = 0, b1 = 0;
     for (size_t i = 0; i < left->n; i++) {
-        double m2 = left->expected[i] * left->expected[i];
+        double m2 = cut ? left->cut2[i] : left->expected[i] * left->expected[i];
         double v = fmax(noise->floor2 + noise->slope2 * m2, least);
         double e2 = fmin(left->e[i] * left->e[i], CLIP * v), w = 1 / (v * v);
         a00 += w;
@@ -143,14 +167,14 @@ static void fit_variance_once(const struct leftover *left, struct nrg_noise *noi
         *noise = (struct nrg_noise){.slope2 = b1 / a11};
 }
 
-static void fit_variance(const struct leftover *left, struct nrg_noise *noise)
+static void fit_variance(const struct leftover *left, struct nrg_noise *noise, bool cut)
 {
     double mean = 0;
     for (size_t i = 0; i < left->n; i++)
         mean += left->e[i] * left->e[i] / (double)left->n;
     *noise = (struct nrg_noise){.floor2 = mean};
     for (int turn = 0; mean > 0 && turn < 4; turn++)
-        fit_variance_once(left, noise, LEAST_OF_MEAN * mean);
+        fit_variance_once(left, noise, LEAST_OF_MEAN * mean, cut);
     noise->floor2 = fmax(noise->floor2, LEAST_OF_MEAN * mean);
 }
 
@@ -236,7 +260,12 @@ static void whiten_leftover(struct leftover *left, double phi, double theta)
 static void set_variance(struct nrg_regress *r, const struct leftover *left)
 {
     double phi = r->noise.phi, theta = r->noise.theta;
-    fit_variance(left, &r->noise);
+    bool cut = nrg_regress_cuts_calls(r);
+    fit_variance(left, &r->noise, cut);
+    if (cut) {
+        r->noise.cut = r->noise.slope2;
+        r->noise.slope2 = 0;
+    }
     r->noise.phi = phi;
     r->noise.theta = theta;
     r->noise.floor2 = fmax(r->noise.floor2, r->quantum * r->quantum / 12);
@@ -304,14 +333,15 @@ static int learn_noise(struct nrg_regress *r, size_t max_rows, bool whitening, b
     if (!rc && left.n > 2 * r->n_columns) {
         set_variance(r, &left);
         /* Rounding alone looks as if it had a memory where power does not change. */
-        whitening = whitening && !only_rounding(&left, r->quantum);
+        whitening = whitening && !only_rounding(&left, r->quantum) && !nrg_regress_cuts_calls(r);
         if (r->quantum > 0)
             r->repeats = same_rounding(&left, r->quantum,
                                        nrg_kernel_memory_s(&r->kernel) * 1e9 >
                                            (double)r->options.timeline->period_ns);
         for (size_t i = 0; i < left.n; i++)
             left.e[i] /=
-                sqrt(r->noise.floor2 + r->noise.slope2 * left.expected[i] * left.expected[i]);
+                sqrt(r->noise.floor2 + r->noise.slope2 * left.expected[i] * left.expected[i] +
+                     r->noise.cut * left.cut2[i]);
         *outliers = has_outliers(&left);
         if (whitening)
             fit_memory(&left, &r->noise);
@@ -340,6 +370,7 @@ int nrg_regress_try_calls(struct nrg_regress *r)
                             .max_rows = MAX_ROWS,
                             .phi = r->noise.phi,
                             .theta = r->noise.theta,
+                            .cut = r->noise.cut,
                             .weigh = true};
     r->with_calls = nrg_arena_array(&r->memory, r->n_columns, sizeof *r->with_calls);
     if (!r->with_calls || !r->prior)

@@ -44,7 +44,11 @@ static int solve_all(struct nrg_solver *s)
         if (!rc)
             rc = nrg_solver_spread(s);
     }
-    return rc ? rc : nrg_solver_judge_drift(s);
+    if (!rc)
+        rc = nrg_solver_judge_drift(s);
+    if (!rc)
+        nrg_solver_add_waits(s);
+    return rc;
 }
 
 static double column_time_s(const struct nrg_solver *s, size_t p)
@@ -193,7 +197,7 @@ static double mistimed_w(const struct nrg_solver *s, size_t p)
 static double blurred_w(const struct nrg_solver *s, size_t p, double power_w)
 {
     double waited = nrg_regress_waited(s->r, s->index[p]);
-    if (!(waited > 0))
+    if (!(waited > 0) || s->r->waits.used)
         return 0;
     double off_w = fmax(fabs(power_w - nrg_solver_mean_power(s)), 0.8 * power_w);
     return unevenness(s) * waited * (off_w + mistimed_w(s, p));
@@ -223,8 +227,9 @@ static void set_class(const struct nrg_solver *s, struct nrg_regress_result *res
     double group_s = group_time_s(s, p), most = group_s > 0 ? MOST * r->sum_y / group_s : 0;
     c->power_w = joint_power(s, p, s->beta);
     c->drift_w = s->untold * joint_power(s, p, s->moved);
-    double half = hypot(result->t * sqrt(fmax(joint_covariance(s, p, p), 0)),
-                        NRG_REGRESS_LEAST_ERROR * c->power_w) +
+    double half = hypot(hypot(result->t * sqrt(fmax(joint_covariance(s, p, p), 0)),
+                              NRG_REGRESS_LEAST_ERROR * c->power_w),
+                        nrg_solver_misplaced_w(s, p)) +
                   blurred_w(s, p, c->power_w) + untold_w(s, p) + fabs(c->drift_w) +
                   misplaced_w(s, result);
     struct interval i = make_interval(s, c->power_w, joint_power(s, p, s->free_beta), half, most);

@@ -10,8 +10,6 @@
 #include "base/checked.h"
 #include "base/mem.h"
 
-#define WHOLE_CALL 0.999 /* a slice that is so much of a call is all of it */
-
 static int64_t to_ns(double s)
 {
     return nrg_round_within(s * 1e9, -NRG_MAX_TIME_NS, NRG_MAX_TIME_NS);
@@ -205,17 +203,35 @@ static double level_part(const struct nrg_regress_slice *s, int64_t t_ns, double
            ramp((double)(t_ns - s->end_ns), width_ns);
 }
 
-/* Integrals over a call of Legendre's polynomials from the first on, from its begin to the part u
- * of it: each is 0 over the whole call, and none is like the ones before. */
-static void integrals(double u, double out[], int n)
+void nrg_wait_integrals(double u, double out[NRG_WAIT_SHAPES])
 {
     double t = 2 * u - 1, before = 1, now = t;
-    for (int i = 1; i <= n; i++) {
+    for (int i = 1; i <= NRG_WAIT_SHAPES; i++) {
         double next = ((2 * i + 1) * t * now - i * before) / (i + 1);
         out[i - 1] = (next - before) / (2 * (2 * i + 1));
         before = now;
         now = next;
     }
+}
+
+/* Time that a call waits, as far as is known. */
+static double lacks_s(const struct nrg_rowgen *gen, const struct nrg_regress_slice *s)
+{
+    double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
+    double scale = gen->options->waits_scale ? gen->options->waits_scale[s->column] : 0;
+    return scale > 0 ? length_s * fmax(1 - (double)s->rate * scale, 0) : length_s;
+}
+
+/* The class's own column, where it is known when its calls wait. */
+static void add_shape(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, const double *more)
+{
+    const struct nrg_regress_options *o = gen->options;
+    double scale = o->waits_scale ? o->waits_scale[s->column] : 0, sum = 0;
+    for (size_t i = 0; scale > 0 && i < NRG_WAIT_SHAPES; i++)
+        sum += o->waits_shape[i] * more[i] / scale;
+    gen->x[gen->map ? gen->map[s->column] : s->column] += sum;
+    if (o->calls && s->calls_column)
+        gen->x[gen->map ? gen->map[s->calls_column] : s->calls_column] -= sum;
 }
 
 /*
@@ -225,21 +241,37 @@ static void integrals(double u, double out[], int n)
 static void add_waits(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, int64_t from_ns,
                       int64_t to_ns)
 {
-    enum { MODES = NRG_COLUMN_WAITS_LAST + 1 - NRG_COLUMN_WAITS };
-    double w = gen->options->waits_w ? gen->options->waits_w[s->column] : 0;
-    double length_ns = (double)(s->end_ns - s->begin_ns), length_s = length_ns / 1e9;
-    double begin[MODES] = {0}, end[MODES] = {0};
+    const struct nrg_regress_options *o = gen->options;
+    double w = o->waits_w ? o->waits_w[s->column] : 0, lack_s = lacks_s(gen, s);
+    double length_ns = (double)(s->end_ns - s->begin_ns), more[NRG_WAIT_SHAPES];
+    double begin[NRG_WAIT_SHAPES] = {0}, end[NRG_WAIT_SHAPES] = {0};
     bool cut = from_ns > s->begin_ns || to_ns < s->end_ns;
-    if (!(w > 0) || !cut || (double)s->calls_per_s * length_s < WHOLE_CALL)
+    if ((!(w > 0) && !o->waits_scale) || !cut ||
+        (double)s->calls_per_s * length_ns / 1e9 < NRG_WHOLE_CALL)
         return;
     if (from_ns > s->begin_ns)
-        integrals(fmin((double)(from_ns - s->begin_ns) / length_ns, 1), begin, MODES);
+        nrg_wait_integrals(fmin((double)(from_ns - s->begin_ns) / length_ns, 1), begin);
     if (to_ns < s->end_ns)
-        integrals(fmax((double)(to_ns - s->begin_ns) / length_ns, 0), end, MODES);
-    for (uint32_t i = 0; i < MODES; i++) {
-        gen->x[NRG_COLUMN_WAITS + i] += w * length_s * (end[i] - begin[i]);
-        touch_column(gen, NRG_COLUMN_WAITS + i);
+        nrg_wait_integrals(fmax((double)(to_ns - s->begin_ns) / length_ns, 0), end);
+    for (uint32_t i = 0; i < NRG_WAIT_SHAPES; i++) {
+        more[i] = lack_s * (end[i] - begin[i]);
+        if (w > 0)
+            nrg_rowgen_set(gen, NRG_COLUMN_WAITS + i, gen->x[NRG_COLUMN_WAITS + i] + w * more[i]);
     }
+    add_shape(gen, s, more);
+}
+
+/* The square of the energy that may be on either side of a row's end, of the calls that it cuts. */
+static void add_cut(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, int64_t at_ns)
+{
+    const struct nrg_regress_options *o = gen->options;
+    if (!o->waits_scale || !o->waits_w || at_ns <= s->begin_ns || at_ns >= s->end_ns)
+        return;
+    double length_ns = (double)(s->end_ns - s->begin_ns),
+           unsure_s = NRG_WAIT_UNSURE * length_ns / 1e9;
+    double part = (double)(at_ns - s->begin_ns) / length_ns, lack_s = lacks_s(gen, s);
+    double w = o->waits_w[s->column];
+    gen->cut_end2 += w * w * (lack_s * lack_s + unsure_s * unsure_s) * part * (1 - part);
 }
 
 /* Time of each class between two levels, into `to`, times `sign`. */
@@ -256,6 +288,8 @@ static int add_levels(struct nrg_rowgen *gen, struct nrg_walker *w, const struct
             add_activity(gen, s, sign * ns / 1e9, to);
         if (ns > 0 && to == gen->x)
             add_waits(gen, s, from_ns - width_ns / 2, to_ns - width_ns / 2);
+        if (to == gen->x)
+            add_cut(gen, s, to_ns - width_ns / 2);
         if (s->end_ns + width_ns <= to_ns)
             w->open[i] = w->open[--w->n_open];
         else
@@ -267,6 +301,8 @@ static int add_levels(struct nrg_rowgen *gen, struct nrg_walker *w, const struct
 static int level_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
 {
     int64_t late = to_ns(gen->kernel.near_s), width = to_ns(gen->kernel.far_s) - late;
+    gen->cut_begin2 = gen->started && !gen->seen.restart ? gen->cut_end2 : 0;
+    gen->cut_end2 = 0;
     return add_levels(gen, &gen->head, slices, gen->seen.from_ns - late, gen->seen.to_ns - late,
                       width, 1, gen->x);
 }

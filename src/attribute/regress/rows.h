@@ -54,7 +54,8 @@ double nrg_kernel_memory_s(const struct nrg_kernel *kernel);
 
 struct nrg_regress_slice {
     int64_t begin_ns, end_ns;
-    uint32_t column, calls_column; /* calls_column 0: none */
+    uint16_t column, calls_column; /* calls_column 0: none */
+    uint32_t group;                /* of slices that have one thread's CPU time; 0: none */
     float rate, calls_per_s;
 };
 
@@ -78,6 +79,14 @@ struct nrg_observer {
     size_t next;
     bool restart, skipped, started;
 };
+
+#define NRG_WHOLE_CALL  0.999 /* a slice that is so much of a call is all of it */
+#define NRG_WAIT_UNSURE 0.02  /* of a call, that may be waiting where none is expected */
+#define NRG_WAIT_SHAPES (NRG_COLUMN_WAITS_LAST + 1 - NRG_COLUMN_WAITS)
+
+/* How much more than its part a call has up to the part u of it, if it waits by each shape:
+ * integrals of Legendre's polynomials. Each is 0 over the whole call, and none is like another. */
+void nrg_wait_integrals(double u, double out[NRG_WAIT_SHAPES]);
 
 void nrg_observer_init(struct nrg_observer *observer, const struct nrg_regress_options *options);
 /* false: no more. */
@@ -113,6 +122,8 @@ struct nrg_rowgen {
     bool dense;
     double y, weight_s; /* weight_s: time that the row stands for */
     bool restart;
+    /* What calls that the row's begin and end cut may have used on the other side, J^2. */
+    double cut_begin2, cut_end2;
 };
 
 void nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *options,

@@ -41,6 +41,8 @@ static int hand_over(struct nrg_slicer *s, const struct nrg_slice *slice)
                                           .end_ns = slice->end_ns,
                                           .class_ = slice->class_,
                                           .rate = slice->rate,
+                                          .cell = slice->cell,
+                                          .group = slice->group,
                                           .calls = (double)slice->calls};
     int rc = 0;
     for (size_t p = 0; !rc && p < s->e->n_parts; p++) {

@@ -19,7 +19,8 @@ struct nrg_slice {
     int64_t begin_ns, end_ns;
     double rate;
     uint32_t class_, pool, track;
-    float calls; /* NRG_SLICE_WAITS: its stretch goes on */
+    uint32_t cell, group; /* see struct nrg_class_activity */
+    float calls;          /* NRG_SLICE_WAITS: its stretch goes on */
 };
 
 struct nrg_slicer {

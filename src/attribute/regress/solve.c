@@ -41,6 +41,10 @@ static void add_priors(struct nrg_solver *s)
         if (w > 0 && *a > 0)
             *a += 1 / (w * w);
     }
+    for (size_t i = 0; s->r->waits.used && i < NRG_WAIT_SHAPES; i++) {
+        double *a = &s->sum.a[nrg_packed(NRG_COLUMN_WAITS + i, NRG_COLUMN_WAITS + i)];
+        *a += *a > 0 ? 1 / s->r->waits.shape_error2[i] : 0;
+    }
 }
 
 int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
@@ -265,6 +269,7 @@ double nrg_solver_mean_power(const struct nrg_solver *s)
 
 double nrg_regress_waited(const struct nrg_regress *r, size_t column)
 {
-    double waited = 1 - r->mean_rate[column];
+    bool found = r->waits.used && r->waits.scale[column] > 0;
+    double waited = 1 - r->mean_rate[column] * (found ? r->waits.scale[column] : 1);
     return waited > WAITED ? waited : 0;
 }

@@ -1,0 +1,67 @@
+/*
+ * What CPU times leave open about waits, as errors of powers: whose CPU time it was (waits.c), and
+ * where in its call a thread waits, of which four shapes tell the rough outline only.
+ */
+#include <math.h>
+
+#include "attribute/regress/internal.h"
+
+#define ANYWHERE   0.45 /* see concentration */
+#define MISPLACED  0.2  /* of what a call waits: two deviations */
+#define SHORT_ROWS 0.75 /* power of a row's length: how much it goes with the cell's CPU time */
+
+/* How far waits are from being anywhere in a call, of a wait that is always at the same time;
+ * beyond what a wait that is anywhere has. */
+static double concentration(const struct nrg_solver *s)
+{
+    const struct nrg_waits *w = &s->r->waits;
+    double square = -ANYWHERE * ANYWHERE;
+    for (size_t i = 0; i < NRG_WAIT_SHAPES; i++) {
+        size_t p = s->n_bound;
+        while (p < s->m && s->index[p] != NRG_COLUMN_WAITS + i)
+            p++;
+        bool seen = p < s->m; /* by the readings, too */
+        double shape = w->shape[i] + (seen ? s->free_beta[p] * s->scale[p] : 0);
+        double error2 = seen ? nrg_solver_covariance(s, p, p) : w->shape_error2[i];
+        square += fmax(shape * shape - error2, 0) / (double)(2 * i + 3);
+    }
+    return sqrt(fmax(square, 0));
+}
+
+double nrg_solver_misplaced_w(const struct nrg_solver *s, size_t p)
+{
+    const struct nrg_regress *r = s->r;
+    const struct nrg_waits *w = &r->waits;
+    double lack_s = 0, calls = 0;
+    if (!w->used || !(w->scale[s->index[p]] > 0))
+        return 0;
+    for (size_t i = 0; i < w->n_places; i++) {
+        lack_s += w->open_s[i] * (1 - w->busy[i]);
+        calls += w->call_s[i] > 0 ? w->open_s[i] / w->call_s[i] : 0;
+    }
+    double call_s = w->call_s[w->place_of[s->index[p]]] * r->mean_rate[s->index[p]];
+    if (!(calls > 0) || !(call_s > 0))
+        return 0;
+    return MISPLACED * concentration(s) * lack_s / calls / call_s * nrg_solver_mean_power(s);
+}
+
+/* Energy that is a class's because of CPU time that may not be its own: of all at the mean power.
+ */
+void nrg_solver_add_waits(struct nrg_solver *s)
+{
+    const struct nrg_regress *r = s->r;
+    const struct nrg_waits *w = &r->waits;
+    double mean_w = w->used ? nrg_solver_mean_power(s) : 0;
+    mean_w *= fmin(pow(nrg_regress_row_per_cell(r), SHORT_ROWS), 1);
+    for (size_t p = 0; mean_w > 0 && p < s->n_classes; p++) {
+        size_t i = s->index[p];
+        for (size_t q = 0; w->scale[i] > 0 && q <= p; q++) {
+            size_t k = s->index[q];
+            double error2 = w->error2[nrg_packed(w->place_of[i], w->place_of[k])];
+            if (w->scale[k] > 0)
+                s->covariance[nrg_packed(p, q)] += mean_w * mean_w * error2 /
+                                                   (r->mean_rate[i] * r->mean_rate[k]) /
+                                                   (s->scale[p] * s->scale[q]);
+        }
+    }
+}

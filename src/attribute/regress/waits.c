@@ -1,0 +1,314 @@
+/*
+ * When threads wait, and in which calls, from their CPU times. A thread's CPU time is known from
+ * cell to cell; which of its calls used it is not. But calls come in other mixtures in other cells,
+ * and the borders of cells cut calls at all places, so all cells together tell for each class what
+ * a call uses, how much more a longer one does, and when in their calls threads wait:
+ *
+ *     CPU time of a cell = sum over classes (calls * mean length * busy
+ *                                            + how much longer its calls were * longer)
+ *                          + what calls that are cut have more of than their part (four shapes)
+ *
+ * Classes are alike as far as the cells say: busy and longer of each are drawn to the mean of all,
+ * and how firmly is found together with them. What remains of a cell's CPU time goes to its calls
+ * in proportion to how uncertain they are, those most that a border cuts. Slices get their rates by
+ * that; the sum of a class stays what it was, so that only the distribution over time changes.
+ *
+ * Energy that goes with the CPU time of a cell is a class's by how much of that it used. So what is
+ * not known of `busy` is not known of its energy either: wait_error.c.
+ */
+#include "attribute/regress/waits.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+
+#define FIT_GROUPS  6000 /* cells of threads that are looked at */
+#define LEAST_CELLS 40   /* fewer tell nothing */
+#define WAITED      0.02 /* of all spans' time: less is not known to be waiting */
+#define OVER        1.02 /* CPU seconds per second: more, and other threads work for this one */
+#define SHAPES      NRG_WAIT_SHAPES
+#define ROUNDS      3
+
+/* Counting sort of slices by group; those of group 0 are left out. */
+static int sort_slices(struct nrg_wait_fit *f, size_t from, size_t to)
+{
+    const struct nrg_regress_slice *items = f->r->slices.items;
+    uint32_t least = UINT32_MAX, most = 0;
+    for (size_t i = from; i < to; i++) {
+        if (!items[i].group)
+            continue;
+        least = items[i].group < least ? items[i].group : least;
+        most = items[i].group > most ? items[i].group : most;
+    }
+    f->n_groups = most ? most - least + 1 : 0;
+    f->first = nrg_arena_array(&f->memory, f->n_groups + 2, sizeof *f->first);
+    f->order = nrg_arena_array(&f->memory, to - from + 1, sizeof *f->order);
+    if (f->memory.failed)
+        return -ENOMEM;
+    for (size_t i = from; i < to; i++)
+        if (items[i].group)
+            f->first[items[i].group - least + 2]++;
+    for (size_t g = 2; g <= f->n_groups + 1; g++)
+        f->first[g] += f->first[g - 1];
+    for (size_t i = from; i < to; i++)
+        if (items[i].group)
+            f->order[f->first[items[i].group - least + 1]++] = (uint32_t)i;
+    return 0;
+}
+
+static double busy_of_call(const struct nrg_waits *w, uint32_t place, double call_s)
+{
+    double mean_s = w->call_s[place], busy_s = w->busy[place] * mean_s;
+    busy_s += w->longer[place] * (call_s - mean_s);
+    return fmin(fmax(busy_s, NRG_LEAST_BUSY * call_s), call_s);
+}
+
+/* Which part of its call a slice is: borders of the cell cut the first and the last. */
+static void place_piece(struct nrg_wait_piece *p, bool first, bool last)
+{
+    bool whole = p->calls <= 0 || p->calls >= NRG_WHOLE_CALL;
+    p->from = whole || (last && !first) ? 0 : first && !last ? 1 - p->calls : (1 - p->calls) / 2;
+    p->to = whole ? 1 : p->from + p->calls;
+    p->call_s = p->calls > 0 && !whole ? p->length_s / p->calls : p->length_s;
+}
+
+static void expect_piece(const struct nrg_waits *w, struct nrg_wait_piece *p)
+{
+    double begin[SHAPES], end[SHAPES], busy_s = busy_of_call(w, p->place, p->call_s);
+    double edges = p->from * (1 - p->from) + p->to * (1 - p->to);
+    p->lacks_s = p->call_s - busy_s;
+    p->whole2 = p->call_s * p->call_s * (p->to - p->from);
+    p->cut2 =
+        (p->lacks_s * p->lacks_s + NRG_WAIT_UNSURE * NRG_WAIT_UNSURE * p->call_s * p->call_s) *
+        edges;
+    p->busy_s = busy_s * (p->to - p->from);
+    if (edges > 0) {
+        nrg_wait_integrals(p->from, begin);
+        nrg_wait_integrals(p->to, end);
+        for (size_t i = 0; i < SHAPES; i++)
+            p->busy_s += w->shape[i] * p->lacks_s * (end[i] - begin[i]);
+    }
+    p->busy_s = fmin(fmax(p->busy_s, 0), p->length_s);
+}
+
+/* The pieces of a group; returns how many, and the CPU time that they had together. */
+int nrg_wait_group(struct nrg_wait_fit *f, size_t g, size_t *n, double *cpu_s)
+{
+    size_t from = f->first[g], count = f->first[g + 1] - from;
+    *n = count;
+    *cpu_s = 0;
+    if (nrg_reserve(&f->pieces, &f->cap_pieces, count + 1, sizeof *f->pieces))
+        return -ENOMEM;
+    for (size_t i = 0; i < count; i++) {
+        const struct nrg_regress_slice *s = &f->r->slices.items[f->order[from + i]];
+        struct nrg_wait_piece *p = &f->pieces[i];
+        p->length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
+        p->calls = (double)s->calls_per_s * p->length_s;
+        p->place = f->w->place_of[s->column];
+        place_piece(p, i == 0, i + 1 == count);
+        expect_piece(f->w, p);
+        *cpu_s += (double)s->rate * p->length_s;
+    }
+    return 0;
+}
+
+static double variance_of(const struct nrg_waits *w, const struct nrg_wait_piece *p)
+{
+    return w->alpha * p->whole2 + w->gamma * p->cut2;
+}
+
+/* Classes with most time first; the rest share the last place. */
+static int choose_places(struct nrg_wait_fit *f)
+{
+    struct nrg_regress *r = f->r;
+    struct nrg_waits *w = f->w;
+    double *open_s = nrg_arena_array(&f->memory, r->n_columns, sizeof *open_s);
+    double *calls = nrg_arena_array(&f->memory, NRG_WAIT_PLACES, sizeof *calls), least_s = 0;
+    double *sorted = nrg_arena_array(&f->memory, r->n_columns, sizeof *sorted);
+    w->place_of = nrg_arena_array(&r->memory, r->options.n_classes * 2 + NRG_COLUMN_CLASSES,
+                                  sizeof *w->place_of);
+    if (f->memory.failed || r->memory.failed)
+        return -ENOMEM;
+    for (size_t i = 0; i < f->first[f->n_groups]; i++) {
+        const struct nrg_regress_slice *s = &r->slices.items[f->order[i]];
+        open_s[s->column] += (double)(s->end_ns - s->begin_ns) / 1e9;
+    }
+    memcpy(sorted, open_s, r->n_columns * sizeof *sorted);
+    nrg_sort(sorted, r->n_columns);
+    if (r->n_columns > NRG_WAIT_PLACES)
+        least_s = sorted[r->n_columns - NRG_WAIT_PLACES];
+    w->n_places = 0;
+    for (size_t c = NRG_COLUMN_CLASSES; c < r->n_columns; c++)
+        if (open_s[c] > least_s)
+            w->place_of[c] = (uint32_t)w->n_places++;
+    for (size_t c = NRG_COLUMN_CLASSES; c < r->n_columns; c++)
+        if (open_s[c] <= least_s)
+            w->place_of[c] = (uint32_t)w->n_places;
+    w->n_places += least_s > 0;
+    for (size_t i = 0; i < f->first[f->n_groups]; i++) {
+        const struct nrg_regress_slice *s = &r->slices.items[f->order[i]];
+        double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
+        w->open_s[w->place_of[s->column]] += length_s;
+        calls[w->place_of[s->column]] += (double)s->calls_per_s * length_s;
+    }
+    for (size_t i = 0; i < w->n_places; i++)
+        w->call_s[i] = calls[i] > 0 ? w->open_s[i] / calls[i] : 0;
+    return 0;
+}
+
+/* Whether threads wait in their spans, and nobody else works for them. */
+static bool waits_at_all(const struct nrg_wait_fit *f, double *rate)
+{
+    double open_s = 0, busy_s = 0;
+    for (size_t i = 0; i < f->first[f->n_groups]; i++) {
+        const struct nrg_regress_slice *s = &f->r->slices.items[f->order[i]];
+        double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
+        if ((double)s->rate > OVER)
+            return false;
+        open_s += length_s;
+        busy_s += (double)s->rate * length_s;
+    }
+    *rate = open_s > 0 ? busy_s / open_s : 1;
+    return *rate > NRG_LEAST_BUSY && *rate < 1 - WAITED;
+}
+
+static int make_room(struct nrg_wait_fit *f)
+{
+    struct nrg_arena *m = &f->memory;
+    size_t n = 2 * NRG_WAIT_PLACES + SHAPES, cells = n * (n + 1) / 2;
+    f->x = nrg_arena_array(m, n, sizeof *f->x);
+    f->unit = nrg_arena_array(m, n, sizeof *f->unit);
+    f->beta = nrg_arena_array(m, n, sizeof *f->beta);
+    f->factor = nrg_arena_array(m, cells, sizeof *f->factor);
+    f->inverse = nrg_arena_array(m, cells, sizeof *f->inverse);
+    m = &f->r->memory;
+    f->w->busy = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->w->busy);
+    f->w->longer = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->w->longer);
+    f->w->open_s = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->w->open_s);
+    f->w->call_s = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->w->call_s);
+    f->w->error2 =
+        nrg_arena_array(m, NRG_WAIT_PLACES * (NRG_WAIT_PLACES + 1) / 2, sizeof *f->w->error2);
+    f->w->scale =
+        nrg_arena_array(m, f->r->options.n_classes * 2 + NRG_COLUMN_CLASSES, sizeof *f->w->scale);
+    return f->memory.failed || m->failed ? -ENOMEM : 0;
+}
+
+/* Gives the CPU time of a group to its pieces. */
+static void divide_group(struct nrg_wait_fit *f, size_t n, double cpu_s)
+{
+    for (int round = 0; round < ROUNDS; round++) {
+        double left_s = cpu_s, sum = 0;
+        for (size_t i = 0; i < n; i++) {
+            left_s -= f->pieces[i].busy_s;
+            sum += variance_of(f->w, &f->pieces[i]);
+        }
+        for (size_t i = 0; sum > 0 && i < n; i++) {
+            struct nrg_wait_piece *p = &f->pieces[i];
+            p->busy_s += left_s * variance_of(f->w, p) / sum;
+            p->busy_s = fmin(fmax(p->busy_s, 0), p->length_s);
+        }
+    }
+}
+
+/* Rates of slices, as they are; `sums`: of each column before and after, or NULL. */
+static int divide_groups(struct nrg_wait_fit *f, double *before_s, double *after_s)
+{
+    int rc = 0;
+    for (size_t g = 0; !rc && g < f->n_groups; g++) {
+        size_t n;
+        double cpu_s;
+        rc = nrg_wait_group(f, g, &n, &cpu_s);
+        if (rc)
+            break;
+        divide_group(f, n, cpu_s);
+        for (size_t i = 0; i < n; i++) {
+            struct nrg_regress_slice *s = &f->r->slices.items[f->order[f->first[g] + i]];
+            const struct nrg_wait_piece *p = &f->pieces[i];
+            before_s[s->column] += (double)s->rate * p->length_s;
+            after_s[s->column] += p->busy_s;
+            s->rate = (float)(p->busy_s / p->length_s);
+        }
+    }
+    return rc;
+}
+
+static void scale_slices(struct nrg_wait_fit *f)
+{
+    for (size_t i = 0; i < f->first[f->n_groups]; i++) {
+        struct nrg_regress_slice *s = &f->r->slices.items[f->order[i]];
+        double scale = f->w->scale[s->column];
+        s->rate = scale > 0 ? (float)((double)s->rate / scale) : s->rate;
+    }
+}
+
+static int settle(struct nrg_wait_fit *f, bool set_scale)
+{
+    struct nrg_regress *r = f->r;
+    double *before_s = nrg_arena_array(&f->memory, r->n_columns, sizeof *before_s);
+    double *after_s = nrg_arena_array(&f->memory, r->n_columns, sizeof *after_s);
+    int rc = f->memory.failed ? -ENOMEM : divide_groups(f, before_s, after_s);
+    for (size_t i = 0; !rc && i < r->n_columns; i++)
+        if (set_scale || !(f->w->scale[i] > 0))
+            f->w->scale[i] = before_s[i] > 0 && after_s[i] > 0 ? after_s[i] / before_s[i] : 0;
+    if (!rc)
+        scale_slices(f);
+    return rc;
+}
+
+static void release_fit(struct nrg_wait_fit *f)
+{
+    free(f->pieces);
+    nrg_gram_release(&f->gram);
+    nrg_arena_release(&f->memory);
+}
+
+/* Slices of cells that are complete. */
+static size_t complete_slices(const struct nrg_regress *r)
+{
+    bool all = r->ready_ns == INT64_MAX || !r->last_cell;
+    return all ? r->slices.n : (size_t)(r->cell_slice - r->slices.dropped);
+}
+
+int nrg_regress_learn_waits(struct nrg_regress *r)
+{
+    struct nrg_waits *w = &r->waits;
+    struct nrg_wait_fit f = {.r = r, .w = w, .stride = 1};
+    double rate = 1;
+    size_t n = complete_slices(r);
+    int rc = sort_slices(&f, 0, n);
+    if (!rc && f.n_groups >= LEAST_CELLS && waits_at_all(&f, &rate)) {
+        f.stride = f.n_groups / FIT_GROUPS + 1;
+        rc = make_room(&f);
+        if (!rc)
+            rc = choose_places(&f);
+        if (!rc)
+            rc = nrg_wait_learn(&f, rate);
+        if (!rc)
+            rc = settle(&f, true);
+        w->used = !rc;
+        r->options.waits_scale = w->used ? w->scale : NULL;
+        r->options.waits_shape = w->shape;
+        w->settled = r->slices.dropped + n;
+    }
+    release_fit(&f);
+    return rc;
+}
+
+int nrg_regress_settle_waits(struct nrg_regress *r)
+{
+    struct nrg_waits *w = &r->waits;
+    size_t n = complete_slices(r), from = (size_t)(w->settled - r->slices.dropped);
+    if (!w->used || n <= from)
+        return 0;
+    struct nrg_wait_fit f = {.r = r, .w = w, .stride = 1};
+    int rc = sort_slices(&f, from, n);
+    if (!rc)
+        rc = settle(&f, false);
+    w->settled = r->slices.dropped + n;
+    release_fit(&f);
+    return rc;
+}
