@@ -1,0 +1,18 @@
+/* Fuzz target: nrg attribute, in the views and forms that read different parts of a recording. */
+#include "fuzz_mutate.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const forms[][6] = {
+        {"attribute", "run.nrg", NULL},
+        {"attribute", "--by", "module", "--json", "run.nrg", NULL},
+        {"attribute", "--trace", "run.nrg", NULL},
+        {"attribute", "--method", "regress", "--csv", "run.nrg", NULL},
+    };
+    unsigned sum = 0;
+    for (size_t i = 0; i < size; i += 97)
+        sum += data[i];
+    run_on_recording(data, size, forms[0]);
+    run_on_recording(data, size, forms[1 + sum % 3]);
+    return 0;
+}

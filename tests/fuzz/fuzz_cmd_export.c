@@ -1,0 +1,16 @@
+/* Fuzz target: nrg export, one of its formats by the input. */
+#include "fuzz_mutate.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static const char *const forms[][6] = {
+        {"export", "run.nrg", NULL},
+        {"export", "--wide", "100ms", "run.nrg", NULL},
+        {"export", "--format", "json", "run.nrg", NULL},
+    };
+    unsigned sum = 0;
+    for (size_t i = 0; i < size; i += 97)
+        sum += data[i];
+    run_on_recording(data, size, forms[sum % 3]);
+    return 0;
+}
