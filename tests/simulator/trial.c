@@ -157,7 +157,7 @@ void trial_run(const struct trial_scenario *scenario, uint64_t seed, struct tria
     for (size_t i = 0; !rc && i < m.n_calls; i++)
         rc = nrg_regress_slice(regress,
                                &(struct nrg_class_activity){m.calls[i].begin_ns, m.calls[i].end_ns,
-                                                            m.calls[i].layer, 1, 1});
+                                                            m.calls[i].layer, 1, 1, 0, 0});
     if (!rc)
         rc = nrg_regress_solve(regress, &result);
     sum->runs++;
