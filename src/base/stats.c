@@ -82,16 +82,69 @@ static double expand_student(double z, double freedom, double fourth)
     return 1 + (a + (b + (c + fourth / f) / f) / f) / f;
 }
 
+/*
+ * Part of Euler's beta integral up to x, as the continued fraction that converges fast for
+ * x < (a + 1) / (a + b + 2), evaluated from its front (Lentz).
+ */
+static double beta_fraction(double x, double a, double b)
+{
+    double c = 1, d = 1 / (1 - (a + b) * x / (a + 1)), f = d;
+    for (int i = 1; i < 300; i++) {
+        double even = i * (b - i) * x / ((a + 2 * i - 1) * (a + 2 * i));
+        double odd = -(a + i) * (a + b + i) * x / ((a + 2 * i) * (a + 2 * i + 1));
+        d = 1 / (1 + even * d);
+        c = 1 + even / c;
+        f *= c * d;
+        d = 1 / (1 + odd * d);
+        c = 1 + odd / c;
+        f *= c * d;
+        if (fabs(c * d - 1) < 1e-15)
+            break;
+    }
+    return f;
+}
+
+static double beta_part(double x, double a, double b)
+{
+    int sign; /* lgamma writes a global: another thread may call it, too */
+    double scale = lgamma_r(a + b, &sign) - lgamma_r(a, &sign) - lgamma_r(b, &sign);
+    double front = exp(scale + a * log(x) + b * log1p(-x));
+    return x < (a + 1) / (a + b + 2) ? front * beta_fraction(x, a, b) / a
+                                     : 1 - front * beta_fraction(1 - x, b, a) / b;
+}
+
+double nrg_student_tails(double t, double freedom)
+{
+    freedom = fmax(freedom, 1);
+    double x = freedom / (freedom + t * t);
+    if (isnan(t))
+        return NAN;
+    if (isinf(freedom))
+        return erfc(fabs(t) / sqrt(2));
+    return x <= 0 ? 0 : x >= 1 ? 1 : beta_part(x, freedom / 2, 0.5);
+}
+
 double nrg_student_half(double confidence, double freedom)
 {
-    double z = nrg_normal_half(confidence), z2 = z * z, tail = (1 - confidence) / 2;
-    if (freedom < 1.5)
-        return 1 / tan(M_PI * tail);
-    if (freedom < 2.5)
-        return (1 - 2 * tail) / sqrt(2 * tail * (1 - tail));
-    /* 3.179 for 3.182 at 3 and 95 % */
+    double z = nrg_normal_half(confidence), z2 = z * z, low = 0, high = 1;
     double fourth = ((((79 * z2 + 776) * z2 + 1482) * z2 - 1920) * z2 - 945) / 92160;
-    return z * expand_student(z, freedom, fourth);
+    if (freedom >= 6) /* the expansion is off by 2e-4 there, less beyond */
+        return z * expand_student(z, freedom, fourth);
+    while (nrg_student_tails(high, freedom) > 1 - confidence && high < 1e300)
+        high *= 4;
+    for (int i = 0; i < 60; i++) {
+        double t = (low + high) / 2;
+        *(nrg_student_tails(t, freedom) > 1 - confidence ? &low : &high) = t;
+    }
+    return low;
+}
+
+double nrg_chi_squared(double probability, double freedom)
+{
+    double tail = fabs(2 * probability - 1), part = 2 / (9 * freedom);
+    double z = copysign(nrg_normal_half(tail), probability - 0.5);
+    double root = fmax(0, 1 - part + z * sqrt(part));
+    return freedom * root * root * root;
 }
 
 double nrg_student_half95(size_t freedom)

@@ -29,9 +29,15 @@ struct nrg_spread nrg_spread_of(const double *values, size_t n);
 
 /* A normal variable of mean 0 and variance 1 is within this distance of 0 with that probability. */
 double nrg_normal_half(double confidence);
-/* The same for Student's t. `freedom` may be a fraction, and INFINITY; off by 0.1 % at 3, less
- * beyond. */
+/* The same for Student's t. `freedom` may be a fraction, and INFINITY; below 1 it counts as
+ * 1. */
 double nrg_student_half(double confidence, double freedom);
+/* The other way round: how likely Student's t is further from 0 than |t|; of the normal one for a
+ * `freedom` of INFINITY. */
+double nrg_student_tails(double t, double freedom);
+/* A variable of chi squared is below this with that probability (Wilson and Hilferty: within 1 %
+ * from 4 degrees of freedom on, for probabilities between 1 and 99 %). */
+double nrg_chi_squared(double probability, double freedom);
 /* The same for 95 % and whole degrees of freedom, as printed tables have it. */
 double nrg_student_half95(size_t freedom);
 

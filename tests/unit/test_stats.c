@@ -103,6 +103,31 @@ static void student_quantiles(void **state)
     assert_true(nrg_student_half(0.95, INFINITY) == nrg_normal_half(0.95));
 }
 
+/* How likely t is beyond a printed quantile, and fractions between whole degrees of freedom. */
+static void student_tails(void **state)
+{
+    (void)state;
+    check_near(nrg_student_tails(12.7062, 1), 0.05, 1e-5);
+    check_near(nrg_student_tails(2.2281, 10), 0.05, 1e-4);
+    check_near(nrg_student_tails(-3.1693, 10), 0.01, 1e-4);
+    check_near(nrg_student_tails(1.959964, INFINITY), 0.05, 1e-6);
+    check_near(nrg_student_tails(0, 3), 1, 1e-12);
+    assert_true(nrg_student_tails(1e12, 5) < 1e-50);
+    for (double f = 1; f < 12; f += 0.25) {
+        double t = nrg_student_half(0.95, f);
+        check_near(nrg_student_tails(t, f), 0.05, 2e-3);
+        assert_true(t > nrg_student_half(0.95, f + 0.25));
+    }
+}
+
+static void chi_squared_quantiles(void **state)
+{
+    (void)state;
+    check_near(nrg_chi_squared(0.975, 10), 20.483, 5e-3);
+    check_near(nrg_chi_squared(0.025, 10), 3.247, 1e-2);
+    check_near(nrg_chi_squared(0.5, 30), 29.336, 1e-3);
+}
+
 /* Two ways to the same figure, each within what its own rounding allows. */
 static void the_ways_agree(void **state)
 {
@@ -123,6 +148,8 @@ int main(void)
         cmocka_unit_test(spreads),
         cmocka_unit_test(normal_quantiles),
         cmocka_unit_test(student_quantiles),
+        cmocka_unit_test(student_tails),
+        cmocka_unit_test(chi_squared_quantiles),
         cmocka_unit_test(the_ways_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
