@@ -66,6 +66,9 @@ struct nrg_opt {
 
 struct nrg_cli;
 
+/* What stands for "--" among operands, which getopt would take out. */
+#define NRG_SEPARATOR "\x01--"
+
 struct nrg_command {
     const char *name;
     const char *summary;           /* half a line */
@@ -78,6 +81,9 @@ struct nrg_command {
     const char *actions;  /* words that the first operand may be, for completion; NULL: a file */
     int not_started_code; /* exit code when its settings file is wrong; 0: 2, as wrong usage */
     bool takes_command;   /* what follows the first operand belongs to the measured command */
+    /* Of one that takes commands or files: whether these are commands. Else options may stand
+     * anywhere, and the first "--" is an operand, NRG_SEPARATOR. NULL: commands. */
+    bool (*runs_commands)(int argc, char **argv);
     int (*run)(struct nrg_cli *cli, void *values, int argc, char **argv);
 };
 
@@ -95,6 +101,7 @@ extern const struct nrg_command *const nrg_commands[]; /* NULL-terminated */
 
 extern const struct nrg_command nrg_cmd_attribute;
 extern const struct nrg_command nrg_cmd_calibrate;
+extern const struct nrg_command nrg_cmd_compare;
 extern const struct nrg_command nrg_cmd_dataset;
 extern const struct nrg_command nrg_cmd_evaluate;
 extern const struct nrg_command nrg_cmd_graph;

@@ -18,6 +18,7 @@ const struct nrg_command *const nrg_commands[] = {
     &nrg_cmd_meter,
     &nrg_cmd_report,
     &nrg_cmd_view,
+    &nrg_cmd_compare,
     &nrg_cmd_attribute,
     &nrg_cmd_export,
     &nrg_cmd_import,

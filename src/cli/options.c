@@ -121,6 +121,20 @@ static int parse_all(struct nrg_cli *cli, struct table *t, void *values, int arg
     return optind;
 }
 
+/* Whether all that follows the first operand is a command; if not, keeps the place of "--". */
+static bool wants_command(const struct nrg_command *c, int argc, char **argv)
+{
+    static char separator[] = NRG_SEPARATOR;
+    if (!c->takes_command || !c->runs_commands || c->runs_commands(argc, argv))
+        return c->takes_command;
+    for (int i = 1; i < argc; i++)
+        if (!strcmp(argv[i], "--")) {
+            argv[i] = separator;
+            break;
+        }
+    return false;
+}
+
 int nrg_options_parse(struct nrg_cli *cli, void *values, int argc, char **argv)
 {
     struct table t = {0};
@@ -129,7 +143,7 @@ int nrg_options_parse(struct nrg_cli *cli, void *values, int argc, char **argv)
     /* '+': options after the first operand belong to the measured command; ':' missing values. */
     int rc = nrg_settings_apply(cli, values);
     if (!rc)
-        rc = nrg_str_addf(&t.shorts, cli->command->takes_command ? "+:" : ":");
+        rc = nrg_str_addf(&t.shorts, wants_command(cli->command, argc, argv) ? "+:" : ":");
     if (!rc)
         rc = add_options(&t, cli->command->options, false);
     if (!rc)

@@ -26,6 +26,33 @@ bool nrg_machine_has_tsc(const struct nrg_root *root)
 #endif
 }
 
+/* What changes power without a change of the program: nrg compare looks at it. */
+static void write_settings(const struct nrg_root *root, struct nrg_store *store)
+{
+    static const struct {
+        const char *key, *path;
+    } files[] = {
+        {"governor", "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"},
+        {"gpu_driver", "/sys/module/nvidia/version"},
+    };
+    char text[64], limits[128] = "";
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++)
+        if (!nrg_root_read_label(root, files[i].path, text, sizeof text))
+            nrg_store_text(store, files[i].key, text);
+    for (int c = 0; c < 2; c++) {
+        char path[96];
+        int64_t limit_uw;
+        size_t used = strlen(limits);
+        snprintf(path, sizeof path, "/sys/class/powercap/intel-rapl:0/constraint_%d_power_limit_uw",
+                 c);
+        if (!nrg_root_read_i64(root, path, &limit_uw))
+            snprintf(limits + used, sizeof limits - used, "%s%.3g W", used ? ", " : "",
+                     (double)limit_uw * 1e-6);
+    }
+    if (limits[0])
+        nrg_store_text(store, "power_limits", limits);
+}
+
 int nrg_machine_info_write(const struct nrg_context *ctx, struct nrg_store *store)
 {
     char text[128];
@@ -43,5 +70,6 @@ int nrg_machine_info_write(const struct nrg_context *ctx, struct nrg_store *stor
         nrg_store_text(store, "architecture", uts.machine);
     }
     nrg_store_integer(store, "cpus", sysconf(_SC_NPROCESSORS_ONLN));
+    write_settings(&ctx->root, store);
     return nrg_machine_has_tsc(&ctx->root);
 }

@@ -5,23 +5,20 @@
 #include "cli/calibrate/gpu.h"
 
 #include <errno.h>
-#include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/json_set.h"
 #include "base/mem.h"
 #include "base/temp.h"
+#include "cli/again.h"
 #include "cli/stop.h"
 #include "energy/frame.h"
 #include "energy/sensor_fit.h"
 #include "sensors/sensor_profile.h"
 
 #define RATE "250Hz" /* several readings per update of 20 ms */
-
-extern char **environ;
 
 struct result {
     const struct nrg_recorded_channel *channel;
@@ -38,8 +35,6 @@ static int record_load(const char *path, char **command)
                                       "--sensor", "nvml", "-o", NULL};
     const char *argv[64];
     size_t n = 0;
-    pid_t child;
-    int status;
     for (size_t i = 0; run[i]; i++)
         argv[n++] = run[i];
     argv[n++] = path;
@@ -48,10 +43,7 @@ static int record_load(const char *path, char **command)
     for (size_t i = 0; load[i] && n < sizeof argv / sizeof *argv - 1; i++)
         argv[n++] = load[i];
     argv[n] = NULL;
-    int rc = posix_spawn(&child, "/proc/self/exe", NULL, NULL, (char *const *)argv, environ);
-    while (!rc && waitpid(child, &status, 0) < 0)
-        rc = errno == EINTR ? 0 : errno;
-    if (rc || !WIFEXITED(status) || WEXITSTATUS(status)) {
+    if (nrg_again(argv, NULL)) {
         fprintf(stderr, "nrg: the load did not run: no sensor was calibrated\n");
         return 1;
     }

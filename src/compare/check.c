@@ -1,0 +1,157 @@
+/*
+ * Whether the two sides can be compared at all, see compare.h. Refused is what makes the ratio
+ * meaningless: joules of different things, or a model's joules against a sensor's. All else that
+ * differs is said, and the user decides.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "compare/compare.h"
+
+#define OTHER_LOAD 0.1  /* of all CPUs: a difference that is said */
+#define COVERED    0.98 /* less of a run with readings is said */
+#define BLOCKED    2.5  /* times the variance: runs were not in turn */
+
+static const char *const fact_words[NRG_FACTS] = {
+    [NRG_FACT_SENSORS] = "sensors",
+    [NRG_FACT_HOST] = "the machine",
+    [NRG_FACT_CPU] = "the processor",
+    [NRG_FACT_KERNEL] = "the kernel",
+    [NRG_FACT_GOVERNOR] = "the frequency governor",
+    [NRG_FACT_POWER_LIMITS] = "power limits",
+    [NRG_FACT_GPU_DRIVER] = "the GPU's driver",
+    [NRG_FACT_RATE] = "the rate of readings",
+    [NRG_FACT_PARAMETERS] = "the model's parameters",
+};
+
+static const struct nrg_compare_run *run_at(const struct nrg_comparison *c, size_t i)
+{
+    size_t n_a = c->sides[0].n_runs;
+    return i < n_a ? &c->sides[0].runs[i] : &c->sides[1].runs[i - n_a];
+}
+
+static const char *shown(const char *value)
+{
+    return value[0] ? value : "not known";
+}
+
+/* The first run whose fact differs from the first run's; NULL: all are alike. */
+static const struct nrg_compare_run *odd_one(const struct nrg_comparison *c, int fact)
+{
+    size_t n = c->sides[0].n_runs + c->sides[1].n_runs;
+    for (size_t i = 1; i < n; i++)
+        if (strcmp(run_at(c, i)->facts[fact], run_at(c, 0)->facts[fact]) != 0)
+            return run_at(c, i);
+    return NULL;
+}
+
+static int check_facts(struct nrg_comparison *c)
+{
+    int rc = 0;
+    for (int f = 0; !rc && f < NRG_FACTS; f++) {
+        const struct nrg_compare_run *first = run_at(c, 0), *odd = odd_one(c, f);
+        if (!odd)
+            continue;
+        struct nrg_compare_notes *to = f == NRG_FACT_SENSORS ? &c->refusals : &c->warnings;
+        rc = nrg_compare_note(
+            to, "%s differ%s: %.90s in %.40s, %.90s in %.40s", fact_words[f],
+            f == NRG_FACT_SENSORS || f == NRG_FACT_POWER_LIMITS || f == NRG_FACT_PARAMETERS ? ""
+                                                                                            : "s",
+            shown(first->facts[f]), first->file, shown(odd->facts[f]), odd->file);
+    }
+    return rc;
+}
+
+static int check_provenance(struct nrg_comparison *c)
+{
+    size_t n = c->sides[0].n_runs + c->sides[1].n_runs;
+    for (size_t i = 1; i < n; i++)
+        if ((run_at(c, i)->provenance == NRG_ESTIMATED) !=
+            (run_at(c, 0)->provenance == NRG_ESTIMATED))
+            return nrg_compare_note(
+                &c->refusals,
+                "the energy of %.90s is %s, that of %.90s is %s: a model and a "
+                "sensor differ by more than programs do",
+                run_at(c, 0)->file, nrg_provenance_name(run_at(c, 0)->provenance),
+                run_at(c, i)->file, nrg_provenance_name(run_at(c, i)->provenance));
+    return 0;
+}
+
+static double mean_others(const struct nrg_compare_side *side)
+{
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < side->n_runs; i++)
+        if (!isnan(side->runs[i].others)) {
+            sum += side->runs[i].others;
+            n++;
+        }
+    return n > 0 ? sum / n : NAN;
+}
+
+static int check_load(struct nrg_comparison *c)
+{
+    double a = mean_others(&c->sides[0]), b = mean_others(&c->sides[1]);
+    if (isnan(a) || isnan(b) || fabs(a - b) < OTHER_LOAD)
+        return 0;
+    return nrg_compare_note(&c->warnings,
+                            "other programs used %.0f %% of the processors during A and %.0f %% "
+                            "during B: the machine's energy has theirs in it",
+                            100 * a, 100 * b);
+}
+
+static int check_runs(struct nrg_comparison *c)
+{
+    size_t n = c->sides[0].n_runs + c->sides[1].n_runs, failed = 0, gaps = 0, unknown = 0;
+    int rc = 0;
+    for (size_t i = 0; i < n; i++) {
+        failed += run_at(c, i)->exit_code > 0;
+        gaps += run_at(c, i)->covered < COVERED;
+        unknown += !(run_at(c, i)->energy_j > 0);
+    }
+    if (unknown)
+        rc = nrg_compare_note(&c->warnings, "%zu of %zu runs have no energy and are left out",
+                              unknown, n);
+    if (!rc && failed)
+        rc = nrg_compare_note(&c->warnings, "%zu of %zu runs ended with an error", failed, n);
+    if (!rc && gaps)
+        rc =
+            nrg_compare_note(&c->warnings,
+                             "%zu of %zu runs have gaps in their readings: their energy is that of "
+                             "the rest",
+                             gaps, n);
+    return rc;
+}
+
+static int check_design(struct nrg_comparison *c)
+{
+    const struct nrg_effect *e = &c->quantities[NRG_COMPARE_ENERGY];
+    size_t least =
+        c->sides[0].n_runs < c->sides[1].n_runs ? c->sides[0].n_runs : c->sides[1].n_runs;
+    int rc = 0;
+    if (least < 2)
+        rc = nrg_compare_note(&c->warnings,
+                              "one run of a side does not tell how much runs vary: there is no "
+                              "interval; at least 3 of each side are needed");
+    else if (least < 3)
+        rc = nrg_compare_note(&c->warnings, "two runs of a side tell little about how much runs "
+                                            "vary; 5 of each side are a good start");
+    if (!rc && e->design > BLOCKED)
+        rc = nrg_compare_note(
+            &c->warnings, "the sides were not run in turn, so that a drift of the machine looks "
+                          "like a difference: the interval is wider for it (nrg compare --run "
+                          "alternates)");
+    if (!rc && e->skewed)
+        rc = nrg_compare_note(&c->warnings,
+                              "a few runs lie far off the others (rank test: p = %.3g)", e->p_rank);
+    return rc;
+}
+
+int nrg_compare_check(struct nrg_comparison *c)
+{
+    int (*const checks[])(struct nrg_comparison *) = {check_provenance, check_facts, check_load,
+                                                      check_runs, check_design};
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sizeof checks / sizeof *checks; i++)
+        rc = checks[i](c);
+    return rc;
+}

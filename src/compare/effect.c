@@ -1,0 +1,295 @@
+/*
+ * See effect.h. The design has two or three columns (one, side, time), so its normal equations are
+ * solved by base/linalg.h and everything else is sums over runs.
+ */
+#include "compare/effect.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/linalg.h"
+#include "base/stats.h"
+#include "sensors/channel.h"
+
+enum { ONE, SIDE, TIME, COLUMNS };
+#define LEAST_FOR_DRIFT 3 /* runs of a side */
+#define SKEWED          1.5
+#define LEAST_FOR_SKEW  8 /* values: below, skewness says nothing */
+
+struct line {
+    double x[COLUMNS], y;
+    double fit, leverage, weight; /* weight: share of the line in the difference */
+    const struct nrg_observation *from;
+};
+
+struct design {
+    struct line *lines;
+    size_t n, n_b, columns;
+    double inverse[COLUMNS * (COLUMNS + 1) / 2];
+    double beta[COLUMNS];
+    double span; /* of time, last minus first */
+};
+
+/* ---- values that can be used ---- */
+
+static bool usable(const struct nrg_observation *o)
+{
+    return isfinite(o->value) && o->value > 0;
+}
+
+static size_t take(struct design *d, struct nrg_sample sample, double side)
+{
+    size_t before = d->n;
+    for (size_t i = 0; i < sample.n; i++)
+        if (usable(&sample.items[i]))
+            d->lines[d->n++] = (struct line){
+                .x = {1, side, 0}, .y = log(sample.items[i].value), .from = &sample.items[i]};
+    return d->n - before;
+}
+
+/* Times relative to their mean, in units of their whole span. False: not known, or all the same. */
+static bool place_in_time(struct design *d)
+{
+    double mean = 0, first = INFINITY, last = -INFINITY;
+    for (size_t i = 0; i < d->n; i++) {
+        if (d->lines[i].from->t_ns == NRG_MISSING)
+            return false;
+        /* differences of two large numbers, so the first run is the origin */
+        double t = (double)(d->lines[i].from->t_ns - d->lines[0].from->t_ns);
+        d->lines[i].x[TIME] = t;
+        mean += t / (double)d->n;
+        first = fmin(first, t);
+        last = fmax(last, t);
+    }
+    d->span = last - first;
+    for (size_t i = 0; d->span > 0 && i < d->n; i++)
+        d->lines[i].x[TIME] = (d->lines[i].x[TIME] - mean) / d->span;
+    return d->span > 0;
+}
+
+/* ---- least squares ---- */
+
+static double product(const struct design *d, const double *x, const double *y)
+{
+    double sum = 0;
+    for (size_t i = 0; i < d->columns; i++)
+        for (size_t j = 0; j < d->columns; j++)
+            sum += x[i] * d->inverse[nrg_packed(i, j)] * y[j];
+    return sum;
+}
+
+static int solve(struct design *d)
+{
+    struct nrg_gram gram = {0};
+    size_t rank = 0;
+    bool dependent[COLUMNS];
+    double floor[COLUMNS] = {1e-9, 1e-9, 1e-9};
+    int rc = nrg_gram_grow(&gram, d->columns);
+    for (size_t i = 0; !rc && i < d->n; i++)
+        nrg_gram_add(&gram, d->lines[i].x, NULL, 0, d->lines[i].y, 1);
+    if (!rc)
+        rc = nrg_gram_least_squares(&gram, d->beta, &rank);
+    if (!rc && nrg_gram_factor(gram.a, d->columns, floor, dependent, true) < d->columns)
+        rc = -EDOM;
+    if (!rc)
+        nrg_gram_invert(gram.a, d->columns, d->inverse);
+    nrg_gram_release(&gram);
+    for (size_t i = 0; !rc && i < d->n; i++) {
+        struct line *l = &d->lines[i];
+        l->fit = 0;
+        for (size_t j = 0; j < d->columns; j++)
+            l->fit += d->beta[j] * l->x[j];
+        l->leverage = product(d, l->x, l->x);
+        l->weight = product(d, (double[COLUMNS]){0, 1, 0}, l->x);
+    }
+    return rc;
+}
+
+/* ---- the interval ---- */
+
+/* What of the residual's variance is left after fitting. */
+static double freedom_left(const struct line *l)
+{
+    return fmax(1 - l->leverage, 1e-9);
+}
+
+static double variance(const struct design *d)
+{
+    double sum = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct line *l = &d->lines[i];
+        double residual = l->y - l->fit;
+        sum += l->weight * l->weight * residual * residual / freedom_left(l);
+    }
+    return sum;
+}
+
+/* Degrees of freedom of that sum: those of a chi squared with the same mean and variance. */
+static double freedom(const struct design *d)
+{
+    double mean = 0, spread = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct line *a = &d->lines[i];
+        double wa = a->weight * a->weight;
+        mean += wa;
+        for (size_t j = 0; j < d->n; j++) {
+            const struct line *b = &d->lines[j];
+            double m = (i == j ? 1 : 0) - product(d, a->x, b->x);
+            spread += wa / freedom_left(a) * b->weight * b->weight / freedom_left(b) * m * m;
+        }
+    }
+    return spread > 0 ? mean * mean / spread : 1;
+}
+
+/* Variance of the difference if runs scattered by the sensors' own error alone: ± own, anything
+ * between equally likely. */
+static double own_variance(const struct design *d)
+{
+    double sum = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct line *l = &d->lines[i];
+        sum += l->weight * l->weight * l->from->own * l->from->own / 3;
+    }
+    return sum;
+}
+
+/* How far the ratio moves when all runs are at the low, or all at the high end of their band. */
+static void common_rest(const struct design *d, double *down, double *up)
+{
+    double low = 0, high = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct line *l = &d->lines[i];
+        low += l->weight * log(l->from->low > 0 ? l->from->low : 1);
+        high += l->weight * log(l->from->high > 0 ? l->from->high : 1);
+    }
+    *down = fmin(0, fmin(low, high));
+    *up = fmax(0, fmax(low, high));
+}
+
+static double side_scatter(const struct design *d, double side)
+{
+    double sum = 0, left = 0, own = 0, n = 0;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct line *l = &d->lines[i];
+        if (l->x[SIDE] != side)
+            continue;
+        sum += (l->y - l->fit) * (l->y - l->fit);
+        left += 1 - l->leverage;
+        own += l->from->own * l->from->own / 3;
+        n++;
+    }
+    return left > 1e-9 ? sqrt(fmax(sum / left, own / n)) : NAN;
+}
+
+static bool is_skewed(const struct design *d)
+{
+    double second = 0, third = 0, n = (double)d->n;
+    for (size_t i = 0; i < d->n; i++) {
+        double r = d->lines[i].y - d->lines[i].fit;
+        second += r * r / n;
+        third += r * r * r / n;
+    }
+    return d->n >= LEAST_FOR_SKEW && second > 0 && fabs(third / pow(second, 1.5)) > SKEWED;
+}
+
+static void find_interval(struct nrg_effect *e, const struct design *d, double confidence)
+{
+    double down, up, delta = d->beta[SIDE], error = sqrt(variance(d)), own = sqrt(own_variance(d));
+    common_rest(d, &down, &up);
+    e->freedom = freedom(d);
+    double half =
+        fmax(nrg_student_half(confidence, e->freedom) * error, nrg_normal_half(confidence) * own);
+    e->low = exp(delta + down - half);
+    e->high = exp(delta + up + half);
+    double beyond = fmax(0, delta > 0 ? delta + down : -delta - up);
+    double by_scatter = error > 0    ? nrg_student_tails(beyond / error, e->freedom)
+                        : beyond > 0 ? 0
+                                     : 1;
+    double by_sensor = own > 0 ? nrg_student_tails(beyond / own, INFINITY) : 0;
+    e->p_value = fmax(by_scatter, by_sensor);
+    e->verdict = e->high < 1 ? NRG_VERDICT_LESS : e->low > 1 ? NRG_VERDICT_MORE : NRG_VERDICT_NONE;
+}
+
+/* ---- all of it ---- */
+
+static double side_mean(const struct design *d, double side)
+{
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < d->n; i++)
+        if (d->lines[i].x[SIDE] == side) {
+            sum += d->lines[i].y;
+            n++;
+        }
+    return n > 0 ? exp(sum / n) : NAN;
+}
+
+/* With the drift where that can be fitted; what it costs is told by `design`. */
+static int fit(struct nrg_effect *e, struct design *d)
+{
+    bool drift = e->n_a >= LEAST_FOR_DRIFT && e->n_b >= LEAST_FOR_DRIFT && place_in_time(d);
+    double apart = 1 / (double)e->n_a + 1 / (double)e->n_b;
+    d->columns = drift ? COLUMNS : TIME;
+    int rc = solve(d);
+    if (rc == -EDOM) { /* time tells the sides apart exactly */
+        d->columns = TIME;
+        rc = solve(d);
+    }
+    if (rc)
+        return rc;
+    e->drift = d->columns == COLUMNS ? expm1(d->beta[TIME]) : NAN;
+    e->design = d->inverse[nrg_packed(SIDE, SIDE)] / apart;
+    e->ratio = exp(d->beta[SIDE]);
+    e->a = exp(d->beta[ONE]); /* in the middle of the time */
+    e->b = e->a * e->ratio;
+    return 0;
+}
+
+static int rank_lines(struct nrg_effect *e, const struct design *d)
+{
+    double *values = calloc(d->n + 1, sizeof *values);
+    if (!values)
+        return -ENOMEM;
+    double drift = isnan(e->drift) ? 0 : d->beta[TIME];
+    for (size_t i = 0; i < d->n; i++)
+        values[i] = d->lines[i].y - drift * d->lines[i].x[TIME];
+    int rc = nrg_rank_test(values, e->n_a, values + e->n_a, e->n_b, &e->p_rank);
+    free(values);
+    return rc;
+}
+
+int nrg_effect_find(struct nrg_effect *e, struct nrg_sample a, struct nrg_sample b,
+                    double confidence)
+{
+    struct design d = {.lines = calloc(a.n + b.n + 1, sizeof *d.lines)};
+    *e = (struct nrg_effect){.ratio = NAN,
+                             .low = NAN,
+                             .high = NAN,
+                             .p_value = NAN,
+                             .p_rank = NAN,
+                             .freedom = NAN,
+                             .scatter_a = NAN,
+                             .scatter_b = NAN,
+                             .drift = NAN,
+                             .design = 1};
+    if (!d.lines)
+        return -ENOMEM;
+    e->n_a = take(&d, a, 0);
+    e->n_b = take(&d, b, 1);
+    e->a = side_mean(&d, 0);
+    e->b = side_mean(&d, 1);
+    e->ratio = e->b / e->a;
+    int rc = 0;
+    if (e->n_a >= 2 && e->n_b >= 2) {
+        rc = fit(e, &d);
+        if (!rc) {
+            find_interval(e, &d, confidence);
+            e->scatter_a = side_scatter(&d, 0);
+            e->scatter_b = side_scatter(&d, 1);
+            e->skewed = is_skewed(&d);
+            rc = rank_lines(e, &d);
+        }
+    }
+    free(d.lines);
+    return rc;
+}

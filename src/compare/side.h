@@ -1,0 +1,75 @@
+/*
+ * One side of a comparison: its runs, read from recordings. A recording with --repeat gives several
+ * runs; baselines are none.
+ *
+ * Embedded by the owner: zeroed, added to, released. 0 or -errno with err. One thread at a time.
+ */
+#ifndef NRG_COMPARE_SIDE_H
+#define NRG_COMPARE_SIDE_H
+
+#include "base/arena.h"
+#include "base/error.h"
+#include "base/map.h"
+#include "compare/effect.h"
+#include "energy/summary.h"
+
+/* Sentences for the user. */
+struct nrg_compare_notes {
+    char (*items)[320];
+    size_t n, cap;
+};
+int nrg_compare_note(struct nrg_compare_notes *notes, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* How a run was made: facts that both sides should have in common. "" where it is not known. */
+enum nrg_compare_fact {
+    NRG_FACT_SENSORS, /* what the total adds: "package-0 by rapl-powercap, ..." */
+    NRG_FACT_HOST,
+    NRG_FACT_CPU,
+    NRG_FACT_KERNEL,
+    NRG_FACT_GOVERNOR,
+    NRG_FACT_POWER_LIMITS,
+    NRG_FACT_GPU_DRIVER,
+    NRG_FACT_RATE,
+    NRG_FACT_PARAMETERS, /* of the model */
+    NRG_FACTS
+};
+
+struct nrg_compare_run {
+    const char *file;
+    int64_t begin_ns;                                          /* wall clock; NRG_MISSING */
+    double energy_j, program_j, duration_s, peak_memory_bytes; /* NAN: not known */
+    double own, low, high;            /* of the energy, see struct nrg_observation */
+    double program_low, program_high; /* band of the program's energy, which runs have in common */
+    double covered;                   /* part of the run with readings */
+    double others; /* CPU time of other processes, as a part of all CPUs' time; NAN */
+    int exit_code; /* -1: none */
+    enum nrg_provenance provenance;
+    const char *facts[NRG_FACTS];
+};
+
+/* Energy of something below the whole, by run: only value, own, low and high are filled. */
+struct nrg_compare_part {
+    const char *kind, *name;
+    struct nrg_observation *items; /* by run of the side; a value of 0: that run has none of it */
+    size_t n, cap;
+};
+
+struct nrg_compare_side {
+    struct nrg_arena arena; /* texts */
+    struct nrg_compare_run *runs;
+    size_t n_runs, cap_runs;
+    struct nrg_map index; /* "kind name" to a position in parts + 1 */
+    struct nrg_compare_part *parts;
+    size_t n_parts, cap_parts;
+};
+
+/* Adds the runs of a recording, with their parts: domains, processes, modules, operators. */
+int nrg_compare_side_add(struct nrg_compare_side *side, const char *path, struct nrg_error *err);
+void nrg_compare_side_release(struct nrg_compare_side *side);
+
+/* The part of that name; NULL: none. */
+const struct nrg_compare_part *nrg_compare_side_find(const struct nrg_compare_side *side,
+                                                     const struct nrg_compare_part *like);
+
+#endif

@@ -1,0 +1,155 @@
+/* The answer of a comparison in a sentence, and what the outputs share. See report.h. */
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/compare/report.h"
+
+struct nrg_change nrg_show_change(double ratio)
+{
+    struct nrg_change change = {"-"};
+    double percent = 100 * (ratio - 1), size = fabs(percent);
+    if (isfinite(percent))
+        snprintf(change.text, sizeof change.text, "%+.*f %%",
+                 size >= 100 ? 0
+                 : size >= 1 ? 1
+                             : 2,
+                 percent);
+    return change;
+}
+
+double nrg_compare_energy_j(const struct nrg_compare_run *run)
+{
+    return run->energy_j;
+}
+
+double nrg_compare_duration_s(const struct nrg_compare_run *run)
+{
+    return run->duration_s;
+}
+
+double nrg_compare_mean(const struct nrg_compare_side *side,
+                        double (*value)(const struct nrg_compare_run *run))
+{
+    double sum = 0, n = 0;
+    for (size_t i = 0; i < side->n_runs; i++)
+        if (isfinite(value(&side->runs[i]))) {
+            sum += value(&side->runs[i]);
+            n++;
+        }
+    return n > 0 ? sum / n : NAN;
+}
+
+/* Digits that a percentage needs, by its own size. */
+static const char *percent(double part, char *buf, size_t size)
+{
+    double p = 100 * fabs(part);
+    snprintf(buf, size, "%.*f", p >= 100 ? 0 : p >= 1 ? 1 : 2, p);
+    return buf;
+}
+
+static int add_duration(const struct nrg_effect *d, struct nrg_str *out)
+{
+    char p[32];
+    if (isnan(d->ratio) || d->verdict == NRG_VERDICT_NONE)
+        return isnan(d->ratio) ? 0
+                               : nrg_str_addf(out, "; the time is the same as far as can be told");
+    return nrg_str_addf(out, ", %s %% %s", percent(d->ratio - 1, p, sizeof p),
+                        d->ratio > 1 ? "longer" : "shorter");
+}
+
+static int add_none(const struct nrg_compare_report *r, const struct nrg_effect *e,
+                    struct nrg_str *out)
+{
+    const struct nrg_comparison *c = r->comparison;
+    char most[32], detect[32];
+    double largest = fmax(fabs(e->low - 1), fabs(e->high - 1));
+    int rc = nrg_str_addf(out, "no difference of energy larger than %s %% was seen",
+                          percent(largest, most, sizeof most));
+    if (!rc && isfinite(c->needed.runs) && largest > c->detect)
+        rc = nrg_str_addf(out, "; %.0f runs of each would show %s %%", c->needed.runs,
+                          percent(c->detect, detect, sizeof detect));
+    if (!rc && isfinite(c->needed.runs) && largest > c->detect &&
+        c->needed.high > 2 * c->needed.runs)
+        rc = nrg_str_addf(out, " (%.0f to %.0f: so few runs tell their spread roughly)",
+                          c->needed.low, c->needed.high);
+    return rc;
+}
+
+static int add_change(const struct nrg_compare_report *r, const struct nrg_effect *e,
+                      struct nrg_str *out)
+{
+    const struct nrg_comparison *c = r->comparison;
+    char by[32], near[32], far[32];
+    bool less = e->verdict == NRG_VERDICT_LESS;
+    double a = fabs(e->low - 1), b = fabs(e->high - 1);
+    int rc = nrg_str_addf(out, "%s uses %s %% %s energy than %s (%.0f %%: %s to %s %%)",
+                          r->names[1], percent(e->ratio - 1, by, sizeof by), less ? "less" : "more",
+                          r->names[0], 100 * c->confidence, percent(fmin(a, b), near, sizeof near),
+                          percent(fmax(a, b), far, sizeof far));
+    return rc ? rc : add_duration(&c->quantities[NRG_COMPARE_DURATION], out);
+}
+
+int nrg_compare_answer(const struct nrg_compare_report *r, struct nrg_str *out)
+{
+    const struct nrg_effect *e = &r->comparison->quantities[NRG_COMPARE_ENERGY];
+    if (isnan(e->ratio))
+        return nrg_str_addf(out, "nothing can be said: %s has no run with energy",
+                            e->n_a ? r->names[1] : r->names[0]);
+    if (isnan(e->low))
+        return nrg_str_addf(
+            out,
+            "%s used %s of energy against %s in these runs, and how much runs vary is "
+            "not known: nothing more can be said",
+            r->names[1], nrg_show_change(e->ratio).text, r->names[0]);
+    return e->verdict == NRG_VERDICT_NONE ? add_none(r, e, out) : add_change(r, e, out);
+}
+
+/* ---- rows ---- */
+
+struct placed {
+    size_t row, kind;
+    double p, change;
+};
+
+static int by_certainty(const void *a, const void *b)
+{
+    const struct placed *x = a, *y = b;
+    if (x->kind != y->kind)
+        return x->kind < y->kind ? -1 : 1;
+    if (x->p < y->p || x->p > y->p)
+        return x->p < y->p ? -1 : 1;
+    return x->change > y->change ? -1 : x->change < y->change;
+}
+
+static size_t kind_rank(const char *kind)
+{
+    static const char *const kinds[] = {"domain", "process", "module", "operator"};
+    size_t i = 0;
+    while (i < sizeof kinds / sizeof *kinds && strcmp(kinds[i], kind) != 0)
+        i++;
+    return i;
+}
+
+size_t nrg_compare_order(const struct nrg_compare_report *r, size_t *order)
+{
+    const struct nrg_comparison *c = r->comparison;
+    struct placed *placed = calloc(c->n_rows + 1, sizeof *placed);
+    size_t n = 0, of_kind = 0;
+    for (size_t i = 0; placed && i < c->n_rows; i++) {
+        const struct nrg_compare_row *row = &c->rows[i];
+        placed[i] =
+            (struct placed){i, kind_rank(row->kind), isnan(row->p_adjusted) ? 2 : row->p_adjusted,
+                            fabs(log(row->effect.ratio))};
+    }
+    if (placed)
+        qsort(placed, c->n_rows, sizeof *placed, by_certainty);
+    for (size_t i = 0; placed && i < c->n_rows; i++) {
+        of_kind = i && placed[i].kind == placed[i - 1].kind ? of_kind + 1 : 0;
+        if (!r->top || of_kind < r->top)
+            order[n++] = placed[i].row;
+    }
+    free(placed);
+    return n;
+}

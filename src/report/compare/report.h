@@ -1,0 +1,44 @@
+/*
+ * A comparison for people and programs (docs/compare.md). Everything is borrowed; a stream that
+ * fails is seen by the caller (ferror).
+ */
+#ifndef NRG_REPORT_COMPARE_REPORT_H
+#define NRG_REPORT_COMPARE_REPORT_H
+
+#include <jansson.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "compare/compare.h"
+
+struct nrg_compare_report {
+    const struct nrg_comparison *comparison;
+    const char *names[2]; /* of the sides: "A" and "B", or values of a note */
+    bool colour;
+    size_t top; /* rows of each kind, largest change first; 0: all */
+};
+
+/* The answer in a sentence, without a full stop. 0 or -ENOMEM. */
+int nrg_compare_answer(const struct nrg_compare_report *report, struct nrg_str *out);
+
+void nrg_compare_text(const struct nrg_compare_report *report, FILE *out);
+void nrg_compare_markdown(const struct nrg_compare_report *report, FILE *out);
+/* A new reference; NULL when out of memory. Schema nrg.compare/1. */
+json_t *nrg_compare_json(const struct nrg_compare_report *report);
+
+/* Of the runs of a side whose value is known; NAN: none. */
+double nrg_compare_mean(const struct nrg_compare_side *side,
+                        double (*value)(const struct nrg_compare_run *run));
+double nrg_compare_energy_j(const struct nrg_compare_run *run);
+double nrg_compare_duration_s(const struct nrg_compare_run *run);
+
+/* "-12.3 %", "+0.05 %": the change that a ratio is; "-" when it is not known. */
+struct nrg_change {
+    char text[32];
+};
+struct nrg_change nrg_show_change(double ratio);
+
+/* Indices of rows for people: by kind as they come, in each the most certain first. n of them. */
+size_t nrg_compare_order(const struct nrg_compare_report *report, size_t *order);
+
+#endif

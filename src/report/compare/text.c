@@ -1,0 +1,98 @@
+/* A comparison as text, see report.h: the answer first, then what it rests on. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "report/compare/report.h"
+#include "report/style.h"
+#include "report/units.h"
+
+static struct nrg_shown show_joule_seconds(double js)
+{
+    struct nrg_shown shown;
+    snprintf(shown.text, sizeof shown.text, "%.4g Js", js);
+    return shown;
+}
+
+static const struct {
+    const char *name;
+    struct nrg_shown (*show)(double value);
+} quantities[NRG_COMPARE_QUANTITIES] = {
+    [NRG_COMPARE_ENERGY] = {"energy", nrg_show_energy},
+    [NRG_COMPARE_PROGRAM] = {"program's own", nrg_show_energy},
+    [NRG_COMPARE_DURATION] = {"time", nrg_show_seconds},
+    [NRG_COMPARE_POWER] = {"mean power", nrg_show_power},
+    [NRG_COMPARE_ENERGY_DELAY] = {"energy x time", show_joule_seconds},
+    [NRG_COMPARE_MEMORY] = {"peak memory", nrg_show_bytes},
+};
+
+static void print_p(FILE *out, double p, bool sure)
+{
+    if (isnan(p))
+        fprintf(out, "      -");
+    else if (p < 0.001)
+        fprintf(out, " <0.001");
+    else
+        fprintf(out, "  %.3f", p);
+    fprintf(out, "%s\n", sure ? " *" : "");
+}
+
+static void print_effect(FILE *out, const char *name, const struct nrg_effect *e,
+                         struct nrg_shown (*show)(double), double p)
+{
+    nrg_text_pad(out, name, 26);
+    nrg_text_right(out, show(e->a).text, 11);
+    nrg_text_right(out, show(e->b).text, 11);
+    nrg_text_right(out, nrg_show_change(e->ratio).text, 10);
+    if (isnan(e->low))
+        fprintf(out, "%22s", "-");
+    else
+        fprintf(out, " %9s … %-9s", nrg_show_change(e->low).text, nrg_show_change(e->high).text);
+    print_p(out, p, p < 0.05);
+}
+
+static void print_rows(const struct nrg_compare_report *r, FILE *out)
+{
+    const struct nrg_comparison *c = r->comparison;
+    size_t *order = calloc(c->n_rows + 1, sizeof *order);
+    size_t n = order ? nrg_compare_order(r, order) : 0;
+    const char *kind = "";
+    for (size_t i = 0; i < n; i++) {
+        const struct nrg_compare_row *row = &c->rows[order[i]];
+        if (strcmp(kind, row->kind) != 0)
+            fprintf(out, "\n%s, p adjusted for %zu rows\n", row->kind, c->n_rows);
+        kind = row->kind;
+        print_effect(out, row->name, &row->effect, nrg_show_energy, row->p_adjusted);
+    }
+    free(order);
+    if (c->n_only)
+        fprintf(out, "\n%zu rows that only one side has are left out\n", c->n_only);
+}
+
+void nrg_compare_text(const struct nrg_compare_report *r, FILE *out)
+{
+    const struct nrg_comparison *c = r->comparison;
+    struct nrg_text_style st = nrg_text_style(r->colour);
+    struct nrg_str answer = {0};
+    if (!nrg_compare_answer(r, &answer))
+        fprintf(out, "%s%s%s\n", st.bold, answer.text, st.off);
+    nrg_str_release(&answer);
+    for (size_t i = 0; i < c->warnings.n; i++)
+        fprintf(out, "%s! %s%s\n", st.warn, c->warnings.items[i], st.off);
+    fprintf(out, "\n%s%-26s%11s%11s%10s%22s      p%s\n", st.dim, "", r->names[0], r->names[1],
+            "change", "interval", st.off);
+    for (int q = 0; q < NRG_COMPARE_QUANTITIES; q++)
+        if (!isnan(c->quantities[q].ratio))
+            print_effect(out, quantities[q].name, &c->quantities[q], quantities[q].show,
+                         c->quantities[q].p_value);
+    const struct nrg_effect *e = &c->quantities[NRG_COMPARE_ENERGY];
+    fprintf(out, "runs %zu and %zu", e->n_a, e->n_b);
+    if (!isnan(e->scatter_a))
+        fprintf(out, ", which vary by %.2g %% and %.2g %%", 100 * e->scatter_a, 100 * e->scatter_b);
+    if (!isnan(e->drift))
+        fprintf(out, "; drift over all of them %s, taken out", nrg_show_change(1 + e->drift).text);
+    if (!isnan(e->p_rank))
+        fprintf(out, "; by ranks alone p = %.2g", e->p_rank);
+    fprintf(out, "\n");
+    print_rows(r, out);
+}
