@@ -1,0 +1,200 @@
+"""nrg compare on recordings whose energies are known, and by running commands. The recordings are made by nrg import from logs of constant power,
+so that the joules of each run are power times time."""
+import datetime
+import json
+import math
+import os
+import random
+import subprocess
+import unittest
+
+from support import NRG, Case
+
+T0 = datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+SECONDS = 10
+
+
+class Text(Case):
+    """A test whose outputs are text."""
+
+    def nrg(self, *args, **more):
+        done = super().nrg(*args, **more)
+        done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+        return done
+
+
+class Compare(Text):
+    def recording(self, name, power_w, minute, channel="package-0", seconds=SECONDS):
+        """A run of that many joules per second, begun at that minute."""
+        log = self.path(name + ".csv")
+        with open(log, "w", encoding="utf-8") as f:
+            f.write(f"timestamp,{channel}:power_w\n")
+            for i in range(seconds + 1):
+                f.write((T0 + datetime.timedelta(minutes=minute, seconds=i)).isoformat() + f",{power_w:.9g}\n")
+        path = self.path(name + ".nrg")
+        done = self.nrg("import", "-q", "-f", "-o", path, log)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return path
+
+    def sides(self, n, ratio, scatter=0.01, drift=0.0, seed=1):
+        rng = random.Random(seed)
+        a, b = [], []
+        for i in range(2 * n):
+            is_b = i % 2
+            power = 50 * math.exp(rng.gauss(0, scatter) + drift * i / (2 * n)) * (ratio if is_b else 1)
+            (b if is_b else a).append(self.recording(f"{'ab'[is_b]}{i // 2}", power, i))
+        return a, b
+
+    def compare(self, *arguments, code=0):
+        done = self.nrg("compare", *arguments)
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def json(self, *arguments, code=0):
+        return json.loads(self.compare("--json", *arguments, code=code).stdout)
+
+    def test_less(self):
+        a, b = self.sides(5, 0.88)
+        got = self.json(*a, "--", *b)
+        self.assertEqual(got["schema"], "nrg.compare/1")
+        self.assertEqual((got["a"]["runs"], got["b"]["runs"]), (5, 5))
+        self.assertAlmostEqual(got["b"]["energy_j"] / got["a"]["energy_j"], 0.88, delta=0.02)
+        self.assertEqual(got["energy"]["verdict"], "less")
+        self.assertLess(got["energy"]["low"], 0.88)
+        self.assertGreater(got["energy"]["high"], 0.88)
+        self.assertLess(got["energy"]["p_value"], 0.001)
+        self.assertEqual(got["duration"]["verdict"], "none")
+        self.assertAlmostEqual(got["duration"]["ratio"], 1, delta=1e-6)
+        self.assertEqual([row["kind"] for row in got["rows"]], ["domain"])
+        text = self.compare(*a, "--", *b).stdout
+        self.assertRegex(text, r"^B uses 1\d\.\d % less energy than A \(95 %: \d+\.\d to \d+\.\d %\)")
+        self.assertIn("B uses", self.compare("--markdown", *a, "--", *b).stdout)
+
+    def test_none_and_how_many_runs_would_show_it(self):
+        a, b = self.sides(6, 1.0, scatter=0.02, seed=3)
+        got = self.json(*a, "--", *b)
+        self.assertEqual(got["energy"]["verdict"], "none")
+        self.assertGreater(got["runs_needed"], 15)
+        self.assertLess(got["runs_needed_low"], got["runs_needed"])
+        self.assertGreater(got["runs_needed_high"], got["runs_needed"])
+        self.assertRegex(got["answer"], r"no difference of energy larger than \d")
+
+    def test_a_drift_is_no_difference(self):
+        a, b = self.sides(5, 1.0, scatter=0.002, drift=0.2, seed=6)
+        got = self.json(*a, "--", *b)
+        self.assertEqual(got["energy"]["verdict"], "none")
+        self.assertLess(got["energy"]["high"], 1.02)
+        self.assertAlmostEqual(got["drift"], math.exp(0.2 * 0.9) - 1, delta=0.05)
+
+    def test_blocks_are_told(self):
+        a = [self.recording(f"a{i}", 50 + 0.1 * i, i) for i in range(4)]
+        b = [self.recording(f"b{i}", 50.4 + 0.1 * i, 4 + i) for i in range(4)]
+        got = self.json(*a, "--", *b)
+        self.assertEqual(got["energy"]["verdict"], "none")
+        self.assertTrue(any("not run in turn" in w for w in got["warnings"]), got["warnings"])
+
+    def test_one_run_a_side_invents_nothing(self):
+        a, b = self.sides(1, 0.5)
+        got = self.json(*a, "--", *b)
+        self.assertAlmostEqual(got["energy"]["ratio"], 0.5, delta=0.03)
+        self.assertNotIn("low", got["energy"])
+        self.assertNotIn("p_value", got["energy"])
+        self.assertNotIn("runs_needed", got)
+        self.assertEqual(got["energy"]["verdict"], "none")
+        self.assertIn("nothing more can be said", got["answer"])
+
+    def test_the_gate(self):
+        a, b = self.sides(5, 1.10)
+        self.compare("--fail-if", "energy > +2%", *a, "--", *b, code=3)
+        self.compare(*a, "--", *b, "--fail-if", "energy > +20%")
+        self.compare("--fail-if", "energy < -2%", *a, "--", *b)
+        self.compare("--fail-if=power>2%", *a, "--", *b, code=3)
+        self.assertIn("--fail-if wants", self.compare("--fail-if", "joules > 2", *a, "--", *b, code=2).stderr)
+
+    def test_what_is_not_comparable(self):
+        a = [self.recording(f"a{i}", 50, 2 * i) for i in range(3)]
+        b = [self.recording(f"b{i}", 50, 2 * i + 1, channel="wall") for i in range(3)]
+        done = self.compare(*a, "--", *b, code=4)
+        self.assertIn("not comparable: sensors differ", done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.compare("--force", *a, "--", *b)
+
+    def test_an_estimate_against_a_measurement(self):
+        a = [self.recording(f"a{i}", 50, 2 * i) for i in range(2)]
+        b = []
+        for i in range(2):
+            b.append(self.path(f"e{i}.nrg"))
+            self.nrg("run", "-q", "-o", b[-1], "--cpu-watts", "10:50", "--", "sleep", "0.05")
+        self.assertIn("is measured, that of", self.compare(*a, "--", *b, code=4).stderr)
+
+    def test_by_a_note(self):
+        paths = []
+        for i in range(6):
+            paths.append(self.path(f"n{i}.nrg"))
+            done = self.nrg("run", "-q", "-o", paths[-1], "--note", f"size={'large' if i % 2 else 'small'}", "--", "sleep", "0.05")
+            self.assertEqual(done.returncode, 0, done.stderr)
+        got = self.json("--by", "size", *paths)
+        self.assertEqual((got["a"]["name"], got["b"]["name"], got["a"]["runs"]), ("small", "large", 3))
+        self.assertIn("has no note 'kind'", self.compare("--by", "kind", *paths, code=1).stderr)
+
+    def test_wrong_usage(self):
+        a, b = self.sides(1, 1)
+        for arguments in (a, [*a, "--"], ["--", *b], ["--run", "2", "--", "true"], ["--run", "2", "--", "true", "---"]):
+            self.assertIn("wants two", self.compare(*arguments, code=2).stderr)
+        done = self.compare(self.path("none.nrg"), "--", *b, code=1)
+        self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
+
+
+class Runner(Text):
+    def command(self, milliseconds):
+        return ["/usr/bin/python3", "-c", f"import time\nt = time.process_time()\nwhile time.process_time() - t < {milliseconds / 1000}: pass\nprint('out')"]
+
+    def test_runs_in_turn_and_goes_on(self):
+        folder = self.path("runs")
+        arguments = ["compare", "--json", "--run", "3", "--warmup", "0", "-o", folder, "--", *self.command(20), "---", *self.command(60)]
+        got = json.loads(self.nrg(*arguments).stdout)
+        self.assertEqual((got["a"]["runs"], got["b"]["runs"]), (3, 3))
+        self.assertGreater(got["program_energy"]["ratio"], 1)
+        with open(os.path.join(folder, "a-001.nrg.log"), encoding="utf-8") as log:
+            self.assertEqual(log.read(), "out\n")
+        kept = os.stat(os.path.join(folder, "a-001.nrg")).st_mtime_ns
+        os.unlink(os.path.join(folder, "b-002.nrg"))
+        done = self.nrg(*arguments)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stderr.count("nrg: run "), 1, done.stderr)
+        self.assertEqual(os.stat(os.path.join(folder, "a-001.nrg")).st_mtime_ns, kept)
+
+    def test_another_command_in_the_folder(self):
+        folder = self.path("runs")
+        self.nrg("compare", "--run", "1", "--warmup", "0", "-o", folder, "--", "true", "---", "true")
+        done = self.nrg("compare", "--run", "1", "--warmup", "0", "-o", folder, "--", "false", "---", "true")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("is of another command", done.stderr)
+
+    def test_a_command_that_fails(self):
+        done = self.nrg("compare", "--run", "2", "--warmup", "0", "-o", self.path("runs"), "--", "true", "---", "false")
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("the command ended with 1", done.stderr)
+        done = self.nrg("compare", "-k", "--run", "2", "--warmup", "0", "-o", self.path("more"), "--", "true", "---", "false")
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_self_check(self):
+        done = self.nrg("compare", "--json", "--self-check", "--run", "3", "--warmup", "1", "-o", self.path("runs"), "--", "sleep", "0.02")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["b"]["runs"], 3)
+
+    def test_interrupted(self):
+        folder = self.path("runs")
+        with subprocess.Popen([NRG, "compare", "--run", "50", "--warmup", "0", "-o", folder, "--", "sleep", "0.05", "---", "sleep", "0.05"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as run:
+            for line in run.stderr:
+                if "run 3 of 50" in line:
+                    break
+            run.terminate()
+            _, errors = run.communicate(timeout=60)
+        self.assertIn("goes on", errors)
+        self.assertLess(len(os.listdir(folder)), 60)
+
+
+if __name__ == "__main__":
+    unittest.main()
