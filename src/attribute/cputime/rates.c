@@ -26,6 +26,7 @@
 #define FEW_PLACES 64   /* whose longer calls are told apart: the cost goes with the square */
 #define LEAST      1e-9 /* of a column's diagonal: how much is expected at least */
 #define FEW_BLOCKS 10   /* are too few for an error */
+#define WIDER      1.1  /* of threads with spans: their waits are not alike in all blocks */
 
 struct fit {
     struct nrg_cpu_time *times;
@@ -242,7 +243,7 @@ static void set_doubts(struct fit *f)
     for (size_t d = 0; d < NRG_CPU_BLOCKS + f->n; d++)
         solve_scaled(f, r->moved + d * f->n);
     r->n_doubts = blocks < FEW_BLOCKS ? 0 : NRG_CPU_BLOCKS + f->n;
-    r->t = nrg_student_half(f->confidence, some - 1);
+    r->t = nrg_student_half(f->confidence, some - 1) * (f->kind == NRG_CPU_THREAD ? WIDER : 1);
 }
 
 /* Joules of the columns, if their rates were 1. */

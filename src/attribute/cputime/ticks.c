@@ -18,7 +18,7 @@
 
 #define TICK_S2  (NRG_CPU_TICK_S * NRG_CPU_TICK_S / 12) /* variance of one counter's rounding */
 #define COUNTERS 2.0  /* of busy time that are rounded, each for itself: user and system */
-#define LEAST    0.1  /* of them: what can't be seen */
+#define LEAST    0.15 /* of them: what can't be seen */
 #define ALL      4.0  /* with those of idle time */
 #define BENT     0.68 /* the estimate: share = (1 + BENT) u - BENT u^2, u: busy CPUs */
 #define EVEN     1e-4 /* of the product of squares */
@@ -156,7 +156,7 @@ static void set_errors(struct nrg_cpu_time *t, struct nrg_engine *e, const float
     }
     double counters = fmin(fmax(off.rounded_s2 / TICK_S2, LEAST), COUNTERS);
     t->rounding_s2 = counters * TICK_S2;
-    t->ends_s2 = fmax(counters, 1) * TICK_S2;
+    t->ends_s2 = COUNTERS * TICK_S2;
     t->lasting_s2 = isfinite(off.lasting_s2) ? off.lasting_s2 : 2 * COUNTERS * TICK_S2;
 }
 
