@@ -23,7 +23,7 @@
 #include "predict/physical/estimate.h"
 
 #define ROW_FOLDS   5    /* of a data set with one model */
-#define MOST_FOLDS  20   /* several models are held out at once when there are more */
+#define MOST_FOLDS  64   /* several models are held out at once when there are more */
 #define LEAST_SHARE 0.05 /* of a stand-in, to tell what it adds */
 
 /*
