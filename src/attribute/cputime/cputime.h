@@ -90,8 +90,9 @@ struct nrg_cpu_time {
     struct nrg_cpu_entry *entries;
     float *price; /* [slot * n_parts + part]: joules per CPU second; 0 for other methods */
     size_t n_slots, n_entries, cap_slots, cap_entries, cap_price;
-    double cpus;     /* of the machine; NRG_CPU_MANY: not known */
-    double *there_j; /* per part: all that processes with rows have */
+    double cpus;        /* of the machine; NRG_CPU_MANY: not known */
+    double *there_j;    /* per part: all that processes with rows have */
+    double *mean_price; /* per part: joules per CPU second, of all slots */
     struct nrg_cpu_steps steps;
     struct nrg_arena memory; /* of the rates and of what is per cell */
     struct nrg_cpu_cell {
@@ -175,7 +176,7 @@ struct nrg_cpu_rounding {
 /* Memory is the caller's. 0 or -ENOMEM. */
 int nrg_cpu_rounding_init(struct nrg_cpu_rounding *rounding, const struct nrg_cpu_time *times,
                           struct nrg_arena *memory, size_t n);
-/* An energy has so much of a slot. */
+/* An energy has so much of a slot, by the mean price: that of a cell may be rounded to nothing. */
 void nrg_cpu_rounding_add(struct nrg_cpu_rounding *rounding, size_t energy,
                           const struct nrg_cpu_slot *slot, double energy_j);
 /* No slot of a cell before this one follows. SIZE_MAX: none at all. */

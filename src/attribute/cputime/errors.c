@@ -91,7 +91,8 @@ static void end_slot(struct adder *a, size_t i)
             double price = (double)t->price[i * n_parts + p];
             sums[p].below_j += (b.own_s - b.least_s) * price;
             sums[p].above_j += (b.most_s - b.own_s) * price;
-            nrg_cpu_rounding_add(&a->rounding, node * n_parts + p, slot, b.own_s * price);
+            nrg_cpu_rounding_add(&a->rounding, node * n_parts + p, slot,
+                                 b.own_s * t->mean_price[p]);
         }
     }
     a->n = 0;

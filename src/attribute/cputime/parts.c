@@ -108,10 +108,14 @@ void nrg_cputime_buckets(struct nrg_engine *e)
 static void limit_prices(struct nrg_engine *e)
 {
     const struct nrg_cpu_time *t = e->cpu_time;
-    for (size_t p = 0; p < e->n_parts; p++) {
-        double rows_j = 0;
-        for (size_t i = 0; i < t->n_slots; i++)
-            rows_j += nrg_cpu_slot_own_s(t, i) * (double)t->price[i * e->n_parts + p];
+    for (size_t p = 0; t->n_slots && p < e->n_parts; p++) {
+        double rows_j = 0, rows_s = 0;
+        for (size_t i = 0; i < t->n_slots; i++) {
+            double own_s = nrg_cpu_slot_own_s(t, i);
+            rows_s += own_s;
+            rows_j += own_s * (double)t->price[i * e->n_parts + p];
+        }
+        t->mean_price[p] = rows_s > 0 ? rows_j / rows_s : 0;
         for (size_t i = 0; i < t->n_slots && rows_j > t->there_j[p]; i++)
             t->price[i * e->n_parts + p] *= (float)(t->there_j[p] / rows_j * BELOW);
     }

@@ -446,6 +446,8 @@ static int init_walker(struct walker *w)
     w->stamp = nrg_arena_array(&w->memory, n_places, sizeof *w->stamp);
     w->slot_of = nrg_arena_array(&w->memory, n_places, sizeof *w->slot_of);
     w->out->there_j = nrg_arena_array(&w->out->memory, e->n_parts + 1, sizeof *w->out->there_j);
+    w->out->mean_price =
+        nrg_arena_array(&w->out->memory, e->n_parts + 1, sizeof *w->out->mean_price);
     if (w->memory.failed || w->out->memory.failed)
         return -ENOMEM;
     nrg_recording_integer(e->recording, "cpus", &cpus);

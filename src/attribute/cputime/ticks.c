@@ -18,7 +18,7 @@
 
 #define TICK_S2  (NRG_CPU_TICK_S * NRG_CPU_TICK_S / 12) /* variance of one counter's rounding */
 #define COUNTERS 2.0  /* of busy time that are rounded, each for itself: user and system */
-#define LEAST    0.15 /* of them: what can't be seen */
+#define LEAST    0.2  /* of them: what can't be seen */
 #define ALL      4.0  /* with those of idle time */
 #define BENT     0.68 /* the estimate: share = (1 + BENT) u - BENT u^2, u: busy CPUs */
 #define EVEN     1e-4 /* of the product of squares */
