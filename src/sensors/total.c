@@ -27,13 +27,14 @@ static size_t channel_named(const struct nrg_total_source *s, const char *name,
 
 /*
  * A plug counts whole watt-hours: over a short run its power is more exact. The gauge of the same
- * name replaces a counter whose step is a good part of the energy, or that was never read.
+ * name replaces a counter whose step is a good part of the energy, or that was never read. Where
+ * the driver does not know the step (a meter's text may have decimals or not), readings tell.
  */
 static bool gauge_is_better(const struct nrg_total_source *s, size_t counter, size_t gauge)
 {
     double step_j = s->channel(s->arg, counter)->resolution;
     bool counted = gauge < s->n && s->was_read(s->arg, counter);
-    if (gauge == s->n || (counted && step_j < COARSE_LEAST_J))
+    if (gauge == s->n || (counted && step_j > 0 && step_j < COARSE_LEAST_J))
         return false;
     if (!s->was_read(s->arg, gauge) || !counted)
         return s->was_read(s->arg, gauge);

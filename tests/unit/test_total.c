@@ -214,6 +214,25 @@ static void all_lines_of_the_meter(void **state)
     compare(&f);
 }
 
+/* layout=msg: whole Wh as text, and nobody says so. None in a run is too few, and three are, too.
+ */
+static void a_counter_of_unknown_steps_beside_its_gauge(void **state)
+{
+    struct fixture f;
+    (void)state;
+    for (int steps = 0; steps <= 3; steps += 3) {
+        begin(&f);
+        add_wide(&f, 0, "wall", true, NRG_ENERGY);
+        add_wide(&f, 0, "wall", true, NRG_POWER);
+        ready(&f);
+        begin_run(&f, 0);
+        for (int i = 0; i <= 10; i++)
+            read_sensor(&f, 0, i, (int64_t[]){3600 * (1 + i * steps / 10), 80});
+        end_run(&f, 10, 800);
+        compare(&f);
+    }
+}
+
 /* A plug that counts watt-hours moved once; its power tells more. */
 static void a_coarse_counter_beside_its_gauge(void **state)
 {
@@ -470,6 +489,7 @@ int main(void)
         cmocka_unit_test(the_wide_meter_with_this_processor),
         cmocka_unit_test(all_lines_of_the_meter),
         cmocka_unit_test(a_coarse_counter_beside_its_gauge),
+        cmocka_unit_test(a_counter_of_unknown_steps_beside_its_gauge),
         cmocka_unit_test(a_fine_counter_beside_its_gauge),
         cmocka_unit_test(a_counter_wraps),
         cmocka_unit_test(a_counter_jumps),
