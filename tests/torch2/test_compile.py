@@ -2,12 +2,33 @@
 
 In a file of its own: compiling takes its time.
 """
+import json
 import os
+import shutil
+import subprocess
 import sys
 import unittest
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from test_nrg_torch import Case, PYTHON  # noqa: E402
+from test_nrg_torch import Case, NRG, PYTHON  # noqa: E402
+
+# Starts the program that follows, and says what wait(2) reports of it and of this one.
+WAITED = """
+    import resource, subprocess, sys
+    code = subprocess.call([sys.executable, *sys.argv[1:]])
+    print(sum(u.ru_utime + u.ru_stime for u in map(resource.getrusage,
+              (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))))
+    sys.exit(code)
+"""
+COMPILER = """
+    import torch
+    from torch import nn
+    net = nn.Sequential(*(nn.Sequential(nn.Linear(16, 16), nn.GELU()) for _ in range(4)))
+    compiled = torch.compile(net)
+    for _ in range(3):
+        compiled(torch.randn(8, 16)).sum().backward()
+"""
+CONTAINER = ["unshare", "-p", "-f", "--mount-proc"]
 
 COMPILED = """
     import sys, torch
@@ -108,6 +129,30 @@ class Compile(Case):
             print(len(stacks) > 0)
             """)
         self.assertEqual(self.recorded(PYTHON, script).stdout, "True\n")
+
+
+@unittest.skipUnless(shutil.which("g++") or shutil.which("c++"), "no C++ compiler (Debian: g++)")
+class CpuTime(Case):
+    """torch.compile starts workers, those compilers, and those assemblers and linkers: all count, and once."""
+
+    def check(self, *prefix):
+        result = os.path.join(self.folder.name, "r.json")
+        done = self.run_process(*prefix, NRG, "run", "-q", "-f", f"--json={result}", "-o", self.out, "--", PYTHON,
+                                self.write(WAITED, "waited.py"), self.write(COMPILER, "compiler.py"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(result) as f:
+            processes = json.load(f)["processes"]
+        total, true = sum(p["cpu_time_s"] for p in processes), float(done.stdout)
+        self.assertAlmostEqual(total, true, delta=0.01 * true)
+        return processes
+
+    def test_the_sum_is_what_wait_reports(self):
+        self.assertIn("cc1plus", {p["name"] for p in self.check()})
+
+    def test_the_sum_is_what_wait_reports_in_a_container(self):
+        if subprocess.run([*CONTAINER, "true"], stderr=subprocess.DEVNULL).returncode:
+            self.skipTest("needs a pid namespace")
+        self.check(*CONTAINER)
 
 
 if __name__ == "__main__":
