@@ -8,12 +8,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/parse.h"
+
+#define HIGH_FD 4096
 
 static const struct part {
     unsigned bit;
@@ -77,6 +80,24 @@ bool nrg_root_is_one_machine(const struct nrg_root *root, unsigned parts)
     return root->fd < 0 || !(root->live & parts) || (root->live & parts) == parts;
 }
 
+void nrg_root_stay_high(struct nrg_root *root)
+{
+    struct rlimit limit;
+    bool limited = !getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_cur < 2 * HIGH_FD;
+    root->lowest_fd = limited ? (int)(limit.rlim_cur / 2) : HIGH_FD;
+    if (root->fd >= 0)
+        root->fd = nrg_root_lift(root, root->fd);
+}
+
+int nrg_root_lift(const struct nrg_root *root, int fd)
+{
+    int high = root->lowest_fd && fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, root->lowest_fd) : -1;
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
 int nrg_root_open(const struct nrg_root *root, const char *path, int flags)
 {
     int fd;
@@ -89,7 +110,7 @@ int nrg_root_open(const struct nrg_root *root, const char *path, int flags)
         live = root->live & parts_of_root[i].bit && is_below(path, &parts_of_root[i]);
     if (live) {
         fd = open(path, flags);
-        return fd < 0 ? -errno : fd;
+        return fd < 0 ? -errno : nrg_root_lift(root, fd);
     }
     while (*path == '/')
         path++;
@@ -100,7 +121,7 @@ int nrg_root_open(const struct nrg_root *root, const char *path, int flags)
     /* Old kernels and some container filters have no openat2; a captured tree still opens. */
     if (fd < 0 && (errno == ENOSYS || errno == EPERM))
         fd = openat(root->fd, path, flags);
-    return fd < 0 ? -errno : fd;
+    return fd < 0 ? -errno : nrg_root_lift(root, fd);
 }
 
 static ssize_t read_full(int fd, char *buf, size_t size)

@@ -25,6 +25,7 @@ struct stat;
 struct nrg_root {
     int fd;        /* O_PATH of the directory, -1: the real root */
     unsigned live; /* bit per NRG_PART_*: that part is this machine's */
+    int lowest_fd; /* descriptors are to have this number or a higher one; 0: any */
     char path[256];
 };
 
@@ -46,6 +47,14 @@ bool nrg_root_is_one_machine(const struct nrg_root *root, unsigned parts);
 
 /* Takes those of `parts` (NRG_PART_*) that the tree lacks from this machine. */
 void nrg_root_complete(struct nrg_root *root, unsigned parts);
+
+/*
+ * In a program that is measured from inside, descriptors have high numbers: where it closes those
+ * that it does not know, its next files get the low ones, and ours are then closed instead of its
+ * files. Lift gives a descriptor such a number (the same one if that fails or is not wanted).
+ */
+void nrg_root_stay_high(struct nrg_root *root);
+int nrg_root_lift(const struct nrg_root *root, int fd);
 
 /* A close-on-exec descriptor, or -errno. */
 int nrg_root_open(const struct nrg_root *root, const char *path, int flags);

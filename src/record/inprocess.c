@@ -7,12 +7,16 @@
  * memory is made once and kept for the next recorder, because a thread may be writing a span to it
  * at any moment. After fork the child has no recorder, but the spans that it marks go to its
  * parent's. A recorder that still runs when the program exits is stopped.
+ *
+ * The program may close descriptors that are not its own. The recording is held in a table that it
+ * does not reach (record/isolate.h); sensors have high numbers, and end as sensors that are gone.
  */
 #include "mark/inprocess.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +24,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "record/isolate.h"
 #include "record/read/replay.h"
 #include "record/sampler/live.h"
 #include "record/sampler/recorder.h"
@@ -48,6 +53,7 @@ static void after_fork_in_child(void)
         inside.parents = inside.recorder;
     inside.recorder = NULL;
     inside.segment = (struct nrg_span_segment){.fd = -1};
+    nrg_isolate_forget();
 }
 
 static int stop_recorder(struct nrg_error *err);
@@ -201,6 +207,8 @@ static int start_locked(const char *path, const struct nrg_recorder_settings *gi
     if ((rc = nrg_root_init(&inside.ctx.root, s.root, err)))
         return rc;
     nrg_root_complete(&inside.ctx.root, NRG_PART_PROC);
+    nrg_root_stay_high(&inside.ctx.root);
+    nrg_isolate_begin();
     rc = open_recorder(path, &s, &no_spans, &recorder, err);
     if (rc)
         nrg_root_release(&inside.ctx.root);
@@ -228,9 +236,19 @@ static int unlock_with(int rc)
 static int start_recorder(const struct nrg_inprocess_host *host, const char *path,
                           const struct nrg_recorder_settings *settings, struct nrg_error *err)
 {
+    const struct timespec now = {0};
+    sigset_t limit, before;
+    sigemptyset(&limit);
+    sigaddset(&limit,
+              SIGXFSZ); /* a recording beyond the program's limit is an error, not its end */
+    pthread_sigmask(SIG_BLOCK, &limit, &before);
     pthread_mutex_lock(&inside.lock);
     inside.host = host;
-    return unlock_with(start_locked(path, settings, err));
+    int rc = unlock_with(start_locked(path, settings, err));
+    if (!sigismember(&before, SIGXFSZ))
+        sigtimedwait(&limit, NULL, &now);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc;
 }
 
 static int add_note(const char *key, const char *value, struct nrg_error *err)

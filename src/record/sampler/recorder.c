@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "record/isolate.h"
 #include "record/machine_info.h"
 #include "record/sampler/internal.h"
 #include "record/thread.h"
@@ -127,6 +128,7 @@ static int open_processes(struct nrg_recorder *r, const struct nrg_recorder_opti
     r->process_ctx = *r->ctx;
     if (options->live_processes) {
         nrg_root_init(&r->process_ctx.root, NULL, NULL);
+        r->process_ctx.root.lowest_fd = r->ctx->root.lowest_fd;
         if (!nrg_root_part_is_live(&r->ctx->root, NRG_PART_PROC))
             nrg_store_text(r->store, NRG_META_PROCESS_MACHINE, "another than the sensors'");
     }
@@ -183,9 +185,10 @@ int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_op
     if (!rc && ((rc = open_processes(r, options)) || (rc = open_spans(r, options->spans))))
         nrg_fail(err, rc, options->path, "cannot prepare the recording: %s", strerror(-rc));
     if (!rc) {
-        r->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+        /* Not inside a program: by the time that it is written to, the number may be its file's. */
+        r->wake_fd = r->inside ? -1 : eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
         r->with_tsc = nrg_machine_info_write(ctx, r->store);
-        rc = r->wake_fd < 0 ? nrg_fail(err, -errno, NULL, "no descriptor left") : 0;
+        rc = r->wake_fd < 0 && !r->inside ? nrg_fail(err, -errno, NULL, "no descriptor left") : 0;
     }
     if (rc) {
         nrg_store_discard(r->store);
@@ -251,7 +254,7 @@ static int start_sampling(struct nrg_recorder *r)
 static int start_readers(struct nrg_recorder *r)
 {
     pthread_t thread;
-    int rc = nrg_thread_start(&r->writer, "nrg-write", nrg_recorder_write_loop, r);
+    int rc = nrg_isolate_thread(&r->writer, "nrg-write", nrg_recorder_write_loop, r);
     r->writing = !rc;
     if (!rc)
         add_own_thread(r, r->writer);
@@ -274,7 +277,7 @@ static void stop_sampling(struct nrg_recorder *r)
     r->sampler_stop = true;
     pthread_cond_signal(&r->stopping);
     pthread_mutex_unlock(&r->lock);
-    if (write(r->wake_fd, &one, sizeof one) < 0)
+    if (r->wake_fd >= 0 && write(r->wake_fd, &one, sizeof one) < 0)
         nrg_log(r->ctx, NRG_DEBUG, "waking the sampler: %s", strerror(errno));
     pthread_join(r->sampler, NULL);
     r->sampling = false;

@@ -136,6 +136,7 @@ static int64_t next_deadline(const struct nrg_recorder *r)
 }
 
 #define MAX_POLLED 34
+#define UNWOKEN_NS (100 * NRG_NS_PER_MS) /* the longest sleep without a descriptor to end it */
 
 /* fds[0] stops the thread, fds[1] is the proc connector, the rest are sensors that push. */
 static nfds_t list_polled(const struct nrg_recorder *r, struct pollfd *fds, size_t *feed_of)
@@ -159,19 +160,25 @@ static void poll_until(struct nrg_recorder *r, int64_t deadline_ns)
     size_t feed_of[MAX_POLLED];
     nfds_t n = list_polled(r, fds, feed_of);
     int64_t wait = deadline_ns - nrg_now_ns();
+    if (r->wake_fd < 0 && wait > UNWOKEN_NS)
+        wait = UNWOKEN_NS;
     struct timespec ts = {wait / NRG_NS_PER_S, wait % NRG_NS_PER_S};
     if (wait <= 0)
         return;
     pthread_mutex_unlock(&r->lock);
     int ready = ppoll(fds, n, &ts, NULL);
     pthread_mutex_lock(&r->lock);
-    if (ready <= 0)
-        return;
-    if (fds[1].revents)
-        nrg_proctree_drain(r->tree);
-    for (nfds_t i = 2; i < n; i++)
-        if (fds[i].revents)
+    bool gone = false;
+    for (nfds_t i = 1; ready > 0 && i < n; i++) {
+        gone |= fds[i].revents & POLLNVAL;
+        if (fds[i].revents && i == 1)
+            nrg_proctree_drain(r->tree);
+        else if (fds[i].revents)
             nrg_feed_read(&r->feeds[feed_of[i]]);
+    }
+    /* Closed by the program that we are in: such a descriptor is ready without end. */
+    if (gone && !r->sampler_stop)
+        nrg_cond_wait_until(&r->stopping, &r->lock, nrg_now_ns() + wait);
 }
 
 /* True when no descriptor can wake the thread: only its deadlines and the stop do. */

@@ -277,7 +277,7 @@ static struct source *new_source(int fd)
                                .xRandomness = vfs_random,
                                .xSleep = vfs_sleep,
                                .xCurrentTime = vfs_time};
-    nrg_vfs_init(&s->vfs, release_source);
+    nrg_vfs_init(&s->vfs, sqlite3_vfs_find(NULL), release_source);
     return s;
 }
 

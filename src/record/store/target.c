@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/parse.h"
+#include "record/isolate.h"
 #include "record/store/beside.h"
 #include "record/store/vfs.h"
 
@@ -78,10 +79,11 @@ int nrg_target_open(const char *path, const char *first, sqlite3 **db)
     *db = NULL;
     if (!target)
         return SQLITE_NOMEM;
-    target->vfs = *sqlite3_vfs_find(NULL);
+    sqlite3_vfs *system = sqlite3_vfs_find(nrg_isolate_vfs());
+    target->vfs = *system;
     target->vfs.xOpen = target_open;
     target->vfs.xDelete = target_delete;
     target->vfs.xAccess = target_access;
-    nrg_vfs_init(target, release_target);
+    nrg_vfs_init(target, system, release_target);
     return nrg_vfs_open(target, path, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, first, db);
 }

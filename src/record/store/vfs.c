@@ -6,9 +6,9 @@
 
 #include <stdio.h>
 
-void nrg_vfs_init(struct nrg_vfs *vfs, void (*release)(struct nrg_vfs *vfs))
+void nrg_vfs_init(struct nrg_vfs *vfs, sqlite3_vfs *system, void (*release)(struct nrg_vfs *vfs))
 {
-    vfs->system = sqlite3_vfs_find(NULL);
+    vfs->system = system;
     vfs->release = release;
     snprintf(vfs->name, sizeof vfs->name, "nrg-%p", (void *)vfs);
     vfs->vfs.zName = vfs->name;

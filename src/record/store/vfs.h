@@ -27,7 +27,7 @@ struct nrg_vfs {
 };
 
 /* After the functions of vfs->vfs are set. */
-void nrg_vfs_init(struct nrg_vfs *vfs, void (*release)(struct nrg_vfs *vfs));
+void nrg_vfs_init(struct nrg_vfs *vfs, sqlite3_vfs *system, void (*release)(struct nrg_vfs *vfs));
 /* `first` is SQL that runs before anything is read. After an error *db is NULL and the layer is
  * released. */
 int nrg_vfs_open(struct nrg_vfs *vfs, const char *path, int flags, const char *first, sqlite3 **db);

@@ -74,7 +74,7 @@ int nrg_connector_open(const struct nrg_root *root)
         rc = subscribe_to_events(fd);
     if (rc)
         close(fd);
-    return rc ? rc : fd;
+    return rc ? rc : nrg_root_lift(root, fd);
 }
 
 static void dispatch_event(const struct proc_event *event,

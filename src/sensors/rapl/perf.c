@@ -270,6 +270,7 @@ static int perf_open(const struct nrg_context *ctx, const struct nrg_found *foun
     for (size_t c = 0; c < found->n_channels; c++) {
         uint64_t config = strtoull(at, &at, 0);
         int fd = found->wanted[c] ? open_counter(type, config, cpu) : -1;
+        fd = nrg_root_lift(&ctx->root, fd);
         p->fd[p->n++] = fd < 0 ? -1 : fd;
         if (found->wanted[c] && fd < 0) {
             perf_close(p);
