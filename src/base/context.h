@@ -16,6 +16,7 @@ struct nrg_context {
     struct nrg_root root;
     void (*log)(void *arg, enum nrg_level level, const char *line); /* NULL: silence */
     void *log_arg;
+    bool gave_up_privileges; /* what was opened with capabilities can't be opened again */
     /*
      * Opens a recording as something to play back (sensors/virtual/replay_source.h). Sensors stand
      * left of recordings in the flow and know nothing of them, so the program hands the function

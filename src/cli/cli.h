@@ -80,6 +80,7 @@ struct nrg_command {
     const void *defaults; /* values before any option; NULL: zeros */
     const char *actions;  /* words that the first operand may be, for completion; NULL: a file */
     int not_started_code; /* exit code when its settings file is wrong; 0: 2, as wrong usage */
+    bool opens_sensors;   /* keeps the capabilities of the program's file until it has done so */
     bool takes_command;   /* what follows the first operand belongs to the measured command */
     /* Of one that takes commands or files: whether these are commands. Else options may stand
      * anywhere, and the first "--" is an operand, NRG_SEPARATOR. NULL: commands. */

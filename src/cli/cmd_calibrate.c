@@ -329,5 +329,6 @@ const struct nrg_command nrg_cmd_calibrate = {
     .options = options,
     .values_size = sizeof(struct values),
     .defaults = &defaults,
+    .opens_sensors = true,
     .run = run_calibrate,
 };

@@ -70,5 +70,6 @@ const struct nrg_command nrg_cmd_meter = {
     .actions = "watch list calibrate",
     .options = options,
     .values_size = sizeof(struct nrg_meter_values),
+    .opens_sensors = true,
     .run = run_meter,
 };

@@ -17,6 +17,7 @@
 #include "base/mem.h"
 #include "base/temp.h"
 #include "cli/desk.h"
+#include "cli/privilege.h"
 #include "cli/run/graph.h"
 #include "cli/run/heap.h"
 #include "cli/run/launch.h"
@@ -232,13 +233,15 @@ static int open_recorder(struct session *s, int argc, char **argv)
         nrg_copy(s->path, sizeof s->path, v->output);
     else
         default_path(s);
-    if (v->graph && nrg_run_graph_read(&s->graph, v->graph, v->graph_params, &err))
-        return nrg_complain(&err, EXIT_NRG_FAILED);
     /* A command is measured even when it can't mark spans; the report says so. */
-    if (argc && !nrg_span_segment_init(&s->spans, false, &no_spans))
-        nrg_span_segment_offer(&s->spans, s->spans_variable);
+    if (argc)
+        nrg_span_segment_init(&s->spans, false, &no_spans);
     o.spans = s->spans.header ? &s->spans : NULL;
     if (nrg_recorder_new(&s->cli->ctx, &o, &s->recorder, &err))
+        return nrg_complain(&err, EXIT_NRG_FAILED);
+    /* The sensors are open: nothing that follows, threads and parsers, has a capability. */
+    s->cli->ctx.gave_up_privileges = nrg_privilege_drop();
+    if (v->graph && nrg_run_graph_read(&s->graph, v->graph, v->graph_params, &err))
         return nrg_complain(&err, EXIT_NRG_FAILED);
     write_notes(s, argc, argv);
     if (v->graph && nrg_run_graph_store(&s->graph, s->recorder, &err))
@@ -396,7 +399,9 @@ static int run_command(struct session *s)
     int code = 0, times = s->values->repeat > 0 ? s->values->repeat : 1;
     if (s->values->torch)
         nrg_run_torch_prepare(&s->torch, nrg_choice_word(torch_modes, s->values->torch));
-    nrg_launch_prepare(s->argv);
+    nrg_launch_prepare(s->argv, s->spans.header ? s->spans.fd : -1);
+    if (s->spans.header)
+        nrg_span_segment_offer(&s->spans, nrg_witness_or_self(), s->spans_variable);
     for (int i = 0; i < times && !nrg_stop_asked(); i++) {
         if (times > 1 && !s->cli->quiet)
             fprintf(stderr, "nrg: run %d of %d\n", i + 1, times);
@@ -529,5 +534,6 @@ const struct nrg_command nrg_cmd_run = {
     .values_size = sizeof(struct values),
     .not_started_code = EXIT_NRG_FAILED,
     .takes_command = true,
+    .opens_sensors = true,
     .run = run_run,
 };

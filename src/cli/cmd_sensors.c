@@ -245,5 +245,6 @@ const struct nrg_command nrg_cmd_sensors = {
                 "  nrg sensors --root captured/     # a captured /sys and /proc\n",
     .options = options,
     .values_size = sizeof(struct values),
+    .opens_sensors = true,
     .run = run_sensors,
 };

@@ -7,6 +7,7 @@
 #include <nrg/nrg.h>
 
 #include "cli/internal.h"
+#include "cli/privilege.h"
 #include "cli/settings.h"
 #include "record/read/replay.h"
 
@@ -82,6 +83,8 @@ static int dispatch(int argc, char **argv)
         .ctx = {.log = print_log_line, .open_recording = nrg_replay_recording_open}};
     if (!cli.command)
         return 2;
+    if (!cli.command->opens_sensors)
+        nrg_privilege_drop();
     int code = run_command(&cli, argc - 1, argv + 1);
     /* The exit code of a command that was measured is the command's own. */
     int written = nrg_output_finish(cli.ran_command ? 0 : code);

@@ -113,9 +113,11 @@ static const struct fix {
      "for your group, until the next boot:  sudo chgrp \"$(id -gn)\" " ENERGY_FILES
      " && sudo chmod g+r " ENERGY_FILES},
     {NRG_RAPL_DENIED, is_host,
-     "for everybody, for good:  echo 'SUBSYSTEM==\"powercap\", ACTION==\"add\", "
-     "RUN+=\"/bin/chmod a+r /sys%p/energy_uj\"' | sudo tee /etc/udev/rules.d/70-nrg.rules && sudo "
-     "udevadm control --reload && sudo udevadm trigger -c add -s powercap"},
+     "for members of a group nrg, for good:  sudo groupadd -rf nrg && sudo usermod -aG nrg "
+     "\"$USER\" && echo 'SUBSYSTEM==\"powercap\", ACTION==\"add\", "
+     "RUN+=\"/bin/chgrp nrg /sys%p/energy_uj\", RUN+=\"/bin/chmod g+r /sys%p/energy_uj\"' | sudo "
+     "tee /etc/udev/rules.d/70-nrg.rules && sudo udevadm control --reload && sudo udevadm trigger "
+     "-c add -s powercap   (and log in again)"},
     {NRG_RAPL_DENIED, is_container,
      "run as root in the container, or let the host's administrator open the files (chmod)"},
     {NRG_RAPL_DENIED, has_pmu, "or without these files: see RAPL through perf"},

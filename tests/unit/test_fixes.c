@@ -74,7 +74,8 @@ static void least_harm_comes_first(void **state)
     assert_true(files && capability && everybody);
     assert_true(files < capability && capability < everybody);
     nrg_fixes(&t.ctx.root, NRG_RAPL_DENIED, fix);
-    assert_true(strstr(fix, "chmod g+r") < strstr(fix, "chmod a+r"));
+    assert_non_null(strstr(fix, "groupadd -rf nrg"));
+    assert_null(strstr(fix, "chmod a+r")); /* counters tell something about others' data */
     tree_release(&t);
 }
 

@@ -63,7 +63,7 @@ static void test_inherited_and_by_path(void **state)
     struct span_bench b;
     char variable[NRG_RING_VARIABLE_SIZE];
     bench_begin(&b, false);
-    nrg_span_segment_offer(&b.segment, variable);
+    nrg_span_segment_offer(&b.segment, getpid(), variable);
     assert_int_equal(start(&b.segment, "mark", variable, false), 7);
     assert_int_equal(start(&b.segment, "mark", variable, true), 7);
     bench_end(&b);
@@ -80,7 +80,7 @@ static void test_killed(void **state)
     struct span_bench b;
     char variable[NRG_RING_VARIABLE_SIZE];
     bench_begin(&b, false);
-    nrg_span_segment_offer(&b.segment, variable);
+    nrg_span_segment_offer(&b.segment, getpid(), variable);
     for (int i = 0; i < NRG_RING_SLOTS + 30; i++) { /* their slots must come free */
         assert_int_equal(start(&b.segment, "die", variable, i % 2), -SIGKILL);
         bench_step(&b);
@@ -99,7 +99,7 @@ static void test_wrong_offers(void **state)
     struct span_bench b;
     char good[NRG_RING_VARIABLE_SIZE], bad[NRG_RING_VARIABLE_SIZE + 16];
     bench_begin(&b, false);
-    nrg_span_segment_offer(&b.segment, good);
+    nrg_span_segment_offer(&b.segment, getpid(), good);
     static const char *const texts[] = {"",
                                         "1",
                                         "2,3,4,5,6",
@@ -119,7 +119,7 @@ static void test_wrong_offers(void **state)
                                 &b.segment.header->n_records};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
         *fields[i] ^= 0x40;
-        nrg_span_segment_offer(&b.segment, good);
+        nrg_span_segment_offer(&b.segment, getpid(), good);
         assert_int_equal(start(&b.segment, "mark", good, false), 8);
         *fields[i] ^= 0x40;
     }
@@ -137,7 +137,7 @@ static void test_reused_descriptor(void **state)
     struct span_bench b;
     char variable[NRG_RING_VARIABLE_SIZE];
     bench_begin(&b, false);
-    nrg_span_segment_offer(&b.segment, variable);
+    nrg_span_segment_offer(&b.segment, getpid(), variable);
     int other = memfd_create("other", 0), real = dup(b.segment.fd);
     assert_true(other >= 0 && real >= 0);
     assert_int_equal(ftruncate(other, (off_t)NRG_RING_BYTES), 0);

@@ -106,10 +106,10 @@ bool nrg_launch_asked_to_end(void)
     return asked_to_end;
 }
 
-void nrg_launch_prepare(char *const *argv)
+void nrg_launch_prepare(char *const *argv, int kept_fd)
 {
     prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-    nrg_witness_start(argv);
+    nrg_witness_start(argv, kept_fd);
 }
 
 /* A shell that controls jobs: it has put us into a group of our own, and has that in front. */

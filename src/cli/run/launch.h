@@ -43,7 +43,7 @@ bool nrg_launch_asked_to_end(void);
 void nrg_launch_survive_pipes(void);
 
 /* Becomes the reaper of orphaned descendants, so that they stay in the tree, and starts what tells
- * signals to the group from others (witness.h). */
-void nrg_launch_prepare(char *const *argv);
+ * signals to the group from others (witness.h); that keeps one descriptor, or none (-1). */
+void nrg_launch_prepare(char *const *argv, int kept_fd);
 
 #endif

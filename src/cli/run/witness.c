@@ -74,19 +74,23 @@ static void watch(pid_t command)
     kill(getppid(), SIGCONT);
 }
 
-/* Lets go of all that nrg has open: whoever waits for the end of a pipe must not wait for us. */
-static void keep_only(int fd)
+/* Lets go of all else that nrg has open: whoever waits for the end of a pipe must not wait for us.
+ */
+static void keep_only(int fd, int other)
 {
-    if (!syscall(SYS_close_range, fd + 1, ~0U, 0) &&
-        (!fd || !syscall(SYS_close_range, 0, fd - 1, 0)))
-        return;
-    for (int i = 0; i < 4096; i++)
-        if (i != fd)
+    int low = other < 0 || fd < other ? fd : other, high = fd > other ? fd : other;
+    bool done = !syscall(SYS_close_range, high + 1, ~0U, 0);
+    if (done && high > low + 1)
+        done = !syscall(SYS_close_range, low + 1, high - 1, 0);
+    if (done && low > 0)
+        done = !syscall(SYS_close_range, 0, low - 1, 0);
+    for (int i = 0; !done && i < 4096; i++)
+        if (i != fd && i != other)
             close(i);
 }
 
 /* Never returns. `name`: room for another command line. */
-static void be_witness(int orders, pid_t parent, char *name, size_t room)
+static void be_witness(int orders, int kept_fd, pid_t parent, char *name, size_t room)
 {
     static const char called[] = "(signals)";
     struct order order;
@@ -96,7 +100,8 @@ static void be_witness(int orders, pid_t parent, char *name, size_t room)
     prctl(PR_SET_NAME, called, 0, 0, 0);
     memset(name, 0, room);
     memcpy(name, called, room < sizeof called ? room : sizeof called);
-    keep_only(orders);
+    keep_only(orders, kept_fd);
+    prctl(PR_SET_DUMPABLE, 1, 0, 0, 0); /* there is nothing here that the user does not have */
     if (chdir("/"))
         _exit(0);
     while (read(orders, &order, sizeof order) == (ssize_t)sizeof order) {
@@ -117,7 +122,7 @@ static size_t room_of_arguments(char *const *argv)
     return (size_t)(last - program_invocation_name) + strlen(last);
 }
 
-void nrg_witness_start(char *const *argv)
+void nrg_witness_start(char *const *argv, int kept_fd)
 {
     int ends[2];
     sigset_t all, before;
@@ -130,7 +135,7 @@ void nrg_witness_start(char *const *argv)
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t pid = (pid_t)syscall(SYS_clone, 0, NULL, NULL, NULL, 0);
     if (pid == 0)
-        be_witness(ends[0], parent, program_invocation_name, room);
+        be_witness(ends[0], kept_fd, parent, program_invocation_name, room);
     close(ends[0]);
     if (pid > 0) {
         witness.orders = ends[1];
@@ -140,6 +145,11 @@ void nrg_witness_start(char *const *argv)
         close(ends[1]);
     }
     sigprocmask(SIG_SETMASK, &before, NULL);
+}
+
+pid_t nrg_witness_or_self(void)
+{
+    return witness.pid && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1 ? witness.pid : getpid();
 }
 
 static void give_order(pid_t watched)

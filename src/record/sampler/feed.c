@@ -203,7 +203,11 @@ static void note_recovery(struct nrg_feed *feed, size_t group)
 
 static void lose_sensor(struct nrg_feed *feed)
 {
-    report_event(feed, "lost", feed->found->sensor, "the device is gone");
+    report_event(feed, "lost", feed->found->sensor,
+                 feed->ctx->gave_up_privileges
+                     ? "the device is gone; opening it again may need the capabilities that nrg "
+                       "gave up when its sensors were open"
+                     : "the device is gone");
     close_sensor(feed);
     feed->lost = nrg_can_reopen(feed->found);
     feed->retry_ns = nrg_now_ns() + RETRY_NS;

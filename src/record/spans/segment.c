@@ -112,11 +112,12 @@ int nrg_span_segment_read(const struct nrg_span_segment *s, size_t offset, void 
     return n == (ssize_t)size ? 0 : -EIO;
 }
 
-void nrg_span_segment_offer(const struct nrg_span_segment *s, char text[NRG_RING_VARIABLE_SIZE])
+void nrg_span_segment_offer(const struct nrg_span_segment *s, pid_t holder,
+                            char text[NRG_RING_VARIABLE_SIZE])
 {
     char token[2 * NRG_RING_TOKEN_BYTES + 1];
     for (size_t i = 0; i < NRG_RING_TOKEN_BYTES; i++)
         snprintf(token + 2 * i, 3, "%02x", s->header->token[i]);
     snprintf(text, NRG_RING_VARIABLE_SIZE, "%s=1,%d,%llu,%s,/proc/%d/fd/%d", NRG_RING_VARIABLE,
-             s->fd, s->inode, token, (int)getpid(), s->fd);
+             s->fd, s->inode, token, (int)holder, s->fd);
 }

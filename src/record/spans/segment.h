@@ -13,6 +13,7 @@
 #define NRG_RECORD_SPANS_SEGMENT_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 #include "base/error.h"
 #include "mark/ring.h"
@@ -36,8 +37,8 @@ static inline struct nrg_ring_slot *nrg_span_segment_slots(const struct nrg_span
 int nrg_span_segment_read(const struct nrg_span_segment *segment, size_t offset, void *to,
                           size_t size);
 
-/* "NRG_SPANS=...", for the environment of the command. */
-void nrg_span_segment_offer(const struct nrg_span_segment *segment,
+/* "NRG_SPANS=...", for the environment of the command; `holder` has the descriptor open. */
+void nrg_span_segment_offer(const struct nrg_span_segment *segment, pid_t holder,
                             char text[NRG_RING_VARIABLE_SIZE]);
 
 #endif

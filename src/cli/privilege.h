@@ -1,0 +1,20 @@
+/*
+ * Capabilities of the program's file (setcap), which are for opening sensors and for nothing else.
+ * nrg has many parsers of files that others wrote: none of them runs with a capability.
+ *
+ * Only what the file gave is given up. As root, or with ambient capabilities, nrg has what its
+ * caller has, and so has the command that it starts; the inheritable set is the caller's as well.
+ */
+#ifndef NRG_CLI_PRIVILEGE_H
+#define NRG_CLI_PRIVILEGE_H
+
+#include <stdbool.h>
+
+/*
+ * Gives them up for good. Of the calling thread: call it before others are started. True if there
+ * were any. nrg stays closed to other processes of the user (not dumpable): open descriptors of
+ * sensors, of MSRs say, are worth as much as the capabilities.
+ */
+bool nrg_privilege_drop(void);
+
+#endif
