@@ -99,6 +99,19 @@ class Configuration(Case):
         self.assertIn("nrg.conf: ", self.one_line(done.stderr))
 
 
+class WorkingFolder(Case):
+    def test_a_package_in_the_working_folder_is_not_nrg_s(self):
+        ran = self.path("ran")
+        self.write("nrg/__init__.py", f"open({ran!r}, 'w')\n")
+        self.write("nrg/gpu_load.py", "")
+        gpus = self.write("gpus", "gpu Tesla V100\n arch 5\n power 100\n")
+        env = self.env(NRG_NVML_LIBRARY=FAKE_NVML, NRG_FAKE_NVML=gpus)
+        done = self.nrg("calibrate", "--gpu", "-o", self.path("s.json"), env=env)
+        self.assertNotEqual(done.returncode, 0)
+        self.assertIn(b"the load did not run", done.stderr)
+        self.assertFalse(os.path.exists(ran))
+
+
 class Injected(Case):
     """Which sitecustomize.py a copied program puts into Python."""
 

@@ -30,7 +30,12 @@ struct result {
 /* Runs `nrg run` on the load, with the sensors of GPUs only. */
 static int record_load(const char *path, char **command)
 {
-    static const char *const own[] = {"python3", "-m", "nrg.gpu_load", NULL};
+    /* As python3 -m nrg.gpu_load, but never out of the working folder, which may be anybody's. */
+    static const char *const own[] = {
+        "python3", "-c",
+        "import sys; sys.path[:] = [p for p in sys.path if p]; import "
+        "runpy; runpy.run_module('nrg.gpu_load', run_name='__main__')",
+        NULL};
     static const char *const run[] = {"nrg",      "run",  "-q", "--rate", RATE,
                                       "--sensor", "nvml", "-o", NULL};
     const char *argv[64];
