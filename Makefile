@@ -52,7 +52,7 @@ kills: ## kill -9 at KILLS random moments of a recording (300)
 
 CUTS ?= 1000
 SEED ?= 1
-power-cuts: ## opens CUTS states (1000) that a disk may show after a power cut, of each of four recordings (SEED=1)
+power-cuts: ## opens CUTS states (1000) that a disk may show after a power cut, of each of five recordings (SEED=1)
 	@$(MAKE) --no-print-directory build
 	@NRG_BIN=build/nrg NRG_TOOLS=build/tests NRG_TEST_CUTS=$(CUTS) NRG_TEST_SEED=$(SEED) $(PYTHON) tests/support/unittest_tap.py tests/cli/test_power_cut.py
 

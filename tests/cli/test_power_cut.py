@@ -44,6 +44,10 @@ class PowerCuts(Case):
     def test_plain(self):
         self.cut_all("plain", 5, ("--rate", "10Hz"), ("sleep", "7"))
 
+    def test_slow(self):
+        """Fewer commits, the same promise."""
+        self.cut_all("slow", 5, ("--rate", "1Hz"), ("sleep", "8"))
+
     def test_durable(self):
         self.cut_all("durable", 1, ("--rate", "10Hz", "--durable"), ("sleep", "2.5"))
 

@@ -48,6 +48,7 @@ struct nrg_recorder {
     struct nrg_rows process_rows;
     int process_series;
     struct nrg_pace pace;
+    bool slow_pace; /* little is read: few commits */
     int64_t process_period_ns, process_next_ns, commit_next_ns;
     struct nrg_clock_pair last_clock; /* mono_ns 0: none yet */
     int with_tsc, wake_fd;

@@ -176,10 +176,12 @@ int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_op
     nrg_cond_init_monotonic(&r->stopping);
     nrg_live_init(&r->live);
     r->pace.period_ns = options->durable ? NRG_PACE_DURABLE_NS : NRG_PACE_STEADY_NS;
+    r->slow_pace = options->rate_hz > 0 && options->rate_hz <= NRG_PACE_SLOW_HZ;
     int rc = nrg_store_create(options->path, options->overwrite, &r->store, err);
     if (!rc) {
-        nrg_store_sync_every(r->store,
-                             options->durable ? NRG_PACE_DURABLE_SYNC_NS : NRG_PACE_SYNC_NS);
+        nrg_store_sync_every(r->store, options->durable ? NRG_PACE_DURABLE_SYNC_NS
+                                       : r->slow_pace   ? NRG_PACE_SLOW_SYNC_NS
+                                                        : NRG_PACE_SYNC_NS);
         rc = open_sensors(r, options, err);
     }
     if (!rc && ((rc = open_processes(r, options)) || (rc = open_spans(r, options->spans))))

@@ -4,7 +4,8 @@
  *   sampling thread   reads all sensors that do not block, the process tree, the clocks
  *   spans thread      empties the rings of programs that mark spans, asleep until there are any
  *   reading threads   one for each sensor that may block
- *   writing thread    encodes and commits: in the first second every 100 ms, then once a second
+ *   writing thread    encodes and commits: in the first second every 100 ms, then once a second,
+ *                     or every three where it was asked to read twice a second or less
  *
  * Life: new (opens sensors and creates the file: whatever can fail fails here, before the workload
  * starts), begin, follow and run while the workload runs, end, free. The calling thread does no

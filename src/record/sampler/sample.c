@@ -106,6 +106,21 @@ static void quicken_if_due(struct nrg_recorder *r, int64_t now)
     r->quick = NRG_QUICK_NEVER;
 }
 
+static void commit_if_due(struct nrg_recorder *r, int64_t now)
+{
+    if (r->commit_next_ns > now)
+        return;
+    int64_t period_ns = nrg_pace_period(&r->pace, now);
+    bool marked = r->drain && nrg_span_drain_is_marked(r->drain);
+    if (r->slow_pace && !marked && period_ns == NRG_PACE_STEADY_NS)
+        period_ns = NRG_PACE_SLOW_NS;
+    if (now - r->last_clock.mono_ns >= CLOCK_NS)
+        nrg_recorder_hand_over(r);
+    else
+        nrg_recorder_hand_over_rows(r);
+    r->commit_next_ns += period_ns * (1 + (now - r->commit_next_ns) / period_ns);
+}
+
 static void read_due(struct nrg_recorder *r, int64_t now)
 {
     quicken_if_due(r, now);
@@ -116,14 +131,7 @@ static void read_due(struct nrg_recorder *r, int64_t now)
             r->process_period_ns * (1 + (now - r->process_next_ns) / r->process_period_ns);
     }
     read_due_feeds(r, now, NRG_WITH_PROCESSES);
-    if (r->commit_next_ns <= now) {
-        int64_t period_ns = nrg_pace_period(&r->pace, now);
-        if (now - r->last_clock.mono_ns >= CLOCK_NS)
-            nrg_recorder_hand_over(r);
-        else
-            nrg_recorder_hand_over_rows(r);
-        r->commit_next_ns += period_ns * (1 + (now - r->commit_next_ns) / period_ns);
-    }
+    commit_if_due(r, now);
 }
 
 static int64_t next_deadline(const struct nrg_recorder *r)
