@@ -32,15 +32,20 @@ struct nrg_codec *nrg_codec_new(void)
     return calloc(1, sizeof(struct nrg_codec));
 }
 
-void nrg_codec_free(struct nrg_codec *codec)
+void nrg_codec_trim(struct nrg_codec *codec)
 {
-    if (!codec)
-        return;
     ZSTD_freeCCtx(codec->cctx);
     ZSTD_freeDCtx(codec->dctx);
     nrg_str_release(&codec->out);
     free(codec->zigzag);
     free(codec->plane);
+    *codec = (struct nrg_codec){0};
+}
+
+void nrg_codec_free(struct nrg_codec *codec)
+{
+    if (codec)
+        nrg_codec_trim(codec);
     free(codec);
 }
 

@@ -34,6 +34,8 @@
 struct nrg_codec;
 struct nrg_codec *nrg_codec_new(void); /* NULL when out of memory */
 void nrg_codec_free(struct nrg_codec *codec);
+/* Gives its memory back; it can be used again. */
+void nrg_codec_trim(struct nrg_codec *codec);
 
 /*
  * Codes n rows of n_columns columns. The result stays valid until the next call with the same

@@ -286,9 +286,9 @@ static int write_pending(struct nrg_store *store, bool closing)
 }
 
 /* A disk that takes a commit, but can't keep it, is treated like one that takes none. */
-static void sync_if_due(struct nrg_store *store)
+static void sync_log(struct nrg_store *store)
 {
-    if (store->spilled[0] || !store->sync_ns || nrg_now_ns() - store->synced_ns < store->sync_ns)
+    if (store->spilled[0] || !store->sync_ns)
         return;
     int code = nrg_database_sync(store->db);
     store->synced_ns = nrg_now_ns();
@@ -313,8 +313,8 @@ static int commit_pending(struct nrg_store *store, bool closing)
         store->n_clocks_written += store->n_clocks;
         store->n_clocks = 0;
     }
-    if (!rc && !closing)
-        sync_if_due(store);
+    if (!rc && (closing || nrg_now_ns() - store->synced_ns >= store->sync_ns))
+        sync_log(store);
     return rc;
 }
 
@@ -336,14 +336,21 @@ static int write_back(struct nrg_store *store)
     return rc == SQLITE_OK ? 0 : -EIO;
 }
 
+/* All is written, and a report may follow before the end: it gets the memory. */
 int nrg_store_finish(struct nrg_store *store)
 {
-    return commit_pending(store, true);
+    int rc = commit_pending(store, true);
+    for (size_t i = 0; !rc && i < store->n_series; i++)
+        nrg_rows_release(&store->series[i].rows);
+    if (!rc)
+        nrg_codec_trim(store->codec);
+    store->finished = !rc;
+    return rc;
 }
 
 int nrg_store_close(struct nrg_store *store, struct nrg_error *err)
 {
-    int rc = nrg_store_finish(store);
+    int rc = store->finished ? 0 : nrg_store_finish(store);
     sqlite3_exec(store->db, nrg_format_index, NULL, NULL, NULL);
     if (store->spilled[0] && (rc = write_back(store)))
         nrg_fail(err, rc, store->path, "the recording is incomplete: %s", store->spilled);

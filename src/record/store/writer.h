@@ -39,8 +39,8 @@ int nrg_store_create(const char *path, bool overwrite, struct nrg_store **store,
  * discard removes the file.
  */
 int nrg_store_extend(const char *path, struct nrg_store **store, struct nrg_error *err);
-/* Last commit, and large chunks of all that is left. This may be what fills the disk: ask
- * nrg_store_spilled afterwards. */
+/* Last commit, synced, and large chunks of all that is left; nothing can be added after it. This
+ * may be what fills the disk: ask nrg_store_spilled afterwards. */
 int nrg_store_finish(struct nrg_store *store);
 /* Finishes if that was not done, and leaves a single file. -errno when it is incomplete. */
 int nrg_store_close(struct nrg_store *store, struct nrg_error *err);
