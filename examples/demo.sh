@@ -38,11 +38,17 @@ if [ -n "$torch" ]; then
     "$nrg" attribute --by module "$recording"
 fi
 
+page=${recording%.nrg}.html
+say "nrg report $recording --html $page     a page to look at and to send on"
+"$nrg" report "$recording" --html "$page"
+echo "Open it in a browser: file://$(cd "$(dirname "$page")" && pwd)/$(basename "$page")"
+
 say "What next"
 cat <<END
   $nrg sensors                      what can be measured here, and how to get the rest
   $nrg run -- COMMAND               your own program
   $nrg run --torch -- python3 X.py  the same, with a row for each PyTorch module
+  $nrg view $recording              the page again, in the browser
   $nrg report --json $recording   all numbers for other programs
   $nrg calibrate --quick            joules per multiplication and per byte of this machine
   $nrg meter list                   meters at the plug, and how to name them

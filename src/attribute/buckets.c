@@ -21,10 +21,11 @@ static int64_t to_ns(double s)
 static int64_t round_width_ns(int64_t least_ns)
 {
     static const int64_t steps[] = {1, 2, 5};
-    for (int64_t unit_ns = LEAST_WIDTH_NS;; unit_ns *= 10)
+    for (int64_t unit_ns = LEAST_WIDTH_NS; unit_ns < INT64_MAX / 50; unit_ns *= 10)
         for (size_t i = 0; i < 3; i++)
             if (unit_ns * steps[i] >= least_ns)
                 return unit_ns * steps[i];
+    return least_ns;
 }
 
 static int set_range(struct nrg_engine *e, struct nrg_buckets *b, int64_t begin_ns, int64_t end_ns)

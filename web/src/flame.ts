@@ -1,7 +1,7 @@
 // The flame graph, or icicle: width is joules (or seconds), a box fades with its interval and is hatched where it is not resolved.
 import { choice, el, savers } from "./dom";
 import { count, interval, joules, percent, seconds, unit, watts } from "./format";
-import { Picture, type Pen, SET, colours } from "./pen";
+import { Picture, type Pen, SET, colours, ink_on } from "./pen";
 import type { State } from "./state";
 import { colour_of } from "./timeline";
 import { type Box, type Shape, type Weight, doubt, path_of, tree_of } from "./tree";
@@ -18,7 +18,7 @@ interface Placed {
 }
 
 const mix = (t: number, from: [number, number, number], to: [number, number, number]) =>
-  `rgb(${from.map((f, i) => Math.round(f + (to[i] - f) * Math.max(0, Math.min(1, t)))).join(",")})`;
+  `#${from.map((f, i) => Math.round(f + (to[i] - f) * Math.max(0, Math.min(1, t || 0))).toString(16).padStart(2, "0")).join("")}`;
 
 export class Flame {
   readonly element: HTMLElement;
@@ -135,7 +135,7 @@ export class Flame {
   }
 
   private draw(pen: Pen, width: number, height: number) {
-    const { ink, panel, box_ink } = colours();
+    const { ink, panel } = colours();
     const search = this.state.search.toLowerCase();
     this.placed.forEach((p, i) => {
       const x = p.x * width;
@@ -146,8 +146,8 @@ export class Flame {
       const alpha = (Number.isNaN(off) ? 1 : 1 - 0.65 * Math.min(1, off)) * (found ? 1 : 0.25);
       pen.rect(x, y, w, LEVEL - 1, this.colour(p.box), alpha);
       if (off >= 0.5 && w > 3) pen.hatch(x, y, w, LEVEL - 1, panel);
-      const dark = !p.box.rest && p.box.row >= 0 && this.paint_by === "kind" && alpha > 0.6;
-      if (w > 28) pen.text(`${p.box.label}${w > 160 ? `  ${this.weight === "joules" ? joules(p.box.energy_j) : seconds(p.box.time_s)}` : ""}`, x + 4, y + 15, dark ? box_ink : ink, "start", w - 6);
+      const letters = ink_on(this.colour(p.box), alpha);
+      if (w > 28) pen.text(`${p.box.label}${w > 160 ? `  ${this.weight === "joules" ? joules(p.box.energy_j) : seconds(p.box.time_s)}` : ""}`, x + 4, y + 15, letters, "start", w - 6);
       if (i === this.at && document.activeElement === this.picture.canvas) pen.shape([x, y, x + w, y, x + w, y + LEVEL - 1, x, y + LEVEL - 1, x, y], ink, 2);
     });
   }

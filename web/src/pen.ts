@@ -103,11 +103,20 @@ export class SvgPen implements Pen {
 export function colours() {
   const style = getComputedStyle(document.documentElement);
   const get = (name: string) => style.getPropertyValue(`--${name}`).trim();
-  return { ink: get("ink"), dim: get("dim"), line: get("line"), back: get("back"), panel: get("panel"), accent: get("accent"), box_ink: get("box-ink") };
+  return { ink: get("ink"), dim: get("dim"), line: get("line"), back: get("back"), panel: get("panel"), accent: get("accent") };
 }
 
 /** Seen apart by people who see few colours. */
 export const SET = ["#4477aa", "#ee7733", "#228833", "#aa3377", "#66ccee", "#ccbb44", "#8866cc", "#bb5544"];
+
+/** Black or white, whichever is read better on a colour "#rrggbb" that shows `alpha` of itself on the page. */
+export function ink_on(colour: string, alpha = 1): string {
+  const { ink, back } = colours();
+  if (colour.length !== 7 || alpha < 0.6) return ink;
+  const [c, b] = [colour, back].map((h) => [1, 3, 5].map((i) => Number.parseInt(h.slice(i, i + 2), 16)));
+  const [red, green, blue] = c.map((x, i) => (x * alpha + b[i] * (1 - alpha)) / 255);
+  return 0.3 * red + 0.59 * green + 0.11 * blue > 0.55 ? "#111111" : "#ffffff";
+}
 
 /** A canvas that a picture is drawn on, at the screen's resolution, again whenever its width changes. */
 export class Picture {

@@ -2,8 +2,8 @@
 import type { Run } from "./data";
 import { duration_s } from "./data";
 import { el, savers } from "./dom";
-import { bytes, digits, joules, seconds, ticks, unit, watts } from "./format";
-import { Picture, type Pen, SET, colours } from "./pen";
+import { digits, joules, seconds, ticks, unit, watts } from "./format";
+import { Picture, type Pen, SET, colours, ink_on } from "./pen";
 import type { State } from "./state";
 
 const LEFT = 70;
@@ -130,7 +130,7 @@ const GROUPS: { title: string; pick: (run: Run, c: number) => boolean; unit: (x:
   { title: "power of parts and of meters around", pick: (r, c) => r.head.channels[c].domain && !r.head.channels[c].in_total, unit: watts, stacked: false, tall: false },
   { title: "busy", pick: (r, c) => r.head.channels[c].quantity === "seconds", unit: busy, stacked: true, tall: false },
   { title: "utilisation", pick: (r, c) => r.head.channels[c].quantity === "utilisation", unit: (x) => `${digits(100 * x, 3)} %`, stacked: false, tall: false },
-  { title: "memory", pick: (r, c) => r.head.channels[c].quantity === "bytes", unit: bytes, stacked: false, tall: false },
+  { title: "memory", pick: (r, c) => r.head.channels[c].quantity === "bytes", unit: (x) => unit(x, "B", 3), stacked: false, tall: false },
   { title: "temperature", pick: (r, c) => r.head.channels[c].quantity === "temperature", unit: (x) => `${digits(x, 3)} °C`, stacked: false, tall: false },
   { title: "clocks", pick: (r, c) => r.head.channels[c].quantity === "clock", unit: (x) => unit(x, "Hz", 3), stacked: false, tall: false },
 ];
@@ -187,7 +187,7 @@ export class Timeline {
       plot.picture = new Picture(`${group.title} over time`, group.tall ? 210 : 92, (pen, w, h) => draw_plot(pen, state, plot, w, h, group.tall));
       this.plots.push(plot);
     }
-    this.lane_picture = new Picture("spans over time", Math.max(1, this.lanes.n) * LANE + 20, (pen, w, h) => this.draw_lanes(pen, w, h));
+    this.lane_picture = new Picture("spans over time", Math.max(1, this.lanes.n) * LANE + 2, (pen, w, h) => this.draw_lanes(pen, w, h));
     const pictures = el("div", { class: "pictures", tabindex: "0", role: "application",
       "aria-label": "Timeline. Arrow keys move, plus and minus zoom, shift with arrows selects, Home shows all, Escape clears the selection.",
       keydown: (e) => this.key(e as KeyboardEvent) });
@@ -291,7 +291,7 @@ export class Timeline {
 
   private draw_lanes(pen: Pen, width: number, height: number) {
     const { state, lanes } = this;
-    const { ink, dim, box_ink } = colours();
+    const { ink, dim } = colours();
     const run = state.run;
     const { span_row } = run.array;
     const search = state.search.toLowerCase();
@@ -307,7 +307,7 @@ export class Timeline {
       const row = span_row[i];
       const found = !search || run.label(row).toLowerCase().includes(search);
       pen.rect(a, lane * LANE + 1, Math.max(0.7, right - a - (right - a > 4 ? 0.5 : 0)), LANE - 2, this.row_colours[row], found ? 0.9 : 0.2);
-      if (right - a > 24) pen.text(run.label(row), a + 3, lane * LANE + 12, box_ink, "start", right - a - 4);
+      if (right - a > 24) pen.text(run.label(row), a + 3, lane * LANE + 12, ink_on(this.row_colours[row], found ? 0.9 : 0.2), "start", right - a - 4);
       if (right - a < 1.5) painted[lane] = Math.ceil(right);
     });
     for (const [lane, title] of lanes.titles) if (lane < lanes.n) pen.text(title, 2, lane * LANE + 12, lane ? dim : ink, "start", LEFT - 4);

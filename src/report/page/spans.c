@@ -47,8 +47,9 @@ static int keep(struct nrg_page_spans *s, const struct nrg_span_walk_event *ev, 
         rc = nrg_reserve(&s->track, &s->cap[4], need, 1);
     if (rc)
         return rc;
-    int64_t end = (ev->t_ns - s->begin_ns) / s->tick_ns;
-    int64_t begin = (ev->span->begin_ns - s->begin_ns) / s->tick_ns;
+    int64_t from_ns = ev->span->begin_ns > s->begin_ns ? ev->span->begin_ns : s->begin_ns;
+    int64_t to_ns = ev->t_ns < s->end_ns ? ev->t_ns : s->end_ns;
+    int64_t begin = (from_ns - s->begin_ns) / s->tick_ns, end = (to_ns - s->begin_ns) / s->tick_ns;
     s->step[s->n] = (uint32_t)(end - s->last);
     s->length[s->n] = (uint32_t)(end - begin);
     s->last = end;

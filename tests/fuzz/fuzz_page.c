@@ -1,0 +1,51 @@
+/*
+ * Fuzz target: a whole recording up to the page. No matter what it holds, the page is made or
+ * refused, and holds no character that could end the element its data is in.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "fuzz/fuzz_recording.h"
+#include "report/page/page.h"
+
+static void check(const char *page, size_t size)
+{
+    const char *data = memmem(page, size, "nrg-run\">", 9);
+    const char *end = data ? memchr(data + 9, '<', size - (size_t)(data + 9 - page)) : NULL;
+    if (!end || strncmp(end, "</script>\n", 10) || page[size - 1] != '\n')
+        abort();
+}
+
+static void show(struct nrg_recording *recording, const struct nrg_attribution *attribution)
+{
+    struct nrg_report report = {.recording = recording, .runs = &attribution->summary, .n_runs = 1};
+    struct nrg_page_run run = {recording, &report, attribution, false};
+    struct nrg_error err;
+    char *page = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&page, &size);
+    if (!out)
+        return;
+    int rc = nrg_page_add(out, &run, &err);
+    fclose(out);
+    if (!rc)
+        check(page, size);
+    free(page);
+}
+
+static void make_page(struct nrg_recording *recording)
+{
+    struct nrg_attribution_options how = {.idle_w = NAN, .buckets = 50};
+    struct nrg_attribution attribution;
+    struct nrg_error err;
+    if (nrg_attribution_make(&attribution, recording, &how, &err))
+        return;
+    show(recording, &attribution);
+    nrg_attribution_release(&attribution);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    return fuzz_recording(data, size, make_page);
+}
