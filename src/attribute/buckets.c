@@ -235,12 +235,12 @@ struct adder {
     const struct nrg_view *view;
     const size_t *row_of;
     double *row_j, *inside_j;
-    float *row_s, *inside_s;
+    double *row_s, *inside_s;
     uint32_t *row_calls;
     uint32_t *stamp; /* per node of a flat view */
 };
 
-static void add_place(const struct adder *a, size_t place, size_t row, double *to_j, float *to_s)
+static void add_place(const struct adder *a, size_t place, size_t row, double *to_j, double *to_s)
 {
     size_t n = a->b->n, n_sums = a->b->n_parts * n;
     for (size_t i = 0; i < n_sums; i++)

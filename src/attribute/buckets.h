@@ -22,7 +22,7 @@ struct nrg_buckets {
     size_t n, n_parts;
     int64_t *edges_ns; /* n + 1, on the recording's clock */
     double *place_j;   /* [(place * n_parts + part) * n + bucket] */
-    float *place_s;    /* [place * n + bucket] */
+    double *place_s;   /* [place * n + bucket] */
     uint32_t *place_calls;
     struct nrg_time_bucket *domain; /* [part * n + bucket] */
 };
@@ -54,7 +54,7 @@ static inline void nrg_buckets_add(struct nrg_buckets *b, size_t edge, uint32_t 
 static inline void nrg_buckets_time(struct nrg_buckets *b, size_t edge, uint32_t place, double s)
 {
     if (nrg_buckets_holds(b, edge))
-        b->place_s[(size_t)place * b->n + edge - 1] += (float)s;
+        b->place_s[(size_t)place * b->n + edge - 1] += s;
 }
 
 static inline void nrg_buckets_call(struct nrg_buckets *b, size_t edge, uint32_t place)

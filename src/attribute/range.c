@@ -61,8 +61,8 @@ static void add_up(const struct nrg_attribution *a, struct sums *sums, double *d
     for (size_t i = 0; i < a->n_rows; i++) {
         sums[i].self_j = self_of(b, i, b->row_j);
         sums[i].all_j = self_of(b, i, from);
-        sums[i].self_s = (double)b->row_s[i];
-        sums[i].all_s = (double)(b->inside_s ? b->inside_s : b->row_s)[i];
+        sums[i].self_s = b->row_s[i];
+        sums[i].all_s = (b->inside_s ? b->inside_s : b->row_s)[i];
     }
     for (size_t i = 0; i < a->n_rows * b->n_domains; i++)
         domain_j[i] = from[i];

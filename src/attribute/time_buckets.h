@@ -32,13 +32,13 @@ struct nrg_attribution_buckets {
     const struct nrg_time_bucket *domain; /* [domain * n + bucket] */
     const struct nrg_range_error *errors; /* per domain */
     const double *row_j;          /* own energy, [(row * n_domains + domain) * n + bucket] */
-    const float *row_s;           /* own time, [row * n + bucket] */
+    const double *row_s;          /* own time, [row * n + bucket] */
     const uint32_t *row_calls;    /* that ended in it, [row * n + bucket] */
     const uint32_t *row_of_place; /* per place of a walk by the same rule; UINT32_MAX: no row */
     size_t n_places;
     /* Of a flat view: with all that was inside; NULL where rows have parents. */
     const double *inside_j;
-    const float *inside_s;
+    const double *inside_s;
 };
 
 #endif

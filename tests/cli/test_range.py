@@ -86,6 +86,18 @@ class Range(Case):
         width = [doc["total_high_j"] - doc["total_low_j"] for doc in (whole, part)]
         self.assertGreater(width[1] / part["total_j"], width[0] / whole["total_j"])
 
+    def test_other_outputs_have_the_range_alone(self):
+        path, trace = self.recording(), self.path("trace.json")
+        done = self.nrg("attribute", "--from", "0.9", "--to", "1.1", "--csv", f"--trace={trace}", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(trace, encoding="utf-8") as file:
+            events = [e for e in json.load(file)["traceEvents"] if e["ph"] == "X"]
+        self.assertTrue(events)
+        self.assertTrue(all(e["ts"] <= 0.2e6 and e["ts"] + e["dur"] >= 0 for e in events))
+        self.assertLess(len(events), 12)
+        total = next(line for line in done.stdout.decode().splitlines() if ",total," in line or line.startswith("total"))
+        self.assertIn("3.0", total)
+
     def test_the_table_says_it(self):
         done = self.nrg("attribute", "--from", "0.5", "--to", "99", self.recording())
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -2,6 +2,7 @@
 #include "cli/attribute/show.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,13 +48,18 @@ static int write_one(const struct nrg_attribution_report *report, const char *pa
 static int write_trace(const struct nrg_cli *cli, const struct nrg_attribution_report *report,
                        const struct nrg_attribute_outputs *o)
 {
-    const struct nrg_summary *s = &report->attribution->summary;
-    const struct nrg_trace_options options = {
-        .begin_ns = s->begin_ns, .end_ns = s->end_ns, .limit = (uint64_t)o->trace_limit};
+    const struct nrg_attribution *a = report->attribution;
+    struct nrg_trace_options options = {.begin_ns = a->summary.begin_ns,
+                                        .end_ns = a->summary.end_ns,
+                                        .limit = (uint64_t)o->trace_limit};
     struct nrg_trace_result result;
     struct nrg_error err;
     if (!o->trace)
         return 0;
+    if (!isnan(a->from_s)) { /* only that part of the run */
+        options.end_ns = options.begin_ns + (int64_t)llround(a->to_s * 1e9);
+        options.begin_ns += (int64_t)llround(a->from_s * 1e9);
+    }
     FILE *out = nrg_output_open(o->trace);
     if (!out)
         return 1;

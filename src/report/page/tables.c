@@ -135,7 +135,7 @@ static int add_buckets(struct nrg_page_data *d)
             bucket[n] = (uint32_t)k;
             calls[n] = b->row_calls[i * b->n + k];
             energy_j[n] = (float)bucket_j(b, i, k);
-            time_s[n++] = b->row_s[i * b->n + k];
+            time_s[n++] = (float)b->row_s[i * b->n + k];
         }
         first[i + 1] = (uint32_t)n;
     }
