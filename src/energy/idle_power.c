@@ -22,7 +22,6 @@ struct search {
     struct nrg_frame *frame;
     struct nrg_share_cells *cells;
     bool has_busy;
-    struct nrg_idle_doubt *doubt;
 };
 
 /* Mean power of the processors' domains during the baseline run, NAN without one. */
@@ -103,11 +102,11 @@ static double measured_idle_w(struct search *sh)
                             100 * busy);
     sh->s->idle_method = !by_line ? "baseline" : isnan(line_w) ? NULL : "regression";
     if (!sh->s->idle_method) {
-        sh->doubt->more_w = least_power_w(sh);
+        sh->s->idle_found.more_w = least_power_w(sh);
         return NAN;
     }
-    sh->doubt->more_w = by_line ? line_doubt_w : baseline_doubt_w;
-    sh->doubt->less_w = !by_line && busy > 0 ? idle_w : sh->doubt->more_w;
+    sh->s->idle_found.more_w = by_line ? line_doubt_w : baseline_doubt_w;
+    sh->s->idle_found.less_w = !by_line && busy > 0 ? idle_w : sh->s->idle_found.more_w;
     return by_line ? line_w : idle_w;
 }
 
@@ -132,10 +131,23 @@ static bool cpus_are_estimated(const struct search *sh)
     return false;
 }
 
+/* An import's band, or the drift of what it was found by. */
+static void set_recorded(struct search *sh, const struct nrg_channel *c, double power_w,
+                         bool estimate)
+{
+    bool banded = c->error_low > 0 || c->error_high > 0;
+    struct nrg_idle_power *found = &sh->s->idle_found;
+    found->power_w = power_w;
+    if (!estimate) {
+        found->less_w = (banded ? c->error_low : NRG_IDLE_DRIFT) * power_w;
+        found->more_w = (banded ? c->error_high : NRG_IDLE_DRIFT) * power_w;
+    }
+}
+
 /*
- * Idle energy that the recording has; NULL. An import's has the drift of what it was found by. An
- * estimate's own has its band, and goes with estimated processors only: there no baseline knows
- * better, as it would be the same model, with what else ran meanwhile.
+ * Idle energy that the recording has; NULL. An estimate's own has its band, and goes with estimated
+ * processors only: there no baseline knows better, as it would be the same model, with what else
+ * ran meanwhile.
  */
 static const struct nrg_timeline *recorded_idle(struct search *sh)
 {
@@ -145,24 +157,24 @@ static const struct nrg_timeline *recorded_idle(struct search *sh)
     bool estimate = tl && !strcmp(method, "estimate");
     if (!tl || (estimate && !cpus_are_estimated(sh)))
         return NULL;
+    double energy_j = nrg_timeline_between(tl, sh->s->begin_ns, sh->s->end_ns, NULL);
     sh->s->idle_method = method;
-    if (!estimate)
-        sh->doubt->less_w = sh->doubt->more_w =
-            NRG_IDLE_DRIFT * nrg_timeline_between(tl, sh->s->begin_ns, sh->s->end_ns, NULL) /
-            sh->s->duration_s;
+    set_recorded(sh, &sh->frame->channels[channel].channel, energy_j / sh->s->duration_s, estimate);
     return tl;
 }
 
 /* Idle energy of each cell, never more than the cell has. */
 void nrg_idle_fill(struct nrg_summary *s, struct nrg_frame *frame, struct nrg_share_cells *cells,
-                   bool has_busy, struct nrg_idle_doubt *doubt)
+                   bool has_busy)
 {
-    struct search search = {s, frame, cells, has_busy, doubt}, *sh = &search;
+    struct search search = {s, frame, cells, has_busy}, *sh = &search;
+    s->idle_found = (struct nrg_idle_power){.power_w = NAN};
     const struct nrg_timeline *recorded = recorded_idle(sh);
-    double idle_w = recorded ? NAN : measured_idle_w(sh);
+    if (!recorded)
+        s->idle_found.power_w = measured_idle_w(sh);
     for (size_t k = 0; s->idle_method && k < cells->n; k++) {
-        double j =
-            recorded ? nrg_cell_sum(sh->cells, recorded, k) : idle_w * nrg_cell_s(sh->cells, k);
+        double j = recorded ? nrg_cell_sum(sh->cells, recorded, k)
+                            : s->idle_found.power_w * nrg_cell_s(sh->cells, k);
         sh->cells->at[k].idle_j = fmin(j, sh->cells->at[k].cpu_j);
     }
 }

@@ -45,16 +45,11 @@ void nrg_domain_compare(struct nrg_domain *d, struct nrg_frame *frame, struct nr
 /* wall.c: fills summary->wall where there are parts to compare. `items`: one for each domain. */
 void nrg_wall_make(struct nrg_summary *summary, const struct nrg_total_item *items);
 
-/* How far idle power may be off. */
-struct nrg_idle_doubt {
-    double less_w, more_w; /* that it may be, than what cells have of it */
-};
-
-/* idle_power.c: idle energy of each cell, never more than the cell has; idle_method of the summary.
- * Needs the domains, and the energy and busy time of the cells (if has_busy). */
+/* idle_power.c: idle energy of each cell, never more than the cell has; idle_method and idle_found
+ * of the summary. Needs the domains, and the energy and busy time of the cells (if has_busy). */
 struct nrg_share_cells;
 void nrg_idle_fill(struct nrg_summary *summary, struct nrg_frame *frame,
-                   struct nrg_share_cells *cells, bool has_busy, struct nrg_idle_doubt *doubt);
+                   struct nrg_share_cells *cells, bool has_busy);
 
 /* shares.c: energy per process, idle, others. Needs the domains. */
 int nrg_shares_make(struct nrg_summary *summary, struct nrg_frame *frame);

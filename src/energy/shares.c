@@ -34,8 +34,7 @@ struct shares {
     struct nrg_frame *frame;
     struct nrg_share_cells cells;
     bool has_cpu, has_dram, has_busy, has_memory;
-    double tick_s; /* resolution of the busy time */
-    struct nrg_idle_doubt idle;
+    double tick_s;         /* resolution of the busy time */
     struct last_row *last; /* per process id */
     size_t n_ids;
     size_t damaged; /* chunks of process rows that can't be read */
@@ -345,8 +344,8 @@ static int bound_program(struct shares *sh)
         double dt = nrg_cell_s(&sh->cells, k);
         double idle_j = active ? c->idle_j : 0;
         cells[k] = (struct nrg_cpu_cell){.cpu_j = c->cpu_j, .idle_j = idle_j, .share = c->share};
-        cells[k].idle_least_j = active ? fmax(0, idle_j - sh->idle.less_w * dt) : 0;
-        cells[k].idle_most_j = active ? fmin(c->cpu_j, idle_j + sh->idle.more_w * dt) : 0;
+        cells[k].idle_least_j = active ? fmax(0, idle_j - sh->s->idle_found.less_w * dt) : 0;
+        cells[k].idle_most_j = active ? fmin(c->cpu_j, idle_j + sh->s->idle_found.more_w * dt) : 0;
     }
     nrg_program_cpu(sh->s, cells, sh->cells.n, sh->watts.told_apart);
     free(cells);
@@ -363,7 +362,7 @@ int nrg_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
     if (!rc) {
         fill_energy(&sh);
         fill_machine(&sh);
-        nrg_idle_fill(s, frame, &sh.cells, sh.has_busy, &sh.idle);
+        nrg_idle_fill(s, frame, &sh.cells, sh.has_busy);
         rc = read_rows(&sh, NRG_PROCESSES, on_process_rows);
     }
     if (sh.damaged)

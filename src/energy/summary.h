@@ -73,6 +73,13 @@ enum nrg_split {
     NRG_SPLIT_BUSY_TIME /* all energy, by share of busy time: AIPowerMeter's rule */
 };
 
+/* Idle power of the processors' domains as it was found. In a cell of time that used less, less is
+ * idle: nrg_summary's idle_w is the mean of that. */
+struct nrg_idle_power {
+    double power_w;        /* NAN: not known */
+    double less_w, more_w; /* that it may be */
+};
+
 /* One execution, or the mean over several. */
 struct nrg_summary {
     int64_t begin_ns, end_ns;
@@ -92,6 +99,7 @@ struct nrg_summary {
     struct nrg_program program;
     double idle_j, other_processes_j, cpu_domain_j; /* NAN: not known */
     double idle_w;
+    struct nrg_idle_power idle_found;
     const char *idle_method; /* "baseline", "estimate", "regression", NULL: not known */
     enum nrg_split split;
     bool processes_elsewhere; /* on another machine than the sensors': none of the energy is theirs

@@ -397,6 +397,11 @@ static int own_idle(struct nrg_import *im, const json_t *nrg, struct nrg_error *
     if (!method || !(power_w >= 0))
         return 0;
     struct nrg_channel c = gauge_channel(NRG_IDLE_CHANNEL, NRG_POWER, 1e-6, method);
+    double low_w = real_at(idle, "low_w"), high_w = real_at(idle, "high_w");
+    if (power_w > 0 && low_w >= 0 && low_w <= power_w && high_w >= power_w) {
+        c.error_low = 1 - low_w / power_w;
+        c.error_high = high_w / power_w - 1;
+    }
     return nrg_import_value(im, &c, power_w, err);
 }
 

@@ -185,16 +185,32 @@ class RoundTrip(Case):
     BURSTS = ("import time\nfor i in range(4):\n    end = time.process_time() + 0.25\n"
               "    while time.process_time() < end: pass\n    time.sleep(0.25)\n")
 
-    def both(self, *options):
+    def both(self, *options, command=BURSTS, period="200ms"):
         for made in ("a.nrg", "b.nrg"):
             if os.path.exists(self.path(made)):
                 os.remove(self.path(made))
-        first, _ = self.run_json("-f", "-o", self.path("a.nrg"), *options, "--", PYTHON, "-c", self.BURSTS)
-        for command in (("export", "-f", "--format", "aipowermeter", "--period", "200ms", "-o", self.path("folder"),
-                         self.path("a.nrg")), ("import", "-f", self.path("folder"), "-o", self.path("b.nrg"))):
-            done = self.nrg(*command)
+        first, _ = self.run_json("-f", "-o", self.path("a.nrg"), *options, "--", PYTHON, "-c", command)
+        for step in (("export", "-f", "--format", "aipowermeter", "--period", period, "-o", self.path("folder"),
+                      self.path("a.nrg")), ("import", "-f", self.path("folder"), "-o", self.path("b.nrg"))):
+            done = self.nrg(*step)
             self.assertEqual(done.returncode, 0, done.stderr)
         return first, json.loads(self.nrg("report", "--json", self.path("b.nrg")).stdout)
+
+    def test_idle_power_above_what_was_used_at_times(self):
+        """A baseline of 30 W, then 10 and 50 W in turns: idle is 30 W, not the mean of what was cut at 10 W."""
+        with open(self.path("log.csv"), "w") as f:
+            f.write("time_s,package-0:energy_j\n")
+            energy_j = 0
+            for i in range(700):
+                f.write("%.2f,%.4f\n" % (i / 100, energy_j))
+                energy_j += (30 if i < 60 else 10 if i // 100 % 2 else 50) / 100
+        first, again = self.both("--sensor", f"replay:{self.path('log.csv')}", "--sensor", "machine", "--baseline",
+                                 "0.5s", command="import time\nwhile time.process_time() < 2.5: pass\n", period="100ms")
+        self.assertEqual(again.get("idle_method"), first.get("idle_method"))
+        if first["idle_method"] != "baseline":
+            return  # so busy that power was taken to follow the load
+        for key in ("energy_j", "high_j"):
+            self.assertAlmostEqual(again["program"][key], first["program"][key], delta=0.15 * first["program"][key])
 
     def test_a_process_keeps_its_energy(self):
         path = self.scenario(MACHINE)

@@ -120,7 +120,7 @@ static int find_idle(struct writer *w, struct nrg_error *err)
         rc = nrg_summary_make(&s, w->recording, &run, NRG_SPLIT_ACTIVE, err);
         if (rc)
             break;
-        w->idle[i] = (struct nrg_aipm_idle){s.idle_w, s.idle_method};
+        w->idle[i] = (struct nrg_aipm_idle){s.idle_found, s.idle_method};
         nrg_summary_release(&s);
     }
     w->aipm.idle = w->idle;

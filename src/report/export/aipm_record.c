@@ -315,6 +315,17 @@ static json_t *own_domain(const struct nrg_aipm *a, const struct nrg_bin *bin,
     return o;
 }
 
+/* An estimate's own has no band but the estimate's. */
+static json_t *own_idle(const struct nrg_aipm_idle *idle)
+{
+    const struct nrg_idle_power *p = &idle->found;
+    json_t *o = json_pack("{s:f, s:s}", "power_w", p->power_w, "method", idle->method);
+    if (strcmp(idle->method, "estimate") != 0)
+        NRG_JSON_REALS(o, {"low_w", fmax(0, p->power_w - p->less_w)},
+                       {"high_w", p->power_w + p->more_w});
+    return o;
+}
+
 static json_t *own_json(const struct nrg_aipm *a, const struct nrg_bin *bin, int64_t real_end_ns)
 {
     char exact[40];
@@ -331,9 +342,8 @@ static json_t *own_json(const struct nrg_aipm *a, const struct nrg_bin *bin, int
     }
     set_map(o, "domains", NULL, domains);
     const struct nrg_aipm_idle *idle = &a->idle[bin->span];
-    if (idle->method && isfinite(idle->power_w))
-        json_object_set_new(
-            o, "idle", json_pack("{s:f, s:s}", "power_w", idle->power_w, "method", idle->method));
+    if (idle->method && isfinite(idle->found.power_w))
+        json_object_set_new(o, "idle", own_idle(idle));
     return o;
 }
 

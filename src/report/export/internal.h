@@ -8,6 +8,7 @@
 #include <jansson.h>
 
 #include "energy/bins.h"
+#include "energy/summary.h"
 
 /* A power channel whose energy is recorded under the same name: it would say the same twice. */
 bool nrg_export_is_double(const struct nrg_recorded_channel *channels, size_t n, size_t i);
@@ -48,7 +49,7 @@ struct nrg_aipm_channel {
 
 /* Idle power in a run, as the report shares energy out above it. */
 struct nrg_aipm_idle {
-    double power_w; /* NAN: not known */
+    struct nrg_idle_power found;
     const char *method;
 };
 
