@@ -680,6 +680,34 @@ static void waits_are_not_the_neighbours(void **state)
     done(m);
 }
 
+/* Every tenth reading is late: no row of ten readings or more ends with one of those. */
+static void rows_end_with_punctual_readings(void **state)
+{
+    enum { READINGS = 1000 };
+    static int64_t t_ns[READINGS];
+    static double sum_j[READINGS];
+    static uint8_t gap[READINGS];
+    struct nrg_timeline tl = {
+        .n = READINGS, .t_ns = t_ns, .sum_j = sum_j, .gap = gap, .period_ns = MS};
+    struct nrg_observer observer;
+    struct nrg_observation seen;
+    size_t rows = 0;
+    (void)state;
+    for (size_t i = 0; i < READINGS; i++) {
+        t_ns[i] = ZERO + (int64_t)i * MS + (i % 10 ? 0 : MS / 5);
+        sum_j[i] = (double)i;
+    }
+    struct nrg_regress_options o = {.timeline = &tl,
+                                    .begin_ns = ZERO,
+                                    .end_ns = ZERO + READINGS * MS,
+                                    .merged_ns = MS * 95 / 10,
+                                    .punctual_ns = nrg_observer_due(&tl)};
+    assert_in_range((o.punctual_ns - ZERO) % MS, 0, MS / 20);
+    for (nrg_observer_init(&observer, &o); nrg_observe(&observer, &seen); rows++)
+        assert_int_equal((seen.to_ns - ZERO) % MS, 0);
+    assert_in_range(rows, READINGS / 14, READINGS / 10);
+}
+
 /* Busy time of calls between two instants; `from` as in energy_j. */
 static double busy_ns(const struct machine *m, int64_t begin_ns, int64_t end_ns, size_t *from)
 {
@@ -936,6 +964,7 @@ int main(void)
         cmocka_unit_test(drift_is_not_idle),
         cmocka_unit_test(waits_are_not_the_neighbours),
         cmocka_unit_test(cpu_times_say_which_call_waits),
+        cmocka_unit_test(rows_end_with_punctual_readings),
         cmocka_unit_test(streaming_changes_little),
         cmocka_unit_test(late_class),
         cmocka_unit_test(covariance_is_of_the_sum),

@@ -61,6 +61,8 @@ static void choose_rows(struct nrg_regress *r)
     if (!r->options.timeline->gauge && update_s > 0 && row_s > 0 && row_s < MERGED * update_s) {
         double most_s = r->energy_s / (double)(MERGED_ROWS * r->n_columns);
         r->options.merged_ns = (int64_t)(0.95 * fmin(MERGED * update_s, most_s) * 1e9);
+        if (3 * r->options.timeline->period_ns < r->options.merged_ns)
+            r->options.punctual_ns = nrg_observer_due(r->options.timeline);
         count_rows(r);
     }
 }

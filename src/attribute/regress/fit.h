@@ -46,6 +46,7 @@ struct nrg_regress_options {
     size_t held;         /* slices kept in memory before they are streamed; 0: 4 million */
     /* set by the regression itself: how long a row is at least, and whether calls have columns */
     int64_t merged_ns;
+    int64_t punctual_ns; /* of merged readings, when one is due; 0: not known */
     bool calls;
     const double *call_s;  /* per column of calls: work of one in the mean */
     const double *waits_w; /* per column: power that its calls lack while they wait; NULL */

@@ -76,6 +76,7 @@ struct nrg_observation {
 struct nrg_observer {
     const struct nrg_timeline *timeline;
     int64_t begin_ns, end_ns, merged_ns;
+    int64_t period_ns, punctual_ns; /* see the options; period_ns 0: not known */
     size_t next;
     bool restart, skipped, started;
 };
@@ -89,6 +90,9 @@ struct nrg_observer {
 void nrg_wait_integrals(double u, double out[NRG_WAIT_SHAPES]);
 
 void nrg_observer_init(struct nrg_observer *observer, const struct nrg_regress_options *options);
+/* A moment at which a reading is due, and so one period after the other; 0: they come at any time.
+ */
+int64_t nrg_observer_due(const struct nrg_timeline *timeline);
 /* false: no more. */
 bool nrg_observe(struct nrg_observer *observer, struct nrg_observation *seen);
 

@@ -1,0 +1,118 @@
+/* See rows.h: readings as rows see them, several of a counter that is read faster than is of use.
+ */
+#include <math.h>
+
+#include "attribute/regress/rows.h"
+
+#define CHOICE   4   /* readings, one of which ends a row */
+#define PUNCTUAL 0.9 /* resultant of their phases: below, readings come at any time */
+
+void nrg_observer_init(struct nrg_observer *o, const struct nrg_regress_options *options)
+{
+    const struct nrg_timeline *tl = options->timeline;
+    *o = (struct nrg_observer){.timeline = tl,
+                               .begin_ns = options->begin_ns,
+                               .end_ns = options->end_ns,
+                               .merged_ns = options->merged_ns,
+                               .period_ns = options->punctual_ns ? tl->period_ns : 0,
+                               .punctual_ns = options->punctual_ns,
+                               .restart = true};
+    while (o->next < tl->n && tl->t_ns[o->next] < o->begin_ns)
+        o->next++;
+}
+
+/* How far a reading is from when readings mostly come, of those that are made so often. */
+static int64_t unpunctual_ns(int64_t t_ns, int64_t due_ns, int64_t period_ns)
+{
+    int64_t late = (t_ns - due_ns) % period_ns;
+    late += late < 0 ? period_ns : 0;
+    return late < period_ns - late ? late : period_ns - late;
+}
+
+int64_t nrg_observer_due(const struct nrg_timeline *tl)
+{
+    double sine = 0, cosine = 0, period = (double)tl->period_ns;
+    for (size_t i = 0; tl->period_ns > 0 && i < tl->n; i++) {
+        double turn = 2 * M_PI * (double)((tl->t_ns[i] - tl->t_ns[0]) % tl->period_ns) / period;
+        sine += sin(turn);
+        cosine += cos(turn);
+    }
+    if (tl->period_ns <= 0 || hypot(sine, cosine) < PUNCTUAL * (double)tl->n)
+        return 0;
+    return tl->t_ns[0] + llround(atan2(sine, cosine) / (2 * M_PI) * period);
+}
+
+/*
+ * A counter shows its last update, so a reading that comes late shows the same, but is taken for
+ * one of a later moment. Where readings come faster than rows are long, a row ends with the one of
+ * the next few that came when readings mostly do: all are then of the same age.
+ */
+static size_t punctual(const struct nrg_observer *o, size_t to)
+{
+    const struct nrg_timeline *tl = o->timeline;
+    size_t best = to;
+    if (!o->period_ns || !o->merged_ns || tl->gap[to - 1])
+        return to;
+    for (size_t i = to + 1; i < to + CHOICE && i < tl->n; i++) {
+        if (tl->gap[i - 1] || tl->t_ns[i] > o->end_ns || tl->sum_j[i] == tl->sum_j[i - 1])
+            break;
+        if (unpunctual_ns(tl->t_ns[i], o->punctual_ns, o->period_ns) <
+            unpunctual_ns(tl->t_ns[best], o->punctual_ns, o->period_ns))
+            best = i;
+    }
+    return best;
+}
+
+/*
+ * A counter that stands still gives no reading until it moves, and then one for all the time since
+ * it last moved. If it stands still at first, that time is not known: readings begin at its first
+ * move. Readings that follow one another faster than merged_ns are one: when in its own period the
+ * counter was updated is not known, and weighs the less the longer a row is.
+ */
+static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen)
+{
+    const struct nrg_timeline *tl = o->timeline;
+    size_t from = o->next, to = from + 1;
+    while (to < tl->n && !tl->gap[to - 1] && tl->sum_j[to] == tl->sum_j[from])
+        to++;
+    while (to + 1 < tl->n && tl->t_ns[to + 1] <= o->end_ns && !tl->gap[to - 1] && !tl->gap[to] &&
+           tl->t_ns[to] - tl->t_ns[from] < o->merged_ns)
+        to++;
+    if (to >= tl->n || tl->t_ns[to] > o->end_ns)
+        return false;
+    to = punctual(o, to);
+    bool gap = tl->gap[to - 1];
+    *seen = (struct nrg_observation){.from_ns = tl->t_ns[from],
+                                     .to_ns = tl->t_ns[to],
+                                     .y = tl->sum_j[to] - tl->sum_j[from],
+                                     .restart = o->restart || o->skipped};
+    seen->usable = !gap && !(o->restart && tl->sum_j[from + 1] == tl->sum_j[from]);
+    o->skipped = !seen->usable;
+    o->restart = gap;
+    o->next = to;
+    return true;
+}
+
+static bool observe_gauge(struct nrg_observer *o, struct nrg_observation *seen)
+{
+    const struct nrg_timeline *tl = o->timeline;
+    size_t at = o->next;
+    if (at >= tl->n || tl->t_ns[at] > o->end_ns)
+        return false;
+    bool first = !o->started, gap = !first && tl->gap[at - 1];
+    *seen = (struct nrg_observation){.from_ns = first ? tl->t_ns[at] : tl->t_ns[at - 1],
+                                     .to_ns = tl->t_ns[at],
+                                     .y = tl->gauge[at],
+                                     .restart = first || gap,
+                                     .usable = true};
+    o->started = true;
+    o->next++;
+    return true;
+}
+
+bool nrg_observe(struct nrg_observer *o, struct nrg_observation *seen)
+{
+    if (o->next >= o->timeline->n)
+        return false;
+    return o->timeline->gauge ? observe_gauge(o, seen) : observe_counter(o, seen);
+}
