@@ -369,10 +369,11 @@ class Schemas(Hostile):
                     [f"UPDATE process SET id=id-{2**62}"], [f"UPDATE process SET id=id+{2**32}"],
                     [f"UPDATE meta SET value={huge} WHERE key IN ('late_ticks', 'ticks', 'spans', 'cpus')",
                      f"INSERT OR REPLACE INTO meta VALUES('late_ticks', {huge}), ('ticks', {huge})"],
+                    ["UPDATE channel SET scale=1e300", "UPDATE process SET peak_rss_bytes=9e18"],
                     *([one] for one in narrow), one_column):
             path = self.changed(*sql)
             for command in (["report", "--json"], ["report"], ["export"], ["export", "--wide", "100ms"],
-                            ["attribute"]):
+                            ["export", "--format", "aipowermeter"], ["attribute"]):
                 with self.subTest(sql[0], command=command):
                     done = self.nrg(*command, path)
                     self.assertIn(done.returncode, (0, 1))

@@ -21,7 +21,7 @@ seconds = int(os.environ.get("NRG_FUZZ_S") or 0)
 given = [corpus] if os.path.isdir(corpus) else []
 options = ["-timeout=10", "-rss_limit_mb=2048", f"-artifact_prefix={program}-"]
 if os.path.basename(program).startswith("fuzz_cmd_"):
-    options += ["-close_fd_mask=3", "-max_len=65536"]  # commands print
+    options += ["-close_fd_mask=3", "-max_len=65536", "-timeout=60"]  # commands print, and take longer
 
 
 def fuzz(*arguments):

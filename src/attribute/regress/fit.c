@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/mem.h"
 #include "energy/quantum.h"
 
@@ -215,7 +216,8 @@ static void start_rows(struct nrg_regress *r)
         if (memory_s > 0 && strcmp(r->lag_source, "none"))
             start_bend(r, 1, memory_s / 50);
     }
-    int64_t margin_ns = (int64_t)((fabs(r->kernel.near_s) + memory_s / 50 + BEND_MOST_S) * 1e9) + 1;
+    double margin_s = fabs(r->kernel.near_s) + memory_s / 50 + BEND_MOST_S;
+    int64_t margin_ns = nrg_round_within(margin_s * 1e9, 0, NRG_MAX_TIME_NS) + 1;
     int64_t from_ns = r->gen.usable_from_ns + margin_ns;
     for (size_t i = 0; i < 5; i++) {
         struct nrg_rowgen *gen = i < 4 ? &r->bend[i / 2].gen[i % 2] : &r->gen;

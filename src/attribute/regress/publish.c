@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "attribute/regress/internal.h"
+#include "base/checked.h"
 #include "base/stats.h"
 
 #define SLOWER        2.5 /* updates that last so many readings are found */
@@ -143,7 +144,8 @@ static void set_times(struct nrg_regress *r, double phase_s, double period_s, do
     struct nrg_timeline *own = &r->published.timeline;
     for (size_t i = 0; i < own->n; i++)
         own->t_ns[i] =
-            (int64_t)(first_ns + (phase_s + period_s * r->published.updates[i].number) * 1e9);
+            nrg_round_within(first_ns + (phase_s + period_s * r->published.updates[i].number) * 1e9,
+                             0, NRG_MAX_TIME_NS);
 }
 
 struct grid {

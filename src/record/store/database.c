@@ -171,6 +171,13 @@ static int open_file(const char *path, int *fd, struct nrg_error *err)
     return rc;
 }
 
+/* A file and the log of another would make a recording that nobody wrote. */
+static bool is_same_file(int fd, const char *path)
+{
+    struct stat st, at;
+    return !fstat(fd, &st) && !stat(path, &at) && st.st_dev == at.st_dev && st.st_ino == at.st_ino;
+}
+
 int nrg_database_open(const char *path, sqlite3 **db, struct nrg_error *err)
 {
     int fd;
@@ -179,7 +186,10 @@ int nrg_database_open(const char *path, sqlite3 **db, struct nrg_error *err)
     if (rc)
         return rc;
     char *real = realpath(path, NULL); /* logs lie beside the file, not beside a link to it */
-    rc = settle_journal(real ? real : path, &fd, err);
+    if (real && !is_same_file(fd, real))
+        rc = nrg_fail(err, -EAGAIN, path, "was replaced while it was opened: try again");
+    if (!rc)
+        rc = settle_journal(real ? real : path, &fd, err);
     if (rc)
         close(fd);
     else

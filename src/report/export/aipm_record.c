@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "base/json_set.h"
 #include "report/export/internal.h"
 
@@ -171,7 +172,7 @@ static json_t *cpu_json(const struct nrg_aipm *a, const struct nrg_bin *bin)
                        .memory_bytes = sum_of(a, bin, NRG_AIPM_MEMORY)};
     put_processes(cpu, bin, &t);
     if (t.memory_bytes >= 0)
-        json_object_set_new(cpu, "total_mem_use", json_integer((json_int_t)t.memory_bytes));
+        json_object_set_new(cpu, "total_mem_use", json_integer(nrg_round_i64(t.memory_bytes)));
     NRG_JSON_REALS(cpu, {"intel_power", t.package_w}, {"psys_power", sum_of(a, bin, NRG_AIPM_PSYS)},
                    {"total_cpu_power", t.core_w}, {"total_dram_power", t.dram_w},
                    {"uncore_power", sum_of(a, bin, NRG_AIPM_UNCORE)});
