@@ -232,7 +232,8 @@ static int time_reading(const char *path, long n)
         nrg_str_add(&text, buf, got);
     if (file)
         fclose(file);
-    struct nrg_source source = {(const uint8_t *)text.text, text.len, path};
+    struct nrg_source source = {
+        .bytes = (const uint8_t *)text.text, .size = text.len, .name = path};
     for (long i = 0; i < n && text.len; i++) {
         struct nrg_model model;
         double before_s = now_s();

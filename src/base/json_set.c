@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/input.h"
+#include "base/json_memory.h"
 #include "base/mem.h"
 
 void nrg_json_real(json_t *o, const char *key, double value)
@@ -33,8 +34,12 @@ json_t *nrg_json_string(const char *text)
     struct nrg_str copy = {0};
     size_t len = strlen(text);
     json_t *value = json_stringn(text, len);
-    if (value || nrg_reserve(&copy.text, &copy.cap, len + 1, 1))
+    if (value)
         return value;
+    if (nrg_reserve(&copy.text, &copy.cap, len + 1, 1)) {
+        nrg_json_ran_short();
+        return NULL;
+    }
     nrg_copy_clean(copy.text, len + 1, text, len);
     value = json_string(copy.text);
     nrg_str_release(&copy);

@@ -68,22 +68,29 @@ void nrg_copy(char *dst, size_t size, const char *src)
     dst[len] = '\0';
 }
 
-/* Length of the well-formed UTF-8 sequence at p, 0 when it is not one. */
-static size_t utf8_len(const unsigned char *p, size_t left)
+size_t nrg_utf8_len(const unsigned char *p, size_t left, unsigned *code)
 {
     static const unsigned min_of[] = {0, 0, 0x80, 0x800, 0x10000};
     size_t len = p[0] < 0x80 ? 1 : p[0] >= 0xf0 ? 4 : p[0] >= 0xe0 ? 3 : p[0] >= 0xc2 ? 2 : 0;
+    *code = p[0];
     if (len < 2)
         return len;
     if (len > left || p[0] > 0xf4)
         return 0;
-    unsigned code = p[0] & (0xffu >> (len + 1));
+    *code = p[0] & (0xffu >> (len + 1));
     for (size_t i = 1; i < len; i++) {
         if ((p[i] & 0xc0) != 0x80)
             return 0;
-        code = code << 6 | (p[i] & 0x3fu);
+        *code = *code << 6 | (p[i] & 0x3fu);
     }
-    return code < min_of[len] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : len;
+    return *code < min_of[len] || *code > 0x10ffff || (*code >= 0xd800 && *code < 0xe000) ? 0 : len;
+}
+
+bool nrg_is_control(unsigned code)
+{
+    return code < 0x20 || (code >= 0x7f && code < 0xa0) || code == 0x61c || code == 0x200e ||
+           code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
+           (code >= 0x2066 && code <= 0x2069);
 }
 
 void nrg_copy_clean(char *dst, size_t size, const char *src, size_t len)
@@ -91,17 +98,17 @@ void nrg_copy_clean(char *dst, size_t size, const char *src, size_t len)
     size_t out = 0;
     for (size_t i = 0; i < len;) {
         const unsigned char *p = (const unsigned char *)src + i;
-        size_t n = utf8_len(p, len - i);
-        if (out + (n ? n : 1) >= size)
+        unsigned code;
+        size_t n = nrg_utf8_len(p, len - i, &code);
+        bool bad = !n || nrg_is_control(code);
+        if (out + (bad ? 1 : n) >= size)
             break;
-        if (n == 0 || (n == 1 && (*p < 0x20 || *p == 0x7f))) {
+        if (bad)
             dst[out++] = n && (*p == '\n' || *p == '\t' || *p == '\0') ? ' ' : '?';
-            i++;
-            continue;
-        }
-        memcpy(dst + out, p, n);
-        out += n;
-        i += n;
+        else
+            memmove(dst + out, p, n);
+        out += bad ? 0 : n;
+        i += n ? n : 1;
     }
     while (out && dst[out - 1] == ' ')
         out--;

@@ -5,6 +5,7 @@
 #ifndef NRG_BASE_MEM_H
 #define NRG_BASE_MEM_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -32,12 +33,20 @@ int nrg_str_add(struct nrg_str *s, const char *text, size_t len);
 int nrg_str_addf(struct nrg_str *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void nrg_str_release(struct nrg_str *s);
 
+/* Length of the well-formed UTF-8 sequence at p, 0 when it is not one; its character in *code. */
+size_t nrg_utf8_len(const unsigned char *p, size_t left, unsigned *code);
+/*
+ * Characters that a text must not bring to a terminal: C0, DEL, C1 (U+0080 to U+009F), line and
+ * paragraph separators, and those that turn the direction of what follows.
+ */
+bool nrg_is_control(unsigned code);
+
 /* Copies at most size-1 bytes and terminates; never fails, cuts silently (labels, names). */
 void nrg_copy(char *dst, size_t size, const char *src);
 
 /*
- * Copies text from a file for people to read: bytes that are not valid UTF-8 and control
- * characters become '?', trailing white space goes.
+ * Copies text from a file for people to read: bytes that are not valid UTF-8 and characters of
+ * nrg_is_control become '?', trailing white space goes.
  */
 void nrg_copy_clean(char *dst, size_t size, const char *src, size_t len);
 

@@ -226,11 +226,10 @@ struct job {
 
 static int no_spans(const struct job *job)
 {
-    fprintf(
-        stderr,
-        "nrg: %s: holds no spans, so there is nothing to attribute energy to. Mark them with "
+    nrg_say(
+        "%s: holds no spans, so there is nothing to attribute energy to. Mark them with "
         "nrg run --torch -- python train.py (unchanged PyTorch programs), with nrg_span_begin() "
-        "of nrg.h or nrg.span() of Python, or add layer times: nrg import\n",
+        "of nrg.h or nrg.span() of Python, or add layer times: nrg import",
         nrg_recording_path(job->source.recording));
     return 1;
 }

@@ -155,7 +155,7 @@ static void show_progress(void *arg, size_t at, size_t n, const char *what)
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r\033[Knrg: %zu of %zu: %s", at > n ? n : at, n, what);
     else
-        fprintf(stderr, "nrg: %zu of %zu: %s\n", at > n ? n : at, n, what);
+        nrg_say("%zu of %zu: %s", at > n ? n : at, n, what);
 }
 
 static int measure_points(struct job *job)
@@ -296,7 +296,7 @@ static int run_calibrate(struct nrg_cli *cli, void *values, int argc, char **arg
     if (measure_points(&job))
         code = nrg_complain(&job.err, 1);
     else if (!job.calibration.n && job.calibration.interrupted)
-        fprintf(stderr, "nrg: interrupted before the first point was measured\n");
+        nrg_say("interrupted before the first point was measured");
     else
         code = show_results(&job);
     if (!code && job.calibration.interrupted)

@@ -70,7 +70,7 @@ static int to_folder(struct nrg_recording *recording, const struct values *v, co
     const char *to = v->output ? v->output : folder;
     int rc = nrg_export_aipowermeter(recording, v->period_ns, to, v->force, err);
     if (!rc && !cli->quiet)
-        fprintf(stderr, "nrg: written: %s/power_metrics.json\n", to);
+        nrg_say("written: %s/power_metrics.json", to);
     return rc;
 }
 

@@ -99,18 +99,18 @@ static int run_dot(const char *input, const char *output)
         argv[3] = NULL;
     int rc = posix_spawnp(&pid, "dot", NULL, NULL, (char *const *)argv, environ);
     if (rc == ENOENT) {
-        fprintf(stderr, "nrg: --svg needs Graphviz's program dot, which is not installed: install "
-                        "graphviz, or use --dot\n");
+        nrg_say("--svg needs Graphviz's program dot, which is not installed: install "
+                "graphviz, or use --dot");
         return 1;
     }
     if (rc) {
-        fprintf(stderr, "nrg: cannot run dot: %s\n", strerror(rc));
+        nrg_say("cannot run dot: %s", strerror(rc));
         return 1;
     }
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
     if (!WIFEXITED(status) || WEXITSTATUS(status))
-        fprintf(stderr, "nrg: dot failed\n");
+        nrg_say("dot failed");
     return WIFEXITED(status) && !WEXITSTATUS(status) ? 0 : 1;
 }
 
@@ -121,7 +121,7 @@ static int write_svg(const struct nrg_analysis *a, const char *path)
     int fd = mkstemp(name);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out) {
-        fprintf(stderr, "nrg: cannot make a temporary file: %s\n", strerror(errno));
+        nrg_say("cannot make a temporary file: %s", strerror(errno));
         if (fd >= 0)
             close(fd);
         return 1;
@@ -142,7 +142,7 @@ static int explain_nodes(const struct nrg_analysis *a, const struct values *v)
     for (size_t i = 0; i < v->explain.n; i++) {
         if (nrg_graph_explain(a, v->explain.items[i], stdout))
             continue;
-        fprintf(stderr, "nrg: %s: no node makes '%s'\n", a->name, v->explain.items[i]);
+        nrg_say("%s: no node makes '%s'", a->name, v->explain.items[i]);
         code = 1;
     }
     return code;
@@ -156,7 +156,7 @@ static int show_model(struct nrg_cli *cli, const struct nrg_analysis *a, const s
                                   .sort = nrg_choice_word(sort_keys, v->sort),
                                   .depth = v->all ? 0 : v->depth};
     if (!a->has_graph && (v->dot || v->svg || v->reduced || v->explain.n || v->operators)) {
-        fprintf(stderr, "nrg: %s: holds parameters but no graph\n", a->name);
+        nrg_say("%s: holds parameters but no graph", a->name);
         return 1;
     }
     if (v->explain.n)

@@ -70,10 +70,9 @@ static void say_imported(const struct nrg_cli *cli, const struct nrg_import_opti
                          const struct nrg_import_result *r)
 {
     if (r->unfinished_line)
-        fprintf(stderr, "nrg: %s:%lld: the last line is cut off and was left out\n", o->path,
-                r->unfinished_line);
+        nrg_say("%s:%lld: the last line is cut off and was left out", o->path, r->unfinished_line);
     if (r->note[0] && !cli->quiet)
-        fprintf(stderr, "nrg: %s: %s\n", o->path, r->note);
+        nrg_say("%s: %s", o->path, r->note);
     if (!cli->quiet)
         fprintf(stderr,
                 "nrg: %s: %llu records in %llu segments, %.3f s, %llu channels, %llu processes\n"

@@ -44,7 +44,7 @@ static int list_folder(const char *path, json_t *list)
     struct dirent **names;
     int n = scandir(path, &names, only_json, alphasort);
     if (n < 0) {
-        fprintf(stderr, "nrg: %s: %s\n", path, strerror(errno));
+        nrg_say("%s: %s", path, strerror(errno));
         return 1;
     }
     for (int i = 0; i < n; i++) {

@@ -132,7 +132,7 @@ static void default_path(struct session *s)
     const char *dir = "";
     if (access(".", W_OK)) {
         dir = nrg_temp_dir();
-        fprintf(stderr, "nrg: this folder can't be written: the recording goes to %s\n", dir);
+        nrg_say("this folder can't be written: the recording goes to %s", dir);
     }
     snprintf(s->path, sizeof s->path, "%s%snrg-%s-%d.nrg", dir, *dir ? "/" : "", stamp, getpid());
 }
@@ -151,7 +151,7 @@ static int check_usage(struct session *s, int argc)
     if (!argc && (v->repeat || v->torch))
         return nrg_usage(s->cli, "--%s goes with a command", v->repeat ? "repeat" : "torch");
     if (v->system && !v->for_ns && !s->cli->quiet)
-        fprintf(stderr, "nrg: measuring the machine until Ctrl-C (or give --for 10s)\n");
+        nrg_say("measuring the machine until Ctrl-C (or give --for 10s)");
     return 0;
 }
 
@@ -288,8 +288,7 @@ static void end_run(struct session *s, struct nrg_run *run)
 static void measure_baseline(struct session *s)
 {
     if (!s->cli->quiet)
-        fprintf(stderr, "nrg: measuring the idle machine for %.3g s\n",
-                (double)s->values->baseline_ns / 1e9);
+        nrg_say("measuring the idle machine for %.3g s", (double)s->values->baseline_ns / 1e9);
     nrg_stop_catch();
     struct nrg_run run = begin_run(s, "baseline");
     sleep_ns(s->values->baseline_ns);
@@ -308,7 +307,7 @@ static void measure_baseline_again(struct session *s)
     if (asked_to_stop())
         return;
     if (!s->cli->quiet)
-        fprintf(stderr, "nrg: measuring the idle machine again for %.3g s (Ctrl-C skips it)\n",
+        nrg_say("measuring the idle machine again for %.3g s (Ctrl-C skips it)",
                 (double)baseline_ns / 1e9);
     nrg_stop_catch();
     sleep_ns(rest_ns < NRG_NS_PER_S ? rest_ns : NRG_NS_PER_S);
@@ -404,7 +403,7 @@ static int run_command(struct session *s)
         nrg_span_segment_offer(&s->spans, nrg_witness_or_self(), s->spans_variable);
     for (int i = 0; i < times && !nrg_stop_asked(); i++) {
         if (times > 1 && !s->cli->quiet)
-            fprintf(stderr, "nrg: run %d of %d\n", i + 1, times);
+            nrg_say("run %d of %d", i + 1, times);
         code = run_once(s);
         nrg_run_torch_collect(&s->torch, s->recorder);
         if (code || nrg_launch_asked_to_end())
@@ -422,7 +421,7 @@ static int watch_processes(struct session *s)
     nrg_stop_catch();
     for (size_t i = 0; i < s->values->given.n; i++) {
         if (nrg_recorder_follow(s->recorder, s->values->given.pids[i], false)) {
-            fprintf(stderr, "nrg: there is no process %d\n", s->values->given.pids[i]);
+            nrg_say("there is no process %d", s->values->given.pids[i]);
             return EXIT_NRG_FAILED;
         }
     }
@@ -471,11 +470,9 @@ static int show_results(struct session *s)
     if (rc)
         return nrg_complain(&err, 1);
     if (!is_still_there(s))
-        fprintf(stderr,
-                "nrg: %s: was removed or replaced by another program: there is no recording\n",
-                s->path);
+        nrg_say("%s: was removed or replaced by another program: there is no recording", s->path);
     else if (nrg_recorder_status(s->recorder)->spilled[0])
-        fprintf(stderr, "nrg: %s: written completely after all\n", s->path);
+        nrg_say("%s: written completely after all", s->path);
     else if (!s->cli->quiet)
         fprintf(stderr, "\nrecording: %s   (nrg report, nrg export)\n", s->path);
     return s->show_code;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/parse.h"
 #include "cli/stop.h"
 #include "import/log.h"
@@ -14,24 +15,25 @@
 int nrg_complain(const struct nrg_error *err, int code)
 {
     char text[700];
-    fprintf(stderr, "nrg: %s\n", nrg_error_text(err, text, sizeof text));
+    nrg_say("%s", nrg_error_text(err, text, sizeof text));
     return code;
 }
 
 int nrg_usage(const struct nrg_cli *cli, const char *format, ...)
 {
+    char text[4500], clean[sizeof text];
     va_list args;
-    fprintf(stderr, "nrg %s: ", cli->command->name);
     va_start(args, format);
-    vfprintf(stderr, format, args);
+    vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    fputc('\n', stderr);
+    nrg_copy_clean(clean, sizeof clean, text, strlen(text));
+    fprintf(stderr, "nrg %s: %s\n", cli->command->name, clean);
     return 2;
 }
 
 int nrg_out_of_memory(void)
 {
-    fprintf(stderr, "nrg: out of memory\n");
+    nrg_say("out of memory");
     return 1;
 }
 

@@ -318,10 +318,9 @@ const struct nrg_command *nrg_find_command(const char *name)
     for (size_t i = 0; nrg_commands[i]; i++)
         nrg_guess_offer(&guess, nrg_commands[i]->name);
     if (guess.best)
-        fprintf(stderr, "nrg: there is no command '%s': did you mean '%s'? See nrg help\n", name,
-                guess.best);
+        nrg_say("there is no command '%s': did you mean '%s'? See nrg help", name, guess.best);
     else
-        fprintf(stderr, "nrg: there is no command '%s': see nrg help\n", name);
+        nrg_say("there is no command '%s': see nrg help", name);
     return NULL;
 }
 

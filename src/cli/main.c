@@ -6,6 +6,7 @@
 
 #include <nrg/nrg.h>
 
+#include "base/json_memory.h"
 #include "cli/internal.h"
 #include "cli/privilege.h"
 #include "cli/settings.h"
@@ -38,7 +39,7 @@ static void print_log_line(void *arg, enum nrg_level level, const char *line)
 {
     const struct nrg_cli *cli = arg;
     if (level >= NRG_ERROR || (!cli->quiet && (level >= NRG_INFO || cli->verbose)))
-        fprintf(stderr, "nrg: %s\n", line);
+        nrg_say("%s", line);
 }
 
 static int run_command(struct nrg_cli *cli, int argc, char **argv)
@@ -94,6 +95,8 @@ static int dispatch(int argc, char **argv)
 int main(int argc, char **argv)
 {
     nrg_occupy_standard_streams();
+    nrg_screen_guard();
+    nrg_json_watch_memory();
     nrg_survive_file_limit();
     return dispatch(argc, argv);
 }

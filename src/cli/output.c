@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/json_memory.h"
 #include "base/mem.h"
 #include "base/parse.h"
 #include "report/fit.h"
@@ -28,7 +29,7 @@ bool nrg_is_stdout(const char *path)
 static int say_cannot_write(const char *path, int error)
 {
     bool is_stdout = nrg_is_stdout(path);
-    fprintf(stderr, "nrg: %s: cannot write: %s\n", is_stdout ? "stdout" : path,
+    nrg_say("%s: cannot write: %s", is_stdout ? "stdout" : path,
             error ? strerror(error) : "an earlier write failed");
     if (is_stdout) {
         __fpurge(stdout);
@@ -73,7 +74,9 @@ int nrg_output_close(FILE *out, const char *path, int rc)
         failed = 1;
         error = errno;
     }
-    return rc || failed ? say_cannot_write(path, rc == -ENOMEM ? ENOMEM : error) : 0;
+    if (rc < 0 && !error)
+        error = -rc;
+    return rc || failed ? say_cannot_write(path, error ? error : EIO) : 0;
 }
 
 int nrg_output_check(const char *path)
@@ -95,14 +98,17 @@ int nrg_output_check(const char *path)
 
 int nrg_print_json_digits(json_t *doc, const char *path, size_t digits)
 {
+    doc = nrg_json_whole(doc);
     FILE *out = doc ? nrg_output_open(path) : NULL;
     int code = 1;
     if (!doc)
         say_cannot_write(path, ENOMEM);
     else if (out) {
-        errno = 0;
-        int failed = json_dumpf(doc, out, JSON_INDENT(2) | JSON_REAL_PRECISION(digits));
-        code = nrg_output_close(out, path, failed || fputc('\n', out) == EOF);
+        int rc = json_dumpf(doc, out, JSON_INDENT(2) | JSON_REAL_PRECISION(digits)) ? -EIO : 0;
+        if (!nrg_json_is_whole())
+            rc = -ENOMEM;
+        fputc('\n', out);
+        code = nrg_output_close(out, path, rc);
     }
     json_decref(doc);
     return code;
@@ -115,7 +121,7 @@ int nrg_print_json(json_t *doc, const char *path)
 
 bool nrg_use_colour(FILE *stream)
 {
-    return isatty(fileno(stream)) && !getenv("NO_COLOR");
+    return isatty(nrg_screen_fd(stream)) && !getenv("NO_COLOR");
 }
 
 unsigned nrg_terminal_width(FILE *stream)
@@ -126,7 +132,8 @@ unsigned nrg_terminal_width(FILE *stream)
     if (columns && !nrg_parse_u64(columns, strlen(columns), &given) && given >= 40 &&
         given <= 10000)
         return (unsigned)given;
-    if (!isatty(fileno(stream)) || ioctl(fileno(stream), TIOCGWINSZ, &size) || size.ws_col < 40)
+    if (!isatty(nrg_screen_fd(stream)) || ioctl(nrg_screen_fd(stream), TIOCGWINSZ, &size) ||
+        size.ws_col < 40)
         return 0;
     return size.ws_col;
 }

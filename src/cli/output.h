@@ -9,6 +9,8 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "cli/screen.h"
+
 /* False for NULL, which means that this output was not asked for. */
 bool nrg_is_stdout(const char *path);
 

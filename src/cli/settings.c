@@ -61,12 +61,11 @@ static bool is_known(const char *name, struct nrg_guess *guess)
 static int say_unknown(const struct nrg_meter_entry *entry, const struct nrg_guess *guess)
 {
     if (guess->best)
-        fprintf(stderr, "nrg: %s: there is no option '%s': did you mean '%s'?\n", entry->where,
-                entry->name, guess->best);
+        nrg_say("%s: there is no option '%s': did you mean '%s'?", entry->where, entry->name,
+                guess->best);
     else
-        fprintf(stderr,
-                "nrg: %s: '%s' is not a setting: meter, layout NAME, covers RAIL, sensor-profile "
-                "and the names of options are (COMMAND.OPTION for one command)\n",
+        nrg_say("%s: '%s' is not a setting: meter, layout NAME, covers RAIL, sensor-profile "
+                "and the names of options are (COMMAND.OPTION for one command)",
                 entry->where, entry->name);
     return -EINVAL;
 }
@@ -99,7 +98,7 @@ static int store_entry(struct nrg_cli *cli, void *values, const struct nrg_meter
         nrg_settings_given(cli->settings, opt, entry->text);
     if (!rc)
         return 0;
-    fprintf(stderr, "nrg: %s: %s wants %s, not '%s'\n", entry->where, entry->name,
+    nrg_say("%s: %s wants %s, not '%s'", entry->where, entry->name,
             nrg_option_wants(opt, words, sizeof words), entry->text);
     return -EINVAL;
 }

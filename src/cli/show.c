@@ -31,8 +31,7 @@ static void print_energy(const struct nrg_report *report)
 {
     double energy_j = nrg_report_spread(report, nrg_report_program_j).mean;
     if (isnan(energy_j))
-        fprintf(stderr, "nrg: the program's energy is not known: %s\n",
-                report->runs[0].program.why);
+        nrg_say("the program's energy is not known: %s", report->runs[0].program.why);
     printf("%.6f\n", energy_j);
 }
 

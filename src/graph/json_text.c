@@ -24,8 +24,9 @@ json_t *nrg_json_open(const struct nrg_source *source, struct nrg_error *err)
 {
     json_t *root = nrg_json_load(source, JSON_DECODE_ANY, err);
     for (int i = 0; json_is_string(root) && i < MAX_WRAPS; i++) {
-        const struct nrg_source inner = {(const uint8_t *)json_string_value(root),
-                                         json_string_length(root), source->name};
+        const struct nrg_source inner = {.bytes = (const uint8_t *)json_string_value(root),
+                                         .size = json_string_length(root),
+                                         .name = source->name};
         json_t *unwrapped = nrg_json_load(&inner, JSON_DECODE_ANY, err);
         json_decref(root);
         root = unwrapped;

@@ -127,9 +127,12 @@ static int read_open_file(int fd, const struct stat *st, const char *name, const
     struct nrg_mapped map = {0};
     bool is_mapped = S_ISREG(st->st_mode) && !nrg_mapped_open(&map, fd, (size_t)st->st_size);
     int rc = is_mapped ? 0 : read_stream(fd, &text);
-    struct nrg_source source = {map.bytes, map.size, name};
-    if (!is_mapped)
-        source = (struct nrg_source){(const uint8_t *)text.text, text.len, name};
+    struct nrg_source source = {
+        .bytes = map.bytes, .size = map.size, .name = name, .is_path = fd != STDIN_FILENO};
+    if (!is_mapped) {
+        source.bytes = (const uint8_t *)text.text;
+        source.size = text.len;
+    }
     rc = rc ? nrg_fail(err, rc, name, "cannot read: %s", strerror(-rc))
             : nrg_model_read_bytes(&source, format, model, err);
     if (nrg_mapped_close(&map)) {

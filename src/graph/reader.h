@@ -13,7 +13,10 @@
 struct nrg_source {
     const uint8_t *bytes;
     size_t size;
-    const char *name; /* file name, for messages and for files beside it */
+    const char *name; /* file name, for messages */
+    /* The name is the path that was opened: files beside it may be read. Names of models that lie
+     * in recordings are whatever somebody wrote there, and are no paths. */
+    bool is_path;
 };
 
 struct nrg_reader {

@@ -33,7 +33,7 @@ static size_t fuzz_walk(const struct nrg_block *block, size_t n_values, unsigned
 
 static inline void fuzz_graph(const char *format, const uint8_t *data, size_t size)
 {
-    struct nrg_source source = {data, size, "fuzz"};
+    struct nrg_source source = {.bytes = data, .size = size, .name = "fuzz"};
     struct nrg_model model;
     struct nrg_reduced reduced;
     struct nrg_error err;

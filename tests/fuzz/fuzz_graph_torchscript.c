@@ -39,7 +39,7 @@ static size_t check_block(const struct nrg_graph *graph, const struct nrg_block 
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct nrg_source source = {data, size, "fuzz"};
+    struct nrg_source source = {.bytes = data, .size = size, .name = "fuzz"};
     struct nrg_model model;
     struct nrg_error err;
     if (nrg_model_read_bytes(&source, "torchscript", &model, &err))

@@ -40,7 +40,8 @@ static void make_rows(struct nrg_plan *plan, const struct nrg_reduced *reduced,
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t size)
 {
-    const struct nrg_source source = {(const uint8_t *)graph, sizeof graph - 1, "graph"};
+    const struct nrg_source source = {
+        .bytes = (const uint8_t *)graph, .size = sizeof graph - 1, .name = "graph"};
     static const struct nrg_analysis_options how;
     struct nrg_analysis model;
     struct nrg_plan plan;

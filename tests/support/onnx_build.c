@@ -202,7 +202,8 @@ struct nrg_str model_of(struct nrg_str *graph, int opset)
 int read_onnx(struct nrg_str *file, const char *name, struct nrg_model *model,
               struct nrg_error *err)
 {
-    struct nrg_source source = {(const uint8_t *)file->text, file->len, name};
+    struct nrg_source source = {
+        .bytes = (const uint8_t *)file->text, .size = file->len, .name = name};
     int rc = nrg_model_read_bytes(&source, "onnx", model, err);
     nrg_str_release(file);
     return rc;

@@ -14,7 +14,8 @@ static const char summary[] = "{\"__metadata__\":{},\"w\":{\"dtype\":\"F32\",\"s
 static int analyse(struct nrg_analysis *a, const char *text,
                    const struct nrg_analysis_options *options, struct nrg_error *err)
 {
-    const struct nrg_source source = {(const uint8_t *)text, strlen(text), "net"};
+    const struct nrg_source source = {
+        .bytes = (const uint8_t *)text, .size = strlen(text), .name = "net"};
     return nrg_analyse_bytes(a, &source, options, err);
 }
 
@@ -58,7 +59,8 @@ static void counts_at_another_size(void **state)
     struct nrg_analysis a;
     (void)state;
     trace(other, sizeof other, 8);
-    const struct nrg_source source = {(const uint8_t *)other, strlen(other), "other"};
+    const struct nrg_source source = {
+        .bytes = (const uint8_t *)other, .size = strlen(other), .name = "other"};
     assert_int_equal(nrg_model_read_bytes(&source, NULL, &second, NULL), 0);
     assert_int_equal(analyse(&a, trace(text, sizeof text, 4), &how, NULL), 0);
     assert_int_equal(a.totals.cost.macs, 10 * 16 * 32);
@@ -69,7 +71,7 @@ static void counts_at_another_size(void **state)
 static void counts_parameters_alone(void **state)
 {
     uint8_t file[8 + sizeof summary - 1 + 24] = {sizeof summary - 1};
-    const struct nrg_source source = {file, sizeof file, "weights"};
+    const struct nrg_source source = {.bytes = file, .size = sizeof file, .name = "weights"};
     struct nrg_analysis_options how = {0};
     struct nrg_analysis a;
     struct nrg_error err;

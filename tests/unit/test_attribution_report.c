@@ -342,7 +342,8 @@ static void joins_modules_and_operators(void **state)
         row("Other.fc", "module", 5, 1, 1),      row("fc", "module", 5, 1, 1),
     };
     struct nrg_attribution a = {.rows = rows, .n_rows = 8};
-    const struct nrg_source source = {(const uint8_t *)script, sizeof script - 1, "net"};
+    const struct nrg_source source = {
+        .bytes = (const uint8_t *)script, .size = sizeof script - 1, .name = "net"};
     struct nrg_analysis model;
     (void)state;
     rows[0].detail = "Net";
@@ -367,7 +368,8 @@ static void backward_in_modules_is_not_counted(void **state)
 {
     struct nrg_attribution_row rows[] = {row("fc", "module", SIZE_MAX, 8, 1)};
     struct nrg_attribution a = {.rows = rows, .n_rows = 1};
-    const struct nrg_source source = {(const uint8_t *)script, sizeof script - 1, "net"};
+    const struct nrg_source source = {
+        .bytes = (const uint8_t *)script, .size = sizeof script - 1, .name = "net"};
     struct nrg_analysis model;
     (void)state;
     assert_int_equal(nrg_analyse_bytes(&model, &source, &(struct nrg_analysis_options){0}, NULL),

@@ -577,7 +577,8 @@ static void external_data_is_read_only_beside_the_model(void **state)
 static void is_recognised_without_its_ending(void **state)
 {
     struct nrg_str graph = relu_graph(), file = model_of(&graph, 13);
-    struct nrg_source source = {(const uint8_t *)file.text, file.len, "model.bin"};
+    struct nrg_source source = {
+        .bytes = (const uint8_t *)file.text, .size = file.len, .name = "model.bin"};
     struct nrg_model model;
     struct nrg_error err;
     (void)state;

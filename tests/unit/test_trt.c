@@ -16,7 +16,8 @@ static int read_text(const char *text, const char *format, struct nrg_model *mod
     assert_non_null(json);
     for (char *p = json; (p = strchr(p, '\'')); p++)
         *p = '"';
-    struct nrg_source source = {(const uint8_t *)json, strlen(json), "engine.json"};
+    struct nrg_source source = {
+        .bytes = (const uint8_t *)json, .size = strlen(json), .name = "engine.json"};
     int rc = nrg_model_read_bytes(&source, format, model, err);
     free(json);
     return rc;

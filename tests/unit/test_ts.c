@@ -13,7 +13,8 @@
 
 static void read_good(struct nrg_model *model, const char *text)
 {
-    struct nrg_source source = {(const uint8_t *)text, strlen(text), "test.txt"};
+    struct nrg_source source = {
+        .bytes = (const uint8_t *)text, .size = strlen(text), .name = "test.txt"};
     struct nrg_error err = {0};
     if (nrg_model_read_bytes(&source, NULL, model, &err))
         fail_msg("line %lld: %s\n%s", err.offset, err.what, text);

@@ -14,7 +14,7 @@
 static int read_as(const char *format, struct nrg_model *model, const char *text, size_t len,
                    struct nrg_error *err)
 {
-    struct nrg_source source = {(const uint8_t *)text, len, "test.txt"};
+    struct nrg_source source = {.bytes = (const uint8_t *)text, .size = len, .name = "test.txt"};
     *err = (struct nrg_error){0};
     return nrg_model_read_bytes(&source, format, model, err);
 }

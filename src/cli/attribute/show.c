@@ -69,7 +69,7 @@ static int write_trace(const struct nrg_cli *cli, const struct nrg_attribution_r
         return nrg_complain(&err, 1);
     }
     if (result.left_out && !cli->quiet)
-        fprintf(stderr, "nrg: %s: %llu spans, %llu more are left out (--trace-limit)\n",
+        nrg_say("%s: %llu spans, %llu more are left out (--trace-limit)",
                 nrg_is_stdout(o->trace) ? "stdout" : o->trace, (unsigned long long)result.spans,
                 (unsigned long long)result.left_out);
     return nrg_output_close(out, o->trace, 0);

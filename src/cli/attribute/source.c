@@ -15,7 +15,7 @@ static void say_files(const struct nrg_cli *cli, const struct nrg_import_join_re
 {
     for (size_t i = 0; !cli->quiet && i < joined->n_files; i++) {
         const struct nrg_import_layers *f = &joined->files[i];
-        fprintf(stderr, "nrg: %s: %s, %llu spans, offset %.6f s (%s)\n", f->path, f->format,
+        nrg_say("%s: %s, %llu spans, offset %.6f s (%s)", f->path, f->format,
                 (unsigned long long)f->spans, (double)f->offset_ns / 1e9, f->placed);
     }
 }

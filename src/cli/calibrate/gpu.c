@@ -49,7 +49,7 @@ static int record_load(const char *path, char **command)
         argv[n++] = load[i];
     argv[n] = NULL;
     if (nrg_again(argv, NULL)) {
-        fprintf(stderr, "nrg: the load did not run: no sensor was calibrated\n");
+        nrg_say("the load did not run: no sensor was calibrated");
         return 1;
     }
     return 0;
@@ -86,8 +86,7 @@ static void print_result(const struct result *r)
     const struct nrg_sensor_fit *f = &r->fit;
     char why[512];
     if (!r->known) {
-        fprintf(stderr, "nrg: %s: %s\n", r->channel->channel.name,
-                nrg_error_text(&r->err, why, sizeof why));
+        nrg_say("%s: %s", r->channel->channel.name, nrg_error_text(&r->err, why, sizeof why));
         return;
     }
     printf("%s  %s\n", r->channel->channel.name, r->channel->sensor);
@@ -167,7 +166,7 @@ static int fit_recording(const struct nrg_gpu_calibration *o, const char *path)
         return nrg_complain(&err, 1);
     size_t known = fit_channels(recording, results, &n, sizeof results / sizeof *results);
     if (!n)
-        fprintf(stderr, "nrg: %s: has no power of a GPU\n", path);
+        nrg_say("%s: has no power of a GPU", path);
     int code = write_results(o, results, n);
     nrg_recording_close(recording);
     return code ? code : !known;

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/json_memory.h"
 #include "base/json_set.h"
 #include "base/mem.h"
 #include "cli/meter/actions.h"
@@ -48,6 +49,7 @@ static double unix_s(int64_t mono_ns)
 
 static void print_line(json_t *o)
 {
+    o = nrg_json_whole(o);
     char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(12));
     if (text)
         puts(text);

@@ -21,6 +21,7 @@
 #include "base/temp.h"
 #include "base/trust.h"
 #include "cli/run/graph.h"
+#include "cli/screen.h"
 
 #define MAX_MODELS 64
 
@@ -90,8 +91,8 @@ void nrg_run_torch_prepare(struct nrg_run_torch *torch, const char *mode)
     /* A colon separates entries: a folder with one can't be in PYTHONPATH. */
     if (!folder[0] || strchr(folder, ':') || prepend_pythonpath(folder) ||
         setenv("NRG_TORCH", mode, 1)) {
-        fprintf(stderr, "nrg: --torch: nrg's Python parts were not found beside the program: the "
-                        "command runs without\n");
+        nrg_say("--torch: nrg's Python parts were not found beside the program: the "
+                "command runs without");
         return;
     }
     if (!nrg_temp_folder(torch->models, sizeof torch->models, "nrg-models"))
@@ -117,7 +118,7 @@ static void collect_one(const char *path, const char *name, struct nrg_recorder 
     if (!rc)
         rc = nrg_run_graph_store(&graph, recorder, &err);
     if (rc)
-        fprintf(stderr, "nrg: the graph of %s is not kept: %s\n", name, err.what);
+        nrg_say("the graph of %s is not kept: %s", name, err.what);
     nrg_run_graph_release(&graph);
 }
 

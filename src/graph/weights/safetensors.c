@@ -127,6 +127,11 @@ static int read_shard(const struct nrg_source *index, const char *file, struct n
     if (!*file || strchr(file, '/') || file[0] == '.')
         return nrg_fail(err, -EPERM, index->name, "names a shard outside its folder: '%.100s'",
                         file);
+    if (!index->is_path)
+        return nrg_model_warn(model,
+                              "shard '%.100s' is not in the recording: its parameters are "
+                              "not counted",
+                              file);
     if (nrg_str_addf(&path, "%.*s%s", slash ? (int)(slash + 1 - index->name) : 0, index->name,
                      file))
         return nrg_fail(err, -ENOMEM, index->name, "out of memory");
@@ -136,7 +141,8 @@ static int read_shard(const struct nrg_source *index, const char *file, struct n
         rc = nrg_model_warn(model, "shard '%.100s' is missing: its parameters are not counted",
                             file);
     } else {
-        struct nrg_source shard = {map.bytes, map.size, path.text};
+        struct nrg_source shard = {
+            .bytes = map.bytes, .size = map.size, .name = path.text, .is_path = true};
         rc = match_safetensors(&shard) ? read_header(&shard, model, err)
                                        : nrg_reader_torch_checkpoint.read(&shard, model, err);
         if (nrg_mapped_close(&map))

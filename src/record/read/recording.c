@@ -13,6 +13,7 @@
 
 #include "base/checked.h"
 #include "base/mem.h"
+#include "base/parse.h"
 #include "base/search.h"
 #include "record/store/column.h"
 #include "record/store/database.h"
@@ -51,6 +52,7 @@ struct nrg_recording {
 };
 
 #define MAX_SPAN_NS  (INT64_C(1) << 52) /* longer periods and lags mean damage */
+#define MAX_COUNT    (INT64_MAX / 2)    /* sums of two do not overflow */
 #define IDS_TO_SPARE 1000000            /* process ids above their number; more mean damage */
 
 static int64_t column_time(sqlite3_stmt *s, int column)
@@ -312,7 +314,10 @@ int nrg_recording_integer(const struct nrg_recording *r, const char *key, int64_
     const char *text = nrg_recording_text(r, key);
     if (!text)
         return -ENOENT;
-    *value = strtoll(text, NULL, 10);
+    int64_t n;
+    if (nrg_parse_i64(text, strlen(text), &n) || n < 0 || n > MAX_COUNT)
+        return -EBADMSG;
+    *value = n;
     return 0;
 }
 

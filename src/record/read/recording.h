@@ -34,7 +34,7 @@ int nrg_recording_from_database(struct sqlite3 *database, const char *name,
 void nrg_recording_close(struct nrg_recording *recording);
 
 const char *nrg_recording_path(const struct nrg_recording *recording);
-/* Metadata; NULL or -ENOENT when there is none of that name. */
+/* Metadata; NULL or -ENOENT when there is none of that name, -EBADMSG when it is no count. */
 const char *nrg_recording_text(const struct nrg_recording *recording, const char *key);
 int nrg_recording_integer(const struct nrg_recording *recording, const char *key, int64_t *value);
 /* All metadata in key order: calls back with each. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_memory.h"
 #include "base/json_set.h"
 #include "report/attribution/report.h"
 
@@ -221,8 +222,10 @@ static void add_module_names(json_t *o, const struct nrg_attribution_row *row)
     if (!len)
         return;
     bool whole = !strncmp(row->name, row->root, len) && (!row->name[len] || row->name[len] == '.');
-    if (asprintf(&full, "%s%s%s", whole ? "" : row->root, whole ? "" : ".", row->name) < 0)
+    if (asprintf(&full, "%s%s%s", whole ? "" : row->root, whole ? "" : ".", row->name) < 0) {
+        nrg_json_ran_short();
         return;
+    }
     nrg_json_text(o, "full_name", full);
     nrg_json_text(o, "short_name", dot && dot[1] ? dot + 1 : row->name);
     free(full);
@@ -275,6 +278,7 @@ static json_t *row_json(const struct nrg_attribution_report *r, size_t i)
 /* Everything but the rows, without the closing brace. */
 static int dump_head(json_t *head, FILE *out)
 {
+    head = nrg_json_whole(head);
     char *text = head ? json_dumps(head, JSON_INDENT(2) | FLAGS) : NULL;
     size_t len = text ? strlen(text) : 0;
     json_decref(head);
@@ -299,8 +303,8 @@ int nrg_attribution_json(const struct nrg_attribution_report *r, FILE *out)
             continue;
         fputs(first ? "\n    " : ",\n    ", out);
         first = false;
-        json_t *row = row_json(r, i);
-        rc = row && !json_dumpf(row, out, FLAGS) ? 0 : -EIO;
+        json_t *row = nrg_json_whole(row_json(r, i));
+        rc = !row ? -ENOMEM : json_dumpf(row, out, FLAGS) ? -EIO : 0;
         json_decref(row);
     }
     fputs("\n  ]\n}\n", out);

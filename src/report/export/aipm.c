@@ -16,6 +16,7 @@
 
 #include <nrg/nrg.h>
 
+#include "base/json_memory.h"
 #include "energy/summary.h"
 #include "report/export/formats.h"
 
@@ -65,7 +66,7 @@ static int write_record(void *arg, const struct nrg_bin *bin)
     w->any = true;
     date_text(real_ns, date, sizeof date);
     json_t *metrics = nrg_aipm_metrics(&w->aipm, bin, real_ns);
-    json_t *record = json_pack("{s:s, s:o}", "date", date, "metrics", metrics);
+    json_t *record = nrg_json_whole(json_pack("{s:s, s:o}", "date", date, "metrics", metrics));
     int rc = record ? 0 : -ENOMEM;
     if (record && (json_dumpf(record, w->out, JSON_REAL_PRECISION(15)) || fputc('\n', w->out) < 0))
         rc = -EIO;

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_memory.h"
 #include "base/json_set.h"
 #include "base/mem.h"
 #include "report/export/formats.h"
@@ -33,6 +34,7 @@ static double since_s(int64_t t_ns, int64_t origin_ns)
 /* Writes `"key": doc` and gives the reference up. */
 static int put_document(FILE *out, const char *key, json_t *doc)
 {
+    doc = nrg_json_whole(doc);
     int rc = doc ? 0 : -ENOMEM;
     fprintf(out, ",\n\"%s\": ", key);
     if (doc && json_dumpf(doc, out, JSON_ENCODE_ANY | JSON_REAL_PRECISION(15)))
@@ -198,7 +200,7 @@ static int put_array(struct nrg_recording *recording, int series, const char *ke
 static int put_channel(struct nrg_recording *recording, const struct nrg_recorded_channel *c,
                        int64_t origin_ns, FILE *out)
 {
-    json_t *o = channel_json(c);
+    json_t *o = nrg_json_whole(channel_json(c));
     struct array a = {.out = out,
                       .origin_ns = origin_ns,
                       .column = c->column,

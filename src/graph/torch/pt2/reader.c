@@ -147,7 +147,7 @@ static int read_weights(struct nrg_pt2 *pt2, const uint8_t *bytes, size_t size)
 /* Up to 2.7 the state dict is a torch.save file inside: its storage keys show what is tied. */
 static int read_state(struct nrg_pt2 *pt2, const uint8_t *bytes, size_t size)
 {
-    struct nrg_source inner = {bytes, size, pt2->where};
+    struct nrg_source inner = {.bytes = bytes, .size = size, .name = pt2->where};
     struct nrg_model state;
     int rc = 0;
     if (size < 4 || nrg_model_read_bytes(&inner, "torch-checkpoint", &state, NULL))
