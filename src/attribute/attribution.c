@@ -190,7 +190,7 @@ int nrg_attribution_make(struct nrg_attribution *a, struct nrg_recording *record
                          const struct nrg_attribution_options *options, struct nrg_error *err)
 {
     struct nrg_engine e = {.recording = recording, .options = options, .out = a, .err = err};
-    struct nrg_rows_memory *memory = calloc(1, sizeof *memory);
+    struct nrg_rows_memory *memory = nrg_calloc(1, sizeof *memory);
     *a = (struct nrg_attribution){
         .idle = options->idle, .memory = memory, .from_s = NAN, .to_s = NAN};
     int rc = memory ? nrg_engine_open(&e) : nrg_fail(err, -ENOMEM, NULL, "out of memory");
@@ -200,6 +200,8 @@ int nrg_attribution_make(struct nrg_attribution *a, struct nrg_recording *record
         rc = nrg_engine_run(&e);
         if (!rc)
             rc = make_result(&e);
+        if (!rc)
+            rc = nrg_recording_check(recording, err);
         if (rc && (!err || !err->code))
             nrg_fail(err, rc, nrg_recording_path(recording), "cannot attribute: %s", strerror(-rc));
     }

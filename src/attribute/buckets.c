@@ -8,6 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 #define MOST_SUMS      ((size_t)2 << 20) /* of places, domains and buckets */
 #define LEAST_WIDTH_NS NRG_NS_PER_MS
 #define BEYOND         0.5 /* as energy/domains.c has it */
@@ -83,7 +85,7 @@ int nrg_buckets_make(struct nrg_engine *e)
 {
     if (!e->options->has_range && !e->options->buckets)
         return 0;
-    struct nrg_buckets *b = e->buckets = calloc(1, sizeof *b);
+    struct nrg_buckets *b = e->buckets = nrg_calloc(1, sizeof *b);
     if (!b)
         return -ENOMEM;
     b->n_parts = e->n_parts;

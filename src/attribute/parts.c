@@ -163,7 +163,7 @@ int nrg_parts_make(struct nrg_engine *e)
     const struct nrg_summary *s = &e->out->summary;
     int rc = check_wanted(e);
     e->parts = nrg_arena_array(&e->memory, s->n_domains + 1, sizeof *e->parts);
-    e->out->domains = calloc(s->n_domains + 1, sizeof *e->out->domains);
+    e->out->domains = nrg_calloc(s->n_domains + 1, sizeof *e->out->domains);
     if (!rc && (!e->parts || !e->out->domains))
         rc = -ENOMEM;
     /* Where sensors and spans are of different machines, none of the energy is theirs. */

@@ -21,6 +21,7 @@ int nrg_recorded_model(struct nrg_analysis *a, struct nrg_recording *recording, 
         .bytes = kept.bytes, .size = kept.size, .name = kept.name[0] ? kept.name : "model"};
     how.format = kept.format[0] ? kept.format : NULL;
     rc = nrg_analyse_bytes(a, &source, &how, err);
+    nrg_recording_note_failure(recording, rc);
     nrg_recorded_graph_release(&kept);
     return rc;
 }

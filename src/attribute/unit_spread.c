@@ -119,8 +119,8 @@ static struct nrg_unit_spread spread_of(const struct nrg_single_step *singles, s
 
 int nrg_unit_spread(const struct nrg_single_steps *steps, int skip, struct nrg_unit_use *unit)
 {
-    struct nrg_single_step *singles = calloc(steps->n + 1, sizeof *singles);
-    double *room = calloc(steps->n + 1, sizeof *room);
+    struct nrg_single_step *singles = nrg_calloc(steps->n + 1, sizeof *singles);
+    double *room = nrg_calloc(steps->n + 1, sizeof *room);
     if (singles && room) {
         size_t n = join_ranks(singles, collect(steps, unit, singles));
         size_t given = skip < 0 ? 0 : (size_t)skip;

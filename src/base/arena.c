@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 #define FIRST_BLOCK   ((size_t)16 * 1024)
 #define LARGEST_BLOCK ((size_t)4 * 1024 * 1024)
 
@@ -23,8 +25,10 @@ static struct nrg_arena_block *add_block(struct nrg_arena *arena, size_t need)
     if (size < need)
         size = need;
     struct nrg_arena_block *block = malloc(sizeof *block + size);
-    if (!block)
+    if (!block) {
+        nrg_memory_lacked();
         return NULL;
+    }
     block->before = arena->last;
     block->size = size;
     block->used = 0;

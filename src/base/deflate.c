@@ -6,6 +6,7 @@
 #include <zlib.h>
 
 #include "base/inflate.h"
+#include "base/mem.h"
 
 #define LEVEL        6
 #define MEMORY_LEVEL 8
@@ -30,7 +31,7 @@ static void find_function(void *library, const char *name, void *function, size_
 struct nrg_gzip *nrg_gzip_new(nrg_gzip_out out, void *arg)
 {
     int (*init)(z_stream *, int, int, int, int, int, const char *, int) = NULL;
-    struct nrg_gzip *g = calloc(1, sizeof *g);
+    struct nrg_gzip *g = nrg_calloc(1, sizeof *g);
     if (!g)
         return NULL;
     g->out = out;

@@ -12,6 +12,7 @@
 #include <zlib.h>
 
 #include "base/inflate.h"
+#include "base/mem.h"
 
 #define IN_BYTES 65536
 
@@ -129,7 +130,7 @@ static int open_gunzip(struct nrg_input *input, int fd, const char *path, struct
 {
     static const cookie_io_functions_t functions = {
         .read = gunzip_read, .seek = gunzip_seek, .close = gunzip_close};
-    struct nrg_gunzip *z = calloc(1, sizeof *z);
+    struct nrg_gunzip *z = nrg_calloc(1, sizeof *z);
     if (!z) {
         close(fd);
         return nrg_fail(err, -ENOMEM, path, "out of memory");

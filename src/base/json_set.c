@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "base/input.h"
-#include "base/json_memory.h"
 #include "base/mem.h"
 
 void nrg_json_real(json_t *o, const char *key, double value)
@@ -36,10 +35,8 @@ json_t *nrg_json_string(const char *text)
     json_t *value = json_stringn(text, len);
     if (value)
         return value;
-    if (nrg_reserve(&copy.text, &copy.cap, len + 1, 1)) {
-        nrg_json_ran_short();
+    if (nrg_reserve(&copy.text, &copy.cap, len + 1, 1))
         return NULL;
-    }
     nrg_copy_clean(copy.text, len + 1, text, len);
     value = json_string(copy.text);
     nrg_str_release(&copy);

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 int nrg_gram_grow(struct nrg_gram *gram, size_t n)
 {
     if (n <= gram->n)
@@ -18,14 +20,12 @@ int nrg_gram_grow(struct nrg_gram *gram, size_t n)
         size_t cap = gram->cap ? gram->cap : 16;
         while (cap < n)
             cap *= 2;
-        double *a = realloc(gram->a, cap * (cap + 1) / 2 * sizeof *a);
-        if (!a)
-            return -ENOMEM;
-        gram->a = a;
-        double *b = realloc(gram->b, cap * sizeof *b);
-        if (!b)
-            return -ENOMEM;
-        gram->b = b;
+        size_t room_a = 0, room_b = 0;
+        int rc = nrg_reserve(&gram->a, &room_a, cap * (cap + 1) / 2, sizeof *gram->a);
+        if (!rc)
+            rc = nrg_reserve(&gram->b, &room_b, cap, sizeof *gram->b);
+        if (rc)
+            return rc;
         gram->cap = cap;
     }
     size_t from = gram->n * (gram->n + 1) / 2, to = n * (n + 1) / 2;
@@ -243,8 +243,8 @@ int nrg_scaled_init(struct nrg_scaled *s, const struct nrg_gram *gram, const siz
                     size_t m)
 {
     size_t n = gram->n, cells = n * (n + 1) / 2;
-    *s = (struct nrg_scaled){.index = calloc(n + 1, sizeof *s->index), .n = n};
-    s->a = calloc(cells + 3 * n + 1, sizeof *s->a);
+    *s = (struct nrg_scaled){.index = nrg_calloc(n + 1, sizeof *s->index), .n = n};
+    s->a = nrg_calloc(cells + 3 * n + 1, sizeof *s->a);
     if (!s->index || !s->a) {
         nrg_scaled_release(s);
         return -ENOMEM;
@@ -276,13 +276,14 @@ void nrg_scaled_release(struct nrg_scaled *s)
 {
     free(s->index);
     free(s->a);
+    *s = (struct nrg_scaled){0};
 }
 
 int nrg_gram_least_squares(const struct nrg_gram *gram, double *x, size_t *rank)
 {
     struct nrg_scaled s;
     int rc = nrg_scaled_init(&s, gram, NULL, 0);
-    bool *dependent = rc ? NULL : calloc(s.m + 1, sizeof *dependent);
+    bool *dependent = rc ? NULL : nrg_calloc(s.m + 1, sizeof *dependent);
     if (!dependent)
         rc = -ENOMEM;
     for (size_t p = 0; !rc && p < s.m; p++)

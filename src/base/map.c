@@ -71,7 +71,7 @@ int nrg_index_reserve(struct nrg_index *index)
     struct nrg_index grown = *index;
     grown.n_slots = index->n_slots ? 2 * index->n_slots : FIRST_SLOTS;
     grown.seed = index->n_slots ? index->seed : random_seed();
-    grown.slots = index->n < MAX_NUMBER ? calloc(grown.n_slots, sizeof *grown.slots) : NULL;
+    grown.slots = index->n < MAX_NUMBER ? nrg_calloc(grown.n_slots, sizeof *grown.slots) : NULL;
     if (!grown.slots)
         return -ENOMEM;
     for (size_t i = 0; i < index->n_slots; i++)

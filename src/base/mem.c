@@ -8,6 +8,26 @@
 #include <stdlib.h>
 #include <string.h>
 
+static _Thread_local bool lacking;
+
+void nrg_memory_lacked(void)
+{
+    lacking = true;
+}
+
+bool nrg_memory_is_lacking(void)
+{
+    return lacking;
+}
+
+void *nrg_calloc(size_t n, size_t size)
+{
+    void *memory = calloc(n, size);
+    if (!memory)
+        nrg_memory_lacked();
+    return memory;
+}
+
 int nrg_reserve(void *items, size_t *cap, size_t need, size_t size)
 {
     if (need <= *cap)
@@ -21,8 +41,10 @@ int nrg_reserve(void *items, size_t *cap, size_t need, size_t size)
     void *old, *grown;
     memcpy(&old, items, sizeof old);
     grown = realloc(old, want * size);
-    if (!grown)
+    if (!grown) {
+        nrg_memory_lacked();
         return -ENOMEM;
+    }
     memcpy(items, &grown, sizeof grown);
     *cap = want;
     return 0;

@@ -9,6 +9,19 @@
 #include <stddef.h>
 #include <string.h>
 
+/*
+ * That memory was lacking is remembered for the thread, as ferror() remembers for a stream: what
+ * was computed since then may lack something, even if a caller dropped the -ENOMEM on the way. Who
+ * shows a result asks once, at its end. It is set by everything here, by arenas and by JSON
+ * (json_memory.h), and can be set by others. The one state outside of structs, because it is there
+ * for results that got lost between them.
+ */
+void nrg_memory_lacked(void);
+bool nrg_memory_is_lacking(void);
+
+/* calloc() that remembers it. */
+void *nrg_calloc(size_t n, size_t size);
+
 /* Makes room for `need` elements of `size` bytes in *items (capacity in *cap, doubled). */
 int nrg_reserve(void *items, size_t *cap, size_t need, size_t size);
 

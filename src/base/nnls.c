@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 #define SMALL     1e-10 /* a gradient or solution this far below 0 is rounding */
 #define MAX_TURNS 10    /* without progress, before single exchanges */
 
@@ -107,9 +109,9 @@ int nrg_nnls(const double *a, const double *b, size_t n, size_t n_bound, double 
 {
     size_t cells = n * (n + 1) / 2;
     struct exchange e = {.a = a, .b = b, .n = n, .n_bound = n_bound, .ridge = ridge, .beta = beta};
-    e.in = malloc(2 * n + 1);
-    e.index = malloc((n + 1) * sizeof *e.index);
-    e.l = malloc((cells + 3 * n + 1) * sizeof *e.l);
+    e.in = nrg_calloc(2 * n + 1, 1);
+    e.index = nrg_calloc(n + 1, sizeof *e.index);
+    e.l = nrg_calloc(cells + 3 * n + 1, sizeof *e.l);
     int rc = e.in && e.index && e.l ? 0 : -ENOMEM;
     if (!rc) {
         e.dependent = e.in + n;

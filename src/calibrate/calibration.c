@@ -13,6 +13,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 #include "base/stats.h"
 
 #define LEAST_REPEATS 3
@@ -219,7 +220,7 @@ int nrg_calibrate(struct nrg_calibration *out, const struct nrg_points *points,
                                     .idle_after_w = NAN,
                                     .idle_utilisation = NAN,
                                     .n_points = points->n,
-                                    .results = calloc(points->n + 1, sizeof *out->results)};
+                                    .results = nrg_calloc(points->n + 1, sizeof *out->results)};
     if (!out->results)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     report_progress(&r, 0, "idle");

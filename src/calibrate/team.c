@@ -13,6 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 #define LOOKS 20000 /* some tens of microseconds */
 
 struct member {
@@ -82,9 +84,9 @@ static int start_members(struct nrg_team *team)
 
 int nrg_team_new(struct nrg_team **out, unsigned n, struct nrg_error *err)
 {
-    struct nrg_team *team = calloc(1, sizeof *team);
+    struct nrg_team *team = nrg_calloc(1, sizeof *team);
     if (team)
-        team->members = calloc(n, sizeof *team->members);
+        team->members = nrg_calloc(n, sizeof *team->members);
     if (!team || !team->members) {
         free(team);
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");

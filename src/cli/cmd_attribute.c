@@ -290,6 +290,8 @@ static int attribute_energy(struct job *job)
                                                   .confidence = job->how.confidence};
     if (!code)
         code = nrg_attribute_show(job->cli, &report, &job->v->outputs, job->has_cycles);
+    if (!code)
+        code = nrg_check_recording(job->source.recording);
     nrg_cycles_release(&job->cycles);
     nrg_attribution_release(a);
     return code;

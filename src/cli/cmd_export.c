@@ -107,8 +107,9 @@ static int run_export(struct nrg_cli *cli, void *v, int argc, char **argv)
         rc = to_file(recording, values, &err);
     else
         rc = to_stream(recording, values, stdout, &err);
+    code = rc ? nrg_complain(&err, 1) : nrg_check_recording(recording);
     nrg_recording_close(recording);
-    return rc ? nrg_complain(&err, 1) : 0;
+    return code;
 }
 
 const struct nrg_command nrg_cmd_export = {

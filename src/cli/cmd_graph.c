@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/temp.h"
 #include "cli/internal.h"
 #include "report/graph/report.h"
@@ -148,9 +149,17 @@ static int explain_nodes(const struct nrg_analysis *a, const struct values *v)
     return code;
 }
 
-static int show_model(struct nrg_cli *cli, const struct nrg_analysis *a, const struct values *v)
+static int show_fitted(const struct nrg_analysis *a, const struct nrg_graph_view *view)
 {
     struct nrg_fitted text;
+    FILE *out = nrg_fitted_begin(&text, stdout);
+    if (out)
+        nrg_graph_text(a, view, out);
+    return nrg_fitted_end(&text);
+}
+
+static int show_model(struct nrg_cli *cli, const struct nrg_analysis *a, const struct values *v)
+{
     struct nrg_graph_view view = {.colour = nrg_use_colour(stdout),
                                   .operators = v->operators,
                                   .sort = nrg_choice_word(sort_keys, v->sort),
@@ -168,7 +177,7 @@ static int show_model(struct nrg_cli *cli, const struct nrg_analysis *a, const s
     if (v->svg)
         return write_svg(a, v->svg);
     if (!v->reduced && !cli->quiet && !nrg_is_stdout(v->json))
-        nrg_graph_text(a, &view, nrg_fitted_begin(&text, stdout)), nrg_fitted_end(&text);
+        return show_fitted(a, &view);
     return 0;
 }
 
@@ -177,9 +186,10 @@ static int compare_models(const struct nrg_analysis *a, const struct values *v)
     if (v->json)
         return nrg_print_json(nrg_graph_compare_json(&a[0], &a[1]), v->json);
     struct nrg_fitted text;
-    nrg_graph_compare_text(&a[0], &a[1], nrg_fitted_begin(&text, stdout));
-    nrg_fitted_end(&text);
-    return 0;
+    FILE *out = nrg_fitted_begin(&text, stdout);
+    if (out)
+        nrg_graph_compare_text(&a[0], &a[1], out);
+    return nrg_fitted_end(&text);
 }
 
 static int write_json(const struct nrg_analysis *a, size_t n, const struct values *v)
@@ -222,7 +232,7 @@ static int run_graph(struct nrg_cli *cli, void *values, int argc, char **argv)
         return nrg_usage(cli, "--compare wants two files");
     if (v->params && nrg_params_read(&params, v->params, &err))
         return nrg_complain(&err, 1);
-    struct nrg_analysis *files = calloc((size_t)argc, sizeof *files);
+    struct nrg_analysis *files = nrg_calloc((size_t)argc, sizeof *files);
     int rc = files ? 0 : nrg_fail(&err, -ENOMEM, NULL, "out of memory");
     for (; !rc && n < argc; n++)
         rc = nrg_analyse(&files[n], argv[n], &how, &err);

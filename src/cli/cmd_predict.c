@@ -156,15 +156,14 @@ static int show_prediction(struct request *r, const struct nrg_prediction_report
     int depth = v->all ? 0 : v->depth;
     struct nrg_fitted shown;
     bool text = !nrg_is_stdout(v->json);
-    if (text && b)
-        nrg_prediction_compare_text(a, b, depth, nrg_fitted_begin(&shown, stdout));
-    else if (text)
-        nrg_prediction_text(a, depth, v->explain ? 1000 : DEFAULT_TERMS,
-                            nrg_fitted_begin(&shown, stdout));
-    if (text)
-        nrg_fitted_end(&shown);
-    if (!v->json)
-        return 0;
+    FILE *out = text ? nrg_fitted_begin(&shown, stdout) : NULL;
+    if (out && b)
+        nrg_prediction_compare_text(a, b, depth, out);
+    else if (out)
+        nrg_prediction_text(a, depth, v->explain ? 1000 : DEFAULT_TERMS, out);
+    int code = text ? nrg_fitted_end(&shown) : 0;
+    if (code || !v->json)
+        return code;
     return nrg_print_json(b ? nrg_prediction_compare_json(a, b) : nrg_prediction_json(a), v->json);
 }
 
@@ -254,10 +253,12 @@ static int predict_sizes(struct request *r)
     if (refused == w->n) /* why, once */
         return nrg_complain(&r->err, 1);
     struct nrg_fitted shown;
-    if (!nrg_is_stdout(json)) {
-        nrg_what_if_text(w->name, rows, w->n, nrg_fitted_begin(&shown, stdout));
-        nrg_fitted_end(&shown);
-    }
+    bool text = !nrg_is_stdout(json);
+    FILE *out = text ? nrg_fitted_begin(&shown, stdout) : NULL;
+    if (out)
+        nrg_what_if_text(w->name, rows, w->n, out);
+    if (text && nrg_fitted_end(&shown))
+        return 1;
     return json ? nrg_print_json(nrg_what_if_json(w->name, rows, w->n), json) : 0;
 }
 
@@ -319,7 +320,7 @@ static int read_inputs(struct request *r)
 
 static int run_predict(struct nrg_cli *cli, void *values, int argc, char **argv)
 {
-    struct request *r = calloc(1, sizeof *r);
+    struct request *r = nrg_calloc(1, sizeof *r);
     if (!r)
         return nrg_out_of_memory();
     r->v = values;

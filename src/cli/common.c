@@ -11,6 +11,7 @@
 #include "base/parse.h"
 #include "cli/stop.h"
 #include "import/log.h"
+#include "record/read/recording.h"
 
 int nrg_complain(const struct nrg_error *err, int code)
 {
@@ -29,6 +30,17 @@ int nrg_usage(const struct nrg_cli *cli, const char *format, ...)
     nrg_copy_clean(clean, sizeof clean, text, strlen(text));
     fprintf(stderr, "nrg %s: %s\n", cli->command->name, clean);
     return 2;
+}
+
+int nrg_check_recording(const struct nrg_recording *recording)
+{
+    struct nrg_error err;
+    if (nrg_recording_check(recording, &err))
+        return nrg_complain(&err, 1);
+    if (nrg_recording_damage(recording))
+        nrg_say("%s: is damaged: what could not be read is left out",
+                nrg_recording_path(recording));
+    return 0;
 }
 
 int nrg_out_of_memory(void)

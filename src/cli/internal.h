@@ -8,6 +8,8 @@
 #include "cli/cli.h"
 #include "cli/output.h"
 
+struct nrg_recording;
+
 extern const struct nrg_opt nrg_common_options[];
 
 /* The word that stands for a value, or NULL. */
@@ -36,6 +38,12 @@ int nrg_help_generate(int argc, char **argv);
 
 /* Idle power from watts or a Jetson's file; NAN for a text of NULL. Returns an exit code. */
 int nrg_read_idle_power(const struct nrg_cli *cli, const char *text, double *idle_w);
+
+/*
+ * After a result of a recording: says on stderr what it lacks because the file is damaged, and why
+ * it is no result where reading failed. Returns an exit code.
+ */
+int nrg_check_recording(const struct nrg_recording *recording);
 
 /* Says so on stderr and returns 1. */
 int nrg_out_of_memory(void);

@@ -7,6 +7,7 @@
 #include <nrg/nrg.h>
 
 #include "base/json_memory.h"
+#include "base/mem.h"
 #include "cli/internal.h"
 #include "cli/privilege.h"
 #include "cli/settings.h"
@@ -46,9 +47,11 @@ static int run_command(struct nrg_cli *cli, int argc, char **argv)
 {
     struct nrg_error err;
     void *values = calloc(1, cli->command->values_size + 1);
-    int first = values ? nrg_options_parse(cli, values, argc, argv) : -1, code = 2;
-    if (first == -EBADMSG && cli->command->not_started_code)
+    int first = values ? nrg_options_parse(cli, values, argc, argv) : -ENOMEM, code = 2;
+    if ((first == -EBADMSG || first == -ENOMEM) && cli->command->not_started_code)
         code = cli->command->not_started_code;
+    if (first == -ENOMEM)
+        nrg_out_of_memory();
     if (first >= 0 && cli->help) {
         nrg_help_command(cli->command);
         code = 0;
@@ -59,6 +62,9 @@ static int run_command(struct nrg_cli *cli, int argc, char **argv)
             code = nrg_complain(&err, 2);
         else
             code = cli->command->run(cli, values, argc - first, argv + first);
+        /* The net below everything that drops an error; a measured command's code is its own. */
+        if (!code && nrg_memory_is_lacking() && !cli->command->takes_command)
+            code = nrg_out_of_memory();
         nrg_root_release(&cli->ctx.root);
     }
     if (values)

@@ -14,6 +14,7 @@
 #include "base/json_memory.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "cli/internal.h"
 #include "report/fit.h"
 
 #define PIPE_COLUMNS 80
@@ -105,7 +106,7 @@ int nrg_print_json_digits(json_t *doc, const char *path, size_t digits)
         say_cannot_write(path, ENOMEM);
     else if (out) {
         int rc = json_dumpf(doc, out, JSON_INDENT(2) | JSON_REAL_PRECISION(digits)) ? -EIO : 0;
-        if (!nrg_json_is_whole())
+        if (nrg_memory_is_lacking())
             rc = -ENOMEM;
         fputc('\n', out);
         code = nrg_output_close(out, path, rc);
@@ -153,20 +154,23 @@ FILE *nrg_fitted_begin(struct nrg_fitted *text, FILE *to)
 {
     *text = (struct nrg_fitted){.to = to};
     text->made = open_memstream(&text->bytes, &text->len);
-    return text->made ? text->made : to;
+    return text->made;
 }
 
 /* Files and pipes are read by programs, too: there sentences stay on their lines. */
-void nrg_fitted_end(struct nrg_fitted *text)
+int nrg_fitted_end(struct nrg_fitted *text)
 {
     unsigned width = nrg_terminal_width(text->to);
     const struct nrg_fit fit = {
         .width = width ? width : PIPE_COLUMNS, .wrap = width > 0, .unicode = nrg_use_utf8()};
-    if (!text->made || fclose(text->made))
-        return;
-    if (nrg_fit_print(text->to, text->bytes, text->len, &fit))
-        fwrite(text->bytes, 1, text->len, text->to);
-    free(text->bytes);
+    bool failed = !text->made || ferror(text->made);
+    if (text->made && (fclose(text->made) || !text->bytes))
+        failed = true;
+    if (!failed && nrg_fit_print(text->to, text->bytes, text->len, &fit))
+        failed = true;
+    if (text->made)
+        free(text->bytes);
+    return failed || nrg_memory_is_lacking() ? nrg_out_of_memory() : 0;
 }
 
 void nrg_default_output(const char *path, const char *suffix, char *out, size_t size)

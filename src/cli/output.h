@@ -34,15 +34,16 @@ void nrg_default_output(const char *path, const char *suffix, char *out, size_t 
 
 /*
  * Text for people, made in memory and then fitted to the columns of `to` (report/fit.h):
- * FILE *out = nrg_fitted_begin(&text, to); ...; nrg_fitted_end(&text).
+ * if ((out = nrg_fitted_begin(&text, to))) ...; code = nrg_fitted_end(&text). The end says what
+ * went wrong, also that there was no memory for the beginning, which is NULL then.
  */
 struct nrg_fitted {
-    FILE *to, *made; /* made: NULL without memory, then text goes straight to `to` */
+    FILE *to, *made;
     char *bytes;
     size_t len;
 };
 FILE *nrg_fitted_begin(struct nrg_fitted *text, FILE *to);
-void nrg_fitted_end(struct nrg_fitted *text);
+int nrg_fitted_end(struct nrg_fitted *text);
 
 /* Columns of a stream, or what COLUMNS says; 0: not a terminal. */
 unsigned nrg_terminal_width(FILE *stream);

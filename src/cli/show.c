@@ -7,7 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/parse.h"
+#include "cli/internal.h"
 #include "report/run/report.h"
 
 const struct nrg_choice nrg_split_rules[] = {
@@ -35,6 +37,13 @@ static void print_energy(const struct nrg_report *report)
     printf("%.6f\n", energy_j);
 }
 
+static void release_runs(struct nrg_summary *runs, int n)
+{
+    for (int i = 0; i < n; i++)
+        nrg_summary_release(&runs[i]);
+    free(runs);
+}
+
 /* Summaries of all runs that are not the baseline. Returns how many, or -errno. */
 static int summarise_runs(struct nrg_recording *recording, enum nrg_split split,
                           struct nrg_summary **out, struct nrg_error *err)
@@ -42,7 +51,7 @@ static int summarise_runs(struct nrg_recording *recording, enum nrg_split split,
     size_t n, made = 0;
     int rc = 0;
     const struct nrg_run *runs = nrg_recording_runs(recording, &n);
-    *out = calloc(n + 1, sizeof **out);
+    *out = nrg_calloc(n + 1, sizeof **out);
     if (!*out)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     for (size_t i = 0; !rc && i < n; i++) {
@@ -55,9 +64,7 @@ static int summarise_runs(struct nrg_recording *recording, enum nrg_split split,
         rc = nrg_fail(err, -ENODATA, nrg_recording_path(recording), "holds no run");
     if (!rc)
         return (int)made;
-    for (size_t i = 0; i < made; i++)
-        nrg_summary_release(&(*out)[i]);
-    free(*out);
+    release_runs(*out, (int)made);
     return rc < 0 ? rc : -EIO; /* anything else would be a count */
 }
 
@@ -92,10 +99,7 @@ int nrg_report_make(struct nrg_report *report, struct nrg_recording *recording,
 
 void nrg_report_release(struct nrg_report *report)
 {
-    struct nrg_summary *runs = (struct nrg_summary *)(uintptr_t)report->runs;
-    for (size_t i = 0; i < report->n_runs; i++)
-        nrg_summary_release(&runs[i]);
-    free(runs);
+    release_runs((struct nrg_summary *)(uintptr_t)report->runs, (int)report->n_runs);
 }
 
 int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *o, FILE *text_out)
@@ -106,12 +110,20 @@ int nrg_show(struct nrg_recording *recording, const struct nrg_show_options *o, 
         return nrg_complain(&err, 1);
     report.options.colour = text_out && nrg_use_colour(text_out);
     int code = 0;
+    if (nrg_recording_check(recording, &err)) {
+        nrg_report_release(&report);
+        return nrg_complain(&err, 1);
+    }
     if (text_out) {
         struct nrg_fitted text;
-        nrg_report_text(&report, nrg_fitted_begin(&text, text_out));
-        nrg_fitted_end(&text);
+        FILE *out = nrg_fitted_begin(&text, text_out);
+        if (out)
+            nrg_report_text(&report, out);
+        code = nrg_fitted_end(&text);
     }
-    if (o->json)
+    if (!code)
+        code = nrg_check_recording(recording);
+    if (o->json && !code)
         code = nrg_print_json(nrg_report_json(&report), o->json);
     if (o->print == NRG_PRINT_ENERGY)
         print_energy(&report);

@@ -86,7 +86,7 @@ static struct nrg_open_bin *open_bin(struct bins *b, int64_t k, int *rc)
     if (k < b->next || k >= b->n_bins)
         return NULL;
     while ((int64_t)b->n_open <= k - b->next) {
-        struct nrg_open_bin bin = {.cells = calloc(b->n_channels + 1, sizeof *bin.cells)};
+        struct nrg_open_bin bin = {.cells = nrg_calloc(b->n_channels + 1, sizeof *bin.cells)};
         if (!bin.cells || nrg_append(&b->open, &b->n_open, &b->cap_open, &bin, sizeof bin)) {
             free_bin(&bin);
             *rc = -ENOMEM;
@@ -294,8 +294,8 @@ static int walk_rows(struct bins *b, struct nrg_cursor *cursor)
 static int count_bins(struct bins *b, struct nrg_recording *recording, struct nrg_error *err)
 {
     const struct nrg_bins_options *o = b->options;
-    b->first_bin = calloc(o->n_spans + 1, sizeof *b->first_bin);
-    b->states = calloc(b->n_channels + 1, sizeof *b->states);
+    b->first_bin = nrg_calloc(o->n_spans + 1, sizeof *b->first_bin);
+    b->states = nrg_calloc(b->n_channels + 1, sizeof *b->states);
     if (!b->first_bin || !b->states)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     for (size_t s = 0; s < o->n_spans; s++) {

@@ -18,7 +18,7 @@ int nrg_bin_processes_init(struct nrg_bin_processes *p, struct nrg_recording *re
     int rc = nrg_recording_process_ids(recording, &p->n_ids);
     if (rc)
         return rc;
-    p->by_id = calloc(p->n_ids, sizeof *p->by_id);
+    p->by_id = nrg_calloc(p->n_ids, sizeof *p->by_id);
     if (!p->by_id)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++) {

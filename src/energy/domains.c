@@ -15,6 +15,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
+
 #define PEAK_WINDOW_NS (100 * NRG_NS_PER_MS)
 #define NOTED_MISSED   0.05 /* part of the spans' time */
 #define BEYOND         0.5
@@ -242,7 +244,7 @@ static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
 static int order_domains(struct nrg_summary *s, struct nrg_total_item *unordered,
                          struct nrg_total_item *items)
 {
-    struct nrg_domain *out = calloc(s->n_domains + 1, sizeof *out);
+    struct nrg_domain *out = nrg_calloc(s->n_domains + 1, sizeof *out);
     if (!out)
         return -ENOMEM;
     for (size_t i = 0; i < s->n_domains; i++) {
@@ -294,9 +296,9 @@ static int find_domains(struct nrg_summary *s, struct nrg_frame *frame)
 
 int nrg_domains_make(struct nrg_summary *s, struct nrg_frame *frame)
 {
-    struct nrg_total_item *items = calloc(2 * (frame->n + 1), sizeof *items);
+    struct nrg_total_item *items = nrg_calloc(2 * (frame->n + 1), sizeof *items);
     s->n_domains = 0;
-    s->domains = calloc(frame->n + 1, sizeof *s->domains);
+    s->domains = nrg_calloc(frame->n + 1, sizeof *s->domains);
     int rc = s->domains && items ? find_domains(s, frame) : -ENOMEM;
     if (!rc)
         rc = order_domains(s, items + frame->n + 1, items);

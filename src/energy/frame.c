@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/search.h"
 #include "energy/bins.h"
 #include "energy/idle.h"
@@ -15,8 +16,8 @@ int nrg_frame_init(struct nrg_frame *frame, struct nrg_recording *recording)
 {
     *frame = (struct nrg_frame){.recording = recording};
     frame->channels = nrg_recording_channels(recording, &frame->n);
-    frame->timelines = calloc(frame->n + 1, sizeof *frame->timelines);
-    frame->loaded = calloc(frame->n + 1, sizeof *frame->loaded);
+    frame->timelines = nrg_calloc(frame->n + 1, sizeof *frame->timelines);
+    frame->loaded = nrg_calloc(frame->n + 1, sizeof *frame->loaded);
     return frame->timelines && frame->loaded ? 0 : -ENOMEM;
 }
 

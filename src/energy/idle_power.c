@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/stats.h"
 #include "energy/idle.h"
 #include "energy/internal.h"
@@ -44,7 +45,7 @@ static double baseline_w(const struct search *sh, double *doubt_w)
 static double least_power_w(const struct search *sh)
 {
     size_t n = 0;
-    double least_w = 0, *w = calloc(sh->cells->n + 1, sizeof *w);
+    double least_w = 0, *w = nrg_calloc(sh->cells->n + 1, sizeof *w);
     for (size_t k = 0; w && k < sh->cells->n; k++) {
         double dt = nrg_cell_s(sh->cells, k);
         if (dt >= MIN_TOLD_S)

@@ -14,6 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "energy/frame.h"
 #include "energy/summary.h"
 
@@ -298,7 +299,7 @@ static int fit_pair(struct pair *p, int64_t max_delay_ns, struct nrg_meter_fit *
                         "has nothing to compare the meter with: nrg sensors says what can be "
                         "measured here");
     const struct nrg_timeline *tl = nrg_frame_timeline(&p->frame, meter);
-    struct nrg_meter_point *points = calloc((tl ? tl->n : 0) + 1, sizeof *points);
+    struct nrg_meter_point *points = nrg_calloc((tl ? tl->n : 0) + 1, sizeof *points);
     if (!points)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     struct nrg_meter_reference ref = reference_of(p);

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/nnls.h"
 
 #define LEAST_CELLS 50
@@ -40,7 +41,7 @@ int nrg_process_watts_init(struct nrg_process_watts *w, const double *cpu_s, siz
     double all_s = 0;
     *w = (struct nrg_process_watts){.n_cells = n_cells};
     w->slot_of = malloc(n_ids + 1);
-    w->cpu_s = calloc(n_cells + 1, sizeof *w->cpu_s);
+    w->cpu_s = nrg_calloc(n_cells + 1, sizeof *w->cpu_s);
     if (!w->slot_of || !w->cpu_s) {
         nrg_process_watts_release(w);
         return -ENOMEM;

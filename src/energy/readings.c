@@ -5,6 +5,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "base/search.h"
 
 static void add_reading(struct nrg_readings *r, int64_t t_ns, double power_w)
@@ -18,9 +19,9 @@ static void add_reading(struct nrg_readings *r, int64_t t_ns, double power_w)
 int nrg_readings_init(struct nrg_readings *r, const struct nrg_timeline *tl)
 {
     *r = (struct nrg_readings){0};
-    r->t_ns = calloc(tl->n + 1, sizeof *r->t_ns);
-    r->power_w = calloc(tl->n + 1, sizeof *r->power_w);
-    r->prefix = calloc(tl->n + 2, sizeof *r->prefix);
+    r->t_ns = nrg_calloc(tl->n + 1, sizeof *r->t_ns);
+    r->power_w = nrg_calloc(tl->n + 1, sizeof *r->power_w);
+    r->prefix = nrg_calloc(tl->n + 2, sizeof *r->prefix);
     if (!r->t_ns || !r->power_w || !r->prefix) {
         nrg_readings_release(r);
         return -ENOMEM;

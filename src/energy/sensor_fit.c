@@ -126,7 +126,7 @@ static double on_up_to(const struct load *load, double t_s)
 /* A quarter of the distances between changes is at most this: some updates do not change it. */
 static double usual_distance_ns(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns)
 {
-    double *apart = calloc(tl->n + 1, sizeof *apart), result = NAN;
+    double *apart = nrg_calloc(tl->n + 1, sizeof *apart), result = NAN;
     size_t n = 0, last = 0;
     for (size_t i = 1; apart && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
         if (tl->t_ns[i] < begin_ns || !nrg_update_is_news(tl, i))

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
+
 #define MAX_CELLS 4096
 
 int nrg_share_cells_cut(struct nrg_share_cells *cells, int64_t begin_ns, int64_t end_ns,
@@ -15,7 +17,7 @@ int nrg_share_cells_cut(struct nrg_share_cells *cells, int64_t begin_ns, int64_t
     cells->first_ns = edge_ns % cells->length_ns;
     int64_t rest_ns = duration_ns - cells->first_ns;
     cells->n = (size_t)((rest_ns + cells->length_ns - 1) / cells->length_ns) + 1;
-    cells->at = calloc(cells->n + 1, sizeof *cells->at);
+    cells->at = nrg_calloc(cells->n + 1, sizeof *cells->at);
     return cells->at ? 0 : -ENOMEM;
 }
 

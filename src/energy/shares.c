@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/checked.h"
+#include "base/mem.h"
 #include "energy/others.h"
 #include "energy/process_watts.h"
 #include "energy/share_cells.h"
@@ -171,9 +172,9 @@ static int prepare_processes(struct shares *sh)
     int rc = nrg_recording_process_ids(sh->frame->recording, &sh->n_ids);
     if (rc)
         return rc;
-    sh->last = calloc(sh->n_ids, sizeof *sh->last);
-    sh->used_s = calloc(sh->n_ids, sizeof *sh->used_s);
-    sh->s->processes = calloc(sh->n_ids, sizeof *sh->s->processes);
+    sh->last = nrg_calloc(sh->n_ids, sizeof *sh->last);
+    sh->used_s = nrg_calloc(sh->n_ids, sizeof *sh->used_s);
+    sh->s->processes = nrg_calloc(sh->n_ids, sizeof *sh->s->processes);
     if (!sh->last || !sh->used_s || !sh->s->processes)
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)
@@ -264,7 +265,7 @@ static int fill_others(struct shares *sh)
 {
     if (!sh->has_busy)
         return 0;
-    double *sums = calloc(3 * sh->cells.n + 1, sizeof *sums);
+    double *sums = nrg_calloc(3 * sh->cells.n + 1, sizeof *sums);
     if (!sums)
         return -ENOMEM;
     double *mine_s = sums + sh->cells.n, *other_s = mine_s + sh->cells.n;
@@ -282,7 +283,7 @@ static int fill_others(struct shares *sh)
 /* After the second pass: watts per CPU second, where idle power is known. */
 static int fit_watts(struct shares *sh)
 {
-    double *active_j = calloc(2 * sh->cells.n + 1, sizeof *active_j);
+    double *active_j = nrg_calloc(2 * sh->cells.n + 1, sizeof *active_j);
     if (!active_j)
         return -ENOMEM;
     double *length_s = active_j + sh->cells.n;
@@ -336,7 +337,7 @@ static int cut_cells(struct shares *sh)
 static int bound_program(struct shares *sh)
 {
     bool active = sh->s->split == NRG_SPLIT_ACTIVE;
-    struct nrg_cpu_cell *cells = calloc(sh->cells.n + 1, sizeof *cells);
+    struct nrg_cpu_cell *cells = nrg_calloc(sh->cells.n + 1, sizeof *cells);
     if (!cells)
         return -ENOMEM;
     for (size_t k = 0; k < sh->cells.n; k++) {

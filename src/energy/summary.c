@@ -104,6 +104,8 @@ int nrg_summary_make(struct nrg_summary *s, struct nrg_recording *recording,
             nrg_fail(err, rc, nrg_recording_path(recording), "cannot evaluate: %s", strerror(-rc));
         else
             add_events(s, recording);
+        if (!rc)
+            rc = nrg_recording_check(recording, err);
     }
     nrg_frame_release(&frame);
     if (rc)

@@ -108,7 +108,7 @@ static void place_nodes(struct builder *b)
 {
     struct nrg_module_tree *tree = b->tree;
     uint32_t at = 0;
-    tree->nodes = calloc(b->n, sizeof *tree->nodes);
+    tree->nodes = nrg_calloc(b->n, sizeof *tree->nodes);
     if (!tree->nodes) {
         b->rc = -ENOMEM;
         return;
@@ -371,7 +371,7 @@ int nrg_module_tree_make(struct nrg_module_tree *tree, const struct nrg_model *m
     struct builder b = {.tree = tree};
     *tree = (struct nrg_module_tree){0};
     b.rc = nrg_param_list_make(&list, model, reduced, params);
-    uint32_t *owners = b.rc ? NULL : calloc(list.n + 1, sizeof *owners);
+    uint32_t *owners = b.rc ? NULL : nrg_calloc(list.n + 1, sizeof *owners);
     if (!owners) {
         nrg_param_list_release(&list);
         return -ENOMEM;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "sensors/channel.h"
 
 enum { PEAKS = 12, COARSE = 2000, COARSE_VALUES = 4000 };
@@ -344,7 +345,7 @@ int nrg_align(const struct nrg_power_series *power, const struct nrg_activity *a
         return nrg_fail(err, -EDOM, NULL,
                         "too few readings of %s to find the layers by (%zu): give --offset",
                         power->name, power->n);
-    a.sum = calloc(activity->n + 1, sizeof *a.sum);
+    a.sum = nrg_calloc(activity->n + 1, sizeof *a.sum);
     if (!a.sum)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     size_t n_lags = lags_to_try(power, lags, sizeof lags / sizeof *lags);

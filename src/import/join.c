@@ -112,10 +112,12 @@ static int place_all(struct join *j, struct nrg_error *err)
 }
 
 /* Continues after the numbers of earlier imports into the same recording. */
-static int64_t first_number(struct join *j)
+static int first_number(struct join *j, int64_t *number, struct nrg_error *err)
 {
-    return 1 + nrg_database_number(nrg_store_database(j->store),
-                                   "SELECT count(*) FROM meta WHERE key GLOB 'import.*.file'");
+    int rc = nrg_database_integer(nrg_store_database(j->store),
+                                  "SELECT count(*) + 1 FROM meta WHERE key GLOB 'import.*.file'",
+                                  number);
+    return rc ? nrg_fail(err, rc, j->path, "cannot be read: %s", strerror(-rc)) : 0;
 }
 
 static void write_meta(struct join *j, const struct nrg_import_layers *f, int64_t number)
@@ -220,7 +222,8 @@ static int write_spans(struct join *j, struct nrg_error *err)
     if (rc)
         return rc;
     j->made = true;
-    int64_t number = first_number(j);
+    int64_t number = 0;
+    rc = first_number(j, &number, err);
     for (size_t i = 0; !rc && i < o->n_layers; i++)
         rc = write_file(j, &j->imports[i], number + (int64_t)i, err);
     if (!rc && (rc = o->power ? widen_run(j) : describe_alone(j)))
@@ -286,8 +289,8 @@ int nrg_import_join(const struct nrg_import_join_options *options,
     *result = (struct nrg_import_join_result){0};
     if (!n)
         return nrg_fail(err, -EINVAL, NULL, "no file of layer times");
-    result->files = calloc(n, sizeof *result->files);
-    j.imports = calloc(n, sizeof *j.imports);
+    result->files = nrg_calloc(n, sizeof *result->files);
+    j.imports = nrg_calloc(n, sizeof *j.imports);
     if (!result->files || !j.imports) {
         free(j.imports);
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");

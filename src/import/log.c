@@ -15,6 +15,7 @@
 
 #include "base/input.h"
 #include "base/json_set.h"
+#include "base/mem.h"
 #include "import/foreign.h"
 #include "import/internal.h"
 
@@ -94,7 +95,7 @@ static int find_format(struct nrg_import *im, struct nrg_error *err)
         return nrg_fail(err, -EINVAL, im->options->path,
                         "--integrate held is for logs of means over an interval; %s has none",
                         im->format->name);
-    im->state = im->format->state_size ? calloc(1, im->format->state_size) : NULL;
+    im->state = im->format->state_size ? nrg_calloc(1, im->format->state_size) : NULL;
     if (im->format->state_size && !im->state)
         return nrg_fail(err, -ENOMEM, im->options->path, "out of memory");
     return 0;

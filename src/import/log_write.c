@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/stats.h"
 #include "import/internal.h"
 #include "sensors/integrate.h"
@@ -281,9 +282,9 @@ int nrg_import_prepare(struct nrg_import *im, struct nrg_error *err)
     for (size_t i = 0; i < im->n_channels; i++)
         im->channels[i].update_ns = im->held ? 0 : im->period_ns;
     nrg_rows_init(&im->rows, im->n_channels);
-    im->sums = calloc(im->n_channels, sizeof *im->sums);
-    im->cells = calloc(im->n_channels, sizeof *im->cells);
-    im->starts = calloc(im->n_channels, sizeof *im->starts);
+    im->sums = nrg_calloc(im->n_channels, sizeof *im->sums);
+    im->cells = nrg_calloc(im->n_channels, sizeof *im->cells);
+    im->starts = nrg_calloc(im->n_channels, sizeof *im->starts);
     if (!im->sums || !im->cells || !im->starts)
         return out_of_memory(err);
     im->result.channels = im->n_channels;

@@ -69,7 +69,7 @@ static int move_span(void *arg, struct nrg_sink_span *span)
 }
 
 /* Where the recording begins: the zero of files that have no dates. */
-static int64_t zero_of(const struct nrg_recording *recording)
+static int64_t zero_of(struct nrg_recording *recording)
 {
     size_t n;
     int64_t first_ns, last_ns;
@@ -94,7 +94,7 @@ static int make_activity(const struct nrg_span_sink *sink, const struct nrg_powe
         step_ns = length_ns / MOST_STEPS + 1;
     *activity = (struct nrg_activity){.begin_ns = first_ns, .step_ns = step_ns};
     activity->n = (size_t)(length_ns / step_ns) + 1;
-    activity->busy = calloc(activity->n, sizeof *activity->busy);
+    activity->busy = nrg_calloc(activity->n, sizeof *activity->busy);
     return activity->busy
                ? nrg_span_sink_activity(sink, first_ns, step_ns, activity->busy, activity->n)
                : -ENOMEM;

@@ -75,9 +75,9 @@ static const struct nrg_recorded_channel *choose_channel(const struct nrg_record
 
 static int fill_series(struct nrg_power_series *s, const struct nrg_timeline *tl)
 {
-    s->begin_ns = calloc(tl->n, sizeof *s->begin_ns);
-    s->end_ns = calloc(tl->n, sizeof *s->end_ns);
-    s->power_w = calloc(tl->n, sizeof *s->power_w);
+    s->begin_ns = nrg_calloc(tl->n, sizeof *s->begin_ns);
+    s->end_ns = nrg_calloc(tl->n, sizeof *s->end_ns);
+    s->power_w = nrg_calloc(tl->n, sizeof *s->power_w);
     if (!s->begin_ns || !s->end_ns || !s->power_w)
         return -ENOMEM;
     for (size_t i = 1; i < tl->n; i++)

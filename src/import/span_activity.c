@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "import/internal.h"
 
 enum evidence { OTHER, WORK, KERNEL };
@@ -55,7 +56,7 @@ int nrg_span_sink_activity(const struct nrg_span_sink *sink, int64_t begin_ns, i
                            double *busy, size_t n)
 {
     uint32_t *items = NULL;
-    uint8_t *counts = calloc(sink->names.n + 1, 1);
+    uint8_t *counts = nrg_calloc(sink->names.n + 1, 1);
     enum evidence best = OTHER;
     memset(busy, 0, n * sizeof *busy);
     int rc = counts ? nrg_span_order_by_time(sink->records, sink->n, &items) : -ENOMEM;

@@ -63,10 +63,10 @@ static void sort_items(const struct nrg_span_record *records, uint32_t *items, u
 int nrg_span_order_make(struct nrg_span_order *order, const struct nrg_span_record *records,
                         size_t n, size_t n_tracks)
 {
-    uint32_t *spare = calloc(n + 1, sizeof *spare);
+    uint32_t *spare = nrg_calloc(n + 1, sizeof *spare);
     *order = (struct nrg_span_order){.n_tracks = n_tracks};
-    order->items = calloc(n + 1, sizeof *order->items);
-    order->first_of = calloc(n_tracks + 3, sizeof *order->first_of);
+    order->items = nrg_calloc(n + 1, sizeof *order->items);
+    order->first_of = nrg_calloc(n_tracks + 3, sizeof *order->first_of);
     if (!spare || !order->items || !order->first_of) {
         free(spare);
         nrg_span_order_release(order);
@@ -88,8 +88,8 @@ int nrg_span_order_make(struct nrg_span_order *order, const struct nrg_span_reco
 
 int nrg_span_order_by_time(const struct nrg_span_record *records, size_t n, uint32_t **items)
 {
-    uint32_t *spare = calloc(n + 1, sizeof *spare);
-    *items = calloc(n + 1, sizeof **items);
+    uint32_t *spare = nrg_calloc(n + 1, sizeof *spare);
+    *items = nrg_calloc(n + 1, sizeof **items);
     if (spare && *items) {
         for (size_t i = 0; i < n; i++)
             (*items)[i] = (uint32_t)i;

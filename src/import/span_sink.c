@@ -13,7 +13,7 @@
 
 struct nrg_span_sink *nrg_span_sink_new(void)
 {
-    return calloc(1, sizeof(struct nrg_span_sink));
+    return nrg_calloc(1, sizeof(struct nrg_span_sink));
 }
 
 void nrg_span_sink_free(struct nrg_span_sink *sink)

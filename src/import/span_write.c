@@ -58,8 +58,8 @@ static void sink_down(struct writer *w, size_t at)
 static int open_lanes(struct writer *w, const struct nrg_span_order *order)
 {
     const struct nrg_span_sink *sink = w->sink;
-    w->lanes = calloc(order->n_tracks + 1, sizeof *w->lanes);
-    w->heap = calloc(order->n_tracks + 1, sizeof *w->heap);
+    w->lanes = nrg_calloc(order->n_tracks + 1, sizeof *w->lanes);
+    w->heap = nrg_calloc(order->n_tracks + 1, sizeof *w->heap);
     if (!w->lanes || !w->heap)
         return -ENOMEM;
     for (size_t t = 1; t <= order->n_tracks; t++) {
@@ -150,7 +150,8 @@ static int read_bases(struct writer *w)
         db, "SELECT ifnull(max(last_ns), 0) FROM chunk JOIN series ON series.id = chunk.series "
             "WHERE kind = 'samples'");
     int64_t most = INT64_MAX / 4;
-    if (w->name_base < 0 || w->track_base < 0 || w->path_base < 0)
+    if (w->name_base < 0 || w->track_base < 0 || w->path_base < 0 ||
+        w->result->samples_first_ns < 0 || w->result->samples_last_ns < 0)
         return -EIO;
     return w->name_base > most || w->track_base > most || w->path_base > most ? -ERANGE : 0;
 }

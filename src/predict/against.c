@@ -12,6 +12,7 @@
 
 #include "attribute/module_path.h"
 #include "base/map.h"
+#include "base/mem.h"
 #include "base/stats.h"
 
 const char *const nrg_verdict_names[NRG_VERDICTS] = {"", "inside", "overlaps", "outside"};
@@ -180,7 +181,7 @@ static void compare_calls(struct nrg_against *out)
 
 static int summarise_errors(struct nrg_against *out)
 {
-    double sum = 0, *errors = calloc(out->n + 1, sizeof *errors);
+    double sum = 0, *errors = nrg_calloc(out->n + 1, sizeof *errors);
     if (!errors)
         return -ENOMEM;
     for (size_t i = 0; i < out->n; i++) {
@@ -201,10 +202,10 @@ static int init_comparison(struct run *r)
 {
     struct nrg_against *out = r->out;
     out->n = r->tree->n;
-    out->rows = calloc(out->n + 1, sizeof *out->rows);
-    out->only_graph = calloc(out->n + 1, sizeof *out->only_graph);
-    out->without_operators = calloc(out->n + 1, sizeof *out->without_operators);
-    out->only_recording = calloc(r->a->n_rows + 1, sizeof *out->only_recording);
+    out->rows = nrg_calloc(out->n + 1, sizeof *out->rows);
+    out->only_graph = nrg_calloc(out->n + 1, sizeof *out->only_graph);
+    out->without_operators = nrg_calloc(out->n + 1, sizeof *out->without_operators);
+    out->only_recording = nrg_calloc(r->a->n_rows + 1, sizeof *out->only_recording);
     int rc =
         out->rows && out->only_graph && out->without_operators && out->only_recording ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < out->n; i++)

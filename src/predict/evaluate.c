@@ -273,9 +273,9 @@ static int init_run(struct run *r)
         return nrg_fail(r->err, -EFBIG, NULL,
                         "holds %zu models: at most %d can be held out in turn", r->models.n,
                         MOST_MODELS);
-    r->of_model = calloc(r->models.n + 1, sizeof *r->of_model);
-    r->train = calloc(3 * n, sizeof *r->train);
-    r->out->estimates = calloc(n, sizeof *r->out->estimates);
+    r->of_model = nrg_calloc(r->models.n + 1, sizeof *r->of_model);
+    r->train = nrg_calloc(3 * n, sizeof *r->train);
+    r->out->estimates = nrg_calloc(n, sizeof *r->out->estimates);
     if (!r->of_model || !r->train || !r->out->estimates)
         return no_memory(r);
     r->test = r->train + n;

@@ -12,6 +12,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
+
 struct node {
     struct nrg_parts parts;
     double beside[NRG_MODULE_UNITS];  /* inclusive */
@@ -141,7 +143,7 @@ static void set_bounds(struct sums *s)
 int nrg_sum_nodes(struct nrg_prediction *out, const struct nrg_physical *model,
                   const struct nrg_module_tree *tree, const struct nrg_placed *placed)
 {
-    struct sums s = {out, model, tree, calloc(tree->n + 1, sizeof *s.nodes)};
+    struct sums s = {out, model, tree, nrg_calloc(tree->n + 1, sizeof *s.nodes)};
     if (!s.nodes)
         return -ENOMEM;
     for (size_t i = 0; i < out->n_operators; i++)

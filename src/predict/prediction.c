@@ -62,11 +62,11 @@ void nrg_prediction_release(struct nrg_prediction *p)
 int nrg_prediction_init(struct nrg_prediction *out, const struct nrg_reduced *reduced,
                         const struct nrg_module_tree *tree)
 {
-    *out = (struct nrg_prediction){.n = tree->n,
-                                   .n_operators = reduced->n_operators,
-                                   .nodes = calloc(tree->n + 1, sizeof *out->nodes),
-                                   .operators =
-                                       calloc(reduced->n_operators + 1, sizeof *out->operators)};
+    *out = (struct nrg_prediction){
+        .n = tree->n,
+        .n_operators = reduced->n_operators,
+        .nodes = nrg_calloc(tree->n + 1, sizeof *out->nodes),
+        .operators = nrg_calloc(reduced->n_operators + 1, sizeof *out->operators)};
     return out->nodes && out->operators && tree->n ? 0 : -ENOMEM;
 }
 
@@ -273,7 +273,7 @@ static int refuse_unknown(struct run *r)
 static int sum_up(struct run *r)
 {
     int rc = nrg_prediction_init(r->out, r->reduced, r->tree);
-    r->placed = calloc(r->reduced->n_operators + 1, sizeof *r->placed);
+    r->placed = nrg_calloc(r->reduced->n_operators + 1, sizeof *r->placed);
     if (!rc)
         rc = r->placed ? nrg_module_tree_index(r->tree, &r->names) : -ENOMEM;
     for (size_t i = 0; !rc && i < r->reduced->n_operators; i++)

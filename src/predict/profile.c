@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "predict/physical/interval.h"
 #include "sensors/channel.h"
 
@@ -81,7 +82,7 @@ static int keep_names(struct nrg_profile *p, const struct nrg_dataset *set, cons
 int nrg_profile_train(struct nrg_profile *profile, const struct nrg_dataset *set,
                       const struct nrg_train_options *o, struct nrg_error *err)
 {
-    bool *mask = calloc(set->n + 1, sizeof *mask);
+    bool *mask = nrg_calloc(set->n + 1, sizeof *mask);
     *profile = (struct nrg_profile){.confidence = o->confidence};
     if (!mask)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");

@@ -408,7 +408,7 @@ static int print_block(FILE *out, struct lines *lines, const struct nrg_fit *fit
     bool *dropped = NULL;
     int rc = 0;
     if (fit->width && widest > fit->width) {
-        dropped = calloc(widest + 1, sizeof *dropped);
+        dropped = nrg_calloc(widest + 1, sizeof *dropped);
         if (!dropped)
             return -ENOMEM;
         narrow(lines, dropped, fit);

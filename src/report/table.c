@@ -55,7 +55,7 @@ static void name_row(struct nrg_tree_row *row, const struct nrg_module_tree *tre
 int nrg_tree_rows(const struct nrg_module_tree *tree, const char *name, int depth,
                   nrg_tree_row_fn *each, void *arg)
 {
-    uint32_t *times = calloc(tree->n + 1, sizeof *times);
+    uint32_t *times = nrg_calloc(tree->n + 1, sizeof *times);
     if (!times)
         return -ENOMEM;
     int rc = 0;

@@ -128,7 +128,7 @@ static int make_slots(struct nrg_engine *e, int64_t gap_ns)
     int rc = nrg_cpu_readings_init(&readings, e, gap_ns);
     if (rc)
         return rc;
-    e->cpu_time = calloc(1, sizeof *e->cpu_time);
+    e->cpu_time = nrg_calloc(1, sizeof *e->cpu_time);
     rc = e->cpu_time ? 0 : -ENOMEM;
     if (!rc && !readings.any)
         integrate_instead(e, "the recording has none of processes or threads");

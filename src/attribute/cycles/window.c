@@ -129,7 +129,7 @@ static int by_begin(const void *left, const void *right)
 /* Layers in sum; where windows overlap, time counts once. */
 static int sum_layers(struct nrg_cycles *c, struct meters *m)
 {
-    struct nrg_execution *sorted = calloc(c->n + 1, sizeof *sorted);
+    struct nrg_execution *sorted = nrg_calloc(c->n + 1, sizeof *sorted);
     if (!sorted)
         return -ENOMEM;
     memcpy(sorted, c->executions, c->n * sizeof *sorted);
@@ -158,7 +158,7 @@ static int sum_layers(struct nrg_cycles *c, struct meters *m)
 
 static int copy_runs(struct nrg_cycles *c, const struct nrg_layer_run *runs, size_t n)
 {
-    c->executions = calloc(n + 1, sizeof *c->executions);
+    c->executions = nrg_calloc(n + 1, sizeof *c->executions);
     if (!c->executions)
         return -ENOMEM;
     for (c->n = 0; c->n < n; c->n++)
@@ -178,7 +178,7 @@ static int find_rows(struct nrg_cycles *c, struct nrg_attribution *a,
                      const struct nrg_layer_run *runs)
 {
     int rc = nrg_cycle_rows_find(c, a, runs);
-    c->of_row = rc ? NULL : calloc(a->n_rows + 1, sizeof *c->of_row);
+    c->of_row = rc ? NULL : nrg_calloc(a->n_rows + 1, sizeof *c->of_row);
     if (!rc && !c->of_row)
         rc = -ENOMEM;
     for (size_t i = 0; !rc && i < a->n_rows; i++)

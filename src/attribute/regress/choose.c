@@ -124,7 +124,7 @@ size_t nrg_regress_pick(const bool *is_calls, const struct nrg_gram *sum, bool c
 int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum,
                        const bool *is_calls, double *beta)
 {
-    size_t *index = calloc(sum->n + 1, sizeof *index);
+    size_t *index = nrg_calloc(sum->n + 1, sizeof *index);
     if (!index)
         return -ENOMEM;
     bool fit_idle = isnan(r->options.idle_w);
@@ -554,7 +554,7 @@ int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest,
     struct nrg_gram sum = {0};
     struct nrg_pass pass = {
         .kernel = r->kernel, .n_columns = r->n_columns, .max_rows = max_rows, .phi = r->first_phi};
-    double *beta = calloc(r->n_columns + 1, sizeof *beta);
+    double *beta = nrg_calloc(r->n_columns + 1, sizeof *beta);
     int rc = beta ? nrg_regress_sum_rows(r, &pass, &sum) : -ENOMEM;
     if (!rc)
         rc = nrg_regress_powers(r, &sum, r->is_calls, beta);

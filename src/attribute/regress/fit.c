@@ -130,7 +130,7 @@ static int choose_calls(struct nrg_regress *r)
 
 int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regress **regress)
 {
-    struct nrg_regress *r = calloc(1, sizeof *r);
+    struct nrg_regress *r = nrg_calloc(1, sizeof *r);
     *regress = r;
     if (!r)
         return -ENOMEM;

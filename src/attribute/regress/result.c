@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "attribute/regress/internal.h"
+#include "base/mem.h"
 #include "base/stats.h"
 
 #define FAR_FROM_0 6.0   /* deviations: beyond, that powers are not negative does not matter */
@@ -308,9 +309,9 @@ static void set_whole(const struct nrg_solver *s, struct nrg_regress_result *res
 static int make_room(const struct nrg_solver *s, struct nrg_regress_result *result)
 {
     size_t n = s->r->options.n_classes;
-    result->classes = calloc(n + 1, sizeof *result->classes);
-    result->covariance = calloc(n * n + 1, sizeof *result->covariance);
-    result->idle_covariance = s->idle ? calloc(n + 1, sizeof *result->idle_covariance) : NULL;
+    result->classes = nrg_calloc(n + 1, sizeof *result->classes);
+    result->covariance = nrg_calloc(n * n + 1, sizeof *result->covariance);
+    result->idle_covariance = s->idle ? nrg_calloc(n + 1, sizeof *result->idle_covariance) : NULL;
     if (!result->classes || !result->covariance || (s->idle && !result->idle_covariance))
         return -ENOMEM;
     for (size_t i = 0; i < n; i++)

@@ -7,6 +7,8 @@
 #include <string.h>
 
 #include "attribute/recorded_model.h"
+#include "base/mem.h"
+#include "cli/internal.h"
 #include "record/read/span_catalog.h"
 
 #define MAX_MODELS 64
@@ -120,14 +122,14 @@ int nrg_attribute_source_models(struct nrg_attribute_source *s, const struct nrg
     static const struct nrg_analysis_options how;
     struct nrg_error err;
     bool in_sum = modules_in_sum && has_backward(s->recording);
-    s->models = calloc(MAX_MODELS, sizeof *s->models);
+    s->models = nrg_calloc(MAX_MODELS, sizeof *s->models);
     if (!s->models)
-        return 1;
+        return nrg_out_of_memory();
     for (size_t i = 0; i < paths->n && s->n_models < MAX_MODELS; i++) {
         if (nrg_analyse(&s->models[s->n_models], paths->items[i], &how, &err))
             return nrg_complain(&err, 1);
         join_model(s, a, in_sum);
     }
     join_recorded(s, a, in_sum);
-    return 0;
+    return nrg_recording_check(s->recording, &err) ? nrg_complain(&err, 1) : 0;
 }

@@ -167,7 +167,8 @@ static int fit_recording(const struct nrg_gpu_calibration *o, const char *path)
     size_t known = fit_channels(recording, results, &n, sizeof results / sizeof *results);
     if (!n)
         nrg_say("%s: has no power of a GPU", path);
-    int code = write_results(o, results, n);
+    int code =
+        nrg_recording_check(recording, &err) ? nrg_complain(&err, 1) : write_results(o, results, n);
     nrg_recording_close(recording);
     return code ? code : !known;
 }

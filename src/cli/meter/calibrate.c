@@ -202,6 +202,8 @@ static int fit_recording(struct calibration *c, const char *path)
     if (nrg_recording_open(path, &recording, &err))
         return nrg_complain(&err, 1);
     int rc = nrg_meter_fit_recording(recording, max_ns, &result, &err);
+    if (!rc)
+        rc = nrg_recording_check(recording, &err);
     nrg_recording_close(recording);
     if (rc)
         return nrg_complain(&err, 1);

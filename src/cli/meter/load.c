@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/mem.h"
 
 #define MAX_THREADS 1024
 
@@ -92,7 +93,7 @@ int nrg_meter_load(int64_t total_ns, int64_t least_ns, unsigned seed, bool (*sto
     int wanted = sched_getaffinity(0, sizeof cpus, &cpus) ? 1 : CPU_COUNT(&cpus), n = 0;
     if (wanted > MAX_THREADS)
         wanted = MAX_THREADS;
-    pthread_t *threads = calloc((size_t)wanted, sizeof *threads);
+    pthread_t *threads = nrg_calloc((size_t)wanted, sizeof *threads);
     if (!threads)
         return -ENOMEM;
     while (n < wanted && !pthread_create(&threads[n], NULL, run_worker, &l))

@@ -53,7 +53,7 @@ static void print_line(json_t *o)
     char *text = json_dumps(o, JSON_COMPACT | JSON_REAL_PRECISION(12));
     if (text)
         puts(text);
-    free(text);
+    nrg_json_free(text);
     json_decref(o);
 }
 

@@ -94,6 +94,8 @@ static int compare_models(struct job *job, const struct nrg_attribution_options 
     else if (!(rc = nrg_analyse(&job->model, q->model, &q->how, &job->err)))
         rc = try_model(job, q->model, &code);
     nrg_attribution_release(&job->attribution);
+    if (!rc)
+        rc = nrg_recording_check(job->recording, &job->err);
     return rc ? nrg_complain(&job->err, 1) : code;
 }
 

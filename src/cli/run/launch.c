@@ -20,6 +20,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "cli/run/witness.h"
 #include "cli/stop.h"
 
@@ -153,7 +154,7 @@ static char **make_environment(const char *variable)
     size_t n = 0, made = 0, name = variable ? strcspn(variable, "=") + 1 : 0;
     while (environ && environ[n])
         n++;
-    char **list = calloc(n + 2, sizeof *list);
+    char **list = nrg_calloc(n + 2, sizeof *list);
     if (!list)
         return NULL;
     for (size_t i = 0; i < n; i++)

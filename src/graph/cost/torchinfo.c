@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/map.h"
+#include "base/mem.h"
 #include "graph/cost/internal.h"
 #include "graph/param.h"
 
@@ -60,7 +61,7 @@ static int find_outputs(struct torchinfo *t, const struct nrg_reduced *g)
 {
     const struct nrg_type *last = NULL;
     const char *module = NULL;
-    t->outputs = calloc(g->n_operators + 1, sizeof *t->outputs);
+    t->outputs = nrg_calloc(g->n_operators + 1, sizeof *t->outputs);
     if (!t->outputs)
         return -ENOMEM;
     for (size_t i = g->n_dropped; i-- > 0;) {

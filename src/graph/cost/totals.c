@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "graph/cost/internal.h"
 #include "graph/module_tree.h"
 
@@ -203,7 +204,7 @@ static void count_times(struct nrg_reduced *g, struct region_sum *sums)
 
 int nrg_cost_all(struct nrg_reduced *g, enum nrg_convention convention)
 {
-    struct region_sum *sums = calloc(g->n_regions + 1, sizeof *sums);
+    struct region_sum *sums = nrg_calloc(g->n_regions + 1, sizeof *sums);
     if (!sums)
         return -ENOMEM;
     for (int pass = 0; pass < 2; pass++) {
@@ -236,7 +237,7 @@ void nrg_cost_sum(struct nrg_cost *sum, const struct nrg_operator *op)
 static int peak_activations(const struct nrg_reduced *g, struct nrg_totals *out)
 {
     size_t n = g->n_operators + 2;
-    int64_t *change = calloc(n + 1 + g->n_data, sizeof *change), *last = change + n + 1;
+    int64_t *change = nrg_calloc(n + 1 + g->n_data, sizeof *change), *last = change + n + 1;
     int64_t live = 0, peak = 0;
     if (!change)
         return -ENOMEM;

@@ -192,7 +192,7 @@ int onnx_nodes(struct onnx *x, struct nrg_pb msg, uint32_t number, struct nrg_bl
                struct onnx_ops *ops)
 {
     size_t n = nrg_pb_count(msg, number), made = 0;
-    struct pending *nodes = calloc(n + 1, sizeof *nodes);
+    struct pending *nodes = nrg_calloc(n + 1, sizeof *nodes);
     struct nrg_pb_field field;
     int rc = 0;
     if (!nodes)

@@ -63,7 +63,7 @@ static int add_edge(struct order *order, size_t maker, size_t user)
 static size_t sort_ready(struct order *order, struct nrg_op **sorted)
 {
     size_t n = order->block->n_ops, done = 0, looked = 0;
-    size_t *ready = calloc(n + 1, sizeof *ready), n_ready = 0;
+    size_t *ready = nrg_calloc(n + 1, sizeof *ready), n_ready = 0;
     if (!ready)
         return 0;
     for (size_t i = 0; i < n; i++)
@@ -93,7 +93,7 @@ static int sort_block(struct order *order)
 {
     size_t n = order->block->n_ops;
     struct nrg_op **sorted = nrg_arena_array(&order->x->model->arena, n, sizeof(struct nrg_op *));
-    order->waits = calloc(n, sizeof *order->waits);
+    order->waits = nrg_calloc(n, sizeof *order->waits);
     order->first_use = malloc(n * sizeof *order->first_use);
     int rc = sorted && order->waits && order->first_use ? 0 : -ENOMEM;
     for (size_t i = 0; i < n && !rc; i++)

@@ -344,7 +344,7 @@ static void visit_callee(struct nrg_reducer *r, struct nrg_call_frame *f, const 
     for (size_t i = 0; i < r->model->n_graphs; i++)
         if (r->model->graphs[i] == callee)
             r->called[i] = callee;
-    inner.facts = calloc(callee->n_values + 1, sizeof *inner.facts);
+    inner.facts = nrg_calloc(callee->n_values + 1, sizeof *inner.facts);
     if (!inner.facts) {
         r->rc = -ENOMEM;
         return;

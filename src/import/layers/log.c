@@ -132,7 +132,7 @@ static int spread_layers(struct nrg_layer_log *log)
     struct nrg_span_track track = sink->descriptions[log->track - 1];
     int64_t cycle = nrg_span_sink_name(sink, NRG_KIND_CYCLE, "cycle", 5, "");
     s.path = cycle < 0 ? cycle : nrg_span_sink_path(sink, 0, cycle);
-    s.track_of = calloc(n + 1, sizeof *s.track_of);
+    s.track_of = nrg_calloc(n + 1, sizeof *s.track_of);
     int rc = !s.track_of ? -ENOMEM : s.path < 0 ? (int)s.path : 0;
     for (size_t i = 1; !rc && i <= n; i++) {
         /* The number in front keeps long names apart that are equal in what fits. */

@@ -10,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+
 #define PATH_END   1e-3
 #define TOLERANCE  1e-7 /* of a step, in units of the largest coefficient's effect */
 #define MAX_SWEEPS 2000
@@ -43,7 +45,7 @@ static void find_means(struct problem *p)
 /* Gram matrix and X'y of the centred rows in use, per row. */
 static int make_gram(struct problem *p)
 {
-    double *row = calloc(p->n + 1, sizeof *row);
+    double *row = nrg_calloc(p->n + 1, sizeof *row);
     if (!row)
         return -ENOMEM;
     find_means(p);
@@ -167,9 +169,9 @@ static int choose_alpha(struct problem *p, const struct nrg_lasso_options *o, do
                         struct nrg_lasso *out)
 {
     size_t folds = o->folds < p->rows ? o->folds : p->rows, best = 0;
-    double *errors = calloc(o->alphas + 1, sizeof *errors);
-    double *predictions = calloc(p->rows * o->alphas + 1, sizeof *predictions);
-    bool *use = calloc(p->rows + 1, sizeof *use);
+    double *errors = nrg_calloc(o->alphas + 1, sizeof *errors);
+    double *predictions = nrg_calloc(p->rows * o->alphas + 1, sizeof *predictions);
+    bool *use = nrg_calloc(p->rows + 1, sizeof *use);
     int rc = errors && predictions && use ? 0 : -ENOMEM;
     p->use = use;
     for (size_t k = 0; !rc && k < folds; k++) {
@@ -221,13 +223,13 @@ int nrg_lasso_fit(struct nrg_lasso *out, const double *x, const double *y, size_
                   const struct nrg_lasso_options *o)
 {
     struct problem p = {.x = x, .y = y, .rows = rows, .n = n, .positive = o->positive};
-    *out = (struct nrg_lasso){.coefficients = calloc(n + 1, sizeof(double)),
-                              .held_out = calloc(rows + 1, sizeof(double)),
+    *out = (struct nrg_lasso){.coefficients = nrg_calloc(n + 1, sizeof(double)),
+                              .held_out = nrg_calloc(rows + 1, sizeof(double)),
                               .n = n};
     if (rows < 2)
         return -ENODATA;
-    p.gram = calloc(n * n + 1, sizeof(double));
-    p.gradient = calloc(3 * n + 1, sizeof(double));
+    p.gram = nrg_calloc(n * n + 1, sizeof(double));
+    p.gradient = nrg_calloc(3 * n + 1, sizeof(double));
     int rc = p.gram && p.gradient && out->coefficients && out->held_out ? 0 : -ENOMEM;
     if (!rc) {
         p.mean = p.gradient + n;

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/stats.h"
 
 #define DEGREE  3
@@ -109,7 +110,7 @@ static bool features_of(const struct nrg_dataset *set, size_t row, double *f)
 static size_t list_samples(const struct nrg_dataset *set, const bool *mask, int type, bool original,
                            struct sample *out)
 {
-    double f[NRG_FEATURES], *scratch = calloc(nrg_layer_columns(type) + 1, sizeof *scratch);
+    double f[NRG_FEATURES], *scratch = nrg_calloc(nrg_layer_columns(type) + 1, sizeof *scratch);
     size_t n = 0;
     for (size_t i = 0; scratch && i < set->n; i++) {
         const struct nrg_row *row = &set->rows[i];
@@ -128,7 +129,7 @@ static int fit_target(struct nrg_layer_fit *fit, const struct nrg_dataset *set, 
                       size_t n, double *held_out)
 {
     size_t columns = nrg_layer_columns(type);
-    double *x = calloc(n * columns + n + 1, sizeof *x), *y = x ? x + n * columns : NULL;
+    double *x = nrg_calloc(n * columns + n + 1, sizeof *x), *y = x ? x + n * columns : NULL;
     double f[NRG_FEATURES];
     struct nrg_lasso lasso = {0};
     struct nrg_lasso_options o = {.alphas = ALPHAS,
@@ -193,8 +194,8 @@ static void find_range(struct nrg_layer_model *m, int type, const struct nrg_dat
 static int fit_type(struct nrg_layer_model *m, const struct nrg_dataset *set, const bool *mask,
                     int type, double confidence)
 {
-    struct sample *samples = calloc(set->n + 1, sizeof *samples);
-    double *held = calloc(3 * set->n + 1, sizeof *held);
+    struct sample *samples = nrg_calloc(set->n + 1, sizeof *samples);
+    double *held = nrg_calloc(3 * set->n + 1, sizeof *held);
     int rc = samples && held ? 0 : -ENOMEM;
     size_t n = rc ? 0 : list_samples(set, mask, type, m->original, samples);
     m->q[type] = m->expected_error[type] = NAN;
@@ -248,7 +249,7 @@ int nrg_layer_predict(const struct nrg_layer_model *m, int type, const double *f
 {
     double *x, values[NRG_LAYER_TARGETS];
     *out = (struct nrg_layer_estimate){0};
-    if (type < 0 || !m->rows[type] || !(x = calloc(nrg_layer_columns(type) + 1, sizeof *x)))
+    if (type < 0 || !m->rows[type] || !(x = nrg_calloc(nrg_layer_columns(type) + 1, sizeof *x)))
         return -ENODATA;
     for (int k = 0; k < NRG_LAYER_TARGETS; k++) {
         if (!make_columns(type, (enum nrg_layer_target)k, m->original, f, x)) {

@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/json_set.h"
+#include "base/mem.h"
 
 static const char *const target_names[NRG_LAYER_TARGETS] = {"time_s", "power_w"};
 
@@ -73,8 +74,9 @@ static int parse_fit(struct nrg_layer_fit *fit, int type, const json_t *o, const
     if (json_integer_value(json_object_get(o, "columns")) != (json_int_t)columns ||
         !json_is_number(json_object_get(o, "intercept")) || !json_is_array(terms))
         return refuse_layers(name, err);
-    fit->coefficients = calloc(columns, sizeof(double));
-    fit->scaler = (struct nrg_scaler){.mean = calloc(2 * columns, sizeof(double)), .n = columns};
+    fit->coefficients = nrg_calloc(columns, sizeof(double));
+    fit->scaler =
+        (struct nrg_scaler){.mean = nrg_calloc(2 * columns, sizeof(double)), .n = columns};
     if (!fit->coefficients || !fit->scaler.mean)
         return nrg_fail(err, -ENOMEM, name, "out of memory");
     fit->scaler.deviation = fit->scaler.mean + columns;

@@ -5,6 +5,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
+
 size_t nrg_poly_count(size_t n, unsigned degree)
 {
     size_t count = 1; /* (n + degree) over degree */
@@ -41,7 +43,7 @@ int nrg_scaler_fit(struct nrg_scaler *s, const double *x, const double *weights,
                    size_t n)
 {
     double total = 0;
-    *s = (struct nrg_scaler){.mean = calloc(2 * n + 1, sizeof(double)), .n = n};
+    *s = (struct nrg_scaler){.mean = nrg_calloc(2 * n + 1, sizeof(double)), .n = n};
     if (!s->mean)
         return -ENOMEM;
     s->deviation = s->mean + n;

@@ -136,7 +136,7 @@ static struct regressor *regressor_of(struct nrg_tree_model *m, const char *kind
 
 static int fit_operators(struct nrg_tree_model *m, const struct nrg_dataset *set, const bool *mask)
 {
-    double *x = calloc(set->n * (m->n_raw + 2) + 1, sizeof *x);
+    double *x = nrg_calloc(set->n * (m->n_raw + 2) + 1, sizeof *x);
     int rc = x ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < set->n; i++)
         if (mask[i] && set->rows[i].level == NRG_NODE_OPERATOR &&
@@ -326,7 +326,7 @@ static int learn_weights(struct nrg_tree_model *m, const struct nrg_dataset *set
                          const struct nrg_tree_state *state)
 {
     uint64_t random = state->seed;
-    size_t *order = calloc(set->n + 1, sizeof *order);
+    size_t *order = nrg_calloc(set->n + 1, sizeof *order);
     if (!order)
         return -ENOMEM;
     for (size_t j = 0; j <= m->n_phi; j++)
@@ -344,15 +344,15 @@ static int learn_weights(struct nrg_tree_model *m, const struct nrg_dataset *set
 static struct nrg_tree_model *new_model(const struct nrg_dataset *set,
                                         const struct nrg_tree_state *state)
 {
-    struct nrg_tree_model *m = calloc(1, sizeof *m);
+    struct nrg_tree_model *m = nrg_calloc(1, sizeof *m);
     size_t n = set->n + 1;
     if (!m)
         return NULL;
     m->n_raw = state->features == NRG_SET_ALL ? 14 : 6;
     m->n_phi = nrg_poly_count(m->n_raw, DEGREE);
-    m->operator_j = calloc(5 * n, sizeof(double));
-    m->weights = calloc(4 * (m->n_phi + 1), sizeof(double));
-    m->phi = state->variant == NRG_TREE_SUM ? NULL : calloc(n * m->n_phi, sizeof(double));
+    m->operator_j = nrg_calloc(5 * n, sizeof(double));
+    m->weights = nrg_calloc(4 * (m->n_phi + 1), sizeof(double));
+    m->phi = state->variant == NRG_TREE_SUM ? NULL : nrg_calloc(n * m->n_phi, sizeof(double));
     if (!m->operator_j || !m->weights || (!m->phi && state->variant != NRG_TREE_SUM)) {
         free_model(m);
         return NULL;

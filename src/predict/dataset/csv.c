@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/parse.h"
 #include "predict/dataset/form.h"
 #include "predict/dataset/internal.h"
@@ -56,7 +57,7 @@ static int read_header(void *arg, const struct nrg_csv *csv, struct nrg_error *e
 {
     static const char *const needed[] = {"model", "kind", "level", "device"};
     struct table *t = arg;
-    struct column *columns = t->columns = calloc(csv->n + 1, sizeof *columns);
+    struct column *columns = t->columns = nrg_calloc(csv->n + 1, sizeof *columns);
     bool energy = false;
     if (!columns)
         return nrg_fail(err, -ENOMEM, csv->name, "out of memory");

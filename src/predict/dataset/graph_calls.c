@@ -126,9 +126,9 @@ static int add_calls(struct nrg_calls *c, const struct nrg_reduced *g,
 int nrg_calls_make(struct nrg_calls *c, const struct nrg_reduced *g,
                    const struct nrg_module_tree *tree, const uint32_t *told)
 {
-    *c = (struct nrg_calls){.first_of = calloc(tree->n + 1, sizeof *c->first_of),
-                            .count_of = calloc(tree->n + 1, sizeof *c->count_of),
-                            .node_of_op = calloc(g->n_operators + 1, sizeof *c->node_of_op)};
+    *c = (struct nrg_calls){.first_of = nrg_calloc(tree->n + 1, sizeof *c->first_of),
+                            .count_of = nrg_calloc(tree->n + 1, sizeof *c->count_of),
+                            .node_of_op = nrg_calloc(g->n_operators + 1, sizeof *c->node_of_op)};
     int rc = c->first_of && c->count_of && c->node_of_op ? find_nodes(c, g, tree) : -ENOMEM;
     for (size_t i = 0; !rc && i < tree->n; i++)
         rc = add_calls(c, g, tree, i, calls_of(tree, told, i));

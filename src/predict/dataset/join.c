@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "predict/graph_work.h"
 
 #define NO_ROW UINT32_MAX
@@ -48,11 +49,11 @@ int nrg_join_init(struct nrg_join *j, struct nrg_dataset *set, const struct nrg_
     if (rc)
         return nrg_fail(err, rc, NULL, "out of memory");
     size_t n = j->calls.n + 1, n_ops = reduced->n_operators + 1;
-    j->of_call = calloc(n, sizeof *j->of_call);
-    j->of_op = calloc(n_ops, sizeof *j->of_op);
+    j->of_call = nrg_calloc(n, sizeof *j->of_call);
+    j->of_op = nrg_calloc(n_ops, sizeof *j->of_op);
     j->row_of_call = malloc(n * sizeof *j->row_of_call);
     j->row_of_op = malloc(n_ops * sizeof *j->row_of_op);
-    j->covered = calloc(n_ops, sizeof *j->covered);
+    j->covered = nrg_calloc(n_ops, sizeof *j->covered);
     if (!j->of_call || !j->of_op || !j->row_of_call || !j->row_of_op || !j->covered) {
         nrg_join_release(j);
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
@@ -299,7 +300,7 @@ static int add_called(struct nrg_join *j, size_t at, bool *taken)
 
 static int add_parts(struct nrg_join *j, size_t at)
 {
-    bool *taken = calloc(j->reduced->n_operators + 1, sizeof *taken);
+    bool *taken = nrg_calloc(j->reduced->n_operators + 1, sizeof *taken);
     int rc = taken ? add_called(j, at, taken) : -ENOMEM;
     if (!rc)
         rc = add_own_operators(j, at, taken);

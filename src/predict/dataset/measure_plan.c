@@ -203,7 +203,7 @@ static int apply_modules(const struct nrg_plan *plan, struct nrg_join *j,
 int nrg_plan_apply(const struct nrg_plan *plan, struct nrg_join *j)
 {
     struct nrg_map names = {0};
-    struct match *matches = calloc(plan->n_places + 1, sizeof *matches);
+    struct match *matches = nrg_calloc(plan->n_places + 1, sizeof *matches);
     size_t n = 0;
     int rc = matches ? nrg_module_tree_index(j->tree, &names) : -ENOMEM;
     if (!rc)

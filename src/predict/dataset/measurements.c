@@ -380,7 +380,7 @@ void nrg_name_list_release(struct nrg_name_list *list)
 
 int nrg_dataset_list(const struct nrg_dataset *set, size_t member, struct nrg_name_list *list)
 {
-    *list = (struct nrg_name_list){.of_row = calloc(set->n + 1, sizeof *list->of_row)};
+    *list = (struct nrg_name_list){.of_row = nrg_calloc(set->n + 1, sizeof *list->of_row)};
     size_t at = 0;
     int rc = list->of_row ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < set->n; i++) {

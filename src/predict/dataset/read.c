@@ -184,8 +184,8 @@ static int read_recordings(struct nrg_dataset *set, const char *folder,
 {
     struct dirent **names = NULL;
     int n = scandir(folder, &names, is_recording, versionsort), rc = 0;
-    char(*paths)[PATH_SIZE] = n > 0 ? calloc((size_t)n, sizeof *paths) : NULL;
-    const char **list = n > 0 ? calloc((size_t)n, sizeof *list) : NULL;
+    char(*paths)[PATH_SIZE] = n > 0 ? nrg_calloc((size_t)n, sizeof *paths) : NULL;
+    const char **list = n > 0 ? nrg_calloc((size_t)n, sizeof *list) : NULL;
     *found = n > 0;
     if (n > 0 && (!paths || !list))
         rc = nrg_fail(err, -ENOMEM, folder, "out of memory");

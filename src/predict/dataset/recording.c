@@ -129,7 +129,7 @@ static int begin_join(struct nrg_reading *r, const struct nrg_plan *plan)
 {
     const struct nrg_module_tree *tree = &r->graph.tree;
     const char *device, *name = plan ? plan->model : r->graph.name;
-    uint32_t *told = plan ? calloc(tree->n + 1, sizeof *told) : NULL;
+    uint32_t *told = plan ? nrg_calloc(tree->n + 1, sizeof *told) : NULL;
     int rc = find_device(r, &device);
     if (rc || (plan && !told)) {
         free(told);
@@ -326,6 +326,8 @@ int nrg_dataset_read_recordings(struct nrg_dataset *set, const char *const *path
         } else if (!rc) {
             rc = read_run(&r);
         }
+        if (!rc)
+            rc = nrg_recording_check(r.recording, err);
         close_recording(&r);
     }
     return rc;

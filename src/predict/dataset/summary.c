@@ -115,8 +115,8 @@ static double spread_of(const struct sized *items, size_t n)
 
 static int find_spreads(struct nrg_data_summary *out, const struct nrg_dataset *set)
 {
-    struct sized *items = calloc(set->n + 1, sizeof *items);
-    double *all = calloc(set->n + 1, sizeof *all), *own = calloc(set->n + 1, sizeof *own);
+    struct sized *items = nrg_calloc(set->n + 1, sizeof *items);
+    double *all = nrg_calloc(set->n + 1, sizeof *all), *own = nrg_calloc(set->n + 1, sizeof *own);
     int rc = items && all && own ? 0 : -ENOMEM;
     size_t n = rc ? 0 : list_operators(set, items), n_all = 0, n_own = 0;
     for (size_t i = 0, end; i < n; i = end) {

@@ -87,7 +87,7 @@ static double folds_of(const struct nrg_conformal *c, size_t kind)
 static int make_scores(struct nrg_conformal *c)
 {
     size_t n = (c->n_kinds + 1) * c->n_folds;
-    double *spread = calloc(n + 1, sizeof *spread);
+    double *spread = nrg_calloc(n + 1, sizeof *spread);
     if (!spread)
         return -ENOMEM;
     for (size_t k = 0; k <= c->n_kinds; k++)
@@ -108,15 +108,15 @@ int nrg_conformal_init(struct nrg_conformal *c, const struct nrg_residual *items
     *c = (struct nrg_conformal){.items = items,
                                 .n = n,
                                 .prior = prior,
-                                .kind_of = calloc(n + 1, sizeof *c->kind_of),
-                                .score = calloc(n + 1, sizeof *c->score),
-                                .any_score = calloc(n + 1, sizeof *c->any_score)};
+                                .kind_of = nrg_calloc(n + 1, sizeof *c->kind_of),
+                                .score = nrg_calloc(n + 1, sizeof *c->score),
+                                .any_score = nrg_calloc(n + 1, sizeof *c->any_score)};
     int rc = c->kind_of && c->score && c->any_score ? find_kinds(c) : -ENOMEM;
     size_t cells = (c->n_kinds + 1) * c->n_folds + 1;
     if (!rc) {
-        c->square = calloc(cells, sizeof *c->square);
-        c->weight = calloc(cells, sizeof *c->weight);
-        c->here = calloc(c->n_kinds + 1, sizeof *c->here);
+        c->square = nrg_calloc(cells, sizeof *c->square);
+        c->weight = nrg_calloc(cells, sizeof *c->weight);
+        c->here = nrg_calloc(c->n_kinds + 1, sizeof *c->here);
         rc = c->square && c->weight && c->here ? 0 : -ENOMEM;
     }
     for (size_t i = 0; !rc && i < n; i++) {

@@ -146,7 +146,7 @@ static void group_clear(struct nrg_group *group, const char *name)
 static int fit_operators(struct nrg_physical *model, const struct nrg_dataset *set,
                          const bool *mask)
 {
-    struct nrg_gram *all = calloc(model->n + OTHERS, sizeof *all);
+    struct nrg_gram *all = nrg_calloc(model->n + OTHERS, sizeof *all);
     double x[NRG_OPERATOR_UNITS];
     int rc = all ? 0 : -ENOMEM;
     for (size_t g = 0; g < model->n + OTHERS; g++)

@@ -112,9 +112,10 @@ static int hold_out(struct held_rows *out, const struct folds *f, uint32_t fold)
     struct nrg_physical fit;
     for (size_t i = 0; i < f->set->n; i++)
         f->train[i] = (!f->mask || f->mask[i]) && f->of_row[i] != fold;
-    if (nrg_physical_fit(&fit, f->set, f->train, f->model->features, NULL))
-        return 0; /* the other folds have nothing to fit: no residuals */
-    int rc = add_held(out, &fit, f, fold);
+    int rc = nrg_physical_fit(&fit, f->set, f->train, f->model->features, NULL);
+    if (rc)
+        return rc == -ENOMEM ? rc : 0; /* the other folds have nothing to fit: no residuals */
+    rc = add_held(out, &fit, f, fold);
     nrg_physical_release(&fit);
     return rc;
 }
@@ -223,7 +224,7 @@ static int set_intervals(struct nrg_physical *model, const struct folds *f,
                          const struct held_rows *held, double confidence)
 {
     size_t n = f->set->n > held->n ? f->set->n : held->n;
-    struct nrg_residual *room = calloc(n + 1, sizeof *room);
+    struct nrg_residual *room = nrg_calloc(n + 1, sizeof *room);
     int rc = room ? 0 : -ENOMEM;
     for (int l = 0; !rc && l < NRG_NODE_LEVELS; l++)
         rc = set_level(model, held, (enum nrg_node_level)l, confidence, room);
@@ -236,7 +237,7 @@ static int set_intervals(struct nrg_physical *model, const struct folds *f,
 /* Numbers the models of the mask and gives each a fold. 1: folds are of models, 0: of rows. */
 static int make_folds(struct folds *f, struct nrg_name_list *models)
 {
-    uint32_t *number = calloc(models->n + 1, sizeof *number);
+    uint32_t *number = nrg_calloc(models->n + 1, sizeof *number);
     uint32_t n = 0;
     if (!number)
         return -ENOMEM;
@@ -258,7 +259,7 @@ int nrg_physical_calibrate(struct nrg_physical *model, const struct nrg_dataset 
     struct held_rows held = {0};
     struct nrg_name_list models = {0};
     struct folds f = {
-        .set = set, .mask = mask, .model = model, .train = calloc(set->n + 1, sizeof(bool))};
+        .set = set, .mask = mask, .model = model, .train = nrg_calloc(set->n + 1, sizeof(bool))};
     int rc = f.train ? nrg_dataset_list(set, offsetof(struct nrg_row, model), &models) : -ENOMEM;
     if (!rc && (rc = make_folds(&f, &models)) >= 0) {
         model->held_out_models = rc;

@@ -34,6 +34,8 @@ struct nrg_recording {
     sqlite3 *db;
     struct nrg_codec *codec; /* one for all readers: a decoder is 100 kB that have to be cleared */
     bool owned;
+    size_t damage;
+    int failed; /* the first failure that is not the file's, see nrg_recording_check */
     char *path;
     struct meta *meta;
     size_t n_meta, cap_meta;
@@ -294,6 +296,26 @@ void nrg_recording_close(struct nrg_recording *r)
     nrg_codec_free(r->codec);
     free(r->path);
     free(r);
+}
+
+int nrg_recording_note_failure(struct nrg_recording *r, int rc)
+{
+    if (!r->failed && (rc == -ENOMEM || rc == -EIO))
+        r->failed = rc;
+    r->damage += rc == -EBADMSG;
+    return rc;
+}
+
+size_t nrg_recording_damage(const struct nrg_recording *r)
+{
+    return r->damage;
+}
+
+int nrg_recording_check(const struct nrg_recording *r, struct nrg_error *err)
+{
+    if (!r->failed)
+        return 0;
+    return nrg_fail(err, r->failed, r->path, "cannot be read: %s", strerror(-r->failed));
 }
 
 const char *nrg_recording_path(const struct nrg_recording *r)

@@ -33,6 +33,17 @@ int nrg_recording_from_database(struct sqlite3 *database, const char *name,
                                 struct nrg_recording **recording, struct nrg_error *err);
 void nrg_recording_close(struct nrg_recording *recording);
 
+/*
+ * A read that failed for lack of memory or by the disk, not by what the file says, is remembered,
+ * because most results go on without what a series, a model or a table would have said. Who shows a
+ * result of a recording asks once, at its end. 0, or that error with err.
+ */
+int nrg_recording_check(const struct nrg_recording *recording, struct nrg_error *err);
+/* Remembers it, if it is one of these, and counts damage (-EBADMSG); returns rc. */
+int nrg_recording_note_failure(struct nrg_recording *recording, int rc);
+/* How often something could not be read because the file is damaged; results go on without it. */
+size_t nrg_recording_damage(const struct nrg_recording *recording);
+
 const char *nrg_recording_path(const struct nrg_recording *recording);
 /* Metadata; NULL or -ENOENT when there is none of that name, -EBADMSG when it is no count. */
 const char *nrg_recording_text(const struct nrg_recording *recording, const char *key);
@@ -59,8 +70,7 @@ struct sqlite3 *nrg_recording_database(const struct nrg_recording *recording);
 struct nrg_codec *nrg_recording_codec(const struct nrg_recording *recording);
 
 /* Times of the first and last row of all series; -ENODATA without any. */
-int nrg_recording_extent(const struct nrg_recording *recording, int64_t *first_ns,
-                         int64_t *last_ns);
+int nrg_recording_extent(struct nrg_recording *recording, int64_t *first_ns, int64_t *last_ns);
 
 /*
  * Decodes the chunks of a series in order of time and calls back with each; a non-zero return

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "record/store/column.h"
+#include "record/store/database.h"
 #include "record/store/guard.h"
 
 /* More values than this per byte of the file, and this many, mean a file that is made to fill
@@ -20,6 +21,7 @@
 struct nrg_series_reader {
     sqlite3 *db;
     sqlite3_stmt *stmt;
+    struct nrg_recording *recording;
     struct nrg_codec *codec; /* the recording's */
     struct nrg_rows rows;
     int64_t **columns; /* where the codec puts time and cells */
@@ -52,6 +54,7 @@ int nrg_series_reader_new(struct nrg_recording *recording, int series,
     struct nrg_series_reader *r = calloc(1, sizeof *r);
     int rc = r ? 0 : -ENOMEM;
     if (!rc) {
+        r->recording = recording;
         nrg_rows_init(&r->rows, n_columns);
         r->columns = calloc(n_columns + 1, sizeof *r->columns);
         r->codec = nrg_recording_codec(recording);
@@ -60,13 +63,15 @@ int nrg_series_reader_new(struct nrg_recording *recording, int series,
     if (!rc) {
         r->db = nrg_recording_database(recording);
         allow_all(r);
-        rc = sqlite3_prepare_v2(r->db, text, -1, &r->stmt, NULL) ? -EBADMSG : 0;
+        int code = sqlite3_prepare_v2(r->db, text, -1, &r->stmt, NULL);
+        if (code == SQLITE_OK)
+            code = sqlite3_bind_int(r->stmt, 1, series);
+        rc = code == SQLITE_OK ? 0 : nrg_database_errno(code);
     }
     if (rc) {
         nrg_series_reader_free(r);
-        return rc;
+        return nrg_recording_note_failure(recording, rc);
     }
-    sqlite3_bind_int(r->stmt, 1, series);
     *out = r;
     return 0;
 }
@@ -89,6 +94,8 @@ static int decode_chunk(struct nrg_series_reader *r)
     int64_t first_ns = sqlite3_column_int64(s, 0), n = sqlite3_column_int64(s, 1);
     int64_t unit = sqlite3_column_int64(s, 3);
     const uint8_t *data = sqlite3_column_blob(s, 4);
+    if (!data && sqlite3_errcode(sqlite3_db_handle(s)) == SQLITE_NOMEM)
+        return -ENOMEM;
     size_t len = (size_t)sqlite3_column_bytes(s, 4);
     if (n < 1 || n > (int64_t)NRG_CHUNK_MAX_ROWS || unit < 1 || unit > NRG_NS_PER_S || !data ||
         (size_t)n * rows->n_columns > NRG_CHUNK_MAX_CELLS)
@@ -116,18 +123,17 @@ static int decode_chunk(struct nrg_series_reader *r)
 int nrg_series_reader_next(struct nrg_series_reader *r, const struct nrg_rows **rows)
 {
     while (!r->ended) {
-        int code = sqlite3_step(r->stmt);
-        if (code != SQLITE_ROW || r->chunks_left-- <= 0 || r->cells_left <= 0) {
-            r->damaged += code != SQLITE_DONE;
-            r->ended = true;
+        int code = sqlite3_step(r->stmt), rc;
+        bool too_much = code == SQLITE_ROW && (r->chunks_left-- <= 0 || r->cells_left <= 0);
+        r->ended = code != SQLITE_ROW || too_much;
+        if (code == SQLITE_DONE)
             break;
-        }
-        int rc = decode_chunk(r);
+        rc = too_much ? -EBADMSG : code == SQLITE_ROW ? decode_chunk(r) : nrg_database_errno(code);
         if (!rc) {
             *rows = &r->rows;
             return 1;
         }
-        if (rc != -EBADMSG)
+        if (nrg_recording_note_failure(r->recording, rc) != -EBADMSG)
             return rc;
         r->damaged++;
     }
@@ -147,21 +153,21 @@ size_t nrg_series_reader_damaged(const struct nrg_series_reader *r)
     return r->damaged;
 }
 
-int nrg_recording_extent(const struct nrg_recording *recording, int64_t *first_ns, int64_t *last_ns)
+/* Of an empty table that is NULL, and of a damaged one anything. */
+#define FIRST_OF(what) "SELECT m FROM (SELECT " what " AS m FROM chunk) WHERE typeof(m) = 'integer'"
+
+int nrg_recording_extent(struct nrg_recording *recording, int64_t *first_ns, int64_t *last_ns)
 {
-    sqlite3_stmt *s = NULL;
-    int rc = -ENODATA;
-    if (!sqlite3_prepare_v2(nrg_recording_database(recording),
-                            "SELECT min(first_ns), max(last_ns) FROM chunk", -1, &s, NULL) &&
-        sqlite3_step(s) == SQLITE_ROW && sqlite3_column_type(s, 0) == SQLITE_INTEGER &&
-        sqlite3_column_type(s, 1) == SQLITE_INTEGER) {
-        *first_ns = sqlite3_column_int64(s, 0);
-        *last_ns = sqlite3_column_int64(s, 1);
-        rc =
-            nrg_is_time(*first_ns) && nrg_is_time(*last_ns) && *last_ns >= *first_ns ? 0 : -ENODATA;
-    }
-    sqlite3_finalize(s);
-    return rc;
+    sqlite3 *db = nrg_recording_database(recording);
+    int rc = nrg_database_integer(db, FIRST_OF("min(first_ns)"), first_ns);
+    if (!rc)
+        rc = nrg_database_integer(db, FIRST_OF("max(last_ns)"), last_ns);
+    nrg_recording_note_failure(recording, rc);
+    if (rc == -ENOMEM || rc == -EIO)
+        return rc;
+    return !rc && nrg_is_time(*first_ns) && nrg_is_time(*last_ns) && *last_ns >= *first_ns
+               ? 0
+               : -ENODATA;
 }
 
 int nrg_recording_read_series(struct nrg_recording *recording, int series,
@@ -178,7 +184,7 @@ int nrg_recording_read_series(struct nrg_recording *recording, int series,
     if (damaged)
         *damaged += nrg_series_reader_damaged(reader);
     nrg_series_reader_free(reader);
-    return rc ? rc : more;
+    return nrg_recording_note_failure(recording, rc ? rc : more);
 }
 
 int nrg_recording_read_kind(struct nrg_recording *recording, enum nrg_series_kind kind,

@@ -24,7 +24,7 @@ struct nrg_span_catalog {
 };
 
 /* Counters and marks alone do not count as spans. */
-bool nrg_recording_has_spans(const struct nrg_recording *recording);
+bool nrg_recording_has_spans(struct nrg_recording *recording);
 
 int nrg_span_catalog_load(struct nrg_span_catalog *catalog, struct nrg_recording *recording,
                           struct nrg_error *err);

@@ -25,21 +25,53 @@
 
 #define COPY_MOST (INT64_C(4) << 30)
 
-int64_t nrg_database_number(sqlite3 *db, const char *sql)
+int nrg_database_errno(int code)
+{
+    switch (code & 0xff) {
+    case SQLITE_NOMEM:
+        return -ENOMEM;
+    case SQLITE_IOERR:
+    case SQLITE_CANTOPEN:
+    case SQLITE_FULL:
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return -EIO;
+    default:
+        return -EBADMSG;
+    }
+}
+
+int nrg_database_integer(sqlite3 *db, const char *sql, int64_t *value)
 {
     sqlite3_stmt *s = NULL;
-    int64_t value = -1;
     nrg_guard_statement(db);
-    if (sqlite3_prepare_v2(db, sql, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW)
-        value = sqlite3_column_int64(s, 0);
+    int code = sqlite3_prepare_v2(db, sql, -1, &s, NULL);
+    if (code == SQLITE_OK)
+        code = sqlite3_step(s);
+    if (code == SQLITE_ROW)
+        *value = sqlite3_column_int64(s, 0);
     sqlite3_finalize(s);
-    return value;
+    return code == SQLITE_ROW ? 0 : code == SQLITE_DONE ? -ENODATA : nrg_database_errno(code);
+}
+
+int64_t nrg_database_number(sqlite3 *db, const char *sql)
+{
+    int64_t value;
+    return nrg_database_integer(db, sql, &value) ? -1 : value;
 }
 
 void nrg_database_text(sqlite3_stmt *s, int column, char *dst, size_t size)
 {
     const char *text = (const char *)sqlite3_column_text(s, column);
     nrg_copy_clean(dst, size, text ? text : "", text ? (size_t)sqlite3_column_bytes(s, column) : 0);
+}
+
+static int query_failed(sqlite3 *db, const char *path, int code, struct nrg_error *err)
+{
+    int rc = nrg_database_errno(code);
+    return rc == -EBADMSG
+               ? nrg_fail(err, rc, path, "the recording is damaged: %s", sqlite3_errmsg(db))
+               : nrg_fail(err, rc, path, "cannot be read: %s", sqlite3_errmsg(db));
 }
 
 int nrg_database_each(sqlite3 *db, const char *path, const char *sql,
@@ -57,7 +89,7 @@ int nrg_database_each(sqlite3 *db, const char *path, const char *sql,
     else if (code == SQLITE_ROW)
         rc = nrg_fail(err, -EBADMSG, path, "the recording is damaged: more rows than fit into it");
     else if (code != SQLITE_DONE)
-        rc = nrg_fail(err, -EBADMSG, path, "the recording is damaged: %s", sqlite3_errmsg(db));
+        rc = query_failed(db, path, code, err);
     sqlite3_finalize(s);
     return rc;
 }

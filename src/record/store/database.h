@@ -33,8 +33,12 @@ int nrg_database_sync(struct sqlite3 *db);
 /* Copies a whole database. */
 int nrg_database_copy(struct sqlite3 *to, struct sqlite3 *from);
 
+/* -ENOMEM, -EIO for what the system refused, -EBADMSG for anything else: the file is damaged. */
+int nrg_database_errno(int sqlite_code);
 /* The number that a PRAGMA or SELECT gives first, -1 when it fails. */
 int64_t nrg_database_number(struct sqlite3 *db, const char *sql);
+/* The same for those who must know: 0 or -errno; -ENODATA when there is no row. */
+int nrg_database_integer(struct sqlite3 *db, const char *sql, int64_t *value);
 /* A column of the current row as clean text, cut to fit; "" for NULL. */
 void nrg_database_text(struct sqlite3_stmt *row, int column, char *dst, size_t size);
 /*

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <zstd.h>
 
+#include "base/mem.h"
 #include "record/store/internal.h"
 
 #define GRAPH_ZSTD_LEVEL 6
@@ -74,6 +75,7 @@ static int to_errno(int rc)
         return -ENOSPC;
     case SQLITE_NOMEM:
     case SQLITE_TOOBIG:
+        nrg_memory_lacked(); /* texts beside the readings are written without asking */
         return -ENOMEM;
     case SQLITE_READONLY:
     case SQLITE_PERM:

@@ -11,6 +11,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "report/attribution/report.h"
 
 #define MAX_UJ 9e15 /* whole numbers of a double */
@@ -53,7 +54,8 @@ int nrg_attribution_folded(const struct nrg_attribution_report *r, FILE *out)
     unsigned deepest = 0;
     for (size_t i = 0; i < a->n_rows; i++)
         deepest = a->rows[i].depth > deepest ? a->rows[i].depth : deepest;
-    size_t *len_at = calloc((size_t)deepest + 2, sizeof *len_at); /* of the stack above a level */
+    size_t *len_at =
+        nrg_calloc((size_t)deepest + 2, sizeof *len_at); /* of the stack above a level */
     int rc = len_at ? 0 : -ENOMEM;
     for (size_t i = 0; !rc && i < a->n_rows; i++) {
         const struct nrg_attribution_row *row = &a->rows[i];

@@ -11,6 +11,7 @@
 
 #include "base/json_memory.h"
 #include "base/json_set.h"
+#include "base/mem.h"
 #include "report/attribution/report.h"
 
 #define FLAGS JSON_REAL_PRECISION(12)
@@ -223,7 +224,7 @@ static void add_module_names(json_t *o, const struct nrg_attribution_row *row)
         return;
     bool whole = !strncmp(row->name, row->root, len) && (!row->name[len] || row->name[len] == '.');
     if (asprintf(&full, "%s%s%s", whole ? "" : row->root, whole ? "" : ".", row->name) < 0) {
-        nrg_json_ran_short();
+        nrg_memory_lacked();
         return;
     }
     nrg_json_text(o, "full_name", full);
@@ -288,7 +289,7 @@ static int dump_head(json_t *head, FILE *out)
     while (len && text[len - 1] == '\n')
         len--;
     fwrite(text, 1, len, out);
-    free(text);
+    nrg_json_free(text);
     return 0;
 }
 

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "report/attribution/internal.h"
 
 struct ranked {
@@ -42,7 +43,7 @@ static bool is_small(const struct nrg_attribution_row *row, double least_j, doub
 int nrg_attribution_select(const struct nrg_attribution *a, const struct nrg_attribution_view *view,
                            bool *shown)
 {
-    struct ranked *ranked = calloc(a->n_rows + 1, sizeof *ranked);
+    struct ranked *ranked = nrg_calloc(a->n_rows + 1, sizeof *ranked);
     double least_j = 0;
     size_t n = 0;
     if (!ranked)

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "report/units.h"
 
 #define MIN_NAME     18 /* columns for names before others are left out */
@@ -278,7 +279,7 @@ static int emit_tree(struct table *t)
     unsigned deepest = 0, open = 0;
     for (size_t i = 0; i < t->a->n_rows; i++)
         deepest = t->a->rows[i].depth > deepest ? t->a->rows[i].depth : deepest;
-    struct folded *folded = calloc((size_t)deepest + 3, sizeof *folded);
+    struct folded *folded = nrg_calloc((size_t)deepest + 3, sizeof *folded);
     int rc = folded ? 0 : -ENOMEM;
     size_t hidden_in = SIZE_MAX; /* level + 1 of the folded row that we are below */
     for (size_t i = 0; !rc && i < t->a->n_rows; i++) {
@@ -399,7 +400,7 @@ int nrg_attribution_table(const struct nrg_attribution_report *report,
                       .view = view,
                       .style = nrg_text_style(view->colour),
                       .out = out,
-                      .shown = calloc(a->n_rows + 1, sizeof(bool)),
+                      .shown = nrg_calloc(a->n_rows + 1, sizeof(bool)),
                       .name_width = 4,
                       .measuring = true};
     int rc = t.shown ? nrg_attribution_select(a, view, t.shown) : -ENOMEM;

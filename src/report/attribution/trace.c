@@ -205,7 +205,7 @@ static int put_powers(struct trace *t)
 {
     size_t n;
     nrg_recording_channels(t->recording, &n);
-    struct power *powers = calloc(n + 1, sizeof *powers);
+    struct power *powers = nrg_calloc(n + 1, sizeof *powers);
     struct nrg_cursor *cursor = NULL;
     struct nrg_cursor_row row;
     int rc = powers ? nrg_cursor_open(t->recording, 1u << NRG_SAMPLES, &cursor) : -ENOMEM;
@@ -339,8 +339,8 @@ int nrg_attribution_trace(struct nrg_recording *recording, const struct nrg_trac
     int rc = nrg_span_catalog_load(&t.catalog, recording, err);
     if (rc)
         return rc;
-    t.tracks = calloc(t.catalog.n_tracks + 1, sizeof *t.tracks);
-    t.counts = calloc(t.catalog.n_names + 1, sizeof *t.counts);
+    t.tracks = nrg_calloc(t.catalog.n_tracks + 1, sizeof *t.tracks);
+    t.counts = nrg_calloc(t.catalog.n_names + 1, sizeof *t.counts);
     rc = t.tracks && t.counts ? write_events(&t) : -ENOMEM;
     if (rc)
         nrg_fail(err, rc, nrg_recording_path(recording), "cannot be read: %s", strerror(-rc));

@@ -17,6 +17,7 @@
 #include <nrg/nrg.h>
 
 #include "base/json_memory.h"
+#include "base/mem.h"
 #include "energy/summary.h"
 #include "report/export/formats.h"
 
@@ -88,7 +89,7 @@ static int make_spans(struct writer *w, struct nrg_error *err)
     const struct nrg_run *runs = nrg_recording_runs(w->recording, &n);
     if (nrg_recording_extent(w->recording, &first_ns, &last_ns))
         return nrg_fail(err, -ENODATA, nrg_recording_path(w->recording), "holds no readings");
-    w->spans = calloc(n + 1, sizeof *w->spans);
+    w->spans = nrg_calloc(n + 1, sizeof *w->spans);
     if (!w->spans)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     for (size_t i = 0; i < n; i++) {
@@ -111,7 +112,7 @@ static int make_spans(struct writer *w, struct nrg_error *err)
 static int find_idle(struct writer *w, struct nrg_error *err)
 {
     int rc = 0;
-    w->idle = calloc(w->n_spans + 1, sizeof *w->idle);
+    w->idle = nrg_calloc(w->n_spans + 1, sizeof *w->idle);
     if (!w->idle)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     for (size_t i = 0; !rc && i < w->n_spans; i++) {
@@ -185,7 +186,7 @@ int nrg_export_aipowermeter(struct nrg_recording *recording, int64_t period_ns, 
 {
     struct writer w = {.recording = recording};
     w.aipm.channels = nrg_recording_channels(recording, &w.aipm.n);
-    struct nrg_aipm_channel *what = calloc(w.aipm.n + 1, sizeof *what);
+    struct nrg_aipm_channel *what = nrg_calloc(w.aipm.n + 1, sizeof *what);
     if (!what)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     for (size_t i = 0; i < w.aipm.n; i++)

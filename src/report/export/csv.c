@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/csv.h"
+#include "base/mem.h"
 #include "energy/timeline.h"
 #include "record/read/cursor.h"
 #include "report/export/formats.h"
@@ -84,7 +85,7 @@ int nrg_export_csv_long(struct nrg_recording *recording, FILE *out, struct nrg_e
 {
     size_t n;
     const struct nrg_recorded_channel *channels = nrg_recording_channels(recording, &n);
-    struct nrg_export_sum *sums = calloc(n + 1, sizeof *sums);
+    struct nrg_export_sum *sums = nrg_calloc(n + 1, sizeof *sums);
     struct nrg_cursor *cursor = NULL;
     struct nrg_cursor_row row;
     int64_t origin_ns = 0;
@@ -187,7 +188,7 @@ int nrg_export_csv_wide(struct nrg_recording *recording, int64_t period_ns, FILE
     nrg_recording_extent(recording, &span.begin_ns, &span.end_ns);
     span.begin_ns = w.origin_ns;
     const struct nrg_bins_options options = {.spans = &span, .n_spans = 1, .period_ns = period_ns};
-    w.shown = calloc(w.n + 1, sizeof *w.shown);
+    w.shown = nrg_calloc(w.n + 1, sizeof *w.shown);
     if (!w.shown)
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     print_header(&w);

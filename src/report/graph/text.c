@@ -73,7 +73,7 @@ static int by_key(const void *a, const void *b)
 /* Sorted, a tree is a list: leaves by their qualified names. */
 static int sorted_rows(const struct nrg_analysis *r, const char *sort, struct rows *rows)
 {
-    struct sort_item *items = calloc(r->tree.n + 1, sizeof *items);
+    struct sort_item *items = nrg_calloc(r->tree.n + 1, sizeof *items);
     size_t n = 0;
     int rc = items ? 0 : -1;
     for (size_t i = 0; !rc && i < r->tree.n; i++)
@@ -190,7 +190,7 @@ static void print_operators(const struct nrg_analysis *r, const struct nrg_graph
                             const struct nrg_text_style *st, FILE *out)
 {
     const struct nrg_reduced *g = &r->reduced;
-    struct sort_item *items = calloc(g->n_operators + 1, sizeof *items);
+    struct sort_item *items = nrg_calloc(g->n_operators + 1, sizeof *items);
     for (size_t i = 0; items && i < g->n_operators; i++) {
         const struct nrg_operator *op = &g->operators[i];
         int64_t times = op->times < 0 ? 1 : op->times;

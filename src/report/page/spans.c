@@ -127,7 +127,7 @@ static void add_arrays(struct nrg_page_data *d, struct nrg_page_spans *s)
 int nrg_page_lanes(struct nrg_page_data *d, struct nrg_error *err)
 {
     const struct nrg_attribution *a = d->run->attribution;
-    struct nrg_page_spans *s = d->spans = calloc(1, sizeof *s);
+    struct nrg_page_spans *s = d->spans = nrg_calloc(1, sizeof *s);
     if (!s)
         return -ENOMEM;
     s->buckets = a->buckets;

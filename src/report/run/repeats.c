@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/mem.h"
 #include "report/run/report.h"
 
 double nrg_report_program_j(const struct nrg_summary *run)
@@ -22,7 +23,7 @@ double nrg_report_duration_s(const struct nrg_summary *run)
 struct nrg_spread nrg_report_spread(const struct nrg_report *r,
                                     double (*value)(const struct nrg_summary *))
 {
-    double *values = calloc(r->n_runs + 1, sizeof *values);
+    double *values = nrg_calloc(r->n_runs + 1, sizeof *values);
     size_t n = 0;
     for (size_t i = 0; values && i < r->n_runs; i++)
         if (!isnan(value(&r->runs[i])))

@@ -21,7 +21,7 @@ struct nrg_report_options {
 
 /* One or several executions of the same command. */
 struct nrg_report {
-    const struct nrg_recording *recording;
+    struct nrg_recording *recording;
     const struct nrg_summary *runs;
     size_t n_runs;
     struct nrg_model_counts model;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_memory.h"
 #include "base/mem.h"
 #include "graph/torch/pt2/internal.h"
 
@@ -158,7 +159,7 @@ static struct nrg_value *other_constant(struct nrg_pt2_scope *scope, const char 
 {
     char *text = json_dumps(v, JSON_COMPACT | JSON_ENCODE_ANY);
     struct nrg_value *value = text_constant(scope, NRG_T_OTHER, NRG_A_OTHER, text ? text : key);
-    free(text);
+    nrg_json_free(text);
     return value;
 }
 
