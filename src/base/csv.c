@@ -25,8 +25,22 @@ void nrg_csv_release(struct nrg_csv *csv)
     csv->n = csv->cap = 0;
 }
 
+/* True for = + - @ tab and line end, behind any apostrophes. */
+static bool is_formula(const char *text, size_t len)
+{
+    while (len && *text == '\'') {
+        text++;
+        len--;
+    }
+    return len && memchr("=+-@\t\r", *text, 6);
+}
+
 static int add_cell(struct nrg_csv *csv, const char *text, size_t len, struct nrg_error *err)
 {
+    if (len > 1 && *text == '\'' && is_formula(text, len)) {
+        text++;
+        len--;
+    }
     if (csv->n == NRG_CSV_MAX_CELLS)
         return nrg_fail_at(err, -EBADMSG, csv->name, csv->line, "has more than %d columns",
                            NRG_CSV_MAX_CELLS);
@@ -135,12 +149,14 @@ void nrg_csv_cell(FILE *out, const char *text)
     size_t len = text ? strlen(text) : 0;
     if (!len)
         return;
+    double number;
+    const char *mark = is_formula(text, len) && nrg_parse_double(text, len, &number) ? "'" : "";
     /* Some readers strip blanks at the ends unless the cell is quoted. */
     if (!strpbrk(text, ",\"\r\n") && text[0] != ' ' && text[len - 1] != ' ') {
-        fputs(text, out);
+        fprintf(out, "%s%s", mark, text);
         return;
     }
-    fputc('"', out);
+    fprintf(out, "\"%s", mark);
     for (; *text; text++) {
         if (*text == '"')
             fputc('"', out);

@@ -42,7 +42,12 @@ int nrg_csv_find(const struct nrg_csv *csv, const char *name);
 /* A cell as a number; empty cells and "nan" are NAN. -EINVAL for anything else. */
 int nrg_cell_number(struct nrg_cell cell, double *out);
 
-/* Writes text as a cell: in quotes where it has to be; NULL is an empty one. */
+/*
+ * Writes text as a cell: in quotes where it has to be; NULL is an empty one. Spreadsheets take a
+ * cell that begins with = + - @, a tab or a line end for a formula and run it: such a text gets an
+ * apostrophe before it, which they take for "this is text" and nrg_csv_next takes away again.
+ * Numbers stay numbers.
+ */
 void nrg_csv_cell(FILE *out, const char *text);
 
 #endif
