@@ -23,7 +23,7 @@ struct nrg_gunzip {
     z_stream stream;
     bool running; /* the stream must be ended */
     bool ended;
-    uint64_t done_bytes;
+    uint64_t done_bytes, made_bytes;
     uint8_t in[IN_BYTES];
 };
 
@@ -99,6 +99,11 @@ static ssize_t gunzip_read(void *cookie, char *buf, size_t size)
             return -1;
         }
     }
+    z->made_bytes += room - z->stream.avail_out;
+    if (z->made_bytes > NRG_UNPACK_FREE && z->made_bytes / NRG_UNPACK_RATIO > z->done_bytes) {
+        errno = EFBIG;
+        return -1;
+    }
     return (ssize_t)(room - z->stream.avail_out);
 }
 
@@ -110,7 +115,7 @@ static int gunzip_seek(void *cookie, off64_t *offset, int whence)
         return -1;
     }
     z->stream.avail_in = 0;
-    z->done_bytes = 0;
+    z->done_bytes = z->made_bytes = 0;
     z->ended = false;
     return start_member(z) ? -1 : 0;
 }
@@ -227,6 +232,20 @@ int nrg_input_open(struct nrg_input *input, const char *path, struct nrg_error *
         return 0;
     close(fd);
     return nrg_fail(err, -ENOMEM, path, "out of memory");
+}
+
+const char *nrg_input_why(int error)
+{
+    switch (error) {
+    case EFBIG:
+        return "it unpacks to hundreds of times its size: refused (unpack it first if it is what "
+               "it "
+               "says)";
+    case EBADMSG:
+        return "the compressed data are damaged";
+    default:
+        return strerror(error);
+    }
 }
 
 uint64_t nrg_input_done_bytes(const struct nrg_input *input)

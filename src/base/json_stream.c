@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/input.h"
 #include "base/internal.h"
 #include "base/mem.h"
 #include "base/parse.h"
@@ -43,8 +44,7 @@ uint64_t nrg_json_position(const struct nrg_json_stream *s)
 static int read_error(const struct nrg_json_stream *s, struct nrg_error *err)
 {
     return nrg_fail_at(err, s->error, s->name, (long long)nrg_json_position(s), "cannot read: %s",
-                       s->error == -EBADMSG ? "the compressed data are damaged"
-                                            : strerror(-s->error));
+                       nrg_input_why(-s->error));
 }
 
 /* The file ends where a value should go on. */

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/input.h"
 #include "base/stats.h"
 #include "import/internal.h"
 #include "sensors/domain.h"
@@ -57,7 +58,7 @@ bool nrg_import_csv_match(const char *line, size_t len)
 static int bad_line(const struct csv_import *c, int rc, struct nrg_error *err)
 {
     if (c->source->failed)
-        return nrg_fail(err, rc, c->options->path, "cannot read: %s", strerror(-rc));
+        return nrg_fail(err, rc, c->options->path, "cannot read: %s", nrg_input_why(-rc));
     return nrg_fail_at(err, rc, c->options->path, c->source->line,
                        "is not a row of the columns in the header, in order of time");
 }

@@ -36,7 +36,7 @@ int nrg_lines_next(struct nrg_lines *lines)
     if (rc)
         return rc;
     if (c == EOF && ferror(lines->in))
-        return -EIO;
+        return errno ? -errno : -EIO;
     lines->unfinished = c == EOF;
     if (text->len && text->text[text->len - 1] == '\r')
         text->text[--text->len] = '\0';

@@ -122,7 +122,7 @@ static int finish_pass(struct nrg_import *im, struct nrg_error *err)
     if (rc && err)
         snprintf(err->where, sizeof err->where, "%s", im->options->path);
     if (!rc && (rc = nrg_import_end_segment(im)))
-        nrg_fail(err, rc, im->options->path, "cannot be imported: %s", strerror(-rc));
+        nrg_fail(err, rc, im->options->path, "cannot be imported: %s", nrg_input_why(-rc));
     return rc;
 }
 

@@ -63,11 +63,11 @@ static int load_text(const char *path, struct nrg_text *out, struct nrg_error *e
     while (!rc && (n = fread(buf, 1, sizeof buf, input.in)) > 0)
         rc = text.len > FILE_LIMIT ? -EFBIG : nrg_str_add(&text, buf, n);
     if (!rc && ferror(input.in))
-        rc = -EIO;
+        rc = errno ? -errno : -EIO;
     nrg_input_close(&input);
     if (rc) {
         nrg_str_release(&text);
-        return nrg_fail(err, rc, path, "cannot read: %s", strerror(-rc));
+        return nrg_fail(err, rc, path, "cannot read: %s", nrg_input_why(-rc));
     }
     *out = (struct nrg_text){text.text, text.len, path};
     return 0;
