@@ -12,7 +12,7 @@ export MESON NINJA PYTHON
 SETUP ?=
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all build deps demo test test-torch2 truth kills power-cuts fuzz bench firmware firmware-table format check install clean help
+.PHONY: all build deps demo test test-torch2 truth kills power-cuts faults fuzz bench firmware firmware-table format check install clean help
 
 all: build
 
@@ -55,6 +55,10 @@ SEED ?= 1
 power-cuts: ## opens CUTS states (1000) that a disk may show after a power cut, of each of five recordings (SEED=1)
 	@$(MAKE) --no-print-directory build
 	@NRG_BIN=build/nrg NRG_TOOLS=build/tests NRG_TEST_CUTS=$(CUTS) NRG_TEST_SEED=$(SEED) $(PYTHON) tests/support/unittest_tap.py tests/cli/test_power_cut.py
+
+faults: build ## lets every allocation, open, read, write and sync fail (an hour)
+	@NRG_BUILD=build $(PYTHON) tests/faults/faults.py --all
+	@NRG_TEST_FAULTS_ALL=1 NRG_BIN=build/nrg $(PYTHON) tests/support/unittest_tap.py tests/cli/test_fail_nth.py
 
 FUZZ_S ?= 600
 fuzz: ## fuzzes every parser for FUZZ_S seconds each (600)
