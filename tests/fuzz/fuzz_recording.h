@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "record/read/recording.h"
+#include "record/store/guard.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -30,6 +31,7 @@ static int fuzz_recording(const uint8_t *data, size_t size, void (*use)(struct n
         sqlite3_deserialize(db, "main", copy, (sqlite3_int64)size, (sqlite3_int64)size,
                             SQLITE_DESERIALIZE_FREEONCLOSE | SQLITE_DESERIALIZE_READONLY) ==
             SQLITE_OK &&
+        !nrg_guard_check_schema(db, "fuzz", &err) &&
         !nrg_recording_from_database(db, "fuzz", &recording, &err)) {
         use(recording);
         nrg_recording_close(recording);

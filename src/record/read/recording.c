@@ -224,7 +224,8 @@ static const struct {
     {"SELECT mono_ns, real_ns, tsc FROM clock ORDER BY mono_ns", load_clock},
 };
 
-static int check_format(struct nrg_recording *r, struct nrg_error *err)
+/* Of a file anything may be true; of a database that this process wrote, what it wrote. */
+static int check_format(struct nrg_recording *r, bool is_file, struct nrg_error *err)
 {
     int64_t id = nrg_database_number(r->db, "PRAGMA application_id");
     if (id < 0)
@@ -233,7 +234,7 @@ static int check_format(struct nrg_recording *r, struct nrg_error *err)
     if (id != NRG_FORMAT_APPLICATION_ID)
         return nrg_fail(err, -EBADMSG, r->path,
                         "is an SQLite database, but not a recording of nrg");
-    int rc = nrg_guard_check_schema(r->db, r->path, err);
+    int rc = is_file ? nrg_guard_check_schema(r->db, r->path, err) : 0;
     if (rc)
         return rc;
     int64_t version = nrg_database_number(r->db, "PRAGMA user_version");
@@ -245,8 +246,8 @@ static int check_format(struct nrg_recording *r, struct nrg_error *err)
     return 0;
 }
 
-int nrg_recording_from_database(struct sqlite3 *database, const char *name,
-                                struct nrg_recording **out, struct nrg_error *err)
+static int load_recording(struct sqlite3 *database, const char *name, bool is_file,
+                          struct nrg_recording **out, struct nrg_error *err)
 {
     struct nrg_recording *r = calloc(1, sizeof *r);
     if (!r || !(r->path = strdup(name)) || !(r->codec = nrg_codec_new())) {
@@ -254,7 +255,7 @@ int nrg_recording_from_database(struct sqlite3 *database, const char *name,
         return nrg_fail(err, -ENOMEM, name, "out of memory");
     }
     r->db = database;
-    int rc = check_format(r, err);
+    int rc = check_format(r, is_file, err);
     for (size_t i = 0; !rc && i < sizeof tables / sizeof *tables; i++)
         rc = nrg_database_each(r->db, r->path, tables[i].text, tables[i].load, r, err);
     if (rc)
@@ -264,13 +265,19 @@ int nrg_recording_from_database(struct sqlite3 *database, const char *name,
     return rc;
 }
 
+int nrg_recording_from_database(struct sqlite3 *database, const char *name,
+                                struct nrg_recording **out, struct nrg_error *err)
+{
+    return load_recording(database, name, false, out, err);
+}
+
 int nrg_recording_open(const char *path, struct nrg_recording **out, struct nrg_error *err)
 {
     sqlite3 *db;
     int rc = nrg_database_open(path, &db, err);
     if (rc)
         return rc;
-    rc = nrg_recording_from_database(db, path, out, err);
+    rc = load_recording(db, path, true, out, err);
     if (rc)
         sqlite3_close(db);
     else

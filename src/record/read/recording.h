@@ -28,7 +28,7 @@ struct nrg_recorded_channel {
 };
 
 int nrg_recording_open(const char *path, struct nrg_recording **recording, struct nrg_error *err);
-/* On a database that stays the caller's. */
+/* On a database that this process wrote; it stays the caller's. */
 int nrg_recording_from_database(struct sqlite3 *database, const char *name,
                                 struct nrg_recording **recording, struct nrg_error *err);
 void nrg_recording_close(struct nrg_recording *recording);

@@ -344,6 +344,7 @@ int nrg_store_finish(struct nrg_store *store)
         nrg_rows_release(&store->series[i].rows);
     if (!rc)
         nrg_codec_trim(store->codec);
+    sqlite3_db_release_memory(store->db);
     store->finished = !rc;
     return rc;
 }
