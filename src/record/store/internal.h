@@ -121,7 +121,7 @@ struct nrg_store {
     int first_series; /* number of series[0] */
     int64_t n_sensors;
     bool preparing; /* db is in memory, its first transaction is open: see nrg_store_ready */
-    bool finished; /* the last commit was made */
+    bool finished;  /* the last commit was made */
     struct nrg_codec *codec;
     struct nrg_clock_pair *clocks;
     size_t n_clocks, cap_clocks, n_clocks_written;
