@@ -8,7 +8,7 @@
 
 #define ANYWHERE   0.45 /* see concentration */
 #define MISPLACED  0.2  /* of what a call waits: two deviations */
-#define SHORT_ROWS 0.75 /* power of a row's length: how much it goes with the cell's CPU time */
+#define SHORT_ROWS 0.5  /* power of a row's length: how much it goes with the cell's CPU time */
 
 /* How far waits are from being anywhere in a call, of a wait that is always at the same time;
  * beyond what a wait that is anywhere has. */
