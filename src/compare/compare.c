@@ -21,10 +21,10 @@ const char *const nrg_compare_names[NRG_COMPARE_QUANTITIES] = {
 
 /* ---- quantities of whole runs ---- */
 
-static struct nrg_observation observe(const struct nrg_compare_run *run,
-                                      enum nrg_compare_quantity what)
+static struct nrg_compare_value observe(const struct nrg_compare_run *run,
+                                        enum nrg_compare_quantity what)
 {
-    struct nrg_observation o = {.low = 1, .high = 1, .t_ns = run->begin_ns};
+    struct nrg_compare_value o = {.low = 1, .high = 1, .t_ns = run->begin_ns};
     switch (what) {
     case NRG_COMPARE_PROGRAM:
         o.value = run->program_j;
@@ -60,7 +60,7 @@ static int compare_quantity(struct nrg_comparison *c, enum nrg_compare_quantity 
     struct nrg_arena memory = {0};
     for (int s = 0; s < 2; s++) {
         const struct nrg_compare_side *side = &c->sides[s];
-        struct nrg_observation *items = nrg_arena_array(&memory, side->n_runs + 1, sizeof *items);
+        struct nrg_compare_value *items = nrg_arena_array(&memory, side->n_runs + 1, sizeof *items);
         for (size_t i = 0; items && i < side->n_runs; i++)
             items[i] = observe(&side->runs[i], what);
         samples[s] = (struct nrg_sample){items, side->n_runs};
@@ -86,7 +86,7 @@ static size_t runs_with(const struct nrg_compare_part *part)
 static struct nrg_sample sample_of(struct nrg_arena *memory, const struct nrg_compare_part *part,
                                    const struct nrg_compare_side *side)
 {
-    struct nrg_observation *items = nrg_arena_array(memory, part->n + 1, sizeof *items);
+    struct nrg_compare_value *items = nrg_arena_array(memory, part->n + 1, sizeof *items);
     for (size_t i = 0; items && i < part->n; i++) {
         items[i] = part->items[i];
         items[i].t_ns = side->runs[i].begin_ns;

@@ -20,7 +20,7 @@ enum { ONE, SIDE, TIME, COLUMNS };
 struct line {
     double x[COLUMNS], y;
     double fit, leverage, weight; /* weight: share of the line in the difference */
-    const struct nrg_observation *from;
+    const struct nrg_compare_value *from;
 };
 
 struct design {
@@ -33,7 +33,7 @@ struct design {
 
 /* ---- values that can be used ---- */
 
-static bool usable(const struct nrg_observation *o)
+static bool usable(const struct nrg_compare_value *o)
 {
     return isfinite(o->value) && o->value > 0;
 }
@@ -208,7 +208,7 @@ static void find_interval(struct nrg_effect *e, const struct design *d, double c
                                      : 1;
     double by_sensor = own > 0 ? nrg_student_tails(beyond / own, INFINITY) : 0;
     e->p_value = fmax(by_scatter, by_sensor);
-    e->verdict = e->high < 1 ? NRG_VERDICT_LESS : e->low > 1 ? NRG_VERDICT_MORE : NRG_VERDICT_NONE;
+    e->verdict = e->high < 1 ? NRG_EFFECT_LESS : e->low > 1 ? NRG_EFFECT_MORE : NRG_EFFECT_NONE;
 }
 
 /* ---- all of it ---- */

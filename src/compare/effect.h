@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 /* One run's value of one quantity. */
-struct nrg_observation {
+struct nrg_compare_value {
     double value;     /* more than 0, else it is left out */
     double own;       /* relative: it may be off by so much either way, independent of others; 0 */
     double low, high; /* relative band common to all runs: 0.8 and 1.3; 1 and 1: none */
@@ -31,11 +31,11 @@ struct nrg_observation {
 };
 
 struct nrg_sample {
-    const struct nrg_observation *items;
+    const struct nrg_compare_value *items;
     size_t n;
 };
 
-enum nrg_verdict { NRG_VERDICT_NONE, NRG_VERDICT_LESS, NRG_VERDICT_MORE };
+enum nrg_effect_verdict { NRG_EFFECT_NONE, NRG_EFFECT_LESS, NRG_EFFECT_MORE };
 
 struct nrg_effect {
     size_t n_a, n_b;  /* values that could be used */
@@ -50,7 +50,7 @@ struct nrg_effect {
     double drift;  /* relative change from the first run to the last; NAN: not fitted */
     double design; /* variance by fitting the drift, relative to that without; 1 */
     bool skewed;   /* scatter is far from normal: ranks are the better witness */
-    enum nrg_verdict verdict;
+    enum nrg_effect_verdict verdict;
 };
 
 int nrg_effect_find(struct nrg_effect *effect, struct nrg_sample a, struct nrg_sample b,

@@ -63,8 +63,8 @@ static int add_part(struct nrg_compare_side *side, const char *kind, const char 
     if (rc)
         return rc;
     while (part->n <= side->n_runs)
-        part->items[part->n++] = (struct nrg_observation){.low = 1, .high = 1};
-    struct nrg_observation *o = &part->items[side->n_runs];
+        part->items[part->n++] = (struct nrg_compare_value){.low = 1, .high = 1};
+    struct nrg_compare_value *o = &part->items[side->n_runs];
     double before_j = o->own * o->value;
     o->value += energy_j;
     o->own = (before_j + (isfinite(own_j) ? own_j : 0)) / o->value;

@@ -39,7 +39,7 @@ struct nrg_compare_run {
     const char *file;
     int64_t begin_ns;                                          /* wall clock; NRG_MISSING */
     double energy_j, program_j, duration_s, peak_memory_bytes; /* NAN: not known */
-    double own, low, high;            /* of the energy, see struct nrg_observation */
+    double own, low, high;            /* of the energy, see struct nrg_compare_value */
     double program_low, program_high; /* band of the program's energy, which runs have in common */
     double covered;                   /* part of the run with readings */
     double others; /* CPU time of other processes, as a part of all CPUs' time; NAN */
@@ -51,7 +51,7 @@ struct nrg_compare_run {
 /* Energy of something below the whole, by run: only value, own, low and high are filled. */
 struct nrg_compare_part {
     const char *kind, *name;
-    struct nrg_observation *items; /* by run of the side; a value of 0: that run has none of it */
+    struct nrg_compare_value *items; /* by run of the side; a value of 0: that run has none of it */
     size_t n, cap;
 };
 

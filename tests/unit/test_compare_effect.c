@@ -38,7 +38,7 @@ struct world {
     enum order order;
 };
 
-static void place(const struct world *w, struct nrg_observation *a, struct nrg_observation *b)
+static void place(const struct world *w, struct nrg_compare_value *a, struct nrg_compare_value *b)
 {
     size_t n = w->n_a + w->n_b, left_a = w->n_a, left_b = w->n_b;
     for (size_t i = 0; i < n; i++) {
@@ -48,11 +48,11 @@ static void place(const struct world *w, struct nrg_observation *a, struct nrg_o
         is_a = (is_a && left_a) || !left_b;
         double at = (double)i / (double)n, drift = exp(w->drift * at);
         double scatter = is_a ? w->scatter_a : w->scatter_b;
-        struct nrg_observation o = {.value = 100 * drift * exp(scatter * normal()) *
-                                             (is_a ? 1 : w->ratio),
-                                    .low = 1,
-                                    .high = 1,
-                                    .t_ns = 1700000000000000000 + (int64_t)i * 60000000000};
+        struct nrg_compare_value o = {.value = 100 * drift * exp(scatter * normal()) *
+                                               (is_a ? 1 : w->ratio),
+                                      .low = 1,
+                                      .high = 1,
+                                      .t_ns = 1700000000000000000 + (int64_t)i * 60000000000};
         *(is_a ? &a[--left_a] : &b[--left_b]) = o;
     }
 }
@@ -69,7 +69,7 @@ static int by_size(const void *a, const void *b)
 
 static struct judged judge(const struct world *w, size_t times)
 {
-    struct nrg_observation a[RUNS], b[RUNS];
+    struct nrg_compare_value a[RUNS], b[RUNS];
     struct judged j = {0};
     double *needed = calloc(times, sizeof *needed);
     assert_non_null(needed);
@@ -81,8 +81,8 @@ static struct judged judge(const struct world *w, size_t times)
                                          (struct nrg_sample){b, w->n_b}, 0.95),
                          0);
         j.holds += (e.low <= w->ratio && w->ratio <= e.high) / (double)times;
-        j.different += (e.verdict != NRG_VERDICT_NONE) / (double)times;
-        assert_int_equal(e.verdict != NRG_VERDICT_NONE, e.p_value < 0.05);
+        j.different += (e.verdict != NRG_EFFECT_NONE) / (double)times;
+        assert_int_equal(e.verdict != NRG_EFFECT_NONE, e.p_value < 0.05);
         needed[i] = nrg_runs_needed(&e, 0.01, 0.95).runs;
     }
     qsort(needed, times, sizeof *needed, by_size);
@@ -147,29 +147,29 @@ static void runs_needed_are_right(void **state)
     size_t found = 0;
     state_ = 1;
     for (size_t i = 0; i < 300; i++) {
-        struct nrg_observation a[64], b[64];
+        struct nrg_compare_value a[64], b[64];
         struct nrg_effect e;
         place(&more, a, b);
         assert_int_equal(
             nrg_effect_find(&e, (struct nrg_sample){a, 64}, (struct nrg_sample){b, 64}, 0.95), 0);
-        found += e.verdict == NRG_VERDICT_MORE;
+        found += e.verdict == NRG_EFFECT_MORE;
     }
     between(0.73, (double)found / 300, 0.87, "found");
 }
 
 /* ---- closed forms ---- */
 
-static struct nrg_observation value(double x, int64_t t_ns)
+static struct nrg_compare_value value(double x, int64_t t_ns)
 {
-    return (struct nrg_observation){.value = x, .low = 1, .high = 1, .t_ns = t_ns};
+    return (struct nrg_compare_value){.value = x, .low = 1, .high = 1, .t_ns = t_ns};
 }
 
 /* Without times it is Welch's test; the figures are those of the formula, by hand. */
 static void welch(void **state)
 {
-    struct nrg_observation a[] = {value(exp(1.0), NRG_MISSING), value(exp(1.2), NRG_MISSING),
-                                  value(exp(1.4), NRG_MISSING)};
-    struct nrg_observation b[] = {value(exp(2.0), NRG_MISSING), value(exp(2.6), NRG_MISSING)};
+    struct nrg_compare_value a[] = {value(exp(1.0), NRG_MISSING), value(exp(1.2), NRG_MISSING),
+                                    value(exp(1.4), NRG_MISSING)};
+    struct nrg_compare_value b[] = {value(exp(2.0), NRG_MISSING), value(exp(2.6), NRG_MISSING)};
     struct nrg_effect e;
     (void)state;
     assert_int_equal(
@@ -185,15 +185,15 @@ static void welch(void **state)
 
 static void what_can_not_be_said(void **state)
 {
-    struct nrg_observation one = value(2, 0), two[] = {value(3, 1), value(3, 2)},
-                           none = value(NAN, 0);
+    struct nrg_compare_value one = value(2, 0), two[] = {value(3, 1), value(3, 2)},
+                             none = value(NAN, 0);
     struct nrg_effect e;
     (void)state;
     assert_int_equal(
         nrg_effect_find(&e, (struct nrg_sample){&one, 1}, (struct nrg_sample){two, 2}, 0.95), 0);
     assert_true(fabs(e.ratio - 1.5) < 1e-12);
     assert_true(isnan(e.low) && isnan(e.high) && isnan(e.p_value));
-    assert_int_equal(e.verdict, NRG_VERDICT_NONE);
+    assert_int_equal(e.verdict, NRG_EFFECT_NONE);
     assert_true(isnan(nrg_runs_needed(&e, 0.01, 0.95).runs));
     assert_int_equal(
         nrg_effect_find(&e, (struct nrg_sample){&none, 1}, (struct nrg_sample){two, 2}, 0.95), 0);
@@ -203,7 +203,7 @@ static void what_can_not_be_said(void **state)
 /* Runs that do not vary at all: the sensors' own error is what is left. */
 static void never_narrower_than_the_sensor(void **state)
 {
-    struct nrg_observation a[4], b[4];
+    struct nrg_compare_value a[4], b[4];
     struct nrg_effect e;
     (void)state;
     for (size_t i = 0; i < 4; i++) {
@@ -216,13 +216,13 @@ static void never_narrower_than_the_sensor(void **state)
     double half = log(e.high) - log(e.ratio);
     between(1.96 * 0.03 / sqrt(3) * sqrt(2.0 / 4), half,
             1.96 * 0.03 / sqrt(3) * sqrt(2.0 / 4) * 1.2, "half");
-    assert_int_equal(e.verdict, NRG_VERDICT_NONE);
+    assert_int_equal(e.verdict, NRG_EFFECT_NONE);
 }
 
 /* A band that is common to all runs cancels; what differs of it does not. */
 static void a_common_band_cancels(void **state)
 {
-    struct nrg_observation a[4], b[4];
+    struct nrg_compare_value a[4], b[4];
     struct nrg_effect e;
     (void)state;
     for (size_t i = 0; i < 4; i++) {
@@ -233,13 +233,13 @@ static void a_common_band_cancels(void **state)
     }
     assert_int_equal(
         nrg_effect_find(&e, (struct nrg_sample){a, 4}, (struct nrg_sample){b, 4}, 0.95), 0);
-    assert_int_equal(e.verdict, NRG_VERDICT_LESS);
+    assert_int_equal(e.verdict, NRG_EFFECT_LESS);
     for (size_t i = 0; i < 4; i++)
         b[i].high = 1.92; /* B may be 20 % more than that beyond A */
     assert_int_equal(
         nrg_effect_find(&e, (struct nrg_sample){a, 4}, (struct nrg_sample){b, 4}, 0.95), 0);
     between(0.9 * 1.2 * 0.99, e.high, 0.9 * 1.2 * 1.01, "high");
-    assert_int_equal(e.verdict, NRG_VERDICT_NONE);
+    assert_int_equal(e.verdict, NRG_EFFECT_NONE);
 }
 
 /* All orders of three and three are equally likely: 2 of 20 are as far apart as can be. */

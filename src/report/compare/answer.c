@@ -52,7 +52,7 @@ static const char *percent(double part, char *buf, size_t size)
 static int add_duration(const struct nrg_effect *d, struct nrg_str *out)
 {
     char p[32];
-    if (isnan(d->ratio) || d->verdict == NRG_VERDICT_NONE)
+    if (isnan(d->ratio) || d->verdict == NRG_EFFECT_NONE)
         return isnan(d->ratio) ? 0
                                : nrg_str_addf(out, "; the time is the same as far as can be told");
     return nrg_str_addf(out, ", %s %% %s", percent(d->ratio - 1, p, sizeof p),
@@ -82,7 +82,7 @@ static int add_change(const struct nrg_compare_report *r, const struct nrg_effec
 {
     const struct nrg_comparison *c = r->comparison;
     char by[32], near[32], far[32];
-    bool less = e->verdict == NRG_VERDICT_LESS;
+    bool less = e->verdict == NRG_EFFECT_LESS;
     double a = fabs(e->low - 1), b = fabs(e->high - 1);
     int rc = nrg_str_addf(out, "%s uses %s %% %s energy than %s (%.0f %%: %s to %s %%)",
                           r->names[1], percent(e->ratio - 1, by, sizeof by), less ? "less" : "more",
@@ -103,7 +103,7 @@ int nrg_compare_answer(const struct nrg_compare_report *r, struct nrg_str *out)
             "%s used %s of energy against %s in these runs, and how much runs vary is "
             "not known: nothing more can be said",
             r->names[1], nrg_show_change(e->ratio).text, r->names[0]);
-    return e->verdict == NRG_VERDICT_NONE ? add_none(r, e, out) : add_change(r, e, out);
+    return e->verdict == NRG_EFFECT_NONE ? add_none(r, e, out) : add_change(r, e, out);
 }
 
 /* ---- rows ---- */

@@ -5,7 +5,7 @@
 #include "report/compare/report.h"
 
 static const char *const verdicts[] = {
-    [NRG_VERDICT_NONE] = "none", [NRG_VERDICT_LESS] = "less", [NRG_VERDICT_MORE] = "more"};
+    [NRG_EFFECT_NONE] = "none", [NRG_EFFECT_LESS] = "less", [NRG_EFFECT_MORE] = "more"};
 
 static json_t *effect_json(const struct nrg_effect *e)
 {
