@@ -95,7 +95,7 @@ struct nrg_cpu_time {
     double *mean_price; /* per part: joules per CPU second, of all slots */
     struct nrg_cpu_steps steps;
     struct nrg_arena memory; /* of the rates and of what is per cell */
-    struct nrg_cpu_cell {
+    struct nrg_cpu_tick_cell {
         double busy_s;   /* CPU time of the machine, a tick at least */
         double length_s; /* how long it is */
         double slope;    /* of the model: relative change of its power / that of busy time */

@@ -35,8 +35,8 @@ void nrg_cpu_rounding_add(struct nrg_cpu_rounding *r, size_t energy,
 {
     const struct nrg_cpu_time *t = r->times;
     struct nrg_cpu_price *price = &r->prices[energy];
-    const struct nrg_cpu_cell *cell = &t->cells[slot->cell];
-    const struct nrg_cpu_cell *next = slot->cell + 1 < t->n_cells ? cell + 1 : cell;
+    const struct nrg_cpu_tick_cell *cell = &t->cells[slot->cell];
+    const struct nrg_cpu_tick_cell *next = slot->cell + 1 < t->n_cells ? cell + 1 : cell;
     double here_j = energy_j * (double)slot->here, after_j = energy_j - here_j;
     double after_cells = (1 - (double)slot->here) * (double)slot->width_s / next->length_s;
     if (!(energy_j > 0))

@@ -160,7 +160,7 @@ static void set_errors(struct nrg_cpu_time *t, struct nrg_engine *e, const float
     t->lasting_s2 = isfinite(off.lasting_s2) ? off.lasting_s2 : 2 * COUNTERS * TICK_S2;
 }
 
-static void set_cell(const struct nrg_cpu_time *t, struct nrg_cpu_cell *cell)
+static void set_cell(const struct nrg_cpu_time *t, struct nrg_cpu_tick_cell *cell)
 {
     double u = fmin(1, cell->busy_s / (cell->length_s * t->cpus));
     double mean = 1 + BENT - BENT * u; /* share / u */

@@ -78,8 +78,8 @@ struct nrg_physical {
     double seam[NRG_NODE_LEVELS];     /* ln: so much more than its parts a whole may use */
     /* Mean |predicted - measured| / measured on held-out models, as in score.h; NAN: unknown. */
     double expected_error[NRG_NODE_LEVELS];
-    bool held_out_models;                   /* false: only rows could be held out */
-    size_t rows, unused_rows;               /* distinct; without the features needed */
+    bool held_out_models;     /* false: only rows could be held out */
+    size_t rows, unused_rows; /* distinct; without the features needed */
 };
 
 /* mask: the rows that may be used, n flags; NULL: all. 0, or -errno with err. */
