@@ -176,7 +176,8 @@ struct nrg_cpu_rounding {
 /* Memory is the caller's. 0 or -ENOMEM. */
 int nrg_cpu_rounding_init(struct nrg_cpu_rounding *rounding, const struct nrg_cpu_time *times,
                           struct nrg_arena *memory, size_t n);
-/* An energy has so much of a slot, by the mean price: that of a cell may be rounded to nothing. */
+/* An energy has so much of a slot, by the mean price at least: a cell's may be rounded to nothing.
+ */
 void nrg_cpu_rounding_add(struct nrg_cpu_rounding *rounding, size_t energy,
                           const struct nrg_cpu_slot *slot, double energy_j);
 /* No slot of a cell before this one follows. SIZE_MAX: none at all. */

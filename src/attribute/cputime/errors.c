@@ -92,7 +92,7 @@ static void end_slot(struct adder *a, size_t i)
             sums[p].below_j += (b.own_s - b.least_s) * price;
             sums[p].above_j += (b.most_s - b.own_s) * price;
             nrg_cpu_rounding_add(&a->rounding, node * n_parts + p, slot,
-                                 b.own_s * t->mean_price[p]);
+                                 b.own_s * fmax(price, t->mean_price[p]));
         }
     }
     a->n = 0;
