@@ -153,8 +153,8 @@ size_t nrg_series_reader_damaged(const struct nrg_series_reader *r)
     return r->damaged;
 }
 
-/* Of an empty table that is NULL, and of a damaged one anything. */
-#define FIRST_OF(what) "SELECT m FROM (SELECT " what " AS m FROM chunk) WHERE typeof(m) = 'integer'"
+/* Of an empty table that is NULL. */
+#define FIRST_OF(what) "SELECT m FROM (SELECT " what " AS m FROM chunk) WHERE m IS NOT NULL"
 
 int nrg_recording_extent(struct nrg_recording *recording, int64_t *first_ns, int64_t *last_ns)
 {
