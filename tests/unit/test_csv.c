@@ -3,6 +3,8 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/csv.h"
@@ -75,12 +77,42 @@ static void reads_numbers(void **state)
     assert_int_not_equal(nrg_cell_number((struct nrg_cell){"inf", 3}, &value), 0);
 }
 
+/* Formulas of spreadsheets become texts and come back as they were; numbers stay numbers. */
+static void writes_no_formulas(void **state)
+{
+    static const char *const texts[] = {"=1+1", "+a", "-b", "@c", "'=d", "''=e", "'f", "\tg"};
+    static const char *const cells[] = {"'=1+1", "'+a",   "'-b", "'@c",
+                                        "''=d",  "'''=e", ",'f", "'\tg"};
+    char *text = NULL;
+    size_t size = 0, n = sizeof texts / sizeof *texts;
+    struct nrg_csv csv;
+    (void)state;
+    FILE *out = open_memstream(&text, &size);
+    assert_non_null(out);
+    for (size_t i = 0; i < n; i++) {
+        nrg_csv_cell(out, texts[i]);
+        fputc(i + 1 < n ? ',' : '\n', out);
+    }
+    nrg_csv_cell(out, "-1.5e3");
+    fclose(out);
+    assert_non_null(strstr(text, "\n-1.5e3"));
+    for (size_t i = 0; i < n; i++)
+        assert_non_null(strstr(text, cells[i]));
+    nrg_csv_init(&csv, text, size, "t");
+    assert_int_equal(nrg_csv_next(&csv, NULL), 1);
+    for (size_t i = 0; i < n; i++)
+        expect(&csv, i, texts[i]);
+    nrg_csv_release(&csv);
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_cells_and_quotes),
         cmocka_unit_test(refuses_broken_quotes),
         cmocka_unit_test(reads_numbers),
+        cmocka_unit_test(writes_no_formulas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
