@@ -75,11 +75,12 @@ static void release_target(struct nrg_vfs *vfs)
 
 int nrg_target_open(const char *path, const char *first, sqlite3 **db)
 {
-    struct nrg_vfs *target = calloc(1, sizeof *target);
+    sqlite3_vfs *system = sqlite3_vfs_find(nrg_isolate_vfs());
+    /* There is no system's layer when SQLite lacks the memory to begin. */
+    struct nrg_vfs *target = system ? calloc(1, sizeof *target) : NULL;
     *db = NULL;
     if (!target)
         return SQLITE_NOMEM;
-    sqlite3_vfs *system = sqlite3_vfs_find(nrg_isolate_vfs());
     target->vfs = *system;
     target->vfs.xOpen = target_open;
     target->vfs.xDelete = target_delete;

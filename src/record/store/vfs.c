@@ -39,7 +39,7 @@ static int tie_to(struct nrg_vfs *vfs, sqlite3 *db)
 int nrg_vfs_open(struct nrg_vfs *vfs, const char *path, int flags, const char *first, sqlite3 **db)
 {
     *db = NULL;
-    int code = sqlite3_vfs_register(&vfs->vfs, 0);
+    int code = vfs->system ? sqlite3_vfs_register(&vfs->vfs, 0) : SQLITE_NOMEM;
     if (code == SQLITE_OK)
         code = sqlite3_open_v2(path, db, flags | SQLITE_OPEN_NOMUTEX, vfs->name);
     sqlite3_vfs_unregister(&vfs->vfs);
