@@ -292,21 +292,21 @@ const struct nrg_command nrg_cmd_compare = {
         "drift\n"
         "of the machine over all runs is taken out.\n"
         "\n"
-        "Energy is that of the machine. The program's own part, time, mean power, energy times\n"
-        "time and peak memory are below it, then domains, processes, modules and operators, whose\n"
-        "p-values are adjusted for their number.\n"
+        "Energy is that of the machine. The program's own part, time, mean power, energy\n"
+        "times time and peak memory are below it, then domains, processes, modules and\n"
+        "operators, whose p-values are adjusted for their number.\n"
         "\n"
-        "With --run both commands are run, in turn and in random order, each by nrg run; their\n"
-        "output goes to a log beside each recording. Interrupted, the same command goes on.\n"
+        "With --run both commands are run, in turn and in random order, each by nrg run;\n"
+        "their output goes to a log beside each recording. Interrupted, the same command\n"
+        "goes on.\n"
         "\n"
-        "Exit code: 0, 1 for an error, 2 for wrong usage, 3 when a --fail-if is met, 4 when the\n"
-        "sides are not comparable.",
-    .examples =
-        "  nrg compare before-*.nrg -- after-*.nrg\n"
-        "  nrg compare --run 10 -- python3 old.py --- python3 new.py\n"
-        "  nrg compare --by dtype *.nrg                  # nrg run --note dtype=bf16\n"
-        "  nrg compare --run 5 --self-check -- ./bench   # what chance alone does here\n"
-        "  nrg compare --fail-if \"energy > +2%\" --markdown=compare.md main.nrg* -- branch.nrg*\n",
+        "Exit code: 0, 1 for an error, 2 for wrong usage, 3 when a --fail-if is met, 4\n"
+        "when the sides are not comparable.",
+    .examples = "  nrg compare before-*.nrg -- after-*.nrg\n"
+                "  nrg compare --run 10 -- python3 old.py --- python3 new.py\n"
+                "  nrg compare --by dtype *.nrg                  # nrg run --note dtype=bf16\n"
+                "  nrg compare --run 5 --self-check -- ./bench   # what chance alone does here\n"
+                "  nrg compare --fail-if \"energy > +2%\" main-*.nrg -- branch-*.nrg\n",
     .options = options,
     .values_size = sizeof(struct values),
     .defaults = &defaults,
