@@ -135,25 +135,24 @@ static ssize_t guard_write(void *cookie, const char *buf, size_t size)
 }
 
 /* Without memory for it the stream stays as it is: a run must not fail for that. */
-static FILE *guarded(FILE *stream, int fd)
+static FILE *guarded(FILE *stream, int fd, struct guard *g)
 {
     static const cookie_io_functions_t functions = {.write = guard_write};
-    struct guard *g = calloc(1, sizeof *g);
-    FILE *made = g ? fopencookie(g, "w", functions) : NULL;
-    if (!made) {
-        free(g);
+    FILE *made = fopencookie(g, "w", functions);
+    if (!made)
         return stream;
-    }
     g->fd = fd;
     g->colour = isatty(fd);
     setvbuf(made, NULL, fd == STDERR_FILENO ? _IONBF : g->colour ? _IOLBF : _IOFBF, BUFSIZ);
     return made;
 }
 
+/* The standard streams are one of each for the process and live to its end, and so do these. */
 void nrg_screen_guard(void)
 {
-    stdout = guarded(stdout, STDOUT_FILENO);
-    stderr = guarded(stderr, STDERR_FILENO);
+    static struct guard out, err;
+    stdout = guarded(stdout, STDOUT_FILENO, &out);
+    stderr = guarded(stderr, STDERR_FILENO, &err);
 }
 
 int nrg_screen_fd(FILE *stream)
