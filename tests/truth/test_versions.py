@@ -94,7 +94,7 @@ class Versions(unittest.TestCase):
 
     def nrg(self, *args):
         done = subprocess.run([NRG, *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        self.assertEqual((done.returncode, done.stderr.decode()), (0, ""))
         return json.loads(done.stdout)
 
     def made(self, revision):

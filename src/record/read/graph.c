@@ -45,11 +45,7 @@ static int load_graph(struct nrg_recorded_graph *graph, sqlite3_stmt *s)
 
 size_t nrg_recording_graphs(struct nrg_recording *recording)
 {
-    int64_t n = 0;
-    int rc =
-        nrg_database_integer(nrg_recording_database(recording), "SELECT count(*) FROM graph", &n);
-    nrg_recording_note_failure(recording, rc);
-    return !rc && n > 0 ? (size_t)n : 0;
+    return (size_t)nrg_recording_count(recording, "graph", "1");
 }
 
 int nrg_recording_graph(struct nrg_recording *recording, size_t number,

@@ -318,6 +318,27 @@ size_t nrg_recording_damage(const struct nrg_recording *r)
     return r->damage;
 }
 
+static int64_t count_rows(struct nrg_recording *r, const char *table, const char *condition)
+{
+    char text[160];
+    int64_t n = 0;
+    snprintf(text, sizeof text, "SELECT count(*) FROM %s WHERE %s", table, condition);
+    int rc = nrg_recording_note_failure(r, nrg_database_integer(r->db, text, &n));
+    return rc || n < 0 ? 0 : n;
+}
+
+bool nrg_recording_has_table(struct nrg_recording *r, const char *table)
+{
+    char condition[96];
+    snprintf(condition, sizeof condition, "name = '%s'", table);
+    return count_rows(r, "sqlite_master", condition) > 0;
+}
+
+int64_t nrg_recording_count(struct nrg_recording *r, const char *table, const char *condition)
+{
+    return nrg_recording_has_table(r, table) ? count_rows(r, table, condition) : 0;
+}
+
 int nrg_recording_check(const struct nrg_recording *r, struct nrg_error *err)
 {
     if (!r->failed)

@@ -44,6 +44,12 @@ int nrg_recording_note_failure(struct nrg_recording *recording, int rc);
 /* How often something could not be read because the file is damaged; results go on without it. */
 size_t nrg_recording_damage(const struct nrg_recording *recording);
 
+/* A table that older recordings, and those of other programs, need not have. */
+bool nrg_recording_has_table(struct nrg_recording *recording, const char *table);
+/* Rows of such a table that meet a condition of SQL; 0 also where there is no such table. */
+int64_t nrg_recording_count(struct nrg_recording *recording, const char *table,
+                            const char *condition);
+
 const char *nrg_recording_path(const struct nrg_recording *recording);
 /* Metadata; NULL or -ENOENT when there is none of that name, -EBADMSG when it is no count. */
 const char *nrg_recording_text(const struct nrg_recording *recording, const char *key);

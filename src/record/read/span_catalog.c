@@ -64,26 +64,9 @@ static const struct {
     {"span_path", "SELECT id, parent, name FROM span_path WHERE id > 0 ORDER BY id", load_path},
 };
 
-/* How many rows there are, 0 where that can't be asked. */
-static int64_t count_rows(struct nrg_recording *recording, const char *sql)
-{
-    int64_t n = 0;
-    int rc = nrg_database_integer(nrg_recording_database(recording), sql, &n);
-    nrg_recording_note_failure(recording, rc);
-    return rc ? 0 : n;
-}
-
-static bool has_table(struct nrg_recording *recording, const char *table)
-{
-    char text[96];
-    snprintf(text, sizeof text, "SELECT count(*) FROM sqlite_master WHERE name = '%s'", table);
-    return count_rows(recording, text) > 0;
-}
-
 bool nrg_recording_has_spans(struct nrg_recording *recording)
 {
-    return count_rows(recording,
-                      "SELECT count(*) FROM span_name WHERE kind NOT IN ('counter', 'mark')") > 0;
+    return nrg_recording_count(recording, "span_name", "kind NOT IN ('counter', 'mark')") > 0;
 }
 
 int nrg_span_catalog_load(struct nrg_span_catalog *c, struct nrg_recording *recording,
@@ -93,7 +76,7 @@ int nrg_span_catalog_load(struct nrg_span_catalog *c, struct nrg_recording *reco
     int rc = 0;
     *c = (struct nrg_span_catalog){0};
     for (size_t i = 0; !rc && i < sizeof tables / sizeof *tables; i++)
-        if (has_table(recording, tables[i].table))
+        if (nrg_recording_has_table(recording, tables[i].table))
             rc = nrg_database_each(db, nrg_recording_path(recording), tables[i].text,
                                    tables[i].load, c, err);
     if (!rc)
