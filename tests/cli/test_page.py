@@ -110,7 +110,9 @@ class Data(PageCase):
         self.assertEqual(re.sub(r'<script type="application/octet-stream" class="nrg-run">[A-Za-z0-9+/=]*</script>\n', "<!--nrg-data-->", page), frame)
         (head, a), = blobs(page)
         names = {head["strings"][i] for i in a["row_name"]}
-        self.assertLess(set(HOSTILE), names)
+        # What turns a line's direction or ends it is a '?' wherever names are read.
+        cleaned = {re.sub("[\u202e\u2028]", "?", name) for name in HOSTILE}
+        self.assertLess(cleaned, names)
 
     def test_empty_page_is_small_and_strict(self):
         frame = open(os.path.join(WEB, "dist", "page.html"), encoding="utf-8").read()
