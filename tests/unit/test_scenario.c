@@ -196,7 +196,7 @@ static void limits_hold(void **state)
     assert_int_equal(nrg_scenario_parse(&s, "", huge, NRG_SCENARIO_BYTES + 1, &err), -EFBIG);
     free(huge);
     assert_int_equal(nrg_scenario_load(&s, "/nonexistent/file", &err), -ENOENT);
-    assert_int_equal(nrg_scenario_load(&s, "/", &err), -EISDIR);
+    assert_int_equal(nrg_scenario_load(&s, "/", &err), -EINVAL);
 }
 
 static void closed_forms(void **state)

@@ -156,7 +156,8 @@ static void small_tables_come_back(void **state)
     (void)state;
     begin(&f);
     nrg_store_text(f.store, "note.x", "evil \x1b[31m \xff");
-    nrg_store_integer(f.store, "answer", INT64_MIN + 1);
+    nrg_store_integer(f.store, "answer", INT64_C(1) << 40);
+    nrg_store_integer(f.store, "debt", INT64_MIN + 1);
     nrg_store_run(f.store, &run);
     run.end_ns = 50;
     run.exit_code = 255;
@@ -170,7 +171,8 @@ static void small_tables_come_back(void **state)
     assert_string_equal(nrg_recording_text(r, "note.x"), "evil ?[31m ?");
     int64_t answer;
     assert_int_equal(nrg_recording_integer(r, "answer", &answer), 0);
-    assert_int_equal(answer, INT64_MIN + 1);
+    assert_int_equal(answer, INT64_C(1) << 40);
+    assert_int_equal(nrg_recording_integer(r, "debt", &answer), -EBADMSG); /* no count */
     assert_int_equal(nrg_recording_integer(r, "question", &answer), -ENOENT);
     const struct nrg_run *runs = nrg_recording_runs(r, &n);
     assert_int_equal(n, 1);
