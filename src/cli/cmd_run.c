@@ -399,6 +399,7 @@ static int run_command(struct session *s)
     if (s->values->torch)
         nrg_run_torch_prepare(&s->torch, nrg_choice_word(torch_modes, s->values->torch));
     nrg_launch_prepare(s->argv, s->spans.header ? s->spans.fd : -1);
+    nrg_recorder_leave_out(s->recorder, nrg_witness_pid());
     if (s->spans.header)
         nrg_span_segment_offer(&s->spans, nrg_witness_or_self(), s->spans_variable);
     for (int i = 0; i < times && !nrg_stop_asked(); i++) {

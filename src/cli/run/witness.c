@@ -147,6 +147,11 @@ void nrg_witness_start(char *const *argv, int kept_fd)
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
 
+pid_t nrg_witness_pid(void)
+{
+    return witness.pid;
+}
+
 pid_t nrg_witness_or_self(void)
 {
     return witness.pid && prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) != 1 ? witness.pid : getpid();

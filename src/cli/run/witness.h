@@ -24,6 +24,8 @@
  * group arrive twice. */
 void nrg_witness_start(char *const *argv, int kept_fd);
 void nrg_witness_end(void);
+/* 0: there is none. */
+pid_t nrg_witness_pid(void);
 
 /*
  * Whose /proc/PID/fd other processes of the user can open. nrg's they can't when its file has

@@ -33,6 +33,7 @@ struct nrg_proctree {
     unsigned polls_since_scan, polls_same_pid;
     bool whole_system, poll_children, lost;
     bool own_children;    /* a root is our own child: its orphans become ours */
+    int32_t left_out;     /* a child of ours that is no part of it; 0: none */
     bool waiting_foreign; /* the child that is about to be waited for is not of the workload */
     int64_t root_ticks;   /* start time of that root: older children of ours are foreign */
     uint32_t generation;  /* scans of the whole system */
@@ -203,7 +204,8 @@ static bool must_stay_out(const struct nrg_proctree *tree, int32_t pid)
 static void on_child(int32_t pid, void *arg)
 {
     const struct adoption *adoption = arg;
-    if (find_process(adoption->tree, pid) || pid == getpid() || must_stay_out(adoption->tree, pid))
+    if (find_process(adoption->tree, pid) || pid == getpid() || pid == adoption->tree->left_out ||
+        must_stay_out(adoption->tree, pid))
         return;
     struct nrg_tree_process *p =
         add_process(adoption->tree, pid, adoption->parent_pid, adoption->is_new);
@@ -220,6 +222,11 @@ static int read_root(const struct nrg_proctree *tree, int32_t pid, bool is_new,
         return nrg_proc_read_stat(&tree->table.ctx->root, pid, stat);
     *stat = (struct nrg_proc_stat){.parent_pid = is_new ? getpid() : 0};
     return nrg_proc_cpu_ns(&tree->table.ctx->root, pid, NULL, &cpu_ns);
+}
+
+void nrg_proctree_leave_out(struct nrg_proctree *tree, int32_t pid)
+{
+    tree->left_out = pid;
 }
 
 int nrg_proctree_add_root(struct nrg_proctree *tree, int32_t pid, bool is_new)

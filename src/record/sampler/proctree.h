@@ -45,6 +45,8 @@ void nrg_proctree_free(struct nrg_proctree *tree);
  * the CPU time that it has used so far counts. If it is a child of this process, its orphaned
  * descendants are found as well.
  */
+/* A child of this process that is no part of the workload. Before the first root. */
+void nrg_proctree_leave_out(struct nrg_proctree *tree, int32_t pid);
 int nrg_proctree_add_root(struct nrg_proctree *tree, int32_t pid, bool is_new);
 
 /* Descriptor to poll for connector events, negative without a connector. When it is readable, call

@@ -380,6 +380,13 @@ int nrg_recorder_energy(struct nrg_recorder *r, struct nrg_live_sum *sum)
     return nrg_live_energy(&r->live, sum);
 }
 
+void nrg_recorder_leave_out(struct nrg_recorder *r, int32_t pid)
+{
+    pthread_mutex_lock(&r->lock);
+    nrg_proctree_leave_out(r->tree, pid);
+    pthread_mutex_unlock(&r->lock);
+}
+
 int nrg_recorder_follow(struct nrg_recorder *r, int32_t pid, bool is_new)
 {
     pthread_mutex_lock(&r->lock);

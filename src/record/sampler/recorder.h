@@ -82,6 +82,8 @@ int nrg_recorder_energy(struct nrg_recorder *recorder, struct nrg_live_sum *sum)
 
 /* is_new: it was just started, and all of its CPU time counts. -errno when it is not there. */
 int nrg_recorder_follow(struct nrg_recorder *recorder, int32_t pid, bool is_new);
+/* A child of nrg itself that is no part of the workload. Before anything is followed. */
+void nrg_recorder_leave_out(struct nrg_recorder *recorder, int32_t pid);
 void nrg_recorder_exiting(struct nrg_recorder *recorder, int32_t pid);
 void nrg_recorder_waited(struct nrg_recorder *recorder, int32_t pid, int64_t cpu_ns);
 /* A run begins (end_ns 0), or is over. */
