@@ -60,7 +60,7 @@ static bool is_among(const char *name, const char *const *names)
 static int authorize(void *arg, int action, const char *a, const char *b, const char *database,
                      const char *inside)
 {
-    static const char *const functions[] = {"count", "min", "max", "ifnull", "typeof", NULL};
+    static const char *const functions[] = {"count", "min", "max", "ifnull", NULL};
     static const char *const pragmas[] = {
         "application_id", "user_version", "schema_version", "table_list",
         "table_xinfo",    "index_list",   "index_xinfo",    NULL};
