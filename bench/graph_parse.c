@@ -65,7 +65,7 @@ static int measure(const char *path, int rounds)
         return 1;
     }
     void *map = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE | MAP_POPULATE, fd, 0);
-    struct nrg_source source = {map, (size_t)st.st_size, path};
+    struct nrg_source source = {.bytes = map, .size = (size_t)st.st_size, .name = path};
     close(fd);
     if (map == MAP_FAILED)
         return 1;

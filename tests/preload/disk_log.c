@@ -41,7 +41,8 @@ static int is_known(int fd)
 }
 
 /* The caller holds the lock. */
-static void put(const void *bytes, size_t size, const char *fmt, ...)
+__attribute__((format(printf, 3, 4))) static void put(const void *bytes, size_t size,
+                                                      const char *fmt, ...)
 {
     char line[5000];
     struct timespec ts;
