@@ -71,6 +71,26 @@ static void describes_two_packages(void **state)
     tree_release(&t);
 }
 
+/* As in a virtual machine on Sapphire Rapids, whose kernel lists psys without reading it. */
+static void psys_alone_is_told_apart(void **state)
+{
+    struct tree t;
+    struct nrg_perf_pmu pmu;
+    (void)state;
+    tree_init(&t);
+    tree_write(&t, P "type", "9\n");
+    tree_write(&t, P "cpumask", "0\n");
+    add_event(&t, "energy-psys", 5);
+    assert_int_equal(nrg_perf_pmu_read(&t.ctx.root, &pmu, NULL), 0);
+    assert_true(nrg_perf_psys_is_alone(&pmu));
+    nrg_perf_pmu_release(&pmu);
+    add_event(&t, "energy-pkg", 2);
+    assert_int_equal(nrg_perf_pmu_read(&t.ctx.root, &pmu, NULL), 0);
+    assert_false(nrg_perf_psys_is_alone(&pmu));
+    nrg_perf_pmu_release(&pmu);
+    tree_release(&t);
+}
+
 static void dies_count_on_intel_only(void **state)
 {
     struct tree t;
@@ -174,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(describes_two_packages),
+        cmocka_unit_test(psys_alone_is_told_apart),
         cmocka_unit_test(dies_count_on_intel_only),
         cmocka_unit_test(refuses_what_it_does_not_know),
         cmocka_unit_test(another_machine_is_not_opened),

@@ -9,6 +9,11 @@
  * first is taken. psys is one for the board and opened once. AMD's per-core PMU (power_core) is
  * left alone: a hundred counters for what energy-pkg contains.
  *
+ * From Sapphire Rapids on the kernel lists energy-psys unseen, where it asks all other registers
+ * whether they count. A virtual machine on such a processor thus has psys alone, and it stands
+ * still. What has the platform's register has the package's, too: psys without it is used only when
+ * the user names this driver.
+ *
  * Only opening an event tells whether nrg has permission, so probe opens every event once. A PMU
  * description in a captured tree is read but its events are never opened: perf_event_open always
  * refers to the machine that nrg runs on.
@@ -154,6 +159,11 @@ void nrg_perf_pmu_release(struct nrg_perf_pmu *pmu)
     nrg_cpus_release(&pmu->cpus);
 }
 
+bool nrg_perf_psys_is_alone(const struct nrg_perf_pmu *pmu)
+{
+    return pmu->n_events == 1 && !strcmp(pmu->events[0].domain, "psys");
+}
+
 static int open_counter(uint32_t type, uint64_t config, unsigned cpu)
 {
     struct perf_event_attr attr = {.type = type, .size = sizeof attr, .config = config};
@@ -228,7 +238,12 @@ static int probe_perf(struct nrg_probe *probe, struct nrg_error *err)
         nrg_perf_pmu_release(&pmu);
         return rc;
     }
-    for (size_t i = 0; !rc && i < pmu.cpus.n; i++)
+    bool unlikely = nrg_perf_psys_is_alone(&pmu) && !probe->options->only;
+    if (unlikely)
+        rc = nrg_probe_unavailable(probe, what, nrg_fixes(&probe->ctx->root, NRG_PMU_ABSENT, fix),
+                                   "energy-psys is listed without energy-pkg, as in virtual "
+                                   "machines where neither counts (--sensor rapl-perf reads it)");
+    for (size_t i = 0; !rc && !unlikely && i < pmu.cpus.n; i++)
         rc = add_package(probe, &pmu, i);
     if (rc == -EACCES || rc == -EPERM)
         rc = nrg_probe_unavailable(probe, what, nrg_fixes(&probe->ctx->root, NRG_PERF_DENIED, fix),

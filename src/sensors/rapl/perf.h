@@ -28,6 +28,8 @@ struct nrg_perf_pmu {
  * not hold what the kernel writes there. Release after success only.
  */
 int nrg_perf_pmu_read(const struct nrg_root *root, struct nrg_perf_pmu *pmu, struct nrg_error *err);
+/* True when nothing but psys is listed: the kernel does so where it does not count. */
+bool nrg_perf_psys_is_alone(const struct nrg_perf_pmu *pmu);
 void nrg_perf_pmu_release(struct nrg_perf_pmu *pmu);
 
 /* "event=0x02" -> 2. Other terms are refused: they would count something else. */
