@@ -1,11 +1,12 @@
 /* nrg export: a recording in forms that other programs read. See report/export/formats.h. */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "cli/internal.h"
 #include "report/export/formats.h"
 
-enum format { FORMAT_CSV, FORMAT_JSON, FORMAT_AIPOWERMETER };
+enum format { FORMAT_CSV, FORMAT_JSON, FORMAT_AIPOWERMETER, FORMAT_FIREFOX, FORMAT_SPEEDSCOPE };
 
 struct values {
     int format;
@@ -18,6 +19,8 @@ static const struct nrg_choice formats[] = {
     {"csv", FORMAT_CSV, "default"},
     {"json", FORMAT_JSON, NULL},
     {"aipowermeter", FORMAT_AIPOWERMETER, NULL},
+    {"firefox", FORMAT_FIREFOX, NULL},
+    {"speedscope", FORMAT_SPEEDSCOPE, NULL},
     {0},
 };
 
@@ -39,11 +42,34 @@ static const struct nrg_opt options[] = {
 
 enum { MIN_PERIOD_NS = 1000 };
 
+/* For profilers, which show where energy went: attributed first. */
+static int to_profiler(struct nrg_recording *recording, const struct values *v, FILE *out,
+                       struct nrg_error *err)
+{
+    const struct nrg_attribution_options how = {
+        .idle_w = NAN, .by = NRG_BY_PATH, .buckets = NRG_EXPORT_BUCKETS};
+    struct nrg_attribution attribution;
+    uint64_t left_out = 0;
+    int rc = nrg_attribution_make(&attribution, recording, &how, err);
+    if (rc)
+        return rc;
+    rc = v->format == FORMAT_FIREFOX
+             ? nrg_export_firefox(recording, &attribution, out, &left_out, err)
+             : nrg_export_speedscope(recording, &attribution, out, &left_out, err);
+    if (left_out)
+        nrg_say("%llu spans are left out: such a page can't hold more",
+                (unsigned long long)left_out);
+    nrg_attribution_release(&attribution);
+    return rc;
+}
+
 static int to_stream(struct nrg_recording *recording, const struct values *v, FILE *out,
                      struct nrg_error *err)
 {
     if (v->format == FORMAT_JSON)
         return nrg_export_json(recording, out, err);
+    if (v->format == FORMAT_FIREFOX || v->format == FORMAT_SPEEDSCOPE)
+        return to_profiler(recording, v, out, err);
     if (v->processes)
         return nrg_export_csv_processes(recording, out, err);
     return v->wide_ns ? nrg_export_csv_wide(recording, v->wide_ns, out, err)
@@ -114,8 +140,8 @@ static int run_export(struct nrg_cli *cli, void *v, int argc, char **argv)
 
 const struct nrg_command nrg_cmd_export = {
     .name = "export",
-    .summary = "a recording as CSV, JSON or AIPowerMeter's files",
-    .synopsis = "[--format csv|json|aipowermeter] [OPTIONS] FILE.nrg",
+    .summary = "a recording as CSV, JSON, or for other profilers",
+    .synopsis = "[--format csv|json|aipowermeter|firefox|speedscope] [OPTIONS] FILE.nrg",
     .about =
         "csv            one row per reading: time_s, unix_time_s, channel, quantity, unit, value,\n"
         "               provenance. Energy counters are unwrapped and count from their first\n"
@@ -123,11 +149,17 @@ const struct nrg_command nrg_cmd_export = {
         "               --processes: CPU time and memory of each process over time.\n"
         "json           everything, schema nrg.recording/1.\n"
         "aipowermeter   a folder with power_metrics.json and metadata.json, a record per second;\n"
-        "               parts of the machine that were not measured have no key.",
+        "               parts of the machine that were not measured have no key.\n"
+        "firefox        for profiler.firefox.com: power as counters, energy as samples, spans as\n"
+        "               markers.\n"
+        "speedscope     for speedscope.app: a flame graph of microjoules, and the spans.\n"
+        "\n"
+        "A trace for Perfetto: nrg attribute --trace FILE.nrg",
     .examples = "  nrg export run.nrg > run.csv\n"
                 "  nrg export --wide 1s run.nrg > seconds.csv      # pandas.read_csv\n"
                 "  nrg export --format json run.nrg | jq '.channels[].name'\n"
-                "  nrg export --format aipowermeter -o power_measure run.nrg\n",
+                "  nrg export --format aipowermeter -o power_measure run.nrg\n"
+                "  nrg export --format speedscope -o run.speedscope.json run.nrg\n",
     .options = options,
     .values_size = sizeof(struct values),
     .run = run_export,

@@ -6,23 +6,19 @@ says why. web/test/browser.mjs looks, this file judges.
 """
 import array
 import base64
-import functools
 import gzip
 import json
 import math
 import os
 import random
 import re
-import shutil
 import sqlite3
 import struct
 import subprocess
 import unittest
 
-from spans_file import Spans, power_log
-from support import TOP, Case, sanitizer_library
+from web import CHROMIUM, WEB, MadeCase, node_problem
 
-WEB = os.path.join(TOP, "web")
 KINDS = {"f8": "d", "f4": "f", "u4": "I", "i4": "i", "u1": "B"}
 HOSTILE = ["</script><script>alert(1)</script>", "<!--", "<img src=x onerror=alert(1)>", '" onmouseover="alert(1)', "'; --", "\u202eright to left",
            "😀 層", "x" * 10240, "=1+1", "]]>", "&lt;b&gt;", "\u2028", "${alert(1)}", "<!--nrg-data-->"]
@@ -44,23 +40,7 @@ def blobs(page):
     return out
 
 
-class PageCase(Case):
-    def imported(self, powers, period_s=0.01, name="run.nrg"):
-        path = self.path(name)
-        log = self.write("power.log", power_log(powers, period_s))
-        done = self.nrg("import", "-q", "-f", "-o", path, log)
-        self.assertEqual(done.returncode, 0, done.stderr)
-        return path
-
-    def steps(self, path, names=("a", "b"), n=5, length=0.4):
-        spans = Spans()
-        for i in range(n):
-            at, part = length * i, length / len(names)
-            spans.span(at, at + length, "step", "step", number=i, inside=[
-                dict(begin_s=at + k * part, end_s=at + (k + 1) * part, text=text, kind="module", detail="Linear") for k, text in enumerate(names)])
-        spans.write(path)
-        return path
-
+class PageCase(MadeCase):
     def page(self, *recordings, options=()):
         path = recordings[0] + ".html"
         done = self.nrg("report", *options, "-q", "--html", path, *recordings)
@@ -158,23 +138,6 @@ class Data(PageCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         with open(done.stdout.decode().strip(), encoding="utf-8") as file:
             self.assertEqual(len(blobs(file.read())), 1)
-
-
-@functools.cache
-def node_problem():
-    """Why the web part can't be tested here; '' when it can. Installs what web/package-lock.json names."""
-    if sanitizer_library():
-        return "the plain build's run has it"
-    if not shutil.which("node") or not shutil.which("npm"):
-        return "node and npm are not here"
-    if not os.path.exists(os.path.join(WEB, "node_modules", ".package-lock.json")):
-        done = subprocess.run(["npm", "ci", "--no-audit", "--no-fund", "--fetch-retries=1", "--fetch-timeout=60000"], cwd=WEB, capture_output=True, text=True)
-        if done.returncode:
-            return f"npm ci failed: {done.stderr.strip().splitlines()[-1:]}"
-    return ""
-
-
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or ""
 
 
 class Sources(PageCase):

@@ -1,12 +1,14 @@
 /*
- * Fuzz target: a whole recording up to the page. No matter what it holds, the page is made or
- * refused, and holds no character that could end the element its data is in.
+ * Fuzz target: a whole recording up to the page, and to the profiles of other programs. No matter
+ * what it holds, they are made or refused; the page holds no character that could end the element
+ * its data is in, and the profiles are JSON.
  */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "fuzz/fuzz_recording.h"
+#include "report/export/formats.h"
 #include "report/page/page.h"
 
 static void check(const char *page, size_t size)
@@ -34,6 +36,26 @@ static void show(struct nrg_recording *recording, const struct nrg_attribution *
     free(page);
 }
 
+static void export(struct nrg_recording *recording, const struct nrg_attribution *attribution,
+                   bool firefox)
+{
+    struct nrg_error err;
+    uint64_t left_out;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return;
+    int rc = firefox ? nrg_export_firefox(recording, attribution, out, &left_out, &err)
+                     : nrg_export_speedscope(recording, attribution, out, &left_out, &err);
+    fclose(out);
+    json_t *doc = rc ? NULL : json_loadb(text, size, JSON_ALLOW_NUL, NULL);
+    if (!rc && !doc)
+        abort();
+    json_decref(doc);
+    free(text);
+}
+
 static void make_page(struct nrg_recording *recording)
 {
     struct nrg_attribution_options how = {.idle_w = NAN, .buckets = 50};
@@ -42,6 +64,8 @@ static void make_page(struct nrg_recording *recording)
     if (nrg_attribution_make(&attribution, recording, &how, &err))
         return;
     show(recording, &attribution);
+    export(recording, &attribution, true);
+    export(recording, &attribution, false);
     nrg_attribution_release(&attribution);
 }
 

@@ -20,6 +20,7 @@
 #include "record/read/span_catalog.h"
 #include "record/read/spans.h"
 #include "report/attribution/report.h"
+#include "report/json_text.h"
 
 struct open_span {
     int64_t t_ns, name, value;
@@ -44,22 +45,6 @@ struct trace {
 
 /* ---- JSON by hand: an event is one line, and there may be tens of millions ---- */
 
-/* Names of the catalog are clean UTF-8 already. */
-static void put_text(FILE *out, const char *text)
-{
-    fputc('"', out);
-    for (; *text; text++) {
-        unsigned char c = (unsigned char)*text;
-        if (c == '"' || c == '\\')
-            fputc('\\', out);
-        if (c < 0x20 || c == 0x7f)
-            fprintf(out, "\\u%04x", c);
-        else
-            fputc(c, out);
-    }
-    fputc('"', out);
-}
-
 /* Microseconds with all nanoseconds. */
 static void put_us(FILE *out, int64_t ns)
 {
@@ -73,7 +58,7 @@ static void begin_event(struct trace *t, const char *phase, const char *name)
     t->any = true;
     fputs(phase, t->out);
     fputs("\",\"name\":", t->out);
-    put_text(t->out, name);
+    nrg_json_put_text(t->out, name);
 }
 
 static void put_place(struct trace *t, const struct nrg_span_track *track)
@@ -92,7 +77,7 @@ static void put_time(struct trace *t, int64_t t_ns)
 static void end_naming(struct trace *t, const char *name)
 {
     fputs(",\"args\":{\"name\":", t->out);
-    put_text(t->out, name);
+    nrg_json_put_text(t->out, name);
     fputs("}}", t->out);
 }
 
@@ -242,7 +227,7 @@ static void put_span(struct trace *t, const struct nrg_span_track *track,
     begin_event(t, "X", name ? name->text : "?");
     if (name) {
         fputs(",\"cat\":", t->out);
-        put_text(t->out, name->kind);
+        nrg_json_put_text(t->out, name->kind);
     }
     put_place(t, track);
     put_time(t, span->t_ns);
@@ -252,7 +237,7 @@ static void put_span(struct trace *t, const struct nrg_span_track *track,
     const char *comma = "";
     if (name && name->detail[0]) {
         fputs("\"detail\":", t->out);
-        put_text(t->out, name->detail);
+        nrg_json_put_text(t->out, name->detail);
         comma = ",";
     }
     if (span->value != NRG_MISSING) {

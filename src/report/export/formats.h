@@ -1,6 +1,7 @@
 /*
  * A recording in forms that other programs read: docs/export.md is the specification of all of
- * them. Everything is streamed; memory does not grow with the length of the recording.
+ * them. CSV, JSON and AIPowerMeter's files are streamed: memory does not grow with the length of
+ * the recording.
  *
  * All functions return 0 or -errno with err filled; -EPIPE and the like come from the stream.
  */
@@ -9,6 +10,7 @@
 
 #include <stdio.h>
 
+#include "attribute/attribution.h"
 #include "record/read/recording.h"
 
 /* One row per reading, exact. */
@@ -25,6 +27,17 @@ int nrg_export_json(struct nrg_recording *recording, FILE *out, struct nrg_error
 /* AIPowerMeter's folder: power_metrics.json and metadata.json, one record per period. */
 int nrg_export_aipowermeter(struct nrg_recording *recording, int64_t period_ns, const char *folder,
                             bool overwrite, struct nrg_error *err);
+
+/*
+ * For speedscope and the Firefox Profiler, from an attribution by path with buckets. left_out:
+ * spans beyond what such a page can hold.
+ */
+#define NRG_EXPORT_BUCKETS 1000
+int nrg_export_speedscope(struct nrg_recording *recording,
+                          const struct nrg_attribution *attribution, FILE *out, uint64_t *left_out,
+                          struct nrg_error *err);
+int nrg_export_firefox(struct nrg_recording *recording, const struct nrg_attribution *attribution,
+                       FILE *out, uint64_t *left_out, struct nrg_error *err);
 
 /* Where time_s is 0: the recording's beginning. -ENODATA when it holds nothing. */
 int nrg_export_origin_ns(struct nrg_recording *recording, int64_t *origin_ns,
