@@ -26,6 +26,31 @@ bool nrg_machine_has_tsc(const struct nrg_root *root)
 #endif
 }
 
+/* "0.8 to 3.4 GHz, turbo off", of CPU 0. */
+static void write_clock_limits(const struct nrg_root *root, struct nrg_store *store)
+{
+    static const struct {
+        const char *path;
+        int64_t on;
+    } switches[] = {{"/sys/devices/system/cpu/cpufreq/boost", 1},
+                    {"/sys/devices/system/cpu/intel_pstate/no_turbo", 0}};
+    char text[64] = "";
+    int64_t least_khz, most_khz, turbo;
+    if (nrg_root_read_i64(root, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_min_freq",
+                          &least_khz) ||
+        nrg_root_read_i64(root, "/sys/devices/system/cpu/cpu0/cpufreq/scaling_max_freq", &most_khz))
+        return;
+    int used = snprintf(text, sizeof text, "%.4g to %.4g GHz", (double)least_khz * 1e-6,
+                        (double)most_khz * 1e-6);
+    for (size_t i = 0; i < 2 && used > 0 && (size_t)used < sizeof text; i++)
+        if (!nrg_root_read_i64(root, switches[i].path, &turbo)) {
+            snprintf(text + used, sizeof text - (size_t)used, ", turbo %s",
+                     turbo == switches[i].on ? "on" : "off");
+            break;
+        }
+    nrg_store_text(store, "clock_limits", text);
+}
+
 /* What changes power without a change of the program: nrg compare looks at it. */
 static void write_settings(const struct nrg_root *root, struct nrg_store *store)
 {
@@ -36,6 +61,7 @@ static void write_settings(const struct nrg_root *root, struct nrg_store *store)
         {"gpu_driver", "/sys/module/nvidia/version"},
     };
     char text[64], limits[128] = "";
+    write_clock_limits(root, store);
     for (size_t i = 0; i < sizeof files / sizeof *files; i++)
         if (!nrg_root_read_label(root, files[i].path, text, sizeof text))
             nrg_store_text(store, files[i].key, text);
