@@ -12,7 +12,7 @@ export MESON NINJA PYTHON
 SETUP ?=
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all build deps demo test test-torch2 truth kills power-cuts faults fuzz bench firmware firmware-table format check install clean help
+.PHONY: all build deps demo test test-torch2 truth compare-bars kills power-cuts faults fuzz bench firmware firmware-table format check install clean help
 
 all: build
 
@@ -44,6 +44,11 @@ SEEDS ?= 100
 truth: ## how true attribution is where the joules are known (SEEDS=100 of each scenario)
 	@$(MAKE) --no-print-directory build
 	@NRG_BIN=build/nrg $(PYTHON) tests/truth/truth --seeds $(SEEDS)
+
+EACH ?= 500
+compare-bars: ## how true nrg compare is where the ratio is known (EACH=500 comparisons for 3 to 30 runs; minutes)
+	@$(MAKE) --no-print-directory build
+	@NRG_BIN=build/nrg $(PYTHON) tests/truth/compare_bars --each $(EACH)
 
 KILLS ?= 300
 kills: ## kill -9 at KILLS random moments of a recording (300)
