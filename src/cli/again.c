@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "cli/stop.h"
+
 extern char **environ;
 
 static int redirect(posix_spawn_file_actions_t *actions, const char *log)
@@ -29,8 +31,12 @@ int nrg_again(const char *const *argv, const char *log)
         return -rc;
     rc = posix_spawn(&child, "/proc/self/exe", &actions, NULL, (char *const *)argv, environ);
     posix_spawn_file_actions_destroy(&actions);
+    if (rc)
+        return -rc;
+    nrg_stop_pass_to(child);
     while (!rc && waitpid(child, &status, 0) < 0)
         rc = errno == EINTR ? 0 : errno;
+    nrg_stop_pass_to(0);
     if (rc)
         return -rc;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);

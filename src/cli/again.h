@@ -4,7 +4,8 @@
 
 /*
  * Runs this program with these arguments (argv[0] is "nrg") and waits. `log`: file that its stdout
- * and stderr go to, together; NULL: ours. Returns its exit code as a shell shows it, or -errno.
+ * and stderr go to, together; NULL: ours. A request to stop (stop.h) reaches it. Returns its exit
+ * code as a shell shows it, or -errno.
  */
 int nrg_again(const char *const *argv, const char *log);
 

@@ -13,7 +13,7 @@ enum { EXIT_GATE = 3, EXIT_NOT_COMPARABLE = 4 };
 
 struct values {
     struct nrg_compare_runner runner;
-    const char *json, *markdown, *by;
+    const char *json, *markdown, *html, *by;
     struct nrg_list gates;
     double confidence_percent, detect_percent;
     int top;
@@ -72,6 +72,8 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, json)},
     {"markdown", 0, NRG_OPT_FILE, "FILE", "as Markdown, for a pull request",
      offsetof(struct values, markdown)},
+    {"html", 0, NRG_OPT_STRING, "FILE", "as a page, one file that needs no network; - is stdout",
+     offsetof(struct values, html)},
     {0},
 };
 
@@ -139,6 +141,7 @@ static int add_by_note(const char *key, struct nrg_compare_side sides[2], struct
                        int argc, char **argv)
 {
     int code = 0;
+    sides[0].by = sides[1].by = key;
     for (int i = 0; !code && i < argc; i++) {
         struct nrg_str value = {0};
         int s = 0;
@@ -210,36 +213,71 @@ static int check_gates(const struct values *v, const struct nrg_comparison *c)
     return code;
 }
 
-static int write_markdown(const struct nrg_compare_report *report, const char *path)
+static int write_document(const struct nrg_compare_report *report, const char *path,
+                          void (*print)(const struct nrg_compare_report *, FILE *))
 {
     FILE *out = nrg_output_open(path);
     if (!out)
         return 1;
-    nrg_compare_markdown(report, out);
+    print(report, out);
     return nrg_output_close(out, path, 0);
+}
+
+static int print_text(const struct nrg_compare_report *report)
+{
+    struct nrg_fitted fitted;
+    FILE *out = nrg_fitted_begin(&fitted, stdout);
+    if (out)
+        nrg_compare_text(report, out);
+    return nrg_fitted_end(&fitted);
 }
 
 static int show(const struct nrg_cli *cli, const struct values *v, const struct nrg_comparison *c,
                 const struct grouping *group)
 {
-    bool text = !nrg_is_stdout(v->json) && !nrg_is_stdout(v->markdown) && !cli->quiet;
+    bool text = !nrg_is_stdout(v->json) && !nrg_is_stdout(v->markdown) && !nrg_is_stdout(v->html) &&
+                !cli->quiet;
     struct nrg_compare_report report = {
         .comparison = c,
         .names = {group->names[0].text ? group->names[0].text : "A",
                   group->names[1].text ? group->names[1].text : "B"},
         .colour = text && nrg_use_colour(stdout),
         .top = (size_t)v->top};
-    int code = 0;
-    if (text) {
-        struct nrg_fitted fitted;
-        nrg_compare_text(&report, nrg_fitted_begin(&fitted, stdout));
-        nrg_fitted_end(&fitted);
-    }
-    if (v->json)
+    int code = text ? print_text(&report) : 0;
+    if (!code && v->json)
         code = nrg_print_json(nrg_compare_json(&report), v->json);
     if (!code && v->markdown)
-        code = write_markdown(&report, v->markdown);
+        code = write_document(&report, v->markdown, nrg_compare_markdown);
+    if (!code && v->html)
+        code = write_document(&report, v->html, nrg_compare_html);
     return code;
+}
+
+static int check_outputs(const struct nrg_cli *cli, const struct values *v)
+{
+    if (nrg_is_stdout(v->json) + nrg_is_stdout(v->markdown) + nrg_is_stdout(v->html) > 1)
+        return nrg_usage(cli, "one of --json, --markdown and --html can have stdout: give the "
+                              "others a file, such as --json=FILE");
+    int code = nrg_output_check(v->json);
+    code = code ? code : nrg_output_check(v->markdown);
+    return code ? code : nrg_output_check(v->html);
+}
+
+static int check_sides(const struct nrg_compare_side sides[2])
+{
+    for (int s = 0; s < 2; s++) {
+        if (sides[s].n_runs)
+            continue;
+        if (sides[s].n_cut)
+            fprintf(stderr,
+                    "nrg: %c has no run with an end (%zu without: the recorder was killed, or is "
+                    "at work): nothing to compare\n",
+                    "AB"[s], sides[s].n_cut);
+        else
+            fprintf(stderr, "nrg: %c has no run: nothing to compare\n", "AB"[s]);
+        return 1;
+    }
+    return 0;
 }
 
 static int run_compare(struct nrg_cli *cli, void *values, int argc, char **argv)
@@ -251,13 +289,12 @@ static int run_compare(struct nrg_cli *cli, void *values, int argc, char **argv)
     struct nrg_compare_options how = {.confidence = v->confidence_percent / 100,
                                       .detect = v->detect_percent / 100};
     struct nrg_error err;
-    int code = nrg_output_check(v->json);
+    int code = check_outputs(cli, v);
     if (!code)
         code = collect(cli, v, sides, &group, argc, argv);
-    if (!code && (!sides[0].n_runs || !sides[1].n_runs)) {
-        fprintf(stderr, "nrg: a side has no run: nothing to compare\n");
-        code = 1;
-    }
+    if (!code)
+        code =
+            v->runner.stopped_by && !(sides[0].n_runs && sides[1].n_runs) ? 1 : check_sides(sides);
     if (!code && nrg_comparison_make(&comparison, sides, &how, &err))
         code = nrg_complain(&err, 1);
     int refused = code ? 0 : say_refusals(&comparison, v->force);
@@ -265,6 +302,8 @@ static int run_compare(struct nrg_cli *cli, void *values, int argc, char **argv)
         code = show(cli, v, &comparison, &group);
     if (!code)
         code = refused ? refused : check_gates(v, &comparison);
+    if (v->runner.stopped_by) /* as a shell shows it: what was shown is not the whole */
+        code = 128 + v->runner.stopped_by;
     nrg_comparison_release(&comparison);
     for (int s = 0; s < 2; s++) {
         nrg_compare_side_release(&sides[s]);

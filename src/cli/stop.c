@@ -1,11 +1,18 @@
 /* See stop.h. */
 #include "cli/stop.h"
 
-static volatile sig_atomic_t asked;
+#include <errno.h>
 
+static volatile sig_atomic_t asked, child;
+
+/* Ctrl-C reaches the child by itself. */
 static void on_stop(int signal)
 {
-    asked = 1;
+    int saved = errno;
+    asked = signal;
+    if (signal == SIGTERM && child > 0)
+        kill((pid_t)child, signal);
+    errno = saved;
 }
 
 void nrg_set_signals(const int *signals, size_t n, const struct sigaction *action)
@@ -31,4 +38,16 @@ void nrg_stop_release(void)
 bool nrg_stop_asked(void)
 {
     return asked;
+}
+
+int nrg_stop_signal(void)
+{
+    return asked;
+}
+
+void nrg_stop_pass_to(pid_t pid)
+{
+    child = pid;
+    if (asked == SIGTERM && pid > 0) /* it came before */
+        kill(pid, SIGTERM);
 }

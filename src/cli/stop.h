@@ -9,11 +9,16 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 void nrg_stop_catch(void);
 /* Back to the default actions. */
 void nrg_stop_release(void);
 bool nrg_stop_asked(void);
+/* The signal that asked for it; 0: none did. */
+int nrg_stop_signal(void);
+/* A SIGTERM that is sent to nrg alone goes on to this process, too; 0: to none any more. */
+void nrg_stop_pass_to(pid_t pid);
 
 /* Sets the action of signals, except of those that are ignored. */
 void nrg_set_signals(const int *signals, size_t n, const struct sigaction *action);

@@ -4,13 +4,15 @@
  * differs is said, and the user decides.
  */
 #include <math.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "compare/compare.h"
 
-#define OTHER_LOAD 0.1  /* of all CPUs: a difference that is said */
-#define COVERED    0.98 /* less of a run with readings is said */
-#define BLOCKED    2.5  /* times the variance: runs were not in turn */
+#define OTHER_LOAD  0.1 /* of all CPUs: a difference that is said */
+#define OTHER_CLOCK 0.05
+#define COVERED     0.98 /* less of a run with readings is said */
+#define BLOCKED     2.5  /* times the variance: runs were not in turn */
 
 static const char *const fact_words[NRG_FACTS] = {
     [NRG_FACT_SENSORS] = "sensors",
@@ -19,9 +21,13 @@ static const char *const fact_words[NRG_FACTS] = {
     [NRG_FACT_KERNEL] = "the kernel",
     [NRG_FACT_GOVERNOR] = "the frequency governor",
     [NRG_FACT_POWER_LIMITS] = "power limits",
+    [NRG_FACT_CLOCK_LIMITS] = "limits of the clock",
     [NRG_FACT_GPU_DRIVER] = "the GPU's driver",
     [NRG_FACT_RATE] = "the rate of readings",
+    [NRG_FACT_VERSION] = "the version of nrg that recorded",
     [NRG_FACT_PARAMETERS] = "the model's parameters",
+    [NRG_FACT_INPUT] = "the input",
+    [NRG_FACT_WORK] = "the work that was counted",
 };
 
 static const struct nrg_compare_run *run_at(const struct nrg_comparison *c, size_t i)
@@ -33,6 +39,12 @@ static const struct nrg_compare_run *run_at(const struct nrg_comparison *c, size
 static const char *shown(const char *value)
 {
     return value[0] ? value : "not known";
+}
+
+static bool is_plural(int fact)
+{
+    return fact == NRG_FACT_SENSORS || fact == NRG_FACT_POWER_LIMITS ||
+           fact == NRG_FACT_CLOCK_LIMITS || fact == NRG_FACT_PARAMETERS;
 }
 
 /* The first run whose fact differs from the first run's; NULL: all are alike. */
@@ -53,11 +65,9 @@ static int check_facts(struct nrg_comparison *c)
         if (!odd)
             continue;
         struct nrg_compare_notes *to = f == NRG_FACT_SENSORS ? &c->refusals : &c->warnings;
-        rc = nrg_compare_note(
-            to, "%s differ%s: %.90s in %.40s, %.90s in %.40s", fact_words[f],
-            f == NRG_FACT_SENSORS || f == NRG_FACT_POWER_LIMITS || f == NRG_FACT_PARAMETERS ? ""
-                                                                                            : "s",
-            shown(first->facts[f]), first->file, shown(odd->facts[f]), odd->file);
+        rc = nrg_compare_note(to, "%s differ%s: %.90s in %.40s, %.90s in %.40s", fact_words[f],
+                              is_plural(f) ? "" : "s", shown(first->facts[f]), first->file,
+                              shown(odd->facts[f]), odd->file);
     }
     return rc;
 }
@@ -77,26 +87,112 @@ static int check_provenance(struct nrg_comparison *c)
     return 0;
 }
 
-static double mean_others(const struct nrg_compare_side *side)
+/* Mean over the runs of a side that have it; NAN. `offset`: of a double in struct nrg_compare_run.
+ */
+static double mean_of(const struct nrg_compare_side *side, size_t offset)
 {
     double sum = 0, n = 0;
-    for (size_t i = 0; i < side->n_runs; i++)
-        if (!isnan(side->runs[i].others)) {
-            sum += side->runs[i].others;
+    for (size_t i = 0; i < side->n_runs; i++) {
+        double x;
+        memcpy(&x, (const char *)&side->runs[i] + offset, sizeof x);
+        if (!isnan(x)) {
+            sum += x;
             n++;
         }
+    }
     return n > 0 ? sum / n : NAN;
 }
 
 static int check_load(struct nrg_comparison *c)
 {
-    double a = mean_others(&c->sides[0]), b = mean_others(&c->sides[1]);
+    size_t others = offsetof(struct nrg_compare_run, others);
+    double a = mean_of(&c->sides[0], others), b = mean_of(&c->sides[1], others);
     if (isnan(a) || isnan(b) || fabs(a - b) < OTHER_LOAD)
         return 0;
     return nrg_compare_note(&c->warnings,
                             "other programs used %.0f %% of the processors during A and %.0f %% "
                             "during B: the machine's energy has theirs in it",
                             100 * a, 100 * b);
+}
+
+static int check_clocks(struct nrg_comparison *c)
+{
+    static const char *const whose[NRG_COMPARE_CLOCKS] = {"the processors", "the GPUs"};
+    int rc = 0;
+    for (size_t i = 0; !rc && i < NRG_COMPARE_CLOCKS; i++) {
+        size_t at = offsetof(struct nrg_compare_run, clock_hz) + i * sizeof(double);
+        double a = mean_of(&c->sides[0], at), b = mean_of(&c->sides[1], at);
+        if (!isnan(a) && !isnan(b) && fabs(log(b / a)) > OTHER_CLOCK)
+            rc = nrg_compare_note(&c->warnings,
+                                  "%s ran at %.2f GHz during A and at %.2f GHz during B: part of "
+                                  "the difference may be the clock's",
+                                  whose[i], a * 1e-9, b * 1e-9);
+    }
+    return rc;
+}
+
+/* Runs of one side that are not of one command are no repetitions of anything. */
+static int check_commands(struct nrg_comparison *c)
+{
+    int rc = 0;
+    for (int s = 0; !rc && s < 2; s++) {
+        const struct nrg_compare_side *side = &c->sides[s];
+        size_t i = 1;
+        while (i < side->n_runs && !strcmp(side->runs[i].command, side->runs[0].command))
+            i++;
+        if (i < side->n_runs)
+            rc = nrg_compare_note(&c->warnings,
+                                  "runs of %c are not of one command: %.90s in %.40s, %.90s in "
+                                  "%.40s",
+                                  "AB"[s], shown(side->runs[0].command), side -> runs[0].file,
+                                  shown(side->runs[i].command), side->runs[i].file);
+    }
+    return rc;
+}
+
+static const char *closing(size_t n)
+{
+    return n > 1 ? ", ...)" : n ? ")" : "";
+}
+
+/* Spans that one side has and the other has not: what is in both is compared. */
+static int check_spans(struct nrg_comparison *c)
+{
+    size_t n[2] = {0, 0};
+    const char *first[2] = {"", ""};
+    for (size_t i = 0; i < c->n_only; i++) {
+        const struct nrg_compare_only *only = &c->only[i];
+        if (strcmp(only->kind, "module") != 0 && strcmp(only->kind, "operator") != 0)
+            continue;
+        if (!n[only->side]++)
+            first[only->side] = only->name;
+    }
+    if (!n[0] && !n[1])
+        return 0;
+    return nrg_compare_note(&c->warnings,
+                            "the sides have different spans: %zu of A's modules and operators are "
+                            "not in B%s%.60s%s, %zu of B's are not in A%s%.60s%s; what both have "
+                            "is compared",
+                            n[0], n[0] ? " (" : "", first[0], closing(n[0]), n[1], n[1] ? " (" : "",
+                            first[1], closing(n[1]));
+}
+
+static int check_files(struct nrg_comparison *c)
+{
+    size_t cut = c->sides[0].n_cut + c->sides[1].n_cut;
+    size_t damaged = c->sides[0].n_damaged + c->sides[1].n_damaged;
+    int rc = 0;
+    if (cut)
+        rc = nrg_compare_note(&c->warnings,
+                              "%zu run%s of A and %zu of B have no end (the recorder was killed, "
+                              "or is at work) and are left out",
+                              c->sides[0].n_cut, c->sides[0].n_cut == 1 ? "" : "s",
+                              c->sides[1].n_cut);
+    if (!rc && damaged)
+        rc = nrg_compare_note(
+            &c->warnings, "%zu recording%s damaged: what can't be read of %s is missing here",
+            damaged, damaged == 1 ? " is" : "s are", damaged == 1 ? "it" : "them");
+    return rc;
 }
 
 static int check_runs(struct nrg_comparison *c)
@@ -148,8 +244,9 @@ static int check_design(struct nrg_comparison *c)
 
 int nrg_compare_check(struct nrg_comparison *c)
 {
-    int (*const checks[])(struct nrg_comparison *) = {check_provenance, check_facts, check_load,
-                                                      check_runs, check_design};
+    int (*const checks[])(struct nrg_comparison *) = {check_provenance, check_facts, check_files,
+                                                      check_commands,   check_load,  check_clocks,
+                                                      check_runs,       check_spans, check_design};
     int rc = 0;
     for (size_t i = 0; !rc && i < sizeof checks / sizeof *checks; i++)
         rc = checks[i](c);

@@ -113,19 +113,39 @@ static int compare_row(struct nrg_comparison *c, const struct nrg_compare_part *
 static int compare_rows(struct nrg_comparison *c, double confidence)
 {
     const struct nrg_compare_side *a = &c->sides[0], *b = &c->sides[1];
-    size_t both = 0;
     int rc = 0;
     c->rows = calloc(a->n_parts + 1, sizeof *c->rows);
     if (!c->rows)
         return -ENOMEM;
     for (size_t i = 0; !rc && i < a->n_parts; i++) {
         const struct nrg_compare_part *other = nrg_compare_side_find(b, &a->parts[i]);
-        both += other != NULL;
         if (other && runs_with(&a->parts[i]) >= LEAST_RUNS && runs_with(other) >= LEAST_RUNS)
             rc = compare_row(c, &a->parts[i], other, confidence);
     }
-    c->n_only = a->n_parts + b->n_parts - 2 * both;
     return rc;
+}
+
+static double part_mean_j(const struct nrg_compare_part *part)
+{
+    double sum = 0;
+    for (size_t i = 0; i < part->n; i++)
+        sum += part->items[i].value;
+    return sum / (double)runs_with(part);
+}
+
+static int find_only(struct nrg_comparison *c)
+{
+    c->only = calloc(c->sides[0].n_parts + c->sides[1].n_parts + 1, sizeof *c->only);
+    if (!c->only)
+        return -ENOMEM;
+    for (int s = 0; s < 2; s++)
+        for (size_t i = 0; i < c->sides[s].n_parts; i++) {
+            const struct nrg_compare_part *part = &c->sides[s].parts[i];
+            if (!nrg_compare_side_find(&c->sides[!s], part))
+                c->only[c->n_only++] =
+                    (struct nrg_compare_only){part->kind, part->name, s, part_mean_j(part)};
+        }
+    return 0;
 }
 
 static int by_p(const void *a, const void *b)
@@ -172,6 +192,8 @@ int nrg_comparison_make(struct nrg_comparison *c, struct nrg_compare_side sides[
     if (!rc)
         rc = compare_rows(c, confidence);
     if (!rc)
+        rc = find_only(c);
+    if (!rc)
         rc = adjust(c);
     if (!rc)
         rc = nrg_compare_check(c);
@@ -184,6 +206,7 @@ void nrg_comparison_release(struct nrg_comparison *c)
     nrg_compare_side_release(&c->sides[0]);
     nrg_compare_side_release(&c->sides[1]);
     free(c->rows);
+    free(c->only);
     free(c->warnings.items);
     free(c->refusals.items);
     *c = (struct nrg_comparison){0};

@@ -33,6 +33,13 @@ struct nrg_compare_row {
     double p_adjusted; /* NAN: not known */
 };
 
+/* A part that one side has and the other has not: named, not compared. */
+struct nrg_compare_only {
+    const char *kind, *name;
+    int side;        /* 0: A */
+    double energy_j; /* mean over the runs that have it */
+};
+
 struct nrg_comparison {
     struct nrg_compare_side sides[2];
     struct nrg_effect quantities[NRG_COMPARE_QUANTITIES];
@@ -40,7 +47,9 @@ struct nrg_comparison {
     double detect; /* the relative difference that it is for */
     double confidence;
     struct nrg_compare_row *rows;
-    size_t n_rows, n_only; /* n_only: rows that only one side has, left out */
+    size_t n_rows;
+    struct nrg_compare_only *only;
+    size_t n_only;
     struct nrg_compare_notes warnings, refusals;
 };
 

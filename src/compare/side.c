@@ -13,6 +13,7 @@
 
 #include "attribute/attribution.h"
 #include "base/mem.h"
+#include "compare/internal.h"
 
 #define SEPARATOR "\x1f"
 
@@ -106,14 +107,16 @@ static int add_processes(struct nrg_compare_side *side, const struct nrg_summary
 }
 
 /* Rows of an attribution, of one kind of part. Operators are one part each, wherever called. */
-static int add_rows(struct nrg_compare_side *side, struct nrg_recording *recording, int64_t run,
-                    enum nrg_rows_by by, const char *kind, struct nrg_error *err)
+static int add_rows(struct nrg_compare_side *side, struct nrg_compare_run *run,
+                    struct nrg_recording *recording, int64_t number, enum nrg_rows_by by,
+                    const char *kind, struct nrg_error *err)
 {
-    struct nrg_attribution_options how = {.idle_w = NAN, .by = by, .run = run};
+    struct nrg_attribution_options how = {.idle_w = NAN, .by = by, .run = number};
     struct nrg_attribution a;
     int rc = nrg_attribution_make(&a, recording, &how, err);
     if (rc)
         return rc;
+    nrg_compare_work(side, run, &a);
     if (by == NRG_BY_NAME)
         rc = nrg_attribution_list(&a, true);
     for (size_t i = 0; !rc && i < a.n_rows; i++) {
@@ -130,49 +133,6 @@ static int add_rows(struct nrg_compare_side *side, struct nrg_recording *recordi
 }
 
 /* ---- a run ---- */
-
-static const char *keep(struct nrg_compare_side *side, const char *text)
-{
-    const char *kept = text ? nrg_arena_copy(&side->arena, text, strlen(text)) : "";
-    return kept ? kept : "";
-}
-
-static const char *sensors_of(struct nrg_compare_side *side, const struct nrg_summary *s)
-{
-    struct nrg_str text = {0};
-    for (size_t i = 0; i < s->n_domains; i++) {
-        const struct nrg_domain *d = &s->domains[i];
-        if (d->in_total)
-            nrg_str_addf(&text, "%s%s by %s", text.len ? ", " : "", d->channel->channel.name,
-                         d->channel->driver);
-    }
-    const char *kept = keep(side, text.text);
-    nrg_str_release(&text);
-    return kept;
-}
-
-static void fill_facts(struct nrg_compare_side *side, struct nrg_compare_run *run,
-                       const struct nrg_recording *recording, const struct nrg_summary *s)
-{
-    static const char *const keys[NRG_FACTS] = {
-        [NRG_FACT_HOST] = "host",
-        [NRG_FACT_CPU] = "cpu",
-        [NRG_FACT_KERNEL] = "kernel",
-        [NRG_FACT_GOVERNOR] = "governor",
-        [NRG_FACT_RATE] = "option.rate",
-        [NRG_FACT_POWER_LIMITS] = "power_limits",
-        [NRG_FACT_GPU_DRIVER] = "gpu_driver",
-    };
-    char number[32];
-    int64_t params;
-    for (size_t i = 0; i < NRG_FACTS; i++)
-        run->facts[i] = keys[i] ? keep(side, nrg_recording_text(recording, keys[i])) : "";
-    run->facts[NRG_FACT_SENSORS] = sensors_of(side, s);
-    if (nrg_recording_integer(recording, "model_params", &params))
-        return;
-    snprintf(number, sizeof number, "%lld", (long long)params);
-    run->facts[NRG_FACT_PARAMETERS] = keep(side, number);
-}
 
 /* The error of what is measured is each run's own; the band of what is estimated is common. */
 static void fill_errors(struct nrg_compare_run *run, const struct nrg_summary *s)
@@ -209,7 +169,7 @@ static int add_run(struct nrg_compare_side *side, struct nrg_recording *recordin
 {
     int64_t began_ns = nrg_recording_realtime_ns(recording, s->begin_ns);
     struct nrg_compare_run run = {
-        .file = keep(side, nrg_recording_path(recording)),
+        .file = nrg_compare_keep(side, nrg_recording_path(recording)),
         .begin_ns = began_ns ? began_ns : NRG_MISSING,
         .energy_j = s->total_j,
         .program_j = s->program.energy_j,
@@ -220,44 +180,59 @@ static int add_run(struct nrg_compare_side *side, struct nrg_recording *recordin
         .exit_code = s->exit_code,
         .provenance = s->total_provenance,
     };
-    fill_facts(side, &run, recording, s);
+    nrg_compare_facts(side, &run, recording, s);
+    nrg_compare_clocks(&run, recording, s);
     fill_errors(&run, s);
     int rc = add_domains(side, s);
     if (!rc)
         rc = add_processes(side, s);
     if (rc)
         return nrg_fail(err, rc, run.file, "out of memory");
-    int64_t spans;
-    if (!nrg_recording_integer(recording, "spans", &spans) && spans > 0) {
-        rc = add_rows(side, recording, number, NRG_BY_MODULE, "module", err);
+    size_t at = 0;
+    if (nrg_recording_next_series(recording, NRG_SPANS, &at)) {
+        rc = add_rows(side, &run, recording, number, NRG_BY_MODULE, "module", err);
         if (!rc)
-            rc = add_rows(side, recording, number, NRG_BY_NAME, "operator", err);
+            rc = add_rows(side, &run, recording, number, NRG_BY_NAME, "operator", err);
     }
     if (!rc && nrg_append(&side->runs, &side->n_runs, &side->cap_runs, &run, sizeof run))
         rc = nrg_fail(err, -ENOMEM, run.file, "out of memory");
     return rc;
 }
 
+static int add_whole_run(struct nrg_compare_side *side, struct nrg_recording *recording,
+                         const struct nrg_run *run, struct nrg_error *err)
+{
+    struct nrg_summary summary;
+    int rc = nrg_summary_make(&summary, recording, run, NRG_SPLIT_ACTIVE, err);
+    if (rc)
+        return rc;
+    rc = add_run(side, recording, &summary, run->id, err);
+    nrg_summary_release(&summary);
+    return rc;
+}
+
 int nrg_compare_side_add(struct nrg_compare_side *side, const char *path, struct nrg_error *err)
 {
     struct nrg_recording *recording;
-    size_t n, before = side->n_runs;
+    size_t n, seen = 0;
     int rc = nrg_recording_open(path, &recording, err);
     if (rc)
         return rc;
     const struct nrg_run *runs = nrg_recording_runs(recording, &n);
     for (size_t i = 0; !rc && i < n; i++) {
-        struct nrg_summary summary;
         if (!strcmp(runs[i].kind, "baseline"))
             continue;
-        rc = nrg_summary_make(&summary, recording, &runs[i], NRG_SPLIT_ACTIVE, err);
-        if (rc)
-            break;
-        rc = add_run(side, recording, &summary, runs[i].id, err);
-        nrg_summary_release(&summary);
+        seen++;
+        if (runs[i].end_ns <= runs[i].begin_ns) /* it is 0 where there is none */
+            side->n_cut++;
+        else
+            rc = add_whole_run(side, recording, &runs[i], err);
     }
-    if (!rc && side->n_runs == before)
+    if (!rc && !seen)
         rc = nrg_fail(err, -ENODATA, path, "holds no run");
+    if (!rc)
+        rc = nrg_recording_check(recording, err);
+    side->n_damaged += nrg_recording_damage(recording) > 0;
     nrg_recording_close(recording);
     return rc;
 }

@@ -1,6 +1,7 @@
 /*
  * One side of a comparison: its runs, read from recordings. A recording with --repeat gives several
- * runs; baselines are none.
+ * runs; baselines are none, and a run that was cut off (its recorder was killed, or is at work) is
+ * counted and left out: its joules are not those of the program.
  *
  * Embedded by the owner: zeroed, added to, released. 0 or -errno with err. One thread at a time.
  */
@@ -29,21 +30,29 @@ enum nrg_compare_fact {
     NRG_FACT_KERNEL,
     NRG_FACT_GOVERNOR,
     NRG_FACT_POWER_LIMITS,
+    NRG_FACT_CLOCK_LIMITS,
     NRG_FACT_GPU_DRIVER,
     NRG_FACT_RATE,
+    NRG_FACT_VERSION,    /* of nrg that recorded */
     NRG_FACT_PARAMETERS, /* of the model */
+    NRG_FACT_INPUT,      /* notes that say what was worked on */
+    NRG_FACT_WORK,       /* what the program counted: "6000 samples" */
     NRG_FACTS
 };
 
+enum nrg_compare_clock { NRG_COMPARE_CPU, NRG_COMPARE_GPU, NRG_COMPARE_CLOCKS };
+
 struct nrg_compare_run {
-    const char *file;
+    const char *file, *command;
     int64_t begin_ns;                                          /* wall clock; NRG_MISSING */
     double energy_j, program_j, duration_s, peak_memory_bytes; /* NAN: not known */
     double own, low, high;            /* of the energy, see struct nrg_compare_value */
     double program_low, program_high; /* band of the program's energy, which runs have in common */
     double covered;                   /* part of the run with readings */
     double others; /* CPU time of other processes, as a part of all CPUs' time; NAN */
-    int exit_code; /* -1: none */
+    double clock_hz[NRG_COMPARE_CLOCKS]; /* mean over the run; NAN: not recorded */
+    double temperature_c;                /* of the hottest sensor, mean over the run; NAN */
+    int exit_code;                       /* -1: none */
     enum nrg_provenance provenance;
     const char *facts[NRG_FACTS];
 };
@@ -56,10 +65,12 @@ struct nrg_compare_part {
 };
 
 struct nrg_compare_side {
+    const char *by;         /* note that the sides differ in by intention; NULL: none. Borrowed */
     struct nrg_arena arena; /* texts */
     struct nrg_compare_run *runs;
     size_t n_runs, cap_runs;
-    struct nrg_map index; /* "kind name" to a position in parts + 1 */
+    size_t n_cut, n_damaged; /* runs without an end, which are left out; damaged recordings */
+    struct nrg_map index;    /* "kind name" to a position in parts + 1 */
     struct nrg_compare_part *parts;
     size_t n_parts, cap_parts;
 };

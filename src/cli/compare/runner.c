@@ -1,12 +1,10 @@
 /*
- * See runner.h. Cool-down: before the first run the idle machine is measured for two seconds; after
- * each run, the machine is measured second by second until its power is within 5 % of that, or the
- * time is up. On a machine without a sensor that is the load alone.
+ * See runner.h. A run counts when it is whole: one that a request to stop fell into is thrown away,
+ * also where its command ended well, because it may have ended early.
  */
 #include "cli/compare/runner.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,20 +15,10 @@
 #include "base/clock.h"
 #include "base/mem.h"
 #include "cli/again.h"
-#include "cli/internal.h"
+#include "cli/compare/internal.h"
 #include "cli/stop.h"
 
-#define IDLE_TOLERANCE 0.05
-#define SEPARATOR      "---"
-
-struct session {
-    struct nrg_cli *cli;
-    struct nrg_compare_runner *r;
-    unsigned random;
-    double idle_w;
-    int64_t spent_ns; /* by runs of this time */
-    int done, left;
-};
+#define SEPARATOR "---"
 
 int nrg_compare_commands(struct nrg_compare_runner *r, int argc, char **argv)
 {
@@ -55,9 +43,8 @@ static int add_words(struct nrg_list *list, const char *const *words)
     return rc;
 }
 
-/* Runs `nrg run OPTIONS -o path [-- COMMAND]`; the output of all goes to a log beside it. */
-static int record(const struct session *s, const char *path, const char *const *more,
-                  char *const *command)
+int nrg_compare_record(const struct nrg_compare_session *s, const char *path,
+                       const char *const *more, char *const *command)
 {
     const char *const head[] = {"nrg", "run", "-q", "-f", "-o", path, NULL};
     const char *const root[] = {"--root", s->cli->root, NULL};
@@ -80,37 +67,9 @@ static int record(const struct session *s, const char *path, const char *const *
     return rc;
 }
 
-/* Mean power of the machine over a while, by a recording that is not kept; NAN. */
-static double measure_power(const struct session *s, const char *seconds)
-{
-    const char *const more[] = {"--system", "--for", seconds, NULL};
-    struct nrg_compare_side side = {0};
-    struct nrg_error err;
-    struct nrg_str path = {0};
-    double power_w = NAN;
-    if (nrg_str_addf(&path, "%s/idle.nrg", s->r->made_folder))
-        return NAN;
-    if (!record(s, path.text, more, NULL) && !nrg_compare_side_add(&side, path.text, &err))
-        power_w = side.runs[0].energy_j / side.runs[0].duration_s;
-    nrg_compare_side_release(&side);
-    unlink(path.text);
-    nrg_str_addf(&path, ".log");
-    unlink(path.text);
-    nrg_str_release(&path);
-    return power_w;
-}
-
-static void cool_down(const struct session *s)
-{
-    int64_t until_ns = nrg_now_ns() + s->r->cool_ns;
-    while (!isnan(s->idle_w) && nrg_now_ns() < until_ns && !nrg_stop_asked())
-        if (!(measure_power(s, "1s") > s->idle_w * (1 + IDLE_TOLERANCE)))
-            return;
-}
-
 /* ---- which runs ---- */
 
-static int run_path(const struct session *s, int side, int number, struct nrg_str *path)
+static int run_path(const struct nrg_compare_session *s, int side, int number, struct nrg_str *path)
 {
     path->len = 0;
     return nrg_str_addf(path, "%s/%c-%03d.nrg", s->r->made_folder, "ab"[side], number + 1);
@@ -123,7 +82,7 @@ static void join_words(char *const *words, struct nrg_str *line)
 }
 
 /* 1: there and whole; 0: to be run; -EEXIST: of another command. */
-static int is_done(const struct session *s, const char *path, int side)
+static int is_done(const struct nrg_compare_session *s, const char *path, int side)
 {
     struct nrg_recording *recording;
     struct nrg_error err;
@@ -146,16 +105,31 @@ static int is_done(const struct session *s, const char *path, int side)
     return rc;
 }
 
-static void say_progress(const struct session *s, int side, int number)
+/* By what a run of each side took so far; 0: none was done yet. */
+static double seconds_left(const struct nrg_compare_session *s)
+{
+    double sum = 0;
+    for (int side = 0; side < 2; side++) {
+        int known = s->done[side] ? side : !side;
+        if (!s->done[known])
+            return 0;
+        sum += (double)s->spent_ns[known] * 1e-9 / s->done[known] * s->left[side];
+    }
+    return sum;
+}
+
+static void say_progress(const struct nrg_compare_session *s, int side, int number)
 {
     char left[64] = "";
+    double rest_s = seconds_left(s);
     if (s->cli->quiet)
         return;
-    if (s->done) {
-        double each_s = (double)s->spent_ns * 1e-9 / s->done, rest_s = each_s * s->left;
-        snprintf(left, sizeof left, ", about %.0f %s left", rest_s < 90 ? rest_s : rest_s / 60,
-                 rest_s < 90 ? "s" : "min");
-    }
+    if (rest_s >= 5400)
+        snprintf(left, sizeof left, ", about %.1f h left", rest_s / 3600);
+    else if (rest_s >= 90)
+        snprintf(left, sizeof left, ", about %.0f min left", rest_s / 60);
+    else if (rest_s > 0)
+        snprintf(left, sizeof left, ", about %.0f s left", rest_s);
     fprintf(stderr, "nrg: run %d of %d, %c%s\n", number + 1, s->r->runs, "AB"[side], left);
 }
 
@@ -171,7 +145,24 @@ static int say_failed(const char *path, int code)
     return 1;
 }
 
-static int run_one(struct session *s, int side, int number)
+/* Runs the command once; what can't be used is deleted, or it would count as done the next time. */
+static int run_command(struct nrg_compare_session *s, const char *path, int side)
+{
+    int64_t begin_ns = nrg_now_ns();
+    int code = 0, rc = nrg_compare_record(s, path, NULL, s->r->commands[side]);
+    bool usable = !nrg_stop_asked() && (!rc || (rc > 0 && s->r->keep_going));
+    if (!usable && !nrg_stop_asked())
+        code = say_failed(path, rc);
+    if (!usable)
+        unlink(path);
+    else if (s->r->cool_ns)
+        nrg_compare_cool_down(s);
+    s->spent_ns[side] += nrg_now_ns() - begin_ns;
+    s->done[side]++;
+    return code;
+}
+
+static int run_one(struct nrg_compare_session *s, int side, int number)
 {
     struct nrg_str path = {0};
     int code = run_path(s, side, number, &path) ? nrg_out_of_memory() : 0;
@@ -179,44 +170,32 @@ static int run_one(struct session *s, int side, int number)
     if (!code && done < 0)
         code = 1;
     if (!code && !done) {
-        int64_t begin_ns = nrg_now_ns();
         say_progress(s, side, number);
-        int rc = record(s, path.text, NULL, s->r->commands[side]);
-        bool usable = !rc || (rc > 0 && s->r->keep_going);
-        if (!usable && !nrg_stop_asked())
-            code = say_failed(path.text, rc);
-        if (!usable) /* it would count as done the next time */
-            unlink(path.text);
-        else if (s->r->cool_ns)
-            cool_down(s);
-        s->spent_ns += nrg_now_ns() - begin_ns;
-        s->done++;
+        code = run_command(s, path.text, side);
+        s->left[side]--;
     }
-    s->left--;
     nrg_str_release(&path);
     return code;
 }
 
-static int warm_up(struct session *s)
+static int warm_up(struct nrg_compare_session *s)
 {
-    struct nrg_str path = {0};
+    struct nrg_str path = {0}, log = {0};
     int code = 0;
+    if (nrg_str_addf(&path, "%s/warmup.nrg", s->r->made_folder) ||
+        nrg_str_addf(&log, "%s.log", path.text))
+        code = nrg_out_of_memory();
     for (int i = 0; !code && i < 2 * s->r->warmup && !nrg_stop_asked(); i++) {
-        path.len = 0;
-        if (nrg_str_addf(&path, "%s/warmup.nrg", s->r->made_folder))
-            code = nrg_out_of_memory();
-        else if (!s->cli->quiet)
+        if (!s->cli->quiet)
             fprintf(stderr, "nrg: warm-up %d of %d, %c\n", i / 2 + 1, s->r->warmup, "AB"[i % 2]);
-        int rc = code ? 0 : record(s, path.text, NULL, s->r->commands[i % 2]);
-        if (rc && !nrg_stop_asked() && !(rc > 0 && s->r->keep_going))
-            return say_failed(path.text, rc);
+        code = run_command(s, path.text, i % 2);
     }
-    if (path.text) {
+    if (path.text)
         unlink(path.text);
-        nrg_str_addf(&path, ".log");
-        unlink(path.text);
-    }
+    if (log.text && !code)
+        unlink(log.text);
     nrg_str_release(&path);
+    nrg_str_release(&log);
     return code;
 }
 
@@ -239,20 +218,20 @@ static int make_folder(struct nrg_compare_runner *r)
     return 1;
 }
 
-static int count_missing(const struct session *s, int *missing)
+static int count_missing(struct nrg_compare_session *s)
 {
     struct nrg_str path = {0};
     int rc = 0;
     for (int i = 0; rc >= 0 && i < 2 * s->r->runs; i++) {
         rc = run_path(s, i % 2, i / 2, &path);
         rc = rc ? rc : is_done(s, path.text, i % 2);
-        *missing += !rc;
+        s->left[i % 2] += !rc;
     }
     nrg_str_release(&path);
     return rc < 0;
 }
 
-static int add_all(struct session *s, struct nrg_compare_side sides[2])
+static int add_all(struct nrg_compare_session *s, struct nrg_compare_side sides[2])
 {
     struct nrg_str path = {0};
     struct nrg_error err;
@@ -268,12 +247,11 @@ static int add_all(struct session *s, struct nrg_compare_side sides[2])
     return code;
 }
 
-static int run_missing(struct session *s)
+static int run_missing(struct nrg_compare_session *s)
 {
-    int code = 0;
-    if (s->r->cool_ns && !nrg_stop_asked())
-        s->idle_w = measure_power(s, "2s");
-    code = warm_up(s);
+    if (s->r->cool_ns)
+        s->idle = nrg_compare_measure_idle(s);
+    int code = warm_up(s);
     for (int i = 0; !code && i < s->r->runs && !nrg_stop_asked(); i++) {
         int first = rand_r(&s->random) & 1;
         code = run_one(s, first, i);
@@ -286,19 +264,18 @@ static int run_missing(struct session *s)
 int nrg_compare_run(struct nrg_cli *cli, struct nrg_compare_runner *r,
                     struct nrg_compare_side sides[2])
 {
-    struct session s = {.cli = cli,
-                        .r = r,
-                        .idle_w = NAN,
-                        .random = r->seed ? (unsigned)r->seed : (unsigned)nrg_now_ns()};
+    struct nrg_compare_session s = {
+        .cli = cli, .r = r, .random = r->seed ? (unsigned)r->seed : (unsigned)nrg_now_ns()};
     int code = make_folder(r);
     if (!code)
-        code = count_missing(&s, &s.left);
+        code = count_missing(&s);
     nrg_stop_catch();
-    if (!code && s.left)
+    if (!code && s.left[0] + s.left[1])
         code = run_missing(&s);
     if (!code && !cli->quiet)
         fprintf(stderr, "nrg: recordings are in %s\n", r->made_folder);
-    if (nrg_stop_asked())
+    r->stopped_by = nrg_stop_signal();
+    if (r->stopped_by)
         fprintf(stderr, "nrg: interrupted; the same command with -o %s goes on\n", r->made_folder);
     nrg_stop_release();
     return code ? code : add_all(&s, sides);

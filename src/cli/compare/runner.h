@@ -19,12 +19,13 @@ struct nrg_compare_runner {
     bool keep_going;       /* also when a command fails */
     char **commands[2];    /* NULL-terminated */
     char made_folder[256]; /* where the recordings are, afterwards */
+    int stopped_by;        /* signal that ended it early; 0: none */
 };
 
 /* The two commands of what follows the options; without `---` both are the same. 0 or -EINVAL. */
 int nrg_compare_commands(struct nrg_compare_runner *runner, int argc, char **argv);
 
-/* Runs what is missing and adds all of it to the sides. */
+/* Runs what is missing and adds to the sides what is there, also when it was stopped. */
 int nrg_compare_run(struct nrg_cli *cli, struct nrg_compare_runner *runner,
                     struct nrg_compare_side sides[2]);
 

@@ -6,6 +6,8 @@
 
 #include "report/compare/report.h"
 
+#define ENOUGH_RUNS 10 /* of each side tell how much runs vary; fewer give a range */
+
 struct nrg_change nrg_show_change(double ratio)
 {
     struct nrg_change change = {"-"};
@@ -67,14 +69,13 @@ static int add_none(const struct nrg_compare_report *r, const struct nrg_effect 
     double largest = fmax(fabs(e->low - 1), fabs(e->high - 1));
     int rc = nrg_str_addf(out, "no difference of energy larger than %s %% was seen",
                           percent(largest, most, sizeof most));
-    if (!rc && isfinite(c->needed.runs) && largest > c->detect)
-        rc = nrg_str_addf(out, "; %.0f runs of each would show %s %%", c->needed.runs,
-                          percent(c->detect, detect, sizeof detect));
-    if (!rc && isfinite(c->needed.runs) && largest > c->detect &&
-        c->needed.high > 2 * c->needed.runs)
-        rc = nrg_str_addf(out, " (%.0f to %.0f: so few runs tell their spread roughly)",
-                          c->needed.low, c->needed.high);
-    return rc;
+    percent(c->detect, detect, sizeof detect);
+    if (rc || isnan(c->needed.runs) || largest <= c->detect)
+        return rc;
+    if (e->n_a < ENOUGH_RUNS || e->n_b < ENOUGH_RUNS)
+        return nrg_str_addf(out, "; %.0f to %.0f runs of each would show %s %%", c->needed.low,
+                            c->needed.high, detect);
+    return nrg_str_addf(out, "; %.0f runs of each would show %s %%", c->needed.runs, detect);
 }
 
 static int add_change(const struct nrg_compare_report *r, const struct nrg_effect *e,
@@ -91,6 +92,20 @@ static int add_change(const struct nrg_compare_report *r, const struct nrg_effec
     return rc ? rc : add_duration(&c->quantities[NRG_COMPARE_DURATION], out);
 }
 
+/* On a machine that others use, too, the program's own part tells more than the whole. */
+static int add_program(const struct nrg_compare_report *r, struct nrg_str *out)
+{
+    const struct nrg_effect *e = &r->comparison->quantities[NRG_COMPARE_PROGRAM];
+    char by[32], near[32], far[32];
+    double a = fabs(e->low - 1), b = fabs(e->high - 1);
+    if (e->verdict == NRG_EFFECT_NONE)
+        return 0;
+    return nrg_str_addf(out, "; of it, %s's own part is %s %% %s (%s to %s %%)", r->names[1],
+                        percent(e->ratio - 1, by, sizeof by), e->ratio < 1 ? "less" : "more",
+                        percent(fmin(a, b), near, sizeof near),
+                        percent(fmax(a, b), far, sizeof far));
+}
+
 int nrg_compare_answer(const struct nrg_compare_report *r, struct nrg_str *out)
 {
     const struct nrg_effect *e = &r->comparison->quantities[NRG_COMPARE_ENERGY];
@@ -103,8 +118,42 @@ int nrg_compare_answer(const struct nrg_compare_report *r, struct nrg_str *out)
             "%s used %s of energy against %s in these runs, and how much runs vary is "
             "not known: nothing more can be said",
             r->names[1], nrg_show_change(e->ratio).text, r->names[0]);
-    return e->verdict == NRG_EFFECT_NONE ? add_none(r, e, out) : add_change(r, e, out);
+    if (e->verdict != NRG_EFFECT_NONE)
+        return add_change(r, e, out);
+    int rc = add_none(r, e, out);
+    return rc ? rc : add_program(r, out);
 }
+
+int nrg_compare_basis(const struct nrg_compare_report *r, struct nrg_str *out)
+{
+    const struct nrg_effect *e = &r->comparison->quantities[NRG_COMPARE_ENERGY];
+    int rc = nrg_str_addf(out, "runs %zu and %zu", e->n_a, e->n_b);
+    if (!rc && !isnan(e->scatter_a))
+        rc = nrg_str_addf(out, ", which vary by %.2g %% and %.2g %%", 100 * e->scatter_a,
+                          100 * e->scatter_b);
+    if (!rc && !isnan(e->drift))
+        rc = nrg_str_addf(out, "; drift over all of them %s, taken out",
+                          nrg_show_change(1 + e->drift).text);
+    if (!rc && !isnan(e->p_rank))
+        rc = nrg_str_addf(out, "; by ranks alone p = %.2g", e->p_rank);
+    return rc;
+}
+
+static struct nrg_shown show_joule_seconds(double js)
+{
+    struct nrg_shown shown;
+    snprintf(shown.text, sizeof shown.text, "%.4g Js", js);
+    return shown;
+}
+
+const struct nrg_compare_quantity_words nrg_compare_quantities[NRG_COMPARE_QUANTITIES] = {
+    [NRG_COMPARE_ENERGY] = {"energy", nrg_show_energy},
+    [NRG_COMPARE_PROGRAM] = {"program's own", nrg_show_energy},
+    [NRG_COMPARE_DURATION] = {"time", nrg_show_seconds},
+    [NRG_COMPARE_POWER] = {"mean power", nrg_show_power},
+    [NRG_COMPARE_ENERGY_DELAY] = {"energy x time", show_joule_seconds},
+    [NRG_COMPARE_MEMORY] = {"peak memory", nrg_show_bytes},
+};
 
 /* ---- rows ---- */
 

@@ -28,8 +28,10 @@ static json_t *side_json(const struct nrg_compare_report *r, int s)
                    {"scatter", s ? e->scatter_b : e->scatter_a});
     for (size_t i = 0; i < side->n_runs; i++)
         json_array_append_new(files, nrg_json_string(side->runs[i].file));
-    if (side->n_runs)
+    if (side->n_runs) {
         nrg_json_text(o, "provenance", nrg_provenance_name(side->runs[0].provenance));
+        nrg_json_text(o, "command", side->runs[0].command);
+    }
     json_object_set_new(o, "files", files);
     return o;
 }
@@ -49,6 +51,20 @@ static json_t *rows_json(const struct nrg_comparison *c)
         json_array_append_new(rows, o);
     }
     return rows;
+}
+
+static json_t *only_json(const struct nrg_comparison *c)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; i < c->n_only; i++) {
+        json_t *o = json_object();
+        nrg_json_text(o, "name", c->only[i].name);
+        nrg_json_text(o, "kind", c->only[i].kind);
+        nrg_json_text(o, "side", c->only[i].side ? "b" : "a");
+        NRG_JSON_REALS(o, {"energy_j", c->only[i].energy_j});
+        json_array_append_new(list, o);
+    }
+    return list;
 }
 
 static json_t *notes_json(const struct nrg_compare_notes *notes)
@@ -79,6 +95,7 @@ json_t *nrg_compare_json(const struct nrg_compare_report *r)
                    {"runs_needed_for", c->detect}, {"runs_needed_power", NRG_RUNS_NEEDED_POWER},
                    {"confidence", c->confidence}, {"drift", e->drift}, {"freedom", e->freedom});
     json_object_set_new(o, "rows", rows_json(c));
+    json_object_set_new(o, "only", only_json(c));
     json_object_set_new(o, "warnings", notes_json(&c->warnings));
     json_object_set_new(o, "refusals", notes_json(&c->refusals));
     return o;

@@ -7,13 +7,25 @@
 #include "report/units.h"
 
 /* Names come from programs: what Markdown would take for its own is escaped. */
+static bool is_markup(char c)
+{
+    return strchr("\\`*_{}[]<>#!|~&", c) != NULL;
+}
+
 static void print_name(FILE *out, const char *name)
 {
     for (; *name; name++) {
-        if (strchr("\\`*_{}[]<>()#+!|~&", *name))
+        if (is_markup(*name))
             fputc('\\', out);
         fputc(*name, out);
     }
+}
+
+static void print_bold(FILE *out, const char *text)
+{
+    fprintf(out, "**");
+    print_name(out, text);
+    fprintf(out, "**\n\n");
 }
 
 static void print_row(FILE *out, const char *kind, const char *name, const struct nrg_effect *e,
@@ -37,17 +49,21 @@ void nrg_compare_markdown(const struct nrg_compare_report *r, FILE *out)
     const struct nrg_comparison *c = r->comparison;
     struct nrg_str answer = {0};
     if (!nrg_compare_answer(r, &answer))
-        fprintf(out, "**%s**\n\n", answer.text);
+        print_bold(out, answer.text);
     nrg_str_release(&answer);
     for (size_t i = 0; i < c->warnings.n; i++) {
         fprintf(out, "> ");
         print_name(out, c->warnings.items[i]);
         fprintf(out, "\n\n");
     }
-    fprintf(out, "%zu runs of %s: %s; ", c->sides[0].n_runs, r->names[0],
-            nrg_show_energy(nrg_compare_mean(&c->sides[0], nrg_compare_energy_j)).text);
-    fprintf(out, "%zu runs of %s: %s\n\n", c->sides[1].n_runs, r->names[1],
-            nrg_show_energy(nrg_compare_mean(&c->sides[1], nrg_compare_energy_j)).text);
+    for (int s = 0; s < 2; s++) {
+        const struct nrg_compare_side *side = &c->sides[s];
+        fprintf(out, "%zu runs of ", side->n_runs);
+        print_name(out, r->names[s]);
+        fprintf(
+            out, ": %s, %s%s", nrg_show_energy(nrg_compare_mean(side, nrg_compare_energy_j)).text,
+            side->n_runs ? nrg_provenance_name(side->runs[0].provenance) : "", s ? "\n\n" : "; ");
+    }
     fprintf(out, "| | | change | %.0f %% interval | p |\n|---|---|---:|---|---:|\n",
             100 * c->confidence);
     for (int q = 0; q < NRG_COMPARE_QUANTITIES; q++)

@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "compare/compare.h"
+#include "report/units.h"
 
 struct nrg_compare_report {
     const struct nrg_comparison *comparison;
@@ -21,8 +22,20 @@ struct nrg_compare_report {
 /* The answer in a sentence, without a full stop. 0 or -ENOMEM. */
 int nrg_compare_answer(const struct nrg_compare_report *report, struct nrg_str *out);
 
+/* What it rests on: runs, how much they vary, drift, ranks. 0 or -ENOMEM. */
+int nrg_compare_basis(const struct nrg_compare_report *report, struct nrg_str *out);
+
+/* A quantity for people. */
+struct nrg_compare_quantity_words {
+    const char *name; /* "program's own" */
+    struct nrg_shown (*show)(double value);
+};
+extern const struct nrg_compare_quantity_words nrg_compare_quantities[NRG_COMPARE_QUANTITIES];
+
 void nrg_compare_text(const struct nrg_compare_report *report, FILE *out);
 void nrg_compare_markdown(const struct nrg_compare_report *report, FILE *out);
+/* One file that opens from disk, without scripts. */
+void nrg_compare_html(const struct nrg_compare_report *report, FILE *out);
 /* A new reference; NULL when out of memory. Schema nrg.compare/1. */
 json_t *nrg_compare_json(const struct nrg_compare_report *report);
 

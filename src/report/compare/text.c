@@ -7,25 +7,6 @@
 #include "report/style.h"
 #include "report/units.h"
 
-static struct nrg_shown show_joule_seconds(double js)
-{
-    struct nrg_shown shown;
-    snprintf(shown.text, sizeof shown.text, "%.4g Js", js);
-    return shown;
-}
-
-static const struct {
-    const char *name;
-    struct nrg_shown (*show)(double value);
-} quantities[NRG_COMPARE_QUANTITIES] = {
-    [NRG_COMPARE_ENERGY] = {"energy", nrg_show_energy},
-    [NRG_COMPARE_PROGRAM] = {"program's own", nrg_show_energy},
-    [NRG_COMPARE_DURATION] = {"time", nrg_show_seconds},
-    [NRG_COMPARE_POWER] = {"mean power", nrg_show_power},
-    [NRG_COMPARE_ENERGY_DELAY] = {"energy x time", show_joule_seconds},
-    [NRG_COMPARE_MEMORY] = {"peak memory", nrg_show_bytes},
-};
-
 static void print_p(FILE *out, double p, bool sure)
 {
     if (isnan(p))
@@ -51,6 +32,27 @@ static void print_effect(FILE *out, const char *name, const struct nrg_effect *e
     print_p(out, p, p < 0.05);
 }
 
+/* Parts that one side alone has: named, because nothing is compared with nothing. */
+static void print_only(const struct nrg_comparison *c, size_t top, FILE *out)
+{
+    for (int s = 0; s < 2; s++) {
+        size_t n = 0;
+        for (size_t i = 0; i < c->n_only; i++) {
+            const struct nrg_compare_only *only = &c->only[i];
+            if (only->side != s || (n++ >= top && top))
+                continue;
+            if (n == 1)
+                fprintf(out, "\nonly in %c:", "AB"[s]);
+            fprintf(out, "%s %s %s (%s)", n == 1 ? "" : ",", only->kind, only->name,
+                    nrg_show_energy(only->energy_j).text);
+        }
+        if (top && n > top)
+            fprintf(out, " and %zu more", n - top);
+        if (n)
+            fprintf(out, "\n");
+    }
+}
+
 static void print_rows(const struct nrg_compare_report *r, FILE *out)
 {
     const struct nrg_comparison *c = r->comparison;
@@ -65,8 +67,7 @@ static void print_rows(const struct nrg_compare_report *r, FILE *out)
         print_effect(out, row->name, &row->effect, nrg_show_energy, row->p_adjusted);
     }
     free(order);
-    if (c->n_only)
-        fprintf(out, "\n%zu rows that only one side has are left out\n", c->n_only);
+    print_only(c, r->top, out);
 }
 
 void nrg_compare_text(const struct nrg_compare_report *r, FILE *out)
@@ -83,16 +84,11 @@ void nrg_compare_text(const struct nrg_compare_report *r, FILE *out)
             "change", "interval", st.off);
     for (int q = 0; q < NRG_COMPARE_QUANTITIES; q++)
         if (!isnan(c->quantities[q].ratio))
-            print_effect(out, quantities[q].name, &c->quantities[q], quantities[q].show,
-                         c->quantities[q].p_value);
-    const struct nrg_effect *e = &c->quantities[NRG_COMPARE_ENERGY];
-    fprintf(out, "runs %zu and %zu", e->n_a, e->n_b);
-    if (!isnan(e->scatter_a))
-        fprintf(out, ", which vary by %.2g %% and %.2g %%", 100 * e->scatter_a, 100 * e->scatter_b);
-    if (!isnan(e->drift))
-        fprintf(out, "; drift over all of them %s, taken out", nrg_show_change(1 + e->drift).text);
-    if (!isnan(e->p_rank))
-        fprintf(out, "; by ranks alone p = %.2g", e->p_rank);
-    fprintf(out, "\n");
+            print_effect(out, nrg_compare_quantities[q].name, &c->quantities[q],
+                         nrg_compare_quantities[q].show, c->quantities[q].p_value);
+    struct nrg_str basis = {0};
+    if (!nrg_compare_basis(r, &basis))
+        fprintf(out, "%s\n", basis.text);
+    nrg_str_release(&basis);
     print_rows(r, out);
 }
