@@ -205,12 +205,16 @@ int nrg_open_readable(const char *path, struct stat *st, struct nrg_error *err)
     return fd;
 }
 
+/* Devices are not opened, and of a pipe, bytes that are read would be missing later. */
 bool nrg_is_database(const char *path)
 {
     static const char magic[] = "SQLite format 3"; /* with its NUL */
     char head[sizeof magic];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    ssize_t n = fd < 0 ? 0 : read(fd, head, sizeof head);
+    struct stat st;
+    int fd = stat(path, &st) || !S_ISREG(st.st_mode)
+                 ? -1
+                 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    ssize_t n = fd < 0 ? 0 : pread(fd, head, sizeof head, 0);
     if (fd >= 0)
         close(fd);
     return n == sizeof head && !memcmp(head, magic, sizeof magic);

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/output_file.h"
 #include "cli/internal.h"
 #include "report/export/formats.h"
 
@@ -78,10 +79,9 @@ static int to_stream(struct nrg_recording *recording, const struct values *v, FI
 
 static int to_file(struct nrg_recording *recording, const struct values *v, struct nrg_error *err)
 {
-    FILE *out = fopen(v->output, v->force ? "we" : "wex");
+    FILE *out = nrg_output_file(v->output, v->force, err);
     if (!out)
-        return nrg_fail(err, -errno, v->output, "cannot write: %s%s", strerror(errno),
-                        errno == EEXIST ? " (--force overwrites)" : "");
+        return err->code;
     int rc = to_stream(recording, v, out, err);
     if (fclose(out) && !rc)
         rc = nrg_fail(err, -EIO, v->output, "cannot write: %s", strerror(errno));

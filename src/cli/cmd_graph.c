@@ -118,6 +118,8 @@ static int run_dot(const char *input, const char *output)
 static int write_svg(const struct nrg_analysis *a, const char *path)
 {
     char name[4096];
+    if (nrg_output_check(path)) /* dot itself writes it */
+        return 1;
     snprintf(name, sizeof name, "%.4000s/nrg-graph-XXXXXX", nrg_temp_dir());
     int fd = mkstemp(name);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");

@@ -2,7 +2,6 @@
 #include "cli/output.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <stdio_ext.h>
 #include <stdlib.h>
@@ -11,8 +10,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/input.h"
 #include "base/json_memory.h"
 #include "base/mem.h"
+#include "base/output_file.h"
 #include "base/parse.h"
 #include "cli/internal.h"
 #include "report/fit.h"
@@ -46,24 +47,12 @@ int nrg_output_finish(int code)
     return failed && !code ? say_cannot_write(standard_output, errno) : code;
 }
 
-/* Opening a FIFO that nobody reads would wait for a reader, at the end of a run, too. */
-static FILE *open_file(const char *path)
-{
-    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
-    FILE *out = fd < 0 || fcntl(fd, F_SETFL, 0) ? NULL : fdopen(fd, "w");
-    if (!out && fd >= 0)
-        close(fd);
-    return out;
-}
-
 FILE *nrg_output_open(const char *path)
 {
-    FILE *out = nrg_is_stdout(path) ? stdout : open_file(path);
-    if (!out && errno == ENXIO)
-        fprintf(stderr, "nrg: %s: cannot write: it is a FIFO that nobody reads, or a device\n",
-                path);
-    else if (!out)
-        say_cannot_write(path, errno);
+    struct nrg_error err;
+    FILE *out = nrg_is_stdout(path) ? stdout : nrg_output_file(path, true, &err);
+    if (!out)
+        nrg_complain(&err, 1);
     return out;
 }
 
@@ -88,6 +77,10 @@ int nrg_output_check(const char *path)
         return 0;
     if (!stat(path, &st) && S_ISDIR(st.st_mode))
         return say_cannot_write(path, EISDIR);
+    if (nrg_is_database(path)) {
+        nrg_say("%s: is a recording, which is not overwritten: give another name", path);
+        return 1;
+    }
     if (!access(path, W_OK))
         return 0;
     int error = errno;

@@ -1,9 +1,16 @@
-/* See page.h. Recordings are shown one after the other, so that memory is that of the largest. */
+/*
+ * See page.h. Recordings are shown one after the other, so that memory is that of the largest. The
+ * page is made in a temporary file: when a recording can't be shown, what was there before stays.
+ */
 #include "cli/page.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "base/mem.h"
+#include "base/temp.h"
 #include "cli/attribute/source.h"
 #include "report/page/page.h"
 
@@ -41,26 +48,59 @@ static int add_recording(FILE *out, const struct nrg_cli *cli, const struct nrg_
         code = nrg_complain(&err, 1);
     } else {
         code = add_attributed(out, &source, &report, o->redact);
+        if (!code)
+            code = nrg_check_recording(source.recording);
         nrg_report_release(&report);
     }
     nrg_attribute_source_close(&source);
     return code;
 }
 
-int nrg_page_write(const struct nrg_cli *cli, const struct nrg_page_options *o,
-                   char *const *recordings, int n, const char *path)
+static int copy_page(FILE *made, const char *path)
 {
-    struct nrg_error err;
+    char bytes[65536];
+    size_t n;
+    int rc = 0;
+    rewind(made);
     FILE *out = nrg_output_open(path);
     if (!out)
         return 1;
+    while (!rc && (n = fread(bytes, 1, sizeof bytes, made)) > 0)
+        if (fwrite(bytes, 1, n, out) < n)
+            rc = -errno;
+    return nrg_output_close(out, path, ferror(made) ? -EIO : rc);
+}
+
+static int make_page(FILE *out, const struct nrg_cli *cli, const struct nrg_page_options *o,
+                     char *const *recordings, int n)
+{
+    struct nrg_error err;
     int code = nrg_page_begin(out, &err) ? nrg_complain(&err, 1) : 0;
     for (int i = 0; !code && i < n; i++)
         code = add_recording(out, cli, o, recordings[i]);
     if (!code)
         nrg_page_end(out);
-    int closed = nrg_output_close(out, path, 0);
-    if (code && !nrg_is_stdout(path))
-        remove(path); /* half a page is none */
-    return code ? code : closed;
+    if (!code && nrg_memory_is_lacking())
+        code = nrg_out_of_memory();
+    errno = 0;
+    if (!code && (fflush(out) || ferror(out))) {
+        nrg_say("%s: cannot write: %s", nrg_temp_dir(), strerror(errno ? errno : EIO));
+        code = 1;
+    }
+    return code;
+}
+
+int nrg_page_write(const struct nrg_cli *cli, const struct nrg_page_options *o,
+                   char *const *recordings, int n, const char *path)
+{
+    FILE *made = nrg_temp_file();
+    if (!made) {
+        nrg_say("%s: cannot make a file there: %s", nrg_temp_dir(), strerror(errno));
+        return 1;
+    }
+    int code = make_page(made, cli, o, recordings, n);
+    if (!code)
+        code = copy_page(made, path);
+    fclose(made);
+    return code;
 }

@@ -1,6 +1,7 @@
 """A measured program that works against nrg: what it does to the memory, files and descriptors that it shares
 with nrg must not hang nrg, end it, or lose its own exit code."""
 import json
+import stat
 import unittest
 
 from support import *
@@ -57,6 +58,7 @@ class Inputs(Case):
                 ("run", "-q", "--graph", path, "--", "true"), ("run", "-q", "--graph", m, "--graph-params", path, "--", "true"),
                 ("run", "-q", "--sensor", f"simulate:{path}", "--", "true"), ("run", "-q", "--sensor", f"replay:{path}", "--", "true"),
                 ("run", "-q", "--sensor-profile", path, "--", "true"), ("sensors", "--root", path), ("run", "-q", "-f", "-o", path, "--", "true"),
+                ("compare", path, "--", path), ("report", path, "--html", self.path("p.html")), ("view", path),
                 ("import", m, "--into", path), ("run", "-q", "--meter", f"mqtt://localhost/a?password-file={path}", "--", "true"))
 
     def refused(self, path, user=None):
@@ -99,6 +101,53 @@ class Inputs(Case):
         self.started.append(reader)
         eventually(lambda: self.nrg("report", "-q", f"--json={self.fifo}", recording).returncode == 0, "a reader")
         self.assertIn("schema", json.loads(reader.communicate(timeout=LIMIT_S)[0]))
+
+    def test_no_output_takes_the_place_of_a_recording(self):
+        recording = self.path("a.nrg")
+        machine = self.write("machine.txt", "domain package-0\n power 20\n")
+        self.assertEqual(self.nrg("run", "-q", "-s", f"simulate:{machine}", "-o", recording, "--", "true").returncode, 0)
+        with open(recording, "rb") as f:
+            before = f.read()
+        os.symlink(recording, self.path("link"))
+        os.link(recording, self.path("name"))
+        r = recording
+        for to in (recording, self.path("link"), self.path("name")):
+            for command in (("report", r, "--html", to), ("report", f"--json={to}", r), ("export", "-f", "-o", to, r), ("compare", f"--json={to}", r, "--", r),
+                            ("compare", f"--markdown={to}", r, "--", r), ("graph", f"--csv={to}", self.model), ("graph", f"--dot={to}", self.model),
+                            ("graph", f"--svg={to}", self.model), ("sensors", f"--json={to}"), ("run", "-q", f"--json={to}", "-o", self.path("b.nrg"), "--", "true")):
+                with self.subTest(command):
+                    done = self.nrg(*command)
+                    self.assertIn(done.returncode, (1, 125), done.stderr)
+                    self.assertIn("is a recording, which is not overwritten", done.stderr.decode())
+                    with open(recording, "rb") as f:
+                        self.assertEqual(f.read(), before)
+
+    def test_a_page_that_cannot_be_made_leaves_what_was_there(self):
+        recording, old = self.path("a.nrg"), self.write("old.html", "precious")
+        self.assertEqual(self.nrg("run", "-q", "-o", recording, "--", "true").returncode, 0)
+        for inputs in ((self.path("none.nrg"),), (recording, self.path("none.nrg")), (recording, self.model)):
+            self.assertEqual(self.nrg("report", *inputs, "--html", old).returncode, 1)
+            with open(old, encoding="utf-8") as f:
+                self.assertEqual(f.read(), "precious")
+
+    @needs_root
+    def test_devices_stay(self):
+        device = self.path("null")
+        os.mknod(device, 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        recording = self.path("a.nrg")
+        self.assertEqual(self.nrg("run", "-q", "-o", recording, "--", "true").returncode, 0)
+        for inputs, code in (((self.path("none.nrg"),), 1), ((recording,), 0)):
+            self.assertEqual(self.nrg("report", *inputs, "--html", device).returncode, code)
+            self.assertTrue(stat.S_ISCHR(os.lstat(device).st_mode))
+
+    def test_a_fifo_to_export_to(self):
+        recording = self.path("a.nrg")
+        self.assertEqual(self.nrg("run", "-q", "-o", recording, "--", "true").returncode, 0)
+        for command in (("export", "-f", "-o", self.fifo, recording), ("report", recording, "--html", self.fifo),
+                        ("compare", f"--markdown={self.fifo}", recording, "--", recording)):
+            done = self.nrg(*command)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("FIFO that nobody reads", done.stderr.decode())
 
     def test_the_models_folder(self):
         if sanitizer_library():

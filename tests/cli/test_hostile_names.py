@@ -64,7 +64,10 @@ class Hostile(Case):
         r = self.name
         return [("report", r), ("report", "--json", r), ("report", "--print", "energy", r), ("attribute", r),
                 ("attribute", "--json", r), ("attribute", "--csv", r), ("attribute", "--folded", r), ("attribute", "--trace", r),
-                ("attribute", "--by", "module", r), ("export", r), ("export", "--wide", "1s", r), ("export", "--format", "json", r),
+                ("attribute", "--by", "module", r), ("attribute", "--from=0.1", "--to=0.9", r), ("compare", r, "--", r),
+                ("compare", "--json", r, "--", r), ("compare", "--markdown", r, "--", r), ("compare", "--by", NAME, r, r),
+                ("compare", r, "--", self.path("none" + NAME)), ("view", r), ("report", r, "--html", self.path("no", NAME)),
+                ("export", r), ("export", "--wide", "1s", r), ("export", "--format", "json", r),
                 ("import", "-f", "-o", self.path("i.nrg"), self.path("broken.json")), ("graph", "net.txt"),
                 ("graph", "--json", "net.txt"), ("graph", "--ops", "net.txt"), ("graph", "--ops", "--csv", "net.txt"),
                 ("graph", "--reduced", "net.txt"), ("graph", "--dot", "net.txt"), ("graph", "w.safetensors"),

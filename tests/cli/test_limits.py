@@ -3,7 +3,11 @@ Every command says so with one line and a code, and the exit code of a measured 
 import resource
 import unittest
 
+from spans_file import Spans, power_log
 from support import *
+
+DATA = "device,model,kind,level,macs,read_bytes,written_bytes,energy_j,time_s\n" + "".join(
+    f"d,m{i % 3},{('Linear', 'ReLU')[i % 2]},operator,{i % 2 * i * 1000},{i * 400},{i * 100},{i + 1},{i * 1e-3}\n" for i in range(1, 25))
 
 
 class NoRoom(Case):
@@ -17,9 +21,18 @@ class NoRoom(Case):
 
     def commands(self):
         """Every way to stdout, by what it prints."""
-        r = self.recording
+        r, s, d, p = self.recording, self.path("spans.nrg"), self.write("data.csv", DATA), self.path("profile.json")
+        self.assertEqual(self.nrg("import", "-q", "-o", s, self.write("power.log", power_log([10] * 100 + [20] * 101))).returncode, 0)
+        spans = Spans()
+        spans.span(0.1, 0.4, "a", "module")
+        spans.write(s)
+        self.assertEqual(self.nrg("train", "-q", d, "-o", p).returncode, 0)
         return (("help",), ("help", "run"), ("run", "--help"), ("--version",), ("sensors",), ("sensors", "--json"), ("report", r),
                 ("report", "--json", r), ("report", "--print", "energy", r), ("export", r), ("export", "--format", "json", r), ("graph", self.model), ("graph", "--json", self.model), ("meter", "list"),
+                ("report", r, "--html", "-"), ("compare", r, "--", r), ("compare", "--json", r, "--", r), ("compare", "--markdown", r, "--", r), ("view", r),
+                ("attribute", s), ("attribute", "--json", s), ("attribute", "--csv", s), ("attribute", "--folded", s), ("attribute", "--trace", s),
+                ("attribute", "--from=0.1", "--to=0.3", s), ("dataset", d), ("dataset", "--json", d), ("evaluate", d), ("profile", "show", p),
+                ("predict", self.model, "--profile", p), ("predict", "--json", self.model, "--profile", p), ("train", d, "-o", "-"),
                 ("run", "-q", "--json", "--system", "--for", "100ms", "-o", self.path("s.nrg"), "-f"))
 
     def each(self, preexec_fn, why, **kw):

@@ -18,6 +18,7 @@
 
 #include "base/json_memory.h"
 #include "base/mem.h"
+#include "base/output_file.h"
 #include "energy/summary.h"
 #include "report/export/formats.h"
 
@@ -134,11 +135,7 @@ static FILE *create_file(const char *folder, const char *name, bool overwrite,
 {
     char path[4200];
     snprintf(path, sizeof path, "%.4000s/%s", folder, name);
-    FILE *out = fopen(path, overwrite ? "we" : "wex");
-    if (!out)
-        nrg_fail(err, -errno, path, "cannot write: %s%s", strerror(errno),
-                 errno == EEXIST ? " (--force overwrites)" : "");
-    return out;
+    return nrg_output_file(path, overwrite, err);
 }
 
 static int close_file(FILE *out, const char *folder, int rc, struct nrg_error *err)

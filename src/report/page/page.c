@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_memory.h"
 #include "base/json_set.h"
 #include "report/page/internal.h"
 
@@ -76,7 +77,7 @@ static int put_head(struct nrg_page_blob *blob, const struct nrg_page_data *d)
     int rc = text ? nrg_page_blob_put(blob, size, sizeof size) : -ENOMEM;
     if (!rc)
         rc = nrg_page_blob_put(blob, text, size[0]);
-    free(text);
+    nrg_json_free(text);
     return rc ? rc : nrg_page_blob_align(blob);
 }
 
