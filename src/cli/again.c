@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,32 +13,50 @@
 
 extern char **environ;
 
-static int redirect(posix_spawn_file_actions_t *actions, const char *log)
+/* In a folder of others there could be a link to a file of ours, or a FIFO that nobody reads. */
+static int open_log(const char *log)
 {
-    int rc = posix_spawn_file_actions_init(actions);
-    if (rc || !log)
+    struct stat st;
+    int fd = open(log, O_WRONLY | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0666);
+    if (fd < 0)
+        return -errno;
+    int rc = fstat(fd, &st)                              ? -errno
+             : !S_ISREG(st.st_mode) || st.st_nlink > 1   ? -EEXIST
+             : ftruncate(fd, 0) || fcntl(fd, F_SETFL, 0) ? -errno
+                                                         : 0;
+    if (rc)
+        close(fd);
+    return rc ? rc : fd;
+}
+
+static int start(const char *const *argv, int log, pid_t *child)
+{
+    posix_spawn_file_actions_t actions;
+    int rc = posix_spawn_file_actions_init(&actions);
+    if (rc)
         return rc;
-    rc = posix_spawn_file_actions_addopen(actions, STDOUT_FILENO, log,
-                                          O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0666);
-    return rc ? rc : posix_spawn_file_actions_adddup2(actions, STDOUT_FILENO, STDERR_FILENO);
+    for (int fd = STDOUT_FILENO; !rc && log >= 0 && fd <= STDERR_FILENO; fd++)
+        rc = posix_spawn_file_actions_adddup2(&actions, log, fd);
+    if (!rc)
+        rc = posix_spawn(child, "/proc/self/exe", &actions, NULL, (char *const *)argv, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    return rc;
 }
 
 int nrg_again(const char *const *argv, const char *log)
 {
-    posix_spawn_file_actions_t actions;
     pid_t child;
-    int status = 0, rc = redirect(&actions, log);
-    if (rc)
-        return -rc;
-    rc = posix_spawn(&child, "/proc/self/exe", &actions, NULL, (char *const *)argv, environ);
-    posix_spawn_file_actions_destroy(&actions);
+    int status = 0, fd = log ? open_log(log) : -1;
+    if (log && fd < 0)
+        return fd;
+    int rc = start(argv, fd, &child);
+    if (fd >= 0)
+        close(fd);
     if (rc)
         return -rc;
     nrg_stop_pass_to(child);
-    while (!rc && waitpid(child, &status, 0) < 0)
-        rc = errno == EINTR ? 0 : errno;
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
     nrg_stop_pass_to(0);
-    if (rc)
-        return -rc;
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

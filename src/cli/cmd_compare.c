@@ -131,8 +131,10 @@ static int note_of(const char *path, const char *key, struct nrg_str *value)
     if (!text)
         fprintf(stderr, "nrg: %s: has no note '%s': nrg run --note %s=VALUE makes one\n", path, key,
                 key);
-    if (!text || nrg_str_addf(value, "%s", text))
+    if (!text)
         code = 1;
+    else if (nrg_str_addf(value, "%s", text))
+        code = nrg_out_of_memory();
     nrg_recording_close(recording);
     return code;
 }

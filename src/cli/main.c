@@ -63,7 +63,7 @@ static int run_command(struct nrg_cli *cli, int argc, char **argv)
         else
             code = cli->command->run(cli, values, argc - first, argv + first);
         /* The net below everything that drops an error; a measured command's code is its own. */
-        if (!code && nrg_memory_is_lacking() && !cli->command->takes_command)
+        if (!code && nrg_memory_is_lacking() && !cli->ran_command)
             code = nrg_out_of_memory();
         nrg_root_release(&cli->ctx.root);
     }

@@ -3,14 +3,17 @@
 
 #include <errno.h>
 
+#include "cli/run/witness.h"
+
 static volatile sig_atomic_t asked, child;
 
-/* Ctrl-C reaches the child by itself. */
-static void on_stop(int signal)
+/* What the terminal or somebody sends to the whole group reaches the child by itself. */
+static void on_stop(int signal, siginfo_t *info, void *context)
 {
     int saved = errno;
+    bool from_terminal = info->si_code == SI_KERNEL;
     asked = signal;
-    if (signal == SIGTERM && child > 0)
+    if (child > 0 && !from_terminal && !nrg_witness_saw(signal))
         kill((pid_t)child, signal);
     errno = saved;
 }
@@ -23,16 +26,19 @@ void nrg_set_signals(const int *signals, size_t n, const struct sigaction *actio
             sigaction(signals[i], action, NULL);
 }
 
-static const int stops[] = {SIGINT, SIGTERM};
+static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+#define N_STOPS (sizeof stops / sizeof *stops)
 
 void nrg_stop_catch(void)
 {
-    nrg_set_signals(stops, 2, &(const struct sigaction){.sa_handler = on_stop});
+    struct sigaction action = {.sa_sigaction = on_stop, .sa_flags = SA_SIGINFO};
+    sigfillset(&action.sa_mask);
+    nrg_set_signals(stops, N_STOPS, &action);
 }
 
 void nrg_stop_release(void)
 {
-    nrg_set_signals(stops, 2, &(const struct sigaction){.sa_handler = SIG_DFL});
+    nrg_set_signals(stops, N_STOPS, &(const struct sigaction){.sa_handler = SIG_DFL});
 }
 
 bool nrg_stop_asked(void)
@@ -48,6 +54,6 @@ int nrg_stop_signal(void)
 void nrg_stop_pass_to(pid_t pid)
 {
     child = pid;
-    if (asked == SIGTERM && pid > 0) /* it came before */
+    if (asked && pid > 0) /* it came before */
         kill(pid, SIGTERM);
 }

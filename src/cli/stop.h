@@ -1,5 +1,5 @@
 /*
- * Ctrl-C and SIGTERM as a request to stop, which long loops poll. There is one flag for the
+ * Ctrl-C, SIGTERM and SIGHUP as a request to stop, which long loops poll. There is one flag for the
  * process, since a signal handler has no other state. A signal that was ignored when nrg started
  * stays ignored (nohup).
  */
@@ -17,7 +17,7 @@ void nrg_stop_release(void);
 bool nrg_stop_asked(void);
 /* The signal that asked for it; 0: none did. */
 int nrg_stop_signal(void);
-/* A SIGTERM that is sent to nrg alone goes on to this process, too; 0: to none any more. */
+/* What is sent to nrg alone goes on to this process, too; 0: to none any more. */
 void nrg_stop_pass_to(pid_t pid);
 
 /* Sets the action of signals, except of those that are ignored. */

@@ -114,7 +114,7 @@ static int compare_rows(struct nrg_comparison *c, double confidence)
 {
     const struct nrg_compare_side *a = &c->sides[0], *b = &c->sides[1];
     int rc = 0;
-    c->rows = calloc(a->n_parts + 1, sizeof *c->rows);
+    c->rows = nrg_calloc(a->n_parts + 1, sizeof *c->rows);
     if (!c->rows)
         return -ENOMEM;
     for (size_t i = 0; !rc && i < a->n_parts; i++) {
@@ -159,7 +159,7 @@ static int by_p(const void *a, const void *b)
  * before. */
 static int adjust(struct nrg_comparison *c)
 {
-    struct nrg_compare_row **order = calloc(c->n_rows + 1, sizeof(struct nrg_compare_row *));
+    struct nrg_compare_row **order = nrg_calloc(c->n_rows + 1, sizeof(struct nrg_compare_row *));
     size_t m = 0;
     double largest = 0;
     if (!order)

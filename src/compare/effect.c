@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/linalg.h"
+#include "base/mem.h"
 #include "base/stats.h"
 #include "sensors/channel.h"
 
@@ -247,7 +248,7 @@ static int fit(struct nrg_effect *e, struct design *d)
 
 static int rank_lines(struct nrg_effect *e, const struct design *d)
 {
-    double *values = calloc(d->n + 1, sizeof *values);
+    double *values = nrg_calloc(d->n + 1, sizeof *values);
     if (!values)
         return -ENOMEM;
     double drift = isnan(e->drift) ? 0 : d->beta[TIME];
@@ -261,7 +262,7 @@ static int rank_lines(struct nrg_effect *e, const struct design *d)
 int nrg_effect_find(struct nrg_effect *e, struct nrg_sample a, struct nrg_sample b,
                     double confidence)
 {
-    struct design d = {.lines = calloc(a.n + b.n + 1, sizeof *d.lines)};
+    struct design d = {.lines = nrg_calloc(a.n + b.n + 1, sizeof *d.lines)};
     *e = (struct nrg_effect){.ratio = NAN,
                              .low = NAN,
                              .high = NAN,

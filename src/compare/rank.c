@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "base/stats.h"
 #include "compare/effect.h"
 
@@ -49,7 +50,7 @@ static double part_up_to(double (*ways)[PAIRS], size_t n_a, size_t n_b, size_t p
 
 static int exact_p(size_t n_a, size_t n_b, double pairs, double *p_value)
 {
-    double(*ways)[PAIRS] = calloc(EXACT + 1, sizeof *ways);
+    double(*ways)[PAIRS] = nrg_calloc(EXACT + 1, sizeof *ways);
     if (!ways)
         return -ENOMEM;
     double fewer = fmin(pairs, (double)(n_a * n_b) - pairs);
@@ -75,7 +76,7 @@ static double tie_sum(double *all, size_t n)
 int nrg_rank_test(const double *a, size_t n_a, const double *b, size_t n_b, double *p_value)
 {
     size_t n = n_a + n_b;
-    double *all = calloc(n + 1, sizeof *all);
+    double *all = nrg_calloc(n + 1, sizeof *all);
     *p_value = NAN;
     if (!all)
         return -ENOMEM;

@@ -3,11 +3,12 @@ so that the joules of each run are power times time."""
 import json
 import math
 import os
+import signal
 import subprocess
 import unittest
 
 from compare_files import Sides, Text
-from support import NRG
+from support import LIMIT_S, NRG, eventually
 
 
 class Compare(Sides):
@@ -152,6 +153,46 @@ class Runner(Text):
             _, errors = run.communicate(timeout=60)
         self.assertIn("goes on", errors)
         self.assertLess(len(os.listdir(folder)), 60)
+
+    def test_a_signal_reaches_the_command_once(self):
+        """Sent to nrg compare alone it is passed on; sent to all of the group it is not sent again."""
+        command = f"trap 'echo ended >> {self.path('ends')}; exit 3' TERM; echo > {self.path('ready')}; while :; do sleep 0.05; done"
+        for group in (False, True):
+            for name in ("ends", "ready"):
+                if os.path.exists(self.path(name)):
+                    os.unlink(self.path(name))
+            run = subprocess.Popen([NRG, "compare", "-q", "--run", "2", "--warmup", "0", "-o", self.path(f"runs-{group}"), "--", "sh", "-c", command,
+                                    "---", "sh", "-c", command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True)
+            try:
+                eventually(lambda: os.path.exists(self.path("ready")), "the command")
+                (os.killpg if group else os.kill)(run.pid, signal.SIGTERM)
+                run.wait(LIMIT_S)
+            finally:
+                if run.poll() is None:
+                    os.killpg(run.pid, signal.SIGKILL)
+                    run.wait()
+            with open(self.path("ends"), encoding="utf-8") as f:
+                self.assertEqual(f.read(), "ended\n")
+
+    def test_what_lies_in_the_folder(self):
+        """A log that is a link, has a second name or is a FIFO is somebody else's."""
+        for lay in (os.symlink, os.link, lambda _, to: os.mkfifo(to)):
+            folder, precious = self.path(f"runs-{id(lay)}"), self.write("precious", "mine")
+            os.mkdir(folder)
+            lay(precious, os.path.join(folder, "warmup.nrg.log"))
+            done = self.nrg("compare", "--run", "1", "-o", folder, "--", "true", "---", "true")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("could not start nrg run", done.stderr)
+            with open(precious, encoding="utf-8") as f:
+                self.assertEqual(f.read(), "mine")
+
+    def test_a_long_name_of_a_folder_is_not_cut(self):
+        folder = os.path.join(self.path("x" * 150), "y" * 150)
+        os.makedirs(os.path.dirname(folder))
+        done = self.nrg("compare", "--run", "1", "-o", folder, "--", "true", "---", "true")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("File name too long", done.stderr)
+        self.assertEqual(os.listdir(os.path.dirname(folder)), [])
 
 
 if __name__ == "__main__":

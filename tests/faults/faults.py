@@ -228,8 +228,10 @@ def prepare(program):
     spans.write(os.path.join(folder, "spans.nrg"))
     write(folder, "machine.txt", "domain package-0\n  power 50\ndomain dram-0\n  power 5\n")
     maker = os.path.join(os.path.dirname(program.library), "span-maker")
-    must("run", "-q", "--sensor", "simulate:machine.txt", "--graph", "net.txt", "--rate", "100Hz", "-f", "-o", "run.nrg",
-         "--", maker, "threads", "2", "20")
+    write(folder, "layers.json", '{"traceEvents": [{"name": "a", "ph": "X", "ts": 1, "dur": 5, "pid": 1, "tid": 1}]}')
+    for name in ("run", "other"):
+        must("run", "-q", "--sensor", "simulate:machine.txt", "--graph", "net.txt", "--rate", "100Hz", "--note", f"side={name}",
+             "-f", "-o", name + ".nrg", "--", maker, "threads", "2", "20")
     must("train", "-q", "data.csv", "-o", "profile.json")
     tree = "root/sys/class/powercap/intel-rapl:0/"
     for name, content in (("name", "package-0\n"), ("energy_uj", "1000000\n"), ("max_energy_range_uj", "262143328850\n")):
@@ -246,6 +248,11 @@ def commands():
         Command("report json", "report", "--json", "run.nrg"),
         Command("report print", "report", "--print", "energy", "run.nrg"),
         Command("report file", "report", "--json=out.json", "run.nrg", outputs=["out.json"]),
+        Command("report page", "report", "-q", "run.nrg", "spans.nrg", "--html", "out.html", outputs=["out.html"]),
+        Command("compare", "compare", "run.nrg", "run.nrg", "--", "run.nrg", "other.nrg"),
+        Command("compare json", "compare", "--json", "--force", "spans.nrg", "spans.nrg", "--", "run.nrg", "run.nrg"),
+        Command("compare markdown", "compare", "--markdown", "--by", "side", "run.nrg", "other.nrg"),
+        Command("attribute range", "attribute", "--from", "0.3", "--to", "1.2", "--json", "spans.nrg"),
         Command("attribute", "attribute", "spans.nrg"),
         Command("attribute run", "attribute", "run.nrg"),
         Command("attribute module", "attribute", "--by", "module", "--json", "spans.nrg"),
@@ -256,6 +263,8 @@ def commands():
         Command("export wide", "export", "--wide", "100ms", "run.nrg"),
         Command("export json", "export", "--format", "json", "spans.nrg"),
         Command("import", "import", "-q", "-f", "-o", "made.nrg", "power.log", outputs=["made.nrg"]),
+        Command("import into", "import", "-q", "-f", "-o", "made.nrg", "layers.json", "--into", "power.nrg", "--offset", "0",
+                outputs=["made.nrg"]),
         Command("import layers", "import", "-q", "-f", "-o", "made.nrg", corpus("import_ort", os.listdir(corpus("import_ort"))[0]), outputs=["made.nrg"]),
         Command("graph", "graph", "net.txt"),
         Command("graph json", "graph", "--json", "net.txt"),
@@ -266,12 +275,14 @@ def commands():
         Command("graph pt2", "graph", "--json", data("net.pt2")),
         Command("graph safetensors", "graph", "--json", corpus("graph_safetensors", "small")),
         Command("dataset", "dataset", "data.csv"),
+        Command("dataset recording", "dataset", "run.nrg"),
         Command("dataset json", "dataset", "data.csv", "-o", "out.json", outputs=["out.json"]),
         Command("train", "train", "-q", "data.csv", "-o", "out.json", outputs=["out.json"]),
         Command("evaluate", "evaluate", "data.csv"),
         Command("evaluate json", "evaluate", "--json", "data.csv"),
         Command("predict", "predict", "net.txt", "--profile", "profile.json"),
         Command("predict json", "predict", "--json", "net.txt", "--profile", "profile.json"),
+        Command("predict against", "predict", "net.txt", "--profile", "profile.json", "--against", "run.nrg"),
         Command("profile", "profile", "show", "profile.json"),
         Command("sensors", "sensors", "--root", "root", told=True),
         Command("sensors json", "sensors", "--json", "--root", "root", told=True),

@@ -16,9 +16,12 @@
 #include "base/mem.h"
 #include "cli/again.h"
 #include "cli/compare/internal.h"
+#include "cli/internal.h"
+#include "cli/run/witness.h"
 #include "cli/stop.h"
 
-#define SEPARATOR "---"
+#define SEPARATOR       "---"
+#define MAX_SAME_SECOND 100
 
 int nrg_compare_commands(struct nrg_compare_runner *r, int argc, char **argv)
 {
@@ -201,21 +204,40 @@ static int warm_up(struct nrg_compare_session *s)
 
 /* ---- all of them ---- */
 
-static int make_folder(struct nrg_compare_runner *r)
+/* One by the time is new: else, in a folder of everybody, somebody could have laid out recordings
+ * for us. */
+static int make_new_folder(struct nrg_compare_runner *r)
 {
     char stamp[32];
     time_t now = time(NULL);
     struct tm tm;
+    int rc = -EEXIST;
     localtime_r(&now, &tm);
     strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &tm);
-    if (r->folder)
-        nrg_copy(r->made_folder, sizeof r->made_folder, r->folder);
-    else
-        snprintf(r->made_folder, sizeof r->made_folder, "nrg-compare-%s", stamp);
-    if (!mkdir(r->made_folder, 0777) || errno == EEXIST)
-        return 0;
-    fprintf(stderr, "nrg: %s: %s\n", r->made_folder, strerror(errno));
-    return 1;
+    snprintf(r->made_folder, sizeof r->made_folder, "nrg-compare-%s", stamp);
+    for (int i = 2; rc == -EEXIST && i < MAX_SAME_SECOND; i++) {
+        rc = mkdir(r->made_folder, 0777) ? -errno : 0;
+        if (rc == -EEXIST)
+            snprintf(r->made_folder, sizeof r->made_folder, "nrg-compare-%s-%d", stamp, i);
+    }
+    return rc;
+}
+
+static int make_folder(struct nrg_compare_runner *r)
+{
+    const char *folder = r->folder ? r->folder : r->made_folder;
+    int rc = 0;
+    if (!r->folder)
+        rc = make_new_folder(r);
+    else if (strlen(folder) >= sizeof r->made_folder)
+        rc = -ENAMETOOLONG;
+    else if (mkdir(folder, 0777) && errno != EEXIST)
+        rc = -errno;
+    if (r->folder && !rc)
+        nrg_copy(r->made_folder, sizeof r->made_folder, folder);
+    if (rc)
+        nrg_say("%s: %s", folder, strerror(-rc));
+    return rc ? 1 : 0;
 }
 
 static int count_missing(struct nrg_compare_session *s)
@@ -269,6 +291,7 @@ int nrg_compare_run(struct nrg_cli *cli, struct nrg_compare_runner *r,
     int code = make_folder(r);
     if (!code)
         code = count_missing(&s);
+    nrg_witness_start(r->commands[1], -1);
     nrg_stop_catch();
     if (!code && s.left[0] + s.left[1])
         code = run_missing(&s);
@@ -278,5 +301,6 @@ int nrg_compare_run(struct nrg_cli *cli, struct nrg_compare_runner *r,
     if (r->stopped_by)
         fprintf(stderr, "nrg: interrupted; the same command with -o %s goes on\n", r->made_folder);
     nrg_stop_release();
+    nrg_witness_end();
     return code ? code : add_all(&s, sides);
 }

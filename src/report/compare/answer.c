@@ -184,7 +184,7 @@ static size_t kind_rank(const char *kind)
 size_t nrg_compare_order(const struct nrg_compare_report *r, size_t *order)
 {
     const struct nrg_comparison *c = r->comparison;
-    struct placed *placed = calloc(c->n_rows + 1, sizeof *placed);
+    struct placed *placed = nrg_calloc(c->n_rows + 1, sizeof *placed);
     size_t n = 0, of_kind = 0;
     for (size_t i = 0; placed && i < c->n_rows; i++) {
         const struct nrg_compare_row *row = &c->rows[i];

@@ -69,7 +69,7 @@ void nrg_compare_markdown(const struct nrg_compare_report *r, FILE *out)
     for (int q = 0; q < NRG_COMPARE_QUANTITIES; q++)
         if (!isnan(c->quantities[q].ratio))
             print_row(out, "", nrg_compare_names[q], &c->quantities[q], c->quantities[q].p_value);
-    size_t *order = calloc(c->n_rows + 1, sizeof *order);
+    size_t *order = nrg_calloc(c->n_rows + 1, sizeof *order);
     size_t n = order ? nrg_compare_order(r, order) : 0;
     for (size_t i = 0; i < n; i++) {
         const struct nrg_compare_row *row = &c->rows[order[i]];

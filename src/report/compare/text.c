@@ -56,7 +56,7 @@ static void print_only(const struct nrg_comparison *c, size_t top, FILE *out)
 static void print_rows(const struct nrg_compare_report *r, FILE *out)
 {
     const struct nrg_comparison *c = r->comparison;
-    size_t *order = calloc(c->n_rows + 1, sizeof *order);
+    size_t *order = nrg_calloc(c->n_rows + 1, sizeof *order);
     size_t n = order ? nrg_compare_order(r, order) : 0;
     const char *kind = "";
     for (size_t i = 0; i < n; i++) {
