@@ -13,6 +13,7 @@
 
 #include "base/inflate.h"
 #include "base/mem.h"
+#include "base/read_at.h"
 
 #define IN_BYTES 65536
 
@@ -214,7 +215,7 @@ bool nrg_is_database(const char *path)
     int fd = stat(path, &st) || !S_ISREG(st.st_mode)
                  ? -1
                  : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    ssize_t n = fd < 0 ? 0 : pread(fd, head, sizeof head, 0);
+    ssize_t n = fd < 0 ? 0 : nrg_read_at(fd, head, sizeof head, 0);
     if (fd >= 0)
         close(fd);
     return n == sizeof head && !memcmp(head, magic, sizeof magic);
@@ -229,7 +230,7 @@ int nrg_input_open(struct nrg_input *input, const char *path, struct nrg_error *
     if (fd < 0)
         return fd;
     input->size_bytes = (uint64_t)st.st_size;
-    if (pread(fd, magic, sizeof magic, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b)
+    if (nrg_read_at(fd, magic, sizeof magic, 0) == 2 && magic[0] == 0x1f && magic[1] == 0x8b)
         return open_gunzip(input, fd, path, err);
     input->in = fdopen(fd, "r");
     if (input->in)

@@ -10,10 +10,13 @@ By default each place in the program fails once (its first call, and for memory 
 every single call fail. `make faults` is that. For nrg run see tests/cli/test_fail_nth.py: its answer is a measurement.
 """
 import argparse
+import contextlib
 import errno
 import os
 import random
 import re
+import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -232,6 +235,11 @@ def prepare(program):
     for name in ("run", "other"):
         must("run", "-q", "--sensor", "simulate:machine.txt", "--graph", "net.txt", "--rate", "100Hz", "--note", f"side={name}",
              "-f", "-o", name + ".nrg", "--", maker, "threads", "2", "20")
+    shutil.copy(os.path.join(folder, "spans.nrg"), os.path.join(folder, "modules.nrg"))
+    with contextlib.closing(sqlite3.connect(os.path.join(folder, "modules.nrg"))) as db:
+        db.execute("ATTACH ? AS run", (os.path.join(folder, "run.nrg"),))
+        db.execute("INSERT INTO graph SELECT * FROM run.graph")
+        db.commit()
     must("train", "-q", "data.csv", "-o", "profile.json")
     tree = "root/sys/class/powercap/intel-rapl:0/"
     for name, content in (("name", "package-0\n"), ("energy_uj", "1000000\n"), ("max_energy_range_uj", "262143328850\n")):
@@ -275,14 +283,14 @@ def commands():
         Command("graph pt2", "graph", "--json", data("net.pt2")),
         Command("graph safetensors", "graph", "--json", corpus("graph_safetensors", "small")),
         Command("dataset", "dataset", "data.csv"),
-        Command("dataset recording", "dataset", "run.nrg"),
+        Command("dataset recording", "dataset", "modules.nrg"),
         Command("dataset json", "dataset", "data.csv", "-o", "out.json", outputs=["out.json"]),
         Command("train", "train", "-q", "data.csv", "-o", "out.json", outputs=["out.json"]),
         Command("evaluate", "evaluate", "data.csv"),
         Command("evaluate json", "evaluate", "--json", "data.csv"),
         Command("predict", "predict", "net.txt", "--profile", "profile.json"),
         Command("predict json", "predict", "--json", "net.txt", "--profile", "profile.json"),
-        Command("predict against", "predict", "net.txt", "--profile", "profile.json", "--against", "run.nrg"),
+        Command("predict against", "predict", "net.txt", "--profile", "profile.json", "--against", "spans.nrg"),
         Command("profile", "profile", "show", "profile.json"),
         Command("sensors", "sensors", "--root", "root", told=True),
         Command("sensors json", "sensors", "--json", "--root", "root", told=True),

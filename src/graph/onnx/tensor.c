@@ -15,6 +15,7 @@
 
 #include "base/input.h"
 #include "base/parse.h"
+#include "base/read_at.h"
 #include "graph/onnx/internal.h"
 
 enum {
@@ -103,7 +104,7 @@ static bool read_external(const struct onnx *x, const struct contents *c, uint8_
     int fd = nrg_open_regular(path, &st, NULL);
     if (fd < 0)
         return false;
-    bool good = pread(fd, bytes, size, (off_t)c->offset) == (ssize_t)size;
+    bool good = nrg_read_at(fd, bytes, size, (off_t)c->offset) == (ssize_t)size;
     close(fd);
     return good;
 }

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/read_at.h"
 #include "base/temp.h"
 #include "record/format.h"
 #include "record/store/beside.h"
@@ -110,7 +111,7 @@ static int copy_bytes(int in, const char *to, int64_t bytes)
     int out = open(to, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
     ssize_t n = out < 0 ? -1 : 1;
     while (n > 0 && at < bytes) {
-        n = pread(in, buf, sizeof buf, at);
+        n = nrg_read_at(in, buf, sizeof buf, at);
         if (n > 0 && write(out, buf, (size_t)n) != n)
             n = -1;
         at += n;
@@ -125,7 +126,7 @@ static bool names_another(const struct nrg_beside *journal)
 {
     static const uint8_t magic[8] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
     uint8_t end[8];
-    return journal->bytes < 8 || pread(journal->fd, end, 8, journal->bytes - 8) != 8 ||
+    return journal->bytes < 8 || nrg_read_at(journal->fd, end, 8, journal->bytes - 8) != 8 ||
            !memcmp(end, magic, 8);
 }
 
@@ -135,7 +136,8 @@ static bool is_left_behind(int fd, const struct nrg_beside *journal)
     struct flock lock = {
         .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = NRG_SQLITE_RESERVED_BYTE, .l_len = 1};
     uint8_t head = 0;
-    if (pread(journal->fd, &head, 1, 0) != 1 || !head)
+    ssize_t n = nrg_read_at(journal->fd, &head, 1, 0);
+    if (n == 0 || (n == 1 && !head))
         return false;
     return fcntl(fd, F_OFD_GETLK, &lock) || lock.l_type == F_UNLCK;
 }

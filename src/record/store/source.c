@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/read_at.h"
 #include "record/store/beside.h"
 #include "record/store/vfs.h"
 
@@ -85,22 +86,11 @@ static int file_close(sqlite3_file *file)
 static int file_read(sqlite3_file *file, void *to, int amount, sqlite3_int64 offset)
 {
     const struct source_file *f = (const struct source_file *)file;
-    char *at = to;
-    size_t left = (size_t)amount;
-    while (left && f->fd >= 0) {
-        ssize_t n = pread(f->fd, at, left, offset);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return SQLITE_IOERR_READ;
-        if (!n)
-            break;
-        at += n;
-        offset += n;
-        left -= (size_t)n;
-    }
-    memset(at, 0, left);
-    return left ? SQLITE_IOERR_SHORT_READ : SQLITE_OK;
+    ssize_t n = f->fd >= 0 ? nrg_read_at(f->fd, to, (size_t)amount, offset) : 0;
+    if (n < 0)
+        return SQLITE_IOERR_READ;
+    memset((char *)to + n, 0, (size_t)(amount - n));
+    return n < amount ? SQLITE_IOERR_SHORT_READ : SQLITE_OK;
 }
 
 static int file_write(sqlite3_file *file, const void *from, int amount, sqlite3_int64 offset)
