@@ -8,11 +8,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {"attribute", "--by", "module", "--json", "run.nrg", NULL},
         {"attribute", "--trace", "run.nrg", NULL},
         {"attribute", "--method", "regress", "--csv", "run.nrg", NULL},
+        {"attribute", "--from=0.2", "--to=0.7", "--json", "run.nrg", NULL},
+        {"attribute", "--by", "step", "--folded", "run.nrg", NULL},
     };
-    unsigned sum = 0;
-    for (size_t i = 0; i < size; i += 97)
-        sum += data[i];
     run_on_recording(data, size, forms[0]);
-    run_on_recording(data, size, forms[1 + sum % 3]);
+    run_on_recording(data, size, forms[1 + sum_input(data, size) % 5]);
     return 0;
 }

@@ -1,16 +1,26 @@
 /*
- * Fuzz target: nrg compare of a recording with a copy of itself, in all its forms. What lies on
- * disk stays as it was.
+ * Fuzz target: nrg compare of a recording with itself and with one that differs a little, in all
+ * its forms. What lies on disk stays as it was.
  */
 #include "fuzz_mutate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    run_on_recording(data, size,
-                     (const char *const[]){"compare", "--force", "run.nrg", "run.nrg", "--",
-                                           "run.nrg", "run.nrg", "run.nrg", NULL});
-    run_on_recording(data, size,
-                     (const char *const[]){"compare", "--self-check", "--json", "--html=/dev/null",
-                                           "--markdown=/dev/null", "run.nrg", "run.nrg", NULL});
+    static const char *const forms[][9] = {
+        {"compare", "--force", "run.nrg", "run.nrg", "--", "run.nrg", "run.nrg", "run.nrg", NULL},
+        {"compare", "run.nrg", "run.nrg", "--", "other.nrg", "other.nrg", NULL},
+        {"compare", "--force", "--json", "run.nrg", "--", "other.nrg", "other.nrg", NULL},
+        {"compare", "--force", "--html=/dev/null", "--markdown=/dev/null", "run.nrg", "run.nrg",
+         "--", "other.nrg", NULL},
+        {"compare", "--self-check", "--json", "run.nrg", "other.nrg", "run.nrg", NULL},
+        {"compare", "--force", "--by", "side", "run.nrg", "other.nrg", "run.nrg", NULL},
+    };
+    struct beside_before before;
+    lay_recording(data, size);
+    lay_other(data, size);
+    note_recording(&before);
+    run_nrg(forms[sum_input(data, size) % (sizeof forms / sizeof *forms)]);
+    check_recording(&before);
+    leave_recording();
     return 0;
 }

@@ -9,9 +9,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {"export", "--wide", "1min", "run.nrg", NULL},
         {"export", "--format", "json", "run.nrg", NULL},
     };
-    unsigned sum = 0;
-    for (size_t i = 0; i < size; i += 97)
-        sum += data[i];
-    run_on_recording(data, size, forms[sum % 3]);
+    run_on_recording(data, size, forms[sum_input(data, size) % 3]);
     return 0;
 }

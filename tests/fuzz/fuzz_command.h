@@ -67,7 +67,8 @@ static inline void write_file(const char *path, const uint8_t *bytes, size_t len
 static inline void leave_recording(void)
 {
     static const char *const names[] = {"run.nrg", "run.nrg-wal", "run.nrg-journal", "run.nrg-shm",
-                                        "out.nrg", "layers.json", "model",           "params"};
+                                        "out.nrg", "other.nrg",   "out.html",        "layers.json",
+                                        "model",   "params"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         unlink(names[i]);
 }
@@ -76,6 +77,7 @@ static inline void remove_folder(void)
 {
     char folder[64];
     leave_recording();
+    unlink("profile.json");
     if (getcwd(folder, sizeof folder))
         rmdir(folder);
 }
@@ -133,6 +135,15 @@ static inline void check_recording(const struct beside_before *b)
             abort();
     if (!access("run.nrg-shm", F_OK))
         abort();
+}
+
+/* Picks one of a target's forms by the input. */
+static inline unsigned sum_input(const uint8_t *data, size_t size)
+{
+    unsigned sum = 0;
+    for (size_t i = 0; i < size; i += 97)
+        sum += data[i];
+    return sum;
 }
 
 /* argv without the program; NULL ends it. */

@@ -85,6 +85,22 @@ static inline int64_t first_number(sqlite3 *db, const char *sql)
     return n;
 }
 
+/* Whether an edit must be the same each time, as one that a target itself makes of its input. */
+static bool edits_repeat;
+
+/* Some bytes changed: by what the fuzzer has learned, or else one of them. */
+static inline size_t change_bytes(uint8_t *bytes, size_t len, size_t room, uint64_t *r)
+{
+    if (!edits_repeat)
+        return LLVMFuzzerMutate(bytes, len, room);
+    uint64_t pick = next_random(r);
+    if (len && pick % 4)
+        bytes[(pick >> 8) % len] = (uint8_t)(pick >> 40);
+    else if (len < room)
+        bytes[len++] = (uint8_t)(pick >> 40);
+    return len;
+}
+
 /* Another value of the same or of another kind. */
 static inline void bind_other(sqlite3_stmt *to, sqlite3_value *old, uint64_t *r)
 {
@@ -101,7 +117,7 @@ static inline void bind_other(sqlite3_stmt *to, sqlite3_value *old, uint64_t *r)
         len = len < sizeof bytes / 2 ? len : sizeof bytes / 2;
         if (len)
             memcpy(bytes, sqlite3_value_blob(old), len);
-        len = LLVMFuzzerMutate(bytes, len, sizeof bytes);
+        len = change_bytes(bytes, len, sizeof bytes, r);
         if (sqlite3_value_type(old) == SQLITE_BLOB)
             sqlite3_bind_blob(to, 1, bytes, (int)len, SQLITE_TRANSIENT);
         else
@@ -269,6 +285,24 @@ static inline size_t mutate_database(uint8_t *data, size_t size, size_t max_size
     }
     sqlite3_close(db);
     return made;
+}
+
+/* other.nrg: the same recording with a few edits, which follow from the input. */
+static inline void lay_other(const uint8_t *data, size_t size)
+{
+    struct parts p = split_input(data, size);
+    uint64_t r = sum_input(data, size);
+    size_t room = 2 * p.file_len + 65536;
+    uint8_t *other = malloc(room);
+    if (!other)
+        return;
+    if (p.file_len)
+        memcpy(other, p.file, p.file_len);
+    edits_repeat = true;
+    size_t made = mutate_database(other, p.file_len, room, &r);
+    edits_repeat = false;
+    write_file("other.nrg", other, made ? made : p.file_len);
+    free(other);
 }
 
 size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t max_size, unsigned seed)
