@@ -65,6 +65,13 @@ faults: build ## lets every allocation, open, read, write and sync fail (an hour
 	@NRG_BUILD=build $(PYTHON) tests/faults/faults.py --all
 	@NRG_TEST_FAULTS_ALL=1 NRG_BIN=build/nrg $(PYTHON) tests/support/unittest_tap.py tests/cli/test_fail_nth.py
 
+CONNECTIONS ?= 10000
+hostile: ## CONNECTIONS hostile clients (10000) of nrgd, under AddressSanitizer
+	@tools/deps.sh build test
+	@$(PYTHON) tools/configure build-asan --werror -Doptimization=1 -Db_lundef=false -Dc_args=-g1 -Db_sanitize=address,undefined -Dtests=enabled
+	@$(NINJA) -C build-asan nrg daemon/nrgd
+	@NRG_BIN=build-asan/nrg NRG_TOOLS=build-asan/tests NRG_TEST_CONNECTIONS=$(CONNECTIONS) $(PYTHON) tests/support/unittest_tap.py tests/cli/test_nrgd_hostile.py
+
 FUZZ_S ?= 600
 fuzz: ## fuzzes every parser for FUZZ_S seconds each (600)
 	@tools/deps.sh build test

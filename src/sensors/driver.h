@@ -19,6 +19,10 @@
  *           user named it with an argument (NRG_ON_REQUEST).
  *   fd      optional: a descriptor that becomes readable when the device pushes data; read is
  *           then called for it instead of at deadlines.
+ *   share   optional: the descriptors behind the wanted channels, one each and in their order, for
+ *           a process that may read them but not open them (nrgd). Only descriptors that can do
+ *           nothing but read these channels: a counter's file, a perf event, never a device.
+ *           They stay the state's. Their number, or -ENOTSUP where a reading takes more than that.
  *   close   releases *state; called also after a failed read.
  * A driver without open only describes what another part reads (see process.c).
  *
@@ -104,7 +108,7 @@ struct nrg_unavailable {
     const struct nrg_driver *driver;
     char what[128];
     char why[256];
-    char fix[1024]; /* commands or files, one per line; "" when there is nothing to do */
+    char fix[2048]; /* commands or files, one per line; "" when there is nothing to do */
 };
 
 /* What the user asked of the sensors; all optional. */
@@ -137,6 +141,14 @@ enum {
     NRG_WITH_PROCESSES = 4 /* to be compared with processes' CPU times: read right after them */
 };
 
+/* How a descriptor of `share` is read. */
+enum nrg_share {
+    NRG_SHARE_NUMBER, /* pread from its start: the text is one number */
+    NRG_SHARE_COUNT,  /* read: eight bytes, the count of a perf event */
+    NRG_SHARE_KINDS
+};
+#define NRG_SHARE_MAX 32
+
 struct nrg_driver {
     const char *name;
     const char *summary;
@@ -147,6 +159,7 @@ struct nrg_driver {
                 struct nrg_error *err);
     int (*read)(void *state, struct nrg_sink *sink);
     int (*fd)(void *state);
+    int (*share)(void *state, enum nrg_share *how, int fds[NRG_SHARE_MAX]);
     void (*close)(void *state);
 };
 

@@ -17,6 +17,7 @@ extern const struct nrg_driver nrg_driver_lines;
 extern const struct nrg_driver nrg_driver_machine;
 extern const struct nrg_driver nrg_driver_mqtt;
 extern const struct nrg_driver nrg_driver_mqtts;
+extern const struct nrg_driver nrg_driver_nrgd;
 extern const struct nrg_driver nrg_driver_nvml;
 extern const struct nrg_driver nrg_driver_process;
 extern const struct nrg_driver nrg_driver_rapl_msr;

@@ -188,6 +188,21 @@ int nrg_files_read(void *state, struct nrg_sink *sink)
     return f->n && gone == f->n ? -ENODEV : 0;
 }
 
+int nrg_files_share(void *state, enum nrg_share *how, int fds[NRG_SHARE_MAX])
+{
+    const struct files *f = state;
+    int n = 0;
+    *how = NRG_SHARE_NUMBER;
+    for (size_t c = 0; c < f->n_columns; c++) {
+        if (f->columns[c].a == NO_FILE)
+            continue;
+        if (f->columns[c].b != NO_FILE || n == NRG_SHARE_MAX)
+            return -ENOTSUP;
+        fds[n++] = f->items[f->columns[c].a].fd;
+    }
+    return n;
+}
+
 bool nrg_cpu_is_covered(const struct nrg_probe *probe)
 {
     for (size_t f = 0; f < probe->n_found; f++) {

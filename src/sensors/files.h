@@ -9,10 +9,10 @@
  * A file that several channels of a group name is opened and read once per row, so power,
  * voltage and current of a rail agree with each other and cost two bus transfers, not four.
  *
- * nrg_files_open/read/close have the signatures of struct nrg_driver: a driver that has nothing
- * to add uses them as they are. Rows come group by group, each with its own time stamp; channels
- * of one group must stand together. A file that fails is a missing value and a fault; when all
- * wanted files say ENODEV the sensor is gone and read returns that.
+ * nrg_files_open/read/share/close have the signatures of struct nrg_driver: a driver that has
+ * nothing to add uses them as they are. Rows come group by group, each with its own time stamp;
+ * channels of one group must stand together. A file that fails is a missing value and a fault; when
+ * all wanted files say ENODEV the sensor is gone and read returns that.
  */
 #ifndef NRG_SENSORS_FILES_H
 #define NRG_SENSORS_FILES_H
@@ -22,6 +22,7 @@
 int nrg_files_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,
                    struct nrg_error *err);
 int nrg_files_read(void *state, struct nrg_sink *sink);
+int nrg_files_share(void *state, enum nrg_share *how, int fds[NRG_SHARE_MAX]);
 void nrg_files_close(void *state);
 
 /*

@@ -7,6 +7,8 @@
  *     LD_LIBRARY_PATH, LD_PRELOAD and TMPDIR, and libraries beside it are not found, so that one in
  *     its build folder may not start any more. A second setcap replaces the first: all that nrg can
  *     use stand in one line.
+ *   - nrgd gives a group what needs no capability on the program at all, so it comes first, where
+ *     systemd can start it.
  */
 #include "sensors/fixes.h"
 
@@ -22,7 +24,10 @@ struct machine {
     bool container;
     bool installed;     /* nrg does not run from its build folder */
     bool powercap, pmu; /* another way to RAPL that is there */
-    int64_t paranoid;   /* -1: not known */
+    bool daemon;        /* nrgd's socket */
+    bool daemon_unit;   /* its unit is installed, but nobody listens */
+    bool systemd, apt;
+    int64_t paranoid; /* -1: not known */
 };
 
 static bool is_bare(const struct machine *m)
@@ -90,70 +95,162 @@ static bool is_build_folder(const struct machine *m)
     return !m->container && !m->installed;
 }
 
-#define SETCAP(list) "sudo setcap " list "=ep \"$(command -v nrg)\""
-#define SECURE       "   (nrg and what it starts then lose LD_LIBRARY_PATH, LD_PRELOAD and TMPDIR)"
-#define ENERGY_FILES "/sys/class/powercap/intel-rapl*:*/energy_uj"
+static bool has_daemon(const struct machine *m)
+{
+    return m->daemon;
+}
 
-static const struct fix {
+static bool may_start_daemon(const struct machine *m)
+{
+    return !m->container && !m->daemon && m->daemon_unit && m->systemd;
+}
+
+static bool may_install_daemon(const struct machine *m)
+{
+    return !m->container && !m->daemon && !m->daemon_unit && m->systemd && m->apt;
+}
+
+static bool may_build_daemon(const struct machine *m)
+{
+    return !m->container && !m->daemon && !m->daemon_unit && m->systemd && !m->apt;
+}
+
+static bool always(const struct machine *m)
+{
+    (void)m;
+    return true;
+}
+
+#define SETCAP(list) "sudo setcap " list "=ep \"$(command -v nrg)\""
+#define SECURE       "nrg and what it starts then lose LD_LIBRARY_PATH, LD_PRELOAD and TMPDIR"
+#define ENERGY_FILES "/sys/class/powercap/intel-rapl*:*/energy_uj"
+#define JOIN         "sudo usermod -aG nrg \"$USER\""
+#define LOG_IN       "and log in again"
+#define BY_DAEMON    "for members of group nrg, through nrgd"
+#define THROUGH(problem)                                                                           \
+    {problem,                                                                                      \
+     has_daemon,                                                                                   \
+     {"nrgd reads it: see its channels, or what it lacks", NULL, NULL, false}},                    \
+        {problem,                                                                                  \
+         may_start_daemon,                                                                         \
+         {BY_DAEMON, "sudo systemctl enable --now nrgd.socket && " JOIN, LOG_IN, false}},          \
+        {problem,                                                                                  \
+         may_install_daemon,                                                                       \
+         {BY_DAEMON, "sudo apt install nrgd && " JOIN, "nrg's own package; " LOG_IN, false}},      \
+    {                                                                                              \
+        problem, may_build_daemon,                                                                 \
+        {                                                                                          \
+            BY_DAEMON ": install nrgd (docs/nrgd.md)", NULL, NULL, false                           \
+        }                                                                                          \
+    }
+
+/* The last word of a remedy: whether it was tried (struct nrg_fix). */
+static const struct row {
     enum nrg_problem problem;
     bool (*holds)(const struct machine *);
-    const char *text;
-} fixes[] = {
-    {NRG_RAPL_ABSENT, is_bare, "sudo modprobe intel_rapl_msr   (also for AMD Zen)"},
-    {NRG_RAPL_ABSENT, is_bare_container,
-     "start the container with -v "
-     "/sys/devices/virtual/powercap:/sys/devices/virtual/powercap:ro, or run nrg on the host"},
-    {NRG_RAPL_ABSENT, is_guest,
-     "in a virtual machine the host keeps it: only the host can measure"},
-    {NRG_RAPL_ABSENT, has_no_rapl,
-     "this processor has no RAPL: sensors of its board, if any, are listed above; else a meter at "
-     "the plug (--meter)"},
+    struct nrg_fix fix;
+} rows[] = {
+    {NRG_RAPL_ABSENT, is_bare, {NULL, "sudo modprobe intel_rapl_msr", "also for AMD Zen", false}},
+    {NRG_RAPL_ABSENT,
+     is_bare_container,
+     {"start the container with -v "
+      "/sys/devices/virtual/powercap:/sys/devices/virtual/powercap:ro, or run nrg on the host",
+      NULL, NULL, false}},
+    {NRG_RAPL_ABSENT,
+     is_guest,
+     {"in a virtual machine the host keeps it: only the host can measure", NULL, NULL, false}},
+    {NRG_RAPL_ABSENT,
+     has_no_rapl,
+     {"this processor has no RAPL: sensors of its board, if any, are listed above; else a meter at "
+      "the plug (--meter)",
+      NULL, NULL, false}},
 
-    {NRG_RAPL_DENIED, is_host,
-     "for your group, until the next boot:  sudo chgrp \"$(id -gn)\" " ENERGY_FILES
-     " && sudo chmod g+r " ENERGY_FILES},
-    {NRG_RAPL_DENIED, is_host,
-     "for members of a group nrg, for good:  sudo groupadd -rf nrg && sudo usermod -aG nrg "
-     "\"$USER\" && echo 'SUBSYSTEM==\"powercap\", ACTION==\"add\", "
-     "RUN+=\"/bin/chgrp nrg /sys%p/energy_uj\", RUN+=\"/bin/chmod g+r /sys%p/energy_uj\"' | sudo "
-     "tee /etc/udev/rules.d/70-nrg.rules && sudo udevadm control --reload && sudo udevadm trigger "
-     "-c add -s powercap   (and log in again)"},
-    {NRG_RAPL_DENIED, is_container,
-     "run as root in the container, or let the host's administrator open the files (chmod)"},
-    {NRG_RAPL_DENIED, has_pmu, "or without these files: see RAPL through perf"},
+    THROUGH(NRG_RAPL_DENIED),
+    {NRG_RAPL_DENIED,
+     is_host,
+     {"for your group, until the next boot",
+      "sudo chgrp \"$(id -gn)\" " ENERGY_FILES " && sudo chmod g+r " ENERGY_FILES, NULL, false}},
+    {NRG_RAPL_DENIED,
+     is_host,
+     {"for members of a group nrg, for good",
+      "sudo groupadd -rf nrg && " JOIN " && echo 'SUBSYSTEM==\"powercap\", ACTION==\"add\", "
+      "RUN+=\"/bin/chgrp nrg /sys%p/energy_uj\", RUN+=\"/bin/chmod g+r /sys%p/energy_uj\"' | sudo "
+      "tee /etc/udev/rules.d/70-nrg.rules && sudo udevadm control --reload && sudo udevadm trigger "
+      "-c add -s powercap",
+      LOG_IN, false}},
+    {NRG_RAPL_DENIED,
+     is_container,
+     {"run as root in the container, or let the host's administrator open the files (chmod)", NULL,
+      NULL, false}},
+    {NRG_RAPL_DENIED,
+     has_pmu,
+     {"or without these files: see RAPL through perf", NULL, NULL, false}},
 
-    {NRG_PMU_ABSENT, is_bare, "sudo modprobe rapl"},
+    {NRG_PMU_ABSENT, is_bare, {NULL, "sudo modprobe rapl", NULL, false}},
 
-    {NRG_PERF_DENIED, is_container, "start the container with --cap-add PERFMON"},
-    {NRG_PERF_DENIED, is_strict_container,
-     "and on the host:  sudo sysctl -w kernel.perf_event_paranoid=2   (above, Debian's kernels "
-     "refuse PERFMON)"},
-    {NRG_PERF_DENIED, has_powercap, "with less harm: see RAPL through powercap"},
-    {NRG_PERF_DENIED, takes_perfmon, "for nrg alone:  " SETCAP("cap_perfmon,cap_net_admin") SECURE},
-    {NRG_PERF_DENIED, refuses_perfmon,
-     "for nrg alone:  sudo sysctl -w kernel.perf_event_paranoid=2 && " SETCAP(
-         "cap_perfmon,cap_net_admin") SECURE "; above 2, Debian's kernels refuse the capability"},
-    {NRG_PERF_DENIED, is_build_folder,
-     "for nrg alone: install it first (capabilities stop a program in its build folder)"},
-    {NRG_PERF_DENIED, is_host,
-     "for everybody, until the next boot:  sudo sysctl -w kernel.perf_event_paranoid=0"},
-    {NRG_PERF_DENIED, is_host,
-     "for everybody, for good:  echo 'kernel.perf_event_paranoid = 0' | sudo tee "
-     "/etc/sysctl.d/70-nrg.conf && sudo sysctl --system"},
+    {NRG_PERF_DENIED,
+     is_container,
+     {"start the container with --cap-add PERFMON", NULL, NULL, false}},
+    {NRG_PERF_DENIED,
+     is_strict_container,
+     {"and on the host", "sudo sysctl -w kernel.perf_event_paranoid=2",
+      "above, Debian's kernels refuse PERFMON", false}},
+    THROUGH(NRG_PERF_DENIED),
+    {NRG_PERF_DENIED,
+     has_powercap,
+     {"with less harm: see RAPL through powercap", NULL, NULL, false}},
+    {NRG_PERF_DENIED,
+     takes_perfmon,
+     {"for nrg alone", SETCAP("cap_perfmon,cap_net_admin"), SECURE, false}},
+    {NRG_PERF_DENIED,
+     refuses_perfmon,
+     {"for nrg alone",
+      "sudo sysctl -w kernel.perf_event_paranoid=2 && " SETCAP("cap_perfmon,cap_net_admin"),
+      SECURE "; above 2, Debian's kernels refuse the capability", false}},
+    {NRG_PERF_DENIED,
+     is_build_folder,
+     {"for nrg alone: install it first (capabilities stop a program in its build folder)", NULL,
+      NULL, false}},
+    {NRG_PERF_DENIED,
+     is_host,
+     {"for everybody, until the next boot", "sudo sysctl -w kernel.perf_event_paranoid=0", NULL,
+      false}},
+    {NRG_PERF_DENIED,
+     is_host,
+     {"for everybody, for good",
+      "echo 'kernel.perf_event_paranoid = 0' | sudo tee "
+      "/etc/sysctl.d/70-nrg.conf && sudo sysctl --system",
+      NULL, false}},
 
-    {NRG_MSR_ABSENT, is_bare, "sudo modprobe msr   (perf and powercap need less)"},
+    {NRG_MSR_ABSENT, is_bare, {NULL, "sudo modprobe msr", "perf and powercap need less", false}},
 
-    {NRG_MSR_DENIED, has_powercap, "with less harm: see RAPL through powercap"},
-    {NRG_MSR_DENIED, has_pmu, "with less harm: see RAPL through perf"},
-    {NRG_MSR_DENIED, takes_capability,
-     "else, until the next boot:  sudo chgrp \"$(id -gn)\" /dev/cpu/*/msr && sudo chmod g+r "
-     "/dev/cpu/*/msr && " SETCAP("cap_sys_rawio,cap_perfmon,cap_net_admin") SECURE},
+    {NRG_MSR_DENIED,
+     has_powercap,
+     {"with less harm: see RAPL through powercap", NULL, NULL, false}},
+    {NRG_MSR_DENIED, has_pmu, {"with less harm: see RAPL through perf", NULL, NULL, false}},
+    {NRG_MSR_DENIED,
+     takes_capability,
+     {"else, until the next boot",
+      "sudo chgrp \"$(id -gn)\" /dev/cpu/*/msr && sudo chmod g+r "
+      "/dev/cpu/*/msr && " SETCAP("cap_sys_rawio,cap_perfmon,cap_net_admin"),
+      SECURE, false}},
 
-    {NRG_CONNECTOR_DENIED, takes_perfmon, SETCAP("cap_perfmon,cap_net_admin") SECURE},
-    {NRG_CONNECTOR_DENIED, refuses_perfmon, SETCAP("cap_net_admin") SECURE},
-    {NRG_CONNECTOR_DENIED, is_host,
-     "until then their CPU time is known in sum, from what their parents were told"},
+    {NRG_CONNECTOR_DENIED,
+     takes_perfmon,
+     {NULL, SETCAP("cap_perfmon,cap_net_admin"), SECURE, false}},
+    {NRG_CONNECTOR_DENIED, refuses_perfmon, {NULL, SETCAP("cap_net_admin"), SECURE, false}},
+    {NRG_CONNECTOR_DENIED,
+     is_host,
+     {"until then their CPU time is known in sum, from what their parents were told", NULL, NULL,
+      false}},
+
+    {NRG_DAEMON_SILENT,
+     always,
+     {NULL, "sudo systemctl restart nrgd.socket", "journalctl -u nrgd says what went wrong",
+      false}},
+    {NRG_DAEMON_COARSE, always, {NULL, JOIN, LOG_IN, false}},
 };
+#define N_ROWS (sizeof rows / sizeof *rows)
 
 /* A build folder has the file that it is built by. */
 static bool runs_installed(void)
@@ -166,6 +263,14 @@ static bool runs_installed(void)
         return true;
     strcpy(slash, "/build.ninja");
     return access(path, F_OK) != 0;
+}
+
+static bool has_unit(const struct nrg_root *root)
+{
+    return nrg_root_exists(root, "/usr/lib/systemd/system/nrgd.socket") ||
+           nrg_root_exists(root, "/lib/systemd/system/nrgd.socket") ||
+           nrg_root_exists(root, "/usr/local/lib/systemd/system/nrgd.socket") ||
+           nrg_root_exists(root, "/etc/systemd/system/nrgd.socket");
 }
 
 static void look_at(const struct nrg_root *root, struct machine *m)
@@ -182,9 +287,22 @@ static void look_at(const struct nrg_root *root, struct machine *m)
             nrg_root_exists(root, "/.dockerenv") || nrg_root_exists(root, "/run/.containerenv"),
         .installed = runs_installed(),
         .powercap = nrg_root_exists(root, "/sys/class/powercap/intel-rapl:0"),
-        .pmu = nrg_root_exists(root, "/sys/bus/event_source/devices/power/events/energy-pkg")};
+        .pmu = nrg_root_exists(root, "/sys/bus/event_source/devices/power/events/energy-pkg"),
+        .daemon = nrg_root_exists(root, NRG_DAEMON_SOCKET),
+        .daemon_unit = has_unit(root),
+        .systemd = nrg_root_exists(root, "/run/systemd/system"),
+        .apt = nrg_root_exists(root, "/etc/debian_version")};
     if (nrg_root_read_i64(root, "/proc/sys/kernel/perf_event_paranoid", &m->paranoid))
         m->paranoid = -1;
+}
+
+/* One remedy as a line: "when:  command   (remark)". Returns its length, as snprintf does. */
+static size_t put_line(char *buf, size_t size, const struct nrg_fix *fix)
+{
+    const char *words = fix->words ? fix->words : "", *command = fix->command ? fix->command : "";
+    const char *remark = fix->remark ? fix->remark : "";
+    return (size_t)snprintf(buf, size, "%s%s%s%s%s%s", words, words[0] && command[0] ? ":  " : "",
+                            command, remark[0] ? "   (" : "", remark, remark[0] ? ")" : "");
 }
 
 const char *nrg_fixes(const struct nrg_root *root, enum nrg_problem problem,
@@ -194,18 +312,32 @@ const char *nrg_fixes(const struct nrg_root *root, enum nrg_problem problem,
     size_t len = 0;
     look_at(root, &m);
     buf[0] = '\0';
-    for (size_t i = 0; i < sizeof fixes / sizeof *fixes; i++) {
-        if (fixes[i].problem != problem || !fixes[i].holds(&m) ||
-            len + strlen(fixes[i].text) + 2 > NRG_FIX_BYTES)
+    for (size_t i = 0; i < N_ROWS; i++) {
+        char line[NRG_FIX_BYTES];
+        if (rows[i].problem != problem || !rows[i].holds(&m) ||
+            len + put_line(line, sizeof line, &rows[i].fix) + 2 > NRG_FIX_BYTES)
             continue;
-        len += (size_t)snprintf(buf + len, NRG_FIX_BYTES - len, "%s%s", len ? "\n" : "",
-                                fixes[i].text);
+        len += (size_t)snprintf(buf + len, NRG_FIX_BYTES - len, "%s%s", len ? "\n" : "", line);
     }
     return buf;
 }
 
+#define UNTIL_BOOT "for your group, until the next boot"
+
 const char *nrg_fix_file(const char *path, char buf[NRG_FIX_BYTES])
 {
-    snprintf(buf, NRG_FIX_BYTES, "until the next boot:  sudo chmod a+r %s", path);
+    snprintf(buf, NRG_FIX_BYTES, UNTIL_BOOT ":  sudo chgrp \"$(id -gn)\" %s && sudo chmod g+r %s",
+             path, path);
     return buf;
+}
+
+bool nrg_fix_find(const char *line, size_t len, struct nrg_fix *fix)
+{
+    char known[NRG_FIX_BYTES];
+    for (size_t i = 0; i < N_ROWS; i++) {
+        *fix = rows[i].fix;
+        if (put_line(known, sizeof known, fix) == len && !strncmp(known, line, len))
+            return true;
+    }
+    return false;
 }

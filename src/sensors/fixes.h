@@ -1,8 +1,8 @@
 /*
  * What a user can do about a sensor that can't be read: one table for all drivers and commands.
  * Each remedy has the condition under which it is true on the machine at hand, and those that hold
- * are given in the order of least harm: a permission for one's own group before one for everybody,
- * and file capabilities, which change how programs start, after both.
+ * are given in the order of least harm: nrgd, then a permission for one's own group before one for
+ * everybody, and file capabilities, which change how programs start, after both.
  *
  * Pure functions of the machine under the root; any thread.
  */
@@ -19,13 +19,26 @@ enum nrg_problem {
     NRG_MSR_ABSENT,       /* no /dev/cpu/N/msr */
     NRG_MSR_DENIED,       /* it can't be opened */
     NRG_CONNECTOR_DENIED, /* process events are refused */
+    NRG_DAEMON_SILENT,    /* nrgd's socket is there, but nobody answers */
+    NRG_DAEMON_COARSE,    /* nrgd gives the coarse view */
 };
 
-#define NRG_FIX_BYTES 1024
+#define NRG_FIX_BYTES     2048
+#define NRG_DAEMON_SOCKET "/run/nrg/nrgd.sock"
+
+struct nrg_fix {
+    const char *words;   /* when it is for, or all there is to say; NULL */
+    const char *command; /* for a shell; NULL: there is no command that would do it */
+    const char *remark;  /* NULL */
+    bool tried;          /* by nrg's tests, in a namespace: it makes the sensor readable */
+};
 
 /* The remedies, one per line; "" when there are none. Returns buf. */
 const char *nrg_fixes(const struct nrg_root *root, enum nrg_problem problem,
                       char buf[NRG_FIX_BYTES]);
+
+/* The remedy of which `line`, of len bytes, is the text. False: it is of no row of the table. */
+bool nrg_fix_find(const char *line, size_t len, struct nrg_fix *fix);
 
 /* For a file of any other sensor that can't be read. Returns buf. */
 const char *nrg_fix_file(const char *path, char buf[NRG_FIX_BYTES]);

@@ -7,7 +7,7 @@
 #ifndef NRG_SENSORS_REGISTRY_H
 #define NRG_SENSORS_REGISTRY_H
 
-#include "sensors/driver.h"
+#include "sensors/probe.h"
 
 /* NULL-terminated, in order of preference: of two drivers with a channel of the same name the
  * first one that can be read wins. */
@@ -19,6 +19,5 @@ extern const struct nrg_driver *const nrg_drivers[];
  */
 int nrg_probe_all(struct nrg_probe *probe, const struct nrg_context *ctx,
                   const struct nrg_sensor_options *options, struct nrg_error *err);
-void nrg_probe_release(struct nrg_probe *probe);
 
 #endif

@@ -406,6 +406,12 @@ static int hwmon_read(void *state, struct nrg_sink *sink)
     return h->battery ? nrg_battery_read(h->state, sink) : nrg_files_read(h->state, sink);
 }
 
+static int hwmon_share(void *state, enum nrg_share *how, int fds[NRG_SHARE_MAX])
+{
+    struct hwmon *h = state;
+    return h->battery ? -ENOTSUP : nrg_files_share(h->state, how, fds);
+}
+
 static void hwmon_close(void *state)
 {
     struct hwmon *h = state;
@@ -423,5 +429,6 @@ const struct nrg_driver nrg_driver_hwmon = {
     .probe = probe_hwmon,
     .open = hwmon_open,
     .read = hwmon_read,
+    .share = hwmon_share,
     .close = hwmon_close,
 };

@@ -334,5 +334,6 @@ const struct nrg_driver nrg_driver_ina3221 = {
     .probe = probe_ina3221,
     .open = nrg_files_open,
     .read = nrg_files_read,
+    .share = nrg_files_share,
     .close = nrg_files_close,
 };

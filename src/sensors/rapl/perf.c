@@ -323,11 +323,24 @@ static int perf_read(void *state, struct nrg_sink *sink)
     return wanted && p->n_ended == wanted ? -ENODEV : 0;
 }
 
+/* Whoever holds an event can also stop it: events are shared with one process each. */
+static int perf_share(void *state, enum nrg_share *how, int fds[NRG_SHARE_MAX])
+{
+    const struct perf *p = state;
+    int n = 0;
+    *how = NRG_SHARE_COUNT;
+    for (size_t i = 0; i < p->n; i++)
+        if (p->fd[i] >= 0)
+            fds[n++] = p->fd[i];
+    return n;
+}
+
 const struct nrg_driver nrg_driver_rapl_perf = {
     .name = "rapl-perf",
     .summary = "CPU package, core, uncore, DRAM and platform energy through perf events",
     .probe = probe_perf,
     .open = perf_open,
     .read = perf_read,
+    .share = perf_share,
     .close = perf_close,
 };

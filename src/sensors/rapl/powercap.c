@@ -213,5 +213,6 @@ const struct nrg_driver nrg_driver_rapl_powercap = {
     .probe = probe_powercap,
     .open = nrg_files_open,
     .read = nrg_files_read,
+    .share = nrg_files_share,
     .close = nrg_files_close,
 };

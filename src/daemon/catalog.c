@@ -1,0 +1,278 @@
+/*
+ * See catalog.h. A file that everybody may read is not served: whoever can open it needs no daemon,
+ * and the less is handed out the better.
+ */
+#include "daemon/catalog.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "daemon/drivers.h"
+#include "sensors/probe.h"
+
+#define STALE_NS  (5 * NRG_NS_PER_S)
+#define MAX_ALIVE 4
+
+static bool is_open_to_all(const struct nrg_root *root, const char *source)
+{
+    struct stat st;
+    char path[sizeof((struct nrg_channel *)NULL)->source];
+    nrg_copy(path, sizeof path, source);
+    path[strcspn(path, "*")] = '\0'; /* a product of two files: by the first */
+    return path[0] == '/' && !nrg_root_stat(root, path, &st) && (st.st_mode & S_IROTH);
+}
+
+/* Which of a sensor's channels are served; how is found out by opening it once. */
+static bool examine(const struct nrg_context *ctx, const struct nrg_found *found,
+                    struct nrg_served *served)
+{
+    int fds[NRG_SHARE_MAX];
+    enum nrg_share how;
+    void *state;
+    bool closed = false;
+    *served = (struct nrg_served){.found = found};
+    for (size_t c = 0; c < found->n_channels && served->n < NRG_WIRE_CHANNELS; c++) {
+        if (!found->wanted[c])
+            continue;
+        served->number[served->n++] = c;
+        closed |= !is_open_to_all(&ctx->root, found->channels[c].source);
+    }
+    if (!served->n || !closed || found->driver->open(ctx, found, &state, NULL))
+        return false;
+    served->how = NRG_HOW_ASK;
+    if (found->driver->share && found->driver->share(state, &how, fds) == (int)served->n)
+        served->how = how == NRG_SHARE_NUMBER ? NRG_HOW_NUMBER : NRG_HOW_COUNT;
+    found->driver->close(state);
+    return true;
+}
+
+static struct nrg_catalog *make_catalog(const struct nrg_context *ctx)
+{
+    struct nrg_catalog *catalog = nrg_calloc(1, sizeof *catalog);
+    if (!catalog || nrg_probe_drivers(&catalog->probe, ctx, nrg_daemon_drivers, NULL)) {
+        free(catalog);
+        return NULL;
+    }
+    for (size_t f = 0; f < catalog->probe.n_found && catalog->n < NRG_WIRE_SENSORS; f++)
+        if (!catalog->probe.found[f].hidden &&
+            examine(ctx, &catalog->probe.found[f], &catalog->items[catalog->n]))
+            catalog->n++;
+    catalog->made_ns = nrg_now_ns();
+    return catalog;
+}
+
+static void free_catalog(struct nrg_catalog *catalog)
+{
+    nrg_probe_release(&catalog->probe);
+    free(catalog);
+}
+
+/* Unused ones go, except the newest. */
+static size_t drop_unused(struct nrg_catalogs *catalogs)
+{
+    size_t alive = 0;
+    for (struct nrg_catalog **at = &catalogs->newest; *at;) {
+        struct nrg_catalog *catalog = *at;
+        if (catalog->users || catalog == catalogs->newest) {
+            alive++;
+            at = &catalog->next;
+        } else {
+            *at = catalog->next;
+            free_catalog(catalog);
+        }
+    }
+    return alive;
+}
+
+struct nrg_catalog *nrg_catalog_get(struct nrg_catalogs *catalogs)
+{
+    size_t alive = drop_unused(catalogs);
+    struct nrg_catalog *newest = catalogs->newest;
+    if (!newest || (nrg_now_ns() - newest->made_ns >= STALE_NS && alive < MAX_ALIVE)) {
+        struct nrg_catalog *made = make_catalog(catalogs->ctx);
+        if (made) {
+            made->next = newest;
+            catalogs->newest = newest = made;
+            drop_unused(catalogs);
+        }
+    }
+    if (newest)
+        newest->users++;
+    return newest;
+}
+
+void nrg_catalog_put(struct nrg_catalogs *catalogs, struct nrg_catalog *catalog)
+{
+    catalog->users--;
+    drop_unused(catalogs);
+}
+
+void nrg_catalogs_release(struct nrg_catalogs *catalogs)
+{
+    drop_unused(catalogs);
+    if (catalogs->newest && !catalogs->newest->users) {
+        free_catalog(catalogs->newest);
+        catalogs->newest = NULL;
+    }
+}
+
+/* Volts and amperes are steps of the same watts. */
+static bool is_shown(const struct nrg_channel *channel, enum nrg_wire_view view)
+{
+    return view == NRG_VIEW_FULL ||
+           (channel->quantity == NRG_ENERGY && channel->kind == NRG_COUNTER) ||
+           channel->quantity == NRG_POWER;
+}
+
+/* Numbers, among the served channels, of those that a view shows. */
+static size_t shown_channels(const struct nrg_served *served, enum nrg_wire_view view,
+                             size_t shown[NRG_WIRE_CHANNELS])
+{
+    size_t n = 0;
+    for (size_t i = 0; i < served->n; i++)
+        if (is_shown(&served->found->channels[served->number[i]], view))
+            shown[n++] = i;
+    return n;
+}
+
+bool nrg_served_describe(const struct nrg_served *served, enum nrg_wire_view view,
+                         struct nrg_wire_sensor *out)
+{
+    size_t shown[NRG_WIRE_CHANNELS];
+    size_t n = shown_channels(served, view, shown);
+    nrg_copy(out->name, sizeof out->name, served->found->sensor);
+    nrg_copy(out->driver, sizeof out->driver, served->found->driver->name);
+    out->how = view == NRG_VIEW_FULL ? served->how : NRG_HOW_ASK;
+    out->n_channels = (uint32_t)n;
+    for (size_t i = 0; i < n; i++) {
+        struct nrg_channel channel = served->found->channels[served->number[shown[i]]];
+        channel.group = 0;
+        if (view == NRG_VIEW_COARSE) {
+            channel.scale = channel.resolution = NRG_COARSE_STEP;
+            channel.wrap = 0;
+            channel.update_ns = NRG_COARSE_PERIOD_NS;
+        }
+        nrg_wire_put_channel(&out->channels[i], &channel);
+    }
+    return n > 0;
+}
+
+int nrg_served_share(const struct nrg_context *ctx, const struct nrg_served *served,
+                     uint32_t wanted, void **state, int fds[NRG_SHARE_MAX])
+{
+    bool some[NRG_WIRE_CHANNELS + NRG_POLL_MAX] = {false};
+    struct nrg_found found = *served->found;
+    enum nrg_share how;
+    if (served->how == NRG_HOW_ASK || found.n_channels > sizeof some / sizeof *some)
+        return -ENOTSUP;
+    for (size_t i = 0; i < served->n; i++)
+        some[served->number[i]] = wanted >> i & 1;
+    found.wanted = some;
+    int rc = found.driver->open(ctx, &found, state, NULL);
+    if (rc)
+        return rc;
+    rc = found.driver->share(*state, &how, fds);
+    if (rc < 0)
+        found.driver->close(*state);
+    return rc;
+}
+
+void nrg_served_close(const struct nrg_served *served, void *state)
+{
+    served->found->driver->close(state);
+}
+
+int nrg_served_use(const struct nrg_context *ctx, struct nrg_served *served,
+                   enum nrg_wire_view view)
+{
+    if (!served->state) {
+        int rc = served->found->driver->open(ctx, served->found, &served->state, NULL);
+        if (rc)
+            return rc;
+        served->now.t_ns = 0;
+    }
+    if (view == NRG_VIEW_COARSE && !served->n_coarse)
+        served->tick = (struct nrg_wire_row){0}; /* an old one says nothing about now */
+    ++*(view == NRG_VIEW_FULL ? &served->n_full : &served->n_coarse);
+    return 0;
+}
+
+void nrg_served_leave(struct nrg_served *served, enum nrg_wire_view view)
+{
+    --*(view == NRG_VIEW_FULL ? &served->n_full : &served->n_coarse);
+    if (served->n_full || served->n_coarse)
+        return;
+    served->found->driver->close(served->state);
+    served->state = NULL;
+}
+
+/* Rows of a driver, by group, become one row of all channels. */
+struct catcher {
+    struct nrg_sink sink;
+    struct nrg_served *served;
+    int64_t first_ns, last_ns;
+};
+
+static void on_row(struct nrg_sink *sink, unsigned group, int64_t t_ns, int64_t width_ns,
+                   const int64_t *raw)
+{
+    struct catcher *c = (struct catcher *)sink;
+    const struct nrg_found *found = c->served->found;
+    size_t first = 0;
+    while (first < found->n_channels && found->channels[first].group != group)
+        first++;
+    for (size_t i = 0; i < c->served->n; i++) {
+        size_t number = c->served->number[i];
+        if (found->channels[number].group == group)
+            c->served->now.raw[i] = raw[number - first];
+    }
+    if (!c->first_ns || t_ns - width_ns / 2 < c->first_ns)
+        c->first_ns = t_ns - width_ns / 2;
+    if (t_ns + width_ns / 2 > c->last_ns)
+        c->last_ns = t_ns + width_ns / 2;
+}
+
+static void on_fault(struct nrg_sink *sink, unsigned channel, int error)
+{
+    struct catcher *c = (struct catcher *)sink;
+    for (size_t i = 0; i < c->served->n; i++)
+        if (c->served->number[i] == channel)
+            c->served->now.error[i] = error;
+}
+
+static void read_now(struct nrg_served *served)
+{
+    struct catcher c = {.sink = {.row = on_row, .fault = on_fault}, .served = served};
+    for (size_t i = 0; i < NRG_WIRE_CHANNELS; i++) {
+        served->now.raw[i] = NRG_MISSING;
+        served->now.error[i] = 0;
+    }
+    int rc = served->found->driver->read(served->state, &c.sink);
+    int64_t now_ns = nrg_now_ns();
+    for (size_t i = 0; rc && i < served->n; i++)
+        served->now.error[i] = rc;
+    served->now.t_ns = c.first_ns ? c.first_ns + (c.last_ns - c.first_ns) / 2 : now_ns;
+    served->now.width_ns = c.first_ns ? c.last_ns - c.first_ns : 0;
+}
+
+void nrg_served_row(struct nrg_served *served, enum nrg_wire_view view, uint32_t wanted,
+                    struct nrg_wire_row *out)
+{
+    size_t shown[NRG_WIRE_CHANNELS];
+    size_t n = shown_channels(served, view, shown);
+    bool full = view == NRG_VIEW_FULL;
+    if (full && nrg_now_ns() - served->now.t_ns >= NRG_FULL_PERIOD_NS)
+        read_now(served);
+    const struct nrg_wire_row *row = full ? &served->now : &served->tick;
+    out->t_ns = row->t_ns;
+    out->width_ns = row->width_ns;
+    for (size_t i = 0; i < NRG_WIRE_CHANNELS; i++) {
+        bool given = i < n && wanted >> i & 1;
+        out->raw[i] = given ? row->raw[shown[i]] : NRG_MISSING;
+        out->error[i] = given ? row->error[shown[i]] : 0;
+    }
+}

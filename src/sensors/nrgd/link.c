@@ -1,0 +1,190 @@
+/* See link.h. */
+#include "sensors/nrgd/link.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <nrg/nrg.h>
+
+#include "base/mem.h"
+#include "sensors/fixes.h"
+
+#define AGREE                                                                                      \
+    "install nrg and nrgd of one version (Debian: sudo apt install nrg nrgd), then  sudo "         \
+    "systemctl restart nrgd"
+
+const char *nrg_nrgd_socket(void)
+{
+    const char *path = secure_getenv("NRG_DAEMON");
+    return path ? path : NRG_DAEMON_SOCKET;
+}
+
+void nrg_nrgd_close(struct nrg_nrgd_link *link)
+{
+    if (link->fd >= 0)
+        close(link->fd);
+    link->fd = -1;
+}
+
+static int open_socket(const char *path, struct nrg_error *err)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    struct timeval limit = {.tv_sec = 1};
+    if (strlen(path) >= sizeof address.sun_path)
+        return nrg_fail(err, -ENAMETOOLONG, path, "the path of a socket has at most %zu characters",
+                        sizeof address.sun_path - 1);
+    strcpy(address.sun_path, path);
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return nrg_fail(err, -errno, path, "no socket: %s", strerror(errno));
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit); /* connect waits no longer */
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
+    if (connect(fd, (struct sockaddr *)&address, sizeof address)) {
+        int rc = -errno;
+        close(fd);
+        return nrg_fail(err, rc, path, "nrgd can't be reached: %s", strerror(-rc));
+    }
+    return fd;
+}
+
+/* Descriptors of a message: the first `room` go to fds, all others are closed. */
+static size_t take_descriptors(struct msghdr *message, int *fds, size_t room)
+{
+    size_t n = 0;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(message); c; c = CMSG_NXTHDR(message, c)) {
+        if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_RIGHTS)
+            continue;
+        size_t count = (c->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+        for (size_t i = 0; i < count; i++) {
+            int fd;
+            memcpy(&fd, CMSG_DATA(c) + i * sizeof fd, sizeof fd);
+            if (n < room)
+                fds[n++] = fd;
+            else
+                close(fd);
+        }
+    }
+    return n;
+}
+
+static int receive(struct nrg_nrgd_link *link, union nrg_wire_packet *answer, int *fds,
+                   size_t *n_fds, struct nrg_error *err)
+{
+    union {
+        char bytes[CMSG_SPACE(NRG_WIRE_CHANNELS * sizeof(int))];
+        struct cmsghdr align;
+    } control;
+    struct iovec part = {.iov_base = answer, .iov_len = sizeof *answer};
+    struct msghdr message = {.msg_iov = &part,
+                             .msg_iovlen = 1,
+                             .msg_control = control.bytes,
+                             .msg_controllen = sizeof control.bytes};
+    ssize_t n;
+    int tries = 0;
+    do
+        n = recvmsg(link->fd, &message, MSG_CMSG_CLOEXEC);
+    while (n < 0 && (errno == EINTR || (errno == ECONNRESET && !tries++)));
+    if (n < 0)
+        return nrg_fail(err, errno == EAGAIN ? -ETIMEDOUT : -errno, NULL,
+                        "nrgd does not answer: %s", strerror(errno == EAGAIN ? ETIMEDOUT : errno));
+    size_t taken = take_descriptors(&message, fds, fds ? NRG_WIRE_CHANNELS : 0);
+    if (n_fds)
+        *n_fds = taken;
+    int rc = n ? nrg_wire_check(answer, (size_t)n, false) : -ENODEV;
+    if ((message.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) && !rc)
+        rc = -EPROTO;
+    for (size_t i = 0; rc && i < taken; i++)
+        close(fds[i]);
+    if (rc && rc != -EPROTONOSUPPORT)
+        nrg_fail(err, rc, NULL,
+                 n ? "nrgd answers something else than was asked" : "nrgd closed the connection");
+    return rc;
+}
+
+static int send_packet(struct nrg_nrgd_link *link, const union nrg_wire_packet *packet, size_t size,
+                       struct nrg_error *err)
+{
+    ssize_t n;
+    do
+        n = send(link->fd, packet, size, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    if (n == (ssize_t)size)
+        return 0;
+    int rc = n < 0 && errno != EPIPE && errno != ECONNRESET ? -errno : -ENODEV;
+    return nrg_fail(err, rc, NULL, "nrgd takes no request: %s", strerror(-rc));
+}
+
+static int refusal(const struct nrg_wire_refused *refused, struct nrg_error *err)
+{
+    char text[sizeof refused->text];
+    nrg_copy_clean(text, sizeof text, refused->text, strlen(refused->text));
+    int rc = refused->error < 0 && refused->error > -4096 ? refused->error : -EPROTO;
+    return nrg_fail(err, rc, NULL, "nrgd refuses: %s", text);
+}
+
+/* Programs that do not agree: whoever is asked says which versions there are. */
+static int disagreement(const union nrg_wire_packet *answer, struct nrg_error *err)
+{
+    bool refused = answer->head.type == NRG_WIRE_REFUSED;
+    const char *text = refused ? answer->refused.program : answer->welcome.program;
+    char program[sizeof answer->hello.program];
+    nrg_copy_clean(program, sizeof program, text, strlen(text));
+    return nrg_fail(err, -EPROTONOSUPPORT, NULL,
+                    "nrgd %s speaks version %u of the protocol, and this nrg %s version %u: " AGREE,
+                    program, (unsigned)answer->head.version, NRG_VERSION,
+                    (unsigned)NRG_WIRE_VERSION);
+}
+
+/* Who turns us away says so and closes, maybe before the request is sent: its words come first. */
+static int converse(struct nrg_nrgd_link *link, union nrg_wire_packet *packet, size_t size,
+                    enum nrg_wire_type expected, int *fds, size_t *n_fds, struct nrg_error *err)
+{
+    int sent = send_packet(link, packet, size, err);
+    int rc = sent && sent != -ENODEV ? sent : receive(link, packet, fds, n_fds, err);
+    if (rc == -EPROTONOSUPPORT)
+        return disagreement(packet, err);
+    if (rc)
+        return rc;
+    if (packet->head.type == expected)
+        return 0;
+    for (size_t i = 0; n_fds && i < *n_fds; i++)
+        close(fds[i]);
+    if (packet->head.type == NRG_WIRE_REFUSED)
+        return refusal(&packet->refused, err);
+    return nrg_fail(err, -EPROTO, NULL, "nrgd answers something else than was asked");
+}
+
+int nrg_nrgd_connect(struct nrg_nrgd_link *link, const char *path, struct nrg_error *err)
+{
+    union nrg_wire_packet packet;
+    int fd = open_socket(path, err);
+    *link = (struct nrg_nrgd_link){.fd = fd};
+    if (fd < 0)
+        return fd;
+    size_t size = nrg_wire_begin(&packet, NRG_WIRE_HELLO, true);
+    nrg_copy(packet.hello.program, sizeof packet.hello.program, NRG_VERSION);
+    int rc = converse(link, &packet, size, NRG_WIRE_WELCOME, NULL, NULL, err);
+    if (!rc && (packet.welcome.n_sensors > NRG_WIRE_SENSORS || packet.welcome.period_ns < 0 ||
+                packet.welcome.view < NRG_VIEW_FULL || packet.welcome.view > NRG_VIEW_COARSE))
+        rc = nrg_fail(err, -EPROTO, NULL, "nrgd's greeting makes no sense");
+    link->welcome = packet.welcome;
+    if (rc)
+        nrg_nrgd_close(link);
+    return rc;
+}
+
+int nrg_nrgd_ask(struct nrg_nrgd_link *link, enum nrg_wire_type type, uint32_t sensor,
+                 uint32_t wanted, enum nrg_wire_type expected, union nrg_wire_packet *answer,
+                 int *fds, size_t *n_fds, struct nrg_error *err)
+{
+    size_t size = nrg_wire_begin(answer, type, true);
+    answer->request.sensor = sensor;
+    answer->request.wanted = wanted;
+    return converse(link, answer, size, expected, fds, n_fds, err);
+}
