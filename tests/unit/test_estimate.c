@@ -423,6 +423,46 @@ static void fast_reads_settle_per_window(void **state)
     tree_release(&t);
 }
 
+/*
+ * Before the first tick the utilisation is not known, which is not 0: one CPU is busy, and the band
+ * holds none and all of them. The ticks that come first are few: of 4 threads that were seen busy
+ * for a tick each, half of the range is known.
+ */
+static void nothing_is_known_before_ticks(void **state)
+{
+    struct tree t;
+    struct nrg_probe probe;
+    static struct keep_sink keep;
+    const struct nrg_cpu_power *milan = guest("EPYC Milan");
+    (void)state;
+    tree_init(&t);
+    write_milan_vm(&t, 4);
+    tree_probe(&t, &probe, "estimate");
+    keep_open(&keep, &t, &probe.found[0]);
+    keep_read(&keep);
+    usleep(2000);
+    keep_read(&keep);
+    double dt_us = (double)(keep.rows[1].t_ns - keep.rows[0].t_ns) / 1e3;
+    const int64_t *uj = keep.rows[1].raw;
+    double one_w = power_w(milan->idle.typical_w, milan->full.typical_w, 0.25);
+    assert_true(near((double)uj[0], 4 * one_w * dt_us, 1e-3));
+    assert_true(near((double)uj[1], 4 * milan->idle.low_w * dt_us, 1e-3));
+    assert_true(near((double)uj[2], 4 * milan->full.high_w * dt_us, 1e-3));
+    assert_true(near((double)uj[3], 4 * milan->idle.typical_w * dt_us, 1e-3));
+
+    write_stat(&t, 4, 1004, 1000, 0);
+    usleep(8000);
+    keep_read(&keep);
+    dt_us = (double)(keep.rows[2].t_ns - keep.rows[0].t_ns) / 1e3;
+    uj = keep.rows[2].raw;
+    double range_w = milan->full.low_w - milan->idle.low_w;
+    assert_true(near((double)uj[1], 4 * (milan->idle.low_w + range_w / 2) * dt_us, 1e-3));
+    assert_true(near((double)uj[2], 4 * milan->full.high_w * dt_us, 1e-3));
+    keep_close(&keep);
+    nrg_probe_release(&probe);
+    tree_release(&t);
+}
+
 static void bad_reads_and_backward_steps(void **state)
 {
     struct tree t;
@@ -709,6 +749,7 @@ int main(void)
         cmocka_unit_test(silent_beside_a_measured_cpu),
         cmocka_unit_test(energy_is_the_integral),
         cmocka_unit_test(fast_reads_settle_per_window),
+        cmocka_unit_test(nothing_is_known_before_ticks),
         cmocka_unit_test(bad_reads_and_backward_steps),
         cmocka_unit_test(watts_of_the_user),
         cmocka_unit_test(threads_and_smt),

@@ -18,7 +18,10 @@
  * Channels are cumulative energy. Utilisation needs some ticks of 10 ms to mean anything, and
  * because P is concave a window that is too short is biased towards the straight line. Energy
  * is therefore settled per window of about 100 ms, whatever the rate of reads; in between, the
- * counters go on at the last known utilisation, and never go back.
+ * counters go on at the last known utilisation, and never go back. Before the first window is full,
+ * few ticks or none have come: what they do not tell is filled up with one busy CPU, the measured
+ * command's, and the band with none to all. A command of 3 ms would use nothing, exactly,
+ * otherwise.
  *
  * Refuses to guess when /proc/stat stands still: the reading is then missing.
  */
@@ -263,6 +266,8 @@ struct estimate {
     struct nrg_cpu_ticks ticks; /* at the start of the window */
     int64_t start_ns;
     double share; /* of the range between idle and full: the last known */
+    double known; /* how much the share is worth: 0 before the first tick, 1 after a whole window */
+    bool settled; /* a window is over */
     double settled_uj[CHANNELS];
     int64_t shown_uj[CHANNELS];
 };
@@ -315,9 +320,13 @@ static int estimate_open(const struct nrg_context *ctx, const struct nrg_found *
     return 0;
 }
 
-static double power_w(const struct estimate *e, int channel, double share)
+static double power_w(const struct estimate *e, int channel)
 {
     double idle_w = e->watts.idle_w[channel];
+    double unknown = channel == LOW    ? 0
+                     : channel == HIGH ? 1
+                                       : nrg_load_share(1.0 / (double)e->threads);
+    double share = e->known * e->share + (1 - e->known) * unknown;
     return idle_w + (e->watts.full_w[channel] - idle_w) * share;
 }
 
@@ -357,8 +366,12 @@ static int integrate_energy(struct estimate *e, const struct reading *now)
         return -ENODATA;
     if (settle || total >= e->threads)
         e->share = share_of(e, now, busy, total, settle);
+    if (!e->settled)
+        e->known = settle                ? 1
+                   : total >= e->threads ? (double)total / (double)(total + e->threads)
+                                         : 0;
     for (size_t c = 0; c < e->n; c++) {
-        double energy_uj = e->settled_uj[c] + power_w(e, (int)c, e->share) * (double)dt_ns * 1e-3;
+        double energy_uj = e->settled_uj[c] + power_w(e, (int)c) * (double)dt_ns * 1e-3;
         if (settle)
             e->settled_uj[c] = energy_uj;
         if ((int64_t)energy_uj > e->shown_uj[c])
@@ -366,6 +379,7 @@ static int integrate_energy(struct estimate *e, const struct reading *now)
     }
     if (settle)
         begin_window(e, now);
+    e->settled |= settle;
     return 0;
 }
 
