@@ -153,6 +153,30 @@ static void phases_are_added_up(void **state)
     close_to(reading.values[3], 0.625);
 }
 
+/* Zigbee's first phase has the plain name; others have letters, which are no units. */
+static void phases_with_letters(void **state)
+{
+    (void)state;
+    assert_int_equal(make("zigbee2mqtt/three", ""), 0);
+    assert_true(hear("{\"current\":1,\"current_phase_b\":2,\"current_phase_c\":4,\"energy\":7,"
+                     "\"power\":10,\"power_phase_b\":20,\"power_phase_c\":40,\"voltage\":231,"
+                     "\"power_factor_phase_c\":0.5,\"voltage_phase_b\":230}"));
+    assert_true(reading.values[0] == 70 && reading.values[2] == 231 && reading.values[3] == 7);
+    close_to(reading.values[1], 7 * 3.6e6);
+    assert_true(hear("{\"power\":61,\"power_phase_a\":10,\"power_phase_b\":20}"));
+    assert_true(reading.values[0] == 61);
+    assert_true(hear("{\"power_phase_a\":10,\"power_phase_b\":20,\"power_phase_c\":30}"));
+    assert_true(reading.values[0] == 60 && isnan(reading.values[3]));
+    assert_true(hear("{\"power_a\":1,\"power_b\":2,\"power_c\":3,\"current_a\":4,"
+                     "\"current_b\":5,\"current_c\":6,\"voltage_a\":229,\"voltage_b\":1}"));
+    assert_true(reading.values[0] == 6 && reading.values[2] == 229 && reading.values[3] == 15);
+    assert_false(hear("{\"power_phase_b\":20,\"power_phase_c\":30}"));
+    assert_int_equal(make("x/y", ""), 0);
+    assert_true(hear("{\"load_mw\":1500,\"mains_a\":2.5,\"bus_v\":12}"));
+    close_to(reading.values[0], 1.5);
+    assert_true(reading.values[2] == 12 && reading.values[3] == 2.5);
+}
+
 static void zigbee_counts_kwh(void **state)
 {
     (void)state;
@@ -323,6 +347,7 @@ int main(void)
         cmocka_unit_test(shelly_second_generation),
         cmocka_unit_test(shelly_energy_meters),
         cmocka_unit_test(phases_are_added_up),
+        cmocka_unit_test(phases_with_letters),
         cmocka_unit_test(zigbee_counts_kwh),
         cmocka_unit_test(unknown_units_are_refused),
         cmocka_unit_test(unknown_devices_by_the_names_of_their_keys),

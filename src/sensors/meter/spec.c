@@ -119,6 +119,24 @@ static const struct nrg_meter_unit *unit_in_brackets(const char *name, size_t le
     return nrg_meter_unit_find(open, (size_t)(close - open));
 }
 
+/* "power_phase_a", "voltage_c": a phase of a quantity that the name says, no unit of another. */
+static bool is_phase(const char *name, size_t len, const struct nrg_meter_unit *unit)
+{
+    static const struct {
+        const char *word;
+        enum nrg_quantity quantity;
+    } said[] = {{"power", NRG_POWER},     {"energy", NRG_ENERGY},   {"voltage", NRG_VOLTAGE},
+                {"current", NRG_CURRENT}, {"factor", NRG_APPARENT}, {"frequency", NRG_CLOCK},
+                {"temp", NRG_TEMPERATURE}};
+    char lower[64];
+    size_t n = simplify_name(name, len, lower, sizeof lower);
+    bool letter = n && strchr("abc", lower[n - 1]) && unit->name[1] == '\0';
+    for (size_t i = 0; letter && i < sizeof said / sizeof *said; i++)
+        if (strstr(lower, said[i].word) && said[i].quantity != unit->quantity)
+            return true;
+    return false;
+}
+
 /* "power_mw", "total_kWh", "bus_V": case does not count. */
 static const struct nrg_meter_unit *unit_in_suffix(const char *name, size_t len)
 {
@@ -130,7 +148,7 @@ static const struct nrg_meter_unit *unit_in_suffix(const char *name, size_t len)
     for (size_t i = 0; i < N_UNITS; i++)
         if (strlen(units[i].name) == len - from &&
             !strncasecmp(units[i].name, name + from, len - from))
-            return &units[i];
+            return is_phase(name, len, &units[i]) ? NULL : &units[i];
     return NULL;
 }
 

@@ -3,7 +3,8 @@
  *
  * The keys of known devices are in one table, tried in order; the unit goes with the key, because
  * makers differ (Tasmota counts kWh, Shelly Wh). Phases (arrays of Tasmota, power_l1, power_l2 of
- * zigbee2mqtt) are added up; of voltages and temperatures the first is used.
+ * zigbee2mqtt) are added up; of voltages and temperatures the first is used. Zigbee calls the first
+ * phase power, and only the others power_phase_b and power_phase_c: power is not the sum there.
  *
  * Names of keys are hints. One that says a unit (watts, load_mw) goes before one that does not, and
  * a number whose unit nothing tells is refused.
@@ -21,9 +22,24 @@
 #include "base/mem.h"
 #include "base/parse.h"
 
-#define MOST 1e15
+#define MOST     1e15
+#define COUNT(a) (sizeof(a) / sizeof *(a))
 
-#define PHASES "_l*" /* at the end of a pointer: _l1, _l2, ... */
+/* At the end of a pointer: keys with these ends. Letters are phases where there is a second one. */
+#define PHASES  "_l*"
+#define LETTERS "_abc"
+#define NAMED   "_phase_abc"
+#define OTHERS  "_phase_bc" /* beside the plain key, which is the first phase */
+
+static const struct phases {
+    const char *mark;
+    const char *ends[10];
+} phases[] = {
+    {PHASES, {"_l1", "_l2", "_l3", "_l4", "_l5", "_l6", "_l7", "_l8", "_l9"}},
+    {NAMED, {"_phase_a", "_phase_b", "_phase_c"}},
+    {OTHERS, {"", "_phase_b", "_phase_c"}},
+    {LETTERS, {"_a", "_b", "_c"}},
+};
 
 static const struct known_key {
     unsigned field; /* as plan_any_json in mqtt/plan.c numbers them */
@@ -59,6 +75,11 @@ static const struct known_key {
     {1, "/emdata:0/total_act", 3600, false},
     {1, "/energy", 3.6e6, true},
     {1, "/energy" PHASES, 3.6e6, true},
+    {1, "/energy" NAMED, 3.6e6, true},
+    {1, "/energy" LETTERS, 3.6e6, true},
+    {0, "/power" OTHERS, 1, false},
+    {3, "/current" OTHERS, 1, false},
+    {3, "/current" LETTERS, 1, false},
     {2, "/ENERGY/Voltage", 1, false},
     {2, "/StatusSNS/ENERGY/Voltage", 1, false},
     {2, "/params/switch:0/voltage", 1, false},
@@ -77,10 +98,12 @@ static const struct known_key {
 
 /* Keys that many devices use: after names that say a unit. */
 static const struct known_key usual_keys[] = {
-    {0, "/power", 1, false},          {0, "/Power", 1, false},
-    {0, "/power" PHASES, 1, false},   {2, "/voltage", 1, false},
-    {2, "/voltage" PHASES, 1, false}, {3, "/current", 1, false},
-    {3, "/current" PHASES, 1, false},
+    {0, "/power", 1, false},           {0, "/Power", 1, false},
+    {0, "/power" PHASES, 1, false},    {0, "/power" NAMED, 1, false},
+    {0, "/power" LETTERS, 1, false},   {2, "/voltage", 1, false},
+    {2, "/voltage" PHASES, 1, false},  {2, "/voltage" NAMED, 1, false},
+    {2, "/voltage" LETTERS, 1, false}, {3, "/current", 1, false},
+    {3, "/current" PHASES, 1, false},  {3, "/current" NAMED, 1, false},
 };
 
 static const char *const known_times[] = {"/Time", "/StatusSNS/Time", "/params/ts",
@@ -167,15 +190,35 @@ static double json_value(const json_t *value, const struct nrg_meter_field *fiel
     return fabs(v) < MOST ? v : NAN;
 }
 
-/* "power_l1", "power_l2" as an array; NULL: there are none. To be released. */
-static json_t *phases_of(const json_t *doc, const char *pointer)
+static const json_t *find_phase(const json_t *doc, const char *pointer, const struct phases *set,
+                                size_t phase)
 {
     char key[NRG_MQTT_POINTER];
+    snprintf(key, sizeof key, "%.*s%s", (int)(strlen(pointer) - strlen(set->mark)), pointer,
+             set->ends[phase]);
+    return find_pointer(doc, key);
+}
+
+static bool has_first(const json_t *doc, const char *pointer)
+{
+    char key[NRG_MQTT_POINTER];
+    snprintf(key, sizeof key, "%.*s_phase_a", (int)(strlen(pointer) - strlen(OTHERS)), pointer);
+    return find_pointer(doc, key) != NULL;
+}
+
+/* "power_l1", "power_l2" as an array; NULL: there are none. To be released. */
+static json_t *phases_of(const json_t *doc, const char *pointer, const struct phases *set)
+{
+    bool letters = strcmp(set->mark, PHASES) != 0;
     json_t *all = NULL;
-    for (unsigned phase = 1; phase <= 9; phase++) {
-        snprintf(key, sizeof key, "%.*s_l%u", (int)(strlen(pointer) - strlen(PHASES)), pointer,
-                 phase);
-        const json_t *value = find_pointer(doc, key);
+    if (letters && !find_phase(doc, pointer, set, 1))
+        return NULL;
+    if (!strcmp(set->mark, OTHERS) && has_first(doc, pointer))
+        return NULL; /* the plain key is the sum */
+    for (size_t phase = 0; set->ends[phase]; phase++) {
+        const json_t *value = find_phase(doc, pointer, set, phase);
+        if (!value && letters && !phase)
+            return NULL; /* a sum without its first phase is none */
         if (value && !all)
             all = json_array();
         if (value)
@@ -188,11 +231,15 @@ static double read_key(const struct nrg_mqtt_plan *plan, const json_t *doc,
                        const struct known_key *key)
 {
     const struct nrg_meter_field *field = &plan->fields[key->field];
-    if (!nrg_ends_with(key->pointer, PHASES))
+    const struct phases *set = NULL;
+    for (size_t i = 0; !set && i < COUNT(phases); i++)
+        if (nrg_ends_with(key->pointer, phases[i].mark))
+            set = &phases[i];
+    if (!set)
         return json_value(find_pointer(doc, key->pointer), field, key->factor);
-    json_t *phases = phases_of(doc, key->pointer);
-    double value = json_value(phases, field, key->factor);
-    json_decref(phases);
+    json_t *values = phases_of(doc, key->pointer, set);
+    double value = json_value(values, field, key->factor);
+    json_decref(values);
     return value;
 }
 
@@ -225,8 +272,6 @@ static void read_by_names(const struct nrg_mqtt_plan *plan, const json_t *doc, b
                 values[i] = json_value(value, &plan->fields[i], unit->factor);
     }
 }
-
-#define COUNT(a) (sizeof(a) / sizeof *(a))
 
 static bool read_known_keys(const struct nrg_mqtt_plan *plan, const json_t *doc, double *values)
 {
