@@ -41,6 +41,8 @@ static const struct {
     {{"architectures", "model_type"}, "is a model's configuration (Hugging Face)"},
     {{"global_step", "log_history"}, "is the state of a Hugging Face trainer: it has no power"},
     {{"run_id", "emissions"}, "is CodeCarbon's JSON: import its emissions.csv"},
+    {{"counter-value", "unit"},
+     "is perf stat's JSON (-j): nrg reads what perf stat -I 1000 -x, writes"},
     {{"swagger", "paths"}, "is the description of a web interface"},
 };
 

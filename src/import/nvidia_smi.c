@@ -4,8 +4,9 @@
  * prints no energy.
  *
  * GPUs are told apart by index; or by uuid, bus id or serial number, and then counted in the order
- * in which they appear. A file without any of these is one GPU's, unless its lines come in bursts
- * of the same number: then they are of several GPUs, and it can't be known which.
+ * in which they appear. A file without any of these is one GPU's, unless two of its lines are of
+ * one moment or they come in bursts of the same number: then they are of several GPUs, and it can't
+ * be known which.
  *
  * A header in the middle is another run appended to the file. Refuses files without `timestamp`,
  * cells that are no value of their column, and lines of another number of cells.
@@ -137,6 +138,17 @@ static int read_line(struct nrg_import *im, char *line, size_t len, struct nrg_e
     return rc;
 }
 
+/* Of the first moment that has several. */
+static size_t lines_of_one_moment(const int64_t *spacings_ns, size_t n)
+{
+    size_t first = 0, lines = 1;
+    while (first < n && spacings_ns[first] != 0)
+        first++;
+    while (first < n && spacings_ns[first++] == 0)
+        lines++;
+    return lines;
+}
+
 /* How many lines come together again and again; 0: they come one by one. */
 static size_t burst_length(const int64_t *spacings_ns, size_t n)
 {
@@ -144,6 +156,8 @@ static size_t burst_length(const int64_t *spacings_ns, size_t n)
     int64_t least_ns = INT64_MAX;
     for (size_t i = 0; i < n; i++)
         least_ns = spacings_ns[i] < least_ns ? spacings_ns[i] : least_ns;
+    if (n && least_ns == 0)
+        return lines_of_one_moment(spacings_ns, n);
     for (size_t i = 0; i < n; i++) {
         if (spacings_ns[i] <= 4 * least_ns + NRG_NS_PER_MS)
             continue;

@@ -54,6 +54,8 @@ static bool is_perf(const char *line, size_t len)
     size_t n = strlen(STARTED);
     if (len > n && !memcmp(line, STARTED, n))
         return true;
+    if (len && *line == '{')
+        return false; /* -j */
     return has_text(line, len, "power/energy-") || has_text(line, len, "power_core/energy-") ||
            (has_text(line, len, "duration_time") && has_text(line, len, "ns"));
 }

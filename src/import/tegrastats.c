@@ -16,6 +16,7 @@
  * Refuses lines without a rail and powers that no board has.
  */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/parse.h"
@@ -77,7 +78,8 @@ static bool read_power(const char *text, size_t len, double *power_mw)
         size_t n = (size_t)(slash - at);
         if (n > 2 && !memcmp(at + n - 2, "mW", 2))
             n -= 2;
-        if (!n || at[0] < '0' || at[0] > '9' ||
+        size_t sign = n && at[0] == '-'; /* an idle rail of a chip with an offset */
+        if (n <= sign || at[sign] < '0' || at[sign] > '9' ||
             nrg_parse_double(at, n, at == text ? power_mw : &other))
             return false;
     }
@@ -107,8 +109,8 @@ static int add_rails(struct nrg_import *im, const char *line, size_t len, struct
         if (unused || !read_power(field, n, &power_mw))
             continue;
         const struct nrg_channel c = rail_channel(label, label_len);
-        rc = power_mw <= MAX_MW ? nrg_import_value(im, &c, power_mw * 1e-3, err)
-                                : nrg_fail(err, -ERANGE, NULL, "%s is out of range", c.name);
+        rc = fabs(power_mw) <= MAX_MW ? nrg_import_value(im, &c, power_mw * 1e-3, err)
+                                      : nrg_fail(err, -ERANGE, NULL, "%s is out of range", c.name);
         rails++;
     }
     if (rc || rails)

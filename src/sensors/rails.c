@@ -13,8 +13,8 @@ static const struct inside {
     const char *label, *parent, *else_parent;
 } inside[] = {
     {"VDDQ_VDD2_1V8AO", "VIN_SYS_5V0", NULL}, /* AGX Orin */
-    {"VIN_SYS_5V0", NULL, NULL},
-    {"SYS_VIN_MV", NULL, NULL}, /* AGX Xavier's second supply */
+    {"VIN_SYS_5V0", "VIN", NULL},             /* AGX Thor: a meter of its own before the board */
+    {"SYS_VIN_MV", NULL, NULL},               /* AGX Xavier's second supply */
     {"SYS5V", NULL, NULL},
     {"VDD_MUX", NULL, NULL}, /* TX1 and TX2: the carrier board's own supply */
     {"VDD_5V0_IO_SYS", "VDD_MUX", NULL},

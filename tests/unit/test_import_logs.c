@@ -164,6 +164,10 @@ static void nvidia_smi_refuses(void **state)
                    "2025/04/09 08:59:07.300, 60 W\n2025/04/09 08:59:07.302, 70 W\n"
                    "2025/04/09 08:59:08.300, 60 W\n2025/04/09 08:59:08.303, 70 W\n",
                    "2 at a time");
+    expect_refusal("timestamp, name, power.draw [W]\n"
+                   "2025/04/09 08:59:06.3, A, 60 W\n2025/04/09 08:59:06.3, A, 70 W\n"
+                   "2025/04/09 08:59:06.3, A, 80 W\n2025/04/09 08:59:07.3, A, 60 W\n",
+                   "3 at a time");
 }
 
 static void tegrastats_dialects(void **state)
@@ -186,6 +190,12 @@ static void tegrastats_dialects(void **state)
         {"04-27-2026 14:59:41 RAM 1/2MB (lfb 1x2MB) VDD_GPU_SOC 5139mW/5140mW/5141mW NC 7mW/7mW "
          "VIN_SYS_5V0 5500mW/5500mW/5500mW VDDQ_VDD2_1V8AO 604mW/604mW/604mW",
          "VDDQ_VDD2_1V8AO", "VIN_SYS_5V0", 604000},
+        /* AGX Thor: VIN is measured before the board, and an idle rail may show its offset. */
+        {"04-27-2026 14:59:41 RAM 1/2MB (lfb 1x2MB) VDD_GPU 0mW/0mW VIN_SYS_5V0 3923mW/3923mW "
+         "VIN 23152mW/23152mW",
+         "VIN_SYS_5V0", "VIN", 3923000},
+        {"04-27-2026 14:59:41 RAM 1/2MB (lfb 1x2MB) VDD_GPU -392mW/-392mW VIN 23152mW/23152mW",
+         "VDD_GPU", "VIN", -392000},
     };
     (void)state;
     for (size_t i = 0; i < sizeof dialects / sizeof *dialects; i++) {
@@ -360,6 +370,9 @@ static void others_are_named(void **state)
     expect_refusal("{\n  \"schema\": \"1.0.1\", \"pid\": 5,\n  \"nodes\": [{\"a\": 1}]\n}\n",
                    "execution trace of PyTorch");
     expect_refusal("{\"schema\": \"nrg.report/1\", \"total\": {}}\n", "nrg.report/1");
+    expect_refusal("{\"interval\" : 1.0, \"counter-value\" : \"2.5\", \"unit\" : \"Joules\", "
+                   "\"event\" : \"power/energy-pkg/\"}\n",
+                   "perf stat's JSON");
     expect_refusal("{\"colour\": 1,\n \"size\": [2], \"x\": {}}", "\"colour\", \"size\", \"x\"");
     expect_refusal("run_id,experiment_id,status,artifact_uri\n1,2,3,4\n", "MLflow");
     expect_refusal("<!doctype html><p>not found", "web page");
