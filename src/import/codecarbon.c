@@ -2,7 +2,10 @@
  * CodeCarbon's emissions.csv. A row is a tracker's interval: `duration` seconds that end at
  * `timestamp` (local time, whole seconds), with kWh of CPU, GPUs and memory; the oldest versions
  * have their sum alone. A tracker that was flushed has several rows, each with all that was used
- * since its start: what a row adds to the one before is counted.
+ * since its start: what a row adds to the one before is counted. Rows of tasks
+ * (emissions_base_*.csv, with task_name) follow each other and have their own energies. Dates are
+ * cut to the second, so that a row may seem to begin before the one before ended: it is moved
+ * behind it.
  *
  * Provenance: memory is always a model (watts per module or GB); GPUs are counters of the driver.
  * The CPU is RAPL, Apple's powermetrics, or a share of the TDP, and no column tells which: it is
@@ -49,7 +52,7 @@ static const struct part {
 struct carbon {
     bool have_header;
     size_t n_cells;
-    int timestamp, run_id, duration, gpu_count, energies[PARTS + 1]; /* columns; -1: none */
+    int timestamp, run_id, duration, gpu_count, task, energies[PARTS + 1]; /* columns; -1: none */
     /* of the row before */
     bool any;
     char id[ID];
@@ -73,6 +76,7 @@ static void read_header(struct carbon *c, const struct nrg_csv *cells)
     c->run_id = nrg_csv_find(cells, "run_id");
     c->duration = nrg_csv_find(cells, "duration");
     c->gpu_count = nrg_csv_find(cells, "gpu_count");
+    c->task = nrg_csv_find(cells, "task_name");
     for (size_t i = 0; i <= PARTS; i++)
         c->energies[i] = nrg_csv_find(cells, parts[i].column);
     bool apart = c->energies[0] >= 0 || c->energies[1] >= 0 || c->energies[2] >= 0;
@@ -136,7 +140,7 @@ static int read_row(const struct nrg_import *im, const struct nrg_csv *cells, st
 /* Whether the row before is the beginning of this one. */
 static bool continues(const struct carbon *c, const struct row *row)
 {
-    if (!c->any || strcmp(c->id, row->id) != 0 || row->end_ns < c->end_ns ||
+    if (c->task >= 0 || !c->any || strcmp(c->id, row->id) != 0 || row->end_ns < c->end_ns ||
         llabs(row->start_ns - c->start_ns) > SAME_NS)
         return false;
     for (size_t i = 0; i <= PARTS; i++)
@@ -166,14 +170,16 @@ static int add_row(struct nrg_import *im, const struct row *row, struct nrg_erro
     struct carbon *c = im->state;
     struct nrg_import_energy energies[PARTS + 1];
     bool more = continues(c, row);
-    int64_t begin_ns = more ? c->end_ns : row->start_ns;
+    int64_t begin_ns = more ? c->end_ns : row->start_ns, end_ns = row->end_ns;
     if (!more && c->any && begin_ns < c->end_ns - ROUNDING_NS)
         return nrg_fail(err, -ERANGE, NULL,
                         "began %.0f s before the row before ended: trackers that ran at the same "
                         "time count the machine twice; keep the rows of one of them",
                         (double)(c->end_ns - begin_ns) / 1e9);
-    if (c->any && begin_ns < c->end_ns)
+    if (c->any && begin_ns < c->end_ns) {
+        end_ns += c->end_ns - begin_ns;
         begin_ns = c->end_ns;
+    }
     for (size_t i = 0; i <= PARTS; i++)
         energies[i] = energy_of(&parts[i], row->energies_j[i] - known_before(c, i, more));
     c->continued += more && !im->writing;
@@ -183,7 +189,7 @@ static int add_row(struct nrg_import *im, const struct row *row, struct nrg_erro
     for (size_t i = 0; i <= PARTS; i++)
         c->energies_j[i] =
             isnan(row->energies_j[i]) ? known_before(c, i, more) : row->energies_j[i];
-    int64_t end_ns = row->end_ns > begin_ns ? row->end_ns : begin_ns + 1;
+    end_ns = end_ns > begin_ns ? end_ns : begin_ns + 1;
     c->end_ns = end_ns;
     return nrg_import_interval(im, end_ns, end_ns - begin_ns, energies, PARTS + 1, err);
 }

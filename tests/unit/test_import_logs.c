@@ -316,6 +316,17 @@ static void codecarbon_rows_are_intervals(void **state)
     assert_int_equal(log.result.segments, 2);
     assert_non_null(strstr(log.result.note, "1 rows"));
     done(&log);
+    /* Tasks follow each other, within one second of the date, too. */
+    assert_int_equal(
+        read_log(&log, "task_name,timestamp,run_id,duration,emissions,cpu_energy,energy_consumed\n"
+                       "a,2026-11-17T03:07:31,r,0.75,1,1e-6,1e-6\n"
+                       "b,2026-11-17T03:07:31,r,0.85,1,2e-6,2e-6\n"
+                       "c,2026-11-17T03:07:31,r,0.05,1,3e-6,3e-6\n"),
+        0);
+    assert_true(fabs(energy_j(&log, "package-0") - 6e-6 * 3.6e6) < 1e-5);
+    assert_int_equal(log.result.end_ns - log.result.begin_ns, INT64_C(1650000000));
+    assert_int_equal(log.result.segments, 1);
+    done(&log);
     /* The first versions: the sum alone. */
     assert_int_equal(read_log(&log, "timestamp,project_name,duration,emissions,energy_consumed\n"
                                     "2021-05-31T10:00:10,p,10,1,1e-3\n"),
