@@ -46,13 +46,16 @@ static const struct nrg_opt *find_common(const char *name)
     return find_option(nrg_common_options, name);
 }
 
+/* Guesses after a "run." are of that command's options. */
 static bool is_known(const char *name, struct nrg_guess *guess)
 {
     bool known = find_common(name) != NULL;
     for (size_t i = 0; nrg_commands[i] && !known; i++) {
         const char *own = name_for(nrg_commands[i], name);
         known = own && find_option(nrg_commands[i]->options, own);
-        for (const struct nrg_opt *o = nrg_commands[i]->options; o && o->name; o++)
+        if (own)
+            guess->typed = own;
+        for (const struct nrg_opt *o = nrg_commands[i]->options; own && o && o->name; o++)
             nrg_guess_offer(guess, o->name);
     }
     return known;
@@ -70,15 +73,27 @@ static int say_unknown(const struct nrg_meter_entry *entry, const struct nrg_gue
     return -EINVAL;
 }
 
-static int store_flag(void *field, const char *text)
+/* 1: yes, 0: no, negative: neither. */
+static int yes_or_no(const char *text)
 {
     static const char *const words[] = {"no", "yes", "off", "on", "false", "true", "0", "1"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (!strcmp(words[i], text)) {
-            *(bool *)field = i % 2;
-            return 0;
-        }
+        if (!strcmp(words[i], text))
+            return i % 2;
     return -EINVAL;
+}
+
+/* `json = yes` is --json without its value; `json = no` leaves the default. */
+static int store_value(const struct nrg_opt *opt, void *field, const char *text)
+{
+    int yes = yes_or_no(text);
+    if (opt->type->takes == NRG_TAKES_NOTHING && yes >= 0)
+        *(bool *)field = yes;
+    if (opt->type->takes == NRG_TAKES_NOTHING)
+        return yes < 0 ? yes : 0;
+    if (opt->type->takes == NRG_TAKES_OPTIONAL && yes >= 0)
+        return yes ? opt->type->store(opt->type, field, NULL) : 0;
+    return opt->type->store(opt->type, field, text);
 }
 
 static int store_entry(struct nrg_cli *cli, void *values, const struct nrg_meter_entry *entry)
@@ -91,9 +106,7 @@ static int store_entry(struct nrg_cli *cli, void *values, const struct nrg_meter
         base = (char *)cli;
     if (!opt)
         return 0; /* of another command */
-    bool flag = opt->type->takes == NRG_TAKES_NOTHING;
-    int rc = flag ? store_flag(base + opt->offset, entry->text)
-                  : opt->type->store(opt->type, base + opt->offset, entry->text);
+    int rc = store_value(opt, base + opt->offset, entry->text);
     if (!rc)
         nrg_settings_given(cli->settings, opt, entry->text);
     if (!rc)

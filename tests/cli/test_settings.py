@@ -44,9 +44,18 @@ class Settings(Case):
         self.assertEqual(self.run_with("run.per-cpu = yes\n"), {"per-cpu": "yes"})
         self.assertEqual(self.run_with("run.per-cpu = off\n"), {"per-cpu": "off"})
 
+    def test_a_value_that_may_be_left_out(self):
+        """`json = yes` is --json; it wrote a file called yes."""
+        for settings, starts in (("report.json = yes\n", b"{"), ("report.json = no\n", b"s")):
+            self.run_with(settings)
+            done = subprocess.run([NRG, "report", self.path("a.nrg")], stdout=subprocess.PIPE, env=self.env(), cwd=self.path("."), check=True)
+            self.assertEqual(done.stdout[:1], starts, done.stdout[:80])
+            self.assertNotIn("yes", os.listdir(self.path(".")))
+
     def test_errors_have_file_and_line(self):
         for settings, why in (("\nrate = fast\n", "nrg.conf:2: rate wants a rate"),
                               ("rtae = 5Hz\n", "nrg.conf:1: there is no option 'rtae': did you mean 'rate'?"),
+                              ("run.rtae = 5Hz\n", "there is no option 'run.rtae': did you mean 'rate'?"),
                               ("colour = blue\n", "'colour' is not a setting"),
                               ("run.per-cpu = maybe\n", "run.per-cpu wants yes or no, not 'maybe'"),
                               ("report.rate = 5Hz\n", "'report.rate'"), ("root = /tmp\n", "nrg.conf:1: ")):
