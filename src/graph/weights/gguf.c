@@ -1,5 +1,5 @@
 /*
- * Reader of GGUF files, versions 1 to 3: parameters only; key-value pairs are skipped. Dims
+ * Reader of GGUF files, versions 1 to 3: parameters, and key-value pairs for who asks. Dims
  * are stored innermost first and are reversed to PyTorch's order. Quantised types store blocks of
  * elements, so bytes come from the type's block, not from a dtype. Big-endian files (their version
  * reads as a huge number) are refused.
@@ -8,7 +8,10 @@
  *     n_kv times       key, u32 type, value                (strings: length, bytes)
  *     n_tensors times  name, u32 n_dims, dims, u32 type, u64 offset
  */
+#include "graph/weights/gguf.h"
+
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "graph/bytes.h"
@@ -191,19 +194,112 @@ static int match_gguf(const struct nrg_source *source)
     return source->size >= 8 && !memcmp(source->bytes, "GGUF", 4) ? 95 : 0;
 }
 
+static int begin_gguf(struct cursor *in, uint64_t *n_tensors, uint64_t *n_kv)
+{
+    const struct nrg_source *source = in->source;
+    if (!match_gguf(source))
+        return nrg_fail(in->err, -EBADMSG, source->name, "is not a GGUF file");
+    uint32_t version = take_u32(in);
+    if (version < 1 || version > 3)
+        return nrg_fail_at(in->err, -ENOTSUP, source->name, 4, "GGUF version %u is not known%s",
+                           version, version & 0xffff ? "" : " (a big-endian file)");
+    in->version = version;
+    *n_tensors = take_count(in);
+    *n_kv = take_count(in);
+    return in->rc;
+}
+
+/* A number of one of the scalar types at p. */
+static double number_at(const uint8_t *p, uint32_t type)
+{
+    uint32_t u = value_sizes[type] == 4 ? nrg_le32(p) : 0;
+    uint64_t l = value_sizes[type] == 8 ? nrg_le64(p) : 0;
+    float f;
+    double d;
+    memcpy(&f, &u, sizeof f);
+    memcpy(&d, &l, sizeof d);
+    switch (type) {
+    case 1:
+        return (int8_t)p[0];
+    case 2:
+        return p[0] | p[1] << 8;
+    case 3:
+        return (int16_t)(p[0] | p[1] << 8);
+    case 4:
+        return u;
+    case 5:
+        return (int32_t)u;
+    case 6:
+        return f;
+    case 10:
+        return (double)l;
+    case 11:
+        return (double)(int64_t)l;
+    case 12:
+        return d;
+    default:
+        return p[0];
+    }
+}
+
+static void take_numbers(struct cursor *in, uint32_t type, uint64_t n, struct nrg_gguf_value *v)
+{
+    size_t size = value_sizes[type];
+    const uint8_t *p = take_bytes(in, n > in->source->size ? UINT64_MAX : n * size);
+    v->n = n;
+    for (uint64_t i = 0; p && i < n; i++) {
+        double number = number_at(p + i * size, type);
+        v->number = i ? fmax(v->number, number) : number;
+        v->nonzero += number != 0;
+    }
+}
+
+static void take_value(struct cursor *in, struct nrg_gguf_value *v)
+{
+    uint32_t type = take_u32(in);
+    size_t before = in->at;
+    if (type < sizeof value_sizes && value_sizes[type]) {
+        take_numbers(in, type, 1, v);
+    } else if (type == 8) {
+        v->text = take_text(in, &v->text_len);
+    } else if (type == 9) {
+        uint32_t of = take_u32(in);
+        v->n = take_count(in);
+        if (of < sizeof value_sizes && value_sizes[of]) {
+            take_numbers(in, of, v->n, v);
+            return;
+        }
+        in->at = in->rc ? in->at : before;
+        skip_value(in, type, 0);
+    } else {
+        skip_value(in, type, 0);
+    }
+}
+
+int nrg_gguf_metadata(const struct nrg_source *source,
+                      int (*visit)(void *arg, const struct nrg_gguf_value *value), void *arg,
+                      struct nrg_error *err)
+{
+    struct cursor in = {.source = source, .at = 4, .unknown_type = -1, .err = err};
+    uint64_t n_tensors, n_kv = 0;
+    int rc = begin_gguf(&in, &n_tensors, &n_kv);
+    for (uint64_t i = 0; !rc && i < n_kv; i++) {
+        struct nrg_gguf_value v = {.number = NAN, .n = 1};
+        v.key = take_text(&in, &v.key_len);
+        take_value(&in, &v);
+        rc = in.rc ? in.rc : visit(arg, &v);
+    }
+    return rc;
+}
+
 static int read_gguf(const struct nrg_source *source, struct nrg_model *model,
                      struct nrg_error *err)
 {
     struct cursor in = {.source = source, .at = 4, .unknown_type = -1, .err = err};
-    if (!match_gguf(source))
-        return nrg_fail(err, -EBADMSG, source->name, "is not a GGUF file");
-    uint32_t version = take_u32(&in);
-    if (version < 1 || version > 3)
-        return nrg_fail_at(err, -ENOTSUP, source->name, 4, "GGUF version %u is not known%s",
-                           version, version & 0xffff ? "" : " (a big-endian file)");
-    in.version = version;
-    uint64_t n_tensors = take_count(&in);
-    uint64_t n_kv = take_count(&in);
+    uint64_t n_tensors, n_kv;
+    int rc = begin_gguf(&in, &n_tensors, &n_kv);
+    if (rc)
+        return rc;
     for (uint64_t i = 0; !in.rc && i < n_kv; i++)
         read_kv(&in, model);
     for (uint64_t i = 0; !in.rc && i < n_tensors; i++)
