@@ -201,6 +201,30 @@ int nrg_parse_rate_hz(const char *text, double *out_hz)
     return 0;
 }
 
+int nrg_parse_bytes(const char *text, double *out_bytes)
+{
+    static const struct unit units[] = {{"", 1},
+                                        {"B", 1},
+                                        {"M", 1e6},
+                                        {"MB", 1e6},
+                                        {"G", 1e9},
+                                        {"GB", 1e9},
+                                        {"MiB", 1048576.0},
+                                        {"GiB", 1073741824.0},
+                                        {"T", 1e12},
+                                        {"TB", 1e12},
+                                        {"TiB", 1099511627776.0},
+                                        {NULL, 0}};
+    double bytes;
+    int rc = parse_with_unit(text, units, &bytes);
+    if (rc)
+        return rc;
+    if (!(bytes > 0) || bytes > 1e18)
+        return -ERANGE;
+    *out_bytes = bytes;
+    return 0;
+}
+
 int nrg_parse_cpulist(const char *text, int (*each)(unsigned cpu, void *arg), void *arg)
 {
     const char *p = text;

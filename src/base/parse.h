@@ -32,6 +32,9 @@ int nrg_parse_duration_ns(const char *text, int64_t *out_ns);
 /* "1kHz", "10Hz", "0.5"; a bare number is Hz. */
 int nrg_parse_rate_hz(const char *text, double *out_hz);
 
+/* "80GB", "24GiB", "1.5e9": bytes, more than 0. */
+int nrg_parse_bytes(const char *text, double *out_bytes);
+
 /* Kernel CPU lists, "0,2-4". Calls back for each CPU in order; stops at a non-zero return. */
 int nrg_parse_cpulist(const char *text, int (*each)(unsigned cpu, void *arg), void *arg);
 /* How many CPUs the list names, up to the first character that does not belong there. */

@@ -120,7 +120,7 @@ extern const struct nrg_command nrg_cmd_view;
 /* The type of the field is in the comment. A number out of its range is not valid. */
 extern const struct nrg_opt_type nrg_opt_flag, nrg_opt_string, nrg_opt_list, nrg_opt_duration,
     nrg_opt_rate, nrg_opt_number, nrg_opt_count, nrg_opt_file, nrg_opt_seconds, nrg_opt_zone,
-    nrg_opt_range, nrg_opt_watts;
+    nrg_opt_range, nrg_opt_watts, nrg_opt_bytes;
 #define NRG_OPT_FLAG     (&nrg_opt_flag)     /* bool */
 #define NRG_OPT_STRING   (&nrg_opt_string)   /* const char * */
 #define NRG_OPT_LIST     (&nrg_opt_list)     /* struct nrg_list: may be given several times */
@@ -132,6 +132,7 @@ extern const struct nrg_opt_type nrg_opt_flag, nrg_opt_string, nrg_opt_list, nrg
 #define NRG_OPT_SECONDS  (&nrg_opt_seconds)  /* struct nrg_given_ns, may be negative */
 #define NRG_OPT_ZONE     (&nrg_opt_zone)     /* int64_t ns, local time minus UTC */
 #define NRG_OPT_RANGE    (&nrg_opt_range)    /* struct nrg_given_ns: after '='; 0 without one */
+#define NRG_OPT_BYTES    (&nrg_opt_bytes)    /* double, more than 0 */
 #define NRG_OPT_WATTS    (&nrg_opt_watts)    /* struct nrg_idle_full */
 /* double, from `from` to `to`; `text` says so */
 #define NRG_OPT_NUMBER_IN(from, to, text) NRG_OPT_IN(nrg_store_number, from, to, text)

@@ -4,7 +4,7 @@
 #include "predict/compat/tree.h"
 #include "report/prediction/report.h"
 
-enum model { MODEL_PHYSICAL, MODEL_TREE, MODEL_LAYER };
+enum model { MODEL_BY_DATA, MODEL_PHYSICAL, MODEL_TREE, MODEL_LAYER, MODEL_LLM };
 
 struct values {
     struct nrg_data_options data;
@@ -25,9 +25,10 @@ static const struct nrg_choice protocols[] = {
 };
 
 static const struct nrg_choice models[] = {
-    {"physical", MODEL_PHYSICAL, "default"},
+    {"physical", MODEL_PHYSICAL, "default, of operators and modules"},
     {"tree", MODEL_TREE, "the earlier system"},
     {"layer", MODEL_LAYER, "a Jetson's"},
+    {"llm", MODEL_LLM, "default, of language models' tokens"},
     {0},
 };
 
@@ -74,10 +75,14 @@ static int evaluate_model(const struct values *v, const struct nrg_dataset *set)
                                   .seed = (uint64_t)v->seed};
     struct nrg_layer_state layer = {.original = v->data.original_layers,
                                     .confidence = v->confidence};
+    struct nrg_llm_state llm = {.confidence = v->confidence};
     struct nrg_predictor predictor = nrg_physical_predictor(&physical);
-    if (v->model == MODEL_TREE)
+    int model = v->model ? v->model : nrg_llm_has_rows(set) ? MODEL_LLM : MODEL_PHYSICAL;
+    if (model == MODEL_LLM)
+        predictor = nrg_llm_predictor(&llm);
+    else if (model == MODEL_TREE)
         predictor = nrg_tree_predictor(&tree);
-    else if (v->model == MODEL_LAYER)
+    else if (model == MODEL_LAYER)
         predictor = nrg_layer_predictor(&layer);
     struct nrg_evaluation evaluation;
     struct nrg_error err;
@@ -87,7 +92,7 @@ static int evaluate_model(const struct values *v, const struct nrg_dataset *set)
         .set = set,
         .evaluation = &evaluation,
         .protocol = nrg_choice_word(protocols, (int)v->how.protocol),
-        .model = nrg_choice_word(models, v->model),
+        .model = nrg_choice_word(models, model),
         .features = nrg_choice_word(nrg_feature_sets, v->features),
         .confidence = v->confidence};
     int code = 0;
@@ -120,10 +125,11 @@ const struct nrg_command nrg_cmd_evaluate = {
         "Cuts a data set by models, trains on one part and predicts the other, and shows the mean\n"
         "error per level, model and kind, over all rows and over distinct measurements, and how\n"
         "many of the held-out rows lie inside of their intervals. Rows of a held-out model are\n"
-        "used nowhere. DATA is a data set (docs/dataset.md) or a folder with the four CSVs of one\n"
-        "IrEne device.",
+        "used nowhere. DATA is a data set (docs/dataset.md), a folder with the four CSVs of one\n"
+        "IrEne device, or ML.ENERGY's list of language models on servers (docs/llm.md).",
     .examples = "  nrg evaluate irene/device_1\n"
                 "  nrg evaluate irene/device_1 --protocol leave-one-family-out --json\n"
+                "  nrg evaluate mlenergy_h100.json --task lm-arena-chat,gpqa\n"
                 "  nrg evaluate irene/device_2 --features all   # the wall meter, rebuilt\n",
     .options = options,
     .values_size = sizeof(struct values),

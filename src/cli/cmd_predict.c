@@ -10,6 +10,7 @@
 #include "base/mem.h"
 #include "base/parse.h"
 #include "cli/predict/against.h"
+#include "cli/predict/llm.h"
 #include "report/prediction/report.h"
 
 #define DEFAULT_TERMS 8
@@ -30,12 +31,19 @@ struct what_ifs {
     size_t n;
 };
 
+/* Several with --llm, else one. */
+struct what_if_list {
+    struct what_ifs items[2];
+    size_t n;
+};
+
 struct values {
-    const char *profile, *compare, *params, *format, *trace, *against, *json;
+    const char *profile, *compare, *params, *format, *trace, *against, *json, *llm;
     struct dims dims;
-    struct what_ifs what_if;
+    struct what_if_list what_if;
     double runs; /* NAN: not given */
-    int batch, seq, depth, idle;
+    double memory_bytes;
+    int batch, seq, depth, idle, prompt, output, tp, gpus, dtype, kv_dtype;
     bool all, explain;
 };
 
@@ -75,8 +83,10 @@ static int store_dim(const struct nrg_opt_type *type, void *field, const char *t
 
 static int store_what_if(const struct nrg_opt_type *type, void *field, const char *text)
 {
-    struct what_ifs *w = field;
-    w->n = 0;
+    struct what_if_list *list = field;
+    struct what_ifs *w = &list->items[list->n];
+    if (list->n++ == 2)
+        return -E2BIG;
     for (const char *at = take_name(text, w->name, sizeof w->name); at;) {
         size_t len = strcspn(at, ",");
         if (w->n == MOST_WHAT_IFS || take_size(at, len, &w->sizes[w->n++]))
@@ -85,6 +95,12 @@ static int store_what_if(const struct nrg_opt_type *type, void *field, const cha
     }
     return w->n ? 0 : -EINVAL;
 }
+
+static const struct nrg_choice dtypes[] = {
+    {"float32", NRG_LLM_F32, NULL}, {"fp16", NRG_LLM_F16, NULL},    {"bf16", NRG_LLM_BF16, NULL},
+    {"fp8", NRG_LLM_FP8, NULL},     {"int8", NRG_LLM_INT8, NULL},   {"int4", NRG_LLM_INT4, NULL},
+    {"mxfp4", NRG_LLM_MXFP4, NULL}, {"nvfp4", NRG_LLM_NVFP4, NULL}, {0},
+};
 
 static const struct nrg_opt options[] = {
     {"profile", 'p', NRG_OPT_STRING, "FILE", "the device's profile (required): see nrg train",
@@ -99,7 +115,26 @@ static const struct nrg_opt options[] = {
      "the same model traced at another size, which tells what depends on the size",
      offsetof(struct values, trace)},
     {"what-if", 'w', NRG_OPT_OWN(store_what_if, "sizes such as batch=8,16,32"), "NAME=N,N",
-     "a table over sizes, such as batch=8,16,32", offsetof(struct values, what_if)},
+     "a table over sizes, such as batch=8,16,32; with --llm twice: batch and prompt",
+     offsetof(struct values, what_if)},
+    {"llm", 0, NRG_OPT_STRING, "CONFIG",
+     "a language model on a server: config.json, its folder, a GGUF or safetensors file",
+     offsetof(struct values, llm)},
+    {"prompt", 0, NRG_OPT_COUNT, "N", "with --llm: tokens of a prompt (default 512)",
+     offsetof(struct values, prompt)},
+    {"output", 0, NRG_OPT_COUNT, "N", "with --llm: tokens of an answer (default 256)",
+     offsetof(struct values, output)},
+    {"tp", 0, NRG_OPT_COUNT, "N", "with --llm: GPUs that share each matrix (default 1)",
+     offsetof(struct values, tp)},
+    {"gpus", 0, NRG_OPT_COUNT, "N", "with --llm: GPUs in all (default: as --tp)",
+     offsetof(struct values, gpus)},
+    {"dtype", 0, NRG_OPT_CHOICE(dtypes), "TYPE",
+     "with --llm: weights are stored as (default: as the config says) ",
+     offsetof(struct values, dtype)},
+    {"kv-dtype", 0, NRG_OPT_CHOICE(dtypes), "TYPE",
+     "with --llm: the cache is stored as (default bf16) ", offsetof(struct values, kv_dtype)},
+    {"memory", 0, NRG_OPT_BYTES, "SIZE", "with --llm: memory of one GPU, such as 80GB",
+     offsetof(struct values, memory_bytes)},
     {"against", 0, NRG_OPT_STRING, "FILE.nrg",
      "a recording with spans: predicted against measured, module by module",
      offsetof(struct values, against)},
@@ -222,7 +257,7 @@ static void predict_size(struct request *r, int64_t size, struct nrg_what_if *ro
     struct nrg_analysis c;
     struct nrg_prediction p = {0};
     row->value = (double)size;
-    r->sizes[r->n_sizes] = (struct nrg_size){r->v->what_if.name, size};
+    r->sizes[r->n_sizes] = (struct nrg_size){r->v->what_if.items[0].name, size};
     int rc = analyse_model(r, &c, r->n_sizes + 1);
     if (!rc) {
         rc = nrg_predict(&p, &r->profile, &c.reduced, &c.tree, &r->err);
@@ -243,7 +278,7 @@ static void predict_size(struct request *r, int64_t size, struct nrg_what_if *ro
 static int predict_sizes(struct request *r)
 {
     struct nrg_what_if rows[MOST_WHAT_IFS] = {0};
-    const struct what_ifs *w = &r->v->what_if;
+    const struct what_ifs *w = &r->v->what_if.items[0];
     const char *json = r->v->json;
     size_t refused = 0;
     for (size_t i = 0; i < w->n; i++) {
@@ -260,6 +295,32 @@ static int predict_sizes(struct request *r)
     if (text && nrg_fitted_end(&shown))
         return 1;
     return json ? nrg_print_json(nrg_what_if_json(w->name, rows, w->n), json) : 0;
+}
+
+/* ---- a language model ---- */
+
+static int predict_llm(const struct nrg_cli *cli, struct request *r)
+{
+    const struct values *v = r->v;
+    struct nrg_llm_request q = {.config = v->llm,
+                                .profile = &r->profile,
+                                .profile_name = v->profile,
+                                .memory_bytes = v->memory_bytes,
+                                .n_tables = v->what_if.n,
+                                .json = v->json};
+    q.load = (struct nrg_llm_load){.batch = v->batch ? v->batch : 1,
+                                   .prompt = v->prompt ? v->prompt : 512,
+                                   .output = v->output ? v->output : -1,
+                                   .tp = v->tp ? v->tp : 1,
+                                   .gpus = v->gpus ? v->gpus
+                                           : v->tp ? v->tp
+                                                   : 1,
+                                   .weights = (enum nrg_llm_dtype)v->dtype,
+                                   .cache = (enum nrg_llm_dtype)v->kv_dtype};
+    for (size_t i = 0; i < v->what_if.n; i++)
+        q.tables[i] = (struct nrg_llm_sizes){v->what_if.items[i].name, v->what_if.items[i].sizes,
+                                             v->what_if.items[i].n};
+    return nrg_predict_llm(cli, &q);
 }
 
 /* ---- what is asked for ---- */
@@ -292,7 +353,19 @@ static void drop_unit_of_runs(const struct values *v, int *argc, char ***argv)
 
 static int check_usage(const struct nrg_cli *cli, const struct values *v, int argc)
 {
-    if (argc != 1 && !(v->against && argc == 0))
+    bool for_llm = v->prompt || v->output || v->tp || v->gpus || v->dtype || v->kv_dtype ||
+                   v->memory_bytes > 0;
+    if (for_llm && !v->llm)
+        return nrg_usage(cli, "--prompt, --output, --tp, --gpus, --dtype, --kv-dtype and --memory "
+                              "go with --llm config.json");
+    if (v->llm && (argc || v->against || v->compare || v->trace || v->params || v->format ||
+                   v->seq || v->dims.n || !isnan(v->runs)))
+        return nrg_usage(cli, "--llm takes the model's config in place of MODEL, and --batch, "
+                              "--prompt, --output, --tp, --gpus, --dtype, --kv-dtype, --memory and "
+                              "--what-if");
+    if (!v->llm && v->what_if.n > 1)
+        return nrg_usage(cli, "two --what-if go with --llm only");
+    if (argc != 1 && !v->llm && !(v->against && argc == 0))
         return nrg_usage(cli, "wants one model: nrg predict MODEL --profile device.json");
     if (!v->profile)
         return nrg_usage(cli, "--profile device.json is required: see nrg train");
@@ -331,7 +404,8 @@ static int run_predict(struct nrg_cli *cli, void *values, int argc, char **argv)
     if (!code && read_inputs(r))
         code = nrg_complain(&r->err, 1);
     else if (!code)
-        code = r->v->against     ? predict_against(r)
+        code = r->v->llm         ? predict_llm(cli, r)
+               : r->v->against   ? predict_against(r)
                : r->v->what_if.n ? predict_sizes(r)
                                  : predict_one(r);
     nrg_model_release(&r->params);
@@ -345,7 +419,7 @@ static int run_predict(struct nrg_cli *cli, void *values, int argc, char **argv)
 const struct nrg_command nrg_cmd_predict = {
     .name = "predict",
     .summary = "what a model will cost, before running it",
-    .synopsis = "[OPTIONS] MODEL --profile device.json [--against run.nrg]",
+    .synopsis = "[OPTIONS] (MODEL | --llm CONFIG) --profile device.json [--against run.nrg]",
     .about =
         "Predicts the energy of one run of a model, module by module, with an interval and with\n"
         "the terms that it is made of. MODEL is anything that nrg graph reads; the profile comes\n"
@@ -356,12 +430,16 @@ const struct nrg_command nrg_cmd_predict = {
         "second trace of the same model at another size.\n\n"
         "With --against a recording with spans (nrg run --torch, nrg.torch) is held beside it,\n"
         "module by module: forward passes only. Without MODEL the graph that the recording keeps\n"
-        "is used.",
+        "is used.\n\n"
+        "With --llm a language model is predicted from its config alone: joules and seconds of\n"
+        "prompt and output, and whether it fits into the memory. The profile is one of servers\n"
+        "(nrg train on ML.ENERGY's rows) or of operators (docs/llm.md).",
     .examples = "  nrg predict bert.txt --profile device_1.json\n"
                 "  nrg predict bert.txt --profile device_1.json --for 10000 steps\n"
                 "  nrg predict bert.txt --profile device_1.json --compare device_2.json\n"
                 "  nrg predict b8.txt --trace b16.txt --profile dev.json --what-if batch=8,32\n"
-                "  nrg predict --profile here.json --against run.nrg\n",
+                "  nrg predict --profile here.json --against run.nrg\n"
+                "  nrg predict --llm config.json --profile h100.json --prompt 512 --batch 32\n",
     .options = options,
     .values_size = sizeof(struct values),
     .defaults = &defaults,

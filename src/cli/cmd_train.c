@@ -6,7 +6,7 @@ struct values {
     struct nrg_data_options data;
     const char *output;
     int features, layer;
-    double confidence;
+    double confidence, memory_bytes;
 };
 
 static const struct values defaults = {.confidence = 0.95};
@@ -25,6 +25,8 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, features)},
     {"confidence", 'c', NRG_OPT_CONFIDENCE, "PART", "of the intervals (default 0.95)",
      offsetof(struct values, confidence)},
+    {"memory", 0, NRG_OPT_BYTES, "SIZE", "of language models: memory of one GPU, such as 80GB",
+     offsetof(struct values, memory_bytes)},
     NRG_DATA_OPTIONS(struct values, data),
     {0},
 };
@@ -49,7 +51,11 @@ static void say_weak(struct nrg_cli *cli, const struct nrg_profile *p)
         nrg_log(&cli->ctx, NRG_WARNING,
                 "%zu measurements lack the features that are needed and were not used",
                 p->physical.unused_rows);
-    if (!p->is_layer && !p->physical.held_out_models)
+    if (p->is_llm && p->llm.models < 2)
+        nrg_log(&cli->ctx, NRG_WARNING,
+                "the data are of one model: intervals are too narrow for "
+                "other models");
+    else if (!p->is_layer && !p->is_llm && !p->physical.held_out_models)
         nrg_log(&cli->ctx, NRG_WARNING,
                 "the data are of one model: intervals come from held-out rows and are too narrow "
                 "for other models");
@@ -68,6 +74,7 @@ static int run_train(struct nrg_cli *cli, void *values, int argc, char **argv)
                                   .original_layers = v->data.original_layers,
                                   .features = (enum nrg_feature_set)v->features,
                                   .confidence = v->confidence,
+                                  .memory_bytes = v->memory_bytes,
                                   .exclude = v->data.exclude.items,
                                   .sources = (const char *const *)argv};
     if (!code && nrg_profile_train(&profile, &set, &o, &err)) {
@@ -95,6 +102,7 @@ const struct nrg_command nrg_cmd_train = {
         "With --features all the profile rebuilds a wall meter from a run's time and GPU energy;\n"
         "it can't predict before a run.",
     .examples = "  nrg train irene/device_1 --exclude sshleifer/tiny-ctrl -o device_1.json\n"
+                "  nrg train mlenergy_h100.json --memory 80GB -o h100.json   # language models\n"
                 "  nrg train mine.csv -o mine.json && nrg predict model.txt --profile mine.json\n",
     .options = options,
     .values_size = sizeof(struct values),

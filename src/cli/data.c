@@ -63,7 +63,9 @@ int nrg_data_read(struct nrg_cli *cli, const struct nrg_data_options *o, int arg
                                        .layers = o->layers,
                                        .original_layers = o->original_layers,
                                        .idle = (enum nrg_idle_mode)o->idle,
-                                       .graph = o->graph};
+                                       .graph = o->graph,
+                                       .tasks = o->tasks,
+                                       .configs = o->configs.items};
     struct nrg_error err;
     nrg_dataset_init(set);
     int rc = 0;

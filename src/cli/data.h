@@ -6,9 +6,9 @@
 #include "predict/dataset/read.h"
 
 struct nrg_data_options {
-    const char *device, *layers, *graph;
+    const char *device, *layers, *graph, *tasks;
     int original_layers, idle;
-    struct nrg_list exclude;
+    struct nrg_list exclude, configs;
 };
 
 extern const struct nrg_choice nrg_data_layer_features[], nrg_data_idle_rules[];
@@ -32,7 +32,12 @@ extern const struct nrg_choice nrg_feature_sets[];
     {"idle", 0, NRG_OPT_CHOICE(nrg_data_idle_rules), "WORD", "idle energy of recordings: ",        \
      offsetof(type, field.idle)},                                                                  \
     {"exclude", 0, NRG_OPT_LIST, "MODEL", "leave a model out; may be repeated",                    \
-     offsetof(type, field.exclude)}
+     offsetof(type, field.exclude)},                                                               \
+    {"task", 0, NRG_OPT_STRING, "NAME,NAME", "of language models: rows of these tasks alone",      \
+     offsetof(type, field.tasks)},                                                                 \
+    {"config", 0, NRG_OPT_LIST, "MODEL=FILE",                                                      \
+     "of language models: the config.json of rows whose model's name contains MODEL",              \
+     offsetof(type, field.configs)}
 /* clang-format on */
 
 /*

@@ -139,6 +139,11 @@ static int store_watts(const struct nrg_opt_type *type, void *field, const char 
     return watts->idle_w > 0 && watts->full_w >= watts->idle_w ? 0 : -ERANGE;
 }
 
+static int store_bytes(const struct nrg_opt_type *type, void *field, const char *text)
+{
+    return nrg_parse_bytes(text, field);
+}
+
 const char *nrg_choice_word(const struct nrg_choice *choices, int value)
 {
     while (choices->word && choices->value != value)
@@ -182,6 +187,7 @@ VALUE_TYPE(nrg_opt_number, nrg_store_number, "a number");
 VALUE_TYPE(nrg_opt_seconds, store_seconds, "seconds, such as -0.25");
 VALUE_TYPE(nrg_opt_zone, store_zone, "hours and minutes such as +02:00");
 VALUE_TYPE(nrg_opt_watts, store_watts, "IDLE:FULL in watts, such as 40:180");
+VALUE_TYPE(nrg_opt_bytes, store_bytes, "a size such as 80GB");
 OPTIONAL_TYPE(nrg_opt_file, store_text, "a file");
 OPTIONAL_TYPE(nrg_opt_range, store_range, "how far to look, such as 5s");
 const struct nrg_opt_type nrg_opt_list = {

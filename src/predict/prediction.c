@@ -303,6 +303,10 @@ int nrg_predict(struct nrg_prediction *out, const struct nrg_profile *profile,
 {
     struct run r = {.out = out, .profile = profile, .reduced = reduced, .tree = tree, .err = err};
     *out = (struct nrg_prediction){0};
+    if (profile->is_llm)
+        return nrg_fail(
+            err, -EINVAL, NULL,
+            "the profile is of language models on servers: nrg predict --llm config.json");
     int rc = profile->is_layer ? nrg_predict_layers(out, &profile->layer, reduced, tree, err)
                                : predict_physical(&r);
     nrg_map_release(&r.names);

@@ -79,6 +79,20 @@ static int keep_names(struct nrg_profile *p, const struct nrg_dataset *set, cons
     return kept ? 0 : -ENOMEM;
 }
 
+/* Which model it is, the data say: rows of language models' tokens, or of operators. */
+static int train_model(struct nrg_profile *p, const struct nrg_dataset *set, const bool *mask,
+                       const struct nrg_train_options *o, struct nrg_error *err)
+{
+    p->is_layer = o->layer;
+    p->is_llm = !o->layer && nrg_llm_has_rows(set);
+    p->memory_bytes = p->is_llm ? o->memory_bytes : 0;
+    if (p->is_layer)
+        return nrg_layer_fit(&p->layer, set, mask, o->original_layers, o->confidence, err);
+    if (p->is_llm)
+        return nrg_llm_law_fit(&p->llm, set, mask, o->confidence, err);
+    return nrg_physical_train(&p->physical, set, mask, o->features, o->confidence, err);
+}
+
 int nrg_profile_train(struct nrg_profile *profile, const struct nrg_dataset *set,
                       const struct nrg_train_options *o, struct nrg_error *err)
 {
@@ -88,11 +102,7 @@ int nrg_profile_train(struct nrg_profile *profile, const struct nrg_dataset *set
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     for (size_t i = 0; i < set->n; i++)
         mask[i] = !nrg_name_listed(o->exclude, set->rows[i].model);
-    profile->is_layer = o->layer;
-    int rc =
-        o->layer
-            ? nrg_layer_fit(&profile->layer, set, mask, o->original_layers, o->confidence, err)
-            : nrg_physical_train(&profile->physical, set, mask, o->features, o->confidence, err);
+    int rc = train_model(profile, set, mask, o, err);
     if (!rc && keep_names(profile, set, mask, o))
         rc = nrg_fail(err, -ENOMEM, NULL, "out of memory");
     profile->fingerprint = fingerprint_of(set, mask);

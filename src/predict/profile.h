@@ -10,6 +10,7 @@
 #define NRG_PREDICT_PROFILE_H
 
 #include "predict/compat/layer.h"
+#include "predict/llm/law.h"
 #include "predict/physical/fit.h"
 
 struct nrg_profile {
@@ -22,13 +23,16 @@ struct nrg_profile {
     double rows;          /* with multiplicity */
     double confidence;    /* of the intervals */
     uint64_t fingerprint; /* of the training data */
-    bool is_layer;
-    struct nrg_physical physical; /* is_layer: empty */
+    bool is_layer, is_llm;
+    struct nrg_physical physical; /* empty in those two */
     struct nrg_layer_model layer; /* is_layer only */
+    struct nrg_llm_law llm;       /* is_llm only */
+    double memory_bytes;          /* of one GPU; 0: not known. Of is_llm only */
 };
 
 struct nrg_train_options {
-    bool layer; /* the layer model instead of the physical one */
+    bool layer;          /* the layer model instead of the physical one */
+    double memory_bytes; /* of language models' GPUs; 0: not known */
     bool original_layers;
     enum nrg_feature_set features;
     double confidence;

@@ -121,7 +121,10 @@ json_t *nrg_profile_json(const struct nrg_profile *p)
     char fingerprint[20];
     snprintf(fingerprint, sizeof fingerprint, "%016" PRIx64, p->fingerprint);
     json_t *o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:s, s:f}", "schema", "nrg.profile/1",
-                          "device", p->device, "model", p->is_layer ? "layer" : "physical",
+                          "device", p->device, "model",
+                          p->is_layer ? "layer"
+                          : p->is_llm ? "llm"
+                                      : "physical",
                           "features", set_names[m->features], "counts", p->convention, "provenance",
                           p->provenance, "confidence", p->confidence);
     if (!o)
@@ -130,11 +133,16 @@ json_t *nrg_profile_json(const struct nrg_profile *p)
                         json_pack("{s:o, s:o, s:f, s:I, s:s}", "sources",
                                   nrg_json_strings(p->sources, p->n_sources), "models",
                                   nrg_json_strings(p->models, p->n_models), "rows", p->rows,
-                                  "distinct", (json_int_t)m->rows, "fingerprint", fingerprint));
+                                  "distinct", (json_int_t)(p->is_llm ? p->llm.rows : m->rows),
+                                  "fingerprint", fingerprint));
     if (p->is_layer)
         json_object_set_new(o, "layer", nrg_layer_json(&p->layer));
+    else if (p->is_llm)
+        json_object_set_new(o, "llm", nrg_llm_law_json(&p->llm));
     else
         add_physical(o, m);
+    if (p->memory_bytes > 0)
+        nrg_json_real(o, "memory_bytes", p->memory_bytes);
     return o;
 }
 
@@ -355,7 +363,8 @@ static int get_profile(struct reading *r, const json_t *o)
     get_text(r, o, "device", &p->device);
     get_text(r, o, "model", &model);
     p->is_layer = !r->rc && !strcmp(model, "layer");
-    if (!r->rc && !p->is_layer && strcmp(model, "physical"))
+    p->is_llm = !r->rc && !strcmp(model, "llm");
+    if (!r->rc && !p->is_layer && !p->is_llm && strcmp(model, "physical"))
         refuse_profile(r, "is of a model that this nrg does not know:", model);
     get_text(r, o, "features", &features);
     int set = r->rc ? -1 : nrg_name_find(set_names, 2, features, strlen(features));
@@ -367,6 +376,9 @@ static int get_profile(struct reading *r, const json_t *o)
     get_origin(r, o);
     if (!r->rc && p->is_layer)
         return nrg_layer_parse(&p->layer, json_object_get(o, "layer"), r->name, r->err);
+    get_number(r, o, "memory_bytes", &p->memory_bytes);
+    if (!r->rc && p->is_llm)
+        return nrg_llm_law_parse(&p->llm, json_object_get(o, "llm"), r->name, r->err);
     p->physical.features = set > 0 ? NRG_SET_ALL : NRG_SET_STATIC;
     if (!r->rc)
         get_physical(r, o);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/stats.h"
 
 struct list {
     struct nrg_score *items;
@@ -60,6 +61,29 @@ static void make_means(struct nrg_score *s)
     s->macro = s->error;
 }
 
+/* What medians are taken of; `errors` is room for all of them. */
+struct measured {
+    const struct nrg_dataset *set;
+    const struct nrg_estimate *estimates;
+    const bool *which;
+    enum nrg_node_level level;
+    double *errors;
+};
+
+/* Of the distinct rows of a model and a kind; NULL: of any. */
+static double median_of(const struct measured *m, const char *model, const char *kind)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < m->set->n; i++) {
+        const struct nrg_row *r = &m->set->rows[i];
+        if (m->which[i] && r->level == m->level && r->measurement == i &&
+            (!model || r->model == model) && (!kind || r->kind == kind) &&
+            !isnan(m->estimates[i].energy_j))
+            m->errors[n++] = 100 * fabs(m->estimates[i].energy_j - r->energy_j) / r->energy_j;
+    }
+    return nrg_median(m->errors, n);
+}
+
 static int score_level(struct nrg_level_scores *out, const struct nrg_dataset *set,
                        const struct nrg_estimate *estimates, const bool *which,
                        enum nrg_node_level level)
@@ -79,7 +103,19 @@ static int score_level(struct nrg_level_scores *out, const struct nrg_dataset *s
         add_error(model, set, i, &estimates[i]);
         add_error(kind, set, i, &estimates[i]);
     }
-    double sum = 0, tested = 0;
+    double sum = 0, tested = 0, *errors = nrg_calloc(set->n + 1, sizeof *errors);
+    if (!errors) {
+        free(models.items);
+        free(kinds.items);
+        return -ENOMEM;
+    }
+    const struct measured rows = {set, estimates, which, level, errors};
+    for (size_t i = 0; i < models.n; i++)
+        models.items[i].median = median_of(&rows, models.items[i].name, NULL);
+    for (size_t i = 0; i < kinds.n; i++)
+        kinds.items[i].median = median_of(&rows, NULL, kinds.items[i].name);
+    out->all.median = median_of(&rows, NULL, NULL);
+    free(errors);
     for (size_t i = 0; i < models.n; i++) {
         make_means(&models.items[i]);
         if (!isnan(models.items[i].error)) {

@@ -15,6 +15,7 @@ struct nrg_score {
     double rows;      /* with multiplicity */
     size_t distinct, unpredicted;
     double error, macro, distinct_error, worst; /* percent; macro: mean over models */
+    double median;                              /* of the distinct rows' errors, percent */
     double covered, distinct_covered;           /* percent within the interval; NAN: no interval */
     double width;                               /* mean of (high - low) / measured, percent */
 };

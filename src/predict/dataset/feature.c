@@ -3,13 +3,27 @@
 
 #include <string.h>
 
-const char *const nrg_feature_names[NRG_FEATURES] = {
-    "batch",        "seq",         "params",       "macs",       "read_bytes",   "written_bytes",
-    "copied_bytes", "score_bytes", "rest_bytes",   "rest_flops", "source_flops", "source_bytes",
-    "in_0",         "in_1",        "in_2",         "out_0",      "out_1",        "out_2",
-    "kernel_0",     "kernel_1",    "padding_0",    "padding_1",  "stride_0",     "stride_1",
-    "groups",       "time_s",      "gpu_energy_j", "cpu_util",   "mem_util",     "gpu_util",
-    "gpu_mem_util", "gpu_hz",      "gpu_mem_hz"};
+const char *const nrg_feature_names[NRG_FEATURES] = {"batch",        "seq",
+                                                     "params",       "macs",
+                                                     "read_bytes",   "written_bytes",
+                                                     "copied_bytes", "score_bytes",
+                                                     "rest_bytes",   "rest_flops",
+                                                     "source_flops", "source_bytes",
+                                                     "in_0",         "in_1",
+                                                     "in_2",         "out_0",
+                                                     "out_1",        "out_2",
+                                                     "kernel_0",     "kernel_1",
+                                                     "padding_0",    "padding_1",
+                                                     "stride_0",     "stride_1",
+                                                     "groups",       "gpus",
+                                                     "gpu_layers",   "dense_bytes",
+                                                     "expert_bytes", "cache_bytes",
+                                                     "prompt_macs",  "routed",
+                                                     "unpacked",     "activation_bytes",
+                                                     "time_s",       "gpu_energy_j",
+                                                     "cpu_util",     "mem_util",
+                                                     "gpu_util",     "gpu_mem_util",
+                                                     "gpu_hz",       "gpu_mem_hz"};
 
 int nrg_name_find(const char *const *names, size_t n, const char *text, size_t len)
 {

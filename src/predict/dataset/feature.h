@@ -40,6 +40,17 @@ enum nrg_feature {
     NRG_F_STRIDE_1,
     NRG_F_GROUPS,
 
+    /* Of a language model's output token: the terms of predict/llm/work.h. */
+    NRG_F_GPUS,
+    NRG_F_GPU_LAYERS,
+    NRG_F_DENSE_BYTES,
+    NRG_F_EXPERT_BYTES,
+    NRG_F_CACHE_BYTES,
+    NRG_F_PROMPT_MACS,
+    NRG_F_ROUTED,
+    NRG_F_UNPACKED,
+    NRG_F_ACTIVATION_BYTES,
+
     NRG_F_TIME_S,
     NRG_F_GPU_ENERGY_J,
     NRG_F_CPU_UTIL,

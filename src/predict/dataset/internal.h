@@ -59,6 +59,11 @@ int nrg_dataset_read_jetson_stats(struct nrg_dataset *set, struct nrg_text power
                                   struct nrg_text run_time, const char *layers, const char *model,
                                   const struct nrg_read_options *options, struct nrg_error *err);
 
+/* ML.ENERGY: a JSON list of configurations of language models. */
+int nrg_dataset_read_mlenergy(struct nrg_dataset *set, const char *text, size_t size,
+                              const char *name, const struct nrg_read_options *options,
+                              struct nrg_error *err);
+
 /* ---- recordings: recording_run.c has the spans of programs that ran, recording.c the rest ---- */
 
 /* All operator spans of one kind inside of one module. */

@@ -273,6 +273,8 @@ int nrg_dataset_read(struct nrg_dataset *set, const char *path,
         at++;
     if (at < file.size && file.text[at] == '{')
         rc = nrg_dataset_read_json(set, file.text, file.size, path, options, err);
+    else if (at < file.size && file.text[at] == '[')
+        rc = nrg_dataset_read_mlenergy(set, file.text, file.size, path, options, err);
     else
         rc = nrg_dataset_read_csv(set, file.text, file.size, path, options, err);
     free(file.text);

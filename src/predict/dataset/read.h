@@ -1,6 +1,7 @@
 /*
  * Reads a data set: our own CSV and JSON (docs/dataset.md), recordings, IrEne's folder of four
- * CSVs, or the Jetson study's CSVs with engine infos. Nothing in a file is trusted.
+ * CSVs, the Jetson study's CSVs with engine infos, or ML.ENERGY's list of configurations. Nothing
+ * in a file is trusted.
  *
  * Ownership: rows are added to the caller's data set, which the caller finishes when everything is
  * read. Errors: 0, or -errno with err, which names file and line. Threads: one per data set.
@@ -17,6 +18,9 @@ struct nrg_read_options {
     bool original_layers;    /* the Jetson study's own features, with their known errors */
     const char *graph;       /* model file for recordings that keep none, or NULL */
     enum nrg_idle_mode idle; /* of recordings: whose the idle energy is */
+    const char *tasks;       /* of ML.ENERGY's rows: a list with commas; NULL: all */
+    /* Of ML.ENERGY's rows: "MODEL=config.json"…, NULL-terminated, or NULL. */
+    const char *const *configs;
 };
 
 /* A file or folder of any form that we know. 0, or -errno with err. */

@@ -22,6 +22,7 @@ static void print_score(FILE *out, const char *name, const struct nrg_score *s)
 {
     fprintf(out, "  %-*.*s %8.0f %8zu", NAME_WIDTH, NAME_WIDTH, name, s->rows, s->distinct);
     print_percent(out, s->error, 2);
+    print_percent(out, s->median, 2);
     print_percent(out, s->macro, 2);
     print_percent(out, s->distinct_error, 2);
     print_percent(out, s->worst, 1);
@@ -34,8 +35,9 @@ static void print_score(FILE *out, const char *name, const struct nrg_score *s)
 
 static void print_evaluation_head(FILE *out, const char *title)
 {
-    fprintf(out, "\n  %-*s %8s %8s %8s %8s %8s %8s %8s %8s\n", NAME_WIDTH, title, "rows",
-            "distinct", "error %", "macro %", "dist. %", "worst %", "inside %", "width %");
+    fprintf(out, "\n  %-*s %8s %8s %8s %8s %8s %8s %8s %8s %8s\n", NAME_WIDTH, title, "rows",
+            "distinct", "error %", "median %", "macro %", "dist. %", "worst %", "inside %",
+            "width %");
 }
 
 static void print_levels(FILE *out, const struct nrg_level_scores *levels, const char *title)
@@ -56,12 +58,13 @@ static void print_scores(FILE *out, enum nrg_node_level level, const char *by,
         print_score(out, scores[i].name, &scores[i]);
 }
 
-static void print_details(FILE *out, const struct nrg_level_scores *s, enum nrg_node_level level)
+static void print_details(FILE *out, const struct nrg_level_scores *s, enum nrg_node_level level,
+                          bool by_task)
 {
     if (s->n_models)
         print_scores(out, level, "model", s->by_model, s->n_models);
-    if (s->n_models && level != NRG_NODE_MODEL)
-        print_scores(out, level, "kind", s->by_kind, s->n_kinds);
+    if (s->n_models && (level != NRG_NODE_MODEL || by_task))
+        print_scores(out, level, by_task ? "task" : "kind", s->by_kind, s->n_kinds);
 }
 
 void nrg_evaluation_text(const struct nrg_evaluation_report *r, FILE *out)
@@ -78,7 +81,7 @@ void nrg_evaluation_text(const struct nrg_evaluation_report *r, FILE *out)
                 e->folds[i].name, e->folds[i].train_rows, e->folds[i].test_rows);
     print_levels(out, e->levels, "level");
     for (int l = 0; l < NRG_NODE_LEVELS; l++)
-        print_details(out, &e->levels[l], (enum nrg_node_level)l);
+        print_details(out, &e->levels[l], (enum nrg_node_level)l, nrg_llm_has_rows(r->set));
     if (!e->n_apart)
         return;
     fputs("\nout of range, tested apart:", out);
@@ -92,7 +95,8 @@ void nrg_evaluation_text(const struct nrg_evaluation_report *r, FILE *out)
 static json_t *score_json(const struct nrg_score *s)
 {
     json_t *o = json_pack("{s:f, s:I}", "rows", s->rows, "distinct", (json_int_t)s->distinct);
-    NRG_JSON_REALS(o, {"mape_percent", s->error}, {"distinct_mape_percent", s->distinct_error});
+    NRG_JSON_REALS(o, {"mape_percent", s->error}, {"median_percent", s->median},
+                   {"distinct_mape_percent", s->distinct_error});
     if (s->rows > 0)
         nrg_json_real(o, "worst_percent", s->worst);
     NRG_JSON_REALS(o, {"covered_percent", s->covered},
@@ -110,7 +114,8 @@ static json_t *named_scores(const struct nrg_score *scores, size_t n)
     return o;
 }
 
-static json_t *levels_json(const struct nrg_level_scores *levels)
+/* `by_task`: the kinds of whole models are tasks of language models. */
+static json_t *levels_json(const struct nrg_level_scores *levels, bool by_task)
 {
     json_t *o = json_object();
     for (int l = 0; l < NRG_NODE_LEVELS; l++) {
@@ -120,8 +125,9 @@ static json_t *levels_json(const struct nrg_level_scores *levels)
         json_t *level = score_json(&s->all);
         nrg_json_real(level, "macro_mape_percent", s->all.macro);
         json_object_set_new(level, "by_model", named_scores(s->by_model, s->n_models));
-        if (l != NRG_NODE_MODEL)
-            json_object_set_new(level, "by_kind", named_scores(s->by_kind, s->n_kinds));
+        if (l != NRG_NODE_MODEL || by_task)
+            json_object_set_new(level, l == NRG_NODE_MODEL ? "by_task" : "by_kind",
+                                named_scores(s->by_kind, s->n_kinds));
         json_object_set_new(o, nrg_node_level_name((enum nrg_node_level)l), level);
     }
     return o;
@@ -138,11 +144,12 @@ json_t *nrg_evaluation_json(const struct nrg_evaluation_report *r)
     o = json_pack("{s:s, s:s, s:s, s:s, s:s, s:f, s:o, s:o}", "schema", "nrg.evaluation/1",
                   "device", r->set->rows[0].device, "protocol", r->protocol, "model", r->model,
                   "features", r->features, "confidence", r->confidence, "folds", folds, "levels",
-                  levels_json(e->levels));
+                  levels_json(e->levels, nrg_llm_has_rows(r->set)));
     if (!o || !e->n_apart)
         return o;
     json_t *names = nrg_json_strings((const char *const *)e->apart_models, e->n_apart);
-    json_object_set_new(o, "out_of_range",
-                        json_pack("{s:o, s:o}", "models", names, "levels", levels_json(e->apart)));
+    json_object_set_new(
+        o, "out_of_range",
+        json_pack("{s:o, s:o}", "models", names, "levels", levels_json(e->apart, false)));
     return o;
 }

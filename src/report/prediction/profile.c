@@ -61,8 +61,11 @@ static void print_layers(const struct nrg_profile *p, const char *name, FILE *ou
 void nrg_profile_text(const struct nrg_profile *p, const char *name, FILE *out)
 {
     const struct nrg_physical *m = &p->physical;
-    if (p->is_layer) {
-        print_layers(p, name, out);
+    if (p->is_layer || p->is_llm) {
+        if (p->is_layer)
+            print_layers(p, name, out);
+        else
+            nrg_llm_profile_text(p, name, out);
         return;
     }
     fprintf(out, "%s: %s, physical, %s features, counts of %s\n", name, p->device,
@@ -98,9 +101,13 @@ void nrg_profile_text(const struct nrg_profile *p, const char *name, FILE *out)
 void nrg_profile_line(const struct nrg_profile *p, const char *name, FILE *out)
 {
     fprintf(out, "%-30s %-16s %-8s %-7s %7.0f rows %4zu models", name, p->device,
-            p->is_layer ? "layer" : "physical", p->is_layer ? "" : set_names[p->physical.features],
-            p->rows, p->n_models);
-    if (!p->is_layer && !isnan(p->physical.expected_error[NRG_NODE_MODEL]))
+            p->is_layer ? "layer"
+            : p->is_llm ? "llm"
+                        : "physical",
+            p->is_layer || p->is_llm ? "" : set_names[p->physical.features], p->rows, p->n_models);
+    if (p->is_llm)
+        fprintf(out, "  %5.2f %% off on unseen models", 100 * p->llm.expected_error);
+    else if (!p->is_layer && !isnan(p->physical.expected_error[NRG_NODE_MODEL]))
         fprintf(out, "  %5.2f %% off on unseen models",
                 100 * p->physical.expected_error[NRG_NODE_MODEL]);
     fputc('\n', out);
@@ -127,6 +134,8 @@ static void print_pair(FILE *out, const char *group, const char *unit, double a,
 void nrg_profile_compare_text(const struct nrg_profile *a, const struct nrg_profile *b, FILE *out)
 {
     fprintf(out, "  %-14s %-14s %12.12s %12.12s  %6s\n", "", "", a->device, b->device, "ratio");
+    for (int t = 0; t < NRG_LLM_TERMS && a->is_llm && b->is_llm; t++)
+        print_pair(out, nrg_llm_term_names[t], "J", a->llm.joules[t], b->llm.joules[t]);
     for (size_t g = 0; g < a->physical.n; g++) {
         const struct nrg_group *x = &a->physical.groups[g], *y = same_group(b, x->name);
         for (int u = 0; y && u < NRG_OPERATOR_UNITS; u++)
@@ -138,7 +147,7 @@ void nrg_profile_compare_text(const struct nrg_profile *a, const struct nrg_prof
     for (size_t g = 0; g < b->physical.n; g++)
         if (!same_group(a, b->physical.groups[g].name))
             fprintf(out, "  %-14s only measured on %s\n", b->physical.groups[g].name, b->device);
-    for (int u = 0; u < NRG_MODULE_UNITS; u++)
+    for (int u = 0; u < NRG_MODULE_UNITS && !(a->is_llm && b->is_llm); u++)
         print_pair(out, "beside", nrg_module_unit_names[u], a->physical.module_joules[u],
                    b->physical.module_joules[u]);
 }

@@ -13,6 +13,7 @@
 #include "predict/against.h"
 #include "predict/dataset/summary.h"
 #include "predict/evaluate.h"
+#include "predict/llm/forecast.h"
 #include "predict/prediction.h"
 #include "predict/profile_json.h"
 #include "report/units.h"
@@ -79,6 +80,28 @@ struct nrg_against_report {
 void nrg_against_text(const struct nrg_against_report *report, int depth, FILE *out);
 /* Schema nrg.prediction-against/1. */
 json_t *nrg_against_json(const struct nrg_against_report *report);
+
+/* A language model on a server. */
+struct nrg_llm_report {
+    const char *name; /* of the config's file */
+    const struct nrg_profile *profile;
+    const char *profile_name;
+    const struct nrg_llm_config *config;
+    const struct nrg_llm_load *load;
+    const struct nrg_llm_forecast *forecast;
+};
+void nrg_llm_text(const struct nrg_llm_report *report, FILE *out);
+/* Schema nrg.llm-prediction/1. */
+json_t *nrg_llm_json(const struct nrg_llm_report *report);
+void nrg_llm_profile_text(const struct nrg_profile *profile, const char *name, FILE *out);
+
+struct nrg_llm_what_if {
+    struct nrg_llm_load load;
+    struct nrg_llm_forecast forecast;
+};
+void nrg_llm_what_if_text(const struct nrg_llm_what_if *rows, size_t n, FILE *out);
+/* Schema nrg.llm-what-if/1. */
+json_t *nrg_llm_what_if_json(const struct nrg_llm_what_if *rows, size_t n);
 
 /* One size of a what-if. */
 struct nrg_what_if {

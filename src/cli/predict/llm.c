@@ -1,0 +1,80 @@
+/* See llm.h. One load, or a table over one or two of its sizes. */
+#include "cli/predict/llm.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "report/prediction/report.h"
+
+static int predict_one(const struct nrg_llm_request *r, const struct nrg_llm_config *config)
+{
+    struct nrg_llm_forecast forecast;
+    struct nrg_error err;
+    if (nrg_llm_forecast(&forecast, config, &r->load, r->profile, r->memory_bytes, &err)) {
+        if (!err.where[0])
+            nrg_copy(err.where, sizeof err.where, r->config);
+        return nrg_complain(&err, 1);
+    }
+    const struct nrg_llm_report report = {.name = r->config,
+                                          .profile = r->profile,
+                                          .profile_name = r->profile_name,
+                                          .config = config,
+                                          .load = &r->load,
+                                          .forecast = &forecast};
+    if (!nrg_is_stdout(r->json))
+        nrg_llm_text(&report, stdout);
+    return r->json ? nrg_print_json(nrg_llm_json(&report), r->json) : 0;
+}
+
+/* The size of a load that a table's dimension names; NULL: none. */
+static double *size_of(struct nrg_llm_load *load, const char *name)
+{
+    return !strcmp(name, "batch")                                ? &load->batch
+           : !strcmp(name, "prompt") || !strcmp(name, "context") ? &load->prompt
+           : !strcmp(name, "output")                             ? &load->output
+                                                                 : NULL;
+}
+
+static int predict_table(const struct nrg_llm_request *r, const struct nrg_llm_config *config)
+{
+    const struct nrg_llm_sizes *a = &r->tables[0], *b = &r->tables[1];
+    size_t columns = r->n_tables > 1 ? b->n : 1, n = a->n * columns;
+    struct nrg_llm_what_if *rows = nrg_calloc(n, sizeof *rows);
+    struct nrg_error err;
+    int rc = 0;
+    if (!rows)
+        return nrg_out_of_memory();
+    for (size_t i = 0; !rc && i < n; i++) {
+        rows[i].load = r->load;
+        *size_of(&rows[i].load, a->name) = (double)a->sizes[i / columns];
+        if (r->n_tables > 1)
+            *size_of(&rows[i].load, b->name) = (double)b->sizes[i % columns];
+        rc = nrg_llm_forecast(&rows[i].forecast, config, &rows[i].load, r->profile, r->memory_bytes,
+                              &err);
+    }
+    if (!rc && !nrg_is_stdout(r->json))
+        nrg_llm_what_if_text(rows, n, stdout);
+    int code = rc        ? nrg_complain(&err, 1)
+               : r->json ? nrg_print_json(nrg_llm_what_if_json(rows, n), r->json)
+                         : 0;
+    free(rows);
+    return code;
+}
+
+int nrg_predict_llm(const struct nrg_cli *cli, struct nrg_llm_request *r)
+{
+    struct nrg_llm_config config;
+    struct nrg_error err;
+    for (size_t i = 0; i < r->n_tables; i++)
+        if (!size_of(&r->load, r->tables[i].name))
+            return nrg_usage(cli,
+                             "--what-if with --llm varies batch, prompt (context) or output, "
+                             "not '%s'",
+                             r->tables[i].name);
+    if (nrg_llm_config_read(&config, r->config, &err))
+        return nrg_complain(&err, 1);
+    if (r->load.output < 0) /* not given */
+        r->load.output = config.encoder ? 0 : 256;
+    return r->n_tables ? predict_table(r, &config) : predict_one(r, &config);
+}

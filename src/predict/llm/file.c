@@ -1,0 +1,119 @@
+/*
+ * A config from a path: what the file is, its first bytes say. Weights are mapped and only their
+ * headers are looked at. A safetensors file or an index says how weights are stored, the
+ * config.json beside it what they are; a file from elsewhere than a path has nothing beside it.
+ */
+#include "predict/llm/file.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/input.h"
+#include "base/mapped.h"
+#include "base/mem.h"
+
+#define CONFIG_LIMIT ((size_t)16 << 20)
+#define PATH_SIZE    4096
+
+static int read_json(struct nrg_llm_config *c, const uint8_t *bytes, size_t size, const char *name,
+                     struct nrg_error *err)
+{
+    json_error_t why;
+    if (size > CONFIG_LIMIT)
+        return nrg_fail(err, -EFBIG, name, "is too large for a config.json");
+    json_t *root = json_loadb((const char *)bytes, size, JSON_REJECT_DUPLICATES, &why);
+    if (!root)
+        return nrg_fail_at(err, -EBADMSG, name, why.line, "is not JSON: %s", why.text);
+    int rc = nrg_llm_config_parse(c, root, name, err);
+    json_decref(root);
+    return rc;
+}
+
+/* config.json in the folder of `path`. False: there is none. */
+static bool find_beside(const char *path, char *out)
+{
+    const char *slash = strrchr(path, '/');
+    struct stat st;
+    int n = snprintf(out, PATH_SIZE, "%.*sconfig.json", slash ? (int)(slash + 1 - path) : 0, path);
+    return n > 0 && n < PATH_SIZE && !stat(out, &st) && S_ISREG(st.st_mode);
+}
+
+static int read_weights(struct nrg_llm_config *c, const struct nrg_source *source,
+                        struct nrg_error *err)
+{
+    char path[PATH_SIZE];
+    struct nrg_model model;
+    int rc = nrg_model_read_bytes(source, NULL, &model, err);
+    if (rc)
+        return rc;
+    if (source->is_path && find_beside(source->name, path)) {
+        rc = nrg_llm_config_read(c, path, err);
+        if (!rc && !model.n_warnings) /* one shard of several, or shards that are missing */
+            nrg_llm_count_stored(c, &model);
+    } else {
+        rc = nrg_llm_config_tensors(c, &model, source->name, err);
+    }
+    nrg_model_release(&model);
+    return rc;
+}
+
+int nrg_llm_config_read_bytes(struct nrg_llm_config *c, const uint8_t *bytes, size_t size,
+                              const char *name, bool beside, struct nrg_error *err)
+{
+    const struct nrg_source source = {
+        .bytes = bytes, .size = size, .name = name, .is_path = beside};
+    size_t at = 0, head = size < 65536 ? size : 65536;
+    while (at < size && strchr(" \t\r\n", bytes[at]) && bytes[at])
+        at++;
+    if (at == size)
+        return nrg_fail(err, -ENODATA, name, "is empty");
+    if (bytes[at] == '<')
+        return nrg_fail(err, -EBADMSG, name, "is HTML or XML: a web page in place of the file?");
+    if (size >= 4 && !memcmp(bytes, "GGUF", 4))
+        return nrg_llm_config_gguf(c, &source, err);
+    if (bytes[at] == '{' && !memmem(bytes, head, "\"weight_map\"", 12))
+        return read_json(c, bytes, size, name, err);
+    if (bytes[at] == '{' || (size > 9 && bytes[8] == '{'))
+        return read_weights(c, &source, err);
+    return nrg_fail(err, -EBADMSG, name,
+                    "is no config.json, GGUF or safetensors file: see nrg predict --help");
+}
+
+static int read_folder(struct nrg_llm_config *c, const char *folder, struct nrg_error *err)
+{
+    static const char *const names[] = {"model.safetensors.index.json", "model.safetensors",
+                                        "config.json"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char path[PATH_SIZE];
+        struct stat st;
+        int n = snprintf(path, sizeof path, "%s/%s", folder, names[i]);
+        if (n > 0 && (size_t)n < sizeof path && !stat(path, &st) && S_ISREG(st.st_mode))
+            return nrg_llm_config_read(c, path, err);
+    }
+    return nrg_fail(err, -EISDIR, folder, "is a folder without a config.json");
+}
+
+int nrg_llm_config_read(struct nrg_llm_config *c, const char *path, struct nrg_error *err)
+{
+    struct nrg_mapped map = {0};
+    struct stat st;
+    if (!stat(path, &st) && S_ISDIR(st.st_mode))
+        return read_folder(c, path, err);
+    int fd = nrg_open_regular(path, &st, err);
+    if (fd < 0)
+        return fd;
+    int rc = st.st_size <= 0 ? nrg_fail(err, -ENODATA, path, "is empty")
+                             : nrg_mapped_open(&map, fd, (size_t)st.st_size);
+    if (rc && st.st_size > 0)
+        nrg_fail(err, rc, path, "cannot read: %s", strerror(-rc));
+    if (!rc) {
+        rc = nrg_llm_config_read_bytes(c, map.bytes, map.size, path, true, err);
+        if (nrg_mapped_close(&map))
+            rc = nrg_fail(err, -EIO, path, NRG_MAPPED_CUT);
+    }
+    close(fd);
+    return rc;
+}

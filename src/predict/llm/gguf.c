@@ -1,0 +1,185 @@
+/*
+ * A model by the header of its GGUF file. Keys begin with the architecture ("llama.block_count");
+ * sizes are those of config.json under other names. Norms and biases are not in the keys: the
+ * tensors are counted instead, so that parameters and bytes are exact.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "graph/weights/gguf.h"
+#include "predict/llm/file.h"
+
+enum key {
+    BLOCKS,
+    WIDTH,
+    FEED_FORWARD,
+    HEADS,
+    KV_HEADS,
+    KEY_LENGTH,
+    VALUE_LENGTH,
+    MLA_KEY,
+    MLA_VALUE,
+    WINDOW,
+    EXPERTS,
+    EXPERTS_USED,
+    EXPERT_WIDTH,
+    SHARED_WIDTH,
+    SHARED_EXPERTS,
+    DENSE_BLOCKS,
+    Q_RANK,
+    KV_RANK,
+    ROPE,
+    VOCAB,
+    KEYS
+};
+
+static const char *const keys[KEYS] = {"block_count",
+                                       "embedding_length",
+                                       "feed_forward_length",
+                                       "attention.head_count",
+                                       "attention.head_count_kv",
+                                       "attention.key_length",
+                                       "attention.value_length",
+                                       "attention.key_length_mla",
+                                       "attention.value_length_mla",
+                                       "attention.sliding_window",
+                                       "expert_count",
+                                       "expert_used_count",
+                                       "expert_feed_forward_length",
+                                       "expert_shared_feed_forward_length",
+                                       "expert_shared_count",
+                                       "leading_dense_block_count",
+                                       "attention.q_lora_rank",
+                                       "attention.kv_lora_rank",
+                                       "rope.dimension_count",
+                                       "vocab_size"};
+
+/* Every period-th layer of these sees everything; others with a window have it everywhere. */
+static const struct {
+    const char *architecture;
+    double period;
+} periods[] = {{"gemma2", 2}, {"gemma3", 6}, {"gpt-oss", 2}, {"llama4", 4}};
+
+struct pairs {
+    char architecture[40];
+    double values[KEYS];     /* NAN: absent */
+    double attention_layers; /* by head counts per layer; NAN: all */
+    double tokens;           /* of the tokenizer */
+};
+
+static int take_pair(void *arg, const struct nrg_gguf_value *v)
+{
+    struct pairs *p = arg;
+    size_t n = strlen(p->architecture);
+    if (v->text && v->key_len == 20 && !memcmp(v->key, "general.architecture", 20))
+        nrg_copy_clean(p->architecture, sizeof p->architecture, v->text, v->text_len);
+    if (v->key_len == 21 && !memcmp(v->key, "tokenizer.ggml.tokens", 21))
+        p->tokens = (double)v->n;
+    if (!n || v->key_len <= n + 1 || memcmp(v->key, p->architecture, n) != 0 || v->key[n] != '.')
+        return 0;
+    for (int k = 0; k < KEYS; k++) {
+        size_t len = strlen(keys[k]);
+        if (v->key_len - n - 1 != len || memcmp(v->key + n + 1, keys[k], len) != 0)
+            continue;
+        p->values[k] = v->number;
+        if (k == KV_HEADS && v->n > 1)
+            p->attention_layers = (double)v->nonzero;
+    }
+    return 0;
+}
+
+static double or_else(double value, double otherwise)
+{
+    return isnan(value) ? otherwise : value;
+}
+
+static void set_attention(struct nrg_llm_config *c, const struct pairs *p)
+{
+    const double *v = p->values;
+    c->heads = or_else(v[HEADS], 0);
+    c->kv_heads = or_else(v[KV_HEADS], c->heads);
+    c->head_dim = or_else(v[KEY_LENGTH], c->heads > 0 ? floor(c->hidden / c->heads) : 0);
+    c->attention_layers = or_else(p->attention_layers, c->layers);
+    c->window = or_else(v[WINDOW], 0);
+    double period = 0;
+    for (size_t i = 0; i < sizeof periods / sizeof *periods; i++)
+        if (!strcmp(p->architecture, periods[i].architecture))
+            period = periods[i].period;
+    if (c->window > 0)
+        c->window_layers = period > 0 ? c->layers - floor(c->layers / period) : c->layers;
+    c->kv_rank = or_else(v[KV_RANK], 0);
+    if (!(c->kv_rank > 0))
+        return;
+    c->q_rank = or_else(v[Q_RANK], 0);
+    c->rope_dim = or_else(v[ROPE], 64);
+    c->nope_dim = fmax(or_else(v[MLA_KEY], or_else(v[KEY_LENGTH], 192)) - c->rope_dim, 0);
+    c->v_dim = or_else(v[MLA_VALUE], or_else(v[VALUE_LENGTH], 128));
+    c->kv_heads = c->heads;
+}
+
+static void set_feed_forward(struct nrg_llm_config *c, const struct pairs *p, bool gated)
+{
+    const double *v = p->values;
+    c->intermediate = or_else(v[FEED_FORWARD], 0);
+    c->mlp_matrices = gated ? 3 : 2;
+    c->dense_layers = c->layers;
+    if (!(v[EXPERTS] > 0))
+        return;
+    c->experts = v[EXPERTS];
+    c->experts_per_token = or_else(v[EXPERTS_USED], 0);
+    c->expert_intermediate = or_else(v[EXPERT_WIDTH], c->intermediate);
+    c->dense_layers = or_else(v[DENSE_BLOCKS], 0);
+    c->expert_layers = c->layers - c->dense_layers;
+    c->shared_intermediate =
+        or_else(v[SHARED_WIDTH], or_else(v[SHARED_EXPERTS], 0) * c->expert_intermediate);
+}
+
+/* True when a tensor's name ends so. */
+static bool has_tensor(const struct nrg_model *model, const char *ending)
+{
+    size_t len = strlen(ending);
+    for (size_t i = 0; i < model->n_params; i++) {
+        size_t n = strlen(model->params[i].name);
+        if (n >= len && !strcmp(model->params[i].name + n - len, ending))
+            return true;
+    }
+    return false;
+}
+
+int nrg_llm_config_gguf(struct nrg_llm_config *c, const struct nrg_source *source,
+                        struct nrg_error *err)
+{
+    struct pairs p = {.attention_layers = NAN, .tokens = NAN};
+    struct nrg_model model;
+    for (int k = 0; k < KEYS; k++)
+        p.values[k] = NAN;
+    *c = (struct nrg_llm_config){0};
+    int rc = nrg_gguf_metadata(source, take_pair, &p, err);
+    if (!rc && !p.architecture[0])
+        rc = nrg_fail(err, -EBADMSG, source->name, "has no general.architecture");
+    if (!rc && (isnan(p.values[BLOCKS]) || isnan(p.values[WIDTH])))
+        rc = nrg_fail(err, -ENOTSUP, source->name,
+                      "has no %s.block_count and embedding_length: not a language model?",
+                      p.architecture);
+    if (!rc)
+        rc = nrg_model_read_bytes(source, "gguf", &model, err);
+    if (rc)
+        return rc;
+    nrg_copy(c->family, sizeof c->family, p.architecture);
+    c->layers = p.values[BLOCKS];
+    c->hidden = p.values[WIDTH];
+    c->vocab = or_else(p.values[VOCAB], or_else(p.tokens, 0));
+    c->norm_params = 1;
+    c->norms_per_layer = 2;
+    c->dtype = NRG_LLM_F16;
+    c->encoder = strstr(p.architecture, "bert") != NULL;
+    c->tied = c->encoder || !has_tensor(&model, "output.weight");
+    set_attention(c, &p);
+    set_feed_forward(
+        c, &p, has_tensor(&model, "ffn_gate.weight") || has_tensor(&model, "ffn_gate_exps.weight"));
+    nrg_llm_count_stored(c, &model);
+    nrg_model_release(&model);
+    return nrg_llm_config_check(c, source->name, err);
+}

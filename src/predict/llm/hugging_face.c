@@ -1,0 +1,197 @@
+/*
+ * Hugging Face's config.json. Sizes have several names (hidden_size, n_embd, dim); models with
+ * pictures or speech hold the language model as text_config or thinker_config, which is what is
+ * read. What the file leaves out is filled in as transformers would (families.c).
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "predict/llm/families.h"
+
+static void refuse_key(struct nrg_llm_reading *r, const char *key, const char *why)
+{
+    if (!r->rc)
+        r->rc = nrg_fail(r->err, -EBADMSG, r->name, "%s %s", key, why);
+}
+
+double nrg_llm_number(struct nrg_llm_reading *r, const char *key, double otherwise)
+{
+    const json_t *value = json_object_get(r->root, key);
+    if (!value || json_is_null(value))
+        return otherwise;
+    double number = json_number_value(value);
+    if (!json_is_number(value))
+        refuse_key(r, key, "is not a number");
+    else if (!(number >= 0 && number <= 1e15))
+        refuse_key(r, key, number < 0 ? "is negative" : "is beyond any model's size");
+    else
+        return number;
+    return otherwise;
+}
+
+double nrg_llm_size(struct nrg_llm_reading *r, const char *const *keys)
+{
+    for (const char *const *key = keys; *key; key++) {
+        double size = nrg_llm_number(r, *key, NAN);
+        if (!isnan(size))
+            return size;
+    }
+    refuse_key(r, keys[0], "is missing: is this the config.json of a language model?");
+    return 0;
+}
+
+bool nrg_llm_flag(struct nrg_llm_reading *r, const char *key, bool otherwise)
+{
+    const json_t *value = json_object_get(r->root, key);
+    return json_is_boolean(value) ? json_is_true(value) : otherwise;
+}
+
+static void read_sizes(struct nrg_llm_reading *r, const struct nrg_llm_family *family)
+{
+    static const char *const hidden[] = {"hidden_size", "n_embd", "dim", "d_model", NULL};
+    static const char *const layers[] = {"num_hidden_layers", "n_layer", "n_layers", "num_layers",
+                                         NULL};
+    static const char *const heads[] = {"num_attention_heads", "n_head", "n_heads", NULL};
+    static const char *const vocab[] = {"vocab_size", NULL};
+    struct nrg_llm_config *c = r->config;
+    c->hidden = nrg_llm_size(r, hidden);
+    c->layers = nrg_llm_size(r, layers);
+    c->heads = nrg_llm_size(r, heads);
+    c->vocab =
+        family->vocab > 0 ? nrg_llm_number(r, "vocab_size", family->vocab) : nrg_llm_size(r, vocab);
+    c->kv_heads = nrg_llm_number(r, "num_key_value_heads", c->heads);
+    double each = c->heads > 0 ? floor(c->hidden / c->heads) : 0;
+    c->head_dim = nrg_llm_number(r, "head_dim", family->head_dim > 0 ? family->head_dim : each);
+    c->intermediate = nrg_llm_number(
+        r, "intermediate_size",
+        nrg_llm_number(r, "n_inner", nrg_llm_number(r, "hidden_dim", 4 * c->hidden)));
+    c->attention_layers = c->dense_layers = c->layers;
+    c->tied = nrg_llm_flag(r, "tie_word_embeddings", family->tied);
+}
+
+/* Bits of the first group of compressed-tensors' config_groups. */
+static double group_bits(const json_t *groups)
+{
+    const char *key;
+    json_t *group;
+    json_object_foreach((json_t *)groups, key, group)
+    {
+        const json_t *bits = json_object_get(json_object_get(group, "weights"), "num_bits");
+        if (json_is_number(bits))
+            return json_number_value(bits);
+    }
+    return 0;
+}
+
+static double stated_bits(const json_t *q)
+{
+    static const char *const keys[] = {"bits", "w_bit", "nbits", "num_bits"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (json_is_number(json_object_get(q, keys[i])))
+            return json_number_value(json_object_get(q, keys[i]));
+    double bits = group_bits(json_object_get(q, "config_groups"));
+    return bits > 0                                           ? bits
+           : json_is_true(json_object_get(q, "load_in_4bit")) ? 4
+           : json_is_true(json_object_get(q, "load_in_8bit")) ? 8
+                                                              : 0;
+}
+
+static void read_quantisation(struct nrg_llm_reading *r, const json_t *root)
+{
+    struct nrg_llm_config *c = r->config;
+    const json_t *q = json_object_get(root, "quantization_config");
+    if (!json_is_object(q))
+        q = json_object_get(r->root, "quantization_config");
+    if (!json_is_object(q))
+        return;
+    const char *method = json_string_value(json_object_get(q, "quant_method"));
+    double bits = stated_bits(q);
+    int dtype = method ? nrg_llm_dtype_find(method) : -1;
+    if (bits < 0 || bits > 32)
+        refuse_key(r, "quantization_config", "has bits that no weight has");
+    else if (bits > 0)
+        dtype = bits <= 4 ? NRG_LLM_INT4 : dtype == NRG_LLM_FP8 ? dtype : NRG_LLM_INT8;
+    if (dtype <= 0) {
+        refuse_key(r, "quantization_config",
+                   "is of a method whose bits are not known: say them with --dtype");
+        return;
+    }
+    c->quantised = (enum nrg_llm_dtype)dtype;
+    /* Scales and zero points of each group of weights. */
+    double group = json_number_value(json_object_get(q, "group_size"));
+    if (bits > 0 && dtype != NRG_LLM_FP8)
+        c->quantised_bits = bits + (group > 0 ? (16 + bits) / group : 0);
+}
+
+static void read_dtype(struct nrg_llm_reading *r, const json_t *root)
+{
+    static const char *const keys[] = {"torch_dtype", "dtype"};
+    r->config->dtype = NRG_LLM_BF16;
+    for (int i = 0; i < 4; i++) {
+        const json_t *from = i < 2 ? r->root : root;
+        const char *text = json_string_value(json_object_get(from, keys[i % 2]));
+        int dtype = text ? nrg_llm_dtype_find(text) : -1;
+        if (dtype > 0) {
+            r->config->dtype = (enum nrg_llm_dtype)dtype;
+            return;
+        }
+    }
+}
+
+/* The language model's part; the file itself when it has no parts. */
+static const json_t *text_part(const json_t *root)
+{
+    const json_t *thinker = json_object_get(root, "thinker_config");
+    if (json_is_object(thinker))
+        root = thinker;
+    static const char *const keys[] = {"text_config", "llm_config", "language_config"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (json_is_object(json_object_get(root, keys[i])))
+            return json_object_get(root, keys[i]);
+    return root;
+}
+
+/* "qwen3_vl_moe_text" builds what "qwen3_moe" does. */
+static const struct nrg_llm_family *find_family(const char *type)
+{
+    static const char *const same[][2] = {
+        {"qwen3_vl_text", "qwen3"},
+        {"qwen3_vl_moe_text", "qwen3_moe"},
+        {"qwen2_5_vl_text", "qwen2"},
+        {"qwen3_omni_moe_text", "qwen3_moe"},
+        {"mistral3", "mistral"},
+        {"ministral", "mistral"},
+        {"NemotronH_Nano_VL_V2", "nemotron_h"},
+    };
+    for (size_t i = 0; i < sizeof same / sizeof *same; i++)
+        if (!strcmp(type, same[i][0]))
+            return nrg_llm_family_find(same[i][1]);
+    return nrg_llm_family_find(type);
+}
+
+int nrg_llm_config_parse(struct nrg_llm_config *c, const json_t *root, const char *name,
+                         struct nrg_error *err)
+{
+    struct nrg_llm_reading r = {.config = c, .name = name, .err = err};
+    *c = (struct nrg_llm_config){0};
+    if (!json_is_object(root))
+        return nrg_fail(err, -EBADMSG, name, "is not a config.json: no JSON object");
+    r.root = text_part(root);
+    const char *type = json_string_value(json_object_get(r.root, "model_type"));
+    if (!type)
+        type = json_string_value(json_object_get(root, "model_type"));
+    if (!type)
+        return nrg_fail(err, -EBADMSG, name,
+                        "has no model_type: is this the config.json of a language model?");
+    const struct nrg_llm_family *family = find_family(type);
+    nrg_copy_clean(c->family, sizeof c->family, type, strlen(type));
+    if (!family)
+        return nrg_fail(err, -ENOTSUP, name, "model_type '%s' is not known", c->family);
+    read_sizes(&r, family);
+    family->finish(&r);
+    read_dtype(&r, root);
+    read_quantisation(&r, root);
+    return r.rc ? r.rc : nrg_llm_config_check(c, name, err);
+}

@@ -1,0 +1,114 @@
+/*
+ * The law of language models in a profile. A file that is read is not trusted: prices must be
+ * finite and not negative, ranges in order.
+ */
+#include <errno.h>
+#include <math.h>
+#include <string.h>
+
+#include "base/json_set.h"
+#include "predict/llm/law.h"
+
+static const char *const kind_names[NRG_LLM_KINDS] = {"dense", "experts", "quantised",
+                                                      "quantised_experts"};
+
+static json_t *prices_json(const double *prices, unsigned seen)
+{
+    json_t *o = json_object();
+    for (int t = 0; t < NRG_LLM_TERMS; t++)
+        if (seen >> t & 1)
+            nrg_json_real(o, nrg_llm_term_names[t], prices[t]);
+    return o;
+}
+
+json_t *nrg_llm_law_json(const struct nrg_llm_law *law)
+{
+    json_t *o = json_pack("{s:I, s:I, s:I}", "rows", (json_int_t)law->rows, "timed_rows",
+                          (json_int_t)law->timed_rows, "models", (json_int_t)law->models);
+    json_t *widths = json_object(), *limits = json_object();
+    for (int k = 0; k < NRG_LLM_KINDS; k++)
+        nrg_json_real(widths, kind_names[k], law->q[k]);
+    nrg_json_real(widths, "any", law->q_any);
+    nrg_json_real(widths, "time", law->time_q);
+    for (int l = 0; l < NRG_LLM_LIMITS; l++)
+        if (law->limits[l].high >= law->limits[l].low)
+            json_object_set_new(limits, nrg_llm_limit_names[l],
+                                json_pack("[f, f]", law->limits[l].low, law->limits[l].high));
+    nrg_json_real(o, "static_w", law->static_w);
+    json_object_set_new(o, "joules", prices_json(law->joules, law->seen));
+    if (law->timed_rows)
+        json_object_set_new(o, "seconds", prices_json(law->seconds, law->seen));
+    NRG_JSON_REALS(o, {"expected_error_percent", 100 * law->expected_error},
+                   {"time_error_percent", 100 * law->time_error});
+    json_object_set_new(o, "interval_ln", widths);
+    json_object_set_new(o, "limits", limits);
+    return o;
+}
+
+/* ---- reading ---- */
+
+struct reading {
+    const char *name;
+    struct nrg_error *err;
+    int rc;
+};
+
+static double get_number(struct reading *r, const json_t *o, const char *key, double otherwise)
+{
+    const json_t *value = json_object_get(o, key);
+    double number = json_number_value(value);
+    if (!value)
+        return otherwise;
+    if (!json_is_number(value) || !(number >= 0 && number < 1e300)) {
+        if (!r->rc)
+            r->rc = nrg_fail(r->err, -EBADMSG, r->name,
+                             "is not a profile: llm: not a positive number: '%s'", key);
+        return otherwise;
+    }
+    return number;
+}
+
+static void get_range(struct reading *r, const json_t *o, const char *key, struct nrg_range *out)
+{
+    const json_t *value = json_object_get(o, key);
+    double low = json_number_value(json_array_get(value, 0));
+    double high = json_number_value(json_array_get(value, 1));
+    *out = NRG_NO_RANGE;
+    if (!value)
+        return;
+    if (json_array_size(value) == 2 && low >= 0 && high >= low && high < 1e300)
+        *out = (struct nrg_range){low, high};
+    else if (!r->rc)
+        r->rc =
+            nrg_fail(r->err, -EBADMSG, r->name, "is not a profile: llm: not a range: '%s'", key);
+}
+
+int nrg_llm_law_parse(struct nrg_llm_law *law, const json_t *o, const char *name,
+                      struct nrg_error *err)
+{
+    struct reading r = {name, err, 0};
+    const json_t *joules = json_object_get(o, "joules"), *seconds = json_object_get(o, "seconds");
+    const json_t *widths = json_object_get(o, "interval_ln");
+    *law = (struct nrg_llm_law){0};
+    if (!json_is_object(joules) || !json_is_object(widths))
+        return nrg_fail(err, -EBADMSG, name, "is not a profile: llm: no joules or interval_ln");
+    law->rows = (size_t)fmin(get_number(&r, o, "rows", 0), 1e15);
+    law->timed_rows =
+        json_is_object(seconds) ? (size_t)fmin(get_number(&r, o, "timed_rows", 0), 1e15) : 0;
+    law->models = (size_t)fmin(get_number(&r, o, "models", 0), 1e15);
+    law->static_w = get_number(&r, o, "static_w", 0);
+    for (int t = 0; t < NRG_LLM_TERMS; t++) {
+        law->joules[t] = get_number(&r, joules, nrg_llm_term_names[t], 0);
+        law->seconds[t] = get_number(&r, seconds, nrg_llm_term_names[t], 0);
+        law->seen |= json_object_get(joules, nrg_llm_term_names[t]) ? 1u << t : 0;
+    }
+    for (int k = 0; k < NRG_LLM_KINDS; k++)
+        law->q[k] = get_number(&r, widths, kind_names[k], NAN);
+    law->q_any = get_number(&r, widths, "any", 1);
+    law->time_q = get_number(&r, widths, "time", NAN);
+    law->expected_error = get_number(&r, o, "expected_error_percent", NAN) / 100;
+    law->time_error = get_number(&r, o, "time_error_percent", NAN) / 100;
+    for (int l = 0; l < NRG_LLM_LIMITS; l++)
+        get_range(&r, json_object_get(o, "limits"), nrg_llm_limit_names[l], &law->limits[l]);
+    return r.rc;
+}

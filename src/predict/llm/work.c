@@ -1,0 +1,151 @@
+/* See work.h. */
+#include "predict/llm/work.h"
+
+#include <errno.h>
+#include <math.h>
+
+#define ACTIVATION_BITS 16
+
+const char *const nrg_llm_term_names[NRG_LLM_TERMS] = {
+    "launches",    "dense_bytes", "expert_bytes", "cache_bytes",     "macs",
+    "prompt_macs", "routed",      "unpacked",     "activation_bytes"};
+
+/* Bits of each group of weights. */
+struct bits {
+    double linear, expert, rest;
+};
+
+static bool is_quantised(enum nrg_llm_dtype dtype)
+{
+    return nrg_llm_dtype_bits(dtype) > 0 && nrg_llm_dtype_bits(dtype) < ACTIVATION_BITS;
+}
+
+/*
+ * Quantised models keep tables, norms and the head as they were. MXFP4 is for experts alone where
+ * there are any (GPT-OSS).
+ */
+static struct bits bits_of(const struct nrg_llm_config *c, enum nrg_llm_dtype asked)
+{
+    enum nrg_llm_dtype dtype = asked ? asked : c->quantised ? c->quantised : c->dtype;
+    double rest = is_quantised(dtype) ? ACTIVATION_BITS : nrg_llm_dtype_bits(dtype);
+    double linear = nrg_llm_dtype_bits(dtype);
+    if (!asked && c->stored_bytes > 0 && c->stored_params > 0)
+        linear = rest = 8 * c->stored_bytes / c->stored_params;
+    else if (!asked && c->quantised && c->quantised_bits > 0)
+        linear = c->quantised_bits;
+    bool experts_only = dtype == NRG_LLM_MXFP4 && c->expert_layers > 0;
+    return (struct bits){experts_only ? rest : linear, linear, rest};
+}
+
+double nrg_llm_mean_context(double first, double last, double window)
+{
+    double n = last - first + 1;
+    if (!(n > 0))
+        return 0;
+    if (!(window > 0) || last <= window)
+        return (first + last) / 2;
+    if (first >= window)
+        return window;
+    double rising = window - first + 1; /* first … window */
+    return (rising * (first + window) / 2 + (n - rising) * window) / n;
+}
+
+/* Pairs of tokens that positions first to last make, summed over attention layers, per position. */
+static double mean_pairs(const struct nrg_llm_config *c, double first, double last)
+{
+    double full = c->attention_layers - c->window_layers;
+    return full * nrg_llm_mean_context(first, last, 0) +
+           c->window_layers * nrg_llm_mean_context(first, last, c->window);
+}
+
+/* Copies of the cache: heads that are fewer than the GPUs they are cut over lie on several. */
+static double cache_copies(const struct nrg_llm_config *c, double tp)
+{
+    double heads = c->kv_rank > 0 ? 1 : c->kv_heads;
+    return heads > 0 ? fmax(1, tp / heads) : 1;
+}
+
+static void count_macs(struct nrg_llm_work *w, const struct nrg_llm_config *c,
+                       const struct nrg_llm_shape *s, const struct nrg_llm_load *load)
+{
+    double linear = s->attention + s->dense + s->step_macs +
+                    c->expert_layers * c->experts_per_token * s->expert;
+    double first = load->prompt + 1, last = load->prompt + load->output;
+    double pooler = c->pooler ? c->hidden * c->hidden : 0; /* once per sequence */
+    double prompt_pairs =
+        c->encoder ? c->attention_layers * load->prompt : mean_pairs(c, 1, fmax(load->prompt, 1));
+    /* A server needs the output over the vocabulary at the last position only. */
+    w->prompt_macs = load->prompt * (linear - pooler + s->pair_macs * prompt_pairs) + pooler +
+                     (load->prompt > 0 ? s->head : 0);
+    w->attention_macs = load->output > 0 ? s->pair_macs * mean_pairs(c, first, last) : 0;
+    w->token_macs = load->output > 0 ? linear + s->head + w->attention_macs : 0;
+}
+
+/* What lies in memory, and what a step reads of it. */
+static void count_bytes(struct nrg_llm_work *w, const struct nrg_llm_config *c,
+                        const struct nrg_llm_shape *s, const struct nrg_llm_load *load)
+{
+    struct bits bits = bits_of(c, load->weights);
+    double copies = load->gpus / load->tp;
+    double cache = (load->cache ? nrg_llm_dtype_bits(load->cache) : ACTIVATION_BITS) / 8;
+    double linear = (s->attention + s->dense) * bits.linear / 8;
+    double rest = (s->small + s->state_weights) * bits.rest / 8;
+    double head = (c->encoder ? 0 : s->head) * bits.rest / 8;
+    double table = (c->tied && !c->encoder ? s->embedding - s->head : s->embedding) * bits.rest / 8;
+    double experts = c->expert_layers * s->expert * bits.expert / 8;
+    w->weight_bytes = copies * (linear + rest + head + table) + experts * c->experts;
+    w->touched_experts =
+        c->experts > 0 ? c->experts * (1 - pow(1 - c->experts_per_token / c->experts, load->batch))
+                       : 0;
+    double seen =
+        load->output > 0 ? mean_pairs(c, load->prompt + 1, load->prompt + load->output) : 0;
+    double longest = load->prompt + load->output;
+    double kept = (c->attention_layers - c->window_layers) * longest +
+                  c->window_layers * fmin(longest, c->window > 0 ? c->window : longest);
+    double copied = cache_copies(c, load->tp), state = 4 * s->state_values;
+    w->cache_token_bytes = cache * s->cache_values * c->attention_layers;
+    w->cache_bytes = load->batch * (copied * cache * s->cache_values * kept + state);
+    w->gpu_bytes = (w->weight_bytes + w->cache_bytes) / load->gpus;
+    w->terms[NRG_LLM_DENSE_BYTES] = copies * (linear + rest + head);
+    w->terms[NRG_LLM_EXPERT_BYTES] = experts * w->touched_experts;
+    w->terms[NRG_LLM_CACHE_BYTES] = load->batch * (copied * cache * s->cache_values * seen +
+                                                   (load->output > 0 ? 2 * state : 0));
+    w->step_bytes = w->terms[NRG_LLM_DENSE_BYTES] + w->terms[NRG_LLM_EXPERT_BYTES] +
+                    w->terms[NRG_LLM_CACHE_BYTES];
+}
+
+static int check_load(const struct nrg_llm_load *l, struct nrg_error *err)
+{
+    if (!(l->batch > 0 && l->batch <= 1e7) || !(l->gpus >= 1 && l->gpus <= 1e6) ||
+        !(l->prompt >= 0 && l->prompt <= 1e9) || !(l->output >= 0 && l->output <= 1e9))
+        return nrg_fail(err, -EINVAL, NULL, "batch, prompt, output or GPUs are out of range");
+    if (!(l->tp >= 1) || l->tp > l->gpus || fmod(l->gpus, l->tp) != 0)
+        return nrg_fail(err, -EINVAL, NULL, "%g GPUs can't be cut into groups of %g (--tp)",
+                        l->gpus, l->tp);
+    return 0;
+}
+
+int nrg_llm_work_make(struct nrg_llm_work *w, const struct nrg_llm_config *c,
+                      const struct nrg_llm_load *load, struct nrg_error *err)
+{
+    struct nrg_llm_shape s;
+    int rc = check_load(load, err);
+    *w = (struct nrg_llm_work){0};
+    if (rc)
+        return rc;
+    nrg_llm_shape_make(&s, c);
+    count_macs(w, c, &s, load);
+    count_bytes(w, c, &s, load);
+    struct bits bits = bits_of(c, load->weights);
+    double tokens = load->batch,
+           share = load->output > 0 ? load->batch / load->output : load->batch;
+    if (c->encoder)
+        tokens *= load->prompt;
+    w->terms[NRG_LLM_LAUNCHES] = load->gpus * c->layers;
+    w->terms[NRG_LLM_MACS] = load->batch * w->token_macs;
+    w->terms[NRG_LLM_PROMPT_MACS] = share * w->prompt_macs;
+    w->terms[NRG_LLM_ROUTED] = tokens * load->gpus * c->expert_layers;
+    w->terms[NRG_LLM_UNPACKED] = bits.expert < ACTIVATION_BITS ? load->gpus * c->expert_layers : 0;
+    w->terms[NRG_LLM_ACTIVATION_BYTES] = tokens * c->layers * c->hidden * ACTIVATION_BITS / 8;
+    return 0;
+}

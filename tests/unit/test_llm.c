@@ -1,0 +1,416 @@
+/*
+ * Language models: parameters of public configs against what their model cards and checkpoints
+ * have, work of a step against closed forms, the law against data made by one, and configs that
+ * lie.
+ */
+#include <math.h>
+#include <string.h>
+
+#include "predict/llm/forecast.h"
+#include "predict/llm/known.h"
+#include "support/cmocka.h"
+
+static int parse(const char *text, struct nrg_llm_config *c, struct nrg_error *err)
+{
+    *err = (struct nrg_error){0};
+    return nrg_llm_config_read_bytes(c, (const uint8_t *)text, strlen(text), "config.json", false,
+                                     err);
+}
+
+/* The sizes of published configs, and the parameters that their checkpoints have. */
+static const struct {
+    const char *name, *config;
+    double params;
+} public[] = {
+    {"Llama-3.1-8B",
+     "{\"model_type\":\"llama\",\"hidden_size\":4096,\"num_hidden_layers\":32,\"num_attention_"
+     "heads\":"
+     "32,\"num_key_value_heads\":8,\"intermediate_size\":14336,\"vocab_size\":128256,"
+     "\"tie_word_embeddings\":false}",
+     8030261248},
+    {"Llama-3.1-70B",
+     "{\"model_type\":\"llama\",\"hidden_size\":8192,\"num_hidden_layers\":80,\"num_attention_"
+     "heads\":"
+     "64,\"num_key_value_heads\":8,\"intermediate_size\":28672,\"vocab_size\":128256}",
+     70553706496},
+    {"Llama-3.1-405B",
+     "{\"model_type\":\"llama\",\"hidden_size\":16384,\"num_hidden_layers\":126,"
+     "\"num_attention_heads\":128,\"num_key_value_heads\":8,\"intermediate_size\":53248,"
+     "\"vocab_size\":128256}",
+     405853388800},
+    {"Mistral-7B-v0.1",
+     "{\"model_type\":\"mistral\",\"hidden_size\":4096,\"num_hidden_layers\":32,"
+     "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,"
+     "\"vocab_size\":32000,\"sliding_window\":4096}",
+     7241732096},
+    {"Mixtral-8x7B",
+     "{\"model_type\":\"mixtral\",\"hidden_size\":4096,\"num_hidden_layers\":32,"
+     "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,"
+     "\"vocab_size\":32000,\"num_local_experts\":8,\"num_experts_per_tok\":2,\"sliding_window\":"
+     "null}",
+     46702792704},
+    {"Qwen2.5-7B",
+     "{\"model_type\":\"qwen2\",\"hidden_size\":3584,\"num_hidden_layers\":28,\"num_attention_"
+     "heads\":"
+     "28,\"num_key_value_heads\":4,\"intermediate_size\":18944,\"vocab_size\":152064,"
+     "\"tie_word_embeddings\":false}",
+     7615616512},
+    {"Qwen3-8B",
+     "{\"model_type\":\"qwen3\",\"hidden_size\":4096,\"num_hidden_layers\":36,\"num_attention_"
+     "heads\":"
+     "32,\"num_key_value_heads\":8,\"head_dim\":128,\"intermediate_size\":12288,\"vocab_size\":"
+     "151936,"
+     "\"tie_word_embeddings\":false}",
+     8190735360},
+    {"Qwen3-30B-A3B",
+     "{\"model_type\":\"qwen3_moe\",\"hidden_size\":2048,\"num_hidden_layers\":48,"
+     "\"num_attention_heads\":32,\"num_key_value_heads\":4,\"head_dim\":128,\"intermediate_size\":"
+     "6144,"
+     "\"moe_intermediate_size\":768,\"num_experts\":128,\"num_experts_per_tok\":8,"
+     "\"decoder_sparse_step\":1,\"mlp_only_layers\":[],\"vocab_size\":151936,"
+     "\"tie_word_embeddings\":false}",
+     30532122624},
+    {"Qwen3-235B-A22B",
+     "{\"model_type\":\"qwen3_moe\",\"hidden_size\":4096,\"num_hidden_layers\":94,"
+     "\"num_attention_heads\":64,\"num_key_value_heads\":4,\"head_dim\":128,"
+     "\"intermediate_size\":12288,\"moe_intermediate_size\":1536,\"num_experts\":128,"
+     "\"num_experts_per_tok\":8,\"vocab_size\":151936,\"tie_word_embeddings\":false}",
+     235093634560},
+    {"gemma-7b",
+     "{\"model_type\":\"gemma\",\"hidden_size\":3072,\"num_hidden_layers\":28,\"num_attention_"
+     "heads\":"
+     "16,\"num_key_value_heads\":16,\"head_dim\":256,\"intermediate_size\":24576,\"vocab_size\":"
+     "256000}",
+     8537680896},
+    {"gemma-2-9b",
+     "{\"model_type\":\"gemma2\",\"hidden_size\":3584,\"num_hidden_layers\":42,\"num_attention_"
+     "heads\":"
+     "16,\"num_key_value_heads\":8,\"head_dim\":256,\"intermediate_size\":14336,\"vocab_size\":"
+     "256000,"
+     "\"sliding_window\":4096}",
+     9241705984},
+    {"gpt-oss-20b",
+     "{\"model_type\":\"gpt_oss\",\"hidden_size\":2880,\"num_hidden_layers\":24,"
+     "\"num_attention_heads\":64,\"num_key_value_heads\":8,\"head_dim\":64,\"intermediate_size\":"
+     "2880,"
+     "\"num_local_experts\":32,\"num_experts_per_tok\":4,\"vocab_size\":201088,\"sliding_window\":"
+     "128,"
+     "\"tie_word_embeddings\":false,\"quantization_config\":{\"quant_method\":\"mxfp4\"}}",
+     20914757184},
+    {"gpt-oss-120b",
+     "{\"model_type\":\"gpt_oss\",\"hidden_size\":2880,\"num_hidden_layers\":36,"
+     "\"num_attention_heads\":64,\"num_key_value_heads\":8,\"head_dim\":64,\"intermediate_size\":"
+     "2880,"
+     "\"num_local_experts\":128,\"num_experts_per_tok\":4,\"vocab_size\":201088,"
+     "\"tie_word_embeddings\":false}",
+     116829156672},
+    {"phi-2",
+     "{\"model_type\":\"phi\",\"hidden_size\":2560,\"num_hidden_layers\":32,\"num_attention_"
+     "heads\":32,"
+     "\"intermediate_size\":10240,\"vocab_size\":51200,\"tie_word_embeddings\":false}",
+     2779683840},
+    {"Phi-3-mini",
+     "{\"model_type\":\"phi3\",\"hidden_size\":3072,\"num_hidden_layers\":32,\"num_attention_"
+     "heads\":"
+     "32,\"num_key_value_heads\":32,\"intermediate_size\":8192,\"vocab_size\":32064,"
+     "\"sliding_window\":2047,\"tie_word_embeddings\":false}",
+     3821079552},
+    {"gpt2",
+     "{\"model_type\":\"gpt2\",\"n_embd\":768,\"n_layer\":12,\"n_head\":12,\"n_positions\":1024,"
+     "\"vocab_size\":50257}",
+     124439808},
+    {"pythia-6.9b",
+     "{\"model_type\":\"gpt_neox\",\"hidden_size\":4096,\"num_hidden_layers\":32,"
+     "\"num_attention_heads\":32,\"intermediate_size\":16384,\"vocab_size\":50432,"
+     "\"tie_word_embeddings\":false}",
+     6857302016},
+    {"bert-base-uncased",
+     "{\"model_type\":\"bert\",\"hidden_size\":768,\"num_hidden_layers\":12,\"num_attention_"
+     "heads\":12,"
+     "\"intermediate_size\":3072,\"max_position_embeddings\":512,\"type_vocab_size\":2,"
+     "\"vocab_size\":30522}",
+     109482240},
+};
+
+static void parameters_of_public_configs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < sizeof public / sizeof *public; i++) {
+        struct nrg_llm_config c;
+        struct nrg_llm_shape s;
+        struct nrg_error err;
+        if (parse(public[i].config, &c, &err))
+            fail_msg("%s: %s", public[i].name, err.what);
+        nrg_llm_shape_make(&s, &c);
+        if (s.params != public[i].params)
+            fail_msg("%s has %.0f parameters, not %.0f", public[i].name, public[i].params,
+                     s.params);
+    }
+}
+
+/* A tiny model whose work fits on a line: 2 layers, width 8, 4 heads of 2, 2 of them kv. */
+static const struct nrg_llm_config tiny = {.layers = 2,
+                                           .hidden = 8,
+                                           .vocab = 10,
+                                           .heads = 4,
+                                           .kv_heads = 2,
+                                           .head_dim = 2,
+                                           .attention_layers = 2,
+                                           .intermediate = 16,
+                                           .mlp_matrices = 3,
+                                           .dense_layers = 2,
+                                           .norm_params = 1,
+                                           .norms_per_layer = 2,
+                                           .dtype = NRG_LLM_BF16};
+
+static void work_of_a_step(void **state)
+{
+    struct nrg_llm_work w;
+    struct nrg_llm_load load = {.batch = 3, .prompt = 4, .output = 2, .gpus = 1, .tp = 1};
+    (void)state;
+    assert_int_equal(nrg_llm_work_make(&w, &tiny, &load, NULL), 0);
+    double layer = 8 * (8 + 4 + 4 + 8) + 3 * 8 * 16, linear = 2 * layer;
+    /* Positions 5 and 6 see 5 and 6 tokens: scores and sum are 2 x 8 MACs a pair, 2 layers. */
+    assert_true(w.token_macs == linear + 80 + 2 * 16 * 5.5);
+    assert_true(w.prompt_macs == 4 * linear + 2 * 16 * (1 + 2 + 3 + 4) + 80);
+    assert_true(w.cache_token_bytes == 2 * 2 * (2 * 2 * 2));
+    double small = 5 * 8;
+    assert_true(w.terms[NRG_LLM_DENSE_BYTES] == 2 * (linear + small + 80));
+    assert_true(w.terms[NRG_LLM_CACHE_BYTES] == 3 * 2 * 8 * 2 * 5.5);
+    assert_true(w.weight_bytes == 2 * (linear + small + 2 * 80));
+    assert_true(w.gpu_bytes == w.weight_bytes + 3 * 6 * w.cache_token_bytes);
+    assert_true(w.terms[NRG_LLM_PROMPT_MACS] == 3 * w.prompt_macs / 2);
+
+    load.gpus = 8; /* two key/value heads over eight GPUs: each lies on four */
+    load.tp = 8;
+    assert_int_equal(nrg_llm_work_make(&w, &tiny, &load, NULL), 0);
+    assert_true(w.terms[NRG_LLM_CACHE_BYTES] == 4 * 3 * 2 * 8 * 2 * 5.5);
+    load.tp = 3;
+    assert_true(nrg_llm_work_make(&w, &tiny, &load, NULL) != 0);
+}
+
+/* Experts that are touched, against counting all choices of two experts by three tokens. */
+static void touched_experts(void **state)
+{
+    struct nrg_llm_config c = tiny;
+    struct nrg_llm_work w;
+    struct nrg_llm_load load = {.batch = 3, .prompt = 4, .output = 2, .gpus = 1, .tp = 1};
+    double sum = 0;
+    (void)state;
+    c.dense_layers = 0;
+    c.expert_layers = 2;
+    c.experts = 4;
+    c.experts_per_token = 1;
+    c.expert_intermediate = 16;
+    for (int choice = 0; choice < 64; choice++) {
+        unsigned seen = 1u << choice % 4 | 1u << choice / 4 % 4 | 1u << choice / 16;
+        sum += __builtin_popcount(seen);
+    }
+    assert_int_equal(nrg_llm_work_make(&w, &c, &load, NULL), 0);
+    assert_true(fabs(w.touched_experts - sum / 64) < 1e-12);
+    double expert = 3 * 8 * 16 * 2;
+    assert_true(fabs(w.terms[NRG_LLM_EXPERT_BYTES] - 2 * expert * sum / 64) < 1e-9);
+    load.weights = NRG_LLM_FP8;
+    assert_int_equal(nrg_llm_work_make(&w, &c, &load, NULL), 0);
+    assert_true(fabs(w.terms[NRG_LLM_EXPERT_BYTES] - expert * sum / 64) < 1e-9);
+    assert_true(w.terms[NRG_LLM_UNPACKED] == 2);
+}
+
+/* The mean over positions, against adding up. */
+static void context_with_a_window(void **state)
+{
+    (void)state;
+    for (int first = 1; first < 12; first++)
+        for (int last = first; last < 14; last++)
+            for (int window = 0; window < 15; window++) {
+                double sum = 0;
+                for (int i = first; i <= last; i++)
+                    sum += window && i > window ? window : i;
+                double mean = nrg_llm_mean_context(first, last, window);
+                assert_true(fabs(mean - sum / (last - first + 1)) < 1e-9);
+            }
+}
+
+/* Published sizes by name, and names that only look like them. */
+static void public_names(void **state)
+{
+    struct nrg_llm_config c;
+    struct nrg_error err;
+    char base[64];
+    (void)state;
+    const char *a = nrg_llm_known(&c, "Qwen/Qwen3-Coder-30B-A3B-Instruct", 30e9);
+    assert_string_equal(a, nrg_llm_known(&c, "Qwen/Qwen3-30B-A3B-Thinking-2507", NAN));
+    assert_string_equal(nrg_llm_known(&c, "meta-llama/Llama-3.1-70B-Instruct", 70e9),
+                        nrg_llm_known(&c, "meta-llama/Llama-3.3-70B-Instruct", 70e9));
+    assert_string_equal(nrg_llm_known(&c, "deepseek-ai/DeepSeek-R1-0528", 671e9),
+                        nrg_llm_known(&c, "deepseek-ai/DeepSeek-V3.1", 671e9));
+    assert_null(nrg_llm_known(&c, "deepseek-ai/DeepSeek-R1-Distill-Qwen-32B", 32e9));
+    assert_null(nrg_llm_known(&c, "nobody/anything", 8e9));
+    assert_string_equal(nrg_llm_base_name("a/New-9B-Instruct-2507-FP8", base, sizeof base),
+                        "New-9B");
+    for (double params = 1e6; params < 1e13; params *= 3)
+        for (double part = 1; part > 0.01; part /= 4) {
+            nrg_llm_guess(&c, part * params, params);
+            if (nrg_llm_config_check(&c, "guess", &err))
+                fail_msg("%g of %g: %s", part, params, err.what);
+        }
+}
+
+/* Each gets one line that names the file and the key, and no number comes of it. */
+static void configs_that_lie(void **state)
+{
+    static const struct {
+        const char *config, *says;
+    } lies[] = {
+        {"", "empty"},
+        {"<!doctype html><html>", "HTML"},
+        {"[1,2]", "no config.json"},
+        {"{\"model_type\":\"llama\"}", "hidden_size is missing"},
+        {"{\"hidden_size\":1}", "model_type"},
+        {"{\"model_type\":\"unheard_of\"}", "not known"},
+        {"{\"model_type\":\"gpt2\",\"n_embd\":-768,\"n_layer\":12,\"n_head\":12,\"n_positions\":1,"
+         "\"vocab_size\":5}",
+         "n_embd is negative"},
+        {"{\"model_type\":\"gpt2\",\"n_embd\":768,\"n_layer\":1e14,\"n_head\":12,\"n_positions\":1,"
+         "\"vocab_size\":5}",
+         "layers"},
+        {"{\"model_type\":\"gpt2\",\"n_embd\":768,\"n_layer\":2.5,\"n_head\":12,\"n_positions\":1,"
+         "\"vocab_size\":5}",
+         "whole number"},
+        {"{\"model_type\":\"gpt2\",\"n_embd\":\"768\",\"n_layer\":2,\"n_head\":12,\"n_positions\":"
+         "1,"
+         "\"vocab_size\":5}",
+         "not a number"},
+        {"{\"model_type\":\"gpt2\",\"n_embd\":1000000,\"n_layer\":10000,\"n_head\":10,\"n_"
+         "positions\":"
+         "1,\"vocab_size\":5}",
+         "parameters"},
+        {"{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+         "\"num_attention_heads\":6,\"num_key_value_heads\":4,\"vocab_size\":9,"
+         "\"intermediate_size\":8}",
+         "do not divide"},
+        {"{\"model_type\":\"mixtral\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+         "\"num_attention_heads\":4,\"vocab_size\":9,\"intermediate_size\":8,\"num_local_experts\":"
+         "2,"
+         "\"num_experts_per_tok\":3}",
+         "experts per token"},
+        {"{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+         "\"num_attention_heads\":4,\"vocab_size\":9,\"intermediate_size\":8,\"quantization_"
+         "config\":{"
+         "\"bits\":77}}",
+         "quantization_config"},
+        {"{\"model_type\":\"llama\",\"hidden_size\":NaN}", "not JSON"},
+        {"GGUF\x03", "GGUF"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
+        struct nrg_llm_config c;
+        struct nrg_error err;
+        if (!parse(lies[i].config, &c, &err))
+            fail_msg("taken: %s", lies[i].config);
+        if (!strstr(err.what, lies[i].says) || strchr(err.what, '\n'))
+            fail_msg("%s: %s", lies[i].config, err.what);
+        assert_string_equal(err.where, "config.json");
+    }
+}
+
+/* ---- the law ---- */
+
+/* Rows of six models whose energies and times follow a law of known prices exactly. */
+static void fill(struct nrg_dataset *set, bool with_time, double twist)
+{
+    static const double seconds[NRG_LLM_TERMS] = {6e-5, 4e-13, 4e-13, 2e-13, 4e-15, 6e-15};
+    static const double joules[NRG_LLM_TERMS] = {0, 1e-10, 1.2e-10, 1.3e-10, 2e-12, 4e-12};
+    struct nrg_draft draft = {0};
+    uint32_t at;
+    nrg_dataset_init(set);
+    for (int row = 0; row < 120; row++) {
+        char name[8] = {'m', (char)('a' + row % 6), 0};
+        struct nrg_llm_config c;
+        struct nrg_llm_work w;
+        nrg_llm_guess(&c, 2e9 * (1 + row % 6), 2e9 * (1 + row % 6) * (row % 2 ? 4 : 1));
+        struct nrg_llm_load load = {.batch = 1 << (row % 8),
+                                    .prompt = 50 * (1 + row % 7),
+                                    .output = 100 * (1 + row % 5),
+                                    .gpus = 1 << (row % 3),
+                                    .tp = 1 << (row % 3)};
+        assert_int_equal(nrg_llm_work_make(&w, &c, &load, NULL), 0);
+        nrg_draft_clear(&draft);
+        double time_s = 0, energy_j = 0;
+        for (int t = 0; t < NRG_LLM_TERMS; t++) {
+            double amount = w.terms[t] / load.batch;
+            draft.features[nrg_llm_term_columns[t]] = amount;
+            time_s += seconds[t] * amount / load.gpus;
+            energy_j += joules[t] * amount;
+        }
+        draft.features[NRG_F_GPUS] = load.gpus;
+        draft.features[NRG_F_BATCH] = load.batch;
+        draft.features[NRG_F_SEQ] = load.prompt;
+        draft.features[NRG_F_TIME_S] = with_time ? time_s : NAN;
+        draft.row.model = nrg_dataset_text(set, name, strlen(name));
+        draft.row.device = draft.row.kind = draft.row.node = nrg_dataset_text(set, "x", 1);
+        draft.row.provenance = nrg_dataset_text(set, "measured", 8);
+        draft.row.level = NRG_NODE_MODEL;
+        draft.row.energy_j = (energy_j + 150 * load.gpus * time_s) * (name[1] == 'a' ? twist : 1);
+        assert_int_equal(nrg_dataset_add(set, &draft, &at), 0);
+    }
+    nrg_draft_release(&draft);
+    assert_int_equal(nrg_dataset_finish(set, NULL), 0);
+}
+
+static void finds_a_known_law(void **state)
+{
+    (void)state;
+    for (int with_time = 0; with_time < 2; with_time++) {
+        struct nrg_dataset set;
+        struct nrg_llm_law law;
+        bool mask[200];
+        memset(mask, true, sizeof mask);
+        fill(&set, with_time, 1);
+        assert_int_equal(nrg_llm_law_fit(&law, &set, mask, 0.95, NULL), 0);
+        assert_int_equal(law.models, 6);
+        assert_true(law.expected_error < 1e-3);
+        if (with_time) {
+            assert_true(fabs(law.static_w - 150) < 2);
+            assert_true(fabs(law.seconds[NRG_LLM_LAUNCHES] / 6e-5 - 1) < 0.02);
+            assert_true(fabs(law.joules[NRG_LLM_DENSE_BYTES] / 1e-10 - 1) < 0.05);
+        } else {
+            assert_true(law.static_w == 0 && law.timed_rows == 0);
+        }
+        nrg_dataset_release(&set);
+    }
+}
+
+/* A row outside of the mask may say anything: the law is the same to the last bit. */
+static void nothing_of_a_held_out_model(void **state)
+{
+    struct nrg_dataset one, other;
+    struct nrg_llm_law a, b;
+    bool mask[200];
+    (void)state;
+    fill(&one, true, 1);
+    fill(&other, true, 7);
+    for (size_t i = 0; i < one.n; i++)
+        mask[i] = strcmp(one.rows[i].model, "ma") != 0;
+    assert_int_equal(nrg_llm_law_fit(&a, &one, mask, 0.95, NULL), 0);
+    assert_int_equal(nrg_llm_law_fit(&b, &other, mask, 0.95, NULL), 0);
+    assert_memory_equal(a.joules, b.joules, sizeof a.joules);
+    assert_memory_equal(a.q, b.q, sizeof a.q);
+    nrg_dataset_release(&one);
+    nrg_dataset_release(&other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parameters_of_public_configs),
+        cmocka_unit_test(work_of_a_step),
+        cmocka_unit_test(touched_experts),
+        cmocka_unit_test(context_with_a_window),
+        cmocka_unit_test(public_names),
+        cmocka_unit_test(configs_that_lie),
+        cmocka_unit_test(finds_a_known_law),
+        cmocka_unit_test(nothing_of_a_held_out_model),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
