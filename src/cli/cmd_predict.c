@@ -96,11 +96,12 @@ static int store_what_if(const struct nrg_opt_type *type, void *field, const cha
     return w->n ? 0 : -EINVAL;
 }
 
-static const struct nrg_choice dtypes[] = {
-    {"float32", NRG_LLM_F32, NULL}, {"fp16", NRG_LLM_F16, NULL},    {"bf16", NRG_LLM_BF16, NULL},
-    {"fp8", NRG_LLM_FP8, NULL},     {"int8", NRG_LLM_INT8, NULL},   {"int4", NRG_LLM_INT4, NULL},
-    {"mxfp4", NRG_LLM_MXFP4, NULL}, {"nvfp4", NRG_LLM_NVFP4, NULL}, {0},
-};
+static int store_dtype(const struct nrg_opt_type *type, void *field, const char *text)
+{
+    int dtype = nrg_llm_dtype_find(text);
+    *(int *)field = dtype;
+    return dtype > 0 ? 0 : -EINVAL;
+}
 
 static const struct nrg_opt options[] = {
     {"profile", 'p', NRG_OPT_STRING, "FILE", "the device's profile (required): see nrg train",
@@ -128,11 +129,12 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, tp)},
     {"gpus", 0, NRG_OPT_COUNT, "N", "with --llm: GPUs in all (default: as --tp)",
      offsetof(struct values, gpus)},
-    {"dtype", 0, NRG_OPT_CHOICE(dtypes), "TYPE",
-     "with --llm: weights are stored as (default: as the config says) ",
+    {"dtype", 0, NRG_OPT_OWN(store_dtype, "fp32, fp16, bf16, fp8, int8, int4, mxfp4 or nvfp4"),
+     "TYPE",
+     "with --llm: fp32, fp16, bf16, fp8, int8, int4, mxfp4 or nvfp4 (default: as the config says)",
      offsetof(struct values, dtype)},
-    {"kv-dtype", 0, NRG_OPT_CHOICE(dtypes), "TYPE",
-     "with --llm: the cache is stored as (default bf16) ", offsetof(struct values, kv_dtype)},
+    {"kv-dtype", 0, NRG_OPT_OWN(store_dtype, "fp32, fp16, bf16, fp8, int8, int4, mxfp4 or nvfp4"),
+     "TYPE", "with --llm: the same of the cache (default bf16)", offsetof(struct values, kv_dtype)},
     {"memory", 0, NRG_OPT_BYTES, "SIZE", "with --llm: memory of one GPU, such as 80GB",
      offsetof(struct values, memory_bytes)},
     {"against", 0, NRG_OPT_STRING, "FILE.nrg",

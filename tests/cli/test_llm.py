@@ -264,6 +264,8 @@ class Predict(Llm):
         small = 2 * (36 * (2 * 4096 + 256) + 4096)
         self.assertEqual(fp8["counts"]["weight_bytes"], (base["weight_bytes"] - table - small) / 2 + table + small)
         self.assertEqual(fp8["load"]["gpus"], 2)
+        for name in ("bf16", "bfloat16", "FP16", "float16"):
+            self.assertEqual(self.predict(config, "--dtype", name)["counts"], base)
 
     def test_experts(self):
         found = self.predict(self.write("config.json", MOE), "--batch", "16")
