@@ -74,8 +74,11 @@ void nrg_profile_text(const struct nrg_profile *p, const char *name, FILE *out)
             m->rows, p->n_models);
     for (size_t i = 0; i < p->n_models; i++)
         fprintf(out, " %s", p->models[i]);
-    fprintf(out, "\non %s that were held out, %g %% confidence:\n",
-            m->held_out_models ? "models" : "rows", 100 * p->confidence);
+    fprintf(out, "\non %s that were held out, %g %% confidence%s:\n",
+            m->held_out_models ? "models" : "rows", 100 * p->confidence,
+            m->held_out_models ? " (also models far beyond the others'\nsizes, which nrg evaluate "
+                                 "shows apart)"
+                               : "");
     print_errors(m, out);
     if (m->features == NRG_SET_ALL) {
         fprintf(out, "\nenergy =");
