@@ -277,7 +277,8 @@ static int attribute_energy(struct job *job)
         rc = nrg_attribution_spread(a, job->source.recording, &job->how, job->v->skip, &err);
     if (rc)
         return nrg_complain(&err, 1);
-    int code = a->spans ? make_cycles(job) : no_spans(job);
+    /* Joules of some seconds are an answer without any span. */
+    int code = a->spans || job->how.has_range ? make_cycles(job) : no_spans(job);
     nrg_attribute_source_notes(&job->source, a);
     if (!code)
         code = nrg_attribute_source_models(&job->source, &job->v->graphs, a,

@@ -514,6 +514,13 @@ class BadInput(Attribute):
         for word in ("holds no spans", "nrg run --torch", "nrg.h", "nrg import"):
             self.assertIn(word, line)
 
+    def test_seconds_need_no_spans(self):
+        """README's `nrg attribute --from 1.5 --to 4` of any recording: 0.5 s at 10 W, 0.5 s at 20 W."""
+        result = self.attribute(self.recording(), "--from", "0.5", "--to", "1.5")
+        self.assertAlmostEqual(result["total_j"], 15, delta=0.1)
+        self.assertEqual((result["rows"], result["spans"]), ([], 0))
+        self.assertAlmostEqual(sum(result.get(key) or 0 for key in ("unattributed_j", "idle_j", "other_processes_j")), result["total_j"], places=6)
+
     def test_wrong_words(self):
         path = self.recording(self.training())
         for args in (["--method", "magic"], ["--idle", "maybe"], ["--by", "colour"], ["--lag", "soon"], ["--lag", "-1"],

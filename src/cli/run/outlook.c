@@ -37,7 +37,8 @@ void nrg_run_outlook_print(const struct nrg_run_outlook *o, FILE *out)
     if (source == AN_ESTIMATE && o->has_baseline)
         fprintf(out, "nrg: --baseline tells nothing here: the estimate knows its own idle power\n");
     if (source == A_SENSOR && !o->has_baseline)
-        fprintf(out, "nrg: idle power is inferred from the run: --baseline 5s measures it\n");
+        fprintf(out, "nrg: idle power is not measured: --baseline 5s does it (without, the run may "
+                     "show it)\n");
     if (source == A_SENSOR && o->marks_spans && o->rate_hz > 0 && o->rate_hz < SLOW_FOR_SPANS_HZ)
         fprintf(out,
                 "nrg: %g readings a second are few for spans: --rate 100Hz, or many more steps\n",
