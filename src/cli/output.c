@@ -154,8 +154,11 @@ FILE *nrg_fitted_begin(struct nrg_fitted *text, FILE *to)
 int nrg_fitted_end(struct nrg_fitted *text)
 {
     unsigned width = nrg_terminal_width(text->to);
-    const struct nrg_fit fit = {
-        .width = width ? width : PIPE_COLUMNS, .wrap = width > 0, .unicode = nrg_use_utf8()};
+    const struct nrg_fit fit = {.width = width             ? width
+                                         : text->any_width ? 0
+                                                           : PIPE_COLUMNS,
+                                .wrap = width > 0,
+                                .unicode = nrg_use_utf8()};
     bool failed = !text->made || ferror(text->made);
     if (text->made && (fclose(text->made) || !text->bytes))
         failed = true;

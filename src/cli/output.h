@@ -41,6 +41,7 @@ struct nrg_fitted {
     FILE *to, *made;
     char *bytes;
     size_t len;
+    bool any_width; /* tables stay as they are in files and pipes; set after begin */
 };
 FILE *nrg_fitted_begin(struct nrg_fitted *text, FILE *to);
 int nrg_fitted_end(struct nrg_fitted *text);

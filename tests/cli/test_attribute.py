@@ -507,6 +507,16 @@ class Estimated(Attribute):
         self.assertIn("use integrate or regress", self.one_line(done.stderr))
 
 
+class Width(Attribute):
+    def test_fits_a_terminal(self):
+        """In 80 columns all lines, and a micro sign where the locale has one."""
+        path = self.recording(self.training(), powers=[1e-4] * 201)
+        for locale, unit in (("C.UTF-8", "µJ"), ("C", "uJ")):
+            text = self.run_attribute(path, env=self.env(COLUMNS="80", LC_ALL=locale)).stdout.decode()
+            self.assertLessEqual(max(len(line) for line in text.splitlines()), 80, text)
+            self.assertRegex(text, rf"fc2 .* {unit}\b")
+
+
 class BadInput(Attribute):
     def test_no_spans(self):
         done = self.run_attribute(self.recording(), code=1)

@@ -22,15 +22,20 @@ int nrg_attribute_check_outputs(const struct nrg_cli *cli, const struct nrg_attr
 
 /* ---- the terminal ---- */
 
-static void show_text(const struct nrg_attribution_report *report,
-                      const struct nrg_attribute_outputs *o)
+static int show_text(const struct nrg_attribution_report *report,
+                     const struct nrg_attribute_outputs *o)
 {
+    struct nrg_fitted text;
+    FILE *out = nrg_fitted_begin(&text, stdout);
+    text.any_width = true; /* wide on purpose where nobody reads it on a terminal */
     const struct nrg_attribution_view view = {.colour = nrg_use_colour(stdout),
                                               .unicode = nrg_use_utf8(),
                                               .width = nrg_terminal_width(stdout),
                                               .top = o->top,
                                               .min_share = o->min_share};
-    nrg_attribution_text(report, &view, stdout);
+    if (out)
+        nrg_attribution_text(report, &view, out);
+    return nrg_fitted_end(&text);
 }
 
 /* ---- files ---- */
@@ -79,9 +84,8 @@ int nrg_attribute_show(const struct nrg_cli *cli, const struct nrg_attribution_r
                        const struct nrg_attribute_outputs *o, bool earlier_columns)
 {
     bool text = !count_on_stdout(o) && !cli->quiet;
-    if (text)
-        show_text(report, o);
-    int code = write_one(report, o->json, nrg_attribution_json);
+    int code = text ? show_text(report, o) : 0;
+    code |= write_one(report, o->json, nrg_attribution_json);
     code |= write_one(report, o->csv,
                       earlier_columns ? nrg_attribution_csv_cycles : nrg_attribution_csv);
     code |= write_one(report, o->folded, nrg_attribution_folded);
