@@ -72,7 +72,9 @@ static int take_row(const struct nrg_span_catalog *c, struct lane *lanes,
                     const struct nrg_cursor_row *row)
 {
     const struct nrg_span_track *track = nrg_span_catalog_track(c, row->cells[NRG_S_TRACK]);
-    if (!track || !nrg_span_catalog_name(c, row->cells[NRG_S_NAME]))
+    bool nameless =
+        row->cells[NRG_S_EVENT] == NRG_SPAN_END && row->cells[NRG_S_NAME] == NRG_MISSING;
+    if (!track || (!nameless && !nrg_span_catalog_name(c, row->cells[NRG_S_NAME])))
         return 1;
     struct lane *lane = &lanes[track - c->tracks];
     if (!lane->stack)
@@ -84,7 +86,7 @@ static int take_row(const struct nrg_span_catalog *c, struct lane *lanes,
             row->cells[NRG_S_NAME], row->t_ns, row->cells[NRG_S_VALUE], row->cells[NRG_S_PARENT]};
     if (row->cells[NRG_S_EVENT] != NRG_SPAN_END)
         return 0;
-    if (!lane->n || lane->stack[lane->n - 1].name != row->cells[NRG_S_NAME])
+    if (!lane->n || (!nameless && lane->stack[lane->n - 1].name != row->cells[NRG_S_NAME]))
         return 1; /* does not nest */
     lane->n--;
     print_span(c, row, &lane->stack[lane->n], lane->n, true);

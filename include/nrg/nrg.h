@@ -110,6 +110,21 @@ void nrg_span_unwind(unsigned depth);
 void nrg_span_past(uint32_t name, const char *track, const char *domain, int64_t begin_ns,
                    int64_t end_ns);
 
+/*
+ * The same for work that a thread of this process launched earlier, such as a kernel of a GPU: the
+ * span belongs below what that thread had open at launch_ns. `track` is a number of
+ * nrg_track_intern, `tid` the thread's number as gettid() gives it. 0 as track: nothing is
+ * recorded.
+ */
+void nrg_span_past_launched(uint32_t name, uint32_t track, int64_t begin_ns, int64_t end_ns,
+                            int32_t tid, int64_t launch_ns);
+
+/*
+ * The number of a track, by its name and domain as for nrg_span_past. 0 when both are NULL or there
+ * is no room. Takes a lock; valid as long as numbers of nrg_name_intern.
+ */
+uint32_t nrg_track_intern(const char *track, const char *domain);
+
 /* Something that happened now. NULL or 0: nothing is recorded. */
 void nrg_mark(const char *name);
 void nrg_mark_name(uint32_t name);

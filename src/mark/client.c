@@ -435,29 +435,57 @@ void nrg_span_unwind(unsigned depth)
 }
 
 /* For marks, counts and past spans, which have no end that would need room. */
-static inline bool may_put(struct thread_spans *t, uint32_t name)
+static inline bool may_put_records(struct thread_spans *t, uint32_t name, unsigned records)
 {
     if (!name || !is_listening(t))
         return false;
-    if (LIKELY(has_room(t, t->recorded + 2u)))
+    if (LIKELY(has_room(t, t->recorded + records)))
         return true;
     count_dropped(t);
     return false;
+}
+
+static inline bool may_put(struct thread_spans *t, uint32_t name)
+{
+    return may_put_records(t, name, 2);
+}
+
+static uint32_t track_number(const char *track, const char *domain)
+{
+    struct nrg_known_name known;
+    const char *place = track ? track : domain;
+    return place ? intern_name(place, NRG_RING_TRACK_KIND, domain, &known) : 0;
+}
+
+uint32_t nrg_track_intern(const char *track, const char *domain)
+{
+    struct nrg_ring_header *segment = RELAXED(client.segment);
+    if (segment)
+        atomic_store_explicit(&segment->launches, 1, memory_order_relaxed);
+    return track_number(track, domain);
 }
 
 void nrg_span_past(uint32_t name, const char *track, const char *domain, int64_t begin_ns,
                    int64_t end_ns)
 {
     struct thread_spans *t = current_thread();
-    struct nrg_known_name known;
-    const char *place = track ? track : domain;
     if (!t || !may_put(t, name))
         return;
-    uint32_t number = place ? intern_name(place, NRG_RING_TRACK_KIND, domain, &known) : 0;
-    if (place && !number)
+    uint32_t number = track_number(track, domain);
+    if ((track || domain) && !number)
         count_dropped(t);
     else
         put_with_value(t, (uint64_t)begin_ns, NRG_RING_PAST, name, end_ns, number);
+}
+
+void nrg_span_past_launched(uint32_t name, uint32_t track, int64_t begin_ns, int64_t end_ns,
+                            int32_t tid, int64_t launch_ns)
+{
+    struct thread_spans *t = current_thread();
+    if (!t || !track || !may_put_records(t, name, 3))
+        return;
+    put_record(t, (uint64_t)launch_ns, NRG_RING_LAUNCH, (uint32_t)tid);
+    put_with_value(t, (uint64_t)begin_ns, NRG_RING_PAST, name, end_ns, track);
 }
 
 void nrg_mark(const char *name)

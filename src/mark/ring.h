@@ -29,7 +29,7 @@
 #define NRG_SPAN_DETAIL_MAX 127
 
 #define NRG_RING_MAGIC       UINT64_C(0x31736e617073676e) /* "ngspans1" */
-#define NRG_RING_VERSION     1
+#define NRG_RING_VERSION     2
 #define NRG_RING_SLOTS       256
 #define NRG_RING_RECORDS     65536 /* a power of two: 1 MB, 32768 spans */
 #define NRG_RING_NAMES_BYTES (UINT32_C(16) << 20)
@@ -52,6 +52,7 @@ struct nrg_ring_header {
      * is a thread to watch. */
     _Alignas(64) _Atomic uint32_t claims;
     _Atomic uint32_t names_used; /* in units of NRG_RING_NAME_UNIT */
+    _Atomic uint32_t launches;   /* 1: past spans will name the threads that launched them */
     _Atomic uint64_t unplaced;   /* events of threads that found no slot, or had no room */
 };
 
@@ -81,6 +82,9 @@ enum nrg_ring_op {
     NRG_RING_PAST,  /* clock: when it began, in CLOCK_MONOTONIC ns; value: when it ended */
     NRG_RING_CPU,   /* value: CPU time of the thread in ns */
     NRG_RING_VALUE, /* second half of the record before */
+    /* Of the past span that follows: a thread of the same process launched its work.
+     * clock: when, in CLOCK_MONOTONIC ns; name: the thread's number */
+    NRG_RING_LAUNCH,
     NRG_RING_OP_MASK = 0xff,
     NRG_RING_HAS_VALUE = 0x100 /* a record of NRG_RING_VALUE follows */
 };

@@ -26,6 +26,7 @@ enum nrg_message_kind {
     NRG_MSG_GRAPH,
     NRG_MSG_SPAN_NAME,
     NRG_MSG_SPAN_TRACK,
+    NRG_MSG_SPAN_PATH,
     NRG_MSG_PAST_ROWS /* spans that had ended when the program reported them: spans/drain.h */
 };
 
@@ -50,6 +51,7 @@ struct nrg_message {
         } graph;
         struct nrg_span_name span_name;
         struct nrg_span_track span_track;
+        struct nrg_span_path span_path;
     };
 };
 

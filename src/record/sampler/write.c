@@ -43,6 +43,9 @@ static void store_message(struct nrg_recorder *r, const struct nrg_message *m)
     case NRG_MSG_SPAN_TRACK:
         nrg_store_span_track(r->store, &m->span_track);
         break;
+    case NRG_MSG_SPAN_PATH:
+        nrg_store_span_path(r->store, &m->span_path);
+        break;
     case NRG_MSG_PAST_ROWS:
         store_past_rows(r, m);
         break;

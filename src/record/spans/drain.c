@@ -52,7 +52,7 @@ struct nrg_span_drain {
     size_t n_waiting;
     uint64_t pid_namespace, unplaced;
     int64_t period_ns, cpu_next_ns, hand_over_ns;
-    bool said_lost, said_deep;
+    bool said_lost, said_deep, said_forgotten;
     struct nrg_span_totals totals;
     pthread_t thread;
     bool started, stopped;
@@ -122,6 +122,7 @@ static void open_lane(struct nrg_span_drain *d, size_t slot)
 
 static void close_lane(struct nrg_span_drain *d, size_t slot)
 {
+    nrg_span_history_leave(d->lanes[slot]);
     nrg_span_lane_give_back(d->lanes[slot]);
     nrg_span_lane_free(d->lanes[slot]);
     d->lanes[slot] = NULL;
@@ -157,6 +158,7 @@ static void count_dropped(struct nrg_span_drain *d, uint64_t more, bool no_room,
 static uint64_t survey_rings(struct nrg_span_drain *d)
 {
     struct nrg_ring_slot *slots = nrg_span_segment_slots(d->segment);
+    bool launches = atomic_load_explicit(&d->segment->header->launches, memory_order_relaxed) != 0;
     uint64_t fullest = 0;
     for (size_t i = 0; i < NRG_RING_SLOTS; i++) {
         if (!d->lanes[i] && atomic_load_explicit(&slots[i].owner, memory_order_relaxed) &&
@@ -164,12 +166,17 @@ static uint64_t survey_rings(struct nrg_span_drain *d)
             open_lane(d, i);
         if (!d->lanes[i])
             continue;
+        if (launches)
+            nrg_span_history_open(&d->rows.histories, d->lanes[i], &d->rows.texts);
         uint64_t waiting = nrg_span_lane_look(d->lanes[i], &d->totals.damaged);
         fullest = waiting > fullest ? waiting : fullest;
         const struct nrg_span_lane *lane = d->lanes[i];
         uint64_t dropped = nrg_span_lane_dropped(d->lanes[i]);
         count_dropped(d, dropped, lane->dropped > lane->too_deep, lane->too_deep > 0);
     }
+    if (d->totals.forgotten)
+        say_once(d, &d->said_forgotten,
+                 "GPU work was reported too long after its launch: some is below no span");
     uint64_t unplaced = count_unplaced(d);
     count_dropped(d, unplaced, unplaced > 0, false);
     d->clock.now_ns = nrg_now_ns();

@@ -39,9 +39,10 @@ struct nrg_span_drain_options {
 struct nrg_span_totals {
     uint64_t threads; /* that marked something */
     uint64_t spans, events;
-    uint64_t dropped; /* spans, marks and counts that found no room */
-    uint64_t late;    /* events whose time had to be raised */
-    uint64_t damaged; /* records that were not events */
+    uint64_t dropped;   /* spans, marks and counts that found no room */
+    uint64_t late;      /* events whose time had to be raised */
+    uint64_t damaged;   /* records that were not events */
+    uint64_t forgotten; /* past spans that were launched longer ago than is remembered */
 };
 
 /* NULL when out of memory. */

@@ -121,7 +121,7 @@ struct nrg_span_lane *nrg_span_lane_new(const struct nrg_span_segment *segment, 
         lane->tail = head;
     lane->read = lane->head = lane->tail;
     lane->cpu_fd = -1;
-    lane->cpu_ns = NRG_MISSING;
+    lane->cpu_ns = lane->launch_ns = NRG_MISSING;
     if (!lane->foreign && lane->pid != (int32_t)getpid())
         open_schedstat(lane);
     return lane;
@@ -205,6 +205,21 @@ static int64_t clamp(int64_t t, int64_t low, int64_t high)
     return t < low ? low : t > high ? high : t;
 }
 
+/*
+ * A past span that was launched comes after all that happened before its launch, so that the rows
+ * know what the launching thread had open then.
+ */
+static void take_launch(struct nrg_span_lane *lane, int64_t floor, int64_t now_ns)
+{
+    struct nrg_lane_event *e = &lane->next;
+    if (lane->launch_ns == NRG_MISSING)
+        return;
+    e->launch_ns = lane->launch_ns;
+    e->launch_tid = lane->launch_tid;
+    e->t_ns = clamp(e->launch_ns, floor, now_ns);
+    lane->launch_ns = NRG_MISSING;
+}
+
 /* False: the record is not an event. */
 static bool decode_event(struct nrg_span_lane *lane, unsigned records,
                          const struct nrg_span_clock *clock)
@@ -213,7 +228,7 @@ static bool decode_event(struct nrg_span_lane *lane, unsigned records,
     struct nrg_lane_event *e = &lane->next;
     int64_t floor = lane->last_ns < clock->now_ns ? lane->last_ns : clock->now_ns;
     *e = (struct nrg_lane_event){.op = r->op & NRG_RING_OP_MASK, .name = r->name};
-    e->value = NRG_MISSING;
+    e->value = e->launch_ns = NRG_MISSING;
     if (records == 2 && r[1].op != NRG_RING_VALUE)
         return false;
     if (records == 2) {
@@ -234,7 +249,10 @@ static bool decode_event(struct nrg_span_lane *lane, unsigned records,
         e->t_ns = lane->last_ns; /* reported between its neighbours, whenever it was */
         e->begin_ns = r->clock > (uint64_t)clock->now_ns ? clock->now_ns : (int64_t)r->clock;
         e->value = clamp(e->value, e->begin_ns, clock->now_ns);
+        take_launch(lane, floor, clock->now_ns);
         return records == 2 && r->clock <= NRG_MAX_TIME_NS;
+    case NRG_RING_LAUNCH:
+        return records == 1 && r->clock <= NRG_MAX_TIME_NS && r->name <= INT32_MAX;
     default:
         return false;
     }
@@ -291,6 +309,10 @@ bool nrg_span_lane_peek(struct nrg_span_lane *lane, const struct nrg_span_clock 
         if (!decode_event(lane, records, clock)) {
             ++*damaged;
             skip_records(lane, 1);
+        } else if (lane->next.op == NRG_RING_LAUNCH) {
+            lane->launch_ns = (int64_t)lane->window[lane->at].clock;
+            lane->launch_tid = (int32_t)lane->next.name;
+            skip_records(lane, 1);
         } else if (!fits_nesting(lane)) {
             skip_records(lane, records);
         } else {
@@ -303,9 +325,10 @@ bool nrg_span_lane_peek(struct nrg_span_lane *lane, const struct nrg_span_clock 
 
 void nrg_span_lane_advance(struct nrg_span_lane *lane)
 {
-    if (lane->next.op == NRG_RING_BEGIN)
+    if (lane->next.op == NRG_RING_BEGIN) {
+        lane->names[lane->depth] = lane->next.name;
         lane->begun_ns[lane->depth++] = lane->next.t_ns;
-    else if (lane->next.op == NRG_RING_END)
+    } else if (lane->next.op == NRG_RING_END)
         lane->depth--;
     lane->last_ns = lane->next.t_ns;
     skip_records(lane, lane->next_records);

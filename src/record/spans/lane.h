@@ -30,12 +30,16 @@ void nrg_span_clock_init(struct nrg_span_clock *clock, enum nrg_ring_clock kind)
 /* Takes a new pair; returns its time. */
 int64_t nrg_span_clock_update(struct nrg_span_clock *clock);
 
+struct nrg_span_history;
+
 struct nrg_lane_event {
     int64_t t_ns;
     enum nrg_ring_op op;
     uint32_t name, track; /* numbers; track of past spans only */
     int64_t value;        /* NRG_MISSING: none */
     int64_t begin_ns;     /* of past spans */
+    int64_t launch_ns;    /* of past spans that a thread launched; NRG_MISSING: none */
+    int32_t launch_tid;
 };
 
 struct nrg_span_lane {
@@ -54,6 +58,10 @@ struct nrg_span_lane {
     unsigned depth, hidden;    /* open spans; begins that were too deep */
     int64_t last_ns;
     int64_t begun_ns[NRG_LANE_MAX_DEPTH]; /* of the open spans */
+    uint32_t names[NRG_LANE_MAX_DEPTH];
+    int64_t launch_ns; /* of the past span to come; NRG_MISSING: none */
+    int32_t launch_tid;
+    struct nrg_span_history *history; /* of the thread, once launches are to be placed */
     struct nrg_lane_event next;
     unsigned next_records; /* of the event in `next`; 0: there is none */
     size_t at, filled;

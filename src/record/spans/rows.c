@@ -40,6 +40,7 @@ void nrg_span_rows_release(struct nrg_span_rows *r)
     for (size_t i = 0; i < NRG_PAST_SERIES; i++)
         nrg_rows_release(&r->past[i]);
     free(r->tracks);
+    nrg_span_histories_release(&r->histories);
     nrg_span_texts_release(&r->texts);
 }
 
@@ -135,6 +136,16 @@ static struct nrg_past_track *find_past_track(struct nrg_span_rows *r, struct nr
     return new_past_track(r, lane, number);
 }
 
+/* The path of the spans that were open where the work was launched. */
+static int64_t find_launch(struct nrg_span_rows *r, const struct nrg_span_lane *lane,
+                           struct nrg_span_totals *totals)
+{
+    const struct nrg_lane_event *e = &lane->next;
+    int64_t path = nrg_span_history_path(&r->histories, lane, e->launch_tid, e->launch_ns);
+    totals->forgotten += path == NRG_MISSING;
+    return path > 0 ? path : NRG_MISSING;
+}
+
 static void add_past_span(struct nrg_span_rows *r, struct nrg_span_lane *lane,
                           struct nrg_span_totals *totals)
 {
@@ -149,12 +160,14 @@ static void add_past_span(struct nrg_span_rows *r, struct nrg_span_lane *lane,
     int64_t end = e->value < begin ? begin : e->value;
     int64_t values[NRG_S_COLUMNS] = {t->id, NRG_SPAN_BEGIN, nrg_span_texts_id(&r->texts, e->name),
                                      NRG_MISSING, NRG_MISSING};
+    if (e->launch_ns != NRG_MISSING)
+        values[NRG_S_PARENT] = find_launch(r, lane, totals);
     totals->late += begin > e->begin_ns;
     totals->spans++;
     totals->events += 2;
     nrg_rows_add(&r->past[t->series], begin, 0, values);
     values[NRG_S_EVENT] = NRG_SPAN_END;
-    values[NRG_S_NAME] = NRG_MISSING;
+    values[NRG_S_NAME] = values[NRG_S_PARENT] = NRG_MISSING;
     nrg_rows_add(&r->past[t->series], end, 0, values);
     r->n_past += 2;
     *last = end;
@@ -184,6 +197,8 @@ void nrg_span_rows_add(struct nrg_span_rows *r, struct nrg_span_lane *lane,
         values[NRG_S_NAME] = nrg_span_texts_id(&r->texts, e->name);
     if (e->op == NRG_RING_BEGIN || e->op == NRG_RING_COUNT)
         values[NRG_S_VALUE] = e->value;
+    if (lane->history && (e->op == NRG_RING_BEGIN || e->op == NRG_RING_END))
+        nrg_span_history_add(&r->histories, lane, &r->texts);
     totals->spans += e->op == NRG_RING_BEGIN;
     totals->events++;
     totals->late += e->t_ns < r->last_ns;

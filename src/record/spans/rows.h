@@ -7,6 +7,7 @@
 #define NRG_RECORD_SPANS_ROWS_H
 
 #include "record/spans/drain.h"
+#include "record/spans/history.h"
 #include "record/spans/lane.h"
 #include "record/spans/texts.h"
 
@@ -22,6 +23,7 @@ struct nrg_span_rows {
     size_t n_tracks, cap_tracks, last_track, n_past;
     int64_t last_ns, threads_last_ns, next_track;
     struct nrg_span_texts texts;
+    struct nrg_span_histories histories;
 };
 
 void nrg_span_rows_init(struct nrg_span_rows *rows, const struct nrg_span_drain_options *options);
