@@ -66,6 +66,7 @@ def _package_files(build):
                 yield os.path.join("nrg", os.path.relpath(path, package)), path
     yield "nrg/libnrg.so.0", os.path.realpath(os.path.join(build, "src", "libnrg.so.0"))
     yield "nrg/libnrg-recorder.so", os.path.join(build, "src", "libnrg-recorder.so")
+    yield "nrg/libnrg-inject.so", os.path.join(build, "src", "libnrg-inject.so")
     yield "nrg/bin/nrg", os.path.join(build, "nrg")
 
 

@@ -18,6 +18,7 @@
 #include "base/temp.h"
 #include "cli/desk.h"
 #include "cli/privilege.h"
+#include "cli/run/gpu_trace.h"
 #include "cli/run/graph.h"
 #include "cli/run/heap.h"
 #include "cli/run/launch.h"
@@ -51,6 +52,7 @@ struct values {
     struct nrg_idle_full cpu_watts;
     const char *graph, *graph_params;
     int torch; /* enum nrg_torch_mode */
+    bool gpu_trace;
 };
 
 static const struct nrg_choice torch_modes[] = {
@@ -98,6 +100,9 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, graph_params)},
     {"torch", 0, NRG_OPT_OPTIONAL_CHOICE(torch_modes), "WHAT",
      "what to mark of PyTorch in an unchanged Python program: ", offsetof(struct values, torch)},
+    {"gpu-trace", 0, NRG_OPT_FLAG, NULL,
+     "spans of CUDA's kernels and copies (CUPTI) and of NVTX's ranges",
+     offsetof(struct values, gpu_trace)},
     {"per-cpu", 0, NRG_OPT_FLAG, NULL, "record the utilisation of every CPU",
      offsetof(struct values, per_cpu)},
     NRG_SHOW_OPTIONS(struct values, show),
@@ -148,8 +153,11 @@ static int check_usage(struct session *s, int argc)
         return nrg_usage(s->cli, "--print and --json both want stdout: give --json=FILE");
     if (argc && v->for_ns)
         return nrg_usage(s->cli, "--for goes with --system or --pid; a command ends by itself");
-    if (!argc && (v->repeat || v->torch))
-        return nrg_usage(s->cli, "--%s goes with a command", v->repeat ? "repeat" : "torch");
+    if (!argc && (v->repeat || v->torch || v->gpu_trace))
+        return nrg_usage(s->cli, "--%s goes with a command",
+                         v->repeat  ? "repeat"
+                         : v->torch ? "torch"
+                                    : "gpu-trace");
     if (v->system && !v->for_ns && !s->cli->quiet)
         nrg_say("measuring the machine until Ctrl-C (or give --for 10s)");
     return 0;
@@ -215,8 +223,9 @@ static int open_recorder(struct session *s, int argc, char **argv)
                                      .durable = v->durable,
                                      .rate_hz = v->rate_hz,
                                      .quick = v->rate_hz > 0 ? NRG_QUICK_NEVER
-                                              : v->torch     ? NRG_QUICK_ALWAYS
-                                                             : NRG_QUICK_WITH_SPANS,
+
+                                              : v->torch || v->gpu_trace ? NRG_QUICK_ALWAYS
+                                                                         : NRG_QUICK_WITH_SPANS,
                                      .whole_system = v->system,
                                      .sensors = {.only = v->sensors.items, .per_cpu = v->per_cpu}};
     /* A command runs on this machine, also when its sensors are a fake or a captured tree. Given
@@ -364,7 +373,8 @@ static void print_outlook(const struct session *s)
     const struct nrg_run_outlook outlook = {.sensors = nrg_recorder_sensors(s->recorder),
                                             .rate_hz = s->values->rate_hz,
                                             .has_baseline = s->values->baseline_ns > 0,
-                                            .marks_spans = s->values->torch != NRG_TORCH_OFF};
+                                            .marks_spans =
+                                                s->values->torch || s->values->gpu_trace};
     if (!s->cli->quiet && !s->started)
         nrg_run_outlook_print(&outlook, stderr);
 }
@@ -398,6 +408,8 @@ static int run_command(struct session *s)
     int code = 0, times = s->values->repeat > 0 ? s->values->repeat : 1;
     if (s->values->torch)
         nrg_run_torch_prepare(&s->torch, nrg_choice_word(torch_modes, s->values->torch));
+    if (s->values->gpu_trace)
+        nrg_run_gpu_trace_prepare();
     nrg_launch_prepare(s->argv, s->spans.header ? s->spans.fd : -1);
     nrg_recorder_leave_out(s->recorder, nrg_witness_pid());
     if (s->spans.header)

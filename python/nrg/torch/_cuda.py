@@ -7,6 +7,7 @@ No synchronisation in a step: at its end those events are placed that are over, 
 relative to a reference event that is tied to CLOCK_MONOTONIC by one synchronisation, renewed every ANCHOR_S
 because the clocks drift and elapsed_time() is a 32-bit float of milliseconds.
 """
+import ctypes
 import os
 import threading
 import time
@@ -27,6 +28,18 @@ def gpu_of(device):
     if device < len(parts) and parts[device].isdigit():
         return int(parts[device])
     return device
+
+
+def kernels_are_traced():
+    """True when `nrg run --gpu-trace` has every kernel as a span already: events would tell less, and twice."""
+    library = os.environ.get("CUDA_INJECTION64_PATH", "")
+    if os.path.basename(library) != "libnrg-inject.so":
+        return False
+    try:
+        loaded = ctypes.CDLL(library, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        return bool(ctypes.c_int.in_dll(loaded, "nrg_inject_tracing").value)
+    except (OSError, ValueError):
+        return False
 
 
 class Device:
@@ -83,9 +96,9 @@ class Cuda:
         self.lock = threading.Lock()
 
     def look(self):
-        """Before an outermost call: is there a GPU at work by now?"""
+        """Before an outermost call: is there a GPU at work by now, whose kernels nobody else watches?"""
         if not state.cuda and getattr(torch.cuda, "is_initialized", bool)():
-            state.cuda = bool(torch.cuda.is_available())
+            state.cuda = bool(torch.cuda.is_available()) and not kernels_are_traced()
 
     def mark(self, number):
         """From here on the current stream works for the module of this number; None: for no module."""

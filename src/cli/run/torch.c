@@ -1,10 +1,4 @@
-/*
- * See run/torch.h. What is injected runs inside the measured program, so it is taken from where
- * nobody else can put it: the build folder when the program runs from that very folder, then where
- * the same wheel or `meson install` put it if only the user and root can write there (a program
- * that was copied to /tmp has neighbours that anybody may have made), then the prefix that the
- * program was built for.
- */
+/* See run/torch.h. */
 #include "cli/run/torch.h"
 
 #include <dirent.h>
@@ -17,57 +11,12 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "base/parse.h"
 #include "base/temp.h"
-#include "base/trust.h"
 #include "cli/run/graph.h"
+#include "cli/run/parts.h"
 #include "cli/screen.h"
 
 #define MAX_MODELS 64
-
-/* Fills folder when there is a sitecustomize.py of ours in base/place. */
-static bool is_inject(const char *base, const char *place, char *folder)
-{
-    char path[2 * PATH_MAX];
-    snprintf(path, sizeof path, "%s/%s/sitecustomize.py", base, place);
-    if (access(path, R_OK))
-        return false;
-    *strrchr(path, '/') = '\0';
-    return realpath(path, folder) != NULL;
-}
-
-static bool is_trusted_inject(const char *base, const char *place, char *folder)
-{
-    char file[PATH_MAX + 32];
-    struct nrg_error err;
-    if (!is_inject(base, place, folder))
-        return false;
-    snprintf(file, sizeof file, "%s/sitecustomize.py", folder);
-    if (!nrg_trust_file(file, &err))
-        return true;
-    fprintf(stderr, "nrg: --torch: %s is not used: %s %s\n", folder, err.where, err.what);
-    return false;
-}
-
-/* The folder with our sitecustomize.py, "" when it is not found. */
-static void find_inject(char *folder)
-{
-    char self[PATH_MAX];
-    ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
-    self[n > 0 ? n : 0] = '\0';
-    char *slash = strrchr(self, '/');
-    if (slash)
-        *slash = '\0';
-    bool in_build = slash && !strcmp(self, NRG_BUILD_FOLDER);
-    bool in_prefix = slash && !strcmp(self, NRG_PROGRAM_FOLDER);
-    bool in_wheel = slash && nrg_ends_with(self, "/nrg/bin");
-    if ((in_build && is_inject(self, "python/nrg/inject", folder)) ||
-        (in_wheel && is_trusted_inject(self, "../inject", folder)) ||
-        (slash && !in_prefix && is_trusted_inject(self, NRG_INJECT_PLACE, folder)) ||
-        is_inject("", NRG_INJECT_FOLDER, folder))
-        return;
-    folder[0] = '\0';
-}
 
 static int prepend_pythonpath(const char *folder)
 {
@@ -84,10 +33,16 @@ static int prepend_pythonpath(const char *folder)
 
 void nrg_run_torch_prepare(struct nrg_run_torch *torch, const char *mode)
 {
+    static const struct nrg_run_part part = {.option = "torch",
+                                             .file = "sitecustomize.py",
+                                             .in_build = "python/nrg/inject",
+                                             .in_wheel = "../inject",
+                                             .beside = NRG_INJECT_PLACE,
+                                             .absolute = NRG_INJECT_FOLDER};
     char folder[PATH_MAX];
     torch->models[0] = '\0';
     unsetenv("NRG_TORCH_MODELS");
-    find_inject(folder);
+    nrg_run_part_find(&part, folder);
     /* A colon separates entries: a folder with one can't be in PYTHONPATH. */
     if (!folder[0] || strchr(folder, ':') || prepend_pythonpath(folder) ||
         setenv("NRG_TORCH", mode, 1)) {

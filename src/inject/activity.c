@@ -1,0 +1,198 @@
+/* See inject/activity.h. */
+#include "inject/activity.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "inject/cupti_api.h"
+#include "inject/inject.h"
+#include "nrg/nrg.h"
+
+#define FIRST_WORK 4096
+#define MOST_WORK  (1u << 22) /* 128 MB: more waits only where nothing can be marked */
+
+int nrg_activity_init(struct nrg_gpu_activity *a)
+{
+    *a = (struct nrg_gpu_activity){0};
+    a->launches = calloc(NRG_LAUNCHES, sizeof *a->launches);
+    return a->launches ? 0 : -ENOMEM;
+}
+
+void nrg_activity_release(struct nrg_gpu_activity *a)
+{
+    free(a->work);
+    free(a->launches);
+    *a = (struct nrg_gpu_activity){0};
+}
+
+/* "GPU 0 stream 7"; other contexts than a device's first one are named. */
+static uint32_t new_track_number(const struct nrg_gpu_activity *a,
+                                 const struct nrg_activity_track *t)
+{
+    char name[80], domain[24];
+    int gpu = nrg_inject_gpu(t->device);
+    snprintf(domain, sizeof domain, "gpu-%d", gpu);
+    int n = snprintf(name, sizeof name, "GPU %d stream %u", gpu, t->stream);
+    for (size_t i = 0; i < a->n_tracks; i++)
+        if (a->tracks[i].device == t->device) {
+            if (a->tracks[i].context != t->context)
+                snprintf(name + n, sizeof name - (size_t)n, " of context %u", t->context);
+            break;
+        }
+    return nrg_track_intern(name, domain);
+}
+
+/* NRG_ACTIVITY_TRACKS: there is no room for another one. */
+static size_t track_of(struct nrg_gpu_activity *a, uint32_t device, uint32_t context,
+                       uint32_t stream)
+{
+    for (size_t i = 0; i < a->n_tracks; i++)
+        if (a->tracks[i].stream == stream && a->tracks[i].context == context &&
+            a->tracks[i].device == device)
+            return i;
+    if (a->n_tracks == NRG_ACTIVITY_TRACKS)
+        return NRG_ACTIVITY_TRACKS;
+    struct nrg_activity_track t = {device, context, stream, 0};
+    t.number = new_track_number(a, &t);
+    a->tracks[a->n_tracks] = t;
+    return a->n_tracks++;
+}
+
+static struct nrg_activity_work *room_for_work(struct nrg_gpu_activity *a)
+{
+    if (a->n < a->cap)
+        return &a->work[a->n++];
+    size_t cap = a->cap ? a->cap * 2 : FIRST_WORK;
+    struct nrg_activity_work *grown =
+        cap <= MOST_WORK ? realloc(a->work, cap * sizeof *grown) : NULL;
+    if (!grown)
+        return NULL;
+    a->work = grown;
+    a->cap = cap;
+    return &a->work[a->n++];
+}
+
+struct place {
+    uint32_t device, context, stream, correlation;
+};
+
+static void add_work(struct nrg_gpu_activity *a, uint64_t start, uint64_t end, struct place at,
+                     uint32_t name)
+{
+    if (!start || end < start || end > INT64_MAX / 2) { /* CUPTI could not time it */
+        a->n_timeless++;
+        return;
+    }
+    size_t track = track_of(a, at.device, at.context, at.stream);
+    struct nrg_activity_work *w = track < NRG_ACTIVITY_TRACKS ? room_for_work(a) : NULL;
+    if (!w) {
+        a->n_lost++;
+        return;
+    }
+    *w = (struct nrg_activity_work){.begin_ns = (int64_t)start + a->offset_ns,
+                                    .end_ns = (int64_t)end + a->offset_ns,
+                                    .correlation = at.correlation,
+                                    .name = name,
+                                    .track = (uint16_t)track};
+}
+
+static void take_call(struct nrg_gpu_activity *a, const struct nrg_cupti_call *call)
+{
+    if (!call->correlation || call->end < call->start || call->end > INT64_MAX / 2)
+        return;
+    /* Its middle: spans begin and end outside of calls. */
+    int64_t middle_ns = (int64_t)(call->start + (call->end - call->start) / 2) + a->offset_ns;
+    nrg_launch_keep(a->launches, (struct nrg_launch){.correlation = call->correlation,
+                                                     .tid = (int32_t)call->thread,
+                                                     .t_ns = middle_ns});
+}
+
+void nrg_activity_take(struct nrg_gpu_activity *a, const void *record)
+{
+    const struct nrg_cupti_kernel *kernel = record;
+    const struct nrg_cupti_copy *copy = record;
+    const struct nrg_cupti_fill *fill = record;
+    a->n_records++;
+    switch (kernel->kind) {
+    case NRG_CUPTI_KERNEL:
+        add_work(
+            a, kernel->start, kernel->end,
+            (struct place){kernel->device, kernel->context, kernel->stream, kernel->correlation},
+            nrg_inject_kernel_name(kernel->name));
+        break;
+    case NRG_CUPTI_MEMCPY:
+    case NRG_CUPTI_MEMCPY2:
+        add_work(a, copy->start, copy->end,
+                 (struct place){copy->device, copy->context, copy->stream,
+                                copy->kind == NRG_CUPTI_MEMCPY ? copy->correlation
+                                                               : copy->peer_correlation},
+                 nrg_inject_copy_name(copy->copy_kind, copy->from, copy->to));
+        break;
+    case NRG_CUPTI_MEMSET:
+        add_work(a, fill->start, fill->end,
+                 (struct place){fill->device, fill->context, fill->stream, fill->correlation},
+                 nrg_inject_fill_name());
+        break;
+    case NRG_CUPTI_DRIVER:
+    case NRG_CUPTI_RUNTIME:
+        take_call(a, record);
+        break;
+    default:
+        break;
+    }
+}
+
+static int by_begin(const void *x, const void *y)
+{
+    const struct nrg_activity_work *a = x, *b = y;
+    if (a->begin_ns != b->begin_ns)
+        return a->begin_ns < b->begin_ns ? -1 : 1;
+    return a->end_ns < b->end_ns ? -1 : a->end_ns > b->end_ns;
+}
+
+static bool is_in_order(const struct nrg_activity_work *work, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        if (by_begin(&work[i - 1], &work[i]) > 0)
+            return false;
+    return true;
+}
+
+static void mark_work(struct nrg_gpu_activity *a, const struct nrg_activity_work *w)
+{
+    const struct nrg_launch *launch = nrg_launch_find(a->launches, w->correlation);
+    a->n_untied += !launch;
+    a->n_marked++;
+    nrg_span_past_launched(w->name, a->tracks[w->track].number, w->begin_ns, w->end_ns,
+                           launch ? launch->tid : 0, launch ? launch->t_ns : w->begin_ns);
+}
+
+/* Moves what ended before a time to the front; how much it is. */
+static size_t part_ended(struct nrg_gpu_activity *a, int64_t before_ns)
+{
+    size_t ended = 0;
+    for (size_t i = 0; i < a->n; i++)
+        if (a->work[i].end_ns < before_ns) {
+            struct nrg_activity_work w = a->work[i];
+            a->work[i] = a->work[ended];
+            a->work[ended++] = w;
+        }
+    return ended;
+}
+
+size_t nrg_activity_mark(struct nrg_gpu_activity *a, int64_t before_ns, size_t most)
+{
+    size_t ended = part_ended(a, before_ns);
+    if (!ended)
+        return 0;
+    if (!is_in_order(a->work, ended)) /* mostly it is */
+        qsort(a->work, ended, sizeof *a->work, by_begin);
+    ended = ended < most ? ended : most;
+    for (size_t i = 0; i < ended; i++)
+        mark_work(a, &a->work[i]);
+    a->n -= ended;
+    memmove(a->work, a->work + ended, a->n * sizeof *a->work);
+    return ended;
+}

@@ -1,0 +1,50 @@
+/*
+ * From CUPTI's activity records to spans on the tracks of the GPU's streams. Records come in the
+ * order in which CUPTI hands over its buffers; spans of a track must be given in order of time. So
+ * work is kept for half a second, sorted, and then marked, each span below what the thread that
+ * launched it had open at the launch.
+ *
+ * Used by one thread at a time. Errors: what does not fit into memory is counted as lost.
+ */
+#ifndef NRG_INJECT_ACTIVITY_H
+#define NRG_INJECT_ACTIVITY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "inject/launches.h"
+
+#define NRG_ACTIVITY_TRACKS  256
+#define NRG_ACTIVITY_HOLD_NS INT64_C(500000000)
+
+struct nrg_activity_work {
+    int64_t begin_ns, end_ns;
+    uint32_t correlation, name;
+    uint16_t track; /* of `tracks` */
+};
+
+struct nrg_activity_track {
+    uint32_t device, context, stream;
+    uint32_t number; /* libnrg's */
+};
+
+struct nrg_gpu_activity {
+    struct nrg_activity_work *work;
+    size_t n, cap;
+    struct nrg_activity_track tracks[NRG_ACTIVITY_TRACKS];
+    size_t n_tracks;
+    struct nrg_launch *launches;
+    int64_t offset_ns; /* from CUPTI's clock to CLOCK_MONOTONIC */
+    uint64_t n_records, n_marked, n_lost, n_timeless, n_untied;
+};
+
+/* -ENOMEM. */
+int nrg_activity_init(struct nrg_gpu_activity *activity);
+void nrg_activity_release(struct nrg_gpu_activity *activity);
+
+/* Takes one record of CUPTI; kinds that are not known are left out. */
+void nrg_activity_take(struct nrg_gpu_activity *activity, const void *record);
+/* Marks all work that ended before a time, in order; at most `most` of it. How many it were. */
+size_t nrg_activity_mark(struct nrg_gpu_activity *activity, int64_t before_ns, size_t most);
+
+#endif

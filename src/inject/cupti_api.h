@@ -1,0 +1,89 @@
+/*
+ * What is used of CUPTI, declared by ourselves: nrg builds where there is no CUDA. Records have
+ * begun alike from CUDA 9 to 13 (kernel records 4 to 9, memcpy 3 to 6, memset 2 to 4), so the
+ * first part of each is all that is declared. tests/house compares it with NVIDIA's headers where
+ * they are installed.
+ */
+#ifndef NRG_INJECT_CUPTI_API_H
+#define NRG_INJECT_CUPTI_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+enum nrg_cupti_kind {
+    NRG_CUPTI_MEMCPY = 1,
+    NRG_CUPTI_MEMSET = 2,
+    NRG_CUPTI_DRIVER = 4,
+    NRG_CUPTI_RUNTIME = 5,
+    NRG_CUPTI_KERNEL = 10, /* CONCURRENT_KERNEL */
+    NRG_CUPTI_MEMCPY2 = 22 /* between devices */
+};
+
+enum {
+    NRG_CUPTI_OK = 0,
+    NRG_CUPTI_ERROR_MAX_LIMIT = 12,
+    NRG_CUPTI_THREAD_ID_SYSTEM = 1,
+    NRG_CUPTI_FLUSH_FORCED = 1
+};
+
+struct nrg_cupti_kernel {
+    uint32_t kind;
+    uint8_t settings[12];
+    uint64_t start, end, completed;
+    uint32_t device, context, stream;
+    int32_t sizes[8]; /* grid, block, shared memory */
+    uint32_t local_memory[2];
+    uint32_t correlation;
+    int64_t grid_id;
+    const char *name;
+} __attribute__((packed));
+
+struct nrg_cupti_copy {
+    uint32_t kind;
+    uint8_t copy_kind, from, to, flags;
+    uint64_t bytes, start, end;
+    uint32_t device, context, stream;
+    uint32_t correlation; /* of MEMCPY2 it stands in `peer_correlation` */
+    uint32_t peers[3];
+    uint32_t peer_correlation;
+} __attribute__((packed));
+
+struct nrg_cupti_fill {
+    uint32_t kind;
+    uint32_t value;
+    uint64_t bytes, start, end;
+    uint32_t device, context, stream;
+    uint32_t correlation;
+} __attribute__((packed));
+
+struct nrg_cupti_call {
+    uint32_t kind, cbid;
+    uint64_t start, end;
+    uint32_t process, thread;
+    uint32_t correlation, result;
+} __attribute__((packed));
+
+/* Functions by their names without `cupti`; those of the second list may be absent. */
+#define NRG_CUPTI_NEEDED(X)                                                                        \
+    X(GetVersion, (uint32_t * version))                                                            \
+    X(GetTimestamp, (uint64_t * ns))                                                               \
+    X(ActivityRegisterCallbacks,                                                                   \
+      (void (*request)(uint8_t * *buffer, size_t * size, size_t * records),                        \
+       void (*complete)(void *context, uint32_t stream, uint8_t *buffer, size_t size,              \
+                        size_t valid)))                                                            \
+    X(ActivityEnable, (int kind))                                                                  \
+    X(ActivityFlushAll, (uint32_t flag))                                                           \
+    X(ActivityGetNextRecord, (uint8_t * buffer, size_t valid, void **record))                      \
+    X(ActivityGetNumDroppedRecords, (void *context, uint32_t stream, size_t *dropped))
+#define NRG_CUPTI_OPTIONAL(X)                                                                      \
+    X(SetThreadIdType, (int type))                                                                 \
+    X(ActivityFlushPeriod, (uint32_t ms))                                                          \
+    X(ActivityRegisterTimestampCallback, (uint64_t(*clock)(void)))
+
+#define NRG_CUPTI_MEMBER(name, arguments) int(*name) arguments;
+struct nrg_cupti {
+    NRG_CUPTI_NEEDED(NRG_CUPTI_MEMBER)
+    NRG_CUPTI_OPTIONAL(NRG_CUPTI_MEMBER)
+};
+
+#endif

@@ -1,0 +1,262 @@
+"""nrg run --gpu-trace: kernels through a stand-in for CUPTI that is told what runs (tests/fake_cupti), NVTX's ranges
+through a stand-in for its loader (nvtx_stand_in.py). What real kernels did comes from public traces of PyTorch's
+profiler: `nrg import` reads the same trace, and both must give the same spans. tests/torch2 has the real NVTX."""
+import collections
+import glob
+import gzip
+import json
+import os
+import re
+import subprocess
+import unittest
+
+import support
+
+PLAYER = os.path.join(support.TOOLS, "cuda-player")
+FAKE = os.path.join(support.TOOLS, "libcupti-fake.so")
+DUMP = os.path.join(support.TOOLS, "spans-dump")
+STAND_IN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nvtx_stand_in.py")
+SHARED = os.environ.get("NRG_SHARED", os.path.join(support.TOP, "..", "shared"))
+TRACES = os.path.join(SHARED, "data", "kineto")
+KERNEL, COPY, FILL = 10, 1, 2
+
+
+def spans_of(recording):
+    out = subprocess.run([DUMP, recording], check=True, capture_output=True, text=True).stdout
+    return [dict({"path": [], "end_ns": None}, **json.loads(line)) for line in out.splitlines()]
+
+
+def script_of(threads, work):
+    """threads: lists of (t_ns, word, rest); work: (kind, device, context, stream, correlation, start, end, name)."""
+    lines = []
+    for number, events in enumerate(threads):
+        lines.append(f"thread {number}")
+        lines += [f"{word} {t} {rest}".rstrip() for t, word, rest in events]
+    lines += ["work " + " ".join(map(str, item)) for item in work]
+    return "\n".join(lines) + "\n"
+
+
+class Trace(support.Case):
+    def run_nrg(self, *args, code=0, **environment):
+        """nrg's result with its texts as such."""
+        done = self.nrg(*args, env=self.env(**environment))
+        done.stdout, done.stderr = done.stdout.decode(), done.stderr.decode()
+        self.assertEqual(done.returncode, code, done.stderr)
+        return done
+
+    def play(self, script, *options, odd="", code=7, **environment):
+        path = self.write("script.txt", script)
+        recording = self.path("run.nrg")
+        more = dict(NRG_CUPTI_LIBRARY=FAKE, FAKE_CUPTI=odd)
+        more.update(environment)
+        done = self.run_nrg("run", "--gpu-trace", "--sensor", "machine", "-q", "-f", "-o", recording, "--", PLAYER, *options,
+                            path, code=code, **more)
+        return done, recording
+
+    def notes(self, recording):
+        got = json.loads(self.run_nrg("attribute", "--json", recording).stdout)
+        return " / ".join(json.dumps(n, ensure_ascii=False) for n in got.get("notes", []))
+
+    def layers(self, n=40, streams=2):
+        """n layers on one thread, each with a kernel on one of the streams some time later."""
+        events, work = [], []
+        for i in range(n):
+            t = i * 1_000_000
+            events += [(t, "begin", f"layer {i % 4}"), (t + 1, "begin", "op"), (t + 2, "call", i + 1),
+                       (t + 3, "end", ""), (t + 4, "end", "")]
+            start = t + 30_000_000
+            work.append((KERNEL, 0, 1, 7 + i % streams, i + 1, start, start + 700_000, f"_Z6kernel{i % 3}v"))
+        return [events], work
+
+    def check_layers(self, done, recording, work):
+        base = int(done.stdout.split()[1])
+        got = [s for s in spans_of(recording) if s["track_kind"] == "gpu"]
+        self.assertEqual(len(got), len(work))
+        by_start = {s["begin_ns"] - base: s for s in got}
+        for i, (_, _, _, stream, _, start, end, _) in enumerate(work):
+            s = by_start[start]
+            self.assertEqual((s["end_ns"] - base, s["track"], s["domain"], s["kind"]),
+                             (end, f"GPU 0 stream {stream}", "gpu-0", "kernel"))
+            self.assertEqual(s["path"], [f"layer {i % 4}", "op"])
+
+
+class Kernels(Trace):
+    def test_kernels_are_below_what_launched_them(self):
+        threads, work = self.layers()
+        done, recording = self.play(script_of(threads, work))
+        self.check_layers(done, recording, work)
+        self.assertIn("40 spans of GPU work from 80 records", self.notes(recording))
+
+    def test_records_that_come_late(self):
+        threads, work = self.layers()
+        done, recording = self.play(script_of(threads, work), odd="late")
+        self.check_layers(done, recording, work)
+
+    def test_spans_that_were_open_before_cuda_was_there(self):
+        """The launching thread's stack is known from before the first launch."""
+        events = [(0, "call", 1)]
+        done, recording = self.play(script_of([events], [(KERNEL, 0, 1, 7, 1, 5_000_000, 6_000_000, "k")]))
+        kernel, = [s for s in spans_of(recording) if s["track_kind"] == "gpu"]
+        self.assertEqual(kernel["path"], [])  # launched by a thread without spans, not by main
+
+    def test_threads_contexts_devices_copies(self):
+        threads = [[(0, "begin", "a"), (1000, "call", 1), (30_000_000, "call", 2), (40_000_000, "end", "")],
+                   [(0, "begin", "b"), (1000, "call", 3), (2000, "call", 4), (40_000_000, "end", "")]]
+        work = [(COPY, 0, 1, 7, 1, 10_000_000, 11_000_000, "-"), (KERNEL, 1, 2, 7, 2, 50_000_000, 51_000_000, "k"),
+                (FILL, 0, 1, 8, 3, 10_000_000, 12_000_000, "-"), (KERNEL, 0, 3, 7, 4, 60_000_000, 61_000_000, "k")]
+        done, recording = self.play(script_of(threads, work), CUDA_VISIBLE_DEVICES="4,2")
+        got = {(s["track"], s["domain"], s["name"], s["detail"], s["path"][0])
+               for s in spans_of(recording) if s["track_kind"] == "gpu"}
+        self.assertEqual(got, {("GPU 4 stream 7", "gpu-4", "Memcpy HtoD (Pageable -> Device)", "memcpy", "a"),
+                               ("GPU 2 stream 7", "gpu-2", "k", "", "a"),
+                               ("GPU 4 stream 8", "gpu-4", "Memset (Device)", "memset", "b"),
+                               ("GPU 4 stream 7 of context 3", "gpu-4", "k", "", "b")})
+
+    def test_an_old_cupti(self):
+        """Without clock, thread ids and period: times are tied, flushes are asked for; only threads are not known."""
+        threads, work = self.layers(10, 1)
+        done, recording = self.play(script_of(threads, work), odd="old")
+        base = int(done.stdout.split()[1])
+        got = [s for s in spans_of(recording) if s["track_kind"] == "gpu"]
+        self.assertEqual(len(got), 10)
+        for s, item in zip(sorted(got, key=lambda s: s["begin_ns"]), work):
+            self.assertLess(abs(s["begin_ns"] - base - item[5]), 5_000_000)
+            self.assertAlmostEqual(s["end_ns"] - s["begin_ns"], 700_000, delta=1_000_000)
+
+    def test_what_is_dropped_is_said(self):
+        threads, work = self.layers(20, 1)
+        done, recording = self.play(script_of(threads, work), odd="lossy,timeless")
+        self.assertRegex(self.notes(recording), "records are missing|had no times")
+
+    def test_the_child_is_never_harmed(self):
+        threads, work = self.layers(5, 1)
+        script = script_of(threads, work)
+        done, recording = self.play(script, odd="taken")
+        self.assertIn("CUPTI refused", self.notes(recording))
+        done, recording = self.play(script, NRG_CUPTI_LIBRARY="/nowhere/libcupti.so")
+        self.assertIn("CUPTI was not found", self.notes(recording))
+        done, recording = self.play(script, NRG_CUPTI_LIBRARY=support.FAKE_NVML)
+        self.assertIn("too old", self.notes(recording))
+        done, recording = self.play(script, CUDA_INJECTION64_PATH="/nowhere/other.so")
+        self.assertIn("another profiler gets the GPU's kernels", done.stderr)
+        done, recording = self.play(script, "--fork")
+        self.assertEqual(len([s for s in spans_of(recording) if s["track_kind"] == "gpu"]), 5)
+        self.play(script, "--crash", code=134)
+
+    def test_a_program_without_cuda_has_nothing_in_it(self):
+        done, recording = self.play(script_of([[(0, "begin", "a"), (1, "end", "")]], []), "--none")
+        self.assertIn("mapped 0\n", done.stdout)
+
+    def test_it_goes_with_a_command(self):
+        done = self.run_nrg("run", "--gpu-trace", "--system", "--for", "1s", code=2)
+        self.assertIn("--gpu-trace goes with a command", done.stderr)
+
+
+def host_script(ops, calls, first, last):
+    """Operators and launches of one thread between two times (us), in order: (time, word, rest)."""
+    marks, stack = [], []
+    ops = [(max(e["ts"], first), 0, -e["dur"], e) for e in ops if e["ts"] < last and e["ts"] + e["dur"] > first]
+    for t, is_call, _, what in sorted(ops + [(e["ts"], 1, 0, e) for e in calls], key=lambda x: x[:3]):
+        while stack and stack[-1] <= t:
+            marks.append((stack.pop(), "end", ""))
+        if is_call:
+            marks.append((t, "call", what["args"]["correlation"]))
+        else:
+            marks.append((t, "begin", re.sub(r"^(ProfilerStep)#\d+$", r"\1", what["name"])))  # as import names it
+            stack.append(min(what["ts"] + what["dur"], last))
+    return [(round((t - first) * 1000), word, rest) for t, word, rest in marks + [(t, "end", "") for t in stack[::-1]]]
+
+
+def kineto_script(path, limit_s):
+    """The first part of a trace of PyTorch's profiler, for the player; and when it begins, in us."""
+    with gzip.open(path) as f:
+        events = [e for e in json.load(f)["traceEvents"] if e.get("ph") == "X"]
+    kinds = {"kernel": KERNEL, "gpu_memcpy": COPY, "gpu_memset": FILL}
+    gpu = {e["args"]["correlation"]: e for e in events if e.get("cat") in kinds}
+    calls = [e for e in events if e.get("cat") == "cuda_runtime" and e["args"].get("correlation") in gpu]
+    first = min(e["ts"] for e in calls) - 1000
+    calls = [e for e in calls if e["ts"] - first < limit_s * 1e6]
+    last = max(e["ts"] for e in calls) + 1000
+    threads = [host_script([e for e in events if e.get("cat") in ("cpu_op", "user_annotation") and e["tid"] == tid],
+                           [e for e in calls if e["tid"] == tid], first, last) for tid in {e["tid"] for e in calls}]
+    work, free = [], collections.Counter()
+    for e in sorted((gpu[c["args"]["correlation"]] for c in calls), key=lambda e: -e["ts"]):
+        # The trace's times are whole us, so that kernels seem to overlap by one; CUPTI's are ns.
+        a, start = e["args"], round((e["ts"] - first) * 1000)
+        end = min(start + round(e["dur"] * 1000), free.get(a["stream"], 1 << 62))
+        free[a["stream"]] = start
+        work.append((kinds[e["cat"]], a["device"], a["context"], a["stream"], a["correlation"], start, end, e["name"]))
+    return first, threads, work
+
+
+class Replay(Trace):
+    @unittest.skipUnless(glob.glob(os.path.join(TRACES, "*.gz")), "the shared traces are not here")
+    def test_the_same_as_imported(self):
+        """Kernel times to the ns, and the operators above them, are those that nrg import finds in the trace."""
+        trace = os.path.join(TRACES, "HTA__timeline_analysis__sampled_rank-0.json.gz")
+        first, threads, work = kineto_script(trace, 0.5)
+        self.assertGreater(len(work), 100)
+        done, recording = self.play(script_of(threads, work))
+        imported = self.path("imported.nrg")
+        self.run_nrg("import", trace, "-o", imported, "-f")
+        base = int(done.stdout.split()[1])
+        live = {(s["track"], s["begin_ns"] - base): s for s in spans_of(recording) if s["track_kind"] == "gpu"}
+        truth = {(s["track"], s["begin_ns"] - round(first * 1000)): s for s in spans_of(imported)
+                 if s["track_kind"] == "gpu"}
+        self.assertEqual(sorted(live), sorted((f"GPU {w[1]} stream {w[3]}", w[5]) for w in work))
+        for key, s in live.items():
+            self.assertIn(key, truth)
+            self.assertEqual(s["path"], truth[key]["path"], key)
+            if s["detail"] == "":
+                self.assertEqual(s["name"], truth[key]["name"])
+
+
+@unittest.skipIf(support.sanitizer_library(), "what nrg injects into Python is not sanitized")
+class Nvtx(Trace):
+    def scene(self, name):
+        recording = self.path("nvtx.nrg")
+        done = self.run_nrg("run", "--gpu-trace", "--sensor", "machine", "-q", "-f", "-o", recording, "--", support.PYTHON,
+                            STAND_IN, name)
+        self.assertIn("accepted 1", done.stdout)
+        return recording, spans_of(recording)
+
+    def test_ranges_are_spans(self):
+        recording, spans = self.scene("nested")
+        count = collections.Counter((s["name"], s["detail"], tuple(s["path"])) for s in spans if s["kind"] == "span")
+        self.assertEqual(count, {("step", "train/tokens", ()): 4, ("forward", "train", ()): 4, ("größer", "", ()): 4,
+                                 ("plain", "", ()): 1})
+        depth = {s["name"]: s["depth"] for s in spans}
+        self.assertEqual([depth[n] - depth["step"] for n in ("forward", "größer", "plain")], [1, 2, 0])
+        got = json.loads(self.run_nrg("attribute", "--json", recording).stdout)
+        self.assertEqual([(u["name"], u["amount"]) for u in got["per"]], [("tokens", 128)])
+
+    def test_ranges_that_do_not_nest(self):
+        _, spans = self.scene("crossing")
+        times = collections.defaultdict(list)
+        for s in spans:
+            times[s["name"]].append((s["begin_ns"], s["end_ns"]))
+        for name in ("first", "second", "one", "two", "far", "after"):
+            self.assertTrue(times[name], name)
+            self.assertTrue(all(end is not None for _, end in times[name]), name)
+        first, = times["first"]
+        self.assertLess(first[1], times["second"][-1][1])
+        one, = times["one"]
+        self.assertLess(one[1], times["two"][-1][1])
+        self.assertLessEqual(times["far"][0][1], times["after"][0][0])
+
+    def test_a_child_has_its_own(self):
+        _, spans = self.scene("forked")
+        names = collections.Counter((s["name"], s["depth"]) for s in spans if s["kind"] == "span")
+        self.assertEqual(len({s["pid"] for s in spans if s["kind"] == "span"}), 2)
+        self.assertEqual(sum(names.values()), 2)
+
+    def test_without_a_recorder_it_stays_off(self):
+        library = os.path.join(os.path.dirname(support.NRG), "src", "libnrg-inject.so")
+        environment = {k: v for k, v in os.environ.items() if k != "NRG_SPANS"}
+        out = subprocess.run([support.PYTHON, STAND_IN, "nested"], env=dict(environment, NVTX_INJECTION64_PATH=library),
+                             capture_output=True, text=True)
+        self.assertEqual((out.returncode, out.stdout), (0, "accepted 0\n"), out.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()

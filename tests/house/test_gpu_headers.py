@@ -1,0 +1,153 @@
+"""What src/inject declares of CUPTI and NVTX is what NVIDIA's headers say, where these are installed: in CUDA's folder,
+or where NRG_CUDA_INCLUDE names folders (separated by colons; those of PyPI's nvidia-cuda-cupti-cu12 lack cuda.h)."""
+import glob
+import os
+import subprocess
+import tempfile
+import unittest
+
+import house
+
+CUPTI = r"""
+#include <cupti.h>
+#include "inject/cupti_api.h"
+#define SAME(ours, member, theirs, field) \
+    _Static_assert(offsetof(struct ours, member) == offsetof(theirs, field), #ours "." #member);
+#define KERNEL(type) SAME(nrg_cupti_kernel, start, type, start) SAME(nrg_cupti_kernel, end, type, end) \
+    SAME(nrg_cupti_kernel, device, type, deviceId) SAME(nrg_cupti_kernel, context, type, contextId) \
+    SAME(nrg_cupti_kernel, stream, type, streamId) SAME(nrg_cupti_kernel, correlation, type, correlationId) \
+    SAME(nrg_cupti_kernel, name, type, name)
+#define WORK(ours, type) SAME(ours, bytes, type, bytes) SAME(ours, start, type, start) SAME(ours, end, type, end) \
+    SAME(ours, device, type, deviceId) SAME(ours, context, type, contextId) SAME(ours, stream, type, streamId)
+KERNEL(CUpti_ActivityKernel4) KERNEL(CUpti_ActivityKernel5) KERNEL(CUpti_ActivityKernel6)
+KERNEL(CUpti_ActivityKernel7) KERNEL(CUpti_ActivityKernel8) KERNEL(CUpti_ActivityKernel9)
+WORK(nrg_cupti_copy, CUpti_ActivityMemcpy4) WORK(nrg_cupti_copy, CUpti_ActivityMemcpy5)
+WORK(nrg_cupti_copy, CUpti_ActivityMemcpyPtoP3) WORK(nrg_cupti_copy, CUpti_ActivityMemcpyPtoP4)
+SAME(nrg_cupti_copy, copy_kind, CUpti_ActivityMemcpy5, copyKind)
+SAME(nrg_cupti_copy, from, CUpti_ActivityMemcpy5, srcKind)
+SAME(nrg_cupti_copy, to, CUpti_ActivityMemcpy5, dstKind)
+SAME(nrg_cupti_copy, correlation, CUpti_ActivityMemcpy5, correlationId)
+SAME(nrg_cupti_copy, peer_correlation, CUpti_ActivityMemcpyPtoP4, correlationId)
+WORK(nrg_cupti_fill, CUpti_ActivityMemset3) WORK(nrg_cupti_fill, CUpti_ActivityMemset4)
+SAME(nrg_cupti_fill, correlation, CUpti_ActivityMemset4, correlationId)
+SAME(nrg_cupti_call, start, CUpti_ActivityAPI, start)
+SAME(nrg_cupti_call, end, CUpti_ActivityAPI, end)
+SAME(nrg_cupti_call, thread, CUpti_ActivityAPI, threadId)
+SAME(nrg_cupti_call, correlation, CUpti_ActivityAPI, correlationId)
+_Static_assert(NRG_CUPTI_KERNEL == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "");
+_Static_assert(NRG_CUPTI_MEMCPY == CUPTI_ACTIVITY_KIND_MEMCPY, "");
+_Static_assert(NRG_CUPTI_MEMCPY2 == CUPTI_ACTIVITY_KIND_MEMCPY2, "");
+_Static_assert(NRG_CUPTI_MEMSET == CUPTI_ACTIVITY_KIND_MEMSET, "");
+_Static_assert(NRG_CUPTI_DRIVER == CUPTI_ACTIVITY_KIND_DRIVER, "");
+_Static_assert(NRG_CUPTI_RUNTIME == CUPTI_ACTIVITY_KIND_RUNTIME, "");
+_Static_assert(NRG_CUPTI_ERROR_MAX_LIMIT == CUPTI_ERROR_MAX_LIMIT_REACHED, "");
+_Static_assert(NRG_CUPTI_THREAD_ID_SYSTEM == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM, "");
+_Static_assert(NRG_CUPTI_FLUSH_FORCED == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED, "");
+/* The functions, as far as a compiler compares them. */
+#define FUNCTION(name, arguments) void *use_##name(void); void *use_##name(void) { return (void *)cupti##name; }
+NRG_CUPTI_NEEDED(FUNCTION)
+NRG_CUPTI_OPTIONAL(FUNCTION)
+"""
+
+NVTX = r"""
+#include <stddef.h>
+#include <nvtx3/nvToolsExt.h>
+#include "inject/nvtx_api.h"
+#define SAME(member, field) \
+    _Static_assert(offsetof(struct nrg_nvtx_event, member) == offsetof(nvtxEventAttributes_t, field), #member);
+SAME(category, category) SAME(payload_type, payloadType) SAME(payload, payload) SAME(message_type, messageType)
+SAME(message, message)
+#define EQUAL(a, b) _Static_assert((int)(a) == (int)(b), #a);
+EQUAL(NRG_NVTX_CALLBACKS, NVTX_ETID_CALLBACKS) EQUAL(NRG_NVTX_CORE, NVTX_CB_MODULE_CORE)
+EQUAL(NRG_NVTX_CORE2, NVTX_CB_MODULE_CORE2) EQUAL(NRG_NVTX_MARK_EX, NVTX_CBID_CORE_MarkEx)
+EQUAL(NRG_NVTX_MARK_W, NVTX_CBID_CORE_MarkW) EQUAL(NRG_NVTX_START_EX, NVTX_CBID_CORE_RangeStartEx)
+EQUAL(NRG_NVTX_START_W, NVTX_CBID_CORE_RangeStartW) EQUAL(NRG_NVTX_END, NVTX_CBID_CORE_RangeEnd)
+EQUAL(NRG_NVTX_PUSH_EX, NVTX_CBID_CORE_RangePushEx) EQUAL(NRG_NVTX_PUSH_A, NVTX_CBID_CORE_RangePushA)
+EQUAL(NRG_NVTX_PUSH_W, NVTX_CBID_CORE_RangePushW) EQUAL(NRG_NVTX_POP, NVTX_CBID_CORE_RangePop)
+EQUAL(NRG_NVTX_CATEGORY_A, NVTX_CBID_CORE_NameCategoryA) EQUAL(NRG_NVTX_CATEGORY_W, NVTX_CBID_CORE_NameCategoryW)
+EQUAL(NRG_NVTX2_MARK, NVTX_CBID_CORE2_DomainMarkEx) EQUAL(NRG_NVTX2_START, NVTX_CBID_CORE2_DomainRangeStartEx)
+EQUAL(NRG_NVTX2_END, NVTX_CBID_CORE2_DomainRangeEnd) EQUAL(NRG_NVTX2_PUSH, NVTX_CBID_CORE2_DomainRangePushEx)
+EQUAL(NRG_NVTX2_POP, NVTX_CBID_CORE2_DomainRangePop) EQUAL(NRG_NVTX2_CATEGORY_A, NVTX_CBID_CORE2_DomainNameCategoryA)
+EQUAL(NRG_NVTX2_CATEGORY_W, NVTX_CBID_CORE2_DomainNameCategoryW)
+EQUAL(NRG_NVTX2_STRING_A, NVTX_CBID_CORE2_DomainRegisterStringA)
+EQUAL(NRG_NVTX2_STRING_W, NVTX_CBID_CORE2_DomainRegisterStringW)
+EQUAL(NRG_NVTX2_DOMAIN_A, NVTX_CBID_CORE2_DomainCreateA) EQUAL(NRG_NVTX2_DOMAIN_W, NVTX_CBID_CORE2_DomainCreateW)
+EQUAL(NRG_NVTX_ASCII, NVTX_MESSAGE_TYPE_ASCII) EQUAL(NRG_NVTX_UNICODE, NVTX_MESSAGE_TYPE_UNICODE)
+EQUAL(NRG_NVTX_REGISTERED, NVTX_MESSAGE_TYPE_REGISTERED)
+EQUAL(NRG_NVTX_U64, NVTX_PAYLOAD_TYPE_UNSIGNED_INT64) EQUAL(NRG_NVTX_I64, NVTX_PAYLOAD_TYPE_INT64)
+EQUAL(NRG_NVTX_DOUBLE, NVTX_PAYLOAD_TYPE_DOUBLE) EQUAL(NRG_NVTX_U32, NVTX_PAYLOAD_TYPE_UNSIGNED_INT32)
+EQUAL(NRG_NVTX_I32, NVTX_PAYLOAD_TYPE_INT32) EQUAL(NRG_NVTX_FLOAT, NVTX_PAYLOAD_TYPE_FLOAT)
+"""
+
+# A program of the real NVTX, with all forms of its calls.
+CLIENT = r"""
+#include <nvtx3/nvToolsExt.h>
+int main(void)
+{
+    nvtxDomainHandle_t domain = nvtxDomainCreateA("lib");
+    nvtxEventAttributes_t e = {0};
+    e.version = NVTX_VERSION;
+    e.size = NVTX_EVENT_ATTRIB_STRUCT_SIZE;
+    e.messageType = NVTX_MESSAGE_TYPE_REGISTERED;
+    e.message.registered = nvtxDomainRegisterStringA(domain, "registered");
+    e.payloadType = NVTX_PAYLOAD_TYPE_UNSIGNED_INT64;
+    e.payload.ullValue = 5;
+    nvtxRangePushA("ascii");
+    nvtxRangePushW(L"wide \u00e4");
+    int level = nvtxDomainRangePushEx(domain, &e);
+    nvtxDomainRangePop(domain);
+    nvtxRangePop();
+    nvtxRangePop();
+    nvtxRangeId_t id = nvtxRangeStartA("started");
+    nvtxRangeEnd(id);
+    nvtxMarkA("marked");
+    return level;
+}
+"""
+
+
+def include_folders():
+    given = os.environ.get("NRG_CUDA_INCLUDE")
+    return given.split(":") if given else sorted(glob.glob("/usr/local/cuda*/include"))[-1:]
+
+
+def has(name):
+    return any(os.path.exists(os.path.join(folder, name)) for folder in include_folders())
+
+
+class Headers(unittest.TestCase):
+    def compile(self, text, *more):
+        folder = tempfile.mkdtemp(prefix="nrg-headers-")
+        self.addCleanup(subprocess.run, ["rm", "-rf", folder])
+        source = os.path.join(folder, "check.c")
+        with open(source, "w") as f:
+            f.write(text)
+        includes = ["-I" + house.path("src"), "-I" + house.path("include")] + ["-I" + i for i in include_folders()]
+        output = os.path.join(folder, "check")
+        done = subprocess.run(["cc", "-std=gnu17", "-w", *includes, source, "-o", output, *more], capture_output=True,
+                              text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return output
+
+    @unittest.skipUnless(has("cupti.h"), "NVIDIA's headers of CUPTI are not installed")
+    def test_cupti(self):
+        self.compile(CUPTI, "-c")
+
+    @unittest.skipUnless(has("nvtx3/nvToolsExt.h"), "NVIDIA's headers of NVTX are not installed")
+    def test_nvtx(self):
+        self.compile(NVTX, "-c")
+
+    @unittest.skipUnless(has("nvtx3/nvToolsExt.h"), "NVIDIA's headers of NVTX are not installed")
+    def test_a_program_of_nvtx(self):
+        program = self.compile(CLIENT, "-ldl")
+        recording = os.path.join(os.path.dirname(program), "run.nrg")
+        done = subprocess.run([house.NRG, "run", "-q", "--sensor", "machine", "--gpu-trace", "-o", recording, "--", program],
+                              capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)  # the level of a first range in its domain
+        shown = subprocess.run([house.NRG, "attribute", "--json", recording], capture_output=True, text=True).stdout
+        for name in ("ascii", "wide ä", "registered", "started"):
+            self.assertIn(name, shown)
+
+
+if __name__ == "__main__":
+    unittest.main()
