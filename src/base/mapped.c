@@ -39,6 +39,22 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     sigaction(signal, &mapped.before, NULL);
 }
 
+static void on_any_fault(int signal, siginfo_t *info, void *context)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    void *at = (void *)((uintptr_t)info->si_addr & ~(page - 1));
+    if (info->si_code != BUS_ADRERR || mmap(at, page, PROT_READ | PROT_WRITE,
+                                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != at)
+        sigaction(signal, &(const struct sigaction){.sa_handler = SIG_DFL}, NULL);
+}
+
+void nrg_mapped_survive(void)
+{
+    sigaction(SIGBUS,
+              &(const struct sigaction){.sa_sigaction = on_any_fault, .sa_flags = SA_SIGINFO},
+              NULL);
+}
+
 int nrg_mapped_open(struct nrg_mapped *m, int fd, size_t size)
 {
     const struct sigaction action = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO};

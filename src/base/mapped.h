@@ -21,6 +21,13 @@ int nrg_mapped_open(struct nrg_mapped *m, int fd, size_t size);
 /* 0, or -EIO: the file became shorter while it was read. */
 int nrg_mapped_close(struct nrg_mapped *m);
 
+/*
+ * For a program that maps files through others, as SQLite does with the index of a log, beside a
+ * process that may cut them: from now on a page that is gone becomes one of zeros, which whoever
+ * mapped it takes for damage. For the rest of the process.
+ */
+void nrg_mapped_survive(void);
+
 #define NRG_MAPPED_CUT "was cut while it was read"
 
 #endif

@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/mapped.h"
 #include "base/mem.h"
 #include "base/temp.h"
 #include "cli/desk.h"
@@ -501,6 +502,7 @@ static int run_run(struct nrg_cli *cli, void *v, int argc, char **argv)
     nrg_run_graph_release(&s.graph);
     if (!code) {
         nrg_launch_survive_pipes();
+        nrg_mapped_survive(); /* the command can cut the index of our log */
         if (s.values->baseline_ns)
             measure_baseline(&s);
         code = nrg_stop_asked() ? EXIT_INTERRUPTED : argc ? run_command(&s) : watch_processes(&s);

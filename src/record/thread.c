@@ -15,6 +15,7 @@ int nrg_thread_start(pthread_t *thread, const char *name, void *(*run)(void *), 
     pthread_attr_init(&attr);
     pthread_attr_setstacksize(&attr, STACK_BYTES);
     sigfillset(&all);
+    sigdelset(&all, SIGBUS);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     int rc = pthread_create(thread, &attr, run, arg);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

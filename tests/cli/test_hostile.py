@@ -40,6 +40,17 @@ class Shared(Case):
         self.assertEqual((done.stdout, done.returncode), (b"moved\n", 19), done.stderr)
 
 
+    def test_a_recording_that_is_cut_while_it_is_written(self):
+        """The command may do what it likes to the files; nrg lives on, and its exit code is the command's."""
+        for target in ("", "-wal", "-shm"):
+            for how in (": >", "head -c 70000 /dev/urandom >"):
+                path = self.path("cut.nrg")
+                script = f"sleep 0.3; {how} {path}{target}; sleep 0.4; exit 21"
+                done = self.nrg("run", "-q", "-f", "-o", path, "--rate", "100Hz", "--", "sh", "-c", script)
+                self.assertEqual(done.returncode, 21, (target, how, done.stderr))
+                self.assertIn(self.nrg("report", path).returncode, (0, 1))
+
+
 class Inputs(Case):
     """FIFOs and devices where a file is expected: one line, and no waiting for a writer who never comes."""
 
