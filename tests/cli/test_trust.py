@@ -91,6 +91,16 @@ class Configuration(Case):
         done, ran = self.sensors("--meter", self.meter.split(" = ")[1].strip())
         self.assertTrue(ran, done.stderr)
 
+    @needs_root
+    def test_a_home_that_the_user_cannot_enter_holds_nothing_of_his(self):
+        """HOME of who called sudo or setpriv: no reason to measure nothing. A file of his that he can't read is."""
+        self.write("config/nrg/nrg.conf", "rate = 50Hz\n", 0o600)
+        os.chmod(self.dir, 0o777)
+        for mode, code in ((0o700, 0), (0o755, 125)):
+            os.chmod(self.path("config"), mode)
+            done, _ = self.sensors(user=NOBODY)
+            self.assertEqual(done.returncode, code, done.stderr)
+
     def test_a_fifo_in_its_place_is_refused(self):
         os.makedirs(self.path("config/nrg"))
         os.mkfifo(self.path("config/nrg/nrg.conf"))
