@@ -26,7 +26,7 @@ void nrg_set_signals(const int *signals, size_t n, const struct sigaction *actio
             sigaction(signals[i], action, NULL);
 }
 
-static const int stops[] = {SIGINT, SIGTERM, SIGHUP};
+static const int stops[] = {SIGINT, SIGTERM};
 #define N_STOPS (sizeof stops / sizeof *stops)
 
 void nrg_stop_catch(void)

@@ -1,5 +1,5 @@
 /*
- * Ctrl-C, SIGTERM and SIGHUP as a request to stop, which long loops poll. There is one flag for the
+ * Ctrl-C and SIGTERM as a request to stop, which long loops poll. There is one flag for the
  * process, since a signal handler has no other state. A signal that was ignored when nrg started
  * stays ignored (nohup).
  */

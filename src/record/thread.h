@@ -1,6 +1,7 @@
 /*
  * Threads of the recorder: a small stack, a name, and all signals blocked, because signals are the
- * program's; but not SIGBUS, which comes of what the thread itself does (base/mapped.h). The caller joins or detaches. Errors: a negative errno unless said otherwise.
+ * program's; but not SIGBUS, which comes of what the thread itself does (base/mapped.h). The caller
+ * joins or detaches. Errors: a negative errno unless said otherwise.
  */
 #ifndef NRG_RECORD_THREAD_H
 #define NRG_RECORD_THREAD_H
