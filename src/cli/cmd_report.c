@@ -1,5 +1,5 @@
 /* nrg report: the table of a run again, from its recording alone; or the page. */
-#include "cli/page.h"
+#include "cli/page/page.h"
 #include "cli/show.h"
 
 struct values {
@@ -16,6 +16,11 @@ static const struct nrg_opt options[] = {
     {"redact", 0, NRG_OPT_FLAG, NULL,
      "leave arguments, paths, names of hosts and users out of the page",
      offsetof(struct values, page.redact)},
+    {"profile", 0, NRG_OPT_STRING, "FILE",
+     "what the machine charges per MAC and byte, for the part that says why: a profile of nrg "
+     "train, "
+     "which is also held against the run, or what nrg calibrate --json wrote",
+     offsetof(struct values, page.profile)},
     {0},
 };
 

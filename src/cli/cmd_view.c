@@ -9,13 +9,18 @@
 #include <sys/wait.h>
 
 #include "base/temp.h"
-#include "cli/page.h"
+#include "cli/page/page.h"
 
 extern char **environ;
 
 static const struct nrg_opt options[] = {
     {"redact", 0, NRG_OPT_FLAG, NULL, "leave out arguments, paths, names of hosts and users",
      offsetof(struct nrg_page_options, redact)},
+    {"profile", 0, NRG_OPT_STRING, "FILE",
+     "what the machine charges per MAC and byte, for the part that says why: a profile of nrg "
+     "train, "
+     "which is also held against the run, or what nrg calibrate --json wrote",
+     offsetof(struct nrg_page_options, profile)},
     {0},
 };
 
@@ -55,7 +60,7 @@ static int run_view(struct nrg_cli *cli, void *v, int argc, char **argv)
 const struct nrg_command nrg_cmd_view = {
     .name = "view",
     .summary = "a recording as a page in the browser",
-    .synopsis = "[--redact] FILE.nrg...",
+    .synopsis = "[--redact] [--profile FILE] FILE.nrg...",
     .about = "Writes the page of nrg report --html to a temporary place and opens it in the\n"
              "browser. Prints where it is.",
     .examples = "  nrg view run.nrg\n",

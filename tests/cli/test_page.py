@@ -6,6 +6,7 @@ says why. web/test/browser.mjs looks, this file judges.
 """
 import array
 import base64
+import contextlib
 import gzip
 import json
 import math
@@ -16,6 +17,7 @@ import sqlite3
 import struct
 import subprocess
 import unittest
+import xml.etree.ElementTree
 
 from web import CHROMIUM, WEB, MadeCase, node_problem
 
@@ -103,8 +105,34 @@ class Data(PageCase):
         self.assertNotRegex(frame, r'(src|href)="(https?:)?//')
 
     def test_several_recordings(self):
-        paths = self.recordings()[:3]
-        self.assertEqual(len(blobs(self.page(*paths)[1])), 3)
+        """The comparison is nrg compare's, by command."""
+        rng, sides = random.Random(3), ([], [])
+        for i in range(6):
+            path = self.imported([rng.uniform(9, 11) * (1 + i % 2) for _ in range(101)], name=f"{i}.nrg")
+            with contextlib.closing(sqlite3.connect(path)) as db, db:
+                db.execute("INSERT OR REPLACE INTO meta VALUES('command_line', ?)", (f"train --wide {i % 2}",))
+            sides[i % 2].append(path)
+        heads = [head for head, _ in blobs(self.page(*(path for pair in zip(*sides) for path in pair))[1])]
+        doc = json.loads(self.nrg("compare", "--force", "--json", *sides[0], "--", *sides[1]).stdout)
+        self.assertEqual(heads[0]["comparison"]["sides"], [0, 1] * 3)
+        for key in ("ratio", "low", "high", "p_value"):
+            self.assertTrue(math.isclose(heads[0]["comparison"]["energy"][key], doc["energy"][key], rel_tol=1e-9), key)
+        self.assertAlmostEqual(doc["energy"]["ratio"], 2, delta=0.1)
+        self.assertNotIn("comparison", heads[1])
+
+    def test_machine_line(self):
+        """Prices of a calibration and of a profile; what is neither is refused."""
+        path, out = self.imported([10] * 21), self.path("out.html")
+        points = [{"j_per_mac": 3e-12}, {"j_per_mac": 2e-12}, {"j_per_byte": 1e-11}]
+        calibration = {"schema": "nrg.calibration/1", "device": "box", "provenance": "estimated", "points": points,
+                       "levels": [{"level": "L1", "j_per_byte": 1e-12}, {"level": "memory", "j_per_byte": 4e-11}]}
+        (head, _), = blobs(self.page(path, options=("--profile", self.write("here.json", json.dumps(calibration))))[1])
+        self.assertEqual(head["machine"], {"device": "box", "provenance": "estimated", "source": "nrg calibrate", "j_per_mac": 2e-12, "j_per_byte": 4e-11})
+        for text, why in (("{", "bad.json"), ("{}", "is not a profile"), (json.dumps({**calibration, "points": [], "levels": []}), "no price"), ("[1]", "bad.json")):
+            done = self.nrg("report", path, "--html", out, "--profile", self.write("bad.json", text))
+            self.assertEqual(done.returncode, 1)
+            self.assertIn(why, done.stderr.decode())
+            self.assertFalse(os.path.exists(out))
 
     def test_redact(self):
         path = self.imported([10] * 201)
@@ -198,6 +226,10 @@ class Browser(PageCase):
             self.assertLess(len(seen["search"]["found"]), len(seen["search"]["all"]))
             self.assertEqual(sorted(seen["search"]["sorted"], key=str.casefold)[0][:1], seen["search"]["sorted"][0][:1])
             self.assertGreaterEqual(seen["painted"], 2)
+            self.assertGreaterEqual(seen["choices"]["tried"], 10)
+            for svg in seen["choices"]["svg"]:
+                self.assertEqual(xml.etree.ElementTree.fromstring(svg).tag, "{http://www.w3.org/2000/svg}svg")
+            self.assertEqual(len(seen["choices"]["svg"]), 3)
 
     def test_odd_recordings(self):
         hostile = self.steps(self.imported([10] * 201, name="hostile.nrg"), names=HOSTILE)
@@ -217,6 +249,7 @@ class Browser(PageCase):
         file, _ = self.page(*self.recordings()[:2])
         seen, = self.look((file, [], {}))
         self.assertIn("Side by side", seen["text"])
+        self.assertIn("B against A", seen["text"])
 
 
 if __name__ == "__main__":

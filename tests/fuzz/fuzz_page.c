@@ -22,7 +22,8 @@ static void check(const char *page, size_t size)
 static void show(struct nrg_recording *recording, const struct nrg_attribution *attribution)
 {
     struct nrg_report report = {.recording = recording, .runs = &attribution->summary, .n_runs = 1};
-    struct nrg_page_run run = {recording, &report, attribution, false};
+    struct nrg_page_run run = {
+        .recording = recording, .report = &report, .attribution = attribution};
     struct nrg_error err;
     char *page = NULL;
     size_t size = 0;

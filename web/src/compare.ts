@@ -1,9 +1,11 @@
-// Several recordings side by side: what they used, and which rows differ most. No verdict: one run of each says nothing of chance.
-import type { Run } from "./data";
+// Several recordings side by side: what they used, what nrg compare says of the difference, and which rows differ most.
+import type { Comparison, Effect, Run } from "./data";
 import { el, savers } from "./dom";
-import { interval, joules, percent, seconds, watts } from "./format";
+import { digits, interval, joules, percent, seconds, watts } from "./format";
 import { source } from "./header";
 import { path_of } from "./tree";
+
+const SHOWN = 15;
 
 function differences(a: Run, b: Run): [string, number, number][] {
   const rows = new Map<string, [string, number, number]>();
@@ -17,28 +19,62 @@ function differences(a: Run, b: Run): [string, number, number][] {
   };
   add(a, 1);
   add(b, 2);
-  return [...rows.values()].sort((x, y) => Math.abs(y[2] - y[1]) - Math.abs(x[2] - x[1]));
+  return [...rows.values()].filter(([, x, y]) => x || y).sort((x, y) => Math.abs(y[2] - y[1]) - Math.abs(x[2] - x[1]));
 }
 
-export function compare(runs: Run[], show: (index: number) => void): HTMLElement {
+const known = (x?: number | null): x is number => Number.isFinite(x ?? Number.NaN);
+const signed = (x: number) => (x > 999 ? "more than × 1000" : x > 9 ? `× ${digits(x + 1, 3)}` : `${x >= 0 ? "+" : "−"}${percent(Math.abs(x))}`);
+const change = (x?: number | null, y?: number | null) => (known(x) && known(y) && y ? signed(x / y - 1) : "–");
+const effect_interval = (e: Effect) => (known(e.low) && known(e.high) ? `${signed(e.low - 1)} … ${signed(e.high - 1)}` : "one run a side has none");
+const head = (titles: string[]) => el("thead", {}, el("tr", {}, ...titles.map((t) => el("th", { scope: "col" }, t))));
+const scroll = (label: string, table: HTMLElement) => el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table);
+
+/** Rows that nrg compare could judge, the most certain first. */
+function judged(c: Comparison): HTMLElement | null {
+  const rows = c.rows.filter((r) => known(r.ratio)).sort((a, b) => (a.p_adjusted ?? 2) - (b.p_adjusted ?? 2) || Math.abs(Math.log(b.ratio ?? 1)) - Math.abs(Math.log(a.ratio ?? 1)));
+  if (!rows.length) return null;
+  return scroll("rows by significance", el("table", {}, el("caption", {}, "Rows, most certain first; p is adjusted for their number"),
+    head(["row", "kind", "A", "B", "change", "95 %", "p"]),
+    el("tbody", {}, ...rows.slice(0, SHOWN).map((r) => el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: r.name }, r.name)), el("td", {}, r.kind), el("td", {}, joules(r.a_j)), el("td", {}, joules(r.b_j)),
+      el("td", { class: (r.p_adjusted ?? 1) < 0.05 ? ((r.ratio ?? 1) > 1 ? "more" : "less") : "" }, signed((r.ratio ?? 1) - 1)), el("td", {}, effect_interval(r)), el("td", {}, known(r.p_adjusted) ? digits(r.p_adjusted, 3) : "–"))))));
+}
+
+function most_different(runs: Run[]): HTMLElement | null {
+  const rows = differences(runs[0], runs[runs.length - 1]);
+  if (!rows.length) return null;
+  return scroll("rows that differ most", el("table", {}, el("caption", {}, `Rows that differ most, first run and run ${runs.length}, own energy`), head(["row", "first", `run ${runs.length}`, "difference"]),
+    el("tbody", {}, ...rows.slice(0, SHOWN).map(([name, a, b]) => el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: name }, name)), el("td", {}, joules(a)), el("td", {}, joules(b)),
+      el("td", { class: b > a ? "more" : "less" }, `${b >= a ? "+" : "−"}${joules(Math.abs(b - a))}`))))));
+}
+
+/** The answer, and what speaks against comparing at all. */
+function verdict(c: Comparison | undefined): HTMLElement[] {
+  if (!c) return [el("p", { class: "note" }, "Two runs differ by chance, too: nrg compare says whether a difference is real.")];
+  const names = (side: number) => c.sides.flatMap((s, i) => (s === side ? [i + 1] : [])).join(", ");
+  const rows: [string, Effect | undefined][] = [["energy", c.energy], ["time", c.duration], ["mean power", c.mean_power]];
+  const out: HTMLElement[] = [el("p", { class: "answer" }, `${c.answer ?? "No answer can be given"}.`),
+    el("p", { class: "note" }, `A: run ${names(0)}; B: run ${names(1)}.${c.runs_needed ? ` ${c.runs_needed} runs of each would show 1 %.` : ""} As nrg compare says it (docs/compare.md).`)];
+  for (const [title, list] of [["They can't be compared", c.refusals], ["With care", c.warnings]] as [string, string[] | undefined][])
+    if (list?.length) out.push(el("ul", { class: "warn" }, ...list.map((t) => el("li", {}, `${title}: ${t}`))));
+  if (rows.some(([, e]) => known(e?.ratio)))
+    out.push(scroll("B over A", el("table", {}, el("caption", {}, "B against A"), head(["", "change", "95 %", "p", "verdict"]),
+      el("tbody", {}, ...rows.filter(([, e]) => known(e?.ratio)).map(([name, e]) => el("tr", {}, el("th", { scope: "row" }, name), el("td", {}, signed((e!.ratio ?? 1) - 1)), el("td", {}, effect_interval(e!)), el("td", {}, known(e!.p_value) ? digits(e!.p_value, 3) : "–"), el("td", {}, e!.verdict ?? "")))))));
+  return out;
+}
+
+export function compare(runs: Run[], shown: number, show: (index: number) => void): HTMLElement {
   const first = runs[0].head.report;
-  const change = (x?: number | null, y?: number | null) => (Number.isFinite(x ?? Number.NaN) && Number.isFinite(y ?? Number.NaN) && y ? `${x! >= y ? "+" : "−"}${percent(Math.abs(x! / y - 1))}` : "–");
+  const c = runs[0].head.comparison;
   const body = el("tbody", {}, ...runs.map((run, i) => {
     const r = run.head.report;
-    return el("tr", {}, el("th", { scope: "row" }, el("button", { type: "button", click: () => show(i) }, `${i + 1}. ${r.command || "recording"}`)),
+    return el("tr", {}, el("th", { scope: "row" }, el("button", { type: "button", "aria-pressed": String(i === shown), click: () => show(i) }, `${i + 1}${c ? ` ${"AB"[c.sides[i]]}` : ""}. ${r.command || "recording"}`)),
       el("td", {}, joules(r.program?.energy_j)), el("td", {}, joules(r.total.energy_j)), el("td", {}, interval(r.total.low_j, r.total.high_j)), el("td", {}, source(r.total.provenance)),
       el("td", {}, seconds(r.duration_s)), el("td", {}, watts(r.total.mean_w)),
       el("td", {}, i ? change(r.total.energy_j, first.total.energy_j) : ""), el("td", {}, i ? change(r.duration_s, first.duration_s) : ""));
   }));
-  const last = runs[runs.length - 1];
-  const rows = differences(runs[0], last).filter(([, a, b]) => a || b);
-  const head = (titles: string[]) => el("thead", {}, el("tr", {}, ...titles.map((t) => el("th", { scope: "col" }, t))));
-  const scroll = (label: string, table: HTMLElement) => el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": label }, table);
   return el("section", { id: "compare", "aria-labelledby": "compare-title" },
-    el("div", { class: "bar" }, el("h2", { id: "compare-title" }, "Side by side"), savers("nrg-compare", null, () => [["row", "first_j", "last_j"], ...rows])),
-    scroll("runs", el("table", {}, head(["run", "program", "machine", "95 %", "source", "duration", "mean power", "energy to the first", "time to the first"]), body)),
-    el("p", { class: "note" }, "Two runs differ by chance, too: nrg compare says whether a difference is real."),
-    rows.length ? scroll("rows that differ most", el("table", {}, el("caption", {}, `Rows that differ most, first run and run ${runs.length}, own energy`), head(["row", "first", `run ${runs.length}`, "difference"]),
-      el("tbody", {}, ...rows.slice(0, 15).map(([name, a, b]) => el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: name }, name)), el("td", {}, joules(a)), el("td", {}, joules(b)),
-        el("td", { class: b > a ? "more" : "less" }, `${b >= a ? "+" : "−"}${joules(Math.abs(b - a))}`)))))) : null);
+    el("div", { class: "bar" }, el("h2", { id: "compare-title" }, "Side by side"), savers("nrg-compare", null, () => [["row", "first_j", "last_j"], ...differences(runs[0], runs[runs.length - 1])])),
+    ...verdict(c),
+    scroll("runs", el("table", {}, el("caption", {}, "Runs; one of them is shown below, coloured by its difference to the first"), head(["run", "program", "machine", "95 %", "source", "duration", "mean power", "energy to the first", "time to the first"]), body)),
+    (c && judged(c)) ?? most_different(runs));
 }

@@ -86,6 +86,7 @@ export interface Report {
   total: { energy_j?: number; low_j?: number; high_j?: number; mean_w?: number; provenance?: string; domains: string[] };
   domains: ReportDomain[];
   processes: Process[];
+  containers?: { name: string; processes: number; cpu_time_s?: number; cpu_energy_j?: number }[];
   idle_j?: number;
   other_processes_j?: number;
   missing: Note[];
@@ -97,7 +98,52 @@ export interface Report {
   exit_code?: number;
 }
 
+/** What the machine charges above idle, at best. */
+export interface Machine {
+  device: string;
+  provenance: string;
+  source: string;
+  j_per_mac?: number;
+  j_per_byte?: number;
+}
+
+/** As nrg predict --against --json. */
+export interface Prediction {
+  device: string;
+  confidence: number;
+  modules: { name: string; class?: string; calls: number; predicted_j?: number; predicted_low_j?: number; predicted_high_j?: number; measured_j?: number; measured_low_j?: number; measured_high_j?: number; error_percent?: number; verdict?: string }[];
+  reasons?: string[];
+}
+
+export interface Effect {
+  ratio?: number;
+  low?: number;
+  high?: number;
+  p_value?: number;
+  verdict?: string;
+}
+
+/** As nrg compare --json; sides: 0 or 1 per recording. */
+export interface Comparison {
+  answer?: string;
+  sides: number[];
+  a: { runs: number };
+  b: { runs: number };
+  confidence?: number;
+  runs_needed?: number;
+  energy?: Effect;
+  duration?: Effect;
+  mean_power?: Effect;
+  rows: (Effect & { name: string; kind: string; a_j?: number; b_j?: number; p_adjusted?: number })[];
+  warnings?: string[];
+  refusals?: string[];
+}
+
 export interface Head {
+  counters: string[];
+  machine?: Machine;
+  prediction?: Prediction;
+  comparison?: Comparison;
   nrg_version: string;
   redacted: boolean;
   report: Report;

@@ -4,11 +4,11 @@ import { count, interval, joules, percent, seconds, unit, watts } from "./format
 import { Picture, type Pen, SET, colours, ink_on } from "./pen";
 import type { State } from "./state";
 import { colour_of } from "./timeline";
-import { type Box, type Shape, type Weight, doubt, path_of, tree_of } from "./tree";
+import { type Box, type Shape, type Weight, doubt, has_modules, path_of, tree_of } from "./tree";
 
 const LEVEL = 22;
 const MOST_LEVELS = 40;
-type Paint = "kind" | "watts" | "mac" | "difference";
+type Paint = "kind" | "watts" | "mac" | "count" | "difference";
 
 interface Placed {
   box: Box;
@@ -16,6 +16,9 @@ interface Placed {
   w: number;
   depth: number;
 }
+
+/** "token" of "tokens". */
+export const one = (counter: string) => counter.replace(/s$/, "");
 
 const mix = (t: number, from: [number, number, number], to: [number, number, number]) =>
   `#${from.map((f, i) => Math.round(f + (to[i] - f) * Math.max(0, Math.min(1, t || 0))).toString(16).padStart(2, "0")).join("")}`;
@@ -26,18 +29,21 @@ export class Flame {
   private root!: Box;
   private focus!: Box;
   private placed: Placed[] = [];
-  private shape: Shape = "calls";
+  private shape: Shape;
   private weight: Weight = "joules";
   private paint_by: Paint = "kind";
   private upward = false;
   private of = "machine";
   private at = 0;
   private most_w = 1;
+  private most_per_count = 1;
   private other_j = new Map<string, number>();
   private about = el("p", { class: "hint", "aria-live": "polite" });
   private crumbs = el("p", { class: "crumbs" });
 
   constructor(private state: State) {
+    this.shape = "calls";
+    if (state.index > 0) this.paint_by = "difference";
     this.picture = new Picture("flame graph of energy; the table below has the same numbers", 100, (pen, w, h) => this.draw(pen, w, h));
     const c = this.picture.canvas;
     c.tabIndex = 0;
@@ -53,15 +59,17 @@ export class Flame {
     });
     c.addEventListener("keydown", (e) => this.key(e));
     const compare: [string, string][] = state.runs.length > 1 && state.index > 0 ? [["difference", "difference to the first run"]] : [];
+    const count_choice: [string, string][] = state.run.head.counters.length ? [["count", `joules per ${one(state.run.head.counters[0])}`]] : [];
     this.element = el("div", { class: "flame" },
       el("div", { class: "bar" },
-        choice("boxes", [["calls", "call tree"], ["kinds", "kinds of spans"]], this.shape, (v) => { this.shape = v as Shape; this.make(); }),
+        choice("boxes", [...(has_modules(state.run) ? [["modules", "module tree"] as [string, string]] : []), ["calls", "call tree"], ["kinds", "operators by kind"]], this.shape, (v) => { this.shape = v as Shape; this.make(); }),
         choice("of", [["machine", "the machine"], ["spans", "spans alone"]], this.of, (v) => { this.of = v; this.make(); }),
         choice("width", [["joules", "joules"], ["seconds", "seconds"]], this.weight, (v) => { this.weight = v as Weight; this.make(); }),
-        choice("colour", [["kind", "what it is"], ["watts", "watts"], ["mac", "joules per MAC"], ...compare], this.paint_by, (v) => { this.paint_by = v as Paint; this.picture.paint(); }),
+        choice("colour", [["kind", "what it is"], ["watts", "watts"], ["mac", "joules per MAC"], ...count_choice, ...compare], this.paint_by, (v) => { this.paint_by = v as Paint; this.picture.paint(); }),
         choice("grows", [["down", "down"], ["up", "up"]], "down", (v) => { this.upward = v === "up"; this.picture.paint(); }),
         savers("nrg-flame", () => this.picture.svg(), () => this.table())),
       this.crumbs, c, this.about,
+      compare.length ? el("p", { class: "legend" }, el("span", { class: "key more" }, "■ more"), " than the first run, ", el("span", { class: "key less" }, "■ less"), "; grey: the same. Deepest where it doubled or halved.") : null,
       el("p", { class: "legend" }, "A box fades as its interval grows and is hatched where it is not resolved. Idle, other processes and what belongs to no span are boxes, so that all of it adds up to the machine."));
     if (compare.length) this.learn();
     state.on((what) => (what === "range" ? this.make() : what === "search" ? this.picture.paint() : undefined));
@@ -77,9 +85,10 @@ export class Flame {
   private make() {
     const r = this.state.range;
     this.root = tree_of(this.state.run, r, this.shape, this.weight, this.of === "machine");
-    this.most_w = 0;
+    this.most_w = this.most_per_count = 0;
     const visit = (b: Box, depth: number) => {
       if (b.time_s > 0 && b.row >= 0) this.most_w = Math.max(this.most_w, b.energy_j / b.time_s);
+      this.most_per_count = Math.max(this.most_per_count, this.per_count(b) || 0);
       for (const c of b.children) visit(c, depth + 1);
     };
     visit(this.root, 0);
@@ -125,6 +134,10 @@ export class Flame {
       const pj = (b.energy_j / (run.array.row_macs[b.row] * b.calls)) * 1e12;
       return Number.isFinite(pj) ? mix(Math.log10(Math.max(1, pj)) / 4, [199, 233, 192], [0, 90, 50]) : colours().line;
     }
+    if (this.paint_by === "count") {
+      const j = this.per_count(b);
+      return Number.isFinite(j) ? mix(j / (this.most_per_count || 1), [222, 235, 247], [8, 48, 107]) : colours().line;
+    }
     if (this.paint_by === "difference") {
       const before = this.other_j.get(path_of(run, b.row)) ?? 0;
       const now = run.array.row_energy_j[b.row];
@@ -132,6 +145,13 @@ export class Flame {
       return change > 0 ? mix(change * 2, [235, 225, 225], [200, 30, 30]) : mix(-change * 2, [225, 228, 235], [30, 70, 200]);
     }
     return colour_of(run, b.row);
+  }
+
+  /** Joules per token, or what the first counter counts; of the whole run, because counts are not known by time. */
+  private per_count(b: Box): number {
+    const run = this.state.run;
+    const amount = b.row >= 0 ? run.array.row_counts[b.row] : Number.NaN;
+    return amount > 0 && this.shape === "calls" ? run.array.row_energy_j[b.row] / amount : Number.NaN;
   }
 
   private draw(pen: Pen, width: number, height: number) {
@@ -186,7 +206,19 @@ export class Flame {
     if (b.calls > 0) parts.push(`${count(b.calls)} calls of ${joules(b.energy_j / b.calls)}`);
     const macs = b.row >= 0 ? this.state.run.array.row_macs[b.row] * b.calls : Number.NaN;
     if (macs > 0) parts.push(`${unit(b.energy_j / macs, "J")} per MAC`);
+    const per = this.per_count(b);
+    if (per > 0) parts.push(`${joules(per)} per ${one(this.state.run.head.counters[0])}`);
+    if (this.paint_by === "difference" && b.row >= 0) parts.push(this.change(b));
+    parts.push(b.rest ? "what belongs to no span" : `${this.state.run.head.attribution.provenance}, by ${this.state.run.head.attribution.method}`);
     this.about.textContent = parts.join("  ·  ");
+  }
+
+  /** "+1.2 J to the first run (+10 %)". */
+  private change(b: Box): string {
+    const before = this.other_j.get(path_of(this.state.run, b.row));
+    const now = this.state.run.array.row_energy_j[b.row];
+    if (before === undefined || !Number.isFinite(now)) return "not in the first run";
+    return `${now >= before ? "+" : "−"}${joules(Math.abs(now - before))} to the first run${before > 0 ? ` (${now >= before ? "+" : "−"}${percent(Math.abs(now / before - 1))})` : ""}`;
   }
 
   private table(): unknown[][] {

@@ -22,7 +22,7 @@ function show(state: State) {
   const where = el("section", { id: "where", "aria-labelledby": "where-title" }, el("div", { class: "bar" }, el("h2", { id: "where-title" }, "Where the joules went"), search(state)));
   where.append(new Flame(state).element);
   if (state.run.n_rows) where.append(new Table(state).element);
-  const switcher = state.runs.length > 1 ? compare(state.runs, (i) => show(new State(state.runs, i))) : null;
+  const switcher = state.runs.length > 1 ? compare(state.runs, state.index, (i) => show(new State(state.runs, i))) : null;
   page.replaceChildren(...[header(state.run), switcher, timeline.element, new Selection(state).element, where, state.run.n_rows ? new Why(state).element : null,
     el("footer", {}, el("p", {}, `nrg ${state.run.head.nrg_version}. This file holds all of its data and asks the network for nothing. Intervals hold the truth 95 times of 100 as far as nrg knows its sensors; their own calibration is not in them.`))].filter(Boolean) as Node[]);
   document.title = `${state.run.head.report.command || "recording"}: nrg`;

@@ -92,6 +92,13 @@ export class SvgPen implements Pen {
       if (b > a) this.shape([a, y + h - (a - k), b, y + h - (b - k)], colour, 1);
     }
   }
+  /** What was drawn, moved down; for several pictures in one. */
+  moved(y: number) {
+    return `<g transform="translate(0 ${y})">${this.parts.join("")}</g>`;
+  }
+  add(part: string) {
+    this.parts.push(part);
+  }
   toString() {
     const { width, height } = this;
     return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" ` +
@@ -143,10 +150,24 @@ export class Picture {
     c.scale(ratio, ratio);
     this.draw(new CanvasPen(c), width, this.height);
   }
-  svg(): string {
+  svg_pen(): SvgPen {
     const width = this.width || 1000;
     const pen = new SvgPen(width, this.height, colours().panel);
     this.draw(pen, width, this.height);
-    return pen.toString();
+    return pen;
   }
+  svg(): string {
+    return this.svg_pen().toString();
+  }
+}
+
+/** Pictures one below the other. */
+export function svg_of(pictures: Picture[]): string {
+  const all = new SvgPen(Math.max(...pictures.map((p) => p.width || 1000)), pictures.reduce((sum, p) => sum + p.height + 6, 0), colours().panel);
+  let y = 0;
+  for (const p of pictures) {
+    all.add(p.svg_pen().moved(y));
+    y += p.height + 6;
+  }
+  return all.toString();
 }

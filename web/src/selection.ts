@@ -31,6 +31,7 @@ export class Selection {
 
   constructor(private state: State) {
     const all = duration_s(state.run);
+    const containers = state.run.head.report.containers ?? [];
     const input = () => el("input", { type: "number", min: "0", max: String(all), step: "any", change: () => this.typed() });
     this.from = input();
     this.to = input();
@@ -42,7 +43,9 @@ export class Selection {
         el("button", { type: "button", click: () => state.clear() }, "all"), savers("nrg-selection", null, () => this.rows())),
       this.numbers,
       el("div", { class: "sides" }, part("By domain", ["domain", "energy", "95 %", "mean", "share"], this.domains),
-        state.run.head.series.processes ? part("By process, by CPU time", ["process", "CPU time", "energy"], this.processes) : null));
+        state.run.head.series.processes ? part("By process, by CPU time", ["process", "CPU time", "energy"], this.processes) : null,
+        containers.length ? part("Containers, of the whole run", ["container", "processes", "CPU time", "energy"], el("tbody", {}, ...containers.map((c) =>
+          el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: c.name }, c.name)), el("td", {}, String(c.processes)), el("td", {}, seconds(c.cpu_time_s)), el("td", {}, joules(c.cpu_energy_j)))))) : null));
     state.on((what) => what === "range" && this.show());
     this.show();
   }

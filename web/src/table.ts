@@ -1,9 +1,10 @@
 // The rows as a table that sorts, with a bar for the energy and a whisker for its interval. The same numbers as the flame graph, for everybody.
 import { el, savers } from "./dom";
+import { one } from "./flame";
 import { count, interval, joules, percent, seconds, unit, watts } from "./format";
 import type { State } from "./state";
 
-const SHOWN = 60;
+const SHOWN = 25;
 
 interface Column {
   title: string;
@@ -37,6 +38,8 @@ export class Table {
       { title: "per call", ...n((i) => (r().calls[i] ? r().all_j[i] / r().calls[i] : Number.NaN), joules) },
       { title: "power", ...n((i) => r().all_j[i] / r().all_s[i], watts) },
     ];
+    if (run.head.counters.length)
+      this.columns.push({ title: `per ${one(run.head.counters[0])}`, ...n((i) => (run.array.row_counts[i] > 0 ? run.array.row_energy_j[i] / run.array.row_counts[i] : Number.NaN), joules) });
     if (run.array.row_macs.some((x) => x > 0))
       this.columns.push({ title: "per MAC", ...n((i) => r().all_j[i] / (run.array.row_macs[i] * r().calls[i]), (x) => unit(x, "J")) });
     for (const [k, c] of this.columns.entries())

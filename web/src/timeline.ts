@@ -3,7 +3,7 @@ import type { Run } from "./data";
 import { duration_s } from "./data";
 import { el, savers } from "./dom";
 import { digits, joules, seconds, ticks, unit, watts } from "./format";
-import { Picture, type Pen, SET, colours, ink_on } from "./pen";
+import { Picture, type Pen, SET, colours, ink_on, svg_of } from "./pen";
 import type { State } from "./state";
 
 const LEFT = 70;
@@ -341,7 +341,8 @@ export class Timeline {
   }
 
   private svg(): string {
-    return this.plots.length ? this.plots[0].picture.svg() : this.lane_picture.svg();
+    const pictures = [...this.plots.map((p) => p.picture), ...(this.lanes.n ? [this.lane_picture] : [])];
+    return svg_of(pictures);
   }
 
   private table(): unknown[][] {

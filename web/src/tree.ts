@@ -17,7 +17,7 @@ export interface Box {
 }
 
 export type Weight = "joules" | "seconds";
-export type Shape = "calls" | "kinds";
+export type Shape = "modules" | "calls" | "kinds";
 
 const box = (label: string, kind: string, energy_j: number, rest = false): Box => ({
   label, kind, row: -1, value: energy_j, energy_j, low_j: Number.NaN, high_j: Number.NaN, time_s: Number.NaN, calls: Number.NaN, children: [], rest,
@@ -71,9 +71,54 @@ function kind_tree(run: Run, r: Range, weight: Weight): Box[] {
   return [...kinds.values()];
 }
 
+const MODULES = new Set(["module", "backward"]);
+
+export const has_modules = (run: Run) => Array.from({ length: run.n_rows }, (_, i) => run.kind(i)).some((k) => MODULES.has(k));
+
+/** Names of the modules around a row, the model's first; empty outside of all modules. Names are qualified: "blocks.0.up". */
+function module_path(run: Run, row: number): string[] {
+  const chain: number[] = [];
+  for (let i = row; i >= 0; i = run.array.row_parent[i]) if (MODULES.has(run.kind(i))) chain.push(i);
+  if (!chain.length) return [];
+  const root = run.name(chain[chain.length - 1]);
+  const name = run.name(chain[0]);
+  return name === root ? [root] : [root, ...name.split(".")];
+}
+
+/** The modules as the program's source has them, forward and backward in sum, wherever they were called from. */
+function module_tree(run: Run, r: Range, weight: Weight): Box[] {
+  const boxes = new Map<string, Box>();
+  const top: Box[] = [];
+  for (let i = 0; i < run.n_rows; i++) {
+    const value = weight === "joules" ? r.self_j[i] : r.self_s[i];
+    const path = module_path(run, i);
+    if (!(value > 0)) continue;
+    const names = path.length ? path : ["outside of modules"];
+    names.forEach((name, depth) => {
+      const key = names.slice(0, depth + 1).join("\n");
+      let b = boxes.get(key);
+      if (!b) {
+        b = box(name, path.length ? "module" : "rest", 0);
+        b.time_s = b.calls = 0;
+        boxes.set(key, b);
+        (depth ? boxes.get(names.slice(0, depth).join("\n"))!.children : top).push(b);
+      }
+      b.value += value;
+      b.energy_j += r.self_j[i] || 0;
+      b.time_s += r.self_s[i];
+      if (MODULES.has(run.kind(i)) && depth === names.length - 1) {
+        b.row = b.row < 0 ? i : b.row;
+        b.calls += run.kind(i) === "module" ? r.calls[i] : 0;
+        if (run.detail(i)) b.label = `${name} · ${run.detail(i)}`;
+      }
+    });
+  }
+  return top;
+}
+
 /** `all`: with what belongs to no span. */
 export function tree_of(run: Run, r: Range, shape: Shape, weight: Weight, all = true): Box {
-  const children = shape === "calls" ? call_tree(run, r, weight) : kind_tree(run, r, weight);
+  const children = { calls: call_tree, kinds: kind_tree, modules: module_tree }[shape](run, r, weight);
   const rows_j = r.total.energy_j - r.total.idle_j - r.total.other_j - r.unattributed_j;
   const root = all ? box("machine", "total", r.total.energy_j) : box("all spans", "total", rows_j);
   if (all) {

@@ -1,18 +1,44 @@
-// Why: joules per multiplication against how many come with a byte, and the most expensive operators.
-import { el, savers } from "./dom";
-import { count, digits, interval, joules, percent, seconds, ticks, unit, watts } from "./format";
-import { Picture, type Pen, SET, colours } from "./pen";
+// Why: joules per multiplication, or per byte, against how many multiplications come with a byte, beside what the machine charges at
+// best; the most expensive operators, and what of their energy that explains; and predictions beside measurements.
+import type { Machine, Prediction } from "./data";
+import { choice, el, savers } from "./dom";
+import { count, digits, interval, joules, percent, seconds, unit, watts } from "./format";
+import { type Pen, Picture, SET, colours } from "./pen";
+import { row_end } from "./range";
 import type { State } from "./state";
 import { colour_of } from "./timeline";
 
 const INNER = new Set(["operator", "kernel", "layer"]);
+const [LEFT, RIGHT, TOP, BOTTOM] = [76, 16, 26, 40];
 
-interface Point {
+/** Operators of one name, or other rows that hold no more. */
+export interface Group {
+  name: string;
+  kind: string;
   row: number;
-  per_byte: number;
-  pj: number;
+  calls: number;
+  time_s: number;
   energy_j: number;
+  low_j: number;
+  high_j: number;
+  macs: number; // NaN: not known of all
+  bytes: number;
 }
+
+/** Of an operator's energy: what its multiplications and its traffic cost at best, what is left, and idle power beside it. */
+export function shares(g: Group, machine: Machine | undefined, idle_w: number) {
+  const known = machine && Number.isFinite(g.macs) && Number.isFinite(g.bytes);
+  let compute_j = known ? g.macs * (machine.j_per_mac ?? Number.NaN) : Number.NaN;
+  let traffic_j = known ? g.bytes * (machine.j_per_byte ?? Number.NaN) : Number.NaN;
+  const both = compute_j + traffic_j;
+  if (both > g.energy_j) {
+    compute_j *= g.energy_j / both; // it was better than the line: no more than all of it
+    traffic_j *= g.energy_j / both;
+  }
+  return { compute_j, traffic_j, rest_j: g.energy_j - (Number.isFinite(both) ? compute_j + traffic_j : 0), idle_j: idle_w * g.time_s };
+}
+
+const key = (kind: string, text: string) => el("span", { class: `key ${kind}` }, el("i"), text);
 
 /** Operators, kernels and layers; where none are marked, rows that hold no others. */
 function leaves(state: State): number[] {
@@ -24,82 +50,200 @@ function leaves(state: State): number[] {
   return rows.filter((i) => !parents.has(i));
 }
 
+/** Rows of one kind and name in sum: what is common to the run adds up linearly, what is independent as squares. */
+export function groups(state: State): Group[] {
+  const { run, range: r } = state;
+  const { row_self_j, row_self_low_j, row_self_high_j, row_self_random_j, row_macs, row_bytes } = run.array;
+  const out = new Map<string, Group & { down2: number; up2: number }>();
+  for (const i of leaves(state)) {
+    if (!(r.self_j[i] > 0)) continue;
+    const key = `${run.kind(i)}\n${run.name(i)}`;
+    const g = out.get(key) ?? { name: run.label(i), kind: run.kind(i), row: i, calls: 0, time_s: 0, energy_j: 0, low_j: 0, high_j: 0, macs: 0, bytes: 0, down2: 0, up2: 0 };
+    out.set(key, g);
+    const part = r.self_j[i];
+    const random = (row_self_random_j[i] || 0) * Math.sqrt(row_self_j[i] > 0 ? part / row_self_j[i] : 0);
+    const common = (end: number) => row_end(row_self_j[i], end, 0, part);
+    const [low, high] = [row_end(row_self_j[i], row_self_low_j[i], row_self_random_j[i], part), row_end(row_self_j[i], row_self_high_j[i], row_self_random_j[i], part)];
+    g.calls += r.calls[i];
+    g.time_s += r.self_s[i];
+    g.energy_j += part;
+    g.low_j += Number.isFinite(common(row_self_low_j[i])) ? Math.min(part, low + random) : Number.NaN;
+    g.high_j += Number.isFinite(common(row_self_high_j[i])) ? Math.max(part, high - random) : Number.NaN;
+    g.down2 += random * random;
+    g.up2 += random * random;
+    g.macs += row_macs[i] * r.calls[i];
+    g.bytes += row_bytes[i] * r.calls[i];
+  }
+  for (const g of out.values()) {
+    g.low_j = Math.max(0, g.low_j - Math.sqrt(g.down2));
+    g.high_j += Math.sqrt(g.up2);
+  }
+  return [...out.values()].sort((a, b) => b.energy_j - a.energy_j);
+}
+
+/** Round numbers of a logarithmic axis within [from, to], as logarithms. */
+function decades(from: number, to: number): { at: number; major: boolean }[] {
+  const out: { at: number; major: boolean }[] = [];
+  for (let d = Math.floor(from); d <= Math.ceil(to); d++)
+    for (let k = 1; k < 10; k++) {
+      const at = d + Math.log10(k);
+      if (at >= from - 1e-9 && at <= to + 1e-9) out.push({ at, major: k === 1 || (to - from < 1.6 && (k === 2 || k === 5)) });
+    }
+  return out;
+}
+
+interface Point {
+  name: string;
+  kind: string;
+  row: number;
+  per_byte: number;
+  pj: number;
+  energy_j: number;
+}
+
+function predicted(p: Prediction): HTMLElement {
+  const rows = p.modules.filter((m) => Number.isFinite(m.predicted_j ?? Number.NaN) && Number.isFinite(m.measured_j ?? Number.NaN))
+    .sort((a, b) => (b.measured_j ?? 0) - (a.measured_j ?? 0)).slice(0, 15);
+  if (!rows.length) return el("p", { class: "note" }, "The profile's prediction and the recording have no module in common whose energy is known.");
+  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "prediction and measurement" },
+    el("table", {}, el("caption", {}, `Predicted for ${p.device} beside this run: one forward pass`),
+      el("thead", {}, el("tr", {}, ...["module", "predicted", `${percent(p.confidence)}`, "here", "95 %", "predicted / here", ""].map((t) => el("th", { scope: "col" }, t || el("span", { class: "unseen" }, "verdict"))))),
+      el("tbody", {}, ...rows.map((m) => el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: m.class ?? m.name }, m.name || "the model")),
+        el("td", { title: "predicted from the graph by the profile" }, joules(m.predicted_j)), el("td", {}, interval(m.predicted_low_j, m.predicted_high_j)), el("td", {}, joules(m.measured_j)), el("td", {}, interval(m.measured_low_j, m.measured_high_j)),
+        el("td", {}, `${digits((m.predicted_j ?? Number.NaN) / (m.measured_j ?? Number.NaN), 3)} ×`), el("td", {}, m.verdict ?? ""))))));
+}
+
 export class Why {
   readonly element: HTMLElement;
   private body = el("tbody");
   private points: Point[] = [];
   private picture: Picture;
   private plot: HTMLElement;
+  private per: "mac" | "byte" = "mac";
+  private machine: Machine | undefined;
+  private idle_w: number;
 
   constructor(private state: State) {
-    this.picture = new Picture("energy per MAC against arithmetic intensity", 300, (pen, w, h) => this.draw(pen, w, h));
+    const { head } = state.run;
+    this.machine = head.machine;
+    this.idle_w = head.attribution.domains.reduce((sum, d) => sum + (d.idle_w ?? 0), 0);
+    this.picture = new Picture("energy per MAC or byte against arithmetic intensity", 340, (pen, w, h) => this.draw(pen, w, h));
     this.plot = el("div", {}, this.picture.canvas);
+    const titles = ["name", "calls", "time", "energy", "95 %", "share", "power", "per MAC", "per byte", "MACs, traffic, rest, idle"];
     this.element = el("section", { id: "why", "aria-labelledby": "why-title" },
-      el("div", { class: "bar" }, el("h2", { id: "why-title" }, "Why"), savers("nrg-why", () => this.picture.svg(), () => this.rows())),
-      this.plot,
+      el("div", { class: "bar" }, el("h2", { id: "why-title" }, "Why"),
+        choice("energy", [["mac", "per MAC"], ["byte", "per byte"]], this.per, (v) => { this.per = v as "mac" | "byte"; this.show(); }),
+        savers("nrg-roofline", () => this.picture.svg(), () => this.rows())),
+      this.plot, this.line(),
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "most expensive operators" },
-        el("table", {}, el("caption", {}, "The ten most expensive operators, with what they used themselves"), el("thead", {}, el("tr", {},
-          ...["name", "calls", "time", "energy", "95 %", "share", "power", "per MAC", "per byte"].map((t) => el("th", { scope: "col" }, t)))), this.body)));
+        el("table", {}, el("caption", {}, "The ten most expensive operators, with what they used themselves, wherever they were called from"),
+          el("thead", {}, el("tr", {}, ...titles.map((t) => el("th", { scope: "col" }, t)))), this.body)),
+      el("p", { class: "legend" }, key("compute", "multiplications"), " and ", key("traffic", "memory traffic"), " at what the machine charges at best; ",
+        key("rest", "the rest"), " of its own energy; ", key("idle", "idle"), " power during its time, which is not in its energy."),
+      head.prediction ? predicted(head.prediction) : null);
     state.on((what) => what === "range" && this.show());
     this.show();
   }
 
-  private top(): number[] {
-    return leaves(this.state).filter((i) => this.state.range.self_j[i] > 0).sort((a, b) => this.state.range.self_j[b] - this.state.range.self_j[a]).slice(0, 10);
+  private line(): HTMLElement {
+    const m = this.machine;
+    if (!m) return el("p", { class: "note" }, "The machine's own line is not known: nrg calibrate --json=here.json measures it, and nrg report --profile here.json draws it.");
+    return el("p", { class: "note" }, `The line is what ${m.device || "the machine"} charges at best, above idle: ${unit(m.j_per_mac, "J")} per MAC and ${unit(m.j_per_byte, "J")} per byte (${m.provenance}, ${m.source}).`);
   }
 
   private show() {
     const { run, range: r } = this.state;
     this.points = [];
+    const all = groups(this.state);
+    for (const g of all)
+      if (g.macs > 0 && g.bytes > 0) this.points.push({ name: g.name, kind: g.kind, row: g.row, per_byte: g.macs / g.bytes, pj: (g.energy_j / (this.per === "mac" ? g.macs : g.bytes)) * 1e12, energy_j: g.energy_j });
     for (let i = 0; i < run.n_rows; i++) {
-      const [macs, moved] = [run.array.row_macs[i], run.array.row_bytes[i]];
-      if (macs > 0 && moved > 0 && r.calls[i] > 0 && r.all_j[i] > 0) this.points.push({ row: i, per_byte: macs / moved, pj: (r.all_j[i] / (macs * r.calls[i])) * 1e12, energy_j: r.all_j[i] });
+      const [macs, moved] = [run.array.row_macs[i] * r.calls[i], run.array.row_bytes[i] * r.calls[i]];
+      if (run.kind(i) === "module" && macs > 0 && moved > 0 && r.all_j[i] > 0) this.points.push({ name: run.label(i), kind: "module", row: i, per_byte: macs / moved, pj: (r.all_j[i] / (this.per === "mac" ? macs : moved)) * 1e12, energy_j: r.all_j[i] });
     }
     this.plot.replaceChildren(this.points.length ? this.picture.canvas : el("p", { class: "empty" },
       "No row has both multiplications and bytes, so joules per MAC can't be shown. A recording that keeps the model's graph has them: nrg run --graph MODEL, or nrg.torch.trace in the program."));
-    this.body.replaceChildren(...this.top().map((i) => {
-      const macs = run.array.row_macs[i] * r.calls[i];
-      const moved = run.array.row_bytes[i] * r.calls[i];
-      return el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: run.name(i) }, run.label(i))), el("td", {}, count(r.calls[i])), el("td", {}, seconds(r.self_s[i])),
-        el("td", {}, joules(r.self_j[i])), el("td", {}, interval(r.low_j[i], r.high_j[i])), el("td", {}, percent(r.self_j[i] / r.total.energy_j)), el("td", {}, watts(r.self_j[i] / r.self_s[i])),
-        el("td", {}, unit(r.self_j[i] / macs, "J")), el("td", {}, unit(r.self_j[i] / moved, "J")));
-    }));
-    if (!this.body.children.length) this.body.append(el("tr", {}, el("td", { colspan: "9" }, "No spans here.")));
+    this.body.replaceChildren(...all.slice(0, 10).map((g) => el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: run.name(g.row) }, g.name)), el("td", {}, count(g.calls)), el("td", {}, seconds(g.time_s)),
+      el("td", {}, joules(g.energy_j)), el("td", {}, interval(g.low_j, g.high_j)), el("td", {}, percent(g.energy_j / r.total.energy_j)), el("td", {}, watts(g.energy_j / g.time_s)),
+      el("td", {}, unit(g.energy_j / g.macs, "J")), el("td", {}, unit(g.energy_j / g.bytes, "J")), el("td", {}, this.bar(g)))));
+    if (!all.length) this.body.append(el("tr", {}, el("td", { colspan: "10" }, "No spans here.")));
     this.picture.paint();
   }
 
+  private bar(g: Group): Node {
+    const s = shares(g, this.machine, this.idle_w);
+    const whole = g.energy_j + s.idle_j;
+    const parts: [string, string, number][] = [["compute", "multiplications", s.compute_j], ["traffic", "memory traffic", s.traffic_j], ["rest", Number.isFinite(s.compute_j + s.traffic_j) ? "the rest" : "own energy", s.rest_j], ["idle", "idle", s.idle_j]];
+    const text = parts.filter(([, , j]) => j > 0).map(([, name, j]) => `${name} ${percent(j / whole)}`).join(", ");
+    const track = el("span", { class: "shares", role: "img", "aria-label": text, title: text });
+    for (const [kind, , j] of parts) {
+      if (!(j > 0)) continue;
+      const part = el("i", { class: kind });
+      part.style.width = `${(100 * j) / whole}%`;
+      track.append(part);
+    }
+    return track;
+  }
+
   private draw(pen: Pen, width: number, height: number) {
-    const { ink, dim, line } = colours();
+    const { ink, dim, line, panel } = colours();
     if (!this.points.length) return;
-    const logs = (f: (p: Point) => number) => this.points.map((p) => Math.log10(f(p)));
-    const span = (v: number[]) => [Math.floor(Math.min(...v) - 0.2), Math.ceil(Math.max(...v) + 0.2)];
-    const [x0, x1] = span(logs((p) => p.per_byte));
-    const [y0, y1] = span(logs((p) => p.pj));
-    const x = (v: number) => 60 + ((v - x0) / (x1 - x0)) * (width - 80);
-    const y = (v: number) => height - 34 - ((v - y0) / (y1 - y0)) * (height - 54);
-    for (const t of ticks(x0, x1, 8).filter(Number.isInteger)) {
-      pen.shape([x(t), 14, x(t), height - 34], line, 1);
-      pen.text(digits(10 ** t, 3), x(t), height - 19, dim, "middle");
+    const m = this.machine;
+    const price = (x: number) => ((m?.j_per_mac ?? Number.NaN) + (m?.j_per_byte ?? Number.NaN) / 10 ** x) * 1e12 * (this.per === "byte" ? 10 ** x : 1);
+    const xs = this.points.map((p) => Math.log10(p.per_byte));
+    const [x0, x1] = [Math.min(...xs) - 0.35, Math.max(...xs) + 0.6];
+    const ys = this.points.map((p) => Math.log10(p.pj));
+    for (const at of [x0, x1]) if (price(at) > 0) ys.push(Math.log10(price(at)));
+    const [y0, y1] = [Math.min(...ys) - 0.3, Math.max(...ys) + 0.3];
+    const x = (v: number) => LEFT + ((v - x0) / (x1 - x0)) * (width - LEFT - RIGHT);
+    const y = (v: number) => height - BOTTOM - ((v - y0) / (y1 - y0)) * (height - TOP - BOTTOM);
+    for (const t of decades(x0, x1)) {
+      pen.shape([x(t.at), TOP, x(t.at), height - BOTTOM], line, t.major ? 1 : 0.4);
+      if (t.major) pen.text(digits(10 ** t.at, 2), x(t.at), height - BOTTOM + 15, dim, "middle");
     }
-    for (const t of ticks(y0, y1, 6).filter(Number.isInteger)) {
-      pen.shape([60, y(t), width - 20, y(t)], line, 1);
-      pen.text(unit(10 ** t * 1e-12, "J", 2), 54, y(t) + 4, dim, "end");
+    for (const t of decades(y0, y1)) {
+      pen.shape([LEFT, y(t.at), width - RIGHT, y(t.at)], line, t.major ? 1 : 0.4);
+      if (t.major) pen.text(unit(10 ** t.at * 1e-12, "J", 2), LEFT - 6, y(t.at) + 4, dim, "end");
     }
-    pen.text("MACs per byte of memory traffic", width / 2, height - 4, ink, "middle");
-    pen.text("joules per MAC", 4, 11, ink);
+    pen.text("MACs per byte of memory traffic", LEFT + (width - LEFT - RIGHT) / 2, height - 6, ink, "middle");
+    pen.text(this.per === "mac" ? "energy per MAC" : "energy per byte", 6, 14, ink);
+    if (price(x0) > 0) {
+      const curve: number[] = [];
+      for (let k = 0; k <= 60; k++) {
+        const at = x0 + ((x1 - x0) * k) / 60;
+        curve.push(x(at), y(Math.log10(price(at))));
+      }
+      pen.shape(curve, ink, 2);
+      pen.text(`${m!.device || "the machine"} at best`, width - RIGHT - 4, y(Math.log10(price(x1))) - 8, ink, "end");
+    }
+    this.draw_points(pen, width, x, y, ink, panel);
+  }
+
+  /** Largest first; a name is written where it covers no other. */
+  private draw_points(pen: Pen, width: number, x: (v: number) => number, y: (v: number) => number, ink: string, panel: string) {
+    const { run } = this.state;
     const most = Math.max(...this.points.map((p) => p.energy_j));
-    for (const p of this.points) {
+    const taken: [number, number, number][] = [];
+    const sorted = [...this.points].sort((a, b) => b.energy_j - a.energy_j);
+    for (const p of sorted) {
       const [cx, cy] = [x(Math.log10(p.per_byte)), y(Math.log10(p.pj))];
-      const radius = 3 + 9 * Math.sqrt(p.energy_j / most);
+      const radius = 4 + 10 * Math.sqrt(p.energy_j / most);
       const circle: number[] = [];
-      for (let a = 0; a < 20; a++) circle.push(cx + radius * Math.cos((a * Math.PI) / 10), cy + radius * Math.sin((a * Math.PI) / 10));
-      pen.shape(circle, this.state.run.n_rows ? colour_of(this.state.run, p.row) : SET[0], undefined, 0.7);
-      pen.text(this.state.run.label(p.row), cx + radius + 3, cy + 4, dim, "start", 140);
+      for (let a = 0; a <= 24; a++) circle.push(cx + radius * Math.cos((a * Math.PI) / 12), cy + radius * Math.sin((a * Math.PI) / 12));
+      pen.shape(circle, run.n_rows ? colour_of(run, p.row) : SET[0], undefined, p.kind === "module" ? 0.25 : 0.8);
+      pen.shape(circle, p.kind === "module" ? colour_of(run, p.row) : panel, 1);
+    }
+    for (const p of sorted) {
+      const radius = 4 + 10 * Math.sqrt(p.energy_j / most);
+      const [tx, ty] = [x(Math.log10(p.per_byte)) + radius + 4, y(Math.log10(p.pj)) + 4];
+      const long = Math.min(150, p.name.length * 6.8);
+      if (tx + long > width || taken.some(([a, b, w]) => Math.abs(b - ty) < 14 && tx < a + w && a < tx + long)) continue;
+      taken.push([tx, ty, long]);
+      pen.text(p.name, tx, ty, ink, "start", 150);
     }
   }
 
   private rows(): unknown[][] {
-    const { run } = this.state;
-    return [["name", "kind", "macs_per_byte", "pj_per_mac", "energy_j"], ...this.points.map((p) => [run.name(p.row), run.kind(p.row), p.per_byte, p.pj, p.energy_j])];
+    return [["name", "kind", "macs_per_byte", this.per === "mac" ? "pj_per_mac" : "pj_per_byte", "energy_j"], ...this.points.map((p) => [p.name, p.kind, p.per_byte, p.pj, p.energy_j])];
   }
 }

@@ -63,6 +63,26 @@ async function search(page) {
   return { all, found, before, after: await energies(), sorted: await names() };
 }
 
+/** Every choice of every list, then what the buttons save as SVG. */
+async function choices(page) {
+  const out = { tried: 0, svg: [] };
+  const lists = page.locator("select");
+  for (let i = 0; i < (await lists.count()); i++) {
+    const list = lists.nth(i);
+    const [now, values] = await list.evaluate((s) => [s.value, [...s.options].map((o) => o.value)]);
+    for (const value of [...values.filter((v) => v !== now), now]) {
+      await list.selectOption(value);
+      out.tried++;
+    }
+  }
+  const buttons = page.locator(".savers button", { hasText: "SVG" });
+  for (let i = 0; i < (await buttons.count()); i++) {
+    const [saved] = await Promise.all([page.waitForEvent("download"), buttons.nth(i).click()]);
+    out.svg.push(readFileSync(await saved.path(), "utf8"));
+  }
+  return out;
+}
+
 async function look(browser, { file, ranges: list, shot }) {
   const seen = { file, errors: [], requests: [] };
   const page = await browser.newPage({ viewport: { width: 1440, height: 900 } });
@@ -83,6 +103,7 @@ async function look(browser, { file, ranges: list, shot }) {
   seen.keys = await keys(page);
   seen.mouse = await mouse(page);
   seen.search = await search(page);
+  seen.choices = await choices(page);
   seen.axe = {};
   for (const colorScheme of ["light", "dark"]) {
     await page.emulateMedia({ colorScheme });

@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { edge_s, nearest_edge, parse } from "../src/data";
 import { domain_sum, range_of, row_end } from "../src/range";
 import { tree_of } from "../src/tree";
+import { type Group, shares } from "../src/why";
 
 const SIZES: Record<string, number> = { f8: 8, f4: 4, u4: 4, i4: 4, u1: 1 };
 const KINDS = { f8: Float64Array, f4: Float32Array, u4: Uint32Array, i4: Int32Array, u1: Uint8Array };
@@ -111,9 +112,22 @@ describe("rows", () => {
     expect(row_end(0, 0, 0, 0)).toBe(0);
   });
   test("boxes add up to the machine", () => {
-    for (const shape of ["calls", "kinds"] as const) {
+    for (const shape of ["calls", "kinds", "modules"] as const) {
       const tree = tree_of(made(), range_of(made(), 0, 4), shape, "joules");
       expect(tree.children.reduce((sum, c) => sum + c.value, 0)).toBeCloseTo(40, 9);
     }
+  });
+});
+
+describe("why", () => {
+  const g = { calls: 1, time_s: 2, energy_j: 10, macs: 4e9, bytes: 1e9 } as Group;
+  const machine = { device: "", provenance: "measured", source: "", j_per_mac: 1e-9, j_per_byte: 2e-9 };
+  test("an operator's energy is what it did at the machine's prices, and a rest", () => {
+    expect(shares(g, machine, 3)).toEqual({ compute_j: 4, traffic_j: 2, rest_j: 4, idle_j: 6 });
+  });
+  test("no more than all of it, and nothing where it is not known", () => {
+    const better = shares({ ...g, energy_j: 3 }, machine, 0);
+    expect([better.compute_j, better.traffic_j, better.rest_j]).toEqual([2, 1, 0]);
+    for (const s of [shares(g, undefined, 0), shares({ ...g, macs: nan }, machine, 0)]) expect([s.compute_j, s.traffic_j, s.rest_j]).toEqual([nan, nan, 10]);
   });
 });

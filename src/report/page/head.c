@@ -122,6 +122,40 @@ static json_t *attribution_json(const struct nrg_attribution *a, bool redacted)
     return o;
 }
 
+static json_t *price_json(const struct nrg_machine_price *price)
+{
+    json_t *o = json_object();
+    nrg_json_text(o, "device", price->device);
+    nrg_json_text(o, "provenance", price->provenance);
+    nrg_json_text(o, "source", price->source);
+    NRG_JSON_REALS(o, {"j_per_mac", price->j_per_mac}, {"j_per_byte", price->j_per_byte});
+    return o;
+}
+
+/* What is known beside the recording; without paths where names are left out. */
+static void add_others(struct nrg_page_data *d)
+{
+    const struct nrg_page_run *run = d->run;
+    const char *const sides[] = {"a", "b"};
+    if (run->price)
+        json_object_set_new(d->head, "machine", price_json(run->price));
+    if (run->prediction)
+        json_object_set(d->head, "prediction", run->prediction);
+    if (run->comparison)
+        json_object_set(d->head, "comparison", run->comparison);
+    for (size_t i = 0; run->redact && i < 2; i++) {
+        json_t *side = json_object_get(run->comparison, sides[i]);
+        json_object_del(side, "files");
+        keep_first_word(side, "command");
+    }
+    if (run->redact) {
+        json_object_del(run->prediction, "recording");
+        json_object_del(run->prediction, "profile");
+        json_object_del(run->comparison, "warnings"); /* may quote commands and hosts */
+        json_object_del(run->comparison, "refusals");
+    }
+}
+
 int nrg_page_head(struct nrg_page_data *d)
 {
     const struct nrg_page_run *run = d->run;
@@ -136,6 +170,7 @@ int nrg_page_head(struct nrg_page_data *d)
     json_object_set_new(d->head, "redacted", json_boolean(run->redact));
     json_object_set_new(d->head, "report", report);
     json_object_set_new(d->head, "attribution", attribution_json(run->attribution, run->redact));
+    add_others(d);
     if (began_ns > 0)
         nrg_json_real(d->head, "began_s", (double)began_ns * 1e-9);
     json_object_set_new(d->head, "buckets",

@@ -12,6 +12,7 @@
 #include <stdio.h>
 
 #include "attribute/attribution.h"
+#include "predict/machine_price.h"
 #include "report/run/report.h"
 
 /* Buckets of time to ask an attribution for. */
@@ -22,6 +23,9 @@ struct nrg_page_run {
     const struct nrg_report *report;
     const struct nrg_attribution *attribution; /* by path, with buckets */
     bool redact; /* leaves out arguments, paths, names of hosts and users */
+    const struct nrg_machine_price *price; /* NULL: not known */
+    json_t *prediction;                    /* schema nrg.prediction-against/1; NULL: none */
+    json_t *comparison; /* of all recordings of the page, nrg.compare/1, with the first; NULL */
 };
 
 int nrg_page_begin(FILE *out, struct nrg_error *err);

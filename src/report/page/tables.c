@@ -3,7 +3,9 @@
  * the entries row_first[i] to row_first[i + 1], each with the number of its bucket.
  */
 #include <errno.h>
+#include <string.h>
 
+#include "base/json_set.h"
 #include "base/mem.h"
 #include "report/attribution/report.h"
 #include "report/page/internal.h"
@@ -14,7 +16,7 @@ static const char *const columns[] = {
     "row_high_j", "row_self_low_j",  "row_self_high_j", "row_random_j", "row_self_random_j",
     "row_calls",  "row_macs",        "row_bytes",
 };
-enum { N_COLUMNS = sizeof columns / sizeof *columns };
+enum { N_COLUMNS = sizeof columns / sizeof *columns, MOST_COUNTERS = 4 };
 
 static void set_columns(const struct nrg_attribution_row *row, double *const *to, size_t i)
 {
@@ -88,6 +90,39 @@ static int add_rows(struct nrg_page_data *d)
     return rc;
 }
 
+/* Position of a counter's name in the list, which grows; MOST_COUNTERS: no room. */
+static size_t counter_of(const char **names, size_t *n, const char *name)
+{
+    for (size_t i = 0; i < *n; i++)
+        if (!strcmp(names[i], name))
+            return i;
+    if (*n == MOST_COUNTERS)
+        return MOST_COUNTERS;
+    names[*n] = name;
+    return (*n)++;
+}
+
+/* What was counted while a row's spans were open: tokens, samples. */
+static int add_counts(struct nrg_page_data *d)
+{
+    const struct nrg_attribution *a = d->run->attribution;
+    const char *names[MOST_COUNTERS];
+    size_t n = 0;
+    double *counts = nrg_arena_array(&d->memory, MOST_COUNTERS * a->n_rows + 1, sizeof *counts);
+    json_t *list = json_array();
+    for (size_t i = 0; counts && i < a->n_rows; i++)
+        for (size_t k = 0; k < a->rows[i].n_counts; k++) {
+            size_t c = counter_of(names, &n, a->rows[i].counts[k].name);
+            if (c < MOST_COUNTERS)
+                counts[c * a->n_rows + i] += a->rows[i].counts[k].amount;
+        }
+    for (size_t c = 0; c < n; c++)
+        json_array_append_new(list, nrg_json_string(names[c]));
+    json_object_set_new(d->head, "counters", list);
+    nrg_page_array(d, "row_counts", "f8", counts, n * a->n_rows);
+    return counts ? 0 : -ENOMEM;
+}
+
 static void add_domains(struct nrg_page_data *d)
 {
     const struct nrg_attribution_buckets *b = d->run->attribution->buckets;
@@ -150,6 +185,8 @@ static int add_buckets(struct nrg_page_data *d)
 int nrg_page_tables(struct nrg_page_data *d)
 {
     int rc = add_rows(d);
+    if (!rc)
+        rc = add_counts(d);
     if (rc)
         return rc;
     add_domains(d);
