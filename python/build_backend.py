@@ -101,7 +101,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
                 wheel.add(inside, content.read(), not inside.endswith(".py"))
     wheel.add(info + "/METADATA", _metadata().encode())
     wheel.add(info + "/WHEEL", ("Wheel-Version: 1.0\nGenerator: nrg\nRoot-Is-Purelib: false\nTag: %s\n" % tag).encode())
-    wheel.add(info + "/entry_points.txt", b"[console_scripts]\nnrg = nrg.__main__:main\n")
+    wheel.add(info + "/entry_points.txt", b"[console_scripts]\nnrg = nrg.__main__:main\n\n[pytest11]\nnrg = nrg.pytest_plugin\n")
     wheel.close()
     return name
 

@@ -20,6 +20,7 @@ except ImportError as _error:
     from . import _absent as _nrg
     _nrg.why = str(_error)
 
+from ._compare import Comparison, Effect, compare
 from ._record import Recording, record
 from ._results import Energy, Run, Table, open
 
@@ -30,7 +31,7 @@ mark = _nrg.mark_named
 count = _nrg.count_named
 active = _nrg.active
 __version__ = "0.2.0"
-_PARTS = ("gpu_load", "keras", "tensorrt", "torch")
+_PARTS = ("gpu_load", "keras", "lightning", "tensorrt", "torch", "transformers")
 
 
 def __getattr__(name):
@@ -41,9 +42,15 @@ def __getattr__(name):
     raise AttributeError("module %r has no attribute %r" % (__name__, name))
 
 
+def load_ipython_extension(shell):
+    """`%load_ext nrg` in a notebook: the cell magic %%nrg."""
+    from . import _magic
+    _magic.load(shell)
+
+
 def __dir__():
     return sorted([*globals(), *_PARTS])
 
 
 # Not `open`: a star import must not hide Python's own.
-__all__ = ["Energy", "Error", "Recording", "Run", "Span", "Table", "active", "count", "mark", "record", "span"]
+__all__ = ["Comparison", "Effect", "Energy", "Error", "Recording", "Run", "Span", "Table", "active", "compare", "count", "mark", "record", "span"]

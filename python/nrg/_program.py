@@ -35,8 +35,8 @@ def find():
     return found
 
 
-def run_json(*arguments):
-    """Runs `nrg ARGUMENTS`, which prints JSON, and returns it; raises Error with nrg's own words."""
+def run(arguments):
+    """Runs `nrg ARGUMENTS`: its exit code, what it printed as bytes, and what it said."""
     from . import Error
     program = find()
     try:
@@ -44,10 +44,21 @@ def run_json(*arguments):
                               stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
     except OSError as error:
         raise Error("%s: %s" % (program, error.strerror)) from error
-    said = done.stderr.decode("utf-8", "replace").strip()
-    if done.returncode:
-        raise Error(said or "nrg %s ended with code %d" % (arguments[0], done.returncode))
+    return done.returncode, done.stdout, done.stderr.decode("utf-8", "replace").strip()
+
+
+def run_json_code(arguments, good=(0,)):
+    """The JSON that `nrg ARGUMENTS` prints, its exit code and what it said; raises Error with nrg's own words."""
+    from . import Error
+    code, printed, said = run(arguments)
+    if code not in good:
+        raise Error(said or "nrg %s ended with code %d" % (arguments[0], code))
     try:
-        return json.loads(done.stdout.decode("utf-8"))
+        return json.loads(printed.decode("utf-8")), code, said
     except ValueError as error:
-        raise Error("%s %s: no JSON came back (%s)" % (program, arguments[0], error)) from error
+        raise Error("%s %s: no JSON came back (%s)" % (find(), arguments[0], error)) from error
+
+
+def run_json(*arguments):
+    """The same of a command that ends with 0: the JSON alone."""
+    return run_json_code(arguments)[0]
