@@ -104,6 +104,7 @@ extern const struct nrg_command nrg_cmd_attribute;
 extern const struct nrg_command nrg_cmd_calibrate;
 extern const struct nrg_command nrg_cmd_compare;
 extern const struct nrg_command nrg_cmd_dataset;
+extern const struct nrg_command nrg_cmd_doctor;
 extern const struct nrg_command nrg_cmd_evaluate;
 extern const struct nrg_command nrg_cmd_graph;
 extern const struct nrg_command nrg_cmd_export;

@@ -17,6 +17,7 @@
 /* clang-format off */
 const struct nrg_command *const nrg_commands[] = {
     &nrg_cmd_sensors,
+    &nrg_cmd_doctor,
     &nrg_cmd_run,
     &nrg_cmd_meter,
     &nrg_cmd_report,

@@ -18,6 +18,8 @@
 
 #include "sensors/machine/cpu_model.h"
 
+#define CLOCKS "/sys/devices/system/clocksource/clocksource0"
+
 struct machine {
     bool rapl; /* the processor may have it */
     bool virtual_machine;
@@ -27,6 +29,7 @@ struct machine {
     bool daemon;        /* nrgd's socket */
     bool daemon_unit;   /* its unit is installed, but nobody listens */
     bool systemd, apt;
+    bool tsc;         /* among the clocks that the kernel offers */
     int64_t paranoid; /* -1: not known */
 };
 
@@ -121,9 +124,20 @@ static bool always(const struct machine *m)
     return true;
 }
 
+static bool has_tsc(const struct machine *m)
+{
+    return m->tsc;
+}
+
+static bool lacks_tsc(const struct machine *m)
+{
+    return !m->tsc;
+}
+
 #define SETCAP(list) "sudo setcap " list "=ep \"$(command -v nrg)\""
 #define SECURE       "nrg and what it starts then lose LD_LIBRARY_PATH, LD_PRELOAD and TMPDIR"
 #define ENERGY_FILES "/sys/class/powercap/intel-rapl*:*/energy_uj"
+#define GOVERNORS    "/sys/devices/system/cpu/cpufreq/policy*/scaling_governor"
 #define JOIN         "sudo usermod -aG nrg \"$USER\""
 #define LOG_IN       "and log in again"
 #define BY_DAEMON    "for members of group nrg, through nrgd"
@@ -144,7 +158,8 @@ static bool always(const struct machine *m)
         }                                                                                          \
     }
 
-/* The last word of a remedy: whether it was tried (struct nrg_fix). */
+/* The last word of a remedy: tests/cli/test_doctor.py runs it as root in a namespace, and the
+ * sensor can be read by the user afterwards (or the setting is another). */
 static const struct row {
     enum nrg_problem problem;
     bool (*holds)(const struct machine *);
@@ -169,7 +184,7 @@ static const struct row {
     {NRG_RAPL_DENIED,
      is_host,
      {"for your group, until the next boot",
-      "sudo chgrp \"$(id -gn)\" " ENERGY_FILES " && sudo chmod g+r " ENERGY_FILES, NULL, false}},
+      "sudo chgrp \"$(id -gn)\" " ENERGY_FILES " && sudo chmod g+r " ENERGY_FILES, NULL, true}},
     {NRG_RAPL_DENIED,
      is_host,
      {"for members of a group nrg, for good",
@@ -248,7 +263,32 @@ static const struct row {
      always,
      {NULL, "sudo systemctl restart nrgd.socket", "journalctl -u nrgd says what went wrong",
       false}},
-    {NRG_DAEMON_COARSE, always, {NULL, JOIN, LOG_IN, false}},
+    {NRG_DAEMON_COARSE, always, {NULL, JOIN, LOG_IN, true}},
+    {NRG_DAEMON_LOGIN, always, {"log in again, or for this terminal", "newgrp nrg", NULL, false}},
+    {NRG_DAEMON_OTHER,
+     always,
+     {NULL, "sudo systemctl restart nrgd.socket", "and install nrg and nrgd of one version",
+      false}},
+
+    {NRG_SYS_ABSENT, is_host, {NULL, "sudo mount -t sysfs sysfs /sys", NULL, true}},
+    {NRG_SYS_ABSENT,
+     is_container,
+     {"let the container have /sys, read-only: -v /sys:/sys:ro", NULL, NULL, false}},
+    {NRG_PROC_ABSENT, always, {NULL, "sudo mount -t proc proc /proc", NULL, true}},
+    {NRG_CLOCK_SLOW,
+     has_tsc,
+     {"until the next boot", "echo tsc | sudo tee " CLOCKS "/current_clocksource", NULL, true}},
+    {NRG_CLOCK_SLOW,
+     lacks_tsc,
+     {"the kernel found no better clock (sudo dmesg | grep -i clocksource says why): leave --rate "
+      "at 100 Hz or below",
+      NULL, NULL, false}},
+    {NRG_GOVERNOR_ODD,
+     is_host,
+     {"until the next boot", "echo performance | sudo tee " GOVERNORS, "more power when idle",
+      true}},
+    {NRG_DISK_SMALL, always, {"record elsewhere: nrg run -o FOLDER/run.nrg", NULL, NULL, false}},
+    {NRG_DISK_CLOSED, always, {"record elsewhere: nrg run -o FOLDER/run.nrg", NULL, NULL, false}},
 };
 #define N_ROWS (sizeof rows / sizeof *rows)
 
@@ -292,12 +332,19 @@ static void look_at(const struct nrg_root *root, struct machine *m)
         .daemon_unit = has_unit(root),
         .systemd = nrg_root_exists(root, "/run/systemd/system"),
         .apt = nrg_root_exists(root, "/etc/debian_version")};
+    char clocks[128];
+    m->tsc = nrg_root_read(root, CLOCKS "/available_clocksource", clocks, sizeof clocks) > 0 &&
+             strstr(clocks, "tsc");
     if (nrg_root_read_i64(root, "/proc/sys/kernel/perf_event_paranoid", &m->paranoid))
         m->paranoid = -1;
 }
 
-/* One remedy as a line: "when:  command   (remark)". Returns its length, as snprintf does. */
-static size_t put_line(char *buf, size_t size, const struct nrg_fix *fix)
+bool nrg_fix_is_for_everybody(const struct nrg_fix *fix)
+{
+    return fix->words && !strncmp(fix->words, "for everybody", 13);
+}
+
+size_t nrg_fix_line(const struct nrg_fix *fix, char *buf, size_t size)
 {
     const char *words = fix->words ? fix->words : "", *command = fix->command ? fix->command : "";
     const char *remark = fix->remark ? fix->remark : "";
@@ -305,17 +352,31 @@ static size_t put_line(char *buf, size_t size, const struct nrg_fix *fix)
                             command, remark[0] ? "   (" : "", remark, remark[0] ? ")" : "");
 }
 
+size_t nrg_fixes_list(const struct nrg_root *root, enum nrg_problem problem, struct nrg_fix *out,
+                      size_t max)
+{
+    struct machine m;
+    size_t n = 0;
+    look_at(root, &m);
+    for (size_t i = 0; i < N_ROWS; i++) {
+        if (rows[i].problem != problem || !rows[i].holds(&m))
+            continue;
+        if (n < max)
+            out[n] = rows[i].fix;
+        n++;
+    }
+    return n;
+}
+
 const char *nrg_fixes(const struct nrg_root *root, enum nrg_problem problem,
                       char buf[NRG_FIX_BYTES])
 {
-    struct machine m;
-    size_t len = 0;
-    look_at(root, &m);
+    struct nrg_fix list[N_ROWS];
+    size_t len = 0, n = nrg_fixes_list(root, problem, list, N_ROWS);
     buf[0] = '\0';
-    for (size_t i = 0; i < N_ROWS; i++) {
+    for (size_t i = 0; i < n; i++) {
         char line[NRG_FIX_BYTES];
-        if (rows[i].problem != problem || !rows[i].holds(&m) ||
-            len + put_line(line, sizeof line, &rows[i].fix) + 2 > NRG_FIX_BYTES)
+        if (len + nrg_fix_line(&list[i], line, sizeof line) + 2 > NRG_FIX_BYTES)
             continue;
         len += (size_t)snprintf(buf + len, NRG_FIX_BYTES - len, "%s%s", len ? "\n" : "", line);
     }
@@ -331,12 +392,19 @@ const char *nrg_fix_file(const char *path, char buf[NRG_FIX_BYTES])
     return buf;
 }
 
+const char *nrg_fix_file_command(const char *line)
+{
+    size_t len = strlen(UNTIL_BOOT ":  ");
+    return strncmp(line, UNTIL_BOOT ":  sudo chgrp ", len + strlen("sudo chgrp ")) ? NULL
+                                                                                   : line + len;
+}
+
 bool nrg_fix_find(const char *line, size_t len, struct nrg_fix *fix)
 {
     char known[NRG_FIX_BYTES];
     for (size_t i = 0; i < N_ROWS; i++) {
         *fix = rows[i].fix;
-        if (put_line(known, sizeof known, fix) == len && !strncmp(known, line, len))
+        if (nrg_fix_line(fix, known, sizeof known) == len && !strncmp(known, line, len))
             return true;
     }
     return false;

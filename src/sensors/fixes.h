@@ -21,6 +21,14 @@ enum nrg_problem {
     NRG_CONNECTOR_DENIED, /* process events are refused */
     NRG_DAEMON_SILENT,    /* nrgd's socket is there, but nobody answers */
     NRG_DAEMON_COARSE,    /* nrgd gives the coarse view */
+    NRG_DAEMON_LOGIN,     /* the same, to somebody who is in the group since he logged in */
+    NRG_DAEMON_OTHER,     /* nrgd is of another release */
+    NRG_SYS_ABSENT,       /* no /sys */
+    NRG_PROC_ABSENT,      /* no /proc */
+    NRG_CLOCK_SLOW,       /* reading the clock takes a system call or worse */
+    NRG_GOVERNOR_ODD,     /* CPUs have different governors, or one that holds them down */
+    NRG_DISK_SMALL,       /* no room for a recording in the current folder */
+    NRG_DISK_CLOSED,      /* it can't be written */
 };
 
 #define NRG_FIX_BYTES     2048
@@ -37,10 +45,23 @@ struct nrg_fix {
 const char *nrg_fixes(const struct nrg_root *root, enum nrg_problem problem,
                       char buf[NRG_FIX_BYTES]);
 
+/* The same as structs; returns how many there are, of which the first `max` are in out. */
+size_t nrg_fixes_list(const struct nrg_root *root, enum nrg_problem problem, struct nrg_fix *out,
+                      size_t max);
+
+/* It opens something to all users of the machine. */
+bool nrg_fix_is_for_everybody(const struct nrg_fix *fix);
+
+/* One remedy as a line: "when:  command   (remark)". Returns its length, as snprintf does. */
+size_t nrg_fix_line(const struct nrg_fix *fix, char *buf, size_t size);
+
 /* The remedy of which `line`, of len bytes, is the text. False: it is of no row of the table. */
 bool nrg_fix_find(const char *line, size_t len, struct nrg_fix *fix);
 
 /* For a file of any other sensor that can't be read. Returns buf. */
 const char *nrg_fix_file(const char *path, char buf[NRG_FIX_BYTES]);
+
+/* The command in a line of nrg_fix_file; NULL when it is none. */
+const char *nrg_fix_file_command(const char *line);
 
 #endif

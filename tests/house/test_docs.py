@@ -71,6 +71,9 @@ class Documented(Recorded):
 
 
 class Json(Documented):
+    def test_doctor(self):
+        self.check("nrg.doctor/1", json.loads(house.run(house.NRG, "doctor", "--json").stdout))
+
     def test_sensors(self):
         self.check("nrg.sensors/1", json.loads(self.run_ok(house.NRG, "sensors", "--json").stdout))
 

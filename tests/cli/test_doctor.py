@@ -1,0 +1,250 @@
+"""nrg doctor: what it says of a dozen systems, made here as small trees, and whether what it advises works: every remedy
+that says `tried` is run here as root, by --fix, in a root folder of its own, and the user can read the sensor afterwards."""
+import tarfile
+import unittest
+
+from nrgd_client import *
+
+INTEL = "vendor_id\t: GenuineIntel\ncpu family\t: 6\nmodel\t\t: 85\nmodel name\t: Intel(R) Xeon(R) Gold 6130\nflags\t\t: fpu{}\n"
+AMD = "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC 7763\nflags\t\t: fpu\n"
+ARM = "processor\t: 0\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
+PARANOID = "proc/sys/kernel/perf_event_paranoid"
+CLOCKS = "sys/devices/system/clocksource/clocksource0/"
+POLICY = "sys/devices/system/cpu/cpufreq/policy{}/scaling_governor"
+ZONE = "sys/class/powercap/intel-rapl:0/"
+SYSTEMD = {"run/systemd/system/x": ""}
+DEBIAN = {"etc/debian_version": "12.11\n", "etc/os-release": 'PRETTY_NAME="Debian GNU/Linux 12 (bookworm)"\n'}
+
+
+# The remedies that class Tried runs (usermod, which wants nrgd to run, and a chip's file stand in no tree of SYSTEMS).
+PROVEN = ['chgrp "$(id -gn)" /sys/class/powercap', "mount -t sysfs", "mount -t proc", "tee /sys/devices/system/clocksource", "tee /sys/devices/system/cpu/cpufreq"]
+
+
+def rapl(mode=0o400):
+    return {ZONE + "name": "package-0\n", ZONE + "energy_uj": ("1234567\n", mode), ZONE + "max_energy_range_uj": "262143328850\n"}
+
+
+def jetson():
+    chip = "sys/class/hwmon/hwmon1/"
+    return {chip + "name": "ina3221\n", chip + "in1_label": "VDD_IN\n", chip + "in1_input": "5000\n", chip + "curr1_input": "1000\n",
+            "proc/device-tree/compatible": "nvidia,p3450-0000\0nvidia,tegra210\0"}
+
+
+# name: (files, exit code, what has a problem, text of the first fix)
+SYSTEMS = {
+    "intel with open counters": ({"proc/cpuinfo": INTEL.format(""), **rapl(0o444)}, 0, None, None),
+    "debian": ({"proc/cpuinfo": INTEL.format(""), PARANOID: "3\n", **rapl(), **SYSTEMD, **DEBIAN}, 1, "package-0", "sudo apt install nrgd && sudo usermod -aG nrg"),
+    "ubuntu": ({"proc/cpuinfo": INTEL.format(""), PARANOID: "4\n", **rapl(), **SYSTEMD, "etc/debian_version": "bookworm/sid\n",
+                "etc/os-release": 'PRETTY_NAME="Ubuntu 24.04 LTS"\n'}, 1, "package-0", "sudo apt install nrgd"),
+    "fedora": ({"proc/cpuinfo": INTEL.format(""), PARANOID: "2\n", **rapl(), **SYSTEMD}, 1, "package-0", "install nrgd (docs/nrgd.md)"),
+    "nrgd is installed": ({"proc/cpuinfo": INTEL.format(""), **rapl(), **SYSTEMD, **DEBIAN, "usr/lib/systemd/system/nrgd.socket": ""}, 1, "package-0",
+                          "sudo systemctl enable --now nrgd.socket"),
+    "without systemd": ({"proc/cpuinfo": INTEL.format(""), **rapl()}, 1, "package-0", 'sudo chgrp "$(id -gn)" /sys/class/powercap/'),
+    "container": ({"proc/cpuinfo": INTEL.format(""), ".dockerenv": "", "sys/class/x/y": ""}, 1, "RAPL through powercap", "-v /sys/devices/virtual/powercap"),
+    "virtual machine": ({"proc/cpuinfo": INTEL.format(" hypervisor"), "sys/class/x/y": ""}, 1, "RAPL through powercap", "only the host can measure"),
+    "jetson": ({"proc/cpuinfo": ARM, **jetson()}, 0, None, None),
+    "amd without the module": ({"proc/cpuinfo": AMD, "sys/class/x/y": ""}, 1, "RAPL through powercap", "sudo modprobe intel_rapl_msr"),
+    "arm server": ({"proc/cpuinfo": ARM, "sys/class/x/y": ""}, 1, "RAPL through powercap", "this processor has no RAPL"),
+    "no /sys": ({"proc/cpuinfo": INTEL.format("")}, 1, "/sys", "sudo mount -t sysfs sysfs /sys"),
+    "no /proc": ({**rapl(0o444)}, 1, "/proc", "sudo mount -t proc proc /proc"),
+    "slow clock": ({"proc/cpuinfo": INTEL.format(""), **rapl(0o444), CLOCKS + "current_clocksource": "hpet\n", CLOCKS + "available_clocksource": "tsc hpet acpi_pm\n"},
+                   1, "clock source", "echo tsc | sudo tee /sys/devices/system/clocksource"),
+    "slow clock without another": ({"proc/cpuinfo": INTEL.format(""), **rapl(0o444), CLOCKS + "current_clocksource": "acpi_pm\n",
+                                    CLOCKS + "available_clocksource": "acpi_pm\n"}, 1, "clock source", "found no better clock"),
+    "two governors": ({"proc/cpuinfo": INTEL.format(""), **rapl(0o444), POLICY.format(0): "performance\n", POLICY.format(1): "powersave\n"},
+                      1, "governor", "echo performance | sudo tee"),
+}
+
+
+class Trees(Case):
+    def make(self, files, place="root"):
+        root = self.path(place)
+        files = dict(files)
+        if any(name.startswith("proc/") for name in files):
+            files.setdefault("proc/stat", "cpu  1 0 1 1 0 0 0 0 0 0\n")
+        for name, content in files.items():
+            content, mode = content if isinstance(content, tuple) else (content, 0o644)
+            self.write(os.path.join(place, name), content, mode)
+        return root
+
+    def doctor(self, root, *options, code=None, **kw):
+        done = self.nrg("doctor", "--root", root, *options, user=NOBODY, **kw)
+        if code is not None:
+            self.assertEqual(done.returncode, code, done.stdout.decode() + done.stderr.decode())
+        return done.stdout.decode()
+
+
+@needs_root
+class Systems(Trees):
+    def test_what_is_said_of_each(self):
+        for number, (name, (files, code, what, fix)) in enumerate(SYSTEMS.items()):
+            with self.subTest(name):
+                root = self.make(files, f"root{number}")
+                found = json.loads(self.doctor(root, "--json", code=code))
+                problems = {p["what"]: p for p in found["problems"]}
+                self.assertEqual(bool(problems), bool(code))
+                for problem in problems.values():
+                    self.assertEqual(sorted(set(problem) & {"what", "why", "fix", "tried"}), ["fix", "tried", "what", "why"])
+                if code:
+                    named = [p for key, p in problems.items() if what in key or what in p["why"]]
+                    self.assertTrue(named, problems)
+                    self.assertIn(fix, named[0]["fix"])
+                if number < 2:  # and for people
+                    text_ = self.doctor(root, code=code)
+                    self.assertIn("no problem" if not code else "fix:", text_)
+
+    def test_tried_is_what_is_tried_below(self):
+        commands = {}
+        for number, (files, _, _, _) in enumerate(SYSTEMS.values()):
+            for problem in json.loads(self.doctor(self.make(files, f"t{number}"), "--json"))["problems"]:
+                for remedy in [problem] + problem.get("others", []):
+                    if remedy.get("command"):
+                        commands[remedy["command"]] = remedy["tried"]
+        tried = {command for command, was in commands.items() if was}
+        self.assertEqual({next((word for word in PROVEN if word in command), command) for command in tried}, set(PROVEN))
+        self.assertTrue(any("modprobe" in command for command in set(commands) - tried))
+
+    def test_least_harm_first(self):
+        root = self.make(SYSTEMS["debian"][0])
+        problem = json.loads(self.doctor(root, "--json", code=1))["problems"][0]
+        fixes = [problem["fix"]] + [other["fix"] for other in problem["others"]]
+        kinds = [next(kind for kind in ("apt install nrgd", "for your group", "for members of a group nrg, for good", "perf") if kind in fix) for fix in fixes]
+        self.assertEqual(kinds[:3], ["apt install nrgd", "for your group", "for members of a group nrg, for good"])
+        self.assertNotIn("chmod a+r", json.dumps(fixes))
+
+    def test_paranoid_and_profilers_are_noted(self):
+        files = {**SYSTEMS["ubuntu"][0], "proc/4711/comm": "turbostat\n", "proc/4712/comm": "bash\n"}
+        notes = {n["what"]: n["why"] for n in json.loads(self.doctor(self.make(files), "--json", code=1))["notes"]}
+        self.assertIn("CAP_PERFMON alone does nothing", notes["kernel.perf_event_paranoid"])
+        self.assertIn("turbostat runs (process 4711)", notes["another profiler"])
+        self.assertNotIn("bash", json.dumps(notes))
+
+    def test_usage(self):
+        root = self.make(SYSTEMS["debian"][0])
+        self.assertIn("want root", self.one_line(self.nrg("doctor", "--fix", user=NOBODY).stderr))
+        done = self.nrg("doctor", "--fix", "--user", "nobody", "--root", root)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("not for a captured one", self.one_line(done.stderr))
+        done = self.nrg("doctor", "--fix", env=self.env(SUDO_USER="no-such-user"))
+        self.assertEqual(done.returncode, 1)
+        self.assertIn("no-such-user", self.one_line(done.stderr))
+
+    def test_the_bundle_names_nobody(self):
+        host = os.uname().nodename
+        files = {**SYSTEMS["debian"][0], "proc/version": f"Linux version 6.1 (builder@{host}) nobody /nonexistent/x\n",
+                 "proc/self/cgroup": "0::/docker/" + "0123456789abcdef" * 4 + "\n", "etc/secret": "password\n"}
+        self.doctor(self.make(files), "--bundle", self.path("b.tar"), code=1)
+        with tarfile.open(self.path("b.tar")) as tar:
+            members = {m.name: tar.extractfile(m).read().decode() for m in tar.getmembers()}
+        self.assertEqual(json.loads(members["nrg-doctor/doctor.json"])["schema"], "nrg.doctor/1")
+        self.assertIn("energy_uj", members["nrg-doctor/folders.txt"])
+        self.assertIn("(builder@<host>) <user> <home>/x", members["nrg-doctor/proc/version"])
+        self.assertIn("/docker/<id>", members["nrg-doctor/proc/self/cgroup"])
+        everything = "".join(members.values())
+        self.assertNotIn("password", everything)
+        self.assertNotIn("1234567", everything, "no counter")
+        for name in (host, "nobody", "0123456789abcdef"):
+            self.assertNotIn(name, everything)
+
+
+@needs_root
+class Tried(Trees):
+    """In a root folder of its own (bind mounts, chroot), where `live` is the made tree. Users and groups are a copy."""
+
+    def setUp(self):
+        super().setUp()
+        if not can_unshare("--mount"):
+            self.skipTest("namespaces can't be made here")
+
+    def inside(self, script, tree):
+        """Runs a shell script as root in the chroot; $NRG is the program. The tree brings /sys, and more."""
+        shutil.copy(NRGD, os.path.dirname(nrg_of_everybody()))
+        os.makedirs(os.path.join(tree, "etc"), exist_ok=True)
+        for name in ("passwd", "group", "shadow", "gshadow", "login.defs", "nsswitch.conf", "ld.so.cache"):
+            if os.path.exists("/etc/" + name):
+                shutil.copy("/etc/" + name, os.path.join(tree, "etc"))
+        for name in ("tmp", "opt", "proc", "run"):
+            os.makedirs(os.path.join(tree, name), exist_ok=True)
+        os.chmod(os.path.join(tree, "tmp"), 0o1777)
+        os.chmod(tree, 0o755)
+        for folder, names, _ in os.walk(tree):
+            for name in names:
+                if not os.path.islink(os.path.join(folder, name)) and name != "tmp":
+                    os.chmod(os.path.join(folder, name), 0o755)
+        outer = f"""set -e; cd {tree}
+            for name in usr bin sbin lib lib64 dev; do
+                if [ -L /$name ]; then cp -P /$name $name; elif [ -d /$name ]; then mkdir -p $name; mount --rbind /$name $name; fi
+            done
+            [ -n "$NO_PROC" ] || mount --bind /proc proc
+            mount --bind {os.path.dirname(nrg_of_everybody())} opt
+            exec chroot . sh -c 'cd /tmp; NRG=/opt/nrg; {script}'"""
+        done = subprocess.run(["unshare", "--mount", "sh", "-c", outer], capture_output=True, text=True, timeout=LIMIT_S,
+                              env=self.env(PATH=os.environ["PATH"] + ":/usr/sbin:/sbin"))
+        self.assert_sane(done.stderr.encode())
+        return done
+
+    def fixed(self, script, tree, what):
+        """--fix of what `what` names: shown, done, gone; the remedy that did it says `tried`. Returns the output."""
+        before = json.loads(self.inside("$NRG doctor --json --user nobody", tree).stdout)
+        problem = [p for p in before["problems"] if what in p["what"] or what in p["why"]][0]
+        shown = [problem] + problem.get("others", [])
+        done = self.inside(f"$NRG doctor --fix --user nobody > log; {script}; $NRG doctor --json --user nobody > after; cat log; echo ====; cat after", tree)
+        log, after = done.stdout.split("====\n")
+        self.assertEqual([p for p in json.loads(after)["problems"] if what in p["what"] or what in p["why"]], [], done.stdout + done.stderr)
+        ran = [r for r in shown if r.get("command") and r["command"] in log]
+        self.assertTrue(ran, log)
+        self.assertTrue(ran[-1]["tried"], ran[-1])
+        return done.stdout
+
+    def test_counters_for_the_user_s_group(self):
+        tree = self.make({**rapl(), "sys/class/powercap/intel-rapl:0:0/name": "core\n", "sys/class/powercap/intel-rapl:0:0/energy_uj": ("5\n", 0o400)})
+        before = self.inside("setpriv --reuid nobody --regid nogroup --clear-groups $NRG sensors --json", tree)
+        self.assertNotIn('"rapl-powercap",\n   "sensor"', before.stdout)
+        self.fixed("setpriv --reuid nobody --regid nogroup --clear-groups $NRG sensors --json > seen", tree, "energy_uj")
+        with open(os.path.join(tree, "tmp", "seen")) as f:
+            names = {c["name"]: c["driver"] for c in json.load(f)["channels"]}
+        self.assertEqual(names.get("package-0"), "rapl-powercap")
+        self.assertEqual(oct(os.stat(os.path.join(tree, ZONE, "energy_uj")).st_mode & 0o777), "0o440", "nobody else may")
+
+    def test_a_closed_file_of_a_chip(self):
+        chip = "sys/class/hwmon/hwmon0/"
+        tree = self.make({chip + "name": "power_meter\n", chip + "power1_average": ("150000000\n", 0o400)})
+        self.fixed("true", tree, "power1_average")
+
+    def test_membership_gives_the_full_view(self):
+        tree = self.make(rapl())
+        script = ("grep -q ^nrg: /etc/group || echo nrg:x:64999: >> /etc/group; mkdir -p /run/nrg; /opt/nrgd --idle 0 --socket /run/nrg/nrgd.sock " +
+                  " ".join(self.sanitizer_options()) + " 2>/dev/null & daemon=$!; until [ -S /run/nrg/nrgd.sock ]; do sleep 0.05; done; ")
+        view = "$NRG doctor --json --user nobody"
+        done = self.inside(script + f"{view} > before; $NRG doctor --fix --user nobody > log; {view} > after; "
+                           "setpriv --reuid nobody --regid nogroup --init-groups $NRG sensors --json > seen; kill $daemon; "
+                           "cat before; echo ====; cat log; echo ====; cat after; echo ====; cat seen", tree)
+        before, log, after, seen = done.stdout.split("====\n")
+        coarse = [p for p in json.loads(before)["problems"] if p["what"] == "nrgd at full rate"]
+        self.assertTrue(coarse and coarse[0]["tried"], before + done.stderr)
+        self.assertIn('sudo usermod -aG nrg "$USER"', log)
+        self.assertEqual([p for p in json.loads(after)["problems"] if "nrgd" in p["what"]], [])
+        package = [c for c in json.loads(seen)["channels"] if c["name"] == "package-0" and c["used"]][0]
+        self.assertEqual((package["driver"], package["update_period_s"]), ("nrgd", 0.001))
+
+    def sanitizer_options(self):
+        return ["--no-filter"] if sanitizer_library() else []
+
+    def test_settings(self):
+        self.fixed("true", self.make({**SYSTEMS["slow clock"][0]}, "clock"), "clock source")
+        self.fixed("true", self.make({**SYSTEMS["two governors"][0]}, "governor"), "governor")
+
+    def test_missing_file_systems(self):
+        if sanitizer_library():
+            self.skipTest("the sanitizer wants /proc")
+        tree = self.make({"opt/x": ""}, "empty")
+        done = self.inside("umount -l /proc 2>/dev/null; mkdir -p /sys; $NRG doctor --fix --user nobody > log; ls /sys/class > classes; ls /proc/stat; cat log", tree)
+        self.assertIn("/proc/stat", done.stdout, done.stderr)
+        self.assertIn("mount -t sysfs sysfs /sys", done.stdout)
+        self.assertIn("mount -t proc proc /proc", done.stdout)
+        with open(os.path.join(tree, "tmp", "classes")) as f:
+            self.assertTrue(f.read())
+
+
+if __name__ == "__main__":
+    unittest.main()
