@@ -138,43 +138,12 @@ static int read_line(struct nrg_import *im, char *line, size_t len, struct nrg_e
     return rc;
 }
 
-/* Of the first moment that has several. */
-static size_t lines_of_one_moment(const int64_t *spacings_ns, size_t n)
-{
-    size_t first = 0, lines = 1;
-    while (first < n && spacings_ns[first] != 0)
-        first++;
-    while (first < n && spacings_ns[first++] == 0)
-        lines++;
-    return lines;
-}
-
-/* How many lines come together again and again; 0: they come one by one. */
-static size_t burst_length(const int64_t *spacings_ns, size_t n)
-{
-    size_t last = 0, length = 0, bursts = 0;
-    int64_t least_ns = INT64_MAX;
-    for (size_t i = 0; i < n; i++)
-        least_ns = spacings_ns[i] < least_ns ? spacings_ns[i] : least_ns;
-    if (n && least_ns == 0)
-        return lines_of_one_moment(spacings_ns, n);
-    for (size_t i = 0; i < n; i++) {
-        if (spacings_ns[i] <= 4 * least_ns + NRG_NS_PER_MS)
-            continue;
-        size_t lines = bursts++ ? i - last : i + 1;
-        if (bursts > 1 && lines != length)
-            return 0;
-        length = lines;
-        last = i;
-    }
-    return bursts >= 2 && length >= 2 ? length : 0;
-}
-
 static int check_gpus(struct nrg_import *im, struct nrg_error *err)
 {
     struct smi *smi = im->state;
-    size_t burst =
-        smi->columns.gpu < 0 && !im->writing ? burst_length(smi->spacings_ns, smi->n_spacings) : 0;
+    size_t burst = smi->columns.gpu < 0 && !im->writing
+                       ? nrg_smi_lines_at_once(smi->spacings_ns, smi->n_spacings)
+                       : 0;
     smi->have_columns = false;
     if (burst)
         return nrg_fail(err, -EINVAL, NULL,

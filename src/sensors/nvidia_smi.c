@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/parse.h"
 #include "sensors/virtual/replay_time.h"
 
@@ -196,4 +197,38 @@ int nrg_smi_read_value(const struct nrg_smi_columns *columns, size_t k, struct n
         return -EINVAL;
     *value *= unit;
     return 0;
+}
+
+#define QUICK_NS (50 * NRG_NS_PER_MS) /* nvidia-smi is done with a GPU */
+
+/* Of the first moment that has several. */
+static size_t lines_of_one_moment(const int64_t *spacings_ns, size_t n)
+{
+    size_t first = 0, lines = 1;
+    while (first < n && spacings_ns[first] != 0)
+        first++;
+    while (first < n && spacings_ns[first++] == 0)
+        lines++;
+    return lines;
+}
+
+size_t nrg_smi_lines_at_once(const int64_t *spacings_ns, size_t n)
+{
+    size_t last = 0, length = 0, bursts = 0;
+    int64_t least_ns = INT64_MAX;
+    for (size_t i = 0; i < n; i++)
+        least_ns = spacings_ns[i] < least_ns ? spacings_ns[i] : least_ns;
+    if (n && least_ns == 0)
+        return lines_of_one_moment(spacings_ns, n);
+    for (size_t i = 0; i < n; i++) {
+        if (spacings_ns[i] <= 4 * least_ns + NRG_NS_PER_MS)
+            continue;
+        size_t lines = bursts++ ? i - last : i + 1;
+        if (bursts > 1 && lines != length)
+            return 0;
+        length = lines;
+        last = i;
+    }
+    size_t enough = least_ns < QUICK_NS ? 2 : 8; /* slow lines may stall twice by chance */
+    return bursts >= enough && length >= 2 ? length : 0;
 }

@@ -50,4 +50,10 @@ int nrg_smi_read_time(struct nrg_cell cell, int64_t *t_ns);
 int nrg_smi_read_value(const struct nrg_smi_columns *columns, size_t k, struct nrg_cell cell,
                        double *value);
 
+/*
+ * Lines that name no GPU, by the times between them: how many come together, at one moment or again
+ * and again, as of so many GPUs. 0: they come one by one.
+ */
+size_t nrg_smi_lines_at_once(const int64_t *spacings_ns, size_t n);
+
 #endif

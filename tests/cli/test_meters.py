@@ -254,6 +254,14 @@ class NvidiaSmi(Case):
         self.assertNotIn("wall", d)
         self.assertNotIn("power-0", r["total"]["domains"])
 
+    def test_gpus_without_a_name_are_refused(self):
+        """Every second line was dropped without a word: half of the power."""
+        self.write("nvidia-smi", "#!/bin/sh\necho 'timestamp, power.draw [W]'\nwhile d=$(date '+%Y/%m/%d %H:%M:%S.%3N');\n"
+                   "do echo \"$d, 60.5 W\"; echo \"$d, 61.5 W\"; sleep 0.1; done\n", 0o755)
+        done = self.nrg("run", "--meter", "exec:" + self.path("nvidia-smi"), "-o", self.path("g.nrg"), "--", "true")
+        self.assertEqual(done.returncode, 125)
+        self.assertIn("2 at a time, as of 2 GPUs", self.one_line(done.stderr))
+
     def test_one_gpu_is_not_the_machine(self):
         r, d = self.measure(self.meter("name, power.draw [W]", "Tesla T4, 44.94 W"))
         self.assertAlmostEqual(d["power"]["mean_w"], 44.94, places=6)
