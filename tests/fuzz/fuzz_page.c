@@ -1,7 +1,7 @@
 /*
- * Fuzz target: a whole recording up to the page, and to the profiles of other programs. No matter
- * what it holds, they are made or refused; the page holds no character that could end the element
- * its data is in, and the profiles are JSON.
+ * Fuzz target: a whole recording up to the page, and to the profiles of other programs and
+ * pictures. No matter what it holds, they are made or refused; the page holds no character that
+ * could end the element its data is in, and the profiles are JSON.
  */
 #include <math.h>
 #include <stdio.h>
@@ -10,6 +10,7 @@
 #include "fuzz/fuzz_recording.h"
 #include "report/export/formats.h"
 #include "report/page/page.h"
+#include "report/picture/picture.h"
 
 static void check(const char *page, size_t size)
 {
@@ -57,6 +58,23 @@ static void export(struct nrg_recording *recording, const struct nrg_attribution
     free(text);
 }
 
+static void draw(struct nrg_recording *recording, const struct nrg_attribution *attribution,
+                 nrg_picture_fn picture)
+{
+    const struct nrg_picture what = {recording, attribution, NULL};
+    struct nrg_error err;
+    char *text = NULL;
+    size_t size = 0;
+    FILE *out = open_memstream(&text, &size);
+    if (!out)
+        return;
+    int rc = picture(&what, out, &err);
+    fclose(out);
+    if (!rc && (size < 7 || memcmp(text + size - 7, "</svg>\n", 7)))
+        abort();
+    free(text);
+}
+
 static void make_page(struct nrg_recording *recording)
 {
     struct nrg_attribution_options how = {.idle_w = NAN, .buckets = 50};
@@ -67,6 +85,9 @@ static void make_page(struct nrg_recording *recording)
     show(recording, &attribution);
     export(recording, &attribution, true);
     export(recording, &attribution, false);
+    draw(recording, &attribution, nrg_picture_timeline);
+    draw(recording, &attribution, nrg_picture_flame);
+    draw(recording, &attribution, nrg_picture_roofline);
     nrg_attribution_release(&attribution);
 }
 

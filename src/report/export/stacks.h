@@ -1,6 +1,6 @@
 /*
- * Private to export/: an attribution as other profilers see a program. Frames are the names that
- * rows have, each once; a stack is a row with all that it stands in; what belongs to no span
+ * For export/ and picture/: an attribution as other profilers see a program. Frames are the names
+ * that rows have, each once; a stack is a row with all that it stands in; what belongs to no span
  * (idle, other processes, unattributed) has stacks of its own, so that all of them add up to the
  * machine. And the spans themselves.
  *
