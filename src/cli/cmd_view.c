@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/temp.h"
 #include "cli/page/page.h"
@@ -54,6 +55,8 @@ static int run_view(struct nrg_cli *cli, void *v, int argc, char **argv)
         fprintf(stderr, "nrg: no browser could be opened: open this file yourself\n");
     if (!code)
         puts(path);
+    else if (!unlink(path) || errno == ENOENT)
+        rmdir(folder);
     return code;
 }
 

@@ -68,6 +68,7 @@ class Hostile(Case):
                 ("compare", "--json", r, "--", r), ("compare", "--markdown", r, "--", r), ("compare", "--by", NAME, r, r),
                 ("compare", r, "--", self.path("none" + NAME)), ("view", r), ("report", r, "--html", self.path("no", NAME)),
                 ("export", r), ("export", "--wide", "1s", r), ("export", "--format", "json", r),
+                ("export", "--format", "firefox", r), ("export", "--format", "speedscope", r), ("export", "--processes", r),
                 ("import", "-f", "-o", self.path("i.nrg"), self.path("broken.json")), ("graph", "net.txt"),
                 ("graph", "--json", "net.txt"), ("graph", "--ops", "net.txt"), ("graph", "--ops", "--csv", "net.txt"),
                 ("graph", "--reduced", "net.txt"), ("graph", "--dot", "net.txt"), ("graph", "w.safetensors"),

@@ -160,6 +160,11 @@ class Data(PageCase):
             self.assertIn(text, done.stderr.decode())
             self.assertFalse(os.path.exists(out), "half a page was left")
 
+    def test_view_of_what_is_no_recording_leaves_nothing(self):
+        os.mkdir(self.path("tmp"))
+        self.assertEqual(self.nrg("view", self.path("none.nrg"), env={**os.environ, "TMPDIR": self.path("tmp")}).returncode, 1)
+        self.assertEqual(os.listdir(self.path("tmp")), [])
+
     def test_view_says_where(self):
         path = self.imported([10] * 21)
         done = self.nrg("view", path, env={**os.environ, "DISPLAY": "", "TMPDIR": self.path("")})

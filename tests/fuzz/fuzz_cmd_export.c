@@ -8,7 +8,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         {"export", "run.nrg", NULL},
         {"export", "--wide", "1min", "run.nrg", NULL},
         {"export", "--format", "json", "run.nrg", NULL},
+        {"export", "--processes", "run.nrg", NULL},
+        {"export", "--format", "firefox", "run.nrg", NULL},
+        {"export", "--format", "speedscope", "run.nrg", NULL},
     };
-    run_on_recording(data, size, forms[sum_input(data, size) % 3]);
+    run_on_recording(data, size, forms[sum_input(data, size) % (sizeof forms / sizeof *forms)]);
     return 0;
 }
