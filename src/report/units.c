@@ -17,11 +17,12 @@ static struct nrg_shown show_scaled(double value, const struct scale *scales)
     while (fabs(value) < scales->from)
         scales++;
     double v = value / scales->divide;
+    /* Four digits, also of what is rounded up to a fifth: 9.9999 is 10.00, not 10.000. */
     snprintf(shown.text, sizeof shown.text, "%.*f %s",
-             fabs(v) >= 1000  ? 0
-             : fabs(v) >= 100 ? 1
-             : fabs(v) >= 10  ? 2
-                              : 3,
+             fabs(v) >= 999.95   ? 0
+             : fabs(v) >= 99.995 ? 1
+             : fabs(v) >= 9.9995 ? 2
+                                 : 3,
              v, scales->unit);
     return shown;
 }

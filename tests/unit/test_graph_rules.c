@@ -127,6 +127,10 @@ static void numbers_for_people(void **state)
     assert_string_equal(nrg_show_dims(buf, sizeof buf, NULL), "-");
     assert_string_equal(nrg_show_dims(buf, 4, &t), "1x?");
     assert_string_equal(nrg_show_integer(11689512).text, "11,689,512");
+    assert_string_equal(nrg_show_power(9.9999).text, "10.00 W"); /* four digits, not five */
+    assert_string_equal(nrg_show_power(9.9994).text, "9.999 W");
+    assert_string_equal(nrg_show_energy(-99.999).text, "-100.0 J");
+    assert_string_equal(nrg_show_energy(0.99999).text, "1000 mJ");
     assert_string_equal(nrg_show_integer(0).text, "0");
     assert_string_equal(nrg_show_integer(-1).text, "-");
     assert_string_equal(nrg_show_count(1814073344).text, "1.814 G");
