@@ -320,7 +320,7 @@ class Predict(Llm):
             "huge": ({**QWEN, "hidden_size": 10 ** 14}, "hidden size"),
             "text": ({**QWEN, "vocab_size": "many"}, "vocab_size is not a number"),
             "missing": ({k: v for k, v in QWEN.items() if k != "vocab_size"}, "vocab_size is missing"),
-            "nan": (json.dumps({**QWEN, "hidden_size": math.nan}).encode(), "not JSON"),
+            "nan": (json.dumps({**QWEN, "hidden_size": math.nan}).encode(), "hidden_size is missing"),
             "zero": ({**QWEN, "num_attention_heads": 0}, "heads"),
             "family": ({**QWEN, "model_type": "novel"}, "novel"),
             "empty": (b"", "empty"),

@@ -50,10 +50,19 @@ FAMILIES = {
     "RobertaConfig": ("RobertaModel", [{**SMALL, "num_key_value_heads": 4}]),
     "DistilBertConfig": ("DistilBertModel", [{"dim": 64, "n_layers": 3, "n_heads": 4, "hidden_dim": 96,
                                              "vocab_size": 101}]),
+    "DeepseekV2Config": ("DeepseekV2ForCausalLM", [
+        {**SMALL, "num_key_value_heads": 4, "n_routed_experts": 8, "num_experts_per_tok": 2, "n_shared_experts": 2,
+         "moe_intermediate_size": 40, "first_k_dense_replace": 1, "q_lora_rank": None, "kv_lora_rank": 16,
+         "qk_rope_head_dim": 8, "qk_nope_head_dim": 12, "v_head_dim": 20}]),
+    "NemotronHConfig": ("NemotronHForCausalLM", []),
     "Llama4TextConfig": ("Llama4ForCausalLM", [
         {**HEADS, "num_local_experts": 6, "num_experts_per_tok": 1, "intermediate_size_mlp": 80,
          "interleave_moe_layer_step": 2, "attention_chunk_size": 64}]),
 }
+
+
+# What a class's defaults leave open.
+DEFAULTS = {"DeepseekV2Config": {"num_experts_per_tok": 6}}
 
 
 def count_params(config, model_class):
@@ -112,7 +121,8 @@ def main(folder):
         if not hasattr(tf, config_name) or not hasattr(tf, model_name):
             continue
         config_class, model_class = getattr(tf, config_name), getattr(tf, model_name)
-        add(folder, truth, config_name + "-default", config_class(), model_class, False)
+        add(folder, truth, config_name + "-default", config_class(**DEFAULTS.get(config_name, {})),
+            model_class, False)
         for i, size in enumerate(sizes + [random_sizes(rng, s) for s in sizes]):
             config = config_class(**size)
             config._attn_implementation = "eager"

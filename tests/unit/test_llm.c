@@ -299,7 +299,9 @@ static void configs_that_lie(void **state)
          "config\":{"
          "\"bits\":77}}",
          "quantization_config"},
-        {"{\"model_type\":\"llama\",\"hidden_size\":NaN}", "not JSON"},
+        {"{\"model_type\":\"llama\",\"hidden_size\":NaN}", "hidden_size is missing"},
+        {"{\"model_type\":\"llama\",\"hidden_size\":-Infinity}", "hidden_size is missing"},
+        {"{\"model_type\":\"llama\",\"x\\\":\":NaNa}", "not JSON"},
         {"GGUF\x03", "GGUF"},
     };
     (void)state;

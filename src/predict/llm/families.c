@@ -204,25 +204,50 @@ static void finish_llama4(struct nrg_llm_reading *r)
     set_window(r, "attention_chunk_size", 8192, 4);
 }
 
-/* Attention, recurrent and feed-forward layers by the letters of hybrid_override_pattern. */
+/* What a layer of Nemotron is: a letter of hybrid_override_pattern, or a word of the list. */
+static void count_block(struct nrg_llm_config *c, char letter, const char *word)
+{
+    c->attention_layers +=
+        letter == '*' || !strcmp(word, "full_attention") || !strcmp(word, "attention");
+    c->dense_layers += letter == '-' || !strcmp(word, "mlp");
+    c->expert_layers += letter == 'E' || !strcmp(word, "moe");
+    c->state_layers += letter == 'M' || !strcmp(word, "linear_attention") || !strcmp(word, "mamba");
+}
+
+static void count_blocks(struct nrg_llm_reading *r)
+{
+    const json_t *list = json_object_get(r->root, "layers_block_type");
+    const char *p = json_string_value(json_object_get(r->root, "hybrid_override_pattern"));
+    r->config->attention_layers = r->config->dense_layers = 0;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const char *word = json_string_value(json_array_get(list, i));
+        count_block(r->config, 0, word ? word : "");
+    }
+    for (; !json_is_array(list) && p && *p; p++)
+        count_block(r->config, *p, "");
+}
+
+/* One mixer per layer: attention, recurrence, or a feed-forward block with or without experts. */
 static void finish_nemotron_h(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
-    const char *p = json_string_value(json_object_get(r->root, "hybrid_override_pattern"));
     gated_rms(r);
     c->mlp_matrices = 2;
     c->norms_per_layer = 1;
-    c->attention_layers = c->dense_layers = c->state_layers = 0;
-    for (; p && *p; p++) {
-        c->attention_layers += *p == '*';
-        c->dense_layers += *p == '-';
-        c->state_layers += *p == 'M';
-    }
+    count_blocks(r);
     c->state_heads = nrg_llm_number(r, "mamba_num_heads", 0);
     c->state_inner = c->state_heads * nrg_llm_number(r, "mamba_head_dim", 0);
     c->state_size = nrg_llm_number(r, "ssm_state_size", 0);
     c->state_groups = nrg_llm_number(r, "n_groups", 1);
     c->state_kernel = nrg_llm_number(r, "conv_kernel", 4);
+    if (!(c->expert_layers > 0))
+        return;
+    c->experts = nrg_llm_size(r, experts_keys);
+    c->experts_per_token = nrg_llm_size(r, per_token_keys);
+    c->expert_intermediate = nrg_llm_number(r, "moe_intermediate_size", c->intermediate);
+    c->shared_intermediate =
+        nrg_llm_number(r, "n_shared_experts", 1) *
+        nrg_llm_number(r, "moe_shared_expert_intermediate_size", c->expert_intermediate);
 }
 
 static void finish_phi(struct nrg_llm_reading *r)
@@ -289,6 +314,7 @@ static const struct nrg_llm_family families[] = {
     {"gemma2", 256000, 256, true, finish_gemma2},
     {"gemma3", 262208, 256, true, finish_gemma3},
     {"gemma3_text", 262208, 256, true, finish_gemma3},
+    {"deepseek_v2", 0, 0, false, finish_deepseek},
     {"deepseek_v3", 0, 0, false, finish_deepseek},
     {"kimi_k2", 0, 0, false, finish_deepseek},
     {"gpt_oss", 0, 64, false, finish_gpt_oss},

@@ -18,13 +18,55 @@
 #define CONFIG_LIMIT ((size_t)16 << 20)
 #define PATH_SIZE    4096
 
+/* Length of a number that Python writes and JSON does not have; 0: it is none. */
+static size_t python_number(const char *text, size_t left)
+{
+    static const char *const words[] = {"-Infinity", "Infinity", "NaN"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
+        size_t len = strlen(words[i]);
+        if (len <= left && !memcmp(text, words[i], len))
+            return len;
+    }
+    return 0;
+}
+
+/*
+ * The document with such numbers as null: Nemotron's published configs have an Infinity where
+ * nobody looks. Where a size should be, null is missing.
+ */
+static int make_json(const char *text, size_t size, struct nrg_str *out)
+{
+    bool in_text = false;
+    size_t from = 0;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < size; i++) {
+        in_text ^= text[i] == '"';
+        i += in_text && text[i] == '\\';
+        size_t len = in_text ? 0 : python_number(text + i, size - i);
+        if (!len)
+            continue;
+        rc = nrg_str_add(out, text + from, i - from);
+        if (!rc)
+            rc = nrg_str_add(out, "null", 4);
+        from = i + len;
+        i = from - 1;
+    }
+    return rc ? rc : nrg_str_add(out, text + from, size - from);
+}
+
 static int read_json(struct nrg_llm_config *c, const uint8_t *bytes, size_t size, const char *name,
                      struct nrg_error *err)
 {
+    struct nrg_str text = {0};
     json_error_t why;
     if (size > CONFIG_LIMIT)
         return nrg_fail(err, -EFBIG, name, "is too large for a config.json");
-    json_t *root = json_loadb((const char *)bytes, size, JSON_REJECT_DUPLICATES, &why);
+    if (make_json((const char *)bytes, size, &text)) {
+        nrg_str_release(&text);
+        return nrg_fail(err, -ENOMEM, name, "out of memory");
+    }
+    json_t *root = json_loadb(text.text, text.len, JSON_REJECT_DUPLICATES, &why);
+    nrg_str_release(&text);
     if (!root)
         return nrg_fail_at(err, -EBADMSG, name, why.line, "is not JSON: %s", why.text);
     int rc = nrg_llm_config_parse(c, root, name, err);

@@ -57,7 +57,8 @@ static void read_sizes(struct nrg_llm_reading *r, const struct nrg_llm_family *f
     static const char *const vocab[] = {"vocab_size", NULL};
     struct nrg_llm_config *c = r->config;
     c->hidden = nrg_llm_size(r, hidden);
-    c->layers = nrg_llm_size(r, layers);
+    size_t listed = json_array_size(json_object_get(r->root, "layers_block_type"));
+    c->layers = listed ? (double)listed : nrg_llm_size(r, layers);
     c->heads = nrg_llm_size(r, heads);
     c->vocab =
         family->vocab > 0 ? nrg_llm_number(r, "vocab_size", family->vocab) : nrg_llm_size(r, vocab);
@@ -161,6 +162,8 @@ static const struct nrg_llm_family *find_family(const char *type)
         {"qwen3_vl_moe_text", "qwen3_moe"},
         {"qwen2_5_vl_text", "qwen2"},
         {"qwen3_omni_moe_text", "qwen3_moe"},
+        {"qwen2_vl", "qwen2"},
+        {"qwen2_5_vl", "qwen2"},
         {"mistral3", "mistral"},
         {"ministral", "mistral"},
         {"NemotronH_Nano_VL_V2", "nemotron_h"},
