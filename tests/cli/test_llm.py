@@ -297,6 +297,35 @@ class Predict(Llm):
         self.assertNotIn("j_per_output_token", found["llm"])
         self.assertIn("encoder", self.refused("predict", "--llm", config, "--profile", self.device, "--output", "5"))
 
+    def test_memory_of_the_profile(self):
+        path = self.path("with_memory.json")
+        self.assertEqual(self.nrg("train", "-q", self.path("rows.json"), "--memory", "16GiB", "-o", path).returncode, 0)
+        config = self.write("config.json", QWEN)
+        for options, fits in (([], True), (["--batch", "64"], False), (["--batch", "64", "--memory", "80GB"], True)):
+            found = self.json("predict", "--llm", config, "--profile", path, "--prompt", "1000", *options)
+            self.assertEqual(found["memory"]["fits"], fits)
+
+    def test_profile_of_operators(self):
+        """Prices of matrix products that are known exactly; the sum of a step by them."""
+        call_j, mac_j, byte_j = 1e-5, 2e-12, 3e-10
+        rows = ["id,device,model,node,kind,level,energy_j,macs,read_bytes,written_bytes"]
+        for i in range(60):
+            macs, read = 10 ** (6 + i % 7), 10 ** (4 + i // 7 % 5)
+            energy = call_j + mac_j * macs + byte_j * (read + 100)
+            rows.append(f"{i},x,m{i % 3},n{i},aten::linear,operator,{energy!r},{macs},{read},100")
+        path = self.path("operators.json")
+        done = self.nrg("train", "-q", self.write("operators.csv", "\n".join(rows).encode() + b"\n"), "-o", path)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        found = self.json("predict", "--llm", self.write("config.json", QWEN), "--profile", path, "--batch", "8")
+        energy = {term["term"]: (term["token_energy_j"], term["step_amount"] / 8) for term in found["terms"]}
+        self.assertAlmostEqual(energy["macs"][0] / (mac_j * energy["macs"][1]), 1, delta=0.02)
+        self.assertAlmostEqual(energy["dense_bytes"][0] / (byte_j * energy["dense_bytes"][1]), 1, delta=0.02)
+        self.assertAlmostEqual(energy["launches"][0] / (13 * call_j * energy["launches"][1]), 1, delta=0.02)
+        request = found["llm"]["j_per_request"]
+        self.assertLessEqual(request["low"], request["value"] / 1.99)
+        self.assertNotIn("step_s", found["time"])
+        self.assertTrue(any("operators" in reason for reason in found["reasons"]))
+
     def test_gguf_and_safetensors(self):
         """The same model from a header; a folder is read by its config.json."""
         small = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
