@@ -22,9 +22,13 @@ static int predict_one(const struct nrg_llm_request *r, const struct nrg_llm_con
                                           .config = config,
                                           .load = &r->load,
                                           .forecast = &forecast};
-    if (!nrg_is_stdout(r->json))
-        nrg_llm_text(&report, stdout);
-    return r->json ? nrg_print_json(nrg_llm_json(&report), r->json) : 0;
+    struct nrg_fitted shown;
+    bool text = !nrg_is_stdout(r->json);
+    FILE *out = text ? nrg_fitted_begin(&shown, stdout) : NULL;
+    if (out)
+        nrg_llm_text(&report, out);
+    int code = text ? nrg_fitted_end(&shown) : 0;
+    return code || !r->json ? code : nrg_print_json(nrg_llm_json(&report), r->json);
 }
 
 /* The size of a load that a table's dimension names; NULL: none. */
@@ -34,6 +38,17 @@ static double *size_of(struct nrg_llm_load *load, const char *name)
            : !strcmp(name, "prompt") || !strcmp(name, "context") ? &load->prompt
            : !strcmp(name, "output")                             ? &load->output
                                                                  : NULL;
+}
+
+static int show_table(const struct nrg_llm_request *r, const struct nrg_llm_what_if *rows, size_t n)
+{
+    struct nrg_fitted shown;
+    bool text = !nrg_is_stdout(r->json);
+    FILE *out = text ? nrg_fitted_begin(&shown, stdout) : NULL;
+    if (out)
+        nrg_llm_what_if_text(rows, n, out);
+    int code = text ? nrg_fitted_end(&shown) : 0;
+    return code || !r->json ? code : nrg_print_json(nrg_llm_what_if_json(rows, n), r->json);
 }
 
 static int predict_table(const struct nrg_llm_request *r, const struct nrg_llm_config *config)
@@ -53,11 +68,7 @@ static int predict_table(const struct nrg_llm_request *r, const struct nrg_llm_c
         rc = nrg_llm_forecast(&rows[i].forecast, config, &rows[i].load, r->profile, r->memory_bytes,
                               &err);
     }
-    if (!rc && !nrg_is_stdout(r->json))
-        nrg_llm_what_if_text(rows, n, stdout);
-    int code = rc        ? nrg_complain(&err, 1)
-               : r->json ? nrg_print_json(nrg_llm_what_if_json(rows, n), r->json)
-                         : 0;
+    int code = rc ? nrg_complain(&err, 1) : show_table(r, rows, n);
     free(rows);
     return code;
 }
