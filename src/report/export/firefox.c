@@ -195,8 +195,10 @@ static size_t put_samples(const struct firefox *f, enum sample_column column)
     for (size_t k = 0; k < b->n; k++)
         for (size_t i = 0; i < n_rows + NRG_RESTS; i++) {
             bool last = i == n_rows + NRG_REST_UNATTRIBUTED;
-            double uj = 1e6 * (i < n_rows ? nrg_stacks_row_j(f->stacks, i, k)
-                                          : nrg_stacks_rest_j(f->stacks, i - n_rows, k));
+            double uj =
+                1e6 * (i < n_rows
+                           ? nrg_stacks_row_j(f->stacks, i, k)
+                           : nrg_stacks_rest_j(f->stacks, (enum nrg_stack_rest)(i - n_rows), k));
             uj += last ? carried_uj : 0;
             bool kept = uj > LEAST_UJ && !isinf(uj);
             carried_uj = last ? (kept ? 0 : uj) : carried_uj;
