@@ -198,5 +198,87 @@ class Distributed(Case):
         self.assertEqual(per["step"]["steady"]["amount"], 3)
 
 
+@unittest.skipUnless(has("transformers"), "transformers is not installed")
+class Generation(Case):
+    """generate() of Hugging Face's transformers: the numbers of tokens are counted by the programs themselves."""
+
+    PROGRAM = """
+        import sys
+        import torch
+        from transformers import {config}, {model}
+
+        torch.manual_seed(0)
+        model = {model}({config}({arguments})).eval()
+        calls = 0
+        forward = model.forward
+        def counted(*args, **kwargs):
+            global calls
+            calls += 1
+            return forward(*args, **kwargs)
+        model.forward = counted
+        {body}
+    """
+
+    def generate(self, config, model, arguments, body):
+        text = self.PROGRAM.format(config=config, model=model, arguments=arguments, body=body.replace("\n", "\n        "))
+        done = self.recorded(PYTHON, self.write(text))
+        shown = subprocess.run([NRG, "attribute", "--json", self.out], check=True, capture_output=True, text=True).stdout
+        return json.loads(shown), done.stdout
+
+    def amounts(self, got):
+        return {(u["name"], u.get("phase", "")): u["amount"] for u in got["per"] if u["kind"] == "counter"}
+
+    def test_a_batch_with_padding_and_ends(self):
+        got, out = self.generate("GPT2Config", "GPT2LMHeadModel",
+                                 "n_layer=2, n_embd=32, n_head=2, vocab_size=50, bos_token_id=1, eos_token_id=2, pad_token_id=0",
+                                 "ids = torch.randint(3, 50, (3, 9))\n"
+                                 "mask = torch.ones_like(ids)\n"
+                                 "mask[0, :4] = 0\n"
+                                 "out = model.generate(ids, attention_mask=mask, max_new_tokens=12, do_sample=True)\n"
+                                 "new = out[:, 9:].tolist()\n"
+                                 "made = sum(row.index(2) + 1 if 2 in row else len(row) for row in new)\n"
+                                 "print(made)")
+        made = int(out)
+        amounts = self.amounts(got)
+        self.assertEqual(amounts["input tokens", "prefill"], 3 * 9 - 4)
+        self.assertEqual(amounts["requests", ""], 3)
+        self.assertEqual(amounts["tokens made", ""], made)
+        self.assertEqual(amounts.get(("output tokens", "decode"), 0), made - 3)
+        llm = got["llm"]
+        for key in ("j_per_input_token", "j_per_request", "tokens_per_joule"):
+            self.assertLessEqual(llm[key]["low"], llm[key]["value"])
+            self.assertGreaterEqual(llm[key]["high"], llm[key]["value"])
+        rows = {r["name"]: r for r in got["rows"] if r["kind"] in ("span", "phase")}
+        self.assertAlmostEqual(llm["j_per_request"]["value"] * 3, rows["generate"]["energy_j"], delta=1e-9)
+        self.assertAlmostEqual(llm["j_per_input_token"]["value"] * 23, rows["prefill"]["energy_j"], delta=1e-9)
+        self.assertTrue(0 < llm["idle_share"] < 1)
+
+    def test_without_a_cache_and_with_an_encoder(self):
+        got, out = self.generate("GPT2Config", "GPT2LMHeadModel",
+                                 "n_layer=1, n_embd=32, n_head=2, vocab_size=50, bos_token_id=1, eos_token_id=None, pad_token_id=0",
+                                 "model.generate(torch.randint(3, 50, (2, 7)), max_new_tokens=5, use_cache=False)\nprint(calls)")
+        self.assertEqual((self.amounts(got)["output tokens", "decode"], int(out)), (2 * 4, 5))
+        phases = {r["name"]: r["calls"] for r in got["rows"] if r["kind"] == "phase"}
+        self.assertEqual(phases, {"prefill": 1, "decode": 1})
+        got, out = self.generate("T5Config", "T5ForConditionalGeneration",
+                                 "d_model=32, d_kv=16, d_ff=32, num_layers=1, num_heads=2, vocab_size=50, "
+                                 "decoder_start_token_id=0, eos_token_id=None",
+                                 "out = model.generate(torch.randint(3, 50, (2, 7)), max_new_tokens=5)\nprint(out.shape[1] - 1)")
+        amounts = self.amounts(got)
+        self.assertEqual((amounts["input tokens", "prefill"], amounts["tokens made", ""]), (14, 2 * int(out)))
+
+    def test_an_exception_in_the_middle(self):
+        got, _ = self.generate("GPT2Config", "GPT2LMHeadModel",
+                               "n_layer=1, n_embd=32, n_head=2, vocab_size=50, bos_token_id=1, eos_token_id=2, pad_token_id=0",
+                               "try:\n"
+                               "    model.generate(torch.full((1, 3), 77), max_new_tokens=5)\n"
+                               "except IndexError:\n"
+                               "    pass\n"
+                               "model.generate(torch.full((1, 3), 7), max_new_tokens=5, min_new_tokens=5)")
+        depths = {r["name"]: r for r in got["rows"] if r["kind"] in ("span", "phase")}
+        self.assertEqual((depths["generate"]["calls"], depths["prefill"]["calls"], depths["decode"]["calls"]), (2, 2, 1))
+        self.assertEqual(got["unclosed"], 0)
+
+
 if __name__ == "__main__":
     unittest.main()

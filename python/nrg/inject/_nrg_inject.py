@@ -1,7 +1,7 @@
 """Runs nrg.torch.install() right after the program has imported PyTorch; nrg itself never imports it.
 
-A finder at the head of sys.meta_path waits for the name "torch", takes itself away, and has the true finder
-answer. The loader found is the program's own; only its exec_module is ours for that one import, so nothing
+A finder at the head of sys.meta_path waits for the name "torch" (and nrg.torch for one of transformers'), takes itself away,
+and has the true finder answer. The loader found is the program's own; only its exec_module is ours for that one import, so nothing
 is left in torch.__spec__ that was not there before.
 
 The package nrg is the one beside this folder, loaded by its path. The name "nrg" is taken only when the
@@ -22,14 +22,21 @@ def debug(what):
 
 
 class Waiting:
-    """Finds nothing; sees what is looked for."""
+    """Finds nothing; sees what is looked for, and calls then() when the module `name` has been loaded."""
 
-    def find_spec(self, name, path=None, target=None):
-        if name != "torch":
-            return None
+    def __init__(self, name, then):
+        self.name, self.then = name, then
+
+    def leave(self):
+        """Waits no longer; False when it had ended already."""
         try:
             sys.meta_path.remove(self)
         except ValueError:
+            return False
+        return True
+
+    def find_spec(self, name, path=None, target=None):
+        if name != self.name or not self.leave():
             return None
         spec = None
         for finder in list(sys.meta_path):
@@ -41,9 +48,9 @@ class Waiting:
             sys.meta_path.insert(0, self)  # it may be found later, on another path
             return None
         try:
-            after(spec.loader, activate)
+            after(spec.loader, self.then)
         except Exception:
-            debug("import of torch")
+            debug("import of " + name)
         return spec
 
 
@@ -112,4 +119,4 @@ def arm():
     if "torch" in sys.modules:
         activate()
     else:
-        sys.meta_path.insert(0, Waiting())
+        sys.meta_path.insert(0, Waiting("torch", activate))

@@ -11,7 +11,7 @@ from torch import nn
 
 from .. import _nrg
 from .._record import before_stop
-from . import _backward, _loop, _names, _operators
+from . import _backward, _generate, _loop, _names, _operators
 from ._compile import short_cut, skip_frames
 from ._cuda import cuda
 from ._state import Thread, listening, note_once, state, this_thread, trouble
@@ -63,6 +63,7 @@ class Patches:
 
     def __init__(self):
         self.done = []
+        self.stop_waiting = lambda: None  # for what is to be replaced once it is loaded
 
     def replace(self, owner, name, new):
         self.done.append((owner, name, owner.__dict__.get(name), new))
@@ -70,6 +71,7 @@ class Patches:
 
     def restore(self):
         """Leaves functions that other code replaced since: ours, inside of theirs, passes calls on."""
+        self.stop_waiting()
         for owner, name, before, new in reversed(self.done):
             if owner.__dict__.get(name) is not new:
                 continue
@@ -94,6 +96,7 @@ def switch_on():
     patches.replace(nn.Module, "__call__", _nrg.around_module(before))
     short_cut(before, nn.Module.__call__)
     _loop.patch(patches)
+    patches.stop_waiting = _generate.patch(patches)
     state.troubles = 0
     state.on = True
     atexit.register(switch_off)  # what the interpreter takes apart at its end must not call us

@@ -25,7 +25,7 @@ from torch.optim import Optimizer
 from torch.utils.data import dataloader
 
 from .. import _nrg
-from . import _backward, _operators
+from . import _backward, _generate, _operators
 from ._cuda import cuda
 from ._state import listening, name_id, state, this_thread, weak
 
@@ -135,6 +135,8 @@ def outermost(thread, entry, module, args, kwargs):
     if thread.frames:
         settle(thread)
     cuda.look()
+    if thread.generation is not None:
+        _generate.before_pass(thread.generation, args, kwargs)
     if not entry.params or module.__dict__.get("_is_replica"):
         return
     training = module.training and grad_enabled() and bool(state.optimizers.get(thread.ident))
@@ -142,7 +144,7 @@ def outermost(thread, entry, module, args, kwargs):
         _begin_loop(thread, training)
     if training and not thread.stepping and not thread.steps_off and not _in_step(thread):
         _begin_step(thread)
-    if entry.main:
+    if entry.main and thread.generation is None:
         samples = batch_size(args, kwargs)
         if samples:
             _nrg.count(name_id("samples", "counter"), samples)

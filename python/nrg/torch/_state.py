@@ -36,7 +36,7 @@ class State(_nrg.State):
 class Thread(_nrg.Thread):
     """One per thread: what it has open. The calls of modules are the extension's (in_call, in_backward, entry)."""
 
-    __slots__ = ("frames", "pending", "stepping", "owner", "steps_off", "mode", "paused", "quiet", "ident")
+    __slots__ = ("frames", "pending", "stepping", "owner", "steps_off", "mode", "paused", "quiet", "ident", "generation")
 
     def __init__(self):
         self.ident = threading.get_ident()
@@ -52,6 +52,7 @@ class Thread(_nrg.Thread):
         self.stepping = False  # inside optimizer.step()
         self.owner = None      # weak: the optimizer whose step() ends a step
         self.steps_off = False
+        self.generation = None  # a call of generate() that the thread is in (_generate.py)
 
 
 state = State()

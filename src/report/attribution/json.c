@@ -13,6 +13,7 @@
 #include "base/json_set.h"
 #include "base/mem.h"
 #include "report/attribution/report.h"
+#include "report/attribution/tokens.h"
 
 #define FLAGS JSON_REAL_PRECISION(12)
 
@@ -129,6 +130,9 @@ static void add_lists(json_t *doc, const struct nrg_attribution_report *r)
                                         "why", nrg_json_string(a->notes[i].why)));
     json_object_set_new(doc, "domains", domains);
     json_object_set_new(doc, "per", per);
+    json_t *llm = nrg_tokens_json(a);
+    if (llm)
+        json_object_set_new(doc, "llm", llm);
     json_object_set_new(doc, "notes", notes);
 }
 

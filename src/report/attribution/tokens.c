@@ -1,0 +1,68 @@
+/* See report/attribution/tokens.h. */
+#include "report/attribution/tokens.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/json_set.h"
+
+static const struct nrg_unit_use *find_unit(const struct nrg_attribution *a, const char *name,
+                                            const char *phase)
+{
+    for (size_t i = 0; i < a->n_units; i++)
+        if (!strcmp(a->units[i].name, name) && !strcmp(a->units[i].phase, phase) &&
+            a->units[i].amount > 0)
+            return &a->units[i];
+    return NULL;
+}
+
+/* `what` is what the joules are divided by. */
+static void add_ratio(json_t *llm, const char *key, const struct nrg_unit_use *u, const char *what,
+                      bool scaled)
+{
+    if (!u || isnan(u->energy_j))
+        return;
+    json_t *o = json_object();
+    NRG_JSON_REALS(o, {"value", u->energy_j / u->amount}, {"low", u->low_j / u->amount},
+                   {"high", u->high_j / u->amount}, {"amount", u->amount});
+    if (scaled)
+        NRG_JSON_REALS(o, {"low_with_scale", u->scaled_low_j / u->amount},
+                       {"high_with_scale", u->scaled_high_j / u->amount});
+    nrg_json_text(o, "per", what);
+    json_object_set_new(llm, key, o);
+}
+
+static void add_tokens_per_joule(json_t *llm, const struct nrg_unit_use *u, bool scaled)
+{
+    if (!u || !(u->energy_j > 0))
+        return;
+    json_t *o = json_object();
+    NRG_JSON_REALS(o, {"value", u->amount / u->energy_j},
+                   {"low", u->high_j > 0 ? u->amount / u->high_j : NAN},
+                   {"high", u->low_j > 0 ? u->amount / u->low_j : NAN}, {"amount", u->amount});
+    if (scaled)
+        NRG_JSON_REALS(
+            o, {"low_with_scale", u->scaled_high_j > 0 ? u->amount / u->scaled_high_j : NAN},
+            {"high_with_scale", u->scaled_low_j > 0 ? u->amount / u->scaled_low_j : NAN});
+    nrg_json_text(o, "per", "tokens made, over all joules of generate()");
+    json_object_set_new(llm, "tokens_per_joule", o);
+}
+
+json_t *nrg_tokens_json(const struct nrg_attribution *a)
+{
+    const struct nrg_unit_use *requests = find_unit(a, "requests", "");
+    const struct nrg_unit_use *made = find_unit(a, "tokens made", "");
+    bool scaled = !isnan(a->scale.low);
+    if (!requests || !made)
+        return NULL;
+    json_t *llm = json_object();
+    add_ratio(llm, "j_per_input_token", find_unit(a, "input tokens", "prefill"),
+              "tokens of prompts, without padding; joules of the prefill", scaled);
+    add_ratio(llm, "j_per_output_token", find_unit(a, "output tokens", "decode"),
+              "tokens made after the first of each sequence; joules of the decode", scaled);
+    add_ratio(llm, "j_per_request", requests, "sequences; all joules of generate()", scaled);
+    add_tokens_per_joule(llm, made, scaled);
+    if (a->total_j > 0 && a->idle_j > 0)
+        json_object_set_new(llm, "idle_share", json_real(a->idle_j / a->total_j));
+    return llm;
+}
