@@ -177,6 +177,20 @@ static void phases_with_letters(void **state)
     assert_true(reading.values[2] == 12 && reading.values[3] == 2.5);
 }
 
+static void numbers_in_quotes(void **state)
+{
+    (void)state;
+    assert_int_equal(make("homeassistant/sensor/plug_power/state", ""), 0);
+    assert_true(hear("\"61.5\""));
+    assert_true(reading.values[0] == 61.5);
+    assert_false(hear("\"unavailable\""));
+    assert_false(hear("\"\""));
+    assert_false(hear("\""));
+    assert_int_equal(make("x/y", ""), 0);
+    assert_true(hear("\"61.5 W\""));
+    assert_false(hear("\"61.5\"")); /* watts? */
+}
+
 static void zigbee_counts_kwh(void **state)
 {
     (void)state;
@@ -348,6 +362,7 @@ int main(void)
         cmocka_unit_test(shelly_energy_meters),
         cmocka_unit_test(phases_are_added_up),
         cmocka_unit_test(phases_with_letters),
+        cmocka_unit_test(numbers_in_quotes),
         cmocka_unit_test(zigbee_counts_kwh),
         cmocka_unit_test(unknown_units_are_refused),
         cmocka_unit_test(unknown_devices_by_the_names_of_their_keys),

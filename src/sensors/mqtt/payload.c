@@ -321,6 +321,17 @@ static bool ends_in_unit(const struct nrg_mqtt_message *m)
     return len && isalpha((unsigned char)text[len - 1]);
 }
 
+/* Home Assistant's statestream writes numbers as JSON texts: "61.5" with the quotes. */
+static struct nrg_mqtt_message without_quotes(struct nrg_mqtt_message m)
+{
+    const char *text = m.payload;
+    if (m.len > 2 && text[0] == '"' && text[m.len - 1] == '"') {
+        m.payload = text + 1;
+        m.len -= 2;
+    }
+    return m;
+}
+
 /* A plain number: the value of the topic's field. `tried` is false when it must be JSON. */
 static bool read_plain_number(const struct nrg_mqtt_plan *plan, const struct nrg_mqtt_message *m,
                               struct nrg_mqtt_reading *r, bool *tried)
@@ -415,7 +426,8 @@ bool nrg_mqtt_decode(struct nrg_mqtt_plan *plan, const struct nrg_mqtt_message *
         return refuse_message(r, true, "empty");
     if (m->len > NRG_MQTT_PAYLOAD)
         return refuse_message(r, false, "longer than any reading of a meter");
-    any = read_plain_number(plan, m, r, &tried);
+    const struct nrg_mqtt_message plain = without_quotes(*m);
+    any = read_plain_number(plan, &plain, r, &tried);
     if (!tried)
         return read_json(plan, m, r);
     return any && m->retained ? is_fresh(plan, NULL, m, r) : any;
