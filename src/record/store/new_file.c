@@ -124,8 +124,11 @@ int nrg_new_file_claim(struct nrg_new_file *p, const char *path, bool overwrite,
     return 0;
 }
 
+/* From the beginning: an earlier try that failed may have left bytes. */
 static int write_synced(int fd, const char *bytes, size_t size)
 {
+    if (lseek(fd, 0, SEEK_SET) || ftruncate(fd, 0))
+        return -errno;
     while (size) {
         ssize_t n = write(fd, bytes, size);
         if (n < 0 && errno == EINTR)
