@@ -11,12 +11,21 @@
 
 enum { SHOWN = 4, LOOKED_AT = 64 };
 
+#define DMON                                                                                       \
+    "is what nvidia-smi dmon prints, in whole watts: nrg reads nvidia-smi "                        \
+    "--query-gpu=index,timestamp,power.draw --format=csv -l 1"
+#define PLAIN_PERF "is perf stat's table for people: nrg reads what perf stat -I 1000 -x, writes"
+
 static const struct {
     const char *start, *what;
 } starts[] = {
     {NRG_LFS_MAGIC, NRG_LFS_ADVICE},
     {"<!DOCTYPE", "is a web page, not the file that it may offer"},
     {"<html", "is a web page, not the file that it may offer"},
+    {"# gpu ", DMON},
+    {"#Date       Time        gpu ", DMON},
+    {"#                 time             counts unit events", PLAIN_PERF},
+    {"#           time             counts unit events", PLAIN_PERF},
     {"SQLite format 3", "is an SQLite database; a recording of nrg is read by nrg report"},
 };
 

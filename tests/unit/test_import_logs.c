@@ -386,6 +386,10 @@ static void others_are_named(void **state)
                    "perf stat's JSON");
     expect_refusal("{\"colour\": 1,\n \"size\": [2], \"x\": {}}", "\"colour\", \"size\", \"x\"");
     expect_refusal("run_id,experiment_id,status,artifact_uri\n1,2,3,4\n", "MLflow");
+    expect_refusal("# gpu    pwr  gtemp\n# Idx      W      C\n    0     50     30\n", "dmon");
+    expect_refusal("#           time             counts unit events\n     1.000123456      "
+                   "        12.50 Joules power/energy-pkg/\n",
+                   "-x,");
     expect_refusal("<!doctype html><p>not found", "web page");
     expect_refusal("what,is,this\n", "is neither a log");
 }
