@@ -10,6 +10,7 @@
  * Ranks: a job of several processes has each of its steps and epochs once in each of them.
  * nrg.torch says so in the detail ("rank 1 of 4"). The job has as many as the rank that has most;
  * joules are those of all ranks, time is that of the slowest, because they run at the same time.
+ * What ranks count (samples) adds up, in the same time.
  */
 #include <math.h>
 #include <string.h>
@@ -177,13 +178,22 @@ static void join_ranks(struct finder *f)
             const struct rank *rank = &f->ranks[i];
             if (rank->unit != u)
                 continue;
-            f->units[u].ranks++;
+            f->units[u].ranks += rank->amount > 0;
             amount = rank->amount > amount ? rank->amount : amount;
             time_s = rank->time_s > time_s ? rank->time_s : time_s;
         }
         f->units[u].amount += amount;
         f->units[u].time_s += time_s;
     }
+}
+
+/* The rank that a row belongs to; NULL: none. */
+static const char *rank_of(const struct nrg_view_rows *v, size_t i)
+{
+    for (size_t at = i; at < v->n; at = v->rows[at].parent)
+        if (nrg_detail_is_rank(v->rows[at].detail))
+            return v->rows[at].detail;
+    return NULL;
 }
 
 static void add_counter(struct finder *f, size_t i, const char *name)
@@ -199,8 +209,10 @@ static void add_counter(struct finder *f, size_t i, const char *name)
     if (at == SIZE_MAX)
         return;
     struct nrg_unit_use *unit = add_energy(f, at, &s);
+    const char *detail = rank_of(f->v, i);
+    struct rank *rank = detail ? find_rank(f, at, detail) : NULL;
     unit->amount += s.amount;
-    unit->time_s += s.time_s;
+    *(rank ? &rank->time_s : &unit->time_s) += s.time_s;
 }
 
 size_t nrg_units_find(const struct nrg_view_rows *v, struct nrg_unit_use *units, size_t max)
@@ -209,9 +221,9 @@ size_t nrg_units_find(const struct nrg_view_rows *v, struct nrg_unit_use *units,
     for (size_t i = 0; i < v->n; i++)
         if (is_unit(&v->rows[i]) && !nrg_row_inside_own_kind(v, i))
             add_unit(&f, &v->rows[i]);
-    join_ranks(&f);
     for (size_t i = 0; i < v->n; i++)
         for (size_t k = 0; k < v->rows[i].n_counts; k++)
             add_counter(&f, i, v->rows[i].counts[k].name);
+    join_ranks(&f);
     return f.n;
 }

@@ -68,8 +68,16 @@ static void ranks_make_one_job(void **state)
         made("step", "step", "", SIZE_MAX, 5, 1.0),
     };
     struct nrg_unit_use units[NRG_UNIT_USES];
+    struct nrg_row_count samples = {"samples", 300};
+    rows[0].counts = rows[1].counts = &samples;
+    rows[0].n_counts = rows[1].n_counts = 1;
     size_t n = nrg_units_find(&(struct nrg_view_rows){.rows = rows, .n = 3}, units, NRG_UNIT_USES);
-    const struct nrg_unit_use *u = find(units, n, "epoch", "");
+    const struct nrg_unit_use *u = find(units, n, "samples", "training");
+    close_to(u->amount, 600, 1e-12, "amount"); /* each rank has its own, in the same 3 s */
+    close_to(u->time_s, 3, 1e-12, "time_s");
+    close_to(u->energy_j, 6.3, 1e-12, "energy_j");
+    assert_int_equal(u->ranks, 0);
+    u = find(units, n, "epoch", "");
     close_to(u->amount, 3, 1e-12, "amount");
     close_to(u->energy_j, 6.3, 1e-12, "energy_j");
     close_to(u->time_s, 3, 1e-12, "time_s"); /* at the same time */
