@@ -14,8 +14,11 @@
 Under `nrg run` only the spans are needed. Without a recorder they cost next to nothing, and
 without libnrg the package still imports: spans then do nothing. docs/python.md is the tour.
 """
+__version__ = "0.2.0"
 try:
     from . import _nrg
+    if _nrg.built != __version__:
+        raise ImportError("%s is of nrg %s, this package of %s: install nrg again" % (_nrg.__file__, _nrg.built, __version__))
 except ImportError as _error:
     from . import _absent as _nrg
     _nrg.why = str(_error)
@@ -30,7 +33,6 @@ span = _nrg.span
 mark = _nrg.mark_named
 count = _nrg.count_named
 active = _nrg.active
-__version__ = "0.2.0"
 _PARTS = ("gpu_load", "keras", "lightning", "tensorrt", "torch", "transformers")
 
 

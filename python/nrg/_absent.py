@@ -4,6 +4,7 @@ A program with spans in it must run on machines without nrg, so the same names a
 recording is refused, with the reason.
 """
 why = "the extension module nrg._nrg is not there"  # set by the package with the import's error
+built = ""  # no version: there is none
 program_place = ""
 
 

@@ -4,8 +4,8 @@
  * it, and where the system looks. RTLD_LOCAL: a Python program must not find its own symbols
  * replaced by ours.
  *
- * A library that lacks a function is of another age and is passed over. Nothing fails here: the
- * program that marks spans must run on machines without nrg.
+ * A library of another version, or that lacks a function, is passed over, and the reason says what
+ * to do. Nothing fails here: the program that marks spans must run on machines without nrg.
  */
 #include <dlfcn.h>
 #include <stdio.h>
@@ -93,6 +93,23 @@ static void note_place(const char *path, struct nrg_py_library *to)
     snprintf(to->path, sizeof to->path, "%s", path);
 }
 
+/* NULL, or what is wrong with a library whose functions were taken or not, in buf. */
+static const char *unfit(const struct nrg_py_library *found, const char *path, const char *lacks,
+                         char *buf, size_t size)
+{
+    if (lacks)
+        snprintf(buf, size, "%.3800s has no %s: it is of another version than this package", path,
+                 lacks);
+    else if (strcmp(found->version(), NRG_VERSION) != 0)
+        snprintf(buf, size,
+                 "%.3800s is of nrg %.32s, this package of " NRG_VERSION
+                 ": install both from one wheel or package",
+                 path, found->version());
+    else
+        return NULL;
+    return buf;
+}
+
 static int try_one(const char *path, int flags)
 {
     struct nrg_py_library found = nrg_py;
@@ -104,9 +121,7 @@ static int try_one(const char *path, int flags)
         return 0;
     }
     const char *lacks = take(&found, handle);
-    if (lacks) {
-        snprintf(nrg_py.reason, sizeof nrg_py.reason,
-                 "%.3800s has no %s: it is of another version than this package", path, lacks);
+    if (unfit(&found, path, lacks, nrg_py.reason, sizeof nrg_py.reason)) {
         nrg_py.lacking = 1;
         dlclose(handle);
         return 0;

@@ -12,6 +12,7 @@
  *   idle(begin_ns, end_ns)             the program did nothing then
  *   stop()                             the recorder of this process; raise Error
  *   library() reason() version()       what was found, or why nothing was
+ *   built                              the version that this module is of
  *   around() around_module() connect() thread() drop_thread() State Thread Entry   nrg.torch's part
  *                                      (_torch.h)
  *
@@ -353,6 +354,7 @@ PyMODINIT_FUNC PyInit__nrg(void)
         Py_INCREF(error_type);
         if (!PyModule_AddObject(module, "Error", error_type) && !nrg_py_add_span(module) &&
             !nrg_py_add_torch(module) &&
+            !PyModule_AddStringConstant(module, "built", NRG_VERSION) &&
             !PyModule_AddStringConstant(module, "program_place", NRG_PY_PROGRAM_PLACE))
             return module;
     }

@@ -52,7 +52,7 @@ typedef PyObject *(*nrg_py_fast_keywords)(PyObject *self, PyObject *const *args,
 /* Functions of the library, or ones that do nothing when there is none: never NULL. */
 struct nrg_py_library {
     NRG_PY_FUNCTIONS(NRG_PY_MEMBER)
-    int loaded, lacking; /* lacking: one was found that lacks some of them */
+    int loaded, lacking; /* lacking: one was found that does not fit */
     uint32_t generation; /* raised with each recorder started here */
     char path[4096];     /* of the file, once loaded */
     char reason[4096];   /* why it is not */

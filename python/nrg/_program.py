@@ -4,6 +4,7 @@ Results are computed in one place, the program; here its JSON is read. It is loo
 beside the package (a wheel, the build tree, the place where the same `meson install` put it), and
 in PATH.
 """
+import functools
 import json
 import os
 import shutil
@@ -23,6 +24,21 @@ def beside(native):
     return None
 
 
+@functools.lru_cache(maxsize=None)
+def check_version(program):
+    """Raises Error for a program of another version than the package's. It was not installed with it."""
+    from . import Error, __version__
+    try:
+        done = subprocess.run([program, "--version"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                              stdin=subprocess.DEVNULL)
+    except OSError as error:
+        raise Error("%s: %s" % (program, error.strerror)) from error
+    said = done.stdout.decode("utf-8", "replace").strip()
+    if said != "nrg " + __version__:
+        raise Error("%s is %s, this package is of nrg %s: install both from one wheel or package, or set NRG_BIN"
+                    % (program, said or "no nrg", __version__))
+
+
 def find():
     """The program's path; raises Error when there is none."""
     from . import Error, _nrg
@@ -37,8 +53,10 @@ def find():
 
 def run(arguments):
     """Runs `nrg ARGUMENTS`: its exit code, what it printed as bytes, and what it said."""
-    from . import Error
+    from . import Error, _nrg
     program = find()
+    if program != beside(_nrg):
+        check_version(program)
     try:
         done = subprocess.run([program] + [os.fspath(a) for a in arguments], stdout=subprocess.PIPE,
                               stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)

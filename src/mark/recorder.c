@@ -58,7 +58,7 @@ const char *nrg_recorder_reason(void)
     return text ? text : "";
 }
 
-/* The recorder lies beside the file that this code is in, whatever links lead there. */
+/* The recorder lies beside the file that this code is in, or below, whatever links lead there. */
 static int find_object(char path[PATH_MAX], struct nrg_error *err)
 {
     const char *given = secure_getenv(NRG_INPROCESS_VARIABLE);
@@ -87,8 +87,10 @@ static const struct nrg_inprocess *open_object(const char *path, struct nrg_erro
         return NULL;
     }
     if (strncmp(found->version, nrg_version(), sizeof found->version) != 0) {
-        nrg_fail(err, -ELIBBAD, path, "the recorder is of nrg %.*s, libnrg of %s",
-                 (int)sizeof found->version, found->version, nrg_version());
+        nrg_fail(
+            err, -ELIBBAD, path,
+            "the recorder is of nrg %.*s, libnrg of %s: install both from one wheel or package",
+            (int)sizeof found->version, found->version, nrg_version());
         return NULL;
     }
     return found;

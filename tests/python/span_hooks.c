@@ -26,7 +26,7 @@ struct span_hooks span_hooks;
 
 const char *nrg_version(void)
 {
-    return "hooks";
+    return NRG_VERSION;
 }
 
 int nrg_recording_active(void)

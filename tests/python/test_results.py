@@ -18,6 +18,7 @@ domain dram-0
 STAND_IN = """\
     #!/bin/sh
     case "$*" in
+    --version) echo "nrg ${NRG_STAND_IN_VERSION:-VERSION}"; exit 0 ;;
     *bad*) echo "nrg: bad.nrg: not a recording" >&2; exit 1 ;;
     *garbage*) echo "no json"; exit 0 ;;
     *silent*) exit 3 ;;
@@ -86,7 +87,8 @@ class Results(Case):
 class Program(Case):
     def setUp(self):
         super().setUp()
-        self.program = self.write("bin/nrg", STAND_IN)
+        version = self.run_process(NRG, "--version").stdout.split()[-1]
+        self.program = self.write("bin/nrg", STAND_IN.replace("VERSION}", version + "}"))
         os.chmod(self.program, os.stat(self.program).st_mode | stat.S_IXUSR)
 
     def test_options_of_a_table(self):
@@ -113,6 +115,11 @@ class Program(Case):
         self.assertEqual(lines[0], "nrg: bad.nrg: not a recording")
         self.assertIn("no JSON came back", lines[1])
         self.assertEqual(lines[2], "nrg report ended with code 3")
+
+    def test_a_program_of_another_version_is_refused(self):
+        done = self.python("import nrg\ntry:\n    nrg.open('x.nrg')\nexcept nrg.Error as error:\n    print(error)",
+                           NRG_BIN=self.program, NRG_STAND_IN_VERSION="0.0.1")
+        self.assertRegex(done.stdout, r"/bin/nrg is nrg 0\.0\.1, this package is of nrg [\d.]+: install both from one wheel or package")
 
     def test_where_it_is_looked_for(self):
         package = self.path("site", "nrg")

@@ -1,6 +1,8 @@
 """Spans, marks and counts from Python, seen as the calls that reach libnrg."""
 import glob
 import os
+import re
+import shutil
 import unittest
 
 from support import Case, LOG_LIBRARY, PACKAGE, balanced, tree
@@ -210,7 +212,7 @@ class Spans(Case):
             print(_nrg.depth()); _nrg.unwind(1); print(_nrg.depth()); _nrg.end()
             _nrg.past(a, "gpu-0", None, 10, 20); _nrg.past(b, None, "gpu-1", 30, 40)
             _nrg.mark(a); _nrg.count(b, 5)
-            print(_nrg.active(), _nrg.version(), _nrg.name("a", "module", "Linear") == a, a != b)
+            print(_nrg.active(), _nrg.version() == _nrg.built, _nrg.name("a", "module", "Linear") == a, a != b)
             for bad in (lambda: _nrg.begin("x"), lambda: _nrg.begin_numbered(1), lambda: _nrg.past(1, 2),
                         lambda: _nrg.past(a, 1, None, 1, 2), lambda: _nrg.count(1), lambda: _nrg.name()):
                 try:
@@ -223,7 +225,7 @@ class Spans(Case):
                 except OverflowError:
                     pass
         """)
-        self.assertEqual(done.stdout, "2\n1\nTrue log True True\n")
+        self.assertEqual(done.stdout, "2\n1\nTrue True True True\n")
         self.assertEqual(calls, [
             (0, "begin", "a", "module", "Linear"), (1, "begin", "b", "step", "", "-3"), (1, "end"), (0, "end"),
             (0, "past", "a", "module", "Linear", "gpu-0", "", "10", "20"),
@@ -267,6 +269,23 @@ class Absence(Case):
         other = next(iter(glob.glob("/lib/*/libm.so.6") + glob.glob("/lib*/libm.so.6")))
         done = self.python(self.PROGRAM, NRG_LIBRARY=other)
         self.assertIn("libm.so.6 has no nrg_version: it is of another version", done.stdout)
+
+    def test_with_a_library_of_another_version(self):
+        done = self.python(self.PROGRAM, NRG_LIBRARY=LOG_LIBRARY, NRG_SPAN_LOG=self.log, NRG_SPAN_LOG_ACTIVE="1",
+                           NRG_SPAN_LOG_VERSION="0.0.1")
+        self.assertTrue(done.stdout.startswith("3 False None\n"), done.stdout)
+        self.assertRegex(done.stdout, r"is of nrg 0\.0\.1, this package of [\d.]+: install both from one wheel or package")
+
+    def test_with_an_extension_of_another_version(self):
+        package = self.path("older", "nrg")
+        shutil.copytree(os.path.join(PACKAGE, "nrg"), package)
+        with open(os.path.join(package, "__init__.py"), encoding="utf-8") as text:
+            changed = re.sub(r'__version__ = ".*"', '__version__ = "0.0.1"', text.read())
+        with open(os.path.join(package, "__init__.py"), "w", encoding="utf-8") as out:
+            out.write(changed)
+        done = self.python(self.PROGRAM, PYTHONPATH=self.path("older"))
+        self.assertTrue(done.stdout.startswith("3 False None\n"), done.stdout)
+        self.assertRegex(done.stdout, r"_nrg\.abi3\.so is of nrg [\d.]+, this package of 0\.0\.1: install nrg again")
 
     def test_without_the_extension(self):
         package = self.path("elsewhere", "nrg")
