@@ -33,8 +33,10 @@ const char *nrg_settings_folder(char *buf, size_t size);
 /* The command of that name; NULL after saying on stderr that there is none. */
 const struct nrg_command *nrg_find_command(const char *name);
 void nrg_help_command(const struct nrg_command *command);
-/* Hidden `nrg help --man NAME`, `nrg help --completion`. */
+/* Hidden `nrg help --man NAME`, `nrg help --completion [SHELL]`. */
 int nrg_help_generate(int argc, char **argv);
+/* Prints the script for bash, zsh or fish. Returns an exit code. */
+int nrg_completion(const char *shell);
 
 /* Idle power from watts or a Jetson's file; NAN for a text of NULL. Returns an exit code. */
 int nrg_read_idle_power(const struct nrg_cli *cli, const char *text, double *idle_w);

@@ -1,10 +1,13 @@
 """make install: the files, the pkg-config file, exported symbols, needed libraries, man pages and completion."""
 import contextlib
 import os
+import pty
 import re
+import select
 import shutil
 import sqlite3
 import tempfile
+import time
 import unittest
 
 import house
@@ -145,7 +148,7 @@ class Install(house.Case):
             done = self.run_ok(lint[0], *lint[1], self.find(name + ".1"))
             self.assertEqual(done.stdout + done.stderr, "", name)
 
-    def test_completion_completes(self):
+    def test_bash_completes(self):
         self.need("bash")
         for folder, _, files in os.walk(self.tree):
             if folder.endswith("bash-completion/completions"):
@@ -153,6 +156,46 @@ class Install(house.Case):
         done = self.run_ok("bash", "-c", f'source "{script}"; COMP_WORDS=(nrg ru) COMP_CWORD=1; _nrg; '
                            'echo "${COMPREPLY[@]}"; COMP_WORDS=(nrg run --rep) COMP_CWORD=2; _nrg; echo "${COMPREPLY[@]}"')
         self.assertEqual(done.stdout.split(), ["run", "--repeat"])
+
+    def test_fish_completes(self):
+        self.need("fish")
+        script = self.find("nrg.fish")
+        for typed, offered in (("nrg ru", ["run"]), ("nrg run --rep", ["--repeat"]), ("nrg meter wa", ["watch"]),
+                               ("nrg help sens", ["sensors"]), ("nrg attribute --by ep", ["epoch"])):
+            done = self.run_ok("fish", "--no-config", "-c", f'source "{script}"; complete -C "{typed}"',
+                               env=dict(os.environ, HOME=self.folder))
+            self.assertEqual([line.split("\t")[0] for line in done.stdout.splitlines()], offered, typed)
+
+    def test_zsh_completes(self):
+        self.need("zsh")
+        folder = os.path.dirname(self.find("_nrg"))
+        for typed, becomes in (("nrg ru", "nrg run "), ("nrg run --rep", "--repeat="), ("nrg meter wa", "watch "),
+                               ("nrg attribute --by ep", "epoch"), ("nrg run -- ls --auth", "--author")):
+            seen = self.typed_in_zsh(folder, typed, becomes)
+            self.assertIn(becomes, seen, typed)
+            self.assertNotIn("_nrg:", seen, "an error of the script")
+
+    def typed_in_zsh(self, folder, typed, wanted):
+        """What a terminal shows when a line is typed, and the tabulator key; until `wanted` is there or it takes too long."""
+        child, terminal = pty.fork()
+        if child == 0:
+            os.execve(shutil.which("zsh"), ["zsh", "-f", "-i"], dict(os.environ, TERM="dumb", COLUMNS="200", HOME=self.folder))
+        self.addCleanup(os.waitpid, child, 0)
+        self.addCleanup(os.close, terminal)
+
+        def read_until(mark):
+            seen, end = "", time.monotonic() + 60
+            while mark not in seen and time.monotonic() < end:
+                try:
+                    if select.select([terminal], [], [], 1)[0]:
+                        seen += os.read(terminal, 4096).decode("utf-8", "replace")
+                except OSError:  # it has ended
+                    break
+            return seen
+        os.write(terminal, f"PS1=; fpath=({folder} $fpath); autoload -Uz compinit; compinit -u -D; print REA\'\'DY\n".encode())
+        read_until("READY")
+        os.write(terminal, typed.encode() + b"\t")
+        return read_until(wanted)
 
 
 if __name__ == "__main__":
