@@ -12,7 +12,7 @@ export MESON NINJA PYTHON
 SETUP ?=
 C_FILES = $(shell git ls-files --cached --others --exclude-standard '*.c' '*.h')
 
-.PHONY: all build deps demo test test-torch2 truth compare-bars kills power-cuts faults fuzz bench firmware firmware-table format check install clean help
+.PHONY: all build deps demo test test-torch2 wheel sdist test-wheel deb test-deb truth compare-bars kills power-cuts faults fuzz bench firmware firmware-table format check install clean help
 
 all: build
 
@@ -39,6 +39,26 @@ test-torch2: ## the training example under a current PyTorch from PyPI
 	@tools/deps.sh build test
 	@$(MAKE) --no-print-directory build
 	@$(PYTHON) tests/run_all --only torch2
+
+wheel: ## dist/nrg-….whl for pip, with all that it needs inside (docs/install.md)
+	@tools/deps.sh build wheel
+	@$(PYTHON) tools/wheel dist
+
+sdist: ## dist/nrg-….tar.gz, from which pip builds
+	@mkdir -p dist
+	@$(PYTHON) python/build_backend.py dist sdist
+
+test-wheel: ## builds the wheel twice, and uses it in a fresh Debian (minutes, as root)
+	@tools/deps.sh build wheel fresh
+	@$(PYTHON) tests/support/unittest_tap.py tests/packages/check_wheel.py
+
+deb: ## dist/*.deb: nrg, libnrg0, libnrg-dev, python3-nrg
+	@tools/deps.sh build deb
+	@tools/deb dist
+
+test-deb: deb ## installs, uses, upgrades and purges the packages in a fresh Debian (minutes, as root)
+	@tools/deps.sh deb fresh
+	@tests/packages/check_deb.sh dist
 
 SEEDS ?= 100
 truth: ## how true attribution is where the joules are known (SEEDS=100 of each scenario)

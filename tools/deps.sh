@@ -14,8 +14,11 @@ needed() {
     test) echo "python3 libcmocka-dev" ;;
     demo) echo "python3" ;;
     firmware) echo "gcc-avr avr-libc" ;;
+    wheel) echo "python3-dev python3-venv" ;;
+    deb) echo "debhelper dh-python dpkg-dev python3-dev" ;;
+    fresh) echo "debootstrap" ;;
     *)
-        echo "deps.sh: build, test, demo or firmware, not '$1'" >&2
+        echo "deps.sh: build, test, demo, firmware, wheel, deb or fresh, not '$1'" >&2
         exit 2
         ;;
     esac
@@ -24,9 +27,10 @@ needed() {
 extra() {
     case $1 in
     build) echo "python3-dev" ;;
-    test) echo "clang clang-format g++ groff chromium libmosquitto1 mosquitto openssl patch util-linux python3-torch python3-venv gcc-avr avr-libc libsimavr-dev" ;;
+    test) echo "clang clang-format g++ groff chromium libmosquitto1 mosquitto openssl patch util-linux python3-torch python3-venv gcc-avr avr-libc libsimavr-dev zsh fish" ;;
     demo) echo "python3-torch" ;;
     firmware) echo "libsimavr-dev" ;;
+    deb) echo "lintian" ;;
     esac
 }
 

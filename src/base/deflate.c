@@ -1,5 +1,4 @@
 /* See inflate.h: the side that packs. Few programs need it, so its functions are looked up here. */
-#include <dlfcn.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -22,12 +21,6 @@ struct nrg_gzip {
     uint8_t piece[PIECE];
 };
 
-static void find_function(void *library, const char *name, void *function, size_t size)
-{
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, size);
-}
-
 struct nrg_gzip *nrg_gzip_new(nrg_gzip_out out, void *arg)
 {
     int (*init)(z_stream *, int, int, int, int, int, const char *, int) = NULL;
@@ -38,9 +31,9 @@ struct nrg_gzip *nrg_gzip_new(nrg_gzip_out out, void *arg)
     g->arg = arg;
     g->library = nrg_inflate_load();
     if (g->library) {
-        find_function(g->library, "deflateInit2_", &init, sizeof init);
-        find_function(g->library, "deflate", &g->step, sizeof g->step);
-        find_function(g->library, "deflateEnd", &g->end, sizeof g->end);
+        nrg_inflate_find(g->library, "deflateInit2_", &init, sizeof init);
+        nrg_inflate_find(g->library, "deflate", &g->step, sizeof g->step);
+        nrg_inflate_find(g->library, "deflateEnd", &g->end, sizeof g->end);
     }
     if (init && g->step && g->end &&
         init(&g->stream, LEVEL, Z_DEFLATED, 16 + MAX_WBITS, MEMORY_LEVEL, Z_DEFAULT_STRATEGY,

@@ -7,14 +7,39 @@
 #include <string.h>
 #include <zlib.h>
 
-/* POSIX lets a symbol be read as a function; ISO C has no cast for it. */
-static int find_function(void *library, const char *name, void *function, size_t size)
+#ifdef NRG_ZLIB_INSIDE
+typedef void (*any_function)(void);
+static const struct inside {
+    const char *name;
+    any_function function;
+} inside[] = {
+    {"inflateInit2_", (any_function)inflateInit2_},
+    {"inflate", (any_function)inflate},
+    {"inflateEnd", (any_function)inflateEnd},
+    {"deflateInit2_", (any_function)deflateInit2_},
+    {"deflate", (any_function)deflate},
+    {"deflateEnd", (any_function)deflateEnd},
+};
+
+void *nrg_inflate_load(void)
 {
-    void *symbol = dlsym(library, name);
-    memcpy(function, &symbol, size);
-    return symbol ? 0 : -ENOENT;
+    return (void *)(uintptr_t)inside;
 }
 
+void nrg_inflate_unload(void *library)
+{
+    (void)library;
+}
+
+void nrg_inflate_find(void *library, const char *name, void *function, size_t size)
+{
+    const struct inside *table = library;
+    memset(function, 0, size);
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
+        if (!strcmp(table[i].name, name))
+            memcpy(function, &table[i].function, size);
+}
+#else
 void *nrg_inflate_load(void)
 {
     return dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -26,12 +51,20 @@ void nrg_inflate_unload(void *library)
         dlclose(library);
 }
 
+/* POSIX lets a symbol be read as a function; ISO C has no cast for it. */
+void nrg_inflate_find(void *library, const char *name, void *function, size_t size)
+{
+    void *symbol = dlsym(library, name);
+    memcpy(function, &symbol, size);
+}
+#endif
+
 int nrg_inflate_functions(void *library, struct nrg_zlib *z)
 {
-    int rc = find_function(library, "inflateInit2_", &z->init, sizeof z->init);
-    if (!rc)
-        rc = find_function(library, "inflate", &z->step, sizeof z->step);
-    return rc ? rc : find_function(library, "inflateEnd", &z->end, sizeof z->end);
+    nrg_inflate_find(library, "inflateInit2_", &z->init, sizeof z->init);
+    nrg_inflate_find(library, "inflate", &z->step, sizeof z->step);
+    nrg_inflate_find(library, "inflateEnd", &z->end, sizeof z->end);
+    return z->init && z->step && z->end ? 0 : -ENOENT;
 }
 
 int nrg_inflate(void *library, const uint8_t *in, size_t in_size, uint8_t *out, size_t out_size)

@@ -2,7 +2,8 @@
  * Deflate through zlib, loaded at run time: starting a measurement with `nrg run` never maps it.
  * The one place that loads it; archives of models (graph/torch/zip.h) and compressed logs (input.h)
  * use it. A loaded library is handed back with unload; NULL is accepted. Only zlib's header is used
- * at build time.
+ * at build time. A wheel has zlib inside (NRG_ZLIB_INSIDE): where it is installed there may be
+ * none.
  */
 #ifndef NRG_BASE_INFLATE_H
 #define NRG_BASE_INFLATE_H
@@ -20,6 +21,8 @@ struct nrg_zlib {
 
 void *nrg_inflate_load(void);
 void nrg_inflate_unload(void *library);
+/* Puts a function of the library into *function, NULL where it has none of that name. */
+void nrg_inflate_find(void *library, const char *name, void *function, size_t size);
 /* 0, or -ENOENT when the library lacks one of them. */
 int nrg_inflate_functions(void *library, struct nrg_zlib *functions);
 

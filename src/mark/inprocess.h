@@ -15,7 +15,11 @@
 #include "base/error.h"
 #include "mark/ring.h"
 
-#define NRG_INPROCESS_FILE     "libnrg-recorder.so"
+/* Where it lies from libnrg.so's folder: beside it, or in a folder of nrg's own in a system's. */
+#ifndef NRG_INPROCESS_PLACE
+#define NRG_INPROCESS_PLACE ""
+#endif
+#define NRG_INPROCESS_FILE     NRG_INPROCESS_PLACE "libnrg-recorder.so"
 #define NRG_INPROCESS_SYMBOL   "nrg_inprocess"
 #define NRG_INPROCESS_VARIABLE "NRG_RECORDER_LIBRARY" /* the file, instead of the one beside us */
 #define NRG_INPROCESS_NONE     "there is no recorder in this process"

@@ -44,13 +44,13 @@ bool nrg_run_part_find(const struct nrg_run_part *part, char folder[PATH_MAX])
     char *slash = strrchr(self, '/');
     if (slash)
         *slash = '\0';
-    bool in_build = slash && !strcmp(self, NRG_BUILD_FOLDER);
-    bool in_prefix = slash && !strcmp(self, NRG_PROGRAM_FOLDER);
+    bool in_build = slash && *self && !strcmp(self, NRG_BUILD_FOLDER);
+    bool in_prefix = slash && *self && !strcmp(self, NRG_PROGRAM_FOLDER);
     bool in_wheel = slash && nrg_ends_with(self, "/nrg/bin");
     if ((in_build && is_there(part, self, part->in_build, folder)) ||
         (in_wheel && is_trusted(part, self, part->in_wheel, folder)) ||
         (slash && !in_prefix && is_trusted(part, self, part->beside, folder)) ||
-        is_there(part, "", part->absolute, folder))
+        (part->absolute[0] && is_there(part, "", part->absolute, folder)))
         return true;
     folder[0] = '\0';
     return false;

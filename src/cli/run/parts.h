@@ -3,7 +3,7 @@
  * nobody else can put them: the build folder when the program runs from that very folder, then
  * where the same wheel or `meson install` put it if only the user and root can write there (a
  * program that was copied to /tmp has neighbours that anybody may have made), then the prefix that
- * the program was built for.
+ * the program was built for, which a wheel's does not have.
  */
 #ifndef NRG_CLI_RUN_PARTS_H
 #define NRG_CLI_RUN_PARTS_H
@@ -16,7 +16,7 @@ struct nrg_run_part {
     const char *file;              /* by which the folder is known */
     const char *in_build;          /* below the program's folder in the build tree */
     const char *in_wheel;          /* beside the program in a wheel */
-    const char *beside, *absolute; /* where an installation has it */
+    const char *beside, *absolute; /* where an installation has it; "": nowhere */
 };
 
 /* Fills in the part's folder, resolved; false and "" when it is not there. May say why on stderr.
