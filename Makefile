@@ -52,7 +52,7 @@ test-wheel: ## builds the wheel twice, and uses it in a fresh Debian (minutes, a
 	@tools/deps.sh build wheel fresh
 	@$(PYTHON) tests/support/unittest_tap.py tests/packages/check_wheel.py
 
-deb: ## dist/*.deb: nrg, libnrg0, libnrg-dev, python3-nrg
+deb: ## dist/*.deb: nrg, libnrg0, libnrg-dev, python3-nrg, nrgd
 	@tools/deps.sh build deb
 	@tools/deb dist
 

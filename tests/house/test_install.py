@@ -98,6 +98,15 @@ class Install(house.Case):
         self.assertEqual(exported, declared)
         self.assertEqual(len(table.splitlines()), len(declared) + 1, "besides the name of the version")
 
+    def test_the_debian_package_lists_every_symbol(self):
+        exported = re.findall(r"^\s+(nrg_\w+);", house.text("src/libnrg.map"), re.M)
+        listed = re.findall(r"^ (nrg_\w+)@NRG_0 ", house.text("debian/libnrg0.symbols"), re.M)
+        self.assertEqual(listed, sorted(exported))
+
+    def test_the_debian_package_has_our_version(self):
+        version = self.run_ok(os.path.join(PLAIN, "nrg"), "--version").stdout.split()[1]
+        self.assertRegex(house.text("debian/changelog").splitlines()[0], r"^nrg \(%s(-\d+)?\) " % re.escape(version))
+
     def test_the_recorder_exports_its_table_alone(self):
         self.need("nm")
         table = self.run_ok("nm", "-D", "--defined-only", self.find("libnrg-recorder.so")).stdout
