@@ -6,8 +6,10 @@ from . import _nrg, _program
 
 
 def main():
-    # Not PATH: the command found there may be this one.
-    program = os.environ.get("NRG_BIN") or _program.beside(_nrg)
+    # Not PATH: the command found there may be this one. So may be NRG_BIN.
+    given = os.environ.get("NRG_BIN")
+    is_this = given and os.path.realpath(given) == os.path.realpath(sys.argv[0])
+    program = given if given and not is_this else _program.beside(_nrg)
     if not program:
         sys.exit("nrg: the program was not found beside this package: set NRG_BIN to its path")
     try:
