@@ -25,8 +25,10 @@ if os.path.basename(program).startswith("fuzz_cmd_"):
 
 
 def fuzz(*arguments):
+    # Without halt_on_error what UBSan finds is a line, which -close_fd_mask hides.
+    env = dict(os.environ, UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1")
     return subprocess.run([program, *options, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                          stderr=subprocess.STDOUT)
+                          stderr=subprocess.STDOUT, env=env)
 
 
 def note_figures(output):

@@ -113,6 +113,7 @@ static void truncated(void **state)
         assert_int_equal(nrg_columns_decode(reader, part, cut, out, 2, 300), -EBADMSG);
         free(part);
     }
+    assert_int_equal(nrg_columns_decode(reader, NULL, 0, out, 2, 300), -EBADMSG);
     assert_int_equal(nrg_columns_decode(reader, bytes, len, out, 2, 299), -EBADMSG);
     assert_int_equal(nrg_columns_decode(reader, bytes, len, out, 1, 300), -EBADMSG);
     assert_int_equal(nrg_columns_decode(reader, bytes, len, out, 2, NRG_CHUNK_MAX_ROWS + 1),

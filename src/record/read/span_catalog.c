@@ -100,6 +100,8 @@ void nrg_span_catalog_release(struct nrg_span_catalog *c)
 static const void *find_by_id(const void *items, size_t n, size_t size, int64_t id)
 {
     const char *base = items;
+    if (!n) /* there are no items to point at */
+        return NULL;
     if (id > 0 && (uint64_t)id <= n && *(const int64_t *)(base + ((size_t)id - 1) * size) == id)
         return base + ((size_t)id - 1) * size;
     const char *item = base + nrg_count_below(items, n, size, id) * size;

@@ -364,9 +364,9 @@ static int take_column(struct nrg_codec *codec, struct input *in, int64_t *out, 
 int nrg_columns_decode(struct nrg_codec *codec, const uint8_t *bytes, size_t len,
                        int64_t *const *columns, size_t n_columns, size_t n)
 {
-    struct input in = {bytes, bytes + len};
-    if (n > NRG_CHUNK_MAX_ROWS)
+    if (n > NRG_CHUNK_MAX_ROWS || !len) /* an empty value has no bytes to point at */
         return -EBADMSG;
+    struct input in = {bytes, bytes + len};
     int rc = reserve_buffers(codec, n);
     if (!rc && !codec->dctx && !(codec->dctx = ZSTD_createDCtx()))
         rc = -ENOMEM;
