@@ -186,17 +186,17 @@ void nrg_served_close(const struct nrg_served *served, void *state)
     served->found->driver->close(state);
 }
 
-int nrg_served_use(const struct nrg_context *ctx, struct nrg_served *served,
+int nrg_served_use(const struct nrg_catalogs *catalogs, struct nrg_served *served,
                    enum nrg_wire_view view)
 {
     if (!served->state) {
-        int rc = served->found->driver->open(ctx, served->found, &served->state, NULL);
+        int rc = served->found->driver->open(catalogs->ctx, served->found, &served->state, NULL);
         if (rc)
             return rc;
         served->now.t_ns = 0;
     }
     if (view == NRG_VIEW_COARSE && !served->n_coarse)
-        served->tick = (struct nrg_wire_row){0}; /* an old one says nothing about now */
+        nrg_served_begin_coarse(catalogs, served);
     ++*(view == NRG_VIEW_FULL ? &served->n_full : &served->n_coarse);
     return 0;
 }

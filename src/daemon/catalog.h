@@ -57,13 +57,16 @@ int nrg_served_share(const struct nrg_context *ctx, const struct nrg_served *ser
 void nrg_served_close(const struct nrg_served *served, void *state);
 
 /* Somebody begins or ends to ask for readings. */
-int nrg_served_use(const struct nrg_context *ctx, struct nrg_served *served,
+int nrg_served_use(const struct nrg_catalogs *catalogs, struct nrg_served *served,
                    enum nrg_wire_view view);
 void nrg_served_leave(struct nrg_served *served, enum nrg_wire_view view);
 
 /* The newest reading that the view may see, of the wanted channels. */
 void nrg_served_row(struct nrg_served *served, enum nrg_wire_view view, uint32_t wanted,
                     struct nrg_wire_row *out);
+
+/* A first reading of the coarse view, unless this second has had its own. For nrg_served_use. */
+void nrg_served_begin_coarse(const struct nrg_catalogs *catalogs, struct nrg_served *served);
 
 /* The coarse view's reading of this second. True when somebody has that view. */
 bool nrg_catalogs_tick(struct nrg_catalogs *catalogs);

@@ -4,8 +4,10 @@
  * nothing of where the counter stands, and its range does not show.
  */
 #include <math.h>
+#include <string.h>
 
 #include "base/checked.h"
+#include "base/clock.h"
 #include "daemon/catalog.h"
 #include "sensors/integrate.h"
 
@@ -39,6 +41,32 @@ static void tick_sensor(struct nrg_served *served)
             row.raw[i] = nrg_round_i64((double)row.raw[i] * channel->scale / NRG_COARSE_STEP);
     }
     served->tick = row;
+}
+
+static bool had_reading(const struct nrg_catalog *catalog, const char *sensor, int64_t second)
+{
+    for (size_t s = 0; s < catalog->n; s++) {
+        const struct nrg_served *served = &catalog->items[s];
+        if (!strcmp(served->found->sensor, sensor) &&
+            served->tick.t_ns / NRG_COARSE_PERIOD_NS == second)
+            return true;
+    }
+    return false;
+}
+
+/* So that a run of a second has a reading at its begin. Coming and going gives no more than
+ * staying: what was read in this second, for anybody, stays this second's. */
+void nrg_served_begin_coarse(const struct nrg_catalogs *catalogs, struct nrg_served *served)
+{
+    int64_t second = nrg_now_ns() / NRG_COARSE_PERIOD_NS;
+    bool own = served->tick.t_ns / NRG_COARSE_PERIOD_NS == second, other = false;
+    for (const struct nrg_catalog *c = catalogs->newest; c; c = c->next)
+        other |= had_reading(c, served->found->sensor, second);
+    if (own)
+        return;
+    served->tick = (struct nrg_wire_row){0}; /* an old one says nothing about now */
+    if (!other)
+        tick_sensor(served);
 }
 
 bool nrg_catalogs_tick(struct nrg_catalogs *catalogs)

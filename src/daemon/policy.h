@@ -5,8 +5,8 @@
  * The coarse view is for PLATYPUS (Lipp et al., IEEE S&P 2021; CVE-2020-8694): energy counters that
  * are read a thousand times a second in steps of 61 uJ tell which instructions, and with which
  * operands, others execute. One reading a second is a thousandth of the samples, and steps of 1 J
- * hide all differences below a watt in each of them. All users get the same reading, taken on
- * nrgd's own seconds, so that neither asking often nor many connections give more. What is left
+ * hide all differences below a watt in each of them. All users get the same reading, taken once in
+ * each of nrgd's seconds, so that neither asking often nor many connections give more. What is left
  * (averages over hours, of work that an attacker can repeat at will) is why an administrator can
  * say --others none.
  *

@@ -81,7 +81,7 @@ static int open_sensor(struct nrg_session *s, uint32_t sensor, uint32_t wanted,
         reply->shared = served;
         s->state = NRG_SESSION_DONE;
     } else {
-        int rc = nrg_served_use(s->catalogs->ctx, served, s->view);
+        int rc = nrg_served_use(s->catalogs, served, s->view);
         if (rc)
             return nrg_reply_refuse(reply, rc, "the sensor can't be opened now");
         s->served = served;

@@ -126,7 +126,7 @@ class DaemonCase(Case):
 
     def set_energy(self, root, zone, energy_uj):
         with open(os.path.join(root, "sys/class/powercap", zone, "energy_uj"), "r+") as f:
-            f.write(f"{energy_uj}\n")
+            f.write(f"{energy_uj:<16}\n")
 
     def sanitized(self):
         return ["--no-filter"] if sanitizer_library() else []

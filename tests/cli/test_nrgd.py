@@ -109,7 +109,8 @@ class Views(DaemonCase):
         return json.loads(content)
 
     def test_the_coarse_view_is_of_seconds_and_joules(self):
-        root = self.tree()
+        start_uj = 262143328850 - 1_000_000
+        root = self.tree(zones=(("intel-rapl:0", "package-0", start_uj),))
         daemon, path = self.daemon(root=root)
 
         def watch():
@@ -121,8 +122,8 @@ class Views(DaemonCase):
                     t_ns, _, _, raw = client.read()
                     if t_ns and (not rows or rows[-1][0] != t_ns):
                         rows.append((t_ns, raw[0]))
-                        if len(rows) < 3:  # 2.6 J more for the next second
-                            self.set_energy(root, "intel-rapl:0", 5_000_000 + len(rows) * 2_600_000)
+                        if len(rows) < 3:  # 2.6 J more for the next second, across the counter's end
+                            self.set_energy(root, "intel-rapl:0", (start_uj + len(rows) * 2_600_000) % 262143328850)
                 return view, how, fds, period_ns, rows
         become = as_user(STRANGER)
         os.chown(os.path.join(root, WHOLE, "intel-rapl:0", "energy_uj"), STRANGER, 0)  # this client moves the counter itself

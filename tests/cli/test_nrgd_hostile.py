@@ -116,7 +116,7 @@ class Hostile(DaemonCase):
                 os.close(fd)
 
     def attack(self, path, seed, n):
-        """In a process of another user: its places are not ours. Holds at most 40 open connections."""
+        """In a process of another user: its places are not ours. Holds at most 20 open connections, below the limit."""
         pid = os.fork()
         if not pid:
             code = 1
@@ -127,7 +127,7 @@ class Hostile(DaemonCase):
                     sock = attacker.attack()
                     if sock:
                         held.append(sock)
-                    if len(held) > 40:
+                    if len(held) > 20:
                         held.pop(0).close()
                 code = 0
             finally:

@@ -4,6 +4,7 @@
  * of a size that its type has, carry descriptors only in the full view, and leave nothing open.
  */
 #include <fcntl.h>
+#include <ftw.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,8 +17,10 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void write_file(const char *root, const char *zone, const char *name, const char *text,
-                       mode_t mode)
+static struct nrg_context ctx;
+static char root[] = "/tmp/nrg-fuzz-XXXXXX";
+
+static void write_file(const char *zone, const char *name, const char *text, mode_t mode)
 {
     char path[256];
     snprintf(path, sizeof path, "%s/sys/class/powercap/%s/%s", root, zone, name);
@@ -26,16 +29,25 @@ static void write_file(const char *root, const char *zone, const char *name, con
         abort();
 }
 
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *at)
+{
+    (void)st, (void)type, (void)at;
+    return remove(path);
+}
+
+static void remove_tree(void)
+{
+    nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS);
+}
+
 static const struct nrg_context *tree(void)
 {
     static const char *const folders[] = {"sys", "sys/class", "sys/class/powercap",
                                           "sys/class/powercap/intel-rapl:0",
                                           "sys/class/powercap/intel-rapl:0:0"};
-    static struct nrg_context ctx;
-    static char root[] = "/tmp/nrg-fuzz-XXXXXX";
     if (ctx.root.path[0])
         return &ctx;
-    if (!mkdtemp(root))
+    if (!mkdtemp(root) || atexit(remove_tree))
         abort();
     for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
         char path[256];
@@ -43,10 +55,10 @@ static const struct nrg_context *tree(void)
         if (mkdir(path, 0755))
             abort();
     }
-    write_file(root, "intel-rapl:0", "name", "package-0\n", 0644);
-    write_file(root, "intel-rapl:0", "energy_uj", "5000000\n", 0600);
-    write_file(root, "intel-rapl:0:0", "name", "core\n", 0644);
-    write_file(root, "intel-rapl:0:0", "energy_uj", "1000000\n", 0600);
+    write_file("intel-rapl:0", "name", "package-0\n", 0644);
+    write_file("intel-rapl:0", "energy_uj", "5000000\n", 0600);
+    write_file("intel-rapl:0:0", "name", "core\n", 0644);
+    write_file("intel-rapl:0:0", "energy_uj", "1000000\n", 0600);
     if (nrg_root_init(&ctx.root, root, NULL))
         abort();
     return &ctx;
