@@ -126,20 +126,38 @@ static double variance(const struct design *d)
     return sum;
 }
 
-/* Degrees of freedom of that sum: those of a chi squared with the same mean and variance. */
+/* Trace of (sum V)², for symmetric matrices of which V is packed: of the rows' leverages. */
+static double trace_of_square(const struct design *d, double sum[COLUMNS][COLUMNS])
+{
+    double p[COLUMNS][COLUMNS] = {{0}}, trace = 0;
+    for (size_t i = 0; i < d->columns; i++)
+        for (size_t j = 0; j < d->columns; j++)
+            for (size_t k = 0; k < d->columns; k++)
+                p[i][j] += sum[i][k] * d->inverse[nrg_packed(k, j)];
+    for (size_t i = 0; i < d->columns; i++)
+        for (size_t j = 0; j < d->columns; j++)
+            trace += p[i][j] * p[j][i];
+    return trace;
+}
+
+/*
+ * Degrees of freedom of that sum: those of a chi squared with the same mean and variance. With c
+ * the factor of a squared residual, the variance is the sum over all pairs of c c' (1 - h)² on the
+ * diagonal and c c' h² beside it, where h = x V x'. Summed up by columns instead of by pairs.
+ */
 static double freedom(const struct design *d)
 {
-    double mean = 0, spread = 0;
+    double mean = 0, spread = 0, sum[COLUMNS][COLUMNS] = {{0}};
     for (size_t i = 0; i < d->n; i++) {
-        const struct line *a = &d->lines[i];
-        double wa = a->weight * a->weight;
-        mean += wa;
-        for (size_t j = 0; j < d->n; j++) {
-            const struct line *b = &d->lines[j];
-            double m = (i == j ? 1 : 0) - product(d, a->x, b->x);
-            spread += wa / freedom_left(a) * b->weight * b->weight / freedom_left(b) * m * m;
-        }
+        const struct line *l = &d->lines[i];
+        double w = l->weight * l->weight, c = w / freedom_left(l);
+        mean += w;
+        spread += c * c * (1 - 2 * l->leverage);
+        for (size_t j = 0; j < d->columns; j++)
+            for (size_t k = 0; k < d->columns; k++)
+                sum[j][k] += c * l->x[j] * l->x[k];
     }
+    spread += trace_of_square(d, sum);
     return spread > 0 ? mean * mean / spread : 1;
 }
 

@@ -3,10 +3,9 @@
 The real packages are tested by `make test-torch2` (tests/torch2/test_tools.py).
 """
 import json
-import os
 import unittest
 
-from support import Case, NRG
+from support import Case, NRG, PYTHON
 
 MACHINE = "domain package-0\n  power %d\n"
 
@@ -189,7 +188,7 @@ class Steps(Case):
             trainer.train()
             print([entry for entry in trainer.state.log_history if "nrg/energy_j" in entry])
             """)
-        done = self.run_process(NRG, "run", "-q", "--sensor", "simulate:machine.txt", "-o", "run.nrg", "--", os.environ.get("NRG_TEST_PYTHON") or "/usr/bin/python3", script)
+        done = self.run_process(NRG, "run", "-q", "--sensor", "simulate:machine.txt", "-o", "run.nrg", "--", PYTHON, script)
         self.assertEqual((done.returncode, done.stdout), (0, "[]\n"), done.stderr)
         self.assertEqual(done.stderr.count("recorded by nrg run"), 1, done.stderr)
         rows = json.loads(self.run_process(NRG, "attribute", "--json", "run.nrg").stdout)["rows"]
