@@ -242,7 +242,7 @@ class Generation(Case):
         amounts = self.amounts(got)
         self.assertEqual(amounts["input tokens", "prefill"], 3 * 9 - 4)
         self.assertEqual(amounts["requests", ""], 3)
-        self.assertEqual(amounts["tokens made", ""], made)
+        self.assertEqual(amounts["generated tokens", ""], made)
         self.assertEqual(amounts.get(("output tokens", "decode"), 0), made - 3)
         llm = got["llm"]
         for key in ("j_per_input_token", "j_per_request", "tokens_per_joule"):
@@ -265,7 +265,7 @@ class Generation(Case):
                                  "decoder_start_token_id=0, eos_token_id=None",
                                  "out = model.generate(torch.randint(3, 50, (2, 7)), max_new_tokens=5)\nprint(out.shape[1] - 1)")
         amounts = self.amounts(got)
-        self.assertEqual((amounts["input tokens", "prefill"], amounts["tokens made", ""]), (14, 2 * int(out)))
+        self.assertEqual((amounts["input tokens", "prefill"], amounts["generated tokens", ""]), (14, 2 * int(out)))
 
     def test_an_exception_in_the_middle(self):
         got, _ = self.generate("GPT2Config", "GPT2LMHeadModel",

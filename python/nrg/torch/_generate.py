@@ -1,6 +1,6 @@
 """Text generation of Hugging Face's transformers: prefill and decode as phases, with their tokens.
 
-  generate     one call of model.generate(); counts `requests`, one per sequence that it returns, and `tokens made`
+  generate     one call of model.generate(); counts `requests`, one per sequence that it returns, and `generated tokens`
   prefill      from its begin to the first forward pass that reads what it made itself: reading the prompt, and
                the first token of each sequence. Counts `input tokens`, without padding
   decode       the rest: all tokens but the first. Counts `output tokens`, without these
@@ -119,7 +119,7 @@ def _after(token, result, error):
                 _nrg.count(name_id("output tokens", "counter"), made - n)
             _nrg.unwind(generation.level + 1)
             _nrg.count(name_id("requests", "counter"), n)
-            _nrg.count(name_id("tokens made", "counter"), made)
+            _nrg.count(name_id("generated tokens", "counter"), made)
     except Exception as problem:
         trouble("generate", problem)
     _nrg.unwind(generation.level)

@@ -44,14 +44,14 @@ static void add_tokens_per_joule(json_t *llm, const struct nrg_unit_use *u, bool
         NRG_JSON_REALS(
             o, {"low_with_scale", u->scaled_high_j > 0 ? u->amount / u->scaled_high_j : NAN},
             {"high_with_scale", u->scaled_low_j > 0 ? u->amount / u->scaled_low_j : NAN});
-    nrg_json_text(o, "per", "tokens made, over all joules of generate()");
+    nrg_json_text(o, "per", "generated tokens, over all joules of generate()");
     json_object_set_new(llm, "tokens_per_joule", o);
 }
 
 json_t *nrg_tokens_json(const struct nrg_attribution *a)
 {
     const struct nrg_unit_use *requests = find_unit(a, "requests", "");
-    const struct nrg_unit_use *made = find_unit(a, "tokens made", "");
+    const struct nrg_unit_use *made = find_unit(a, "generated tokens", "");
     bool scaled = !isnan(a->scale.low);
     if (!requests || !made)
         return NULL;
@@ -59,7 +59,7 @@ json_t *nrg_tokens_json(const struct nrg_attribution *a)
     add_ratio(llm, "j_per_input_token", find_unit(a, "input tokens", "prefill"),
               "tokens of prompts, without padding; joules of the prefill", scaled);
     add_ratio(llm, "j_per_output_token", find_unit(a, "output tokens", "decode"),
-              "tokens made after the first of each sequence; joules of the decode", scaled);
+              "generated tokens after the first of each sequence; joules of the decode", scaled);
     add_ratio(llm, "j_per_request", requests, "sequences; all joules of generate()", scaled);
     add_tokens_per_joule(llm, made, scaled);
     if (a->total_j > 0 && a->idle_j > 0)
