@@ -131,7 +131,7 @@ export class Flame {
     if (b.rest || b.row < 0) return b.kind === "kind" ? SET[b.label.length % SET.length] : colours().line;
     if (this.paint_by === "watts") return mix(b.energy_j / b.time_s / (this.most_w || 1), [255, 237, 160], [189, 0, 38]);
     if (this.paint_by === "mac") {
-      const pj = (b.energy_j / (run.array.row_macs[b.row] * b.calls)) * 1e12;
+      const pj = (b.energy_j / this.macs(b)) * 1e12;
       return Number.isFinite(pj) ? mix(Math.log10(Math.max(1, pj)) / 4, [199, 233, 192], [0, 90, 50]) : colours().line;
     }
     if (this.paint_by === "count") {
@@ -145,6 +145,11 @@ export class Flame {
       return change > 0 ? mix(change * 2, [235, 225, 225], [200, 30, 30]) : mix(-change * 2, [225, 228, 235], [30, 70, 200]);
     }
     return colour_of(run, b.row);
+  }
+
+  /** Of its calls; a module's energy has its backward pass in it, of which nothing is counted. */
+  private macs(b: Box): number {
+    return b.row >= 0 && this.shape !== "modules" ? this.state.run.array.row_macs[b.row] * b.calls : Number.NaN;
   }
 
   /** Joules per token, or what the first counter counts; of the whole run, because counts are not known by time. */
@@ -204,7 +209,7 @@ export class Flame {
     if (Number.isFinite(b.low_j)) parts.push(`95 %: ${interval(b.low_j, b.high_j)}${doubt(b) >= 0.5 && b !== this.root ? " (not resolved)" : ""}`);
     if (Number.isFinite(b.time_s)) parts.push(`${seconds(b.time_s)} at ${watts(b.energy_j / b.time_s)}`);
     if (b.calls > 0) parts.push(`${count(b.calls)} calls of ${joules(b.energy_j / b.calls)}`);
-    const macs = b.row >= 0 ? this.state.run.array.row_macs[b.row] * b.calls : Number.NaN;
+    const macs = this.macs(b);
     if (macs > 0) parts.push(`${unit(b.energy_j / macs, "J")} per MAC`);
     const per = this.per_count(b);
     if (per > 0) parts.push(`${joules(per)} per ${one(this.state.run.head.counters[0])}`);

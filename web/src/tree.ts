@@ -85,33 +85,51 @@ function module_path(run: Run, row: number): string[] {
   return name === root ? [root] : [root, ...name.split(".")];
 }
 
+/** Of each module the row that stands for it: a forward one where there is one. And its forward calls. */
+function modules_of(run: Run, r: Range): Map<string, { row: number; calls: number }> {
+  const out = new Map<string, { row: number; calls: number }>();
+  for (let i = 0; i < run.n_rows; i++) {
+    if (!MODULES.has(run.kind(i))) continue;
+    const key = module_path(run, i).join("\n");
+    const known = out.get(key) ?? { row: i, calls: 0 };
+    out.set(key, known);
+    if (run.kind(i) !== "module") continue;
+    if (run.kind(known.row) !== "module") known.row = i;
+    known.calls += r.calls[i];
+  }
+  return out;
+}
+
 /** The modules as the program's source has them, forward and backward in sum, wherever they were called from. */
 function module_tree(run: Run, r: Range, weight: Weight): Box[] {
+  const known = modules_of(run, r);
   const boxes = new Map<string, Box>();
   const top: Box[] = [];
+  const box_of = (names: string[], depth: number): Box => {
+    const key = names.slice(0, depth + 1).join("\n");
+    const old = boxes.get(key);
+    if (old) return old;
+    const module = known.get(key);
+    const detail = module ? run.detail(module.row) : "";
+    const b = box(detail && detail !== names[depth] ? `${names[depth]} · ${detail}` : names[depth], "module", 0);
+    b.row = module?.row ?? -1;
+    b.calls = module?.calls ?? Number.NaN;
+    b.time_s = 0;
+    boxes.set(key, b);
+    (depth ? box_of(names, depth - 1).children : top).push(b);
+    return b;
+  };
   for (let i = 0; i < run.n_rows; i++) {
     const value = weight === "joules" ? r.self_j[i] : r.self_s[i];
-    const path = module_path(run, i);
     if (!(value > 0)) continue;
+    const path = module_path(run, i);
     const names = path.length ? path : ["outside of modules"];
-    names.forEach((name, depth) => {
-      const key = names.slice(0, depth + 1).join("\n");
-      let b = boxes.get(key);
-      if (!b) {
-        b = box(name, path.length ? "module" : "rest", 0);
-        b.time_s = b.calls = 0;
-        boxes.set(key, b);
-        (depth ? boxes.get(names.slice(0, depth).join("\n"))!.children : top).push(b);
-      }
+    for (let depth = 0; depth < names.length; depth++) {
+      const b = box_of(names, depth);
       b.value += value;
       b.energy_j += r.self_j[i] || 0;
       b.time_s += r.self_s[i];
-      if (MODULES.has(run.kind(i)) && depth === names.length - 1) {
-        b.row = b.row < 0 ? i : b.row;
-        b.calls += run.kind(i) === "module" ? r.calls[i] : 0;
-        if (run.detail(i)) b.label = `${name} · ${run.detail(i)}`;
-      }
-    });
+    }
   }
   return top;
 }
