@@ -20,6 +20,10 @@
 #define NRG_LFS_MAGIC  "version https://git-lfs"
 #define NRG_LFS_ADVICE "is a Git LFS pointer, not the file itself: fetch that with `git lfs pull`"
 
+/* Text that PowerShell's > wrote. */
+#define NRG_UTF16_MAGIC  "\xff\xfe"
+#define NRG_UTF16_ADVICE "is UTF-16 text (PowerShell writes it): save it as UTF-8"
+
 #define NRG_UNPACK_RATIO 256
 #define NRG_UNPACK_FREE  ((uint64_t)64 << 20)
 

@@ -20,6 +20,7 @@ static const struct {
     const char *start, *what;
 } starts[] = {
     {NRG_LFS_MAGIC, NRG_LFS_ADVICE},
+    {NRG_UTF16_MAGIC, NRG_UTF16_ADVICE},
     {"<!DOCTYPE", "is a web page, not the file that it may offer"},
     {"<html", "is a web page, not the file that it may offer"},
     {"# gpu ", DMON},

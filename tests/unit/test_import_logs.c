@@ -390,6 +390,7 @@ static void others_are_named(void **state)
     expect_refusal("#           time             counts unit events\n     1.000123456      "
                    "        12.50 Joules power/energy-pkg/\n",
                    "-x,");
+    expect_refusal("\xff\xfet\n", "UTF-16");
     expect_refusal("<!doctype html><p>not found", "web page");
     expect_refusal("what,is,this\n", "is neither a log");
 }

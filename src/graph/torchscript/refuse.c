@@ -3,6 +3,7 @@
  * "graph(", ONNX's helper prints "graph name (", and PowerShell's ">" writes UTF-16. Each is
  * refused by name, with the way to a file that nrg reads.
  */
+#include "base/input.h"
 #include "graph/torchscript/lex.h"
 
 #define FX_LOOK_AT 4000
@@ -68,7 +69,7 @@ const char *ts_other_format(const char *text, size_t len)
 {
     const char *end = text + len;
     if (is_utf16(text, len))
-        return "is UTF-16 text (PowerShell writes it): save it as UTF-8";
+        return NRG_UTF16_ADVICE;
     if (has_fx(text, end))
         return "is a torch.fx graph, which has no types: save the model with torch.export.save and "
                "give the .pt2 file, or print torch.jit.trace(model, input).inlined_graph";
