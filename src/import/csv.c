@@ -37,10 +37,6 @@ bool nrg_import_csv_match(const char *line, size_t len)
 {
     static const char *const names[] = {"time_s",    "time_ns",   "time",
                                         "timestamp", "date_time", "datetime"};
-    if (len >= 3 && !memcmp(line, "\xef\xbb\xbf", 3)) {
-        line += 3;
-        len -= 3;
-    }
     const char *comma = memchr(line, ',', len);
     size_t n = comma ? (size_t)(comma - line) : 0;
     while (n && (*line == ' ' || *line == '"')) {

@@ -14,6 +14,17 @@ int nrg_lines_rewind(struct nrg_lines *lines)
     return fseek(lines->in, 0, SEEK_SET) ? -errno : 0;
 }
 
+/* The byte order mark that spreadsheets and PowerShell put before a text. */
+static void drop_mark(struct nrg_str *text)
+{
+    static const char mark[] = "\xef\xbb\xbf";
+    size_t n = sizeof mark - 1;
+    if (text->len < n || memcmp(text->text, mark, n))
+        return;
+    memmove(text->text, text->text + n, text->len - n + 1);
+    text->len -= n;
+}
+
 /* getc keeps NUL bytes, which would end the text that fgets reads. */
 int nrg_lines_next(struct nrg_lines *lines)
 {
@@ -38,6 +49,8 @@ int nrg_lines_next(struct nrg_lines *lines)
     if (c == EOF && ferror(lines->in))
         return errno ? -errno : -EIO;
     lines->unfinished = c == EOF;
+    if (lines->number == 1)
+        drop_mark(text);
     if (text->len && text->text[text->len - 1] == '\r')
         text->text[--text->len] = '\0';
     return c == EOF && !text->len && !n ? 0 : 1;

@@ -57,8 +57,6 @@ static int next_line(struct nrg_import *im, struct nrg_error *err)
 
 static const struct nrg_import_format *matching_format(const char *line, size_t len)
 {
-    if (len >= 3 && !memcmp(line, "\xef\xbb\xbf", 3)) /* byte order mark of some programs */
-        line += 3, len -= 3;
     for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
         if (formats[i]->match(line, len))
             return formats[i];

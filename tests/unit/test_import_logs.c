@@ -374,6 +374,24 @@ static void zeus_powers(void **state)
     expect_refusal("Time,0\n1681552800.1,-3\n", "power in W");
 }
 
+/* A byte order mark before the first line, as spreadsheets write it, and DOS line ends. */
+static void marks_are_dropped(void **state)
+{
+    static const char *const logs[] = {
+        "\xef\xbb\xbf" CARBON "2024-05-31T10:00:10,p,a,10.0,1,1e-5,0,2e-5,3e-5,\r\n",
+        "\xef\xbb\xbfstart_time,window_name,elapsed_time,gpu0_energy\r\n1700000000.5,a,2.0,1.0\r\n",
+        "\xef\xbb\xbf"
+        "04-27-2026 14:59:41 RAM 1/2MB (lfb 1x2MB) VDD_IN 1mW/1mW\r\n",
+        "\xef\xbb\xbftimestamp, power.draw [W]\r\n2025/04/09 08:59:06.3, 60 W\r\n",
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof logs / sizeof *logs; i++) {
+        struct log log = {0};
+        assert_int_equal(read_log(&log, logs[i]), 0);
+        done(&log);
+    }
+}
+
 static void others_are_named(void **state)
 {
     (void)state;
@@ -408,6 +426,7 @@ int main(void)
         cmocka_unit_test(codecarbon_rows_are_intervals),
         cmocka_unit_test(zeus_windows),
         cmocka_unit_test(zeus_powers),
+        cmocka_unit_test(marks_are_dropped),
         cmocka_unit_test(others_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
