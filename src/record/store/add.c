@@ -13,22 +13,31 @@
 /* A model's file above this size is not kept in memory until the recording is ready. */
 #define LARGE_GRAPH (4 << 20)
 
+/* Few callers look at what it returns: that something is missing is said at the end. */
+static int put_meta(struct nrg_store *store, const char *key, struct nrg_sql_value value)
+{
+    int rc = nrg_sql_meta(&store->sql, key, value);
+    if (rc && !store->lost)
+        store->lost = rc;
+    return rc;
+}
+
 int nrg_store_text(struct nrg_store *store, const char *key, const char *value)
 {
     const struct nrg_sql_value text = {.kind = NRG_SQL_TEXT, .bytes = value};
-    return nrg_sql_meta(&store->sql, key, text);
+    return put_meta(store, key, text);
 }
 
 int nrg_store_integer(struct nrg_store *store, const char *key, int64_t value)
 {
     const struct nrg_sql_value integer = {.kind = NRG_SQL_INTEGER, .integer = value};
-    return nrg_sql_meta(&store->sql, key, integer);
+    return put_meta(store, key, integer);
 }
 
 int nrg_store_real(struct nrg_store *store, const char *key, double value)
 {
     const struct nrg_sql_value real = {.kind = NRG_SQL_REAL, .real = value};
-    return nrg_sql_meta(&store->sql, key, real);
+    return put_meta(store, key, real);
 }
 
 int nrg_store_graph(struct nrg_store *store, const char *name, const char *format,

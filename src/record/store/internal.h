@@ -116,6 +116,7 @@ struct nrg_store {
     int64_t sync_ns, synced_ns; /* how often the log is synced; when it was */
     char failure[200];          /* why the last transaction failed */
     char spilled[200];          /* why the recording moved to memory, "" when on disk */
+    int lost;                   /* the first metadata that could not be written: its -errno */
     struct nrg_series *series;
     size_t n_series, cap_series;
     int first_series; /* number of series[0] */

@@ -357,6 +357,10 @@ int nrg_store_close(struct nrg_store *store, struct nrg_error *err)
         nrg_fail(err, rc, store->path, "the recording is incomplete: %s", store->spilled);
     else if (rc)
         nrg_fail(err, rc, store->path, "cannot write the recording: %s", store->failure);
+    else if (store->lost)
+        rc = nrg_fail(err, store->lost, store->path,
+                      "the recording is incomplete: what describes it could not be written: %s",
+                      strerror(-store->lost));
     if (!store->spilled[0]) {
         nrg_sql_finalize(&store->sql);
         /* MEMORY: the last change, of two bytes in one sector, needs no journal beside the file. */
