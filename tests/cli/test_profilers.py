@@ -6,10 +6,12 @@ can't be had, that part is skipped. Powers and spans are chosen here, so the jou
 import base64
 import json
 import os
+import sqlite3
 import subprocess
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
 from web import CHROMIUM, WEB, MadeCase, node_problem
 
@@ -88,6 +90,24 @@ class Profilers(MadeCase):
             self.export(form, self.imported([10] * 21, name="none.nrg"))
             self.export(form, self.imported([10, 10], name="two.nrg"))
 
+    def test_absurd_energies(self):
+        """Numbers that JSON can't hold are left out."""
+        path = self.made()
+        for scale in (1e290, 1e-320, -1e290):
+            db = sqlite3.connect(path)
+            db.execute("UPDATE channel SET scale = ?", (scale,))
+            db.commit()
+            db.close()
+            for form in ("firefox", "speedscope"):
+                done = self.nrg("export", "--format", form, path)
+                if not done.returncode:
+                    self.assertNotRegex(done.stdout.decode(), r"\b(inf|nan|Infinity|NaN)\b")
+                    json.loads(done.stdout)
+            for what in ("timeline", "flame"):
+                done = self.nrg("report", "--svg", what, path)
+                if not done.returncode:
+                    xml.etree.ElementTree.fromstring(done.stdout)
+
     def test_bad_use(self):
         path = self.imported([10] * 21)
         for options, text in (((path, "--format", "firefox", "--wide", "1s"), "two forms of csv"), ((self.write("bad.nrg", "x"), "--format", "speedscope"), "bad.nrg")):
@@ -97,7 +117,7 @@ class Profilers(MadeCase):
 
 
 class Importers(Profilers):
-    test_speedscope_weights_are_the_rows = test_firefox_adds_up = test_any_names_and_no_spans = test_bad_use = None
+    test_speedscope_weights_are_the_rows = test_firefox_adds_up = test_absurd_energies = test_any_names_and_no_spans = test_bad_use = None
 
     def setUp(self):
         super().setUp()

@@ -22,6 +22,7 @@
 #include "report/json_text.h"
 
 #define LEAST_UJ     1e-3 /* less is rounding */
+#define MOST_UJ      1e30 /* more is no energy */
 #define PWH_PER_J    (1e12 / 3600)
 #define ENERGY_PID   "nrg"
 #define VERSION_TEXT "48"
@@ -41,17 +42,18 @@ static void put_ms(FILE *out, int64_t ns)
 static void put_meta(const struct firefox *f)
 {
     const struct nrg_attribution_buckets *b = f->buckets;
-    const char *command = nrg_recording_text(f->recording, "command_line");
+    char command[NRG_EXPORT_NAME];
     int64_t began_ns =
         nrg_recording_realtime_ns(f->recording, f->stacks->attribution->summary.begin_ns);
     fputs("\"meta\":{\"version\":29,\"preprocessedProfileVersion\":" VERSION_TEXT
           ",\"processType\":0,\"stackwalk\":0,\"debug\":false,\"symbolicated\":true,\"interval\":",
           f->out);
-    put_ms(f->out, b->edges_ns[1]);
+    put_ms(f->out, b->edges_ns[b->n > 1 ? 1 : b->n]);
     fputs(",\"startTime\":", f->out);
     put_ms(f->out, began_ns > 0 ? began_ns : 0);
     fputs(",\"product\":", f->out);
-    nrg_json_put_text(f->out, command && command[0] ? command : "nrg recording");
+    nrg_export_name(f->recording, command);
+    nrg_json_put_text(f->out, command);
     fputs(",\n\"importedFrom\":\"nrg " NRG_VERSION
           "\",\"categories\":[{\"name\":\"Other\",\"color\":"
           "\"grey\",\"subcategories\":[\"Other\"]},{\"name\":\"Span\",\"color\":\"orange\","
@@ -63,6 +65,12 @@ static void put_meta(const struct firefox *f)
 }
 
 /* ---- power ---- */
+
+/* True where the bucket has an energy that JSON can hold. */
+static bool has_energy(const struct nrg_time_bucket *bucket)
+{
+    return bucket->covered_s > 0 && isfinite(bucket->total_j * PWH_PER_J);
+}
 
 static void put_counter(const struct firefox *f, size_t domain)
 {
@@ -76,14 +84,14 @@ static void put_counter(const struct firefox *f, size_t domain)
             "\",\"mainThreadIndex\":0,\"samples\":{\"time\":[0",
             nrg_provenance_name(d->domain->channel->channel.provenance));
     for (size_t k = 0; k < b->n; k++)
-        if (b->domain[domain * b->n + k].covered_s > 0) {
+        if (has_energy(&b->domain[domain * b->n + k])) {
             fputc(',', f->out);
             put_ms(f->out, b->edges_ns[k + 1]);
             n++;
         }
     fputs("],\"count\":[0", f->out);
     for (size_t k = 0; k < b->n; k++)
-        if (b->domain[domain * b->n + k].covered_s > 0)
+        if (has_energy(&b->domain[domain * b->n + k]))
             fprintf(f->out, ",%.9g", b->domain[domain * b->n + k].total_j * PWH_PER_J);
     fprintf(f->out, "],\"length\":%zu}}", n);
 }
@@ -200,8 +208,8 @@ static size_t put_samples(const struct firefox *f, enum sample_column column)
                            ? nrg_stacks_row_j(f->stacks, i, k)
                            : nrg_stacks_rest_j(f->stacks, (enum nrg_stack_rest)(i - n_rows), k));
             uj += last ? carried_uj : 0;
-            bool kept = uj > LEAST_UJ && !isinf(uj);
-            carried_uj = last ? (kept ? 0 : uj) : carried_uj;
+            bool kept = uj > LEAST_UJ && uj < MOST_UJ;
+            carried_uj = last ? (kept || !(fabs(uj) < MOST_UJ) ? 0 : uj) : carried_uj;
             if (!kept)
                 continue;
             fputs(n++ ? "," : "", f->out);

@@ -16,6 +16,7 @@
 
 #define SCHEMA   "https://www.speedscope.app/file-format-schema.json"
 #define LEAST_UJ 1e-3 /* less is rounding */
+#define MOST_UJ  1e30 /* more is no energy */
 
 /* Frames of a row from the outermost to itself. */
 static void put_stack(const struct nrg_stacks *s, size_t row, FILE *out)
@@ -44,7 +45,7 @@ static double put_samples(const struct nrg_stacks *s, bool weights, FILE *out)
     for (size_t i = 0; i < a->n_rows + NRG_RESTS; i++) {
         bool is_row = i < a->n_rows;
         double uj = is_row ? a->rows[i].energy_self_j * 1e6 : rest_uj(a, i - a->n_rows);
-        if (!(uj > LEAST_UJ) || isinf(uj))
+        if (!(uj > LEAST_UJ && uj < MOST_UJ))
             continue;
         sum_uj += uj;
         fputs(comma, out);
@@ -140,11 +141,12 @@ int nrg_export_speedscope(struct nrg_recording *recording, const struct nrg_attr
                           FILE *out, uint64_t *left_out, struct nrg_error *err)
 {
     struct nrg_stacks s;
-    const char *command = nrg_recording_text(recording, "command_line");
+    char command[NRG_EXPORT_NAME];
     int rc = nrg_stacks_load(&s, recording, a, err);
     if (!rc) {
         fputs("{\"$schema\":\"" SCHEMA "\",\"exporter\":\"nrg " NRG_VERSION "\",\"name\":", out);
-        nrg_json_put_text(out, command && command[0] ? command : "nrg recording");
+        nrg_export_name(recording, command);
+        nrg_json_put_text(out, command);
         fputs(",\"activeProfileIndex\":0,\n\"shared\":{\"frames\":[", out);
         nrg_stacks_put_frames(&s, "{\"name\":", "}", out);
         fputs("]},\n\"profiles\":[\n", out);

@@ -96,6 +96,13 @@ static int collect_spans(struct nrg_stacks *s, struct nrg_recording *recording,
               : 0;
 }
 
+void nrg_export_name(const struct nrg_recording *recording, char name[NRG_EXPORT_NAME])
+{
+    const char *command = nrg_recording_text(recording, "command_line");
+    const char *text = command && command[0] ? command : "nrg recording";
+    nrg_copy_clean(name, NRG_EXPORT_NAME, text, strlen(text));
+}
+
 int nrg_stacks_load(struct nrg_stacks *s, struct nrg_recording *recording,
                     const struct nrg_attribution *a, struct nrg_error *err)
 {

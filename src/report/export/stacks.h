@@ -42,6 +42,10 @@ struct nrg_stacks {
     uint64_t left_out;
 };
 
+/* What was recorded, for a title: its command, cut to fit. */
+enum { NRG_EXPORT_NAME = 512 };
+void nrg_export_name(const struct nrg_recording *recording, char name[NRG_EXPORT_NAME]);
+
 int nrg_stacks_load(struct nrg_stacks *stacks, struct nrg_recording *recording,
                     const struct nrg_attribution *attribution, struct nrg_error *err);
 void nrg_stacks_release(struct nrg_stacks *stacks);

@@ -53,6 +53,12 @@ static struct point *find(const struct roofline *r, const struct nrg_attribution
     return NULL;
 }
 
+/* What a logarithmic axis has a place for. */
+static bool is_drawn(double x)
+{
+    return x > 1e-100 && x < 1e100;
+}
+
 /* An operator uses energy itself, a module that of all inside of it: so are their counts. */
 static int add_row(struct roofline *r, size_t i)
 {
@@ -60,7 +66,8 @@ static int add_row(struct roofline *r, size_t i)
     bool module = !strcmp(row->kind, NRG_KIND_MODULE);
     double energy_j = module ? row->energy_j : row->energy_self_j, calls = (double)row->calls;
     double macs = row->macs * calls, bytes = (row->read_bytes + row->written_bytes) * calls;
-    if ((!module && !is_operator(row->kind)) || !(energy_j > 0) || !(macs > 0) || !(bytes > 0))
+    if ((!module && !is_operator(row->kind)) || !is_drawn(energy_j) || !is_drawn(macs) ||
+        !is_drawn(bytes))
         return 0;
     struct point *known = module ? NULL : find(r, row);
     if (known) {
@@ -87,7 +94,8 @@ static double point_y(const struct point *p)
 static double line_y(const struct roofline *r, double x)
 {
     const struct nrg_machine_price *price = r->p->price;
-    return price ? log10(price->j_per_mac + price->j_per_byte / pow(10, x)) : NAN;
+    double y = price ? log10(price->j_per_mac + price->j_per_byte / pow(10, x)) : NAN;
+    return isfinite(y) ? y : NAN;
 }
 
 static void set_axes(struct roofline *r)

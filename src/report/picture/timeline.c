@@ -24,6 +24,7 @@
 #define STEPS      920 /* as many as there are pixels */
 #define MOST_LANES 40
 #define MOST_PARTS 8
+#define MOST_W     1e15
 
 struct timeline {
     const struct nrg_picture *p;
@@ -38,12 +39,18 @@ static double x_of(const struct timeline *t, double ns)
     return LEFT + ns / (double)t->duration_ns * (NRG_PEN_WIDTH - LEFT - RIGHT);
 }
 
+/* Powers that no machine has can't be drawn. */
+static float to_drawn(double power_w)
+{
+    return fabs(power_w) < MOST_W ? (float)power_w : NAN;
+}
+
 static int on_bin(void *arg, const struct nrg_bin *bin)
 {
     struct timeline *t = arg;
     int64_t k = (bin->begin_ns - t->begin_ns) / t->period_ns;
     for (size_t i = 0; k >= 0 && k < STEPS && i < t->n_parts; i++)
-        t->power_w[i][k] = (float)nrg_bin_mean(&bin->cells[t->channel[i]]);
+        t->power_w[i][k] = to_drawn(nrg_bin_mean(&bin->cells[t->channel[i]]));
     return 0;
 }
 
