@@ -96,12 +96,61 @@ static void containers_are_told_about_the_container(void **state)
     tree_release(&t);
 }
 
+/* nrgd needs no capability on the program: where systemd can start it, it is the first advice. */
+static void the_daemon_comes_first(void **state)
+{
+    struct tree t;
+    (void)state;
+    tree_init(&t);
+    tree_write(&t, "/proc/cpuinfo", INTEL "\n");
+    tree_write(&t, PARANOID, "2\n");
+    assert_false(advises(&t, NRG_RAPL_DENIED, "nrgd"));
+    tree_write(&t, "/run/systemd/system/x", "%s", "");
+    nrg_fixes(&t.ctx.root, NRG_PERF_DENIED, fix);
+    assert_true(strstr(fix, "install nrgd") && strstr(fix, "install nrgd") < strstr(fix, "setcap"));
+    tree_write(&t, "/etc/debian_version", "12.11\n");
+    nrg_fixes(&t.ctx.root, NRG_RAPL_DENIED, fix);
+    assert_ptr_equal(strstr(fix, "for members of group nrg, through nrgd:  sudo apt install nrgd"),
+                     fix);
+    tree_write(&t, "/usr/lib/systemd/system/nrgd.socket", "%s", "");
+    assert_true(advises(&t, NRG_RAPL_DENIED, "sudo systemctl enable --now nrgd.socket"));
+    assert_false(advises(&t, NRG_RAPL_DENIED, "apt install"));
+    tree_write(&t, "/run/nrg/nrgd.sock", "%s", "");
+    assert_false(advises(&t, NRG_RAPL_DENIED, "systemctl"));
+    tree_release(&t);
+}
+
+/* What a driver prints is found again in the table, with its command alone. */
+static void lines_are_remedies(void **state)
+{
+    struct tree t;
+    struct nrg_fix found;
+    (void)state;
+    tree_init(&t);
+    tree_write(&t, "/proc/cpuinfo", INTEL "\n");
+    tree_write(&t, PARANOID, "2\n");
+    nrg_fixes(&t.ctx.root, NRG_RAPL_DENIED, fix);
+    size_t len = strcspn(fix, "\n");
+    assert_true(nrg_fix_find(fix, len, &found));
+    assert_int_equal(strncmp(found.command, "sudo chgrp", 10), 0);
+    assert_true(found.tried);
+    assert_false(nrg_fix_find(fix, len - 1, &found));
+    nrg_fix_file("/sys/class/hwmon/hwmon0/power1_input", fix);
+    assert_string_equal(nrg_fix_file_command(fix),
+                        "sudo chgrp \"$(id -gn)\" /sys/class/hwmon/hwmon0/power1_input && sudo "
+                        "chmod g+r /sys/class/hwmon/hwmon0/power1_input");
+    assert_null(nrg_fix_file_command("until the next boot:  rm -rf /"));
+    tree_release(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(modules_only_where_they_help),
         cmocka_unit_test(capabilities_by_the_level_of_perf),
         cmocka_unit_test(least_harm_comes_first),
+        cmocka_unit_test(the_daemon_comes_first),
+        cmocka_unit_test(lines_are_remedies),
         cmocka_unit_test(containers_are_told_about_the_container),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
