@@ -43,7 +43,7 @@ class WrongUsage(Case):
         for args, wants in ((["attribute", "--by", "x", "a"],
                              "--by wants path, module, name, operator, step, epoch or cycle, not 'x'"),
                             (["export", "--format", "x", "a"],
-                             "--format wants csv, json or aipowermeter, not 'x'"),
+                             "--format wants csv, json, aipowermeter, firefox or speedscope, not 'x'"),
                             (["run", "--torch=x", "true"],
                              "--torch wants modules or operators, not 'x'"),
                             (["evaluate", "--confidence", "1", "a"],
