@@ -121,6 +121,11 @@ class Data(PageCase):
             self.assertTrue(math.isclose(heads[0]["comparison"]["energy"][key], doc["energy"][key], rel_tol=1e-9), key)
         self.assertAlmostEqual(doc["energy"]["ratio"], 2, delta=0.1)
         self.assertNotIn("comparison", heads[1])
+        hidden = blobs(self.page(*sides[0], *sides[1], options=("--redact",))[1])[0][0]
+        self.assertIn("comparison", hidden)
+        for text in ("--wide", self.path("")):
+            self.assertIn(text, json.dumps(heads[0]))
+            self.assertNotIn(text, json.dumps(hidden))
 
     def test_machine_line(self):
         """Prices of a calibration and of a profile; what is neither is refused."""

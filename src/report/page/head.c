@@ -53,7 +53,10 @@ static void redact(json_t *report)
         json_object_del(value, "unit");
     }
     json_array_foreach(json_object_get(report, "domains"), i, value)
+    {
         json_object_del(value, "source");
+        json_object_del(value, "sensor"); /* a port, a file, a broker's host */
+    }
 }
 
 static json_t *domain_json(const struct nrg_attribution *a, size_t i)
@@ -132,28 +135,41 @@ static json_t *price_json(const struct nrg_machine_price *price)
     return o;
 }
 
+/* Leaves commands and files out of a comparison. */
+static void redact_comparison(json_t *doc)
+{
+    static const char *const sides[] = {"a", "b"}, *const lists[] = {"rows", "only"};
+    for (size_t i = 0; i < 2; i++) {
+        json_t *side = json_object_get(doc, sides[i]), *list = json_object_get(doc, lists[i]);
+        json_object_del(side, "files");
+        keep_first_word(side, "command");
+        for (size_t k = json_array_size(list); k-- > 0;) {
+            const char *kind = json_string_value(json_object_get(json_array_get(list, k), "kind"));
+            if (kind && !strcmp(kind, "process"))
+                json_array_remove(list, k); /* named by its command */
+        }
+    }
+    json_object_del(doc, "warnings"); /* may quote commands and hosts */
+    json_object_del(doc, "refusals");
+}
+
 /* What is known beside the recording; without paths where names are left out. */
 static void add_others(struct nrg_page_data *d)
 {
     const struct nrg_page_run *run = d->run;
-    const char *const sides[] = {"a", "b"};
     if (run->price)
         json_object_set_new(d->head, "machine", price_json(run->price));
     if (run->prediction)
         json_object_set(d->head, "prediction", run->prediction);
     if (run->comparison)
         json_object_set(d->head, "comparison", run->comparison);
-    for (size_t i = 0; run->redact && i < 2; i++) {
-        json_t *side = json_object_get(run->comparison, sides[i]);
-        json_object_del(side, "files");
-        keep_first_word(side, "command");
-    }
-    if (run->redact) {
-        json_object_del(run->prediction, "recording");
-        json_object_del(run->prediction, "profile");
-        json_object_del(run->comparison, "warnings"); /* may quote commands and hosts */
-        json_object_del(run->comparison, "refusals");
-    }
+    if (!run->redact)
+        return;
+    if (run->comparison)
+        redact_comparison(run->comparison);
+    json_object_del(run->prediction, "recording");
+    json_object_del(run->prediction, "profile");
+    json_object_del(run->prediction, "file");
 }
 
 int nrg_page_head(struct nrg_page_data *d)
