@@ -35,7 +35,7 @@ extern const struct nrg_choice nrg_feature_sets[];
      offsetof(type, field.exclude)},                                                               \
     {"task", 0, NRG_OPT_STRING, "NAME,NAME", "of language models: rows of these tasks alone",      \
      offsetof(type, field.tasks)},                                                                 \
-    {"config", 0, NRG_OPT_LIST, "MODEL=FILE",                                                      \
+    {"config", 0, NRG_OPT_LIST, "[MODEL=]FILE",                                                    \
      "of language models: the config.json of rows whose model's name contains MODEL",              \
      offsetof(type, field.configs)}
 /* clang-format on */

@@ -3,12 +3,14 @@
 The bars are measured on ML.ENERGY's rows (NRG_SHARED), which are skipped where they are absent. Truth of the rest:
 rows that are made here by a law, arithmetic on configs, and files that lie.
 """
+import csv
 import json
 import math
 import os
 import struct
 import unittest
 
+import spans_file
 from support import TOP, Case
 
 SHARED = os.environ.get("NRG_SHARED", os.path.join(TOP, "..", "shared"))
@@ -371,6 +373,55 @@ class Predict(Llm):
             self.refused("predict", "--profile", self.device, *arguments, code=2)
         self.assertIn("--tp", self.refused("predict", "--llm", config, "--profile", self.device, "--gpus", "4", "--tp",
                                            "3"))
+
+
+class Recordings(Llm):
+    """generate() of transformers, in recordings that are made here: 20 W for a second is 20 J."""
+
+    CONFIG = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 99, "vocab_size": 101}
+
+    def recording(self, name, batch, made, watts=20):
+        spans = spans_file.Spans()
+        for begin in (0.5, 2.5):
+            spans.span(begin, begin + 1, "generate", detail="GPT2LMHeadModel",
+                       counts=(("requests", batch), ("tokens made", made)), inside=[
+                           dict(begin_s=begin, end_s=begin + 0.3, text="prefill", kind="phase",
+                                counts=(("input tokens", 7 * batch),)),
+                           dict(begin_s=begin + 0.3, end_s=begin + 1, text="decode", kind="phase",
+                                counts=(("output tokens", made - batch),))])
+        path, log = self.path(name), self.path("power.log")
+        with open(log, "w", encoding="utf-8") as out:
+            out.write(spans_file.power_log([watts] * 400))
+        done = self.nrg("import", "-q", "-f", "-o", path, log)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        spans.write(path)
+        return path
+
+    def test_a_row(self):
+        path, out = self.recording("a.nrg", 4, 40), self.path("rows.csv")
+        config = self.write("config.json", self.CONFIG)
+        for option in (config, "GPT2=" + config):
+            done = self.nrg("dataset", path, "--config", option, "--idle", "none", "-o", out)
+            self.assertEqual(done.returncode, 0, done.stderr.decode())
+            with open(out, encoding="utf-8", newline="") as rows:
+                row, = csv.DictReader(rows)
+            self.assertEqual((row["model"], row["kind"], row["level"]), ("GPT2LMHeadModel", "generate", "model"))
+            self.assertAlmostEqual(float(row["energy_j"]), 40 / 80, delta=0.01)
+            self.assertAlmostEqual(float(row["time_s"]), 2 / 80, delta=0.001)
+            self.assertEqual((float(row["batch"]), float(row["seq"]), float(row["repeats"])), (4, 7 + 10 / 2, 80))
+            self.assertEqual(float(row["gpu_layers"]), 2 / 4)
+        self.assertIn("GPT2LMHeadModel", self.refused("dataset", path, "--config", "Other=" + config))
+        self.assertIn("keeps no graph", self.refused("dataset", path))
+
+    def test_trained_from_recordings(self):
+        """Prediction of the load that was measured gives the measured energy back."""
+        config = self.write("config.json", self.CONFIG)
+        paths = [self.recording(f"{batch}.nrg", batch, 10 * batch, 10 + batch) for batch in (1, 2, 4, 8)]
+        profile = self.path("here.json")
+        done = self.nrg("train", "-q", *paths, "--config", config, "--idle", "none", "-o", profile)
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        found = self.json("predict", "--llm", config, "--profile", profile, "--batch", "4", "--prompt", "7", "--output", "10")
+        self.assertAlmostEqual(found["llm"]["j_per_request"]["value"] / (14 / 4), 1, delta=0.1)
 
 
 def text(value):

@@ -100,6 +100,11 @@ const char *nrg_reading_unusable(const struct nrg_attribution_row *row);
 struct nrg_seen nrg_reading_seen(const struct nrg_reading *reading,
                                  const struct nrg_attribution_row *row);
 
+/* True: tokens of generate() were counted, and the user says what model it is. */
+bool nrg_reading_is_generation(const struct nrg_reading *reading);
+/* All calls of generate() as one row (generation.c). */
+int nrg_reading_generation(struct nrg_reading *reading, const char *device);
+
 /* Gives the forward spans of modules, and of the operators in them, to the join. */
 int nrg_reading_run_spans(struct nrg_reading *reading);
 

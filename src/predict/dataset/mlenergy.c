@@ -19,8 +19,8 @@
 
 #include "base/mem.h"
 #include "predict/dataset/internal.h"
+#include "predict/dataset/llm_row.h"
 #include "predict/llm/known.h"
-#include "predict/llm/law.h"
 
 #define MOST_ROWS 1000000
 
@@ -43,7 +43,6 @@ struct mlenergy {
     const struct nrg_read_options *options;
     const char *file;
     struct nrg_error *err;
-    struct nrg_draft draft;
     json_t *row;
     long long line;
     bool choose; /* the device that the user names is that of some rows: the others are not meant */
@@ -144,24 +143,11 @@ static const char *complete(struct entry *e)
 
 /* ---- the model ---- */
 
-/* The file of "MODEL=FILE" whose model's name the row's contains; NULL: none. */
-static const char *config_file(const struct mlenergy *in, const char *model)
-{
-    const char *const *configs = in->options->configs;
-    for (size_t i = 0; configs && configs[i]; i++) {
-        const char *equals = strrchr(configs[i], '=');
-        size_t len = equals ? (size_t)(equals - configs[i]) : 0;
-        if (len && memmem(model, strlen(model), configs[i], len))
-            return equals + 1;
-    }
-    return NULL;
-}
-
 static int find_model(const struct mlenergy *in, const struct entry *e, struct nrg_llm_config *c,
                       char *base, size_t size, bool *found)
 {
     const json_t *own = json_object_get(in->row, "config");
-    const char *file = config_file(in, e->model), *name;
+    const char *file = nrg_llm_row_config(in->options, e->model), *name;
     *found = true;
     nrg_llm_base_name(e->model, base, size);
     if (file)
@@ -204,28 +190,19 @@ static const char *find_prompt(const struct mlenergy *in, const struct entry *e,
 
 /* ---- the measurement ---- */
 
-static void set_features(double *f, const struct entry *e, const struct nrg_llm_work *w,
-                         double prompt)
+/* Seconds of one output token; NAN: the row does not say. */
+static double time_of(const struct entry *e)
 {
-    for (int t = 0; t < NRG_LLM_TERMS; t++)
-        f[nrg_llm_term_columns[t]] = w->terms[t] / e->batch;
-    f[NRG_F_GPUS] = e->gpus;
-    f[NRG_F_BATCH] = e->batch;
-    f[NRG_F_SEQ] = prompt + e->output / 2;
-    f[NRG_F_PARAMS] = e->params > 0 ? 1e9 * e->params : NAN;
-    if (e->throughput > 0)
-        f[NRG_F_TIME_S] = 1 / e->throughput;
-    else if (e->latency_ms > 0)
-        f[NRG_F_TIME_S] = e->latency_ms * 1e-3 / e->batch;
+    return e->throughput > 0   ? 1 / e->throughput
+           : e->latency_ms > 0 ? e->latency_ms * 1e-3 / e->batch
+                               : NAN;
 }
 
 static int add_entry(struct mlenergy *in, const struct entry *e)
 {
     struct nrg_llm_config config;
-    struct nrg_llm_work work;
     char base[200];
     bool found;
-    uint32_t at;
     double prompt;
     const char *caution = find_prompt(in, e, &prompt);
     if (!caution)
@@ -236,26 +213,25 @@ static int add_entry(struct mlenergy *in, const struct entry *e)
         rc = find_model(in, e, &config, base, sizeof base, &found);
     if (rc || !found)
         return rc;
-    const struct nrg_llm_load load = {.batch = e->batch,
-                                      .prompt = prompt,
-                                      .output = e->output,
-                                      .gpus = e->gpus,
-                                      .tp = e->tp,
-                                      .weights = dtype_of(e->precision)};
-    if (nrg_llm_work_make(&work, &config, &load, in->err))
-        return note(in, "a load that no server has: row left out");
-    const char *device = *e->device ? e->device : "GPU";
-    struct nrg_row *row = &in->draft.row;
-    nrg_draft_clear(&in->draft);
-    row->device = nrg_dataset_text(in->set, device, strlen(device));
-    row->model = nrg_dataset_text(in->set, base, strlen(base));
-    row->node = nrg_dataset_text(in->set, e->model, strlen(e->model));
-    row->kind = nrg_dataset_text(in->set, e->task, strlen(e->task));
-    row->provenance = nrg_dataset_text(in->set, "measured", 8);
-    row->level = NRG_NODE_MODEL;
-    row->energy_j = e->energy_j;
-    set_features(in->draft.features, e, &work, prompt);
-    return nrg_dataset_add(in->set, &in->draft, &at) ? no_memory(in) : 0;
+    const struct nrg_llm_row row = {.device = *e->device ? e->device : "GPU",
+                                    .model = base,
+                                    .node = e->model,
+                                    .kind = e->task,
+                                    .provenance = "measured",
+                                    .energy_j = e->energy_j,
+                                    .time_s = time_of(e),
+                                    .params = e->params > 0 ? 1e9 * e->params : NAN,
+                                    .repeats = NAN,
+                                    .load = {.batch = e->batch,
+                                             .prompt = prompt,
+                                             .output = e->output,
+                                             .gpus = e->gpus,
+                                             .tp = e->tp,
+                                             .weights = dtype_of(e->precision)}};
+    rc = nrg_llm_row_add(in->set, &config, &row);
+    return rc == -ENOMEM ? no_memory(in)
+           : rc          ? note(in, "a load that no server has: row left out")
+                         : 0;
 }
 
 /* Whether a list with commas has the word; NULL: any. */
@@ -309,7 +285,6 @@ int nrg_dataset_read_mlenergy(struct nrg_dataset *set, const char *text, size_t 
         if (rc || (rc = read_row(&in)))
             break;
     }
-    nrg_draft_release(&in.draft);
     json_decref(doc);
     return rc;
 }

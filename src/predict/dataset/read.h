@@ -19,7 +19,7 @@ struct nrg_read_options {
     const char *graph;       /* model file for recordings that keep none, or NULL */
     enum nrg_idle_mode idle; /* of recordings: whose the idle energy is */
     const char *tasks;       /* of ML.ENERGY's rows: a list with commas; NULL: all */
-    /* Of ML.ENERGY's rows: "MODEL=config.json"…, NULL-terminated, or NULL. */
+    /* Of language models: "MODEL=config.json"… or a file for all; NULL-terminated, or NULL. */
     const char *const *configs;
 };
 

@@ -323,6 +323,11 @@ int nrg_dataset_read_recordings(struct nrg_dataset *set, const char *const *path
         if (!rc && nrg_recording_text(r.recording, NRG_PLAN_NOTE)) {
             used = 0;
             rc = read_measured(&r, paths + i, n - i, &used);
+        } else if (!rc && nrg_reading_is_generation(&r)) {
+            const char *device;
+            rc = find_device(&r, &device);
+            if (!rc)
+                rc = nrg_reading_generation(&r, device);
         } else if (!rc) {
             rc = read_run(&r);
         }
