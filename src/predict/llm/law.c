@@ -20,6 +20,8 @@
 /* What a stand-in for experts, and a made-up architecture, add to the half width, ln. */
 #define STAND_IN_LN 0.7
 #define GUESSED_LN  0.4
+/* The least half width after training on one model. */
+#define ONE_MODEL_LN 0.6931471805599453
 
 const char *const nrg_llm_limit_names[NRG_LLM_LIMITS] = {"batch", "gpus", "context", "token_macs"};
 
@@ -229,7 +231,17 @@ static int set_widths(struct nrg_llm_law *law, const struct errors *e, double co
     return 0;
 }
 
-/* Each model in turn; with a single one its own rows, which says less than it seems to. */
+/* Rows of one model say nothing of others: at least from half to twice, and no expected error. */
+static void distrust(struct nrg_llm_law *law)
+{
+    for (int k = 0; k < NRG_LLM_KINDS; k++)
+        law->q[k] = fmax(law->q[k], ONE_MODEL_LN);
+    law->q_any = fmax(law->q_any, ONE_MODEL_LN);
+    law->time_q = fmax(law->time_q, ONE_MODEL_LN);
+    law->expected_error = law->time_error = NAN;
+}
+
+/* Each model in turn; with a single one its own rows. */
 static int measure_errors(struct nrg_llm_law *law, const struct samples *all, double confidence)
 {
     struct errors e = {.energy = nrg_calloc(all->n + 1, sizeof *e.energy),
@@ -251,6 +263,8 @@ static int measure_errors(struct nrg_llm_law *law, const struct samples *all, do
         hold_out(all, law, -1, &e);
     if (!rc)
         rc = set_widths(law, &e, confidence);
+    if (!rc && law->models == 1)
+        distrust(law);
     free(e.energy);
     free(e.time);
     return rc;

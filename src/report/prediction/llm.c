@@ -17,8 +17,9 @@ void nrg_llm_profile_text(const struct nrg_profile *p, const char *name, FILE *o
     const struct nrg_llm_law *law = &p->llm;
     fprintf(out, "%s: %s, llm\ntrained on %zu %s rows of %zu models", name, p->device, law->rows,
             p->provenance, law->models);
-    fprintf(out, "; %.1f %% off on models that were held out", 100 * law->expected_error);
-    if (law->timed_rows)
+    if (!isnan(law->expected_error))
+        fprintf(out, "; %.1f %% off on models that were held out", 100 * law->expected_error);
+    if (!isnan(law->time_error))
         fprintf(out, ", their times %.1f %%", 100 * law->time_error);
     fprintf(out, "\nstatic power of a GPU %s", nrg_show_power(law->static_w).text);
     fprintf(out, ", interval x/÷ %.3f\n\n  %-20s %12s %12s\n", exp(law->q_any), "PER", "J", "s");

@@ -108,9 +108,9 @@ void nrg_profile_line(const struct nrg_profile *p, const char *name, FILE *out)
             : p->is_llm ? "llm"
                         : "physical",
             p->is_layer || p->is_llm ? "" : set_names[p->physical.features], p->rows, p->n_models);
-    if (p->is_llm)
+    if (p->is_llm && !isnan(p->llm.expected_error))
         fprintf(out, "  %5.2f %% off on unseen models", 100 * p->llm.expected_error);
-    else if (!p->is_layer && !isnan(p->physical.expected_error[NRG_NODE_MODEL]))
+    else if (!p->is_layer && !p->is_llm && !isnan(p->physical.expected_error[NRG_NODE_MODEL]))
         fprintf(out, "  %5.2f %% off on unseen models",
                 100 * p->physical.expected_error[NRG_NODE_MODEL]);
     fputc('\n', out);
