@@ -28,4 +28,4 @@ script=$given/script
     [ -z "${NRG_DEB_TORCH:-}" ] || echo "NRG_DEB_MORE=python3-torch"
     cat "$here/inside_deb.sh"
 } >"$script"
-"$here/fresh.sh" python3 "$script" "$given"
+"$here/fresh.sh" python3,python3-venv "$script" "$given"
