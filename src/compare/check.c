@@ -61,9 +61,10 @@ static int check_facts(struct nrg_comparison *c)
 {
     int rc = 0;
     for (int f = 0; !rc && f < NRG_FACTS; f++) {
-        const struct nrg_compare_run *first = run_at(c, 0), *odd = odd_one(c, f);
-        if (!odd)
+        const struct nrg_compare_run *odd = odd_one(c, f);
+        if (!odd) /* alike, or there is no run */
             continue;
+        const struct nrg_compare_run *first = run_at(c, 0);
         struct nrg_compare_notes *to = f == NRG_FACT_SENSORS ? &c->refusals : &c->warnings;
         rc = nrg_compare_note(to, "%s differ%s: %.90s in %.40s, %.90s in %.40s", fact_words[f],
                               is_plural(f) ? "" : "s", shown(first->facts[f]), first->file,

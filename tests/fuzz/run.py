@@ -24,9 +24,9 @@ if os.path.basename(program).startswith("fuzz_cmd_"):
     options += ["-close_fd_mask=3", "-max_len=65536", "-timeout=60"]  # commands print, and take longer
 
 
-def fuzz(*arguments):
+def fuzz(*arguments, halt=True):
     # Without halt_on_error what UBSan finds is a line, which -close_fd_mask hides.
-    env = dict(os.environ, UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1")
+    env = dict(os.environ, UBSAN_OPTIONS=f"halt_on_error={int(halt)}:print_stacktrace=1")
     return subprocess.run([program, *options, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, env=env)
 
@@ -53,11 +53,18 @@ def seek(kept):
     return done
 
 
-if seconds:
-    done = seek(program + "-corpus")
-else:
+def repeat():
+    """The inputs that are kept; then others made of them. How many of these two seconds allow is the machine's, so that
+    what UBSan finds there, of which most is a pointer of nothing with 0 added, is left to long runs."""
+    kept = [os.path.join(folder, name) for folder in given for name in sorted(os.listdir(folder))]
+    done = fuzz(*kept) if kept else None
+    if done and done.returncode:
+        return done
     with tempfile.TemporaryDirectory() as found:
-        done = fuzz("-seed=1", f"-runs={STEADY_RUNS}", "-max_total_time=2", found, *given)
+        return fuzz("-seed=1", f"-runs={STEADY_RUNS}", "-max_total_time=2", found, *given, halt=False)
+
+
+done = seek(program + "-corpus") if seconds else repeat()
 output = done.stdout.decode("utf-8", "replace")
 runs = re.search(r"Done (\d+) runs", output)
 good = done.returncode == 0 and runs

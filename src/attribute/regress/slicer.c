@@ -73,7 +73,8 @@ int nrg_slicer_flush(struct nrg_slicer *s, int64_t t_ns, bool last)
         }
         rc = hand_over(s, slice);
     }
-    memmove(s->slices, s->slices + done, (s->n - done) * sizeof *s->slices);
+    if (done) /* else there may be no slices at all */
+        memmove(s->slices, s->slices + done, (s->n - done) * sizeof *s->slices);
     s->n -= done;
     s->unsorted = false;
     return rc;
