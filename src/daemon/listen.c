@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -45,23 +46,26 @@ int nrg_listen_inherited(struct nrg_error *err)
     return fd;
 }
 
+/* It gets its name when it listens: who sees it can connect. */
 int nrg_listen_at(const char *path, struct nrg_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     struct stat st;
-    if (strlen(path) >= sizeof address.sun_path)
+    int n = snprintf(address.sun_path, sizeof address.sun_path, "%s.new", path);
+    if (n < 0 || (size_t)n >= sizeof address.sun_path)
         return nrg_fail(err, -ENAMETOOLONG, path, "the path of a socket has at most %zu characters",
-                        sizeof address.sun_path - 1);
-    strcpy(address.sun_path, path);
+                        sizeof address.sun_path - sizeof ".new");
     int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    if (!lstat(path, &st) && S_ISSOCK(st.st_mode))
-        unlink(path); /* of one that ended */
-    if (fd < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) || chmod(path, 0666) ||
-        listen(fd, BACKLOG)) {
-        int rc = -errno;
-        if (fd >= 0)
-            close(fd);
-        return nrg_fail(err, rc, path, "cannot listen: %s", strerror(-rc));
-    }
-    return fd;
+    if (!lstat(address.sun_path, &st) && S_ISSOCK(st.st_mode))
+        unlink(address.sun_path); /* of one that ended */
+    if (!lstat(path, &st) && !S_ISSOCK(st.st_mode))
+        errno = EEXIST;
+    else if (fd >= 0 && !bind(fd, (struct sockaddr *)&address, sizeof address) &&
+             !chmod(address.sun_path, 0666) && !listen(fd, BACKLOG) &&
+             !rename(address.sun_path, path))
+        return fd;
+    int rc = -errno;
+    if (fd >= 0)
+        close(fd);
+    return nrg_fail(err, rc, path, "cannot listen: %s", strerror(-rc));
 }

@@ -1,7 +1,7 @@
 /*
  * See server.h. Limits, and why:
  *   MAX_CLIENTS, MAX_OF_USER   one user can't take the places of the others
- *   GREET_NS, REQUEST_NS       who connects and says nothing is gone after seconds
+ *   GREET_NS, REQUEST_NS       who connects and says nothing is gone in half a minute
  *   READ_NS                    who opened a sensor and does not ask for readings, after a minute
  * A client that does not fetch its answers is closed at the first one that does not fit into its
  * socket. One packet is taken from each client in turn, so that one who floods waits for the
@@ -24,8 +24,8 @@
 
 #define MAX_CLIENTS 256
 #define MAX_OF_USER 32
-#define GREET_NS    (2 * NRG_NS_PER_S)
-#define REQUEST_NS  (5 * NRG_NS_PER_S)
+#define GREET_NS    (10 * NRG_NS_PER_S)
+#define REQUEST_NS  (30 * NRG_NS_PER_S)
 #define READ_NS     (60 * NRG_NS_PER_S)
 #define PAUSE_NS    (NRG_NS_PER_S / 10) /* after accept failed for lack of descriptors */
 

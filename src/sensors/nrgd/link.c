@@ -35,7 +35,7 @@ void nrg_nrgd_close(struct nrg_nrgd_link *link)
 static int open_socket(const char *path, struct nrg_error *err)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    struct timeval limit = {.tv_sec = 1};
+    struct timeval limit = {.tv_sec = 3}; /* it may have to be started first */
     if (strlen(path) >= sizeof address.sun_path)
         return nrg_fail(err, -ENAMETOOLONG, path, "the path of a socket has at most %zu characters",
                         sizeof address.sun_path - 1);

@@ -1,6 +1,6 @@
 /*
  * nrg's end of a connection to nrgd: connect, agree on a version, ask. Nothing here waits longer
- * than a second, so that a daemon that hangs costs a line and not the run.
+ * than three seconds, so that a daemon that hangs costs a line and not the run.
  *
  * A link is the caller's (nrg_nrgd_close). 0 or a negative errno with the reason in err. One
  * thread at a time.
