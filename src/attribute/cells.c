@@ -2,6 +2,7 @@
 #include "attribute/cells.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,9 +16,9 @@
 #define MAX_NUMBERS ((size_t)1 << 22) /* of a table per cell: 16 MB */
 #define MAX_PERIODS 512
 
-/* Distances between the rows of one process or thread. */
+/* Rows of one process or thread, and how long after the one before each came. */
 struct ticks {
-    int64_t period_ns[MAX_PERIODS], t_ns;
+    int64_t period_ns[MAX_PERIODS], t_ns[MAX_PERIODS];
     size_t n;
 };
 
@@ -27,10 +28,34 @@ static int on_rows(void *arg, const struct nrg_rows *rows)
     const int64_t *ids = nrg_rows_column(rows, 0);
     for (size_t i = 1; i < rows->n && ticks->n < MAX_PERIODS; i++)
         if (ids[i] == ids[i - 1] && rows->t_ns[i] > rows->t_ns[i - 1]) {
-            ticks->period_ns[ticks->n++] = rows->t_ns[i] - rows->t_ns[i - 1];
-            ticks->t_ns = rows->t_ns[i];
+            ticks->period_ns[ticks->n] = rows->t_ns[i] - rows->t_ns[i - 1];
+            ticks->t_ns[ticks->n++] = rows->t_ns[i];
         }
     return ticks->n >= MAX_PERIODS; /* positive: enough seen */
+}
+
+/* A line through the ticks, about `median` apart: a single one may be late, and the edges of runs
+ * are none. */
+static int64_t fit_ticks(const struct ticks *ticks, int64_t median, int64_t *at_ns)
+{
+    double n = 0, sum_k = 0, sum_t = 0, sum_kk = 0, sum_kt = 0;
+    int64_t first = 0;
+    for (size_t i = 0; i < ticks->n; i++) {
+        int64_t off = ticks->period_ns[i] - median;
+        if (off > median / 20 || off < -median / 20)
+            continue;
+        first = n > 0 ? first : ticks->t_ns[i];
+        double t = (double)(ticks->t_ns[i] - first), k = round(t / (double)median);
+        n++, sum_k += k, sum_t += t, sum_kk += k * k, sum_kt += k * t;
+    }
+    double det = n * sum_kk - sum_k * sum_k;
+    if (n < 3 || !(det > 0))
+        return median;
+    double slope = (n * sum_kt - sum_k * sum_t) / det;
+    if (!(fabs(slope - (double)median) < (double)median / 20))
+        return median;
+    *at_ns = first + (int64_t)((sum_t - slope * sum_k) / n);
+    return (int64_t)round(slope);
 }
 
 /*
@@ -48,8 +73,10 @@ static int64_t tick_of(struct nrg_recording *recording, int64_t *at_ns)
     }
     if (ticks.n < 3)
         return CELL_NS;
-    int64_t tick = nrg_median_i64(ticks.period_ns, ticks.n);
-    *at_ns = ticks.t_ns;
+    int64_t periods[MAX_PERIODS];
+    memcpy(periods, ticks.period_ns, ticks.n * sizeof *periods);
+    *at_ns = ticks.t_ns[ticks.n / 2];
+    int64_t tick = fit_ticks(&ticks, nrg_median_i64(periods, ticks.n), at_ns);
     if (tick < MIN_CELL_NS)
         tick *= (MIN_CELL_NS + tick - 1) / tick;
     return tick < MAX_CELL_NS ? tick : MAX_CELL_NS;
@@ -185,6 +212,7 @@ int nrg_cells_init(struct nrg_cells *c, struct nrg_frame *frame,
 
 void nrg_cells_release(struct nrg_cells *c)
 {
+    nrg_thread_times_release(c->thread_times, c->n_tracks);
     free(c->begin_ns);
     free(c->outside);
     nrg_arena_release(&c->memory);

@@ -13,6 +13,7 @@
 #ifndef NRG_ATTRIBUTE_CELLS_H
 #define NRG_ATTRIBUTE_CELLS_H
 
+#include "attribute/thread_times.h"
 #include "base/arena.h"
 #include "energy/bins.h"
 #include "energy/frame.h"
@@ -36,6 +37,7 @@ struct nrg_cells {
     /* CPU seconds per second, [cell * n_tracks + track]: with a span open, and without; threads
      * that have no spans are counted with those that have. Of the processors' tracks alone. */
     float *open_rate, *gap_rate;
+    struct nrg_thread_times *thread_times;   /* per track: finer than cells, where it is known */
     bool has_rates;                          /* CPU times of threads or processes were recorded */
     double *other_s;                         /* per cell, CPU seconds of others; NULL: not known */
     struct nrg_others_profile other_profile; /* when in a cell they were busy */

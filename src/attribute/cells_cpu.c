@@ -103,10 +103,37 @@ static int on_thread_rows(void *arg, const struct nrg_rows *rows)
         if (!known || cpu[i] == NRG_MISSING)
             continue;
         size_t track = (size_t)(known - w->catalog->tracks);
+        if (w->c->thread_times[track].n)
+            continue; /* it has its own readings */
         const struct column to = {w->c->weight + track, w->c->n_tracks};
         w->has_thread[track] |= spread_cpu(w->c, &w->last[track], rows->t_ns[i], cpu[i], &to, 1);
     }
     return 0;
+}
+
+/* CPU seconds of threads that read them themselves. */
+static void spread_own(struct weigher *w)
+{
+    const struct nrg_cells *c = w->c;
+    for (size_t track = 0; track < c->n_tracks; track++) {
+        const struct nrg_thread_times *times = &c->thread_times[track];
+        for (size_t i = 0; i < times->n; i++)
+            nrg_cells_spread(c, times->t_ns[i], times->t_ns[i + 1], (double)times->cpu_s[i],
+                             c->weight + track, c->n_tracks);
+        w->has_thread[track] |= times->n > 0;
+    }
+}
+
+/* Intervals of threads for which no others work have rates of their own. */
+static void settle_own(const struct weigher *w)
+{
+    const struct nrg_cells *c = w->c;
+    for (size_t track = 0; track < c->n_tracks; track++) {
+        struct nrg_thread_times *times = &c->thread_times[track];
+        if (w->has_workers[c->track_group[track]])
+            times->n = 0;
+        nrg_thread_times_settle(times);
+    }
 }
 
 static int read_rows(struct weigher *w, struct nrg_frame *frame, enum nrg_series_kind kind,
@@ -346,9 +373,13 @@ int nrg_cells_weigh(struct nrg_cells *c, struct nrg_frame *frame,
     if (!rc)
         rc = read_rows(&w, frame, NRG_THREADS, NRG_T_COLUMNS, on_thread_rows);
     if (!rc)
-        rc = find_others(&w, tick_s);
+        spread_own(&w);
     if (!rc)
+        rc = find_others(&w, tick_s);
+    if (!rc) {
         find_workers(&w);
+        settle_own(&w);
+    }
     c->has_rates = c->has_processes;
     for (size_t i = 0; !rc && i < c->n_tracks; i++)
         c->has_rates |= w.has_thread[i];

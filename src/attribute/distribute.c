@@ -27,6 +27,14 @@ struct track_spans {
     bool in_parts; /* folded spans came in the self stretch: classes of their own */
 };
 
+/* A thread's interval or cell, whose CPU time its slices share. */
+struct cpu_group {
+    size_t index;
+    bool own; /* an interval of the thread */
+    uint32_t number;
+    size_t at; /* see nrg_thread_times_at */
+};
+
 struct walker {
     struct nrg_engine *e;
     struct nrg_arena memory; /* of the arrays */
@@ -42,6 +50,8 @@ struct walker {
     struct stretch *slices;      /* per track: since the last one that was handed over */
     int64_t *gap_ns;             /* per pool: since when no track has a span open */
     int64_t *track_gap_ns;       /* per track, the same */
+    struct cpu_group *groups;    /* per track */
+    uint32_t n_groups;
     int rc;
 };
 
@@ -159,6 +169,35 @@ static bool has_rates(const struct walker *w, size_t pool)
     return !pool && w->e->cells.has_rates;
 }
 
+/* The number of an interval, or of a cell, in which a thread has one CPU time. They rise. */
+static uint32_t group_of(struct walker *w, size_t track, size_t interval)
+{
+    struct cpu_group *group = &w->groups[track];
+    bool own = interval != SIZE_MAX;
+    size_t index = own ? interval : w->flows.cell;
+    if (!group->number || group->own != own || group->index != index)
+        *group = (struct cpu_group){index, own, ++w->n_groups, group->at};
+    return group->number;
+}
+
+/* A slice of a thread, cut where its CPU time was read. */
+static int add_cut(struct walker *w, size_t track, struct nrg_slice slice, bool grouped)
+{
+    int64_t end_ns = slice.end_ns;
+    int rc = 0;
+    for (slice.end_ns = slice.begin_ns; !rc && slice.end_ns < end_ns;) {
+        struct nrg_thread_rate until;
+        slice.begin_ns = slice.end_ns;
+        slice.rate = nrg_flows_rate(&w->flows, track, slice.begin_ns, &w->groups[track].at, &until);
+        slice.end_ns = until.end_ns < end_ns ? until.end_ns : end_ns;
+        if (grouped)
+            slice.group = group_of(w, track, until.index);
+        if (grouped || slice.rate > 0)
+            rc = nrg_slicer_add(w->slicer, &slice);
+    }
+    return rc;
+}
+
 /* Hands over what a track did since its last slice. */
 static int hand_over(struct walker *w, size_t track, int64_t t_ns)
 {
@@ -169,17 +208,16 @@ static int hand_over(struct walker *w, size_t track, int64_t t_ns)
     double share = s > 0 ? fmin((tr->work_s - since->work_s) / s, 1) : 0;
     struct nrg_slice slice = {.begin_ns = since->inside_ns,
                               .end_ns = t_ns,
-                              .rate = has_rates(w, pool) ? nrg_flows_rate(&w->flows, track) : share,
+                              .rate = share,
                               .class_ = w->e->class_of[tr->path],
                               .pool = pool,
                               .track = (uint32_t)track,
                               .calls = NRG_SLICE_WAITS};
-    if (has_rates(w, pool)) {
-        slice.cell = (uint32_t)w->flows.cell + 1;
-        slice.group = (uint32_t)(w->flows.cell * w->e->cells.n_tracks + track) + 1;
-    }
     *since = (struct stretch){.inside_ns = t_ns, .work_s = tr->work_s};
-    return nrg_slicer_add(w->slicer, &slice);
+    if (!has_rates(w, pool))
+        return nrg_slicer_add(w->slicer, &slice);
+    slice.cell = (uint32_t)w->flows.cell + 1;
+    return add_cut(w, track, slice, true);
 }
 
 static int end_gap(struct walker *w, uint32_t pool, int64_t t_ns)
@@ -200,12 +238,11 @@ static int end_track_gap(struct walker *w, size_t track, int64_t t_ns)
     uint32_t pool = w->e->cells.track_pool[track];
     struct nrg_slice slice = {.begin_ns = w->track_gap_ns[track],
                               .end_ns = t_ns,
-                              .rate = nrg_flows_rate(&w->flows, track),
                               .class_ = w->e->class_of[0],
                               .pool = pool,
                               .track = UINT32_MAX};
     w->track_gap_ns[track] = t_ns;
-    return has_rates(w, pool) && slice.rate > 0 ? nrg_slicer_add(w->slicer, &slice) : 0;
+    return has_rates(w, pool) ? add_cut(w, track, slice, false) : 0;
 }
 
 /* What others used in the cell that ends, part by part where that can be told. */
@@ -447,6 +484,7 @@ static int init_walker(struct walker *w)
     w->slices = nrg_arena_array(&w->memory, n_tracks, sizeof *w->slices);
     w->gap_ns = nrg_arena_array(&w->memory, e->cells.n_pools + 1, sizeof *w->gap_ns);
     w->track_gap_ns = nrg_arena_array(&w->memory, n_tracks, sizeof *w->track_gap_ns);
+    w->groups = nrg_arena_array(&w->memory, n_tracks, sizeof *w->groups);
     if (w->memory.failed)
         return -ENOMEM;
     for (size_t i = 0; i < e->cells.n_pools; i++)

@@ -65,6 +65,8 @@ static int prepare_parts(struct nrg_engine *e)
     if (!rc)
         rc = nrg_span_walk_init(&e->walk, e->recording, &e->catalog, e->options->by);
     if (!rc)
+        rc = nrg_thread_times_load(e);
+    if (!rc)
         rc = nrg_survey_make(e);
     if (!rc)
         rc = nrg_cells_weigh(&e->cells, &e->frame, &e->catalog);

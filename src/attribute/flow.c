@@ -72,15 +72,29 @@ static double cost_since(const struct nrg_flows *f, size_t track, int64_t t_ns, 
     const struct nrg_cells *c = &f->e->cells;
     if (c->track_pool[track] || !c->has_rates)
         return work_s;
-    double ns = (double)(nrg_flows_inside(f, t_ns) - nrg_flows_inside(f, f->tracks[track].t_ns));
-    return c->outside[f->cell] ? 0 : ns * 1e-9 * nrg_flows_rate(f, track);
+    int64_t from_ns = nrg_flows_inside(f, f->tracks[track].t_ns), to_ns = nrg_flows_inside(f, t_ns);
+    double cost_s = 0;
+    while (from_ns < to_ns && !c->outside[f->cell]) {
+        struct nrg_thread_rate until;
+        double rate = nrg_flows_rate(f, track, from_ns, &f->tracks[track].interval, &until);
+        int64_t end_ns = until.end_ns < to_ns ? until.end_ns : to_ns;
+        cost_s += rate * (double)(end_ns - from_ns) * 1e-9;
+        from_ns = end_ns;
+    }
+    return cost_s;
 }
 
-double nrg_flows_rate(const struct nrg_flows *f, size_t track)
+double nrg_flows_rate(const struct nrg_flows *f, size_t track, int64_t t_ns, size_t *at,
+                      struct nrg_thread_rate *until)
 {
     const struct nrg_cells *c = &f->e->cells;
-    size_t at = f->cell * c->n_tracks + track;
-    return (double)(f->tracks[track].open ? c->open_rate[at] : c->gap_rate[at]);
+    const struct nrg_thread_times *times = &c->thread_times[track];
+    size_t cell = f->cell * c->n_tracks + track;
+    bool open = f->tracks[track].open;
+    *until = nrg_thread_times_at(times, at, t_ns);
+    if (until->index != SIZE_MAX)
+        return (double)(open ? times->open_rate[until->index] : times->gap_rate[until->index]);
+    return (double)(open ? c->open_rate[cell] : c->gap_rate[cell]);
 }
 
 /* The track's group is settled. */

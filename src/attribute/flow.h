@@ -39,7 +39,8 @@ struct nrg_track_flow {
     uint32_t step;      /* also to this one, counted from 1; 0: none */
     bool open;
     double weight, work_s, work_done;
-    int64_t t_ns; /* credited up to here */
+    size_t interval; /* of its CPU times, the last that was looked at */
+    int64_t t_ns;    /* credited up to here */
 };
 
 struct nrg_flows {
@@ -78,8 +79,10 @@ void nrg_flows_move_to(struct nrg_flows *flows, int64_t t_ns);
 /* All parts of a pool up to t_ns, and the idle potential with them. */
 void nrg_flows_move_pool(struct nrg_flows *flows, size_t pool, int64_t t_ns);
 void nrg_flows_settle_group(struct nrg_flows *flows, size_t group, int64_t t_ns);
-/* CPU seconds per second of a track in this cell, with a span open or without, as it is. */
-double nrg_flows_rate(const struct nrg_flows *flows, size_t track);
+/* CPU seconds per second of a track from t_ns on, with a span open or without, as it is; until
+ * when, and in which interval of its own: of this cell, where it has none. */
+double nrg_flows_rate(const struct nrg_flows *flows, size_t track, int64_t t_ns, size_t *at,
+                      struct nrg_thread_rate *until);
 /* What an open track has earned since it was credited last goes to its row. */
 void nrg_flows_credit(struct nrg_flows *flows, size_t track, int64_t t_ns);
 void nrg_flows_start_track(struct nrg_flows *flows, size_t track, int64_t t_ns);

@@ -82,10 +82,12 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
     v->self_ns[ev->track] = t_ns;
     if (!ev->around && ev->what == NRG_WALK_OPEN)
         v->since_ns[ev->track] = t_ns;
-    else if (!ev->around)
+    else if (!ev->around) {
+        nrg_thread_times_open(&cells->thread_times[ev->track], v->since_ns[ev->track], t_ns);
         nrg_cells_spread(cells, v->since_ns[ev->track], t_ns,
                          (double)(t_ns - v->since_ns[ev->track]) * 1e-9, cells->open_s + ev->track,
                          cells->n_tracks);
+    }
     return 0;
 }
 

@@ -68,15 +68,6 @@ class EstimatedMachine(Machine):
         return np.array([float((np.diff(cpu(self.windows)) * self.price).sum()) for cpu in self.layer_cpu[process]])
 
 
-def thread_times(t, thread, o):
-    """When CPU times of a thread are read: at the times given, maybe also at the edges of steps and of long calls."""
-    if o.read_above_s is None:
-        return t
-    long = thread.end - thread.begin > o.read_above_s
-    edges = np.concatenate([thread.begin[:, 0], thread.end[:, -1], thread.begin[long], thread.end[long]])
-    return np.unique(np.concatenate([t, edges[(edges > t[0]) & (edges < t[-1])]]))
-
-
 def shown(machine, t, busy, idle):
     """The estimate's counters at each reading, in µJ: machine, its band, its idle part. busy, idle: ticks of /proc/stat at those times."""
     o = machine.o

@@ -16,7 +16,8 @@ def power_samples(rng, machine, o, recording):
     t = sensors.read_times(rng, machine, 1 / o.rate_hz)
     update = {"update_ns": round(o.update_s * 1e9)}
     if o.sensor == "rapl":
-        raw = sensors.counter(rng, machine, t, o.update_s, RAPL_J, o.update_jitter_s, o.ppm)
+        period_s = o.update_s * (1 + o.clock_off * rng.uniform(-1, 1))
+        raw = sensors.counter(rng, machine, t, period_s, RAPL_J, o.update_jitter_s, o.ppm)
         driver, channel = "rapl-powercap", {"name": "package-0", "scale": RAPL_J, "resolution": RAPL_J, "update_ns": 1_000_000,
                                             "covers_cpu": 1, "wrap": 2**32, "limit_w": 400.0}
         raw %= 2**32
@@ -51,6 +52,35 @@ def kernel_samples(rng, machine, o, recording):
     return t
 
 
+def own_times(thread, gap_s):
+    """When a thread reads its CPU time itself: at the first edge of a span after every `gap_s`, a sixteenth of that where a step begins; at a
+    begin 1 us before it, at an end 1 us after it."""
+    n, layers = thread.begin.shape
+    edge, last, out = [], -1.0, []
+    for i in range(n):
+        edge.append((thread.begin[i, 0], -1e-6, gap_s / 16))
+        for k in np.flatnonzero(thread.called[i]):
+            edge += (thread.begin[i, k], -1e-6, gap_s), (thread.end[i, k], 1e-6, gap_s)
+    for t, off, gap in edge:
+        if t - last >= gap:
+            last = t + off
+            out.append(last)
+    return np.array(out)
+
+
+def thread_readings(thread, drained, o):
+    """Times and CPU times of a thread: those of the recorder, and its own. Beside these, what the recorder sees of a thread that runs is up to a
+    tick of the kernel (4 ms) old."""
+    if o.read_gap_s is None:
+        return drained, np.floor(thread.cpu(drained) * 1e9).astype(np.int64)
+    own = own_times(thread, o.read_gap_s)
+    own = own[(own > drained[0]) & (own < drained[-1])]
+    seen = np.concatenate([np.maximum(np.floor(drained[:-1] / 4e-3) * 4e-3, 0), drained[-1:]])
+    at, used = np.concatenate([drained, own]), np.concatenate([thread.cpu(seen), thread.cpu(own)])
+    order = np.argsort(at, kind="stable")
+    return at[order], np.floor(used[order] * 1e9).astype(np.int64)
+
+
 def processes(rng, machine, o, recording, looked):
     """CPU times of the processes and of their threads, exact when they are read: processes shortly before the busy time, threads in between
     (0.1.0: by whoever emptied their rings, some ms later); all at the begin and the end."""
@@ -68,8 +98,8 @@ def processes(rng, machine, o, recording, looked):
         for i, thread in enumerate(machine.threads[p]):
             track += 1
             recording.insert("span_track", (track, "thread", PID + p, PID + 1000 * i + p, 1000 + p, "", f"thread {i}"))
-            at = estimate.thread_times(drained, thread, o)
-            threads.append((np.full(len(at), track), np.floor(thread.cpu(at) * 1e9).astype(np.int64), sensors.stamp(at)))
+            at, used = thread_readings(thread, drained, o)
+            threads.append((np.full(len(at), track), used, sensors.stamp(at)))
     stamps = np.tile(sensors.stamp(t), len(rows))
     ids, used = (np.concatenate(c) for c in zip(*rows))
     recording.series("processes", 0, ("process", "cpu_ns", "rss_bytes", "threads"), stamps,

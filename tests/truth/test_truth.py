@@ -148,6 +148,15 @@ class Scenarios(unittest.TestCase):
                     self.assertGreaterEqual(layers["cover_resolved"], 0.9)
                 self.assertGreaterEqual(layers["cover"], 0.85)
 
+    def test_readings_are_those_of_their_updates(self):
+        """A counter that updates on a clock of its own, in a run that ends between two ticks of the recorder."""
+        for rate_hz in (10, 100, 1000):
+            with self.subTest(rate_hz):
+                scenario = dataclasses.replace(BY_NAME["rapl 100 Hz, ticks"], name=f"{rate_hz} Hz, 40 s", rate_hz=rate_hz, length_s=40.0077)
+                figures = self.figures(scenario)
+                self.assertLess(100 * figures["layers"]["error"], 0.1)
+                self.assertGreaterEqual(figures["layers"]["cover"], 0.9)
+
     def test_what_is_said_to_resolve_rows_does(self):
         """Rows of which nrg says that a run up to four times as long would resolve them, and that run."""
         path = os.path.join(self.folder.name, "run.nrg")

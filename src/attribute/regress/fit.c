@@ -257,9 +257,15 @@ static int choose_model(struct nrg_regress *r)
     if (!rc)
         rc = nrg_regress_choose_kernel(r);
     if (!rc)
+        rc = nrg_regress_find_clockwork(r);
+    if (!rc)
         rc = choose_calls(r);
-    if (!rc && r->options.calls)
+    if (!rc && r->options.calls) { /* all is told better with them */
+        nrg_regress_forget_clockwork(r);
         rc = nrg_regress_choose_kernel(r);
+        if (!rc)
+            rc = nrg_regress_find_clockwork(r);
+    }
     if (!rc)
         rc = nrg_regress_choose_noise(r);
     if (!rc && waits && set_waits(r))
@@ -505,7 +511,7 @@ bool nrg_regress_cuts_calls(const struct nrg_regress *r)
 {
     double rows = (double)r->rows_expected, columns = (double)r->n_columns;
     return r->waits.used && r->options.waits_w && rows * columns * columns < CUT_WORK &&
-           nrg_regress_row_per_cell(r) < CUT_ROWS && !(r->first_phi > 0);
+           (r->waits.finer || nrg_regress_row_per_cell(r) < CUT_ROWS) && !(r->first_phi > 0);
 }
 
 int nrg_regress_solve(struct nrg_regress *r, struct nrg_regress_result *result)

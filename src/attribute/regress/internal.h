@@ -77,6 +77,7 @@ struct nrg_published {
  */
 struct nrg_waits {
     bool used;
+    bool finer;         /* threads read their CPU times themselves, several times in a cell */
     uint32_t *place_of; /* per column */
     size_t n_places;
     double *busy;                  /* CPU time of a call of mean length, per second of it */
@@ -93,14 +94,16 @@ struct nrg_waits {
 struct nrg_regress {
     struct nrg_regress_options options;
     struct nrg_published published;
-    struct nrg_arena memory;   /* of the arrays per class and per column */
-    uint32_t *column_of;       /* class to column; 0: none yet */
-    uint32_t *calls_column_of; /* the same of its calls */
-    size_t *class_of;          /* column to class */
-    bool *is_calls;            /* per column */
-    double *call_s;            /* per column of calls: work of one in the mean */
-    double *mean_rate;         /* per column: work per second */
-    double *waits_w;           /* per column: see the options */
+    struct nrg_regress_options as_read; /* before times became those of updates; n_classes 0: they
+                                           did not */
+    struct nrg_arena memory;            /* of the arrays per class and per column */
+    uint32_t *column_of;                /* class to column; 0: none yet */
+    uint32_t *calls_column_of;          /* the same of its calls */
+    size_t *class_of;                   /* column to class */
+    bool *is_calls;                     /* per column */
+    double *call_s;                     /* per column of calls: work of one in the mean */
+    double *mean_rate;                  /* per column: work per second */
+    double *waits_w;                    /* per column: see the options */
     struct nrg_waits waits;
     uint32_t first_cell,
         last_cell; /* of slices; the last, the cell that is not complete, where it begins */
@@ -178,6 +181,13 @@ int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest,
 int nrg_regress_take_news(struct nrg_regress *r);
 int nrg_regress_find_updates(struct nrg_regress *r);
 int nrg_regress_choose_noise(struct nrg_regress *r);
+/* Powers of a first fit in which all rows weigh the same, as the prior. */
+int nrg_regress_first_powers(struct nrg_regress *r, size_t max_rows);
+/* clockwork.c: when a counter was updated that is not read faster than that; then readings
+ * are those of its updates. */
+int nrg_regress_find_clockwork(struct nrg_regress *r);
+/* Readings are again as they were read. */
+void nrg_regress_forget_clockwork(struct nrg_regress *r);
 /* Length of a row, in cells in which CPU times are known. */
 double nrg_regress_row_per_cell(const struct nrg_regress *r);
 /* Rows are shorter than the cells in which CPU times are known, so that calls that they cut weigh

@@ -384,6 +384,12 @@ int nrg_regress_try_calls(struct nrg_regress *r)
     return rc;
 }
 
+int nrg_regress_first_powers(struct nrg_regress *r, size_t max_rows)
+{
+    r->prior = NULL;
+    return fit_prior(r, max_rows);
+}
+
 int nrg_regress_choose_noise(struct nrg_regress *r)
 {
     double columns = (double)r->n_columns, dense = columns * columns / 2;

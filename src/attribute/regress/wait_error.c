@@ -6,9 +6,11 @@
 
 #include "attribute/regress/internal.h"
 
-#define ANYWHERE   0.45 /* see concentration */
-#define MISPLACED  0.2  /* of what a call waits: two deviations */
-#define SHORT_ROWS 0.5  /* power of a row's length: how much it goes with the cell's CPU time */
+#define ANYWHERE        0.45 /* see concentration */
+#define MISPLACED       0.2  /* of what a call waits: two deviations */
+#define MISPLACED_FINER 0.4  /* the same where all else is better known */
+#define WIDER           1.5 /* variance, where threads read their CPU times: found on simulated machines */
+#define SHORT_ROWS      0.5 /* power of a row's length: how much it goes with the cell's CPU time */
 
 /* How far waits are from being anywhere in a call, of a wait that is always at the same time;
  * beyond what a wait that is anywhere has. */
@@ -42,7 +44,8 @@ double nrg_solver_misplaced_w(const struct nrg_solver *s, size_t p)
     double call_s = w->call_s[w->place_of[s->index[p]]] * r->mean_rate[s->index[p]];
     if (!(calls > 0) || !(call_s > 0))
         return 0;
-    return MISPLACED * concentration(s) * lack_s / calls / call_s * nrg_solver_mean_power(s);
+    double misplaced = w->finer ? MISPLACED_FINER : MISPLACED;
+    return misplaced * concentration(s) * lack_s / calls / call_s * nrg_solver_mean_power(s);
 }
 
 /* Energy that is a class's because of CPU time that may not be its own: of all at the mean power.
@@ -52,7 +55,10 @@ void nrg_solver_add_waits(struct nrg_solver *s)
     const struct nrg_regress *r = s->r;
     const struct nrg_waits *w = &r->waits;
     double mean_w = w->used ? nrg_solver_mean_power(s) : 0;
-    mean_w *= fmin(pow(nrg_regress_row_per_cell(r), SHORT_ROWS), 1);
+    if (!w->finer)
+        mean_w *= fmin(pow(nrg_regress_row_per_cell(r), SHORT_ROWS), 1);
+    for (size_t i = 0; mean_w > 0 && w->finer && i < s->m * (s->m + 1) / 2; i++)
+        s->covariance[i] *= WIDER;
     for (size_t p = 0; mean_w > 0 && p < s->n_classes; p++) {
         size_t i = s->index[p];
         for (size_t q = 0; w->scale[i] > 0 && q <= p; q++) {

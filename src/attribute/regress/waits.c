@@ -32,6 +32,7 @@
 #define OVER        1.02 /* CPU seconds per second: more, and other threads work for this one */
 #define SHAPES      NRG_WAIT_SHAPES
 #define ROUNDS      3
+#define FINER       0.3 /* of a cell */
 
 /* Counting sort of slices by group; those of group 0 are left out. */
 static int sort_slices(struct nrg_wait_fit *f, size_t from, size_t to)
@@ -273,6 +274,21 @@ static size_t complete_slices(const struct nrg_regress *r)
     return all ? r->slices.n : (size_t)(r->cell_slice - r->slices.dropped);
 }
 
+/* Groups are far shorter than cells. */
+static bool are_finer(const struct nrg_wait_fit *f)
+{
+    const struct nrg_regress *r = f->r;
+    double cells = (double)(r->last_cell - r->first_cell) + 1, sum_s = 0;
+    for (size_t g = 0; g < f->n_groups; g++) {
+        if (f->first[g + 1] == f->first[g])
+            continue;
+        const struct nrg_regress_slice *from = &r->slices.items[f->order[f->first[g]]];
+        const struct nrg_regress_slice *to = &r->slices.items[f->order[f->first[g + 1] - 1]];
+        sum_s += (double)(to->end_ns - from->begin_ns) / 1e9;
+    }
+    return f->n_groups && sum_s / (double)f->n_groups < FINER * r->energy_s / cells;
+}
+
 int nrg_regress_learn_waits(struct nrg_regress *r)
 {
     struct nrg_waits *w = &r->waits;
@@ -290,6 +306,7 @@ int nrg_regress_learn_waits(struct nrg_regress *r)
         if (!rc)
             rc = settle(&f, true);
         w->used = !rc;
+        w->finer = are_finer(&f);
         r->options.waits_scale = w->used ? w->scale : NULL;
         r->options.waits_shape = w->shape;
         w->settled = r->slices.dropped + n;

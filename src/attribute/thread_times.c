@@ -1,0 +1,135 @@
+/* See thread_times.h. Readings are those that cputime/ uses. */
+#include "attribute/thread_times.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "attribute/cputime/cputime.h"
+#include "base/mem.h"
+#include "base/search.h"
+
+#define FINER       4      /* intervals per cell, in the mean: with fewer, cells do */
+#define TOGETHER_NS 200000 /* of a reading of the process: it is the recorder's */
+#define LONG_NS     (50 * NRG_NS_PER_MS)
+#define READ_OFF_S  1e-5 /* of the CPU time of an interval */
+#define READ_OFF    2e-3 /* of its length */
+
+/*
+ * The recorder's readings of a thread that runs are up to a tick old, those of the thread itself
+ * are not: between two of these that are close, they are left out.
+ */
+static void leave_own(struct nrg_cpu_track *track, const struct nrg_cpu_track *process)
+{
+    struct nrg_cpu_reading *rows = track->rows;
+    size_t n = 0, p = 0;
+    for (size_t i = 0; i < track->n; i++) {
+        while (p < process->n && process->rows[p].t_ns < rows[i].t_ns - TOGETHER_NS)
+            p++;
+        bool recorders = p < process->n && process->rows[p].t_ns <= rows[i].t_ns + TOGETHER_NS;
+        bool inside = n && i + 1 < track->n && rows[i + 1].t_ns - rows[n - 1].t_ns < LONG_NS;
+        if (!recorders || !inside)
+            rows[n++] = rows[i];
+    }
+    track->n = n;
+}
+
+static int make_intervals(struct nrg_thread_times *to, const struct nrg_cpu_reading *rows, size_t n)
+{
+    *to = (struct nrg_thread_times){.t_ns = nrg_calloc(n + 1, sizeof *to->t_ns),
+                                    .cpu_s = nrg_calloc(n + 1, sizeof *to->cpu_s),
+                                    .open_s = nrg_calloc(n + 1, sizeof *to->open_s),
+                                    .open_rate = nrg_calloc(n + 1, sizeof *to->open_rate),
+                                    .gap_rate = nrg_calloc(n + 1, sizeof *to->gap_rate)};
+    if (!to->t_ns || !to->cpu_s || !to->open_s || !to->open_rate || !to->gap_rate)
+        return -ENOMEM;
+    to->n = n - 1;
+    for (size_t i = 0; i < n; i++) {
+        to->t_ns[i] = rows[i].t_ns;
+        if (i + 1 < n)
+            to->cpu_s[i] = (float)((double)(rows[i + 1].cpu_ns - rows[i].cpu_ns) * 1e-9);
+    }
+    return 0;
+}
+
+static int load_track(struct nrg_engine *e, struct nrg_cpu_readings *readings, size_t i)
+{
+    const struct nrg_cells *c = &e->cells;
+    struct nrg_cpu_track *track = &readings->tracks[i];
+    if (track->n < 2 || c->track_pool[i])
+        return 0;
+    leave_own(track, &readings->processes[c->track_group[i]]);
+    double cell_ns = (double)(c->begin_ns[c->n] - c->begin_ns[0]) / (double)c->n,
+           span_ns = (double)(track->rows[track->n - 1].t_ns - track->rows[0].t_ns);
+    if ((double)(track->n - 1) * cell_ns > FINER * span_ns)
+        return make_intervals(&e->cells.thread_times[i], track->rows, track->n);
+    return 0;
+}
+
+int nrg_thread_times_load(struct nrg_engine *e)
+{
+    struct nrg_cpu_readings readings;
+    struct nrg_cells *c = &e->cells;
+    c->thread_times = nrg_arena_array(&c->memory, c->n_tracks + 1, sizeof *c->thread_times);
+    if (!c->thread_times)
+        return -ENOMEM;
+    int rc = nrg_cpu_readings_init(&readings, e, 0);
+    for (size_t i = 0; !rc && i < c->n_tracks; i++)
+        rc = load_track(e, &readings, i);
+    nrg_cpu_readings_release(&readings, e);
+    return rc;
+}
+
+void nrg_thread_times_release(struct nrg_thread_times *tracks, size_t n)
+{
+    for (size_t i = 0; tracks && i < n; i++) {
+        free(tracks[i].t_ns);
+        free(tracks[i].cpu_s);
+        free(tracks[i].open_s);
+        free(tracks[i].open_rate);
+        free(tracks[i].gap_rate);
+        tracks[i] = (struct nrg_thread_times){0};
+    }
+}
+
+void nrg_thread_times_open(struct nrg_thread_times *times, int64_t from_ns, int64_t to_ns)
+{
+    if (!times->n || to_ns <= times->t_ns[0] || from_ns >= times->t_ns[times->n])
+        return;
+    size_t begun = nrg_count_up_to(times->t_ns, times->n, sizeof *times->t_ns, from_ns);
+    for (size_t i = begun ? begun - 1 : 0; i < times->n && times->t_ns[i] < to_ns; i++) {
+        int64_t from = times->t_ns[i] > from_ns ? times->t_ns[i] : from_ns;
+        int64_t to = times->t_ns[i + 1] < to_ns ? times->t_ns[i + 1] : to_ns;
+        times->open_s[i] += to > from ? (float)((double)(to - from) * 1e-9) : 0;
+    }
+}
+
+/* A thread waits outside of its spans rather than inside, as far as that goes. */
+void nrg_thread_times_settle(struct nrg_thread_times *times)
+{
+    for (size_t i = 0; i < times->n; i++) {
+        double length_s = (double)(times->t_ns[i + 1] - times->t_ns[i]) * 1e-9;
+        double cpu_s = (double)times->cpu_s[i], open_s = fmin((double)times->open_s[i], length_s),
+               gap_s = length_s - open_s;
+        bool busy = fabs(cpu_s - open_s) < READ_OFF_S + READ_OFF * length_s;
+        double inside_s = busy ? open_s : fmin(cpu_s, open_s);
+        times->open_rate[i] = open_s > 0 ? (float)(inside_s / open_s) : 0;
+        times->gap_rate[i] = gap_s > 0 && !busy ? (float)((cpu_s - inside_s) / gap_s) : 0;
+    }
+}
+
+struct nrg_thread_rate nrg_thread_times_at(const struct nrg_thread_times *times, size_t *at,
+                                           int64_t t_ns)
+{
+    if (!times->n || t_ns >= times->t_ns[times->n])
+        return (struct nrg_thread_rate){INT64_MAX, SIZE_MAX};
+    if (t_ns < times->t_ns[0])
+        return (struct nrg_thread_rate){times->t_ns[0], SIZE_MAX};
+    if (t_ns < times->t_ns[*at]) {
+        size_t begun = nrg_count_up_to(times->t_ns, times->n, sizeof *times->t_ns, t_ns);
+        *at = begun - 1;
+    }
+    while (times->t_ns[*at + 1] <= t_ns)
+        ++*at;
+    return (struct nrg_thread_rate){times->t_ns[*at + 1], *at};
+}
