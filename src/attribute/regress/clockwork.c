@@ -18,7 +18,8 @@
 #define WORTH_IT      0.05
 #define ONLY_ROUNDING 1.15
 #define KNOWN         1.3  /* frequencies that look alike are this much outside, at least */
-#define FAR_BETTER    1.2  /* times less is left, or jitter hides the clock */
+#define FAR_BETTER    4    /* times less is left, or it is a clock that only seems to fit */
+#define BETTER        1.2  /* the same where threads wait, which leaves most of it anyway */
 #define CLOSE         0.06 /* of a period */
 #define MOST_CLOSE    0.3  /* of all readings */
 #define MORE_READINGS 64   /* than rows: where stretches begin */
@@ -237,6 +238,7 @@ void nrg_regress_forget_clockwork(struct nrg_regress *r)
     r->options.merged_ns = r->as_read.merged_ns;
     r->options.punctual_ns = r->as_read.punctual_ns;
     r->as_read.n_classes = 0;
+    r->clock_gain = 0;
 }
 
 int nrg_regress_find_clockwork(struct nrg_regress *r)
@@ -257,11 +259,12 @@ int nrg_regress_find_clockwork(struct nrg_regress *r)
         rc = start_saw(&s);
     if (!rc)
         rc = follow_line(&s, &least);
-    if (!(rest / rows > FAR_BETTER * least)) {
+    if (!(rest / rows > (r->waits.used ? BETTER : FAR_BETTER) * least)) {
         r->options = options;
         r->kernel = kernel;
     } else {
         r->as_read = options;
+        r->clock_gain = rest / rows / least;
     }
     r->prior = NULL;
     nrg_arena_release(&s.memory);

@@ -30,6 +30,7 @@
 #define CUT_ROWS     0.5   /* of a cell: longer rows are as certain as its CPU time */
 #define MERGED       10
 #define MERGED_ROWS  50 /* rows per column that are left */
+#define SURE_CLOCK   20 /* times less is left with it */
 #define BEND_LEAST_S 1e-6
 #define BEND_MOST_S  50e-6
 
@@ -260,7 +261,7 @@ static int choose_model(struct nrg_regress *r)
         rc = nrg_regress_find_clockwork(r);
     if (!rc)
         rc = choose_calls(r);
-    if (!rc && r->options.calls) { /* all is told better with them */
+    if (!rc && r->options.calls && r->clock_gain < SURE_CLOCK) { /* it is told better with them */
         nrg_regress_forget_clockwork(r);
         rc = nrg_regress_choose_kernel(r);
         if (!rc)

@@ -94,6 +94,7 @@ struct nrg_waits {
 struct nrg_regress {
     struct nrg_regress_options options;
     struct nrg_published published;
+    double clock_gain; /* how many times less is left with times of updates; 0: as they were read */
     struct nrg_regress_options as_read; /* before times became those of updates; n_classes 0: they
                                            did not */
     struct nrg_arena memory;            /* of the arrays per class and per column */
