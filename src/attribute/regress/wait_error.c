@@ -9,7 +9,7 @@
 #define ANYWHERE        0.45 /* see concentration */
 #define MISPLACED       0.2  /* of what a call waits: two deviations */
 #define MISPLACED_FINER 0.4  /* the same where all else is better known */
-#define WIDER           1.5 /* variance, where threads read their CPU times: found on simulated machines */
+#define WIDER           1.5  /* variance, where threads read their CPU times: by simulation */
 #define SHORT_ROWS      0.5 /* power of a row's length: how much it goes with the cell's CPU time */
 
 /* How far waits are from being anywhere in a call, of a wait that is always at the same time;
