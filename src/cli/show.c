@@ -69,14 +69,13 @@ static int summarise_runs(struct nrg_recording *recording, enum nrg_split split,
 }
 
 /* As given now, or else when the recording was made. */
-static double carbon_intensity(const struct nrg_recording *recording,
-                               const struct nrg_show_options *o)
+static double given_or_kept(const struct nrg_recording *recording, const char *option, double given)
 {
-    const char *kept = nrg_recording_text(recording, "option.carbon-intensity");
-    double g_per_kwh = 0;
-    if (o->carbon_g_per_kwh > 0 || !kept || nrg_parse_double(kept, strlen(kept), &g_per_kwh))
-        return o->carbon_g_per_kwh;
-    return g_per_kwh;
+    const char *kept = nrg_recording_text(recording, option);
+    double number = 0;
+    if (given > 0 || !kept || nrg_parse_double(kept, strlen(kept), &number))
+        return given;
+    return number;
 }
 
 int nrg_report_make(struct nrg_report *report, struct nrg_recording *recording,
@@ -92,7 +91,9 @@ int nrg_report_make(struct nrg_report *report, struct nrg_recording *recording,
         .n_runs = (size_t)n,
         .model = nrg_model_counts_of(recording),
         .options = {.all_processes = o->all_processes,
-                    .carbon_g_per_kwh = carbon_intensity(recording, o)},
+                    .carbon_g_per_kwh =
+                        given_or_kept(recording, "option.carbon-intensity", o->carbon_g_per_kwh),
+                    .price_per_kwh = given_or_kept(recording, "option.price", o->price_per_kwh)},
     };
     return 0;
 }

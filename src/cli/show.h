@@ -8,7 +8,7 @@
 struct nrg_show_options {
     const char *json;
     int split; /* enum nrg_split */
-    double carbon_g_per_kwh;
+    double carbon_g_per_kwh, price_per_kwh;
     bool all_processes;
     int print; /* enum nrg_print */
 };
@@ -29,6 +29,8 @@ extern const struct nrg_choice nrg_split_rules[], nrg_print_choices[];
      offsetof(type, field.split)},                                                                 \
     {"carbon-intensity", 0, NRG_OPT_NUMBER_IN(0, 1e9, "a number, 0 or more"), "G_PER_KWH",         \
      "also show grams of CO2 equivalent", offsetof(type, field.carbon_g_per_kwh)},                 \
+    {"price", 0, NRG_OPT_NUMBER_IN(0, 1e9, "a number, 0 or more"), "PER_KWH",                      \
+     "also show what the energy costs", offsetof(type, field.price_per_kwh)},                      \
     {"all-processes", 0, NRG_OPT_FLAG, NULL, "list every process, not only the largest",           \
      offsetof(type, field.all_processes)}
 /* clang-format on */

@@ -215,6 +215,10 @@ class Options(Case):
         self.assertIn(b"package-0", loud.stderr)
         self.assertEqual(loud.stdout, b"")
 
+    def test_price(self):
+        r, _ = self.simulate("--price", "0.36")
+        self.assertAlmostEqual(r["cost"], r["total"]["energy_j"] / 1e7, places=12)
+
     def test_carbon(self):
         r, _ = self.simulate("--carbon-intensity", "360")
         self.assertAlmostEqual(r["carbon_g"], r["total"]["energy_j"] / 1e4, places=9)

@@ -93,6 +93,8 @@ export interface Report {
   metadata?: Record<string, string>;
   carbon_g?: number;
   carbon_intensity_g_per_kwh?: number;
+  cost?: number;
+  price_per_kwh?: number;
   cpu_utilisation?: number;
   peak_memory_bytes?: number;
   exit_code?: number;

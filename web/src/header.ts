@@ -29,6 +29,7 @@ function cards(run: Run): HTMLElement {
   for (const u of a.per.slice(0, 4))
     if (u.amount > 0) out.append(card(`per ${u.kind === "counter" ? u.name.replace(/s$/, "") : u.kind}${u.phase ? `, ${u.phase}` : ""}`, joules((u.energy_j ?? Number.NaN) / u.amount),
       Number.isFinite(u.low_j ?? Number.NaN) ? interval((u.low_j ?? 0) / u.amount, (u.high_j ?? 0) / u.amount) : "", `${count(u.amount)} in all`));
+  if (r.cost !== undefined) out.append(card("cost", digits(r.cost, 3), `at ${r.price_per_kwh} per kWh`));
   if (r.carbon_g !== undefined) out.append(card("carbon", `${digits(r.carbon_g, 3)} g CO₂e`, `at ${r.carbon_intensity_g_per_kwh} g/kWh`));
   return out;
 }

@@ -158,6 +158,10 @@ static void fill_run(json_t *o, const struct nrg_report *r, const struct nrg_sum
         nrg_json_real(o, "carbon_intensity_g_per_kwh", r->options.carbon_g_per_kwh);
         nrg_json_real(o, "carbon_g", s->total_j / 3.6e6 * r->options.carbon_g_per_kwh);
     }
+    if (r->options.price_per_kwh > 0 && !isnan(s->total_j)) {
+        nrg_json_real(o, "price_per_kwh", r->options.price_per_kwh);
+        nrg_json_real(o, "cost", s->total_j / 3.6e6 * r->options.price_per_kwh);
+    }
     for (size_t i = 0; i < s->n_missing; i++)
         json_array_append_new(
             missing, json_pack("{s:s, s:s}", "what", s->missing[i].what, "why", s->missing[i].why));

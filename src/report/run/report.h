@@ -17,6 +17,7 @@ struct nrg_report_options {
     bool colour;
     bool all_processes;      /* text: not only the largest */
     double carbon_g_per_kwh; /* 0: not asked for */
+    double price_per_kwh;    /* in the user's currency; 0: not asked for */
 };
 
 /* One or several executions of the same command. */

@@ -241,6 +241,9 @@ static void print_total(const struct nrg_report *r, const struct nrg_summary *s,
     if (r->options.carbon_g_per_kwh > 0)
         fprintf(out, "   %.4g g CO2e at %g g/kWh", s->total_j / 3.6e6 * r->options.carbon_g_per_kwh,
                 r->options.carbon_g_per_kwh);
+    if (r->options.price_per_kwh > 0)
+        fprintf(out, "   costs %.4g at %g per kWh", s->total_j / 3.6e6 * r->options.price_per_kwh,
+                r->options.price_per_kwh);
     fprintf(out, "%s\n", st->off);
 }
 
