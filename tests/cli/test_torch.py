@@ -223,6 +223,7 @@ class Unchanged(TorchCase):
         result = self.path("result.json")
         done = self.torch_run(TORCH_PYTHON, script, options=(f"--json={result}",))
         self.assertEqual(done.stdout, b"True\n")
+        self.assertNotIn(b"not kept", done.stderr)
         self.assertEqual(query(self.out, "SELECT name, format FROM graph"), [("Tiny", "torchscript")])
         with open(result) as f:
             self.assertEqual(json.load(f)["model"], {"params": 25, "macs": 3 * 4 * 4 + 3 * 4})

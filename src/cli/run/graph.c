@@ -52,6 +52,12 @@ int nrg_run_graph_read(struct nrg_run_graph *g, const char *path, const char *pa
     return rc;
 }
 
+static int store_failed(const struct nrg_run_graph *g, int rc, struct nrg_error *err)
+{
+    return rc ? nrg_fail(err, rc, g->path, "cannot be kept in the recording: %s", strerror(-rc))
+              : 0;
+}
+
 int nrg_run_graph_store(const struct nrg_run_graph *g, struct nrg_recorder *recorder,
                         struct nrg_error *err)
 {
@@ -63,8 +69,16 @@ int nrg_run_graph_store(const struct nrg_run_graph *g, struct nrg_recorder *reco
         rc = nrg_recorder_integer(recorder, "model_params", t->params);
     if (!rc && g->has_graph && !t->unknown_operators)
         rc = nrg_recorder_integer(recorder, "model_macs", t->cost.macs);
-    return rc ? nrg_fail(err, rc, g->path, "cannot be kept in the recording: %s", strerror(-rc))
-              : 0;
+    return store_failed(g, rc, err);
+}
+
+int nrg_run_graph_store_late(const struct nrg_run_graph *g, struct nrg_recorder *recorder,
+                             struct nrg_error *err)
+{
+    if (!g->bytes.len)
+        return nrg_fail(err, -EFBIG, g->path, "is larger than 64 MiB");
+    int rc = nrg_recorder_graph(recorder, g->path, g->format, g->bytes.text, g->bytes.len);
+    return store_failed(g, rc, err);
 }
 
 void nrg_run_graph_release(struct nrg_run_graph *g)

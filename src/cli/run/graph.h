@@ -20,6 +20,9 @@ int nrg_run_graph_read(struct nrg_run_graph *graph, const char *path, const char
                        struct nrg_error *err);
 int nrg_run_graph_store(const struct nrg_run_graph *graph, struct nrg_recorder *recorder,
                         struct nrg_error *err);
+/* Once the recorder has begun it takes no more counts: the graph alone, in which readers count. */
+int nrg_run_graph_store_late(const struct nrg_run_graph *graph, struct nrg_recorder *recorder,
+                             struct nrg_error *err);
 void nrg_run_graph_release(struct nrg_run_graph *graph);
 
 #endif

@@ -71,7 +71,7 @@ static void collect_one(const char *path, const char *name, struct nrg_recorder 
     int rc = nrg_run_graph_read(&graph, path, NULL, &err);
     graph.path = name;
     if (!rc)
-        rc = nrg_run_graph_store(&graph, recorder, &err);
+        rc = nrg_run_graph_store_late(&graph, recorder, &err);
     if (rc)
         nrg_say("the graph of %s is not kept: %s", name, err.what);
     nrg_run_graph_release(&graph);
