@@ -90,7 +90,8 @@ bool nrg_is_calibration(const char *path)
 struct nrg_machine_price nrg_machine_price_of(const struct nrg_profile *profile)
 {
     const struct nrg_physical *p = &profile->physical;
-    struct nrg_machine_price out = {.source = "profile", .j_per_mac = NAN, .j_per_byte = NAN};
+    struct nrg_machine_price out = {
+        .source = "profile", .j_per_mac = NAN, .j_per_byte = NAN, .is_fitted = true};
     double cheapest = NAN, bytes_j = 0;
     size_t n_bytes = 0;
     nrg_copy(out.device, sizeof out.device, profile->device ? profile->device : "");

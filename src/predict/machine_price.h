@@ -1,7 +1,7 @@
 /*
- * What a machine charges above idle for a multiply-accumulate and for a byte of memory traffic, at
- * best: the line that operators are held against. From the JSON of `nrg calibrate` or from a
- * profile of `nrg train`.
+ * What a machine charges above idle for a multiply-accumulate and for a byte of memory traffic: the
+ * line that operators are held against. At best, from the JSON of `nrg calibrate`; or from a
+ * profile of `nrg train`, as fitted: then operators lie on both sides of it.
  *
  *   energy of a MAC at an intensity of I MACs per byte = j_per_mac + j_per_byte / I
  *
@@ -17,6 +17,7 @@ struct nrg_machine_price {
     char provenance[16];          /* "measured", "estimated" */
     char source[24];              /* "nrg calibrate", "profile" */
     double j_per_mac, j_per_byte; /* NAN: not known */
+    bool is_fitted;
 };
 
 /* A calibration's document, schema nrg.calibration/1. */

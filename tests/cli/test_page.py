@@ -19,6 +19,7 @@ import subprocess
 import unittest
 import xml.etree.ElementTree
 
+from test_predict_against import GRAPH, Against
 from web import CHROMIUM, WEB, MadeCase, node_problem
 
 KINDS = {"f8": "d", "f4": "f", "u4": "I", "i4": "i", "u1": "B"}
@@ -199,7 +200,7 @@ class Sources(PageCase):
         self.run_node("npx", "vitest", "run")
 
 
-class Browser(PageCase):
+class BrowserCase(PageCase):
     def setUp(self):
         super().setUp()
         problem = node_problem() or ("" if CHROMIUM else "chromium is not here")
@@ -216,6 +217,8 @@ class Browser(PageCase):
             self.assertLessEqual(page["overflow"], 390)
         return seen
 
+
+class Browser(BrowserCase):
     def test_selections_equal_the_terminal(self):
         rng, pages = random.Random(14), []
         paths = self.recordings()
@@ -266,6 +269,39 @@ class Browser(PageCase):
         seen, = self.look((file, [], {}))
         self.assertIn("Side by side", seen["text"])
         self.assertIn("B against A", seen["text"])
+
+
+class Trained(Against, BrowserCase):
+    """With a profile of nrg train: 1 nJ per MAC, so that fc1 is predicted right and body.fc2 is not (test_predict_against.py)."""
+
+    def setUp(self):
+        PageCase.setUp(self)
+
+    def trained_page(self):
+        path = self.recording(*self.steps(), graph=[("net.txt", GRAPH)])
+        file, page = self.page(path, options=("--profile", self.profile()))
+        return file, blobs(page)[0][0]
+
+    def test_prediction_is_that_of_predict_against(self):
+        _, head = self.trained_page()
+        self.assertEqual((head["machine"]["device"], head["machine"]["source"]), ("box", "profile"))
+        self.assertAlmostEqual(head["machine"]["j_per_mac"], 1e-9, delta=5e-11)
+        for got, want in zip(head["prediction"]["modules"], self.json()["modules"], strict=True):
+            self.assertEqual((got["name"], got.get("verdict")), (want["name"], want.get("verdict")))
+            for key in ("predicted_j", "predicted_low_j", "measured_j", "measured_high_j"):
+                self.assertEqual(key in got, key in want)
+                self.assertTrue(math.isclose(got.get(key, 0), want.get(key, 0), rel_tol=1e-9), (got, want))
+
+    def test_prediction_beside_measurement(self):
+        BrowserCase.setUp(self)
+        file, head = self.trained_page()
+        text = self.look((file, [], {}))[0]["text"]
+        self.assertIn("Predicted for box beside this run (derived, by integrate): one forward pass, 4 of 4 modules", text)
+        self.assertRegex(text, r"modules.*body\.fc2(1\.9\d\d|2\.0\d\d) J.{0,80}×outsidefc1(9\d\d\.\d mJ|1\.0\d\d J).{0,80}×inside")
+        self.assertIn("No line: of box not both prices are known", text)  # it was trained on products alone
+        self.assertNotIn("at best", text)
+        for reason in head["prediction"]["reasons"]:
+            self.assertIn(reason, text)
 
 
 if __name__ == "__main__":

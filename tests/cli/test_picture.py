@@ -109,6 +109,15 @@ class Pictures(MadeCase):
             self.assertAlmostEqual((line - y) / decade, -math.log10(factor), delta=0.02)
             self.assertTrue(any("<box> at best (measured" in text for text in self.texts(picture)))
 
+    def test_line_of_a_profile_is_fitted(self):
+        """Operators lie on both sides of it: it is not the best."""
+        rows = "".join(f"box,m{i},aten::addmm,operator,{macs},{macs // 10 + 999},{macs // 10},{macs * 1e-9 * (1 + i / 50) + 1e-9 * macs / 5}\n"
+                       f"box,m{i},aten::relu,operator,0,{macs},{macs},{macs * 2e-9}\n" for i in range(3) for macs in (1000, 10000, 100000))
+        data = self.write("d.csv", "device,model,kind,level,macs,read_bytes,written_bytes,energy_j\n" + rows)
+        self.assertEqual(self.nrg("train", "-q", data, "-o", self.path("box.json")).returncode, 0)
+        texts = self.texts(self.svg("roofline", self.graph_recording(), "--profile", self.path("box.json")))
+        self.assertTrue(any(text.startswith("box as fitted (") for text in texts), texts)
+
     def decade(self, picture):
         """Pixels between two powers of ten of the upright axis, from its labels."""
         at = {}

@@ -100,7 +100,7 @@ export interface Report {
   exit_code?: number;
 }
 
-/** What the machine charges above idle, at best. */
+/** What the machine charges above idle: at best (of nrg calibrate), or as fitted (of a profile). */
 export interface Machine {
   device: string;
   provenance: string;
@@ -113,7 +113,9 @@ export interface Machine {
 export interface Prediction {
   device: string;
   confidence: number;
-  modules: { name: string; class?: string; calls: number; predicted_j?: number; predicted_low_j?: number; predicted_high_j?: number; measured_j?: number; measured_low_j?: number; measured_high_j?: number; error_percent?: number; verdict?: string }[];
+  measured_provenance: string;
+  method: string;
+  modules: { name: string; class?: string; calls: number; predicted_j?: number; predicted_low_j?: number; predicted_high_j?: number; measured_j?: number; measured_low_j?: number; measured_high_j?: number; error_percent?: number; verdict?: string; flags?: string[] }[];
   reasons?: string[];
 }
 

@@ -101,16 +101,21 @@ interface Point {
   energy_j: number;
 }
 
+/** A profile's prices are fitted: operators lie on both sides of its line. */
+const quality = (m: Machine) => (m.source === "profile" ? "as fitted" : "at best");
+
 function predicted(p: Prediction): HTMLElement {
-  const rows = p.modules.filter((m) => Number.isFinite(m.predicted_j ?? Number.NaN) && Number.isFinite(m.measured_j ?? Number.NaN))
-    .sort((a, b) => (b.measured_j ?? 0) - (a.measured_j ?? 0)).slice(0, 15);
+  const all = p.modules.filter((m) => Number.isFinite(m.predicted_j ?? Number.NaN) && Number.isFinite(m.measured_j ?? Number.NaN));
+  const rows = all.sort((a, b) => (b.measured_j ?? 0) - (a.measured_j ?? 0)).slice(0, 15);
+  const verdict = (m: Prediction["modules"][0]) => (m.verdict ?? "") + (m.flags?.length ? ` (${m.flags.join(", ")})` : "");
   if (!rows.length) return el("p", { class: "note" }, "The profile's prediction and the recording have no module in common whose energy is known.");
-  return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "prediction and measurement" },
-    el("table", {}, el("caption", {}, `Predicted for ${p.device} beside this run: one forward pass`),
-      el("thead", {}, el("tr", {}, ...["module", "predicted", `${percent(p.confidence)}`, "here", "95 %", "predicted / here", ""].map((t) => el("th", { scope: "col" }, t || el("span", { class: "unseen" }, "verdict"))))),
+  return el("div", {}, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "prediction and measurement" },
+    el("table", {}, el("caption", {}, `Predicted for ${p.device} beside this run (${p.measured_provenance}, by ${p.method}): one forward pass, ${rows.length} of ${all.length} modules`),
+      el("thead", {}, el("tr", {}, ...["module", "predicted", `${Number((100 * p.confidence).toFixed(2))} %`, "here", "95 %", "predicted / here", ""].map((t) => el("th", { scope: "col" }, t || el("span", { class: "unseen" }, "verdict"))))),
       el("tbody", {}, ...rows.map((m) => el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: m.class ?? m.name }, m.name || "the model")),
         el("td", { title: "predicted from the graph by the profile" }, joules(m.predicted_j)), el("td", {}, interval(m.predicted_low_j, m.predicted_high_j)), el("td", {}, joules(m.measured_j)), el("td", {}, interval(m.measured_low_j, m.measured_high_j)),
-        el("td", {}, `${digits((m.predicted_j ?? Number.NaN) / (m.measured_j ?? Number.NaN), 3)} ×`), el("td", {}, m.verdict ?? ""))))));
+        el("td", {}, `${digits((m.predicted_j ?? Number.NaN) / (m.measured_j ?? Number.NaN), 3)} ×`), el("td", {}, verdict(m))))))),
+    p.reasons?.length ? el("p", { class: "note" }, `What makes the prediction uncertain: ${p.reasons.join("; ")}.`) : null);
 }
 
 export class Why {
@@ -138,7 +143,7 @@ export class Why {
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "most expensive operators" },
         el("table", {}, el("caption", {}, "The ten most expensive operators, with what they used themselves, wherever they were called from"),
           el("thead", {}, el("tr", {}, ...titles.map((t) => el("th", { scope: "col" }, t)))), this.body)),
-      el("p", { class: "legend" }, key("compute", "multiplications"), " and ", key("traffic", "memory traffic"), " at what the machine charges at best; ",
+      el("p", { class: "legend" }, key("compute", "multiplications"), " and ", key("traffic", "memory traffic"), " at the line's prices; ",
         key("rest", "the rest"), " of its own energy; ", key("idle", "idle"), " power during its time, which is not in its energy."),
       head.prediction ? predicted(head.prediction) : null);
     state.on((what) => what === "range" && this.show());
@@ -148,7 +153,9 @@ export class Why {
   private line(): HTMLElement {
     const m = this.machine;
     if (!m) return el("p", { class: "note" }, "The machine's own line is not known: nrg calibrate --json=here.json measures it, and nrg report --profile here.json draws it.");
-    return el("p", { class: "note" }, `The line is what ${m.device || "the machine"} charges at best, above idle: ${unit(m.j_per_mac, "J")} per MAC and ${unit(m.j_per_byte, "J")} per byte (${m.provenance}, ${m.source}).`);
+    const prices = `${unit(m.j_per_mac, "J")} per MAC and ${unit(m.j_per_byte, "J")} per byte (${m.provenance}, ${m.source})`;
+    if (!(m.j_per_mac && m.j_per_byte)) return el("p", { class: "note" }, `No line: of ${m.device || "the machine"} not both prices are known, ${prices}.`);
+    return el("p", { class: "note" }, `The line is what ${m.device || "the machine"} charges ${quality(m)}, above idle: ${prices}.`);
   }
 
   private show() {
@@ -214,7 +221,7 @@ export class Why {
         curve.push(x(at), y(Math.log10(price(at))));
       }
       pen.shape(curve, ink, 2);
-      pen.text(`${m!.device || "the machine"} at best`, width - RIGHT - 4, y(Math.log10(price(x1))) - 8, ink, "end");
+      pen.text(`${m!.device || "the machine"} ${quality(m!)}`, width - RIGHT - 4, y(Math.log10(price(x1))) - 8, ink, "end");
     }
     this.draw_points(pen, width, x, y, ink, panel);
   }

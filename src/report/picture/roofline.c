@@ -1,7 +1,7 @@
 /*
  * The roofline in joules: energy per MAC against MACs per byte of memory traffic, both logarithmic.
  * Operators, kernels and layers of one name are one point; modules are points of their own. The
- * line is what the machine charges at best (predict/machine_price.h).
+ * line is what the machine charges, at best or as fitted (predict/machine_price.h).
  */
 #include <errno.h>
 #include <math.h>
@@ -165,8 +165,8 @@ static void put_line(const struct roofline *r)
     }
     fputs("\"/>\n", r->out);
     const struct nrg_machine_price *price = r->p->price;
-    snprintf(text, sizeof text, "%s at best (%s, %s)", price->device[0] ? price->device : "machine",
-             price->provenance, price->source);
+    snprintf(text, sizeof text, "%s %s (%s, %s)", price->device[0] ? price->device : "machine",
+             price->is_fitted ? "as fitted" : "at best", price->provenance, price->source);
     nrg_pen_text(r->out, NRG_PEN_WIDTH - RIGHT - 4, py(r, line_y(r, r->x1)) - 8, "end", NRG_INK,
                  text, 0);
 }
