@@ -55,9 +55,10 @@ class Hostile(Case):
         eventually(lambda: begun(cls.killed), "the recording begins")
         eventually(lambda: query(cls.killed, "SELECT count(*) FROM chunk")[0][0] > 8, "it holds something")
         os.kill(run.pid, signal.SIGKILL)
-        run.communicate()
+        # The command lives on and has the pipe open: without this, its end would be waited for.
         for pid in subprocess.run(["pgrep", "-s", str(run.pid)], capture_output=True, text=True).stdout.split():
             os.kill(int(pid), signal.SIGKILL)
+        run.communicate()
 
     @classmethod
     def tearDownClass(cls):

@@ -2,7 +2,7 @@
 """Runs one fuzz target from its corpus: run.py PROGRAM CORPUS. One TAP line.
 
 As a test it repeats the same inputs every time, so that a change is judged by what it changes: STEADY_RUNS of them, or
-as many as two seconds allow. With NRG_FUZZ_S it seeks new ones for that many seconds, begins where the last such run
+as many as a second allows. With NRG_FUZZ_S it seeks new ones for that many seconds, begins where the last such run
 ended (PROGRAM-corpus, minimised at the end), and adds a line to fuzz-figures.txt beside the program: seconds, runs,
 edges of the code that were reached, features, and inputs that are kept. An input that fails is kept beside the program,
 as NAME-crash-… and the like. What is worth committing of PROGRAM-corpus goes into CORPUS: small, and few.
@@ -54,14 +54,14 @@ def seek(kept):
 
 
 def repeat():
-    """The inputs that are kept; then others made of them. How many of these two seconds allow is the machine's, so that
+    """The inputs that are kept; then others made of them. How many of these a second allows is the machine's, so that
     what UBSan finds there, of which most is a pointer of nothing with 0 added, is left to long runs."""
     kept = [os.path.join(folder, name) for folder in given for name in sorted(os.listdir(folder))]
     done = fuzz(*kept) if kept else None
     if done and done.returncode:
         return done
     with tempfile.TemporaryDirectory() as found:
-        return fuzz("-seed=1", f"-runs={STEADY_RUNS}", "-max_total_time=2", found, *given, halt=False)
+        return fuzz("-seed=1", f"-runs={STEADY_RUNS}", "-max_total_time=1", found, *given, halt=False)
 
 
 done = seek(program + "-corpus") if seconds else repeat()

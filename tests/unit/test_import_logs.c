@@ -380,8 +380,8 @@ static void marks_are_dropped(void **state)
     static const char *const logs[] = {
         "\xef\xbb\xbf" CARBON "2024-05-31T10:00:10,p,a,10.0,1,1e-5,0,2e-5,3e-5,\r\n",
         "\xef\xbb\xbfstart_time,window_name,elapsed_time,gpu0_energy\r\n1700000000.5,a,2.0,1.0\r\n",
-        "\xef\xbb\xbf"
-        "04-27-2026 14:59:41 RAM 1/2MB (lfb 1x2MB) VDD_IN 1mW/1mW\r\n",
+        ("\xef\xbb\xbf"
+         "04-27-2026 14:59:41 RAM 1/2MB (lfb 1x2MB) VDD_IN 1mW/1mW\r\n"),
         "\xef\xbb\xbftimestamp, power.draw [W]\r\n2025/04/09 08:59:06.3, 60 W\r\n",
     };
     (void)state;

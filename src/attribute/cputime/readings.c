@@ -256,9 +256,9 @@ static int start_followers(struct nrg_cpu_readings *to, const struct nrg_cells *
     f->n = n;
     f->begin_ns = read ? process->rows[0].t_ns : c->begin_ns[0];
     for (size_t i = 0; i < n; i++) {
-        const struct nrg_cpu_reading *end = process->rows + i + 1;
-        f->rows[i].end_ns = read ? end->t_ns : c->begin_ns[i + 1];
-        f->rows[i].cpu_s = read ? (float)((double)(end->cpu_ns - (end - 1)->cpu_ns) * 1e-9)
+        const struct nrg_cpu_reading *begin = read ? &process->rows[i] : NULL;
+        f->rows[i].end_ns = read ? begin[1].t_ns : c->begin_ns[i + 1];
+        f->rows[i].cpu_s = read ? (float)((double)(begin[1].cpu_ns - begin->cpu_ns) * 1e-9)
                                 : to->group_s[i * c->n_groups + g];
     }
     return 0;
