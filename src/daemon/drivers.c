@@ -10,6 +10,7 @@ const struct nrg_driver *const nrg_daemon_drivers[] = {
     &nrg_driver_rapl_msr,
     &nrg_driver_ina3221,
     &nrg_driver_hwmon,
+    &nrg_driver_dcmi,
     NULL,
 };
 /* clang-format on */

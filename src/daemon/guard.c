@@ -6,10 +6,12 @@
 #include <linux/audit.h>
 #include <linux/capability.h>
 #include <linux/filter.h>
+#include <linux/ipmi.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -63,6 +65,12 @@ int nrg_guard_capabilities(struct nrg_error *err)
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 4), LOAD(ARGUMENT(n)),                      \
         BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, (uint32_t)(bits), 1, 0), RETURN(SECCOMP_RET_ALLOW),   \
         RETURN(SECCOMP_RET_ERRNO | EPERM)
+/* Allowed when argument n is one of two numbers. */
+#define ALLOW_EITHER(call, n, a, b)                                                                \
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 5), LOAD(ARGUMENT(n)),                      \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(a), 1, 0),                                  \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(b), 0, 1), RETURN(SECCOMP_RET_ALLOW),       \
+        RETURN(SECCOMP_RET_ERRNO | EPERM)
 #define WRITING (O_WRONLY | O_RDWR | O_CREAT | O_TRUNC)
 
 static const struct sock_filter filter[] = {
@@ -87,6 +95,7 @@ static const struct sock_filter filter[] = {
     ALLOW(lseek),
     ALLOW_WITHOUT(openat, 2, WRITING),
     ALLOW(perf_event_open),
+    ALLOW_EITHER(ioctl, 1, IPMICTL_SEND_COMMAND, IPMICTL_RECEIVE_MSG_TRUNC),
     ALLOW(fstat),
     ALLOW(newfstatat),
     ALLOW(statx),

@@ -4,6 +4,7 @@
 
 #include "sensors/driver.h"
 
+extern const struct nrg_driver nrg_driver_dcmi;
 extern const struct nrg_driver nrg_driver_emonpi;
 extern const struct nrg_driver nrg_driver_omegawatt;
 extern const struct nrg_driver nrg_driver_waveform;

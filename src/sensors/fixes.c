@@ -253,6 +253,26 @@ static const struct row {
       "/dev/cpu/*/msr && " SETCAP("cap_sys_rawio,cap_perfmon,cap_net_admin"),
       SECURE, false}},
 
+    {NRG_BMC_ABSENT, is_host, {NULL, "sudo modprobe -a ipmi_si ipmi_devintf", NULL, false}},
+    {NRG_BMC_ABSENT,
+     is_container,
+     {"run nrg on the host: the device would let the container switch the machine off", NULL, NULL,
+      false}},
+    THROUGH(NRG_BMC_DENIED),
+    {NRG_BMC_DENIED,
+     is_host,
+     {"nrgd needs nrgd-dcmi.conf for it (docs/nrgd.md)", NULL, NULL, false}},
+    /* No command, so that nrg doctor --fix never does it. */
+    {NRG_BMC_DENIED,
+     is_host,
+     {"for your group, who can then also switch the machine off, until the next boot:  sudo chgrp "
+      "\"$(id -gn)\" /dev/ipmi0 && sudo chmod g+r /dev/ipmi0",
+      NULL, NULL, false}},
+    {NRG_BMC_DENIED,
+     is_container,
+     {"run nrg on the host: the device would let the container switch the machine off", NULL, NULL,
+      false}},
+
     {NRG_CONNECTOR_DENIED,
      takes_perfmon,
      {NULL, SETCAP("cap_perfmon,cap_net_admin"), SECURE, false}},

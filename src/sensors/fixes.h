@@ -18,6 +18,8 @@ enum nrg_problem {
     NRG_PERF_DENIED,      /* perf_event_open is refused */
     NRG_MSR_ABSENT,       /* no /dev/cpu/N/msr */
     NRG_MSR_DENIED,       /* it can't be opened */
+    NRG_BMC_ABSENT,       /* no device for the management controller that is there */
+    NRG_BMC_DENIED,       /* it can't be opened */
     NRG_CONNECTOR_DENIED, /* process events are refused */
     NRG_DAEMON_SILENT,    /* nrgd's socket is there, but nobody answers */
     NRG_DAEMON_COARSE,    /* nrgd gives the coarse view */

@@ -24,6 +24,7 @@ const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_nvml,
     &nrg_driver_ina3221,
     &nrg_driver_hwmon,
+    &nrg_driver_dcmi,
     &nrg_driver_emonpi,
     &nrg_driver_rpict,
     &nrg_driver_omegawatt,

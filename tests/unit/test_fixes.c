@@ -143,6 +143,26 @@ static void lines_are_remedies(void **state)
     tree_release(&t);
 }
 
+/* Who can open the BMC's device can send it any command: nothing opens it without being asked. */
+static void the_bmc_is_opened_by_hand_only(void **state)
+{
+    struct nrg_fix list[16];
+    struct tree t;
+    (void)state;
+    tree_init(&t);
+    tree_write(&t, "/proc/cpuinfo", INTEL "\n");
+    assert_true(advises(&t, NRG_BMC_DENIED, "chmod g+r /dev/ipmi0"));
+    assert_true(advises(&t, NRG_BMC_DENIED, "switch the machine off"));
+    size_t n = nrg_fixes_list(&t.ctx.root, NRG_BMC_DENIED, list, 16);
+    assert_in_range(n, 2, 16);
+    for (size_t i = 0; i < n; i++)
+        assert_true(!list[i].command || !strstr(list[i].command, "/dev/ipmi0"));
+    tree_write(&t, "/.dockerenv", "%s", "");
+    assert_false(advises(&t, NRG_BMC_DENIED, "chmod"));
+    assert_true(advises(&t, NRG_BMC_DENIED, "run nrg on the host"));
+    tree_release(&t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -150,6 +170,7 @@ int main(void)
         cmocka_unit_test(capabilities_by_the_level_of_perf),
         cmocka_unit_test(least_harm_comes_first),
         cmocka_unit_test(the_daemon_comes_first),
+        cmocka_unit_test(the_bmc_is_opened_by_hand_only),
         cmocka_unit_test(lines_are_remedies),
         cmocka_unit_test(containers_are_told_about_the_container),
     };

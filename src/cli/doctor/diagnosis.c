@@ -59,9 +59,10 @@ int nrg_findings_add(struct nrg_findings *list, const char *what, const char *re
     return 0;
 }
 
-static bool is_rapl(const struct nrg_unavailable *no)
+/* One of several ways to the same energy: no problem where another one is open. */
+static bool is_one_way(const struct nrg_unavailable *no)
 {
-    return !strncmp(no->driver->name, "rapl-", 5);
+    return !strncmp(no->driver->name, "rapl-", 5) || !strcmp(no->driver->name, "dcmi");
 }
 
 /* Registers are the last resort: they are no problem of their own where another way exists. */
@@ -82,7 +83,7 @@ static bool is_problem(const struct nrg_unavailable *no, bool covered)
         return true;
     if (is_registers(no) || is_absent_pmu(no) || !strcmp(no->driver->name, "process"))
         return false;
-    return no->fix[0] && (!is_rapl(no) || !covered);
+    return no->fix[0] && (!is_one_way(no) || !covered);
 }
 
 /* Several zones of one tree have one reason and one remedy: the first stands for all. */
