@@ -5,7 +5,7 @@
  * interval is divided in proportion to what these powers would have used. Where only one of them is
  * whole, or there are more edges, a side has what its power uses, and the others the rest. A
  * reading shows the counter's last update, which is half an update old in the mean. The result is
- * the timeline with a point more for each such edge, for the flows alone.
+ * a point more of the timeline for each such edge, for the flows alone.
  *
  * What the two powers do not explain of the interval may belong to either side, unless it is no
  * more than the counter's own phase and rounding, which are random.
@@ -158,28 +158,17 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
     return rc;
 }
 
-/* The timeline with the divisions in it. */
-static int make_timeline(struct nrg_engine *e, struct nrg_part *part)
+static int make_points(struct nrg_engine *e, struct nrg_part *part)
 {
-    const struct nrg_timeline *tl = part->tl;
-    struct nrg_timeline *to = &part->divided;
-    size_t n = tl->n + part->n_divisions, next = 0;
-    *to = *tl;
-    to->t_ns = nrg_arena_array(&e->memory, n, sizeof *to->t_ns);
-    to->sum_j = nrg_arena_array(&e->memory, n, sizeof *to->sum_j);
-    to->gap = nrg_arena_array(&e->memory, n, sizeof *to->gap);
-    if (e->memory.failed)
+    struct nrg_energy_point *points =
+        nrg_arena_array(&e->memory, part->n_divisions, sizeof *points);
+    if (!points)
         return -ENOMEM;
-    to->n = 0;
-    for (size_t i = 0; i < tl->n; i++) {
-        to->t_ns[to->n] = tl->t_ns[i];
-        to->sum_j[to->n] = tl->sum_j[i];
-        to->gap[to->n++] = tl->gap[i];
-        for (; next < part->n_divisions && part->divisions[next].from == i; next++) {
-            to->t_ns[to->n] = part->divisions[next].t_ns;
-            to->sum_j[to->n++] = part->divisions[next].sum_j;
-        }
+    for (size_t i = 0; i < part->n_divisions; i++) {
+        const struct nrg_division *d = &part->divisions[i];
+        points[i] = (struct nrg_energy_point){d->t_ns, d->sum_j, d->from};
     }
+    part->points = points;
     return 0;
 }
 
@@ -221,7 +210,7 @@ int nrg_divide_intervals(struct nrg_engine *e)
             continue;
         rc = settle_cut(&d.parts[p], UINT32_MAX);
         if (!rc && e->parts[p].n_divisions)
-            rc = make_timeline(e, &e->parts[p]);
+            rc = make_points(e, &e->parts[p]);
     }
     return rc;
 }

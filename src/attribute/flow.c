@@ -287,8 +287,9 @@ int nrg_flows_init(struct nrg_flows *f, struct nrg_engine *e)
     f->end_ns = cells->begin_ns[cells->n];
     for (size_t p = 0; p < e->n_parts; p++) {
         const struct nrg_part *part = &e->parts[p];
-        nrg_energy_cursor_init(&f->parts[p].cursor, part->divided.n ? &part->divided : part->tl,
-                               f->begin_ns, part->lag_s);
+        struct nrg_energy_cursor *cursor = &f->parts[p].cursor;
+        nrg_energy_cursor_init(cursor, part->tl, f->begin_ns, part->lag_s);
+        nrg_energy_cursor_refine(cursor, part->points, part->points ? part->n_divisions : 0);
     }
     for (size_t g = 0; g < cells->n_groups; g++)
         f->groups[g].done_ns = f->begin_ns;

@@ -67,9 +67,9 @@ struct nrg_part {
     const struct nrg_timeline *tl;
     struct nrg_division *divisions; /* in order of time */
     size_t n_divisions;
-    struct nrg_timeline divided; /* with them; n is 0 where there are none */
-    size_t pool;                 /* of tracks that use its energy */
-    int64_t width_ns;            /* the sensor's resolution in time: nrg_timeline_width_ns */
+    struct nrg_energy_point *points; /* of the timeline there, as many; NULL: there are none */
+    size_t pool;                     /* of tracks that use its energy */
+    int64_t width_ns;                /* the sensor's resolution in time: nrg_timeline_width_ns */
     double lag_s;
     enum nrg_method method;
     double ceiling_w;               /* power above idle that nothing exceeds */

@@ -36,13 +36,14 @@ static void after_last(struct nrg_energy_cursor *c)
         hold_power(c, NAN, INT64_MAX);
 }
 
-/* The piece from c->begin_ns up to point c->next, which is not the first. */
+/* The piece from c->begin_ns up to the next point, which is not the first. */
 static void set_between(struct nrg_energy_cursor *c)
 {
     size_t i = (size_t)c->next - 1;
     const struct nrg_timeline *tl = c->tl;
-    double dt = (double)(tl->t_ns[i + 1] - tl->t_ns[i]) * 1e-9;
-    c->end_ns = tl->t_ns[i + 1];
+    bool more = c->n_more && c->more->from == i;
+    c->end_ns = more ? c->more->t_ns : tl->t_ns[i + 1];
+    double dt = (double)(c->end_ns - c->from_ns) * 1e-9;
     c->known = !tl->gap[i];
     c->w0 = c->slope_w = 0;
     if (tl->gap[i])
@@ -51,7 +52,7 @@ static void set_between(struct nrg_energy_cursor *c)
         c->slope_w = (tl->gauge[i + 1] - tl->gauge[i]) / dt;
         c->w0 = tl->gauge[i] + c->slope_w * ((double)(c->begin_ns - tl->t_ns[i]) * 1e-9 + c->lag_s);
     } else {
-        c->w0 = (tl->sum_j[i + 1] - tl->sum_j[i]) / dt;
+        c->w0 = ((more ? c->more->sum_j : tl->sum_j[i + 1]) - c->from_j) / dt;
     }
 }
 
@@ -65,6 +66,24 @@ static void set_piece(struct nrg_energy_cursor *c)
         set_between(c);
 }
 
+/* The interval up to point `next`, from its begin on. */
+static void set_next(struct nrg_energy_cursor *c, size_t next)
+{
+    c->next = (ptrdiff_t)next;
+    c->from_ns = c->tl->t_ns[next - 1];
+    c->from_j = c->tl->sum_j[next - 1];
+}
+
+static void pass_more(struct nrg_energy_cursor *c)
+{
+    if ((ptrdiff_t)c->more->from == c->next - 1) {
+        c->from_ns = c->more->t_ns;
+        c->from_j = c->more->sum_j;
+    }
+    c->more++;
+    c->n_more--;
+}
+
 void nrg_energy_cursor_init(struct nrg_energy_cursor *c, const struct nrg_timeline *tl,
                             int64_t begin_ns, double lag_s)
 {
@@ -74,8 +93,31 @@ void nrg_energy_cursor_init(struct nrg_energy_cursor *c, const struct nrg_timeli
         return;
     }
     if (begin_ns >= tl->t_ns[0])
-        c->next = (ptrdiff_t)nrg_count_up_to(tl->t_ns, tl->n, sizeof *tl->t_ns, begin_ns);
+        set_next(c, nrg_count_up_to(tl->t_ns, tl->n, sizeof *tl->t_ns, begin_ns));
     set_piece(c);
+}
+
+void nrg_energy_cursor_refine(struct nrg_energy_cursor *c, const struct nrg_energy_point *more,
+                              size_t n)
+{
+    if (!n)
+        return;
+    c->more = more;
+    c->n_more = n;
+    while (c->n_more && c->more->t_ns <= c->begin_ns)
+        pass_more(c);
+    set_piece(c);
+}
+
+/* Goes on after the point that ended a piece. */
+static void pass_point(struct nrg_energy_cursor *c)
+{
+    if (c->next < 0 && c->begin_ns >= c->tl->t_ns[0])
+        set_next(c, 1);
+    else if (c->next >= 0 && c->n_more && (ptrdiff_t)c->more->from == c->next - 1)
+        pass_more(c);
+    else if (c->next >= 0 && (size_t)c->next < c->tl->n)
+        set_next(c, (size_t)c->next + 1);
 }
 
 void nrg_energy_cursor_advance(struct nrg_energy_cursor *c, int64_t t_ns)
@@ -85,10 +127,7 @@ void nrg_energy_cursor_advance(struct nrg_energy_cursor *c, int64_t t_ns)
         c->sum_j = at.energy_j;
         c->covered_ns = at.covered_ns;
         c->begin_ns = c->end_ns;
-        if (c->next < 0 && c->begin_ns >= c->tl->t_ns[0])
-            c->next = 1;
-        else if (c->next >= 0 && (size_t)c->next < c->tl->n)
-            c->next++;
+        pass_point(c);
         set_piece(c);
     }
 }

@@ -17,10 +17,21 @@
 
 #include "energy/timeline.h"
 
+/* A point more of a counter's timeline, in the interval that begins at its point `from`. */
+struct nrg_energy_point {
+    int64_t t_ns;
+    double sum_j;
+    size_t from;
+};
+
 struct nrg_energy_cursor {
     const struct nrg_timeline *tl;
+    const struct nrg_energy_point *more; /* those that are not passed yet, in order of time */
+    size_t n_more;
     double lag_s;
-    ptrdiff_t next;           /* index of the point that ends this piece; -1: before the first */
+    ptrdiff_t next;  /* index of the point that ends this interval; -1: before the first */
+    int64_t from_ns; /* the last point up to the begin of the piece, and its sum */
+    double from_j;
     int64_t begin_ns, end_ns; /* of the piece */
     double sum_j, covered_ns; /* at its begin */
     double w0, slope_w;       /* power at its begin, with lag; change per s */
@@ -34,6 +45,9 @@ struct nrg_energy_at {
 
 void nrg_energy_cursor_init(struct nrg_energy_cursor *cursor, const struct nrg_timeline *timeline,
                             int64_t begin_ns, double lag_s);
+/* Right after init: as if the timeline had these points, too. They must outlive the cursor. */
+void nrg_energy_cursor_refine(struct nrg_energy_cursor *cursor, const struct nrg_energy_point *more,
+                              size_t n);
 void nrg_energy_cursor_advance(struct nrg_energy_cursor *cursor, int64_t t_ns);
 
 /* t_ns may not go back from one call to the next. */

@@ -1,6 +1,7 @@
 /*
  * energy/timeline.c: readings become joules over time. Each test writes a recording with
- * known readings of one channel and asks for the energy between instants.
+ * known readings of one channel and asks for the energy between instants. energy/cursor.c, which
+ * asks in order of time, with points that no reading has.
  */
 #include "support/cmocka.h"
 
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "energy/cursor.h"
 #include "energy/timeline.h"
 #include "record/store/writer.h"
 
@@ -94,6 +96,45 @@ static void counter_interpolates_inside_only(void **state)
     check(&f, 3, 1, 0, 0);
     assert_int_equal(f.tl.stuck_ns, S);
     assert_true(fabs(nrg_timeline_peak(&f.tl, ZERO, ZERO + 4 * S, S) - 40) < 1e-9);
+    done(&f);
+}
+
+static void check_cursor(struct nrg_energy_cursor *c, double t_s, double energy_j)
+{
+    double j = nrg_energy_cursor_at(c, ZERO + (int64_t)(t_s * 1e9)).energy_j;
+    if (!(fabs(j - energy_j) < 1e-9))
+        fail_msg("up to %g s: %.12g J, not %.12g J", t_s, j, energy_j);
+}
+
+/* 8 of the first 10 J in its first quarter; of the next 20 J 2 J up to 1.5 s and 5 J up to 1.75 s.
+ */
+static void points_between_readings(void **state)
+{
+    struct fixture f;
+    struct nrg_energy_cursor c;
+    static const int64_t raw[] = {100, 110, 130, 130};
+    static const double begins_s[] = {-1, 0, 0.5, 1.6}, before_j[] = {0, 0, 8 + 2. / 3, 13.2};
+    (void)state;
+    record(&f, make_channel(NRG_COUNTER), raw, 4, NULL);
+    const double *sum_j = f.tl.sum_j;
+    const struct nrg_energy_point more[] = {{ZERO + S / 4, sum_j[0] + 8, 0},
+                                            {ZERO + S * 3 / 2, sum_j[1] + 2, 1},
+                                            {ZERO + S * 7 / 4, sum_j[1] + 5, 1}};
+    for (size_t i = 0; i < 4; i++) {
+        nrg_energy_cursor_init(&c, &f.tl, ZERO + (int64_t)(begins_s[i] * 1e9), 0);
+        nrg_energy_cursor_refine(&c, more, 3);
+        if (begins_s[i] < 0.25) {
+            check_cursor(&c, 0.125, 4);
+            check_cursor(&c, 0.25, 8);
+        }
+        if (begins_s[i] < 1) {
+            check_cursor(&c, 0.75, 8 + 4. / 3 - before_j[i]);
+            check_cursor(&c, 1.25, 11 - before_j[i]);
+        }
+        check_cursor(&c, 1.75, 15 - before_j[i]);
+        check_cursor(&c, 1.875, 22.5 - before_j[i]);
+        check_cursor(&c, 9, 30 - before_j[i]);
+    }
     done(&f);
 }
 
@@ -221,6 +262,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(counter_interpolates_inside_only),
+        cmocka_unit_test(points_between_readings),
         cmocka_unit_test(missing_counter_readings_lose_nothing),
         cmocka_unit_test(wraps),
         cmocka_unit_test(several_wraps_are_ambiguous),
