@@ -1,6 +1,7 @@
 """Recordings of people who mean harm, and neighbours who can write into the folder: logs and journals that somebody
 put beside a file, schemas that compute, tables without end, outputs that are not files. nrg reads what is the owner's,
 refuses the rest in one line, and changes nothing beside a file that it reads."""
+import contextlib
 import json
 import shutil
 import sqlite3
@@ -50,15 +51,16 @@ class Hostile(Case):
     @classmethod
     def kill_one(cls):
         """killed.nrg and its log, of a recorder that was killed."""
+        # No pipe: the command lives on for a while, and would hold it open.
         run = subprocess.Popen([NRG, "run", "-q", "-o", cls.killed, "--sensor", f"simulate:{cls.scenario}", "--",
-                                "sleep", "60"], stderr=subprocess.PIPE, start_new_session=True)
+                                "sleep", "60"], stderr=subprocess.DEVNULL, start_new_session=True)
         eventually(lambda: begun(cls.killed), "the recording begins")
         eventually(lambda: query(cls.killed, "SELECT count(*) FROM chunk")[0][0] > 8, "it holds something")
         os.kill(run.pid, signal.SIGKILL)
-        # The command lives on and has the pipe open: without this, its end would be waited for.
+        run.wait()
         for pid in subprocess.run(["pgrep", "-s", str(run.pid)], capture_output=True, text=True).stdout.split():
-            os.kill(int(pid), signal.SIGKILL)
-        run.communicate()
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
 
     @classmethod
     def tearDownClass(cls):

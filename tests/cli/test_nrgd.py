@@ -139,7 +139,9 @@ class Views(DaemonCase):
 
     def test_nothing_about_anybody_s_processes(self):
         secret = f"password-{os.getpid()}-4711"
-        other = subprocess.Popen(["sh", "-c", "sleep 100; true", secret], preexec_fn=as_user(NOBODY))
+        # Silent: what it starts outlives it, and would hold the tests' own output open.
+        other = subprocess.Popen(["sh", "-c", "sleep 100; true", secret], preexec_fn=as_user(NOBODY),
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         self.started.append(other)
         daemon, path = self.daemon(root=self.tree())
         heard = b""
