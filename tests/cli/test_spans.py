@@ -4,6 +4,7 @@ Also run with the TSan build: the marking side and the recorder's are in one add
 records itself.
 """
 import collections
+import glob
 import json
 import os
 import re
@@ -14,6 +15,7 @@ import subprocess
 import sys
 import unittest
 
+from retries import retried
 from support import LIMIT_S, NRG, TOOLS, TOP, Case, can_unshare, eventually, needs_root, query
 
 MAKER = os.path.join(TOOLS, "span-maker")
@@ -208,8 +210,15 @@ class Spans(Case):
     def test_recorder_in_the_program(self):
         recording = self.path("self.nrg")
         # LeakSanitizer's tracer crashes on the thread that has a table of descriptors of its own (record/isolate.c).
-        done = subprocess.run([MAKER, "inside", recording, "500"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                              env=self.env(ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0"), timeout=LIMIT_S)
+        environment = self.env(ASAN_OPTIONS=os.environ.get("ASAN_OPTIONS", "") + ":detect_leaks=0")
+        for _ in range(2):
+            done = subprocess.run([MAKER, "inside", recording, "500"], capture_output=True, env=environment, timeout=LIMIT_S)
+            if done.returncode != 66 or done.stderr:
+                break
+            # Seen once in some 220 runs of the thread sanitizer's build, and not understood: its exit code without a word.
+            retried("the thread sanitizer ended the program without a word")
+            for left in glob.glob(recording + "*"):
+                os.unlink(left)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertNotIn(b"ThreadSanitizer", done.stderr)
         self.check_steps(recording, 2, 500)
