@@ -9,6 +9,12 @@
 #include "attribute/buckets.h"
 #include "attribute/internal.h"
 
+/* What may be wrong with a row's energy besides what the walk found at edges. */
+struct doubt {
+    double missing_j; /* of the time without a reading: at most, not counted */
+    double others_j;  /* of others beside it, whose watts are not known well */
+};
+
 struct builder {
     const struct nrg_engine *e;
     struct nrg_view_rows *out;
@@ -18,9 +24,10 @@ struct builder {
     uint32_t *child, *next;   /* of nodes that have a row; 0: none */
     uint8_t *used;
     size_t *row_of;
-    uint32_t *node_of; /* per row */
-    double *inside_j;  /* [row * n_parts + part], inclusive; NAN: nothing is known */
-    double *missing_j; /* the same, of the time without a reading: at most, not counted */
+    uint32_t *node_of;    /* per row */
+    double *inside_j;     /* [row * n_parts + part], inclusive; NAN: nothing is known */
+    double *work_s;       /* per row: of all that is inside */
+    struct doubt *doubts; /* as inside_j */
 };
 
 bool nrg_row_known(const struct nrg_engine *e, size_t p, const struct nrg_row_sums *sums,
@@ -126,6 +133,22 @@ static double missing_j(const struct builder *b, uint32_t node, size_t p)
     return some ? self * missing_ns / known_ns : 0;
 }
 
+static struct doubt self_doubt(const struct builder *b, uint32_t node, size_t p)
+{
+    const struct nrg_row_part *part = &b->v->parts[node * b->e->n_parts + p];
+    return (struct doubt){missing_j(b, node, p), part->others_j};
+}
+
+/* The same, but in a flat view of all places inside. */
+static struct doubt inside_doubt(const struct builder *b, uint32_t node, size_t p)
+{
+    const struct nrg_view *v = b->v;
+    struct doubt doubt = self_doubt(b, node, p);
+    if (v->inside_others_j)
+        doubt.others_j = v->inside_others_j[node * b->e->n_parts + p];
+    return doubt;
+}
+
 /* A row's own energy, or in a flat view that of all places inside a span of its name. */
 static void start_sums(struct builder *b)
 {
@@ -134,12 +157,13 @@ static void start_sums(struct builder *b)
     size_t n_parts = b->e->n_parts;
     for (size_t r = 0; r < out->n; r++) {
         uint32_t node = b->node_of[r];
+        b->work_s[r] = v->inside_work_s ? v->inside_work_s[node] : v->nodes[node].sums.work_s;
         if (v->inside_ns)
             out->rows[r].time_s = v->inside_ns[node] * 1e-9;
         for (size_t p = 0; p < n_parts; p++) {
             double self = self_j(b, node, p);
             b->inside_j[r * n_parts + p] = v->inside_j ? v->inside_j[node * n_parts + p] : self;
-            b->missing_j[r * n_parts + p] = missing_j(b, node, p);
+            b->doubts[r * n_parts + p] = inside_doubt(b, node, p);
             out->part_j[p] = nrg_sum_known(out->part_j[p], self);
         }
     }
@@ -155,10 +179,14 @@ static void sum_inside(struct builder *b)
         if (row->parent == SIZE_MAX)
             continue;
         out->rows[row->parent].time_s += row->time_s;
+        b->work_s[row->parent] += b->work_s[r];
         for (size_t p = 0; p < n_parts; p++) {
             double *above = &b->inside_j[row->parent * n_parts + p];
             *above = nrg_sum_known(*above, b->inside_j[r * n_parts + p]);
-            b->missing_j[row->parent * n_parts + p] += b->missing_j[r * n_parts + p];
+            struct doubt *doubt = &b->doubts[row->parent * n_parts + p];
+            const struct doubt *inner = &b->doubts[r * n_parts + p];
+            doubt->missing_j += inner->missing_j;
+            doubt->others_j += inner->others_j;
         }
     }
 }
@@ -180,17 +208,19 @@ static double idle_off_j(const struct nrg_engine *e, size_t p, double work_s)
 /* Adds a part's energy with its error, with idle power over idle_s; calibration is on top of what
  * the walk found. */
 static void add_interval(const struct nrg_engine *e, size_t p, double energy_j,
-                         const struct nrg_row_error *error, double idle_s, double missing_j,
+                         const struct nrg_row_error *error, double idle_s, struct doubt doubt,
                          struct interval *sum)
 {
     const struct nrg_part *part = &e->parts[p];
     if (isnan(energy_j))
         return;
-    double scatter = e->z * sqrt(error->variance_j2);
+    double scatter = e->z * sqrt(error->variance_j2), others = doubt.others_j;
     double random = scatter + idle_off_j(e, p, idle_s);
     sum->random_j = nrg_sum_known(sum->random_j, scatter);
-    double low = energy_j - error->below_j - random - part->idle_most_w * idle_s;
-    double high = energy_j + error->above_j + random + missing_j;
+    double low = energy_j - error->below_j - random - part->idle_most_w * idle_s -
+                 fmax(others * part->others_more, -others * part->others_less);
+    double high = energy_j + error->above_j + random + doubt.missing_j +
+                  fmax(others * part->others_less, -others * part->others_more);
     if (energy_j >= 0)
         low = fmax(0, low);
     if (high > 0) /* no row has more than there can be */
@@ -215,11 +245,10 @@ static void set_energy(struct builder *b, size_t r)
     double work_s = b->v->nodes[b->node_of[r]].sums.work_s;
     double *domain_j = &b->inside_j[r * e->n_parts];
     for (size_t p = 0; p < e->n_parts; p++) {
-        double part_s = row->self_time_s > 0 ? row->time_s / row->self_time_s : 1;
         add_interval(e, p, self_j(b, b->node_of[r], p), &parts[p].self, work_s,
-                     missing_j(b, b->node_of[r], p), &self);
-        add_interval(e, p, domain_j[p], &parts[p].whole, work_s * part_s,
-                     b->missing_j[r * e->n_parts + p], &all);
+                     self_doubt(b, b->node_of[r], p), &self);
+        add_interval(e, p, domain_j[p], &parts[p].whole, b->work_s[r],
+                     b->doubts[r * e->n_parts + p], &all);
     }
     row->energy_self_j = self.energy_j;
     row->self_low_j = self.low_j;
@@ -272,10 +301,8 @@ static void set_remedy(struct builder *b, size_t r)
 {
     struct nrg_attribution_row *row = &b->out->rows[r];
     const struct nrg_row_part *parts = &b->v->parts[b->node_of[r] * b->e->n_parts];
-    double self_s = b->v->nodes[b->node_of[r]].sums.work_s;
-    double work_s = row->self_time_s > 0 ? self_s * row->time_s / row->self_time_s : self_s;
     if (row->flags & NRG_ROW_UNRESOLVED)
-        row->remedy = nrg_row_remedy(b->e, row, parts, work_s, !b->child[b->node_of[r]]);
+        row->remedy = nrg_row_remedy(b->e, row, parts, b->work_s[r], !b->child[b->node_of[r]]);
 }
 
 static int allocate_rows(struct builder *b)
@@ -294,7 +321,8 @@ static int allocate_rows(struct builder *b)
     b->out->rows = nrg_arena_array(b->arena, n_rows + 1, sizeof *b->out->rows);
     b->out->part_j = nrg_arena_array(b->arena, b->e->n_parts + 1, sizeof *b->out->part_j);
     b->inside_j = nrg_arena_array(b->arena, n_rows * b->e->n_parts + 1, sizeof *b->inside_j);
-    b->missing_j = nrg_arena_array(&b->scratch, n_rows * b->e->n_parts + 1, sizeof *b->missing_j);
+    b->work_s = nrg_arena_array(&b->scratch, n_rows + 1, sizeof *b->work_s);
+    b->doubts = nrg_arena_array(&b->scratch, n_rows * b->e->n_parts + 1, sizeof *b->doubts);
     return b->arena->failed || b->scratch.failed ? -ENOMEM : 0;
 }
 

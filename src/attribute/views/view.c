@@ -1,6 +1,6 @@
 /*
  * Views (internal.h): how places become rows, and what adds up on the way. Modules are mapped by
- * view_module.c.
+ * module.c.
  */
 #include "attribute/internal.h"
 
@@ -149,6 +149,7 @@ static void add_sums(struct nrg_view *v, const struct nrg_engine *e, size_t plac
         part->covered_ns += more->covered_ns;
         part->moved_ns += more->moved_ns;
         part->unknown += more->unknown;
+        part->others_j += more->others_j;
         nrg_row_error_add(&part->self, &more->self);
     }
 }
@@ -182,9 +183,11 @@ static void add_inside(struct nrg_view *v, const struct nrg_engine *e, size_t pl
             continue;
         stamp[at] = (uint32_t)place;
         v->inside_ns[at] += sums->self_ns;
+        v->inside_work_s[at] += sums->work_s;
         for (size_t p = 0; p < e->n_parts; p++) {
             const struct nrg_row_part *part = &e->row_parts[place * e->n_parts + p];
             double *inside = &v->inside_j[at * e->n_parts + p];
+            v->inside_others_j[at * e->n_parts + p] += part->others_j;
             if (nrg_row_known(e, p, sums, part))
                 *inside = nrg_sum_known(*inside, part->energy_j);
         }
@@ -195,7 +198,9 @@ static int sum_flat(struct nrg_view *v, const struct nrg_engine *e)
 {
     uint32_t *stamp = nrg_arena_array(&v->memory, v->n + 1, sizeof *stamp);
     v->inside_ns = nrg_arena_array(&v->memory, v->n + 1, sizeof *v->inside_ns);
+    v->inside_work_s = nrg_arena_array(&v->memory, v->n + 1, sizeof *v->inside_work_s);
     v->inside_j = nrg_arena_array(&v->memory, v->n * e->n_parts + 1, sizeof *v->inside_j);
+    v->inside_others_j = nrg_arena_array(&v->memory, v->n * e->n_parts + 1, sizeof *v->inside_j);
     if (v->memory.failed)
         return -ENOMEM;
     for (size_t i = 0; i < v->n * e->n_parts; i++)

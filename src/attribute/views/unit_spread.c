@@ -159,7 +159,7 @@ static int spread_units(struct nrg_attribution *a, const struct nrg_single_steps
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < a->n_units; i++)
-        if (!strcmp(a->units[i].kind, NRG_KIND_STEP))
+        if (!strcmp(a->units[i].kind, NRG_KIND_STEP) && !isnan(a->units[i].energy_j))
             rc = nrg_unit_spread(steps, skip, &a->units[i]);
     return rc;
 }

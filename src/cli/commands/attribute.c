@@ -222,6 +222,7 @@ struct job {
     struct nrg_attribution attribution;
     struct nrg_cycles cycles;
     bool has_cycles;
+    struct nrg_waiting waiting;
 };
 
 static int no_spans(const struct job *job)
@@ -273,6 +274,8 @@ static int attribute_energy(struct job *job)
     /* The joined recording is a temporary file: the error names the log instead. */
     if (rc && job->source.from_logs)
         nrg_copy(err.where, sizeof err.where, job->v->logs.power);
+    if (!rc && !job->how.has_range && job->how.by != NRG_BY_CYCLE)
+        rc = nrg_waiting_make(&job->waiting, job->source.recording, &job->how, a, &err);
     if (!rc)
         rc = nrg_attribution_spread(a, job->source.recording, &job->how, job->v->skip, &err);
     if (rc)
@@ -288,11 +291,13 @@ static int attribute_energy(struct job *job)
     const struct nrg_attribution_report report = {.recording = job->source.recording,
                                                   .attribution = a,
                                                   .cycles = job->has_cycles ? &job->cycles : NULL,
+                                                  .waiting = &job->waiting,
                                                   .confidence = job->how.confidence};
     if (!code)
         code = nrg_attribute_show(job->cli, &report, &job->v->outputs, job->has_cycles);
     if (!code)
         code = nrg_check_recording(job->source.recording);
+    nrg_waiting_release(&job->waiting);
     nrg_cycles_release(&job->cycles);
     nrg_attribution_release(a);
     return code;

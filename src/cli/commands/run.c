@@ -16,9 +16,9 @@
 
 #include "base/mapped.h"
 #include "base/mem.h"
-#include "base/temp.h"
 #include "cli/desk.h"
 #include "cli/privilege.h"
+#include "cli/run/begin.h"
 #include "cli/run/gpu_trace.h"
 #include "cli/run/graph.h"
 #include "cli/run/heap.h"
@@ -27,7 +27,6 @@
 #include "cli/run/pids.h"
 #include "cli/run/torch.h"
 #include "cli/run/witness.h"
-#include "cli/settings.h"
 #include "cli/show.h"
 #include "cli/stop.h"
 #include "record/sampler/recorder.h"
@@ -54,6 +53,7 @@ struct values {
     const char *graph, *graph_params;
     int torch; /* enum nrg_torch_mode */
     bool gpu_trace;
+    const char *llm;
 };
 
 static const struct nrg_choice torch_modes[] = {
@@ -61,12 +61,6 @@ static const struct nrg_choice torch_modes[] = {
     {"operators", NRG_TORCH_OPERATORS, "and modules"},
     {0},
 };
-
-static int store_note(const struct nrg_opt_type *type, void *field, const char *value)
-{
-    const char *equals = strchr(value, '=');
-    return equals && equals != value ? nrg_opt_list.store(type, field, value) : -EINVAL;
-}
 
 static const struct nrg_opt options[] = {
     {"output", 'o', NRG_OPT_STRING, "FILE", "the recording (default: nrg-DATE-TIME-PID.nrg)",
@@ -87,8 +81,8 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, system)},
     {"for", 't', NRG_OPT_DURATION, "TIME", "with --system or --pid: stop after TIME",
      offsetof(struct values, for_ns)},
-    {"note", 0, NRG_OPT_OWN_LIST(store_note, "KEY=VALUE"), "KEY=VALUE",
-     "keep a note in the recording; may be repeated", offsetof(struct values, notes)},
+    {"note", 0, NRG_OPT_NOTES, "KEY=VALUE", "keep a note in the recording; may be repeated",
+     offsetof(struct values, notes)},
     {"sensor", 's', NRG_OPT_LIST, "DRIVER[:ARG]",
      "only these drivers, and the machine's load; may be repeated",
      offsetof(struct values, sensors)},
@@ -104,6 +98,9 @@ static const struct nrg_opt options[] = {
     {"gpu-trace", 0, NRG_OPT_FLAG, NULL,
      "spans of CUDA's kernels and copies (CUPTI) and of NVTX's ranges",
      offsetof(struct values, gpu_trace)},
+    {"llm", 0, NRG_OPT_STRING, "URL",
+     "count tokens of the language model's server there (vLLM, SGLang, llama.cpp, TGI, ...)",
+     offsetof(struct values, llm)},
     {"per-cpu", 0, NRG_OPT_FLAG, NULL, "record the utilisation of every CPU",
      offsetof(struct values, per_cpu)},
     NRG_SHOW_OPTIONS(struct values, show),
@@ -127,22 +124,6 @@ struct session {
     int show_code; /* of showing it */
 };
 
-/* A file name with the date, in the working directory or else in the temporary one. */
-static void default_path(struct session *s)
-{
-    char stamp[32];
-    time_t now = time(NULL);
-    struct tm tm;
-    localtime_r(&now, &tm);
-    strftime(stamp, sizeof stamp, "%Y%m%d-%H%M%S", &tm);
-    const char *dir = "";
-    if (access(".", W_OK)) {
-        dir = nrg_temp_dir();
-        nrg_say("this folder can't be written: the recording goes to %s", dir);
-    }
-    snprintf(s->path, sizeof s->path, "%s%snrg-%s-%d.nrg", dir, *dir ? "/" : "", stamp, getpid());
-}
-
 static int check_usage(struct session *s, int argc)
 {
     struct values *v = s->values;
@@ -164,21 +145,6 @@ static int check_usage(struct session *s, int argc)
     return 0;
 }
 
-/* What nrg was told, on the command line and in nrg.conf; see cli/settings.h for what is kept. */
-static void write_settings(struct session *s)
-{
-    static const char about_output[] = " output force json quiet verbose ";
-    char key[64];
-    const struct nrg_settings *settings = s->cli->settings;
-    for (size_t i = 0; i < settings->n; i++) {
-        snprintf(key, sizeof key, " %.50s ", settings->used[i].opt->name);
-        if (strstr(about_output, key))
-            continue;
-        snprintf(key, sizeof key, "option.%.50s", settings->used[i].opt->name);
-        nrg_recorder_text(s->recorder, key, settings->used[i].value);
-    }
-}
-
 static void write_notes(struct session *s, int argc, char **argv)
 {
     struct nrg_str line = {0};
@@ -186,38 +152,15 @@ static void write_notes(struct session *s, int argc, char **argv)
         nrg_str_addf(&line, "%s%s", i ? " " : "", argv[i]);
     if (!argc)
         nrg_str_addf(&line, s->values->system ? "(whole machine)" : "(given processes)");
-    char clean[1024];
-    nrg_copy_clean(clean, sizeof clean, line.text ? line.text : "", line.len);
-    nrg_recorder_text(s->recorder, "command_line", clean);
-    write_settings(s);
+    nrg_run_write_notes(s->recorder, s->cli, line.text ? line.text : "", &s->values->notes);
     nrg_str_release(&line);
-    for (size_t i = 0; i < s->values->notes.n; i++) {
-        char key[64];
-        const char *note = s->values->notes.items[i], *equals = strchr(note, '=');
-        snprintf(key, sizeof key, "note.%.*s", (int)(equals - note), note);
-        nrg_recorder_text(s->recorder, key, equals + 1);
-    }
-}
-
-/*
- * Sharing out energy among processes needs the machine's load, so it is read even when sensors are
- * named. Not beside a replay, whose load was another one.
- */
-static int add_load(struct nrg_list *sensors)
-{
-    for (size_t i = 0; i < sensors->n; i++)
-        if (!strncmp(sensors->items[i], "machine", 7) || !strncmp(sensors->items[i], "replay", 6))
-            return 0;
-    if (!sensors->n)
-        return 0;
-    return nrg_opt_list.store(&nrg_opt_list, sensors, "machine");
 }
 
 static int open_recorder(struct session *s, int argc, char **argv)
 {
     struct values *v = s->values;
     struct nrg_error err, no_spans = {0};
-    if (add_load(&v->sensors))
+    if (nrg_run_add_load(&v->sensors))
         return EXIT_NRG_FAILED;
     struct nrg_recorder_options o = {.path = s->path,
                                      .overwrite = v->force,
@@ -237,12 +180,13 @@ static int open_recorder(struct session *s, int argc, char **argv)
         return nrg_complain(&err, EXIT_NRG_FAILED);
     o.sensors.cpu_idle_w = v->cpu_watts.idle_w;
     o.sensors.cpu_full_w = v->cpu_watts.full_w;
+    o.sensors.llm = v->llm;
     if (nrg_output_check(v->show.json))
         return EXIT_NRG_FAILED;
     if (v->output)
         nrg_copy(s->path, sizeof s->path, v->output);
     else
-        default_path(s);
+        nrg_run_default_path(s->path, sizeof s->path);
     /* A command is measured even when it can't mark spans; the report says so. */
     if (argc)
         nrg_span_segment_init(&s->spans, false, &no_spans);
@@ -280,19 +224,7 @@ static void sleep_ns(int64_t ns)
 
 static struct nrg_run begin_run(struct session *s, const char *kind)
 {
-    struct nrg_run run = {.id = ++s->next_run, .exit_code = -1};
-    nrg_copy(run.kind, sizeof run.kind, kind);
-    nrg_recorder_read_now(s->recorder);
-    run.begin_ns = nrg_now_ns();
-    return run;
-}
-
-static void end_run(struct session *s, struct nrg_run *run)
-{
-    run->end_ns = nrg_now_ns();
-    nrg_recorder_read_now(s->recorder);
-    nrg_recorder_await_pushed(s->recorder, run->end_ns);
-    nrg_recorder_run(s->recorder, run);
+    return nrg_run_begin(s->recorder, ++s->next_run, kind);
 }
 
 static void measure_baseline(struct session *s)
@@ -303,7 +235,7 @@ static void measure_baseline(struct session *s)
     struct nrg_run run = begin_run(s, "baseline");
     sleep_ns(s->values->baseline_ns);
     nrg_stop_release();
-    end_run(s, &run);
+    nrg_run_end(s->recorder, &run);
 }
 
 /*
@@ -325,7 +257,7 @@ static void measure_baseline_again(struct session *s)
         struct nrg_run run = begin_run(s, "baseline");
         sleep_ns(baseline_ns);
         if (!asked_to_stop() || nrg_now_ns() - run.begin_ns >= baseline_ns / 2)
-            end_run(s, &run);
+            nrg_run_end(s->recorder, &run);
     }
     nrg_launch_catch_late();
 }
@@ -445,7 +377,7 @@ static int watch_processes(struct session *s)
     nrg_run_pids_wait(&s->values->given,
                       s->values->for_ns ? run.begin_ns + s->values->for_ns : INT64_MAX);
     nrg_launch_catch_late();
-    end_run(s, &run);
+    nrg_run_end(s->recorder, &run);
     return 0;
 }
 
@@ -541,6 +473,7 @@ const struct nrg_command nrg_cmd_run = {
                 "  joules=$(nrg run -q --print energy -- ./solver input | tail -n 1)\n"
                 "  nrg run --pid 4242 --for 1min\n"
                 "  nrg run --system --for 10s\n"
+                "  nrg run --llm http://127.0.0.1:8000 -- vllm serve MODEL   # docs/llm.md\n"
                 "  nrg run --meter 'emonpi:/dev/ttyAMA0?node=5' -- ./solver   # docs/meters.md\n",
     .options = options,
     .values_size = sizeof(struct values),
