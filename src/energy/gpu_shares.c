@@ -4,10 +4,15 @@
  * processors, against the shares of all processes on it. The energy of processes of another pid
  * namespace, and of time in which no process computed, is charged to none; when the driver names no
  * process at all, the energy stays with the device and the report says so.
+ *
+ * The shares of a board in MIG mode are the sizes of instances (sensors/nvml/process.c): what a
+ * process may use. Beside others, the program may then have used nothing of the energy above idle,
+ * or all of it while they waited; the interval says so.
  */
 #include "energy/internal.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/mem.h"
 
@@ -78,6 +83,9 @@ struct device {
     double scale; /* of the timeline's energy to the domain's, which has the lag corrected */
     double mine_j, mine_s; /* of the workload; the time in which it had a part */
     double least_w;        /* between two reports */
+    bool by_size;          /* shares are sizes of MIG instances */
+    bool divided;          /* others had a part while the workload had one */
+    double reach_j;        /* above idle, of all, in that time */
     size_t named, foreign;
 };
 
@@ -96,9 +104,12 @@ static void share_device(struct nrg_summary *s, const struct uses *uses, int64_t
             double length_s = (double)(stop - last_ns) / 1e9;
             double energy =
                 device->scale * nrg_timeline_between(device->timeline, last_ns, stop, NULL);
-            double mine = share_out(s, uses, i, end, fmax(0, energy - device->idle_w * length_s));
+            double above = fmax(0, energy - device->idle_w * length_s);
+            double mine = share_out(s, uses, i, end, above);
             device->mine_j += mine;
             device->mine_s += mine > 0 ? length_s : 0;
+            device->reach_j += mine > 0 ? above : 0;
+            device->divided |= mine > 0 && mine < above * (1 - 1e-9);
             device->least_w = fmin(device->least_w, energy / length_s);
             for (size_t k = i; k < end; k++)
                 *(uses->items[k].pid > 0 ? &device->named : &device->foreign) += 1;
@@ -108,12 +119,24 @@ static void share_device(struct nrg_summary *s, const struct uses *uses, int64_t
     }
 }
 
+static bool has_instances(const struct nrg_frame *frame, const char *gpu)
+{
+    size_t len = strlen(gpu);
+    for (size_t i = 0; i < frame->n; i++) {
+        const char *name = frame->channels[i].channel.name;
+        if (!strncmp(name, gpu, len) && !strncmp(name + len, ".mig-", 5))
+            return true;
+    }
+    return false;
+}
+
 static void prepare_device(struct device *device, const struct nrg_domain *domain,
                            const struct nrg_summary *s, struct nrg_frame *frame)
 {
     size_t channel = (size_t)(domain->channel - frame->channels);
     double idle_w = nrg_frame_baseline_rate(frame, channel);
     *device = (struct device){.timeline = nrg_frame_timeline(frame, channel),
+                              .by_size = has_instances(frame, domain->channel->channel.name),
                               .idle_w = isnan(idle_w) ? 0 : idle_w,
                               .least_w = INFINITY};
     double seen_j = nrg_timeline_between(device->timeline, s->begin_ns, s->end_ns, NULL);
@@ -133,6 +156,11 @@ static void bound_device(struct nrg_domain *domain, const struct device *device,
     domain->program.least_j = device->mine_s > 0 ? fmax(0, device->mine_j - idle_j) : 0;
     domain->program.most_j =
         device->foreign ? domain->energy_j : device->mine_j + (known ? doubt_j : 0);
+    if (device->by_size && device->divided) {
+        domain->program.least_j = 0;
+        domain->program.most_j =
+            fmax(domain->program.most_j, device->reach_j + (known ? doubt_j : 0));
+    }
 }
 
 int nrg_gpu_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
@@ -151,10 +179,15 @@ int nrg_gpu_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
         prepare_device(&device, domain, s, frame);
         share_device(s, &uses, gpu, &device);
         bound_device(domain, &device, frame);
+        if (device.by_size && device.divided)
+            nrg_summary_missing(s, name,
+                                "divided by the sizes of its MIG instances, not by what they did: "
+                                "the interval holds every other division");
         if (device.foreign)
             nrg_summary_missing(s, name,
-                                "also used by processes of another pid namespace: their "
-                                "part is in the device's energy, but in no process");
+                                "also used by processes of another pid namespace, or behind an "
+                                "MPS server: their part is in the device's energy, but in no "
+                                "process");
         else if (!device.named)
             nrg_summary_missing(s, name,
                                 "the driver names no process that uses it: the energy is "

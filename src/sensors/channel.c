@@ -3,10 +3,11 @@
 
 #include <string.h>
 
-static const char *const quantity_names[] = {"energy",      "power",   "voltage", "current",
-                                             "utilisation", "bytes",   "clock",   "temperature",
-                                             "seconds",     "apparent"};
-static const char *const quantity_units[] = {"J", "W", "V", "A", "", "B", "Hz", "°C", "s", "VA"};
+static const char *const quantity_names[] = {"energy",      "power",    "voltage", "current",
+                                             "utilisation", "bytes",    "clock",   "temperature",
+                                             "seconds",     "apparent", "count"};
+static const char *const quantity_units[] = {"J",  "W",  "V", "A",  "", "B",
+                                             "Hz", "°C", "s", "VA", ""};
 static const char *const kind_names[] = {"counter", "gauge"};
 static const char *const provenance_names[] = {"measured", "derived", "estimated"};
 

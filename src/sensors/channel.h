@@ -33,6 +33,7 @@ enum nrg_quantity {
     NRG_TEMPERATURE, /* degree Celsius */
     NRG_SECONDS,     /* s (CPU time, stall time) */
     NRG_APPARENT,    /* VA: apparent power of mains */
+    NRG_COUNT,       /* of things: tokens, requests */
     NRG_QUANTITIES
 };
 

@@ -120,6 +120,7 @@ struct nrg_sensor_options {
     const struct nrg_meter_config *config;    /* of nrg.conf: meter/config.h */
     const struct nrg_sensor_profile *profile; /* nvml: how a GPU's power sensor samples */
     double cpu_idle_w, cpu_full_w;            /* --cpu-watts, 0: not given */
+    const char *llm;                          /* URL of a language model's server (llm/driver.c) */
     bool per_cpu;                             /* machine: one utilisation channel per CPU */
 };
 

@@ -4,6 +4,8 @@
 
 #include "sensors/driver.h"
 
+extern const struct nrg_driver nrg_driver_amd_smi;
+extern const struct nrg_driver nrg_driver_cray;
 extern const struct nrg_driver nrg_driver_dcmi;
 extern const struct nrg_driver nrg_driver_emonpi;
 extern const struct nrg_driver nrg_driver_omegawatt;
@@ -21,9 +23,11 @@ extern const struct nrg_driver nrg_driver_mqtts;
 extern const struct nrg_driver nrg_driver_nrgd;
 extern const struct nrg_driver nrg_driver_nvml;
 extern const struct nrg_driver nrg_driver_process;
+extern const struct nrg_driver nrg_driver_llm;
 extern const struct nrg_driver nrg_driver_rapl_msr;
 extern const struct nrg_driver nrg_driver_rapl_perf;
 extern const struct nrg_driver nrg_driver_rapl_powercap;
+extern const struct nrg_driver nrg_driver_redfish;
 extern const struct nrg_driver nrg_driver_replay;
 extern const struct nrg_driver nrg_driver_rpict;
 extern const struct nrg_driver nrg_driver_simulate;

@@ -5,6 +5,7 @@
  */
 #include "sensors/files.h"
 
+#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -234,4 +235,21 @@ void nrg_unique_name(const struct nrg_probe *probe, enum nrg_quantity quantity, 
     nrg_copy(base, sizeof base, name);
     for (unsigned i = 2; i < 1000 && nrg_find_channel(probe, name, quantity); i++)
         snprintf(name, size, "%.40s-%u", base, i);
+}
+
+unsigned nrg_next_gpu(const struct nrg_probe *probe)
+{
+    unsigned next = 0;
+    for (size_t f = 0; f < probe->n_found; f++) {
+        const struct nrg_found *found = &probe->found[f];
+        for (size_t c = 0; c < found->n_channels; c++) {
+            const char *name = found->channels[c].name;
+            if (strncmp(name, "gpu-", 4) || !isdigit((unsigned char)name[4]))
+                continue;
+            unsigned long number = strtoul(name + 4, NULL, 10);
+            if (number < 10000 && number >= next)
+                next = (unsigned)number + 1;
+        }
+    }
+    return next;
 }

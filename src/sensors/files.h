@@ -39,4 +39,7 @@ bool nrg_cpu_is_covered(const struct nrg_probe *probe);
 struct nrg_channel *nrg_find_channel(const struct nrg_probe *probe, const char *name,
                                      enum nrg_quantity quantity);
 
+/* The number that the next GPU gets: one more than any gpu-N so far. */
+unsigned nrg_next_gpu(const struct nrg_probe *probe);
+
 #endif

@@ -22,8 +22,10 @@ const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_rapl_msr,
     &nrg_driver_nrgd,
     &nrg_driver_nvml,
+    &nrg_driver_amd_smi,
     &nrg_driver_ina3221,
     &nrg_driver_hwmon,
+    &nrg_driver_cray, /* after all that see processors and GPUs: which of its parts are new */
     &nrg_driver_dcmi,
     &nrg_driver_emonpi,
     &nrg_driver_rpict,
@@ -37,6 +39,8 @@ const struct nrg_driver *const nrg_drivers[] = {
     &nrg_driver_lines,
     &nrg_driver_mqtt,
     &nrg_driver_mqtts,
+    &nrg_driver_redfish,
+    &nrg_driver_llm,
     &nrg_driver_machine,
     &nrg_driver_process,
     &nrg_driver_estimate, /* last: only where nothing before it covers the processors */
@@ -52,17 +56,23 @@ static const struct nrg_driver *find_driver(const char *name)
     return NULL;
 }
 
+static int probe_driver(struct nrg_probe *probe, const char *option, const char *name,
+                        const char *argument, struct nrg_error *err)
+{
+    probe->driver = find_driver(name);
+    probe->argument = argument;
+    if (!probe->driver)
+        return nrg_fail(err, -EINVAL, option, "no driver is called '%s': see nrg sensors", name);
+    return nrg_probe_driver(probe, err);
+}
+
 static int probe_named(struct nrg_probe *probe, const char *option, const char *spec,
                        struct nrg_error *err)
 {
     char name[32];
     const char *colon = strchr(spec, ':');
     snprintf(name, sizeof name, "%.*s", colon ? (int)(colon - spec) : (int)strlen(spec), spec);
-    probe->driver = find_driver(name);
-    probe->argument = colon ? colon + 1 : NULL;
-    if (!probe->driver)
-        return nrg_fail(err, -EINVAL, option, "no driver is called '%s': see nrg sensors", name);
-    return nrg_probe_driver(probe, err);
+    return probe_driver(probe, option, name, colon ? colon + 1 : NULL, err);
 }
 
 /* Two meters may both be called `wall`. Unlike two paths to one chip, they are two sensors. */
@@ -123,6 +133,8 @@ int nrg_probe_all(struct nrg_probe *probe, const struct nrg_context *ctx,
     static const struct nrg_sensor_options defaults;
     *probe = (struct nrg_probe){.ctx = ctx, .options = options ? options : &defaults};
     int rc = probe_meters(probe, err);
+    if (!rc && options && options->llm)
+        rc = probe_driver(probe, "--llm", nrg_driver_llm.name, options->llm, err);
     probe->argument = NULL;
     if (options && options->only) {
         for (size_t i = 0; !rc && options->only[i]; i++)

@@ -27,10 +27,12 @@
  *   value-type TYPE N       0 double, 1 unsigned (default), 2 ulong, 3 ulonglong, 4 slonglong
  *   claim TYPE N            lie: always say N samples
  *   ignore-last             always give the whole buffer, whatever was seen
- *   process PID BYTES SM    BYTES may be na; SM percent, or - for none
+ *   process PID BYTES SM [I]   BYTES may be na; SM percent, or - for none; I: its GPU instance
  *   garbage N               N uninitialised entries after the processes' shares
  *   entry-bytes N           16, 24 or 32: size of a running process; default 24
- *   mig BYTES               a MIG instance with that memory used; enables MIG
+ *   mig BYTES [SMS]         a MIG instance with that memory used and so many multiprocessors;
+ *                           enables MIG, and with it shares per process are not supported. GPU
+ *                           instances are numbered from 1, each has compute instance 0
  */
 #include <stdio.h>
 #include <string.h>
@@ -236,6 +238,30 @@ nvmlReturn_t nvmlDeviceGetMigDeviceHandleByIndex(nvmlDevice_t device, unsigned i
     return enter(device, CALL_MIG_HANDLE);
 }
 
+static unsigned mig_number(nvmlDevice_t device)
+{
+    return device == &device->gpu->board ? 0 : (unsigned)(device - device->gpu->mig) + 1;
+}
+
+nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t device, nvmlDeviceAttributes_t *attributes)
+{
+    memset(attributes, 0xEE, sizeof *attributes);
+    attributes->multiprocessorCount = device->processors;
+    return mig_number(device) && device->processors ? 0 : 3;
+}
+
+nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t device, unsigned *id)
+{
+    *id = mig_number(device);
+    return *id ? 0 : 2;
+}
+
+nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned *id)
+{
+    *id = 0;
+    return mig_number(device) ? 0 : 2;
+}
+
 /* --- the sample buffer --- */
 
 static nvmlValue_t typed_value(int value_type, double value)
@@ -306,6 +332,8 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
     unsigned long long now_us = (unsigned long long)clock_ns(CLOCK_REALTIME) / 1000;
     unsigned room = *count, n = 0;
     nvmlReturn_t rc = enter(device, CALL_SHARES);
+    if (gpu->n_mig)
+        return 3; /* NVML_ERROR_NOT_SUPPORTED, as documented for MIG */
     *count = 100;
     if (rc || !shares)
         return rc ? rc : 7;
@@ -337,7 +365,9 @@ static nvmlReturn_t list_processes(nvmlDevice_t device, unsigned *count, void *i
         struct {
             nvmlProcessInfo_v2_t v2;
             unsigned long long protected_bytes;
-        } entry = {{gpu->processes[i].pid, gpu->processes[i].bytes, ~0u, ~0u}, 0};
+        } entry = {{gpu->processes[i].pid, gpu->processes[i].bytes, gpu->processes[i].instance,
+                    gpu->processes[i].instance == ~0u ? ~0u : 0},
+                   0};
         memcpy((char *)infos + i * entry_bytes, &entry, entry_bytes);
     }
     return 0;

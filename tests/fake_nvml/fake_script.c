@@ -87,12 +87,20 @@ static void parse_process(struct gpu *gpu, const char *text)
 {
     char bytes[32], sm[16];
     struct process *process = &gpu->processes[gpu->n_processes];
+    process->instance = ~0u;
     if (gpu->n_processes < MAX_PROCESSES &&
-        sscanf(text, "%u %31s %15s", &process->pid, bytes, sm) == 3) {
+        sscanf(text, "%u %31s %15s %u", &process->pid, bytes, sm, &process->instance) >= 3) {
         process->bytes = strcmp(bytes, "na") ? strtoull(bytes, NULL, 10) : ~0ULL;
         process->sm = strcmp(sm, "-") ? atoi(sm) : -1;
         gpu->n_processes++;
     }
+}
+
+static void parse_mig(struct gpu *gpu, const char *text)
+{
+    struct nvmlDevice_st *mig = &gpu->mig[gpu->n_mig++];
+    *mig = (struct nvmlDevice_st){.gpu = gpu};
+    sscanf(text, "%llu %u", &mig->used_bytes, &mig->processors);
 }
 
 /* Statements with a sample type as first argument. */
@@ -149,7 +157,7 @@ static void parse_gpu(struct gpu *gpu, const char *word, const char *text)
     else if (!strcmp(word, "entry-bytes"))
         gpu->entry_bytes = (unsigned)number;
     else if (!strcmp(word, "mig") && gpu->n_mig < MAX_MIG)
-        gpu->mig[gpu->n_mig++] = (struct nvmlDevice_st){gpu, strtoull(text, NULL, 10)};
+        parse_mig(gpu, text);
     else
         parse_typed(gpu, word, text);
 }

@@ -21,12 +21,14 @@ enum { VALUES = 8, VALUE_MEMORY = 6, VALUE_TEMPERATURE = 7 };
 struct process {
     unsigned pid;
     unsigned long long bytes;
-    int sm; /* -1: none */
+    int sm;            /* -1: none */
+    unsigned instance; /* of MIG; all ones: none */
 };
 
 struct nvmlDevice_st { /* a board or a MIG instance */
     struct gpu *gpu;
     unsigned long long used_bytes;
+    unsigned processors; /* of an instance; 0: not told */
 };
 
 struct gpu {

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "energy/summary.h"
+#include "record/format.h"
 #include "support/made.h"
 
 #define BEGIN_S 0.0
@@ -149,6 +150,56 @@ static void a_gauge_that_ends_early(void **state)
 #define HIGH_W   300.0
 
 /* HIGH_W in the first half of each period, then LOW_W. */
+/* Whole seconds in which process 7, ours, has a quarter of the GPU and process 8 the rest. */
+static void begin_shared(struct fixture *f, bool mig, int64_t other_ppm)
+{
+    struct nrg_rows rows;
+    struct nrg_channel memory = made_gauge("gpu-0.mig-0.memory");
+    memory.quantity = NRG_BYTES;
+    begin(f, 300, 0);
+    made_process(&f->made, 7, BEGIN_S - 0.5, END_S + 0.5, 1);
+    if (mig)
+        made_constant(&f->made, &memory, BEGIN_S - 0.5, END_S + 0.5, 0.1, 1);
+    nrg_rows_init(&rows, NRG_G_COLUMNS);
+    for (int i = 1; i <= 5; i++) {
+        const int64_t mine[] = {7, 0, 7, 250000, NRG_MISSING};
+        const int64_t other[] = {8, 0, 8, other_ppm, NRG_MISSING};
+        nrg_rows_add(&rows, made_ns(i), 0, mine);
+        nrg_rows_add(&rows, made_ns(i), 0, other);
+    }
+    int series = nrg_store_series(f->made.store, NRG_GPU_PROCESSES);
+    assert_int_equal(nrg_store_rows(f->made.store, series, &rows), 0);
+    nrg_rows_release(&rows);
+}
+
+/* 1500 J: by the sizes of instances a quarter is ours, but either may have done nothing. */
+static void mig_instances_side_by_side(void **state)
+{
+    struct fixture f;
+    (void)state;
+    begin_shared(&f, true, 750000);
+    const struct nrg_domain *d = summarise(&f);
+    assert_true(fabs(d->energy_j - 1500) < 1);
+    assert_true(fabs(d->program.energy_j - 375) < 1);
+    assert_true(d->program.least_j == 0);
+    assert_true(fabs(d->program.most_j - 1500) < 1);
+    assert_non_null(note_with(&f, "sizes of its MIG instances"));
+    end(&f);
+
+    begin_shared(&f, true, 0); /* nobody beside us: all above idle is ours */
+    d = summarise(&f);
+    assert_true(fabs(d->program.energy_j - 1500) < 1);
+    assert_null(note_with(&f, "MIG"));
+    end(&f);
+
+    begin_shared(&f, false, 750000); /* measured shares: no doubt of that kind */
+    d = summarise(&f);
+    assert_true(fabs(d->program.energy_j - 375) < 1);
+    assert_true(d->program.most_j < 400);
+    assert_null(note_with(&f, "MIG"));
+    end(&f);
+}
+
 struct square {
     double period_s;
 };
@@ -278,6 +329,7 @@ int main(void)
         cmocka_unit_test(a_third_reading_that_disagrees),
         cmocka_unit_test(a_counter_alone),
         cmocka_unit_test(a_gauge_that_ends_early),
+        cmocka_unit_test(mig_instances_side_by_side),
         cmocka_unit_test(in_step_with_spans),
         cmocka_unit_test(out_of_step_with_spans),
         cmocka_unit_test(a_slow_beat_without_spans),

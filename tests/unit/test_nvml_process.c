@@ -79,6 +79,50 @@ static void processes_not_told(void **state)
     nvml_done(&f);
 }
 
+/* Instances of 42 and 14 of 56 multiprocessors; two processes in the larger one. */
+static void shares_by_mig_instance(void **state)
+{
+    struct nvml_fixture f;
+    (void)state;
+    nvml_probe_with(&f, "gpu A100\nmig 1000 42\nmig 2000 14\nprocess 100 7 - 1\n"
+                        "process 200 7 - 1\nprocess 300 7 - 2\nprocess 400 7 - 9\n");
+    for (int pid = 100; pid <= 400; pid += 100) {
+        char path[32];
+        snprintf(path, sizeof path, "/proc/%d/status", pid);
+        tree_write(&f.tree, path, "Name:\tx\n");
+    }
+    nvml_open_gpu(&f, 0);
+    assert_int_equal(nvml_read_gpu(&f), 0);
+    assert_int_equal(process(&f, 100)->sm_ppm, 375000);
+    assert_int_equal(process(&f, 200)->sm_ppm, 375000);
+    assert_int_equal(process(&f, 300)->sm_ppm, 250000);
+    assert_int_equal(process(&f, 400)->sm_ppm, NRG_MISSING); /* an instance that is not listed */
+    nvml_done(&f);
+    /* A size that is not told: no division by half a table. */
+    nvml_probe_with(&f, "gpu A100\nmig 1000 42\nmig 2000\nprocess 100 7 - 1\n");
+    nvml_open_gpu(&f, 0);
+    assert_int_equal(nvml_read_gpu(&f), 0);
+    assert_int_equal(process(&f, 100)->sm_ppm, NRG_MISSING);
+    nvml_done(&f);
+}
+
+/* What the server computes is its clients', whoever they are. */
+static void an_mps_server_is_nobody(void **state)
+{
+    struct nvml_fixture f;
+    (void)state;
+    nvml_probe_with(&f, "gpu X\nprocess 100 10 60\nprocess 200 20 30\n");
+    tree_write(&f.tree, "/proc/100/comm", "nvidia-cuda-mps\n");
+    tree_write(&f.tree, "/proc/200/comm", "python3\n");
+    nvml_open_gpu(&f, 0);
+    nap_ms(5);
+    assert_int_equal(nvml_read_gpu(&f), 0);
+    assert_int_equal(process(&f, 100)->pid, -1);
+    assert_int_equal(process(&f, 100)->sm_ppm, 600000);
+    assert_int_equal(process(&f, 200)->pid, 200);
+    nvml_done(&f);
+}
+
 static const char crowd[] = "gpu X\nprocess 4242 10 50\nprocess 4343 20 30\nprocess 17 30 5\n"
                             "process 99 40 5\n";
 
@@ -134,6 +178,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(processes),
         cmocka_unit_test(processes_not_told),
+        cmocka_unit_test(shares_by_mig_instance),
+        cmocka_unit_test(an_mps_server_is_nobody),
         cmocka_unit_test(pids_of_another_namespace),
         cmocka_unit_test(pids_in_a_closed_container),
     };

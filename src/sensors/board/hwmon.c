@@ -2,16 +2,17 @@
  * Any chip of /sys/class/hwmon with power (uW) or energy (uJ, a counter) files, and the battery
  * (battery.c). hwmon says what a number is, not what it covers. So a table here has what is known
  * about chips, and what is unknown is kept out of sums:
- *   GPU boards (amdgpu, nouveau, i915, xe) are gpu-N, numbered after those found before. An AMD
+ *   GPU boards (amdgpu, nouveau, i915, xe) are gpu-N, numbered after those found before, except
+ *     for those that AMD's library (amd/driver.c) counts: these keep their number. An AMD
  *     APU's figure is the whole socket with its CPU: apu-N, a part of package-0 where RAPL has it.
- *   acpi_power_meter is the machine; amd_energy and fam15h_power count sockets: package-N.
- *   PMBus supplies show input (pin) and output (pout1...): the input contains the output, so
- *     outputs are dropped where there is an input.
- *   A label that says "total" covers the machine and contains the chip's other channels; one that
- *     says "cpu" covers the processors, unless something else does.
- *   Any other chip may measure watts that others count, too (a supply's input, a regulator of the
- *     processor): it is marked wide, shown beside the total and not added (see covers.h).
- * A counter beats a gauge: a power file is dropped when an energy file has the same label.
+ *   acpi_power_meter is the machine, except on NVIDIA Grace (grace.c); amd_energy and fam15h_power
+ * count sockets: package-N. PMBus supplies show input (pin) and output (pout1...): the input
+ * contains the output, so outputs are dropped where there is an input. A label that says "total"
+ * covers the machine and contains the chip's other channels; one that says "cpu" covers the
+ * processors, unless something else does. Any other chip may measure watts that others count, too
+ * (a supply's input, a regulator of the processor): it is marked wide, shown beside the total and
+ * not added (see covers.h). A counter beats a gauge: a power file is dropped when an energy file
+ * has the same label.
  *
  * A chip is named by its own label or its driver, with an index (in the order of devices, not of
  * hwmon numbers, which change) where there are several. Each chip is one sensor, read as files.h
@@ -215,13 +216,25 @@ static size_t board_attr(const struct nrg_hwmon_chip *chip)
     return board;
 }
 
+/* A board that AMD's library counts has its number there: power and counter are of one GPU. */
+static bool known_gpu(const struct nrg_probe *probe, const char *device, unsigned *gpu)
+{
+    for (size_t f = 0; f < probe->n_found; f++) {
+        const struct nrg_found *found = &probe->found[f];
+        if (!strcmp(found->driver->name, "amd-smi") && !strcmp(found->locator, device))
+            return sscanf(found->channels[0].name, "gpu-%u", gpu) == 1;
+    }
+    return false;
+}
+
 static int add_gpu(struct hwmon_probe *h, struct nrg_found *found,
                    const struct nrg_hwmon_chip *chip, unsigned *gpu)
 {
     bool apu = is_apu(&h->probe->ctx->root, chip);
     size_t board = board_attr(chip);
     char board_name[48], name[48];
-    *gpu = apu ? h->next_apu++ : h->next_gpu++;
+    if (apu || !known_gpu(h->probe, nrg_hwmon_device_name(chip), gpu))
+        *gpu = apu ? h->next_apu++ : h->next_gpu++;
     snprintf(board_name, sizeof board_name, "%s-%u", apu ? "apu" : "gpu", *gpu);
     for (size_t i = 0; i < chip->n; i++) {
         const struct nrg_hwmon_attr *attr = &chip->attrs[i];
@@ -341,36 +354,21 @@ static int add_chip(struct hwmon_probe *h, size_t index)
     return rc;
 }
 
-/* From the channels found so far: is the CPU covered, and which number has the next GPU? */
-static void survey_found(struct hwmon_probe *h)
-{
-    h->cpu_covered = nrg_cpu_is_covered(h->probe);
-    for (size_t f = 0; f < h->probe->n_found; f++) {
-        const struct nrg_found *found = &h->probe->found[f];
-        for (size_t c = 0; c < found->n_channels; c++) {
-            const char *name = found->channels[c].name;
-            if (strncmp(name, "gpu-", 4) || !isdigit((unsigned char)name[4]))
-                continue;
-            unsigned long number = strtoul(name + 4, NULL, 10);
-            if (number < 10000 && number >= h->next_gpu)
-                h->next_gpu = (unsigned)number + 1;
-        }
-    }
-}
-
 static int probe_hwmon(struct nrg_probe *probe, struct nrg_error *err)
 {
-    struct hwmon_probe h = {.probe = probe};
-    survey_found(&h);
+    struct hwmon_probe h = {
+        .probe = probe, .cpu_covered = nrg_cpu_is_covered(probe), .next_gpu = nrg_next_gpu(probe)};
     int rc = nrg_hwmon_scan(&probe->ctx->root, &h.chips);
     if (!rc) {
         h.gpu_of_chip = calloc(h.chips.n + 1, sizeof *h.gpu_of_chip);
         rc = h.gpu_of_chip ? 0 : -ENOMEM;
     }
+    if (!rc)
+        rc = nrg_grace_probe(probe, &h.chips);
     for (size_t i = 0; !rc && i < h.chips.n; i++)
-        if (role_of(h.chips.items[i].name) != PART)
+        if (role_of(h.chips.items[i].name) != PART && !nrg_grace_is_meter(&h.chips.items[i]))
             rc = add_chip(&h, i);
-    survey_found(&h);
+    h.cpu_covered = nrg_cpu_is_covered(probe);
     for (size_t i = 0; !rc && i < h.chips.n; i++)
         if (role_of(h.chips.items[i].name) == PART)
             rc = add_chip(&h, i);
@@ -379,8 +377,21 @@ static int probe_hwmon(struct nrg_probe *probe, struct nrg_error *err)
     return rc == -ENOMEM ? rc : nrg_battery_probe(probe);
 }
 
+/* How a sensor is read: by its locator. */
+static const struct way {
+    const char *locator; /* NULL: all others, a chip's folder */
+    int (*open)(const struct nrg_context *, const struct nrg_found *, void **, struct nrg_error *);
+    int (*read)(void *state, struct nrg_sink *sink);
+    int (*share)(void *state, enum nrg_share *how, int fds[NRG_SHARE_MAX]);
+    void (*close)(void *state);
+} ways[] = {
+    {NRG_BATTERY_LOCATOR, nrg_battery_open, nrg_battery_read, NULL, nrg_battery_close},
+    {NRG_GRACE_LOCATOR, nrg_grace_open, nrg_grace_read, NULL, nrg_grace_close},
+    {NULL, nrg_files_open, nrg_files_read, nrg_files_share, nrg_files_close},
+};
+
 struct hwmon {
-    bool battery;
+    const struct way *way;
     void *state;
 };
 
@@ -390,9 +401,10 @@ static int hwmon_open(const struct nrg_context *ctx, const struct nrg_found *fou
     struct hwmon *h = calloc(1, sizeof *h);
     if (!h)
         return nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
-    h->battery = !strcmp(found->locator, NRG_BATTERY_LOCATOR);
-    int rc = h->battery ? nrg_battery_open(ctx, found, &h->state, err)
-                        : nrg_files_open(ctx, found, &h->state, err);
+    h->way = ways;
+    while (h->way->locator && strcmp(h->way->locator, found->locator) != 0)
+        h->way++;
+    int rc = h->way->open(ctx, found, &h->state, err);
     if (rc)
         free(h);
     else
@@ -403,22 +415,19 @@ static int hwmon_open(const struct nrg_context *ctx, const struct nrg_found *fou
 static int hwmon_read(void *state, struct nrg_sink *sink)
 {
     struct hwmon *h = state;
-    return h->battery ? nrg_battery_read(h->state, sink) : nrg_files_read(h->state, sink);
+    return h->way->read(h->state, sink);
 }
 
 static int hwmon_share(void *state, enum nrg_share *how, int fds[NRG_SHARE_MAX])
 {
     struct hwmon *h = state;
-    return h->battery ? -ENOTSUP : nrg_files_share(h->state, how, fds);
+    return h->way->share ? h->way->share(h->state, how, fds) : -ENOTSUP;
 }
 
 static void hwmon_close(void *state)
 {
     struct hwmon *h = state;
-    if (h->battery)
-        nrg_battery_close(h->state);
-    else
-        nrg_files_close(h->state);
+    h->way->close(h->state);
     free(h);
 }
 

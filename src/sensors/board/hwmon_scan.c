@@ -76,7 +76,10 @@ static int scan_attrs(const struct nrg_root *root, struct nrg_hwmon_chip *chip)
         nrg_copy(attr->file, sizeof attr->file, names.items[i]);
         snprintf(path, sizeof path, "%s/%s%u_label", chip->dir, energy ? "energy" : "power",
                  number);
-        nrg_root_read_label(root, path, attr->label, sizeof attr->label);
+        if (nrg_root_read_label(root, path, attr->label, sizeof attr->label) && !energy) {
+            snprintf(path, sizeof path, "%s/power%u_oem_info", chip->dir, number);
+            nrg_root_read_label(root, path, attr->label, sizeof attr->label);
+        }
     }
     nrg_names_release(&names);
     return rc;

@@ -16,7 +16,7 @@ struct nrg_hwmon_attr {
     bool energy;     /* energyN_input, uJ counter; else power in uW */
     unsigned number; /* N */
     char file[32];   /* power1_average */
-    char label[40];  /* "" when there is none */
+    char label[40];  /* or powerN_oem_info, which ACPI meters have instead; "" when there is none */
     bool dropped;    /* set by hwmon.c, which then removes it */
 };
 
@@ -50,6 +50,18 @@ const char *nrg_hwmon_device_name(const struct nrg_hwmon_chip *chip);
 
 /* The period that file DIR/NAME holds in ms; 0 when it holds none that makes sense. */
 int64_t nrg_hwmon_interval_ns(const struct nrg_root *root, const char *dir, const char *name);
+
+/* --- grace.c: the ACPI meters of NVIDIA Grace, all of them one sensor --- */
+
+#define NRG_GRACE_LOCATOR "grace" /* found->locator of the sensor */
+
+/* Its files are named by sockets of Grace: not for hwmon.c. */
+bool nrg_grace_is_meter(const struct nrg_hwmon_chip *chip);
+int nrg_grace_probe(struct nrg_probe *probe, const struct nrg_hwmon_chips *chips);
+int nrg_grace_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,
+                   struct nrg_error *err);
+int nrg_grace_read(void *state, struct nrg_sink *sink);
+void nrg_grace_close(void *state);
 
 /* --- battery.c: one channel, `battery`, what the machine draws while it runs on batteries --- */
 

@@ -2,37 +2,15 @@
 #include "sensors/mqtt/settings.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/mem.h"
 #include "base/parse.h"
+#include "sensors/meter/password.h"
 
 #define LISTEN_NS (6 * NRG_NS_PER_S) /* for topics, when + or # are given without fields= */
-
-/* The password is the first line of the file. */
-static int read_password(struct nrg_uri *uri, struct nrg_mqtt_options *o, struct nrg_error *err)
-{
-    const char *path = nrg_uri_text(uri, "password-file");
-    if (!path)
-        return 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    ssize_t n = fd < 0 ? -1 : read(fd, o->password, sizeof o->password - 1);
-    int error = errno;
-    if (fd >= 0)
-        close(fd);
-    if (n < 0)
-        return nrg_fail(err, -error, path, "password-file=: %s", strerror(error));
-    o->password[n] = '\0';
-    o->password[strcspn(o->password, "\r\n")] = '\0';
-    if (!o->user[0])
-        return nrg_fail(err, -EINVAL, uri->text,
-                        "password-file= wants a user too: mqtt://USER@host/...");
-    return 0;
-}
 
 /* "//[user@]host[:port]/topic" */
 static int read_place(struct nrg_uri *uri, struct nrg_mqtt_options *o, const char **topic,
@@ -89,7 +67,7 @@ static int read_connection(struct nrg_uri *uri, struct nrg_mqtt_options *o, cons
     *o = (struct nrg_mqtt_options){.tls = !strcmp(uri->scheme, "mqtts"), .keepalive_s = 15};
     int rc = read_place(uri, o, topic, err);
     if (!rc)
-        rc = read_password(uri, o, err);
+        rc = nrg_meter_password(uri, o->user, o->password, sizeof o->password, err);
     if (!rc)
         rc = nrg_uri_read(uri, keys, o, err);
     return rc || !o->tls ? rc : nrg_uri_read(uri, tls_keys, o, err);

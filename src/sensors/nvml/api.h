@@ -84,6 +84,12 @@ struct nvml_memory {
     unsigned long long total, free, used; /* bytes */
 };
 
+struct nvml_attributes { /* of a MIG instance */
+    unsigned multiprocessors, copy_engines, decoders, encoders, jpegs, ofas;
+    unsigned gpu_slices, compute_slices;
+    unsigned long long memory_mb;
+};
+
 struct nvml_process_utilization {
     unsigned pid;
     unsigned long long stamp_us;
@@ -113,6 +119,9 @@ struct nrg_nvml {
     int (*mig_mode)(struct nvml_device *, unsigned *current, unsigned *pending);
     int (*mig_count)(struct nvml_device *, unsigned *);
     int (*mig_handle)(struct nvml_device *, unsigned, struct nvml_device **);
+    int (*mig_attributes)(struct nvml_device *, struct nvml_attributes *);
+    int (*gpu_instance)(struct nvml_device *, unsigned *);
+    int (*compute_instance)(struct nvml_device *, unsigned *);
     int (*process_utilization)(struct nvml_device *, struct nvml_process_utilization *,
                                unsigned *count, unsigned long long last_seen_us);
     int (*processes)(struct nvml_device *, unsigned *count, void *entries);

@@ -82,6 +82,23 @@ bool nrg_nvml_clock_update(struct nrg_nvml_clock *clock, struct nrg_clock_pair p
 bool nrg_nvml_place(const struct nrg_nvml_clock *clock, unsigned long long stamp_us,
                     int64_t after_ns, int64_t *t_ns);
 
+/* --- MIG --- */
+
+/* The instances of a board and how many of its processors each has. */
+struct nrg_nvml_slices {
+    size_t n; /* 0: no MIG, or nothing is known of it */
+    struct {
+        unsigned gpu_instance, compute_instance, processors;
+    } items[NRG_NVML_MIG_MAX];
+    unsigned processors; /* of all */
+};
+
+void nrg_nvml_slices_read(const struct nrg_nvml *api, struct nvml_device *board,
+                          struct nrg_nvml_slices *slices);
+/* The part of the processors that an instance has, in ppm; NRG_MISSING when it is not known. */
+int64_t nrg_nvml_slice_ppm(const struct nrg_nvml_slices *slices, unsigned gpu_instance,
+                           unsigned compute_instance);
+
 /* --- processes --- */
 
 struct nrg_nvml_processes;

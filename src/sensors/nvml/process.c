@@ -5,6 +5,12 @@
  * ends at the newest stamp among the shares. A process that runs but has no share gets 0 if others
  * have one; if none has, its share is missing, not 0.
  *
+ * With MIG there are no shares. A process then counts with the part of the processors that its
+ * instance has, divided by the processes in it: what it may use, not what it did. Whoever divides
+ * energy by that says so and widens the interval (energy/gpu_shares.c).
+ *
+ * A server of CUDA's MPS computes for its clients, who may be anybody: its share is nobody's.
+ *
  * Entries of the process list have had three sizes, one of them under an unchanged name. The
  * buffer is made for the largest and filled with a pattern; how far the library wrote tells the
  * size. Shares above 100 % and pid 0 are uninitialised entries, a known driver fault: skipped.
@@ -16,12 +22,13 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/dir.h"
 #include "base/parse.h"
 #include "sensors/nvml/internal.h"
 
@@ -56,6 +63,7 @@ struct nrg_nvml_processes {
     bool has_memory;
     unsigned n_shares_max;
     struct nvml_process_utilization *shares; /* NULL: the device has none */
+    struct nrg_nvml_slices slices;           /* of a board in MIG mode */
     struct process table[MAX_PROCESSES];
     size_t n;
     struct mapped mapped[64];
@@ -107,31 +115,34 @@ static bool same_namespace(const struct nrg_root *root, const char *who)
            !strcmp(ours, theirs);
 }
 
-/* Looks through /proc/WHO/fd by hand: opendir would allocate. */
+static bool look_at_fd(void *arg, int fd, const char *name)
+{
+    bool *found = arg;
+    char target[64];
+    ssize_t len = readlinkat(fd, name, target, sizeof target);
+    *found = len > 11 && !memcmp(target, "/dev/nvidia", 11);
+    return !*found;
+}
+
 static bool holds_device(const struct nrg_root *root, const char *who)
 {
-    struct entry {
-        uint64_t inode, offset;
-        unsigned short bytes;
-        unsigned char type;
-        char name[];
-    };
-    char path[48], target[64], buf[2048] __attribute__((aligned(8)));
+    char path[48];
+    bool found = false;
     snprintf(path, sizeof path, "/proc/%s/fd", who);
     int fd = nrg_root_open(root, path, O_RDONLY | O_DIRECTORY);
-    bool found = false;
-    long n;
-    while (fd >= 0 && !found && (n = syscall(SYS_getdents64, fd, buf, sizeof buf)) > 0) {
-        for (long at = 0; !found && at < n;) {
-            const struct entry *entry = (const struct entry *)(buf + at);
-            ssize_t len = readlinkat(fd, entry->name, target, sizeof target);
-            found = len > 11 && !memcmp(target, "/dev/nvidia", 11);
-            at += entry->bytes;
-        }
-    }
-    if (fd >= 0)
-        close(fd);
+    if (fd < 0)
+        return false;
+    nrg_dir_each(fd, look_at_fd, &found);
+    close(fd);
     return found;
+}
+
+/* The kernel keeps 15 letters of a process's name. */
+static bool is_mps_server(const struct nrg_root *root, const char *who)
+{
+    char path[48], name[32];
+    snprintf(path, sizeof path, "/proc/%s/comm", who);
+    return !nrg_root_read_label(root, path, name, sizeof name) && !strcmp(name, "nvidia-cuda-mps");
 }
 
 /* A device's pid in our namespace, -1 when it is unknown. */
@@ -143,7 +154,7 @@ static int32_t map_pid(const struct nrg_root *root, enum nrg_nvml_pids view, uns
         return -1;
     snprintf(who, sizeof who, "%u", device_pid);
     snprintf(path, sizeof path, "/proc/%s", who);
-    if (!nrg_root_exists(root, path))
+    if (!nrg_root_exists(root, path) || is_mps_server(root, who))
         return -1;
     if (view == NRG_NVML_PIDS_OURS)
         return (int32_t)device_pid;
@@ -198,6 +209,8 @@ struct nrg_nvml_processes *nrg_nvml_processes_new(const struct nrg_nvml *api,
     unsigned count = MAX_PROCESSES;
     p->has_memory = api->processes && !is_unsupported(api->processes(device, &count, p->entries));
     *rc = prepare_shares(p);
+    if (!p->shares)
+        nrg_nvml_slices_read(api, device, &p->slices);
     if (*rc || (!p->has_memory && !p->shares)) {
         nrg_nvml_processes_free(p);
         return NULL;
@@ -237,6 +250,43 @@ static size_t entry_bytes(const struct nrg_nvml_processes *p, size_t n)
     return p->api->process_bytes;
 }
 
+struct entry {
+    unsigned pid, gpu_instance, compute_instance;
+    unsigned long long used;
+};
+
+static struct entry entry_at(const struct nrg_nvml_processes *p, size_t i, size_t bytes)
+{
+    const unsigned char *at = p->entries + i * bytes;
+    struct entry e = {.gpu_instance = UINT_MAX};
+    memcpy(&e.pid, at, sizeof e.pid);
+    memcpy(&e.used, at + 8, sizeof e.used);
+    if (bytes >= 24) {
+        memcpy(&e.gpu_instance, at + 16, sizeof e.gpu_instance);
+        memcpy(&e.compute_instance, at + 20, sizeof e.compute_instance);
+    }
+    return e;
+}
+
+/* A process's part of its instance, for each instance that it is in. */
+static void divide_slices(struct nrg_nvml_processes *p, size_t n, size_t bytes)
+{
+    for (size_t i = 0; i < n && p->slices.n; i++) {
+        struct entry e = entry_at(p, i, bytes);
+        int64_t ppm = nrg_nvml_slice_ppm(&p->slices, e.gpu_instance, e.compute_instance);
+        struct process *process = e.pid && ppm != NRG_MISSING ? process_of(p, e.pid) : NULL;
+        int64_t together = 0;
+        for (size_t k = 0; k < n; k++) {
+            struct entry other = entry_at(p, k, bytes);
+            together += other.gpu_instance == e.gpu_instance &&
+                        other.compute_instance == e.compute_instance;
+        }
+        if (process)
+            process->sm_ppm =
+                (process->sm_ppm == NRG_MISSING ? 0 : process->sm_ppm) + ppm / together;
+    }
+}
+
 static void read_memory(struct nrg_nvml_processes *p)
 {
     unsigned n = MAX_PROCESSES;
@@ -247,19 +297,17 @@ static void read_memory(struct nrg_nvml_processes *p)
         n = MAX_PROCESSES;
     size_t bytes = n ? entry_bytes(p, n) : 0;
     for (size_t i = 0; i < n; i++) {
-        unsigned pid;
-        unsigned long long used;
-        memcpy(&pid, p->entries + i * bytes, sizeof pid);
-        memcpy(&used, p->entries + i * bytes + 8, sizeof used);
-        struct process *process = pid ? process_of(p, pid) : NULL;
-        if (!process || used == NVML_VALUE_NOT_AVAILABLE || used > INT64_MAX / 2)
+        struct entry e = entry_at(p, i, bytes);
+        struct process *process = e.pid ? process_of(p, e.pid) : NULL;
+        if (!process || e.used == NVML_VALUE_NOT_AVAILABLE || e.used > INT64_MAX / 2)
             continue;
         /* With MIG a process is listed once per instance that it uses. */
         bool first = process->memory_bytes == NRG_MISSING;
-        process->memory_bytes = (int64_t)used + (first ? 0 : process->memory_bytes);
+        process->memory_bytes = (int64_t)e.used + (first ? 0 : process->memory_bytes);
         if (process->memory_bytes > INT64_MAX / 2)
             process->memory_bytes = NRG_MISSING;
     }
+    divide_slices(p, n, bytes);
 }
 
 /*
