@@ -51,7 +51,8 @@ static void on_note(struct nrg_sink *sink, const char *kind, const char *text)
 {
     struct nrg_feed *feed = (struct nrg_feed *)sink;
     report_event(feed, kind, feed->found->sensor, text);
-    nrg_log(feed->ctx, NRG_WARNING, "%s: %s", feed->found->sensor, text);
+    if (strcmp(kind, "server")) /* which one answers: for the report */
+        nrg_log(feed->ctx, NRG_WARNING, "%s: %s", feed->found->sensor, text);
 }
 
 static void on_gpu_process(struct nrg_sink *sink, const struct nrg_gpu_process *g)

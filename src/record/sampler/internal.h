@@ -40,9 +40,12 @@ struct nrg_recorder {
     struct nrg_memory_watch *memory;
     struct nrg_span_drain *drain;     /* NULL: no spans */
     int past_series[NRG_PAST_SERIES]; /* 0: not created yet */
+    int own_series;                   /* of the caller's own spans; 0: none */
+    uint64_t own_spans;
     bool inside;
     enum nrg_quick quick; /* what is still to be done: NRG_QUICK_NEVER when nothing is */
-    struct nrg_live live; /* of a recorder inside only */
+    bool is_live;
+    struct nrg_live live; /* where energy is asked for while it records */
     struct nrg_own_thread threads[NRG_OWN_THREADS];
     size_t n_threads;
     struct nrg_rows process_rows;

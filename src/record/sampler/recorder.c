@@ -88,7 +88,7 @@ static int open_feed(struct nrg_recorder *r, const struct nrg_found *found, doub
         if (slow)
             r->slow[r->n_slow].pace = &r->pace;
         *(slow ? &r->n_slow : &r->n_feeds) += 1;
-        feed->live = r->inside ? &r->live : NULL;
+        feed->live = r->is_live ? &r->live : NULL;
         return feed->live && nrg_live_add(feed->live, found, feed->period_ns)
                    ? nrg_fail(err, -ENOMEM, found->sensor, "out of memory")
                    : 0;
@@ -145,10 +145,13 @@ static int open_processes(struct nrg_recorder *r, const struct nrg_recorder_opti
     return r->process_series < 0 ? r->process_series : memory_series < 0 ? memory_series : 0;
 }
 
-static int open_spans(struct nrg_recorder *r, const struct nrg_span_segment *segment)
+static int open_spans(struct nrg_recorder *r, const struct nrg_recorder_options *options)
 {
-    if (!segment)
-        return 0;
+    const struct nrg_span_segment *segment = options->spans;
+    if (options->own_spans)
+        r->own_series = nrg_store_series(r->store, NRG_SPANS);
+    if (!segment || r->own_series < 0)
+        return r->own_series < 0 ? r->own_series : 0;
     struct nrg_span_drain_options o = {.segment = segment,
                                        .queue = &r->queue,
                                        .pace = &r->pace,
@@ -169,6 +172,7 @@ int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_op
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     r->ctx = ctx;
     r->inside = options->inside;
+    r->is_live = options->inside || options->live;
     r->quick = options->quick;
     r->wake_fd = -1;
     nrg_queue_init(&r->queue);
@@ -184,7 +188,7 @@ int nrg_recorder_new(const struct nrg_context *ctx, const struct nrg_recorder_op
                                                         : NRG_PACE_SYNC_NS);
         rc = open_sensors(r, options, err);
     }
-    if (!rc && ((rc = open_processes(r, options)) || (rc = open_spans(r, options->spans))))
+    if (!rc && ((rc = open_processes(r, options)) || (rc = open_spans(r, options))))
         nrg_fail(err, rc, options->path, "cannot prepare the recording: %s", strerror(-rc));
     if (!rc) {
         /* Not inside a program: by the time that it is written to, the number may be its file's. */
@@ -430,7 +434,9 @@ static void store_span_totals(struct nrg_recorder *r)
 {
     struct nrg_span_totals t =
         r->drain ? nrg_span_drain_totals(r->drain) : (struct nrg_span_totals){0};
-    if (!t.threads && !t.dropped)
+    if (r->own_spans)
+        t = (struct nrg_span_totals){.spans = r->own_spans};
+    else if (!t.threads && !t.dropped)
         return;
     nrg_store_integer(r->store, "spans", (int64_t)t.spans);
     nrg_store_integer(r->store, "spans_dropped", (int64_t)t.dropped);

@@ -40,6 +40,8 @@ struct nrg_recorder_options {
     struct nrg_sensor_options sensors;
     /* Where programs mark spans; outlives the recorder. NULL: nowhere. */
     const struct nrg_span_segment *spans;
+    bool own_spans; /* the caller itself has spans to record; not together with `spans` */
+    bool live;      /* energy is asked for while it records (nrg_recorder_energy) */
 };
 
 #define NRG_DEFAULT_RATE_HZ 10.0
@@ -76,7 +78,8 @@ void nrg_recorder_await_pushed(struct nrg_recorder *recorder, int64_t t_ns);
 
 /* Reads everything now, at the edge of a run. */
 void nrg_recorder_read_now(struct nrg_recorder *recorder);
-/* The total that a report of the run would have by now (live.h). For recorders inside a process. */
+/* The total that a report of the run would have by now (live.h). For recorders inside a process,
+ * and those that were made for it (options->live). */
 struct nrg_live_sum;
 int nrg_recorder_energy(struct nrg_recorder *recorder, struct nrg_live_sum *sum);
 
@@ -90,6 +93,17 @@ void nrg_recorder_waited(struct nrg_recorder *recorder, int32_t pid, int64_t cpu
 void nrg_recorder_run(struct nrg_recorder *recorder, const struct nrg_run *run);
 void nrg_recorder_event(struct nrg_recorder *recorder, const char *kind, const char *source,
                         const char *detail);
+
+/*
+ * Spans of the caller's own (options->own_spans), between begin and end: names and tracks, with ids
+ * of the caller's, then rows of NRG_S_COLUMNS that refer to them, in order of time over all calls.
+ * Rows are taken over and left empty. 0 or -ENOMEM.
+ */
+struct nrg_rows;
+int nrg_recorder_span_name(struct nrg_recorder *recorder, int64_t id, const char *kind,
+                           const char *text);
+int nrg_recorder_span_track(struct nrg_recorder *recorder, int64_t id, const char *name);
+void nrg_recorder_span_rows(struct nrg_recorder *recorder, struct nrg_rows *rows, uint64_t begins);
 
 /*
  * Last readings, threads joined, file closed. -errno when the file is not complete. `keep`, if

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/json_set.h"
+#include "report/run/serving.h"
 
 static json_t *domain_json(const struct nrg_domain *d)
 {
@@ -246,6 +247,9 @@ json_t *nrg_report_json(const struct nrg_report *r)
         add_repeats(doc, r);
     add_model(doc, &r->model);
     add_spans(doc, r->recording);
+    json_t *llm = nrg_serving_json(&r->serving);
+    if (llm)
+        json_object_set_new(doc, "llm", llm);
     json_object_set_new(doc, "metadata", meta);
     return doc;
 }

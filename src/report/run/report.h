@@ -12,6 +12,7 @@
 #include "attribute/recorded_model.h"
 #include "base/stats.h"
 #include "energy/summary.h"
+#include "llm/serving.h"
 
 struct nrg_report_options {
     bool colour;
@@ -26,6 +27,7 @@ struct nrg_report {
     const struct nrg_summary *runs;
     size_t n_runs;
     struct nrg_model_counts model;
+    struct nrg_serving serving; /* of the first run */
     struct nrg_report_options options;
 };
 

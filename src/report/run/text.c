@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "record/read/span_catalog.h"
+#include "report/run/serving.h"
 #include "report/style.h"
 #include "report/units.h"
 
@@ -375,5 +376,6 @@ void nrg_report_text(const struct nrg_report *r, FILE *out)
     if (nrg_recording_has_spans(r->recording))
         fprintf(out, "\n%sit has spans: nrg attribute %s says what each part used%s\n", st.dim,
                 nrg_recording_path(r->recording), st.off);
+    nrg_serving_text(&r->serving, &st, out);
     print_missing(s, &st, out);
 }

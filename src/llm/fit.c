@@ -1,0 +1,449 @@
+/*
+ * See fit.h. Feasible generalised least squares: rows are divided by the standard deviation that
+ * their power and their edges make likely, and freed of what follows from the row before (a first
+ * order autoregression); then both are learnt anew from what is left, a few times. Intervals come
+ * from the scatter of the rows themselves (a sandwich with leverages and a short memory) or from
+ * the residuals' mean square, whichever is wider, because the one holds when the noise is not as
+ * modelled and the other when there are few rows.
+ *
+ * A sensor that is late moves energy from a slot into the next. To first order that is delay times
+ * the difference of power at the two edges of a slot: one more column, whose price is the delay.
+ *
+ * A server counts tokens when a step ends, and is asked at a moment that is not quite known. Such
+ * errors at the edges of a row would make all prices too small, as errors of what is regressed on
+ * do. So the amounts are taken as their instruments explain them: the amounts of a little more and
+ * a little less time, which are right and wrong at other edges (two-stage least squares). Where the
+ * number of sequences is sampled, the variance of that error is known, and subtracted.
+ *
+ * The values are the non-negative solution. Sequences and busy time are left out of it where they
+ * explain no more than chance does (Akaike's criterion), so that noise does not divide a token's
+ * joules among terms that do nothing; the intervals have all terms.
+ */
+#include "llm/internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/nnls.h"
+#include "base/stats.h"
+
+#define ROUNDS     5
+#define LEAST_ROWS (2 * NRG_SERVING_COLUMNS)
+#define LEAST_PART 1e-6 /* of a column's squares that no other explains, to be told from them */
+#define MOST_PHI   0.95
+#define LEAST_PHI  (-0.5)
+#define FLOOR      0.01 /* of the mean variance: no row is more certain than that */
+#define CONFIDENCE 0.95
+#define WIDENED    1.1 /* by simulated servers: weights, delay and memory are learnt, too */
+
+static bool has_next(const struct nrg_serving_work *w, size_t i)
+{
+    return i + 1 < w->n && w->rows[i + 1].follows;
+}
+
+static void whiten_row(const struct nrg_serving_work *w, size_t i)
+{
+    struct nrg_serving_row *r = &w->rows[i];
+    const struct nrg_serving_row *last = r->follows ? r - 1 : r;
+    double by = (r->follows ? 1 : sqrt(1 - w->phi * w->phi)) / r->sd;
+    double from = r->follows ? w->phi / last->sd : 0;
+    for (size_t c = 0; c < NRG_SERVING_COLUMNS; c++) {
+        r->white[c] = r->x[c] * by - last->x[c] * from;
+        r->white_z[c] = r->z[c] * by - last->z[c] * from;
+    }
+    r->white_y = r->y * by - last->y * from;
+}
+
+/* What errors of the sampled amounts add to the products of instruments and amounts. */
+static struct nrg_serving_doubt common_doubt(const struct nrg_serving_work *w)
+{
+    struct nrg_serving_doubt sum = {0};
+    for (size_t i = 0; i < w->n; i++) {
+        const struct nrg_serving_row *r = &w->rows[i];
+        const struct nrg_serving_row *last = r->follows ? r - 1 : r;
+        double by = (r->follows ? 1 : sqrt(1 - w->phi * w->phi)) / r->sd;
+        double from = r->follows ? w->phi / last->sd : 0;
+        nrg_serving_add_doubt(&sum, r->own, by * by);
+        nrg_serving_add_doubt(&sum, last->own, from * from);
+        nrg_serving_add_doubt(&sum, last->last, -by * from);
+        nrg_serving_add_doubt(&sum, r->first, -by * from);
+    }
+    return sum;
+}
+
+/* Each amount as the instruments explain it, in place of white_z. */
+static int first_stage(struct nrg_serving_work *w)
+{
+    double part[NRG_SERVING_COLUMNS][NRG_SERVING_COLUMNS];
+    struct nrg_serving_doubt doubt = common_doubt(w);
+    size_t rank;
+    int rc = 0;
+    for (size_t c = 0; !rc && c < NRG_SERVING_COLUMNS; c++) {
+        rc = nrg_gram_grow(&w->gram, NRG_SERVING_COLUMNS);
+        if (rc)
+            break;
+        nrg_gram_clear(&w->gram);
+        for (size_t i = 0; i < w->n; i++)
+            nrg_gram_add(&w->gram, w->rows[i].white_z, NULL, 0, w->rows[i].white[c], 1);
+        if (c == NRG_SERVING_SEQUENCE || c == NRG_SERVING_BUSY) {
+            w->gram.b[NRG_SERVING_SEQUENCE] -= c == NRG_SERVING_BUSY ? doubt.both : doubt.sequence;
+            w->gram.b[NRG_SERVING_BUSY] -= c == NRG_SERVING_BUSY ? doubt.busy : doubt.both;
+        }
+        rc = nrg_gram_least_squares(&w->gram, part[c], &rank);
+    }
+    for (size_t i = 0; !rc && i < w->n; i++) {
+        double explained[NRG_SERVING_COLUMNS] = {0};
+        for (size_t c = 0; c < NRG_SERVING_COLUMNS; c++)
+            for (size_t q = 0; q < NRG_SERVING_COLUMNS; q++)
+                explained[c] += part[c][q] * w->rows[i].white_z[q];
+        memcpy(w->rows[i].white_z, explained, sizeof explained);
+    }
+    return rc;
+}
+
+static int sum_up(struct nrg_serving_work *w)
+{
+    for (size_t i = 0; i < w->n; i++)
+        whiten_row(w, i);
+    int rc = first_stage(w);
+    if (rc)
+        return rc;
+    nrg_gram_clear(&w->gram);
+    for (size_t i = 0; i < w->n; i++)
+        nrg_gram_add(&w->gram, w->rows[i].white_z, NULL, 0, w->rows[i].white_y, 1);
+    return 0;
+}
+
+/* Which columns are told apart, their solution and the inverse of their system. */
+static int solve(struct nrg_serving_work *w)
+{
+    struct nrg_scaled s;
+    bool dependent[NRG_SERVING_COLUMNS];
+    double floor[NRG_SERVING_COLUMNS];
+    for (size_t i = 0; i < NRG_SERVING_COLUMNS; i++)
+        floor[i] = LEAST_PART;
+    int rc = nrg_scaled_init(&s, &w->gram, NULL, 0);
+    if (rc)
+        return rc;
+    nrg_gram_factor(s.a, s.m, floor, dependent, true);
+    w->m = 0;
+    for (size_t p = 0; p < s.m; p++)
+        if (!dependent[p])
+            w->index[w->m++] = s.index[p];
+    nrg_scaled_release(&s);
+    rc = nrg_scaled_init(&s, &w->gram, w->index, w->m);
+    if (rc)
+        return rc;
+    nrg_gram_factor(s.a, s.m, NULL, NULL, true);
+    memcpy(s.x, s.b, s.m * sizeof *s.x);
+    nrg_gram_solve(s.a, s.m, s.x, true);
+    nrg_scaled_solution(&s, w->beta);
+    nrg_gram_invert(s.a, s.m, w->inverse);
+    for (size_t p = 0; p < s.m; p++)
+        for (size_t q = 0; q <= p; q++)
+            w->inverse[nrg_packed(p, q)] *= s.scale[p] * s.scale[q];
+    nrg_scaled_release(&s);
+    return 0;
+}
+
+static void set_left(struct nrg_serving_work *w)
+{
+    double sum = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        struct nrg_serving_row *r = &w->rows[i];
+        double expected = 0, white = 0, power = 0;
+        for (size_t c = 0; c < NRG_SERVING_COLUMNS; c++) {
+            expected += r->x[c] * w->beta[c];
+            white += r->white[c] * w->beta[c];
+            power += c == NRG_SERVING_LATE ? 0 : r->x[c] * w->beta[c];
+        }
+        r->left = r->y - expected;
+        r->white_left = r->white_y - white;
+        r->power_w = power / r->length_s;
+        sum += r->white_left * r->white_left;
+    }
+    w->mean_square = w->n > w->m ? sum / (double)(w->n - w->m) : 0;
+}
+
+/*
+ * Variance per second of a row: a constant, a part that grows with power, and one of uncertain
+ * edges, which grows with the steps of power there.
+ */
+static int learn_variance(struct nrg_serving_work *w)
+{
+    enum { PARTS = 3 };
+    struct nrg_gram gram = {0};
+    double v[PARTS] = {0}, mean = 0;
+    int rc = nrg_gram_grow(&gram, PARTS);
+    for (int turn = 0; !rc && turn < 2; turn++) {
+        for (size_t i = 0; i < w->n; i++) {
+            struct nrg_serving_row *r = &w->rows[i];
+            double before = r->follows ? r->power_w - w->rows[i - 1].power_w : 0;
+            double after = has_next(w, i) ? w->rows[i + 1].power_w - r->power_w : 0;
+            double x[PARTS] = {1, r->power_w * r->power_w,
+                               (before * before + after * after) / r->length_s};
+            double square = r->left * r->left / r->length_s;
+            if (!turn) {
+                /* Squares scatter as much as they are large. */
+                double now = r->sd * r->sd / r->length_s;
+                nrg_gram_add(&gram, x, NULL, 0, square, 1 / (now * now));
+                mean += square / (double)w->n;
+            } else {
+                double variance = v[0] * x[0] + v[1] * x[1] + v[2] * x[2];
+                r->sd = sqrt(fmax(variance, FLOOR * mean) * r->length_s);
+            }
+        }
+        if (!turn && mean > 0)
+            rc = nrg_gram_nonnegative(&gram, NULL, 0, 0, NRG_RIDGE, v);
+        if (!(mean > 0))
+            break; /* the law fits to the last digit */
+    }
+    nrg_gram_release(&gram);
+    return rc;
+}
+
+/* Fitted columns take some of the correlation with them; about so much is given back. */
+static void learn_phi(struct nrg_serving_work *w)
+{
+    double both = 0, own = 0;
+    size_t pairs = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct nrg_serving_row *r = &w->rows[i];
+        double here = r->left / r->sd;
+        own += here * here;
+        if (!r->follows)
+            continue;
+        both += here * w->rows[i - 1].left / w->rows[i - 1].sd;
+        pairs++;
+    }
+    if (pairs < LEAST_ROWS || !(own > 0))
+        return;
+    double phi = both / own * (double)w->n / (double)pairs;
+    phi += ((double)w->m / 2 + 3 * phi) / (double)w->n;
+    w->phi = fmin(fmax(phi, LEAST_PHI), MOST_PHI);
+}
+
+static int learn(struct nrg_serving_work *w)
+{
+    int rc = 0;
+    for (int round = 0; !rc && round < ROUNDS; round++) {
+        rc = sum_up(w);
+        if (!rc)
+            rc = solve(w);
+        if (rc)
+            break;
+        set_left(w);
+        if (round + 1 == ROUNDS)
+            break;
+        nrg_serving_set_late(w);
+        rc = learn_variance(w);
+        learn_phi(w);
+    }
+    return rc;
+}
+
+/* inverse * x, over the columns that are told apart. */
+static void through_inverse(const struct nrg_serving_work *w, const double *x, double *out)
+{
+    for (size_t p = 0; p < w->m; p++) {
+        out[p] = 0;
+        for (size_t q = 0; q < w->m; q++)
+            out[p] += w->inverse[nrg_packed(p, q)] * x[w->index[q]];
+    }
+}
+
+/* What row i moves the solution by when it is left out, nearly: a third kind of leverage. */
+static void influence(const struct nrg_serving_work *w, size_t i, double *out)
+{
+    const struct nrg_serving_row *r = &w->rows[i];
+    double leverage = 0;
+    through_inverse(w, r->white_z, out);
+    for (size_t p = 0; p < w->m; p++)
+        leverage += out[p] * r->white_z[w->index[p]];
+    double by = r->white_left / fmax(1 - leverage, 0.1);
+    for (size_t p = 0; p < w->m; p++)
+        out[p] *= by;
+}
+
+/* Newey and West's weights over a few rows; those that begin anew have no past. */
+static int sandwich(const struct nrg_serving_work *w, struct nrg_arena *memory, double *covariance)
+{
+    size_t m = w->m, memory_rows = (size_t)(4 * pow((double)w->n / 100, 2.0 / 9));
+    double *u = nrg_arena_array(memory, w->n * NRG_SERVING_COLUMNS, sizeof *u);
+    if (memory->failed)
+        return -ENOMEM;
+    for (size_t i = 0; i < w->n; i++)
+        influence(w, i, u + i * NRG_SERVING_COLUMNS);
+    memset(covariance, 0, NRG_SERVING_CELLS * sizeof *covariance);
+    for (size_t i = 0; i < w->n; i++)
+        for (size_t back = 0; back <= memory_rows && back <= i; back++) {
+            double weight = back ? 1 - (double)back / (double)(memory_rows + 1) : 0.5;
+            const double *a = u + i * NRG_SERVING_COLUMNS,
+                         *b = u + (i - back) * NRG_SERVING_COLUMNS;
+            for (size_t p = 0; p < m; p++)
+                for (size_t q = 0; q <= p; q++)
+                    covariance[nrg_packed(p, q)] += weight * (a[p] * b[q] + b[p] * a[q]);
+            if (!w->rows[i - back].follows)
+                break;
+        }
+    return 0;
+}
+
+/* The wider of the two for each column; what goes between columns is scaled with them. */
+static int set_covariance(const struct nrg_serving_work *w, struct nrg_serving_fit *fit)
+{
+    struct nrg_arena memory = {0};
+    double covariance[NRG_SERVING_CELLS], scale[NRG_SERVING_COLUMNS];
+    int rc = sandwich(w, &memory, covariance);
+    nrg_arena_release(&memory);
+    if (rc)
+        return rc;
+    for (size_t p = 0; p < w->m; p++) {
+        double plain = w->inverse[nrg_packed(p, p)] * w->mean_square;
+        double own = covariance[nrg_packed(p, p)];
+        scale[p] = own > 0 ? sqrt(fmax(plain / own, 1)) : 1;
+    }
+    for (size_t p = 0; p < w->m; p++)
+        for (size_t q = 0; q < w->m; q++)
+            if (w->index[p] < NRG_SERVING_TERMS && w->index[q] < NRG_SERVING_TERMS)
+                fit->covariance[w->index[p]][w->index[q]] =
+                    covariance[nrg_packed(p, q)] * scale[p] * scale[q];
+    return 0;
+}
+
+static bool is_told(const struct nrg_serving_work *w, size_t column)
+{
+    for (size_t p = 0; p < w->m; p++)
+        if (w->index[p] == column)
+            return true;
+    return false;
+}
+
+/* The non-negative solution without those of the optional terms that chance explains as well. */
+static int choose(const struct nrg_serving_work *w, double *value)
+{
+    static const size_t optional[] = {NRG_SERVING_SEQUENCE, NRG_SERVING_BUSY};
+    double best = INFINITY;
+    for (unsigned without = 0; without < 4; without++) {
+        size_t index[NRG_SERVING_COLUMNS], m = 0, bound = 0;
+        double x[NRG_SERVING_COLUMNS];
+        for (size_t p = 0; p < w->m; p++) {
+            size_t c = w->index[p];
+            bool out = (c == optional[0] && (without & 1)) || (c == optional[1] && (without & 2));
+            if (out)
+                continue;
+            index[m++] = c;
+            bound += c < NRG_SERVING_TERMS;
+        }
+        int rc = nrg_gram_nonnegative(&w->gram, index, m, bound, NRG_RIDGE, x);
+        if (rc)
+            return rc;
+        /* What instruments leave of the amounts is in all of these alike, so scatter divides. */
+        double square = fmax(w->mean_square, 1e-12 * w->gram.yy / (double)w->n);
+        double score = nrg_gram_residual(&w->gram, x) / square + 2 * (double)m;
+        if (score < best) {
+            best = score;
+            memcpy(value, x, sizeof x);
+        }
+    }
+    return 0;
+}
+
+static void set_prices(const struct nrg_serving_work *w, const double *value,
+                       struct nrg_serving_fit *fit)
+{
+    double square = 0;
+    for (size_t i = 0; i < w->n; i++) {
+        const struct nrg_serving_row *r = &w->rows[i];
+        square += r->left * r->left / (r->length_s * r->length_s);
+        for (size_t c = 0; c < NRG_SERVING_TERMS; c++)
+            fit->price[c].amount += r->x[c];
+    }
+    fit->scatter_w = sqrt(square / (double)w->n);
+    fit->follows = w->phi;
+    fit->late_s = value[NRG_SERVING_LATE];
+    for (size_t c = 0; c < NRG_SERVING_TERMS; c++) {
+        struct nrg_serving_price *p = &fit->price[c];
+        p->used = p->amount > 0;
+        p->joined = p->used && !is_told(w, c);
+        p->per = (struct nrg_serving_value){NAN, NAN, NAN};
+        fit->unbound[c] = w->beta[c];
+        if (!p->used || p->joined)
+            continue;
+        double half = fit->half * sqrt(fit->covariance[c][c]);
+        p->per.value = value[c];
+        p->per.low = fmin(fmax(w->beta[c] - half, 0), value[c]);
+        p->per.high = fmax(w->beta[c] + half, value[c]);
+        p->energy_j = value[c] * p->amount;
+        p->resolved = p->per.high - p->per.low <= p->per.value;
+    }
+}
+
+static const char *check(const struct nrg_serving_slot *slots, size_t n)
+{
+    double output = 0, prompt = 0;
+    for (size_t i = 0; i < n; i++) {
+        output += slots[i].amount[NRG_SERVING_OUTPUT];
+        prompt += slots[i].amount[NRG_SERVING_PROMPT];
+    }
+    if (!(output > 0) && !(prompt > 0))
+        return "the server counted no tokens";
+    return NULL;
+}
+
+int nrg_serving_prices(const struct nrg_serving_slot *slots, size_t n, size_t group,
+                       struct nrg_serving_fit *fit)
+{
+    struct nrg_arena memory = {0};
+    struct nrg_serving_work w = {0};
+    double value[NRG_SERVING_COLUMNS] = {0};
+    *fit = (struct nrg_serving_fit){.slots = n, .why = check(slots, n)};
+    for (size_t i = 0; i < n; i++) {
+        fit->energy_j += slots[i].energy_j;
+        fit->time_s += (double)(slots[i].end_ns - slots[i].begin_ns) / 1e9;
+    }
+    if (fit->why)
+        return 0;
+    w.rows = nrg_arena_array(&memory, n, sizeof *w.rows);
+    int rc = memory.failed ? -ENOMEM : 0;
+    if (!rc) {
+        nrg_serving_set_rows(&w, slots, n, group);
+        fit->rows = w.n;
+        fit->why = w.n < LEAST_ROWS ? "the run is too short to tell prices from noise" : NULL;
+    }
+    if (!rc && !fit->why)
+        rc = learn(&w);
+    if (!rc && !fit->why)
+        rc = choose(&w, value);
+    if (!rc && !fit->why)
+        rc = set_covariance(&w, fit);
+    if (!rc && !fit->why) {
+        double freedom = (double)(w.n - w.m) * (1 - w.phi * w.phi) / (1 + w.phi * w.phi);
+        fit->half = WIDENED * nrg_student_half(CONFIDENCE, freedom);
+        set_prices(&w, value, fit);
+    }
+    nrg_gram_release(&w.gram);
+    nrg_arena_release(&memory);
+    return rc;
+}
+
+struct nrg_serving_value nrg_serving_cost(const struct nrg_serving_fit *fit,
+                                          const double amount[NRG_SERVING_TERMS])
+{
+    double value = 0, unbound = 0, variance = 0;
+    if (fit->why)
+        return (struct nrg_serving_value){NAN, NAN, NAN};
+    for (size_t a = 0; a < NRG_SERVING_TERMS; a++) {
+        if (!isnan(fit->price[a].per.value))
+            value += fit->price[a].per.value * amount[a];
+        unbound += fit->unbound[a] * amount[a];
+        for (size_t b = 0; b < NRG_SERVING_TERMS; b++)
+            variance += amount[a] * amount[b] * fit->covariance[a][b];
+    }
+    double half = fit->half * sqrt(fmax(variance, 0));
+    return (struct nrg_serving_value){value, fmin(fmax(unbound - half, 0), value),
+                                      fmax(unbound + half, value)};
+}

@@ -1,0 +1,49 @@
+/*
+ * The rows of the regression (fit.c): what rows.c makes of slots, and what is learnt from them.
+ */
+#ifndef NRG_SERVING_INTERNAL_H
+#define NRG_SERVING_INTERNAL_H
+
+#include "base/linalg.h"
+#include "llm/fit.h"
+
+#define NRG_SERVING_LATE    NRG_SERVING_TERMS /* the column of the delay */
+#define NRG_SERVING_COLUMNS (NRG_SERVING_TERMS + 1)
+#define NRG_SERVING_CELLS   (NRG_SERVING_COLUMNS * (NRG_SERVING_COLUMNS + 1) / 2)
+
+/* Variance of the two amounts that are sampled, and what they share. */
+struct nrg_serving_doubt {
+    double sequence, busy, both;
+};
+
+struct nrg_serving_row {
+    double x[NRG_SERVING_COLUMNS], y, length_s;
+    double z[NRG_SERVING_COLUMNS]; /* instruments: the amounts of a little more and a little less
+                                      time */
+    /* Amounts per second around its begin minus those around its end; and in wider surroundings. */
+    double step[NRG_SERVING_TERMS], wide_step[NRG_SERVING_TERMS];
+    struct nrg_serving_doubt own, first, last; /* common to x and z; of the outermost slots */
+    double sd, left;                           /* standard deviation and residual, joules */
+    double power_w;                            /* as the law has it */
+    double white[NRG_SERVING_COLUMNS], white_z[NRG_SERVING_COLUMNS], white_y, white_left;
+    bool follows; /* begins where the one before ends */
+};
+
+struct nrg_serving_work {
+    struct nrg_serving_row *rows;
+    size_t n;
+    double phi, mean_square;
+    struct nrg_gram gram; /* of the amounts as the instruments have them */
+    double beta[NRG_SERVING_COLUMNS], inverse[NRG_SERVING_CELLS];
+    size_t index[NRG_SERVING_COLUMNS], m; /* of columns that are told apart */
+};
+
+/* Rows of `group` slots each; where slots do not touch, a row begins anew. w->rows has room for n.
+ */
+void nrg_serving_set_rows(struct nrg_serving_work *w, const struct nrg_serving_slot *slots,
+                          size_t n, size_t group);
+/* The column of the delay, from the prices in w->beta. */
+void nrg_serving_set_late(struct nrg_serving_work *w);
+void nrg_serving_add_doubt(struct nrg_serving_doubt *sum, struct nrg_serving_doubt more, double by);
+
+#endif

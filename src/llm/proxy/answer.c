@@ -1,0 +1,209 @@
+/* The way from the server to the client. See proxy.h. */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "llm/proxy/internal.h"
+
+static bool type_is(struct nrg_http_text type, const char *word)
+{
+    const char *end = memchr(type.at ? type.at : "", ';', type.n);
+    size_t n = end ? (size_t)(end - type.at) : type.n;
+    while (n && type.at[n - 1] == ' ')
+        n--;
+    return n && nrg_http_text_is((struct nrg_http_text){type.at, n}, word);
+}
+
+/* A coded answer passes, but can't be read. */
+static enum nrg_scan_form form_of(const struct nrg_http_head *head)
+{
+    if (head->encoded)
+        return NRG_SCAN_NOTHING;
+    if (type_is(head->content_type, "text/event-stream"))
+        return NRG_SCAN_EVENTS;
+    if (type_is(head->content_type, "application/x-ndjson") ||
+        type_is(head->content_type, "application/jsonl"))
+        return NRG_SCAN_LINES;
+    return type_is(head->content_type, "application/json") ? NRG_SCAN_JSON : NRG_SCAN_NOTHING;
+}
+
+/* The joules so far as text; NULL: not known, or not asked for. */
+static const char *joules_text(struct nrg_connection *c, char *text, size_t size)
+{
+    struct nrg_proxy *p = c->proxy;
+    if (!c->wants_joules || !c->counted)
+        return NULL;
+    double joules = p->events.joules(p->events.arg, &c->request);
+    if (!isfinite(joules))
+        return NULL;
+    snprintf(text, size, "%.6g", joules);
+    return text;
+}
+
+static void begin_answer(struct nrg_connection *c, const struct nrg_http_head *head)
+{
+    enum nrg_http_framing framing = nrg_http_answer_framing(head, c->to_head);
+    enum nrg_scan_form form = c->counted ? form_of(head) : NRG_SCAN_NOTHING;
+    nrg_http_body_init(&c->answer_body, framing, head->length);
+    nrg_llm_scan_init(&c->answer_scan, form);
+    c->request.status = head->status;
+    c->request.streamed = form == NRG_SCAN_EVENTS || form == NRG_SCAN_LINES;
+    c->unchunk = c->client_1_0 && framing == NRG_BODY_CHUNKED;
+    c->close_client |=
+        framing == NRG_BODY_CLOSE || c->asking != NRG_ASK_DONE || c->proxy->stopping || c->unchunk;
+    c->close_server = head->last || framing == NRG_BODY_CLOSE || c->asking != NRG_ASK_DONE;
+    c->trailer = c->wants_joules && c->counted && c->request.streamed && !c->unchunk &&
+                 framing == NRG_BODY_CHUNKED;
+    c->answering = NRG_ANSWER_BODY;
+}
+
+static bool pass_head(struct nrg_connection *c, const struct nrg_http_head *head, bool final)
+{
+    char joules[32];
+    struct nrg_proxy_buffer *to = &c->to_client;
+    size_t room = nrg_buffer_room(to);
+    struct nrg_http_out out = {to->at + to->to, room, 0};
+    struct nrg_http_extra extra = {0};
+    if (final)
+        extra = (struct nrg_http_extra){
+            .close = c->close_client,
+            .unchunked = c->unchunk,
+            .trailer = c->trailer,
+            .joules = c->request.streamed ? NULL : joules_text(c, joules, sizeof joules)};
+    nrg_http_write_answer(&out, head, &extra);
+    if (out.n > out.size) {
+        nrg_request_fail(c, "the head of the server's answer is too long");
+        return false;
+    }
+    to->to += out.n;
+    return true;
+}
+
+static bool take_head(struct nrg_connection *c)
+{
+    struct nrg_http_head head;
+    struct nrg_proxy_buffer *in = &c->from_server;
+    if (!nrg_buffer_used(in) || nrg_buffer_used(&c->to_client))
+        return false; /* a head gets a buffer of its own */
+    int rc = nrg_http_head_parse(&head, in->at + in->from, nrg_buffer_used(in), true);
+    if (!rc)
+        return false;
+    if (rc < 0 || head.status == 101) {
+        nrg_request_fail(c, rc < 0 ? head.why : "the server switches to another protocol");
+        return true;
+    }
+    bool final = head.status >= 200;
+    if (final)
+        begin_answer(c, &head);
+    if (pass_head(c, &head, final))
+        nrg_buffer_take(in, head.size);
+    return true;
+}
+
+static void on_answered(void *arg, const char *at, size_t n)
+{
+    struct nrg_connection *c = arg;
+    struct nrg_proxy_buffer *out = &c->to_client;
+    nrg_llm_scan_feed(&c->answer_scan, at, n);
+    if (!c->unchunk)
+        return;
+    memcpy(out->at + out->to, at, n);
+    out->to += n;
+}
+
+/* Tells the owner about text that came; of a whole answer it is all there at once. */
+static void notice_texts(struct nrg_connection *c, uint64_t before)
+{
+    struct nrg_proxy *p = c->proxy;
+    uint64_t n = c->answer_scan.seen.texts - before;
+    if (!c->counted || (c->request.streamed && !n))
+        return;
+    if (!c->request.first_ns && c->request.status < 300) {
+        c->request.first_ns = p->now_ns;
+        p->events.first(p->events.arg, &c->request);
+    }
+    if (n && c->request.streamed)
+        p->events.texts(p->events.arg, &c->request, n, p->now_ns);
+}
+
+static void add_trailer(struct nrg_connection *c)
+{
+    char text[32];
+    struct nrg_proxy_buffer *out = &c->to_client;
+    const char *joules = joules_text(c, text, sizeof text);
+    if (!c->trailer || !joules)
+        return;
+    struct nrg_http_out to = {out->at + out->to, nrg_buffer_room(out), 0};
+    to.at = out->at + out->to;
+    nrg_http_addf(&to, "x-nrg-joules: %s\r\n", joules);
+    if (to.n <= to.size)
+        out->to += to.n;
+}
+
+static void end_answer(struct nrg_connection *c)
+{
+    c->answering = NRG_ANSWER_DONE;
+    c->answered_ns = c->proxy->now_ns;
+    nrg_request_end(c, NRG_REQUEST_ANSWERED);
+    if (c->close_server || c->asking != NRG_ASK_DONE)
+        nrg_connection_drop_server(c);
+}
+
+static bool take_body(struct nrg_connection *c)
+{
+    struct nrg_proxy_buffer *in = &c->from_server, *out = &c->to_client;
+    uint64_t before = c->answer_scan.seen.texts;
+    size_t room = nrg_buffer_room(out), n = nrg_buffer_used(in);
+    room = room > 64 ? room - 64 : 0; /* the trailer's */
+    n = n < room ? n : room;
+    if (!n)
+        return false;
+    ssize_t taken = nrg_http_body_take(&c->answer_body, in->at + in->from, n, on_answered, c);
+    if (taken < 0) {
+        nrg_answer_closed(c, "a chunk that is none");
+        return true;
+    }
+    if (!c->unchunk) {
+        memcpy(out->at + out->to, in->at + in->from, (size_t)taken);
+        out->to += (size_t)taken;
+    }
+    nrg_buffer_take(in, (size_t)taken);
+    notice_texts(c, before);
+    if (c->answer_body.at_end) {
+        c->answer_body.at_end = false;
+        add_trailer(c);
+    }
+    return true;
+}
+
+bool nrg_answer_advance(struct nrg_connection *c)
+{
+    if (c->answering == NRG_ANSWER_HEAD)
+        return take_head(c);
+    if (c->answering != NRG_ANSWER_BODY)
+        return false;
+    bool moved = !c->answer_body.done && take_body(c);
+    if (c->answering == NRG_ANSWER_BODY && c->answer_body.done) {
+        end_answer(c);
+        moved = true;
+    }
+    return moved;
+}
+
+void nrg_answer_closed(struct nrg_connection *c, const char *why)
+{
+    if (c->answering == NRG_ANSWER_HEAD) {
+        nrg_request_fail(c, why);
+        return;
+    }
+    nrg_connection_drop_server(c);
+    if (c->answering != NRG_ANSWER_BODY)
+        return;
+    bool whole =
+        nrg_http_body_ended(&c->answer_body) && !nrg_buffer_used(&c->from_server) && *why == 0;
+    c->answering = NRG_ANSWER_DONE;
+    c->close_client = true; /* a body that ends too early says that something is missing */
+    c->proxy->figures.failed += !whole;
+    nrg_request_end(c, whole ? NRG_REQUEST_ANSWERED : NRG_REQUEST_BROKEN);
+}

@@ -1,0 +1,105 @@
+/*
+ * The relay's own state, shared by its files: proxy.c (life, accepting, time limits), connection.c
+ * (moving bytes), request.c and answer.c (what the two directions mean). See proxy.h.
+ */
+#ifndef NRG_LLM_PROXY_INTERNAL_H
+#define NRG_LLM_PROXY_INTERNAL_H
+
+#include "llm/proxy/body.h"
+#include "llm/proxy/link.h"
+#include "llm/proxy/proxy.h"
+
+/* A head of the longest kind fits with what the proxy adds to it. */
+#define NRG_PROXY_BUFFER (NRG_HTTP_HEAD_MAX + 4096)
+
+struct nrg_proxy_buffer {
+    char *at; /* NRG_PROXY_BUFFER bytes */
+    size_t from, to;
+};
+
+enum nrg_asking { NRG_ASK_HEAD, NRG_ASK_BODY, NRG_ASK_DONE };
+enum nrg_answering { NRG_ANSWER_NONE, NRG_ANSWER_HEAD, NRG_ANSWER_BODY, NRG_ANSWER_DONE };
+
+struct nrg_connection;
+/* What epoll hands back. */
+struct nrg_proxy_end {
+    struct nrg_connection *connection; /* NULL: the listening socket */
+    bool is_server;
+    int fd; /* that is registered, -1: none */
+    uint32_t mask;
+    bool readable; /* as far as is known */
+};
+
+struct nrg_connection {
+    struct nrg_connection *previous, *next;
+    struct nrg_proxy *proxy;
+    struct nrg_proxy_end client_end, server_end;
+    int client; /* descriptor */
+    struct nrg_link server;
+    struct nrg_proxy_buffer from_client, to_server, from_server, to_client;
+    enum nrg_asking asking;
+    enum nrg_answering answering;
+    struct nrg_http_body ask_body, answer_body;
+    struct nrg_llm_scan ask_scan, answer_scan;
+    bool counted; /* a request to a model */
+    bool to_head, client_1_0, wants_joules, unchunk, trailer;
+    bool close_client, close_server; /* after this request */
+    bool server_over; /* it closed, or failed: the rest of what it sent is still to be passed on */
+    char server_why[160]; /* it failed; "": it just closed */
+    bool lingers;         /* the answer is out, the client's rest is thrown away */
+    bool dead;            /* closed, to be freed after this round */
+    int64_t active_ns;    /* something moved */
+    int64_t answered_ns;  /* the server's last answer ended */
+    struct nrg_proxy_request request;
+};
+
+struct nrg_proxy {
+    struct nrg_proxy_options options;
+    struct nrg_proxy_events events;
+    struct nrg_upstream upstream;
+    struct nrg_tls *tls;
+    int epoll, listener;
+    bool local, listening, stopping;
+    char address[80];
+    struct nrg_proxy_end listen_end;
+    struct nrg_connection *first, *dead;
+    size_t n;
+    int64_t next_id, now_ns;
+    bool *slots; /* taken; as many as connections */
+    struct nrg_proxy_figures figures;
+};
+
+static inline size_t nrg_buffer_used(const struct nrg_proxy_buffer *b)
+{
+    return b->to - b->from;
+}
+/* Room behind what is there; moves that to the front first. */
+size_t nrg_buffer_room(struct nrg_proxy_buffer *b);
+void nrg_buffer_take(struct nrg_proxy_buffer *b, size_t n);
+
+/* connection.c */
+struct nrg_connection *nrg_connection_new(struct nrg_proxy *proxy, int client);
+/* Something may have changed: moves what can be moved. */
+void nrg_connection_pump(struct nrg_connection *c);
+/* An event of epoll. */
+void nrg_connection_ready(struct nrg_connection *c, bool is_server, uint32_t events);
+void nrg_connection_close(struct nrg_connection *c, enum nrg_proxy_outcome outcome);
+void nrg_connection_free(struct nrg_connection *c);
+/* The connection to the server is of no more use. */
+void nrg_connection_drop_server(struct nrg_connection *c);
+
+/* request.c. True when something moved. */
+bool nrg_request_advance(struct nrg_connection *c);
+/* The request is over: tells the owner, if it was one to a model. */
+void nrg_request_end(struct nrg_connection *c, enum nrg_proxy_outcome outcome);
+/* An answer of the proxy's own, after which the connection is closed. */
+void nrg_request_refuse(struct nrg_connection *c, int status, const char *what, const char *why);
+/* The server failed before its answer began. */
+void nrg_request_fail(struct nrg_connection *c, const char *why);
+
+/* answer.c */
+bool nrg_answer_advance(struct nrg_connection *c);
+/* The server closed the connection. */
+void nrg_answer_closed(struct nrg_connection *c, const char *why);
+
+#endif

@@ -1,0 +1,124 @@
+/* See link.h. */
+#include "llm/proxy/link.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+
+void nrg_link_init(struct nrg_link *link, struct nrg_tls *tls)
+{
+    *link = (struct nrg_link){.fd = -1, .tls = tls};
+}
+
+void nrg_link_close(struct nrg_link *link)
+{
+    nrg_tls_close(link->tls, link->session);
+    link->session = NULL;
+    if (link->fd >= 0)
+        close(link->fd);
+    link->fd = -1;
+    link->state = NRG_LINK_CLOSED;
+    link->want_write = false;
+}
+
+static int fail(struct nrg_link *link, int code)
+{
+    snprintf(link->why, sizeof link->why, "%s", strerror(-code));
+    return code;
+}
+
+/* Tries the addresses from link->address on. */
+static int try_addresses(struct nrg_link *link, const struct nrg_upstream *upstream)
+{
+    const int on = 1;
+    int rc = -EHOSTUNREACH;
+    for (; link->address < upstream->n; link->address++) {
+        const struct sockaddr_storage *to = &upstream->addresses[link->address];
+        nrg_link_close(link);
+        link->fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+        if (link->fd < 0) {
+            rc = -errno;
+            continue;
+        }
+        setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        if (!connect(link->fd, (const struct sockaddr *)to, upstream->lengths[link->address]) ||
+            errno == EINPROGRESS) {
+            link->state = NRG_LINK_CONNECTS;
+            return 0;
+        }
+        rc = -errno;
+    }
+    nrg_link_close(link);
+    return fail(link, rc);
+}
+
+int nrg_link_connect(struct nrg_link *link, const struct nrg_upstream *upstream)
+{
+    link->address = 0;
+    link->why[0] = 0;
+    return try_addresses(link, upstream);
+}
+
+static int finish_connect(struct nrg_link *link, const struct nrg_upstream *upstream)
+{
+    int code = 0;
+    socklen_t length = sizeof code;
+    struct sockaddr_storage peer;
+    socklen_t peer_length = sizeof peer;
+    if (getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &code, &length))
+        code = errno;
+    if (code) {
+        link->address++;
+        int rc = try_addresses(link, upstream);
+        if (link->address >= upstream->n)
+            return fail(link, -code);
+        return rc ? rc : -EAGAIN;
+    }
+    if (getpeername(link->fd, (struct sockaddr *)&peer, &peer_length))
+        return errno == ENOTCONN ? -EAGAIN : fail(link, -errno);
+    link->state = NRG_LINK_OPEN;
+    if (link->tls) {
+        link->session = nrg_tls_open(link->tls, link->fd);
+        if (!link->session)
+            return fail(link, -ENOMEM);
+        link->state = NRG_LINK_SHAKES_HANDS;
+    }
+    return 0;
+}
+
+int nrg_link_advance(struct nrg_link *link, const struct nrg_upstream *upstream)
+{
+    int rc = 0;
+    if (link->state == NRG_LINK_CONNECTS)
+        rc = finish_connect(link, upstream);
+    if (!rc && link->state == NRG_LINK_SHAKES_HANDS) {
+        char why[120] = "";
+        rc = nrg_tls_handshake(link->tls, link->session, &link->want_write, why, sizeof why);
+        if (!rc)
+            link->state = NRG_LINK_OPEN;
+        else if (rc != -EAGAIN)
+            snprintf(link->why, sizeof link->why, "TLS: %s", why);
+    }
+    return rc;
+}
+
+ssize_t nrg_link_read(struct nrg_link *link, void *to, size_t n)
+{
+    if (link->session)
+        return nrg_tls_read(link->tls, link->session, to, n, &link->want_write);
+    ssize_t got = recv(link->fd, to, n, 0);
+    return got < 0 ? -errno : got;
+}
+
+ssize_t nrg_link_write(struct nrg_link *link, const void *from, size_t n)
+{
+    if (link->session)
+        return nrg_tls_write(link->tls, link->session, from, n, &link->want_write);
+    ssize_t sent = send(link->fd, from, n, MSG_NOSIGNAL);
+    return sent < 0 ? -errno : sent;
+}

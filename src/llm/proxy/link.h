@@ -1,0 +1,40 @@
+/*
+ * A connection to the server: plain or TLS, made without waiting, its addresses tried in turn.
+ * Embedded, owned by a connection of the relay; close may be called at any time. Errors: a negative
+ * errno. Threads: one.
+ */
+#ifndef NRG_LLM_PROXY_LINK_H
+#define NRG_LLM_PROXY_LINK_H
+
+#include <stdint.h>
+
+#include "llm/proxy/address.h"
+#include "llm/proxy/tls.h"
+
+enum nrg_link_state { NRG_LINK_CLOSED, NRG_LINK_CONNECTS, NRG_LINK_SHAKES_HANDS, NRG_LINK_OPEN };
+
+struct nrg_link {
+    int fd; /* -1: closed */
+    enum nrg_link_state state;
+    size_t address;      /* that is tried, or was taken */
+    struct nrg_tls *tls; /* the relay's; NULL: plain */
+    struct nrg_tls_session *session;
+    bool want_write; /* TLS waits to write before it can go on */
+    char why[160];   /* it failed */
+};
+
+void nrg_link_init(struct nrg_link *link, struct nrg_tls *tls);
+/* 0, or -errno with link->why when no address can be tried. */
+int nrg_link_connect(struct nrg_link *link, const struct nrg_upstream *upstream);
+/*
+ * Goes on with connecting, when its descriptor is ready. 0: it is open; -EAGAIN: not yet; -errno
+ * with link->why. The descriptor may be another one afterwards.
+ */
+int nrg_link_advance(struct nrg_link *link, const struct nrg_upstream *upstream);
+void nrg_link_close(struct nrg_link *link);
+
+/* As recv and send, with -errno. Of an open link only. */
+ssize_t nrg_link_read(struct nrg_link *link, void *to, size_t n);
+ssize_t nrg_link_write(struct nrg_link *link, const void *from, size_t n);
+
+#endif

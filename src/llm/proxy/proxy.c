@@ -1,0 +1,214 @@
+/* See proxy.h: the relay's life, its listening socket, and its time limits. */
+#include "llm/proxy/proxy.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "llm/proxy/internal.h"
+
+#define EVENTS     64
+#define TICK_MS    250
+#define BACKLOG    256
+#define LINGER_NS  (2 * NRG_NS_PER_S)
+#define CONNECT_NS (10 * NRG_NS_PER_S)
+#define IDLE_NS    (75 * NRG_NS_PER_S)  /* of a client between requests, or within one */
+#define STUCK_NS   (600 * NRG_NS_PER_S) /* of a client that does not read its answer */
+
+static int listen_at(struct nrg_proxy *p, struct nrg_error *err)
+{
+    struct sockaddr_storage address;
+    socklen_t length;
+    const int on = 1;
+    int rc = nrg_listen_parse(p->options.listen, &address, &length, err);
+    if (rc)
+        return rc;
+    p->local = nrg_address_is_loopback(&address);
+    p->listener = socket(address.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (p->listener < 0)
+        return nrg_fail(err, -errno, "--listen", "%s", strerror(errno));
+    setsockopt(p->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    if (bind(p->listener, (const struct sockaddr *)&address, length) ||
+        listen(p->listener, BACKLOG))
+        return nrg_fail(err, -errno, p->options.listen, "cannot listen: %s", strerror(errno));
+    length = sizeof address;
+    if (getsockname(p->listener, (struct sockaddr *)&address, &length))
+        return nrg_fail(err, -errno, p->options.listen, "%s", strerror(errno));
+    nrg_address_text(&address, length, p->address, sizeof p->address);
+    return 0;
+}
+
+static void accept_again(struct nrg_proxy *p, bool on)
+{
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &p->listen_end};
+    if (on == p->listening)
+        return;
+    epoll_ctl(p->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, p->listener, &event);
+    p->listening = on;
+}
+
+int nrg_proxy_new(struct nrg_proxy **proxy, const struct nrg_proxy_options *options,
+                  const struct nrg_proxy_events *events, struct nrg_error *err)
+{
+    struct nrg_proxy *p = nrg_calloc(1, sizeof *p);
+    if (!p)
+        return nrg_fail(err, -ENOMEM, NULL, "out of memory");
+    p->options = *options;
+    p->events = *events;
+    p->epoll = p->listener = -1;
+    if (!p->options.connections)
+        p->options.connections = NRG_PROXY_CONNECTIONS;
+    p->slots = nrg_calloc(p->options.connections, sizeof *p->slots);
+    int rc = p->slots ? 0 : nrg_fail(err, -ENOMEM, NULL, "out of memory");
+    if (!rc)
+        rc = nrg_upstream_parse(&p->upstream, options->upstream, err);
+    if (!rc)
+        rc = nrg_upstream_resolve(&p->upstream, err);
+    if (!rc && p->upstream.tls)
+        rc = nrg_tls_new(&p->tls, p->upstream.host, err);
+    if (!rc)
+        rc = listen_at(p, err);
+    if (!rc && (p->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0)
+        rc = nrg_fail(err, -errno, NULL, "epoll: %s", strerror(errno));
+    if (rc)
+        nrg_proxy_free(p);
+    else
+        *proxy = p;
+    return rc;
+}
+
+static void free_dead(struct nrg_proxy *p)
+{
+    while (p->dead) {
+        struct nrg_connection *c = p->dead;
+        p->dead = c->next;
+        nrg_connection_free(c);
+    }
+}
+
+void nrg_proxy_free(struct nrg_proxy *p)
+{
+    if (!p)
+        return;
+    while (p->first)
+        nrg_connection_close(p->first, NRG_REQUEST_CANCELLED);
+    free_dead(p);
+    nrg_tls_free(p->tls);
+    if (p->listener >= 0)
+        close(p->listener);
+    if (p->epoll >= 0)
+        close(p->epoll);
+    free(p->slots);
+    free(p);
+}
+
+static void accept_clients(struct nrg_proxy *p)
+{
+    while (p->n < p->options.connections) {
+        int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0) {
+            /* Without a descriptor left, the next tick tries again. */
+            accept_again(p, errno == EAGAIN || errno == EINTR || errno == ECONNABORTED);
+            return;
+        }
+        struct nrg_connection *c = nrg_connection_new(p, fd);
+        if (!c) {
+            close(fd);
+            break;
+        }
+        c->client_end.readable = true;
+        nrg_connection_pump(c);
+    }
+    accept_again(p, p->n < p->options.connections && !p->stopping);
+}
+
+static bool is_idle(const struct nrg_connection *c)
+{
+    return c->asking == NRG_ASK_HEAD || c->lingers;
+}
+
+/* What waited too long for somebody. An answer may take as long as the server likes. */
+static void enforce_limits(struct nrg_proxy *p)
+{
+    for (struct nrg_connection *c = p->first, *next; c; c = next) {
+        int64_t quiet_ns = p->now_ns - c->active_ns;
+        next = c->next;
+        if ((c->lingers && quiet_ns > LINGER_NS) || (p->stopping && is_idle(c) && !c->lingers))
+            nrg_connection_close(c, NRG_REQUEST_CANCELLED);
+        else if (c->asking != NRG_ASK_DONE && quiet_ns > IDLE_NS)
+            nrg_connection_close(c, NRG_REQUEST_CANCELLED);
+        else if (nrg_buffer_used(&c->to_client) && quiet_ns > STUCK_NS)
+            nrg_connection_close(c, NRG_REQUEST_CANCELLED);
+        else if ((c->server.state == NRG_LINK_CONNECTS ||
+                  c->server.state == NRG_LINK_SHAKES_HANDS) &&
+                 quiet_ns > CONNECT_NS) {
+            nrg_request_fail(c, "the server does not answer");
+            nrg_connection_pump(c);
+        }
+    }
+    accept_again(p, p->n < p->options.connections && !p->stopping);
+}
+
+static void handle(struct nrg_proxy *p, const struct epoll_event *event)
+{
+    struct nrg_proxy_end *end = event->data.ptr;
+    struct nrg_connection *c = end->connection;
+    if (!c)
+        accept_clients(p);
+    else if (!c->dead && !(end->is_server && end->fd < 0))
+        nrg_connection_ready(c, end->is_server, event->events);
+}
+
+static void begin_stopping(struct nrg_proxy *p)
+{
+    p->stopping = true;
+    accept_again(p, false);
+    close(p->listener); /* who comes now is refused at once */
+    p->listener = -1;
+}
+
+int nrg_proxy_run(struct nrg_proxy *p, struct nrg_error *err)
+{
+    struct epoll_event events[EVENTS];
+    int64_t limits_ns = 0;
+    p->now_ns = nrg_now_ns();
+    accept_again(p, true);
+    while (!p->stopping || p->first) {
+        int n = epoll_wait(p->epoll, events, EVENTS, TICK_MS);
+        if (n < 0 && errno != EINTR)
+            return nrg_fail(err, -errno, NULL, "epoll: %s", strerror(errno));
+        p->now_ns = nrg_now_ns();
+        for (int i = 0; i < n; i++)
+            handle(p, &events[i]);
+        if (!p->stopping && p->events.stop(p->events.arg))
+            begin_stopping(p);
+        if (p->stopping && p->events.hurry(p->events.arg))
+            break;
+        if (p->now_ns >= limits_ns) {
+            enforce_limits(p);
+            limits_ns = p->now_ns + TICK_MS * NRG_NS_PER_MS;
+        }
+        free_dead(p);
+    }
+    return 0;
+}
+
+const char *nrg_proxy_address(const struct nrg_proxy *p)
+{
+    return p->address;
+}
+
+bool nrg_proxy_is_local(const struct nrg_proxy *p)
+{
+    return p->local;
+}
+
+const struct nrg_proxy_figures *nrg_proxy_figures(const struct nrg_proxy *p)
+{
+    return &p->figures;
+}

@@ -1,0 +1,222 @@
+/* The way from the client to the server. See proxy.h. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "llm/proxy/internal.h"
+
+#define REUSE_NS (4 * NRG_NS_PER_S) /* many servers close idle connections after 5 s */
+
+const char *nrg_proxy_api(const char *path, size_t n)
+{
+    static const struct {
+        const char *end, *name;
+    } apis[] = {
+        {"/chat/completions", "chat"},  {"/completions", "completions"},
+        {"/responses", "responses"},    {"/embeddings", "embeddings"},
+        {"/api/chat", "chat"},          {"/api/generate", "generate"},
+        {"/api/embed", "embeddings"},   {"/api/embeddings", "embeddings"},
+        {"/completion", "completions"},
+    };
+    const char *query = memchr(path, '?', n);
+    n = query ? (size_t)(query - path) : n;
+    for (size_t i = 0; i < sizeof apis / sizeof *apis; i++) {
+        size_t length = strlen(apis[i].end);
+        if (n >= length && !memcmp(path + n - length, apis[i].end, length))
+            return apis[i].name;
+    }
+    return NULL;
+}
+
+static size_t take_slot(struct nrg_proxy *p)
+{
+    size_t slot = 0;
+    while (p->slots[slot])
+        slot++;
+    p->slots[slot] = true;
+    return slot;
+}
+
+static void count_request(struct nrg_connection *c, const struct nrg_http_head *head)
+{
+    struct nrg_proxy *p = c->proxy;
+    const char *api = nrg_http_text_is(head->method, "POST")
+                          ? nrg_proxy_api(head->target.at, head->target.n)
+                          : NULL;
+    c->counted = api;
+    nrg_llm_scan_init(&c->ask_scan, api ? NRG_SCAN_JSON : NRG_SCAN_NOTHING);
+    nrg_llm_scan_init(&c->answer_scan, NRG_SCAN_NOTHING);
+    if (!api) {
+        p->figures.others++;
+        return;
+    }
+    p->figures.requests++;
+    c->request = (struct nrg_proxy_request){.id = ++p->next_id,
+                                            .slot = take_slot(p),
+                                            .api = api,
+                                            .begin_ns = p->now_ns,
+                                            .seen = c->answer_scan.seen};
+    p->events.begin(p->events.arg, &c->request);
+}
+
+void nrg_request_end(struct nrg_connection *c, enum nrg_proxy_outcome outcome)
+{
+    struct nrg_proxy *p = c->proxy;
+    if (!c->counted)
+        return;
+    c->counted = false;
+    c->request.seen = c->answer_scan.seen;
+    if (!c->request.seen.model[0])
+        nrg_copy(c->request.seen.model, sizeof c->request.seen.model, c->ask_scan.seen.model);
+    c->request.outcome = outcome;
+    c->request.end_ns = p->now_ns;
+    p->slots[c->request.slot] = false;
+    p->events.end(p->events.arg, &c->request);
+}
+
+void nrg_request_refuse(struct nrg_connection *c, int status, const char *what, const char *why)
+{
+    char body[512];
+    struct nrg_proxy_buffer *to = &c->to_client;
+    int n = snprintf(body, sizeof body,
+                     "{\"error\":{\"message\":\"nrg llm proxy: %s%s%s\",\"type\":\"proxy_error\","
+                     "\"code\":%d}}\n",
+                     what, *why ? ": " : "", why, status);
+    struct nrg_http_out out = {to->at + to->to, nrg_buffer_room(to), 0};
+    out.at = to->at + to->to; /* making room may have moved it */
+    nrg_http_addf(&out,
+                  "HTTP/1.1 %d %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n"
+                  "Connection: close\r\n\r\n",
+                  status, what, n);
+    if (!c->to_head)
+        nrg_http_add(&out, body, (size_t)n);
+    if (out.n <= out.size)
+        to->to += out.n;
+    c->close_client = true;
+    c->answering = NRG_ANSWER_DONE;
+    c->request.status = status;
+    nrg_connection_drop_server(c);
+    nrg_request_end(c, NRG_REQUEST_BROKEN);
+}
+
+void nrg_request_fail(struct nrg_connection *c, const char *why)
+{
+    c->proxy->figures.failed++;
+    nrg_request_refuse(c, 502, "Bad Gateway", why);
+}
+
+static bool refuse_head(struct nrg_connection *c, int rc, const struct nrg_http_head *head)
+{
+    c->proxy->figures.refused++;
+    c->asking = NRG_ASK_BODY; /* what follows can't be read as a request */
+    c->to_head = false;
+    if (rc == -E2BIG)
+        nrg_request_refuse(c, 431, "Request Header Fields Too Large", head->why);
+    else
+        nrg_request_refuse(c, 400, "Bad Request", head->why);
+    return true;
+}
+
+/* A connection that is there may have been closed by the server since, so it must be fresh. What
+ * the server said after its last answer is no answer to this request. */
+static bool ensure_server(struct nrg_connection *c)
+{
+    struct nrg_proxy *p = c->proxy;
+    if (c->server.state != NRG_LINK_CLOSED &&
+        (nrg_buffer_used(&c->from_server) || p->now_ns - c->answered_ns > REUSE_NS))
+        nrg_connection_drop_server(c);
+    if (c->server.state != NRG_LINK_CLOSED)
+        return true;
+    int rc = nrg_link_connect(&c->server, &p->upstream);
+    if (rc)
+        nrg_request_fail(c, c->server.why);
+    return !rc;
+}
+
+static void begin_request(struct nrg_connection *c, const struct nrg_http_head *head)
+{
+    struct nrg_proxy *p = c->proxy;
+    struct nrg_http_out out = {c->to_server.at, NRG_PROXY_BUFFER, 0};
+    c->to_head = nrg_http_text_is(head->method, "HEAD");
+    c->client_1_0 = head->http_1_0;
+    c->close_client = head->last || head->http_1_0;
+    c->close_server = c->unchunk = c->trailer = false;
+    c->wants_joules = p->options.joules || head->wants_joules;
+    count_request(c, head);
+    nrg_http_write_request(&out, head, p->upstream.authority, p->upstream.prefix);
+    nrg_http_body_init(&c->ask_body, head->framing, head->length);
+    c->asking = c->ask_body.done ? NRG_ASK_DONE : NRG_ASK_BODY;
+    c->answering = NRG_ANSWER_HEAD;
+    if (out.n > out.size) {
+        nrg_request_refuse(c, 431, "Request Header Fields Too Large", "the head is too long");
+        return;
+    }
+    bool there = ensure_server(c);
+    c->to_server.from = 0;
+    c->to_server.to = there ? out.n : 0;
+}
+
+static bool take_head(struct nrg_connection *c)
+{
+    struct nrg_http_head head;
+    struct nrg_proxy_buffer *in = &c->from_client;
+    if (!nrg_buffer_used(in))
+        return false;
+    int rc = nrg_http_head_parse(&head, in->at + in->from, nrg_buffer_used(in), false);
+    if (!rc)
+        return false;
+    if (rc < 0)
+        return refuse_head(c, rc, &head);
+    if (nrg_http_text_is(head.method, "CONNECT") || head.upgrade) {
+        head.why = head.upgrade ? "WebSockets are not relayed" : "CONNECT is not relayed";
+        c->proxy->figures.refused++;
+        c->asking = NRG_ASK_BODY;
+        nrg_request_refuse(c, 501, "Not Implemented", head.why);
+        return true;
+    }
+    begin_request(c, &head);
+    nrg_buffer_take(in, head.size);
+    return true;
+}
+
+static void on_asked(void *arg, const char *at, size_t n)
+{
+    struct nrg_connection *c = arg;
+    nrg_llm_scan_feed(&c->ask_scan, at, n);
+}
+
+static bool take_body(struct nrg_connection *c)
+{
+    struct nrg_proxy_buffer *in = &c->from_client, *out = &c->to_server;
+    size_t room = nrg_buffer_room(out), n = nrg_buffer_used(in);
+    n = n < room ? n : room;
+    if (!n)
+        return false;
+    ssize_t taken = nrg_http_body_take(&c->ask_body, in->at + in->from, n, on_asked, c);
+    if (taken < 0) {
+        c->proxy->figures.refused++;
+        if (c->answering <= NRG_ANSWER_HEAD)
+            nrg_request_refuse(c, 400, "Bad Request", "a chunk that is none");
+        else
+            nrg_connection_close(c, NRG_REQUEST_CANCELLED);
+        return true;
+    }
+    memcpy(out->at + out->to, in->at + in->from, (size_t)taken);
+    out->to += (size_t)taken;
+    nrg_buffer_take(in, (size_t)taken);
+    if (c->ask_body.done)
+        c->asking = NRG_ASK_DONE;
+    return true;
+}
+
+bool nrg_request_advance(struct nrg_connection *c)
+{
+    if (c->asking == NRG_ASK_HEAD && c->answering == NRG_ANSWER_NONE)
+        return take_head(c);
+    /* After an early answer the rest of the body goes nowhere. */
+    if (c->asking == NRG_ASK_BODY && c->answering != NRG_ANSWER_DONE)
+        return take_body(c);
+    return false;
+}

@@ -1,0 +1,395 @@
+/*
+ * See scan.h. A document is read by a small machine that knows keys, strings, numbers and
+ * nesting, not whether all of it is valid. The place of a value is its path: five bits for each key
+ * around it, 31 for keys that nobody asked for; lists add nothing.
+ */
+#include "llm/proxy/scan.h"
+
+#include <string.h>
+
+#include "base/mem.h"
+#include "sensors/channel.h" /* NRG_MISSING */
+
+enum key {
+    NO_KEY, /* the top */
+    MODEL,
+    USAGE,
+    RESPONSE,
+    PROMPT_TOKENS,
+    COMPLETION_TOKENS,
+    INPUT_TOKENS,
+    OUTPUT_TOKENS,
+    INPUT_DETAILS,
+    OUTPUT_DETAILS,
+    CACHED,
+    REASONING,
+    PROMPT_EVAL,
+    EVAL,
+    EVALUATED,
+    PREDICTED,
+    CHOICES,
+    DELTA,
+    MESSAGE,
+    CONTENT,
+    TEXT,
+    TOOL_CALLS,
+    FUNCTION,
+    TYPE,
+    OTHER = 31
+};
+
+static const struct {
+    const char *text;
+    size_t n;
+    enum key key;
+} keys[] = {
+    {"model", 5, MODEL},
+    {"usage", 5, USAGE},
+    {"response", 8, RESPONSE},
+    {"prompt_tokens", 13, PROMPT_TOKENS},
+    {"completion_tokens", 17, COMPLETION_TOKENS},
+    {"input_tokens", 12, INPUT_TOKENS},
+    {"output_tokens", 13, OUTPUT_TOKENS},
+    {"prompt_tokens_details", 21, INPUT_DETAILS},
+    {"input_tokens_details", 20, INPUT_DETAILS},
+    {"completion_tokens_details", 25, OUTPUT_DETAILS},
+    {"output_tokens_details", 21, OUTPUT_DETAILS},
+    {"cached_tokens", 13, CACHED},
+    {"reasoning_tokens", 16, REASONING},
+    {"prompt_eval_count", 17, PROMPT_EVAL},
+    {"eval_count", 10, EVAL},
+    {"tokens_evaluated", 16, EVALUATED},
+    {"tokens_predicted", 16, PREDICTED},
+    {"choices", 7, CHOICES},
+    {"delta", 5, DELTA},
+    {"message", 7, MESSAGE},
+    {"content", 7, CONTENT},
+    {"reasoning_content", 17, CONTENT},
+    {"reasoning", 9, CONTENT},
+    {"thinking", 8, CONTENT},
+    {"refusal", 7, CONTENT},
+    {"arguments", 9, CONTENT},
+    {"text", 4, TEXT},
+    {"tool_calls", 10, TOOL_CALLS},
+    {"function", 8, FUNCTION},
+    {"type", 4, TYPE},
+};
+
+#define P1(a)             ((uint64_t)(a))
+#define P2(a, b)          (P1(a) << 5 | (b))
+#define P3(a, b, c)       (P2(a, b) << 5 | (c))
+#define P4(a, b, c, d)    (P3(a, b, c) << 5 | (d))
+#define P5(a, b, c, d, e) (P4(a, b, c, d) << 5 | (e))
+#define PATH_BITS         (1ULL << 59)
+
+/* The count that a path means; NULL: none. */
+static int64_t *count_at(struct nrg_llm_seen *seen, uint64_t path)
+{
+    if (path >> 10 == RESPONSE || path >> 15 == RESPONSE) /* of the last event of a stream */
+        path &= path >> 10 == RESPONSE ? (1u << 10) - 1 : (1u << 15) - 1;
+    switch (path) {
+    case P2(USAGE, PROMPT_TOKENS):
+    case P2(USAGE, INPUT_TOKENS):
+    case P1(PROMPT_EVAL):
+    case P1(EVALUATED):
+        return &seen->input;
+    case P2(USAGE, COMPLETION_TOKENS):
+    case P2(USAGE, OUTPUT_TOKENS):
+    case P1(EVAL):
+    case P1(PREDICTED):
+        return &seen->output;
+    case P3(USAGE, INPUT_DETAILS, CACHED):
+        return &seen->cached;
+    case P3(USAGE, OUTPUT_DETAILS, REASONING):
+        return &seen->reasoning;
+    default:
+        return NULL;
+    }
+}
+
+static bool is_answer_text(uint64_t path)
+{
+    switch (path) {
+    case P2(CHOICES, TEXT):
+    case P3(CHOICES, DELTA, CONTENT):
+    case P3(CHOICES, MESSAGE, CONTENT):
+    case P5(CHOICES, DELTA, TOOL_CALLS, FUNCTION, CONTENT):
+    case P5(CHOICES, MESSAGE, TOOL_CALLS, FUNCTION, CONTENT):
+    case P2(MESSAGE, CONTENT):
+    case P4(MESSAGE, TOOL_CALLS, FUNCTION, CONTENT):
+    case P1(RESPONSE):
+    case P1(CONTENT):
+    case P1(DELTA):
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool is_model(uint64_t path)
+{
+    return path == P1(MODEL) || path == P2(RESPONSE, MODEL);
+}
+
+enum state {
+    VALUE, /* one is expected */
+    KEY,   /* a key, or the end of the object */
+    COLON,
+    NEXT, /* a comma, or the end of the container */
+    STRING,
+    NUMBER, /* a number or word */
+    DONE,   /* the document is complete */
+    LOST,   /* it is none */
+};
+
+static void begin_document(struct nrg_llm_scan *s)
+{
+    s->state = VALUE;
+    s->depth = 0;
+    s->path = NO_KEY;
+    s->has_text = s->is_delta = s->has_type = false;
+}
+
+void nrg_llm_scan_init(struct nrg_llm_scan *s, enum nrg_scan_form form)
+{
+    *s = (struct nrg_llm_scan){.form = form};
+    s->seen.input = s->seen.cached = s->seen.output = s->seen.reasoning = NRG_MISSING;
+    begin_document(s);
+}
+
+static void end_document(struct nrg_llm_scan *s)
+{
+    s->seen.texts += s->has_text && (!s->has_type || s->is_delta);
+    s->has_text = false;
+}
+
+static void open_container(struct nrg_llm_scan *s, bool object)
+{
+    if (s->depth == NRG_SCAN_DEPTH) {
+        s->state = LOST;
+        return;
+    }
+    s->paths[s->depth] = s->path;
+    s->objects = (s->objects & ~(1u << s->depth)) | (uint32_t)object << s->depth;
+    s->depth++;
+    s->state = object ? KEY : VALUE;
+}
+
+static void after_value(struct nrg_llm_scan *s)
+{
+    s->state = s->depth ? NEXT : DONE;
+}
+
+static void close_container(struct nrg_llm_scan *s)
+{
+    if (!s->depth) {
+        s->state = LOST;
+        return;
+    }
+    s->depth--;
+    s->path = s->paths[s->depth];
+    after_value(s);
+}
+
+static void begin_string(struct nrg_llm_scan *s)
+{
+    s->after = s->state;
+    s->state = STRING;
+    s->text_n = s->escape = 0;
+}
+
+static void take_key(struct nrg_llm_scan *s)
+{
+    enum key key = OTHER;
+    uint64_t around = s->paths[s->depth - 1];
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
+        if (keys[i].n == s->text_n && !memcmp(keys[i].text, s->text, s->text_n))
+            key = keys[i].key;
+    /* So deep that nothing is looked for: it must not become a short path again. */
+    s->path = around >= PATH_BITS ? around : around << 5 | key;
+    s->state = COLON;
+}
+
+static void take_string(struct nrg_llm_scan *s)
+{
+    static const char delta[] = ".delta";
+    size_t n = s->text_n;
+    s->text[n] = 0;
+    if (is_model(s->path) && n)
+        nrg_copy_clean(s->seen.model, sizeof s->seen.model, s->text, n);
+    else if (s->path == P1(TYPE)) {
+        s->has_type |= !strncmp(s->text, "response.", 9);
+        s->is_delta = n >= sizeof delta && !strcmp(s->text + n - sizeof delta + 1, delta);
+    } else if (count_at(&s->seen, s->path))
+        s->seen.lies++;
+    s->has_text |= n && is_answer_text(s->path);
+    after_value(s);
+}
+
+/* A number, or null, true, false. */
+static void take_number(struct nrg_llm_scan *s)
+{
+    int64_t *count = count_at(&s->seen, s->path), value = 0;
+    bool whole = s->text_n > 0 && s->text_n <= 9;
+    s->text[s->text_n] = 0;
+    after_value(s);
+    if (!count || !strcmp(s->text, "null"))
+        return;
+    for (unsigned i = 0; i < s->text_n; i++) {
+        whole &= s->text[i] >= '0' && s->text[i] <= '9';
+        value = whole ? value * 10 + (s->text[i] - '0') : 0;
+    }
+    if (whole)
+        *count = value;
+    else
+        s->seen.lies++;
+}
+
+static void keep_byte(struct nrg_llm_scan *s, char c)
+{
+    if (s->text_n < sizeof s->text - 1)
+        s->text[s->text_n++] = c;
+}
+
+/* Takes bytes of a string up to its end. Only a key or a model keeps more than one. */
+static size_t take_string_bytes(struct nrg_llm_scan *s, const char *at, size_t n)
+{
+    size_t i = 0;
+    bool keep = s->after == KEY || is_model(s->path) || s->path == P1(TYPE);
+    for (; i < n; i++) {
+        char c = at[i];
+        if (s->escape) {
+            s->escape = 0;
+            keep_byte(s, '?'); /* no key or count has one; a model's name is shown without */
+        } else if (c == '\\') {
+            s->escape = 1;
+        } else if (c == '"') {
+            i++;
+            s->state = s->after;
+            if (s->after == KEY)
+                take_key(s);
+            else
+                take_string(s);
+            return i;
+        } else if (keep || !s->text_n) {
+            keep_byte(s, c);
+        }
+    }
+    return i;
+}
+
+static void begin_value(struct nrg_llm_scan *s, char c)
+{
+    if (c == '{' || c == '[')
+        open_container(s, c == '{');
+    else if (c == '"')
+        begin_string(s);
+    else if (c == ']')
+        close_container(s);
+    else if ((c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') ||
+             c == '-' || c == '+' || c == '.') {
+        s->state = NUMBER;
+        s->text_n = 0;
+        keep_byte(s, c);
+    } else {
+        s->state = LOST;
+    }
+}
+
+static void take_next(struct nrg_llm_scan *s, char c)
+{
+    bool object = s->depth && s->objects >> (s->depth - 1) & 1;
+    if (c == ',') {
+        s->state = object ? KEY : VALUE;
+        s->path = s->paths[s->depth - 1];
+    } else if (c == '}' || c == ']') {
+        close_container(s);
+    } else {
+        s->state = LOST;
+    }
+}
+
+static bool is_space(char c)
+{
+    return c == ' ' || c == '\n' || c == '\r' || c == '\t';
+}
+
+static void take_mark(struct nrg_llm_scan *s, char c)
+{
+    if (s->state == VALUE)
+        begin_value(s, c);
+    else if (s->state == KEY && c == '"')
+        begin_string(s);
+    else if (s->state == KEY && c == '}')
+        close_container(s);
+    else if (s->state == COLON && c == ':')
+        s->state = VALUE;
+    else if (s->state == NEXT)
+        take_next(s, c);
+    else
+        s->state = LOST;
+}
+
+static void take_document(struct nrg_llm_scan *s, const char *at, size_t n)
+{
+    for (size_t i = 0; i < n && s->state != LOST && s->state != DONE;) {
+        char c = at[i];
+        if (s->state == STRING) {
+            i += take_string_bytes(s, at + i, n - i);
+            continue;
+        }
+        if (s->state == NUMBER) {
+            if (!is_space(c) && c != ',' && c != '}' && c != ']') {
+                keep_byte(s, c);
+                i++;
+                continue;
+            }
+            take_number(s);
+            continue;
+        }
+        if (!is_space(c))
+            take_mark(s, c);
+        i++;
+    }
+    if (s->state == DONE)
+        end_document(s);
+}
+
+/* The part of a line of events that is a document, which begins behind "data:". */
+static void take_event_bytes(struct nrg_llm_scan *s, const char *at, size_t n)
+{
+    static const char data[] = "data:";
+    size_t i = 0;
+    for (; i < n && s->line < 5; i++)
+        s->line = s->line >= 0 && at[i] == data[s->line] ? s->line + 1 : 6;
+    if (s->line == 5)
+        take_document(s, at + i, n - i);
+}
+
+static void take_line_bytes(struct nrg_llm_scan *s, const char *at, size_t n)
+{
+    if (s->form == NRG_SCAN_EVENTS)
+        take_event_bytes(s, at, n);
+    else
+        take_document(s, at, n);
+}
+
+void nrg_llm_scan_feed(struct nrg_llm_scan *s, const char *at, size_t n)
+{
+    const char *end = at + n;
+    if (s->form == NRG_SCAN_NOTHING)
+        return;
+    if (s->form == NRG_SCAN_JSON) {
+        take_document(s, at, n);
+        return;
+    }
+    while (at < end) {
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        take_line_bytes(s, at, (size_t)((stop ? stop : end) - at));
+        if (!stop)
+            return;
+        begin_document(s);
+        s->line = 0;
+        at = stop + 1;
+    }
+}

@@ -1,0 +1,55 @@
+/*
+ * What an answer of a language model says about itself, read from its bytes as they pass: the
+ * model, the tokens that it used, and when text came. OpenAI's chat, completions, responses and
+ * embeddings, and Ollama's chat, generate and embed; whole JSON, lines of JSON, or server-sent
+ * events.
+ *
+ * No text of a prompt or answer is kept: a field is known by its place in the document, and only
+ * counts and the model's name are looked at. Memory is constant whatever comes. What is no JSON is
+ * ignored up to the next line. A count that can't be one (negative, a fraction, beyond 10^9, a
+ * text) is left out and counted as a lie; the last one of several is right.
+ *
+ * Plain data, nothing is allocated, nothing fails. Any thread.
+ */
+#ifndef NRG_LLM_PROXY_SCAN_H
+#define NRG_LLM_PROXY_SCAN_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum nrg_scan_form {
+    NRG_SCAN_NOTHING,
+    NRG_SCAN_JSON,   /* one document */
+    NRG_SCAN_LINES,  /* one in each line */
+    NRG_SCAN_EVENTS, /* one behind each "data:" */
+};
+
+#define NRG_SCAN_MODEL_MAX 95
+#define NRG_SCAN_DEPTH     32
+
+struct nrg_llm_seen {
+    char model[NRG_SCAN_MODEL_MAX + 1];       /* "": not said */
+    int64_t input, cached, output, reasoning; /* tokens; NRG_MISSING: not said */
+    uint64_t texts;                           /* documents with some text of an answer */
+    uint64_t lies;
+};
+
+struct nrg_llm_scan {
+    enum nrg_scan_form form;
+    struct nrg_llm_seen seen;
+    int state, after; /* of the document; what a string turns out to be */
+    unsigned depth;
+    uint64_t paths[NRG_SCAN_DEPTH];    /* of the containers that are open */
+    uint32_t objects;                  /* a bit for each of them: no list */
+    uint64_t path;                     /* of the value to come */
+    char text[NRG_SCAN_MODEL_MAX + 1]; /* of a key, number or model */
+    unsigned text_n, escape;
+    bool has_text, is_delta, has_type; /* of this document */
+    int line;                          /* of an event: how much of "data:" was there */
+};
+
+void nrg_llm_scan_init(struct nrg_llm_scan *scan, enum nrg_scan_form form);
+void nrg_llm_scan_feed(struct nrg_llm_scan *scan, const char *at, size_t n);
+
+#endif

@@ -1,0 +1,199 @@
+/* See request_log.h. */
+#include "llm/request_log.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "llm/requests.h"
+
+#define TEXTS_NS     (20 * NRG_NS_PER_MS) /* pieces of text within this time are one row */
+#define HAND_OVER_NS (200 * NRG_NS_PER_MS)
+
+/* Ids of names that are always there; others follow. */
+enum name {
+    REQUEST = 1,
+    PREFILL,
+    DECODE,
+    INPUT,
+    CACHED,
+    OUTPUT,
+    REASONING,
+    TEXTS,
+    ANSWERED,
+    CANCELLED,
+    BROKEN,
+    CHAT,
+    COMPLETIONS,
+    RESPONSES,
+    EMBEDDINGS,
+    GENERATE,
+    NAMES
+};
+
+static const struct {
+    const char *kind, *text;
+} names[NAMES] = {
+    [REQUEST] = {NRG_REQUEST_KIND, "request"},
+    [PREFILL] = {NRG_KIND_PHASE, NRG_REQUEST_PREFILL},
+    [DECODE] = {NRG_KIND_PHASE, NRG_REQUEST_DECODE},
+    [INPUT] = {NRG_KIND_COUNTER, NRG_REQUEST_INPUT},
+    [CACHED] = {NRG_KIND_COUNTER, NRG_REQUEST_CACHED},
+    [OUTPUT] = {NRG_KIND_COUNTER, NRG_REQUEST_OUTPUT},
+    [REASONING] = {NRG_KIND_COUNTER, NRG_REQUEST_REASONING},
+    [TEXTS] = {NRG_KIND_COUNTER, NRG_REQUEST_TEXTS},
+    [ANSWERED] = {NRG_REQUEST_OUTCOME_KIND, "answered"},
+    [CANCELLED] = {NRG_REQUEST_OUTCOME_KIND, "cancelled"},
+    [BROKEN] = {NRG_REQUEST_OUTCOME_KIND, "broken"},
+    [CHAT] = {NRG_REQUEST_API_KIND, "chat"},
+    [COMPLETIONS] = {NRG_REQUEST_API_KIND, "completions"},
+    [RESPONSES] = {NRG_REQUEST_API_KIND, "responses"},
+    [EMBEDDINGS] = {NRG_REQUEST_API_KIND, "embeddings"},
+    [GENERATE] = {NRG_REQUEST_API_KIND, "generate"},
+};
+
+int nrg_request_log_init(struct nrg_request_log *log, struct nrg_recorder *recorder,
+                         size_t connections)
+{
+    *log = (struct nrg_request_log){.recorder = recorder, .next_name = NAMES};
+    nrg_rows_init(&log->rows, NRG_S_COLUMNS);
+    log->slots = nrg_calloc(connections, sizeof *log->slots);
+    log->n_slots = log->slots ? connections : 0;
+    int rc = log->slots ? 0 : -1;
+    for (int i = 1; !rc && i < NAMES; i++)
+        rc = nrg_recorder_span_name(recorder, i, names[i].kind, names[i].text);
+    return rc;
+}
+
+void nrg_request_log_release(struct nrg_request_log *log)
+{
+    nrg_rows_release(&log->rows);
+    for (size_t i = 0; i < log->n_models; i++)
+        free(log->models[i]);
+    free(log->slots);
+}
+
+static void add_row(struct nrg_request_log *log, const struct nrg_proxy_request *r, int64_t t_ns,
+                    enum nrg_span_event event, int64_t name, int64_t value)
+{
+    int64_t values[NRG_S_COLUMNS] = {(int64_t)r->slot + 1, event, name, value, NRG_MISSING};
+    log->last_ns = t_ns > log->last_ns ? t_ns : log->last_ns; /* rows come in order of time */
+    nrg_rows_add(&log->rows, log->last_ns, 0, values);
+    log->begins += event == NRG_SPAN_BEGIN;
+    log->any = true;
+}
+
+static void begin(struct nrg_request_log *log, const struct nrg_proxy_request *r, int64_t t_ns,
+                  enum name name)
+{
+    add_row(log, r, t_ns, NRG_SPAN_BEGIN, name, NRG_MISSING);
+}
+
+static void end(struct nrg_request_log *log, const struct nrg_proxy_request *r, int64_t t_ns)
+{
+    add_row(log, r, t_ns, NRG_SPAN_END, NRG_MISSING, NRG_MISSING);
+}
+
+static void count(struct nrg_request_log *log, const struct nrg_proxy_request *r, int64_t t_ns,
+                  enum name name, int64_t amount)
+{
+    if (amount != NRG_MISSING)
+        add_row(log, r, t_ns, NRG_SPAN_COUNT, name, amount);
+}
+
+static int64_t api_name(const char *api)
+{
+    for (int i = CHAT; i <= GENERATE; i++)
+        if (!strcmp(names[i].text, api))
+            return i;
+    return 0;
+}
+
+/* 0: no memory. */
+static int64_t model_name(struct nrg_request_log *log, const char *model)
+{
+    const char *text = log->n_models + 1 < NRG_LOG_MODELS ? model : "(other models)";
+    for (size_t i = 0; i < log->n_models; i++)
+        if (!strcmp(log->models[i], model) || !strcmp(log->models[i], "(other models)"))
+            return log->model_names[i];
+    char *copy = strdup(text);
+    if (!copy ||
+        nrg_recorder_span_name(log->recorder, log->next_name, NRG_REQUEST_MODEL_KIND, text)) {
+        free(copy);
+        return 0;
+    }
+    log->models[log->n_models] = copy;
+    log->model_names[log->n_models++] = log->next_name;
+    return log->next_name++;
+}
+
+void nrg_request_log_begin(struct nrg_request_log *log, const struct nrg_proxy_request *r)
+{
+    struct nrg_log_slot *slot = &log->slots[r->slot];
+    char track[32];
+    snprintf(track, sizeof track, "requests %zu", r->slot + 1);
+    if (!slot->known)
+        nrg_recorder_span_track(log->recorder, (int64_t)r->slot + 1, track);
+    *slot = (struct nrg_log_slot){.known = true, .last_ns = r->begin_ns};
+    add_row(log, r, r->begin_ns, NRG_SPAN_BEGIN, REQUEST, r->id);
+    add_row(log, r, r->begin_ns, NRG_SPAN_MARK, api_name(r->api), NRG_MISSING);
+    begin(log, r, r->begin_ns, PREFILL);
+}
+
+void nrg_request_log_first(struct nrg_request_log *log, const struct nrg_proxy_request *r)
+{
+    end(log, r, r->first_ns);
+    begin(log, r, r->first_ns, DECODE);
+    log->slots[r->slot].decodes = true;
+}
+
+static void write_texts(struct nrg_request_log *log, const struct nrg_proxy_request *r,
+                        int64_t t_ns)
+{
+    struct nrg_log_slot *slot = &log->slots[r->slot];
+    if (slot->waiting)
+        count(log, r, t_ns, TEXTS, slot->waiting);
+    slot->waiting = 0;
+    slot->last_ns = t_ns;
+}
+
+void nrg_request_log_texts(struct nrg_request_log *log, const struct nrg_proxy_request *r,
+                           uint64_t n, int64_t t_ns)
+{
+    struct nrg_log_slot *slot = &log->slots[r->slot];
+    slot->waiting += (int64_t)(n < INT32_MAX ? n : INT32_MAX);
+    if (t_ns - slot->last_ns >= TEXTS_NS)
+        write_texts(log, r, t_ns);
+}
+
+void nrg_request_log_end(struct nrg_request_log *log, const struct nrg_proxy_request *r)
+{
+    static const enum name outcomes[] = {[NRG_REQUEST_ANSWERED] = ANSWERED,
+                                         [NRG_REQUEST_CANCELLED] = CANCELLED,
+                                         [NRG_REQUEST_BROKEN] = BROKEN};
+    enum name outcome = outcomes[r->outcome];
+    if (r->outcome == NRG_REQUEST_ANSWERED && r->status >= 400)
+        outcome = BROKEN;
+    int64_t t_ns = r->end_ns, model = r->seen.model[0] ? model_name(log, r->seen.model) : 0;
+    write_texts(log, r, t_ns);
+    end(log, r, t_ns); /* prefill or decode */
+    count(log, r, t_ns, INPUT, r->seen.input);
+    count(log, r, t_ns, CACHED, r->seen.cached);
+    count(log, r, t_ns, OUTPUT, r->seen.output);
+    count(log, r, t_ns, REASONING, r->seen.reasoning);
+    if (model)
+        add_row(log, r, t_ns, NRG_SPAN_MARK, model, NRG_MISSING);
+    add_row(log, r, t_ns, NRG_SPAN_MARK, outcome, NRG_MISSING);
+    end(log, r, t_ns);
+}
+
+void nrg_request_log_hand_over(struct nrg_request_log *log, int64_t t_ns, bool now)
+{
+    if (!now && t_ns - log->handed_ns < HAND_OVER_NS)
+        return;
+    log->handed_ns = t_ns;
+    nrg_recorder_span_rows(log->recorder, &log->rows, log->begins);
+    log->begins = 0;
+}

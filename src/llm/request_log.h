@@ -1,0 +1,54 @@
+/*
+ * Writes requests into a recording while they run (requests.h says how they look there). Rows are
+ * kept for a moment and handed over a few times a second. Pieces of text that follow each other
+ * quickly are one row.
+ *
+ * Names are limited: after NRG_LOG_MODELS models, further ones are "(other models)", because
+ * clients choose what they send.
+ *
+ * Embedded: init, release; the recorder has begun and outlives it. Lack of memory loses rows,
+ * nothing else. One thread.
+ */
+#ifndef NRG_LLM_REQUEST_LOG_H
+#define NRG_LLM_REQUEST_LOG_H
+
+#include "llm/proxy/proxy.h"
+#include "record/rows.h"
+#include "record/sampler/recorder.h"
+
+#define NRG_LOG_MODELS 256
+
+struct nrg_log_slot {
+    bool known;      /* its track was written */
+    int64_t waiting; /* pieces of text without a row */
+    int64_t last_ns; /* of its last row of them */
+    bool decodes;
+};
+
+struct nrg_request_log {
+    struct nrg_recorder *recorder;
+    struct nrg_rows rows;
+    uint64_t begins;
+    bool any; /* a request was logged */
+    int64_t last_ns, handed_ns;
+    int64_t next_name;
+    struct nrg_log_slot *slots;
+    size_t n_slots;
+    char *models[NRG_LOG_MODELS];
+    int64_t model_names[NRG_LOG_MODELS];
+    size_t n_models;
+};
+
+int nrg_request_log_init(struct nrg_request_log *log, struct nrg_recorder *recorder,
+                         size_t connections);
+void nrg_request_log_release(struct nrg_request_log *log);
+
+void nrg_request_log_begin(struct nrg_request_log *log, const struct nrg_proxy_request *request);
+void nrg_request_log_first(struct nrg_request_log *log, const struct nrg_proxy_request *request);
+void nrg_request_log_texts(struct nrg_request_log *log, const struct nrg_proxy_request *request,
+                           uint64_t n, int64_t t_ns);
+void nrg_request_log_end(struct nrg_request_log *log, const struct nrg_proxy_request *request);
+/* Rows so far go to the recording, if the last ones went some time ago, or `now`. */
+void nrg_request_log_hand_over(struct nrg_request_log *log, int64_t t_ns, bool now);
+
+#endif

@@ -1,0 +1,251 @@
+/* See slots.h. */
+#include "llm/slots.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "base/stats.h"
+#include "energy/cursor.h"
+
+#define LONGEST_NS   (500 * NRG_NS_PER_MS)
+#define SHORTEST_NS  (50 * NRG_NS_PER_MS)
+#define MOST_SLOTS   100000
+#define ROWS         60 /* of the regression, where there is time for them */
+#define LEAST_PROMPT 16 /* tokens of a prompt that shows how fast prompts are read */
+#define LEAST_READ   10 /* such requests */
+
+static size_t slot_at(const struct nrg_llm_slots *s, int64_t t_ns)
+{
+    if (t_ns <= s->begin_ns)
+        return 0;
+    size_t i = (size_t)((t_ns - s->begin_ns) / s->slot_ns);
+    return i < s->n ? i : s->n - 1;
+}
+
+static int64_t begin_of(const struct nrg_llm_slots *s, size_t i)
+{
+    return s->begin_ns + (int64_t)i * s->slot_ns;
+}
+
+static int64_t end_of(const struct nrg_llm_slots *s, size_t i)
+{
+    return i + 1 < s->n ? begin_of(s, i + 1) : s->end_ns;
+}
+
+static const struct nrg_timeline *domain_timeline(struct nrg_frame *frame,
+                                                  const struct nrg_domain *domain)
+{
+    return nrg_frame_timeline(frame, (size_t)(domain->channel - frame->channels));
+}
+
+/* Two updates of the slowest sensor, so that a slot's joules are its own. */
+static int64_t choose_length(struct nrg_frame *frame, const struct nrg_summary *summary)
+{
+    int64_t run_ns = summary->end_ns - summary->begin_ns, least_ns = SHORTEST_NS;
+    for (size_t d = 0; d < summary->n_domains; d++) {
+        const struct nrg_domain *domain = &summary->domains[d];
+        const struct nrg_timeline *tl = domain->in_total ? domain_timeline(frame, domain) : NULL;
+        int64_t width_ns = tl ? 2 * nrg_timeline_width_ns(tl, domain->channel) : 0;
+        least_ns = width_ns > least_ns ? width_ns : least_ns;
+    }
+    int64_t slot_ns = run_ns / (ROWS * NRG_LLM_GROUP);
+    slot_ns = slot_ns > LONGEST_NS ? LONGEST_NS : slot_ns;
+    slot_ns = slot_ns < least_ns ? least_ns : slot_ns;
+    return run_ns / slot_ns > MOST_SLOTS ? run_ns / MOST_SLOTS : slot_ns;
+}
+
+void nrg_llm_slots_energy(struct nrg_llm_slots *s, struct nrg_frame *frame,
+                          const struct nrg_summary *summary, int64_t late_ns)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        s->items[i].energy_j = 0;
+        s->known[i] = true;
+    }
+    for (size_t d = 0; d < summary->n_domains; d++) {
+        const struct nrg_domain *domain = &summary->domains[d];
+        const struct nrg_timeline *tl = domain->in_total ? domain_timeline(frame, domain) : NULL;
+        struct nrg_energy_cursor cursor;
+        if (!tl)
+            continue;
+        nrg_energy_cursor_init(&cursor, tl, s->begin_ns + late_ns, 0);
+        struct nrg_energy_at before = {0, 0};
+        for (size_t i = 0; i < s->n; i++) {
+            struct nrg_energy_at at = nrg_energy_cursor_at(&cursor, end_of(s, i) + late_ns);
+            double length_ns = (double)(end_of(s, i) - begin_of(s, i));
+            s->items[i].energy_j += at.energy_j - before.energy_j;
+            s->known[i] &= at.covered_ns - before.covered_ns > 0.99 * length_ns;
+            before = at;
+        }
+    }
+}
+
+/* Adds an amount to the slots between two times, by time; parts[0] is slot `first`. */
+static void spread(const struct nrg_llm_slots *s, struct nrg_llm_part *parts, size_t first,
+                   size_t field, int64_t from_ns, int64_t to_ns, double amount)
+{
+    size_t i = slot_at(s, from_ns), last = slot_at(s, to_ns);
+    double length_ns = (double)(to_ns - from_ns);
+    for (; i <= last; i++) {
+        int64_t begin = begin_of(s, i) > from_ns ? begin_of(s, i) : from_ns;
+        int64_t end = i == last || end_of(s, i) > to_ns ? to_ns : end_of(s, i);
+        double share = length_ns > 0 ? (double)(end - begin) / length_ns : 1;
+        double *to[] = {&parts[i - first].prompt, &parts[i - first].output,
+                        &parts[i - first].sequence_s};
+        *to[field] += amount * (i == slot_at(s, from_ns) && i == last ? 1 : share);
+    }
+}
+
+enum { PROMPT, OUTPUT, SEQUENCE };
+
+static int64_t within(const struct nrg_llm_slots *s, int64_t t_ns)
+{
+    return t_ns < s->begin_ns ? s->begin_ns : t_ns > s->end_ns ? s->end_ns : t_ns;
+}
+
+static void spread_texts(const struct nrg_llm_slots *s, const struct nrg_relayed_request *q,
+                         struct nrg_llm_part *parts, size_t first)
+{
+    double each = q->output_tokens / (double)q->n_texts;
+    int64_t before_ns = within(s, q->first_ns);
+    for (size_t t = q->texts; t < q->texts_end; t++) {
+        const struct nrg_llm_texts *piece = &s->requests->texts[t];
+        int64_t t_ns = within(s, piece->t_ns > q->end_ns ? q->end_ns : piece->t_ns);
+        t_ns = t_ns < before_ns ? before_ns : t_ns;
+        spread(s, parts, first, OUTPUT, before_ns, t_ns, each * (double)piece->n);
+        before_ns = t_ns;
+    }
+}
+
+static bool is_streamed(const struct nrg_relayed_request *q)
+{
+    return q->first_ns != NRG_MISSING && q->n_texts > 0;
+}
+
+/* Tokens of the prompt that had to be read. */
+static double prompt_of(const struct nrg_relayed_request *q)
+{
+    double prompt = q->input == NRG_MISSING ? 0 : (double)q->input;
+    return prompt - (q->cached == NRG_MISSING ? 0 : (double)q->cached);
+}
+
+static int find_reading(struct nrg_llm_slots *s)
+{
+    double *values = nrg_calloc(s->requests->n + 1, sizeof *values);
+    size_t n = 0;
+    if (!values)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->requests->n; i++) {
+        const struct nrg_relayed_request *q = &s->requests->items[i];
+        if (is_streamed(q) && prompt_of(q) >= LEAST_PROMPT)
+            values[n++] = (double)(q->first_ns - q->begin_ns) / prompt_of(q);
+    }
+    nrg_sort(values, n);
+    s->read_ns = n >= LEAST_READ ? values[n / 10] : 0;
+    free(values);
+    return 0;
+}
+
+/* When the server began to read it: it may have waited before. */
+static int64_t reading_from(const struct nrg_llm_slots *s, const struct nrg_relayed_request *q)
+{
+    int64_t from_ns = q->first_ns - (int64_t)(s->read_ns * prompt_of(q));
+    return s->read_ns > 0 && from_ns > q->begin_ns ? from_ns : q->begin_ns;
+}
+
+size_t nrg_llm_slots_parts(const struct nrg_llm_slots *s, size_t request,
+                           struct nrg_llm_part *parts, size_t *first)
+{
+    const struct nrg_relayed_request *q = &s->requests->items[request];
+    int64_t begin_ns = within(s, q->begin_ns), end_ns = within(s, q->end_ns);
+    if (end_ns < begin_ns || q->begin_ns > s->end_ns || q->end_ns < s->begin_ns)
+        return 0;
+    bool streamed = is_streamed(q);
+    int64_t read_ns = streamed ? within(s, reading_from(s, q)) : begin_ns;
+    int64_t prompt_ns = streamed ? within(s, q->first_ns) : end_ns;
+    double prompt = prompt_of(q);
+    *first = slot_at(s, begin_ns);
+    size_t n = slot_at(s, end_ns) - *first + 1;
+    memset(parts, 0, n * sizeof *parts);
+    spread(s, parts, *first, SEQUENCE, begin_ns, end_ns, (double)(end_ns - begin_ns) * 1e-9);
+    if (prompt > 0)
+        spread(s, parts, *first, PROMPT, read_ns, prompt_ns < read_ns ? read_ns : prompt_ns,
+               prompt);
+    if (streamed)
+        spread_texts(s, q, parts, *first);
+    else if (q->output_tokens > 0)
+        spread(s, parts, *first, OUTPUT, begin_ns, end_ns, q->output_tokens);
+    return n;
+}
+
+/* Time in which at least one request runs; they come in order of their begin. */
+static void add_busy(struct nrg_llm_slots *s)
+{
+    int64_t done_ns = s->begin_ns;
+    for (size_t r = 0; r < s->requests->n; r++) {
+        const struct nrg_relayed_request *q = &s->requests->items[r];
+        int64_t from_ns = within(s, q->begin_ns), to_ns = within(s, q->end_ns);
+        from_ns = from_ns < done_ns ? done_ns : from_ns;
+        for (size_t i = slot_at(s, from_ns); from_ns < to_ns && i < s->n; i++) {
+            int64_t end_ns = end_of(s, i) < to_ns ? end_of(s, i) : to_ns;
+            s->items[i].amount[NRG_SERVING_BUSY] += (double)(end_ns - from_ns) * 1e-9;
+            from_ns = end_ns;
+        }
+        done_ns = to_ns > done_ns ? to_ns : done_ns;
+    }
+}
+
+static int add_requests(struct nrg_llm_slots *s)
+{
+    struct nrg_llm_part *parts = nrg_calloc(s->n, sizeof *parts);
+    if (!parts)
+        return -ENOMEM;
+    for (size_t r = 0; r < s->requests->n; r++) {
+        size_t first, n = nrg_llm_slots_parts(s, r, parts, &first);
+        for (size_t i = 0; i < n; i++) {
+            double *amount = s->items[first + i].amount;
+            amount[NRG_SERVING_PROMPT] += parts[i].prompt;
+            amount[NRG_SERVING_OUTPUT] += parts[i].output;
+            amount[NRG_SERVING_SEQUENCE] += parts[i].sequence_s;
+        }
+    }
+    free(parts);
+    add_busy(s);
+    return 0;
+}
+
+int nrg_llm_slots_make(struct nrg_llm_slots *s, struct nrg_frame *frame,
+                       const struct nrg_summary *summary,
+                       const struct nrg_relayed_requests *requests)
+{
+    *s = (struct nrg_llm_slots){.requests = requests,
+                                .begin_ns = summary->begin_ns,
+                                .end_ns = summary->end_ns,
+                                .slot_ns = choose_length(frame, summary)};
+    if (s->end_ns <= s->begin_ns)
+        return -ENODATA;
+    s->n = (size_t)((s->end_ns - s->begin_ns) / s->slot_ns);
+    s->n = s->n ? s->n : 1; /* the last one takes the rest */
+    s->items = nrg_calloc(s->n, sizeof *s->items);
+    s->known = nrg_calloc(s->n, sizeof *s->known);
+    if (!s->items || !s->known)
+        return -ENOMEM;
+    for (size_t i = 0; i < s->n; i++) {
+        s->items[i].begin_ns = begin_of(s, i);
+        s->items[i].end_ns = end_of(s, i);
+        s->items[i].amount[NRG_SERVING_IDLE] = (double)(end_of(s, i) - begin_of(s, i)) * 1e-9;
+    }
+    nrg_llm_slots_energy(s, frame, summary, 0);
+    int rc = find_reading(s);
+    return rc ? rc : add_requests(s);
+}
+
+void nrg_llm_slots_release(struct nrg_llm_slots *s)
+{
+    free(s->items);
+    free(s->known);
+    s->items = NULL;
+    s->known = NULL;
+}

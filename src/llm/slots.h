@@ -1,0 +1,47 @@
+/*
+ * The run of a recording in slots of equal length, with the joules of each and what the requests
+ * did in it. The tokens of a streamed answer are where its text came, between one piece and the one
+ * before; those of its prompt between its begin and its first text. An answer that came as a whole
+ * has both spread over all of its time.
+ *
+ * Make, release; the requests must outlive it. 0 or -errno. One thread at a time.
+ */
+#ifndef NRG_LLM_SLOTS_H
+#define NRG_LLM_SLOTS_H
+
+#include "energy/frame.h"
+#include "energy/summary.h"
+#include "llm/fit.h"
+#include "llm/requests.h"
+
+#define NRG_LLM_GROUP 4 /* slots to a row of the regression */
+
+struct nrg_llm_slots {
+    const struct nrg_relayed_requests *requests;
+    int64_t begin_ns, end_ns, slot_ns;
+    size_t n;
+    double read_ns; /* that a token of a prompt takes at least; 0: not known */
+    struct nrg_serving_slot *items;
+    bool *known; /* readings cover all of it */
+};
+
+/* What one request did in one slot. */
+struct nrg_llm_part {
+    double prompt, output, sequence_s;
+};
+
+/* Slots of the summary's run; all that is measured in no request is theirs, too. */
+int nrg_llm_slots_make(struct nrg_llm_slots *slots, struct nrg_frame *frame,
+                       const struct nrg_summary *summary,
+                       const struct nrg_relayed_requests *requests);
+void nrg_llm_slots_release(struct nrg_llm_slots *slots);
+
+/* The joules of each slot anew, from readings that come late by that much. */
+void nrg_llm_slots_energy(struct nrg_llm_slots *slots, struct nrg_frame *frame,
+                          const struct nrg_summary *summary, int64_t late_ns);
+
+/* The parts of a request, from slot *first on, into an array of slots->n. Returns how many. */
+size_t nrg_llm_slots_parts(const struct nrg_llm_slots *slots, size_t request,
+                           struct nrg_llm_part *parts, size_t *first);
+
+#endif

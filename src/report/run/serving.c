@@ -1,0 +1,231 @@
+/* See serving.h. */
+#include "report/run/serving.h"
+
+#include <math.h>
+
+#include "base/json_set.h"
+#include "report/units.h"
+
+/* In the order of a request's life. */
+static const struct {
+    enum nrg_serving_term term;
+    const char *key, *title, *per;
+    bool power;
+} terms[] = {
+    {NRG_SERVING_PROMPT, "j_per_input_token", "token of a prompt",
+     "tokens of prompts that no cache had; one more of them in a batch that runs anyway", false},
+    {NRG_SERVING_OUTPUT, "j_per_output_token", "token of the output",
+     "tokens of the output; one more of them in a batch that runs anyway", false},
+    {NRG_SERVING_SEQUENCE, "sequence_w", "sequence that runs",
+     "seconds of sequences that run, tokens apart", true},
+    {NRG_SERVING_BUSY, "busy_w", "busy, for any number",
+     "seconds in which at least one sequence runs: what all of a batch share", true},
+    {NRG_SERVING_IDLE, "idle_w", "idle, with the model", "seconds of the steady state, always",
+     true},
+};
+#define TERMS (sizeof terms / sizeof *terms)
+
+static struct nrg_shown show(double value, bool power)
+{
+    return power ? nrg_show_power(value) : nrg_show_energy(value);
+}
+
+static double share(const struct nrg_serving_domain *d, enum nrg_serving_term term)
+{
+    return d->energy_j > 0 ? d->fit.price[term].energy_j / d->fit.energy_j : NAN;
+}
+
+/* Never both: what other terms explain wholly has no price of its own. */
+static const char *remark(const struct nrg_serving_price *p)
+{
+    if (!p->used)
+        return "not counted";
+    return p->joined ? "always with the others: in these" : p->resolved ? "" : "not resolved";
+}
+
+static void print_term(const struct nrg_serving *s, size_t i, FILE *out)
+{
+    const struct nrg_serving_price *p = &s->total.fit.price[terms[i].term];
+    double least = s->estimated ? 1 : s->total.least, most = s->estimated ? 1 : s->total.most;
+    struct nrg_shown (*unit)(double) = terms[i].power ? nrg_show_power : nrg_show_energy;
+    double part = share(&s->total, terms[i].term);
+    char percent[16] = "-";
+    if (!isnan(p->per.value) && !isnan(part))
+        snprintf(percent, sizeof percent, "%.1f %%", 100 * part);
+    const char *more = remark(p);
+    fprintf(out, "%-20s %12s %8s  %s%s%s\n", terms[i].title,
+            show(p->per.value, terms[i].power).text, percent,
+            nrg_show_range(p->per.low * least, p->per.high * most, unit).text, *more ? "   " : "",
+            more);
+}
+
+static void print_domains(const struct nrg_serving *s, const struct nrg_text_style *st, FILE *out)
+{
+    if (s->n_domains < 2)
+        return;
+    fprintf(out, "%s%-12s %14s %14s %14s %14s %14s%s\n", st->dim, "OF THESE", "PROMPT TOKEN",
+            "OUTPUT TOKEN", "SEQUENCE", "BUSY", "IDLE", st->off);
+    for (size_t d = 0; d < s->n_domains; d++) {
+        fprintf(out, "%-12s", s->domains[d].name);
+        for (size_t i = 0; i < TERMS; i++)
+            fprintf(out, " %14s",
+                    show(s->domains[d].fit.price[terms[i].term].per.value, terms[i].power).text);
+        fprintf(out, "\n");
+    }
+}
+
+static void print_ratios(const struct nrg_serving *s, FILE *out)
+{
+    double all_j = s->total.energy_j;
+    fprintf(out, "all joules of the steady state: %s",
+            nrg_show_energy(all_j / s->output_tokens).text);
+    fprintf(out, " per output token");
+    if (s->requests > 0)
+        fprintf(out, ", %s per finished request", nrg_show_energy(all_j / s->requests).text);
+    fprintf(out, ", %.4g output tokens per joule\n", s->output_tokens / all_j);
+}
+
+static void print_amounts(const struct nrg_serving *s, FILE *out)
+{
+    fprintf(out, "steady state %.1f s .. %.1f s, after %.1f s of warm-up: ", s->begin_s, s->end_s,
+            s->warm_up_s);
+    if (!isnan(s->prompt_tokens))
+        fprintf(out, "%s tokens of prompts, ", nrg_show_amount(s->prompt_tokens).text);
+    if (s->cached_tokens > 0)
+        fprintf(out, "of these %s in a cache, ", nrg_show_amount(s->cached_tokens).text);
+    fprintf(out, "%s of output", nrg_show_amount(s->output_tokens).text);
+    if (!isnan(s->requests))
+        fprintf(out, ", %s requests", nrg_show_amount(s->requests).text);
+    if (!isnan(s->running))
+        fprintf(out, ", %.3g sequences at a time", s->running);
+    fprintf(out, "\n");
+}
+
+static void print_hints(const struct nrg_serving *s, const struct nrg_text_style *st, FILE *out)
+{
+    if (s->lump_s > 0)
+        fprintf(out,
+                "%sthe server counts tokens when requests end: slots of %.1f s, and a longer run "
+                "tells more%s\n",
+                st->dim, s->slot_s, st->off);
+    if (s->estimated)
+        fprintf(out, "%severy figure times %.2f .. %.2f: the estimate's scale%s\n", st->dim,
+                s->total.least, s->total.most, st->off);
+    fprintf(out,
+            "%sprices are of the loads that this run had, at other batch sizes they differ%s\n",
+            st->dim, st->off);
+}
+
+void nrg_serving_text(const struct nrg_serving *s, const struct nrg_text_style *st, FILE *out)
+{
+    if (!s->asked)
+        return;
+    fprintf(out, "\n%stokens%s of %s at %s\n", st->bold, st->off,
+            s->server[0] ? s->server : "the server", s->url);
+    if (s->why) {
+        fprintf(out, "  %s\n", s->why);
+        return;
+    }
+    print_amounts(s, out);
+    print_ratios(s, out);
+    if (s->total.fit.why) {
+        fprintf(out, "no prices of tokens: %s\n", s->total.fit.why);
+        return;
+    }
+    fprintf(out, "%s%-20s %12s %8s  %s%s\n", st->dim, "PER", "ENERGY", "SHARE", "95 % INTERVAL",
+            st->off);
+    for (size_t i = 0; i < TERMS; i++)
+        print_term(s, i, out);
+    print_domains(s, st, out);
+    print_hints(s, st, out);
+}
+
+static json_t *value_json(struct nrg_serving_value v, const struct nrg_serving *s,
+                          const struct nrg_serving_domain *d)
+{
+    json_t *o = json_object();
+    double least = s->estimated ? 1 : d->least, most = s->estimated ? 1 : d->most;
+    NRG_JSON_REALS(o, {"value", v.value}, {"low", v.low * least}, {"high", v.high * most});
+    if (s->estimated)
+        NRG_JSON_REALS(o, {"low_with_scale", v.low * s->total.least},
+                       {"high_with_scale", v.high * s->total.most});
+    return o;
+}
+
+static void add_prices(json_t *o, const struct nrg_serving *s, const struct nrg_serving_domain *d)
+{
+    for (size_t i = 0; i < TERMS; i++) {
+        const struct nrg_serving_price *p = &d->fit.price[terms[i].term];
+        if (d->fit.why || !p->used)
+            continue;
+        json_t *price = value_json(p->per, s, d);
+        NRG_JSON_REALS(price, {"amount", p->amount}, {"energy_j", p->energy_j});
+        json_object_set_new(price, "resolved", json_boolean(p->resolved && !p->joined));
+        if (p->joined)
+            json_object_set_new(price, "joined", json_true());
+        nrg_json_text(price, "per", terms[i].per);
+        json_object_set_new(o, terms[i].key, price);
+    }
+    NRG_JSON_REALS(o, {"energy_j", d->energy_j}, {"late_s", d->late_s});
+}
+
+/* Plain ratios, of all joules: their interval is the sensors' alone. */
+static void add_ratio(json_t *o, const char *key, const struct nrg_serving *s, double amount,
+                      bool inverse, const char *per)
+{
+    double all_j = s->total.energy_j;
+    if (!(amount > 0) || !(all_j > 0))
+        return;
+    struct nrg_serving_value v = {all_j / amount, all_j / amount, all_j / amount};
+    if (inverse)
+        v.value = v.low = v.high = amount / all_j;
+    json_t *ratio = json_object();
+    double least = inverse ? 1 / s->total.most : s->total.least;
+    double most = inverse ? 1 / s->total.least : s->total.most;
+    NRG_JSON_REALS(ratio, {"value", v.value}, {"low", v.low * least}, {"high", v.high * most},
+                   {"amount", amount});
+    nrg_json_text(ratio, "per", per);
+    json_object_set_new(o, key, ratio);
+}
+
+static void add_fitted(json_t *o, const struct nrg_serving *s)
+{
+    json_t *domains = json_array();
+    add_ratio(o, "all_j_per_output_token", s, s->output_tokens, false,
+              "tokens of the output; all joules of the steady state");
+    add_ratio(o, "j_per_request", s, s->requests, false,
+              "finished requests; all joules of the steady state");
+    add_ratio(o, "tokens_per_joule", s, s->output_tokens, true,
+              "tokens of the output, over all joules of the steady state");
+    add_prices(o, s, &s->total);
+    double idle = s->total.fit.why ? NAN : share(&s->total, NRG_SERVING_IDLE);
+    nrg_json_real(o, "idle_share", idle);
+    nrg_json_text(o, "unfitted", s->total.fit.why);
+    for (size_t i = 0; i < s->n_domains; i++) {
+        json_t *d = json_object();
+        nrg_json_text(d, "name", s->domains[i].name);
+        add_prices(d, s, &s->domains[i]);
+        json_array_append_new(domains, d);
+    }
+    json_object_set_new(o, "domains", domains);
+}
+
+json_t *nrg_serving_json(const struct nrg_serving *s)
+{
+    if (!s->asked)
+        return NULL;
+    json_t *o = json_object();
+    nrg_json_text(o, "server", s->server);
+    nrg_json_text(o, "url", s->url);
+    nrg_json_text(o, "why", s->why);
+    if (s->why)
+        return o;
+    NRG_JSON_REALS(o, {"begin_s", s->begin_s}, {"end_s", s->end_s}, {"warm_up_s", s->warm_up_s},
+                   {"prompt_tokens", s->prompt_tokens}, {"cached_tokens", s->cached_tokens},
+                   {"output_tokens", s->output_tokens}, {"requests", s->requests},
+                   {"running", s->running}, {"slot_s", s->slot_s}, {"row_s", s->row_s},
+                   {"lump_s", s->lump_s});
+    json_object_set_new(o, "rows", json_integer((json_int_t)s->total.fit.rows));
+    add_fitted(o, s);
+    return o;
+}

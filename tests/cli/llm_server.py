@@ -1,0 +1,210 @@
+"""A server of a language model's API for tests, of Python's standard library alone: it answers as vLLM, OpenAI and
+Ollama do, over real sockets, and can be slow, wrong, or die in the middle.
+
+    server = LlmServer()          # listens on 127.0.0.1, a free port
+    server.url, server.requests   # what came: (method, path, headers, body)
+    server.close()
+
+What it does is in the request's JSON: "model", "stream", "test" (a dict: tokens, prompt, pause, usage, die_after,
+status, raw, ...). Nothing of it comes from nrg.
+"""
+import http.server
+import json
+import socket
+import ssl
+import struct
+import threading
+import time
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, *args):
+        pass
+
+    def body(self):
+        if self.headers.get("Transfer-Encoding", "").lower() == "chunked":
+            parts = []
+            while True:
+                size = int(self.rfile.readline().split(b";")[0], 16)
+                if not size:
+                    while self.rfile.readline() not in (b"\r\n", b""):
+                        pass
+                    return b"".join(parts)
+                parts.append(self.rfile.read(size))
+                self.rfile.readline()
+        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+
+    def whole(self, status, body, kind="application/json", headers=()):
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        for name, value in headers:
+            self.send_header(name, value)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def chunk(self, data):
+        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.flush()
+
+    def begin_stream(self, kind):
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Transfer-Encoding", "chunked")
+        self.end_headers()
+
+    def do_GET(self):
+        self.server.owner.note(self, b"")
+        if self.path.startswith("/v1/models"):
+            self.whole(200, b'{"object":"list","data":[{"id":"tiny"}]}')
+        else:
+            self.whole(404, b'{"error":{"message":"no such path"}}')
+
+    do_HEAD = do_GET
+
+    def do_POST(self):
+        body = self.body()
+        self.server.owner.note(self, body)
+        try:
+            self.answer(json.loads(body))
+        except (BrokenPipeError, ConnectionResetError) as error:
+            self.server.owner.broken.append(error)
+            self.close_connection = True
+
+    def answer(self, ask):
+        test = {"tokens": 5, "prompt": 7, "pause": 0.0, "usage": True, **ask.get("test", {})}
+        if "raw" in test:
+            self.wfile.write(test["raw"].encode("latin-1"))
+            self.close_connection = True
+        elif "status" in test:
+            self.whole(test["status"], json.dumps({"error": {"message": "as asked"}}).encode(),
+                       headers=[("Retry-After", "7")])
+        elif "huge" in test:
+            self.huge(test["huge"])
+        elif self.path.startswith("/api/"):
+            self.ollama(ask, test)
+        elif ask.get("stream"):
+            self.openai_stream(ask, test)
+        else:
+            self.openai_whole(ask, test)
+
+    def usage(self, test):
+        return {"prompt_tokens": test["prompt"], "completion_tokens": test["tokens"],
+                "total_tokens": test["prompt"] + test["tokens"],
+                "prompt_tokens_details": {"cached_tokens": test.get("cached", 0)},
+                "completion_tokens_details": {"reasoning_tokens": test.get("reasoning", 0)}}
+
+    def work(self, test):
+        """Reads the prompt: that takes its time, and the machine its joules."""
+        self.server.owner.on_prompt(test["prompt"] - test.get("cached", 0))
+        time.sleep(test.get("first", 0))
+
+    def openai_whole(self, ask, test):
+        self.work(test)
+        for _ in range(test["tokens"]):
+            self.server.owner.on_token()
+        time.sleep(test["pause"] * test["tokens"])
+        answer = {"id": "x", "object": "chat.completion", "model": ask.get("model"),
+                  "choices": [{"index": 0, "message": {"role": "assistant", "content": "secret-answer " * 3}}],
+                  "usage": self.usage(test) if test["usage"] else None}
+        self.whole(200, json.dumps(answer).encode())
+
+    def openai_stream(self, ask, test):
+        self.begin_stream("text/event-stream; charset=utf-8")
+        def event(document):
+            self.chunk(b"data: " + json.dumps(document).encode() + b"\n\n")
+        head = {"id": "x", "object": "chat.completion.chunk", "model": ask.get("model")}
+        event({**head, "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]})
+        self.work(test)
+        for i in range(test["tokens"]):
+            if i == test.get("die_after"):
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+                self.connection.close()
+                raise BrokenPipeError("died as asked")
+            self.server.owner.on_token()
+            event({**head, "choices": [{"index": 0, "delta": {"content": f"secret-answer{i} "}}]})
+            if test["pause"]:
+                time.sleep(test["pause"])
+        event({**head, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
+        if test["usage"]:
+            event({**head, "choices": [], "usage": self.usage(test)})
+        self.chunk(b"data: [DONE]\n\n")
+        self.wfile.write(b"0\r\n\r\n")
+
+    def ollama(self, ask, test):
+        last = {"model": ask.get("model"), "done": True, "prompt_eval_count": test["prompt"],
+                "eval_count": test["tokens"], "eval_duration": 5}
+        chat = self.path.startswith("/api/chat")
+        def part(text):
+            return {"model": ask.get("model"), "done": False,
+                    **({"message": {"role": "assistant", "content": text}} if chat else {"response": text})}
+        self.work(test)
+        if ask.get("stream") is False:
+            self.whole(200, json.dumps({**part("secret-answer"), **last}).encode())
+            return
+        self.begin_stream("application/x-ndjson")
+        for _ in range(test["tokens"]):
+            self.server.owner.on_token()
+            self.chunk(json.dumps(part("secret-answer")).encode() + b"\n")
+            if test["pause"]:
+                time.sleep(test["pause"])
+        self.chunk(json.dumps({**part(""), **last}).encode() + b"\n")
+        self.wfile.write(b"0\r\n\r\n")
+
+    def huge(self, size):
+        """An answer of so many bytes, told by its end alone."""
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Connection", "close")
+        self.end_headers()
+        self.wfile.write(b'{"model":"big","padding":"')
+        block = b"x" * 65536
+        while size > 0:
+            self.wfile.write(block[:size])
+            self.server.owner.sent += min(size, len(block))
+            size -= len(block)
+        self.wfile.write(b'","usage":{"prompt_tokens":3,"completion_tokens":4}}')
+        self.close_connection = True
+
+
+class Server(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request, client_address):
+        pass
+
+
+class LlmServer:
+    def __init__(self, certificate=None, on_prompt=None, on_token=None):
+        self.requests, self.broken, self.sent = [], [], 0
+        self.on_prompt = on_prompt or (lambda tokens: None)
+        self.on_token = on_token or (lambda: None)
+        self.http = Server(("127.0.0.1", 0), Handler)
+        self.http.owner = self
+        if certificate:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(*certificate)
+            self.http.socket = context.wrap_socket(self.http.socket, server_side=True,
+                                                   do_handshake_on_connect=False)
+        self.port = self.http.server_address[1]
+        self.url = f"http{'s' if certificate else ''}://127.0.0.1:{self.port}"
+        self.thread = threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True)
+        self.thread.start()
+
+    def note(self, handler, body):
+        self.requests.append((handler.command, handler.path, dict(handler.headers), body))
+
+    def close(self):
+        self.http.shutdown()
+        self.http.server_close()
+
+
+if __name__ == "__main__":
+    server = LlmServer()
+    print(server.url, flush=True)
+    threading.Event().wait()

@@ -1,0 +1,38 @@
+"""Runs nrg on simulated servers (serving.py) and compares what it says with their law."""
+import json
+import os
+import subprocess
+import tempfile
+
+import numpy as np
+
+import serving
+
+SOURCE = os.environ.get("NRG_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
+NRG = os.environ.get("NRG_BIN", os.path.join(SOURCE, "build/nrg"))
+TERMS = {"j_per_input_token": "prompt", "j_per_output_token": "output", "sequence_w": "sequence", "busy_w": "busy", "idle_w": "idle"}
+
+
+def result(seed, clients, options):
+    """The object llm of nrg report --json."""
+    with tempfile.TemporaryDirectory(prefix="nrg-serving-") as folder:
+        path = os.path.join(folder, "run.nrg")
+        serving.write(path, seed, clients, **options)
+        done = subprocess.run([NRG, "report", "--json", path], capture_output=True, text=True, check=True)
+        return json.loads(done.stdout)["llm"]
+
+
+def results(seeds, clients, pool=None, **options):
+    return list((pool.map if pool else map)(result, seeds, [clients] * len(seeds), [options] * len(seeds)))
+
+
+def judge(llms, key, law):
+    """Median error, its 95 % quantile, median half width (all of the truth), share of intervals that hold it."""
+    true = law[TERMS[key]]
+    found = [llm[key] for llm in llms if "value" in llm.get(key, {})]
+    if not found:
+        return {"n": 0}
+    off = [abs(p["value"] / true - 1) if true else p["value"] for p in found]
+    return {"n": len(found), "error": float(np.median(off)), "error95": float(np.quantile(off, 0.95)),
+            "half_width": float(np.median([(p["high"] - p["low"]) / 2 / (true or 1) for p in found])),
+            "covered": float(np.mean([p["low"] <= true <= p["high"] for p in found]))}

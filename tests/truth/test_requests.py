@@ -1,0 +1,36 @@
+"""Joules of requests to a language model, where those of each are known (request_truth.py): a few seeds of the whole bar."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import numpy as np
+except ImportError:
+    raise unittest.SkipTest("numpy is not there")
+
+from request_truth import judge
+
+SOURCE = os.environ.get("NRG_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
+NRG = os.environ.get("NRG_BIN", os.path.join(SOURCE, "build/nrg"))
+
+
+class Requests(unittest.TestCase):
+    def test_sums_are_exact_and_requests_are_close(self):
+        rows = [judge(NRG, seed, clients, 150) for clients in (1, 8) for seed in range(3)]
+        for row in rows:
+            self.assertLess(row["off"], 1e-12, row)
+            self.assertEqual(row["method"], "regression")
+        self.assertGreater(np.mean([row["held"] for row in rows]), 0.85, rows)
+        eight = [row for row in rows if row["clients"] == 8]
+        self.assertLess(np.median([row["request_error"] for row in eight]), 0.05, eight)
+
+    def test_short_runs_share_equally(self):
+        row = judge(NRG, 7, 4, 6)
+        self.assertLess(row["off"], 1e-12)
+        self.assertEqual(row["method"], "equal shares")
+        self.assertGreater(row["held"], 0.95, row)
+
+
+if __name__ == "__main__":
+    unittest.main()

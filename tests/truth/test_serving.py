@@ -1,0 +1,46 @@
+"""nrg report of a server whose prices are known (serving.py): a few seeds; tests/truth/serving_bars has 200 of each."""
+import os
+import sys
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import numpy as np
+except ImportError:
+    raise unittest.SkipTest("numpy is not there")
+
+from serving import LAW
+from serving_judge import judge, results
+
+
+class Serving(unittest.TestCase):
+    def test_prices_of_tokens(self):
+        for clients in (1, 8, 32):
+            with self.subTest(clients=clients):
+                llms = results(range(1, 7), clients, seconds=200)
+                for key in ("j_per_input_token", "j_per_output_token"):
+                    found = judge(llms, key, LAW)
+                    self.assertLess(found["error"], 0.03)  # the median
+                    self.assertGreaterEqual(found["covered"], 4 / 6)
+                for llm in llms:
+                    self.assertEqual([d["name"] for d in llm["domains"]], ["package-0", "gpu-0"])
+                    gpu = llm["domains"][1]
+                    self.assertAlmostEqual(gpu["late_s"], 0.13, delta=0.12)  # its sensor's delay, and half a step
+                    parts = [llm[key]["energy_j"] for key in llm if isinstance(llm[key], dict) and "energy_j" in llm[key]]
+                    self.assertAlmostEqual(sum(parts) / llm["energy_j"], 1, delta=0.05)
+
+    def test_tokens_that_are_counted_late_are_not_believed_early(self):
+        for llm in results(range(1, 5), 1, seconds=300, lumps=True):
+            self.assertGreater(llm["lump_s"], 1)
+            if "unfitted" not in llm:
+                price = llm["j_per_output_token"]
+                self.assertTrue(price["low"] <= LAW["output"] <= price["high"], price)
+
+    def test_seconds_of_one_sequence_are_not_told_from_being_busy(self):
+        for llm in results([3], 1, seconds=200, law={**LAW, "busy": 60.0}):
+            self.assertTrue(llm["busy_w"]["joined"])
+            self.assertTrue(llm["sequence_w"]["low"] <= 60 <= llm["sequence_w"]["high"], llm["sequence_w"])
+
+
+if __name__ == "__main__":
+    unittest.main()

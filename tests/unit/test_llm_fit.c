@@ -1,0 +1,122 @@
+/* llm/fit: prices of a server by closed forms; noise and coverage are tests/truth's. */
+#include <math.h>
+#include <string.h>
+
+#include "llm/fit.h"
+#include "support/cmocka.h"
+
+#define SLOTS 400
+
+static const double law[NRG_SERVING_TERMS] = {
+    [NRG_SERVING_IDLE] = 80,    [NRG_SERVING_OUTPUT] = 0.5, [NRG_SERVING_PROMPT] = 0.02,
+    [NRG_SERVING_SEQUENCE] = 2, [NRG_SERVING_BUSY] = 40,
+};
+
+/* A load without a pattern: every amount goes its own way. */
+static void make_slots(struct nrg_serving_slot *slots, const double *price)
+{
+    uint32_t state = 7;
+    for (size_t i = 0; i < SLOTS; i++) {
+        struct nrg_serving_slot *s = &slots[i];
+        double random[4];
+        for (size_t k = 0; k < 4; k++) {
+            state = state * 1664525u + 1013904223u;
+            random[k] = (state >> 8) / 16777216.0;
+        }
+        bool busy = random[0] > 0.3;
+        *s = (struct nrg_serving_slot){.begin_ns = (int64_t)i * 500000000,
+                                       .end_ns = (int64_t)(i + 1) * 500000000};
+        s->amount[NRG_SERVING_IDLE] = 0.5;
+        s->amount[NRG_SERVING_OUTPUT] = busy ? floor(400 * random[1]) : 0;
+        s->amount[NRG_SERVING_PROMPT] = busy ? floor(9000 * random[2]) : 0;
+        s->amount[NRG_SERVING_SEQUENCE] = busy ? 0.5 + 8 * random[3] : 0;
+        s->amount[NRG_SERVING_BUSY] = busy ? 0.5 : 0;
+        for (size_t c = 0; c < NRG_SERVING_TERMS; c++)
+            s->energy_j += price[c] * s->amount[c];
+    }
+}
+
+static void finds_an_exact_law(void **state)
+{
+    static struct nrg_serving_slot slots[SLOTS];
+    struct nrg_serving_fit fit;
+    (void)state;
+    make_slots(slots, law);
+    assert_int_equal(nrg_serving_prices(slots, SLOTS, 4, &fit), 0);
+    assert_null(fit.why);
+    double amount[NRG_SERVING_TERMS], sum = 0;
+    for (size_t c = 0; c < NRG_SERVING_TERMS; c++) {
+        assert_true(fabs(fit.price[c].per.value / law[c] - 1) < 1e-6);
+        assert_true(fit.price[c].resolved);
+        amount[c] = fit.price[c].amount;
+        sum += fit.price[c].energy_j;
+    }
+    struct nrg_serving_value all = nrg_serving_cost(&fit, amount);
+    assert_true(fabs(all.value - sum) < 1e-6 * sum);
+    assert_true(all.low <= all.value && all.value <= all.high);
+}
+
+/* One token every 10 ms of every sequence, always: what of it is time, nobody can tell. */
+static void joins_what_goes_together(void **state)
+{
+    static struct nrg_serving_slot slots[SLOTS];
+    struct nrg_serving_fit fit;
+    (void)state;
+    make_slots(slots, law);
+    for (size_t i = 0; i < SLOTS; i++) {
+        double change =
+            slots[i].amount[NRG_SERVING_OUTPUT] / 100 - slots[i].amount[NRG_SERVING_SEQUENCE];
+        slots[i].amount[NRG_SERVING_SEQUENCE] += change;
+        slots[i].energy_j += law[NRG_SERVING_SEQUENCE] * change;
+    }
+    assert_int_equal(nrg_serving_prices(slots, SLOTS, 4, &fit), 0);
+    assert_true(fit.price[NRG_SERVING_SEQUENCE].joined);
+    assert_true(isnan(fit.price[NRG_SERVING_SEQUENCE].per.value));
+    double both = law[NRG_SERVING_OUTPUT] + law[NRG_SERVING_SEQUENCE] / 100;
+    assert_true(fabs(fit.price[NRG_SERVING_OUTPUT].per.value / both - 1) < 1e-6);
+}
+
+/* A term that does nothing gets nothing, and none is negative. */
+static void keeps_prices_from_below_zero(void **state)
+{
+    static struct nrg_serving_slot slots[SLOTS];
+    struct nrg_serving_fit fit;
+    double price[NRG_SERVING_TERMS];
+    (void)state;
+    memcpy(price, law, sizeof law);
+    price[NRG_SERVING_PROMPT] = -0.001;
+    price[NRG_SERVING_SEQUENCE] = 0;
+    make_slots(slots, price);
+    assert_int_equal(nrg_serving_prices(slots, SLOTS, 4, &fit), 0);
+    assert_true(fit.price[NRG_SERVING_PROMPT].per.value == 0);
+    assert_true(fit.price[NRG_SERVING_PROMPT].per.low == 0);
+    assert_true(fabs(fit.price[NRG_SERVING_SEQUENCE].per.value) < 0.01);
+}
+
+static void says_why_not(void **state)
+{
+    static struct nrg_serving_slot slots[SLOTS];
+    struct nrg_serving_fit fit;
+    (void)state;
+    make_slots(slots, law);
+    assert_int_equal(nrg_serving_prices(slots, 20, 4, &fit), 0);
+    assert_non_null(strstr(fit.why, "too short"));
+    assert_true(isnan(nrg_serving_cost(&fit, law).value));
+    for (size_t i = 0; i < SLOTS; i++)
+        memset(slots[i].amount, 0, sizeof slots[i].amount);
+    assert_int_equal(nrg_serving_prices(slots, SLOTS, 4, &fit), 0);
+    assert_non_null(strstr(fit.why, "no tokens"));
+    assert_int_equal(nrg_serving_prices(NULL, 0, 4, &fit), 0);
+    assert_non_null(fit.why);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_an_exact_law),
+        cmocka_unit_test(joins_what_goes_together),
+        cmocka_unit_test(keeps_prices_from_below_zero),
+        cmocka_unit_test(says_why_not),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
