@@ -15,21 +15,21 @@
 static void fill_from_gauge(struct nrg_power_series *s, const struct nrg_timeline *tl)
 {
     for (; s->n < tl->n; s->n++) {
-        s->begin_ns[s->n] = tl->t_ns[s->n] - s->period_ns / 2;
-        s->end_ns[s->n] = tl->t_ns[s->n] + (s->period_ns + 1) / 2;
-        s->power_w[s->n] = tl->gauge[s->n];
+        s->begin_ns[s->n] = nrg_point_ns(tl, s->n) - s->period_ns / 2;
+        s->end_ns[s->n] = nrg_point_ns(tl, s->n) + (s->period_ns + 1) / 2;
+        s->power_w[s->n] = nrg_point_gauge(tl, s->n);
     }
 }
 
 static void fill_from_counter(struct nrg_power_series *s, const struct nrg_timeline *tl)
 {
     for (size_t i = 1; i < tl->n; i++) {
-        if (tl->gap[i - 1])
+        if (nrg_point_gap(tl, i - 1))
             continue;
-        s->begin_ns[s->n] = tl->t_ns[i - 1];
-        s->end_ns[s->n] = tl->t_ns[i];
-        s->power_w[s->n++] =
-            (tl->sum_j[i] - tl->sum_j[i - 1]) / ((double)(tl->t_ns[i] - tl->t_ns[i - 1]) / 1e9);
+        s->begin_ns[s->n] = nrg_point_ns(tl, i - 1);
+        s->end_ns[s->n] = nrg_point_ns(tl, i);
+        s->power_w[s->n++] = (nrg_point_j(tl, i) - nrg_point_j(tl, i - 1)) /
+                             ((double)(nrg_point_ns(tl, i) - nrg_point_ns(tl, i - 1)) / 1e9);
     }
 }
 
@@ -81,7 +81,8 @@ static int fill_series(struct nrg_power_series *s, const struct nrg_timeline *tl
     if (!s->begin_ns || !s->end_ns || !s->power_w)
         return -ENOMEM;
     for (size_t i = 1; i < tl->n; i++)
-        s->begin_ns[i - 1] = tl->t_ns[i] - tl->t_ns[i - 1]; /* until the median is known */
+        s->begin_ns[i - 1] =
+            nrg_point_ns(tl, i) - nrg_point_ns(tl, i - 1); /* until the median is known */
     s->period_ns = nrg_median_i64(s->begin_ns, tl->n - 1);
     if (s->gauge)
         fill_from_gauge(s, tl);

@@ -23,6 +23,7 @@ int nrg_activity_init(struct nrg_gpu_activity *a)
 void nrg_activity_release(struct nrg_gpu_activity *a)
 {
     free(a->work);
+    free(a->later);
     free(a->launches);
     *a = (struct nrg_gpu_activity){0};
 }
@@ -32,6 +33,10 @@ static uint32_t new_track_number(const struct nrg_gpu_activity *a,
                                  const struct nrg_activity_track *t)
 {
     char name[80], domain[24];
+    if (t->device == NRG_ACTIVITY_WAITS) {
+        snprintf(name, sizeof name, "waits of thread %u", t->stream);
+        return nrg_track_intern(name, "waits"); /* no sensor measures that */
+    }
     int gpu = nrg_inject_gpu(t->device);
     snprintf(domain, sizeof domain, "gpu-%d", gpu);
     int n = snprintf(name, sizeof name, "GPU %d stream %u", gpu, t->stream);
@@ -54,7 +59,7 @@ static size_t track_of(struct nrg_gpu_activity *a, uint32_t device, uint32_t con
             return i;
     if (a->n_tracks == NRG_ACTIVITY_TRACKS)
         return NRG_ACTIVITY_TRACKS;
-    struct nrg_activity_track t = {device, context, stream, 0};
+    struct nrg_activity_track t = {device, context, stream, 0, 0};
     t.number = new_track_number(a, &t);
     a->tracks[a->n_tracks] = t;
     return a->n_tracks++;
@@ -107,6 +112,10 @@ static void take_call(struct nrg_gpu_activity *a, const struct nrg_cupti_call *c
     nrg_launch_keep(a->launches, (struct nrg_launch){.correlation = call->correlation,
                                                      .tid = (int32_t)call->thread,
                                                      .t_ns = middle_ns});
+    uint32_t waits = nrg_inject_wait_name(call->kind, call->cbid);
+    if (waits)
+        add_work(a, call->start, call->end,
+                 (struct place){NRG_ACTIVITY_WAITS, 0, call->thread, call->correlation}, waits);
 }
 
 void nrg_activity_take(struct nrg_gpu_activity *a, const void *record)
@@ -162,23 +171,43 @@ static bool is_in_order(const struct nrg_activity_work *work, size_t n)
 
 static void mark_work(struct nrg_gpu_activity *a, const struct nrg_activity_work *w)
 {
+    struct nrg_activity_track *track = &a->tracks[w->track];
     const struct nrg_launch *launch = nrg_launch_find(a->launches, w->correlation);
-    a->n_untied += !launch;
-    a->n_marked++;
-    nrg_span_past_launched(w->name, a->tracks[w->track].number, w->begin_ns, w->end_ns,
-                           launch ? launch->tid : 0, launch ? launch->t_ns : w->begin_ns);
+    if (track->device == NRG_ACTIVITY_WAITS) {
+        if (w->begin_ns < track->end_ns)
+            return; /* the driver's call inside of the runtime's */
+        track->end_ns = w->end_ns;
+    } else {
+        a->n_untied += !launch;
+        a->n_marked++;
+    }
+    nrg_span_past_launched(w->name, track->number, w->begin_ns, w->end_ns, launch ? launch->tid : 0,
+                           launch ? launch->t_ns : w->begin_ns);
 }
 
-/* Moves what ended before a time to the front; how much it is. */
+/* Moves what ended before a time to the front; how much it is. The order stays, so that there is
+ * nothing to sort where records came in order; without memory for it, it does not. */
 static size_t part_ended(struct nrg_gpu_activity *a, int64_t before_ns)
 {
-    size_t ended = 0;
-    for (size_t i = 0; i < a->n; i++)
-        if (a->work[i].end_ns < before_ns) {
-            struct nrg_activity_work w = a->work[i];
-            a->work[i] = a->work[ended];
+    size_t ended = 0, later = 0;
+    if (a->cap_later < a->n) {
+        struct nrg_activity_work *grown = realloc(a->later, a->cap * sizeof *grown);
+        a->later = grown ? grown : a->later;
+        a->cap_later = grown ? a->cap : a->cap_later;
+    }
+    bool stable = a->cap_later >= a->n;
+    for (size_t i = 0; i < a->n; i++) {
+        struct nrg_activity_work w = a->work[i];
+        if (w.end_ns < before_ns) {
+            if (!stable)
+                a->work[i] = a->work[ended];
             a->work[ended++] = w;
+        } else if (stable) {
+            a->later[later++] = w;
         }
+    }
+    if (stable && later)
+        memcpy(a->work + ended, a->later, later * sizeof *a->later);
     return ended;
 }
 

@@ -2,7 +2,9 @@
  * From CUPTI's activity records to spans on the tracks of the GPU's streams. Records come in the
  * order in which CUPTI hands over its buffers; spans of a track must be given in order of time. So
  * work is kept for half a second, sorted, and then marked, each span below what the thread that
- * launched it had open at the launch.
+ * launched it had open at the launch. Calls that wait for the GPU are spans, too: on a track for
+ * each thread that waits, which uses no energy of its own, because the thread's own track is the
+ * program's.
  *
  * Used by one thread at a time. Errors: what does not fit into memory is counted as lost.
  */
@@ -24,13 +26,17 @@ struct nrg_activity_work {
 };
 
 struct nrg_activity_track {
-    uint32_t device, context, stream;
-    uint32_t number; /* libnrg's */
+    uint32_t device, context, stream; /* NRG_ACTIVITY_WAITS: stream is the thread that waits */
+    uint32_t number;                  /* libnrg's */
+    int64_t end_ns;                   /* of waits: of the last one */
 };
+#define NRG_ACTIVITY_WAITS UINT32_MAX
 
 struct nrg_gpu_activity {
     struct nrg_activity_work *work;
     size_t n, cap;
+    struct nrg_activity_work *later; /* room for part of `work` while it is parted */
+    size_t cap_later;
     struct nrg_activity_track tracks[NRG_ACTIVITY_TRACKS];
     size_t n_tracks;
     struct nrg_launch *launches;

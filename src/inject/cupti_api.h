@@ -26,6 +26,19 @@ enum {
     NRG_CUPTI_FLUSH_FORCED = 1
 };
 
+/* Calls that wait for the GPU, by their numbers (cbid) among those of the runtime and the driver;
+ * with which of them a number was given, X(kind, number, name, name of the header). */
+#define NRG_CUPTI_WAITS(X)                                                                         \
+    X(RUNTIME, 126, "cudaThreadSynchronize", cudaThreadSynchronize_v3020)                          \
+    X(RUNTIME, 131, "cudaStreamSynchronize", cudaStreamSynchronize_v3020)                          \
+    X(RUNTIME, 137, "cudaEventSynchronize", cudaEventSynchronize_v3020)                            \
+    X(RUNTIME, 165, "cudaDeviceSynchronize", cudaDeviceSynchronize_v3020)                          \
+    X(RUNTIME, 239, "cudaStreamSynchronize", cudaStreamSynchronize_ptsz_v7000)                     \
+    X(DRIVER, 17, "cuCtxSynchronize", cuCtxSynchronize)                                            \
+    X(DRIVER, 121, "cuEventSynchronize", cuEventSynchronize)                                       \
+    X(DRIVER, 126, "cuStreamSynchronize", cuStreamSynchronize)                                     \
+    X(DRIVER, 440, "cuStreamSynchronize", cuStreamSynchronize_ptsz)
+
 struct nrg_cupti_kernel {
     uint32_t kind;
     uint8_t settings[12];

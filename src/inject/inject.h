@@ -33,5 +33,8 @@ uint32_t nrg_inject_kernel_name(const char *name);
 /* The number of the name of a copy, by its kind of CUpti_ActivityMemcpyKind. */
 uint32_t nrg_inject_copy_name(unsigned kind, unsigned from, unsigned to);
 uint32_t nrg_inject_fill_name(void);
+/* The number of the name of a call that waits for the GPU, by its kind of record and its own
+ * number; 0: it does not wait. */
+uint32_t nrg_inject_wait_name(uint32_t kind, uint32_t cbid);
 
 #endif

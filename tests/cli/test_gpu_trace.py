@@ -112,6 +112,33 @@ class Kernels(Trace):
                                ("GPU 4 stream 8", "gpu-4", "Memset (Device)", "memset", "b"),
                                ("GPU 4 stream 7 of context 3", "gpu-4", "k", "", "b")})
 
+    def test_what_the_gpu_waited_for(self):
+        """Kernels at 10..20, 30..40 and 60..70 ms; a synchronisation from 15 to 35 ms on one thread, one from 45 to 50 ms on another."""
+        ms = 1_000_000
+        threads = [[(0, "begin", "step"), (1 * ms, "call", 1), (2 * ms, "call", 2), (15 * ms, "sync", f"7 {20 * ms}"),
+                    (41 * ms, "call", 3), (42 * ms, "end", "")], [(45 * ms, "sync", f"8 {5 * ms}")]]
+        work = [(KERNEL, 0, 1, 7, n, start * ms, end * ms, "k") for n, start, end in ((1, 10, 20), (2, 30, 40), (3, 60, 70))]
+        done, recording = self.play(script_of(threads, work))
+        waits = [s for s in spans_of(recording) if s["kind"] == "runtime"]
+        self.assertEqual(sorted((s["name"], tuple(s["path"])) for s in waits),
+                         [("cudaStreamSynchronize", ()), ("cudaStreamSynchronize", ("step",))])  # once each, below its thread's span
+        for s in waits:
+            self.assertRegex(s["track"], r"^waits of thread \d+$")
+        said = json.loads(self.run_nrg("attribute", "--json", recording).stdout)["waiting"]
+        got = {p["kind"]: p["seconds"] for p in said["parts"]}
+        gap_s = 0.030  # 20 .. 30 and 40 .. 60 ms; a call may begin and end late
+        self.assertAlmostEqual(sum(got.values()), gap_s, delta=1e-9)
+        expected = sum(max(0, min(end, s["end_ns"]) - max(begin, s["begin_ns"])) for s in waits for begin, end in
+                       [(int(done.stdout.split()[1]) + a * ms, int(done.stdout.split()[1]) + b * ms) for a, b in ((20, 30), (40, 60))])
+        self.assertAlmostEqual(got.get("synchronisation", 0), expected * 1e-9, delta=1e-8)
+        self.assertGreater(expected, 0)
+
+    def test_spans_that_were_open_before_cuda_was(self):
+        """The player opens `main` before it initialises CUDA, and launches from there: the recorder knows it from the thread's own ring."""
+        done, recording = self.play(script_of([], [(KERNEL, 0, 1, 7, 1, 5_000_000, 6_000_000, "k")]), "--launch")
+        kernel, = [s for s in spans_of(recording) if s["track_kind"] == "gpu"]
+        self.assertEqual(kernel["path"], ["main"])
+
     def test_an_old_cupti(self):
         """Without clock, thread ids and period: times are tied, flushes are asked for; only threads are not known."""
         threads, work = self.layers(10, 1)

@@ -344,6 +344,9 @@ class Chrome(Layers):
         spans = self.check_kineto("kineto__resnet50_num_workers_0__worker0.pt.trace.json.gz")
         self.assertEqual({s["number"] for s in spans if s["kind"] == "step"} & {1, 2, 3},
                          {s["number"] for s in spans if s["kind"] == "step" and s["number"] <= 3})
+        shown = self.nrg("attribute", self.path("t.nrg")).stdout
+        self.assertRegex(shown, r"ProfilerStep +- ")
+        self.assertNotIn("0.000 J", shown)  # no energy was recorded: it is missing, not zero
 
     @needs_data
     def test_kineto_alexnet(self):

@@ -224,12 +224,12 @@ static void add_record(const struct record *record)
     pthread_mutex_unlock(&fake.lock);
 }
 
-fake_cupti_call_function fake_cupti_call;
-void fake_cupti_call(uint32_t correlation, int64_t start_ns, int64_t end_ns)
+static void add_call(uint32_t kind, uint32_t cbid, uint32_t correlation, int64_t start_ns,
+                     int64_t end_ns)
 {
     struct record r = {.complete_ns = end_ns};
-    r.call = (struct nrg_cupti_call){.kind = NRG_CUPTI_RUNTIME,
-                                     .cbid = 211,
+    r.call = (struct nrg_cupti_call){.kind = kind,
+                                     .cbid = cbid,
                                      .start = to_record_time(start_ns),
                                      .end = to_record_time(end_ns),
                                      .process = (uint32_t)getpid(),
@@ -237,6 +237,14 @@ void fake_cupti_call(uint32_t correlation, int64_t start_ns, int64_t end_ns)
                                                                    : (uint32_t)pthread_self(),
                                      .correlation = correlation};
     add_record(&r);
+}
+
+fake_cupti_call_function fake_cupti_call;
+void fake_cupti_call(uint32_t correlation, int64_t start_ns, int64_t end_ns, bool waits)
+{
+    if (waits)
+        add_call(NRG_CUPTI_DRIVER, 126, correlation, start_ns + 500, end_ns - 500);
+    add_call(NRG_CUPTI_RUNTIME, waits ? 131 : 211, correlation, start_ns, end_ns);
 }
 
 fake_cupti_work_function fake_cupti_work;

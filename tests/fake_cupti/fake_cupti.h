@@ -16,6 +16,7 @@
 #ifndef FAKE_CUPTI_H
 #define FAKE_CUPTI_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 struct fake_kernel {
@@ -25,8 +26,10 @@ struct fake_kernel {
     const char *name;         /* of a kernel; lives on */
 };
 
-/* A call of the runtime on this thread, between two times of CLOCK_MONOTONIC. */
-typedef void fake_cupti_call_function(uint32_t correlation, int64_t start_ns, int64_t end_ns);
+/* A call of the runtime on this thread, between two times of CLOCK_MONOTONIC; waits: it is
+ * cudaStreamSynchronize, with the driver's call inside. */
+typedef void fake_cupti_call_function(uint32_t correlation, int64_t start_ns, int64_t end_ns,
+                                      bool waits);
 /* Work that a call has launched. */
 typedef void fake_cupti_work_function(const struct fake_kernel *work);
 

@@ -6,11 +6,13 @@
  *   begin T NAME             a span, at T ns after the start
  *   end T
  *   call T CORRELATION       a call of the runtime that launches something
+ *   sync T CORRELATION LENGTH    one that waits for the GPU, so many ns
  *   work KIND DEVICE CONTEXT STREAM CORRELATION START END NAME    on the GPU
  *
- * Options before the script: --fork makes a child that does nothing at the end, --crash ends by
- * abort() without an exit handler, --none never initialises CUDA. Prints "base NS", the time of the
- * start, and the libraries of CUPTI that are in its maps.
+ * Options before the script: --launch calls what has correlation 1 from the first thread, in a span
+ * that it opened before CUDA was initialised, --fork makes a child that does nothing at the end,
+ * --crash ends by abort() without an exit handler, --none never initialises CUDA. Prints "base NS",
+ * the time of the start, and the libraries of CUPTI that are in its maps.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -28,8 +30,8 @@
 #define MAX_THREADS 16
 
 struct event {
-    char what; /* b, e, c */
-    int64_t t_ns;
+    char what; /* b, e, c, s */
+    int64_t t_ns, length_ns;
     uint32_t correlation;
     char *name;
 };
@@ -76,8 +78,10 @@ static void add_event(struct thread *t, char what, char *rest)
     struct event e = {.what = what};
     char *end;
     e.t_ns = strtoll(rest, &end, 10);
-    if (what == 'c')
-        e.correlation = (uint32_t)strtoul(end, NULL, 10);
+    if (what == 'c' || what == 's')
+        e.correlation = (uint32_t)strtoul(end, &end, 10);
+    if (what == 's')
+        e.length_ns = strtoll(end, NULL, 10);
     if (what == 'b')
         e.name = strdup(end + 1);
     t->events = grow(t->events, t->n, &t->cap, sizeof e);
@@ -118,6 +122,8 @@ static void read_script(const char *path)
             add_event(t, 'e', line + 4);
         else if (!strncmp(line, "call ", 5) && t)
             add_event(t, 'c', line + 5);
+        else if (!strncmp(line, "sync ", 5) && t)
+            add_event(t, 's', line + 5);
         else if (!strncmp(line, "work ", 5))
             add_work(line + 5);
         else
@@ -152,7 +158,9 @@ static void *play_thread(void *arg)
         } else if (play.call) {
             int64_t start_ns = now_ns();
             launch_all(e->correlation);
-            play.call(e->correlation, start_ns, now_ns());
+            if (e->what == 's')
+                wait_until(play.base_ns + e->t_ns + e->length_ns);
+            play.call(e->correlation, start_ns, now_ns(), e->what == 's');
         }
     }
     return NULL;
@@ -196,11 +204,12 @@ static void print_maps(void)
 
 int main(int argc, char **argv)
 {
-    bool fork_too = false, crash = false, none = false;
+    bool fork_too = false, crash = false, none = false, launch = false;
     for (; argc > 2; argc--, argv++) {
         fork_too |= !strcmp(argv[1], "--fork");
         crash |= !strcmp(argv[1], "--crash");
         none |= !strcmp(argv[1], "--none");
+        launch |= !strcmp(argv[1], "--launch");
     }
     read_script(argv[1]);
     nrg_span_begin("main");
@@ -208,6 +217,11 @@ int main(int argc, char **argv)
         initialise_cuda();
     play.base_ns = now_ns() + 20000000;
     printf("base %lld\n", (long long)play.base_ns);
+    if (launch && play.call) {
+        int64_t start_ns = now_ns();
+        launch_all(1);
+        play.call(1, start_ns, now_ns(), false);
+    }
     for (size_t i = 0; i < play.n_threads; i++)
         pthread_create(&play.threads[i].id, NULL, play_thread, &play.threads[i]);
     for (size_t i = 0; i < play.n_threads; i++)

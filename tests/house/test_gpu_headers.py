@@ -1,7 +1,11 @@
 """What src/inject declares of CUPTI and NVTX is what NVIDIA's headers say, where these are installed: in CUDA's folder,
-or where NRG_CUDA_INCLUDE names folders (separated by colons; those of PyPI's nvidia-cuda-cupti-cu12 lack cuda.h)."""
+or where NRG_CUDA_INCLUDE names folders (separated by colons; those of PyPI's nvidia-cuda-cupti-cu12 lack cuda.h). So does
+what src/sensors/amd declares of AMD's libraries: Debian's librocm-smi-dev, ROCm's amd_smi/amdsmi.h (NRG_ROCM_INCLUDE names
+other folders), and PyPI's amdsmi, whose declarations in Python are made from AMD's header (NRG_AMDSMI names its folder)."""
 import glob
+import importlib.util
 import os
+import re
 import subprocess
 import tempfile
 import unittest
@@ -43,6 +47,8 @@ _Static_assert(NRG_CUPTI_RUNTIME == CUPTI_ACTIVITY_KIND_RUNTIME, "");
 _Static_assert(NRG_CUPTI_ERROR_MAX_LIMIT == CUPTI_ERROR_MAX_LIMIT_REACHED, "");
 _Static_assert(NRG_CUPTI_THREAD_ID_SYSTEM == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTEM, "");
 _Static_assert(NRG_CUPTI_FLUSH_FORCED == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED, "");
+#define WAIT(kind, number, text, constant) _Static_assert(number == CUPTI_##kind##_TRACE_CBID_##constant, text);
+NRG_CUPTI_WAITS(WAIT)
 /* The functions, as far as a compiler compares them. */
 #define FUNCTION(name, arguments) void *use_##name(void); void *use_##name(void) { return (void *)cupti##name; }
 NRG_CUPTI_NEEDED(FUNCTION)
@@ -78,6 +84,77 @@ EQUAL(NRG_NVTX_U64, NVTX_PAYLOAD_TYPE_UNSIGNED_INT64) EQUAL(NRG_NVTX_I64, NVTX_P
 EQUAL(NRG_NVTX_DOUBLE, NVTX_PAYLOAD_TYPE_DOUBLE) EQUAL(NRG_NVTX_U32, NVTX_PAYLOAD_TYPE_UNSIGNED_INT32)
 EQUAL(NRG_NVTX_I32, NVTX_PAYLOAD_TYPE_INT32) EQUAL(NRG_NVTX_FLOAT, NVTX_PAYLOAD_TYPE_FLOAT)
 """
+
+# A call with wrong types, or one argument more, does not compile; a result of another size does not either.
+AMD_CALLS = r"""
+#include <stddef.h>
+#include <%s>
+#include "sensors/amd/api.h"
+static uint64_t u64; static int64_t i64; static uint32_t u32; static float real; static const char *text;
+#define EQUAL(a, b) _Static_assert((long long)(a) == (long long)(b), #a);
+"""
+
+ROCM_SMI = AMD_CALLS % "rocm_smi/rocm_smi.h" + r"""
+static void calls(void)
+{
+#define RESULT(call) _Static_assert(sizeof(call) == sizeof(int), #call); (void)(call)
+    RESULT(rsmi_init((uint64_t)0)); RESULT(rsmi_shut_down()); RESULT(rsmi_status_string(0, &text));
+    RESULT(rsmi_num_monitor_devices(&u32)); RESULT(rsmi_dev_pci_id_get(u32, &u64));
+    RESULT(rsmi_dev_energy_count_get(u32, &u64, &real, &u64)); RESULT(rsmi_dev_busy_percent_get(u32, &u32));
+    RESULT(rsmi_dev_memory_usage_get(u32, AMDSMI_VRAM, &u64));
+    RESULT(rsmi_dev_temp_metric_get(u32, u32, AMDSMI_TEMP_CURRENT, &i64));
+}
+EQUAL(AMDSMI_VRAM, RSMI_MEM_TYPE_VRAM) EQUAL(AMDSMI_TEMP_CURRENT, RSMI_TEMP_CURRENT)
+EQUAL(AMDSMI_EDGE, RSMI_TEMP_TYPE_EDGE) EQUAL(AMDSMI_JUNCTION, RSMI_TEMP_TYPE_JUNCTION)
+EQUAL(sizeof(rsmi_memory_type_t), 4) EQUAL(sizeof(rsmi_temperature_metric_t), 4)
+EQUAL(RSMI_INVALID_ARGS, RSMI_STATUS_INVALID_ARGS) EQUAL(RSMI_NOT_SUPPORTED, RSMI_STATUS_NOT_SUPPORTED)
+EQUAL(RSMI_FILE_ERROR, RSMI_STATUS_FILE_ERROR) EQUAL(RSMI_PERMISSION, RSMI_STATUS_PERMISSION)
+EQUAL(RSMI_OUT_OF_RESOURCES, RSMI_STATUS_OUT_OF_RESOURCES) EQUAL(RSMI_INIT_ERROR, RSMI_STATUS_INIT_ERROR)
+EQUAL(RSMI_NOT_YET_IMPLEMENTED, RSMI_STATUS_NOT_YET_IMPLEMENTED) EQUAL(RSMI_NOT_FOUND, RSMI_STATUS_NOT_FOUND)
+EQUAL(RSMI_NO_DATA, RSMI_STATUS_NO_DATA) EQUAL(RSMI_BUSY, RSMI_STATUS_BUSY)
+int main(void) { (void)calls; return 0; }
+"""
+
+# As PyPI's module has them; a handle is a pointer.
+AMD_SMI = {
+    "amdsmi_init": "[uint64_t]",
+    "amdsmi_shut_down": "[]",
+    "amdsmi_get_socket_handles": "[ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.POINTER(None))]",
+    "amdsmi_get_processor_handles": "[amdsmi_socket_handle, ctypes.POINTER(ctypes.c_uint32), ctypes.POINTER(ctypes.POINTER(None))]",
+    "amdsmi_get_gpu_bdf_id": "[amdsmi_processor_handle, ctypes.POINTER(ctypes.c_uint64)]",
+    "amdsmi_get_energy_count": "[amdsmi_processor_handle, ctypes.POINTER(ctypes.c_uint64), ctypes.POINTER(ctypes.c_float), "
+                               "ctypes.POINTER(ctypes.c_uint64)]",
+    "amdsmi_get_gpu_activity": "[amdsmi_processor_handle, ctypes.POINTER(struct_amdsmi_engine_usage_t)]",
+    "amdsmi_get_gpu_memory_usage": "[amdsmi_processor_handle, amdsmi_memory_type_t, ctypes.POINTER(ctypes.c_uint64)]",
+    "amdsmi_get_temp_metric": "[amdsmi_processor_handle, amdsmi_temperature_type_t, amdsmi_temperature_metric_t, "
+                              "ctypes.POINTER(ctypes.c_int64)]",
+}
+AMD_SMI_NUMBERS = {
+    "AMDSMI_INIT_AMD_GPUS": "AMDSMI_INIT_GPUS", "AMDSMI_MEM_TYPE_VRAM": "AMDSMI_VRAM", "AMDSMI_TEMP_CURRENT": "AMDSMI_TEMP_CURRENT",
+    **{f"AMDSMI_STATUS_{name}": f"AMDSMI_{name}" for name in (
+        "SUCCESS", "INVAL", "NOT_SUPPORTED", "NOT_YET_IMPLEMENTED", "TIMEOUT", "NO_PERM", "IO", "OUT_OF_RESOURCES", "BUSY",
+        "NOT_FOUND", "DRIVER_NOT_LOADED", "NO_DATA")},
+}
+
+
+def rocm_folders():
+    given = os.environ.get("NRG_ROCM_INCLUDE")
+    return given.split(":") if given else ["/usr/include", "/opt/rocm/include"]
+
+
+def rocm_has(name):
+    return any(os.path.exists(os.path.join(folder, name)) for folder in rocm_folders())
+
+
+def amdsmi_wrapper():
+    """PyPI's declarations as text: the module itself wants AMD's library."""
+    folder = os.environ.get("NRG_AMDSMI")
+    spec = None if folder else importlib.util.find_spec("amdsmi")
+    if spec and spec.origin:
+        folder = os.path.dirname(spec.origin)
+    path = os.path.join(folder, "amdsmi_wrapper.py") if folder else None
+    return path if path and os.path.exists(path) else None
+
 
 # A program of the real NVTX, with all forms of its calls.
 CLIENT = r"""
@@ -116,15 +193,15 @@ def has(name):
 
 
 class Headers(unittest.TestCase):
-    def compile(self, text, *more):
+    def compile(self, text, *more, warnings="-w", folders=None):
         folder = tempfile.mkdtemp(prefix="nrg-headers-")
         self.addCleanup(subprocess.run, ["rm", "-rf", folder])
         source = os.path.join(folder, "check.c")
         with open(source, "w") as f:
             f.write(text)
-        includes = ["-I" + house.path("src"), "-I" + house.path("include")] + ["-I" + i for i in include_folders()]
+        includes = ["-I" + house.path("src"), "-I" + house.path("include")] + ["-I" + i for i in folders or include_folders()]
         output = os.path.join(folder, "check")
-        done = subprocess.run(["cc", "-std=gnu17", "-w", *includes, source, "-o", output, *more], capture_output=True,
+        done = subprocess.run(["cc", "-std=gnu17", warnings, *includes, source, "-o", output, *more], capture_output=True,
                               text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
         return output
@@ -147,6 +224,29 @@ class Headers(unittest.TestCase):
         shown = subprocess.run([house.NRG, "attribute", "--json", recording], capture_output=True, text=True).stdout
         for name in ("ascii", "wide ä", "registered", "started"):
             self.assertIn(name, shown)
+
+    @unittest.skipUnless(rocm_has("rocm_smi/rocm_smi.h"), "AMD's header of ROCm SMI is not installed")
+    def test_rocm_smi(self):
+        self.compile(ROCM_SMI, "-c", warnings="-Werror=incompatible-pointer-types", folders=rocm_folders())
+
+    @unittest.skipUnless(amdsmi_wrapper(), "PyPI's amdsmi is not installed")
+    def test_amd_smi(self):
+        with open(amdsmi_wrapper()) as f:
+            theirs = f.read()
+        with open(house.path("src/sensors/amd/api.h")) as f:
+            ours = f.read()
+        for name, arguments in AMD_SMI.items():
+            found = re.search(rf"^{name}\.argtypes = (.*)$", theirs, re.M)
+            self.assertEqual(found and found.group(1), arguments, name)
+            self.assertIn(f'"{name}"', open(house.path("src/sensors/amd/api.c")).read())
+        for name, our_name in AMD_SMI_NUMBERS.items():
+            found = re.search(rf"^{name} = (\d+)", theirs, re.M)
+            number = re.search(rf"\b{our_name}(?: = | +)(\d+)", ours)
+            self.assertEqual(found and int(found.group(1)), int(number.group(1)), name)
+        usage = re.search(r"^struct_amdsmi_engine_usage_t\._fields_ = \[(.*?)^\]", theirs, re.M | re.S).group(1)
+        self.assertEqual(re.findall(r"'(\w+)', ctypes\.(c_uint32(?: \* \d+)?)", usage),
+                         [("gfx_activity", "c_uint32"), ("umc_activity", "c_uint32"), ("mm_activity", "c_uint32"),
+                          ("reserved", "c_uint32 * 13")])
 
 
 if __name__ == "__main__":

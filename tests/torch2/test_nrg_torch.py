@@ -267,6 +267,92 @@ class Generation(Case):
         amounts = self.amounts(got)
         self.assertEqual((amounts["input tokens", "prefill"], amounts["generated tokens", ""]), (14, 2 * int(out)))
 
+    TINY = "n_layer=2, n_embd=32, n_head=2, vocab_size=50, bos_token_id=1, eos_token_id=2, pad_token_id=0"
+
+    def phases(self, got):
+        return {r["name"]: r["calls"] for r in got["rows"] if r["kind"] in ("span", "phase")}
+
+    def test_a_loop_of_the_program_itself(self):
+        """Two prompts, the second with padding; the function drops the cache when it returns."""
+        got, out = self.generate("GPT2Config", "GPT2LMHeadModel", self.TINY,
+                                 "@torch.no_grad()\n"
+                                 "def answer(ids, mask, n):\n"
+                                 "    past, new = None, ids\n"
+                                 "    for _ in range(n):\n"
+                                 "        out = model(new, attention_mask=mask, past_key_values=past, use_cache=True)\n"
+                                 "        past, new = out.past_key_values, out.logits[:, -1:].argmax(-1)\n"
+                                 "        mask = torch.cat([mask, torch.ones_like(new)], 1)\n"
+                                 "ids = torch.randint(3, 50, (2, 9))\n"
+                                 "mask = torch.ones_like(ids)\n"
+                                 "answer(ids, mask, 6)\n"
+                                 "mask[0, :4] = 0\n"
+                                 "answer(ids[:, :7], mask[:, :7], 3)\n"
+                                 "model(ids)\n"
+                                 "print(calls)")
+        amounts = self.amounts(got)
+        self.assertEqual(int(out), 6 + 3 + 1)
+        self.assertEqual(amounts["input tokens", "prefill"], 2 * 9 + 2 * 7 - 4)
+        self.assertEqual(amounts["requests", ""], 4)
+        self.assertEqual(amounts["generated tokens", ""], 2 * 6 + 2 * 3)
+        self.assertEqual(amounts["output tokens", "decode"], 2 * 5 + 2 * 2)
+        self.assertEqual(self.phases(got), {"generate": 2, "prefill": 2, "decode": 2})
+        self.assertEqual(got["unclosed"], 0)
+        rows = {r["name"]: r for r in got["rows"] if r["kind"] in ("span", "phase")}
+        llm = got["llm"]
+        self.assertAlmostEqual(llm["j_per_request"]["value"] * 4, rows["generate"]["energy_j"], delta=1e-9)
+        self.assertAlmostEqual(llm["j_per_output_token"]["value"] * 14, rows["decode"]["energy_j"], delta=1e-9)
+        self.assertEqual([(r["name"], r["calls"]) for r in got["rows"] if r["name"] == "GPT2LMHeadModel" and "parent" not in r],
+                         [("GPT2LMHeadModel", 1)])  # the call without a cache is beside them
+
+    def test_chunks_turns_and_other_caches(self):
+        got, out = self.generate("GPT2Config", "GPT2LMHeadModel", self.TINY,
+                                 "from transformers import DynamicCache, StaticCache\n"
+                                 "torch.set_grad_enabled(False)\n"
+                                 "ids = torch.randint(3, 50, (1, 40))\n"
+                                 "cache = DynamicCache()\n"
+                                 "model(ids[:, :16], past_key_values=cache)\n"   # a prompt in two chunks
+                                 "model(ids[:, 16:32], past_key_values=cache)\n"
+                                 "for i in range(3):\n"
+                                 "    model(ids[:, i:i + 1], past_key_values=cache)\n"
+                                 "model(ids[:, :20], past_key_values=cache)\n"   # the next turn
+                                 "model(ids[:, :1], past_key_values=cache)\n"
+                                 "with torch.enable_grad():\n"                   # not a part of it
+                                 "    model.train()\n"
+                                 "    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                                 "    model(ids, labels=ids).loss.backward()\n"
+                                 "    optimizer.step()\n"
+                                 "model.eval()\n"
+                                 "fixed = StaticCache(config=model.config, max_cache_len=64)\n"
+                                 "model(ids[:, :12], past_key_values=fixed, cache_position=torch.arange(12))\n"
+                                 "model(ids[:, :1], past_key_values=fixed, cache_position=torch.tensor([12]))\n"
+                                 "model.generate(ids[:, :5], max_new_tokens=3, min_new_tokens=3)")
+        amounts = self.amounts(got)
+        self.assertEqual(amounts["input tokens", "prefill"], 32 + 20 + 12 + 5)
+        self.assertEqual(amounts["output tokens", "decode"], 3 + 1 + 1 + 2)
+        self.assertEqual(amounts["requests", ""], 4)
+        self.assertEqual(amounts["generated tokens", ""], 4 + 2 + 2 + 3)
+        self.assertEqual(self.phases(got), {"generate": 3, "prefill": 4, "decode": 4, "optimizer.step": 1})
+        self.assertEqual(got["unclosed"], 0)
+        steps = [r for r in got["rows"] if r["kind"] == "step"]
+        self.assertEqual([("parent" in r, r["calls"]) for r in steps], [(False, 1)])
+
+    def test_an_exception_and_scoring_with_a_cache(self):
+        got, _ = self.generate("GPT2Config", "GPT2LMHeadModel", self.TINY,
+                               "torch.set_grad_enabled(False)\n"
+                               "ids = torch.randint(3, 50, (3, 7))\n"
+                               "for _ in range(4):\n"
+                               "    model(ids, use_cache=True)\n"       # nothing is generated
+                               "out = model(ids, use_cache=True)\n"
+                               "try:\n"
+                               "    model(torch.full((3, 1), 77), past_key_values=out.past_key_values)\n"
+                               "except IndexError:\n"
+                               "    pass\n"
+                               "print('on')")
+        amounts = self.amounts(got)
+        self.assertEqual(amounts["input tokens", "prefill"], 5 * 21)
+        self.assertEqual(amounts["requests", ""], 3)
+        self.assertEqual(got["unclosed"], 0)
+
     def test_an_exception_in_the_middle(self):
         got, _ = self.generate("GPT2Config", "GPT2LMHeadModel",
                                "n_layer=1, n_embd=32, n_head=2, vocab_size=50, bos_token_id=1, eos_token_id=2, pad_token_id=0",

@@ -77,6 +77,8 @@ def _before(args, kwargs):
     if not listening():
         return None
     thread = this_thread()
+    if thread.cached is not None:  # a loop of the program itself, before
+        thread.cached.leave(thread)
     prompt = _prompt(args, kwargs)
     generation = Generation(_nrg.depth(), thread.generation, _length(prompt))
     thread.generation = generation

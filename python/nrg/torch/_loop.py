@@ -25,7 +25,7 @@ from torch.optim import Optimizer
 from torch.utils.data import dataloader
 
 from .. import _nrg
-from . import _backward, _generate, _operators
+from . import _backward, _cached, _generate, _operators
 from ._cuda import cuda
 from ._state import listening, name_id, state, this_thread, weak
 
@@ -105,6 +105,7 @@ def _end_step(thread):
 
 def failed(thread):
     """An exception has left the outermost call: the step is not going to end as steps do."""
+    _cached.leave(thread)
     if not thread.stepping:
         for i, frame in enumerate(thread.frames):
             if frame.loop is None:
@@ -140,11 +141,14 @@ def outermost(thread, entry, module, args, kwargs):
     if not entry.params or module.__dict__.get("_is_replica"):
         return
     training = module.training and grad_enabled() and bool(state.optimizers.get(thread.ident))
+    if training:
+        _cached.leave(thread)
     if thread.pending:
         _begin_loop(thread, training)
+    cached = not training and thread.generation is None and _cached.before_call(thread, module, args, kwargs)
     if training and not thread.stepping and not thread.steps_off and not _in_step(thread):
         _begin_step(thread)
-    if entry.main and thread.generation is None:
+    if entry.main and thread.generation is None and not cached:
         samples = batch_size(args, kwargs)
         if samples:
             _nrg.count(name_id("samples", "counter"), samples)
@@ -207,6 +211,7 @@ def loop_ended(thread, loop):
 
 def close_all(thread):
     thread.close_all()
+    _cached.leave(thread)
     settle(thread)
     if thread.frames:
         _drop(thread, 0)
@@ -223,6 +228,7 @@ def _before_iter(args, kwargs):
 def _after_iter(_, loop, error):
     if error is None:
         thread = this_thread()
+        _cached.leave(thread)
         settle(thread)
         loop_started(thread, loop)
 
@@ -230,6 +236,7 @@ def _after_iter(_, loop, error):
 def _before_next(args, kwargs):
     if not listening():
         return None
+    _cached.leave(this_thread())
     level = depth()
     _nrg.begin(name_id("dataloader.next", "phase"))
     return args[0], level

@@ -36,7 +36,8 @@ class State(_nrg.State):
 class Thread(_nrg.Thread):
     """One per thread: what it has open. The calls of modules are the extension's (in_call, in_backward, entry)."""
 
-    __slots__ = ("frames", "pending", "stepping", "owner", "steps_off", "mode", "paused", "quiet", "ident", "generation")
+    __slots__ = ("frames", "pending", "stepping", "owner", "steps_off", "mode", "paused", "quiet", "ident", "generation",
+                 "cached")
 
     def __init__(self):
         self.ident = threading.get_ident()
@@ -53,6 +54,7 @@ class Thread(_nrg.Thread):
         self.owner = None      # weak: the optimizer whose step() ends a step
         self.steps_off = False
         self.generation = None  # a call of generate() that the thread is in (_generate.py)
+        self.cached = None      # a loop with a KV cache (_cached.py)
 
 
 state = State()

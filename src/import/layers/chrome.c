@@ -8,6 +8,8 @@
  *     the Python stack is left out.
  *   - Streams of a GPU are tracks of kind "gpu" with its energy domain. Kernels, copies and fills
  *     belong below the operator that launched them (chrome_tie.c).
+ *   - "distributedInfo" says which rank of a job it was: steps have that as their detail, as those
+ *     of nrg run --torch have.
  *   - Times are in us, with or without a fraction; with "baseTimeNanoseconds" they count from
  * there. Times from 2001 to 2100 are dates; others count from some start of the program.
  *
@@ -70,6 +72,7 @@ struct chrome {
     size_t last_host; /* record of the sink; SIZE_MAX: none yet */
     int64_t pending_flow;
     int64_t base_ns;
+    char rank[48]; /* "rank 1 of 4"; "": not said */
     bool fraction, have_events;
     uint64_t python, backwards, untimed, unmatched_ends;
 };
@@ -109,7 +112,8 @@ static int add_span(struct chrome *c, int64_t track, int64_t name, int64_t numbe
 static int host_span(struct chrome *c, enum use use, const char *kind, const char *detail)
 {
     const struct nrg_chrome_event *e = &c->event;
-    int64_t number, name = nrg_chrome_host_name(c->im->sink, &c->event, kind, detail, &number);
+    int64_t number,
+        name = nrg_chrome_host_name(c->im->sink, &c->event, kind, detail, c->rank, &number);
     int rc = add_span(c, nrg_chrome_thread(&c->tracks, c->im->sink, &c->event), name, number,
                       e->ts_ns, nrg_chrome_event_end(e));
     if (rc <= 0)
@@ -151,7 +155,7 @@ static int begin_event(struct chrome *c)
     if (use_of(&c->event, &kind, &detail) > GPU)
         return 0;
     int64_t track = nrg_chrome_thread(&c->tracks, c->im->sink, &c->event), number,
-            name = nrg_chrome_host_name(c->im->sink, &c->event, kind, detail, &number);
+            name = nrg_chrome_host_name(c->im->sink, &c->event, kind, detail, c->rank, &number);
     if (track < 0 || name < 0 ||
         nrg_reserve(&c->begins, &c->cap_begins, c->n_begins + 1, sizeof *c->begins))
         return -ENOMEM;
@@ -238,6 +242,33 @@ static int read_events(struct chrome *c, struct nrg_error *err)
     return nrg_chrome_events_read(c->im, &c->event, take_event, c, err);
 }
 
+/* What does not fit stays unsaid. */
+static int read_rank(struct chrome *c, struct nrg_error *err)
+{
+    struct nrg_json_stream *s = &c->im->json;
+    int64_t rank = -1, size = -1;
+    int token = nrg_json_next(s, err), rc = 0;
+    if (token == NRG_JSON_NULL)
+        return 0;
+    if (token != NRG_JSON_OBJECT)
+        return token < 0 ? token : nrg_json_fail(s, err, "distributedInfo is not an object");
+    while (!rc && (token = nrg_json_next(s, err)) == NRG_JSON_KEY) {
+        int64_t *into = nrg_json_is(s, "rank")         ? &rank
+                        : nrg_json_is(s, "world_size") ? &size
+                                                       : NULL;
+        if (!into) {
+            rc = nrg_json_skip_value(s, err);
+            continue;
+        }
+        token = nrg_json_next(s, err);
+        if (token != NRG_JSON_NUMBER || nrg_json_scaled(s, 0, into))
+            return token < 0 ? token : nrg_json_fail(s, err, "a rank is not a number");
+    }
+    if (rank >= 0 && size > 1 && rank < size)
+        snprintf(c->rank, sizeof c->rank, "rank %lld of %lld", (long long)rank, (long long)size);
+    return rc ? rc : token < 0 ? token : 0;
+}
+
 static int read_object(struct chrome *c, struct nrg_error *err)
 {
     struct nrg_json_stream *s = &c->im->json;
@@ -247,6 +278,8 @@ static int read_object(struct chrome *c, struct nrg_error *err)
             if ((token = nrg_json_next(s, err)) != NRG_JSON_ARRAY)
                 return token < 0 ? token : nrg_json_fail(s, err, "traceEvents is not a list");
             rc = read_events(c, err);
+        } else if (nrg_json_is(s, "distributedInfo")) {
+            rc = read_rank(c, err);
         } else if (nrg_json_is(s, "baseTimeNanoseconds")) {
             token = nrg_json_next(s, err);
             if (token != NRG_JSON_NUMBER || nrg_json_scaled(s, 0, &c->base_ns))
@@ -306,6 +339,7 @@ static int read_trace(struct nrg_layer_import *im, struct nrg_error *err)
         rc = close_begins(&c);
         if (!rc)
             rc = nrg_chrome_tie(&c.ties, im->sink);
+        nrg_chrome_set_process(&c.tracks, im->sink);
         find_clock(&c);
         add_notes(&c);
         if (rc)

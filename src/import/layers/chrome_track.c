@@ -88,13 +88,14 @@ static int64_t module_name(struct nrg_span_sink *sink, const char *text)
 }
 
 int64_t nrg_chrome_host_name(struct nrg_span_sink *sink, const struct nrg_chrome_event *e,
-                             const char *kind, const char *detail, int64_t *number)
+                             const char *kind, const char *detail, const char *rank,
+                             int64_t *number)
 {
     *number = NRG_MISSING;
     if (!strncmp(e->name, "ProfilerStep", 12)) {
         const char *hash = strchr(e->name, '#');
         if (hash && !nrg_parse_i64(hash + 1, strlen(hash + 1), number))
-            return nrg_span_sink_name(sink, NRG_KIND_STEP, "ProfilerStep", 12, "");
+            return nrg_span_sink_name(sink, NRG_KIND_STEP, "ProfilerStep", 12, rank);
     }
     if (!strncmp(e->name, NRG_CHROME_MODULE, strlen(NRG_CHROME_MODULE)))
         return module_name(sink, e->name + strlen(NRG_CHROME_MODULE));
@@ -119,6 +120,24 @@ int nrg_chrome_label(struct nrg_chrome_tracks *t, struct nrg_span_sink *sink,
         nrg_span_sink_set_track(sink, track->id, &track->track);
     }
     return 0;
+}
+
+void nrg_chrome_set_process(struct nrg_chrome_tracks *t, struct nrg_span_sink *sink)
+{
+    int32_t pid = 0;
+    for (size_t i = 0; i < t->n; i++) {
+        const struct nrg_span_track *track = &t->items[i].track;
+        if (track->pid && pid && track->pid != pid)
+            return;
+        pid = track->pid ? track->pid : pid;
+    }
+    for (size_t i = 0; i < t->n; i++) {
+        struct nrg_chrome_track *gpu = &t->items[i];
+        if (strcmp(gpu->track.kind, "gpu") != 0)
+            continue;
+        gpu->track.pid = pid;
+        nrg_span_sink_set_track(sink, gpu->id, &gpu->track);
+    }
 }
 
 void nrg_chrome_tracks_release(struct nrg_chrome_tracks *t)

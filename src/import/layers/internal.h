@@ -61,9 +61,14 @@ int nrg_chrome_label(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sin
                      const struct nrg_chrome_event *event);
 void nrg_chrome_tracks_release(struct nrg_chrome_tracks *tracks);
 
-/* Name and number of a host span: steps and modules are recognised by their names. */
+/* Gives the streams of GPUs the process of the threads, where there is one only. */
+void nrg_chrome_set_process(struct nrg_chrome_tracks *tracks, struct nrg_span_sink *sink);
+
+/* Name and number of a host span: steps and modules are recognised by their names. rank: detail of
+ * steps. */
 int64_t nrg_chrome_host_name(struct nrg_span_sink *sink, const struct nrg_chrome_event *event,
-                             const char *kind, const char *detail, int64_t *number);
+                             const char *kind, const char *detail, const char *rank,
+                             int64_t *number);
 /* A pid or tid; 0 when it is not a number in range. */
 int32_t nrg_chrome_small_number(const char *text);
 

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "report/attribution/report.h"
 #include "report/attribution/tokens.h"
+#include "report/attribution/waiting.h"
 
 #define FLAGS JSON_REAL_PRECISION(12)
 
@@ -133,6 +134,8 @@ static void add_lists(json_t *doc, const struct nrg_attribution_report *r)
     json_t *llm = nrg_tokens_json(a);
     if (llm)
         json_object_set_new(doc, "llm", llm);
+    if (r->waiting && r->waiting->n)
+        json_object_set_new(doc, "waiting", nrg_waiting_json(r->waiting));
     json_object_set_new(doc, "notes", notes);
 }
 

@@ -14,13 +14,15 @@
 
 #include "attribute/attribution.h"
 #include "attribute/cycles/window.h"
+#include "attribute/waiting/waiting.h"
 #include "base/mem.h"
 
 struct nrg_attribution_report {
     struct nrg_recording *recording; /* for its name and command; NULL: none */
     const struct nrg_attribution *attribution;
-    const struct nrg_cycles *cycles; /* of a layer log beside a power log; NULL: none */
-    double confidence;               /* of the intervals, 0..1 */
+    const struct nrg_cycles *cycles;   /* of a layer log beside a power log; NULL: none */
+    const struct nrg_waiting *waiting; /* NULL: not looked for */
+    double confidence;                 /* of the intervals, 0..1 */
 };
 
 struct nrg_attribution_view {

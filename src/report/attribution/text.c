@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "report/attribution/internal.h"
+#include "report/attribution/waiting.h"
 #include "report/units.h"
 
 #define MAX_SHOWN_NOTES   8
@@ -173,6 +174,8 @@ void nrg_attribution_text(const struct nrg_attribution_report *r,
     if (nrg_attribution_table(r, view, out))
         fprintf(out, "(out of memory)\n");
     print_units(r->attribution, &st, out);
+    if (r->waiting && r->waiting->n)
+        nrg_waiting_text(r->waiting, &st, view->unicode, out);
     if (r->cycles)
         nrg_attribution_layers_text(r, view, out);
     print_notes(r->attribution, &st, out);

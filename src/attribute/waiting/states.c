@@ -1,0 +1,419 @@
+/*
+ * The state of each GPU at each instant (waiting.h), from two walks through the spans: one finds
+ * when each GPU had its first and its last work in each run, and whether its kernels are there;
+ * the other counts what is open on each GPU and in its process, and notes when the state changes.
+ * Changes are kept, not spans: 16 bytes each, and states that last no time leave none.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/waiting/internal.h"
+#include "base/mem.h"
+
+/* Names of the made spans: those of the kinds, two more, then the devices'. */
+enum {
+    NAME_OF_KIND = 1,
+    NAME_WAITING = NAME_OF_KIND + NRG_WAIT_KINDS,
+    NAME_OVER_COLLECTIVE,
+    NAME_OVER_COPY,
+    NAME_OF_DEVICE
+};
+
+/* A process as far as it is waiting for something. */
+struct host {
+    int32_t pid;
+    uint32_t open[NRG_WAIT_KINDS];
+    char rank[48];
+};
+
+struct bounds {
+    int64_t first_ns, last_ns; /* of a device's work in a run; first > last: none */
+};
+
+struct finder {
+    struct nrg_states *s;
+    struct nrg_arena memory; /* of the arrays */
+    struct nrg_span_catalog catalog;
+    struct nrg_span_walk walk;
+    uint32_t *device_of, *host_of; /* per track; UINT32_MAX: none */
+    uint8_t *on_device, *on_host;  /* per name: enum nrg_wait_kind */
+    uint8_t *is_kernel, *is_rank;  /* per name */
+    struct host *hosts;
+    size_t n_hosts;
+    struct nrg_span_ns *runs;
+    size_t n_runs, run;
+    struct bounds *bounds; /* [run * n_devices + device] */
+};
+
+static uint32_t device_of(struct nrg_states *s, const struct nrg_span_track *track)
+{
+    uint32_t d = 0;
+    if (strcmp(track->kind, "gpu") != 0 || !track->domain[0])
+        return UINT32_MAX;
+    while (d < s->n_devices && strcmp(s->devices[d].domain, track->domain) != 0)
+        d++;
+    struct nrg_state_device *device = &s->devices[d];
+    if (d == s->n_devices) {
+        *device = (struct nrg_state_device){.pid = track->pid, .state = NRG_STATE_OUTSIDE};
+        nrg_copy(device->domain, sizeof device->domain, track->domain);
+        s->n_devices++;
+    }
+    if (device->pid != track->pid)
+        device->pid = 0;
+    return d;
+}
+
+static uint32_t host_of(struct finder *f, const struct nrg_span_track *track)
+{
+    uint32_t h = 0;
+    if (!strcmp(track->kind, "gpu"))
+        return UINT32_MAX;
+    while (h < f->n_hosts && f->hosts[h].pid != track->pid)
+        h++;
+    if (h == f->n_hosts)
+        f->hosts[f->n_hosts++] = (struct host){.pid = track->pid};
+    return h;
+}
+
+static int allocate(struct finder *f)
+{
+    const struct nrg_span_catalog *c = &f->catalog;
+    size_t tracks = c->n_tracks + 1, names = c->n_names + 1;
+    f->s->devices = nrg_arena_array(&f->s->memory, tracks, sizeof *f->s->devices);
+    f->s->shown = nrg_arena_array(&f->s->memory, tracks, 1);
+    f->hosts = nrg_arena_array(&f->memory, tracks, sizeof *f->hosts);
+    f->device_of = nrg_arena_array(&f->memory, tracks, sizeof *f->device_of);
+    f->host_of = nrg_arena_array(&f->memory, tracks, sizeof *f->host_of);
+    f->on_device = nrg_arena_array(&f->memory, names, 1);
+    f->on_host = nrg_arena_array(&f->memory, names, 1);
+    f->is_kernel = nrg_arena_array(&f->memory, names, 1);
+    f->is_rank = nrg_arena_array(&f->memory, names, 1);
+    return f->memory.failed || f->s->memory.failed ? -ENOMEM : 0;
+}
+
+static void classify(struct finder *f)
+{
+    const struct nrg_span_catalog *c = &f->catalog;
+    for (size_t i = 0; i < c->n_tracks; i++) {
+        f->device_of[i] = device_of(f->s, &c->tracks[i]);
+        f->host_of[i] = host_of(f, &c->tracks[i]);
+    }
+    for (size_t i = 0; i < c->n_names; i++) {
+        f->on_device[i] = (uint8_t)nrg_wait_on_device(&c->names[i]);
+        f->on_host[i] = (uint8_t)nrg_wait_on_host(&c->names[i]);
+        f->is_kernel[i] = !strcmp(c->names[i].kind, NRG_KIND_KERNEL);
+        f->is_rank[i] = nrg_detail_is_rank(c->names[i].detail);
+    }
+}
+
+/* The runs that are looked at, as nrg_attribution_make takes them. */
+static int find_runs(struct finder *f, struct nrg_recording *recording, int64_t run)
+{
+    size_t n;
+    const struct nrg_run *runs = nrg_recording_runs(recording, &n);
+    f->runs = nrg_arena_array(&f->memory, n + 1, sizeof *f->runs);
+    f->bounds = nrg_arena_array(&f->memory, (n + 1) * (f->s->n_devices + 1), sizeof *f->bounds);
+    if (f->memory.failed)
+        return -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        if (run ? runs[i].id == run : strcmp(runs[i].kind, "baseline") != 0)
+            f->runs[f->n_runs++] = (struct nrg_span_ns){
+                runs[i].begin_ns, runs[i].end_ns > runs[i].begin_ns ? runs[i].end_ns : INT64_MAX};
+    for (size_t i = 0; i < f->n_runs * f->s->n_devices; i++)
+        f->bounds[i] = (struct bounds){INT64_MAX, INT64_MIN};
+    return 0;
+}
+
+/* The place of a name in the catalog; n_names: it is not known, and means nothing. */
+static size_t name_of(const struct finder *f, int64_t id)
+{
+    const struct nrg_span_name *name = nrg_span_catalog_name(&f->catalog, id);
+    return name ? (size_t)(name - f->catalog.names) : f->catalog.n_names;
+}
+
+/* Into the run that holds t_ns; false: between runs. */
+static bool is_in_run(struct finder *f, int64_t t_ns)
+{
+    while (f->run + 1 < f->n_runs && t_ns >= f->runs[f->run + 1].begin_ns)
+        f->run++;
+    return f->run < f->n_runs && t_ns >= f->runs[f->run].begin_ns && t_ns <= f->runs[f->run].end_ns;
+}
+
+static int on_first_walk(void *arg, const struct nrg_span_walk_event *ev)
+{
+    struct finder *f = arg;
+    uint32_t d = f->device_of[ev->track], h = f->host_of[ev->track];
+    if (ev->what == NRG_WALK_COUNT)
+        return 0;
+    size_t name = name_of(f, ev->span->name);
+    if (h != UINT32_MAX && f->is_rank[name])
+        nrg_copy(f->hosts[h].rank, sizeof f->hosts[h].rank, f->catalog.names[name].detail);
+    if (d == UINT32_MAX || !is_in_run(f, ev->t_ns))
+        return 0;
+    struct bounds *b = &f->bounds[f->run * f->s->n_devices + d];
+    f->s->devices[d].kernels |= f->is_kernel[name] != 0;
+    b->first_ns = ev->t_ns < b->first_ns ? ev->t_ns : b->first_ns;
+    b->last_ns = ev->t_ns > b->last_ns ? ev->t_ns : b->last_ns;
+    return 0;
+}
+
+static bool may_use(const struct nrg_state_device *device, const struct host *host)
+{
+    return !device->pid || !host->pid || device->pid == host->pid;
+}
+
+/* What the processes of a device wait for, while nothing is on it. */
+static enum nrg_wait_kind host_waits(const struct finder *f, const struct nrg_state_device *device)
+{
+    static const enum nrg_wait_kind order[] = {NRG_WAIT_COLLECTIVE, NRG_WAIT_LOADER, NRG_WAIT_SYNC};
+    for (size_t i = 0; i < sizeof order / sizeof *order; i++)
+        for (size_t h = 0; h < f->n_hosts; h++)
+            if (f->hosts[h].open[order[i]] && may_use(device, &f->hosts[h]))
+                return order[i];
+    return NRG_WAIT_GAP;
+}
+
+static uint8_t state_of(struct finder *f, size_t d, int64_t t_ns)
+{
+    const struct nrg_state_device *device = &f->s->devices[d];
+    if (!is_in_run(f, t_ns))
+        return NRG_STATE_OUTSIDE;
+    const struct bounds *b = &f->bounds[f->run * f->s->n_devices + d];
+    if (t_ns < b->first_ns || t_ns >= b->last_ns)
+        return NRG_STATE_OUTSIDE;
+    if (device->open[NRG_WAIT_NOT])
+        return device->open[NRG_WAIT_COLLECTIVE] ? NRG_STATE_OVER_COLLECTIVE
+               : device->open[NRG_WAIT_COPY_IN] + device->open[NRG_WAIT_COPY_OUT]
+                   ? NRG_STATE_OVER_COPY
+                   : NRG_WAIT_NOT;
+    for (int kind = NRG_WAIT_COLLECTIVE; kind <= NRG_WAIT_COPY_OUT; kind++)
+        if (device->open[kind])
+            return (uint8_t)kind;
+    enum nrg_wait_kind waits = host_waits(f, device);
+    return (uint8_t)(device->kernels || waits == NRG_WAIT_LOADER ? (int)waits : NRG_STATE_UNTOLD);
+}
+
+static int update(struct finder *f, size_t d, int64_t t_ns)
+{
+    struct nrg_states *s = f->s;
+    struct nrg_state_device *device = &s->devices[d];
+    uint8_t state = state_of(f, d, t_ns);
+    if (state == device->state)
+        return 0;
+    device->state = state;
+    if (device->change && s->changes[device->change - 1].t_ns == t_ns) {
+        s->changes[device->change - 1].state = state; /* the one before lasted no time */
+        return 0;
+    }
+    struct nrg_state_change change = {t_ns, (uint32_t)d, state};
+    int rc = nrg_append(&s->changes, &s->n, &s->cap, &change, sizeof change);
+    device->change = s->n;
+    return rc;
+}
+
+static void count_open(uint32_t *open, bool opens)
+{
+    if (opens)
+        ++*open;
+    else if (*open)
+        --*open;
+}
+
+static int on_second_walk(void *arg, const struct nrg_span_walk_event *ev)
+{
+    struct finder *f = arg;
+    uint32_t d = f->device_of[ev->track], h = f->host_of[ev->track];
+    bool opens = ev->what == NRG_WALK_OPEN;
+    if (ev->what == NRG_WALK_COUNT)
+        return 0;
+    size_t name = name_of(f, ev->span->name);
+    if (d != UINT32_MAX) {
+        if (f->is_kernel[name] || !f->s->devices[d].kernels)
+            count_open(&f->s->devices[d].open[f->on_device[name]], opens);
+        return update(f, d, ev->t_ns);
+    }
+    if (h == UINT32_MAX || f->on_host[name] == NRG_WAIT_NOT)
+        return 0;
+    count_open(&f->hosts[h].open[f->on_host[name]], opens);
+    int rc = 0;
+    for (size_t i = 0; !rc && i < f->s->n_devices; i++)
+        if (may_use(&f->s->devices[i], &f->hosts[h]))
+            rc = update(f, i, ev->t_ns);
+    return rc;
+}
+
+/* A device is its process's rank's; one whose process is not known that of the only one there is.
+ */
+static void set_ranks(struct finder *f)
+{
+    for (size_t d = 0; d < f->s->n_devices; d++) {
+        struct nrg_state_device *device = &f->s->devices[d];
+        const char *rank = NULL;
+        for (size_t h = 0; h < f->n_hosts; h++) {
+            if (!f->hosts[h].rank[0] || !may_use(device, &f->hosts[h]))
+                continue;
+            bool other = rank && strcmp(rank, f->hosts[h].rank) != 0;
+            rank = other ? "" : f->hosts[h].rank;
+        }
+        nrg_copy(device->rank, sizeof device->rank, rank ? rank : "");
+    }
+}
+
+static int walk_twice(struct finder *f, struct nrg_recording *recording)
+{
+    int rc = nrg_span_walk_init(&f->walk, recording, NULL, &f->catalog, NRG_BY_PATH);
+    if (rc)
+        return rc;
+    int64_t end_ns = f->n_runs ? f->runs[f->n_runs - 1].end_ns : INT64_MIN;
+    end_ns = end_ns == INT64_MAX ? 0 : end_ns;
+    rc = nrg_span_walk_run(&f->walk, end_ns, on_first_walk, f);
+    f->run = 0;
+    if (!rc)
+        rc = nrg_span_walk_run(&f->walk, end_ns, on_second_walk, f);
+    nrg_span_walk_release(&f->walk);
+    return rc;
+}
+
+int nrg_states_find(struct nrg_states *s, struct nrg_recording *recording, int64_t run,
+                    struct nrg_error *err)
+{
+    struct finder f = {.s = s};
+    *s = (struct nrg_states){0};
+    int rc = nrg_span_catalog_load(&f.catalog, recording, err);
+    if (rc)
+        return rc;
+    rc = allocate(&f);
+    if (!rc) {
+        classify(&f);
+        rc = s->n_devices ? find_runs(&f, recording, run) : 0;
+    }
+    if (!rc && s->n_devices)
+        rc = walk_twice(&f, recording);
+    if (!rc)
+        set_ranks(&f);
+    nrg_arena_release(&f.memory);
+    nrg_span_catalog_release(&f.catalog);
+    if (rc) {
+        nrg_states_release(s);
+        nrg_fail(err, rc, nrg_recording_path(recording), "cannot find what GPUs waited for: %s",
+                 strerror(-rc));
+    }
+    return rc;
+}
+
+void nrg_states_release(struct nrg_states *s)
+{
+    nrg_arena_release(&s->memory);
+    free(s->changes);
+    *s = (struct nrg_states){0};
+}
+
+/* ---- as spans ---- */
+
+static int add_name(struct nrg_span_catalog *c, const char *kind, const char *text)
+{
+    struct nrg_span_name name = {.id = (int64_t)c->n_names + 1, .text = strdup(text)};
+    nrg_copy(name.kind, sizeof name.kind, kind);
+    int rc =
+        name.text ? nrg_append(&c->names, &c->n_names, &c->cap_names, &name, sizeof name) : -ENOMEM;
+    if (rc)
+        free(name.text);
+    return rc;
+}
+
+int nrg_states_catalog(const struct nrg_states *s, struct nrg_span_catalog *c)
+{
+    int rc = 0;
+    *c = (struct nrg_span_catalog){0};
+    for (int kind = 0; !rc && kind < NRG_WAIT_KINDS; kind++)
+        rc = add_name(c, "state", nrg_wait_kind_name((enum nrg_wait_kind)kind));
+    if (!rc)
+        rc = add_name(c, "state", NRG_WAITING_NAME);
+    if (!rc)
+        rc = add_name(c, "state", "over a collective");
+    if (!rc)
+        rc = add_name(c, "state", "over a copy");
+    for (size_t d = 0; !rc && d < s->n_devices; d++) {
+        struct nrg_span_track track = {.id = (int64_t)d + 1, .kind = "gpu"};
+        nrg_copy(track.domain, sizeof track.domain, s->devices[d].domain);
+        nrg_copy(track.name, sizeof track.name, s->devices[d].domain);
+        rc = add_name(c, "device", s->devices[d].domain);
+        if (!rc)
+            rc = nrg_append(&c->tracks, &c->n_tracks, &c->cap_tracks, &track, sizeof track);
+    }
+    if (rc)
+        nrg_span_catalog_release(c);
+    return rc;
+}
+
+static void put(struct nrg_states *s, const struct nrg_state_change *c, enum nrg_span_event event,
+                int64_t name)
+{
+    s->queue[s->queued++] = (struct nrg_span_row){.t_ns = c->t_ns,
+                                                  .track = (int64_t)c->device + 1,
+                                                  .name = name,
+                                                  .value = NRG_MISSING,
+                                                  .parent = NRG_MISSING,
+                                                  .event = event};
+}
+
+/* The names of the spans that a state is, from the outside in; how many. */
+static size_t spans_of(uint8_t state, uint32_t device, int64_t names[3])
+{
+    size_t n = 0;
+    if (state == NRG_STATE_OUTSIDE)
+        return 0;
+    names[n++] = NAME_OF_DEVICE + (int64_t)device;
+    if (state > NRG_WAIT_NOT && state < NRG_WAIT_KINDS)
+        names[n++] = NAME_WAITING;
+    bool over = state == NRG_STATE_OVER_COLLECTIVE || state == NRG_STATE_OVER_COPY;
+    if (over)
+        names[n++] = NAME_OF_KIND + NRG_WAIT_NOT;
+    if (over)
+        names[n++] = NAME_OVER_COLLECTIVE + (state - NRG_STATE_OVER_COLLECTIVE);
+    else if (state != NRG_STATE_UNTOLD)
+        names[n++] = NAME_OF_KIND + state;
+    return n;
+}
+
+/* The ends and begins that a change is: what both states have in common stays open. */
+static void expand(struct nrg_states *s, const struct nrg_state_change *c)
+{
+    int64_t was[3] = {0}, is[3] = {0};
+    size_t n_was = spans_of(s->shown[c->device], c->device, was);
+    size_t n_is = spans_of(c->state, c->device, is), same = 0;
+    while (same < n_was && same < n_is && was[same] == is[same])
+        same++;
+    s->queued = s->taken = 0;
+    while (n_was > same)
+        put(s, c, NRG_SPAN_END, was[--n_was]);
+    for (size_t i = same; i < n_is; i++)
+        put(s, c, NRG_SPAN_BEGIN, is[i]);
+    s->shown[c->device] = c->state;
+}
+
+static int next_row(void *arg, struct nrg_span_row *row)
+{
+    struct nrg_states *s = arg;
+    while (s->taken == s->queued) {
+        if (s->at == s->n)
+            return 0;
+        expand(s, &s->changes[s->at++]);
+    }
+    *row = s->queue[s->taken++];
+    return 1;
+}
+
+static void rewind_rows(void *arg)
+{
+    struct nrg_states *s = arg;
+    s->at = s->queued = s->taken = 0;
+    for (size_t d = 0; d < s->n_devices; d++)
+        s->shown[d] = NRG_STATE_OUTSIDE;
+}
+
+struct nrg_span_source nrg_states_source(struct nrg_states *s)
+{
+    return (struct nrg_span_source){next_row, rewind_rows, s};
+}

@@ -1,0 +1,89 @@
+"""What GPUs waited for, against a job whose waiting is known in closed form: times to rounding, joules within their intervals."""
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import numpy as np
+except ImportError:
+    raise unittest.SkipTest("numpy is not there")
+
+from waiting import IDLE_W, POWER_W, Job
+
+SOURCE = os.environ.get("NRG_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
+NRG = os.environ.get("NRG_BIN", os.path.join(SOURCE, "build/nrg"))
+SENSORS = [("gauge", 0.1, 50, 40.0), ("counter", 0.1, 20, 40.0), ("counter", 0.02, 100, 20.0), ("gauge", 0.1, 20, 15.0)]
+
+
+class Waiting(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def waiting(self, job, *how):
+        path = os.path.join(self.folder, "job.nrg")
+        if os.path.exists(path):
+            os.unlink(path)
+        job.write(path, *how)
+        result = subprocess.run([NRG, "attribute", "--json", path], capture_output=True, text=True)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)["waiting"]
+
+    def test_joules_are_within_their_intervals(self):
+        covered = parts = shares = 0
+        off = []
+        for how, update_s, rate, seconds in SENSORS:
+            for seed in range(3):
+                job = Job(seed, seconds=seconds)
+                said = self.waiting(job, rate, how, update_s)
+                true = job.truth(job.ranks[0])
+                got = {p["kind"]: p for p in said["parts"]}
+                got["work"] = said["devices"][0]["work"]
+                self.assertEqual(set(got), set(true))
+                for kind, (seconds_there, joules) in true.items():
+                    self.assertAlmostEqual(got[kind]["seconds"], seconds_there, delta=1e-6)
+                    covered += got[kind]["low_j"] <= joules <= got[kind]["high_j"]
+                    parts += 1
+                all_j = sum(j for _, j in true.values())
+                share = 1 - true["work"][1] / all_j
+                shares += said["low"] <= share <= said["high"]
+                off.append(said["share"] / share - 1)
+                self.assertAlmostEqual(said["of_j"], all_j, delta=0.01 * all_j)
+                self.assertAlmostEqual(sum(p["energy_j"] for p in said["parts"]), said["energy_j"], delta=1e-6 * all_j)
+        print(f"# {covered} of {parts} parts and {shares} of {len(off)} shares within their intervals, "
+              f"shares off by {100 * np.sqrt(np.mean(np.square(off))):.2f} % rms")
+        self.assertGreaterEqual(covered, 0.9 * parts)
+        self.assertGreaterEqual(shares, 0.9 * len(off))
+        self.assertLess(np.sqrt(np.mean(np.square(off))), 0.08)
+
+    def test_powers_apart(self):
+        job = Job(5, seconds=40.0)
+        device = self.waiting(job, 50, "gauge", 0.1)["devices"][0]
+        true = job.truth(job.ranks[0])
+        for key, kinds in (("static_w", ("gap", "data loader", "synchronisation")),
+                           ("active_w", ("work", "collective", "copy to device", "copy to host"))):
+            watts = sum(true[k][1] for k in kinds) / sum(true[k][0] for k in kinds)
+            self.assertTrue(device[key]["low"] <= watts <= device[key]["high"], (key, watts, device[key]))
+        self.assertTrue(device["idle_w"]["low"] <= IDLE_W <= device["idle_w"]["high"], device["idle_w"])
+        self.assertLess(device["idle_w"]["high"], device["static_w"]["low"])
+        self.assertLess(device["static_w"]["high"], device["active_w"]["low"])
+
+    def test_each_rank_waits_for_its_own(self):
+        job = Job(7, ranks=3, seconds=15.0)
+        said = self.waiting(job, 50, "gauge", 0.1)
+        self.assertEqual([(d["device"], d["rank"]) for d in said["devices"]], [(f"gpu-{n}", f"rank {n} of 3") for n in range(3)])
+        for rank in job.ranks:
+            true = job.truth(rank)
+            for part in said["parts"]:
+                if part["device"] == f"gpu-{rank.number}":
+                    self.assertAlmostEqual(part["seconds"], true[part["kind"]][0], delta=1e-6)
+        self.assertEqual({p["kind"] for p in said["parts"]}, set(POWER_W) - {"work"})
+
+
+if __name__ == "__main__":
+    unittest.main()
