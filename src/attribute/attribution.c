@@ -186,10 +186,12 @@ static int make_result(struct nrg_engine *e)
     return nrg_range_restrict(a, &memory->arena);
 }
 
-int nrg_attribution_make(struct nrg_attribution *a, struct nrg_recording *recording,
-                         const struct nrg_attribution_options *options, struct nrg_error *err)
+int nrg_attribution_of(struct nrg_attribution *a, struct nrg_recording *recording,
+                       const struct nrg_attribution_options *options,
+                       const struct nrg_given_spans *given, struct nrg_error *err)
 {
-    struct nrg_engine e = {.recording = recording, .options = options, .out = a, .err = err};
+    struct nrg_engine e = {
+        .recording = recording, .given = given, .options = options, .out = a, .err = err};
     struct nrg_rows_memory *memory = nrg_calloc(1, sizeof *memory);
     *a = (struct nrg_attribution){
         .idle = options->idle, .memory = memory, .from_s = NAN, .to_s = NAN};
@@ -209,6 +211,12 @@ int nrg_attribution_make(struct nrg_attribution *a, struct nrg_recording *record
     if (rc)
         nrg_attribution_release(a);
     return rc;
+}
+
+int nrg_attribution_make(struct nrg_attribution *a, struct nrg_recording *recording,
+                         const struct nrg_attribution_options *options, struct nrg_error *err)
+{
+    return nrg_attribution_of(a, recording, options, NULL, err);
 }
 
 void nrg_attribution_release(struct nrg_attribution *a)

@@ -148,7 +148,7 @@ struct nrg_unit_spread {
     double rest_j, rest_s;          /* of all n */
     size_t first;                   /* so many are apart */
     double first_j, first_s;
-    bool given; /* their number, by the user; else by the rule of unit_spread.c */
+    bool given; /* their number, by the user; else by the rule of views/unit_spread.c */
 };
 
 /* Joules per step, epoch, cycle, sample, token: whatever was counted. */
@@ -200,7 +200,7 @@ int nrg_attribution_make(struct nrg_attribution *attribution, struct nrg_recordi
 void nrg_attribution_release(struct nrg_attribution *attribution);
 /*
  * Fills the units' spread; for methods nearest and window by attributing once more with each step
- * apart. skip: so many first steps are apart; -1: by the rule of unit_spread.c.
+ * apart. skip: so many first steps are apart; -1: by the rule of views/unit_spread.c.
  */
 int nrg_attribution_spread(struct nrg_attribution *attribution, struct nrg_recording *recording,
                            const struct nrg_attribution_options *options, int skip,

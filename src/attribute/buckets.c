@@ -211,9 +211,9 @@ static struct nrg_range_error range_error(const struct nrg_engine *e, size_t p)
     double update_s = (double)tl->update_ns * 1e-9, covered_s = d->covered * s->duration_s;
     struct nrg_power_range range = nrg_timeline_gauge_range(tl, s->begin_ns, s->end_ns);
     struct nrg_range_error error = {.factor_low = 1, .factor_high = 1, .most_w = d->peak_w};
-    if (tl->gauge) {
+    if (tl->is_gauge) {
         error.most_w = range.high_w + BEYOND * (range.high_w - range.low_w);
-        error.fixed_j = nrg_timeline_gauge_sd(tl, s->begin_ns, s->end_ns) * update_s;
+        error.fixed_j = nrg_timeline_gauge_ends_j(tl, s->begin_ns, s->end_ns, c->window_ns);
         error.per_s_j = c->resolution / sqrt(12);
         error.noise_j2_per_s = covered_s > 0 ? tl->noise_j2 / covered_s : 0;
     } else if (c->provenance != NRG_ESTIMATED) {

@@ -37,9 +37,11 @@ struct nrg_cells {
     /* CPU seconds per second, [cell * n_tracks + track]: with a span open, and without; threads
      * that have no spans are counted with those that have. Of the processors' tracks alone. */
     float *open_rate, *gap_rate;
-    struct nrg_thread_times *thread_times;   /* per track: finer than cells, where it is known */
-    bool has_rates;                          /* CPU times of threads or processes were recorded */
-    double *other_s;                         /* per cell, CPU seconds of others; NULL: not known */
+    double unplaced_s; /* of threads that work and sleep between spans: in which gap is not known */
+    struct nrg_thread_times *thread_times; /* per track: finer than cells, where it is known */
+    bool one_thread; /* all spans are of one thread, whose own CPU times were recorded */
+    bool has_rates;  /* CPU times of threads or processes were recorded */
+    double *other_s; /* per cell, CPU seconds of others; NULL: not known */
     struct nrg_others_profile other_profile; /* when in a cell they were busy */
     float *untracked_s; /* per cell, of the workload's processes without a track */
     double *busy_s;     /* per cell, CPU seconds of the machine; NULL: not recorded */

@@ -29,6 +29,7 @@ struct last_row {
 struct group_sums {
     double used_s, unknown_s; /* CPU of its threads; open time of those without CPU times */
     double open_s;            /* of all its threads */
+    size_t unknown;           /* threads without CPU times */
 };
 
 struct weigher {
@@ -41,7 +42,9 @@ struct weigher {
     float *workload_s;   /* per cell */
     uint8_t *has_thread; /* per track */
     struct group_sums *sums;
-    bool *has_workers; /* per group: threads without spans used CPU, too */
+    bool *has_workers;            /* per group: threads without spans used CPU, too */
+    struct nrg_thread_gaps *gaps; /* per track */
+    double *unplaced_s;           /* per track: CPU time that no rate has, over all cells */
 };
 
 void nrg_cells_spread(const struct nrg_cells *c, int64_t from_ns, int64_t to_ns, double amount,
@@ -163,6 +166,8 @@ static int prepare_weigher(struct weigher *w, struct nrg_frame *frame)
     w->has_thread = nrg_arena_array(&w->memory, w->c->n_tracks + 1, 1);
     w->sums = nrg_arena_array(&w->memory, w->c->n_groups + 1, sizeof *w->sums);
     w->has_workers = nrg_arena_array(&w->memory, w->c->n_groups + 1, sizeof *w->has_workers);
+    w->gaps = nrg_arena_array(&w->memory, w->c->n_tracks + 1, sizeof *w->gaps);
+    w->unplaced_s = nrg_arena_array(&w->memory, w->c->n_tracks + 1, sizeof *w->unplaced_s);
     if (w->memory.failed)
         return -ENOMEM;
     memset(w->group_of, 0xff, w->n_ids * sizeof *w->group_of);
@@ -189,7 +194,7 @@ static int fill_busy(struct nrg_cells *c, struct nrg_frame *frame, double *tick_
 }
 
 /* What a group's threads used, and how long they were open, in a cell. */
-static void sum_groups(struct weigher *w, size_t k)
+static void sum_groups(const struct weigher *w, size_t k)
 {
     const struct nrg_cells *c = w->c;
     const float *cpu_s = c->weight + k * c->n_tracks, *open_s = c->open_s + k * c->n_tracks;
@@ -199,6 +204,7 @@ static void sum_groups(struct weigher *w, size_t k)
         sums->used_s += (double)cpu_s[i];
         sums->open_s += (double)open_s[i];
         sums->unknown_s += w->has_thread[i] ? 0 : (double)open_s[i];
+        sums->unknown += !w->has_thread[i];
     }
 }
 
@@ -215,8 +221,10 @@ static double track_cpu_s(const struct weigher *w, size_t k, size_t track)
     double open_s = (double)c->open_s[k * c->n_tracks + track];
     double process_s = (double)c->share[k * c->n_groups + c->track_group[track]];
     double extra_s = process_s - sums->used_s;
-    if (!w->has_thread[track])
-        return extra_s > 0 && sums->unknown_s > 0 ? extra_s * open_s / sums->unknown_s : 0;
+    if (!w->has_thread[track] && extra_s > 0 && sums->unknown_s > 0)
+        return extra_s * open_s / sums->unknown_s;
+    if (!w->has_thread[track]) /* no span is open: it worked outside */
+        return extra_s > 0 && !(sums->used_s > 0) ? extra_s / (double)sums->unknown : 0;
     if (sums->unknown_s > 0 || !w->has_workers[c->track_group[track]] || extra_s <= 0)
         return own_s;
     if (sums->used_s > WAITING * process_s)
@@ -225,32 +233,61 @@ static double track_cpu_s(const struct weigher *w, size_t k, size_t track)
 }
 
 /*
- * A thread that was busy all the time that it had a span open, as far as can be told: its CPU times
- * are read some ms apart from the borders of cells.
+ * CPU time in a cell of a thread itself: it is read some ms apart from the borders of cells. Where
+ * no thread's was, the process's is that of its threads with spans, if these can have used it all;
+ * else others worked as well, and 0 is returned.
  */
-static bool was_busy(double own_s, double open_s, double length_s)
+static struct nrg_thread_use own_use(const struct weigher *w, size_t k, size_t track)
 {
-    return fabs(own_s - open_s) < READ_OFF_S + READ_OFF * length_s;
+    const struct nrg_cells *c = w->c;
+    size_t at = k * c->n_tracks + track;
+    double length_s = nrg_cells_length_s(c, k), off_s = READ_OFF_S + READ_OFF * length_s;
+    double cpu_s = (double)c->weight[at];
+    if (!w->has_thread[track]) {
+        cpu_s = track_cpu_s(w, k, track);
+        cpu_s = cpu_s < length_s + off_s ? cpu_s : 0;
+    }
+    return (struct nrg_thread_use){.cpu_s = cpu_s,
+                                   .open_s = fmin((double)c->open_s[at], length_s),
+                                   .length_s = length_s,
+                                   .off_s = off_s};
 }
 
-/* A thread's CPU time belongs to its spans, as far as it fits in there; the rest to the gaps. */
+static void find_gaps(const struct weigher *w)
+{
+    const struct nrg_cells *c = w->c;
+    for (size_t k = 0; k < c->n; k++) {
+        sum_groups(w, k);
+        for (size_t i = 0; i < c->n_tracks && !c->outside[k]; i++) {
+            struct nrg_thread_use use = own_use(w, k, i);
+            nrg_thread_gaps_add(&w->gaps[i], &use);
+        }
+    }
+}
+
+/* A thread's CPU time belongs to its spans, as far as it fits in there; the rest to the gaps. What
+ * other threads used is in the proportion of its own. */
 static void set_rates(struct weigher *w, size_t k)
 {
     struct nrg_cells *c = w->c;
-    double length_s = nrg_cells_length_s(c, k);
     for (size_t i = 0; i < c->n_tracks; i++) {
         size_t at = k * c->n_tracks + i;
-        double cpu_s = track_cpu_s(w, k, i), open_s = fmin((double)c->open_s[at], length_s);
-        double own_s = (double)c->weight[at], most = own_s > 0 ? fmax(1, cpu_s / own_s) : INFINITY;
-        if (own_s > 0 && open_s > 0 && was_busy(own_s, open_s, length_s))
-            cpu_s = open_s * most;
-        double inside_s = fmin(cpu_s, open_s * most), gap_s = length_s - open_s;
+        struct nrg_thread_use use = own_use(w, k, i);
+        double cpu_s = track_cpu_s(w, k, i), gap_s = use.length_s - use.open_s;
+        double inside_s = cpu_s, outside_s = 0;
         if (c->track_pool[i])
             continue;
-        c->open_rate[at] = open_s > 0 ? (float)(inside_s / open_s) : 0;
-        c->gap_rate[at] = gap_s > 0 && open_s > 0 ? (float)((cpu_s - inside_s) / gap_s)
-                          : gap_s > 0             ? (float)(cpu_s / length_s)
-                                                  : 0;
+        if (use.open_s <= 0)
+            outside_s = cpu_s;
+        else if (use.cpu_s > 0) {
+            double most = fmax(1, cpu_s / use.cpu_s);
+            nrg_thread_divide(&use, &w->gaps[i], &inside_s, &outside_s);
+            w->unplaced_s[i] += c->outside[k] ? 0 : use.cpu_s - inside_s - outside_s;
+            inside_s *= most;
+            outside_s *= most;
+        }
+        c->open_rate[at] = use.open_s > 0 ? (float)(inside_s / use.open_s) : 0;
+        c->gap_rate[at] = gap_s > 0 ? (float)(outside_s / gap_s) : 0;
     }
 }
 
@@ -327,6 +364,18 @@ static void weigh_cell(struct weigher *w, size_t k)
             c->share[k * c->n_groups + g] = 1; /* one group in such a pool */
 }
 
+/* What one reading has too much the next one lacks: the sum is off by no more than one. */
+static void sum_unplaced(const struct weigher *w)
+{
+    struct nrg_cells *c = w->c;
+    for (size_t i = 0; c->n && i < c->n_tracks; i++) {
+        double length_s = (double)(c->begin_ns[c->n] - c->begin_ns[0]) * 1e-9 / (double)c->n;
+        double off_s = READ_OFF_S + READ_OFF * length_s, sum_s = w->unplaced_s[i];
+        if (!c->thread_times[i].n && sum_s > off_s)
+            c->unplaced_s += sum_s;
+    }
+}
+
 /* In one cell, times that are read some ms apart look like another thread's work; over all not. */
 static void find_workers(struct weigher *w)
 {
@@ -378,13 +427,17 @@ int nrg_cells_weigh(struct nrg_cells *c, struct nrg_frame *frame,
         rc = find_others(&w, tick_s);
     if (!rc) {
         find_workers(&w);
+        find_gaps(&w);
         settle_own(&w);
     }
     c->has_rates = c->has_processes;
     for (size_t i = 0; !rc && i < c->n_tracks; i++)
         c->has_rates |= w.has_thread[i];
+    c->one_thread = !rc && c->n_tracks == 1 && w.has_thread[0];
     for (size_t k = 0; !rc && k < c->n; k++)
         weigh_cell(&w, k);
+    if (!rc)
+        sum_unplaced(&w);
     nrg_arena_release(&w.memory);
     return rc;
 }

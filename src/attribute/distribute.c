@@ -85,9 +85,9 @@ static void find_edge(struct walker *w, size_t p, int64_t t_ns)
     double phase_j = own_w * part->update_s;
     if (part->slack_s > 0) {
         size_t i = grid->from; /* within the grid's interval, the reading before */
-        while (i + 1 < grid->tl->n && grid->tl->t_ns[i + 1] <= t_ns)
+        while (i + 1 < grid->tl->n && nrg_point_ns(grid->tl, i + 1) <= t_ns)
             i++;
-        w->now[p].power_w = grid->tl->gauge ? (float)grid->tl->gauge[i] : 0;
+        w->now[p].power_w = grid->tl->is_gauge ? (float)nrg_point_gauge(grid->tl, i) : 0;
     }
     double off_j = at * (1 - at) * width_ns * 1e-9 * change_w;
     double variance_j2 = phase_j * phase_j / 12 + part->edge_noise_j2;
@@ -336,7 +336,7 @@ static void end_self(struct walker *w, size_t track, int64_t t_ns)
     if (w->slicer && !w->rc) {
         w->rc = hand_over(w, track, end_ns);
         nrg_slicer_settle(w->slicer, (uint32_t)track, self->inside_ns, end_ns,
-                          !w->tracks[track].in_parts);
+                          !w->tracks[track].in_parts && !e->given);
     }
     e->rows[tr->row].stretches++;
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {

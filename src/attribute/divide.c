@@ -70,7 +70,7 @@ static int add_division(struct part_cuts *c, int64_t t_ns, double before_j, doub
     c->level_j = level_j;
     struct nrg_division division = {.t_ns = t_ns,
                                     .from = g->from,
-                                    .sum_j = g->tl->sum_j[g->from] + level_j,
+                                    .sum_j = nrg_point_j(g->tl, g->from) + level_j,
                                     .off_j = fmax(0, off_j - random_j),
                                     .variance_j2 = pow(fmin(off_j, random_j) / RANDOM_SIGMAS, 2) +
                                                    sides_j2 / 4};
@@ -125,7 +125,7 @@ static int settle_cut(struct part_cuts *c, uint32_t next)
 {
     const struct nrg_grid *g = &c->last.grid;
     bool one = g->index && g->end_ns != INT64_MAX && g->to == g->from + 1;
-    if (!one || g->tl->gap[g->from] || !(g->energy_j > 0))
+    if (!one || nrg_point_gap(g->tl, g->from) || !(g->energy_j > 0))
         return 0;
     struct sides s = find_sides(c, next);
     c->level_j = 0;
@@ -178,15 +178,15 @@ static bool can_divide(const struct nrg_engine *e, const struct nrg_part *part)
     double stretches = 0, width_s = (double)part->width_ns * 1e-9;
     for (size_t i = 0; i < e->walk.paths.n; i++)
         stretches += (double)e->survey.paths[i].stretches;
-    return part->method == NRG_METHOD_INTEGRATE && !part->tl->gauge && part->tl->n > 2 &&
+    return part->method == NRG_METHOD_INTEGRATE && !part->tl->is_gauge && part->tl->n > 2 &&
            part->channel->channel.provenance != NRG_ESTIMATED &&
            2 * stretches < e->out->duration_s / width_s;
 }
 
 static double mean_power_w(const struct nrg_timeline *tl)
 {
-    double s = (double)(tl->t_ns[tl->n - 1] - tl->t_ns[0]) * 1e-9;
-    return s > 0 ? (tl->sum_j[tl->n - 1] - tl->sum_j[0]) / s : 0;
+    double s = (double)(nrg_point_ns(tl, tl->n - 1) - nrg_point_ns(tl, 0)) * 1e-9;
+    return s > 0 ? (nrg_point_j(tl, tl->n - 1) - nrg_point_j(tl, 0)) / s : 0;
 }
 
 int nrg_divide_intervals(struct nrg_engine *e)

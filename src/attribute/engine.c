@@ -2,7 +2,7 @@
  * The engine (internal.h). The order of work: which time (windows), which spans (a first walk),
  * which energy (domains, idle, shares), which method; then the walk that gives every stretch its
  * energy. What comes out are sums per place in the tree of spans. Views of them are made later
- * (view.c).
+ * (views/view.c).
  */
 #include "attribute/internal.h"
 
@@ -63,7 +63,8 @@ static int prepare_parts(struct nrg_engine *e)
     if (!rc)
         rc = nrg_cells_init(&e->cells, &e->frame, &e->catalog, e->windows, e->n_windows);
     if (!rc)
-        rc = nrg_span_walk_init(&e->walk, e->recording, &e->catalog, e->options->by);
+        rc = nrg_span_walk_init(&e->walk, e->recording, e->given ? e->given->source : NULL,
+                                &e->catalog, e->options->by);
     if (!rc)
         rc = nrg_thread_times_load(e);
     if (!rc)
@@ -85,7 +86,8 @@ static int prepare_parts(struct nrg_engine *e)
     e->rows = nrg_arena_array(&e->memory, e->walk.rows->n + 1, sizeof *e->rows);
     e->row_parts =
         nrg_arena_array(&e->memory, e->walk.rows->n * e->n_parts + 1, sizeof *e->row_parts);
-    return e->memory.failed ? -ENOMEM : nrg_regress_parts(e);
+    rc = e->memory.failed ? -ENOMEM : nrg_regress_parts(e);
+    return rc ? rc : nrg_other_watts(e);
 }
 
 static void set_method(struct nrg_engine *e)
@@ -104,8 +106,12 @@ int nrg_engine_open(struct nrg_engine *e)
     struct nrg_rows_memory *memory = a->memory;
     e->z = nrg_normal_half(e->options->confidence > 0 ? e->options->confidence : 0.95);
     int rc = find_windows(e);
-    if (!rc)
+    if (!rc && e->given) {
+        memory->catalog = *e->given->catalog;
+        *e->given->catalog = (struct nrg_span_catalog){0};
+    } else if (!rc) {
         rc = nrg_span_catalog_load(&memory->catalog, e->recording, e->err);
+    }
     if (rc)
         return rc;
     e->catalog = memory->catalog;

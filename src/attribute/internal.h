@@ -72,23 +72,27 @@ struct nrg_part {
     int64_t width_ns;                /* the sensor's resolution in time: nrg_timeline_width_ns */
     double lag_s;
     enum nrg_method method;
-    double ceiling_w;               /* power above idle that nothing exceeds */
-    double edge_noise_j2;           /* variance of one edge, besides that of the update's phase */
-    double update_s;                /* phase of the update: uniform over this; 0 for gauges */
-    double *idle_w;                 /* per cell, never more than the cell has; NAN: all of it */
-    const float *other;             /* per cell: part of the work that is not the workload's */
-    double slack_s;                 /* of the lag: what is not known of it */
-    double idle_error_w;            /* standard error */
-    double idle_most_w;             /* where it is not known: what it may be; 0 */
-    double factor_low, factor_high; /* calibration: the truth is within energy times these */
-    double *class_w;                /* of a regression: per path, above idle */
-    double *below_w, *above_w;      /* how far the truth may be from class_w */
-    double others_j;                /* of a regression: other processes'; NAN: not known by it */
-    bool idle_known;                /* false: idle_w is only a stand-in */
-    bool idle_corrected;            /* of a regression: idle_w is known, but readings correct it */
-    double baseline_busy;           /* CPUs that were busy then, with other things */
-    double baseline_off_w;          /* idle_w is this much less than it was while that was seen */
-    bool everything_idle;           /* power did not follow the load */
+    double ceiling_w;                /* power above idle that nothing exceeds */
+    double edge_noise_j2;            /* variance of one edge, besides that of the update's phase */
+    double update_s;                 /* phase of the update: uniform over this; 0 for gauges */
+    double *idle_w;                  /* per cell, never more than the cell has; NAN: all of it */
+    const float *other;              /* per cell: part of the work that is not the workload's */
+    float *own_other;                /* `other` where it was corrected by others' watts; NULL */
+    float *other_doubt;              /* per cell, of integration: joules of others as a part of the
+                                        workload's, less those that idle power had; NULL: none */
+    double others_less, others_more; /* by which part of theirs they may be off */
+    double slack_s;                  /* of the lag: what is not known of it */
+    double idle_error_w;             /* standard error, as far as readings tell */
+    double idle_most_w;              /* where it is not known: what it may be; 0 */
+    double factor_low, factor_high;  /* calibration: the truth is within energy times these */
+    double *class_w;                 /* of a regression: per path, above idle */
+    double *below_w, *above_w;       /* how far the truth may be from class_w */
+    double others_j;                 /* of a regression: other processes'; NAN: not known by it */
+    bool idle_known;                 /* false: idle_w is only a stand-in */
+    bool idle_corrected;             /* of a regression: idle_w is known, but readings correct it */
+    double baseline_busy;            /* CPUs that were busy then, with other things */
+    double baseline_off_w;           /* idle_w is this much less than it was while that was seen */
+    bool everything_idle;            /* power did not follow the load */
     struct nrg_regress_result regressed;
 };
 
@@ -106,6 +110,7 @@ struct nrg_row_part {
     double moved_ns;  /* covered, but its energy stands in the row it is merged with */
     uint64_t unknown; /* stretches without a reading, of nearest and window */
     struct nrg_row_error self, whole;
+    double others_j; /* that others had beside it, as far as their watts matter */
 };
 
 /* Lists of counts in one array: a list is the number of its first entry, 0 when it is empty. */
@@ -130,8 +135,15 @@ struct nrg_survey {
     double ns_by_log2[64]; /* self time in stretches of 2^i ns up to twice that */
 };
 
+/* Spans that were made from those of the recording, and take their place. */
+struct nrg_given_spans {
+    struct nrg_span_catalog *catalog; /* the engine takes what is in it */
+    const struct nrg_span_source *source;
+};
+
 struct nrg_engine {
     struct nrg_recording *recording;
+    const struct nrg_given_spans *given; /* NULL: the recording's */
     const struct nrg_attribution_options *options;
     struct nrg_attribution *out;
     struct nrg_error *err;
@@ -157,6 +169,11 @@ struct nrg_engine {
     struct nrg_cpu_time *cpu_time; /* of cputime/; NULL */
     struct nrg_buckets *buckets;   /* energy over time; NULL: not wanted */
 };
+
+/* attribution.c: as nrg_attribution_make, of spans that are given; NULL: of the recording's. */
+int nrg_attribution_of(struct nrg_attribution *attribution, struct nrg_recording *recording,
+                       const struct nrg_attribution_options *options,
+                       const struct nrg_given_spans *given, struct nrg_error *err);
 
 /* Which time, which names: what can be wrong with a recording or the options. */
 int nrg_engine_open(struct nrg_engine *engine);
@@ -191,6 +208,9 @@ int nrg_parts_make(struct nrg_engine *engine);
 int nrg_parts_idle(struct nrg_engine *engine);
 /* parts_other.c: which part of each is other processes'. */
 int nrg_parts_other(struct nrg_engine *engine);
+/* other_watts.c: what others' CPU seconds drew, for the domains that are integrated. Corrects their
+ * idle power and others' part. Needs the methods. 0 or -ENOMEM. */
+int nrg_other_watts(struct nrg_engine *engine);
 void nrg_parts_release(struct nrg_engine *engine);
 
 /* method.c: the method of each domain. */
@@ -246,11 +266,13 @@ struct nrg_view {
     struct nrg_view_node *nodes;
     struct nrg_row_part *parts; /* [node * n_parts + part]; whole: of all that is inside */
     size_t n, cap, cap_parts;
-    uint32_t *view_of;            /* per node of walk.rows */
-    double *inside_ns, *inside_j; /* of a flat view, per node and [node * n_parts + part]; NULL */
+    uint32_t *view_of;                 /* per node of walk.rows */
+    double *inside_ns, *inside_work_s; /* of a flat view, per node; NULL */
+    double *inside_j;                  /* the same, [node * n_parts + part] */
+    double *inside_others_j;           /* as inside_j, of others_j */
 };
 
-/* view.c. Fails with -ENOMEM only. */
+/* views/view.c. Fails with -ENOMEM only. */
 int nrg_view_make(struct nrg_view *view, const struct nrg_engine *engine, enum nrg_rows_by by,
                   struct nrg_arena *arena);
 void nrg_view_release(struct nrg_view *view);
@@ -263,7 +285,7 @@ bool nrg_view_holds(const struct nrg_view *view, uint32_t outer, uint32_t inner)
 struct nrg_view_node nrg_view_describe(const struct nrg_engine *engine,
                                        const struct nrg_span_node *place);
 
-/* view_module.c: fills view_of with modules by their qualified names. */
+/* views/module.c: fills view_of with modules by their qualified names. */
 int nrg_view_modules(struct nrg_view *view, const struct nrg_engine *engine,
                      struct nrg_arena *arena);
 
@@ -275,7 +297,7 @@ struct nrg_view_rows {
     struct nrg_attribution_buckets *buckets;
 };
 
-/* view_rows.c: the rows of a view of what the engine found. */
+/* views/rows.c: the rows of a view of what the engine found. */
 int nrg_view_rows(struct nrg_view_rows *rows, const struct nrg_engine *engine, enum nrg_rows_by by,
                   struct nrg_arena *arena);
 /* resolve.c: of a row that is not resolved, with its parts and its seconds of work. `leaf`: it
@@ -293,18 +315,18 @@ struct nrg_attribution_row nrg_row_unknown(const char *name, const char *kind, c
 /* Whether anything is known of a place's own energy in a part. */
 bool nrg_row_known(const struct nrg_engine *engine, size_t part, const struct nrg_row_sums *sums,
                    const struct nrg_row_part *row);
-/* view_counts.c: adds to the entry of that name in a list, which may be new. 0 or -ENOMEM. */
+/* views/counts.c: adds to the entry of that name in a list, which may be new. 0 or -ENOMEM. */
 int nrg_counts_add(struct nrg_counts *counts, uint32_t *list, uint32_t name, double amount);
 /* What was counted in each row. */
 int nrg_rows_counts(const struct nrg_engine *engine, const struct nrg_view *view,
                     struct nrg_attribution_row *rows, const size_t *row_of,
                     struct nrg_arena *arena);
-/* unit_use.c: how many units there are; at most `max`. */
+/* views/unit_use.c: how many units there are; at most `max`. */
 size_t nrg_units_find(const struct nrg_view_rows *rows, struct nrg_unit_use *units, size_t max);
 /* It says that a row is one rank's part of a job. */
 bool nrg_detail_is_rank(const char *detail);
 bool nrg_row_inside_own_kind(const struct nrg_view_rows *rows, size_t i);
-/* unit_spread.c: skip as of nrg_attribution_spread. 0 or -ENOMEM. */
+/* views/unit_spread.c: skip as of nrg_attribution_spread. 0 or -ENOMEM. */
 int nrg_unit_spread(const struct nrg_single_steps *steps, int skip, struct nrg_unit_use *unit);
 /* The same of rows that have each step apart. */
 int nrg_single_steps_of_rows(struct nrg_single_steps *steps, const struct nrg_view_rows *rows);

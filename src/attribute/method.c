@@ -53,7 +53,7 @@ static void choose_method(struct nrg_engine *e, struct nrg_part *part)
     double intervals = e->out->duration_s * 1e9 / (double)part->width_ns;
     char *why = part->out->why;
     size_t size = sizeof part->out->why;
-    double calls = part->tl->gauge && updates >= MANY_UPDATES ? MIN_LONG : MIN_CALLS;
+    double calls = part->tl->is_gauge && updates >= MANY_UPDATES ? MIN_LONG : MIN_CALLS;
     part->method = NRG_METHOD_INTEGRATE;
     if (amount.stretches <= 0)
         snprintf(why, size, "there are no spans");

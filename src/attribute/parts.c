@@ -19,12 +19,15 @@
 #include "energy/lag.h"
 #include "energy/quantum.h"
 
-#define CEILING     4    /* times the highest power seen, where the sensor states no limit */
-#define MIN_CELL_S  0.05 /* shorter ones say little about power */
-#define STEADY      0.1  /* spread of power over cells, of the middle */
-#define NEVER       0.01 /* deviation of readings, of their mean */
-#define AGES        1.4  /* times the variance that ages of updates make */
-#define LEAST_SHARE 0.05 /* quantile that stands for the least: one cell may be an outlier */
+#define CEILING           4    /* times the highest power seen, where the sensor states no limit */
+#define MIN_CELL_S        0.05 /* shorter ones say little about power */
+#define STEADY            0.1  /* spread of power over cells, of the middle */
+#define NEVER             0.01 /* deviation of readings, of their mean */
+#define AGES              1.4  /* times the variance that ages of updates make */
+#define LEAST_SHARE       0.05 /* quantile that stands for the least: one cell may be an outlier */
+#define AROUND            10   /* updates */
+#define MOST_AROUND       1000 /* cells */
+#define BASELINE_READINGS 6    /* of a gauge, that are not the same */
 
 static bool is_wanted(const struct nrg_engine *e, const struct nrg_domain *d)
 {
@@ -120,9 +123,9 @@ static void set_lag(struct nrg_engine *e, struct nrg_part *part)
         part->lag_s = (double)c->lag_ns * 1e-9;
         source = "driver";
     } else if (corrected && !c->window_ns) { /* a window that is known is no running average */
-        struct nrg_lag_fit fit =
-            nrg_lag_fit(part->tl, part->tl->t_ns[0], part->tl->t_ns[part->tl->n - 1],
-                        nrg_gauge_noise_w(part->tl, c->resolution));
+        struct nrg_lag_fit fit = nrg_lag_fit(part->tl, nrg_point_ns(part->tl, 0),
+                                             nrg_point_ns(part->tl, part->tl->n - 1),
+                                             nrg_gauge_noise_w(part->tl, c->resolution));
         if (!isnan(fit.lag_s)) {
             part->lag_s = fit.lag_s;
             source = "fitted";
@@ -158,6 +161,19 @@ static int add_part(struct nrg_engine *e, const struct nrg_domain *d)
     return part->idle_w ? 0 : -ENOMEM;
 }
 
+/* All that the parts will need, in one pass: they are walked together. */
+static int load_timelines(struct nrg_engine *e, size_t n_domains)
+{
+    const struct nrg_domain *domains = e->out->summary.domains;
+    bool *wanted = nrg_calloc(e->frame.n + 1, sizeof *wanted);
+    for (size_t i = 0; wanted && i < n_domains; i++)
+        if (is_wanted(e, &domains[i]))
+            wanted[domains[i].channel - e->frame.channels] = true;
+    int rc = wanted ? nrg_frame_load(&e->frame, wanted) : -ENOMEM;
+    free(wanted);
+    return rc;
+}
+
 int nrg_parts_make(struct nrg_engine *e)
 {
     const struct nrg_summary *s = &e->out->summary;
@@ -167,7 +183,10 @@ int nrg_parts_make(struct nrg_engine *e)
     if (!rc && (!e->parts || !e->out->domains))
         rc = -ENOMEM;
     /* Where sensors and spans are of different machines, none of the energy is theirs. */
-    for (size_t i = 0; !rc && !s->processes_elsewhere && i < s->n_domains; i++)
+    size_t n = s->processes_elsewhere ? 0 : s->n_domains;
+    if (!rc)
+        rc = load_timelines(e, n);
+    for (size_t i = 0; !rc && i < n; i++)
         if (is_wanted(e, &s->domains[i]))
             rc = add_part(e, &s->domains[i]);
     e->out->n_domains = e->n_parts;
@@ -284,11 +303,11 @@ static bool never_changes(const struct nrg_engine *e, const struct nrg_part *par
     double update_s = (double)part->channel->channel.update_ns * 1e-9;
     double n = 0, sum = 0, squares = 0, ages = 0;
     for (size_t i = 0; i + 1 < tl->n; i++) {
-        double s = (double)(tl->t_ns[i + 1] - tl->t_ns[i]) * 1e-9;
-        if (tl->gap[i] || !(s > 0) || tl->t_ns[i] < e->windows[0].begin_ns ||
-            tl->t_ns[i + 1] > e->windows[e->n_windows - 1].end_ns)
+        double s = (double)(nrg_point_ns(tl, i + 1) - nrg_point_ns(tl, i)) * 1e-9;
+        if (nrg_point_gap(tl, i) || !(s > 0) || nrg_point_ns(tl, i) < e->windows[0].begin_ns ||
+            nrg_point_ns(tl, i + 1) > e->windows[e->n_windows - 1].end_ns)
             continue;
-        double w = (tl->sum_j[i + 1] - tl->sum_j[i]) / s;
+        double w = (nrg_point_j(tl, i + 1) - nrg_point_j(tl, i)) / s;
         n++;
         sum += w;
         squares += w * w;
@@ -297,6 +316,21 @@ static bool never_changes(const struct nrg_engine *e, const struct nrg_part *par
     double mean = n > 0 ? sum / n : 0;
     double most = NEVER * NEVER + (n > 0 ? AGES * ages / n : 0);
     return n > 2 && squares / n - mean * mean < most * mean * mean;
+}
+
+/* A counter's two ends lie anywhere in its update; readings of a gauge show by how much they differ
+ * what their mean is off by, but for their rounding. */
+static double baseline_error_w(struct nrg_engine *e, const struct nrg_part *part)
+{
+    bool after;
+    size_t channel = (size_t)(part->channel - e->frame.channels);
+    const struct nrg_channel *c = &part->channel->channel;
+    double length_s = nrg_frame_baseline_s(&e->frame, &after);
+    double memory_s = fmax((double)part->width_ns, (double)c->lag_ns * 2) * 1e-9;
+    if (!part->tl->is_gauge || length_s < BASELINE_READINGS * memory_s)
+        return nrg_frame_baseline_error(&e->frame, channel);
+    return hypot(nrg_frame_baseline_scatter(&e->frame, channel) * sqrt(memory_s / length_s),
+                 nrg_gauge_quantum(part->tl, c->resolution) / sqrt(12));
 }
 
 /* Which of the ways applies; fills part->idle_w unless it is one number. NULL: not known. */
@@ -316,8 +350,10 @@ static const char *find_idle(struct nrg_engine *e, struct nrg_part *part,
     if (idle_by_estimate(e, part))
         return "estimate"; /* a baseline would be the same model, with what else ran meanwhile */
     *idle_w = nrg_frame_baseline_rate(&e->frame, (size_t)(part->channel - e->frame.channels));
-    if (!isnan(*idle_w))
+    if (!isnan(*idle_w)) {
+        part->idle_error_w = baseline_error_w(e, part);
         return "baseline";
+    }
     fit_line(e, part, power->w, &fit);
     *idle_w = nrg_idle_solve(&fit);
     /* Where idle is shared by time, power that hardly changes is shared by time too. A regression
@@ -355,6 +391,27 @@ static void note_idle(struct nrg_engine *e, const struct nrg_part *part, const c
             "gives it to the spans by time");
 }
 
+/* Power in a cell, which idle power is never above. A counter may show nothing in one cell and that
+ * of two updates in the next, or at the begin of a run what was before: so with the cells around.
+ */
+static double power_around(const struct nrg_engine *e, const struct nrg_part *part,
+                           const double *power_w, size_t k)
+{
+    const struct nrg_cells *c = &e->cells;
+    double update_s = part->tl->is_gauge ? 0 : (double)part->channel->channel.update_ns * 1e-9;
+    size_t around = (size_t)ceil(fmin(AROUND * update_s / nrg_cells_length_s(c, k), MOST_AROUND));
+    size_t from = k > around ? k - around : 0, to = k + around < c->n ? k + around : c->n - 1;
+    double sum_j = 0, sum_s = 0;
+    if (update_s < nrg_cells_length_s(c, k) / 2)
+        return power_w[k];
+    for (size_t i = from; i <= to; i++) {
+        bool known = c->outside[i] == c->outside[k] && !isnan(power_w[i]);
+        sum_j += known ? power_w[i] * nrg_cells_length_s(c, i) : 0;
+        sum_s += known ? nrg_cells_length_s(c, i) : 0;
+    }
+    return sum_s > 0 ? sum_j / sum_s : power_w[k];
+}
+
 static void fill_idle(struct nrg_engine *e, struct nrg_part *part, const struct cell_power *power,
                       double given_w)
 {
@@ -365,8 +422,9 @@ static void fill_idle(struct nrg_engine *e, struct nrg_part *part, const struct 
     bool by_cell = source && !strcmp(source, "estimate");
     for (size_t k = 0; k < c->n; k++) {
         double w = by_cell ? part->idle_w[k] : source ? idle_w : 0;
-        double all_w = isnan(power_w[k]) ? 0 : fmax(0, power_w[k]),
-               length = nrg_cells_length_s(c, k);
+        double all_w = fmax(0, power_around(e, part, power_w, k));
+        double length = nrg_cells_length_s(c, k);
+        all_w = isnan(power_w[k]) ? 0 : all_w;
         /* All of it, whatever the power does inside of the cell. */
         part->idle_w[k] = w >= all_w && isinf(w) ? NAN : fmin(w, all_w);
         if (!c->outside[k] && !isnan(power_w[k])) {

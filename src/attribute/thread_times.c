@@ -104,17 +104,70 @@ void nrg_thread_times_open(struct nrg_thread_times *times, int64_t from_ns, int6
     }
 }
 
+/* As far as can be told, the thread was busy while it had spans open; all of the time. */
+static bool busy_inside(const struct nrg_thread_use *use)
+{
+    return fabs(use->cpu_s - use->open_s) < use->off_s;
+}
+
+static bool busy_throughout(const struct nrg_thread_use *use)
+{
+    return fabs(use->cpu_s - use->length_s) < use->off_s;
+}
+
+void nrg_thread_gaps_add(struct nrg_thread_gaps *gaps, const struct nrg_thread_use *use)
+{
+    if (use->open_s <= 0 || !busy_inside(use) || !busy_throughout(use))
+        return;
+    gaps->cpu_s += use->cpu_s - use->open_s;
+    gaps->gap_s += use->length_s - use->open_s;
+    gaps->off_s = fmax(gaps->off_s, use->off_s);
+}
+
+/* What one reading has too much the next one lacks, so the sum is off by no more than one. */
+static double gap_rate(const struct nrg_thread_gaps *gaps)
+{
+    double waited_s = gaps->gap_s - gaps->cpu_s;
+    if (fmin(gaps->cpu_s, waited_s) < gaps->off_s)
+        return gaps->cpu_s > waited_s;
+    return gaps->cpu_s / gaps->gap_s;
+}
+
 /* A thread waits outside of its spans rather than inside, as far as that goes. */
+void nrg_thread_divide(const struct nrg_thread_use *use, const struct nrg_thread_gaps *gaps,
+                       double *inside_s, double *outside_s)
+{
+    bool inside = busy_inside(use), throughout = busy_throughout(use);
+    double gap_s = use->length_s - use->open_s;
+    *inside_s = inside || throughout ? use->open_s : fmin(use->cpu_s, use->open_s);
+    if (inside)
+        *outside_s = throughout ? gap_rate(gaps) * gap_s : 0;
+    else
+        *outside_s = throughout ? gap_s : use->cpu_s - *inside_s;
+}
+
+static struct nrg_thread_use use_of(const struct nrg_thread_times *times, size_t i)
+{
+    double length_s = (double)(times->t_ns[i + 1] - times->t_ns[i]) * 1e-9;
+    return (struct nrg_thread_use){.cpu_s = (double)times->cpu_s[i],
+                                   .open_s = fmin((double)times->open_s[i], length_s),
+                                   .length_s = length_s,
+                                   .off_s = READ_OFF_S + READ_OFF * length_s};
+}
+
 void nrg_thread_times_settle(struct nrg_thread_times *times)
 {
+    struct nrg_thread_gaps gaps = {0};
     for (size_t i = 0; i < times->n; i++) {
-        double length_s = (double)(times->t_ns[i + 1] - times->t_ns[i]) * 1e-9;
-        double cpu_s = (double)times->cpu_s[i], open_s = fmin((double)times->open_s[i], length_s),
-               gap_s = length_s - open_s;
-        bool busy = fabs(cpu_s - open_s) < READ_OFF_S + READ_OFF * length_s;
-        double inside_s = busy ? open_s : fmin(cpu_s, open_s);
-        times->open_rate[i] = open_s > 0 ? (float)(inside_s / open_s) : 0;
-        times->gap_rate[i] = gap_s > 0 && !busy ? (float)((cpu_s - inside_s) / gap_s) : 0;
+        struct nrg_thread_use use = use_of(times, i);
+        nrg_thread_gaps_add(&gaps, &use);
+    }
+    for (size_t i = 0; i < times->n; i++) {
+        struct nrg_thread_use use = use_of(times, i);
+        double inside_s, outside_s, gap_s = use.length_s - use.open_s;
+        nrg_thread_divide(&use, &gaps, &inside_s, &outside_s);
+        times->open_rate[i] = use.open_s > 0 ? (float)(inside_s / use.open_s) : 0;
+        times->gap_rate[i] = gap_s > 0 ? (float)(outside_s / gap_s) : 0;
     }
 }
 

@@ -31,6 +31,23 @@ struct nrg_thread_rate {
     size_t index; /* SIZE_MAX: no interval of the thread's own */
 };
 
+/* CPU time of an interval or a cell, in which spans were open for a part of the length. */
+struct nrg_thread_use {
+    double cpu_s, open_s, length_s;
+    double off_s; /* what the CPU time may be off by, as it was read */
+};
+
+/* CPU seconds outside of spans where a thread was busy but one interval can't tell whether there,
+ * too: over many the readings' errors cancel. */
+struct nrg_thread_gaps {
+    double cpu_s, gap_s, off_s;
+};
+
+void nrg_thread_gaps_add(struct nrg_thread_gaps *gaps, const struct nrg_thread_use *use);
+/* CPU seconds in spans, and outside. */
+void nrg_thread_divide(const struct nrg_thread_use *use, const struct nrg_thread_gaps *gaps,
+                       double *inside_s, double *outside_s);
+
 /* One per track, in the cells. */
 int nrg_thread_times_load(struct nrg_engine *engine);
 void nrg_thread_times_release(struct nrg_thread_times *tracks, size_t n);

@@ -66,7 +66,8 @@ static int allocate_walk(struct nrg_span_walk *w)
 }
 
 int nrg_span_walk_init(struct nrg_span_walk *w, struct nrg_recording *recording,
-                       const struct nrg_span_catalog *catalog, enum nrg_rows_by by)
+                       const struct nrg_span_source *source, const struct nrg_span_catalog *catalog,
+                       enum nrg_rows_by by)
 {
     *w = (struct nrg_span_walk){.catalog = catalog, .by = by};
     const char *kind = kind_of(by);
@@ -83,7 +84,8 @@ int nrg_span_walk_init(struct nrg_span_walk *w, struct nrg_recording *recording,
     if (!rc)
         rc = resolve_paths(w);
     if (!rc)
-        rc = nrg_span_reader_new(recording, &w->reader);
+        rc = source ? nrg_span_reader_over(source, &w->reader)
+                    : nrg_span_reader_new(recording, &w->reader);
     if (rc)
         nrg_span_walk_release(w);
     return rc;

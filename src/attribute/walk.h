@@ -78,8 +78,10 @@ struct nrg_span_walk {
     void *arg;
 };
 
+/* source: the events, instead of those of the recording; NULL: those. */
 int nrg_span_walk_init(struct nrg_span_walk *walk, struct nrg_recording *recording,
-                       const struct nrg_span_catalog *catalog, enum nrg_rows_by by);
+                       const struct nrg_span_source *source, const struct nrg_span_catalog *catalog,
+                       enum nrg_rows_by by);
 void nrg_span_walk_release(struct nrg_span_walk *walk);
 
 /* Spans that are open at end_ns are closed there; tracks may end earlier (walk->end_ns). */

@@ -17,21 +17,21 @@ static void hold_power(struct nrg_energy_cursor *c, double power_w, int64_t end_
 
 static void before_first(struct nrg_energy_cursor *c)
 {
-    int64_t first = c->tl->t_ns[0], held = first - c->tl->period_ns;
-    if (!c->tl->gauge)
+    int64_t first = nrg_point_ns(c->tl, 0), held = first - c->tl->period_ns;
+    if (!c->tl->is_gauge)
         hold_power(c, NAN, first);
     else if (c->begin_ns < held)
         hold_power(c, NAN, held);
     else
-        hold_power(c, c->tl->gauge[0], first);
+        hold_power(c, nrg_point_gauge(c->tl, 0), first);
 }
 
 static void after_last(struct nrg_energy_cursor *c)
 {
     size_t last = c->tl->n - 1;
-    int64_t held = c->tl->t_ns[last] + c->tl->period_ns;
-    if (c->tl->gauge && c->begin_ns < held)
-        hold_power(c, c->tl->gauge[last], held);
+    int64_t held = nrg_point_ns(c->tl, last) + c->tl->period_ns;
+    if (c->tl->is_gauge && c->begin_ns < held)
+        hold_power(c, nrg_point_gauge(c->tl, last), held);
     else
         hold_power(c, NAN, INT64_MAX);
 }
@@ -41,18 +41,19 @@ static void set_between(struct nrg_energy_cursor *c)
 {
     size_t i = (size_t)c->next - 1;
     const struct nrg_timeline *tl = c->tl;
+    struct nrg_reading_point from = nrg_point_at(tl, i), to = nrg_point_at(tl, i + 1);
     bool more = c->n_more && c->more->from == i;
-    c->end_ns = more ? c->more->t_ns : tl->t_ns[i + 1];
+    c->end_ns = more ? c->more->t_ns : to.t_ns;
     double dt = (double)(c->end_ns - c->from_ns) * 1e-9;
-    c->known = !tl->gap[i];
+    c->known = !from.gap;
     c->w0 = c->slope_w = 0;
-    if (tl->gap[i])
+    if (from.gap)
         return;
-    if (tl->gauge) {
-        c->slope_w = (tl->gauge[i + 1] - tl->gauge[i]) / dt;
-        c->w0 = tl->gauge[i] + c->slope_w * ((double)(c->begin_ns - tl->t_ns[i]) * 1e-9 + c->lag_s);
+    if (tl->is_gauge) {
+        c->slope_w = (to.gauge - from.gauge) / dt;
+        c->w0 = from.gauge + c->slope_w * ((double)(c->begin_ns - from.t_ns) * 1e-9 + c->lag_s);
     } else {
-        c->w0 = ((more ? c->more->sum_j : tl->sum_j[i + 1]) - c->from_j) / dt;
+        c->w0 = ((more ? c->more->sum_j : to.sum_j) - c->from_j) / dt;
     }
 }
 
@@ -70,8 +71,9 @@ static void set_piece(struct nrg_energy_cursor *c)
 static void set_next(struct nrg_energy_cursor *c, size_t next)
 {
     c->next = (ptrdiff_t)next;
-    c->from_ns = c->tl->t_ns[next - 1];
-    c->from_j = c->tl->sum_j[next - 1];
+    struct nrg_reading_point from = nrg_point_at(c->tl, next - 1);
+    c->from_ns = from.t_ns;
+    c->from_j = from.sum_j;
 }
 
 static void pass_more(struct nrg_energy_cursor *c)
@@ -92,8 +94,8 @@ void nrg_energy_cursor_init(struct nrg_energy_cursor *c, const struct nrg_timeli
         hold_power(c, NAN, INT64_MAX);
         return;
     }
-    if (begin_ns >= tl->t_ns[0])
-        set_next(c, nrg_count_up_to(tl->t_ns, tl->n, sizeof *tl->t_ns, begin_ns));
+    if (begin_ns >= nrg_point_ns(tl, 0))
+        set_next(c, nrg_timeline_up_to(tl, begin_ns));
     set_piece(c);
 }
 
@@ -112,7 +114,7 @@ void nrg_energy_cursor_refine(struct nrg_energy_cursor *c, const struct nrg_ener
 /* Goes on after the point that ended a piece. */
 static void pass_point(struct nrg_energy_cursor *c)
 {
-    if (c->next < 0 && c->begin_ns >= c->tl->t_ns[0])
+    if (c->next < 0 && c->begin_ns >= nrg_point_ns(c->tl, 0))
         set_next(c, 1);
     else if (c->next >= 0 && c->n_more && (ptrdiff_t)c->more->from == c->next - 1)
         pass_more(c);
@@ -134,16 +136,18 @@ void nrg_energy_cursor_advance(struct nrg_energy_cursor *c, int64_t t_ns)
 
 static double power_of(const struct nrg_timeline *tl, size_t from, size_t to, double otherwise)
 {
-    return to < tl->n && to > from && !tl->gap[from]
-               ? (tl->sum_j[to] - tl->sum_j[from]) * 1e9 / (double)(tl->t_ns[to] - tl->t_ns[from])
-               : otherwise;
+    if (to >= tl->n || to <= from)
+        return otherwise;
+    struct nrg_reading_point a = nrg_point_at(tl, from), b = nrg_point_at(tl, to);
+    return a.gap ? otherwise : (b.sum_j - a.sum_j) * 1e9 / (double)(b.t_ns - a.t_ns);
 }
 
 /* The point that ends the interval that begins at `from`. */
 static size_t end_of(const struct nrg_grid *g, size_t from)
 {
     size_t to = from + 1;
-    while (to + 1 < g->tl->n && g->tl->t_ns[to] - g->tl->t_ns[from] < g->width_ns)
+    int64_t from_ns = from < g->tl->n ? nrg_point_ns(g->tl, from) : 0;
+    while (to + 1 < g->tl->n && nrg_point_ns(g->tl, to) - from_ns < g->width_ns)
         to++;
     return to;
 }
@@ -153,7 +157,7 @@ void nrg_grid_init(struct nrg_grid *g, const struct nrg_timeline *tl, int64_t wi
     /* Readings come a little early or late: nine tenths of an update are one. */
     *g = (struct nrg_grid){.tl = tl, .width_ns = width_ns - width_ns / 10};
     g->begin_ns = INT64_MIN;
-    g->end_ns = tl && tl->n ? tl->t_ns[0] : INT64_MAX;
+    g->end_ns = tl && tl->n ? nrg_point_ns(tl, 0) : INT64_MAX;
 }
 
 static void set_interval(struct nrg_grid *g)
@@ -169,8 +173,8 @@ static void set_interval(struct nrg_grid *g)
         g->before_w = g->after_w = 0;
         return;
     }
-    g->end_ns = tl->t_ns[g->to];
-    g->energy_j = tl->sum_j[g->to] - tl->sum_j[g->from];
+    g->end_ns = nrg_point_ns(tl, g->to);
+    g->energy_j = nrg_point_j(tl, g->to) - nrg_point_j(tl, g->from);
     double own = power_of(tl, g->from, g->to, 0);
     g->before_w = first ? own : power_of(tl, last, g->from, own);
     g->after_w = power_of(tl, g->to, end_of(g, g->to), own);
@@ -191,8 +195,8 @@ int64_t nrg_timeline_width_ns(const struct nrg_timeline *tl, const struct nrg_re
     int64_t some[257], update_ns = ch->channel.update_ns;
     size_t n = 0, step = tl->n / 256 + 1;
     for (size_t i = 0; i + 1 < tl->n && n < 257; i += step)
-        if (!tl->gap[i])
-            some[n++] = tl->t_ns[i + 1] - tl->t_ns[i];
+        if (!nrg_point_gap(tl, i))
+            some[n++] = nrg_point_ns(tl, i + 1) - nrg_point_ns(tl, i);
     if (!n)
         return tl->period_ns > 0 ? tl->period_ns : 1;
     int64_t median = nrg_median_i64(some, n), width = median > update_ns ? median : update_ns;

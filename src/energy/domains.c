@@ -3,11 +3,12 @@
  * in sensors/total.h.
  *
  * Uncertainty of a measured energy: the counter's step, plus the energy of one update period
- * (when in it the run began and ended is not known); for a gauge what the trapezoid may have
- * missed between readings and, by how much the power varied, at the edges and before a late
- * reading, its rounding, and half of the correction for its own averaging; for one that looks part
- * of the time what it may have missed (part_time.c). Time without readings has no energy, but it is
- * in the interval. The sensor's own calibration is not in it: docs/uncertainty.md.
+ * (when in it the run began and ended is not known) at the mean power, or that at the run's ends
+ * where it is higher; for a gauge what the trapezoid may have missed between readings, what its
+ * age and its window mean at the ends of the run, by how much the power varied what was before a
+ * late reading, its rounding, and half of the correction for its own averaging; for one that looks
+ * part of the time what it may have missed (part_time.c). Time without readings has no energy, but
+ * it is in the interval. The sensor's own calibration is not in it: docs/uncertainty.md.
  */
 #include "energy/internal.h"
 
@@ -43,9 +44,9 @@ static double candidate_step_j(void *arg, size_t i)
     const struct nrg_timeline *tl = nrg_frame_timeline(c->frame, i);
     size_t still = 0, moved = 0;
     double moved_j = 0;
-    for (size_t k = 1; k < tl->n && tl->t_ns[k - 1] <= c->summary->end_ns; k++) {
-        double step_j = tl->sum_j[k] - tl->sum_j[k - 1];
-        if (tl->t_ns[k] < c->summary->begin_ns || tl->gap[k - 1])
+    for (size_t k = 1; k < tl->n && nrg_point_ns(tl, k - 1) <= c->summary->end_ns; k++) {
+        double step_j = nrg_point_j(tl, k) - nrg_point_j(tl, k - 1);
+        if (nrg_point_ns(tl, k) < c->summary->begin_ns || nrg_point_gap(tl, k - 1))
             continue;
         *(step_j > 0 ? &moved : &still) += 1;
         moved_j += step_j;
@@ -84,6 +85,26 @@ static void set_band(struct nrg_domain *d, struct nrg_frame *frame, const struct
         d->low_j = 0;
 }
 
+/* The mean power of a stretch of the run at its begin or its end, as far as it is known. */
+static double power_at_end(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns)
+{
+    int64_t covered_ns;
+    double energy_j = nrg_timeline_between(tl, begin_ns, end_ns, &covered_ns);
+    return covered_ns > 0 ? energy_j * 1e9 / (double)covered_ns : 0;
+}
+
+/* What a counter's age at the two ends of the run is worth: in one it may be new, in the other as
+ * old as an update. */
+static double edge_power_w(const struct nrg_domain *d, const struct nrg_timeline *tl,
+                           const struct nrg_summary *s)
+{
+    int64_t stretch_ns = tl->period_ns + tl->update_ns;
+    if (stretch_ns > (s->end_ns - s->begin_ns) / 2 || isnan(d->mean_w))
+        return isnan(d->mean_w) ? 0 : fabs(d->mean_w);
+    return fmax(fabs(d->mean_w), fmax(power_at_end(tl, s->begin_ns, s->begin_ns + stretch_ns),
+                                      power_at_end(tl, s->end_ns - stretch_ns, s->end_ns)));
+}
+
 void nrg_domain_energy(struct nrg_domain *d, const struct nrg_timeline *tl,
                        const struct nrg_summary *s)
 {
@@ -97,13 +118,13 @@ void nrg_domain_energy(struct nrg_domain *d, const struct nrg_timeline *tl,
         d->method = c->provenance == NRG_ESTIMATED ? "model of utilisation" : "counter difference";
         /* An estimate has a band of its own, and no update period that would matter. */
         if (c->provenance != NRG_ESTIMATED)
-            d->uncertainty_j = c->resolution + (isnan(d->mean_w) ? 0 : fabs(d->mean_w) * update_s);
+            d->uncertainty_j = c->resolution + edge_power_w(d, tl, s) * update_s;
         return;
     }
     d->method = "trapezoid";
     d->uncertainty_j = sqrt(tl->noise_j2) +
-                       nrg_timeline_gauge_sd(tl, s->begin_ns, s->end_ns) * update_s +
-                       c->resolution / sqrt(12) * s->duration_s;
+                       nrg_timeline_gauge_ends_j(tl, s->begin_ns, s->end_ns, c->window_ns) +
+                       nrg_sampling_doubt_j(c, tl, s) + c->resolution / sqrt(12) * s->duration_s;
     double correction = nrg_total_lag_j(c, nrg_timeline_gauge_at(tl, s->begin_ns),
                                         nrg_timeline_gauge_at(tl, s->end_ns));
     if (!isnan(correction)) {
@@ -170,7 +191,7 @@ static void add_unread(struct nrg_domain *d, const struct nrg_timeline *tl,
                        const struct nrg_summary *s)
 {
     struct nrg_power_range range = nrg_timeline_gauge_range(tl, s->begin_ns, s->end_ns);
-    double most_w = tl->gauge ? range.high_w + BEYOND * (range.high_w - range.low_w) : d->peak_w;
+    double most_w = tl->is_gauge ? range.high_w + BEYOND * (range.high_w - range.low_w) : d->peak_w;
     double unread_s = (1 - d->covered) * s->duration_s;
     int64_t late_ns;
     double late_j = nrg_timeline_late(tl, s->begin_ns, s->end_ns, &late_ns);

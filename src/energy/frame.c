@@ -7,10 +7,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/arena.h"
 #include "base/mem.h"
 #include "base/search.h"
 #include "energy/bins.h"
 #include "energy/idle.h"
+#include "energy/update_grid.h"
+
+#define READ_PER_UPDATE 2.9                 /* else updates are not told apart */
+#define GRID_AROUND_NS  (60 * NRG_NS_PER_S) /* of a baseline: far enough to know the period */
 
 int nrg_frame_init(struct nrg_frame *frame, struct nrg_recording *recording)
 {
@@ -38,6 +43,30 @@ const struct nrg_timeline *nrg_frame_timeline(struct nrg_frame *frame, size_t ch
         nrg_timeline_load(&frame->timelines[channel], frame->recording, &frame->channels[channel]);
     }
     return frame->timelines[channel].n ? &frame->timelines[channel] : NULL;
+}
+
+int nrg_frame_load(struct nrg_frame *frame, const bool *wanted)
+{
+    struct nrg_arena memory = {0};
+    struct nrg_timeline **timelines =
+        nrg_arena_array(&memory, frame->n + 1, sizeof(struct nrg_timeline *));
+    const struct nrg_recorded_channel **channels =
+        nrg_arena_array(&memory, frame->n + 1, sizeof(const struct nrg_recorded_channel *));
+    for (size_t first = 0; !memory.failed && first < frame->n; first++) {
+        size_t n = 0;
+        for (size_t i = first; i < frame->n; i++) {
+            if (!wanted[i] || frame->loaded[i] ||
+                frame->channels[i].series != frame->channels[first].series)
+                continue;
+            frame->loaded[i] = true;
+            timelines[n] = &frame->timelines[i];
+            channels[n++] = &frame->channels[i];
+        }
+        nrg_timelines_load(timelines, frame->recording, channels, n);
+    }
+    int rc = memory.failed ? -ENOMEM : 0;
+    nrg_arena_release(&memory);
+    return rc;
 }
 
 void nrg_frame_drop(struct nrg_frame *frame, size_t channel)
@@ -86,17 +115,48 @@ double nrg_frame_baseline_s(const struct nrg_frame *frame, bool *after)
 /* From the first to the last reading within the run; false: there are no two. */
 static bool cut_to_readings(const struct nrg_timeline *tl, struct nrg_span_ns *span)
 {
-    size_t from = nrg_count_below(tl->t_ns, tl->n, sizeof *tl->t_ns, span->begin_ns);
-    size_t to = nrg_count_up_to(tl->t_ns, tl->n, sizeof *tl->t_ns, span->end_ns);
+    size_t from = nrg_timeline_below(tl, span->begin_ns);
+    size_t to = nrg_timeline_up_to(tl, span->end_ns);
     if (to < from + 2)
         return false;
-    *span = (struct nrg_span_ns){tl->t_ns[from], tl->t_ns[to - 1]};
+    *span = (struct nrg_span_ns){nrg_point_ns(tl, from), nrg_point_ns(tl, to - 1)};
     return true;
 }
 
 struct baselines {
     double energy_j, time_s, least_w, most_w;
+    double edge_s; /* how far off the time of each of its ends is, a deviation */
 };
+
+/*
+ * A counter that is read faster than it updates shows when it did. From its first to its last
+ * update in a baseline, time is that of so many periods, which all of its updates tell far better
+ * than any single reading. False: it can't be told.
+ */
+static bool cut_to_updates(const struct nrg_timeline *tl, const struct nrg_recorded_channel *c,
+                           struct nrg_span_ns *span, double *time_s, double *edge_s)
+{
+    struct nrg_update_grid grid;
+    size_t from = nrg_timeline_below(tl, span->begin_ns);
+    size_t to = nrg_timeline_up_to(tl, span->end_ns);
+    double update_ns = (double)c->channel.update_ns;
+    if (tl->is_gauge || READ_PER_UPDATE * (double)c->period_ns > update_ns ||
+        !nrg_update_grid_fit(tl, span->begin_ns - GRID_AROUND_NS, span->end_ns + GRID_AROUND_NS,
+                             update_ns, 0, &grid) ||
+        !grid.regular)
+        return false;
+    for (from = from ? from : 1; from < to && !nrg_update_is_news(tl, from); from++)
+        ;
+    while (to > from + 1 && !nrg_update_is_news(tl, to - 1))
+        to--;
+    if (to < from + 2)
+        return false;
+    *span = (struct nrg_span_ns){nrg_point_ns(tl, from), nrg_point_ns(tl, to - 1)};
+    double updates = round((double)(span->end_ns - span->begin_ns) * 1e-9 / grid.period_s);
+    *time_s = updates * grid.period_s;
+    *edge_s = updates * grid.half_period_s / sqrt(6);
+    return updates > 0;
+}
 
 /* `readings_of`: cut to the readings of that channel, where there is one. */
 static struct baselines find_baselines(struct nrg_frame *frame, size_t channel, size_t readings_of)
@@ -107,6 +167,8 @@ static struct baselines find_baselines(struct nrg_frame *frame, size_t channel, 
     const struct nrg_timeline *cut = nrg_frame_timeline(frame, readings_of), *tl;
     for (size_t i = 0; i < n; i++) {
         struct nrg_span_ns span = {runs[i].begin_ns, runs[i].end_ns};
+        const struct nrg_recorded_channel *c = &frame->channels[channel];
+        double edge_s = (double)c->channel.update_ns * 1e-9 / sqrt(12), updates_s = 0;
         int64_t covered = 0;
         if (strcmp(runs[i].kind, "baseline"))
             continue;
@@ -115,13 +177,16 @@ static struct baselines find_baselines(struct nrg_frame *frame, size_t channel, 
             return (struct baselines){0};
         if (cut && !cut_to_readings(cut, &span))
             continue;
+        bool told = !cut && cut_to_updates(tl, c, &span, &updates_s, &edge_s);
         double j = nrg_timeline_between(tl, span.begin_ns, span.end_ns, &covered);
         if (covered > 0) {
-            double s = (double)covered * 1e-9;
+            bool whole = told && covered == span.end_ns - span.begin_ns;
+            double s = whole ? updates_s : (double)covered * 1e-9;
             b.energy_j += j;
             b.time_s += s;
             b.least_w = fmin(b.least_w, j / s);
             b.most_w = fmax(b.most_w, j / s);
+            b.edge_s = hypot(b.edge_s, edge_s);
         }
     }
     return b;
@@ -141,9 +206,14 @@ double nrg_frame_baseline_doubt(struct nrg_frame *frame, size_t channel)
         return 0;
     nrg_frame_baseline_s(frame, &after);
     double w = fabs(b.energy_j / b.time_s);
-    double update_s = (double)frame->channels[channel].channel.update_ns * 1e-9;
-    double scatter_w = fmax(NRG_BASELINE_ERROR * w, w * update_s / b.time_s);
+    double scatter_w = fmax(NRG_BASELINE_ERROR * w, w * sqrt(12) * b.edge_s / b.time_s);
     return (after ? (b.most_w - b.least_w) / 2 : NRG_IDLE_DRIFT * w) + scatter_w;
+}
+
+double nrg_frame_baseline_error(struct nrg_frame *frame, size_t channel)
+{
+    struct baselines b = find_baselines(frame, channel, frame->n);
+    return b.time_s > 0 ? fabs(b.energy_j / b.time_s) * sqrt(2) * b.edge_s / b.time_s : 0;
 }
 
 double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel)
@@ -157,7 +227,7 @@ double nrg_frame_baseline_scatter(struct nrg_frame *frame, size_t channel)
     const struct nrg_run *runs = nrg_recording_runs(frame->recording, &n);
     const struct nrg_timeline *tl = nrg_frame_timeline(frame, channel);
     double most = 0;
-    for (size_t i = 0; tl && tl->gauge && i < n; i++)
+    for (size_t i = 0; tl && tl->is_gauge && i < n; i++)
         if (!strcmp(runs[i].kind, "baseline"))
             most = fmax(most, nrg_timeline_gauge_sd(tl, runs[i].begin_ns, runs[i].end_ns));
     return most;

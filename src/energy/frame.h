@@ -22,6 +22,9 @@ void nrg_frame_release(struct nrg_frame *frame);
 
 /* NULL when it can't be read or is empty. */
 const struct nrg_timeline *nrg_frame_timeline(struct nrg_frame *frame, size_t channel);
+/* Loads those of some channels (per channel: whether), each series in one pass. Who will need them
+ * all at once saves the passes; a channel that can't be read has no timeline then. 0 or -ENOMEM. */
+int nrg_frame_load(struct nrg_frame *frame, const bool *wanted);
 /* Frees a timeline; asking for it again loads it again. Pointers to it are void. */
 void nrg_frame_drop(struct nrg_frame *frame, size_t channel);
 /* Index of a channel, or frame->n. */
@@ -35,6 +38,9 @@ double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel);
 /* The same between the first and the last reading of another channel: rates of channels that are
  * read at different times are of the same time then. */
 double nrg_frame_baseline_rate_at(struct nrg_frame *frame, size_t channel, size_t readings_of);
+
+/* Standard error of that rate of a counter, by when it was updated. */
+double nrg_frame_baseline_error(struct nrg_frame *frame, size_t channel);
 
 /* What that rate may be off by in the run: half of what baselines before and after it differ by,
  * and the scatter of one; with a single baseline, what idle power may drift by. 0 without one. */

@@ -33,6 +33,9 @@ bool nrg_is_part_time(const struct nrg_channel *channel);
 struct nrg_doubt nrg_part_time_doubt(struct nrg_frame *frame, const struct nrg_channel *channel,
                                      const struct nrg_timeline *tl,
                                      const struct nrg_summary *summary, double mean_w);
+/* The same for any other gauge, of what power did between its readings; 0 where it sees all. */
+double nrg_sampling_doubt_j(const struct nrg_channel *channel, const struct nrg_timeline *tl,
+                            const struct nrg_summary *summary);
 
 /* unseen.c: see there. NAN: no spans, or readings do not show when the sensor updates. */
 double nrg_unseen_share(struct nrg_frame *frame, const struct nrg_channel *channel,

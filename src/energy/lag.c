@@ -36,12 +36,14 @@ static bool solve_normal(const double s[6], double *a, double *b)
 static struct fit fit_stretch(const struct nrg_timeline *tl, size_t from, size_t to)
 {
     double s[6] = {0}, a, b, mean = 0, n = (double)(to - from);
-    double end_s = (double)(tl->t_ns[to] - tl->t_ns[from]) * 1e-9;
+    struct nrg_reading_point first = nrg_point_at(tl, from);
+    double end_s = (double)(nrg_point_ns(tl, to) - first.t_ns) * 1e-9;
     for (size_t i = from + 1; i <= to; i++) {
-        double t = (double)(tl->t_ns[i] - tl->t_ns[from]) * 1e-9;
+        struct nrg_reading_point at = nrg_point_at(tl, i);
+        double t = (double)(at.t_ns - first.t_ns) * 1e-9;
         /* Of the power beyond the first reading's: large constants would cost precision. */
-        double p = tl->gauge[i] - tl->gauge[from];
-        double integral = tl->sum_j[i] - tl->sum_j[from] - tl->gauge[from] * t;
+        double p = at.gauge - first.gauge;
+        double integral = at.sum_j - first.sum_j - first.gauge * t;
         s[0] += integral * integral, s[1] += integral * t, s[2] += t * t;
         s[3] += integral * p, s[4] += t * p, s[5] += p * p;
         mean += p / n;
@@ -55,7 +57,7 @@ static struct fit fit_stretch(const struct nrg_timeline *tl, size_t from, size_t
     if (!(all > 0) || left > (1 - MIN_EXPLAINED) * all || left > straight / 4 ||
         end_s < -MIN_CONSTANTS / a || -1 / a < MIN_LAG * end_s / n)
         return none;
-    return (struct fit){-1 / a, fabs(tl->gauge[to] - tl->gauge[from])};
+    return (struct fit){-1 / a, fabs(nrg_point_gauge(tl, to) - first.gauge)};
 }
 
 /* How far readings may turn back without ending a stretch. */
@@ -63,8 +65,8 @@ static double tolerance_w(const struct nrg_timeline *tl, size_t from, size_t end
 {
     double low = INFINITY, high = -INFINITY;
     for (size_t i = from; i < end; i++) {
-        low = fmin(low, tl->gauge[i]);
-        high = fmax(high, tl->gauge[i]);
+        low = fmin(low, nrg_point_gauge(tl, i));
+        high = fmax(high, nrg_point_gauge(tl, i));
     }
     return fmax(4 * noise_w, high > low ? RIPPLE * (high - low) : 0);
 }
@@ -74,12 +76,13 @@ static double tolerance_w(const struct nrg_timeline *tl, size_t from, size_t end
 static size_t end_of_one_way(const struct nrg_timeline *tl, size_t from, size_t end, double back_w,
                              int way)
 {
-    double best = tl->gauge[from] * way;
+    double best = nrg_point_gauge(tl, from) * way;
     size_t at = from, best_at = from;
-    while (at + 1 < end && !tl->gap[at] && tl->gauge[at + 1] * way > best - back_w) {
+    while (at + 1 < end && !nrg_point_gap(tl, at) &&
+           nrg_point_gauge(tl, at + 1) * way > best - back_w) {
         at++;
-        if (tl->gauge[at] * way >= best) {
-            best = tl->gauge[at] * way;
+        if (nrg_point_gauge(tl, at) * way >= best) {
+            best = nrg_point_gauge(tl, at) * way;
             best_at = at;
         }
     }
@@ -91,7 +94,7 @@ static size_t end_of_one_way(const struct nrg_timeline *tl, size_t from, size_t 
 static size_t cut_tail(const struct nrg_timeline *tl, size_t from, size_t to, double back_w)
 {
     size_t reached = from;
-    while (reached < to && fabs(tl->gauge[to] - tl->gauge[reached]) > back_w)
+    while (reached < to && fabs(nrg_point_gauge(tl, to) - nrg_point_gauge(tl, reached)) > back_w)
         reached++;
     return to - from > 2 * (reached - from) ? from + 2 * (reached - from) : to;
 }
@@ -102,8 +105,8 @@ static size_t steepest_point(const struct nrg_timeline *tl, size_t from, size_t 
     size_t width = (to - from) / 10 + 1, best = from;
     double most = -1;
     for (size_t i = from; i + width <= to; i++) {
-        double change =
-            fabs(tl->gauge[i + width] - tl->gauge[i]) / (double)(tl->t_ns[i + width] - tl->t_ns[i]);
+        double change = fabs(nrg_point_gauge(tl, i + width) - nrg_point_gauge(tl, i)) /
+                        (double)(nrg_point_ns(tl, i + width) - nrg_point_ns(tl, i));
         if (change > most) {
             most = change;
             best = i;
@@ -146,20 +149,22 @@ struct nrg_lag_fit nrg_lag_fit(const struct nrg_timeline *tl, int64_t begin_ns, 
 {
     struct fit fits[MAX_STRETCHES];
     size_t n = 0, from = 0, end = tl->n;
-    while (from < end && tl->t_ns[from] < begin_ns)
+    while (from < end && nrg_point_ns(tl, from) < begin_ns)
         from++;
-    while (end > from && tl->t_ns[end - 1] > end_ns)
+    while (end > from && nrg_point_ns(tl, end - 1) > end_ns)
         end--;
-    double mean_w = tl->gauge && end > from + 1 ? (tl->sum_j[end - 1] - tl->sum_j[from]) * 1e9 /
-                                                      (double)(tl->t_ns[end - 1] - tl->t_ns[from])
-                                                : NAN;
+    double mean_w = tl->is_gauge && end > from + 1
+                        ? (nrg_point_j(tl, end - 1) - nrg_point_j(tl, from)) * 1e9 /
+                              (double)(nrg_point_ns(tl, end - 1) - nrg_point_ns(tl, from))
+                        : NAN;
     double least_w = fmax(MIN_CHANGE * noise_w, MIN_PART * fabs(mean_w));
-    double back_w = tl->gauge ? tolerance_w(tl, from, end, noise_w) : 0;
-    while (tl->gauge && from + MIN_READINGS < end && n < MAX_STRETCHES) {
+    double back_w = tl->is_gauge ? tolerance_w(tl, from, end, noise_w) : 0;
+    while (tl->is_gauge && from + MIN_READINGS < end && n < MAX_STRETCHES) {
         size_t up = end_of_one_way(tl, from, end, back_w, 1),
                down = end_of_one_way(tl, from, end, back_w, -1);
         size_t to = up > down ? up : down;
-        if (to >= from + MIN_READINGS && fabs(tl->gauge[to] - tl->gauge[from]) >= least_w) {
+        if (to >= from + MIN_READINGS &&
+            fabs(nrg_point_gauge(tl, to) - nrg_point_gauge(tl, from)) >= least_w) {
             size_t last = cut_tail(tl, from, to, back_w), start = steepest_point(tl, from, last);
             if (last >= start + MIN_READINGS)
                 fits[n] = fit_stretch(tl, start, last);

@@ -253,10 +253,10 @@ static struct nrg_meter_reference reference_of(struct pair *p)
     for (size_t i = 0; i < p->summary.n_domains; i++) {
         const struct nrg_domain *part = &p->summary.domains[i];
         const struct nrg_timeline *tl = part->wall_part ? part_timeline(p, part) : NULL;
-        if (tl && tl->t_ns[0] > ref.first_ns)
-            ref.first_ns = tl->t_ns[0];
-        if (tl && tl->t_ns[tl->n - 1] < ref.last_ns)
-            ref.last_ns = tl->t_ns[tl->n - 1];
+        if (tl && nrg_point_ns(tl, 0) > ref.first_ns)
+            ref.first_ns = nrg_point_ns(tl, 0);
+        if (tl && nrg_point_ns(tl, tl->n - 1) < ref.last_ns)
+            ref.last_ns = nrg_point_ns(tl, tl->n - 1);
         if (tl && tl->period_ns > ref.period_ns)
             ref.period_ns = tl->period_ns;
     }
@@ -275,12 +275,14 @@ static size_t make_points(const struct nrg_timeline *tl, struct nrg_meter_point 
 {
     size_t n = 0;
     for (size_t i = 0; tl && i < tl->n; i++) {
-        if (tl->gauge)
-            points[n++] = (struct nrg_meter_point){tl->t_ns[i], tl->t_ns[i], tl->gauge[i]};
-        else if (i && !tl->gap[i - 1] && tl->t_ns[i] > tl->t_ns[i - 1])
-            points[n++] = (struct nrg_meter_point){tl->t_ns[i - 1], tl->t_ns[i],
-                                                   (tl->sum_j[i] - tl->sum_j[i - 1]) * 1e9 /
-                                                       (double)(tl->t_ns[i] - tl->t_ns[i - 1])};
+        if (tl->is_gauge)
+            points[n++] = (struct nrg_meter_point){nrg_point_ns(tl, i), nrg_point_ns(tl, i),
+                                                   nrg_point_gauge(tl, i)};
+        else if (i && !nrg_point_gap(tl, i - 1) && nrg_point_ns(tl, i) > nrg_point_ns(tl, i - 1))
+            points[n++] = (struct nrg_meter_point){
+                nrg_point_ns(tl, i - 1), nrg_point_ns(tl, i),
+                (nrg_point_j(tl, i) - nrg_point_j(tl, i - 1)) * 1e9 /
+                    (double)(nrg_point_ns(tl, i) - nrg_point_ns(tl, i - 1))};
     }
     return n;
 }

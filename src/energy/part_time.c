@@ -104,12 +104,18 @@ static void add_reading(struct scatter *s, double power_w)
         add_block(s);
 }
 
+/* Half of the mean square of differences of readings that are so many apart. */
+static double apart_w2(const struct scatter *s, size_t apart)
+{
+    return s->pairs[apart - 1] > 0 ? s->squares[apart - 1] / s->pairs[apart - 1] : 0;
+}
+
 static double variance_w2(const struct scatter *s)
 {
     double most = 0;
     for (size_t i = 0; i < APART; i++)
         if (s->pairs[i] >= LEAST)
-            most = fmax(most, s->squares[i] / s->pairs[i]);
+            most = fmax(most, apart_w2(s, i + 1));
     return most;
 }
 
@@ -128,6 +134,25 @@ static struct scatter scan_readings(const struct nrg_timeline *tl, const struct 
     return scatter;
 }
 
+/*
+ * A gauge shows an instant, or a mean of part of the time, or nobody knows: then it may be an
+ * instant. What power did between readings was caught at random. Phases of a load make readings
+ * differ the more the further apart they are, so what two neighbours would differ by if they were
+ * no time apart is chance alone; the trapezoids' own error has the phases.
+ */
+double nrg_sampling_doubt_j(const struct nrg_channel *c, const struct nrg_timeline *tl,
+                            const struct nrg_summary *s)
+{
+    double seen = (double)c->window_ns / fmax((double)tl->period_ns, 1);
+    if (nrg_is_part_time(c) || seen >= 1 || c->lag_ns > 0)
+        return 0; /* the first has more doubt; a filter forgets nothing */
+    struct scatter scatter = scan_readings(tl, s, tl->period_ns);
+    double chance_w2 = fmax(0, 2 * apart_w2(&scatter, 1) - apart_w2(&scatter, 2));
+    if (scatter.n <= LEAST)
+        return 0;
+    return QUANTILE_95 * sqrt(chance_w2 * (1 - seen) / (double)scatter.n) * s->duration_s;
+}
+
 /* The lowest power of the baseline, 0 without one. */
 static double idle_w(const struct nrg_frame *frame, const struct nrg_timeline *tl)
 {
@@ -136,8 +161,8 @@ static double idle_w(const struct nrg_frame *frame, const struct nrg_timeline *t
     double low = INFINITY;
     for (size_t r = 0; r < n; r++)
         for (size_t i = 0; !strcmp(runs[r].kind, "baseline") && i < tl->n; i++)
-            if (tl->t_ns[i] >= runs[r].begin_ns && tl->t_ns[i] <= runs[r].end_ns)
-                low = fmin(low, tl->gauge[i]);
+            if (nrg_point_ns(tl, i) >= runs[r].begin_ns && nrg_point_ns(tl, i) <= runs[r].end_ns)
+                low = fmin(low, nrg_point_gauge(tl, i));
     return isfinite(low) ? low : 0;
 }
 
@@ -147,7 +172,7 @@ static struct nrg_power_range possible_range(const struct nrg_frame *frame,
 {
     struct nrg_power_range range = {.low_w = idle_w(frame, tl)};
     for (size_t i = 0; i < tl->n; i++)
-        range.high_w = fmax(range.high_w, tl->gauge[i]);
+        range.high_w = fmax(range.high_w, nrg_point_gauge(tl, i));
     range.high_w = c->limit_w > range.high_w ? c->limit_w : NO_LIMIT * range.high_w;
     return range;
 }

@@ -40,10 +40,11 @@ double nrg_gauge_quantum(const struct nrg_timeline *tl, double resolution)
 {
     size_t n = tl->n < QUANTUM_ROWS ? tl->n : QUANTUM_ROWS;
     double quantum = 0, largest = 0;
-    double *sorted = tl->gauge && n ? malloc(n * sizeof *sorted) : NULL;
+    double *sorted = tl->is_gauge && n ? malloc(n * sizeof *sorted) : NULL;
     if (!sorted)
         return 0;
-    memcpy(sorted, tl->gauge, n * sizeof *sorted);
+    for (size_t i = 0; i < n; i++)
+        sorted[i] = nrg_point_gauge(tl, i);
     nrg_sort(sorted, n);
     largest = fmax(fabs(sorted[0]), fabs(sorted[n - 1]));
     for (size_t i = 1; i < n; i++)
@@ -56,8 +57,9 @@ double nrg_gauge_quantum(const struct nrg_timeline *tl, double resolution)
 double nrg_gauge_noise_w(const struct nrg_timeline *tl, double resolution)
 {
     double sum = 0, n = 0;
-    for (size_t i = 1; tl->gauge && i + 1 < tl->n; i++) {
-        double off = tl->gauge[i - 1] - 2 * tl->gauge[i] + tl->gauge[i + 1];
+    for (size_t i = 1; tl->is_gauge && i + 1 < tl->n; i++) {
+        double off =
+            nrg_point_gauge(tl, i - 1) - 2 * nrg_point_gauge(tl, i) + nrg_point_gauge(tl, i + 1);
         /* Steps of the load are no noise: those beyond ten times the mean so far are left out. */
         if (n < 16 || off * off < 100 * sum / n) {
             sum += off * off;

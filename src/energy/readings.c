@@ -27,12 +27,12 @@ int nrg_readings_init(struct nrg_readings *r, const struct nrg_timeline *tl)
         return -ENOMEM;
     }
     for (size_t i = 0; i < tl->n; i++) {
-        if (tl->gauge)
-            add_reading(r, tl->t_ns[i], tl->gauge[i]);
-        else if (i + 1 < tl->n && !tl->gap[i]) {
-            int64_t width = tl->t_ns[i + 1] - tl->t_ns[i];
-            add_reading(r, tl->t_ns[i] + width / 2,
-                        (tl->sum_j[i + 1] - tl->sum_j[i]) * 1e9 / (double)width);
+        if (tl->is_gauge)
+            add_reading(r, nrg_point_ns(tl, i), nrg_point_gauge(tl, i));
+        else if (i + 1 < tl->n && !nrg_point_gap(tl, i)) {
+            int64_t width = nrg_point_ns(tl, i + 1) - nrg_point_ns(tl, i);
+            add_reading(r, nrg_point_ns(tl, i) + width / 2,
+                        (nrg_point_j(tl, i + 1) - nrg_point_j(tl, i)) * 1e9 / (double)width);
         }
     }
     return 0;

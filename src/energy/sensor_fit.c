@@ -128,11 +128,11 @@ static double usual_distance_ns(const struct nrg_timeline *tl, int64_t begin_ns,
 {
     double *apart = nrg_calloc(tl->n + 1, sizeof *apart), result = NAN;
     size_t n = 0, last = 0;
-    for (size_t i = 1; apart && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
-        if (tl->t_ns[i] < begin_ns || !nrg_update_is_news(tl, i))
+    for (size_t i = 1; apart && i < tl->n && nrg_point_ns(tl, i) <= end_ns; i++) {
+        if (nrg_point_ns(tl, i) < begin_ns || !nrg_update_is_news(tl, i))
             continue;
         if (last)
-            apart[n++] = (double)(tl->t_ns[i] - tl->t_ns[last]);
+            apart[n++] = (double)(nrg_point_ns(tl, i) - nrg_point_ns(tl, last));
         last = i;
     }
     if (n) {
@@ -147,13 +147,13 @@ static int list_updates(struct load *load, const struct nrg_timeline *tl, int64_
                         const struct nrg_update_grid *grid)
 {
     int rc = 0;
-    for (size_t i = 1; !rc && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
-        if (tl->t_ns[i] < load->zero_ns || !nrg_update_is_news(tl, i))
+    for (size_t i = 1; !rc && i < tl->n && nrg_point_ns(tl, i) <= end_ns; i++) {
+        if (nrg_point_ns(tl, i) < load->zero_ns || !nrg_update_is_news(tl, i))
             continue;
-        double t_s = (double)(tl->t_ns[i - 1] - load->zero_ns) / 2e9 +
-                     (double)(tl->t_ns[i] - load->zero_ns) / 2e9;
+        double t_s = (double)(nrg_point_ns(tl, i - 1) - load->zero_ns) / 2e9 +
+                     (double)(nrg_point_ns(tl, i) - load->zero_ns) / 2e9;
         double k = round((t_s - grid->origin_s) / grid->period_s);
-        struct update update = {grid->origin_s + k * grid->period_s, tl->gauge[i]};
+        struct update update = {grid->origin_s + k * grid->period_s, nrg_point_gauge(tl, i)};
         rc = nrg_append(&load->updates, &load->n_updates, &load->cap_updates, &update,
                         sizeof update);
     }

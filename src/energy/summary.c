@@ -31,8 +31,8 @@ static int64_t last_time(struct nrg_frame *frame)
     int64_t last = 0;
     for (size_t i = 0; i < frame->n; i++) {
         const struct nrg_timeline *tl = nrg_frame_timeline(frame, i);
-        if (tl && tl->t_ns[tl->n - 1] > last)
-            last = tl->t_ns[tl->n - 1];
+        if (tl && nrg_point_ns(tl, tl->n - 1) > last)
+            last = nrg_point_ns(tl, tl->n - 1);
     }
     return last;
 }
@@ -48,7 +48,7 @@ static void add_events(struct nrg_summary *s, struct nrg_recording *recording)
             continue;
         if (!strcmp(e->kind, "unavailable") || !strcmp(e->kind, "processes"))
             nrg_summary_missing(s, e->source, "%s", e->detail);
-        else if (!strcmp(e->kind, "recovered"))
+        else if (!strcmp(e->kind, "recovered") || !strcmp(e->kind, "server"))
             continue;
         else
             nrg_summary_missing(s, e->source, "%s (%s at %.1f s)", e->detail, e->kind, at_s);

@@ -11,31 +11,16 @@
 struct builder {
     struct nrg_timeline *timeline;
     const struct nrg_recorded_channel *channel;
-    int64_t last_raw;
+    int64_t last_ns, last_raw;
     int64_t moved_ns; /* when the counter last changed */
     bool lost;        /* the register could not be read */
 };
 
-static int add_point(struct nrg_timeline *tl, int64_t t_ns, double step_j, bool gap, double gauge)
+static int add_point(struct builder *b, int64_t t_ns, int64_t raw, bool gap)
 {
-    if (tl->n == tl->cap) {
-        size_t cap_t = tl->cap, cap_s = tl->cap, cap_g = tl->cap, cap_v = tl->cap;
-        if (nrg_reserve(&tl->t_ns, &cap_t, tl->n + 1, sizeof *tl->t_ns) ||
-            nrg_reserve(&tl->sum_j, &cap_s, tl->n + 1, sizeof *tl->sum_j) ||
-            nrg_reserve(&tl->gap, &cap_g, tl->n + 1, sizeof *tl->gap) ||
-            (!isnan(gauge) && nrg_reserve(&tl->gauge, &cap_v, tl->n + 1, sizeof *tl->gauge)))
-            return -ENOMEM;
-        tl->cap = cap_t;
-    }
-    tl->t_ns[tl->n] = t_ns;
-    tl->sum_j[tl->n] = (tl->n ? tl->sum_j[tl->n - 1] : 0) + step_j;
-    if (tl->gauge)
-        tl->gauge[tl->n] = gauge;
-    tl->gap[tl->n] = 0;
-    if (tl->n)
-        tl->gap[tl->n - 1] = gap;
-    tl->n++;
-    return 0;
+    b->last_ns = t_ns;
+    b->timeline->n++;
+    return nrg_packed_add(b->timeline->packed, t_ns, raw, gap);
 }
 
 /* nrg_counter_step, with what happened noted in the timeline. */
@@ -49,16 +34,21 @@ static double counter_step(struct builder *b, int64_t raw, int64_t dt_ns)
     return step;
 }
 
+/* The integer that a step was, which may have been rounded up to 2^63. */
+static int64_t whole_step(double step)
+{
+    return step < 0x1p63 ? (int64_t)step : INT64_MAX;
+}
+
 static int add_counter(struct builder *b, int64_t t_ns, int64_t raw)
 {
     struct nrg_timeline *tl = b->timeline;
     double step = 0;
     bool gap = false;
     if (tl->n) {
-        int64_t last_ns = tl->t_ns[tl->n - 1];
-        if (t_ns <= last_ns)
+        if (t_ns <= b->last_ns)
             return 0;
-        step = counter_step(b, raw, t_ns - last_ns);
+        step = counter_step(b, raw, t_ns - b->last_ns);
         b->lost = nrg_counter_is_lost(b->lost, step);
         gap = step < 0 || b->lost;
     }
@@ -67,37 +57,52 @@ static int add_counter(struct builder *b, int64_t t_ns, int64_t raw)
     else if (t_ns - b->moved_ns > tl->stuck_ns)
         tl->stuck_ns = t_ns - b->moved_ns;
     b->last_raw = raw;
-    return add_point(tl, t_ns, gap ? 0 : step * b->channel->channel.scale, gap, NAN);
+    return add_point(b, t_ns, gap ? 0 : whole_step(step), gap);
 }
 
 static int add_gauge(struct builder *b, int64_t t_ns, int64_t raw)
 {
     struct nrg_timeline *tl = b->timeline;
-    double value = (double)raw * b->channel->channel.scale, step = 0;
+    double scale = b->channel->channel.scale,
+           off = (double)raw * scale - (double)b->last_raw * scale;
     bool gap = false;
     if (tl->n) {
-        int64_t dt_ns = t_ns - tl->t_ns[tl->n - 1];
-        double last = tl->gauge[tl->n - 1], dt_s = (double)dt_ns / 1e9;
+        int64_t dt_ns = t_ns - b->last_ns;
+        double dt_s = (double)dt_ns / 1e9;
         if (dt_ns <= 0)
             return 0;
         gap = dt_ns > nrg_gauge_gap_ns(tl->period_ns);
-        step = gap ? 0 : (value + last) / 2 * dt_s;
         if (!gap)
-            tl->noise_j2 += (value - last) * (value - last) * dt_s * dt_s / 12;
+            tl->noise_j2 += off * off * dt_s * dt_s / 12;
     }
-    return add_point(tl, t_ns, step, gap, value);
+    b->last_raw = raw;
+    return add_point(b, t_ns, raw, gap);
 }
 
-static int on_rows(void *arg, const struct nrg_rows *rows)
+static int add_rows(struct builder *b, const struct nrg_rows *rows)
 {
-    struct builder *b = arg;
     const int64_t *raw = nrg_rows_column(rows, b->channel->column);
-    bool counter = b->channel->channel.kind == NRG_COUNTER;
+    bool gauge = b->timeline->is_gauge;
     int rc = 0;
     for (size_t i = 0; !rc && i < rows->n; i++)
         if (raw[i] != NRG_MISSING)
-            rc = counter ? add_counter(b, rows->t_ns[i], raw[i])
-                         : add_gauge(b, rows->t_ns[i], raw[i]);
+            rc =
+                gauge ? add_gauge(b, rows->t_ns[i], raw[i]) : add_counter(b, rows->t_ns[i], raw[i]);
+    return rc;
+}
+
+/* All that are made of one series. */
+struct builders {
+    struct builder *items;
+    size_t n;
+};
+
+static int on_rows(void *arg, const struct nrg_rows *rows)
+{
+    struct builders *all = arg;
+    int rc = 0;
+    for (size_t i = 0; !rc && i < all->n; i++)
+        rc = add_rows(&all->items[i], rows);
     return rc;
 }
 
@@ -135,78 +140,116 @@ int64_t nrg_channel_update_ns(struct nrg_recording *recording,
     return nrg_gauge_update_ns(d.ns, d.n, channel->period_ns);
 }
 
+static int start_timeline(struct builder *b, struct nrg_recording *recording)
+{
+    struct nrg_timeline *tl = b->timeline;
+    const struct nrg_recorded_channel *channel = b->channel;
+    *tl = (struct nrg_timeline){.is_gauge = channel->channel.kind != NRG_COUNTER};
+    tl->update_ns = nrg_channel_update_ns(recording, channel);
+    tl->period_ns = channel->period_ns > tl->update_ns ? channel->period_ns : tl->update_ns;
+    tl->packed = nrg_calloc(1, sizeof *tl->packed);
+    return tl->packed ? nrg_packed_init(tl->packed, tl->is_gauge, channel->channel.scale) : -ENOMEM;
+}
+
+int nrg_timelines_load(struct nrg_timeline *const *timelines, struct nrg_recording *recording,
+                       const struct nrg_recorded_channel *const *channels, size_t n)
+{
+    struct builders all = {nrg_calloc(n + 1, sizeof *all.items), n};
+    size_t damaged = 0;
+    int rc = all.items ? 0 : -ENOMEM;
+    for (size_t i = 0; i < n; i++)
+        *timelines[i] = (struct nrg_timeline){0};
+    for (size_t i = 0; !rc && i < n; i++) {
+        all.items[i] = (struct builder){.timeline = timelines[i], .channel = channels[i]};
+        rc = start_timeline(&all.items[i], recording);
+    }
+    if (!rc && n)
+        rc = nrg_recording_read_series(recording, channels[0]->series, on_rows, &all, &damaged);
+    for (size_t i = 0; !rc && i < n; i++) {
+        timelines[i]->damaged = damaged;
+        rc = nrg_packed_finish(timelines[i]->packed);
+    }
+    for (size_t i = 0; rc && i < n; i++)
+        nrg_timeline_release(timelines[i]);
+    free(all.items);
+    return rc;
+}
+
 int nrg_timeline_load(struct nrg_timeline *tl, struct nrg_recording *recording,
                       const struct nrg_recorded_channel *channel)
 {
-    *tl = (struct nrg_timeline){0};
-    tl->update_ns = nrg_channel_update_ns(recording, channel);
-    tl->period_ns = channel->period_ns > tl->update_ns ? channel->period_ns : tl->update_ns;
-    struct builder builder = {.timeline = tl, .channel = channel};
-    int rc = nrg_recording_read_series(recording, channel->series, on_rows, &builder, &tl->damaged);
-    if (rc)
-        nrg_timeline_release(tl);
-    return rc;
+    return nrg_timelines_load(&tl, recording, &channel, 1);
 }
 
 void nrg_timeline_release(struct nrg_timeline *tl)
 {
+    if (tl->packed)
+        nrg_packed_release(tl->packed);
+    free(tl->packed);
     free(tl->t_ns);
     free(tl->sum_j);
     free(tl->gap);
-    free(tl->gauge);
+    free(tl->own_gauge);
     *tl = (struct nrg_timeline){0};
 }
 
-/* Index of the last point at or before t, -1 when there is none. */
-static ptrdiff_t last_point(const struct nrg_timeline *tl, int64_t t_ns)
+size_t nrg_timeline_up_to(const struct nrg_timeline *tl, int64_t t_ns)
 {
-    return (ptrdiff_t)nrg_count_up_to(tl->t_ns, tl->n, sizeof *tl->t_ns, t_ns) - 1;
+    return tl->t_ns ? nrg_timeline_up_to(tl, t_ns) : nrg_packed_up_to(tl->packed, t_ns);
 }
 
-/* Part of [begin, end] between points i and i+1 (or before the first, after the last). */
-static double piece(const struct nrg_timeline *tl, ptrdiff_t i, int64_t begin_ns, int64_t end_ns,
-                    int64_t *covered_ns)
+size_t nrg_timeline_below(const struct nrg_timeline *tl, int64_t t_ns)
 {
-    int64_t width = end_ns - begin_ns;
-    if (width <= 0)
+    return t_ns == INT64_MIN ? 0 : nrg_timeline_up_to(tl, t_ns - 1);
+}
+
+/* Sum of a part of the time between two points, which is known. */
+static double part_sum(bool is_gauge, const struct nrg_reading_point *from,
+                       const struct nrg_reading_point *to, int64_t begin_ns, int64_t width_ns)
+{
+    double width = (double)width_ns, apart = (double)(to->t_ns - from->t_ns);
+    if (!is_gauge)
+        return (to->sum_j - from->sum_j) * width / apart;
+    /* Inside a trapezoid the power itself is interpolated. */
+    double slope = (to->gauge - from->gauge) / apart;
+    double middle = (double)(begin_ns - from->t_ns) + width / 2;
+    return (from->gauge + slope * middle) * width / 1e9;
+}
+
+/* Before the first point, or after the last, a gauge is held for a while. */
+static double held_sum(const struct nrg_timeline *tl, bool before, int64_t begin_ns, int64_t end_ns,
+                       int64_t *covered_ns)
+{
+    size_t at = before ? 0 : tl->n - 1;
+    if (!tl->is_gauge)
         return 0;
-    if (i >= 0 && i + 1 < (ptrdiff_t)tl->n) {
-        if (tl->gap[i])
-            return 0;
-        *covered_ns += width;
-        if (tl->gauge) {
-            /* Inside a trapezoid the power itself is interpolated. */
-            double span = (double)(tl->t_ns[i + 1] - tl->t_ns[i]);
-            double slope = (tl->gauge[i + 1] - tl->gauge[i]) / span;
-            double middle = (double)(begin_ns - tl->t_ns[i]) + (double)width / 2;
-            return (tl->gauge[i] + slope * middle) * (double)width / 1e9;
-        }
-        return (tl->sum_j[i + 1] - tl->sum_j[i]) * (double)width /
-               (double)(tl->t_ns[i + 1] - tl->t_ns[i]);
-    }
-    if (!tl->gauge)
-        return 0;
-    ptrdiff_t at = i < 0 ? 0 : i;
-    int64_t reach = i < 0 ? tl->t_ns[0] - begin_ns : end_ns - tl->t_ns[at];
+    int64_t width = end_ns - begin_ns, t_ns = nrg_point_ns(tl, at);
+    int64_t reach = before ? t_ns - begin_ns : end_ns - t_ns;
     int64_t over = reach > tl->period_ns ? reach - tl->period_ns : 0;
     width = width > over ? width - over : 0;
     *covered_ns += width;
-    return tl->gauge[at] * (double)width / 1e9;
+    return nrg_point_gauge(tl, at) * (double)width / 1e9;
 }
 
 double nrg_timeline_between(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns,
                             int64_t *covered_ns)
 {
-    int64_t covered = 0;
+    int64_t covered = 0, at = begin_ns;
     double sum = 0;
-    if (tl->n && end_ns > begin_ns) {
-        int64_t at = begin_ns;
-        for (ptrdiff_t i = last_point(tl, begin_ns); at < end_ns; i++) {
-            int64_t next = i + 1 < (ptrdiff_t)tl->n ? tl->t_ns[i + 1] : INT64_MAX;
-            int64_t stop = next < end_ns ? next : end_ns;
-            sum += piece(tl, i, at, stop, &covered);
-            at = stop;
+    size_t next = tl->n && end_ns > begin_ns ? nrg_timeline_up_to(tl, begin_ns) : 0;
+    struct nrg_reading_point from = {0}, to;
+    if (next)
+        from = nrg_point_at(tl, next - 1);
+    for (; tl->n && at < end_ns; next++, from = to) {
+        to = next < tl->n ? nrg_point_at(tl, next) : (struct nrg_reading_point){.t_ns = INT64_MAX};
+        int64_t stop = to.t_ns < end_ns ? to.t_ns : end_ns;
+        if (!next || next == tl->n) {
+            sum += held_sum(tl, !next, at, stop, &covered);
+        } else if (!from.gap) {
+            covered += stop - at;
+            sum += part_sum(tl->is_gauge, &from, &to, at, stop - at);
         }
+        at = stop;
     }
     if (covered_ns)
         *covered_ns = covered;
@@ -217,19 +260,25 @@ double nrg_timeline_peak(const struct nrg_timeline *tl, int64_t begin_ns, int64_
                          int64_t window_ns)
 {
     double peak = -1;
-    ptrdiff_t first = last_point(tl, begin_ns);
-    size_t from = first < 0 ? 0 : (size_t)first, j = from, last_gap = from;
-    for (size_t i = from; i < tl->n && tl->t_ns[i] <= end_ns; i++) {
-        while (j < tl->n && tl->t_ns[j] - tl->t_ns[i] < window_ns) {
-            if (tl->gap[j])
-                last_gap = j + 1;
-            j++;
+    size_t begun = nrg_timeline_up_to(tl, begin_ns), from = begun ? begun - 1 : 0;
+    size_t j = from, last_gap = from;
+    struct nrg_reading_point to = {0};
+    if (j < tl->n)
+        to = nrg_point_at(tl, j);
+    for (size_t i = from; i < tl->n; i++) {
+        struct nrg_reading_point at = nrg_point_at(tl, i);
+        if (at.t_ns > end_ns)
+            break;
+        while (j < tl->n && to.t_ns - at.t_ns < window_ns) {
+            last_gap = to.gap ? j + 1 : last_gap;
+            if (++j < tl->n)
+                to = nrg_point_at(tl, j);
         }
-        if (j >= tl->n || tl->t_ns[j] > end_ns + window_ns)
+        if (j >= tl->n || to.t_ns > end_ns + window_ns)
             break;
         if (last_gap > i)
             continue;
-        double mean = (tl->sum_j[j] - tl->sum_j[i]) * 1e9 / (double)(tl->t_ns[j] - tl->t_ns[i]);
+        double mean = (to.sum_j - at.sum_j) * 1e9 / (double)(to.t_ns - at.t_ns);
         peak = mean > peak ? mean : peak;
     }
     return peak;
@@ -237,23 +286,23 @@ double nrg_timeline_peak(const struct nrg_timeline *tl, int64_t begin_ns, int64_
 
 double nrg_timeline_gauge_at(const struct nrg_timeline *tl, int64_t t_ns)
 {
-    ptrdiff_t i = last_point(tl, t_ns);
-    if (!tl->gauge)
+    if (!tl->is_gauge)
         return NAN;
-    if (i < 0)
-        return tl->t_ns[0] - t_ns <= tl->period_ns ? tl->gauge[0] : NAN;
-    return t_ns - tl->t_ns[i] <= nrg_gauge_gap_ns(tl->period_ns) ? tl->gauge[i] : NAN;
+    size_t begun = nrg_timeline_up_to(tl, t_ns), at = begun ? begun - 1 : 0;
+    int64_t off_ns = begun ? t_ns - nrg_point_ns(tl, at) : nrg_point_ns(tl, 0) - t_ns;
+    int64_t most_ns = begun ? nrg_gauge_gap_ns(tl->period_ns) : tl->period_ns;
+    return off_ns <= most_ns ? nrg_point_gauge(tl, at) : NAN;
 }
 
 struct nrg_power_range nrg_timeline_gauge_range(const struct nrg_timeline *tl, int64_t begin_ns,
                                                 int64_t end_ns)
 {
     struct nrg_power_range range = {NAN, NAN};
-    for (size_t i = 0; tl->gauge && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
-        if (tl->t_ns[i] < begin_ns)
+    for (size_t i = 0; tl->is_gauge && i < tl->n && nrg_point_ns(tl, i) <= end_ns; i++) {
+        if (nrg_point_ns(tl, i) < begin_ns)
             continue;
-        range.low_w = fmin(range.low_w, tl->gauge[i]);
-        range.high_w = fmax(range.high_w, tl->gauge[i]);
+        range.low_w = fmin(range.low_w, nrg_point_gauge(tl, i));
+        range.high_w = fmax(range.high_w, nrg_point_gauge(tl, i));
     }
     return range;
 }
@@ -263,8 +312,8 @@ double nrg_timeline_late(const struct nrg_timeline *tl, int64_t begin_ns, int64_
 {
     double late_j = 0;
     *late_ns = 0;
-    for (size_t i = 1; tl->gauge && i < tl->n && tl->t_ns[i - 1] < end_ns; i++) {
-        int64_t from = tl->t_ns[i - 1], to = tl->t_ns[i], covered_ns;
+    for (size_t i = 1; tl->is_gauge && i < tl->n && nrg_point_ns(tl, i - 1) < end_ns; i++) {
+        int64_t from = nrg_point_ns(tl, i - 1), to = nrg_point_ns(tl, i), covered_ns;
         if (to <= begin_ns || !nrg_gauge_is_late(to - from, tl->period_ns))
             continue;
         late_j += nrg_timeline_between(tl, from > begin_ns ? from : begin_ns,
@@ -277,13 +326,26 @@ double nrg_timeline_late(const struct nrg_timeline *tl, int64_t begin_ns, int64_
 double nrg_timeline_gauge_sd(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns)
 {
     double n = 0, mean = 0, squares = 0;
-    for (size_t i = 0; tl->gauge && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
-        if (tl->t_ns[i] < begin_ns)
+    for (size_t i = 0; tl->is_gauge && i < tl->n && nrg_point_ns(tl, i) <= end_ns; i++) {
+        if (nrg_point_ns(tl, i) < begin_ns)
             continue;
-        double off = tl->gauge[i] - mean;
+        double off = nrg_point_gauge(tl, i) - mean;
         n++;
         mean += off / n;
-        squares += off * (tl->gauge[i] - mean);
+        squares += off * (nrg_point_gauge(tl, i) - mean);
     }
     return n > 1 ? sqrt(squares / (n - 1)) : 0;
+}
+
+double nrg_timeline_gauge_ends_j(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns,
+                                 int64_t window_ns)
+{
+    int64_t reach_ns = tl->update_ns + (window_ns > 0 ? window_ns : tl->update_ns);
+    struct nrg_power_range first =
+        nrg_timeline_gauge_range(tl, begin_ns - reach_ns, begin_ns + reach_ns);
+    struct nrg_power_range last =
+        nrg_timeline_gauge_range(tl, end_ns - reach_ns, end_ns + reach_ns);
+    double change_w = fmax(first.high_w, last.high_w) - fmin(first.low_w, last.low_w);
+    double late_j = isnan(change_w) ? 0 : change_w * (double)reach_ns / 2e9;
+    return fmax(late_j, nrg_timeline_gauge_sd(tl, begin_ns, end_ns) * (double)tl->update_ns / 1e9);
 }

@@ -4,20 +4,27 @@
  * which nothing is known is a gap (sensors/integrate.h). A missing reading of a counter is no gap:
  * the next one has its energy.
  *
- * Load, release. 0 or -errno. One thread at a time.
+ * What was loaded is packed (packed.h). Who makes a timeline of his own, from another one, has
+ * arrays: of all that differs.
+ *
+ * Load, look at points, release. 0 or -errno. One thread at a time.
  */
 #ifndef NRG_ENERGY_TIMELINE_H
 #define NRG_ENERGY_TIMELINE_H
 
+#include "energy/packed.h"
 #include "record/read/recording.h"
 #include "sensors/integrate.h"
 
 struct nrg_timeline {
-    size_t n, cap;
+    size_t n;
+    bool is_gauge;
+    struct nrg_packed *packed; /* NULL: all is in arrays */
+    /* in place of what is packed, if they are there */
     int64_t *t_ns;
-    double *sum_j;     /* cumulative; in the channel's unit * s for gauges other than power */
-    uint8_t *gap;      /* gap[i]: nothing is known between i and i+1 */
-    double *gauge;     /* the readings themselves, NULL for counters */
+    double *sum_j;
+    uint8_t *gap;
+    double *own_gauge;
     int64_t period_ns; /* of reading or updating, whichever is slower */
     int64_t update_ns; /* the channel's, or learnt from the readings where it is not known */
     size_t wraps, backwards, ambiguous, damaged;
@@ -25,11 +32,57 @@ struct nrg_timeline {
     double noise_j2;  /* sum of squares of possible integration errors */
 };
 
+/* Of point i: when it was read, the sum up to it (in the channel's unit * s for gauges other than
+ * power), whether nothing is known between it and the next one, and what a gauge showed. */
+static inline int64_t nrg_point_ns(const struct nrg_timeline *tl, size_t i)
+{
+    return tl->t_ns ? tl->t_ns[i] : nrg_packed_at(tl->packed, i)->t_ns[i % NRG_POINT_BLOCK];
+}
+
+static inline double nrg_point_j(const struct nrg_timeline *tl, size_t i)
+{
+    return tl->sum_j ? tl->sum_j[i] : nrg_packed_at(tl->packed, i)->sum_j[i % NRG_POINT_BLOCK];
+}
+
+static inline bool nrg_point_gap(const struct nrg_timeline *tl, size_t i)
+{
+    return tl->gap ? tl->gap[i] : nrg_packed_at(tl->packed, i)->gap[i % NRG_POINT_BLOCK];
+}
+
+static inline double nrg_point_gauge(const struct nrg_timeline *tl, size_t i)
+{
+    return tl->own_gauge ? tl->own_gauge[i]
+                         : nrg_packed_at(tl->packed, i)->gauge[i % NRG_POINT_BLOCK];
+}
+
+/* All of a point at once: faster, where several are wanted. */
+struct nrg_reading_point {
+    int64_t t_ns;
+    double sum_j, gauge;
+    bool gap;
+};
+
+static inline struct nrg_reading_point nrg_point_at(const struct nrg_timeline *tl, size_t i)
+{
+    if (tl->sum_j)
+        return (struct nrg_reading_point){nrg_point_ns(tl, i), tl->sum_j[i],
+                                          tl->own_gauge ? tl->own_gauge[i] : 0, tl->gap[i]};
+    const struct nrg_point_view *v = nrg_packed_at(tl->packed, i);
+    size_t at = i % NRG_POINT_BLOCK;
+    return (struct nrg_reading_point){v->t_ns[at], v->sum_j[at], v->gauge[at], v->gap[at]};
+}
+
+/* How many points are at most t_ns, and how many are before it. */
+size_t nrg_timeline_up_to(const struct nrg_timeline *timeline, int64_t t_ns);
+size_t nrg_timeline_below(const struct nrg_timeline *timeline, int64_t t_ns);
+
 /* A channel's update period: as the driver said, or else as its readings show; 0: not known. */
 int64_t nrg_channel_update_ns(struct nrg_recording *recording,
                               const struct nrg_recorded_channel *channel);
 
-/* Reads the whole channel. 0 or -errno. */
+/* Reads whole channels of one series in one pass: timelines[i] of channels[i]. 0 or -errno. */
+int nrg_timelines_load(struct nrg_timeline *const *timelines, struct nrg_recording *recording,
+                       const struct nrg_recorded_channel *const *channels, size_t n);
 int nrg_timeline_load(struct nrg_timeline *timeline, struct nrg_recording *recording,
                       const struct nrg_recorded_channel *channel);
 void nrg_timeline_release(struct nrg_timeline *timeline);
@@ -58,6 +111,15 @@ double nrg_timeline_late(const struct nrg_timeline *timeline, int64_t begin_ns, 
 
 /* Standard deviation of a gauge's readings within [begin, end]; 0 for fewer than two. */
 double nrg_timeline_gauge_sd(const struct nrg_timeline *timeline, int64_t begin_ns, int64_t end_ns);
+
+/*
+ * What the ends of [begin, end] may cost a gauge's energy: it shows what was up to an update ago,
+ * as a mean of window_ns (0: not known, up to an update), so a sum of readings is that of a time
+ * which is earlier by half of both. At one end that misses the power there, at the other one it has
+ * the power from before; and how much either is off by scatters.
+ */
+double nrg_timeline_gauge_ends_j(const struct nrg_timeline *timeline, int64_t begin_ns,
+                                 int64_t end_ns, int64_t window_ns);
 
 /* A gauge's value at an instant (held); NAN where it is not known. */
 double nrg_timeline_gauge_at(const struct nrg_timeline *timeline, int64_t t_ns);

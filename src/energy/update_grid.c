@@ -13,7 +13,8 @@
 
 bool nrg_update_is_news(const struct nrg_timeline *tl, size_t i)
 {
-    return tl->gauge ? tl->gauge[i] != tl->gauge[i - 1] : tl->sum_j[i] != tl->sum_j[i - 1];
+    return tl->is_gauge ? nrg_point_gauge(tl, i) != nrg_point_gauge(tl, i - 1)
+                        : nrg_point_j(tl, i) != nrg_point_j(tl, i - 1);
 }
 
 static double middle_s(const struct nrg_update *update)
@@ -49,12 +50,16 @@ struct phases {
     double low_s, high_s;
 };
 
-static struct phases phases_of(const struct nrg_update *u, size_t n, double period_s)
+/* Those of the first updates, where these alone leave no more room than least_s. */
+static struct phases phases_of(const struct nrg_update *u, size_t n, double period_s,
+                               double least_s)
 {
     struct phases p = {-INFINITY, INFINITY};
-    for (size_t i = 0; i < n; i++) {
-        p.low_s = fmax(p.low_s, u[i].low_s - period_s * u[i].number);
-        p.high_s = fmin(p.high_s, u[i].high_s - period_s * u[i].number);
+    for (size_t i = 0; i < n && p.high_s - p.low_s > least_s; i++) {
+        double low_s = u[i].low_s - period_s * u[i].number;
+        double high_s = u[i].high_s - period_s * u[i].number;
+        p.low_s = low_s > p.low_s ? low_s : p.low_s;
+        p.high_s = high_s < p.high_s ? high_s : p.high_s;
     }
     return p;
 }
@@ -69,7 +74,7 @@ bool nrg_update_grid_find(const struct nrg_update *u, size_t n, struct nrg_updat
     double low_s = INFINITY, high_s = -INFINITY, widest_s = -INFINITY;
     for (int i = 0; i < PERIODS; i++) {
         double period_s = line_s + step_s * (i - PERIODS / 2);
-        struct phases phases = phases_of(u, n, period_s);
+        struct phases phases = phases_of(u, n, period_s, -slack_s);
         double room_s = phases.high_s - phases.low_s;
         widest_s = fmax(widest_s, room_s);
         if (room_s > -slack_s) {
@@ -83,7 +88,7 @@ bool nrg_update_grid_find(const struct nrg_update *u, size_t n, struct nrg_updat
         return true;
     grid->regular = true;
     grid->period_s = (low_s + high_s) / 2;
-    struct phases phases = phases_of(u, n, grid->period_s);
+    struct phases phases = phases_of(u, n, grid->period_s, -slack_s);
     grid->origin_s = (phases.low_s + phases.high_s) / 2;
     grid->half_period_s = fmax((high_s - low_s) / 2, step_s);
     grid->half_origin_s = fmax(widest_s / 2, slack_s) + slack_s;
@@ -97,10 +102,10 @@ bool nrg_update_grid_fit(const struct nrg_timeline *tl, int64_t begin_ns, int64_
     size_t n = 0, cap = 0;
     double readings = 0;
     int rc = 0;
-    for (size_t i = 1; !rc && i < tl->n && tl->t_ns[i] <= end_ns; i++) {
-        struct nrg_update update = {(double)(tl->t_ns[i - 1] - begin_ns) / 1e9,
-                                    (double)(tl->t_ns[i] - begin_ns) / 1e9, 0};
-        if (tl->t_ns[i] < begin_ns)
+    for (size_t i = 1; !rc && i < tl->n && nrg_point_ns(tl, i) <= end_ns; i++) {
+        struct nrg_update update = {(double)(nrg_point_ns(tl, i - 1) - begin_ns) / 1e9,
+                                    (double)(nrg_point_ns(tl, i) - begin_ns) / 1e9, 0};
+        if (nrg_point_ns(tl, i) < begin_ns)
             continue;
         readings++;
         if (nrg_update_is_news(tl, i))

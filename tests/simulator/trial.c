@@ -30,17 +30,17 @@ void trial_timeline(const struct sim_machine *m, const struct nrg_channel *c,
 {
     size_t n = m->n_readings;
     bool counter = c->kind == NRG_COUNTER;
-    *tl = (struct nrg_timeline){.n = n, .cap = n};
+    *tl = (struct nrg_timeline){.n = n, .is_gauge = !counter};
     tl->period_ns = (int64_t)llround(m->options.period_s * 1e9);
     tl->t_ns = calloc(n + 1, sizeof *tl->t_ns);
     tl->sum_j = calloc(n + 1, sizeof *tl->sum_j);
     tl->gap = calloc(n + 1, 1);
-    tl->gauge = counter ? NULL : calloc(n + 1, sizeof *tl->gauge);
+    tl->own_gauge = counter ? NULL : calloc(n + 1, sizeof *tl->own_gauge);
     for (size_t i = 0; i < n; i++) {
         const struct sim_reading *now = &m->readings[i], *last = i ? now - 1 : now;
         tl->t_ns[i] = now->t_ns;
-        if (tl->gauge)
-            tl->gauge[i] = (double)now->raw * c->scale;
+        if (tl->own_gauge)
+            tl->own_gauge[i] = (double)now->raw * c->scale;
         if (!i)
             continue;
         int64_t dt_ns = now->t_ns - last->t_ns;
@@ -148,7 +148,7 @@ void trial_run(const struct trial_scenario *scenario, uint64_t seed, struct tria
                                     .lag_s = scenario->given_lag_s,
                                     .idle_w = scenario->idle_known ? m.options.idle_w : NAN,
                                     .confidence = 0.95};
-    if (scenario->lag == NRG_LAG_AUTO && !channel.lag_ns && tl.gauge) { /* as parts.c does */
+    if (scenario->lag == NRG_LAG_AUTO && !channel.lag_ns && tl.is_gauge) { /* as parts.c does */
         double noise_w = nrg_gauge_noise_w(&tl, channel.resolution);
         double seen_s = nrg_lag_fit(&tl, tl.t_ns[0], tl.t_ns[tl.n - 1], noise_w).lag_s;
         o.seen_lag_s = isnan(seen_s) ? 0 : seen_s;

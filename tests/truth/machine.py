@@ -1,6 +1,6 @@
 """The simulated machine: what ran when, and the energy that it used up to any moment, in closed form.
 
-A thread makes steps; a step is a sequence of calls of layers, then a gap in which the thread sleeps. A call is busy, and may stall
+A thread makes steps; a step is a sequence of calls of layers, then a gap in which the thread sleeps, or works outside of spans. A call is busy, and may stall
 somewhere in between (it waits and uses no CPU). While busy it draws the watts of its layer; it may also use an amount of joules per call, whatever its duration.
 Idle power may drift. Other processes use CPU time at watts of their own. All are piecewise linear in energy, so nothing is integrated
 numerically.
@@ -44,18 +44,24 @@ class Sum:
 
 
 class Idle:
-    """Idle power that drifts linearly from the begin of the run on, by the part `drift` of itself over `length_s`."""
+    """Idle power that drifts linearly from the begin of the run on, by the part `drift` of itself over `length_s`; or with `tau_s` by as much
+    in the end, fast at first."""
 
-    def __init__(self, power_w, begin_s, length_s, drift):
+    def __init__(self, power_w, begin_s, length_s, drift, tau_s=None):
         self.power_w, self.begin_s, self.slope = power_w, begin_s, power_w * drift / length_s
+        self.more_w, self.tau_s = power_w * drift, tau_s
         self.t = np.array([0.0, begin_s, begin_s + length_s])
 
     def __call__(self, t):
         late = np.maximum(np.asarray(t, dtype=float) - self.begin_s, 0)
-        return self.power_w * np.asarray(t, dtype=float) + self.slope * late * late / 2
+        more_j = self.slope * late * late / 2
+        if self.tau_s:
+            more_j = self.more_w * (late + self.tau_s * np.expm1(-late / self.tau_s))
+        return self.power_w * np.asarray(t, dtype=float) + more_j
 
     def at(self, t):
-        return self.power_w + self.slope * np.maximum(np.asarray(t, dtype=float) - self.begin_s, 0)
+        late = np.maximum(np.asarray(t, dtype=float) - self.begin_s, 0)
+        return self.power_w + (-self.more_w * np.expm1(-late / self.tau_s) if self.tau_s else self.slope * late)
 
 
 def whole_ns(s):
@@ -91,8 +97,10 @@ class Thread:
         first = self.begin + busy[keep] * (place if o.stall_at is None else o.stall_at)
         none = np.zeros_like(watts)
         t = np.stack([self.begin, first, first + stall[keep], self.end], axis=2).reshape(-1)
-        rate = np.stack([watts, none, watts, none], axis=2).reshape(-1)
-        cpu = np.stack([called * 1.0, none, called * 1.0, none], axis=2).reshape(-1)
+        rest = np.zeros_like(watts)
+        rest[:, -1] = o.gap_w
+        rate = np.stack([watts, none, watts, rest], axis=2).reshape(-1)
+        cpu = np.stack([called * 1.0, none, called * 1.0, (rest > 0) * 1.0], axis=2).reshape(-1)
         self.energy, self.cpu = Piecewise(np.append(t, end_s), rate), Piecewise(np.append(t, end_s), cpu)
         self.layer_j = self.call_j.sum(0)
         self.calls = called.sum(0)
@@ -101,8 +109,7 @@ class Thread:
 class Others:
     """Another process: bursts of random length, at watts of its own per CPU second."""
 
-    def __init__(self, rng, begin_s, end_s, share, power_w):
-        mean_s = 0.05
+    def __init__(self, rng, begin_s, end_s, share, power_w, mean_s):
         n = int((end_s - begin_s) / mean_s * 2) + 10
         on = rng.exponential(2 * mean_s * share, n)
         off = rng.exponential(2 * mean_s * (1 - share), n)
@@ -134,16 +141,17 @@ class Machine:
         self.baseline = (0.1, 0.1 + o.baseline_s) if o.baseline_s else None
         self.begin_s = (self.baseline[1] if self.baseline else 0) + 0.1
         self.end_s = self.begin_s + o.length_s
-        self.after_s = self.end_s + 0.1
+        self.second = (self.end_s + 0.01, self.end_s + 0.01 + o.second_baseline_s) if o.second_baseline_s else None
+        self.after_s = self.end_s + 0.1 + o.second_baseline_s
         self.models = [Model(rng, o) for _ in range(o.processes)]
         if o.processes > 1:  # each program has its own layers and its own watts
             for model, factor in zip(self.models, o.process_factors):
                 model.power_w *= factor
         self.threads = [[Thread(rng, model, self.begin_s + 0.01, self.end_s, o) for _ in range(o.threads)]
                         for model in self.models]
-        self.others = [Others(rng, 0, self.after_s, o.others, o.others_w)] if o.others else []
+        self.others = [Others(rng, 0, self.after_s, o.others, o.others_w, o.others_s)] if o.others else []
         flat = [t for process in self.threads for t in process]
-        self.idle = Idle(o.idle_w, self.begin_s, o.length_s, o.drift)
+        self.idle = Idle(o.idle_w, self.begin_s, o.length_s, o.drift, o.drift_tau_s)
         self.energy = Sum([t.energy for t in flat] + [x.energy for x in self.others] + [self.idle])
         self.cpu = Sum([t.cpu for t in flat] + [x.cpu for x in self.others])
         self.process_cpu = [Sum([t.cpu for t in process]) for process in self.threads]

@@ -14,6 +14,7 @@ class Scenario:
     gap_s: float = 5e-3
     jitter: float = 0.1  # of each duration
     gap_jitter: float = 0.3
+    gap_w: float = 0.0  # between steps the thread works, at these watts; 0: it sleeps
     skips: float = 0.0  # part of the calls that a branch leaves out
     stalls: float = 0.0  # mean part of a call that it waits, as part of its busy time
     uneven_stalls: bool = False  # some layers wait more than others
@@ -29,8 +30,10 @@ class Scenario:
     high_w: float = 60
     idle_w: float = 10
     drift: float = 0.0  # of idle power, during the run
+    drift_tau_s: Optional[float] = None  # it comes to a new level, and after this long 63 % of the way; None: along a line
     others: float = 0.0  # CPU time of another process, as part of one CPU
     others_w: float = 30
+    others_s: float = 0.05  # how long it runs and rests, in the mean, when its part is a half
     cpus: int = 8
     # What is recorded.
     sensor: str = "rapl"
@@ -39,14 +42,18 @@ class Scenario:
     update_jitter_s: float = 0.0
     ppm: float = 0.0
     clock_off: float = 0.03  # RAPL's period is off what its driver names by up to this part of it, at random; 0: in step with the readings
+    almost_in_step: bool = False  # RAPL's period is off what its driver names by 1e-5 to 2e-3, at random: readings age slowly
     window_s: float = 0.1
+    says_window: bool = True
     phase_s: Optional[float] = None
     tau_s: float = 0.4
     says_lag: bool = False  # the driver knows tau
     busy: str = "exact"  # how the kernel accounts: fine, exact, sampled
     threads_late_s: float = -9e-6  # when threads' CPU times are read, after the busy time
+    thread_times: bool = True  # CPU times of threads are recorded, not of processes alone
     read_gap_s: Optional[float] = None  # threads read their CPU times at the first edge of a span after this long, and where a step begins
     baseline_s: float = 3
+    second_baseline_s: float = 0
     arguments: tuple = field(default=())  # of nrg attribute
 
     @property
@@ -65,9 +72,13 @@ SCENARIOS = [
     Scenario("rapl 100 Hz, sampled ticks", busy="sampled"),
     Scenario("rapl 100 Hz, ticks, as 0.1.0 recorded", threads_late_s=2.4e-3),
     Scenario("rapl 100 Hz, in step with its updates", clock_off=0),
+    Scenario("rapl 100 Hz, almost in step", almost_in_step=True),
+    Scenario("rapl 10 Hz, almost in step", rate_hz=10, almost_in_step=True),
     Scenario("rapl 1 kHz, ticks", rate_hz=1000),
     Scenario("rapl 10 Hz, busy time in ns", rate_hz=10, busy="fine"),
     Scenario("rapl 10 Hz, ticks", rate_hz=10),
+    Scenario("busy between steps", gap_s=1e-3, gap_w=20),
+    Scenario("busy between steps, shortly, threads read", gap_s=2e-5, gap_w=20, read_gap_s=2e-3),
     # 2: a counter on a clock of its own
     Scenario("rapl 1 kHz, updates 40 us off", rate_hz=1000, update_jitter_s=40e-6),
     Scenario("rapl 1 kHz, always fresh", rate_hz=1000, update_s=0, busy="fine"),
@@ -94,6 +105,8 @@ SCENARIOS = [
     Scenario("uneven stalls after 0.3, 100 Hz", stalls=0.3, uneven_stalls=True, stall_at=0.3),
     # 6: idle
     Scenario("idle drifts by 15 %", drift=0.15),
+    Scenario("idle warms up by 15 %", drift=0.15, drift_tau_s=12),
+    Scenario("idle warms up by 15 %, two baselines", drift=0.15, drift_tau_s=12, second_baseline_s=3),
     Scenario("no baseline", baseline_s=0),
     Scenario("no baseline, no gaps", baseline_s=0, gap_s=0),
     # 7, 17: others
@@ -105,6 +118,8 @@ SCENARIOS = [
     Scenario("nvml counter, 0.2 ms jitter", sensor="nvml-counter", rate_hz=50, update_s=0.1, ppm=100,
              update_jitter_s=0.2e-3, **GPU),
     Scenario("nvml power, mean of 100 ms", sensor="nvml-gauge", rate_hz=50, update_s=0.1, ppm=100, **GPU),
+    Scenario("nvml power, it is not said of what", sensor="nvml-gauge", rate_hz=50, update_s=0.1, ppm=100, says_window=False, **GPU),
+    Scenario("nvml power, instants, not said", sensor="nvml-gauge", rate_hz=100, update_s=0.02, window_s=1e-4, ppm=100, says_window=False, **GPU),
     # 9: a sensor that looks a quarter of the time
     Scenario("part-time sensor", sensor="nvml-gauge", rate_hz=50, update_s=0.1, window_s=0.025, ppm=30, **GPU),
     Scenario("part-time sensor, in phase", sensor="nvml-gauge", rate_hz=50, update_s=0.1, window_s=0.025, phase_s=0.03,
@@ -116,8 +131,13 @@ SCENARIOS = [
     # 11, 12: long spans
     Scenario("spans of 0.5 to 3 s, 10 Hz", rate_hz=10, shortest_s=0.5, longest_s=3, length_s=300, gap_s=0.5),
     Scenario("spans of 0.5 to 3 s, 100 Hz", shortest_s=0.5, longest_s=3, length_s=300, gap_s=0.5),
+    Scenario("spans of 0.5 to 3 s, 100 Hz, almost in step", shortest_s=0.5, longest_s=3, length_s=300, gap_s=0.5, almost_in_step=True),
     Scenario("spans of 0.5 to 3 s, 10 Hz, integrate", rate_hz=10, shortest_s=0.5, longest_s=3, length_s=300, gap_s=0.5,
              arguments=("--method", "integrate")),
+    Scenario("spans of 0.5 to 3 s, another process, integrate", shortest_s=0.5, longest_s=3, length_s=120, gap_s=0.5, others=0.3, others_s=2, others_w=15,
+             arguments=("--method", "integrate")),
+    Scenario("spans of 0.5 to 3 s, others as in the baseline, integrate", shortest_s=0.5, longest_s=3, length_s=120, gap_s=0.5, others=0.3, others_s=0.005,
+             others_w=15, baseline_s=20, arguments=("--method", "integrate")),
     Scenario("wall meter, spans of 3 to 15 s", sensor="wall", rate_hz=1, update_s=1, window_s=1, shortest_s=3, longest_s=15,
              length_s=900, gap_s=3),
     Scenario("spans of 50 to 400 ms, 10 Hz", rate_hz=10, shortest_s=0.05, longest_s=0.4, length_s=120, gap_s=0.05),
@@ -139,19 +159,21 @@ SCENARIOS = [
 # Those whose median error per layer stays below so many percent, and whose intervals hold the truth by the bars: `make test` keeps it so.
 HOLDING = {
     "rapl 100 Hz, busy time in ns": 1.2, "rapl 100 Hz, ticks": 1.2, "rapl 100 Hz, ticks, as 0.1.0 recorded": 1.2, "rapl 1 kHz, ticks": 1.2,
-    "rapl 10 Hz, ticks": 5, "2 threads": 3, "4 threads": 5, "2 threads, 10 Hz": 5, "energy per call, 100 Hz": 5, "idle drifts by 15 %": 1.2,
+    "rapl 10 Hz, ticks": 5, "idle warms up by 15 %": 1.2, "2 threads": 3, "4 threads": 5, "2 threads, 10 Hz": 5, "energy per call, 100 Hz": 5, "idle drifts by 15 %": 1.2,
     "no baseline": 1.2, "two programs, 20 and 40 W": 5, "nvml power, mean of 100 ms": 5, "part-time sensor": 5,
     "part-time sensor, in phase": 5, "INA3221, lag known": 5, "INA3221, lag unknown": 5,
-    "spans of 0.5 to 3 s, 10 Hz": 0.1, "spans of 0.5 to 3 s, 10 Hz, integrate": 0.1, "wall meter, spans of 3 to 15 s": 1, "spans of 50 to 400 ms, 100 Hz": 0.1,
+    "rapl 100 Hz, almost in step": 0.1, "rapl 10 Hz, almost in step": 0.1, "rapl 1 kHz, always fresh": 0.1, "spans of 0.5 to 3 s, 100 Hz": 0.01, "spans of 0.5 to 3 s, 100 Hz, almost in step": 0.01,
+    "spans of 0.5 to 3 s, 10 Hz": 0.1, "spans of 0.5 to 3 s, 10 Hz, integrate": 0.1, "spans of 0.5 to 3 s, another process, integrate": 2, "wall meter, spans of 3 to 15 s": 1, "spans of 50 to 400 ms, 100 Hz": 0.1,
     "per call, drift, sampled ticks": 5, "estimate, one busy thread": 1, "estimate, 2 threads, uneven stalls": 20, "estimate, the same, read at edges": 2,
     "estimate, a pool of workers, others": 1, "estimate, workers that come and go": 20,
-    "stalls, 10 Hz, threads read": 8, "stalls, 100 Hz, threads read": 3,
-    "stalls, 100 Hz": 6, "stalls at the begin, 100 Hz": 10, "uneven stalls, 100 Hz": 10, "uneven stalls after 0.3, 10 Hz": 20, "another process, twice the watts": 28, "another process, half the watts": 18,
+    "stalls, 10 Hz, threads read": 5, "stalls, 100 Hz, threads read": 3,
+    "stalls, 100 Hz": 6, "stalls at the begin, 100 Hz": 10, "uneven stalls, 100 Hz": 10, "uneven stalls after 0.3, 10 Hz": 20, "another process, twice the watts": 32, "another process, half the watts": 18,
     "2 threads, stalls, another process": 20,
 }
 
 # Those whose steps' intervals had been too narrow although their layers' held.
-STEPS_HOLDING = ("no baseline", "no baseline, no gaps", "stalls, 10 Hz", "another process, twice the watts", "2 threads, stalls, another process")
+STEPS_HOLDING = ("no baseline", "no baseline, no gaps", "stalls, 10 Hz", "another process, twice the watts", "2 threads, stalls, another process",
+                 "spans of 0.5 to 3 s, 10 Hz, integrate", "spans of 0.5 to 3 s, 100 Hz", "nvml counter, 100 ppm")
 
 # Estimates whose rows are known to some 0.02 %: their median half-width in percent stays below this.
 CLOSE = {"estimate, one busy thread": 0.1, "estimate, the same, read at edges": 3, "estimate, a pool of workers, others": 0.15}

@@ -16,7 +16,10 @@ def power_samples(rng, machine, o, recording):
     t = sensors.read_times(rng, machine, 1 / o.rate_hz)
     update = {"update_ns": round(o.update_s * 1e9)}
     if o.sensor == "rapl":
-        period_s = o.update_s * (1 + o.clock_off * rng.uniform(-1, 1))
+        off = o.clock_off * rng.uniform(-1, 1)
+        if o.almost_in_step:
+            off = rng.choice((-1, 1)) * np.exp(rng.uniform(np.log(1e-5), np.log(2e-3)))
+        period_s = o.update_s * (1 + off)
         raw = sensors.counter(rng, machine, t, period_s, RAPL_J, o.update_jitter_s, o.ppm)
         driver, channel = "rapl-powercap", {"name": "package-0", "scale": RAPL_J, "resolution": RAPL_J, "update_ns": 1_000_000,
                                             "covers_cpu": 1, "wrap": 2**32, "limit_w": 400.0}
@@ -27,7 +30,7 @@ def power_samples(rng, machine, o, recording):
     elif o.sensor == "nvml-gauge":
         raw = sensors.mean_gauge(rng, machine, t, o.update_s, o.window_s, 1e-3, o.ppm, phase_s=o.phase_s)
         driver, channel = "nvml", {"name": "gpu-0", "quantity": "power", "kind": "gauge", "unit": "W", "scale": 1e-3,
-                                   "resolution": 1e-3, **update, "window_ns": round(o.window_s * 1e9),
+                                   "resolution": 1e-3, **update, "window_ns": round(o.window_s * 1e9) if o.says_window else 0,
                                    "limit_w": GPU_LIMIT_W}
     elif o.sensor == "ina3221":
         raw = np.round(sensors.averaged(machine, t, o.tau_s) / 8e-3).astype(np.int64)
@@ -105,7 +108,8 @@ def processes(rng, machine, o, recording, looked):
     recording.series("processes", 0, ("process", "cpu_ns", "rss_bytes", "threads"), stamps,
                      [ids, used, np.full(len(ids), 1 << 20), np.full(len(ids), o.threads + int(np.ceil(o.workers)))], order=0)
     ids, used, stamps = (np.concatenate(c) for c in zip(*threads))
-    recording.series("threads", 0, ("track", "cpu_ns"), stamps, [ids, used], order=0)
+    if o.thread_times:
+        recording.series("threads", 0, ("track", "cpu_ns"), stamps, [ids, used], order=0)
     return track
 
 
@@ -177,6 +181,8 @@ def write(path, o, seed):
     recording.insert("clock", (int(stamp(0.0)), 1_790_000_000_000_000_000, None))
     if machine.baseline:
         recording.insert("run", (1, "baseline", *(int(stamp(t)) for t in machine.baseline), None))
+    if machine.second:
+        recording.insert("run", (3, "baseline", *(int(stamp(t)) for t in machine.second), None))
     recording.insert("run", (2, "run", int(stamp(machine.begin_s)), int(stamp(machine.end_s)), 0))
     recording.close()
     return machine

@@ -29,20 +29,20 @@ static double rounded(double value, double step)
 static struct nrg_timeline make(const struct shape *shape)
 {
     size_t n = (size_t)(shape->seconds / PERIOD_S);
-    struct nrg_timeline tl = {.n = n, .period_ns = (int64_t)(PERIOD_S * 1e9)};
+    struct nrg_timeline tl = {.n = n, .is_gauge = true, .period_ns = (int64_t)(PERIOD_S * 1e9)};
     tl.t_ns = calloc(n, sizeof *tl.t_ns);
     tl.sum_j = calloc(n, sizeof *tl.sum_j);
-    tl.gauge = calloc(n, sizeof *tl.gauge);
+    tl.own_gauge = calloc(n, sizeof *tl.own_gauge);
     tl.gap = calloc(n, sizeof *tl.gap);
-    assert_true(tl.t_ns && tl.sum_j && tl.gauge && tl.gap);
+    assert_true(tl.t_ns && tl.sum_j && tl.own_gauge && tl.gap);
     for (size_t i = 0; i < n; i++) {
         double t = (double)i * PERIOD_S;
         double faded = shape->tau_s > 0 ? 1 - exp(-t / shape->tau_s) : t > 0;
         tl.t_ns[i] = (int64_t)(t * 1e9);
-        tl.gauge[i] =
+        tl.own_gauge[i] =
             rounded(4 + 2 * faded + shape->ripple_w * sin(2 * M_PI * t / 0.035), shape->step_w);
         if (i)
-            tl.sum_j[i] = tl.sum_j[i - 1] + (tl.gauge[i] + tl.gauge[i - 1]) / 2 * PERIOD_S;
+            tl.sum_j[i] = tl.sum_j[i - 1] + (tl.own_gauge[i] + tl.own_gauge[i - 1]) / 2 * PERIOD_S;
     }
     return tl;
 }

@@ -104,12 +104,13 @@ static double energy_j(const struct machine *m, int64_t begin_ns, int64_t end_ns
 static void make_timeline(struct machine *m, int64_t period_ns, bool gauge)
 {
     struct nrg_timeline *tl = &m->tl;
-    tl->n = tl->cap = (size_t)((m->end_ns - ZERO) / period_ns) + 1;
+    tl->n = (size_t)((m->end_ns - ZERO) / period_ns) + 1;
     assert_true(tl->n <= MAX_READS);
     tl->t_ns = calloc(tl->n, sizeof *tl->t_ns);
     tl->sum_j = calloc(tl->n, sizeof *tl->sum_j);
     tl->gap = calloc(tl->n, 1);
-    tl->gauge = gauge ? calloc(tl->n, sizeof *tl->gauge) : NULL;
+    tl->own_gauge = gauge ? calloc(tl->n, sizeof *tl->own_gauge) : NULL;
+    tl->is_gauge = gauge;
     tl->period_ns = period_ns;
     for (size_t i = 0; i < tl->n; i++)
         tl->t_ns[i] = ZERO + (int64_t)i * period_ns;
@@ -141,7 +142,7 @@ static void read_average(struct machine *m, int64_t period_ns, double tau_s)
             double s = (double)(end - begin) / 1e9, w = energy_j(m, begin, end, &from) / s;
             shown = w + (shown - w) * exp(-s / tau_s);
         }
-        m->tl.gauge[i] = shown;
+        m->tl.own_gauge[i] = shown;
     }
 }
 
@@ -150,8 +151,8 @@ static void read_window(struct machine *m, int64_t period_ns, int64_t window_ns)
     make_timeline(m, period_ns, true);
     for (size_t i = 0; i < m->tl.n; i++) {
         size_t from = 0;
-        m->tl.gauge[i] = energy_j(m, m->tl.t_ns[i] - window_ns, m->tl.t_ns[i], &from) /
-                         ((double)window_ns / 1e9);
+        m->tl.own_gauge[i] = energy_j(m, m->tl.t_ns[i] - window_ns, m->tl.t_ns[i], &from) /
+                             ((double)window_ns / 1e9);
     }
 }
 
@@ -582,7 +583,7 @@ static void instant_and_mean_of_a_gauge(void **state)
     run_turns(m, 600, 2);
     make_timeline(m, 2 * MS, true);
     for (size_t i = 0; i < m->tl.n; i++)
-        m->tl.gauge[i] = power_at(m, m->tl.t_ns[i]);
+        m->tl.own_gauge[i] = power_at(m, m->tl.t_ns[i]);
     struct nrg_regress_options o = options_of(m);
     assert_int_equal(regress(m, &o, &r), 0);
     check_powers(m, &r, 0, 1e-3);
@@ -813,7 +814,7 @@ static void streaming_changes_little(void **state)
         else
             read_counter(m, 5 * MS);
         for (size_t i = 0; gauge && i < m->tl.n; i++)
-            m->tl.gauge[i] = round(m->tl.gauge[i] * 100) / 100;
+            m->tl.own_gauge[i] = round(m->tl.own_gauge[i] * 100) / 100;
         struct nrg_regress_options o = options_of(m);
         assert_int_equal(regress(m, &o, &held), 0);
         o.held = 3000;

@@ -50,7 +50,7 @@ static struct walked *walk(struct walked *w, enum nrg_rows_by by)
 {
     made_open(&w->m);
     assert_int_equal(nrg_span_catalog_load(&w->catalog, w->m.recording, NULL), 0);
-    assert_int_equal(nrg_span_walk_init(&w->walk, w->m.recording, &w->catalog, by), 0);
+    assert_int_equal(nrg_span_walk_init(&w->walk, w->m.recording, NULL, &w->catalog, by), 0);
     assert_int_equal(nrg_span_walk_run(&w->walk, made_ns(100), note, &w->seen), 0);
     assert_int_equal(w->seen.opens, w->seen.closes);
     return w;

@@ -116,7 +116,7 @@ static void points_between_readings(void **state)
     static const double begins_s[] = {-1, 0, 0.5, 1.6}, before_j[] = {0, 0, 8 + 2. / 3, 13.2};
     (void)state;
     record(&f, make_channel(NRG_COUNTER), raw, 4, NULL);
-    const double *sum_j = f.tl.sum_j;
+    const double sum_j[] = {nrg_point_j(&f.tl, 0), nrg_point_j(&f.tl, 1)};
     const struct nrg_energy_point more[] = {{ZERO + S / 4, sum_j[0] + 8, 0},
                                             {ZERO + S * 3 / 2, sum_j[1] + 2, 1},
                                             {ZERO + S * 7 / 4, sum_j[1] + 5, 1}};

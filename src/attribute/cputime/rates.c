@@ -27,6 +27,8 @@
 #define LEAST      1e-9 /* of a column's diagonal: how much is expected at least */
 #define FEW_BLOCKS 10   /* are too few for an error */
 #define WIDER      1.1  /* of threads with spans: their waits are not alike in all blocks */
+#define WIDER_READ 1.4  /* the same where they read their CPU times themselves: see reads_itself */
+#define FINER      0.3  /* of a cell */
 
 struct fit {
     struct nrg_cpu_time *times;
@@ -44,6 +46,7 @@ struct fit {
     double confidence;
     double variance; /* of a residual, weighted */
     double inside_s, outside_s, inside_cpu_s, outside_cpu_s;
+    double slots, width_s; /* of this kind: how many, and how long they are together */
 };
 
 static size_t outside_column(const struct fit *f)
@@ -103,6 +106,8 @@ static void add_slots(struct fit *f)
         nrg_gram_add(&f->gram, f->x, f->touched, n, (double)slot->cpu_s, weight_of(slot));
         clear_row(f, n);
         double cpu_s = fmax(0, (double)slot->cpu_s), in_s = nrg_cpu_in_spans(t, slot);
+        f->slots++;
+        f->width_s += (double)slot->width_s;
         f->inside_s += (double)slot->open_s;
         f->outside_s += nrg_cpu_outside_s(slot);
         f->inside_cpu_s += in_s;
@@ -212,6 +217,21 @@ static void solve_rates(struct fit *f)
         rate[c] = fmin(f->limit, fmax(0, rate[c]));
 }
 
+/*
+ * A thread reads its CPU time at the first edge after some time, so which calls are between two
+ * readings depends on how long they were, and so on how they waited: calls that are seen together
+ * with others are not the same as those that are seen alone. Then slots are far shorter than cells.
+ */
+static bool reads_itself(const struct fit *f)
+{
+    const struct nrg_cpu_time *t = f->times;
+    double cells_s = 0;
+    for (size_t i = 0; i < t->n_cells; i++)
+        cells_s += t->cells[i].length_s;
+    return f->kind == NRG_CPU_THREAD && f->slots > 0 && t->n_cells &&
+           f->width_s / f->slots < FINER * cells_s / (double)t->n_cells;
+}
+
 /* How far each block's residuals, and what was expected, may have moved the rates. */
 static void set_doubts(struct fit *f)
 {
@@ -243,7 +263,8 @@ static void set_doubts(struct fit *f)
     for (size_t d = 0; d < NRG_CPU_BLOCKS + f->n; d++)
         solve_scaled(f, r->moved + d * f->n);
     r->n_doubts = blocks < FEW_BLOCKS ? 0 : NRG_CPU_BLOCKS + f->n;
-    r->t = nrg_student_half(f->confidence, some - 1) * (f->kind == NRG_CPU_THREAD ? WIDER : 1);
+    double wider = reads_itself(f) ? WIDER_READ : f->kind == NRG_CPU_THREAD ? WIDER : 1;
+    r->t = nrg_student_half(f->confidence, some - 1) * wider;
 }
 
 /* Joules of the columns, if their rates were 1. */

@@ -94,11 +94,13 @@ static void set_powers(struct nrg_cycles *c, const struct nrg_readings *r, enum 
 /* What a gauge shows at an instant, on the straight line between its readings. */
 static double gauge_w(const struct nrg_timeline *tl, int64_t t_ns)
 {
-    size_t at = nrg_count_below(tl->t_ns, tl->n, sizeof *tl->t_ns, t_ns);
-    if (at == 0 || at == tl->n || tl->gap[at - 1])
-        return tl->gauge[at == tl->n ? tl->n - 1 : at];
-    double part = (double)(t_ns - tl->t_ns[at - 1]) / (double)(tl->t_ns[at] - tl->t_ns[at - 1]);
-    return tl->gauge[at - 1] + part * (tl->gauge[at] - tl->gauge[at - 1]);
+    size_t at = nrg_timeline_below(tl, t_ns);
+    if (at == 0 || at == tl->n || nrg_point_gap(tl, at - 1))
+        return nrg_point_gauge(tl, at == tl->n ? tl->n - 1 : at);
+    double part = (double)(t_ns - nrg_point_ns(tl, at - 1)) /
+                  (double)(nrg_point_ns(tl, at) - nrg_point_ns(tl, at - 1));
+    return nrg_point_gauge(tl, at - 1) +
+           part * (nrg_point_gauge(tl, at) - nrg_point_gauge(tl, at - 1));
 }
 
 /* Of all meters between two instants; NAN when no meter covers all of it. */
@@ -113,7 +115,7 @@ static double energy_j(struct meters *m, int64_t begin_ns, int64_t end_ns, bool 
         double j = tl ? nrg_timeline_between(tl, begin_ns, end_ns, &covered_ns) : 0;
         if (!tl || (whole ? covered_ns < end_ns - begin_ns - NRG_UNCOVERED_NS : covered_ns <= 0))
             continue;
-        if (corrected && tl->gauge && lag_s > 0)
+        if (corrected && tl->is_gauge && lag_s > 0)
             j += lag_s * (gauge_w(tl, end_ns) - gauge_w(tl, begin_ns));
         sum_j = nrg_sum_known(sum_j, j);
     }

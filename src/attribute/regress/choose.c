@@ -30,8 +30,7 @@
 #define SOON_S        2.1e-3 /* readings are seldom later without being of an earlier update */
 #define AGES          16     /* delays that are tried, up to the oldest */
 #define UPDATE_AGES   16     /* of an update */
-#define HELD_ROUNDS   3
-#define WINDOW_AGES   24 /* the same of a window that is known */
+#define WINDOW_AGES   24     /* the same of a window that is known */
 
 struct trial {
     struct nrg_kernel kernel;
@@ -49,93 +48,6 @@ struct trials {
     struct nrg_gram sum;
     double *beta;
 };
-
-double nrg_regress_expected(const struct nrg_regress *r, const struct nrg_rowgen *gen)
-{
-    double sum = 0;
-    for (size_t i = 0; r->prior && i < r->n_prior && i < gen->n; i++)
-        sum += gen->x[i] * r->prior[i];
-    return sum;
-}
-
-/* 1: added; 0: left out; -errno. */
-static int add_trial_row(const struct nrg_regress *r, struct nrg_rowgen *gen,
-                         struct nrg_whitener *white, bool weigh, struct nrg_gram *sum)
-{
-    double idle_w = isnan(r->options.idle_w) ? 0 : r->options.idle_w, weight = 1;
-    double expected = weigh ? nrg_regress_expected(r, gen) : 0;
-    double variance = weigh ? nrg_noise_variance(&r->noise, expected, gen) : 1;
-    int rc = nrg_whiten(white, gen, &variance);
-    if (rc <= 0)
-        return rc;
-    if (weigh) {
-        double fresh = nrg_regress_expected(r, gen);
-        if (white->phi > 0)
-            variance = nrg_noise_variance(&r->noise, fresh, gen);
-        weight = nrg_noise_weight(variance, gen->y - fresh);
-    }
-    nrg_gram_add(sum, gen->x, gen->dense ? NULL : gen->touched, gen->n_touched,
-                 gen->y - idle_w * gen->x[NRG_COLUMN_IDLE], weight);
-    return 1;
-}
-
-bool nrg_regress_sees_window(const struct nrg_regress *r)
-{
-    const struct nrg_channel *c = r->options.channel;
-    return r->published.used && r->options.timeline->gauge && c->window_ns > 0 &&
-           c->window_ns < c->update_ns;
-}
-
-bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows)
-{
-    return r->plenty && r->ready_ns == INT64_MAX && max_rows >= r->rows_expected;
-}
-
-int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
-                         struct nrg_gram *sum)
-{
-    struct nrg_rowgen gen;
-    struct nrg_whitener white = {.phi = pass->phi, .theta = pass->theta, .cut = pass->cut};
-    nrg_rowgen_init(&gen, &r->options, &pass->kernel, pass->map,
-                    nrg_regress_sees_drift(r, pass->max_rows));
-    int rc = nrg_gram_grow(sum, pass->n_columns);
-    nrg_gram_clear(sum);
-    for (size_t row = 0; rc >= 0 && row < pass->max_rows; row++) {
-        rc = nrg_rowgen_next(&gen, &r->slices, r->ready_ns, pass->n_columns);
-        if (rc <= 0)
-            break;
-        rc = add_trial_row(r, &gen, &white, pass->weigh, sum);
-    }
-    nrg_rowgen_release(&gen);
-    nrg_whitener_release(&white);
-    return rc < 0 ? rc : 0;
-}
-
-size_t nrg_regress_pick(const bool *is_calls, const struct nrg_gram *sum, bool calls, size_t *index,
-                        size_t n)
-{
-    for (size_t i = NRG_COLUMN_CLASSES; i < sum->n; i++)
-        if (sum->a[nrg_packed(i, i)] > 0 && is_calls[i] == calls)
-            index[n++] = i;
-    return n;
-}
-
-/* Columns that have something in them: first those that can't be negative. */
-int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum,
-                       const bool *is_calls, double *beta)
-{
-    size_t *index = nrg_calloc(sum->n + 1, sizeof *index);
-    if (!index)
-        return -ENOMEM;
-    bool fit_idle = isnan(r->options.idle_w);
-    size_t n_bound = nrg_gram_pick(sum, NRG_COLUMN_IDLE, NRG_COLUMN_IDLE + fit_idle, index, 0);
-    n_bound = nrg_regress_pick(is_calls, sum, false, index, n_bound);
-    size_t m = nrg_gram_pick(sum, 0, NRG_COLUMN_IDLE, index, n_bound);
-    m = nrg_regress_pick(is_calls, sum, true, index, m);
-    int rc = nrg_gram_nonnegative(sum, index, m, n_bound, NRG_RIDGE, beta);
-    free(index);
-    return rc;
-}
 
 static int try_kernel(struct trials *t, struct trial *trial)
 {
@@ -266,7 +178,7 @@ static bool clearly_better(const struct trial *trial, const struct trial *base, 
 static double widest_level_s(const struct nrg_regress *r, double period_s)
 {
     double update_s = (double)r->options.channel->update_ns / 1e9;
-    bool gauge = r->options.timeline->gauge != NULL;
+    bool gauge = r->options.timeline->is_gauge;
     return gauge || !(update_s > 0) ? period_s : fmin(period_s, 2 * update_s);
 }
 
@@ -275,7 +187,7 @@ static int search_late(struct trials *t, double period_s, struct trial *best)
 {
     double update_s = (double)t->r->options.channel->update_ns / 1e9;
     struct nrg_kernel from = best->kernel;
-    bool gauge = t->r->options.timeline->gauge != NULL;
+    bool gauge = t->r->options.timeline->is_gauge;
     double oldest_s = fmin(update_s + (gauge ? period_s : 0), OLDEST_S);
     double step_s = fmin(64e-6, period_s / 4);
     int rc = 0;
@@ -353,7 +265,7 @@ static double reading_period_s(const struct nrg_timeline *tl)
     int64_t step[501];
     size_t n = 0, stride = tl->n > 501 ? tl->n / 501 + 1 : 1;
     for (size_t i = 0; i + 1 < tl->n && n < 501; i += stride)
-        step[n++] = tl->t_ns[i + 1] - tl->t_ns[i];
+        step[n++] = nrg_point_ns(tl, i + 1) - nrg_point_ns(tl, i);
     if (!n)
         return 1e-9;
     return fmax(1, (double)nrg_median_i64(step, n)) / 1e9;
@@ -387,18 +299,18 @@ static int try_prompt(struct trials *t, struct trial *best)
     static const double phis[] = {0.4, 0.7, 0.9};
     *best = (struct trial){.rest = INFINITY};
     int rc = try_better(t, best, (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL});
-    if (!rc && !t->r->options.timeline->gauge)
+    if (!rc && !t->r->options.timeline->is_gauge)
         rc = try_ages(t, best);
     /* What others do within a cell is not known, and lasts: as noise that is independent from row
      * to row it would make any delay look better or worse than it is. */
-    for (size_t i = 0; !rc && !t->r->options.timeline->gauge && i < sizeof phis / sizeof *phis;
+    for (size_t i = 0; !rc && !t->r->options.timeline->is_gauge && i < sizeof phis / sizeof *phis;
          i++) {
         struct trial lasting = *best;
         rc = try_with_phi(t, &lasting, best->kernel, phis[i]);
         if (!rc && lasting.rest < (1 - LASTING) * best->rest)
             *best = lasting;
     }
-    if (!rc && t->r->options.timeline->gauge)
+    if (!rc && t->r->options.timeline->is_gauge)
         rc = try_better(
             t, best,
             (struct nrg_kernel){.kind = NRG_KERNEL_BOX, .near_s = -INSTANT_S, .far_s = INSTANT_S});
@@ -410,9 +322,9 @@ static int try_known(struct trials *t, double lag_s, struct trial *best)
 {
     best->rest = INFINITY;
     int rc = try_better(t, best, make_kernel(NRG_KERNEL_EXP, 0, lag_s));
-    if (!rc && t->r->options.timeline->gauge)
+    if (!rc && t->r->options.timeline->is_gauge)
         rc = try_better(t, best, make_kernel(NRG_KERNEL_BOX, 0, 2 * lag_s));
-    if (!rc && t->r->options.timeline->gauge)
+    if (!rc && t->r->options.timeline->is_gauge)
         rc = try_better(t, best, make_kernel(NRG_KERNEL_BOX, 0, lag_s));
     return rc;
 }
@@ -437,7 +349,7 @@ static int start_from_seen(struct trials *t, struct nrg_regress *r)
  * that updates do not explain. */
 static bool knows_age(const struct nrg_regress *r)
 {
-    return (r->options.waits_w || r->waits.used) && !r->options.timeline->gauge &&
+    return (r->options.waits_w || r->waits.used) && !r->options.timeline->is_gauge &&
            r->options.channel->update_ns > 0;
 }
 
@@ -445,10 +357,10 @@ static int search_kernel(struct trials *t, struct nrg_regress *r, const struct t
 {
     const struct nrg_timeline *tl = r->options.timeline;
     double period_s = reading_period_s(tl);
-    double span_s = (double)(tl->t_ns[tl->n - 1] - tl->t_ns[0]) / 1e9;
+    double span_s = (double)(nrg_point_ns(tl, tl->n - 1) - nrg_point_ns(tl, 0)) / 1e9;
     double longest_s = fmin(LONGEST_S, span_s / 8);
     /* A kernel that leaves only the sensor's own quantisation needs no better. */
-    bool search = tl->gauge && prompt->rest > r->quantum * r->quantum;
+    bool search = tl->is_gauge && prompt->rest > r->quantum * r->quantum;
     struct trial late = *prompt, average = {.rest = INFINITY}, window = average, slow = average;
     int rc = knows_age(r) ? 0 : search_late(t, period_s, &late);
     if (!rc && search)
@@ -516,55 +428,13 @@ static int choose_by_lag(struct trials *t, struct nrg_regress *r)
     }
     if (o->lag == NRG_LAG_AUTO && nrg_regress_sees_window(r))
         return search_known_window(t, r);
-    if (o->lag == NRG_LAG_AUTO && o->seen_lag_s > 0 && o->timeline->gauge)
+    if (o->lag == NRG_LAG_AUTO && o->seen_lag_s > 0 && o->timeline->is_gauge)
         return start_from_seen(t, r);
     int rc = try_prompt(t, &best);
     if (rc)
         return rc;
     take_trial(r, &best, "none");
     return o->lag == NRG_LAG_AUTO ? search_kernel(t, r, &best) : 0;
-}
-
-/*
- * What is left when idle power is held to what the baseline says of it, as firmly as what is left
- * allows. A window in a wrong place explains its readings by an idle power that can't be.
- */
-static int hold_idle(const struct nrg_regress *r, struct nrg_gram *sum, double *beta, double *rest)
-{
-    const size_t columns[] = {NRG_COLUMN_IDLE_OFF, NRG_COLUMN_DRIFT_IDLE};
-    const double deviation_w[] = {r->options.idle_error_w, r->options.idle_drift_w};
-    double added[2] = {0};
-    int rc = 0;
-    for (int round = 0; !rc && round < HELD_ROUNDS; round++) {
-        double variance = fmax(*rest, 0) / (double)sum->rows;
-        for (size_t i = 0; i < 2; i++) {
-            double *a = &sum->a[nrg_packed(columns[i], columns[i])];
-            double hold = deviation_w[i] > 0 ? variance / (deviation_w[i] * deviation_w[i]) : 0;
-            *a += *a > 0 ? hold - added[i] : 0;
-            added[i] = hold;
-        }
-        rc = nrg_regress_powers(r, sum, r->is_calls, beta);
-        *rest = nrg_gram_residual(sum, beta);
-    }
-    return rc;
-}
-
-int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest, double *rows)
-{
-    struct nrg_gram sum = {0};
-    struct nrg_pass pass = {
-        .kernel = r->kernel, .n_columns = r->n_columns, .max_rows = max_rows, .phi = r->first_phi};
-    double *beta = nrg_calloc(r->n_columns + 1, sizeof *beta);
-    int rc = beta ? nrg_regress_sum_rows(r, &pass, &sum) : -ENOMEM;
-    if (!rc)
-        rc = nrg_regress_powers(r, &sum, r->is_calls, beta);
-    *rows = (double)sum.rows;
-    *rest = rc ? 0 : fmax(nrg_gram_residual(&sum, beta), 0);
-    if (!rc && nrg_regress_sees_window(r))
-        rc = hold_idle(r, &sum, beta, rest);
-    nrg_gram_release(&sum);
-    free(beta);
-    return rc;
 }
 
 /* A trial costs as many rows as it has, and as many slices as they hold. */

@@ -1,6 +1,6 @@
 /*
  * See clockwork.h. From the line (saw.c), phase, period and a delay that all readings have are
- * found by trying which leave least in a regression.
+ * found by trying which leave least, with powers that are fitted again in between.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,37 +10,21 @@
 
 #define MOST_UPDATES  1000 /* in a row: beyond, their ages weigh nothing */
 #define PHASES        16   /* that are tried, all around */
+#define AGES          8
 #define PART_ROWS     800
+#define ALMOST        4    /* times what rounding leaves */
 #define FIRST_STEP    0.02 /* of a period */
 #define SECOND_STEP   0.01
-#define LAST_STEP     7e-4
+#define LAST_STEP     4e-3
 #define STEP          0.3
 #define WORTH_IT      0.05
+#define FITS          6 /* of powers */
 #define ONLY_ROUNDING 1.15
-#define KNOWN         1.3  /* frequencies that look alike are this much outside, at least */
-#define FAR_BETTER    4    /* times less is left, or it is a clock that only seems to fit */
-#define BETTER        1.2  /* the same where threads wait, which leaves most of it anyway */
-#define CLOSE         0.06 /* of a period */
-#define MOST_CLOSE    0.3  /* of all readings */
-#define MORE_READINGS 64   /* than rows: where stretches begin */
-
-static double part_of(const struct nrg_clockwork *c, double t_s)
-{
-    double turns = c->frequency * t_s + c->phase;
-    return turns - floor(turns);
-}
-
-static double age_of(const struct nrg_clockwork *c, double t_s)
-{
-    return c->age_s * part_of(c, t_s) + c->delay_s;
-}
-
-/* On which side of an update a reading close to it is, jitter decides. */
-static bool is_close(const struct nrg_saw *s, const struct nrg_clockwork *c, size_t i)
-{
-    double part = part_of(c, nrg_saw_seconds(s, s->read_ns[i]));
-    return fmin(part, 1 - part) < CLOSE;
-}
+#define KNOWN         1.3 /* frequencies that look alike are this much outside, at least */
+#define FAR_BETTER    4   /* times less is left, or it is a clock that only seems to fit */
+#define BETTER        1.2 /* the same where threads wait, which leaves most of it anyway */
+#define AT_MOST       2   /* times what ages explain on average */
+#define MORE_READINGS 64  /* than rows: where stretches begin */
 
 /* Readings become those of their updates, in the order that they have, but for those that are close
  * to one, where there are enough others: rows end with these. */
@@ -49,17 +33,19 @@ static void set_times(struct nrg_saw *s, const struct nrg_clockwork *c)
     struct nrg_timeline *own = &s->r->published.timeline;
     size_t n = 0, close = 0;
     for (size_t i = 0; i < s->n_read; i++)
-        close += is_close(s, c, i);
-    bool all = (double)close > MOST_CLOSE * (double)s->n_read;
+        close += nrg_clockwork_is_close(nrg_clockwork_part(c, s->readings[i].t_s));
+    bool all = (double)close > NRG_SAW_MOST_CLOSE * (double)s->n_read;
     for (size_t i = 0; i < s->n_read; i++) {
+        const struct nrg_saw_reading *now = &s->readings[i];
+        double part = nrg_clockwork_part(c, now->t_s), age_s = c->age_s * part + c->delay_s;
         if (n)
-            own->gap[n - 1] |= i ? s->gap[i - 1] : 0;
-        if (!all && is_close(s, c, i))
+            own->gap[n - 1] |= i ? now[-1].gap : 0;
+        if (!all && nrg_clockwork_is_close(part))
             continue;
-        double age_s = age_of(c, nrg_saw_seconds(s, s->read_ns[i]));
         int64_t t = s->read_ns[i] - nrg_round_within(age_s * 1e9, -NRG_NS_PER_S, NRG_NS_PER_S);
         own->t_ns[n] = n && t <= own->t_ns[n - 1] ? own->t_ns[n - 1] + 1 : t;
-        own->sum_j[n] = s->sum_j[i];
+        own->sum_j[n] = now->sum_j;
+        s->kept[n] = i;
         own->gap[n++] = 0;
     }
     own->n = n;
@@ -79,16 +65,14 @@ struct found {
 };
 
 /* Keeps a clockwork that leaves less than the best so far. */
-static int try_better(struct nrg_saw *s, const struct nrg_clockwork *trial, struct found *best)
+static void try_better(const struct nrg_saw *s, const struct nrg_clockwork *trial,
+                       struct found *best)
 {
-    double rest = 0, rows = 0;
-    set_times(s, trial);
-    int rc = nrg_regress_rest(s->r, best->rows, &rest, &rows);
-    if (!rc && rows > 0 && rest / rows < best->least) {
-        best->least = rest / rows;
+    double left = nrg_saw_left(s, trial, best->rows);
+    if (left < best->least) {
+        best->least = left;
         best->c = *trial;
     }
-    return rc;
 }
 
 /* The same clockwork, so much of a period later: all along, and more towards the end. */
@@ -99,71 +83,67 @@ static struct nrg_clockwork turned(const struct nrg_saw *s, const struct found *
     double half_s = nrg_saw_length_s(s, n) / 2, faster = more / half_s;
     struct nrg_clockwork c = from->c;
     c.frequency += faster;
-    c.phase += by - faster * (s->rows[0].from_s + half_s);
+    c.phase += by - faster * (s->readings[0].t_s + half_s);
     if (knows_period(s))
         c.age_s = 1 / c.frequency;
     return c;
 }
 
 /* Steps to all sides, smaller where none helps. */
-static int refine(struct nrg_saw *s, size_t rows, double by, struct found *best)
+static void refine(const struct nrg_saw *s, size_t rows, double by, struct found *best)
 {
     const struct nrg_clockwork first = best->c;
     best->least = INFINITY;
     best->rows = rows;
-    int rc = try_better(s, &first, best);
-    while (!rc && by > LAST_STEP && best->least > s->enough_j2) {
+    try_better(s, &first, best);
+    while (by > LAST_STEP && best->least > s->enough_j2) {
         const struct found from = *best;
-        for (int k = 0; !rc && k < 9; k++) {
+        for (int k = 0; k < 9; k++) {
             struct nrg_clockwork trial = turned(s, &from, by * (k % 3 - 1), by * (k / 3 - 1));
-            rc = k == 4 ? 0 : try_better(s, &trial, best);
+            if (k != 4)
+                try_better(s, &trial, best);
         }
-        for (int k = 0; !rc && k < 2; k++) {
+        for (int k = 0; k < 2; k++) {
             struct nrg_clockwork trial = best->c;
             double more_s = by * s->update_s * (k ? -1 : 1);
             *(knows_period(s) ? &trial.delay_s : &trial.age_s) += more_s;
-            rc = try_better(s, &trial, best);
+            try_better(s, &trial, best);
         }
         by *= best->least < from.least * (1 - WORTH_IT) ? 1 : STEP;
     }
-    return rc;
 }
 
 /* Phases all around, in a part of the run. */
-static int try_phases(struct nrg_saw *s, const struct found *start, struct found *best)
+static void try_phases(const struct nrg_saw *s, const struct found *start, struct found *best)
 {
-    int rc = 0;
-    for (int i = 0; !rc && i < PHASES; i++) {
+    for (int i = 0; i < PHASES; i++) {
         struct nrg_clockwork trial = turned(s, start, (double)i / PHASES, 0);
-        rc = try_better(s, &trial, best);
+        try_better(s, &trial, best);
     }
-    return rc;
 }
 
 /*
  * Readings that come at regular times see a line at some frequency and at its mirror image alike,
  * but teeth that lean to the other side. Then closer in more of the run, and in all of it.
  */
-static int find_phase(struct nrg_saw *s, struct found *best)
+static void find_phase(const struct nrg_saw *s, struct found *best)
 {
     struct found start = *best, mirror = *best;
     double reading_hz = 1e9 / (double)s->r->options.timeline->period_ns;
     mirror.c.frequency = round(2 * start.c.frequency / reading_hz) * reading_hz - start.c.frequency;
     bool in_band = fabs(mirror.c.frequency * s->update_s - 1) < NRG_SAW_PERIOD_OFF;
+    best->least = INFINITY;
     best->rows = PART_ROWS;
-    int rc = try_phases(s, &start, best);
-    if (!rc && in_band)
-        rc = try_phases(s, &mirror, best);
-    for (size_t rows = 3 * PART_ROWS; !rc && rows < s->n; rows *= 3)
-        rc = refine(s, rows, FIRST_STEP, best);
-    if (!rc)
-        rc = refine(s, NRG_SAW_MOST_ROWS, SECOND_STEP, best);
-    set_times(s, &best->c);
-    return rc;
+    try_phases(s, &start, best);
+    if (in_band)
+        try_phases(s, &mirror, best);
+    for (size_t rows = 3 * PART_ROWS; rows < s->n; rows *= 3)
+        refine(s, rows, FIRST_STEP, best);
+    refine(s, NRG_SAW_MOST_ROWS, SECOND_STEP, best);
 }
 
 /* The readings that end rows. */
-static void take_readings(struct nrg_saw *s, size_t room)
+static void list_readings(struct nrg_saw *s, size_t room)
 {
     const struct nrg_timeline *tl = s->r->options.timeline;
     struct nrg_observer observer;
@@ -174,9 +154,12 @@ static void take_readings(struct nrg_saw *s, size_t room)
     for (; more && s->n_read < room; more = nrg_observe(&observer, &seen)) {
         size_t at = observer.next;
         for (size_t i = before; s->n_read && i < at; i++)
-            s->gap[s->n_read - 1] |= tl->gap[i];
-        s->sum_j[s->n_read] = tl->sum_j[at];
-        s->read_ns[s->n_read++] = tl->t_ns[at];
+            s->readings[s->n_read - 1].gap |= nrg_point_gap(tl, i);
+        struct nrg_reading_point read = nrg_point_at(tl, at);
+        s->first_ns = s->n_read ? s->first_ns : read.t_ns;
+        s->read_ns[s->n_read] = read.t_ns;
+        s->readings[s->n_read++] =
+            (struct nrg_saw_reading){.t_s = nrg_saw_seconds(s, read.t_ns), .sum_j = read.sum_j};
         before = at;
     }
 }
@@ -190,41 +173,218 @@ static int start_saw(struct nrg_saw *s)
     own->t_ns = nrg_arena_array(&r->memory, n, sizeof *own->t_ns);
     own->sum_j = nrg_arena_array(&r->memory, n, sizeof *own->sum_j);
     own->gap = nrg_arena_array(&r->memory, n, sizeof *own->gap);
-    s->rows = nrg_arena_array(&s->memory, n, sizeof *s->rows);
+    s->readings = nrg_arena_array(&s->memory, n, sizeof *s->readings);
     s->read_ns = nrg_arena_array(&s->memory, n, sizeof *s->read_ns);
-    s->sum_j = nrg_arena_array(&s->memory, n, sizeof *s->sum_j);
-    s->gap = nrg_arena_array(&s->memory, n, sizeof *s->gap);
+    s->kept = nrg_arena_array(&s->memory, n, sizeof *s->kept);
+    s->ends = nrg_arena_array(&s->memory, n, sizeof *s->ends);
     if (s->memory.failed || r->memory.failed)
         return -ENOMEM;
-    take_readings(s, n);
-    s->first_ns = s->read_ns[0];
+    list_readings(s, n);
     return 0;
 }
 
-static int follow_line(struct nrg_saw *s, double *least)
+/* Two columns: all updates earlier, and more so by their lever. */
+static void bend_row(struct nrg_rowgen *gen, const void *of)
+{
+    const struct nrg_saw *s = of;
+    const struct nrg_timeline *own = &s->r->published.timeline;
+    size_t to = gen->observer.next, from = to - 1;
+    while (from && own->t_ns[from] > gen->seen.from_ns)
+        from--;
+    nrg_rowgen_set(gen, NRG_COLUMN_SHIFT, s->ends[from].power_w - s->ends[to].power_w);
+    nrg_rowgen_set(gen, NRG_COLUMN_MEMORY, s->ends[from].lever_w - s->ends[to].lever_w);
+}
+
+/* What of a clockwork is fitted beside its phase: its frequency, or how old readings get. */
+enum lever { LEVER_NONE, LEVER_FREQUENCY, LEVER_AGE };
+
+static double middle_s(const struct nrg_saw *s)
+{
+    return s->readings[0].t_s + nrg_saw_length_s(s, s->n) / 2;
+}
+
+static void set_ends(struct nrg_saw *s, const struct nrg_clockwork *c, enum lever lever)
+{
+    const struct nrg_timeline *own = &s->r->published.timeline;
+    for (size_t k = 0; k < own->n; k++) {
+        size_t i = s->kept[k];
+        double t_s = s->readings[i].t_s, part = nrg_clockwork_part(c, t_s);
+        double power_w = i < s->n ? nrg_saw_power_w(s, i, c->age_s * part + c->delay_s) : 0;
+        double by = lever == LEVER_AGE ? part : lever == LEVER_FREQUENCY ? t_s - middle_s(s) : 0;
+        s->ends[k] = (struct nrg_saw_end){power_w, power_w * by};
+    }
+}
+
+/* All readings are older by older_s, and `more` by the lever. Where teeth end was seen clearly, how
+ * old readings are in the mean was not: powers were fitted to that. So it is a delay. */
+static void move_clockwork(const struct nrg_saw *s, struct nrg_clockwork *c, enum lever lever,
+                           double older_s, double more)
+{
+    c->delay_s += older_s;
+    if (lever == LEVER_AGE)
+        c->age_s += more;
+    if (lever != LEVER_FREQUENCY)
+        return;
+    c->frequency += more / c->age_s;
+    c->phase -= more / c->age_s * middle_s(s);
+    if (knows_period(s))
+        c->age_s = 1 / c->frequency;
+}
+
+/* The clockwork that a regression would rather have, and what that would leave. */
+static int fit_clockwork(struct nrg_saw *s, enum lever lever, struct found *found)
 {
     struct nrg_regress *r = s->r;
-    struct found best = {.c = {.age_s = s->update_s}, .least = INFINITY, .rows = NRG_SAW_MOST_ROWS};
-    double part = 0;
-    int rc = nrg_saw_take_rows(s);
-    if (!rc && s->n >= NRG_SAW_LEAST_ROWS)
-        rc = nrg_saw_find_line(s, &best.c, &part);
-    if (rc || !(part > NRG_SAW_LEAST_PART))
-        return rc;
+    struct nrg_clockwork *c = &found->c;
+    const struct nrg_regress_options as_read = r->options;
+    struct nrg_pass pass = {.kernel = {.kind = NRG_KERNEL_LEVEL},
+                            .n_columns = r->n_columns,
+                            .max_rows = found->rows,
+                            .phi = r->first_phi,
+                            .bend = bend_row,
+                            .of = s};
+    double rest, rows;
+    set_times(s, c);
+    set_ends(s, c, lever);
     r->options.timeline = &r->published.timeline;
     r->options.merged_ns = r->options.punctual_ns = 0;
-    r->kernel = (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL};
-    rc = find_phase(s, &best);
-    *least = best.least;
+    int rc = nrg_regress_fit(r, &pass, r->prior, &rest, &rows);
+    r->options = as_read;
+    double older_s = r->prior[NRG_COLUMN_SHIFT], more = r->prior[NRG_COLUMN_MEMORY];
+    r->prior[NRG_COLUMN_SHIFT] = r->prior[NRG_COLUMN_MEMORY] = 0;
+    found->least = !rc && rows > 0 ? rest / rows : INFINITY;
+    move_clockwork(s, c, lever, older_s, more);
     return rc;
 }
 
-static bool may_have_clockwork(const struct nrg_regress *r)
+/* Powers were those of readings of unknown age: with the clockwork they are found more closely, and
+ * the other way round. */
+static int settle(struct nrg_saw *s, struct found *best)
+{
+    struct found found = *best;
+    struct nrg_clockwork at = best->c;
+    found.rows = NRG_SAW_MOST_ROWS;
+    best->least = INFINITY;
+    for (int i = 0; i < FITS; i++) {
+        enum lever lever = !(found.c.frequency > 0)    ? LEVER_NONE
+                           : i % 2 && !knows_period(s) ? LEVER_AGE
+                                                       : LEVER_FREQUENCY;
+        const struct nrg_clockwork now = found.c;
+        double before = best->least;
+        int rc = fit_clockwork(s, lever, &found);
+        if (rc)
+            return rc;
+        if (!(found.least < before)) {
+            best->c = at; /* the last step went too far */
+            break;
+        }
+        at = now;
+        *best = found;
+        if (i && found.least > (1 - WORTH_IT) * before)
+            break;
+    }
+    return 0;
+}
+
+/* With powers that the clockwork gave, where teeth end is seen more clearly. */
+static int settle_again(struct nrg_saw *s, struct found *best)
+{
+    struct found again = *best;
+    int rc = nrg_saw_take_readings(s);
+    if (rc)
+        return rc;
+    refine(s, NRG_SAW_MOST_ROWS, SECOND_STEP, &again);
+    rc = settle(s, &again);
+    if (again.least < best->least)
+        *best = again;
+    return rc;
+}
+
+/* Whether ages of which nothing is known make enough of what is left for a clockwork to count. */
+static bool ages_matter(const struct nrg_saw *s, double left, double factor)
+{
+    double sum = 0;
+    for (size_t i = 0; i < s->n; i++)
+        sum += s->readings[i].power_w * s->readings[i].power_w;
+    double ages_j2 = sum / (double)s->n * s->update_s * s->update_s / 6;
+    return left < AT_MOST * ages_j2 * factor / (factor - 1);
+}
+
+/* A counter that is in step with the readings, or always fresh: they are all as old. */
+static int try_same_age(struct nrg_saw *s, double left, double factor, struct found *best)
+{
+    struct found same = {.least = INFINITY};
+    for (int i = 0; i <= AGES; i++) {
+        struct found found = {.c = {.age_s = s->update_s, .delay_s = s->update_s * i / AGES},
+                              .rows = 2 * PART_ROWS};
+        int rc = fit_clockwork(s, LEVER_NONE, &found);
+        if (rc)
+            return rc;
+        if (found.least < same.least)
+            same = found;
+    }
+    if (same.least * factor > left)
+        return 0;
+    int rc = settle(s, &same);
+    if (same.least < best->least)
+        *best = same;
+    return rc;
+}
+
+struct look {
+    int (*find)(const struct nrg_saw *s, double kept, struct nrg_clockwork *best, double *part);
+    double kept;
+};
+
+/* Looks for a line that explains what is left. */
+static int follow_line(struct nrg_saw *s, const struct look *look, double left, double factor,
+                       struct found *best)
+{
+    struct found found = {.c = {.age_s = s->update_s}, .rows = s->n};
+    double part = 0;
+    int rc = look->find(s, look->kept, &found.c, &part);
+    if (rc || !(part > NRG_SAW_LEAST_PART))
+        return rc;
+    find_phase(s, &found);
+    if (found.least > left)
+        return 0;
+    rc = settle(s, &found);
+    if (!rc && found.least * factor < left && found.least > ALMOST * s->enough_j2)
+        rc = settle_again(s, &found);
+    if (found.least < best->least)
+        *best = found;
+    return rc;
+}
+
+/* One way after the other. `left` is what a regression leaves that knows no ages; a clockwork must
+ * leave `factor` times less. */
+static int search(struct nrg_saw *s, double left, double factor, struct found *best)
+{
+    static const struct look looks[] = {{nrg_saw_find_line, 0},
+                                        {nrg_saw_find_line, 0.9},
+                                        {nrg_saw_find_line, 0.99},
+                                        {nrg_saw_find_slow_line, 0.9},
+                                        {nrg_saw_find_slow_line, 0.99}};
+    size_t most = s->r->waits.used ? 2 : sizeof looks / sizeof *looks;
+    int rc = nrg_saw_take_readings(s);
+    if (rc || s->n < NRG_SAW_LEAST_ROWS || !ages_matter(s, left, factor))
+        return rc;
+    for (size_t i = 0; !rc && i < most; i++) {
+        rc = follow_line(s, &looks[i], left, factor, best);
+        if (!rc && !i && !s->r->waits.used && best->least > ALMOST * s->enough_j2)
+            rc = try_same_age(s, left, factor, best);
+        if (best->least * factor < left)
+            break;
+    }
+    return rc;
+}
+
+bool nrg_regress_may_have_clockwork(const struct nrg_regress *r)
 {
     const struct nrg_timeline *tl = r->options.timeline;
     double update_s = (double)r->options.channel->update_ns / 1e9,
            row_s = r->rows_expected ? r->energy_s / (double)r->rows_expected : 0;
-    return !tl->gauge && !r->published.used && r->options.lag == NRG_LAG_AUTO && update_s > 0 &&
+    return !tl->is_gauge && !r->published.used && r->options.lag == NRG_LAG_AUTO && update_s > 0 &&
            r->rows_expected >= NRG_SAW_LEAST_ROWS && r->rows_expected <= NRG_SAW_MOST_ROWS &&
            r->plenty && row_s > 2 * update_s && row_s < MOST_UPDATES * update_s &&
            r->kernel.kind == NRG_KERNEL_LEVEL;
@@ -248,23 +408,29 @@ int nrg_regress_find_clockwork(struct nrg_regress *r)
                         .update_s = (double)r->options.channel->update_ns / 1e9,
                         .enough_j2 = ONLY_ROUNDING * quantum * quantum / 6};
     struct nrg_kernel kernel = r->kernel;
-    struct nrg_regress_options options = r->options;
-    double least = INFINITY, rest, rows;
-    if (!may_have_clockwork(r))
+    struct found best = {.least = INFINITY};
+    double rest = 0, rows = 1, factor = r->waits.used ? BETTER : FAR_BETTER;
+    if (!nrg_regress_may_have_clockwork(r))
         return 0;
-    int rc = nrg_regress_rest(r, NRG_SAW_MOST_ROWS, &rest, &rows);
+    r->n_prior = r->n_columns;
+    r->prior = nrg_arena_array(&s.memory, r->n_columns, sizeof *r->prior);
+    struct nrg_pass pass = {.kernel = kernel,
+                            .n_columns = r->n_columns,
+                            .max_rows = NRG_SAW_MOST_ROWS,
+                            .phi = r->first_phi};
+    int rc = r->prior ? start_saw(&s) : -ENOMEM;
     if (!rc)
-        rc = nrg_regress_first_powers(r, NRG_SAW_MOST_ROWS);
+        rc = nrg_regress_fit(r, &pass, r->prior, &rest, &rows);
     if (!rc)
-        rc = start_saw(&s);
-    if (!rc)
-        rc = follow_line(&s, &least);
-    if (!(rest / rows > (r->waits.used ? BETTER : FAR_BETTER) * least)) {
-        r->options = options;
-        r->kernel = kernel;
-    } else {
-        r->as_read = options;
-        r->clock_gain = rest / rows / least;
+        rc = search(&s, rest / rows, factor, &best);
+    r->kernel = kernel;
+    if (!rc && rest / rows > factor * best.least) {
+        set_times(&s, &best.c);
+        r->as_read = r->options;
+        r->options.timeline = &r->published.timeline;
+        r->options.merged_ns = r->options.punctual_ns = 0;
+        r->kernel = (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL};
+        r->clock_gain = rest / rows / best.least;
     }
     r->prior = NULL;
     nrg_arena_release(&s.memory);

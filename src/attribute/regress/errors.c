@@ -86,10 +86,13 @@ static double variance(const struct sums *s, const struct nrg_part *part, double
 /* Of all classes alike: these errors add up. */
 static double drift_j(const struct sums *s, const struct nrg_part *part)
 {
-    double sum_j = 0;
-    for (size_t i = 0; i < s->n; i++)
-        sum_j += s->cost_s[s->classes[i]] * part->regressed.classes[s->classes[i]].drift_w;
-    return fabs(sum_j);
+    double line_j = 0, bend_j = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct nrg_regress_class *c = &part->regressed.classes[s->classes[i]];
+        line_j += s->cost_s[s->classes[i]] * c->drift_w[0];
+        bend_j += s->cost_s[s->classes[i]] * c->drift_w[1];
+    }
+    return fabs(line_j) + fabs(bend_j);
 }
 
 static double inside_j(const struct sums *s, const struct nrg_part *part)
@@ -127,7 +130,7 @@ static void whole_errors(struct sums *s, size_t p)
         add_inside(s, i, &time_s);
         double half_j = hypot(part->regressed.t * sqrt(variance(s, part, time_s)),
                               2 * NRG_REGRESS_LEAST_ERROR * inside_j(s, part)) +
-                        drift_j(s, part);
+                        drift_j(s, part) + part->regressed.left_over * inside_j(s, part);
         *whole = (struct nrg_row_error){.below_j = half_j, .above_j = half_j};
         add_unseen(s, p, i, whole);
         if (s->n == 1 && s->at[i] == s->last[i]) /* no place inside: as the class has it */

@@ -60,7 +60,7 @@ static void choose_rows(struct nrg_regress *r)
     double update_s = (double)r->options.channel->update_ns / 1e9, row_s = 0;
     if (r->rows_expected)
         row_s = r->energy_s / (double)r->rows_expected;
-    if (!r->options.timeline->gauge && update_s > 0 && row_s > 0 && row_s < MERGED * update_s) {
+    if (!r->options.timeline->is_gauge && update_s > 0 && row_s > 0 && row_s < MERGED * update_s) {
         double most_s = r->energy_s / (double)(MERGED_ROWS * r->n_columns);
         r->options.merged_ns = (int64_t)(0.95 * fmin(MERGED * update_s, most_s) * 1e9);
         if (3 * r->options.timeline->period_ns < r->options.merged_ns)
@@ -162,8 +162,8 @@ int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regres
         return rc;
     }
     const struct nrg_timeline *tl = r->options.timeline;
-    if (tl->n && tl->t_ns[tl->n - 1] < r->options.end_ns)
-        r->options.end_ns = tl->t_ns[tl->n - 1];
+    if (tl->n && nrg_point_ns(tl, tl->n - 1) < r->options.end_ns)
+        r->options.end_ns = nrg_point_ns(tl, tl->n - 1);
     count_rows(r);
     return 0;
 }
@@ -220,10 +220,14 @@ static void start_rows(struct nrg_regress *r)
     double margin_s = fabs(r->kernel.near_s) + memory_s / 50 + BEND_MOST_S;
     int64_t margin_ns = nrg_round_within(margin_s * 1e9, 0, NRG_MAX_TIME_NS) + 1;
     int64_t from_ns = r->gen.usable_from_ns + margin_ns;
+    bool without_edges = r->options.first_whole_ns && !r->options.edges_known;
+    if (without_edges && from_ns < r->options.first_whole_ns)
+        from_ns = r->options.first_whole_ns;
     for (size_t i = 0; i < 5; i++) {
         struct nrg_rowgen *gen = i < 4 ? &r->bend[i / 2].gen[i % 2] : &r->gen;
         gen->margin_ns = margin_ns;
         gen->usable_from_ns = from_ns;
+        gen->usable_to_ns = without_edges ? r->options.last_whole_ns : INT64_MAX;
     }
 }
 
@@ -239,9 +243,43 @@ static bool set_waits(struct nrg_regress *r)
         r->waits_w[i] = r->is_calls[i] || !(waited > 0) ? 0 : scale > 0 ? w / scale : waited * w;
         any |= r->waits_w[i] > 0;
     }
-    any &= r->plenty && !r->options.timeline->gauge;
+    any &= r->plenty && !r->options.timeline->is_gauge;
     r->options.waits_w = any ? r->waits_w : NULL;
     return any;
+}
+
+/*
+ * How the sensor sees the past. A clockwork that explains nearly all that is left needs no kernel
+ * to be sought; readings are of any age up to an update until it is found.
+ */
+static int choose_sensor(struct nrg_regress *r)
+{
+    double update_s = (double)r->options.channel->update_ns / 1e9;
+    int rc = 0;
+    if (nrg_regress_may_have_clockwork(r) && !r->waits.used) {
+        r->kernel = (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL, .far_s = update_s};
+        rc = choose_calls(r);
+        if (!rc)
+            rc = nrg_regress_find_clockwork(r);
+        if (rc || r->clock_gain >= SURE_CLOCK) {
+            nrg_copy(r->lag_source, sizeof r->lag_source, "none");
+            return rc ? rc : choose_calls(r);
+        }
+        nrg_regress_forget_clockwork(r);
+        r->options.calls = false;
+    }
+    rc = nrg_regress_choose_kernel(r);
+    if (!rc)
+        rc = nrg_regress_find_clockwork(r);
+    if (!rc)
+        rc = choose_calls(r);
+    if (!rc && r->options.calls && r->clock_gain < SURE_CLOCK) { /* it is told better with them */
+        nrg_regress_forget_clockwork(r);
+        rc = nrg_regress_choose_kernel(r);
+        if (!rc)
+            rc = nrg_regress_find_clockwork(r);
+    }
+    return rc;
 }
 
 static int choose_model(struct nrg_regress *r)
@@ -256,17 +294,7 @@ static int choose_model(struct nrg_regress *r)
     if (!rc)
         rc = nrg_regress_find_updates(r);
     if (!rc)
-        rc = nrg_regress_choose_kernel(r);
-    if (!rc)
-        rc = nrg_regress_find_clockwork(r);
-    if (!rc)
-        rc = choose_calls(r);
-    if (!rc && r->options.calls && r->clock_gain < SURE_CLOCK) { /* it is told better with them */
-        nrg_regress_forget_clockwork(r);
-        rc = nrg_regress_choose_kernel(r);
-        if (!rc)
-            rc = nrg_regress_find_clockwork(r);
-    }
+        rc = choose_sensor(r);
     if (!rc)
         rc = nrg_regress_choose_noise(r);
     if (!rc && waits && set_waits(r))
@@ -303,8 +331,8 @@ static int bend_row(struct nrg_regress *r, size_t which)
 static void count_row(struct nrg_regress *r, double expected_y)
 {
     const struct nrg_rowgen *gen = &r->gen;
-    double unit_s = r->options.timeline->gauge ? gen->weight_s : 1;
-    for (size_t i = NRG_COLUMN_CLASSES; i < gen->n; i++)
+    double unit_s = r->options.timeline->is_gauge ? gen->weight_s : 1;
+    for (size_t i = 0; i < gen->n; i++)
         r->time_s[i] += gen->x[i] * unit_s;
     r->sum_y += gen->y * unit_s;
     r->sum_s += gen->x[NRG_COLUMN_IDLE] * unit_s;
@@ -353,13 +381,13 @@ static int add_fit_row(struct nrg_regress *r)
     size_t at = r->row * r->n_blocks / total;
     struct nrg_gram *block = &r->block[at < r->n_blocks ? at : r->n_blocks - 1];
     r->row++;
-    count_row(r, expected_y);
     if (r->prior && gen->n <= r->n_prior)
         nrg_rowgen_drift(gen, expected_y);
     int rc = nrg_gram_grow(block, gen->n);
     for (size_t i = 0; !rc && i < 2; i++)
         if (r->bend[i].step_s > 0)
             rc = bend_row(r, i);
+    count_row(r, expected_y);
     double variance = nrg_noise_variance(&r->noise, expected_y, gen);
     if (!rc)
         rc = nrg_whiten(&r->whitener, gen, &variance);

@@ -32,6 +32,10 @@ struct nrg_regress_options {
     const struct nrg_timeline *timeline; /* of the sensor; must outlive the regression */
     const struct nrg_channel *channel;
     int64_t begin_ns, end_ns; /* readings outside are not used */
+    /* Readings before the one and after the other are those of cells that are not known as the
+     * others are: with edges_known a counter's are one row each, else none. 0: there are none */
+    int64_t first_whole_ns, last_whole_ns;
+    bool edges_known;
     size_t n_classes;
     enum nrg_lag_mode lag;
     double lag_s;        /* with NRG_LAG_GIVEN; with AUTO the channel's own, when it is known */
@@ -39,10 +43,12 @@ struct nrg_regress_options {
     double idle_w;       /* known idle power of this domain; NAN: to be fitted if it can be */
     double idle_error_w; /* standard error of idle_w; 0: it is exact */
     double idle_drift_w; /* how much it may change during the run, one deviation; 0: not said */
+    double idle_bend_w;  /* how far from a line it may be in the middle, likewise */
     double idle_busy;    /* CPUs of others that idle_w has in it, whose power does not drift */
     size_t others_class; /* theirs */
     bool idle_begins;    /* idle_w is that of the begin, not of the middle of the run */
     double confidence;   /* 0.95 */
+    double unplaced_s;   /* work that is in no class, because it is not known when it was */
     size_t held;         /* slices kept in memory before they are streamed; 0: 4 million */
     /* set by the regression itself: how long a row is at least, and whether calls have columns */
     int64_t merged_ns;
@@ -58,7 +64,8 @@ struct nrg_regress_options {
 struct nrg_regress_class {
     double power_w;       /* above idle where idle is known or fitted; NAN: never active */
     double low_w, high_w; /* of power_w */
-    double drift_w;       /* how much of it may come from taking idle power for steady, or not */
+    double drift_w[2];    /* how much of it may come from taking idle power for steady, or not, and
+                             for straight, or not */
     double time_s;        /* that was in used intervals, lag applied */
     size_t group;         /* equal for classes that can't be told apart; else its own index */
     bool unresolved;      /* the interval is wider than the number */
@@ -68,12 +75,14 @@ struct nrg_regress_result {
     struct nrg_regress_class *classes;      /* n_classes */
     double idle_w, idle_low_w, idle_high_w; /* NAN: part of the classes' powers */
     double idle_off_w, idle_drift_w; /* of a known idle_w: in the mean, and at the run's end more */
+    double idle_bend_w;              /* what it has more in the middle than on a line */
     bool idle_fitted;
     double lag_s;
     char lag_source[32]; /* "driver", "given", "fitted", "none" */
     bool window;         /* readings were taken as those of a part of each update alone */
     size_t intervals;    /* of the sensor that were used */
     double residual;     /* rms of what is not explained / rms of interval energy */
+    double left_over;    /* of a counter's energy in sum, as a part of what classes have */
     double *covariance;  /* n_classes * n_classes, W^2: for intervals of sums; groups as one */
     /* of a fitted idle, for intervals of power_w + idle_w: NULL and 0 where it was not fitted */
     double *idle_covariance; /* with each class, W^2 */

@@ -4,10 +4,10 @@
  *
  * Order: slices are held (fit.c) until there are too many or the end is reached; where threads
  * wait, CPU times say in which calls (waits.c, wait_fit.c, wait_error.c); the times of updates, the
- * kernel and the noise are chosen from them (publish.c, choose.c, noise.c); rows are made,
- * whitened, weighted and summed up in blocks of time (fit.c); the blocks give powers and groups
- * (solve.c), also with what is common to calls (calls.c), intervals (spread.c), whether idle power
- * drifted (drift.c), and the figures that callers get (result.c).
+ * kernel and the noise are chosen from them (publish.c, clockwork.c, choose.c, noise.c); rows are
+ * made, whitened, weighted and summed up in blocks of time (fit.c); the blocks give powers and
+ * groups (solve.c), also with what is common to calls (calls.c), intervals (spread.c), whether idle
+ * power drifted (drift.c), and the figures that callers get (result.c).
  *
  * The regression owns everything here but the solver, which result.c makes and releases. 0 or
  * -ENOMEM, and -ENODATA from solve when rows do not suffice. One thread at a time.
@@ -153,6 +153,9 @@ struct nrg_pass {
     size_t n_columns, max_rows;
     double phi, theta, cut; /* rows are whitened */
     bool weigh;             /* by the noise and the prior of the regression */
+    /* Adds columns to a row, of which it has none yet; NULL: none. */
+    void (*bend)(struct nrg_rowgen *gen, const void *of);
+    const void *of;
 };
 
 int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
@@ -175,18 +178,20 @@ size_t nrg_regress_pick(const bool *is_calls, const struct nrg_gram *sum, bool c
 int nrg_regress_learn_waits(struct nrg_regress *r);
 int nrg_regress_settle_waits(struct nrg_regress *r);
 int nrg_regress_choose_kernel(struct nrg_regress *r);
-/* Sum of squares that the powers leave with the chosen kernel, over how many rows. */
+/* Powers of a pass, one per column, and the sum of squares that they leave, over how many rows. */
+int nrg_regress_fit(const struct nrg_regress *r, const struct nrg_pass *pass, double *powers,
+                    double *rest, double *rows);
+/* The same with the chosen kernel, without the powers. */
 int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest, double *rows);
 /* publish.c: keeps new values alone, where values come more than once; then finds when they came.
  */
 int nrg_regress_take_news(struct nrg_regress *r);
 int nrg_regress_find_updates(struct nrg_regress *r);
 int nrg_regress_choose_noise(struct nrg_regress *r);
-/* Powers of a first fit in which all rows weigh the same, as the prior. */
-int nrg_regress_first_powers(struct nrg_regress *r, size_t max_rows);
 /* clockwork.c: when a counter was updated that is not read faster than that; then readings
  * are those of its updates. */
 int nrg_regress_find_clockwork(struct nrg_regress *r);
+bool nrg_regress_may_have_clockwork(const struct nrg_regress *r);
 /* Readings are again as they were read. */
 void nrg_regress_forget_clockwork(struct nrg_regress *r);
 /* Length of a row, in cells in which CPU times are known. */
@@ -215,9 +220,11 @@ struct nrg_solver {
     double *beta;      /* not negative, scaled */
     double *free_beta; /* without that condition: intervals are around it */
     double *ratio;     /* variance / plain variance */
-    double *moved;     /* what of each comes with a drift of idle power, scaled: drift.c */
-    double untold;     /* how much of it may be wrong: 0 to 1 */
-    double *work;      /* two columns wide */
+    struct {
+        double *moved;                     /* what of each comes with it, scaled */
+        double untold;                     /* how much of that may be wrong: 0 to 1 */
+    } drift[2];                            /* of idle power, and a bend of it: drift.c */
+    double *work;                          /* two columns wide */
     double *factor, *inverse, *covariance; /* packed, scaled; 0 for dependent columns */
     bool *dependent;
     size_t *root, *next; /* of groups: the first column, and the one after (SIZE_MAX) */
@@ -235,7 +242,9 @@ void nrg_solver_fill(const struct nrg_solver *s, const struct nrg_gram *from, do
 
 /* Draws a column that may be negative towards 0, so that a part of it is kept, and all others with
  * it; `moved` is how far they are from where they were if nothing were kept. */
-int nrg_solver_draw(struct nrg_solver *s, size_t p, double kept);
+int nrg_solver_draw(struct nrg_solver *s, size_t p, double kept, double *moved);
+/* What that does to an inverse or a covariance. */
+void nrg_solver_narrow(const struct nrg_solver *s, double *matrix, size_t p, double kept);
 double nrg_solver_mean_power(const struct nrg_solver *s);
 /* Part of the time of a class's spans in which its thread waited; 0 where that can't be told. */
 double nrg_regress_waited(const struct nrg_regress *r, size_t column);
@@ -243,8 +252,9 @@ double nrg_regress_waited(const struct nrg_regress *r, size_t column);
 /* calls.c, after solve: adds what is common to all columns of calls to the sum; false: nothing. */
 bool nrg_solver_join_calls(struct nrg_solver *s);
 
-/* drift.c: how much idle power may drift, without what others had in it. */
-double nrg_regress_drift_w(const struct nrg_regress *r);
+/* drift.c: how much idle power may drift when all of it may by all_w, without what others had in
+ * it. */
+double nrg_regress_drift_w(const struct nrg_regress *r, double all_w);
 /* After spread: whether idle power drifted. */
 int nrg_solver_judge_drift(struct nrg_solver *s);
 

@@ -14,6 +14,7 @@
 #define MAX_ROWS      200000 /* of the first fit */
 #define OUTLIER       5.0    /* deviations: beyond, a row loses weight */
 #define MAX_WORK      4e9    /* multiplications of a pass */
+#define EDGE_OFF      0.03   /* of a run's first and last cell: CPU times are read some ms apart */
 #define LEAST_NEW     0.05   /* of a row's variance: what the row before does not tell */
 #define WORTH_IT      0.03   /* least gain of whitening, which makes rows dense */
 #define PAIRS         3000
@@ -48,6 +49,19 @@ static void take_cut(struct nrg_whitener *w, const struct nrg_rowgen *gen, doubl
     w->variance = *variance;
 }
 
+/* The n values of a row from number `at` on; `first`: of a stretch. */
+static void whiten_values(struct nrg_whitener *w, size_t at, double *values, size_t n, bool first)
+{
+    double *last = w->last + at, *white = w->white + at, phi = first ? 0 : w->phi,
+           theta = first ? 0 : w->theta, kept = first && w->phi > 0 ? 0 : 1;
+    for (size_t i = 0; i < n; i++) {
+        double now = values[i];
+        values[i] = now - phi * last[i] + theta * white[i];
+        last[i] = now;
+        white[i] = kept * values[i];
+    }
+}
+
 int nrg_whiten(struct nrg_whitener *w, struct nrg_rowgen *gen, double *variance)
 {
     if (w->cut > 0)
@@ -58,12 +72,8 @@ int nrg_whiten(struct nrg_whitener *w, struct nrg_rowgen *gen, double *variance)
     if (rc)
         return rc;
     bool first = !w->primed || gen->restart;
-    for (size_t i = 0; i <= gen->n; i++) {
-        double *value = i ? &gen->x[i - 1] : &gen->y, now = *value;
-        *value = first ? now : now - w->phi * w->last[i] + w->theta * w->white[i];
-        w->last[i] = now;
-        w->white[i] = first && w->phi > 0 ? 0 : *value;
-    }
+    whiten_values(w, 0, &gen->y, 1, first);
+    whiten_values(w, 1, gen->x, gen->n, first);
     w->primed = true;
     gen->dense = true;
     return first && w->phi > 0 ? 0 : 1;
@@ -72,7 +82,8 @@ int nrg_whiten(struct nrg_whitener *w, struct nrg_rowgen *gen, double *variance)
 double nrg_noise_variance(const struct nrg_noise *noise, double expected,
                           const struct nrg_rowgen *gen)
 {
-    return noise->floor2 + noise->slope2 * expected * expected +
+    double edge = gen->seen.edge ? EDGE_OFF * expected : 0;
+    return noise->floor2 + noise->slope2 * expected * expected + edge * edge +
            noise->cut * (gen->cut_begin2 + gen->cut_end2);
 }
 
@@ -178,32 +189,32 @@ static void fit_variance(const struct leftover *left, struct nrg_noise *noise, b
     noise->floor2 = fmax(noise->floor2, LEAST_OF_MEAN * mean);
 }
 
-/* Mean square of u for a pair of phi and theta. */
-static double whitened(const struct leftover *left, double phi, double theta)
+/* Sum of squares of u for a pair of phi and theta; that of some rows where it is `most` by then. */
+static double whitened(const struct leftover *left, double phi, double theta, double most)
 {
-    double sum = 0, last = 0, white = 0, used = 0;
-    for (size_t i = 0; i < left->n; i++) {
+    double sum = 0, last = 0, white = 0;
+    for (size_t i = 0; i < left->n && sum < most; i++) {
         bool first = !i || left->restart[i];
-        double u = first ? left->e[i] : left->e[i] - phi * last + theta * white;
-        last = left->e[i];
+        double e = left->e[i], u = first ? e : e - phi * last + theta * white, u2 = u * u;
+        last = e;
         white = first && phi > 0 ? 0 : u;
-        if (first)
-            continue;
-        sum += fmin(u * u, CLIP * CLIP);
-        used++;
+        if (!first)
+            sum += u2 < CLIP * CLIP ? u2 : CLIP * CLIP;
     }
-    return used > 0 ? sum / used : INFINITY;
+    return sum;
 }
 
 static void fit_memory(const struct leftover *left, struct nrg_noise *noise)
 {
     static const double phis[] = {0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999};
     static const double thetas[] = {0, 0.15, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98};
-    double plain = whitened(left, 0, 0), best = plain * (1 - WORTH_IT);
+    double best = whitened(left, 0, 0, INFINITY) * (1 - WORTH_IT);
     for (size_t p = 0; p < sizeof phis / sizeof *phis; p++) {
         for (size_t q = 0; q < sizeof thetas / sizeof *thetas; q++) {
-            double now = p || q ? whitened(left, phis[p], thetas[q]) : plain;
-            if (now < best && phis[p] != thetas[q]) {
+            if (phis[p] == thetas[q])
+                continue;
+            double now = whitened(left, phis[p], thetas[q], best);
+            if (now < best) {
                 best = now;
                 noise->phi = phis[p];
                 noise->theta = thetas[q];
@@ -230,8 +241,9 @@ static void blur_level(struct nrg_regress *r)
     const struct nrg_noise *n = &r->noise;
     struct nrg_kernel *k = &r->kernel;
     double mean = r->rows_expected ? r->energy_j / (double)r->rows_expected : 0;
-    if (r->options.timeline->gauge || k->kind != NRG_KERNEL_LEVEL || nrg_kernel_memory_s(k) > 0 ||
-        n->phi > 0 || n->theta < 0.4 || n->slope2 * mean * mean < 4 * n->floor2)
+    if (r->options.timeline->is_gauge || k->kind != NRG_KERNEL_LEVEL ||
+        nrg_kernel_memory_s(k) > 0 || n->phi > 0 || n->theta < 0.4 ||
+        n->slope2 * mean * mean < 4 * n->floor2)
         return;
     double off_s = sqrt(n->slope2 / 2) * r->energy_s / (double)r->rows_expected;
     *k = nrg_kernel_moved(*k, -sqrt(3) * off_s, 2 * sqrt(3) * off_s);
@@ -382,12 +394,6 @@ int nrg_regress_try_calls(struct nrg_regress *r)
     r->options.calls = false;
     nrg_gram_release(&sum);
     return rc;
-}
-
-int nrg_regress_first_powers(struct nrg_regress *r, size_t max_rows)
-{
-    r->prior = NULL;
-    return fit_prior(r, max_rows);
 }
 
 int nrg_regress_choose_noise(struct nrg_regress *r)

@@ -14,11 +14,25 @@ void nrg_observer_init(struct nrg_observer *o, const struct nrg_regress_options 
                                .begin_ns = options->begin_ns,
                                .end_ns = options->end_ns,
                                .merged_ns = options->merged_ns,
+                               .first_whole_ns = options->edges_known ? options->first_whole_ns : 0,
+                               .last_whole_ns = options->edges_known ? options->last_whole_ns : 0,
                                .period_ns = options->punctual_ns ? tl->period_ns : 0,
                                .punctual_ns = options->punctual_ns,
                                .restart = true};
-    while (o->next < tl->n && tl->t_ns[o->next] < o->begin_ns)
+    while (o->next < tl->n && nrg_point_ns(tl, o->next) < o->begin_ns)
         o->next++;
+}
+
+static bool is_edge(const struct nrg_observer *o, int64_t from_ns, int64_t to_ns)
+{
+    return from_ns < o->first_whole_ns || (o->last_whole_ns && to_ns > o->last_whole_ns);
+}
+
+/* Whether a row from one reading to another takes the next one in, too. */
+static bool goes_on(const struct nrg_observer *o, int64_t from_ns, int64_t to_ns)
+{
+    return to_ns - from_ns < o->merged_ns || to_ns < o->first_whole_ns ||
+           (o->last_whole_ns && to_ns > o->last_whole_ns);
 }
 
 /* How far a reading is from when readings mostly come, of those that are made so often. */
@@ -32,14 +46,16 @@ static int64_t unpunctual_ns(int64_t t_ns, int64_t due_ns, int64_t period_ns)
 int64_t nrg_observer_due(const struct nrg_timeline *tl)
 {
     double sine = 0, cosine = 0, period = (double)tl->period_ns;
+    int64_t first_ns = tl->n ? nrg_point_ns(tl, 0) : 0;
     for (size_t i = 0; tl->period_ns > 0 && i < tl->n; i++) {
-        double turn = 2 * M_PI * (double)((tl->t_ns[i] - tl->t_ns[0]) % tl->period_ns) / period;
+        double turn =
+            2 * M_PI * (double)((nrg_point_ns(tl, i) - first_ns) % tl->period_ns) / period;
         sine += sin(turn);
         cosine += cos(turn);
     }
     if (tl->period_ns <= 0 || hypot(sine, cosine) < PUNCTUAL * (double)tl->n)
         return 0;
-    return tl->t_ns[0] + llround(atan2(sine, cosine) / (2 * M_PI) * period);
+    return first_ns + llround(atan2(sine, cosine) / (2 * M_PI) * period);
 }
 
 /*
@@ -51,13 +67,14 @@ static size_t punctual(const struct nrg_observer *o, size_t to)
 {
     const struct nrg_timeline *tl = o->timeline;
     size_t best = to;
-    if (!o->period_ns || !o->merged_ns || tl->gap[to - 1])
+    if (!o->period_ns || !o->merged_ns || nrg_point_gap(tl, to - 1))
         return to;
     for (size_t i = to + 1; i < to + CHOICE && i < tl->n; i++) {
-        if (tl->gap[i - 1] || tl->t_ns[i] > o->end_ns || tl->sum_j[i] == tl->sum_j[i - 1])
+        if (nrg_point_gap(tl, i - 1) || nrg_point_ns(tl, i) > o->end_ns ||
+            nrg_point_j(tl, i) == nrg_point_j(tl, i - 1))
             break;
-        if (unpunctual_ns(tl->t_ns[i], o->punctual_ns, o->period_ns) <
-            unpunctual_ns(tl->t_ns[best], o->punctual_ns, o->period_ns))
+        if (unpunctual_ns(nrg_point_ns(tl, i), o->punctual_ns, o->period_ns) <
+            unpunctual_ns(nrg_point_ns(tl, best), o->punctual_ns, o->period_ns))
             best = i;
     }
     return best;
@@ -73,20 +90,31 @@ static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen
 {
     const struct nrg_timeline *tl = o->timeline;
     size_t from = o->next, to = from + 1;
-    while (to < tl->n && !tl->gap[to - 1] && tl->sum_j[to] == tl->sum_j[from])
+    struct nrg_reading_point first = nrg_point_at(tl, from), before = first, at = first;
+    for (; to < tl->n; to++, before = at) {
+        at = nrg_point_at(tl, to);
+        if (before.gap || at.sum_j != first.sum_j)
+            break;
+    }
+    while (to + 1 < tl->n && !before.gap && !at.gap && goes_on(o, first.t_ns, at.t_ns)) {
+        struct nrg_reading_point next = nrg_point_at(tl, to + 1);
+        if (next.t_ns > o->end_ns)
+            break;
+        before = at;
+        at = next;
         to++;
-    while (to + 1 < tl->n && tl->t_ns[to + 1] <= o->end_ns && !tl->gap[to - 1] && !tl->gap[to] &&
-           tl->t_ns[to] - tl->t_ns[from] < o->merged_ns)
-        to++;
-    if (to >= tl->n || tl->t_ns[to] > o->end_ns)
+    }
+    if (to >= tl->n || at.t_ns > o->end_ns)
         return false;
     to = punctual(o, to);
-    bool gap = tl->gap[to - 1];
-    *seen = (struct nrg_observation){.from_ns = tl->t_ns[from],
-                                     .to_ns = tl->t_ns[to],
-                                     .y = tl->sum_j[to] - tl->sum_j[from],
-                                     .restart = o->restart || o->skipped};
-    seen->usable = !gap && !(o->restart && tl->sum_j[from + 1] == tl->sum_j[from]);
+    at = nrg_point_at(tl, to);
+    bool gap = nrg_point_gap(tl, to - 1);
+    *seen = (struct nrg_observation){.from_ns = first.t_ns,
+                                     .to_ns = at.t_ns,
+                                     .y = at.sum_j - first.sum_j,
+                                     .restart = o->restart || o->skipped,
+                                     .edge = is_edge(o, first.t_ns, at.t_ns)};
+    seen->usable = !gap && !(o->restart && nrg_point_j(tl, from + 1) == first.sum_j);
     o->skipped = !seen->usable;
     o->restart = gap;
     o->next = to;
@@ -97,14 +125,15 @@ static bool observe_gauge(struct nrg_observer *o, struct nrg_observation *seen)
 {
     const struct nrg_timeline *tl = o->timeline;
     size_t at = o->next;
-    if (at >= tl->n || tl->t_ns[at] > o->end_ns)
+    if (at >= tl->n || nrg_point_ns(tl, at) > o->end_ns)
         return false;
-    bool first = !o->started, gap = !first && tl->gap[at - 1];
-    *seen = (struct nrg_observation){.from_ns = first ? tl->t_ns[at] : tl->t_ns[at - 1],
-                                     .to_ns = tl->t_ns[at],
-                                     .y = tl->gauge[at],
-                                     .restart = first || gap,
-                                     .usable = true};
+    bool first = !o->started, gap = !first && nrg_point_gap(tl, at - 1);
+    *seen =
+        (struct nrg_observation){.from_ns = first ? nrg_point_ns(tl, at) : nrg_point_ns(tl, at - 1),
+                                 .to_ns = nrg_point_ns(tl, at),
+                                 .y = nrg_point_gauge(tl, at),
+                                 .restart = first || gap,
+                                 .usable = true};
     o->started = true;
     o->next++;
     return true;
@@ -114,5 +143,5 @@ bool nrg_observe(struct nrg_observer *o, struct nrg_observation *seen)
 {
     if (o->next >= o->timeline->n)
         return false;
-    return o->timeline->gauge ? observe_gauge(o, seen) : observe_counter(o, seen);
+    return o->timeline->is_gauge ? observe_gauge(o, seen) : observe_counter(o, seen);
 }

@@ -42,24 +42,25 @@ static int take_news(struct nrg_regress *r, const struct nrg_timeline *tl, size_
 {
     struct nrg_timeline *own = &r->published.timeline;
     *own = *tl;
-    own->n = own->cap = 0;
+    own->n = 0;
     own->t_ns = nrg_arena_array(&r->memory, n + 1, sizeof *own->t_ns);
     own->sum_j = nrg_arena_array(&r->memory, n + 1, sizeof *own->sum_j);
     own->gap = nrg_arena_array(&r->memory, n + 1, sizeof *own->gap);
-    own->gauge = tl->gauge ? nrg_arena_array(&r->memory, n + 1, sizeof *own->gauge) : NULL;
+    own->own_gauge =
+        tl->is_gauge ? nrg_arena_array(&r->memory, n + 1, sizeof *own->own_gauge) : NULL;
     r->published.before_ns = nrg_arena_array(&r->memory, n + 1, sizeof *r->published.before_ns);
     if (r->memory.failed)
         return -ENOMEM;
     for (size_t i = 1; i < tl->n; i++) {
         if (own->n)
-            own->gap[own->n - 1] |= tl->gap[i - 1];
+            own->gap[own->n - 1] |= nrg_point_gap(tl, i - 1);
         if (!nrg_update_is_news(tl, i))
             continue;
-        r->published.before_ns[own->n] = tl->t_ns[i - 1];
-        own->t_ns[own->n] = tl->t_ns[i];
-        own->sum_j[own->n] = tl->sum_j[i];
-        if (own->gauge)
-            own->gauge[own->n] = tl->gauge[i];
+        r->published.before_ns[own->n] = nrg_point_ns(tl, i - 1);
+        own->t_ns[own->n] = nrg_point_ns(tl, i);
+        own->sum_j[own->n] = nrg_point_j(tl, i);
+        if (own->own_gauge)
+            own->own_gauge[own->n] = nrg_point_gauge(tl, i);
         own->gap[own->n++] = 0;
     }
     return 0;
@@ -111,7 +112,7 @@ int nrg_regress_take_news(struct nrg_regress *r)
     double update_s = (double)r->options.channel->update_ns / 1e9;
     if (tl->n < 3 || news < 8 || (double)(tl->n - 1) < SLOWER * (double)news)
         return 0;
-    double span_s = (double)(tl->t_ns[tl->n - 1] - tl->t_ns[0]) / 1e9;
+    double span_s = (double)(nrg_point_ns(tl, tl->n - 1) - nrg_point_ns(tl, 0)) / 1e9;
     double reading_s = span_s / (double)(tl->n - 1);
     if (r->options.channel->lag_ns > 0 || (update_s > 0 && reading_s * SLOWER > update_s))
         return 0; /* it is read slower than it updates: values are equal by chance */
@@ -171,7 +172,7 @@ static int try_grid(struct nrg_regress *r, double first_ns, struct grid *grid)
     };
     const struct nrg_kernel known = {.kind = NRG_KERNEL_BOX,
                                      .far_s = (double)r->options.channel->window_ns / 1e9};
-    bool gauge = r->options.timeline->gauge != NULL, window = nrg_regress_sees_window(r);
+    bool gauge = r->options.timeline->is_gauge, window = nrg_regress_sees_window(r);
     int rc = 0;
     grid->rest = INFINITY;
     set_times(r, grid->phase_s, grid->period_s, first_ns);

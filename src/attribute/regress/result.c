@@ -13,11 +13,13 @@
 #include "base/stats.h"
 
 #define FAR_FROM_0 6.0   /* deviations: beyond, that powers are not negative does not matter */
+#define BESIDE     0.5   /* of half of an interval, around a figure that is not in its middle */
 #define UNEVEN     0.55  /* of a wait that is always at the same time */
 #define MOST       1.05  /* of all energy: the sum has an error too */
 #define IDLE_KNOWN 0.5   /* of the mean power: an idle interval wider than this is not known */
 #define IMPOSSIBLE 6.0   /* deviations */
 #define MISPLACED  4.0   /* times as much */
+#define UNPLACED   0.6   /* of all such work, in one class */
 #define IDLE_TIME  0.001 /* of the time without any span: less is not enough */
 
 /* Idle is kept when there was enough time without spans to know it from. */
@@ -155,10 +157,12 @@ static struct interval make_interval(const struct nrg_solver *s, double value, d
         i.low *= deviation;
         i.high *= deviation;
     }
+    /* Where powers that can't be negative moved the others, the figure is closer to the truth than
+     * the one that intervals are around, and has an error, too. */
+    i.low = fmin(i.low, fmax(value - BESIDE * half, 0));
+    i.high = fmax(i.high, value + BESIDE * half);
     if (most > 0)
-        i.high = fmin(i.high, most);
-    i.low = fmin(i.low, value);
-    i.high = fmax(i.high, value);
+        i.high = fmax(fmin(i.high, most), value);
     return i;
 }
 
@@ -221,18 +225,57 @@ static double misplaced_w(const struct nrg_solver *s, const struct nrg_regress_r
     return result->window && known_w > 0 && off_w > IMPOSSIBLE * known_w ? MISPLACED * off_w : 0;
 }
 
+/*
+ * What the powers leave of a counter's energy in sum, as a part of what classes have. Noise of rows
+ * comes back in the next ones. A model of the readings that is wrong in the whole does not, and
+ * leaves as much to each class: times of updates on a clock that is not the counter's, say.
+ */
+static double left_over(const struct nrg_solver *s)
+{
+    const struct nrg_regress *r = s->r;
+    double left_j = r->sum_y - (isnan(r->options.idle_w) ? 0 : r->options.idle_w * r->sum_s);
+    double classes_j = 0;
+    for (size_t p = 0; p < s->m; p++) {
+        double w = (p < s->n_bound ? s->beta[p] : s->free_beta[p]) * s->scale[p];
+        left_j -= w * r->time_s[s->index[p]];
+        classes_j += p < s->n_classes ? w * r->time_s[s->index[p]] : 0;
+    }
+    return !r->options.timeline->is_gauge && classes_j > 0 ? fabs(left_j) / classes_j : 0;
+}
+
+/*
+ * Work that is in no class is in the readings, and so in the power of some. In sum that is its
+ * energy; where it is always beside the same calls, one class has more of it, and its neighbours
+ * less than nothing.
+ */
+static double unplaced_w(const struct nrg_solver *s, size_t p)
+{
+    double class_s = group_time_s(s, p), work_s = s->r->options.unplaced_s;
+    return class_s > 0 ? UNPLACED * work_s / class_s * nrg_solver_mean_power(s) : 0;
+}
+
+static double unplaced_part(const struct nrg_solver *s)
+{
+    double time_s = 0;
+    for (size_t p = 0; p < s->n_classes; p++)
+        time_s += column_time_s(s, p);
+    return time_s > 0 ? s->r->options.unplaced_s / time_s : 0;
+}
+
 static void set_class(const struct nrg_solver *s, struct nrg_regress_result *result, size_t p)
 {
     const struct nrg_regress *r = s->r;
     struct nrg_regress_class *c = &result->classes[r->class_of[s->index[p]]];
     double group_s = group_time_s(s, p), most = group_s > 0 ? MOST * r->sum_y / group_s : 0;
     c->power_w = joint_power(s, p, s->beta);
-    c->drift_w = s->untold * joint_power(s, p, s->moved);
+    for (size_t i = 0; i < 2; i++)
+        c->drift_w[i] = s->drift[i].untold * joint_power(s, p, s->drift[i].moved);
     double half = hypot(hypot(result->t * sqrt(fmax(joint_covariance(s, p, p), 0)),
                               NRG_REGRESS_LEAST_ERROR * c->power_w),
                         nrg_solver_misplaced_w(s, p)) +
-                  blurred_w(s, p, c->power_w) + untold_w(s, p) + fabs(c->drift_w) +
-                  misplaced_w(s, result);
+                  blurred_w(s, p, c->power_w) + untold_w(s, p) + fabs(c->drift_w[0]) +
+                  fabs(c->drift_w[1]) + misplaced_w(s, result) + unplaced_w(s, p) +
+                  result->left_over * c->power_w;
     struct interval i = make_interval(s, c->power_w, joint_power(s, p, s->free_beta), half, most);
     c->low_w = i.low;
     c->high_w = i.high;
@@ -284,6 +327,10 @@ static void set_drift(const struct nrg_solver *s, struct nrg_regress_result *res
         double w = s->free_beta[p] * s->scale[p];
         if (s->index[p] == NRG_COLUMN_IDLE_OFF)
             result->idle_off_w += w;
+        if (s->index[p] == NRG_COLUMN_BEND_IDLE) {
+            result->idle_bend_w = w;
+            result->idle_off_w += w * 2 / 3;
+        }
         if (s->index[p] != NRG_COLUMN_DRIFT_IDLE)
             continue;
         result->idle_off_w += begins ? w / 2 : 0;
@@ -297,6 +344,7 @@ static void set_whole(const struct nrg_solver *s, struct nrg_regress_result *res
     double left = s->left * s->freedom;
     result->t = nrg_student_half(r->options.confidence, s->freedom);
     result->intervals = r->row;
+    result->left_over = left_over(s) + unplaced_part(s);
     result->window = r->options.lag == NRG_LAG_AUTO && nrg_regress_sees_window(r);
     result->lag_s = strcmp(r->lag_source, "none") ? nrg_kernel_lag_s(&r->kernel) : 0;
     memcpy(result->lag_source, r->lag_source, sizeof result->lag_source);

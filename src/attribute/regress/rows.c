@@ -42,6 +42,7 @@ void nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *o
     *gen = (struct nrg_rowgen){.options = options, .kernel = *kernel, .map = map, .drift = drift};
     gen->margin_ns = kernel->near_s < 0 ? to_ns(-kernel->near_s) : 0;
     gen->usable_from_ns = options->begin_ns;
+    gen->usable_to_ns = INT64_MAX;
     if (kernel->kind != NRG_KERNEL_EXP)
         gen->usable_from_ns += to_ns(kernel->far_s);
     nrg_observer_init(&gen->observer, options);
@@ -81,8 +82,7 @@ static int grow_columns(struct nrg_rowgen *gen, size_t n)
     return 0;
 }
 
-/* Opens the slices that begin before t_ns. */
-static int open_slices(struct nrg_walker *w, const struct nrg_slices *slices, int64_t t_ns)
+int nrg_walker_open(struct nrg_walker *w, const struct nrg_slices *slices, int64_t t_ns)
 {
     for (; w->next < slices->dropped + slices->n; w->next++) {
         const struct nrg_regress_slice *slice = &slices->items[w->next - slices->dropped];
@@ -177,13 +177,13 @@ static void add_waits(struct nrg_rowgen *gen, const struct nrg_regress_slice *s,
                       int64_t to_ns)
 {
     const struct nrg_regress_options *o = gen->options;
-    double w = o->waits_w ? o->waits_w[s->column] : 0, lack_s = lacks_s(gen, s);
-    double length_ns = (double)(s->end_ns - s->begin_ns), more[NRG_WAIT_SHAPES];
-    double begin[NRG_WAIT_SHAPES] = {0}, end[NRG_WAIT_SHAPES] = {0};
     bool cut = from_ns > s->begin_ns || to_ns < s->end_ns;
+    double w = o->waits_w ? o->waits_w[s->column] : 0;
+    double length_ns = (double)(s->end_ns - s->begin_ns), more[NRG_WAIT_SHAPES];
     if ((!(w > 0) && !o->waits_scale) || !cut ||
         (double)s->calls_per_s * length_ns / 1e9 < NRG_WHOLE_CALL)
         return;
+    double begin[NRG_WAIT_SHAPES] = {0}, end[NRG_WAIT_SHAPES] = {0}, lack_s = lacks_s(gen, s);
     if (from_ns > s->begin_ns)
         nrg_wait_integrals(fmin((double)(from_ns - s->begin_ns) / length_ns, 1), begin);
     if (to_ns < s->end_ns)
@@ -209,26 +209,54 @@ static void add_cut(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, i
     gen->cut_end2 += w * w * (lack_s * lack_s + unsure_s * unsure_s) * part * (1 - part);
 }
 
-/* Time of each class between two levels, into `to`, times `sign`. */
-static int add_levels(struct nrg_rowgen *gen, struct nrg_walker *w, const struct nrg_slices *slices,
-                      int64_t from_ns, int64_t to_ns, int64_t width_ns, double sign, double *to)
+/* The time between two levels, each 0 to width_ns late, to which activity is added, and as what. */
+struct stretch {
+    int64_t from_ns, to_ns, width_ns;
+    double sign, *to;
+};
+
+static bool ends_within(const struct stretch *t, const struct nrg_regress_slice *s)
 {
-    int rc = open_slices(w, slices, to_ns);
-    for (size_t i = 0; !rc && i < w->n_open;) {
-        const struct nrg_regress_slice *s = &w->open[i];
-        double width = (double)width_ns,
-               ns = width_ns ? level_part(s, to_ns, width) - level_part(s, from_ns, width)
-                             : overlap_ns(s, from_ns, to_ns);
-        if (ns > 0)
-            add_activity(gen, s, sign * ns / 1e9, to);
-        if (ns > 0 && to == gen->x)
-            add_waits(gen, s, from_ns - width_ns / 2, to_ns - width_ns / 2);
-        if (to == gen->x)
-            add_cut(gen, s, to_ns - width_ns / 2);
-        if (s->end_ns + width_ns <= to_ns)
+    return s->end_ns + t->width_ns <= t->to_ns;
+}
+
+static void add_slice(struct nrg_rowgen *gen, const struct stretch *t,
+                      const struct nrg_regress_slice *s)
+{
+    if (s->begin_ns >= t->from_ns && ends_within(t, s)) { /* all of it: none of its ends is cut */
+        add_activity(gen, s, t->sign * (double)(s->end_ns - s->begin_ns) / 1e9, t->to);
+        return;
+    }
+    double width = (double)t->width_ns,
+           ns = t->width_ns ? level_part(s, t->to_ns, width) - level_part(s, t->from_ns, width)
+                            : overlap_ns(s, t->from_ns, t->to_ns);
+    if (ns > 0)
+        add_activity(gen, s, t->sign * ns / 1e9, t->to);
+    if (ns > 0 && t->to == gen->x)
+        add_waits(gen, s, t->from_ns - t->width_ns / 2, t->to_ns - t->width_ns / 2);
+    if (t->to == gen->x)
+        add_cut(gen, s, t->to_ns - t->width_ns / 2);
+}
+
+/* Slices that began before, and those that begin now: only what goes on after it stays open. */
+static int add_levels(struct nrg_rowgen *gen, struct nrg_walker *w, const struct nrg_slices *slices,
+                      const struct stretch *t)
+{
+    int rc = 0;
+    for (size_t i = 0; i < w->n_open;) {
+        add_slice(gen, t, &w->open[i]);
+        if (ends_within(t, &w->open[i]))
             w->open[i] = w->open[--w->n_open];
         else
             i++;
+    }
+    for (; !rc && w->next < slices->dropped + slices->n; w->next++) {
+        const struct nrg_regress_slice *s = &slices->items[w->next - slices->dropped];
+        if (s->begin_ns >= t->to_ns)
+            break;
+        add_slice(gen, t, s);
+        if (!ends_within(t, s))
+            rc = nrg_append(&w->open, &w->n_open, &w->cap_open, s, sizeof *w->open);
     }
     return rc;
 }
@@ -238,17 +266,19 @@ static int level_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
     int64_t late = to_ns(gen->kernel.near_s), width = to_ns(gen->kernel.far_s) - late;
     gen->cut_begin2 = gen->started && !gen->seen.restart ? gen->cut_end2 : 0;
     gen->cut_end2 = 0;
-    return add_levels(gen, &gen->head, slices, gen->seen.from_ns - late, gen->seen.to_ns - late,
-                      width, 1, gen->x);
+    const struct stretch t = {gen->seen.from_ns - late, gen->seen.to_ns - late, width, 1, gen->x};
+    return add_levels(gen, &gen->head, slices, &t);
 }
 
 static int box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
 {
     int64_t near = to_ns(gen->kernel.near_s), far = to_ns(gen->kernel.far_s);
     int64_t from = gen->started ? gen->at_ns : INT64_MIN / 2, to = gen->seen.to_ns;
-    int rc = add_levels(gen, &gen->head, slices, from - near, to - near, 0, 1, gen->state);
+    const struct stretch enters = {from - near, to - near, 0, 1, gen->state},
+                         leaves = {from - far, to - far, 0, -1, gen->state};
+    int rc = add_levels(gen, &gen->head, slices, &enters);
     if (!rc)
-        rc = add_levels(gen, &gen->tail, slices, from - far, to - far, 0, -1, gen->state);
+        rc = add_levels(gen, &gen->tail, slices, &leaves);
     for (size_t i = 0; !rc && i < gen->n; i++)
         gen->x[i] = fabs(gen->state[i]) < 1e-12 ? 0 : gen->state[i] * 1e9 / (double)(far - near);
     gen->dense = true;
@@ -269,7 +299,7 @@ static double exp_part(const struct nrg_regress_slice *s, int64_t from_ns, int64
 static int exp_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
 {
     double tau_ns = gen->kernel.tau_s * 1e9, tau_s = gen->kernel.tau_s;
-    bool counter = !gen->options->timeline->gauge;
+    bool counter = !gen->options->timeline->is_gauge;
     int64_t late = to_ns(gen->kernel.near_s), to = gen->seen.to_ns - late;
     int64_t from = (gen->started ? gen->at_ns : gen->seen.from_ns) - late;
     double decay = exp(-(double)(to - from) / tau_ns);
@@ -277,7 +307,7 @@ static int exp_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
         gen->x[i] = tau_s * gen->state[i];
     for (size_t i = 0; i < gen->n; i++)
         gen->state[i] *= decay;
-    int rc = open_slices(&gen->head, slices, to);
+    int rc = nrg_walker_open(&gen->head, slices, to);
     for (size_t i = 0; !rc && i < gen->head.n_open;) {
         const struct nrg_regress_slice *s = &gen->head.open[i];
         add_activity(gen, s, exp_part(s, from, to, tau_ns), gen->state);
@@ -312,16 +342,15 @@ void nrg_rowgen_set(struct nrg_rowgen *gen, uint32_t column, double value)
     touch_column(gen, column);
 }
 
-static double position(const struct nrg_rowgen *gen)
+double nrg_row_position(const struct nrg_regress_options *o, int64_t t_ns)
 {
-    const struct nrg_regress_options *o = gen->options;
     double span = (double)(o->end_ns - o->begin_ns);
-    return 2 * (double)(gen->seen.to_ns - o->begin_ns) / fmax(span, 1) - 1;
+    return 2 * (double)(t_ns - o->begin_ns) / fmax(span, 1) - 1;
 }
 
 void nrg_rowgen_drift(struct nrg_rowgen *gen, double expected_y)
 {
-    double at = position(gen);
+    double at = nrg_row_position(gen->options, gen->seen.to_ns);
     if (gen->drift) {
         nrg_rowgen_set(gen, NRG_COLUMN_DRIFT, expected_y * at);
         nrg_rowgen_set(gen, NRG_COLUMN_DRIFT2, expected_y * (at * at - 1.0 / 3));
@@ -332,18 +361,20 @@ void nrg_rowgen_drift(struct nrg_rowgen *gen, double expected_y)
 static void set_drift(struct nrg_rowgen *gen)
 {
     const struct nrg_regress_options *o = gen->options;
-    double at = position(gen), idle = gen->x[NRG_COLUMN_IDLE];
+    double at = nrg_row_position(o, gen->seen.to_ns), idle = gen->x[NRG_COLUMN_IDLE];
     nrg_rowgen_drift(gen, gen->y);
     if (o->idle_error_w > 0)
         nrg_rowgen_set(gen, NRG_COLUMN_IDLE_OFF, idle);
     if (gen->drift || o->idle_drift_w > 0)
         nrg_rowgen_set(gen, NRG_COLUMN_DRIFT_IDLE, idle * (o->idle_begins ? (at + 1) / 2 : at));
+    if (gen->drift && o->idle_bend_w > 0)
+        nrg_rowgen_set(gen, NRG_COLUMN_BEND_IDLE, idle * (1 - at * at));
 }
 
 static bool finish_row(struct nrg_rowgen *gen)
 {
     const struct nrg_observation *seen = &gen->seen;
-    bool gauge = gen->options->timeline->gauge, average = gen->kernel.kind == NRG_KERNEL_EXP;
+    bool gauge = gen->options->timeline->is_gauge, average = gen->kernel.kind == NRG_KERNEL_EXP;
     double h_s = (double)(seen->to_ns - seen->from_ns) / 1e9;
     gen->y = seen->y;
     gen->restart = seen->restart;
@@ -365,7 +396,7 @@ static bool finish_row(struct nrg_rowgen *gen)
     }
     set_drift(gen);
     int64_t reach_ns = gen->kernel.kind == NRG_KERNEL_BOX ? seen->to_ns : seen->from_ns;
-    return seen->usable && reach_ns >= gen->usable_from_ns;
+    return seen->usable && reach_ns >= gen->usable_from_ns && seen->to_ns <= gen->usable_to_ns;
 }
 
 static int make_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)

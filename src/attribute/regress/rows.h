@@ -24,7 +24,8 @@
  * evenly: rather late, in the middle, and two finer. The others let power rise or fall slowly over
  * the run, as it does when a machine warms up: lines and a parabola, none of which changes its
  * mean. Idle power that is known has an error of its own, and may drift away from where it was
- * measured; how far is said by the options.
+ * measured, along a line and a parabola that is 0 at both ends of the run; how far is said by the
+ * options.
  */
 enum {
     NRG_COLUMN_SHIFT,
@@ -34,6 +35,7 @@ enum {
     NRG_COLUMN_DRIFT,
     NRG_COLUMN_DRIFT2,
     NRG_COLUMN_DRIFT_IDLE,
+    NRG_COLUMN_BEND_IDLE,
     NRG_COLUMN_IDLE_OFF,
     NRG_COLUMN_IDLE,
     NRG_COLUMN_CLASSES
@@ -71,11 +73,12 @@ struct nrg_observation {
     double y;     /* J of a counter, W of a gauge */
     bool restart; /* what came before is not known */
     bool usable;  /* else only time passes */
+    bool edge;    /* all readings of a run's first or last cell */
 };
 
 struct nrg_observer {
     const struct nrg_timeline *timeline;
-    int64_t begin_ns, end_ns, merged_ns;
+    int64_t begin_ns, end_ns, merged_ns, first_whole_ns, last_whole_ns;
     int64_t period_ns, punctual_ns; /* see the options; period_ns 0: not known */
     size_t next;
     bool restart, skipped, started;
@@ -102,6 +105,9 @@ struct nrg_walker {
     size_t n_open, cap_open;
 };
 
+/* Opens the slices that begin before t_ns. */
+int nrg_walker_open(struct nrg_walker *walker, const struct nrg_slices *slices, int64_t t_ns);
+
 struct nrg_rowgen {
     const struct nrg_regress_options *options;
     struct nrg_kernel kernel;
@@ -112,6 +118,7 @@ struct nrg_rowgen {
     bool pending; /* `seen` waits for slices */
     bool started;
     int64_t margin_ns;      /* how far after its end a row looks */
+    int64_t usable_to_ns;   /* rows that end later are not used */
     int64_t usable_from_ns; /* rows before reach back too far; kernels in step have the same */
     struct nrg_walker head, tail;
     int64_t at_ns; /* state is that of this moment */
@@ -144,6 +151,8 @@ void nrg_rowgen_set(struct nrg_rowgen *gen, uint32_t column, double value);
 /* Sets the columns of a slow rise or fall, once it is known what was expected of the row: as long
  * as the reading stands for that, its noise is in them. */
 void nrg_rowgen_drift(struct nrg_rowgen *gen, double expected_y);
+/* Where in the run a moment is, from -1 to 1: what drifts goes by that. */
+double nrg_row_position(const struct nrg_regress_options *options, int64_t t_ns);
 /* Number of the first slice that is still to be looked at. */
 uint64_t nrg_rowgen_needs(const struct nrg_rowgen *gen);
 

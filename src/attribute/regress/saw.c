@@ -3,8 +3,11 @@
  * follow one another like the teeth of a saw. Divided by the power at each reading, what is left
  * has a line in its spectrum: its frequency is that of the updates (or one that can't be told from
  * it at the times of the readings, which is as good), its phase that of their clock.
+ *
+ * From one reading to the next, a saw whose teeth are many readings long hardly changes, but where
+ * a tooth ends. So what readings are off by may be kept from one to the next in part: the more of
+ * it, the more a slow saw looks like itself, and the more the errors of powers add up.
  */
-#include <complex.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
@@ -15,97 +18,13 @@
 #define COARSE_WORK    2e6  /* rows times frequencies of the first search */
 #define PER_RESOLUTION 4    /* frequencies that are tried */
 #define CLEARLY        25.0 /* as in choose.c */
-
-/* Rows of two kernels in step: what is expected up to the readings, and up to an update before. */
-struct pair {
-    struct nrg_rowgen now, before;
-};
-
-static void start_pair(const struct nrg_saw *s, struct pair *p)
-{
-    const struct nrg_regress *r = s->r;
-    struct nrg_kernel now = {.kind = NRG_KERNEL_LEVEL},
-                      before = nrg_kernel_moved(now, s->update_s, 0);
-    bool drift = nrg_regress_sees_drift(r, r->rows_expected);
-    nrg_rowgen_init(&p->now, &r->options, &now, NULL, drift);
-    nrg_rowgen_init(&p->before, &r->options, &before, NULL, drift);
-    p->now.usable_from_ns = p->before.usable_from_ns;
-}
-
-/* The power before the first reading of a stretch is not known, but the mean over it is. */
-static void level_powers(struct nrg_saw *s, size_t from, size_t to)
-{
-    double mean_w = s->r->energy_j / s->r->energy_s, sum_w = 0;
-    for (size_t i = from; i < to; i++)
-        sum_w += s->rows[i].to_w;
-    double off_w = to > from ? mean_w - sum_w / (double)(to - from) : 0;
-    for (size_t i = from; i < to; i++) {
-        s->rows[i].from_w = fmax(s->rows[i].from_w + off_w, 0);
-        s->rows[i].to_w = fmax(s->rows[i].to_w + off_w, 0);
-    }
-}
-
-/* Next row of both; 1, 0 at the end, or -errno. */
-static int next_pair(const struct nrg_saw *s, struct pair *p)
-{
-    const struct nrg_regress *r = s->r;
-    int rc = nrg_rowgen_next(&p->now, &r->slices, r->ready_ns, r->n_columns);
-    if (rc > 0)
-        rc = nrg_rowgen_next(&p->before, &r->slices, r->ready_ns, r->n_columns);
-    return rc;
-}
-
-/* Fills rows with what is left if no reading were old. */
-int nrg_saw_take_rows(struct nrg_saw *s)
-{
-    struct pair p;
-    size_t begun = 0;
-    int rc = 0;
-    start_pair(s, &p);
-    for (s->n = 0; s->n < s->n_read;) {
-        rc = next_pair(s, &p);
-        if (rc <= 0)
-            break;
-        double now_j = nrg_regress_expected(s->r, &p.now),
-               before_j = nrg_regress_expected(s->r, &p.before);
-        const struct nrg_observation *seen = &p.now.seen;
-        struct nrg_saw_row *row = &s->rows[s->n];
-        bool joined = s->n && !p.now.restart && row[-1].to_s == nrg_saw_seconds(s, seen->from_ns);
-        if (!joined) {
-            level_powers(s, begun, s->n);
-            begun = s->n;
-        }
-        *row = (struct nrg_saw_row){.from_s = nrg_saw_seconds(s, seen->from_ns),
-                                    .to_s = nrg_saw_seconds(s, seen->to_ns),
-                                    .from_w = joined ? row[-1].to_w : 0,
-                                    .off_j = p.now.y - now_j};
-        row->to_w = row->from_w + (now_j - before_j) / s->update_s;
-        s->n++;
-    }
-    level_powers(s, begun, s->n);
-    nrg_rowgen_release(&p.now);
-    nrg_rowgen_release(&p.before);
-    return rc < 0 ? rc : 0;
-}
+#define SLOW           1.5  /* teeth in the readings of the first search */
+#define SLOW_READINGS  4000
 
 /* Sums of least squares of what is left on a cosine and a sine of the ages. */
 struct line {
     double cc, ss, cs, ce, se, ee;
 };
-
-static void add_to_line(const struct nrg_saw *s, const struct nrg_saw_row *row, double complex from,
-                        double complex to, struct line *line)
-{
-    double c = row->from_w * creal(from) - row->to_w * creal(to);
-    double d = row->from_w * cimag(from) - row->to_w * cimag(to);
-    double e = row->off_j + s->update_s / 2 * (row->to_w - row->from_w);
-    line->cc += c * c;
-    line->ss += d * d;
-    line->cs += c * d;
-    line->ce += c * e;
-    line->se += d * e;
-    line->ee += e * e;
-}
 
 /* The part that it explains; *phase: of the saw that has it. */
 static double explained(const struct line *l, double *phase)
@@ -114,72 +33,149 @@ static double explained(const struct line *l, double *phase)
     if (!(det > 1e-12 * l->cc * l->ss) || !(l->ee > 0))
         return 0;
     double a = (l->ce * l->ss - l->se * l->cs) / det, b = (l->se * l->cc - l->ce * l->cs) / det;
-    *phase = atan2(-a, -b) / (2 * M_PI);
+    *phase = atan2(a, b) / (2 * M_PI);
     return (a * l->ce + b * l->se) / l->ee;
 }
 
-struct turning {
-    double complex from, to, from_step, to_step;
+/* A reading, and its power as a wheel that turns from frequency to frequency. */
+struct wheel {
+    double re, im, step_re, step_im;
+    double off_j; /* what is left of it, and of those before, as far as that is kept */
+    double kept;  /* 0: a stretch begins */
 };
 
-/* The frequency that explains most of the first n rows, of `count` from `low` on. */
-static int scan(const struct nrg_saw *s, size_t n, double low, double step, size_t count,
-                struct nrg_clockwork *best, double *part)
+/* Frequencies that are tried, `count` of them from `low` on, and in which readings. */
+struct band {
+    double low, step;
+    size_t count;
+    size_t n, stride; /* every `stride`th of the first n */
+    double kept;
+};
+
+/* Returns how many there are. */
+static size_t set_wheels(const struct nrg_saw *s, const struct band *band, struct wheel *wheels)
 {
-    struct turning *wheels = nrg_calloc(n + 1, sizeof *wheels);
+    double last_j = 0, off_j = 0;
+    size_t n = 0;
+    bool joined = false;
+    for (size_t i = 0; i < band->n; i++) {
+        const struct nrg_saw_reading *now = &s->readings[i];
+        joined &= now->joined;
+        if (i % band->stride)
+            continue;
+        double turn = 2 * M_PI * band->low * now->t_s, more = 2 * M_PI * band->step * now->t_s;
+        double level_j = now->beyond_j + s->update_s / 2 * now->power_w;
+        off_j = joined ? band->kept * off_j + level_j - last_j : 0;
+        last_j = level_j;
+        wheels[n++] = (struct wheel){.re = now->power_w * cos(turn),
+                                     .im = now->power_w * sin(turn),
+                                     .step_re = cos(more),
+                                     .step_im = sin(more),
+                                     .off_j = off_j,
+                                     .kept = joined ? band->kept : -1};
+        joined = true;
+    }
+    return n;
+}
+
+/* Sums of one frequency; the wheels turn on to the next. */
+static struct line turn_wheels(struct wheel *wheels, size_t n)
+{
+    struct line line = {0};
+    double c = 0, d = 0, last_re = 0, last_im = 0;
+    for (size_t i = 0; i < n; i++) {
+        struct wheel *w = &wheels[i];
+        double re = w->re, im = w->im;
+        c = w->kept < 0 ? 0 : w->kept * c + re - last_re;
+        d = w->kept < 0 ? 0 : w->kept * d + im - last_im;
+        last_re = re;
+        last_im = im;
+        line.cc += c * c;
+        line.ss += d * d;
+        line.cs += c * d;
+        line.ce += c * w->off_j;
+        line.se += d * w->off_j;
+        line.ee += w->off_j * w->off_j;
+        w->re = re * w->step_re - im * w->step_im;
+        w->im = re * w->step_im + im * w->step_re;
+    }
+    return line;
+}
+
+/* The frequency that explains most, and whether that is more than chance does. */
+static int scan(const struct nrg_saw *s, const struct band *band, struct nrg_clockwork *best,
+                double *part)
+{
+    struct wheel *wheels = nrg_calloc(band->n / band->stride + 1, sizeof *wheels);
     if (!wheels)
         return -ENOMEM;
-    for (size_t i = 0; i < n; i++) {
-        double from = 2 * M_PI * s->rows[i].from_s, to = 2 * M_PI * s->rows[i].to_s;
-        wheels[i] = (struct turning){cexp(I * low * from), cexp(I * low * to),
-                                     cexp(I * step * from), cexp(I * step * to)};
-    }
+    size_t n = set_wheels(s, band, wheels);
     *part = 0;
-    for (size_t k = 0; k < count; k++) {
-        struct line line = {0};
-        double phase = 0;
-        for (size_t i = 0; i < n; i++) {
-            struct turning *w = &wheels[i];
-            add_to_line(s, &s->rows[i], w->from, w->to, &line);
-            w->from *= w->from_step;
-            w->to *= w->to_step;
-        }
-        double now = explained(&line, &phase);
+    for (size_t k = 0; k < band->count; k++) {
+        struct line line = turn_wheels(wheels, n);
+        double phase = 0, now = explained(&line, &phase);
         if (now > *part) {
             *part = now;
-            best->frequency = low + step * (double)k;
+            best->frequency = band->low + band->step * (double)k;
             best->phase = phase;
         }
     }
+    double chance = 2 * log((double)band->count);
+    if ((double)n * -log1p(-fmin(*part, 1 - 1e-9)) < chance + CLEARLY)
+        *part = 0;
     free(wheels);
     return 0;
 }
 
+static void set_band(struct band *band, double low, double width, double step)
+{
+    band->low = low;
+    band->step = step;
+    band->count = (size_t)(width / step) + 1;
+}
+
 /* Frequencies further apart than one per row look alike. */
-static double band_of(const struct nrg_saw *s)
+static double width_of(const struct nrg_saw *s)
 {
     return fmin(2 * NRG_SAW_PERIOD_OFF / s->update_s, 1 / nrg_saw_row_s(s));
 }
 
-/* First a part of the run, then twice as much each time, closer to what was found. */
-int nrg_saw_find_line(const struct nrg_saw *s, struct nrg_clockwork *best, double *part)
+/* So many readings that all frequencies can be tried. */
+static size_t first_readings(const struct nrg_saw *s)
 {
-    double middle = 1 / s->update_s, band = band_of(s);
     size_t n = s->n;
     while (n > NRG_SAW_LEAST_ROWS &&
-           (double)n * nrg_saw_length_s(s, n) * band * PER_RESOLUTION > COARSE_WORK)
+           (double)n * nrg_saw_length_s(s, n) * width_of(s) * PER_RESOLUTION > COARSE_WORK)
         n = n / 4 * 3;
-    double step = 1 / (PER_RESOLUTION * nrg_saw_length_s(s, n));
-    int rc = scan(s, n, middle - band / 2, step, (size_t)(band / step) + 1, best, part);
-    double chance = 2 * log(band / step + 1);
-    if (!rc && (double)n * -log1p(-fmin(*part, 1 - 1e-9)) < chance + CLEARLY)
-        *part = 0;
+    return n;
+}
+
+int nrg_saw_find_line(const struct nrg_saw *s, double kept, struct nrg_clockwork *best,
+                      double *part)
+{
+    double width = width_of(s);
+    struct band band = {.n = first_readings(s), .stride = 1, .kept = kept};
+    set_band(&band, 1 / s->update_s - width / 2, width,
+             1 / (PER_RESOLUTION * nrg_saw_length_s(s, band.n)));
+    int rc = scan(s, &band, best, part);
     for (bool last = false; !rc && *part > NRG_SAW_LEAST_PART && !last;) {
-        double reach = step;
-        last = n == s->n;
-        n = 2 * n < s->n ? 2 * n : s->n;
-        step = 1 / (2 * PER_RESOLUTION * nrg_saw_length_s(s, n));
-        rc = scan(s, n, best->frequency - reach, step, (size_t)(2 * reach / step) + 1, best, part);
+        double reach = band.step;
+        last = band.n == s->n;
+        band.n = 2 * band.n < s->n ? 2 * band.n : s->n;
+        set_band(&band, best->frequency - reach, 2 * reach,
+                 1 / (2 * PER_RESOLUTION * nrg_saw_length_s(s, band.n)));
+        rc = scan(s, &band, best, part);
     }
     return rc;
+}
+
+int nrg_saw_find_slow_line(const struct nrg_saw *s, double kept, struct nrg_clockwork *best,
+                           double *part)
+{
+    double reading_hz = 1e9 / (double)s->r->options.timeline->period_ns,
+           in_step = round(1 / s->update_s / reading_hz) * reading_hz,
+           width = 2 * SLOW / nrg_saw_length_s(s, first_readings(s));
+    struct band band = {.n = s->n, .stride = s->n / SLOW_READINGS + 1, .kept = kept};
+    set_band(&band, in_step - width / 2, width, 1 / (PER_RESOLUTION * nrg_saw_length_s(s, s->n)));
+    return scan(s, &band, best, part);
 }

@@ -35,29 +35,6 @@ static int by_begin(const void *a, const void *b)
     return x->begin_ns < y->begin_ns ? -1 : x->begin_ns > y->begin_ns;
 }
 
-static int hand_over(struct nrg_slicer *s, const struct nrg_slice *slice)
-{
-    struct nrg_class_activity activity = {.begin_ns = slice->begin_ns,
-                                          .end_ns = slice->end_ns,
-                                          .class_ = slice->class_,
-                                          .rate = slice->rate,
-                                          .cell = slice->cell,
-                                          .group = slice->group,
-                                          .calls = (double)slice->calls};
-    int rc = 0;
-    for (size_t p = 0; !rc && p < s->e->n_parts; p++) {
-        const struct nrg_part *part = &s->e->parts[p];
-        /* Without CPU times, power without a span is what a regression calls idle. */
-        bool gap = slice->class_ == s->e->class_of[0];
-        bool rates = !slice->pool && s->e->cells.has_rates;
-        if (slice->class_ == s->e->other_class)
-            activity.rate = slice->rate - part->baseline_busy;
-        if (s->regress[p] && part->pool == slice->pool && (!gap || part->idle_known || rates))
-            rc = nrg_regress_slice(s->regress[p], &activity);
-    }
-    return rc;
-}
-
 int nrg_slicer_flush(struct nrg_slicer *s, int64_t t_ns, bool last)
 {
     size_t done = 0;
@@ -71,11 +48,45 @@ int nrg_slicer_flush(struct nrg_slicer *s, int64_t t_ns, bool last)
                 break;
             slice->calls = 0;
         }
-        rc = hand_over(s, slice);
+        rc = nrg_slice_log_add(&s->log, slice);
     }
     if (done) /* else there may be no slices at all */
         memmove(s->slices, s->slices + done, (s->n - done) * sizeof *s->slices);
     s->n -= done;
     s->unsorted = false;
     return rc;
+}
+
+int nrg_slicer_hand_over(const struct nrg_slicer *s, const struct nrg_engine *e,
+                         const struct nrg_part *part, struct nrg_regress *regress)
+{
+    struct nrg_slice_reader reader;
+    int rc = 0;
+    nrg_slice_reader_init(&reader, &s->log);
+    while (!rc && nrg_slice_read(&reader)) {
+        const struct nrg_slice *slice = &reader.slice;
+        /* Without CPU times, power without a span is what a regression calls idle. */
+        bool gap = slice->class_ == e->class_of[0];
+        bool rates = !slice->pool && e->cells.has_rates;
+        if (part->pool != slice->pool || (gap && !part->idle_known && !rates))
+            continue;
+        struct nrg_class_activity activity = {.begin_ns = slice->begin_ns,
+                                              .end_ns = slice->end_ns,
+                                              .class_ = slice->class_,
+                                              .rate = slice->rate,
+                                              .cell = slice->cell,
+                                              .group = slice->group,
+                                              .calls = (double)slice->calls};
+        if (slice->class_ == e->other_class)
+            activity.rate -= part->baseline_busy;
+        rc = nrg_regress_slice(regress, &activity);
+    }
+    return rc;
+}
+
+void nrg_slicer_release(struct nrg_slicer *s)
+{
+    free(s->slices);
+    nrg_slice_log_release(&s->log);
+    *s = (struct nrg_slicer){0};
 }

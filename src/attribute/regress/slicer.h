@@ -1,41 +1,39 @@
 /*
- * Slices of activity on their way from the walk to the regressions of the domains: in order of
- * time, cut at the borders of cells, with the CPU seconds per second of each, or its share of a
- * GPU's work. What happens outside of spans is a class of its own: it uses power too.
+ * Slices of activity on their way from the walk to the regressions of the domains, which get them
+ * from its log, one regression after the other: in order of time, cut at the borders of cells, with
+ * the CPU seconds per second of each, or its share of a GPU's work. What happens outside of spans
+ * is a class of its own: it uses power too.
  *
  * How much of a call a slice is, is known when the stretch that it belongs to ends. Until then it
  * waits, and so do those that begin after it; at most for NRG_CALL_NS.
  *
- * For distribute.c and use.c; memory is the slices of that time. 0 or -errno. One thread at a time.
+ * For distribute.c and use.c; memory is the slices of that time, and the log. 0 or -errno. One
+ * thread at a time.
  */
 #ifndef NRG_ATTRIBUTE_REGRESS_SLICER_H
 #define NRG_ATTRIBUTE_REGRESS_SLICER_H
 
 #include "attribute/internal.h"
+#include "attribute/regress/slice_log.h"
 
-#define NRG_SLICE_WAITS (-1.0f)
-
-struct nrg_slice {
-    int64_t begin_ns, end_ns;
-    double rate;
-    uint32_t class_, pool, track;
-    uint32_t cell, group; /* see struct nrg_class_activity */
-    float calls;          /* NRG_SLICE_WAITS: its stretch goes on */
-};
+#define NRG_SLICE_WAITS (-1.0f) /* calls of a slice whose stretch goes on */
 
 struct nrg_slicer {
-    const struct nrg_engine *e;
-    struct nrg_regress **regress; /* per part; NULL: not by regression */
-    struct nrg_slice *slices;
+    struct nrg_slice *slices; /* that wait */
     size_t n, cap;
     bool unsorted;
+    struct nrg_slice_log log;
 };
 
 int nrg_slicer_add(struct nrg_slicer *slicer, const struct nrg_slice *slice);
 /* The stretch of a track that began at begin_ns is over: what it is of calls, if it is one. */
 void nrg_slicer_settle(struct nrg_slicer *slicer, uint32_t track, int64_t begin_ns, int64_t end_ns,
                        bool is_call);
-/* Hands over what there is up to t_ns; all that follows begins later. `last`: nothing follows. */
+/* Writes down what there is up to t_ns; all that follows begins later. `last`: nothing follows. */
 int nrg_slicer_flush(struct nrg_slicer *slicer, int64_t t_ns, bool last);
+/* Hands all that was written down to the regression of a part. */
+int nrg_slicer_hand_over(const struct nrg_slicer *slicer, const struct nrg_engine *engine,
+                         const struct nrg_part *part, struct nrg_regress *regress);
+void nrg_slicer_release(struct nrg_slicer *slicer);
 
 #endif

@@ -34,7 +34,8 @@ static void add_priors(struct nrg_solver *s)
         size_t column;
         double deviation_w;
     } priors[] = {{NRG_COLUMN_IDLE_OFF, o->idle_error_w},
-                  {NRG_COLUMN_DRIFT_IDLE, nrg_regress_drift_w(s->r)}};
+                  {NRG_COLUMN_DRIFT_IDLE, nrg_regress_drift_w(s->r, o->idle_drift_w)},
+                  {NRG_COLUMN_BEND_IDLE, nrg_regress_drift_w(s->r, o->idle_bend_w)}};
     for (size_t i = 0; i < sizeof priors / sizeof *priors; i++) {
         double w = priors[i].deviation_w,
                *a = &s->sum.a[nrg_packed(priors[i].column, priors[i].column)];
@@ -57,7 +58,8 @@ int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
     if (!rc)
         add_priors(s);
     size_t **counts[] = {&s->index, &s->root, &s->next};
-    double **columns[] = {&s->scale, &s->floor, &s->beta, &s->free_beta, &s->ratio, &s->moved};
+    double **columns[] = {&s->scale, &s->floor,          &s->beta,          &s->free_beta,
+                          &s->ratio, &s->drift[0].moved, &s->drift[1].moved};
     double **matrices[] = {&s->inverse, &s->factor, &s->covariance};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         *counts[i] = nrg_arena_array(&s->memory, n, sizeof **counts[i]);
@@ -83,7 +85,7 @@ static double edge_noise(const struct nrg_solver *s)
     double square = grain_s * grain_s / 12 * s->sum.weight / rows,
            across = noise->theta - noise->phi;
     square *= 1 + across * across / (1 - noise->theta * noise->theta);
-    if (r->options.timeline->gauge) {
+    if (r->options.timeline->is_gauge) {
         double h_s = r->sum_s / rows, memory_s = nrg_kernel_memory_s(&r->kernel);
         double seen_s = r->kernel.kind == NRG_KERNEL_EXP   ? 2 * memory_s
                         : r->kernel.kind == NRG_KERNEL_BOX ? memory_s
@@ -245,15 +247,27 @@ int nrg_solver_solve(struct nrg_solver *s, bool idle)
     return solve_bound(s);
 }
 
-int nrg_solver_draw(struct nrg_solver *s, size_t p, double kept)
+/* A prior on column p makes what is known of the others better, as far as they depend on it. */
+void nrg_solver_narrow(const struct nrg_solver *s, double *matrix, size_t p, double kept)
+{
+    double own = matrix[nrg_packed(p, p)];
+    for (size_t a = 0; a < s->m; a++)
+        s->work[a] = matrix[nrg_packed(a, p)];
+    for (size_t a = 0; own > 0 && a < s->m; a++)
+        for (size_t b = 0; b <= a; b++)
+            matrix[nrg_packed(a, b)] -= (1 - kept) * s->work[a] * s->work[b] / own;
+}
+
+int nrg_solver_draw(struct nrg_solver *s, size_t p, double kept, double *moved)
 {
     size_t i = s->index[p];
     double own = s->inverse[nrg_packed(p, p)], value = s->free_beta[p];
     for (size_t q = 0; own > 0 && q < s->m; q++) {
-        s->moved[q] = s->inverse[nrg_packed(p, q)] / own * value;
-        s->free_beta[q] -= (1 - kept) * s->moved[q];
+        moved[q] = s->inverse[nrg_packed(p, q)] / own * value;
+        s->free_beta[q] -= (1 - kept) * moved[q];
     }
     s->sum.a[nrg_packed(i, i)] += own > 0 ? (1 / kept - 1) / own / (s->scale[p] * s->scale[p]) : 0;
+    nrg_solver_narrow(s, s->inverse, p, kept);
     return solve_bound(s);
 }
 

@@ -22,13 +22,14 @@
 #include "energy/idle.h"
 #include "energy/quantum.h"
 
-#define MAX_CLASSES       512
-#define LEAST_RESOLVED    0.5  /* of the spans' time: else integration says as much */
-#define LEAST_SEEN        0.1  /* the same for a sensor that looks part of the time */
-#define BASELINE_BUSY     0.02 /* CPUs: fewer are the ticks' rounding */
-#define GUESSES           10   /* standard errors: a first guess says next to nothing */
-#define GUESSED           0.5  /* of it, at least */
-#define BASELINE_READINGS 6    /* of a gauge, that are not the same */
+#define MAX_CLASSES    512
+#define LEAST_RESOLVED 0.5  /* of the spans' time: else integration says as much */
+#define LEAST_SEEN     0.1  /* the same for a sensor that looks part of the time */
+#define BASELINE_BUSY  0.02 /* CPUs: fewer are the ticks' rounding */
+#define BENDS          0.5  /* of a drift: how far from a line it may be in the middle */
+#define GUESSES        10   /* standard errors: a first guess says next to nothing */
+#define GUESSED        0.5  /* of it, at least */
+#define EDGE_CELLS     100
 
 static int by_time(const void *a, const void *b, void *arg)
 {
@@ -106,45 +107,30 @@ static const struct nrg_timeline *own_timeline(const struct nrg_engine *e,
     *own = *tl; /* the same times */
     own->sum_j = nrg_arena_array(memory, tl->n, sizeof *own->sum_j);
     own->gap = nrg_arena_array(memory, tl->n, sizeof *own->gap);
-    own->gauge = tl->gauge ? nrg_arena_array(memory, tl->n, sizeof *own->gauge) : NULL;
+    own->own_gauge = tl->is_gauge ? nrg_arena_array(memory, tl->n, sizeof *own->own_gauge) : NULL;
     if (memory->failed)
         return NULL;
-    memcpy(own->gap, tl->gap, tl->n);
     for (size_t i = 0; i < tl->n; i++) {
         size_t next = i + 1 < tl->n ? i + 1 : i;
-        double s = (double)(tl->t_ns[next] - tl->t_ns[i]) * 1e-9;
-        size_t k = nrg_cells_find(&e->cells, tl->t_ns[i] + (tl->t_ns[next] - tl->t_ns[i]) / 2);
+        double s = (double)(nrg_point_ns(tl, next) - nrg_point_ns(tl, i)) * 1e-9;
+        size_t k = nrg_cells_find(
+            &e->cells, nrg_point_ns(tl, i) + (nrg_point_ns(tl, next) - nrg_point_ns(tl, i)) / 2);
         double idle_w = part->idle_known ? part->idle_w[k] : 0, mine = mine_at(e, part, k);
-        double step_j = tl->sum_j[next] - tl->sum_j[i];
-        own->gap[i] |= e->cells.outside[k]; /* between runs nothing is known */
-        if (tl->gauge)
-            own->gauge[i] = (tl->gauge[i] - idle_w) * mine;
+        double step_j = nrg_point_j(tl, next) - nrg_point_j(tl, i);
+        /* between runs nothing is known */
+        own->gap[i] = nrg_point_gap(tl, i) || e->cells.outside[k];
+        if (tl->is_gauge)
+            own->own_gauge[i] = (nrg_point_gauge(tl, i) - idle_w) * mine;
         if (next > i)
             own->sum_j[next] = own->sum_j[i] + (own->gap[i] ? 0 : (step_j - idle_w * s) * mine);
     }
-    for (size_t i = 0; tl->gauge && i + 1 < tl->n; i++) /* trapezoids again */
+    for (size_t i = 0; tl->is_gauge && i + 1 < tl->n; i++) /* trapezoids again */
         own->sum_j[i + 1] =
-            own->sum_j[i] + (own->gap[i] ? 0
-                                         : (own->gauge[i] + own->gauge[i + 1]) / 2 *
-                                               (double)(tl->t_ns[i + 1] - tl->t_ns[i]) * 1e-9);
+            own->sum_j[i] +
+            (own->gap[i] ? 0
+                         : (own->own_gauge[i] + own->own_gauge[i + 1]) / 2 *
+                               (double)(nrg_point_ns(tl, i + 1) - nrg_point_ns(tl, i)) * 1e-9);
     return own;
-}
-
-/* A counter's two ends lie anywhere in its update; readings of a gauge show by how much they differ
- * what their mean is off by, but for their rounding. */
-static double baseline_error_w(struct nrg_engine *e, const struct nrg_part *part, double length_s)
-{
-    const struct nrg_channel *c = &part->channel->channel;
-    double w = part->out->idle_w, update_s = (double)c->update_ns * 1e-9;
-    double memory_s = fmax((double)part->width_ns, (double)c->lag_ns * 2) * 1e-9;
-    double error_w = w * update_s / length_s / sqrt(6);
-    if (part->tl->gauge && length_s >= BASELINE_READINGS * memory_s) {
-        double scatter_w =
-            nrg_frame_baseline_scatter(&e->frame, (size_t)(part->channel - e->frame.channels));
-        error_w = hypot(scatter_w * sqrt(memory_s / length_s),
-                        nrg_gauge_quantum(part->tl, c->resolution) / sqrt(12));
-    }
-    return fmax(error_w, NRG_BASELINE_ERROR * w);
 }
 
 /*
@@ -183,8 +169,9 @@ static void know_baseline(struct nrg_engine *e, struct nrg_part *part,
         part->idle_known && length_s > 0 && w > 0 && !strcmp(part->out->idle_source, "baseline");
     if (!part->idle_corrected)
         return;
-    o->idle_error_w = baseline_error_w(e, part, length_s);
+    o->idle_error_w = fmax(part->idle_error_w, NRG_BASELINE_ERROR * w);
     o->idle_drift_w = NRG_IDLE_DRIFT * w;
+    o->idle_bend_w = BENDS * o->idle_drift_w;
     o->idle_begins = !after;
     know_busy_baseline(e, part, length_s, o);
 }
@@ -199,6 +186,22 @@ static void know_guess(struct nrg_part *part, struct nrg_regress_options *o)
         return;
     part->idle_corrected = true;
     o->idle_error_w = fmax(GUESSES * part->idle_error_w, GUESSED * part->out->idle_w);
+}
+
+/*
+ * When in the first and the last cell of a run threads were busy outside of their spans is not
+ * known: they may not have run at all yet. How long a single thread was is, so each of the two is
+ * one row then: without them nothing may tell idle power from a thread that always works. Of
+ * several threads it is known less well, and rows there are left out. Where cells are many.
+ */
+static void know_edges(const struct nrg_cells *c, struct nrg_regress_options *o)
+{
+    if (c->n <= EDGE_CELLS || !c->has_rates)
+        return;
+    o->edges_known = c->one_thread;
+    size_t edge = o->edges_known ? 1 : 2; /* CPU times are read some ms after a cell began */
+    o->first_whole_ns = c->begin_ns[edge];
+    o->last_whole_ns = c->begin_ns[c->n - edge];
 }
 
 static int start_regression(struct nrg_engine *e, struct nrg_part *part, struct nrg_arena *memory,
@@ -220,13 +223,12 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part, struct 
                                                   : (double)part->channel->channel.lag_ns * 1e-9,
         .seen_lag_s = part->lag_s,
         .idle_w = idle_w,
-        .confidence = e->options->confidence > 0 ? e->options->confidence : 0.95};
+        .confidence = e->options->confidence > 0 ? e->options->confidence : 0.95,
+        .unplaced_s = part->pool ? 0 : e->cells.unplaced_s};
     know_baseline(e, part, &o);
     know_guess(part, &o);
-    part->class_w = nrg_arena_array(&e->memory, e->walk.paths.n + 1, sizeof *part->class_w);
-    part->below_w = nrg_arena_array(&e->memory, e->walk.paths.n + 1, sizeof *part->below_w);
-    part->above_w = nrg_arena_array(&e->memory, e->walk.paths.n + 1, sizeof *part->above_w);
-    return tl && !e->memory.failed ? nrg_regress_new(&o, regress) : -ENOMEM;
+    know_edges(&e->cells, &o);
+    return tl ? nrg_regress_new(&o, regress) : -ENOMEM;
 }
 
 /* Idle power that was known, as the readings correct it: what it was off by, others that were busy
@@ -243,7 +245,8 @@ static void correct_idle(struct nrg_engine *e, struct nrg_part *part)
         double middle_ns = (double)(c->begin_ns[k] - c->begin_ns[0]) / 2 +
                            (double)(c->begin_ns[k + 1] - c->begin_ns[0]) / 2;
         double at = span_ns > 0 ? 2 * middle_ns / span_ns - 1 : 0;
-        part->idle_w[k] = fmax(0, part->idle_w[k] + off_w + r->idle_drift_w * at);
+        part->idle_w[k] = fmax(0, part->idle_w[k] + off_w + r->idle_drift_w * at +
+                                      r->idle_bend_w * (1.0 / 3 - at * at));
     }
     part->out->idle_w = fmax(0, part->out->idle_w + off_w);
 }
@@ -398,6 +401,21 @@ static int solve_part(struct nrg_engine *e, struct nrg_part *part, struct nrg_re
     return 0;
 }
 
+/* The powers of paths, which the walk for the slices has at 0. */
+static int make_powers(struct nrg_engine *e)
+{
+    size_t n = e->walk.paths.n + 1;
+    for (size_t p = 0; p < e->n_parts; p++) {
+        struct nrg_part *part = &e->parts[p];
+        if (part->method != NRG_METHOD_REGRESS)
+            continue;
+        part->class_w = nrg_arena_array(&e->memory, n, sizeof *part->class_w);
+        part->below_w = nrg_arena_array(&e->memory, n, sizeof *part->below_w);
+        part->above_w = nrg_arena_array(&e->memory, n, sizeof *part->above_w);
+    }
+    return e->memory.failed ? -ENOMEM : 0;
+}
+
 /* How many parts are to be regressed. */
 static size_t count_regressions(struct nrg_engine *e)
 {
@@ -414,18 +432,30 @@ static size_t count_regressions(struct nrg_engine *e)
     return n;
 }
 
+/* One part after the other: a regression holds far more than the log it is made from. */
+static int regress_part(struct nrg_engine *e, struct nrg_part *part,
+                        const struct nrg_slicer *slicer)
+{
+    struct nrg_arena memory = {0};
+    struct nrg_regress *regress = NULL;
+    int rc = start_regression(e, part, &memory, &regress);
+    if (!rc)
+        rc = nrg_slicer_hand_over(slicer, e, part, regress);
+    if (!rc)
+        rc = solve_part(e, part, regress);
+    nrg_regress_free(regress);
+    nrg_arena_release(&memory);
+    return rc;
+}
+
 int nrg_regress_parts(struct nrg_engine *e)
 {
     if (!count_regressions(e))
         return 0;
-    struct nrg_arena memory = {0};
-    struct nrg_regress **regress =
-        nrg_arena_array(&memory, e->n_parts + 1, sizeof(struct nrg_regress *));
-    struct nrg_slicer slicer = {.e = e, .regress = regress};
-    int rc = regress ? choose_classes(e) : -ENOMEM;
-    for (size_t p = 0; !rc && p < e->n_parts; p++)
-        if (e->parts[p].method == NRG_METHOD_REGRESS)
-            rc = start_regression(e, &e->parts[p], &memory, &regress[p]);
+    struct nrg_slicer slicer = {0};
+    int rc = choose_classes(e);
+    if (!rc)
+        rc = make_powers(e);
     if (!rc) {
         rc = nrg_distribute(e, &slicer);
         memset(e->rows, 0, e->walk.rows->n * sizeof *e->rows);
@@ -433,11 +463,8 @@ int nrg_regress_parts(struct nrg_engine *e)
         e->counts.n = 0;
     }
     for (size_t p = 0; !rc && p < e->n_parts; p++)
-        if (regress[p])
-            rc = solve_part(e, &e->parts[p], regress[p]);
-    for (size_t p = 0; regress && p < e->n_parts; p++)
-        nrg_regress_free(regress[p]);
-    free(slicer.slices);
-    nrg_arena_release(&memory);
+        if (e->parts[p].method == NRG_METHOD_REGRESS)
+            rc = regress_part(e, &e->parts[p], &slicer);
+    nrg_slicer_release(&slicer);
     return rc;
 }

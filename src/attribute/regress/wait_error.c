@@ -10,6 +10,9 @@
 #define MISPLACED       0.2  /* of what a call waits: two deviations */
 #define MISPLACED_FINER 0.4  /* the same where all else is better known */
 #define WIDER           1.5  /* variance, where threads read their CPU times: by simulation */
+#define WIDER_UNEVEN    0.4  /* more variance, where classes wait differently: by simulation */
+#define UNEVEN          0.08 /* deviation of classes from how busy they are in the mean */
+#define SHORT           0.5  /* of a cell: rows that tell most themselves */
 #define SHORT_ROWS      0.5 /* power of a row's length: how much it goes with the cell's CPU time */
 
 /* How far waits are from being anywhere in a call, of a wait that is always at the same time;
@@ -48,6 +51,30 @@ double nrg_solver_misplaced_w(const struct nrg_solver *s, size_t p)
     return misplaced * concentration(s) * lack_s / calls / call_s * nrg_solver_mean_power(s);
 }
 
+/* How differently classes wait, beyond what is not known of each: 0 to 1. */
+static double unevenness(const struct nrg_waits *w)
+{
+    double sum = 0, open_s = 0, square = 0;
+    for (size_t i = 0; i < w->n_places; i++) {
+        sum += w->open_s[i] * w->busy[i];
+        open_s += w->open_s[i];
+    }
+    for (size_t i = 0; open_s > 0 && i < w->n_places; i++) {
+        double off = w->busy[i] - sum / open_s;
+        square += (off * off - w->error2[nrg_packed(i, i)]) / (double)w->n_places;
+    }
+    return fmin(sqrt(fmax(square, 0)) / UNEVEN, 1);
+}
+
+/* What rows say of classes that wait differently is less certain than it looks: what calls wait is
+ * drawn to the mean of all. */
+static double wider(const struct nrg_regress *r)
+{
+    if (r->waits.finer)
+        return WIDER;
+    return nrg_regress_row_per_cell(r) < SHORT ? 1 + WIDER_UNEVEN * unevenness(&r->waits) : 1;
+}
+
 /* Energy that is a class's because of CPU time that may not be its own: of all at the mean power.
  */
 void nrg_solver_add_waits(struct nrg_solver *s)
@@ -57,8 +84,9 @@ void nrg_solver_add_waits(struct nrg_solver *s)
     double mean_w = w->used ? nrg_solver_mean_power(s) : 0;
     if (!w->finer)
         mean_w *= fmin(pow(nrg_regress_row_per_cell(r), SHORT_ROWS), 1);
-    for (size_t i = 0; mean_w > 0 && w->finer && i < s->m * (s->m + 1) / 2; i++)
-        s->covariance[i] *= WIDER;
+    double by = mean_w > 0 ? wider(r) : 1;
+    for (size_t i = 0; i < s->m * (s->m + 1) / 2; i++)
+        s->covariance[i] *= by;
     for (size_t p = 0; mean_w > 0 && p < s->n_classes; p++) {
         size_t i = s->index[p];
         for (size_t q = 0; w->scale[i] > 0 && q <= p; q++) {

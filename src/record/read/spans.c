@@ -23,7 +23,8 @@ struct lane {
 struct nrg_span_reader {
     struct lane *lanes;
     size_t n_lanes, cap_lanes;
-    size_t odd; /* rows that are not events */
+    size_t odd;                           /* rows that are not events */
+    const struct nrg_span_source *source; /* instead of lanes; NULL */
 };
 
 static int add_lane(struct nrg_span_reader *r, struct nrg_recording *recording, int series)
@@ -48,6 +49,17 @@ int nrg_span_reader_new(struct nrg_recording *recording, struct nrg_span_reader 
     else
         *out = r;
     return rc;
+}
+
+int nrg_span_reader_over(const struct nrg_span_source *source, struct nrg_span_reader **out)
+{
+    struct nrg_span_reader *r = calloc(1, sizeof *r);
+    if (!r)
+        return -ENOMEM;
+    r->source = source;
+    source->rewind(source->arg);
+    *out = r;
+    return 0;
 }
 
 void nrg_span_reader_free(struct nrg_span_reader *r)
@@ -134,6 +146,8 @@ static struct lane *find_earliest(struct nrg_span_reader *r, int *rc)
 int nrg_span_reader_next(struct nrg_span_reader *r, struct nrg_span_row *row)
 {
     int rc = 0;
+    if (r->source)
+        return r->source->next(r->source->arg, row);
     for (struct lane *lane; (lane = find_earliest(r, &rc));) {
         size_t at = lane->heap[0].at, cap = lane->rows->cap;
         const int64_t *cells = lane->rows->cells + at;
@@ -154,6 +168,8 @@ int nrg_span_reader_next(struct nrg_span_reader *r, struct nrg_span_row *row)
 
 void nrg_span_reader_rewind(struct nrg_span_reader *r)
 {
+    if (r->source)
+        r->source->rewind(r->source->arg);
     for (size_t i = 0; i < r->n_lanes; i++) {
         nrg_series_reader_rewind(r->lanes[i].reader);
         r->lanes[i].n = 0;

@@ -22,7 +22,17 @@ struct nrg_span_row {
     enum nrg_span_event event;
 };
 
+/* Rows that are made, not read: next() gives them in order of time, as nrg_span_reader_next does;
+ * rewind() begins again. */
+struct nrg_span_source {
+    int (*next)(void *arg, struct nrg_span_row *row);
+    void (*rewind)(void *arg);
+    void *arg;
+};
+
 int nrg_span_reader_new(struct nrg_recording *recording, struct nrg_span_reader **reader);
+/* The source, and what it points to, must outlive it. */
+int nrg_span_reader_over(const struct nrg_span_source *source, struct nrg_span_reader **reader);
 /* 1: a row; 0: the end; -errno. */
 int nrg_span_reader_next(struct nrg_span_reader *reader, struct nrg_span_row *row);
 void nrg_span_reader_rewind(struct nrg_span_reader *reader);

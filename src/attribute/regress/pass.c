@@ -1,0 +1,159 @@
+/*
+ * A pass over the rows that are held: their sums, the powers that explain them best, and what these
+ * leave. Searches of all kinds (kernels, clocks, waits, noise) make passes and compare what is
+ * left.
+ */
+#include "attribute/regress/internal.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+
+#include "base/mem.h"
+
+#define HELD_ROUNDS 3
+
+double nrg_regress_expected(const struct nrg_regress *r, const struct nrg_rowgen *gen)
+{
+    double sum = 0;
+    size_t n = !r->prior ? 0 : r->n_prior < gen->n ? r->n_prior : gen->n;
+    for (size_t i = 0; gen->dense && i < n; i++)
+        sum += gen->x[i] * r->prior[i];
+    for (size_t i = 0; !gen->dense && i < gen->n_touched; i++)
+        if (gen->touched[i] < n)
+            sum += gen->x[gen->touched[i]] * r->prior[gen->touched[i]];
+    return sum;
+}
+
+/* 1: added; 0: left out; -errno. */
+static int add_trial_row(const struct nrg_regress *r, struct nrg_rowgen *gen,
+                         struct nrg_whitener *white, bool weigh, struct nrg_gram *sum)
+{
+    double idle_w = isnan(r->options.idle_w) ? 0 : r->options.idle_w, weight = 1;
+    double expected = weigh ? nrg_regress_expected(r, gen) : 0;
+    double variance = weigh ? nrg_noise_variance(&r->noise, expected, gen) : 1;
+    int rc = nrg_whiten(white, gen, &variance);
+    if (rc <= 0)
+        return rc;
+    if (weigh) {
+        double fresh = nrg_regress_expected(r, gen);
+        if (white->phi > 0)
+            variance = nrg_noise_variance(&r->noise, fresh, gen);
+        weight = nrg_noise_weight(variance, gen->y - fresh);
+    }
+    nrg_gram_add(sum, gen->x, gen->dense ? NULL : gen->touched, gen->n_touched,
+                 gen->y - idle_w * gen->x[NRG_COLUMN_IDLE], weight);
+    return 1;
+}
+
+bool nrg_regress_sees_window(const struct nrg_regress *r)
+{
+    const struct nrg_channel *c = r->options.channel;
+    return r->published.used && r->options.timeline->is_gauge && c->window_ns > 0 &&
+           c->window_ns < c->update_ns;
+}
+
+bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows)
+{
+    return r->plenty && r->ready_ns == INT64_MAX && max_rows >= r->rows_expected;
+}
+
+int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
+                         struct nrg_gram *sum)
+{
+    struct nrg_rowgen gen;
+    struct nrg_whitener white = {.phi = pass->phi, .theta = pass->theta, .cut = pass->cut};
+    nrg_rowgen_init(&gen, &r->options, &pass->kernel, pass->map,
+                    nrg_regress_sees_drift(r, pass->max_rows));
+    int rc = nrg_gram_grow(sum, pass->n_columns);
+    nrg_gram_clear(sum);
+    for (size_t row = 0; rc >= 0 && row < pass->max_rows; row++) {
+        rc = nrg_rowgen_next(&gen, &r->slices, r->ready_ns, pass->n_columns);
+        if (rc <= 0)
+            break;
+        if (pass->bend)
+            pass->bend(&gen, pass->of);
+        rc = add_trial_row(r, &gen, &white, pass->weigh, sum);
+    }
+    nrg_rowgen_release(&gen);
+    nrg_whitener_release(&white);
+    return rc < 0 ? rc : 0;
+}
+
+size_t nrg_regress_pick(const bool *is_calls, const struct nrg_gram *sum, bool calls, size_t *index,
+                        size_t n)
+{
+    for (size_t i = NRG_COLUMN_CLASSES; i < sum->n; i++)
+        if (sum->a[nrg_packed(i, i)] > 0 && is_calls[i] == calls)
+            index[n++] = i;
+    return n;
+}
+
+/* Columns that have something in them: first those that can't be negative. */
+int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum,
+                       const bool *is_calls, double *beta)
+{
+    size_t *index = nrg_calloc(sum->n + 1, sizeof *index);
+    if (!index)
+        return -ENOMEM;
+    bool fit_idle = isnan(r->options.idle_w);
+    size_t n_bound = nrg_gram_pick(sum, NRG_COLUMN_IDLE, NRG_COLUMN_IDLE + fit_idle, index, 0);
+    n_bound = nrg_regress_pick(is_calls, sum, false, index, n_bound);
+    size_t m = nrg_gram_pick(sum, 0, NRG_COLUMN_IDLE, index, n_bound);
+    m = nrg_regress_pick(is_calls, sum, true, index, m);
+    int rc = nrg_gram_nonnegative(sum, index, m, n_bound, NRG_RIDGE, beta);
+    free(index);
+    return rc;
+}
+
+/*
+ * What is left when idle power is held to what the baseline says of it, as firmly as what is left
+ * allows. A window in a wrong place explains its readings by an idle power that can't be.
+ */
+static int hold_idle(const struct nrg_regress *r, struct nrg_gram *sum, double *beta, double *rest)
+{
+    const struct nrg_regress_options *o = &r->options;
+    const size_t columns[] = {NRG_COLUMN_IDLE_OFF, NRG_COLUMN_DRIFT_IDLE, NRG_COLUMN_BEND_IDLE};
+    const double deviation_w[] = {o->idle_error_w, o->idle_drift_w, o->idle_bend_w};
+    double added[3] = {0};
+    int rc = 0;
+    for (int round = 0; !rc && round < HELD_ROUNDS; round++) {
+        double variance = fmax(*rest, 0) / (double)sum->rows;
+        for (size_t i = 0; i < 3; i++) {
+            double *a = &sum->a[nrg_packed(columns[i], columns[i])];
+            double hold = deviation_w[i] > 0 ? variance / (deviation_w[i] * deviation_w[i]) : 0;
+            *a += *a > 0 ? hold - added[i] : 0;
+            added[i] = hold;
+        }
+        rc = nrg_regress_powers(r, sum, r->is_calls, beta);
+        *rest = nrg_gram_residual(sum, beta);
+    }
+    return rc;
+}
+
+int nrg_regress_fit(const struct nrg_regress *r, const struct nrg_pass *pass, double *powers,
+                    double *rest, double *rows)
+{
+    struct nrg_gram sum = {0};
+    int rc = nrg_regress_sum_rows(r, pass, &sum);
+    if (!rc)
+        rc = nrg_regress_powers(r, &sum, r->is_calls, powers);
+    *rows = (double)sum.rows;
+    *rest = rc ? 0 : fmax(nrg_gram_residual(&sum, powers), 0);
+    if (!rc && nrg_regress_sees_window(r))
+        rc = hold_idle(r, &sum, powers, rest);
+    if (!isnan(r->options.idle_w))
+        powers[NRG_COLUMN_IDLE] = r->options.idle_w;
+    nrg_gram_release(&sum);
+    return rc;
+}
+
+int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest, double *rows)
+{
+    struct nrg_pass pass = {
+        .kernel = r->kernel, .n_columns = r->n_columns, .max_rows = max_rows, .phi = r->first_phi};
+    double *powers = nrg_calloc(r->n_columns + 1, sizeof *powers);
+    int rc = powers ? nrg_regress_fit(r, &pass, powers, rest, rows) : -ENOMEM;
+    free(powers);
+    return rc;
+}
