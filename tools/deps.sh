@@ -27,7 +27,7 @@ needed() {
 extra() {
     case $1 in
     build) echo "python3-dev" ;;
-    test) echo "clang clang-format g++ groff chromium libmosquitto1 mosquitto openssl patch util-linux python3-torch python3-venv gcc-avr avr-libc libsimavr-dev zsh fish" ;;
+    test) echo "clang clang-format g++ groff chromium curl libcurl4 libmosquitto1 mosquitto openssl patch util-linux python3-torch python3-venv gcc-avr avr-libc libsimavr-dev zsh fish" ;;
     demo) echo "python3-torch" ;;
     firmware) echo "libsimavr-dev" ;;
     deb) echo "lintian" ;;

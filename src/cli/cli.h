@@ -109,6 +109,7 @@ extern const struct nrg_command nrg_cmd_evaluate;
 extern const struct nrg_command nrg_cmd_graph;
 extern const struct nrg_command nrg_cmd_export;
 extern const struct nrg_command nrg_cmd_import;
+extern const struct nrg_command nrg_cmd_llm;
 extern const struct nrg_command nrg_cmd_meter;
 extern const struct nrg_command nrg_cmd_predict;
 extern const struct nrg_command nrg_cmd_profile;

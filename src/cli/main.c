@@ -33,6 +33,7 @@ const struct nrg_command *const nrg_commands[] = {
     &nrg_cmd_calibrate,
     &nrg_cmd_dataset,
     &nrg_cmd_profile,
+    &nrg_cmd_llm,
     NULL,
 };
 /* clang-format on */

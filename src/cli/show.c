@@ -95,11 +95,15 @@ int nrg_report_make(struct nrg_report *report, struct nrg_recording *recording,
                         given_or_kept(recording, "option.carbon-intensity", o->carbon_g_per_kwh),
                     .price_per_kwh = given_or_kept(recording, "option.price", o->price_per_kwh)},
     };
-    return 0;
+    int rc = nrg_serving_make(&report->serving, recording, &runs[0], err);
+    if (rc)
+        nrg_report_release(report);
+    return rc;
 }
 
 void nrg_report_release(struct nrg_report *report)
 {
+    nrg_serving_release(&report->serving);
     release_runs((struct nrg_summary *)(uintptr_t)report->runs, (int)report->n_runs);
 }
 

@@ -46,6 +46,11 @@ bool nrg_stop_asked(void)
     return asked;
 }
 
+void nrg_stop_forget(void)
+{
+    asked = 0;
+}
+
 int nrg_stop_signal(void)
 {
     return asked;

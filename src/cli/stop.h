@@ -15,6 +15,8 @@ void nrg_stop_catch(void);
 /* Back to the default actions. */
 void nrg_stop_release(void);
 bool nrg_stop_asked(void);
+/* It is known: from now on only the next one counts. */
+void nrg_stop_forget(void);
 /* The signal that asked for it; 0: none did. */
 int nrg_stop_signal(void);
 /* What is sent to nrg alone goes on to this process, too; 0: to none any more. */

@@ -16,7 +16,8 @@
 enum { ONE, SIDE, TIME, COLUMNS };
 #define LEAST_FOR_DRIFT 3 /* runs of a side */
 #define SKEWED          1.5
-#define LEAST_FOR_SKEW  8 /* values: below, skewness says nothing */
+#define LEAST_FOR_OWN   10 /* runs of a side: from here on they show what sensors add */
+#define LEAST_FOR_SKEW  8  /* values: below, skewness says nothing */
 
 struct line {
     double x[COLUMNS], y;
@@ -198,7 +199,8 @@ static double side_scatter(const struct design *d, double side)
         own += l->from->own * l->from->own / 3;
         n++;
     }
-    return left > 1e-9 ? sqrt(fmax(sum / left, own / n)) : NAN;
+    bool few = n < LEAST_FOR_OWN;
+    return left > 1e-9 ? sqrt(few ? fmax(sum / left, own / n) : sum / left) : NAN;
 }
 
 static bool is_skewed(const struct design *d)

@@ -46,7 +46,7 @@ struct nrg_effect {
     double p_rank;    /* the same by ranks alone (Mann and Whitney) */
     double freedom;
     double scatter_a, scatter_b; /* relative standard deviation of runs, the drift taken out, and
-                                    no less than the sensors' own */
+                                    of few runs no less than the sensors' own */
     double drift;  /* relative change from the first run to the last; NAN: not fitted */
     double design; /* variance by fitting the drift, relative to that without; 1 */
     bool skewed;   /* scatter is far from normal: ranks are the better witness */

@@ -151,8 +151,9 @@ class Signals(Case):
             self.assertEqual(p.returncode, 17)
 
     def test_one_to_the_group_and_one_to_nrg_alone_are_two(self):
-        script = ("import signal, sys, time\nseen = []\n"
-                  "signal.signal(signal.SIGUSR1, lambda *a: (seen.append(1), print(len(seen), flush=True)))\n"
+        # A print within the print of "ready" would be an error of Python's.
+        script = ("import os, signal, sys, time\nseen = []\n"
+                  "signal.signal(signal.SIGUSR1, lambda *a: (seen.append(1), os.write(1, b'%d\\n' % len(seen))))\n"
                   "print('ready', flush=True)\n"
                   "while len(seen) < 4: time.sleep(0.01)\n"
                   "sys.exit(17)\n")

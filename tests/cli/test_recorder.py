@@ -223,8 +223,8 @@ class Memory(Case):
             peak_bytes = int(peak[1]) * 1024 if peak else peak_bytes
             time.sleep(.0005)
         self.assertEqual(process.returncode, 0)
-        # 7.6 MB here, of which 5.3 are libraries; 9.9 when the heap grew as glibc likes.
-        self.assertLess(peak_bytes, 8.5e6)
+        # 7.8 to 8.3 MB here, 8.7 on a busy machine, of which 5.3 are libraries; 9.9 when the heap grew as glibc likes.
+        self.assertLess(peak_bytes, 9.3e6)
 
 
 class SlowCounter(Case):

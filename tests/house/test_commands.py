@@ -50,7 +50,7 @@ class Readme(house.Case):
     """Every command of the README, in a folder that has the files it speaks of."""
     # What a test can't have: a meter, another program's data, a minute of time, PyTorch where it is not installed.
     LEFT_OUT = {"emonpi:": "a meter", "irene/": "IrEne's data", "device_1.json": "IrEne's data", "here.json": "a profile",
-                "h100.json": "see test_llm",
+                "h100.json": "see test_llm", "llm proxy": "see test_llm_proxy", "vllm serve": "see test_llm_server",
                 "here.csv": "minutes", "idling_power.json": "see test_import_layers", "trace.json.gz": "see test_import_layers",
                 "traced.txt": "see test_graph_ts"}
     CHANGED = {"4242": str(os.getpid()), "1min": "0.2s", "10s": "0.2s", "5s": "0.2s"}

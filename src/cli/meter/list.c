@@ -18,6 +18,8 @@ static const struct {
      "mqtt://broker/tele/plug/SENSOR"},
     {"mqtts", "//[USER@]HOST[:PORT]/TOPIC", "as mqtt, and cafile cert key check",
      "mqtts://me@broker/emon/emonpi/+?fields=power1,Vrms&password-file=/etc/nrg/mqtt"},
+    {"redfish", "//[USER@]HOST[:PORT][/RESOURCE]", "password-file cafile period",
+     "redfish://me@bmc.example?password-file=/etc/nrg/bmc"},
     {"exec", "COMMAND", "pattern, or columns separator; comment time",
      "exec:my-meter --watts?pattern=P={power} W"},
     {"file", "PATH", "pattern, or columns separator; comment time from",

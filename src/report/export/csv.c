@@ -129,7 +129,8 @@ static const char *column_unit(const struct nrg_channel *c)
         [NRG_VOLTAGE] = "voltage_v", [NRG_CURRENT] = "current_a",
         [NRG_UTILISATION] = "util",  [NRG_BYTES] = "bytes",
         [NRG_CLOCK] = "clock_hz",    [NRG_TEMPERATURE] = "temperature_c",
-        [NRG_SECONDS] = "per_s",     [NRG_APPARENT] = "apparent_va"};
+        [NRG_SECONDS] = "per_s",     [NRG_APPARENT] = "apparent_va",
+        [NRG_COUNT] = "count"};
     return units[c->quantity];
 }
 

@@ -84,7 +84,7 @@ static int collect_spans(struct nrg_stacks *s, struct nrg_recording *recording,
     int rc = nrg_span_catalog_load(&s->catalog, recording, err);
     if (rc)
         return rc;
-    rc = nrg_span_walk_init(&walk, recording, &s->catalog, NRG_BY_PATH);
+    rc = nrg_span_walk_init(&walk, recording, NULL, &s->catalog, NRG_BY_PATH);
     if (!rc)
         rc = nrg_span_walk_run(&walk, c.begin_ns + a->buckets->edges_ns[a->buckets->n], on_event,
                                &c);

@@ -136,7 +136,7 @@ int nrg_page_lanes(struct nrg_page_data *d, struct nrg_error *err)
     s->tick_ns = LEAST_TICK_NS + (s->end_ns - s->begin_ns) / UINT32_MAX;
     int rc = nrg_span_catalog_load(&s->catalog, d->run->recording, err);
     if (!rc)
-        rc = nrg_span_walk_init(&s->walk, d->run->recording, &s->catalog, NRG_BY_PATH);
+        rc = nrg_span_walk_init(&s->walk, d->run->recording, NULL, &s->catalog, NRG_BY_PATH);
     if (!rc)
         rc = walk_twice(s, a->spans);
     if (rc)
