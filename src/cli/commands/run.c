@@ -294,7 +294,7 @@ static int wait_for(struct session *s, pid_t child, int64_t *end_ns)
             nrg_recorder_read_now(s->recorder);
         if (wait4(info.si_pid, &status, 0, &usage) < 0)
             continue;
-        nrg_recorder_waited(s->recorder, info.si_pid, rusage_ns(&usage));
+        nrg_recorder_waited(s->recorder, rusage_ns(&usage));
         if (info.si_pid == child)
             return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
     }

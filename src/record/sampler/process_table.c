@@ -151,11 +151,30 @@ static int read_cpu(struct nrg_process_table *table, int32_t pid, const struct n
     return rc;
 }
 
+/*
+ * Who is being waited for ('X') may be in its parent's sums already: it is gone. Its parent may
+ * also be stopped in the middle of that and not have it yet; proctree.c's settle gives it time.
+ */
+static int read_presence(struct nrg_process_table *table, struct nrg_tree_process *p)
+{
+    int rc = read_stat(table, p);
+    return !rc && p->stat.state == 'X' && nrg_proc_has_ended(&p->stat) ? -ESRCH : rc;
+}
+
+/* The clock of a process that has ended stands still: what it used after the reading before. */
+static void read_final_cpu(struct nrg_process_table *table, const struct nrg_tree_process *p,
+                           int64_t *cpu_ns)
+{
+    int64_t final_ns;
+    if (nrg_proc_has_ended(&p->stat) && !read_cpu(table, p->info.pid, NULL, &final_ns))
+        *cpu_ns = final_ns;
+}
+
 int nrg_process_table_update(struct nrg_process_table *table, struct nrg_tree_process *p)
 {
     int64_t cpu_ns = -1, now = nrg_now_ns();
     if (p->info.ended)
-        return read_stat(table, p);
+        return read_presence(table, p);
     bool live = nrg_root_is_live(&table->ctx->root) && !read_cpu(table, p->info.pid, NULL, &cpu_ns);
     if (live && p->has_stat && cpu_ns == p->clock_ns) {
         p->info.last_ns = now;
@@ -164,10 +183,12 @@ int nrg_process_table_update(struct nrg_process_table *table, struct nrg_tree_pr
     }
     /* The clock is read first: stat is then at least as new, and valid until the clock moves. */
     p->clock_ns = cpu_ns;
-    int rc = read_stat(table, p);
+    int rc = read_presence(table, p);
     if (rc)
         return rc;
-    if (!live && read_cpu(table, p->info.pid, &p->stat, &cpu_ns))
+    if (live)
+        read_final_cpu(table, p, &cpu_ns);
+    else if (read_cpu(table, p->info.pid, &p->stat, &cpu_ns))
         cpu_ns = -1;
     if (cpu_ns > p->info.cpu_ns)
         p->info.cpu_ns = cpu_ns;

@@ -24,6 +24,15 @@ struct nrg_proc_stat {
     int64_t rss_pages;
 };
 
+/*
+ * It has ended, though it may still be in /proc: nobody has waited for it yet ('Z'), or somebody is
+ * just doing so and may have its CPU time already ('X'). A first thread may end before the others.
+ */
+static inline bool nrg_proc_has_ended(const struct nrg_proc_stat *stat)
+{
+    return (stat->state == 'Z' || stat->state == 'X') && stat->threads <= 1;
+}
+
 /* A line of /proc/PID/stat; the name may hold blanks and brackets. 0 or -EINVAL. */
 int nrg_proc_parse_stat(const char *text, size_t len, struct nrg_proc_stat *out);
 

@@ -24,6 +24,8 @@
 #define SCAN_EVERY 32
 /* Waited-for CPU time comes in ticks of 10 ms: less than this is rounding. */
 #define SHORT_LIVED_MIN_NS (20 * NRG_NS_PER_MS)
+/* A wait that is under way is over by then, on a busy machine too. */
+#define SETTLE_AFTER_NS (250 * NRG_NS_PER_MS)
 
 struct nrg_proctree {
     struct nrg_process_table table;
@@ -34,12 +36,14 @@ struct nrg_proctree {
     bool whole_system, poll_children, lost;
     bool own_children;    /* a root is our own child: its orphans become ours */
     int32_t left_out;     /* a child of ours that is no part of it; 0: none */
-    bool waiting_foreign; /* the child that is about to be waited for is not of the workload */
+    bool waiting;         /* our wait for a child is under way */
+    bool waiting_foreign; /* that child is not of the workload */
     int64_t root_ticks;   /* start time of that root: older children of ours are foreign */
     uint32_t generation;  /* scans of the whole system */
     int64_t polled_ns;    /* of the previous poll; before the first, when the first root came */
     struct nrg_process_info short_lived;
     int64_t unreported_ns; /* of ended processes whose end was reported to nobody: see settle */
+    int64_t lacking_ns, lacking_since_ns; /* the least that was lacking since then; 0: nothing is */
 };
 
 static struct nrg_tree_process *find_process(const struct nrg_proctree *tree, int32_t pid)
@@ -177,12 +181,6 @@ static void adopt_children(struct nrg_proctree *tree, struct nrg_tree_process *p
                       on_child, &adoption);
 }
 
-/* It has ended, and nobody has waited for it yet. A first thread may end before the others. */
-static bool is_zombie(const struct nrg_proc_stat *stat)
-{
-    return stat->state == 'Z' && stat->threads <= 1;
-}
-
 /* A child that this process had before it became nrg (sh -c 'server & exec nrg run ...'). */
 static bool is_foreign(const struct nrg_proctree *tree, const struct nrg_proc_stat *stat)
 {
@@ -198,7 +196,7 @@ static bool must_stay_out(const struct nrg_proctree *tree, int32_t pid)
 {
     struct nrg_proc_stat stat;
     return !nrg_proc_read_stat(&tree->table.ctx->root, pid, &stat) &&
-           (is_zombie(&stat) || is_foreign(tree, &stat));
+           (nrg_proc_has_ended(&stat) || is_foreign(tree, &stat));
 }
 
 static void on_child(int32_t pid, void *arg)
@@ -298,15 +296,27 @@ static int64_t short_lived_ns(const struct nrg_proctree *tree)
 }
 
 /*
- * Call it when every process was read after the last end was noticed. Then all ends that will ever
- * be reported have been; what is still lacking was not (a parent that ignores SIGCHLD) and must not
- * hide the short-lived ones to come. The kernel shows each parent's two sums in whole ticks.
+ * Call it when every process was read after the last end was noticed. Then the ends have been
+ * reported, and what is still lacking for long was reported to nobody (a parent that ignores
+ * SIGCHLD): it must not hide the short-lived ones to come. Not at once, because a busy machine may
+ * stop a parent in the middle of its wait, when the child is gone and not in its sums yet. The
+ * kernel shows each parent's two sums in whole ticks.
  */
 static void settle(struct nrg_proctree *tree)
 {
-    int64_t lacking_ns = tree->short_lived.cpu_ns - short_lived_ns(tree);
-    if (lacking_ns > 2 * tree->table.tick_ns * (int64_t)tree->table.n)
-        tree->unreported_ns += lacking_ns;
+    int64_t now_ns = nrg_now_ns(), lacking_ns = tree->short_lived.cpu_ns - short_lived_ns(tree);
+    if (tree->waiting || lacking_ns <= 2 * tree->table.tick_ns * (int64_t)tree->table.n) {
+        tree->lacking_since_ns = 0;
+        return;
+    }
+    if (!tree->lacking_since_ns || lacking_ns < tree->lacking_ns)
+        tree->lacking_ns = lacking_ns;
+    if (!tree->lacking_since_ns)
+        tree->lacking_since_ns = now_ns;
+    if (now_ns - tree->lacking_since_ns < SETTLE_AFTER_NS)
+        return;
+    tree->unreported_ns += tree->lacking_ns;
+    tree->lacking_since_ns = 0;
 }
 
 static void report_short_lived(struct nrg_proctree *tree, bool last)
@@ -334,7 +344,7 @@ static void report_short_lived(struct nrg_proctree *tree, bool last)
 /* A child of our own that has ended: our wait will report exactly what its subtree used. */
 static bool awaits_us(const struct nrg_proctree *tree, const struct nrg_tree_process *p)
 {
-    return tree->own_children && p->has_stat && is_zombie(&p->stat) &&
+    return tree->own_children && p->has_stat && nrg_proc_has_ended(&p->stat) &&
            p->stat.parent_pid == getpid();
 }
 
@@ -351,7 +361,7 @@ static bool update_all(struct nrg_proctree *tree)
         int rc = nrg_process_table_update(table, p);
         p->gone = rc == -ENOENT || rc == -ESRCH;
         none_gone &= !p->gone;
-        if (!rc && is_zombie(&p->stat) && !awaits_us(tree, p))
+        if (!rc && nrg_proc_has_ended(&p->stat) && !awaits_us(tree, p))
             nrg_process_table_say_ended(table, p);
     }
     if (!none_gone)
@@ -444,19 +454,21 @@ size_t nrg_proctree_active(struct nrg_proctree *tree, struct nrg_active **active
 void nrg_proctree_exiting(struct nrg_proctree *tree, int32_t pid)
 {
     struct nrg_proc_stat stat;
+    struct nrg_tree_process *p = find_process(tree, pid);
+    tree->waiting = true;
     tree->waiting_foreign = !tree->table.blind &&
                             !nrg_proc_read_stat(&tree->table.ctx->root, pid, &stat) &&
                             is_foreign(tree, &stat);
+    if (p && p->has_stat)
+        p->stat.parent_pid = getpid();
     on_exited(tree, pid);
 }
 
-void nrg_proctree_waited(struct nrg_proctree *tree, int32_t pid, int64_t cpu_ns)
+void nrg_proctree_waited(struct nrg_proctree *tree, int64_t cpu_ns)
 {
+    tree->waiting = false;
     if (tree->waiting_foreign)
         return;
-    struct nrg_tree_process *p = find_process(tree, pid);
-    if (p && p->has_stat)
-        p->stat.parent_pid = getpid();
     update_all(tree); /* it and those that it waited for are gone */
     tree->table.waited_ns += cpu_ns;
     report_short_lived(tree, true);

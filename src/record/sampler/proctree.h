@@ -67,14 +67,15 @@ struct nrg_active {
  */
 size_t nrg_proctree_active(struct nrg_proctree *tree, struct nrg_active **active);
 
-/* A process has ended but was not waited for yet: its CPU clock can be read a last time. */
+/* A process has ended but was not waited for yet: its CPU clock can be read a last time. This
+ * process waits for it next, and calls nrg_proctree_waited. */
 void nrg_proctree_exiting(struct nrg_proctree *tree, int32_t pid);
 
 /*
  * This process has waited for a process of the tree. cpu_ns: rusage's exact CPU time of it and of
  * all that it waited for. Used for the short-lived remainder.
  */
-void nrg_proctree_waited(struct nrg_proctree *tree, int32_t pid, int64_t cpu_ns);
+void nrg_proctree_waited(struct nrg_proctree *tree, int64_t cpu_ns);
 
 /* Reports the last values of all processes. Call it once, at the end. */
 void nrg_proctree_finish(struct nrg_proctree *tree);

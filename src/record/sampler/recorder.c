@@ -409,10 +409,10 @@ void nrg_recorder_exiting(struct nrg_recorder *r, int32_t pid)
         nrg_span_drain_exiting(r->drain, pid);
 }
 
-void nrg_recorder_waited(struct nrg_recorder *r, int32_t pid, int64_t cpu_ns)
+void nrg_recorder_waited(struct nrg_recorder *r, int64_t cpu_ns)
 {
     pthread_mutex_lock(&r->lock);
-    nrg_proctree_waited(r->tree, pid, cpu_ns);
+    nrg_proctree_waited(r->tree, cpu_ns);
     pthread_mutex_unlock(&r->lock);
 }
 

@@ -88,7 +88,7 @@ int nrg_recorder_follow(struct nrg_recorder *recorder, int32_t pid, bool is_new)
 /* A child of nrg itself that is no part of the workload. Before anything is followed. */
 void nrg_recorder_leave_out(struct nrg_recorder *recorder, int32_t pid);
 void nrg_recorder_exiting(struct nrg_recorder *recorder, int32_t pid);
-void nrg_recorder_waited(struct nrg_recorder *recorder, int32_t pid, int64_t cpu_ns);
+void nrg_recorder_waited(struct nrg_recorder *recorder, int64_t cpu_ns);
 /* A run begins (end_ns 0), or is over. */
 void nrg_recorder_run(struct nrg_recorder *recorder, const struct nrg_run *run);
 void nrg_recorder_event(struct nrg_recorder *recorder, const char *kind, const char *source,
