@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <math.h>
 
+#define ROUNDING 1e-9 /* of what an energy may be off by: less is none */
+
 struct nrg_range_sum nrg_range_domain(const struct nrg_attribution_buckets *b, size_t domain,
                                       size_t first, size_t last)
 {
@@ -30,14 +32,18 @@ struct nrg_range_sum nrg_range_domain(const struct nrg_attribution_buckets *b, s
     return sum;
 }
 
-double nrg_range_row_end(double energy_j, double end_j, double random_j, double part_j)
+double nrg_range_row_end(const struct nrg_range_whole *whole, double end_j, double part_j,
+                         double part_s)
 {
-    double share = energy_j > 0 ? part_j / energy_j : 0;
-    double off_j = fabs(end_j - energy_j), random = isnan(random_j) ? 0 : fmin(random_j, off_j);
-    double width_j = (off_j - random) * share + random * sqrt(fmax(0, share));
+    double off_j = fabs(end_j - whole->energy_j);
+    double random_j = isnan(whole->random_j) ? 0 : fmin(whole->random_j, off_j);
+    double time_share = part_s < whole->time_s ? part_s / whole->time_s : 1;
+    bool some = fmin(whole->energy_j, part_j) > ROUNDING * off_j;
+    double share = some ? part_j / whole->energy_j : time_share;
+    double width_j = (off_j - random_j) * share + random_j * sqrt(share);
     if (isnan(end_j))
         return NAN;
-    return end_j < energy_j ? fmax(0, part_j - width_j) : part_j + width_j;
+    return end_j < whole->energy_j ? fmax(0, part_j - width_j) : part_j + width_j;
 }
 
 /* What the rows have in the one bucket. */
@@ -77,19 +83,24 @@ static void add_up(const struct nrg_attribution *a, struct sums *sums, double *d
     }
 }
 
+static void set_ends(const struct nrg_range_whole *whole, double part_j, double part_s,
+                     double *const *ends, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        *ends[i] = nrg_range_row_end(whole, *ends[i], part_j, part_s);
+}
+
 static void set_row(struct nrg_attribution_row *row, const struct sums *sums, uint32_t calls)
 {
+    const struct nrg_range_whole all = {row->energy_j, row->random_j, row->time_s};
+    const struct nrg_range_whole self = {row->energy_self_j, row->self_random_j, row->self_time_s};
+    double *const ends[] = {&row->low_j, &row->high_j, &row->scaled_low_j, &row->scaled_high_j};
+    double *const self_ends[] = {&row->self_low_j, &row->self_high_j, &row->self_scaled_low_j,
+                                 &row->self_scaled_high_j};
     double all_j = isnan(row->energy_j) ? NAN : sums->all_j;
     double self_j = isnan(row->energy_self_j) ? NAN : sums->self_j;
-    row->low_j = nrg_range_row_end(row->energy_j, row->low_j, row->random_j, all_j);
-    row->high_j = nrg_range_row_end(row->energy_j, row->high_j, row->random_j, all_j);
-    row->scaled_low_j = nrg_range_row_end(row->energy_j, row->scaled_low_j, row->random_j, all_j);
-    row->scaled_high_j = nrg_range_row_end(row->energy_j, row->scaled_high_j, row->random_j, all_j);
-    double whole_j = row->energy_self_j, random_j = row->self_random_j;
-    row->self_low_j = nrg_range_row_end(whole_j, row->self_low_j, random_j, self_j);
-    row->self_high_j = nrg_range_row_end(whole_j, row->self_high_j, random_j, self_j);
-    row->self_scaled_low_j = nrg_range_row_end(whole_j, row->self_scaled_low_j, random_j, self_j);
-    row->self_scaled_high_j = nrg_range_row_end(whole_j, row->self_scaled_high_j, random_j, self_j);
+    set_ends(&all, all_j, sums->all_s, ends, 4);
+    set_ends(&self, self_j, sums->self_s, self_ends, 4);
     row->energy_j = all_j;
     row->energy_self_j = self_j;
     row->time_s = sums->all_s;
