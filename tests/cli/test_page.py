@@ -215,10 +215,50 @@ class BrowserCase(PageCase):
         for page in seen:
             self.assertEqual((page["errors"], page["requests"], page["axe"]), ([], [], {"light": [], "dark": []}), page["file"])
             self.assertLessEqual(page["overflow"], 390)
+            self.assertEqual(page["silent"], [], "a number that does not say how it was made")
+            self.assertLessEqual(max(page["in_sight"], default=0), 390, "an energy beyond a phone's width")
+            self.assertEqual({**page["paper"], "pages": 0}, {"headings": 0, "folded": 0, "ink": "#1c2430", "pages": 0})
         return seen
 
 
+def si(text):
+    """What a text like "1.234 mJ" stands for."""
+    number, unit = text.split()[:2]
+    return float(number) * {"": 1, "k": 1e3, "M": 1e6, "m": 1e-3, "µ": 1e-6, "n": 1e-9, "p": 1e-12}[unit[:-1]]
+
+
 class Browser(BrowserCase):
+    def rows_are(self, shown, rows):
+        """What stands behind ± is the larger distance, as in the terminal's table."""
+        known = {}
+        for row in rows:
+            known.setdefault((row["name"], row["kind"]), []).append(row)
+        for name, energy, band in shown:
+            same = [r for (text, _), r in known.items() if len(r) == 1 and name in (text, f"{text} · Linear") for r in r]
+            if len(same) == 1 and band:
+                off_j = max(same[0]["high_j"] - same[0]["energy_j"], same[0]["energy_j"] - same[0]["low_j"])
+                self.assertTrue(math.isclose(si(energy), same[0]["energy_j"], rel_tol=1e-3, abs_tol=1e-9), (energy, same))
+                self.assertTrue(math.isclose(si(band.lstrip("± ")), off_j, rel_tol=1e-3, abs_tol=1e-9), (name, band, same))
+
+    def test_numbers_agree(self):
+        """One peak power, that of the report; an estimate's scale where its numbers are; small costs."""
+        path = self.steps(self.path("estimate.nrg")) if self.recordings() else ""
+        doc = json.loads(self.nrg("report", "--json", path).stdout)
+        scale = json.loads(self.nrg("attribute", "--json", path).stdout)["scale"]
+        seen, = self.look((self.page(path, options=("--price", "0.0001"))[0], [], {}))
+        peak = {tiles["mean power"][0].split("peak ")[1].split("W")[0] for tiles in seen["tiles"].values()}
+        self.assertEqual(len(peak), 1)
+        self.assertAlmostEqual(si(peak.pop() + "W"), doc["domains"][0]["peak_w"], delta=0.01)
+        text = f"× {scale['low']:.2f} … {scale['high']:.2f}"
+        for tile in (seen["tiles"]["selection"]["in spans"], seen["tiles"]["head"]["per step"]):
+            self.assertIn(text, tile[0])
+        self.assertIn(f"energy (all {text})", seen["text"])
+        cost = float(seen["tiles"]["head"]["cost"][0].split("at")[0])
+        self.assertTrue(math.isclose(cost, doc["total"]["energy_j"] / 3.6e6 * 1e-4, rel_tol=1e-2), cost)
+        for tiles in seen["tiles"].values():
+            for name, (text, how) in tiles.items():
+                self.assertRegex(how, "^(measured|derived|estimated): .", name)
+
     def test_selections_equal_the_terminal(self):
         rng, pages = random.Random(14), []
         paths = self.recordings()
@@ -229,11 +269,12 @@ class Browser(BrowserCase):
             pages.append((file, ranges, {}))
         for path, seen in zip(paths, self.look(*pages)):
             for got in seen["selections"] + [seen["keys"]["longer"], seen["mouse"]["dragged"]]:
-                got = {key: float(value) for key, value in got.items()}
+                rows, got = got.pop("rows", []), {key: float(value) for key, value in got.items() if key != "rows"}
                 doc = json.loads(self.nrg("attribute", "--json", "--from", repr(got["from-s"]), "--to", repr(got["to-s"]), path).stdout)
                 self.assertEqual((doc["from_s"], doc["to_s"]), (got["from-s"], got["to-s"]))
                 for key, name in (("selection-energy-j", "total_j"), ("selection-low-j", "total_low_j"), ("selection-high-j", "total_high_j")):
                     self.assertTrue(math.isclose(got[key], doc[name], rel_tol=1e-6), (path, got, key, doc[name]))
+                self.rows_are(rows, doc["rows"])
             self.assertIn("from=", seen["keys"]["address"])
             self.assertGreater(float(seen["keys"]["longer"]["to-s"]), float(seen["keys"]["selected"]["to-s"]))
             for cleared in (seen["keys"]["cleared"], seen["mouse"]["cleared"]):

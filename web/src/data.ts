@@ -34,6 +34,8 @@ export interface Unit {
   energy_j?: number;
   low_j?: number;
   high_j?: number;
+  low_with_scale_j?: number;
+  high_with_scale_j?: number;
 }
 
 export interface Channel {
@@ -88,6 +90,8 @@ export interface Report {
   processes: Process[];
   containers?: { name: string; processes: number; cpu_time_s?: number; cpu_energy_j?: number }[];
   idle_j?: number;
+  idle_w?: number;
+  idle_method?: string;
   other_processes_j?: number;
   missing: Note[];
   metadata?: Record<string, string>;

@@ -1,7 +1,9 @@
 // The flame graph, or icicle: width is joules (or seconds), a box fades with its interval and is hatched where it is not resolved.
 import { choice, el, savers } from "./dom";
 import { count, interval, joules, percent, seconds, unit, watts } from "./format";
+import { from, of_row, of_rows, scale_note } from "./how";
 import { Picture, type Pen, SET, colours, ink_on } from "./pen";
+import { unresolved } from "./range";
 import type { State } from "./state";
 import { colour_of } from "./timeline";
 import { type Box, type Shape, type Weight, doubt, has_modules, path_of, tree_of } from "./tree";
@@ -170,7 +172,7 @@ export class Flame {
       const found = !search || p.box.label.toLowerCase().includes(search);
       const alpha = (Number.isNaN(off) ? 1 : 1 - 0.65 * Math.min(1, off)) * (found ? 1 : 0.25);
       pen.rect(x, y, w, LEVEL - 1, this.colour(p.box), alpha);
-      if (off >= 0.5 && w > 3) pen.hatch(x, y, w, LEVEL - 1, panel);
+      if (unresolved(p.box) && w > 3) pen.hatch(x, y, w, LEVEL - 1, panel);
       const letters = ink_on(this.colour(p.box), alpha);
       if (w > 28) pen.text(`${p.box.label}${w > 160 ? `  ${this.weight === "joules" ? joules(p.box.energy_j) : seconds(p.box.time_s)}` : ""}`, x + 4, y + 15, letters, "start", w - 6);
       if (i === this.at && document.activeElement === this.picture.canvas) pen.shape([x, y, x + w, y, x + w, y + LEVEL - 1, x, y + LEVEL - 1, x, y], ink, 2);
@@ -206,7 +208,7 @@ export class Flame {
 
   private tell(b: Box) {
     const parts = [b.label, `${joules(b.energy_j)}, ${percent(b.energy_j / this.state.range.total.energy_j)} of the machine`];
-    if (Number.isFinite(b.low_j)) parts.push(`95 %: ${interval(b.low_j, b.high_j)}${doubt(b) >= 0.5 && b !== this.root ? " (not resolved)" : ""}`);
+    if (Number.isFinite(b.low_j)) parts.push(`95 %: ${interval(b.low_j, b.high_j)}${unresolved(b) && b !== this.root ? " (not resolved)" : ""}`);
     if (Number.isFinite(b.time_s)) parts.push(`${seconds(b.time_s)} at ${watts(b.energy_j / b.time_s)}`);
     if (b.calls > 0) parts.push(`${count(b.calls)} calls of ${joules(b.energy_j / b.calls)}`);
     const macs = this.macs(b);
@@ -214,8 +216,22 @@ export class Flame {
     const per = this.per_count(b);
     if (per > 0) parts.push(`${joules(per)} per ${one(this.state.run.head.counters[0])}`);
     if (this.paint_by === "difference" && b.row >= 0) parts.push(this.change(b));
-    parts.push(b.rest ? "what belongs to no span" : `${this.state.run.head.attribution.provenance}, by ${this.state.run.head.attribution.method}`);
+    const head = this.state.run.head;
+    if (this.is_of_rows(b) && scale_note(head)) parts.push(scale_note(head));
+    parts.push(this.how(b));
     this.about.textContent = parts.join("  ·  ");
+  }
+
+  /** Not idle, others or the machine: its energy is what rows have. */
+  private is_of_rows(b: Box): boolean {
+    return !b.rest && (b !== this.root || this.of !== "machine");
+  }
+
+  private how(b: Box): string {
+    const { run } = this.state;
+    if (b === this.root && !this.is_of_rows(b)) return `${run.head.attribution.provenance}, sum of the domains`;
+    if (b.rest) return `${from(run.head.attribution.provenance)}: what belongs to no span`;
+    return b.row >= 0 && this.shape === "calls" ? of_row(run, b.row) : of_rows(run.head);
   }
 
   /** "+1.2 J to the first run (+10 %)". */

@@ -1,11 +1,12 @@
 // Numbers for people: four digits, SI units, and the same words everywhere.
 const PREFIXES: [number, string][] = [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"], [1, ""], [1e-3, "m"], [1e-6, "µ"], [1e-9, "n"], [1e-12, "p"]];
 
+/** n digits that mean something, however small the number is. */
 export function digits(x: number, n = 4): string {
   if (!Number.isFinite(x)) return "–";
   if (x === 0) return "0";
-  const whole = Math.floor(Math.log10(Math.abs(x))) + 1;
-  return x.toFixed(Math.max(0, Math.min(9, n - Math.max(whole, 1))));
+  const whole = Math.floor(Math.log10(Math.abs(Number(x.toPrecision(n))))) + 1; // 9.9999 has two digits before the point
+  return whole < -5 ? x.toExponential(n - 1) : x.toFixed(Math.max(0, n - whole));
 }
 
 export function unit(x: number | null | undefined, name: string, n = 4): string {
@@ -31,8 +32,20 @@ export function bytes(x?: number | null): string {
 }
 
 export const percent = (x: number) => (Number.isFinite(x) ? `${digits(100 * x, 3)} %` : "–");
-export const interval = (low?: number | null, high?: number | null) =>
-  Number.isFinite(low ?? Number.NaN) && Number.isFinite(high ?? Number.NaN) ? `${joules(low)} … ${joules(high)}` : "interval not known";
+const ROUNDING = 1e-9;
+
+/** With as many digits as it takes to see the two ends apart. */
+export function interval(low?: number | null, high?: number | null): string {
+  const [a, b] = [low ?? Number.NaN, high ?? Number.NaN];
+  if (!(b - a > ROUNDING * Math.abs(b))) return "interval not known"; // of a gauge that never moved: not ± 0
+  let n = 4;
+  while (n < 9 && unit(a, "J", n) === unit(b, "J", n)) n++;
+  return `${unit(a < ROUNDING * b ? 0 : a, "J", n)} … ${unit(b, "J", n)}`;
+}
+
+/** The larger distance from the estimate, as nrg attribute has it. */
+export const plus_minus = (energy_j: number, low_j: number, high_j: number) =>
+  Number.isFinite(high_j - low_j) ? `± ${joules(Math.max(high_j - energy_j, energy_j - low_j, 0))}` : "";
 export const count = (x: number) => (Number.isFinite(x) ? Math.round(x).toLocaleString("en") : "–");
 
 /** Round steps of an axis: 1, 2 or 5 times a power of ten. */

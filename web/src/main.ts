@@ -23,7 +23,7 @@ function show(state: State) {
   where.append(new Flame(state).element);
   if (state.run.n_rows) where.append(new Table(state).element);
   const switcher = state.runs.length > 1 ? compare(state.runs, state.index, (i) => show(new State(state.runs, i))) : null;
-  page.replaceChildren(...[header(state.run), switcher, timeline.element, new Selection(state).element, where, state.run.n_rows ? new Why(state).element : null,
+  page.replaceChildren(...[header(state.run, state.whole), switcher, timeline.element, new Selection(state).element, where, state.run.n_rows ? new Why(state).element : null,
     el("footer", {}, el("p", {}, `nrg ${state.run.head.nrg_version}. This file holds all of its data and asks the network for nothing. Intervals hold the truth 95 times of 100 as far as nrg knows its sensors; their own calibration is not in them.`))].filter(Boolean) as Node[]);
   document.title = `${state.run.head.report.command || "recording"}: nrg`;
   window.onhashchange = () => state.from_address();
@@ -33,7 +33,23 @@ function show(state: State) {
     state.find(state.search);
   };
   matchMedia("(prefers-color-scheme: dark)").onchange = redraw;
-  window.onbeforeprint = redraw;
+  print_well(redraw);
+}
+
+/** Paper is white and can't be clicked: pictures in light colours, and everything that is folded away. */
+function print_well(redraw: () => void) {
+  let opened: HTMLDetailsElement[] = [];
+  window.onbeforeprint = () => {
+    opened = [...document.querySelectorAll<HTMLDetailsElement>("details:not([open])")];
+    for (const d of opened) d.open = true;
+    document.documentElement.dataset.paper = "yes";
+    redraw();
+  };
+  window.onafterprint = () => {
+    for (const d of opened) d.open = false;
+    delete document.documentElement.dataset.paper;
+    redraw();
+  };
 }
 
 async function start() {

@@ -33,14 +33,67 @@ export function domain_sum(run: Run, domain: number, first: number, last: number
   };
 }
 
-/** low or high of a part of a row: `end` is the whole's. */
-export function row_end(whole_j: number, end_j: number, random_j: number, part_j: number): number {
-  if (Number.isNaN(end_j)) return Number.NaN;
-  const share = whole_j > 0 ? part_j / whole_j : 0;
-  const off_j = Math.abs(end_j - whole_j);
-  const random = Number.isNaN(random_j) ? 0 : Math.min(random_j, off_j);
-  const width_j = (off_j - random) * share + random * Math.sqrt(Math.max(0, share));
-  return end_j < whole_j ? Math.max(0, part_j - width_j) : part_j + width_j;
+/** A row in all of the run, with all in it or by itself; random_j: what of its interval is random. */
+export interface Whole {
+  energy_j: number;
+  low_j: number;
+  high_j: number;
+  random_j: number;
+  time_s: number;
+}
+
+const ROUNDING = 1e-9; // of what an energy may be off by: less is none
+
+/** What a part may be off by towards an end of the whole: common to the run, and random. Where the estimate is 0 the part is that of the time. */
+function off(whole: Whole, end_j: number, part_j: number, part_s: number): { common_j: number; random_j: number } {
+  const all_j = Math.abs(end_j - whole.energy_j);
+  const random_j = Number.isNaN(whole.random_j) ? 0 : Math.min(whole.random_j, all_j);
+  const time_share = part_s < whole.time_s ? part_s / whole.time_s : 1;
+  const some = Math.min(whole.energy_j, part_j) > ROUNDING * all_j;
+  const share = some ? part_j / whole.energy_j : time_share;
+  return { common_j: (all_j - random_j) * share, random_j: random_j * Math.sqrt(share) };
+}
+
+/** low or high of a part of a row, where the whole's is `end_j`. */
+export function row_end(whole: Whole, end_j: number, part_j: number, part_s: number): number {
+  const { common_j, random_j } = off(whole, end_j, part_j, part_s);
+  return end_j < whole.energy_j ? Math.max(0, part_j - common_j - random_j) : part_j + common_j + random_j;
+}
+
+/** Parts of rows in sum: what is common to the run adds up linearly, what is independent as squares. */
+export class Together {
+  energy_j = 0;
+  private common_j = [0, 0];
+  private random2 = [0, 0];
+
+  add(whole: Whole, part_j: number, part_s: number) {
+    this.energy_j += part_j;
+    for (const [k, end_j] of [whole.low_j, whole.high_j].entries()) {
+      const { common_j, random_j } = off(whole, end_j, part_j, part_s);
+      this.common_j[k] += common_j;
+      this.random2[k] += random_j * random_j;
+    }
+  }
+
+  get low_j(): number {
+    return Math.max(0, this.energy_j - this.common_j[0] - Math.sqrt(this.random2[0]));
+  }
+
+  get high_j(): number {
+    return this.energy_j + this.common_j[1] + Math.sqrt(this.random2[1]);
+  }
+}
+
+/** A row with all that is in it. */
+export function whole_of(run: Run, i: number): Whole {
+  const a = run.array;
+  return { energy_j: a.row_energy_j[i], low_j: a.row_low_j[i], high_j: a.row_high_j[i], random_j: a.row_random_j[i], time_s: a.row_time_s[i] };
+}
+
+/** What a row used itself. */
+export function self_of(run: Run, i: number): Whole {
+  const a = run.array;
+  return { energy_j: a.row_self_j[i], low_j: a.row_self_low_j[i], high_j: a.row_self_high_j[i], random_j: a.row_self_random_j[i], time_s: a.row_self_time_s[i] };
 }
 
 /** What a range used: of the machine, of each domain, of each row. */
@@ -92,7 +145,6 @@ function add_rows(run: Run, r: Range) {
 }
 
 export function range_of(run: Run, first: number, last: number): Range {
-  const { row_energy_j, row_low_j, row_high_j, row_random_j } = run.array;
   const numbers = () => new Float64Array(run.n_rows);
   const domains = run.head.attribution.domains.map((_, d) => domain_sum(run, d, first, last));
   const total: Sum = { energy_j: 0, low_j: 0, high_j: 0, idle_j: 0, other_j: 0, covered_s: 0 };
@@ -106,25 +158,55 @@ export function range_of(run: Run, first: number, last: number): Range {
   let rows_j = 0;
   for (let i = 0; i < run.n_rows; i++) {
     rows_j += r.self_j[i];
-    r.low_j[i] = row_end(row_energy_j[i], row_low_j[i], row_random_j[i], r.all_j[i]);
-    r.high_j[i] = row_end(row_energy_j[i], row_high_j[i], row_random_j[i], r.all_j[i]);
-    if (Number.isNaN(row_energy_j[i])) r.all_j[i] = Number.NaN;
+    const whole = whole_of(run, i);
+    r.low_j[i] = row_end(whole, whole.low_j, r.all_j[i], r.all_s[i]);
+    r.high_j[i] = row_end(whole, whole.high_j, r.all_j[i], r.all_s[i]);
+    if (Number.isNaN(whole.energy_j)) r.all_j[i] = Number.NaN;
   }
   r.unattributed_j = total.energy_j - rows_j - total.idle_j - total.other_j;
   return r;
 }
 
-/** Highest power of a channel's steps within a range; NaN: none is known. */
-export function peak_w(run: Run, channels: number[], from_s: number, to_s: number): number {
-  const { n, period_ns } = run.head.series;
-  let peak = Number.NaN;
-  for (let k = Math.floor((from_s * 1e9) / period_ns); k < n && k * period_ns < to_s * 1e9; k++) {
-    let sum = Number.NaN;
-    for (const c of channels) {
-      const w = run.array.series[c * n + k];
-      if (!Number.isNaN(w)) sum = (Number.isNaN(sum) ? 0 : sum) + w;
-    }
-    if (!(sum <= peak)) peak = Number.isNaN(sum) ? peak : sum;
+/** As nrg attribute says it: the interval is wider than the energy. */
+export const unresolved = (x: { energy_j: number; low_j: number; high_j: number }) => x.high_j - x.low_j > x.energy_j;
+
+/** Interval of a row with the scale of what is estimated in it; null: nothing is. */
+export function with_scale(run: Run, r: Range, i: number): [number, number] | null {
+  const { row_scaled_low_j: low_j, row_scaled_high_j: high_j } = run.array;
+  if (!low_j) return null;
+  return [row_end(whole_of(run, i), low_j[i], r.all_j[i], r.all_s[i]), row_end(whole_of(run, i), high_j[i], r.all_j[i], r.all_s[i])];
+}
+
+const PEAK_NS = 100e6; // docs/json.md: the highest mean over at least 100 ms
+
+/** Watts of the channels of the total in a step, in sum; NaN: none was read. */
+function step_w(run: Run, channels: number[], k: number): number {
+  let sum = Number.NaN;
+  for (const c of channels) {
+    const w = run.array.series[c * run.head.series.n + k];
+    if (!Number.isNaN(w)) sum = (Number.isNaN(sum) ? 0 : sum) + w;
   }
-  return peak;
+  return sum;
+}
+
+/** Peak power of the machine in a range and the time it is a mean of; of the whole run what nrg report says, where that is one domain's. */
+export function peak_of(run: Run, r: Range): { watts: number; over_s: number } {
+  const { n, period_ns } = run.head.series;
+  const channels = run.head.channels.map((_, c) => c).filter((c) => run.head.channels[c].in_total);
+  const peaks_w = run.head.report.domains.filter((d) => run.head.report.total.domains.includes(d.name)).map((d) => d.peak_w ?? Number.NaN);
+  const first = Math.max(0, Math.floor((r.from_s * 1e9) / period_ns + 1e-6));
+  const last = Math.min(n, Math.ceil((r.to_s * 1e9) / period_ns - 1e-6));
+  const width = Math.max(1, Math.min(last - first, Math.ceil(PEAK_NS / period_ns - 1e-6)));
+  const most_w = peaks_w.reduce((sum, w) => sum + w, 0);
+  let watts = Number.NaN;
+  let [sum, known] = [0, 0];
+  for (let k = first; k < last; k++) {
+    const w = step_w(run, channels, k);
+    if (Number.isNaN(w)) [sum, known] = [0, 0]; // a gap: begins anew
+    else [sum, known] = [sum + w, known + 1];
+    if (known > width) [sum, known] = [sum - step_w(run, channels, k - width), width];
+    if (known === width && !(sum / width <= watts)) watts = sum / width;
+  }
+  if (r.whole && (peaks_w.length === 1 || Number.isNaN(watts))) watts = most_w;
+  return { watts: Number.isFinite(most_w) ? Math.min(watts, most_w) : watts, over_s: Math.max(PEAK_NS, width * period_ns) / 1e9 };
 }

@@ -2,9 +2,11 @@
 import { duration_s } from "./data";
 import { el, savers } from "./dom";
 import { interval, joules, percent, seconds, watts } from "./format";
-import { source } from "./header";
-import { peak_w } from "./range";
+import { card, power_card } from "./header";
+import { cell, from, of_rows, scale_note } from "./how";
 import type { State } from "./state";
+
+const CPU_TIME = "measured: CPU time as the kernel counts it";
 
 /** CPU seconds of the processes in the range, and in all of the run. */
 function cpu(state: State, process: number): [number, number] {
@@ -20,6 +22,22 @@ function cpu(state: State, process: number): [number, number] {
   return [part, all];
 }
 
+/** A raw number for scripts, in its text, its value and data-value. Unseen where a rounded one stands beside it. */
+const raw = (key: string, x: number, seen = false) =>
+  el("data", { "data-nrg": key, "data-value": String(x), value: String(x), ...(seen ? {} : { class: "unseen raw", "aria-hidden": "true" }) }, String(x));
+
+/** None where no idle power is known is not 0. */
+const idle = (energy_j: number, idle_w?: number) => (idle_w === undefined && !energy_j ? "not known" : joules(energy_j));
+
+/** Two answers to "what does it use idle": the rows' by domain, and the one that shares out between processes. */
+function idle_note(state: State): string {
+  const { report, attribution } = state.run.head;
+  const rows = attribution.domains.filter((d) => d.idle_w !== undefined && d.idle_source !== "none").map((d) => `${d.name} ${watts(d.idle_w)} (${d.idle_source})`);
+  const shares = report.idle_method ? `${watts(report.idle_w)} (${report.idle_method})` : "";
+  if (!rows.length && !shares) return "Idle power is not known: nrg run --baseline 5s measures it first.";
+  return `Idle power of rows and selections: ${rows.join(", ") || "not known"}.${shares ? ` The program's share at the top and the processes' are made with ${shares} of the processors over the whole run.` : ""}`;
+}
+
 export class Selection {
   readonly element: HTMLElement;
   private title = el("h2", { id: "selection-title" });
@@ -28,8 +46,10 @@ export class Selection {
   private processes = el("tbody");
   private from: HTMLInputElement;
   private to: HTMLInputElement;
+  private shared: string;
 
   constructor(private state: State) {
+    this.shared = `${from(state.run.head.report.total.provenance)}: the processors' energy above idle, shared out by CPU time; GPUs' by their own accounts`;
     const all = duration_s(state.run);
     const containers = state.run.head.report.containers ?? [];
     const input = () => el("input", { type: "number", min: "0", max: String(all), step: "any", change: () => this.typed() });
@@ -42,10 +62,10 @@ export class Selection {
         el("label", {}, "from ", this.from, " s"), el("label", {}, "to ", this.to, " s"),
         el("button", { type: "button", click: () => state.clear() }, "all"), savers("nrg-selection", null, () => this.rows())),
       this.numbers,
-      el("div", { class: "sides" }, part("By domain", ["domain", "energy", "95 %", "mean", "share"], this.domains),
-        state.run.head.series.processes ? part("By process, by CPU time", ["process", "CPU time", "energy"], this.processes) : null,
-        containers.length ? part("Containers, of the whole run", ["container", "processes", "CPU time", "energy"], el("tbody", {}, ...containers.map((c) =>
-          el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: c.name }, c.name)), el("td", {}, String(c.processes)), el("td", {}, seconds(c.cpu_time_s)), el("td", {}, joules(c.cpu_energy_j)))))) : null));
+      el("div", { class: "sides" }, el("div", {}, part("By domain", ["domain", "energy", "95 %", "mean", "idle", "share"], this.domains), el("p", { class: "note" }, idle_note(state))),
+        state.run.head.series.processes ? part("By process, by CPU time", ["process", "energy", "CPU time"], this.processes) : null,
+        containers.length ? part("Containers, of the whole run", ["container", "energy", "processes", "CPU time"], el("tbody", {}, ...containers.map((c) =>
+          el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: c.name }, c.name)), cell(joules(c.cpu_energy_j), this.shared), cell(String(c.processes), "counted"), cell(seconds(c.cpu_time_s), CPU_TIME))))) : null));
     state.on((what) => what === "range" && this.show());
     this.show();
   }
@@ -58,29 +78,28 @@ export class Selection {
   private show() {
     const { run, range: r } = this.state;
     const s = r.to_s - r.from_s;
-    const channels = run.head.channels.map((_, c) => c).filter((c) => run.head.channels[c].in_total);
-    const raw = (key: string, x: number, text: string, tag: "strong" | "span" = "span") => el(tag, { "data-nrg": key, "data-value": String(x) }, text);
     const known = r.domains.length > 0;
+    const word = run.head.attribution.provenance;
     this.title.textContent = r.whole ? "The whole run" : "Selection";
     this.from.value = String(r.from_s);
     this.to.value = String(r.to_s);
-    const item = (title: string, ...value: Node[]) => el("div", { class: "card" }, el("dt", {}, title), el("dd", {}, ...value));
-    const scale = run.head.attribution.provenance;
+    const sum = (x: number) => (known ? x : Number.NaN);
+    const spans_j = sum(r.total.energy_j - r.total.idle_j - r.total.other_j - r.unattributed_j);
     this.numbers.replaceChildren(
-      item("energy", raw("selection-energy-j", known ? r.total.energy_j : Number.NaN, known ? joules(r.total.energy_j) : "not known", "strong"),
-        el("small", {}, raw("selection-low-j", known ? r.total.low_j : Number.NaN, joules(r.total.low_j)), " … ", raw("selection-high-j", known ? r.total.high_j : Number.NaN, joules(r.total.high_j)), " (95 %)"), source(scale) ?? ""  as unknown as Node),
-      item("time", el("strong", {}, seconds(s)), el("small", {}, raw("from-s", r.from_s, `${r.from_s} s`), " … ", raw("to-s", r.to_s, `${r.to_s} s`))),
-      item("mean power", el("strong", {}, watts(known ? r.total.energy_j / s : Number.NaN)), el("small", {}, `peak ${watts(peak_w(run, channels, r.from_s, r.to_s))}`)),
-      item("in spans", el("strong", {}, joules(r.total.energy_j - r.total.idle_j - r.total.other_j - r.unattributed_j)),
-        el("small", {}, `idle ${joules(r.total.idle_j)}, others ${joules(r.total.other_j)}, unattributed ${joules(r.unattributed_j)}`)));
+      card("energy", el("strong", {}, known ? joules(r.total.energy_j) : "not known", raw("selection-energy-j", sum(r.total.energy_j))), known ? word : undefined, "sum of the domains below",
+        el("small", {}, raw("selection-low-j", sum(r.total.low_j)), raw("selection-high-j", sum(r.total.high_j)), `${interval(sum(r.total.low_j), sum(r.total.high_j))} (95 %)`)),
+      card("time", seconds(s), "measured", "by the clock; edges of buckets of time", el("small", {}, raw("from-s", r.from_s, true), " s … ", raw("to-s", r.to_s, true), " s")),
+      power_card(run, r, sum(r.total.energy_j / s)),
+      card("in spans", joules(spans_j), from(word), `what the rows below have, ${of_rows(run.head)}`, scale_note(run.head),
+        `idle ${idle(sum(r.total.idle_j), run.head.attribution.domains.find((d) => d.idle_w !== undefined)?.idle_w)}, others ${joules(sum(r.total.other_j))}, unattributed ${joules(sum(r.unattributed_j))}`));
     this.domains.replaceChildren(...run.head.attribution.domains.map((d, i) => {
       const sum = r.domains[i];
-      return el("tr", {}, el("th", { scope: "row" }, d.name), el("td", {}, joules(sum.energy_j)), el("td", {}, interval(sum.low_j, sum.high_j)),
-        el("td", {}, watts(sum.energy_j / s)), el("td", {}, percent(sum.energy_j / r.total.energy_j)));
+      return el("tr", {}, el("th", { scope: "row" }, d.name), cell(joules(sum.energy_j), d.provenance), cell(interval(sum.low_j, sum.high_j), `95 % interval; ${d.provenance}`),
+        cell(watts(sum.energy_j / s), `energy over time; ${d.provenance}`), cell(idle(sum.idle_j, d.idle_w), `${from(d.provenance)}: idle power by ${d.idle_source || "nothing known"}`), cell(percent(sum.energy_j / r.total.energy_j), `of the sum of domains; ${d.provenance}`));
     }));
-    if (!known) this.domains.append(el("tr", {}, el("td", { colspan: "5" }, "No energy was recorded.")));
+    if (!known) this.domains.append(el("tr", {}, el("td", { colspan: "6" }, "No energy was recorded.")));
     this.processes.replaceChildren(...this.by_process().map(([name, cpu_s, energy_j]) =>
-      el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: name }, name)), el("td", {}, seconds(cpu_s)), el("td", {}, joules(energy_j)))));
+      el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: name }, name)), cell(joules(energy_j), this.shared), cell(seconds(cpu_s), CPU_TIME))));
   }
 
   private by_process(): [string, number, number][] {

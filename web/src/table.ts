@@ -1,7 +1,9 @@
 // The rows as a table that sorts, with a bar for the energy and a whisker for its interval. The same numbers as the flame graph, for everybody.
 import { el, savers } from "./dom";
 import { one } from "./flame";
-import { count, interval, joules, percent, seconds, unit, watts } from "./format";
+import { count, interval, joules, percent, plus_minus, seconds, unit, watts } from "./format";
+import { cell, of_row, scale_note, scale_of, source } from "./how";
+import { unresolved, with_scale } from "./range";
 import type { State } from "./state";
 
 const SHOWN = 25;
@@ -10,7 +12,11 @@ interface Column {
   title: string;
   value: (row: number) => number | string;
   show: (row: number) => Node | string;
+  how: (row: number) => string;
+  left?: boolean;
 }
+
+const MARKS = "measured: the clock at the marks of its spans";
 
 export class Table {
   readonly element: HTMLElement;
@@ -18,7 +24,7 @@ export class Table {
   private headings = el("tr");
   private more = el("button", { type: "button", click: () => { this.limit = Number.POSITIVE_INFINITY; this.fill(); } });
   private limit = SHOWN;
-  private by = 4;
+  private by = 1;
   private down = true;
   private columns: Column[];
   private most_j = 1;
@@ -26,26 +32,29 @@ export class Table {
   constructor(private state: State) {
     const run = state.run;
     const r = () => state.range;
-    const n = (f: (i: number) => number, show: (x: number) => string) => ({ value: f, show: (i: number) => show(f(i)) });
+    const n = (f: (i: number) => number, show: (x: number) => string, how: string | null) => ({ value: f, show: (i: number) => show(f(i)), how: (i: number) => how ?? of_row(run, i) });
+    const over = (what: string) => (i: number) => `energy over ${what}; ${of_row(run, i)}`;
+    const scale = scale_of(run.head);
     this.columns = [
-      { title: "name", value: (i) => run.label(i), show: (i) => this.name(i) },
-      { title: "kind", value: (i) => run.kind(i), show: (i) => run.kind(i) },
-      { title: "calls", ...n((i) => r().calls[i], count) },
-      { title: "time", ...n((i) => r().all_s[i], seconds) },
-      { title: "energy", value: (i) => r().all_j[i], show: (i) => this.bar(i) },
-      { title: "own", ...n((i) => r().self_j[i], joules) },
-      { title: "share", ...n((i) => r().all_j[i] / r().total.energy_j, percent) },
-      { title: "per call", ...n((i) => (r().calls[i] ? r().all_j[i] / r().calls[i] : Number.NaN), joules) },
-      { title: "power", ...n((i) => r().all_j[i] / r().all_s[i], watts) },
+      { title: "name", value: (i) => run.label(i), show: (i) => this.name(i), how: () => "" },
+      { title: `energy${scale && ` (all ${scale})`}`, value: (i) => r().all_j[i], show: (i) => this.bar(i), how: (i) => this.energy_how(i), left: true },
+      { title: "own", ...n((i) => r().self_j[i], joules, null) },
+      { title: "share", ...n((i) => r().all_j[i] / r().total.energy_j, percent, null), how: over("that of the machine") },
+      { title: "calls", ...n((i) => r().calls[i], count, "counted") },
+      { title: "time", ...n((i) => r().all_s[i], seconds, MARKS) },
+      { title: "per call", ...n((i) => (r().calls[i] ? r().all_j[i] / r().calls[i] : Number.NaN), joules, null), how: over("calls") },
+      { title: "power", ...n((i) => r().all_j[i] / r().all_s[i], watts, null), how: over("its time") },
+      { title: "kind", value: (i) => run.kind(i), show: (i) => run.kind(i), how: () => "" },
     ];
     if (run.head.counters.length)
-      this.columns.push({ title: `per ${one(run.head.counters[0])}`, ...n((i) => (run.array.row_counts[i] > 0 ? run.array.row_energy_j[i] / run.array.row_counts[i] : Number.NaN), joules) });
+      this.columns.push({ title: `per ${one(run.head.counters[0])}`, ...n((i) => (run.array.row_counts[i] > 0 ? run.array.row_energy_j[i] / run.array.row_counts[i] : Number.NaN), joules, null), how: over("what was counted in the whole run") });
     if (run.array.row_macs.some((x) => x > 0))
-      this.columns.push({ title: "per MAC", ...n((i) => r().all_j[i] / (run.array.row_macs[i] * r().calls[i]), (x) => unit(x, "J")) });
+      this.columns.push({ title: "per MAC", ...n((i) => r().all_j[i] / (run.array.row_macs[i] * r().calls[i]), (x) => unit(x, "J"), null), how: over("the model's multiplications") });
     for (const [k, c] of this.columns.entries())
-      this.headings.append(el("th", { scope: "col", "aria-sort": "none" }, el("button", { type: "button", click: () => this.sort(k) }, c.title)));
+      this.headings.append(el("th", { scope: "col", "aria-sort": "none", class: c.left ? "left" : "" }, el("button", { type: "button", click: () => this.sort(k) }, c.title)));
     this.element = el("div", { class: "rows" },
-      el("div", { class: "bar" }, el("h3", {}, "Rows"), savers("nrg-rows", null, () => this.rows())),
+      el("div", { class: "bar" }, el("h3", {}, "Rows"), source(run.head.attribution.provenance, `by ${run.head.attribution.method}`), savers("nrg-rows", null, () => this.rows())),
+      scale ? el("p", { class: "note" }, `± does not have the estimate's scale in it: the truth of all rows is their energy ${scale}, with one factor for all of them.`) : null,
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "rows of the attribution" },
         el("table", {}, el("caption", { class: "unseen" }, "Energy of each row with its 95 % interval"), el("thead", {}, this.headings), this.body)),
       this.more);
@@ -69,10 +78,16 @@ export class Table {
     fill.style.width = at(e);
     whisker.style.left = at(low);
     whisker.style.width = `${Math.max(0.5, Math.min(100, (100 * (high - low)) / this.most_j))}%`;
-    const open = high - low > e;
-    return el("span", { class: open ? "energy open" : "energy", title: `95 %: ${interval(low, high)}${open ? ", not resolved" : ""}` },
+    const open = unresolved({ energy_j: e, low_j: low, high_j: high });
+    return el("span", { class: open ? "energy open" : "energy" },
       el("b", {}, joules(e)), el("span", { class: "track", "aria-hidden": "true" }, fill, Number.isFinite(high - low) && whisker),
-      el("small", {}, Number.isFinite(high - low) ? `± ${joules((high - low) / 2)}` : "", open ? " not resolved" : ""));
+      el("small", {}, plus_minus(e, low, high), open ? " not resolved" : ""));
+  }
+
+  private energy_how(i: number): string {
+    const { run, range: r } = this.state;
+    const scaled = with_scale(run, r, i);
+    return `${of_row(run, i)}; 95 %: ${interval(r.low_j[i], r.high_j[i])}${scaled ? `; ${scale_note(run.head)}: ${interval(...scaled)}` : ""}`;
   }
 
   private sort(k: number) {
@@ -103,7 +118,7 @@ export class Table {
     this.most_j = this.most_j || 1;
     for (const [k, h] of [...this.headings.children].entries()) h.setAttribute("aria-sort", k !== this.by ? "none" : this.down ? "descending" : "ascending");
     this.body.replaceChildren(...rows.slice(0, this.limit).map((i) => el("tr", {}, ...this.columns.map((c, k) =>
-      k ? el("td", {}, c.show(i)) : el("th", { scope: "row" }, c.show(i))))));
+      k ? cell(c.show(i), c.how(i), c.left ? { class: "left" } : {}) : el("th", { scope: "row" }, c.show(i))))));
     if (!rows.length) this.body.append(el("tr", {}, el("td", { colspan: String(this.columns.length) }, this.state.search ? "Nothing is called that." : "No spans here.")));
     this.more.hidden = rows.length <= this.limit;
     this.more.textContent = `show all ${rows.length}`;
@@ -111,9 +126,11 @@ export class Table {
 
   private rows(): unknown[][] {
     const { run, range: r } = this.state;
-    const out: unknown[][] = [["name", "detail", "kind", "parent", "calls", "time_s", "energy_j", "low_j", "high_j", "energy_self_j"]];
+    const out: unknown[][] = [["name", "detail", "kind", "parent", "calls", "time_s", "energy_j", "low_j", "high_j", "low_with_scale_j", "high_with_scale_j", "energy_self_j", "provenance", "method"]];
+    const { row_provenance, row_method, row_parent } = run.array;
     for (let i = 0; i < run.n_rows; i++)
-      out.push([run.name(i), run.detail(i), run.kind(i), run.array.row_parent[i], r.calls[i], r.all_s[i], r.all_j[i], r.low_j[i], r.high_j[i], r.self_j[i]]);
+      out.push([run.name(i), run.detail(i), run.kind(i), row_parent[i], r.calls[i], r.all_s[i], r.all_j[i], r.low_j[i], r.high_j[i], ...(with_scale(run, r, i) ?? ["", ""]), r.self_j[i],
+        run.head.strings[row_provenance[i]], run.head.strings[row_method[i]]]);
     return out;
   }
 }

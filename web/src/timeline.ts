@@ -3,6 +3,7 @@ import type { Run } from "./data";
 import { duration_s } from "./data";
 import { el, savers } from "./dom";
 import { digits, joules, seconds, ticks, unit, watts } from "./format";
+import { of_row } from "./how";
 import { Picture, type Pen, SET, colours, ink_on, svg_of } from "./pen";
 import type { State } from "./state";
 
@@ -53,7 +54,7 @@ function draw_axis(pen: Pen, state: State, width: number, height: number, labels
   for (const t of ticks(state.view[0], state.view[1], Math.max(2, (width - LEFT) / 110))) {
     const x = x_of(state, width, t);
     pen.shape([x, 0, x, height - (labels ? 16 : 0)], line, 1);
-    if (labels) pen.text(`${Number(t.toPrecision(9))} s`, x, height - 3, dim, "middle");
+    if (labels) pen.text(`${Number(t.toPrecision(9))} s`, x, height - 3, dim, x > width - RIGHT - 14 ? "end" : "middle");
   }
 }
 
@@ -115,7 +116,8 @@ function draw_plot(pen: Pen, state: State, plot: Plot, width: number, height: nu
   pen.text(plot.title, x, 12, ink);
   x += plot.title.length * 7 + 14;
   for (const c of plot.channels) {
-    const name = state.run.head.channels[c].name;
+    const { name: channel, provenance } = state.run.head.channels[c];
+    const name = provenance === "measured" ? channel : `${channel} (${provenance})`;
     if (x + name.length * 7 > width) break;
     pen.rect(x, 4, 9, 9, SET[c % SET.length]);
     pen.text(name, x + 13, 12, dim);
@@ -325,7 +327,7 @@ export class Timeline {
     for (const plot of this.plots)
       for (const c of plot.channels) {
         const v = run.array.series[c * n + k];
-        parts.push(`${run.head.channels[c].name} ${Number.isNaN(v) || k >= n ? "not read" : plot.unit(v)}`);
+        parts.push(`${run.head.channels[c].name} ${Number.isNaN(v) || k >= n ? "not read" : `${plot.unit(v)} ${run.head.channels[c].provenance}`}`);
       }
     const lane = Math.floor((e.clientY - this.lane_picture.canvas.getBoundingClientRect().top) / LANE);
     let hit = -1;
@@ -335,7 +337,7 @@ export class Timeline {
       });
     if (hit >= 0) {
       const row = run.array.span_row[hit];
-      parts.push(`${run.label(row)}: this call ${seconds(run.span_end[hit] - run.span_begin[hit])}, all ${run.array.row_calls[row]} calls ${joules(run.array.row_energy_j[row])}`);
+      parts.push(`${run.label(row)}: this call ${seconds(run.span_end[hit] - run.span_begin[hit])}, all ${run.array.row_calls[row]} calls ${joules(run.array.row_energy_j[row])} ${of_row(run, row)}`);
     }
     this.hint.textContent = parts.join("  ·  ");
   }

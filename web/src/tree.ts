@@ -1,6 +1,6 @@
 // Trees that a flame graph shows. All of them add up to the machine: what belongs to no span has boxes of its own.
 import type { Run } from "./data";
-import type { Range } from "./range";
+import { type Range, Together, self_of, whole_of } from "./range";
 
 export interface Box {
   label: string;
@@ -43,10 +43,26 @@ function call_tree(run: Run, r: Range, weight: Weight): Box[] {
   return top;
 }
 
+/** Boxes of several rows: their intervals by what the rows in them used themselves. */
+class Sums {
+  private of = new Map<Box, Together>();
+
+  add(b: Box, run: Run, r: Range, i: number) {
+    const sum = this.of.get(b) ?? new Together();
+    this.of.set(b, sum);
+    sum.add(self_of(run, i), r.self_j[i], r.self_s[i]);
+  }
+
+  set_ends() {
+    for (const [b, sum] of this.of) [b.low_j, b.high_j] = [sum.low_j, sum.high_j];
+  }
+}
+
 /** Own energy by kind of span, and in it by name. */
 function kind_tree(run: Run, r: Range, weight: Weight): Box[] {
   const kinds = new Map<string, Box>();
   const names = new Map<string, Box>();
+  const sums = new Sums();
   for (let i = 0; i < run.n_rows; i++) {
     const value = weight === "joules" ? r.self_j[i] : r.self_s[i];
     if (!(value > 0)) continue;
@@ -65,13 +81,16 @@ function kind_tree(run: Run, r: Range, weight: Weight): Box[] {
       b.value += value;
       b.energy_j += r.self_j[i];
       b.time_s = (b.time_s || 0) + r.self_s[i];
+      sums.add(b, run, r, i);
     }
     inner.calls += r.calls[i];
   }
+  sums.set_ends();
   return [...kinds.values()];
 }
 
 const MODULES = new Set(["module", "backward"]);
+const SAME = 1e-6; // entries have seven digits
 
 export const has_modules = (run: Run) => Array.from({ length: run.n_rows }, (_, i) => run.kind(i)).some((k) => MODULES.has(k));
 
@@ -104,6 +123,7 @@ function modules_of(run: Run, r: Range): Map<string, { row: number; calls: numbe
 function module_tree(run: Run, r: Range, weight: Weight): Box[] {
   const known = modules_of(run, r);
   const boxes = new Map<string, Box>();
+  const sums = new Sums();
   const top: Box[] = [];
   const box_of = (names: string[], depth: number): Box => {
     const key = names.slice(0, depth + 1).join("\n");
@@ -129,9 +149,35 @@ function module_tree(run: Run, r: Range, weight: Weight): Box[] {
       b.value += value;
       b.energy_j += r.self_j[i] || 0;
       b.time_s += r.self_s[i];
+      sums.add(b, run, r, i);
     }
   }
+  sums.set_ends();
+  narrow(run, r, boxes);
   return top;
+}
+
+/**
+ * Where a module is what some rows hold with all that is in them, their own intervals are narrower than those of all parts in sum:
+ * what one part has too much, its neighbour lacks.
+ */
+function narrow(run: Run, r: Range, boxes: Map<string, Box>) {
+  const tops = new Map<string, Together>();
+  for (let i = 0; i < run.n_rows; i++) {
+    const above = run.array.row_parent[i] < 0 ? [] : module_path(run, run.array.row_parent[i]);
+    const path = module_path(run, i);
+    for (let depth = 0; depth < path.length; depth++) {
+      const key = path.slice(0, depth + 1).join("\n");
+      if (!(r.all_j[i] >= 0) || above.slice(0, depth + 1).join("\n") === key) continue;
+      const sum = tops.get(key) ?? new Together();
+      tops.set(key, sum);
+      sum.add(whole_of(run, i), r.all_j[i], r.all_s[i]);
+    }
+  }
+  for (const [key, sum] of tops) {
+    const b = boxes.get(key);
+    if (b && Math.abs(sum.energy_j - b.energy_j) <= SAME * b.energy_j) [b.low_j, b.high_j] = [sum.low_j, sum.high_j];
+  }
 }
 
 /** `all`: with what belongs to no span. */
@@ -159,7 +205,7 @@ function sort(b: Box) {
   for (const c of b.children) sort(c);
 }
 
-/** Half of the interval over the energy; 1 or more: not resolved. */
+/** Half of the interval over the energy; more than a half: not resolved. */
 export const doubt = (b: Box) => (b.energy_j > 0 && Number.isFinite(b.high_j - b.low_j) ? (b.high_j - b.low_j) / 2 / b.energy_j : Number.NaN);
 
 /** Where a row stands, as one text: what runs are compared by. */

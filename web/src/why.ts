@@ -4,7 +4,8 @@ import type { Machine, Prediction } from "./data";
 import { choice, el, savers } from "./dom";
 import { count, digits, interval, joules, percent, seconds, unit, watts } from "./format";
 import { type Pen, Picture, SET, colours } from "./pen";
-import { row_end } from "./range";
+import { cell, from, of_rows, scale_of, source } from "./how";
+import { Together, self_of } from "./range";
 import type { State } from "./state";
 import { colour_of } from "./timeline";
 
@@ -50,35 +51,25 @@ function leaves(state: State): number[] {
   return rows.filter((i) => !parents.has(i));
 }
 
-/** Rows of one kind and name in sum: what is common to the run adds up linearly, what is independent as squares. */
+/** Rows of one kind and name in sum, by what they used themselves. */
 export function groups(state: State): Group[] {
   const { run, range: r } = state;
-  const { row_self_j, row_self_low_j, row_self_high_j, row_self_random_j, row_macs, row_bytes } = run.array;
-  const out = new Map<string, Group & { down2: number; up2: number }>();
+  const { row_macs, row_bytes } = run.array;
+  const out = new Map<string, { group: Group; sum: Together }>();
   for (const i of leaves(state)) {
     if (!(r.self_j[i] > 0)) continue;
     const key = `${run.kind(i)}\n${run.name(i)}`;
-    const g = out.get(key) ?? { name: run.label(i), kind: run.kind(i), row: i, calls: 0, time_s: 0, energy_j: 0, low_j: 0, high_j: 0, macs: 0, bytes: 0, down2: 0, up2: 0 };
-    out.set(key, g);
-    const part = r.self_j[i];
-    const random = (row_self_random_j[i] || 0) * Math.sqrt(row_self_j[i] > 0 ? part / row_self_j[i] : 0);
-    const common = (end: number) => row_end(row_self_j[i], end, 0, part);
-    const [low, high] = [row_end(row_self_j[i], row_self_low_j[i], row_self_random_j[i], part), row_end(row_self_j[i], row_self_high_j[i], row_self_random_j[i], part)];
+    const known = out.get(key) ?? { group: { name: run.label(i), kind: run.kind(i), row: i, calls: 0, time_s: 0, energy_j: 0, low_j: 0, high_j: 0, macs: 0, bytes: 0 }, sum: new Together() };
+    out.set(key, known);
+    known.sum.add(self_of(run, i), r.self_j[i], r.self_s[i]);
+    const g = known.group;
     g.calls += r.calls[i];
     g.time_s += r.self_s[i];
-    g.energy_j += part;
-    g.low_j += Number.isFinite(common(row_self_low_j[i])) ? Math.min(part, low + random) : Number.NaN;
-    g.high_j += Number.isFinite(common(row_self_high_j[i])) ? Math.max(part, high - random) : Number.NaN;
-    g.down2 += random * random;
-    g.up2 += random * random;
     g.macs += row_macs[i] * r.calls[i];
     g.bytes += row_bytes[i] * r.calls[i];
   }
-  for (const g of out.values()) {
-    g.low_j = Math.max(0, g.low_j - Math.sqrt(g.down2));
-    g.high_j += Math.sqrt(g.up2);
-  }
-  return [...out.values()].sort((a, b) => b.energy_j - a.energy_j);
+  const list = [...out.values()].map(({ group, sum }) => ({ ...group, energy_j: sum.energy_j, low_j: sum.low_j, high_j: sum.high_j }));
+  return list.sort((a, b) => b.energy_j - a.energy_j);
 }
 
 /** Round numbers of a logarithmic axis within [from, to], as logarithms. */
@@ -104,17 +95,20 @@ interface Point {
 /** A profile's prices are fitted: operators lie on both sides of its line. */
 const quality = (m: Machine) => (m.source === "profile" ? "as fitted" : "at best");
 
+const PREDICTED = "estimated: predicted from the graph by the profile";
+
 function predicted(p: Prediction): HTMLElement {
   const all = p.modules.filter((m) => Number.isFinite(m.predicted_j ?? Number.NaN) && Number.isFinite(m.measured_j ?? Number.NaN));
   const rows = all.sort((a, b) => (b.measured_j ?? 0) - (a.measured_j ?? 0)).slice(0, 15);
+  const here = `${p.measured_provenance}, by ${p.method}`;
   const verdict = (m: Prediction["modules"][0]) => (m.verdict ?? "") + (m.flags?.length ? ` (${m.flags.join(", ")})` : "");
   if (!rows.length) return el("p", { class: "note" }, "The profile's prediction and the recording have no module in common whose energy is known.");
   return el("div", {}, el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "prediction and measurement" },
-    el("table", {}, el("caption", {}, `Predicted for ${p.device} beside this run (${p.measured_provenance}, by ${p.method}): one forward pass, ${rows.length} of ${all.length} modules`),
+    el("table", {}, el("caption", {}, el("span", { class: "fits" }, `Predicted for ${p.device} beside this run (${p.measured_provenance}, by ${p.method}): one forward pass, ${rows.length} of ${all.length} modules`)),
       el("thead", {}, el("tr", {}, ...["module", "predicted", `${Number((100 * p.confidence).toFixed(2))} %`, "here", "95 %", "predicted / here", ""].map((t) => el("th", { scope: "col" }, t || el("span", { class: "unseen" }, "verdict"))))),
       el("tbody", {}, ...rows.map((m) => el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: m.class ?? m.name }, m.name || "the model")),
-        el("td", { title: "predicted from the graph by the profile" }, joules(m.predicted_j)), el("td", {}, interval(m.predicted_low_j, m.predicted_high_j)), el("td", {}, joules(m.measured_j)), el("td", {}, interval(m.measured_low_j, m.measured_high_j)),
-        el("td", {}, `${digits((m.predicted_j ?? Number.NaN) / (m.measured_j ?? Number.NaN), 3)} ×`), el("td", {}, verdict(m))))))),
+        cell(joules(m.predicted_j), PREDICTED), cell(interval(m.predicted_low_j, m.predicted_high_j), PREDICTED), cell(joules(m.measured_j), here), cell(interval(m.measured_low_j, m.measured_high_j), `95 % interval; ${here}`),
+        cell(`${digits((m.predicted_j ?? Number.NaN) / (m.measured_j ?? Number.NaN), 3)} ×`, `${from(p.measured_provenance)}: one over the other`), el("td", {}, verdict(m))))))),
     p.reasons?.length ? el("p", { class: "note" }, `What makes the prediction uncertain: ${p.reasons.join("; ")}.`) : null);
 }
 
@@ -134,14 +128,15 @@ export class Why {
     this.idle_w = head.attribution.domains.reduce((sum, d) => sum + (d.idle_w ?? 0), 0);
     this.picture = new Picture("energy per MAC or byte against arithmetic intensity", 340, (pen, w, h) => this.draw(pen, w, h));
     this.plot = el("div", {}, this.picture.canvas);
-    const titles = ["name", "calls", "time", "energy", "95 %", "share", "power", "per MAC", "per byte", "MACs, traffic, rest, idle"];
+    const scale = scale_of(head);
+    const titles = ["name", `energy${scale && ` (all ${scale})`}`, "95 %", "share", "calls", "time", "power", "per MAC", "per byte", "MACs, traffic, rest, idle"];
     this.element = el("section", { id: "why", "aria-labelledby": "why-title" },
       el("div", { class: "bar" }, el("h2", { id: "why-title" }, "Why"),
         choice("energy", [["mac", "per MAC"], ["byte", "per byte"]], this.per, (v) => { this.per = v as "mac" | "byte"; this.show(); }),
         savers("nrg-roofline", () => this.picture.svg(), () => this.rows())),
       this.plot, this.line(),
       el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "most expensive operators" },
-        el("table", {}, el("caption", {}, "The ten most expensive operators, with what they used themselves, wherever they were called from"),
+        el("table", {}, el("caption", {}, el("span", { class: "fits" }, "The ten most expensive operators, with what they used themselves, wherever they were called from ", source(head.attribution.provenance, `by ${head.attribution.method}`))),
           el("thead", {}, el("tr", {}, ...titles.map((t) => el("th", { scope: "col" }, t)))), this.body)),
       el("p", { class: "legend" }, key("compute", "multiplications"), " and ", key("traffic", "memory traffic"), " at the line's prices; ",
         key("rest", "the rest"), " of its own energy; ", key("idle", "idle"), " power during its time, which is not in its energy."),
@@ -170,11 +165,18 @@ export class Why {
     }
     this.plot.replaceChildren(this.points.length ? this.picture.canvas : el("p", { class: "empty" },
       "No row has both multiplications and bytes, so joules per MAC can't be shown. A recording that keeps the model's graph has them: nrg run --graph MODEL, or nrg.torch.trace in the program."));
-    this.body.replaceChildren(...all.slice(0, 10).map((g) => el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: run.name(g.row) }, g.name)), el("td", {}, count(g.calls)), el("td", {}, seconds(g.time_s)),
-      el("td", {}, joules(g.energy_j)), el("td", {}, interval(g.low_j, g.high_j)), el("td", {}, percent(g.energy_j / r.total.energy_j)), el("td", {}, watts(g.energy_j / g.time_s)),
-      el("td", {}, unit(g.energy_j / g.macs, "J")), el("td", {}, unit(g.energy_j / g.bytes, "J")), el("td", {}, this.bar(g)))));
+    this.body.replaceChildren(...all.slice(0, 10).map((g) => this.line_of(g)));
     if (!all.length) this.body.append(el("tr", {}, el("td", { colspan: "10" }, "No spans here.")));
     this.picture.paint();
+  }
+
+  private line_of(g: Group): HTMLElement {
+    const { run, range: r } = this.state;
+    const how = of_rows(run.head);
+    const over = (what: string) => `energy over ${what}; ${how}`;
+    return el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: run.name(g.row) }, g.name)), cell(joules(g.energy_j), how), cell(interval(g.low_j, g.high_j), `95 % interval; ${how}`),
+      cell(percent(g.energy_j / r.total.energy_j), over("that of the machine")), cell(count(g.calls), "counted"), cell(seconds(g.time_s), "measured: the clock at the marks of its spans"), cell(watts(g.energy_j / g.time_s), over("its time")),
+      cell(unit(g.energy_j / g.macs, "J"), over("the model's multiplications")), cell(unit(g.energy_j / g.bytes, "J"), over("the model's memory traffic")), el("td", {}, this.bar(g)));
   }
 
   private bar(g: Group): Node {

@@ -7,7 +7,34 @@ const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-ru
 const axe = readFileSync(new URL("../node_modules/axe-core/axe.min.js", import.meta.url), "utf8");
 const job = JSON.parse(readFileSync(0, "utf8"));
 
-const selection = (page) => page.evaluate(() => Object.fromEntries([...document.querySelectorAll("[data-nrg]")].map((e) => [e.dataset.nrg, e.dataset.value])));
+/** By what the elements are called, as a script would that knows nothing else: their text. */
+const selection = (page) => page.evaluate(() => Object.fromEntries([...document.querySelectorAll("[data-nrg]")].map((e) => [e.dataset.nrg, e.textContent])));
+
+/** Names of the rows that are shown, with their energy and what stands behind ±. */
+const row_texts = (page) => page.evaluate(() => [...document.querySelectorAll(".rows tbody tr")].map((r) => ["th", ".energy b", ".energy small"].map((s) => r.querySelector(s)?.textContent ?? "")));
+
+const tiles = (page, within) => page.evaluate((w) => Object.fromEntries([...document.querySelectorAll(`${w} .card`)].map((c) => [c.querySelector("dt").textContent, [c.querySelector("dd").textContent, c.title]])), within);
+
+/** Cells with a number that do not say on hover how it was made. */
+const silent = (page) => page.evaluate(() => [...document.querySelectorAll("td")].filter((c) => /\d/.test(c.textContent) && !c.title && !c.querySelector("[title]")).map((c) => c.outerHTML.slice(0, 200)));
+
+/** Whether what stands in the first line of the rows and domains is within the screen's width. */
+const in_sight = (page) => page.evaluate(() => [...document.querySelectorAll(".rows tbody tr:first-child .energy b, .rows tbody tr:first-child .energy small, #selection tbody tr:first-child td:nth-child(-n+3)")]
+  .filter((e) => e.textContent).map((e) => Math.ceil(e.getBoundingClientRect().right)));
+
+/** On paper: headings, what was folded away, and the colours of pictures. */
+async function paper(page) {
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  await page.evaluate(() => window.dispatchEvent(new Event("beforeprint")));
+  const out = await page.evaluate(() => ({
+    headings: [...document.querySelectorAll("thead th *")].filter((h) => !h.getClientRects().length).length,
+    folded: document.querySelectorAll("details:not([open])").length,
+    ink: getComputedStyle(document.documentElement).getPropertyValue("--ink").trim(),
+  }));
+  await page.evaluate(() => window.dispatchEvent(new Event("afterprint")));
+  await page.emulateMedia({ media: "screen" });
+  return { ...out, pages: (await page.pdf({ format: "A4" })).length };
+}
 
 async function ranges(page, list) {
   const out = [];
@@ -15,7 +42,7 @@ async function ranges(page, list) {
     await page.evaluate(([a, b]) => { location.hash = `#from=${a}&to=${b}`; }, [from, to]);
     await page.waitForFunction(([a, b]) => window.location.hash.length > 0 && a < b, [from, to]);
     await page.evaluate(() => new Promise((done) => setTimeout(done, 0)));
-    out.push(await selection(page));
+    out.push({ ...(await selection(page)), rows: await row_texts(page) });
   }
   return out;
 }
@@ -99,6 +126,8 @@ async function look(browser, { file, ranges: list, shot }) {
     const d = c.getContext("2d").getImageData(0, 0, c.width, c.height).data;
     return d.some((x) => x);
   }).length);
+  seen.tiles = { head: await tiles(page, "header"), selection: await tiles(page, "#selection") };
+  seen.silent = await silent(page);
   seen.selections = await ranges(page, list);
   seen.keys = await keys(page);
   seen.mouse = await mouse(page);
@@ -113,8 +142,10 @@ async function look(browser, { file, ranges: list, shot }) {
     if (shot) await page.screenshot({ path: `${shot}-1440-${colorScheme}.png`, fullPage: true });
   }
   await page.setViewportSize({ width: 390, height: 844 });
+  seen.in_sight = await in_sight(page);
   seen.overflow = await page.evaluate(() => document.documentElement.scrollWidth);
   if (shot) await page.screenshot({ path: `${shot}-390-dark.png`, fullPage: true });
+  seen.paper = await paper(page);
   await page.close();
   return seen;
 }

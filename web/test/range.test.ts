@@ -1,7 +1,8 @@
 // The arithmetic of selections, against closed forms.
 import { describe, expect, test } from "vitest";
 import { edge_s, nearest_edge, parse } from "../src/data";
-import { domain_sum, range_of, row_end } from "../src/range";
+import { digits, plus_minus } from "../src/format";
+import { Together, domain_sum, peak_of, range_of, row_end } from "../src/range";
 import { tree_of } from "../src/tree";
 import { type Group, shares } from "../src/why";
 
@@ -38,6 +39,8 @@ function made(error = exact, band = [nan, nan]) {
   return parse(blob(head, [
     ["row_label", "u4", [1, 2]], ["row_name", "u4", [1, 2]], ["row_kind", "u4", [0, 0]], ["row_detail", "u4", [0, 0]], ["row_parent", "i4", [-1, 0]],
     ["row_energy_j", "f8", row(21, 1)], ["row_low_j", "f8", row(19, 0)], ["row_high_j", "f8", row(24, 5)], ["row_random_j", "f8", row(1, 0)],
+    ["row_time_s", "f8", row(3.75, 0.25)], ["row_self_j", "f8", row(20, 1)], ["row_self_low_j", "f8", row(18, 0)], ["row_self_high_j", "f8", row(22, 5)],
+    ["row_self_random_j", "f8", row(1, 0)], ["row_self_time_s", "f8", row(3.5, 0.25)],
     ["domain_buckets", "f8", [1, 1, 1, 0.5].flatMap(bucket)],
     ["row_first", "u4", [0, 4, 5]], ["entry_bucket", "u4", [0, 1, 2, 3, 1]], ["entry_calls", "u4", [1, 1, 1, 1, 3]],
     ["entry_j", "f4", [5, 5, 5, 5, 1]], ["entry_s", "f4", [1, 1, 1, 0.5, 0.25]], ["span_step", "u4", [10_000_000, 5_000_000]], ["span_length", "u4", [5_000_000, 5_000_000]],
@@ -104,18 +107,72 @@ describe("rows", () => {
     expect([...r.high_j]).toEqual([24, 5]);
   });
   test("a part keeps what is common and grows what is random", () => {
-    expect(row_end(100, 90, 0, 25)).toBeCloseTo(22.5, 12);
-    expect(row_end(100, 90, 10, 25)).toBeCloseTo(20, 12);
-    expect(row_end(100, 110, 10, 25)).toBeCloseTo(30, 12);
-    expect(row_end(100, 10, 0, 0)).toBe(0);
-    expect(row_end(100, nan, 0, 5)).toBeNaN();
-    expect(row_end(0, 0, 0, 0)).toBe(0);
+    const of = (energy_j: number, random_j: number) => ({ energy_j, random_j, low_j: 0, high_j: 0, time_s: 4 });
+    expect(row_end(of(100, 0), 90, 25, 2)).toBeCloseTo(22.5, 12);
+    expect(row_end(of(100, 10), 90, 25, 2)).toBeCloseTo(20, 12);
+    expect(row_end(of(100, 10), 110, 25, 2)).toBeCloseTo(30, 12);
+    expect(row_end(of(100, 0), 10, 0, 2)).toBe(0);
+    expect(row_end(of(100, 0), nan, 5, 2)).toBeNaN();
+    expect(row_end(of(0, 0), 0, 0, 2)).toBe(0);
+  });
+  test("an estimate of 0 keeps its high end, a part of its time a part of that", () => {
+    const zero = { energy_j: 0, random_j: 0, low_j: 0, high_j: 8, time_s: 4 };
+    expect(row_end(zero, 8, 0, 4)).toBe(8);
+    expect(row_end(zero, 8, 0, 1)).toBe(2);
+    expect(row_end({ ...zero, random_j: 8 }, 8, 0, 1)).toBe(4);
+    expect(row_end(zero, 0, 0, 1)).toBe(0);
+    expect(row_end({ ...zero, time_s: 0 }, 8, 0, 0)).toBe(8);
+    expect(row_end({ ...zero, energy_j: 10, high_j: 18 }, 18, 0, 1)).toBe(2);
+  });
+  test("rows in sum: common errors add up, random ones as squares", () => {
+    const sum = new Together();
+    sum.add({ energy_j: 10, low_j: 5, high_j: 16, random_j: 3, time_s: 1 }, 10, 1);
+    sum.add({ energy_j: 20, low_j: 15, high_j: 26, random_j: 4, time_s: 1 }, 20, 1);
+    expect([sum.energy_j, sum.low_j, sum.high_j]).toEqual([30, 30 - 3 - 5, 30 + 5 + 5]);
+  });
+  test("boxes of all trees have intervals", () => {
+    for (const shape of ["calls", "kinds", "modules"] as const)
+      for (const b of tree_of(made(), range_of(made(), 1, 3), shape, "joules").children.filter((c) => !c.rest)) {
+        expect(b.low_j).toBeLessThan(b.energy_j);
+        expect(b.high_j).toBeGreaterThan(b.energy_j);
+      }
   });
   test("boxes add up to the machine", () => {
     for (const shape of ["calls", "kinds", "modules"] as const) {
       const tree = tree_of(made(), range_of(made(), 0, 4), shape, "joules");
       expect(tree.children.reduce((sum, c) => sum + c.value, 0)).toBeCloseTo(40, 9);
     }
+  });
+});
+
+describe("numbers for people", () => {
+  test("digits mean something however small a number is", () => {
+    expect([0, 12345, 12.345, 0.000012345, 1.2345e-12].map((x) => digits(x, 3))).toEqual(["0", "12345", "12.3", "0.0000123", "1.23e-12"]);
+  });
+  test("± is the larger distance", () => {
+    expect(plus_minus(10, 9, 14)).toBe("± 4.000 J");
+    expect(plus_minus(10, 4, 11)).toBe("± 6.000 J");
+    expect(plus_minus(10, nan, 11)).toBe("");
+  });
+});
+
+describe("peak", () => {
+  /** 20 steps of 50 ms; a step of 100 W is half of the least window. */
+  const run = (n_domains: number) => {
+    const r = made();
+    const watts = Array.from({ length: n_domains * 20 }, (_, k) => (k % 20 === 4 ? 100 : k % 20 > 15 ? nan : 10));
+    r.array.series = Float32Array.from(watts);
+    const names = Array.from({ length: n_domains }, (_, i) => `d${i}`);
+    Object.assign(r.head, { series: { n: 20, period_ns: 50e6, processes: 0 }, channels: names.map(() => ({ in_total: true })), report: { domains: names.map((name) => ({ name, peak_w: 54 })), total: { domains: names } } });
+    return r;
+  };
+  const between = (from_s: number, to_s: number, whole = false) => ({ ...range_of(made(), 0, 4), from_s, to_s, whole });
+  test("is nrg report's for the whole run", () => expect(peak_of(run(1), between(0, 1, true)).watts).toBe(54));
+  test("is a mean over 100 ms, in a part no more than in all", () => {
+    expect(peak_of(run(1), between(0, 0.5)).watts).toBe(54);
+    expect(peak_of(run(1), between(0.3, 0.6)).watts).toBe(10);
+    expect(peak_of(run(2), between(0, 1, true)).watts).toBe(108);
+    expect(peak_of(run(1), between(0.85, 1)).watts).toBeNaN();
   });
 });
 

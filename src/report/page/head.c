@@ -4,6 +4,7 @@
  * it.
  */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/json_set.h"
@@ -91,6 +92,9 @@ static json_t *units_json(const struct nrg_attribution *a)
         nrg_json_text(o, "phase", u->phase);
         NRG_JSON_REALS(o, {"amount", u->amount}, {"energy_j", u->energy_j}, {"low_j", u->low_j},
                        {"high_j", u->high_j}, {"time_s", u->time_s});
+        if (!isnan(a->scale.low))
+            NRG_JSON_REALS(o, {"low_with_scale_j", u->scaled_low_j},
+                           {"high_with_scale_j", u->scaled_high_j});
         json_array_append_new(units, o);
     }
     return units;

@@ -3,6 +3,7 @@
  * the entries row_first[i] to row_first[i + 1], each with the number of its bucket.
  */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/json_set.h"
@@ -10,13 +11,13 @@
 #include "report/attribution/report.h"
 #include "report/page/internal.h"
 
-/* Of each row, in this order. */
+/* Of each row, in this order; the last two only where something is estimated. */
 static const char *const columns[] = {
-    "row_time_s", "row_self_time_s", "row_energy_j",    "row_self_j",   "row_low_j",
-    "row_high_j", "row_self_low_j",  "row_self_high_j", "row_random_j", "row_self_random_j",
-    "row_calls",  "row_macs",        "row_bytes",
+    "row_time_s", "row_self_time_s", "row_energy_j",    "row_self_j",       "row_low_j",
+    "row_high_j", "row_self_low_j",  "row_self_high_j", "row_random_j",     "row_self_random_j",
+    "row_calls",  "row_macs",        "row_bytes",       "row_scaled_low_j", "row_scaled_high_j",
 };
-enum { N_COLUMNS = sizeof columns / sizeof *columns, MOST_COUNTERS = 4 };
+enum { N_COLUMNS = sizeof columns / sizeof *columns, N_SCALED = 2, MOST_COUNTERS = 4 };
 
 static void set_columns(const struct nrg_attribution_row *row, double *const *to, size_t i)
 {
@@ -34,13 +35,15 @@ static void set_columns(const struct nrg_attribution_row *row, double *const *to
         (double)row->calls,
         row->macs,
         row->read_bytes + row->written_bytes,
+        row->scaled_low_j,
+        row->scaled_high_j,
     };
     for (size_t c = 0; c < N_COLUMNS; c++)
         to[c][i] = values[c];
 }
 
 struct texts {
-    uint32_t *label, *name, *kind, *detail;
+    uint32_t *label, *name, *kind, *detail, *method, *provenance;
     int32_t *parent;
     uint8_t *flags;
 };
@@ -55,6 +58,8 @@ static int set_texts(struct nrg_page_data *d, const struct texts *t, size_t i)
     t->name[i] = nrg_page_string(d, row->name);
     t->kind[i] = nrg_page_string(d, row->kind);
     t->detail[i] = nrg_page_string(d, row->detail);
+    t->method[i] = nrg_page_string(d, nrg_method_name(row->method));
+    t->provenance[i] = nrg_page_string(d, nrg_provenance_name(row->provenance));
     t->parent[i] = row->parent < a->n_rows ? (int32_t)row->parent : -1;
     t->flags[i] = (uint8_t)row->flags;
     nrg_str_release(&label);
@@ -70,6 +75,8 @@ static int add_rows(struct nrg_page_data *d)
                       .name = nrg_arena_array(&d->memory, n + 1, sizeof *t.name),
                       .kind = nrg_arena_array(&d->memory, n + 1, sizeof *t.kind),
                       .detail = nrg_arena_array(&d->memory, n + 1, sizeof *t.detail),
+                      .method = nrg_arena_array(&d->memory, n + 1, sizeof *t.method),
+                      .provenance = nrg_arena_array(&d->memory, n + 1, sizeof *t.provenance),
                       .parent = nrg_arena_array(&d->memory, n + 1, sizeof *t.parent),
                       .flags = nrg_arena_array(&d->memory, n + 1, 1)};
     for (size_t c = 0; c < N_COLUMNS; c++)
@@ -83,9 +90,12 @@ static int add_rows(struct nrg_page_data *d)
     nrg_page_array(d, "row_name", "u4", t.name, n);
     nrg_page_array(d, "row_kind", "u4", t.kind, n);
     nrg_page_array(d, "row_detail", "u4", t.detail, n);
+    nrg_page_array(d, "row_method", "u4", t.method, n);
+    nrg_page_array(d, "row_provenance", "u4", t.provenance, n);
     nrg_page_array(d, "row_parent", "i4", t.parent, n);
     nrg_page_array(d, "row_flags", "u1", t.flags, n);
-    for (size_t c = 0; c < N_COLUMNS; c++)
+    size_t shown = isnan(a->scale.low) ? N_COLUMNS - N_SCALED : N_COLUMNS;
+    for (size_t c = 0; c < shown; c++)
         nrg_page_array(d, columns[c], "f8", to[c], n);
     return rc;
 }
