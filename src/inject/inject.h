@@ -1,10 +1,13 @@
 /*
  * libnrg-inject.so: what `nrg run --gpu-trace` has loaded into programs that use a GPU. The CUDA
  * driver loads it when CUDA is initialised (CUDA_INJECTION64_PATH), NVTX when a program makes its
- * first annotation (NVTX_INJECTION64_PATH): a program that uses neither never sees it. It marks
- * spans through libnrg, which is in the process once.
+ * first annotation (NVTX_INJECTION64_PATH), ROCm's libraries when they begin
+ * (ROCPROFILER_REGISTER_LIBRARY): a program that uses none of them never sees it. It marks spans
+ * through libnrg, which is in the process once.
  *
- *   nvtx.c, nvtx_names.c   ranges and marks of NVTX become spans of the host's threads
+ *   ranges.c               ranges and marks become spans of the host's threads
+ *   nvtx.c, nvtx_names.c   those of NVTX
+ *   roctx.c                those of ROCm
  *   cupti.c, cupti_load.c  finds CUPTI, switches its records on, hands its buffers on
  *   activity.c, launches.h activity records become spans on the tracks of the GPU's streams
  *   names.c                kernels' names as people know them; the number of a GPU

@@ -14,6 +14,7 @@ import support
 
 PLAYER = os.path.join(support.TOOLS, "cuda-player")
 FAKE = os.path.join(support.TOOLS, "libcupti-fake.so")
+CLIENT = os.path.join(support.TOOLS, "roctx-client")
 DUMP = os.path.join(support.TOOLS, "spans-dump")
 STAND_IN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "nvtx_stand_in.py")
 SHARED = os.environ.get("NRG_SHARED", os.path.join(support.TOP, "..", "shared"))
@@ -236,6 +237,58 @@ class Replay(Trace):
             self.assertEqual(s["path"], truth[key]["path"], key)
             if s["detail"] == "":
                 self.assertEqual(s["name"], truth[key]["name"])
+
+
+class Roctx(Trace):
+    """Ranges of ROCm's programs, by stand-ins of its libraries (tests/fake_roctx)."""
+    SDK = os.path.join(support.TOOLS, "librocprofiler-sdk-roctx-fake.so")
+    OLD = os.path.join(support.TOOLS, "libroctx64.so.4")
+    LEVELS = "levels" + " 0 1 1 0" * 3 + " -1"
+
+    def client(self, *args, code=0, **environment):
+        recording = self.path("roctx.nrg")
+        done = self.run_nrg("run", "--gpu-trace", "--sensor", "machine", "-q", "-f", "-o", recording, "--", CLIENT, *args, code=code,
+                            **environment)
+        return done, spans_of(recording)
+
+    def check_ranges(self, done, spans):
+        self.assertIn(self.LEVELS, done.stdout)  # as without a profiler
+        times = collections.defaultdict(list)
+        for s in spans:
+            if s["kind"] == "span":
+                self.assertEqual(s["detail"], "roctx")
+                self.assertIsNotNone(s["end_ns"], s["name"])
+                times[s["name"]].append((s["begin_ns"], s["end_ns"], s["depth"]))
+        self.assertEqual((len(times["step"]), len(times["forward"])), (3, 3))
+        for outer, inner in zip(times["step"], times["forward"]):
+            self.assertTrue(outer[0] <= inner[0] and inner[1] <= outer[1] and inner[2] == outer[2] + 1)
+            self.assertGreaterEqual(inner[1] - inner[0], 2_000_000)
+        (first,), second = times["first"], times["second"]
+        self.assertLess(first[1], second[-1][1])  # which crosses it, and so comes in two parts
+        self.assertGreaterEqual(sum(end - begin for begin, end, _ in second), 4_000_000)
+        self.assertLessEqual(times["far"][0][1], times["after"][0][0])
+
+    def test_ranges_of_rocprofilers_roctx(self):
+        self.check_ranges(*self.client(self.SDK))
+
+    def test_ranges_of_roctracers_roctx(self):
+        self.check_ranges(*self.client(self.OLD, "hip"))
+
+    def test_a_mark_is_one(self):
+        self.client(self.SDK)
+        trace = self.run_nrg("attribute", "--trace", self.path("roctx.nrg")).stdout
+        self.assertEqual(trace.count("half time"), 1)
+
+    def test_a_program_that_marks_nothing_has_nothing_in_it(self):
+        done, spans = self.client(self.OLD)  # it never hands over a table
+        self.assertIn("mapped 0\n", done.stdout)
+        self.assertIn(self.LEVELS, done.stdout)
+
+    def test_another_profiler_stays(self):
+        for name in ("ROCPROFILER_REGISTER_LIBRARY", "ROCP_TOOL_LIBRARIES"):
+            done, spans = self.client(self.OLD, **{name: "/nowhere/other.so"})
+            self.assertIn(f"{name} is set already (/nowhere/other.so): another profiler gets the ranges of roctx", done.stderr)
+            self.assertEqual([s for s in spans if s["kind"] == "span"], [])
 
 
 class Nvtx(Trace):

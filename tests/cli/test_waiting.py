@@ -127,6 +127,55 @@ class Kineto(Case):
         self.assertIn("of the joules went to waiting", text)
 
 
+class Rocm(Case):
+    """A trace as PyTorch writes it on ROCm (Kineto by roctracer or rocprofiler-sdk): HIP's calls under CUDA's category or their own, a GPU's
+    queues as tracks, RCCL's kernels. There is no public one of an MI250 here, so the form is made, from what Kineto's source writes."""
+
+    def events(self, runtime, old_copies):
+        def host(cat, name, ts, dur, **args):
+            return {"ph": "X", "cat": cat, "name": name, "pid": 4242, "tid": 4242, "ts": 1.7e15 + ts, "dur": dur, "args": args}
+
+        def gpu(cat, name, ts, dur, correlation, queue=0):
+            return {"ph": "X", "cat": cat, "name": name, "pid": 1, "tid": queue, "ts": 1.7e15 + ts, "dur": dur,
+                    "args": {"device": 1, "stream": queue, "correlation": correlation, "kind": "Dispatch Kernel"}}
+        copy = "CopyHostToDevice" if old_copies else "Memcpy HtoD (Host -> Device)"
+        return [host("user_annotation", "ProfilerStep#3", 0, 1000), host("cpu_op", "aten::to", 10, 60, **{"External id": 7}),
+                host(runtime, "hipMemcpyWithStream", 20, 40, correlation=1, cid=38), gpu("gpu_memcpy", copy, 100, 50, 1),
+                host("cpu_op", "aten::mm", 100, 50, **{"External id": 8}),
+                host(runtime, "hipExtModuleLaunchKernel", 110, 10, correlation=2), host(runtime, "hipLaunchKernel", 200, 10, correlation=3),
+                gpu("kernel", "Cijk_Ailk_Bljk_HHS_BH_MT128x128x32_MI32x32x8x1.kd", 150, 200, 2),
+                gpu("kernel", "ncclDevKernel_Generic_4(ncclDevKernelArgsStorage<4096ul>)", 300, 150, 3, queue=2),  # 100 us of it alone
+                host(runtime, "hipLaunchKernel", 450, 10, correlation=4),
+                gpu("kernel", "mscclKernel_Sum_half_Simple(mscclKernelArgs)", 500, 80, 4, queue=2),
+                host(runtime, "hipStreamSynchronize", 450, 50, correlation=5),  # until 500, from where the collective runs
+                host(runtime, "hipLaunchKernel", 600, 10, correlation=6), gpu("kernel", "elementwise_kernel.kd", 640, 60, 6)]
+
+    def check(self, runtime, old_copies):
+        trace = {"schemaVersion": 1, "deviceProperties": [{"id": 1, "name": "AMD Instinct MI250X", "totalGlobalMem": 68702699520}],
+                 "distributedInfo": {"backend": "nccl", "rank": 1, "world_size": 8}, "traceEvents": self.events(runtime, old_copies)}
+        path = self.write("rocm.json", json.dumps(trace))
+        done = self.nrg("import", path, "-o", self.path("rocm.nrg"), "-f")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("5 spans of the GPU, 5 tied", " ".join(done.stderr.decode().split()) + " ".join(done.stdout.decode().split()))
+        got = json.loads(self.nrg("attribute", "--json", self.path("rocm.nrg")).stdout)
+        parts = {p["kind"]: round(p["seconds"] * 1e6) for p in got["waiting"]["parts"]}
+        self.assertEqual(parts, {"copy to device": 50, "collective": 180, "synchronisation": 50, "gap": 60})
+        self.assertEqual({(d["device"], d.get("rank")) for d in got["waiting"]["devices"]}, {("gpu-1", "rank 1 of 8")})
+        rows = {r["id"]: r for r in got["rows"]}
+        tile, = [r for r in got["rows"] if r["name"].startswith("Cijk")]
+        names = []
+        while "parent" in tile:
+            tile = rows[tile["parent"]]
+            names.append(tile["name"])
+        self.assertIn("aten::mm", names)
+
+    def test_as_cuda_runtime(self):
+        self.check("cuda_runtime", old_copies=False)
+
+    def test_as_hip_runtime(self):
+        self.check("hip_runtime", old_copies=True)
+
+
 class Small(Case):
     """Two streams, a host thread and a constant power of 100 W (5 V by a Jetson's log, called gpu-0)."""
 

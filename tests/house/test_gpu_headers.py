@@ -1,7 +1,7 @@
 """What src/inject declares of CUPTI and NVTX is what NVIDIA's headers say, where these are installed: in CUDA's folder,
 or where NRG_CUDA_INCLUDE names folders (separated by colons; those of PyPI's nvidia-cuda-cupti-cu12 lack cuda.h). So does
 what src/sensors/amd declares of AMD's libraries: Debian's librocm-smi-dev, ROCm's amd_smi/amdsmi.h (NRG_ROCM_INCLUDE names
-other folders), and PyPI's amdsmi, whose declarations in Python are made from AMD's header (NRG_AMDSMI names its folder)."""
+other folders; PyPI's triton has roctx's in triton/backends/amd/include), and PyPI's amdsmi, whose declarations in Python are made from AMD's header (NRG_AMDSMI names its folder)."""
 import glob
 import importlib.util
 import os
@@ -113,6 +113,34 @@ EQUAL(RSMI_OUT_OF_RESOURCES, RSMI_STATUS_OUT_OF_RESOURCES) EQUAL(RSMI_INIT_ERROR
 EQUAL(RSMI_NOT_YET_IMPLEMENTED, RSMI_STATUS_NOT_YET_IMPLEMENTED) EQUAL(RSMI_NOT_FOUND, RSMI_STATUS_NOT_FOUND)
 EQUAL(RSMI_NO_DATA, RSMI_STATUS_NO_DATA) EQUAL(RSMI_BUSY, RSMI_STATUS_BUSY)
 int main(void) { (void)calls; return 0; }
+"""
+
+ROCTX = r"""
+#include <stddef.h>
+#include <rocprofiler-sdk-roctx/api_trace.h>
+#include "inject/roctx_api.h"
+#define SAME(member, field) \
+    _Static_assert(offsetof(struct nrg_roctx_table, member) == offsetof(roctxCoreApiTable_t, field), #member); \
+    static struct nrg_roctx_table take_##member(const roctxCoreApiTable_t *t) \
+    { return (struct nrg_roctx_table){.member = t->field}; }
+SAME(size, size) SAME(mark, roctxMarkA_fn) SAME(push, roctxRangePushA_fn) SAME(pop, roctxRangePop_fn)
+SAME(start, roctxRangeStartA_fn) SAME(stop, roctxRangeStop_fn)
+"""
+
+OLD_ROCTX = r"""
+#include <stdbool.h>
+#include <stddef.h>
+#include <roctracer/roctracer_roctx.h>
+#include <roctracer/ext/prof_protocol.h>
+#include "inject/roctx_api.h"
+#define EQUAL(a, b) _Static_assert((int)(a) == (int)(b), #a);
+EQUAL(NRG_ROCTX_DOMAIN, ACTIVITY_DOMAIN_ROCTX) EQUAL(NRG_ROCTX_MARK, ROCTX_API_ID_roctxMarkA)
+EQUAL(NRG_ROCTX_PUSH, ROCTX_API_ID_roctxRangePushA) EQUAL(NRG_ROCTX_POP, ROCTX_API_ID_roctxRangePop)
+EQUAL(NRG_ROCTX_START, ROCTX_API_ID_roctxRangeStartA) EQUAL(NRG_ROCTX_STOP, ROCTX_API_ID_roctxRangeStop)
+EQUAL(offsetof(struct nrg_roctx_data, message), offsetof(roctx_api_data_t, args.message))
+EQUAL(offsetof(struct nrg_roctx_data, id), offsetof(roctx_api_data_t, args.id))
+EQUAL(offsetof(struct nrg_roctx_data, id), offsetof(roctx_api_data_t, args.roctxRangeStop.id))
+EQUAL(sizeof(roctx_range_id_t), sizeof(uint64_t))
 """
 
 # As PyPI's module has them; a handle is a pointer.
@@ -228,6 +256,14 @@ class Headers(unittest.TestCase):
     @unittest.skipUnless(rocm_has("rocm_smi/rocm_smi.h"), "AMD's header of ROCm SMI is not installed")
     def test_rocm_smi(self):
         self.compile(ROCM_SMI, "-c", warnings="-Werror=incompatible-pointer-types", folders=rocm_folders())
+
+    @unittest.skipUnless(rocm_has("rocprofiler-sdk-roctx/api_trace.h"), "AMD's headers of roctx are not installed")
+    def test_roctx(self):
+        self.compile(ROCTX, "-c", warnings="-Werror=incompatible-pointer-types", folders=rocm_folders())
+
+    @unittest.skipUnless(rocm_has("roctracer/roctracer_roctx.h"), "AMD's headers of roctracer are not installed")
+    def test_old_roctx(self):
+        self.compile(OLD_ROCTX, "-c", folders=rocm_folders())
 
     @unittest.skipUnless(amdsmi_wrapper(), "PyPI's amdsmi is not installed")
     def test_amd_smi(self):

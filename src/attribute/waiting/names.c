@@ -27,6 +27,7 @@ static const struct meaning on_device[] = {
     {"Memcpy PtoP", BEGINS, NRG_WAIT_COLLECTIVE},
     {"nccl", HOLDS, NRG_WAIT_COLLECTIVE},
     {"rccl", HOLDS, NRG_WAIT_COLLECTIVE},
+    {"msccl", HOLDS, NRG_WAIT_COLLECTIVE}, /* RCCL's kernels by MSCCL's plans */
     {"nvshmem", HOLDS, NRG_WAIT_COLLECTIVE},
     {"cross_device_reduce", HOLDS, NRG_WAIT_COLLECTIVE},
     {"allreduce", HOLDS, NRG_WAIT_COLLECTIVE},

@@ -96,7 +96,7 @@ static const struct nrg_opt options[] = {
     {"torch", 0, NRG_OPT_OPTIONAL_CHOICE(torch_modes), "WHAT",
      "what to mark of PyTorch in an unchanged Python program: ", offsetof(struct values, torch)},
     {"gpu-trace", 0, NRG_OPT_FLAG, NULL,
-     "spans of CUDA's kernels and copies (CUPTI) and of NVTX's ranges",
+     "spans of CUDA's kernels and copies (CUPTI) and of ranges (NVTX, roctx)",
      offsetof(struct values, gpu_trace)},
     {"llm", 0, NRG_OPT_STRING, "URL",
      "count tokens of the language model's server there (vLLM, SGLang, llama.cpp, TGI, ...)",
