@@ -8,6 +8,7 @@
 
 #include "inject/cupti_api.h"
 #include "inject/inject.h"
+#include "inject/waits.h"
 #include "nrg/nrg.h"
 
 #define FIRST_WORK 4096
@@ -17,7 +18,11 @@ int nrg_activity_init(struct nrg_gpu_activity *a)
 {
     *a = (struct nrg_gpu_activity){0};
     a->launches = calloc(NRG_LAUNCHES, sizeof *a->launches);
-    return a->launches ? 0 : -ENOMEM;
+    a->syncs = calloc(NRG_SYNCS, sizeof *a->syncs);
+    if (a->launches && a->syncs)
+        return 0;
+    nrg_activity_release(a);
+    return -ENOMEM;
 }
 
 void nrg_activity_release(struct nrg_gpu_activity *a)
@@ -25,6 +30,7 @@ void nrg_activity_release(struct nrg_gpu_activity *a)
     free(a->work);
     free(a->later);
     free(a->launches);
+    free(a->syncs);
     *a = (struct nrg_gpu_activity){0};
 }
 
@@ -79,43 +85,52 @@ static struct nrg_activity_work *room_for_work(struct nrg_gpu_activity *a)
     return &a->work[a->n++];
 }
 
-struct place {
-    uint32_t device, context, stream, correlation;
-};
-
-static void add_work(struct nrg_gpu_activity *a, uint64_t start, uint64_t end, struct place at,
-                     uint32_t name)
+static void add_work(struct nrg_gpu_activity *a, uint64_t start, uint64_t end, size_t track,
+                     uint32_t correlation, uint32_t name)
 {
     if (!start || end < start || end > INT64_MAX / 2) { /* CUPTI could not time it */
         a->n_timeless++;
         return;
     }
-    size_t track = track_of(a, at.device, at.context, at.stream);
-    struct nrg_activity_work *w = track < NRG_ACTIVITY_TRACKS ? room_for_work(a) : NULL;
+    struct nrg_activity_work *w = track != NRG_ACTIVITY_TRACKS ? room_for_work(a) : NULL;
     if (!w) {
         a->n_lost++;
         return;
     }
     *w = (struct nrg_activity_work){.begin_ns = (int64_t)start + a->offset_ns,
                                     .end_ns = (int64_t)end + a->offset_ns,
-                                    .correlation = at.correlation,
+                                    .correlation = correlation,
                                     .name = name,
                                     .track = (uint16_t)track};
 }
 
+static size_t waits_of(struct nrg_gpu_activity *a, uint32_t thread)
+{
+    return track_of(a, NRG_ACTIVITY_WAITS, 0, thread);
+}
+
 static void take_call(struct nrg_gpu_activity *a, const struct nrg_cupti_call *call)
 {
-    if (!call->correlation || call->end < call->start || call->end > INT64_MAX / 2)
+    unsigned meaning = nrg_inject_call_meaning(call->kind, call->cbid);
+    if (!call->correlation || call->end < call->start || call->end > INT64_MAX / 2 ||
+        meaning == NRG_CALL_ASKS)
         return;
     /* Its middle: spans begin and end outside of calls. */
     int64_t middle_ns = (int64_t)(call->start + (call->end - call->start) / 2) + a->offset_ns;
     nrg_launch_keep(a->launches, (struct nrg_launch){.correlation = call->correlation,
                                                      .tid = (int32_t)call->thread,
                                                      .t_ns = middle_ns});
-    uint32_t waits = nrg_inject_wait_name(call->kind, call->cbid);
-    if (waits)
-        add_work(a, call->start, call->end,
-                 (struct place){NRG_ACTIVITY_WAITS, 0, call->thread, call->correlation}, waits);
+    if (meaning >= NRG_CALL_WAITS)
+        add_work(a, call->start, call->end, waits_of(a, call->thread), call->correlation, meaning);
+}
+
+static void take_sync(struct nrg_gpu_activity *a, const struct nrg_cupti_sync *sync)
+{
+    unsigned meaning = nrg_inject_sync_meaning(sync->type);
+    if (meaning < NRG_CALL_WAITS || !sync->correlation)
+        return;
+    *nrg_sync_at(a->syncs, sync->correlation) = (struct nrg_sync){sync->correlation, sync->context};
+    add_work(a, sync->start, sync->end, NRG_ACTIVITY_SYNC, sync->correlation, meaning);
 }
 
 void nrg_activity_take(struct nrg_gpu_activity *a, const void *record)
@@ -126,27 +141,26 @@ void nrg_activity_take(struct nrg_gpu_activity *a, const void *record)
     a->n_records++;
     switch (kernel->kind) {
     case NRG_CUPTI_KERNEL:
-        add_work(
-            a, kernel->start, kernel->end,
-            (struct place){kernel->device, kernel->context, kernel->stream, kernel->correlation},
-            nrg_inject_kernel_name(kernel->name));
+        add_work(a, kernel->start, kernel->end,
+                 track_of(a, kernel->device, kernel->context, kernel->stream), kernel->correlation,
+                 nrg_inject_kernel_name(kernel->name));
         break;
     case NRG_CUPTI_MEMCPY:
     case NRG_CUPTI_MEMCPY2:
-        add_work(a, copy->start, copy->end,
-                 (struct place){copy->device, copy->context, copy->stream,
-                                copy->kind == NRG_CUPTI_MEMCPY ? copy->correlation
-                                                               : copy->peer_correlation},
+        add_work(a, copy->start, copy->end, track_of(a, copy->device, copy->context, copy->stream),
+                 copy->kind == NRG_CUPTI_MEMCPY ? copy->correlation : copy->peer_correlation,
                  nrg_inject_copy_name(copy->copy_kind, copy->from, copy->to));
         break;
     case NRG_CUPTI_MEMSET:
-        add_work(a, fill->start, fill->end,
-                 (struct place){fill->device, fill->context, fill->stream, fill->correlation},
-                 nrg_inject_fill_name());
+        add_work(a, fill->start, fill->end, track_of(a, fill->device, fill->context, fill->stream),
+                 fill->correlation, nrg_inject_fill_name());
         break;
     case NRG_CUPTI_DRIVER:
     case NRG_CUPTI_RUNTIME:
         take_call(a, record);
+        break;
+    case NRG_CUPTI_SYNC:
+        take_sync(a, record);
         break;
     default:
         break;
@@ -169,20 +183,46 @@ static bool is_in_order(const struct nrg_activity_work *work, size_t n)
     return true;
 }
 
+/* The GPU that a call waited for, by the context of its record of synchronisation; -1: not known.
+ */
+static int awaited_gpu(const struct nrg_gpu_activity *a, uint32_t correlation)
+{
+    const struct nrg_sync *sync = nrg_sync_at(a->syncs, correlation);
+    if (sync->correlation != correlation)
+        return -1;
+    for (size_t i = 0; i < a->n_tracks; i++)
+        if (a->tracks[i].device != NRG_ACTIVITY_WAITS && a->tracks[i].context == sync->context)
+            return nrg_inject_gpu(a->tracks[i].device);
+    return -1;
+}
+
+/* A record of synchronisation inside of a call that waits says the same again, and so does the
+ * driver's call inside of the runtime's. */
+static void mark_wait(struct nrg_gpu_activity *a, const struct nrg_activity_work *w)
+{
+    const struct nrg_launch *launch = nrg_launch_find(a->launches, w->correlation);
+    size_t at = w->track;
+    if (at == NRG_ACTIVITY_SYNC)
+        at = launch ? waits_of(a, (uint32_t)launch->tid) : NRG_ACTIVITY_TRACKS;
+    if (at == NRG_ACTIVITY_TRACKS || w->begin_ns < a->tracks[at].end_ns)
+        return;
+    a->tracks[at].end_ns = w->end_ns;
+    nrg_span_past_launched(nrg_inject_wait_name(w->name, awaited_gpu(a, w->correlation)),
+                           a->tracks[at].number, w->begin_ns, w->end_ns, launch ? launch->tid : 0,
+                           launch ? launch->t_ns : w->begin_ns);
+}
+
 static void mark_work(struct nrg_gpu_activity *a, const struct nrg_activity_work *w)
 {
-    struct nrg_activity_track *track = &a->tracks[w->track];
-    const struct nrg_launch *launch = nrg_launch_find(a->launches, w->correlation);
-    if (track->device == NRG_ACTIVITY_WAITS) {
-        if (w->begin_ns < track->end_ns)
-            return; /* the driver's call inside of the runtime's */
-        track->end_ns = w->end_ns;
-    } else {
-        a->n_untied += !launch;
-        a->n_marked++;
+    if (w->track == NRG_ACTIVITY_SYNC || a->tracks[w->track].device == NRG_ACTIVITY_WAITS) {
+        mark_wait(a, w);
+        return;
     }
-    nrg_span_past_launched(w->name, track->number, w->begin_ns, w->end_ns, launch ? launch->tid : 0,
-                           launch ? launch->t_ns : w->begin_ns);
+    const struct nrg_launch *launch = nrg_launch_find(a->launches, w->correlation);
+    a->n_untied += !launch;
+    a->n_marked++;
+    nrg_span_past_launched(w->name, a->tracks[w->track].number, w->begin_ns, w->end_ns,
+                           launch ? launch->tid : 0, launch ? launch->t_ns : w->begin_ns);
 }
 
 /* Moves what ended before a time to the front; how much it is. The order stays, so that there is

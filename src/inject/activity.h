@@ -4,7 +4,8 @@
  * work is kept for half a second, sorted, and then marked, each span below what the thread that
  * launched it had open at the launch. Calls that wait for the GPU are spans, too: on a track for
  * each thread that waits, which uses no energy of its own, because the thread's own track is the
- * program's.
+ * program's. CUPTI's records of synchronisation say which GPU a call waits for, and which other
+ * calls wait.
  *
  * Used by one thread at a time. Errors: what does not fit into memory is counted as lost.
  */
@@ -21,9 +22,11 @@
 
 struct nrg_activity_work {
     int64_t begin_ns, end_ns;
-    uint32_t correlation, name;
-    uint16_t track; /* of `tracks` */
+    uint32_t correlation;
+    uint32_t name;  /* libnrg's; of waits: their meaning (waits.h) */
+    uint16_t track; /* of `tracks`, NRG_ACTIVITY_SYNC: that of the call's thread */
 };
+#define NRG_ACTIVITY_SYNC UINT16_MAX
 
 struct nrg_activity_track {
     uint32_t device, context, stream; /* NRG_ACTIVITY_WAITS: stream is the thread that waits */
@@ -40,6 +43,7 @@ struct nrg_gpu_activity {
     struct nrg_activity_track tracks[NRG_ACTIVITY_TRACKS];
     size_t n_tracks;
     struct nrg_launch *launches;
+    struct nrg_sync *syncs;
     int64_t offset_ns; /* from CUPTI's clock to CLOCK_MONOTONIC */
     uint64_t n_records, n_marked, n_lost, n_timeless, n_untied;
 };

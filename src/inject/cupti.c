@@ -205,6 +205,14 @@ static void end_in_child(void)
     atomic_store(&nrg_inject_tracing, 0);
 }
 
+/* They say more about calls that wait, which are known without; not of calls that only ask. */
+static void enable_syncs(void)
+{
+    if (trace.cupti.ActivityEnableAllSyncRecords)
+        trace.cupti.ActivityEnableAllSyncRecords(0);
+    trace.cupti.ActivityEnable(NRG_CUPTI_SYNC);
+}
+
 /* The first kind that CUPTI refuses, or 0. */
 static int enable_kinds(int *code)
 {
@@ -234,6 +242,7 @@ static bool begin_activity(void)
                        kind ? "records of kind" : "callbacks,", kind, code);
         return false;
     }
+    enable_syncs();
     if (c->ActivityFlushPeriod && c->ActivityFlushPeriod(FLUSH_MS) != NRG_CUPTI_OK)
         c->ActivityFlushPeriod = NULL;
     return true;

@@ -15,8 +15,9 @@ enum nrg_cupti_kind {
     NRG_CUPTI_MEMSET = 2,
     NRG_CUPTI_DRIVER = 4,
     NRG_CUPTI_RUNTIME = 5,
-    NRG_CUPTI_KERNEL = 10, /* CONCURRENT_KERNEL */
-    NRG_CUPTI_MEMCPY2 = 22 /* between devices */
+    NRG_CUPTI_KERNEL = 10,  /* CONCURRENT_KERNEL */
+    NRG_CUPTI_MEMCPY2 = 22, /* between devices */
+    NRG_CUPTI_SYNC = 38
 };
 
 enum {
@@ -38,6 +39,22 @@ enum {
     X(DRIVER, 121, "cuEventSynchronize", cuEventSynchronize)                                       \
     X(DRIVER, 126, "cuStreamSynchronize", cuStreamSynchronize)                                     \
     X(DRIVER, 440, "cuStreamSynchronize", cuStreamSynchronize_ptsz)
+
+/* Those that only ask whether it is done, for which CUPTI also has records of synchronisation. */
+#define NRG_CUPTI_QUERIES(X)                                                                       \
+    X(RUNTIME, 132, "cudaStreamQuery", cudaStreamQuery_v3020)                                      \
+    X(RUNTIME, 138, "cudaEventQuery", cudaEventQuery_v3020)                                        \
+    X(RUNTIME, 240, "cudaStreamQuery", cudaStreamQuery_ptsz_v7000)                                 \
+    X(DRIVER, 120, "cuEventQuery", cuEventQuery)                                                   \
+    X(DRIVER, 125, "cuStreamQuery", cuStreamQuery)                                                 \
+    X(DRIVER, 439, "cuStreamQuery", cuStreamQuery_ptsz)
+
+/* What a record of synchronisation waited for, by its type; one stream's wait for another's event
+ * (2) is not the host's. The names are Kineto's. X(number, name, name of the header). */
+#define NRG_CUPTI_SYNCS(X)                                                                         \
+    X(1, "Event Sync", EVENT_SYNCHRONIZE)                                                          \
+    X(3, "Stream Sync", STREAM_SYNCHRONIZE)                                                        \
+    X(4, "Context Sync", CONTEXT_SYNCHRONIZE)
 
 struct nrg_cupti_kernel {
     uint32_t kind;
@@ -76,6 +93,12 @@ struct nrg_cupti_call {
     uint32_t correlation, result;
 } __attribute__((packed));
 
+struct nrg_cupti_sync {
+    uint32_t kind, type;
+    uint64_t start, end;
+    uint32_t correlation, context, stream;
+} __attribute__((packed));
+
 /* Functions by their names without `cupti`; those of the second list may be absent. */
 #define NRG_CUPTI_NEEDED(X)                                                                        \
     X(GetVersion, (uint32_t * version))                                                            \
@@ -90,6 +113,7 @@ struct nrg_cupti_call {
     X(ActivityGetNumDroppedRecords, (void *context, uint32_t stream, size_t *dropped))
 #define NRG_CUPTI_OPTIONAL(X)                                                                      \
     X(SetThreadIdType, (int type))                                                                 \
+    X(ActivityEnableAllSyncRecords, (uint8_t enable))                                              \
     X(ActivityFlushPeriod, (uint32_t ms))                                                          \
     X(ActivityRegisterTimestampCallback, (uint64_t(*clock)(void)))
 

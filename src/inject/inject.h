@@ -11,6 +11,7 @@
  *   cupti.c, cupti_load.c  finds CUPTI, switches its records on, hands its buffers on
  *   activity.c, launches.h activity records become spans on the tracks of the GPU's streams
  *   names.c                kernels' names as people know them; the number of a GPU
+ *   waits.c                which calls and records mean that a thread waits for a GPU
  *
  * What holds for all of it: whatever fails, the program runs on as if nothing were there; nothing
  * is printed; errno stays as it was. What it has to say becomes a mark in the recording.
@@ -36,8 +37,5 @@ uint32_t nrg_inject_kernel_name(const char *name);
 /* The number of the name of a copy, by its kind of CUpti_ActivityMemcpyKind. */
 uint32_t nrg_inject_copy_name(unsigned kind, unsigned from, unsigned to);
 uint32_t nrg_inject_fill_name(void);
-/* The number of the name of a call that waits for the GPU, by its kind of record and its own
- * number; 0: it does not wait. */
-uint32_t nrg_inject_wait_name(uint32_t kind, uint32_t cbid);
 
 #endif

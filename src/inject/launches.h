@@ -32,4 +32,18 @@ static inline const struct nrg_launch *nrg_launch_find(const struct nrg_launch *
     return correlation && at->correlation == correlation ? at : NULL;
 }
 
+/* Which context a call waited for. The last ones are kept; calls that wait are few. */
+#define NRG_SYNCS (1u << 16)
+
+struct nrg_sync {
+    uint32_t correlation; /* 0: none */
+    uint32_t context;
+};
+
+/* `syncs` has NRG_SYNCS entries. It may be another call's. */
+static inline struct nrg_sync *nrg_sync_at(struct nrg_sync *syncs, uint32_t correlation)
+{
+    return &syncs[correlation & (NRG_SYNCS - 1)];
+}
+
 #endif

@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "inject/cupti_api.h"
 #include "inject/inject.h"
 #include "nrg/nrg.h"
 
@@ -71,25 +70,6 @@ uint32_t nrg_inject_copy_name(unsigned kind, unsigned from, unsigned to)
 uint32_t nrg_inject_fill_name(void)
 {
     return nrg_name_intern("Memset (Device)", KIND, "memset");
-}
-
-uint32_t nrg_inject_wait_name(uint32_t kind, uint32_t cbid)
-{
-#define WAIT(record, number, text, constant) {NRG_CUPTI_##record, number, text, 0},
-    static struct {
-        uint32_t kind, cbid;
-        const char *text;
-        uint32_t name;
-    } waits[] = {NRG_CUPTI_WAITS(WAIT)};
-#undef WAIT
-    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++) {
-        if (waits[i].cbid != cbid || waits[i].kind != kind)
-            continue;
-        if (!waits[i].name)
-            waits[i].name = nrg_name_intern(waits[i].text, "runtime", NULL);
-        return waits[i].name;
-    }
-    return 0;
 }
 
 /* NVML's number of the device with this PCI address, -1: not known. nrg's domains have these. */

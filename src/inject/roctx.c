@@ -174,7 +174,7 @@ EXPORTED int rocprofiler_set_api_table(const char *name, uint64_t version, uint6
             hook_old_roctx();
     }
     set_table_function *rocprofiler = find_rocprofiler();
-    if (rocprofiler && rocprofiler != rocprofiler_set_api_table)
+    if (rocprofiler)
         rc = rocprofiler(name, version, instance, tables, n_tables);
     errno = saved;
     return rc;

@@ -134,6 +134,29 @@ class Kernels(Trace):
         self.assertAlmostEqual(got.get("synchronisation", 0), expected * 1e-9, delta=1e-8)
         self.assertGreater(expected, 0)
 
+    def test_which_gpu_a_call_waits_for(self):
+        """One process, two GPUs, both with kernels at 10..20 and 60..70 ms. CUPTI's records of synchronisation say that a call from 25 to
+        30 ms waits for context 1, which is GPU 0's; that cudaMemcpy waits for GPU 1 from 35 to 45 ms; and of a query and of a stream's
+        wait for an event from 50 to 55 ms, in which no thread waits."""
+        ms = 1_000_000
+        threads = [[(0, "begin", "step"), *[(n * ms, "call", n) for n in (1, 2, 3, 4)], (25 * ms, "sync", f"7 {5 * ms} 1"),
+                    (35 * ms, "sync", f"8 {10 * ms} 2 2"), (50 * ms, "sync", f"9 {2 * ms} 1 3"), (53 * ms, "sync", f"10 {2 * ms} 2 4"),
+                    (57 * ms, "end", "")]]
+        work = [(KERNEL, device, device + 1, 7, 1 + device + 2 * i, start * ms, (start + 10) * ms, "k") for device in (0, 1)
+                for i, start in enumerate((10, 60))]
+        done, recording = self.play(script_of(threads, work))
+        base = int(done.stdout.split()[1])
+        waits = [s for s in spans_of(recording) if s["kind"] == "runtime"]
+        self.assertEqual(sorted((s["name"], s["detail"], *s["path"]) for s in waits),
+                         [("Context Sync", "gpu-1", "step"), ("cudaStreamSynchronize", "gpu-0", "step")])
+        said = json.loads(self.run_nrg("attribute", "--json", recording).stdout)["waiting"]
+        got = {(p["device"], p["kind"]): p["seconds"] for p in said["parts"]}
+        for s in waits:
+            self.assertGreaterEqual(s["begin_ns"] - base, 25 * ms)
+            length = (s["end_ns"] - s["begin_ns"]) * 1e-9
+            self.assertAlmostEqual(got[s["detail"], "synchronisation"], length, delta=1e-8)
+            self.assertAlmostEqual(got[s["detail"], "gap"], 0.040 - length, delta=1e-8)
+
     def test_spans_that_were_open_before_cuda_was(self):
         """The player opens `main` before it initialises CUDA, and launches from there: the recorder knows it from the thread's own ring."""
         done, recording = self.play(script_of([], [(KERNEL, 0, 1, 7, 1, 5_000_000, 6_000_000, "k")]), "--launch")
@@ -273,6 +296,11 @@ class Roctx(Trace):
 
     def test_ranges_of_roctracers_roctx(self):
         self.check_ranges(*self.client(self.OLD, "hip"))
+
+    def test_a_profiler_in_the_program_gets_the_tables_too(self):
+        done, spans = self.client(self.SDK, os.path.join(support.TOOLS, "librocprofiler-sdk.so.1"))
+        self.assertIn("rocprofiler has roctx 10000 1\n", done.stderr)
+        self.check_ranges(done, spans)
 
     def test_a_mark_is_one(self):
         self.client(self.SDK)

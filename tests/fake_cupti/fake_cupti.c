@@ -22,6 +22,7 @@ struct record {
         struct nrg_cupti_copy copy;
         struct nrg_cupti_fill fill;
         struct nrg_cupti_call call;
+        struct nrg_cupti_sync sync;
         uint8_t bytes[RECORD_BYTES];
     };
 };
@@ -87,7 +88,7 @@ int cuptiActivityEnable(int kind)
 {
     if (is_odd("taken"))
         return 39; /* CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED */
-    if (kind < 0 || kind >= KINDS)
+    if (kind < 0 || kind >= KINDS || (kind == NRG_CUPTI_SYNC && is_odd("old")))
         return 1;
     fake.enabled[kind] = true;
     return 0;
@@ -239,12 +240,37 @@ static void add_call(uint32_t kind, uint32_t cbid, uint32_t correlation, int64_t
     add_record(&r);
 }
 
-fake_cupti_call_function fake_cupti_call;
-void fake_cupti_call(uint32_t correlation, int64_t start_ns, int64_t end_ns, bool waits)
+/* As CUPTI has it: inside of the call, and of the context that it is for. */
+static void add_sync(uint32_t type, uint32_t correlation, uint32_t context, int64_t start_ns,
+                     int64_t end_ns)
 {
-    if (waits)
+    struct record r = {.complete_ns = end_ns};
+    r.sync = (struct nrg_cupti_sync){.kind = NRG_CUPTI_SYNC,
+                                     .type = type,
+                                     .start = to_record_time(start_ns),
+                                     .end = to_record_time(end_ns),
+                                     .correlation = correlation,
+                                     .context = context,
+                                     .stream = UINT32_MAX};
+    add_record(&r);
+}
+
+fake_cupti_call_function fake_cupti_call;
+void fake_cupti_call(enum fake_call call, uint32_t correlation, uint32_t context, int64_t start_ns,
+                     int64_t end_ns)
+{
+    static const struct {
+        uint32_t cbid, sync;
+    } known[] = {[FAKE_LAUNCHES] = {211, 0},
+                 [FAKE_WAITS] = {131, 3},
+                 [FAKE_COPIES] = {31, 4},
+                 [FAKE_ASKS] = {138, 1},
+                 [FAKE_TELLS_GPU] = {147, 2}};
+    if (call == FAKE_WAITS)
         add_call(NRG_CUPTI_DRIVER, 126, correlation, start_ns + 500, end_ns - 500);
-    add_call(NRG_CUPTI_RUNTIME, waits ? 131 : 211, correlation, start_ns, end_ns);
+    if (known[call].sync)
+        add_sync(known[call].sync, correlation, context, start_ns + 700, end_ns - 700);
+    add_call(NRG_CUPTI_RUNTIME, known[call].cbid, correlation, start_ns, end_ns);
 }
 
 fake_cupti_work_function fake_cupti_work;

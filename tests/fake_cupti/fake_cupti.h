@@ -8,15 +8,14 @@
  *   - without a buffer records are dropped, and counted until they are asked for
  *   - times are of the registered clock, else of CLOCK_REALTIME
  *
- * FAKE_CUPTI, words separated by commas, makes it odd: `old` (lacks clock, thread ids and period as
- * before CUDA 11), `taken` (another profiler has it), `lossy` (every third buffer is refused),
- * `late` (kernels' records come in reverse order of their ends), `timeless` (every tenth kernel has
- * no times).
+ * FAKE_CUPTI, words separated by commas, makes it odd: `old` (lacks clock, thread ids, period and
+ * records of synchronisation as before CUDA 11), `taken` (another profiler has it), `lossy` (every
+ * third buffer is refused), `late` (kernels' records come in reverse order of their ends),
+ * `timeless` (every tenth kernel has no times).
  */
 #ifndef FAKE_CUPTI_H
 #define FAKE_CUPTI_H
 
-#include <stdbool.h>
 #include <stdint.h>
 
 struct fake_kernel {
@@ -26,10 +25,18 @@ struct fake_kernel {
     const char *name;         /* of a kernel; lives on */
 };
 
-/* A call of the runtime on this thread, between two times of CLOCK_MONOTONIC; waits: it is
- * cudaStreamSynchronize, with the driver's call inside. */
-typedef void fake_cupti_call_function(uint32_t correlation, int64_t start_ns, int64_t end_ns,
-                                      bool waits);
+enum fake_call {
+    FAKE_LAUNCHES,
+    FAKE_WAITS,     /* cudaStreamSynchronize, with the driver's call inside */
+    FAKE_COPIES,    /* cudaMemcpy, which waits without saying so */
+    FAKE_ASKS,      /* cudaEventQuery */
+    FAKE_TELLS_GPU, /* a stream's wait for another's event: the host does not wait */
+};
+
+/* A call of the runtime on this thread, between two times of CLOCK_MONOTONIC. All but the first
+ * have a record of synchronisation; `context` is the one that it is for. */
+typedef void fake_cupti_call_function(enum fake_call call, uint32_t correlation, uint32_t context,
+                                      int64_t start_ns, int64_t end_ns);
 /* Work that a call has launched. */
 typedef void fake_cupti_work_function(const struct fake_kernel *work);
 

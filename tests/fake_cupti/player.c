@@ -6,7 +6,8 @@
  *   begin T NAME             a span, at T ns after the start
  *   end T
  *   call T CORRELATION       a call of the runtime that launches something
- *   sync T CORRELATION LENGTH    one that waits for the GPU, so many ns
+ *   sync T CORRELATION LENGTH [CONTEXT [KIND]]    one that waits for the GPU, so many ns; KIND is a
+ *                            number of enum fake_call
  *   work KIND DEVICE CONTEXT STREAM CORRELATION START END NAME    on the GPU
  *
  * Options before the script: --launch calls what has correlation 1 from the first thread, in a span
@@ -32,7 +33,8 @@
 struct event {
     char what; /* b, e, c, s */
     int64_t t_ns, length_ns;
-    uint32_t correlation;
+    uint32_t correlation, context;
+    enum fake_call kind;
     char *name;
 };
 
@@ -80,8 +82,12 @@ static void add_event(struct thread *t, char what, char *rest)
     e.t_ns = strtoll(rest, &end, 10);
     if (what == 'c' || what == 's')
         e.correlation = (uint32_t)strtoul(end, &end, 10);
-    if (what == 's')
-        e.length_ns = strtoll(end, NULL, 10);
+    if (what == 's') {
+        e.length_ns = strtoll(end, &end, 10);
+        e.context = (uint32_t)strtoul(end, &end, 10);
+        e.kind = (enum fake_call)strtoul(end, NULL, 10);
+        e.kind = e.kind ? e.kind : FAKE_WAITS;
+    }
     if (what == 'b')
         e.name = strdup(end + 1);
     t->events = grow(t->events, t->n, &t->cap, sizeof e);
@@ -160,7 +166,7 @@ static void *play_thread(void *arg)
             launch_all(e->correlation);
             if (e->what == 's')
                 wait_until(play.base_ns + e->t_ns + e->length_ns);
-            play.call(e->correlation, start_ns, now_ns(), e->what == 's');
+            play.call(e->kind, e->correlation, e->context, start_ns, now_ns());
         }
     }
     return NULL;
@@ -220,7 +226,7 @@ int main(int argc, char **argv)
     if (launch && play.call) {
         int64_t start_ns = now_ns();
         launch_all(1);
-        play.call(1, start_ns, now_ns(), false);
+        play.call(FAKE_LAUNCHES, 1, 0, start_ns, now_ns());
     }
     for (size_t i = 0; i < play.n_threads; i++)
         pthread_create(&play.threads[i].id, NULL, play_thread, &play.threads[i]);

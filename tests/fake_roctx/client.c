@@ -1,7 +1,8 @@
 /*
- * A program with ranges of roctx: roctx-client LIBRARY [hip]; "hip": it begins to use HIP first, as
- * a program that computes does. Ranges nest and cross, one is ended by another thread, there is a
- * mark. Prints the levels that roctx gave, and how many of nrg's libraries are in its maps.
+ * A program with ranges of roctx: roctx-client LIBRARY [hip|PROFILER]; "hip": it begins to use HIP
+ * first, as a program that computes does; another word is a rocprofiler-sdk that it has in it.
+ * Ranges nest and cross, one is ended by another thread, there is a mark. Prints the levels that
+ * roctx gave, and how many of nrg's libraries are in its maps.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -91,8 +92,10 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 2;
     load(argv[1]);
-    if (argc > 2)
+    if (argc > 2 && !strcmp(argv[2], "hip"))
         begin_hip();
+    else if (argc > 2 && !dlopen(argv[2], RTLD_NOW | RTLD_LOCAL))
+        return 2;
     use_ranges();
     print_maps();
     return 0;

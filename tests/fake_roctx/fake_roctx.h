@@ -7,6 +7,7 @@
  *   roctx.c      librocprofiler-sdk-roctx: hands over its table with the first call, and calls
  *                what stands in it
  *   roctx64.c    libroctx64 of roctracer: tells the function that was registered
+ *   sdk.c        librocprofiler-sdk: a profiler that a program has in it
  *   client.c     a program with ranges, by either of the two
  */
 #ifndef FAKE_ROCTX_H

@@ -38,6 +38,13 @@ SAME(nrg_cupti_call, start, CUpti_ActivityAPI, start)
 SAME(nrg_cupti_call, end, CUpti_ActivityAPI, end)
 SAME(nrg_cupti_call, thread, CUpti_ActivityAPI, threadId)
 SAME(nrg_cupti_call, correlation, CUpti_ActivityAPI, correlationId)
+#define SYNC_RECORD(record) SAME(nrg_cupti_sync, type, record, type) SAME(nrg_cupti_sync, start, record, start) \
+    SAME(nrg_cupti_sync, end, record, end) SAME(nrg_cupti_sync, correlation, record, correlationId) \
+    SAME(nrg_cupti_sync, context, record, contextId) SAME(nrg_cupti_sync, stream, record, streamId)
+SYNC_RECORD(CUpti_ActivitySynchronization) SYNC_RECORD(CUpti_ActivitySynchronization2)
+_Static_assert(NRG_CUPTI_SYNC == CUPTI_ACTIVITY_KIND_SYNCHRONIZATION, "");
+#define SYNC(number, text, constant) _Static_assert(number == CUPTI_ACTIVITY_SYNCHRONIZATION_TYPE_##constant, text);
+NRG_CUPTI_SYNCS(SYNC)
 _Static_assert(NRG_CUPTI_KERNEL == CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, "");
 _Static_assert(NRG_CUPTI_MEMCPY == CUPTI_ACTIVITY_KIND_MEMCPY, "");
 _Static_assert(NRG_CUPTI_MEMCPY2 == CUPTI_ACTIVITY_KIND_MEMCPY2, "");
@@ -49,6 +56,7 @@ _Static_assert(NRG_CUPTI_THREAD_ID_SYSTEM == CUPTI_ACTIVITY_THREAD_ID_TYPE_SYSTE
 _Static_assert(NRG_CUPTI_FLUSH_FORCED == CUPTI_ACTIVITY_FLAG_FLUSH_FORCED, "");
 #define WAIT(kind, number, text, constant) _Static_assert(number == CUPTI_##kind##_TRACE_CBID_##constant, text);
 NRG_CUPTI_WAITS(WAIT)
+NRG_CUPTI_QUERIES(WAIT)
 /* The functions, as far as a compiler compares them. */
 #define FUNCTION(name, arguments) void *use_##name(void); void *use_##name(void) { return (void *)cupti##name; }
 NRG_CUPTI_NEEDED(FUNCTION)

@@ -29,6 +29,7 @@ struct nrg_state_device {
     bool kernels;
     int32_t pid; /* 0: not known, or several */
     uint32_t open[NRG_WAIT_KINDS];
+    uint32_t awaited; /* calls on hosts that wait for this one alone */
     uint8_t state;
     size_t change; /* its last one, + 1 */
 };

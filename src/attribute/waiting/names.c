@@ -52,6 +52,9 @@ static const struct meaning on_host[] = {
     {"cuCtxSynchronize", BEGINS, NRG_WAIT_SYNC},
     {"cuStreamSynchronize", BEGINS, NRG_WAIT_SYNC},
     {"cuEventSynchronize", BEGINS, NRG_WAIT_SYNC},
+    {"Event Sync", BEGINS, NRG_WAIT_SYNC}, /* CUPTI's records, as Kineto calls them */
+    {"Stream Sync", BEGINS, NRG_WAIT_SYNC},
+    {"Context Sync", BEGINS, NRG_WAIT_SYNC},
     {"hipDeviceSynchronize", BEGINS, NRG_WAIT_SYNC},
     {"hipStreamSynchronize", BEGINS, NRG_WAIT_SYNC},
     {"hipEventSynchronize", BEGINS, NRG_WAIT_SYNC},

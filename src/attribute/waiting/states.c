@@ -39,6 +39,7 @@ struct finder {
     uint32_t *device_of, *host_of; /* per track; UINT32_MAX: none */
     uint8_t *on_device, *on_host;  /* per name: enum nrg_wait_kind */
     uint8_t *is_kernel, *is_rank;  /* per name */
+    uint32_t *awaits;              /* per name: the one device that it waits for; UINT32_MAX: any */
     struct host *hosts;
     size_t n_hosts;
     struct nrg_span_ns *runs;
@@ -89,7 +90,20 @@ static int allocate(struct finder *f)
     f->on_host = nrg_arena_array(&f->memory, names, 1);
     f->is_kernel = nrg_arena_array(&f->memory, names, 1);
     f->is_rank = nrg_arena_array(&f->memory, names, 1);
+    f->awaits = nrg_arena_array(&f->memory, names, sizeof *f->awaits);
     return f->memory.failed || f->s->memory.failed ? -ENOMEM : 0;
+}
+
+/* A wait's detail is the device where that is known (inject/waits.h); one without work has no
+ * state, and its waits mean nothing to others. */
+static uint32_t awaited_device(const struct nrg_states *s, const struct nrg_span_name *name)
+{
+    uint32_t d = 0;
+    if (strncmp(name->detail, "gpu-", 4) != 0)
+        return UINT32_MAX;
+    while (d < s->n_devices && strcmp(s->devices[d].domain, name->detail) != 0)
+        d++;
+    return d;
 }
 
 static void classify(struct finder *f)
@@ -104,6 +118,7 @@ static void classify(struct finder *f)
         f->on_host[i] = (uint8_t)nrg_wait_on_host(&c->names[i]);
         f->is_kernel[i] = !strcmp(c->names[i].kind, NRG_KIND_KERNEL);
         f->is_rank[i] = nrg_detail_is_rank(c->names[i].detail);
+        f->awaits[i] = awaited_device(f->s, &c->names[i]);
     }
 }
 
@@ -171,7 +186,7 @@ static enum nrg_wait_kind host_waits(const struct finder *f, const struct nrg_st
         for (size_t h = 0; h < f->n_hosts; h++)
             if (f->hosts[h].open[order[i]] && may_use(device, &f->hosts[h]))
                 return order[i];
-    return NRG_WAIT_GAP;
+    return device->awaited ? NRG_WAIT_SYNC : NRG_WAIT_GAP;
 }
 
 static uint8_t state_of(struct finder *f, size_t d, int64_t t_ns)
@@ -220,6 +235,24 @@ static void count_open(uint32_t *open, bool opens)
         --*open;
 }
 
+/* A span on a host's thread in which it waits begins or ends. */
+static int on_host_wait(struct finder *f, struct host *host, size_t name, int64_t t_ns, bool opens)
+{
+    uint32_t only = f->awaits[name];
+    int rc = 0;
+    if (only < f->s->n_devices) {
+        count_open(&f->s->devices[only].awaited, opens);
+        return update(f, only, t_ns);
+    }
+    if (only != UINT32_MAX)
+        return 0;
+    count_open(&host->open[f->on_host[name]], opens);
+    for (size_t i = 0; !rc && i < f->s->n_devices; i++)
+        if (may_use(&f->s->devices[i], host))
+            rc = update(f, i, t_ns);
+    return rc;
+}
+
 static int on_second_walk(void *arg, const struct nrg_span_walk_event *ev)
 {
     struct finder *f = arg;
@@ -235,12 +268,7 @@ static int on_second_walk(void *arg, const struct nrg_span_walk_event *ev)
     }
     if (h == UINT32_MAX || f->on_host[name] == NRG_WAIT_NOT)
         return 0;
-    count_open(&f->hosts[h].open[f->on_host[name]], opens);
-    int rc = 0;
-    for (size_t i = 0; !rc && i < f->s->n_devices; i++)
-        if (may_use(&f->s->devices[i], &f->hosts[h]))
-            rc = update(f, i, ev->t_ns);
-    return rc;
+    return on_host_wait(f, &f->hosts[h], name, ev->t_ns, opens);
 }
 
 /* A device is its process's rank's; one whose process is not known that of the only one there is.
