@@ -120,6 +120,13 @@ void nrg_span_past_launched(uint32_t name, uint32_t track, int64_t begin_ns, int
                             int32_t tid, int64_t launch_ns);
 
 /*
+ * How many spans of this kind the calling thread can give now without any being left out: for a
+ * thread that has many at once and can wait until the recorder has taken some. UINT_MAX without a
+ * recorder, where nothing is recorded.
+ */
+unsigned nrg_span_room(void);
+
+/*
  * The number of a track, by its name and domain as for nrg_span_past. 0 when both are NULL or there
  * is no room. Takes a lock; valid as long as numbers of nrg_name_intern.
  */

@@ -24,8 +24,9 @@
 #define BUFFER_ALIGN 8
 #define MOST_BUFFERS 64
 #define FLUSH_MS     100
-#define BATCH        16384 /* marks in a row; the recorder empties a ring within some ms */
-#define END_S        5     /* the program's end waits no longer than that */
+#define BATCH        4096 /* marks in a row, which wait until there is room for them */
+#define STALL_MS     2000 /* a recorder that takes nothing for so long has come to an end */
+#define END_S        5    /* the program's end waits no longer than that */
 
 struct buffer {
     struct buffer *next;
@@ -136,11 +137,19 @@ static void tie_clocks(void)
     trace.activity.offset_ns = (int64_t)(before + (after - before) / 2) - (int64_t)theirs;
 }
 
+/* The recorder empties a ring within some ms, later where processors are busy. */
+static void wait_for_room(void)
+{
+    const struct timespec rest = {0, 2000000};
+    for (int ms = 0; ms < STALL_MS && nrg_span_room() < BATCH; ms += 2)
+        nanosleep(&rest, NULL);
+}
+
 static void mark_all(int64_t before_ns)
 {
-    const struct timespec rest = {0, 6000000};
-    while (nrg_activity_mark(&trace.activity, before_ns, BATCH) == BATCH)
-        nanosleep(&rest, NULL);
+    do
+        wait_for_room();
+    while (nrg_activity_mark(&trace.activity, before_ns, BATCH) == BATCH);
 }
 
 /* What it cost and what is missing, for the report. */
@@ -148,6 +157,7 @@ static void say_result(void)
 {
     const struct nrg_gpu_activity *a = &trace.activity;
     struct timespec cpu = {0};
+    wait_for_room();
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
     nrg_inject_say("GPU trace: %llu spans of GPU work from %llu records; nrg's thread for them "
                    "used %.1f ms of CPU time, CUPTI's own cost is not known",

@@ -22,6 +22,7 @@
 #include "mark/client.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
@@ -37,16 +38,17 @@
 
 #include "mark/internal.h"
 
-#define MAX_DEPTH     1024 /* deeper spans are not recorded */
-#define CACHED        64
-#define RETRY_A_SLOT  1024              /* spans between two looks for a free one */
-#define CPU_GAP       UINT64_C(4000000) /* of ns, or of a TSC at 2 to 4 GHz */
-#define CPU_STEP_GAP  (CPU_GAP / 16)
-#define LIKELY(x)     __builtin_expect(!!(x), 1)
-#define UNLIKELY(x)   __builtin_expect(!!(x), 0)
-#define NEVER_INLINED __attribute__((noinline, cold))
-#define RELAXED(x)    atomic_load_explicit(&(x), memory_order_relaxed)
-#define INITIAL_EXEC  __attribute__((tls_model("initial-exec")))
+#define MAX_DEPTH        1024 /* deeper spans are not recorded */
+#define CACHED           64
+#define LAUNCHED_RECORDS 3u                /* of a launched span */
+#define RETRY_A_SLOT     1024              /* spans between two looks for a free one */
+#define CPU_GAP          UINT64_C(4000000) /* of ns, or of a TSC at 2 to 4 GHz */
+#define CPU_STEP_GAP     (CPU_GAP / 16)
+#define LIKELY(x)        __builtin_expect(!!(x), 1)
+#define UNLIKELY(x)      __builtin_expect(!!(x), 0)
+#define NEVER_INLINED    __attribute__((noinline, cold))
+#define RELAXED(x)       atomic_load_explicit(&(x), memory_order_relaxed)
+#define INITIAL_EXEC     __attribute__((tls_model("initial-exec")))
 
 struct cached_name {
     const char *given; /* address of the text in the program */
@@ -482,10 +484,22 @@ void nrg_span_past_launched(uint32_t name, uint32_t track, int64_t begin_ns, int
                             int32_t tid, int64_t launch_ns)
 {
     struct thread_spans *t = current_thread();
-    if (!t || !track || !may_put_records(t, name, 3))
+    if (!t || !track || !may_put_records(t, name, LAUNCHED_RECORDS))
         return;
     put_record(t, (uint64_t)launch_ns, NRG_RING_LAUNCH, (uint32_t)tid);
     put_with_value(t, (uint64_t)begin_ns, NRG_RING_PAST, name, end_ns, track);
+}
+
+unsigned nrg_span_room(void)
+{
+    struct thread_spans *t = current_thread();
+    if (!t || !is_listening(t))
+        return UINT_MAX;
+    if (!t->ring)
+        return 0;
+    t->tail = atomic_load_explicit(&t->slot->tail, memory_order_acquire);
+    uint64_t taken = t->head + t->recorded - t->tail;
+    return taken < NRG_RING_RECORDS ? (unsigned)((NRG_RING_RECORDS - taken) / LAUNCHED_RECORDS) : 0;
 }
 
 void nrg_mark(const char *name)

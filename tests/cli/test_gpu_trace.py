@@ -163,6 +163,16 @@ class Kernels(Trace):
         kernel, = [s for s in spans_of(recording) if s["track_kind"] == "gpu"]
         self.assertEqual(kernel["path"], ["main"])
 
+    def test_more_at_the_end_than_a_ring_holds(self):
+        """What is held for half a second comes at once when the program ends: 30,000 kernels, and a ring has room for 21,845. The recorder
+        takes none for 300 ms, as on a machine with much to do."""
+        n = 30_000
+        work = [(KERNEL, 0, 1, 7, 1, 1_000_000 + 3000 * i, 1_002_000 + 3000 * i, "k") for i in range(n)]
+        done, recording = self.play(script_of([], work), "--launch", "--hold")
+        got = json.loads(self.run_nrg("attribute", "--json", recording).stdout)
+        self.assertEqual((got["dropped"], sum(r["calls"] for r in got["rows"] if r["name"] == "k")), (0, n))
+        self.assertIn(f"{n} spans of GPU work from {n + 1} records", self.notes(recording))
+
     def test_an_old_cupti(self):
         """Without clock, thread ids and period: times are tied, flushes are asked for; only threads are not known."""
         threads, work = self.layers(10, 1)

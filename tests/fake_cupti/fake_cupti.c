@@ -158,9 +158,12 @@ static struct record *take_complete(bool all, size_t *n)
     return taken;
 }
 
+/* One at a time: a forced flush ends when nothing is on its way any more. */
 static void hand_over(bool all)
 {
+    static pthread_mutex_t flushing = PTHREAD_MUTEX_INITIALIZER;
     size_t n, at = 0;
+    pthread_mutex_lock(&flushing);
     struct record *taken = take_complete(all, &n);
     while (at < n) {
         uint8_t *buffer = NULL;
@@ -181,6 +184,7 @@ static void hand_over(bool all)
             fake.complete(NULL, 0, buffer, size, filled);
     }
     free(taken);
+    pthread_mutex_unlock(&flushing);
 }
 
 int cuptiActivityFlushAll(uint32_t flag);

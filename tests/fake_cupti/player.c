@@ -12,11 +12,13 @@
  *
  * Options before the script: --launch calls what has correlation 1 from the first thread, in a span
  * that it opened before CUDA was initialised, --fork makes a child that does nothing at the end,
- * --crash ends by abort() without an exit handler, --none never initialises CUDA. Prints "base NS",
+ * --crash ends by abort() without an exit handler, --none never initialises CUDA, --hold stops the
+ * recorder for 300 ms while the program ends. Prints "base NS",
  * the time of the start, and the libraries of CUPTI that are in its maps.
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -192,8 +194,10 @@ static void initialise_cuda(void)
 /* As cudaDeviceSynchronize does. */
 static void wait_for_work(void)
 {
+    int64_t last_ns = 0;
     for (size_t i = 0; i < play.n_work; i++)
-        wait_until(play.base_ns + play.work[i].end_ns);
+        last_ns = play.work[i].end_ns > last_ns ? play.work[i].end_ns : last_ns;
+    wait_until(play.base_ns + last_ns);
 }
 
 static void print_maps(void)
@@ -208,14 +212,27 @@ static void print_maps(void)
         fclose(f);
 }
 
+static void hold_recorder(void)
+{
+    const struct timespec rest = {0, 300000000};
+    pid_t recorder = getppid();
+    kill(recorder, SIGSTOP);
+    if (fork())
+        return;
+    nanosleep(&rest, NULL);
+    kill(recorder, SIGCONT);
+    _exit(0);
+}
+
 int main(int argc, char **argv)
 {
-    bool fork_too = false, crash = false, none = false, launch = false;
+    bool fork_too = false, crash = false, none = false, launch = false, hold = false;
     for (; argc > 2; argc--, argv++) {
         fork_too |= !strcmp(argv[1], "--fork");
         crash |= !strcmp(argv[1], "--crash");
         none |= !strcmp(argv[1], "--none");
         launch |= !strcmp(argv[1], "--launch");
+        hold |= !strcmp(argv[1], "--hold");
     }
     read_script(argv[1]);
     nrg_span_begin("main");
@@ -241,6 +258,8 @@ int main(int argc, char **argv)
         ;
     if (crash)
         abort();
+    if (hold)
+        hold_recorder();
     nrg_span_end();
     return 7;
 }

@@ -3,6 +3,7 @@
  * itself while it marks.
  */
 #include <errno.h>
+#include <limits.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -484,6 +485,29 @@ static void test_past_spans(void **state)
     bench_release(&b);
 }
 
+static void test_room_for_past_spans(void **state)
+{
+    (void)state;
+    struct span_bench b;
+    assert_int_equal(nrg_span_room(), UINT_MAX); /* nobody listens */
+    bench_begin(&b, true);
+    uint32_t kernel = nrg_name_intern("gemm", "kernel", NULL);
+    uint32_t track = nrg_track_intern("stream 7", "gpu-0");
+    int64_t t_ns = nrg_now_ns() - NRG_NS_PER_S;
+    unsigned room = nrg_span_room();
+    assert_in_range(room, 20000, 1u << 20);
+    for (unsigned i = 0; i < room; i++)
+        nrg_span_past_launched(kernel, track, t_ns + i, t_ns + i + 1, 0, t_ns);
+    assert_int_equal(nrg_span_room(), 0);
+    bench_step(&b); /* the recorder takes them */
+    assert_true(nrg_span_room() >= room);
+    bench_end(&b);
+    assert_int_equal(bench_check(&b), 0);
+    assert_int_equal(b.totals.spans, room);
+    assert_int_equal(b.totals.dropped, 0);
+    bench_release(&b);
+}
+
 /* Times of one thread come from two clocks; what it says in order must nest in order. */
 static void test_past_spans_inside_an_open_one(void **state)
 {
@@ -595,6 +619,7 @@ int main(void)
         cmocka_unit_test(test_more_threads_than_slots),
         cmocka_unit_test(test_fork),
         cmocka_unit_test(test_past_spans),
+        cmocka_unit_test(test_room_for_past_spans),
         cmocka_unit_test(test_past_spans_inside_an_open_one),
         cmocka_unit_test(test_one_recorder_after_the_other),
         cmocka_unit_test(test_numbers_outlive_the_recorder),
