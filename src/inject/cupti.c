@@ -70,17 +70,23 @@ static void request_buffer(uint8_t **bytes, size_t *size, size_t *most_records)
     *most_records = 0; /* as many as fit */
 }
 
-static void take_buffer(void *context, uint32_t stream, uint8_t *bytes, size_t size, size_t valid)
+/* Records that CUPTI had no buffer for, since it was last asked. */
+static size_t newly_dropped(void *context, uint32_t stream)
 {
     size_t dropped = 0;
+    int rc = trace.cupti.ActivityGetNumDroppedRecords(context, stream, &dropped);
+    return rc == NRG_CUPTI_OK ? dropped : 0;
+}
+
+static void take_buffer(void *context, uint32_t stream, uint8_t *bytes, size_t size, size_t valid)
+{
     (void)size;
     if (!bytes)
         return;
     struct buffer *b = buffer_of(bytes);
     b->next = NULL;
     b->valid = valid < BUFFER_BYTES ? valid : BUFFER_BYTES;
-    if (trace.cupti.ActivityGetNumDroppedRecords(context, stream, &dropped) != NRG_CUPTI_OK)
-        dropped = 0;
+    size_t dropped = newly_dropped(context, stream);
     pthread_mutex_lock(&trace.lock);
     trace.n_dropped += dropped;
     *trace.full_end = b;
@@ -201,7 +207,9 @@ static void end_trace(void)
     if (!atomic_exchange(&nrg_inject_tracing, 0))
         return;
     trace.cupti.ActivityFlushAll(NRG_CUPTI_FLUSH_FORCED);
+    size_t dropped = newly_dropped(NULL, 0); /* after the last buffer there was none to say it */
     pthread_mutex_lock(&trace.lock);
+    trace.n_dropped += dropped;
     trace.ending = true;
     pthread_cond_signal(&trace.ready);
     pthread_mutex_unlock(&trace.lock);

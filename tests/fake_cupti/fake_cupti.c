@@ -168,13 +168,14 @@ static void hand_over(bool all)
     while (at < n) {
         uint8_t *buffer = NULL;
         size_t size = 0, most = 0, filled = 0;
-        bool refused = is_odd("lossy") && fake.n_buffers++ % 3 == 2;
-        fake.request(&buffer, &size, &most);
-        for (; at < n && filled + RECORD_BYTES <= size && !refused; at++) {
+        bool refused = (is_odd("lossy") && fake.n_buffers++ % 3 == 1) || (is_odd("unended") && all);
+        if (!refused)
+            fake.request(&buffer, &size, &most);
+        for (; at < n && filled + RECORD_BYTES <= size; at++) {
             memcpy(buffer + filled, taken[at].bytes, RECORD_BYTES);
             filled += RECORD_BYTES;
         }
-        if (refused || !buffer) {
+        if (!buffer) {
             pthread_mutex_lock(&fake.lock);
             fake.dropped += n - at;
             pthread_mutex_unlock(&fake.lock);

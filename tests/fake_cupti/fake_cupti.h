@@ -9,9 +9,10 @@
  *   - times are of the registered clock, else of CLOCK_REALTIME
  *
  * FAKE_CUPTI, words separated by commas, makes it odd: `old` (lacks clock, thread ids, period and
- * records of synchronisation as before CUDA 11), `taken` (another profiler has it), `lossy` (every
- * third buffer is refused), `late` (kernels' records come in reverse order of their ends),
- * `timeless` (every tenth kernel has no times).
+ * records of synchronisation as before CUDA 11), `taken` (another profiler has it), `lossy` (there
+ * is no room for every third buffer, from the second on), `unended` (nor for what a forced flush
+ * finds), `late` (kernels' records come in reverse order of their ends), `timeless` (every tenth
+ * kernel has no times).
  */
 #ifndef FAKE_CUPTI_H
 #define FAKE_CUPTI_H
