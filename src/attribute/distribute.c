@@ -66,6 +66,21 @@ static const struct nrg_division *division_at(struct walker *w, size_t p, int64_
     return here ? &part->divisions[*next] : NULL;
 }
 
+/* When in its cell others ran is not known: what they may have had too much or too little before
+ * the edge, as a square. */
+static double others_j2(const struct walker *w, const struct nrg_part *part, int64_t t_ns)
+{
+    const struct nrg_cells *c = &w->e->cells;
+    size_t k = w->flows.cell;
+    if (!part->level)
+        return 0;
+    const struct nrg_others_level *level = &part->level[k];
+    double width_ns = fmax((double)(c->begin_ns[k + 1] - c->begin_ns[k]), 1);
+    double at = fmin(fmax((double)(t_ns - c->begin_ns[k]) / width_ns, 0), 1);
+    double unsteady_j = (double)level->unsteady_j, edge_j = (double)level->edge_j;
+    return at * (1 - at) * unsteady_j * unsteady_j + edge_j * edge_j;
+}
+
 /* Where in the sensor's interval the event lies, and what interpolation may get wrong there. */
 static void find_edge(struct walker *w, size_t p, int64_t t_ns)
 {
@@ -97,7 +112,7 @@ static void find_edge(struct walker *w, size_t p, int64_t t_ns)
         variance_j2 += divided->variance_j2;
     }
     w->now[p].off_j = (float)(off_j * mine);
-    w->now[p].variance_j2 = (float)(variance_j2 * mine * mine);
+    w->now[p].variance_j2 = (float)(variance_j2 * mine * mine + others_j2(w, part, t_ns));
 }
 
 /* The grid's interval, or the one before it. */
@@ -112,8 +127,8 @@ static struct nrg_interval interval_of(const struct walker *w, size_t p, bool la
         return (struct nrg_interval){0};
     double width_s = (double)(end_ns - begin_ns) * 1e-9;
     double energy_j = last ? grid->last_energy_j : grid->energy_j;
-    return (struct nrg_interval){index, width_s,
-                                 fmax(0, energy_j - flow->idle_w * width_s) * flow->mine};
+    double mine_j = fmax(0, energy_j - (flow->idle_w + flow->others_w) * width_s) * flow->mine;
+    return (struct nrg_interval){index, width_s, mine_j};
 }
 
 static void add_error(struct walker *w, size_t p, struct nrg_row_error *error,

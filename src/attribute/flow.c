@@ -14,12 +14,14 @@ static void move_part(struct nrg_flows *f, size_t p, int64_t t_ns)
     struct nrg_flow *flow = &f->parts[p];
     struct nrg_energy_at at = nrg_energy_cursor_at(&flow->cursor, t_ns);
     double energy = at.energy_j - flow->cell_energy_j;
-    double idle = flow->idle_w * (at.covered_ns - flow->cell_covered_ns) * 1e-9;
-    idle = isnan(idle) ? energy : idle;
+    double known_s = (at.covered_ns - flow->cell_covered_ns) * 1e-9;
+    bool all_idle = isnan(flow->idle_w);
+    double idle = all_idle ? energy : flow->idle_w * known_s;
+    double others = all_idle ? 0 : flow->others_w * known_s;
     if (f->e->cells.outside[f->cell])
         return; /* between runs */
     flow->idle_j = flow->cell_idle_j + idle;
-    flow->active_j = flow->cell_active_j + (energy - idle) * flow->mine;
+    flow->active_j = flow->cell_active_j + (energy - idle - others) * flow->mine;
     flow->covered_ns = flow->cell_known_ns + at.covered_ns - flow->cell_covered_ns;
 }
 
@@ -97,6 +99,13 @@ double nrg_flows_rate(const struct nrg_flows *f, size_t track, int64_t t_ns, siz
     return (double)(open ? c->open_rate[cell] : c->gap_rate[cell]);
 }
 
+/* Joules of others beside what a track has in a cell, as far as their watts matter. */
+static double others_beside(const struct nrg_part *part, size_t k, double energy_j, double work_s)
+{
+    const struct nrg_others_level *level = part->level ? &part->level[k] : NULL;
+    return level ? energy_j * (double)level->doubt_part + work_s * (double)level->doubt_w : 0;
+}
+
 /* The track's group is settled. */
 void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
 {
@@ -122,8 +131,7 @@ void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
         double potential = f->potential[g * e->n_parts + p], energy_j = 0;
         if (e->parts[p].method == NRG_METHOD_INTEGRATE) {
             energy_j = tr->weight * (potential - f->track_potential[at]);
-            if (e->parts[p].other_doubt)
-                row->others_j += energy_j * (double)e->parts[p].other_doubt[f->cell];
+            row->others_j += others_beside(&e->parts[p], f->cell, energy_j, work_s);
         }
         if (e->parts[p].method == NRG_METHOD_REGRESS)
             energy_j = add_class(&e->parts[p], row, tr->path, cost_s);
@@ -181,6 +189,7 @@ static void enter_cell(struct nrg_flows *f, int64_t t_ns)
         struct nrg_flow *flow = &f->parts[p];
         struct nrg_energy_at at = nrg_energy_cursor_at(&flow->cursor, t_ns);
         flow->idle_w = f->e->parts[p].idle_w[k];
+        flow->others_w = f->e->parts[p].level ? (double)f->e->parts[p].level[k].w : 0;
         flow->mine = 1 - (double)f->e->parts[p].other[k];
         flow->cell_active_j = flow->active_j;
         flow->cell_idle_j = flow->idle_j;
@@ -221,8 +230,7 @@ static void leave_cell(struct nrg_flows *f, int64_t t_ns)
         if (!cells->outside[f->cell]) {
             struct nrg_energy_at at = nrg_energy_cursor_at(&flow->cursor, t_ns);
             double energy = at.energy_j - flow->cell_energy_j;
-            double idle = flow->idle_j - flow->cell_idle_j;
-            double other = (energy - idle) * (1 - flow->mine);
+            double idle = flow->idle_j - flow->cell_idle_j, other = energy - idle - mine;
             flow->other_j += other;
             flow->total_j += energy;
             if (f->e->buckets)

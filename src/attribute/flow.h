@@ -22,8 +22,8 @@ struct nrg_flow {
     double active_j, idle_j, covered_ns; /* since the begin; active_j without others' */
     double cell_active_j, cell_idle_j, cell_known_ns; /* the same when the cell began */
     double cell_energy_j, cell_covered_ns;            /* of the cursor */
-    double idle_w, mine;                              /* of the cell; mine: 1 - others' part */
-    double idle_per_track, idle_done;                 /* potential, and idle_j that is in it */
+    double idle_w, others_w, mine;    /* of the cell; mine: 1 - others' part beyond others_w */
+    double idle_per_track, idle_done; /* potential, and idle_j that is in it */
     double unattributed_j, other_j, total_j;
 };
 

@@ -59,6 +59,16 @@ struct nrg_division {
     double variance_j2;
 };
 
+/* Others beside rows that are integrated: they draw `w` in all of a cell, whatever the workload
+ * does in it, and nrg_part.other of the rest. */
+struct nrg_others_level {
+    float w;
+    float doubt_w;    /* of w, what matters if their watts are others: not what idle power had */
+    float doubt_part; /* joules of theirs beyond w, as a part of the workload's */
+    float unsteady_j; /* by how much they may have come early or late in the cell: one deviation */
+    float edge_j;     /* the same of a moment between two cells, by ticks */
+};
+
 /* An energy domain at work. */
 struct nrg_part {
     struct nrg_attribution_domain *out;
@@ -72,14 +82,13 @@ struct nrg_part {
     int64_t width_ns;                /* the sensor's resolution in time: nrg_timeline_width_ns */
     double lag_s;
     enum nrg_method method;
-    double ceiling_w;                /* power above idle that nothing exceeds */
-    double edge_noise_j2;            /* variance of one edge, besides that of the update's phase */
-    double update_s;                 /* phase of the update: uniform over this; 0 for gauges */
-    double *idle_w;                  /* per cell, never more than the cell has; NAN: all of it */
-    const float *other;              /* per cell: part of the work that is not the workload's */
-    float *own_other;                /* `other` where it was corrected by others' watts; NULL */
-    float *other_doubt;              /* per cell, of integration: joules of others as a part of the
-                                        workload's, less those that idle power had; NULL: none */
+    double ceiling_w;               /* power above idle that nothing exceeds */
+    double edge_noise_j2;           /* variance of one edge, besides that of the update's phase */
+    double update_s;                /* phase of the update: uniform over this; 0 for gauges */
+    double *idle_w;                 /* per cell, never more than the cell has; NAN: all of it */
+    const float *other;             /* per cell: part of the work that is not the workload's */
+    float *own_other;               /* `other` where it was corrected by others' watts; NULL */
+    struct nrg_others_level *level; /* per cell, of integration: what others draw all along; NULL */
     double others_less, others_more; /* by which part of theirs they may be off */
     double slack_s;                  /* of the lag: what is not known of it */
     double idle_error_w;             /* standard error, as far as readings tell */

@@ -7,6 +7,9 @@
  *
  * What was busy during a baseline is in its power, at the same watts: that is taken off idle power,
  * and others have all that they used. Where they go on as they did, their watts then do not matter.
+ * Others whose watts are known, or are as in the baseline, draw them all through a cell: as a part
+ * of its energy, a span of many watts that ends in a cell would pay for the one of few that begins.
+ * When in the cell they ran is not known, and counts at the edges of spans (distribute.c).
  */
 #include <errno.h>
 #include <math.h>
@@ -24,11 +27,12 @@
 #define OF_MEDIAN     1.25   /* error of a median, in that of a mean */
 #define OF_DEVIATION  1.4826 /* of a normal figure, in its median */
 #define WIDE          2.5    /* errors, for few changes */
-#define LEAST_ERROR   0.1    /* of the watts, as in energy/program.c */
+#define LEAST_ERROR   0.04   /* of the watts */
 #define MOST_ERROR    0.6    /* of what the workload draws: else it says too little */
 #define MOST_OTHERS   0.98   /* of a cell in which the workload had CPU time */
 #define LEAST_BEYOND  0.1    /* of all CPU time: what else is there to tell watts from */
-#define REMEMBERED_S  1.0    /* of others' CPU time in the baseline */
+#define LEAST_BUSY    0.02   /* CPUs: fewer are the ticks' rounding */
+#define LEAST_TICK_S  4e-3   /* of kernels at 250 Hz, which most are */
 #define LESS          0.5    /* times the workload's watts */
 #define MORE          2.0
 
@@ -43,7 +47,7 @@ static double cpus(const struct nrg_cells *c, const double *cpu_s, size_t k)
 }
 
 /* One figure for each run of cells between which others change: where they do so most. */
-static void find_changes(const struct nrg_engine *e, const double *active_w, size_t apart,
+static void find_changes(const struct nrg_engine *e, const double *power_w, size_t apart,
                          struct changes *found)
 {
     const struct nrg_cells *c = &e->cells;
@@ -51,15 +55,15 @@ static void find_changes(const struct nrg_engine *e, const double *active_w, siz
     for (size_t k = apart; k < c->n; k++) {
         double change = cpus(c, c->other_s, k) - cpus(c, c->other_s, k - apart);
         double busy = cpus(c, c->busy_s, k) - cpus(c, c->busy_s, k - apart);
-        double power_w = active_w[k] - active_w[k - apart];
-        bool usable = !c->outside[k] && !c->outside[k - apart] && !isnan(power_w) &&
+        double more_w = power_w[k] - power_w[k - apart];
+        bool usable = !c->outside[k] && !c->outside[k - apart] && !isnan(more_w) &&
                       fabs(change) > LEAST_CHANGE &&
                       fabs(busy - change) < OWN_CHANGE * fabs(change);
         if (!usable)
             most = 0;
         else if (fabs(change) > most) {
             found->n += most == 0;
-            found->w[found->n - 1] = power_w / change;
+            found->w[found->n - 1] = more_w / change;
             most = fabs(change);
         }
     }
@@ -84,21 +88,18 @@ static struct watts fit_watts(struct changes *found)
     return watts;
 }
 
-/* Power above idle per cell; NAN where it is not known. */
-static double fill_active(const struct nrg_engine *e, const struct nrg_part *part, double *active_w)
+/* Per cell; NAN where it is not known. */
+static void fill_power(const struct nrg_engine *e, const struct nrg_part *part, double *power_w)
 {
     const struct nrg_cells *c = &e->cells;
     struct nrg_energy_cursor cursor;
-    double sum_j = 0;
     nrg_energy_cursor_init(&cursor, part->tl, c->begin_ns[0], part->lag_s);
     struct nrg_energy_at last = {0}, at;
     for (size_t k = 0; k < c->n; k++, last = at) {
         at = nrg_energy_cursor_at(&cursor, c->begin_ns[k + 1]);
         double known_s = (at.covered_ns - last.covered_ns) * 1e-9;
-        active_w[k] = known_s > 0 ? (at.energy_j - last.energy_j) / known_s - part->idle_w[k] : NAN;
-        sum_j += c->outside[k] || isnan(active_w[k]) ? 0 : active_w[k] * nrg_cells_length_s(c, k);
+        power_w[k] = known_s > 0 ? (at.energy_j - last.energy_j) / known_s : NAN;
     }
-    return sum_j;
 }
 
 /* Of measured domains of the processors alone. */
@@ -109,109 +110,208 @@ static bool is_shared(const struct nrg_engine *e, const struct nrg_part *part)
            nrg_gpu_number(part->channel->channel.name) < 0;
 }
 
-static double baseline_busy(struct nrg_engine *e, const struct nrg_part *part)
+/* CPUs that were busy during the baseline, and power meanwhile: from one reading of the busy time
+ * to another, both. */
+struct before {
+    double busy, power_w;
+};
+
+static struct before look_before(struct nrg_engine *e, const struct nrg_part *part)
 {
     size_t channel = nrg_frame_find(&e->frame, "cpu.busy", NRG_SECONDS);
-    double busy = nrg_frame_baseline_rate_at(&e->frame, channel, channel);
-    return !strcmp(part->out->idle_source, "baseline") && busy > 0 ? busy : 0;
+    size_t power = (size_t)(part->channel - e->frame.channels);
+    struct before before = {nrg_frame_baseline_rate_at(&e->frame, channel, channel),
+                            nrg_frame_baseline_rate_at(&e->frame, power, channel)};
+    bool known = !strcmp(part->out->idle_source, "baseline") && before.busy > 0;
+    return known && before.power_w > 0 ? before : (struct before){0};
 }
 
-/* Watts of a CPU second of anybody. `busy`: CPUs whose watts are in idle power. */
-static double mean_watts(const struct nrg_engine *e, double active_j, double busy)
+/* How old CPU times are at most, of whoever runs. */
+static double busy_tick_s(const struct nrg_engine *e)
+{
+    size_t channel = nrg_frame_find(&e->frame, "cpu.busy", NRG_SECONDS);
+    const struct nrg_channel *c = &e->frame.channels[channel].channel;
+    return fmax(LEAST_TICK_S, fmax(c->resolution, (double)c->update_ns * 1e-9));
+}
+
+/* Idle power of a cell, with what others had in it, whether there was as much in the cell or not.
+ */
+static double idle_before_w(const struct nrg_part *part, const struct before *before, size_t k)
+{
+    return before->busy > 0 ? before->power_w : part->idle_w[k];
+}
+
+/* Watts of a CPU second of anybody, beyond those that idle power has. */
+static double mean_watts(const struct nrg_engine *e, const struct nrg_part *part,
+                         const double *power_w, const struct before *before)
 {
     const struct nrg_cells *c = &e->cells;
-    double all_s = 0, beyond_s = 0;
+    double all_s = 0, beyond_s = 0, active_j = 0;
     for (size_t k = 0; k < c->n; k++) {
-        all_s += c->outside[k] ? 0 : c->busy_s[k];
-        beyond_s += c->outside[k] ? 0 : c->busy_s[k] - busy * nrg_cells_length_s(c, k);
+        double length_s = nrg_cells_length_s(c, k);
+        double active_w = power_w[k] - idle_before_w(part, before, k);
+        if (c->outside[k])
+            continue;
+        all_s += c->busy_s[k];
+        beyond_s += c->busy_s[k] - before->busy * length_s;
+        active_j += isnan(active_w) ? 0 : active_w * length_s;
     }
     return active_j > 0 && beyond_s > LEAST_BEYOND * all_s ? active_j / beyond_s : 0;
 }
 
 /*
- * Others' CPU seconds that are as in the baseline, cell by cell. They jump by ticks: what one cell
- * lacks is made up for in the next ones. `saved_s` is what is still to be had.
+ * What others used beyond their part of the baseline, which may be less than nothing. CPU times are
+ * as of the last tick: what others have too much in one cell they lack in the next, so only what
+ * does not come back within a tick is theirs.
  */
-static double as_before_s(const struct nrg_cells *c, size_t k, double busy, double *saved_s)
+struct beyond {
+    double sum_s; /* all, since the begin */
+    double at_s;  /* that was counted */
+    double tick_s;
+};
+
+static double beyond_s(struct beyond *b, const struct nrg_cells *c, size_t k, double busy)
 {
-    *saved_s = fmin(*saved_s, busy * REMEMBERED_S) + busy * nrg_cells_length_s(c, k);
-    double s = fmin(fmax(c->other_s[k], 0), *saved_s);
-    *saved_s -= s;
-    return s;
+    double last_s = b->at_s;
+    b->sum_s += c->other_s[k] - busy * nrg_cells_length_s(c, k);
+    b->at_s = fmin(fmax(b->at_s, b->sum_s - b->tick_s), b->sum_s + b->tick_s);
+    return b->at_s - last_s;
 }
 
-/* Others' joules where their watts are not known: at the mean of all as far as they go on as in
- * the baseline, and beyond that in the proportion of CPU time. */
-static double share_j(const struct nrg_cells *c, size_t k, double all_j, double before_s, double w)
+/* Others' watts, as far as they are known, and what idle power has of them. */
+struct drawn {
+    double w, back_w, busy;
+    bool fitted;
+    double tick_s;
+    double scatter_s; /* of their CPU time in a cell, beyond what ticks make */
+};
+
+/* How far others' CPU time differs from cell to cell. */
+static double scatter_s(const struct nrg_cells *c, double tick_s)
 {
-    double share = (double)c->other[k], other_s = c->other_s[k];
-    double mine_s = share > 0 ? other_s * (1 - share) / share : 0, beyond_s = other_s - before_s;
-    double before_j = fmin(w * before_s, MOST_OTHERS * all_j);
-    double beyond = beyond_s > 0 ? beyond_s / (beyond_s + mine_s) : 0;
-    return share > 0 ? before_j + (all_j - before_j) * beyond : 0;
+    double n = 0, sum_s = 0, squares = 0;
+    for (size_t k = 0; k < c->n; k++) {
+        if (c->outside[k])
+            continue;
+        n++;
+        sum_s += c->other_s[k];
+        squares += c->other_s[k] * c->other_s[k];
+    }
+    double mean_s = n > 0 ? sum_s / n : 0;
+    return n > 0 ? sqrt(fmax(0, squares / n - mean_s * mean_s - tick_s * tick_s / 6)) : 0;
 }
 
-static void take_watts(struct nrg_engine *e, struct nrg_part *part, const double *active_w,
-                       struct watts watts, double busy)
+/* What is not known of when they ran: nothing in a cell of which they had all, or nothing. */
+static void fill_timing(const struct nrg_cells *c, size_t k, const struct drawn *d,
+                        struct nrg_others_level *level)
+{
+    double length_s = nrg_cells_length_s(c, k), busy = fmax(c->other_s[k], 0) / length_s;
+    double most_s = busy < 1 ? sqrt(busy * (1 - busy)) * length_s : length_s;
+    level->unsteady_j = (float)(d->w * fmin(d->scatter_s, most_s));
+    level->edge_j = (float)(d->w * fmin(fmin(d->tick_s, d->scatter_s), most_s) / sqrt(3));
+}
+
+/* Known watts are drawn at all times alike, and so are those of the baseline, up to twice as much
+ * as it had; what is beyond that goes in the proportion of CPU time. `all_j`: above idle. */
+static void fill_level(const struct nrg_cells *c, size_t k, const struct drawn *d, double more_s,
+                       double all_j, struct nrg_part *part)
+{
+    double length_s = nrg_cells_length_s(c, k), share = (double)c->other[k];
+    double before_s = d->busy * length_s, level_s = before_s + fmin(more_s, before_s);
+    more_s = d->fitted ? 0 : fmax(more_s - before_s, 0);
+    level_s = d->fitted ? c->other_s[k] : level_s;
+    double level_j = fmin(d->w * fmax(level_s, 0), MOST_OTHERS * all_j);
+    double mine_s = share > 0 ? c->other_s[k] * (1 - share) / share : 0;
+    double beyond = more_s > 0 && share > 0 ? more_s / (more_s + mine_s) : 0;
+    part->own_other[k] = (float)beyond;
+    part->level[k] = (struct nrg_others_level){
+        .w = (float)(level_j / length_s),
+        .doubt_w = (float)(level_j / length_s - d->back_w),
+        .doubt_part = beyond < 1 ? (float)(beyond / (1 - beyond)) : 0,
+    };
+    fill_timing(c, k, d, &part->level[k]);
+}
+
+/* Idle power without others, but never more than the cell has. Returns what is above it. */
+static double take_idle(struct nrg_part *part, size_t k, double power_w, double idle_w)
+{
+    if (isnan(part->idle_w[k]))
+        return 0;
+    part->idle_w[k] = fmin(fmax(0, idle_w), fmax(0, power_w));
+    return power_w - part->idle_w[k];
+}
+
+static void take_watts(struct nrg_engine *e, struct nrg_part *part, const double *power_w,
+                       struct watts watts, const struct before *before)
 {
     const struct nrg_cells *c = &e->cells;
-    bool fitted = isfinite(watts.half_w);
-    double back_w = fmin(watts.w * busy, part->out->idle_w), saved_s = 0;
-    part->others_less = fitted ? fmin(1, watts.half_w / watts.w) : 1 - LESS;
-    part->others_more = fitted ? watts.half_w / watts.w : MORE - 1;
+    struct drawn d = {.w = watts.w,
+                      .back_w = fmin(watts.w * before->busy, before->power_w),
+                      .busy = before->busy,
+                      .fitted = isfinite(watts.half_w),
+                      .tick_s = busy_tick_s(e)};
+    struct beyond b = {.tick_s = d.busy > 0 ? d.tick_s : 0};
+    d.scatter_s = scatter_s(c, d.tick_s);
+    part->others_less = d.fitted ? fmin(1, watts.half_w / watts.w) : 1 - LESS;
+    part->others_more = d.fitted ? watts.half_w / watts.w : MORE - 1;
     for (size_t k = 0; k < c->n; k++) {
-        double length_s = nrg_cells_length_s(c, k), all_j = (active_w[k] + back_w) * length_s;
-        double before_s = as_before_s(c, k, busy, &saved_s);
-        if (back_w > 0 && !isnan(part->idle_w[k]))
-            part->idle_w[k] = fmax(0, part->idle_w[k] - back_w);
+        double idle_w = idle_before_w(part, before, k) - d.back_w;
+        double all_j = take_idle(part, k, power_w[k], idle_w) * nrg_cells_length_s(c, k);
+        double more_s = beyond_s(&b, c, k, d.busy);
         part->own_other[k] = 0;
-        if (!(all_j > 0))
-            continue;
-        double other_j = fitted ? fmin(watts.w * c->other_s[k], MOST_OTHERS * all_j)
-                                : share_j(c, k, all_j, before_s, watts.w);
-        double mine_j = all_j - other_j;
-        part->own_other[k] = (float)(other_j / all_j);
-        if (mine_j > 0)
-            part->other_doubt[k] = (float)((other_j - back_w * length_s) / mine_j);
+        if (all_j > 0)
+            fill_level(c, k, &d, more_s, all_j, part);
     }
-    if (back_w > 0)
-        part->out->idle_w = fmax(0, part->out->idle_w - back_w);
+    if (before->busy > 0)
+        part->out->idle_w = before->power_w - d.back_w;
 }
 
-static int find_watts(struct nrg_engine *e, struct nrg_part *part, double *active_w,
+/* How busy others were in the baseline is known to a tick. */
+static double busy_error_w(struct nrg_engine *e, double w, bool fitted)
+{
+    bool after;
+    double length_s = nrg_frame_baseline_s(&e->frame, &after);
+    return length_s > 0 ? (fitted ? 1 : MORE) * w * busy_tick_s(e) / length_s / sqrt(6) : 0;
+}
+
+static int find_watts(struct nrg_engine *e, struct nrg_part *part, double *power_w,
                       struct changes *found)
 {
     const struct nrg_cells *c = &e->cells;
-    double busy = baseline_busy(e, part);
-    double mean_w = mean_watts(e, fill_active(e, part, active_w), busy);
+    struct before before = look_before(e, part);
+    fill_power(e, part, power_w);
+    double mean_w = mean_watts(e, part, power_w, &before);
     double cell_ns = (double)(c->begin_ns[c->n] - c->begin_ns[0]) / (double)c->n;
     double apart = 2 + ceil(2 * ((double)part->width_ns + part->lag_s * 1e9) / cell_ns);
     if (apart <= MOST_APART)
-        find_changes(e, active_w, (size_t)apart, found);
+        find_changes(e, power_w, (size_t)apart, found);
     struct watts watts = fit_watts(found);
     if (!(watts.w > 0) || !(watts.half_w < MOST_ERROR * mean_w))
         watts = (struct watts){mean_w, INFINITY};
     part->own_other = nrg_arena_array(&e->memory, c->n + 1, sizeof *part->own_other);
-    part->other_doubt = nrg_arena_array(&e->memory, c->n + 1, sizeof *part->other_doubt);
+    part->level = nrg_arena_array(&e->memory, c->n + 1, sizeof *part->level);
     if (e->memory.failed)
         return -ENOMEM;
     memcpy(part->own_other, part->other, c->n * sizeof *part->own_other);
     part->other = part->own_other;
-    take_watts(e, part, active_w, watts, busy);
+    take_watts(e, part, power_w, watts, &before);
+    if (before.busy > LEAST_BUSY)
+        part->idle_error_w =
+            hypot(part->idle_error_w, busy_error_w(e, watts.w, isfinite(watts.half_w)));
     return 0;
 }
 
 int nrg_other_watts(struct nrg_engine *e)
 {
-    double *active_w = nrg_calloc(e->cells.n + 1, sizeof *active_w);
+    double *power_w = nrg_calloc(e->cells.n + 1, sizeof *power_w);
     struct changes found = {.w = nrg_calloc(e->cells.n + 1, sizeof *found.w)};
-    int rc = active_w && found.w ? 0 : -ENOMEM;
+    int rc = power_w && found.w ? 0 : -ENOMEM;
     for (size_t p = 0; !rc && p < e->n_parts; p++)
         if (is_shared(e, &e->parts[p])) {
             found.n = 0;
-            rc = find_watts(e, &e->parts[p], active_w, &found);
+            rc = find_watts(e, &e->parts[p], power_w, &found);
         }
-    free(active_w);
+    free(power_w);
     free(found.w);
     return rc;
 }

@@ -163,7 +163,7 @@ HOLDING = {
     "no baseline": 1.2, "two programs, 20 and 40 W": 5, "nvml power, mean of 100 ms": 5, "part-time sensor": 5,
     "part-time sensor, in phase": 5, "INA3221, lag known": 5, "INA3221, lag unknown": 5,
     "rapl 100 Hz, almost in step": 0.1, "rapl 10 Hz, almost in step": 0.1, "rapl 1 kHz, always fresh": 0.1, "spans of 0.5 to 3 s, 100 Hz": 0.01, "spans of 0.5 to 3 s, 100 Hz, almost in step": 0.01,
-    "spans of 0.5 to 3 s, 10 Hz": 0.1, "spans of 0.5 to 3 s, 10 Hz, integrate": 0.1, "spans of 0.5 to 3 s, another process, integrate": 2, "wall meter, spans of 3 to 15 s": 1, "spans of 50 to 400 ms, 100 Hz": 0.1,
+    "spans of 0.5 to 3 s, 10 Hz": 0.1, "spans of 0.5 to 3 s, 10 Hz, integrate": 0.1, "spans of 0.5 to 3 s, another process, integrate": 0.5, "spans of 0.5 to 3 s, others as in the baseline, integrate": 1, "wall meter, spans of 3 to 15 s": 1, "spans of 50 to 400 ms, 100 Hz": 0.1,
     "per call, drift, sampled ticks": 5, "estimate, one busy thread": 1, "estimate, 2 threads, uneven stalls": 20, "estimate, the same, read at edges": 2,
     "estimate, a pool of workers, others": 1, "estimate, workers that come and go": 20,
     "stalls, 10 Hz, threads read": 5, "stalls, 100 Hz, threads read": 3,
