@@ -87,7 +87,10 @@ static int prepare_parts(struct nrg_engine *e)
     e->row_parts =
         nrg_arena_array(&e->memory, e->walk.rows->n * e->n_parts + 1, sizeof *e->row_parts);
     rc = e->memory.failed ? -ENOMEM : nrg_regress_parts(e);
-    return rc ? rc : nrg_other_watts(e);
+    if (rc)
+        return rc;
+    nrg_parts_idle_ends(e);
+    return nrg_other_watts(e);
 }
 
 static void set_method(struct nrg_engine *e)

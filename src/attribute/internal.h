@@ -100,8 +100,12 @@ struct nrg_part {
     bool idle_known;                 /* false: idle_w is only a stand-in */
     bool idle_corrected;             /* of a regression: idle_w is known, but readings correct it */
     double baseline_busy;            /* CPUs that were busy then, with other things */
-    double baseline_off_w;           /* idle_w is this much less than it was while that was seen */
-    bool everything_idle;            /* power did not follow the load */
+    double baseline_off_w;           /* idle_w is this much less than it was while that was seen, or
+                                        before the run */
+    double idle_change_w;            /* of integration: from the baseline before to that after */
+    struct nrg_idle_course course;   /* of idle power in a regression, from the baseline on */
+    struct nrg_heat heat;
+    bool everything_idle; /* power did not follow the load */
     struct nrg_regress_result regressed;
 };
 
@@ -215,12 +219,24 @@ void nrg_survey_release(struct nrg_survey *survey);
 /* parts.c: the domains, their pools, lag and idle power. */
 int nrg_parts_make(struct nrg_engine *engine);
 int nrg_parts_idle(struct nrg_engine *engine);
+/* Idle power between two baselines, of domains that are integrated. Needs the methods. */
+void nrg_parts_idle_ends(struct nrg_engine *engine);
+/* By how much it is more in a cell than in the middle of the run. */
+double nrg_part_idle_line_w(const struct nrg_engine *engine, const struct nrg_part *part,
+                            size_t cell);
 /* parts_other.c: which part of each is other processes'. */
 int nrg_parts_other(struct nrg_engine *engine);
 /* other_watts.c: what others' CPU seconds drew, for the domains that are integrated. Corrects their
  * idle power and others' part. Needs the methods. 0 or -ENOMEM. */
 int nrg_other_watts(struct nrg_engine *engine);
+/* How old CPU times are at most, of whoever runs. */
+double nrg_busy_tick_s(const struct nrg_engine *engine);
 void nrg_parts_release(struct nrg_engine *engine);
+
+/* heat.c: the temperature of what a domain measures, against that of the baseline. False: none was
+ * recorded, or it hardly changed. Its arrays are the engine's. */
+bool nrg_heat_find(struct nrg_engine *engine, const struct nrg_part *part, enum nrg_idle_seen seen,
+                   struct nrg_heat *heat);
 
 /* method.c: the method of each domain. */
 void nrg_method_choose(struct nrg_engine *engine);

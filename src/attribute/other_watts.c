@@ -126,19 +126,21 @@ static struct before look_before(struct nrg_engine *e, const struct nrg_part *pa
     return known && before.power_w > 0 ? before : (struct before){0};
 }
 
-/* How old CPU times are at most, of whoever runs. */
-static double busy_tick_s(const struct nrg_engine *e)
+double nrg_busy_tick_s(const struct nrg_engine *e)
 {
     size_t channel = nrg_frame_find(&e->frame, "cpu.busy", NRG_SECONDS);
+    if (channel == e->frame.n)
+        return LEAST_TICK_S;
     const struct nrg_channel *c = &e->frame.channels[channel].channel;
     return fmax(LEAST_TICK_S, fmax(c->resolution, (double)c->update_ns * 1e-9));
 }
 
 /* Idle power of a cell, with what others had in it, whether there was as much in the cell or not.
  */
-static double idle_before_w(const struct nrg_part *part, const struct before *before, size_t k)
+static double idle_before_w(const struct nrg_engine *e, const struct nrg_part *part,
+                            const struct before *before, size_t k)
 {
-    return before->busy > 0 ? before->power_w : part->idle_w[k];
+    return before->busy > 0 ? before->power_w + nrg_part_idle_line_w(e, part, k) : part->idle_w[k];
 }
 
 /* Watts of a CPU second of anybody, beyond those that idle power has. */
@@ -149,7 +151,7 @@ static double mean_watts(const struct nrg_engine *e, const struct nrg_part *part
     double all_s = 0, beyond_s = 0, active_j = 0;
     for (size_t k = 0; k < c->n; k++) {
         double length_s = nrg_cells_length_s(c, k);
-        double active_w = power_w[k] - idle_before_w(part, before, k);
+        double active_w = power_w[k] - idle_before_w(e, part, before, k);
         if (c->outside[k])
             continue;
         all_s += c->busy_s[k];
@@ -249,13 +251,13 @@ static void take_watts(struct nrg_engine *e, struct nrg_part *part, const double
                       .back_w = fmin(watts.w * before->busy, before->power_w),
                       .busy = before->busy,
                       .fitted = isfinite(watts.half_w),
-                      .tick_s = busy_tick_s(e)};
+                      .tick_s = nrg_busy_tick_s(e)};
     struct beyond b = {.tick_s = d.busy > 0 ? d.tick_s : 0};
     d.scatter_s = scatter_s(c, d.tick_s);
     part->others_less = d.fitted ? fmin(1, watts.half_w / watts.w) : 1 - LESS;
     part->others_more = d.fitted ? watts.half_w / watts.w : MORE - 1;
     for (size_t k = 0; k < c->n; k++) {
-        double idle_w = idle_before_w(part, before, k) - d.back_w;
+        double idle_w = idle_before_w(e, part, before, k) - d.back_w;
         double all_j = take_idle(part, k, power_w[k], idle_w) * nrg_cells_length_s(c, k);
         double more_s = beyond_s(&b, c, k, d.busy);
         part->own_other[k] = 0;
@@ -271,7 +273,7 @@ static double busy_error_w(struct nrg_engine *e, double w, bool fitted)
 {
     bool after;
     double length_s = nrg_frame_baseline_s(&e->frame, &after);
-    return length_s > 0 ? (fitted ? 1 : MORE) * w * busy_tick_s(e) / length_s / sqrt(6) : 0;
+    return length_s > 0 ? (fitted ? 1 : MORE) * w * nrg_busy_tick_s(e) / length_s / sqrt(6) : 0;
 }
 
 static int find_watts(struct nrg_engine *e, struct nrg_part *part, double *power_w,

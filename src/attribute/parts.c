@@ -464,3 +464,37 @@ int nrg_parts_idle(struct nrg_engine *e)
     nrg_arena_release(&memory);
     return rc;
 }
+
+double nrg_part_idle_line_w(const struct nrg_engine *e, const struct nrg_part *part, size_t k)
+{
+    const struct nrg_cells *c = &e->cells;
+    double all_ns = fmax((double)(c->begin_ns[c->n] - c->begin_ns[0]), 1);
+    double middle_ns = (double)(c->begin_ns[k] - c->begin_ns[0]) / 2 +
+                       (double)(c->begin_ns[k + 1] - c->begin_ns[0]) / 2;
+    return part->idle_change_w * (middle_ns / all_ns - 0.5);
+}
+
+/*
+ * It goes from the one to the other, and how is not known: along a line, and in the mean of a row
+ * it may be anything between the two.
+ */
+void nrg_parts_idle_ends(struct nrg_engine *e)
+{
+    for (size_t p = 0; p < e->n_parts; p++) {
+        struct nrg_part *part = &e->parts[p];
+        struct nrg_baseline_ends ends = {NAN, NAN};
+        if (part->method == NRG_METHOD_INTEGRATE && !strcmp(part->out->idle_source, "baseline"))
+            ends = nrg_frame_baseline_ends(&e->frame, (size_t)(part->channel - e->frame.channels));
+        double change_w = ends.after - ends.before, middle_w = (ends.after + ends.before) / 2;
+        if (isnan(change_w))
+            continue;
+        part->idle_change_w = change_w;
+        part->idle_error_w += fabs(change_w) / 2 / e->z;
+        for (size_t k = 0; k < e->cells.n; k++) {
+            double w = middle_w + nrg_part_idle_line_w(e, part, k);
+            bool cut = part->idle_w[k] < part->out->idle_w * (1 - 1e-9); /* to what the cell had */
+            part->idle_w[k] = cut ? fmin(part->idle_w[k], w) : w;
+        }
+        part->out->idle_w = middle_w;
+    }
+}

@@ -158,8 +158,20 @@ static bool cut_to_updates(const struct nrg_timeline *tl, const struct nrg_recor
     return updates > 0;
 }
 
+/* Which baselines count: by when they were. */
+enum side { BEFORE = 1, AFTER = 2, ANY = 3 };
+
+static enum side side_of(const struct nrg_run *runs, size_t n, size_t baseline)
+{
+    for (size_t i = 0; i < n; i++)
+        if (strcmp(runs[i].kind, "baseline") && runs[i].begin_ns < runs[baseline].begin_ns)
+            return AFTER;
+    return BEFORE;
+}
+
 /* `readings_of`: cut to the readings of that channel, where there is one. */
-static struct baselines find_baselines(struct nrg_frame *frame, size_t channel, size_t readings_of)
+static struct baselines find_baselines(struct nrg_frame *frame, size_t channel, size_t readings_of,
+                                       enum side side)
 {
     size_t n;
     struct baselines b = {.least_w = INFINITY, .most_w = -INFINITY};
@@ -170,7 +182,7 @@ static struct baselines find_baselines(struct nrg_frame *frame, size_t channel, 
         const struct nrg_recorded_channel *c = &frame->channels[channel];
         double edge_s = (double)c->channel.update_ns * 1e-9 / sqrt(12), updates_s = 0;
         int64_t covered = 0;
-        if (strcmp(runs[i].kind, "baseline"))
+        if (strcmp(runs[i].kind, "baseline") || !(side & side_of(runs, n, i)))
             continue;
         tl = nrg_frame_timeline(frame, channel);
         if (!tl)
@@ -194,14 +206,22 @@ static struct baselines find_baselines(struct nrg_frame *frame, size_t channel, 
 
 double nrg_frame_baseline_rate_at(struct nrg_frame *frame, size_t channel, size_t readings_of)
 {
-    struct baselines b = find_baselines(frame, channel, readings_of);
+    struct baselines b = find_baselines(frame, channel, readings_of, ANY);
     return b.time_s > 0 ? b.energy_j / b.time_s : NAN;
+}
+
+struct nrg_baseline_ends nrg_frame_baseline_ends(struct nrg_frame *frame, size_t channel)
+{
+    struct baselines before = find_baselines(frame, channel, frame->n, BEFORE);
+    struct baselines after = find_baselines(frame, channel, frame->n, AFTER);
+    return (struct nrg_baseline_ends){before.time_s > 0 ? before.energy_j / before.time_s : NAN,
+                                      after.time_s > 0 ? after.energy_j / after.time_s : NAN};
 }
 
 double nrg_frame_baseline_doubt(struct nrg_frame *frame, size_t channel)
 {
     bool after;
-    struct baselines b = find_baselines(frame, channel, frame->n);
+    struct baselines b = find_baselines(frame, channel, frame->n, ANY);
     if (!(b.time_s > 0))
         return 0;
     nrg_frame_baseline_s(frame, &after);
@@ -212,7 +232,7 @@ double nrg_frame_baseline_doubt(struct nrg_frame *frame, size_t channel)
 
 double nrg_frame_baseline_error(struct nrg_frame *frame, size_t channel)
 {
-    struct baselines b = find_baselines(frame, channel, frame->n);
+    struct baselines b = find_baselines(frame, channel, frame->n, ANY);
     return b.time_s > 0 ? fabs(b.energy_j / b.time_s) * sqrt(2) * b.edge_s / b.time_s : 0;
 }
 

@@ -39,6 +39,12 @@ double nrg_frame_baseline_rate(struct nrg_frame *frame, size_t channel);
  * read at different times are of the same time then. */
 double nrg_frame_baseline_rate_at(struct nrg_frame *frame, size_t channel, size_t readings_of);
 
+/* The same of the baselines before the run, and of those after it; NAN where there is none. */
+struct nrg_baseline_ends {
+    double before, after;
+};
+struct nrg_baseline_ends nrg_frame_baseline_ends(struct nrg_frame *frame, size_t channel);
+
 /* Standard error of that rate of a counter, by when it was updated. */
 double nrg_frame_baseline_error(struct nrg_frame *frame, size_t channel);
 

@@ -45,11 +45,14 @@ class Sum:
 
 class Idle:
     """Idle power that drifts linearly from the begin of the run on, by the part `drift` of itself over `length_s`; or with `tau_s` by as much
-    in the end, fast at first."""
+    in the end, fast at first. `swing`: it also goes up and down by that part, SWINGS times in the run."""
 
-    def __init__(self, power_w, begin_s, length_s, drift, tau_s=None):
+    SWINGS = 6
+
+    def __init__(self, power_w, begin_s, length_s, drift, tau_s=None, swing=0.0):
         self.power_w, self.begin_s, self.slope = power_w, begin_s, power_w * drift / length_s
         self.more_w, self.tau_s = power_w * drift, tau_s
+        self.swing_w, self.turn = power_w * swing, 2 * np.pi * self.SWINGS / length_s
         self.t = np.array([0.0, begin_s, begin_s + length_s])
 
     def __call__(self, t):
@@ -57,11 +60,12 @@ class Idle:
         more_j = self.slope * late * late / 2
         if self.tau_s:
             more_j = self.more_w * (late + self.tau_s * np.expm1(-late / self.tau_s))
-        return self.power_w * np.asarray(t, dtype=float) + more_j
+        return self.power_w * np.asarray(t, dtype=float) + more_j + self.swing_w * (1 - np.cos(self.turn * late)) / self.turn
 
     def at(self, t):
         late = np.maximum(np.asarray(t, dtype=float) - self.begin_s, 0)
-        return self.power_w + (-self.more_w * np.expm1(-late / self.tau_s) if self.tau_s else self.slope * late)
+        more_w = -self.more_w * np.expm1(-late / self.tau_s) if self.tau_s else self.slope * late
+        return self.power_w + more_w + self.swing_w * np.sin(self.turn * late)
 
 
 def whole_ns(s):
@@ -151,7 +155,7 @@ class Machine:
                         for model in self.models]
         self.others = [Others(rng, 0, self.after_s, o.others, o.others_w, o.others_s)] if o.others else []
         flat = [t for process in self.threads for t in process]
-        self.idle = Idle(o.idle_w, self.begin_s, o.length_s, o.drift, o.drift_tau_s)
+        self.idle = Idle(o.idle_w, self.begin_s, o.length_s, o.drift, o.drift_tau_s, o.swing)
         self.energy = Sum([t.energy for t in flat] + [x.energy for x in self.others] + [self.idle])
         self.cpu = Sum([t.cpu for t in flat] + [x.cpu for x in self.others])
         self.process_cpu = [Sum([t.cpu for t in process]) for process in self.threads]

@@ -31,6 +31,8 @@ class Scenario:
     idle_w: float = 10
     drift: float = 0.0  # of idle power, during the run
     drift_tau_s: Optional[float] = None  # it comes to a new level, and after this long 63 % of the way; None: along a line
+    swing: float = 0.0  # of idle power, up and down six times in the run: a fan that hunts
+    thermometer: bool = False  # the package's temperature is recorded, every second, in whole degrees
     others: float = 0.0  # CPU time of another process, as part of one CPU
     others_w: float = 30
     others_s: float = 0.05  # how long it runs and rests, in the mean, when its part is a half
@@ -107,6 +109,9 @@ SCENARIOS = [
     Scenario("idle drifts by 15 %", drift=0.15),
     Scenario("idle warms up by 15 %", drift=0.15, drift_tau_s=12),
     Scenario("idle warms up by 15 %, two baselines", drift=0.15, drift_tau_s=12, second_baseline_s=3),
+    Scenario("idle warms up and swings, no gaps", drift=0.15, drift_tau_s=12, swing=0.05, idle_w=40, gap_s=0),
+    Scenario("idle warms up and swings, no gaps, thermometer", drift=0.15, drift_tau_s=12, swing=0.05, idle_w=40, gap_s=0, thermometer=True),
+    Scenario("a thermometer of something else", thermometer=True),
     Scenario("no baseline", baseline_s=0),
     Scenario("no baseline, no gaps", baseline_s=0, gap_s=0),
     # 7, 17: others
@@ -138,6 +143,8 @@ SCENARIOS = [
              arguments=("--method", "integrate")),
     Scenario("spans of 0.5 to 3 s, others as in the baseline, integrate", shortest_s=0.5, longest_s=3, length_s=120, gap_s=0.5, others=0.3, others_s=0.005,
              others_w=15, baseline_s=20, arguments=("--method", "integrate")),
+    Scenario("spans of 0.5 to 3 s, two baselines, integrate", shortest_s=0.5, longest_s=3, length_s=120, gap_s=0.5, idle_w=40, drift=0.15, drift_tau_s=24,
+             second_baseline_s=3, arguments=("--method", "integrate")),
     Scenario("wall meter, spans of 3 to 15 s", sensor="wall", rate_hz=1, update_s=1, window_s=1, shortest_s=3, longest_s=15,
              length_s=900, gap_s=3),
     Scenario("spans of 50 to 400 ms, 10 Hz", rate_hz=10, shortest_s=0.05, longest_s=0.4, length_s=120, gap_s=0.05),
@@ -160,7 +167,8 @@ SCENARIOS = [
 HOLDING = {
     "rapl 100 Hz, busy time in ns": 1.2, "rapl 100 Hz, ticks": 1.2, "rapl 100 Hz, ticks, as 0.1.0 recorded": 1.2, "rapl 1 kHz, ticks": 1.2,
     "rapl 10 Hz, ticks": 5, "idle warms up by 15 %": 1.2, "2 threads": 3, "4 threads": 5, "2 threads, 10 Hz": 5, "energy per call, 100 Hz": 5, "idle drifts by 15 %": 1.2,
-    "no baseline": 1.2, "two programs, 20 and 40 W": 5, "nvml power, mean of 100 ms": 5, "part-time sensor": 5,
+    "idle warms up and swings, no gaps, thermometer": 0.5, "a thermometer of something else": 0.05, "idle warms up by 15 %, two baselines": 0.05,
+    "spans of 0.5 to 3 s, two baselines, integrate": 10, "no baseline": 1.2, "two programs, 20 and 40 W": 5, "nvml power, mean of 100 ms": 5, "part-time sensor": 5,
     "part-time sensor, in phase": 5, "INA3221, lag known": 5, "INA3221, lag unknown": 5,
     "rapl 100 Hz, almost in step": 0.1, "rapl 10 Hz, almost in step": 0.1, "rapl 1 kHz, always fresh": 0.1, "spans of 0.5 to 3 s, 100 Hz": 0.01, "spans of 0.5 to 3 s, 100 Hz, almost in step": 0.01,
     "spans of 0.5 to 3 s, 10 Hz": 0.1, "spans of 0.5 to 3 s, 10 Hz, integrate": 0.1, "spans of 0.5 to 3 s, another process, integrate": 0.5, "spans of 0.5 to 3 s, others as in the baseline, integrate": 1, "wall meter, spans of 3 to 15 s": 1, "spans of 50 to 400 ms, 100 Hz": 0.1,

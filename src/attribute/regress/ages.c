@@ -39,8 +39,10 @@ static int take_used(struct nrg_saw *s, struct nrg_walker *walker, int64_t t_ns,
 {
     const struct nrg_regress *r = s->r;
     double cell_s = REACH * s->update_s / CELLS, at = nrg_row_position(&r->options, t_ns);
-    double idle_w = r->prior[NRG_COLUMN_IDLE] + r->prior[NRG_COLUMN_IDLE_OFF] +
-                    r->prior[NRG_COLUMN_DRIFT_IDLE] * (r->options.idle_begins ? (at + 1) / 2 : at);
+    double idle_w = r->prior[NRG_COLUMN_IDLE] + r->prior[NRG_COLUMN_IDLE_OFF];
+    for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
+        idle_w +=
+            r->prior[NRG_COLUMN_IDLE_SHAPES + i] * nrg_idle_shape(&r->options.course, i, t_ns);
     double drift =
         r->prior[NRG_COLUMN_DRIFT] * at + r->prior[NRG_COLUMN_DRIFT2] * (at * at - 1.0 / 3);
     int64_t oldest_ns = t_ns - (int64_t)(REACH * s->update_s * 1e9);

@@ -11,16 +11,60 @@
 #include "attribute/regress/internal.h"
 
 #define LEAST_KEPT 1e-3
-#define STRAIGHT   3   /* log odds before the readings that a drift is not bent */
-#define LEAST_IDLE 0.1 /* of the power of a baseline in which others were busy */
+#define STRAIGHT   3    /* log odds before the readings that a drift is not bent */
+#define REST       0.25 /* of the last sine, in the mean of the run */
+#define LEAST_IDLE 0.1  /* of the power of a baseline in which others were busy */
 
-double nrg_regress_drift_w(const struct nrg_regress *r, double all_w)
+/* Of idle power, without what others had in the baseline. */
+static double idle_part(const struct nrg_regress *r)
 {
     const struct nrg_regress_options *o = &r->options;
     uint32_t column = o->idle_busy > 0 ? r->column_of[o->others_class] : 0;
     double others_w = column && r->prior && column < r->n_prior ? r->prior[column] : 0;
     double idle = o->idle_w > 0 ? 1 - others_w * o->idle_busy / o->idle_w : 1;
-    return all_w * fmax(idle, LEAST_IDLE);
+    return fmax(idle, LEAST_IDLE);
+}
+
+double nrg_regress_idle_deviation_w(const struct nrg_regress *r, size_t column)
+{
+    const struct nrg_regress_options *o = &r->options;
+    if (column == NRG_COLUMN_IDLE_OFF)
+        return o->idle_error_w;
+    double all_w = o->idle_shape_w[column - NRG_COLUMN_IDLE_SHAPES];
+    return all_w > 0 ? all_w * idle_part(r) : 0;
+}
+
+/* A machine that is known to have warmed up did so fast at first. */
+static void expect_bend(const struct nrg_regress *r, struct nrg_gram *sum)
+{
+    size_t column = NRG_COLUMN_IDLE_SHAPES + NRG_IDLE_BEND;
+    double w = nrg_regress_idle_deviation_w(r, column), bent_w = r->options.idle_bent_w;
+    if (w > 0 && sum->a[nrg_packed(column, column)] > 0) {
+        sum->b[column] += bent_w / (w * w);
+        sum->yy += bent_w * bent_w / (w * w);
+    }
+}
+
+/* Idle power and its shapes where the run ends are what was seen after it. */
+void nrg_regress_anchor(const struct nrg_regress *r, struct nrg_gram *sum)
+{
+    const struct nrg_regress_options *o = &r->options;
+    expect_bend(r, sum);
+    double error_w = sqrt(2) * o->idle_error_w, x[NRG_COLUMN_IDLE_OFF + 1] = {0};
+    if (!o->seen_twice || !(error_w > 0))
+        return;
+    x[NRG_COLUMN_IDLE_OFF] = 1;
+    x[NRG_COLUMN_IDLE_SHAPES + NRG_IDLE_LINE] = 1;
+    x[NRG_COLUMN_IDLE_SHAPES + NRG_IDLE_HEAT] = o->course.heat ? o->course.heat->after : 0;
+    for (size_t i = NRG_COLUMN_IDLE_SHAPES; i <= NRG_COLUMN_IDLE_OFF; i++) {
+        if (!(sum->a[nrg_packed(i, i)] > 0))
+            continue;
+        sum->b[i] += x[i] * o->idle_after_w / (error_w * error_w);
+        for (size_t k = NRG_COLUMN_IDLE_SHAPES; k <= i; k++)
+            if (sum->a[nrg_packed(k, k)] > 0)
+                sum->a[nrg_packed(i, k)] += x[i] * x[k] / (error_w * error_w);
+    }
+    sum->yy += o->idle_after_w * o->idle_after_w / (error_w * error_w);
 }
 
 /* When in their calls threads waited is not known, which draws powers towards one another: how much
@@ -36,35 +80,61 @@ static double blur_w(const struct nrg_solver *s)
     return s->r->sum_s > 0 ? sqrt(sum) / s->r->sum_s : 0;
 }
 
-/* Probability that it drifted, or bent; `against`: log odds before. */
-static double probability(const struct nrg_solver *s, size_t p, double all_w, double against)
+/* Probability that it went along a shape, whose column is p; `against`: log odds before. */
+static double probability(const struct nrg_solver *s, size_t p, double drift_w, double against)
 {
-    const struct nrg_regress_options *o = &s->r->options;
-    double blur = (o->idle_begins ? 2 : 1) * blur_w(s), drift_w = nrg_regress_drift_w(s->r, all_w),
-           drift2 = drift_w * drift_w;
+    double blur = 2 * blur_w(s), drift2 = drift_w * drift_w;
     double seen = s->free_beta[p] * s->scale[p];
     double v = nrg_solver_covariance(s, p, p) + blur * blur;
     double odds = (seen * seen / v - seen * seen / (v + drift2) - log1p(drift2 / v)) / 2;
     return 1 / (1 + exp(against - odds));
 }
 
-static int judge_column(struct nrg_solver *s, size_t which, size_t column, double all_w)
+/* Where a column stands; m: it is not solved for. */
+static size_t place_of(const struct nrg_solver *s, size_t column)
 {
     size_t p = s->n_bound;
-    while (p < s->m && s->index[p] != column)
+    while (p < s->m && (s->index[p] != column || s->dependent[p]))
         p++;
-    if (p == s->m || s->dependent[p] || !(all_w > 0))
-        return 0;
-    double against = column == NRG_COLUMN_BEND_IDLE ? STRAIGHT : 0;
-    double drifted = fmax(probability(s, p, all_w, against), LEAST_KEPT), other = 1 - drifted;
-    s->drift[which].untold = fmin(2 * sqrt(drifted * other), fmax(drifted, other));
-    nrg_solver_narrow(s, s->covariance, p, drifted); /* not known as far as there was one */
-    return nrg_solver_draw(s, p, drifted, s->drift[which].moved);
+    return p;
 }
 
+/* What no shape has of the course: as the last sine is large, those after it are not nothing. In
+ * the mean of the run they look like idle power that was off. */
+static void doubt_rest(struct nrg_solver *s)
+{
+    size_t last = NRG_IDLE_HEAT - 1, p = place_of(s, NRG_COLUMN_IDLE_SHAPES + last);
+    size_t off = place_of(s, NRG_COLUMN_IDLE_OFF);
+    double own = off < s->m ? s->inverse[nrg_packed(off, off)] : 0;
+    if (p == s->m || !(own > 0))
+        return;
+    double rest_w = REST * fabs(s->free_beta[p] * s->scale[p]);
+    for (size_t q = 0; q < s->m; q++)
+        s->drift[last].moved[q] = s->inverse[nrg_packed(off, q)] / own * rest_w / s->scale[off];
+    s->drift[last].untold = 1;
+}
+
+static int judge_shape(struct nrg_solver *s, size_t shape, double against)
+{
+    size_t column = NRG_COLUMN_IDLE_SHAPES + shape, p = place_of(s, column);
+    double drift_w = nrg_regress_idle_deviation_w(s->r, column);
+    if (p == s->m || !(drift_w > 0))
+        return 0;
+    double drifted = fmax(probability(s, p, drift_w, against), LEAST_KEPT), other = 1 - drifted;
+    s->drift[shape].untold = fmin(2 * sqrt(drifted * other), fmax(drifted, other));
+    nrg_solver_narrow(s, s->covariance, p, drifted); /* not known as far as there was one */
+    return nrg_solver_draw(s, p, drifted, s->drift[shape].moved);
+}
+
+/* Where a machine warms up evenly, sines come with the bend: they are not judged by themselves. */
 int nrg_solver_judge_drift(struct nrg_solver *s)
 {
-    const struct nrg_regress_options *o = &s->r->options;
-    int rc = judge_column(s, 1, NRG_COLUMN_BEND_IDLE, o->idle_bend_w);
-    return rc ? rc : judge_column(s, 0, NRG_COLUMN_DRIFT_IDLE, o->idle_drift_w);
+    int rc = s->r->options.idle_bent_w != 0 ? 0 : judge_shape(s, NRG_IDLE_BEND, STRAIGHT);
+    if (!rc)
+        rc = judge_shape(s, NRG_IDLE_LINE, 0);
+    if (!rc)
+        rc = judge_shape(s, NRG_IDLE_HEAT, 0);
+    if (!rc)
+        doubt_rest(s);
+    return rc;
 }

@@ -86,13 +86,15 @@ static double variance(const struct sums *s, const struct nrg_part *part, double
 /* Of all classes alike: these errors add up. */
 static double drift_j(const struct sums *s, const struct nrg_part *part)
 {
-    double line_j = 0, bend_j = 0;
-    for (size_t i = 0; i < s->n; i++) {
-        const struct nrg_regress_class *c = &part->regressed.classes[s->classes[i]];
-        line_j += s->cost_s[s->classes[i]] * c->drift_w[0];
-        bend_j += s->cost_s[s->classes[i]] * c->drift_w[1];
+    double all_j = 0;
+    for (size_t shape = 0; shape < NRG_IDLE_SHAPES; shape++) {
+        double sum_j = 0;
+        for (size_t i = 0; i < s->n; i++)
+            sum_j +=
+                s->cost_s[s->classes[i]] * part->regressed.classes[s->classes[i]].drift_w[shape];
+        all_j += fabs(sum_j);
     }
-    return fabs(line_j) + fabs(bend_j);
+    return all_j;
 }
 
 static double inside_j(const struct sums *s, const struct nrg_part *part)

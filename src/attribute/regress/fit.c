@@ -136,6 +136,8 @@ int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regres
     if (!r)
         return -ENOMEM;
     r->options = *options;
+    r->options.course.begin_ns = options->begin_ns;
+    r->options.course.end_ns = options->end_ns;
     r->last_begin_ns = r->ready_ns = r->covered_until_ns = INT64_MIN;
     r->n_columns = NRG_COLUMN_CLASSES;
     r->next_turn = options->held ? options->held : MAX_HELD;
@@ -372,6 +374,16 @@ static void count_pure(struct nrg_regress *r, double weight, double e)
     r->pure_e2 += e * e;
 }
 
+/* What of a row comes from columns before classes and idle: what drifts does not drift by itself,
+ * and has the noise of the reading in it so far. */
+static double slow_y(const struct nrg_regress *r)
+{
+    double sum = 0;
+    for (size_t i = 0; i < NRG_COLUMN_IDLE_OFF; i++)
+        sum += r->prior[i] * r->gen.x[i];
+    return sum;
+}
+
 static int add_fit_row(struct nrg_regress *r)
 {
     struct nrg_rowgen *gen = &r->gen;
@@ -382,7 +394,7 @@ static int add_fit_row(struct nrg_regress *r)
     struct nrg_gram *block = &r->block[at < r->n_blocks ? at : r->n_blocks - 1];
     r->row++;
     if (r->prior && gen->n <= r->n_prior)
-        nrg_rowgen_drift(gen, expected_y);
+        nrg_rowgen_drift(gen, expected_y - slow_y(r));
     int rc = nrg_gram_grow(block, gen->n);
     for (size_t i = 0; !rc && i < 2; i++)
         if (r->bend[i].step_s > 0)

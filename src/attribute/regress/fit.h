@@ -21,6 +21,7 @@
 #define NRG_ATTRIBUTE_REGRESS_FIT_H
 
 #include "attribute/attribution.h"
+#include "attribute/regress/idle_course.h"
 #include "energy/timeline.h"
 
 /* No number is more certain than this part of it: weights and clocks leave that much. */
@@ -42,11 +43,14 @@ struct nrg_regress_options {
     double seen_lag_s;   /* with AUTO: time constant seen where the load changed (lag.h); 0: none */
     double idle_w;       /* known idle power of this domain; NAN: to be fitted if it can be */
     double idle_error_w; /* standard error of idle_w; 0: it is exact */
-    double idle_drift_w; /* how much it may change during the run, one deviation; 0: not said */
-    double idle_bend_w;  /* how far from a line it may be in the middle, likewise */
+    struct nrg_idle_course course;
+    double
+        idle_shape_w[NRG_IDLE_SHAPES]; /* how far it may go along each, a deviation; 0: not said */
+    double idle_bent_w;  /* what is expected of the bend, where idle power is known to change */
+    bool seen_twice;     /* there was a baseline after the run, too */
+    double idle_after_w; /* how much more it was then than idle_w */
     double idle_busy;    /* CPUs of others that idle_w has in it, whose power does not drift */
     size_t others_class; /* theirs */
-    bool idle_begins;    /* idle_w is that of the begin, not of the middle of the run */
     double confidence;   /* 0.95 */
     double unplaced_s;   /* work that is in no class, because it is not known when it was */
     size_t held;         /* slices kept in memory before they are streamed; 0: 4 million */
@@ -64,18 +68,18 @@ struct nrg_regress_options {
 struct nrg_regress_class {
     double power_w;       /* above idle where idle is known or fitted; NAN: never active */
     double low_w, high_w; /* of power_w */
-    double drift_w[2];    /* how much of it may come from taking idle power for steady, or not, and
-                             for straight, or not */
-    double time_s;        /* that was in used intervals, lag applied */
-    size_t group;         /* equal for classes that can't be told apart; else its own index */
-    bool unresolved;      /* the interval is wider than the number */
+    double drift_w[NRG_IDLE_SHAPES]; /* how much of it may come from taking idle power to have gone
+                                        along that shape, or not to have */
+    double time_s;                   /* that was in used intervals, lag applied */
+    size_t group;    /* equal for classes that can't be told apart; else its own index */
+    bool unresolved; /* the interval is wider than the number */
 };
 
 struct nrg_regress_result {
     struct nrg_regress_class *classes;      /* n_classes */
     double idle_w, idle_low_w, idle_high_w; /* NAN: part of the classes' powers */
-    double idle_off_w, idle_drift_w; /* of a known idle_w: in the mean, and at the run's end more */
-    double idle_bend_w;              /* what it has more in the middle than on a line */
+    double idle_off_w;                      /* of a known idle_w, in the mean of the run */
+    double idle_shape_w[NRG_IDLE_SHAPES];   /* of that, along each */
     bool idle_fitted;
     double lag_s;
     char lag_source[32]; /* "driver", "given", "fitted", "none" */

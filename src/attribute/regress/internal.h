@@ -223,7 +223,7 @@ struct nrg_solver {
     struct {
         double *moved;                     /* what of each comes with it, scaled */
         double untold;                     /* how much of that may be wrong: 0 to 1 */
-    } drift[2];                            /* of idle power, and a bend of it: drift.c */
+    } drift[NRG_IDLE_SHAPES];              /* of idle power: drift.c */
     double *work;                          /* two columns wide */
     double *factor, *inverse, *covariance; /* packed, scaled; 0 for dependent columns */
     bool *dependent;
@@ -252,9 +252,11 @@ double nrg_regress_waited(const struct nrg_regress *r, size_t column);
 /* calls.c, after solve: adds what is common to all columns of calls to the sum; false: nothing. */
 bool nrg_solver_join_calls(struct nrg_solver *s);
 
-/* drift.c: how much idle power may drift when all of it may by all_w, without what others had in
- * it. */
-double nrg_regress_drift_w(const struct nrg_regress *r, double all_w);
+/* drift.c: how far idle power may be off, or drift along a shape, before readings are looked at: of
+ * the column's, one deviation; 0: not said. What others had in it does not drift. */
+double nrg_regress_idle_deviation_w(const struct nrg_regress *r, size_t column);
+/* Adds what a baseline after the run says. */
+void nrg_regress_anchor(const struct nrg_regress *r, struct nrg_gram *sum);
 /* After spread: whether idle power drifted. */
 int nrg_solver_judge_drift(struct nrg_solver *s);
 

@@ -112,16 +112,13 @@ int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum,
  */
 static int hold_idle(const struct nrg_regress *r, struct nrg_gram *sum, double *beta, double *rest)
 {
-    const struct nrg_regress_options *o = &r->options;
-    const size_t columns[] = {NRG_COLUMN_IDLE_OFF, NRG_COLUMN_DRIFT_IDLE, NRG_COLUMN_BEND_IDLE};
-    const double deviation_w[] = {o->idle_error_w, o->idle_drift_w, o->idle_bend_w};
-    double added[3] = {0};
+    double added[NRG_COLUMN_IDLE_OFF + 1] = {0};
     int rc = 0;
     for (int round = 0; !rc && round < HELD_ROUNDS; round++) {
         double variance = fmax(*rest, 0) / (double)sum->rows;
-        for (size_t i = 0; i < 3; i++) {
-            double *a = &sum->a[nrg_packed(columns[i], columns[i])];
-            double hold = deviation_w[i] > 0 ? variance / (deviation_w[i] * deviation_w[i]) : 0;
+        for (size_t i = NRG_COLUMN_IDLE_SHAPES; i <= NRG_COLUMN_IDLE_OFF; i++) {
+            double *a = &sum->a[nrg_packed(i, i)], w = nrg_regress_idle_deviation_w(r, i);
+            double hold = w > 0 ? variance / (w * w) : 0;
             *a += *a > 0 ? hold - added[i] : 0;
             added[i] = hold;
         }

@@ -268,14 +268,16 @@ static void set_class(const struct nrg_solver *s, struct nrg_regress_result *res
     struct nrg_regress_class *c = &result->classes[r->class_of[s->index[p]]];
     double group_s = group_time_s(s, p), most = group_s > 0 ? MOST * r->sum_y / group_s : 0;
     c->power_w = joint_power(s, p, s->beta);
-    for (size_t i = 0; i < 2; i++)
+    double drift_w = 0;
+    for (size_t i = 0; i < NRG_IDLE_SHAPES; i++) {
         c->drift_w[i] = s->drift[i].untold * joint_power(s, p, s->drift[i].moved);
+        drift_w += fabs(c->drift_w[i]);
+    }
     double half = hypot(hypot(result->t * sqrt(fmax(joint_covariance(s, p, p), 0)),
                               NRG_REGRESS_LEAST_ERROR * c->power_w),
                         nrg_solver_misplaced_w(s, p)) +
-                  blurred_w(s, p, c->power_w) + untold_w(s, p) + fabs(c->drift_w[0]) +
-                  fabs(c->drift_w[1]) + misplaced_w(s, result) + unplaced_w(s, p) +
-                  result->left_over * c->power_w;
+                  blurred_w(s, p, c->power_w) + untold_w(s, p) + drift_w + misplaced_w(s, result) +
+                  unplaced_w(s, p) + result->left_over * c->power_w;
     struct interval i = make_interval(s, c->power_w, joint_power(s, p, s->free_beta), half, most);
     c->low_w = i.low;
     c->high_w = i.high;
@@ -319,22 +321,18 @@ static void set_idle(const struct nrg_solver *s, struct nrg_regress_result *resu
     result->idle_high_w = i.high;
 }
 
-/* How far idle power was off in the mean, and at the end of the run beyond that at its middle. */
+/* How far idle power was off in the mean, and along which shapes. */
 static void set_drift(const struct nrg_solver *s, struct nrg_regress_result *result)
 {
-    bool begins = s->r->options.idle_begins;
     for (size_t p = s->n_bound; p < s->m; p++) {
         double w = s->free_beta[p] * s->scale[p];
-        if (s->index[p] == NRG_COLUMN_IDLE_OFF)
+        size_t column = s->index[p], shape = column - NRG_COLUMN_IDLE_SHAPES;
+        if (column == NRG_COLUMN_IDLE_OFF)
             result->idle_off_w += w;
-        if (s->index[p] == NRG_COLUMN_BEND_IDLE) {
-            result->idle_bend_w = w;
-            result->idle_off_w += w * 2 / 3;
-        }
-        if (s->index[p] != NRG_COLUMN_DRIFT_IDLE)
+        if (column < NRG_COLUMN_IDLE_SHAPES || column > NRG_COLUMN_IDLE_SHAPES_LAST)
             continue;
-        result->idle_off_w += begins ? w / 2 : 0;
-        result->idle_drift_w = begins ? w / 2 : w;
+        result->idle_shape_w[shape] = w;
+        result->idle_off_w += w * nrg_idle_shape_mean(&s->r->options.course, shape);
     }
 }
 

@@ -357,18 +357,23 @@ void nrg_rowgen_drift(struct nrg_rowgen *gen, double expected_y)
     }
 }
 
-/* The reading itself stands for its expected value: before there is a fit, there is no other. */
+/* The reading itself stands for its expected value: before there is a fit, there is no other. Where
+ * idle power may drift, that is enough till then: such a column has the reading's noise. */
 static void set_drift(struct nrg_rowgen *gen)
 {
     const struct nrg_regress_options *o = gen->options;
-    double at = nrg_row_position(o, gen->seen.to_ns), idle = gen->x[NRG_COLUMN_IDLE];
-    nrg_rowgen_drift(gen, gen->y);
+    double idle = gen->x[NRG_COLUMN_IDLE];
+    int64_t t_ns = gen->seen.to_ns;
+    if (!(o->idle_shape_w[NRG_IDLE_BEND] > 0))
+        nrg_rowgen_drift(gen, gen->y);
     if (o->idle_error_w > 0)
         nrg_rowgen_set(gen, NRG_COLUMN_IDLE_OFF, idle);
-    if (gen->drift || o->idle_drift_w > 0)
-        nrg_rowgen_set(gen, NRG_COLUMN_DRIFT_IDLE, idle * (o->idle_begins ? (at + 1) / 2 : at));
-    if (gen->drift && o->idle_bend_w > 0)
-        nrg_rowgen_set(gen, NRG_COLUMN_BEND_IDLE, idle * (1 - at * at));
+    for (uint32_t i = 0; i < NRG_IDLE_SHAPES; i++) {
+        bool line = i == NRG_IDLE_LINE;
+        if (line ? gen->drift || o->idle_shape_w[i] > 0 : gen->drift && o->idle_shape_w[i] > 0)
+            nrg_rowgen_set(gen, NRG_COLUMN_IDLE_SHAPES + i,
+                           idle * nrg_idle_shape(&o->course, i, t_ns));
+    }
 }
 
 static bool finish_row(struct nrg_rowgen *gen)

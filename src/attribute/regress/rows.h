@@ -24,8 +24,7 @@
  * evenly: rather late, in the middle, and two finer. The others let power rise or fall slowly over
  * the run, as it does when a machine warms up: lines and a parabola, none of which changes its
  * mean. Idle power that is known has an error of its own, and may drift away from where it was
- * measured, along a line and a parabola that is 0 at both ends of the run; how far is said by the
- * options.
+ * measured (idle_course.h); how far is said by the options.
  */
 enum {
     NRG_COLUMN_SHIFT,
@@ -34,8 +33,8 @@ enum {
     NRG_COLUMN_WAITS_LAST = NRG_COLUMN_WAITS + 3,
     NRG_COLUMN_DRIFT,
     NRG_COLUMN_DRIFT2,
-    NRG_COLUMN_DRIFT_IDLE,
-    NRG_COLUMN_BEND_IDLE,
+    NRG_COLUMN_IDLE_SHAPES, /* idle_course.h */
+    NRG_COLUMN_IDLE_SHAPES_LAST = NRG_COLUMN_IDLE_SHAPES + NRG_IDLE_SHAPES - 1,
     NRG_COLUMN_IDLE_OFF,
     NRG_COLUMN_IDLE,
     NRG_COLUMN_CLASSES

@@ -29,19 +29,12 @@ void nrg_solver_release(struct nrg_solver *s)
 /* What is known of idle power besides the readings. Rows weigh by the inverse of their variance. */
 static void add_priors(struct nrg_solver *s)
 {
-    const struct nrg_regress_options *o = &s->r->options;
-    const struct {
-        size_t column;
-        double deviation_w;
-    } priors[] = {{NRG_COLUMN_IDLE_OFF, o->idle_error_w},
-                  {NRG_COLUMN_DRIFT_IDLE, nrg_regress_drift_w(s->r, o->idle_drift_w)},
-                  {NRG_COLUMN_BEND_IDLE, nrg_regress_drift_w(s->r, o->idle_bend_w)}};
-    for (size_t i = 0; i < sizeof priors / sizeof *priors; i++) {
-        double w = priors[i].deviation_w,
-               *a = &s->sum.a[nrg_packed(priors[i].column, priors[i].column)];
+    for (size_t i = NRG_COLUMN_IDLE_SHAPES; i <= NRG_COLUMN_IDLE_OFF; i++) {
+        double w = nrg_regress_idle_deviation_w(s->r, i), *a = &s->sum.a[nrg_packed(i, i)];
         if (w > 0 && *a > 0)
             *a += 1 / (w * w);
     }
+    nrg_regress_anchor(s->r, &s->sum);
     for (size_t i = 0; s->r->waits.used && i < NRG_WAIT_SHAPES; i++) {
         double *a = &s->sum.a[nrg_packed(NRG_COLUMN_WAITS + i, NRG_COLUMN_WAITS + i)];
         *a += *a > 0 ? 1 / s->r->waits.shape_error2[i] : 0;
@@ -58,8 +51,7 @@ int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
     if (!rc)
         add_priors(s);
     size_t **counts[] = {&s->index, &s->root, &s->next};
-    double **columns[] = {&s->scale, &s->floor,          &s->beta,          &s->free_beta,
-                          &s->ratio, &s->drift[0].moved, &s->drift[1].moved};
+    double **columns[] = {&s->scale, &s->floor, &s->beta, &s->free_beta, &s->ratio};
     double **matrices[] = {&s->inverse, &s->factor, &s->covariance};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         *counts[i] = nrg_arena_array(&s->memory, n, sizeof **counts[i]);
@@ -67,6 +59,8 @@ int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
         *columns[i] = nrg_arena_array(&s->memory, n, sizeof **columns[i]);
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
         *matrices[i] = nrg_arena_array(&s->memory, cells, sizeof **matrices[i]);
+    for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
+        s->drift[i].moved = nrg_arena_array(&s->memory, n, sizeof *s->drift[i].moved);
     s->work = nrg_arena_array(&s->memory, 2 * n, sizeof *s->work);
     s->dependent = nrg_arena_array(&s->memory, n, sizeof *s->dependent);
     return rc || s->memory.failed ? -ENOMEM : 0;

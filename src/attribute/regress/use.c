@@ -25,8 +25,12 @@
 #define MAX_CLASSES    512
 #define LEAST_RESOLVED 0.5  /* of the spans' time: else integration says as much */
 #define LEAST_SEEN     0.1  /* the same for a sensor that looks part of the time */
-#define BASELINE_BUSY  0.02 /* CPUs: fewer are the ticks' rounding */
+#define BASELINE_BUSY  2    /* ticks of the baseline: fewer may be their rounding */
+#define MOST_WATTS     2.0  /* times those of the mean CPU second: what others' may draw */
 #define BENDS          0.5  /* of a drift: how far from a line it may be in the middle */
+#define CHANGED        5    /* deviations of a baseline: by that much the one after it differs */
+#define BENT           0.25 /* of that change: as far above the line is the middle of a warm-up */
+#define LEAKS          0.01 /* of idle power, by which it may grow per degree */
 #define GUESSES        10   /* standard errors: a first guess says next to nothing */
 #define GUESSED        0.5  /* of it, at least */
 #define EDGE_CELLS     100
@@ -133,6 +137,16 @@ static const struct nrg_timeline *own_timeline(const struct nrg_engine *e,
     return own;
 }
 
+/* What a CPU second draws in the mean of the run; INFINITY: it is not known. */
+static double cpu_watts(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    const struct nrg_cells *c = &e->cells;
+    double busy_s = 0, active_j = part->domain->energy_j - part->out->idle_w * e->out->duration_s;
+    for (size_t k = 0; c->busy_s && k < c->n; k++)
+        busy_s += c->outside[k] ? 0 : c->busy_s[k];
+    return busy_s > 0 && active_j > 0 ? active_j / busy_s : INFINITY;
+}
+
 /*
  * Others that were busy during the baseline are in its power. How much they were is known from one
  * reading of the busy time to another, to a tick, so power is taken between the same two; at most
@@ -145,14 +159,45 @@ static void know_busy_baseline(struct nrg_engine *e, struct nrg_part *part, doub
     size_t power = (size_t)(part->channel - e->frame.channels);
     double busy = nrg_frame_baseline_rate_at(&e->frame, channel, channel);
     double w = nrg_frame_baseline_rate_at(&e->frame, power, channel);
-    if (part->pool || !(busy > BASELINE_BUSY) || !(w > 0))
+    double tick_s = nrg_busy_tick_s(e);
+    if (part->pool || !(busy > BASELINE_BUSY * tick_s / length_s) || !(w > 0))
         return;
-    double tick_s = e->frame.channels[channel].channel.resolution;
     part->baseline_busy = o->idle_busy = busy;
     o->others_class = e->other_class;
-    part->baseline_off_w = w - part->out->idle_w;
+    part->baseline_off_w += w - part->out->idle_w;
+    o->idle_w += w - part->out->idle_w;
+    o->idle_error_w = hypot(o->idle_error_w, fmin(w / busy, MOST_WATTS * cpu_watts(e, part)) *
+                                                 tick_s / length_s / sqrt(6));
+}
+
+/* Idle power where it was seen: before the run, and how much more it was after it; or only then. */
+static void know_ends(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress_options *o)
+{
+    struct nrg_baseline_ends ends =
+        nrg_frame_baseline_ends(&e->frame, (size_t)(part->channel - e->frame.channels));
+    bool both = !isnan(ends.before) && !isnan(ends.after);
+    o->course.seen = isnan(ends.before) ? NRG_IDLE_AFTER : NRG_IDLE_BEFORE;
+    o->seen_twice = both;
+    o->idle_after_w = both ? ends.after - ends.before : 0;
+    if (both && fabs(o->idle_after_w) > CHANGED * o->idle_error_w)
+        o->idle_bent_w = BENT * o->idle_after_w;
+    part->baseline_off_w = both ? ends.before - part->out->idle_w : 0;
     o->idle_w += part->baseline_off_w;
-    o->idle_error_w = hypot(o->idle_error_w, w / busy * tick_s / length_s / sqrt(6));
+}
+
+static void know_shapes(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress_options *o)
+{
+    double w = part->out->idle_w, drift_w = NRG_IDLE_DRIFT * w;
+    o->idle_shape_w[NRG_IDLE_LINE] = drift_w;
+    o->idle_shape_w[NRG_IDLE_BEND] = BENDS * drift_w;
+    if (o->idle_bent_w != 0)
+        o->idle_shape_w[NRG_IDLE_BEND] = fabs(o->idle_bent_w);
+    for (size_t i = NRG_IDLE_SINES; i < NRG_IDLE_HEAT; i++)
+        o->idle_shape_w[i] = BENDS * drift_w / pow((double)(i - NRG_IDLE_SINES + 2), 2);
+    if (nrg_heat_find(e, part, o->course.seen, &part->heat)) {
+        o->course.heat = &part->heat;
+        o->idle_shape_w[NRG_IDLE_HEAT] = LEAKS * w * part->heat.range_c;
+    }
 }
 
 /*
@@ -163,16 +208,14 @@ static void know_baseline(struct nrg_engine *e, struct nrg_part *part,
                           struct nrg_regress_options *o)
 {
     bool after;
-    double length_s = nrg_frame_baseline_s(&e->frame, &after);
-    double w = part->out->idle_w;
+    double length_s = nrg_frame_baseline_s(&e->frame, &after), w = part->out->idle_w;
     part->idle_corrected =
         part->idle_known && length_s > 0 && w > 0 && !strcmp(part->out->idle_source, "baseline");
     if (!part->idle_corrected)
         return;
     o->idle_error_w = fmax(part->idle_error_w, NRG_BASELINE_ERROR * w);
-    o->idle_drift_w = NRG_IDLE_DRIFT * w;
-    o->idle_bend_w = BENDS * o->idle_drift_w;
-    o->idle_begins = !after;
+    know_ends(e, part, o);
+    know_shapes(e, part, o);
     know_busy_baseline(e, part, length_s, o);
 }
 
@@ -224,11 +267,14 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part, struct 
         .seen_lag_s = part->lag_s,
         .idle_w = idle_w,
         .confidence = e->options->confidence > 0 ? e->options->confidence : 0.95,
-        .unplaced_s = part->pool ? 0 : e->cells.unplaced_s};
+        .unplaced_s = part->pool ? 0 : e->cells.unplaced_s,
+        .course = {.begin_ns = e->windows[0].begin_ns,
+                   .end_ns = e->windows[e->n_windows - 1].end_ns}};
     know_baseline(e, part, &o);
     know_guess(part, &o);
     know_edges(&e->cells, &o);
-    return tl ? nrg_regress_new(&o, regress) : -ENOMEM;
+    part->course = o.course;
+    return tl && !e->memory.failed ? nrg_regress_new(&o, regress) : -ENOMEM;
 }
 
 /* Idle power that was known, as the readings correct it: what it was off by, others that were busy
@@ -240,13 +286,15 @@ static void correct_idle(struct nrg_engine *e, struct nrg_part *part)
     double others_w = r->classes[e->other_class].power_w;
     double off_w = part->baseline_off_w + r->idle_off_w -
                    (isnan(others_w) ? 0 : others_w * part->baseline_busy);
-    double span_ns = (double)(c->begin_ns[c->n] - c->begin_ns[0]);
+    double steady_w = off_w;
+    for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
+        steady_w -= r->idle_shape_w[i] * nrg_idle_shape_mean(&part->course, i);
     for (size_t k = 0; k < c->n; k++) {
-        double middle_ns = (double)(c->begin_ns[k] - c->begin_ns[0]) / 2 +
-                           (double)(c->begin_ns[k + 1] - c->begin_ns[0]) / 2;
-        double at = span_ns > 0 ? 2 * middle_ns / span_ns - 1 : 0;
-        part->idle_w[k] = fmax(0, part->idle_w[k] + off_w + r->idle_drift_w * at +
-                                      r->idle_bend_w * (1.0 / 3 - at * at));
+        int64_t middle_ns = c->begin_ns[k] + (c->begin_ns[k + 1] - c->begin_ns[k]) / 2;
+        double w = part->idle_w[k] + steady_w;
+        for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
+            w += r->idle_shape_w[i] * nrg_idle_shape(&part->course, i, middle_ns);
+        part->idle_w[k] = fmax(0, w);
     }
     part->out->idle_w = fmax(0, part->out->idle_w + off_w);
 }

@@ -1,0 +1,44 @@
+/* See idle_course.h. */
+#include "attribute/regress/idle_course.h"
+
+#include <math.h>
+
+#define STEPS 256 /* of a mean */
+
+/* Between readings along a line, beyond them as the nearest. */
+static double heat_at(const struct nrg_heat *heat, int64_t t_ns)
+{
+    size_t low = 0, high = heat->n;
+    while (low < high) { /* the first reading after t_ns */
+        size_t middle = low + (high - low) / 2;
+        if (heat->t_ns[middle] > t_ns)
+            high = middle;
+        else
+            low = middle + 1;
+    }
+    if (low == 0 || low == heat->n)
+        return heat->part[low ? heat->n - 1 : 0];
+    double width_ns = (double)(heat->t_ns[low] - heat->t_ns[low - 1]);
+    double at = width_ns > 0 ? (double)(t_ns - heat->t_ns[low - 1]) / width_ns : 0;
+    return heat->part[low - 1] + at * (heat->part[low] - heat->part[low - 1]);
+}
+
+double nrg_idle_shape(const struct nrg_idle_course *c, size_t shape, int64_t t_ns)
+{
+    double at = (double)(t_ns - c->begin_ns) / fmax((double)(c->end_ns - c->begin_ns), 1);
+    if (shape == NRG_IDLE_HEAT)
+        return c->heat && c->heat->n ? heat_at(c->heat, t_ns) : 0;
+    if (shape == NRG_IDLE_LINE)
+        return c->seen == NRG_IDLE_BEFORE ? at : c->seen == NRG_IDLE_AFTER ? at - 1 : at - 0.5;
+    if (shape == NRG_IDLE_BEND)
+        return 4 * at * (1 - at);
+    return sin((double)(shape - NRG_IDLE_SINES + 2) * M_PI * at);
+}
+
+double nrg_idle_shape_mean(const struct nrg_idle_course *c, size_t shape)
+{
+    double sum = 0, step_ns = (double)(c->end_ns - c->begin_ns) / STEPS;
+    for (size_t i = 0; i < STEPS; i++)
+        sum += nrg_idle_shape(c, shape, c->begin_ns + (int64_t)(((double)i + 0.5) * step_ns));
+    return sum / STEPS;
+}

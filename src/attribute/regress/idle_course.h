@@ -1,0 +1,46 @@
+/*
+ * How idle power goes away from where a baseline saw it, in shapes: a line from the baseline on; a
+ * parabola and sines that are 0 at both ends of the run, which together make a machine that warms
+ * up, fast at first; and its temperature, where that was recorded. Coefficients are watts.
+ *
+ * Plain data; nothing can fail.
+ */
+#ifndef NRG_ATTRIBUTE_REGRESS_IDLE_COURSE_H
+#define NRG_ATTRIBUTE_REGRESS_IDLE_COURSE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    NRG_IDLE_LINE,
+    NRG_IDLE_BEND,
+    NRG_IDLE_SINES,
+    NRG_IDLE_HEAT = NRG_IDLE_SINES + 3,
+    NRG_IDLE_SHAPES
+};
+
+/* Of a temperature, from 0 at the baseline to 1 (or -1) where it is furthest from that. */
+struct nrg_heat {
+    const int64_t *t_ns;
+    const double *part;
+    size_t n;
+    double range_c; /* what 1 is */
+    double after;   /* in a baseline after the run; 0 without one */
+};
+
+/* Where idle power is known from, which is where its line begins: from no baseline, it is that of
+ * the middle of the run. */
+enum nrg_idle_seen { NRG_IDLE_NOT_SEEN, NRG_IDLE_BEFORE, NRG_IDLE_AFTER };
+
+struct nrg_idle_course {
+    int64_t begin_ns, end_ns;
+    enum nrg_idle_seen seen;
+    const struct nrg_heat *heat; /* NULL: not known */
+};
+
+double nrg_idle_shape(const struct nrg_idle_course *course, size_t shape, int64_t t_ns);
+/* Over the run. */
+double nrg_idle_shape_mean(const struct nrg_idle_course *course, size_t shape);
+
+#endif
