@@ -11,9 +11,9 @@
 #include "attribute/regress/internal.h"
 
 #define LEAST_KEPT 1e-3
-#define STRAIGHT   3    /* log odds before the readings that a drift is not bent */
-#define REST       0.25 /* of the last sine, in the mean of the run */
-#define LEAST_IDLE 0.1  /* of the power of a baseline in which others were busy */
+#define STRAIGHT   3   /* log odds before the readings that a drift is not bent */
+#define BEND_OFF   0.1 /* of the bend: found on simulated machines */
+#define LEAST_IDLE 0.1 /* of the power of a baseline in which others were busy */
 
 /* Of idle power, without what others had in the baseline. */
 static double idle_part(const struct nrg_regress *r)
@@ -108,7 +108,9 @@ static void doubt_rest(struct nrg_solver *s)
     double own = off < s->m ? s->inverse[nrg_packed(off, off)] : 0;
     if (p == s->m || !(own > 0))
         return;
-    double rest_w = REST * fabs(s->free_beta[p] * s->scale[p]);
+    /* Where readings tell idle power from load by themselves, they do so whatever its course. */
+    double told = sqrt(nrg_solver_covariance(s, off, off)) / s->r->options.idle_error_w;
+    double rest_w = fmin(told, 1) * fabs(s->free_beta[p] * s->scale[p]);
     for (size_t q = 0; q < s->m; q++)
         s->drift[last].moved[q] = s->inverse[nrg_packed(off, q)] / own * rest_w / s->scale[off];
     s->drift[last].untold = 1;
@@ -126,10 +128,22 @@ static int judge_shape(struct nrg_solver *s, size_t shape, double against)
     return nrg_solver_draw(s, p, drifted, s->drift[shape].moved);
 }
 
+/* Idle power is known to have changed: a load that changes as the machine warms up looks much the
+ * same as the bend, of which a part may be that. */
+static int doubt_bend(struct nrg_solver *s)
+{
+    size_t p = place_of(s, NRG_COLUMN_IDLE_SHAPES + NRG_IDLE_BEND);
+    if (p == s->m)
+        return 0;
+    s->drift[NRG_IDLE_BEND].untold = BEND_OFF;
+    return nrg_solver_draw(s, p, 1, s->drift[NRG_IDLE_BEND].moved);
+}
+
 /* Where a machine warms up evenly, sines come with the bend: they are not judged by themselves. */
 int nrg_solver_judge_drift(struct nrg_solver *s)
 {
-    int rc = s->r->options.idle_bent_w != 0 ? 0 : judge_shape(s, NRG_IDLE_BEND, STRAIGHT);
+    bool known = s->r->options.idle_bent_w != 0;
+    int rc = known ? doubt_bend(s) : judge_shape(s, NRG_IDLE_BEND, STRAIGHT);
     if (!rc)
         rc = judge_shape(s, NRG_IDLE_LINE, 0);
     if (!rc)
