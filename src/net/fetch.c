@@ -259,3 +259,13 @@ int nrg_fetch_check_url(const char *url, struct nrg_error *err)
                         "must not hold a password: it would be kept in the recording");
     return 0;
 }
+
+void nrg_fetch_public_url(const char *url, char *to, size_t size)
+{
+    nrg_copy(to, size, url);
+    char *host = strstr(to, "http://");
+    if (!host)
+        host = strstr(to, "https://");
+    if (host)
+        host[strcspn(host, "?#")] = '\0';
+}

@@ -147,6 +147,17 @@ class Families(LlmCase):
         server = self.serve(lambda path: answer("/metrics") if path == "/own?x=1" else (404, "text/plain", b"no"))
         self.assertEqual(self.measure(server.url + "/own?x=1")[0]["llm"]["server"], "vLLM")
 
+    def test_a_key_in_the_query_is_used_and_kept_nowhere(self):
+        answer = page_of("vLLM")
+        for page in ("/own?key=top-secret", "/bad?key=top-secret"):
+            server = self.serve(lambda path: answer("/metrics") if path == "/own?key=top-secret" else (500, "text/plain", b"no"), times=3)
+            result, said = self.measure(server.url + page)
+            self.assertEqual(result["llm"].get("server"), "vLLM" if "own" in page else None)
+            with open(self.path("run.nrg"), "rb") as recording:
+                kept = recording.read() + said.encode() + json.dumps(result).encode()
+            self.assertNotIn(b"top-secret", kept)
+            self.assertIn((server.url + page[:4]).encode(), kept)
+
     def test_a_server_that_comes_late_and_goes_early(self):
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

@@ -12,6 +12,7 @@
 #include "base/temp.h"
 #include "cli/screen.h"
 #include "cli/settings.h"
+#include "net/fetch.h"
 
 int nrg_store_note_option(const struct nrg_opt_type *type, void *field, const char *value)
 {
@@ -47,14 +48,15 @@ int nrg_run_add_load(struct nrg_list *sensors)
 static void write_settings(struct nrg_recorder *recorder, const struct nrg_cli *cli)
 {
     static const char about_output[] = " output force json quiet verbose ";
-    char key[64];
+    char key[64], value[4096];
     const struct nrg_settings *settings = cli->settings;
     for (size_t i = 0; i < settings->n; i++) {
         snprintf(key, sizeof key, " %.50s ", settings->used[i].opt->name);
         if (strstr(about_output, key))
             continue;
         snprintf(key, sizeof key, "option.%.50s", settings->used[i].opt->name);
-        nrg_recorder_text(recorder, key, settings->used[i].value);
+        nrg_fetch_public_url(settings->used[i].value, value, sizeof value);
+        nrg_recorder_text(recorder, key, value);
     }
 }
 

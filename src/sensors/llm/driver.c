@@ -84,7 +84,7 @@ static int probe_server(struct nrg_probe *probe, struct nrg_error *err)
                               gauge ? NRG_GAUGE : NRG_COUNTER);
         if (!channel)
             return -ENOMEM;
-        nrg_copy(channel->source, sizeof channel->source, url);
+        nrg_fetch_public_url(url, channel->source, sizeof channel->source);
         channel->scale = channel->resolution = 1;
         channel->update_ns = PERIOD_NS;
     }
@@ -143,7 +143,9 @@ static const char *refuse(const struct nrg_fetch_answer *a, char *text, size_t s
 
 static void say(char *why, size_t size, const char *url, const char *text)
 {
-    snprintf(why, size, "%.200s: %.250s", url, text);
+    char shown[200];
+    nrg_fetch_public_url(url, shown, sizeof shown);
+    snprintf(why, size, "%s: %.300s", shown, text);
 }
 
 static void emit(struct nrg_sink *sink, const struct nrg_server_page *page, int64_t before_ns,
@@ -188,12 +190,15 @@ static int ask(struct server *s, struct nrg_sink *sink, char *why, size_t size)
     nrg_server_page_read(answer.body, answer.len, &page);
     if (!page.family) {
         nrg_server_families_say(text, sizeof text);
-        snprintf(why, size, "%.200s: %s; looked for %.250s", url,
+        char looked[REASON];
+        snprintf(looked, sizeof looked, "%s; looked for %.250s",
                  page.samples ? "no count of tokens among its metrics" : "no metrics", text);
+        say(why, size, url, looked);
         return -ENOENT;
     }
     if (page.wrong) {
-        snprintf(why, size, "%.200s: %s is NaN, negative or huge", url, page.wrong);
+        snprintf(text, sizeof text, "%.200s is NaN, negative or huge", page.wrong);
+        say(why, size, url, text);
         tell(s, sink, "garbage", why);
     }
     if (s->family != page.family)
