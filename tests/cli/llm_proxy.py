@@ -10,7 +10,7 @@ SCENARIO = "domain package-0\n  power 30\n"
 def post(path, ask, headers=(), chunked=False):
     """A request as bytes."""
     body = json.dumps(ask).encode()
-    lines = [f"POST {path} HTTP/1.1", "Host: x", "Content-Type: application/json", *headers]
+    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Content-Type: application/json", *headers]
     if chunked:
         half = len(body) // 2
         parts = b"".join(b"%x;note=1\r\n%s\r\n" % (len(p), p) for p in (body[:half], body[half:]))
@@ -30,7 +30,7 @@ def read_all(connection):
 
 class ProxyCase(Case):
     @contextlib.contextmanager
-    def proxy(self, *options, upstream, env=None, expect=0):
+    def proxy(self, *options, upstream, env=None, expect=0, before=None):
         """A proxy in front of a server; what it prints and its JSON are in self at the end."""
         scenario = self.path("machine.txt")
         with open(scenario, "w", encoding="ascii") as f:
@@ -42,7 +42,7 @@ class ProxyCase(Case):
         if "--root" not in options:
             command += ["--sensor", f"simulate:{scenario}"]
         process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True,
-                                   env={**os.environ, **(env or {})})
+                                   env={**os.environ, **(env or {})}, preexec_fn=before)
         self.started.append(process)
         said = ""
         while "relaying http://" not in said:

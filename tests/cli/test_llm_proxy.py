@@ -129,7 +129,7 @@ class Passing(Base):
         with self.proxy():
             data = post("/v1/chat/completions", ask, ["Connection: close"])
             self.assertNotIn(b"x-nrg-joules", self.ask(data).lower())
-            asked = data.replace(b"Host: x", b"Host: x\r\nx-nrg-joules: 1")
+            asked = data.replace(b"Host: localhost", b"Host: localhost\r\nx-nrg-joules: 1")
             whole = self.ask(asked)
             stream = self.ask(post("/v1/chat/completions", {**ask, "stream": True},
                                    ["Connection: close", "X-Nrg-Joules: 1"]))
@@ -143,7 +143,7 @@ class Passing(Base):
 
 class Trouble(Base):
     def test_what_could_smuggle_is_refused(self):
-        body = b"0\r\n\r\nGET /hidden HTTP/1.1\r\nHost: x\r\n\r\n"
+        body = b"0\r\n\r\nGET /hidden HTTP/1.1\r\nHost: localhost\r\n\r\n"
         bad = [b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n",
                b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n",
                b"Content-Length: 5\r\nContent-Length: 6\r\n\r\n", b"Content-Length: 5\r\nContent-Length: 5\r\n\r\n",
@@ -154,18 +154,18 @@ class Trouble(Base):
                b"X: \0\r\n\r\n", b"Host: y\r\n\r\n"]
         with self.proxy():
             for fields in bad:
-                answer = self.ask(b"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\n" + fields + body)
+                answer = self.ask(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n" + fields + body)
                 self.assertTrue(answer.startswith(b"HTTP/1.1 400 "), (fields, answer))
                 self.assertEqual(answer.count(b"HTTP/1.1 "), 1, (fields, answer))
             for chunk in (b"-1\r\n", b"g\r\n", b"ffffffffffffffffff\r\n", b"\r\n", b"5\nhello", b"3\r\nhello"):
-                answer = self.ask(b"POST /x HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)
+                answer = self.ask(b"POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)
                 self.assertEqual(answer.count(b"HTTP/1.1 400 "), 1, (chunk, answer))
             for first in (b"GET http://other/ HTTP/1.1", b"GET / HTTP/2.0", b"GET /", b"G@T / HTTP/1.1", b"\x16\x03\x01"):
-                answer = self.ask(first + b"\r\nHost: x\r\n\r\n")
+                answer = self.ask(first + b"\r\nHost: localhost\r\n\r\n")
                 self.assertTrue(answer.startswith(b"HTTP/1.1 400 "), (first, answer))
-            long = self.ask(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 40000 + b"\r\n\r\n")
+            long = self.ask(b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 40000 + b"\r\n\r\n")
             self.assertTrue(long.startswith(b"HTTP/1.1 431 "), long[:100])
-            upgrade = self.ask(b"GET /v1/realtime HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+            upgrade = self.ask(b"GET /v1/realtime HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
             self.assertTrue(upgrade.startswith(b"HTTP/1.1 501 "), upgrade)
             self.assertIn(b"tiny", self.curl(self.url("/v1/models")))
         self.assertNotIn("/hidden", str(self.server.requests))

@@ -28,6 +28,14 @@ static const struct nrg_opt options[] = {
      offsetof(struct nrg_llm_values, given)},
     {"connections", 0, NRG_OPT_COUNT_IN(1, 16384, "a count from 1 to 16384"), "N",
      "proxy: clients at a time, 1024 unless given", offsetof(struct nrg_llm_values, connections)},
+    {"gather", 0, NRG_OPT_DURATION, "TIME",
+     "proxy: with 8 streams or more, texts after the first wait up to TIME (at most 50ms) for "
+     "others: less CPU time",
+     offsetof(struct nrg_llm_values, gather_ns)},
+    {"allow-host", 0, NRG_OPT_LIST, "NAME",
+     "proxy: a name that clients may call it by, or the origin of a page in a browser; may be "
+     "repeated; '*': any",
+     offsetof(struct nrg_llm_values, allowed)},
     {"note", 0, NRG_OPT_NOTES, "KEY=VALUE", "proxy: keep a note in the recording; may be repeated",
      offsetof(struct nrg_llm_values, notes)},
     {"sensor", 's', NRG_OPT_LIST, "DRIVER[:ARG]",

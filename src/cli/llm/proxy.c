@@ -20,7 +20,8 @@
 #include "llm/request_log.h"
 #include "record/sampler/live.h"
 
-#define DRAIN_NS (30 * NRG_NS_PER_S)
+#define DRAIN_NS       (30 * NRG_NS_PER_S)
+#define MOST_GATHER_NS (50 * NRG_NS_PER_MS) /* a slot, the shortest that is looked at */
 
 struct relay {
     struct nrg_cli *cli;
@@ -72,6 +73,12 @@ static double on_joules(void *arg, const struct nrg_proxy_request *request)
     return nrg_provisional_at(&r->provisional, nrg_now_ns()) - r->begun_j[request->slot];
 }
 
+static void on_notice(void *arg, const char *text)
+{
+    (void)arg;
+    nrg_say("%s", text);
+}
+
 static bool on_stop(void *arg)
 {
     struct relay *r = arg;
@@ -90,6 +97,16 @@ static bool on_hurry(void *arg)
     return nrg_stop_asked() || nrg_now_ns() - r->stopping_ns > DRAIN_NS;
 }
 
+static void limit_connections(struct nrg_llm_values *v)
+{
+    int wanted = v->connections ? v->connections : NRG_PROXY_CONNECTIONS;
+    v->connections = nrg_llm_most_connections(wanted);
+    if (v->connections < wanted)
+        nrg_say("%d clients at a time instead of %d: the limit of open files (ulimit -Hn) allows "
+                "no more; others wait",
+                v->connections, wanted);
+}
+
 static int open_proxy(struct relay *r)
 {
     struct nrg_error err;
@@ -97,9 +114,11 @@ static int open_proxy(struct relay *r)
     const struct nrg_proxy_options options = {.upstream = v->upstream,
                                               .listen = v->listen ? v->listen : "127.0.0.1:8081",
                                               .joules = v->header,
-                                              .connections = (size_t)v->connections};
-    const struct nrg_proxy_events events = {r,      on_begin,  on_first, on_texts,
-                                            on_end, on_joules, on_stop,  on_hurry};
+                                              .allowed = (const char *const *)v->allowed.items,
+                                              .connections = (size_t)v->connections,
+                                              .gather_ns = v->gather_ns};
+    const struct nrg_proxy_events events = {r,         on_begin,  on_first, on_texts, on_end,
+                                            on_joules, on_notice, on_stop,  on_hurry};
     if (nrg_proxy_new(&r->proxy, &options, &events, &err))
         return nrg_complain(&err, 1);
     if (!nrg_proxy_is_local(r->proxy))
@@ -189,8 +208,7 @@ static void say_outlook(struct relay *r)
 static int relay_requests(struct relay *r)
 {
     struct nrg_error err;
-    size_t connections =
-        r->values->connections ? (size_t)r->values->connections : NRG_PROXY_CONNECTIONS;
+    size_t connections = (size_t)r->values->connections;
     r->begun_j = nrg_calloc(connections, sizeof *r->begun_j);
     if (!r->begun_j || nrg_request_log_init(&r->log, r->recorder, connections))
         return nrg_out_of_memory();
@@ -250,7 +268,10 @@ int nrg_llm_cmd_proxy(struct nrg_cli *cli, struct nrg_llm_values *values)
     struct relay r = {.cli = cli, .values = values};
     if (!values->upstream)
         return nrg_usage(cli, "proxy wants --upstream URL");
+    if (values->gather_ns > MOST_GATHER_NS)
+        return nrg_usage(cli, "--gather wants at most 50ms");
     nrg_run_heap_keep_small();
+    limit_connections(values);
     int code = open_proxy(&r);
     bool begun = false;
     if (!code && !(code = open_recorder(&r))) {

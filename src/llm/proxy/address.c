@@ -20,9 +20,8 @@ static bool is_port(const char *text)
     return n && n == digits && n <= 5 && value <= 65535;
 }
 
-/* "host:port", "[::1]:port" or "host" into two texts; false when it is none of these. */
-static bool split_host(const char *text, size_t n, char *host, size_t host_size, char *port,
-                       size_t port_size)
+bool nrg_host_split(const char *text, size_t n, char *host, size_t host_size, char *port,
+                    size_t port_size)
 {
     char whole[300];
     if (!n || n >= sizeof whole)
@@ -70,7 +69,7 @@ int nrg_upstream_parse(struct nrg_upstream *u, const char *url, struct nrg_error
                         "wants no user, query or fragment: clients send what they need themselves");
     size_t n = strcspn(host, "/"), path = strlen(host + n);
     if (!is_plain(host, n + path) ||
-        !split_host(host, n, u->host, sizeof u->host, u->port, sizeof u->port))
+        !nrg_host_split(host, n, u->host, sizeof u->host, u->port, sizeof u->port))
         return nrg_fail(err, -EINVAL, "--upstream", "wants a host: http://HOST:PORT");
     nrg_copy(u->authority, sizeof u->authority, host);
     u->authority[n < sizeof u->authority ? n : sizeof u->authority - 1] = 0;
@@ -108,7 +107,7 @@ int nrg_listen_parse(const char *text, struct sockaddr_storage *address, socklen
     struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST}, *list = NULL;
     if (is_port(text))
         nrg_copy(port, sizeof port, text);
-    else if (!split_host(text, strlen(text), host, sizeof host, port, sizeof port) || !*port)
+    else if (!nrg_host_split(text, strlen(text), host, sizeof host, port, sizeof port) || !*port)
         return nrg_fail(err, -EINVAL, "--listen", "wants ADDRESS:PORT, such as 127.0.0.1:8081");
     if (!strcasecmp(host, "localhost"))
         nrg_copy(host, sizeof host, "127.0.0.1");

@@ -21,7 +21,12 @@ struct nrg_upstream {
     struct sockaddr_storage addresses[NRG_UPSTREAM_ADDRESSES];
     socklen_t lengths[NRG_UPSTREAM_ADDRESSES];
     size_t n;
+    size_t first; /* the address that answered last is tried first */
 };
+
+/* "host:port", "[::1]:port" or "host" into two texts; false when it is none of these. */
+bool nrg_host_split(const char *text, size_t n, char *host, size_t host_size, char *port,
+                    size_t port_size);
 
 /* URLs with a user, a query or a fragment are refused: they would be kept in the recording. */
 int nrg_upstream_parse(struct nrg_upstream *upstream, const char *url, struct nrg_error *err);

@@ -121,6 +121,7 @@ static void notice_texts(struct nrg_connection *c, uint64_t before)
         return;
     if (!c->request.first_ns && c->request.status < 300) {
         c->request.first_ns = p->now_ns;
+        p->streams += c->request.streamed;
         p->events.first(p->events.arg, &c->request);
     }
     if (n && c->request.streamed)

@@ -7,12 +7,13 @@
 #include <netinet/tcp.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "llm/proxy/internal.h"
+
+#define MANY_STREAMS 8
 
 size_t nrg_buffer_room(struct nrg_proxy_buffer *b)
 {
@@ -47,8 +48,8 @@ struct nrg_connection *nrg_connection_new(struct nrg_proxy *p, int client)
     c->to_server.at = bytes + NRG_PROXY_BUFFER;
     c->from_server.at = bytes + (size_t)2 * NRG_PROXY_BUFFER;
     c->to_client.at = bytes + (size_t)3 * NRG_PROXY_BUFFER;
-    c->client_end = (struct nrg_proxy_end){.connection = c, .fd = -1};
-    c->server_end = (struct nrg_proxy_end){.connection = c, .is_server = true, .fd = -1};
+    c->client_end = (struct nrg_proxy_end){.connection = c, .watched.fd = -1};
+    c->server_end = (struct nrg_proxy_end){.connection = c, .is_server = true, .watched.fd = -1};
     c->active_ns = p->now_ns;
     nrg_link_init(&c->server, p->tls);
     c->next = p->first;
@@ -69,7 +70,7 @@ void nrg_connection_free(struct nrg_connection *c)
 void nrg_connection_drop_server(struct nrg_connection *c)
 {
     nrg_link_close(&c->server);
-    c->server_end.fd = -1; /* closing takes it out of epoll */
+    nrg_ready_forget(&c->proxy->ready, &c->server_end.watched);
     c->server_end.readable = false;
     c->server_over = false;
     c->to_server.from = c->to_server.to = 0;
@@ -139,10 +140,11 @@ static void server_failed(struct nrg_connection *c, const char *why)
 
 static bool connect_server(struct nrg_connection *c)
 {
-    size_t tried = c->server.address;
-    int rc = nrg_link_advance(&c->server, &c->proxy->upstream);
-    if (c->server.address != tried)
-        c->server_end.fd = -1; /* another socket, maybe of the same number */
+    struct nrg_proxy *p = c->proxy;
+    size_t tries = c->server.tries;
+    int rc = nrg_link_advance(&c->server, &p->upstream, p->now_ns);
+    if (c->server.tries != tries)
+        nrg_ready_forget(&c->proxy->ready, &c->server_end.watched); /* another socket */
     if (rc == -EAGAIN)
         return false;
     if (rc)
@@ -249,18 +251,13 @@ static bool finish(struct nrg_connection *c)
     return true;
 }
 
-static void watch(struct nrg_proxy *p, struct nrg_proxy_end *end, int fd, uint32_t mask)
+/* Texts after the first one may wait, if asked for, where many streams run. Which of them do must
+ * not change with every stream that begins or ends. */
+static bool may_wait(const struct nrg_connection *c)
 {
-    struct epoll_event event = {.events = mask, .data.ptr = end};
-    bool watched = end->fd == fd;
-    if (fd < 0 || (watched ? end->mask == mask : !mask))
-        return;
-    /* Errors and hang-ups are told whatever the mask, again and again: taken out, they are not. */
-    int how = !mask ? EPOLL_CTL_DEL : watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
-    if (!epoll_ctl(p->epoll, how, fd, &event)) {
-        end->fd = mask ? fd : -1;
-        end->mask = mask;
-    }
+    size_t enough = c->server_end.watched.later ? MANY_STREAMS / 2 : MANY_STREAMS;
+    return c->proxy->options.gather_ns && c->counted && c->request.streamed &&
+           c->request.first_ns && c->proxy->streams >= enough;
 }
 
 static void watch_both(struct nrg_connection *c)
@@ -283,8 +280,9 @@ static void watch_both(struct nrg_connection *c)
         server |= EPOLLOUT;
     if (c->server_over)
         server = 0; /* it is gone */
-    watch(c->proxy, &c->client_end, c->client, client);
-    watch(c->proxy, &c->server_end, s->fd, server);
+    struct nrg_ready *ready = &c->proxy->ready;
+    nrg_ready_watch(ready, &c->client_end.watched, c->client, client, false);
+    nrg_ready_watch(ready, &c->server_end.watched, s->fd, server, may_wait(c));
 }
 
 void nrg_connection_pump(struct nrg_connection *c)

@@ -169,6 +169,10 @@ static int take_field(struct nrg_http_head *head, const struct nrg_http_field *f
         if (head->host.at)
             return refuse(head, "more than one Host");
         head->host = value;
+    } else if (nrg_http_text_is(name, "origin")) {
+        if (head->origin.at)
+            return refuse(head, "more than one Origin");
+        head->origin = value;
     } else if (nrg_http_text_is(name, "connection")) {
         if (head->connection.at)
             return refuse(head, "more than one Connection");

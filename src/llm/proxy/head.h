@@ -33,7 +33,7 @@ struct nrg_http_head {
     bool is_answer, http_1_0;
     bool last; /* the sender closes, or wants it closed, after this message */
     bool upgrade, wants_joules, encoded;
-    struct nrg_http_text connection, content_type, host;
+    struct nrg_http_text connection, content_type, host, origin;
     enum nrg_http_framing framing; /* of an answer: as its fields say (nrg_http_answer_framing) */
     uint64_t length;
     const char *why; /* it is refused */

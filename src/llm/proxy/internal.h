@@ -8,6 +8,7 @@
 #include "llm/proxy/body.h"
 #include "llm/proxy/link.h"
 #include "llm/proxy/proxy.h"
+#include "llm/proxy/ready.h"
 
 /* A head of the longest kind fits with what the proxy adds to it. */
 #define NRG_PROXY_BUFFER (NRG_HTTP_HEAD_MAX + 4096)
@@ -21,12 +22,10 @@ enum nrg_asking { NRG_ASK_HEAD, NRG_ASK_BODY, NRG_ASK_DONE };
 enum nrg_answering { NRG_ANSWER_NONE, NRG_ANSWER_HEAD, NRG_ANSWER_BODY, NRG_ANSWER_DONE };
 
 struct nrg_connection;
-/* What epoll hands back. */
 struct nrg_proxy_end {
+    struct nrg_ready_end watched;      /* first: what epoll hands back */
     struct nrg_connection *connection; /* NULL: the listening socket */
     bool is_server;
-    int fd; /* that is registered, -1: none */
-    uint32_t mask;
     bool readable; /* as far as is known */
 };
 
@@ -58,12 +57,13 @@ struct nrg_proxy {
     struct nrg_proxy_events events;
     struct nrg_upstream upstream;
     struct nrg_tls *tls;
-    int epoll, listener;
-    bool local, listening, stopping;
+    struct nrg_ready ready;
+    int listener;
+    bool local, stopping, told_host, told_origin;
     char address[80];
     struct nrg_proxy_end listen_end;
     struct nrg_connection *first, *dead;
-    size_t n;
+    size_t n, streams; /* connections; streamed answers after their first text */
     int64_t next_id, now_ns;
     bool *slots; /* taken; as many as connections */
     struct nrg_proxy_figures figures;

@@ -8,7 +8,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
+
+#define PATIENCE_NS (250 * NRG_NS_PER_MS)
 
 void nrg_link_init(struct nrg_link *link, struct nrg_tls *tls)
 {
@@ -32,39 +35,57 @@ static int fail(struct nrg_link *link, int code)
     return code;
 }
 
-/* Tries the addresses from link->address on. */
-static int try_addresses(struct nrg_link *link, const struct nrg_upstream *upstream)
+static int try_address(struct nrg_link *link, const struct nrg_upstream *upstream)
 {
     const int on = 1;
+    const struct sockaddr_storage *to = &upstream->addresses[link->address];
+    nrg_link_close(link);
+    link->fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (link->fd < 0)
+        return -errno;
+    setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (connect(link->fd, (const struct sockaddr *)to, upstream->lengths[link->address]) &&
+        errno != EINPROGRESS)
+        return -errno;
+    link->state = NRG_LINK_CONNECTS;
+    return 0;
+}
+
+/* Goes on with the next address, round and round, until as many have failed as there are. */
+static int try_addresses(struct nrg_link *link, const struct nrg_upstream *upstream, int64_t now_ns)
+{
     int rc = -EHOSTUNREACH;
-    for (; link->address < upstream->n; link->address++) {
-        const struct sockaddr_storage *to = &upstream->addresses[link->address];
-        nrg_link_close(link);
-        link->fd = socket(to->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        if (link->fd < 0) {
-            rc = -errno;
-            continue;
-        }
-        setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-        if (!connect(link->fd, (const struct sockaddr *)to, upstream->lengths[link->address]) ||
-            errno == EINPROGRESS) {
-            link->state = NRG_LINK_CONNECTS;
+    while (link->failed < upstream->n) {
+        link->address = (upstream->first + link->tries++) % upstream->n;
+        link->tried_ns = now_ns;
+        rc = try_address(link, upstream);
+        if (!rc)
             return 0;
-        }
-        rc = -errno;
+        link->failed++;
     }
     nrg_link_close(link);
     return fail(link, rc);
 }
 
-int nrg_link_connect(struct nrg_link *link, const struct nrg_upstream *upstream)
+int nrg_link_connect(struct nrg_link *link, const struct nrg_upstream *upstream, int64_t now_ns)
 {
-    link->address = 0;
+    link->tries = link->failed = 0;
     link->why[0] = 0;
-    return try_addresses(link, upstream);
+    return try_addresses(link, upstream, now_ns);
 }
 
-static int finish_connect(struct nrg_link *link, const struct nrg_upstream *upstream)
+bool nrg_link_try_next(struct nrg_link *link, const struct nrg_upstream *upstream, int64_t now_ns)
+{
+    size_t rounds = (link->tries - 1) / upstream->n;
+    int64_t patience_ns = PATIENCE_NS << (2 * (rounds < 4 ? rounds : 4));
+    if (link->state != NRG_LINK_CONNECTS || upstream->n < 2 ||
+        now_ns - link->tried_ns < patience_ns)
+        return false;
+    try_addresses(link, upstream, now_ns);
+    return true;
+}
+
+static int finish_connect(struct nrg_link *link, struct nrg_upstream *upstream, int64_t now_ns)
 {
     int code = 0;
     socklen_t length = sizeof code;
@@ -73,15 +94,16 @@ static int finish_connect(struct nrg_link *link, const struct nrg_upstream *upst
     if (getsockopt(link->fd, SOL_SOCKET, SO_ERROR, &code, &length))
         code = errno;
     if (code) {
-        link->address++;
-        int rc = try_addresses(link, upstream);
-        if (link->address >= upstream->n)
+        link->failed++;
+        int rc = try_addresses(link, upstream, now_ns);
+        if (link->failed >= upstream->n && rc)
             return fail(link, -code);
         return rc ? rc : -EAGAIN;
     }
     if (getpeername(link->fd, (struct sockaddr *)&peer, &peer_length))
         return errno == ENOTCONN ? -EAGAIN : fail(link, -errno);
     link->state = NRG_LINK_OPEN;
+    upstream->first = link->address;
     if (link->tls) {
         link->session = nrg_tls_open(link->tls, link->fd);
         if (!link->session)
@@ -91,11 +113,11 @@ static int finish_connect(struct nrg_link *link, const struct nrg_upstream *upst
     return 0;
 }
 
-int nrg_link_advance(struct nrg_link *link, const struct nrg_upstream *upstream)
+int nrg_link_advance(struct nrg_link *link, struct nrg_upstream *upstream, int64_t now_ns)
 {
     int rc = 0;
     if (link->state == NRG_LINK_CONNECTS)
-        rc = finish_connect(link, upstream);
+        rc = finish_connect(link, upstream, now_ns);
     if (!rc && link->state == NRG_LINK_SHAKES_HANDS) {
         char why[120] = "";
         rc = nrg_tls_handshake(link->tls, link->session, &link->want_write, why, sizeof why);

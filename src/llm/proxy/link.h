@@ -16,8 +16,10 @@ enum nrg_link_state { NRG_LINK_CLOSED, NRG_LINK_CONNECTS, NRG_LINK_SHAKES_HANDS,
 struct nrg_link {
     int fd; /* -1: closed */
     enum nrg_link_state state;
-    size_t address;      /* that is tried, or was taken */
-    struct nrg_tls *tls; /* the relay's; NULL: plain */
+    size_t tries, failed; /* addresses since connecting began; those of them with an error */
+    size_t address;       /* that is tried, or was taken */
+    int64_t tried_ns;     /* when it was */
+    struct nrg_tls *tls;  /* the relay's; NULL: plain */
     struct nrg_tls_session *session;
     bool want_write; /* TLS waits to write before it can go on */
     char why[160];   /* it failed */
@@ -25,12 +27,18 @@ struct nrg_link {
 
 void nrg_link_init(struct nrg_link *link, struct nrg_tls *tls);
 /* 0, or -errno with link->why when no address can be tried. */
-int nrg_link_connect(struct nrg_link *link, const struct nrg_upstream *upstream);
+int nrg_link_connect(struct nrg_link *link, const struct nrg_upstream *upstream, int64_t now_ns);
+/*
+ * Tries the next address when the one that is tried has not answered for some time: 0.25 s in the
+ * first round, four times as long in each one after. True when it did; the descriptor is another
+ * one then, or the link is closed.
+ */
+bool nrg_link_try_next(struct nrg_link *link, const struct nrg_upstream *upstream, int64_t now_ns);
 /*
  * Goes on with connecting, when its descriptor is ready. 0: it is open; -EAGAIN: not yet; -errno
  * with link->why. The descriptor may be another one afterwards.
  */
-int nrg_link_advance(struct nrg_link *link, const struct nrg_upstream *upstream);
+int nrg_link_advance(struct nrg_link *link, struct nrg_upstream *upstream, int64_t now_ns);
 void nrg_link_close(struct nrg_link *link);
 
 /* As recv and send, with -errno. Of an open link only. */

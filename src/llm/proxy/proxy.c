@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -12,7 +11,6 @@
 #include "base/mem.h"
 #include "llm/proxy/internal.h"
 
-#define EVENTS     64
 #define TICK_MS    250
 #define BACKLOG    256
 #define LINGER_NS  (2 * NRG_NS_PER_S)
@@ -45,11 +43,7 @@ static int listen_at(struct nrg_proxy *p, struct nrg_error *err)
 
 static void accept_again(struct nrg_proxy *p, bool on)
 {
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &p->listen_end};
-    if (on == p->listening)
-        return;
-    epoll_ctl(p->epoll, on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL, p->listener, &event);
-    p->listening = on;
+    nrg_ready_watch(&p->ready, &p->listen_end.watched, p->listener, on ? EPOLLIN : 0, false);
 }
 
 int nrg_proxy_new(struct nrg_proxy **proxy, const struct nrg_proxy_options *options,
@@ -60,7 +54,7 @@ int nrg_proxy_new(struct nrg_proxy **proxy, const struct nrg_proxy_options *opti
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     p->options = *options;
     p->events = *events;
-    p->epoll = p->listener = -1;
+    p->ready.now = p->ready.later = p->listener = p->listen_end.watched.fd = -1;
     if (!p->options.connections)
         p->options.connections = NRG_PROXY_CONNECTIONS;
     p->slots = nrg_calloc(p->options.connections, sizeof *p->slots);
@@ -73,8 +67,8 @@ int nrg_proxy_new(struct nrg_proxy **proxy, const struct nrg_proxy_options *opti
         rc = nrg_tls_new(&p->tls, p->upstream.host, err);
     if (!rc)
         rc = listen_at(p, err);
-    if (!rc && (p->epoll = epoll_create1(EPOLL_CLOEXEC)) < 0)
-        rc = nrg_fail(err, -errno, NULL, "epoll: %s", strerror(errno));
+    if (!rc && (rc = nrg_ready_open(&p->ready, options->gather_ns)))
+        nrg_fail(err, rc, NULL, "epoll: %s", strerror(-rc));
     if (rc)
         nrg_proxy_free(p);
     else
@@ -101,8 +95,7 @@ void nrg_proxy_free(struct nrg_proxy *p)
     nrg_tls_free(p->tls);
     if (p->listener >= 0)
         close(p->listener);
-    if (p->epoll >= 0)
-        close(p->epoll);
+    nrg_ready_close(&p->ready);
     free(p->slots);
     free(p);
 }
@@ -132,6 +125,25 @@ static bool is_idle(const struct nrg_connection *c)
     return c->asking == NRG_ASK_HEAD || c->lingers;
 }
 
+static bool connects(const struct nrg_connection *c)
+{
+    return c->server.state == NRG_LINK_CONNECTS || c->server.state == NRG_LINK_SHAKES_HANDS;
+}
+
+static void connect_on(struct nrg_connection *c, int64_t quiet_ns)
+{
+    struct nrg_proxy *p = c->proxy;
+    if (quiet_ns > CONNECT_NS)
+        nrg_request_fail(c, "the server does not answer");
+    else if (nrg_link_try_next(&c->server, &p->upstream, p->now_ns)) {
+        nrg_ready_forget(&p->ready, &c->server_end.watched);
+        if (c->server.state == NRG_LINK_CLOSED)
+            nrg_request_fail(c, c->server.why);
+    } else
+        return;
+    nrg_connection_pump(c);
+}
+
 /* What waited too long for somebody. An answer may take as long as the server likes. */
 static void enforce_limits(struct nrg_proxy *p)
 {
@@ -144,12 +156,8 @@ static void enforce_limits(struct nrg_proxy *p)
             nrg_connection_close(c, NRG_REQUEST_CANCELLED);
         else if (nrg_buffer_used(&c->to_client) && quiet_ns > STUCK_NS)
             nrg_connection_close(c, NRG_REQUEST_CANCELLED);
-        else if ((c->server.state == NRG_LINK_CONNECTS ||
-                  c->server.state == NRG_LINK_SHAKES_HANDS) &&
-                 quiet_ns > CONNECT_NS) {
-            nrg_request_fail(c, "the server does not answer");
-            nrg_connection_pump(c);
-        }
+        else if (connects(c))
+            connect_on(c, quiet_ns);
     }
     accept_again(p, p->n < p->options.connections && !p->stopping);
 }
@@ -160,7 +168,7 @@ static void handle(struct nrg_proxy *p, const struct epoll_event *event)
     struct nrg_connection *c = end->connection;
     if (!c)
         accept_clients(p);
-    else if (!c->dead && !(end->is_server && end->fd < 0))
+    else if (!c->dead && end->watched.fd >= 0)
         nrg_connection_ready(c, end->is_server, event->events);
 }
 
@@ -174,14 +182,14 @@ static void begin_stopping(struct nrg_proxy *p)
 
 int nrg_proxy_run(struct nrg_proxy *p, struct nrg_error *err)
 {
-    struct epoll_event events[EVENTS];
+    struct epoll_event events[NRG_READY_EVENTS];
     int64_t limits_ns = 0;
     p->now_ns = nrg_now_ns();
     accept_again(p, true);
     while (!p->stopping || p->first) {
-        int n = epoll_wait(p->epoll, events, EVENTS, TICK_MS);
-        if (n < 0 && errno != EINTR)
-            return nrg_fail(err, -errno, NULL, "epoll: %s", strerror(errno));
+        int n = nrg_ready_wait(&p->ready, events, TICK_MS);
+        if (n < 0)
+            return nrg_fail(err, n, NULL, "epoll: %s", strerror(-n));
         p->now_ns = nrg_now_ns();
         for (int i = 0; i < n; i++)
             handle(p, &events[i]);

@@ -2,11 +2,11 @@
  * The relay of `nrg llm proxy`: passes HTTP/1.1 requests on to one server and the answers back,
  * and tells its owner when requests to a language model begin, answer and end, and what they used.
  *
- * One thread, epoll, no blocking call. A client's connection has one to the server, kept open
- * between requests; both have buffers of fixed size, and a side that does not read stops the other
- * one from being read. Bodies pass byte by byte as they are; heads are read strictly and written
- * anew (head.h). A client that goes away ends its connection to the server, so that the server
- * stops, and a server that goes away in the middle of an answer ends the client's.
+ * One thread, epoll (ready.h), no blocking call. A client's connection has one to the server, kept
+ * open between requests; both have buffers of fixed size, and a side that does not read stops the
+ * other one from being read. Bodies pass byte by byte as they are; heads are read strictly and
+ * written anew (head.h). A client that goes away ends its connection to the server, so that the
+ * server stops, and a server that goes away in the middle of an answer ends the client's.
  *
  * No text of a request or answer, no header and no query is kept or handed out: a request is its
  * times, its API, its model and its counts.
@@ -49,6 +49,8 @@ struct nrg_proxy_events {
     void (*end)(void *arg, const struct nrg_proxy_request *request);
     /* Joules of a request so far; NAN: not known. */
     double (*joules)(void *arg, const struct nrg_proxy_request *request);
+    /* Something that the user should read, one line. */
+    void (*notice)(void *arg, const char *text);
     /* Whether to stop: no new request is taken, and running ones are waited for. */
     bool (*stop)(void *arg);
     /* While it stops: whether to wait no longer. */
@@ -56,10 +58,12 @@ struct nrg_proxy_events {
 };
 
 struct nrg_proxy_options {
-    const char *upstream; /* http://HOST[:PORT][/PREFIX] or https:// */
-    const char *listen;   /* ADDRESS:PORT, port 0: any */
-    bool joules;          /* x-nrg-joules in all answers, not only where a request asks for it */
-    size_t connections;   /* at most; 0: NRG_PROXY_CONNECTIONS */
+    const char *upstream;       /* http://HOST[:PORT][/PREFIX] or https:// */
+    const char *listen;         /* ADDRESS:PORT, port 0: any */
+    const char *const *allowed; /* names for Host and Origin (allowed.h), NULL-terminated */
+    bool joules;        /* x-nrg-joules in all answers, not only where a request asks for it */
+    size_t connections; /* at most; 0: NRG_PROXY_CONNECTIONS */
+    int64_t gather_ns;  /* how long later texts wait for others where many streams run; 0: not */
 };
 #define NRG_PROXY_CONNECTIONS 1024
 

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "llm/proxy/allowed.h"
 #include "llm/proxy/internal.h"
 
 #define REUSE_NS (4 * NRG_NS_PER_S) /* many servers close idle connections after 5 s */
@@ -67,6 +68,7 @@ void nrg_request_end(struct nrg_connection *c, enum nrg_proxy_outcome outcome)
     if (!c->counted)
         return;
     c->counted = false;
+    p->streams -= c->request.streamed && c->request.first_ns;
     c->request.seen = c->answer_scan.seen;
     if (!c->request.seen.model[0])
         nrg_copy(c->request.seen.model, sizeof c->request.seen.model, c->ask_scan.seen.model);
@@ -107,15 +109,21 @@ void nrg_request_fail(struct nrg_connection *c, const char *why)
     nrg_request_refuse(c, 502, "Bad Gateway", why);
 }
 
-static bool refuse_head(struct nrg_connection *c, int rc, const struct nrg_http_head *head)
+static void refuse_request(struct nrg_connection *c, bool to_head, int status, const char *what,
+                           const char *why)
 {
     c->proxy->figures.refused++;
-    c->asking = NRG_ASK_BODY; /* what follows can't be read as a request */
-    c->to_head = false;
+    c->asking = NRG_ASK_BODY; /* what follows is not read as a request */
+    c->to_head = to_head;
+    nrg_request_refuse(c, status, what, why);
+}
+
+static bool refuse_head(struct nrg_connection *c, int rc, const struct nrg_http_head *head)
+{
     if (rc == -E2BIG)
-        nrg_request_refuse(c, 431, "Request Header Fields Too Large", head->why);
+        refuse_request(c, false, 431, "Request Header Fields Too Large", head->why);
     else
-        nrg_request_refuse(c, 400, "Bad Request", head->why);
+        refuse_request(c, false, 400, "Bad Request", head->why);
     return true;
 }
 
@@ -129,7 +137,7 @@ static bool ensure_server(struct nrg_connection *c)
         nrg_connection_drop_server(c);
     if (c->server.state != NRG_LINK_CLOSED)
         return true;
-    int rc = nrg_link_connect(&c->server, &p->upstream);
+    int rc = nrg_link_connect(&c->server, &p->upstream, p->now_ns);
     if (rc)
         nrg_request_fail(c, c->server.why);
     return !rc;
@@ -158,6 +166,47 @@ static void begin_request(struct nrg_connection *c, const struct nrg_http_head *
     c->to_server.to = there ? out.n : 0;
 }
 
+/* Once for each of both: a page that asks again and again is told about once. */
+static void tell_name(struct nrg_proxy *p, bool *told, const char *field, struct nrg_http_text name)
+{
+    char shown[128], text[256];
+    if (*told)
+        return;
+    *told = true;
+    nrg_copy_clean(shown, sizeof shown, name.at, name.n);
+    snprintf(text, sizeof text, "refused a request with %s: %s (--allow-host allows it)", field,
+             shown);
+    p->events.notice(p->events.arg, text);
+}
+
+/* Answers requests that are not passed on. */
+static bool turned_away(struct nrg_connection *c, const struct nrg_http_head *head)
+{
+    struct nrg_proxy *p = c->proxy;
+    const char *const *names = p->options.allowed;
+    int status = 0;
+    const char *what = "Not Implemented", *why = "WebSockets are not relayed";
+    if (head->host.at && !nrg_allowed_host(names, head->host)) {
+        status = 421;
+        what = "Misdirected Request";
+        why = "the name in Host is not allowed (--allow-host)";
+        tell_name(p, &p->told_host, "Host", head->host);
+    } else if (head->origin.at && !nrg_allowed_origin(names, head->origin, head->host)) {
+        status = 403;
+        what = "Forbidden";
+        why = "the page in Origin is not allowed (--allow-host)";
+        tell_name(p, &p->told_origin, "Origin", head->origin);
+    } else if (head->upgrade) {
+        status = 501;
+    } else if (nrg_http_text_is(head->method, "CONNECT")) {
+        status = 501;
+        why = "CONNECT is not relayed";
+    }
+    if (status)
+        refuse_request(c, nrg_http_text_is(head->method, "HEAD"), status, what, why);
+    return status;
+}
+
 static bool take_head(struct nrg_connection *c)
 {
     struct nrg_http_head head;
@@ -169,13 +218,8 @@ static bool take_head(struct nrg_connection *c)
         return false;
     if (rc < 0)
         return refuse_head(c, rc, &head);
-    if (nrg_http_text_is(head.method, "CONNECT") || head.upgrade) {
-        head.why = head.upgrade ? "WebSockets are not relayed" : "CONNECT is not relayed";
-        c->proxy->figures.refused++;
-        c->asking = NRG_ASK_BODY;
-        nrg_request_refuse(c, 501, "Not Implemented", head.why);
+    if (turned_away(c, &head))
         return true;
-    }
     begin_request(c, &head);
     nrg_buffer_take(in, head.size);
     return true;

@@ -1,0 +1,130 @@
+"""nrg llm proxy keeps out whom it should: pages of other names, more clients than descriptors, a server whose first
+address never answers; and texts of many streams that wait for each other come whole."""
+import concurrent.futures
+import resource
+import socket
+import unittest
+
+from llm_proxy import ProxyCase, post
+from llm_server import LlmServer
+from support import *
+
+
+class Guard(ProxyCase):
+    def setUp(self):
+        super().setUp()
+        self.server = LlmServer()
+        self.addCleanup(self.server.close)
+
+    def status(self, *fields):
+        """Of a GET with these fields; Host is localhost unless given."""
+        host = [] if any(f.startswith("Host:") for f in fields) else ["Host: localhost"]
+        lines = ["GET /v1/models HTTP/1.1", *host, *fields, "Connection: close"]
+        return int(self.ask("\r\n".join(lines).encode() + b"\r\n\r\n").split(b" ", 2)[1])
+
+    def test_names_of_others_are_refused(self):
+        with self.proxy("--allow-host", "llm.example.org", "--allow-host", "app://chat", upstream=self.server.url):
+            port = self.port
+            for host in (f"127.0.0.1:{port}", "localhost", f"LOCALHOST:{port}", "localhost.", "[::1]:80", "10.1.2.3",
+                         "llm.example.org", "LLM.example.org:8081"):
+                self.assertEqual(self.status(f"Host: {host}"), 200, host)
+            for host in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example", "localhost.evil.example", "",
+                         "a:b:c", "[::1", "llm.example.org.evil.example", "2130706433"):
+                self.assertEqual(self.status(f"Host: {host}"), 421, host)
+            for origin in ("http://localhost:3000", "https://127.0.0.1", "http://[::1]:5", "http://llm.example.org", "app://chat"):
+                self.assertEqual(self.status(f"Origin: {origin}"), 200, origin)
+            self.assertEqual(self.status("Host: 10.1.2.3:80", "Origin: http://10.1.2.3:80"), 200)
+            for origin in ("http://evil.example", "https://localhost.evil.example", "null", "http://10.1.2.3", "app://other", "",
+                           "http://localhost@evil.example"):
+                self.assertEqual(self.status(f"Origin: {origin}"), 403, origin)
+            self.assertEqual(self.status("Origin: http://localhost", "Origin: http://localhost"), 400)
+        self.assertEqual(self.said.count("refused a request with Host: evil.example"), 1)
+        self.assertEqual(self.said.count("refused a request with"), 2)
+        asked = {headers["Host"] for _, _, headers, _ in self.server.requests}
+        self.assertEqual(asked, {f"127.0.0.1:{self.server.port}"})
+
+    def test_any_name_where_all_are_allowed(self):
+        with self.proxy("--allow-host", "*", upstream=self.server.url):
+            self.assertEqual(self.status("Host: evil.example", "Origin: null"), 200)
+
+    def test_a_limit_of_files_makes_clients_wait(self):
+        def few():
+            resource.setrlimit(resource.RLIMIT_NOFILE, (140, 148))
+        with self.proxy(upstream=self.server.url, before=few) as process:
+            limit = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+            held = [self.connect() for _ in range(30)]
+            self.assertEqual(limit, (148, 148))
+            time.sleep(0.6)
+            before = cpu_seconds(process.pid)
+            time.sleep(1)
+            self.assertLess(cpu_seconds(process.pid) - before, 0.3)
+            waiting = self.connect()
+            waiting.sendall(post("/v1/chat/completions", {"model": "m"}, ["Connection: close"]))
+            for connection in held:
+                connection.close()
+            self.assertTrue(waiting.recv(1 << 16).startswith(b"HTTP/1.1 200"))
+        self.assertIn("10 clients at a time instead of 1024", self.said)
+        self.assertEqual([r["outcome"] for r in self.result["requests"]], ["answered"])
+
+    def test_texts_that_wait_come_whole_and_soon(self):
+        ask = post("/v1/chat/completions", {"model": "m", "stream": True, "test": {"tokens": 30, "pause": 0.01}},
+                   ["Connection: close"])
+
+        def one(_):
+            connection, parts = self.connect(), []
+            connection.sendall(ask)
+            while part := connection.recv(1 << 16):
+                parts.append(part)
+            body = b"".join(parts)
+            return body.count(b"secret-answer"), body.endswith(b"[DONE]\n\n\r\n0\r\n\r\n"), len(parts)
+        reads = {}
+        for gather in ("1us", "50ms"):
+            with self.proxy("--gather", gather, upstream=self.server.url):
+                with concurrent.futures.ThreadPoolExecutor(16) as pool:
+                    answers = list(pool.map(one, range(32)))
+            self.assertEqual({a[:2] for a in answers}, {(30, True)})
+            self.assertEqual({r["output_tokens"] for r in self.result["requests"]}, {30})
+            reads[gather] = sum(a[2] for a in answers)
+        self.assertLess(reads["50ms"], 0.6 * reads["1us"])
+
+    def test_gather_is_bounded(self):
+        done = self.nrg("llm", "proxy", "--upstream", "http://127.0.0.1:1", "--gather", "51ms")
+        self.assertEqual((done.returncode, len(done.stderr.splitlines())), (2, 1), done.stderr)
+
+
+class Addresses(ProxyCase):
+    """A name with two addresses, the first of which never answers: a socket whose queue is full."""
+
+    def test_the_second_address_is_tried(self):
+        server = LlmServer()
+        self.addCleanup(server.close)
+        silent = socket.socket()
+        self.addCleanup(silent.close)
+        silent.bind(("127.0.0.77", server.port))
+        silent.listen(0)
+        crowd = [socket.socket() for _ in range(3)]
+        for one in crowd:
+            self.addCleanup(one.close)
+            one.setblocking(False)
+            one.connect_ex(("127.0.0.77", server.port))
+        preload = os.path.join(TOOLS, "libtwo-addresses.so")
+        with self.proxy(upstream=f"http://two.example:{server.port}", env={"LD_PRELOAD": preload}):
+            data = post("/v1/chat/completions", {"model": "m"}, ["Connection: close"])
+            began = time.monotonic()
+            self.assertTrue(self.ask(data).startswith(b"HTTP/1.1 200"))
+            first_s = time.monotonic() - began
+            began = time.monotonic()
+            self.assertTrue(self.ask(data).startswith(b"HTTP/1.1 200"))
+            second_s = time.monotonic() - began
+        self.assertGreater(first_s, 0.2)  # else the first address was not tried, and nothing is tested
+        self.assertLess(first_s, 3)
+        self.assertLess(second_s, first_s / 2)  # which address answers is remembered
+
+
+def cpu_seconds(pid):
+    with open(f"/proc/{pid}/schedstat", encoding="ascii") as f:
+        return 1e-9 * int(f.read().split()[0])
+
+
+if __name__ == "__main__":
+    unittest.main()
