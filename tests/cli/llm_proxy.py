@@ -4,8 +4,6 @@ import socket
 
 from support import *
 
-SCENARIO = "domain package-0\n  power 30\n"
-
 
 def post(path, ask, headers=(), chunked=False):
     """A request as bytes."""
@@ -29,12 +27,14 @@ def read_all(connection):
 
 
 class ProxyCase(Case):
+    SCENARIO = "domain package-0\n  power 30\n"
+
     @contextlib.contextmanager
     def proxy(self, *options, upstream, env=None, expect=0, before=None):
         """A proxy in front of a server; what it prints and its JSON are in self at the end."""
         scenario = self.path("machine.txt")
         with open(scenario, "w", encoding="ascii") as f:
-            f.write(SCENARIO)
+            f.write(self.SCENARIO)
         self.recording = self.path(f"proxy-{time.monotonic_ns()}.nrg")
         self.json_path = self.recording + ".json"
         command = [NRG, "llm", "proxy", "--upstream", upstream, "--listen", "127.0.0.1:0",

@@ -100,14 +100,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def work(self, test):
         """Reads the prompt: that takes its time, and the machine its joules."""
-        self.server.owner.on_prompt(test["prompt"] - test.get("cached", 0))
-        time.sleep(test.get("first", 0))
+        left, first_s = test["prompt"] - test.get("cached", 0), test.get("first", 0)
+        pieces = 1 + int(first_s / 0.005)
+        for i in range(pieces):
+            time.sleep(first_s / pieces)
+            piece = left // (pieces - i)
+            self.server.owner.on_prompt(piece)
+            left -= piece
 
     def openai_whole(self, ask, test):
         self.work(test)
         for _ in range(test["tokens"]):
             self.server.owner.on_token()
-        time.sleep(test["pause"] * test["tokens"])
+            if test["pause"]:
+                time.sleep(test["pause"])
         answer = {"id": "x", "object": "chat.completion", "model": ask.get("model"),
                   "choices": [{"index": 0, "message": {"role": "assistant", "content": "secret-answer " * 3}}],
                   "usage": self.usage(test) if test["usage"] else None}

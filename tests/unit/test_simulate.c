@@ -283,6 +283,47 @@ static void driver_end_to_end(void **state)
     tree_release(&t);
 }
 
+static void follows_a_file(void **state)
+{
+    static const struct {
+        const char *text;
+        int rc;
+    } files[] = {
+        {NULL, -ENOENT}, {"", -EINVAL}, {"much\n", -EINVAL}, {"nan", -EINVAL}, {"7.5\n", 0}};
+    struct tree t;
+    struct nrg_probe p;
+    struct nrg_error err;
+    static struct keep_sink keep;
+    void *sensor;
+    (void)state;
+    tree_init(&t);
+    tree_write(&t, "/m.txt", "domain a\nper-busy-cpu 1\njoules-from used\n");
+    assert_int_equal(tree_probe_file(&t, &p, "simulate", "/m.txt", &err), -EINVAL);
+    tree_write(&t, "/m.txt", "domain a\njoules-from ../used\n");
+    assert_int_equal(tree_probe_file(&t, &p, "simulate", "/m.txt", &err), -EINVAL);
+    tree_write(&t, "/m.txt", "domain a\njoules-from used\nquantum 1mJ\nupdate 1us\n");
+    assert_int_equal(tree_probe_file(&t, &p, "simulate", "/m.txt", &err), 0);
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        if (files[i].text)
+            tree_write(&t, "/used", "%s", files[i].text);
+        int rc = p.found[0].driver->open(&t.ctx, &p.found[0], &sensor, &err);
+        assert_int_equal(rc, files[i].rc);
+        if (!rc)
+            p.found[0].driver->close(sensor);
+    }
+    keep_open(&keep, &t, &p.found[0]);
+    assert_int_equal(keep_try_read(&keep), 0); /* the first value is where it begins */
+    usleep(5000);
+    tree_write(&t, "/used", "10.25\n");
+    assert_int_equal(keep_try_read(&keep), 0);
+    assert_int_equal(keep.n_rows, 2);
+    int64_t used_mj = keep.rows[1].raw[0] - keep.rows[0].raw[0];
+    assert_true(used_mj <= 2750 && used_mj > 2740); /* as of the last update, within 1 us */
+    keep_close(&keep);
+    nrg_probe_release(&p);
+    tree_release(&t);
+}
+
 static void driver_refuses(void **state)
 {
     struct tree t;
@@ -329,7 +370,7 @@ int main(void)
         cmocka_unit_test(seeds_matter),           cmocka_unit_test(faults_of_a_counter),
         cmocka_unit_test(faults_of_a_gauge),      cmocka_unit_test(busy_cpus),
         cmocka_unit_test(reads_proc_stat),        cmocka_unit_test(driver_end_to_end),
-        cmocka_unit_test(driver_refuses),
+        cmocka_unit_test(follows_a_file),         cmocka_unit_test(driver_refuses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -265,6 +265,16 @@ static int parse_parent(struct nrg_parser *s)
     return rc;
 }
 
+static int parse_joules_from(struct nrg_parser *s)
+{
+    int rc = want_word(s, "the file's name");
+    if (!rc && !good_name(s->word))
+        return REFUSE(s, "'%s' is not the name of a file beside the scenario", s->shown);
+    if (!rc)
+        nrg_copy(s->domain->follows, sizeof s->domain->follows, s->word);
+    return rc;
+}
+
 static int parse_fault_kind(struct nrg_parser *s, struct nrg_scenario_fault *fault)
 {
     static const struct {
@@ -329,6 +339,7 @@ static const struct handler {
     {"burst", .parse = parse_burst},
     {"per-busy-cpu", .is = NUMBER, .units = nrg_units_w, .most = MAX_POWER_W,
      FIELD(per_busy_cpu_w)},
+    {"joules-from", .parse = parse_joules_from},
     {"kind", .parse = parse_kind},
     {"update", .parse = parse_update},
     {"lag", .is = TIME, FIELD(lag_ns)},
@@ -366,8 +377,8 @@ static int unknown_word(struct nrg_parser *s)
         return REFUSE(s, "unknown word '%s': did you mean '%s'?", s->shown, guess.best);
     return REFUSE(s,
                   "unknown word '%s': a line starts with seed, domain, power, ramp, burst, "
-                  "per-busy-cpu, kind, update, lag, quantum, noise, wrap, start, limit, parent, "
-                  "wide, covers-cpu or fault",
+                  "per-busy-cpu, joules-from, kind, update, lag, quantum, noise, wrap, start, "
+                  "limit, parent, wide, covers-cpu or fault",
                   s->shown);
 }
 

@@ -10,6 +10,7 @@
  *     ramp 0s:20 10s:80          or piecewise linear; equal times make a jump
  *     burst period=100ms duty=0.3 low=10 high=90
  *     per-busy-cpu 12            plus W per busy CPU, live from /proc/stat
+ *     joules-from FILE           or plus the joules that a file beside the scenario says, live
  *     kind counter|gauge         what the sensor shows: energy (default) or power
  *     update 1ms                 the shown value is that of the last multiple (default 1ms)
  *     lag 0.4s                   gauges: first-order averaging with this time constant
@@ -77,6 +78,7 @@ struct nrg_scenario_domain {
     int64_t burst_period_ns, burst_on_ns;
     double burst_low_w, burst_high_w;
     double per_busy_cpu_w; /* 0: does not follow the CPUs */
+    char follows[48];      /* the file whose joules it has in addition; "": none */
     int64_t update_ns, lag_ns;
     double quantum; /* J of counters, W of gauges: the channel's scale */
     double noise;   /* standard deviation as a ratio */

@@ -61,8 +61,11 @@ static int check_domain(struct nrg_parser *s)
 {
     struct nrg_scenario_domain *d = s->domain;
     s->line = d->line;
-    if (!d->shape && !(d->per_busy_cpu_w > 0))
-        return REFUSE(s, "%s has no power: add power, ramp, burst or per-busy-cpu", d->name);
+    if (!d->shape && !(d->per_busy_cpu_w > 0) && !d->follows[0])
+        return REFUSE(s, "%s has no power: add power, ramp, burst, per-busy-cpu or joules-from",
+                      d->name);
+    if (d->per_busy_cpu_w > 0 && d->follows[0])
+        return REFUSE(s, "%s can't follow both the CPUs and a file", d->name);
     for (const struct nrg_scenario_domain *o = s->scenario->domains; o < d; o++)
         if (o->gauge == d->gauge && !strcmp(o->name, d->name))
             return REFUSE(s, "%s is there already, on line %d", d->name, o->line);

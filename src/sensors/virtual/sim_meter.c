@@ -46,14 +46,14 @@ double nrg_sim_gauss(uint64_t seed, uint64_t index)
 }
 
 void nrg_sim_meter_init(struct nrg_sim_meter *m, const struct nrg_scenario *scenario, size_t domain,
-                        double busy_s)
+                        double live)
 {
     const struct nrg_scenario_domain *d = &scenario->domains[domain];
     *m = (struct nrg_sim_meter){.domain = d,
                                 .seed = splitmix64(scenario->seed + (domain << 32)),
                                 .t_ns = -1,
-                                .busy_s = busy_s,
-                                .latched_busy_s = busy_s,
+                                .live = live,
+                                .latched_live = live,
                                 .lagged_w = nrg_scenario_true_w(d, 0)};
     m->shown = d->gauge ? m->lagged_w : d->start_j;
 }
@@ -64,8 +64,8 @@ static double truncated_noise(const struct nrg_sim_meter *m, uint64_t index, dou
     return noise < -1 ? -1 : noise; /* power and increments do not go below zero */
 }
 
-/* What noise adds to the counter between two updates; `busy_j` is spread evenly over them. */
-static double counter_noise_j(const struct nrg_sim_meter *m, int64_t latch_ns, double busy_j)
+/* What noise adds to the counter between two updates; `live_j` is spread evenly over them. */
+static double counter_noise_j(const struct nrg_sim_meter *m, int64_t latch_ns, double live_j)
 {
     const struct nrg_scenario_domain *d = m->domain;
     int64_t n = (latch_ns - m->latch_ns) / d->update_ns;
@@ -78,43 +78,43 @@ static double counter_noise_j(const struct nrg_sim_meter *m, int64_t latch_ns, d
     }
     for (int64_t i = 0, t_ns = m->latch_ns; i < n; i++, t_ns += stride_ns) {
         uint64_t index = (uint64_t)((t_ns + stride_ns) / d->update_ns);
-        double energy_j = nrg_scenario_true_j(d, t_ns, t_ns + stride_ns) + busy_j / (double)n;
+        double energy_j = nrg_scenario_true_j(d, t_ns, t_ns + stride_ns) + live_j / (double)n;
         noise_j += energy_j * truncated_noise(m, index, deviation);
     }
     return noise_j;
 }
 
-static double gauge_w(struct nrg_sim_meter *m, int64_t latch_ns, double busy_j)
+static double gauge_w(struct nrg_sim_meter *m, int64_t latch_ns, double live_j)
 {
     const struct nrg_scenario_domain *d = m->domain;
     double h_s = (double)(latch_ns - m->latch_ns) / (double)NRG_NS_PER_S;
     double lag_s = (double)d->lag_ns / (double)NRG_NS_PER_S;
-    double busy_w = h_s > 0 ? busy_j / h_s : m->lagged_busy_w;
+    double live_w = h_s > 0 ? live_j / h_s : m->lagged_live_w;
     m->lagged_w = nrg_scenario_lagged_w(d, m->latch_ns, m->lagged_w, latch_ns);
-    m->lagged_busy_w = d->lag_ns ? nrg_lag_step_w(m->lagged_busy_w, busy_w, 0, h_s, lag_s) : busy_w;
+    m->lagged_live_w = d->lag_ns ? nrg_lag_step_w(m->lagged_live_w, live_w, 0, h_s, lag_s) : live_w;
     uint64_t index = (uint64_t)(latch_ns / d->update_ns);
-    return (m->lagged_w + m->lagged_busy_w) * (1 + truncated_noise(m, index, d->noise));
+    return (m->lagged_w + m->lagged_live_w) * (1 + truncated_noise(m, index, d->noise));
 }
 
 /* Moves the state to the update at latch_ns. */
-static void update_state(struct nrg_sim_meter *m, int64_t latch_ns, double latched_busy_s,
+static void update_state(struct nrg_sim_meter *m, int64_t latch_ns, double latched_live,
                          bool frozen, bool stuck)
 {
     const struct nrg_scenario_domain *d = m->domain;
-    double busy_j = d->per_busy_cpu_w * (latched_busy_s - m->latched_busy_s);
+    double live_j = (d->follows[0] ? 1 : d->per_busy_cpu_w) * (latched_live - m->latched_live);
     double shown;
     if (d->gauge) {
-        shown = gauge_w(m, latch_ns, busy_j);
+        shown = gauge_w(m, latch_ns, live_j);
     } else {
-        m->adjust_j += busy_j;
+        m->adjust_j += live_j;
         if (frozen)
-            m->adjust_j -= busy_j + nrg_scenario_true_j(d, m->latch_ns, latch_ns);
+            m->adjust_j -= live_j + nrg_scenario_true_j(d, m->latch_ns, latch_ns);
         else if (d->noise > 0)
-            m->adjust_j += counter_noise_j(m, latch_ns, busy_j);
+            m->adjust_j += counter_noise_j(m, latch_ns, live_j);
         shown = d->start_j + nrg_scenario_true_j(d, 0, latch_ns) + m->adjust_j;
     }
     m->latch_ns = latch_ns;
-    m->latched_busy_s = latched_busy_s;
+    m->latched_live = latched_live;
     if (!frozen && !stuck)
         m->shown = shown;
 }
@@ -157,16 +157,16 @@ static int64_t next_edge_ns(const struct nrg_scenario_domain *d, int64_t after_n
     return edge_ns;
 }
 
-/* Busy time is only known at reads; between two of them it grows evenly. */
-static double busy_at_s(const struct nrg_sim_meter *m, int64_t t_ns, int64_t read_ns, double read_s)
+/* What is live is only known at reads; between two of them it grows evenly. */
+static double live_at(const struct nrg_sim_meter *m, int64_t t_ns, int64_t read_ns, double read_s)
 {
     if (m->t_ns < 0 || read_ns <= m->t_ns || t_ns >= read_ns)
         return read_s;
     double share = (double)(t_ns - m->t_ns) / (double)(read_ns - m->t_ns);
-    return m->busy_s + (read_s - m->busy_s) * share;
+    return m->live + (read_s - m->live) * share;
 }
 
-static void advance_to(struct nrg_sim_meter *m, int64_t read_ns, double busy_s)
+static void advance_to(struct nrg_sim_meter *m, int64_t read_ns, double live)
 {
     const struct nrg_scenario_domain *d = m->domain;
     int64_t t_ns = m->t_ns;
@@ -176,13 +176,12 @@ static void advance_to(struct nrg_sim_meter *m, int64_t read_ns, double busy_s)
         bool frozen = stands_still(d, NRG_FAULT_FREEZE, t_ns);
         bool stuck = stands_still(d, NRG_FAULT_STUCK, t_ns);
         update_state(m, latch_ns,
-                     latch_ns > m->latch_ns ? busy_at_s(m, latch_ns, read_ns, busy_s)
-                                            : m->latched_busy_s,
+                     latch_ns > m->latch_ns ? live_at(m, latch_ns, read_ns, live) : m->latched_live,
                      frozen, stuck);
         jump_back(m, t_ns);
     }
     m->t_ns = read_ns;
-    m->busy_s = busy_s;
+    m->live = live;
 }
 
 uint64_t nrg_sim_meter_wrap(const struct nrg_scenario_domain *d)
@@ -203,10 +202,10 @@ static int to_raw(const struct nrg_sim_meter *m, int64_t *raw)
     return 0;
 }
 
-int nrg_sim_meter_read(struct nrg_sim_meter *m, int64_t t_ns, double busy_s, int64_t *raw)
+int nrg_sim_meter_read(struct nrg_sim_meter *m, int64_t t_ns, double live, int64_t *raw)
 {
     const struct nrg_scenario_domain *d = m->domain;
-    advance_to(m, t_ns, busy_s);
+    advance_to(m, t_ns, live);
     for (size_t i = 0; i < d->n_faults; i++)
         if (d->faults[i].kind == NRG_FAULT_ERROR && t_ns >= d->faults[i].start_ns &&
             t_ns < d->faults[i].end_ns)

@@ -16,21 +16,22 @@
 struct nrg_sim_meter {
     const struct nrg_scenario_domain *domain;
     uint64_t seed;
-    int64_t t_ns;          /* of the last read, -1 before the first */
-    int64_t latch_ns;      /* time of the update that the state below belongs to */
-    double busy_s;         /* busy CPU time at t_ns */
-    double latched_busy_s; /* and at latch_ns */
-    double adjust_j;       /* what noise, freezes and jumps added to the counter */
-    double lagged_w, lagged_busy_w;
+    int64_t t_ns;        /* of the last read, -1 before the first */
+    int64_t latch_ns;    /* time of the update that the state below belongs to */
+    double live;         /* what the power follows, at t_ns */
+    double latched_live; /* and at latch_ns */
+    double adjust_j;     /* what noise, freezes and jumps added to the counter */
+    double lagged_w, lagged_live_w;
     double shown; /* J or W, before rounding */
 };
 
-/* `busy_s`: busy CPU seconds so far (any origin), 0 when the scenario does not need them. */
+/* `live`: what the domain's power follows, so far (any origin): joules of its file where it has
+ * one, else busy CPU seconds; 0 when it needs neither. */
 void nrg_sim_meter_init(struct nrg_sim_meter *meter, const struct nrg_scenario *scenario,
-                        size_t domain, double busy_s);
+                        size_t domain, double live);
 
 /* The raw value (times domain->quantum is J or W), or the -errno of a fault in force. */
-int nrg_sim_meter_read(struct nrg_sim_meter *meter, int64_t t_ns, double busy_s, int64_t *raw);
+int nrg_sim_meter_read(struct nrg_sim_meter *meter, int64_t t_ns, double live, int64_t *raw);
 
 /* Range of the raw value, 0: it does not wrap. */
 uint64_t nrg_sim_meter_wrap(const struct nrg_scenario_domain *domain);

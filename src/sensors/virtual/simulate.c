@@ -6,8 +6,8 @@
  * truth in closed form, and a bug report can describe its hardware in ten lines.
  *
  * All domains are one sensor and one group. The file is parsed by probe, for the channels, and
- * again by open, for the state; it is the user's file, so it is not looked up under --root, but
- * /proc/stat, which per-busy-cpu follows, is.
+ * again by open, for the state; it is the user's file, so it is not looked up under --root, nor is
+ * one that a domain follows (joules-from), but /proc/stat, which per-busy-cpu follows, is.
  *
  * Refuses: no file, a file that does not parse (with its line), one that changed in between.
  */
@@ -23,7 +23,10 @@
 #include "sensors/domain.h"
 #include "sensors/drivers.h"
 #include "sensors/rapl/common.h"
+#include "sensors/virtual/internal.h"
 #include "sensors/virtual/sim_meter.h"
+
+#define FOLLOWED_BYTES 64
 
 static int add_simulated_channel(struct nrg_found *found, const struct nrg_scenario_domain *d,
                                  const char *path)
@@ -77,7 +80,8 @@ static int probe_simulate(struct nrg_probe *probe, struct nrg_error *err)
 
 struct simulate {
     struct nrg_scenario scenario;
-    int stat_fd; /* /proc/stat, -1: not needed */
+    int stat_fd;                         /* /proc/stat, -1: not needed */
+    int follow_fd[NRG_SCENARIO_DOMAINS]; /* what a domain follows, -1: nothing */
     bool started;
     int64_t zero_ns;
     bool wanted[NRG_SCENARIO_DOMAINS];
@@ -89,6 +93,9 @@ static void simulate_close(void *state)
     struct simulate *s = state;
     if (s->stat_fd >= 0)
         close(s->stat_fd);
+    for (size_t i = 0; i < NRG_SCENARIO_DOMAINS; i++)
+        if (s->follow_fd[i] >= 0)
+            close(s->follow_fd[i]);
     nrg_scenario_release(&s->scenario);
     free(s);
 }
@@ -104,6 +111,38 @@ static int same_channels(const struct nrg_scenario *scenario, const struct nrg_f
     return same ? 0 : nrg_fail(err, -ESTALE, found->locator, "changed while it was being opened");
 }
 
+/* Joules so far: a number at the begin of the file, which its writer overwrites in place. A reading
+ * that a write came between is seen by the next one, which differs. */
+static int read_followed(int fd, double *joules)
+{
+    char text[FOLLOWED_BYTES], again[FOLLOWED_BYTES];
+    for (int tries = 0; tries < 8; tries++) {
+        ssize_t n = nrg_pread_text(fd, text, sizeof text);
+        if (n >= 0)
+            n = nrg_pread_text(fd, again, sizeof again);
+        if (n < 0)
+            return (int)n;
+        text[strcspn(text, " \n")] = again[strcspn(again, " \n")] = '\0';
+        if (!strcmp(text, again))
+            return nrg_word_number(text, nrg_units_j, joules);
+    }
+    return -EAGAIN;
+}
+
+static int open_followed(struct simulate *s, size_t i, const char *scenario, struct nrg_error *err)
+{
+    char path[4096];
+    double joules;
+    const char *slash = strrchr(scenario, '/');
+    snprintf(path, sizeof path, "%.*s%s", slash ? (int)(slash + 1 - scenario) : 0, scenario,
+             s->scenario.domains[i].follows);
+    s->follow_fd[i] = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    int rc = s->follow_fd[i] < 0 ? -errno : read_followed(s->follow_fd[i], &joules);
+    if (rc == -EINVAL)
+        return nrg_fail(err, rc, path, "joules-from wants a number of joules in it");
+    return rc ? nrg_fail(err, rc, path, "joules-from cannot read it: %s", strerror(-rc)) : 0;
+}
+
 static int simulate_open(const struct nrg_context *ctx, const struct nrg_found *found, void **state,
                          struct nrg_error *err)
 {
@@ -111,6 +150,8 @@ static int simulate_open(const struct nrg_context *ctx, const struct nrg_found *
     if (!s)
         return nrg_fail(err, -ENOMEM, found->sensor, "out of memory");
     s->stat_fd = -1;
+    for (size_t i = 0; i < NRG_SCENARIO_DOMAINS; i++)
+        s->follow_fd[i] = -1;
     int rc = nrg_scenario_load(&s->scenario, found->locator, err);
     if (!rc)
         rc = same_channels(&s->scenario, found, err);
@@ -120,6 +161,9 @@ static int simulate_open(const struct nrg_context *ctx, const struct nrg_found *
             rc = nrg_fail(err, s->stat_fd, "/proc/stat", "per-busy-cpu cannot read it: %s",
                           strerror(-s->stat_fd));
     }
+    for (size_t i = 0; !rc && i < s->scenario.n_domains; i++)
+        if (s->scenario.domains[i].follows[0])
+            rc = open_followed(s, i, found->locator, err);
     if (rc) {
         simulate_close(s);
         return rc;
@@ -129,12 +173,28 @@ static int simulate_open(const struct nrg_context *ctx, const struct nrg_found *
     return 0;
 }
 
-static void start_meters(struct simulate *s, int64_t t_ns, double busy_s)
+static void start_meters(struct simulate *s, int64_t t_ns, const double *live)
 {
     s->started = true;
     s->zero_ns = t_ns;
     for (size_t i = 0; i < s->scenario.n_domains; i++)
-        nrg_sim_meter_init(&s->meters[i], &s->scenario, i, busy_s);
+        nrg_sim_meter_init(&s->meters[i], &s->scenario, i, live[i]);
+}
+
+/* What the domains follow; the first error of the CPUs' time, or of a file in faults. */
+static int read_live(struct simulate *s, double *live, int *faults)
+{
+    double busy_s = 0;
+    int rc = s->stat_fd < 0 ? 0 : nrg_sim_busy_cpu_s(s->stat_fd, &busy_s);
+    for (size_t i = 0; i < s->scenario.n_domains; i++) {
+        live[i] = busy_s;
+        faults[i] = rc && s->scenario.domains[i].per_busy_cpu_w > 0 ? rc : 0;
+        if (s->follow_fd[i] >= 0)
+            faults[i] = read_followed(s->follow_fd[i], &live[i]);
+    }
+    for (size_t i = 0; !rc && i < s->scenario.n_domains; i++)
+        rc = faults[i];
+    return rc;
 }
 
 static int simulate_read(void *state, struct nrg_sink *sink)
@@ -142,15 +202,15 @@ static int simulate_read(void *state, struct nrg_sink *sink)
     struct simulate *s = state;
     int64_t raw[NRG_SCENARIO_DOMAINS];
     int faults[NRG_SCENARIO_DOMAINS] = {0};
-    double busy_s = 0;
+    double live[NRG_SCENARIO_DOMAINS];
     int64_t before = nrg_now_ns();
-    int busy_rc = s->stat_fd < 0 ? 0 : nrg_sim_busy_cpu_s(s->stat_fd, &busy_s);
+    int live_rc = read_live(s, live, faults);
     int64_t after = nrg_now_ns();
     int64_t t_ns = before + (after - before) / 2;
-    if (!s->started && busy_rc)
-        return busy_rc; /* the meters need a first busy time */
+    if (!s->started && live_rc)
+        return live_rc; /* the meters need a first value */
     if (!s->started)
-        start_meters(s, t_ns, busy_s);
+        start_meters(s, t_ns, live);
     if (nrg_scenario_gone(&s->scenario, t_ns - s->zero_ns))
         return -ENODEV;
     for (size_t i = 0; i < s->scenario.n_domains; i++) {
@@ -158,9 +218,8 @@ static int simulate_read(void *state, struct nrg_sink *sink)
         raw[i] = NRG_MISSING;
         if (!s->wanted[i])
             continue;
-        faults[i] = busy_rc && meter->domain->per_busy_cpu_w > 0 ? busy_rc : 0;
         if (!faults[i])
-            faults[i] = nrg_sim_meter_read(meter, t_ns - s->zero_ns, busy_s, &raw[i]);
+            faults[i] = nrg_sim_meter_read(meter, t_ns - s->zero_ns, live[i], &raw[i]);
     }
     nrg_sink_row(sink, 0, t_ns, after - before, raw);
     for (size_t i = 0; i < s->scenario.n_domains; i++)
