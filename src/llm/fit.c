@@ -16,7 +16,7 @@
  * number of sequences is sampled, the variance of that error is known, and subtracted.
  *
  * The values are the non-negative solution. Sequences and busy time are left out of it where they
- * explain no more than chance does (Akaike's criterion), so that noise does not divide a token's
+ * explain no more than chance does (Schwarz's criterion), so that noise does not divide a token's
  * joules among terms that do nothing; the intervals have all terms.
  */
 #include "llm/internal.h"
@@ -343,7 +343,7 @@ static int choose(const struct nrg_serving_work *w, double *value)
             return rc;
         /* What instruments leave of the amounts is in all of these alike, so scatter divides. */
         double square = fmax(w->mean_square, 1e-12 * w->gram.yy / (double)w->n);
-        double score = nrg_gram_residual(&w->gram, x) / square + 2 * (double)m;
+        double score = nrg_gram_residual(&w->gram, x) / square + log((double)w->n) * (double)m;
         if (score < best) {
             best = score;
             memcpy(value, x, sizeof x);

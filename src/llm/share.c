@@ -23,7 +23,7 @@ struct pot {
 
 struct divider {
     struct nrg_llm_share *share;
-    struct nrg_llm_slots slots;
+    struct nrg_llm_slots slots, before; /* of the requests; of the baseline, maybe none */
     struct pot *pots;
     struct nrg_llm_part *parts;
     bool law;
@@ -54,15 +54,24 @@ static void find_idle(struct nrg_llm_share *s, struct nrg_frame *frame)
 }
 
 /* Slots with gaps say nothing about prices. */
+static size_t add_known(const struct nrg_llm_slots *slots, struct nrg_serving_slot *known)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < slots->n; i++)
+        if (slots->known[i])
+            known[n++] = slots->items[i];
+    return n;
+}
+
+/* The baseline is part of what is fitted: where the server is never idle, nothing else tells what
+ * the idle machine takes from what it takes per second and token. */
 static int fit_known(struct divider *d)
 {
-    struct nrg_serving_slot *known = nrg_calloc(d->slots.n, sizeof *known);
-    size_t n = 0;
+    struct nrg_serving_slot *known = nrg_calloc(d->before.n + d->slots.n, sizeof *known);
     if (!known)
         return -ENOMEM;
-    for (size_t i = 0; i < d->slots.n; i++)
-        if (d->slots.known[i])
-            known[n++] = d->slots.items[i];
+    size_t n = add_known(&d->before, known);
+    n += add_known(&d->slots, known + n);
     int rc = nrg_serving_prices(known, n, NRG_LLM_GROUP, &d->share->fit);
     free(known);
     return rc;
@@ -76,6 +85,7 @@ static int fit_law(struct divider *d, struct nrg_frame *frame)
     if (!rc && !s->fit.why && fabs(s->fit.late_s) > LATE_PART * row_s &&
         fabs(s->fit.late_s) < row_s) {
         nrg_llm_slots_energy(&d->slots, frame, &s->summary, (int64_t)(s->fit.late_s * 1e9));
+        nrg_llm_slots_energy(&d->before, frame, &s->summary, (int64_t)(s->fit.late_s * 1e9));
         rc = fit_known(d);
         nrg_llm_slots_energy(&d->slots, frame, &s->summary, 0); /* what is shared out is as read */
     }
@@ -131,6 +141,22 @@ static void fill_pots(struct divider *d)
     }
 }
 
+/* What was used above idle while a request ran: it can't have used more. Its slots, and one more on
+ * either side, or as many as the sensor is late; with their noise, and that of idle power. */
+static double most_of(const struct divider *d, size_t first, size_t n)
+{
+    const struct nrg_llm_share *s = d->share;
+    size_t around = 1 + (size_t)fmin(fabs(s->fit.late_s) / s->slot_s, NRG_LLM_GROUP);
+    size_t from = first > around ? first - around : 0, to = first + n + around;
+    double sum_j = 0, noise = 0, seconds = 0;
+    for (size_t i = from; i < to && i < d->slots.n; i++) {
+        sum_j += d->pots[i].active_j;
+        noise += pow(d->pots[i].scatter_j, 2);
+        seconds += d->slots.items[i].amount[NRG_SERVING_IDLE];
+    }
+    return sum_j + CONFIDENT * sqrt(noise + pow(s->idle_doubt_w * seconds, 2));
+}
+
 /* With the law's own interval, and what one slot's noise and the idle power may add. */
 static void give_by_law(struct divider *d, size_t r)
 {
@@ -161,7 +187,7 @@ static void give_by_law(struct divider *d, size_t r)
     double half = isfinite(law.high) ? fmax(law.high - law.value, law.value - law.low) : most_j;
     half = sqrt(half * half + CONFIDENT * CONFIDENT * (noise + pow(s->idle_doubt_w * shared_s, 2)));
     e->low_j = fmax(0, e->energy_j - half);
-    e->high_j = e->energy_j + half;
+    e->high_j = fmin(e->energy_j + half, fmax(e->energy_j, most_of(d, first, n)));
 }
 
 static void divide(struct divider *d)
@@ -187,13 +213,16 @@ static void divide(struct divider *d)
         s->idle_j = NAN;
 }
 
-static int divide_run(struct nrg_llm_share *s, struct nrg_recording *recording)
+static int divide_run(struct nrg_llm_share *s, struct nrg_recording *recording,
+                      const struct nrg_run *baseline)
 {
     struct nrg_frame frame;
     struct divider d = {.share = s};
     int rc = nrg_frame_init(&frame, recording);
     if (!rc)
         rc = nrg_llm_slots_make(&d.slots, &frame, &s->summary, &s->requests);
+    if (!rc && baseline)
+        rc = nrg_llm_slots_make_idle(&d.before, &frame, &s->summary, baseline, d.slots.slot_ns);
     if (!rc) {
         s->slot_s = (double)d.slots.slot_ns * 1e-9;
         s->energies = nrg_calloc(s->requests.n, sizeof *s->energies);
@@ -206,6 +235,7 @@ static int divide_run(struct nrg_llm_share *s, struct nrg_recording *recording)
         divide(&d);
     }
     nrg_llm_slots_release(&d.slots);
+    nrg_llm_slots_release(&d.before);
     free(d.pots);
     free(d.parts);
     nrg_frame_release(&frame);
@@ -234,7 +264,7 @@ int nrg_llm_share_make(struct nrg_llm_share *s, struct nrg_recording *recording,
     s->has_summary = true;
     if (isnan(s->summary.total_j))
         return nrg_fail(err, -ENODATA, path, "it holds no energy");
-    rc = divide_run(s, recording);
+    rc = divide_run(s, recording, i ? &runs[i - 1] : NULL);
     return rc ? nrg_fail(err, rc, path, "cannot share out its energy: %s", strerror(-rc)) : 0;
 }
 

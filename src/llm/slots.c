@@ -216,14 +216,10 @@ static int add_requests(struct nrg_llm_slots *s)
     return 0;
 }
 
-int nrg_llm_slots_make(struct nrg_llm_slots *s, struct nrg_frame *frame,
-                       const struct nrg_summary *summary,
-                       const struct nrg_relayed_requests *requests)
+/* Slots with their joules, without requests; begin, end and length are set. */
+static int make_empty(struct nrg_llm_slots *s, struct nrg_frame *frame,
+                      const struct nrg_summary *summary)
 {
-    *s = (struct nrg_llm_slots){.requests = requests,
-                                .begin_ns = summary->begin_ns,
-                                .end_ns = summary->end_ns,
-                                .slot_ns = choose_length(frame, summary)};
     if (s->end_ns <= s->begin_ns)
         return -ENODATA;
     s->n = (size_t)((s->end_ns - s->begin_ns) / s->slot_ns);
@@ -238,8 +234,30 @@ int nrg_llm_slots_make(struct nrg_llm_slots *s, struct nrg_frame *frame,
         s->items[i].amount[NRG_SERVING_IDLE] = (double)(end_of(s, i) - begin_of(s, i)) * 1e-9;
     }
     nrg_llm_slots_energy(s, frame, summary, 0);
-    int rc = find_reading(s);
+    return 0;
+}
+
+int nrg_llm_slots_make(struct nrg_llm_slots *s, struct nrg_frame *frame,
+                       const struct nrg_summary *summary,
+                       const struct nrg_relayed_requests *requests)
+{
+    *s = (struct nrg_llm_slots){.requests = requests,
+                                .begin_ns = summary->begin_ns,
+                                .end_ns = summary->end_ns,
+                                .slot_ns = choose_length(frame, summary)};
+    int rc = make_empty(s, frame, summary);
+    if (!rc)
+        rc = find_reading(s);
     return rc ? rc : add_requests(s);
+}
+
+int nrg_llm_slots_make_idle(struct nrg_llm_slots *s, struct nrg_frame *frame,
+                            const struct nrg_summary *summary, const struct nrg_run *run,
+                            int64_t slot_ns)
+{
+    *s = (struct nrg_llm_slots){
+        .begin_ns = run->begin_ns, .end_ns = run->end_ns, .slot_ns = slot_ns};
+    return s->end_ns - s->begin_ns < slot_ns ? 0 : make_empty(s, frame, summary);
 }
 
 void nrg_llm_slots_release(struct nrg_llm_slots *s)

@@ -34,6 +34,10 @@ struct nrg_llm_part {
 int nrg_llm_slots_make(struct nrg_llm_slots *slots, struct nrg_frame *frame,
                        const struct nrg_summary *summary,
                        const struct nrg_relayed_requests *requests);
+/* Slots of a run without requests; none where it is shorter than one. */
+int nrg_llm_slots_make_idle(struct nrg_llm_slots *slots, struct nrg_frame *frame,
+                            const struct nrg_summary *summary, const struct nrg_run *run,
+                            int64_t slot_ns);
 void nrg_llm_slots_release(struct nrg_llm_slots *slots);
 
 /* The joules of each slot anew, from readings that come late by that much. */

@@ -143,7 +143,8 @@ def judge(nrg, seed, clients, seconds):
     for key, name in (("j_per_input_token", "prompt"), ("j_per_output_token", "output")):
         price = said["law"].get(key)
         out[name] = price and {"error": price["value"] / LAW[name] - 1, "holds": price["low"] <= LAW[name] <= price["high"]}
-    pairs = [(q, t["joules"]) for q, t in zip(said["requests"], truth)]
+    by_id = {q["id"]: q for q in said["requests"]}  # in order of their begin, the truth in that of their first step
+    pairs = [(by_id[number], t["joules"]) for number, t in enumerate(truth, 1)]
     out["held"] = float(np.mean([q["low_j"] <= j <= q["high_j"] for q, j in pairs]))
     out["request_error"] = float(np.median([abs(q["energy_j"] / j - 1) for q, j in pairs]))
     return out
