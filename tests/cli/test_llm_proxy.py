@@ -157,6 +157,8 @@ class Trouble(Base):
                 answer = self.ask(b"POST /v1/chat/completions HTTP/1.1\r\nHost: localhost\r\n" + fields + body)
                 self.assertTrue(answer.startswith(b"HTTP/1.1 400 "), (fields, answer))
                 self.assertEqual(answer.count(b"HTTP/1.1 "), 1, (fields, answer))
+            for head in (b"GET / HTTP/1.1\nHost: localhost\n\n", b"\n", b"GET / HTTP/1.1\r\nHost: localhost\n"):
+                self.assertTrue(self.ask(head).startswith(b"HTTP/1.1 400 "), head)
             for chunk in (b"-1\r\n", b"g\r\n", b"ffffffffffffffffff\r\n", b"\r\n", b"5\nhello", b"3\r\nhello"):
                 answer = self.ask(b"POST /x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n" + chunk)
                 self.assertEqual(answer.count(b"HTTP/1.1 400 "), 1, (chunk, answer))

@@ -77,13 +77,29 @@ static int refuse(struct nrg_http_head *head, const char *why)
     return -EBADMSG;
 }
 
+#define NOT_CR_LF "a line end that is not CR LF"
+
+/* Such a head would never end. */
+static bool has_bare_line_feed(const char *at, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const char *lf = memchr(at + i, '\n', n - i);
+        if (!lf)
+            return false;
+        i = (size_t)(lf - at);
+        if (!i || at[i - 1] != '\r')
+            return true;
+    }
+    return false;
+}
+
 /* Every line end is CR LF, and nothing else is a control character but tabs. */
 static int check_bytes(struct nrg_http_head *head, const char *at, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         unsigned char c = (unsigned char)at[i];
         if (c == '\r' ? i + 1 >= n || at[i + 1] != '\n' : c == '\n' && (!i || at[i - 1] != '\r'))
-            return refuse(head, "a line end that is not CR LF");
+            return refuse(head, NOT_CR_LF);
         if ((c < ' ' && c != '\t' && c != '\r' && c != '\n') || c == 0x7f)
             return refuse(head, "a control character in the head");
     }
@@ -216,7 +232,7 @@ int nrg_http_head_parse(struct nrg_http_head *head, const char *at, size_t n, bo
         return -E2BIG;
     }
     if (!end)
-        return 0;
+        return has_bare_line_feed(at, n) ? refuse(head, NOT_CR_LF) : 0;
     head->size = whole;
     int rc = check_bytes(head, at, whole);
     if (rc)
