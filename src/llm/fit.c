@@ -31,7 +31,6 @@
 #include "base/stats.h"
 
 #define ROUNDS     5
-#define LEAST_ROWS (2 * NRG_SERVING_COLUMNS)
 #define LEAST_PART 1e-6 /* of a column's squares that no other explains, to be told from them */
 #define MOST_PHI   0.95
 #define LEAST_PHI  (-0.5)
@@ -219,7 +218,7 @@ static void learn_phi(struct nrg_serving_work *w)
         both += here * w->rows[i - 1].left / w->rows[i - 1].sd;
         pairs++;
     }
-    if (pairs < LEAST_ROWS || !(own > 0))
+    if (pairs < NRG_SERVING_LEAST_ROWS || !(own > 0))
         return;
     double phi = both / own * (double)w->n / (double)pairs;
     phi += ((double)w->m / 2 + 3 * phi) / (double)w->n;
@@ -412,7 +411,8 @@ int nrg_serving_prices(const struct nrg_serving_slot *slots, size_t n, size_t gr
     if (!rc) {
         nrg_serving_set_rows(&w, slots, n, group);
         fit->rows = w.n;
-        fit->why = w.n < LEAST_ROWS ? "the run is too short to tell prices from noise" : NULL;
+        fit->why =
+            w.n < NRG_SERVING_LEAST_ROWS ? "the run is too short to tell prices from noise" : NULL;
     }
     if (!rc && !fit->why)
         rc = learn(&w);

@@ -7,9 +7,10 @@
 #include "base/linalg.h"
 #include "llm/fit.h"
 
-#define NRG_SERVING_LATE    NRG_SERVING_TERMS /* the column of the delay */
-#define NRG_SERVING_COLUMNS (NRG_SERVING_TERMS + 1)
-#define NRG_SERVING_CELLS   (NRG_SERVING_COLUMNS * (NRG_SERVING_COLUMNS + 1) / 2)
+#define NRG_SERVING_LATE       NRG_SERVING_TERMS /* the column of the delay */
+#define NRG_SERVING_COLUMNS    (NRG_SERVING_TERMS + 1)
+#define NRG_SERVING_CELLS      (NRG_SERVING_COLUMNS * (NRG_SERVING_COLUMNS + 1) / 2)
+#define NRG_SERVING_LEAST_ROWS (2 * NRG_SERVING_COLUMNS) /* to tell prices from noise */
 
 /* Variance of the two amounts that are sampled, and what they share. */
 struct nrg_serving_doubt {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "llm/internal.h"
 #include "llm/slots.h"
 
 #define LATE_PART   0.1 /* of a row: a sensor that is later is put right */
@@ -70,8 +71,12 @@ static int fit_known(struct divider *d)
     struct nrg_serving_slot *known = nrg_calloc(d->before.n + d->slots.n, sizeof *known);
     if (!known)
         return -ENOMEM;
-    size_t n = add_known(&d->before, known);
-    n += add_known(&d->slots, known + n);
+    size_t n = add_known(&d->slots, known);
+    /* A law needs rows enough of the requests alone. */
+    if (n / NRG_LLM_GROUP >= NRG_SERVING_LEAST_ROWS) {
+        n = add_known(&d->before, known);
+        n += add_known(&d->slots, known + n);
+    }
     int rc = nrg_serving_prices(known, n, NRG_LLM_GROUP, &d->share->fit);
     free(known);
     return rc;
