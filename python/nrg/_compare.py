@@ -10,12 +10,12 @@ EXIT_GATE, EXIT_NOT_COMPARABLE = 3, 4
 
 
 class Effect(NamedTuple):
-    """B over A. low, high and p_value are None where there are too few runs to tell."""
+    """B over A. low, high, p_value and verdict are None where there are too few runs to tell."""
     ratio: float
     low: Optional[float]
     high: Optional[float]
     p_value: Optional[float]
-    verdict: str  # less, more or none
+    verdict: Optional[str]  # less, more or none
 
 
 class Comparison:
@@ -32,7 +32,7 @@ class Comparison:
     def effect(self, name: str = "energy") -> Optional[Effect]:
         """Of energy, program_energy, duration, mean_power, energy_delay or peak_memory; None where it is not known."""
         part = self.document.get(name)
-        return Effect(part["ratio"], part.get("low"), part.get("high"), part.get("p_value"), part["verdict"]) if part else None
+        return Effect(part["ratio"], part.get("low"), part.get("high"), part.get("p_value"), part.get("verdict")) if part else None
 
     @property
     def energy(self) -> Optional[Effect]:
@@ -43,7 +43,7 @@ class Comparison:
         return self.effect("duration")
 
     def __bool__(self):
-        return self.energy is not None and self.energy.verdict != "none"
+        return self.energy is not None and self.energy.verdict in ("less", "more")
 
     def __repr__(self):
         return "<nrg comparison: %s>" % self.answer
@@ -75,7 +75,8 @@ def compare(runs_a, runs_b, confidence: float = 95, detect: float = 1, fail_if=(
         print(result.answer, result.energy.ratio, result.energy.low, result.energy.high)
 
     confidence: of the intervals, in percent. detect: the difference in percent that `runs_needed` is for. fail_if: conditions such as
-    "energy > +2%"; those that are met are in `failed`. force: compare also what is not comparable, which raises nrg.Error otherwise.
+    "energy > +2%"; those that are met are in `failed`, one that can't be decided (a run a side) raises nrg.Error. force: compare also what is
+    not comparable, which raises nrg.Error otherwise.
     """
     arguments = ["compare", "--json", "--confidence=%r" % float(confidence), "--detect=%r" % float(detect)]
     arguments += ["--fail-if=" + condition for condition in ([fail_if] if isinstance(fail_if, str) else fail_if)]

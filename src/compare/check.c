@@ -151,6 +151,24 @@ static int check_commands(struct nrg_comparison *c)
     return rc;
 }
 
+/* A run can't be of A and of B. */
+static int check_both_sides(struct nrg_comparison *c)
+{
+    const struct nrg_compare_run *first = NULL;
+    size_t n = 0;
+    for (size_t i = 0; i < c->sides[1].n_runs; i++) {
+        const struct nrg_compare_run *run = &c->sides[1].runs[i];
+        if (nrg_compare_side_run(&c->sides[0], run) && !n++)
+            first = run;
+    }
+    if (!first)
+        return 0;
+    return nrg_compare_note(&c->refusals,
+                            "%zu run%s given on both sides (%.120s%s): nothing is to "
+                            "be learnt from a run against itself",
+                            n, n == 1 ? " is" : "s are", first->file, n > 1 ? ", ..." : "");
+}
+
 static const char *closing(size_t n)
 {
     return n > 1 ? ", ...)" : n ? ")" : "";
@@ -182,8 +200,14 @@ static int check_files(struct nrg_comparison *c)
 {
     size_t cut = c->sides[0].n_cut + c->sides[1].n_cut;
     size_t damaged = c->sides[0].n_damaged + c->sides[1].n_damaged;
+    size_t again = c->sides[0].n_again + c->sides[1].n_again;
     int rc = 0;
-    if (cut)
+    if (again)
+        rc = nrg_compare_note(&c->warnings,
+                              "%zu run%s given more than once (the same recording, or a "
+                              "copy of it) and count%s once",
+                              again, again == 1 ? " is" : "s are", again == 1 ? "s" : "");
+    if (!rc && cut)
         rc = nrg_compare_note(&c->warnings,
                               "%zu run%s of A and %zu of B have no end (the recorder was killed, "
                               "or is at work) and are left out",
@@ -245,9 +269,9 @@ static int check_design(struct nrg_comparison *c)
 
 int nrg_compare_check(struct nrg_comparison *c)
 {
-    int (*const checks[])(struct nrg_comparison *) = {check_provenance, check_facts, check_files,
-                                                      check_commands,   check_load,  check_clocks,
-                                                      check_runs,       check_spans, check_design};
+    int (*const checks[])(struct nrg_comparison *) = {
+        check_both_sides, check_provenance, check_facts, check_files, check_commands,
+        check_load,       check_clocks,     check_runs,  check_spans, check_design};
     int rc = 0;
     for (size_t i = 0; !rc && i < sizeof checks / sizeof *checks; i++)
         rc = checks[i](c);

@@ -35,7 +35,8 @@ struct nrg_sample {
     size_t n;
 };
 
-enum nrg_effect_verdict { NRG_EFFECT_NONE, NRG_EFFECT_LESS, NRG_EFFECT_MORE };
+/* Unknown: there is no interval. None: there is one, and it holds 1. */
+enum nrg_effect_verdict { NRG_EFFECT_UNKNOWN, NRG_EFFECT_NONE, NRG_EFFECT_LESS, NRG_EFFECT_MORE };
 
 struct nrg_effect {
     size_t n_a, n_b;  /* values that could be used */

@@ -58,8 +58,17 @@ int nrg_gate_parse(struct nrg_gate *gate, const char *text)
     return 0;
 }
 
-bool nrg_gate_is_met(const struct nrg_gate *gate, const struct nrg_comparison *c)
+const char *const nrg_gate_words[] = {
+    [NRG_GATE_NOT_MET] = "not met", [NRG_GATE_MET] = "met", [NRG_GATE_UNDECIDED] = "undecided"};
+
+enum nrg_gate_result nrg_gate_judge(const char *condition, const struct nrg_comparison *c)
 {
-    const struct nrg_effect *e = &c->quantities[gate->what];
-    return gate->more ? e->low > gate->ratio : e->high < gate->ratio;
+    struct nrg_gate gate;
+    if (nrg_gate_parse(&gate, condition))
+        return NRG_GATE_UNDECIDED;
+    const struct nrg_effect *e = &c->quantities[gate.what];
+    if (isnan(e->low))
+        return NRG_GATE_UNDECIDED;
+    bool met = gate.more ? e->low > gate.ratio : e->high < gate.ratio;
+    return met ? NRG_GATE_MET : NRG_GATE_NOT_MET;
 }

@@ -156,6 +156,24 @@ static void fill_errors(struct nrg_compare_run *run, const struct nrg_summary *s
     run->program_high = s->program.energy_j > 0 ? s->program.high_j / s->program.energy_j : 1;
 }
 
+/* A run is known by its time to the nanosecond and by its joules, not by its file: that may have
+ * been copied, linked, or be named by another path. */
+static bool is_same_run(const struct nrg_compare_run *a, const struct nrg_compare_run *b)
+{
+    bool no_energy = isnan(a->energy_j) && isnan(b->energy_j);
+    return a->begin_ns == b->begin_ns && a->clock_ns == b->clock_ns &&
+           a->duration_s == b->duration_s && (no_energy || a->energy_j == b->energy_j);
+}
+
+const struct nrg_compare_run *nrg_compare_side_run(const struct nrg_compare_side *side,
+                                                   const struct nrg_compare_run *like)
+{
+    for (size_t i = 0; i < side->n_runs; i++)
+        if (is_same_run(&side->runs[i], like))
+            return &side->runs[i];
+    return NULL;
+}
+
 static double others_of(const struct nrg_recording *recording, const struct nrg_summary *s)
 {
     int64_t cpus;
@@ -171,6 +189,7 @@ static int add_run(struct nrg_compare_side *side, struct nrg_recording *recordin
     struct nrg_compare_run run = {
         .file = nrg_compare_keep(side, nrg_recording_path(recording)),
         .begin_ns = began_ns ? began_ns : NRG_MISSING,
+        .clock_ns = s->begin_ns,
         .energy_j = s->total_j,
         .program_j = s->program.energy_j,
         .duration_s = s->duration_s,
@@ -180,6 +199,10 @@ static int add_run(struct nrg_compare_side *side, struct nrg_recording *recordin
         .exit_code = s->exit_code,
         .provenance = s->total_provenance,
     };
+    if (nrg_compare_side_run(side, &run)) {
+        side->n_again++;
+        return 0;
+    }
     nrg_compare_facts(side, &run, recording, s);
     nrg_compare_clocks(&run, recording, s);
     fill_errors(&run, s);

@@ -44,7 +44,8 @@ enum nrg_compare_clock { NRG_COMPARE_CPU, NRG_COMPARE_GPU, NRG_COMPARE_CLOCKS };
 
 struct nrg_compare_run {
     const char *file, *command;
-    int64_t begin_ns;                                          /* wall clock; NRG_MISSING */
+    int64_t begin_ns; /* wall clock; NRG_MISSING */
+    int64_t clock_ns; /* the same by the recorder's clock */
     double energy_j, program_j, duration_s, peak_memory_bytes; /* NAN: not known */
     double own, low, high;            /* of the energy, see struct nrg_compare_value */
     double program_low, program_high; /* band of the program's energy, which runs have in common */
@@ -70,14 +71,20 @@ struct nrg_compare_side {
     struct nrg_compare_run *runs;
     size_t n_runs, cap_runs;
     size_t n_cut, n_damaged; /* runs without an end, which are left out; damaged recordings */
+    size_t n_again;          /* runs that were given before, and count once */
     struct nrg_map index;    /* "kind name" to a position in parts + 1 */
     struct nrg_compare_part *parts;
     size_t n_parts, cap_parts;
 };
 
-/* Adds the runs of a recording, with their parts: domains, processes, modules, operators. */
+/* Adds the runs of a recording, with their parts: domains, processes, modules, operators. A run
+ * that the side has already is not added again, whatever file it is in. */
 int nrg_compare_side_add(struct nrg_compare_side *side, const char *path, struct nrg_error *err);
 void nrg_compare_side_release(struct nrg_compare_side *side);
+
+/* That run of the side, or a copy of it; NULL: none. */
+const struct nrg_compare_run *nrg_compare_side_run(const struct nrg_compare_side *side,
+                                                   const struct nrg_compare_run *like);
 
 /* The part of that name; NULL: none. */
 const struct nrg_compare_part *nrg_compare_side_find(const struct nrg_compare_side *side,

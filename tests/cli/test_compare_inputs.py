@@ -169,9 +169,9 @@ class Workflow(Text):
             block = text.read().split("- name: Compare\n        run: >\n")[1].split("      - name:")[0]
         words = shlex.split(block)
         self.assertEqual(words[:4], ["nrg", "compare", "--run", "10"])
-        short = {"10": "1", "60s": "10ms", "python3": "true"}
+        short = {"10": "2", "60s": "10ms", "python3": "true"}
         done = self.run_in_folder([NRG, *(short.get(word, word) for word in words[1:])])
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn(done.returncode, (0, 3), done.stderr)  # two runs that differ by chance, sometimes
         for name in ("energy.md", "energy.html", "energy.json"):
             self.assertGreater(os.path.getsize(self.path(name)), 0)
 

@@ -70,8 +70,9 @@ class Compare(Case):
             said = nrg.compare(a, b, fail_if=["mean_power > +50%", "mean_power > +900%"])
             power = said.effect("mean_power")
             print(json.dumps([said.answer, power, said.failed, bool(said), said.document["schema"], [r["kind"] for r in said.rows][:1], said.effect("none")]))
-            print(bool(nrg.compare(a, a)), nrg.compare("-odd.nrg", "a0.nrg").energy.low)
-            for arguments in (("a0.nrg", []), ("none.nrg", "a0.nrg")):
+            few = nrg.compare("-odd.nrg", "a0.nrg")
+            print(bool(nrg.compare(a[:2], ["a2.nrg", "-odd.nrg"])), bool(few), few.energy.low, few.energy.verdict)
+            for arguments in (("a0.nrg", []), ("none.nrg", "a0.nrg"), (a, a), ("a0.nrg", "b0.nrg", 95, 1, "energy > +2%")):
                 try:
                     nrg.compare(*arguments)
                 except nrg.Error as error:
@@ -85,10 +86,12 @@ class Compare(Case):
         self.assertLess(power[1], power[0])
         self.assertEqual(power[4], "more")
         self.assertEqual(failed, ["mean_power > +50%"])
-        self.assertEqual(done[1], "False None")
+        self.assertEqual(done[1], "False False None None")
         self.assertIn("error: B: no recordings", done[2])
         self.assertIn("none.nrg", done[3])
-        self.assertEqual(done[4], "<p><b>")
+        self.assertIn("both sides", done[4])
+        self.assertIn("can't be decided", "".join(done[5:]))
+        self.assertEqual(done[-1], "<p><b>")
 
 
 class Steps(Case):

@@ -193,7 +193,7 @@ static void what_can_not_be_said(void **state)
         nrg_effect_find(&e, (struct nrg_sample){&one, 1}, (struct nrg_sample){two, 2}, 0.95), 0);
     assert_true(fabs(e.ratio - 1.5) < 1e-12);
     assert_true(isnan(e.low) && isnan(e.high) && isnan(e.p_value));
-    assert_int_equal(e.verdict, NRG_EFFECT_NONE);
+    assert_int_equal(e.verdict, NRG_EFFECT_UNKNOWN);
     assert_true(isnan(nrg_runs_needed(&e, 0.01, 0.95).runs));
     assert_int_equal(
         nrg_effect_find(&e, (struct nrg_sample){&none, 1}, (struct nrg_sample){two, 2}, 0.95), 0);

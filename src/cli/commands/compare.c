@@ -197,22 +197,22 @@ static int say_refusals(const struct nrg_comparison *c, bool force)
     return c->refusals.n && !force ? EXIT_NOT_COMPARABLE : 0;
 }
 
-static int check_gates(const struct values *v, const struct nrg_comparison *c)
+/* What can't be judged is no pass: a gate that was set up with too few runs would always be open.
+ */
+static int check_gates(const struct nrg_compare_report *report)
 {
-    int code = 0;
-    for (size_t i = 0; i < v->gates.n; i++) {
-        struct nrg_gate gate;
-        if (nrg_gate_parse(&gate, v->gates.items[i]))
-            continue;
-        if (isnan(c->quantities[gate.what].low))
+    bool met = false, undecided = false;
+    for (size_t i = 0; i < report->n_conditions; i++) {
+        enum nrg_gate_result result = nrg_compare_condition(report, i);
+        if (result == NRG_GATE_UNDECIDED)
             fprintf(stderr, "nrg: --fail-if \"%s\" can't be decided: no interval\n",
-                    v->gates.items[i]);
-        else if (nrg_gate_is_met(&gate, c)) {
-            fprintf(stderr, "nrg: met: %s\n", v->gates.items[i]);
-            code = EXIT_GATE;
-        }
+                    report->conditions[i]);
+        else if (result == NRG_GATE_MET)
+            fprintf(stderr, "nrg: met: %s\n", report->conditions[i]);
+        met |= result == NRG_GATE_MET;
+        undecided |= result == NRG_GATE_UNDECIDED;
     }
-    return code;
+    return met ? EXIT_GATE : undecided ? EXIT_NOT_COMPARABLE : 0;
 }
 
 static int write_document(const struct nrg_compare_report *report, const char *path,
@@ -234,25 +234,38 @@ static int print_text(const struct nrg_compare_report *report)
     return nrg_fitted_end(&fitted);
 }
 
-static int show(const struct nrg_cli *cli, const struct values *v, const struct nrg_comparison *c,
-                const struct grouping *group)
+/* A refusal is said on stderr; in files that were asked for it stands in place of the answer. */
+static int show(const struct nrg_cli *cli, const struct values *v,
+                struct nrg_compare_report *report)
 {
     bool text = !nrg_is_stdout(v->json) && !nrg_is_stdout(v->markdown) && !nrg_is_stdout(v->html) &&
-                !cli->quiet;
+                !cli->quiet && !nrg_compare_is_refused(report);
+    report->colour = text && nrg_use_colour(stdout);
+    int code = text ? print_text(report) : 0;
+    if (!code && v->json)
+        code = nrg_print_json(nrg_compare_json(report), v->json);
+    if (!code && v->markdown)
+        code = write_document(report, v->markdown, nrg_compare_markdown);
+    if (!code && v->html)
+        code = write_document(report, v->html, nrg_compare_html);
+    return code;
+}
+
+/* Refusals, the answer, conditions: the exit code by all of them. */
+static int give_answer(const struct nrg_cli *cli, const struct values *v,
+                       const struct nrg_comparison *c, const struct grouping *group)
+{
     struct nrg_compare_report report = {
         .comparison = c,
         .names = {group->names[0].text ? group->names[0].text : "A",
                   group->names[1].text ? group->names[1].text : "B"},
-        .colour = text && nrg_use_colour(stdout),
+        .forced = v->force,
+        .conditions = v->gates.items,
+        .n_conditions = v->gates.n,
         .top = (size_t)v->top};
-    int code = text ? print_text(&report) : 0;
-    if (!code && v->json)
-        code = nrg_print_json(nrg_compare_json(&report), v->json);
-    if (!code && v->markdown)
-        code = write_document(&report, v->markdown, nrg_compare_markdown);
-    if (!code && v->html)
-        code = write_document(&report, v->html, nrg_compare_html);
-    return code;
+    int refused = say_refusals(c, v->force);
+    int code = show(cli, v, &report);
+    return code ? code : refused ? refused : check_gates(&report);
 }
 
 static int check_outputs(const struct nrg_cli *cli, const struct values *v)
@@ -299,11 +312,8 @@ static int run_compare(struct nrg_cli *cli, void *values, int argc, char **argv)
             v->runner.stopped_by && !(sides[0].n_runs && sides[1].n_runs) ? 1 : check_sides(sides);
     if (!code && nrg_comparison_make(&comparison, sides, &how, &err))
         code = nrg_complain(&err, 1);
-    int refused = code ? 0 : say_refusals(&comparison, v->force);
-    if (!code && (!refused || v->json))
-        code = show(cli, v, &comparison, &group);
     if (!code)
-        code = refused ? refused : check_gates(v, &comparison);
+        code = give_answer(cli, v, &comparison, &group);
     if (v->runner.stopped_by) /* as a shell shows it: what was shown is not the whole */
         code = 128 + v->runner.stopped_by;
     nrg_comparison_release(&comparison);
@@ -342,7 +352,7 @@ const struct nrg_command nrg_cmd_compare = {
         "goes on.\n"
         "\n"
         "Exit code: 0, 1 for an error, 2 for wrong usage, 3 when a --fail-if is met, 4\n"
-        "when the sides are not comparable.",
+        "when the sides are not comparable, or a --fail-if can't be decided.",
     .examples = "  nrg compare before-*.nrg -- after-*.nrg\n"
                 "  nrg compare --run 10 -- python3 old.py --- python3 new.py\n"
                 "  nrg compare --by dtype *.nrg                  # nrg run --note dtype=bf16\n"

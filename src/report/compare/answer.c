@@ -54,9 +54,10 @@ static const char *percent(double part, char *buf, size_t size)
 static int add_duration(const struct nrg_effect *d, struct nrg_str *out)
 {
     char p[32];
-    if (isnan(d->ratio) || d->verdict == NRG_EFFECT_NONE)
-        return isnan(d->ratio) ? 0
-                               : nrg_str_addf(out, "; the time is the same as far as can be told");
+    if (d->verdict == NRG_EFFECT_UNKNOWN)
+        return 0;
+    if (d->verdict == NRG_EFFECT_NONE)
+        return nrg_str_addf(out, "; the time is the same as far as can be told");
     return nrg_str_addf(out, ", %s %% %s", percent(d->ratio - 1, p, sizeof p),
                         d->ratio > 1 ? "longer" : "shorter");
 }
@@ -85,7 +86,7 @@ static int add_change(const struct nrg_compare_report *r, const struct nrg_effec
     char by[32], near[32], far[32];
     bool less = e->verdict == NRG_EFFECT_LESS;
     double a = fabs(e->low - 1), b = fabs(e->high - 1);
-    int rc = nrg_str_addf(out, "%s uses %s %% %s energy than %s (%.0f %%: %s to %s %%)",
+    int rc = nrg_str_addf(out, "%s uses %s %% %s energy than %s (%.4g %%: %s to %s %%)",
                           r->names[1], percent(e->ratio - 1, by, sizeof by), less ? "less" : "more",
                           r->names[0], 100 * c->confidence, percent(fmin(a, b), near, sizeof near),
                           percent(fmax(a, b), far, sizeof far));
@@ -98,7 +99,7 @@ static int add_program(const struct nrg_compare_report *r, struct nrg_str *out)
     const struct nrg_effect *e = &r->comparison->quantities[NRG_COMPARE_PROGRAM];
     char by[32], near[32], far[32];
     double a = fabs(e->low - 1), b = fabs(e->high - 1);
-    if (e->verdict == NRG_EFFECT_NONE)
+    if (e->verdict != NRG_EFFECT_LESS && e->verdict != NRG_EFFECT_MORE)
         return 0;
     return nrg_str_addf(out, "; of it, %s's own part is %s %% %s (%s to %s %%)", r->names[1],
                         percent(e->ratio - 1, by, sizeof by), e->ratio < 1 ? "less" : "more",
@@ -106,9 +107,23 @@ static int add_program(const struct nrg_compare_report *r, struct nrg_str *out)
                         percent(fmax(a, b), far, sizeof far));
 }
 
+bool nrg_compare_is_refused(const struct nrg_compare_report *r)
+{
+    return r->comparison->refusals.n && !r->forced;
+}
+
+enum nrg_gate_result nrg_compare_condition(const struct nrg_compare_report *r, size_t i)
+{
+    return nrg_compare_is_refused(r) ? NRG_GATE_UNDECIDED
+                                     : nrg_gate_judge(r->conditions[i], r->comparison);
+}
+
 int nrg_compare_answer(const struct nrg_compare_report *r, struct nrg_str *out)
 {
     const struct nrg_effect *e = &r->comparison->quantities[NRG_COMPARE_ENERGY];
+    if (nrg_compare_is_refused(r))
+        return nrg_str_addf(out, "%s and %s are not comparable: %s", r->names[0], r->names[1],
+                            r->comparison->refusals.items[0]);
     if (isnan(e->ratio))
         return nrg_str_addf(out, "nothing can be said: %s has no run with energy",
                             e->n_a ? r->names[1] : r->names[0]);
@@ -137,6 +152,11 @@ int nrg_compare_basis(const struct nrg_compare_report *r, struct nrg_str *out)
     if (!rc && !isnan(e->p_rank))
         rc = nrg_str_addf(out, "; by ranks alone p = %.2g", e->p_rank);
     return rc;
+}
+
+double nrg_compare_level(const struct nrg_compare_report *r)
+{
+    return 1 - r->comparison->confidence;
 }
 
 static struct nrg_shown show_joule_seconds(double js)

@@ -56,18 +56,19 @@ void nrg_html_text(FILE *out, const char *text)
     }
 }
 
-const char *nrg_html_verdict(const struct nrg_effect *e, double p)
+const char *nrg_html_verdict(const struct nrg_effect *e, bool sure)
 {
-    bool sure = e->verdict != NRG_EFFECT_NONE && p < 0.05;
-    return !sure ? "" : e->verdict == NRG_EFFECT_LESS ? "less" : "more";
+    return sure && e->verdict == NRG_EFFECT_LESS   ? "less"
+           : sure && e->verdict == NRG_EFFECT_MORE ? "more"
+                                                   : "";
 }
 
 /* ---- tables ---- */
 
-static void print_row(FILE *out, const struct nrg_html_row *row, double widest)
+static void print_row(FILE *out, const struct nrg_html_row *row, double level, double widest)
 {
     const struct nrg_effect *e = row->effect;
-    const char *verdict = nrg_html_verdict(e, row->p);
+    const char *verdict = nrg_html_verdict(e, row->p < level);
     fprintf(out, "<tr><td>");
     nrg_html_text(out, row->name);
     fprintf(out, "</td><td>%s</td><td>%s</td><td class=\"%s\"", row->show(e->a).text,
@@ -112,7 +113,7 @@ static void print_table(const struct nrg_compare_report *r, FILE *out, const cha
         "scope=\"col\">&minus;%.3g to +%.3g %%</th><th scope=\"col\">%s</th></tr></thead><tbody>\n",
         100 * r->comparison->confidence, 100 * fmin(widest, 1), 100 * fmin(widest, 1), p_word);
     for (size_t i = 0; i < n; i++)
-        print_row(out, &rows[i], fmin(widest, 1));
+        print_row(out, &rows[i], nrg_compare_level(r), fmin(widest, 1));
     fprintf(out, "</tbody></table></div>\n");
 }
 
@@ -203,6 +204,29 @@ static void print_basis(const struct nrg_compare_report *r, FILE *out)
     nrg_str_release(&basis);
 }
 
+static void print_findings(const struct nrg_compare_report *r, FILE *out)
+{
+    print_quantities(r, out);
+    print_basis(r, out);
+    print_rows(r, out);
+    print_only(r, out);
+    fprintf(out,
+            "<p class=\"dim\">The interval holds the true ratio in %.4g of 100 comparisons; it "
+            "is made of how much runs vary and of what the sensors may be off by, with a "
+            "linear drift of the machine taken out. p-values of rows are adjusted for their "
+            "number (Holm).</p>\n",
+            100 * r->comparison->confidence);
+}
+
+static void print_conditions(const struct nrg_compare_report *r, FILE *out)
+{
+    for (size_t i = 0; i < r->n_conditions; i++) {
+        fprintf(out, "<p>Fails if <code>");
+        nrg_html_text(out, r->conditions[i]);
+        fprintf(out, "</code>: %s</p>\n", nrg_gate_words[nrg_compare_condition(r, i)]);
+    }
+}
+
 void nrg_compare_html(const struct nrg_compare_report *r, FILE *out)
 {
     struct nrg_str answer = {0};
@@ -213,18 +237,12 @@ void nrg_compare_html(const struct nrg_compare_report *r, FILE *out)
         fprintf(out, "</h1>\n");
     }
     nrg_str_release(&answer);
+    print_conditions(r, out);
     print_notes(out, &r->comparison->refusals, "Not comparable: ");
     print_notes(out, &r->comparison->warnings, "");
     print_sides(r, out);
     nrg_html_runs(r, out);
-    print_quantities(r, out);
-    print_basis(r, out);
-    print_rows(r, out);
-    print_only(r, out);
-    fprintf(out,
-            "<p class=\"dim\">The interval holds the true ratio in %.4g of 100 comparisons; it "
-            "is made of how much runs vary and of what the sensors may be off by, with a "
-            "linear drift of the machine taken out. p-values of rows are adjusted for their "
-            "number (Holm). Made by nrg compare.</p>\n</main>\n</body>\n</html>\n",
-            100 * r->comparison->confidence);
+    if (!nrg_compare_is_refused(r))
+        print_findings(r, out);
+    fprintf(out, "<p class=\"dim\">Made by nrg compare.</p>\n</main>\n</body>\n</html>\n");
 }

@@ -14,7 +14,7 @@ struct nrg_html_row {
 /* Text as HTML: what would be markup is not. */
 void nrg_html_text(FILE *out, const char *text);
 /* The class of a change that is sure: "less", "more"; "" else. */
-const char *nrg_html_verdict(const struct nrg_effect *effect, double p);
+const char *nrg_html_verdict(const struct nrg_effect *effect, bool sure);
 
 /* The interval of a change on an axis from -widest to +widest, relative. */
 void nrg_html_whisker(FILE *out, const struct nrg_effect *effect, const char *verdict,

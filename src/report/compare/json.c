@@ -12,7 +12,8 @@ static json_t *effect_json(const struct nrg_effect *e)
     json_t *o = json_object();
     NRG_JSON_REALS(o, {"ratio", e->ratio}, {"low", e->low}, {"high", e->high},
                    {"p_value", e->p_value}, {"p_rank", e->p_rank});
-    nrg_json_text(o, "verdict", verdicts[e->verdict]);
+    if (e->verdict != NRG_EFFECT_UNKNOWN)
+        nrg_json_text(o, "verdict", verdicts[e->verdict]);
     return o;
 }
 
@@ -75,17 +76,22 @@ static json_t *notes_json(const struct nrg_compare_notes *notes)
     return list;
 }
 
-json_t *nrg_compare_json(const struct nrg_compare_report *r)
+static json_t *conditions_json(const struct nrg_compare_report *r)
 {
-    const struct nrg_comparison *c = r->comparison;
+    json_t *list = json_array();
+    for (size_t i = 0; i < r->n_conditions; i++) {
+        json_t *o = json_object();
+        nrg_json_text(o, "condition", r->conditions[i]);
+        nrg_json_text(o, "result", nrg_gate_words[nrg_compare_condition(r, i)]);
+        json_array_append_new(list, o);
+    }
+    return list;
+}
+
+/* What was found, which a refused comparison has nothing of. */
+static void add_findings(json_t *o, const struct nrg_comparison *c)
+{
     const struct nrg_effect *e = &c->quantities[NRG_COMPARE_ENERGY];
-    struct nrg_str answer = {0};
-    json_t *o = json_pack("{s:s}", "schema", "nrg.compare/1");
-    if (!nrg_compare_answer(r, &answer))
-        nrg_json_text(o, "answer", answer.text);
-    nrg_str_release(&answer);
-    json_object_set_new(o, "a", side_json(r, 0));
-    json_object_set_new(o, "b", side_json(r, 1));
     for (int q = 0; q < NRG_COMPARE_QUANTITIES; q++)
         if (!isnan(c->quantities[q].ratio))
             json_object_set_new(o, nrg_compare_names[q], effect_json(&c->quantities[q]));
@@ -94,8 +100,25 @@ json_t *nrg_compare_json(const struct nrg_compare_report *r)
     NRG_JSON_REALS(o, {"runs_needed_low", c->needed.low}, {"runs_needed_high", c->needed.high},
                    {"runs_needed_for", c->detect}, {"runs_needed_power", NRG_RUNS_NEEDED_POWER},
                    {"confidence", c->confidence}, {"drift", e->drift}, {"freedom", e->freedom});
-    json_object_set_new(o, "rows", rows_json(c));
-    json_object_set_new(o, "only", only_json(c));
+}
+
+json_t *nrg_compare_json(const struct nrg_compare_report *r)
+{
+    const struct nrg_comparison *c = r->comparison;
+    bool refused = nrg_compare_is_refused(r);
+    struct nrg_str answer = {0};
+    json_t *o = json_pack("{s:s}", "schema", "nrg.compare/1");
+    if (!nrg_compare_answer(r, &answer))
+        nrg_json_text(o, "answer", answer.text);
+    nrg_str_release(&answer);
+    json_object_set_new(o, "a", side_json(r, 0));
+    json_object_set_new(o, "b", side_json(r, 1));
+    if (!refused)
+        add_findings(o, c);
+    json_object_set_new(o, "rows", refused ? json_array() : rows_json(c));
+    json_object_set_new(o, "only", refused ? json_array() : only_json(c));
+    if (r->n_conditions)
+        json_object_set_new(o, "fail_if", conditions_json(r));
     json_object_set_new(o, "warnings", notes_json(&c->warnings));
     json_object_set_new(o, "refusals", notes_json(&c->refusals));
     return o;

@@ -44,27 +44,41 @@ static void print_row(FILE *out, const char *kind, const char *name, const struc
         fprintf(out, "%.2g |\n", p);
 }
 
-void nrg_compare_markdown(const struct nrg_compare_report *r, FILE *out)
+static void print_notes(FILE *out, const struct nrg_compare_notes *notes)
 {
-    const struct nrg_comparison *c = r->comparison;
-    struct nrg_str answer = {0};
-    if (!nrg_compare_answer(r, &answer))
-        print_bold(out, answer.text);
-    nrg_str_release(&answer);
-    for (size_t i = 0; i < c->warnings.n; i++) {
+    for (size_t i = 0; i < notes->n; i++) {
         fprintf(out, "> ");
-        print_name(out, c->warnings.items[i]);
+        print_name(out, notes->items[i]);
         fprintf(out, "\n\n");
     }
+}
+
+static void print_conditions(const struct nrg_compare_report *r, FILE *out)
+{
+    for (size_t i = 0; i < r->n_conditions; i++) {
+        fprintf(out, "* fails if ");
+        print_name(out, r->conditions[i]);
+        fprintf(out, ": %s\n%s", nrg_gate_words[nrg_compare_condition(r, i)],
+                i + 1 < r->n_conditions ? "" : "\n");
+    }
+}
+
+static void print_sides(const struct nrg_compare_report *r, FILE *out)
+{
     for (int s = 0; s < 2; s++) {
-        const struct nrg_compare_side *side = &c->sides[s];
-        fprintf(out, "%zu runs of ", side->n_runs);
+        const struct nrg_compare_side *side = &r->comparison->sides[s];
+        fprintf(out, "%zu run%s of ", side->n_runs, side->n_runs == 1 ? "" : "s");
         print_name(out, r->names[s]);
         fprintf(
             out, ": %s, %s%s", nrg_show_energy(nrg_compare_mean(side, nrg_compare_energy_j)).text,
             side->n_runs ? nrg_provenance_name(side->runs[0].provenance) : "", s ? "\n\n" : "; ");
     }
-    fprintf(out, "| | | change | %.0f %% interval | p |\n|---|---|---:|---|---:|\n",
+}
+
+static void print_table(const struct nrg_compare_report *r, FILE *out)
+{
+    const struct nrg_comparison *c = r->comparison;
+    fprintf(out, "| | | change | %.4g %% interval | p |\n|---|---|---:|---|---:|\n",
             100 * c->confidence);
     for (int q = 0; q < NRG_COMPARE_QUANTITIES; q++)
         if (!isnan(c->quantities[q].ratio))
@@ -76,4 +90,19 @@ void nrg_compare_markdown(const struct nrg_compare_report *r, FILE *out)
         print_row(out, row->kind, row->name, &row->effect, row->p_adjusted);
     }
     free(order);
+}
+
+void nrg_compare_markdown(const struct nrg_compare_report *r, FILE *out)
+{
+    const struct nrg_comparison *c = r->comparison;
+    struct nrg_str answer = {0};
+    if (!nrg_compare_answer(r, &answer))
+        print_bold(out, answer.text);
+    nrg_str_release(&answer);
+    print_conditions(r, out);
+    print_notes(out, &c->refusals);
+    print_notes(out, &c->warnings);
+    print_sides(r, out);
+    if (!nrg_compare_is_refused(r))
+        print_table(r, out);
 }

@@ -10,20 +10,33 @@
 
 #include "base/mem.h"
 #include "compare/compare.h"
+#include "compare/gate.h"
 #include "report/units.h"
 
 struct nrg_compare_report {
     const struct nrg_comparison *comparison;
     const char *names[2]; /* of the sides: "A" and "B", or values of a note */
+    bool forced; /* compared though it was refused; else a refused comparison has no numbers */
+    const char *const *conditions; /* of --fail-if */
+    size_t n_conditions;
     bool colour;
     size_t top; /* rows of each kind, largest change first; 0: all */
 };
+
+/* Whether the sides are not comparable, and so are not compared. */
+bool nrg_compare_is_refused(const struct nrg_compare_report *report);
+
+/* Of condition i; of a refused comparison none is decided. */
+enum nrg_gate_result nrg_compare_condition(const struct nrg_compare_report *report, size_t i);
 
 /* The answer in a sentence, without a full stop. 0 or -ENOMEM. */
 int nrg_compare_answer(const struct nrg_compare_report *report, struct nrg_str *out);
 
 /* What it rests on: runs, how much they vary, drift, ranks. 0 or -ENOMEM. */
 int nrg_compare_basis(const struct nrg_compare_report *report, struct nrg_str *out);
+
+/* What a p-value is below where a difference is sure: 0.05 at 95 %. */
+double nrg_compare_level(const struct nrg_compare_report *report);
 
 /* A quantity for people. */
 struct nrg_compare_quantity_words {

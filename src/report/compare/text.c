@@ -19,7 +19,7 @@ static void print_p(FILE *out, double p, bool sure)
 }
 
 static void print_effect(FILE *out, const char *name, const struct nrg_effect *e,
-                         struct nrg_shown (*show)(double), double p)
+                         struct nrg_shown (*show)(double), double p, double level)
 {
     nrg_text_pad(out, name, 26);
     nrg_text_right(out, show(e->a).text, 11);
@@ -29,12 +29,14 @@ static void print_effect(FILE *out, const char *name, const struct nrg_effect *e
         fprintf(out, "%22s", "-");
     else
         fprintf(out, " %9s … %-9s", nrg_show_change(e->low).text, nrg_show_change(e->high).text);
-    print_p(out, p, p < 0.05);
+    print_p(out, p, p < level);
 }
 
 /* Parts that one side alone has: named, because nothing is compared with nothing. */
-static void print_only(const struct nrg_comparison *c, size_t top, FILE *out)
+static void print_only(const struct nrg_compare_report *r, FILE *out)
 {
+    const struct nrg_comparison *c = r->comparison;
+    size_t top = r->top;
     for (int s = 0; s < 2; s++) {
         size_t n = 0;
         for (size_t i = 0; i < c->n_only; i++) {
@@ -42,7 +44,7 @@ static void print_only(const struct nrg_comparison *c, size_t top, FILE *out)
             if (only->side != s || (n++ >= top && top))
                 continue;
             if (n == 1)
-                fprintf(out, "\nonly in %c:", "AB"[s]);
+                fprintf(out, "\nonly in %s:", r->names[s]);
             fprintf(out, "%s %s %s (%s)", n == 1 ? "" : ",", only->kind, only->name,
                     nrg_show_energy(only->energy_j).text);
         }
@@ -64,10 +66,11 @@ static void print_rows(const struct nrg_compare_report *r, FILE *out)
         if (strcmp(kind, row->kind) != 0)
             fprintf(out, "\n%s, p adjusted for %zu rows\n", row->kind, c->n_rows);
         kind = row->kind;
-        print_effect(out, row->name, &row->effect, nrg_show_energy, row->p_adjusted);
+        print_effect(out, row->name, &row->effect, nrg_show_energy, row->p_adjusted,
+                     nrg_compare_level(r));
     }
     free(order);
-    print_only(c, r->top, out);
+    print_only(r, out);
 }
 
 void nrg_compare_text(const struct nrg_compare_report *r, FILE *out)
@@ -85,7 +88,8 @@ void nrg_compare_text(const struct nrg_compare_report *r, FILE *out)
     for (int q = 0; q < NRG_COMPARE_QUANTITIES; q++)
         if (!isnan(c->quantities[q].ratio))
             print_effect(out, nrg_compare_quantities[q].name, &c->quantities[q],
-                         nrg_compare_quantities[q].show, c->quantities[q].p_value);
+                         nrg_compare_quantities[q].show, c->quantities[q].p_value,
+                         nrg_compare_level(r));
     struct nrg_str basis = {0};
     if (!nrg_compare_basis(r, &basis))
         fprintf(out, "%s\n", basis.text);
