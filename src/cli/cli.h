@@ -83,7 +83,7 @@ struct nrg_command {
     bool opens_sensors;   /* keeps the capabilities of the program's file until it has done so */
     bool takes_command;   /* what follows the first operand belongs to the measured command */
     /* Of one that takes commands or files: whether these are commands. Else options may stand
-     * anywhere, and the first "--" is an operand, NRG_SEPARATOR. NULL: commands. */
+     * anywhere, and each "--" is an operand, NRG_SEPARATOR. NULL: commands. */
     bool (*runs_commands)(int argc, char **argv);
     int (*run)(struct nrg_cli *cli, void *values, int argc, char **argv);
 };

@@ -128,10 +128,8 @@ static bool wants_command(const struct nrg_command *c, int argc, char **argv)
     if (!c->takes_command || !c->runs_commands || c->runs_commands(argc, argv))
         return c->takes_command;
     for (int i = 1; i < argc; i++)
-        if (!strcmp(argv[i], "--")) {
+        if (!strcmp(argv[i], "--"))
             argv[i] = separator;
-            break;
-        }
     return false;
 }
 

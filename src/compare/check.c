@@ -5,6 +5,7 @@
  */
 #include <math.h>
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "compare/compare.h"
@@ -34,6 +35,18 @@ static const struct nrg_compare_run *run_at(const struct nrg_comparison *c, size
 {
     size_t n_a = c->sides[0].n_runs;
     return i < n_a ? &c->sides[0].runs[i] : &c->sides[1].runs[i - n_a];
+}
+
+/* Short enough for a sentence. */
+struct short_name {
+    char text[48];
+};
+
+static struct short_name name_of(const struct nrg_comparison *c, int side)
+{
+    struct short_name name;
+    snprintf(name.text, sizeof name.text, "%.40s", nrg_compare_side_name(c->sides, side));
+    return name;
 }
 
 static const char *shown(const char *value)
@@ -111,9 +124,9 @@ static int check_load(struct nrg_comparison *c)
     if (isnan(a) || isnan(b) || fabs(a - b) < OTHER_LOAD)
         return 0;
     return nrg_compare_note(&c->warnings,
-                            "other programs used %.0f %% of the processors during A and %.0f %% "
-                            "during B: the machine's energy has theirs in it",
-                            100 * a, 100 * b);
+                            "other programs used %.0f %% of the processors during %s and %.0f %% "
+                            "during %s: the machine's energy has theirs in it",
+                            100 * a, name_of(c, 0).text, 100 * b, name_of(c, 1).text);
 }
 
 static int check_clocks(struct nrg_comparison *c)
@@ -125,11 +138,18 @@ static int check_clocks(struct nrg_comparison *c)
         double a = mean_of(&c->sides[0], at), b = mean_of(&c->sides[1], at);
         if (!isnan(a) && !isnan(b) && fabs(log(b / a)) > OTHER_CLOCK)
             rc = nrg_compare_note(&c->warnings,
-                                  "%s ran at %.2f GHz during A and at %.2f GHz during B: part of "
-                                  "the difference may be the clock's",
-                                  whose[i], a * 1e-9, b * 1e-9);
+                                  "%s ran at %.2f GHz during %s and at %.2f GHz during %s: part "
+                                  "of the difference may be the clock's",
+                                  whose[i], a * 1e-9, name_of(c, 0).text, b * 1e-9,
+                                  name_of(c, 1).text);
     }
     return rc;
+}
+
+/* Logs that were imported say where they are from, not what ran. */
+static bool is_other_command(const struct nrg_compare_run *a, const struct nrg_compare_run *b)
+{
+    return !(a->imported && b->imported) && strcmp(a->command, b->command) != 0;
 }
 
 /* Runs of one side that are not of one command are no repetitions of anything. */
@@ -138,15 +158,15 @@ static int check_commands(struct nrg_comparison *c)
     int rc = 0;
     for (int s = 0; !rc && s < 2; s++) {
         const struct nrg_compare_side *side = &c->sides[s];
+        const struct nrg_compare_run *first = side->runs;
         size_t i = 1;
-        while (i < side->n_runs && !strcmp(side->runs[i].command, side->runs[0].command))
+        while (i < side->n_runs && !is_other_command(&side->runs[i], first))
             i++;
         if (i < side->n_runs)
-            rc = nrg_compare_note(&c->warnings,
-                                  "runs of %c are not of one command: %.90s in %.40s, %.90s in "
-                                  "%.40s",
-                                  "AB"[s], shown(side->runs[0].command), side -> runs[0].file,
-                                  shown(side->runs[i].command), side->runs[i].file);
+            rc = nrg_compare_note(
+                &c->warnings, "runs of %s are not of one command: %.90s in %.40s, %.90s in %.40s",
+                name_of(c, s).text, shown(first->command), first->file,
+                shown(side->runs[i].command), side->runs[i].file);
     }
     return rc;
 }
@@ -188,12 +208,13 @@ static int check_spans(struct nrg_comparison *c)
     }
     if (!n[0] && !n[1])
         return 0;
+    struct short_name a = name_of(c, 0), b = name_of(c, 1);
     return nrg_compare_note(&c->warnings,
-                            "the sides have different spans: %zu of A's modules and operators are "
-                            "not in B%s%.60s%s, %zu of B's are not in A%s%.60s%s; what both have "
-                            "is compared",
-                            n[0], n[0] ? " (" : "", first[0], closing(n[0]), n[1], n[1] ? " (" : "",
-                            first[1], closing(n[1]));
+                            "the sides have different spans: %zu of %s's modules and operators are "
+                            "not in %s%s%.60s%s, %zu of %s's are not in %s%s%.60s%s; what both "
+                            "have is compared",
+                            n[0], a.text, b.text, n[0] ? " (" : "", first[0], closing(n[0]), n[1],
+                            b.text, a.text, n[1] ? " (" : "", first[1], closing(n[1]));
 }
 
 static int check_files(struct nrg_comparison *c)
@@ -209,10 +230,10 @@ static int check_files(struct nrg_comparison *c)
                               again, again == 1 ? " is" : "s are", again == 1 ? "s" : "");
     if (!rc && cut)
         rc = nrg_compare_note(&c->warnings,
-                              "%zu run%s of A and %zu of B have no end (the recorder was killed, "
-                              "or is at work) and are left out",
+                              "%zu run%s of %s and %zu of %s have no end (the recorder was "
+                              "killed, or is at work) and are left out",
                               c->sides[0].n_cut, c->sides[0].n_cut == 1 ? "" : "s",
-                              c->sides[1].n_cut);
+                              name_of(c, 0).text, c->sides[1].n_cut, name_of(c, 1).text);
     if (!rc && damaged)
         rc = nrg_compare_note(
             &c->warnings, "%zu recording%s damaged: what can't be read of %s is missing here",

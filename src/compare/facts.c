@@ -94,6 +94,7 @@ void nrg_compare_facts(struct nrg_compare_side *side, struct nrg_compare_run *ru
         run->facts[i] =
             keys[i] ? nrg_compare_keep(side, nrg_recording_text(recording, keys[i])) : "";
     run->command = nrg_compare_keep(side, nrg_recording_text(recording, "command_line"));
+    run->imported = nrg_recording_text(recording, "imported_from") != NULL;
     run->facts[NRG_FACT_SENSORS] = sensors_of(side, s);
     run->facts[NRG_FACT_POWER_LIMITS] = limits_of(side, recording);
     run->facts[NRG_FACT_INPUT] = input_of(side, recording);

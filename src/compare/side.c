@@ -29,6 +29,11 @@ int nrg_compare_note(struct nrg_compare_notes *notes, const char *format, ...)
     return 0;
 }
 
+const char *nrg_compare_side_name(const struct nrg_compare_side sides[2], int side)
+{
+    return sides[side].name ? sides[side].name : side ? "B" : "A";
+}
+
 /* ---- parts ---- */
 
 static int64_t part_number(struct nrg_compare_side *side, const char *kind, const char *name)

@@ -44,6 +44,7 @@ enum nrg_compare_clock { NRG_COMPARE_CPU, NRG_COMPARE_GPU, NRG_COMPARE_CLOCKS };
 
 struct nrg_compare_run {
     const char *file, *command;
+    bool imported;    /* from a log, which the command names then */
     int64_t begin_ns; /* wall clock; NRG_MISSING */
     int64_t clock_ns; /* the same by the recorder's clock */
     double energy_j, program_j, duration_s, peak_memory_bytes; /* NAN: not known */
@@ -66,6 +67,7 @@ struct nrg_compare_part {
 };
 
 struct nrg_compare_side {
+    const char *name;       /* of the side, for people; NULL: A or B. Borrowed */
     const char *by;         /* note that the sides differ in by intention; NULL: none. Borrowed */
     struct nrg_arena arena; /* texts */
     struct nrg_compare_run *runs;
@@ -81,6 +83,9 @@ struct nrg_compare_side {
  * that the side has already is not added again, whatever file it is in. */
 int nrg_compare_side_add(struct nrg_compare_side *side, const char *path, struct nrg_error *err);
 void nrg_compare_side_release(struct nrg_compare_side *side);
+
+/* What people call side 0 or 1. */
+const char *nrg_compare_side_name(const struct nrg_compare_side sides[2], int side);
 
 /* That run of the side, or a copy of it; NULL: none. */
 const struct nrg_compare_run *nrg_compare_side_run(const struct nrg_compare_side *side,

@@ -5,6 +5,7 @@ import math
 import os
 import shutil
 import signal
+import sqlite3
 import subprocess
 import unittest
 
@@ -39,6 +40,11 @@ class Compare(Sides):
         self.assertGreater(got["runs_needed_high"], got["runs_needed"])
         self.assertRegex(got["answer"], r"no difference of energy larger than \d")
 
+    def test_runs_that_tell_nothing(self):
+        a = [self.recording(f"a{i}", power, 2 * i) for i, power in enumerate((10, 90))]
+        b = [self.recording(f"b{i}", power, 2 * i + 1) for i, power in enumerate((80, 12))]
+        self.assertRegex(self.json(*a, "--", *b)["answer"], r"^runs vary too much to tell \(95 %: -\d.* to \+\d+ %\); ")
+
     def test_a_drift_is_no_difference(self):
         a, b = self.sides(5, 1.0, scatter=0.002, drift=0.2, seed=6)
         got = self.json(*a, "--", *b)
@@ -61,7 +67,8 @@ class Compare(Sides):
         self.assertNotIn("p_value", got["energy"])
         self.assertNotIn("runs_needed", got)
         self.assertFalse([name for name, effect in got.items() if isinstance(effect, dict) and "verdict" in effect])
-        self.assertIn("nothing more can be said", got["answer"])
+        self.assertRegex(got["answer"], r"^B used [45]\d\.\d % less energy than A in these runs, .* nothing more can be said$")
+        self.assertFalse(any("not of one command" in w for w in got["warnings"]), got["warnings"])
 
     def test_the_gate(self):
         a, b = self.sides(5, 1.10)
@@ -151,12 +158,20 @@ class Compare(Sides):
             self.assertEqual(done.returncode, 0, done.stderr)
         got = self.json("--by", "size", *paths)
         self.assertEqual((got["a"]["name"], got["b"]["name"], got["a"]["runs"]), ("small", "large", 3))
+        with sqlite3.connect(paths[0]) as db:
+            db.execute("UPDATE meta SET value = 'other' WHERE key = 'command_line'")
+        self.assertTrue(any("runs of small are not of one command" in w for w in self.json("--by", "size", *paths)["warnings"]))
         self.assertIn("has no note 'kind'", self.compare("--by", "kind", *paths, code=1).stderr)
 
     def test_wrong_usage(self):
         a, b = self.sides(1, 1)
         for arguments in (a, [*a, "--"], ["--", *b], ["--run", "2", "--", "true"], ["--run", "2", "--", "true", "---"]):
             self.assertIn("wants two", self.compare(*arguments, code=2).stderr)
+        self.assertIn("wants two sets", self.compare(*a, "--", *b, "--", *b, code=2).stderr)
+        for arguments in (["--by", "k", *a, "--", *b], ["--self-check", *a, "--", *b], ["--by", "k"], ["--by", "k", "--self-check", *a],
+                          ["--by", "k", "--run", "2", "--", "true", "---", "true"]):
+            done = self.compare(*arguments, code=2)
+            self.assertRegex(done.stderr, r"^nrg compare: --(by|self-check)\b[^\x01]*$")
         done = self.compare(self.path("none.nrg"), "--", *b, code=1)
         self.assertEqual(done.stderr.count("\n"), 1, done.stderr)
 

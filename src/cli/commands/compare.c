@@ -88,17 +88,24 @@ static int add_files(struct nrg_compare_side *side, char **paths, int n)
     return 0;
 }
 
+/* Where "--" is among the operands; n: nowhere. */
+static int find_separator(int n, char **operands)
+{
+    int at = 0;
+    while (at < n && strcmp(operands[at], NRG_SEPARATOR) != 0)
+        at++;
+    return at;
+}
+
 static int add_two_sides(const struct nrg_cli *cli, struct nrg_compare_side sides[2], int argc,
                          char **argv)
 {
-    int at = 0;
-    while (at < argc && strcmp(argv[at], NRG_SEPARATOR) != 0)
-        at++;
-    if (at == 0 || at + 1 >= argc)
+    int at = find_separator(argc, argv), n_b = argc - at - 1;
+    if (at == 0 || n_b < 1 || find_separator(n_b, argv + at + 1) < n_b)
         return nrg_usage(cli, "wants two sets of recordings: nrg compare A.nrg... -- B.nrg..., or "
                               "commands: nrg compare --run 10 -- CMD_A --- CMD_B");
     int code = add_files(&sides[0], argv, at);
-    return code ? code : add_files(&sides[1], argv + at + 1, argc - at - 1);
+    return code ? code : add_files(&sides[1], argv + at + 1, n_b);
 }
 
 /* The recordings in turn on either side: where there is nothing to be found. */
@@ -157,8 +164,10 @@ static int add_by_note(const char *key, struct nrg_compare_side sides[2], struct
         }
         if (!code && !group->names[s].text && nrg_str_addf(&group->names[s], "%s", value.text))
             code = nrg_out_of_memory();
-        if (!code)
+        if (!code) {
+            sides[s].name = group->names[s].text;
             code = add_files(&sides[s], &argv[i], 1);
+        }
         nrg_str_release(&value);
     }
     if (!code && !group->names[1].text) {
@@ -168,18 +177,38 @@ static int add_by_note(const char *key, struct nrg_compare_side sides[2], struct
     return code;
 }
 
+static int run_both(struct nrg_cli *cli, struct values *v, struct nrg_compare_side sides[2],
+                    int argc, char **argv)
+{
+    if (v->by)
+        return nrg_usage(cli, "--by is for recordings, not for commands to run");
+    if (nrg_compare_commands(&v->runner, argc, argv) ||
+        (v->runner.commands[0] == v->runner.commands[1]) != v->self_check)
+        return nrg_usage(
+            cli, v->self_check
+                     ? "--self-check wants one command: nrg compare --self-check --run 10 -- CMD"
+                     : "wants two commands: nrg compare --run 10 -- CMD_A --- CMD_B");
+    return nrg_compare_run(cli, &v->runner, sides);
+}
+
+/* Of recordings; NULL: nothing. */
+static const char *what_is_wrong(const struct values *v, int argc, char **argv)
+{
+    if (v->by && v->self_check)
+        return "--by and --self-check do not go together";
+    if ((v->by || v->self_check) && find_separator(argc, argv) < argc)
+        return "--by and --self-check want one set of recordings, without --";
+    return v->by && !argc ? "--by wants recordings: nrg compare --by KEY *.nrg" : NULL;
+}
+
 static int collect(struct nrg_cli *cli, struct values *v, struct nrg_compare_side sides[2],
                    struct grouping *group, int argc, char **argv)
 {
-    if (v->runner.runs) {
-        if (nrg_compare_commands(&v->runner, argc, argv) ||
-            (v->runner.commands[0] == v->runner.commands[1]) != v->self_check)
-            return nrg_usage(
-                cli, v->self_check ? "--self-check wants one command: nrg compare --self-check "
-                                     "--run 10 -- CMD"
-                                   : "wants two commands: nrg compare --run 10 -- CMD_A --- CMD_B");
-        return nrg_compare_run(cli, &v->runner, sides);
-    }
+    if (v->runner.runs)
+        return run_both(cli, v, sides, argc, argv);
+    const char *wrong = what_is_wrong(v, argc, argv);
+    if (wrong)
+        return nrg_usage(cli, "%s", wrong);
     if (v->self_check)
         return add_in_turn(cli, sides, argc, argv);
     return v->by ? add_by_note(v->by, sides, group, argc, argv)
@@ -253,16 +282,13 @@ static int show(const struct nrg_cli *cli, const struct values *v,
 
 /* Refusals, the answer, conditions: the exit code by all of them. */
 static int give_answer(const struct nrg_cli *cli, const struct values *v,
-                       const struct nrg_comparison *c, const struct grouping *group)
+                       const struct nrg_comparison *c)
 {
-    struct nrg_compare_report report = {
-        .comparison = c,
-        .names = {group->names[0].text ? group->names[0].text : "A",
-                  group->names[1].text ? group->names[1].text : "B"},
-        .forced = v->force,
-        .conditions = v->gates.items,
-        .n_conditions = v->gates.n,
-        .top = (size_t)v->top};
+    struct nrg_compare_report report = {.comparison = c,
+                                        .forced = v->force,
+                                        .conditions = v->gates.items,
+                                        .n_conditions = v->gates.n,
+                                        .top = (size_t)v->top};
     int refused = say_refusals(c, v->force);
     int code = show(cli, v, &report);
     return code ? code : refused ? refused : check_gates(&report);
@@ -285,11 +311,12 @@ static int check_sides(const struct nrg_compare_side sides[2])
             continue;
         if (sides[s].n_cut)
             fprintf(stderr,
-                    "nrg: %c has no run with an end (%zu without: the recorder was killed, or is "
+                    "nrg: %s has no run with an end (%zu without: the recorder was killed, or is "
                     "at work): nothing to compare\n",
-                    "AB"[s], sides[s].n_cut);
+                    nrg_compare_side_name(sides, s), sides[s].n_cut);
         else
-            fprintf(stderr, "nrg: %c has no run: nothing to compare\n", "AB"[s]);
+            fprintf(stderr, "nrg: %s has no run: nothing to compare\n",
+                    nrg_compare_side_name(sides, s));
         return 1;
     }
     return 0;
@@ -313,7 +340,7 @@ static int run_compare(struct nrg_cli *cli, void *values, int argc, char **argv)
     if (!code && nrg_comparison_make(&comparison, sides, &how, &err))
         code = nrg_complain(&err, 1);
     if (!code)
-        code = give_answer(cli, v, &comparison, &group);
+        code = give_answer(cli, v, &comparison);
     if (v->runner.stopped_by) /* as a shell shows it: what was shown is not the whole */
         code = 128 + v->runner.stopped_by;
     nrg_comparison_release(&comparison);

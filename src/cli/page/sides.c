@@ -62,7 +62,7 @@ static json_t *compare_sides(char *const *paths, int n, const json_t *which, str
         return NULL;
     }
     if (!nrg_comparison_make(&comparison, sides, &how, err)) {
-        const struct nrg_compare_report report = {.comparison = &comparison, .names = {"A", "B"}};
+        const struct nrg_compare_report report = {.comparison = &comparison};
         doc = nrg_compare_json(&report);
     }
     nrg_comparison_release(&comparison);

@@ -6,7 +6,8 @@
 
 #include "report/compare/report.h"
 
-#define ENOUGH_RUNS 10 /* of each side tell how much runs vary; fewer give a range */
+#define ENOUGH_RUNS   10 /* of each side tell how much runs vary; fewer give a range */
+#define TELLS_NOTHING 1  /* an interval that holds twice the energy, or none at all */
 
 struct nrg_change nrg_show_change(double ratio)
 {
@@ -43,6 +44,11 @@ double nrg_compare_mean(const struct nrg_compare_side *side,
     return n > 0 ? sum / n : NAN;
 }
 
+static const char *side_name(const struct nrg_compare_report *r, int side)
+{
+    return nrg_compare_side_name(r->comparison->sides, side);
+}
+
 /* Digits that a percentage needs, by its own size. */
 static const char *percent(double part, char *buf, size_t size)
 {
@@ -62,14 +68,29 @@ static int add_duration(const struct nrg_effect *d, struct nrg_str *out)
                         d->ratio > 1 ? "longer" : "shorter");
 }
 
+static int add_unknown(const struct nrg_compare_report *r, const struct nrg_effect *e,
+                       struct nrg_str *out)
+{
+    char by[32];
+    return nrg_str_addf(out,
+                        "%s used %s %% %s energy than %s in these runs, and how much runs vary is "
+                        "not known: nothing more can be said",
+                        side_name(r, 1), percent(e->ratio - 1, by, sizeof by),
+                        e->ratio < 1 ? "less" : "more", side_name(r, 0));
+}
+
 static int add_none(const struct nrg_compare_report *r, const struct nrg_effect *e,
                     struct nrg_str *out)
 {
     const struct nrg_comparison *c = r->comparison;
     char most[32], detect[32];
     double largest = fmax(fabs(e->low - 1), fabs(e->high - 1));
-    int rc = nrg_str_addf(out, "no difference of energy larger than %s %% was seen",
-                          percent(largest, most, sizeof most));
+    int rc = largest > TELLS_NOTHING
+                 ? nrg_str_addf(out, "runs vary too much to tell (%.4g %%: %s to %s)",
+                                100 * c->confidence, nrg_show_change(e->low).text,
+                                nrg_show_change(e->high).text)
+                 : nrg_str_addf(out, "no difference of energy larger than %s %% was seen",
+                                percent(largest, most, sizeof most));
     percent(c->detect, detect, sizeof detect);
     if (rc || isnan(c->needed.runs) || largest <= c->detect)
         return rc;
@@ -86,10 +107,11 @@ static int add_change(const struct nrg_compare_report *r, const struct nrg_effec
     char by[32], near[32], far[32];
     bool less = e->verdict == NRG_EFFECT_LESS;
     double a = fabs(e->low - 1), b = fabs(e->high - 1);
-    int rc = nrg_str_addf(out, "%s uses %s %% %s energy than %s (%.4g %%: %s to %s %%)",
-                          r->names[1], percent(e->ratio - 1, by, sizeof by), less ? "less" : "more",
-                          r->names[0], 100 * c->confidence, percent(fmin(a, b), near, sizeof near),
-                          percent(fmax(a, b), far, sizeof far));
+    int rc =
+        nrg_str_addf(out, "%s uses %s %% %s energy than %s (%.4g %%: %s to %s %%)", side_name(r, 1),
+                     percent(e->ratio - 1, by, sizeof by), less ? "less" : "more", side_name(r, 0),
+                     100 * c->confidence, percent(fmin(a, b), near, sizeof near),
+                     percent(fmax(a, b), far, sizeof far));
     return rc ? rc : add_duration(&c->quantities[NRG_COMPARE_DURATION], out);
 }
 
@@ -101,7 +123,7 @@ static int add_program(const struct nrg_compare_report *r, struct nrg_str *out)
     double a = fabs(e->low - 1), b = fabs(e->high - 1);
     if (e->verdict != NRG_EFFECT_LESS && e->verdict != NRG_EFFECT_MORE)
         return 0;
-    return nrg_str_addf(out, "; of it, %s's own part is %s %% %s (%s to %s %%)", r->names[1],
+    return nrg_str_addf(out, "; of it, %s's own part is %s %% %s (%s to %s %%)", side_name(r, 1),
                         percent(e->ratio - 1, by, sizeof by), e->ratio < 1 ? "less" : "more",
                         percent(fmin(a, b), near, sizeof near),
                         percent(fmax(a, b), far, sizeof far));
@@ -122,17 +144,13 @@ int nrg_compare_answer(const struct nrg_compare_report *r, struct nrg_str *out)
 {
     const struct nrg_effect *e = &r->comparison->quantities[NRG_COMPARE_ENERGY];
     if (nrg_compare_is_refused(r))
-        return nrg_str_addf(out, "%s and %s are not comparable: %s", r->names[0], r->names[1],
-                            r->comparison->refusals.items[0]);
+        return nrg_str_addf(out, "%s and %s are not comparable: %s", side_name(r, 0),
+                            side_name(r, 1), r->comparison->refusals.items[0]);
     if (isnan(e->ratio))
         return nrg_str_addf(out, "nothing can be said: %s has no run with energy",
-                            e->n_a ? r->names[1] : r->names[0]);
+                            e->n_a ? side_name(r, 1) : side_name(r, 0));
     if (isnan(e->low))
-        return nrg_str_addf(
-            out,
-            "%s used %s of energy against %s in these runs, and how much runs vary is "
-            "not known: nothing more can be said",
-            r->names[1], nrg_show_change(e->ratio).text, r->names[0]);
+        return add_unknown(r, e, out);
     if (e->verdict != NRG_EFFECT_NONE)
         return add_change(r, e, out);
     int rc = add_none(r, e, out);
@@ -142,10 +160,11 @@ int nrg_compare_answer(const struct nrg_compare_report *r, struct nrg_str *out)
 int nrg_compare_basis(const struct nrg_compare_report *r, struct nrg_str *out)
 {
     const struct nrg_effect *e = &r->comparison->quantities[NRG_COMPARE_ENERGY];
+    char a[32], b[32];
     int rc = nrg_str_addf(out, "runs %zu and %zu", e->n_a, e->n_b);
     if (!rc && !isnan(e->scatter_a))
-        rc = nrg_str_addf(out, ", which vary by %.2g %% and %.2g %%", 100 * e->scatter_a,
-                          100 * e->scatter_b);
+        rc = nrg_str_addf(out, ", which vary by %s %% and %s %%",
+                          percent(e->scatter_a, a, sizeof a), percent(e->scatter_b, b, sizeof b));
     if (!rc && !isnan(e->drift))
         rc = nrg_str_addf(out, "; drift over all of them %s, taken out",
                           nrg_show_change(1 + e->drift).text);

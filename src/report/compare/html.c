@@ -104,9 +104,9 @@ static void print_table(const struct nrg_compare_report *r, FILE *out, const cha
                 fmax(widest, fmax(fabs(rows[i].effect->low - 1), fabs(rows[i].effect->high - 1)));
     fprintf(out, "<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"table\"><table>"
                  "<thead><tr><th scope=\"col\"></th><th scope=\"col\">");
-    nrg_html_text(out, r->names[0]);
+    nrg_html_text(out, nrg_compare_side_name(r->comparison->sides, 0));
     fprintf(out, "</th><th scope=\"col\">");
-    nrg_html_text(out, r->names[1]);
+    nrg_html_text(out, nrg_compare_side_name(r->comparison->sides, 1));
     fprintf(
         out,
         "</th><th scope=\"col\">change</th><th scope=\"col\">%.4g %% interval</th><th "
@@ -158,7 +158,7 @@ static void print_only(const struct nrg_compare_report *r, FILE *out)
         fprintf(out, "<h2>Only on one side</h2>\n<ul>\n");
     for (size_t i = 0; i < c->n_only; i++) {
         fprintf(out, "<li>");
-        nrg_html_text(out, r->names[c->only[i].side]);
+        nrg_html_text(out, nrg_compare_side_name(c->sides, c->only[i].side));
         fprintf(out, ": %s ", c->only[i].kind);
         nrg_html_text(out, c->only[i].name);
         fprintf(out, ", %s</li>\n", nrg_show_energy(c->only[i].energy_j).text);
@@ -183,7 +183,7 @@ static void print_sides(const struct nrg_compare_report *r, FILE *out)
     for (int s = 0; s < 2; s++) {
         const struct nrg_compare_side *side = &r->comparison->sides[s];
         fprintf(out, "<p>");
-        nrg_html_text(out, r->names[s]);
+        nrg_html_text(out, nrg_compare_side_name(r->comparison->sides, s));
         fprintf(out, ": %zu run%s, %s", side->n_runs, side->n_runs == 1 ? "" : "s",
                 nrg_show_energy(nrg_compare_mean(side, nrg_compare_energy_j)).text);
         if (side->n_runs)

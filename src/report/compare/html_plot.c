@@ -120,8 +120,8 @@ void nrg_html_runs(const struct nrg_compare_report *r, FILE *out)
             if (can_be_drawn(&c->sides[s].runs[i]))
                 print_run(out, &f, &c->sides[s].runs[i], s);
     fprintf(out, "</svg>\n<p class=\"dim\">circles: ");
-    nrg_html_text(out, r->names[0]);
+    nrg_html_text(out, nrg_compare_side_name(r->comparison->sides, 0));
     fprintf(out, ", squares: ");
-    nrg_html_text(out, r->names[1]);
+    nrg_html_text(out, nrg_compare_side_name(r->comparison->sides, 1));
     fprintf(out, "</p>\n");
 }

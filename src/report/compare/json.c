@@ -22,7 +22,7 @@ static json_t *side_json(const struct nrg_compare_report *r, int s)
     const struct nrg_compare_side *side = &r->comparison->sides[s];
     const struct nrg_effect *e = &r->comparison->quantities[NRG_COMPARE_ENERGY];
     json_t *o = json_object(), *files = json_array();
-    nrg_json_text(o, "name", r->names[s]);
+    nrg_json_text(o, "name", nrg_compare_side_name(r->comparison->sides, s));
     nrg_json_count(o, "runs", (int64_t)side->n_runs);
     NRG_JSON_REALS(o, {"energy_j", nrg_compare_mean(side, nrg_compare_energy_j)},
                    {"duration_s", nrg_compare_mean(side, nrg_compare_duration_s)},

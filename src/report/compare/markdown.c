@@ -68,7 +68,7 @@ static void print_sides(const struct nrg_compare_report *r, FILE *out)
     for (int s = 0; s < 2; s++) {
         const struct nrg_compare_side *side = &r->comparison->sides[s];
         fprintf(out, "%zu run%s of ", side->n_runs, side->n_runs == 1 ? "" : "s");
-        print_name(out, r->names[s]);
+        print_name(out, nrg_compare_side_name(r->comparison->sides, s));
         fprintf(
             out, ": %s, %s%s", nrg_show_energy(nrg_compare_mean(side, nrg_compare_energy_j)).text,
             side->n_runs ? nrg_provenance_name(side->runs[0].provenance) : "", s ? "\n\n" : "; ");

@@ -15,7 +15,6 @@
 
 struct nrg_compare_report {
     const struct nrg_comparison *comparison;
-    const char *names[2]; /* of the sides: "A" and "B", or values of a note */
     bool forced; /* compared though it was refused; else a refused comparison has no numbers */
     const char *const *conditions; /* of --fail-if */
     size_t n_conditions;

@@ -44,7 +44,7 @@ static void print_only(const struct nrg_compare_report *r, FILE *out)
             if (only->side != s || (n++ >= top && top))
                 continue;
             if (n == 1)
-                fprintf(out, "\nonly in %s:", r->names[s]);
+                fprintf(out, "\nonly in %s:", nrg_compare_side_name(r->comparison->sides, s));
             fprintf(out, "%s %s %s (%s)", n == 1 ? "" : ",", only->kind, only->name,
                     nrg_show_energy(only->energy_j).text);
         }
@@ -83,8 +83,10 @@ void nrg_compare_text(const struct nrg_compare_report *r, FILE *out)
     nrg_str_release(&answer);
     for (size_t i = 0; i < c->warnings.n; i++)
         fprintf(out, "%s! %s%s\n", st.warn, c->warnings.items[i], st.off);
-    fprintf(out, "\n%s%-26s%11s%11s%10s%22s      p%s\n", st.dim, "", r->names[0], r->names[1],
-            "change", "interval", st.off);
+    fprintf(out, "\n%s%-26s", st.dim, "");
+    for (int side = 0; side < 2; side++)
+        nrg_text_right(out, nrg_compare_side_name(c->sides, side), 11);
+    fprintf(out, "%10s%22s      p%s\n", "change", "interval", st.off);
     for (int q = 0; q < NRG_COMPARE_QUANTITIES; q++)
         if (!isnan(c->quantities[q].ratio))
             print_effect(out, nrg_compare_quantities[q].name, &c->quantities[q],
