@@ -1,7 +1,7 @@
 /*
- * A long recording for bench/page: page_recording FILE SECONDS RATE_HZ SPANS. Eight channels (two
- * packages with their cores, two memories, a GPU, psys) of random power, and steps of 10 modules
- * over all of the time, by the recording's own writer.
+ * A long recording for bench/page: page_recording FILE SECONDS RATE_HZ SPANS LATE_NS. Eight
+ * channels (two packages with their cores, two memories, a GPU, psys) of random power, each reading
+ * up to LATE_NS late, and steps of 10 modules over all of the time, by the recording's own writer.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -39,7 +39,8 @@ static void put(struct nrg_store *store, int series, struct nrg_rows *rows)
     rows->n = 0;
 }
 
-static void write_samples(struct nrg_store *store, int64_t end_ns, int64_t period_ns)
+static void write_samples(struct nrg_store *store, int64_t end_ns, int64_t period_ns,
+                          int64_t late_ns)
 {
     static const char *const names[CHANNELS][2] = {
         {"package-0", ""}, {"package-1", ""}, {"core-0", "package-0"}, {"core-1", "package-1"},
@@ -48,7 +49,7 @@ static void write_samples(struct nrg_store *store, int64_t end_ns, int64_t perio
     bool wanted[CHANNELS];
     int series[CHANNELS];
     int64_t raw[CHANNELS] = {0};
-    uint64_t state = 1234567;
+    uint64_t state = 1234567, lateness = 7654321;
     struct nrg_rows rows;
     for (size_t i = 0; i < CHANNELS; i++) {
         channels[i] = (struct nrg_channel){.quantity = NRG_ENERGY,
@@ -67,7 +68,8 @@ static void write_samples(struct nrg_store *store, int64_t end_ns, int64_t perio
     must(nrg_store_sensor(store, &found, period_ns, series, CHANNELS), "sensor");
     nrg_rows_init(&rows, CHANNELS);
     for (int64_t t_ns = ZERO; t_ns <= end_ns; t_ns += period_ns) {
-        must(nrg_rows_add(&rows, t_ns, 0, raw), "memory");
+        int64_t off_ns = (int64_t)(next_random(&lateness) % (uint64_t)(late_ns + 1));
+        must(nrg_rows_add(&rows, t_ns + off_ns, 0, raw), "memory");
         for (size_t i = 0; i < CHANNELS; i++)
             raw[i] +=
                 (int64_t)((double)period_ns * 1e-3 * (10 + (double)(next_random(&state) % 40)));
@@ -125,12 +127,12 @@ int main(int argc, char **argv)
 {
     struct nrg_store *store;
     struct nrg_error err;
-    if (argc != 5)
-        must(-1, "wants FILE SECONDS RATE_HZ SPANS");
+    if (argc != 6 || atoll(argv[5]) < 0)
+        must(-1, "wants FILE SECONDS RATE_HZ SPANS LATE_NS");
     int64_t end_ns = ZERO + (int64_t)(atof(argv[2]) * 1e9);
     must(nrg_store_create(argv[1], true, &store, &err), "create");
     write_names(store);
-    write_samples(store, end_ns, (int64_t)(1e9 / atof(argv[3])));
+    write_samples(store, end_ns, (int64_t)(1e9 / atof(argv[3])), atoll(argv[5]));
     if (atoll(argv[4]) > 0)
         write_spans(store, end_ns, atoll(argv[4]));
     struct nrg_run run = {.id = 1, .kind = "run", .begin_ns = ZERO, .end_ns = end_ns};

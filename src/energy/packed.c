@@ -17,12 +17,25 @@ struct numbers {
     uint8_t bytes;
 };
 
+struct bytes {
+    uint8_t *items;
+    size_t n, cap;
+};
+
+/* Times of blocks, for all channels that have them. */
+struct times {
+    struct bytes bytes;
+    size_t users;
+};
+
 struct block {
     int64_t first_ns;
     double first_j;
-    size_t at; /* of its bytes: gaps, if there are any, then times, then values */
-    struct numbers times, values;
-    bool gaps;
+    size_t times_at; /* in `lent` or in `times` */
+    size_t at;       /* in the channel's own bytes: gaps, if there are any, then values */
+    int64_t least_apart_ns, least_value;
+    uint8_t time_bytes, value_bytes;
+    bool gaps, lent;
 };
 
 struct nrg_packing {
@@ -30,8 +43,9 @@ struct nrg_packing {
     double scale;
     struct block *blocks;
     size_t n_blocks, cap_blocks;
-    uint8_t *bytes;
-    size_t n_bytes, cap_bytes;
+    struct bytes bytes;
+    struct times *times, *lent; /* lent: NULL where it is packed like no other */
+    const struct nrg_packing *like;
     /* the block that is being filled */
     size_t n; /* of its points */
     int64_t t_ns[NRG_POINT_BLOCK], raw[NRG_POINT_BLOCK];
@@ -41,14 +55,38 @@ struct nrg_packing {
     struct nrg_point_view views[NRG_POINT_VIEWS];
 };
 
-int nrg_packed_init(struct nrg_packed *points, bool gauge, double scale)
+static struct times *hold(struct times *times)
+{
+    times->users++;
+    return times;
+}
+
+static void let_go(struct times *times)
+{
+    if (!times || --times->users)
+        return;
+    free(times->bytes.items);
+    free(times);
+}
+
+int nrg_packed_init(struct nrg_packed *points, bool gauge, double scale,
+                    const struct nrg_packed *like)
 {
     struct nrg_packing *p = nrg_calloc(1, sizeof *p);
+    struct times *times = nrg_calloc(1, sizeof *times);
     *points = (struct nrg_packed){.own = p};
-    if (!p)
+    if (!p || !times) {
+        free(p);
+        free(times);
+        *points = (struct nrg_packed){0};
         return -ENOMEM;
+    }
     p->gauge = gauge;
     p->scale = scale;
+    p->times = hold(times);
+    p->like = like ? like->own : NULL;
+    if (p->like)
+        p->lent = hold(p->like->lent ? p->like->lent : p->like->times);
     for (size_t i = 0; i < NRG_POINT_VIEWS; i++)
         p->views[i].block = SIZE_MAX;
     points->view = p->views;
@@ -59,8 +97,10 @@ void nrg_packed_release(struct nrg_packed *points)
 {
     if (!points->own)
         return;
+    let_go(points->own->times);
+    let_go(points->own->lent);
     free(points->own->blocks);
-    free(points->own->bytes);
+    free(points->own->bytes.items);
     free(points->own);
     *points = (struct nrg_packed){0};
 }
@@ -98,37 +138,90 @@ static struct numbers measure(const int64_t *numbers, size_t n)
     return found;
 }
 
-static void pack(struct nrg_packing *p, const int64_t *numbers, size_t n, struct numbers as)
+/* All blocks are full but the last one, once it is known. */
+static size_t points_in(const struct nrg_packing *p, size_t block)
+{
+    return block + 1 < p->n_blocks || !p->n_last ? NRG_POINT_BLOCK : p->n_last;
+}
+
+/* Room for a block of numbers, and for what reading the last of them reads beyond it. */
+static int make_room(struct bytes *to)
+{
+    return nrg_reserve(&to->items, &to->cap, to->n + sizeof(int64_t) * NRG_POINT_BLOCK + SLACK, 1);
+}
+
+static void pack(struct bytes *to, const int64_t *numbers, size_t n, struct numbers as)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t above = htole64((uint64_t)numbers[i] - (uint64_t)as.least);
-        memcpy(p->bytes + p->n_bytes, &above, sizeof above); /* the next one overwrites the rest */
-        p->n_bytes += as.bytes;
+        memcpy(to->items + to->n, &above, sizeof above); /* the next one overwrites the rest */
+        to->n += as.bytes;
     }
+}
+
+/* The block of that number of the channel that this one is packed like, if it has these times. */
+static const struct block *same_times(const struct nrg_packing *p, const struct block *block,
+                                      const uint8_t *times, size_t n_bytes)
+{
+    const struct nrg_packing *like = p->like;
+    if (!like || like->n_blocks <= p->n_blocks)
+        return NULL;
+    const struct block *other = &like->blocks[p->n_blocks];
+    size_t n = points_in(like, p->n_blocks);
+    bool same = n == p->n && other->first_ns == block->first_ns &&
+                other->least_apart_ns == block->least_apart_ns &&
+                other->time_bytes == block->time_bytes && (other->lent || !like->lent);
+    return same && !memcmp(p->lent->bytes.items + other->times_at, times, n_bytes) ? other : NULL;
+}
+
+/* Packs them where they would be, and takes them back when they are there already. */
+static int pack_times(struct nrg_packing *p, struct block *block)
+{
+    struct bytes *to = &p->times->bytes;
+    int64_t apart_ns[NRG_POINT_BLOCK];
+    size_t n = p->n - 1, at = to->n;
+    for (size_t i = 0; i < n; i++)
+        apart_ns[i] = p->t_ns[i + 1] - p->t_ns[i];
+    struct numbers as = measure(apart_ns, n);
+    if (make_room(to))
+        return -ENOMEM;
+    pack(to, apart_ns, n, as);
+    block->least_apart_ns = as.least;
+    block->time_bytes = as.bytes;
+    const struct block *same = same_times(p, block, to->items + at, to->n - at);
+    block->lent = same != NULL;
+    block->times_at = same ? same->times_at : at;
+    to->n = same ? at : to->n;
+    return 0;
+}
+
+static int pack_values(struct nrg_packing *p, struct block *block)
+{
+    const int64_t *values = p->gauge ? p->raw : p->raw + 1;
+    size_t n = p->gauge ? p->n : p->n - 1;
+    struct numbers as = measure(values, n);
+    block->at = p->bytes.n;
+    block->least_value = as.least;
+    block->value_bytes = as.bytes;
+    block->gaps = memchr(p->gap, true, p->n) != NULL;
+    if (make_room(&p->bytes))
+        return -ENOMEM;
+    if (block->gaps) {
+        memcpy(p->bytes.items + p->bytes.n, p->gap, sizeof p->gap);
+        p->bytes.n += sizeof p->gap;
+        if (make_room(&p->bytes))
+            return -ENOMEM;
+    }
+    pack(&p->bytes, values, n, as);
+    return 0;
 }
 
 static int seal_block(struct nrg_packing *p)
 {
-    struct block block = {.first_ns = p->t_ns[0], .first_j = p->first_j, .at = p->n_bytes};
-    int64_t apart_ns[NRG_POINT_BLOCK];
-    const int64_t *values = p->gauge ? p->raw : p->raw + 1;
-    size_t n_values = p->gauge ? p->n : p->n - 1;
-    for (size_t i = 1; i < p->n; i++)
-        apart_ns[i - 1] = p->t_ns[i] - p->t_ns[i - 1];
-    block.gaps = memchr(p->gap, true, p->n) != NULL;
-    block.times = measure(apart_ns, p->n - 1);
-    block.values = measure(values, n_values);
-    size_t most = sizeof p->gap + 2 * sizeof(int64_t) * NRG_POINT_BLOCK + SLACK;
-    if (nrg_reserve(&p->bytes, &p->cap_bytes, p->n_bytes + most, 1) ||
-        nrg_append(&p->blocks, &p->n_blocks, &p->cap_blocks, &block, sizeof block))
-        return -ENOMEM;
-    if (block.gaps) {
-        memcpy(p->bytes + p->n_bytes, p->gap, sizeof p->gap);
-        p->n_bytes += sizeof p->gap;
-    }
-    pack(p, apart_ns, p->n - 1, block.times);
-    pack(p, values, n_values, block.values);
-    return 0;
+    struct block block = {.first_ns = p->t_ns[0], .first_j = p->first_j};
+    int rc = pack_times(p, &block);
+    rc = rc ? rc : pack_values(p, &block);
+    return rc ? rc : nrg_append(&p->blocks, &p->n_blocks, &p->cap_blocks, &block, sizeof block);
 }
 
 int nrg_packed_add(struct nrg_packed *points, int64_t t_ns, int64_t raw, bool gap)
@@ -172,8 +265,10 @@ int nrg_packed_finish(struct nrg_packed *points)
     if (rc || !p->n)
         return rc;
     p->n_last = p->n;
+    p->like = NULL;
     shrink(&p->blocks, &p->cap_blocks, p->n_blocks, sizeof *p->blocks);
-    shrink(&p->bytes, &p->cap_bytes, p->n_bytes + SLACK, 1);
+    shrink(&p->bytes.items, &p->bytes.cap, p->bytes.n + SLACK, 1);
+    shrink(&p->times->bytes.items, &p->times->bytes.cap, p->times->bytes.n + SLACK, 1);
     return 0;
 }
 
@@ -202,11 +297,6 @@ static void unpack(const uint8_t *bytes, size_t n, struct numbers as, int64_t *o
             out[i] = as.least;
 }
 
-static size_t points_in(const struct nrg_packing *p, size_t block)
-{
-    return block + 1 < p->n_blocks ? NRG_POINT_BLOCK : p->n_last;
-}
-
 /* Sums of a counter, which moved by `raw` between points. */
 static void sum_counter(struct nrg_point_view *v, const int64_t *raw, double scale, size_t n)
 {
@@ -232,16 +322,16 @@ static void fill_view(const struct nrg_packing *p, const struct block *b, size_t
                       struct nrg_point_view *v)
 {
     int64_t numbers[NRG_POINT_BLOCK];
-    const uint8_t *times = p->bytes + b->at + (b->gaps ? sizeof p->gap : 0);
-    const uint8_t *values = times + (n - 1) * b->times.bytes;
+    const uint8_t *times = (b->lent ? p->lent : p->times)->bytes.items + b->times_at;
+    const uint8_t *values = p->bytes.items + b->at + (b->gaps ? sizeof p->gap : 0);
     memset(v->gap, 0, sizeof v->gap);
     if (b->gaps)
-        memcpy(v->gap, p->bytes + b->at, sizeof v->gap);
-    unpack(times, n - 1, b->times, numbers);
+        memcpy(v->gap, p->bytes.items + b->at, sizeof v->gap);
+    unpack(times, n - 1, (struct numbers){b->least_apart_ns, b->time_bytes}, numbers);
     v->t_ns[0] = b->first_ns;
     for (size_t i = 1; i < n; i++)
         v->t_ns[i] = v->t_ns[i - 1] + numbers[i - 1];
-    unpack(values, p->gauge ? n : n - 1, b->values, numbers);
+    unpack(values, p->gauge ? n : n - 1, (struct numbers){b->least_value, b->value_bytes}, numbers);
     v->sum_j[0] = b->first_j;
     if (p->gauge)
         sum_gauge(v, numbers, p->scale, n);

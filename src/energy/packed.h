@@ -5,6 +5,11 @@
  * made again from these in the order in which they were first made, so they are the same to the
  * last bit.
  *
+ * Channels that are read together have the same times, which are most of the bytes where readings
+ * come somewhat late, as they do. A block whose times are those of the same block of the channel
+ * that it is packed like has none of its own. From a reading on that one of them lacks, blocks
+ * begin at other readings, and each has its own times again.
+ *
  * Who looks at a point gets its block unpacked; the last few are kept, so walking costs little,
  * also with several walkers in about one place.
  *
@@ -35,8 +40,10 @@ struct nrg_packed {
     struct nrg_packing *own;
 };
 
-/* `scale`: of raw values. */
-int nrg_packed_init(struct nrg_packed *points, bool gauge, double scale);
+/* `scale`: of raw values. `like`: a channel that was read together with it, NULL: none. It gets its
+ * points first, and must stay until these are finished, not longer. */
+int nrg_packed_init(struct nrg_packed *points, bool gauge, double scale,
+                    const struct nrg_packed *like);
 /* A reading later than the last one: what a counter moved by since then, 0 over a gap, or what a
  * gauge shows. `gap`: nothing is known of the time since then. */
 int nrg_packed_add(struct nrg_packed *points, int64_t t_ns, int64_t raw, bool gap);

@@ -140,7 +140,9 @@ int64_t nrg_channel_update_ns(struct nrg_recording *recording,
     return nrg_gauge_update_ns(d.ns, d.n, channel->period_ns);
 }
 
-static int start_timeline(struct builder *b, struct nrg_recording *recording)
+/* `like`: of the same series, begun before it; NULL: none. */
+static int start_timeline(struct builder *b, struct nrg_recording *recording,
+                          const struct nrg_timeline *like)
 {
     struct nrg_timeline *tl = b->timeline;
     const struct nrg_recorded_channel *channel = b->channel;
@@ -148,7 +150,9 @@ static int start_timeline(struct builder *b, struct nrg_recording *recording)
     tl->update_ns = nrg_channel_update_ns(recording, channel);
     tl->period_ns = channel->period_ns > tl->update_ns ? channel->period_ns : tl->update_ns;
     tl->packed = nrg_calloc(1, sizeof *tl->packed);
-    return tl->packed ? nrg_packed_init(tl->packed, tl->is_gauge, channel->channel.scale) : -ENOMEM;
+    return tl->packed ? nrg_packed_init(tl->packed, tl->is_gauge, channel->channel.scale,
+                                        like ? like->packed : NULL)
+                      : -ENOMEM;
 }
 
 int nrg_timelines_load(struct nrg_timeline *const *timelines, struct nrg_recording *recording,
@@ -161,7 +165,7 @@ int nrg_timelines_load(struct nrg_timeline *const *timelines, struct nrg_recordi
         *timelines[i] = (struct nrg_timeline){0};
     for (size_t i = 0; !rc && i < n; i++) {
         all.items[i] = (struct builder){.timeline = timelines[i], .channel = channels[i]};
-        rc = start_timeline(&all.items[i], recording);
+        rc = start_timeline(&all.items[i], recording, i ? timelines[0] : NULL);
     }
     if (!rc && n)
         rc = nrg_recording_read_series(recording, channels[0]->series, on_rows, &all, &damaged);
@@ -195,7 +199,8 @@ void nrg_timeline_release(struct nrg_timeline *tl)
 
 size_t nrg_timeline_up_to(const struct nrg_timeline *tl, int64_t t_ns)
 {
-    return tl->t_ns ? nrg_timeline_up_to(tl, t_ns) : nrg_packed_up_to(tl->packed, t_ns);
+    return tl->t_ns ? nrg_count_up_to(tl->t_ns, tl->n, sizeof *tl->t_ns, t_ns)
+                    : nrg_packed_up_to(tl->packed, t_ns);
 }
 
 size_t nrg_timeline_below(const struct nrg_timeline *tl, int64_t t_ns)

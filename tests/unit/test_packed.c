@@ -2,6 +2,7 @@
  * What is kept small comes back as it was: readings of a channel (energy/packed.c) and slices of
  * activity (attribute/regress/slice_log.c), beside plain arrays that are filled in the plain way.
  */
+#include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,7 +80,7 @@ static void readings_come_back(void **state)
         struct nrg_packed points;
         int64_t t_ns = any_number(&random, 50);
         plain.n = 0;
-        assert_int_equal(nrg_packed_init(&points, gauge, scale), 0);
+        assert_int_equal(nrg_packed_init(&points, gauge, scale, NULL), 0);
         for (size_t i = 0; i < n; i++) {
             bool gap = i && trial % 3 == 0 && !(next_random(&random) % 50);
             int64_t raw = gap && !gauge ? 0 : any_number(&random, raw_bits);
@@ -95,11 +96,84 @@ static void readings_come_back(void **state)
     }
 }
 
+/* Three channels of one series, the later two packed like the first; each lacks some readings, in
+ * every second trial, and the first goes before the others are looked at. */
+static void channels_share_times(void **state)
+{
+    static struct plain plain[3];
+    uint64_t random = 99;
+    (void)state;
+    for (unsigned trial = 0; trial < 60; trial++) {
+        struct nrg_packed points[3];
+        int64_t t_ns = any_number(&random, 50);
+        size_t n = 1 + (size_t)(next_random(&random) % 2000);
+        for (size_t c = 0; c < 3; c++) {
+            plain[c].n = 0;
+            assert_int_equal(nrg_packed_init(&points[c], c == 1, 0.5, c ? &points[0] : NULL), 0);
+        }
+        for (size_t i = 0; i < n; i++) {
+            t_ns += 1 + any_number(&random, trial % 30);
+            for (size_t c = 0; c < 3; c++) {
+                int64_t raw = any_number(&random, 20);
+                if (trial % 2 && !(next_random(&random) % 400))
+                    continue;
+                assert_int_equal(nrg_packed_add(&points[c], t_ns, raw, false), 0);
+                add_plain(&plain[c], c == 1, 0.5, t_ns, raw, false);
+            }
+        }
+        for (size_t c = 0; c < 3; c++)
+            assert_int_equal(nrg_packed_finish(&points[c]), 0);
+        for (size_t c = 0; c < 3; c++) {
+            assert_same(&points[c], &plain[c], &random);
+            nrg_packed_release(&points[c]);
+        }
+    }
+}
+
+static size_t heap_used(void)
+{
+    struct mallinfo2 heap = mallinfo2();
+    return heap.uordblks + heap.hblkhd;
+}
+
+/* Heap that four channels of late readings take, packed like the first of them, or each by itself.
+ */
+static size_t heap_of_channels(bool alike)
+{
+    struct nrg_packed points[4];
+    uint64_t random = 5;
+    int64_t t_ns = 0;
+    size_t before = heap_used();
+    for (size_t c = 0; c < 4; c++)
+        assert_int_equal(nrg_packed_init(&points[c], false, 1, c && alike ? points : NULL), 0);
+    for (size_t i = 0; i < 200000; i++) {
+        t_ns += 900000 + any_number(&random, 17);
+        for (size_t c = 0; c < 4; c++)
+            assert_int_equal(nrg_packed_add(&points[c], t_ns, (int64_t)(i % 50), false), 0);
+    }
+    for (size_t c = 0; c < 4; c++)
+        assert_int_equal(nrg_packed_finish(&points[c]), 0);
+    size_t after = heap_used();
+    for (size_t c = 0; c < 4; c++)
+        nrg_packed_release(&points[c]);
+    return after - before;
+}
+
+static void shared_times_are_kept_once(void **state)
+{
+    (void)state;
+    if (!heap_used()) /* a sanitizer's heap is not told */
+        skip();
+    size_t each = heap_of_channels(false), alike = heap_of_channels(true);
+    /* 3 bytes of time for each reading of the three that need none */
+    assert_in_range(each - alike, 3 * 3 * 190000, 3 * 3 * 210000);
+}
+
 static void nothing_is_nothing(void **state)
 {
     struct nrg_packed points;
     (void)state;
-    assert_int_equal(nrg_packed_init(&points, false, 1), 0);
+    assert_int_equal(nrg_packed_init(&points, false, 1, NULL), 0);
     assert_int_equal(nrg_packed_finish(&points), 0);
     assert_int_equal(nrg_packed_up_to(&points, INT64_MAX), 0);
     nrg_packed_release(&points);
@@ -160,8 +234,8 @@ static void slices_come_back(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(readings_come_back),
-        cmocka_unit_test(nothing_is_nothing),
+        cmocka_unit_test(readings_come_back),         cmocka_unit_test(channels_share_times),
+        cmocka_unit_test(shared_times_are_kept_once), cmocka_unit_test(nothing_is_nothing),
         cmocka_unit_test(slices_come_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

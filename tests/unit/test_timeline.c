@@ -258,6 +258,21 @@ static void one_reading_and_none(void **state)
     done(&f);
 }
 
+/* As a regression makes them: nothing is packed. */
+static void a_timeline_in_arrays(void **state)
+{
+    int64_t t_ns[] = {ZERO, ZERO + S, ZERO + 3 * S, ZERO + 4 * S}, covered_ns;
+    double sum_j[] = {0, 10, 10, 16};
+    uint8_t gap[] = {0, 1, 0, 0};
+    struct nrg_timeline tl = {.n = 4, .t_ns = t_ns, .sum_j = sum_j, .gap = gap};
+    (void)state;
+    assert_int_equal(nrg_timeline_up_to(&tl, ZERO - 1), 0);
+    assert_int_equal(nrg_timeline_up_to(&tl, ZERO + 3 * S), 3);
+    assert_int_equal(nrg_timeline_below(&tl, ZERO + 3 * S), 2);
+    assert_true(nrg_timeline_between(&tl, ZERO + S / 2, ZERO + 7 * S / 2, &covered_ns) == 8);
+    assert_int_equal(covered_ns, S);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +286,7 @@ int main(void)
         cmocka_unit_test(gauge_is_a_trapezoid_held_for_one_period),
         cmocka_unit_test(gauge_readings_far_apart_are_a_gap),
         cmocka_unit_test(one_reading_and_none),
+        cmocka_unit_test(a_timeline_in_arrays),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
