@@ -48,6 +48,7 @@ struct nrg_effect {
     double freedom;
     double scatter_a, scatter_b; /* relative standard deviation of runs, the drift taken out, and
                                     of few runs no less than the sensors' own */
+    double seen_a, seen_b;       /* the same as the runs show it, whatever the sensors' own is */
     double drift;  /* relative change from the first run to the last; NAN: not fitted */
     double design; /* variance by fitting the drift, relative to that without; 1 */
     bool skewed;   /* scatter is far from normal: ranks are the better witness */
