@@ -29,7 +29,7 @@ class NoRoom(Case):
         self.assertEqual(self.nrg("train", "-q", d, "-o", p).returncode, 0)
         return (("help",), ("help", "run"), ("run", "--help"), ("--version",), ("sensors",), ("sensors", "--json"), ("report", r),
                 ("report", "--json", r), ("report", "--print", "energy", r), ("export", r), ("export", "--format", "json", r), ("graph", self.model), ("graph", "--json", self.model), ("meter", "list"),
-                ("report", r, "--html", "-"), ("compare", r, "--", r), ("compare", "--json", r, "--", r), ("compare", "--markdown", r, "--", r), ("view", r),
+                ("report", r, "--html", "-"), ("compare", "--force", r, "--", r), ("compare", "--force", "--json", r, "--", r), ("compare", "--force", "--markdown", r, "--", r), ("view", r),
                 ("attribute", s), ("attribute", "--json", s), ("attribute", "--csv", s), ("attribute", "--folded", s), ("attribute", "--trace", s),
                 ("attribute", "--from=0.1", "--to=0.3", s), ("dataset", d), ("dataset", "--json", d), ("evaluate", d), ("profile", "show", p),
                 ("predict", self.model, "--profile", p), ("predict", "--json", self.model, "--profile", p), ("train", d, "-o", "-"),

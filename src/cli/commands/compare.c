@@ -220,9 +220,8 @@ static int collect(struct nrg_cli *cli, struct values *v, struct nrg_compare_sid
 static int say_refusals(const struct nrg_comparison *c, bool force)
 {
     for (size_t i = 0; i < c->refusals.n; i++)
-        fprintf(stderr, "nrg: not comparable: %s\n", c->refusals.items[i]);
-    if (c->refusals.n && !force)
-        fprintf(stderr, "nrg: --force compares them all the same\n");
+        fprintf(stderr, "nrg: not comparable: %s%s\n", c->refusals.items[i],
+                force || i + 1 < c->refusals.n ? "" : " (--force compares all the same)");
     return c->refusals.n && !force ? EXIT_NOT_COMPARABLE : 0;
 }
 
