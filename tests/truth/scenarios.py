@@ -174,7 +174,7 @@ HOLDING = {
     "spans of 0.5 to 3 s, 10 Hz": 0.1, "spans of 0.5 to 3 s, 10 Hz, integrate": 0.1, "spans of 0.5 to 3 s, another process, integrate": 0.5, "spans of 0.5 to 3 s, others as in the baseline, integrate": 1, "wall meter, spans of 3 to 15 s": 1, "spans of 50 to 400 ms, 100 Hz": 0.1,
     "per call, drift, sampled ticks": 5, "estimate, one busy thread": 1, "estimate, 2 threads, uneven stalls": 20, "estimate, the same, read at edges": 2,
     "estimate, a pool of workers, others": 1, "estimate, workers that come and go": 20,
-    "stalls, 10 Hz, threads read": 5, "stalls, 100 Hz, threads read": 3,
+    "stalls, 10 Hz, threads read": 5, "stalls, 100 Hz, threads read": 3, "stalls at the begin, 100 Hz, threads read": 3,
     "stalls, 100 Hz": 6, "stalls at the begin, 100 Hz": 10, "uneven stalls, 100 Hz": 10, "uneven stalls after 0.3, 10 Hz": 20, "another process, twice the watts": 32, "another process, half the watts": 18,
     "2 threads, stalls, another process": 20,
 }

@@ -21,113 +21,10 @@
 #define STREAMED     (1u << 18) /* slices between two turns of summing up, later */
 #define MAX_COLUMNS  4096       /* a matrix of them is 67 MB */
 #define BLOCK_BYTES  (128u << 20)
-#define BLOCK_ROWS   4     /* a block has at least so many */
-#define PLENTY       8     /* rows per column, for more to be fitted than powers */
-#define CALLS_TRIAL  16000 /* rows */
-#define CALLS_ROWS   6     /* the same for energies of calls */
-#define CALLS_GAIN   2.5   /* of the likelihood, per column of calls: twice its logarithm */
-#define CUT_WORK     2e10  /* multiplications: whitened rows are dense */
-#define CUT_ROWS     0.5   /* of a cell: longer rows are as certain as its CPU time */
-#define MERGED       10
-#define MERGED_ROWS  50 /* rows per column that are left */
-#define SURE_CLOCK   20 /* times less is left with it */
+#define BLOCK_ROWS   4  /* a block has at least so many */
+#define LOOK_BACK    16 /* slices: at most so many threads have calls open */
 #define BEND_LEAST_S 1e-6
 #define BEND_MOST_S  50e-6
-
-/* How many rows there will be, and their sums. */
-static void count_rows(struct nrg_regress *r)
-{
-    struct nrg_observer observer;
-    struct nrg_observation seen;
-    r->rows_expected = 0;
-    r->energy_j = r->energy_s = 0;
-    nrg_observer_init(&observer, &r->options);
-    while (nrg_observe(&observer, &seen)) {
-        if (!seen.usable)
-            continue;
-        r->rows_expected++;
-        r->energy_j += seen.y;
-        r->energy_s += (double)(seen.to_ns - seen.from_ns) / 1e9;
-    }
-}
-
-/*
- * Rows as long as MERGED updates of a counter, as far as enough of them are left; and columns of
- * calls where there are rows to tell them from time.
- */
-static void choose_rows(struct nrg_regress *r)
-{
-    double update_s = (double)r->options.channel->update_ns / 1e9, row_s = 0;
-    if (r->rows_expected)
-        row_s = r->energy_s / (double)r->rows_expected;
-    if (!r->options.timeline->is_gauge && update_s > 0 && row_s > 0 && row_s < MERGED * update_s) {
-        double most_s = r->energy_s / (double)(MERGED_ROWS * r->n_columns);
-        r->options.merged_ns = (int64_t)(0.95 * fmin(MERGED * update_s, most_s) * 1e9);
-        if (3 * r->options.timeline->period_ns < r->options.merged_ns)
-            r->options.punctual_ns = nrg_observer_due(r->options.timeline);
-        count_rows(r);
-    }
-}
-
-/* The mean work of a call and of a second, from the slices that are held. */
-static int set_means(struct nrg_regress *r)
-{
-    struct nrg_arena memory = {0};
-    double *calls = nrg_arena_array(&memory, r->n_columns, sizeof *calls);
-    double *open_s = nrg_arena_array(&memory, r->n_columns, sizeof *open_s);
-    for (size_t i = 0; !memory.failed && i < r->n_columns; i++)
-        r->call_s[i] = r->mean_rate[i] = 0;
-    for (size_t i = 0; !memory.failed && i < r->slices.n; i++) {
-        const struct nrg_regress_slice *s = &r->slices.items[i];
-        double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
-        r->mean_rate[s->column] += (double)s->rate * length_s;
-        open_s[s->column] += length_s;
-        if (!s->calls_column)
-            continue;
-        r->call_s[s->calls_column] += (double)s->rate * length_s;
-        calls[s->calls_column] += (double)s->calls_per_s * length_s;
-    }
-    for (size_t i = 0; !memory.failed && i < r->n_columns; i++) {
-        r->call_s[i] = calls[i] > 0 ? r->call_s[i] / calls[i] : 0;
-        r->mean_rate[i] = open_s[i] > 0 ? r->mean_rate[i] / open_s[i] : 1;
-    }
-    int rc = memory.failed ? -ENOMEM : 0;
-    nrg_arena_release(&memory);
-    return rc;
-}
-
-static size_t count_calls_columns(const struct nrg_regress *r)
-{
-    size_t n = 0;
-    for (size_t i = NRG_COLUMN_CLASSES; i < r->n_columns; i++)
-        n += r->is_calls[i];
-    return n;
-}
-
-static bool can_count_calls(const struct nrg_regress *r)
-{
-    return count_calls_columns(r) && r->rows_expected >= CALLS_ROWS * r->n_columns;
-}
-
-/* Columns of calls stay where they explain more than so many columns do by chance. */
-static int choose_calls(struct nrg_regress *r)
-{
-    size_t columns = count_calls_columns(r);
-    double rest[2], rows = 0;
-    if (!can_count_calls(r))
-        return 0;
-    for (int calls = 0; calls < 2; calls++) {
-        r->options.calls = calls;
-        int rc = nrg_regress_rest(r, CALLS_TRIAL, &rest[calls], &rows);
-        if (rc)
-            return rc;
-    }
-    double gain = rest[0] > 0 ? rows * log(rest[0] / fmax(rest[1], 1e-300)) / (double)columns : 0;
-    r->options.calls =
-        gain > CALLS_GAIN && !r->waits.used; /* CPU times say it of calls that wait */
-    r->untold = fmin(fmax(gain - 1, 0), 1);  /* by chance the gain is 1 */
-    return 0;
-}
 
 int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regress **regress)
 {
@@ -166,7 +63,7 @@ int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regres
     const struct nrg_timeline *tl = r->options.timeline;
     if (tl->n && nrg_point_ns(tl, tl->n - 1) < r->options.end_ns)
         r->options.end_ns = nrg_point_ns(tl, tl->n - 1);
-    count_rows(r);
+    nrg_regress_count_rows(r);
     return 0;
 }
 
@@ -233,76 +130,10 @@ static void start_rows(struct nrg_regress *r)
     }
 }
 
-/* What calls lack while they wait, of those that do: of their power, or before that is known of
- * the mean. */
-static bool set_waits(struct nrg_regress *r)
+/* Once, when slices are no longer only held. */
+static int begin_rows(struct nrg_regress *r)
 {
-    double mean_w = r->energy_s > 0 ? r->energy_j / r->energy_s : 0;
-    bool any = false;
-    for (size_t i = NRG_COLUMN_CLASSES; i < r->n_columns; i++) {
-        double w = r->prior && i < r->n_prior ? fmax(r->prior[i], 0) : mean_w;
-        double scale = r->waits.used ? r->waits.scale[i] : 0, waited = nrg_regress_waited(r, i);
-        r->waits_w[i] = r->is_calls[i] || !(waited > 0) ? 0 : scale > 0 ? w / scale : waited * w;
-        any |= r->waits_w[i] > 0;
-    }
-    any &= r->plenty && !r->options.timeline->is_gauge;
-    r->options.waits_w = any ? r->waits_w : NULL;
-    return any;
-}
-
-/*
- * How the sensor sees the past. A clockwork that explains nearly all that is left needs no kernel
- * to be sought; readings are of any age up to an update until it is found.
- */
-static int choose_sensor(struct nrg_regress *r)
-{
-    double update_s = (double)r->options.channel->update_ns / 1e9;
-    int rc = 0;
-    if (nrg_regress_may_have_clockwork(r) && !r->waits.used) {
-        r->kernel = (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL, .far_s = update_s};
-        rc = choose_calls(r);
-        if (!rc)
-            rc = nrg_regress_find_clockwork(r);
-        if (rc || r->clock_gain >= SURE_CLOCK) {
-            nrg_copy(r->lag_source, sizeof r->lag_source, "none");
-            return rc ? rc : choose_calls(r);
-        }
-        nrg_regress_forget_clockwork(r);
-        r->options.calls = false;
-    }
-    rc = nrg_regress_choose_kernel(r);
-    if (!rc)
-        rc = nrg_regress_find_clockwork(r);
-    if (!rc)
-        rc = choose_calls(r);
-    if (!rc && r->options.calls && r->clock_gain < SURE_CLOCK) { /* it is told better with them */
-        nrg_regress_forget_clockwork(r);
-        rc = nrg_regress_choose_kernel(r);
-        if (!rc)
-            rc = nrg_regress_find_clockwork(r);
-    }
-    return rc;
-}
-
-static int choose_model(struct nrg_regress *r)
-{
-    choose_rows(r);
-    r->plenty = r->rows_expected > PLENTY * r->n_columns;
-    r->quantum = nrg_gauge_quantum(r->options.timeline, r->options.channel->resolution);
-    int rc = nrg_regress_learn_waits(r);
-    if (!rc)
-        rc = set_means(r);
-    bool waits = !rc && set_waits(r);
-    if (!rc)
-        rc = nrg_regress_find_updates(r);
-    if (!rc)
-        rc = choose_sensor(r);
-    if (!rc)
-        rc = nrg_regress_choose_noise(r);
-    if (!rc && waits && set_waits(r))
-        rc = nrg_regress_choose_noise(r);
-    if (!rc && !r->options.calls && r->untold > 0)
-        rc = nrg_regress_try_calls(r);
+    int rc = nrg_regress_choose_model(r);
     if (!rc)
         start_rows(r);
     r->whitener =
@@ -436,7 +267,7 @@ static void drop_slices(struct nrg_regress *r)
 
 static int sum_up(struct nrg_regress *r)
 {
-    int rc = r->chosen ? nrg_regress_settle_waits(r) : choose_model(r);
+    int rc = r->chosen ? nrg_regress_settle_waits(r) : begin_rows(r);
     while (!rc) {
         rc = nrg_rowgen_next(&r->gen, &r->slices, r->ready_ns, r->n_columns);
         if (rc <= 0)
@@ -502,6 +333,29 @@ static void note_cell(struct nrg_regress *r, const struct nrg_class_activity *a)
     r->cell_begin_ns = a->begin_ns;
 }
 
+/*
+ * A call that a border of cells cuts, while its thread's CPU time is known from before to after, is
+ * one slice: nothing is known of its parts. Not once slices stream: rows may have used the first.
+ */
+static bool joins_last(struct nrg_regress *r, const struct nrg_class_activity *a, uint32_t column)
+{
+    double length_s = (double)(a->end_ns - a->begin_ns) / 1e9;
+    for (size_t i = r->slices.n, most = i > LOOK_BACK ? i - LOOK_BACK : 0;
+         a->group && a->calls > 0 && !r->chosen && i-- > most;) {
+        struct nrg_regress_slice *s = &r->slices.items[i];
+        double before_s = (double)(s->end_ns - s->begin_ns) / 1e9, sum_s = before_s + length_s;
+        double calls = (double)s->calls_per_s * before_s;
+        if (s->group != a->group || s->column != column || s->end_ns != a->begin_ns ||
+            calls + a->calls > 2 - NRG_WHOLE_CALL || calls > NRG_WHOLE_CALL)
+            continue;
+        s->end_ns = a->end_ns;
+        s->rate = (float)(((double)s->rate * before_s + a->rate * length_s) / sum_s);
+        s->calls_per_s = (float)((calls + a->calls) / sum_s);
+        return true;
+    }
+    return false;
+}
+
 int nrg_regress_slice(struct nrg_regress *r, const struct nrg_class_activity *a)
 {
     int64_t begin_ns = a->begin_ns, end_ns = a->end_ns;
@@ -517,6 +371,8 @@ int nrg_regress_slice(struct nrg_regress *r, const struct nrg_class_activity *a)
         return 0;
     note_grain(r, begin_ns, end_ns);
     note_covered(r, begin_ns, end_ns);
+    if (joins_last(r, a, column))
+        return 0;
     if (nrg_gram_grow(&r->edges, r->n_columns))
         return -ENOMEM;
     r->edges.a[nrg_packed(column, column)] += 2;
@@ -540,19 +396,6 @@ int nrg_regress_slice(struct nrg_regress *r, const struct nrg_class_activity *a)
         return sum_up(r);
     }
     return 0;
-}
-
-double nrg_regress_row_per_cell(const struct nrg_regress *r)
-{
-    double cells = (double)(r->last_cell - r->first_cell) + 1;
-    return r->rows_expected ? cells / (double)r->rows_expected : 1;
-}
-
-bool nrg_regress_cuts_calls(const struct nrg_regress *r)
-{
-    double rows = (double)r->rows_expected, columns = (double)r->n_columns;
-    return r->waits.used && r->options.waits_w && rows * columns * columns < CUT_WORK &&
-           (r->waits.finer || nrg_regress_row_per_cell(r) < CUT_ROWS) && !(r->first_phi > 0);
 }
 
 int nrg_regress_solve(struct nrg_regress *r, struct nrg_regress_result *result)

@@ -3,11 +3,12 @@
  * from the slices that are held, before rows are summed up for good, and the solver.
  *
  * Order: slices are held (fit.c) until there are too many or the end is reached; where threads
- * wait, CPU times say in which calls (waits.c, wait_fit.c, wait_error.c); the times of updates, the
- * kernel and the noise are chosen from them (publish.c, clockwork.c, choose.c, noise.c); rows are
- * made, whitened, weighted and summed up in blocks of time (fit.c); the blocks give powers and
- * groups (solve.c), also with what is common to calls (calls.c), intervals (spread.c), whether idle
- * power drifted (drift.c), and the figures that callers get (result.c).
+ * wait, CPU times say in which calls (waits.c, wait_fit.c, wait_shape.c, wait_error.c); the times
+ * of updates, the kernel and the noise are chosen from them (model.c, publish.c, clockwork.c,
+ * choose.c, noise.c); rows are made, whitened, weighted and summed up in blocks of time (fit.c);
+ * the blocks give powers and groups (solve.c), also with what is common to calls (calls.c),
+ * intervals (spread.c), whether idle power drifted (drift.c), and the figures that callers get
+ * (result.c).
  *
  * The regression owns everything here but the solver, which result.c makes and releases. 0 or
  * -ENOMEM, and -ENODATA from solve when rows do not suffice. One thread at a time.
@@ -80,12 +81,14 @@ struct nrg_waits {
     bool finer;         /* threads read their CPU times themselves, several times in a cell */
     uint32_t *place_of; /* per column */
     size_t n_places;
-    double *busy;                  /* CPU time of a call of mean length, per second of it */
-    double *longer;                /* the same of every second that a call is longer */
-    double *open_s, *call_s;       /* of all calls, and of one in the mean */
-    double *error2;                /* covariance of busy, packed */
-    double shape[NRG_WAIT_SHAPES]; /* when in a call more of it is used, per second that it waits */
-    double shape_error2[NRG_WAIT_SHAPES];
+    double *busy;            /* CPU time of a call of mean length, per second of it */
+    double *longer;          /* the same of every second that a call is longer */
+    double *open_s, *call_s; /* of all calls, and of one in the mean */
+    double *off_s;           /* by how much a call is longer or shorter, in the mean */
+    double bend;    /* CPU time of every second that a call is longer or shorter, beyond off_s */
+    double *error2; /* covariance of busy, packed */
+    double shape[NRG_WAIT_SHAPES]; /* part of the calls that wait at each place */
+    double shape_error2[NRG_WAIT_SHAPES * (NRG_WAIT_SHAPES + 1) / 2]; /* covariance, packed */
     double alpha, gamma; /* variance of CPU time: per square of a call, and where calls are cut */
     double *scale;       /* per column: CPU time as it was found / as rates had it; 0: none */
     uint64_t settled;    /* slices up to here have rates by this */
@@ -177,6 +180,11 @@ size_t nrg_regress_pick(const bool *is_calls, const struct nrg_gram *sum, bool c
 /* waits.c: sets rates of slices that are held where threads wait; then of those that came since. */
 int nrg_regress_learn_waits(struct nrg_regress *r);
 int nrg_regress_settle_waits(struct nrg_regress *r);
+/* model.c: how many rows there will be, and their sums; then all that is chosen before they are
+ * made.
+ */
+void nrg_regress_count_rows(struct nrg_regress *r);
+int nrg_regress_choose_model(struct nrg_regress *r);
 int nrg_regress_choose_kernel(struct nrg_regress *r);
 /* Powers of a pass, one per column, and the sum of squares that they leave, over how many rows. */
 int nrg_regress_fit(const struct nrg_regress *r, const struct nrg_pass *pass, double *powers,
@@ -264,9 +272,14 @@ int nrg_solver_judge_drift(struct nrg_solver *s);
 int nrg_solver_spread(struct nrg_solver *s);
 /* waits.c, after spread: what is not known of the CPU times of classes. */
 void nrg_solver_add_waits(struct nrg_solver *s);
-/* What calls that wait at one place of theirs may have of their neighbours: four shapes do not tell
- * that place exactly, by as much in short calls as in long ones. */
+/* How much of the waiting is at one place of the calls: 0 anywhere, 1 always the same. What is not
+ * known of it counts so many times. */
+double nrg_solver_concentration(const struct nrg_solver *s, double errors);
+/* What calls that wait at one place of theirs may have of their neighbours: five places do not tell
+ * it exactly, nor is it the same in all classes; by as much in short calls as in long ones. */
 double nrg_solver_misplaced_w(const struct nrg_solver *s, size_t p);
+/* Part of the energy of all classes that may be idle power's, or the other way round. */
+double nrg_solver_curved_part(const struct nrg_solver *s);
 /* Covariance of two columns, W^2. */
 double nrg_solver_covariance(const struct nrg_solver *s, size_t p, size_t q);
 

@@ -14,7 +14,6 @@
 
 #define FAR_FROM_0 6.0   /* deviations: beyond, that powers are not negative does not matter */
 #define BESIDE     0.5   /* of half of an interval, around a figure that is not in its middle */
-#define UNEVEN     0.55  /* of a wait that is always at the same time */
 #define MOST       1.05  /* of all energy: the sum has an error too */
 #define IDLE_KNOWN 0.5   /* of the mean power: an idle interval wider than this is not known */
 #define IMPOSSIBLE 6.0   /* deviations */
@@ -166,23 +165,6 @@ static struct interval make_interval(const struct nrg_solver *s, double value, d
     return i;
 }
 
-/*
- * How unevenly threads wait in their calls, as far as rows tell, of a wait that is always at the
- * same time: the mean square of what was found, and of its error.
- */
-static double unevenness(const struct nrg_solver *s)
-{
-    double square = 0;
-    for (size_t p = s->n_bound; s->r->options.waits_w && p < s->m; p++) {
-        size_t mode = s->index[p] - NRG_COLUMN_WAITS;
-        if (s->index[p] < NRG_COLUMN_WAITS || s->index[p] > NRG_COLUMN_WAITS_LAST)
-            continue;
-        double found = s->free_beta[p] * s->scale[p];
-        square += (found * found + nrg_solver_covariance(s, p, p)) / (double)(2 * mode + 3);
-    }
-    return s->r->options.waits_w ? fmin(UNEVEN * sqrt(square), 1) : 1;
-}
-
 /* Waits that come late look like readings that are early, by a part of an update: power that is not
  * the class's own, the more the shorter its calls are. */
 static double mistimed_w(const struct nrg_solver *s, size_t p)
@@ -205,7 +187,8 @@ static double blurred_w(const struct nrg_solver *s, size_t p, double power_w)
     if (!(waited > 0) || s->r->waits.used)
         return 0;
     double off_w = fmax(fabs(power_w - nrg_solver_mean_power(s)), 0.8 * power_w);
-    return unevenness(s) * waited * (off_w + mistimed_w(s, p));
+    double uneven = s->r->options.waits_w ? nrg_solver_concentration(s, 1) : 1;
+    return uneven * waited * (off_w + mistimed_w(s, p));
 }
 
 /* Where readings can't tell whether calls or their time use the energy, it may be either. */
@@ -342,7 +325,7 @@ static void set_whole(const struct nrg_solver *s, struct nrg_regress_result *res
     double left = s->left * s->freedom;
     result->t = nrg_student_half(r->options.confidence, s->freedom);
     result->intervals = r->row;
-    result->left_over = left_over(s) + unplaced_part(s);
+    result->left_over = left_over(s) + unplaced_part(s) + nrg_solver_curved_part(s);
     result->window = r->options.lag == NRG_LAG_AUTO && nrg_regress_sees_window(r);
     result->lag_s = strcmp(r->lag_source, "none") ? nrg_kernel_lag_s(&r->kernel) : 0;
     memcpy(result->lag_source, r->lag_source, sizeof result->lag_source);

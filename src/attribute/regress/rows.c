@@ -138,23 +138,12 @@ static double level_part(const struct nrg_regress_slice *s, int64_t t_ns, double
            ramp((double)(t_ns - s->end_ns), width_ns);
 }
 
-void nrg_wait_integrals(double u, double out[NRG_WAIT_SHAPES])
-{
-    double t = 2 * u - 1, before = 1, now = t;
-    for (int i = 1; i <= NRG_WAIT_SHAPES; i++) {
-        double next = ((2 * i + 1) * t * now - i * before) / (i + 1);
-        out[i - 1] = (next - before) / (2 * (2 * i + 1));
-        before = now;
-        now = next;
-    }
-}
-
 /* Time that a call waits, as far as is known. */
 static double lacks_s(const struct nrg_rowgen *gen, const struct nrg_regress_slice *s)
 {
     double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
-    double scale = gen->options->waits_scale ? gen->options->waits_scale[s->column] : 0;
-    return scale > 0 ? length_s * fmax(1 - (double)s->rate * scale, 0) : length_s;
+    double scale = gen->options->waits_scale ? gen->options->waits_scale[s->column] : 1;
+    return length_s * fmax(1 - (double)s->rate * (scale > 0 ? scale : 1), 0);
 }
 
 /* The class's own column, where it is known when its calls wait. */
@@ -183,13 +172,14 @@ static void add_waits(struct nrg_rowgen *gen, const struct nrg_regress_slice *s,
     if ((!(w > 0) && !o->waits_scale) || !cut ||
         (double)s->calls_per_s * length_ns / 1e9 < NRG_WHOLE_CALL)
         return;
-    double begin[NRG_WAIT_SHAPES] = {0}, end[NRG_WAIT_SHAPES] = {0}, lack_s = lacks_s(gen, s);
+    double begin[NRG_WAIT_SHAPES] = {0}, end[NRG_WAIT_SHAPES] = {0};
+    double length_s = length_ns / 1e9, lacks = lacks_s(gen, s) / length_s;
     if (from_ns > s->begin_ns)
-        nrg_wait_integrals(fmin((double)(from_ns - s->begin_ns) / length_ns, 1), begin);
+        nrg_wait_work(fmin((double)(from_ns - s->begin_ns) / length_ns, 1), lacks, begin);
     if (to_ns < s->end_ns)
-        nrg_wait_integrals(fmax((double)(to_ns - s->begin_ns) / length_ns, 0), end);
+        nrg_wait_work(fmax((double)(to_ns - s->begin_ns) / length_ns, 0), lacks, end);
     for (uint32_t i = 0; i < NRG_WAIT_SHAPES; i++) {
-        more[i] = lack_s * (end[i] - begin[i]);
+        more[i] = length_s * (end[i] - begin[i]);
         if (w > 0)
             nrg_rowgen_set(gen, NRG_COLUMN_WAITS + i, gen->x[NRG_COLUMN_WAITS + i] + w * more[i]);
     }
@@ -202,11 +192,10 @@ static void add_cut(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, i
     const struct nrg_regress_options *o = gen->options;
     if (!o->waits_scale || !o->waits_w || at_ns <= s->begin_ns || at_ns >= s->end_ns)
         return;
-    double length_ns = (double)(s->end_ns - s->begin_ns),
-           unsure_s = NRG_WAIT_UNSURE * length_ns / 1e9;
-    double part = (double)(at_ns - s->begin_ns) / length_ns, lack_s = lacks_s(gen, s);
-    double w = o->waits_w[s->column];
-    gen->cut_end2 += w * w * (lack_s * lack_s + unsure_s * unsure_s) * part * (1 - part);
+    double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
+    double part = (double)(at_ns - s->begin_ns) / 1e9 / length_s;
+    double cut_j = o->waits_w[s->column] * length_s;
+    gen->cut_end2 += cut_j * cut_j * nrg_wait_cut2(part, lacks_s(gen, s) / length_s);
 }
 
 /* The time between two levels, each 0 to width_ns late, to which activity is added, and as what. */

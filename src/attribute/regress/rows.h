@@ -20,17 +20,17 @@
  * Columns before those of classes. Those before idle are of no interest, and may be negative. Two
  * (filled by fit.c) say how rows would change if the sensor were a little later, or its memory a
  * little longer: they absorb the error of the chosen kernel, and make the intervals include it.
- * Four say how they would change if threads waited at certain times of their calls instead of
- * evenly: rather late, in the middle, and two finer. The others let power rise or fall slowly over
- * the run, as it does when a machine warms up: lines and a parabola, none of which changes its
- * mean. Idle power that is known has an error of its own, and may drift away from where it was
- * measured (idle_course.h); how far is said by the options.
+ * Five say how they would change if threads waited at certain places of their calls instead of
+ * evenly: before all of their work, after a quarter of it, and so on. The others let power rise or
+ * fall slowly over the run, as it does when a machine warms up: lines and a parabola, none of which
+ * changes its mean. Idle power that is known has an error of its own, and may drift away from where
+ * it was measured (idle_course.h); how far is said by the options.
  */
 enum {
     NRG_COLUMN_SHIFT,
     NRG_COLUMN_MEMORY,
     NRG_COLUMN_WAITS,
-    NRG_COLUMN_WAITS_LAST = NRG_COLUMN_WAITS + 3,
+    NRG_COLUMN_WAITS_LAST = NRG_COLUMN_WAITS + 4,
     NRG_COLUMN_DRIFT,
     NRG_COLUMN_DRIFT2,
     NRG_COLUMN_IDLE_SHAPES, /* idle_course.h */
@@ -84,12 +84,15 @@ struct nrg_observer {
 };
 
 #define NRG_WHOLE_CALL  0.999 /* a slice that is so much of a call is all of it */
-#define NRG_WAIT_UNSURE 0.02  /* of a call, that may be waiting where none is expected */
 #define NRG_WAIT_SHAPES (NRG_COLUMN_WAITS_LAST + 1 - NRG_COLUMN_WAITS)
 
-/* How much more than its part a call has up to the part u of it, if it waits by each shape:
- * integrals of Legendre's polynomials. Each is 0 over the whole call, and none is like another. */
-void nrg_wait_integrals(double u, double out[NRG_WAIT_SHAPES]);
+/* How much more than its part of the work a call has done up to the part u of it, if it waits for
+ * the part `lacks` of its time after 0, 1/4, 1/2, 3/4 or all of its work; as parts of its time. */
+void nrg_wait_work(double u, double lacks, double out[NRG_WAIT_SHAPES]);
+
+/* The variance of that if it waits after any part of its work, and a little is not known of that.
+ */
+double nrg_wait_cut2(double u, double lacks);
 
 void nrg_observer_init(struct nrg_observer *observer, const struct nrg_regress_options *options);
 /* A moment at which a reading is due, and so one period after the other; 0: they come at any time.

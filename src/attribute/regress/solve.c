@@ -35,10 +35,23 @@ static void add_priors(struct nrg_solver *s)
             *a += 1 / (w * w);
     }
     nrg_regress_anchor(s->r, &s->sum);
-    for (size_t i = 0; s->r->waits.used && i < NRG_WAIT_SHAPES; i++) {
-        double *a = &s->sum.a[nrg_packed(NRG_COLUMN_WAITS + i, NRG_COLUMN_WAITS + i)];
-        *a += *a > 0 ? 1 / s->r->waits.shape_error2[i] : 0;
-    }
+}
+
+/* Rows correct what CPU times say of where calls wait, as far as these leave it open. */
+static void add_shape_prior(struct nrg_solver *s)
+{
+    const struct nrg_waits *w = &s->r->waits;
+    double factor[NRG_WAIT_SHAPES * (NRG_WAIT_SHAPES + 1) / 2],
+        known[sizeof factor / sizeof *factor];
+    memcpy(factor, w->shape_error2, sizeof factor);
+    if (!w->used || !(s->sum.a[nrg_packed(NRG_COLUMN_WAITS, NRG_COLUMN_WAITS)] > 0) ||
+        nrg_gram_factor(factor, NRG_WAIT_SHAPES, NULL, NULL, false) < NRG_WAIT_SHAPES)
+        return;
+    nrg_gram_invert(factor, NRG_WAIT_SHAPES, known);
+    for (size_t i = 0; i < NRG_WAIT_SHAPES; i++)
+        for (size_t k = 0; k <= i; k++)
+            s->sum.a[nrg_packed(NRG_COLUMN_WAITS + i, NRG_COLUMN_WAITS + k)] +=
+                known[nrg_packed(i, k)];
 }
 
 int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
@@ -50,6 +63,8 @@ int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
         nrg_gram_join(&s->sum, &r->block[i]);
     if (!rc)
         add_priors(s);
+    if (!rc)
+        add_shape_prior(s);
     size_t **counts[] = {&s->index, &s->root, &s->next};
     double **columns[] = {&s->scale, &s->floor, &s->beta, &s->free_beta, &s->ratio};
     double **matrices[] = {&s->inverse, &s->factor, &s->covariance};

@@ -1,36 +1,45 @@
 /*
  * What CPU times leave open about waits, as errors of powers: whose CPU time it was (waits.c), and
- * where in its call a thread waits, of which four shapes tell the rough outline only.
+ * where in its call a thread waits, of which five places tell the rough outline only.
  */
 #include <math.h>
 
 #include "attribute/regress/internal.h"
 
-#define ANYWHERE        0.45 /* see concentration */
 #define MISPLACED       0.2  /* of what a call waits: two deviations */
-#define MISPLACED_FINER 0.4  /* the same where all else is better known */
-#define WIDER           1.5  /* variance, where threads read their CPU times: by simulation */
+#define MISPLACED_FINER 0.1  /* the same where it is better known how long calls wait */
+#define WIDER           2.0  /* variance, where threads read their CPU times: by simulation */
 #define WIDER_UNEVEN    0.4  /* more variance, where classes wait differently: by simulation */
+#define CURVED          0.1  /* of how much two lines differ */
 #define UNEVEN          0.08 /* deviation of classes from how busy they are in the mean */
 #define SHORT           0.5  /* of a cell: rows that tell most themselves */
 #define SHORT_ROWS      0.5 /* power of a row's length: how much it goes with the cell's CPU time */
 
-/* How far waits are from being anywhere in a call, of a wait that is always at the same time;
- * beyond what a wait that is anywhere has. */
-static double concentration(const struct nrg_solver *s)
+/* Position of a shape among the solved columns; m: rows say nothing of it. */
+static size_t shape_at(const struct nrg_solver *s, size_t i)
+{
+    size_t p = s->n_bound;
+    while (p < s->m && s->index[p] != NRG_COLUMN_WAITS + i)
+        p++;
+    return p;
+}
+
+double nrg_solver_concentration(const struct nrg_solver *s, double errors)
 {
     const struct nrg_waits *w = &s->r->waits;
-    double square = -ANYWHERE * ANYWHERE;
+    double part[NRG_WAIT_SHAPES], mean = 0, square = 0;
     for (size_t i = 0; i < NRG_WAIT_SHAPES; i++) {
-        size_t p = s->n_bound;
-        while (p < s->m && s->index[p] != NRG_COLUMN_WAITS + i)
-            p++;
-        bool seen = p < s->m; /* by the readings, too */
-        double shape = w->shape[i] + (seen ? s->free_beta[p] * s->scale[p] : 0);
-        double error2 = seen ? nrg_solver_covariance(s, p, p) : w->shape_error2[i];
-        square += fmax(shape * shape - error2, 0) / (double)(2 * i + 3);
+        size_t p = shape_at(s, i);
+        part[i] = w->shape[i] + (p < s->m ? s->free_beta[p] * s->scale[p] : 0);
+        mean += part[i] / NRG_WAIT_SHAPES;
     }
-    return sqrt(fmax(square, 0));
+    for (size_t i = 0; i < NRG_WAIT_SHAPES; i++) {
+        size_t p = shape_at(s, i);
+        double error2 =
+            p < s->m ? nrg_solver_covariance(s, p, p) : w->shape_error2[nrg_packed(i, i)];
+        square += fmax((part[i] - mean) * (part[i] - mean) + errors * error2, 0);
+    }
+    return fmin(sqrt(square * NRG_WAIT_SHAPES / (NRG_WAIT_SHAPES - 1)), 1);
 }
 
 double nrg_solver_misplaced_w(const struct nrg_solver *s, size_t p)
@@ -48,7 +57,27 @@ double nrg_solver_misplaced_w(const struct nrg_solver *s, size_t p)
     if (!(calls > 0) || !(call_s > 0))
         return 0;
     double misplaced = w->finer ? MISPLACED_FINER : MISPLACED;
-    return misplaced * concentration(s) * lack_s / calls / call_s * nrg_solver_mean_power(s);
+    return misplaced * nrg_solver_concentration(s, -1) * lack_s / calls / call_s *
+           nrg_solver_mean_power(s);
+}
+
+/*
+ * Whether a call that is longer worked longer or waited longer decides between idle power and all
+ * classes together, where rows are shorter than cells. Two straight lines say it (waits.c); the
+ * more they differ, the less they are the curve that it is.
+ */
+double nrg_solver_curved_part(const struct nrg_solver *s)
+{
+    const struct nrg_waits *w = &s->r->waits;
+    double busy_s = 0, open_s = 0;
+    if (!w->used || w->finer)
+        return 0;
+    for (size_t i = 0; i < w->n_places; i++) {
+        busy_s += w->open_s[i] * w->busy[i];
+        open_s += w->open_s[i];
+    }
+    double short_rows = fmax(1 - nrg_regress_row_per_cell(s->r), 0);
+    return busy_s > 0 ? CURVED * fabs(w->bend) * short_rows * open_s / busy_s : 0;
 }
 
 /* How differently classes wait, beyond what is not known of each: 0 to 1. */

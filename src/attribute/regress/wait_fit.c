@@ -10,14 +10,17 @@
 
 #define TURNS       10
 #define SHAPES      NRG_WAIT_SHAPES
-#define SHAPE_PRIOR 0.7   /* of a wait that is always at the same time, a deviation */
+#define SHAPE_PRIOR 0.5   /* of the calls that wait at one of the places, a deviation */
+#define BEND_PRIOR  0.3   /* of how CPU time goes with length, a deviation */
+#define TAILS       2.0   /* degrees of freedom: how far one class may be from the others */
 #define LEAST_APART 0.005 /* of busy and longer between classes, a deviation */
 #define READ_OFF_S  2e-5  /* of CPU times */
+#define MOST_GAMMA  4.0   /* far more than calls that wait anywhere */
 #define FAR         25.0  /* variances: squares beyond are cut */
 
 static size_t columns_of(const struct nrg_wait_fit *f)
 {
-    return 2 * f->w->n_places + SHAPES;
+    return 2 * f->w->n_places + SHAPES + 1;
 }
 
 /* The row of a group into x; 0 before. Returns the variance of what it is off by. */
@@ -33,16 +36,29 @@ static double fill_row(struct nrg_wait_fit *f, size_t n, double *whole2, double 
         mean_s = p->calls > 0 ? mean_s : p->length_s;
         f->x[p->place] += mean_s;
         f->x[places + p->place] += p->length_s - mean_s;
+        if (p->calls > 0)
+            f->x[2 * places + SHAPES] +=
+                (p->to - p->from) * (fabs(p->call_s - w->call_s[p->place]) - w->off_s[p->place]);
         *whole2 += p->whole2;
         *cut2 += p->cut2;
         if (!(p->cut2 > 0))
             continue;
-        nrg_wait_integrals(p->from, begin);
-        nrg_wait_integrals(p->to, end);
+        nrg_wait_work(p->from, p->lacks_s / p->call_s, begin);
+        nrg_wait_work(p->to, p->lacks_s / p->call_s, end);
         for (size_t k = 0; k < SHAPES; k++)
-            f->x[2 * places + k] += p->lacks_s * (end[k] - begin[k]);
+            f->x[2 * places + k] += p->call_s * (end[k] - begin[k]);
     }
     return w->alpha * *whole2 + w->gamma * *cut2 + READ_OFF_S * READ_OFF_S;
+}
+
+/*
+ * How much a class counts as one of the others: most are alike, but what is around the calls that
+ * wait may never do so. Student's t in place of the normal distribution.
+ */
+static double likeness(const struct nrg_wait_fit *f, size_t kind, size_t at)
+{
+    double off = f->solved ? (f->beta[at] - f->mean[kind]) / f->apart[kind] : 0;
+    return f->solved ? (TAILS + 1) / (TAILS + off * off) : 1;
 }
 
 /* What is known before the cells are looked at: classes are alike, and shapes are not wild. */
@@ -50,12 +66,13 @@ static void add_prior(struct nrg_wait_fit *f)
 {
     size_t places = f->w->n_places;
     for (size_t i = 0; i < columns_of(f); i++) {
-        size_t kind = i / places;
-        double deviation =
-            kind < 2 ? f->apart[kind] : SHAPE_PRIOR * (double)(2 * (i - 2 * places) + 3);
-        double weight = 1 / (deviation * deviation);
+        size_t kind = i < 2 * places ? i / places : 2 + (i == 2 * places + SHAPES);
+        const double prior[] = {f->mean[0], f->mean[1], 1.0 / SHAPES, 0};
+        const double deviations[] = {f->apart[0], f->apart[1], SHAPE_PRIOR, BEND_PRIOR};
+        double deviation = deviations[kind];
+        double weight = (kind < 2 ? likeness(f, kind, i) : 1) / (deviation * deviation);
         f->gram.a[nrg_packed(i, i)] += weight;
-        f->gram.b[i] += weight * (kind < 2 ? f->mean[kind] : 0);
+        f->gram.b[i] += weight * prior[kind];
     }
 }
 
@@ -86,15 +103,17 @@ static void find_apart(struct nrg_wait_fit *f, size_t kind)
     const struct nrg_waits *w = f->w;
     double sum = 0, weight = 0, square = 0;
     for (size_t i = 0; i < w->n_places; i++) {
-        double open_s = kind ? 1 : w->open_s[i];
-        sum += open_s * f->beta[kind * w->n_places + i];
-        weight += open_s;
+        size_t at = kind * w->n_places + i;
+        double own = (kind ? 1 : w->open_s[i]) * likeness(f, kind, at);
+        sum += own * f->beta[at];
+        weight += own;
     }
     f->mean[kind] = sum / weight;
     for (size_t i = 0; i < w->n_places; i++) {
         size_t at = kind * w->n_places + i;
         double off = f->beta[at] - f->mean[kind];
-        square += (off * off + f->inverse[nrg_packed(at, at)]) / (double)w->n_places;
+        square += likeness(f, kind, at) * (off * off + f->inverse[nrg_packed(at, at)]) /
+                  (double)w->n_places;
     }
     f->apart[kind] = fmax(sqrt(square), LEAST_APART);
 }
@@ -119,7 +138,7 @@ static void set_variances(struct nrg_wait_fit *f)
         gamma = cut ? k[1][2] / k[1][1] : 0;
     }
     f->w->alpha = fmax(alpha, 1e-5);
-    f->w->gamma = fmax(gamma, 1e-3);
+    f->w->gamma = fmin(fmax(gamma, 1e-3), MOST_GAMMA);
     memset(f->known, 0, sizeof f->known);
 }
 
@@ -159,8 +178,10 @@ static int fit_turn(struct nrg_wait_fit *f)
         w->longer[i] = fmin(fmax(f->beta[w->n_places + i], 0), 1);
     }
     memcpy(w->shape, f->beta + 2 * w->n_places, sizeof w->shape);
+    w->bend = f->beta[2 * w->n_places + SHAPES];
     find_apart(f, 0);
     find_apart(f, 1);
+    f->solved = true;
     set_variances(f);
     return rc;
 }
@@ -183,9 +204,8 @@ int nrg_wait_learn(struct nrg_wait_fit *f, double rate)
     for (size_t i = 0; i < w->n_places; i++)
         for (size_t k = 0; k <= i; k++)
             w->error2[nrg_packed(i, k)] = f->inverse[nrg_packed(i, k)];
-    for (size_t i = 0; i < SHAPES; i++) {
-        size_t at = 2 * w->n_places + i;
-        w->shape_error2[i] = f->inverse[nrg_packed(at, at)];
-    }
+    for (size_t i = 0; i < SHAPES; i++)
+        for (size_t k = 0, at = 2 * w->n_places; k <= i; k++)
+            w->shape_error2[nrg_packed(i, k)] = f->inverse[nrg_packed(at + i, at + k)];
     return rc;
 }

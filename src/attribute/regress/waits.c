@@ -5,13 +5,18 @@
  * a call uses, how much more a longer one does, and when in their calls threads wait:
  *
  *     CPU time of a cell = sum over classes (calls * mean length * busy
- *                                            + how much longer its calls were * longer)
- *                          + what calls that are cut have more of than their part (four shapes)
+ *                                            + how much longer its calls were * longer
+ *                                            + how much longer or shorter * bend)
+ *                          + what calls that are cut have more of than their part (five places)
+ *
+ * The bend is there because a short call can't have waited, and a very long one has worked no
+ * longer than others: with one line, long waits would be taken for work, and idle power for less.
  *
  * Classes are alike as far as the cells say: busy and longer of each are drawn to the mean of all,
- * and how firmly is found together with them. What remains of a cell's CPU time goes to its calls
- * in proportion to how uncertain they are, those most that a border cuts. Slices get their rates by
- * that; the sum of a class stays what it was, so that only the distribution over time changes.
+ * and how firmly is found together with them; those that are far from it, less. What remains of a
+ * cell's CPU time goes to its calls in proportion to how uncertain they are, those most that a
+ * border cuts. Slices get their rates by that; the sum of a class stays what it was, so that only
+ * the distribution over time changes.
  *
  * Energy that goes with the CPU time of a cell is a class's by how much of that it used. So what is
  * not known of `busy` is not known of its energy either: wait_error.c.
@@ -32,7 +37,45 @@
 #define OVER        1.02 /* CPU seconds per second: more, and other threads work for this one */
 #define SHAPES      NRG_WAIT_SHAPES
 #define ROUNDS      3
-#define FINER       0.3 /* of a cell */
+#define FINER       0.3  /* of a cell */
+#define SAME_CALL   1e-4 /* of its length */
+#define LOOK_BACK   256  /* slices */
+
+/* Whether two slices are parts of one call, which has one length. */
+static bool is_same_call(const struct nrg_regress_slice *a, const struct nrg_regress_slice *b)
+{
+    double per_s = (double)b->calls_per_s;
+    return a->column == b->column && a->end_ns == b->begin_ns &&
+           fabs((double)a->calls_per_s - per_s) < SAME_CALL * per_s;
+}
+
+static double calls_of(const struct nrg_regress_slice *s)
+{
+    return (double)s->calls_per_s * (double)(s->end_ns - s->begin_ns) / 1e9;
+}
+
+/*
+ * Which part of its call each slice begins with: readings of CPU times cut calls. As many calls are
+ * open at a time as threads have spans, so the part before is not far.
+ */
+static int find_begins(struct nrg_wait_fit *f, size_t to)
+{
+    const struct nrg_regress_slice *items = f->r->slices.items;
+    f->begin = nrg_arena_array(&f->memory, to + 1, sizeof *f->begin);
+    if (f->memory.failed)
+        return -ENOMEM;
+    for (size_t i = 0; i < to; i++) {
+        if (!items[i].group || calls_of(&items[i]) >= NRG_WHOLE_CALL)
+            continue;
+        for (size_t k = i, most = i > LOOK_BACK ? i - LOOK_BACK : 0; k-- > most;) {
+            if (!is_same_call(&items[k], &items[i]))
+                continue;
+            f->begin[i] = f->begin[k] + (float)calls_of(&items[k]);
+            break;
+        }
+    }
+    return 0;
+}
 
 /* Counting sort of slices by group; those of group 0 are left out. */
 static int sort_slices(struct nrg_wait_fit *f, size_t from, size_t to)
@@ -58,40 +101,41 @@ static int sort_slices(struct nrg_wait_fit *f, size_t from, size_t to)
     for (size_t i = from; i < to; i++)
         if (items[i].group)
             f->order[f->first[items[i].group - least + 1]++] = (uint32_t)i;
-    return 0;
+    return find_begins(f, to);
 }
 
 static double busy_of_call(const struct nrg_waits *w, uint32_t place, double call_s)
 {
     double mean_s = w->call_s[place], busy_s = w->busy[place] * mean_s;
     busy_s += w->longer[place] * (call_s - mean_s);
+    busy_s += w->bend * (fabs(call_s - mean_s) - w->off_s[place]);
     return fmin(fmax(busy_s, NRG_LEAST_BUSY * call_s), call_s);
 }
 
-/* Which part of its call a slice is: borders of the cell cut the first and the last. */
-static void place_piece(struct nrg_wait_piece *p, bool first, bool last)
+static void place_piece(struct nrg_wait_piece *p, double begin)
 {
     bool whole = p->calls <= 0 || p->calls >= NRG_WHOLE_CALL;
-    p->from = whole || (last && !first) ? 0 : first && !last ? 1 - p->calls : (1 - p->calls) / 2;
-    p->to = whole ? 1 : p->from + p->calls;
+    p->from = whole || begin >= 1 ? 0 : begin;
+    p->to = whole ? 1 : fmin(p->from + p->calls, 1);
     p->call_s = p->calls > 0 && !whole ? p->length_s / p->calls : p->length_s;
 }
 
 static void expect_piece(const struct nrg_waits *w, struct nrg_wait_piece *p)
 {
     double begin[SHAPES], end[SHAPES], busy_s = busy_of_call(w, p->place, p->call_s);
-    double edges = p->from * (1 - p->from) + p->to * (1 - p->to);
+    bool cut = p->from > 0 || p->to < 1;
     p->lacks_s = p->call_s - busy_s;
-    p->whole2 = p->call_s * p->call_s * (p->to - p->from);
-    p->cut2 =
-        (p->lacks_s * p->lacks_s + NRG_WAIT_UNSURE * NRG_WAIT_UNSURE * p->call_s * p->call_s) *
-        edges;
+    p->whole2 = busy_s * busy_s * (p->to - p->from);
+    p->cut2 = 0;
     p->busy_s = busy_s * (p->to - p->from);
-    if (edges > 0) {
-        nrg_wait_integrals(p->from, begin);
-        nrg_wait_integrals(p->to, end);
+    if (cut) {
+        double lacks = p->lacks_s / p->call_s;
+        p->cut2 =
+            p->call_s * p->call_s * (nrg_wait_cut2(p->from, lacks) + nrg_wait_cut2(p->to, lacks));
+        nrg_wait_work(p->from, lacks, begin);
+        nrg_wait_work(p->to, lacks, end);
         for (size_t i = 0; i < SHAPES; i++)
-            p->busy_s += w->shape[i] * p->lacks_s * (end[i] - begin[i]);
+            p->busy_s += w->shape[i] * p->call_s * (end[i] - begin[i]);
     }
     p->busy_s = fmin(fmax(p->busy_s, 0), p->length_s);
 }
@@ -110,7 +154,7 @@ int nrg_wait_group(struct nrg_wait_fit *f, size_t g, size_t *n, double *cpu_s)
         p->length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
         p->calls = (double)s->calls_per_s * p->length_s;
         p->place = f->w->place_of[s->column];
-        place_piece(p, i == 0, i + 1 == count);
+        place_piece(p, (double)f->begin[f->order[from + i]]);
         expect_piece(f->w, p);
         *cpu_s += (double)s->rate * p->length_s;
     }
@@ -158,6 +202,13 @@ static int choose_places(struct nrg_wait_fit *f)
     }
     for (size_t i = 0; i < w->n_places; i++)
         w->call_s[i] = calls[i] > 0 ? w->open_s[i] / calls[i] : 0;
+    for (size_t i = 0; i < f->first[f->n_groups]; i++) {
+        const struct nrg_regress_slice *s = &r->slices.items[f->order[i]];
+        uint32_t place = w->place_of[s->column];
+        double part = calls_of(s), call_s = part > 0 ? 1 / (double)s->calls_per_s : 0;
+        if (part > 0)
+            w->off_s[place] += part * fabs(call_s - w->call_s[place]) / calls[place];
+    }
     return 0;
 }
 
@@ -180,7 +231,7 @@ static bool waits_at_all(const struct nrg_wait_fit *f, double *rate)
 static int make_room(struct nrg_wait_fit *f)
 {
     struct nrg_arena *m = &f->memory;
-    size_t n = 2 * NRG_WAIT_PLACES + SHAPES, cells = n * (n + 1) / 2;
+    size_t n = 2 * NRG_WAIT_PLACES + SHAPES + 1, cells = n * (n + 1) / 2;
     f->x = nrg_arena_array(m, n, sizeof *f->x);
     f->unit = nrg_arena_array(m, n, sizeof *f->unit);
     f->beta = nrg_arena_array(m, n, sizeof *f->beta);
@@ -191,6 +242,7 @@ static int make_room(struct nrg_wait_fit *f)
     f->w->longer = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->w->longer);
     f->w->open_s = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->w->open_s);
     f->w->call_s = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->w->call_s);
+    f->w->off_s = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->w->off_s);
     f->w->error2 =
         nrg_arena_array(m, NRG_WAIT_PLACES * (NRG_WAIT_PLACES + 1) / 2, sizeof *f->w->error2);
     f->w->scale =

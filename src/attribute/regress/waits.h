@@ -27,12 +27,14 @@ struct nrg_wait_fit {
     struct nrg_arena memory;
     uint32_t *order; /* slices by group */
     size_t *first;   /* per group: of order */
+    float *begin;    /* per slice: the part of its call that came before */
     size_t n_groups, stride;
     struct nrg_wait_piece *pieces; /* of one group */
     size_t cap_pieces;
     struct nrg_gram gram;
     double *x, *unit, *beta, *factor, *inverse;
     double apart[2], mean[2]; /* of busy, of longer: between classes */
+    bool solved;              /* beta is of a turn before */
     double known[2][3];       /* sums for alpha and gamma */
 };
 

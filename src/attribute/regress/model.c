@@ -1,0 +1,202 @@
+/*
+ * What is chosen once, from the slices that are held, before rows are summed up: how long rows are,
+ * whether calls have columns, what calls lack while they wait, how the sensor sees the past, and
+ * the noise. See internal.h for the way through the files.
+ */
+#include "attribute/regress/internal.h"
+
+#include <errno.h>
+#include <math.h>
+
+#include "base/mem.h"
+#include "energy/quantum.h"
+
+#define PLENTY      8     /* rows per column, for more to be fitted than powers */
+#define CALLS_TRIAL 16000 /* rows */
+#define CALLS_ROWS  6     /* the same for energies of calls */
+#define CALLS_GAIN  2.5   /* of the likelihood, per column of calls: twice its logarithm */
+#define CUT_WORK    2e10  /* multiplications: whitened rows are dense */
+#define CUT_ROWS    0.5   /* of a cell: longer rows are as certain as its CPU time */
+#define MERGED      10
+#define MERGED_ROWS 50 /* rows per column that are left */
+#define SURE_CLOCK  20 /* times less is left with it */
+
+void nrg_regress_count_rows(struct nrg_regress *r)
+{
+    struct nrg_observer observer;
+    struct nrg_observation seen;
+    r->rows_expected = 0;
+    r->energy_j = r->energy_s = 0;
+    nrg_observer_init(&observer, &r->options);
+    while (nrg_observe(&observer, &seen)) {
+        if (!seen.usable)
+            continue;
+        r->rows_expected++;
+        r->energy_j += seen.y;
+        r->energy_s += (double)(seen.to_ns - seen.from_ns) / 1e9;
+    }
+}
+
+/*
+ * Rows as long as MERGED updates of a counter, as far as enough of them are left; and columns of
+ * calls where there are rows to tell them from time.
+ */
+static void choose_rows(struct nrg_regress *r)
+{
+    double update_s = (double)r->options.channel->update_ns / 1e9, row_s = 0;
+    if (r->rows_expected)
+        row_s = r->energy_s / (double)r->rows_expected;
+    if (!r->options.timeline->is_gauge && update_s > 0 && row_s > 0 && row_s < MERGED * update_s) {
+        double most_s = r->energy_s / (double)(MERGED_ROWS * r->n_columns);
+        r->options.merged_ns = (int64_t)(0.95 * fmin(MERGED * update_s, most_s) * 1e9);
+        if (3 * r->options.timeline->period_ns < r->options.merged_ns)
+            r->options.punctual_ns = nrg_observer_due(r->options.timeline);
+        nrg_regress_count_rows(r);
+    }
+}
+
+/* The mean work of a call and of a second, from the slices that are held. */
+static int set_means(struct nrg_regress *r)
+{
+    struct nrg_arena memory = {0};
+    double *calls = nrg_arena_array(&memory, r->n_columns, sizeof *calls);
+    double *open_s = nrg_arena_array(&memory, r->n_columns, sizeof *open_s);
+    for (size_t i = 0; !memory.failed && i < r->n_columns; i++)
+        r->call_s[i] = r->mean_rate[i] = 0;
+    for (size_t i = 0; !memory.failed && i < r->slices.n; i++) {
+        const struct nrg_regress_slice *s = &r->slices.items[i];
+        double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
+        r->mean_rate[s->column] += (double)s->rate * length_s;
+        open_s[s->column] += length_s;
+        if (!s->calls_column)
+            continue;
+        r->call_s[s->calls_column] += (double)s->rate * length_s;
+        calls[s->calls_column] += (double)s->calls_per_s * length_s;
+    }
+    for (size_t i = 0; !memory.failed && i < r->n_columns; i++) {
+        r->call_s[i] = calls[i] > 0 ? r->call_s[i] / calls[i] : 0;
+        r->mean_rate[i] = open_s[i] > 0 ? r->mean_rate[i] / open_s[i] : 1;
+    }
+    int rc = memory.failed ? -ENOMEM : 0;
+    nrg_arena_release(&memory);
+    return rc;
+}
+
+static size_t count_calls_columns(const struct nrg_regress *r)
+{
+    size_t n = 0;
+    for (size_t i = NRG_COLUMN_CLASSES; i < r->n_columns; i++)
+        n += r->is_calls[i];
+    return n;
+}
+
+static bool can_count_calls(const struct nrg_regress *r)
+{
+    return count_calls_columns(r) && r->rows_expected >= CALLS_ROWS * r->n_columns;
+}
+
+/* Columns of calls stay where they explain more than so many columns do by chance. */
+static int choose_calls(struct nrg_regress *r)
+{
+    size_t columns = count_calls_columns(r);
+    double rest[2], rows = 0;
+    if (!can_count_calls(r))
+        return 0;
+    for (int calls = 0; calls < 2; calls++) {
+        r->options.calls = calls;
+        int rc = nrg_regress_rest(r, CALLS_TRIAL, &rest[calls], &rows);
+        if (rc)
+            return rc;
+    }
+    double gain = rest[0] > 0 ? rows * log(rest[0] / fmax(rest[1], 1e-300)) / (double)columns : 0;
+    r->options.calls =
+        gain > CALLS_GAIN && !r->waits.used; /* CPU times say it of calls that wait */
+    r->untold = fmin(fmax(gain - 1, 0), 1);  /* by chance the gain is 1 */
+    return 0;
+}
+
+/* What calls lack while they wait, of those that do: of their power, or before that is known of
+ * the mean. */
+static bool set_waits(struct nrg_regress *r)
+{
+    double mean_w = r->energy_s > 0 ? r->energy_j / r->energy_s : 0;
+    bool any = false;
+    for (size_t i = NRG_COLUMN_CLASSES; i < r->n_columns; i++) {
+        double w = r->prior && i < r->n_prior ? fmax(r->prior[i], 0) : mean_w;
+        double scale = r->waits.used ? r->waits.scale[i] : 0, waited = nrg_regress_waited(r, i);
+        r->waits_w[i] = r->is_calls[i] || !(waited > 0) ? 0 : w / (scale > 0 ? scale : 1);
+        any |= r->waits_w[i] > 0;
+    }
+    any &= r->plenty && !r->options.timeline->is_gauge;
+    r->options.waits_w = any ? r->waits_w : NULL;
+    return any;
+}
+
+/*
+ * How the sensor sees the past. A clockwork that explains nearly all that is left needs no kernel
+ * to be sought; readings are of any age up to an update until it is found.
+ */
+static int choose_sensor(struct nrg_regress *r)
+{
+    double update_s = (double)r->options.channel->update_ns / 1e9;
+    int rc = 0;
+    if (nrg_regress_may_have_clockwork(r) && !r->waits.used) {
+        r->kernel = (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL, .far_s = update_s};
+        rc = choose_calls(r);
+        if (!rc)
+            rc = nrg_regress_find_clockwork(r);
+        if (rc || r->clock_gain >= SURE_CLOCK) {
+            nrg_copy(r->lag_source, sizeof r->lag_source, "none");
+            return rc ? rc : choose_calls(r);
+        }
+        nrg_regress_forget_clockwork(r);
+        r->options.calls = false;
+    }
+    rc = nrg_regress_choose_kernel(r);
+    if (!rc)
+        rc = nrg_regress_find_clockwork(r);
+    if (!rc)
+        rc = choose_calls(r);
+    if (!rc && r->options.calls && r->clock_gain < SURE_CLOCK) { /* it is told better with them */
+        nrg_regress_forget_clockwork(r);
+        rc = nrg_regress_choose_kernel(r);
+        if (!rc)
+            rc = nrg_regress_find_clockwork(r);
+    }
+    return rc;
+}
+
+int nrg_regress_choose_model(struct nrg_regress *r)
+{
+    choose_rows(r);
+    r->plenty = r->rows_expected > PLENTY * r->n_columns;
+    r->quantum = nrg_gauge_quantum(r->options.timeline, r->options.channel->resolution);
+    int rc = nrg_regress_learn_waits(r);
+    if (!rc)
+        rc = set_means(r);
+    bool waits = !rc && set_waits(r);
+    if (!rc)
+        rc = nrg_regress_find_updates(r);
+    if (!rc)
+        rc = choose_sensor(r);
+    if (!rc)
+        rc = nrg_regress_choose_noise(r);
+    if (!rc && waits && set_waits(r))
+        rc = nrg_regress_choose_noise(r);
+    if (!rc && !r->options.calls && r->untold > 0)
+        rc = nrg_regress_try_calls(r);
+    return rc;
+}
+
+double nrg_regress_row_per_cell(const struct nrg_regress *r)
+{
+    double cells = (double)(r->last_cell - r->first_cell) + 1;
+    return r->rows_expected ? cells / (double)r->rows_expected : 1;
+}
+
+bool nrg_regress_cuts_calls(const struct nrg_regress *r)
+{
+    double rows = (double)r->rows_expected, columns = (double)r->n_columns;
+    return r->waits.used && r->options.waits_w && rows * columns * columns < CUT_WORK &&
+           (r->waits.finer || nrg_regress_row_per_cell(r) < CUT_ROWS) && !(r->first_phi > 0);
+}
