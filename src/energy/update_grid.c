@@ -22,12 +22,33 @@ static double middle_s(const struct nrg_update *update)
     return (update->low_s + update->high_s) / 2;
 }
 
+/* How far a phase is outside of where an update of that number may lie: below 0 where it is late.
+ */
+static double outside_s(const struct nrg_update *u, double number, double about_s, double phase_s)
+{
+    double early_s = u->low_s - number * about_s - phase_s;
+    double late_s = u->high_s - number * about_s - phase_s;
+    return early_s > 0 ? early_s : late_s < 0 ? late_s : 0;
+}
+
+/*
+ * By a phase that moves no further than readings say: those that are half an update apart may show
+ * two neighbours 0.5 or 1.5 updates apart. Where two numbers are as likely, nothing was missed.
+ */
 void nrg_updates_number(struct nrg_update *u, size_t n, double about_s)
 {
-    for (size_t i = 0; i < n; i++)
-        u[i].number =
-            i ? u[i - 1].number + fmax(1, round((middle_s(&u[i]) - middle_s(&u[i - 1])) / about_s))
-              : 0;
+    double phase_s = n ? middle_s(&u[0]) : 0, next = 0;
+    for (size_t i = 0; i < n; i++) {
+        double first = fmax(next, round((middle_s(&u[i]) - phase_s) / about_s) - 1), best = first;
+        double surer_s = JITTER * (u[i].high_s - u[i].low_s);
+        for (double k = first + 1; i && k < first + 3; k++)
+            if (fabs(outside_s(&u[i], k, about_s, phase_s)) + surer_s <
+                fabs(outside_s(&u[i], best, about_s, phase_s)))
+                best = k;
+        u[i].number = best;
+        phase_s += outside_s(&u[i], best, about_s, phase_s);
+        next = best + 1;
+    }
 }
 
 static bool fit_line(const struct nrg_update *u, size_t n, struct nrg_update_grid *grid)
