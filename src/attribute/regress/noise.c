@@ -20,6 +20,7 @@
 #define PAIRS         3000
 #define NEVER_APART   0.3 /* correlation of rounding that is this high at every distance */
 #define MAX_LAG       3000
+#define STEPS         200  /* that are looked at, for how alike they round */
 #define CLIP          25.0 /* squares of residuals beyond this many variances are clipped */
 #define LEAST_OF_MEAN 1e-3 /* of the mean variance: the least that a variance is */
 
@@ -314,6 +315,27 @@ static double rounding_correlation(const struct leftover *left, double quantum, 
     return pairs ? sum / (double)pairs - 2 / sqrt((double)pairs) : 0;
 }
 
+/* Sum of the correlations of a reading's rounding with those of all other steps, which are so many
+ * readings apart: less and less alike where steps differ in length. Beyond what is looked at, as
+ * they are in the farther half of it. */
+static double alike_in_sum(const struct leftover *left, double quantum, size_t apart,
+                           size_t longest)
+{
+    double steps = (double)left->n / (double)apart, sum = 0, far = 0, n_far = 0;
+    double last = 0;
+    for (size_t lag = apart; lag < longest && last < STEPS; lag += apart) {
+        double now = rounding_correlation(left, quantum, lag);
+        last++;
+        sum += 2 * (1 - last / steps) * now;
+        if (lag > longest / 2 || last > STEPS / 2) {
+            far += now;
+            n_far++;
+        }
+    }
+    double rest = fmax(steps - last - 1, 0);
+    return fmax(sum, 0) + (n_far > 0 ? fmax(far / n_far, 0) * rest * rest / steps : 0);
+}
+
 static double same_rounding(const struct leftover *left, double quantum, bool averages)
 {
     size_t longest = left->n / 4 < MAX_LAG ? left->n / 4 : MAX_LAG, at = 0;
@@ -326,15 +348,13 @@ static double same_rounding(const struct leftover *left, double quantum, bool av
             at = lag;
         }
     }
-    if (lowest > NEVER_APART && longest > 1) { /* a load so steady that nothing averages out */
-        most = lowest;
+    if (lowest > NEVER_APART && longest > 1) /* a load so steady that nothing averages out */
         at = 1;
-    }
     for (size_t i = 0; i < left->n; i++)
         noise2 += left->e[i] * left->e[i] / (double)left->n;
     noise2 = fmax(noise2 - quantum * quantum / 12, 0);
-    most *= exp(-4 * M_PI * M_PI * noise2 / (quantum * quantum));
-    return at ? most * ((double)left->n / (double)at - 1) : 0;
+    double blurred = exp(-4 * M_PI * M_PI * noise2 / (quantum * quantum));
+    return at ? blurred * alike_in_sum(left, quantum, at, longest) : 0;
 }
 
 static int learn_noise(struct nrg_regress *r, size_t max_rows, bool whitening, bool *outliers)
