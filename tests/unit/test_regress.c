@@ -598,6 +598,61 @@ static void instant_and_mean_of_a_gauge(void **state)
     done(m);
 }
 
+/* One moment of each update, on a clock that is not the reader's: two updates in calls of one class
+ * show the same. */
+static void read_moments(struct machine *m, double update_ms, double jitter_ms)
+{
+    double after_ms = 0, next_ms = 3.7;
+    make_timeline(m, 10 * MS, true);
+    m->channel.update_ns = 20 * MS;
+    for (size_t i = 0, k = 0; i < m->tl.n; i++) {
+        while (next_ms <= 10.0 * (double)i) {
+            after_ms = next_ms;
+            next_ms = 3.7 + (double)++k * update_ms + jitter_ms * (2 * roll() - 1);
+        }
+        m->tl.own_gauge[i] = power_at(m, ZERO + (int64_t)(after_ms * MS));
+    }
+}
+
+static void moments_of_a_slow_gauge(void **state)
+{
+    struct machine *m = new_machine(4, 20);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){40, 150, 10, 90}, 4 * sizeof(double));
+    run_turns(m, 2500, 1);
+    read_moments(m, 20.0011, 0);
+    struct nrg_regress_options o = options_of(m);
+    for (int known = 0; known < 2; known++) {
+        m->channel.window_ns = known ? MS / 10 : 0;
+        assert_int_equal(regress(m, &o, &r), 0);
+        check_powers(m, &r, 0, 0.02);
+        nrg_regress_result_release(&r);
+    }
+    done(m);
+}
+
+/* By how much updates jitter is not known: what they show is one of the moments about, which is
+ * noise and no reason to take a class's power for its neighbour's. */
+static void moments_that_jitter(void **state)
+{
+    struct machine *m = new_machine(4, 20);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){40, 150, 10, 90}, 4 * sizeof(double));
+    run_turns(m, 2500, 1);
+    read_moments(m, 20.0011, 1);
+    m->channel.window_ns = MS / 10;
+    struct nrg_regress_options o = options_of(m);
+    o.idle_w = m->idle_w;
+    assert_int_equal(regress(m, &o, &r), 0);
+    for (size_t i = 0; i < m->n_classes; i++)
+        assert_true(r.classes[i].low_w < m->power_w[i] && m->power_w[i] < r.classes[i].high_w);
+    near(r.classes[1].power_w, 150, 0.1, "power of class", 1);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
 /* Bursts of something that no span tells of: one interval in fifty has twice the energy. */
 static void outliers_lose_weight(void **state)
 {
@@ -961,6 +1016,8 @@ int main(void)
         cmocka_unit_test(running_average),
         cmocka_unit_test(mean_over_a_window),
         cmocka_unit_test(instant_and_mean_of_a_gauge),
+        cmocka_unit_test(moments_of_a_slow_gauge),
+        cmocka_unit_test(moments_that_jitter),
         cmocka_unit_test(outliers_lose_weight),
         cmocka_unit_test(drift_is_not_idle),
         cmocka_unit_test(waits_are_not_the_neighbours),

@@ -383,14 +383,28 @@ static int search_kernel(struct trials *t, struct nrg_regress *r, const struct t
     return rc;
 }
 
+/* Updates that jitter show a moment somewhere about their grid's: a window that is wider than the
+ * sensor's own. */
+static int search_jitter(struct trials *t, double widest_s, struct trial *best)
+{
+    struct trial wide = *best;
+    double window_s = nrg_kernel_memory_s(&best->kernel);
+    int rc = 0;
+    for (double s = window_s / 8; !rc && s <= widest_s; s *= 2)
+        rc = try_better(t, &wide, widened(best->kernel, s));
+    if (rc || !clearly_better(&wide, best, CLEARLY_PART))
+        return rc;
+    *best = wide;
+    return refine_kernel(t, best, nrg_kernel_memory_s(&wide.kernel) / 8, 1.4);
+}
+
 /*
- * The channel says for how long of each update it looks; by when, it does not: the window may have
+ * It is known for how long of each update the sensor looks; by when, it is not: the window may have
  * ended up to the rest of an update ago.
  */
 static int search_known_window(struct trials *t, struct nrg_regress *r)
 {
-    const struct nrg_channel *c = r->options.channel;
-    double window_s = (double)c->window_ns / 1e9, rest_s = (double)c->update_ns / 1e9 - window_s;
+    double window_s = r->published.window_s, rest_s = r->published.update_s - window_s;
     double step_s = fmin(window_s / 4, rest_s / WINDOW_AGES);
     struct trial prompt = {.rest = INFINITY};
     int rc = try_better(t, &prompt, make_kernel(NRG_KERNEL_BOX, 0, window_s));
@@ -401,8 +415,11 @@ static int search_known_window(struct trials *t, struct nrg_regress *r)
         rc = refine_kernel(t, &late, step_s, 1);
     if (!rc)
         rc = refine_kernel(t, &prompt, step_s / 8, 1);
+    struct trial best = clearly_better(&late, &prompt, CLEARLY_PART) ? late : prompt;
     if (!rc)
-        take_trial(r, clearly_better(&late, &prompt, CLEARLY_PART) ? &late : &prompt, "driver");
+        rc = search_jitter(t, r->published.update_s / 2, &best);
+    if (!rc)
+        take_trial(r, &best, "driver");
     return rc;
 }
 

@@ -4,11 +4,11 @@
  *
  * Order: slices are held (fit.c) until there are too many or the end is reached; where threads
  * wait, CPU times say in which calls (waits.c, wait_fit.c, wait_shape.c, wait_error.c); the times
- * of updates, the kernel and the noise are chosen from them (model.c, publish.c, clockwork.c,
- * choose.c, noise.c); rows are made, whitened, weighted and summed up in blocks of time (fit.c);
- * the blocks give powers and groups (solve.c), also with what is common to calls (calls.c),
- * intervals (spread.c), whether idle power drifted (drift.c), and the figures that callers get
- * (result.c).
+ * of updates, the kernel and the noise are chosen from them (model.c, publish.c, grid.c,
+ * clockwork.c, choose.c, noise.c); rows are made, whitened, weighted and summed up in blocks of
+ * time (fit.c); the blocks give powers and groups (solve.c), also with what is common to calls
+ * (calls.c), intervals (spread.c), whether idle power drifted (drift.c), and the figures that
+ * callers get (result.c).
  *
  * The regression owns everything here but the solver, which result.c makes and releases. 0 or
  * -ENOMEM, and -ENODATA from solve when rows do not suffice. One thread at a time.
@@ -72,6 +72,8 @@ struct nrg_published {
     struct nrg_timeline timeline;
     int64_t *before_ns; /* the last reading of the value before */
     struct nrg_update *updates;
+    double update_s;
+    double window_s; /* of a gauge, how long of each update it sees; 0: all of it, or not known */
 };
 
 /* When threads wait, by their CPU times: waits.c. Per place, which is a class or some small ones.
@@ -163,7 +165,8 @@ struct nrg_pass {
 
 int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
                          struct nrg_gram *sum);
-/* A sensor that is known to look for a part of each update only, and shows when it updates. */
+/* A sensor that looks for a part of each update only, as is known or was found, and shows when it
+ * updates. */
 bool nrg_regress_sees_window(const struct nrg_regress *r);
 /* In a part of the run, a drift looks like the power itself. */
 bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows);
@@ -191,7 +194,7 @@ int nrg_regress_fit(const struct nrg_regress *r, const struct nrg_pass *pass, do
                     double *rest, double *rows);
 /* The same with the chosen kernel, without the powers. */
 int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest, double *rows);
-/* publish.c: keeps new values alone, where values come more than once; then finds when they came.
+/* publish.c: keeps new values alone, where values come more than once; grid.c finds when they came.
  */
 int nrg_regress_take_news(struct nrg_regress *r);
 int nrg_regress_find_updates(struct nrg_regress *r);

@@ -48,9 +48,7 @@ static int add_trial_row(const struct nrg_regress *r, struct nrg_rowgen *gen,
 
 bool nrg_regress_sees_window(const struct nrg_regress *r)
 {
-    const struct nrg_channel *c = r->options.channel;
-    return r->published.used && r->options.timeline->is_gauge && c->window_ns > 0 &&
-           c->window_ns < c->update_ns;
+    return r->published.used && r->published.window_s > 0;
 }
 
 bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows)

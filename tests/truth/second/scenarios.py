@@ -236,6 +236,10 @@ for k in ['long', 'mid-noise', 'long-300', 'mixed-noise', 'long-noise10', 'mixed
 G = dict(gpu=1, rate=100, T=60.0, watts=(40, 250), idle=(20, 60), sensor='nvml-instant', gupd=0.02)
 S['nv-inst20-long'] = s(**dict(G, len=(0.03, 0.4), layers=6))
 S['nv-inst20-3'] = s(**dict(G, layers=3))
+S['nv-inst20-jit'] = s(**dict(G, ujit=1e-3))
+S['nv-inst20-slow'] = s(**dict(G, rate=50))
+S['nv-inst100'] = s(**dict(G, gupd=0.1))
+S['nv-inst100-unk'] = s(**dict(G, gupd=0.1, winknown=0))
 for k in ['long', 'mid-noise', 'long-300']:
     S['bs-' + k] = dict(S[k], busy='stat')
     S['bo-' + k] = dict(S[k], others=['rare'])
