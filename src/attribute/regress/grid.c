@@ -182,14 +182,17 @@ static int search_grid(struct nrg_regress *r, const struct allowed *allowed, dou
     int rc = try_region(r, first_ns, &region, trials);
     size_t starts = rc ? 0 : take_lowest(&region, trials, best, window ? STARTS : 1);
     double enough = ONLY_ROUNDING * r->quantum * r->quantum / 12;
+    size_t winner = 0;
     for (size_t i = 0; !rc && i < starts && (!i || best[0].rest > enough); i++) {
         if (best[i].rest > limit)
             continue;
-        rc = refine_grid(r, first_ns, region, ROUNDS, &best[i]);
-        if (best[i].rest < best[0].rest)
+        rc = refine_grid(r, first_ns, region, window && !i ? WINDOW_ROUNDS : ROUNDS, &best[i]);
+        if (best[i].rest < best[0].rest) {
             best[0] = best[i];
+            winner = i;
+        }
     }
-    if (!rc && window && best[0].rest > enough && best[0].rest <= limit)
+    if (!rc && winner && best[0].rest > enough)
         rc = refine_grid(r, first_ns, region, WINDOW_ROUNDS, &best[0]);
     *found = best[0];
     return rc;
