@@ -406,6 +406,8 @@ int nrg_regress_solve(struct nrg_regress *r, struct nrg_regress_result *result)
         return -ENODATA;
     r->ready_ns = INT64_MAX;
     int rc = sum_up(r);
+    if (!rc && r->published.lost)
+        return -ENODATA;
     return rc ? rc : nrg_regress_make_result(r, result);
 }
 

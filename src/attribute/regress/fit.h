@@ -108,7 +108,8 @@ struct nrg_class_activity {
 
 /* In order of begin_ns; those of different classes may overlap. */
 int nrg_regress_slice(struct nrg_regress *regress, const struct nrg_class_activity *activity);
-/* -ENODATA when there are fewer usable intervals than unknowns: the caller takes another method. */
+/* -ENODATA when there are fewer usable intervals than unknowns, or it is lost when a gauge of
+ * single moments was updated: the caller takes another method. */
 int nrg_regress_solve(struct nrg_regress *regress, struct nrg_regress_result *result);
 void nrg_regress_result_release(struct nrg_regress_result *result);
 void nrg_regress_free(struct nrg_regress *regress);

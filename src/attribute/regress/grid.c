@@ -13,6 +13,7 @@
 #define MOST_UPDATES  (1 << 16)
 #define BRACKETS      0.6   /* of one, to both sides: where updates that jitter may lie */
 #define UNEXPLAINED   0.02  /* of the variance of readings: less is no reason to look further */
+#define TELLS_LITTLE  0.25  /* the same: updates jitter by as much as classes last */
 #define CLEARLY       0.9   /* of what is left otherwise */
 #define JITTERS       0.125 /* of an update: what one shows that jitters is blurred so far */
 #define WORTH_IT      1.5   /* the same of a start that is followed up */
@@ -297,6 +298,8 @@ int nrg_regress_find_updates(struct nrg_regress *r)
             rc = search_windows(r, &allowed, &best);
         set_times(r, best.phase_s, best.period_s, allowed.first_ns);
         r->kernel = best.kernel;
+        r->published.lost = !rc && !allowed.grid.regular && nrg_regress_sees_window(r) &&
+                            best.rest > TELLS_LITTLE * variance_of(own);
         return rc;
     }
     /* the middle of each bracket, then: the kernel says how wide it is */

@@ -73,6 +73,7 @@ struct nrg_published {
     int64_t *before_ns; /* the last reading of the value before */
     struct nrg_update *updates;
     double update_s;
+    bool lost;       /* when it updates can't be told, nor so what it saw */
     double window_s; /* of a gauge, how long of each update it sees; 0: all of it, or not known */
 };
 

@@ -15,6 +15,7 @@
 #define SLOWER       2.5  /* updates that last so many readings are found */
 #define GAUGE_SLOWER 1.7  /* the same of a gauge, whose values are of one moment each */
 #define REGULAR      0.8  /* of the news */
+#define NOMINAL      0.02 /* of what the driver says: a device's clock is that good */
 #define SEEN         0.75 /* of an update: readings that are closer have seen each */
 
 static size_t count_news(const struct nrg_timeline *tl)
@@ -109,6 +110,8 @@ static bool is_regular(const struct nrg_regress *r, double reading_s, double upd
 static double find_update_s(const struct nrg_regress *r, double reading_s)
 {
     double usual_s = median_update_s(r), said_s = (double)r->options.channel->update_ns / 1e9;
+    if (fabs(usual_s - said_s) < NOMINAL * said_s) /* jitter may have moved the usual one */
+        usual_s = said_s;
     if (is_regular(r, reading_s, usual_s, false))
         return usual_s;
     bool known = r->options.timeline->is_gauge && said_s > 0;
