@@ -4,6 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* Rows whose memory is worth keeping: less grows back quickly, more would be held for nothing. */
+#define SPARE_LEAST 1024
+#define SPARE_MOST  16384
+
 void nrg_queue_init(struct nrg_queue *queue)
 {
     *queue = (struct nrg_queue){0};
@@ -38,6 +42,7 @@ void nrg_queue_release(struct nrg_queue *queue)
         release_content(m);
         free(m);
     }
+    nrg_rows_release(&queue->spare);
     pthread_mutex_destroy(&queue->lock);
     pthread_cond_destroy(&queue->ready);
 }
@@ -62,13 +67,38 @@ int nrg_queue_push(struct nrg_queue *queue, const struct nrg_message *message)
     return m ? 0 : -ENOMEM;
 }
 
+/* Gives *rows, which is empty, the spare memory if it fits. */
+static void take_spare(struct nrg_queue *queue, struct nrg_rows *rows)
+{
+    pthread_mutex_lock(&queue->lock);
+    if (queue->spare.cap && queue->spare.n_columns == rows->n_columns) {
+        *rows = queue->spare;
+        queue->spare = (struct nrg_rows){0};
+    }
+    pthread_mutex_unlock(&queue->lock);
+}
+
+/* Takes over the memory of rows that were written. */
+static void keep_spare(struct nrg_queue *queue, struct nrg_rows *rows)
+{
+    if (queue->spare.cap || rows->cap < SPARE_LEAST || rows->cap > SPARE_MOST)
+        return;
+    rows->n = 0;
+    rows->width_ns = 0;
+    queue->spare = *rows;
+    nrg_rows_init(rows, rows->n_columns);
+}
+
 void nrg_queue_push_rows(struct nrg_queue *queue, enum nrg_message_kind kind, int series,
                          struct nrg_rows *rows)
 {
     if (!rows->n)
         return;
     nrg_queue_push(queue, &(struct nrg_message){.kind = kind, .series = series, .rows = *rows});
+    bool many = rows->cap >= SPARE_LEAST;
     nrg_rows_init(rows, rows->n_columns);
+    if (many)
+        take_spare(queue, rows);
 }
 
 void nrg_queue_push_event(struct nrg_queue *queue, const char *kind, const char *source,
@@ -89,7 +119,10 @@ size_t nrg_queue_rows(struct nrg_queue *queue)
 void nrg_queue_done(struct nrg_queue *queue, struct nrg_message *message)
 {
     pthread_mutex_lock(&queue->lock);
-    queue->n_rows -= has_rows(message) ? message->rows.n : 0;
+    if (has_rows(message)) {
+        queue->n_rows -= message->rows.n;
+        keep_spare(queue, &message->rows);
+    }
     pthread_mutex_unlock(&queue->lock);
     release_content(message);
     free(message);

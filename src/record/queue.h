@@ -60,15 +60,19 @@ struct nrg_queue {
     pthread_cond_t ready;
     struct nrg_message *first, **last;
     bool wake, stop;
-    size_t n_rows;    /* of all messages that are not done yet */
-    uint64_t dropped; /* messages lost because memory ran out */
+    size_t n_rows;         /* of all messages that are not done yet */
+    uint64_t dropped;      /* messages lost because memory ran out */
+    struct nrg_rows spare; /* memory of written rows; cap 0: none */
 };
 
 void nrg_queue_init(struct nrg_queue *queue);
 void nrg_queue_release(struct nrg_queue *queue);
 
 int nrg_queue_push(struct nrg_queue *queue, const struct nrg_message *message);
-/* Pushes the rows, if there are any, and leaves *rows empty. */
+/*
+ * Pushes the rows, if there are any, and leaves *rows empty. If they were many, the memory of rows
+ * that were written before takes their place: in a burst nothing is allocated.
+ */
 void nrg_queue_push_rows(struct nrg_queue *queue, enum nrg_message_kind kind, int series,
                          struct nrg_rows *rows);
 /* Pushes an event that happened now. */

@@ -215,6 +215,78 @@ static void a_full_disk_moves_to_memory(void **state)
     end(&f);
 }
 
+struct shape {
+    int64_t low, n_tracks; /* of the keys */
+    bool in_time;
+};
+
+/* Tracks and times of row i; a column that only grows tells rows of one time apart. */
+static void shape_row(const struct shape *s, int64_t i, int64_t *t_ns, int64_t *values)
+{
+    uint64_t mixed = (uint64_t)i * UINT64_C(0x9e3779b97f4a7c15) >> 33;
+    *t_ns = NRG_NS_PER_S + (s->in_time ? i / 3 : (int64_t)(mixed % 50));
+    values[0] = s->low + (int64_t)(mixed % (uint64_t)s->n_tracks);
+    values[1] = i;
+}
+
+struct order_seen {
+    const struct shape *shape;
+    int64_t n, track, t_ns, row;
+    bool rows[3000];
+};
+
+static int check_order(void *arg, const struct nrg_rows *rows)
+{
+    struct order_seen *seen = arg;
+    for (size_t i = 0; i < rows->n; i++, seen->n++) {
+        int64_t track = nrg_rows_column(rows, 0)[i], row = nrg_rows_column(rows, 1)[i];
+        int64_t t_ns, values[2];
+        shape_row(seen->shape, row, &t_ns, values);
+        assert_int_equal(rows->t_ns[i], t_ns); /* what belongs together stays together */
+        assert_int_equal(track, values[0]);
+        assert_false(seen->rows[row]);
+        seen->rows[row] = true;
+        if (i)
+            assert_true(track > seen->track || (track == seen->track && t_ns > seen->t_ns) ||
+                        (track == seen->track && t_ns == seen->t_ns && row > seen->row));
+        seen->track = track;
+        seen->t_ns = t_ns;
+        seen->row = row;
+    }
+    return 0;
+}
+
+/* By track and time; rows of one time in the order in which they came, a begin before its end. */
+static void rows_of_spans_are_sorted_by_track(void **state)
+{
+    static const struct shape shapes[] = {
+        {7, 1, true},         {1, 5, true},  {INT64_MIN + 1, 3, true},
+        {0, INT64_MAX, true}, {1, 5, false}, {0, INT64_MAX, false}};
+    (void)state;
+    for (size_t k = 0; k < sizeof shapes / sizeof *shapes; k++) {
+        struct fixture f;
+        struct nrg_error err;
+        struct nrg_recording *recording;
+        struct nrg_rows rows;
+        struct order_seen seen = {.shape = &shapes[k]};
+        begin(&f);
+        int series = nrg_store_series(f.store, NRG_THREADS);
+        nrg_rows_init(&rows, NRG_T_COLUMNS);
+        for (int64_t i = 0, t_ns, values[NRG_T_COLUMNS]; i < 3000; i++) {
+            shape_row(&shapes[k], i, &t_ns, values);
+            nrg_rows_add(&rows, t_ns, 0, values);
+        }
+        assert_int_equal(nrg_store_rows(f.store, series, &rows), 0);
+        nrg_rows_release(&rows);
+        assert_int_equal(nrg_store_close(f.store, &err), 0);
+        assert_int_equal(nrg_recording_open(f.path, &recording, &err), 0);
+        assert_int_equal(nrg_recording_read_series(recording, series, check_order, &seen, NULL), 0);
+        assert_int_equal(seen.n, 3000);
+        nrg_recording_close(recording);
+        end(&f);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -222,6 +294,7 @@ int main(void)
         cmocka_unit_test(finished_twice_is_finished_once),
         cmocka_unit_test(an_existing_file_is_not_touched),
         cmocka_unit_test(small_tables_come_back),
+        cmocka_unit_test(rows_of_spans_are_sorted_by_track),
         cmocka_unit_test(a_full_disk_moves_to_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "record/spans/segment.h"
 
-#define NRG_LANE_WINDOW    128  /* records copied at a time */
+#define NRG_LANE_WINDOW    512  /* records copied at a time */
 #define NRG_LANE_MAX_DEPTH 1024 /* the client records no deeper ones */
 
 /* CLOCK_MONOTONIC from the clock of the records, by a straight line through two pairs. */

@@ -115,22 +115,39 @@ static uint64_t mean_step(const int64_t *v, size_t n)
     return (uint64_t)((int64_t)range / (int64_t)(n - 1));
 }
 
-static size_t count_cost_bits(int mode, const int64_t *v, size_t n, uint64_t step)
+static size_t count_bits_of(uint64_t difference)
 {
-    size_t bits = 0;
-    for (size_t i = 0; i < n; i++) {
-        uint64_t code = zigzag((uint64_t)v[i] - predict_value(mode, v, i, (uint64_t)v[0], step));
-        bits += 64 - (size_t)__builtin_clzll(code | 1);
+    return 64 - (size_t)__builtin_clzll(zigzag(difference) | 1);
+}
+
+/* The mode that takes the fewest bits, the first of equals; of two rows or more. */
+static uint8_t choose_mode(const int64_t *v, size_t n, uint64_t step)
+{
+    uint64_t line = (uint64_t)v[0] + step, last = (uint64_t)v[1] - (uint64_t)v[0];
+    size_t bits[MODES] = {[MODE_DELTA] = count_bits_of(last - step),
+                          [MODE_DELTA2] = count_bits_of(last),
+                          [MODE_LINE] = count_bits_of((uint64_t)v[1] - line)};
+    for (size_t i = 2; i < n; i++) {
+        uint64_t d = (uint64_t)v[i] - (uint64_t)v[i - 1];
+        line += step;
+        bits[MODE_DELTA] += count_bits_of(d - step);
+        bits[MODE_DELTA2] += count_bits_of(d - last);
+        bits[MODE_LINE] += count_bits_of((uint64_t)v[i] - line);
+        last = d;
     }
-    return bits;
+    uint8_t best = MODE_DELTA;
+    for (uint8_t m = MODE_DELTA2; m < MODES; m++)
+        best = bits[m] < bits[best] ? m : best;
+    return best;
 }
 
 static int put_plane(struct nrg_codec *codec, size_t n, unsigned shift)
 {
-    uint8_t differ = 0;
+    const uint64_t *codes = codec->zigzag;
+    uint8_t *plane = codec->plane, differ = 0, first = (uint8_t)(codes[0] >> shift);
     for (size_t i = 0; i < n; i++) {
-        codec->plane[i] = (uint8_t)(codec->zigzag[i] >> shift);
-        differ |= codec->plane[i] ^ codec->plane[0];
+        plane[i] = (uint8_t)(codes[i] >> shift);
+        differ |= plane[i] ^ first;
     }
     size_t at = codec->out.len, bound = ZSTD_compressBound(n);
     int rc = nrg_reserve(&codec->out.text, &codec->out.cap, at + 5 + bound + 1, 1);
@@ -140,7 +157,7 @@ static int put_plane(struct nrg_codec *codec, size_t n, unsigned shift)
     size_t len = 1;
     head[0] = PLANE_SAME;
     if (differ) {
-        len = ZSTD_compress2(codec->cctx, head + 5, bound, codec->plane, n);
+        len = ZSTD_compress2(codec->cctx, head + 5, bound, plane, n);
         head[0] = PLANE_ZSTD;
         if (ZSTD_isError(len) || len >= n) {
             head[0] = PLANE_RAW;
@@ -148,7 +165,7 @@ static int put_plane(struct nrg_codec *codec, size_t n, unsigned shift)
         }
     }
     if (head[0] != PLANE_ZSTD)
-        memcpy(head + 5, codec->plane, len);
+        memcpy(head + 5, plane, len);
     for (int i = 0; i < 4; i++)
         head[1 + i] = (uint8_t)(len >> 8 * i);
     codec->out.len = at + 5 + len;
@@ -177,26 +194,28 @@ static int put_planes(struct nrg_codec *codec, int mode, const int64_t *v, size_
 static int put_presence(struct nrg_codec *codec, const int64_t *v, size_t n, int64_t *dense,
                         size_t *n_dense)
 {
-    size_t count = 0;
-    for (size_t i = 0; i < n; i++)
-        if (v[i] != NRG_MISSING)
-            dense[count++] = v[i];
-    *n_dense = count;
-    uint8_t byte = 0;
-    int rc = 0;
-    for (size_t i = 0; count < n && !rc && i < n; i++) {
-        byte = (uint8_t)(byte | (v[i] != NRG_MISSING) << i % 8);
-        if (i % 8 == 7 || i == n - 1) {
-            rc = put_bytes(codec, &byte, 1);
-            byte = 0;
-        }
+    size_t count = 0, at = codec->out.len;
+    for (size_t i = 0; i < n; i++) {
+        dense[count] = v[i];
+        count += v[i] != NRG_MISSING;
     }
-    return rc;
+    *n_dense = count;
+    if (count == n)
+        return 0;
+    int rc = nrg_reserve(&codec->out.text, &codec->out.cap, at + (n + 7) / 8 + 1, 1);
+    if (rc)
+        return rc;
+    uint8_t *bitmap = (uint8_t *)codec->out.text + at;
+    memset(bitmap, 0, (n + 7) / 8);
+    for (size_t i = 0; i < n; i++)
+        bitmap[i / 8] = (uint8_t)(bitmap[i / 8] | (v[i] != NRG_MISSING) << i % 8);
+    codec->out.len = at + (n + 7) / 8;
+    return 0;
 }
 
 static int put_column(struct nrg_codec *codec, const int64_t *v, size_t n, int64_t *dense)
 {
-    size_t mode_at = codec->out.len, n_dense, best_bits = SIZE_MAX;
+    size_t mode_at = codec->out.len, n_dense;
     uint8_t mode = MODE_VARINT;
     int rc = put_bytes(codec, &mode, 1);
     if (!rc)
@@ -204,13 +223,8 @@ static int put_column(struct nrg_codec *codec, const int64_t *v, size_t n, int64
     if (rc)
         return rc;
     uint64_t step = mean_step(dense, n_dense);
-    for (int m = MODE_DELTA; n_dense > FEW_ROWS && m < MODES; m++) {
-        size_t bits = count_cost_bits(m, dense, n_dense, step);
-        if (bits < best_bits) {
-            best_bits = bits;
-            mode = (uint8_t)m;
-        }
-    }
+    if (n_dense > FEW_ROWS)
+        mode = choose_mode(dense, n_dense, step);
     codec->out.text[mode_at] = (char)(mode | (n_dense < n ? HAS_GAPS : 0));
     return mode == MODE_VARINT ? put_varints(codec, dense, n_dense)
                                : put_planes(codec, mode, dense, n_dense, step);

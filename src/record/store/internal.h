@@ -100,11 +100,23 @@ struct nrg_series {
     enum { NRG_SERIES_IDLE, NRG_SERIES_LIVE, NRG_SERIES_MERGED } done; /* in this transaction */
 };
 
+/*
+ * Memory for making a chunk, kept from one to the next: mapping it anew each time took more time
+ * than the coding of a burst of spans.
+ */
+struct nrg_chunk_scratch {
+    int64_t *cells; /* times in the chunk's unit, then sorted columns */
+    uint32_t *order;
+    size_t cap_cells, cap_order;
+};
+
+void nrg_chunk_scratch_release(struct nrg_chunk_scratch *scratch);
+
 void nrg_series_init(struct nrg_series *s, int id, enum nrg_series_kind kind, size_t n_columns);
 void nrg_series_release(struct nrg_series *s);
 /* Writes what is new, inside the open transaction. */
-int nrg_series_write(struct nrg_series *s, struct nrg_sql *sql, struct nrg_codec *codec,
-                     bool closing);
+int nrg_series_write(struct nrg_series *s, struct nrg_sql *sql, struct nrg_chunk_scratch *scratch,
+                     struct nrg_codec *codec, bool closing);
 /* After the transaction: forgets what is safely written, or that anything was tried. */
 void nrg_series_settle(struct nrg_series *s, bool committed);
 
@@ -124,6 +136,7 @@ struct nrg_store {
     bool preparing; /* db is in memory, its first transaction is open: see nrg_store_ready */
     bool finished;  /* the last commit was made */
     struct nrg_codec *codec;
+    struct nrg_chunk_scratch scratch;
     struct nrg_clock_pair *clocks;
     size_t n_clocks, cap_clocks, n_clocks_written;
     struct nrg_event *events;

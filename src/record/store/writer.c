@@ -119,6 +119,7 @@ static void free_store(struct nrg_store *store)
         nrg_series_release(&store->series[i]);
     free(store->series);
     nrg_codec_free(store->codec);
+    nrg_chunk_scratch_release(&store->scratch);
     free(store->clocks);
     free(store->events);
     free(store->processes);
@@ -260,7 +261,7 @@ static int write_pending(struct nrg_store *store, bool closing)
     struct nrg_sql *sql = &store->sql;
     int rc = nrg_sql_begin(sql);
     for (size_t i = 0; !rc && i < store->n_series; i++)
-        rc = nrg_series_write(&store->series[i], sql, store->codec, closing);
+        rc = nrg_series_write(&store->series[i], sql, &store->scratch, store->codec, closing);
     for (size_t i = 0; clocks && !rc && i < store->n_clocks; i++)
         rc = nrg_sql_clock(sql, &store->clocks[i]);
     for (size_t i = 0; !rc && i < store->n_processes; i++)
@@ -344,6 +345,7 @@ int nrg_store_finish(struct nrg_store *store)
         nrg_rows_release(&store->series[i].rows);
     if (!rc)
         nrg_codec_trim(store->codec);
+    nrg_chunk_scratch_release(&store->scratch);
     sqlite3_db_release_memory(store->db);
     store->finished = !rc;
     return rc;
