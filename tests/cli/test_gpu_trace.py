@@ -290,8 +290,17 @@ class Roctx(Trace):
     OLD = os.path.join(support.TOOLS, "libroctx64.so.4")
     LEVELS = "levels" + " 0 1 1 0" * 3 + " -1"
 
+    def machine(self, gpu=True):
+        """A root in which an AMD GPU is, or none; processes are the real ones."""
+        root = self.path("amd" if gpu else "bare")
+        os.makedirs(os.path.join(root, "dev"), exist_ok=True)
+        if gpu:
+            open(os.path.join(root, "dev", "kfd"), "w").close()
+        return root
+
     def client(self, *args, code=0, **environment):
         recording = self.path("roctx.nrg")
+        environment = dict({"NRG_ROOT": self.machine()}, **environment)
         done = self.run_nrg("run", "--gpu-trace", "--sensor", "machine", "-q", "-f", "-o", recording, "--", CLIENT, *args, code=code,
                             **environment)
         return done, spans_of(recording)
@@ -339,6 +348,46 @@ class Roctx(Trace):
             done, spans = self.client(self.OLD, **{name: "/nowhere/other.so"})
             self.assertIn(f"{name} is set already (/nowhere/other.so): another profiler gets the ranges of roctx", done.stderr)
             self.assertEqual([s for s in spans if s["kind"] == "span"], [])
+
+
+    def variables(self, *command, **environment):
+        """What nrg says, and the variables that the command sees, of those that load a library."""
+        environment = dict({"NRG_ROOT": self.machine()}, **environment)
+        done = self.run_nrg("run", "--gpu-trace", "--sensor", "machine", "-q", "-f", "-o", self.path("v.nrg"), "--", *command, **environment)
+        return done.stderr, set(re.findall(r"^(CUDA_INJECTION64_PATH|NVTX_INJECTION64_PATH|ROCPROFILER_REGISTER_LIBRARY)=", done.stdout, re.M))
+
+    def test_a_machine_without_an_amd_gpu(self):
+        """librocprofiler-register ends a program that can't load the library: nobody gets the variable for nothing."""
+        said, got = self.variables("env", NRG_ROOT=self.machine(gpu=False))
+        self.assertEqual(got, {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"})
+        said, got = self.variables("env")
+        self.assertEqual(got, {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH", "ROCPROFILER_REGISTER_LIBRARY"})
+
+    def test_a_command_that_enters_another_root(self):
+        """A container without nrg's folder: what ends programs there, or may, is not set, and that is said; NVTX passes over it."""
+        enter = self.write("apptainer", "#!/bin/sh\nexec env\n")
+        os.chmod(enter, 0o755)
+        for command in ((enter, "exec", "image.sif", "true"), ("nice", enter, "run"), ("sh", "-c", f"true; {enter} exec x"),
+                        ("sh", "-c", "env", "--container-image=x")):
+            said, got = self.variables(*command)
+            self.assertEqual(got, {"NVTX_INJECTION64_PATH"}, command)
+            self.assertRegex(said, r"kernels and ranges of roctx are off: (apptainer|\S*/apptainer|--container-image=x) may start programs where nrg's folder is not")
+            self.assertEqual(said.count("\n"), 1, said)
+
+    def test_a_program_in_a_container_lives(self):
+        """Inside, the path that the variable names is not there: librocprofiler-register would end the program."""
+        hide = 'ROCPROFILER_REGISTER_LIBRARY="${ROCPROFILER_REGISTER_LIBRARY:+/nowhere/libnrg-inject.so}"'
+        enter = self.write("singularity", f"#!/bin/sh\n{hide} exec {CLIENT} {self.SDK}\n")
+        os.chmod(enter, 0o755)
+        said, _ = self.variables(enter, "exec", "image.sif")  # exit code 0, or it fails
+        self.assertIn("singularity may start programs", said)
+
+    def test_who_asks_for_it_in_a_container_gets_it(self):
+        enter = self.write("podman", "#!/bin/sh\nexec env\n")
+        os.chmod(enter, 0o755)
+        library = os.path.join(os.path.dirname(os.path.realpath(support.NRG)), "src", "libnrg-inject.so")
+        said, got = self.variables(enter, ROCPROFILER_REGISTER_LIBRARY=library)
+        self.assertEqual((said, got), ("", {"NVTX_INJECTION64_PATH", "ROCPROFILER_REGISTER_LIBRARY"}))
 
 
 class Nvtx(Trace):

@@ -261,6 +261,16 @@ class Headers(unittest.TestCase):
         for name in ("ascii", "wide ä", "registered", "started"):
             self.assertIn(name, shown)
 
+    @unittest.skipUnless(has("nvtx3/nvToolsExt.h"), "NVIDIA's headers of NVTX are not installed")
+    def test_nvtx_passes_over_a_library_that_is_not_there(self):
+        """So that the variable may reach a container that does not have nrg's folder (cli/run/gpu_trace.c)."""
+        program = self.compile(CLIENT, "-ldl")
+        not_one = os.path.join(os.path.dirname(program), "check.c")
+        plain = subprocess.run([program]).returncode  # without an injection all levels are the same negative number
+        for library in ("/nowhere/libnrg-inject.so", not_one):
+            done = subprocess.run([program], env=dict(os.environ, NVTX_INJECTION64_PATH=library), capture_output=True, text=True)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (plain, "", ""))
+
     @unittest.skipUnless(rocm_has("rocm_smi/rocm_smi.h"), "AMD's header of ROCm SMI is not installed")
     def test_rocm_smi(self):
         self.compile(ROCM_SMI, "-c", warnings="-Werror=incompatible-pointer-types", folders=rocm_folders())

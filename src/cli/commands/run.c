@@ -342,7 +342,7 @@ static int run_command(struct session *s)
     if (s->values->torch)
         nrg_run_torch_prepare(&s->torch, nrg_choice_word(torch_modes, s->values->torch));
     if (s->values->gpu_trace)
-        nrg_run_gpu_trace_prepare();
+        nrg_run_gpu_trace_prepare(&s->cli->ctx.root, s->argv);
     nrg_launch_prepare(s->argv, s->spans.header ? s->spans.fd : -1);
     nrg_recorder_leave_out(s->recorder, nrg_witness_pid());
     if (s->spans.header)

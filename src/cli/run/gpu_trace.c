@@ -1,23 +1,38 @@
 /*
  * See run/gpu_trace.h. A variable that is set belongs to another profiler, and stays. So does
  * ROCm's when its profiler has tools: they need the library that ours would stand for.
+ *
+ * A program that gets a variable but can't load the library that it names must not be harmed. NVTX
+ * passes over it. AMD's librocprofiler-register ends the program, and what the CUDA driver does is
+ * not documented. So these two are not set for commands that enter another root, where nrg's folder
+ * is not there; ROCm's is set only where there is an AMD GPU, because nobody else gains by it.
  */
 #include "cli/run/gpu_trace.h"
 
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/run/parts.h"
 #include "cli/screen.h"
 
 #define NRG_INJECT_FILE "libnrg-inject.so"
+#define CUDA_VARIABLE   "CUDA_INJECTION64_PATH"
+#define ROCM_VARIABLE   "ROCPROFILER_REGISTER_LIBRARY"
 
-static bool is_taken(const char *name, const char *what)
+/* The user has set the variable to nrg's library. */
+static bool is_asked_for(const char *name, const char *library)
+{
+    const char *before = getenv(name);
+    return before && !strcmp(before, library);
+}
+
+static bool is_taken(const char *name, const char *library, const char *what)
 {
     const char *before = getenv(name);
     bool taken = before && *before;
-    if (taken)
+    if (taken && !is_asked_for(name, library))
         nrg_say("--gpu-trace: %s is set already (%s): another profiler gets %s", name, before,
                 what);
     return taken;
@@ -25,18 +40,72 @@ static bool is_taken(const char *name, const char *what)
 
 static void set_variable(const char *name, const char *library, const char *what)
 {
-    if (!is_taken(name, what))
+    if (!is_taken(name, library, what))
         setenv(name, library, 1);
 }
 
-static void set_rocm_variable(const char *library)
+/* The program of a word of a command line, which may have a path. */
+static bool enters_another_root(const char *word, size_t len)
 {
-    static const char what[] = "the ranges of roctx";
-    if (!is_taken("ROCP_TOOL_LIBRARIES", what))
-        set_variable("ROCPROFILER_REGISTER_LIBRARY", library, what);
+    static const char *const names[] = {
+        "apptainer",    "singularity",    "docker",     "podman",  "nerdctl",
+        "enroot",       "ch-run",         "shifter",    "sarus",   "udocker",
+        "charliecloud", "chroot",         "unshare",    "nsenter", "bwrap",
+        "proot",        "systemd-nspawn", "lxc-attach", "lxc",     "incus",
+        "runc",         "crun",           "buildah",    "toolbox", "distrobox",
+        "flatpak",      "firejail",       "machinectl", "ctr"};
+    for (size_t i = len; i > 0; i--)
+        if (word[i - 1] == '/') {
+            word += i;
+            len -= i;
+            break;
+        }
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strlen(names[i]) == len && !memcmp(names[i], word, len))
+            return true;
+    return len >= 11 && !memcmp(word, "--container", 11); /* of srun, by pyxis */
 }
 
-void nrg_run_gpu_trace_prepare(void)
+/*
+ * The word of the command that enters another root, NULL for none. All words are looked at, also
+ * those of a shell's text: a launcher may stand before it, and one too many costs a trace only.
+ */
+static const char *find_container(char *const *argv, size_t *len)
+{
+    static const char between[] = " \t\n;|&()'\"`";
+    for (; *argv; argv++)
+        for (const char *word = *argv; *word; word += *len) {
+            word += strspn(word, between);
+            *len = strcspn(word, between);
+            if (enters_another_root(word, *len))
+                return word;
+        }
+    return NULL;
+}
+
+static void set_rocm_variable(const struct nrg_root *root, const char *library)
+{
+    static const char what[] = "the ranges of roctx";
+    if (nrg_root_exists(root, "/dev/kfd") && !is_taken("ROCP_TOOL_LIBRARIES", "", what))
+        set_variable(ROCM_VARIABLE, library, what);
+}
+
+static void set_variables(const struct nrg_root *root, char *const *argv, const char *library)
+{
+    size_t len = 0;
+    const char *container = find_container(argv, &len);
+    set_variable("NVTX_INJECTION64_PATH", library, "the ranges of NVTX");
+    if (container && !is_asked_for(CUDA_VARIABLE, library) && !is_asked_for(ROCM_VARIABLE, library))
+        nrg_say("--gpu-trace: kernels and ranges of roctx are off: %.*s may start programs where "
+                "nrg's folder is not, and they would fail (docs/gpu-trace.md)",
+                (int)len, container);
+    if (container)
+        return;
+    set_variable(CUDA_VARIABLE, library, "the GPU's kernels");
+    set_rocm_variable(root, library);
+}
+
+void nrg_run_gpu_trace_prepare(const struct nrg_root *root, char *const *argv)
 {
     static const struct nrg_run_part part = {.option = "gpu-trace",
                                              .file = NRG_INJECT_FILE,
@@ -51,7 +120,5 @@ void nrg_run_gpu_trace_prepare(void)
         return;
     }
     snprintf(library, sizeof library, "%s/" NRG_INJECT_FILE, folder);
-    set_variable("CUDA_INJECTION64_PATH", library, "the GPU's kernels");
-    set_variable("NVTX_INJECTION64_PATH", library, "the ranges of NVTX");
-    set_rocm_variable(library);
+    set_variables(root, argv, library);
 }

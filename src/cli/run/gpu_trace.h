@@ -8,7 +8,9 @@
 #ifndef NRG_CLI_RUN_GPU_TRACE_H
 #define NRG_CLI_RUN_GPU_TRACE_H
 
-/* Changes this process's environment, which the command inherits. */
-void nrg_run_gpu_trace_prepare(void);
+#include "base/root.h"
+
+/* Changes this process's environment, which the command argv inherits. root: of the machine. */
+void nrg_run_gpu_trace_prepare(const struct nrg_root *root, char *const *argv);
 
 #endif
