@@ -13,8 +13,9 @@
  * Options before the script: --launch calls what has correlation 1 from the first thread, in a span
  * that it opened before CUDA was initialised, --fork makes a child that does nothing at the end,
  * --crash ends by abort() without an exit handler, --none never initialises CUDA, --hold stops the
- * recorder for 300 ms while the program ends. Prints "base NS",
- * the time of the start, and the libraries of CUPTI that are in its maps.
+ * recorder for 300 ms while the program ends. Prints "base NS", the time of the start, "sync
+ * CORRELATION BEGIN END" of each call that waits, as it really was, and how many libraries of CUPTI
+ * are in its maps.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -167,8 +168,12 @@ static void *play_thread(void *arg)
             int64_t start_ns = now_ns();
             launch_all(e->correlation);
             if (e->what == 's')
-                wait_until(play.base_ns + e->t_ns + e->length_ns);
-            play.call(e->kind, e->correlation, e->context, start_ns, now_ns());
+                wait_until(start_ns + e->length_ns);
+            int64_t end_ns = now_ns();
+            play.call(e->kind, e->correlation, e->context, start_ns, end_ns);
+            if (e->what == 's')
+                printf("sync %u %lld %lld\n", e->correlation, (long long)start_ns,
+                       (long long)end_ns);
         }
     }
     return NULL;
