@@ -70,8 +70,7 @@ static int set_gpu_other(struct nrg_engine *e, struct nrg_part *part, int gpu)
     r.all = nrg_arena_array(&e->memory, e->cells.n + 1, sizeof *r.all);
     if (e->memory.failed)
         return -ENOMEM;
-    int rc =
-        nrg_recording_read_kind(e->recording, NRG_GPU_PROCESSES, NRG_G_COLUMNS, on_rows, &r, NULL);
+    int rc = nrg_recording_read_kind(e->recording, NRG_GPU_PROCESSES, 0, on_rows, &r, NULL);
     if (!rc)
         spread_reports(&r, other);
     part->other = other;

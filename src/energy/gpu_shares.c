@@ -7,7 +7,9 @@
  *
  * The shares of a board in MIG mode are the sizes of instances (sensors/nvml/process.c): what a
  * process may use. Beside others, the program may then have used nothing of the energy above idle,
- * or all of it while they waited; the interval says so.
+ * or all of it while they waited; the interval says so. Where it is known how busy instances were,
+ * the share is size times that. Joules per busy processor differ with what it does, and part of the
+ * power follows the size, so the interval reaches from one division to the other.
  */
 #include "energy/internal.h"
 
@@ -18,6 +20,7 @@
 
 struct use {
     int64_t t_ns, gpu, pid, sm_ppm;
+    int64_t size_ppm; /* beside a measured share of a MIG instance; else NRG_MISSING */
 };
 
 struct uses {
@@ -33,8 +36,11 @@ static int on_rows(void *arg, const struct nrg_rows *rows)
         int64_t sm = nrg_rows_column(rows, NRG_G_SM_PPM)[i];
         if (sm == NRG_MISSING || sm < 0)
             continue;
-        uses->items[uses->n++] = (struct use){rows->t_ns[i], nrg_rows_column(rows, NRG_G_GPU)[i],
-                                              nrg_rows_column(rows, NRG_G_PID)[i], sm};
+        int64_t size = rows->n_columns > NRG_G_SIZE_PPM ? nrg_rows_column(rows, NRG_G_SIZE_PPM)[i]
+                                                        : NRG_MISSING;
+        uses->items[uses->n++] =
+            (struct use){rows->t_ns[i], nrg_rows_column(rows, NRG_G_GPU)[i],
+                         nrg_rows_column(rows, NRG_G_PID)[i], sm, size < 0 ? NRG_MISSING : size};
     }
     return rc;
 }
@@ -77,17 +83,50 @@ static double share_out(struct nrg_summary *s, const struct uses *uses, size_t f
     return mine_j;
 }
 
+/* The workload's part by the sizes of instances; NAN when one of them is not known. */
+static double part_by_size(struct nrg_summary *s, const struct uses *uses, size_t from, size_t to)
+{
+    double all = 0, mine = 0;
+    for (size_t i = from; i < to; i++) {
+        const struct use *u = &uses->items[i];
+        if (u->size_ppm == NRG_MISSING)
+            return NAN;
+        all += (double)u->size_ppm;
+        mine += find_process(s, u->pid, u->t_ns) ? (double)u->size_ppm : 0;
+    }
+    return all > 0 ? mine / all : NAN;
+}
+
 struct device {
     const struct nrg_timeline *timeline;
     double idle_w;
     double scale; /* of the timeline's energy to the domain's, which has the lag corrected */
     double mine_j, mine_s; /* of the workload; the time in which it had a part */
     double least_w;        /* between two reports */
-    bool by_size;          /* shares are sizes of MIG instances */
-    bool divided;          /* others had a part while the workload had one */
-    double reach_j;        /* above idle, of all, in that time */
+    bool instances;        /* of MIG: shares are their sizes, or what they did */
+    bool divided;          /* by sizes, and others had a part while the workload had one */
+    bool measured;         /* shares are what MIG instances did, beside others */
+    double low_j, high_j;  /* of the workload, by other divisions */
     size_t named, foreign;
 };
+
+/* Takes a report by which the workload has mine_j of `above` joules, or `by_size` of them. */
+static void widen_by_report(struct device *device, double mine_j, double above, double by_size)
+{
+    bool divided = mine_j > 0 && mine_j < above * (1 - 1e-9);
+    double low_j = mine_j, high_j = mine_j;
+    if (device->instances && !isnan(by_size)) {
+        low_j = fmin(mine_j, by_size * above);
+        high_j = fmax(mine_j, by_size * above);
+        device->measured |= by_size > 0 && by_size < 1;
+    } else if (device->instances && divided) {
+        low_j = 0;
+        high_j = above;
+        device->divided = true;
+    }
+    device->low_j += low_j;
+    device->high_j += high_j;
+}
 
 static void share_device(struct nrg_summary *s, const struct uses *uses, int64_t gpu,
                          struct device *device)
@@ -108,8 +147,7 @@ static void share_device(struct nrg_summary *s, const struct uses *uses, int64_t
             double mine = share_out(s, uses, i, end, above);
             device->mine_j += mine;
             device->mine_s += mine > 0 ? length_s : 0;
-            device->reach_j += mine > 0 ? above : 0;
-            device->divided |= mine > 0 && mine < above * (1 - 1e-9);
+            widen_by_report(device, mine, above, part_by_size(s, uses, i, end));
             device->least_w = fmin(device->least_w, energy / length_s);
             for (size_t k = i; k < end; k++)
                 *(uses->items[k].pid > 0 ? &device->named : &device->foreign) += 1;
@@ -136,7 +174,7 @@ static void prepare_device(struct device *device, const struct nrg_domain *domai
     size_t channel = (size_t)(domain->channel - frame->channels);
     double idle_w = nrg_frame_baseline_rate(frame, channel);
     *device = (struct device){.timeline = nrg_frame_timeline(frame, channel),
-                              .by_size = has_instances(frame, domain->channel->channel.name),
+                              .instances = has_instances(frame, domain->channel->channel.name),
                               .idle_w = isnan(idle_w) ? 0 : idle_w,
                               .least_w = INFINITY};
     double seen_j = nrg_timeline_between(device->timeline, s->begin_ns, s->end_ns, NULL);
@@ -153,14 +191,9 @@ static void bound_device(struct nrg_domain *domain, const struct device *device,
     double idle_j = known ? doubt_j : device->least_w * device->mine_s;
     domain->program.shared = device->named > 0;
     domain->program.energy_j = device->mine_j;
-    domain->program.least_j = device->mine_s > 0 ? fmax(0, device->mine_j - idle_j) : 0;
+    domain->program.least_j = device->mine_s > 0 ? fmax(0, device->low_j - idle_j) : 0;
     domain->program.most_j =
-        device->foreign ? domain->energy_j : device->mine_j + (known ? doubt_j : 0);
-    if (device->by_size && device->divided) {
-        domain->program.least_j = 0;
-        domain->program.most_j =
-            fmax(domain->program.most_j, device->reach_j + (known ? doubt_j : 0));
-    }
+        device->foreign ? domain->energy_j : device->high_j + (known ? doubt_j : 0);
 }
 
 int nrg_gpu_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
@@ -179,10 +212,14 @@ int nrg_gpu_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
         prepare_device(&device, domain, s, frame);
         share_device(s, &uses, gpu, &device);
         bound_device(domain, &device, frame);
-        if (device.by_size && device.divided)
+        if (device.divided)
             nrg_summary_missing(s, name,
                                 "divided by the sizes of its MIG instances, not by what they did: "
                                 "the interval holds every other division");
+        if (device.measured)
+            nrg_summary_missing(s, name,
+                                "divided by how busy its MIG instances were; the interval reaches "
+                                "to the division by their sizes");
         if (device.foreign)
             nrg_summary_missing(s, name,
                                 "also used by processes of another pid namespace, or behind an "

@@ -73,8 +73,9 @@ int nrg_import_gpu_process(struct nrg_import *im, int64_t pid, int64_t gpu, doub
         return -ERANGE;
     p->any_gpu = true;
     const int64_t row[NRG_G_COLUMNS] = {
-        pid, gpu, pid, share >= 0 && share <= 1000 ? (int64_t)llround(share * 1e6) : NRG_MISSING,
-        memory_bytes};
+        pid,          gpu,
+        pid,          share >= 0 && share <= 1000 ? (int64_t)llround(share * 1e6) : NRG_MISSING,
+        memory_bytes, NRG_MISSING};
     return im->writing ? nrg_rows_add(&p->rows[NRG_IMPORT_GPU], im->t_ns, 0, row) : 0;
 }
 

@@ -47,8 +47,8 @@ static const char *const kind_names[] = {"samples",       "processes", "process_
 static const char *const process_columns[] = {"process", "cpu_ns", "rss_bytes", "threads", NULL};
 static const char *const memory_columns[] = {"process",    "pss_bytes",     "uss_bytes",
                                              "read_bytes", "written_bytes", NULL};
-static const char *const gpu_columns[] = {"pid",    "gpu",          "device_pid",
-                                          "sm_ppm", "memory_bytes", NULL};
+static const char *const gpu_columns[] = {"pid",          "gpu",      "device_pid", "sm_ppm",
+                                          "memory_bytes", "size_ppm", NULL};
 
 static const char *const span_columns[] = {"track", "event", "name", "value", "parent", NULL};
 static const char *const thread_columns[] = {"track", "cpu_ns", NULL};
@@ -92,6 +92,11 @@ size_t nrg_series_n_columns(enum nrg_series_kind kind)
     for (const char *const *name = nrg_series_columns(kind); name && *name; name++)
         n++;
     return n;
+}
+
+size_t nrg_series_least_columns(enum nrg_series_kind kind)
+{
+    return nrg_series_n_columns(kind) - (kind == NRG_GPU_PROCESSES);
 }
 
 struct nrg_event nrg_event_now(const char *kind, const char *source, const char *detail)

@@ -52,8 +52,16 @@ enum {
     NRG_M_WRITTEN_BYTES,
     NRG_M_COLUMNS
 };
-/* Columns of NRG_GPU_PROCESSES */
-enum { NRG_G_PID, NRG_G_GPU, NRG_G_DEVICE_PID, NRG_G_SM_PPM, NRG_G_MEMORY_BYTES, NRG_G_COLUMNS };
+/* Columns of NRG_GPU_PROCESSES; recordings of nrg 0.2 have no size_ppm */
+enum {
+    NRG_G_PID,
+    NRG_G_GPU,
+    NRG_G_DEVICE_PID,
+    NRG_G_SM_PPM,
+    NRG_G_MEMORY_BYTES,
+    NRG_G_SIZE_PPM, /* as in struct nrg_gpu_process */
+    NRG_G_COLUMNS
+};
 
 /*
  * Columns of NRG_SPANS. A row is an event, not a span. Events come in order of time: a span that
@@ -120,6 +128,8 @@ int nrg_series_kind_from_name(const char *name); /* -1: unknown */
 const char *const *nrg_series_columns(enum nrg_series_kind kind);
 /* How many; 0 for samples. Others may have written more, but none less. */
 size_t nrg_series_n_columns(enum nrg_series_kind kind);
+/* Fewer are damage: columns that came later are missing in old recordings. */
+size_t nrg_series_least_columns(enum nrg_series_kind kind);
 
 /* Key of a recording's texts: there when processes and sensors are of different machines. */
 #define NRG_META_PROCESS_MACHINE "process_machine"

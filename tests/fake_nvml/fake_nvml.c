@@ -30,11 +30,13 @@
  *   process PID BYTES SM [I]   BYTES may be na; SM percent, or - for none; I: its GPU instance
  *   garbage N               N uninitialised entries after the processes' shares
  *   entry-bytes N           16, 24 or 32: size of a running process; default 24
- *   mig BYTES [SMS]         a MIG instance with that memory used and so many multiprocessors;
+ *   mig BYTES [SMS [BUSY]]  a MIG instance with that memory used and so many multiprocessors, and
+ *                           what the performance monitor says of them, percent (none: has none);
  *                           enables MIG, and with it shares per process are not supported. GPU
  *                           instances are numbered from 1, each has compute instance 0
  */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -260,6 +262,59 @@ nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t device, unsigned *id)
 {
     *id = 0;
     return mig_number(device) ? 0 : 2;
+}
+
+/* --- the performance monitor --- */
+
+struct nvmlGpmSample_st {
+    nvmlDevice_t instance; /* NULL: never filled */
+    double t_ms;
+};
+
+nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t device, nvmlGpmSupport_t *support)
+{
+    if (support->version != 1)
+        return 25; /* NVML_ERROR_ARGUMENT_VERSION_MISMATCH */
+    support->isSupportedDevice = 0;
+    for (size_t i = 0; i < device->gpu->n_mig; i++)
+        support->isSupportedDevice |= device->gpu->mig[i].busy >= 0;
+    return 0;
+}
+
+nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *sample)
+{
+    *sample = calloc(1, sizeof **sample);
+    return *sample ? 0 : 20;
+}
+
+nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t sample)
+{
+    free(sample);
+    return 0;
+}
+
+nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t device, unsigned instance, nvmlGpmSample_t sample)
+{
+    if (mig_number(device) || !instance || instance > device->gpu->n_mig)
+        return 2; /* the board's handle is asked for, and an instance that there is */
+    sample->instance = &device->gpu->mig[instance - 1];
+    sample->t_ms = elapsed_ms();
+    return sample->instance->busy >= 0 ? 0 : 3;
+}
+
+nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get)
+{
+    const struct nvmlGpmSample_st *from = get->sample1, *to = get->sample2;
+    if (get->version != 1)
+        return 25;
+    if (!from->instance || from->instance != to->instance || to->t_ms - from->t_ms < 80)
+        return 2;
+    for (unsigned i = 0; i < get->numMetrics; i++) {
+        nvmlGpmMetric_t *m = &get->metrics[i];
+        m->nvmlReturn = m->metricId == NVML_GPM_METRIC_SM_UTIL ? 0 : 3;
+        m->value = to->instance->busy;
+    }
+    return 0;
 }
 
 /* --- the sample buffer --- */

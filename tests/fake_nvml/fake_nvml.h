@@ -103,6 +103,41 @@ typedef struct {
 nvmlReturn_t nvmlDeviceGetAttributes_v2(nvmlDevice_t, nvmlDeviceAttributes_t *);
 nvmlReturn_t nvmlDeviceGetGpuInstanceId(nvmlDevice_t, unsigned *);
 nvmlReturn_t nvmlDeviceGetComputeInstanceId(nvmlDevice_t, unsigned *);
+
+enum { NVML_GPM_METRIC_SM_UTIL = 2, NVML_GPM_METRIC_MAX = 477 };
+
+typedef struct nvmlGpmSample_st *nvmlGpmSample_t;
+
+typedef struct {
+    unsigned int version;
+    unsigned int isSupportedDevice;
+} nvmlGpmSupport_t;
+
+typedef struct {
+    unsigned int metricId;
+    nvmlReturn_t nvmlReturn;
+    double value;
+    struct {
+        char *shortName;
+        char *longName;
+        char *unit;
+    } metricInfo;
+} nvmlGpmMetric_t;
+
+typedef struct {
+    unsigned int version;
+    unsigned int numMetrics;
+    nvmlGpmSample_t sample1;
+    nvmlGpmSample_t sample2;
+    nvmlGpmMetric_t metrics[NVML_GPM_METRIC_MAX];
+} nvmlGpmMetricsGet_t;
+
+nvmlReturn_t nvmlGpmQueryDeviceSupport(nvmlDevice_t, nvmlGpmSupport_t *);
+nvmlReturn_t nvmlGpmSampleAlloc(nvmlGpmSample_t *);
+nvmlReturn_t nvmlGpmSampleFree(nvmlGpmSample_t);
+nvmlReturn_t nvmlGpmMigSampleGet(nvmlDevice_t, unsigned, nvmlGpmSample_t);
+nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *);
+
 nvmlReturn_t nvmlDeviceGetSamples(nvmlDevice_t, int, unsigned long long, int *, unsigned *,
                                   nvmlSample_t *);
 nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t, nvmlProcessUtilizationSample_t *,

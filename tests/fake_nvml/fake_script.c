@@ -99,8 +99,8 @@ static void parse_process(struct gpu *gpu, const char *text)
 static void parse_mig(struct gpu *gpu, const char *text)
 {
     struct nvmlDevice_st *mig = &gpu->mig[gpu->n_mig++];
-    *mig = (struct nvmlDevice_st){.gpu = gpu};
-    sscanf(text, "%llu %u", &mig->used_bytes, &mig->processors);
+    *mig = (struct nvmlDevice_st){.gpu = gpu, .busy = -1};
+    sscanf(text, "%llu %u %lf", &mig->used_bytes, &mig->processors, &mig->busy);
 }
 
 /* Statements with a sample type as first argument. */

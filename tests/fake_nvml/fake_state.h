@@ -29,6 +29,7 @@ struct nvmlDevice_st { /* a board or a MIG instance */
     struct gpu *gpu;
     unsigned long long used_bytes;
     unsigned processors; /* of an instance; 0: not told */
+    double busy;         /* percent of them, as the performance monitor says; -1: it has none */
 };
 
 struct gpu {

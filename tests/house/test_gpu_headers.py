@@ -2,11 +2,13 @@
 or where NRG_CUDA_INCLUDE names folders (separated by colons; those of PyPI's nvidia-cuda-cupti-cu12 lack cuda.h). So does
 what src/sensors/amd declares of AMD's libraries: Debian's librocm-smi-dev, ROCm's amd_smi/amdsmi.h (NRG_ROCM_INCLUDE names
 other folders; PyPI's triton has roctx's in triton/backends/amd/include), and PyPI's amdsmi, whose declarations in Python are made from AMD's header (NRG_AMDSMI names its folder)."""
+import ctypes
 import glob
 import importlib.util
 import os
 import re
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -228,6 +230,30 @@ def has(name):
     return any(os.path.exists(os.path.join(folder, name)) for folder in include_folders())
 
 
+# NVML's performance monitor; the rest of NVML's declarations has been the same since its first release.
+GPM = r"""
+#include <stddef.h>
+#include "sensors/nvml/api.h"
+#define SAME(ours, member, at) _Static_assert(offsetof(struct ours, member) == at, #ours "." #member);
+#define EQUAL(ours, theirs) _Static_assert(ours == theirs, #ours);
+%s
+"""
+GPM_MEMBERS = {"nvml_gpm_support": ("c_nvmlGpmSupport_t", {"version": "version", "is_supported": "isSupportedDevice"}),
+               "nvml_gpm_metric": ("c_nvmlGpmMetric_t", {"id": "metricId", "result": "nvmlReturn", "value": "value", "short_name": "metricInfo"}),
+               "nvml_gpm_metrics": ("c_nvmlGpmMetricsGet_t", {"version": "version", "n": "numMetrics", "from": "sample1", "to": "sample2",
+                                                              "metrics": "metrics"})}
+GPM_NUMBERS = ("NVML_GPM_SUPPORT_VERSION", "NVML_GPM_METRICS_GET_VERSION", "NVML_GPM_METRIC_SM_UTIL")
+
+
+def pynvml():
+    """PyPI's nvidia-ml-py, if it is installed or NRG_PYNVML is its folder."""
+    sys.path += [os.environ["NRG_PYNVML"]] if os.environ.get("NRG_PYNVML") else []
+    try:
+        return importlib.import_module("pynvml")
+    except ImportError:
+        return None
+
+
 class Headers(unittest.TestCase):
     def compile(self, text, *more, warnings="-w", folders=None):
         folder = tempfile.mkdtemp(prefix="nrg-headers-")
@@ -270,6 +296,18 @@ class Headers(unittest.TestCase):
         for library in ("/nowhere/libnrg-inject.so", not_one):
             done = subprocess.run([program], env=dict(os.environ, NVTX_INJECTION64_PATH=library), capture_output=True, text=True)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (plain, "", ""))
+
+    @unittest.skipUnless(hasattr(pynvml(), "NVML_GPM_METRIC_MAX"), "PyPI's nvidia-ml-py is not installed")
+    def test_gpm(self):
+        theirs = pynvml()
+        lines = [f"EQUAL({name}, {getattr(theirs, name)})" for name in GPM_NUMBERS]
+        for ours, (name, members) in GPM_MEMBERS.items():
+            kind = getattr(theirs, name)
+            lines += [f"SAME({ours}, {mine}, {getattr(kind, member).offset})" for mine, member in members.items()]
+        size = ctypes.sizeof(theirs.c_nvmlGpmMetric_t)
+        lines.append(f'_Static_assert(sizeof(struct nvml_gpm_metric) == {size}, "a metric");')
+        lines.append(f'_Static_assert(NVML_GPM_METRIC_MAX >= {theirs.NVML_GPM_METRIC_MAX}, "room");')
+        self.compile(GPM % "\n".join(lines), "-c")
 
     @unittest.skipUnless(rocm_has("rocm_smi/rocm_smi.h"), "AMD's header of ROCm SMI is not installed")
     def test_rocm_smi(self):

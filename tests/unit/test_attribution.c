@@ -338,8 +338,8 @@ static void gpu_of_others(void **state)
     made_span(&m, 0, 10, device, made_name(&m, "kernel", "sgemm"));
     nrg_rows_init(&rows, NRG_G_COLUMNS);
     for (int i = 1; i <= 10; i++) {
-        int64_t mine[] = {7, 0, 7, 200000, NRG_MISSING};
-        int64_t other[] = {-1, 0, 99, 600000, NRG_MISSING};
+        int64_t mine[] = {7, 0, 7, 200000, NRG_MISSING, NRG_MISSING};
+        int64_t other[] = {-1, 0, 99, 600000, NRG_MISSING, NRG_MISSING};
         nrg_rows_add(&rows, made_ns(i), 0, mine);
         nrg_rows_add(&rows, made_ns(i), 0, other);
     }

@@ -163,7 +163,7 @@ static void aipowermeter_record(void **state)
     int series = nrg_store_series(m.store, NRG_GPU_PROCESSES);
     struct nrg_rows rows;
     nrg_rows_init(&rows, NRG_G_COLUMNS);
-    const int64_t other[] = {-1, 0, 5, 250000, 100};
+    const int64_t other[] = {-1, 0, 5, 250000, 100, NRG_MISSING};
     nrg_rows_add(&rows, 10 * S + 500 * MS, 0, other);
     nrg_store_rows(m.store, series, &rows);
     nrg_rows_release(&rows);

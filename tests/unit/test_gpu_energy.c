@@ -151,7 +151,8 @@ static void a_gauge_that_ends_early(void **state)
 
 /* HIGH_W in the first half of each period, then LOW_W. */
 /* Whole seconds in which process 7, ours, has a quarter of the GPU and process 8 the rest. */
-static void begin_shared(struct fixture *f, bool mig, int64_t other_ppm)
+/* sizes: of the instances, beside what they did; NULL: not known. */
+static void begin_shared(struct fixture *f, bool mig, int64_t other_ppm, const int64_t *sizes)
 {
     struct nrg_rows rows;
     struct nrg_channel memory = made_gauge("gpu-0.mig-0.memory");
@@ -162,8 +163,8 @@ static void begin_shared(struct fixture *f, bool mig, int64_t other_ppm)
         made_constant(&f->made, &memory, BEGIN_S - 0.5, END_S + 0.5, 0.1, 1);
     nrg_rows_init(&rows, NRG_G_COLUMNS);
     for (int i = 1; i <= 5; i++) {
-        const int64_t mine[] = {7, 0, 7, 250000, NRG_MISSING};
-        const int64_t other[] = {8, 0, 8, other_ppm, NRG_MISSING};
+        const int64_t mine[] = {7, 0, 7, 250000, NRG_MISSING, sizes ? sizes[0] : NRG_MISSING};
+        const int64_t other[] = {8, 0, 8, other_ppm, NRG_MISSING, sizes ? sizes[1] : NRG_MISSING};
         nrg_rows_add(&rows, made_ns(i), 0, mine);
         nrg_rows_add(&rows, made_ns(i), 0, other);
     }
@@ -177,7 +178,7 @@ static void mig_instances_side_by_side(void **state)
 {
     struct fixture f;
     (void)state;
-    begin_shared(&f, true, 750000);
+    begin_shared(&f, true, 750000, NULL);
     const struct nrg_domain *d = summarise(&f);
     assert_true(fabs(d->energy_j - 1500) < 1);
     assert_true(fabs(d->program.energy_j - 375) < 1);
@@ -186,17 +187,46 @@ static void mig_instances_side_by_side(void **state)
     assert_non_null(note_with(&f, "sizes of its MIG instances"));
     end(&f);
 
-    begin_shared(&f, true, 0); /* nobody beside us: all above idle is ours */
+    begin_shared(&f, true, 0, NULL); /* nobody beside us: all above idle is ours */
     d = summarise(&f);
     assert_true(fabs(d->program.energy_j - 1500) < 1);
     assert_null(note_with(&f, "MIG"));
     end(&f);
 
-    begin_shared(&f, false, 750000); /* measured shares: no doubt of that kind */
+    begin_shared(&f, false, 750000, NULL); /* measured shares: no doubt of that kind */
     d = summarise(&f);
     assert_true(fabs(d->program.energy_j - 375) < 1);
     assert_true(d->program.most_j < 400);
     assert_null(note_with(&f, "MIG"));
+    end(&f);
+}
+
+/* The same by what they did: half of the board is ours, so 375 J up to 750 J, not 0 to 1500 J. */
+static void mig_instances_by_what_they_did(void **state)
+{
+    static const int64_t half[] = {500000, 500000}, tenth[] = {100000, 900000};
+    struct fixture f;
+    (void)state;
+    begin_shared(&f, true, 750000, half);
+    const struct nrg_domain *d = summarise(&f);
+    assert_true(fabs(d->program.energy_j - 375) < 1);
+    assert_true(d->program.least_j <= 375);
+    assert_true(fabs(d->program.most_j - 750) < 1);
+    assert_non_null(note_with(&f, "how busy its MIG instances were"));
+    assert_null(note_with(&f, "every other division"));
+    end(&f);
+
+    begin_shared(&f, true, 750000, tenth);
+    d = summarise(&f);
+    assert_true(fabs(d->program.energy_j - 375) < 1);
+    assert_true(fabs(d->program.most_j - 375) < 1);
+    end(&f);
+
+    begin_shared(&f, true, 0, half); /* the other did nothing, but its size costs something */
+    d = summarise(&f);
+    assert_true(fabs(d->program.energy_j - 1500) < 1);
+    assert_true(d->program.least_j <= 750);
+    assert_true(fabs(d->program.most_j - 1500) < 1);
     end(&f);
 }
 
@@ -330,6 +360,7 @@ int main(void)
         cmocka_unit_test(a_counter_alone),
         cmocka_unit_test(a_gauge_that_ends_early),
         cmocka_unit_test(mig_instances_side_by_side),
+        cmocka_unit_test(mig_instances_by_what_they_did),
         cmocka_unit_test(in_step_with_spans),
         cmocka_unit_test(out_of_step_with_spans),
         cmocka_unit_test(a_slow_beat_without_spans),

@@ -106,6 +106,55 @@ static void shares_by_mig_instance(void **state)
     nvml_done(&f);
 }
 
+static void nap_until_read(struct nvml_fixture *f)
+{
+    nap_ms(110);
+    f->keep->n_gpu = 0;
+    assert_int_equal(nvml_read_gpu(f), 0);
+}
+
+/* The performance monitor says how busy each instance was: 20 % of 42 and 90 % of 14 processors. */
+static void shares_by_what_mig_instances_did(void **state)
+{
+    struct nvml_fixture f;
+    (void)state;
+    nvml_probe_with(&f, "gpu H100\nmig 1000 42 20\nmig 2000 14 90\nprocess 100 7 - 1\n"
+                        "process 300 7 - 2\n");
+    nvml_open_gpu(&f, 0);
+    nap_until_read(&f);
+    assert_int_equal(process(&f, 100)->sm_ppm, 150000);
+    assert_int_equal(process(&f, 100)->size_ppm, 750000);
+    assert_int_equal(process(&f, 300)->sm_ppm, 225000);
+    assert_int_equal(process(&f, 300)->size_ppm, 250000);
+    nap_until_read(&f); /* the samples change places */
+    assert_int_equal(process(&f, 300)->sm_ppm, 225000);
+    nvml_done(&f);
+
+    /* Two in an instance: who of them did it is not known. */
+    nvml_probe_with(&f, "gpu H100\nmig 1000 42 20\nmig 2000 14 90\nprocess 100 7 - 1\n"
+                        "process 200 7 - 1\nprocess 300 7 - 2\n");
+    nvml_open_gpu(&f, 0);
+    nap_until_read(&f);
+    assert_int_equal(process(&f, 200)->sm_ppm, 75000);
+    assert_int_equal(process(&f, 200)->size_ppm, NRG_MISSING);
+    nvml_done(&f);
+
+    /* One instance can't be read, or lies: then sizes count for all. */
+    static const char *const odd[] = {"", " 400", " nan"};
+    for (size_t i = 0; i < 3; i++) {
+        char script[160];
+        snprintf(script, sizeof script,
+                 "gpu H100\nmig 1000 42 20\nmig 2000 14%s\nprocess 100 7 - 1\nprocess 300 7 - 2\n",
+                 odd[i]);
+        nvml_probe_with(&f, script);
+        nvml_open_gpu(&f, 0);
+        nap_until_read(&f);
+        assert_int_equal(process(&f, 100)->sm_ppm, 750000);
+        assert_int_equal(process(&f, 100)->size_ppm, NRG_MISSING);
+        nvml_done(&f);
+    }
+}
+
 /* What the server computes is its clients', whoever they are. */
 static void an_mps_server_is_nobody(void **state)
 {
@@ -179,6 +228,7 @@ int main(void)
         cmocka_unit_test(processes),
         cmocka_unit_test(processes_not_told),
         cmocka_unit_test(shares_by_mig_instance),
+        cmocka_unit_test(shares_by_what_mig_instances_did),
         cmocka_unit_test(an_mps_server_is_nobody),
         cmocka_unit_test(pids_of_another_namespace),
         cmocka_unit_test(pids_in_a_closed_container),

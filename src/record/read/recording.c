@@ -94,7 +94,7 @@ static int load_series(void *arg, sqlite3_stmt *s)
     struct series_info info = {sqlite3_column_int(s, 0), (enum nrg_series_kind)k,
                                (size_t)n_columns};
     if (k < 0 || info.id <= 0 || n_columns <= 0 || info.n_columns > NRG_CHUNK_MAX_COLUMNS ||
-        info.n_columns < nrg_series_n_columns(info.kind))
+        info.n_columns < nrg_series_least_columns(info.kind))
         return 0; /* a kind that this version does not know, or damage */
     return nrg_append(&r->series, &r->n_series, &r->cap_series, &info, sizeof info);
 }

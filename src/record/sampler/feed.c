@@ -58,7 +58,8 @@ static void on_note(struct nrg_sink *sink, const char *kind, const char *text)
 static void on_gpu_process(struct nrg_sink *sink, const struct nrg_gpu_process *g)
 {
     struct nrg_feed *feed = (struct nrg_feed *)sink;
-    const int64_t row[NRG_G_COLUMNS] = {g->pid, g->gpu, g->device_pid, g->sm_ppm, g->memory_bytes};
+    const int64_t row[NRG_G_COLUMNS] = {g->pid,    g->gpu,          g->device_pid,
+                                        g->sm_ppm, g->memory_bytes, g->size_ppm};
     if (feed->gpu_series > 0)
         nrg_rows_add(&feed->gpu_rows, g->t_ns, 0, row);
 }

@@ -125,6 +125,7 @@ static bool look_at_process(void *arg, int fd, const char *name)
         .gpu = kfd->gpu,
         .pid = ours ? (int32_t)pid : -1,
         .device_pid = (int32_t)pid,
+        .size_ppm = NRG_MISSING,
         .sm_ppm = units == NRG_MISSING ? NRG_MISSING : units * 1000000 / (int64_t)kfd->units,
         .memory_bytes = memory};
     kfd->sink->gpu_process(kfd->sink, &sample);

@@ -96,6 +96,36 @@ struct nvml_process_utilization {
     unsigned sm, memory, encoder, decoder; /* percent */
 };
 
+/*
+ * The performance monitor, GPM. The number of metrics that fit has grown from version to version of
+ * NVML (98 to 477); the library touches as many as it is asked for.
+ */
+enum {
+    NVML_GPM_SUPPORT_VERSION = 1,
+    NVML_GPM_METRICS_GET_VERSION = 1,
+    NVML_GPM_METRIC_SM_UTIL = 2, /* multiprocessors that were busy, percent */
+    NVML_GPM_METRIC_MAX = 477
+};
+
+struct nvml_gpm_sample; /* opaque */
+
+struct nvml_gpm_support {
+    unsigned version, is_supported;
+};
+
+struct nvml_gpm_metric {
+    unsigned id;
+    int result;
+    double value;
+    const char *short_name, *long_name, *unit;
+};
+
+struct nvml_gpm_metrics {
+    unsigned version, n;
+    struct nvml_gpm_sample *from, *to;
+    struct nvml_gpm_metric metrics[NVML_GPM_METRIC_MAX];
+};
+
 struct nrg_nvml {
     void *library;
     int (*init)(void);
@@ -122,6 +152,12 @@ struct nrg_nvml {
     int (*mig_attributes)(struct nvml_device *, struct nvml_attributes *);
     int (*gpu_instance)(struct nvml_device *, unsigned *);
     int (*compute_instance)(struct nvml_device *, unsigned *);
+    int (*gpm_support)(struct nvml_device *, struct nvml_gpm_support *);
+    int (*gpm_alloc)(struct nvml_gpm_sample **);
+    int (*gpm_free)(struct nvml_gpm_sample *);
+    int (*gpm_mig_sample)(struct nvml_device *board, unsigned gpu_instance,
+                          struct nvml_gpm_sample *);
+    int (*gpm_metrics)(struct nvml_gpm_metrics *);
     int (*process_utilization)(struct nvml_device *, struct nvml_process_utilization *,
                                unsigned *count, unsigned long long last_seen_us);
     int (*processes)(struct nvml_device *, unsigned *count, void *entries);

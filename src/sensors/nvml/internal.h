@@ -99,6 +99,31 @@ void nrg_nvml_slices_read(const struct nrg_nvml *api, struct nvml_device *board,
 int64_t nrg_nvml_slice_ppm(const struct nrg_nvml_slices *slices, unsigned gpu_instance,
                            unsigned compute_instance);
 
+/* What an instance did between the last two samples (gpm.c). */
+struct nrg_nvml_instance_activity {
+    unsigned gpu_instance;
+    struct nvml_gpm_sample *samples[2];
+    bool failed;      /* the newest sample */
+    int64_t busy_ppm; /* of its processors */
+};
+
+struct nrg_nvml_activity {
+    const struct nrg_nvml *api;
+    struct nvml_device *board;
+    struct nvml_gpm_metrics *asked;
+    struct nrg_nvml_instance_activity items[NRG_NVML_MIG_MAX];
+    size_t n; /* 0: the board has no performance monitor */
+    unsigned newest;
+    int64_t taken_ns; /* the newest samples; 0: none yet */
+};
+
+void nrg_nvml_activity_init(struct nrg_nvml_activity *activity, const struct nrg_nvml *api,
+                            struct nvml_device *board, const struct nrg_nvml_slices *slices);
+void nrg_nvml_activity_release(struct nrg_nvml_activity *activity);
+/* Takes samples; true when all instances have a value for the time since the last ones. */
+bool nrg_nvml_activity_read(struct nrg_nvml_activity *activity, int64_t now_ns);
+int64_t nrg_nvml_activity_of(const struct nrg_nvml_activity *activity, unsigned gpu_instance);
+
 /* --- processes --- */
 
 struct nrg_nvml_processes;

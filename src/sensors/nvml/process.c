@@ -6,8 +6,9 @@
  * have one; if none has, its share is missing, not 0.
  *
  * With MIG there are no shares. A process then counts with the part of the processors that its
- * instance has, divided by the processes in it: what it may use, not what it did. Whoever divides
- * energy by that says so and widens the interval (energy/gpu_shares.c).
+ * instance has, divided by the processes in it: what it may use, not what it did. Where the
+ * performance monitor tells how busy instances were (gpm.c), that part counts by this much, and the
+ * size goes along. Whoever divides energy says so and widens the interval (energy/gpu_shares.c).
  *
  * A server of CUDA's MPS computes for its clients, who may be anybody: its share is nobody's.
  *
@@ -44,6 +45,8 @@
 struct process {
     unsigned device_pid;
     int64_t sm_ppm, memory_bytes;
+    int64_t size_ppm; /* where sm_ppm is what its MIG instance did; else NRG_MISSING */
+    bool crowded;     /* others are in its GPU instance */
 };
 
 struct mapped {
@@ -64,6 +67,8 @@ struct nrg_nvml_processes {
     unsigned n_shares_max;
     struct nvml_process_utilization *shares; /* NULL: the device has none */
     struct nrg_nvml_slices slices;           /* of a board in MIG mode */
+    struct nrg_nvml_activity activity;
+    bool active; /* activity has the instances' values for this reading */
     struct process table[MAX_PROCESSES];
     size_t n;
     struct mapped mapped[64];
@@ -211,6 +216,8 @@ struct nrg_nvml_processes *nrg_nvml_processes_new(const struct nrg_nvml *api,
     *rc = prepare_shares(p);
     if (!p->shares)
         nrg_nvml_slices_read(api, device, &p->slices);
+    nrg_nvml_activity_init(&p->activity, api, device, &p->slices);
+    nrg_nvml_activity_read(&p->activity, nrg_now_ns());
     if (*rc || (!p->has_memory && !p->shares)) {
         nrg_nvml_processes_free(p);
         return NULL;
@@ -222,6 +229,7 @@ void nrg_nvml_processes_free(struct nrg_nvml_processes *p)
 {
     if (!p)
         return;
+    nrg_nvml_activity_release(&p->activity);
     free(p->shares);
     free(p);
 }
@@ -234,7 +242,7 @@ static struct process *process_of(struct nrg_nvml_processes *p, unsigned device_
             return &p->table[i];
     if (p->n == MAX_PROCESSES)
         return NULL;
-    p->table[p->n] = (struct process){device_pid, NRG_MISSING, NRG_MISSING};
+    p->table[p->n] = (struct process){device_pid, NRG_MISSING, NRG_MISSING, NRG_MISSING, false};
     return &p->table[p->n++];
 }
 
@@ -268,6 +276,12 @@ static struct entry entry_at(const struct nrg_nvml_processes *p, size_t i, size_
     return e;
 }
 
+/* Adds to what may be missing so far. */
+static void add_ppm(int64_t *sum, int64_t ppm)
+{
+    *sum = (*sum == NRG_MISSING ? 0 : *sum) + ppm;
+}
+
 /* A process's part of its instance, for each instance that it is in. */
 static void divide_slices(struct nrg_nvml_processes *p, size_t n, size_t bytes)
 {
@@ -275,15 +289,20 @@ static void divide_slices(struct nrg_nvml_processes *p, size_t n, size_t bytes)
         struct entry e = entry_at(p, i, bytes);
         int64_t ppm = nrg_nvml_slice_ppm(&p->slices, e.gpu_instance, e.compute_instance);
         struct process *process = e.pid && ppm != NRG_MISSING ? process_of(p, e.pid) : NULL;
-        int64_t together = 0;
+        int64_t together = 0, in_gpu_instance = 0;
         for (size_t k = 0; k < n; k++) {
             struct entry other = entry_at(p, k, bytes);
+            in_gpu_instance += other.gpu_instance == e.gpu_instance;
             together += other.gpu_instance == e.gpu_instance &&
                         other.compute_instance == e.compute_instance;
         }
-        if (process)
-            process->sm_ppm =
-                (process->sm_ppm == NRG_MISSING ? 0 : process->sm_ppm) + ppm / together;
+        if (!process)
+            continue;
+        int64_t busy = p->active ? nrg_nvml_activity_of(&p->activity, e.gpu_instance) : 1000000;
+        add_ppm(&process->sm_ppm, ppm / together * busy / 1000000);
+        if (p->active)
+            add_ppm(&process->size_ppm, ppm / together);
+        process->crowded |= in_gpu_instance > 1;
     }
 }
 
@@ -350,6 +369,7 @@ void nrg_nvml_processes_read(struct nrg_nvml_processes *p, const struct nrg_nvml
         return;
     p->next_ns = clock->now_ns + PERIOD_NS;
     p->n = 0;
+    p->active = nrg_nvml_activity_read(&p->activity, clock->now_ns);
     read_memory(p);
     unsigned long long newest_us = read_shares(p, now_us + 1000000);
     if (newest_us)
@@ -359,13 +379,14 @@ void nrg_nvml_processes_read(struct nrg_nvml_processes *p, const struct nrg_nvml
     p->last_t_ns = t_ns;
     for (size_t i = 0; i < p->n; i++) {
         const struct process *process = &p->table[i];
-        struct nrg_gpu_process sample = {.t_ns = t_ns,
-                                         .gpu = p->gpu,
-                                         .pid =
-                                             map_remembered(p, process->device_pid, clock->now_ns),
-                                         .device_pid = (int32_t)process->device_pid,
-                                         .sm_ppm = process->sm_ppm,
-                                         .memory_bytes = process->memory_bytes};
+        struct nrg_gpu_process sample = {
+            .t_ns = t_ns,
+            .gpu = p->gpu,
+            .pid = map_remembered(p, process->device_pid, clock->now_ns),
+            .device_pid = (int32_t)process->device_pid,
+            .sm_ppm = process->sm_ppm,
+            .memory_bytes = process->memory_bytes,
+            .size_ppm = process->crowded ? NRG_MISSING : process->size_ppm};
         sink->gpu_process(sink, &sample);
     }
 }
