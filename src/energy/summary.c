@@ -44,6 +44,7 @@ static void add_events(struct nrg_summary *s, struct nrg_recording *recording)
     for (size_t i = 0; i < n; i++) {
         const struct nrg_event *e = &events[i];
         double at_s = (double)(e->t_ns - s->begin_ns) / 1e9;
+        size_t before = s->n_missing;
         if (e->t_ns > s->end_ns + NRG_NS_PER_S)
             continue;
         if (!strcmp(e->kind, "unavailable") || !strcmp(e->kind, "processes"))
@@ -52,6 +53,8 @@ static void add_events(struct nrg_summary *s, struct nrg_recording *recording)
             continue;
         else
             nrg_summary_missing(s, e->source, "%s (%s at %.1f s)", e->detail, e->kind, at_s);
+        if (s->n_missing > before)
+            s->missing[before].recorded = true;
     }
     int64_t late = 0, ticks = 0;
     nrg_recording_integer(recording, "late_ticks", &late);

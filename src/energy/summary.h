@@ -66,6 +66,7 @@ struct nrg_program {
 
 struct nrg_missing {
     char what[128], why[320];
+    bool recorded; /* in the recorder's words, which may quote paths, arguments and hosts */
 };
 
 enum nrg_split {

@@ -157,6 +157,27 @@ class Data(PageCase):
         self.assertIn("Some CPU", hidden)
         self.assertIn('"train"', hidden)
 
+    def test_redact_of_all_that_a_recorder_wrote(self):
+        """Folders with a blank, what it noted about sensors, names of threads, a refusal's files."""
+        path, other = self.steps(self.imported([10] * 201)), self.imported([10] * 201, name="other.nrg")
+        os.mkdir(self.path("ann SECRET"))
+        program = os.path.join(self.path("ann SECRET"), "my train")
+        with contextlib.closing(sqlite3.connect(path)) as db, db:
+            db.execute("INSERT OR REPLACE INTO meta VALUES('command_line', ?)", (program + " --token SECRET",))
+            db.execute("INSERT INTO process(id, pid, first_ns, last_ns, cpu_ns, name, command) SELECT 1, 7, min(begin_ns), max(end_ns), 1000000, 'my train', ? FROM run", (program + " --token SECRET",))
+            db.execute("INSERT INTO event(t_ns, kind, source, detail) SELECT begin_ns, 'gone', 'exec:/home/SECRET/plug --key SECRET', 'SECRET.lan does not answer' FROM run")
+            db.execute("UPDATE span_track SET name = 'SECRET'")
+        shown, hidden = (self.page(path, other, path, options=o)[1] for o in ((), ("--redact",)))
+        shown, hidden = (json.dumps([head for head, _ in blobs(page)]) for page in (shown, hidden))
+        self.longMessage = False  # whole heads
+        self.assertIn("given on both sides (" + other, shown)
+        for text in ("SECRET", self.path("")):
+            self.assertIn(text, shown)
+            self.assertNotIn(text, hidden)
+        self.assertIn("A and B are not comparable", hidden)
+        self.assertIn('"command": "my train"', hidden)
+        self.assertIn("1 note was left out", hidden)
+
     def test_bad_input(self):
         good, out = self.imported([10] * 21), self.path("out.html")
         bad, one = self.write("bad.nrg", "not a recording"), self.imported([10], name="one.nrg")

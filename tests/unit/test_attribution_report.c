@@ -99,7 +99,7 @@ static void make(struct made *m)
                                                       .residual = NAN,
                                                       .total_j = i ? 15 : 85,
                                                       .unattributed_j = i ? 5 : 7};
-    m->notes[0] = (struct nrg_missing){"spans", "12 were dropped"};
+    m->notes[0] = (struct nrg_missing){.what = "spans", .why = "12 were dropped"};
     m->a = (struct nrg_attribution){.rows = m->rows,
                                     .n_rows = 8,
                                     .domains = m->parts,

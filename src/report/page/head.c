@@ -1,7 +1,7 @@
 /*
  * What the page says once of a recording: the report as `nrg report --json` has it, and what the
- * attribution says of its domains. With --redact, what may name people or places is taken out of
- * it.
+ * attribution says of its domains. With --redact, redact.c takes out of it what may name people or
+ * places.
  */
 #include <errno.h>
 #include <math.h>
@@ -10,55 +10,6 @@
 #include "base/json_set.h"
 #include "report/attribution/report.h"
 #include "report/page/internal.h"
-
-/* Texts about the machine and the run that name nobody. */
-static const char *const harmless[] = {
-    "nrg_version", "cpu", "cpus", "kernel", "architecture", "spans", "spans_dropped", NULL,
-};
-
-static bool is_harmless(const char *key)
-{
-    for (size_t i = 0; harmless[i]; i++)
-        if (!strcmp(key, harmless[i]))
-            return true;
-    return false;
-}
-
-/* The program's name without its folder and arguments. */
-static void keep_first_word(json_t *o, const char *key)
-{
-    const char *text = json_string_value(json_object_get(o, key));
-    if (!text)
-        return;
-    size_t n = strcspn(text, " \t\n");
-    const char *slash = memrchr(text, '/', n);
-    const char *word = slash ? slash + 1 : text;
-    json_object_set_new(o, key, json_stringn(word, n - (size_t)(word - text)));
-}
-
-static void redact(json_t *report)
-{
-    json_t *meta = json_object_get(report, "metadata"), *value;
-    const char *key;
-    void *next;
-    size_t i;
-    json_object_foreach_safe(meta, next, key, value) if (!is_harmless(key))
-        json_object_del(meta, key);
-    keep_first_word(report, "command");
-    json_object_del(report, "recording");
-    json_object_del(report, "containers");
-    json_array_foreach(json_object_get(report, "processes"), i, value)
-    {
-        keep_first_word(value, "command");
-        json_object_del(value, "container");
-        json_object_del(value, "unit");
-    }
-    json_array_foreach(json_object_get(report, "domains"), i, value)
-    {
-        json_object_del(value, "source");
-        json_object_del(value, "sensor"); /* a port, a file, a broker's host */
-    }
-}
 
 static json_t *domain_json(const struct nrg_attribution *a, size_t i)
 {
@@ -139,24 +90,6 @@ static json_t *price_json(const struct nrg_machine_price *price)
     return o;
 }
 
-/* Leaves commands and files out of a comparison. */
-static void redact_comparison(json_t *doc)
-{
-    static const char *const sides[] = {"a", "b"}, *const lists[] = {"rows", "only"};
-    for (size_t i = 0; i < 2; i++) {
-        json_t *side = json_object_get(doc, sides[i]), *list = json_object_get(doc, lists[i]);
-        json_object_del(side, "files");
-        keep_first_word(side, "command");
-        for (size_t k = json_array_size(list); k-- > 0;) {
-            const char *kind = json_string_value(json_object_get(json_array_get(list, k), "kind"));
-            if (kind && !strcmp(kind, "process"))
-                json_array_remove(list, k); /* named by its command */
-        }
-    }
-    json_object_del(doc, "warnings"); /* may quote commands and hosts */
-    json_object_del(doc, "refusals");
-}
-
 /* What is known beside the recording; without paths where names are left out. */
 static void add_others(struct nrg_page_data *d)
 {
@@ -167,13 +100,8 @@ static void add_others(struct nrg_page_data *d)
         json_object_set(d->head, "prediction", run->prediction);
     if (run->comparison)
         json_object_set(d->head, "comparison", run->comparison);
-    if (!run->redact)
-        return;
-    if (run->comparison)
-        redact_comparison(run->comparison);
-    json_object_del(run->prediction, "recording");
-    json_object_del(run->prediction, "profile");
-    json_object_del(run->prediction, "file");
+    if (run->redact)
+        nrg_page_redact_others(run->prediction, run->comparison);
 }
 
 int nrg_page_head(struct nrg_page_data *d)
@@ -184,7 +112,7 @@ int nrg_page_head(struct nrg_page_data *d)
     int64_t began_ns =
         nrg_recording_realtime_ns(run->recording, run->attribution->summary.begin_ns);
     if (run->redact)
-        redact(report);
+        nrg_page_redact_report(report, &run->report->runs[0]);
     nrg_json_text(d->head, "schema", "nrg.page/1");
     nrg_json_text(d->head, "nrg_version", NRG_VERSION);
     json_object_set_new(d->head, "redacted", json_boolean(run->redact));

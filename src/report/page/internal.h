@@ -62,6 +62,10 @@ uint32_t nrg_page_string(struct nrg_page_data *data, const char *text);
 
 /* head.c: what is said once. */
 int nrg_page_head(struct nrg_page_data *data);
+/* redact.c: leaves out what may name people or places. The summary is the one that the report is
+ * of; prediction and comparison may be NULL. */
+void nrg_page_redact_report(json_t *report, const struct nrg_summary *summary);
+void nrg_page_redact_others(json_t *prediction, json_t *comparison);
 /* tables.c: rows and buckets. */
 int nrg_page_tables(struct nrg_page_data *data);
 /* series.c: channels over time, and CPU time of processes. */

@@ -6,6 +6,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "attribute/walk.h"
 #include "base/json_set.h"
@@ -87,13 +88,20 @@ static int64_t find_least(const struct nrg_page_spans *s)
     return 0;
 }
 
-static json_t *tracks_json(const struct nrg_span_catalog *c)
+/* Threads bear names that programs give them, or, of an imported trace, whole commands. */
+static bool is_nameless(const struct nrg_span_track *t, bool redact)
+{
+    return redact && strcmp(t->kind, "gpu") != 0;
+}
+
+static json_t *tracks_json(const struct nrg_span_catalog *c, bool redact)
 {
     json_t *list = json_array();
     for (size_t i = 0; i < c->n_tracks && i < 256; i++) {
         const struct nrg_span_track *t = &c->tracks[i];
         json_t *o = json_object();
-        nrg_json_text(o, "name", t->name);
+        if (!is_nameless(t, redact))
+            nrg_json_text(o, "name", t->name);
         nrg_json_text(o, "kind", t->kind);
         nrg_json_text(o, "domain", t->domain);
         nrg_json_count(o, "pid", t->pid);
@@ -141,7 +149,7 @@ int nrg_page_lanes(struct nrg_page_data *d, struct nrg_error *err)
         rc = walk_twice(s, a->spans);
     if (rc)
         return rc;
-    json_object_set_new(d->head, "tracks", tracks_json(&s->catalog));
+    json_object_set_new(d->head, "tracks", tracks_json(&s->catalog, d->run->redact));
     nrg_json_count(d->head, "spans_left_out", (int64_t)(a->spans > s->n ? a->spans - s->n : 0));
     nrg_json_count(d->head, "span_tick_ns", s->tick_ns);
     nrg_json_real(d->head, "spans_least_s", (double)s->least_ns * 1e-9);

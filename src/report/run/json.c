@@ -164,8 +164,9 @@ static void fill_run(json_t *o, const struct nrg_report *r, const struct nrg_sum
         nrg_json_real(o, "cost", s->total_j / 3.6e6 * r->options.price_per_kwh);
     }
     for (size_t i = 0; i < s->n_missing; i++)
-        json_array_append_new(
-            missing, json_pack("{s:s, s:s}", "what", s->missing[i].what, "why", s->missing[i].why));
+        json_array_append_new(missing,
+                              json_pack("{s:o, s:o}", "what", nrg_json_string(s->missing[i].what),
+                                        "why", nrg_json_string(s->missing[i].why)));
     json_object_set_new(o, "missing", missing);
     nrg_json_count(o, "exit_code", s->exit_code);
 }
