@@ -139,12 +139,38 @@ double nrg_student_half(double confidence, double freedom)
     return low;
 }
 
-double nrg_chi_squared(double probability, double freedom)
+/* Probability of a chi squared below x: the incomplete gamma function as a power series. */
+static double chi_squared_below(double x, double freedom)
+{
+    double half = x / 2, shape = freedom / 2, term = 1 / shape, sum = term;
+    for (int n = 1; n < 1000 && term > 1e-15 * sum; n++) {
+        term *= half / (shape + n);
+        sum += term;
+    }
+    return sum * exp(shape * log(half) - half) / tgamma(shape);
+}
+
+/* Wilson and Hilferty: their cube root is nearly normal where there are many degrees of freedom. */
+static double chi_squared_of_many(double probability, double freedom)
 {
     double tail = fabs(2 * probability - 1), part = 2 / (9 * freedom);
     double z = copysign(nrg_normal_half(tail), probability - 0.5);
     double root = fmax(0, 1 - part + z * sqrt(part));
     return freedom * root * root * root;
+}
+
+double nrg_chi_squared(double probability, double freedom)
+{
+    double low = 0, high = 1;
+    if (freedom >= 60)
+        return chi_squared_of_many(probability, freedom);
+    while (chi_squared_below(high, freedom) < probability && high < 1000)
+        high *= 2;
+    for (int i = 0; i < 100; i++) {
+        double x = (low + high) / 2;
+        *(chi_squared_below(x, freedom) < probability ? &low : &high) = x;
+    }
+    return high;
 }
 
 double nrg_student_half95(size_t freedom)

@@ -35,8 +35,8 @@ double nrg_student_half(double confidence, double freedom);
 /* The other way round: how likely Student's t is further from 0 than |t|; of the normal one for a
  * `freedom` of INFINITY. */
 double nrg_student_tails(double t, double freedom);
-/* A variable of chi squared is below this with that probability (Wilson and Hilferty: within 1 %
- * from 4 degrees of freedom on, for probabilities between 1 and 99 %). */
+/* A variable of chi squared is below this with that probability, to 0.1 % for probabilities between
+ * 1 and 99 %. At least one degree of freedom. */
 double nrg_chi_squared(double probability, double freedom);
 /* The same for 95 % and whole degrees of freedom, as printed tables have it. */
 double nrg_student_half95(size_t freedom);

@@ -123,6 +123,12 @@ static void student_tails(void **state)
 static void chi_squared_quantiles(void **state)
 {
     (void)state;
+    /* printed tables; few degrees of freedom are what few runs have */
+    check_near(nrg_chi_squared(0.025, 1), 0.00098207, 1e-5);
+    check_near(nrg_chi_squared(0.025, 2), 0.050636, 1e-5);
+    check_near(nrg_chi_squared(0.025, 4), 0.48442, 1e-5);
+    check_near(nrg_chi_squared(0.975, 1), 5.0239, 1e-5);
+    check_near(nrg_chi_squared(0.025, 60), 40.482, 1e-3);
     check_near(nrg_chi_squared(0.975, 10), 20.483, 5e-3);
     check_near(nrg_chi_squared(0.025, 10), 3.247, 1e-2);
     check_near(nrg_chi_squared(0.5, 30), 29.336, 1e-3);
