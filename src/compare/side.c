@@ -55,11 +55,12 @@ static int64_t part_number(struct nrg_compare_side *side, const char *kind, cons
     return rc ? rc : number;
 }
 
-/* Adds to what the run has of that part already: processes of one name are one part. */
+/* Adds to what the run has of that part already: processes of one name are one part. `use.own` is
+ * in joules; the band is the same for all that is added to a part. */
 static int add_part(struct nrg_compare_side *side, const char *kind, const char *name,
-                    double energy_j, double own_j)
+                    struct nrg_compare_value use)
 {
-    if (!isfinite(energy_j) || energy_j <= 0)
+    if (!isfinite(use.value) || use.value <= 0)
         return 0;
     int64_t number = part_number(side, kind, name);
     if (number < 0)
@@ -72,8 +73,10 @@ static int add_part(struct nrg_compare_side *side, const char *kind, const char 
         part->items[part->n++] = (struct nrg_compare_value){.low = 1, .high = 1};
     struct nrg_compare_value *o = &part->items[side->n_runs];
     double before_j = o->own * o->value;
-    o->value += energy_j;
-    o->own = (before_j + (isfinite(own_j) ? own_j : 0)) / o->value;
+    o->value += use.value;
+    o->own = (before_j + (isfinite(use.own) ? use.own : 0)) / o->value;
+    o->low = use.low > 0 ? use.low : 1;
+    o->high = use.high > 0 ? use.high : 1;
     return 0;
 }
 
@@ -94,19 +97,28 @@ static int add_domains(struct nrg_compare_side *side, const struct nrg_summary *
     for (size_t i = 0; !rc && i < s->n_domains; i++) {
         const struct nrg_domain *d = &s->domains[i];
         bool estimated = d->channel->channel.provenance == NRG_ESTIMATED;
-        rc = add_part(side, "domain", d->channel->channel.name, d->energy_j,
-                      estimated ? 0 : d->uncertainty_j);
+        struct nrg_compare_value use = {.value = d->energy_j, .own = d->uncertainty_j};
+        if (estimated)
+            use = (struct nrg_compare_value){.value = d->energy_j,
+                                             .low = d->low_j / d->energy_j,
+                                             .high = d->high_j / d->energy_j};
+        rc = add_part(side, "domain", d->channel->channel.name, use);
     }
     return rc;
 }
 
-static int add_processes(struct nrg_compare_side *side, const struct nrg_summary *s)
+/* Of the shares of processes no more is known than of the program's, which is their sum. */
+static int add_processes(struct nrg_compare_side *side, const struct nrg_compare_run *run,
+                         const struct nrg_summary *s)
 {
     int rc = 0;
     for (size_t i = 0; !rc && i < s->n_processes; i++) {
         const struct nrg_process_energy *p = &s->processes[i];
-        double energy_j = nrg_sum_known(nrg_sum_known(p->cpu_j, p->dram_j), p->gpu_j);
-        rc = add_part(side, "process", p->info->name, energy_j, 0);
+        struct nrg_compare_value use = {
+            .value = nrg_sum_known(nrg_sum_known(p->cpu_j, p->dram_j), p->gpu_j),
+            .low = run->program_low,
+            .high = run->program_high};
+        rc = add_part(side, "process", p->info->name, use);
     }
     return rc;
 }
@@ -131,7 +143,11 @@ static int add_rows(struct nrg_compare_side *side, struct nrg_compare_run *run,
                                 !strcmp(row->kind, "layer")
                           : !strcmp(row->kind, kind);
         if (wanted && row->merged_with == SIZE_MAX)
-            rc = add_part(side, kind, row->name, row->energy_j, (row->high_j - row->low_j) / 2);
+            rc = add_part(side, kind, row->name,
+                          (struct nrg_compare_value){.value = row->energy_j,
+                                                     .own = (row->high_j - row->low_j) / 2,
+                                                     .low = a.scale.low,
+                                                     .high = a.scale.high});
     }
     nrg_attribution_release(&a);
     return rc ? nrg_fail(err, rc, nrg_recording_path(recording), "out of memory") : 0;
@@ -213,7 +229,7 @@ static int add_run(struct nrg_compare_side *side, struct nrg_recording *recordin
     fill_errors(&run, s);
     int rc = add_domains(side, s);
     if (!rc)
-        rc = add_processes(side, s);
+        rc = add_processes(side, &run, s);
     if (rc)
         return nrg_fail(err, rc, run.file, "out of memory");
     size_t at = 0;

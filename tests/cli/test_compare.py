@@ -195,6 +195,17 @@ class Runner(Text):
         self.assertEqual(done.stderr.count("nrg: run "), 1, done.stderr)
         self.assertEqual(os.stat(os.path.join(folder, "a-001.nrg")).st_mtime_ns, kept)
 
+    def test_rows_that_are_the_whole_have_its_interval(self):
+        """One process is the program, one domain the machine; an estimate's band differs from run to run."""
+        loop = "i=0; while [ $i -lt %d ]; do i=$((i+1)); done"
+        done = self.nrg("compare", "--run", "3", "--warmup", "0", "-q", "--json", "-o", self.path("runs"), "--with=--sensor=estimate", "--with=--cpu-watts=20:90", "--", "sh", "-c", loop % 40000, "---", "sh", "-c", loop % 60000)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        doc = json.loads(done.stdout)
+        for whole, kind in (("energy", "domain"), ("program_energy", "process")):
+            row, = (r for r in doc["rows"] if r["kind"] == kind)
+            for key in ("ratio", "low", "high", "p_value"):
+                self.assertTrue(math.isclose(row[key], doc[whole][key], rel_tol=1e-9), (whole, key, row, doc[whole]))
+
     def test_another_command_in_the_folder(self):
         folder = self.path("runs")
         self.nrg("compare", "--run", "1", "--warmup", "0", "-o", folder, "--", "true", "---", "true")
