@@ -319,11 +319,17 @@ class Browser(BrowserCase):
         one = self.imported([10], name="one.nrg") # a reading, and a second of time
         with contextlib.closing(sqlite3.connect(one)) as db, db:
             db.execute("UPDATE run SET end_ns = begin_ns + 1000000000")
-        files = [hostile, no_spans, two, gaps, one] + ([run] if done.returncode == 0 else [])
+        half = self.steps(self.imported([10] * 101, name="half.nrg")) # nothing was read in the second of its two seconds
+        with contextlib.closing(sqlite3.connect(half)) as db, db:
+            db.execute("UPDATE run SET end_ns = begin_ns + 2000000000")
+        files = [hostile, no_spans, two, gaps, one, half] + ([run] if done.returncode == 0 else [])
         seen = self.look(*((self.page(path)[0], [], {}) for path in files))
         self.assertTrue(any("</script><script>alert(1)</script>" in name for name in seen[0]["search"]["all"]))
         for page in seen:
             self.assertFalse("This page can't be shown" in page["text"], page["file"])
+            powers = {tiles["mean power"][0] for tiles in page["tiles"].values()}
+            self.assertEqual(len(powers), 1, "the head and the whole run as a selection")
+        self.assertIn("10.00 W", seen[5]["tiles"]["selection"]["mean power"][0])
         self.assertTrue("What is missing" in seen[1]["text"])
 
     def test_several_runs(self):

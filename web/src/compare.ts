@@ -70,7 +70,7 @@ export function compare(runs: Run[], shown: number, show: (index: number) => voi
   const c = runs[0].head.comparison;
   const body = el("tbody", {}, ...runs.map((run, i) => {
     const r = run.head.report;
-    return el("tr", {}, el("th", { scope: "row" }, el("button", { type: "button", "aria-pressed": String(i === shown), click: () => show(i) }, `${i + 1}${c ? ` ${"AB"[c.sides[i]]}` : ""}. ${r.command || "recording"}`)),
+    return el("tr", {}, el("th", { scope: "row" }, el("button", { type: "button", "aria-pressed": String(i === shown), click: () => show(i) }, el("span", { class: "name", title: r.command ?? "" }, `${i + 1}${c ? ` ${"AB"[c.sides[i]]}` : ""}. ${r.command || "recording"}`))),
       cell(joules(r.program?.energy_j), `shared out by ${r.program?.share_method ?? "use"}`), cell(joules(r.total.energy_j), r.total.provenance ?? ""), cell(interval(r.total.low_j, r.total.high_j), "95 % interval of the machine's energy"), el("td", {}, source(r.total.provenance)),
       cell(seconds(r.duration_s), "measured, by the clock"), cell(watts(r.total.mean_w), "energy of the machine over time"),
       cell(i ? change(r.total.energy_j, first.total.energy_j) : "", "derived: the machine's energy against the first run's"), cell(i ? change(r.duration_s, first.duration_s) : "", "derived: duration against the first run's"));

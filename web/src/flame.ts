@@ -209,7 +209,7 @@ export class Flame {
   private tell(b: Box) {
     const parts = [b.label, `${joules(b.energy_j)}, ${percent(b.energy_j / this.state.range.total.energy_j)} of the machine`];
     if (Number.isFinite(b.low_j)) parts.push(`95 %: ${interval(b.low_j, b.high_j)}${unresolved(b) && b !== this.root ? " (not resolved)" : ""}`);
-    if (Number.isFinite(b.time_s)) parts.push(`${seconds(b.time_s)} at ${watts(b.energy_j / b.time_s)}`);
+    if (Number.isFinite(b.time_s)) parts.push(`${seconds(b.time_s)} at ${watts(b.watts ?? b.energy_j / b.time_s)}`);
     if (b.calls > 0) parts.push(`${count(b.calls)} calls of ${joules(b.energy_j / b.calls)}`);
     const macs = this.macs(b);
     if (macs > 0) parts.push(`${unit(b.energy_j / macs, "J")} per MAC`);

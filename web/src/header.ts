@@ -16,7 +16,7 @@ export function card(title: string, value: string | Node, word: string | undefin
 /** Mean and peak power of a range, by one rule in all places. */
 export function power_card(run: Run, r: Range, mean_w: number | undefined): HTMLElement {
   const { watts: peak_w, over_s } = peak_of(run, r);
-  return card("mean power", watts(mean_w), from(run.head.report.total.provenance), `energy of the machine over time; the peak is the highest mean over ${seconds(over_s)}`, `peak ${watts(peak_w)}`);
+  return card("mean power", watts(mean_w), from(run.head.report.total.provenance), `energy of the machine over the time that was read; the peak is the highest mean over ${seconds(over_s)}`, `peak ${watts(peak_w)}`);
 }
 
 function program_card(head: Head): HTMLElement | null {

@@ -33,6 +33,9 @@ export function domain_sum(run: Run, domain: number, first: number, last: number
   };
 }
 
+/** Mean power of domains over the time that was read of each, as nrg report has it: what was not read is no power of 0. */
+export const mean_w = (domains: Sum[]) => domains.reduce((sum, d) => (d.covered_s > 0 ? sum + d.energy_j / d.covered_s : sum), domains.some((d) => d.covered_s > 0) ? 0 : Number.NaN);
+
 /** A row in all of the run, with all in it or by itself; random_j: what of its interval is random. */
 export interface Whole {
   energy_j: number;

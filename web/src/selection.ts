@@ -4,6 +4,7 @@ import { el, savers } from "./dom";
 import { interval, joules, percent, seconds, watts } from "./format";
 import { card, power_card } from "./header";
 import { cell, from, of_rows, scale_note } from "./how";
+import { mean_w } from "./range";
 import type { State } from "./state";
 
 const CPU_TIME = "measured: CPU time as the kernel counts it";
@@ -89,13 +90,13 @@ export class Selection {
       card("energy", el("strong", {}, known ? joules(r.total.energy_j) : "not known", raw("selection-energy-j", sum(r.total.energy_j))), known ? word : undefined, "sum of the domains below",
         el("small", {}, raw("selection-low-j", sum(r.total.low_j)), raw("selection-high-j", sum(r.total.high_j)), `${interval(sum(r.total.low_j), sum(r.total.high_j))} (95 %)`)),
       card("time", seconds(s), "measured", "by the clock; edges of buckets of time", el("small", {}, raw("from-s", r.from_s, true), " s … ", raw("to-s", r.to_s, true), " s")),
-      power_card(run, r, sum(r.total.energy_j / s)),
+      power_card(run, r, mean_w(r.domains)),
       card("in spans", joules(spans_j), from(word), `what the rows below have, ${of_rows(run.head)}`, scale_note(run.head),
         `idle ${idle(sum(r.total.idle_j), run.head.attribution.domains.find((d) => d.idle_w !== undefined)?.idle_w)}, others ${joules(sum(r.total.other_j))}, unattributed ${joules(sum(r.unattributed_j))}`));
     this.domains.replaceChildren(...run.head.attribution.domains.map((d, i) => {
       const sum = r.domains[i];
       return el("tr", {}, el("th", { scope: "row" }, d.name), cell(joules(sum.energy_j), d.provenance), cell(interval(sum.low_j, sum.high_j), `95 % interval; ${d.provenance}`),
-        cell(watts(sum.energy_j / s), `energy over time; ${d.provenance}`), cell(idle(sum.idle_j, d.idle_w), `${from(d.provenance)}: idle power by ${d.idle_source || "nothing known"}`), cell(percent(sum.energy_j / r.total.energy_j), `of the sum of domains; ${d.provenance}`));
+        cell(watts(mean_w([sum])), `energy over the time that was read; ${d.provenance}`), cell(idle(sum.idle_j, d.idle_w), `${from(d.provenance)}: idle power by ${d.idle_source || "nothing known"}`), cell(percent(sum.energy_j / r.total.energy_j), `of the sum of domains; ${d.provenance}`));
     }));
     if (!known) this.domains.append(el("tr", {}, el("td", { colspan: "6" }, "No energy was recorded.")));
     this.processes.replaceChildren(...this.by_process().map(([name, cpu_s, energy_j]) =>

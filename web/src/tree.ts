@@ -1,6 +1,6 @@
 // Trees that a flame graph shows. All of them add up to the machine: what belongs to no span has boxes of its own.
 import type { Run } from "./data";
-import { type Range, Together, self_of, whole_of } from "./range";
+import { type Range, Together, mean_w, self_of, whole_of } from "./range";
 
 export interface Box {
   label: string;
@@ -11,6 +11,7 @@ export interface Box {
   low_j: number;
   high_j: number;
   time_s: number;
+  watts?: number; // where it is not energy over time
   calls: number;
   children: Box[];
   rest: boolean; // idle, others, unattributed
@@ -188,6 +189,7 @@ export function tree_of(run: Run, r: Range, shape: Shape, weight: Weight, all = 
   if (all) {
     root.low_j = r.total.low_j;
     root.high_j = r.total.high_j;
+    root.watts = mean_w(r.domains);
   }
   root.time_s = r.to_s - r.from_s;
   root.children = children;

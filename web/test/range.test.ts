@@ -2,7 +2,7 @@
 import { describe, expect, test } from "vitest";
 import { edge_s, nearest_edge, parse } from "../src/data";
 import { digits, plus_minus } from "../src/format";
-import { Together, domain_sum, peak_of, range_of, row_end } from "../src/range";
+import { Together, domain_sum, mean_w, peak_of, range_of, row_end } from "../src/range";
 import { tree_of } from "../src/tree";
 import { type Group, shares } from "../src/why";
 
@@ -88,6 +88,15 @@ describe("domains", () => {
     run.array.domain_buckets[3] = 0.75;
     const d = domain_sum(run, 0, 0, 1);
     expect([d.low_j, d.high_j]).toEqual([10, 35]);
+  });
+});
+
+describe("mean power", () => {
+  const sum = (energy_j: number, covered_s: number) => ({ energy_j, covered_s, low_j: 0, high_j: 0, idle_j: 0, other_j: 0 });
+  test("is over the time that was read, of domains in sum", () => {
+    expect(mean_w([sum(30, 1.5), sum(25, 0.5)])).toBe(70);
+    expect(mean_w([sum(30, 1.5), sum(0, 0)])).toBe(20);
+    expect(mean_w([sum(0, 0)])).toBeNaN();
   });
 });
 
