@@ -39,8 +39,10 @@ int nrg_attribution_note(struct nrg_attribution *a, const char *what, const char
 static void sum_domains(struct nrg_engine *e)
 {
     struct nrg_attribution *a = e->out;
-    if (!a->n_domains)
+    if (!a->n_domains) {
         a->total_j = a->unattributed_j = a->idle_j = a->other_processes_j = NAN;
+        a->total_low_j = a->total_high_j = a->total_uncertainty_j = NAN;
+    }
     for (size_t i = 0; i < a->n_domains; i++) {
         const struct nrg_attribution_domain *d = &a->domains[i];
         double off_j = d->total_j - d->domain->energy_j; /* lag, or several runs */

@@ -131,9 +131,10 @@ static void drop_empty(struct nrg_attribution *a, size_t *now)
 static void set_domains(struct nrg_attribution *a)
 {
     const struct nrg_attribution_buckets *b = a->buckets;
+    if (!a->n_domains)
+        return; /* nothing is known of the whole run either */
     a->total_low_j = a->total_high_j = 0;
-    if (a->n_domains)
-        a->total_j = a->unattributed_j = a->idle_j = a->other_processes_j = 0;
+    a->total_j = a->unattributed_j = a->idle_j = a->other_processes_j = 0;
     for (size_t d = 0; d < a->n_domains; d++) {
         struct nrg_attribution_domain *to = &a->domains[d];
         struct nrg_range_sum sum = nrg_range_domain(b, d, 0, 1);

@@ -103,6 +103,17 @@ class Range(Case):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("0.5 s .. 2 s of the run", done.stdout.decode())
 
+    def test_of_no_energy_there_is_no_interval(self):
+        """Layer times alone: 0 J .. 0 J would be an answer."""
+        trace = json.dumps({"schemaVersion": 1, "traceEvents": [{"ph": "X", "cat": "cpu_op", "name": "aten::mm", "pid": 1, "tid": 1, "ts": 1000 * i, "dur": 800} for i in range(20)]})
+        path = self.path("trace.nrg")
+        done = self.nrg("import", "-q", "-o", path, self.write("trace.json", trace))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for options in ((), ("--to", "0.01")):
+            doc = self.attribute(path, *options)
+            self.assertTrue(doc["rows"])
+            self.assertEqual([key for key in doc if key.startswith("total_")], [])
+
     def test_bad_ranges(self):
         path = self.recording()
         for options, code, text in ((("--from", "1", "--to", "1"), 2, "is not before"),

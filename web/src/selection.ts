@@ -98,7 +98,7 @@ export class Selection {
       return el("tr", {}, el("th", { scope: "row" }, d.name), cell(joules(sum.energy_j), d.provenance), cell(interval(sum.low_j, sum.high_j), `95 % interval; ${d.provenance}`),
         cell(watts(mean_w([sum])), `energy over the time that was read; ${d.provenance}`), cell(idle(sum.idle_j, d.idle_w), `${from(d.provenance)}: idle power by ${d.idle_source || "nothing known"}`), cell(percent(sum.energy_j / r.total.energy_j), `of the sum of domains; ${d.provenance}`));
     }));
-    if (!known) this.domains.append(el("tr", {}, el("td", { colspan: "6" }, "No energy was recorded.")));
+    if (!known) this.domains.append(el("tr", {}, el("td", { colspan: "6", class: "left" }, "No energy was recorded.")));
     this.processes.replaceChildren(...this.by_process().map(([name, cpu_s, energy_j]) =>
       el("tr", {}, el("th", { scope: "row" }, el("span", { class: "name", title: name }, name)), cell(joules(energy_j), this.shared), cell(seconds(cpu_s), CPU_TIME))));
   }

@@ -119,7 +119,7 @@ export class Table {
     for (const [k, h] of [...this.headings.children].entries()) h.setAttribute("aria-sort", k !== this.by ? "none" : this.down ? "descending" : "ascending");
     this.body.replaceChildren(...rows.slice(0, this.limit).map((i) => el("tr", {}, ...this.columns.map((c, k) =>
       k ? cell(c.show(i), c.how(i), c.left ? { class: "left" } : {}) : el("th", { scope: "row" }, c.show(i))))));
-    if (!rows.length) this.body.append(el("tr", {}, el("td", { colspan: String(this.columns.length) }, this.state.search ? "Nothing is called that." : "No spans here.")));
+    if (!rows.length) this.body.append(el("tr", {}, el("td", { class: "left", colspan: String(this.columns.length) }, this.state.search ? "Nothing is called that." : "No spans here.")));
     this.more.hidden = rows.length <= this.limit;
     this.more.textContent = `show all ${rows.length}`;
   }

@@ -166,7 +166,7 @@ export class Why {
     this.plot.replaceChildren(this.points.length ? this.picture.canvas : el("p", { class: "empty" },
       "No row has both multiplications and bytes, so joules per MAC can't be shown. A recording that keeps the model's graph has them: nrg run --graph MODEL, or nrg.torch.trace in the program."));
     this.body.replaceChildren(...all.slice(0, 10).map((g) => this.line_of(g)));
-    if (!all.length) this.body.append(el("tr", {}, el("td", { colspan: "10" }, "No spans here.")));
+    if (!all.length) this.body.append(el("tr", {}, el("td", { class: "left", colspan: "10" }, "No spans here.")));
     this.picture.paint();
   }
 
