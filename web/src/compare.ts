@@ -3,7 +3,7 @@ import type { Comparison, Effect, Run } from "./data";
 import { el, savers } from "./dom";
 import { digits, interval, joules, percent, seconds, watts } from "./format";
 import { cell, of_rows, source } from "./how";
-import { path_of } from "./tree";
+import { labels_of, path_of } from "./tree";
 
 const SHOWN = 15;
 const CHANGE = "derived by nrg compare: side B over side A, from the runs' spread and their own uncertainty";
@@ -14,7 +14,7 @@ function differences(a: Run, b: Run): [string, number, number][] {
   const add = (run: Run, k: 1 | 2) => {
     for (let i = 0; i < run.n_rows; i++) {
       const key = path_of(run, i);
-      const entry = rows.get(key) ?? [key.split("\n").map((p) => p.split("\t")[1]).join(" › "), 0, 0];
+      const entry = rows.get(key) ?? [labels_of(run, i), 0, 0];
       entry[k] += run.array.row_self_j[i] || 0;
       rows.set(key, entry);
     }

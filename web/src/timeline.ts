@@ -350,7 +350,7 @@ export class Timeline {
   private table(): unknown[][] {
     const run = this.state.run;
     const { n, period_ns } = run.head.series;
-    const out: unknown[][] = [["time_s", ...run.head.channels.map((c) => `${c.name} ${c.quantity === "energy" ? "W" : c.quantity}`)]];
+    const out: unknown[][] = [["time_s", ...run.head.channels.map((c) => `${c.name} ${["energy", "power"].includes(c.quantity) ? "W" : c.quantity}`)]];
     for (let k = 0; k < n; k++) out.push([(k * period_ns) / 1e9, ...run.head.channels.map((_, c) => {
       const v = run.array.series[c * n + k];
       return Number.isNaN(v) ? "" : v;

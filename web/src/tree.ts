@@ -216,3 +216,10 @@ export function path_of(run: Run, row: number): string {
   for (let i = row; i >= 0; i = run.array.row_parent[i]) parts.push(`${run.kind(i)}\t${run.name(i)}`);
   return parts.reverse().join("\n");
 }
+
+/** The same to read: forward and backward have one name, but two labels. */
+export function labels_of(run: Run, row: number): string {
+  const parts: string[] = [];
+  for (let i = row; i >= 0; i = run.array.row_parent[i]) parts.push(run.label(i));
+  return parts.reverse().join(" › ");
+}

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { edge_s, nearest_edge, parse } from "../src/data";
 import { digits, plus_minus } from "../src/format";
 import { Together, domain_sum, mean_w, peak_of, range_of, row_end } from "../src/range";
-import { tree_of } from "../src/tree";
+import { labels_of, path_of, tree_of } from "../src/tree";
 import { type Group, shares } from "../src/why";
 
 const SIZES: Record<string, number> = { f8: 8, f4: 4, u4: 4, i4: 4, u1: 1 };
@@ -145,6 +145,13 @@ describe("rows", () => {
         expect(b.low_j).toBeLessThan(b.energy_j);
         expect(b.high_j).toBeGreaterThan(b.energy_j);
       }
+  });
+  test("rows of one name, such as forward and backward, are called by their labels", () => {
+    const run = made();
+    run.head.strings.push("inner (backward)");
+    run.array.row_label[1] = 3;
+    expect(path_of(run, 1)).toContain("inner");
+    expect(labels_of(run, 1)).toBe("outer › inner (backward)");
   });
   test("boxes add up to the machine", () => {
     for (const shape of ["calls", "kinds", "modules"] as const) {
