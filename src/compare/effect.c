@@ -15,6 +15,7 @@
 
 enum { ONE, SIDE, TIME, COLUMNS };
 #define LEAST_FOR_DRIFT 3 /* runs of a side */
+#define PAUSE           3 /* times the usual distance between runs: what is longer is one */
 #define SKEWED          1.5
 #define LEAST_FOR_OWN   10 /* runs of a side: from here on they show what sensors add */
 #define LEAST_FOR_SKEW  8  /* values: below, skewness says nothing */
@@ -30,7 +31,8 @@ struct design {
     size_t n, n_b, columns;
     double inverse[COLUMNS * (COLUMNS + 1) / 2];
     double beta[COLUMNS];
-    double span; /* of time, last minus first */
+    double span;     /* of time, last minus first */
+    double *scratch; /* room for two numbers a line */
 };
 
 /* ---- values that can be used ---- */
@@ -50,16 +52,44 @@ static size_t take(struct design *d, struct nrg_sample sample, double side)
     return d->n - before;
 }
 
-/* Times relative to their mean, in units of their whole span. False: not known, or all the same. */
-static bool place_in_time(struct design *d)
+/* Distance between runs that a quarter of them exceed. */
+static double usual_distance(const double *sorted, size_t n, double *scratch)
+{
+    for (size_t i = 1; i < n; i++)
+        scratch[i - 1] = sorted[i] - sorted[i - 1];
+    nrg_sort(scratch, n - 1);
+    return scratch[(n - 2) * 3 / 4];
+}
+
+/* What drifts while runs follow each other was seen; what happened in a pause between two sessions
+ * was not, and a line through the runs of an hour says nothing of the next day. So a pause is cut
+ * to a few times the usual distance. `scratch`: room for twice the lines. */
+static void cut_pauses(struct design *d, double *scratch)
+{
+    double *sorted = scratch, *where = scratch + d->n;
+    for (size_t i = 0; i < d->n; i++)
+        sorted[i] = d->lines[i].x[TIME];
+    nrg_sort(sorted, d->n);
+    double longest = PAUSE * usual_distance(sorted, d->n, where);
+    if (!(longest > 0))
+        return;
+    where[0] = 0;
+    for (size_t i = 1; i < d->n; i++)
+        where[i] = where[i - 1] + fmin(longest, sorted[i] - sorted[i - 1]);
+    for (size_t i = 0; i < d->n; i++) {
+        size_t at = 0;
+        while (at + 1 < d->n && sorted[at] < d->lines[i].x[TIME])
+            at++;
+        d->lines[i].x[TIME] = where[at];
+    }
+}
+
+/* Times relative to their mean, in units of their whole span. */
+static void scale_time(struct design *d)
 {
     double mean = 0, first = INFINITY, last = -INFINITY;
     for (size_t i = 0; i < d->n; i++) {
-        if (d->lines[i].from->t_ns == NRG_MISSING)
-            return false;
-        /* differences of two large numbers, so the first run is the origin */
-        double t = (double)(d->lines[i].from->t_ns - d->lines[0].from->t_ns);
-        d->lines[i].x[TIME] = t;
+        double t = d->lines[i].x[TIME];
         mean += t / (double)d->n;
         first = fmin(first, t);
         last = fmax(last, t);
@@ -67,6 +97,19 @@ static bool place_in_time(struct design *d)
     d->span = last - first;
     for (size_t i = 0; d->span > 0 && i < d->n; i++)
         d->lines[i].x[TIME] = (d->lines[i].x[TIME] - mean) / d->span;
+}
+
+/* False: times are not known, or all the same. */
+static bool place_in_time(struct design *d)
+{
+    for (size_t i = 0; i < d->n; i++) {
+        if (d->lines[i].from->t_ns == NRG_MISSING)
+            return false;
+        /* differences of two large numbers, so the first run is the origin */
+        d->lines[i].x[TIME] = (double)(d->lines[i].from->t_ns - d->lines[0].from->t_ns);
+    }
+    cut_pauses(d, d->scratch);
+    scale_time(d);
     return d->span > 0;
 }
 
@@ -371,7 +414,8 @@ static int rank_lines(struct nrg_effect *e, const struct design *d)
 int nrg_effect_find(struct nrg_effect *e, struct nrg_sample a, struct nrg_sample b,
                     double confidence)
 {
-    struct design d = {.lines = nrg_calloc(a.n + b.n + 1, sizeof *d.lines)};
+    struct design d = {.lines = nrg_calloc(a.n + b.n + 1, sizeof *d.lines),
+                       .scratch = nrg_calloc(2 * (a.n + b.n) + 1, sizeof *d.scratch)};
     *e = (struct nrg_effect){.ratio = NAN,
                              .low = NAN,
                              .high = NAN,
@@ -384,8 +428,11 @@ int nrg_effect_find(struct nrg_effect *e, struct nrg_sample a, struct nrg_sample
                              .seen_b = NAN,
                              .drift = NAN,
                              .design = 1};
-    if (!d.lines)
+    if (!d.lines || !d.scratch) {
+        free(d.lines);
+        free(d.scratch);
         return -ENOMEM;
+    }
     e->n_a = take(&d, a, 0);
     e->n_b = take(&d, b, 1);
     e->a = side_mean(&d, 0);
@@ -405,5 +452,6 @@ int nrg_effect_find(struct nrg_effect *e, struct nrg_sample a, struct nrg_sample
         }
     }
     free(d.lines);
+    free(d.scratch);
     return rc;
 }

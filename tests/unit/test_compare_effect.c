@@ -186,6 +186,27 @@ static void welch(void **state)
     assert_true(fabs(log(e.low) - (1.1 - half)) < 1e-12);
 }
 
+/* Five runs a minute apart, and five others a day later: a drift of minutes is not one of a day. */
+static void a_pause_is_no_drift(void **state)
+{
+    static const double scatter[] = {0.004, -0.003, 0.006, -0.002, 0.005};
+    struct nrg_compare_value a[5], b[5];
+    struct nrg_effect e;
+    (void)state;
+    for (int i = 0; i < 5; i++) {
+        a[i] = (struct nrg_compare_value){8 * exp(scatter[i]), 0, 1, 1, i * 60000000000};
+        b[i] = (struct nrg_compare_value){10 * exp(scatter[4 - i]), 0, 1, 1,
+                                          86400000000000 + i * 60000000000};
+    }
+    assert_int_equal(
+        nrg_effect_find(&e, (struct nrg_sample){a, 5}, (struct nrg_sample){b, 5}, 0.95), 0);
+    between(7.9, e.a, 8.1, "A in the middle of the time");
+    between(1.23, e.ratio, 1.27, "ratio of two sessions");
+    between(1.18, e.low, 1.25, "low end of two sessions");
+    between(1.25, e.high, 1.32, "high end of two sessions");
+    assert_int_equal(e.verdict, NRG_EFFECT_MORE);
+}
+
 static void what_can_not_be_said(void **state)
 {
     struct nrg_compare_value one = value(2, 0), two[] = {value(3, 1), value(3, 2)},
@@ -269,6 +290,7 @@ int main(void)
         cmocka_unit_test(chance_is_no_difference),
         cmocka_unit_test(runs_needed_are_right),
         cmocka_unit_test(welch),
+        cmocka_unit_test(a_pause_is_no_drift),
         cmocka_unit_test(what_can_not_be_said),
         cmocka_unit_test(never_narrower_than_the_sensor),
         cmocka_unit_test(a_common_band_cancels),
