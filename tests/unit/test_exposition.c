@@ -61,9 +61,43 @@ static void picks_samples_by_label(void **state)
     struct nrg_server_page p =
         read_page("sglang:realtime_tokens_total{model=\"m\",mode=\"prefill_compute\"} 90\n"
                   "sglang:realtime_tokens_total{model=\"m\",mode=\"decode\"} 8\n"
+                  "sglang:realtime_tokens_total{model=\"m\",mode=\"prefill_cache\"} 30\n"
+                  "sglang:prompt_tokens_total 70\n" /* when requests end, the others at once */
+                  "sglang:cached_tokens_total{cache_source=\"device\"} 20\n"
                   "sglang:generation_tokens_total 5\n");
     assert_string_equal(p.family, "SGLang");
     assert_true(p.value[NRG_SERVER_OUTPUT_TOKENS] == 8);
+    assert_true(p.value[NRG_SERVER_PROMPT_TOKENS] == 120);
+    assert_true(p.value[NRG_SERVER_CACHED_TOKENS] == 30);
+}
+
+/* Two groups of two: each rank of a group shows what the group does. */
+static void counts_a_group_of_ranks_once(void **state)
+{
+    (void)state;
+    struct nrg_server_page p =
+        read_page("sglang:num_running_reqs{dp_rank=\"0\",tp_rank=\"0\",pp_rank=\"0\"} 3\n"
+                  "sglang:num_running_reqs{dp_rank=\"0\",tp_rank=\"1\",pp_rank=\"0\"} 3\n"
+                  "sglang:num_running_reqs{dp_rank=\"1\",tp_rank=\"2\",pp_rank=\"0\"} 5\n"
+                  "sglang:num_running_reqs{dp_rank=\"1\",tp_rank=\"3\",pp_rank=\"0\"} 5\n"
+                  "sglang:realtime_tokens_total{mode=\"decode\",tp_rank=\"0\"} 8\n"
+                  "sglang:realtime_tokens_total{mode=\"decode\",tp_rank=\"1\"} 8\n"
+                  "sglang:realtime_tokens_total{mode=\"prefill_compute\",tp_rank=\"0\"} 90\n"
+                  "sglang:realtime_tokens_total{mode=\"prefill_cache\",tp_rank=\"0\"} 10\n"
+                  "sglang:realtime_tokens_total{mode=\"prefill_compute\",tp_rank=\"1\"} 90\n");
+    assert_true(p.value[NRG_SERVER_RUNNING] == 8);
+    assert_true(p.value[NRG_SERVER_OUTPUT_TOKENS] == 8);
+    assert_true(p.value[NRG_SERVER_PROMPT_TOKENS] == 100);
+}
+
+static void knows_what_tensorrt_calls_cached(void **state)
+{
+    (void)state;
+    struct nrg_server_page p = read_page("trtllm_prompt_tokens_total{model_name=\"m\"} 90\n"
+                                         "trtllm_prompt_cached_tokens_total{model_name=\"m\"} 40\n"
+                                         "trtllm_generation_tokens_total{model_name=\"m\"} 8\n");
+    assert_string_equal(p.family, "TensorRT-LLM");
+    assert_true(p.value[NRG_SERVER_CACHED_TOKENS] == 40);
 }
 
 /* One build of llama.cpp sent its page as a JSON text. */
@@ -116,9 +150,14 @@ static void knows_what_is_no_page(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(sums_over_labels),         cmocka_unit_test(a_bad_sample_spoils_its_sum),
-        cmocka_unit_test(picks_samples_by_label),   cmocka_unit_test(reads_a_quoted_page),
-        cmocka_unit_test(refuses_what_is_no_count), cmocka_unit_test(knows_what_is_no_page),
+        cmocka_unit_test(sums_over_labels),
+        cmocka_unit_test(a_bad_sample_spoils_its_sum),
+        cmocka_unit_test(counts_a_group_of_ranks_once),
+        cmocka_unit_test(knows_what_tensorrt_calls_cached),
+        cmocka_unit_test(picks_samples_by_label),
+        cmocka_unit_test(reads_a_quoted_page),
+        cmocka_unit_test(refuses_what_is_no_count),
+        cmocka_unit_test(knows_what_is_no_page),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,11 +137,11 @@ bool nrg_exposition_next(struct nrg_exposition *e, struct nrg_exposition_sample 
     return false;
 }
 
-bool nrg_exposition_has_label(const struct nrg_exposition_sample *s, const char *label,
-                              const char *value)
+const char *nrg_exposition_label(const struct nrg_exposition_sample *s, const char *label,
+                                 size_t *len)
 {
     const char *p = s->labels, *end = p + s->labels_len;
-    size_t label_len = strlen(label), value_len = strlen(value);
+    size_t label_len = strlen(label);
     while (p < end) {
         while (p < end && (is_blank(*p) || *p == ','))
             p++;
@@ -150,14 +150,14 @@ bool nrg_exposition_has_label(const struct nrg_exposition_sample *s, const char 
             p++;
         size_t name_len = (size_t)(p - name);
         if (p >= end || *p != '=' || ++p >= end || *p != '"')
-            return false;
+            return NULL;
         const char *text = p + 1, *close = skip_quoted((char *)p, end);
         if (!close)
-            return false;
-        if (name_len == label_len && !memcmp(name, label, label_len) &&
-            (size_t)(close - 1 - text) == value_len && !memcmp(text, value, value_len))
-            return true;
+            return NULL;
+        *len = (size_t)(close - 1 - text);
+        if (name_len == label_len && !memcmp(name, label, label_len))
+            return text;
         p = close;
     }
-    return false;
+    return NULL;
 }

@@ -27,8 +27,10 @@ struct nrg_exposition_sample {
 void nrg_exposition_init(struct nrg_exposition *e, char *page, size_t len);
 /* False after the last sample. */
 bool nrg_exposition_next(struct nrg_exposition *e, struct nrg_exposition_sample *sample);
-/* True when the sample has this label with this value, which needs no escapes. */
-bool nrg_exposition_has_label(const struct nrg_exposition_sample *sample, const char *label,
-                              const char *value);
+/* The value of a label, as it is written, not terminated; NULL when the sample has none of that
+ * name.
+ */
+const char *nrg_exposition_label(const struct nrg_exposition_sample *sample, const char *label,
+                                 size_t *len);
 
 #endif

@@ -4,6 +4,9 @@
  * made when a request ends, the former is better. Names end as the pages have them; of histograms
  * the sum is the count.
  *
+ * SGLang's ranks of tensor and pipeline parallelism may each show the same requests and tokens: of
+ * those that share a rank of data parallelism the first one is taken.
+ *
  * Known from the projects' documents and sources, not from servers that ran here.
  */
 #include "sensors/llm/families.h"
@@ -11,16 +14,19 @@
 #include <math.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "sensors/llm/exposition.h"
 
-#define NAMES 3
+#define NAMES 4
+#define RANKS 256
 #define HUGE  9e15 /* beyond that, a double does not count by one */
 
 struct metric {
-    const char *name, *label, *value; /* label NULL: samples with any labels are added up */
+    const char *name;
+    const char *label, *value; /* how the label's value begins; NULL: samples with any are added */
 };
 
 struct family {
@@ -33,6 +39,7 @@ struct family {
     {                                                                                              \
         [NRG_SERVER_PROMPT_TOKENS] = {{prefix "prompt_tokens_total", 0, 0}},                       \
         [NRG_SERVER_CACHED_TOKENS] = {{prefix "prompt_tokens_cached_total", 0, 0},                 \
+                                      {prefix "prompt_cached_tokens_total", 0, 0},                 \
                                       {prefix "prefix_cache_hits_total", 0, 0},                    \
                                       {prefix "gpu_prefix_cache_hits_total", 0, 0}},               \
         [NRG_SERVER_OUTPUT_TOKENS] = {{prefix "generation_tokens_total", 0, 0}},                   \
@@ -45,8 +52,10 @@ struct family {
 static const struct family families[] = {
     {"vLLM", LIKE_VLLM("vllm:")},
     {"SGLang",
-     {[NRG_SERVER_PROMPT_TOKENS] = {{"sglang:prompt_tokens_total", 0, 0}},
-      [NRG_SERVER_CACHED_TOKENS] = {{"sglang:cached_tokens_total", 0, 0}},
+     {[NRG_SERVER_PROMPT_TOKENS] = {{"sglang:realtime_tokens_total", "mode", "prefill_"},
+                                    {"sglang:prompt_tokens_total", 0, 0}},
+      [NRG_SERVER_CACHED_TOKENS] = {{"sglang:realtime_tokens_total", "mode", "prefill_cache"},
+                                    {"sglang:cached_tokens_total", 0, 0}},
       [NRG_SERVER_OUTPUT_TOKENS] = {{"sglang:realtime_tokens_total", "mode", "decode"},
                                     {"sglang:generation_tokens_total", 0, 0}},
       [NRG_SERVER_FINISHED] = {{"sglang:num_requests_total", 0, 0}},
@@ -77,7 +86,15 @@ static const struct family families[] = {
 /* clang-format on */
 #define FAMILIES (sizeof families / sizeof *families)
 
+/* The rank whose samples of a metric stand for all of its group. */
+struct rank {
+    const struct metric *metric;
+    long group, tensor, pipe;
+};
+
 struct sums {
+    struct rank ranks[RANKS];
+    size_t n_ranks;
     double value[FAMILIES][NRG_SERVER_COUNTS][NAMES];
     bool seen[FAMILIES][NRG_SERVER_COUNTS][NAMES];
     const char *wrong[FAMILIES];
@@ -85,8 +102,35 @@ struct sums {
 
 static bool is_called(const struct nrg_exposition_sample *s, const struct metric *m)
 {
-    return m->name && strlen(m->name) == s->name_len && !memcmp(m->name, s->name, s->name_len) &&
-           (!m->label || nrg_exposition_has_label(s, m->label, m->value));
+    size_t len;
+    if (!m->name || strlen(m->name) != s->name_len || memcmp(m->name, s->name, s->name_len))
+        return false;
+    const char *value = m->label ? nrg_exposition_label(s, m->label, &len) : NULL;
+    return !m->label ||
+           (value && len >= strlen(m->value) && !memcmp(value, m->value, strlen(m->value)));
+}
+
+/* -1: the sample has no such label. It ends in a quote, so that a number ends there. */
+static long rank_of(const struct nrg_exposition_sample *s, const char *label)
+{
+    size_t len;
+    const char *value = nrg_exposition_label(s, label, &len);
+    return value ? strtol(value, NULL, 10) : -1;
+}
+
+static bool is_repeated(struct sums *sums, const struct metric *m,
+                        const struct nrg_exposition_sample *s)
+{
+    long tensor = rank_of(s, "tp_rank"), pipe = rank_of(s, "pp_rank");
+    if (tensor < 0 && pipe < 0)
+        return false;
+    struct rank rank = {m, rank_of(s, "dp_rank"), tensor, pipe};
+    for (size_t i = 0; i < sums->n_ranks; i++)
+        if (sums->ranks[i].metric == m && sums->ranks[i].group == rank.group)
+            return sums->ranks[i].tensor != tensor || sums->ranks[i].pipe != pipe;
+    if (sums->n_ranks < RANKS)
+        sums->ranks[sums->n_ranks++] = rank;
+    return false;
 }
 
 static void add_sample(struct sums *sums, size_t f, const struct nrg_exposition_sample *s)
@@ -94,7 +138,7 @@ static void add_sample(struct sums *sums, size_t f, const struct nrg_exposition_
     for (size_t c = 0; c < NRG_SERVER_COUNTS; c++)
         for (size_t n = 0; n < NAMES; n++) {
             const struct metric *m = &families[f].metrics[c][n];
-            if (!is_called(s, m))
+            if (!is_called(s, m) || is_repeated(sums, m, s))
                 continue;
             if (s->value >= 0 && s->value < HUGE) {
                 sums->value[f][c][n] += s->value;
