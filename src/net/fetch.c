@@ -243,6 +243,21 @@ int nrg_fetch_get(struct nrg_fetch *f, const char *url, const char *const *heade
     return rc;
 }
 
+/* A host, or an address in brackets, and maybe a port. */
+static bool is_place(const char *host, size_t len)
+{
+    const char *end = host + len;
+    const char *close = *host == '[' ? memchr(host, ']', len) : NULL;
+    if (*host == '[' && !close)
+        return false;
+    const char *p = close ? close + 1 : memchr(host, ':', len);
+    if (!p || p == end)
+        return true;
+    char *rest;
+    long port = *p == ':' && isdigit((unsigned char)p[1]) ? strtol(p + 1, &rest, 10) : 0;
+    return port > 0 && port <= UINT16_MAX && rest == end;
+}
+
 int nrg_fetch_check_url(const char *url, struct nrg_error *err)
 {
     const char *host = !strncmp(url, "http://", 7)    ? url + 7
@@ -257,6 +272,9 @@ int nrg_fetch_check_url(const char *url, struct nrg_error *err)
     if (memchr(host, '@', len))
         return nrg_fail(err, -EINVAL, "a URL",
                         "must not hold a password: it would be kept in the recording");
+    if (!is_place(host, len))
+        return nrg_fail(err, -EINVAL, "a URL", "has no such port or address: '%.*s'", (int)len,
+                        host);
     return 0;
 }
 
