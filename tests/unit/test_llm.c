@@ -38,6 +38,11 @@ static const struct {
      "\"num_attention_heads\":128,\"num_key_value_heads\":8,\"intermediate_size\":53248,"
      "\"vocab_size\":128256}",
      405853388800},
+    {"Gemma-3-4B, whose file leaves out what transformers fills in; the text's part",
+     "{\"model_type\":\"gemma3\",\"text_config\":{\"model_type\":\"gemma3_text\","
+     "\"hidden_size\":2560,\"intermediate_size\":10240,\"num_hidden_layers\":34,"
+     "\"sliding_window\":1024},\"vision_config\":{\"hidden_size\":1152}}",
+     3880263168},
     {"Mistral-7B-v0.1",
      "{\"model_type\":\"mistral\",\"hidden_size\":4096,\"num_hidden_layers\":32,"
      "\"num_attention_heads\":32,\"num_key_value_heads\":8,\"intermediate_size\":14336,"
@@ -187,6 +192,8 @@ static void work_of_a_step(void **state)
     assert_true(w.terms[NRG_LLM_CACHE_BYTES] == 4 * 3 * 2 * 8 * 2 * 5.5);
     load.tp = 3;
     assert_true(nrg_llm_work_make(&w, &tiny, &load, NULL) != 0);
+    load.gpus = 3; /* four heads */
+    assert_true(nrg_llm_work_make(&w, &tiny, &load, NULL) != 0);
 }
 
 /* Experts that are touched, against counting all choices of two experts by three tokens. */
@@ -285,7 +292,7 @@ static void configs_that_lie(void **state)
          "positions\":"
          "1,\"vocab_size\":5}",
          "parameters"},
-        {"{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+        {"{\"model_type\":\"llama\",\"hidden_size\":60,\"num_hidden_layers\":2,"
          "\"num_attention_heads\":6,\"num_key_value_heads\":4,\"vocab_size\":9,"
          "\"intermediate_size\":8}",
          "do not divide"},
@@ -299,6 +306,20 @@ static void configs_that_lie(void **state)
          "config\":{"
          "\"bits\":77}}",
          "quantization_config"},
+        {"{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+         "\"num_attention_heads\":6,\"vocab_size\":9,\"intermediate_size\":8}",
+         "head dimension is 10.6667"},
+        {"{\"model_type\":\"llama\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+         "\"num_attention_heads\":4,\"vocab_size\":9}",
+         "intermediate size is 0"},
+        {"{\"model_type\":\"qwen3\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+         "\"num_attention_heads\":4,\"vocab_size\":9,\"intermediate_size\":8,"
+         "\"layer_types\":[\"full_attention\"]}",
+         "layer_types has not as many"},
+        {"{\"model_type\":\"qwen3\",\"hidden_size\":64,\"num_hidden_layers\":2,"
+         "\"num_attention_heads\":4,\"vocab_size\":9,\"intermediate_size\":8,"
+         "\"layer_types\":[\"full_attention\",7]}",
+         "layer_types names"},
         {"{\"model_type\":\"llama\",\"hidden_size\":NaN}", "hidden_size is missing"},
         {"{\"model_type\":\"llama\",\"hidden_size\":-Infinity}", "hidden_size is missing"},
         {"{\"model_type\":\"llama\",\"x\\\":\":NaNa}", "not JSON"},

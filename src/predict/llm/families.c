@@ -169,6 +169,7 @@ static void finish_deepseek(struct nrg_llm_reading *r)
     gated_rms(r);
     c->qkv_bias = nrg_llm_flag(r, "attention_bias", false);
     c->q_rank = nrg_llm_number(r, "q_lora_rank", 0);
+    c->head_dim = floor(c->head_dim); /* of no use here, and of any size */
     c->kv_rank = nrg_llm_size(r, (const char *const[]){"kv_lora_rank", NULL});
     c->rope_dim = nrg_llm_size(r, (const char *const[]){"qk_rope_head_dim", NULL});
     c->nope_dim = nrg_llm_size(r, (const char *const[]){"qk_nope_head_dim", NULL});
@@ -274,6 +275,8 @@ static void plain_layer_norm(struct nrg_llm_reading *r)
 static void finish_gpt2(struct nrg_llm_reading *r)
 {
     plain_layer_norm(r);
+    r->config->intermediate =
+        nrg_llm_number(r, "intermediate_size", nrg_llm_number(r, "n_inner", 4 * r->config->hidden));
     r->config->positions = nrg_llm_size(
         r, (const char *const[]){"n_positions", "max_position_embeddings", "n_ctx", NULL});
 }
@@ -303,33 +306,33 @@ static void finish_distilbert(struct nrg_llm_reading *r)
 }
 
 static const struct nrg_llm_family families[] = {
-    {"llama", 0, 0, false, finish_llama},
-    {"mistral", 0, 0, false, finish_mistral},
-    {"mixtral", 0, 0, false, finish_mixtral},
-    {"qwen2", 0, 0, false, finish_qwen2},
-    {"qwen2_moe", 0, 0, false, finish_qwen2_moe},
-    {"qwen3", 0, 128, false, finish_qwen3},
-    {"qwen3_moe", 0, 0, false, finish_qwen3_moe},
-    {"gemma", 256000, 256, true, finish_gemma},
-    {"gemma2", 256000, 256, true, finish_gemma2},
-    {"gemma3", 262208, 256, true, finish_gemma3},
-    {"gemma3_text", 262208, 256, true, finish_gemma3},
-    {"deepseek_v2", 0, 0, false, finish_deepseek},
-    {"deepseek_v3", 0, 0, false, finish_deepseek},
-    {"kimi_k2", 0, 0, false, finish_deepseek},
-    {"gpt_oss", 0, 64, false, finish_gpt_oss},
-    {"llama4", 202048, 128, false, finish_llama4},
-    {"llama4_text", 202048, 128, false, finish_llama4},
-    {"nemotron_h", 0, 0, false, finish_nemotron_h},
-    {"phi", 0, 0, false, finish_phi},
-    {"phi3", 0, 0, false, finish_phi3},
-    {"gpt2", 0, 0, true, finish_gpt2},
-    {"gpt_neox", 0, 0, false, finish_neox},
-    {"bert", 0, 0, true, finish_bert},
-    {"roberta", 0, 0, true, finish_bert},
-    {"xlm-roberta", 0, 0, true, finish_bert},
-    {"camembert", 0, 0, true, finish_bert},
-    {"distilbert", 0, 0, true, finish_distilbert},
+    {"llama", 0, 0, false, finish_llama, 0, 0},
+    {"mistral", 0, 0, false, finish_mistral, 0, 0},
+    {"mixtral", 0, 0, false, finish_mixtral, 0, 0},
+    {"qwen2", 0, 0, false, finish_qwen2, 0, 0},
+    {"qwen2_moe", 0, 0, false, finish_qwen2_moe, 0, 0},
+    {"qwen3", 0, 128, false, finish_qwen3, 0, 0},
+    {"qwen3_moe", 0, 0, false, finish_qwen3_moe, 0, 0},
+    {"gemma", 256000, 256, true, finish_gemma, 0, 0},
+    {"gemma2", 256000, 256, true, finish_gemma2, 0, 0},
+    {"gemma3", 262208, 256, true, finish_gemma3, 8, 4},
+    {"gemma3_text", 262208, 256, true, finish_gemma3, 8, 4},
+    {"deepseek_v2", 0, 0, false, finish_deepseek, 0, 0},
+    {"deepseek_v3", 0, 0, false, finish_deepseek, 0, 0},
+    {"kimi_k2", 0, 0, false, finish_deepseek, 0, 0},
+    {"gpt_oss", 0, 64, false, finish_gpt_oss, 0, 0},
+    {"llama4", 202048, 128, false, finish_llama4, 0, 0},
+    {"llama4_text", 202048, 128, false, finish_llama4, 0, 0},
+    {"nemotron_h", 0, 0, false, finish_nemotron_h, 0, 0},
+    {"phi", 0, 0, false, finish_phi, 0, 0},
+    {"phi3", 0, 0, false, finish_phi3, 0, 0},
+    {"gpt2", 0, 0, true, finish_gpt2, 0, 0},
+    {"gpt_neox", 0, 0, false, finish_neox, 0, 0},
+    {"bert", 0, 0, true, finish_bert, 0, 0},
+    {"roberta", 0, 0, true, finish_bert, 0, 0},
+    {"xlm-roberta", 0, 0, true, finish_bert, 0, 0},
+    {"camembert", 0, 0, true, finish_bert, 0, 0},
+    {"distilbert", 0, 0, true, finish_distilbert, 0, 0},
 };
 
 const struct nrg_llm_family *nrg_llm_family_find(const char *type)

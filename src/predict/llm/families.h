@@ -19,6 +19,7 @@ struct nrg_llm_family {
     double vocab, head_dim;
     bool tied; /* unless the file says otherwise */
     void (*finish)(struct nrg_llm_reading *r);
+    double heads, kv_heads; /* as vocab; key/value heads: 0: as many as there are heads */
 };
 
 /* NULL: not known. */

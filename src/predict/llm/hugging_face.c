@@ -59,17 +59,38 @@ static void read_sizes(struct nrg_llm_reading *r, const struct nrg_llm_family *f
     c->hidden = nrg_llm_size(r, hidden);
     size_t listed = json_array_size(json_object_get(r->root, "layers_block_type"));
     c->layers = listed ? (double)listed : nrg_llm_size(r, layers);
-    c->heads = nrg_llm_size(r, heads);
+    c->heads = family->heads > 0 ? nrg_llm_number(r, "num_attention_heads", family->heads)
+                                 : nrg_llm_size(r, heads);
     c->vocab =
         family->vocab > 0 ? nrg_llm_number(r, "vocab_size", family->vocab) : nrg_llm_size(r, vocab);
-    c->kv_heads = nrg_llm_number(r, "num_key_value_heads", c->heads);
-    double each = c->heads > 0 ? floor(c->hidden / c->heads) : 0;
+    c->kv_heads = nrg_llm_number(r, "num_key_value_heads",
+                                 family->kv_heads > 0 ? family->kv_heads : c->heads);
+    double each = c->heads > 0 ? c->hidden / c->heads : 0; /* not whole: refused by its range */
     c->head_dim = nrg_llm_number(r, "head_dim", family->head_dim > 0 ? family->head_dim : each);
     c->intermediate = nrg_llm_number(
-        r, "intermediate_size",
-        nrg_llm_number(r, "n_inner", nrg_llm_number(r, "hidden_dim", 4 * c->hidden)));
+        r, "intermediate_size", nrg_llm_number(r, "n_inner", nrg_llm_number(r, "hidden_dim", 0)));
     c->attention_layers = c->dense_layers = c->layers;
     c->tied = nrg_llm_flag(r, "tie_word_embeddings", family->tied);
+}
+
+/* One kind of attention for each layer, or none at all. */
+static void check_layer_types(struct nrg_llm_reading *r)
+{
+    static const char *const known[] = {"full_attention", "sliding_attention", "chunked_attention"};
+    const json_t *types = json_object_get(r->root, "layer_types");
+    size_t n = json_array_size(types);
+    if (!json_is_array(types))
+        return;
+    if ((double)n != r->config->layers)
+        refuse_key(r, "layer_types", "has not as many entries as there are layers");
+    for (size_t i = 0; i < n; i++) {
+        const char *type = json_string_value(json_array_get(types, i));
+        bool found = false;
+        for (size_t k = 0; type && k < sizeof known / sizeof *known; k++)
+            found |= !strcmp(type, known[k]);
+        if (!found)
+            refuse_key(r, "layer_types", "names a kind of layer that is not known");
+    }
 }
 
 /* Bits of the first group of compressed-tensors' config_groups. */
@@ -193,6 +214,7 @@ int nrg_llm_config_parse(struct nrg_llm_config *c, const json_t *root, const cha
     if (!family)
         return nrg_fail(err, -ENOTSUP, name, "model_type '%s' is not known", c->family);
     read_sizes(&r, family);
+    check_layer_types(&r);
     family->finish(&r);
     read_dtype(&r, root);
     read_quantisation(&r, root);

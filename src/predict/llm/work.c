@@ -114,7 +114,8 @@ static void count_bytes(struct nrg_llm_work *w, const struct nrg_llm_config *c,
                     w->terms[NRG_LLM_CACHE_BYTES];
 }
 
-static int check_load(const struct nrg_llm_load *l, struct nrg_error *err)
+static int check_load(const struct nrg_llm_load *l, const struct nrg_llm_config *c,
+                      struct nrg_error *err)
 {
     if (!(l->batch > 0 && l->batch <= 1e7) || !(l->gpus >= 1 && l->gpus <= 1e6) ||
         !(l->prompt >= 0 && l->prompt <= 1e9) || !(l->output >= 0 && l->output <= 1e9))
@@ -122,6 +123,9 @@ static int check_load(const struct nrg_llm_load *l, struct nrg_error *err)
     if (!(l->tp >= 1) || l->tp > l->gpus || fmod(l->gpus, l->tp) != 0)
         return nrg_fail(err, -EINVAL, NULL, "%g GPUs can't be cut into groups of %g (--tp)",
                         l->gpus, l->tp);
+    if (c->heads > 0 && fmod(c->heads, l->tp) != 0 && fmod(l->tp, c->heads) != 0)
+        return nrg_fail(err, -EINVAL, NULL, "%g attention heads can't be cut into %g parts (--tp)",
+                        c->heads, l->tp);
     return 0;
 }
 
@@ -129,7 +133,7 @@ int nrg_llm_work_make(struct nrg_llm_work *w, const struct nrg_llm_config *c,
                       const struct nrg_llm_load *load, struct nrg_error *err)
 {
     struct nrg_llm_shape s;
-    int rc = check_load(load, err);
+    int rc = check_load(load, c, err);
     *w = (struct nrg_llm_work){0};
     if (rc)
         return rc;
