@@ -8,6 +8,9 @@
  *
  * A sensor that is late moves energy from a slot into the next. To first order that is delay times
  * the difference of power at the two edges of a slot: one more column, whose price is the delay.
+ * Steps that read prompts take longer, and tokens are counted when a step ends: prompts are late
+ * by more than the rest, which has a column of its own. Without it their price is too small, by the
+ * part of a row that this is, twice that where rows follow each other.
  *
  * A server counts tokens when a step ends, and is asked at a moment that is not quite known. Such
  * errors at the edges of a row would make all prices too small, as errors of what is regressed on
@@ -36,7 +39,7 @@
 #define LEAST_PHI  (-0.5)
 #define FLOOR      0.01 /* of the mean variance: no row is more certain than that */
 #define CONFIDENCE 0.95
-#define WIDENED    1.1 /* by simulated servers: weights, delay and memory are learnt, too */
+#define WIDENED    1.05 /* by simulated servers: weights, delay and memory are learnt, too */
 
 static bool has_next(const struct nrg_serving_work *w, size_t i)
 {
@@ -157,7 +160,7 @@ static void set_left(struct nrg_serving_work *w)
         for (size_t c = 0; c < NRG_SERVING_COLUMNS; c++) {
             expected += r->x[c] * w->beta[c];
             white += r->white[c] * w->beta[c];
-            power += c == NRG_SERVING_LATE ? 0 : r->x[c] * w->beta[c];
+            power += c >= NRG_SERVING_TERMS ? 0 : r->x[c] * w->beta[c];
         }
         r->left = r->y - expected;
         r->white_left = r->white_y - white;

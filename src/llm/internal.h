@@ -7,8 +7,9 @@
 #include "base/linalg.h"
 #include "llm/fit.h"
 
-#define NRG_SERVING_LATE       NRG_SERVING_TERMS /* the column of the delay */
-#define NRG_SERVING_COLUMNS    (NRG_SERVING_TERMS + 1)
+#define NRG_SERVING_LATE       NRG_SERVING_TERMS       /* the column of the delay */
+#define NRG_SERVING_LATE_READ  (NRG_SERVING_TERMS + 1) /* of how much later prompts are counted */
+#define NRG_SERVING_COLUMNS    (NRG_SERVING_TERMS + 2)
 #define NRG_SERVING_CELLS      (NRG_SERVING_COLUMNS * (NRG_SERVING_COLUMNS + 1) / 2)
 #define NRG_SERVING_LEAST_ROWS (2 * NRG_SERVING_COLUMNS) /* to tell prices from noise */
 
@@ -43,7 +44,7 @@ struct nrg_serving_work {
  */
 void nrg_serving_set_rows(struct nrg_serving_work *w, const struct nrg_serving_slot *slots,
                           size_t n, size_t group);
-/* The column of the delay, from the prices in w->beta. */
+/* The columns of the delays, from the prices in w->beta. */
 void nrg_serving_set_late(struct nrg_serving_work *w);
 void nrg_serving_add_doubt(struct nrg_serving_doubt *sum, struct nrg_serving_doubt more, double by);
 

@@ -104,5 +104,8 @@ void nrg_serving_set_late(struct nrg_serving_work *w)
             r->x[NRG_SERVING_LATE] += w->beta[c] * r->step[c];
             r->z[NRG_SERVING_LATE] += w->beta[c] * r->wide_step[c];
         }
+        r->x[NRG_SERVING_LATE_READ] = w->beta[NRG_SERVING_PROMPT] * r->step[NRG_SERVING_PROMPT];
+        r->z[NRG_SERVING_LATE_READ] =
+            w->beta[NRG_SERVING_PROMPT] * r->wide_step[NRG_SERVING_PROMPT];
     }
 }
