@@ -190,7 +190,10 @@ static void give_by_law(struct divider *d, size_t r)
     }
     struct nrg_serving_value law = nrg_serving_cost(&s->fit, all);
     double half = isfinite(law.high) ? fmax(law.high - law.value, law.value - law.low) : most_j;
-    half = sqrt(half * half + CONFIDENT * CONFIDENT * (noise + pow(s->idle_doubt_w * shared_s, 2)));
+    double price = s->fit.price[NRG_SERVING_PROMPT].per.value;
+    double unsaid_j = isfinite(price) ? price * d->slots.prompts[r].spread : 0;
+    noise += pow(s->idle_doubt_w * shared_s, 2) + unsaid_j * unsaid_j;
+    half = sqrt(half * half + CONFIDENT * CONFIDENT * noise);
     e->low_j = fmax(0, e->energy_j - half);
     e->high_j = fmin(e->energy_j + half, fmax(e->energy_j, most_of(d, first, n)));
 }

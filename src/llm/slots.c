@@ -124,13 +124,6 @@ static bool is_streamed(const struct nrg_relayed_request *q)
     return q->first_ns != NRG_MISSING && q->n_texts > 0;
 }
 
-/* Tokens of the prompt that had to be read. */
-static double prompt_of(const struct nrg_relayed_request *q)
-{
-    double prompt = q->input == NRG_MISSING ? 0 : (double)q->input;
-    return prompt - (q->cached == NRG_MISSING ? 0 : (double)q->cached);
-}
-
 static int find_reading(struct nrg_llm_slots *s)
 {
     double *values = nrg_calloc(s->requests->n + 1, sizeof *values);
@@ -139,8 +132,9 @@ static int find_reading(struct nrg_llm_slots *s)
         return -ENOMEM;
     for (size_t i = 0; i < s->requests->n; i++) {
         const struct nrg_relayed_request *q = &s->requests->items[i];
-        if (is_streamed(q) && prompt_of(q) >= LEAST_PROMPT)
-            values[n++] = (double)(q->first_ns - q->begin_ns) / prompt_of(q);
+        const struct nrg_llm_prompt *prompt = &s->prompts[i];
+        if (is_streamed(q) && !(prompt->spread > 0) && prompt->tokens >= LEAST_PROMPT)
+            values[n++] = (double)(q->first_ns - q->begin_ns) / prompt->tokens;
     }
     nrg_sort(values, n);
     s->read_ns = n >= LEAST_READ ? values[n / 10] : 0;
@@ -149,9 +143,10 @@ static int find_reading(struct nrg_llm_slots *s)
 }
 
 /* When the server began to read it: it may have waited before. */
-static int64_t reading_from(const struct nrg_llm_slots *s, const struct nrg_relayed_request *q)
+static int64_t reading_from(const struct nrg_llm_slots *s, const struct nrg_relayed_request *q,
+                            double prompt)
 {
-    int64_t from_ns = q->first_ns - (int64_t)(s->read_ns * prompt_of(q));
+    int64_t from_ns = q->first_ns - (int64_t)(s->read_ns * prompt);
     return s->read_ns > 0 && from_ns > q->begin_ns ? from_ns : q->begin_ns;
 }
 
@@ -163,9 +158,9 @@ size_t nrg_llm_slots_parts(const struct nrg_llm_slots *s, size_t request,
     if (end_ns < begin_ns || q->begin_ns > s->end_ns || q->end_ns < s->begin_ns)
         return 0;
     bool streamed = is_streamed(q);
-    int64_t read_ns = streamed ? within(s, reading_from(s, q)) : begin_ns;
+    double prompt = s->prompts[request].tokens;
+    int64_t read_ns = streamed ? within(s, reading_from(s, q, prompt)) : begin_ns;
     int64_t prompt_ns = streamed ? within(s, q->first_ns) : end_ns;
-    double prompt = prompt_of(q);
     *first = slot_at(s, begin_ns);
     size_t n = slot_at(s, end_ns) - *first + 1;
     memset(parts, 0, n * sizeof *parts);
@@ -246,6 +241,8 @@ int nrg_llm_slots_make(struct nrg_llm_slots *s, struct nrg_frame *frame,
                                 .end_ns = summary->end_ns,
                                 .slot_ns = choose_length(frame, summary)};
     int rc = make_empty(s, frame, summary);
+    if (!rc && !(s->prompts = nrg_llm_prompts_make(requests)))
+        rc = -ENOMEM;
     if (!rc)
         rc = find_reading(s);
     return rc ? rc : add_requests(s);
@@ -262,8 +259,10 @@ int nrg_llm_slots_make_idle(struct nrg_llm_slots *s, struct nrg_frame *frame,
 
 void nrg_llm_slots_release(struct nrg_llm_slots *s)
 {
+    free(s->prompts);
     free(s->items);
     free(s->known);
+    s->prompts = NULL;
     s->items = NULL;
     s->known = NULL;
 }

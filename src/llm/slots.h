@@ -12,6 +12,7 @@
 #include "energy/frame.h"
 #include "energy/summary.h"
 #include "llm/fit.h"
+#include "llm/prompts.h"
 #include "llm/requests.h"
 
 #define NRG_LLM_GROUP 4 /* slots to a row of the regression */
@@ -20,7 +21,8 @@ struct nrg_llm_slots {
     const struct nrg_relayed_requests *requests;
     int64_t begin_ns, end_ns, slot_ns;
     size_t n;
-    double read_ns; /* that a token of a prompt takes at least; 0: not known */
+    double read_ns;                 /* that a token of a prompt takes at least; 0: not known */
+    struct nrg_llm_prompt *prompts; /* of the requests */
     struct nrg_serving_slot *items;
     bool *known; /* readings cover all of it */
 };

@@ -30,12 +30,12 @@ NAME = {text: i + 1 for i, (_, text) in enumerate(NAMES)}
 
 
 def serve(rng, clients, seconds, think_s):
-    """(steps: begin, end, tokens read, tokens made, sequences; requests)."""
+    """(steps: begin, end, tokens read, tokens made, sequences; requests). No new ones after `seconds`, and those that run end, as the proxy waits for them."""
     ready = list(rng.exponential(think_s, clients))
     active, steps, requests, t = [], [], [], 0.0
-    while t < seconds:
+    while active or t < seconds:
         for c in range(clients):
-            if ready[c] is not None and ready[c] <= t:
+            if ready[c] is not None and ready[c] <= min(t, seconds):
                 q = {"client": c, "begin": ready[c], "prompt": 1 + int(rng.lognormal(np.log(500), 0.7)), "times": [],
                      "output": 1 + int(rng.lognormal(np.log(200), 0.6)), "joules": 0.0}
                 q["left"], ready[c] = q["prompt"], None
@@ -61,7 +61,7 @@ def serve(rng, clients, seconds, think_s):
             active.remove(q)
             q["end"] = t
             ready[q["client"]] = t + rng.exponential(think_s)
-    return np.array(steps), [q for q in requests if q.get("end", seconds) < seconds - 0.3]
+    return np.array(steps), requests
 
 
 def drift(rng, n, dt_s, sd_w, memory_s=8.0):
@@ -71,8 +71,9 @@ def drift(rng, n, dt_s, sd_w, memory_s=8.0):
     return w
 
 
-def events(requests):
-    """Rows of spans: time in s, track, event, name, value."""
+def events(requests, unsaid=0.0):
+    """Rows of spans: time in s, track, event, name, value. unsaid: part of the requests whose tokens the server does not say."""
+    silent = np.random.default_rng(5).random(len(requests)) < unsaid
     for number, q in enumerate(requests, 1):
         track, first = q["client"] + 1, q["times"][0]
         yield q["begin"], track, 0, NAME["request"], number
@@ -87,17 +88,19 @@ def events(requests):
                 yield t, track, 3, NAME["texts"], waiting
                 waiting, last = 0, t
         yield q["end"], track, 1, NO_VALUE, NO_VALUE
-        yield q["end"], track, 3, NAME["input tokens"], q["prompt"]
-        yield q["end"], track, 3, NAME["output tokens"], q["output"]
+        if not silent[number - 1]:
+            yield q["end"], track, 3, NAME["input tokens"], q["prompt"]
+            yield q["end"], track, 3, NAME["output tokens"], q["output"]
         yield q["end"], track, 2, NAME["m"], NO_VALUE
         yield q["end"], track, 2, NAME["answered"], NO_VALUE
         yield q["end"], track, 1, NO_VALUE, NO_VALUE
 
 
-def write(path, seed, clients, seconds, think_s=2.0, baseline_s=10.0):
+def write(path, seed, clients, seconds, think_s=2.0, baseline_s=10.0, unsaid=0.0):
     """A recording, with idle time before the requests; returns the requests."""
     rng = np.random.default_rng([seed, clients])
     steps, requests = serve(rng, clients, seconds, think_s)
+    seconds = max(seconds, steps[-1, 1]) + 0.5
     used = LAW["prompt"] * steps[:, 2] + LAW["output"] * steps[:, 3] + LAW["sequence"] * steps[:, 4] * (steps[:, 1] - steps[:, 0])
     at = np.column_stack([steps[:, 0], steps[:, 1]]).ravel()
     sums = np.column_stack([np.cumsum(used) - used, np.cumsum(used)]).ravel()
@@ -116,7 +119,7 @@ def write(path, seed, clients, seconds, think_s=2.0, baseline_s=10.0):
     r.samples("nvml", "GPU 0", 0.1, stamp(grid[1:] + 0.001),
               [({"name": "gpu-0", "quantity": "power", "kind": "gauge", "unit": "W", "scale": 1e-3, "update_ns": 100_000_000,
                  "window_ns": 100_000_000}, np.round(watts * 10) * 100)])
-    rows = sorted(events(requests), key=lambda row: row[0])
+    rows = sorted(events(requests, unsaid), key=lambda row: row[0])
     columns = [np.array([row[c] for row in rows], dtype=np.int64) for c in range(1, 5)]
     columns.append(np.full(len(rows), NO_VALUE))
     order = np.lexsort((np.arange(len(rows)), columns[0]))
@@ -131,11 +134,11 @@ def write(path, seed, clients, seconds, think_s=2.0, baseline_s=10.0):
     return requests
 
 
-def judge(nrg, seed, clients, seconds):
+def judge(nrg, seed, clients, seconds, unsaid=0.0):
     """What nrg llm report says of a recording, beside the truth."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "requests.nrg")
-        truth = write(path, seed, clients, seconds)
+        truth = write(path, seed, clients, seconds, unsaid=unsaid)
         said = json.loads(subprocess.run([nrg, "llm", "report", "--json", path], check=True, capture_output=True).stdout)
     out = {"seed": seed, "clients": clients, "requests": len(truth), "method": said["method"],
            "off": abs(sum(q["energy_j"] for q in said["requests"]) + said["idle_j"] + said["unattributed_j"] - said["total_j"])
