@@ -378,7 +378,8 @@ static void set_prices(const struct nrg_serving_work *w, const double *value,
         double half = fit->half * sqrt(fit->covariance[c][c]);
         p->per.value = value[c];
         p->per.low = fmin(fmax(w->beta[c] - half, 0), value[c]);
-        p->per.high = fmax(w->beta[c] + half, value[c]);
+        /* Below 0 no price is: the law is wrong there, and the noise is still its doubt. */
+        p->per.high = fmax(fmax(w->beta[c], 0) + half, value[c]);
         p->energy_j = value[c] * p->amount;
         p->resolved = p->per.high - p->per.low <= p->per.value;
     }

@@ -90,6 +90,7 @@ static void keeps_prices_from_below_zero(void **state)
     assert_int_equal(nrg_serving_prices(slots, SLOTS, 4, &fit), 0);
     assert_true(fit.price[NRG_SERVING_PROMPT].per.value == 0);
     assert_true(fit.price[NRG_SERVING_PROMPT].per.low == 0);
+    assert_false(fit.price[NRG_SERVING_PROMPT].resolved);
     assert_true(fabs(fit.price[NRG_SERVING_SEQUENCE].per.value) < 0.01);
 }
 
