@@ -147,7 +147,7 @@ static void set_rest(struct nrg_engine *e, const double *rows_j)
         if (nrg_method_reads(e->parts[p].method))
             out->idle_j = out->other_processes_j = 0;
         /* For integrate this adds the rounding of millions of sums, nothing else. */
-        out->unattributed_j = out->total_j - rows_j[p] - out->idle_j - out->other_processes_j;
+        nrg_domain_settle(out, rows_j[p]);
     }
 }
 

@@ -85,7 +85,8 @@ struct nrg_part {
     double ceiling_w;               /* power above idle that nothing exceeds */
     double edge_noise_j2;           /* variance of one edge, besides that of the update's phase */
     double update_s;                /* phase of the update: uniform over this; 0 for gauges */
-    double *idle_w;                 /* per cell, never more than the cell has; NAN: all of it */
+    double *idle_w;                 /* per cell, set by nrg_part_set_idle; NAN: all of it */
+    double *most_w;                 /* per cell: what it drew */
     const float *other;             /* per cell: part of the work that is not the workload's */
     float *own_other;               /* `other` where it was corrected by others' watts; NULL */
     struct nrg_others_level *level; /* per cell, of integration: what others draw all along; NULL */
@@ -224,6 +225,19 @@ void nrg_parts_idle_ends(struct nrg_engine *engine);
 /* By how much it is more in a cell than in the middle of the run. */
 double nrg_part_idle_line_w(const struct nrg_engine *engine, const struct nrg_part *part,
                             size_t cell);
+/* idle_bound.c: keeps what each cell drew, of which nothing is known where it is NAN. */
+void nrg_part_note_power(const struct nrg_engine *engine, struct nrg_part *part,
+                         const double *power_w);
+/* Idle power of a cell, within nothing and what it drew; INFINITY: all of it, whatever power does
+ * inside of the cell. */
+void nrg_part_set_idle(struct nrg_part *part, size_t cell, double w);
+/* Idle power by the baselines, and its error; says who was busy then. False: there is none, or the
+ * run, which drew no more than least_w for a while (NAN: not known), does not allow it. */
+bool nrg_part_baseline(struct nrg_engine *engine, struct nrg_part *part, double least_w,
+                       double *idle_w);
+/* What neither rows nor idle nor others have. Where they have more than was measured, idle and
+ * others have less: the rest is negative only as far as rows alone are more than that. */
+void nrg_domain_settle(struct nrg_attribution_domain *domain, double rows_j);
 /* parts_other.c: which part of each is other processes'. */
 int nrg_parts_other(struct nrg_engine *engine);
 /* other_watts.c: what others' CPU seconds drew, for the domains that are integrated. Corrects their

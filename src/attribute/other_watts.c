@@ -239,7 +239,7 @@ static double take_idle(struct nrg_part *part, size_t k, double power_w, double 
 {
     if (isnan(part->idle_w[k]))
         return 0;
-    part->idle_w[k] = fmin(fmax(0, idle_w), fmax(0, power_w));
+    nrg_part_set_idle(part, k, idle_w);
     return power_w - part->idle_w[k];
 }
 

@@ -19,15 +19,12 @@
 #include "energy/lag.h"
 #include "energy/quantum.h"
 
-#define CEILING           4    /* times the highest power seen, where the sensor states no limit */
-#define MIN_CELL_S        0.05 /* shorter ones say little about power */
-#define STEADY            0.1  /* spread of power over cells, of the middle */
-#define NEVER             0.01 /* deviation of readings, of their mean */
-#define AGES              1.4  /* times the variance that ages of updates make */
-#define LEAST_SHARE       0.05 /* quantile that stands for the least: one cell may be an outlier */
-#define AROUND            10   /* updates */
-#define MOST_AROUND       1000 /* cells */
-#define BASELINE_READINGS 6    /* of a gauge, that are not the same */
+#define CEILING     4    /* times the highest power seen, where the sensor states no limit */
+#define MIN_CELL_S  0.05 /* shorter ones say little about power */
+#define STEADY      0.1  /* spread of power over cells, of the middle */
+#define NEVER       0.01 /* deviation of readings, of their mean */
+#define AGES        1.4  /* times the variance that ages of updates make */
+#define LEAST_SHARE 0.05 /* quantile that stands for the least: one cell may be an outlier */
 
 static bool is_wanted(const struct nrg_engine *e, const struct nrg_domain *d)
 {
@@ -158,7 +155,8 @@ static int add_part(struct nrg_engine *e, const struct nrg_domain *d)
     set_lag(e, part);
     set_sensor(e, part);
     part->idle_w = nrg_arena_array(&e->memory, e->cells.n + 1, sizeof *part->idle_w);
-    return part->idle_w ? 0 : -ENOMEM;
+    part->most_w = nrg_arena_array(&e->memory, e->cells.n + 1, sizeof *part->most_w);
+    return part->idle_w && part->most_w ? 0 : -ENOMEM;
 }
 
 /* All that the parts will need, in one pass: they are walked together. */
@@ -249,19 +247,30 @@ static void fit_line(const struct nrg_engine *e, const struct nrg_part *part, co
     }
 }
 
-/* `sorted` is room for a number of each cell. */
-static void set_least_power(const struct nrg_cells *c, struct cell_power *power, double *sorted)
+/* Those of cells that say something about power; how many. */
+static size_t sort_known(const struct nrg_cells *c, const struct cell_power *power, const double *w,
+                         double *sorted)
 {
     size_t n = 0;
-    power->least_w = NAN;
     for (size_t k = 0; k < c->n; k++)
         if (!c->outside[k] && !isnan(power->w[k]) &&
             (c->n < 3 || nrg_cells_length_s(c, k) >= MIN_CELL_S))
-            sorted[n++] = power->w[k];
+            sorted[n++] = w[k];
+    if (n)
+        nrg_sort(sorted, n);
+    return n;
+}
+
+/* `sorted` is room for a number of each cell. */
+static void set_least_power(const struct nrg_cells *c, const struct nrg_part *part,
+                            struct cell_power *power, double *sorted)
+{
+    power->least_w = NAN;
+    size_t n = sort_known(c, power, part->most_w, sorted);
     if (!n)
         return;
-    nrg_sort(sorted, n);
-    power->least_w = fmax(0, sorted[(size_t)((double)n * LEAST_SHARE)]);
+    power->least_w = sorted[(size_t)((double)n * LEAST_SHARE)];
+    sort_known(c, power, power->w, sorted);
     power->steady = n >= 10 && sorted[n * 9 / 10] - sorted[n / 10] < STEADY * sorted[n / 2];
 }
 
@@ -318,21 +327,6 @@ static bool never_changes(const struct nrg_engine *e, const struct nrg_part *par
     return n > 2 && squares / n - mean * mean < most * mean * mean;
 }
 
-/* A counter's two ends lie anywhere in its update; readings of a gauge show by how much they differ
- * what their mean is off by, but for their rounding. */
-static double baseline_error_w(struct nrg_engine *e, const struct nrg_part *part)
-{
-    bool after;
-    size_t channel = (size_t)(part->channel - e->frame.channels);
-    const struct nrg_channel *c = &part->channel->channel;
-    double length_s = nrg_frame_baseline_s(&e->frame, &after);
-    double memory_s = fmax((double)part->width_ns, (double)c->lag_ns * 2) * 1e-9;
-    if (!part->tl->is_gauge || length_s < BASELINE_READINGS * memory_s)
-        return nrg_frame_baseline_error(&e->frame, channel);
-    return hypot(nrg_frame_baseline_scatter(&e->frame, channel) * sqrt(memory_s / length_s),
-                 nrg_gauge_quantum(part->tl, c->resolution) / sqrt(12));
-}
-
 /* Which of the ways applies; fills part->idle_w unless it is one number. NULL: not known. */
 static const char *find_idle(struct nrg_engine *e, struct nrg_part *part,
                              const struct cell_power *power, double given_w, double *idle_w)
@@ -349,11 +343,8 @@ static const char *find_idle(struct nrg_engine *e, struct nrg_part *part,
     }
     if (idle_by_estimate(e, part))
         return "estimate"; /* a baseline would be the same model, with what else ran meanwhile */
-    *idle_w = nrg_frame_baseline_rate(&e->frame, (size_t)(part->channel - e->frame.channels));
-    if (!isnan(*idle_w)) {
-        part->idle_error_w = baseline_error_w(e, part);
+    if (nrg_part_baseline(e, part, power->least_w, idle_w))
         return "baseline";
-    }
     fit_line(e, part, power->w, &fit);
     *idle_w = nrg_idle_solve(&fit);
     /* Where idle is shared by time, power that hardly changes is shared by time too. A regression
@@ -391,45 +382,19 @@ static void note_idle(struct nrg_engine *e, const struct nrg_part *part, const c
             "gives it to the spans by time");
 }
 
-/* Power in a cell, which idle power is never above. A counter may show nothing in one cell and that
- * of two updates in the next, or at the begin of a run what was before: so with the cells around.
- */
-static double power_around(const struct nrg_engine *e, const struct nrg_part *part,
-                           const double *power_w, size_t k)
-{
-    const struct nrg_cells *c = &e->cells;
-    double update_s = part->tl->is_gauge ? 0 : (double)part->channel->channel.update_ns * 1e-9;
-    size_t around = (size_t)ceil(fmin(AROUND * update_s / nrg_cells_length_s(c, k), MOST_AROUND));
-    size_t from = k > around ? k - around : 0, to = k + around < c->n ? k + around : c->n - 1;
-    double sum_j = 0, sum_s = 0;
-    if (update_s < nrg_cells_length_s(c, k) / 2)
-        return power_w[k];
-    for (size_t i = from; i <= to; i++) {
-        bool known = c->outside[i] == c->outside[k] && !isnan(power_w[i]);
-        sum_j += known ? power_w[i] * nrg_cells_length_s(c, i) : 0;
-        sum_s += known ? nrg_cells_length_s(c, i) : 0;
-    }
-    return sum_s > 0 ? sum_j / sum_s : power_w[k];
-}
-
 static void fill_idle(struct nrg_engine *e, struct nrg_part *part, const struct cell_power *power,
                       double given_w)
 {
     const struct nrg_cells *c = &e->cells;
-    const double *power_w = power->w;
     double idle_w = NAN, sum_j = 0, sum_s = 0;
     const char *source = find_idle(e, part, power, given_w, &idle_w);
     bool by_cell = source && !strcmp(source, "estimate");
     for (size_t k = 0; k < c->n; k++) {
         double w = by_cell ? part->idle_w[k] : source ? idle_w : 0;
-        double all_w = fmax(0, power_around(e, part, power_w, k));
-        double length = nrg_cells_length_s(c, k);
-        all_w = isnan(power_w[k]) ? 0 : all_w;
-        /* All of it, whatever the power does inside of the cell. */
-        part->idle_w[k] = w >= all_w && isinf(w) ? NAN : fmin(w, all_w);
-        if (!c->outside[k] && !isnan(power_w[k])) {
-            sum_j += fmin(w, all_w) * length;
-            sum_s += length;
+        nrg_part_set_idle(part, k, w);
+        if (!c->outside[k] && !isnan(power->w[k])) {
+            sum_j += fmin(w, part->most_w[k]) * nrg_cells_length_s(c, k);
+            sum_s += nrg_cells_length_s(c, k);
         }
     }
     note_idle(e, part, source);
@@ -453,7 +418,8 @@ int nrg_parts_idle(struct nrg_engine *e)
     int rc = memory.failed ? -ENOMEM : 0;
     for (size_t p = 0; !rc && p < e->n_parts; p++) {
         set_cell_power(e, &e->parts[p], &power[p]);
-        set_least_power(&e->cells, &power[p], sorted);
+        nrg_part_note_power(e, &e->parts[p], power[p].w);
+        set_least_power(&e->cells, &e->parts[p], &power[p], sorted);
         all_w = nrg_sum_known(all_w, power[p].least_w);
     }
     for (size_t p = 0; !rc && p < e->n_parts; p++) {
@@ -490,11 +456,8 @@ void nrg_parts_idle_ends(struct nrg_engine *e)
             continue;
         part->idle_change_w = change_w;
         part->idle_error_w += fabs(change_w) / 2 / e->z;
-        for (size_t k = 0; k < e->cells.n; k++) {
-            double w = middle_w + nrg_part_idle_line_w(e, part, k);
-            bool cut = part->idle_w[k] < part->out->idle_w * (1 - 1e-9); /* to what the cell had */
-            part->idle_w[k] = cut ? fmin(part->idle_w[k], w) : w;
-        }
+        for (size_t k = 0; k < e->cells.n; k++)
+            nrg_part_set_idle(part, k, middle_w + nrg_part_idle_line_w(e, part, k));
         part->out->idle_w = middle_w;
     }
 }

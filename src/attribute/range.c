@@ -144,7 +144,7 @@ static void set_domains(struct nrg_attribution *a)
         to->total_j = sum.energy_j;
         to->idle_j = sum.idle_j;
         to->other_processes_j = sum.other_processes_j;
-        to->unattributed_j = sum.energy_j - rows_j - sum.idle_j - sum.other_processes_j;
+        nrg_domain_settle(to, rows_j);
         a->total_j += to->total_j;
         a->total_low_j += sum.low_j;
         a->total_high_j += sum.high_j;

@@ -120,6 +120,8 @@ static const struct nrg_timeline *own_timeline(const struct nrg_engine *e,
         size_t k = nrg_cells_find(
             &e->cells, nrg_point_ns(tl, i) + (nrg_point_ns(tl, next) - nrg_point_ns(tl, i)) / 2);
         double idle_w = part->idle_known ? part->idle_w[k] : 0, mine = mine_at(e, part, k);
+        if (part->idle_known && strcmp(part->out->idle_source, "estimate") != 0)
+            idle_w = part->out->idle_w; /* as correct_idle goes on from */
         double step_j = nrg_point_j(tl, next) - nrg_point_j(tl, i);
         /* between runs nothing is known */
         own->gap[i] = nrg_point_gap(tl, i) || e->cells.outside[k];
@@ -286,15 +288,15 @@ static void correct_idle(struct nrg_engine *e, struct nrg_part *part)
     double others_w = r->classes[e->other_class].power_w;
     double off_w = part->baseline_off_w + r->idle_off_w -
                    (isnan(others_w) ? 0 : others_w * part->baseline_busy);
-    double steady_w = off_w;
+    double steady_w = part->out->idle_w + off_w;
     for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
         steady_w -= r->idle_shape_w[i] * nrg_idle_shape_mean(&part->course, i);
     for (size_t k = 0; k < c->n; k++) {
         int64_t middle_ns = c->begin_ns[k] + (c->begin_ns[k + 1] - c->begin_ns[k]) / 2;
-        double w = part->idle_w[k] + steady_w;
+        double w = steady_w;
         for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
             w += r->idle_shape_w[i] * nrg_idle_shape(&part->course, i, middle_ns);
-        part->idle_w[k] = fmax(0, w);
+        nrg_part_set_idle(part, k, w);
     }
     part->out->idle_w = fmax(0, part->out->idle_w + off_w);
 }
@@ -310,7 +312,7 @@ static void take_idle(struct nrg_engine *e, struct nrg_part *part)
     /* Where it could not be told, the powers of the classes have it. */
     bool fitted = r->idle_fitted && !isnan(r->idle_w);
     for (size_t k = 0; k < e->cells.n; k++)
-        part->idle_w[k] = fitted ? r->idle_w : 0;
+        nrg_part_set_idle(part, k, fitted ? r->idle_w : 0);
     part->out->idle_w = fitted ? r->idle_w : NAN;
     nrg_copy(part->out->idle_source, sizeof part->out->idle_source, fitted ? "fitted" : "unknown");
 }

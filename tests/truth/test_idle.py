@@ -1,0 +1,79 @@
+"""Idle power against what was measured: never below nothing, never above what the machine drew, however wrong a baseline was."""
+import dataclasses
+import os
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+try:
+    import numpy  # noqa: F401
+except ImportError:
+    raise unittest.SkipTest("numpy is not there")
+
+import judge
+import simulate
+from machine import Machine, Piecewise, Sum
+from scenarios import Scenario
+
+SOURCE = os.environ.get("NRG_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
+NRG = os.environ.get("NRG_BIN", os.path.join(SOURCE, "build/nrg"))
+
+
+def heated(before_w, after_w, cpus):
+    """A machine on which others drew these watts before the run and after it, with so many CPUs, and none during it."""
+    class Heated(Machine):
+        def __init__(self, rng, o):
+            super().__init__(rng, o)
+            t = [0, self.begin_s - 0.02, self.end_s + 0.005, self.after_s]
+            self.energy = Sum([*self.energy.parts, Piecewise(t, [before_w, 0, after_w])])
+            self.cpu = Sum([*self.cpu.parts, Piecewise(t, [cpus * (before_w > 0), 0, cpus * (after_w > 0)])])
+
+    return Heated
+
+
+HEATS = ((60, 0, 0), (0, 60, 0), (90, 90, 0), (60, 0, 2), (0, 60, 2), (90, 30, 2))
+LOADS = ({}, {"gap_s": 0}, {"rate_hz": 10}, {"shortest_s": 0.3, "longest_s": 1.5}, {"sensor": "ina3221", "says_lag": True})
+
+
+def attribute(changes, heat):
+    """The machine, and what is said of its run, whole and from 2 to 9 s."""
+    second = {"second_baseline_s": 3} if heat[1] else {}
+    scenario = dataclasses.replace(Scenario("law"), length_s=20, **changes, **second)
+    with tempfile.TemporaryDirectory() as folder, mock.patch("simulate.Machine", heated(*heat)):
+        path = os.path.join(folder, "run.nrg")
+        machine = simulate.write(path, scenario, 5)
+        return machine, [judge.attribute(NRG, path, part) for part in ((), ("--from", "2", "--to", "9"))]
+
+
+class Law(unittest.TestCase):
+    def check_sum(self, result):
+        domain, rows_j = result["domains"][0], sum(r["energy_self_j"] for r in result["rows"])
+        idle, others, rest, total = (domain[k] for k in ("idle_j", "other_processes_j", "unattributed_j", "total_j"))
+        self.assertGreaterEqual(idle, 0)
+        self.assertLessEqual(idle, total * (1 + 1e-9))
+        self.assertGreaterEqual(rest, -1e-9 * total)
+        self.assertAlmostEqual(rows_j + idle + others + rest, total, delta=1e-6 * total)
+        return rows_j
+
+    def test_idle_power_is_never_more_than_what_was_measured(self):
+        for changes in LOADS:
+            for heat in HEATS:
+                with self.subTest((changes, heat)):
+                    machine, (whole, part) = attribute(changes, heat)
+                    rows_j = self.check_sum(whole)
+                    self.check_sum(part)
+                    self.assertAlmostEqual(rows_j / machine.layer_j().sum(), 1, delta=0.03)
+                    self.assertAlmostEqual(whole["domains"][0]["idle_j"] / machine.idle_j(), 1, delta=0.06)
+
+    def test_a_busy_baseline_says_so(self):
+        for heat, said in (((0, 0, 0), None), ((60, 0, 2), "others were busy in the baseline (2 CPUs)"), ((90, 30, 0), "it drew 100 W in the baseline")):
+            with self.subTest(heat):
+                notes = [n["why"] for n in attribute({}, heat)[1][0]["notes"] if "baseline" in n["why"]]
+                self.assertEqual(len(notes), 1 if said else 0, notes)
+                self.assertTrue(not said or notes[0].startswith(said), notes)
+
+
+if __name__ == "__main__":
+    unittest.main()
