@@ -44,7 +44,6 @@ struct weigher {
     struct group_sums *sums;
     bool *has_workers;            /* per group: threads without spans used CPU, too */
     struct nrg_thread_gaps *gaps; /* per track */
-    double *unplaced_s;           /* per track: CPU time that no rate has, over all cells */
 };
 
 void nrg_cells_spread(const struct nrg_cells *c, int64_t from_ns, int64_t to_ns, double amount,
@@ -167,7 +166,6 @@ static int prepare_weigher(struct weigher *w, struct nrg_frame *frame)
     w->sums = nrg_arena_array(&w->memory, w->c->n_groups + 1, sizeof *w->sums);
     w->has_workers = nrg_arena_array(&w->memory, w->c->n_groups + 1, sizeof *w->has_workers);
     w->gaps = nrg_arena_array(&w->memory, w->c->n_tracks + 1, sizeof *w->gaps);
-    w->unplaced_s = nrg_arena_array(&w->memory, w->c->n_tracks + 1, sizeof *w->unplaced_s);
     if (w->memory.failed)
         return -ENOMEM;
     memset(w->group_of, 0xff, w->n_ids * sizeof *w->group_of);
@@ -282,7 +280,6 @@ static void set_rates(struct weigher *w, size_t k)
         else if (use.cpu_s > 0) {
             double most = fmax(1, cpu_s / use.cpu_s);
             nrg_thread_divide(&use, &w->gaps[i], &inside_s, &outside_s);
-            w->unplaced_s[i] += c->outside[k] ? 0 : use.cpu_s - inside_s - outside_s;
             inside_s *= most;
             outside_s *= most;
         }
@@ -364,16 +361,11 @@ static void weigh_cell(struct weigher *w, size_t k)
             c->share[k * c->n_groups + g] = 1; /* one group in such a pool */
 }
 
-/* What one reading has too much the next one lacks: the sum is off by no more than one. */
 static void sum_unplaced(const struct weigher *w)
 {
     struct nrg_cells *c = w->c;
-    for (size_t i = 0; c->n && i < c->n_tracks; i++) {
-        double length_s = (double)(c->begin_ns[c->n] - c->begin_ns[0]) * 1e-9 / (double)c->n;
-        double off_s = READ_OFF_S + READ_OFF * length_s, sum_s = w->unplaced_s[i];
-        if (!c->thread_times[i].n && sum_s > off_s)
-            c->unplaced_s += sum_s;
-    }
+    for (size_t i = 0; i < c->n_tracks; i++)
+        c->unplaced_s += c->thread_times[i].n ? 0 : nrg_thread_gaps_unplaced(&w->gaps[i]);
 }
 
 /* In one cell, times that are read some ms apart look like another thread's work; over all not. */

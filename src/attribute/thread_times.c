@@ -117,11 +117,24 @@ static bool busy_throughout(const struct nrg_thread_use *use)
 
 void nrg_thread_gaps_add(struct nrg_thread_gaps *gaps, const struct nrg_thread_use *use)
 {
-    if (use->open_s <= 0 || !busy_inside(use) || !busy_throughout(use))
+    if (use->open_s <= 0 || !busy_inside(use))
         return;
+    gaps->between_s += use->cpu_s - use->open_s;
+    gaps->open_s += use->open_s;
+    if (!busy_throughout(use)) {
+        gaps->slept_s += use->open_s;
+        return;
+    }
     gaps->cpu_s += use->cpu_s - use->open_s;
     gaps->gap_s += use->length_s - use->open_s;
     gaps->off_s = fmax(gaps->off_s, use->off_s);
+}
+
+/* Where it slept, there is as much of it per second of spans as elsewhere: an interval's own
+ * reading says less than its error. */
+double nrg_thread_gaps_unplaced(const struct nrg_thread_gaps *gaps)
+{
+    return gaps->open_s > 0 ? fmax(0, gaps->between_s) * gaps->slept_s / gaps->open_s : 0;
 }
 
 /* What one reading has too much the next one lacks, so the sum is off by no more than one. */

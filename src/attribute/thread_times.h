@@ -41,9 +41,13 @@ struct nrg_thread_use {
  * too: over many the readings' errors cancel. */
 struct nrg_thread_gaps {
     double cpu_s, gap_s, off_s;
+    double between_s, open_s; /* CPU seconds beyond spans in which it was busy, and these */
+    double slept_s;           /* of these, where it slept between some of them */
 };
 
 void nrg_thread_gaps_add(struct nrg_thread_gaps *gaps, const struct nrg_thread_use *use);
+/* Of CPU seconds outside of spans, those of which it can't be told in which gap they were. */
+double nrg_thread_gaps_unplaced(const struct nrg_thread_gaps *gaps);
 /* CPU seconds in spans, and outside. */
 void nrg_thread_divide(const struct nrg_thread_use *use, const struct nrg_thread_gaps *gaps,
                        double *inside_s, double *outside_s);

@@ -12,14 +12,15 @@
 #include "base/mem.h"
 #include "base/stats.h"
 
-#define FAR_FROM_0 6.0   /* deviations: beyond, that powers are not negative does not matter */
-#define BESIDE     0.5   /* of half of an interval, around a figure that is not in its middle */
-#define MOST       1.05  /* of all energy: the sum has an error too */
-#define IDLE_KNOWN 0.5   /* of the mean power: an idle interval wider than this is not known */
-#define IMPOSSIBLE 6.0   /* deviations */
-#define MISPLACED  4.0   /* times as much */
-#define UNPLACED   0.6   /* of all such work, in one class */
-#define IDLE_TIME  0.001 /* of the time without any span: less is not enough */
+#define FAR_FROM_0  6.0   /* deviations: beyond, that powers are not negative does not matter */
+#define BESIDE      0.5   /* of half of an interval, around a figure that is not in its middle */
+#define MOST        1.05  /* of all energy: the sum has an error too */
+#define IDLE_KNOWN  0.5   /* of the mean power: an idle interval wider than this is not known */
+#define IMPOSSIBLE  6.0   /* deviations */
+#define MISPLACED   4.0   /* times as much */
+#define UNPLACED    0.6   /* of all such work, in one class */
+#define KNOWN_POWER 0.1   /* deviation of a power that is known, of it */
+#define IDLE_TIME   0.001 /* of the time without any span: less is not enough */
 
 /* Idle is kept when there was enough time without spans to know it from. */
 static bool idle_is_known(const struct nrg_solver *s)
@@ -226,6 +227,20 @@ static double left_over(const struct nrg_solver *s)
     return !r->options.timeline->is_gauge && classes_j > 0 ? fabs(left_j) / classes_j : 0;
 }
 
+/* What such work draws is not known either: as much, it may be, as the class that draws most, of
+ * those whose power is known. */
+static double unplaced_power_w(const struct nrg_solver *s)
+{
+    double most_w = nrg_solver_mean_power(s);
+    for (size_t p = 0; p < s->n_classes; p++) {
+        double w = s->beta[p] * s->scale[p];
+        bool known =
+            !s->dependent[p] && nrg_solver_covariance(s, p, p) < KNOWN_POWER * KNOWN_POWER * w * w;
+        most_w = known ? fmax(most_w, w) : most_w;
+    }
+    return most_w;
+}
+
 /*
  * Work that is in no class is in the readings, and so in the power of some. In sum that is its
  * energy; where it is always beside the same calls, one class has more of it, and its neighbours
@@ -234,15 +249,15 @@ static double left_over(const struct nrg_solver *s)
 static double unplaced_w(const struct nrg_solver *s, size_t p)
 {
     double class_s = group_time_s(s, p), work_s = s->r->options.unplaced_s;
-    return class_s > 0 ? UNPLACED * work_s / class_s * nrg_solver_mean_power(s) : 0;
+    return class_s > 0 ? UNPLACED * work_s / class_s * unplaced_power_w(s) : 0;
 }
 
 static double unplaced_part(const struct nrg_solver *s)
 {
-    double time_s = 0;
+    double energy_j = 0;
     for (size_t p = 0; p < s->n_classes; p++)
-        time_s += column_time_s(s, p);
-    return time_s > 0 ? s->r->options.unplaced_s / time_s : 0;
+        energy_j += s->beta[p] * s->scale[p] * column_time_s(s, p);
+    return energy_j > 0 ? s->r->options.unplaced_s * unplaced_power_w(s) / energy_j : 0;
 }
 
 static void set_class(const struct nrg_solver *s, struct nrg_regress_result *result, size_t p)

@@ -1,0 +1,185 @@
+/* Idle power between baselines, in closed form: the shapes of its course (regress/idle_course), the
+ * temperature beside a domain (heat), its bounds (idle_bound), and what threads do between spans.
+ */
+#include "support/cmocka.h"
+
+#include <math.h>
+
+#include "attribute/internal.h"
+#include "support/attributed.h"
+
+static double at(const struct nrg_idle_course *c, size_t shape, double t_s)
+{
+    return nrg_idle_shape(c, shape, made_ns(t_s));
+}
+
+static void shapes_begin_where_idle_power_was_seen(void **state)
+{
+    struct nrg_idle_course c = {.begin_ns = made_ns(2), .end_ns = made_ns(10)};
+    const double begins[] = {
+        [NRG_IDLE_NOT_SEEN] = -0.5, [NRG_IDLE_BEFORE] = 0, [NRG_IDLE_AFTER] = -1};
+    (void)state;
+    for (size_t seen = 0; seen < 3; seen++) {
+        c.seen = (enum nrg_idle_seen)seen;
+        close_to(at(&c, NRG_IDLE_LINE, 2), begins[seen], 1e-12, "line, begin");
+        close_to(at(&c, NRG_IDLE_LINE, 10), begins[seen] + 1, 1e-12, "line, end");
+        close_to(nrg_idle_shape_mean(&c, NRG_IDLE_LINE), begins[seen] + 0.5, 1e-6, "line, mean");
+    }
+    for (size_t shape = NRG_IDLE_BEND; shape < NRG_IDLE_HEAT; shape++) {
+        close_to(at(&c, shape, 2), 0, 1e-12, "begin");
+        close_to(at(&c, shape, 10), 0, 1e-12, "end");
+    }
+    close_to(at(&c, NRG_IDLE_BEND, 6), 1, 1e-12, "bend, middle");
+    close_to(nrg_idle_shape_mean(&c, NRG_IDLE_BEND), 2.0 / 3, 1e-4, "bend, mean");
+    close_to(at(&c, NRG_IDLE_SINES, 4), 1, 1e-12, "two half waves");
+    close_to(nrg_idle_shape_mean(&c, NRG_IDLE_SINES), 0, 1e-9, "their mean");
+    close_to(nrg_idle_shape_mean(&c, NRG_IDLE_SINES + 1), 2 / (3 * M_PI), 1e-4, "three");
+    close_to(at(&c, NRG_IDLE_HEAT, 6), 0, 0, "no temperature");
+}
+
+static void heat_goes_along_lines_between_readings(void **state)
+{
+    const int64_t t_ns[] = {made_ns(1), made_ns(3), made_ns(3), made_ns(7)};
+    const double part[] = {0.2, 0.6, 0.6, -1};
+    const struct nrg_heat heat = {.t_ns = t_ns, .part = part, .n = 4};
+    const struct nrg_idle_course c = {.begin_ns = made_ns(0), .end_ns = made_ns(8), .heat = &heat};
+    (void)state;
+    close_to(at(&c, NRG_IDLE_HEAT, 0), 0.2, 1e-12, "before the first");
+    close_to(at(&c, NRG_IDLE_HEAT, 2), 0.4, 1e-12, "between two");
+    close_to(at(&c, NRG_IDLE_HEAT, 3), 0.6, 1e-12, "on two at once");
+    close_to(at(&c, NRG_IDLE_HEAT, 6), -0.6, 1e-12, "downwards");
+    close_to(at(&c, NRG_IDLE_HEAT, 9), -1, 1e-12, "after the last");
+}
+
+/* 40 degrees before the run, `more` at its end, and `after` then. */
+struct warm {
+    double more_c, after_c;
+};
+
+static double celsius(void *arg, double t_s)
+{
+    const struct warm *w = arg;
+    return t_s < 0 ? 40 : t_s <= 10 ? 40 + w->more_c * t_s / 10 : w->after_c;
+}
+
+static bool find_heat(const char *domain, const char *name, struct warm warm,
+                      enum nrg_idle_seen seen, double *middle, struct nrg_heat *heat)
+{
+    struct made m;
+    struct nrg_engine e = {0};
+    struct nrg_channel power = made_counter(domain), degrees = made_gauge(name);
+    degrees.quantity = NRG_TEMPERATURE;
+    made_init(&m);
+    made_constant(&m, &power, -5, 15, 0.1, 50);
+    made_power(&m, &degrees, -5, 15, 0.5, NULL, celsius, &warm);
+    made_run(&m, "baseline", -4, -1);
+    made_run(&m, "run", 0, 10);
+    made_run(&m, "baseline", 11, 14);
+    made_open(&m);
+    assert_int_equal(nrg_frame_init(&e.frame, m.recording), 0);
+    const struct nrg_part part = {
+        .channel = &e.frame.channels[nrg_frame_find(&e.frame, domain, NRG_ENERGY)]};
+    bool found = nrg_heat_find(&e, &part, seen, heat);
+    const struct nrg_idle_course c = {
+        .begin_ns = made_ns(0), .end_ns = made_ns(10), .heat = found ? heat : NULL};
+    *middle = at(&c, NRG_IDLE_HEAT, 5);
+    nrg_frame_release(&e.frame);
+    nrg_arena_release(&e.memory);
+    made_release(&m);
+    return found;
+}
+
+static void temperature_is_counted_from_its_baseline(void **state)
+{
+    const char *package = "temperature.coretemp.package-id-0";
+    struct warm warm = {20, 50};
+    struct nrg_heat heat;
+    double middle;
+    (void)state;
+    assert_true(find_heat("package-0", package, warm, NRG_IDLE_BEFORE, &middle, &heat));
+    close_to(heat.range_c, 20, 1e-9, "range");
+    close_to(middle, 0.5, 1e-9, "half of the way");
+    close_to(heat.after, 0.5, 1e-9, "after the run");
+    assert_true(find_heat("package-0", package, warm, NRG_IDLE_AFTER, &middle, &heat));
+    close_to(heat.range_c, 10, 1e-9, "range from the end");
+    close_to(middle, 0, 1e-9, "there again");
+    assert_true(find_heat("gpu-0", "gpu-0.temperature", warm, NRG_IDLE_BEFORE, &middle, &heat));
+}
+
+static void other_thermometers_say_nothing(void **state)
+{
+    struct warm warm = {20, 50}, steady = {1, 41};
+    struct nrg_heat heat;
+    double middle;
+    (void)state;
+    assert_false(find_heat("package-0", "temperature.nvme.composite", warm, NRG_IDLE_BEFORE,
+                           &middle, &heat));
+    assert_false(find_heat("package-1", "temperature.coretemp.package-id-0", warm, NRG_IDLE_BEFORE,
+                           &middle, &heat));
+    assert_false(find_heat("gpu-1", "gpu-0.temperature", warm, NRG_IDLE_BEFORE, &middle, &heat));
+    assert_false(find_heat("package-0", "temperature.coretemp.package-id-0", steady,
+                           NRG_IDLE_BEFORE, &middle, &heat));
+    close_to(middle, 0, 0, "no course");
+}
+
+static void idle_power_is_within_what_a_cell_drew(void **state)
+{
+    double idle_w[1], most_w[] = {30};
+    struct nrg_part part = {.idle_w = idle_w, .most_w = most_w};
+    const double given[] = {-5, 0, 12, 30, 31}, kept[] = {0, 0, 12, 30, 30};
+    (void)state;
+    for (size_t i = 0; i < 5; i++) {
+        nrg_part_set_idle(&part, 0, given[i]);
+        close_to(idle_w[0], kept[i], 0, "idle power");
+    }
+    nrg_part_set_idle(&part, 0, INFINITY);
+    assert_true(isnan(idle_w[0]));
+}
+
+static void what_is_beyond_the_total_is_idle_and_others(void **state)
+{
+    struct nrg_attribution_domain d = {.total_j = 100, .idle_j = 60, .other_processes_j = 20};
+    (void)state;
+    nrg_domain_settle(&d, 15);
+    close_to(d.unattributed_j, 5, 1e-12, "a rest");
+    nrg_domain_settle(&d, 60);
+    close_to(d.idle_j, 30, 1e-12, "idle");
+    close_to(d.other_processes_j, 10, 1e-12, "others");
+    close_to(d.unattributed_j, 0, 0, "none");
+    nrg_domain_settle(&d, 101);
+    close_to(d.idle_j + d.other_processes_j, 0, 0, "rows have more than all");
+    close_to(d.unattributed_j, -1, 1e-12, "which shows");
+}
+
+/* 1 ms between spans in each of ten intervals, in six of which the thread also sleeps. Readings are
+ * off by 3 ms, which are back in the next. */
+static void work_between_spans_is_not_placed_where_a_thread_sleeps(void **state)
+{
+    struct nrg_thread_gaps gaps = {0};
+    (void)state;
+    for (int i = 0; i < 10; i++) {
+        bool sleeps = i < 6;
+        double open_s = sleeps ? 0.05 : 0.099, off_s = i % 2 ? -0.003 : 0.003;
+        nrg_thread_gaps_add(&gaps, &(struct nrg_thread_use){.cpu_s = open_s + 0.001 + off_s,
+                                                            .open_s = open_s,
+                                                            .length_s = 0.1,
+                                                            .off_s = 0.005});
+    }
+    double slept_s = 6 * 0.05, open_s = slept_s + 4 * 0.099;
+    close_to(nrg_thread_gaps_unplaced(&gaps), 0.01 * slept_s / open_s, 1e-12, "unplaced");
+    close_to(nrg_thread_gaps_unplaced(&(struct nrg_thread_gaps){0}), 0, 0, "no spans");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shapes_begin_where_idle_power_was_seen),
+        cmocka_unit_test(heat_goes_along_lines_between_readings),
+        cmocka_unit_test(temperature_is_counted_from_its_baseline),
+        cmocka_unit_test(other_thermometers_say_nothing),
+        cmocka_unit_test(idle_power_is_within_what_a_cell_drew),
+        cmocka_unit_test(what_is_beyond_the_total_is_idle_and_others),
+        cmocka_unit_test(work_between_spans_is_not_placed_where_a_thread_sleeps),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
