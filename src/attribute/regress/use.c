@@ -238,6 +238,8 @@ static void know_guess(struct nrg_part *part, struct nrg_regress_options *o)
  * known: they may not have run at all yet. How long a single thread was is, so each of the two is
  * one row then: without them nothing may tell idle power from a thread that always works. Of
  * several threads it is known less well, and rows there are left out. Where cells are many.
+ * The run's ends may cut cells short: where a reading is as long as a cell, each of the two is at
+ * least that long, or the thread begins and ends in a row that is taken to be exact.
  */
 static void know_edges(const struct nrg_cells *c, struct nrg_regress_options *o)
 {
@@ -245,8 +247,13 @@ static void know_edges(const struct nrg_cells *c, struct nrg_regress_options *o)
         return;
     o->edges_known = c->one_thread;
     size_t edge = o->edges_known ? 1 : 2; /* CPU times are read some ms after a cell began */
-    o->first_whole_ns = c->begin_ns[edge];
-    o->last_whole_ns = c->begin_ns[c->n - edge];
+    size_t first = edge, last = c->n - edge;
+    int64_t cell_ns = (c->begin_ns[c->n] - c->begin_ns[0]) / (int64_t)c->n;
+    int64_t least_ns = 2 * o->timeline->period_ns > cell_ns ? cell_ns * 99 / 100 : 0;
+    first += c->begin_ns[first] - c->begin_ns[0] < least_ns;
+    last -= c->begin_ns[c->n] - c->begin_ns[last] < least_ns;
+    o->first_whole_ns = c->begin_ns[first];
+    o->last_whole_ns = c->begin_ns[last];
 }
 
 static int start_regression(struct nrg_engine *e, struct nrg_part *part, struct nrg_arena *memory,
