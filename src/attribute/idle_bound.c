@@ -2,7 +2,8 @@
  * What idle power can't be, in one place: less than nothing, or more than the machine drew. Whoever
  * finds idle power of a cell hands it over here, and whoever adds up a domain has its rest settled
  * here. And what a baseline says, if it is to be believed: not where it is above what the run
- * itself needed for a while, unless a regression can tell the watts of those that were busy then.
+ * itself needed for a while, unless the watts of those that were busy then can be told: by a
+ * regression, or where the run drew more than they did.
  */
 #include <math.h>
 
@@ -80,7 +81,8 @@ bool nrg_part_baseline(struct nrg_engine *e, struct nrg_part *part, double least
     if (isnan(*idle_w))
         return false;
     part->idle_error_w = baseline_error_w(e, part);
-    bool told = others && part->method == NRG_METHOD_REGRESS;
+    bool told = others && (part->method == NRG_METHOD_REGRESS ||
+                           *idle_w * e->out->duration_s < part->domain->energy_j);
     double most_w = least_w + MOST_DRIFT * (NRG_IDLE_DRIFT * least_w + part->idle_error_w);
     if (!told && highest_w(e, part, *idle_w) > most_w) {
         part->idle_error_w = 0;
