@@ -400,7 +400,7 @@ static void fill_idle(struct nrg_engine *e, struct nrg_part *part, const struct 
     note_idle(e, part, source);
     part->idle_known = source && strcmp(source, "least power") != 0;
     /* Up to the least power that was seen may be idle. A regression finds out, where it can. */
-    if (!source && e->options->idle == NRG_IDLE_APART && part->method != NRG_METHOD_REGRESS)
+    if (!source && e->options->idle == NRG_IDLE_APART)
         part->idle_most_w = isnan(power->least_w) ? 0 : power->least_w;
     part->everything_idle = source && isinf(idle_w);
     part->out->idle_w = source && sum_s > 0 ? sum_j / sum_s : NAN;

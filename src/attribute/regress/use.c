@@ -415,7 +415,7 @@ static void take_result(struct nrg_engine *e, struct nrg_part *part)
         part->factor_high = 1 + part->channel->channel.error_high;
     }
     take_idle(e, part);
-    part->idle_error_w = 0; /* it is in the intervals of the classes */
+    part->idle_error_w = part->idle_most_w = 0; /* it is in the intervals of the classes */
     take_others(e, part);
     part->lag_s = r->lag_s;
     part->out->lag_s = r->lag_s;
