@@ -178,7 +178,7 @@ static const struct block *same_times(const struct nrg_packing *p, const struct 
 static int pack_times(struct nrg_packing *p, struct block *block)
 {
     struct bytes *to = &p->times->bytes;
-    int64_t apart_ns[NRG_POINT_BLOCK];
+    int64_t apart_ns[NRG_POINT_BLOCK] = {0}; /* a block of one point has none */
     size_t n = p->n - 1, at = to->n;
     for (size_t i = 0; i < n; i++)
         apart_ns[i] = p->t_ns[i + 1] - p->t_ns[i];
