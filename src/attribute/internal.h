@@ -225,6 +225,9 @@ void nrg_parts_idle_ends(struct nrg_engine *engine);
 /* By how much it is more in a cell than in the middle of the run. */
 double nrg_part_idle_line_w(const struct nrg_engine *engine, const struct nrg_part *part,
                             size_t cell);
+/* Mean power of each cell; NAN where it is not known. */
+void nrg_part_fill_power(const struct nrg_engine *engine, const struct nrg_part *part,
+                         double *power_w);
 /* idle_bound.c: keeps what each cell drew, of which nothing is known where it is NAN. */
 void nrg_part_note_power(const struct nrg_engine *engine, struct nrg_part *part,
                          const double *power_w);

@@ -88,20 +88,6 @@ static struct watts fit_watts(struct changes *found)
     return watts;
 }
 
-/* Per cell; NAN where it is not known. */
-static void fill_power(const struct nrg_engine *e, const struct nrg_part *part, double *power_w)
-{
-    const struct nrg_cells *c = &e->cells;
-    struct nrg_energy_cursor cursor;
-    nrg_energy_cursor_init(&cursor, part->tl, c->begin_ns[0], part->lag_s);
-    struct nrg_energy_at last = {0}, at;
-    for (size_t k = 0; k < c->n; k++, last = at) {
-        at = nrg_energy_cursor_at(&cursor, c->begin_ns[k + 1]);
-        double known_s = (at.covered_ns - last.covered_ns) * 1e-9;
-        power_w[k] = known_s > 0 ? (at.energy_j - last.energy_j) / known_s : NAN;
-    }
-}
-
 /* Of measured domains of the processors alone. */
 static bool is_shared(const struct nrg_engine *e, const struct nrg_part *part)
 {
@@ -281,7 +267,7 @@ static int find_watts(struct nrg_engine *e, struct nrg_part *part, double *power
 {
     const struct nrg_cells *c = &e->cells;
     struct before before = look_before(e, part);
-    fill_power(e, part, power_w);
+    nrg_part_fill_power(e, part, power_w);
     double mean_w = mean_watts(e, part, power_w, &before);
     double cell_ns = (double)(c->begin_ns[c->n] - c->begin_ns[0]) / (double)c->n;
     double apart = 2 + ceil(2 * ((double)part->width_ns + part->lag_s * 1e9) / cell_ns);

@@ -206,8 +206,7 @@ struct cell_power {
     bool steady;    /* that of most cells hardly differs from the middle */
 };
 
-static void set_cell_power(const struct nrg_engine *e, const struct nrg_part *part,
-                           struct cell_power *power)
+void nrg_part_fill_power(const struct nrg_engine *e, const struct nrg_part *part, double *power_w)
 {
     const struct nrg_cells *c = &e->cells;
     struct nrg_energy_cursor cursor;
@@ -216,7 +215,7 @@ static void set_cell_power(const struct nrg_engine *e, const struct nrg_part *pa
     for (size_t k = 0; k < c->n; k++, last = at) {
         at = nrg_energy_cursor_at(&cursor, c->begin_ns[k + 1]);
         double known_s = (at.covered_ns - last.covered_ns) * 1e-9;
-        power->w[k] = known_s > 0 ? (at.energy_j - last.energy_j) / known_s : NAN;
+        power_w[k] = known_s > 0 ? (at.energy_j - last.energy_j) / known_s : NAN;
     }
 }
 
@@ -417,7 +416,7 @@ int nrg_parts_idle(struct nrg_engine *e)
         power[p].w = nrg_arena_array(&memory, e->cells.n + 1, sizeof *power[p].w);
     int rc = memory.failed ? -ENOMEM : 0;
     for (size_t p = 0; !rc && p < e->n_parts; p++) {
-        set_cell_power(e, &e->parts[p], &power[p]);
+        nrg_part_fill_power(e, &e->parts[p], power[p].w);
         nrg_part_note_power(e, &e->parts[p], power[p].w);
         set_least_power(&e->cells, &e->parts[p], &power[p], sorted);
         all_w = nrg_sum_known(all_w, power[p].least_w);
