@@ -1,4 +1,4 @@
-"""Scenarios of the second simulator, by name: what each changes of B (see machine.py for what the words mean)."""
+"""Scenarios of the second simulator, by name: what each changes of B (words.py says what the words mean)."""
 
 B = dict(layers=12, len=(0.3e-3, 6e-3), T=20.0, idle=(5, 80))
 
