@@ -3,6 +3,9 @@ import contextlib
 import importlib.machinery
 import importlib.util
 import io
+import os
+import sys
+import tempfile
 
 import house
 
@@ -31,6 +34,18 @@ class Counting(house.Case):
 
     def test_all_skipped(self):
         self.assertEqual(self.count("ok 1 - a # SKIP no root\n1..1\n", "SKIP")[0], (0, 0, 1, 0))
+
+    def test_a_file_that_skips_itself(self):
+        """For want of numpy or PyTorch: was a traceback and a failure."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "test_without.py")
+            with open(path, "w", encoding="utf-8") as file:
+                file.write("import unittest\nraise unittest.SkipTest('numpy is not there')\n")
+            done = house.run(sys.executable, house.path("tests/support/unittest_tap.py"), path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        numbers, said = self.count(done.stdout, "SKIP")
+        self.assertEqual(numbers, (0, 0, 1, 0))
+        self.assertIn("skipped: x (plain): test_without: numpy is not there", said)
 
     def test_a_bad_end_is_a_failure(self):
         numbers, said = self.count("1..2\nok 1 - a\n", "ERROR", -11, "Segmentation fault\n")

@@ -17,36 +17,39 @@ class Tap(unittest.TestResult):
         self.n = self.bad = 0
         self.subtests = {}
 
-    def _line(self, ok, test, directive="", detail=""):
+    def _line(self, ok, name, directive="", detail=""):
         self.n += 1
         self.bad += not ok
         for text in detail.splitlines():
             print("# " + text, file=self.out)
-        print(f"{'ok' if ok else 'not ok'} {self.n} - {test.id()}{directive}", file=self.out, flush=True)
+        print(f"{'ok' if ok else 'not ok'} {self.n} - {name}{directive}", file=self.out, flush=True)
 
     def addSuccess(self, test):
         if not self.subtests.pop(test, False):
-            self._line(True, test)
+            self._line(True, test.id())
 
     def addFailure(self, test, err):
-        self._line(False, test, detail=self._exc_info_to_string(err, test))
+        self._line(False, test.id(), detail=self._exc_info_to_string(err, test))
 
     def addError(self, test, err):
-        self._line(False, test, detail=self._exc_info_to_string(err, test))
+        self._line(False, test.id(), detail=self._exc_info_to_string(err, test))
 
     def addSubTest(self, test, subtest, err):
         if err:
             self.subtests[test] = True
-            self._line(False, subtest, detail=self._exc_info_to_string(err, test))
+            self._line(False, subtest.id(), detail=self._exc_info_to_string(err, test))
 
     def addSkip(self, test, reason):
-        self._line(True, test, f" # SKIP {reason}")
+        self._line(True, test.id(), f" # SKIP {reason}")
+
+    def skip_file(self, name, reason):
+        self._line(True, name, f" # SKIP {reason}")
 
     def addExpectedFailure(self, test, err):
-        self._line(True, test)
+        self._line(True, test.id())
 
     def addUnexpectedSuccess(self, test):
-        self._line(False, test, detail="was expected to fail")
+        self._line(False, test.id(), detail="was expected to fail")
 
 
 def main():
@@ -58,9 +61,13 @@ def main():
     spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
     result = Tap(out)
-    unittest.defaultTestLoader.loadTestsFromModule(module).run(result)
+    try:
+        spec.loader.exec_module(module)
+    except unittest.SkipTest as why:  # the whole file, for what is not installed
+        result.skip_file(spec.name, why)
+    else:
+        unittest.defaultTestLoader.loadTestsFromModule(module).run(result)
     print(f"1..{result.n}\n# {sum(os.times()[:4]):.1f} s of CPU", file=out, flush=True)
     return 1 if result.bad else 0
 
