@@ -14,10 +14,10 @@ import subprocess
 import numpy as np
 
 from recording import Recording
+from support import NRG
 
 START_NS = 5_000_000_000_000
 WALL_NS = 1_700_000_000_000_000_000
-NRG = os.environ.get("NRG_BIN", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../build/nrg"))
 PERIOD_S = 0.1
 COUNTER_J = 61e-6  # one step of RAPL's counter
 PAUSE_S = 1.0

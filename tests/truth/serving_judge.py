@@ -7,9 +7,8 @@ import tempfile
 import numpy as np
 
 import serving
+from support import NRG
 
-SOURCE = os.environ.get("NRG_SOURCE", os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."))
-NRG = os.environ.get("NRG_BIN", os.path.join(SOURCE, "build/nrg"))
 TERMS = {"j_per_input_token": "prompt", "j_per_output_token": "output", "sequence_w": "sequence", "busy_w": "busy", "idle_w": "idle"}
 
 

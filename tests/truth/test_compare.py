@@ -1,14 +1,8 @@
 """nrg compare where the ratio is known, briefly: the same few comparisons every time. `make compare-bars` runs thousands (docs/compare.md)."""
-import os
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-try:
-    import numpy as np
-except ImportError:
-    raise unittest.SkipTest("numpy is not there")
+from support import np  # first: it skips where there is no numpy
 
 import comparisons
 

@@ -2,22 +2,15 @@
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-try:
-    import numpy as np
-except ImportError:
-    raise unittest.SkipTest("numpy is not there")
+from support import NRG, np  # first: it skips where there is no numpy
 
 import sensors
 from machine import Idle, Piecewise, Sum
 from recording import NO_VALUE, Recording
 
-SOURCE = os.environ.get("NRG_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
-NRG = os.environ.get("NRG_BIN", os.path.join(SOURCE, "build/nrg"))
 OFF_W, ON_W = 60.0, 250.0
 
 

@@ -1,24 +1,16 @@
 """Idle power against what was measured: never below nothing, never above what the machine drew, however wrong a baseline was."""
 import dataclasses
 import os
-import sys
 import tempfile
 import unittest
 from unittest import mock
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-try:
-    import numpy  # noqa: F401
-except ImportError:
-    raise unittest.SkipTest("numpy is not there")
+from support import NRG  # first: it skips where there is no numpy
 
 import judge
 import simulate
 from machine import Machine, Piecewise, Sum
 from scenarios import Scenario
-
-SOURCE = os.environ.get("NRG_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
-NRG = os.environ.get("NRG_BIN", os.path.join(SOURCE, "build/nrg"))
 
 
 def heated(before_w, after_w, cpus):

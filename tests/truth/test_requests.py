@@ -1,18 +1,9 @@
 """Joules of requests to a language model, where those of each are known (request_truth.py): a few seeds of the whole bar."""
-import os
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-try:
-    import numpy as np
-except ImportError:
-    raise unittest.SkipTest("numpy is not there")
+from support import NRG, np  # first: it skips where there is no numpy
 
 from request_truth import judge
-
-SOURCE = os.environ.get("NRG_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
-NRG = os.environ.get("NRG_BIN", os.path.join(SOURCE, "build/nrg"))
 
 
 class Requests(unittest.TestCase):

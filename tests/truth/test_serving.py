@@ -1,13 +1,7 @@
 """nrg report of a server whose prices are known (serving.py): a few seeds; tests/truth/serving_bars has 200 of each."""
-import os
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-try:
-    import numpy as np
-except ImportError:
-    raise unittest.SkipTest("numpy is not there")
+from support import np  # first: it skips where there is no numpy
 
 from serving import LAW
 from serving_judge import judge, results

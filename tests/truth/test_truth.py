@@ -4,15 +4,10 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-try:
-    import numpy as np
-except ImportError:
-    raise unittest.SkipTest("numpy is not there")
+from support import NRG, SOURCE, np  # first: it skips where there is no numpy
 
 import judge
 import sensors
@@ -22,8 +17,6 @@ from recording import NO_VALUE, Recording, coded
 from scenarios import CLOSE, HOLDING, SCENARIOS, STEPS_HOLDING
 from vary import varied
 
-SOURCE = os.environ.get("NRG_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
-NRG = os.environ.get("NRG_BIN", os.path.join(SOURCE, "build/nrg"))
 SEEDS = range(1, 5)
 BY_NAME = {s.name: s for s in SCENARIOS}
 

@@ -3,18 +3,13 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-try:
-    import numpy as np
-except ImportError:
-    raise unittest.SkipTest("numpy is not there")
+from support import NRG, np  # first: it skips where there is no numpy
 
 from recording import NO_VALUE, Recording
-from test_truth import NRG, documented_reader
+from test_truth import documented_reader
 
 MS = 1_000_000
 START = 5_000_000_000

@@ -2,20 +2,13 @@
 import json
 import os
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-try:
-    import numpy as np
-except ImportError:
-    raise unittest.SkipTest("numpy is not there")
+from support import NRG, np  # first: it skips where there is no numpy
 
 from waiting import IDLE_W, POWER_W, Job
 
-SOURCE = os.environ.get("NRG_SOURCE", os.path.join(os.path.dirname(__file__), "../.."))
-NRG = os.environ.get("NRG_BIN", os.path.join(SOURCE, "build/nrg"))
 SENSORS = [("gauge", 0.1, 50, 40.0), ("counter", 0.1, 20, 40.0), ("counter", 0.02, 100, 20.0), ("gauge", 0.1, 20, 15.0)]
 
 
