@@ -29,6 +29,17 @@ enum nrg_method {
     NRG_METHOD_MIXED      /* of a sum over domains whose methods differ */
 };
 
+/* When a sensor was updated that is read faster than it updates, as a regression found it: at
+ * from_ns
+ * + phase_s + any number of periods. */
+struct nrg_updates_found {
+    bool sought; /* and the rest is filled; else updates are on no grid, or nobody looked */
+    bool lost;   /* what each update showed can't be told */
+    int64_t from_ns;
+    double phase_s, period_s;
+    double window_s; /* of a gauge, how long of each update it sees; 0: all of it, or not known */
+};
+
 enum nrg_idle_mode {
     NRG_IDLE_APART, /* idle energy is a row of its own */
     NRG_IDLE_SHARE, /* spans get the idle energy of the time they are open */
@@ -69,6 +80,8 @@ struct nrg_attribution_options {
     bool has_range;
     double from_s, to_s;
     size_t buckets; /* without a range: energy over time in at most so many; 0: not wanted */
+    /* Of the same recording: when its sensors were updated is not sought again. NULL: none */
+    const struct nrg_attribution *before;
 };
 
 /* What would resolve a row that is not resolved. */
@@ -139,6 +152,7 @@ struct nrg_attribution_domain {
     double unattributed_j, idle_j, other_processes_j, total_j;
     double residual;        /* of a regression: rms of what it does not explain, relative; NAN */
     struct nrg_scale scale; /* of an estimate */
+    struct nrg_updates_found updates;
 };
 
 /* Single steps, without the first ones; n 0: not looked at, or none is left. */

@@ -182,8 +182,16 @@ static double widest_level_s(const struct nrg_regress *r, double period_s)
     return gauge || !(update_s > 0) ? period_s : fmin(period_s, 2 * update_s);
 }
 
-/* Prompt, but not exactly: readings that come late, updates of unknown age, stamps that are off. */
-static int search_late(struct trials *t, double period_s, struct trial *best)
+/* A counter whose updates were found: the grid has taken up any short delay, and try_ages has tried
+ * longer ones. */
+static bool knows_delay(const struct nrg_regress *r, const struct trial *best)
+{
+    return r->options.updates.sought && !r->options.timeline->is_gauge &&
+           !(nrg_kernel_lag_s(&best->kernel) > 0);
+}
+
+/* Readings that come late, or that are of an earlier update. */
+static int search_delay(struct trials *t, double period_s, struct trial *best)
 {
     double update_s = (double)t->r->options.channel->update_ns / 1e9;
     struct nrg_kernel from = best->kernel;
@@ -206,11 +214,17 @@ static int search_late(struct trials *t, double period_s, struct trial *best)
     double late_s = best->kernel.near_s - from.near_s;
     if (late_s >= SOON_S) /* so far from one that was tried to the next, about */
         step_s = fmin(oldest_s / (2 * AGES), late_s / 4);
-    if (!rc)
-        rc = refine_kernel(t, best, step_s, 1);
+    return rc ? rc : refine_kernel(t, best, step_s, 1);
+}
+
+/* Prompt, but not exactly: readings that come late, updates of unknown age, stamps that are off. */
+static int search_late(struct trials *t, double period_s, struct trial *best)
+{
+    double update_s = (double)t->r->options.channel->update_ns / 1e9;
+    int rc = knows_delay(t->r, best) ? 0 : search_delay(t, period_s, best);
     struct trial wide = *best;
+    struct nrg_kernel from = best->kernel;
     double widest_s = widest_level_s(t->r, period_s);
-    from = best->kernel;
     for (double s = widest_s / 64; !rc && s <= 1.1 * widest_s; s *= 2)
         rc = try_better(t, &wide, widened(from, s));
     if (!rc && update_s > 0 && update_s < 4 * period_s)

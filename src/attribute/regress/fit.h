@@ -54,6 +54,7 @@ struct nrg_regress_options {
     double confidence;   /* 0.95 */
     double unplaced_s;   /* work that is in no class, because it is not known when it was */
     size_t held;         /* slices kept in memory before they are streamed; 0: 4 million */
+    struct nrg_updates_found updates; /* of a regression before; not sought: they are now */
     /* set by the regression itself: how long a row is at least, and whether calls have columns */
     int64_t merged_ns;
     int64_t punctual_ns; /* of merged readings, when one is due; 0: not known */
@@ -111,6 +112,8 @@ int nrg_regress_slice(struct nrg_regress *regress, const struct nrg_class_activi
 /* -ENODATA when there are fewer usable intervals than unknowns, or it is lost when a gauge of
  * single moments was updated: the caller takes another method. */
 int nrg_regress_solve(struct nrg_regress *regress, struct nrg_regress_result *result);
+/* What was found of the sensor's updates, also where solve failed. */
+struct nrg_updates_found nrg_regress_updates(const struct nrg_regress *regress);
 void nrg_regress_result_release(struct nrg_regress_result *result);
 void nrg_regress_free(struct nrg_regress *regress);
 

@@ -21,11 +21,14 @@
 #define TRIALS        7     /* of each, phase and period, in a round */
 #define WINDOW_TRIALS 21    /* the same of a part-time sensor, in the first round */
 #define STARTS        8     /* of the first round, that are followed up */
-#define ROUNDS        5
-#define WINDOW_ROUNDS 12  /* the same of the best of its starts */
-#define ONLY_ROUNDING 1.2 /* what is left: no other grid can be better */
-#define NARROWER      1.2 /* the next round: so many steps of this one to both sides */
+#define AROUND        1.2   /* steps of a region, to both sides */
+#define LOOKS         3     /* rasters about the best start of a window */
+#define HALVINGS      8     /* of steps, until a grid is found */
+#define MORE_HALVINGS 15    /* the same of the best of its starts */
+#define STEPS         60    /* most, of one start */
+#define ONLY_ROUNDING 1.2   /* what is left: no other grid can be better */
 #define GRID_ROWS     4000
+#define THIN_ROWS     10     /* per column: as many do for the first trials */
 #define GRID_COLUMNS  128    /* more make the search too long */
 #define GRID_SLICES   200000 /* of a trial */
 
@@ -40,8 +43,8 @@ static void set_times(struct nrg_regress *r, double phase_s, double period_s, do
 
 struct grid {
     double phase_s, period_s;
-    double rest; /* what its best kernel leaves */
-    struct nrg_kernel kernel;
+    size_t part; /* number of seen_parts */
+    double rest; /* what is left with it */
 };
 
 /* A trial costs its rows, and the slices that they hold. */
@@ -51,29 +54,54 @@ static size_t grid_rows(const struct nrg_regress *r)
     return rows < GRID_ROWS ? rows : GRID_ROWS;
 }
 
-/* What kernels a device on a grid may have: all since the update before, or a part of it. */
-static int try_grid(struct nrg_regress *r, double first_ns, struct grid *grid)
+/* What of each update a sensor sees that is not known: all since the one before, or a part of it.
+ */
+static const double seen_parts[] = {1, 0.25, 0.5};
+#define SEEN_PARTS (sizeof seen_parts / sizeof *seen_parts)
+
+static struct nrg_kernel kernel_of(const struct nrg_regress *r, const struct grid *grid)
 {
-    const struct nrg_kernel kernels[] = {
-        {.kind = NRG_KERNEL_LEVEL},
-        {.kind = NRG_KERNEL_BOX, .far_s = grid->period_s / 4},
-        {.kind = NRG_KERNEL_BOX, .far_s = grid->period_s / 2},
-    };
-    const struct nrg_kernel known = {.kind = NRG_KERNEL_BOX, .far_s = r->published.window_s};
-    bool gauge = r->options.timeline->is_gauge, window = nrg_regress_sees_window(r);
+    struct nrg_kernel part = {.kind = NRG_KERNEL_BOX,
+                              .far_s = seen_parts[grid->part] * grid->period_s};
+    if (nrg_regress_sees_window(r))
+        part.far_s = r->published.window_s;
+    else if (grid->part == 0)
+        part = (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL};
+    return part;
+}
+
+/* Every so many rows; 0: all. */
+static int try_grid(struct nrg_regress *r, double first_ns, size_t stride, struct grid *grid)
+{
+    double rest, rows;
+    set_times(r, grid->phase_s, grid->period_s, first_ns);
+    r->kernel = kernel_of(r, grid);
+    int rc = nrg_regress_rest(r, grid_rows(r), stride, &rest, &rows);
+    grid->rest = !rc && rows > 0 ? rest / rows : INFINITY;
+    return rc;
+}
+
+/* The same with whatever part of an update explains most. */
+static int try_parts(struct nrg_regress *r, double first_ns, size_t stride, struct grid *grid)
+{
+    bool known = !r->options.timeline->is_gauge || nrg_regress_sees_window(r);
+    struct grid trial = *grid;
     int rc = 0;
     grid->rest = INFINITY;
-    set_times(r, grid->phase_s, grid->period_s, first_ns);
-    for (size_t i = 0; !rc && i < (gauge && !window ? sizeof kernels / sizeof *kernels : 1); i++) {
-        double rest, rows;
-        r->kernel = window ? known : kernels[i];
-        rc = nrg_regress_rest(r, grid_rows(r), &rest, &rows);
-        if (!rc && rows > 0 && rest / rows < grid->rest) {
-            grid->rest = rest / rows;
-            grid->kernel = r->kernel;
-        }
+    for (trial.part = 0; !rc && trial.part < (known ? 1 : SEEN_PARTS); trial.part++) {
+        rc = try_grid(r, first_ns, stride, &trial);
+        if (!rc && trial.rest < grid->rest)
+            *grid = trial;
     }
     return rc;
+}
+
+/* How many rows are one, where the first trials do not need all to tell grids apart. */
+static size_t thinned(const struct nrg_regress *r)
+{
+    size_t rows = r->published.timeline.n, most = grid_rows(r), enough = THIN_ROWS * r->n_columns;
+    rows = rows < most ? rows : most;
+    return rows < 2 * enough ? 0 : rows / enough;
 }
 
 /* A part of what brackets allow, in which grids are tried. */
@@ -91,16 +119,17 @@ static struct grid trial_of(const struct region *region, int i)
     double at_s = region->half_phase_s * (i / region->trials - half) / half;
     return (struct grid){.period_s = region->middle.period_s + at_p,
                          .phase_s = region->middle.phase_s + at_s - at_p * region->turn,
+                         .part = region->middle.part,
                          .rest = INFINITY};
 }
 
 static int try_region(struct nrg_regress *r, double first_ns, const struct region *region,
-                      struct grid *trials)
+                      size_t stride, struct grid *trials)
 {
     int n = region->trials * region->trials, rc = 0;
     for (int i = 0; !rc && i < n; i++) {
         trials[i] = trial_of(region, i);
-        rc = try_grid(r, first_ns, &trials[i]);
+        rc = try_parts(r, first_ns, stride, &trials[i]);
     }
     return rc;
 }
@@ -134,26 +163,65 @@ static size_t take_lowest(const struct region *region, const struct grid *trials
     return n;
 }
 
-/* Rounds of trials about the best so far, each in a smaller part, unless it lies at the edge. */
-static int refine_grid(struct nrg_regress *r, double first_ns, struct region region, int rounds,
+/* The best of the eight grids a step away, where it leaves less than the best so far. */
+static int step_grid(struct nrg_regress *r, double first_ns, const struct region *steps,
+                     struct grid *best, bool *better)
+{
+    int rc = 0;
+    *better = false;
+    for (int i = 0; !rc && i < steps->trials * steps->trials; i++) {
+        struct grid trial = trial_of(steps, i);
+        if (i == steps->trials * steps->trials / 2) /* the middle is where it stands */
+            continue;
+        rc = try_grid(r, first_ns, 0, &trial);
+        if (rc || !(trial.rest < best->rest))
+            continue;
+        *best = trial;
+        *better = true;
+    }
+    return rc;
+}
+
+/* Steps to whatever is better, from half of those between a region's trials on, halved so many
+ * times. */
+static int refine_grid(struct nrg_regress *r, double first_ns, struct region region, int halvings,
                        struct grid *best)
 {
-    double rounding = r->quantum * r->quantum / 12, part = NARROWER * 2 / (region.trials - 1);
+    double rounding = r->quantum * r->quantum / 12, half = region.trials / 2;
+    int rc = 0;
+    region.trials = 3;
+    region.half_period_s /= 2 * half;
+    region.half_phase_s /= 2 * half;
+    for (int step = 0; !rc && halvings > 0 && step < STEPS; step++) {
+        bool better;
+        region.middle = *best;
+        rc = step_grid(r, first_ns, &region, best, &better);
+        if (better)
+            continue;
+        halvings = best->rest > rounding ? halvings - 1 : 0;
+        region.half_period_s /= 2;
+        region.half_phase_s /= 2;
+    }
+    return rc;
+}
+
+/* The best of the grids about one, up to its neighbours in a region, and again about that: valleys
+ * of a window are narrow, and steps from one grid to the next may miss them. */
+static int look_around(struct nrg_regress *r, double first_ns, struct region *region,
+                       struct grid *best)
+{
     struct grid trials[TRIALS * TRIALS];
     int rc = 0;
-    region.trials = TRIALS;
-    for (int round = 1; !rc && round < rounds && best->rest > rounding; round++) {
-        bool edge = false;
-        region.half_period_s *= part;
-        region.half_phase_s *= part;
-        region.middle = *best;
-        rc = try_region(r, first_ns, &region, trials);
+    for (int round = 0; !rc && round < LOOKS; round++) {
+        double part = AROUND * 2 / (region->trials - 1);
+        region->trials = TRIALS;
+        region->middle = *best;
+        region->half_period_s *= part;
+        region->half_phase_s *= part;
+        rc = try_region(r, first_ns, region, 0, trials);
         for (int i = 0; !rc && i < TRIALS * TRIALS; i++)
-            if (trials[i].rest < best->rest) {
+            if (trials[i].rest < best->rest)
                 *best = trials[i];
-                edge = i / TRIALS % (TRIALS - 1) == 0 || i % TRIALS % (TRIALS - 1) == 0;
-            }
-        part = edge ? 1 : NARROWER * 2 / (TRIALS - 1);
     }
     return rc;
 }
@@ -180,21 +248,28 @@ static int search_grid(struct nrg_regress *r, const struct allowed *allowed, dou
                             .half_phase_s = grid->half_origin_s,
                             .turn = allowed->turn,
                             .trials = window ? WINDOW_TRIALS : TRIALS};
-    int rc = try_region(r, first_ns, &region, trials);
+    size_t stride = thinned(r);
+    int rc = try_region(r, first_ns, &region, stride, trials);
     size_t starts = rc ? 0 : take_lowest(&region, trials, best, window ? STARTS : 1);
     double enough = ONLY_ROUNDING * r->quantum * r->quantum / 12;
     size_t winner = 0;
     for (size_t i = 0; !rc && i < starts && (!i || best[0].rest > enough); i++) {
-        if (best[i].rest > limit)
+        if (stride)
+            rc = try_parts(r, first_ns, 0, &best[i]);
+        if (rc || best[i].rest > limit)
             continue;
-        rc = refine_grid(r, first_ns, region, window && !i ? WINDOW_ROUNDS : ROUNDS, &best[i]);
+        struct region about = region;
+        if (window && !i)
+            rc = look_around(r, first_ns, &about, &best[i]);
+        if (!rc)
+            rc = refine_grid(r, first_ns, about, window && !i ? MORE_HALVINGS : HALVINGS, &best[i]);
         if (best[i].rest < best[0].rest) {
             best[0] = best[i];
             winner = i;
         }
     }
     if (!rc && winner && best[0].rest > enough)
-        rc = refine_grid(r, first_ns, region, WINDOW_ROUNDS, &best[0]);
+        rc = refine_grid(r, first_ns, region, MORE_HALVINGS, &best[0]);
     *found = best[0];
     return rc;
 }
@@ -233,7 +308,7 @@ static int sharpen(struct nrg_regress *r, const struct allowed *allowed, double 
         double before_s = r->published.window_s;
         r->published.window_s = s;
         finer.rest = INFINITY;
-        rc = refine_grid(r, allowed->first_ns, region, ROUNDS, &finer);
+        rc = refine_grid(r, allowed->first_ns, region, HALVINGS, &finer);
         if (rc || finer.rest > best->rest) {
             r->published.window_s = before_s;
             break;
@@ -277,14 +352,38 @@ static void allow_jitter(struct nrg_regress *r, const struct nrg_update *u, size
         r->published.window_s = fmax(r->published.window_s, JITTERS * r->published.update_s);
 }
 
+/* Updates as a regression before found them: its first one may have been another. */
+static void take_updates(struct nrg_regress *r)
+{
+    const struct nrg_updates_found *found = &r->options.updates;
+    const struct nrg_update *first = &r->published.updates[0];
+    int64_t first_ns = r->published.timeline.t_ns[0];
+    double phase_s = (double)(found->from_ns - first_ns) / 1e9 + found->phase_s;
+    double off_s = (first->low_s + first->high_s) / 2 - phase_s;
+    phase_s += round(off_s / found->period_s) * found->period_s;
+    set_times(r, phase_s, found->period_s, (double)first_ns);
+    r->published.window_s = found->window_s;
+    r->published.lost = found->lost;
+}
+
+struct nrg_updates_found nrg_regress_updates(const struct nrg_regress *r)
+{
+    return r->options.updates;
+}
+
 int nrg_regress_find_updates(struct nrg_regress *r)
 {
     struct nrg_timeline *own = &r->published.timeline;
     if (!r->published.used || own->n < 30 || r->n_columns > GRID_COLUMNS)
         return 0;
+    if (r->options.updates.sought) {
+        take_updates(r);
+        return 0;
+    }
     size_t n = own->n < MOST_UPDATES ? own->n : MOST_UPDATES;
     const struct nrg_update *updates = r->published.updates;
-    struct allowed allowed = {.first_ns = (double)own->t_ns[0], .turn = updates[n - 1].number / 2};
+    int64_t first_ns = own->t_ns[0];
+    struct allowed allowed = {.first_ns = (double)first_ns, .turn = updates[n - 1].number / 2};
     double window_s = r->published.window_s;
     bool found = nrg_update_grid_find(updates, n, &allowed.grid);
     if (found && !allowed.grid.regular && own->is_gauge)
@@ -297,9 +396,15 @@ int nrg_regress_find_updates(struct nrg_regress *r)
         if (!rc)
             rc = search_windows(r, &allowed, &best);
         set_times(r, best.phase_s, best.period_s, allowed.first_ns);
-        r->kernel = best.kernel;
+        r->kernel = kernel_of(r, &best);
         r->published.lost = !rc && !allowed.grid.regular && nrg_regress_sees_window(r) &&
                             best.rest > TELLS_LITTLE * variance_of(own);
+        r->options.updates = (struct nrg_updates_found){.sought = !rc,
+                                                        .lost = r->published.lost,
+                                                        .from_ns = first_ns,
+                                                        .phase_s = best.phase_s,
+                                                        .period_s = best.period_s,
+                                                        .window_s = r->published.window_s};
         return rc;
     }
     /* the middle of each bracket, then: the kernel says how wide it is */

@@ -157,6 +157,7 @@ struct nrg_pass {
     struct nrg_kernel kernel;
     const uint32_t *map; /* of columns that are put together; NULL */
     size_t n_columns, max_rows;
+    size_t stride; /* only every so many rows, where a row does not need the one before; 0: all */
     double phi, theta, cut; /* rows are whitened */
     bool weigh;             /* by the noise and the prior of the regression */
     /* Adds columns to a row, of which it has none yet; NULL: none. */
@@ -193,8 +194,9 @@ int nrg_regress_choose_kernel(struct nrg_regress *r);
 /* Powers of a pass, one per column, and the sum of squares that they leave, over how many rows. */
 int nrg_regress_fit(const struct nrg_regress *r, const struct nrg_pass *pass, double *powers,
                     double *rest, double *rows);
-/* The same with the chosen kernel, without the powers. */
-int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest, double *rows);
+/* The same with the chosen kernel, without the powers; stride: of the pass. */
+int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, size_t stride, double *rest,
+                     double *rows);
 /* publish.c: keeps new values alone, where values come more than once; grid.c finds when they came.
  */
 int nrg_regress_take_news(struct nrg_regress *r);

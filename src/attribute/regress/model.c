@@ -11,15 +11,18 @@
 #include "base/mem.h"
 #include "energy/quantum.h"
 
-#define PLENTY      8     /* rows per column, for more to be fitted than powers */
-#define CALLS_TRIAL 16000 /* rows */
-#define CALLS_ROWS  6     /* the same for energies of calls */
-#define CALLS_GAIN  2.5   /* of the likelihood, per column of calls: twice its logarithm */
-#define CUT_WORK    2e10  /* multiplications: whitened rows are dense */
-#define CUT_ROWS    0.5   /* of a cell: longer rows are as certain as its CPU time */
-#define MERGED      10
-#define MERGED_ROWS 50 /* rows per column that are left */
-#define SURE_CLOCK  20 /* times less is left with it */
+#define PLENTY        8     /* rows per column, for more to be fitted than powers */
+#define CALLS_TRIAL   16000 /* rows */
+#define CALLS_ROWS    6     /* the same for energies of calls */
+#define CALLS_GAIN    2.5   /* of the likelihood, per column of calls: twice its logarithm */
+#define CUT_WORK      2e10  /* multiplications: whitened rows are dense */
+#define CUT_ROWS      0.5   /* of a cell: longer rows are as certain as its CPU time */
+#define MERGED        10
+#define MERGED_ROWS   50   /* rows per column that are left */
+#define STRETCH_ROWS  10   /* in a stretch of the class with the shortest ones */
+#define LEAST_TIME    0.01 /* of all: a class with less has no say in that */
+#define WORTH_MERGING 1.5  /* rows of one */
+#define SURE_CLOCK    20   /* times less is left with it */
 
 void nrg_regress_count_rows(struct nrg_regress *r)
 {
@@ -38,21 +41,73 @@ void nrg_regress_count_rows(struct nrg_regress *r)
 }
 
 /*
- * Rows as long as MERGED updates of a counter, as far as enough of them are left; and columns of
- * calls where there are rows to tell them from time.
+ * How long a stretch of a class is in the mean, of the class with the shortest ones; of classes
+ * that have little time, nothing is asked. Slices that follow one another are one stretch.
  */
+static int shortest_stretch(const struct nrg_regress *r, double *shortest_s)
+{
+    struct nrg_arena memory = {0};
+    struct stretches {
+        int64_t end_ns;
+        double n, s;
+    } *of = nrg_arena_array(&memory, r->n_columns, sizeof *of);
+    double sum_s = 0;
+    *shortest_s = INFINITY;
+    for (size_t i = 0; of && i < r->slices.n; i++) {
+        const struct nrg_regress_slice *slice = &r->slices.items[i];
+        struct stretches *own = &of[slice->column];
+        double length_s = (double)(slice->end_ns - slice->begin_ns) / 1e9;
+        own->n += !(own->n > 0) || slice->begin_ns > own->end_ns;
+        own->end_ns = slice->end_ns;
+        own->s += length_s;
+        sum_s += length_s;
+    }
+    for (size_t i = 0; of && i < r->n_columns; i++)
+        if (of[i].s > LEAST_TIME * sum_s)
+            *shortest_s = fmin(*shortest_s, of[i].s / of[i].n);
+    int rc = of ? 0 : -ENOMEM;
+    nrg_arena_release(&memory);
+    return rc;
+}
+
+static double row_s(const struct nrg_regress *r)
+{
+    return r->rows_expected ? r->energy_s / (double)r->rows_expected : 0;
+}
+
+/* Rows of a counter that are so long, as far as enough of them are left. */
+static void merge_rows(struct nrg_regress *r, double long_s)
+{
+    double most_s = r->energy_s / (double)(MERGED_ROWS * r->n_columns);
+    r->options.merged_ns = (int64_t)(0.95 * fmin(long_s, most_s) * 1e9);
+    nrg_regress_count_rows(r);
+}
+
+/* Rows as long as MERGED updates of a counter. */
 static void choose_rows(struct nrg_regress *r)
 {
-    double update_s = (double)r->options.channel->update_ns / 1e9, row_s = 0;
-    if (r->rows_expected)
-        row_s = r->energy_s / (double)r->rows_expected;
-    if (!r->options.timeline->is_gauge && update_s > 0 && row_s > 0 && row_s < MERGED * update_s) {
-        double most_s = r->energy_s / (double)(MERGED_ROWS * r->n_columns);
-        r->options.merged_ns = (int64_t)(0.95 * fmin(MERGED * update_s, most_s) * 1e9);
-        if (3 * r->options.timeline->period_ns < r->options.merged_ns)
-            r->options.punctual_ns = nrg_observer_due(r->options.timeline);
+    double update_s = (double)r->options.channel->update_ns / 1e9;
+    if (r->options.timeline->is_gauge || !(update_s > 0) || !(row_s(r) > 0) ||
+        row_s(r) >= MERGED * update_s)
+        return;
+    merge_rows(r, MERGED * update_s);
+    if (3 * r->options.timeline->period_ns < r->options.merged_ns) {
+        r->options.punctual_ns = nrg_observer_due(r->options.timeline);
         nrg_regress_count_rows(r);
     }
+}
+
+/* Once it is known when the counter was updated, rows as long as a part of the stretches of
+ * classes: shorter ones cost time and tell no more. */
+static int choose_long_rows(struct nrg_regress *r)
+{
+    double stretch_s = 0;
+    if (r->options.timeline->is_gauge || !(r->options.channel->update_ns > 0) || r->waits.used)
+        return 0;
+    int rc = shortest_stretch(r, &stretch_s);
+    if (!rc && isfinite(stretch_s) && stretch_s / STRETCH_ROWS > WORTH_MERGING * row_s(r))
+        merge_rows(r, stretch_s / STRETCH_ROWS);
+    return rc;
 }
 
 /* The mean work of a call and of a second, from the slices that are held. */
@@ -104,7 +159,7 @@ static int choose_calls(struct nrg_regress *r)
         return 0;
     for (int calls = 0; calls < 2; calls++) {
         r->options.calls = calls;
-        int rc = nrg_regress_rest(r, CALLS_TRIAL, &rest[calls], &rows);
+        int rc = nrg_regress_rest(r, CALLS_TRIAL, 0, &rest[calls], &rows);
         if (rc)
             return rc;
     }
@@ -152,6 +207,10 @@ static int choose_sensor(struct nrg_regress *r)
         nrg_regress_forget_clockwork(r);
         r->options.calls = false;
     }
+    if (r->options.updates.sought && !r->options.timeline->is_gauge) { /* no clockwork, then */
+        rc = choose_calls(r);
+        return rc ? rc : nrg_regress_choose_kernel(r);
+    }
     rc = nrg_regress_choose_kernel(r);
     if (!rc)
         rc = nrg_regress_find_clockwork(r);
@@ -179,6 +238,8 @@ int nrg_regress_choose_model(struct nrg_regress *r)
         rc = nrg_regress_find_updates(r);
     if (!rc)
         rc = choose_sensor(r);
+    if (!rc)
+        rc = choose_long_rows(r);
     if (!rc)
         rc = nrg_regress_choose_noise(r);
     if (!rc && waits && set_waits(r))

@@ -63,6 +63,8 @@ int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pas
     struct nrg_whitener white = {.phi = pass->phi, .theta = pass->theta, .cut = pass->cut};
     nrg_rowgen_init(&gen, &r->options, &pass->kernel, pass->map,
                     nrg_regress_sees_drift(r, pass->max_rows));
+    if (!nrg_rowgen_remembers(&gen))
+        gen.stride = pass->stride;
     int rc = nrg_gram_grow(sum, pass->n_columns);
     nrg_gram_clear(sum);
     for (size_t row = 0; rc >= 0 && row < pass->max_rows; row++) {
@@ -143,10 +145,14 @@ int nrg_regress_fit(const struct nrg_regress *r, const struct nrg_pass *pass, do
     return rc;
 }
 
-int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, double *rest, double *rows)
+int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, size_t stride, double *rest,
+                     double *rows)
 {
-    struct nrg_pass pass = {
-        .kernel = r->kernel, .n_columns = r->n_columns, .max_rows = max_rows, .phi = r->first_phi};
+    struct nrg_pass pass = {.kernel = r->kernel,
+                            .n_columns = r->n_columns,
+                            .max_rows = max_rows,
+                            .stride = stride,
+                            .phi = r->first_phi};
     double *powers = nrg_calloc(r->n_columns + 1, sizeof *powers);
     int rc = powers ? nrg_regress_fit(r, &pass, powers, rest, rows) : -ENOMEM;
     free(powers);

@@ -45,7 +45,14 @@ void nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *o
     gen->usable_to_ns = INT64_MAX;
     if (kernel->kind != NRG_KERNEL_EXP)
         gen->usable_from_ns += to_ns(kernel->far_s);
+    gen->short_box = kernel->kind == NRG_KERNEL_BOX &&
+                     (kernel->far_s - kernel->near_s) * 1e9 < (double)options->timeline->period_ns;
     nrg_observer_init(&gen->observer, options);
+}
+
+bool nrg_rowgen_remembers(const struct nrg_rowgen *gen)
+{
+    return gen->kernel.kind != NRG_KERNEL_LEVEL && !gen->short_box;
 }
 
 void nrg_rowgen_release(struct nrg_rowgen *gen)
@@ -61,7 +68,7 @@ void nrg_rowgen_release(struct nrg_rowgen *gen)
 
 uint64_t nrg_rowgen_needs(const struct nrg_rowgen *gen)
 {
-    bool two = gen->kernel.kind == NRG_KERNEL_BOX;
+    bool two = gen->kernel.kind == NRG_KERNEL_BOX && !gen->short_box;
     return two && gen->tail.next < gen->head.next ? gen->tail.next : gen->head.next;
 }
 
@@ -102,21 +109,24 @@ static void touch_column(struct nrg_rowgen *gen, uint32_t column)
     }
 }
 
-static void add_activity(struct nrg_rowgen *gen, const struct nrg_regress_slice *slice,
-                         double amount, double *to)
+static inline void add_to_column(struct nrg_rowgen *gen, uint32_t column, double amount, double *to)
 {
-    uint32_t column = gen->map ? gen->map[slice->column] : slice->column;
-    to[column] += amount * (double)slice->rate;
+    column = gen->map ? gen->map[column] : column;
+    to[column] += amount;
     if (to == gen->x)
         touch_column(gen, column);
+}
+
+/* Most of the time of a search for a kernel or a grid is spent here: it has to be inline. */
+static inline void add_activity(struct nrg_rowgen *gen, const struct nrg_regress_slice *slice,
+                                double amount, double *to)
+{
+    add_to_column(gen, slice->column, amount * (double)slice->rate, to);
     if (!gen->options->calls || !slice->calls_column)
         return;
     double longer = (double)slice->calls_per_s * gen->options->call_s[slice->calls_column] -
                     (double)slice->rate;
-    column = gen->map ? gen->map[slice->calls_column] : slice->calls_column;
-    to[column] += amount * longer;
-    if (to == gen->x)
-        touch_column(gen, column);
+    add_to_column(gen, slice->calls_column, amount * longer, to);
 }
 
 static double overlap_ns(const struct nrg_regress_slice *slice, int64_t from_ns, int64_t to_ns)
@@ -209,13 +219,10 @@ static bool ends_within(const struct stretch *t, const struct nrg_regress_slice 
     return s->end_ns + t->width_ns <= t->to_ns;
 }
 
-static void add_slice(struct nrg_rowgen *gen, const struct stretch *t,
-                      const struct nrg_regress_slice *s)
+/* A slice that an end of the stretch may cut. */
+static void add_part(struct nrg_rowgen *gen, const struct stretch *t,
+                     const struct nrg_regress_slice *s)
 {
-    if (s->begin_ns >= t->from_ns && ends_within(t, s)) { /* all of it: none of its ends is cut */
-        add_activity(gen, s, t->sign * (double)(s->end_ns - s->begin_ns) / 1e9, t->to);
-        return;
-    }
     double width = (double)t->width_ns,
            ns = t->width_ns ? level_part(s, t->to_ns, width) - level_part(s, t->from_ns, width)
                             : overlap_ns(s, t->from_ns, t->to_ns);
@@ -227,14 +234,25 @@ static void add_slice(struct nrg_rowgen *gen, const struct stretch *t,
         add_cut(gen, s, t->to_ns - t->width_ns / 2);
 }
 
+/* False: it goes on after the stretch. */
+static inline bool add_slice(struct nrg_rowgen *gen, const struct stretch *t,
+                             const struct nrg_regress_slice *s)
+{
+    bool ends = ends_within(t, s);
+    if (ends && s->begin_ns >= t->from_ns) /* all of it */
+        add_activity(gen, s, t->sign * (double)(s->end_ns - s->begin_ns) / 1e9, t->to);
+    else
+        add_part(gen, t, s);
+    return ends;
+}
+
 /* Slices that began before, and those that begin now: only what goes on after it stays open. */
 static int add_levels(struct nrg_rowgen *gen, struct nrg_walker *w, const struct nrg_slices *slices,
                       const struct stretch *t)
 {
     int rc = 0;
     for (size_t i = 0; i < w->n_open;) {
-        add_slice(gen, t, &w->open[i]);
-        if (ends_within(t, &w->open[i]))
+        if (add_slice(gen, t, &w->open[i]))
             w->open[i] = w->open[--w->n_open];
         else
             i++;
@@ -243,8 +261,7 @@ static int add_levels(struct nrg_rowgen *gen, struct nrg_walker *w, const struct
         const struct nrg_regress_slice *s = &slices->items[w->next - slices->dropped];
         if (s->begin_ns >= t->to_ns)
             break;
-        add_slice(gen, t, s);
-        if (!ends_within(t, s))
+        if (!add_slice(gen, t, s))
             rc = nrg_append(&w->open, &w->n_open, &w->cap_open, s, sizeof *w->open);
     }
     return rc;
@@ -259,9 +276,47 @@ static int level_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
     return add_levels(gen, &gen->head, slices, &t);
 }
 
+/* What of a slice is in a window, as a part of the window. */
+static void add_to_window(struct nrg_rowgen *gen, const struct nrg_regress_slice *s,
+                          int64_t from_ns, int64_t to_ns)
+{
+    double ns = overlap_ns(s, from_ns, to_ns);
+    if (ns > 0)
+        add_activity(gen, s, ns / (double)(to_ns - from_ns), gen->x);
+}
+
+/* A window that is short beside the time between readings: most slices are in none, and a row has
+ * few columns. */
+static int short_box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
+{
+    int64_t from = gen->seen.to_ns - to_ns(gen->kernel.far_s),
+            to = gen->seen.to_ns - to_ns(gen->kernel.near_s);
+    struct nrg_walker *w = &gen->head;
+    int rc = 0;
+    for (size_t i = 0; i < w->n_open;) {
+        add_to_window(gen, &w->open[i], from, to);
+        if (w->open[i].end_ns <= from)
+            w->open[i] = w->open[--w->n_open];
+        else
+            i++;
+    }
+    for (; !rc && w->next < slices->dropped + slices->n; w->next++) {
+        const struct nrg_regress_slice *s = &slices->items[w->next - slices->dropped];
+        if (s->begin_ns >= to)
+            break;
+        if (s->end_ns <= from)
+            continue;
+        add_to_window(gen, s, from, to);
+        rc = nrg_append(&w->open, &w->n_open, &w->cap_open, s, sizeof *w->open);
+    }
+    return rc;
+}
+
 static int box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
 {
     int64_t near = to_ns(gen->kernel.near_s), far = to_ns(gen->kernel.far_s);
+    if (gen->short_box)
+        return short_box_row(gen, slices);
     int64_t from = gen->started ? gen->at_ns : INT64_MIN / 2, to = gen->seen.to_ns;
     const struct stretch enters = {from - near, to - near, 0, 1, gen->state},
                          leaves = {from - far, to - far, 0, -1, gen->state};
@@ -431,6 +486,8 @@ int nrg_rowgen_next(struct nrg_rowgen *gen, const struct nrg_slices *slices, int
         if (gen->seen.to_ns > ready_ns - gen->margin_ns)
             break;
         gen->pending = false;
+        if (gen->stride && gen->nth++ % gen->stride)
+            continue;
         clear_row(gen);
         rc = make_row(gen, slices);
     }

@@ -114,11 +114,13 @@ struct nrg_rowgen {
     const struct nrg_regress_options *options;
     struct nrg_kernel kernel;
     bool drift;          /* columns are filled */
+    bool short_box;      /* a box shorter than the time between readings */
     const uint32_t *map; /* of columns, when some are put together; NULL: as they are */
     struct nrg_observer observer;
     struct nrg_observation seen;
     bool pending; /* `seen` waits for slices */
     bool started;
+    size_t stride, nth;     /* every so many observations are rows; 0: all. How many there were */
     int64_t margin_ns;      /* how far after its end a row looks */
     int64_t usable_to_ns;   /* rows that end later are not used */
     int64_t usable_from_ns; /* rows before reach back too far; kernels in step have the same */
@@ -141,6 +143,8 @@ struct nrg_rowgen {
 
 void nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *options,
                      const struct nrg_kernel *kernel, const uint32_t *map, bool drift);
+/* A row is made from the one before: all of them have to be. */
+bool nrg_rowgen_remembers(const struct nrg_rowgen *gen);
 void nrg_rowgen_release(struct nrg_rowgen *gen);
 /*
  * Next row into x (n_columns), y. Slices that begin before ready_ns have all come. 1: a row; 0:

@@ -256,6 +256,18 @@ static void know_edges(const struct nrg_cells *c, struct nrg_regress_options *o)
     o->last_whole_ns = c->begin_ns[last];
 }
 
+/* What an attribution before found of a domain's updates. */
+static struct nrg_updates_found updates_before(const struct nrg_engine *e,
+                                               const struct nrg_part *part)
+{
+    const struct nrg_attribution *before = e->options->before;
+    const char *name = part->channel->channel.name;
+    for (size_t i = 0; before && i < before->n_domains; i++)
+        if (!strcmp(before->domains[i].domain->channel->channel.name, name))
+            return before->domains[i].updates;
+    return (struct nrg_updates_found){0};
+}
+
 static int start_regression(struct nrg_engine *e, struct nrg_part *part, struct nrg_arena *memory,
                             struct nrg_regress **regress)
 {
@@ -277,6 +289,7 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part, struct 
         .idle_w = idle_w,
         .confidence = e->options->confidence > 0 ? e->options->confidence : 0.95,
         .unplaced_s = part->pool ? 0 : e->cells.unplaced_s,
+        .updates = updates_before(e, part),
         .course = {.begin_ns = e->windows[0].begin_ns,
                    .end_ns = e->windows[e->n_windows - 1].end_ns}};
     know_baseline(e, part, &o);
@@ -500,6 +513,8 @@ static int regress_part(struct nrg_engine *e, struct nrg_part *part,
         rc = nrg_slicer_hand_over(slicer, e, part, regress);
     if (!rc)
         rc = solve_part(e, part, regress);
+    if (!rc)
+        part->out->updates = nrg_regress_updates(regress);
     nrg_regress_free(regress);
     nrg_arena_release(&memory);
     return rc;

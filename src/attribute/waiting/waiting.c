@@ -186,6 +186,24 @@ static bool has_merged(const struct nrg_attribution *a)
     return false;
 }
 
+/* Whether anything can be told of a device: else nobody sees what its states used. */
+static bool is_told(const struct nrg_states *states, size_t device)
+{
+    bool told = states->devices[device].kernels;
+    for (size_t i = 0; i < states->n && !told; i++)
+        told = states->changes[i].device == device && states->changes[i].state > NRG_WAIT_NOT &&
+               states->changes[i].state < NRG_WAIT_KINDS;
+    return told;
+}
+
+static bool is_any_told(const struct nrg_states *states)
+{
+    for (size_t d = 0; d < states->n_devices; d++)
+        if (is_told(states, d))
+            return true;
+    return false;
+}
+
 /* The domains of devices that were attributed. */
 static const char **wanted_domains(struct nrg_arena *memory, const struct nrg_states *states,
                                    const struct nrg_attribution *whole)
@@ -211,6 +229,7 @@ static int make_from_states(struct nrg_waiting *w, struct nrg_states *states,
     how.by = NRG_BY_PATH;
     how.idle_w = NAN;
     how.buckets = 0;
+    how.before = whole;
     if (nrg_method_reads(how.method) || how.method == NRG_METHOD_CPU_TIME)
         how.method = NRG_METHOD_AUTO;
     how.domains = wanted_domains(&memory, states, whole);
@@ -246,7 +265,7 @@ int nrg_waiting_make(struct nrg_waiting *w, struct nrg_recording *recording,
     int rc = nrg_states_find(&states, recording, options->run, err);
     if (rc)
         return rc;
-    if (states.n)
+    if (states.n && is_any_told(&states))
         rc = make_from_states(w, &states, recording, options, whole, err);
     nrg_states_release(&states);
     if (rc)
