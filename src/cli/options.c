@@ -114,8 +114,9 @@ static int parse_all(struct nrg_cli *cli, struct table *t, void *values, int arg
             return -EINVAL;
         const struct nrg_opt *opt = t->opts[i];
         char *base = t->common[i] ? (void *)cli : values;
-        if (opt->type->store(opt->type, base + opt->offset, optarg))
-            return say_wanted(cli, opt, optarg);
+        int rc = opt->type->store(opt->type, base + opt->offset, optarg);
+        if (rc)
+            return rc == -ENOMEM ? rc : say_wanted(cli, opt, optarg);
         nrg_settings_given(cli->settings, opt, optarg);
     }
     return optind;

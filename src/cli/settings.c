@@ -109,8 +109,8 @@ static int store_entry(struct nrg_cli *cli, void *values, const struct nrg_meter
     int rc = store_value(opt, base + opt->offset, entry->text);
     if (!rc)
         nrg_settings_given(cli->settings, opt, entry->text);
-    if (!rc)
-        return 0;
+    if (!rc || rc == -ENOMEM)
+        return rc;
     nrg_say("%s: %s wants %s, not '%s'", entry->where, entry->name,
             nrg_option_wants(opt, words, sizeof words), entry->text);
     return -EINVAL;
