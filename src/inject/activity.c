@@ -14,9 +14,9 @@
 #define FIRST_WORK 4096
 #define MOST_WORK  (1u << 22) /* 128 MB: more waits only where nothing can be marked */
 
-int nrg_activity_init(struct nrg_gpu_activity *a)
+int nrg_activity_init(struct nrg_gpu_activity *a, int (*gpu_of)(uint32_t device))
 {
-    *a = (struct nrg_gpu_activity){0};
+    *a = (struct nrg_gpu_activity){.gpu_of = gpu_of};
     a->launches = calloc(NRG_LAUNCHES, sizeof *a->launches);
     a->syncs = calloc(NRG_SYNCS, sizeof *a->syncs);
     if (a->launches && a->syncs)
@@ -36,38 +36,35 @@ void nrg_activity_release(struct nrg_gpu_activity *a)
 
 /* "GPU 0 stream 7"; other contexts than a device's first one are named. */
 static uint32_t new_track_number(const struct nrg_gpu_activity *a,
-                                 const struct nrg_activity_track *t)
+                                 const struct nrg_activity_place *at)
 {
     char name[80], domain[24];
-    if (t->device == NRG_ACTIVITY_WAITS) {
-        snprintf(name, sizeof name, "waits of thread %u", t->stream);
+    if (at->device == NRG_ACTIVITY_WAITS) {
+        snprintf(name, sizeof name, "waits of thread %u", at->stream);
         return nrg_track_intern(name, "waits"); /* no sensor measures that */
     }
-    int gpu = nrg_inject_gpu(t->device);
+    int gpu = a->gpu_of(at->device);
     snprintf(domain, sizeof domain, "gpu-%d", gpu);
-    int n = snprintf(name, sizeof name, "GPU %d stream %u", gpu, t->stream);
+    int n = snprintf(name, sizeof name, "GPU %d stream %u", gpu, at->stream);
     for (size_t i = 0; i < a->n_tracks; i++)
-        if (a->tracks[i].device == t->device) {
-            if (a->tracks[i].context != t->context)
-                snprintf(name + n, sizeof name - (size_t)n, " of context %u", t->context);
+        if (a->tracks[i].at.device == at->device) {
+            if (a->tracks[i].at.context != at->context)
+                snprintf(name + n, sizeof name - (size_t)n, " of context %u", at->context);
             break;
         }
     return nrg_track_intern(name, domain);
 }
 
 /* NRG_ACTIVITY_TRACKS: there is no room for another one. */
-static size_t track_of(struct nrg_gpu_activity *a, uint32_t device, uint32_t context,
-                       uint32_t stream)
+static size_t track_of(struct nrg_gpu_activity *a, const struct nrg_activity_place *at)
 {
     for (size_t i = 0; i < a->n_tracks; i++)
-        if (a->tracks[i].stream == stream && a->tracks[i].context == context &&
-            a->tracks[i].device == device)
+        if (a->tracks[i].at.stream == at->stream && a->tracks[i].at.context == at->context &&
+            a->tracks[i].at.device == at->device)
             return i;
     if (a->n_tracks == NRG_ACTIVITY_TRACKS)
         return NRG_ACTIVITY_TRACKS;
-    struct nrg_activity_track t = {device, context, stream, 0, 0};
-    t.number = new_track_number(a, &t);
-    a->tracks[a->n_tracks] = t;
+    a->tracks[a->n_tracks] = (struct nrg_activity_track){*at, new_track_number(a, at), 0};
     return a->n_tracks++;
 }
 
@@ -104,24 +101,35 @@ static void add_work(struct nrg_gpu_activity *a, uint64_t start, uint64_t end, s
                                     .track = (uint16_t)track};
 }
 
+void nrg_activity_add(struct nrg_gpu_activity *a, const struct nrg_activity_place *place,
+                      uint64_t start, uint64_t end, uint32_t correlation, uint32_t name)
+{
+    add_work(a, start, end, track_of(a, place), correlation, name);
+}
+
 static size_t waits_of(struct nrg_gpu_activity *a, uint32_t thread)
 {
-    return track_of(a, NRG_ACTIVITY_WAITS, 0, thread);
+    return track_of(a, &(struct nrg_activity_place){NRG_ACTIVITY_WAITS, 0, thread});
+}
+
+void nrg_activity_call(struct nrg_gpu_activity *a, uint32_t thread, uint64_t start, uint64_t end,
+                       uint32_t correlation, unsigned meaning)
+{
+    if (!correlation || end < start || end > INT64_MAX / 2 || meaning == NRG_CALL_ASKS)
+        return;
+    /* Its middle: spans begin and end outside of calls. */
+    int64_t middle_ns = (int64_t)(start + (end - start) / 2) + a->offset_ns;
+    nrg_launch_keep(
+        a->launches,
+        (struct nrg_launch){.correlation = correlation, .tid = (int32_t)thread, .t_ns = middle_ns});
+    if (meaning >= NRG_CALL_WAITS)
+        add_work(a, start, end, waits_of(a, thread), correlation, meaning);
 }
 
 static void take_call(struct nrg_gpu_activity *a, const struct nrg_cupti_call *call)
 {
-    unsigned meaning = nrg_inject_call_meaning(call->kind, call->cbid);
-    if (!call->correlation || call->end < call->start || call->end > INT64_MAX / 2 ||
-        meaning == NRG_CALL_ASKS)
-        return;
-    /* Its middle: spans begin and end outside of calls. */
-    int64_t middle_ns = (int64_t)(call->start + (call->end - call->start) / 2) + a->offset_ns;
-    nrg_launch_keep(a->launches, (struct nrg_launch){.correlation = call->correlation,
-                                                     .tid = (int32_t)call->thread,
-                                                     .t_ns = middle_ns});
-    if (meaning >= NRG_CALL_WAITS)
-        add_work(a, call->start, call->end, waits_of(a, call->thread), call->correlation, meaning);
+    nrg_activity_call(a, call->thread, call->start, call->end, call->correlation,
+                      nrg_inject_call_meaning(call->kind, call->cbid));
 }
 
 static void take_sync(struct nrg_gpu_activity *a, const struct nrg_cupti_sync *sync)
@@ -141,19 +149,20 @@ void nrg_activity_take(struct nrg_gpu_activity *a, const void *record)
     a->n_records++;
     switch (kernel->kind) {
     case NRG_CUPTI_KERNEL:
-        add_work(a, kernel->start, kernel->end,
-                 track_of(a, kernel->device, kernel->context, kernel->stream), kernel->correlation,
-                 nrg_inject_kernel_name(kernel->name));
+        nrg_activity_add(
+            a, &(struct nrg_activity_place){kernel->device, kernel->context, kernel->stream},
+            kernel->start, kernel->end, kernel->correlation, nrg_inject_kernel_name(kernel->name));
         break;
     case NRG_CUPTI_MEMCPY:
     case NRG_CUPTI_MEMCPY2:
-        add_work(a, copy->start, copy->end, track_of(a, copy->device, copy->context, copy->stream),
-                 copy->kind == NRG_CUPTI_MEMCPY ? copy->correlation : copy->peer_correlation,
-                 nrg_inject_copy_name(copy->copy_kind, copy->from, copy->to));
+        nrg_activity_add(
+            a, &(struct nrg_activity_place){copy->device, copy->context, copy->stream}, copy->start,
+            copy->end, copy->kind == NRG_CUPTI_MEMCPY ? copy->correlation : copy->peer_correlation,
+            nrg_inject_copy_name(copy->copy_kind, copy->from, copy->to));
         break;
     case NRG_CUPTI_MEMSET:
-        add_work(a, fill->start, fill->end, track_of(a, fill->device, fill->context, fill->stream),
-                 fill->correlation, nrg_inject_fill_name());
+        nrg_activity_add(a, &(struct nrg_activity_place){fill->device, fill->context, fill->stream},
+                         fill->start, fill->end, fill->correlation, nrg_inject_fill_name());
         break;
     case NRG_CUPTI_DRIVER:
     case NRG_CUPTI_RUNTIME:
@@ -191,8 +200,9 @@ static int awaited_gpu(const struct nrg_gpu_activity *a, uint32_t correlation)
     if (sync->correlation != correlation)
         return -1;
     for (size_t i = 0; i < a->n_tracks; i++)
-        if (a->tracks[i].device != NRG_ACTIVITY_WAITS && a->tracks[i].context == sync->context)
-            return nrg_inject_gpu(a->tracks[i].device);
+        if (a->tracks[i].at.device != NRG_ACTIVITY_WAITS &&
+            a->tracks[i].at.context == sync->context)
+            return a->gpu_of(a->tracks[i].at.device);
     return -1;
 }
 
@@ -214,7 +224,7 @@ static void mark_wait(struct nrg_gpu_activity *a, const struct nrg_activity_work
 
 static void mark_work(struct nrg_gpu_activity *a, const struct nrg_activity_work *w)
 {
-    if (w->track == NRG_ACTIVITY_SYNC || a->tracks[w->track].device == NRG_ACTIVITY_WAITS) {
+    if (w->track == NRG_ACTIVITY_SYNC || a->tracks[w->track].at.device == NRG_ACTIVITY_WAITS) {
         mark_wait(a, w);
         return;
     }

@@ -9,13 +9,13 @@
  */
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "inject/activity.h"
 #include "inject/cupti_load.h"
+#include "inject/follow.h"
 #include "inject/inject.h"
 #include "nrg/nrg.h"
 
@@ -24,9 +24,6 @@
 #define BUFFER_ALIGN 8
 #define MOST_BUFFERS 64
 #define FLUSH_MS     100
-#define BATCH        4096 /* marks in a row, which wait until there is room for them */
-#define STALL_MS     2000 /* a recorder that takes nothing for so long has come to an end */
-#define END_S        5    /* the program's end waits no longer than that */
 
 struct buffer {
     struct buffer *next;
@@ -47,8 +44,6 @@ static struct {
 } trace = {
     .lock = PTHREAD_MUTEX_INITIALIZER, .ready = PTHREAD_COND_INITIALIZER, .full_end = &trace.full};
 
-/* 1 while kernels become spans: nrg.torch then leaves out its own events. */
-EXPORTED _Atomic int nrg_inject_tracing;
 static _Atomic bool begun;
 
 static struct buffer *buffer_of(uint8_t *bytes)
@@ -143,44 +138,6 @@ static void tie_clocks(void)
     trace.activity.offset_ns = (int64_t)(before + (after - before) / 2) - (int64_t)theirs;
 }
 
-/* The recorder empties a ring within some ms, later where processors are busy. */
-static void wait_for_room(void)
-{
-    const struct timespec rest = {0, 2000000};
-    for (int ms = 0; ms < STALL_MS && nrg_span_room() < BATCH; ms += 2)
-        nanosleep(&rest, NULL);
-}
-
-static void mark_all(int64_t before_ns)
-{
-    do
-        wait_for_room();
-    while (nrg_activity_mark(&trace.activity, before_ns, BATCH) == BATCH);
-}
-
-/* What it cost and what is missing, for the report. */
-static void say_result(void)
-{
-    const struct nrg_gpu_activity *a = &trace.activity;
-    struct timespec cpu = {0};
-    wait_for_room();
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-    nrg_inject_say("GPU trace: %llu spans of GPU work from %llu records; nrg's thread for them "
-                   "used %.1f ms of CPU time, CUPTI's own cost is not known",
-                   (unsigned long long)a->n_marked, (unsigned long long)a->n_records,
-                   (double)cpu.tv_sec * 1e3 + (double)cpu.tv_nsec / 1e6);
-    if (trace.n_dropped || a->n_lost)
-        nrg_inject_say("GPU trace: %llu records are missing: CUPTI made more than could be taken",
-                       (unsigned long long)(trace.n_dropped + a->n_lost));
-    if (a->n_timeless)
-        nrg_inject_say("GPU trace: CUPTI had no times for %llu records, which are left out",
-                       (unsigned long long)a->n_timeless);
-    if (a->n_untied)
-        nrg_inject_say("GPU trace: who launched %llu spans of GPU work is not known: they are "
-                       "below no span",
-                       (unsigned long long)a->n_untied);
-}
-
 static void *follow(void *arg)
 {
     bool ending = false;
@@ -195,15 +152,15 @@ static void *follow(void *arg)
             read_buffer(b);
             give_back(b);
         }
-        mark_all(ending ? INT64_MAX : (int64_t)nrg_inject_now_ns() - NRG_ACTIVITY_HOLD_NS);
+        nrg_follow_mark(&trace.activity,
+                        ending ? INT64_MAX : (int64_t)nrg_inject_now_ns() - NRG_ACTIVITY_HOLD_NS);
     }
-    say_result();
+    nrg_follow_say(&trace.activity, trace.n_dropped, "CUPTI");
     return NULL;
 }
 
 static void end_trace(void)
 {
-    struct timespec until;
     if (!atomic_exchange(&nrg_inject_tracing, 0))
         return;
     trace.cupti.ActivityFlushAll(NRG_CUPTI_FLUSH_FORCED);
@@ -213,9 +170,7 @@ static void end_trace(void)
     trace.ending = true;
     pthread_cond_signal(&trace.ready);
     pthread_mutex_unlock(&trace.lock);
-    clock_gettime(CLOCK_REALTIME, &until);
-    until.tv_sec += END_S;
-    pthread_timedjoin_np(trace.thread, NULL, &until);
+    nrg_follow_join(trace.thread);
 }
 
 static void end_in_child(void)
@@ -266,18 +221,6 @@ static bool begin_activity(void)
     return true;
 }
 
-static bool start_thread(void)
-{
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    int rc = pthread_create(&trace.thread, NULL, follow, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    if (!rc)
-        pthread_setname_np(trace.thread, "nrg-gpu");
-    return !rc;
-}
-
 /* The order: the thread comes last, so that whatever fails before it leaves nothing running. */
 static void begin_trace(void)
 {
@@ -293,11 +236,11 @@ static void begin_trace(void)
         return;
     }
     trace.cupti.GetVersion(&version);
-    if (nrg_activity_init(&trace.activity))
+    if (nrg_activity_init(&trace.activity, nrg_inject_gpu))
         return;
     nrg_track_intern(NULL, "gpu-0"); /* from now on the recorder keeps what threads have open */
     tie_clocks();
-    if (!begin_activity() || !start_thread()) {
+    if (!begin_activity() || !nrg_follow_start(&trace.thread, follow)) {
         nrg_activity_release(&trace.activity);
         return;
     }

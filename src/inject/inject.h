@@ -9,6 +9,8 @@
  *   nvtx.c, nvtx_names.c   those of NVTX
  *   roctx.c                those of ROCm
  *   cupti.c, cupti_load.c  finds CUPTI, switches its records on, hands its buffers on
+ *   rocm.c                 the same with ROCm's rocprofiler-sdk
+ *   follow.c               what both do alike: the thread that marks
  *   activity.c, launches.h activity records become spans on the tracks of the GPU's streams
  *   names.c                kernels' names as people know them; the number of a GPU
  *   waits.c                which calls and records mean that a thread waits for a GPU
@@ -34,6 +36,8 @@ uint64_t nrg_inject_now_ns(void);
 int nrg_inject_gpu(uint32_t device);
 /* The number of a kernel's name, demangled where the process can do it. */
 uint32_t nrg_inject_kernel_name(const char *name);
+/* The same of a text that may not stay. */
+uint32_t nrg_inject_new_kernel_name(const char *name);
 /* The number of the name of a copy, by its kind of CUpti_ActivityMemcpyKind. */
 uint32_t nrg_inject_copy_name(unsigned kind, unsigned from, unsigned to);
 uint32_t nrg_inject_fill_name(void);

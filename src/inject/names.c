@@ -22,7 +22,7 @@ static struct {
 
 typedef char *(*demangle_function)(const char *, char *, size_t *, int *);
 
-static uint32_t new_kernel_name(const char *name)
+uint32_t nrg_inject_new_kernel_name(const char *name)
 {
     demangle_function demangle = (demangle_function)(intptr_t)dlsym(RTLD_DEFAULT, "__cxa_demangle");
     int status = -1;
@@ -39,7 +39,7 @@ uint32_t nrg_inject_kernel_name(const char *name)
         return nrg_name_intern("(kernel without a name)", KIND, NULL);
     size_t at = ((uintptr_t)name ^ (uintptr_t)name >> 12) & (KNOWN - 1);
     if (known[at].text != name) {
-        known[at].number = new_kernel_name(name);
+        known[at].number = nrg_inject_new_kernel_name(name);
         known[at].text = name;
     }
     return known[at].number;

@@ -2,8 +2,9 @@
  * Ranges and marks of ROCm's roctx (inject.h). librocprofiler-register.so, through which HSA, HIP
  * and roctx hand their tables of functions to a profiler, loads the library that
  * ROCPROFILER_REGISTER_LIBRARY names and calls its rocprofiler_set_api_table for each of them. The
- * table of roctx gets our functions; those of others stay as they are. The older libroctx64.so
- * hands over nothing: it is looked for when another table comes, which is when HIP begins.
+ * table of roctx gets our functions; those of others are for rocprofiler-sdk (rocm.c). The older
+ * libroctx64.so hands over nothing: it is looked for when another table comes, which is when HIP
+ * begins.
  *
  * rocprofiler itself would have got the tables without us. Where the program has a tool of it (a
  * visible rocprofiler_configure, which is its own rule, or the library itself) they are passed on,
@@ -16,6 +17,7 @@
 #include <string.h>
 
 #include "inject/ranges.h"
+#include "inject/rocm.h"
 #include "inject/roctx_api.h"
 #include "nrg/nrg.h"
 
@@ -145,15 +147,15 @@ static void hook_table(struct nrg_roctx_table *table)
     table->stop = nrg_range_end;
 }
 
-/* What rocprofiler-register would have called without us; NULL: nothing. */
-static set_table_function *find_rocprofiler(void)
+/* What takes the table in our place: `library`, or what rocprofiler-register would have called
+ * without us; NULL: nothing. */
+static set_table_function *find_rocprofiler(void *library)
 {
     static const char *const names[] = {"librocprofiler-sdk.so.1", "librocprofiler-sdk.so.0",
                                         "librocprofiler-sdk.so"};
     int flags = RTLD_LAZY | RTLD_GLOBAL;
     if (!dlsym(RTLD_DEFAULT, "rocprofiler_configure"))
         flags |= RTLD_NOLOAD;
-    void *library = NULL;
     for (size_t i = 0; !library && i < sizeof names / sizeof *names; i++)
         library = dlopen(names[i], flags);
     return library ? (set_table_function *)(intptr_t)dlsym(library, SET_TABLE) : NULL;
@@ -165,6 +167,7 @@ EXPORTED int rocprofiler_set_api_table(const char *name, uint64_t version, uint6
                                        void **tables, uint64_t n_tables)
 {
     int saved = errno, rc = 0;
+    void *library = NULL;
     bool is_roctx = name && !strcmp(name, "roctx");
     if (nrg_recording_active()) {
         domain = nrg_nvtx_domain("roctx");
@@ -172,8 +175,9 @@ EXPORTED int rocprofiler_set_api_table(const char *name, uint64_t version, uint6
             hook_table(tables[0]);
         else if (!is_roctx)
             hook_old_roctx();
+        library = is_roctx ? NULL : nrg_rocm_begin();
     }
-    set_table_function *rocprofiler = find_rocprofiler();
+    set_table_function *rocprofiler = find_rocprofiler(library);
     if (rocprofiler)
         rc = rocprofiler(name, version, instance, tables, n_tables);
     errno = saved;

@@ -4,12 +4,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "inject/cupti_api.h"
 #include "nrg/nrg.h"
 
 #define NUMBERS 512 /* calls that mean something have smaller ones */
 #define GPUS    16  /* whose names are kept */
+
+/* Calls of HIP have other numbers in each version: they are known by their names. */
+#define HIP 0
+#define HIP_WAITS                                                                                  \
+    {HIP, 0, "hipDeviceSynchronize"}, {HIP, 0, "hipStreamSynchronize"},                            \
+        {HIP, 0, "hipEventSynchronize"},
 
 struct meant {
     uint32_t kind, number;
@@ -20,7 +27,7 @@ static const struct meant known[] = {
 #define WAIT(record, number, text, constant)  {NRG_CUPTI_##record, number, text},
 #define QUERY(record, number, text, constant) {NRG_CUPTI_##record, number, NULL},
 #define SYNC(number, text, constant)          {NRG_CUPTI_SYNC, number, text},
-    NRG_CUPTI_WAITS(WAIT) NRG_CUPTI_QUERIES(QUERY) NRG_CUPTI_SYNCS(SYNC)
+    NRG_CUPTI_WAITS(WAIT) NRG_CUPTI_QUERIES(QUERY) NRG_CUPTI_SYNCS(SYNC) HIP_WAITS
 #undef WAIT
 #undef QUERY
 #undef SYNC
@@ -38,8 +45,9 @@ static size_t row_of(uint32_t kind)
 static void fill_meanings(void)
 {
     for (size_t i = 0; i < KNOWN; i++)
-        meanings[row_of(known[i].kind)][known[i].number] =
-            (uint8_t)(known[i].text ? NRG_CALL_WAITS + i : NRG_CALL_ASKS);
+        if (known[i].kind != HIP)
+            meanings[row_of(known[i].kind)][known[i].number] =
+                (uint8_t)(known[i].text ? NRG_CALL_WAITS + i : NRG_CALL_ASKS);
 }
 
 static unsigned meaning_of(uint32_t kind, uint32_t number)
@@ -59,6 +67,14 @@ unsigned nrg_inject_call_meaning(uint32_t kind, uint32_t cbid)
 unsigned nrg_inject_sync_meaning(uint32_t type)
 {
     return meaning_of(NRG_CUPTI_SYNC, type);
+}
+
+unsigned nrg_inject_hip_meaning(const char *name)
+{
+    for (size_t i = 0; i < KNOWN; i++)
+        if (known[i].kind == HIP && !strcmp(known[i].text, name))
+            return (unsigned)(NRG_CALL_WAITS + i);
+    return NRG_CALL_OTHER;
 }
 
 uint32_t nrg_inject_wait_name(unsigned meaning, int gpu)

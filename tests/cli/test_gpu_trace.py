@@ -344,6 +344,70 @@ class Roctx(Trace):
         self.assertIn("rocprofiler has roctx 10000 1\n", done.stderr)
         self.check_ranges(done, spans)
 
+    def compute(self, *words, **environment):
+        """The client's kernels; what the stand-in said of their times, and the spans by name."""
+        library = os.path.join(support.TOOLS, "librocprofiler-sdk-fake.so")
+        environment = dict(dict(NRG_ROCPROFILER_LIBRARY=library, FAKE_ROCPROFILER=" ".join(words)), **environment)
+        done, spans = self.client(self.SDK, "kernels", library, **environment)
+        told = [(word, int(begin), int(end)) for word, begin, end in re.findall(r"^(kernel|copy) (\d+) (\d+)$", done.stdout, re.M)]
+        return told, spans, self.notes(self.path("roctx.nrg")), done
+
+    def test_kernels_of_rocm(self):
+        """Times, names, launches, GPUs and waits, in both layouts of rocprofiler-sdk's correlation ids."""
+        for version in ("10201", "600"):
+            with self.subTest(version):
+                told, spans, notes, done = self.compute("version=" + version)
+                self.assertIn("rocprofiler has hip 60000\n", done.stderr)  # the table came to it
+                work = sorted((s for s in spans if s["track_kind"] == "gpu"), key=lambda s: s["begin_ns"])
+                self.assertEqual(len(work), len(told), work)
+                for s, (_, begin, end) in zip(work, sorted(told, key=lambda t: t[1])):
+                    self.assertEqual(s["end_ns"] - s["begin_ns"], end - begin)
+                    self.assertLess(abs(s["begin_ns"] - begin), 1_000_000)  # the stand-in's clock is 1000 s ahead
+                # As people write it where the program has a C++ runtime; a sanitizer brings one.
+                shown = [(s["name"].replace("gemm(float*, int)", "_Z4gemmPfi"), s["domain"], s["path"]) for s in work]
+                self.assertEqual(shown, [("Memcpy HtoD (Unknown -> Device)", "gpu-0", ["step"]), ("_Z4gemmPfi", "gpu-0", ["step", "forward"]),
+                                         ("plain", "gpu-0", ["step"]), ("_Z4gemmPfi", "gpu-1", []),
+                                         ("Memcpy PtoP (Device -> Device)", "gpu-1", []), ("(kernel without a name)", "gpu-1", [])])
+                waits = [s for s in spans if s["name"] == "hipDeviceSynchronize"]
+                self.assertEqual([w["domain"] for w in waits], ["waits"])
+                self.assertGreaterEqual(waits[0]["end_ns"] - waits[0]["begin_ns"], 8_000_000)
+                self.assertIn("6 spans of GPU work", notes)
+                self.assertIn(f"rocprofiler-sdk {'1.2.1' if version == '10201' else '0.6.0'}", notes)
+
+    def test_what_is_missing_of_rocm(self):
+        """The program runs as before, and a note says why there are no kernels."""
+        for words, says in ((["version=500"], "too old"), (["locked"], "another profiler was first"), (["refuse"], "refused (status 28)"),
+                            (["drop"], " records are missing")):
+            with self.subTest(words[0]):
+                told, spans, notes, _ = self.compute(*words)
+                self.assertEqual(len(told), 6)
+                found = sum(s["track_kind"] == "gpu" for s in spans)
+                self.assertTrue(0 < found < 6 if words == ["drop"] else found == 0, found)
+                self.assertIn(says, notes)
+        for library, says in ((self.OLD, "it has no force_configure"), ("/nowhere/librocprofiler-sdk.so", "librocprofiler-sdk.so was not found")):
+            told, spans, notes, _ = self.compute(NRG_ROCPROFILER_LIBRARY=library)
+            self.assertEqual(len(told), 6)
+            self.assertIn(says, notes)
+
+    def test_torch_traces_where_there_is_a_gpu(self):
+        """Without being asked for it, and without a word where it can't."""
+        def variables(*options, gpu, **environment):
+            root = self.machine(gpu == "amd")
+            if gpu == "nvidia":
+                open(os.path.join(root, "dev", "nvidiactl"), "w").close()
+            done = self.run_nrg("run", "-q", "-f", "--sensor", "machine", "-o", self.path("env.nrg"), *options, "--", "env",
+                                NRG_ROOT=root, **environment)
+            self.assertEqual(done.stderr, "")
+            return set(re.findall(r"^(CUDA_INJECTION64_PATH|NVTX_INJECTION64_PATH|ROCPROFILER_REGISTER_LIBRARY)=.*libnrg-inject", done.stdout, re.M))
+
+        cuda = {"CUDA_INJECTION64_PATH", "NVTX_INJECTION64_PATH"}
+        self.assertEqual(variables("--torch", gpu=None), set())
+        self.assertEqual(variables("--torch", gpu="nvidia"), cuda)
+        self.assertEqual(variables("--torch", gpu="amd"), cuda | {"ROCPROFILER_REGISTER_LIBRARY"})
+        self.assertEqual(variables("--torch", "--gpu-trace=off", gpu="nvidia"), set())
+        self.assertEqual(variables(gpu="nvidia"), set())
+        self.assertEqual(variables("--torch", gpu="nvidia", CUDA_INJECTION64_PATH="/nowhere/other.so"), {"NVTX_INJECTION64_PATH"})
+
     def test_a_mark_is_one(self):
         self.client(self.SDK)
         trace = self.run_nrg("attribute", "--trace", self.path("roctx.nrg")).stdout
@@ -357,7 +421,7 @@ class Roctx(Trace):
     def test_another_profiler_stays(self):
         for name in ("ROCPROFILER_REGISTER_LIBRARY", "ROCP_TOOL_LIBRARIES"):
             done, spans = self.client(self.OLD, **{name: "/nowhere/other.so"})
-            self.assertIn(f"{name} is set already (/nowhere/other.so): another profiler gets the ranges of roctx", done.stderr)
+            self.assertIn(f"{name} is set already (/nowhere/other.so): another profiler gets kernels of ROCm and the ranges of roctx", done.stderr)
             self.assertEqual([s for s in spans if s["kind"] == "span"], [])
 
 

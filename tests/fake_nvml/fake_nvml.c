@@ -28,6 +28,7 @@
  *   claim TYPE N            lie: always say N samples
  *   ignore-last             always give the whole buffer, whatever was seen
  *   process PID BYTES SM [I]   BYTES may be na; SM percent, or - for none; I: its GPU instance
+ *   mps-client PID BYTES SM the same for a client of MPS, which is in a list of its own
  *   garbage N               N uninitialised entries after the processes' shares
  *   entry-bytes N           16, 24 or 32: size of a running process; default 24
  *   mig BYTES [SMS [BUSY]]  a MIG instance with that memory used and so many multiprocessors, and
@@ -405,25 +406,33 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t device,
     return n ? 0 : 6;
 }
 
+static bool is_listed(const struct gpu *gpu, size_t i, bool clients)
+{
+    return gpu->processes[i].client == clients;
+}
+
 static nvmlReturn_t list_processes(nvmlDevice_t device, unsigned *count, void *infos,
-                                   unsigned entry_bytes)
+                                   unsigned entry_bytes, bool clients)
 {
     const struct gpu *gpu = device->gpu;
-    unsigned room = *count;
+    unsigned room = *count, n = 0;
     nvmlReturn_t rc = enter(device, CALL_PROCESSES);
-    *count = (unsigned)gpu->n_processes;
-    if (rc || !gpu->n_processes)
+    for (size_t i = 0; i < gpu->n_processes; i++)
+        n += is_listed(gpu, i, clients);
+    *count = n;
+    if (rc || !n)
         return rc;
-    if (!infos || room < gpu->n_processes)
+    if (!infos || room < n)
         return 7;
-    for (size_t i = 0; i < gpu->n_processes; i++) {
+    for (size_t i = 0, at = 0; i < gpu->n_processes; i++) {
         struct {
             nvmlProcessInfo_v2_t v2;
             unsigned long long protected_bytes;
         } entry = {{gpu->processes[i].pid, gpu->processes[i].bytes, gpu->processes[i].instance,
                     gpu->processes[i].instance == ~0u ? ~0u : 0},
                    0};
-        memcpy((char *)infos + i * entry_bytes, &entry, entry_bytes);
+        if (is_listed(gpu, i, clients))
+            memcpy((char *)infos + at++ * entry_bytes, &entry, entry_bytes);
     }
     return 0;
 }
@@ -431,5 +440,11 @@ static nvmlReturn_t list_processes(nvmlDevice_t device, unsigned *count, void *i
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
                                                      nvmlProcessInfo_v2_t *infos)
 {
-    return list_processes(device, count, infos, device->gpu->entry_bytes);
+    return list_processes(device, count, infos, device->gpu->entry_bytes, false);
+}
+
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t device, unsigned *count,
+                                                        nvmlProcessInfo_v2_t *infos)
+{
+    return list_processes(device, count, infos, device->gpu->entry_bytes, true);
 }

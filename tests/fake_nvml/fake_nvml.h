@@ -144,5 +144,7 @@ nvmlReturn_t nvmlDeviceGetProcessUtilization(nvmlDevice_t, nvmlProcessUtilizatio
                                              unsigned *, unsigned long long);
 nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(nvmlDevice_t, unsigned *,
                                                      nvmlProcessInfo_v2_t *);
+nvmlReturn_t nvmlDeviceGetMPSComputeRunningProcesses_v3(nvmlDevice_t, unsigned *,
+                                                        nvmlProcessInfo_v2_t *);
 
 #endif

@@ -83,7 +83,7 @@ static void parse_fail(struct gpu *gpu, const char *text)
     }
 }
 
-static void parse_process(struct gpu *gpu, const char *text)
+static void parse_process(struct gpu *gpu, const char *text, bool client)
 {
     char bytes[32], sm[16];
     struct process *process = &gpu->processes[gpu->n_processes];
@@ -92,6 +92,7 @@ static void parse_process(struct gpu *gpu, const char *text)
         sscanf(text, "%u %31s %15s %u", &process->pid, bytes, sm, &process->instance) >= 3) {
         process->bytes = strcmp(bytes, "na") ? strtoull(bytes, NULL, 10) : ~0ULL;
         process->sm = strcmp(sm, "-") ? atoi(sm) : -1;
+        process->client = client;
         gpu->n_processes++;
     }
 }
@@ -150,8 +151,8 @@ static void parse_gpu(struct gpu *gpu, const char *word, const char *text)
         gpu->lost_after_ms = number;
     else if (!strcmp(word, "ignore-last"))
         gpu->ignore_last = true;
-    else if (!strcmp(word, "process"))
-        parse_process(gpu, text);
+    else if (!strcmp(word, "process") || !strcmp(word, "mps-client"))
+        parse_process(gpu, text, word[0] == 'm');
     else if (!strcmp(word, "garbage"))
         gpu->garbage = (unsigned)number;
     else if (!strcmp(word, "entry-bytes"))

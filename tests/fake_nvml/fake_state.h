@@ -23,6 +23,7 @@ struct process {
     unsigned long long bytes;
     int sm;            /* -1: none */
     unsigned instance; /* of MIG; all ones: none */
+    bool client;       /* of MPS */
 };
 
 struct nvmlDevice_st { /* a board or a MIG instance */

@@ -1,6 +1,7 @@
 /*
- * A program with ranges of roctx: roctx-client LIBRARY [hip|PROFILER]; "hip": it begins to use HIP
- * first, as a program that computes does; another word is a rocprofiler-sdk that it has in it.
+ * A program with ranges of roctx: roctx-client LIBRARY [hip|kernels SDK|PROFILER]; "hip": it begins
+ * to use HIP first, as a program that computes does; "kernels": it computes, with the stand-in SDK
+ * for HIP; another word is a rocprofiler-sdk that it has in it.
  * Ranges nest and cross, one is ended by another thread, there is a mark. Prints the levels that
  * roctx gave, and how many of nrg's libraries are in its maps.
  */
@@ -75,6 +76,41 @@ static void use_ranges(void)
     roctx.pop();
 }
 
+static void *find(void *library, const char *name)
+{
+    void *found = dlsym(library, name);
+    if (!found)
+        exit(3);
+    return found;
+}
+
+/* Two kernels in ranges, one on the other GPU without any, copies, waiting. */
+static void compute(const char *sdk)
+{
+    void *library = dlopen(sdk, RTLD_NOW);
+    if (!library)
+        exit(3);
+    __typeof__(&fake_hip_load) hip_load = find(library, "fake_hip_load");
+    __typeof__(&fake_hip_launch) hip_launch = find(library, "fake_hip_launch");
+    __typeof__(&fake_hip_copy) hip_copy = find(library, "fake_hip_copy");
+    __typeof__(&fake_hip_synchronize) hip_synchronize = find(library, "fake_hip_synchronize");
+    hip_load(3, "_Z4gemmPfi");
+    hip_load(4, "plain");
+    roctx.push("step");
+    hip_copy(8, 7, 500);
+    roctx.push("forward");
+    hip_launch(8, 3, 3000, 2000);
+    roctx.pop();
+    hip_launch(8, 4, 5000, 1000);
+    roctx.pop();
+    hip_synchronize(8000);
+    hip_launch(9, 3, 300, 400);
+    usleep(2000); /* a queue has one kernel at a time */
+    hip_copy(9, 8, 100);
+    hip_launch(9, 77, 300, 400);
+    usleep(5000);
+}
+
 static void print_maps(void)
 {
     char line[4096];
@@ -92,11 +128,14 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 2;
     load(argv[1]);
-    if (argc > 2 && !strcmp(argv[2], "hip"))
+    if (argc > 2 && (!strcmp(argv[2], "hip") || !strcmp(argv[2], "kernels")))
         begin_hip();
     else if (argc > 2 && !dlopen(argv[2], RTLD_NOW | RTLD_LOCAL))
         return 2;
-    use_ranges();
+    if (argc > 3)
+        compute(argv[3]);
+    else
+        use_ranges();
     print_maps();
     return 0;
 }

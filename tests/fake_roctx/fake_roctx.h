@@ -8,7 +8,8 @@
  *                what stands in it
  *   roctx64.c    libroctx64 of roctracer: tells the function that was registered
  *   sdk.c        librocprofiler-sdk: a profiler that a program has in it
- *   client.c     a program with ranges, by either of the two
+ *   rocprofiler.c  another librocprofiler-sdk, with records of kernels, copies and calls
+ *   client.c     a program with ranges, by either of the two, and with kernels
  */
 #ifndef FAKE_ROCTX_H
 #define FAKE_ROCTX_H
@@ -25,5 +26,11 @@ int roctxRangePushA(const char *message);
 int roctxRangePop(void);
 uint64_t roctxRangeStartA(const char *message);
 void roctxRangeStop(uint64_t id);
+
+/* rocprofiler.c in the place of HIP. */
+void fake_hip_load(uint64_t kernel, const char *text);
+void fake_hip_launch(uint64_t agent, uint64_t kernel, uint64_t late_us, uint64_t us);
+void fake_hip_copy(uint64_t to, uint64_t from, uint64_t us);
+void fake_hip_synchronize(uint64_t us);
 
 #endif

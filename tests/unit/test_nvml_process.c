@@ -172,6 +172,38 @@ static void an_mps_server_is_nobody(void **state)
     nvml_done(&f);
 }
 
+/* 60 % of the server for two clients, one of which may use a quarter of the processors. */
+static void an_mps_server_computes_for_its_clients(void **state)
+{
+    static const char limited[] = "A=1\0CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25\0B=2";
+    struct nvml_fixture f;
+    (void)state;
+    nvml_probe_with(&f, "gpu X\nprocess 100 10 60\nprocess 200 20 30\n"
+                        "mps-client 300 30 -\nmps-client 400 40 -\nmps-client 500 50 10\n");
+    tree_write(&f.tree, "/proc/100/comm", "nvidia-cuda-mps\n");
+    tree_write(&f.tree, "/proc/200/comm", "python3\n");
+    for (int pid = 300; pid <= 500; pid += 100) {
+        char path[32];
+        snprintf(path, sizeof path, "/proc/%d/comm", pid);
+        tree_write(&f.tree, path, "python3\n");
+    }
+    tree_write_bytes(&f.tree, "/proc/300/environ", limited, sizeof limited);
+    nvml_open_gpu(&f, 0);
+    nap_ms(5);
+    assert_int_equal(nvml_read_gpu(&f), 0);
+    assert_int_equal(f.keep->n_gpu, 4); /* without the server */
+    assert_int_equal(process(&f, 200)->sm_ppm, 300000);
+    assert_int_equal(process(&f, 200)->size_ppm, NRG_MISSING);
+    assert_int_equal(process(&f, 300)->sm_ppm, 120000);
+    assert_int_equal(process(&f, 300)->size_ppm, 600000);
+    assert_int_equal(process(&f, 300)->memory_bytes, 30);
+    assert_int_equal(process(&f, 400)->sm_ppm, 480000);
+    assert_int_equal(process(&f, 400)->size_ppm, 600000);
+    assert_int_equal(process(&f, 500)->sm_ppm, 100000); /* the driver named it itself */
+    assert_int_equal(process(&f, 500)->size_ppm, NRG_MISSING);
+    nvml_done(&f);
+}
+
 static const char crowd[] = "gpu X\nprocess 4242 10 50\nprocess 4343 20 30\nprocess 17 30 5\n"
                             "process 99 40 5\n";
 
@@ -230,6 +262,7 @@ int main(void)
         cmocka_unit_test(shares_by_mig_instance),
         cmocka_unit_test(shares_by_what_mig_instances_did),
         cmocka_unit_test(an_mps_server_is_nobody),
+        cmocka_unit_test(an_mps_server_computes_for_its_clients),
         cmocka_unit_test(pids_of_another_namespace),
         cmocka_unit_test(pids_in_a_closed_container),
     };

@@ -51,14 +51,20 @@ struct values {
     struct nrg_desk desk;
     struct nrg_idle_full cpu_watts;
     const char *graph, *graph_params;
-    int torch; /* enum nrg_torch_mode */
-    bool gpu_trace;
+    int torch;     /* enum nrg_torch_mode */
+    int gpu_trace; /* enum nrg_gpu_trace */
     const char *llm;
 };
 
 static const struct nrg_choice torch_modes[] = {
     {"modules", NRG_TORCH_MODULES, "default"},
     {"operators", NRG_TORCH_OPERATORS, "and modules"},
+    {0},
+};
+
+static const struct nrg_choice gpu_traces[] = {
+    {"on", NRG_GPU_TRACE_ON, "default; with --torch where there is a GPU"},
+    {"off", NRG_GPU_TRACE_OFF, "not with --torch either"},
     {0},
 };
 
@@ -95,8 +101,8 @@ static const struct nrg_opt options[] = {
      offsetof(struct values, graph_params)},
     {"torch", 0, NRG_OPT_OPTIONAL_CHOICE(torch_modes), "WHAT",
      "what to mark of PyTorch in an unchanged Python program: ", offsetof(struct values, torch)},
-    {"gpu-trace", 0, NRG_OPT_FLAG, NULL,
-     "spans of CUDA's kernels and copies (CUPTI) and of ranges (NVTX, roctx)",
+    {"gpu-trace", 0, NRG_OPT_OPTIONAL_CHOICE(gpu_traces), "WHEN",
+     "spans of kernels and copies of CUDA and ROCm, and of ranges (NVTX, roctx): ",
      offsetof(struct values, gpu_trace)},
     {"llm", 0, NRG_OPT_STRING, "URL",
      "count tokens of the language model's server there (vLLM, SGLang, llama.cpp, TGI, ...)",
@@ -135,7 +141,7 @@ static int check_usage(struct session *s, int argc)
         return nrg_usage(s->cli, "--print and --json both want stdout: give --json=FILE");
     if (argc && v->for_ns)
         return nrg_usage(s->cli, "--for goes with --system or --pid; a command ends by itself");
-    if (!argc && (v->repeat || v->torch || v->gpu_trace))
+    if (!argc && (v->repeat || v->torch || v->gpu_trace == NRG_GPU_TRACE_ON))
         return nrg_usage(s->cli, "--%s goes with a command",
                          v->repeat  ? "repeat"
                          : v->torch ? "torch"
@@ -143,6 +149,11 @@ static int check_usage(struct session *s, int argc)
     if (v->system && !v->for_ns && !s->cli->quiet)
         nrg_say("measuring the machine until Ctrl-C (or give --for 10s)");
     return 0;
+}
+
+static bool marks_spans(const struct values *v)
+{
+    return v->torch || v->gpu_trace == NRG_GPU_TRACE_ON;
 }
 
 static void write_notes(struct session *s, int argc, char **argv)
@@ -168,8 +179,8 @@ static int open_recorder(struct session *s, int argc, char **argv)
                                      .rate_hz = v->rate_hz,
                                      .quick = v->rate_hz > 0 ? NRG_QUICK_NEVER
 
-                                              : v->torch || v->gpu_trace ? NRG_QUICK_ALWAYS
-                                                                         : NRG_QUICK_WITH_SPANS,
+                                              : marks_spans(v) ? NRG_QUICK_ALWAYS
+                                                               : NRG_QUICK_WITH_SPANS,
                                      .whole_system = v->system,
                                      .sensors = {.only = v->sensors.items, .per_cpu = v->per_cpu}};
     /* A command runs on this machine, also when its sensors are a fake or a captured tree. Given
@@ -306,8 +317,7 @@ static void print_outlook(const struct session *s)
     const struct nrg_run_outlook outlook = {.sensors = nrg_recorder_sensors(s->recorder),
                                             .rate_hz = s->values->rate_hz,
                                             .has_baseline = s->values->baseline_ns > 0,
-                                            .marks_spans =
-                                                s->values->torch || s->values->gpu_trace};
+                                            .marks_spans = marks_spans(s->values)};
     if (!s->cli->quiet && !s->started)
         nrg_run_outlook_print(&outlook, stderr);
 }
@@ -341,8 +351,10 @@ static int run_command(struct session *s)
     int code = 0, times = s->values->repeat > 0 ? s->values->repeat : 1;
     if (s->values->torch)
         nrg_run_torch_prepare(&s->torch, nrg_choice_word(torch_modes, s->values->torch));
-    if (s->values->gpu_trace)
-        nrg_run_gpu_trace_prepare(&s->cli->ctx.root, s->argv);
+    bool asked = s->values->gpu_trace == NRG_GPU_TRACE_ON;
+    if (asked || (s->values->torch && s->values->gpu_trace != NRG_GPU_TRACE_OFF &&
+                  nrg_run_gpu_trace_helps(&s->cli->ctx.root)))
+        nrg_run_gpu_trace_prepare(&s->cli->ctx.root, s->argv, asked);
     nrg_launch_prepare(s->argv, s->spans.header ? s->spans.fd : -1);
     nrg_recorder_leave_out(s->recorder, nrg_witness_pid());
     if (s->spans.header)

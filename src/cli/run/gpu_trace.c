@@ -20,6 +20,7 @@
 #define NRG_INJECT_FILE "libnrg-inject.so"
 #define CUDA_VARIABLE   "CUDA_INJECTION64_PATH"
 #define ROCM_VARIABLE   "ROCPROFILER_REGISTER_LIBRARY"
+#define AMD_DEVICE      "/dev/kfd"
 
 /* The user has set the variable to nrg's library. */
 static bool is_asked_for(const char *name, const char *library)
@@ -28,20 +29,27 @@ static bool is_asked_for(const char *name, const char *library)
     return before && !strcmp(before, library);
 }
 
-static bool is_taken(const char *name, const char *library, const char *what)
+/* For whom the variables are set. */
+struct wish {
+    const struct nrg_root *root;
+    const char *library;
+    bool asked; /* by --gpu-trace: what can't be had is said */
+};
+
+static bool is_taken(const struct wish *w, const char *name, const char *library, const char *what)
 {
     const char *before = getenv(name);
     bool taken = before && *before;
-    if (taken && !is_asked_for(name, library))
+    if (taken && w->asked && !is_asked_for(name, library))
         nrg_say("--gpu-trace: %s is set already (%s): another profiler gets %s", name, before,
                 what);
     return taken;
 }
 
-static void set_variable(const char *name, const char *library, const char *what)
+static void set_variable(const struct wish *w, const char *name, const char *what)
 {
-    if (!is_taken(name, library, what))
-        setenv(name, library, 1);
+    if (!is_taken(w, name, w->library, what))
+        setenv(name, w->library, 1);
 }
 
 /* The program of a word of a command line, which may have a path. */
@@ -83,29 +91,35 @@ static const char *find_container(char *const *argv, size_t *len)
     return NULL;
 }
 
-static void set_rocm_variable(const struct nrg_root *root, const char *library)
+static void set_rocm_variable(const struct wish *w)
 {
-    static const char what[] = "the ranges of roctx";
-    if (nrg_root_exists(root, "/dev/kfd") && !is_taken("ROCP_TOOL_LIBRARIES", "", what))
-        set_variable(ROCM_VARIABLE, library, what);
+    static const char what[] = "kernels of ROCm and the ranges of roctx";
+    if (nrg_root_exists(w->root, AMD_DEVICE) && !is_taken(w, "ROCP_TOOL_LIBRARIES", "", what))
+        set_variable(w, ROCM_VARIABLE, what);
 }
 
-static void set_variables(const struct nrg_root *root, char *const *argv, const char *library)
+static void set_variables(const struct wish *w, char *const *argv)
 {
     size_t len = 0;
     const char *container = find_container(argv, &len);
-    set_variable("NVTX_INJECTION64_PATH", library, "the ranges of NVTX");
-    if (container && !is_asked_for(CUDA_VARIABLE, library) && !is_asked_for(ROCM_VARIABLE, library))
+    set_variable(w, "NVTX_INJECTION64_PATH", "the ranges of NVTX");
+    if (container && w->asked && !is_asked_for(CUDA_VARIABLE, w->library) &&
+        !is_asked_for(ROCM_VARIABLE, w->library))
         nrg_say("--gpu-trace: kernels and ranges of roctx are off: %.*s may start programs where "
                 "nrg's folder is not, and they would fail (docs/gpu-trace.md)",
                 (int)len, container);
     if (container)
         return;
-    set_variable(CUDA_VARIABLE, library, "the GPU's kernels");
-    set_rocm_variable(root, library);
+    set_variable(w, CUDA_VARIABLE, "the GPU's kernels");
+    set_rocm_variable(w);
 }
 
-void nrg_run_gpu_trace_prepare(const struct nrg_root *root, char *const *argv)
+bool nrg_run_gpu_trace_helps(const struct nrg_root *root)
+{
+    return nrg_root_exists(root, "/dev/nvidiactl") || nrg_root_exists(root, AMD_DEVICE);
+}
+
+void nrg_run_gpu_trace_prepare(const struct nrg_root *root, char *const *argv, bool asked)
 {
     static const struct nrg_run_part part = {.option = "gpu-trace",
                                              .file = NRG_INJECT_FILE,
@@ -115,10 +129,11 @@ void nrg_run_gpu_trace_prepare(const struct nrg_root *root, char *const *argv)
                                              .absolute = NRG_LIBRARY_FOLDER};
     char folder[PATH_MAX], library[PATH_MAX + sizeof NRG_INJECT_FILE];
     if (!nrg_run_part_find(&part, folder)) {
-        nrg_say("--gpu-trace: " NRG_INJECT_FILE " was not found beside the program: the command "
-                "runs without");
+        if (asked)
+            nrg_say("--gpu-trace: " NRG_INJECT_FILE " was not found beside the program: the "
+                    "command runs without");
         return;
     }
     snprintf(library, sizeof library, "%s/" NRG_INJECT_FILE, folder);
-    set_variables(root, argv, library);
+    set_variables(&(struct wish){root, library, asked}, argv);
 }

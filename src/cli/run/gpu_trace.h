@@ -10,7 +10,16 @@
 
 #include "base/root.h"
 
-/* Changes this process's environment, which the command argv inherits. root: of the machine. */
-void nrg_run_gpu_trace_prepare(const struct nrg_root *root, char *const *argv);
+enum nrg_gpu_trace {
+    NRG_GPU_TRACE_UNSAID, /* with --torch, where there is a GPU */
+    NRG_GPU_TRACE_ON,
+    NRG_GPU_TRACE_OFF
+};
+
+/* There is a GPU whose kernels can be traced. root: of the machine. */
+bool nrg_run_gpu_trace_helps(const struct nrg_root *root);
+/* Changes this process's environment, which the command argv inherits. asked: by the user, who is
+ * told what can't be had. */
+void nrg_run_gpu_trace_prepare(const struct nrg_root *root, char *const *argv, bool asked);
 
 #endif

@@ -136,6 +136,8 @@ static const char *refuse(const struct nrg_fetch_answer *a, char *text, size_t s
         snprintf(text, size, "HTTP %ld", a->status);
     else if (strstr(a->content_type, "html") || (a->len && a->body[0] == '<'))
         snprintf(text, size, "HTML instead of metrics");
+    else if (a->len > 2 && !memcmp(a->body, "\x1f\x8b", 2))
+        snprintf(text, size, "a compressed answer, which was not asked for");
     else
         return NULL;
     return text;
@@ -224,6 +226,8 @@ static int read_server(void *state, struct nrg_sink *sink)
             break; /* the others are on the same host */
         if (!s->family)
             s->at = (s->at + 1) % s->n_urls;
+        if (rc == -ETIMEDOUT)
+            break; /* the next page next time: the run's end waits for this */
     }
     if (first[0])
         tell(s, sink, "garbage", first);

@@ -57,6 +57,9 @@ static const struct symbol symbols[] = {
     {"nvmlDeviceGetComputeRunningProcesses_v3", AT(processes)},
     {"nvmlDeviceGetComputeRunningProcesses_v2", AT(processes)},
     {"nvmlDeviceGetComputeRunningProcesses", AT(processes)},
+    {"nvmlDeviceGetMPSComputeRunningProcesses_v3", AT(mps_clients)},
+    {"nvmlDeviceGetMPSComputeRunningProcesses_v2", AT(mps_clients)},
+    {"nvmlDeviceGetMPSComputeRunningProcesses", AT(mps_clients)},
 };
 
 const char *nrg_nvml_library(void)

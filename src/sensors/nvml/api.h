@@ -3,8 +3,8 @@
  * table of its functions, filled by dlopen. So nrg builds and runs without NVIDIA's software.
  *
  * Layouts and numbers are the library's ABI, stable since its first release with one exception:
- * the entries of nvmlDeviceGetComputeRunningProcesses (16 bytes at first, 24 in _v2 and _v3, 32
- * in _v3 of drivers 535.43 to 535.86): see nvml/process.c.
+ * the entries of nvmlDeviceGetComputeRunningProcesses and its sister for MPS (16 bytes at first, 24
+ * in _v2 and _v3, 32 in _v3 of drivers 535.43 to 535.86): see nvml/process.c.
  *
  * Every function pointer may be NULL except init, count and handle, because old libraries lack
  * some. The library counts its initialisations, so each user loads and unloads on its own.
@@ -161,7 +161,8 @@ struct nrg_nvml {
     int (*process_utilization)(struct nvml_device *, struct nvml_process_utilization *,
                                unsigned *count, unsigned long long last_seen_us);
     int (*processes)(struct nvml_device *, unsigned *count, void *entries);
-    size_t process_bytes; /* size of an entry of `processes` by its version */
+    int (*mps_clients)(struct nvml_device *, unsigned *count, void *entries);
+    size_t process_bytes; /* size of an entry of both by their version */
 };
 
 /*

@@ -124,6 +124,14 @@ void nrg_nvml_activity_release(struct nrg_nvml_activity *activity);
 bool nrg_nvml_activity_read(struct nrg_nvml_activity *activity, int64_t now_ns);
 int64_t nrg_nvml_activity_of(const struct nrg_nvml_activity *activity, unsigned gpu_instance);
 
+/* --- MPS --- */
+
+/* A server of CUDA's MPS computes for its clients. */
+bool nrg_nvml_is_mps_server(const struct nrg_root *root, unsigned pid);
+/* The part of the processors that a client may use by its environment, at most 1: all, or unknown.
+ */
+double nrg_nvml_mps_limit(const struct nrg_root *root, int32_t pid);
+
 /* --- processes --- */
 
 struct nrg_nvml_processes;

@@ -10,7 +10,9 @@
  * performance monitor tells how busy instances were (gpm.c), that part counts by this much, and the
  * size goes along. Whoever divides energy says so and widens the interval (energy/gpu_shares.c).
  *
- * A server of CUDA's MPS computes for its clients, who may be anybody: its share is nobody's.
+ * A server of CUDA's MPS computes for its clients. What is booked on it is divided among those of
+ * them that have no share of their own, by the parts of the processors that they may use (mps.c),
+ * and goes along as the size: what any of them may have used. With no client listed it is nobody's.
  *
  * Entries of the process list have had three sizes, one of them under an unchanged name. The
  * buffer is made for the largest and filled with a pattern; how far the library wrote tells the
@@ -45,14 +47,21 @@
 struct process {
     unsigned device_pid;
     int64_t sm_ppm, memory_bytes;
-    int64_t size_ppm; /* where sm_ppm is what its MIG instance did; else NRG_MISSING */
+    int64_t size_ppm; /* see struct nrg_gpu_process */
     bool crowded;     /* others are in its GPU instance */
+    bool client;      /* of MPS */
+    bool divided;     /* an MPS server whose share its clients have */
 };
 
 struct mapped {
     unsigned device_pid;
     int32_t pid;
     int64_t until_ns;
+};
+
+struct limit {
+    unsigned device_pid;
+    double part; /* of the processors */
 };
 
 struct nrg_nvml_processes {
@@ -71,7 +80,9 @@ struct nrg_nvml_processes {
     bool active; /* activity has the instances' values for this reading */
     struct process table[MAX_PROCESSES];
     size_t n;
+    size_t n_clients;
     struct mapped mapped[64];
+    struct limit limits[64];
     unsigned char entries[MAX_PROCESSES * MAX_ENTRY_BYTES] __attribute__((aligned(8)));
 };
 
@@ -142,14 +153,6 @@ static bool holds_device(const struct nrg_root *root, const char *who)
     return found;
 }
 
-/* The kernel keeps 15 letters of a process's name. */
-static bool is_mps_server(const struct nrg_root *root, const char *who)
-{
-    char path[48], name[32];
-    snprintf(path, sizeof path, "/proc/%s/comm", who);
-    return !nrg_root_read_label(root, path, name, sizeof name) && !strcmp(name, "nvidia-cuda-mps");
-}
-
 /* A device's pid in our namespace, -1 when it is unknown. */
 static int32_t map_pid(const struct nrg_root *root, enum nrg_nvml_pids view, unsigned device_pid)
 {
@@ -159,7 +162,7 @@ static int32_t map_pid(const struct nrg_root *root, enum nrg_nvml_pids view, uns
         return -1;
     snprintf(who, sizeof who, "%u", device_pid);
     snprintf(path, sizeof path, "/proc/%s", who);
-    if (!nrg_root_exists(root, path) || is_mps_server(root, who))
+    if (!nrg_root_exists(root, path) || nrg_nvml_is_mps_server(root, device_pid))
         return -1;
     if (view == NRG_NVML_PIDS_OURS)
         return (int32_t)device_pid;
@@ -242,7 +245,8 @@ static struct process *process_of(struct nrg_nvml_processes *p, unsigned device_
             return &p->table[i];
     if (p->n == MAX_PROCESSES)
         return NULL;
-    p->table[p->n] = (struct process){device_pid, NRG_MISSING, NRG_MISSING, NRG_MISSING, false};
+    p->table[p->n] =
+        (struct process){device_pid, NRG_MISSING, NRG_MISSING, NRG_MISSING, .crowded = false};
     return &p->table[p->n++];
 }
 
@@ -306,18 +310,23 @@ static void divide_slices(struct nrg_nvml_processes *p, size_t n, size_t bytes)
     }
 }
 
-static void read_memory(struct nrg_nvml_processes *p)
+/* Calls `list` and adds what processes of it hold; n and the size of its entries. */
+static size_t read_list(struct nrg_nvml_processes *p,
+                        int (*list)(struct nvml_device *, unsigned *, void *), bool clients,
+                        size_t *bytes)
 {
     unsigned n = MAX_PROCESSES;
     memset(p->entries, PATTERN, sizeof p->entries);
-    if (!p->has_memory || p->api->processes(p->device, &n, p->entries))
-        return;
+    if (list(p->device, &n, p->entries))
+        return 0;
     if (n > MAX_PROCESSES)
         n = MAX_PROCESSES;
-    size_t bytes = n ? entry_bytes(p, n) : 0;
+    *bytes = n ? entry_bytes(p, n) : 0;
     for (size_t i = 0; i < n; i++) {
-        struct entry e = entry_at(p, i, bytes);
+        struct entry e = entry_at(p, i, *bytes);
         struct process *process = e.pid ? process_of(p, e.pid) : NULL;
+        if (process)
+            process->client |= clients;
         if (!process || e.used == NVML_VALUE_NOT_AVAILABLE || e.used > INT64_MAX / 2)
             continue;
         /* With MIG a process is listed once per instance that it uses. */
@@ -326,7 +335,14 @@ static void read_memory(struct nrg_nvml_processes *p)
         if (process->memory_bytes > INT64_MAX / 2)
             process->memory_bytes = NRG_MISSING;
     }
+    return n;
+}
+
+static void read_memory(struct nrg_nvml_processes *p)
+{
+    size_t bytes = 0, n = p->has_memory ? read_list(p, p->api->processes, false, &bytes) : 0;
     divide_slices(p, n, bytes);
+    p->n_clients = p->api->mps_clients ? read_list(p, p->api->mps_clients, true, &bytes) : 0;
 }
 
 /*
@@ -358,6 +374,46 @@ static unsigned long long read_shares(struct nrg_nvml_processes *p, unsigned lon
     return newest_us;
 }
 
+/* A process keeps its environment: it is read once. */
+static double limit_of(struct nrg_nvml_processes *p, unsigned device_pid, int64_t now_ns)
+{
+    struct limit *l = &p->limits[device_pid % (sizeof p->limits / sizeof *p->limits)];
+    if (l->device_pid != device_pid)
+        *l = (struct limit){device_pid,
+                            nrg_nvml_mps_limit(p->root, map_remembered(p, device_pid, now_ns))};
+    return l->part;
+}
+
+static bool needs_share(const struct process *process)
+{
+    return process->client && (process->sm_ppm == NRG_MISSING || process->sm_ppm == 0);
+}
+
+/* What is booked on servers of MPS, to their clients that have nothing of their own. */
+static void divide_servers(struct nrg_nvml_processes *p, int64_t now_ns)
+{
+    int64_t booked_ppm = 0;
+    double limits = 0;
+    for (size_t i = 0; i < p->n && p->n_clients; i++)
+        limits += needs_share(&p->table[i]) ? limit_of(p, p->table[i].device_pid, now_ns) : 0;
+    for (size_t i = 0; i < p->n && limits > 0; i++) {
+        struct process *process = &p->table[i];
+        if (process->client || process->sm_ppm <= 0 || process->sm_ppm == NRG_MISSING ||
+            !nrg_nvml_is_mps_server(p->root, process->device_pid))
+            continue;
+        booked_ppm += process->sm_ppm;
+        process->divided = true;
+    }
+    for (size_t i = 0; i < p->n && booked_ppm; i++) {
+        struct process *process = &p->table[i];
+        if (!needs_share(process))
+            continue;
+        double part = limit_of(p, process->device_pid, now_ns) / limits;
+        process->sm_ppm = (int64_t)((double)booked_ppm * part);
+        process->size_ppm = p->slices.n ? NRG_MISSING : booked_ppm;
+    }
+}
+
 void nrg_nvml_processes_read(struct nrg_nvml_processes *p, const struct nrg_nvml_clock *clock,
                              bool stepped, struct nrg_sink *sink)
 {
@@ -372,6 +428,7 @@ void nrg_nvml_processes_read(struct nrg_nvml_processes *p, const struct nrg_nvml
     p->active = nrg_nvml_activity_read(&p->activity, clock->now_ns);
     read_memory(p);
     unsigned long long newest_us = read_shares(p, now_us + 1000000);
+    divide_servers(p, clock->now_ns);
     if (newest_us)
         p->last_seen_us = newest_us;
     if (!newest_us || !nrg_nvml_place(clock, newest_us, p->last_t_ns, &t_ns))
@@ -379,6 +436,8 @@ void nrg_nvml_processes_read(struct nrg_nvml_processes *p, const struct nrg_nvml
     p->last_t_ns = t_ns;
     for (size_t i = 0; i < p->n; i++) {
         const struct process *process = &p->table[i];
+        if (process->divided)
+            continue;
         struct nrg_gpu_process sample = {
             .t_ns = t_ns,
             .gpu = p->gpu,
