@@ -13,7 +13,7 @@
 #include "base/stats.h"
 
 #define LONG_SLOT  5   /* times the median distance of readings: nobody answered in between */
-#define LUMPY      0.5 /* of the readings at which sequences ran but no token was counted */
+#define LUMPY      0.5 /* of the readings at which sequences ran and no token was counted */
 #define MOST_LUMPS 10
 #define FEW        10   /* readings, to judge that */
 #define UNIFORM    12.0 /* variance of a uniform time in an interval: its square over this */
@@ -181,8 +181,10 @@ double nrg_server_lump_s(const struct nrg_server_counts *counts, size_t first)
         bool runs = counts->readings[i - 1].value[NRG_SERVER_RUNNING] > 0 &&
                     counts->readings[i].value[NRG_SERVER_RUNNING] > 0;
         double done = nrg_server_growth(counts, i - 1, i, NRG_SERVER_FINISHED);
-        ran += runs;
-        silent += runs && !(slot.amount[NRG_SERVING_OUTPUT] > 0);
+        if (runs && !(done > 0)) { /* nothing ended meanwhile that a lump could come from */
+            ran++;
+            silent += !(slot.amount[NRG_SERVING_OUTPUT] > 0);
+        }
         lumps += slot.amount[NRG_SERVING_OUTPUT] > 0;
         sequence_s += slot.amount[NRG_SERVING_SEQUENCE];
         finished += isnan(done) ? 0 : done;

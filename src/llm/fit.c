@@ -20,7 +20,7 @@
  *
  * The values are the non-negative solution. Sequences and busy time are left out of it where they
  * explain no more than chance does (Schwarz's criterion), so that noise does not divide a token's
- * joules among terms that do nothing; the intervals have all terms.
+ * joules among terms that do nothing; the intervals have all terms (bounds.c).
  */
 #include "llm/internal.h"
 
@@ -39,7 +39,7 @@
 #define LEAST_PHI  (-0.5)
 #define FLOOR      0.01 /* of the mean variance: no row is more certain than that */
 #define CONFIDENCE 0.95
-#define WIDENED    1.05 /* by simulated servers: weights, delay and memory are learnt, too */
+#define WIDER      4 /* over degrees of freedom: weights and memory are learnt from the rows, too */
 
 static bool has_next(const struct nrg_serving_work *w, size_t i)
 {
@@ -207,25 +207,50 @@ static int learn_variance(struct nrg_serving_work *w)
     return rc;
 }
 
-/* Fitted columns take some of the correlation with them; about so much is given back. */
-static void learn_phi(struct nrg_serving_work *w)
+/* Correlation of residuals that are so many rows apart; NAN where there are too few. */
+static double correlation(const struct nrg_serving_work *w, size_t apart)
 {
     double both = 0, own = 0;
-    size_t pairs = 0;
+    size_t pairs = 0, run = 0; /* rows before this one without a gap */
     for (size_t i = 0; i < w->n; i++) {
         const struct nrg_serving_row *r = &w->rows[i];
-        double here = r->left / r->sd;
-        own += here * here;
-        if (!r->follows)
+        run = r->follows ? run + 1 : 0;
+        own += r->left / r->sd * r->left / r->sd;
+        if (run < apart)
             continue;
-        both += here * w->rows[i - 1].left / w->rows[i - 1].sd;
+        both += r->left / r->sd * r[-(ptrdiff_t)apart].left / r[-(ptrdiff_t)apart].sd;
         pairs++;
     }
-    if (pairs < NRG_SERVING_LEAST_ROWS || !(own > 0))
-        return;
-    double phi = both / own * (double)w->n / (double)pairs;
+    bool few = pairs < NRG_SERVING_LEAST_ROWS || !(own > 0);
+    return few ? NAN : both / own * (double)w->n / (double)pairs;
+}
+
+/* Fitted columns take some of the correlation with them; about so much is given back. */
+static double given_back(const struct nrg_serving_work *w, double phi)
+{
     phi += ((double)w->m / 2 + 3 * phi) / (double)w->n;
-    w->phi = fmin(fmax(phi, LEAST_PHI), MOST_PHI);
+    return fmin(fmax(phi, LEAST_PHI), MOST_PHI);
+}
+
+/*
+ * What is slow is partly hidden from neighbours by what each row has for itself, such as tokens at
+ * the wrong side of its edge, and less so from the next but one: the root of their correlation is
+ * that of neighbours where there is nothing else. It says how many rows are as good as independent;
+ * for the rows themselves the middle of both is best.
+ */
+static void learn_phi(struct nrg_serving_work *w)
+{
+    double one = correlation(w, 1), two = correlation(w, 2);
+    if (isnan(one))
+        return;
+    double slow = two > 0 ? fmax(one, sqrt(two)) : one;
+    w->phi = given_back(w, (one + slow) / 2);
+    w->slow = given_back(w, slow);
+}
+
+static double freedom(const struct nrg_serving_work *w)
+{
+    return (double)(w->n - w->m) * (1 - w->slow * w->slow) / (1 + w->slow * w->slow);
 }
 
 static int learn(struct nrg_serving_work *w)
@@ -294,26 +319,21 @@ static int sandwich(const struct nrg_serving_work *w, struct nrg_arena *memory, 
     return 0;
 }
 
-/* The wider of the two for each column; what goes between columns is scaled with them. */
 static int set_covariance(const struct nrg_serving_work *w, struct nrg_serving_fit *fit)
 {
     struct nrg_arena memory = {0};
-    double covariance[NRG_SERVING_CELLS], scale[NRG_SERVING_COLUMNS];
-    int rc = sandwich(w, &memory, covariance);
+    double own[NRG_SERVING_CELLS];
+    int rc = sandwich(w, &memory, own);
     nrg_arena_release(&memory);
-    if (rc)
-        return rc;
-    for (size_t p = 0; p < w->m; p++) {
-        double plain = w->inverse[nrg_packed(p, p)] * w->mean_square;
-        double own = covariance[nrg_packed(p, p)];
-        scale[p] = own > 0 ? sqrt(fmax(plain / own, 1)) : 1;
-    }
-    for (size_t p = 0; p < w->m; p++)
-        for (size_t q = 0; q < w->m; q++)
-            if (w->index[p] < NRG_SERVING_TERMS && w->index[q] < NRG_SERVING_TERMS)
-                fit->covariance[w->index[p]][w->index[q]] =
-                    covariance[nrg_packed(p, q)] * scale[p] * scale[q];
-    return 0;
+    for (size_t p = 0; !rc && p < w->m; p++)
+        for (size_t q = 0; q < w->m; q++) {
+            size_t a = w->index[p], b = w->index[q], cell = nrg_packed(p, q);
+            if (a >= NRG_SERVING_TERMS || b >= NRG_SERVING_TERMS)
+                continue;
+            fit->covariance[0][a][b] = w->inverse[cell] * w->mean_square;
+            fit->covariance[1][a][b] = own[cell];
+        }
+    return rc;
 }
 
 static bool is_told(const struct nrg_serving_work *w, size_t column)
@@ -354,7 +374,7 @@ static int choose(const struct nrg_serving_work *w, double *value)
     return 0;
 }
 
-static void set_prices(const struct nrg_serving_work *w, const double *value,
+static void set_values(const struct nrg_serving_work *w, const double *value,
                        struct nrg_serving_fit *fit)
 {
     double square = 0;
@@ -366,7 +386,6 @@ static void set_prices(const struct nrg_serving_work *w, const double *value,
     }
     fit->scatter_w = sqrt(square / (double)w->n);
     fit->follows = w->phi;
-    fit->late_s = value[NRG_SERVING_LATE];
     for (size_t c = 0; c < NRG_SERVING_TERMS; c++) {
         struct nrg_serving_price *p = &fit->price[c];
         p->used = p->amount > 0;
@@ -375,14 +394,34 @@ static void set_prices(const struct nrg_serving_work *w, const double *value,
         fit->unbound[c] = w->beta[c];
         if (!p->used || p->joined)
             continue;
-        double half = fit->half * sqrt(fit->covariance[c][c]);
         p->per.value = value[c];
-        p->per.low = fmin(fmax(w->beta[c] - half, 0), value[c]);
-        /* Below 0 no price is: the law is wrong there, and the noise is still its doubt. */
-        p->per.high = fmax(fmax(w->beta[c], 0) + half, value[c]);
         p->energy_j = value[c] * p->amount;
+    }
+}
+
+static int set_intervals(struct nrg_serving_fit *fit)
+{
+    int rc = 0;
+    for (size_t c = 0; !rc && c < NRG_SERVING_TERMS; c++) {
+        struct nrg_serving_price *p = &fit->price[c];
+        double one[NRG_SERVING_TERMS] = {[NRG_SERVING_IDLE] = 0};
+        one[c] = 1;
+        if (isnan(p->per.value))
+            continue;
+        rc = nrg_serving_bound(fit, one, &p->per);
+        /* Below 0 no price is: the law is wrong there, and the noise is still its doubt. */
+        if (fit->unbound[c] < 0)
+            p->per.high = fmax(p->per.high, fit->half * sqrt(nrg_serving_variance(fit, one)));
         p->resolved = p->per.high - p->per.low <= p->per.value;
     }
+    double output = fit->price[NRG_SERVING_OUTPUT].amount;
+    double with_time[NRG_SERVING_TERMS] = {
+        [NRG_SERVING_OUTPUT] = 1,
+        [NRG_SERVING_SEQUENCE] = fit->price[NRG_SERVING_SEQUENCE].amount / output,
+    };
+    if (!rc && output > 0)
+        rc = nrg_serving_bound(fit, with_time, &fit->output_with_time);
+    return rc;
 }
 
 static const char *check(const struct nrg_serving_slot *slots, size_t n)
@@ -392,7 +431,7 @@ static const char *check(const struct nrg_serving_slot *slots, size_t n)
         output += slots[i].amount[NRG_SERVING_OUTPUT];
         prompt += slots[i].amount[NRG_SERVING_PROMPT];
     }
-    if (!(output > 0) && !(prompt > 0))
+    if (n && !(output > 0) && !(prompt > 0))
         return "the server counted no tokens";
     return NULL;
 }
@@ -425,29 +464,12 @@ int nrg_serving_prices(const struct nrg_serving_slot *slots, size_t n, size_t gr
     if (!rc && !fit->why)
         rc = set_covariance(&w, fit);
     if (!rc && !fit->why) {
-        double freedom = (double)(w.n - w.m) * (1 - w.phi * w.phi) / (1 + w.phi * w.phi);
-        fit->half = WIDENED * nrg_student_half(CONFIDENCE, freedom);
-        set_prices(&w, value, fit);
+        double free_rows = freedom(&w);
+        fit->half = (1 + WIDER / free_rows) * nrg_student_half(CONFIDENCE, free_rows);
+        set_values(&w, value, fit);
+        rc = set_intervals(fit);
     }
     nrg_gram_release(&w.gram);
     nrg_arena_release(&memory);
     return rc;
-}
-
-struct nrg_serving_value nrg_serving_cost(const struct nrg_serving_fit *fit,
-                                          const double amount[NRG_SERVING_TERMS])
-{
-    double value = 0, unbound = 0, variance = 0;
-    if (fit->why)
-        return (struct nrg_serving_value){NAN, NAN, NAN};
-    for (size_t a = 0; a < NRG_SERVING_TERMS; a++) {
-        if (!isnan(fit->price[a].per.value))
-            value += fit->price[a].per.value * amount[a];
-        unbound += fit->unbound[a] * amount[a];
-        for (size_t b = 0; b < NRG_SERVING_TERMS; b++)
-            variance += amount[a] * amount[b] * fit->covariance[a][b];
-    }
-    double half = fit->half * sqrt(fmax(variance, 0));
-    return (struct nrg_serving_value){value, fmin(fmax(unbound - half, 0), value),
-                                      fmax(unbound + half, value)};
 }

@@ -10,12 +10,12 @@
  * What is left, the prices of tokens, is what one more of them costs in a batch that runs anyway.
  * They hold for the loads that the slots saw, and not for others.
  *
- * Intervals have 95 % confidence. They are those of the whole law without the bound at 0, cut at 0
- * afterwards: noise may differ from slot to slot, follow the slot before, and grow with power; the
- * sensor may be late against the counts by less than a slot. Amounts that always go together, such
- * as tokens and seconds of a server that never changes its pace, can't be told apart: a term that
- * others explain wholly is part of them (`joined`), and one that they explain nearly has a wide
- * interval, `resolved` is false, and the sum of both is known all the same (nrg_serving_cost).
+ * Intervals have 95 % confidence, and are of laws without a negative price: noise may differ from
+ * slot to slot, follow the slot before, and grow with power; the sensor may be late against the
+ * counts by less than a slot. Amounts that always go together, such as tokens and seconds of a
+ * server that never changes its pace, can't be told apart: a term that others explain wholly is
+ * part of them (`joined`), and one that they explain nearly has a wide interval, `resolved` is
+ * false, and the sum of both is known all the same: output_with_time.
  *
  * Pure but for memory that it frees before it returns; thread-safe.
  */
@@ -62,10 +62,12 @@ struct nrg_serving_fit {
     size_t slots, rows;
     double energy_j, time_s; /* of the slots */
     struct nrg_serving_price price[NRG_SERVING_TERMS];
-    double covariance[NRG_SERVING_TERMS][NRG_SERVING_TERMS]; /* of the law without the bound */
-    double unbound[NRG_SERVING_TERMS];                       /* its solution */
-    double half;                                             /* Student's factor of the intervals */
-    double late_s;    /* by which the energy follows the counts */
+    /* A token of the output and the seconds of sequences that there are per token. */
+    struct nrg_serving_value output_with_time;
+    /* Of the law without the bound: by the rows' mean square, and by the scatter of each. */
+    double covariance[2][NRG_SERVING_TERMS][NRG_SERVING_TERMS];
+    double unbound[NRG_SERVING_TERMS]; /* its solution */
+    double half;                       /* Student's factor of the intervals */
     double scatter_w; /* standard deviation of what the law leaves, as power of a slot */
     double follows;   /* correlation of that with the slot before */
     const char *why;  /* nothing could be fitted: why; else NULL */
@@ -75,14 +77,10 @@ struct nrg_serving_fit {
  * Slots in order of time, without overlap, as short as the server is asked; those that touch are
  * neighbours. `group` of them, at least 3, are a row of the regression, which should be as long as
  * several updates of the sensor and ten steps of the server: 2 s or more. A sensor that is later
- * than a tenth of a row (late_s) is for the caller to put right: move the energy, and fit again. An
- * amount that is 0 in all slots is not counted by the server. 0 (also with fit->why) or -ENOMEM.
+ * than a tenth of a row is for the caller to put right (delay.h). An amount that is 0 in all slots
+ * is not counted by the server. 0 (also with fit->why) or -ENOMEM.
  */
 int nrg_serving_prices(const struct nrg_serving_slot *slots, size_t n, size_t group,
                        struct nrg_serving_fit *fit);
-
-/* What these amounts cost together: price * amount summed up, with the interval of the sum. */
-struct nrg_serving_value nrg_serving_cost(const struct nrg_serving_fit *fit,
-                                          const double amount[NRG_SERVING_TERMS]);
 
 #endif

@@ -34,7 +34,8 @@ struct nrg_serving_row {
 struct nrg_serving_work {
     struct nrg_serving_row *rows;
     size_t n;
-    double phi, mean_square;
+    double phi, slow; /* correlation of rows with those before, and that of what is slow in them */
+    double mean_square;
     struct nrg_gram gram; /* of the amounts as the instruments have them */
     double beta[NRG_SERVING_COLUMNS], inverse[NRG_SERVING_CELLS];
     size_t index[NRG_SERVING_COLUMNS], m; /* of columns that are told apart */
@@ -47,5 +48,13 @@ void nrg_serving_set_rows(struct nrg_serving_work *w, const struct nrg_serving_s
 /* The columns of the delays, from the prices in w->beta. */
 void nrg_serving_set_late(struct nrg_serving_work *w);
 void nrg_serving_add_doubt(struct nrg_serving_doubt *sum, struct nrg_serving_doubt more, double by);
+
+/* What these amounts cost, with the ends of the interval of laws without a negative price; fit has
+ * the solution, its covariance and the values. 0 or -ENOMEM. */
+int nrg_serving_bound(const struct nrg_serving_fit *fit, const double amount[NRG_SERVING_TERMS],
+                      struct nrg_serving_value *cost);
+/* Of their sum without the bound, by the wider of the two covariances. */
+double nrg_serving_variance(const struct nrg_serving_fit *fit,
+                            const double amount[NRG_SERVING_TERMS]);
 
 #endif

@@ -79,8 +79,7 @@ static void add_row(struct nrg_request_log *log, const struct nrg_proxy_request 
                     enum nrg_span_event event, int64_t name, int64_t value)
 {
     int64_t values[NRG_S_COLUMNS] = {(int64_t)r->slot + 1, event, name, value, NRG_MISSING};
-    log->last_ns = t_ns > log->last_ns ? t_ns : log->last_ns; /* rows come in order of time */
-    nrg_rows_add(&log->rows, log->last_ns, 0, values);
+    nrg_rows_add(&log->rows, t_ns, 0, values);
     log->begins += event == NRG_SPAN_BEGIN;
     log->any = true;
 }
@@ -189,11 +188,42 @@ void nrg_request_log_end(struct nrg_request_log *log, const struct nrg_proxy_req
     end(log, r, t_ns);
 }
 
+static int by_time(const void *a, const void *b, void *arg)
+{
+    const int64_t *t_ns = arg;
+    size_t i = *(const size_t *)a, j = *(const size_t *)b;
+    return t_ns[i] != t_ns[j] ? (t_ns[i] > t_ns[j] ? 1 : -1) : i > j ? 1 : -1;
+}
+
+/* Moves rows up to a time into `done`, in order of time, and keeps the others. */
+static void take_until(struct nrg_request_log *log, int64_t until_ns, struct nrg_rows *done)
+{
+    struct nrg_rows all = log->rows;
+    size_t *order = nrg_calloc(all.n + 1, sizeof *order);
+    nrg_rows_init(&log->rows, all.n_columns);
+    for (size_t i = 0; order && i < all.n; i++)
+        order[i] = i;
+    if (order)
+        qsort_r(order, all.n, sizeof *order, by_time, all.t_ns);
+    for (size_t i = 0; order && i < all.n; i++) {
+        int64_t values[NRG_S_COLUMNS], t_ns = all.t_ns[order[i]];
+        for (size_t c = 0; c < all.n_columns; c++)
+            values[c] = nrg_rows_column(&all, c)[order[i]];
+        nrg_rows_add(t_ns <= until_ns ? done : &log->rows, t_ns, 0, values);
+    }
+    free(order);
+    nrg_rows_release(&all);
+}
+
 void nrg_request_log_hand_over(struct nrg_request_log *log, int64_t t_ns, bool now)
 {
+    struct nrg_rows done;
     if (!now && t_ns - log->handed_ns < HAND_OVER_NS)
         return;
     log->handed_ns = t_ns;
-    nrg_recorder_span_rows(log->recorder, &log->rows, log->begins);
+    nrg_rows_init(&done, NRG_S_COLUMNS);
+    take_until(log, now ? INT64_MAX : t_ns - NRG_PROXY_LATE_NS, &done);
+    nrg_recorder_span_rows(log->recorder, &done, log->begins);
+    nrg_rows_release(&done);
     log->begins = 0;
 }

@@ -1,7 +1,8 @@
 /*
  * Writes requests into a recording while they run (requests.h says how they look there). Rows are
- * kept for a moment and handed over a few times a second. Pieces of text that follow each other
- * quickly are one row.
+ * kept for a moment and handed over a few times a second, in order of time: what the relay tells
+ * late (NRG_PROXY_LATE_NS) still finds its place. Pieces of text that follow each other quickly are
+ * one row.
  *
  * Names are limited: after NRG_LOG_MODELS models, further ones are "(other models)", because
  * clients choose what they send.
@@ -30,7 +31,7 @@ struct nrg_request_log {
     struct nrg_rows rows;
     uint64_t begins;
     bool any; /* a request was logged */
-    int64_t last_ns, handed_ns;
+    int64_t handed_ns;
     int64_t next_name;
     struct nrg_log_slot *slots;
     size_t n_slots;

@@ -1,8 +1,6 @@
 /*
- * See serving.h. A sensor is late against the counts (averaging, updates, steps that are counted
- * when they end), each domain's by its own time: of delays between -0.4 and 2.4 s the one that
- * leaves least scatter is refined by what the regression itself says of the rest, and the energy is
- * taken that much later. The domains' energies are added with their own delays.
+ * See serving.h. A sensor is late against the counts, each domain's by its own time (delay.h), and
+ * its energy is taken that much later. The domains' energies are added with their own delays.
  *
  * Rows are as long as ROW_S, ten updates of the slowest sensor and four slots, as far as the run is
  * long enough for ENOUGH_ROWS of them.
@@ -17,6 +15,7 @@
 #include "base/mem.h"
 #include "energy/frame.h"
 #include "llm/counts.h"
+#include "llm/delay.h"
 
 #define WARM_UP_PART   0.1
 #define WARM_UP_MOST_S 10
@@ -25,10 +24,6 @@
 #define LEAST_GROUP    4
 #define ENOUGH_ROWS    40
 #define COVERED        0.99
-#define DELAY_FROM_S   (-0.4)
-#define DELAY_TO_S     2.4
-#define DELAY_STEP_S   0.2
-#define REFINEMENTS    4
 
 struct work {
     struct nrg_serving *serving;
@@ -66,6 +61,8 @@ static const char *find_steady(struct work *w, const struct nrg_summary *run)
     while (w->first + 1 < c->n &&
            (double)(c->readings[w->first].t_ns - begin_ns) / 1e9 < s->warm_up_s)
         w->first++;
+    if (w->first + 1 >= c->n)
+        return "the server answered too seldom to tell a steady state";
     s->begin_s = (double)(c->readings[w->first].t_ns - run->begin_ns) / 1e9;
     s->end_s = (double)(end_ns - run->begin_ns) / 1e9;
     return NULL;
@@ -147,33 +144,46 @@ static int fit_known(struct work *w, const double *energy_j, struct nrg_serving_
     return nrg_serving_prices(w->trial, n, w->serving->group, fit);
 }
 
-static int fit_late(struct work *w, const struct nrg_timeline *tl, double late_s, double *energy_j,
-                    struct nrg_serving_fit *fit)
+struct delayed {
+    struct work *w;
+    const struct nrg_timeline *tl;
+};
+
+static void set_energies(void *arg, double late_s, double *energy_j)
 {
-    for (size_t i = 0; i < w->n; i++)
-        energy_j[i] = slot_energy(tl, &w->slots[i], late_s);
-    return fit_known(w, energy_j, fit);
+    const struct delayed *d = arg;
+    for (size_t i = 0; i < d->w->n; i++)
+        energy_j[i] = slot_energy(d->tl, &d->w->slots[i], late_s);
 }
 
-static int find_delay(struct work *w, const struct nrg_timeline *tl, double *energy_j,
+static int fit_delayed(void *arg, const double *energy_j, struct nrg_serving_fit *fit)
+{
+    return fit_known(((struct delayed *)arg)->w, energy_j, fit);
+}
+
+static int fit_domain(struct work *w, const struct nrg_timeline *tl, double *energy_j,
                       struct nrg_serving_domain *d)
 {
-    struct nrg_serving_fit fit;
-    double least_w = INFINITY;
-    int rc = 0;
-    for (double s = DELAY_FROM_S; !rc && s < DELAY_TO_S; s += DELAY_STEP_S) {
-        rc = fit_late(w, tl, s, energy_j, &fit);
-        if (rc || fit.why || !(fit.scatter_w < least_w))
-            continue;
-        least_w = fit.scatter_w;
-        d->late_s = s;
-    }
-    for (int i = 0; !rc && least_w < INFINITY && i < REFINEMENTS; i++) {
-        rc = fit_late(w, tl, d->late_s, energy_j, &fit);
-        if (!rc && !fit.why)
-            d->late_s += fmin(fmax(fit.late_s, -DELAY_STEP_S), DELAY_STEP_S);
-    }
-    return rc ? rc : fit_late(w, tl, d->late_s, energy_j, &d->fit);
+    struct delayed delayed = {w, tl};
+    struct nrg_delay_search search = {w->slots, w->n, &delayed, set_energies, fit_delayed};
+    int rc = nrg_delay_find(&search, energy_j, &d->late_s);
+    set_energies(&delayed, d->late_s, energy_j);
+    return rc ? rc : fit_known(w, energy_j, &d->fit);
+}
+
+/*
+ * All joules of the steady state. Slots are cut where tokens are known, and may leave out its end:
+ * of a server that counts when requests end as much as ten requests' time.
+ */
+static double steady_energy(const struct work *w, const struct nrg_timeline *tl, double late_s)
+{
+    const struct nrg_server_counts *c = &w->counts;
+    int64_t begin_ns = c->readings[w->first].t_ns, end_ns = c->readings[c->n - 1].t_ns;
+    int64_t covered_ns, by_ns = (int64_t)(late_s * 1e9);
+    double energy_j = nrg_timeline_between(tl, begin_ns + by_ns, end_ns + by_ns, &covered_ns);
+    if ((double)covered_ns < COVERED * (double)(end_ns - begin_ns))
+        energy_j = nrg_timeline_between(tl, begin_ns, end_ns, NULL); /* the recording ended */
+    return energy_j;
 }
 
 static int add_domain(struct work *w, struct nrg_frame *frame, const struct nrg_domain *domain,
@@ -189,11 +199,10 @@ static int add_domain(struct work *w, struct nrg_frame *frame, const struct nrg_
     d->most = 1 + c->error_high;
     for (size_t i = 0; !tl && i < w->n; i++)
         energy_j[i] = NAN;
-    int rc = tl ? find_delay(w, tl, energy_j, d) : fit_known(w, energy_j, &d->fit);
-    for (size_t i = 0; i < w->n; i++) {
+    int rc = tl ? fit_domain(w, tl, energy_j, d) : fit_known(w, energy_j, &d->fit);
+    for (size_t i = 0; i < w->n; i++)
         w->sum_j[i] += energy_j[i];
-        d->energy_j += isnan(energy_j[i]) ? 0 : energy_j[i];
-    }
+    d->energy_j = tl ? steady_energy(w, tl, d->late_s) : 0;
     return rc;
 }
 

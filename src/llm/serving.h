@@ -16,7 +16,7 @@
 struct nrg_serving_domain {
     char name[48];
     double late_s;      /* how late its sensor is against the server's counts */
-    double energy_j;    /* of the slots */
+    double energy_j;    /* of the steady state */
     double least, most; /* the sensor's own band: factors of every figure */
     struct nrg_serving_fit fit;
 };

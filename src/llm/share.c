@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "llm/delay.h"
 #include "llm/internal.h"
 #include "llm/slots.h"
 
-#define LATE_PART   0.1 /* of a row: a sensor that is later is put right */
-#define MOST_EXCESS 3   /* standard deviations of a slot that are still the requests' */
+#define MOST_EXCESS 3 /* standard deviations of a slot that are still the requests' */
 #define CONFIDENT   1.96
+#define EXCHANGES   4
 
 /* What the requests of a slot share. */
 struct pot {
@@ -28,73 +29,162 @@ struct divider {
     struct pot *pots;
     struct nrg_llm_part *parts;
     bool law;
+    double follows;   /* correlation of what the law leaves of a slot with the one before */
+    double scatter_w; /* of a slot */
 };
 
-static void find_idle(struct nrg_llm_share *s, struct nrg_frame *frame)
+/* Joules of noise, added slot by slot; neighbours have some in common. */
+struct noise {
+    double square, before;
+};
+
+struct idle {
+    double w, doubt_w; /* w NAN: not known */
+    const char *method;
+};
+
+static struct idle by_baseline(const struct nrg_llm_share *s, struct nrg_frame *frame)
 {
-    double rate_w = 0, doubt_w = 0;
+    struct idle idle = {0, 0, "baseline"};
     for (size_t d = 0; d < s->summary.n_domains; d++) {
         const struct nrg_domain *domain = &s->summary.domains[d];
         size_t channel = (size_t)(domain->channel - frame->channels);
         if (!domain->in_total)
             continue;
-        rate_w += nrg_frame_baseline_rate(frame, channel);
-        doubt_w += nrg_frame_baseline_doubt(frame, channel);
+        idle.w += nrg_frame_baseline_rate(frame, channel);
+        idle.doubt_w += nrg_frame_baseline_doubt(frame, channel);
     }
-    const struct nrg_serving_price *idle = &s->fit.price[NRG_SERVING_IDLE];
-    s->idle_w = NAN;
-    if (isfinite(rate_w) && rate_w >= 0) {
-        s->idle_w = rate_w;
-        s->idle_doubt_w = isfinite(doubt_w) ? doubt_w : 0;
-        s->idle_method = "baseline";
-    } else if (!s->fit.why && isfinite(idle->per.value) && idle->resolved) {
-        s->idle_w = idle->per.value;
-        s->idle_doubt_w = (idle->per.high - idle->per.low) / (2 * CONFIDENT);
-        s->idle_method = "regression";
-    }
+    idle.w = isfinite(idle.w) && idle.w >= 0 ? idle.w : NAN;
+    idle.doubt_w = isfinite(idle.doubt_w) ? idle.doubt_w : 0;
+    return idle;
 }
 
-/* Slots with gaps say nothing about prices. */
-static size_t add_known(const struct nrg_llm_slots *slots, struct nrg_serving_slot *known)
+static struct idle by_regression(const struct nrg_serving_fit *fit)
+{
+    const struct nrg_serving_price *p = &fit->price[NRG_SERVING_IDLE];
+    bool known = !fit->why && isfinite(p->per.value) && p->resolved;
+    return (struct idle){known ? p->per.value : NAN, (p->per.high - p->per.low) / (2 * CONFIDENT),
+                         "regression"};
+}
+
+/* Of the two the one that is known better: the regression has the baseline's slots as well, and all
+ * pauses, but nothing else than the law tells them from slots in which requests run. Where both
+ * contradict each other, that law is wrong. */
+static void find_idle(struct nrg_llm_share *s, struct nrg_frame *frame)
+{
+    struct idle a = by_baseline(s, frame), b = by_regression(&s->fit);
+    bool better = b.doubt_w < a.doubt_w && fabs(b.w - a.w) <= hypot(a.doubt_w, b.doubt_w);
+    struct idle best = !isnan(b.w) && (isnan(a.w) || better) ? b : a;
+    s->idle_w = best.w;
+    s->idle_doubt_w = isnan(best.w) ? 0 : best.doubt_w;
+    s->idle_method = isnan(best.w) ? NULL : best.method;
+}
+
+/*
+ * The slots that are fitted: those of the baseline before those of the requests. Where the server
+ * is never idle, nothing else tells what the idle machine takes from what it takes per second and
+ * token.
+ */
+struct fitted {
+    struct divider *d;
+    struct nrg_frame *frame;
+    const struct nrg_domain *domain; /* whose delay is sought */
+    size_t n;
+    struct nrg_serving_slot *all, *known; /* known: those without gaps, which say nothing */
+};
+
+static int fit_known(void *arg, const double *energy_j, struct nrg_serving_fit *fit)
+{
+    struct fitted *f = arg;
+    size_t n = 0;
+    for (size_t i = 0; i < f->n; i++)
+        if (!isnan(energy_j[i])) {
+            f->known[n] = f->all[i];
+            f->known[n++].energy_j = energy_j[i];
+        }
+    return nrg_serving_prices(f->known, n, NRG_LLM_GROUP, fit);
+}
+
+static size_t add_energies(const struct nrg_llm_slots *s, double *energy_j)
+{
+    for (size_t i = 0; i < s->n; i++)
+        energy_j[i] = s->domain_known[i] ? s->domain_j[i] : NAN;
+    return s->n;
+}
+
+static void set_energies(void *arg, double late_s, double *energy_j)
+{
+    struct fitted *f = arg;
+    size_t n = 0;
+    nrg_llm_slots_domain(&f->d->slots, f->frame, f->domain, late_s);
+    if (f->n > f->d->slots.n) {
+        nrg_llm_slots_domain(&f->d->before, f->frame, f->domain, late_s);
+        n = add_energies(&f->d->before, energy_j);
+    }
+    add_energies(&f->d->slots, energy_j + n);
+}
+
+static size_t add_slots(const struct nrg_llm_slots *s, struct nrg_serving_slot *all,
+                        double *energy_j)
+{
+    for (size_t i = 0; i < s->n; i++) {
+        all[i] = s->items[i];
+        energy_j[i] = s->known[i] ? s->items[i].energy_j : NAN;
+    }
+    return s->n;
+}
+
+/* A law needs rows enough of the requests alone. */
+static bool has_rows(const struct nrg_llm_slots *s)
 {
     size_t n = 0;
-    for (size_t i = 0; i < slots->n; i++)
-        if (slots->known[i])
-            known[n++] = slots->items[i];
-    return n;
+    for (size_t i = 0; i < s->n; i++)
+        n += s->known[i];
+    return n / NRG_LLM_GROUP >= NRG_SERVING_LEAST_ROWS;
 }
 
-/* The baseline is part of what is fitted: where the server is never idle, nothing else tells what
- * the idle machine takes from what it takes per second and token. */
-static int fit_known(struct divider *d)
+static int find_delays(struct fitted *f, double *energy_j, double *late_s)
 {
-    struct nrg_serving_slot *known = nrg_calloc(d->before.n + d->slots.n, sizeof *known);
-    if (!known)
-        return -ENOMEM;
-    size_t n = add_known(&d->slots, known);
-    /* A law needs rows enough of the requests alone. */
-    if (n / NRG_LLM_GROUP >= NRG_SERVING_LEAST_ROWS) {
-        n = add_known(&d->before, known);
-        n += add_known(&d->slots, known + n);
+    const struct nrg_summary *sum = &f->d->share->summary;
+    struct nrg_delay_search search = {f->all, f->n, f, set_energies, fit_known};
+    int rc = 0;
+    for (size_t i = 0; !rc && i < sum->n_domains; i++) {
+        f->domain = &sum->domains[i];
+        if (f->domain->in_total)
+            rc = nrg_delay_find(&search, energy_j, &late_s[i]);
     }
-    int rc = nrg_serving_prices(known, n, NRG_LLM_GROUP, &d->share->fit);
-    free(known);
     return rc;
+}
+
+/* Each sensor's energy is taken as much later as it is late, for the law and for what is shared. */
+static int fit_all(struct fitted *f, double *energy_j, double *late_s)
+{
+    struct divider *d = f->d;
+    bool has_law = has_rows(&d->slots);
+    size_t n = has_law ? add_slots(&d->before, f->all, energy_j) : 0;
+    f->n = n + add_slots(&d->slots, f->all + n, energy_j + n);
+    int rc = has_law ? find_delays(f, energy_j, late_s) : 0;
+    nrg_llm_slots_energy(&d->slots, f->frame, &d->share->summary, late_s);
+    nrg_llm_slots_energy(&d->before, f->frame, &d->share->summary, late_s);
+    n = has_law ? add_slots(&d->before, f->all, energy_j) : 0;
+    add_slots(&d->slots, f->all + n, energy_j + n);
+    return rc ? rc : fit_known(f, energy_j, &d->share->fit);
 }
 
 static int fit_law(struct divider *d, struct nrg_frame *frame)
 {
-    struct nrg_llm_share *s = d->share;
-    int rc = fit_known(d);
-    double row_s = s->slot_s * NRG_LLM_GROUP;
-    if (!rc && !s->fit.why && fabs(s->fit.late_s) > LATE_PART * row_s &&
-        fabs(s->fit.late_s) < row_s) {
-        nrg_llm_slots_energy(&d->slots, frame, &s->summary, (int64_t)(s->fit.late_s * 1e9));
-        nrg_llm_slots_energy(&d->before, frame, &s->summary, (int64_t)(s->fit.late_s * 1e9));
-        rc = fit_known(d);
-        nrg_llm_slots_energy(&d->slots, frame, &s->summary, 0); /* what is shared out is as read */
-    }
-    d->law = !rc && !s->fit.why;
+    size_t n = d->before.n + d->slots.n;
+    struct fitted f = {.d = d, .frame = frame};
+    double *energy_j = nrg_calloc(n + 1, sizeof *energy_j);
+    double *late_s = nrg_calloc(d->share->summary.n_domains + 1, sizeof *late_s);
+    f.all = nrg_calloc(n + 1, sizeof *f.all);
+    f.known = nrg_calloc(n + 1, sizeof *f.known);
+    int rc = energy_j && late_s && f.all && f.known ? fit_all(&f, energy_j, late_s) : -ENOMEM;
+    free(energy_j);
+    free(late_s);
+    free(f.all);
+    free(f.known);
+    d->law = !rc && !d->share->fit.why;
     return rc;
 }
 
@@ -119,94 +209,159 @@ static double price_of(const struct divider *d, size_t slot, const struct nrg_ll
     return sum;
 }
 
+/* The regression's rows are NRG_LLM_GROUP slots: what scatters a row scatters a slot by more, the
+ * less neighbours have in common. */
+static void set_scatter(struct divider *d)
+{
+    double common = 0;
+    d->follows = pow(fmax(d->share->fit.follows, 0), 1.0 / NRG_LLM_GROUP);
+    for (int a = 0; a < NRG_LLM_GROUP; a++)
+        for (int b = 0; b < NRG_LLM_GROUP; b++)
+            common += pow(d->follows, abs(a - b)) / (NRG_LLM_GROUP * NRG_LLM_GROUP);
+    d->scatter_w = d->share->fit.scatter_w / sqrt(common);
+}
+
+static void add_noise(const struct divider *d, struct noise *n, double joules)
+{
+    n->square += joules * joules + 2 * joules * d->follows * n->before;
+    n->before = d->follows * n->before + joules;
+}
+
+static double left_of(const struct pot *pot)
+{
+    return pot->active_j - pot->law_j;
+}
+
+/*
+ * Tokens are not quite where they are believed, nor joules, so that one of two neighbours has too
+ * many of these and the other too few: what the one has too many fills half of what the other
+ * lacks, a few times. What there is together stays the same, and what stands out alone still does.
+ */
+static void exchange(struct divider *d)
+{
+    for (int turn = 0; turn < EXCHANGES; turn++) {
+        double last_j = 0; /* that the slot before gives to this one */
+        for (size_t i = 0; i < d->slots.n; i++) {
+            double here_j = left_of(&d->pots[i]), give_j = 0;
+            double next_j = i + 1 < d->slots.n ? left_of(&d->pots[i + 1]) : 0;
+            if (here_j * next_j < 0)
+                give_j = copysign(0.5 * fmin(fabs(here_j), fabs(next_j)), here_j);
+            d->pots[i].active_j += last_j - give_j;
+            last_j = give_j;
+        }
+    }
+}
+
 static void fill_pots(struct divider *d)
 {
     struct nrg_llm_share *s = d->share;
-    double amount[NRG_SERVING_TERMS];
+    double amount[NRG_SERVING_TERMS], idle_w = isnan(s->idle_w) ? 0 : s->idle_w;
     for (size_t r = 0; r < s->requests.n; r++) {
         size_t first, n = nrg_llm_slots_parts(&d->slots, r, d->parts, &first);
         for (size_t i = 0; i < n; i++)
             d->pots[first + i].law_j += price_of(d, first + i, &d->parts[i], amount);
     }
-    double idle_w = isnan(s->idle_w) ? 0 : s->idle_w;
+    for (size_t i = 0; i < d->slots.n; i++) {
+        const struct nrg_serving_slot *slot = &d->slots.items[i];
+        double idle_j = fmin(idle_w * slot->amount[NRG_SERVING_IDLE], slot->energy_j);
+        d->pots[i].active_j = slot->energy_j - idle_j;
+        d->pots[i].scatter_j = d->scatter_w * slot->amount[NRG_SERVING_IDLE];
+        s->idle_j += isnan(s->idle_w) ? 0 : idle_j;
+    }
+    if (d->law)
+        exchange(d);
     for (size_t i = 0; i < d->slots.n; i++) {
         const struct nrg_serving_slot *slot = &d->slots.items[i];
         struct pot *pot = &d->pots[i];
-        double length_s = slot->amount[NRG_SERVING_IDLE];
-        double idle_j = idle_w * length_s < slot->energy_j ? idle_w * length_s : slot->energy_j;
-        pot->active_j = slot->energy_j - idle_j;
-        pot->scatter_j = d->law ? s->fit.scatter_w * length_s : 0;
         double most_j = pot->law_j + MOST_EXCESS * pot->scatter_j;
-        double busy = fmin(1, slot->amount[NRG_SERVING_BUSY] / length_s);
+        double busy = fmin(1, slot->amount[NRG_SERVING_BUSY] / slot->amount[NRG_SERVING_IDLE]);
         pot->given_j = !(pot->law_j > 0) ? 0
                        : !d->law         ? pot->active_j * busy
                                          : fmin(pot->active_j, most_j);
-        if (!isnan(s->idle_w))
-            s->idle_j += idle_j;
     }
 }
 
 /* What was used above idle while a request ran: it can't have used more. Its slots, and one more on
- * either side, or as many as the sensor is late; with their noise, and that of idle power. */
+ * either side; with their noise, and that of idle power. */
 static double most_of(const struct divider *d, size_t first, size_t n)
 {
     const struct nrg_llm_share *s = d->share;
-    size_t around = 1 + (size_t)fmin(fabs(s->fit.late_s) / s->slot_s, NRG_LLM_GROUP);
-    size_t from = first > around ? first - around : 0, to = first + n + around;
-    double sum_j = 0, noise = 0, seconds = 0;
+    size_t from = first > 1 ? first - 1 : 0, to = first + n + 1;
+    struct noise noise = {0, 0};
+    double sum_j = 0, seconds = 0;
     for (size_t i = from; i < to && i < d->slots.n; i++) {
         sum_j += d->pots[i].active_j;
-        noise += pow(d->pots[i].scatter_j, 2);
+        add_noise(d, &noise, d->pots[i].scatter_j);
         seconds += d->slots.items[i].amount[NRG_SERVING_IDLE];
     }
-    return sum_j + CONFIDENT * sqrt(noise + pow(s->idle_doubt_w * seconds, 2));
+    return sum_j + CONFIDENT * sqrt(noise.square + pow(s->idle_doubt_w * seconds, 2));
 }
 
-/* With the law's own interval, and what one slot's noise and the idle power may add. */
+/* The law's doubt about a request's share: a price that is too high is too high for all that run,
+ * and nothing goes wrong where one runs alone. `beyond` is what a request did beyond its share of
+ * what all did. */
+static double law_doubt(const struct divider *d, const double beyond[NRG_SERVING_TERMS])
+{
+    const struct nrg_serving_fit *fit = &d->share->fit;
+    double chosen = 0;
+    for (size_t t = NRG_SERVING_OUTPUT; t < NRG_SERVING_TERMS; t++)
+        if (isfinite(fit->price[t].per.value))
+            chosen += (fit->price[t].per.value - fit->unbound[t]) * beyond[t];
+    return hypot(chosen, fit->half * sqrt(nrg_serving_variance(fit, beyond)));
+}
+
+/* With the law's doubt, and what the slots' noise and the idle power may add. */
 static void give_by_law(struct divider *d, size_t r)
 {
     struct nrg_llm_share *s = d->share;
     struct nrg_llm_energy *e = &s->energies[r];
-    double amount[NRG_SERVING_TERMS], all[NRG_SERVING_TERMS] = {0};
-    double noise = 0, shared_s = 0, most_j = 0, alone_j = 0;
+    double amount[NRG_SERVING_TERMS], beyond[NRG_SERVING_TERMS] = {0}, shared_s = 0;
+    struct noise noise = {0, 0};
     size_t first, n = nrg_llm_slots_parts(&d->slots, r, d->parts, &first);
     for (size_t i = 0; i < n; i++) {
         const struct pot *pot = &d->pots[first + i];
+        const struct nrg_serving_slot *slot = &d->slots.items[first + i];
         double price = price_of(d, first + i, &d->parts[i], amount);
         double share = pot->law_j > 0 ? price / pot->law_j : 0;
-        double seconds = d->slots.items[first + i].amount[NRG_SERVING_IDLE];
         e->energy_j += share * pot->given_j;
-        noise += pow(share * pot->scatter_j, 2);
-        shared_s += share * seconds;
-        most_j += d->parts[i].sequence_s > 0 ? pot->active_j : 0;
-        alone_j += share > 1 - 1e-9 ? pot->given_j : 0;
-        for (size_t t = 0; t < NRG_SERVING_TERMS; t++)
-            all[t] += amount[t];
+        add_noise(d, &noise, share * pot->scatter_j);
+        shared_s += share * slot->amount[NRG_SERVING_IDLE];
+        for (size_t t = NRG_SERVING_OUTPUT; share > 0 && t < NRG_SERVING_TERMS; t++)
+            beyond[t] += amount[t] - share * slot->amount[t];
     }
-    if (!d->law) {
-        e->low_j = isnan(s->idle_w) ? 0 : alone_j;
-        e->high_j = most_j;
-        return;
-    }
-    struct nrg_serving_value law = nrg_serving_cost(&s->fit, all);
-    double half = isfinite(law.high) ? fmax(law.high - law.value, law.value - law.low) : most_j;
     double price = s->fit.price[NRG_SERVING_PROMPT].per.value;
     double unsaid_j = isfinite(price) ? price * d->slots.prompts[r].spread : 0;
-    noise += pow(s->idle_doubt_w * shared_s, 2) + unsaid_j * unsaid_j;
-    half = sqrt(half * half + CONFIDENT * CONFIDENT * noise);
+    noise.square += pow(s->idle_doubt_w * shared_s, 2) + unsaid_j * unsaid_j;
+    double half = hypot(law_doubt(d, beyond), CONFIDENT * sqrt(noise.square));
     e->low_j = fmax(0, e->energy_j - half);
     e->high_j = fmin(e->energy_j + half, fmax(e->energy_j, most_of(d, first, n)));
+}
+
+/* From what it used while it was alone to all that was used while it ran. */
+static void give_equally(struct divider *d, size_t r)
+{
+    struct nrg_llm_energy *e = &d->share->energies[r];
+    size_t first, n = nrg_llm_slots_parts(&d->slots, r, d->parts, &first);
+    for (size_t i = 0; i < n; i++) {
+        const struct pot *pot = &d->pots[first + i];
+        double share = pot->law_j > 0 ? d->parts[i].sequence_s / pot->law_j : 0;
+        e->energy_j += share * pot->given_j;
+        e->high_j += d->parts[i].sequence_s > 0 ? pot->active_j : 0;
+        e->low_j += share > 1 - 1e-9 && !isnan(d->share->idle_w) ? pot->given_j : 0;
+    }
 }
 
 static void divide(struct divider *d)
 {
     struct nrg_llm_share *s = d->share;
     const struct nrg_summary *sum = &s->summary;
+    if (d->law)
+        set_scatter(d);
     fill_pots(d);
     for (size_t r = 0; r < s->requests.n; r++) {
         struct nrg_llm_energy *e = &s->energies[r];
         const struct nrg_relayed_request *q = &s->requests.items[r];
-        give_by_law(d, r);
+        (d->law ? give_by_law : give_equally)(d, r);
         if (sum->total_j > 0 && isfinite(sum->total_low_j) && isfinite(sum->total_high_j)) {
             e->low_j *= fmin(1, sum->total_low_j / sum->total_j);
             e->high_j *= fmax(1, sum->total_high_j / sum->total_j);
@@ -217,8 +372,15 @@ static void divide(struct divider *d)
     }
     s->total_j = sum->total_j;
     s->unattributed_j = s->total_j - s->requests_j - s->idle_j;
-    if (isnan(s->idle_w))
+    if (isnan(s->idle_w)) {
         s->idle_j = NAN;
+        return;
+    }
+    /* Ends that the slots of a late sensor don't reach were idle as far as there is energy left. */
+    double missing_j = fmax(s->idle_w * sum->duration_s - s->idle_j, 0);
+    double more_j = fmin(missing_j, fmax(s->unattributed_j, 0));
+    s->idle_j += more_j;
+    s->unattributed_j -= more_j;
 }
 
 static int divide_run(struct nrg_llm_share *s, struct nrg_recording *recording,

@@ -5,8 +5,8 @@
  * The law of prices (fit.h) says what each request would have cost in each slot of time; the slot's
  * energy above idle is divided in that proportion. What the slot used beyond three standard
  * deviations of what the law leaves is no request's: it is unattributed, as is energy above idle
- * while no request runs. Idle power is the baseline's, or else the law's; without either it is not
- * known, and its energy is in the others.
+ * while no request runs. Idle power is the baseline's or the law's, whichever is known better;
+ * without either it is not known, and its energy is in the others.
  *
  * Where no law can be fitted (too little time, or counts that never change), the requests that run
  * share a slot equally. Their interval then goes from what they used while they were alone to all

@@ -13,7 +13,7 @@
 #define LONGEST_NS   (500 * NRG_NS_PER_MS)
 #define SHORTEST_NS  (50 * NRG_NS_PER_MS)
 #define MOST_SLOTS   100000
-#define ROWS         60 /* of the regression, where there is time for them */
+#define ROWS         48 /* of the regression, where there is time for them */
 #define LEAST_PROMPT 16 /* tokens of a prompt that shows how fast prompts are read */
 #define LEAST_READ   10 /* such requests */
 
@@ -57,27 +57,40 @@ static int64_t choose_length(struct nrg_frame *frame, const struct nrg_summary *
     return run_ns / slot_ns > MOST_SLOTS ? run_ns / MOST_SLOTS : slot_ns;
 }
 
+void nrg_llm_slots_domain(struct nrg_llm_slots *s, struct nrg_frame *frame,
+                          const struct nrg_domain *domain, double late_s)
+{
+    const struct nrg_timeline *tl = domain_timeline(frame, domain);
+    struct nrg_energy_cursor cursor;
+    struct nrg_energy_at before = {0, 0};
+    int64_t late_ns = (int64_t)(late_s * 1e9);
+    if (tl)
+        nrg_energy_cursor_init(&cursor, tl, s->begin_ns + late_ns, 0);
+    for (size_t i = 0; i < s->n; i++) {
+        struct nrg_energy_at at = before;
+        double length_ns = (double)(end_of(s, i) - begin_of(s, i));
+        if (tl)
+            at = nrg_energy_cursor_at(&cursor, end_of(s, i) + late_ns);
+        s->domain_j[i] = at.energy_j - before.energy_j;
+        s->domain_known[i] = !tl || at.covered_ns - before.covered_ns > 0.99 * length_ns;
+        before = at;
+    }
+}
+
 void nrg_llm_slots_energy(struct nrg_llm_slots *s, struct nrg_frame *frame,
-                          const struct nrg_summary *summary, int64_t late_ns)
+                          const struct nrg_summary *summary, const double *late_s)
 {
     for (size_t i = 0; i < s->n; i++) {
         s->items[i].energy_j = 0;
         s->known[i] = true;
     }
     for (size_t d = 0; d < summary->n_domains; d++) {
-        const struct nrg_domain *domain = &summary->domains[d];
-        const struct nrg_timeline *tl = domain->in_total ? domain_timeline(frame, domain) : NULL;
-        struct nrg_energy_cursor cursor;
-        if (!tl)
+        if (!summary->domains[d].in_total)
             continue;
-        nrg_energy_cursor_init(&cursor, tl, s->begin_ns + late_ns, 0);
-        struct nrg_energy_at before = {0, 0};
+        nrg_llm_slots_domain(s, frame, &summary->domains[d], late_s ? late_s[d] : 0);
         for (size_t i = 0; i < s->n; i++) {
-            struct nrg_energy_at at = nrg_energy_cursor_at(&cursor, end_of(s, i) + late_ns);
-            double length_ns = (double)(end_of(s, i) - begin_of(s, i));
-            s->items[i].energy_j += at.energy_j - before.energy_j;
-            s->known[i] &= at.covered_ns - before.covered_ns > 0.99 * length_ns;
-            before = at;
+            s->items[i].energy_j += s->domain_j[i];
+            s->known[i] &= s->domain_known[i];
         }
     }
 }
@@ -124,54 +137,72 @@ static bool is_streamed(const struct nrg_relayed_request *q)
     return q->first_ns != NRG_MISSING && q->n_texts > 0;
 }
 
+/*
+ * Nanoseconds that a token of a prompt takes: until the first text at least that, and requests
+ * wait, too, so it is the tenth of the requests that are fastest. Where all of them wait, none is
+ * fast, but the server reads no slower than all prompts take over the busy time.
+ */
 static int find_reading(struct nrg_llm_slots *s)
 {
     double *values = nrg_calloc(s->requests->n + 1, sizeof *values);
+    double tokens = 0, busy_ns = 0;
     size_t n = 0;
     if (!values)
         return -ENOMEM;
     for (size_t i = 0; i < s->requests->n; i++) {
         const struct nrg_relayed_request *q = &s->requests->items[i];
         const struct nrg_llm_prompt *prompt = &s->prompts[i];
+        tokens += prompt->tokens;
         if (is_streamed(q) && !(prompt->spread > 0) && prompt->tokens >= LEAST_PROMPT)
             values[n++] = (double)(q->first_ns - q->begin_ns) / prompt->tokens;
     }
+    for (size_t i = 0; i < s->n; i++)
+        busy_ns += s->items[i].amount[NRG_SERVING_BUSY] * 1e9;
     nrg_sort(values, n);
-    s->read_ns = n >= LEAST_READ ? values[n / 10] : 0;
+    s->read_ns = n >= LEAST_READ ? fmin(values[n / 10], busy_ns / tokens) : 0;
     free(values);
     return 0;
 }
 
-/* When the server began to read it: it may have waited before. */
-static int64_t reading_from(const struct nrg_llm_slots *s, const struct nrg_relayed_request *q,
-                            double prompt)
+/*
+ * When the server read the prompt. Of a stream, until the first text, and it may have waited
+ * before. Of a whole answer nobody knows; where it is known how fast prompts are read, as soon as
+ * it came.
+ */
+static void find_read(const struct nrg_llm_slots *s, const struct nrg_relayed_request *q,
+                      double prompt, int64_t *from_ns, int64_t *to_ns)
 {
-    int64_t from_ns = q->first_ns - (int64_t)(s->read_ns * prompt);
-    return s->read_ns > 0 && from_ns > q->begin_ns ? from_ns : q->begin_ns;
+    int64_t takes_ns = (int64_t)(s->read_ns * prompt);
+    *from_ns = q->begin_ns;
+    *to_ns = is_streamed(q) ? q->first_ns : q->end_ns;
+    if (takes_ns > 0 && takes_ns < *to_ns - *from_ns)
+        *(is_streamed(q) ? from_ns : to_ns) =
+            is_streamed(q) ? q->first_ns - takes_ns : q->begin_ns + takes_ns;
+    *to_ns = *to_ns < *from_ns ? *from_ns : *to_ns > q->end_ns ? q->end_ns : *to_ns;
+    *from_ns = within(s, *from_ns);
+    *to_ns = within(s, *to_ns);
 }
 
 size_t nrg_llm_slots_parts(const struct nrg_llm_slots *s, size_t request,
                            struct nrg_llm_part *parts, size_t *first)
 {
     const struct nrg_relayed_request *q = &s->requests->items[request];
-    int64_t begin_ns = within(s, q->begin_ns), end_ns = within(s, q->end_ns);
+    int64_t begin_ns = within(s, q->begin_ns), end_ns = within(s, q->end_ns), from_ns, to_ns;
     if (end_ns < begin_ns || q->begin_ns > s->end_ns || q->end_ns < s->begin_ns)
         return 0;
-    bool streamed = is_streamed(q);
     double prompt = s->prompts[request].tokens;
-    int64_t read_ns = streamed ? within(s, reading_from(s, q, prompt)) : begin_ns;
-    int64_t prompt_ns = streamed ? within(s, q->first_ns) : end_ns;
+    find_read(s, q, prompt, &from_ns, &to_ns);
     *first = slot_at(s, begin_ns);
     size_t n = slot_at(s, end_ns) - *first + 1;
     memset(parts, 0, n * sizeof *parts);
     spread(s, parts, *first, SEQUENCE, begin_ns, end_ns, (double)(end_ns - begin_ns) * 1e-9);
     if (prompt > 0)
-        spread(s, parts, *first, PROMPT, read_ns, prompt_ns < read_ns ? read_ns : prompt_ns,
-               prompt);
-    if (streamed)
+        spread(s, parts, *first, PROMPT, from_ns, to_ns, prompt);
+    if (is_streamed(q))
         spread_texts(s, q, parts, *first);
     else if (q->output_tokens > 0)
-        spread(s, parts, *first, OUTPUT, begin_ns, end_ns, q->output_tokens);
+        spread(s, parts, *first, OUTPUT, to_ns < end_ns ? to_ns : begin_ns, end_ns,
+               q->output_tokens);
     return n;
 }
 
@@ -207,7 +238,6 @@ static int add_requests(struct nrg_llm_slots *s)
         }
     }
     free(parts);
-    add_busy(s);
     return 0;
 }
 
@@ -221,14 +251,16 @@ static int make_empty(struct nrg_llm_slots *s, struct nrg_frame *frame,
     s->n = s->n ? s->n : 1; /* the last one takes the rest */
     s->items = nrg_calloc(s->n, sizeof *s->items);
     s->known = nrg_calloc(s->n, sizeof *s->known);
-    if (!s->items || !s->known)
+    s->domain_j = nrg_calloc(s->n, sizeof *s->domain_j);
+    s->domain_known = nrg_calloc(s->n, sizeof *s->domain_known);
+    if (!s->items || !s->known || !s->domain_j || !s->domain_known)
         return -ENOMEM;
     for (size_t i = 0; i < s->n; i++) {
         s->items[i].begin_ns = begin_of(s, i);
         s->items[i].end_ns = end_of(s, i);
         s->items[i].amount[NRG_SERVING_IDLE] = (double)(end_of(s, i) - begin_of(s, i)) * 1e-9;
     }
-    nrg_llm_slots_energy(s, frame, summary, 0);
+    nrg_llm_slots_energy(s, frame, summary, NULL);
     return 0;
 }
 
@@ -243,8 +275,10 @@ int nrg_llm_slots_make(struct nrg_llm_slots *s, struct nrg_frame *frame,
     int rc = make_empty(s, frame, summary);
     if (!rc && !(s->prompts = nrg_llm_prompts_make(requests)))
         rc = -ENOMEM;
-    if (!rc)
-        rc = find_reading(s);
+    if (rc)
+        return rc;
+    add_busy(s);
+    rc = find_reading(s);
     return rc ? rc : add_requests(s);
 }
 
@@ -262,7 +296,7 @@ void nrg_llm_slots_release(struct nrg_llm_slots *s)
     free(s->prompts);
     free(s->items);
     free(s->known);
-    s->prompts = NULL;
-    s->items = NULL;
-    s->known = NULL;
+    free(s->domain_j);
+    free(s->domain_known);
+    *s = (struct nrg_llm_slots){0};
 }

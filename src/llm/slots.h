@@ -25,6 +25,8 @@ struct nrg_llm_slots {
     struct nrg_llm_prompt *prompts; /* of the requests */
     struct nrg_serving_slot *items;
     bool *known; /* readings cover all of it */
+    double *domain_j;
+    bool *domain_known;
 };
 
 /* What one request did in one slot. */
@@ -42,9 +44,13 @@ int nrg_llm_slots_make_idle(struct nrg_llm_slots *slots, struct nrg_frame *frame
                             int64_t slot_ns);
 void nrg_llm_slots_release(struct nrg_llm_slots *slots);
 
-/* The joules of each slot anew, from readings that come late by that much. */
+/* The joules of each slot anew, from readings that come late by so much, each domain's by its own
+ * time, in the summary's order; NULL: as they are. */
 void nrg_llm_slots_energy(struct nrg_llm_slots *slots, struct nrg_frame *frame,
-                          const struct nrg_summary *summary, int64_t late_ns);
+                          const struct nrg_summary *summary, const double *late_s);
+/* Those of one domain, into domain_j and domain_known. */
+void nrg_llm_slots_domain(struct nrg_llm_slots *slots, struct nrg_frame *frame,
+                          const struct nrg_domain *domain, double late_s);
 
 /* The parts of a request, from slot *first on, into an array of slots->n. Returns how many. */
 size_t nrg_llm_slots_parts(const struct nrg_llm_slots *slots, size_t request,

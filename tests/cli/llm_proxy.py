@@ -2,6 +2,7 @@
 import contextlib
 import socket
 
+from llm_server import LlmServer
 from support import *
 
 
@@ -80,3 +81,15 @@ class ProxyCase(Case):
         for q in r["requests"]:
             self.assertLessEqual(q["low_j"], q["energy_j"] + 1e-12)
             self.assertLessEqual(q["energy_j"], q["high_j"] + 1e-12)
+
+
+class ServedCase(ProxyCase):
+    """With a server of its own behind the proxy."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = LlmServer()
+        self.addCleanup(self.server.close)
+
+    def proxy(self, *options, upstream=None, **kw):
+        return super().proxy(*options, upstream=upstream or self.server.url, **kw)

@@ -5,14 +5,19 @@ Ollama do, over real sockets, and can be slow, wrong, or die in the middle.
     server.url, server.requests   # what came: (method, path, headers, body)
     server.close()
 
+    python3 llm_server.py --joules FILE --prompt-j 0.02 --output-j 0.15    # a process of its own: says its URL, and serves until stdin ends
+
 What it does is in the request's JSON: "model", "stream", "test" (a dict: tokens, prompt, pause, usage, die_after,
-status, raw, ...). Nothing of it comes from nrg.
+status, raw, stamp, by_close, ...). Nothing of it comes from nrg.
 """
+import argparse
 import http.server
 import json
+import os
 import socket
 import ssl
 import struct
+import sys
 import threading
 import time
 
@@ -48,14 +53,23 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def chunk(self, data):
-        self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+        self.wfile.write(data if self.by_close else b"%x\r\n%s\r\n" % (len(data), data))
         self.wfile.flush()
 
-    def begin_stream(self, kind):
+    def begin_stream(self, kind, by_close=False):
         self.send_response(200)
         self.send_header("Content-Type", kind)
-        self.send_header("Transfer-Encoding", "chunked")
+        if by_close:
+            self.send_header("Connection", "close")
+        else:
+            self.send_header("Transfer-Encoding", "chunked")
+        self.by_close = by_close
+        self.close_connection |= by_close
         self.end_headers()
+
+    def end_stream(self):
+        if not self.by_close:
+            self.wfile.write(b"0\r\n\r\n")
 
     def do_GET(self):
         self.server.owner.note(self, b"")
@@ -120,9 +134,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.whole(200, json.dumps(answer).encode())
 
     def openai_stream(self, ask, test):
-        self.begin_stream("text/event-stream; charset=utf-8")
+        self.begin_stream("text/event-stream; charset=utf-8", test.get("by_close", False))
         def event(document):
-            self.chunk(b"data: " + json.dumps(document).encode() + b"\n\n")
+            stamp = {"sent_ns": time.monotonic_ns()} if test.get("stamp") else {}
+            self.chunk(b"data: " + json.dumps({**document, **stamp}).encode() + b"\n\n")
         head = {"id": "x", "object": "chat.completion.chunk", "model": ask.get("model")}
         event({**head, "choices": [{"index": 0, "delta": {"role": "assistant", "content": ""}}]})
         self.work(test)
@@ -139,7 +154,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if test["usage"]:
             event({**head, "choices": [], "usage": self.usage(test)})
         self.chunk(b"data: [DONE]\n\n")
-        self.wfile.write(b"0\r\n\r\n")
+        self.end_stream()
 
     def ollama(self, ask, test):
         last = {"model": ask.get("model"), "done": True, "prompt_eval_count": test["prompt"],
@@ -159,7 +174,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             if test["pause"]:
                 time.sleep(test["pause"])
         self.chunk(json.dumps({**part(""), **last}).encode() + b"\n")
-        self.wfile.write(b"0\r\n\r\n")
+        self.end_stream()
 
     def huge(self, size):
         """An answer of so many bytes, told by its end alone."""
@@ -210,7 +225,32 @@ class LlmServer:
         self.http.server_close()
 
 
-if __name__ == "__main__":
-    server = LlmServer()
+class Meter:
+    """Joules so far, in a file that a simulated domain follows (joules-from); one write of always the same length."""
+
+    def __init__(self, path):
+        self.joules, self.lock = 0.0, threading.Lock()
+        self.fd = os.open(path, os.O_CREAT | os.O_WRONLY, 0o600)
+        self.add(0)
+
+    def add(self, joules):
+        with self.lock:
+            self.joules += joules
+            os.pwrite(self.fd, b"%020.9f\n" % self.joules, 0)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--joules", required=True)
+    parser.add_argument("--prompt-j", type=float, required=True)
+    parser.add_argument("--output-j", type=float, required=True)
+    given = parser.parse_args()
+    meter = Meter(given.joules)
+    server = LlmServer(on_prompt=lambda n: meter.add(given.prompt_j * n), on_token=lambda: meter.add(given.output_j))
     print(server.url, flush=True)
-    threading.Event().wait()
+    sys.stdin.read()
+    server.close()
+
+
+if __name__ == "__main__":
+    main()

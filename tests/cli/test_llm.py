@@ -7,10 +7,12 @@ import csv
 import json
 import math
 import os
+import re
 import struct
 import unittest
 
 import spans_file
+from llm_files import gguf, safetensors
 from support import TOP, Case
 
 SHARED = os.environ.get("NRG_SHARED", os.path.join(TOP, "..", "shared"))
@@ -25,6 +27,9 @@ QWEN = {"model_type": "qwen3", "hidden_size": 4096, "num_hidden_layers": 36, "nu
 MOE = {"model_type": "qwen3_moe", "hidden_size": 2048, "num_hidden_layers": 48, "num_attention_heads": 32,
        "num_key_value_heads": 4, "head_dim": 128, "intermediate_size": 6144, "moe_intermediate_size": 768,
        "num_experts": 128, "num_experts_per_tok": 8, "vocab_size": 151936, "tie_word_embeddings": False}
+
+SMALL = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
+         "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 500, "tie_word_embeddings": True}
 
 LAW = {"dense": 2e-10, "kv": 1.5e-10, "mac": 3e-12, "step": 5e-3}
 
@@ -169,12 +174,19 @@ class Rows(Llm):
         rows[6]["energy_per_token_joules"] = 1e300
         rows[7]["avg_output_len"] = 0
         rows[8]["num_gpus"], rows[8]["tp"] = 8, 3
+        rows[12]["prec"] = "float7"
         del rows[9]["tp"], rows[10]["prec"], rows[11]["gpu_model"]
         rows[11]["gpu_model"] = "Z9"
         done = self.nrg("evaluate", self.write("rows.json", rows), "--json")
         self.assertEqual(done.returncode, 0, done.stderr.decode())
-        self.assertEqual(json.loads(done.stdout)["levels"]["model"]["rows"], 41)
+        self.assertEqual(json.loads(done.stdout)["levels"]["model"]["rows"], 40)
         self.assertIn(b"row left out", done.stderr)
+        self.assertIn(b"precision", done.stderr)
+
+    def test_tasks_that_no_row_has(self):
+        done = self.nrg("evaluate", self.write("rows.json", made_rows()), "--task", "gpqa,lm-arena-chatt")
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        self.assertIn("no row is of the task 'lm-arena-chatt'", self.one_line(done.stderr))
 
     def test_files_that_lie(self):
         good = made_rows()
@@ -232,7 +244,7 @@ class Rows(Llm):
         self.assertIn("--llm", self.refused("predict", graph, "--profile", path))
 
 
-class Predict(Llm):
+class OnADevice(Llm):
     def predict(self, config, *options):
         return self.json("predict", "--llm", config, "--profile", self.device, *options)
 
@@ -240,6 +252,8 @@ class Predict(Llm):
         super().setUp()
         self.device = self.profile()
 
+
+class Predict(OnADevice):
     def test_sums_and_counts(self):
         found = self.predict(self.write("config.json", QWEN), "--prompt", "512", "--output", "256", "--batch", "32")
         self.assertEqual(found["model"]["params"], 8190735360)
@@ -328,21 +342,12 @@ class Predict(Llm):
         self.assertNotIn("step_s", found["time"])
         self.assertTrue(any("operators" in reason for reason in found["reasons"]))
 
-    def test_gguf_and_safetensors(self):
-        """The same model from a header; a folder is read by its config.json."""
-        small = {"model_type": "llama", "hidden_size": 64, "num_hidden_layers": 2, "num_attention_heads": 4,
-                 "num_key_value_heads": 2, "intermediate_size": 96, "vocab_size": 10, "tie_word_embeddings": True}
-        truth = self.predict(self.write("config.json", small))["counts"]
-        self.assertEqual(self.predict(os.path.dirname(self.path("config.json")))["counts"], truth)
-        for name, content in (("model.gguf", gguf(small)), ("sole.safetensors", safetensors(small))):
-            folder = self.path(name + ".d")
-            os.mkdir(folder)
-            path = os.path.join(folder, name)
-            with open(path, "wb") as out:
-                out.write(content)
-            counts = self.predict(path)["counts"]
-            for key in ("prompt_macs", "token_macs", "cache_token_bytes"):
-                self.assertEqual(counts[key], truth[key], (name, key))
+    def test_bits_that_are_not_known(self):
+        """The advice of the message works."""
+        for other in ({"quantization_config": {"quant_method": "novel"}}, {"torch_dtype": "float7"}):
+            config = self.write("config.json", {**QWEN, **other})
+            self.assertIn("--dtype", self.refused("predict", "--llm", config, "--profile", self.device))
+            self.assertEqual(self.predict(config, "--dtype", "fp8")["load"]["dtype"], "fp8")
 
     def test_configs_that_lie(self):
         lies = {
@@ -355,6 +360,15 @@ class Predict(Llm):
             "zero": ({**QWEN, "num_attention_heads": 0}, "heads"),
             "family": ({**QWEN, "model_type": "novel"}, "novel"),
             "empty": (b"", "empty"),
+            "flag": ({**QWEN, "tie_word_embeddings": "false"}, "neither true nor false"),
+            "group": ({**QWEN, "quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 1e-9}}, "group_size"),
+            "bits": ({**QWEN, "quantization_config": {"quant_method": "gptq", "bits": "4"}}, "bits"),
+            "list": ({**QWEN, "quantization_config": [4]}, "quantization_config is no object"),
+            "step": ({**MOE, "decoder_sparse_step": 0}, "decoder_sparse_step"),
+            "layers": ({**MOE, "mlp_only_layers": "all"}, "mlp_only_layers"),
+            "keys": (gguf({**SMALL, "num_hidden_layers": 2}, blocks=200), "its keys make"),
+            "twice": (gguf(SMALL, twice=True), "block_count twice"),
+            "bytes": (safetensors(SMALL).replace(b"[0, ", b"[9, "), "bytes"),
             "gguf": (b"GGUF" + struct.pack("<IQQ", 3, 1 << 60, 1 << 60), "GGUF"),
             "safetensors": (struct.pack("<Q", 1 << 40) + b"{}", ""),
             "noise": (bytes(range(1, 200)), ""),
@@ -380,11 +394,17 @@ class Recordings(Llm):
 
     CONFIG = {"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 99, "vocab_size": 101}
 
+    @staticmethod
+    def made_name():
+        """What nrg.torch calls the tokens that generate() made, in its own words."""
+        with open(os.path.join(TOP, "python", "nrg", "torch", "_generate.py"), encoding="utf-8") as text:
+            return re.search(r'name_id\("([^"]+)", "counter"\), made\)', text.read())[1]
+
     def recording(self, name, batch, made, watts=20):
         spans = spans_file.Spans()
         for begin in (0.5, 2.5):
             spans.span(begin, begin + 1, "generate", detail="GPT2LMHeadModel",
-                       counts=(("requests", batch), ("tokens made", made)), inside=[
+                       counts=(("requests", batch), (self.made_name(), made)), inside=[
                            dict(begin_s=begin, end_s=begin + 0.3, text="prefill", kind="phase",
                                 counts=(("input tokens", 7 * batch),)),
                            dict(begin_s=begin + 0.3, end_s=begin + 1, text="decode", kind="phase",
@@ -413,6 +433,12 @@ class Recordings(Llm):
         self.assertIn("GPT2LMHeadModel", self.refused("dataset", path, "--config", "Other=" + config))
         self.assertIn("keeps no graph", self.refused("dataset", path))
 
+    def test_idle_share_has_an_interval(self):
+        """5 W of 20 W."""
+        llm = self.json("attribute", self.recording("idle.nrg", 2, 20), "--idle-power", "5")["llm"]
+        self.assertAlmostEqual(llm["idle_share"]["value"], 0.25, delta=0.02)
+        self.assertTrue(llm["idle_share"]["low"] <= 0.25 <= llm["idle_share"]["high"], llm["idle_share"])
+
     def test_trained_from_recordings(self):
         """Prediction of the load that was measured gives the measured energy back."""
         config = self.write("config.json", self.CONFIG)
@@ -426,52 +452,6 @@ class Recordings(Llm):
         self.assertLessEqual(request["low"], request["value"] / 1.99)  # one model says little of others
         with open(profile, encoding="utf-8") as text_in:
             self.assertNotIn("expected_error_percent", json.load(text_in)["llm"])
-
-
-def text(value):
-    return struct.pack("<Q", len(value)) + value.encode()
-
-
-def tensors(config):
-    """Names and shapes, innermost last, of a llama's matrices."""
-    width, heads = config["hidden_size"], config["num_attention_heads"]
-    kv = width // heads * config["num_key_value_heads"]
-    yield "model.embed_tokens.weight", "token_embd.weight", [config["vocab_size"], width]
-    for i in range(config["num_hidden_layers"]):
-        for hugging_face, ggml, shape in (("self_attn.q_proj", "attn_q", [width, width]),
-                                          ("self_attn.k_proj", "attn_k", [kv, width]),
-                                          ("self_attn.v_proj", "attn_v", [kv, width]),
-                                          ("self_attn.o_proj", "attn_output", [width, width]),
-                                          ("mlp.gate_proj", "ffn_gate", [config["intermediate_size"], width]),
-                                          ("mlp.up_proj", "ffn_up", [config["intermediate_size"], width]),
-                                          ("mlp.down_proj", "ffn_down", [width, config["intermediate_size"]])):
-            yield f"model.layers.{i}.{hugging_face}.weight", f"blk.{i}.{ggml}.weight", shape
-
-
-def gguf(config):
-    pairs = {"llama.block_count": config["num_hidden_layers"], "llama.embedding_length": config["hidden_size"],
-             "llama.feed_forward_length": config["intermediate_size"],
-             "llama.attention.head_count": config["num_attention_heads"],
-             "llama.attention.head_count_kv": config["num_key_value_heads"], "llama.vocab_size": config["vocab_size"]}
-    names = list(tensors(config))
-    out = b"GGUF" + struct.pack("<IQQ", 3, len(names), len(pairs) + 1)
-    out += text("general.architecture") + struct.pack("<I", 8) + text("llama")
-    for key, value in pairs.items():
-        out += text(key) + struct.pack("<II", 4, value)
-    for _, name, shape in names:
-        out += text(name) + struct.pack("<I", len(shape)) + struct.pack(f"<{len(shape)}Q", *reversed(shape))
-        out += struct.pack("<IQ", 1, 0)
-    return out
-
-
-def safetensors(config):
-    header, at = {}, 0
-    for name, _, shape in tensors(config):
-        size = 2 * math.prod(shape)
-        header[name] = {"dtype": "BF16", "shape": shape, "data_offsets": [at, at + size]}
-        at += size
-    body = json.dumps(header).encode()
-    return struct.pack("<Q", len(body)) + body + bytes(at)
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """nrg run --llm: a stand-in server for each family's page of metrics, and pages that lie. No real server has confirmed the names.
 tests/truth/test_serving.py judges the joules, by recordings whose law is known."""
 import ctypes.util
+import gzip
 import http.server
 import itertools
 import socket
@@ -183,6 +184,22 @@ class Families(LlmCase):
         self.assertLess(llm["output_tokens"], 400)
 
 
+    def test_all_joules_of_a_server_that_counts_when_requests_end(self):
+        """30 W all the time; the run is shorter than the ten requests that a slot may take."""
+        asked = itertools.count(1)
+
+        def answer(path):
+            done = next(asked) // 5
+            return 200, "text/plain", PAGES["TGI"].format(prompt=100 * done, output=50 * done, done=done, running=2).encode()
+
+        result, said = self.measure(self.serve(answer, times=26).url)
+        llm = result["llm"]
+        truth_j = 30 * (llm["end_s"] - llm["begin_s"])
+        self.assertAlmostEqual(llm["all_j_per_output_token"]["value"] * llm["output_tokens"] / truth_j, 1, delta=0.02)
+        self.assertAlmostEqual(llm["energy_j"] / truth_j, 1, delta=0.02)
+        self.assertNotIn("inf ", said)
+
+
 class Lies(LlmCase):
     def test_what_is_no_page_gets_one_line_and_the_command_runs_on(self):
         ok = "text/plain; version=0.0.4"
@@ -190,6 +207,7 @@ class Lies(LlmCase):
             "HTML instead of metrics": lambda path: (200, "text/html", b"<html>hello</html>"),
             "a redirect (HTTP 302)": lambda path: (302, ok, b"", ("Location", "http://127.0.0.1:1/")),
             "HTTP 500": lambda path: (500, ok, b"no"),
+            "a compressed answer": lambda path: (200, ok, gzip.compress(b"vllm:generation_tokens_total 3\n"), ("Content-Encoding", "gzip")),
             "the answer has more than": lambda path: (200, ok, (b"a_metric_total 1\n" * 65536 for _ in range(12))),
             "no metrics; looked for vllm:generation_tokens_total (vLLM)": lambda path: (200, ok, b"\x00\xff\x01garbage\n" * 100),
             "no count of tokens among its metrics": lambda path: (200, ok, b"python_gc_total 3\n"),

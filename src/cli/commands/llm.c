@@ -1,8 +1,23 @@
 /* nrg llm: joules of requests to a language model. */
+#include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
+#include "base/parse.h"
 #include "cli/llm/actions.h"
 #include "cli/run/begin.h"
+
+#define MOST_GATHER_NS (50 * NRG_NS_PER_MS) /* a slot, the shortest that is looked at */
+
+static const struct nrg_llm_values defaults = {.gather_ns = 20 * NRG_NS_PER_MS};
+
+static int store_gather(const struct nrg_opt_type *type, void *field, const char *value)
+{
+    int64_t *gather_ns = field;
+    (void)type;
+    int rc = nrg_parse_duration_ns(value, gather_ns);
+    return rc ? rc : *gather_ns <= MOST_GATHER_NS ? 0 : -ERANGE;
+}
 
 static const struct nrg_opt options[] = {
     {"upstream", 'u', NRG_OPT_STRING, "URL", "proxy: the server, http://HOST:PORT or https://HOST",
@@ -28,9 +43,9 @@ static const struct nrg_opt options[] = {
      offsetof(struct nrg_llm_values, given)},
     {"connections", 0, NRG_OPT_COUNT_IN(1, 16384, "a count from 1 to 16384"), "N",
      "proxy: clients at a time, 1024 unless given", offsetof(struct nrg_llm_values, connections)},
-    {"gather", 0, NRG_OPT_DURATION, "TIME",
-     "proxy: with 8 streams or more, texts after the first wait up to TIME (at most 50ms) for "
-     "others: less CPU time",
+    {"gather", 0, NRG_OPT_OWN(store_gather, "0, or a duration up to 50ms"), "TIME",
+     "proxy: with 8 streams or more, quick texts after the first wait up to TIME, 20ms unless "
+     "given, for others: less CPU time; 0: none waits",
      offsetof(struct nrg_llm_values, gather_ns)},
     {"allow-host", 0, NRG_OPT_LIST, "NAME",
      "proxy: a name that clients may call it by, or the origin of a page in a browser; may be "
@@ -87,6 +102,7 @@ const struct nrg_command nrg_cmd_llm = {
     .actions = "proxy report",
     .options = options,
     .values_size = sizeof(struct nrg_llm_values),
+    .defaults = &defaults,
     .opens_sensors = true,
     .run = run_llm,
 };

@@ -20,8 +20,7 @@
 #include "llm/request_log.h"
 #include "record/sampler/live.h"
 
-#define DRAIN_NS       (30 * NRG_NS_PER_S)
-#define MOST_GATHER_NS (50 * NRG_NS_PER_MS) /* a slot, the shortest that is looked at */
+#define DRAIN_NS (30 * NRG_NS_PER_S)
 
 struct relay {
     struct nrg_cli *cli;
@@ -56,15 +55,13 @@ static void on_texts(void *arg, const struct nrg_proxy_request *request, uint64_
 {
     struct relay *r = arg;
     nrg_request_log_texts(&r->log, request, n, t_ns);
-    nrg_request_log_hand_over(&r->log, t_ns, false);
 }
 
 static void on_end(void *arg, const struct nrg_proxy_request *request)
 {
     struct relay *r = arg;
-    nrg_provisional_runs(&r->provisional, request->end_ns, -1);
+    nrg_provisional_runs(&r->provisional, nrg_now_ns(), -1);
     nrg_request_log_end(&r->log, request);
-    nrg_request_log_hand_over(&r->log, request->end_ns, false);
 }
 
 static double on_joules(void *arg, const struct nrg_proxy_request *request)
@@ -94,7 +91,9 @@ static bool on_stop(void *arg)
 static bool on_hurry(void *arg)
 {
     struct relay *r = arg;
-    return nrg_stop_asked() || nrg_now_ns() - r->stopping_ns > DRAIN_NS;
+    int64_t now_ns = nrg_now_ns();
+    nrg_request_log_hand_over(&r->log, now_ns, false);
+    return nrg_stop_asked() || now_ns - r->stopping_ns > DRAIN_NS;
 }
 
 static void limit_connections(struct nrg_llm_values *v)
@@ -268,8 +267,6 @@ int nrg_llm_cmd_proxy(struct nrg_cli *cli, struct nrg_llm_values *values)
     struct relay r = {.cli = cli, .values = values};
     if (!values->upstream)
         return nrg_usage(cli, "proxy wants --upstream URL");
-    if (values->gather_ns > MOST_GATHER_NS)
-        return nrg_usage(cli, "--gather wants at most 50ms");
     nrg_run_heap_keep_small();
     limit_connections(values);
     int code = open_proxy(&r);

@@ -10,6 +10,7 @@
  *     8 + n    data; offsets count from here
  */
 #include <errno.h>
+#include <math.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,6 +39,16 @@ static int match_safetensors(const struct nrg_source *source)
                : 0;
 }
 
+/* Bytes and shape agree, or one of them is not known, or more than can be counted, which is said
+ * elsewhere. Elements may be smaller than a byte. */
+static bool fits_shape(const struct nrg_tensor_info *tensor)
+{
+    double bits = nrg_dtype_bits(tensor->dtype);
+    for (int i = 0; i < tensor->rank; i++)
+        bits *= (double)tensor->dims[i];
+    return bits == 0 || bits > (double)INT64_MAX || fabs(bits / 8 - (double)tensor->bytes) < 1;
+}
+
 static int add_tensor(const struct nrg_source *source, struct nrg_model *model, const char *name,
                       const json_t *entry, uint64_t data_size, struct nrg_error *err)
 {
@@ -55,6 +66,10 @@ static int add_tensor(const struct nrg_source *source, struct nrg_model *model, 
             return nrg_fail(err, -EBADMSG, source->name, "tensor '%.100s' ends before it begins",
                             name);
         tensor.bytes = end - begin;
+        if (!fits_shape(&tensor))
+            return nrg_fail(err, -EBADMSG, source->name,
+                            "tensor '%.100s' has %lld bytes, which its shape and dtype do not make",
+                            name, (long long)tensor.bytes);
         if ((uint64_t)end > data_size && !model->n_warnings)
             nrg_model_warn(model, "'%.100s' lies beyond the end: only shapes are known", name);
     }

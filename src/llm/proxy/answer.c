@@ -112,6 +112,17 @@ static void on_answered(void *arg, const char *at, size_t n)
     out->to += n;
 }
 
+void nrg_answer_note_pace(struct nrg_connection *c, uint64_t texts)
+{
+    const struct nrg_proxy *p = c->proxy;
+    int64_t since_ns = (texts ? c->came_ns : p->now_ns) - c->text_ns;
+    if (texts)
+        c->text_ns = c->came_ns;
+    else if (since_ns < p->options.gather_ns)
+        return; /* too early to say */
+    c->pace_ns += (since_ns / (int64_t)(texts ? texts : 1) - c->pace_ns) / 4;
+}
+
 /* Tells the owner about text that came; of a whole answer it is all there at once. */
 static void notice_texts(struct nrg_connection *c, uint64_t before)
 {
@@ -120,12 +131,15 @@ static void notice_texts(struct nrg_connection *c, uint64_t before)
     if (!c->counted || (c->request.streamed && !n))
         return;
     if (!c->request.first_ns && c->request.status < 300) {
-        c->request.first_ns = p->now_ns;
+        c->request.first_ns = c->text_ns = c->came_ns;
+        c->pace_ns = p->options.gather_ns / 4;
         p->streams += c->request.streamed;
         p->events.first(p->events.arg, &c->request);
     }
-    if (n && c->request.streamed)
-        p->events.texts(p->events.arg, &c->request, n, p->now_ns);
+    if (!n || !c->request.streamed)
+        return;
+    nrg_answer_note_pace(c, n);
+    p->events.texts(p->events.arg, &c->request, n, c->came_ns);
 }
 
 static void add_trailer(struct nrg_connection *c)
@@ -146,6 +160,7 @@ static void end_answer(struct nrg_connection *c)
 {
     c->answering = NRG_ANSWER_DONE;
     c->answered_ns = c->proxy->now_ns;
+    c->request.end_ns = c->came_ns;
     nrg_request_end(c, NRG_REQUEST_ANSWERED);
     if (c->close_server || c->asking != NRG_ASK_DONE)
         nrg_connection_drop_server(c);

@@ -51,7 +51,7 @@ struct nrg_connection *nrg_connection_new(struct nrg_proxy *p, int client)
     c->client_end = (struct nrg_proxy_end){.connection = c, .watched.fd = -1};
     c->server_end = (struct nrg_proxy_end){.connection = c, .is_server = true, .watched.fd = -1};
     c->active_ns = p->now_ns;
-    nrg_link_init(&c->server, p->tls);
+    nrg_link_init(&c->server, p->tls, !p->tls && p->options.gather_ns);
     c->next = p->first;
     if (c->next)
         c->next->previous = c;
@@ -176,6 +176,25 @@ static bool write_server(struct nrg_connection *c)
     return true;
 }
 
+/* Reads, and notes when it came: what was held came before now. The wall clock may be set in
+ * between, so no more than that is believed. */
+static ssize_t read_link(struct nrg_connection *c, char *to, size_t n)
+{
+    const struct nrg_proxy *p = c->proxy;
+    int64_t came_ns = 0, now_ns = p->now_ns;
+    if (!c->server_end.watched.held) {
+        c->came_ns = now_ns;
+        return nrg_link_read(&c->server, to, n);
+    }
+    ssize_t got = nrg_link_read_dated(&c->server, to, n, &came_ns);
+    came_ns = came_ns ? came_ns - p->epoch_ns : now_ns;
+    came_ns = came_ns < now_ns ? came_ns : now_ns;
+    int64_t least_ns = now_ns - NRG_PROXY_LATE_NS;
+    least_ns = least_ns > c->came_ns ? least_ns : c->came_ns;
+    c->came_ns = came_ns > least_ns ? came_ns : least_ns;
+    return got;
+}
+
 static bool read_server(struct nrg_connection *c)
 {
     struct nrg_proxy_buffer *in = &c->from_server;
@@ -185,7 +204,7 @@ static bool read_server(struct nrg_connection *c)
     size_t room = nrg_buffer_room(in);
     if (!room)
         return false;
-    ssize_t n = nrg_link_read(&c->server, in->at + in->to, room);
+    ssize_t n = read_link(c, in->at + in->to, room);
     if (n == -EAGAIN || n == -EINTR) {
         c->server_end.readable = false;
         return false;
@@ -251,13 +270,13 @@ static bool finish(struct nrg_connection *c)
     return true;
 }
 
-/* Texts after the first one may wait, if asked for, where many streams run. Which of them do must
- * not change with every stream that begins or ends. */
+/* Texts after the first one may wait where many streams run and these come quickly. Which of them
+ * do must not change with every stream that begins or ends. */
 static bool may_wait(const struct nrg_connection *c)
 {
-    size_t enough = c->server_end.watched.later ? MANY_STREAMS / 2 : MANY_STREAMS;
-    return c->proxy->options.gather_ns && c->counted && c->request.streamed &&
-           c->request.first_ns && c->proxy->streams >= enough;
+    size_t enough = c->server_end.watched.held ? MANY_STREAMS / 2 : MANY_STREAMS;
+    return c->server.dated && c->counted && c->request.streamed && c->request.first_ns &&
+           2 * c->pace_ns < c->proxy->options.gather_ns && c->proxy->streams >= enough;
 }
 
 static void watch_both(struct nrg_connection *c)
@@ -314,6 +333,17 @@ static bool client_left(const struct nrg_connection *c, uint32_t events)
 {
     return events & (EPOLLERR | EPOLLHUP) ||
            (events & EPOLLRDHUP && (c->asking == NRG_ASK_DONE || c->lingers));
+}
+
+void nrg_connection_tick(struct nrg_connection *c)
+{
+    int64_t text_ns = c->text_ns;
+    c->server_end.readable = true;
+    nrg_connection_pump(c);
+    if (!c->dead && c->text_ns == text_ns) {
+        nrg_answer_note_pace(c, 0);
+        watch_both(c);
+    }
 }
 
 void nrg_connection_ready(struct nrg_connection *c, bool is_server, uint32_t events)

@@ -48,6 +48,9 @@ struct nrg_connection {
     bool lingers;         /* the answer is out, the client's rest is thrown away */
     bool dead;            /* closed, to be freed after this round */
     int64_t active_ns;    /* something moved */
+    int64_t came_ns;      /* what the server said last */
+    int64_t text_ns;      /* of the last text of a stream */
+    int64_t pace_ns;      /* between two of them, as they came lately */
     int64_t answered_ns;  /* the server's last answer ended */
     struct nrg_proxy_request request;
 };
@@ -65,7 +68,8 @@ struct nrg_proxy {
     struct nrg_connection *first, *dead;
     size_t n, streams; /* connections; streamed answers after their first text */
     int64_t next_id, now_ns;
-    bool *slots; /* taken; as many as connections */
+    int64_t epoch_ns; /* CLOCK_REALTIME minus CLOCK_MONOTONIC, at the last tick */
+    bool *slots;      /* taken; as many as connections */
     struct nrg_proxy_figures figures;
 };
 
@@ -83,6 +87,8 @@ struct nrg_connection *nrg_connection_new(struct nrg_proxy *proxy, int client);
 void nrg_connection_pump(struct nrg_connection *c);
 /* An event of epoll. */
 void nrg_connection_ready(struct nrg_connection *c, bool is_server, uint32_t events);
+/* What came on a stream that was held. */
+void nrg_connection_tick(struct nrg_connection *c);
 void nrg_connection_close(struct nrg_connection *c, enum nrg_proxy_outcome outcome);
 void nrg_connection_free(struct nrg_connection *c);
 /* The connection to the server is of no more use. */
@@ -99,6 +105,8 @@ void nrg_request_fail(struct nrg_connection *c, const char *why);
 
 /* answer.c */
 bool nrg_answer_advance(struct nrg_connection *c);
+/* So many texts were there when a stream was read. */
+void nrg_answer_note_pace(struct nrg_connection *c, uint64_t texts);
 /* The server closed the connection. */
 void nrg_answer_closed(struct nrg_connection *c, const char *why);
 

@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -13,9 +14,9 @@
 
 #define PATIENCE_NS (250 * NRG_NS_PER_MS)
 
-void nrg_link_init(struct nrg_link *link, struct nrg_tls *tls)
+void nrg_link_init(struct nrg_link *link, struct nrg_tls *tls, bool dated)
 {
-    *link = (struct nrg_link){.fd = -1, .tls = tls};
+    *link = (struct nrg_link){.fd = -1, .tls = tls, .dated = dated};
 }
 
 void nrg_link_close(struct nrg_link *link)
@@ -44,6 +45,8 @@ static int try_address(struct nrg_link *link, const struct nrg_upstream *upstrea
     if (link->fd < 0)
         return -errno;
     setsockopt(link->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+    if (link->dated)
+        setsockopt(link->fd, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
     if (connect(link->fd, (const struct sockaddr *)to, upstream->lengths[link->address]) &&
         errno != EINPROGRESS)
         return -errno;
@@ -134,6 +137,26 @@ ssize_t nrg_link_read(struct nrg_link *link, void *to, size_t n)
     if (link->session)
         return nrg_tls_read(link->tls, link->session, to, n, &link->want_write);
     ssize_t got = recv(link->fd, to, n, 0);
+    return got < 0 ? -errno : got;
+}
+
+ssize_t nrg_link_read_dated(struct nrg_link *link, void *to, size_t n, int64_t *came_ns)
+{
+    union {
+        char bytes[CMSG_SPACE(sizeof(struct timespec))];
+        struct cmsghdr align;
+    } control;
+    struct iovec into = {to, n};
+    struct msghdr message = {.msg_iov = &into,
+                             .msg_iovlen = 1,
+                             .msg_control = &control,
+                             .msg_controllen = sizeof control};
+    struct timespec came = {0};
+    ssize_t got = recvmsg(link->fd, &message, 0);
+    struct cmsghdr *head = got > 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (head && head->cmsg_level == SOL_SOCKET && head->cmsg_type == SO_TIMESTAMPNS)
+        memcpy(&came, CMSG_DATA(head), sizeof came);
+    *came_ns = came.tv_sec * NRG_NS_PER_S + came.tv_nsec;
     return got < 0 ? -errno : got;
 }
 

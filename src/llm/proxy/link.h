@@ -20,12 +20,13 @@ struct nrg_link {
     size_t address;       /* that is tried, or was taken */
     int64_t tried_ns;     /* when it was */
     struct nrg_tls *tls;  /* the relay's; NULL: plain */
+    bool dated;           /* the kernel notes when bytes come */
     struct nrg_tls_session *session;
     bool want_write; /* TLS waits to write before it can go on */
     char why[160];   /* it failed */
 };
 
-void nrg_link_init(struct nrg_link *link, struct nrg_tls *tls);
+void nrg_link_init(struct nrg_link *link, struct nrg_tls *tls, bool dated);
 /* 0, or -errno with link->why when no address can be tried. */
 int nrg_link_connect(struct nrg_link *link, const struct nrg_upstream *upstream, int64_t now_ns);
 /*
@@ -43,6 +44,8 @@ void nrg_link_close(struct nrg_link *link);
 
 /* As recv and send, with -errno. Of an open link only. */
 ssize_t nrg_link_read(struct nrg_link *link, void *to, size_t n);
+/* Of a plain one; *came_ns: when the last of these bytes came, by CLOCK_REALTIME. 0: not known. */
+ssize_t nrg_link_read_dated(struct nrg_link *link, void *to, size_t n, int64_t *came_ns);
 ssize_t nrg_link_write(struct nrg_link *link, const void *from, size_t n);
 
 #endif

@@ -31,6 +31,10 @@ static int listen_at(struct nrg_proxy *p, struct nrg_error *err)
     if (p->listener < 0)
         return nrg_fail(err, -errno, "--listen", "%s", strerror(errno));
     setsockopt(p->listener, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    /* Connections to the server have their bytes dated (link.h). Dating is switched on for the
+     * whole machine with the first such socket, which takes a while: this one lasts. */
+    if (p->options.gather_ns)
+        setsockopt(p->listener, SOL_SOCKET, SO_TIMESTAMPNS, &on, sizeof on);
     if (bind(p->listener, (const struct sockaddr *)&address, length) ||
         listen(p->listener, BACKLOG))
         return nrg_fail(err, -errno, p->options.listen, "cannot listen: %s", strerror(errno));
@@ -54,7 +58,7 @@ int nrg_proxy_new(struct nrg_proxy **proxy, const struct nrg_proxy_options *opti
         return nrg_fail(err, -ENOMEM, NULL, "out of memory");
     p->options = *options;
     p->events = *events;
-    p->ready.now = p->ready.later = p->listener = p->listen_end.watched.fd = -1;
+    p->ready.epoll = p->listener = p->listen_end.watched.fd = -1;
     if (!p->options.connections)
         p->options.connections = NRG_PROXY_CONNECTIONS;
     p->slots = nrg_calloc(p->options.connections, sizeof *p->slots);
@@ -172,6 +176,17 @@ static void handle(struct nrg_proxy *p, const struct epoll_event *event)
         nrg_connection_ready(c, end->is_server, event->events);
 }
 
+/* Streams whose texts wait for each other. */
+static void read_held(struct nrg_proxy *p)
+{
+    p->now_ns = nrg_now_ns();
+    p->epoch_ns = nrg_realtime_ns() - p->now_ns;
+    for (struct nrg_ready_end *end = p->ready.held, *next; end; end = next) {
+        next = end->next; /* no connection closes another one */
+        nrg_connection_tick(((struct nrg_proxy_end *)end)->connection);
+    }
+}
+
 static void begin_stopping(struct nrg_proxy *p)
 {
     p->stopping = true;
@@ -187,16 +202,20 @@ int nrg_proxy_run(struct nrg_proxy *p, struct nrg_error *err)
     p->now_ns = nrg_now_ns();
     accept_again(p, true);
     while (!p->stopping || p->first) {
-        int n = nrg_ready_wait(&p->ready, events, TICK_MS);
+        int n = nrg_ready_wait(&p->ready, events, TICK_MS, p->now_ns);
         if (n < 0)
             return nrg_fail(err, n, NULL, "epoll: %s", strerror(-n));
         p->now_ns = nrg_now_ns();
         for (int i = 0; i < n; i++)
             handle(p, &events[i]);
+        if (nrg_ready_tick(&p->ready, p->now_ns))
+            read_held(p);
         if (!p->stopping && p->events.stop(p->events.arg))
             begin_stopping(p);
-        if (p->stopping && p->events.hurry(p->events.arg))
+        if (p->stopping && p->events.hurry(p->events.arg)) {
+            read_held(p); /* what waits is not lost */
             break;
+        }
         if (p->now_ns >= limits_ns) {
             enforce_limits(p);
             limits_ns = p->now_ns + TICK_MS * NRG_NS_PER_MS;

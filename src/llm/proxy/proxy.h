@@ -17,6 +17,7 @@
 #ifndef NRG_LLM_PROXY_PROXY_H
 #define NRG_LLM_PROXY_PROXY_H
 
+#include "base/clock.h"
 #include "base/error.h"
 #include "llm/proxy/scan.h"
 
@@ -37,6 +38,9 @@ struct nrg_proxy_request {
     bool streamed;
     struct nrg_llm_seen seen;
 };
+
+/* Times of an answer are when it came, and may be told so much later. */
+#define NRG_PROXY_LATE_NS (100 * NRG_NS_PER_MS)
 
 /* All on the relay's thread. */
 struct nrg_proxy_events {

@@ -8,75 +8,87 @@
 
 int nrg_ready_open(struct nrg_ready *r, int64_t gather_ns)
 {
-    *r = (struct nrg_ready){.later = -1, .gather_ns = gather_ns};
-    r->now = epoll_create1(EPOLL_CLOEXEC);
-    if (r->now >= 0)
-        r->later = epoll_create1(EPOLL_CLOEXEC);
-    return r->later < 0 ? -errno : 0;
+    *r = (struct nrg_ready){.epoll = epoll_create1(EPOLL_CLOEXEC), .gather_ns = gather_ns};
+    return r->epoll < 0 ? -errno : 0;
 }
 
 void nrg_ready_close(struct nrg_ready *r)
 {
-    if (r->now >= 0)
-        close(r->now);
-    if (r->later >= 0)
-        close(r->later);
-    r->now = r->later = -1;
+    if (r->epoll >= 0)
+        close(r->epoll);
+    r->epoll = -1;
+}
+
+static void hold(struct nrg_ready *r, struct nrg_ready_end *end)
+{
+    end->held = true;
+    end->previous = NULL;
+    end->next = r->held;
+    if (end->next)
+        end->next->previous = end;
+    r->held = end;
+}
+
+static void release(struct nrg_ready *r, struct nrg_ready_end *end)
+{
+    if (!end->held)
+        return;
+    end->held = false;
+    if (end->previous)
+        end->previous->next = end->next;
+    else
+        r->held = end->next;
+    if (end->next)
+        end->next->previous = end->previous;
 }
 
 void nrg_ready_forget(struct nrg_ready *r, struct nrg_ready_end *end)
 {
-    r->n_later -= end->fd >= 0 && end->later;
+    release(r, end);
     end->fd = -1;
 }
 
-static void leave(struct nrg_ready *r, struct nrg_ready_end *end)
-{
-    struct epoll_event event = {0};
-    epoll_ctl(end->later ? r->later : r->now, EPOLL_CTL_DEL, end->fd, &event);
-    nrg_ready_forget(r, end);
-}
-
 void nrg_ready_watch(struct nrg_ready *r, struct nrg_ready_end *end, int fd, uint32_t mask,
-                     bool later)
+                     bool held)
 {
-    struct epoll_event event = {.events = mask, .data.ptr = end};
     bool watched = end->fd == fd && fd >= 0;
-    if (watched && mask == end->mask && later == end->later)
+    held = held && mask & EPOLLIN;
+    mask &= held ? ~(uint32_t)EPOLLIN : ~0u;
+    if (watched && mask == end->mask && held == end->held)
         return;
+    struct epoll_event event = {.events = mask, .data.ptr = end};
     /* Errors and hang-ups are told whatever the mask, again and again: taken out, they are not. */
-    if (watched && (!mask || later != end->later)) {
-        leave(r, end);
-        watched = false;
-    }
-    if (fd < 0 || !mask ||
-        epoll_ctl(later ? r->later : r->now, watched ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, fd, &event))
+    int what = !watched ? EPOLL_CTL_ADD : mask ? EPOLL_CTL_MOD : EPOLL_CTL_DEL;
+    if (fd < 0 || (!watched && !mask) || epoll_ctl(r->epoll, what, fd, &event))
         return;
-    r->n_later += later && !watched;
-    *end = (struct nrg_ready_end){fd, mask, later};
+    release(r, end);
+    end->fd = mask ? fd : -1;
+    end->mask = mask;
+    if (held)
+        hold(r, end);
 }
 
-/* Whole milliseconds until the second set's turn, at most so many. */
-static int turn_ms(const struct nrg_ready *r, int64_t now_ns, int most_ms)
+int nrg_ready_wait(struct nrg_ready *r, struct epoll_event *events, int timeout_ms, int64_t now_ns)
 {
-    int64_t left_ns = r->due_ns - now_ns;
-    if (!r->n_later)
-        return most_ms;
-    int64_t ms = left_ns > 0 ? (left_ns + NRG_NS_PER_MS / 2) / NRG_NS_PER_MS : 0;
-    return ms < most_ms ? (int)ms : most_ms;
+    if (!r->held)
+        r->due_ns = 0;
+    else {
+        if (!r->due_ns)
+            r->due_ns = now_ns + r->gather_ns;
+        int64_t left_ns = r->due_ns > now_ns ? r->due_ns - now_ns : 0;
+        int64_t left_ms = (left_ns + NRG_NS_PER_MS / 2) / NRG_NS_PER_MS;
+        timeout_ms = left_ms < timeout_ms ? (int)left_ms : timeout_ms;
+    }
+    int n = epoll_wait(r->epoll, events, NRG_READY_EVENTS, timeout_ms);
+    if (n < 0)
+        return errno == EINTR ? 0 : -errno;
+    return n;
 }
 
-int nrg_ready_wait(struct nrg_ready *r, struct epoll_event *events, int timeout_ms)
+bool nrg_ready_tick(struct nrg_ready *r, int64_t now_ns)
 {
-    const int half = NRG_READY_EVENTS / 2;
-    int n = epoll_wait(r->now, events, half, turn_ms(r, nrg_now_ns(), timeout_ms));
-    if (n < 0 && errno != EINTR)
-        return -errno;
-    n = n < 0 ? 0 : n;
-    int64_t now_ns = nrg_now_ns();
-    if (!r->n_later || turn_ms(r, now_ns, 1) > 0)
-        return n;
-    int more = epoll_wait(r->later, events + n, half, 0);
-    r->due_ns = more == half ? now_ns : now_ns + r->gather_ns;
-    return more > 0 ? n + more : n;
+    if (!r->held || now_ns < r->due_ns - NRG_NS_PER_MS / 2)
+        return false;
+    r->due_ns = now_ns + r->gather_ns;
+    return true;
 }

@@ -73,7 +73,8 @@ void nrg_request_end(struct nrg_connection *c, enum nrg_proxy_outcome outcome)
     if (!c->request.seen.model[0])
         nrg_copy(c->request.seen.model, sizeof c->request.seen.model, c->ask_scan.seen.model);
     c->request.outcome = outcome;
-    c->request.end_ns = p->now_ns;
+    if (!c->request.end_ns)
+        c->request.end_ns = p->now_ns;
     p->slots[c->request.slot] = false;
     p->events.end(p->events.arg, &c->request);
 }

@@ -38,41 +38,32 @@ enum key {
     OTHER = 31
 };
 
+#define LONGEST_KEY 25
+
+/* By their length. */
 static const struct {
     const char *text;
-    size_t n;
     enum key key;
-} keys[] = {
-    {"model", 5, MODEL},
-    {"usage", 5, USAGE},
-    {"response", 8, RESPONSE},
-    {"prompt_tokens", 13, PROMPT_TOKENS},
-    {"completion_tokens", 17, COMPLETION_TOKENS},
-    {"input_tokens", 12, INPUT_TOKENS},
-    {"output_tokens", 13, OUTPUT_TOKENS},
-    {"prompt_tokens_details", 21, INPUT_DETAILS},
-    {"input_tokens_details", 20, INPUT_DETAILS},
-    {"completion_tokens_details", 25, OUTPUT_DETAILS},
-    {"output_tokens_details", 21, OUTPUT_DETAILS},
-    {"cached_tokens", 13, CACHED},
-    {"reasoning_tokens", 16, REASONING},
-    {"prompt_eval_count", 17, PROMPT_EVAL},
-    {"eval_count", 10, EVAL},
-    {"tokens_evaluated", 16, EVALUATED},
-    {"tokens_predicted", 16, PREDICTED},
-    {"choices", 7, CHOICES},
-    {"delta", 5, DELTA},
-    {"message", 7, MESSAGE},
-    {"content", 7, CONTENT},
-    {"reasoning_content", 17, CONTENT},
-    {"reasoning", 9, CONTENT},
-    {"thinking", 8, CONTENT},
-    {"refusal", 7, CONTENT},
-    {"arguments", 9, CONTENT},
-    {"text", 4, TEXT},
-    {"tool_calls", 10, TOOL_CALLS},
-    {"function", 8, FUNCTION},
-    {"type", 4, TYPE},
+} keys[LONGEST_KEY + 1][6] = {
+    [4] = {{"text", TEXT}, {"type", TYPE}},
+    [5] = {{"model", MODEL}, {"delta", DELTA}, {"usage", USAGE}},
+    [7] = {{"choices", CHOICES}, {"content", CONTENT}, {"message", MESSAGE}, {"refusal", CONTENT}},
+    [8] = {{"response", RESPONSE}, {"thinking", CONTENT}, {"function", FUNCTION}},
+    [9] = {{"reasoning", CONTENT}, {"arguments", CONTENT}},
+    [10] = {{"tool_calls", TOOL_CALLS}, {"eval_count", EVAL}},
+    [12] = {{"input_tokens", INPUT_TOKENS}},
+    [13] = {{"prompt_tokens", PROMPT_TOKENS},
+            {"output_tokens", OUTPUT_TOKENS},
+            {"cached_tokens", CACHED}},
+    [16] = {{"reasoning_tokens", REASONING},
+            {"tokens_evaluated", EVALUATED},
+            {"tokens_predicted", PREDICTED}},
+    [17] = {{"completion_tokens", COMPLETION_TOKENS},
+            {"reasoning_content", CONTENT},
+            {"prompt_eval_count", PROMPT_EVAL}},
+    [20] = {{"input_tokens_details", INPUT_DETAILS}},
+    [21] = {{"prompt_tokens_details", INPUT_DETAILS}, {"output_tokens_details", OUTPUT_DETAILS}},
+    [LONGEST_KEY] = {{"completion_tokens_details", OUTPUT_DETAILS}},
 };
 
 #define P1(a)             ((uint64_t)(a))
@@ -147,7 +138,7 @@ static void begin_document(struct nrg_llm_scan *s)
     s->state = VALUE;
     s->depth = 0;
     s->path = NO_KEY;
-    s->has_text = s->is_delta = s->has_type = false;
+    s->has_text = s->is_delta = s->has_type = s->counts = false;
 }
 
 void nrg_llm_scan_init(struct nrg_llm_scan *s, enum nrg_scan_form form)
@@ -198,13 +189,18 @@ static void begin_string(struct nrg_llm_scan *s)
     s->text_n = s->escape = 0;
 }
 
+static enum key key_of(const char *text, size_t n)
+{
+    for (size_t i = 0; n <= LONGEST_KEY && keys[n][i].text; i++)
+        if (!memcmp(keys[n][i].text, text, n))
+            return keys[n][i].key;
+    return OTHER;
+}
+
 static void take_key(struct nrg_llm_scan *s)
 {
-    enum key key = OTHER;
+    enum key key = key_of(s->text, s->text_n);
     uint64_t around = s->paths[s->depth - 1];
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (keys[i].n == s->text_n && !memcmp(keys[i].text, s->text, s->text_n))
-            key = keys[i].key;
     /* So deep that nothing is looked for: it must not become a short path again. */
     s->path = around >= PATH_BITS ? around : around << 5 | key;
     s->state = COLON;
@@ -215,13 +211,18 @@ static void take_string(struct nrg_llm_scan *s)
     static const char delta[] = ".delta";
     size_t n = s->text_n;
     s->text[n] = 0;
-    if (is_model(s->path) && n)
-        nrg_copy_clean(s->seen.model, sizeof s->seen.model, s->text, n);
-    else if (s->path == P1(TYPE)) {
+    if (is_model(s->path) && n) {
+        if (memcmp(s->seen.model, s->text, n + 1) != 0) { /* most events say it again */
+            nrg_copy_clean(s->seen.model, sizeof s->seen.model, s->text, n);
+            s->opening.n = 0;
+        }
+    } else if (s->path == P1(TYPE)) {
         s->has_type |= !strncmp(s->text, "response.", 9);
         s->is_delta = n >= sizeof delta && !strcmp(s->text + n - sizeof delta + 1, delta);
-    } else if (count_at(&s->seen, s->path))
+    } else if (count_at(&s->seen, s->path)) {
         s->seen.lies++;
+        s->counts = true;
+    }
     s->has_text |= n && is_answer_text(s->path);
     after_value(s);
 }
@@ -235,6 +236,7 @@ static void take_number(struct nrg_llm_scan *s)
     after_value(s);
     if (!count || !strcmp(s->text, "null"))
         return;
+    s->counts = true;
     for (unsigned i = 0; i < s->text_n; i++) {
         whole &= s->text[i] >= '0' && s->text[i] <= '9';
         value = whole ? value * 10 + (s->text[i] - '0') : 0;
@@ -251,29 +253,56 @@ static void keep_byte(struct nrg_llm_scan *s, char c)
         s->text[s->text_n++] = c;
 }
 
+static void keep_bytes(struct nrg_llm_scan *s, const char *at, size_t n)
+{
+    size_t room = sizeof s->text - 1 - s->text_n;
+    n = n < room ? n : room;
+    memcpy(s->text + s->text_n, at, n);
+    s->text_n += (unsigned)n;
+}
+
+static void end_string(struct nrg_llm_scan *s)
+{
+    s->state = s->after;
+    if (s->after == KEY)
+        take_key(s);
+    else
+        take_string(s);
+}
+
+/* How many bytes of the next ones come before a quote or a backslash. It does not look far: else
+ * each of many backslashes would look for the same distant quote. */
+static size_t plain_bytes(const char *at, size_t n)
+{
+    n = n < 64 ? n : 64;
+    const char *quote = memchr(at, '"', n);
+    n = quote ? (size_t)(quote - at) : n;
+    const char *escape = memchr(at, '\\', n);
+    return escape ? (size_t)(escape - at) : n;
+}
+
 /* Takes bytes of a string up to its end. Only a key or a model keeps more than one. */
 static size_t take_string_bytes(struct nrg_llm_scan *s, const char *at, size_t n)
 {
     size_t i = 0;
     bool keep = s->after == KEY || is_model(s->path) || s->path == P1(TYPE);
-    for (; i < n; i++) {
-        char c = at[i];
+    while (i < n) {
         if (s->escape) {
             s->escape = 0;
             keep_byte(s, '?'); /* no key or count has one; a model's name is shown without */
-        } else if (c == '\\') {
-            s->escape = 1;
-        } else if (c == '"') {
             i++;
-            s->state = s->after;
-            if (s->after == KEY)
-                take_key(s);
-            else
-                take_string(s);
-            return i;
-        } else if (keep || !s->text_n) {
-            keep_byte(s, c);
+            continue;
         }
+        size_t plain = plain_bytes(at + i, n - i);
+        if (plain && (keep || !s->text_n))
+            keep_bytes(s, at + i, keep ? plain : 1);
+        i += plain;
+        if (i < n && at[i] == '"') {
+            end_string(s);
+            return i + 1;
+        }
+        s->escape = i < n && at[i] == '\\';
+        i += s->escape;
     }
     return i;
 }
@@ -330,9 +359,47 @@ static void take_mark(struct nrg_llm_scan *s, char c)
         s->state = LOST;
 }
 
+#define OPENING_DEPTH (sizeof(((struct nrg_scan_opening *)0)->paths) / sizeof(uint64_t))
+
+/* Keeps the first n bytes of a document, which has come to its first text. What they say is no
+ * count, so they can be left out another time. */
+static void keep_opening(struct nrg_llm_scan *s, const char *at, size_t n)
+{
+    struct nrg_scan_opening *o = &s->opening;
+    if (n > sizeof o->bytes || s->depth > OPENING_DEPTH || s->counts)
+        return;
+    memcpy(o->bytes, at, n);
+    memcpy(o->paths, s->paths, s->depth * sizeof *s->paths);
+    o->n = n;
+    o->depth = s->depth;
+    o->objects = s->objects;
+    o->path = s->path;
+    o->is_delta = s->is_delta;
+    o->has_type = s->has_type;
+}
+
+/* How many bytes of a document are those of the opening; the machine is behind them then. */
+static size_t skip_opening(struct nrg_llm_scan *s, const char *at, size_t n)
+{
+    const struct nrg_scan_opening *o = &s->opening;
+    if (!o->n || n < o->n || memcmp(o->bytes, at, o->n) != 0)
+        return 0;
+    memcpy(s->paths, o->paths, o->depth * sizeof *s->paths);
+    s->depth = o->depth;
+    s->objects = o->objects;
+    s->path = o->path;
+    s->is_delta = o->is_delta;
+    s->has_type = o->has_type;
+    begin_string(s);
+    return o->n;
+}
+
 static void take_document(struct nrg_llm_scan *s, const char *at, size_t n)
 {
-    for (size_t i = 0; i < n && s->state != LOST && s->state != DONE;) {
+    bool opens = s->state == VALUE && !s->depth; /* up to its first text */
+    size_t i = opens ? skip_opening(s, at, n) : 0;
+    opens &= !i;
+    while (i < n && s->state != LOST && s->state != DONE) {
         char c = at[i];
         if (s->state == STRING) {
             i += take_string_bytes(s, at + i, n - i);
@@ -350,6 +417,10 @@ static void take_document(struct nrg_llm_scan *s, const char *at, size_t n)
         if (!is_space(c))
             take_mark(s, c);
         i++;
+        if (opens && s->state == STRING && s->after == VALUE && is_answer_text(s->path)) {
+            keep_opening(s, at, i);
+            opens = false;
+        }
     }
     if (s->state == DONE)
         end_document(s);

@@ -35,6 +35,17 @@ struct nrg_llm_seen {
     uint64_t lies;
 };
 
+/* How the last document began, up to its first text, and where the machine was then: events of a
+ * stream begin alike, and one that does is not read again up to there. */
+struct nrg_scan_opening {
+    char bytes[256];
+    size_t n; /* 0: none */
+    unsigned depth;
+    uint32_t objects;
+    uint64_t path, paths[8];
+    bool is_delta, has_type;
+};
+
 struct nrg_llm_scan {
     enum nrg_scan_form form;
     struct nrg_llm_seen seen;
@@ -46,7 +57,9 @@ struct nrg_llm_scan {
     char text[NRG_SCAN_MODEL_MAX + 1]; /* of a key, number or model */
     unsigned text_n, escape;
     bool has_text, is_delta, has_type; /* of this document */
+    bool counts;                       /* a count was seen in it */
     int line;                          /* of an event: how much of "data:" was there */
+    struct nrg_scan_opening opening;
 };
 
 void nrg_llm_scan_init(struct nrg_llm_scan *scan, enum nrg_scan_form form);

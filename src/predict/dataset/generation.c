@@ -22,8 +22,8 @@ static const struct nrg_unit_use *find_unit(const struct nrg_attribution *a, con
 
 bool nrg_reading_is_generation(const struct nrg_reading *r)
 {
-    return r->options->configs && r->options->configs[0] && find_unit(&r->a, "requests") &&
-           find_unit(&r->a, "tokens made");
+    return r->options->configs && r->options->configs[0] && find_unit(&r->a, NRG_UNIT_REQUESTS) &&
+           find_unit(&r->a, NRG_UNIT_GENERATED);
 }
 
 /* Calls of generate(), the class of its model, and how certain the sources are. */
@@ -53,9 +53,9 @@ static struct calls find_calls(const struct nrg_reading *r)
 
 int nrg_reading_generation(struct nrg_reading *r, const char *device)
 {
-    const struct nrg_unit_use *requests = find_unit(&r->a, "requests");
-    const struct nrg_unit_use *made = find_unit(&r->a, "tokens made");
-    const struct nrg_unit_use *input = find_unit(&r->a, "input tokens");
+    const struct nrg_unit_use *requests = find_unit(&r->a, NRG_UNIT_REQUESTS);
+    const struct nrg_unit_use *made = find_unit(&r->a, NRG_UNIT_GENERATED);
+    const struct nrg_unit_use *input = find_unit(&r->a, NRG_UNIT_INPUT);
     struct calls calls = find_calls(r);
     struct nrg_llm_config config;
     const char *file = nrg_llm_row_config(r->options, calls.model);

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <jansson.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -138,6 +139,8 @@ static const char *complete(struct entry *e)
         return "no number of GPUs, or tensor parallelism does not divide it: row left out";
     if (!*e->model || !*e->task)
         return "no name of a model or task: row left out";
+    if (*e->precision && nrg_llm_dtype_find(e->precision) <= 0)
+        return "a precision that is not known: row left out";
     return NULL;
 }
 
@@ -169,8 +172,7 @@ static int find_model(const struct mlenergy *in, const struct entry *e, struct n
 
 static enum nrg_llm_dtype dtype_of(const char *precision)
 {
-    int dtype = *precision ? nrg_llm_dtype_find(precision) : -1;
-    return dtype > 0 ? (enum nrg_llm_dtype)dtype : NRG_LLM_AS_STORED;
+    return *precision ? (enum nrg_llm_dtype)nrg_llm_dtype_find(precision) : NRG_LLM_AS_STORED;
 }
 
 /* NULL: of a task whose prompts are not known and that was not asked for. */
@@ -262,6 +264,33 @@ static int read_row(struct mlenergy *in)
     return why ? note(in, why) : add_entry(in, &e);
 }
 
+static bool has_task(const json_t *doc, const char *task, size_t len)
+{
+    for (size_t i = 0; i < json_array_size(doc); i++) {
+        const json_t *value = json_object_get(json_array_get(doc, i), "task");
+        const char *text = json_string_value(value);
+        if (text && strlen(text) == len && !memcmp(text, task, len))
+            return true;
+    }
+    return false;
+}
+
+/* Says which tasks of the list no row has: a typing error would otherwise look like a result. */
+static int note_absent_tasks(struct mlenergy *in, const json_t *doc)
+{
+    int rc = 0;
+    for (const char *p = in->options->tasks; !rc && p && *p;) {
+        size_t n = strcspn(p, ",");
+        char text[160];
+        snprintf(text, sizeof text, "no row is of the task '%.*s' (--task)", n < 80 ? (int)n : 80,
+                 p);
+        if (n && !has_task(doc, p, n))
+            rc = note(in, text);
+        p += n + (p[n] != 0);
+    }
+    return rc;
+}
+
 int nrg_dataset_read_mlenergy(struct nrg_dataset *set, const char *text, size_t size,
                               const char *name, const struct nrg_read_options *options,
                               struct nrg_error *err)
@@ -285,6 +314,9 @@ int nrg_dataset_read_mlenergy(struct nrg_dataset *set, const char *text, size_t 
         if (rc || (rc = read_row(&in)))
             break;
     }
+    in.line = -1; /* of the whole file */
+    if (!rc)
+        rc = note_absent_tasks(&in, doc);
     json_decref(doc);
     return rc;
 }

@@ -68,6 +68,7 @@ struct nrg_llm_config {
     enum nrg_llm_dtype dtype;     /* of all weights but the quantised ones */
     enum nrg_llm_dtype quantised; /* of linear layers; NRG_LLM_AS_STORED: none is */
     double quantised_bits;        /* 0: as the type has it */
+    bool unknown_bits;            /* the file names a type or a method that is not known */
     /* Measured from a header instead of counted; 0: not known. */
     double stored_params, stored_bytes;
     bool guessed; /* the shape was made up from the number of parameters */

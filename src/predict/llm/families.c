@@ -106,20 +106,30 @@ static void finish_qwen3(struct nrg_llm_reading *r)
     set_qwen_window(r);
 }
 
+/* Whether entry i of a list is also before it. */
+static bool is_named(const json_t *list, size_t i)
+{
+    for (size_t k = 0; k < i; k++)
+        if (json_equal(json_array_get(list, k), json_array_get(list, i)))
+            return true;
+    return false;
+}
+
 /* Every sparse_step-th layer has experts, except those that mlp_only_layers names. */
 static void set_qwen_experts(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
-    double step = nrg_llm_number(r, "decoder_sparse_step", 1);
+    double step = nrg_llm_step(r, "decoder_sparse_step", 1);
     const json_t *dense = json_object_get(r->root, "mlp_only_layers");
     set_experts(r, experts_keys, per_token_keys, "moe_intermediate_size");
-    c->expert_layers = step >= 1 ? floor(c->layers / step) : c->layers;
+    c->expert_layers = floor(c->layers / step);
+    if (dense && !json_is_array(dense) && !json_is_null(dense))
+        nrg_llm_refuse(r, "mlp_only_layers", "is no list");
     for (size_t i = 0; i < json_array_size(dense); i++) {
         double layer = json_number_value(json_array_get(dense, i));
-        if (layer >= 0 && layer < c->layers && (step < 1 || fmod(layer + 1, step) == 0))
+        if (layer >= 0 && layer < c->layers && fmod(layer + 1, step) == 0 && !is_named(dense, i))
             c->expert_layers--;
     }
-    c->expert_layers = fmax(c->expert_layers, 0);
     c->dense_layers = c->layers - c->expert_layers;
 }
 
@@ -159,7 +169,7 @@ static void finish_gemma3(struct nrg_llm_reading *r)
     finish_gemma(r);
     c->norms_per_layer = 4;
     c->qk_norm = true;
-    set_window(r, "sliding_window", 4096, nrg_llm_number(r, "sliding_window_pattern", 6));
+    set_window(r, "sliding_window", 4096, nrg_llm_step(r, "sliding_window_pattern", 6));
 }
 
 static void finish_deepseek(struct nrg_llm_reading *r)
@@ -174,6 +184,8 @@ static void finish_deepseek(struct nrg_llm_reading *r)
     c->rope_dim = nrg_llm_size(r, (const char *const[]){"qk_rope_head_dim", NULL});
     c->nope_dim = nrg_llm_size(r, (const char *const[]){"qk_nope_head_dim", NULL});
     c->v_dim = nrg_llm_size(r, (const char *const[]){"v_head_dim", NULL});
+    if (!(c->kv_rank > 0))
+        nrg_llm_refuse(r, "kv_lora_rank", "is 0");
     set_experts(r, experts_keys, per_token_keys, "moe_intermediate_size");
     c->dense_layers = fmin(first, c->layers);
     c->expert_layers = c->layers - c->dense_layers;
@@ -194,11 +206,11 @@ static void finish_gpt_oss(struct nrg_llm_reading *r)
 static void finish_llama4(struct nrg_llm_reading *r)
 {
     struct nrg_llm_config *c = r->config;
-    double step = nrg_llm_number(r, "interleave_moe_layer_step", 1);
+    double step = nrg_llm_step(r, "interleave_moe_layer_step", 1);
     gated_rms(r);
     c->qkv_bias = c->out_bias = nrg_llm_flag(r, "attention_bias", false);
     set_experts(r, experts_keys, per_token_keys, "moe_intermediate_size");
-    c->expert_layers = step >= 1 ? floor(c->layers / step) : 0;
+    c->expert_layers = floor(c->layers / step);
     c->dense_layers = c->layers - c->expert_layers;
     c->shared_intermediate = c->expert_intermediate;
     c->intermediate = nrg_llm_number(r, "intermediate_size_mlp", c->intermediate);

@@ -30,5 +30,9 @@ double nrg_llm_number(struct nrg_llm_reading *r, const char *key, double otherwi
 /* The first of several names of one size, which must be there. */
 double nrg_llm_size(struct nrg_llm_reading *r, const char *const *keys);
 bool nrg_llm_flag(struct nrg_llm_reading *r, const char *key, bool otherwise);
+/* "Every n-th layer": a whole number from 1 on. */
+double nrg_llm_step(struct nrg_llm_reading *r, const char *key, double otherwise);
+/* The file is refused: one line of file, key and reason. */
+void nrg_llm_refuse(struct nrg_llm_reading *r, const char *key, const char *why);
 
 #endif

@@ -14,9 +14,11 @@
 #include "base/input.h"
 #include "base/mapped.h"
 #include "base/mem.h"
+#include "predict/llm/shape.h"
 
 #define CONFIG_LIMIT ((size_t)16 << 20)
 #define PATH_SIZE    4096
+#define LEAST_STORED 0.95 /* of the parameters of a config: tied weights are stored once */
 
 /* Length of a number that Python writes and JSON does not have; 0: it is none. */
 static size_t python_number(const char *text, size_t left)
@@ -83,6 +85,26 @@ static bool find_beside(const char *path, char *out)
     return n > 0 && n < PATH_SIZE && !stat(out, &st) && S_ISREG(st.st_mode);
 }
 
+/*
+ * Weights as they are stored, where a tensor has an element for each: of quantised ones several are
+ * in an element, and the config says their bits.
+ */
+static int take_stored(struct nrg_llm_config *c, const struct nrg_model *model, const char *name,
+                       struct nrg_error *err)
+{
+    struct nrg_llm_shape shape;
+    if (c->quantised)
+        return 0;
+    nrg_llm_count_stored(c, model);
+    nrg_llm_shape_make(&shape, c);
+    if (c->stored_params == 0 || c->stored_params >= LEAST_STORED * shape.params)
+        return 0;
+    return nrg_fail(err, -EBADMSG, name,
+                    "has %.4g parameters, its config.json makes %.4g: not of this model, or "
+                    "quantised and not said so in a quantization_config",
+                    c->stored_params, shape.params);
+}
+
 static int read_weights(struct nrg_llm_config *c, const struct nrg_source *source,
                         struct nrg_error *err)
 {
@@ -94,7 +116,7 @@ static int read_weights(struct nrg_llm_config *c, const struct nrg_source *sourc
     if (source->is_path && find_beside(source->name, path)) {
         rc = nrg_llm_config_read(c, path, err);
         if (!rc && !model.n_warnings) /* one shard of several, or shards that are missing */
-            nrg_llm_count_stored(c, &model);
+            rc = take_stored(c, &model, source->name, err);
     } else {
         rc = nrg_llm_config_tensors(c, &model, source->name, err);
     }

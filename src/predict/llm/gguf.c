@@ -8,8 +8,12 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/parse.h"
 #include "graph/weights/gguf.h"
 #include "predict/llm/file.h"
+#include "predict/llm/shape.h"
+
+#define MOST_APART 0.05 /* what keys and tensors of one model may differ by */
 
 enum key {
     BLOCKS,
@@ -63,6 +67,9 @@ static const struct {
 } periods[] = {{"gemma2", 2}, {"gemma3", 6}, {"gpt-oss", 2}, {"llama4", 4}};
 
 struct pairs {
+    const char *name; /* of the file */
+    struct nrg_error *err;
+    double files; /* that the model is cut into; NAN: one */
     char architecture[40];
     double values[KEYS];     /* NAN: absent */
     double attention_layers; /* by head counts per layer; NAN: all */
@@ -77,12 +84,16 @@ static int take_pair(void *arg, const struct nrg_gguf_value *v)
         nrg_copy_clean(p->architecture, sizeof p->architecture, v->text, v->text_len);
     if (v->key_len == 21 && !memcmp(v->key, "tokenizer.ggml.tokens", 21))
         p->tokens = (double)v->n;
+    if (v->key_len == 11 && !memcmp(v->key, "split.count", 11))
+        p->files = v->number;
     if (!n || v->key_len <= n + 1 || memcmp(v->key, p->architecture, n) != 0 || v->key[n] != '.')
         return 0;
     for (int k = 0; k < KEYS; k++) {
         size_t len = strlen(keys[k]);
         if (v->key_len - n - 1 != len || memcmp(v->key + n + 1, keys[k], len) != 0)
             continue;
+        if (!isnan(p->values[k]))
+            return nrg_fail(p->err, -EBADMSG, p->name, "has %s.%s twice", p->architecture, keys[k]);
         p->values[k] = v->number;
         if (k == KV_HEADS && v->n > 1)
             p->attention_layers = (double)v->nonzero;
@@ -119,39 +130,93 @@ static void set_attention(struct nrg_llm_config *c, const struct pairs *p)
     c->kv_heads = c->heads;
 }
 
-static void set_feed_forward(struct nrg_llm_config *c, const struct pairs *p, bool gated)
+/* How many blocks have a tensor whose name ends so. */
+static double count_tensors(const struct nrg_model *model, const char *ending)
+{
+    double n = 0;
+    for (size_t i = 0; i < model->n_params; i++)
+        n += nrg_ends_with(model->params[i].name, ending);
+    return n;
+}
+
+/* Elements of the first tensor whose name ends so, per `width` of them; 0: there is none. */
+static double rows_of(const struct nrg_model *model, const char *ending, double width)
+{
+    for (size_t i = 0; i < model->n_params; i++) {
+        int64_t numel = nrg_type_numel(model->params[i].type);
+        if (nrg_ends_with(model->params[i].name, ending))
+            return numel > 0 && width > 0 ? floor((double)numel / width) : 0;
+    }
+    return 0;
+}
+
+/* A gate of its own, also of each expert in older files, or in one matrix with `up` (Phi 3). */
+static bool is_gated(const struct nrg_model *model, const struct nrg_llm_config *c)
+{
+    return count_tensors(model, ".ffn_gate.weight") > 0 ||
+           count_tensors(model, ".ffn_gate_exps.weight") > 0 ||
+           count_tensors(model, ".ffn_gate.0.weight") > 0 ||
+           (c->intermediate > 0 &&
+            rows_of(model, ".ffn_up.weight", c->hidden) == 2 * c->intermediate);
+}
+
+/* Which layers have experts, and how wide the shared one is, the tensors say better than keys. */
+static void set_experts(struct nrg_llm_config *c, const struct pairs *p,
+                        const struct nrg_model *model)
 {
     const double *v = p->values;
-    c->intermediate = or_else(v[FEED_FORWARD], 0);
-    c->mlp_matrices = gated ? 3 : 2;
-    c->dense_layers = c->layers;
-    if (!(v[EXPERTS] > 0))
-        return;
+    double layers =
+        count_tensors(model, ".ffn_up_exps.weight") + count_tensors(model, ".ffn_up.0.weight");
+    double shared = rows_of(model, ".ffn_up_shexp.weight", c->hidden);
     c->experts = v[EXPERTS];
     c->experts_per_token = or_else(v[EXPERTS_USED], 0);
     c->expert_intermediate = or_else(v[EXPERT_WIDTH], c->intermediate);
-    c->dense_layers = or_else(v[DENSE_BLOCKS], 0);
-    c->expert_layers = c->layers - c->dense_layers;
+    c->expert_layers =
+        layers > 0 && !(p->files > 1) ? layers : c->layers - or_else(v[DENSE_BLOCKS], 0);
+    c->dense_layers = c->layers - c->expert_layers;
     c->shared_intermediate =
-        or_else(v[SHARED_WIDTH], or_else(v[SHARED_EXPERTS], 0) * c->expert_intermediate);
+        shared > 0
+            ? shared
+            : or_else(v[SHARED_WIDTH], or_else(v[SHARED_EXPERTS], 0) * c->expert_intermediate);
 }
 
-/* True when a tensor's name ends so. */
-static bool has_tensor(const struct nrg_model *model, const char *ending)
+static void set_feed_forward(struct nrg_llm_config *c, const struct pairs *p,
+                             const struct nrg_model *model)
 {
-    size_t len = strlen(ending);
-    for (size_t i = 0; i < model->n_params; i++) {
-        size_t n = strlen(model->params[i].name);
-        if (n >= len && !strcmp(model->params[i].name + n - len, ending))
+    c->intermediate = or_else(p->values[FEED_FORWARD], 0);
+    c->mlp_matrices = is_gated(model, c) ? 3 : 2;
+    c->dense_layers = c->layers;
+    if (p->values[EXPERTS] > 0)
+        set_experts(c, p, model);
+}
+
+static bool has_tensor(const struct nrg_model *model, const char *name)
+{
+    for (size_t i = 0; i < model->n_params; i++)
+        if (!strcmp(model->params[i].name, name))
             return true;
-    }
     return false;
+}
+
+/* Keys and tensors must tell of one model; norms and biases, which keys leave out, are small. */
+static int compare_stored(const struct nrg_llm_config *c, const struct pairs *p)
+{
+    struct nrg_llm_shape shape;
+    nrg_llm_shape_make(&shape, c);
+    if (!(c->stored_params > 0) || p->files > 1 ||
+        fabs(shape.params / c->stored_params - 1) <= MOST_APART)
+        return 0;
+    return nrg_fail(p->err, -EBADMSG, p->name,
+                    "its keys make %.4g parameters, its tensors have %.4g: one of them is wrong, "
+                    "or the architecture '%s' is not known well enough",
+                    shape.params, c->stored_params, p->architecture);
 }
 
 int nrg_llm_config_gguf(struct nrg_llm_config *c, const struct nrg_source *source,
                         struct nrg_error *err)
 {
-    struct pairs p = {.attention_layers = NAN, .tokens = NAN};
+    struct pairs p = {
+        .name = source->name, .err = err, .attention_layers = NAN, .tokens = NAN, .files = NAN};
     struct nrg_model model;
     for (int k = 0; k < KEYS; k++)
         p.values[k] = NAN;
@@ -176,10 +241,12 @@ int nrg_llm_config_gguf(struct nrg_llm_config *c, const struct nrg_source *sourc
     c->dtype = NRG_LLM_F16;
     c->encoder = strstr(p.architecture, "bert") != NULL;
     c->tied = c->encoder || !has_tensor(&model, "output.weight");
+    c->positions = rows_of(&model, "position_embd.weight", c->hidden);
+    c->token_types = rows_of(&model, "token_types.weight", c->hidden);
     set_attention(c, &p);
-    set_feed_forward(
-        c, &p, has_tensor(&model, "ffn_gate.weight") || has_tensor(&model, "ffn_gate_exps.weight"));
+    set_feed_forward(c, &p, &model);
     nrg_llm_count_stored(c, &model);
     nrg_model_release(&model);
-    return nrg_llm_config_check(c, source->name, err);
+    rc = nrg_llm_config_check(c, source->name, err);
+    return rc ? rc : compare_stored(c, &p);
 }

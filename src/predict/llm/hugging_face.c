@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "predict/llm/families.h"
 
-static void refuse_key(struct nrg_llm_reading *r, const char *key, const char *why)
+void nrg_llm_refuse(struct nrg_llm_reading *r, const char *key, const char *why)
 {
     if (!r->rc)
         r->rc = nrg_fail(r->err, -EBADMSG, r->name, "%s %s", key, why);
@@ -23,9 +23,9 @@ double nrg_llm_number(struct nrg_llm_reading *r, const char *key, double otherwi
         return otherwise;
     double number = json_number_value(value);
     if (!json_is_number(value))
-        refuse_key(r, key, "is not a number");
+        nrg_llm_refuse(r, key, "is not a number");
     else if (!(number >= 0 && number <= 1e15))
-        refuse_key(r, key, number < 0 ? "is negative" : "is beyond any model's size");
+        nrg_llm_refuse(r, key, number < 0 ? "is negative" : "is beyond any model's size");
     else
         return number;
     return otherwise;
@@ -38,14 +38,25 @@ double nrg_llm_size(struct nrg_llm_reading *r, const char *const *keys)
         if (!isnan(size))
             return size;
     }
-    refuse_key(r, keys[0], "is missing: is this the config.json of a language model?");
+    nrg_llm_refuse(r, keys[0], "is missing: is this the config.json of a language model?");
     return 0;
 }
 
 bool nrg_llm_flag(struct nrg_llm_reading *r, const char *key, bool otherwise)
 {
     const json_t *value = json_object_get(r->root, key);
+    if (value && !json_is_boolean(value) && !json_is_null(value))
+        nrg_llm_refuse(r, key, "is neither true nor false");
     return json_is_boolean(value) ? json_is_true(value) : otherwise;
+}
+
+double nrg_llm_step(struct nrg_llm_reading *r, const char *key, double otherwise)
+{
+    double step = nrg_llm_number(r, key, otherwise);
+    if (step >= 1 && step == floor(step))
+        return step;
+    nrg_llm_refuse(r, key, "is not a whole number from 1 on");
+    return otherwise;
 }
 
 static void read_sizes(struct nrg_llm_reading *r, const struct nrg_llm_family *family)
@@ -82,83 +93,100 @@ static void check_layer_types(struct nrg_llm_reading *r)
     if (!json_is_array(types))
         return;
     if ((double)n != r->config->layers)
-        refuse_key(r, "layer_types", "has not as many entries as there are layers");
+        nrg_llm_refuse(r, "layer_types", "has not as many entries as there are layers");
     for (size_t i = 0; i < n; i++) {
         const char *type = json_string_value(json_array_get(types, i));
         bool found = false;
         for (size_t k = 0; type && k < sizeof known / sizeof *known; k++)
             found |= !strcmp(type, known[k]);
         if (!found)
-            refuse_key(r, "layer_types", "names a kind of layer that is not known");
+            nrg_llm_refuse(r, "layer_types", "names a kind of layer that is not known");
     }
 }
 
-/* Bits of the first group of compressed-tensors' config_groups. */
-static double group_bits(const json_t *groups)
+/* Bits of the first group of compressed-tensors' config_groups; NULL: it has none. */
+static const json_t *group_bits(const json_t *groups)
 {
     const char *key;
     json_t *group;
     json_object_foreach((json_t *)groups, key, group)
     {
         const json_t *bits = json_object_get(json_object_get(group, "weights"), "num_bits");
-        if (json_is_number(bits))
-            return json_number_value(bits);
+        if (bits)
+            return bits;
     }
-    return 0;
+    return NULL;
 }
 
-static double stated_bits(const json_t *q)
+/* 0: the file says nothing of them. */
+static double stated_bits(struct nrg_llm_reading *r, const json_t *q)
 {
     static const char *const keys[] = {"bits", "w_bit", "nbits", "num_bits"};
-    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
-        if (json_is_number(json_object_get(q, keys[i])))
-            return json_number_value(json_object_get(q, keys[i]));
-    double bits = group_bits(json_object_get(q, "config_groups"));
-    return bits > 0                                           ? bits
-           : json_is_true(json_object_get(q, "load_in_4bit")) ? 4
-           : json_is_true(json_object_get(q, "load_in_8bit")) ? 8
-                                                              : 0;
+    const json_t *bits = NULL;
+    for (size_t i = 0; !bits && i < sizeof keys / sizeof *keys; i++)
+        bits = json_object_get(q, keys[i]);
+    bits = bits ? bits : group_bits(json_object_get(q, "config_groups"));
+    if (!bits || json_is_null(bits))
+        return json_is_true(json_object_get(q, "load_in_4bit"))   ? 4
+               : json_is_true(json_object_get(q, "load_in_8bit")) ? 8
+                                                                  : 0;
+    double number = json_number_value(bits);
+    if (!(number >= 1 && number <= 32))
+        nrg_llm_refuse(r, "quantization_config", "has bits that no weight has");
+    return number;
+}
+
+/* Weights that share a scale and a zero point; 0: a whole channel does. */
+static double group_size(struct nrg_llm_reading *r, const json_t *q)
+{
+    const json_t *value = json_object_get(q, "group_size");
+    double size = json_number_value(value);
+    if (!value || json_is_null(value) || size == -1)
+        return 0;
+    if (!(size >= 1 && size <= 1e6) || size != floor(size))
+        nrg_llm_refuse(r, "quantization_config", "has a group_size that no weights have");
+    return size;
 }
 
 static void read_quantisation(struct nrg_llm_reading *r, const json_t *root)
 {
     struct nrg_llm_config *c = r->config;
     const json_t *q = json_object_get(root, "quantization_config");
-    if (!json_is_object(q))
+    if (!q || json_is_null(q))
         q = json_object_get(r->root, "quantization_config");
-    if (!json_is_object(q))
+    if (!q || json_is_null(q))
         return;
+    if (!json_is_object(q))
+        nrg_llm_refuse(r, "quantization_config", "is no object");
     const char *method = json_string_value(json_object_get(q, "quant_method"));
-    double bits = stated_bits(q);
+    double bits = stated_bits(r, q), group = group_size(r, q);
     int dtype = method ? nrg_llm_dtype_find(method) : -1;
-    if (bits < 0 || bits > 32)
-        refuse_key(r, "quantization_config", "has bits that no weight has");
-    else if (bits > 0)
+    if (bits > 0)
         dtype = bits <= 4 ? NRG_LLM_INT4 : dtype == NRG_LLM_FP8 ? dtype : NRG_LLM_INT8;
     if (dtype <= 0) {
-        refuse_key(r, "quantization_config",
-                   "is of a method whose bits are not known: say them with --dtype");
+        c->unknown_bits = true;
         return;
     }
     c->quantised = (enum nrg_llm_dtype)dtype;
     /* Scales and zero points of each group of weights. */
-    double group = json_number_value(json_object_get(q, "group_size"));
     if (bits > 0 && dtype != NRG_LLM_FP8)
         c->quantised_bits = bits + (group > 0 ? (16 + bits) / group : 0);
 }
 
+/* The type of weights: what neither part says is bfloat16. */
 static void read_dtype(struct nrg_llm_reading *r, const json_t *root)
 {
     static const char *const keys[] = {"torch_dtype", "dtype"};
     r->config->dtype = NRG_LLM_BF16;
     for (int i = 0; i < 4; i++) {
-        const json_t *from = i < 2 ? r->root : root;
-        const char *text = json_string_value(json_object_get(from, keys[i % 2]));
+        const json_t *value = json_object_get(i < 2 ? r->root : root, keys[i % 2]);
+        const char *text = json_string_value(value);
+        if (!value || json_is_null(value) || (text && !strcmp(text, "auto")))
+            continue;
         int dtype = text ? nrg_llm_dtype_find(text) : -1;
-        if (dtype > 0) {
-            r->config->dtype = (enum nrg_llm_dtype)dtype;
-            return;
-        }
+        r->config->unknown_bits = dtype <= 0;
+        r->config->dtype = dtype > 0 ? (enum nrg_llm_dtype)dtype : NRG_LLM_BF16;
+        return;
     }
 }
 

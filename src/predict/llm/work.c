@@ -126,6 +126,9 @@ static int check_load(const struct nrg_llm_load *l, const struct nrg_llm_config 
     if (c->heads > 0 && fmod(c->heads, l->tp) != 0 && fmod(l->tp, c->heads) != 0)
         return nrg_fail(err, -EINVAL, NULL, "%g attention heads can't be cut into %g parts (--tp)",
                         c->heads, l->tp);
+    if (c->unknown_bits && !l->weights)
+        return nrg_fail(err, -ENOTSUP, NULL,
+                        "is stored in a way whose bits are not known: say them with --dtype");
     return 0;
 }
 

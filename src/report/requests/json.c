@@ -90,6 +90,12 @@ static void add_law(json_t *doc, const struct nrg_llm_share *share)
     } else {
         add_price(law, "j_per_input_token", &fit->price[NRG_SERVING_PROMPT]);
         add_price(law, "j_per_output_token", &fit->price[NRG_SERVING_OUTPUT]);
+        if (fit->price[NRG_SERVING_OUTPUT].used) {
+            const struct nrg_serving_value *v = &fit->output_with_time;
+            json_t *price = json_object();
+            NRG_JSON_REALS(price, {"value", v->value}, {"low", v->low}, {"high", v->high});
+            json_object_set_new(law, "j_per_output_token_with_time", price);
+        }
         add_price(law, "w_per_sequence", &fit->price[NRG_SERVING_SEQUENCE]);
         add_price(law, "w_busy", &fit->price[NRG_SERVING_BUSY]);
         add_price(law, "idle_w", &fit->price[NRG_SERVING_IDLE]);
