@@ -177,6 +177,12 @@ struct nrg_unit_use {
 };
 enum { NRG_UNIT_USES = 16 };
 
+/* What nrg.torch counts while a model generates text (python/nrg/torch/_generate.py). */
+#define NRG_UNIT_REQUESTS  "requests"
+#define NRG_UNIT_GENERATED "generated tokens"
+#define NRG_UNIT_INPUT     "input tokens"
+#define NRG_UNIT_OUTPUT    "output tokens"
+
 struct nrg_attribution_buckets; /* buckets.h */
 
 struct nrg_attribution {

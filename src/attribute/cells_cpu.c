@@ -2,9 +2,9 @@
  * See cells.h: weights and shares from the CPU times of processes and threads.
  *
  * A thread's CPU time in a cell belongs to the time in which it had a span open, as far as it
- * fits in there (a thread has one CPU); threads without spans, such as a pool of workers, follow
- * their process. Where nothing is known about a process's threads, or all were asleep, those with
- * a span open share equally.
+ * fits in there (a thread has one CPU); threads without spans, such as a pool of workers, work for
+ * those that have one. Where nothing is known about a process's threads, or all were asleep, those
+ * with a span open share equally.
  *
  * The shares of a GPU's work come from the driver (parts_other.c).
  */
@@ -19,7 +19,6 @@
 #define WORKERS    0.02  /* of what the threads with spans used: less is not another thread's */
 #define READ_OFF_S 2e-3
 #define READ_OFF   0.02 /* of a cell */
-#define WAITING    0.05 /* of what the process used: threads that used less only waited */
 
 struct last_row {
     int64_t t_ns, cpu_ns;
@@ -28,7 +27,7 @@ struct last_row {
 
 struct group_sums {
     double used_s, unknown_s; /* CPU of its threads; open time of those without CPU times */
-    double open_s;            /* of all its threads */
+    double open_s, waited_s;  /* of all its threads; of that, what they did not use CPU in */
     size_t unknown;           /* threads without CPU times */
 };
 
@@ -36,13 +35,14 @@ struct weigher {
     struct nrg_arena memory; /* of the arrays */
     struct nrg_cells *c;
     const struct nrg_span_catalog *catalog;
-    struct last_row *last; /* per process id, or per track */
+    struct last_row *last;  /* per process id, or per track */
+    struct last_row *first; /* per track: the first reading */
     size_t n_ids;
     uint32_t *group_of;  /* per process id; UINT32_MAX: none */
     float *workload_s;   /* per cell */
     uint8_t *has_thread; /* per track */
     struct group_sums *sums;
-    bool *has_workers;            /* per group: threads without spans used CPU, too */
+    bool *has_workers;            /* per group: threads without spans work while its own wait */
     struct nrg_thread_gaps *gaps; /* per track */
 };
 
@@ -105,6 +105,8 @@ static int on_thread_rows(void *arg, const struct nrg_rows *rows)
         if (!known || cpu[i] == NRG_MISSING)
             continue;
         size_t track = (size_t)(known - w->catalog->tracks);
+        if (!w->first[track].seen)
+            w->first[track] = (struct last_row){rows->t_ns[i], cpu[i], true};
         if (w->c->thread_times[track].n)
             continue; /* it has its own readings */
         const struct column to = {w->c->weight + track, w->c->n_tracks};
@@ -124,6 +126,45 @@ static void spread_own(struct weigher *w)
                              c->weight + track, c->n_tracks);
         w->has_thread[track] |= times->n > 0;
     }
+}
+
+/* What processes used in each cell beyond their threads with spans; NULL: no memory. */
+static float *beyond_threads(struct weigher *w)
+{
+    const struct nrg_cells *c = w->c;
+    float *beyond_s = nrg_arena_array(&w->memory, c->n * c->n_groups + 1, sizeof *beyond_s);
+    for (size_t i = 0; beyond_s && i < c->n * c->n_groups; i++)
+        beyond_s[i] = c->share[i];
+    for (size_t i = 0; beyond_s && i < c->n * c->n_tracks; i++)
+        beyond_s[i / c->n_tracks * c->n_groups + c->track_group[i % c->n_tracks]] -= c->weight[i];
+    return beyond_s;
+}
+
+/*
+ * A thread is known from its first mark on, and says then what it has used before: a program that
+ * loads its libraries has worked for seconds by then. That was while its process did, the last of
+ * it last, and the thread has one CPU.
+ */
+static int spread_before(struct weigher *w)
+{
+    const struct nrg_cells *c = w->c;
+    float *beyond_s = beyond_threads(w);
+    for (size_t track = 0; beyond_s && track < c->n_tracks; track++) {
+        const struct last_row *first = &w->first[track];
+        float left_s = (float)((double)first->cpu_ns * 1e-9);
+        if (!w->has_thread[track] || c->track_pool[track])
+            continue;
+        for (size_t k = nrg_cells_find(c, first->t_ns) + 1; k-- > 0 && left_s > 0;) {
+            float *rest_s = &beyond_s[k * c->n_groups + c->track_group[track]];
+            int64_t to_ns = first->t_ns < c->begin_ns[k + 1] ? first->t_ns : c->begin_ns[k + 1];
+            float most_s = (float)((double)(to_ns - c->begin_ns[k]) * 1e-9);
+            float used_s = fmaxf(0, fminf(fminf(*rest_s, most_s), left_s));
+            c->weight[k * c->n_tracks + track] += used_s;
+            *rest_s -= used_s;
+            left_s -= used_s;
+        }
+    }
+    return beyond_s ? 0 : -ENOMEM;
 }
 
 /* Intervals of threads for which no others work have rates of their own. */
@@ -160,6 +201,7 @@ static int prepare_weigher(struct weigher *w, struct nrg_frame *frame)
     if (w->n_ids <= w->c->n_tracks)
         w->n_ids = w->c->n_tracks + 1;
     w->last = nrg_arena_array(&w->memory, w->n_ids, sizeof *w->last);
+    w->first = nrg_arena_array(&w->memory, w->c->n_tracks + 1, sizeof *w->first);
     w->group_of = nrg_arena_array(&w->memory, w->n_ids, sizeof *w->group_of);
     w->workload_s = nrg_arena_array(&w->memory, w->c->n + 1, sizeof *w->workload_s);
     w->has_thread = nrg_arena_array(&w->memory, w->c->n_tracks + 1, 1);
@@ -201,15 +243,16 @@ static void sum_groups(const struct weigher *w, size_t k)
         struct group_sums *sums = &w->sums[c->track_group[i]];
         sums->used_s += (double)cpu_s[i];
         sums->open_s += (double)open_s[i];
+        sums->waited_s += fmax(0, (double)open_s[i] - (double)cpu_s[i]);
         sums->unknown_s += w->has_thread[i] ? 0 : (double)open_s[i];
         sums->unknown += !w->has_thread[i];
     }
 }
 
 /*
- * CPU seconds of a track in a cell, with what its process's other threads used. These work for the
- * threads that have spans: in proportion to their CPU time, or to their open time where they only
- * waited for the others.
+ * CPU seconds of a track in a cell. What its process's other threads use, a pool of workers, is for
+ * the threads that have spans and belongs to the power of what these do: it is no time of its own,
+ * but it fills the time in which they wait inside of their spans.
  */
 static double track_cpu_s(const struct weigher *w, size_t k, size_t track)
 {
@@ -225,9 +268,8 @@ static double track_cpu_s(const struct weigher *w, size_t k, size_t track)
         return extra_s > 0 && !(sums->used_s > 0) ? extra_s / (double)sums->unknown : 0;
     if (sums->unknown_s > 0 || !w->has_workers[c->track_group[track]] || extra_s <= 0)
         return own_s;
-    if (sums->used_s > WAITING * process_s)
-        return own_s * process_s / sums->used_s;
-    return own_s + (sums->open_s > 0 ? extra_s * open_s / sums->open_s : 0);
+    double filled = sums->waited_s > 0 ? fmin(extra_s / sums->waited_s, 1) : 0;
+    return own_s + filled * fmax(0, open_s - own_s);
 }
 
 /*
@@ -263,8 +305,8 @@ static void find_gaps(const struct weigher *w)
     }
 }
 
-/* A thread's CPU time belongs to its spans, as far as it fits in there; the rest to the gaps. What
- * other threads used is in the proportion of its own. */
+/* A thread's CPU time belongs to its spans, as far as it fits in there; the rest to the gaps. It
+ * has one CPU, whoever works for it. */
 static void set_rates(struct weigher *w, size_t k)
 {
     struct nrg_cells *c = w->c;
@@ -283,8 +325,8 @@ static void set_rates(struct weigher *w, size_t k)
             inside_s *= most;
             outside_s *= most;
         }
-        c->open_rate[at] = use.open_s > 0 ? (float)(inside_s / use.open_s) : 0;
-        c->gap_rate[at] = gap_s > 0 ? (float)(outside_s / gap_s) : 0;
+        c->open_rate[at] = use.open_s > 0 ? fminf((float)(inside_s / use.open_s), 1) : 0;
+        c->gap_rate[at] = gap_s > 0 ? fminf((float)(outside_s / gap_s), 1) : 0;
     }
 }
 
@@ -368,20 +410,27 @@ static void sum_unplaced(const struct weigher *w)
         c->unplaced_s += c->thread_times[i].n ? 0 : nrg_thread_gaps_unplaced(&w->gaps[i]);
 }
 
+struct workers {
+    double used_s, extra_s, filled_s;
+};
+
 /* In one cell, times that are read some ms apart look like another thread's work; over all not. */
-static void find_workers(struct weigher *w)
+static int find_workers(struct weigher *w)
 {
     const struct nrg_cells *c = w->c;
-    struct group_sums *sums = w->sums;
-    memset(sums, 0, (c->n_groups + 1) * sizeof *sums);
-    for (size_t k = 0; k < c->n; k++) {
-        for (size_t i = 0; i < c->n_tracks; i++)
-            sums[c->track_group[i]].used_s += (double)c->weight[k * c->n_tracks + i];
-        for (size_t g = 0; g < c->n_groups; g++)
-            sums[g].open_s += (double)c->share[k * c->n_groups + g]; /* of the process, here */
+    struct workers *all = nrg_arena_array(&w->memory, c->n_groups + 1, sizeof *all);
+    for (size_t k = 0; all && k < c->n; k++) {
+        sum_groups(w, k);
+        for (size_t g = 0; g < c->n_groups; g++) {
+            double extra_s = (double)c->share[k * c->n_groups + g] - w->sums[g].used_s;
+            all[g].used_s += w->sums[g].used_s;
+            all[g].extra_s += extra_s;
+            all[g].filled_s += fmin(fmax(extra_s, 0), w->sums[g].waited_s);
+        }
     }
-    for (size_t g = 0; g < c->n_groups; g++)
-        w->has_workers[g] = sums[g].open_s > (1 + WORKERS) * sums[g].used_s;
+    for (size_t g = 0; all && g < c->n_groups; g++)
+        w->has_workers[g] = fmin(all[g].extra_s, all[g].filled_s) > WORKERS * all[g].used_s;
+    return all ? 0 : -ENOMEM;
 }
 
 /* Between runs nothing is asked of others, but the sum goes on. */
@@ -413,12 +462,15 @@ int nrg_cells_weigh(struct nrg_cells *c, struct nrg_frame *frame,
         rc = read_rows(&w, frame, NRG_PROCESSES, NRG_P_COLUMNS, on_process_rows);
     if (!rc)
         rc = read_rows(&w, frame, NRG_THREADS, NRG_T_COLUMNS, on_thread_rows);
-    if (!rc)
+    if (!rc) {
         spread_own(&w);
+        rc = spread_before(&w);
+    }
     if (!rc)
         rc = find_others(&w, tick_s);
+    if (!rc)
+        rc = find_workers(&w);
     if (!rc) {
-        find_workers(&w);
         find_gaps(&w);
         settle_own(&w);
     }

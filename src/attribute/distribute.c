@@ -109,7 +109,7 @@ static void find_edge(struct walker *w, size_t p, int64_t t_ns)
     const struct nrg_division *divided = division_at(w, p, t_ns);
     if (divided) {
         off_j = divided->off_j;
-        variance_j2 += divided->variance_j2;
+        variance_j2 = divided->variance_j2;
     }
     w->now[p].off_j = (float)(off_j * mine);
     w->now[p].variance_j2 = (float)(variance_j2 * mine * mine + others_j2(w, part, t_ns));
@@ -247,13 +247,15 @@ static int end_gap(struct walker *w, uint32_t pool, int64_t t_ns)
     return has_rates(w, pool) ? 0 : nrg_slicer_add(w->slicer, &slice);
 }
 
-/* What a thread did outside of its spans. */
+/* What a thread did outside of its spans. Before the first one it did something else than between
+ * them. */
 static int end_track_gap(struct walker *w, size_t track, int64_t t_ns)
 {
     uint32_t pool = w->e->cells.track_pool[track];
+    bool marked = w->tracks[track].open != NULL;
     struct nrg_slice slice = {.begin_ns = w->track_gap_ns[track],
                               .end_ns = t_ns,
-                              .class_ = w->e->class_of[0],
+                              .class_ = marked ? w->e->class_of[0] : (uint32_t)w->e->before_class,
                               .pool = pool,
                               .track = UINT32_MAX};
     w->track_gap_ns[track] = t_ns;

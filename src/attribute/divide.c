@@ -8,7 +8,8 @@
  * a point more of the timeline for each such edge, for the flows alone.
  *
  * What the two powers do not explain of the interval may belong to either side, unless it is no
- * more than the counter's own phase and rounding, which are random.
+ * more than the counter's own phase and rounding, which are random. These come in by four readings:
+ * the two of the interval, and those at the other ends of its neighbours.
  *
  * Refuses: gauges, whose readings are not known to be of that time; recordings in which most
  * intervals lie between others that are cut.
@@ -21,6 +22,7 @@
 #include "base/mem.h"
 
 #define RANDOM_SIGMAS 2.0
+#define PERIOD_OFF    1.1 /* times what the driver says: a counter's period may be that */
 
 /* An interval with edges in it. */
 struct cut {
@@ -43,7 +45,14 @@ struct part_cuts {
 struct sides {
     double before_s, after_s;
     double before_j, after_j;
-    double random_j; /* what a difference of readings may be off by, by chance */
+    double width_s;             /* of the interval */
+    double before_j2, after_j2; /* what a reading is off by at that power, as a square */
+};
+
+/* Where the energy is divided: what came before the edge, and what that may be off by. */
+struct cut_energy {
+    double before_j, off_j; /* off_j: each time alike */
+    double variance_j2;
 };
 
 struct divider {
@@ -51,29 +60,25 @@ struct divider {
     struct part_cuts *parts;
 };
 
-/* The square of what a difference of two readings is off by. */
-static double random_j2(const struct nrg_part *part, double power_w)
+/* The square of what one reading is off by, by the phase of its update and rounding. */
+static double reading_j2(const struct nrg_part *part, double power_w)
 {
-    double phase_j = power_w * part->update_s;
-    return 2 * (phase_j * phase_j / 12 + part->edge_noise_j2);
+    double phase_j = power_w * part->update_s * PERIOD_OFF;
+    return phase_j * phase_j / 12 + part->edge_noise_j2;
 }
 
-/* What came before the edge used `before_j` of the interval. */
-static int add_division(struct part_cuts *c, int64_t t_ns, double before_j, double off_j,
-                        double random_j)
+static int add_division(struct part_cuts *c, int64_t t_ns, struct cut_energy at)
 {
     const struct nrg_grid *g = &c->last.grid;
-    double sides_j2 = random_j2(c->part, fmax(g->before_w, g->after_w));
     /* The timeline is late everywhere: points are as late as it is in the mean. */
-    double level_j = before_j - c->mean_w * c->part->update_s / 2;
+    double level_j = at.before_j - c->mean_w * c->part->update_s / 2;
     level_j = fmin(fmax(level_j, c->level_j), g->energy_j);
     c->level_j = level_j;
     struct nrg_division division = {.t_ns = t_ns,
                                     .from = g->from,
                                     .sum_j = nrg_point_j(g->tl, g->from) + level_j,
-                                    .off_j = fmax(0, off_j - random_j),
-                                    .variance_j2 = pow(fmin(off_j, random_j) / RANDOM_SIGMAS, 2) +
-                                                   sides_j2 / 4};
+                                    .off_j = at.off_j,
+                                    .variance_j2 = at.variance_j2};
     return nrg_append(&c->part->divisions, &c->part->n_divisions, &c->cap, &division,
                       sizeof division);
 }
@@ -87,36 +92,96 @@ static struct sides find_sides(const struct part_cuts *c, uint32_t next)
     struct sides s = {.before_s = fmin(before_s, width_s), .after_s = fmax(after_s, 0)};
     s.before_j = g->index > c->before + 1 ? fmax(g->before_w, 0) * s.before_s : NAN;
     s.after_j = next > g->index + 1 ? fmax(g->after_w, 0) * s.after_s : NAN;
-    s.random_j = RANDOM_SIGMAS * sqrt(random_j2(c->part, g->energy_j / width_s));
+    s.width_s = width_s;
+    s.before_j2 = reading_j2(c->part, g->before_w);
+    s.after_j2 = reading_j2(c->part, g->after_w);
     return s;
 }
 
-/* One edge: both sides together used what the interval did. */
+/* What four readings, of which the first two are on the side before, are off by in sum: how much
+ * each counts, as parts of what one is off by on its side. */
+static double sum_j2(const struct sides *s, const double *parts)
+{
+    return (parts[0] * parts[0] + parts[1] * parts[1]) * s->before_j2 +
+           (parts[2] * parts[2] + parts[3] * parts[3]) * s->after_j2;
+}
+
+/*
+ * Both sides together used what the interval did. Its first reading is off by e1, the one before
+ * it by e0, its last by e2 and the next by e3, and each power by the difference of two of them:
+ * with a the part of the time and f that of the energy before the edge, what the powers do not
+ * explain is e1 - e2 + a (e1 - e0) + (1 - a) (e3 - e2). Of the energy before the edge, (1 - f) e1
+ * and f e2 are missing, and f (1 - f) of the difference of both powers.
+ */
+static struct cut_energy divide_both(const struct sides *s, double all_j)
+{
+    double sum_j = s->before_j + s->after_j, f = s->before_j / sum_j;
+    double a = fmin(s->before_s / s->width_s, 1), share = f * (1 - f);
+    double g = s->before_j > 0 ? share * sum_j * s->before_s / (s->before_j * s->width_s) : 0;
+    double h = s->after_j > 0 ? share * sum_j * s->after_s / (s->after_j * s->width_s) : 0;
+    double unexplained[] = {a, 1 + a, 2 - a, 1 - a}, before[] = {g, 1 - f + g, f + h, h};
+    double off_j = fabs(all_j - sum_j) - RANDOM_SIGMAS * sqrt(sum_j2(s, unexplained));
+    return (struct cut_energy){all_j * f, fmax(off_j, 0), sum_j2(s, before)};
+}
+
+/* Before the edge is what the power of that side uses. */
+static struct cut_energy divide_before(const struct sides *s, double all_j)
+{
+    double a = s->before_s / s->width_s, parts[] = {a, 1 + a, 0, 0};
+    return (struct cut_energy){fmin(s->before_j, all_j), 0, sum_j2(s, parts)};
+}
+
+/* After it is what the power of that side uses, and before it the rest. */
+static struct cut_energy divide_after(const struct sides *s, double all_j)
+{
+    double a = s->after_s / s->width_s, parts[] = {0, 0, 1 + a, a};
+    return (struct cut_energy){fmax(all_j - s->after_j, 0), 0, sum_j2(s, parts)};
+}
+
 static int divide_once(struct part_cuts *c, const struct sides *s)
 {
     double all_j = c->last.grid.energy_j, sum_j = s->before_j + s->after_j;
     int64_t t_ns = c->last.first_ns;
     if (!isnan(sum_j) && sum_j > 0)
-        return add_division(c, t_ns, all_j * s->before_j / sum_j, fabs(all_j - sum_j), s->random_j);
+        return add_division(c, t_ns, divide_both(s, all_j));
     if (!isnan(s->before_j))
-        return add_division(c, t_ns, fmin(s->before_j, all_j), s->random_j, s->random_j);
+        return add_division(c, t_ns, divide_before(s, all_j));
     if (!isnan(s->after_j))
-        return add_division(c, t_ns, fmax(all_j - s->after_j, 0), s->random_j, s->random_j);
+        return add_division(c, t_ns, divide_after(s, all_j));
     return 0;
+}
+
+/* Two edges that are so close that what is between them is less than the readings are off by: as
+ * the rest, it would have that, where it is not less than nothing. It draws as the sides do. */
+static int divide_around(struct part_cuts *c, const struct sides *s, double between_j)
+{
+    struct cut_energy at = divide_both(s, c->last.grid.energy_j - between_j);
+    at.variance_j2 += between_j * between_j;
+    int rc = add_division(c, c->last.first_ns, at);
+    at.before_j += between_j;
+    return rc ? rc : add_division(c, c->last.last_ns, at);
 }
 
 /* Several: what is between the first and the last has the rest. */
 static int divide_twice(struct part_cuts *c, const struct sides *s)
 {
     double all_j = c->last.grid.energy_j, first_j = 0;
+    double between_s = (double)(c->last.last_ns - c->last.first_ns) * 1e-9;
+    double between_j = between_s * (c->last.grid.before_w + c->last.grid.after_w) / 2;
     int rc = 0;
+    if (s->before_j > 0 && s->after_j > 0 && between_j >= 0 &&
+        between_j * between_j < s->before_j2 + s->after_j2)
+        return divide_around(c, s, between_j);
     if (!isnan(s->before_j)) {
-        first_j = fmin(s->before_j, all_j);
-        rc = add_division(c, c->last.first_ns, first_j, s->random_j, s->random_j);
+        struct cut_energy first = divide_before(s, all_j);
+        first_j = first.before_j;
+        rc = add_division(c, c->last.first_ns, first);
     }
-    if (!rc && !isnan(s->after_j))
-        rc = add_division(c, c->last.last_ns, fmax(all_j - s->after_j, first_j), s->random_j,
-                          s->random_j);
+    if (!rc && !isnan(s->after_j)) {
+        struct cut_energy last = divide_after(s, all_j);
+        last.before_j = fmax(last.before_j, first_j);
+        rc = add_division(c, c->last.last_ns, last);
+    }
     return rc;
 }
 
@@ -177,7 +242,7 @@ static bool can_divide(const struct nrg_engine *e, const struct nrg_part *part)
 {
     double stretches = 0, width_s = (double)part->width_ns * 1e-9;
     for (size_t i = 0; i < e->walk.paths.n; i++)
-        stretches += (double)e->survey.paths[i].stretches;
+        stretches += (double)nrg_survey_at(&e->survey, i, part->pool)->stretches;
     return part->method == NRG_METHOD_INTEGRATE && !part->tl->is_gauge && part->tl->n > 2 &&
            part->channel->channel.provenance != NRG_ESTIMATED &&
            2 * stretches < e->out->duration_s / width_s;

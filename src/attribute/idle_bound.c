@@ -13,7 +13,6 @@
 
 #define AROUND            10   /* updates */
 #define MOST_AROUND       1000 /* cells */
-#define MOST_DRIFT        2    /* times what idle power may change by in a run */
 #define SAID_BUSY         0.1  /* CPUs of others in a baseline */
 #define BASELINE_READINGS 6    /* of a gauge, that are not the same */
 
@@ -63,33 +62,26 @@ static double baseline_error_w(struct nrg_engine *e, const struct nrg_part *part
                  nrg_gauge_quantum(part->tl, c->resolution) / sqrt(12));
 }
 
-/* What it drew where it drew more: before the run, or after it. */
-static double highest_w(struct nrg_engine *e, const struct nrg_part *part, double mean_w)
-{
-    struct nrg_baseline_ends ends =
-        nrg_frame_baseline_ends(&e->frame, (size_t)(part->channel - e->frame.channels));
-    return fmax(mean_w, fmax(ends.before, ends.after));
-}
-
 bool nrg_part_baseline(struct nrg_engine *e, struct nrg_part *part, double least_w, double *idle_w)
 {
     const char *name = part->channel->channel.name;
     size_t channel = nrg_frame_find(&e->frame, "cpu.busy", NRG_SECONDS);
     double busy = nrg_frame_baseline_rate_at(&e->frame, channel, channel);
     bool others = !part->pool && busy > SAID_BUSY && nrg_gpu_number(name) < 0;
-    *idle_w = nrg_frame_baseline_rate(&e->frame, (size_t)(part->channel - e->frame.channels));
+    size_t own = (size_t)(part->channel - e->frame.channels);
+    double most_w = nrg_frame_baseline_most(&e->frame, own);
+    *idle_w = nrg_frame_baseline_rate(&e->frame, own);
     if (isnan(*idle_w))
         return false;
     part->idle_error_w = baseline_error_w(e, part);
     bool told = others && (part->method == NRG_METHOD_REGRESS ||
                            *idle_w * e->out->duration_s < part->domain->energy_j);
-    double most_w = least_w + MOST_DRIFT * (NRG_IDLE_DRIFT * least_w + part->idle_error_w);
-    if (!told && highest_w(e, part, *idle_w) > most_w) {
+    if (!told && nrg_idle_was_busy(most_w, least_w, part->idle_error_w)) {
         part->idle_error_w = 0;
         nrg_attribution_note(e->out, name,
                              "it drew %.3g W in the baseline, but for a while of the run no more "
                              "than %.3g W: something else was busy then, so that is not idle power",
-                             highest_w(e, part, *idle_w), least_w);
+                             most_w, least_w);
         return false;
     }
     if (others)

@@ -94,12 +94,14 @@ struct nrg_part {
     double slack_s;                  /* of the lag: what is not known of it */
     double idle_error_w;             /* standard error, as far as readings tell */
     double idle_most_w;              /* where it is not known: what it may be; 0 */
+    double least_w;                  /* least power that was seen; NAN */
     double factor_low, factor_high;  /* calibration: the truth is within energy times these */
     double *class_w;                 /* of a regression: per path, above idle */
     double *below_w, *above_w;       /* how far the truth may be from class_w */
     double others_j;                 /* of a regression: other processes'; NAN: not known by it */
     bool idle_known;                 /* false: idle_w is only a stand-in */
     bool idle_corrected;             /* of a regression: idle_w is known, but readings correct it */
+    bool idle_guessed;               /* of a regression: it began in the middle of its range */
     double baseline_busy;            /* CPUs that were busy then, with other things */
     double baseline_off_w;           /* idle_w is this much less than it was while that was seen, or
                                         before the run */
@@ -136,18 +138,24 @@ struct nrg_counts {
     size_t n, cap;
 };
 
-/* How long spans are, found in a first walk. */
+/* How long spans are, found in a first walk. Tracks of one pool say nothing of another's energy. */
 struct nrg_survey {
     struct nrg_survey_path {
         double self_ns;
         uint64_t stretches;
-        bool elsewhere; /* placed by a path: not part of the time of the row above */
-    } * paths;          /* per node of walk.paths */
-    size_t cap_paths;
-    bool *rows_elsewhere; /* the same per node of walk.rows */
+    } * paths; /* [node of walk.paths * n_pools + pool] */
+    size_t n_pools, cap_paths;
+    bool *rows_elsewhere; /* per node of walk.rows: placed by a path, so not part of the time of
+                             the row above */
     size_t cap_rows;
-    double ns_by_log2[64]; /* self time in stretches of 2^i ns up to twice that */
+    double (*ns_by_log2)[64]; /* per pool: self time in stretches of 2^i ns up to twice that */
 };
+
+static inline struct nrg_survey_path *nrg_survey_at(const struct nrg_survey *survey, size_t path,
+                                                    size_t pool)
+{
+    return &survey->paths[path * survey->n_pools + pool];
+}
 
 /* Spans that were made from those of the recording, and take their place. */
 struct nrg_given_spans {
@@ -175,6 +183,7 @@ struct nrg_engine {
     size_t n_parts;
     uint32_t *class_of;             /* of the regressions: per path; UINT32_MAX: none */
     size_t n_classes, rest_class;   /* rest_class: of those that were too many; SIZE_MAX */
+    size_t before_class;            /* threads that have not marked anything yet */
     size_t other_class;             /* other processes */
     size_t untracked_class;         /* processes of the workload without spans */
     struct nrg_row_sums *rows;      /* per node of walk.rows */
@@ -234,6 +243,8 @@ void nrg_part_note_power(const struct nrg_engine *engine, struct nrg_part *part,
 /* Idle power of a cell, within nothing and what it drew; INFINITY: all of it, whatever power does
  * inside of the cell. */
 void nrg_part_set_idle(struct nrg_part *part, size_t cell, double w);
+/* Notes the reason where rows would surprise; source NULL: it is not known. */
+void nrg_part_note_idle(struct nrg_engine *engine, const struct nrg_part *part, const char *source);
 /* Idle power by the baselines, and its error; says who was busy then. False: there is none, or the
  * run, which drew no more than least_w for a while (NAN: not known), does not allow it. */
 bool nrg_part_baseline(struct nrg_engine *engine, struct nrg_part *part, double least_w,
@@ -257,6 +268,8 @@ bool nrg_heat_find(struct nrg_engine *engine, const struct nrg_part *part, enum 
 
 /* method.c: the method of each domain. */
 void nrg_method_choose(struct nrg_engine *engine);
+/* Tracks of the pool have spans open at the same time: integration can't tell their watts apart. */
+bool nrg_method_together(const struct nrg_engine *engine, size_t pool);
 /* What integration gets wrong at the edges of a stretch, as part of the stretch, if power there
  * changes by as much as it is; INFINITY where stretches are short. */
 double nrg_method_edge_error(const struct nrg_engine *engine, const struct nrg_part *part);

@@ -12,18 +12,20 @@
 #include "attribute/internal.h"
 
 #define MANY_UPDATES  10
-#define MIN_INTERVALS 30 /* of the sensor, and three for each kind of span */
-#define MIN_CALLS     8  /* of a kind of span, in the mean */
-#define MIN_LONG      4  /* the same of a gauge, whose age is not known, and of long spans */
+#define MIN_INTERVALS 30   /* of the sensor, and three for each kind of span */
+#define MIN_CALLS     8    /* of a kind of span, in the mean */
+#define MIN_LONG      4    /* the same of a gauge, whose age is not known, and of long spans */
+#define MIN_TOGETHER  2    /* the same where tracks have spans open together */
+#define TOGETHER      0.02 /* of the time of spans */
 
 /* Self stretches below this make up half of the time of all. */
-static double median_ns(const struct nrg_survey *s)
+static double median_ns(const double ns_by_log2[64])
 {
     double all = 0, sum = 0;
     for (int i = 0; i < 64; i++)
-        all += s->ns_by_log2[i];
+        all += ns_by_log2[i];
     for (int i = 0; i < 64 && all > 0; i++) {
-        double here = s->ns_by_log2[i];
+        double here = ns_by_log2[i];
         if (sum + here >= all / 2) /* within the octave, in proportion */
             return ldexp(1 + (here > 0 ? (all / 2 - sum) / here : 0), i);
         sum += here;
@@ -35,25 +37,42 @@ struct amount {
     double classes, stretches;
 };
 
-static struct amount amount_of(const struct nrg_engine *e)
+static struct amount amount_of(const struct nrg_engine *e, size_t pool)
 {
     struct amount amount = {0};
     for (size_t i = 1; i < e->walk.paths.n; i++) {
-        amount.classes += e->survey.paths[i].stretches > 0;
-        amount.stretches += (double)e->survey.paths[i].stretches;
+        uint64_t stretches = nrg_survey_at(&e->survey, i, pool)->stretches;
+        amount.classes += stretches > 0;
+        amount.stretches += (double)stretches;
     }
     return amount;
 }
 
+bool nrg_method_together(const struct nrg_engine *e, size_t pool)
+{
+    const struct nrg_cells *c = &e->cells;
+    double all_s = 0, beyond_s = 0;
+    for (size_t k = 0; k < c->n; k++) {
+        double open_s = 0;
+        for (size_t i = 0; i < c->n_tracks; i++)
+            open_s += c->track_pool[i] == pool ? (double)c->open_s[k * c->n_tracks + i] : 0;
+        all_s += open_s;
+        beyond_s += fmax(0, open_s - nrg_cells_length_s(c, k));
+    }
+    return beyond_s > TOGETHER * all_s;
+}
+
 static void choose_method(struct nrg_engine *e, struct nrg_part *part)
 {
-    struct amount amount = amount_of(e);
+    struct amount amount = amount_of(e, part->pool);
     double width_ns = fmax((double)part->width_ns, part->lag_s * 1e9);
-    double updates = median_ns(&e->survey) / width_ns;
+    double updates = median_ns(e->survey.ns_by_log2[part->pool]) / width_ns;
     double intervals = e->out->duration_s * 1e9 / (double)part->width_ns;
     char *why = part->out->why;
     size_t size = sizeof part->out->why;
     double calls = part->tl->is_gauge && updates >= MANY_UPDATES ? MIN_LONG : MIN_CALLS;
+    if (updates >= MANY_UPDATES && nrg_method_together(e, part->pool))
+        calls = MIN_TOGETHER;
     part->method = NRG_METHOD_INTEGRATE;
     if (amount.stretches <= 0)
         snprintf(why, size, "there are no spans");
@@ -80,7 +99,7 @@ static void choose_method(struct nrg_engine *e, struct nrg_part *part)
 double nrg_method_edge_error(const struct nrg_engine *e, const struct nrg_part *part)
 {
     double width_ns = fmax((double)part->width_ns, part->lag_s * 1e9),
-           length_ns = median_ns(&e->survey);
+           length_ns = median_ns(e->survey.ns_by_log2[part->pool]);
     return length_ns >= MANY_UPDATES * width_ns ? width_ns / length_ns / 3 : INFINITY;
 }
 

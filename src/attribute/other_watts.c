@@ -283,9 +283,11 @@ static int find_watts(struct nrg_engine *e, struct nrg_part *part, double *power
     memcpy(part->own_other, part->other, c->n * sizeof *part->own_other);
     part->other = part->own_other;
     take_watts(e, part, power_w, watts, &before);
-    if (before.busy > LEAST_BUSY)
+    if (before.busy > LEAST_BUSY) {
+        part->baseline_busy = before.busy;
         part->idle_error_w =
             hypot(part->idle_error_w, busy_error_w(e, watts.w, isfinite(watts.half_w)));
+    }
     return 0;
 }
 

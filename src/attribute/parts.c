@@ -19,12 +19,11 @@
 #include "energy/lag.h"
 #include "energy/quantum.h"
 
-#define CEILING     4    /* times the highest power seen, where the sensor states no limit */
-#define MIN_CELL_S  0.05 /* shorter ones say little about power */
-#define STEADY      0.1  /* spread of power over cells, of the middle */
-#define NEVER       0.01 /* deviation of readings, of their mean */
-#define AGES        1.4  /* times the variance that ages of updates make */
-#define LEAST_SHARE 0.05 /* quantile that stands for the least: one cell may be an outlier */
+#define CEILING    4    /* times the highest power seen, where the sensor states no limit */
+#define MIN_CELL_S 0.05 /* shorter ones say little about power */
+#define STEADY     0.1  /* spread of power over cells, of the middle */
+#define NEVER      0.01 /* deviation of readings, of their mean */
+#define AGES       1.4  /* times the variance that ages of updates make */
 
 static bool is_wanted(const struct nrg_engine *e, const struct nrg_domain *d)
 {
@@ -235,14 +234,13 @@ static void fit_line(const struct nrg_engine *e, const struct nrg_part *part, co
                      struct nrg_idle_fit *fit)
 {
     const struct nrg_cells *c = &e->cells;
-    nrg_idle_init(fit);
+    nrg_idle_init(fit, part->tl->is_gauge ? (double)part->width_ns * 1e-9 : 0);
     if (!strncmp(part->channel->channel.name, "gpu", 3) && !part->pool)
         return; /* busy CPUs say nothing about a GPU */
     for (size_t k = 0; k < c->n; k++) {
-        double busy = busy_in(c, part, k);
-        if (!c->outside[k] && !isnan(power_w[k]) && !isnan(busy) &&
-            nrg_cells_length_s(c, k) >= MIN_CELL_S)
-            nrg_idle_add(fit, busy, power_w[k]);
+        double length_s = nrg_cells_length_s(c, k);
+        double busy_s = c->outside[k] ? NAN : busy_in(c, part, k) * length_s;
+        nrg_idle_add(fit, length_s, busy_s, power_w[k] * length_s);
     }
 }
 
@@ -264,11 +262,8 @@ static size_t sort_known(const struct nrg_cells *c, const struct cell_power *pow
 static void set_least_power(const struct nrg_cells *c, const struct nrg_part *part,
                             struct cell_power *power, double *sorted)
 {
-    power->least_w = NAN;
     size_t n = sort_known(c, power, part->most_w, sorted);
-    if (!n)
-        return;
-    power->least_w = sorted[(size_t)((double)n * LEAST_SHARE)];
+    power->least_w = nrg_idle_least_w(sorted, n);
     sort_known(c, power, power->w, sorted);
     power->steady = n >= 10 && sorted[n * 9 / 10] - sorted[n / 10] < STEADY * sorted[n / 2];
 }
@@ -355,21 +350,20 @@ static const char *find_idle(struct nrg_engine *e, struct nrg_part *part,
         return "constant power";
     }
     part->idle_error_w = isnan(*idle_w) ? 0 : nrg_idle_error(&fit);
-    if (isnan(*idle_w) && !share)
+    if (isnan(*idle_w) && !share) {
         *idle_w = summary_idle_w(e, part);
+        part->idle_error_w = isnan(*idle_w) ? 0 : e->out->summary.idle_found.more_w / 2;
+    }
     if (!isnan(*idle_w))
         return "regression";
     *idle_w = share ? power->least_w : NAN;
     return isnan(*idle_w) ? NULL : "least power";
 }
 
-/* Notes the reason where rows would surprise. */
-static void note_idle(struct nrg_engine *e, const struct nrg_part *part, const char *source)
+void nrg_part_note_idle(struct nrg_engine *e, const struct nrg_part *part, const char *source)
 {
     if (e->options->idle != NRG_IDLE_APART || nrg_method_reads(part->method))
         return;
-    if (!source && part->method == NRG_METHOD_REGRESS)
-        return; /* it fits the idle power */
     if (!source)
         nrg_attribution_note(e->out, part->channel->channel.name,
                              "idle power is not known, so all energy counts as active: nrg run "
@@ -396,9 +390,11 @@ static void fill_idle(struct nrg_engine *e, struct nrg_part *part, const struct 
             sum_s += nrg_cells_length_s(c, k);
         }
     }
-    note_idle(e, part, source);
+    if (source || part->method != NRG_METHOD_REGRESS) /* which fits it, or says so then */
+        nrg_part_note_idle(e, part, source);
     part->idle_known = source && strcmp(source, "least power") != 0;
     /* Up to the least power that was seen may be idle. A regression finds out, where it can. */
+    part->least_w = power->least_w;
     if (!source && e->options->idle == NRG_IDLE_APART)
         part->idle_most_w = isnan(power->least_w) ? 0 : power->least_w;
     part->everything_idle = source && isinf(idle_w);
@@ -454,7 +450,6 @@ void nrg_parts_idle_ends(struct nrg_engine *e)
         if (isnan(change_w))
             continue;
         part->idle_change_w = change_w;
-        part->idle_error_w += fabs(change_w) / 2 / e->z;
         for (size_t k = 0; k < e->cells.n; k++)
             nrg_part_set_idle(part, k, middle_w + nrg_part_idle_line_w(e, part, k));
         part->out->idle_w = middle_w;

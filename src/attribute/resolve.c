@@ -95,7 +95,7 @@ struct nrg_remedy nrg_row_remedy(const struct nrg_engine *e, const struct nrg_at
     const struct nrg_row_error *error = &parts[p].whole;
     double idle_j = part->idle_most_w * work_s, scatter_j = 2 * error->doubt_j;
     double known_j = width_j(e, part, error, work_s) - idle_j;
-    if (idle_j > 0 && known_j <= row->energy_j)
+    if (part->idle_guessed || (idle_j > 0 && known_j <= row->energy_j))
         return (struct nrg_remedy){NRG_REMEDY_BASELINE, NAN};
     if (part->method == NRG_METHOD_CPU_TIME)
         return more_of(

@@ -18,7 +18,7 @@ struct surveyor {
 static int make_room(struct nrg_survey *s, size_t n_paths, size_t n_rows)
 {
     size_t old_paths = s->cap_paths, old_rows = s->cap_rows;
-    if (nrg_reserve(&s->paths, &s->cap_paths, n_paths, sizeof *s->paths) ||
+    if (nrg_reserve(&s->paths, &s->cap_paths, n_paths * s->n_pools, sizeof *s->paths) ||
         nrg_reserve(&s->rows_elsewhere, &s->cap_rows, n_rows, sizeof *s->rows_elsewhere))
         return -ENOMEM;
     for (size_t i = old_paths; i < s->cap_paths; i++)
@@ -32,19 +32,21 @@ static int note_nodes(struct nrg_survey *s, const struct nrg_open_span *span)
 {
     int rc = make_room(s, (size_t)span->path + 1, (size_t)span->row + 1);
     if (!rc && span->elsewhere)
-        s->paths[span->path].elsewhere = s->rows_elsewhere[span->row] = true;
+        s->rows_elsewhere[span->row] = true;
     return rc;
 }
 
 static void end_stretch(struct surveyor *v, size_t track, uint32_t path, int64_t t_ns)
 {
     struct nrg_survey *s = &v->e->survey;
+    size_t pool = v->e->cells.track_pool[track];
+    struct nrg_survey_path *at = nrg_survey_at(s, path, pool);
     int64_t ns = t_ns - v->self_ns[track];
     if (ns <= 0)
         return;
-    s->paths[path].self_ns += (double)ns;
-    s->paths[path].stretches++;
-    s->ns_by_log2[63 - __builtin_clzll((unsigned long long)ns)] += (double)ns;
+    at->self_ns += (double)ns;
+    at->stretches++;
+    s->ns_by_log2[pool][63 - __builtin_clzll((unsigned long long)ns)] += (double)ns;
 }
 
 /* Where a track ends at the latest. Events that came later than the process was seen last show
@@ -97,6 +99,9 @@ int nrg_survey_make(struct nrg_engine *e)
     struct surveyor v = {.e = e};
     v.since_ns = nrg_arena_array(&e->memory, n, sizeof *v.since_ns);
     v.self_ns = nrg_arena_array(&e->memory, n, sizeof *v.self_ns);
+    e->survey.n_pools = e->cells.n_pools;
+    e->survey.ns_by_log2 =
+        nrg_arena_array(&e->memory, e->cells.n_pools, sizeof *e->survey.ns_by_log2);
     int rc = e->memory.failed ? -ENOMEM : 0;
     const struct nrg_open_span top = {0};
     if (!rc)

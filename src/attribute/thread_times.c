@@ -125,7 +125,6 @@ void nrg_thread_gaps_add(struct nrg_thread_gaps *gaps, const struct nrg_thread_u
         gaps->slept_s += use->open_s;
         return;
     }
-    gaps->cpu_s += use->cpu_s - use->open_s;
     gaps->gap_s += use->length_s - use->open_s;
     gaps->off_s = fmax(gaps->off_s, use->off_s);
 }
@@ -137,13 +136,15 @@ double nrg_thread_gaps_unplaced(const struct nrg_thread_gaps *gaps)
     return gaps->open_s > 0 ? fmax(0, gaps->between_s) * gaps->slept_s / gaps->open_s : 0;
 }
 
-/* What one reading has too much the next one lacks, so the sum is off by no more than one. */
+/* What one reading has too much the next one lacks, so the sum is off by no more than one. That is
+ * the sum of all of them: those that look busy throughout do so because they have too much. */
 static double gap_rate(const struct nrg_thread_gaps *gaps)
 {
-    double waited_s = gaps->gap_s - gaps->cpu_s;
-    if (fmin(gaps->cpu_s, waited_s) < gaps->off_s)
-        return gaps->cpu_s > waited_s;
-    return gaps->cpu_s / gaps->gap_s;
+    double cpu_s = gaps->between_s - nrg_thread_gaps_unplaced(gaps);
+    double waited_s = gaps->gap_s - cpu_s;
+    if (fmin(cpu_s, waited_s) < gaps->off_s)
+        return cpu_s > waited_s;
+    return cpu_s / gaps->gap_s;
 }
 
 /* A thread waits outside of its spans rather than inside, as far as that goes. */

@@ -40,9 +40,9 @@ struct nrg_thread_use {
 /* CPU seconds outside of spans where a thread was busy but one interval can't tell whether there,
  * too: over many the readings' errors cancel. */
 struct nrg_thread_gaps {
-    double cpu_s, gap_s, off_s;
     double between_s, open_s; /* CPU seconds beyond spans in which it was busy, and these */
     double slept_s;           /* of these, where it slept between some of them */
+    double gap_s, off_s;      /* the others' gaps, and what a reading of them may be off by */
 };
 
 void nrg_thread_gaps_add(struct nrg_thread_gaps *gaps, const struct nrg_thread_use *use);

@@ -98,9 +98,12 @@ static void add_pairs(struct nrg_gram *gram, const double *x, const uint32_t *to
                       size_t n_touched, double weight)
 {
     for (size_t p = 0; p < n_touched; p++) {
-        double wx = weight * x[touched[p]];
-        for (size_t q = 0; q <= p; q++)
-            gram->a[nrg_packed(touched[p], touched[q])] += wx * x[touched[q]];
+        uint32_t i = touched[p];
+        double wx = weight * x[i], *row = gram->a + nrg_packed(i, 0);
+        for (size_t q = 0; q <= p; q++) {
+            uint32_t j = touched[q];
+            *(j <= i ? row + j : gram->a + nrg_packed(j, i)) += wx * x[j];
+        }
     }
 }
 

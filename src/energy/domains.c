@@ -105,7 +105,7 @@ static double edge_power_w(const struct nrg_domain *d, const struct nrg_timeline
                                       power_at_end(tl, s->end_ns - stretch_ns, s->end_ns)));
 }
 
-void nrg_domain_energy(struct nrg_domain *d, const struct nrg_timeline *tl,
+void nrg_domain_energy(struct nrg_domain *d, struct nrg_frame *frame, const struct nrg_timeline *tl,
                        const struct nrg_summary *s)
 {
     const struct nrg_channel *c = &d->channel->channel;
@@ -122,9 +122,9 @@ void nrg_domain_energy(struct nrg_domain *d, const struct nrg_timeline *tl,
         return;
     }
     d->method = "trapezoid";
-    d->uncertainty_j = sqrt(tl->noise_j2) +
-                       nrg_timeline_gauge_ends_j(tl, s->begin_ns, s->end_ns, c->window_ns) +
-                       nrg_sampling_doubt_j(c, tl, s) + c->resolution / sqrt(12) * s->duration_s;
+    d->uncertainty_j =
+        sqrt(tl->noise_j2) + nrg_timeline_gauge_ends_j(tl, s->begin_ns, s->end_ns, c->window_ns) +
+        nrg_sampling_doubt_j(frame, c, tl, s) + c->resolution / sqrt(12) * s->duration_s;
     double correction = nrg_total_lag_j(c, nrg_timeline_gauge_at(tl, s->begin_ns),
                                         nrg_timeline_gauge_at(tl, s->end_ns));
     if (!isnan(correction)) {
@@ -235,7 +235,7 @@ static int make_domain(struct nrg_summary *s, struct nrg_frame *frame, size_t i)
     const char *name = d.channel->channel.name;
     if (!tl)
         return nrg_summary_missing(s, name, "no reading succeeded");
-    nrg_domain_energy(&d, tl, s);
+    nrg_domain_energy(&d, frame, tl, s);
     if (!(d.covered > 0))
         return nrg_summary_missing(s, name, "no readings during the run");
     if (nrg_total_is_stuck(&d.channel->channel, d.energy_j, s->duration_s))

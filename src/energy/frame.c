@@ -218,6 +218,12 @@ struct nrg_baseline_ends nrg_frame_baseline_ends(struct nrg_frame *frame, size_t
                                       after.time_s > 0 ? after.energy_j / after.time_s : NAN};
 }
 
+double nrg_frame_baseline_most(struct nrg_frame *frame, size_t channel)
+{
+    struct nrg_baseline_ends ends = nrg_frame_baseline_ends(frame, channel);
+    return fmax(nrg_frame_baseline_rate(frame, channel), fmax(ends.before, ends.after));
+}
+
 double nrg_frame_baseline_doubt(struct nrg_frame *frame, size_t channel)
 {
     bool after;

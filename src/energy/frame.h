@@ -48,6 +48,10 @@ struct nrg_baseline_ends nrg_frame_baseline_ends(struct nrg_frame *frame, size_t
 /* Standard error of that rate of a counter, by when it was updated. */
 double nrg_frame_baseline_error(struct nrg_frame *frame, size_t channel);
 
+/* What it drew in the baselines where it drew more: before the run, or after it. NAN without one.
+ */
+double nrg_frame_baseline_most(struct nrg_frame *frame, size_t channel);
+
 /* What that rate may be off by in the run: half of what baselines before and after it differ by,
  * and the scatter of one; with a single baseline, what idle power may drift by. 0 without one. */
 double nrg_frame_baseline_doubt(struct nrg_frame *frame, size_t channel);

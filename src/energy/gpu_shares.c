@@ -10,6 +10,9 @@
  * or all of it while they waited; the interval says so. Where it is known how busy instances were,
  * the share is size times that. Joules per busy processor differ with what it does, and part of the
  * power follows the size, so the interval reaches from one division to the other.
+ *
+ * On a board without MIG a size is that of a client of an MPS server: what all clients did
+ * together. Beside clients of others the program may have used nothing of that, or all.
  */
 #include "energy/internal.h"
 
@@ -20,7 +23,7 @@
 
 struct use {
     int64_t t_ns, gpu, pid, sm_ppm;
-    int64_t size_ppm; /* beside a measured share of a MIG instance; else NRG_MISSING */
+    int64_t size_ppm; /* as in struct nrg_gpu_process */
 };
 
 struct uses {
@@ -97,29 +100,61 @@ static double part_by_size(struct nrg_summary *s, const struct uses *uses, size_
     return all > 0 ? mine / all : NAN;
 }
 
+struct doubt {
+    double less, more; /* parts of the energy */
+};
+
+/* By which the workload's part may be wrong, because its clients of MPS are beside others'. */
+static struct doubt doubt_by_clients(struct nrg_summary *s, const struct uses *uses, size_t from,
+                                     size_t to)
+{
+    double all = 0, mine = 0, together = 0;
+    bool others = false;
+    for (size_t i = from; i < to; i++) {
+        const struct use *u = &uses->items[i];
+        all += (double)u->sm_ppm;
+        if (u->size_ppm == NRG_MISSING)
+            continue;
+        bool is_mine = find_process(s, u->pid, u->t_ns) != NULL;
+        mine += is_mine ? (double)u->sm_ppm : 0;
+        others |= !is_mine;
+        together = fmax(together, (double)u->size_ppm);
+    }
+    if (!others || mine <= 0)
+        return (struct doubt){0};
+    return (struct doubt){mine / all, fmax(0, together - mine) / all};
+}
+
 struct device {
     const struct nrg_timeline *timeline;
-    double idle_w;
+    double idle_w, idle_doubt_w; /* idle_w NAN: not known */
     double scale; /* of the timeline's energy to the domain's, which has the lag corrected */
     double mine_j, mine_s; /* of the workload; the time in which it had a part */
     double least_w;        /* between two reports */
     bool instances;        /* of MIG: shares are their sizes, or what they did */
     bool divided;          /* by sizes, and others had a part while the workload had one */
     bool measured;         /* shares are what MIG instances did, beside others */
+    bool clients;          /* of MPS, beside those of others */
     double low_j, high_j;  /* of the workload, by other divisions */
     size_t named, foreign;
 };
 
-/* Takes a report by which the workload has mine_j of `above` joules, or `by_size` of them. */
-static void widen_by_report(struct device *device, double mine_j, double above, double by_size)
+/* Takes a report by which the workload has mine_j of `above` joules; by_size: the part of them that
+ * it has by the sizes of instances, clients: what may be wrong by those of MPS. */
+static void widen_by_report(struct device *device, double mine_j, double above, double by_size,
+                            struct doubt clients)
 {
     bool divided = mine_j > 0 && mine_j < above * (1 - 1e-9);
     double low_j = mine_j, high_j = mine_j;
-    if (device->instances && !isnan(by_size)) {
+    if (!device->instances) {
+        low_j -= clients.less * above;
+        high_j += clients.more * above;
+        device->clients |= clients.less > 0;
+    } else if (!isnan(by_size)) {
         low_j = fmin(mine_j, by_size * above);
         high_j = fmax(mine_j, by_size * above);
         device->measured |= by_size > 0 && by_size < 1;
-    } else if (device->instances && divided) {
+    } else if (divided) {
         low_j = 0;
         high_j = above;
         device->divided = true;
@@ -143,11 +178,13 @@ static void share_device(struct nrg_summary *s, const struct uses *uses, int64_t
             double length_s = (double)(stop - last_ns) / 1e9;
             double energy =
                 device->scale * nrg_timeline_between(device->timeline, last_ns, stop, NULL);
-            double above = fmax(0, energy - device->idle_w * length_s);
+            double idle_j = isnan(device->idle_w) ? 0 : device->idle_w * length_s;
+            double above = fmax(0, energy - idle_j);
             double mine = share_out(s, uses, i, end, above);
             device->mine_j += mine;
             device->mine_s += mine > 0 ? length_s : 0;
-            widen_by_report(device, mine, above, part_by_size(s, uses, i, end));
+            widen_by_report(device, mine, above, part_by_size(s, uses, i, end),
+                            doubt_by_clients(s, uses, i, end));
             device->least_w = fmin(device->least_w, energy / length_s);
             for (size_t k = i; k < end; k++)
                 *(uses->items[k].pid > 0 ? &device->named : &device->foreign) += 1;
@@ -169,25 +206,22 @@ static bool has_instances(const struct nrg_frame *frame, const char *gpu)
 }
 
 static void prepare_device(struct device *device, const struct nrg_domain *domain,
-                           const struct nrg_summary *s, struct nrg_frame *frame)
+                           struct nrg_summary *s, struct nrg_frame *frame)
 {
     size_t channel = (size_t)(domain->channel - frame->channels);
-    double idle_w = nrg_frame_baseline_rate(frame, channel);
     *device = (struct device){.timeline = nrg_frame_timeline(frame, channel),
                               .instances = has_instances(frame, domain->channel->channel.name),
-                              .idle_w = isnan(idle_w) ? 0 : idle_w,
                               .least_w = INFINITY};
+    device->idle_w = nrg_domain_idle_w(s, frame, domain, &device->idle_doubt_w);
     double seen_j = nrg_timeline_between(device->timeline, s->begin_ns, s->end_ns, NULL);
     device->scale = seen_j > 0 && domain->energy_j > 0 ? domain->energy_j / seen_j : 1;
 }
 
 /* What the workload may have used: by idle power, and by what no process is named for. */
-static void bound_device(struct nrg_domain *domain, const struct device *device,
-                         struct nrg_frame *frame)
+static void bound_device(struct nrg_domain *domain, const struct device *device)
 {
-    size_t channel = (size_t)(domain->channel - frame->channels);
-    bool known = !isnan(nrg_frame_baseline_rate(frame, channel));
-    double doubt_j = nrg_frame_baseline_doubt(frame, channel) * device->mine_s;
+    bool known = !isnan(device->idle_w);
+    double doubt_j = device->idle_doubt_w * device->mine_s;
     double idle_j = known ? doubt_j : device->least_w * device->mine_s;
     domain->program.shared = device->named > 0;
     domain->program.energy_j = device->mine_j;
@@ -211,7 +245,7 @@ int nrg_gpu_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
             continue;
         prepare_device(&device, domain, s, frame);
         share_device(s, &uses, gpu, &device);
-        bound_device(domain, &device, frame);
+        bound_device(domain, &device);
         if (device.divided)
             nrg_summary_missing(s, name,
                                 "divided by the sizes of its MIG instances, not by what they did: "
@@ -220,6 +254,10 @@ int nrg_gpu_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
             nrg_summary_missing(s, name,
                                 "divided by how busy its MIG instances were; the interval reaches "
                                 "to the division by their sizes");
+        if (device.clients)
+            nrg_summary_missing(s, name,
+                                "divided among the clients of its MPS server by what they may use, "
+                                "not by what they did: the interval holds every other division");
         if (device.foreign)
             nrg_summary_missing(s, name,
                                 "also used by processes of another pid namespace, or behind an "

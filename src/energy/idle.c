@@ -4,23 +4,39 @@
 #include <math.h>
 
 #define MIN_CELLS  20
+#define MIN_CELL_S 0.05
+#define UPDATES    3    /* of the sensor, in a cell */
 #define MIN_SPREAD 0.25 /* busy CPUs */
 /* How much power rises over the whole spread of utilisation, as a part of the mean power: below
  * FLAT it is constant; below MAYBE_FLAT it is when the rise is within its error. */
 #define FLAT       0.03
 #define MAYBE_FLAT 0.1
+#define LEAST      0.05 /* quantile that stands for the least: one cell may be an outlier */
+#define MOST_DRIFT 2    /* times what idle power may change by in a run */
 
-void nrg_idle_init(struct nrg_idle_fit *f)
+void nrg_idle_init(struct nrg_idle_fit *f, double width_s)
 {
-    *f = (struct nrg_idle_fit){.min_x = INFINITY, .min_y = INFINITY};
+    *f = (struct nrg_idle_fit){
+        .min_x = INFINITY, .min_y = INFINITY, .least_s = fmax(MIN_CELL_S, UPDATES * width_s)};
 }
 
-void nrg_idle_add(struct nrg_idle_fit *f, double x, double y)
+static void add_point(struct nrg_idle_fit *f, double x, double y)
 {
     f->n++, f->sx += x, f->sy += y, f->sxx += x * x, f->sxy += x * y, f->syy += y * y;
     f->min_x = fmin(f->min_x, x);
     f->max_x = fmax(f->max_x, x);
     f->min_y = fmin(f->min_y, y);
+}
+
+void nrg_idle_add(struct nrg_idle_fit *f, double length_s, double busy_s, double energy_j)
+{
+    bool told = length_s >= MIN_CELL_S && !isnan(busy_s) && !isnan(energy_j);
+    f->length_s += length_s, f->busy_s += busy_s, f->energy_j += energy_j;
+    if (told && f->length_s < f->least_s)
+        return;
+    if (told)
+        add_point(f, f->busy_s / f->length_s, f->energy_j / f->length_s);
+    f->length_s = f->busy_s = f->energy_j = 0;
 }
 
 static double spread_of(const struct nrg_idle_fit *f)
@@ -53,9 +69,16 @@ double nrg_idle_solve(const struct nrg_idle_fit *f)
     return slope <= 0 ? NAN : fmax(0, fmin(intercept, f->min_y));
 }
 
+/* Where nothing was near 0 the line is carried on to there, by the watts of CPUs that were always
+ * busy: these may differ, so that idle power may be anything up to the least that was seen. */
 double nrg_idle_error(const struct nrg_idle_fit *f)
 {
-    return can_tell(f) ? sqrt(residual(f) * f->sxx / spread_of(f)) : NAN;
+    double idle_w = nrg_idle_solve(f);
+    if (isnan(idle_w))
+        return NAN;
+    double far = fmax(0, f->min_x) * f->n / f->sx;
+    double range_w = fmax(idle_w, f->min_y - idle_w);
+    return hypot(sqrt(residual(f) * f->sxx / spread_of(f)), far * range_w / 2);
 }
 
 bool nrg_idle_flat(const struct nrg_idle_fit *f)
@@ -66,4 +89,14 @@ bool nrg_idle_flat(const struct nrg_idle_fit *f)
     double spread = f->max_x - f->min_x, mean_w = f->sy / f->n;
     return slope * spread < FLAT * mean_w ||
            (slope < 2 * error && (slope + 2 * error) * spread < MAYBE_FLAT * mean_w);
+}
+
+double nrg_idle_least_w(const double *sorted_w, size_t n)
+{
+    return n ? sorted_w[(size_t)((double)n * LEAST)] : NAN;
+}
+
+bool nrg_idle_was_busy(double baseline_w, double least_w, double error_w)
+{
+    return baseline_w > least_w + MOST_DRIFT * (NRG_IDLE_DRIFT * least_w + error_w);
 }

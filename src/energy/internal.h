@@ -17,7 +17,7 @@
 /* domains.c: energy per domain and the total. */
 int nrg_domains_make(struct nrg_summary *summary, struct nrg_frame *frame);
 /* Sets energy, mean power, covered time, method and uncertainty of d, whose channel is set. */
-void nrg_domain_energy(struct nrg_domain *d, const struct nrg_timeline *tl,
+void nrg_domain_energy(struct nrg_domain *d, struct nrg_frame *frame, const struct nrg_timeline *tl,
                        const struct nrg_summary *summary);
 
 /* What an energy may be too high (below) or too low (above) by. */
@@ -34,12 +34,17 @@ struct nrg_doubt nrg_part_time_doubt(struct nrg_frame *frame, const struct nrg_c
                                      const struct nrg_timeline *tl,
                                      const struct nrg_summary *summary, double mean_w);
 /* The same for any other gauge, of what power did between its readings; 0 where it sees all. */
-double nrg_sampling_doubt_j(const struct nrg_channel *channel, const struct nrg_timeline *tl,
-                            const struct nrg_summary *summary);
+double nrg_sampling_doubt_j(struct nrg_frame *frame, const struct nrg_channel *channel,
+                            const struct nrg_timeline *tl, const struct nrg_summary *summary);
 
 /* unseen.c: see there. NAN: no spans, or readings do not show when the sensor updates. */
 double nrg_unseen_share(struct nrg_frame *frame, const struct nrg_channel *channel,
                         const struct nrg_timeline *tl, const struct nrg_summary *summary);
+
+/* The variance of a mean of readings that are of one moment of each update, to that of moments at
+ * random: more where they are in step with the spans, less where spans are long. 0: not known. */
+double nrg_uneven_moments(struct nrg_frame *frame, const struct nrg_channel *channel,
+                          const struct nrg_timeline *tl, const struct nrg_summary *summary);
 
 /* second.c: compares a GPU's energy with what its other channels say, and widens the interval by
  * their disagreement. Drops the timelines of those channels. */
@@ -53,6 +58,11 @@ void nrg_wall_make(struct nrg_summary *summary, const struct nrg_total_item *ite
 struct nrg_share_cells;
 void nrg_idle_fill(struct nrg_summary *summary, struct nrg_frame *frame,
                    struct nrg_share_cells *cells, bool has_busy);
+
+/* Idle power of one domain by its baselines, and what it may be off by; NAN: there are none, or the
+ * run does not allow them, which is said. */
+double nrg_domain_idle_w(struct nrg_summary *summary, struct nrg_frame *frame,
+                         const struct nrg_domain *domain, double *doubt_w);
 
 /* shares.c: energy per process, idle, others. Needs the domains. */
 int nrg_shares_make(struct nrg_summary *summary, struct nrg_frame *frame);

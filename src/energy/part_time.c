@@ -138,19 +138,23 @@ static struct scatter scan_readings(const struct nrg_timeline *tl, const struct 
  * A gauge shows an instant, or a mean of part of the time, or nobody knows: then it may be an
  * instant. What power did between readings was caught at random. Phases of a load make readings
  * differ the more the further apart they are, so what two neighbours would differ by if they were
- * no time apart is chance alone; the trapezoids' own error has the phases.
+ * no time apart is chance alone; the trapezoids' own error has the phases. A program that is nearly
+ * in step with the readings is caught at the same places for a while, which spans show.
  */
-double nrg_sampling_doubt_j(const struct nrg_channel *c, const struct nrg_timeline *tl,
-                            const struct nrg_summary *s)
+double nrg_sampling_doubt_j(struct nrg_frame *frame, const struct nrg_channel *c,
+                            const struct nrg_timeline *tl, const struct nrg_summary *s)
 {
     double seen = (double)c->window_ns / fmax((double)tl->period_ns, 1);
     if (nrg_is_part_time(c) || seen >= 1 || c->lag_ns > 0)
         return 0; /* the first has more doubt; a filter forgets nothing */
     struct scatter scatter = scan_readings(tl, s, tl->period_ns);
     double chance_w2 = fmax(0, 2 * apart_w2(&scatter, 1) - apart_w2(&scatter, 2));
-    if (scatter.n <= LEAST)
+    double sd_w = nrg_timeline_gauge_sd(tl, s->begin_ns, s->end_ns);
+    if (scatter.n <= LEAST || !(sd_w > 0))
         return 0;
-    return QUANTILE_95 * sqrt(chance_w2 * (1 - seen) / (double)scatter.n) * s->duration_s;
+    double uneven = nrg_uneven_moments(frame, c, tl, s);
+    double variance_w2 = chance_w2 + fmax(uneven - 1, 0) * sd_w * sd_w;
+    return QUANTILE_95 * sqrt(variance_w2 * (1 - seen) / (double)scatter.n) * s->duration_s;
 }
 
 /* The lowest power of the baseline, 0 without one. */

@@ -107,9 +107,10 @@ static void add_dram(struct nrg_summary *s, struct nrg_frame *frame)
     for (size_t i = 0; i < s->n_processes; i++)
         mine_j = nrg_sum_known(mine_j, s->processes[i].dram_j);
     for (size_t i = 0; i < s->n_domains; i++) {
-        size_t channel = (size_t)(s->domains[i].channel - frame->channels);
-        double w = nrg_is_dram_domain(&s->domains[i]) ? nrg_frame_baseline_rate(frame, channel) : 0;
-        idle_j = nrg_sum_known(idle_j, w * s->duration_s);
+        double doubt_w;
+        if (nrg_is_dram_domain(&s->domains[i]))
+            idle_j = nrg_sum_known(idle_j, nrg_domain_idle_w(s, frame, &s->domains[i], &doubt_w) *
+                                               s->duration_s);
     }
     double most_j = fmax(isnan(mine_j) ? 0 : mine_j, pool.energy_j - idle_j);
     add_part(&s->program, &pool, isnan(mine_j) ? 0 : mine_j, isnan(mine_j) ? 0 : mine_j, most_j);

@@ -43,7 +43,7 @@ static bool read_second(struct nrg_frame *frame, size_t i, const struct nrg_summ
     *second = (struct nrg_domain){.channel = &frame->channels[i]};
     if (!tl)
         return false;
-    nrg_domain_energy(second, tl, s);
+    nrg_domain_energy(second, frame, tl, s);
     if (!(second->covered > LEAST_COVERED * d->covered) ||
         nrg_total_is_stuck(&second->channel->channel, second->energy_j, s->duration_s))
         return false;

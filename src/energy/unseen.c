@@ -8,6 +8,9 @@
  * Every moment has a class: the innermost span. If the windows hold the classes in the proportions
  * of the whole run, they missed nothing that matters. What they have too little of is the result,
  * as a part of the run. Two tracks are two runs of the same length.
+ *
+ * The same for a gauge that may show one moment of each update: by how much more the classes are
+ * met unevenly than by chance. Moments that are nearly in step with a program are worth fewer.
  */
 #include "energy/internal.h"
 
@@ -24,7 +27,10 @@
 
 #define PHASES          8
 #define DEPTH           64
-#define READ_PER_UPDATE 2 /* at least, else readings hide when updates were */
+#define READ_PER_UPDATE 1.9   /* at least, else readings hide when updates were */
+#define MOMENT          0.005 /* of an update */
+#define HARDLY          0.002 /* of a reading */
+#define NEARLY_ALL      0.9
 
 struct class_time {
     double all_ns, seen_ns[PHASES];
@@ -164,25 +170,93 @@ static double missed_share(const struct walk *w, size_t phase)
     return missed + fmax(0, rest_all / all - rest_seen / seen);
 }
 
+/* How unevenly windows of one phase met the classes, to what so many independent ones would. */
+static double unevenness(const struct walk *w, size_t phase)
+{
+    double length = (double)(w->end_ns - w->begin_ns), tracks = (double)w->n_tracks;
+    double all = tracks * length, rest = 1, rest_off = 0, off2 = 0, chance = 0;
+    double seen = tracks * (seen_up_to(w, phase, length) - seen_up_to(w, phase, 0));
+    double windows = all / (w->grid.period_s * 1e9);
+    for (size_t i = 0; i < w->n_classes; i++) {
+        double part = w->classes[i].all_ns / all, off = w->classes[i].seen_ns[phase] / seen - part;
+        rest -= part;
+        rest_off -= off;
+        off2 += off * off;
+        chance += part * (1 - part) / windows;
+    }
+    chance += fmax(rest, 0) * (1 - rest) / windows;
+    return chance > 0 ? (off2 + rest_off * rest_off) / chance : 0;
+}
+
+/* Readings that hardly change, but for those at a run's ends, do not show when they were updated.
+ */
+static bool never_changes(const struct nrg_timeline *tl, int64_t begin_ns, int64_t end_ns)
+{
+    double middle_w = tl->n ? nrg_point_gauge(tl, tl->n / 2) : NAN, n = 0, alike = 0;
+    for (size_t i = 0; i < tl->n; i++) {
+        if (nrg_point_ns(tl, i) < begin_ns || nrg_point_ns(tl, i) > end_ns)
+            continue;
+        n++;
+        alike += fabs(nrg_point_gauge(tl, i) - middle_w) < HARDLY * middle_w;
+    }
+    return n > 0 && alike >= NEARLY_ALL * n;
+}
+
+/* When the sensor updates: as its readings show, or where they never change, as its driver says,
+ * from any moment on. A program that is in step with that shows the same power at each update. */
+static bool find_updates(struct walk *w, const struct nrg_channel *c, const struct nrg_timeline *tl)
+{
+    if (nrg_update_grid_fit(tl, w->begin_ns, w->end_ns, (double)c->update_ns, READ_PER_UPDATE,
+                            &w->grid))
+        return true;
+    w->grid = (struct nrg_update_grid){.period_s = (double)c->update_ns * 1e-9};
+    return never_changes(tl, w->begin_ns, w->end_ns);
+}
+
+/* Walks through the spans with windows of that length; false: no spans, or it is not known when the
+ * sensor updates. Release it in any case. */
+static bool see_classes(struct walk *w, struct nrg_frame *frame, const struct nrg_channel *c,
+                        const struct nrg_timeline *tl)
+{
+    if (!nrg_recording_has_spans(frame->recording) || !find_updates(w, c, tl) ||
+        w->grid.period_s * 1e9 <= w->window_ns)
+        return false;
+    int rc = choose_tracks(w, frame->recording, c->name);
+    if (!rc)
+        rc = walk_spans(w, frame->recording);
+    return !rc && w->n_classes;
+}
+
+static void release_walk(struct walk *w)
+{
+    nrg_map_release(&w->track_by_id);
+    nrg_map_release(&w->class_by_name);
+    free(w->tracks);
+    free(w->classes);
+}
+
 double nrg_unseen_share(struct nrg_frame *frame, const struct nrg_channel *c,
                         const struct nrg_timeline *tl, const struct nrg_summary *s)
 {
     struct walk w = {
         .window_ns = (double)c->window_ns, .begin_ns = s->begin_ns, .end_ns = s->end_ns};
+    bool seen = see_classes(&w, frame, c, tl);
     double worst = NAN;
-    if (!nrg_recording_has_spans(frame->recording) ||
-        !nrg_update_grid_fit(tl, s->begin_ns, s->end_ns, (double)c->update_ns, READ_PER_UPDATE,
-                             &w.grid) ||
-        w.grid.period_s * 1e9 <= w.window_ns)
-        return NAN;
-    int rc = choose_tracks(&w, frame->recording, c->name);
-    if (!rc)
-        rc = walk_spans(&w, frame->recording);
-    for (size_t p = 0; !rc && w.n_classes && p < PHASES; p++)
+    for (size_t p = 0; seen && p < PHASES; p++)
         worst = fmax(worst, missed_share(&w, p));
-    nrg_map_release(&w.track_by_id);
-    nrg_map_release(&w.class_by_name);
-    free(w.tracks);
-    free(w.classes);
+    release_walk(&w);
     return worst;
+}
+
+double nrg_uneven_moments(struct nrg_frame *frame, const struct nrg_channel *c,
+                          const struct nrg_timeline *tl, const struct nrg_summary *s)
+{
+    struct walk w = {
+        .window_ns = MOMENT * (double)c->update_ns, .begin_ns = s->begin_ns, .end_ns = s->end_ns};
+    bool seen = c->update_ns > 0 && see_classes(&w, frame, c, tl);
+    double sum = 0;
+    for (size_t p = 0; seen && p < PHASES; p++)
+        sum += unevenness(&w, p);
+    release_walk(&w);
+    return seen ? sum / PHASES : 0;
 }

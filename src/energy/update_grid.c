@@ -71,12 +71,10 @@ struct phases {
     double low_s, high_s;
 };
 
-/* Those of the first updates, where these alone leave no more room than least_s. */
-static struct phases phases_of(const struct nrg_update *u, size_t n, double period_s,
-                               double least_s)
+static struct phases phases_of(const struct nrg_update *u, size_t n, double period_s)
 {
     struct phases p = {-INFINITY, INFINITY};
-    for (size_t i = 0; i < n && p.high_s - p.low_s > least_s; i++) {
+    for (size_t i = 0; i < n; i++) {
         double low_s = u[i].low_s - period_s * u[i].number;
         double high_s = u[i].high_s - period_s * u[i].number;
         p.low_s = low_s > p.low_s ? low_s : p.low_s;
@@ -85,33 +83,75 @@ static struct phases phases_of(const struct nrg_update *u, size_t n, double peri
     return p;
 }
 
+/* Periods that are looked at. */
+struct periods {
+    const struct nrg_update *updates;
+    size_t n;
+    double middle_s, step_s;
+};
+
+static double period_s(const struct periods *p, int i)
+{
+    return p->middle_s + p->step_s * (i - PERIODS / 2);
+}
+
+/* How far phases may differ with a period; below 0, how far updates lie outside. As a function of
+ * the period it rises to its top and falls from there. */
+static double room_s(const struct periods *p, int i)
+{
+    struct phases phases = phases_of(p->updates, p->n, period_s(p, i));
+    return phases.high_s - phases.low_s;
+}
+
+static int widest(const struct periods *p)
+{
+    int low = 0, high = PERIODS - 1;
+    while (low < high) {
+        int middle = (low + high) / 2;
+        if (room_s(p, middle) < room_s(p, middle + 1))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* The last period from one with more than so much room to another, which may have less. */
+static int last_with_room(const struct periods *p, int from, int to, double least_s)
+{
+    if (room_s(p, to) > least_s)
+        return to;
+    while (abs(to - from) > 1) {
+        int middle = (from + to) / 2;
+        if (room_s(p, middle) > least_s)
+            from = middle;
+        else
+            to = middle;
+    }
+    return from;
+}
+
 bool nrg_update_grid_find(const struct nrg_update *u, size_t n, struct nrg_update_grid *grid)
 {
     *grid = (struct nrg_update_grid){0};
     if (!n || !fit_line(u, n, grid))
         return false;
-    double line_s = grid->period_s, step_s = 2 * PERIOD_OFF * line_s / (PERIODS - 1);
+    struct periods periods = {u, n, grid->period_s,
+                              2 * PERIOD_OFF * grid->period_s / (PERIODS - 1)};
     double slack_s = JITTER * (u[0].high_s - u[0].low_s);
-    double low_s = INFINITY, high_s = -INFINITY, widest_s = -INFINITY;
-    for (int i = 0; i < PERIODS; i++) {
-        double period_s = line_s + step_s * (i - PERIODS / 2);
-        struct phases phases = phases_of(u, n, period_s, -slack_s);
-        double room_s = phases.high_s - phases.low_s;
-        widest_s = fmax(widest_s, room_s);
-        if (room_s > -slack_s) {
-            low_s = fmin(low_s, period_s);
-            high_s = fmax(high_s, period_s);
-        }
-    }
-    grid->half_period_s = step_s;
+    int best = widest(&periods);
+    double widest_s = room_s(&periods, best);
+    grid->half_period_s = periods.step_s;
     grid->half_origin_s = slack_s;
     if (!(widest_s > -slack_s))
         return true;
+    double low_s = period_s(&periods, last_with_room(&periods, best, 0, -slack_s));
+    double high_s = period_s(&periods, last_with_room(&periods, best, PERIODS - 1, -slack_s));
     grid->regular = true;
     grid->period_s = (low_s + high_s) / 2;
-    struct phases phases = phases_of(u, n, grid->period_s, -slack_s);
+    struct phases phases = phases_of(u, n, grid->period_s);
     grid->origin_s = (phases.low_s + phases.high_s) / 2;
-    grid->half_period_s = fmax((high_s - low_s) / 2, step_s);
+    grid->half_period_s = fmax((high_s - low_s) / 2, periods.step_s);
     grid->half_origin_s = fmax(widest_s / 2, slack_s) + slack_s;
     return true;
 }

@@ -155,9 +155,12 @@ void trial_run(const struct trial_scenario *scenario, uint64_t seed, struct tria
     }
     int rc = nrg_regress_new(&o, &regress);
     for (size_t i = 0; !rc && i < m.n_calls; i++)
-        rc = nrg_regress_slice(regress,
-                               &(struct nrg_class_activity){m.calls[i].begin_ns, m.calls[i].end_ns,
-                                                            m.calls[i].layer, 1, 1, 0, 0});
+        rc =
+            nrg_regress_slice(regress, &(struct nrg_class_activity){.begin_ns = m.calls[i].begin_ns,
+                                                                    .end_ns = m.calls[i].end_ns,
+                                                                    .class_ = m.calls[i].layer,
+                                                                    .rate = 1,
+                                                                    .calls = 1});
     if (!rc)
         rc = nrg_regress_solve(regress, &result);
     sum->runs++;

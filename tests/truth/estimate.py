@@ -6,7 +6,7 @@ the CPU time belongs. The truth has exact CPU times and a factor anywhere in the
 import numpy as np
 
 import sensors
-from machine import Machine, Piecewise, Sum
+from machine import LayerCpu, Machine, Piecewise, Sum
 
 WINDOW_S = 0.1
 BAND = (0.85, 1.25)  # the family's, relative
@@ -16,50 +16,21 @@ def curve(u):
     return 1.6 * u - 0.6 * u * u
 
 
-class LayerCpu:
-    """CPU time of one layer up to any moment: that of the thread while a call of it is open, times `threads` that work at it, which may differ from
-    call to call."""
-
-    def __init__(self, thread, layer, threads=1.0):
-        called = thread.called[:, layer]
-        self.thread_cpu, self.begin, self.end = thread.cpu, thread.begin[called, layer], thread.end[called, layer]
-        self.threads = np.broadcast_to(threads, self.begin.shape)
-        self.before = np.concatenate([[0], np.cumsum(self.threads * (thread.cpu(self.end) - thread.cpu(self.begin)))])
-
-    def __call__(self, t):
-        i = np.maximum(np.searchsorted(self.begin, t, side="right") - 1, 0)
-        here = self.thread_cpu(np.minimum(t, self.end[i])) - self.thread_cpu(self.begin[i])
-        return self.before[i] + self.threads[i] * np.maximum(here, 0)
-
-
 class EstimatedMachine(Machine):
-    """Beside a call of a layer, threads without spans may work for it."""
+    """Its power follows CPU time alone."""
 
     def __init__(self, rng, o):
         super().__init__(rng, o)
         self.layer_cpu = []  # [process]: layers, each with its threads
-        for p, (model, threads) in enumerate(zip(self.models, self.threads)):
+        for model, threads, pool in zip(self.models, self.threads, self.pools):
             layers = [[LayerCpu(thread, i) for thread in threads] for i in range(model.n)]
-            if o.workers:
-                pool = [[LayerCpu(thread, i, self.helped(rng, thread, x)) for thread in threads]
-                        for i, x in enumerate(rng.uniform(0, o.workers, model.n))]
-                flat = sum(pool, [])
-                self.cpu, self.process_cpu[p] = Sum(self.cpu.parts + flat), Sum(self.process_cpu[p].parts + flat)
-                layers = [a + b for a, b in zip(layers, pool)]
-            self.layer_cpu.append([Sum(layer) for layer in layers])
+            self.layer_cpu.append([Sum(a + b) for a, b in zip(layers, pool)])
         self.factor = rng.uniform(*BAND)
         self.windows = np.arange(0, self.after_s + 2 * WINDOW_S, WINDOW_S)
         busy_s = np.diff(self.cpu(self.windows))
         active_w = (o.high_w - o.idle_w) * curve(busy_s / (o.cpus * WINDOW_S))
         self.energy = Sum([Piecewise(self.windows, self.factor * (o.idle_w + active_w))])
         self.price = self.factor * active_w * WINDOW_S / np.maximum(busy_s, 1e-12)  # joules per CPU second
-
-    def helped(self, rng, thread, mean):
-        """How many threads help each call of a layer."""
-        if not self.o.uneven_workers:
-            return mean
-        spread = min(mean, self.o.workers - mean)
-        return mean + spread * rng.uniform(-1, 1, len(thread.begin))
 
     def idle_j(self):
         return self.factor * self.o.idle_w * (self.end_s - self.begin_s)

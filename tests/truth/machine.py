@@ -1,11 +1,14 @@
 """The simulated machine: what ran when, and the energy that it used up to any moment, in closed form.
 
-A thread makes steps; a step is a sequence of calls of layers, then a gap in which the thread sleeps, or works outside of spans. A call is busy, and may stall
+A thread may work before it marks anything. Then it makes steps; a step is a sequence of calls of layers, then a gap in which the thread sleeps, or works
+outside of spans. A call is busy, and may stall
 somewhere in between (it waits and uses no CPU). While busy it draws the watts of its layer; it may also use an amount of joules per call, whatever its duration.
 Idle power may drift. Other processes use CPU time at watts of their own. All are piecewise linear in energy, so nothing is integrated
 numerically.
 """
 import numpy as np
+
+STARTUP_W = 25.0  # of a thread that has not marked anything yet
 
 
 class Piecewise:
@@ -77,7 +80,7 @@ class Thread:
 
     def __init__(self, rng, model, begin_s, end_s, o):
         length_s = model.nominal_s.sum() + o.gap_s
-        n = max(int((end_s - begin_s) / length_s * 0.97), 1)
+        n = max(int((end_s - begin_s - o.startup_s) / length_s * (1.1 if o.fills_run else 0.97)), 1)
         scale = np.maximum(1 + o.jitter * rng.standard_normal((n, model.n)), 0.2)
         busy = whole_ns(model.nominal_s * scale)
         stall = whole_ns(busy * o.stalls * rng.uniform(0, 2, busy.shape) * model.waits)
@@ -87,7 +90,7 @@ class Thread:
             missing = rng.random((n, model.n)) < o.skips
             busy[missing] = stall[missing] = 0
         starts = np.cumsum((busy + stall).sum(1) + gap)
-        starts = begin_s + gap[0] + np.concatenate([[0], starts[:-1]])
+        starts = begin_s + o.startup_s + gap[0] + np.concatenate([[0], starts[:-1]])
         ends = starts[:, None] + np.cumsum(busy + stall, axis=1)
         keep = ends[:, -1] < end_s - 0.01
         self.order, self.end = order[keep], ends[keep]
@@ -105,6 +108,9 @@ class Thread:
         rest[:, -1] = o.gap_w
         rate = np.stack([watts, none, watts, rest], axis=2).reshape(-1)
         cpu = np.stack([called * 1.0, none, called * 1.0, (rest > 0) * 1.0], axis=2).reshape(-1)
+        self.first_s = t[0] if o.startup_s else begin_s
+        if o.startup_s:
+            t, rate, cpu = np.append(begin_s, t), np.append(STARTUP_W, rate), np.append(1.0, cpu)
         self.energy, self.cpu = Piecewise(np.append(t, end_s), rate), Piecewise(np.append(t, end_s), cpu)
         self.layer_j = self.call_j.sum(0)
         self.calls = called.sum(0)
@@ -123,6 +129,17 @@ class Others:
         self.cpu, self.energy = Piecewise(t, on_off), Piecewise(t, on_off * power_w)
 
 
+class Recorder:
+    """The recorder, which reads faster while a program marks spans: each reading keeps a CPU busy."""
+
+    POWER_W, PERIOD_S = 11.0, 0.01
+
+    def __init__(self, begin_s, end_s, reading_s):
+        t = np.arange(begin_s, end_s - self.PERIOD_S, self.PERIOD_S)
+        edges, on_off = np.stack([t, t + reading_s], axis=1).reshape(-1), np.tile([1.0, 0.0], len(t))
+        self.cpu, self.energy = Piecewise(edges, on_off[:-1]), Piecewise(edges, self.POWER_W * on_off[:-1])
+
+
 class Model:
     """Layers with durations and powers drawn at random."""
 
@@ -135,6 +152,22 @@ class Model:
         if o.per_call:  # a part of a call's energy comes with the call, not with its time
             self.call_j = o.per_call * self.power_w * self.nominal_s
             self.power_w = (1 - o.per_call) * self.power_w
+
+
+class LayerCpu:
+    """CPU time of one layer up to any moment: that of the thread while a call of it is open, times `threads` that work at it, which may differ from
+    call to call."""
+
+    def __init__(self, thread, layer, threads=1.0):
+        called = thread.called[:, layer]
+        self.thread_cpu, self.begin, self.end = thread.cpu, thread.begin[called, layer], thread.end[called, layer]
+        self.threads = np.broadcast_to(threads, self.begin.shape)
+        self.before = np.concatenate([[0], np.cumsum(self.threads * (thread.cpu(self.end) - thread.cpu(self.begin)))])
+
+    def __call__(self, t):
+        i = np.maximum(np.searchsorted(self.begin, t, side="right") - 1, 0)
+        here = self.thread_cpu(np.minimum(t, self.end[i])) - self.thread_cpu(self.begin[i])
+        return self.before[i] + self.threads[i] * np.maximum(here, 0)
 
 
 class Machine:
@@ -154,11 +187,15 @@ class Machine:
         self.threads = [[Thread(rng, model, self.begin_s + 0.01, self.end_s, o) for _ in range(o.threads)]
                         for model in self.models]
         self.others = [Others(rng, 0, self.after_s, o.others, o.others_w, o.others_s)] if o.others else []
+        self.others += [Recorder(self.begin_s, self.end_s, o.recorder)] if o.recorder else []
         flat = [t for process in self.threads for t in process]
         self.idle = Idle(o.idle_w, self.begin_s, o.length_s, o.drift, o.drift_tau_s, o.swing)
         self.energy = Sum([t.energy for t in flat] + [x.energy for x in self.others] + [self.idle])
         self.cpu = Sum([t.cpu for t in flat] + [x.cpu for x in self.others])
         self.process_cpu = [Sum([t.cpu for t in process]) for process in self.threads]
+        self.pools = [self.pool(rng, model, threads) for model, threads in zip(self.models, self.threads)]
+        self.cpu = Sum(self.cpu.parts + [w for pool in self.pools for layer in pool for w in layer])
+        self.process_cpu = [Sum(cpu.parts + [w for layer in pool for w in layer]) for cpu, pool in zip(self.process_cpu, self.pools)]
 
     def total_j(self):
         return float(self.energy(self.end_s) - self.energy(self.begin_s))
@@ -171,3 +208,17 @@ class Machine:
 
     def process_j(self, process):
         return float(self.layer_j(process).sum())
+
+    def pool(self, rng, model, threads):
+        """Of each layer: CPU time of threads without spans that work beside its calls. What they draw is in the layer's watts."""
+        if not self.o.workers:
+            return [[] for _ in range(model.n)]
+        return [[LayerCpu(thread, i, self.helped(rng, thread, x)) for thread in threads]
+                for i, x in enumerate(rng.uniform(0, self.o.workers, model.n))]
+
+    def helped(self, rng, thread, mean):
+        """How many threads help each call of a layer."""
+        if not self.o.uneven_workers:
+            return mean
+        spread = min(mean, self.o.workers - mean)
+        return mean + spread * rng.uniform(-1, 1, len(thread.begin))

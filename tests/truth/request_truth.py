@@ -1,88 +1,51 @@
 #!/usr/bin/env python3
 """Requests to a language model's server of known prices, as nrg llm proxy records them: a machine of its own, no code of src/.
 
-Clients send a request, wait for the answer, think, and send the next. The server works in steps that read pieces of prompts and make a
-token for every sequence; its power is a law of these counts, so the joules of each request are known. A processor's counter and a
-GPU's noisy gauge show it; requests are spans, written from docs/recording-format.md.
+The server and its machine are token_server.py's, so the joules of each request are known; what all sequences of a step share is divided equally. Requests are
+spans, written from docs/recording-format.md.
 
-    tests/truth/request_truth.py --nrg build/nrg --clients 1,8,32 --seeds 200      # how far off, and how often the intervals hold
+    tests/truth/request_truth.py --clients 1,8,32 --seeds 200      # how far off, and how often the intervals hold
+    tests/truth/request_truth.py --load "60 s" --unsaid 0.2        # another of token_server.LOADS; a fifth of the requests without counts
 """
 import argparse
 import concurrent.futures
 import json
 import os
 import subprocess
-import sys
 import tempfile
 
-import numpy as np
+from support import NRG, np
 
 from recording import NO_VALUE, Recording
+from token_server import BEGIN_NS, LAW, LOADS, Energy, Load, changed, serve, stamp, write_sensors
 
-BEGIN_NS = 1_000_000_000_000
-LAW = {"idle": 90.0, "prompt": 0.08, "output": 0.6, "sequence": 0.0}
-ON_GPU = 0.8
-PIECE = 512
 TEXTS_S = 0.02
 NAMES = [("request", "request"), ("phase", "prefill"), ("phase", "decode"), ("counter", "input tokens"),
          ("counter", "output tokens"), ("counter", "texts"), ("outcome", "answered"), ("api", "chat"), ("model", "m")]
 NAME = {text: i + 1 for i, (_, text) in enumerate(NAMES)}
 
 
-def serve(rng, clients, seconds, think_s):
-    """(steps: begin, end, tokens read, tokens made, sequences; requests). No new ones after `seconds`, and those that run end, as the proxy waits for them."""
-    ready = list(rng.exponential(think_s, clients))
-    active, steps, requests, t = [], [], [], 0.0
-    while active or t < seconds:
-        for c in range(clients):
-            if ready[c] is not None and ready[c] <= min(t, seconds):
-                q = {"client": c, "begin": ready[c], "prompt": 1 + int(rng.lognormal(np.log(500), 0.7)), "times": [],
-                     "output": 1 + int(rng.lognormal(np.log(200), 0.6)), "joules": 0.0}
-                q["left"], ready[c] = q["prompt"], None
-                active.append(q)
-                requests.append(q)
-        if not active:
-            t = min(r for r in ready if r is not None)
-            continue
-        room, read, made = PIECE, [0] * len(active), [0] * len(active)
-        for i, q in enumerate(active):
-            if q["left"] > 0:
-                read[i] = min(room, q["left"])
-                q["left"] -= read[i]
-                room -= read[i]
-            made[i] = int(q["left"] == 0)
-        step_s = (0.012 + 0.0003 * len(active) + 0.00012 * sum(read)) * rng.lognormal(0, 0.05) * (1 + 0.15 * np.sin(t / 7))
-        steps.append((t, t + step_s, sum(read), sum(made), len(active)))
-        t += step_s
-        for i, q in enumerate(active):
-            q["joules"] += LAW["prompt"] * read[i] + LAW["output"] * made[i] + LAW["sequence"] * step_s
-            q["times"] += [t] * made[i]
-        for q in [q for q in active if len(q["times"]) == q["output"]]:
-            active.remove(q)
-            q["end"] = t
-            ready[q["client"]] = t + rng.exponential(think_s)
-    return np.array(steps), requests
-
-
-def drift(rng, n, dt_s, sd_w, memory_s=8.0):
-    keep, w = np.exp(-dt_s / memory_s), np.zeros(n)
-    for i, z in enumerate(rng.normal(size=n - 1)):
-        w[i + 1] = keep * w[i] + np.sqrt(1 - keep * keep) * sd_w * z
-    return w
+def set_tracks(requests):
+    """A track for each request, such that no two overlap on one; how many there are."""
+    free_from = []
+    for q in sorted(requests, key=lambda q: q["begin"]):
+        q["track"] = next((i for i, t in enumerate(free_from) if t <= q["begin"]), len(free_from))
+        free_from[q["track"]:q["track"] + 1] = [q["end"]]
+    return len(free_from)
 
 
 def events(requests, unsaid=0.0):
     """Rows of spans: time in s, track, event, name, value. unsaid: part of the requests whose tokens the server does not say."""
     silent = np.random.default_rng(5).random(len(requests)) < unsaid
     for number, q in enumerate(requests, 1):
-        track, first = q["client"] + 1, q["times"][0]
+        track, first = q["track"] + 1, q["texts"][0]
         yield q["begin"], track, 0, NAME["request"], number
         yield q["begin"], track, 2, NAME["chat"], NO_VALUE
         yield q["begin"], track, 0, NAME["prefill"], NO_VALUE
         yield first, track, 1, NO_VALUE, NO_VALUE
         yield first, track, 0, NAME["decode"], NO_VALUE
         waiting, last = 0, q["begin"]
-        for t in q["times"]:
+        for t in q["texts"]:
             waiting += 1
             if t - last >= TEXTS_S or t == q["end"]:
                 yield t, track, 3, NAME["texts"], waiting
@@ -96,82 +59,89 @@ def events(requests, unsaid=0.0):
         yield q["end"], track, 1, NO_VALUE, NO_VALUE
 
 
-def write(path, seed, clients, seconds, think_s=2.0, baseline_s=10.0, unsaid=0.0):
+def write(path, seed, clients, seconds=300, law=LAW, load=Load(), baseline_s=10.0, unsaid=0.0, gpu_lag_s=0.0, gpu_counter=False, other=(0.0, 0.0, 0.0)):
     """A recording, with idle time before the requests; returns the requests."""
     rng = np.random.default_rng([seed, clients])
-    steps, requests = serve(rng, clients, seconds, think_s)
+    steps, requests = serve(rng, clients, seconds, load, law, drain=True)
     seconds = max(seconds, steps[-1, 1]) + 0.5
-    used = LAW["prompt"] * steps[:, 2] + LAW["output"] * steps[:, 3] + LAW["sequence"] * steps[:, 4] * (steps[:, 1] - steps[:, 0])
-    at = np.column_stack([steps[:, 0], steps[:, 1]]).ravel()
-    sums = np.column_stack([np.cumsum(used) - used, np.cumsum(used)]).ravel()
-    joules = lambda t: np.interp(t, at, sums, left=0.0)
-    stamp = lambda t: np.round((np.asarray(t) + baseline_s) * 1e9).astype(np.int64) + BEGIN_NS
+    at = lambda t: stamp(np.asarray(t) + baseline_s)
     r = Recording(path)
-    t = np.arange(-baseline_s + 0.05, seconds, 0.1)
-    t += rng.uniform(0, 0.002, len(t))
-    cpu = (1 - ON_GPU) * joules(t) + LAW["idle"] / 3 * (t + baseline_s)
-    cpu += np.concatenate([[0], np.cumsum(drift(rng, len(t) - 1, 0.1, 1.0) * np.diff(t))])
-    r.samples("rapl-powercap", "intel-rapl:0", 0.1, stamp(t),
-              [({"name": "package-0", "scale": 61e-6, "update_ns": 1_000_000, "covers_cpu": 1}, np.floor(cpu / 61e-6))])
-    grid = np.arange(-baseline_s, seconds, 0.1)
-    watts = np.diff(ON_GPU * joules(grid)) / 0.1 + LAW["idle"] * 2 / 3
-    watts = watts * (1 + 0.01 * rng.normal(size=len(watts))) + drift(rng, len(watts), 0.1, 3.0)
-    r.samples("nvml", "GPU 0", 0.1, stamp(grid[1:] + 0.001),
-              [({"name": "gpu-0", "quantity": "power", "kind": "gauge", "unit": "W", "scale": 1e-3, "update_ns": 100_000_000,
-                 "window_ns": 100_000_000}, np.round(watts * 10) * 100)])
+    steps[:, :2] += baseline_s
+    write_sensors(r, rng, Energy(steps, law, other), law["idle"], 0.0, baseline_s + seconds, gpu_lag_s, gpu_counter)
+    tracks = set_tracks(requests)
     rows = sorted(events(requests, unsaid), key=lambda row: row[0])
     columns = [np.array([row[c] for row in rows], dtype=np.int64) for c in range(1, 5)]
     columns.append(np.full(len(rows), NO_VALUE))
     order = np.lexsort((np.arange(len(rows)), columns[0]))
-    r.series("spans", 0, ("track", "event", "name", "value", "parent"), stamp([row[0] for row in rows])[order],
+    r.series("spans", 0, ("track", "event", "name", "value", "parent"), at([row[0] for row in rows])[order],
              [c[order] for c in columns])
     r.insert("span_name", *[(i + 1, kind, text, "") for i, (kind, text) in enumerate(NAMES)])
-    r.insert("span_track", *[(c + 1, "log", 0, 0, 0, "", f"requests {c + 1}") for c in range(clients)])
+    r.insert("span_track", *[(c + 1, "log", 0, 0, 0, "", f"requests {c + 1}") for c in range(tracks)])
     r.meta(nrg_version="truth", command_line="(requests to a language model)", begin_ns=BEGIN_NS)
-    r.insert("run", (1, "baseline", int(stamp(-baseline_s + 0.2)), int(stamp(-0.2)), None),
-             (2, "system", int(stamp(0.0)), int(stamp(seconds - 0.2)), None))
+    r.insert("run", (1, "baseline", int(at(-baseline_s + 0.2)), int(at(-0.2)), None),
+             (2, "system", int(at(0.0)), int(at(seconds - 0.2)), None))
     r.close()
     return requests
 
 
-def judge(nrg, seed, clients, seconds, unsaid=0.0):
-    """What nrg llm report says of a recording, beside the truth."""
+def judge(nrg, seed, clients, options):
+    """What nrg llm report says of a recording that write() made with these options, beside the truth."""
+    law = options.get("law", LAW)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "requests.nrg")
-        truth = write(path, seed, clients, seconds, unsaid=unsaid)
+        truth = write(path, seed, clients, **options)
         said = json.loads(subprocess.run([nrg, "llm", "report", "--json", path], check=True, capture_output=True).stdout)
-    out = {"seed": seed, "clients": clients, "requests": len(truth), "method": said["method"],
-           "off": abs(sum(q["energy_j"] for q in said["requests"]) + said["idle_j"] + said["unattributed_j"] - said["total_j"])
+    out = {"seed": seed, "clients": clients, "requests": len(truth), "method": said["method"], "unattributed_j": said["unattributed_j"],
+           "off": abs(sum(q["energy_j"] for q in said["requests"]) + said.get("idle_j", 0) + said["unattributed_j"] - said["total_j"])
                   / said["total_j"]}
     for key, name in (("j_per_input_token", "prompt"), ("j_per_output_token", "output")):
-        price = said["law"].get(key)
-        out[name] = price and {"error": price["value"] / LAW[name] - 1, "holds": price["low"] <= LAW[name] <= price["high"]}
+        price = said.get("law", {}).get(key)
+        out[name] = price and {"error": price["value"] / law[name] - 1, "holds": price["low"] <= law[name] <= price["high"],
+                               "half_width": (price["high"] - price["low"]) / 2 / law[name]}
+    if said["method"] == "regression":
+        price = said["law"]["j_per_output_token_with_time"]
+        out["with_time_half"] = (price["high"] - price["low"]) / 2 / price["value"]
     by_id = {q["id"]: q for q in said["requests"]}  # in order of their begin, the truth in that of their first step
     pairs = [(by_id[number], t["joules"]) for number, t in enumerate(truth, 1)]
     out["held"] = float(np.mean([q["low_j"] <= j <= q["high_j"] for q, j in pairs]))
     out["request_error"] = float(np.median([abs(q["energy_j"] / j - 1) for q, j in pairs]))
+    out["request_half"] = float(np.median([(q["high_j"] - q["low_j"]) / 2 / j for q, j in pairs]))
     return out
+
+
+def summed_up(rows):
+    """A line of text."""
+    line = f"{np.mean([r['requests'] for r in rows]):.0f} requests:"
+    for name in ("prompt", "output"):
+        good = [r[name] for r in rows if r[name]]
+        if not good:
+            continue
+        errors = np.abs([g["error"] for g in good])
+        line += (f"  {name} {100 * np.median(errors):.2f} % off (95 of 100 below {100 * np.quantile(errors, 0.95):.2f} %, mean"
+                 f" {100 * np.mean([g['error'] for g in good]):+.2f} %), half width {100 * np.median([g['half_width'] for g in good]):.2f} %,"
+                 f" held {100 * np.mean([g['holds'] for g in good]):.1f} %;")
+    median = lambda key: 100 * np.median([r[key] for r in rows])
+    return (f"{line} requests {median('request_error'):.1f} % off, half width {median('request_half'):.1f} %, held"
+            f" {100 * np.mean([r['held'] for r in rows]):.1f} %; sums off {max(r['off'] for r in rows):.1e}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--nrg", default="build/nrg")
+    parser.add_argument("--nrg", default=NRG)
     parser.add_argument("--clients", default="1,8,32")
     parser.add_argument("--seeds", type=int, default=200)
-    parser.add_argument("--seconds", type=float, default=300)
+    parser.add_argument("--first", type=int, default=0, help="the first seed")
+    parser.add_argument("--load", default="tokens", choices=[*LOADS, "all"])
+    parser.add_argument("--unsaid", type=float, default=0.0)
     parser.add_argument("--jobs", type=int, default=1)
     args = parser.parse_args()
-    for clients in map(int, args.clients.split(",")):
-        with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
-            rows = list(pool.map(judge, *zip(*[(args.nrg, s, clients, args.seconds) for s in range(args.seeds)])))
-        line = f"{clients:3d} clients, {np.mean([r['requests'] for r in rows]):.0f} requests:"
-        for name in ("prompt", "output"):
-            good = [r[name] for r in rows if r[name]]
-            errors = np.abs([g["error"] for g in good])
-            line += (f"  {name} median {100 * np.median(errors):.2f} % (95 of 100 below {100 * np.quantile(errors, 0.95):.2f} %),"
-                     f" held {100 * np.mean([g['holds'] for g in good]):.1f} %;")
-        print(line, f"requests off {100 * np.median([r['request_error'] for r in rows]):.1f} %, held"
-              f" {100 * np.mean([r['held'] for r in rows]):.1f} %; sums off {max(r['off'] for r in rows):.1e}", flush=True)
+    with concurrent.futures.ProcessPoolExecutor(args.jobs) as pool:
+        for load in LOADS if args.load == "all" else [args.load]:
+            options = changed(load, unsaid=args.unsaid)
+            for clients in map(int, args.clients.split(",")):
+                seeds = range(args.first, args.first + args.seeds)
+                rows = list(pool.map(judge, *zip(*[(args.nrg, s, clients, options) for s in seeds])))
+                print(f"{load:18} {clients:2d} clients, {summed_up(rows)}", flush=True)
 
 
 if __name__ == "__main__":

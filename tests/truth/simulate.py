@@ -86,12 +86,14 @@ def own_times(thread, gap_s):
 
 def thread_readings(thread, drained, o):
     """Times and CPU times of a thread: those of the recorder, and its own. Beside these, what the recorder sees of a thread that runs is up to a
-    tick of the kernel (4 ms) old."""
+    tick of the kernel (4 ms) old. There are none before its first mark."""
+    drained = np.concatenate([[thread.first_s - 1e-6], drained[drained >= thread.first_s]]) if o.startup_s else drained
     if o.read_gap_s is None:
         return drained, np.floor(thread.cpu(drained) * 1e9).astype(np.int64)
     own = own_times(thread, o.read_gap_s)
     own = own[(own > drained[0]) & (own < drained[-1])]
     seen = np.concatenate([np.maximum(np.floor(drained[:-1] / 4e-3) * 4e-3, 0), drained[-1:]])
+    seen[0] = drained[0] if o.startup_s else seen[0]
     at, used = np.concatenate([drained, own]), np.concatenate([thread.cpu(seen), thread.cpu(own)])
     order = np.argsort(at, kind="stable")
     return at[order], np.floor(used[order] * 1e9).astype(np.int64)
@@ -145,6 +147,8 @@ def span_events(machine, o, recording, n_tracks):
                 at = n_tracks + track
                 recording.insert("span_track", (at, "gpu", PID + p, 0, 1000 + p, "gpu-0", "stream 7"))
             columns.append(thread_events(thread, at, name_id, p))
+            if o.host_spans:
+                columns.append(host_events(thread, track, name_id))
     t, tracks, events, ids, values = (np.concatenate(c) for c in zip(*columns))
     order = np.lexsort((np.arange(len(t)), t))
     cut = [c[order] for c in (t, tracks, events, ids, values)]
@@ -174,6 +178,17 @@ def thread_events(thread, track, name_id, process):
     keep = keep.reshape(-1)
     flat = [c.reshape(-1)[keep] for c in (t, event, name, values)]
     return flat[0], np.full(len(flat[0]), track), *flat[1:]
+
+
+def host_events(thread, track, name_id):
+    """The same rows of a thread that launches the kernels of a step in the first twentieth of it, and then waits until the next one."""
+    begin = thread.begin[:, 0]
+    end = np.append(begin[1:], thread.end[-1, -1])
+    launched = begin + 0.05 * (end - begin)
+    names = [name_id("span", name) for name in ("launch", "cudaStreamSynchronize")]
+    t = sensors.stamp(np.stack([begin, launched, launched, end], axis=1)).reshape(-1)
+    n = len(begin)
+    return t, np.full(4 * n, track), np.tile([0, 1, 0, 1], n), np.tile(np.repeat(names, 2), n), np.full(4 * n, NO_VALUE)
 
 
 def write(path, o, seed):

@@ -10,7 +10,7 @@ from support import NRG  # first: it skips where there is no numpy
 import judge
 import simulate
 from machine import Machine, Piecewise, Sum
-from scenarios import Scenario
+from scenarios import GPU, Scenario
 
 
 def heated(before_w, after_w, cpus):
@@ -36,7 +36,7 @@ def attribute(changes, heat):
     with tempfile.TemporaryDirectory() as folder, mock.patch("simulate.Machine", heated(*heat)):
         path = os.path.join(folder, "run.nrg")
         machine = simulate.write(path, scenario, 5)
-        return machine, [judge.attribute(NRG, path, part) for part in ((), ("--from", "2", "--to", "9"))]
+        return machine, [judge.attribute(NRG, path, part) for part in ((), ("--from", "2", "--to", "9"))], judge.nrg_json(NRG, "report", path)
 
 
 class Law(unittest.TestCase):
@@ -53,7 +53,7 @@ class Law(unittest.TestCase):
         for changes in LOADS:
             for heat in HEATS:
                 with self.subTest((changes, heat)):
-                    machine, (whole, part) = attribute(changes, heat)
+                    machine, (whole, part), _ = attribute(changes, heat)
                     rows_j = self.check_sum(whole)
                     self.check_sum(part)
                     self.assertAlmostEqual(rows_j / machine.layer_j().sum(), 1, delta=0.03)
@@ -65,6 +65,26 @@ class Law(unittest.TestCase):
                 notes = [n["why"] for n in attribute({}, heat)[1][0]["notes"] if "baseline" in n["why"]]
                 self.assertEqual(len(notes), 1 if said else 0, notes)
                 self.assertTrue(not said or notes[0].startswith(said), notes)
+
+    def test_the_report_does_not_believe_it_either(self):
+        """By the same rule: what a program used is not below its interval because others heated its baseline."""
+        for heat in ((0, 0, 0), *HEATS):
+            with self.subTest(heat):
+                machine, _, report = attribute({}, heat)
+                said = [m["why"] for m in report["missing"] if m["why"].startswith("the baseline drew")]
+                self.assertEqual(len(said), any(heat))
+                self.assertEqual(report.get("idle_method") == "baseline", not any(heat))
+                self.assertLessEqual(report["program"]["low_j"], machine.process_j(0))
+                self.assertGreaterEqual(report["program"]["high_j"], machine.process_j(0))
+
+    def test_nor_does_it_of_a_gpu(self):
+        """A GPU that somebody else used before the run: its baseline is not taken off what the program used."""
+        for before_w, idle_w in ((0, 60), (100, None)):
+            with self.subTest(before_w):
+                _, (whole, _), report = attribute({"sensor": "nvml-gauge", "rate_hz": 50, "update_s": 0.1, "gap_s": 0.5, **GPU}, (before_w, 0, 0))
+                said = [m for m in report["missing"] if m["what"] == "gpu-0" and m["why"].startswith("the baseline drew")]
+                self.assertEqual(len(said), idle_w is None)
+                self.assertEqual(whole["domains"][0]["idle_source"] == "baseline", idle_w is not None)
 
 
 if __name__ == "__main__":

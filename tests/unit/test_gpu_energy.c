@@ -230,6 +230,29 @@ static void mig_instances_by_what_they_did(void **state)
     end(&f);
 }
 
+/* 1500 J of two clients of MPS, by their limits a third is ours; then we are the only client. */
+static void clients_of_mps(void **state)
+{
+    static const int64_t both[] = {750000, 750000};
+    struct fixture f;
+    (void)state;
+    begin_shared(&f, false, 500000, both);
+    const struct nrg_domain *d = summarise(&f);
+    assert_true(fabs(d->program.energy_j - 500) < 1);
+    assert_true(d->program.least_j == 0);
+    assert_true(fabs(d->program.most_j - 1500) < 1);
+    assert_non_null(note_with(&f, "clients of its MPS server"));
+    end(&f);
+
+    static const int64_t alone[] = {250000, NRG_MISSING}; /* what is booked on the server is 7's */
+    begin_shared(&f, false, 750000, alone);
+    d = summarise(&f);
+    assert_true(fabs(d->program.energy_j - 375) < 1);
+    assert_true(d->program.most_j < 376);
+    assert_null(note_with(&f, "MPS"));
+    end(&f);
+}
+
 struct square {
     double period_s;
 };
@@ -361,6 +384,7 @@ int main(void)
         cmocka_unit_test(a_gauge_that_ends_early),
         cmocka_unit_test(mig_instances_side_by_side),
         cmocka_unit_test(mig_instances_by_what_they_did),
+        cmocka_unit_test(clients_of_mps),
         cmocka_unit_test(in_step_with_spans),
         cmocka_unit_test(out_of_step_with_spans),
         cmocka_unit_test(a_slow_beat_without_spans),

@@ -40,9 +40,10 @@ static int take_used(struct nrg_saw *s, struct nrg_walker *walker, int64_t t_ns,
     const struct nrg_regress *r = s->r;
     double cell_s = REACH * s->update_s / CELLS, at = nrg_row_position(&r->options, t_ns);
     double idle_w = r->prior[NRG_COLUMN_IDLE] + r->prior[NRG_COLUMN_IDLE_OFF];
+    double shapes[NRG_IDLE_SHAPES];
+    nrg_idle_shapes(&r->options.course, t_ns, shapes);
     for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
-        idle_w +=
-            r->prior[NRG_COLUMN_IDLE_SHAPES + i] * nrg_idle_shape(&r->options.course, i, t_ns);
+        idle_w += r->prior[NRG_COLUMN_IDLE_SHAPES + i] * shapes[i];
     double drift =
         r->prior[NRG_COLUMN_DRIFT] * at + r->prior[NRG_COLUMN_DRIFT2] * (at * at - 1.0 / 3);
     int64_t oldest_ns = t_ns - (int64_t)(REACH * s->update_s * 1e9);
@@ -103,6 +104,8 @@ int nrg_saw_take_readings(struct nrg_saw *s)
     if (!s->used_j)
         return -ENOMEM;
     nrg_rowgen_init(&gen, &r->options, &prompt, NULL, nrg_regress_sees_drift(r, r->rows_expected));
+    gen.stride = s->stride;
+    gen.block = NRG_SAW_BLOCK;
     s->n = 0;
     while ((rc = nrg_rowgen_next(&gen, &r->slices, r->ready_ns, r->n_columns)) > 0) {
         for (; s->n < s->n_read && s->read_ns[s->n] < gen.seen.to_ns; s->n++)

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/stats.h"
 
 #define TRIAL_COLUMNS 64
 #define TRIAL_ROWS    16000
@@ -30,7 +29,8 @@
 #define SOON_S        2.1e-3 /* readings are seldom later without being of an earlier update */
 #define AGES          16     /* delays that are tried, up to the oldest */
 #define UPDATE_AGES   16     /* of an update */
-#define WINDOW_AGES   24     /* the same of a window that is known */
+#define FEW_AGES      4
+#define WINDOW_AGES   24 /* the same of a window that is known */
 
 struct trial {
     struct nrg_kernel kernel;
@@ -272,19 +272,6 @@ static int make_map(struct trials *t)
     return 0;
 }
 
-/* Median time between readings; from some of them, spread over the whole. Never 0, not even of a
- * single reading: searches go up from it. */
-static double reading_period_s(const struct nrg_timeline *tl)
-{
-    int64_t step[501];
-    size_t n = 0, stride = tl->n > 501 ? tl->n / 501 + 1 : 1;
-    for (size_t i = 0; i + 1 < tl->n && n < 501; i += stride)
-        step[n++] = nrg_point_ns(tl, i + 1) - nrg_point_ns(tl, i);
-    if (!n)
-        return 1e-9;
-    return fmax(1, (double)nrg_median_i64(step, n)) / 1e9;
-}
-
 static void take_trial(struct nrg_regress *r, const struct trial *trial, const char *source)
 {
     r->kernel = trial->kernel;
@@ -296,14 +283,46 @@ static void take_trial(struct nrg_regress *r, const struct trial *trial, const c
     nrg_copy(r->lag_source, sizeof r->lag_source, source);
 }
 
+/* Threads that wait late in their calls look like a sensor that is early: then no age is believed
+ * that updates do not explain. */
+static bool knows_age(const struct nrg_regress *r)
+{
+    return (r->options.waits_w || r->waits.used) && !r->options.timeline->is_gauge &&
+           r->options.channel->update_ns > 0;
+}
+
+/* Readings that are all as old: up to an update, in steps, then closer about the best. */
+static int try_same_ages(struct trials *t, double update_s, int steps, struct trial *best)
+{
+    double step_s = update_s / steps;
+    int rc = 0;
+    for (int i = 1; !rc && i <= steps; i++)
+        rc = try_better(t, best, make_kernel(NRG_KERNEL_LEVEL, step_s * i, 0));
+    for (; !rc && steps < UPDATE_AGES; steps *= 2) {
+        double at_s = best->kernel.near_s;
+        step_s /= 2;
+        if (at_s > 0)
+            rc = try_better(t, best, make_kernel(NRG_KERNEL_LEVEL, at_s - step_s, 0));
+        if (!rc && at_s < update_s)
+            rc = try_better(t, best, make_kernel(NRG_KERNEL_LEVEL, at_s + step_s, 0));
+    }
+    return rc;
+}
+
 /* A counter's reading is as old as its last update: always the same, where it is read in step with
- * its updates, or anything between. */
+ * its updates, or anything between. Short updates hardly differ from one age to the next. That it
+ * is the same must show clearly where threads wait. */
 static int try_ages(struct trials *t, struct trial *best)
 {
     double update_s = (double)t->r->options.channel->update_ns / 1e9;
-    int rc = update_s > 0 ? try_better(t, best, make_kernel(NRG_KERNEL_LEVEL, 0, update_s)) : 0;
-    for (int i = 1; !rc && update_s > 0 && i <= UPDATE_AGES; i++)
-        rc = try_better(t, best, make_kernel(NRG_KERNEL_LEVEL, update_s * i / UPDATE_AGES, 0));
+    struct trial any = {.rest = INFINITY};
+    if (!(update_s > 0))
+        return 0;
+    int rc = try_same_ages(t, update_s, t->r->published.used ? UPDATE_AGES : FEW_AGES, best);
+    if (!rc)
+        rc = try_better(t, &any, make_kernel(NRG_KERNEL_LEVEL, 0, update_s));
+    bool doubted = knows_age(t->r) && !clearly_better(best, &any, CLEARLY_PART);
+    *best = doubted || any.rest <= best->rest ? any : *best;
     return rc;
 }
 
@@ -359,18 +378,10 @@ static int start_from_seen(struct trials *t, struct nrg_regress *r)
     return rc;
 }
 
-/* Threads that wait late in their calls look like a sensor that is early: then no age is believed
- * that updates do not explain. */
-static bool knows_age(const struct nrg_regress *r)
-{
-    return (r->options.waits_w || r->waits.used) && !r->options.timeline->is_gauge &&
-           r->options.channel->update_ns > 0;
-}
-
 static int search_kernel(struct trials *t, struct nrg_regress *r, const struct trial *prompt)
 {
     const struct nrg_timeline *tl = r->options.timeline;
-    double period_s = reading_period_s(tl);
+    double period_s = nrg_reading_period_s(tl);
     double span_s = (double)(nrg_point_ns(tl, tl->n - 1) - nrg_point_ns(tl, 0)) / 1e9;
     double longest_s = fmin(LONGEST_S, span_s / 8);
     /* A kernel that leaves only the sensor's own quantisation needs no better. */

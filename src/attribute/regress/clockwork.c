@@ -25,6 +25,8 @@
 #define BETTER        1.2 /* the same where threads wait, which leaves most of it anyway */
 #define AT_MOST       2   /* times what ages explain on average */
 #define MORE_READINGS 64  /* than rows: where stretches begin */
+#define LESS          0.8 /* of what is left: so much do readings of one age explain */
+#define ENOUGH_ROWS   3000
 
 /* Readings become those of their updates, in the order that they have, but for those that are close
  * to one, where there are enough others: rows end with these. */
@@ -142,25 +144,38 @@ static void find_phase(const struct nrg_saw *s, struct found *best)
     refine(s, NRG_SAW_MOST_ROWS, SECOND_STEP, best);
 }
 
-/* The readings that end rows. */
-static void list_readings(struct nrg_saw *s, size_t room)
+static void list_reading(struct nrg_saw *s, size_t at, bool gap_before)
+{
+    struct nrg_reading_point read = nrg_point_at(s->r->options.timeline, at);
+    if (s->n_read)
+        s->readings[s->n_read - 1].gap = gap_before;
+    s->read_ns[s->n_read] = read.t_ns;
+    s->readings[s->n_read++] =
+        (struct nrg_saw_reading){.t_s = nrg_saw_seconds(s, read.t_ns), .sum_j = read.sum_j};
+}
+
+/* The readings that begin and end rows; with a stride, between blocks of them is a gap. */
+static void list_readings(struct nrg_saw *s, size_t stride)
 {
     const struct nrg_timeline *tl = s->r->options.timeline;
     struct nrg_observer observer;
     struct nrg_observation seen;
-    size_t before = 0;
+    size_t most = s->r->rows_expected + MORE_READINGS - 2, last = SIZE_MAX;
     nrg_observer_init(&observer, &s->r->options);
-    bool more = observer.next < tl->n;
-    for (; more && s->n_read < room; more = nrg_observe(&observer, &seen)) {
-        size_t at = observer.next;
-        for (size_t i = before; s->n_read && i < at; i++)
-            s->readings[s->n_read - 1].gap |= nrg_point_gap(tl, i);
-        struct nrg_reading_point read = nrg_point_at(tl, at);
-        s->first_ns = s->n_read ? s->first_ns : read.t_ns;
-        s->read_ns[s->n_read] = read.t_ns;
-        s->readings[s->n_read++] =
-            (struct nrg_saw_reading){.t_s = nrg_saw_seconds(s, read.t_ns), .sum_j = read.sum_j};
-        before = at;
+    s->first_ns = observer.next < tl->n ? nrg_point_ns(tl, observer.next) : 0;
+    s->n_read = 0;
+    s->used_j = NULL;
+    s->stride = stride;
+    for (size_t row = 0, from = observer.next; s->n_read < most && nrg_observe(&observer, &seen);
+         row++, from = observer.next) {
+        bool gap = false;
+        if (!nrg_row_is_taken(row, stride, NRG_SAW_BLOCK))
+            continue;
+        for (size_t i = from; i < observer.next; i++)
+            gap |= nrg_point_gap(tl, i);
+        if (from != last)
+            list_reading(s, from, true);
+        list_reading(s, last = observer.next, gap);
     }
 }
 
@@ -179,7 +194,6 @@ static int start_saw(struct nrg_saw *s)
     s->ends = nrg_arena_array(&s->memory, n, sizeof *s->ends);
     if (s->memory.failed || r->memory.failed)
         return -ENOMEM;
-    list_readings(s, n);
     return 0;
 }
 
@@ -311,23 +325,25 @@ static bool ages_matter(const struct nrg_saw *s, double left, double factor)
 }
 
 /* A counter that is in step with the readings, or always fresh: they are all as old. */
-static int try_same_age(struct nrg_saw *s, double left, double factor, struct found *best)
+static int try_same_age(struct nrg_saw *s, double left, double factor, struct found *same,
+                        struct found *best)
 {
-    struct found same = {.least = INFINITY};
+    *same = (struct found){.least = INFINITY};
     for (int i = 0; i <= AGES; i++) {
         struct found found = {.c = {.age_s = s->update_s, .delay_s = s->update_s * i / AGES},
                               .rows = 2 * PART_ROWS};
         int rc = fit_clockwork(s, LEVER_NONE, &found);
         if (rc)
             return rc;
-        if (found.least < same.least)
-            same = found;
+        if (found.least < same->least)
+            *same = found;
     }
-    if (same.least * factor > left)
+    if (same->least * factor > left)
         return 0;
-    int rc = settle(s, &same);
-    if (same.least < best->least)
-        *best = same;
+    struct found settled = *same;
+    int rc = settle(s, &settled);
+    if (settled.least < best->least)
+        *best = settled;
     return rc;
 }
 
@@ -356,6 +372,19 @@ static int follow_line(struct nrg_saw *s, const struct look *look, double left, 
     return rc;
 }
 
+/* A line that powers hide which were found with readings of any age shows with those of readings
+ * that are all as old. */
+static int look_again(struct nrg_saw *s, const struct look *look, const struct found *same,
+                      double left, double factor, struct found *best)
+{
+    struct found found = *same;
+    found.rows = NRG_SAW_MOST_ROWS;
+    int rc = fit_clockwork(s, LEVER_NONE, &found);
+    if (!rc)
+        rc = nrg_saw_take_readings(s);
+    return rc ? rc : follow_line(s, look, left, factor, best);
+}
+
 /* One way after the other. `left` is what a regression leaves that knows no ages; a clockwork must
  * leave `factor` times less. */
 static int search(struct nrg_saw *s, double left, double factor, struct found *best)
@@ -365,18 +394,47 @@ static int search(struct nrg_saw *s, double left, double factor, struct found *b
                                         {nrg_saw_find_line, 0.99},
                                         {nrg_saw_find_slow_line, 0.9},
                                         {nrg_saw_find_slow_line, 0.99}};
-    size_t most = s->r->waits.used ? 2 : sizeof looks / sizeof *looks;
+    size_t most = s->stride > 1 || s->r->waits.used ? 2 : sizeof looks / sizeof *looks;
     int rc = nrg_saw_take_readings(s);
     if (rc || s->n < NRG_SAW_LEAST_ROWS || !ages_matter(s, left, factor))
         return rc;
     for (size_t i = 0; !rc && i < most; i++) {
+        struct found same = {.least = INFINITY};
         rc = follow_line(s, &looks[i], left, factor, best);
-        if (!rc && !i && !s->r->waits.used && best->least > ALMOST * s->enough_j2)
-            rc = try_same_age(s, left, factor, best);
+        if (!rc && !i && most > 2 && best->least > ALMOST * s->enough_j2)
+            rc = try_same_age(s, left, factor, &same, best);
+        if (!rc && same.least < LESS * left)
+            rc = look_again(s, &looks[i], &same, left, factor, best);
         if (best->least * factor < left)
             break;
     }
     return rc;
+}
+
+/* The same in some of the rows, after a fit that knows no ages; *left: by that. */
+static int fit_and_search(struct nrg_saw *s, size_t stride, double factor, double *left,
+                          struct found *best)
+{
+    struct nrg_regress *r = s->r;
+    list_readings(s, stride);
+    struct nrg_pass pass = {.kernel = r->kernel,
+                            .n_columns = r->n_columns,
+                            .max_rows = NRG_SAW_MOST_ROWS,
+                            .stride = s->stride,
+                            .block = NRG_SAW_BLOCK,
+                            .phi = r->first_phi};
+    double rest = 0, rows = 1;
+    *best = (struct found){.least = INFINITY};
+    int rc = nrg_regress_fit(r, &pass, r->prior, &rest, &rows);
+    *left = rows > 0 ? rest / rows : 0;
+    return rc ? rc : search(s, *left, factor, best);
+}
+
+/* Of many rows, some do for a clock that is out of step with the readings: every so many blocks. */
+static size_t thinned(const struct nrg_regress *r)
+{
+    bool all = r->first_phi > 0 || r->waits.used; /* a row needs the one before, or leaves much */
+    return r->rows_expected < 3 * ENOUGH_ROWS || all ? 1 : r->rows_expected / ENOUGH_ROWS;
 }
 
 bool nrg_regress_may_have_clockwork(const struct nrg_regress *r)
@@ -409,28 +467,26 @@ int nrg_regress_find_clockwork(struct nrg_regress *r)
                         .enough_j2 = ONLY_ROUNDING * quantum * quantum / 6};
     struct nrg_kernel kernel = r->kernel;
     struct found best = {.least = INFINITY};
-    double rest = 0, rows = 1, factor = r->waits.used ? BETTER : FAR_BETTER;
+    double left = 0, factor = r->waits.used ? BETTER : FAR_BETTER;
     if (!nrg_regress_may_have_clockwork(r))
         return 0;
     r->n_prior = r->n_columns;
     r->prior = nrg_arena_array(&s.memory, r->n_columns, sizeof *r->prior);
-    struct nrg_pass pass = {.kernel = kernel,
-                            .n_columns = r->n_columns,
-                            .max_rows = NRG_SAW_MOST_ROWS,
-                            .phi = r->first_phi};
     int rc = r->prior ? start_saw(&s) : -ENOMEM;
-    if (!rc)
-        rc = nrg_regress_fit(r, &pass, r->prior, &rest, &rows);
-    if (!rc)
-        rc = search(&s, rest / rows, factor, &best);
+    size_t stride = thinned(r);
+    if (!rc && stride > 1)
+        rc = fit_and_search(&s, stride, factor, &left, &best);
+    if (!rc && !(best.least < ALMOST * s.enough_j2))
+        rc = fit_and_search(&s, 1, factor, &left, &best);
     r->kernel = kernel;
-    if (!rc && rest / rows > factor * best.least) {
+    if (!rc && left > factor * best.least) {
+        list_readings(&s, 1);
         set_times(&s, &best.c);
         r->as_read = r->options;
         r->options.timeline = &r->published.timeline;
         r->options.merged_ns = r->options.punctual_ns = 0;
         r->kernel = (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL};
-        r->clock_gain = rest / rows / best.least;
+        r->clock_gain = left / best.least;
     }
     r->prior = NULL;
     nrg_arena_release(&s.memory);

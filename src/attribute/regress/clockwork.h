@@ -21,6 +21,7 @@
 
 #define NRG_SAW_LEAST_ROWS 200
 #define NRG_SAW_MOST_ROWS  50000
+#define NRG_SAW_BLOCK      100  /* rows */
 #define NRG_SAW_LEAST_PART 0.05 /* of what is left, that a line must explain */
 #define NRG_SAW_PERIOD_OFF 0.05 /* of the period that the driver names */
 #define NRG_SAW_CLOSE      0.06 /* of a period */
@@ -55,6 +56,7 @@ struct nrg_saw {
     float *used_j; /* per reading, energy that was expected between some moments before and it */
     size_t n_read; /* readings */
     size_t n;      /* of them, that were looked at */
+    size_t stride; /* every so many blocks of rows are */
 };
 
 /* Updates are at (k - phase) / frequency; a reading is age_s times its part of a period old, and
@@ -76,7 +78,7 @@ static inline double nrg_saw_length_s(const struct nrg_saw *s, size_t n)
 
 static inline double nrg_saw_row_s(const struct nrg_saw *s)
 {
-    return nrg_saw_length_s(s, s->n) / (double)s->n;
+    return nrg_saw_length_s(s, s->n) / (double)(s->n * s->stride);
 }
 
 /* How much of a period has passed since the update that a reading shows: 0 to 1. */

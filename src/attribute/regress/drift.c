@@ -10,10 +10,13 @@
 
 #include "attribute/regress/internal.h"
 
-#define LEAST_KEPT 1e-3
-#define STRAIGHT   3   /* log odds before the readings that a drift is not bent */
-#define BEND_OFF   0.1 /* of the bend: found on simulated machines */
-#define LEAST_IDLE 0.1 /* of the power of a baseline in which others were busy */
+#define LEAST_KEPT  1e-3
+#define STRAIGHT    3    /* log odds before the readings that a drift is not bent */
+#define BEND_OFF    0.1  /* of the bend: found on simulated machines */
+#define LEAST_IDLE  0.1  /* of the power of a baseline in which others were busy */
+#define AS_IDLE     2    /* deviations of a baseline */
+#define LEAST_GAP   0.02 /* of its deviation */
+#define FAR_SHORTER 3    /* by so many powers of 2 */
 
 /* Of idle power, without what others had in the baseline. */
 static double idle_part(const struct nrg_regress *r)
@@ -65,6 +68,48 @@ void nrg_regress_anchor(const struct nrg_regress *r, struct nrg_gram *sum)
                 sum->a[nrg_packed(i, k)] += x[i] * x[k] / (error_w * error_w);
     }
     sum->yy += o->idle_after_w * o->idle_after_w / (error_w * error_w);
+}
+
+/* At least half of the gaps are not far shorter than those that half of their time is in. */
+static bool gaps_are_alike(const struct nrg_stretches *gaps)
+{
+    double all_n = 0, all_s = 0, long_n = 0, long_s = 0;
+    int i, shorter;
+    for (i = 0; i < 64; i++) {
+        all_n += gaps->n[i];
+        all_s += gaps->s[i];
+    }
+    for (i = 63; i > 0 && long_s < all_s / 2; i--)
+        long_s += gaps->s[i];
+    shorter = i + 1 > FAR_SHORTER ? i + 1 - FAR_SHORTER : 0;
+    for (i = shorter; i < 64; i++)
+        long_n += gaps->n[i];
+    return long_n >= all_n / 2;
+}
+
+/*
+ * Time without any span may draw idle power alone, or something may have run that has no span. Both
+ * together explain readings of that time whatever idle power was, and then a baseline's own error
+ * is in all classes. But where these readings are those of the baseline, something that ran would
+ * have had to make up for just what idle power changed by: so nothing ran, and they show idle
+ * power. What they differ by may be either. Not where a few long stretches speak for many short
+ * ones.
+ */
+bool nrg_solver_know_gaps(struct nrg_solver *s)
+{
+    const struct nrg_regress_options *o = &s->r->options;
+    size_t p = 0, column = o->has_gaps ? s->r->column_of[o->gap_class] : 0;
+    while (p < s->n_classes && s->index[p] != column)
+        p++;
+    if (!column || p == s->n_classes || s->dependent[p] || !(o->idle_error_w > 0) ||
+        o->course.seen == NRG_IDLE_NOT_SEEN || !gaps_are_alike(&s->r->gaps))
+        return false;
+    double off_w = fabs(s->free_beta[p] * s->scale[p]);
+    if (off_w > AS_IDLE * o->idle_error_w)
+        return false;
+    off_w = fmax(off_w, LEAST_GAP * o->idle_error_w);
+    s->sum.a[nrg_packed(column, column)] += s->left / (off_w * off_w);
+    return true;
 }
 
 /* When in their calls threads waited is not known, which draws powers towards one another: how much

@@ -309,6 +309,15 @@ static void note_covered(struct nrg_regress *r, int64_t begin_ns, int64_t end_ns
         r->covered_until_ns = end_ns;
 }
 
+static void note_gap(struct nrg_regress *r, size_t class_, int64_t length_ns)
+{
+    if (!r->options.has_gaps || class_ != r->options.gap_class)
+        return;
+    int i = ilogb((double)length_ns);
+    r->gaps.n[i]++;
+    r->gaps.s[i] += (double)length_ns / 1e9;
+}
+
 /* The column of a class, or of its calls; 0 where there are too many: solve says so. */
 static uint32_t column_for(struct nrg_regress *r, size_t class_, bool calls)
 {
@@ -370,7 +379,9 @@ int nrg_regress_slice(struct nrg_regress *r, const struct nrg_class_activity *a)
     if (!column)
         return 0;
     note_grain(r, begin_ns, end_ns);
-    note_covered(r, begin_ns, end_ns);
+    if (!a->anywhere)
+        note_covered(r, begin_ns, end_ns);
+    note_gap(r, a->class_, end_ns - begin_ns);
     if (joins_last(r, a, column))
         return 0;
     if (nrg_gram_grow(&r->edges, r->n_columns))

@@ -43,6 +43,7 @@ struct nrg_regress_options {
     double seen_lag_s;   /* with AUTO: time constant seen where the load changed (lag.h); 0: none */
     double idle_w;       /* known idle power of this domain; NAN: to be fitted if it can be */
     double idle_error_w; /* standard error of idle_w; 0: it is exact */
+    bool idle_guessed;   /* idle_w is no measurement */
     struct nrg_idle_course course;
     double
         idle_shape_w[NRG_IDLE_SHAPES]; /* how far it may go along each, a deviation; 0: not said */
@@ -51,6 +52,8 @@ struct nrg_regress_options {
     double idle_after_w; /* how much more it was then than idle_w */
     double idle_busy;    /* CPUs of others that idle_w has in it, whose power does not drift */
     size_t others_class; /* theirs */
+    bool has_gaps;       /* a class is the time without any span, in which nothing has to run */
+    size_t gap_class;    /* that one */
     double confidence;   /* 0.95 */
     double unplaced_s;   /* work that is in no class, because it is not known when it was */
     size_t held;         /* slices kept in memory before they are streamed; 0: 4 million */
@@ -105,6 +108,7 @@ struct nrg_class_activity {
     double calls; /* how many it is, or the part of one; 0: they are not counted */
     uint32_t cell, group; /* its cell, and that of its thread in it: these have one CPU time, and
                              rates that say no more than that; both rise with time; 0: not so */
+    bool anywhere;        /* its rate is the mean of a cell: when in it, is not known */
 };
 
 /* In order of begin_ns; those of different classes may overlap. */

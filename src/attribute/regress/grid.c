@@ -25,6 +25,8 @@
 #define LOOKS         3     /* rasters about the best start of a window */
 #define HALVINGS      8     /* of steps, until a grid is found */
 #define MORE_HALVINGS 15    /* the same of the best of its starts */
+#define STEP_TRIALS   9     /* of a step to all sides */
+#define JUMP_HALVINGS 3     /* at once, after a jump to where least is left */
 #define STEPS         60    /* most, of one start */
 #define ONLY_ROUNDING 1.2   /* what is left: no other grid can be better */
 #define GRID_ROWS     4000
@@ -111,16 +113,21 @@ struct region {
     int trials;                               /* of each, phase and period */
 };
 
-/* Number i of a region's trials. */
-static struct grid trial_of(const struct region *region, int i)
+/* So far from the middle of a region, in parts of how far it goes. */
+static struct grid grid_at(const struct region *region, double period, double phase)
 {
-    int half = region->trials / 2;
-    double at_p = region->half_period_s * (i % region->trials - half) / half;
-    double at_s = region->half_phase_s * (i / region->trials - half) / half;
+    double at_p = region->half_period_s * period, at_s = region->half_phase_s * phase;
     return (struct grid){.period_s = region->middle.period_s + at_p,
                          .phase_s = region->middle.phase_s + at_s - at_p * region->turn,
                          .part = region->middle.part,
                          .rest = INFINITY};
+}
+
+/* Number i of a region's trials. */
+static struct grid trial_of(const struct region *region, int i)
+{
+    double half = region->trials / 2;
+    return grid_at(region, i % region->trials / half - 1, i / region->trials / half - 1);
 }
 
 static int try_region(struct nrg_regress *r, double first_ns, const struct region *region,
@@ -163,17 +170,20 @@ static size_t take_lowest(const struct region *region, const struct grid *trials
     return n;
 }
 
-/* The best of the eight grids a step away, where it leaves less than the best so far. */
+/* What the eight grids a step away leave, and the one where it stands. The best of them is taken
+ * where it leaves less. */
 static int step_grid(struct nrg_regress *r, double first_ns, const struct region *steps,
-                     struct grid *best, bool *better)
+                     struct grid *best, double rest[STEP_TRIALS], bool *better)
 {
     int rc = 0;
     *better = false;
-    for (int i = 0; !rc && i < steps->trials * steps->trials; i++) {
+    for (int i = 0; !rc && i < STEP_TRIALS; i++) {
         struct grid trial = trial_of(steps, i);
-        if (i == steps->trials * steps->trials / 2) /* the middle is where it stands */
+        rest[i] = steps->middle.rest;
+        if (i == STEP_TRIALS / 2) /* the middle is where it stands */
             continue;
         rc = try_grid(r, first_ns, 0, &trial);
+        rest[i] = trial.rest;
         if (rc || !(trial.rest < best->rest))
             continue;
         *best = trial;
@@ -182,8 +192,36 @@ static int step_grid(struct nrg_regress *r, double first_ns, const struct region
     return rc;
 }
 
+/* Where a parabola through what these leave is lowest, in steps; false: it is not within one. */
+static bool find_lowest(const double rest[STEP_TRIALS], double *period, double *phase)
+{
+    double slope_p = (rest[5] - rest[3]) / 2, slope_s = (rest[7] - rest[1]) / 2;
+    double bend_p = rest[5] + rest[3] - 2 * rest[4], bend_s = rest[7] + rest[1] - 2 * rest[4];
+    double cross = (rest[8] - rest[6] - rest[2] + rest[0]) / 4;
+    double det = bend_p * bend_s - cross * cross;
+    *period = (cross * slope_s - bend_s * slope_p) / det;
+    *phase = (cross * slope_p - bend_p * slope_s) / det;
+    return bend_p > 0 && bend_s > 0 && det > 0 && fabs(*period) <= 1 && fabs(*phase) <= 1;
+}
+
+/* The grid where a parabola is lowest, where it does leave less. */
+static int jump_grid(struct nrg_regress *r, double first_ns, const struct region *steps,
+                     const double rest[STEP_TRIALS], struct grid *best, bool *better)
+{
+    double period, phase;
+    *better = false;
+    if (!find_lowest(rest, &period, &phase))
+        return 0;
+    struct grid trial = grid_at(steps, period, phase);
+    int rc = try_grid(r, first_ns, 0, &trial);
+    *better = !rc && trial.rest < best->rest;
+    if (*better)
+        *best = trial;
+    return rc;
+}
+
 /* Steps to whatever is better, from half of those between a region's trials on, halved so many
- * times. */
+ * times. About the lowest of them, what is left is a parabola: then steps become short at once. */
 static int refine_grid(struct nrg_regress *r, double first_ns, struct region region, int halvings,
                        struct grid *best)
 {
@@ -194,13 +232,16 @@ static int refine_grid(struct nrg_regress *r, double first_ns, struct region reg
     region.half_phase_s /= 2 * half;
     for (int step = 0; !rc && halvings > 0 && step < STEPS; step++) {
         bool better;
+        double rest[STEP_TRIALS];
         region.middle = *best;
-        rc = step_grid(r, first_ns, &region, best, &better);
-        if (better)
+        rc = step_grid(r, first_ns, &region, best, rest, &better);
+        if (rc || better)
             continue;
-        halvings = best->rest > rounding ? halvings - 1 : 0;
-        region.half_period_s /= 2;
-        region.half_phase_s /= 2;
+        rc = jump_grid(r, first_ns, &region, rest, best, &better);
+        int shorter = better ? JUMP_HALVINGS : 1;
+        halvings = best->rest > rounding ? halvings - shorter : 0;
+        region.half_period_s = ldexp(region.half_period_s, -shorter);
+        region.half_phase_s = ldexp(region.half_phase_s, -shorter);
     }
     return rc;
 }

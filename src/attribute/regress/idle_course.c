@@ -23,16 +23,41 @@ static double heat_at(const struct nrg_heat *heat, int64_t t_ns)
     return heat->part[low - 1] + at * (heat->part[low] - heat->part[low - 1]);
 }
 
+static double part_of_run(const struct nrg_idle_course *c, int64_t t_ns)
+{
+    return (double)(t_ns - c->begin_ns) / fmax((double)(c->end_ns - c->begin_ns), 1);
+}
+
+double nrg_idle_line(const struct nrg_idle_course *c, int64_t t_ns)
+{
+    double at = part_of_run(c, t_ns);
+    return c->seen == NRG_IDLE_BEFORE ? at : c->seen == NRG_IDLE_AFTER ? at - 1 : at - 0.5;
+}
+
+double nrg_idle_heat(const struct nrg_idle_course *c, int64_t t_ns)
+{
+    return c->heat && c->heat->n ? heat_at(c->heat, t_ns) : 0;
+}
+
+void nrg_idle_shapes(const struct nrg_idle_course *c, int64_t t_ns, double shapes[NRG_IDLE_SHAPES])
+{
+    double at = part_of_run(c, t_ns);
+    double sine = sin(M_PI * at), cosine = cos(M_PI * at), last = sine, last_cosine = cosine;
+    shapes[NRG_IDLE_LINE] = nrg_idle_line(c, t_ns);
+    shapes[NRG_IDLE_BEND] = 4 * at * (1 - at);
+    for (size_t i = NRG_IDLE_SINES; i < NRG_IDLE_HEAT; i++) { /* of 2, 3, 4 half turns */
+        shapes[i] = last * cosine + last_cosine * sine;
+        last_cosine = last_cosine * cosine - last * sine;
+        last = shapes[i];
+    }
+    shapes[NRG_IDLE_HEAT] = nrg_idle_heat(c, t_ns);
+}
+
 double nrg_idle_shape(const struct nrg_idle_course *c, size_t shape, int64_t t_ns)
 {
-    double at = (double)(t_ns - c->begin_ns) / fmax((double)(c->end_ns - c->begin_ns), 1);
-    if (shape == NRG_IDLE_HEAT)
-        return c->heat && c->heat->n ? heat_at(c->heat, t_ns) : 0;
-    if (shape == NRG_IDLE_LINE)
-        return c->seen == NRG_IDLE_BEFORE ? at : c->seen == NRG_IDLE_AFTER ? at - 1 : at - 0.5;
-    if (shape == NRG_IDLE_BEND)
-        return 4 * at * (1 - at);
-    return sin((double)(shape - NRG_IDLE_SINES + 2) * M_PI * at);
+    double shapes[NRG_IDLE_SHAPES];
+    nrg_idle_shapes(c, t_ns, shapes);
+    return shapes[shape];
 }
 
 double nrg_idle_shape_mean(const struct nrg_idle_course *c, size_t shape)

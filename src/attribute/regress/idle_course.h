@@ -39,6 +39,12 @@ struct nrg_idle_course {
     const struct nrg_heat *heat; /* NULL: not known */
 };
 
+/* All of them at a moment. */
+void nrg_idle_shapes(const struct nrg_idle_course *course, int64_t t_ns,
+                     double shapes[NRG_IDLE_SHAPES]);
+/* One of them alone. */
+double nrg_idle_line(const struct nrg_idle_course *course, int64_t t_ns);
+double nrg_idle_heat(const struct nrg_idle_course *course, int64_t t_ns);
 double nrg_idle_shape(const struct nrg_idle_course *course, size_t shape, int64_t t_ns);
 /* Over the run. */
 double nrg_idle_shape_mean(const struct nrg_idle_course *course, size_t shape);

@@ -5,10 +5,10 @@
  * Order: slices are held (fit.c) until there are too many or the end is reached; where threads
  * wait, CPU times say in which calls (waits.c, wait_fit.c, wait_shape.c, wait_error.c); the times
  * of updates, the kernel and the noise are chosen from them (model.c, publish.c, grid.c,
- * clockwork.c, choose.c, noise.c); rows are made, whitened, weighted and summed up in blocks of
- * time (fit.c); the blocks give powers and groups (solve.c), also with what is common to calls
- * (calls.c), intervals (spread.c), whether idle power drifted (drift.c), and the figures that
- * callers get (result.c).
+ * clockwork.c, choose.c, noise.c), by passes over them (pass.c, slow.c); rows are made, whitened,
+ * weighted and summed up in blocks of time (fit.c); the blocks give powers and groups (solve.c),
+ * also with what is common to calls (calls.c), intervals (spread.c), whether idle power drifted
+ * (drift.c), and the figures that callers get (result.c).
  *
  * The regression owns everything here but the solver, which result.c makes and releases. 0 or
  * -ENOMEM, and -ENODATA from solve when rows do not suffice. One thread at a time.
@@ -88,6 +88,7 @@ struct nrg_waits {
     double *longer;          /* the same of every second that a call is longer */
     double *open_s, *call_s; /* of all calls, and of one in the mean */
     double *off_s;           /* by how much a call is longer or shorter, in the mean */
+    double *length2;         /* variance of a call's length */
     double bend;    /* CPU time of every second that a call is longer or shorter, beyond off_s */
     double *error2; /* covariance of busy, packed */
     double shape[NRG_WAIT_SHAPES]; /* part of the calls that wait at each place */
@@ -95,6 +96,11 @@ struct nrg_waits {
     double alpha, gamma; /* variance of CPU time: per square of a call, and where calls are cut */
     double *scale;       /* per column: CPU time as it was found / as rates had it; 0: none */
     uint64_t settled;    /* slices up to here have rates by this */
+};
+
+/* How many are 2^i up to twice as many ns long, and their time. */
+struct nrg_stretches {
+    double n[64], s[64];
 };
 
 struct nrg_regress {
@@ -122,11 +128,12 @@ struct nrg_regress {
     struct nrg_slices slices;
     int64_t last_begin_ns, last_end_ns;
     int64_t covered_until_ns;
-    double covered_s;      /* with any class active */
-    int64_t ready_ns;      /* all slices that begin before have come */
-    int64_t grain_ns;      /* all stamps are this far apart, or multiples of it */
-    struct nrg_gram edges; /* ends of slices: 2 each on the diagonal, -1 where two share one */
-    double repeats;        /* readings that were rounded alike, per reading: see same_rounding */
+    double covered_s;          /* with any class active */
+    struct nrg_stretches gaps; /* without any span: see the options */
+    int64_t ready_ns;          /* all slices that begin before have come */
+    int64_t grain_ns;          /* all stamps are this far apart, or multiples of it */
+    struct nrg_gram edges;     /* ends of slices: 2 each on the diagonal, -1 where two share one */
+    double repeats; /* readings that were rounded alike, per reading: see same_rounding */
     double pure_rows, pure_e2;            /* all of them, and the squares of what is left of them */
     double quantum;                       /* of a gauge, W; 0: none seen */
     double energy_j, energy_s;            /* of all rows, before any is made */
@@ -157,13 +164,34 @@ struct nrg_pass {
     struct nrg_kernel kernel;
     const uint32_t *map; /* of columns that are put together; NULL */
     size_t n_columns, max_rows;
-    size_t stride; /* only every so many rows, where a row does not need the one before; 0: all */
+    /* Only every so many rows, or blocks of rows, where a row does not need the one before; 0: all.
+     */
+    size_t stride, block;
     double phi, theta, cut; /* rows are whitened */
     bool weigh;             /* by the noise and the prior of the regression */
     /* Adds columns to a row, of which it has none yet; NULL: none. */
     void (*bend)(struct nrg_rowgen *gen, const void *of);
     const void *of;
 };
+
+/* slow.c: columns that change slowly, added to sums in steps of time: rows are made without. */
+struct nrg_slow {
+    const struct nrg_regress_options *options;
+    bool drift, begun;
+    int64_t begin_ns, end_ns;  /* of the step */
+    double *before, before_yy; /* of the sum when it began, per column */
+    double idle_w;
+    size_t n; /* columns */
+};
+
+/* Whether that saves anything, in so many rows of a run. */
+bool nrg_slow_is_worth_it(size_t rows);
+int nrg_slow_init(struct nrg_slow *slow, const struct nrg_regress_options *options, bool drift,
+                  size_t n_columns);
+/* Before a row is added; and after the last one. */
+void nrg_slow_row(struct nrg_slow *slow, struct nrg_rowgen *gen, struct nrg_gram *sum);
+void nrg_slow_end(struct nrg_slow *slow, struct nrg_gram *sum);
+void nrg_slow_release(struct nrg_slow *slow);
 
 int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
                          struct nrg_gram *sum);
@@ -197,6 +225,9 @@ int nrg_regress_fit(const struct nrg_regress *r, const struct nrg_pass *pass, do
 /* The same with the chosen kernel, without the powers; stride: of the pass. */
 int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, size_t stride, double *rest,
                      double *rows);
+/* The same of rows that have columns of calls: without these (0), and with them (1). */
+int nrg_regress_rest_calls(const struct nrg_regress *r, size_t max_rows, double rest[2],
+                           double *rows);
 /* publish.c: keeps new values alone, where values come more than once; grid.c finds when they came.
  */
 int nrg_regress_take_news(struct nrg_regress *r);
@@ -234,6 +265,9 @@ struct nrg_solver {
     double *beta;      /* not negative, scaled */
     double *free_beta; /* without that condition: intervals are around it */
     double *ratio;     /* variance / plain variance */
+    double *before;    /* how far the solution moves when idle power is off by its error */
+    bool idle_doubted; /* rows do not correct idle power */
+    bool before_told;  /* and rows said something of it: that is in the inverse */
     struct {
         double *moved;                     /* what of each comes with it, scaled */
         double untold;                     /* how much of that may be wrong: 0 to 1 */
@@ -271,6 +305,13 @@ bool nrg_solver_join_calls(struct nrg_solver *s);
 double nrg_regress_idle_deviation_w(const struct nrg_regress *r, size_t column);
 /* Adds what a baseline after the run says. */
 void nrg_regress_anchor(const struct nrg_regress *r, struct nrg_gram *sum);
+/* After solve: adds to the sum that time without spans is idle, where readings agree; false: they
+ * do not. */
+bool nrg_solver_know_gaps(struct nrg_solver *s);
+/* spread.c, after solve: idle power that was only guessed is not believed to one block of rows that
+ * no other confirms, unless nothing ran in a good part of it: CPU times of a program that starts up
+ * are a tick old. Then solve again. */
+int nrg_solver_doubt_idle(struct nrg_solver *s);
 /* After spread: whether idle power drifted. */
 int nrg_solver_judge_drift(struct nrg_solver *s);
 

@@ -157,12 +157,10 @@ static int choose_calls(struct nrg_regress *r)
     double rest[2], rows = 0;
     if (!can_count_calls(r))
         return 0;
-    for (int calls = 0; calls < 2; calls++) {
-        r->options.calls = calls;
-        int rc = nrg_regress_rest(r, CALLS_TRIAL, 0, &rest[calls], &rows);
-        if (rc)
-            return rc;
-    }
+    r->options.calls = true;
+    int rc = nrg_regress_rest_calls(r, CALLS_TRIAL, rest, &rows);
+    if (rc)
+        return rc;
     double gain = rest[0] > 0 ? rows * log(rest[0] / fmax(rest[1], 1e-300)) / (double)columns : 0;
     r->options.calls =
         gain > CALLS_GAIN && !r->waits.used; /* CPU times say it of calls that wait */
@@ -184,6 +182,15 @@ static bool set_waits(struct nrg_regress *r)
     }
     any &= r->plenty && !r->options.timeline->is_gauge;
     r->options.waits_w = any ? r->waits_w : NULL;
+    return any;
+}
+
+/* Rows depend on what calls lack: not where threads only wait outside of them. */
+static bool calls_wait(const struct nrg_regress *r)
+{
+    bool any = r->waits.used;
+    for (size_t i = NRG_COLUMN_CLASSES; i < r->n_columns; i++)
+        any |= r->waits_w[i] > 0 && r->calls_column_of[r->class_of[i]];
     return any;
 }
 
@@ -242,7 +249,7 @@ int nrg_regress_choose_model(struct nrg_regress *r)
         rc = choose_long_rows(r);
     if (!rc)
         rc = nrg_regress_choose_noise(r);
-    if (!rc && waits && set_waits(r))
+    if (!rc && waits && set_waits(r) && calls_wait(r))
         rc = nrg_regress_choose_noise(r);
     if (!rc && !r->options.calls && r->untold > 0)
         rc = nrg_regress_try_calls(r);

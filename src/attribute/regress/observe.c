@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "attribute/regress/rows.h"
+#include "base/stats.h"
 
 #define CHOICE   4   /* readings, one of which ends a row */
 #define PUNCTUAL 0.9 /* resultant of their phases: below, readings come at any time */
@@ -41,6 +42,17 @@ static int64_t unpunctual_ns(int64_t t_ns, int64_t due_ns, int64_t period_ns)
     int64_t late = (t_ns - due_ns) % period_ns;
     late += late < 0 ? period_ns : 0;
     return late < period_ns - late ? late : period_ns - late;
+}
+
+double nrg_reading_period_s(const struct nrg_timeline *tl)
+{
+    int64_t step[501];
+    size_t n = 0, stride = tl->n > 501 ? tl->n / 501 + 1 : 1;
+    for (size_t i = 0; i + 1 < tl->n && n < 501; i += stride)
+        step[n++] = nrg_point_ns(tl, i + 1) - nrg_point_ns(tl, i);
+    if (!n)
+        return 1e-9;
+    return fmax(1, (double)nrg_median_i64(step, n)) / 1e9;
 }
 
 int64_t nrg_observer_due(const struct nrg_timeline *tl)

@@ -56,28 +56,50 @@ bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows)
     return r->plenty && r->ready_ns == INT64_MAX && max_rows >= r->rows_expected;
 }
 
-int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
-                         struct nrg_gram *sum)
+/* Weights ask for all of a row; else its slow columns are added up in steps. */
+static int add_trial_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
+                          struct nrg_rowgen *gen, struct nrg_slow *slow, struct nrg_gram *sum)
 {
-    struct nrg_rowgen gen;
     struct nrg_whitener white = {.phi = pass->phi, .theta = pass->theta, .cut = pass->cut};
-    nrg_rowgen_init(&gen, &r->options, &pass->kernel, pass->map,
-                    nrg_regress_sees_drift(r, pass->max_rows));
-    if (!nrg_rowgen_remembers(&gen))
-        gen.stride = pass->stride;
-    int rc = nrg_gram_grow(sum, pass->n_columns);
-    nrg_gram_clear(sum);
+    int rc = 0;
     for (size_t row = 0; rc >= 0 && row < pass->max_rows; row++) {
-        rc = nrg_rowgen_next(&gen, &r->slices, r->ready_ns, pass->n_columns);
+        rc = nrg_rowgen_next(gen, &r->slices, r->ready_ns, pass->n_columns);
         if (rc <= 0)
             break;
         if (pass->bend)
-            pass->bend(&gen, pass->of);
-        rc = add_trial_row(r, &gen, &white, pass->weigh, sum);
+            pass->bend(gen, pass->of);
+        if (gen->slow_apart)
+            nrg_slow_row(slow, gen, sum);
+        rc = add_trial_row(r, gen, &white, pass->weigh, sum);
     }
-    nrg_rowgen_release(&gen);
+    nrg_slow_end(slow, sum);
     nrg_whitener_release(&white);
     return rc < 0 ? rc : 0;
+}
+
+int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
+                         struct nrg_gram *sum)
+{
+    bool drift = nrg_regress_sees_drift(r, pass->max_rows);
+    struct nrg_rowgen gen;
+    struct nrg_slow slow;
+    nrg_rowgen_init(&gen, &r->options, &pass->kernel, pass->map, drift);
+    if (!nrg_rowgen_remembers(&gen))
+        gen.stride = pass->stride;
+    if (pass->block)
+        gen.block = pass->block;
+    gen.slow_apart =
+        !pass->weigh && nrg_slow_is_worth_it(r->rows_expected / (gen.stride ? gen.stride : 1));
+    int rc = nrg_slow_init(&slow, &r->options, drift, pass->n_columns);
+    if (!rc)
+        rc = nrg_gram_grow(sum, pass->n_columns);
+    if (!rc) {
+        nrg_gram_clear(sum);
+        rc = add_trial_rows(r, pass, &gen, &slow, sum);
+    }
+    nrg_rowgen_release(&gen);
+    nrg_slow_release(&slow);
+    return rc;
 }
 
 size_t nrg_regress_pick(const bool *is_calls, const struct nrg_gram *sum, bool calls, size_t *index,
@@ -118,13 +140,27 @@ static int hold_idle(const struct nrg_regress *r, struct nrg_gram *sum, double *
         double variance = fmax(*rest, 0) / (double)sum->rows;
         for (size_t i = NRG_COLUMN_IDLE_SHAPES; i <= NRG_COLUMN_IDLE_OFF; i++) {
             double *a = &sum->a[nrg_packed(i, i)], w = nrg_regress_idle_deviation_w(r, i);
-            double hold = w > 0 ? variance / (w * w) : 0;
-            *a += *a > 0 ? hold - added[i] : 0;
+            double hold = w > 0 && *a > 0 ? variance / (w * w) : 0;
+            *a += hold - added[i];
             added[i] = hold;
         }
         rc = nrg_regress_powers(r, sum, r->is_calls, beta);
         *rest = nrg_gram_residual(sum, beta);
     }
+    for (size_t i = NRG_COLUMN_IDLE_SHAPES; i <= NRG_COLUMN_IDLE_OFF; i++)
+        sum->a[nrg_packed(i, i)] -= added[i];
+    return rc;
+}
+
+/* Powers of a sum, and the sum of squares that they leave. */
+static int fit_sum(const struct nrg_regress *r, struct nrg_gram *sum, double *powers, double *rest)
+{
+    int rc = nrg_regress_powers(r, sum, r->is_calls, powers);
+    *rest = rc ? 0 : fmax(nrg_gram_residual(sum, powers), 0);
+    if (!rc && nrg_regress_sees_window(r))
+        rc = hold_idle(r, sum, powers, rest);
+    if (!isnan(r->options.idle_w))
+        powers[NRG_COLUMN_IDLE] = r->options.idle_w;
     return rc;
 }
 
@@ -134,27 +170,45 @@ int nrg_regress_fit(const struct nrg_regress *r, const struct nrg_pass *pass, do
     struct nrg_gram sum = {0};
     int rc = nrg_regress_sum_rows(r, pass, &sum);
     if (!rc)
-        rc = nrg_regress_powers(r, &sum, r->is_calls, powers);
+        rc = fit_sum(r, &sum, powers, rest);
     *rows = (double)sum.rows;
-    *rest = rc ? 0 : fmax(nrg_gram_residual(&sum, powers), 0);
-    if (!rc && nrg_regress_sees_window(r))
-        rc = hold_idle(r, &sum, powers, rest);
-    if (!isnan(r->options.idle_w))
-        powers[NRG_COLUMN_IDLE] = r->options.idle_w;
     nrg_gram_release(&sum);
     return rc;
+}
+
+static struct nrg_pass plain_pass(const struct nrg_regress *r, size_t max_rows)
+{
+    return (struct nrg_pass){
+        .kernel = r->kernel, .n_columns = r->n_columns, .max_rows = max_rows, .phi = r->first_phi};
 }
 
 int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, size_t stride, double *rest,
                      double *rows)
 {
-    struct nrg_pass pass = {.kernel = r->kernel,
-                            .n_columns = r->n_columns,
-                            .max_rows = max_rows,
-                            .stride = stride,
-                            .phi = r->first_phi};
+    struct nrg_pass pass = plain_pass(r, max_rows);
     double *powers = nrg_calloc(r->n_columns + 1, sizeof *powers);
+    pass.stride = stride;
     int rc = powers ? nrg_regress_fit(r, &pass, powers, rest, rows) : -ENOMEM;
+    free(powers);
+    return rc;
+}
+
+int nrg_regress_rest_calls(const struct nrg_regress *r, size_t max_rows, double rest[2],
+                           double *rows)
+{
+    struct nrg_pass pass = plain_pass(r, max_rows);
+    struct nrg_gram sum = {0};
+    double *powers = nrg_calloc(r->n_columns + 1, sizeof *powers);
+    int rc = powers ? nrg_regress_sum_rows(r, &pass, &sum) : -ENOMEM;
+    if (!rc)
+        rc = fit_sum(r, &sum, powers, &rest[1]);
+    for (size_t i = NRG_COLUMN_CLASSES; !rc && i < sum.n; i++)
+        if (r->is_calls[i])
+            sum.a[nrg_packed(i, i)] = 0; /* such a column is left out */
+    if (!rc)
+        rc = fit_sum(r, &sum, powers, &rest[0]);
+    *rows = (double)sum.rows;
+    nrg_gram_release(&sum);
     free(powers);
     return rc;
 }

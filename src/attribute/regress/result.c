@@ -38,6 +38,12 @@ static int solve_all(struct nrg_solver *s)
 {
     bool fit_idle = isnan(s->r->options.idle_w);
     int rc = nrg_solver_solve(s, fit_idle);
+    if (!rc && nrg_solver_know_gaps(s))
+        rc = nrg_solver_solve(s, fit_idle);
+    if (!rc)
+        rc = nrg_solver_doubt_idle(s);
+    if (!rc && s->idle_doubted)
+        rc = nrg_solver_solve(s, fit_idle);
     if (!rc && nrg_solver_join_calls(s))
         rc = nrg_solver_solve(s, fit_idle);
     if (!rc)
@@ -252,12 +258,19 @@ static double unplaced_w(const struct nrg_solver *s, size_t p)
     return class_s > 0 ? UNPLACED * work_s / class_s * unplaced_power_w(s) : 0;
 }
 
-static double unplaced_part(const struct nrg_solver *s)
+/* Of the energy of classes, if such work draws that much. */
+static double unplaced_part(const struct nrg_solver *s, double power_w)
 {
     double energy_j = 0;
     for (size_t p = 0; p < s->n_classes; p++)
         energy_j += s->beta[p] * s->scale[p] * column_time_s(s, p);
-    return energy_j > 0 ? s->r->options.unplaced_s * unplaced_power_w(s) / energy_j : 0;
+    return energy_j > 0 ? s->r->options.unplaced_s * power_w / energy_j : 0;
+}
+
+/* What classes have of their powers: most likely, such work draws as they do in the mean. */
+static double placed_part(const struct nrg_solver *s)
+{
+    return fmax(1 - unplaced_part(s, nrg_solver_mean_power(s)), 0);
 }
 
 static void set_class(const struct nrg_solver *s, struct nrg_regress_result *result, size_t p)
@@ -265,7 +278,8 @@ static void set_class(const struct nrg_solver *s, struct nrg_regress_result *res
     const struct nrg_regress *r = s->r;
     struct nrg_regress_class *c = &result->classes[r->class_of[s->index[p]]];
     double group_s = group_time_s(s, p), most = group_s > 0 ? MOST * r->sum_y / group_s : 0;
-    c->power_w = joint_power(s, p, s->beta);
+    double placed = placed_part(s);
+    c->power_w = placed * joint_power(s, p, s->beta);
     double drift_w = 0;
     for (size_t i = 0; i < NRG_IDLE_SHAPES; i++) {
         c->drift_w[i] = s->drift[i].untold * joint_power(s, p, s->drift[i].moved);
@@ -276,7 +290,8 @@ static void set_class(const struct nrg_solver *s, struct nrg_regress_result *res
                         nrg_solver_misplaced_w(s, p)) +
                   blurred_w(s, p, c->power_w) + untold_w(s, p) + drift_w + misplaced_w(s, result) +
                   unplaced_w(s, p) + result->left_over * c->power_w;
-    struct interval i = make_interval(s, c->power_w, joint_power(s, p, s->free_beta), half, most);
+    struct interval i =
+        make_interval(s, c->power_w, placed * joint_power(s, p, s->free_beta), half, most);
     c->low_w = i.low;
     c->high_w = i.high;
     c->time_s = column_time_s(s, p);
@@ -340,7 +355,8 @@ static void set_whole(const struct nrg_solver *s, struct nrg_regress_result *res
     double left = s->left * s->freedom;
     result->t = nrg_student_half(r->options.confidence, s->freedom);
     result->intervals = r->row;
-    result->left_over = left_over(s) + unplaced_part(s) + nrg_solver_curved_part(s);
+    result->left_over =
+        left_over(s) + unplaced_part(s, unplaced_power_w(s)) + nrg_solver_curved_part(s);
     result->window = r->options.lag == NRG_LAG_AUTO && nrg_regress_sees_window(r);
     result->lag_s = strcmp(r->lag_source, "none") ? nrg_kernel_lag_s(&r->kernel) : 0;
     memcpy(result->lag_source, r->lag_source, sizeof result->lag_source);

@@ -39,7 +39,8 @@ struct nrg_kernel nrg_kernel_moved(struct nrg_kernel kernel, double shift_s, dou
 void nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *options,
                      const struct nrg_kernel *kernel, const uint32_t *map, bool drift)
 {
-    *gen = (struct nrg_rowgen){.options = options, .kernel = *kernel, .map = map, .drift = drift};
+    *gen = (struct nrg_rowgen){
+        .options = options, .kernel = *kernel, .map = map, .drift = drift, .block = 1};
     gen->margin_ns = kernel->near_s < 0 ? to_ns(-kernel->near_s) : 0;
     gen->usable_from_ns = options->begin_ns;
     gen->usable_to_ns = INT64_MAX;
@@ -75,6 +76,8 @@ uint64_t nrg_rowgen_needs(const struct nrg_rowgen *gen)
 static int grow_columns(struct nrg_rowgen *gen, size_t n)
 {
     size_t cap = gen->cap, cap_x = cap, cap_touched = cap, cap_mark = cap;
+    if (n <= gen->n)
+        return 0;
     if (nrg_reserve(&gen->state, &cap, n, sizeof *gen->state) ||
         nrg_reserve(&gen->x, &cap_x, n, sizeof *gen->x) ||
         nrg_reserve(&gen->touched, &cap_touched, n, sizeof *gen->touched) ||
@@ -85,7 +88,7 @@ static int grow_columns(struct nrg_rowgen *gen, size_t n)
         gen->state[i] = gen->x[i] = 0;
         gen->mark[i] = 0;
     }
-    gen->n = n > gen->n ? n : gen->n;
+    gen->n = n;
     return 0;
 }
 
@@ -386,40 +389,6 @@ void nrg_rowgen_set(struct nrg_rowgen *gen, uint32_t column, double value)
     touch_column(gen, column);
 }
 
-double nrg_row_position(const struct nrg_regress_options *o, int64_t t_ns)
-{
-    double span = (double)(o->end_ns - o->begin_ns);
-    return 2 * (double)(t_ns - o->begin_ns) / fmax(span, 1) - 1;
-}
-
-void nrg_rowgen_drift(struct nrg_rowgen *gen, double expected_y)
-{
-    double at = nrg_row_position(gen->options, gen->seen.to_ns);
-    if (gen->drift) {
-        nrg_rowgen_set(gen, NRG_COLUMN_DRIFT, expected_y * at);
-        nrg_rowgen_set(gen, NRG_COLUMN_DRIFT2, expected_y * (at * at - 1.0 / 3));
-    }
-}
-
-/* The reading itself stands for its expected value: before there is a fit, there is no other. Where
- * idle power may drift, that is enough till then: such a column has the reading's noise. */
-static void set_drift(struct nrg_rowgen *gen)
-{
-    const struct nrg_regress_options *o = gen->options;
-    double idle = gen->x[NRG_COLUMN_IDLE];
-    int64_t t_ns = gen->seen.to_ns;
-    if (!(o->idle_shape_w[NRG_IDLE_BEND] > 0))
-        nrg_rowgen_drift(gen, gen->y);
-    if (o->idle_error_w > 0)
-        nrg_rowgen_set(gen, NRG_COLUMN_IDLE_OFF, idle);
-    for (uint32_t i = 0; i < NRG_IDLE_SHAPES; i++) {
-        bool line = i == NRG_IDLE_LINE;
-        if (line ? gen->drift || o->idle_shape_w[i] > 0 : gen->drift && o->idle_shape_w[i] > 0)
-            nrg_rowgen_set(gen, NRG_COLUMN_IDLE_SHAPES + i,
-                           idle * nrg_idle_shape(&o->course, i, t_ns));
-    }
-}
-
 static bool finish_row(struct nrg_rowgen *gen)
 {
     const struct nrg_observation *seen = &gen->seen;
@@ -443,7 +412,8 @@ static bool finish_row(struct nrg_rowgen *gen)
             return false;
         start_of_average(gen);
     }
-    set_drift(gen);
+    if (!gen->slow_apart)
+        nrg_rowgen_set_slow(gen);
     int64_t reach_ns = gen->kernel.kind == NRG_KERNEL_BOX ? seen->to_ns : seen->from_ns;
     return seen->usable && reach_ns >= gen->usable_from_ns && seen->to_ns <= gen->usable_to_ns;
 }
@@ -486,7 +456,7 @@ int nrg_rowgen_next(struct nrg_rowgen *gen, const struct nrg_slices *slices, int
         if (gen->seen.to_ns > ready_ns - gen->margin_ns)
             break;
         gen->pending = false;
-        if (gen->stride && gen->nth++ % gen->stride)
+        if (gen->stride && !nrg_row_is_taken(gen->nth++, gen->stride, gen->block))
             continue;
         clear_row(gen);
         rc = make_row(gen, slices);

@@ -95,6 +95,9 @@ void nrg_wait_work(double u, double lacks, double out[NRG_WAIT_SHAPES]);
 double nrg_wait_cut2(double u, double lacks);
 
 void nrg_observer_init(struct nrg_observer *observer, const struct nrg_regress_options *options);
+/* Median time between readings; from some of them, spread over the whole. Never 0, not even of a
+ * single reading: searches go up from it. */
+double nrg_reading_period_s(const struct nrg_timeline *timeline);
 /* A moment at which a reading is due, and so one period after the other; 0: they come at any time.
  */
 int64_t nrg_observer_due(const struct nrg_timeline *timeline);
@@ -114,13 +117,15 @@ struct nrg_rowgen {
     const struct nrg_regress_options *options;
     struct nrg_kernel kernel;
     bool drift;          /* columns are filled */
+    bool slow_apart;     /* the caller adds columns that change slowly */
     bool short_box;      /* a box shorter than the time between readings */
     const uint32_t *map; /* of columns, when some are put together; NULL: as they are */
     struct nrg_observer observer;
     struct nrg_observation seen;
     bool pending; /* `seen` waits for slices */
     bool started;
-    size_t stride, nth;     /* every so many observations are rows; 0: all. How many there were */
+    size_t stride, block;   /* of so many blocks of observations one has rows; 0: all */
+    size_t nth;             /* how many observations there were */
     int64_t margin_ns;      /* how far after its end a row looks */
     int64_t usable_to_ns;   /* rows that end later are not used */
     int64_t usable_from_ns; /* rows before reach back too far; kernels in step have the same */
@@ -141,6 +146,18 @@ struct nrg_rowgen {
     double cut_begin2, cut_end2;
 };
 
+/* Whether observation i is a row, where one of `stride` blocks is. Blocks are taken at random: at
+ * regular distances they would see one frequency like another. */
+static inline bool nrg_row_is_taken(size_t i, size_t stride, size_t block)
+{
+    uint32_t number = (uint32_t)(i / block);
+    if (block == 1)
+        return number % stride == 0;
+    number = (number ^ number >> 7) * 2654435769u;
+    number = (number ^ number >> 15) * 2246822519u;
+    return (uint64_t)number * stride >> 32 == 0;
+}
+
 void nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *options,
                      const struct nrg_kernel *kernel, const uint32_t *map, bool drift);
 /* A row is made from the one before: all of them have to be. */
@@ -154,6 +171,8 @@ int nrg_rowgen_next(struct nrg_rowgen *gen, const struct nrg_slices *slices, int
                     size_t n_columns);
 /* Adds a column to the row that it has no part in yet. */
 void nrg_rowgen_set(struct nrg_rowgen *gen, uint32_t column, double value);
+/* slow.c: sets the columns that change slowly, as they are before there is a fit. */
+void nrg_rowgen_set_slow(struct nrg_rowgen *gen);
 /* Sets the columns of a slow rise or fall, once it is known what was expected of the row: as long
  * as the reading stands for that, its noise is in them. */
 void nrg_rowgen_drift(struct nrg_rowgen *gen, double expected_y);

@@ -8,9 +8,11 @@
  * a tooth ends. So what readings are off by may be kept from one to the next in part: the more of
  * it, the more a slow saw looks like itself, and the more the errors of powers add up.
  */
+#include <complex.h>
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "attribute/regress/clockwork.h"
 #include "base/mem.h"
@@ -20,28 +22,36 @@
 #define CLEARLY        25.0 /* as in choose.c */
 #define SLOW           1.5  /* teeth in the readings of the first search */
 #define SLOW_READINGS  4000
+#define PART_READINGS  256
+#define DEPENDENT      1e-6 /* a sine and a cosine that can't be told apart */
 
 /* Sums of least squares of what is left on a cosine and a sine of the ages. */
 struct line {
-    double cc, ss, cs, ce, se, ee;
+    double cc, ss, cs, ce, se;
 };
 
-/* The part that it explains; *phase: of the saw that has it. */
-static double explained(const struct line *l, double *phase)
+/* The part that it explains of ee; *phase: of the saw that has it. */
+static double explained(const struct line *l, double ee, double *phase)
 {
     double det = l->cc * l->ss - l->cs * l->cs;
-    if (!(det > 1e-12 * l->cc * l->ss) || !(l->ee > 0))
+    if (!(det > DEPENDENT * l->cc * l->ss) || !(ee > 0))
         return 0;
     double a = (l->ce * l->ss - l->se * l->cs) / det, b = (l->se * l->cc - l->ce * l->cs) / det;
     *phase = atan2(a, b) / (2 * M_PI);
-    return (a * l->ce + b * l->se) / l->ee;
+    return (a * l->ce + b * l->se) / ee;
 }
 
-/* A reading, and its power as a wheel that turns from frequency to frequency. */
+/* Frequencies side by side: what every 64 bit machine can do at once. */
+#define LANES 4
+typedef float lanes __attribute__((vector_size(LANES * sizeof(float))));
+
+/* A reading, and its power as wheels that turn on by LANES frequencies. */
 struct wheel {
-    double re, im, step_re, step_im;
-    double off_j; /* what is left of it, and of those before, as far as that is kept */
-    double kept;  /* 0: a stretch begins */
+    lanes re, im;
+    float step_re, step_im;
+    float off_j; /* what is left of it, and of those before, as far as that is kept */
+    float kept;  /* of the reading before; 0: a stretch begins, or nothing is */
+    float joined;
 };
 
 /* Frequencies that are tried, `count` of them from `low` on, and in which readings. */
@@ -52,54 +62,95 @@ struct band {
     double kept;
 };
 
-/* Returns how many there are. */
-static size_t set_wheels(const struct nrg_saw *s, const struct band *band, struct wheel *wheels)
+/* One lane after the other is a step further. */
+static void set_wheel(const struct band *band, const struct nrg_saw_reading *now, struct wheel *w)
+{
+    double turn = 2 * M_PI * band->low * now->t_s, more = 2 * M_PI * band->step * now->t_s;
+    double complex at = now->power_w * cexp(I * turn), step = cexp(I * more), all = 1;
+    for (int k = 0; k < LANES; k++, at *= step, all *= step) {
+        w->re[k] = (float)creal(at);
+        w->im[k] = (float)cimag(at);
+    }
+    w->step_re = (float)creal(all);
+    w->step_im = (float)cimag(all);
+}
+
+/* Returns how many there are; *ee: the sum of squares of what is left. */
+static size_t set_wheels(const struct nrg_saw *s, const struct band *band, struct wheel *wheels,
+                         double *ee)
 {
     double last_j = 0, off_j = 0;
     size_t n = 0;
     bool joined = false;
+    *ee = 0;
     for (size_t i = 0; i < band->n; i++) {
         const struct nrg_saw_reading *now = &s->readings[i];
         joined &= now->joined;
         if (i % band->stride)
             continue;
-        double turn = 2 * M_PI * band->low * now->t_s, more = 2 * M_PI * band->step * now->t_s;
         double level_j = now->beyond_j + s->update_s / 2 * now->power_w;
         off_j = joined ? band->kept * off_j + level_j - last_j : 0;
         last_j = level_j;
-        wheels[n++] = (struct wheel){.re = now->power_w * cos(turn),
-                                     .im = now->power_w * sin(turn),
-                                     .step_re = cos(more),
-                                     .step_im = sin(more),
-                                     .off_j = off_j,
-                                     .kept = joined ? band->kept : -1};
+        *ee += off_j * off_j;
+        set_wheel(band, now, &wheels[n]);
+        wheels[n].off_j = (float)off_j;
+        wheels[n].kept = joined ? (float)band->kept : 0;
+        wheels[n++].joined = joined;
         joined = true;
     }
     return n;
 }
 
-/* Sums of one frequency; the wheels turn on to the next. */
-static struct line turn_wheels(struct wheel *wheels, size_t n)
+/* What is carried from one reading to the next. */
+struct carried {
+    lanes c, d, re, im;
+};
+
+struct sums {
+    lanes cc, ss, cs, ce, se;
+};
+
+/* Sums of LANES frequencies over some readings; the wheels turn on to the next. */
+static struct sums turn_wheels(struct wheel *wheels, size_t n, struct carried *carried)
 {
-    struct line line = {0};
-    double c = 0, d = 0, last_re = 0, last_im = 0;
+    struct sums sum = {.cc = {0}};
+    struct carried last = *carried;
     for (size_t i = 0; i < n; i++) {
         struct wheel *w = &wheels[i];
-        double re = w->re, im = w->im;
-        c = w->kept < 0 ? 0 : w->kept * c + re - last_re;
-        d = w->kept < 0 ? 0 : w->kept * d + im - last_im;
-        last_re = re;
-        last_im = im;
-        line.cc += c * c;
-        line.ss += d * d;
-        line.cs += c * d;
-        line.ce += c * w->off_j;
-        line.se += d * w->off_j;
-        line.ee += w->off_j * w->off_j;
+        lanes re = w->re, im = w->im;
+        last.c = w->kept * last.c + w->joined * (re - last.re);
+        last.d = w->kept * last.d + w->joined * (im - last.im);
+        last.re = re;
+        last.im = im;
+        sum.cc += last.c * last.c;
+        sum.ss += last.d * last.d;
+        sum.cs += last.c * last.d;
+        sum.ce += last.c * w->off_j;
+        sum.se += last.d * w->off_j;
         w->re = re * w->step_re - im * w->step_im;
         w->im = re * w->step_im + im * w->step_re;
     }
-    return line;
+    *carried = last;
+    return sum;
+}
+
+/* The same over all of them, a part after the other: sums of many single precision numbers lose
+ * digits. */
+static void add_lines(struct wheel *wheels, size_t n, struct line lines[LANES])
+{
+    struct carried carried = {.c = {0}};
+    memset(lines, 0, LANES * sizeof *lines);
+    for (size_t i = 0; i < n; i += PART_READINGS) {
+        size_t some = n - i < PART_READINGS ? n - i : PART_READINGS;
+        struct sums sum = turn_wheels(wheels + i, some, &carried);
+        for (int k = 0; k < LANES; k++) {
+            lines[k].cc += (double)sum.cc[k];
+            lines[k].ss += (double)sum.ss[k];
+            lines[k].cs += (double)sum.cs[k];
+            lines[k].ce += (double)sum.ce[k];
+            lines[k].se += (double)sum.se[k];
+        }
+    }
 }
 
 /* The frequency that explains most, and whether that is more than chance does. */
@@ -109,11 +160,14 @@ static int scan(const struct nrg_saw *s, const struct band *band, struct nrg_clo
     struct wheel *wheels = nrg_calloc(band->n / band->stride + 1, sizeof *wheels);
     if (!wheels)
         return -ENOMEM;
-    size_t n = set_wheels(s, band, wheels);
+    double ee = 0;
+    size_t n = set_wheels(s, band, wheels, &ee);
+    struct line lines[LANES];
     *part = 0;
     for (size_t k = 0; k < band->count; k++) {
-        struct line line = turn_wheels(wheels, n);
-        double phase = 0, now = explained(&line, &phase);
+        if (k % LANES == 0)
+            add_lines(wheels, n, lines);
+        double phase = 0, now = explained(&lines[k % LANES], ee, &phase);
         if (now > *part) {
             *part = now;
             best->frequency = band->low + band->step * (double)k;

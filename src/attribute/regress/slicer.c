@@ -76,7 +76,9 @@ int nrg_slicer_hand_over(const struct nrg_slicer *s, const struct nrg_engine *e,
                                               .rate = slice->rate,
                                               .cell = slice->cell,
                                               .group = slice->group,
-                                              .calls = (double)slice->calls};
+                                              .calls = (double)slice->calls,
+                                              .anywhere = slice->class_ == e->other_class ||
+                                                          slice->class_ == e->untracked_class};
         if (slice->class_ == e->other_class)
             activity.rate -= part->baseline_busy;
         rc = nrg_regress_slice(regress, &activity);

@@ -14,6 +14,7 @@
 
 #define DEPENDENT    1e-9  /* of a column's square that is its own: less is rounding */
 #define KNOWN_BEFORE 1e-13 /* the same of idle's error, which more than the readings says */
+#define NOT_KNOWN    2.0   /* more than any column has */
 #define STAMP_NOISE  4.0   /* so many times what rounding of time stamps explains: not its own */
 #define WELL_KNOWN   0.3   /* deviation / mean power */
 #define LEAST_SPREAD 0.3
@@ -66,7 +67,7 @@ int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
     if (!rc)
         add_shape_prior(s);
     size_t **counts[] = {&s->index, &s->root, &s->next};
-    double **columns[] = {&s->scale, &s->floor, &s->beta, &s->free_beta, &s->ratio};
+    double **columns[] = {&s->scale, &s->floor, &s->beta, &s->free_beta, &s->ratio, &s->before};
     double **matrices[] = {&s->inverse, &s->factor, &s->covariance};
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
         *counts[i] = nrg_arena_array(&s->memory, n, sizeof **counts[i]);
@@ -117,7 +118,8 @@ static void pick_columns(struct nrg_solver *s, bool idle)
         size_t i = s->index[p];
         double edges = i < s->r->edges.n ? s->r->edges.a[nrg_packed(i, i)] : 0;
         s->scale[p] = 1 / sqrt(s->sum.a[nrg_packed(i, i)]);
-        double least = i == NRG_COLUMN_IDLE_OFF ? KNOWN_BEFORE : DEPENDENT;
+        double known = s->idle_doubted ? NOT_KNOWN : KNOWN_BEFORE;
+        double least = i == NRG_COLUMN_IDLE_OFF ? known : DEPENDENT;
         s->floor[p] = fmax(least, STAMP_NOISE * s->edge * edges * s->scale[p] * s->scale[p]);
         s->root[p] = p;
         s->next[p] = SIZE_MAX;

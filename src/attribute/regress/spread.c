@@ -6,8 +6,8 @@
  * product), which makes the scatter right on average. The correction of a class is drawn to that of
  * all classes as far as blocks are too few to tell them apart.
  *
- * An error that repeats every time does not show as scatter between blocks: rounding of a gauge. It
- * is added here.
+ * An error that repeats every time does not show as scatter between blocks: rounding of a gauge,
+ * and what was known of idle power before any reading. Both are added here.
  */
 #include <errno.h>
 #include <math.h>
@@ -20,6 +20,8 @@
 #define LEFT_OUT_LOST 1e-7
 #define MAX_LEFT_OUT  1e10 /* multiplications; beyond, blocks stay in */
 #define LEAST_RATIO   0.02
+#define ONE_BLOCK     0.8  /* of what is known of idle power */
+#define HARDLY_RESTS  1e-3 /* of a block's square: less may be the error of CPU times */
 #define MOST_RATIO    50.0
 #define MOST_PRIOR    200.0
 #define ROUNDING_ONE  0.243 /* of a step: 95 % of rounding is within 1.96 times this */
@@ -43,6 +45,77 @@ static void multiply_inverse(const struct nrg_solver *s, const double *x, double
         for (size_t q = 0; q < s->m; q++)
             y[p] += s->inverse[nrg_packed(p, q)] * x[q];
     }
+}
+
+static size_t place_of_off(const struct nrg_solver *s)
+{
+    size_t off = s->n_bound;
+    while (off < s->m && s->index[off] != NRG_COLUMN_IDLE_OFF)
+        off++;
+    return off;
+}
+
+/* How much a block's rows, whose matrix is `a`, say of a column, beyond what others make up for. */
+static double information(const struct nrg_solver *s, const double *a, size_t column)
+{
+    double sum = 0, own = s->inverse[nrg_packed(column, column)];
+    for (size_t p = 0; p < s->m; p++)
+        for (size_t q = 0; q < s->m; q++)
+            sum += a[nrg_packed(p, q)] * s->inverse[nrg_packed(p, column)] *
+                   s->inverse[nrg_packed(q, column)];
+    return sum / (own * own);
+}
+
+int nrg_solver_doubt_idle(struct nrg_solver *s)
+{
+    size_t off = place_of_off(s), cells = s->m * (s->m + 1) / 2;
+    double sum = 0, most = 0, part = 0;
+    if (!s->r->options.idle_guessed || off == s->m || s->dependent[off])
+        return 0;
+    double *a = malloc((cells + 1) * sizeof *a);
+    if (!a)
+        return -ENOMEM;
+    for (size_t g = 0; g < s->r->n_blocks; g++) {
+        nrg_solver_fill(s, &s->r->block[g], a, s->work);
+        double told = information(s, a, off);
+        sum += told;
+        if (told > most)
+            part = told / a[nrg_packed(off, off)];
+        most = fmax(most, told);
+    }
+    free(a);
+    s->idle_doubted = most > ONE_BLOCK * sum && part < HARDLY_RESTS;
+    return 0;
+}
+
+/*
+ * How far the solution moves when idle power is off by one deviation of what was known of it before
+ * any reading. Where rows correct idle power, the product of two of these is in the inverse, and
+ * not the rows'; where they say nothing of it (threads that never rest), it comes on top of theirs.
+ */
+static void find_before(struct nrg_solver *s)
+{
+    size_t off = place_of_off(s);
+    memset(s->before, 0, s->m * sizeof *s->before);
+    s->before_told = off < s->m && !s->dependent[off];
+    if (off == s->m)
+        return;
+    double off_w = s->r->options.idle_error_w, one = s->scale[off] / off_w;
+    for (size_t p = 0; p < s->m; p++)
+        s->work[p] = p == off ? 0
+                              : s->sum.a[nrg_packed(s->index[p], NRG_COLUMN_IDLE_OFF)] *
+                                    s->scale[p] * s->scale[off];
+    if (!s->before_told)
+        multiply_inverse(s, s->work, s->before);
+    for (size_t p = 0; p < s->m; p++)
+        s->before[p] = s->before_told ? s->inverse[nrg_packed(p, off)] * one : s->before[p] / one;
+}
+
+/* Plain variance by the rows alone. */
+static double by_rows(const struct nrg_solver *s, size_t p, size_t q)
+{
+    double before = s->before_told ? s->before[p] * s->before[q] : 0;
+    return s->left * (s->inverse[nrg_packed(p, q)] - before);
 }
 
 /* Solves for b with all rows but those of the block, whose matrix is `a`. */
@@ -139,13 +212,15 @@ static void moderate_ratios(struct nrg_solver *s)
     s->freedom = mean_freedom;
 }
 
-/* Rounding that comes back every step does not average out over them. */
+/* Rounding that comes back every step does not average out over them: how many times the variance
+ * of what rows say. That of readings that saw one power alone counts by itself: add_rounding. */
 static double rounded_alike(const struct nrg_solver *s)
 {
     const struct nrg_regress *r = s->r;
     double w_mean = r->sum_y / r->sum_s, q2 = r->quantum * r->quantum / 12;
     double all = s->left * (r->noise.floor2 + r->noise.slope2 * w_mean * w_mean);
-    return all > 0 ? 1 + fmin(q2 / all, 1) * r->repeats : 1;
+    double mixed = fmax(1 - r->pure_rows / (double)s->sum.rows, 0);
+    return all > 0 ? 1 + fmin(q2 / all, 1) * r->repeats * mixed : 1;
 }
 
 static int find_ratios(struct nrg_solver *s)
@@ -160,7 +235,7 @@ static int find_ratios(struct nrg_solver *s)
     for (size_t g = 0; !rc && g < s->r->n_blocks; g++)
         add_block(s, &s->r->block[g], a, a + cells, lost);
     for (size_t p = 0; p < s->m; p++) {
-        double plain = s->left * s->inverse[nrg_packed(p, p)];
+        double plain = by_rows(s, p, p);
         s->ratio[p] = s->r->n_blocks > 2 && plain > 0 ? s->ratio[p] / plain : 1;
     }
     moderate_ratios(s);
@@ -207,11 +282,12 @@ static void add_rounding(struct nrg_solver *s)
 
 int nrg_solver_spread(struct nrg_solver *s)
 {
+    find_before(s);
     int rc = find_ratios(s);
     for (size_t p = 0; !rc && p < s->m; p++)
         for (size_t q = 0; q <= p; q++)
             s->covariance[nrg_packed(p, q)] =
-                s->left * s->inverse[nrg_packed(p, q)] * sqrt(s->ratio[p] * s->ratio[q]);
+                by_rows(s, p, q) * sqrt(s->ratio[p] * s->ratio[q]) + s->before[p] * s->before[q];
     if (!rc)
         add_rounding(s);
     return rc;

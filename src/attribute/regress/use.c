@@ -17,28 +17,28 @@
 #include <string.h>
 
 #include "attribute/internal.h"
+#include "attribute/regress/idle.h"
 #include "attribute/regress/slicer.h"
 #include "base/mem.h"
-#include "energy/idle.h"
 #include "energy/quantum.h"
 
 #define MAX_CLASSES    512
-#define LEAST_RESOLVED 0.5  /* of the spans' time: else integration says as much */
-#define LEAST_SEEN     0.1  /* the same for a sensor that looks part of the time */
-#define BASELINE_BUSY  2    /* ticks of the baseline: fewer may be their rounding */
-#define MOST_WATTS     2.0  /* times those of the mean CPU second: what others' may draw */
-#define BENDS          0.5  /* of a drift: how far from a line it may be in the middle */
-#define CHANGED        5    /* deviations of a baseline: by that much the one after it differs */
-#define BENT           0.25 /* of that change: as far above the line is the middle of a warm-up */
-#define LEAKS          0.01 /* of idle power, by which it may grow per degree */
-#define GUESSES        10   /* standard errors: a first guess says next to nothing */
-#define GUESSED        0.5  /* of it, at least */
+#define LEAST_RESOLVED 0.5 /* of the spans' time: else integration says as much */
+#define LEAST_SEEN     0.1 /* the same for a sensor that looks part of the time */
 #define EDGE_CELLS     100
+
+/* Of a path, in all pools. */
+static double self_ns(const struct nrg_survey *survey, size_t path)
+{
+    double sum = 0;
+    for (size_t pool = 0; pool < survey->n_pools; pool++)
+        sum += nrg_survey_at(survey, path, pool)->self_ns;
+    return sum;
+}
 
 static int by_time(const void *a, const void *b, void *arg)
 {
-    const struct nrg_survey_path *paths = arg;
-    double x = paths[*(const uint32_t *)a].self_ns, y = paths[*(const uint32_t *)b].self_ns;
+    double x = self_ns(arg, *(const uint32_t *)a), y = self_ns(arg, *(const uint32_t *)b);
     return x > y ? -1 : x < y;
 }
 
@@ -52,14 +52,15 @@ static int choose_classes(struct nrg_engine *e)
         return -ENOMEM;
     memset(e->class_of, 0xff, (n + 1) * sizeof *e->class_of);
     for (size_t i = 1; i < n; i++)
-        if (e->survey.paths[i].self_ns > 0)
+        if (self_ns(&e->survey, i) > 0)
             order[used++] = (uint32_t)i;
     if (used > MAX_CLASSES)
-        qsort_r(order, used, sizeof *order, by_time, e->survey.paths);
+        qsort_r(order, used, sizeof *order, by_time, &e->survey);
     for (size_t i = 0; i < used; i++)
         e->class_of[order[i]] = (uint32_t)(i < MAX_CLASSES ? i : MAX_CLASSES);
-    e->n_classes = (used < MAX_CLASSES ? used : MAX_CLASSES + (used > MAX_CLASSES)) + 3;
-    e->class_of[0] = (uint32_t)e->n_classes - 3;
+    e->n_classes = (used < MAX_CLASSES ? used : MAX_CLASSES + (used > MAX_CLASSES)) + 4;
+    e->class_of[0] = (uint32_t)e->n_classes - 4;
+    e->before_class = e->n_classes - 3;
     e->untracked_class = e->n_classes - 2;
     e->other_class = e->n_classes - 1;
     e->rest_class = used > MAX_CLASSES ? MAX_CLASSES : SIZE_MAX;
@@ -139,100 +140,6 @@ static const struct nrg_timeline *own_timeline(const struct nrg_engine *e,
     return own;
 }
 
-/* What a CPU second draws in the mean of the run; INFINITY: it is not known. */
-static double cpu_watts(const struct nrg_engine *e, const struct nrg_part *part)
-{
-    const struct nrg_cells *c = &e->cells;
-    double busy_s = 0, active_j = part->domain->energy_j - part->out->idle_w * e->out->duration_s;
-    for (size_t k = 0; c->busy_s && k < c->n; k++)
-        busy_s += c->outside[k] ? 0 : c->busy_s[k];
-    return busy_s > 0 && active_j > 0 ? active_j / busy_s : INFINITY;
-}
-
-/*
- * Others that were busy during the baseline are in its power. How much they were is known from one
- * reading of the busy time to another, to a tick, so power is taken between the same two; at most
- * all of it was theirs.
- */
-static void know_busy_baseline(struct nrg_engine *e, struct nrg_part *part, double length_s,
-                               struct nrg_regress_options *o)
-{
-    size_t channel = nrg_frame_find(&e->frame, "cpu.busy", NRG_SECONDS);
-    size_t power = (size_t)(part->channel - e->frame.channels);
-    double busy = nrg_frame_baseline_rate_at(&e->frame, channel, channel);
-    double w = nrg_frame_baseline_rate_at(&e->frame, power, channel);
-    double tick_s = nrg_busy_tick_s(e);
-    if (part->pool || !(busy > BASELINE_BUSY * tick_s / length_s) || !(w > 0))
-        return;
-    part->baseline_busy = o->idle_busy = busy;
-    o->others_class = e->other_class;
-    part->baseline_off_w += w - part->out->idle_w;
-    o->idle_w += w - part->out->idle_w;
-    o->idle_error_w = hypot(o->idle_error_w, fmin(w / busy, MOST_WATTS * cpu_watts(e, part)) *
-                                                 tick_s / length_s / sqrt(6));
-}
-
-/* Idle power where it was seen: before the run, and how much more it was after it; or only then. */
-static void know_ends(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress_options *o)
-{
-    struct nrg_baseline_ends ends =
-        nrg_frame_baseline_ends(&e->frame, (size_t)(part->channel - e->frame.channels));
-    bool both = !isnan(ends.before) && !isnan(ends.after);
-    o->course.seen = isnan(ends.before) ? NRG_IDLE_AFTER : NRG_IDLE_BEFORE;
-    o->seen_twice = both;
-    o->idle_after_w = both ? ends.after - ends.before : 0;
-    if (both && fabs(o->idle_after_w) > CHANGED * o->idle_error_w)
-        o->idle_bent_w = BENT * o->idle_after_w;
-    part->baseline_off_w = both ? ends.before - part->out->idle_w : 0;
-    o->idle_w += part->baseline_off_w;
-}
-
-static void know_shapes(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress_options *o)
-{
-    double w = part->out->idle_w, drift_w = NRG_IDLE_DRIFT * w;
-    o->idle_shape_w[NRG_IDLE_LINE] = drift_w;
-    o->idle_shape_w[NRG_IDLE_BEND] = BENDS * drift_w;
-    if (o->idle_bent_w != 0)
-        o->idle_shape_w[NRG_IDLE_BEND] = fabs(o->idle_bent_w);
-    for (size_t i = NRG_IDLE_SINES; i < NRG_IDLE_HEAT; i++)
-        o->idle_shape_w[i] = BENDS * drift_w / pow((double)(i - NRG_IDLE_SINES + 2), 2);
-    if (nrg_heat_find(e, part, o->course.seen, &part->heat)) {
-        o->course.heat = &part->heat;
-        o->idle_shape_w[NRG_IDLE_HEAT] = LEAKS * w * part->heat.range_c;
-    }
-}
-
-/*
- * A baseline shows idle power, and whatever else was busy then: that is taken off the others' CPU
- * time, whose watts are found. Idle power drifts from there on.
- */
-static void know_baseline(struct nrg_engine *e, struct nrg_part *part,
-                          struct nrg_regress_options *o)
-{
-    bool after;
-    double length_s = nrg_frame_baseline_s(&e->frame, &after), w = part->out->idle_w;
-    part->idle_corrected =
-        part->idle_known && length_s > 0 && w > 0 && !strcmp(part->out->idle_source, "baseline");
-    if (!part->idle_corrected)
-        return;
-    o->idle_error_w = fmax(part->idle_error_w, NRG_BASELINE_ERROR * w);
-    know_ends(e, part, o);
-    know_shapes(e, part, o);
-    know_busy_baseline(e, part, length_s, o);
-}
-
-/*
- * Idle power that was found from the same readings, by a line over cells, is a first guess: a
- * regression sees more of them, and its intervals have what is not known of it.
- */
-static void know_guess(struct nrg_part *part, struct nrg_regress_options *o)
-{
-    if (!part->idle_known || strcmp(part->out->idle_source, "regression") != 0)
-        return;
-    part->idle_corrected = true;
-    o->idle_error_w = fmax(GUESSES * part->idle_error_w, GUESSED * part->out->idle_w);
-}
-
 /*
  * When in the first and the last cell of a run threads were busy outside of their spans is not
  * known: they may not have run at all yet. How long a single thread was is, so each of the two is
@@ -289,52 +196,15 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part, struct 
         .idle_w = idle_w,
         .confidence = e->options->confidence > 0 ? e->options->confidence : 0.95,
         .unplaced_s = part->pool ? 0 : e->cells.unplaced_s,
+        .has_gaps = part->pool || !e->cells.has_rates,
+        .gap_class = e->class_of[0],
         .updates = updates_before(e, part),
         .course = {.begin_ns = e->windows[0].begin_ns,
                    .end_ns = e->windows[e->n_windows - 1].end_ns}};
-    know_baseline(e, part, &o);
-    know_guess(part, &o);
+    nrg_regress_know_idle(e, part, &o);
     know_edges(&e->cells, &o);
     part->course = o.course;
     return tl && !e->memory.failed ? nrg_regress_new(&o, regress) : -ENOMEM;
-}
-
-/* Idle power that was known, as the readings correct it: what it was off by, others that were busy
- * when it was measured, and its drift. */
-static void correct_idle(struct nrg_engine *e, struct nrg_part *part)
-{
-    const struct nrg_regress_result *r = &part->regressed;
-    const struct nrg_cells *c = &e->cells;
-    double others_w = r->classes[e->other_class].power_w;
-    double off_w = part->baseline_off_w + r->idle_off_w -
-                   (isnan(others_w) ? 0 : others_w * part->baseline_busy);
-    double steady_w = part->out->idle_w + off_w;
-    for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
-        steady_w -= r->idle_shape_w[i] * nrg_idle_shape_mean(&part->course, i);
-    for (size_t k = 0; k < c->n; k++) {
-        int64_t middle_ns = c->begin_ns[k] + (c->begin_ns[k + 1] - c->begin_ns[k]) / 2;
-        double w = steady_w;
-        for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
-            w += r->idle_shape_w[i] * nrg_idle_shape(&part->course, i, middle_ns);
-        nrg_part_set_idle(part, k, w);
-    }
-    part->out->idle_w = fmax(0, part->out->idle_w + off_w);
-}
-
-/* Idle power as the regression found it holds for the whole run. */
-static void take_idle(struct nrg_engine *e, struct nrg_part *part)
-{
-    const struct nrg_regress_result *r = &part->regressed;
-    if (part->idle_known && part->idle_corrected)
-        correct_idle(e, part);
-    if (part->idle_known)
-        return;
-    /* Where it could not be told, the powers of the classes have it. */
-    bool fitted = r->idle_fitted && !isnan(r->idle_w);
-    for (size_t k = 0; k < e->cells.n; k++)
-        nrg_part_set_idle(part, k, fitted ? r->idle_w : 0);
-    part->out->idle_w = fitted ? r->idle_w : NAN;
-    nrg_copy(part->out->idle_source, sizeof part->out->idle_source, fitted ? "fitted" : "unknown");
 }
 
 static void take_others(const struct nrg_engine *e, struct nrg_part *part)
@@ -355,9 +225,10 @@ static double resolved_part(const struct nrg_engine *e, const struct nrg_part *p
         uint32_t c = e->class_of[i];
         if (c == UINT32_MAX)
             continue;
-        all += e->survey.paths[i].self_ns;
+        double ns = nrg_survey_at(&e->survey, i, part->pool)->self_ns;
+        all += ns;
         if (!part->regressed.classes[c].unresolved && !isnan(part->regressed.classes[c].power_w))
-            resolved += e->survey.paths[i].self_ns;
+            resolved += ns;
     }
     return all > 0 ? resolved / all : 0;
 }
@@ -427,8 +298,8 @@ static void take_result(struct nrg_engine *e, struct nrg_part *part)
         part->factor_low = 1 - part->channel->channel.error_low;
         part->factor_high = 1 + part->channel->channel.error_high;
     }
-    take_idle(e, part);
-    part->idle_error_w = part->idle_most_w = 0; /* it is in the intervals of the classes */
+    nrg_regress_take_idle(e, part);
+    part->idle_error_w = 0; /* it is in the intervals of the classes */
     take_others(e, part);
     part->lag_s = r->lag_s;
     part->out->lag_s = r->lag_s;
@@ -439,7 +310,9 @@ static void take_result(struct nrg_engine *e, struct nrg_part *part)
 static int solve_part(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress *regress)
 {
     int rc = nrg_regress_solve(regress, &part->regressed);
-    bool automatic = e->options->method == NRG_METHOD_AUTO;
+    /* Of idle power that is guessed, integration knows no more. */
+    bool automatic = e->options->method == NRG_METHOD_AUTO && !part->idle_guessed &&
+                     !nrg_method_together(e, part->pool);
     if (rc == -ENODATA || rc == -EDOM) {
         falls_back(part,
                    "too few intervals of the sensor to tell %zu kinds of spans "
@@ -508,13 +381,16 @@ static int regress_part(struct nrg_engine *e, struct nrg_part *part,
 {
     struct nrg_arena memory = {0};
     struct nrg_regress *regress = NULL;
+    nrg_regress_guess_idle(e, part);
     int rc = start_regression(e, part, &memory, &regress);
     if (!rc)
         rc = nrg_slicer_hand_over(slicer, e, part, regress);
     if (!rc)
         rc = solve_part(e, part, regress);
-    if (!rc)
+    if (!rc) {
         part->out->updates = nrg_regress_updates(regress);
+        nrg_regress_settle_guess(e, part);
+    }
     nrg_regress_free(regress);
     nrg_arena_release(&memory);
     return rc;

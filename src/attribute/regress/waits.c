@@ -12,8 +12,9 @@
  * The bend is there because a short call can't have waited, and a very long one has worked no
  * longer than others: with one line, long waits would be taken for work, and idle power for less.
  *
- * Classes are alike as far as the cells say: busy and longer of each are drawn to the mean of all,
- * and how firmly is found together with them; those that are far from it, less. What remains of a
+ * Classes are alike as far as the cells say: busy and longer of each are drawn to what is common to
+ * all (wait_fit.c), and how firmly is found together with them; those that are far from it, less.
+ * What remains of a
  * cell's CPU time goes to its calls in proportion to how uncertain they are, those most that a
  * border cuts. Slices get their rates by that; the sum of a class stays what it was, so that only
  * the distribution over time changes.
@@ -40,6 +41,8 @@
 #define FINER       0.3  /* of a cell */
 #define SAME_CALL   1e-4 /* of its length */
 #define LOOK_BACK   256  /* slices */
+#define LEAST_MIXED 0.05 /* of what lengths vary by, that is work's, and that is waits' */
+#define LEAST_OFF2  1e-4 /* of a call's CPU time, squared */
 
 /* Whether two slices are parts of one call, which has one length. */
 static bool is_same_call(const struct nrg_regress_slice *a, const struct nrg_regress_slice *b)
@@ -120,12 +123,24 @@ static void place_piece(struct nrg_wait_piece *p, double begin)
     p->call_s = p->calls > 0 && !whole ? p->length_s / p->calls : p->length_s;
 }
 
+/*
+ * What is not known of a call's CPU time once its length is. Where how long calls work and how long
+ * they wait have nothing to do with each other, `longer` is the part of the lengths' variance that
+ * is work's, and this is what the length leaves of that: little where calls never wait, or where
+ * only their waits differ.
+ */
+static double whole_variance(const struct nrg_waits *w, uint32_t place, double busy_s)
+{
+    double longer = fmin(fmax(w->longer[place], LEAST_MIXED), 1 - LEAST_MIXED);
+    return longer * (1 - longer) * w->length2[place] + LEAST_OFF2 * busy_s * busy_s;
+}
+
 static void expect_piece(const struct nrg_waits *w, struct nrg_wait_piece *p)
 {
     double begin[SHAPES], end[SHAPES], busy_s = busy_of_call(w, p->place, p->call_s);
     bool cut = p->from > 0 || p->to < 1;
     p->lacks_s = p->call_s - busy_s;
-    p->whole2 = busy_s * busy_s * (p->to - p->from);
+    p->whole2 = whole_variance(w, p->place, busy_s) * (p->to - p->from);
     p->cut2 = 0;
     p->busy_s = busy_s * (p->to - p->from);
     if (cut) {
@@ -166,6 +181,22 @@ static double variance_of(const struct nrg_waits *w, const struct nrg_wait_piece
     return w->alpha * p->whole2 + w->gamma * p->cut2;
 }
 
+/* By how much calls are longer or shorter than in the mean; calls: how many, per place. */
+static void measure_lengths(struct nrg_wait_fit *f, const double *calls)
+{
+    struct nrg_waits *w = f->w;
+    for (size_t i = 0; i < f->first[f->n_groups]; i++) {
+        const struct nrg_regress_slice *s = &f->r->slices.items[f->order[i]];
+        uint32_t place = w->place_of[s->column];
+        if (!(s->calls_per_s > 0))
+            continue;
+        double part = calls_of(s) / calls[place], off_s = 1 / (double)s->calls_per_s;
+        off_s -= w->call_s[place];
+        w->off_s[place] += part * fabs(off_s);
+        w->length2[place] += part * off_s * off_s;
+    }
+}
+
 /* Classes with most time first; the rest share the last place. */
 static int choose_places(struct nrg_wait_fit *f)
 {
@@ -202,13 +233,7 @@ static int choose_places(struct nrg_wait_fit *f)
     }
     for (size_t i = 0; i < w->n_places; i++)
         w->call_s[i] = calls[i] > 0 ? w->open_s[i] / calls[i] : 0;
-    for (size_t i = 0; i < f->first[f->n_groups]; i++) {
-        const struct nrg_regress_slice *s = &r->slices.items[f->order[i]];
-        uint32_t place = w->place_of[s->column];
-        double part = calls_of(s), call_s = part > 0 ? 1 / (double)s->calls_per_s : 0;
-        if (part > 0)
-            w->off_s[place] += part * fabs(call_s - w->call_s[place]) / calls[place];
-    }
+    measure_lengths(f, calls);
     return 0;
 }
 
@@ -231,10 +256,11 @@ static bool waits_at_all(const struct nrg_wait_fit *f, double *rate)
 static int make_room(struct nrg_wait_fit *f)
 {
     struct nrg_arena *m = &f->memory;
-    size_t n = 2 * NRG_WAIT_PLACES + SHAPES + 1, cells = n * (n + 1) / 2;
+    size_t n = NRG_WAIT_COLUMNS, cells = n * (n + 1) / 2;
     f->x = nrg_arena_array(m, n, sizeof *f->x);
     f->unit = nrg_arena_array(m, n, sizeof *f->unit);
     f->beta = nrg_arena_array(m, n, sizeof *f->beta);
+    f->scatter = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->scatter);
     f->factor = nrg_arena_array(m, cells, sizeof *f->factor);
     f->inverse = nrg_arena_array(m, cells, sizeof *f->inverse);
     m = &f->r->memory;
@@ -243,6 +269,7 @@ static int make_room(struct nrg_wait_fit *f)
     f->w->open_s = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->w->open_s);
     f->w->call_s = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->w->call_s);
     f->w->off_s = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->w->off_s);
+    f->w->length2 = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->w->length2);
     f->w->error2 =
         nrg_arena_array(m, NRG_WAIT_PLACES * (NRG_WAIT_PLACES + 1) / 2, sizeof *f->w->error2);
     f->w->scale =

@@ -9,8 +9,10 @@
 
 #include "attribute/regress/internal.h"
 
-#define NRG_WAIT_PLACES 64   /* classes with figures of their own */
-#define NRG_LEAST_BUSY  0.05 /* of a call */
+#define NRG_WAIT_PLACES  64                    /* classes with figures of their own */
+#define NRG_LEAST_BUSY   0.05                  /* of a call */
+#define NRG_WAIT_COMMON  (NRG_WAIT_SHAPES + 5) /* columns of all classes together: wait_fit.c */
+#define NRG_WAIT_COLUMNS (2 * NRG_WAIT_PLACES + NRG_WAIT_COMMON)
 
 /* A slice as a part of its call. */
 struct nrg_wait_piece {
@@ -33,9 +35,11 @@ struct nrg_wait_fit {
     size_t cap_pieces;
     struct nrg_gram gram;
     double *x, *unit, *beta, *factor, *inverse;
-    double apart[2], mean[2]; /* of busy, of longer: between classes */
-    bool solved;              /* beta is of a turn before */
-    double known[2][3];       /* sums for alpha and gamma */
+    double *scatter;    /* per place: how much lengths scatter, -1/2 to 1/2 */
+    double apart[2];    /* of busy, of longer: how far classes are from their line */
+    double rate;        /* CPU time per second, of all spans */
+    bool solved;        /* beta is of a turn before */
+    double known[2][3]; /* sums for alpha and gamma */
 };
 
 /* waits.c: the pieces of a group, how many they are, and the CPU time that they had together. */

@@ -48,21 +48,46 @@ static void add_tokens_per_joule(json_t *llm, const struct nrg_unit_use *u, bool
     json_object_set_new(llm, "tokens_per_joule", o);
 }
 
+/*
+ * Rows, idle and others add up to what was measured, so idle energy is as uncertain as the rows,
+ * for the whole run: its power is the same while no span is open.
+ */
+static void add_idle_share(json_t *llm, const struct nrg_attribution *a)
+{
+    double below_j = 0, above_j = 0, open_s = 0;
+    if (!(a->total_j > 0) || !(a->idle_j > 0))
+        return;
+    for (size_t i = 0; i < a->n_rows; i++) {
+        const struct nrg_attribution_row *r = &a->rows[i];
+        if (r->parent != SIZE_MAX)
+            continue;
+        below_j += fmax(r->high_j - r->energy_j, 0);
+        above_j += fmax(r->energy_j - r->low_j, 0);
+        open_s += r->time_s;
+    }
+    double longer = open_s > 0 ? fmax(a->duration_s / open_s, 1) : 1;
+    json_t *o = json_object();
+    NRG_JSON_REALS(o, {"value", a->idle_j / a->total_j},
+                   {"low", fmax(a->idle_j - longer * below_j, 0) / a->total_j},
+                   {"high", fmin((a->idle_j + longer * above_j) / a->total_j, 1)});
+    nrg_json_text(o, "per", "all joules of the machine");
+    json_object_set_new(llm, "idle_share", o);
+}
+
 json_t *nrg_tokens_json(const struct nrg_attribution *a)
 {
-    const struct nrg_unit_use *requests = find_unit(a, "requests", "");
-    const struct nrg_unit_use *made = find_unit(a, "generated tokens", "");
+    const struct nrg_unit_use *requests = find_unit(a, NRG_UNIT_REQUESTS, "");
+    const struct nrg_unit_use *made = find_unit(a, NRG_UNIT_GENERATED, "");
     bool scaled = !isnan(a->scale.low);
     if (!requests || !made)
         return NULL;
     json_t *llm = json_object();
-    add_ratio(llm, "j_per_input_token", find_unit(a, "input tokens", "prefill"),
+    add_ratio(llm, "j_per_input_token", find_unit(a, NRG_UNIT_INPUT, "prefill"),
               "tokens of prompts, without padding; joules of the prefill", scaled);
-    add_ratio(llm, "j_per_output_token", find_unit(a, "output tokens", "decode"),
+    add_ratio(llm, "j_per_output_token", find_unit(a, NRG_UNIT_OUTPUT, "decode"),
               "generated tokens after the first of each sequence; joules of the decode", scaled);
     add_ratio(llm, "j_per_request", requests, "sequences; all joules of generate()", scaled);
     add_tokens_per_joule(llm, made, scaled);
-    if (a->total_j > 0 && a->idle_j > 0)
-        json_object_set_new(llm, "idle_share", json_real(a->idle_j / a->total_j));
+    add_idle_share(llm, a);
     return llm;
 }

@@ -24,6 +24,8 @@ static const struct {
      true},
 };
 #define TERMS (sizeof terms / sizeof *terms)
+static const char with_time_per[] =
+    "tokens of the output; with the seconds of sequences that there are per token";
 
 static struct nrg_shown show(double value, bool power)
 {
@@ -59,6 +61,19 @@ static void print_term(const struct nrg_serving *s, size_t i, FILE *out)
             more);
 }
 
+static void print_with_time(const struct nrg_serving *s, FILE *out)
+{
+    const struct nrg_serving_value *v = &s->total.fit.output_with_time;
+    double least = s->estimated ? 1 : s->total.least, most = s->estimated ? 1 : s->total.most;
+    char percent[16];
+    if (!s->total.fit.price[NRG_SERVING_OUTPUT].used)
+        return;
+    snprintf(percent, sizeof percent, "%.1f %%",
+             100 * (share(&s->total, NRG_SERVING_OUTPUT) + share(&s->total, NRG_SERVING_SEQUENCE)));
+    fprintf(out, "%-20s %12s %8s  %s\n", "  and its seconds", nrg_show_energy(v->value).text,
+            percent, nrg_show_range(v->low * least, v->high * most, nrg_show_energy).text);
+}
+
 static void print_domains(const struct nrg_serving *s, const struct nrg_text_style *st, FILE *out)
 {
     if (s->n_domains < 2)
@@ -77,6 +92,8 @@ static void print_domains(const struct nrg_serving *s, const struct nrg_text_sty
 static void print_ratios(const struct nrg_serving *s, FILE *out)
 {
     double all_j = s->total.energy_j;
+    if (!(s->output_tokens > 0) || !(all_j > 0))
+        return;
     fprintf(out, "all joules of the steady state: %s",
             nrg_show_energy(all_j / s->output_tokens).text);
     fprintf(out, " per output token");
@@ -134,8 +151,11 @@ void nrg_serving_text(const struct nrg_serving *s, const struct nrg_text_style *
     }
     fprintf(out, "%s%-20s %12s %8s  %s%s\n", st->dim, "PER", "ENERGY", "SHARE", "95 % INTERVAL",
             st->off);
-    for (size_t i = 0; i < TERMS; i++)
+    for (size_t i = 0; i < TERMS; i++) {
         print_term(s, i, out);
+        if (terms[i].term == NRG_SERVING_OUTPUT)
+            print_with_time(s, out);
+    }
     print_domains(s, st, out);
     print_hints(s, st, out);
 }
@@ -166,6 +186,11 @@ static void add_prices(json_t *o, const struct nrg_serving *s, const struct nrg_
         nrg_json_text(price, "per", terms[i].per);
         json_object_set_new(o, terms[i].key, price);
     }
+    if (!d->fit.why && d->fit.price[NRG_SERVING_OUTPUT].used) {
+        json_t *price = value_json(d->fit.output_with_time, s, d);
+        nrg_json_text(price, "per", with_time_per);
+        json_object_set_new(o, "j_per_output_token_with_time", price);
+    }
     NRG_JSON_REALS(o, {"energy_j", d->energy_j}, {"late_s", d->late_s});
 }
 
@@ -188,6 +213,19 @@ static void add_ratio(json_t *o, const char *key, const struct nrg_serving *s, d
     json_object_set_new(o, key, ratio);
 }
 
+static void add_idle_share(json_t *o, const struct nrg_serving_fit *fit)
+{
+    const struct nrg_serving_price *p = &fit->price[NRG_SERVING_IDLE];
+    if (fit->why || !(fit->energy_j > 0) || isnan(p->per.value))
+        return;
+    double all = p->amount / fit->energy_j;
+    json_t *idle = json_object();
+    NRG_JSON_REALS(idle, {"value", p->per.value * all}, {"low", p->per.low * all},
+                   {"high", fmin(p->per.high * all, 1)});
+    nrg_json_text(idle, "per", "all joules of the steady state");
+    json_object_set_new(o, "idle_share", idle);
+}
+
 static void add_fitted(json_t *o, const struct nrg_serving *s)
 {
     json_t *domains = json_array();
@@ -198,8 +236,7 @@ static void add_fitted(json_t *o, const struct nrg_serving *s)
     add_ratio(o, "tokens_per_joule", s, s->output_tokens, true,
               "tokens of the output, over all joules of the steady state");
     add_prices(o, s, &s->total);
-    double idle = s->total.fit.why ? NAN : share(&s->total, NRG_SERVING_IDLE);
-    nrg_json_real(o, "idle_share", idle);
+    add_idle_share(o, &s->total.fit);
     nrg_json_text(o, "unfitted", s->total.fit.why);
     for (size_t i = 0; i < s->n_domains; i++) {
         json_t *d = json_object();

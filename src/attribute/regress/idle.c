@@ -1,0 +1,222 @@
+/*
+ * Idle power and a regression: what is known of it before (a baseline and what else was busy then,
+ * how it may drift from there on, a line over cells, or only the range that it lies in), and what
+ * the readings made of it.
+ */
+#include "attribute/regress/idle.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "attribute/internal.h"
+#include "attribute/regress/fit.h"
+#include "base/mem.h"
+#include "energy/idle.h"
+
+#define BASELINE_BUSY 2    /* ticks of the baseline: fewer may be their rounding */
+#define MOST_WATTS    2.0  /* times those of the mean CPU second: what others' may draw */
+#define BENDS         0.5  /* of a drift: how far from a line it may be in the middle */
+#define CHANGED       5    /* deviations of a baseline: by that much the one after it differs */
+#define BENT          0.25 /* of that change: as far above the line is the middle of a warm-up */
+#define LEAKS         0.01 /* of idle power, by which it may grow per degree */
+#define GUESSES       10   /* standard errors: a first guess says next to nothing */
+#define GUESSED       0.5  /* of it, at least */
+#define TRICKLE       0.02 /* CPUs: who has more shows when it comes and goes */
+
+/* What a CPU second draws in the mean of the run; INFINITY: it is not known. */
+static double cpu_watts(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    const struct nrg_cells *c = &e->cells;
+    double busy_s = 0, active_j = part->domain->energy_j - part->out->idle_w * e->out->duration_s;
+    for (size_t k = 0; c->busy_s && k < c->n; k++)
+        busy_s += c->outside[k] ? 0 : c->busy_s[k];
+    return busy_s > 0 && active_j > 0 ? active_j / busy_s : INFINITY;
+}
+
+/*
+ * Others that were busy during the baseline are in its power. How much they were is known from one
+ * reading of the busy time to another, to a tick, so power is taken between the same two; at most
+ * all of it was theirs.
+ */
+static void know_busy_baseline(struct nrg_engine *e, struct nrg_part *part, double length_s,
+                               struct nrg_regress_options *o)
+{
+    size_t channel = nrg_frame_find(&e->frame, "cpu.busy", NRG_SECONDS);
+    size_t power = (size_t)(part->channel - e->frame.channels);
+    double busy = nrg_frame_baseline_rate_at(&e->frame, channel, channel);
+    double w = nrg_frame_baseline_rate_at(&e->frame, power, channel);
+    double tick_s = nrg_busy_tick_s(e);
+    if (part->pool || !(busy > BASELINE_BUSY * tick_s / length_s) || !(w > 0))
+        return;
+    part->baseline_busy = o->idle_busy = busy;
+    o->others_class = e->other_class;
+    part->baseline_off_w += w - part->out->idle_w;
+    o->idle_w += w - part->out->idle_w;
+    o->idle_error_w = hypot(o->idle_error_w, fmin(w / busy, MOST_WATTS * cpu_watts(e, part)) *
+                                                 tick_s / length_s / sqrt(6));
+}
+
+/*
+ * A little that is busy all through the run, but was not in the baseline (the recorder itself,
+ * which reads faster from the first span on), can't be told from idle power, and would be taken
+ * from the spans where idle power may not rise by as much.
+ */
+static void know_trickle(const struct nrg_engine *e, const struct nrg_part *part,
+                         struct nrg_regress_options *o)
+{
+    const struct nrg_cells *c = &e->cells;
+    double other_s = 0, watts = cpu_watts(e, part);
+    for (size_t k = 0; c->other_s && k < c->n; k++)
+        other_s += c->outside[k] ? 0 : c->other_s[k];
+    double busy = fmin(other_s / e->out->duration_s - part->baseline_busy, TRICKLE);
+    if (!part->pool && busy > 0 && isfinite(watts))
+        o->idle_error_w = hypot(o->idle_error_w, busy * watts);
+}
+
+/* Idle power where it was seen: before the run, and how much more it was after it; or only then. */
+static void know_ends(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress_options *o)
+{
+    struct nrg_baseline_ends ends =
+        nrg_frame_baseline_ends(&e->frame, (size_t)(part->channel - e->frame.channels));
+    bool both = !isnan(ends.before) && !isnan(ends.after);
+    o->course.seen = isnan(ends.before) ? NRG_IDLE_AFTER : NRG_IDLE_BEFORE;
+    o->seen_twice = both;
+    o->idle_after_w = both ? ends.after - ends.before : 0;
+    if (both && fabs(o->idle_after_w) > CHANGED * o->idle_error_w)
+        o->idle_bent_w = BENT * o->idle_after_w;
+    part->baseline_off_w = both ? ends.before - part->out->idle_w : 0;
+    o->idle_w += part->baseline_off_w;
+}
+
+static void know_shapes(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress_options *o)
+{
+    double w = part->out->idle_w, drift_w = NRG_IDLE_DRIFT * w;
+    o->idle_shape_w[NRG_IDLE_LINE] = drift_w;
+    o->idle_shape_w[NRG_IDLE_BEND] = BENDS * drift_w;
+    if (o->idle_bent_w != 0)
+        o->idle_shape_w[NRG_IDLE_BEND] = fabs(o->idle_bent_w);
+    for (size_t i = NRG_IDLE_SINES; i < NRG_IDLE_HEAT; i++)
+        o->idle_shape_w[i] = BENDS * drift_w / pow((double)(i - NRG_IDLE_SINES + 2), 2);
+    if (nrg_heat_find(e, part, o->course.seen, &part->heat)) {
+        o->course.heat = &part->heat;
+        o->idle_shape_w[NRG_IDLE_HEAT] = LEAKS * w * part->heat.range_c;
+    }
+}
+
+/*
+ * A baseline shows idle power, and whatever else was busy then: that is taken off the others' CPU
+ * time, whose watts are found. Idle power drifts from there on.
+ */
+static void know_baseline(struct nrg_engine *e, struct nrg_part *part,
+                          struct nrg_regress_options *o)
+{
+    bool after;
+    double length_s = nrg_frame_baseline_s(&e->frame, &after), w = part->out->idle_w;
+    part->idle_corrected =
+        part->idle_known && length_s > 0 && w > 0 && !strcmp(part->out->idle_source, "baseline");
+    if (!part->idle_corrected)
+        return;
+    o->idle_error_w = fmax(part->idle_error_w, NRG_BASELINE_ERROR * w);
+    know_ends(e, part, o);
+    know_shapes(e, part, o);
+    know_busy_baseline(e, part, length_s, o);
+    know_trickle(e, part, o);
+}
+
+/*
+ * Idle power that was found from the same readings, by a line over cells, is a first guess: a
+ * regression sees more of them, and its intervals have what is not known of it.
+ */
+static void know_guess(struct nrg_part *part, struct nrg_regress_options *o)
+{
+    bool line = part->idle_known && !strcmp(part->out->idle_source, "regression");
+    if (!line && !part->idle_guessed)
+        return;
+    double range_w = isnan(part->least_w) ? 0 : part->least_w / sqrt(12);
+    part->idle_corrected = o->idle_guessed = true;
+    o->idle_error_w =
+        fmax(range_w, fmax(GUESSES * part->idle_error_w, GUESSED * part->out->idle_w));
+}
+
+static void set_idle(struct nrg_engine *e, struct nrg_part *part, double w, const char *source)
+{
+    for (size_t k = 0; k < e->cells.n; k++)
+        nrg_part_set_idle(part, k, isnan(w) ? 0 : w);
+    part->out->idle_w = w;
+    nrg_copy(part->out->idle_source, sizeof part->out->idle_source, source);
+}
+
+/*
+ * Idle power of which nothing is known lies between nothing and the least power that was seen. The
+ * middle is a guess that is as far off as a place in that range may be; readings correct it as far
+ * as they tell idle power from threads that work, and what they leave open is in all intervals.
+ */
+void nrg_regress_guess_idle(struct nrg_engine *e, struct nrg_part *part)
+{
+    if (part->idle_known || !(part->idle_most_w > 0) || part->pool || !e->cells.has_rates)
+        return;
+    part->idle_known = part->idle_guessed = true;
+    set_idle(e, part, part->idle_most_w / 2, "fitted");
+}
+
+/* What was guessed is said. Integration has no use for it: its intervals have the whole range. */
+void nrg_regress_settle_guess(struct nrg_engine *e, struct nrg_part *part)
+{
+    if (part->method == NRG_METHOD_REGRESS && part->idle_guessed) {
+        nrg_attribution_note(e->out, part->channel->channel.name,
+                             "idle power was not measured: between 0 and %.3g W, and by the "
+                             "regression %.3g W; nrg run --baseline 5s measures it first",
+                             part->idle_most_w, part->out->idle_w);
+        part->idle_most_w = 0;
+    } else if (part->idle_guessed) {
+        part->idle_known = part->idle_guessed = false;
+        set_idle(e, part, NAN, "unknown");
+    }
+    if (!part->idle_known && isnan(part->out->idle_w))
+        nrg_part_note_idle(e, part, NULL);
+}
+
+/* Idle power that was known, as the readings correct it: what it was off by, others that were busy
+ * when it was measured, and its drift. */
+static void correct_idle(struct nrg_engine *e, struct nrg_part *part)
+{
+    const struct nrg_regress_result *r = &part->regressed;
+    const struct nrg_cells *c = &e->cells;
+    double others_w = r->classes[e->other_class].power_w;
+    double off_w = part->baseline_off_w + r->idle_off_w -
+                   (isnan(others_w) ? 0 : others_w * part->baseline_busy);
+    double steady_w = part->out->idle_w + off_w;
+    for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
+        steady_w -= r->idle_shape_w[i] * nrg_idle_shape_mean(&part->course, i);
+    for (size_t k = 0; k < c->n; k++) {
+        int64_t middle_ns = c->begin_ns[k] + (c->begin_ns[k + 1] - c->begin_ns[k]) / 2;
+        double w = steady_w, shapes[NRG_IDLE_SHAPES];
+        nrg_idle_shapes(&part->course, middle_ns, shapes);
+        for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
+            w += r->idle_shape_w[i] * shapes[i];
+        nrg_part_set_idle(part, k, w);
+    }
+    part->out->idle_w = fmax(0, part->out->idle_w + off_w);
+}
+
+/* Idle power as the regression found it holds for the whole run. */
+void nrg_regress_take_idle(struct nrg_engine *e, struct nrg_part *part)
+{
+    const struct nrg_regress_result *r = &part->regressed;
+    if (part->idle_known && part->idle_corrected)
+        correct_idle(e, part);
+    if (part->idle_known)
+        return;
+    /* Where it could not be told, the powers of the classes have it. */
+    bool fitted = r->idle_fitted && !isnan(r->idle_w);
+    set_idle(e, part, fitted ? r->idle_w : NAN, fitted ? "fitted" : "unknown");
+    if (fitted)
+        part->idle_most_w = 0;
+}
+
+void nrg_regress_know_idle(struct nrg_engine *e, struct nrg_part *part,
+                           struct nrg_regress_options *o)
+{
+    know_baseline(e, part, o);
+    know_guess(part, o);
+}
