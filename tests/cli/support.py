@@ -118,6 +118,11 @@ def eventually(check, what, limit_s=LIMIT_S):
     raise AssertionError(f"never happened: {what}")
 
 
+def resident_kb(pid):
+    with open(f"/proc/{pid}/status", encoding="ascii") as f:
+        return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1])
+
+
 def query(path, sql):
     """Rows of a recording, opened as anybody would."""
     db = sqlite3.connect(f"file:{path}?mode=ro", uri=True)

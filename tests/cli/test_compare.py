@@ -97,7 +97,7 @@ class Compare(Sides):
         shutil.copy(a[0], self.path("copy.nrg"))
         os.symlink(a[1], self.path("link.nrg"))
         os.link(a[2], self.path("other-name.nrg"))
-        got = self.json(*a, a[0], os.path.relpath(a[1]), self.path("copy.nrg"), self.path("link.nrg"), self.path("other-name.nrg"), "--", *b)
+        got = self.json(*a, a[0], os.path.relpath(a[1], self.dir), self.path("copy.nrg"), self.path("link.nrg"), self.path("other-name.nrg"), "--", *b)
         self.assertEqual(got["a"]["runs"], 3)
         self.assertEqual(got["energy"], before["energy"])
         self.assertTrue(any("5 runs are given more than once" in w for w in got["warnings"]), got["warnings"])

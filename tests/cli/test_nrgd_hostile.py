@@ -8,11 +8,6 @@ from nrgd_client import *
 CONNECTIONS = int(os.environ.get("NRG_TEST_CONNECTIONS", "1000"))
 
 
-def resident_kb(pid):
-    with open(f"/proc/{pid}/status") as f:
-        return int(re.search(r"VmRSS:\s+(\d+)", f.read())[1])
-
-
 class Attacker:
     """Ways to misbehave on a new connection, each from a seed. Those that stay open are returned."""
 

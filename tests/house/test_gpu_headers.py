@@ -1,7 +1,7 @@
 """What src/inject declares of CUPTI and NVTX is what NVIDIA's headers say, where these are installed: in CUDA's folder,
 or where NRG_CUDA_INCLUDE names folders (separated by colons; those of PyPI's nvidia-cuda-cupti-cu12 lack cuda.h). So does
 what src/sensors/amd declares of AMD's libraries: Debian's librocm-smi-dev, ROCm's amd_smi/amdsmi.h (NRG_ROCM_INCLUDE names
-other folders; PyPI's triton has roctx's in triton/backends/amd/include), and PyPI's amdsmi, whose declarations in Python are made from AMD's header (NRG_AMDSMI names its folder)."""
+other folders; PyPI's triton has those of roctx and of rocprofiler-sdk in triton/backends/amd/include), and PyPI's amdsmi, whose declarations in Python are made from AMD's header (NRG_AMDSMI names its folder)."""
 import ctypes
 import glob
 import importlib.util
@@ -135,6 +135,84 @@ ROCTX = r"""
     { return (struct nrg_roctx_table){.member = t->field}; }
 SAME(size, size) SAME(mark, roctxMarkA_fn) SAME(push, roctxRangePushA_fn) SAME(pop, roctxRangePop_fn)
 SAME(start, roctxRangeStartA_fn) SAME(stop, roctxRangeStop_fn)
+"""
+
+# PyPI's triton has headers of version 1.2, shortened: records of copies and calls are compared where ROCm itself is.
+ROCPROFILER = r"""
+#define __HIP_PLATFORM_AMD__
+#include <stdbool.h>
+#include <stddef.h>
+#include <hip/hip_runtime_api.h>
+typedef struct hipArrayMemoryRequirements hipArrayMemoryRequirements; /* one that HIP has for C++ alone */
+#include <rocprofiler-sdk/agent.h>
+#include <rocprofiler-sdk/buffer.h>
+#include <rocprofiler-sdk/buffer_tracing.h>
+#include <rocprofiler-sdk/callback_tracing.h>
+#include <rocprofiler-sdk/registration.h>
+#include "inject/rocm_api.h"
+#define EQUAL(a, b) _Static_assert((long long)(a) == (long long)(b), #a);
+#define SAME(ours, member, theirs, field) EQUAL(offsetof(struct ours, member), offsetof(theirs, field)) \
+    EQUAL(sizeof(((struct ours *)0)->member), sizeof(((theirs *)0)->field))
+#define WORK(ours, theirs) SAME(ours, size, theirs, size) SAME(ours, kind, theirs, kind) \
+    SAME(ours, operation, theirs, operation) SAME(ours, correlation, theirs, correlation_id.internal) \
+    SAME(ours, thread, theirs, thread_id) SAME(ours, start, theirs, start_timestamp) SAME(ours, end, theirs, end_timestamp)
+WORK(nrg_rocm_kernel, rocprofiler_buffer_tracing_kernel_dispatch_record_t)
+SAME(nrg_rocm_kernel, agent, rocprofiler_buffer_tracing_kernel_dispatch_record_t, dispatch_info.agent_id)
+SAME(nrg_rocm_kernel, queue, rocprofiler_buffer_tracing_kernel_dispatch_record_t, dispatch_info.queue_id)
+SAME(nrg_rocm_kernel, kernel, rocprofiler_buffer_tracing_kernel_dispatch_record_t, dispatch_info.kernel_id)
+#define EVENT rocprofiler_callback_tracing_record_t
+enum { ANCESTOR = sizeof(rocprofiler_correlation_id_t) == 24, AT = offsetof(struct nrg_rocm_callback, rest) + 8 * ANCESTOR };
+EQUAL(sizeof(rocprofiler_correlation_id_t), 16 + 8 * ANCESTOR)
+EQUAL(offsetof(struct nrg_rocm_callback, correlation), offsetof(EVENT, correlation_id))
+EQUAL(AT + offsetof(struct nrg_rocm_event, kind), offsetof(EVENT, kind))
+EQUAL(AT + offsetof(struct nrg_rocm_event, operation), offsetof(EVENT, operation))
+EQUAL(AT + offsetof(struct nrg_rocm_event, phase), offsetof(EVENT, phase))
+EQUAL(AT + offsetof(struct nrg_rocm_event, payload), offsetof(EVENT, payload))
+EQUAL(sizeof(struct nrg_rocm_callback) - 8 * !ANCESTOR, sizeof(EVENT))
+#define SYMBOL rocprofiler_callback_tracing_code_object_kernel_symbol_register_data_t
+SAME(nrg_rocm_symbol, kernel, SYMBOL, kernel_id) SAME(nrg_rocm_symbol, name, SYMBOL, kernel_name)
+SAME(nrg_rocm_agent, size, rocprofiler_agent_v0_t, size) SAME(nrg_rocm_agent, id, rocprofiler_agent_v0_t, id)
+SAME(nrg_rocm_agent, type, rocprofiler_agent_v0_t, type) SAME(nrg_rocm_agent, location, rocprofiler_agent_v0_t, location_id)
+SAME(nrg_rocm_agent, domain, rocprofiler_agent_v0_t, domain)
+SAME(nrg_rocm_header, category, rocprofiler_record_header_t, category) SAME(nrg_rocm_header, kind, rocprofiler_record_header_t, kind)
+SAME(nrg_rocm_header, payload, rocprofiler_record_header_t, payload)
+SAME(nrg_rocm_tool, initialize, rocprofiler_tool_configure_result_t, initialize)
+SAME(nrg_rocm_tool, finalize, rocprofiler_tool_configure_result_t, finalize)
+SAME(nrg_rocm_tool, data, rocprofiler_tool_configure_result_t, tool_data)
+EQUAL(sizeof(struct nrg_rocm_tool), sizeof(rocprofiler_tool_configure_result_t))
+EQUAL(NRG_ROCM_OK, ROCPROFILER_STATUS_SUCCESS) EQUAL(NRG_ROCM_LOCKED, ROCPROFILER_STATUS_ERROR_CONFIGURATION_LOCKED)
+EQUAL(NRG_ROCM_TRACING, ROCPROFILER_BUFFER_CATEGORY_TRACING) EQUAL(NRG_ROCM_HIP_CALL, ROCPROFILER_BUFFER_TRACING_HIP_RUNTIME_API)
+EQUAL(NRG_ROCM_COPY, ROCPROFILER_BUFFER_TRACING_MEMORY_COPY) EQUAL(NRG_ROCM_KERNEL, ROCPROFILER_BUFFER_TRACING_KERNEL_DISPATCH)
+EQUAL(NRG_ROCM_CODE, ROCPROFILER_CALLBACK_TRACING_CODE_OBJECT) EQUAL(NRG_ROCM_LOADED, ROCPROFILER_CALLBACK_PHASE_LOAD)
+EQUAL(NRG_ROCM_KERNEL_NAME, ROCPROFILER_CODE_OBJECT_DEVICE_KERNEL_SYMBOL_REGISTER)
+EQUAL(NRG_ROCM_DISCARD, ROCPROFILER_BUFFER_POLICY_DISCARD) EQUAL(NRG_ROCM_GPU, ROCPROFILER_AGENT_TYPE_GPU)
+EQUAL(NRG_ROCM_AGENTS_V0, ROCPROFILER_AGENT_INFO_VERSION_0)
+EQUAL(NRG_ROCM_HOST_TO_DEVICE, ROCPROFILER_MEMORY_COPY_HOST_TO_DEVICE)
+EQUAL(NRG_ROCM_DEVICE_TO_HOST, ROCPROFILER_MEMORY_COPY_DEVICE_TO_HOST)
+EQUAL(NRG_ROCM_DEVICE_TO_DEVICE, ROCPROFILER_MEMORY_COPY_DEVICE_TO_DEVICE)
+/* As many arguments, each of which converts: identifiers are of one number. */
+static void calls(void)
+{
+    rocprofiler_context_id_t context; rocprofiler_buffer_id_t buffer; const char *name; uint64_t len;
+    _Static_assert(sizeof context == sizeof(struct nrg_rocm_id) && sizeof buffer == sizeof(struct nrg_rocm_id), "ids");
+    rocprofiler_create_buffer(context, (size_t)1, (size_t)1, NRG_ROCM_DISCARD, 0, (void *)0, &buffer);
+    rocprofiler_flush_buffer(buffer);
+    rocprofiler_configure_buffer_tracing_service(context, NRG_ROCM_KERNEL, (const int32_t *)0, (size_t)0, buffer);
+    rocprofiler_configure_callback_tracing_service(context, NRG_ROCM_CODE, (const int32_t *)0, (size_t)0, 0, (void *)0);
+    rocprofiler_query_available_agents(NRG_ROCM_AGENTS_V0, 0, (size_t)1, (void *)0);
+    rocprofiler_force_configure(0);
+}
+"""
+
+ROCPROFILER_WHOLE = r"""
+WORK(nrg_rocm_copy, rocprofiler_buffer_tracing_memory_copy_record_t)
+SAME(nrg_rocm_copy, to_agent, rocprofiler_buffer_tracing_memory_copy_record_t, dst_agent_id)
+SAME(nrg_rocm_copy, from_agent, rocprofiler_buffer_tracing_memory_copy_record_t, src_agent_id)
+#define CALL rocprofiler_buffer_tracing_hip_api_record_t
+enum { CALL_AT = offsetof(struct nrg_rocm_call, rest) + 8 * ANCESTOR };
+SAME(nrg_rocm_call, operation, CALL, operation) SAME(nrg_rocm_call, correlation, CALL, correlation_id.internal)
+EQUAL(CALL_AT, offsetof(CALL, start_timestamp)) EQUAL(CALL_AT + 8, offsetof(CALL, end_timestamp))
+EQUAL(CALL_AT + 16, offsetof(CALL, thread_id))
 """
 
 OLD_ROCTX = r"""
@@ -316,6 +394,13 @@ class Headers(unittest.TestCase):
     @unittest.skipUnless(rocm_has("rocprofiler-sdk-roctx/api_trace.h"), "AMD's headers of roctx are not installed")
     def test_roctx(self):
         self.compile(ROCTX, "-c", warnings="-Werror=incompatible-pointer-types", folders=rocm_folders())
+
+    @unittest.skipUnless(rocm_has("rocprofiler-sdk/buffer_tracing.h"), "AMD's headers of rocprofiler-sdk are not installed")
+    def test_rocprofiler(self):
+        header = next(path for path in (os.path.join(f, "rocprofiler-sdk/buffer_tracing.h") for f in rocm_folders()) if os.path.exists(path))
+        with open(header) as text:
+            whole = "rocprofiler_buffer_tracing_memory_copy_record_t" in text.read()
+        self.compile(ROCPROFILER + (ROCPROFILER_WHOLE if whole else ""), "-c", folders=rocm_folders())
 
     @unittest.skipUnless(rocm_has("roctracer/roctracer_roctx.h"), "AMD's headers of roctracer are not installed")
     def test_old_roctx(self):
