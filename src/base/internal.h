@@ -1,12 +1,12 @@
 /*
- * Private to base: the character level of json_stream.h (json_chars.c), that is its buffer, texts,
+ * Private to base: the character level of json/stream.h (json/chars.c), that is its buffer, texts,
  * words, and what is skipped. Functions work on the caller's stream; those that return bool return
  * false where the file ends too early. One thread at a time.
  */
 #ifndef NRG_BASE_INTERNAL_H
 #define NRG_BASE_INTERNAL_H
 
-#include "base/json_stream.h"
+#include "base/json/stream.h"
 
 #define NRG_JSON_BUFFER 131072
 

@@ -13,7 +13,7 @@
  * That memory was lacking is remembered for the thread, as ferror() remembers for a stream: what
  * was computed since then may lack something, even if a caller dropped the -ENOMEM on the way. Who
  * shows a result asks once, at its end. It is set by everything here, by arenas and by JSON
- * (json_memory.h), and can be set by others. The one state outside of structs, because it is there
+ * (json/memory.h), and can be set by others. The one state outside of structs, because it is there
  * for results that got lost between them.
  */
 void nrg_memory_lacked(void);

@@ -6,7 +6,7 @@
 
 #include <nrg/nrg.h>
 
-#include "base/json_memory.h"
+#include "base/json/memory.h"
 #include "base/mem.h"
 #include "cli/internal.h"
 #include "cli/privilege.h"

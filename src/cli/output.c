@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/input.h"
-#include "base/json_memory.h"
+#include "base/json/memory.h"
 #include "base/mem.h"
 #include "base/output_file.h"
 #include "base/parse.h"

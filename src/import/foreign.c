@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/input.h"
-#include "base/json_stream.h"
+#include "base/json/stream.h"
 #include "import/internal.h"
 
 enum { SHOWN = 4, LOOKED_AT = 64 };

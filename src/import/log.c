@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/input.h"
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "base/mem.h"
 #include "import/foreign.h"
 #include "import/internal.h"

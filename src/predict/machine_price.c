@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "base/mem.h"
 
 static double positive(double x)

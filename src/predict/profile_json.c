@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "base/mem.h"
 #include "predict/compat/layer_json.h"
 #include "predict/kinds.h"

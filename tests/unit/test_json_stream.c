@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/input.h"
-#include "base/json_stream.h"
+#include "base/json/stream.h"
 #include "base/parse.h"
 
 /* All tokens as text: brackets as they are, k:KEY s:STRING n:NUMBER, ! and the message. */

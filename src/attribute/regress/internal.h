@@ -3,12 +3,12 @@
  * from the slices that are held, before rows are summed up for good, and the solver.
  *
  * Order: slices are held (fit.c) until there are too many or the end is reached; where threads
- * wait, CPU times say in which calls (waits.c, wait_fit.c, wait_shape.c, wait_error.c); the times
- * of updates, the kernel and the noise are chosen from them (model.c, publish.c, grid.c,
- * clockwork.c, choose.c, noise.c), by passes over them (pass.c, slow.c); rows are made, whitened,
- * weighted and summed up in blocks of time (fit.c); the blocks give powers and groups (solve.c),
- * also with what is common to calls (calls.c), intervals (spread.c), whether idle power drifted
- * (drift.c), and the figures that callers get (result.c).
+ * wait, CPU times say in which calls (waits/waits.c, fit.c, shape.c, error.c); the times of
+ * updates, the kernel and the noise are chosen from them (model.c, updates/, choose.c, noise.c), by
+ * passes over them (pass.c, slow.c); rows are made, whitened, weighted and summed up in blocks of
+ * time (fit.c); the blocks give powers and groups (solve.c), also with what is common to calls
+ * (calls.c), intervals (spread.c), whether idle power drifted (drift.c), and the figures that
+ * callers get (result.c).
  *
  * The regression owns everything here but the solver, which result.c makes and releases. 0 or
  * -ENOMEM, and -ENODATA from solve when rows do not suffice. One thread at a time.

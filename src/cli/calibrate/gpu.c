@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "base/mem.h"
 #include "base/temp.h"
 #include "cli/again.h"

@@ -9,7 +9,7 @@
 
 #include <nrg/nrg.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "cli/doctor/bundle.h"
 #include "cli/doctor/diagnosis.h"
 #include "cli/doctor/repair.h"

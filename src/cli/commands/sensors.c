@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "cli/desk.h"
 #include "cli/internal.h"
 #include "sensors/registry.h"

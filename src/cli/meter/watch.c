@@ -11,8 +11,8 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/json_memory.h"
-#include "base/json_set.h"
+#include "base/json/memory.h"
+#include "base/json/set.h"
 #include "base/mem.h"
 #include "cli/meter/actions.h"
 #include "cli/stop.h"

@@ -11,7 +11,7 @@
 #define NRG_IMPORT_LAYERS_READ_H
 
 #include "base/input.h"
-#include "base/json_stream.h"
+#include "base/json/stream.h"
 #include "import/join.h"
 #include "import/span_sink.h"
 

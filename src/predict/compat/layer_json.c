@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "base/mem.h"
 
 static const char *const target_names[NRG_LAYER_TARGETS] = {"time_s", "power_w"};

@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "predict/llm/law.h"
 
 static const char *const kind_names[NRG_LLM_KINDS] = {"dense", "experts", "quantised",

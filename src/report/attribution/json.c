@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_memory.h"
-#include "base/json_set.h"
+#include "base/json/memory.h"
+#include "base/json/set.h"
 #include "base/mem.h"
 #include "report/attribution/report.h"
 #include "report/attribution/tokens.h"

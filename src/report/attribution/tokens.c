@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 
 static const struct nrg_unit_use *find_unit(const struct nrg_attribution *a, const char *name,
                                             const char *phase)

@@ -1,7 +1,7 @@
 /* A comparison as JSON, schema nrg.compare/1. See report.h and docs/json.md. */
 #include <math.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "report/compare/report.h"
 
 static const char *const verdicts[] = {

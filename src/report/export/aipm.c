@@ -16,7 +16,7 @@
 
 #include <nrg/nrg.h>
 
-#include "base/json_memory.h"
+#include "base/json/memory.h"
 #include "base/mem.h"
 #include "base/output_file.h"
 #include "energy/summary.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "report/export/internal.h"
 
 static bool is_domain(const struct nrg_recorded_channel *channels, size_t n, size_t i)

@@ -13,8 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_memory.h"
-#include "base/json_set.h"
+#include "base/json/memory.h"
+#include "base/json/set.h"
 #include "base/mem.h"
 #include "report/export/formats.h"
 #include "report/export/internal.h"

@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "report/graph/report.h"
 
 /* Also an empty one: the module of what is in none. */

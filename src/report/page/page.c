@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_memory.h"
-#include "base/json_set.h"
+#include "base/json/memory.h"
+#include "base/json/set.h"
 #include "report/page/internal.h"
 
 #if __BYTE_ORDER != __LITTLE_ENDIAN

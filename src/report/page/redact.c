@@ -5,7 +5,7 @@
  */
 #include <string.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "report/page/internal.h"
 
 /* What the page shows of a report; anything else, such as a server's address, goes. */

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "energy/bins.h"
 #include "report/page/internal.h"
 

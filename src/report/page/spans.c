@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "attribute/walk.h"
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "base/mem.h"
 #include "report/page/internal.h"
 

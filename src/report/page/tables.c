@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "base/mem.h"
 #include "report/attribution/report.h"
 #include "report/page/internal.h"

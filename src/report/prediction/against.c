@@ -5,7 +5,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "report/attribution/report.h"
 #include "report/prediction/report.h"
 #include "report/table.h"

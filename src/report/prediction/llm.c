@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "report/prediction/report.h"
 #include "report/table.h"
 

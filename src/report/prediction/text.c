@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "report/prediction/report.h"
 #include "report/table.h"
 #include "report/units.h"

@@ -2,7 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "report/requests/report.h"
 #include "sensors/channel.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "report/run/serving.h"
 
 static json_t *domain_json(const struct nrg_domain *d)

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "base/json_set.h"
+#include "base/json/set.h"
 #include "report/units.h"
 
 /* In the order of a request's life. */

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json_memory.h"
+#include "base/json/memory.h"
 #include "base/mem.h"
 #include "graph/torch/pt2/internal.h"
 

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/regress/clockwork.h"
+#include "attribute/regress/updates/clockwork.h"
 
 #define CELLS 40   /* of age */
 #define REACH 1.25 /* of an update: no reading is older */

@@ -9,7 +9,7 @@
  * Columns: how far classes are from their lines, of busy and of longer; places of waits in calls;
  * the bend; the two lines, each with its height and slope.
  */
-#include "attribute/regress/waits.h"
+#include "attribute/regress/waits/waits.h"
 
 #include <errno.h>
 #include <math.h>

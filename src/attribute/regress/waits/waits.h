@@ -11,7 +11,7 @@
 
 #define NRG_WAIT_PLACES  64                    /* classes with figures of their own */
 #define NRG_LEAST_BUSY   0.05                  /* of a call */
-#define NRG_WAIT_COMMON  (NRG_WAIT_SHAPES + 5) /* columns of all classes together: wait_fit.c */
+#define NRG_WAIT_COMMON  (NRG_WAIT_SHAPES + 5) /* columns of all classes together: fit.c */
 #define NRG_WAIT_COLUMNS (2 * NRG_WAIT_PLACES + NRG_WAIT_COMMON)
 
 /* A slice as a part of its call. */
@@ -45,7 +45,7 @@ struct nrg_wait_fit {
 /* waits.c: the pieces of a group, how many they are, and the CPU time that they had together. */
 int nrg_wait_group(struct nrg_wait_fit *f, size_t g, size_t *n, double *cpu_s);
 
-/* wait_fit.c: what the groups say; places are chosen. At first calls are taken to be busy like
+/* fit.c: what the groups say; places are chosen. At first calls are taken to be busy like
  * this. */
 int nrg_wait_learn(struct nrg_wait_fit *f, double rate);
 

@@ -13,16 +13,16 @@
  * longer than others: with one line, long waits would be taken for work, and idle power for less.
  *
  * Classes are alike as far as the cells say: busy and longer of each are drawn to what is common to
- * all (wait_fit.c), and how firmly is found together with them; those that are far from it, less.
+ * all (fit.c), and how firmly is found together with them; those that are far from it, less.
  * What remains of a
  * cell's CPU time goes to its calls in proportion to how uncertain they are, those most that a
  * border cuts. Slices get their rates by that; the sum of a class stays what it was, so that only
  * the distribution over time changes.
  *
  * Energy that goes with the CPU time of a cell is a class's by how much of that it used. So what is
- * not known of `busy` is not known of its energy either: wait_error.c.
+ * not known of `busy` is not known of its energy either: error.c.
  */
-#include "attribute/regress/waits.h"
+#include "attribute/regress/waits/waits.h"
 
 #include <errno.h>
 #include <math.h>

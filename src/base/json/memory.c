@@ -1,9 +1,9 @@
 /*
- * See json_memory.h. jansson's parser (2.14) itself stumbles when it lacks memory: an assertion, a
+ * See memory.h. jansson's parser (2.14) itself stumbles when it lacks memory: an assertion, a
  * free of what it never had. So a small reserve lets it finish what it was at; the result is
  * refused all the same.
  */
-#include "base/json_memory.h"
+#include "base/json/memory.h"
 
 #include <stdalign.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
-/* See json_set.h. */
-#include "base/json_set.h"
+/* See set.h. */
+#include "base/json/set.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "attribute/regress/clockwork.h"
+#include "attribute/regress/updates/clockwork.h"
 #include "base/checked.h"
 
 #define MOST_UPDATES  1000 /* in a row: beyond, their ages weigh nothing */

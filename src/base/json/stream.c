@@ -1,9 +1,9 @@
 /*
- * See json_stream.h. One buffer; a token that lies across its end is collected piece by piece. A
+ * See stream.h. One buffer; a token that lies across its end is collected piece by piece. A
  * tokeniser with a bit per open bracket instead of a recursive parser: depth costs nothing, and the
  * caller may stop anywhere.
  */
-#include "base/json_stream.h"
+#include "base/json/stream.h"
 
 #include <errno.h>
 #include <math.h>

@@ -14,7 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/regress/clockwork.h"
+#include "attribute/regress/updates/clockwork.h"
 #include "base/mem.h"
 
 #define COARSE_WORK    2e6  /* rows times frequencies of the first search */
