@@ -2,6 +2,7 @@
 import json
 import unittest
 
+from retries import in_quiet
 from support import *
 
 SCENARIO = "domain package-0\n power 50\ndomain dram-0\n power 5\n"
@@ -125,7 +126,7 @@ class Options(Case):
         return query(self.path("o.nrg"), "SELECT kind, begin_ns, end_ns, exit_code FROM run ORDER BY id")
 
     def test_baseline_at_both_ends(self):
-        r, _ = self.simulate("--baseline", "0.3s", "--repeat", "2", command=("sleep", "0.2"))
+        r, _ = in_quiet(self, lambda: self.simulate("--baseline", "0.3s", "--repeat", "2", command=("sleep", "0.2")))
         runs = self.runs()
         self.assertEqual([kind for kind, *_ in runs], ["baseline", "run", "run", "baseline"])
         self.assertEqual([run[3] for run in runs], [None, 0, 0, None])

@@ -67,6 +67,41 @@ class Counting(house.Case):
         self.assertEqual(numbers, (1, 0, 0, 1))
         self.assertIn("retried: x (plain): off by 2 %", said)
 
+    def second_chance(self, again, *tests):
+        """Names and results that count in the end, and how many were said to be repeated."""
+        counter, out = self.run_all.Counter(), io.StringIO()
+        with contextlib.redirect_stdout(out):
+            kept = self.run_all.second_chance(counter, "asan", list(tests), again)
+        return [(test["name"], test["result"]) for test in kept], counter.retried, out.getvalue()
+
+    def program(self, name="cli/x", stdout="not ok 2 - t.a\n", result="FAIL", code=1, stderr=""):
+        return {"name": "nrg:cli / " + name, "stdout": stdout, "stderr": stderr, "result": result, "returncode": code}
+
+    def test_what_failed_beside_others_is_run_alone(self):
+        asked = []
+
+        def again(names):
+            asked.extend(names)
+            return [self.program("cli/x", "ok 1 - t.a\n", "OK", 0), self.program("cli/y")]
+        fine = self.program("cli/z", "ok 1 - t.a\n", "OK", 0)
+        kept, retried, said = self.second_chance(again, self.program("cli/x"), fine, self.program("cli/y"))
+        self.assertEqual(asked, ["cli/x", "cli/y"])
+        self.assertEqual([result for _, result in kept], ["OK", "OK", "FAIL"])
+        self.assertEqual(retried, 2)
+        self.assertIn("retried: cli/x (asan): failed beside others, so it was run again alone: t.a", said)
+
+    def test_no_second_chance_for_faults_that_no_load_makes(self):
+        def again(names):
+            self.fail(names)
+        for test in (self.program(stderr="ERROR: AddressSanitizer: heap-use-after-free"),
+                     self.program(stdout="# x.c:3: runtime error: shift\nnot ok 1 - t.a\n"),
+                     self.program(result="TIMEOUT", code=-15), self.program(code=-11),
+                     self.program(stdout="", result="ERROR"), self.program("unit/x"), self.program("truth/x")):
+            kept, retried, _ = self.second_chance(again, test)
+            self.assertEqual((kept, retried), ([(test["name"], test["result"])], 0))
+        many = [self.program(f"cli/{n}") for n in range(self.run_all.SECOND_CHANCES + 1)]
+        self.assertEqual(self.second_chance(again, *many)[1], 0)
+
 
 if __name__ == "__main__":
     house.unittest.main()
