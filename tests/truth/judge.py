@@ -18,6 +18,16 @@ def attribute(nrg, path, arguments):
     return nrg_json(nrg, "attribute", path, arguments)
 
 
+def paths_of(rows):
+    """(path, row) of each: its path is (kind, name) of all that it is in and of itself."""
+    by_id = {row["id"]: row for row in rows}
+    for row in rows:
+        path, at = (), row
+        while at is not None:
+            path, at = ((at["kind"], at["name"]), *path), by_id.get(at.get("parent"))
+        yield path, row
+
+
 @dataclass
 class Tally:
     """Rows of one scenario: relative errors, half-widths, whether the interval held, whether the row is resolved.

@@ -1,234 +1,112 @@
-"""A machine and programs whose joules per row are known in closed form: power is piecewise constant."""
+"""A simulator of machines, written from docs/recording-format.md alone: draws a program (program.py, thread.py, gpu.py), what power it
+costs (power.py), what sensors and the kernel show of that to a recorder (recorder.py, meters.py, kernel.py), and writes a recording
+(writer.py). words.py says what a scenario may ask for.
+
+Random numbers come from the scenario's name and the seed. Their order must not change, or else the same seeds are other machines, and figures
+of different days can't be compared.
+"""
+
+import zlib
+
 import numpy as np
 
-
-class Cum:
-    """A function that grows along straight lines between its points."""
-    def __init__(self, t, c):
-        self.t, self.c = np.asarray(t, float), np.asarray(c, float)
-
-    def __call__(self, x):
-        return np.interp(x, self.t, self.c) if len(self.t) else np.zeros_like(np.asarray(x, float))
-
-
-def cum_of(t0, t1, w):
-    n = len(t0)
-    t, c = np.empty(2 * n), np.empty(2 * n)
-    e = np.cumsum(w * (t1 - t0))
-    t[0::2], t[1::2] = t0, t1
-    c[1::2], c[0::2] = e, e - w * (t1 - t0)
-    return Cum(t, c)
+from gpu import Gpu
+from kernel import N_CPUS, PID, START_TICKS, Kernel
+from meters import Meters
+from power import Frequency, Power, draw_others
+from program import BEGIN, Paths, Program
+from recorder import Recorder, Times
+from thread import host_thread
+from words import Words
+from writer import Recording, whole_ns
 
 
-class Paths:
-    """Places in the tree of spans: tuples of (kind, name)."""
-    def __init__(self):
-        self.ids, self.list = {}, []
-
-    def __call__(self, path):
-        if path not in self.ids:
-            self.ids[path] = len(self.list)
-            self.list.append(path)
-        return self.ids[path]
-
-
-class Law:
-    """What a call of a place does: duration, watts, waits, workers."""
-    def __init__(self, med, sig, watts, dram=0.0, alpha=0.0, beta=0.0, percall=0.0, wait=0.0, place=None,
-                 workers=0.0, ramp=0.0, passive=False):
-        self.__dict__.update(locals())
+def draw_threads(rng, words, times, paths):
+    """Threads that are named have a program each, others run the same one."""
+    threads, program = [], None
+    for i in range(words.threads):
+        if program is None or words.named_threads:
+            root = f"train {i}" if words.threads > 1 and words.named_threads else "train"
+            program = Program(rng, words, paths, root)
+        threads.append(host_thread(rng, program, times, i))
+    return threads
 
 
-def tokens_of(node, parent, paths, laws, out):
-    """node = (kind, name, law, [children], repeat); a container's own law comes before each child."""
-    kind, name, law, children, repeat = node
-    path = parent + ((kind, name),)
-    p = paths(path)
-    laws[p] = law
-    for _ in range(repeat):
-        out.append(("b", p))
-        for child in children:
-            if law is not None:
-                out.append(("w", p))
-            tokens_of(child, path, paths, laws, out)
-        if law is not None:
-            out.append(("w", p))
-        out.append(("e", p))
-    return out
+def write_about(recording, words, times, recorder):
+    """What the recording says of itself and of the machine; when the run and its baselines were."""
+    recording.meta(nrg_version="0.2.0" if words.rev == 2 else "0.1.0", command_line="python3 train.py", host="sim",
+                   kernel="6.1.0", architecture="x86_64", cpu="Simulated CPU", cpus=N_CPUS, boot_id="b", process_method="connector",
+                   begin_ns=whole_ns(times.record_s), end_ns=whole_ns(times.close_s), ticks=len(recorder.reads),
+                   late_ticks=recorder.n_late)
+    if words.rev == 2:
+        recording.meta(revision=2)
+    if words.rate != "auto":
+        recording.meta(**{"option.rate": str(words.rate)})
+    for kind, begin, end in times.runs():
+        recording.row("run", kind=kind, begin_ns=whole_ns(begin), end_ns=whole_ns(end), exit_code=0 if kind == "run" else None)
+    for t in np.arange(times.record_s, times.close_s, 1.0):
+        recording.row("clock", mono_ns=whole_ns(t), real_ns=whole_ns(t + 1.7e9), tsc=None)
 
 
-class Thread:
-    """Events and segments of one thread."""
-    def __init__(self):
-        self.ev_t, self.ev_kind, self.ev_path, self.ev_num = [], [], [], []
-        self.s0, self.s1, self.cls, self.w, self.d, self.cpu, self.work = [], [], [], [], [], [], []
-
-    def event(self, t, kind, path, num):
-        self.ev_t.append(np.atleast_1d(t)); k = len(self.ev_t[-1])
-        self.ev_kind.append(np.broadcast_to(kind, k)); self.ev_path.append(np.broadcast_to(path, k))
-        self.ev_num.append(np.broadcast_to(num, k))
-
-    def segment(self, s0, s1, cls, w, d, cpu, work):
-        s0 = np.atleast_1d(s0); k = len(s0)
-        for lst, v in ((self.s0, s0), (self.s1, s1), (self.cls, cls), (self.w, w), (self.d, d),
-                       (self.cpu, cpu), (self.work, work)):
-            lst.append(np.broadcast_to(v, k).astype(float))
-
-    def finish(self, order):
-        cat = np.concatenate
-        t, k, p, n = cat(self.ev_t), cat(self.ev_kind), cat(self.ev_path), cat(self.ev_num)
-        o = np.argsort(cat(order), kind="stable")
-        self.ev_t, self.ev_kind, self.ev_path, self.ev_num = t[o], k[o], p[o], n[o]
-        a = [cat(x) for x in (self.s0, self.s1, self.cls, self.w, self.d, self.cpu, self.work)]
-        keep = a[1] > a[0]
-        a = [x[keep] for x in a]
-        o = np.argsort(a[0], kind="stable")
-        self.s0, self.s1, self.cls, self.w, self.d, self.cpu, self.work = [x[o] for x in a]
-        self.cls = self.cls.astype(int)
-
-    def cut(self, times):
-        """Segments cut at given times (a change of frequency)."""
-        for t in times:
-            i = np.searchsorted(self.s0, t, side="right") - 1
-            if i >= 0 and self.s0[i] < t < self.s1[i]:
-                for name in ("s0", "s1", "cls", "w", "d", "cpu", "work"):
-                    a = getattr(self, name)
-                    setattr(self, name, np.insert(a, i + 1, a[i]))
-                self.s1[i] = t
-                self.s0[i + 1] = t
+def write_names(recording, paths):
+    """Ids of spans' names, by (kind, name)."""
+    unique = dict.fromkeys(path[-1] for path in paths)
+    return {(kind, name): recording.row("span_name", kind=kind, name=name, detail="") for kind, name in unique}
 
 
-def run_program(rng, templates, laws, schedule, t_begin, t_end, gap, outside, size_sig=0.0, slow=None):
-    """schedule(i) -> (template number, numbered path or None, factor). Steps until t_end."""
-    th = Thread()
-    picks, factors = [], []
-    est = {}
-    for k, tok in enumerate(templates):
-        est[k] = sum(laws[p].med * np.exp(laws[p].sig ** 2 / 2) * (1 + laws[p].wait) for x, p in tok if x == "w")
-    t, i = 0.0, 0
-    while t < t_end - t_begin:
-        k, f = schedule(i)
-        picks.append(k); factors.append(f)
-        t += est[k] * f + gap["mean"]
-        i += 1
-    picks, factors = np.array(picks), np.array(factors)
-    n = len(picks)
-    size = np.exp(rng.normal(0, size_sig, n)) if size_sig else np.ones(n)
-    parts, length = {}, np.zeros(n)
-    for k, tok in enumerate(templates):
-        idx = np.where(picks == k)[0]
-        wp = np.array([p for x, p in tok if x == "w"])
-        med = np.array([laws[p].med for p in wp]); sig = np.array([laws[p].sig for p in wp])
-        al = np.array([laws[p].alpha for p in wp]); be = np.array([laws[p].beta for p in wp])
-        pc = np.array([laws[p].percall for p in wp])
-        wt = np.array([laws[p].wait for p in wp])
-        z = rng.normal(size=(len(idx), len(wp)))
-        work = med * np.exp(sig * z) * size[idx, None] ** al * factors[idx, None]
-        waits = wt * med * rng.exponential(1, work.shape) * (rng.random(work.shape) < 0.7) / 0.7
-        mean = med * np.exp(sig ** 2 / 2)
-        watts = np.array([laws[p].watts for p in wp]) * size[idx, None] ** be
-        watts = watts * ((1 - pc) + pc * mean / work)
-        parts[k] = (idx, wp, work, waits, watts)
-        length[idx] = (work + waits).sum(1)
-    gaps = gap["mean"] * (rng.exponential(1, n) if gap.get("random") else np.ones(n)) if gap["mean"] else np.zeros(n)
-    ends = t_begin + np.cumsum(length + gaps)
-    starts = ends - length - gaps
-    n_ok = int(np.searchsorted(ends, t_end))
-    order = []
-    for k, tok in enumerate(templates):
-        idx, wp, work, waits, watts = parts[k]
-        ok = idx < n_ok
-        idx, work, waits, watts = idx[ok], work[ok], waits[ok], watts[ok]
-        if not len(idx):
-            continue
-        dur = work + waits
-        after = starts[idx, None] + np.cumsum(dur, 1)
-        before = after - dur
-        before[:, 1:] = after[:, :-1]
-        j = 0
-        now = starts[idx]
-        numbered = 0
-        for m, (x, p) in enumerate(tok):
-            if x == "w":
-                L = laws[p]
-                place = rng.random(len(idx)) if L.place is None else np.full(len(idx), L.place)
-                a, b = before[:, j], after[:, j]
-                w1 = a + work[:, j] * place
-                w2 = w1 + waits[:, j]
-                w2 = np.where(waits[:, j] > 0, w2, w1)
-                nw = L.workers
-                work_now = nw if nw == int(nw) else np.floor(nw) + (rng.random(len(idx)) < nw % 1)
-                on = np.where(np.asarray(work_now) > 0, 0, 1) if L.passive else 1
-                th.segment(a, w1, p, watts[:, j] * (1 + work_now), L.dram, on, work_now)
-                th.segment(w1, w2, p, 0.0, 0.0, 0, 0)
-                th.segment(w2, b, p, watts[:, j] * (1 + work_now), L.dram, on, work_now)
-                now = b
-                j += 1
-            else:
-                num = idx if m == 0 else -1
-                th.event(now, 0 if x == "b" else 1, p, num)
-                order.append(idx * 1e6 + m)
-    g0, g1 = ends[:n_ok] - gaps[:n_ok], ends[:n_ok]
-    if gap["mean"]:
-        if gap.get("busy"):
-            th.segment(g0, g0 + (g1 - g0) * gap["busy"], outside, gap["watts"], 0.0, 1, 0)
-    th.order, th.n_steps, th.t_first, th.t_last = order, n_ok, t_begin, ends[n_ok - 1]
-    th.step_starts, th.step_ends = starts[:n_ok], (ends - gaps)[:n_ok]
-    return th
+def write_spans(recording, paths, names, threads):
+    """Events of all threads in the order of their times; only begins of steps have a value, their number."""
+    for i, _ in enumerate(threads):
+        recording.row("span_track", id=i + 1, kind="thread", pid=PID, tid=PID + i, start_ticks=START_TICKS, domain="",
+                      name=f"thread {i}")
+    name_of = np.array([names[path[-1]] for path in paths])
+    events = [(thread.event_t, np.full(len(thread.event_t), i), thread.event_what, name_of[thread.event_path], thread.event_number)
+              for i, thread in enumerate(threads, 1)]
+    columns = [np.concatenate(column) for column in zip(*events)]
+    order = np.argsort(columns[0], kind="stable")
+    t, track, what, name, number = (column[order] for column in columns)
+    present = [None, None, None, (number >= 0) & (what == BEGIN), np.zeros(len(t), bool)]
+    recording.spans(t, [track, what, name, number, 0 * track], present)
+    recording.meta(spans=int((what == BEGIN).sum()))
 
 
-class Busy:
-    """CPU time of a thread, exact and as the kernel shows it."""
-    def __init__(self, s0, s1, n, tick, phase):
-        self.s0, self.s1, self.n, self.tick, self.phase = s0, s1, n, tick, phase
-        self.cum = cum_of(s0, s1, n)
-
-    def exact(self, t):
-        return self.cum(t)
-
-    def shown(self, t):
-        """Up to the last tick or switch."""
-        t = np.asarray(t, float)
-        last = np.floor((t - self.phase) / self.tick) * self.tick + self.phase
-        v = self.cum(last)
-        if len(self.s0):
-            i = np.clip(np.searchsorted(self.s0, t, side="right") - 1, 0, None)
-            on = (t >= self.s0[i]) & (t < self.s1[i])
-            # stretches that touch are one: find their begin
-            v = np.maximum(v, np.where(on, self.cum(np.minimum(self.runs[i], t)), self.cum(t)))
-        return v
-
-    def join(self):
-        touch = np.r_[False, np.abs(self.s0[1:] - self.s1[:-1]) < 1e-9] if len(self.s0) else np.zeros(0, bool)
-        begin = np.where(touch, -np.inf, self.s0)
-        self.runs = np.maximum.accumulate(begin) if len(begin) else begin
-        return self
-
-    def sampled(self, t):
-        """Ticks at which it ran, times the tick."""
-        t = np.asarray(t, float)
-        lo, hi = t.min() - 1, t.max() + 1
-        k = np.arange(np.floor((lo - self.phase) / self.tick), np.ceil((hi - self.phase) / self.tick))
-        times = k * self.tick + self.phase
-        if not len(self.s0):
-            return np.zeros_like(t)
-        i = np.clip(np.searchsorted(self.s0, times, side="right") - 1, 0, None)
-        on = ((times >= self.s0[i]) & (times < self.s1[i])) * self.n[i]
-        c = np.r_[0, np.cumsum(on * self.tick)]
-        return c[np.searchsorted(times, t, side="right")]
+def truth(paths, power):
+    """Joules of each path without (`own`) and with all below it (`inc`), of the run, and which paths have nothing below them."""
+    own = dict(zip(paths, sum(power.own_j.values())))
+    inc = dict.fromkeys(paths, 0)
+    for path, joules in own.items():
+        for depth in range(1, len(path) + 1):
+            inc[path[:depth]] += joules
+    parents = {path[:depth] for path in paths for depth in range(1, len(path))}
+    return {"own": own, "inc": inc, "total": power.total_j(), "leaves": set(paths) - parents}
 
 
-def filtered(cums, tau, t_read, t0, y0):
-    """First-order filter of the sum of the functions' slopes, at times t_read."""
-    bp = np.unique(np.concatenate([c.t for c in cums] + [np.array([t0])]))
-    bp = bp[bp >= t0]
-    e = sum(c(bp) for c in cums)
-    P = np.diff(e) / np.maximum(np.diff(bp), 1e-15)
-    dec = np.exp(-np.diff(bp) / tau)
-    y = np.empty(len(bp)); y[0] = y0
-    v = y0
-    for i, (p, d) in enumerate(zip(P.tolist(), dec.tolist())):
-        v = p + (v - p) * d
-        y[i + 1] = v
-    i = np.clip(np.searchsorted(bp, t_read, side="right") - 1, 0, len(P) - 1)
-    return P[i] + (y[i] - P[i]) * np.exp(-(t_read - bp[i]) / tau)
+def build(path, name, seed, scenario):
+    """Write the recording of a scenario to path; returns the truth."""
+    rng = np.random.default_rng([zlib.crc32(name.encode()), seed])
+    words, paths = Words(**scenario), Paths()
+    times = Times(rng, words)
+    phases_s = rng.uniform(0, words.tick, 64)
+    gpu = Gpu(rng, words, times, paths) if words.gpu else None
+    threads = [gpu.thread] if gpu else draw_threads(rng, words, times, paths)
+    times.end(rng, max(thread.end_s for thread in threads))
+    frequency = Frequency(rng, words, times)
+    for thread in threads:
+        frequency.apply(thread)
+    others = draw_others(rng, words, times)
+    recorder = Recorder(rng, words, times)
+    power = Power(rng, words, times, threads, len(paths), recorder, others)
+    if gpu:
+        gpu.add_to(power, frequency)
+    recording = Recording(path)
+    write_about(recording, words, times, recorder)
+    Meters(rng, words, times, power, recorder).write(recording)
+    if gpu:
+        gpu.write_sensor(recording, power)
+    Kernel(rng, words, times, threads, recorder, others, phases_s).write(recording)
+    names = write_names(recording, paths)
+    write_spans(recording, paths, names, threads)
+    if gpu:
+        gpu.write_spans(recording, names)
+    recording.close()
+    return truth(paths, power)

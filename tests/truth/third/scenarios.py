@@ -1,192 +1,279 @@
-"""What users have. Names are stable: random numbers come from them."""
-S = SCENARIOS = {}
-net = dict(shape="net", layers=12)
-# -- as nrg records by default: 100 Hz from the first span, threads read at edges
-S["default-flat"] = dict()
-S["default-net"] = dict(net)
-S["default-net-clean"] = dict(net, rapl_jit=0.0)
-S["jit40"] = dict(net, rapl_jit=40e-6)
-S["wander"] = dict(net, rapl_jit=5e-6, rapl_wander=2e-6)
-S["wander-slow"] = dict(net, rapl_jit=5e-6, rapl_wander=0.2e-6)
-S["instep"] = dict(net, rapl_p=1e-3, rapl_jit=5e-6)
-S["10hz"] = dict(net, rate=10)
-S["10hz-flat"] = dict(rate=10)
-S["1khz"] = dict(net, rate=1000, run_s=30)
-S["1khz-jit40"] = dict(net, rate=1000, run_s=30, rapl_jit=40e-6)
-S["20hz-noedge"] = dict(net, rate=20, edge=False)
-S["stat"] = dict(net, busy="stat")
-S["stat-sampled"] = dict(net, busy="stat", sampled=True)
-S["stat-sampled-rev1"] = dict(net, busy="stat", sampled=True, rev=1, edge=False)
-S["stat-rev1-10hz"] = dict(net, busy="stat", rev=1, edge=False, rate=10)
-S["cgticks"] = dict(net, busy="cgticks", sampled=True)
-S["cgroup"] = dict(net, busy="cgroup")
-S["noedge"] = dict(net, edge=False)
-S["nothreads"] = dict(net, threads_known=False)
-S["nothreads-busygap"] = dict(net, threads_known=False, gap=0.003, gap_busy=1.0)
-S["nocpu"] = dict(net, busy_known=False)
-# -- programs
-S["phases"] = dict(net, evals=50, warm=5, rare=97, load_wait=0.004, run_s=60)
-S["phases-10hz"] = dict(net, evals=50, warm=5, rare=97, load_wait=0.004, rate=10)
-S["phases-noedge"] = dict(net, evals=50, warm=5, rare=97, load_wait=0.004, edge=False)
-S["phases-flat"] = dict(evals=40, warm=5, rare=61, load_wait=0.004)
-S["phases-stat-rev1"] = dict(net, evals=50, warm=5, rare=97, load_wait=0.004, rev=1, edge=False, busy="stat", sampled=True)
-S["load-long"] = dict(net, load_wait=0.02)
-S["skew50"] = dict(net, skew=50)
-S["skew50-10hz"] = dict(net, skew=50, rate=10)
-S["size"] = dict(net, size_sig=0.4, alpha=1.0)
-S["size-power"] = dict(net, size_sig=0.4, alpha=1.0, beta=0.5)
-S["size-power-10hz"] = dict(net, size_sig=0.4, alpha=1.0, beta=0.5, rate=10)
-S["percall"] = dict(net, percall=1.0)
-S["percall-10hz"] = dict(net, percall=1.0, rate=10)
-S["percall-some"] = dict(net, percall=1.0, heavy=True)
-S["percall-some-10hz"] = dict(net, percall=1.0, heavy=True, rate=10)
-S["lognormal-wide"] = dict(net, sig=(0.5, 1.0))
-S["busygap"] = dict(net, gap=0.003, gap_busy=1.0)
-S["halfbusygap"] = dict(net, gap=0.003, gap_busy=0.5)
-S["nogap"] = dict(net, gap=0.0)
-S["nogap-nobase"] = dict(net, gap=0.0, base_s=0)
-S["nobase"] = dict(net, base_s=0)
-S["nobase-10hz"] = dict(net, base_s=0, rate=10)
-S["nobase-gap20"] = dict(net, base_s=0, gap=0.02)
-S["startup5"] = dict(net, startup=5.0)
-S["steady-steps"] = dict(net, sig=(0.002, 0.01), gap=0.0)
-S["steady-steps-10hz"] = dict(net, sig=(0.002, 0.01), gap=0.0, rate=10)
-S["many-layers"] = dict(shape="net", layers=96, med=(0.05e-3, 3e-3))
-S["many-layers-10hz"] = dict(shape="net", layers=96, med=(0.05e-3, 3e-3), rate=10)
-S["tiny-layers"] = dict(net, med=(0.02e-3, 0.3e-3))
-S["short10"] = dict(net, run_s=10, base_s=5)
-S["short20-10hz"] = dict(net, run_s=20, base_s=5, rate=10)
-S["short10-phases"] = dict(net, run_s=10, base_s=5, evals=20, warm=5, rare=50, load_wait=0.004)
-S["long300"] = dict(net, run_s=300)
-S["long300-10hz"] = dict(net, run_s=300, rate=10)
-# -- frequency, heat
-S["freq"] = dict(net, freq=dict(n=4, x=0.9))
-S["freq-10hz"] = dict(net, freq=dict(n=4, x=0.9), rate=10)
-S["freq-many"] = dict(net, freq=dict(n=30, x=0.9))
-S["freq-phases"] = dict(net, freq=dict(n=4, x=0.9), evals=50, warm=5, rare=97, load_wait=0.004)
-S["drift-line"] = dict(net, drift=dict(how="line", by=0.15))
-S["drift-warm"] = dict(net, drift=dict(how="warm", by=0.15))
-S["drift-jump"] = dict(net, drift=dict(how="jump", by=0.15))
-S["drift-warm-2base"] = dict(net, drift=dict(how="warm", by=0.15), base_after=True)
-S["drift-warm-nogap"] = dict(net, drift=dict(how="warm", by=0.15), gap=0.0)
-S["drift-warm-nogap-2base"] = dict(net, drift=dict(how="warm", by=0.15), gap=0.0, base_after=True)
-S["drift-hump-nogap-2base"] = dict(net, drift=dict(how="hump", by=0.10), gap=0.0, base_after=True)
-S["2base"] = dict(net, base_after=True)
-# -- waits
-S["wait"] = dict(net, wait=0.3)
-S["wait-10hz"] = dict(net, wait=0.3, rate=10)
-S["wait-noedge"] = dict(net, wait=0.3, edge=False)
-S["wait-noedge-10hz"] = dict(net, wait=0.3, edge=False, rate=10)
-S["wait-uneven"] = dict(net, wait=0.3, uneven=True)
-S["wait-uneven-noedge"] = dict(net, wait=0.3, uneven=True, edge=False)
-S["wait-own"] = dict(net, wait=0.4, uneven=True, place="own")
-S["wait-own-noedge"] = dict(net, wait=0.4, uneven=True, place="own", edge=False)
-S["wait-threads2"] = dict(net, layers=8, wait=0.3, threads=2)
-# -- threads, pools
-S["threads2"] = dict(net, layers=8, threads=2)
-S["threads4"] = dict(net, layers=8, threads=4)
-S["threads4-10hz"] = dict(net, layers=8, threads=4, rate=10)
-S["threads2-same"] = dict(net, threads=2, named_threads=False)
-S["threads4-noedge-stat"] = dict(net, layers=8, threads=4, edge=False, busy="stat", sampled=True)
-S["threads2-later"] = dict(net, layers=8, threads=2, thread_start=15.0)
-S["threads2-phases"] = dict(net, layers=8, threads=2, evals=50, rare=97, load_wait=0.004)
-S["pool"] = dict(net, workers=3)
-S["pool-10hz"] = dict(net, workers=3, rate=10)
-S["pool-mix"] = dict(net, workers=3, mode_mix=1.0)
-S["pool-mix-phases"] = dict(net, workers=3, mode_mix=1.0, evals=50, rare=97, load_wait=0.004)
-S["pool-threads2"] = dict(net, layers=8, workers=2, threads=2)
-S["pool-nothreads"] = dict(net, workers=3, threads_known=False)
-# -- others
-S["others"] = dict(net, others=dict(on=0.3, off=1.0, watts=30.0))
-S["others-10hz"] = dict(net, others=dict(on=0.3, off=1.0, watts=30.0), rate=10)
-S["others-long"] = dict(net, others=dict(on=3.0, off=6.0, watts=12.0))
-S["others-short"] = dict(net, others=dict(on=0.01, off=0.05, watts=25.0))
-S["others-base"] = dict(net, others=dict(on=0.3, off=1.0, watts=25.0, base=True))
-S["others-stat"] = dict(net, others=dict(on=0.3, off=1.0, watts=30.0), busy="stat", sampled=True)
-S["others-phases"] = dict(net, others=dict(on=0.3, off=1.0, watts=30.0), evals=50, warm=5, rare=97, load_wait=0.004)
-S["others-nobase"] = dict(net, others=dict(on=0.3, off=1.0, watts=30.0), base_s=0)
-S["others-threads2"] = dict(net, layers=8, threads=2, others=dict(on=0.3, off=1.0, watts=30.0))
-S["others-seldom"] = dict(net, others=dict(on=0.5, off=20.0, watts=25.0))
-# -- recorder
-S["late"] = dict(net, late="loaded")
-S["late-10hz"] = dict(net, late="loaded", rate=10)
-S["late-1khz"] = dict(net, late="loaded", rate=1000, run_s=30)
-S["late-threads4"] = dict(net, layers=8, late="loaded", threads=4)
-# -- domains
-S["pkg-dram"] = dict(net, domains=("package-0", "dram-0"))
-S["pkg-dram-10hz"] = dict(net, domains=("package-0", "dram-0"), rate=10)
-S["two-pkg"] = dict(net, domains=("package-0", "package-1"))
-S["two-pkg-migrate"] = dict(net, domains=("package-0", "package-1"), migrate=3.0)
-S["two-pkg-migrate-dram"] = dict(net, domains=("package-0", "package-1", "dram-0"), migrate=3.0, phases=0) if False else dict(net, domains=("package-0", "package-1", "dram-0"), migrate=3.0)
-# -- spans of seconds
-sec = dict(layers=5, med=(0.5, 3.0), sig=(0.05, 0.3), overhead=False, gap=0.05)
-S["sec-10hz"] = dict(sec, rate=10)
-S["sec-1hz"] = dict(sec, rate=1)
-S["sec-auto"] = dict(sec)
-S["sec-300"] = dict(sec, run_s=300)
-S["sec-300-10hz"] = dict(sec, run_s=300, rate=10)
-S["sec-300-1hz"] = dict(sec, run_s=300, rate=1)
-S["sec-300-1hz-others"] = dict(sec, run_s=300, rate=1, others=dict(on=2.0, off=6.0, watts=25.0))
-S["sec-nobase"] = dict(sec, rate=10, base_s=0)
-S["sec-drift"] = dict(sec, rate=10, drift=dict(how="warm", by=0.15))
-S["sec-drift-2base"] = dict(sec, rate=10, drift=dict(how="warm", by=0.15), base_after=True)
-S["sec-others"] = dict(sec, rate=10, others=dict(on=0.3, off=1.0, watts=30.0))
-S["sec-others-base"] = dict(sec, rate=10, others=dict(on=0.3, off=1.0, watts=25.0, base=True))
-S["sec-threads2"] = dict(sec, rate=10, threads=2)
-S["sec-pool"] = dict(sec, rate=10, workers=3)
-S["sec-wait"] = dict(sec, rate=10, wait=0.3)
-S["sec-freq"] = dict(sec, rate=10, freq=dict(n=4, x=0.9))
-mid = dict(layers=6, med=(0.05, 0.4), sig=(0.05, 0.3), gap=0.01)
-S["mid-10hz"] = dict(mid, rate=10)
-S["mid-auto"] = dict(mid)
-S["mid-1hz"] = dict(mid, rate=1, run_s=120)
-S["mid-freq"] = dict(mid, freq=dict(n=4, x=0.9))
-S["mid-phases"] = dict(mid, evals=10, rare=17, warm=2)
-S["mid-others"] = dict(mid, others=dict(on=0.3, off=1.0, watts=30.0))
-S["mid-threads2"] = dict(mid, threads=2)
-S["mid-wait"] = dict(mid, wait=0.3)
-# -- boards and plugs
-S["ina"] = dict(net, sensor="ina", lag=0.4, gauge_noise=0.02, idle=4.0, watts=(1, 9), run_s=60)
-S["ina-100ms"] = dict(net, sensor="ina", lag=0.4, gauge_noise=0.02, idle=4.0, watts=(1, 9), read_s=0.1)
-S["ina-30s"] = dict(net, sensor="ina", lag=0.25, gauge_noise=0.02, idle=4.0, watts=(1, 9), run_s=30)
-S["ina-known"] = dict(net, sensor="ina", lag=0.4, lag_known=True, gauge_noise=0.02, idle=4.0, watts=(1, 9))
-S["ina-phases"] = dict(net, sensor="ina", lag=0.4, gauge_noise=0.02, idle=4.0, watts=(1, 9), evals=50, rare=97, load_wait=0.004)
-S["ina-sec"] = dict(sec, sensor="ina", lag=0.4, gauge_noise=0.02, idle=4.0, watts=(1, 9))
-S["inabox"] = dict(net, sensor="inabox", update=0.05, gauge_noise=0.01, idle=4.0, watts=(1, 9), ppm=400)
-S["inabox-slow"] = dict(net, sensor="inabox", update=0.2, gauge_noise=0.01, idle=4.0, watts=(1, 9), ppm=400)
-S["inabox-sec"] = dict(sec, sensor="inabox", update=0.2, gauge_noise=0.01, idle=4.0, watts=(1, 9), ppm=400)
-wall = dict(sensor="wall", layers=4, med=(3.0, 15.0), sig=(0.05, 0.3), overhead=False, gap=0.1, run_s=300)
-S["wall"] = dict(wall)
-S["wall-120"] = dict(wall, run_s=120)
-S["wall-nobase"] = dict(wall, base_s=0)
-S["wall-others"] = dict(wall, others=dict(on=5.0, off=20.0, watts=25.0))
-S["wall-short"] = dict(wall, med=(0.3, 2.0))
-S["wall-layers"] = dict(net, sensor="wall", run_s=300)
-# -- GPU
-g = dict(gpu=True, layers=10, update=0.1, gap=0.001)
-S["gpu-counter"] = dict(g)
-S["gpu-counter-jit"] = dict(g, upd_jit=0.2e-3)
-S["gpu-counter-20ms"] = dict(g, update=0.02, read_s=0.01)
-S["gpu-counter-dram"] = dict(g, domains=("package-0", "dram-0"))
-S["gpu-counter-freq"] = dict(g, freq=dict(n=4, x=0.9))
-S["gpu-counter-nobase"] = dict(g, base_s=0)
-S["gpu-counter-short"] = dict(g, run_s=15, base_s=5)
-S["gpu-gauge"] = dict(g, dep="said", window=0.1)
-S["gpu-gauge-unsaid"] = dict(g, dep="unsaid", window=0.1)
-S["gpu-gauge-unknown"] = dict(g, dep="unknown", window=0.1)
-S["gpu-25"] = dict(g, dep="said", window=0.025)
-S["gpu-25-unsaid"] = dict(g, dep="unsaid", window=0.025)
-S["gpu-25-phase"] = dict(g, dep="said", window=0.025, period_step=0.1, med=(0.5e-3, 6e-3), ppm=5)
-S["gpu-instant-unsaid"] = dict(g, dep="unsaid", window=0.0)
-S["t-tick"] = dict(net, tick=1e-5)
-S["t-nostartup"] = dict(net, startup=0.0)
-S["t-norec"] = dict(net, recorder_cpu=1e-9)
-S["t-noover"] = dict(net, overhead=False)
-S["t-rate100"] = dict(net, rate=100)
-S["t-flat-nogap"] = dict(gap=0.0)
-S["t-quiet"] = dict(net, late="quiet")
-S["pool-passive"] = dict(net, workers=3, passive=True)
-S["pool-passive-10hz"] = dict(net, workers=3, passive=True, rate=10)
-S["pool-passive-mix"] = dict(net, workers=3, passive=True, mode_mix=1.0)
-S["pool-others"] = dict(net, workers=3, others=dict(on=0.3, off=1.0, watts=30.0))
-S["pool-wait"] = dict(net, workers=3, wait=0.3)
+"""Scenarios of the third simulator, by name: what users have, said with the words of words.py. A new one is a line in the group where
+it belongs. Random numbers come from the name: a scenario stays what it is when others are added, and not when it is renamed."""
+
+NET = dict(shape="net", layers=12)
+SECONDS = dict(layers=5, call_s=(0.5, 3.0), spread=(0.05, 0.3), overhead=False, gap=0.05)
+MIDDLE = dict(layers=6, call_s=(0.05, 0.4), spread=(0.05, 0.3), gap=0.01)
+BOARD = dict(gauge_noise=0.02, idle=4.0, watts=(1, 9))
+INA = dict(BOARD, sensor="ina", lag=0.4)
+INABOX = dict(BOARD, sensor="inabox", gauge_noise=0.01, ppm=400)
+WALL = dict(sensor="wall", layers=4, call_s=(3.0, 15.0), spread=(0.05, 0.3), overhead=False, gap=0.1, run_s=300)
+GPU = dict(gpu=True, layers=10, update=0.1, gap=0.001)
+POWER = dict(gpu_sensor="power", window=0.1)  # what a GPU shows instead of a counter
+
+PHASES = dict(eval_every=50, checkpoint_every=97, load_wait=0.004)
+WARM = dict(PHASES, warm_steps=5)
+BURSTS = (0.3, 1.0, 30.0)  # of another process: seconds at work, and not; watts
+SOFT_BURSTS = (0.3, 1.0, 25.0)
+
+
+def net(**words):
+    return {**NET, **words}
+
+
+def net8(**words):
+    return net(layers=8, **words)
+
+
+def seconds(**words):
+    return {**SECONDS, **words}
+
+
+def middle(**words):
+    return {**MIDDLE, **words}
+
+
+def wall(**words):
+    return {**WALL, **words}
+
+
+def gpu(**words):
+    return {**GPU, **words}
+
+
+# A small network as nrg records it by default; counters whose updates jitter, wander or keep step with the readings; other rates.
+COUNTERS = {
+    "default-flat": {},
+    "default-net": net(),
+    "default-net-clean": net(rapl_jitter=0.0),
+    "jit40": net(rapl_jitter=40e-6),
+    "wander": net(rapl_jitter=5e-6, rapl_wander=2e-6),
+    "wander-slow": net(rapl_jitter=5e-6, rapl_wander=0.2e-6),
+    "instep": net(rapl_update=1e-3, rapl_jitter=5e-6),
+    "10hz": net(rate=10),
+    "10hz-flat": dict(rate=10),
+    "1khz": net(rate=1000, run_s=30),
+    "1khz-jit40": net(rate=1000, run_s=30, rapl_jitter=40e-6),
+    "20hz-noedge": net(rate=20, edge=False),
+}
+
+# CPU times that are coarse, sampled, not read at edges of spans, of an old recorder, or not there.
+CPU_TIMES = {
+    "stat": net(busy="stat"),
+    "stat-sampled": net(busy="stat", sampled=True),
+    "stat-sampled-rev1": net(busy="stat", sampled=True, rev=1, edge=False),
+    "stat-rev1-10hz": net(busy="stat", rev=1, edge=False, rate=10),
+    "cgticks": net(busy="cgticks", sampled=True),
+    "cgroup": net(busy="cgroup"),
+    "noedge": net(edge=False),
+    "nothreads": net(threads_known=False),
+    "nothreads-busygap": net(threads_known=False, gap=0.003, gap_busy=1.0),
+    "nocpu": net(busy_known=False),
+}
+
+# Programs that do more than the same step again and again: they warm up, load data, evaluate, write checkpoints.
+PROGRAMS_WITH_PHASES = {
+    "phases": net(**WARM, run_s=60),
+    "phases-10hz": net(**WARM, rate=10),
+    "phases-noedge": net(**WARM, edge=False),
+    "phases-flat": dict(eval_every=40, warm_steps=5, checkpoint_every=61, load_wait=0.004),
+    "phases-stat-rev1": net(**WARM, rev=1, edge=False, busy="stat", sampled=True),
+    "load-long": net(load_wait=0.02),
+    "short10-phases": net(run_s=10, base_s=5, eval_every=20, warm_steps=5, checkpoint_every=50, load_wait=0.004),
+}
+
+# Calls: many short ones of one operator, steps of different size, energy that does not follow the length, scatter, many or tiny layers.
+CALLS = {
+    "skew50": net(tiny_calls=50),
+    "skew50-10hz": net(tiny_calls=50, rate=10),
+    "size": net(size_spread=0.4, size_time=1.0),
+    "size-power": net(size_spread=0.4, size_time=1.0, size_watts=0.5),
+    "size-power-10hz": net(size_spread=0.4, size_time=1.0, size_watts=0.5, rate=10),
+    "percall": net(percall=1.0),
+    "percall-10hz": net(percall=1.0, rate=10),
+    "percall-some": net(percall=1.0, percall_some=True),
+    "percall-some-10hz": net(percall=1.0, percall_some=True, rate=10),
+    "lognormal-wide": net(spread=(0.5, 1.0)),
+    "steady-steps": net(spread=(0.002, 0.01), gap=0.0),
+    "steady-steps-10hz": net(spread=(0.002, 0.01), gap=0.0, rate=10),
+    "many-layers": net(layers=96, call_s=(0.05e-3, 3e-3)),
+    "many-layers-10hz": net(layers=96, call_s=(0.05e-3, 3e-3), rate=10),
+    "tiny-layers": net(call_s=(0.02e-3, 0.3e-3)),
+}
+
+# Between steps the program sleeps, works, or there is nothing; no baseline; runs that are short, long, or take long to begin.
+GAPS_AND_BASELINES = {
+    "busygap": net(gap=0.003, gap_busy=1.0),
+    "halfbusygap": net(gap=0.003, gap_busy=0.5),
+    "nogap": net(gap=0.0),
+    "nogap-nobase": net(gap=0.0, base_s=0),
+    "nobase": net(base_s=0),
+    "nobase-10hz": net(base_s=0, rate=10),
+    "nobase-gap20": net(base_s=0, gap=0.02),
+    "startup5": net(startup=5.0),
+    "short10": net(run_s=10, base_s=5),
+    "short20-10hz": net(run_s=20, base_s=5, rate=10),
+    "long300": net(run_s=300),
+    "long300-10hz": net(run_s=300, rate=10),
+}
+
+# Power that changes by itself: with the frequency, and idle power that drifts, with one baseline or two.
+FREQUENCY_AND_HEAT = {
+    "freq": net(freq=(4, 0.9)),
+    "freq-10hz": net(freq=(4, 0.9), rate=10),
+    "freq-many": net(freq=(30, 0.9)),
+    "freq-phases": net(freq=(4, 0.9), **WARM),
+    "drift-line": net(drift=("line", 0.15)),
+    "drift-warm": net(drift=("warm", 0.15)),
+    "drift-jump": net(drift=("jump", 0.15)),
+    "drift-warm-2base": net(drift=("warm", 0.15), base_after=True),
+    "drift-warm-nogap": net(drift=("warm", 0.15), gap=0.0),
+    "drift-warm-nogap-2base": net(drift=("warm", 0.15), gap=0.0, base_after=True),
+    "drift-hump-nogap-2base": net(drift=("hump", 0.10), gap=0.0, base_after=True),
+    "2base": net(base_after=True),
+}
+
+# Calls that wait: anywhere or each layer at its place, all about as long or not, and threads that read their CPU time or don't.
+WAITS = {
+    "wait": net(wait=0.3),
+    "wait-10hz": net(wait=0.3, rate=10),
+    "wait-noedge": net(wait=0.3, edge=False),
+    "wait-noedge-10hz": net(wait=0.3, edge=False, rate=10),
+    "wait-uneven": net(wait=0.3, wait_uneven=True),
+    "wait-uneven-noedge": net(wait=0.3, wait_uneven=True, edge=False),
+    "wait-own": net(wait=0.4, wait_uneven=True, wait_place="own"),
+    "wait-own-noedge": net(wait=0.4, wait_uneven=True, wait_place="own", edge=False),
+    "wait-threads2": net8(wait=0.3, threads=2),
+}
+
+# Threads with spans, of their own or the same; pools of workers without spans, beside a thread that works or sleeps meanwhile.
+THREADS_AND_POOLS = {
+    "threads2": net8(threads=2),
+    "threads4": net8(threads=4),
+    "threads4-10hz": net8(threads=4, rate=10),
+    "threads2-same": net(threads=2, named_threads=False),
+    "threads4-noedge-stat": net8(threads=4, edge=False, busy="stat", sampled=True),
+    "threads2-later": net8(threads=2, thread_start=15.0),
+    "threads2-phases": net8(threads=2, **PHASES),
+    "pool": net(workers=3),
+    "pool-10hz": net(workers=3, rate=10),
+    "pool-mix": net(workers=3, workers_vary=True),
+    "pool-mix-phases": net(workers=3, workers_vary=True, **PHASES),
+    "pool-threads2": net8(workers=2, threads=2),
+    "pool-nothreads": net(workers=3, threads_known=False),
+    "pool-passive": net(workers=3, passive=True),
+    "pool-passive-10hz": net(workers=3, passive=True, rate=10),
+    "pool-passive-mix": net(workers=3, passive=True, workers_vary=True),
+    "pool-others": net(workers=3, others=BURSTS),
+    "pool-wait": net(workers=3, wait=0.3),
+}
+
+# Another process beside: in bursts, for seconds, for milliseconds, seldom, and in the baseline, too.
+OTHERS = {
+    "others": net(others=BURSTS),
+    "others-10hz": net(others=BURSTS, rate=10),
+    "others-long": net(others=(3.0, 6.0, 12.0)),
+    "others-short": net(others=(0.01, 0.05, 25.0)),
+    "others-base": net(others=SOFT_BURSTS, others_base=True),
+    "others-stat": net(others=BURSTS, busy="stat", sampled=True),
+    "others-phases": net(others=BURSTS, **WARM),
+    "others-nobase": net(others=BURSTS, base_s=0),
+    "others-threads2": net8(threads=2, others=BURSTS),
+    "others-seldom": net(others=(0.5, 20.0, 25.0)),
+}
+
+# A recorder that is late because the machine is loaded.
+RECORDERS = {
+    "late": net(late="loaded"),
+    "late-10hz": net(late="loaded", rate=10),
+    "late-1khz": net(late="loaded", rate=1000, run_s=30),
+    "late-threads4": net8(late="loaded", threads=4),
+}
+
+# Memory beside the package, and two packages between which threads may move.
+DOMAINS = {
+    "pkg-dram": net(domains=("package-0", "dram-0")),
+    "pkg-dram-10hz": net(domains=("package-0", "dram-0"), rate=10),
+    "two-pkg": net(domains=("package-0", "package-1")),
+    "two-pkg-migrate": net(domains=("package-0", "package-1"), migrate=3.0),
+    "two-pkg-migrate-dram": net(domains=("package-0", "package-1", "dram-0"), migrate=3.0),
+}
+
+# Calls of half a second to three seconds, which readings can be added up in, and of 50 to 400 ms, which are between.
+LONG_CALLS = {
+    "sec-10hz": seconds(rate=10),
+    "sec-1hz": seconds(rate=1),
+    "sec-auto": seconds(),
+    "sec-300": seconds(run_s=300),
+    "sec-300-10hz": seconds(run_s=300, rate=10),
+    "sec-300-1hz": seconds(run_s=300, rate=1),
+    "sec-300-1hz-others": seconds(run_s=300, rate=1, others=(2.0, 6.0, 25.0)),
+    "sec-nobase": seconds(rate=10, base_s=0),
+    "sec-drift": seconds(rate=10, drift=("warm", 0.15)),
+    "sec-drift-2base": seconds(rate=10, drift=("warm", 0.15), base_after=True),
+    "sec-others": seconds(rate=10, others=BURSTS),
+    "sec-others-base": seconds(rate=10, others=SOFT_BURSTS, others_base=True),
+    "sec-threads2": seconds(rate=10, threads=2),
+    "sec-pool": seconds(rate=10, workers=3),
+    "sec-wait": seconds(rate=10, wait=0.3),
+    "sec-freq": seconds(rate=10, freq=(4, 0.9)),
+    "mid-10hz": middle(rate=10),
+    "mid-auto": middle(),
+    "mid-1hz": middle(rate=1, run_s=120),
+    "mid-freq": middle(freq=(4, 0.9)),
+    "mid-phases": middle(eval_every=10, checkpoint_every=17, warm_steps=2),
+    "mid-others": middle(others=BURSTS),
+    "mid-threads2": middle(threads=2),
+    "mid-wait": middle(wait=0.3),
+}
+
+# A board with an INA3221, whose filter nobody names, or that shows means of its cycles; and a plug that sends once a second.
+BOARDS_AND_PLUGS = {
+    "ina": net(**INA, run_s=60),
+    "ina-100ms": net(**INA, read_s=0.1),
+    "ina-30s": net(**{**INA, "lag": 0.25}, run_s=30),
+    "ina-known": net(**INA, lag_known=True),
+    "ina-phases": net(**INA, **PHASES),
+    "ina-sec": seconds(**INA),
+    "inabox": net(**INABOX, update=0.05),
+    "inabox-slow": net(**INABOX, update=0.2),
+    "inabox-sec": seconds(**INABOX, update=0.2),
+    "wall": wall(),
+    "wall-120": wall(run_s=120),
+    "wall-nobase": wall(base_s=0),
+    "wall-others": wall(others=(5.0, 20.0, 25.0)),
+    "wall-short": wall(call_s=(0.3, 2.0)),
+    "wall-layers": net(sensor="wall", run_s=300),
+}
+
+# A GPU with a counter of energy, or with a gauge: the mean of a whole period, of a quarter of it, or an instant; said or not.
+GPUS = {
+    "gpu-counter": gpu(),
+    "gpu-counter-jit": gpu(update_jitter=0.2e-3),
+    "gpu-counter-20ms": gpu(update=0.02, read_s=0.01),
+    "gpu-counter-dram": gpu(domains=("package-0", "dram-0")),
+    "gpu-counter-freq": gpu(freq=(4, 0.9)),
+    "gpu-counter-nobase": gpu(base_s=0),
+    "gpu-counter-short": gpu(run_s=15, base_s=5),
+    "gpu-gauge": gpu(**POWER),
+    "gpu-gauge-unsaid": gpu(**POWER, window_known=False),
+    "gpu-gauge-unknown": gpu(**POWER, window_known=False, update_known=False),
+    "gpu-25": gpu(gpu_sensor="power", window=0.025),
+    "gpu-25-unsaid": gpu(gpu_sensor="power", window=0.025, window_known=False),
+    "gpu-25-phase": gpu(gpu_sensor="power", window=0.025, step_period=0.1, call_s=(0.5e-3, 6e-3), ppm=5),
+    "gpu-instant-unsaid": gpu(gpu_sensor="power", window=0.0, window_known=False),
+}
+
+# The default without one of its difficulties each, to find which of them does harm.
+WITHOUT = {
+    "t-tick": net(tick=1e-5),
+    "t-nostartup": net(startup=0.0),
+    "t-norec": net(recorder_cpu=1e-9),
+    "t-noover": net(overhead=False),
+    "t-rate100": net(rate=100),
+    "t-flat-nogap": dict(gap=0.0),
+    "t-quiet": net(late="quiet"),
+}
+
+SCENARIOS = {**COUNTERS, **CPU_TIMES, **PROGRAMS_WITH_PHASES, **CALLS, **GAPS_AND_BASELINES, **FREQUENCY_AND_HEAT, **WAITS,
+             **THREADS_AND_POOLS, **OTHERS, **RECORDERS, **DOMAINS, **LONG_CALLS, **BOARDS_AND_PLUGS, **GPUS, **WITHOUT}
