@@ -1,45 +1,22 @@
 """Scenarios of the third simulator, by name: what users have, said with the words of words.py. A new one is a line in the group where
 it belongs. Random numbers come from the name: a scenario stays what it is when others are added, and not when it is renamed."""
 
-NET = dict(shape="net", layers=12)
-SECONDS = dict(layers=5, call_s=(0.5, 3.0), spread=(0.05, 0.3), overhead=False, gap=0.05)
-MIDDLE = dict(layers=6, call_s=(0.05, 0.4), spread=(0.05, 0.3), gap=0.01)
-BOARD = dict(gauge_noise=0.02, idle=4.0, watts=(1, 9))
-INA = dict(BOARD, sensor="ina", lag=0.4)
-INABOX = dict(BOARD, sensor="inabox", gauge_noise=0.01, ppm=400)
-WALL = dict(sensor="wall", layers=4, call_s=(3.0, 15.0), spread=(0.05, 0.3), overhead=False, gap=0.1, run_s=300)
-GPU = dict(gpu=True, layers=10, update=0.1, gap=0.001)
-POWER = dict(gpu_sensor="power", window=0.1)  # what a GPU shows instead of a counter
+from functools import partial
 
+net = partial(dict, shape="net", layers=12)
+net8 = partial(net, layers=8)
+seconds = partial(dict, layers=5, call_s=(0.5, 3.0), spread=(0.05, 0.3), overhead=False, gap=0.05)
+middle = partial(dict, layers=6, call_s=(0.05, 0.4), spread=(0.05, 0.3), gap=0.01)
+wall = partial(dict, sensor="wall", layers=4, call_s=(3.0, 15.0), spread=(0.05, 0.3), overhead=False, gap=0.1, run_s=300)
+gpu = partial(dict, gpu=True, layers=10, update=0.1, gap=0.001)
+gpu_power = partial(gpu, gpu_sensor="power")
+
+INA = dict(sensor="ina", lag=0.4, gauge_noise=0.02, idle=4.0, watts=(1, 9))
+INABOX = dict(sensor="inabox", gauge_noise=0.01, idle=4.0, watts=(1, 9), ppm=400)
 PHASES = dict(eval_every=50, checkpoint_every=97, load_wait=0.004)
 WARM = dict(PHASES, warm_steps=5)
 BURSTS = (0.3, 1.0, 30.0)  # of another process: seconds at work, and not; watts
 SOFT_BURSTS = (0.3, 1.0, 25.0)
-
-
-def net(**words):
-    return {**NET, **words}
-
-
-def net8(**words):
-    return net(layers=8, **words)
-
-
-def seconds(**words):
-    return {**SECONDS, **words}
-
-
-def middle(**words):
-    return {**MIDDLE, **words}
-
-
-def wall(**words):
-    return {**WALL, **words}
-
-
-def gpu(**words):
-    return {**GPU, **words}
-
 
 # A small network as nrg records it by default; counters whose updates jitter, wander or keep step with the readings; other rates.
 COUNTERS = {
@@ -255,13 +232,13 @@ GPUS = {
     "gpu-counter-freq": gpu(freq=(4, 0.9)),
     "gpu-counter-nobase": gpu(base_s=0),
     "gpu-counter-short": gpu(run_s=15, base_s=5),
-    "gpu-gauge": gpu(**POWER),
-    "gpu-gauge-unsaid": gpu(**POWER, window_known=False),
-    "gpu-gauge-unknown": gpu(**POWER, window_known=False, update_known=False),
-    "gpu-25": gpu(gpu_sensor="power", window=0.025),
-    "gpu-25-unsaid": gpu(gpu_sensor="power", window=0.025, window_known=False),
-    "gpu-25-phase": gpu(gpu_sensor="power", window=0.025, step_period=0.1, call_s=(0.5e-3, 6e-3), ppm=5),
-    "gpu-instant-unsaid": gpu(gpu_sensor="power", window=0.0, window_known=False),
+    "gpu-gauge": gpu_power(window=0.1),
+    "gpu-gauge-unsaid": gpu_power(window=0.1, window_known=False),
+    "gpu-gauge-unknown": gpu_power(window=0.1, window_known=False, update_known=False),
+    "gpu-25": gpu_power(window=0.025),
+    "gpu-25-unsaid": gpu_power(window=0.025, window_known=False),
+    "gpu-25-phase": gpu_power(window=0.025, step_period=0.1, call_s=(0.5e-3, 6e-3), ppm=5),
+    "gpu-instant-unsaid": gpu_power(window=0.0, window_known=False),
 }
 
 # The default without one of its difficulties each, to find which of them does harm.
