@@ -4,17 +4,12 @@ import resource
 import socket
 import unittest
 
-from llm_proxy import ProxyCase, post
+from llm_proxy import ProxyCase, ServedCase, post
 from llm_server import LlmServer
 from support import *
 
 
-class Guard(ProxyCase):
-    def setUp(self):
-        super().setUp()
-        self.server = LlmServer()
-        self.addCleanup(self.server.close)
-
+class Guard(ServedCase):
     def status(self, *fields):
         """Of a GET with these fields; Host is localhost unless given."""
         host = [] if any(f.startswith("Host:") for f in fields) else ["Host: localhost"]
@@ -22,7 +17,7 @@ class Guard(ProxyCase):
         return int(self.ask("\r\n".join(lines).encode() + b"\r\n\r\n").split(b" ", 2)[1])
 
     def test_names_of_others_are_refused(self):
-        with self.proxy("--allow-host", "llm.example.org", "--allow-host", "app://chat", upstream=self.server.url):
+        with self.proxy("--allow-host", "llm.example.org", "--allow-host", "app://chat"):
             port = self.port
             for host in (f"127.0.0.1:{port}", "localhost", f"LOCALHOST:{port}", "localhost.", "[::1]:80", "10.1.2.3",
                          "llm.example.org", "LLM.example.org:8081"):
@@ -43,13 +38,13 @@ class Guard(ProxyCase):
         self.assertEqual(asked, {f"127.0.0.1:{self.server.port}"})
 
     def test_any_name_where_all_are_allowed(self):
-        with self.proxy("--allow-host", "*", upstream=self.server.url):
+        with self.proxy("--allow-host", "*"):
             self.assertEqual(self.status("Host: evil.example", "Origin: null"), 200)
 
     def test_a_limit_of_files_makes_clients_wait(self):
         def few():
             resource.setrlimit(resource.RLIMIT_NOFILE, (140, 148))
-        with self.proxy(upstream=self.server.url, before=few) as process:
+        with self.proxy(before=few) as process:
             limit = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
             held = [self.connect() for _ in range(30)]
             self.assertEqual(limit, (148, 148))

@@ -109,8 +109,6 @@ def compare(rng, world, folder, *more):
     runs, paths = run_powers(rng, world), []
     for side in (0, 1):
         paths.append(os.path.join(folder, "ab"[side] + ".nrg"))
-        if os.path.exists(paths[-1]):
-            os.unlink(paths[-1])
         write_side(rng, world, paths[-1], [run for run in runs if run[0] == side])
     done = subprocess.run([NRG, "compare", "--json", *more, paths[0], "--", paths[1]], capture_output=True, text=True)
     if done.returncode:

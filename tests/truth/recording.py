@@ -1,7 +1,9 @@
 """Writes recordings from docs/recording-format.md alone: no code of src/, so that a mistake there can't hide here.
 
-Columns are coded in mode 1 with raw planes, which every reader must know. Times are ns on the machine's clock.
+Columns are coded in mode 1 with raw planes, which every reader must know. Times are ns on the machine's clock. A recording that is there
+already is replaced.
 """
+import os
 import sqlite3
 import struct
 
@@ -61,6 +63,8 @@ def coded(values):
 
 class Recording:
     def __init__(self, path):
+        if os.path.exists(path):
+            os.unlink(path)
         self.db = sqlite3.connect(path)
         self.db.executescript(f"PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF;"
                               f"PRAGMA application_id={APPLICATION_ID}; PRAGMA user_version=1;" + SCHEMA)

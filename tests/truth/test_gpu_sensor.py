@@ -55,8 +55,6 @@ class Sensors(unittest.TestCase):
 
     def calibrate(self, seed=1, rate_hz=250, seconds=40, load=None, **sensor):
         rng = np.random.default_rng(seed)
-        if os.path.exists(self.path):
-            os.unlink(self.path)
         write(self.path, Load(rng, seconds, **(load or {})), rng, rate_hz, **sensor)
         return subprocess.run([NRG, "calibrate", "--gpu", "--json", "-o", self.profile, "--from", self.path],
                               capture_output=True, text=True)

@@ -101,8 +101,6 @@ class Scenarios(unittest.TestCase):
     def simulate(self, scenario, change=lambda scenario, _: scenario):
         path, tally = os.path.join(self.folder.name, "run.nrg"), judge.Tally()
         for seed in SEEDS:
-            if os.path.exists(path):
-                os.unlink(path)
             machine = simulate.write(path, change(scenario, seed), seed)
             tally.add(machine, judge.attribute(NRG, path, scenario.arguments))
         return tally.figures()
@@ -111,8 +109,6 @@ class Scenarios(unittest.TestCase):
         path = os.path.join(self.folder.name, "run.nrg")
         for scenario in SCENARIOS:
             with self.subTest(scenario.name):
-                if os.path.exists(path):
-                    os.unlink(path)
                 simulate.write(path, scenario, 1)
                 result = judge.attribute(NRG, path, scenario.arguments)
                 self.assertEqual(result["unmatched_ends"] + result["cut"] + result["unclosed"], 0)
@@ -126,8 +122,6 @@ class Scenarios(unittest.TestCase):
         scenario = BY_NAME["two programs, 20 and 40 W"]
         path = os.path.join(self.folder.name, "run.nrg")
         for seed in SEEDS:
-            if os.path.exists(path):
-                os.unlink(path)
             machine = simulate.write(path, scenario, seed)
             for process in judge.nrg_json(NRG, "report", path)["processes"]:
                 truth = machine.process_j(process["pid"] - simulate.PID)
@@ -139,8 +133,6 @@ class Scenarios(unittest.TestCase):
         for name, changes, method, off in (("estimate, one busy thread", {"baseline_s": 3, "others": 0.95}, "estimate", 0.01),
                                            ("rapl 100 Hz, ticks", {"others": 0.5, "others_w": 30, "cpus": 2}, "regression", 0.1)):
             with self.subTest(name):
-                if os.path.exists(path):
-                    os.unlink(path)
                 machine = simulate.write(path, dataclasses.replace(BY_NAME[name], **changes), 3)
                 report = judge.nrg_json(NRG, "report", path)
                 self.assertEqual(report["idle_method"], method)
@@ -167,7 +159,6 @@ class Scenarios(unittest.TestCase):
             total = judge.nrg_json(NRG, "report", path)["total"]
             held.append(total["low_j"] <= machine.total_j() <= total["high_j"])
             self.assertLess(total["uncertainty_j"] / total["energy_j"], 0.08)
-            os.unlink(path)
         self.assertGreaterEqual(sum(held), 11)
 
     def test_work_beside_sleep_between_steps_is_not_the_steps(self):
@@ -223,8 +214,6 @@ class Scenarios(unittest.TestCase):
             for seed in SEEDS:
                 rows = []
                 for times in (1, 4):
-                    if os.path.exists(path):
-                        os.unlink(path)
                     simulate.write(path, dataclasses.replace(BY_NAME[name], length_s=times * length_s), seed)
                     rows.append({r["name"]: r for r in judge.attribute(NRG, path, ())["rows"]})
                 for row in rows[0].values():
@@ -270,8 +259,6 @@ class Scenarios(unittest.TestCase):
         scenario = BY_NAME["another process, twice the watts"]
         path = os.path.join(self.folder.name, "run.nrg")
         for seed in SEEDS:
-            if os.path.exists(path):
-                os.unlink(path)
             machine = simulate.write(path, scenario, seed)
             result = judge.attribute(NRG, path, scenario.arguments)
             truth = sum(float(x.energy(machine.end_s) - x.energy(machine.begin_s)) for x in machine.others)

@@ -1,12 +1,11 @@
 """What GPUs waited for, against a job whose waiting is known in closed form: times to rounding, joules within their intervals."""
-import json
 import os
-import subprocess
 import tempfile
 import unittest
 
 from support import NRG, np  # first: it skips where there is no numpy
 
+from judge import nrg_json
 from waiting import IDLE_W, POWER_W, Job
 
 SENSORS = [("gauge", 0.1, 50, 40.0), ("counter", 0.1, 20, 40.0), ("counter", 0.02, 100, 20.0), ("gauge", 0.1, 20, 15.0)]
@@ -20,12 +19,8 @@ class Waiting(unittest.TestCase):
 
     def waiting(self, job, *how):
         path = os.path.join(self.folder, "job.nrg")
-        if os.path.exists(path):
-            os.unlink(path)
         job.write(path, *how)
-        result = subprocess.run([NRG, "attribute", "--json", path], capture_output=True, text=True)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        return json.loads(result.stdout)["waiting"]
+        return nrg_json(NRG, "attribute", path)["waiting"]
 
     def test_joules_are_within_their_intervals(self):
         covered = parts = shares = 0
