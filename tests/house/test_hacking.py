@@ -1,8 +1,10 @@
 """HACKING.md's recipes, built and run from their own text in a copy of the project."""
+import importlib.util
 import json
 import os
 import re
 import shutil
+import sys
 import tempfile
 import unittest
 
@@ -86,6 +88,14 @@ class Recipes(unittest.TestCase):
         self.assertIn("runs", self.nrg("help"))
         with open(os.path.join(self.build, "docs", "nrg-runs.1"), encoding="utf-8") as page:
             self.assertIn("also the baseline", page.read())
+
+    def test_scenario_is_judged(self):
+        if not importlib.util.find_spec("numpy"):
+            self.skipTest("numpy is not installed")
+        judge = os.path.join(self.tree, "tests/truth/third/judge")
+        done = house.run(sys.executable, judge, "turbo", "freq", "--seeds", "1", "--set", "run_s=5", "--nrg", os.path.join(self.build, "nrg"))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual([line.split()[0] for line in done.stdout.splitlines()], ["freq", "turbo"])
 
     def test_forbidden_include_fails_the_build(self):
         path = os.path.join(self.tree, "src/base/clock.c")
