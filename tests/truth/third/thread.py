@@ -21,6 +21,7 @@ class Thread:
         self.events.append(np.broadcast_arrays(np.atleast_1d(t), what, path, number, order))
 
     def segment(self, *values):
+        """values: of COLUMNS, numbers or arrays."""
         self.segments.append(np.broadcast_arrays(np.atleast_1d(values[0]), *values[1:]))
 
     def finish(self, end_s):
@@ -128,6 +129,8 @@ def perform(rng, program, begin_s, end_s):
     gaps = words.gap * rng.exponential(1, n) if words.gap else np.zeros(n)
     ends = begin_s + np.cumsum(seconds + gaps)
     n_whole = int(np.searchsorted(ends, end_s))
+    if not n_whole:
+        raise ValueError(f"no step ends within {end_s - begin_s:g} s: run_s is too short")
     for table in tables:
         table.keep(n_whole)
         if len(table.steps):
