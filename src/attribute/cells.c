@@ -202,6 +202,10 @@ int nrg_cells_init(struct nrg_cells *c, struct nrg_frame *frame,
         c->other = nrg_arena_array(&c->memory, c->n + 1, sizeof *c->other);
         c->open_rate = nrg_arena_array(&c->memory, c->n * c->n_tracks + 1, sizeof *c->open_rate);
         c->gap_rate = nrg_arena_array(&c->memory, c->n * c->n_tracks + 1, sizeof *c->gap_rate);
+        c->first_ns = nrg_arena_array(&c->memory, c->n_tracks + 1, sizeof *c->first_ns);
+        c->last_ns = nrg_arena_array(&c->memory, c->n_tracks + 1, sizeof *c->last_ns);
+        c->before_rate = nrg_arena_array(&c->memory, c->n_tracks + 1, sizeof *c->before_rate);
+        c->after_rate = nrg_arena_array(&c->memory, c->n_tracks + 1, sizeof *c->after_rate);
         c->untracked_s = nrg_arena_array(&c->memory, c->n + 1, sizeof *c->untracked_s);
         rc = c->memory.failed ? -ENOMEM : 0;
     }

@@ -37,6 +37,10 @@ struct nrg_cells {
     /* CPU seconds per second, [cell * n_tracks + track]: with a span open, and without; threads
      * that have no spans are counted with those that have. Of the processors' tracks alone. */
     float *open_rate, *gap_rate;
+    /* Per track: where its first span begins and its last one ends (the survey fills it; 0: it has
+     * none), and the rates before and after, in the cells of these. */
+    int64_t *first_ns, *last_ns;
+    float *before_rate, *after_rate;
     double unplaced_s; /* of threads that work and sleep between spans: in which gap is not known */
     struct nrg_thread_times *thread_times; /* per track: finer than cells, where it is known */
     bool one_thread; /* all spans are of one thread, whose own CPU times were recorded */

@@ -293,16 +293,56 @@ static struct nrg_thread_use own_use(const struct weigher *w, size_t k, size_t t
                                    .off_s = off_s};
 }
 
+/* How long a cell is before a thread's first span, or after its last one. */
+static double before_s(const struct nrg_cells *c, size_t k, size_t track)
+{
+    return fmax(0, (double)(c->first_ns[track] - c->begin_ns[k]) * 1e-9);
+}
+
+static double after_s(const struct nrg_cells *c, size_t k, size_t track)
+{
+    return fmax(0, (double)(c->begin_ns[k + 1] - c->last_ns[track]) * 1e-9);
+}
+
+/*
+ * The same of the time from a thread's first span to its last one, of a cell that has both such and
+ * other time: what a thread does before and after (it starts, loads, waits for others to end) is
+ * not what it does between spans. Of CPU time that can be either's, spans and their gaps have what
+ * they can hold.
+ */
+static struct nrg_thread_use use_among_spans(const struct weigher *w, size_t k, size_t track)
+{
+    struct nrg_thread_use use = own_use(w, k, track);
+    if (use.open_s <= 0)
+        return use;
+    use.length_s =
+        fmax(use.open_s, use.length_s - before_s(w->c, k, track) - after_s(w->c, k, track));
+    use.cpu_s = fmin(use.cpu_s, use.length_s);
+    return use;
+}
+
 static void find_gaps(const struct weigher *w)
 {
     const struct nrg_cells *c = w->c;
     for (size_t k = 0; k < c->n; k++) {
         sum_groups(w, k);
         for (size_t i = 0; i < c->n_tracks && !c->outside[k]; i++) {
-            struct nrg_thread_use use = own_use(w, k, i);
+            struct nrg_thread_use use = use_among_spans(w, k, i);
             nrg_thread_gaps_add(&w->gaps[i], &use);
         }
     }
+}
+
+/* What is left for the time before a thread's first span and after its last one, of a cell that
+ * has spans. */
+static void set_edges(struct nrg_cells *c, size_t k, size_t track, double left_s)
+{
+    double before = before_s(c, k, track), after = after_s(c, k, track), all = before + after;
+    float rate = all > 0 ? (float)fmin(fmax(0, left_s) / all, 1) : 0;
+    if (before > 0)
+        c->before_rate[track] = rate;
+    if (after > 0)
+        c->after_rate[track] = rate;
 }
 
 /* A thread's CPU time belongs to its spans, as far as it fits in there; the rest to the gaps. It
@@ -312,7 +352,7 @@ static void set_rates(struct weigher *w, size_t k)
     struct nrg_cells *c = w->c;
     for (size_t i = 0; i < c->n_tracks; i++) {
         size_t at = k * c->n_tracks + i;
-        struct nrg_thread_use use = own_use(w, k, i);
+        struct nrg_thread_use use = use_among_spans(w, k, i);
         double cpu_s = track_cpu_s(w, k, i), gap_s = use.length_s - use.open_s;
         double inside_s = cpu_s, outside_s = 0;
         if (c->track_pool[i])
@@ -322,6 +362,7 @@ static void set_rates(struct weigher *w, size_t k)
         else if (use.cpu_s > 0) {
             double most = fmax(1, cpu_s / use.cpu_s);
             nrg_thread_divide(&use, &w->gaps[i], &inside_s, &outside_s);
+            set_edges(c, k, i, own_use(w, k, i).cpu_s - inside_s - outside_s);
             inside_s *= most;
             outside_s *= most;
         }

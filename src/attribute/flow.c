@@ -96,6 +96,10 @@ double nrg_flows_rate(const struct nrg_flows *f, size_t track, int64_t t_ns, siz
     *until = nrg_thread_times_at(times, at, t_ns);
     if (until->index != SIZE_MAX)
         return (double)(open ? times->open_rate[until->index] : times->gap_rate[until->index]);
+    if (!open && c->open_s[cell] > 0 && t_ns < c->first_ns[track])
+        return (double)c->before_rate[track];
+    if (!open && c->open_s[cell] > 0 && t_ns >= c->last_ns[track])
+        return (double)c->after_rate[track];
     return (double)(open ? c->open_rate[cell] : c->gap_rate[cell]);
 }
 

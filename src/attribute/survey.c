@@ -82,9 +82,12 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
     else if (ev->around)
         end_stretch(v, ev->track, ev->around->path, t_ns);
     v->self_ns[ev->track] = t_ns;
-    if (!ev->around && ev->what == NRG_WALK_OPEN)
+    if (!ev->around && ev->what == NRG_WALK_OPEN) {
         v->since_ns[ev->track] = t_ns;
-    else if (!ev->around) {
+        if (!cells->first_ns[ev->track])
+            cells->first_ns[ev->track] = t_ns;
+    } else if (!ev->around) {
+        cells->last_ns[ev->track] = t_ns;
         nrg_thread_times_open(&cells->thread_times[ev->track], v->since_ns[ev->track], t_ns);
         nrg_cells_spread(cells, v->since_ns[ev->track], t_ns,
                          (double)(t_ns - v->since_ns[ev->track]) * 1e-9, cells->open_s + ev->track,

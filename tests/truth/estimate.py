@@ -19,8 +19,8 @@ def curve(u):
 class EstimatedMachine(Machine):
     """Its power follows CPU time alone."""
 
-    def __init__(self, rng, o):
-        super().__init__(rng, o)
+    def __init__(self, rng, o, late_s=0.0):
+        super().__init__(rng, o, late_s)
         self.layer_cpu = []  # [process]: layers, each with its threads
         for model, threads, pool in zip(self.models, self.threads, self.pools):
             layers = [[LayerCpu(thread, i) for thread in threads] for i in range(model.n)]

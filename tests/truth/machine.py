@@ -173,10 +173,11 @@ class LayerCpu:
 class Machine:
     """All of it: `energy(t)` of the sensor's domain, what the kernel accounts, and the truth per layer."""
 
-    def __init__(self, rng, o):
+    def __init__(self, rng, o, late_s=0.0):
+        """late_s: a program takes some time to start, so the run begins anywhere between two readings."""
         self.o = o
         self.baseline = (0.1, 0.1 + o.baseline_s) if o.baseline_s else None
-        self.begin_s = (self.baseline[1] if self.baseline else 0) + 0.1
+        self.begin_s = (self.baseline[1] if self.baseline else 0) + 0.1 + late_s
         self.end_s = self.begin_s + o.length_s
         self.second = (self.end_s + 0.01, self.end_s + 0.01 + o.second_baseline_s) if o.second_baseline_s else None
         self.after_s = self.end_s + 0.1 + o.second_baseline_s

@@ -86,6 +86,7 @@ SCENARIOS = [
     Scenario("rapl 100 Hz, libraries are loaded first", startup_s=3),
     Scenario("libraries are loaded first, threads read", startup_s=3, gap_s=1e-3, read_gap_s=2e-3),
     Scenario("busy between steps", gap_s=1e-3, gap_w=20),
+    Scenario("busy between steps, shortly", gap_s=3e-4, gap_w=20),
     Scenario("busy between steps, shortly, threads read", gap_s=2e-5, gap_w=20, read_gap_s=2e-3),
     Scenario("libraries are loaded first, busy between steps", startup_s=3, gap_s=3e-3, gap_w=50, read_gap_s=2e-3),
     # 2: a counter on a clock of its own
@@ -184,7 +185,7 @@ SCENARIOS = [
 HOLDING = {
     "rapl 100 Hz, busy time in ns": 1.2, "rapl 100 Hz, ticks": 1.2, "rapl 100 Hz, ticks, as 0.1.0 recorded": 1.2, "rapl 1 kHz, ticks": 1.2,
     "rapl 100 Hz, libraries are loaded first": 0.1, "libraries are loaded first, threads read": 0.1,
-    "libraries are loaded first, busy between steps": 0.1, "rapl 100 Hz, updates 15 us off, the recorder is busy": 1.2,
+    "libraries are loaded first, busy between steps": 0.1, "busy between steps": 0.1, "busy between steps, shortly": 0.1, "rapl 100 Hz, updates 15 us off, the recorder is busy": 1.2,
     "rapl 10 Hz, ticks": 5, "idle warms up by 15 %": 1.2, "2 threads": 3, "4 threads": 5, "2 threads, 10 Hz": 5, "2 threads, spans of 0.5 to 3 s that come seldom": 0.5, "a pool of workers": 0.1, "a pool of workers, 10 Hz": 0.1, "energy per call, 100 Hz": 5, "idle drifts by 15 %": 1.2,
     "idle warms up and swings, no gaps, thermometer": 0.5, "a thermometer of something else": 0.05, "idle warms up by 15 %, two baselines": 0.05,
     "spans of 0.5 to 3 s, two baselines, integrate": 10, "no baseline": 1.2, "no baseline, steps until the end, no gaps": 80, "no baseline, another process": 40, "two programs, 20 and 40 W": 5, "nvml power, mean of 100 ms": 5, "nvml counter, spans of the host": 5, "part-time sensor": 5,
@@ -198,6 +199,9 @@ HOLDING = {
     "stalls, 10 Hz": 8, "uneven stalls, 10 Hz": 10, "stalls at the begin, 10 Hz": 8, "another process, twice the watts": 32, "another process, half the watts": 18,
     "2 threads, stalls, another process": 20, "nvml power, instants, not said": 0.01,
 }
+
+# Resolved rows of which 92 % hold, over 60 runs, and by chance fewer in a dozen: the part that has to hold in `make test`.
+SCATTERS = {"estimate, 2 threads, uneven stalls": 0.85}
 
 # Those whose steps' intervals had been too narrow although their layers' held.
 STEPS_HOLDING = ("no baseline", "no baseline, no gaps", "no baseline, steps until the end", "stalls, 10 Hz", "another process, twice the watts", "2 threads, stalls, another process",

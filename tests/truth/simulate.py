@@ -194,7 +194,9 @@ def host_events(thread, track, name_id):
 def write(path, o, seed):
     """The recording of one seed; returns the machine, which knows the truth."""
     rng = np.random.default_rng([seed, 20261116])
-    machine = estimate.EstimatedMachine(rng, o) if o.sensor == "estimate" else Machine(rng, o)
+    # A load in step with its sensor begins in step with it.
+    late_s = np.random.default_rng([seed, 20261117]).uniform(0, CONTEXT_S) if o.phase_s is None else 0.0
+    machine = (estimate.EstimatedMachine if o.sensor == "estimate" else Machine)(rng, o, late_s)
     recording = Recording(path)
     looked = kernel_samples(rng, machine, o, recording)
     if o.sensor == "estimate":

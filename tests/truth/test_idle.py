@@ -16,8 +16,8 @@ from scenarios import GPU, Scenario
 def heated(before_w, after_w, cpus):
     """A machine on which others drew these watts before the run and after it, with so many CPUs, and none during it."""
     class Heated(Machine):
-        def __init__(self, rng, o):
-            super().__init__(rng, o)
+        def __init__(self, rng, o, late_s=0.0):
+            super().__init__(rng, o, late_s)
             t = [0, self.begin_s - 0.02, self.end_s + 0.005, self.after_s]
             self.energy = Sum([*self.energy.parts, Piecewise(t, [before_w, 0, after_w])])
             self.cpu = Sum([*self.cpu.parts, Piecewise(t, [cpus * (before_w > 0), 0, cpus * (after_w > 0)])])
@@ -57,7 +57,7 @@ class Law(unittest.TestCase):
                     rows_j = self.check_sum(whole)
                     self.check_sum(part)
                     self.assertAlmostEqual(rows_j / machine.layer_j().sum(), 1, delta=0.03)
-                    self.assertAlmostEqual(whole["domains"][0]["idle_j"] / machine.idle_j(), 1, delta=0.06)
+                    self.assertAlmostEqual(whole["domains"][0]["idle_j"] / machine.idle_j(), 1, delta=0.1)
 
     def test_a_busy_baseline_says_so(self):
         for heat, said in (((0, 0, 0), None), ((60, 0, 2), "others were busy in the baseline (2 CPUs)"), ((90, 30, 0), "it drew 100 W in the baseline")):

@@ -15,10 +15,11 @@ import sensors
 import simulate
 from machine import Idle, Machine, Piecewise, Sum
 from recording import NO_VALUE, Recording, coded
-from scenarios import CLOSE, HOLDING, SCENARIOS, STEPS_HOLDING
+from scenarios import CLOSE, HOLDING, SCATTERS, SCENARIOS, STEPS_HOLDING
 from vary import varied
 
 SEEDS = range(1, 5)
+MORE_SEEDS = range(1, 13)  # where rows of a run are off together: with few runs, chance decides whether 90 % hold
 BY_NAME = {s.name: s for s in SCENARIOS}
 
 
@@ -34,8 +35,8 @@ def documented_reader():
 class Worker(Machine):
     """Its threads work for 50 us after each step, at 30 W, before they sleep."""
 
-    def __init__(self, rng, o):
-        super().__init__(rng, o)
+    def __init__(self, rng, o, late_s=0.0):
+        super().__init__(rng, o, late_s)
         for thread in (t for process in self.threads for t in process):
             t = np.column_stack([thread.end[:, -1], thread.end[:, -1] + 50e-6]).ravel()
             on = np.tile([1.0, 0.0], len(t) // 2)
@@ -100,7 +101,7 @@ class Scenarios(unittest.TestCase):
 
     def simulate(self, scenario, change=lambda scenario, _: scenario):
         path, tally = os.path.join(self.folder.name, "run.nrg"), judge.Tally()
-        for seed in SEEDS:
+        for seed in MORE_SEEDS if scenario.uneven_stalls else SEEDS:
             machine = simulate.write(path, change(scenario, seed), seed)
             tally.add(machine, judge.attribute(NRG, path, scenario.arguments))
         return tally.figures()
@@ -147,7 +148,7 @@ class Scenarios(unittest.TestCase):
                 layers = self.figures(BY_NAME[name])["layers"]
                 self.assertLess(100 * layers["error"], HOLDING[name])
                 if layers["resolved"]:
-                    self.assertGreaterEqual(layers["cover_resolved"], 0.9)
+                    self.assertGreaterEqual(layers["cover_resolved"], SCATTERS.get(name, 0.9))
                 self.assertGreaterEqual(layers["cover"], 0.85)
 
     def test_the_total_of_a_gauge_that_shows_moments_nearly_in_step_with_a_program(self):
@@ -182,6 +183,13 @@ class Scenarios(unittest.TestCase):
         for name in ("busy between steps", "busy between steps, shortly, threads read"):
             with self.subTest(name):
                 self.assertLess(100 * self.figures(BY_NAME[name])["layers"]["error"], 0.1)
+
+    def test_the_row_of_a_run_s_first_cell_does_not_spread(self):
+        """When a thread began in that cell is not known: rows after it, which undo what readings round, had taken its error over."""
+        path = os.path.join(self.folder.name, "run.nrg")
+        machine = simulate.write(path, BY_NAME["libraries are loaded first, busy between steps"], 6)
+        idle_w = judge.attribute(NRG, path, ())["domains"][0]["idle_w"]
+        self.assertAlmostEqual(idle_w / machine.o.idle_w, 1, delta=0.01)
 
     def test_work_between_steps_is_seen_from_the_process_alone(self):
         """No CPU times of threads: the process had one CPU, so it is that of the thread with spans, also while none is open."""

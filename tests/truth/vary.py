@@ -12,6 +12,7 @@ FACTORS = {"shortest_s": (0.5, 2), "longest_s": (0.5, 2), "gap_s": (0.2, 3), "ji
            "low_w": (0.5, 1), "idle_w": (0.3, 1.5), "baseline_s": (0.5, 3), "stalls": (0.3, 1.5), "others": (0.3, 1.5),
            "others_w": (0.5, 1.2), "drift": (0.2, 1.2), "workers": (0.5, 1.2), "tau_s": (0.5, 2)}
 NO_LAYERS = (4, 25)
+LEAST_STEPS = 3  # of the longest calls alone
 WATTS = (0.4, 1.2)
 SLOWEST_UPDATES = 0.01  # RAPL's update is what it is, but for its clock, which each seed has another of
 
@@ -29,6 +30,7 @@ def varied(scenario, seed):
         watts = between(rng, *WATTS)
         changes |= {"low_w": changes["low_w"] * watts, "high_w": scenario.high_w * watts}
         changes["layers"] = int(rng.integers(*NO_LAYERS))
+        changes["length_s"] = max(changes["length_s"], LEAST_STEPS * changes["layers"] * changes["longest_s"])
         if scenario.threads > 1:
             changes["threads"] = int(rng.integers(2, 5))
         if scenario.update_s >= SLOWEST_UPDATES:

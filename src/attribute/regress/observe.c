@@ -124,10 +124,11 @@ static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen
     *seen = (struct nrg_observation){.from_ns = first.t_ns,
                                      .to_ns = at.t_ns,
                                      .y = at.sum_j - first.sum_j,
-                                     .restart = o->restart || o->skipped,
+                                     .restart = o->restart || o->skipped || o->edge,
                                      .edge = is_edge(o, first.t_ns, at.t_ns)};
     seen->usable = !gap && !(o->restart && nrg_point_j(tl, from + 1) == first.sum_j);
     o->skipped = !seen->usable;
+    o->edge = seen->edge;
     o->restart = gap;
     o->next = to;
     return true;

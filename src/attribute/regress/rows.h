@@ -81,6 +81,7 @@ struct nrg_observer {
     int64_t period_ns, punctual_ns; /* see the options; period_ns 0: not known */
     size_t next;
     bool restart, skipped, started;
+    bool edge; /* the last one was: it is off by so much that the next one can't go on from it */
 };
 
 #define NRG_WHOLE_CALL  0.999 /* a slice that is so much of a call is all of it */
