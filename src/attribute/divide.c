@@ -9,7 +9,9 @@
  *
  * What the two powers do not explain of the interval may belong to either side, unless it is no
  * more than the counter's own phase and rounding, which are random. These come in by four readings:
- * the two of the interval, and those at the other ends of its neighbours.
+ * the two of the interval, and those at the other ends of its neighbours. Where one power alone
+ * says what a side used, nothing shows that it was drawn there, too: how much powers differ between
+ * the ends of stretches, beyond these readings, says what that may be off by.
  *
  * Refuses: gauges, whose readings are not known to be of that time; recordings in which most
  * intervals lie between others that are cut.
@@ -38,6 +40,8 @@ struct part_cuts {
     double level_j;  /* of the last point in this interval, from its begin on */
     double mean_w;   /* of all */
     size_t cap;
+    /* Squares of how much power differs between the ends of a stretch of whole intervals */
+    double change_w2, stretches;
 };
 
 /* An interval that is to be divided: how long its sides are, in the counter's time, and what they
@@ -53,6 +57,7 @@ struct sides {
 struct cut_energy {
     double before_j, off_j; /* off_j: each time alike */
     double variance_j2;
+    double alone_s; /* time of a side for which its neighbour's power stands alone */
 };
 
 struct divider {
@@ -78,7 +83,8 @@ static int add_division(struct part_cuts *c, int64_t t_ns, struct cut_energy at)
                                     .from = g->from,
                                     .sum_j = nrg_point_j(g->tl, g->from) + level_j,
                                     .off_j = at.off_j,
-                                    .variance_j2 = at.variance_j2};
+                                    .variance_j2 = at.variance_j2,
+                                    .alone_s = at.alone_s};
     return nrg_append(&c->part->divisions, &c->part->n_divisions, &c->cap, &division,
                       sizeof division);
 }
@@ -121,21 +127,21 @@ static struct cut_energy divide_both(const struct sides *s, double all_j)
     double h = s->after_j > 0 ? share * sum_j * s->after_s / (s->after_j * s->width_s) : 0;
     double unexplained[] = {a, 1 + a, 2 - a, 1 - a}, before[] = {g, 1 - f + g, f + h, h};
     double off_j = fabs(all_j - sum_j) - RANDOM_SIGMAS * sqrt(sum_j2(s, unexplained));
-    return (struct cut_energy){all_j * f, fmax(off_j, 0), sum_j2(s, before)};
+    return (struct cut_energy){all_j * f, fmax(off_j, 0), sum_j2(s, before), 0};
 }
 
 /* Before the edge is what the power of that side uses. */
 static struct cut_energy divide_before(const struct sides *s, double all_j)
 {
     double a = s->before_s / s->width_s, parts[] = {a, 1 + a, 0, 0};
-    return (struct cut_energy){fmin(s->before_j, all_j), 0, sum_j2(s, parts)};
+    return (struct cut_energy){fmin(s->before_j, all_j), 0, sum_j2(s, parts), s->before_s};
 }
 
 /* After it is what the power of that side uses, and before it the rest. */
 static struct cut_energy divide_after(const struct sides *s, double all_j)
 {
     double a = s->after_s / s->width_s, parts[] = {0, 0, 1 + a, a};
-    return (struct cut_energy){fmax(all_j - s->after_j, 0), 0, sum_j2(s, parts)};
+    return (struct cut_energy){fmax(all_j - s->after_j, 0), 0, sum_j2(s, parts), s->after_s};
 }
 
 static int divide_once(struct part_cuts *c, const struct sides *s)
@@ -197,6 +203,19 @@ static int settle_cut(struct part_cuts *c, uint32_t next)
     return c->last.first_ns == c->last.last_ns ? divide_once(c, &s) : divide_twice(c, &s);
 }
 
+/* The whole intervals between two that are cut: the first and the last of them, if they are two. */
+static void note_stretch(struct part_cuts *c)
+{
+    const struct nrg_grid *g = &c->grid;
+    double width_s = (double)c->part->width_ns * 1e-9;
+    if (!c->last.grid.index || g->end_ns == INT64_MAX || g->index < c->last.grid.index + 3)
+        return;
+    double first_w = c->last.grid.after_w, last_w = g->before_w, change_w = last_w - first_w;
+    double noise_j2 = 2 * (reading_j2(c->part, first_w) + reading_j2(c->part, last_w));
+    c->change_w2 += change_w * change_w - noise_j2 / (width_s * width_s);
+    c->stretches++;
+}
+
 static int add_cut(struct part_cuts *c, int64_t t_ns)
 {
     nrg_grid_at(&c->grid, t_ns);
@@ -207,6 +226,7 @@ static int add_cut(struct part_cuts *c, int64_t t_ns)
         return 0;
     }
     int rc = settle_cut(c, c->grid.index);
+    note_stretch(c);
     c->before = c->last.grid.index;
     c->last = (struct cut){.grid = c->grid, .first_ns = t_ns, .last_ns = t_ns};
     return rc;
@@ -221,6 +241,16 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
         if (d->parts[p].part && e->parts[p].pool == e->cells.track_pool[ev->track])
             rc = add_cut(&d->parts[p], ev->t_ns);
     return rc;
+}
+
+/* Of two intervals, each differs by half of the square. */
+static void doubt_alone(struct part_cuts *c)
+{
+    double unsteady_w2 = c->stretches > 0 ? fmax(c->change_w2 / c->stretches / 2, 0) : 0;
+    for (size_t i = 0; i < c->part->n_divisions; i++) {
+        struct nrg_division *d = &c->part->divisions[i];
+        d->variance_j2 += unsteady_w2 * d->alone_s * d->alone_s;
+    }
 }
 
 static int make_points(struct nrg_engine *e, struct nrg_part *part)
@@ -274,6 +304,7 @@ int nrg_divide_intervals(struct nrg_engine *e)
         if (!d.parts[p].part)
             continue;
         rc = settle_cut(&d.parts[p], UINT32_MAX);
+        doubt_alone(&d.parts[p]);
         if (!rc && e->parts[p].n_divisions)
             rc = make_points(e, &e->parts[p]);
     }

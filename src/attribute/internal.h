@@ -57,6 +57,7 @@ struct nrg_division {
     double sum_j; /* of the timeline at that moment */
     double off_j; /* what it may be off by, each time alike */
     double variance_j2;
+    double alone_s; /* time on one side of it that its neighbour alone speaks for */
 };
 
 /* Others beside rows that are integrated: they draw `w` in all of a cell, whatever the workload
