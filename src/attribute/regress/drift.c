@@ -144,8 +144,35 @@ static size_t place_of(const struct nrg_solver *s, size_t column)
     return p;
 }
 
-/* What no shape has of the course: as the last sine is large, those after it are not nothing. In
- * the mean of the run they look like idle power that was off. */
+/* Rows leave more than the ages of a counter's readings make of them: the load varied by itself. */
+static bool load_varies(const struct nrg_regress *r)
+{
+    double update_s = (double)r->options.channel->update_ns / 1e9;
+    double row_s = r->row ? r->sum_s / (double)r->row : 0, aged = update_s / row_s;
+    return !r->options.timeline->is_gauge && update_s > 0 && row_s > 0 && r->prior &&
+           r->sum_e2 > r->sum_y2 * aged * aged / 6;
+}
+
+/* How far idle power is taken to be from where one baseline saw it, in the mean of the run. */
+static double away_w(const struct nrg_solver *s)
+{
+    double sum_w = 0;
+    for (size_t p = s->n_bound; p < s->m; p++) {
+        size_t column = s->index[p], shape = column - NRG_COLUMN_IDLE_SHAPES;
+        double w = s->free_beta[p] * s->scale[p];
+        if (column == NRG_COLUMN_IDLE_OFF)
+            sum_w += w;
+        else if (column >= NRG_COLUMN_IDLE_SHAPES && column <= NRG_COLUMN_IDLE_SHAPES_LAST)
+            sum_w += w * nrg_idle_shape_mean(&s->r->options.course, shape);
+    }
+    return s->r->options.seen_twice ? 0 : fabs(sum_w);
+}
+
+/*
+ * What no shape has of the course: as the last sine is large, those after it are not nothing. In
+ * the mean of the run they look like idle power that was off. And a load that varies by itself may
+ * look like idle power that is not where it was seen, all of it.
+ */
 static void doubt_rest(struct nrg_solver *s)
 {
     size_t last = NRG_IDLE_HEAT - 1, p = place_of(s, NRG_COLUMN_IDLE_SHAPES + last);
@@ -153,9 +180,12 @@ static void doubt_rest(struct nrg_solver *s)
     double own = off < s->m ? s->inverse[nrg_packed(off, off)] : 0;
     if (p == s->m || !(own > 0))
         return;
+    double rest_w = fabs(s->free_beta[p] * s->scale[p]);
+    if (load_varies(s->r))
+        rest_w = fmax(rest_w, away_w(s));
     /* Where readings tell idle power from load by themselves, they do so whatever its course. */
     double told = sqrt(nrg_solver_covariance(s, off, off)) / s->r->options.idle_error_w;
-    double rest_w = fmin(told, 1) * fabs(s->free_beta[p] * s->scale[p]);
+    rest_w *= fmin(told, 1);
     for (size_t q = 0; q < s->m; q++)
         s->drift[last].moved[q] = s->inverse[nrg_packed(off, q)] / own * rest_w / s->scale[off];
     s->drift[last].untold = 1;
