@@ -90,7 +90,10 @@ static int prepare_parts(struct nrg_engine *e)
     if (rc)
         return rc;
     nrg_parts_idle_ends(e);
-    return nrg_other_watts(e);
+    rc = nrg_other_watts(e);
+    if (!rc)
+        nrg_parts_idle_drift(e);
+    return rc;
 }
 
 static void set_method(struct nrg_engine *e)

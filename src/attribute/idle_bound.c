@@ -6,8 +6,11 @@
  * regression, or where the run drew more than they did.
  */
 #include <math.h>
+#include <stdlib.h>
 
 #include "attribute/internal.h"
+#include "base/mem.h"
+#include "base/stats.h"
 #include "energy/idle.h"
 #include "energy/quantum.h"
 
@@ -15,6 +18,10 @@
 #define MOST_AROUND       1000 /* cells */
 #define SAID_BUSY         0.1  /* CPUs of others in a baseline */
 #define BASELINE_READINGS 6    /* of a gauge, that are not the same */
+#define STRETCHES         4    /* of a run, in each of which idle power may show */
+#define LEAST_CELLS       20   /* of one */
+#define NOISE_WIDE        4    /* deviations, from the least to the most that noise makes */
+#define RESTING           64   /* of its cells, one: a few are enough, as they must agree */
 
 /* A counter may show nothing in one cell and that of two updates in the next, or at the begin of a
  * run what was before: so with the cells around. */
@@ -60,6 +67,51 @@ static double baseline_error_w(struct nrg_engine *e, const struct nrg_part *part
         return nrg_frame_baseline_error(&e->frame, channel);
     return hypot(nrg_frame_baseline_scatter(&e->frame, channel) * sqrt(memory_s / length_s),
                  nrg_gauge_quantum(part->tl, c->resolution) / sqrt(12));
+}
+
+/* What the ends of a counter's updates make of a cell's power. */
+static double cell_noise_w(const struct nrg_part *part, double length_s, double power_w)
+{
+    double update_s = part->tl->is_gauge ? 0 : (double)part->channel->channel.update_ns * 1e-9;
+    return power_w * update_s / length_s / sqrt(6);
+}
+
+/* How far the power of the cells from one to another that drew least, others left aside, is from
+ * idle power: the mean of those that noise alone may tell apart. `sorted` is room for them.
+ * INFINITY: they are too few. */
+static double least_off_w(const struct nrg_engine *e, const struct nrg_part *part, size_t from,
+                          size_t to, double *sorted)
+{
+    double length_s = 0, sum_w = 0;
+    size_t n = 0, alike = 0;
+    for (size_t k = from; k < to; k++) {
+        double own_s = nrg_cells_length_s(&e->cells, k);
+        if (e->cells.outside[k] || own_s < NRG_LEAST_CELL_S)
+            continue;
+        sorted[n++] = part->most_w[k] - (part->level ? (double)part->level[k].w : 0);
+        length_s += own_s;
+    }
+    if (n < LEAST_CELLS)
+        return INFINITY;
+    nrg_sort(sorted, n);
+    double least_w = sorted[n / RESTING];
+    double most_w = least_w + NOISE_WIDE * cell_noise_w(part, length_s / (double)n, least_w);
+    while (alike < n && sorted[alike] <= most_w)
+        sum_w += sorted[alike++];
+    return fabs(sum_w / (double)alike - part->out->idle_w);
+}
+
+double nrg_part_drift_w(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    size_t n = e->cells.n, stretches = n / LEAST_CELLS < STRETCHES ? n / LEAST_CELLS : STRETCHES;
+    double drift_w = NRG_IDLE_DRIFT * part->out->idle_w, off_w = stretches ? 0 : drift_w;
+    double *sorted = nrg_calloc(n + 1, sizeof *sorted);
+    for (size_t i = 0; sorted && i < stretches; i++)
+        off_w =
+            fmax(off_w, least_off_w(e, part, n * i / stretches, n * (i + 1) / stretches, sorted));
+    off_w = sorted ? off_w : drift_w;
+    free(sorted);
+    return fmin(off_w, drift_w);
 }
 
 bool nrg_part_baseline(struct nrg_engine *e, struct nrg_part *part, double least_w, double *idle_w)

@@ -28,6 +28,10 @@
 
 /* Less time than this without a reading is rounding of times, not a gap. */
 #define NRG_UNCOVERED_NS 1000
+/* CPUs: who has more shows when it comes and goes. */
+#define NRG_TRICKLE 0.02
+/* Shorter cells say little about power. */
+#define NRG_LEAST_CELL_S 0.05
 
 /* A single step; the outermost one, where steps stand in steps. */
 struct nrg_single_step {
@@ -107,7 +111,11 @@ struct nrg_part {
     double baseline_off_w;           /* idle_w is this much less than it was while that was seen, or
                                         before the run */
     double idle_change_w;            /* of integration: from the baseline before to that after */
-    struct nrg_idle_course course;   /* of idle power in a regression, from the baseline on */
+    double idle_less_w, idle_more_w; /* of integration: by which idle power may be off, each row's
+                                        alike */
+    bool idle_found;               /* of integration: idle power is what a regression made of it */
+    double found_others_w;         /* and so are others, per CPU second */
+    struct nrg_idle_course course; /* of idle power in a regression, from the baseline on */
     struct nrg_heat heat;
     bool everything_idle; /* power did not follow the load */
     struct nrg_regress_result regressed;
@@ -232,6 +240,8 @@ int nrg_parts_make(struct nrg_engine *engine);
 int nrg_parts_idle(struct nrg_engine *engine);
 /* Idle power between two baselines, of domains that are integrated. Needs the methods. */
 void nrg_parts_idle_ends(struct nrg_engine *engine);
+/* Of those with one baseline: how far it may have gone from there. Needs others' watts. */
+void nrg_parts_idle_drift(struct nrg_engine *engine);
 /* By how much it is more in a cell than in the middle of the run. */
 double nrg_part_idle_line_w(const struct nrg_engine *engine, const struct nrg_part *part,
                             size_t cell);
@@ -250,6 +260,12 @@ void nrg_part_note_idle(struct nrg_engine *engine, const struct nrg_part *part, 
  * run, which drew no more than least_w for a while (NAN: not known), does not allow it. */
 bool nrg_part_baseline(struct nrg_engine *engine, struct nrg_part *part, double least_w,
                        double *idle_w);
+/*
+ * How far idle power may have gone from where one baseline saw it, either way. Where the run draws
+ * just what the baseline did for a while, something would have had to make up for what idle power
+ * changed by: so nothing ran then, and idle power shows. That must be so all along the run.
+ */
+double nrg_part_drift_w(const struct nrg_engine *engine, const struct nrg_part *part);
 /* What neither rows nor idle nor others have. Where they have more than was measured, idle and
  * others have less: the rest is negative only as far as rows alone are more than that. */
 void nrg_domain_settle(struct nrg_attribution_domain *domain, double rows_j);

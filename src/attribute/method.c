@@ -14,7 +14,7 @@
 #define MANY_UPDATES  10
 #define MIN_INTERVALS 30   /* of the sensor, and three for each kind of span */
 #define MIN_CALLS     8    /* of a kind of span, in the mean */
-#define MIN_LONG      4    /* the same of a gauge, whose age is not known, and of long spans */
+#define MIN_LONG      4    /* the same of long spans */
 #define MIN_TOGETHER  2    /* the same where tracks have spans open together */
 #define TOGETHER      0.02 /* of the time of spans */
 
@@ -70,7 +70,7 @@ static void choose_method(struct nrg_engine *e, struct nrg_part *part)
     double intervals = e->out->duration_s * 1e9 / (double)part->width_ns;
     char *why = part->out->why;
     size_t size = sizeof part->out->why;
-    double calls = part->tl->is_gauge && updates >= MANY_UPDATES ? MIN_LONG : MIN_CALLS;
+    double calls = updates >= MANY_UPDATES ? MIN_LONG : MIN_CALLS;
     if (updates >= MANY_UPDATES && nrg_method_together(e, part->pool))
         calls = MIN_TOGETHER;
     part->method = NRG_METHOD_INTEGRATE;

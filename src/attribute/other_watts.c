@@ -200,13 +200,15 @@ static void fill_timing(const struct nrg_cells *c, size_t k, const struct drawn 
 }
 
 /* Known watts are drawn at all times alike, and so are those of the baseline, up to twice as much
- * as it had; what is beyond that goes in the proportion of CPU time. `all_j`: above idle. */
+ * as it had, and of a trickle; what is beyond that goes in the proportion of CPU time. `all_j`:
+ * above idle. */
 static void fill_level(const struct nrg_cells *c, size_t k, const struct drawn *d, double more_s,
                        double all_j, struct nrg_part *part)
 {
     double length_s = nrg_cells_length_s(c, k), share = (double)c->other[k];
-    double before_s = d->busy * length_s, level_s = before_s + fmin(more_s, before_s);
-    more_s = d->fitted ? 0 : fmax(more_s - before_s, 0);
+    double before_s = d->busy * length_s, most_s = fmax(before_s, NRG_TRICKLE * length_s);
+    double level_s = before_s + fmin(more_s, most_s);
+    more_s = d->fitted ? 0 : fmax(more_s - most_s, 0);
     level_s = d->fitted ? c->other_s[k] : level_s;
     double level_j = fmin(d->w * fmax(level_s, 0), MOST_OTHERS * all_j);
     double mine_s = share > 0 ? c->other_s[k] * (1 - share) / share : 0;
@@ -229,6 +231,16 @@ static double take_idle(struct nrg_part *part, size_t k, double power_w, double 
     return power_w - part->idle_w[k];
 }
 
+/* Others, beyond those of the baseline, had next to nothing in the mean of the run. */
+static bool is_trickle(const struct nrg_engine *e, double busy)
+{
+    const struct nrg_cells *c = &e->cells;
+    double more_s = 0;
+    for (size_t k = 0; k < c->n; k++)
+        more_s += c->outside[k] ? 0 : c->other_s[k] - busy * nrg_cells_length_s(c, k);
+    return more_s < NRG_TRICKLE * e->out->duration_s;
+}
+
 static void take_watts(struct nrg_engine *e, struct nrg_part *part, const double *power_w,
                        struct watts watts, const struct before *before)
 {
@@ -240,8 +252,10 @@ static void take_watts(struct nrg_engine *e, struct nrg_part *part, const double
                       .tick_s = nrg_busy_tick_s(e)};
     struct beyond b = {.tick_s = d.busy > 0 ? d.tick_s : 0};
     d.scatter_s = scatter_s(c, d.tick_s);
-    part->others_less = d.fitted ? fmin(1, watts.half_w / watts.w) : 1 - LESS;
-    part->others_more = d.fitted ? watts.half_w / watts.w : MORE - 1;
+    double off = watts.half_w > 0 ? watts.half_w / watts.w : 0;
+    /* Who only wakes up for moments may find a CPU awake, or wake one. */
+    part->others_less = d.fitted ? fmin(1, off) : is_trickle(e, d.busy) ? 1 : 1 - LESS;
+    part->others_more = d.fitted ? off : MORE - 1;
     for (size_t k = 0; k < c->n; k++) {
         double idle_w = idle_before_w(e, part, before, k) - d.back_w;
         double all_j = take_idle(part, k, power_w[k], idle_w) * nrg_cells_length_s(c, k);
@@ -262,20 +276,33 @@ static double busy_error_w(struct nrg_engine *e, double w, bool fitted)
     return length_s > 0 ? (fitted ? 1 : MORE) * w * nrg_busy_tick_s(e) / length_s / sqrt(6) : 0;
 }
 
-static int find_watts(struct nrg_engine *e, struct nrg_part *part, double *power_w,
-                      struct changes *found)
+/* By the changes that power shows, or as the workload's. */
+static struct watts choose_watts(const struct nrg_engine *e, const struct nrg_part *part,
+                                 const double *power_w, const struct before *before,
+                                 struct changes *found)
 {
     const struct nrg_cells *c = &e->cells;
-    struct before before = look_before(e, part);
-    nrg_part_fill_power(e, part, power_w);
-    double mean_w = mean_watts(e, part, power_w, &before);
+    double mean_w = mean_watts(e, part, power_w, before);
     double cell_ns = (double)(c->begin_ns[c->n] - c->begin_ns[0]) / (double)c->n;
     double apart = 2 + ceil(2 * ((double)part->width_ns + part->lag_s * 1e9) / cell_ns);
     if (apart <= MOST_APART)
         find_changes(e, power_w, (size_t)apart, found);
     struct watts watts = fit_watts(found);
-    if (!(watts.w > 0) || !(watts.half_w < MOST_ERROR * mean_w))
-        watts = (struct watts){mean_w, INFINITY};
+    bool told = watts.w > 0 && watts.half_w < MOST_ERROR * mean_w;
+    return told ? watts : (struct watts){mean_w, INFINITY};
+}
+
+static int find_watts(struct nrg_engine *e, struct nrg_part *part, double *power_w,
+                      struct changes *found)
+{
+    const struct nrg_cells *c = &e->cells;
+    struct before before = {0};
+    struct watts watts = {part->found_others_w, 0}; /* what is not known of them is idle power's */
+    nrg_part_fill_power(e, part, power_w);
+    if (!part->idle_found) {
+        before = look_before(e, part);
+        watts = choose_watts(e, part, power_w, &before, found);
+    }
     part->own_other = nrg_arena_array(&e->memory, c->n + 1, sizeof *part->own_other);
     part->level = nrg_arena_array(&e->memory, c->n + 1, sizeof *part->level);
     if (e->memory.failed)

@@ -19,11 +19,10 @@
 #include "energy/lag.h"
 #include "energy/quantum.h"
 
-#define CEILING    4    /* times the highest power seen, where the sensor states no limit */
-#define MIN_CELL_S 0.05 /* shorter ones say little about power */
-#define STEADY     0.1  /* spread of power over cells, of the middle */
-#define NEVER      0.01 /* deviation of readings, of their mean */
-#define AGES       1.4  /* times the variance that ages of updates make */
+#define CEILING 4    /* times the highest power seen, where the sensor states no limit */
+#define STEADY  0.1  /* spread of power over cells, of the middle */
+#define NEVER   0.01 /* deviation of readings, of their mean */
+#define AGES    1.4  /* times the variance that ages of updates make */
 
 static bool is_wanted(const struct nrg_engine *e, const struct nrg_domain *d)
 {
@@ -251,7 +250,7 @@ static size_t sort_known(const struct nrg_cells *c, const struct cell_power *pow
     size_t n = 0;
     for (size_t k = 0; k < c->n; k++)
         if (!c->outside[k] && !isnan(power->w[k]) &&
-            (c->n < 3 || nrg_cells_length_s(c, k) >= MIN_CELL_S))
+            (c->n < 3 || nrg_cells_length_s(c, k) >= NRG_LEAST_CELL_S))
             sorted[n++] = w[k];
     if (n)
         nrg_sort(sorted, n);
@@ -435,6 +434,15 @@ double nrg_part_idle_line_w(const struct nrg_engine *e, const struct nrg_part *p
     return part->idle_change_w * (middle_ns / all_ns - 0.5);
 }
 
+static struct nrg_baseline_ends baseline_ends(struct nrg_engine *e, const struct nrg_part *part)
+{
+    bool measured = part->method == NRG_METHOD_INTEGRATE && !part->idle_found &&
+                    !strcmp(part->out->idle_source, "baseline");
+    return measured
+               ? nrg_frame_baseline_ends(&e->frame, (size_t)(part->channel - e->frame.channels))
+               : (struct nrg_baseline_ends){NAN, NAN};
+}
+
 /*
  * It goes from the one to the other, and how is not known: along a line, and in the mean of a row
  * it may be anything between the two.
@@ -443,15 +451,24 @@ void nrg_parts_idle_ends(struct nrg_engine *e)
 {
     for (size_t p = 0; p < e->n_parts; p++) {
         struct nrg_part *part = &e->parts[p];
-        struct nrg_baseline_ends ends = {NAN, NAN};
-        if (part->method == NRG_METHOD_INTEGRATE && !strcmp(part->out->idle_source, "baseline"))
-            ends = nrg_frame_baseline_ends(&e->frame, (size_t)(part->channel - e->frame.channels));
+        struct nrg_baseline_ends ends = baseline_ends(e, part);
         double change_w = ends.after - ends.before, middle_w = (ends.after + ends.before) / 2;
         if (isnan(change_w))
             continue;
         part->idle_change_w = change_w;
         for (size_t k = 0; k < e->cells.n; k++)
             nrg_part_set_idle(part, k, middle_w + nrg_part_idle_line_w(e, part, k));
+        part->idle_less_w = part->idle_more_w = fabs(change_w) / 2;
         part->out->idle_w = middle_w;
+    }
+}
+
+void nrg_parts_idle_drift(struct nrg_engine *e)
+{
+    for (size_t p = 0; p < e->n_parts; p++) {
+        struct nrg_part *part = &e->parts[p];
+        struct nrg_baseline_ends ends = baseline_ends(e, part);
+        if (isnan(ends.before) != isnan(ends.after))
+            part->idle_less_w = part->idle_more_w = nrg_part_drift_w(e, part);
     }
 }

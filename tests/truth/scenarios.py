@@ -209,5 +209,5 @@ STEPS_HOLDING = ("no baseline", "no baseline, no gaps", "no baseline, steps unti
                  "rapl 100 Hz, updates 15 us off, the recorder is busy")
 
 # Rows that are known well (of estimates to some 0.02 %): their median half-width in percent stays below this.
-CLOSE = {"nvml power, instants, not said": 0.1, "part-time sensor": 0.03, "wall meter, spans of 3 to 15 s": 0.28, "spans of 0.5 to 3 s, 10 Hz, integrate": 0.045,
+CLOSE = {"nvml power, instants, not said": 0.1, "part-time sensor": 0.03, "wall meter, spans of 3 to 15 s": 0.28, "spans of 0.5 to 3 s, 10 Hz, integrate": 0.08,
          "INA3221, lag unknown, 30 s": 4.5, "estimate, one busy thread": 0.1, "estimate, the same, read at edges": 3, "estimate, a pool of workers, others": 0.15}

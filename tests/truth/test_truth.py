@@ -250,6 +250,26 @@ class Scenarios(unittest.TestCase):
         self.assertAlmostEqual(per["steady"]["energy_j"] / per["energy_j"], 1, delta=1e-4)
         self.assertLess(per["steady"]["quartile_low_j"], per["median_j"])
 
+    def test_idle_power_that_drifts_after_one_baseline_is_in_the_rows(self):
+        """By a regression, which finds it; by integration, whose intervals say how little is known of it."""
+        for arguments, width in (((), 0.3), (("--method", "integrate"), 40)):
+            with self.subTest(arguments):
+                two = BY_NAME["spans of 0.5 to 3 s, two baselines, integrate"]
+                figures = self.simulate(dataclasses.replace(two, second_baseline_s=0, arguments=arguments))
+                for rows in ("layers", "step"):
+                    self.assertGreaterEqual(figures[rows]["cover"], 0.9)
+                    self.assertLess(100 * figures[rows]["half_width"], width)
+
+    def test_steps_of_spans_that_wait_hold_where_gaps_are_shorter_than_readings(self):
+        """One side of an interval that a step cuts is cut, too, and the other may have waited there."""
+        spans = BY_NAME["spans of 0.5 to 3 s, 10 Hz"]
+        for second_s in (0, 3):
+            with self.subTest(second_s):
+                figures = self.simulate(dataclasses.replace(spans, length_s=60, stalls=0.3, gap_s=0.05, second_baseline_s=second_s))
+                self.assertGreaterEqual(figures["step"]["cover"], 0.75)
+                self.assertLess(100 * figures["step"]["half_width"], 0.6)
+                self.assertGreaterEqual(figures["layers"]["cover"], 0.9)
+
     def test_rows_that_are_known_well_are_not_wide(self):
         for name in CLOSE:
             with self.subTest(name):

@@ -170,6 +170,51 @@ static void work_between_spans_is_not_placed_where_a_thread_sleeps(void **state)
     close_to(nrg_thread_gaps_unplaced(&(struct nrg_thread_gaps){0}), 0, 0, "no spans");
 }
 
+/* 10 W of idle power, and from 1 s on 20 W more; but for half a second of each of the run's 5 s,
+ * where it rests. */
+static double resting_j(void *arg, double t_s)
+{
+    const bool *rests = arg;
+    double at_s = fmin(fmax(t_s - 1, 0), 18), rested_s = 0.5 * floor(at_s / 5);
+    rested_s += fmin(fmod(at_s, 5), 0.5);
+    return 10 * (t_s + 6) + 20 * (at_s - (*rests ? rested_s : 0));
+}
+
+/* How far a row of 18 s may be off. */
+static double off_after_baselines(bool rests, bool second)
+{
+    struct made m;
+    struct nrg_attribution a;
+    struct nrg_channel c = made_counter("package-0");
+    struct nrg_attribution_options o = plain;
+    o.idle = NRG_IDLE_APART;
+    o.method = NRG_METHOD_INTEGRATE;
+    made_init(&m);
+    made_power(&m, &c, -5, 25, 0.1, resting_j, NULL, &rests);
+    made_run(&m, "baseline", -4, -1);
+    made_run(&m, "run", 0, 20);
+    if (second)
+        made_run(&m, "baseline", 21, 24);
+    made_span(&m, 1, 19, made_track(&m, "thread", 7, 7, ""), made_name(&m, "span", "work"));
+    attribute(&m, &o, &a);
+    const struct nrg_attribution_row *work = row(&a, "work");
+    double off_j = work->high_j - work->energy_j;
+    close_to(work->energy_j, 20 * (18 - (rests ? 2 : 0)), 0.1, "work");
+    close_to(work->energy_j - work->low_j, off_j, 1e-6, "downwards");
+    nrg_attribution_release(&a);
+    made_release(&m);
+    return off_j;
+}
+
+/* By 15 %, unless what the run draws while it rests, or a second baseline, says that it did not. */
+static void idle_power_may_drift_after_one_baseline(void **state)
+{
+    (void)state;
+    close_to(off_after_baselines(false, false), 0.15 * 10 * 18, 0.3, "never rests");
+    assert_true(off_after_baselines(true, false) < 1);
+    assert_true(off_after_baselines(false, true) < 0.3);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -178,6 +223,7 @@ int main(void)
         cmocka_unit_test(temperature_is_counted_from_its_baseline),
         cmocka_unit_test(other_thermometers_say_nothing),
         cmocka_unit_test(idle_power_is_within_what_a_cell_drew),
+        cmocka_unit_test(idle_power_may_drift_after_one_baseline),
         cmocka_unit_test(what_is_beyond_the_total_is_idle_and_others),
         cmocka_unit_test(work_between_spans_is_not_placed_where_a_thread_sleeps),
     };

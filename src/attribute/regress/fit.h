@@ -83,7 +83,10 @@ struct nrg_regress_result {
     struct nrg_regress_class *classes;      /* n_classes */
     double idle_w, idle_low_w, idle_high_w; /* NAN: part of the classes' powers */
     double idle_off_w;                      /* of a known idle_w, in the mean of the run */
-    double idle_shape_w[NRG_IDLE_SHAPES];   /* of that, along each */
+    /* The same with what others had beyond the baseline, and half of its interval. Others can't
+     * draw less than nothing: what is idle power's of it then. */
+    double beside_w, beside_half_w, beside_idle_w;
+    double idle_shape_w[NRG_IDLE_SHAPES]; /* of that, along each */
     bool idle_fitted;
     double lag_s;
     char lag_source[32]; /* "driver", "given", "fitted", "none" */

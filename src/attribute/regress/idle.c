@@ -21,7 +21,6 @@
 #define LEAKS         0.01 /* of idle power, by which it may grow per degree */
 #define GUESSES       10   /* standard errors: a first guess says next to nothing */
 #define GUESSED       0.5  /* of it, at least */
-#define TRICKLE       0.02 /* CPUs: who has more shows when it comes and goes */
 
 /* What a CPU second draws in the mean of the run; INFINITY: it is not known. */
 static double cpu_watts(const struct nrg_engine *e, const struct nrg_part *part)
@@ -49,7 +48,6 @@ static void know_busy_baseline(struct nrg_engine *e, struct nrg_part *part, doub
     if (part->pool || !(busy > BASELINE_BUSY * tick_s / length_s) || !(w > 0))
         return;
     part->baseline_busy = o->idle_busy = busy;
-    o->others_class = e->other_class;
     part->baseline_off_w += w - part->out->idle_w;
     o->idle_w += w - part->out->idle_w;
     o->idle_error_w = hypot(o->idle_error_w, fmin(w / busy, MOST_WATTS * cpu_watts(e, part)) *
@@ -68,7 +66,7 @@ static void know_trickle(const struct nrg_engine *e, const struct nrg_part *part
     double other_s = 0, watts = cpu_watts(e, part);
     for (size_t k = 0; c->other_s && k < c->n; k++)
         other_s += c->outside[k] ? 0 : c->other_s[k];
-    double busy = fmin(other_s / e->out->duration_s - part->baseline_busy, TRICKLE);
+    double busy = fmin(other_s / e->out->duration_s - part->baseline_busy, NRG_TRICKLE);
     if (!part->pool && busy > 0 && isfinite(watts))
         o->idle_error_w = hypot(o->idle_error_w, busy * watts);
 }
@@ -178,13 +176,13 @@ void nrg_regress_settle_guess(struct nrg_engine *e, struct nrg_part *part)
 
 /* Idle power that was known, as the readings correct it: what it was off by, others that were busy
  * when it was measured, and its drift. */
-static void correct_idle(struct nrg_engine *e, struct nrg_part *part)
+static void correct_idle(struct nrg_engine *e, struct nrg_part *part, double idle_off_w)
 {
     const struct nrg_regress_result *r = &part->regressed;
     const struct nrg_cells *c = &e->cells;
     double others_w = r->classes[e->other_class].power_w;
-    double off_w = part->baseline_off_w + r->idle_off_w -
-                   (isnan(others_w) ? 0 : others_w * part->baseline_busy);
+    double off_w =
+        part->baseline_off_w + idle_off_w - (isnan(others_w) ? 0 : others_w * part->baseline_busy);
     double steady_w = part->out->idle_w + off_w;
     for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
         steady_w -= r->idle_shape_w[i] * nrg_idle_shape_mean(&part->course, i);
@@ -204,7 +202,7 @@ void nrg_regress_take_idle(struct nrg_engine *e, struct nrg_part *part)
 {
     const struct nrg_regress_result *r = &part->regressed;
     if (part->idle_known && part->idle_corrected)
-        correct_idle(e, part);
+        correct_idle(e, part, r->idle_off_w);
     if (part->idle_known)
         return;
     /* Where it could not be told, the powers of the classes have it. */
@@ -212,6 +210,49 @@ void nrg_regress_take_idle(struct nrg_engine *e, struct nrg_part *part)
     set_idle(e, part, fitted ? r->idle_w : NAN, fitted ? "fitted" : "unknown");
     if (fitted)
         part->idle_most_w = 0;
+}
+
+/* What integration would not know of idle power by itself: after one baseline that it drifted, and
+ * between two how it went. */
+static double unknown_w(struct nrg_engine *e, const struct nrg_part *part, bool *twice)
+{
+    struct nrg_baseline_ends ends =
+        nrg_frame_baseline_ends(&e->frame, (size_t)(part->channel - e->frame.channels));
+    *twice = !isnan(ends.before) && !isnan(ends.after);
+    return *twice ? fabs(ends.after - ends.before) / 2 : nrg_part_drift_w(e, part);
+}
+
+double nrg_regress_idle_doubt_w(struct nrg_engine *e, const struct nrg_part *part)
+{
+    bool twice;
+    return part->idle_corrected && !part->idle_guessed
+               ? fmin(part->regressed.beside_half_w, unknown_w(e, part, &twice))
+               : 0;
+}
+
+/*
+ * A regression that can't tell the spans may still tell idle power, and others: where it is surer
+ * of what both drew in the mean than integration is, that has it from there. As long as it may be
+ * what the baseline says, it is taken to be that.
+ */
+void nrg_regress_leave_idle(struct nrg_engine *e, struct nrg_part *part)
+{
+    const struct nrg_regress_result *r = &part->regressed;
+    double more_w = part->baseline_off_w + r->beside_w, half_w = r->beside_half_w;
+    double others_w = r->classes[e->other_class].power_w;
+    bool twice, corrected = part->idle_corrected && !part->idle_guessed;
+    if (!corrected || !(half_w < unknown_w(e, part, &twice)))
+        return;
+    part->idle_found = true;
+    part->idle_less_w = part->idle_more_w = half_w;
+    part->idle_error_w = 0;
+    if (fabs(more_w) < half_w && !twice) {
+        part->idle_less_w -= more_w;
+        part->idle_more_w += more_w;
+        return;
+    }
+    part->found_others_w = others_w > 0 ? others_w : 0;
+    correct_idle(e, part, r->beside_idle_w);
 }
 
 void nrg_regress_know_idle(struct nrg_engine *e, struct nrg_part *part,

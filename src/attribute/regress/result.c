@@ -349,6 +349,88 @@ static void set_drift(const struct nrg_solver *s, struct nrg_regress_result *res
     }
 }
 
+/* How much a column counts for what is there without the workload: idle power in the mean of the
+ * run, and others beyond those of the baseline. */
+static double beside_weight(const struct nrg_solver *s, size_t p)
+{
+    const struct nrg_regress *r = s->r;
+    size_t column = s->index[p];
+    if (column == NRG_COLUMN_IDLE_OFF)
+        return 1;
+    if (column >= NRG_COLUMN_IDLE_SHAPES && column <= NRG_COLUMN_IDLE_SHAPES_LAST)
+        return nrg_idle_shape_mean(&r->options.course, column - NRG_COLUMN_IDLE_SHAPES);
+    bool others = column == r->column_of[r->options.others_class] && p < s->n_classes;
+    return others && r->sum_s > 0 ? r->time_s[column] / r->sum_s : 0;
+}
+
+/* The columns that count for it. */
+struct beside {
+    size_t p[NRG_IDLE_SHAPES + 2], n;
+    double weight[NRG_IDLE_SHAPES + 2];
+};
+
+static struct beside find_beside(const struct nrg_solver *s)
+{
+    struct beside b = {.n = 0};
+    for (size_t p = 0; p < s->m && b.n < NRG_IDLE_SHAPES + 2; p++) {
+        double weight = beside_weight(s, p);
+        if (weight == 0)
+            continue;
+        b.p[b.n] = p;
+        b.weight[b.n++] = weight;
+    }
+    return b;
+}
+
+static double beside_sum(const struct nrg_solver *s, const struct beside *b, const double *of)
+{
+    double sum_w = 0;
+    for (size_t i = 0; i < b->n; i++)
+        sum_w += b->weight[i] * of[b->p[i]] * s->scale[b->p[i]];
+    return sum_w;
+}
+
+/* What is not known of it: as its columns say. */
+static double beside_variance(const struct nrg_solver *s, const struct beside *b)
+{
+    double sum = 0;
+    for (size_t i = 0; i < b->n; i++)
+        for (size_t k = 0; k < b->n; k++)
+            sum += b->weight[i] * b->weight[k] * nrg_solver_covariance(s, b->p[i], b->p[k]);
+    return sum;
+}
+
+/* The same as classes leave it: their waits are not in its columns. */
+static double classes_variance(const struct nrg_solver *s)
+{
+    size_t others = s->r->column_of[s->r->options.others_class];
+    double sum = 0;
+    for (size_t p = 0; p < s->n_classes; p++)
+        for (size_t q = 0; q < s->n_classes && s->index[p] != others; q++)
+            if (s->index[q] != others)
+                sum += column_time_s(s, p) * column_time_s(s, q) * nrg_solver_covariance(s, p, q);
+    return sum / (s->r->sum_s * s->r->sum_s);
+}
+
+/* How much more than the known idle power that was, and half of its interval. */
+static void set_beside(const struct nrg_solver *s, struct nrg_regress_result *result)
+{
+    struct beside b = find_beside(s);
+    double half_w = result->t * sqrt(fmax(fmax(beside_variance(s, &b), classes_variance(s)), 0));
+    for (size_t p = 0; p < s->n_classes; p++) { /* what a class has too much, these lack */
+        double power_w = s->beta[p] * s->scale[p], part = column_time_s(s, p) / s->r->sum_s;
+        half_w += (blurred_w(s, p, power_w) + result->left_over * power_w) * part;
+    }
+    for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
+        if (s->drift[i].untold > 0)
+            half_w += s->drift[i].untold * fabs(beside_sum(s, &b, s->drift[i].moved));
+    const struct nrg_regress_class *others = &result->classes[s->r->options.others_class];
+    double others_w = others->power_w * others->time_s / s->r->sum_s;
+    result->beside_w = beside_sum(s, &b, s->beta);
+    result->beside_idle_w = result->beside_w - (isfinite(others_w) ? others_w : 0);
+    result->beside_half_w = half_w;
+}
+
 static void set_whole(const struct nrg_solver *s, struct nrg_regress_result *result)
 {
     const struct nrg_regress *r = s->r;
@@ -393,6 +475,7 @@ int nrg_regress_make_result(const struct nrg_regress *r, struct nrg_regress_resu
         set_idle(&s, result);
         set_drift(&s, result);
         set_classes(&s, result);
+        set_beside(&s, result);
     }
     if (rc)
         nrg_regress_result_release(result);

@@ -198,6 +198,7 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part, struct 
         .unplaced_s = part->pool ? 0 : e->cells.unplaced_s,
         .has_gaps = part->pool || !e->cells.has_rates,
         .gap_class = e->class_of[0],
+        .others_class = e->other_class,
         .updates = updates_before(e, part),
         .course = {.begin_ns = e->windows[0].begin_ns,
                    .end_ns = e->windows[e->n_windows - 1].end_ns}};
@@ -241,7 +242,8 @@ static bool has_others(const struct nrg_engine *e, const struct nrg_part *part)
     return others->time_s != 0 && others->power_w > 0;
 }
 
-/* The mean power; half-widths of the intervals, and how much powers differ, both as parts of it. */
+/* Of spans: the mean power; half-widths of the intervals, and how much powers differ, both as parts
+ * of it. */
 struct certainty {
     double half, contrast, mean_w;
 };
@@ -249,7 +251,7 @@ struct certainty {
 static struct certainty certainty_of(const struct nrg_engine *e, const struct nrg_part *part)
 {
     double energy_j = 0, half_j = 0, time_s = 0, square = 0;
-    for (size_t c = 0; c < e->n_classes; c++) {
+    for (size_t c = 0; c < e->class_of[0]; c++) { /* those of no span are the last ones */
         const struct nrg_regress_class *class_ = &part->regressed.classes[c];
         if (isnan(class_->power_w))
             continue;
@@ -263,6 +265,18 @@ static struct certainty certainty_of(const struct nrg_engine *e, const struct nr
         return (struct certainty){INFINITY, 0, 0};
     return (struct certainty){half_j / energy_j,
                               sqrt(fmax(square / time_s / (mean_w * mean_w) - 1, 0)), mean_w};
+}
+
+/* The same of integration: what edges cost, and what is not known of idle power. INFINITY: more
+ * than a regression's. */
+static double integrated_half(struct nrg_engine *e, const struct nrg_part *part,
+                              const struct certainty *regressed)
+{
+    double edges = nrg_method_edge_error(e, part) * regressed->contrast;
+    if (!(edges < regressed->half))
+        return INFINITY;
+    double idle_w = nrg_regress_idle_doubt_w(e, part);
+    return edges + (regressed->mean_w > 0 ? idle_w / regressed->mean_w : 0);
 }
 
 /* No reading saw the class: it may have used nothing, or all that the domain can. Most likely it
@@ -332,12 +346,13 @@ static int solve_part(struct nrg_engine *e, struct nrg_part *part, struct nrg_re
         return 0;
     }
     struct certainty certainty = certainty_of(e, part);
-    double edges = nrg_method_edge_error(e, part) * certainty.contrast;
-    if (automatic && isfinite(edges) && edges < certainty.half) {
+    double integrated = automatic ? integrated_half(e, part, &certainty) : INFINITY;
+    if (integrated < certainty.half) {
         falls_back(part,
-                   "a regression would be certain to %.2g %% only, the edges of spans cost "
-                   "%.2g %%",
-                   100 * certainty.half, 100 * edges);
+                   "a regression would be certain to %.2g %% only, the edges of spans and idle "
+                   "power cost %.2g %%",
+                   100 * certainty.half, 100 * integrated);
+        nrg_regress_leave_idle(e, part);
         return 0;
     }
     take_result(e, part);

@@ -198,16 +198,15 @@ struct interval {
     double random_j;                    /* the part of it that adds up as squares over time */
 };
 
-/* What idle power was measured to be is off by chance, as edges are; how it went from there is not
- * known. Where others' watts are in it, it is wrong with them, in all rows alike. */
+/* What idle power was measured to be is off by chance, as edges are. Where others' watts are in it,
+ * it is wrong with them, in all rows alike. */
 static double idle_and_scatter_j(const struct nrg_engine *e, const struct nrg_part *part,
                                  double scatter_j, double idle_s)
 {
     double off_j = e->z * part->idle_error_w * idle_s;
     if (e->options->idle != NRG_IDLE_APART)
         return scatter_j;
-    return (part->baseline_busy > 0 ? scatter_j + off_j : hypot(scatter_j, off_j)) +
-           fabs(part->idle_change_w) / 2 * idle_s;
+    return part->baseline_busy > 0 ? scatter_j + off_j : hypot(scatter_j, off_j);
 }
 
 /* Adds a part's energy with its error, with idle power over idle_s; calibration is on top of what
@@ -222,9 +221,13 @@ static void add_interval(const struct nrg_engine *e, size_t p, double energy_j,
     double scatter = e->z * sqrt(error->variance_j2), others = doubt.others_j;
     double random = idle_and_scatter_j(e, part, scatter, idle_s);
     sum->random_j = nrg_sum_known(sum->random_j, scatter);
+    /* How it went from there is not known. */
+    double drift_s = e->options->idle == NRG_IDLE_APART ? idle_s : 0;
     double low = energy_j - error->below_j - random - part->idle_most_w * idle_s -
+                 part->idle_more_w * drift_s -
                  fmax(others * part->others_more, -others * part->others_less);
     double high = energy_j + error->above_j + random + doubt.missing_j +
+                  part->idle_less_w * drift_s +
                   fmax(others * part->others_less, -others * part->others_more);
     if (energy_j >= 0)
         low = fmax(0, low);
