@@ -192,7 +192,8 @@ void nrg_grid_advance(struct nrg_grid *g, int64_t t_ns)
 
 int64_t nrg_timeline_width_ns(const struct nrg_timeline *tl, const struct nrg_recorded_channel *ch)
 {
-    int64_t some[257], update_ns = ch->channel.update_ns;
+    int64_t some[257],
+        update_ns = tl->held_ns > ch->channel.update_ns ? tl->held_ns : ch->channel.update_ns;
     size_t n = 0, step = tl->n / 256 + 1;
     for (size_t i = 0; i + 1 < tl->n && n < 257; i += step)
         if (!nrg_point_gap(tl, i))

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/search.h"
+#include "energy/held.h"
 
 struct builder {
     struct nrg_timeline *timeline;
@@ -155,6 +156,20 @@ static int start_timeline(struct builder *b, struct nrg_recording *recording,
                       : -ENOMEM;
 }
 
+/* How long values are held, where only readings can say. */
+static int learn_held(struct nrg_timeline *tl, const struct nrg_channel *c)
+{
+    struct nrg_held held;
+    if (c->update_ns || c->lag_ns || c->kind != NRG_GAUGE || c->quantity != NRG_POWER)
+        return 0;
+    int rc = nrg_held_find(tl, &held);
+    tl->held_ns = held.update_ns;
+    tl->held_w = held.within_w;
+    if (tl->update_ns < held.update_ns)
+        tl->update_ns = held.update_ns;
+    return rc;
+}
+
 int nrg_timelines_load(struct nrg_timeline *const *timelines, struct nrg_recording *recording,
                        const struct nrg_recorded_channel *const *channels, size_t n)
 {
@@ -172,6 +187,8 @@ int nrg_timelines_load(struct nrg_timeline *const *timelines, struct nrg_recordi
     for (size_t i = 0; !rc && i < n; i++) {
         timelines[i]->damaged = damaged;
         rc = nrg_packed_finish(timelines[i]->packed);
+        if (!rc)
+            rc = learn_held(timelines[i], &channels[i]->channel);
     }
     for (size_t i = 0; rc && i < n; i++)
         nrg_timeline_release(timelines[i]);

@@ -13,7 +13,7 @@
 
 bool nrg_update_is_news(const struct nrg_timeline *tl, size_t i)
 {
-    return tl->is_gauge ? nrg_point_gauge(tl, i) != nrg_point_gauge(tl, i - 1)
+    return tl->is_gauge ? fabs(nrg_point_gauge(tl, i) - nrg_point_gauge(tl, i - 1)) > tl->held_w
                         : nrg_point_j(tl, i) != nrg_point_j(tl, i - 1);
 }
 

@@ -106,10 +106,17 @@ static bool is_regular(const struct nrg_regress *r, double reading_s, double upd
     return (double)regular > REGULAR * (double)(own->n - 1);
 }
 
+/* As the driver says, or as values that are held do. */
+static double said_update_s(const struct nrg_regress *r)
+{
+    int64_t said_ns = r->options.channel->update_ns;
+    return (double)(said_ns > 0 ? said_ns : r->options.timeline->held_ns) / 1e9;
+}
+
 /* How far updates are apart; 0: they are on no grid. */
 static double find_update_s(const struct nrg_regress *r, double reading_s)
 {
-    double usual_s = median_update_s(r), said_s = (double)r->options.channel->update_ns / 1e9;
+    double usual_s = median_update_s(r), said_s = said_update_s(r);
     if (fabs(usual_s - said_s) < NOMINAL * said_s) /* jitter may have moved the usual one */
         usual_s = said_s;
     if (is_regular(r, reading_s, usual_s, false))
@@ -169,6 +176,58 @@ static int add_repeats(struct nrg_regress *r)
     return rc;
 }
 
+/* Begins the value of an update, with a reading of it; the one before was of an earlier update. */
+static void begin_value(struct nrg_published *p, const struct nrg_timeline *tl, size_t before,
+                        size_t i, double number)
+{
+    struct nrg_timeline *own = &p->timeline;
+    size_t at = own->n++;
+    p->before_ns[at] = nrg_point_ns(tl, before);
+    own->t_ns[at] = nrg_point_ns(tl, i);
+    own->sum_j[at] = nrg_point_j(tl, i);
+    own->own_gauge[at] = nrg_point_gauge(tl, i);
+    own->gap[at] = 0;
+    p->updates[at] = (struct nrg_update){(double)(p->before_ns[at] - own->t_ns[0]) / 1e9,
+                                         (double)(own->t_ns[at] - own->t_ns[0]) / 1e9, number};
+}
+
+/*
+ * Values that noise blurs: those that changed by more say when all others came, too, and each
+ * update has the mean of its readings. Readings that may be of either of two updates are none's.
+ */
+static int take_means(struct nrg_regress *r, const struct nrg_timeline *tl)
+{
+    const struct nrg_published from = r->published;
+    struct nrg_published *to = &r->published;
+    struct nrg_timeline *own = &to->timeline;
+    struct nrg_update_grid grid;
+    size_t last = 0, readings = 0;
+    if (!nrg_update_grid_find(from.updates, from.timeline.n, &grid) || !grid.regular)
+        return 0;
+    double off = grid.half_origin_s / grid.period_s, first = NAN, number = NAN;
+    int rc = make_room(r, true, (size_t)from.updates[from.timeline.n - 1].number + 1);
+    for (size_t i = 0; !rc && i < tl->n; i++) {
+        double at_s = (double)(nrg_point_ns(tl, i) - from.timeline.t_ns[0]) / 1e9;
+        double at = (at_s - grid.origin_s) / grid.period_s, k = floor(at - off);
+        if (i && own->n)
+            own->gap[own->n - 1] |= nrg_point_gap(tl, i - 1);
+        if (k < 0 || k > from.updates[from.timeline.n - 1].number || k != floor(at + off)) {
+            last = k < 0 ? i : last;
+            continue;
+        }
+        if (k != number) {
+            first = own->n ? first : k;
+            begin_value(to, tl, last, i, k - first);
+            number = k;
+            readings = 0;
+        }
+        last = i;
+        double *mean = &own->own_gauge[own->n - 1];
+        *mean += (nrg_point_gauge(tl, i) - *mean) / (double)++readings;
+    }
+    return rc;
+}
+
 int nrg_regress_take_news(struct nrg_regress *r)
 {
     const struct nrg_timeline *tl = r->options.timeline;
@@ -192,7 +251,7 @@ int nrg_regress_take_news(struct nrg_regress *r)
         if (tl->is_gauge && c->window_ns > 0 && c->window_ns < c->update_ns)
             r->published.window_s = (double)c->window_ns / 1e9;
         number_updates(r);
-        rc = tl->is_gauge ? add_repeats(r) : 0;
+        rc = tl->held_w > 0 ? take_means(r, tl) : tl->is_gauge ? add_repeats(r) : 0;
     }
     return rc;
 }
