@@ -162,6 +162,27 @@ class Scenarios(unittest.TestCase):
             self.assertLess(total["uncertainty_j"] / total["energy_j"], 0.08)
         self.assertGreaterEqual(sum(held), 11)
 
+    def test_a_gauge_that_holds_its_values_and_does_not_say_so(self):
+        """Means of 50 ms, read every 10 ms with noise: they were taken for an average over seconds, and the total was corrected by it."""
+        def held(machine, t, _):
+            rng = np.random.default_rng(len(t))
+            return sensors.mean_gauge(rng, machine, t, 0.05002, 0.05002, 1e-6) * 1e-6 + 0.005 * rng.standard_normal(len(t))
+
+        with mock.patch("sensors.averaged", held):
+            figures = self.simulate(dataclasses.replace(BY_NAME["INA3221, lag unknown"], rate_hz=100))
+        self.assertLess(100 * figures["layers"]["error"], 5)
+        self.assertGreaterEqual(figures["layers"]["cover_resolved"], 0.9)
+        self.assertGreaterEqual(figures["total"]["cover"], 0.75)
+
+    def test_a_gpus_counter_that_is_read_twice_per_update(self):
+        """When it updates is found all the same; of updates that jitter by 0.2 ms, in the mean."""
+        for jitter_s, error in ((0, 0.05), (0.2e-3, 4)):
+            with self.subTest(jitter_s):
+                layers = self.simulate(dataclasses.replace(BY_NAME["nvml counter, 100 ppm"], rate_hz=100, update_s=0.02, update_jitter_s=jitter_s))["layers"]
+                self.assertLess(100 * layers["error"], error)
+                self.assertGreaterEqual(layers["cover_resolved"], 0.9)
+                self.assertGreaterEqual(layers["cover"], 0.85)
+
     def test_work_beside_sleep_between_steps_is_not_the_steps(self):
         """When in a gap a thread worked is not known, but how much it did over the run is: what that draws is taken off."""
         with mock.patch("simulate.Machine", Worker):

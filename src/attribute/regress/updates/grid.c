@@ -383,12 +383,12 @@ static int search_windows(struct nrg_regress *r, const struct allowed *allowed, 
 }
 
 /* Updates that jitter are about a line, which may lie anywhere in their brackets. */
-static void allow_jitter(struct nrg_regress *r, const struct nrg_update *u, size_t n,
-                         struct nrg_update_grid *grid)
+static void allow_jitter(struct nrg_regress *r, struct nrg_update_grid *grid)
 {
-    double bracket_s = u[0].high_s - u[0].low_s;
-    grid->half_origin_s = BRACKETS * bracket_s;
-    grid->half_period_s = 2 * grid->half_origin_s / fmax(u[n - 1].number, 1);
+    const struct nrg_update *first = r->published.updates;
+    double last = first[r->published.timeline.n - 1].number;
+    grid->half_origin_s = BRACKETS * (first->high_s - first->low_s);
+    grid->half_period_s = 2 * grid->half_origin_s / fmax(last, 1);
     if (nrg_regress_sees_window(r))
         r->published.window_s = fmax(r->published.window_s, JITTERS * r->published.update_s);
 }
@@ -412,6 +412,62 @@ struct nrg_updates_found nrg_regress_updates(const struct nrg_regress *r)
     return r->options.updates;
 }
 
+/* Each update in the middle of its bracket: the kernel says how wide it is. */
+static void set_middles(struct nrg_regress *r)
+{
+    struct nrg_timeline *own = &r->published.timeline;
+    for (size_t i = 0; i < own->n; i++) {
+        const struct nrg_update *u = &r->published.updates[i];
+        own->t_ns[i] = r->published.before_ns[i] + (int64_t)((u->high_s - u->low_s) / 2 * 1e9);
+    }
+}
+
+/* What that leaves. */
+static int try_middles(struct nrg_regress *r, double *left)
+{
+    double rest, rows;
+    set_middles(r);
+    r->kernel = (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL};
+    int rc = nrg_regress_rest(r, grid_rows(r), 0, &rest, &rows);
+    *left = !rc && rows > 0 ? rest / rows : INFINITY;
+    return rc;
+}
+
+/* The grid that explains most. *found: not where a counter's updates wander so far from any that
+ * their brackets explain more. */
+static int find_grid(struct nrg_regress *r, const struct allowed *allowed, struct grid *best,
+                     bool *found)
+{
+    bool jitters = !allowed->grid.regular, counter = !r->options.timeline->is_gauge;
+    double window_s = r->published.window_s, middles = INFINITY;
+    struct allowed about = *allowed;
+    int rc = jitters && counter ? try_middles(r, &middles) : 0;
+    if (jitters)
+        allow_jitter(r, &about.grid);
+    if (!rc)
+        rc = search_grid(r, &about, INFINITY, best);
+    if (!rc && window_s > 0 && window_s < r->published.window_s)
+        rc = sharpen(r, &about, window_s, best);
+    if (!rc)
+        rc = search_windows(r, &about, best);
+    *found = !rc && !(middles < best->rest);
+    return rc;
+}
+
+static void take_grid(struct nrg_regress *r, const struct allowed *allowed, const struct grid *best)
+{
+    set_times(r, best->phase_s, best->period_s, allowed->first_ns);
+    r->kernel = kernel_of(r, best);
+    r->published.lost = !allowed->grid.regular && nrg_regress_sees_window(r) &&
+                        best->rest > TELLS_LITTLE * variance_of(&r->published.timeline);
+    r->options.updates = (struct nrg_updates_found){.sought = true,
+                                                    .lost = r->published.lost,
+                                                    .from_ns = (int64_t)allowed->first_ns,
+                                                    .phase_s = best->phase_s,
+                                                    .period_s = best->period_s,
+                                                    .window_s = r->published.window_s};
+}
+
 int nrg_regress_find_updates(struct nrg_regress *r)
 {
     struct nrg_timeline *own = &r->published.timeline;
@@ -423,33 +479,13 @@ int nrg_regress_find_updates(struct nrg_regress *r)
     }
     size_t n = own->n < MOST_UPDATES ? own->n : MOST_UPDATES;
     const struct nrg_update *updates = r->published.updates;
-    int64_t first_ns = own->t_ns[0];
-    struct allowed allowed = {.first_ns = (double)first_ns, .turn = updates[n - 1].number / 2};
-    double window_s = r->published.window_s;
+    struct allowed allowed = {.first_ns = (double)own->t_ns[0], .turn = updates[n - 1].number / 2};
+    struct grid best = {.rest = INFINITY};
     bool found = nrg_update_grid_find(updates, n, &allowed.grid);
-    if (found && !allowed.grid.regular && own->is_gauge)
-        allow_jitter(r, updates, n, &allowed.grid);
-    if (found && (allowed.grid.regular || own->is_gauge)) {
-        struct grid best;
-        int rc = search_grid(r, &allowed, INFINITY, &best);
-        if (!rc && window_s > 0 && window_s < r->published.window_s)
-            rc = sharpen(r, &allowed, window_s, &best);
-        if (!rc)
-            rc = search_windows(r, &allowed, &best);
-        set_times(r, best.phase_s, best.period_s, allowed.first_ns);
-        r->kernel = kernel_of(r, &best);
-        r->published.lost = !rc && !allowed.grid.regular && nrg_regress_sees_window(r) &&
-                            best.rest > TELLS_LITTLE * variance_of(own);
-        r->options.updates = (struct nrg_updates_found){.sought = !rc,
-                                                        .lost = r->published.lost,
-                                                        .from_ns = first_ns,
-                                                        .phase_s = best.phase_s,
-                                                        .period_s = best.period_s,
-                                                        .window_s = r->published.window_s};
-        return rc;
-    }
-    /* the middle of each bracket, then: the kernel says how wide it is */
-    for (size_t i = 0; i < own->n; i++)
-        own->t_ns[i] = r->published.before_ns[i] + (own->t_ns[i] - r->published.before_ns[i]) / 2;
-    return 0;
+    int rc = found ? find_grid(r, &allowed, &best, &found) : 0;
+    if (found)
+        take_grid(r, &allowed, &best);
+    else
+        set_middles(r);
+    return rc;
 }

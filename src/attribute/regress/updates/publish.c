@@ -12,11 +12,11 @@
 #include "attribute/regress/internal.h"
 #include "base/stats.h"
 
-#define SLOWER       2.5  /* updates that last so many readings are found */
-#define GAUGE_SLOWER 1.7  /* the same of a gauge, whose values are of one moment each */
-#define REGULAR      0.8  /* of the news */
-#define NOMINAL      0.02 /* of what the driver says: a device's clock is that good */
-#define SEEN         0.75 /* of an update: readings that are closer have seen each */
+#define SLOWER      2.5  /* updates that last so many readings are found */
+#define SAID_SLOWER 1.7  /* the same where the driver says how often there is one */
+#define REGULAR     0.8  /* of the news */
+#define NOMINAL     0.02 /* of what the driver says: a device's clock is that good */
+#define SEEN        0.75 /* of an update: readings that are closer have seen each */
 
 static size_t count_news(const struct nrg_timeline *tl)
 {
@@ -234,7 +234,7 @@ int nrg_regress_take_news(struct nrg_regress *r)
     const struct nrg_channel *c = r->options.channel;
     size_t news = count_news(tl);
     double update_s = (double)c->update_ns / 1e9;
-    double slower = tl->is_gauge && update_s > 0 ? GAUGE_SLOWER : SLOWER;
+    double slower = update_s > 0 ? SAID_SLOWER : SLOWER;
     if (tl->n < 3 || news < 8 || (double)(tl->n - 1) < slower * (double)news)
         return 0;
     double span_s = (double)(nrg_point_ns(tl, tl->n - 1) - nrg_point_ns(tl, 0)) / 1e9;
