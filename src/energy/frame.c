@@ -14,7 +14,7 @@
 #include "energy/idle.h"
 #include "energy/update_grid.h"
 
-#define READ_PER_UPDATE 2.9                 /* else updates are not told apart */
+#define READ_PER_UPDATE 0.95                /* else one reading may show two updates */
 #define GRID_AROUND_NS  (60 * NRG_NS_PER_S) /* of a baseline: far enough to know the period */
 
 int nrg_frame_init(struct nrg_frame *frame, struct nrg_recording *recording)
@@ -128,10 +128,20 @@ struct baselines {
     double edge_s; /* how far off the time of each of its ends is, a deviation */
 };
 
+/* Which update of a grid that begins at zero_ns a new value is: it came between the reading and the
+ * one before. */
+static double update_number(const struct nrg_timeline *tl, size_t i, int64_t zero_ns,
+                            const struct nrg_update_grid *grid)
+{
+    double low_s = (double)(nrg_point_ns(tl, i - 1) - zero_ns) * 1e-9;
+    double high_s = (double)(nrg_point_ns(tl, i) - zero_ns) * 1e-9;
+    return round(((low_s + high_s) / 2 - grid->origin_s) / grid->period_s);
+}
+
 /*
- * A counter that is read faster than it updates shows when it did. From its first to its last
- * update in a baseline, time is that of so many periods, which all of its updates tell far better
- * than any single reading. False: it can't be told.
+ * A counter that is read as fast as it updates, or faster, shows when it did. From its first to its
+ * last update in a baseline, time is that of so many periods, which all of its updates tell far
+ * better than any single reading. False: it can't be told.
  */
 static bool cut_to_updates(const struct nrg_timeline *tl, const struct nrg_recorded_channel *c,
                            struct nrg_span_ns *span, double *time_s, double *edge_s)
@@ -140,9 +150,9 @@ static bool cut_to_updates(const struct nrg_timeline *tl, const struct nrg_recor
     size_t from = nrg_timeline_below(tl, span->begin_ns);
     size_t to = nrg_timeline_up_to(tl, span->end_ns);
     double update_ns = (double)c->channel.update_ns;
+    int64_t zero_ns = span->begin_ns - GRID_AROUND_NS;
     if (tl->is_gauge || READ_PER_UPDATE * (double)c->period_ns > update_ns ||
-        !nrg_update_grid_fit(tl, span->begin_ns - GRID_AROUND_NS, span->end_ns + GRID_AROUND_NS,
-                             update_ns, 0, &grid) ||
+        !nrg_update_grid_fit(tl, zero_ns, span->end_ns + GRID_AROUND_NS, update_ns, 0, &grid) ||
         !grid.regular)
         return false;
     for (from = from ? from : 1; from < to && !nrg_update_is_news(tl, from); from++)
@@ -152,7 +162,8 @@ static bool cut_to_updates(const struct nrg_timeline *tl, const struct nrg_recor
     if (to < from + 2)
         return false;
     *span = (struct nrg_span_ns){nrg_point_ns(tl, from), nrg_point_ns(tl, to - 1)};
-    double updates = round((double)(span->end_ns - span->begin_ns) * 1e-9 / grid.period_s);
+    double updates =
+        update_number(tl, to - 1, zero_ns, &grid) - update_number(tl, from, zero_ns, &grid);
     *time_s = updates * grid.period_s;
     *edge_s = updates * grid.half_period_s / sqrt(6);
     return updates > 0;

@@ -18,6 +18,7 @@
 #define JITTERS       0.125 /* of an update: what one shows that jitters is blurred so far */
 #define WORTH_IT      1.5   /* the same of a start that is followed up */
 #define INSTANT       0.005 /* of an update */
+#define WIDE          0.125 /* the same: phases that are so far apart have several valleys, too */
 #define TRIALS        7     /* of each, phase and period, in a round */
 #define WINDOW_TRIALS 21    /* the same of a part-time sensor, in the first round */
 #define STARTS        8     /* of the first round, that are followed up */
@@ -281,9 +282,9 @@ static int search_grid(struct nrg_regress *r, const struct allowed *allowed, dou
                        struct grid *found)
 {
     struct grid trials[WINDOW_TRIALS * WINDOW_TRIALS], best[STARTS] = {{.rest = INFINITY}};
-    bool window = nrg_regress_sees_window(r);
     double first_ns = allowed->first_ns;
     const struct nrg_update_grid *grid = &allowed->grid;
+    bool window = nrg_regress_sees_window(r) || grid->half_origin_s > WIDE * grid->period_s;
     struct region region = {.middle = {.phase_s = grid->origin_s, .period_s = grid->period_s},
                             .half_period_s = grid->half_period_s,
                             .half_phase_s = grid->half_origin_s,

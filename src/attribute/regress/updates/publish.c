@@ -14,6 +14,8 @@
 
 #define SLOWER      2.5  /* updates that last so many readings are found */
 #define SAID_SLOWER 1.7  /* the same where the driver says how often there is one */
+#define COUNTED     0.95 /* the same of a counter, which moves with each update */
+#define LONG_S      5e-3 /* updates of one; clockwork.c finds those that are shorter */
 #define REGULAR     0.8  /* of the news */
 #define NOMINAL     0.02 /* of what the driver says: a device's clock is that good */
 #define SEEN        0.75 /* of an update: readings that are closer have seen each */
@@ -228,13 +230,21 @@ static int take_means(struct nrg_regress *r, const struct nrg_timeline *tl)
     return rc;
 }
 
+/* Per update, for news to be told from values that are equal by chance. */
+static double least_readings(const struct nrg_timeline *tl, double update_s)
+{
+    if (!tl->is_gauge && update_s > LONG_S)
+        return COUNTED;
+    return update_s > 0 ? SAID_SLOWER : SLOWER;
+}
+
 int nrg_regress_take_news(struct nrg_regress *r)
 {
     const struct nrg_timeline *tl = r->options.timeline;
     const struct nrg_channel *c = r->options.channel;
     size_t news = count_news(tl);
     double update_s = (double)c->update_ns / 1e9;
-    double slower = update_s > 0 ? SAID_SLOWER : SLOWER;
+    double slower = least_readings(tl, update_s);
     if (tl->n < 3 || news < 8 || (double)(tl->n - 1) < slower * (double)news)
         return 0;
     double span_s = (double)(nrg_point_ns(tl, tl->n - 1) - nrg_point_ns(tl, 0)) / 1e9;
