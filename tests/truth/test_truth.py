@@ -174,6 +174,11 @@ class Scenarios(unittest.TestCase):
         self.assertGreaterEqual(figures["layers"]["cover_resolved"], 0.9)
         self.assertGreaterEqual(figures["total"]["cover"], 0.75)
 
+    def test_a_part_time_sensor_that_is_read_once_per_update(self):
+        layers = self.simulate(dataclasses.replace(BY_NAME["part-time sensor"], rate_hz=10))["layers"]
+        self.assertLess(100 * layers["error"], 0.1)
+        self.assertGreaterEqual(layers["cover_resolved"], 0.9)
+
     def test_a_gpus_counter_that_is_read_once_or_twice_per_update(self):
         """When it updates is found all the same; of updates that jitter by 0.2 ms, in the mean."""
         for update_s, rate_hz, jitter_s, error in ((0.02, 100, 0, 0.05), (0.02, 100, 0.2e-3, 4), (0.1, 10, 0, 0.5)):

@@ -14,8 +14,8 @@
 
 #define SLOWER      2.5  /* updates that last so many readings are found */
 #define SAID_SLOWER 1.7  /* the same where the driver says how often there is one */
-#define COUNTED     0.95 /* the same of a counter, which moves with each update */
-#define LONG_S      5e-3 /* updates of one; clockwork.c finds those that are shorter */
+#define ONCE        0.95 /* the same of a counter, or of moments: each update is another value */
+#define LONG_S      5e-3 /* updates of these; clockwork.c finds a counter's that are shorter */
 #define REGULAR     0.8  /* of the news */
 #define NOMINAL     0.02 /* of what the driver says: a device's clock is that good */
 #define SEEN        0.75 /* of an update: readings that are closer have seen each */
@@ -230,11 +230,18 @@ static int take_means(struct nrg_regress *r, const struct nrg_timeline *tl)
     return rc;
 }
 
-/* Per update, for news to be told from values that are equal by chance. */
-static double least_readings(const struct nrg_timeline *tl, double update_s)
+/* A gauge that sees a part of each update. */
+static bool sees_part(const struct nrg_timeline *tl, const struct nrg_channel *c)
 {
-    if (!tl->is_gauge && update_s > LONG_S)
-        return COUNTED;
+    return tl->is_gauge && c->window_ns > 0 && c->window_ns < c->update_ns;
+}
+
+/* Per update, for news to be told from values that are equal by chance. */
+static double least_readings(const struct nrg_timeline *tl, const struct nrg_channel *c)
+{
+    double update_s = (double)c->update_ns / 1e9;
+    if (update_s > LONG_S && (!tl->is_gauge || sees_part(tl, c)))
+        return ONCE;
     return update_s > 0 ? SAID_SLOWER : SLOWER;
 }
 
@@ -244,7 +251,7 @@ int nrg_regress_take_news(struct nrg_regress *r)
     const struct nrg_channel *c = r->options.channel;
     size_t news = count_news(tl);
     double update_s = (double)c->update_ns / 1e9;
-    double slower = least_readings(tl, update_s);
+    double slower = least_readings(tl, c);
     if (tl->n < 3 || news < 8 || (double)(tl->n - 1) < slower * (double)news)
         return 0;
     double span_s = (double)(nrg_point_ns(tl, tl->n - 1) - nrg_point_ns(tl, 0)) / 1e9;
@@ -258,7 +265,7 @@ int nrg_regress_take_news(struct nrg_regress *r)
         r->published.timeline.period_ns = (int64_t)(update_s * 1e9);
         r->published.used = true;
         r->published.update_s = update_s;
-        if (tl->is_gauge && c->window_ns > 0 && c->window_ns < c->update_ns)
+        if (sees_part(tl, c))
             r->published.window_s = (double)c->window_ns / 1e9;
         number_updates(r);
         rc = tl->held_w > 0 ? take_means(r, tl) : tl->is_gauge ? add_repeats(r) : 0;
