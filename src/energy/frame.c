@@ -15,6 +15,7 @@
 #include "energy/update_grid.h"
 
 #define READ_PER_UPDATE 0.95                /* else one reading may show two updates */
+#define LONG_UPDATE_NS  5000000             /* the ends of shorter ones hardly matter */
 #define GRID_AROUND_NS  (60 * NRG_NS_PER_S) /* of a baseline: far enough to know the period */
 
 int nrg_frame_init(struct nrg_frame *frame, struct nrg_recording *recording)
@@ -151,7 +152,8 @@ static bool cut_to_updates(const struct nrg_timeline *tl, const struct nrg_recor
     size_t to = nrg_timeline_up_to(tl, span->end_ns);
     double update_ns = (double)c->channel.update_ns;
     int64_t zero_ns = span->begin_ns - GRID_AROUND_NS;
-    if (tl->is_gauge || READ_PER_UPDATE * (double)c->period_ns > update_ns ||
+    if (tl->is_gauge || update_ns < LONG_UPDATE_NS ||
+        READ_PER_UPDATE * (double)c->period_ns > update_ns ||
         !nrg_update_grid_fit(tl, zero_ns, span->end_ns + GRID_AROUND_NS, update_ns, 0, &grid) ||
         !grid.regular)
         return false;
