@@ -163,7 +163,7 @@ int nrg_held_find(const struct nrg_timeline *tl, struct nrg_held *held)
     struct nrg_arena memory = {0};
     size_t n = readings_of(tl);
     *held = (struct nrg_held){0};
-    if (!tl->is_gauge || n < READ_PER_NEWS * LEAST_NEWS)
+    if (!tl->is_gauge || (double)n < READ_PER_NEWS * LEAST_NEWS)
         return 0;
     struct changes c = {.apart_w = nrg_arena_array(&memory, n, sizeof *c.apart_w),
                         .news = nrg_arena_array(&memory, n, sizeof *c.news),
