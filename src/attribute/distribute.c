@@ -49,7 +49,8 @@ struct walker {
     struct nrg_slicer *slicer;   /* NULL: no regression */
     struct stretch *slices;      /* per track: since the last one that was handed over */
     int64_t *gap_ns;             /* per pool: since when no track has a span open */
-    int64_t *track_gap_ns;       /* per track, the same */
+    int64_t *track_gap_ns;       /* per track, the same; since its last slice */
+    int64_t *gap_from_ns;        /* per track: all of it */
     struct cpu_group *groups;    /* per track */
     uint32_t n_groups;
     int rc;
@@ -195,7 +196,8 @@ static uint32_t group_of(struct walker *w, size_t track, size_t interval)
     return group->number;
 }
 
-/* A slice of a thread, cut where its CPU time was read. */
+/* A slice of a thread, cut where its CPU time was read. Gaps between spans (not grouped) are calls
+ * where the thread also sleeps in them: when is to be found. */
 static int add_cut(struct walker *w, size_t track, struct nrg_slice slice, bool grouped)
 {
     int64_t end_ns = slice.end_ns;
@@ -207,6 +209,8 @@ static int add_cut(struct walker *w, size_t track, struct nrg_slice slice, bool 
         slice.end_ns = until.end_ns < end_ns ? until.end_ns : end_ns;
         if (grouped)
             slice.group = group_of(w, track, until.index);
+        else
+            slice.calls = slice.rate < 1 ? NRG_SLICE_WAITS : 0;
         if (grouped || slice.rate > 0)
             rc = nrg_slicer_add(w->slicer, &slice);
     }
@@ -257,9 +261,19 @@ static int end_track_gap(struct walker *w, size_t track, int64_t t_ns)
                               .end_ns = t_ns,
                               .class_ = marked ? w->e->class_of[0] : (uint32_t)w->e->before_class,
                               .pool = pool,
-                              .track = UINT32_MAX};
+                              .track = (uint32_t)track};
     w->track_gap_ns[track] = t_ns;
     return has_rates(w, pool) ? add_cut(w, track, slice, false) : 0;
+}
+
+/* A span begins; what came before the first one is no gap between spans. */
+static int close_track_gap(struct walker *w, size_t track, int64_t t_ns)
+{
+    int rc = end_track_gap(w, track, t_ns);
+    if (!rc)
+        nrg_slicer_settle(w->slicer, (uint32_t)track, w->gap_from_ns[track], t_ns,
+                          w->tracks[track].open != NULL);
+    return rc;
 }
 
 /* What others used in the cell that ends, part by part where that can be told. */
@@ -470,7 +484,7 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
         if (w->slicer && !f->pool_open[pool])
             w->rc = end_gap(w, (uint32_t)pool, t_ns);
         if (w->slicer && !w->rc && !f->tracks[ev->track].open)
-            w->rc = end_track_gap(w, ev->track, t_ns);
+            w->rc = close_track_gap(w, ev->track, t_ns);
         if (!f->tracks[ev->track].open)
             nrg_flows_start_track(f, ev->track, at_ns);
         begin_self(w, ev->track, ev->span, ev->t_ns);
@@ -481,7 +495,7 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
         begin_self(w, ev->track, ev->around, ev->t_ns);
     } else {
         nrg_flows_stop_track(f, ev->track);
-        w->gap_ns[pool] = w->track_gap_ns[ev->track] = t_ns;
+        w->gap_ns[pool] = w->track_gap_ns[ev->track] = w->gap_from_ns[ev->track] = t_ns;
     }
     return 0;
 }
@@ -501,13 +515,14 @@ static int init_walker(struct walker *w)
     w->slices = nrg_arena_array(&w->memory, n_tracks, sizeof *w->slices);
     w->gap_ns = nrg_arena_array(&w->memory, e->cells.n_pools + 1, sizeof *w->gap_ns);
     w->track_gap_ns = nrg_arena_array(&w->memory, n_tracks, sizeof *w->track_gap_ns);
+    w->gap_from_ns = nrg_arena_array(&w->memory, n_tracks, sizeof *w->gap_from_ns);
     w->groups = nrg_arena_array(&w->memory, n_tracks, sizeof *w->groups);
     if (w->memory.failed)
         return -ENOMEM;
     for (size_t i = 0; i < e->cells.n_pools; i++)
         w->gap_ns[i] = w->flows.begin_ns;
     for (size_t i = 0; i < e->catalog.n_tracks; i++)
-        w->track_gap_ns[i] = w->flows.begin_ns;
+        w->track_gap_ns[i] = w->gap_from_ns[i] = w->flows.begin_ns;
     if (w->slicer) {
         w->flows.border = on_border;
         w->flows.border_arg = w;

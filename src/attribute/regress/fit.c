@@ -38,13 +38,14 @@ int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regres
     r->last_begin_ns = r->ready_ns = r->covered_until_ns = INT64_MIN;
     r->n_columns = NRG_COLUMN_CLASSES;
     r->next_turn = options->held ? options->held : MAX_HELD;
-    size_t n_columns = 2 * options->n_classes + NRG_COLUMN_CLASSES;
+    size_t n_columns = NRG_REGRESS_COLUMNS(options);
     r->column_of = nrg_arena_array(&r->memory, options->n_classes + 1, sizeof *r->column_of);
     r->calls_column_of =
         nrg_arena_array(&r->memory, options->n_classes + 1, sizeof *r->calls_column_of);
     r->options.call_s = r->call_s = nrg_arena_array(&r->memory, n_columns, sizeof *r->call_s);
     r->mean_rate = nrg_arena_array(&r->memory, n_columns, sizeof *r->mean_rate);
     r->waits_w = nrg_arena_array(&r->memory, n_columns, sizeof *r->waits_w);
+    r->middle_of = nrg_arena_array(&r->memory, n_columns, sizeof *r->middle_of);
     r->is_calls = nrg_arena_array(&r->memory, n_columns, sizeof *r->is_calls);
     r->class_of = nrg_arena_array(&r->memory, n_columns, sizeof *r->class_of);
     r->pure = nrg_arena_array(&r->memory, n_columns, sizeof *r->pure);
@@ -345,17 +346,20 @@ static void note_cell(struct nrg_regress *r, const struct nrg_class_activity *a)
 /*
  * A call that a border of cells cuts, while its thread's CPU time is known from before to after, is
  * one slice: nothing is known of its parts. Not once slices stream: rows may have used the first.
+ * Gaps between spans have no group; parts with the same rate have one CPU time.
  */
 static bool joins_last(struct nrg_regress *r, const struct nrg_class_activity *a, uint32_t column)
 {
     double length_s = (double)(a->end_ns - a->begin_ns) / 1e9;
+    bool gap = a->class_ == r->options.gap_class;
     for (size_t i = r->slices.n, most = i > LOOK_BACK ? i - LOOK_BACK : 0;
-         a->group && a->calls > 0 && !r->chosen && i-- > most;) {
+         (a->group || gap) && a->calls > 0 && !r->chosen && i-- > most;) {
         struct nrg_regress_slice *s = &r->slices.items[i];
         double before_s = (double)(s->end_ns - s->begin_ns) / 1e9, sum_s = before_s + length_s;
         double calls = (double)s->calls_per_s * before_s;
         if (s->group != a->group || s->column != column || s->end_ns != a->begin_ns ||
-            calls + a->calls > 2 - NRG_WHOLE_CALL || calls > NRG_WHOLE_CALL)
+            calls + a->calls > 2 - NRG_WHOLE_CALL || calls > NRG_WHOLE_CALL ||
+            (gap && s->rate != (float)a->rate))
             continue;
         s->end_ns = a->end_ns;
         s->rate = (float)(((double)s->rate * before_s + a->rate * length_s) / sum_s);

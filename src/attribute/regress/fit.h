@@ -67,6 +67,9 @@ struct nrg_regress_options {
     /* Where CPU times say when calls wait (waits.c): CPU time of a column's rates as it was found,
      * and shapes; NULL */
     const double *waits_scale, *waits_shape;
+    /* Columns of calls say instead whether those of a class wait early or late, and these columns,
+     * per one of calls, whether in the middle; NULL: neither */
+    const uint32_t *middle_of;
 };
 
 struct nrg_regress_class {

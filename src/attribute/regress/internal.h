@@ -54,6 +54,9 @@ int nrg_whiten(struct nrg_whitener *whitener, struct nrg_rowgen *gen, double *va
 
 #define NRG_REGRESS_BLOCKS 64
 
+/* At most: of a class, of its calls, and one more where calls say when they wait. */
+#define NRG_REGRESS_COLUMNS(options) (3 * (options)->n_classes + NRG_COLUMN_CLASSES)
+
 /* Two kernels close to the chosen one, whose rows are made in step with its rows. */
 struct nrg_bend {
     struct nrg_rowgen gen[2]; /* moved forward by step_s, and back */
@@ -113,7 +116,8 @@ struct nrg_regress {
     uint32_t *column_of;                /* class to column; 0: none yet */
     uint32_t *calls_column_of;          /* the same of its calls */
     size_t *class_of;                   /* column to class */
-    bool *is_calls;                     /* per column */
+    uint32_t *middle_of;                /* per column of calls: see the options */
+    bool *is_calls;                     /* per column: it may be negative */
     double *call_s;                     /* per column of calls: work of one in the mean */
     double *mean_rate;                  /* per column: work per second */
     double *waits_w;                    /* per column: see the options */
@@ -299,6 +303,11 @@ double nrg_regress_waited(const struct nrg_regress *r, size_t column);
 
 /* calls.c, after solve: adds what is common to all columns of calls to the sum; false: nothing. */
 bool nrg_solver_join_calls(struct nrg_solver *s);
+
+/* places.c, before the first solve: what is known of where calls wait; and after it, how far
+ * classes differ in that: solves again. */
+void nrg_solver_expect_places(struct nrg_solver *s);
+int nrg_solver_join_places(struct nrg_solver *s, bool fit_idle);
 
 /* drift.c: how far idle power may be off, or drift along a shape, before readings are looked at: of
  * the column's, one deviation; 0: not said. What others had in it does not drift. */

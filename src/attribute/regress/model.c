@@ -185,6 +185,28 @@ static bool set_waits(struct nrg_regress *r)
     return any;
 }
 
+/*
+ * Classes that wait do so at places of their own, as far as there are rows to tell. Not where no
+ * more than the CPU time of cells says how long calls wait.
+ */
+static bool choose_places(struct nrg_regress *r)
+{
+    size_t n = r->n_columns;
+    if (r->options.calls || r->rows_expected < CALLS_ROWS * NRG_REGRESS_COLUMNS(&r->options) ||
+        !r->options.waits_w || (r->waits.used && !r->waits.finer))
+        return false;
+    for (size_t i = NRG_COLUMN_CLASSES; i < n; i++) {
+        size_t class_ = r->class_of[i];
+        if (!r->is_calls[i] || !(r->waits_w[r->column_of[class_]] > 0))
+            continue;
+        r->class_of[r->n_columns] = class_;
+        r->is_calls[r->n_columns] = true;
+        r->mean_rate[r->n_columns] = 1;
+        r->middle_of[i] = (uint32_t)r->n_columns++;
+    }
+    return r->n_columns > n;
+}
+
 /* Rows depend on what calls lack: not where threads only wait outside of them. */
 static bool calls_wait(const struct nrg_regress *r)
 {
@@ -247,12 +269,15 @@ int nrg_regress_choose_model(struct nrg_regress *r)
         rc = choose_sensor(r);
     if (!rc)
         rc = choose_long_rows(r);
+    bool places = !rc && waits && choose_places(r);
     if (!rc)
         rc = nrg_regress_choose_noise(r);
     if (!rc && waits && set_waits(r) && calls_wait(r))
         rc = nrg_regress_choose_noise(r);
     if (!rc && !r->options.calls && r->untold > 0)
         rc = nrg_regress_try_calls(r);
+    if (places) /* only now: fits before have nothing that holds these columns, or need their own */
+        r->options.middle_of = r->middle_of;
     return rc;
 }
 

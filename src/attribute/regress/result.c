@@ -47,6 +47,8 @@ static int solve_all(struct nrg_solver *s)
     if (!rc && nrg_solver_join_calls(s))
         rc = nrg_solver_solve(s, fit_idle);
     if (!rc)
+        rc = nrg_solver_join_places(s, fit_idle);
+    if (!rc)
         rc = nrg_solver_spread(s);
     if (fit_idle && (rc == -ENODATA || (!rc && !idle_is_known(s)))) {
         rc = nrg_solver_solve(s, false);

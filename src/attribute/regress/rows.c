@@ -171,6 +171,16 @@ static void add_shape(struct nrg_rowgen *gen, const struct nrg_regress_slice *s,
         gen->x[gen->map ? gen->map[s->calls_column] : s->calls_column] -= sum;
 }
 
+/* The class's own places, beside those that are common to all. */
+static void add_places(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, double w,
+                       const double *more)
+{
+    double early = more[0], late = more[NRG_WAIT_SHAPES - 1];
+    add_to_column(gen, s->calls_column, w * (late - early), gen->x);
+    add_to_column(gen, gen->options->middle_of[s->calls_column],
+                  w * (more[NRG_WAIT_SHAPES / 2] - (early + late) / 2), gen->x);
+}
+
 /*
  * A call that waits draws its power part of the time. As columns, how much more of it a row has if
  * that is at certain times of the call. Of the whole call that is 0.
@@ -185,6 +195,7 @@ static void add_waits(struct nrg_rowgen *gen, const struct nrg_regress_slice *s,
     if ((!(w > 0) && !o->waits_scale) || !cut ||
         (double)s->calls_per_s * length_ns / 1e9 < NRG_WHOLE_CALL)
         return;
+    bool common = !o->waits_scale || o->waits_scale[s->column] > 0;
     double begin[NRG_WAIT_SHAPES] = {0}, end[NRG_WAIT_SHAPES] = {0};
     double length_s = length_ns / 1e9, lacks = lacks_s(gen, s) / length_s;
     if (from_ns > s->begin_ns)
@@ -193,9 +204,11 @@ static void add_waits(struct nrg_rowgen *gen, const struct nrg_regress_slice *s,
         nrg_wait_work(fmax((double)(to_ns - s->begin_ns) / length_ns, 0), lacks, end);
     for (uint32_t i = 0; i < NRG_WAIT_SHAPES; i++) {
         more[i] = length_s * (end[i] - begin[i]);
-        if (w > 0)
+        if (w > 0 && common)
             nrg_rowgen_set(gen, NRG_COLUMN_WAITS + i, gen->x[NRG_COLUMN_WAITS + i] + w * more[i]);
     }
+    if (w > 0 && o->middle_of && o->middle_of[s->calls_column])
+        add_places(gen, s, w, more);
     add_shape(gen, s, more);
 }
 

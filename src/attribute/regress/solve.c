@@ -66,6 +66,8 @@ int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
         add_priors(s);
     if (!rc)
         add_shape_prior(s);
+    if (!rc)
+        nrg_solver_expect_places(s);
     size_t **counts[] = {&s->index, &s->root, &s->next};
     double **columns[] = {&s->scale, &s->floor, &s->beta, &s->free_beta, &s->ratio, &s->before};
     double **matrices[] = {&s->inverse, &s->factor, &s->covariance};
