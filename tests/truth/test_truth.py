@@ -1,4 +1,5 @@
 """The truth bench, briefly: its own parts against closed forms, and the scenarios that hold. `make truth` runs all of it."""
+import copy
 import dataclasses
 import json
 import os
@@ -13,7 +14,7 @@ from support import NRG, SOURCE, np  # first: it skips where there is no numpy
 import judge
 import sensors
 import simulate
-from machine import Idle, Machine, Piecewise, Sum
+from machine import Idle, Machine, Piecewise, Sum, Thread
 from recording import NO_VALUE, Recording, coded
 from scenarios import CLOSE, HOLDING, SCATTERS, SCENARIOS, STEPS_HOLDING
 from vary import varied
@@ -56,6 +57,15 @@ class HalfBusy(Worker):
     def works_s(self, thread):
         gap_s = thread.begin[1:, 0] - thread.end[:-1, -1]
         return np.append(gap_s, gap_s[-1]) / 2
+
+
+class OwnWatts(Thread):
+    """Does something else in spans of the same names than the other threads of its process."""
+
+    def __init__(self, rng, model, *rest):
+        own = copy.copy(model)
+        own.power_w = rng.permutation(model.power_w)
+        super().__init__(rng, own, *rest)
 
 
 class Bench(unittest.TestCase):
@@ -222,6 +232,13 @@ class Scenarios(unittest.TestCase):
         layers = self.simulate(dataclasses.replace(scenario, layers=9, stall_at=places))["layers"]
         self.assertLess(100 * layers["error"], 3)
         self.assertGreaterEqual(layers["cover_resolved"], 0.8)
+
+    def test_threads_do_different_work_under_the_same_names(self):
+        """With one power for both threads, layers were off by 2 %."""
+        with mock.patch("machine.Thread", OwnWatts):
+            layers = self.simulate(BY_NAME["2 threads"])["layers"]
+        self.assertLess(100 * layers["error"], 1)
+        self.assertGreaterEqual(layers["cover_resolved"], 0.9)
 
     def test_two_baselines_and_others_are_in_the_rows(self):
         """Idle power that is not straight between its two baselines; others who go on as they did in the baseline are in idle power."""

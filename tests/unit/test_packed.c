@@ -198,6 +198,7 @@ static struct nrg_slice some_slice(uint64_t *state, const struct nrg_slice *last
     s.pool = (uint32_t)(next_random(state) % 3);
     s.cell += (uint32_t)(next_random(state) % 2);
     s.group = (uint32_t)any_number(state, 32);
+    s.track = next_random(state) % 3 ? s.track : (uint32_t)any_number(state, 32);
     return s;
 }
 
@@ -228,6 +229,7 @@ static void slices_come_back(void **state)
             assert_int_equal(is->pool, was->pool);
             assert_int_equal(is->cell, was->cell);
             assert_int_equal(is->group, was->group);
+            assert_int_equal(is->track, was->track);
         }
         assert_false(nrg_slice_read(&reader));
     }

@@ -14,6 +14,7 @@ enum {
     OTHER_GROUP = 8, /* or cell */
     ONE_CALL = 16,
     PART_OF_CALL = 32, /* else none */
+    OTHER_TRACK = 64,
 };
 
 #define MOST_BYTES 64 /* of a slice */
@@ -52,6 +53,7 @@ static unsigned flags_of(const struct nrg_slice *s, const struct nrg_slice *last
     bool same_rate = !memcmp(&s->rate, &last->rate, sizeof s->rate);
     return (s->begin_ns == last->end_ns ? FOLLOWS : 0u) | (same_rate ? 0u : OTHER_RATE) |
            (s->pool == last->pool ? 0u : OTHER_POOL) |
+           (s->track == last->track ? 0u : OTHER_TRACK) |
            (s->group == last->group && s->cell == last->cell ? 0u : OTHER_GROUP) |
            (s->calls == 1   ? ONE_CALL
             : s->calls != 0 ? PART_OF_CALL
@@ -75,6 +77,8 @@ int nrg_slice_log_add(struct nrg_slice_log *log, const struct nrg_slice *s)
         to = put_number(to, s->pool);
     if (flags & OTHER_GROUP)
         to = put_number(put_number(to, s->cell), s->group);
+    if (flags & OTHER_TRACK)
+        to = put_number(to, s->track);
     if (flags & PART_OF_CALL)
         to = put_bytes(to, &s->calls, sizeof s->calls);
     log->n = (size_t)(to - log->bytes);
@@ -112,6 +116,8 @@ bool nrg_slice_read(struct nrg_slice_reader *r)
         s->cell = (uint32_t)take_number(r);
         s->group = (uint32_t)take_number(r);
     }
+    if (flags & OTHER_TRACK)
+        s->track = (uint32_t)take_number(r);
     s->calls = flags & ONE_CALL ? 1.0f : 0;
     if (flags & PART_OF_CALL)
         take_bytes(r, &s->calls, sizeof s->calls);

@@ -32,7 +32,6 @@ struct nrg_slice_reader {
     struct nrg_slice slice; /* that was read */
 };
 
-/* Its track is not kept. */
 int nrg_slice_log_add(struct nrg_slice_log *log, const struct nrg_slice *slice);
 void nrg_slice_log_release(struct nrg_slice_log *log);
 

@@ -58,7 +58,8 @@ int nrg_slicer_flush(struct nrg_slicer *s, int64_t t_ns, bool last)
 }
 
 int nrg_slicer_hand_over(const struct nrg_slicer *s, const struct nrg_engine *e,
-                         const struct nrg_part *part, struct nrg_regress *regress)
+                         const struct nrg_part *part, const struct nrg_class_split *split,
+                         struct nrg_regress *regress)
 {
     struct nrg_slice_reader reader;
     int rc = 0;
@@ -72,7 +73,7 @@ int nrg_slicer_hand_over(const struct nrg_slicer *s, const struct nrg_engine *e,
             continue;
         struct nrg_class_activity activity = {.begin_ns = slice->begin_ns,
                                               .end_ns = slice->end_ns,
-                                              .class_ = slice->class_,
+                                              .class_ = nrg_split_class(split, slice),
                                               .rate = slice->rate,
                                               .cell = slice->cell,
                                               .group = slice->group,

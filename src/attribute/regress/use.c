@@ -19,6 +19,7 @@
 #include "attribute/internal.h"
 #include "attribute/regress/idle.h"
 #include "attribute/regress/slicer.h"
+#include "attribute/regress/split.h"
 #include "base/mem.h"
 #include "energy/quantum.h"
 
@@ -175,7 +176,8 @@ static struct nrg_updates_found updates_before(const struct nrg_engine *e,
     return (struct nrg_updates_found){0};
 }
 
-static int start_regression(struct nrg_engine *e, struct nrg_part *part, struct nrg_arena *memory,
+static int start_regression(struct nrg_engine *e, struct nrg_part *part,
+                            const struct nrg_class_split *split, struct nrg_arena *memory,
                             struct nrg_regress **regress)
 {
     bool separate = needs_own_timeline(e, part);
@@ -188,7 +190,7 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part, struct 
         .channel = &part->channel->channel,
         .begin_ns = e->windows[0].begin_ns,
         .end_ns = e->windows[e->n_windows - 1].end_ns,
-        .n_classes = e->n_classes,
+        .n_classes = split ? split->n_classes : e->n_classes,
         .lag = e->options->lag,
         .lag_s = e->options->lag == NRG_LAG_GIVEN ? e->options->lag_s
                                                   : (double)part->channel->channel.lag_ns * 1e-9,
@@ -321,9 +323,8 @@ static void take_result(struct nrg_engine *e, struct nrg_part *part)
     nrg_copy(part->out->lag_source, sizeof part->out->lag_source, r->lag_source);
 }
 
-static int solve_part(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress *regress)
+static int solve_part(struct nrg_engine *e, struct nrg_part *part, int rc)
 {
-    int rc = nrg_regress_solve(regress, &part->regressed);
     /* Of idle power that is guessed, integration knows no more. */
     bool automatic = e->options->method == NRG_METHOD_AUTO && !part->idle_guessed &&
                      !nrg_method_together(e, part->pool);
@@ -390,24 +391,60 @@ static size_t count_regressions(struct nrg_engine *e)
     return n;
 }
 
+/* Regresses a part; split: with classes of threads; NULL. rc is that of the solution, too. */
+static int regress_classes(struct nrg_engine *e, struct nrg_part *part,
+                           const struct nrg_slicer *slicer, const struct nrg_class_split *split,
+                           struct nrg_regress_result *result, struct nrg_updates_found *updates)
+{
+    struct nrg_arena memory = {0};
+    struct nrg_regress *regress = NULL;
+    int rc = start_regression(e, part, split, &memory, &regress);
+    if (!rc)
+        rc = nrg_slicer_hand_over(slicer, e, part, split, regress);
+    if (!rc) {
+        rc = nrg_regress_solve(regress, result);
+        *updates = nrg_regress_updates(regress);
+    }
+    nrg_regress_free(regress);
+    nrg_arena_release(&memory);
+    return rc;
+}
+
+/* Takes the result with classes of threads, where that explains more. */
+static int try_split(struct nrg_engine *e, struct nrg_part *part, const struct nrg_slicer *slicer)
+{
+    struct nrg_arena memory = {0};
+    struct nrg_class_split split;
+    struct nrg_regress_result result = {0}, joined;
+    struct nrg_updates_found updates;
+    int rc = nrg_split_find(&split, e, &slicer->log, &memory);
+    if (!rc && split.n_classes > split.n_whole) {
+        rc = regress_classes(e, part, slicer, &split, &result, &updates);
+        if (!rc && nrg_split_earns(&split, &part->regressed, &result)) {
+            rc = nrg_split_join(&split, &result, &joined);
+            if (!rc) {
+                nrg_regress_result_release(&part->regressed);
+                part->regressed = joined;
+                part->out->updates = updates;
+            }
+        }
+        nrg_regress_result_release(&result);
+    }
+    nrg_arena_release(&memory);
+    return rc == -ENOMEM ? rc : 0;
+}
+
 /* One part after the other: a regression holds far more than the log it is made from. */
 static int regress_part(struct nrg_engine *e, struct nrg_part *part,
                         const struct nrg_slicer *slicer)
 {
-    struct nrg_arena memory = {0};
-    struct nrg_regress *regress = NULL;
     nrg_regress_guess_idle(e, part);
-    int rc = start_regression(e, part, &memory, &regress);
+    int rc = regress_classes(e, part, slicer, NULL, &part->regressed, &part->out->updates);
+    if (!rc && !part->pool)
+        rc = try_split(e, part, slicer);
+    rc = solve_part(e, part, rc);
     if (!rc)
-        rc = nrg_slicer_hand_over(slicer, e, part, regress);
-    if (!rc)
-        rc = solve_part(e, part, regress);
-    if (!rc) {
-        part->out->updates = nrg_regress_updates(regress);
         nrg_regress_settle_guess(e, part);
-    }
-    nrg_regress_free(regress);
-    nrg_arena_release(&memory);
     return rc;
 }
 

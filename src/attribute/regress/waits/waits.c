@@ -205,7 +205,8 @@ static int choose_places(struct nrg_wait_fit *f)
     double *open_s = nrg_arena_array(&f->memory, r->n_columns, sizeof *open_s);
     double *calls = nrg_arena_array(&f->memory, NRG_WAIT_PLACES, sizeof *calls), least_s = 0;
     double *sorted = nrg_arena_array(&f->memory, r->n_columns, sizeof *sorted);
-    w->place_of = nrg_arena_array(&r->memory, NRG_REGRESS_COLUMNS(&r->options), sizeof *w->place_of);
+    w->place_of =
+        nrg_arena_array(&r->memory, NRG_REGRESS_COLUMNS(&r->options), sizeof *w->place_of);
     if (f->memory.failed || r->memory.failed)
         return -ENOMEM;
     for (size_t i = 0; i < f->first[f->n_groups]; i++) {
@@ -271,8 +272,7 @@ static int make_room(struct nrg_wait_fit *f)
     f->w->length2 = nrg_arena_array(m, NRG_WAIT_PLACES, sizeof *f->w->length2);
     f->w->error2 =
         nrg_arena_array(m, NRG_WAIT_PLACES * (NRG_WAIT_PLACES + 1) / 2, sizeof *f->w->error2);
-    f->w->scale =
-        nrg_arena_array(m, NRG_REGRESS_COLUMNS(&f->r->options), sizeof *f->w->scale);
+    f->w->scale = nrg_arena_array(m, NRG_REGRESS_COLUMNS(&f->r->options), sizeof *f->w->scale);
     return f->memory.failed || m->failed ? -ENOMEM : 0;
 }
 

@@ -1,0 +1,156 @@
+/* See split.h. */
+#include "attribute/regress/split.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "attribute/regress/fit.h"
+#include "base/mem.h"
+
+#define MOST_CLASSES 160 /* with those of threads: a second regression takes its time */
+#define SAME_ROWS    0.01
+
+/* Paths of spans come first among the classes; what is outside of spans is not divided. */
+static bool is_divisible(const struct nrg_engine *e, const struct nrg_slice *slice)
+{
+    return !slice->pool && slice->class_ < e->class_of[0] && slice->track < e->cells.n_tracks;
+}
+
+int nrg_split_find(struct nrg_class_split *s, const struct nrg_engine *e,
+                   const struct nrg_slice_log *log, struct nrg_arena *memory)
+{
+    struct nrg_slice_reader reader;
+    size_t cells = e->n_classes * e->cells.n_tracks;
+    *s = (struct nrg_class_split){
+        .n_whole = e->n_classes, .n_classes = e->n_classes, .n_tracks = e->cells.n_tracks};
+    if (e->cells.n_tracks < 2 || e->n_classes >= MOST_CLASSES)
+        return 0;
+    s->of = nrg_arena_array(memory, cells, sizeof *s->of);
+    s->whole = nrg_arena_array(memory, MOST_CLASSES, sizeof *s->whole);
+    bool *seen = nrg_arena_array(memory, e->n_classes, sizeof *seen);
+    if (memory->failed)
+        return -ENOMEM;
+    memset(s->of, 0xff, cells * sizeof *s->of);
+    for (size_t c = 0; c < e->n_classes; c++)
+        s->whole[c] = (uint32_t)c;
+    nrg_slice_reader_init(&reader, log);
+    while (nrg_slice_read(&reader)) {
+        const struct nrg_slice *slice = &reader.slice;
+        if (!is_divisible(e, slice) ||
+            s->of[slice->class_ * s->n_tracks + slice->track] != UINT32_MAX)
+            continue;
+        if (seen[slice->class_] && s->n_classes == MOST_CLASSES) {
+            s->n_classes = s->n_whole;
+            return 0;
+        }
+        uint32_t own = seen[slice->class_] ? (uint32_t)s->n_classes++ : slice->class_;
+        seen[slice->class_] = true;
+        s->of[slice->class_ * s->n_tracks + slice->track] = own;
+        s->whole[own] = slice->class_;
+    }
+    return 0;
+}
+
+size_t nrg_split_class(const struct nrg_class_split *s, const struct nrg_slice *slice)
+{
+    bool known = s && slice->class_ < s->n_whole && slice->track < s->n_tracks;
+    uint32_t own = known ? s->of[slice->class_ * s->n_tracks + slice->track] : UINT32_MAX;
+    return own == UINT32_MAX ? slice->class_ : own;
+}
+
+/* Schwarz's criterion: mostly threads do the same, and then as many more columns cost certainty. */
+bool nrg_split_earns(const struct nrg_class_split *s, const struct nrg_regress_result *whole,
+                     const struct nrg_regress_result *parts)
+{
+    double rows = (double)whole->intervals, more = (double)(s->n_classes - s->n_whole);
+    if (fabs((double)parts->intervals - rows) > SAME_ROWS * rows || !(parts->residual > 0))
+        return false;
+    return 2 * rows * log(whole->residual / parts->residual) > log(rows) * more;
+}
+
+/* Part of its path's time that each class has, in *parts. */
+static void find_shares(const struct nrg_class_split *s, const struct nrg_regress_result *r,
+                        double *parts)
+{
+    for (size_t c = 0; c < s->n_classes; c++) {
+        double sum_s = 0;
+        for (size_t d = 0; d < s->n_classes; d++)
+            if (s->whole[d] == s->whole[c] && !isnan(r->classes[d].power_w))
+                sum_s += r->classes[d].time_s;
+        bool known = !isnan(r->classes[c].power_w);
+        parts[c] = !known ? 0 : sum_s > 0 ? r->classes[c].time_s / sum_s : 1;
+    }
+}
+
+/* Adds a class to its path's. Of its interval, what its scatter does not explain adds up. */
+static void add_class(const struct nrg_regress_result *r, size_t n, size_t c, double part,
+                      struct nrg_regress_class *to)
+{
+    const struct nrg_regress_class *from = &r->classes[c];
+    double scatter_w = r->t * sqrt(fmax(r->covariance[c * n + c], 0));
+    if (isnan(from->power_w))
+        return;
+    if (isnan(to->power_w))
+        *to = (struct nrg_regress_class){.group = to->group};
+    to->power_w += part * from->power_w;
+    to->low_w += part * fmax(from->power_w - from->low_w - scatter_w, 0);
+    to->high_w += part * fmax(from->high_w - from->power_w - scatter_w, 0);
+    to->time_s += from->time_s;
+    for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
+        to->drift_w[i] += part * from->drift_w[i];
+}
+
+static void add_covariance(const struct nrg_class_split *s, const struct nrg_regress_result *r,
+                           const double *parts, struct nrg_regress_result *to)
+{
+    for (size_t a = 0; a < s->n_classes; a++) {
+        for (size_t b = 0; b < s->n_classes; b++)
+            to->covariance[s->whole[a] * s->n_whole + s->whole[b]] +=
+                parts[a] * parts[b] * r->covariance[a * s->n_classes + b];
+        if (r->idle_covariance)
+            to->idle_covariance[s->whole[a]] += parts[a] * r->idle_covariance[a];
+    }
+}
+
+/* Once all classes of a path are in it. */
+static void set_interval(const struct nrg_regress_result *r, double variance,
+                         struct nrg_regress_class *c)
+{
+    double scatter_w = r->t * sqrt(fmax(variance, 0));
+    c->low_w = fmax(c->power_w - c->low_w - scatter_w, 0);
+    c->high_w += c->power_w + scatter_w;
+    c->unresolved = !(c->high_w - c->low_w <= c->power_w);
+}
+
+int nrg_split_join(const struct nrg_class_split *s, const struct nrg_regress_result *r,
+                   struct nrg_regress_result *to)
+{
+    size_t n = s->n_whole;
+    double *parts = nrg_calloc(s->n_classes + 1, sizeof *parts);
+    *to = *r;
+    to->classes = nrg_calloc(n + 1, sizeof *to->classes);
+    to->covariance = nrg_calloc(n * n + 1, sizeof *to->covariance);
+    to->idle_covariance =
+        r->idle_covariance ? nrg_calloc(n + 1, sizeof *to->idle_covariance) : NULL;
+    bool failed =
+        !parts || !to->classes || !to->covariance || (r->idle_covariance && !to->idle_covariance);
+    if (failed) {
+        nrg_regress_result_release(to);
+        free(parts);
+        return -ENOMEM;
+    }
+    find_shares(s, r, parts);
+    for (size_t c = 0; c < n; c++)
+        to->classes[c] = (struct nrg_regress_class){
+            .power_w = NAN, .low_w = NAN, .high_w = NAN, .group = s->whole[r->classes[c].group]};
+    for (size_t c = 0; c < s->n_classes; c++)
+        add_class(r, s->n_classes, c, parts[c], &to->classes[s->whole[c]]);
+    add_covariance(s, r, parts, to);
+    for (size_t c = 0; c < n; c++)
+        if (!isnan(to->classes[c].power_w))
+            set_interval(r, to->covariance[c * n + c], &to->classes[c]);
+    free(parts);
+    return 0;
+}

@@ -1,0 +1,33 @@
+/*
+ * Threads that do different work under the same names: two models that are both evaluated in
+ * "evaluation", say. A class of a path has one power, so a regression with a class per path and
+ * thread is made as well, and stays where it explains more than so many more columns do by chance.
+ * Its classes are joined again then: a row has the energy of all threads.
+ *
+ * The arrays are the arena's. 0 or -errno. One thread at a time.
+ */
+#ifndef NRG_ATTRIBUTE_REGRESS_SPLIT_H
+#define NRG_ATTRIBUTE_REGRESS_SPLIT_H
+
+#include "attribute/internal.h"
+#include "attribute/regress/slice_log.h"
+
+struct nrg_class_split {
+    size_t n_whole, n_classes; /* of paths, and with those of threads, which come after them */
+    size_t n_tracks;
+    uint32_t *of;    /* [class * n_tracks + track]; UINT32_MAX: never together */
+    uint32_t *whole; /* per class: that of its path */
+};
+
+/* n_classes is n_whole where no path is on two threads, or too many are. */
+int nrg_split_find(struct nrg_class_split *split, const struct nrg_engine *engine,
+                   const struct nrg_slice_log *log, struct nrg_arena *memory);
+size_t nrg_split_class(const struct nrg_class_split *split, const struct nrg_slice *slice);
+/* Whether it explains enough more than the classes of paths do. */
+bool nrg_split_earns(const struct nrg_class_split *split, const struct nrg_regress_result *whole,
+                     const struct nrg_regress_result *parts);
+/* A result of classes of paths, from one of threads; both are the caller's to release. */
+int nrg_split_join(const struct nrg_class_split *split, const struct nrg_regress_result *parts,
+                   struct nrg_regress_result *joined);
+
+#endif
