@@ -18,14 +18,16 @@
 #define LAST_STEP     4e-3
 #define STEP          0.3
 #define WORTH_IT      0.05
+#define WORTH_LITTLE  1e-4
 #define FITS          6 /* of powers */
 #define ONLY_ROUNDING 1.15
-#define KNOWN         1.3 /* frequencies that look alike are this much outside, at least */
-#define FAR_BETTER    4   /* times less is left, or it is a clock that only seems to fit */
-#define BETTER        1.2 /* the same where threads wait, which leaves most of it anyway */
-#define AT_MOST       2   /* times what ages explain on average */
-#define MORE_READINGS 64  /* than rows: where stretches begin */
-#define LESS          0.8 /* of what is left: so much do readings of one age explain */
+#define KNOWN         1.3  /* frequencies that look alike are this much outside, at least */
+#define FAR_BETTER    4    /* times less is left, or it is a clock that only seems to fit */
+#define BETTER        1.05 /* the same where threads wait, which leaves most of it anyway, */
+#define CLEARLY       70.0 /* and rows * log of that: programs have lines of their own */
+#define AT_MOST       2    /* times what ages explain on average */
+#define MORE_READINGS 64   /* than rows: where stretches begin */
+#define LESS          0.8  /* of what is left: so much do readings of one age explain */
 #define ENOUGH_ROWS   3000
 
 /* Readings become those of their updates, in the order that they have, but for those that are close
@@ -91,6 +93,12 @@ static struct nrg_clockwork turned(const struct nrg_saw *s, const struct found *
     return c;
 }
 
+/* Of what is left: where threads wait, that leaves most of it, and a clock can't take it away. */
+static double worth_it(const struct nrg_saw *s)
+{
+    return s->r->waits.used ? WORTH_LITTLE : WORTH_IT;
+}
+
 /* Steps to all sides, smaller where none helps. */
 static void refine(const struct nrg_saw *s, size_t rows, double by, struct found *best)
 {
@@ -109,9 +117,10 @@ static void refine(const struct nrg_saw *s, size_t rows, double by, struct found
             struct nrg_clockwork trial = best->c;
             double more_s = by * s->update_s * (k ? -1 : 1);
             *(knows_period(s) ? &trial.delay_s : &trial.age_s) += more_s;
+            trial.delay_s = nrg_saw_delay_within(s, trial.delay_s);
             try_better(s, &trial, best);
         }
-        by *= best->least < from.least * (1 - WORTH_IT) ? 1 : STEP;
+        by *= best->least < from.least * (1 - worth_it(s)) ? 1 : STEP;
     }
 }
 
@@ -135,7 +144,7 @@ static void find_phase(const struct nrg_saw *s, struct found *best)
     mirror.c.frequency = round(2 * start.c.frequency / reading_hz) * reading_hz - start.c.frequency;
     bool in_band = fabs(mirror.c.frequency * s->update_s - 1) < NRG_SAW_PERIOD_OFF;
     best->least = INFINITY;
-    best->rows = PART_ROWS;
+    best->rows = s->r->waits.used ? s->n : PART_ROWS;
     try_phases(s, &start, best);
     if (in_band)
         try_phases(s, &mirror, best);
@@ -234,7 +243,7 @@ static void set_ends(struct nrg_saw *s, const struct nrg_clockwork *c, enum leve
 static void move_clockwork(const struct nrg_saw *s, struct nrg_clockwork *c, enum lever lever,
                            double older_s, double more)
 {
-    c->delay_s += older_s;
+    c->delay_s = nrg_saw_delay_within(s, c->delay_s + older_s);
     if (lever == LEVER_AGE)
         c->age_s += more;
     if (lever != LEVER_FREQUENCY)
@@ -359,7 +368,7 @@ static int follow_line(struct nrg_saw *s, const struct look *look, double left, 
     struct found found = {.c = {.age_s = s->update_s}, .rows = s->n};
     double part = 0;
     int rc = look->find(s, look->kept, &found.c, &part);
-    if (rc || !(part > NRG_SAW_LEAST_PART))
+    if (rc || !(part > nrg_saw_least_part(s)))
         return rc;
     find_phase(s, &found);
     if (found.least > left)
@@ -437,6 +446,12 @@ static size_t thinned(const struct nrg_regress *r)
     return r->rows_expected < 3 * ENOUGH_ROWS || all ? 1 : r->rows_expected / ENOUGH_ROWS;
 }
 
+/* How many times less a clockwork must leave. */
+static double needed_gain(const struct nrg_regress *r)
+{
+    return r->waits.used ? fmax(BETTER, exp(CLEARLY / (double)(r->rows_expected + 1))) : FAR_BETTER;
+}
+
 bool nrg_regress_may_have_clockwork(const struct nrg_regress *r)
 {
     const struct nrg_timeline *tl = r->options.timeline;
@@ -467,7 +482,7 @@ int nrg_regress_find_clockwork(struct nrg_regress *r)
                         .enough_j2 = ONLY_ROUNDING * quantum * quantum / 6};
     struct nrg_kernel kernel = r->kernel;
     struct found best = {.least = INFINITY};
-    double left = 0, factor = r->waits.used ? BETTER : FAR_BETTER;
+    double left = 0, factor = needed_gain(r);
     if (!nrg_regress_may_have_clockwork(r))
         return 0;
     r->n_prior = r->n_columns;

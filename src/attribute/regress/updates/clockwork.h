@@ -65,6 +65,21 @@ struct nrg_clockwork {
     double frequency, phase, age_s, delay_s;
 };
 
+/* Of what is left, that a line must explain. Where threads wait, that leaves most of it anyway, and
+ * that a line explains more than chance does must do. */
+static inline double nrg_saw_least_part(const struct nrg_saw *s)
+{
+    return s->r->waits.used ? 0 : NRG_SAW_LEAST_PART;
+}
+
+/* Threads that wait late in their calls look like a sensor that is early: then a delay is no more
+ * than the phase leaves open, which readings close to an update do not tell. */
+static inline double nrg_saw_delay_within(const struct nrg_saw *s, double delay_s)
+{
+    double most_s = s->r->waits.used ? NRG_SAW_CLOSE * s->update_s : INFINITY;
+    return fmin(fmax(delay_s, -most_s), most_s);
+}
+
 static inline double nrg_saw_seconds(const struct nrg_saw *s, int64_t t_ns)
 {
     return (double)(t_ns - s->first_ns) / 1e9;

@@ -18,6 +18,7 @@
 #include "base/mem.h"
 
 #define COARSE_WORK    2e6  /* rows times frequencies of the first search */
+#define WAITING_WORK   3e7  /* the same where threads wait: a line shows in more rows only */
 #define PER_RESOLUTION 4    /* frequencies that are tried */
 #define CLEARLY        25.0 /* as in choose.c */
 #define SLOW           1.5  /* teeth in the readings of the first search */
@@ -198,8 +199,9 @@ static double width_of(const struct nrg_saw *s)
 static size_t first_readings(const struct nrg_saw *s)
 {
     size_t n = s->n;
+    double most = s->r->waits.used ? WAITING_WORK : COARSE_WORK;
     while (n > NRG_SAW_LEAST_ROWS &&
-           (double)n * nrg_saw_length_s(s, n) * width_of(s) * PER_RESOLUTION > COARSE_WORK)
+           (double)n * nrg_saw_length_s(s, n) * width_of(s) * PER_RESOLUTION > most)
         n = n / 4 * 3;
     return n;
 }
@@ -212,7 +214,7 @@ int nrg_saw_find_line(const struct nrg_saw *s, double kept, struct nrg_clockwork
     set_band(&band, 1 / s->update_s - width / 2, width,
              1 / (PER_RESOLUTION * nrg_saw_length_s(s, band.n)));
     int rc = scan(s, &band, best, part);
-    for (bool last = false; !rc && *part > NRG_SAW_LEAST_PART && !last;) {
+    for (bool last = false; !rc && *part > nrg_saw_least_part(s) && !last;) {
         double reach = band.step;
         last = band.n == s->n;
         band.n = 2 * band.n < s->n ? 2 * band.n : s->n;
