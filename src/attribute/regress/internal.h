@@ -151,7 +151,7 @@ struct nrg_regress {
     double first_phi;   /* of the trial that the kernel was chosen by */
     double *prior;      /* first powers per column: for weights */
     double untold;      /* how much speaks for columns of calls that were not taken: 0 to 1 */
-    double *with_calls; /* the same with columns of calls that were not taken; NULL */
+    double *with_calls; /* the same with columns of calls that were not taken, or without; NULL */
     size_t n_prior;
 
     struct nrg_rowgen gen;
@@ -248,7 +248,7 @@ double nrg_regress_row_per_cell(const struct nrg_regress *r);
 /* Rows are shorter than the cells in which CPU times are known, so that calls that they cut weigh
  * most; not where noise lasts, which is others'. */
 bool nrg_regress_cuts_calls(const struct nrg_regress *r);
-/* Fills with_calls: powers if calls had columns, which they have not earned. */
+/* Fills with_calls: powers if calls had columns, which they have not earned; or had none. */
 int nrg_regress_try_calls(struct nrg_regress *r);
 int nrg_regress_make_result(const struct nrg_regress *r, struct nrg_regress_result *result);
 

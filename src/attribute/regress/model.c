@@ -162,9 +162,9 @@ static int choose_calls(struct nrg_regress *r)
     if (rc)
         return rc;
     double gain = rest[0] > 0 ? rows * log(rest[0] / fmax(rest[1], 1e-300)) / (double)columns : 0;
-    r->options.calls =
-        gain > CALLS_GAIN && !r->waits.used; /* CPU times say it of calls that wait */
-    r->untold = fmin(fmax(gain - 1, 0), 1);  /* by chance the gain is 1 */
+    /* Of calls that wait, CPU times say it where threads read them. */
+    r->options.calls = gain > CALLS_GAIN && !(r->waits.used && r->waits.finer);
+    r->untold = fmin(fmax(gain - 1, 0), 1); /* by chance the gain is 1 */
     return 0;
 }
 
@@ -274,7 +274,7 @@ int nrg_regress_choose_model(struct nrg_regress *r)
         rc = nrg_regress_choose_noise(r);
     if (!rc && waits && set_waits(r) && calls_wait(r))
         rc = nrg_regress_choose_noise(r);
-    if (!rc && !r->options.calls && r->untold > 0)
+    if (!rc && (!r->options.calls || r->waits.used) && r->untold > 0)
         rc = nrg_regress_try_calls(r);
     if (places) /* only now: fits before have nothing that holds these columns, or need their own */
         r->options.middle_of = r->middle_of;

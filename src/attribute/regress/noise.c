@@ -407,11 +407,11 @@ int nrg_regress_try_calls(struct nrg_regress *r)
     r->with_calls = nrg_arena_array(&r->memory, r->n_columns, sizeof *r->with_calls);
     if (!r->with_calls || !r->prior)
         return r->with_calls ? 0 : -ENOMEM;
-    r->options.calls = true;
+    r->options.calls = !r->options.calls;
     int rc = nrg_regress_sum_rows(r, &pass, &sum);
     if (!rc)
         rc = nrg_regress_powers(r, &sum, r->is_calls, r->with_calls);
-    r->options.calls = false;
+    r->options.calls = !r->options.calls;
     nrg_gram_release(&sum);
     return rc;
 }
