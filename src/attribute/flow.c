@@ -133,12 +133,11 @@ void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
         const struct nrg_flow *flow = &f->parts[p];
         struct nrg_row_part *row = &e->row_parts[(size_t)tr->row * e->n_parts + p];
         double potential = f->potential[g * e->n_parts + p], energy_j = 0;
-        if (e->parts[p].method == NRG_METHOD_INTEGRATE) {
+        if (e->parts[p].method == NRG_METHOD_INTEGRATE)
             energy_j = tr->weight * (potential - f->track_potential[at]);
-            row->others_j += others_beside(&e->parts[p], f->cell, energy_j, work_s);
-        }
         if (e->parts[p].method == NRG_METHOD_REGRESS)
             energy_j = add_class(&e->parts[p], row, tr->path, cost_s);
+        row->others_j += others_beside(&e->parts[p], f->cell, energy_j, work_s);
         if (share && !nrg_method_reads(e->parts[p].method))
             energy_j += flow->idle_per_track - f->track_idle[at];
         row->energy_j += energy_j;

@@ -65,7 +65,8 @@ struct nrg_division {
 };
 
 /* Others beside rows that are integrated: they draw `w` in all of a cell, whatever the workload
- * does in it, and nrg_part.other of the rest. */
+ * does in it, and nrg_part.other of the rest. Of a GPU that others share by a rule (parts_other.c)
+ * there is doubt_part alone, whatever the method. */
 struct nrg_others_level {
     float w;
     float doubt_w;    /* of w, what matters if their watts are others: not what idle power had */

@@ -63,8 +63,8 @@ struct nrg_gpu_process {
     int64_t sm_ppm;       /* share of the device's processors, 1e6 = all; NRG_MISSING */
     int64_t memory_bytes; /* NRG_MISSING when unknown */
     /* What it may use, where sm_ppm is what a MIG instance did and the process is alone in it. On a
-     * board without MIG: all that the clients of an MPS server did, of which sm_ppm is a part by
-     * rule. Else NRG_MISSING. */
+     * board without MIG, of a client of MPS: how long it computed, or may have where only its
+     * server has a share; sm_ppm is that by what it may use. Else NRG_MISSING. */
     int64_t size_ppm;
 };
 

@@ -322,35 +322,73 @@ static void gpu_track(void **state)
     made_release(&m);
 }
 
-/* The driver says that three quarters of the GPU's work are a stranger's. */
-static void gpu_of_others(void **state)
+/* A kernel's row for ten seconds at 100 W, a quarter of which the driver says is ours: sizes of us
+ * and of a stranger, mig: of instances. */
+static void attribute_shared_gpu(const int64_t *sizes, bool mig, struct made *m,
+                                 struct nrg_attribution *a)
 {
-    struct made m;
-    struct nrg_attribution a;
-    struct nrg_channel gpu = made_gauge("gpu-0");
+    struct nrg_channel gpu = made_gauge("gpu-0"), memory = made_gauge("gpu-0.mig-0.memory");
     struct nrg_rows rows;
-    (void)state;
-    made_init(&m);
-    made_constant(&m, &gpu, -1, 11, 0.1, 100);
-    made_run(&m, "run", 0, 10);
-    made_process(&m, 7, -1, 11, 1);
-    int64_t device = made_track(&m, "gpu", 7, 0, "gpu-0");
-    made_span(&m, 0, 10, device, made_name(&m, "kernel", "sgemm"));
+    memory.quantity = NRG_BYTES;
+    made_init(m);
+    made_constant(m, &gpu, -1, 11, 0.1, 100);
+    if (mig)
+        made_constant(m, &memory, -1, 11, 0.1, 1);
+    made_run(m, "run", 0, 10);
+    made_process(m, 7, -1, 11, 1);
+    int64_t device = made_track(m, "gpu", 7, 0, "gpu-0");
+    made_span(m, 0, 10, device, made_name(m, "kernel", "sgemm"));
     nrg_rows_init(&rows, NRG_G_COLUMNS);
     for (int i = 1; i <= 10; i++) {
-        int64_t mine[] = {7, 0, 7, 200000, NRG_MISSING, NRG_MISSING};
-        int64_t other[] = {-1, 0, 99, 600000, NRG_MISSING, NRG_MISSING};
+        int64_t mine[] = {7, 0, 7, 200000, NRG_MISSING, sizes[0]};
+        int64_t other[] = {-1, 0, 99, 600000, NRG_MISSING, sizes[1]};
         nrg_rows_add(&rows, made_ns(i), 0, mine);
         nrg_rows_add(&rows, made_ns(i), 0, other);
     }
-    assert_int_equal(nrg_store_rows(m.store, nrg_store_series(m.store, NRG_GPU_PROCESSES), &rows),
+    assert_int_equal(nrg_store_rows(m->store, nrg_store_series(m->store, NRG_GPU_PROCESSES), &rows),
                      0);
     nrg_rows_release(&rows);
-    attribute(&m, &plain, &a);
-    close_to(row(&a, "sgemm")->energy_j, 250, 1e-3, "kernel");
-    close_to(a.other_processes_j, 750, 1e-3, "others");
+    attribute(m, &plain, a);
+    close_to(row(a, "sgemm")->energy_j, 250, 1e-3, "kernel");
+    close_to(a->other_processes_j, 750, 1e-3, "others");
+}
+
+/* The driver says that three quarters of the GPU's work are a stranger's. */
+static void gpu_of_others(void **state)
+{
+    static const int64_t measured[] = {NRG_MISSING, NRG_MISSING};
+    struct made m;
+    struct nrg_attribution a;
+    (void)state;
+    attribute_shared_gpu(measured, false, &m, &a);
+    assert_true(row(&a, "sgemm")->low_j > 240 && row(&a, "sgemm")->high_j < 260);
     nrg_attribution_release(&a);
     made_release(&m);
+}
+
+/* A row can't be surer than the division of its GPU. */
+static void gpu_shared_by_rule(void **state)
+{
+    static const struct {
+        bool mig;
+        int64_t sizes[2];
+        double low_j, high_j;
+    } cases[] = {
+        {true, {NRG_MISSING, NRG_MISSING}, 0, 1000}, /* by sizes: either may have done nothing */
+        {true, {500000, 500000}, 250, 500},          /* by what they did, up to sizes */
+        {false, {800000, 800000}, 0, 1000},          /* clients of MPS, of whom nothing is known */
+        {false, {200000, 600000}, 0, 1000. / 3}, /* of whom it is known how long they computed */
+    };
+    struct made m;
+    struct nrg_attribution a;
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        attribute_shared_gpu(cases[i].sizes, cases[i].mig, &m, &a);
+        assert_true(fabs(row(&a, "sgemm")->low_j - cases[i].low_j) < 10);
+        assert_true(fabs(row(&a, "sgemm")->high_j - cases[i].high_j) < 10);
+        nrg_attribution_release(&a);
+        made_release(&m);
+    }
 }
 
 /* Without GPU spans, host spans have the GPU's energy too. */
@@ -392,6 +430,7 @@ int main(void)
         cmocka_unit_test(idle_by_baseline),
         cmocka_unit_test(gpu_track),
         cmocka_unit_test(gpu_of_others),
+        cmocka_unit_test(gpu_shared_by_rule),
         cmocka_unit_test(gpu_without_track),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -244,6 +244,28 @@ static void clients_of_mps(void **state)
     assert_non_null(note_with(&f, "clients of its MPS server"));
     end(&f);
 
+    /* Their times are known: ours is half of the others'. Side by side all the while, we may have
+     * had nothing, or all that they did while we computed; half of the time we did not. */
+    static const int64_t times[] = {250000, 500000};
+    begin_shared(&f, false, 500000, times);
+    d = summarise(&f);
+    assert_true(fabs(d->program.energy_j - 500) < 1);
+    assert_true(d->program.least_j == 0);
+    assert_true(fabs(d->program.most_j - 750) < 1);
+    assert_non_null(note_with(&f, "clients of its MPS server"));
+    end(&f);
+
+    /* Ours is the longer one, but on a quarter of the processors: three quarters of it were ours
+     * alone, 187.5 of 1000 by the processors; beside it the other had them all for 250. */
+    static const int64_t longer[] = {1000000, 250000};
+    begin_shared(&f, false, 250000, longer);
+    d = summarise(&f);
+    assert_true(fabs(d->program.energy_j - 750) < 1);
+    /* Idle power is not known: so much of the least may be idle. */
+    assert_true(d->program.least_j <= 1500 * 187.5 / 437.5);
+    assert_true(fabs(d->program.most_j - 1500) < 1);
+    end(&f);
+
     static const int64_t alone[] = {250000, NRG_MISSING}; /* what is booked on the server is 7's */
     begin_shared(&f, false, 750000, alone);
     d = summarise(&f);

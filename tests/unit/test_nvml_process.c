@@ -200,7 +200,27 @@ static void an_mps_server_computes_for_its_clients(void **state)
     assert_int_equal(process(&f, 400)->sm_ppm, 480000);
     assert_int_equal(process(&f, 400)->size_ppm, 600000);
     assert_int_equal(process(&f, 500)->sm_ppm, 100000); /* the driver named it itself */
-    assert_int_equal(process(&f, 500)->size_ppm, NRG_MISSING);
+    assert_int_equal(process(&f, 500)->size_ppm, 100000);
+    nvml_done(&f);
+}
+
+/* Both clients computed 80 % of the time, one of them on at most a quarter of the processors. */
+static void clients_of_mps_by_what_they_did(void **state)
+{
+    static const char limited[] = "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE=25";
+    struct nvml_fixture f;
+    (void)state;
+    nvml_probe_with(&f, "gpu X\nmps-client 300 30 80\nmps-client 400 40 80\n");
+    tree_write(&f.tree, "/proc/300/comm", "python3\n");
+    tree_write(&f.tree, "/proc/400/comm", "python3\n");
+    tree_write_bytes(&f.tree, "/proc/300/environ", limited, sizeof limited);
+    nvml_open_gpu(&f, 0);
+    nap_ms(5);
+    assert_int_equal(nvml_read_gpu(&f), 0);
+    assert_int_equal(process(&f, 300)->sm_ppm, 200000);
+    assert_int_equal(process(&f, 300)->size_ppm, 800000);
+    assert_int_equal(process(&f, 400)->sm_ppm, 800000);
+    assert_int_equal(process(&f, 400)->size_ppm, 800000);
     nvml_done(&f);
 }
 
@@ -263,6 +283,7 @@ int main(void)
         cmocka_unit_test(shares_by_what_mig_instances_did),
         cmocka_unit_test(an_mps_server_is_nobody),
         cmocka_unit_test(an_mps_server_computes_for_its_clients),
+        cmocka_unit_test(clients_of_mps_by_what_they_did),
         cmocka_unit_test(pids_of_another_namespace),
         cmocka_unit_test(pids_in_a_closed_container),
     };

@@ -10,9 +10,11 @@
  * performance monitor tells how busy instances were (gpm.c), that part counts by this much, and the
  * size goes along. Whoever divides energy says so and widens the interval (energy/gpu_shares.c).
  *
- * A server of CUDA's MPS computes for its clients. What is booked on it is divided among those of
- * them that have no share of their own, by the parts of the processors that they may use (mps.c),
- * and goes along as the size: what any of them may have used. With no client listed it is nobody's.
+ * Clients of CUDA's MPS compute side by side, each on a part of the processors. A client's share is
+ * the time in which it computed: it counts with the part of the processors that it may use (mps.c),
+ * and the time goes along as the size. What is booked on the server instead is divided among those
+ * of its clients that have no share of their own, by these parts, and all of it is the size: how
+ * long any of them may have computed. With no client listed it is nobody's.
  *
  * Entries of the process list have had three sizes, one of them under an unchanged name. The
  * buffer is made for the largest and filled with a pattern; how far the library wrote tells the
@@ -389,6 +391,19 @@ static bool needs_share(const struct process *process)
     return process->client && (process->sm_ppm == NRG_MISSING || process->sm_ppm == 0);
 }
 
+/* Time in which clients of MPS computed becomes use of the processors. */
+static void weigh_clients(struct nrg_nvml_processes *p, int64_t now_ns)
+{
+    for (size_t i = 0; i < p->n && p->n_clients && !p->slices.n; i++) {
+        struct process *process = &p->table[i];
+        if (!process->client || process->sm_ppm == NRG_MISSING || process->sm_ppm <= 0)
+            continue;
+        process->size_ppm = process->sm_ppm;
+        process->sm_ppm =
+            (int64_t)((double)process->sm_ppm * limit_of(p, process->device_pid, now_ns));
+    }
+}
+
 /* What is booked on servers of MPS, to their clients that have nothing of their own. */
 static void divide_servers(struct nrg_nvml_processes *p, int64_t now_ns)
 {
@@ -428,6 +443,7 @@ void nrg_nvml_processes_read(struct nrg_nvml_processes *p, const struct nrg_nvml
     p->active = nrg_nvml_activity_read(&p->activity, clock->now_ns);
     read_memory(p);
     unsigned long long newest_us = read_shares(p, now_us + 1000000);
+    weigh_clients(p, clock->now_ns);
     divide_servers(p, clock->now_ns);
     if (newest_us)
         p->last_seen_us = newest_us;
