@@ -80,10 +80,6 @@ void nrg_program_cpu(struct nrg_summary *summary, const struct nrg_cpu_cell *cel
                      bool told_apart);
 /* Fills summary->program. Needs all shares. */
 void nrg_program_make(struct nrg_summary *summary, struct nrg_frame *frame);
-/* Whether a domain's energy is the processors', or memory's: by what it is shared out. */
-bool nrg_is_cpu_domain(const struct nrg_domain *domain);
-bool nrg_is_dram_domain(const struct nrg_domain *domain);
-
 /* gpu_shares.c: adds the GPUs' energy to the processes. Needs both. */
 int nrg_gpu_shares_make(struct nrg_summary *summary, struct nrg_frame *frame);
 

@@ -116,6 +116,10 @@ int nrg_summary_make(struct nrg_summary *summary, struct nrg_recording *recordin
                      const struct nrg_run *run, enum nrg_split split, struct nrg_error *err);
 void nrg_summary_release(struct nrg_summary *summary);
 
+/* Whether a domain's energy is the processors', or memory's: by what it is shared out. */
+bool nrg_is_cpu_domain(const struct nrg_domain *domain);
+bool nrg_is_dram_domain(const struct nrg_domain *domain);
+
 /* A sum of what is known: NAN only while nothing is. */
 static inline double nrg_sum_known(double a, double b)
 {

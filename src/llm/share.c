@@ -43,13 +43,18 @@ struct idle {
     const char *method;
 };
 
+/* Of processors whose energy is estimated the estimate itself says what they take idle, and a
+ * baseline could not know it better. */
 static struct idle by_baseline(const struct nrg_llm_share *s, struct nrg_frame *frame)
 {
-    struct idle idle = {0, 0, "baseline"};
-    for (size_t d = 0; d < s->summary.n_domains; d++) {
-        const struct nrg_domain *domain = &s->summary.domains[d];
+    const struct nrg_summary *sum = &s->summary;
+    bool estimate = sum->idle_method && !strcmp(sum->idle_method, "estimate");
+    struct idle idle = {estimate ? sum->idle_found.power_w : 0, 0,
+                        estimate ? "estimate" : "baseline"};
+    for (size_t d = 0; d < sum->n_domains; d++) {
+        const struct nrg_domain *domain = &sum->domains[d];
         size_t channel = (size_t)(domain->channel - frame->channels);
-        if (!domain->in_total)
+        if (!domain->in_total || (estimate && nrg_is_cpu_domain(domain)))
             continue;
         idle.w += nrg_frame_baseline_rate(frame, channel);
         idle.doubt_w += nrg_frame_baseline_doubt(frame, channel);

@@ -5,8 +5,9 @@
  * The law of prices (fit.h) says what each request would have cost in each slot of time; the slot's
  * energy above idle is divided in that proportion. What the slot used beyond three standard
  * deviations of what the law leaves is no request's: it is unattributed, as is energy above idle
- * while no request runs. Idle power is the baseline's or the law's, whichever is known better;
- * without either it is not known, and its energy is in the others.
+ * while no request runs. Idle power is the baseline's (of processors whose energy is estimated: the
+ * estimate's) or the law's, whichever is known better; without either it is not known, and its
+ * energy is in the others.
  *
  * Where no law can be fitted (too little time, or counts that never change), the requests that run
  * share a slot equally. Their interval then goes from what they used while they were alone to all
@@ -36,7 +37,7 @@ struct nrg_llm_share {
     double slot_s;
     double requests_j, idle_j, unattributed_j, total_j; /* idle_j NAN: not known */
     double idle_w, idle_doubt_w;
-    const char *idle_method;   /* "baseline", "regression", NULL */
+    const char *idle_method;   /* "baseline", "estimate", "regression", NULL */
     size_t estimated, unknown; /* requests whose output is estimated; without counts */
 };
 

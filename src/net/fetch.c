@@ -258,23 +258,23 @@ static bool is_place(const char *host, size_t len)
     return port > 0 && port <= UINT16_MAX && rest == end;
 }
 
-int nrg_fetch_check_url(const char *url, struct nrg_error *err)
+int nrg_fetch_check_url(const char *url, const char *option, struct nrg_error *err)
 {
     const char *host = !strncmp(url, "http://", 7)    ? url + 7
                        : !strncmp(url, "https://", 8) ? url + 8
                                                       : NULL;
     if (!host || !*host || strchr("/:?#", *host))
-        return nrg_fail(err, -EINVAL, "a URL", "wants http://HOST:PORT or https://HOST:PORT");
+        return nrg_fail(err, -EINVAL, option, "wants http://HOST:PORT or https://HOST:PORT");
     for (const char *p = url; *p; p++)
         if ((unsigned char)*p <= ' ' || (unsigned char)*p == 127)
-            return nrg_fail(err, -EINVAL, "a URL", "holds a blank or a control character");
+            return nrg_fail(err, -EINVAL, option, "the URL holds a blank or a control character");
     size_t len = strcspn(host, "/?#");
     if (memchr(host, '@', len))
-        return nrg_fail(err, -EINVAL, "a URL",
-                        "must not hold a password: it would be kept in the recording");
+        return nrg_fail(err, -EINVAL, option,
+                        "the URL must not hold a password: it would be kept in the recording");
     if (!is_place(host, len))
-        return nrg_fail(err, -EINVAL, "a URL", "has no such port or address: '%.*s'", (int)len,
-                        host);
+        return nrg_fail(err, -EINVAL, option, "the URL has no such port or address: '%.*s'",
+                        (int)len, host);
     return 0;
 }
 

@@ -46,8 +46,8 @@ int nrg_fetch_get(struct nrg_fetch *fetch, const char *url, const char *const *h
                   struct nrg_fetch_answer *answer, struct nrg_error *err);
 
 /* 0 when `url` is http:// or https:// with a host, without a password, blanks and control
- * characters; else -EINVAL with the reason. */
-int nrg_fetch_check_url(const char *url, struct nrg_error *err);
+ * characters; else -EINVAL with the reason. option: what it was given by, as errors name it. */
+int nrg_fetch_check_url(const char *url, const char *option, struct nrg_error *err);
 /* What may be kept and shown of a text with a URL: without the query and fragment of one of http://
  * or https://, which may hold a key. Other texts are copied as they are. */
 void nrg_fetch_public_url(const char *url, char *to, size_t size);

@@ -40,7 +40,7 @@ class ProxyCase(Case):
         self.json_path = self.recording + ".json"
         command = [NRG, "llm", "proxy", "--upstream", upstream, "--listen", "127.0.0.1:0",
                    f"--json={self.json_path}", "-o", self.recording]
-        if "--root" not in options:
+        if not {"--root", "--sensor"} & set(options):
             command += ["--sensor", f"simulate:{scenario}"]
         process = subprocess.Popen([*command, *options], stderr=subprocess.PIPE, text=True,
                                    env={**os.environ, **(env or {})}, preexec_fn=before)

@@ -97,6 +97,7 @@ class Bars(Llm):
     def test_the_file_as_it_is(self):
         """Pictures and films have no tokens; those two tasks' prompts are not known."""
         found = self.json("evaluate", ROWS)
+        self.assertIs(type(found["levels"]["model"]["rows"]), int)
         self.assertEqual(found["levels"]["model"]["rows"], 274)
 
     def test_nothing_of_the_held_out_model_is_used(self):
@@ -385,6 +386,9 @@ class Predict(OnADevice):
                           ["--llm", config, "--what-if", "seq=4,5"], ["--llm", config, "--memory", "-3GB"],
                           ["--llm", config, "--dtype", "f7"]):
             self.refused("predict", "--profile", self.device, *arguments, code=2)
+        for first, second in (("batch=1", "batch=2"), ("prompt=1,2", "context=3")):
+            self.assertIn("twice", self.refused("predict", "--llm", config, "--profile", self.device, "--what-if", first,
+                                                "--what-if", second, code=2))
         self.assertIn("--tp", self.refused("predict", "--llm", config, "--profile", self.device, "--gpus", "4", "--tp",
                                            "3"))
 

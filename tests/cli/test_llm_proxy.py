@@ -101,6 +101,15 @@ class Passing(Base):
         self.assertEqual((ollama["model"], ollama["input_tokens"], ollama["output_tokens"]), ("ll", 31, 8))
         self.assertEqual({m["model"]: m["requests"] for m in self.result["models"]}, {"m": 2, "ll": 1})
 
+    def test_an_estimate_knows_its_idle_power(self):
+        with self.proxy("--sensor", "estimate", "--cpu-watts", "10:40"):
+            self.ask(post("/v1/chat/completions", {"model": "m", "test": {"first": 0.5}}, ["Connection: close"]))
+        self.assertEqual(self.result["idle_method"], "estimate")
+        self.assertAlmostEqual(self.result["idle_w"], 10, delta=0.1)
+        self.assertLess(self.result["requests"][0]["energy_j"], self.result["total_j"] - self.result["idle_j"] + 1e-9)
+        self.assertGreater(self.result["idle_j"], 9.9 * 0.5)
+        self.assert_adds_up()
+
     def test_nothing_secret_is_kept(self):
         with self.proxy("--header"):
             for stream in (True, False):
@@ -232,6 +241,31 @@ class Trouble(Base):
         self.assertLess(after_kb - before_kb, 16 << 10)
         self.assertEqual(self.result["requests"][0]["output_tokens"], 4)
 
+    def test_a_request_that_is_cut_is_answered(self):
+        whole = post("/v1/chat/completions", {"model": "m"})
+        with self.proxy():
+            for cut, chunked in ((whole[:-3], False), (whole[:20], False), (post("/v1/chat/completions", {}, chunked=True)[:-9], True)):
+                connection = self.connect()
+                connection.sendall(cut)
+                connection.shutdown(socket.SHUT_WR)
+                answer = read_all(connection)
+                self.assertTrue(answer.startswith(b"HTTP/1.1 400 "), (cut, chunked, answer))
+                self.assertEqual(answer.count(b"HTTP/1.1 "), 1)
+            connection = self.connect()
+            connection.shutdown(socket.SHUT_WR)
+            self.assertEqual(read_all(connection), b"")  # it asked for nothing
+        self.assertEqual([r["outcome"] for r in self.result["requests"]], ["cancelled", "cancelled"])
+
+    def test_idle_clients_make_room(self):
+        with self.proxy("--connections", "2"):
+            clients = [http.client.HTTPConnection("127.0.0.1", self.port, timeout=LIMIT_S) for _ in range(2)]
+            for client in clients:
+                self.addCleanup(client.close)
+                client.request("POST", "/v1/chat/completions", '{"model": "m"}')
+                self.assertIn(b"secret-answer", client.getresponse().read())
+            self.assertIn(b"200 OK", self.ask(post("/v1/chat/completions", {"model": "m"}, ["Connection: close"])))
+            self.assertEqual(clients[0].sock.recv(1), b"")  # closed for the third
+
     def test_ends_when_running_requests_have(self):
         with concurrent.futures.ThreadPoolExecutor() as pool:
             with self.proxy() as process:
@@ -251,7 +285,6 @@ class Trouble(Base):
             self.assertIn(done.returncode, (1, 2), args)
             self.assertEqual(len(done.stderr.strip().splitlines()), 1, (args, done.stderr))
             self.assertNotIn("user:pw", done.stderr)
-
 
     def test_a_proxy_that_never_began_leaves_no_file(self):
         recording = self.path("none.nrg")

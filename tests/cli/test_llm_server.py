@@ -246,7 +246,7 @@ class Lies(LlmCase):
 
     def test_bad_urls_are_refused_before_the_command_runs(self):
         for url, words in (("127.0.0.1:8000", "wants http://HOST"), ("ftp://h/", "wants http://HOST"), ("http://", "wants http://HOST"),
-                           ("http://user:secret@h/", "must not hold a password"), ("http://h/a b", "a blank"), ("http://h:99999", "no such port"), ("http://h:80x/metrics", "no such port"),
+                           ("http://user:secret@h/", "--llm: the URL must not hold a password"), ("http://h/a b", "a blank"), ("http://h:99999", "no such port"), ("http://h:80x/metrics", "no such port"),
                            ("http://[::1", "no such port"), ("", "wants the server's URL"),
                            ("http://h/" + "x" * 2000, "too long")):
             done = self.nrg("run", "-o", self.path("no.nrg"), "--sensor", "simulate:" + self.machine, "--llm", url, "--", "echo", "ran")

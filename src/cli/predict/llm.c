@@ -83,6 +83,11 @@ int nrg_predict_llm(const struct nrg_cli *cli, struct nrg_llm_request *r)
                              "--what-if with --llm varies batch, prompt (context) or output, "
                              "not '%s'",
                              r->tables[i].name);
+    if (r->n_tables > 1 &&
+        size_of(&r->load, r->tables[0].name) == size_of(&r->load, r->tables[1].name))
+        return nrg_usage(cli,
+                         "--what-if names '%s' twice: its sizes belong into one, such as %s=1,2",
+                         r->tables[0].name, r->tables[0].name);
     if (nrg_llm_config_read(&config, r->config, &err))
         return nrg_complain(&err, 1);
     if (r->load.output < 0) /* not given */

@@ -121,11 +121,13 @@ static bool read_client(struct nrg_connection *c)
         c->client_end.readable = false;
         return false;
     }
+    c->client_end.readable = n > 0 && (size_t)n == room;
+    if (!n && nrg_request_cut(c))
+        return true;
     if (n <= 0) {
         nrg_connection_close(c, NRG_REQUEST_CANCELLED);
         return false;
     }
-    c->client_end.readable = (size_t)n == room;
     in->to += (size_t)n;
     if (!c->lingers)
         note_moved(c);

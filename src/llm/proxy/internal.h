@@ -100,6 +100,8 @@ bool nrg_request_advance(struct nrg_connection *c);
 void nrg_request_end(struct nrg_connection *c, enum nrg_proxy_outcome outcome);
 /* An answer of the proxy's own, after which the connection is closed. */
 void nrg_request_refuse(struct nrg_connection *c, int status, const char *what, const char *why);
+/* The client closed its side. True when it is told that its request was not complete. */
+bool nrg_request_cut(struct nrg_connection *c);
 /* The server failed before its answer began. */
 void nrg_request_fail(struct nrg_connection *c, const char *why);
 

@@ -16,6 +16,7 @@
 #define LINGER_NS  (2 * NRG_NS_PER_S)
 #define CONNECT_NS (10 * NRG_NS_PER_S)
 #define IDLE_NS    (75 * NRG_NS_PER_S)  /* of a client between requests, or within one */
+#define YIELD_NS   NRG_NS_PER_S         /* after which it makes room for one that waits */
 #define STUCK_NS   (600 * NRG_NS_PER_S) /* of a client that does not read its answer */
 
 static int listen_at(struct nrg_proxy *p, struct nrg_error *err)
@@ -104,9 +105,34 @@ void nrg_proxy_free(struct nrg_proxy *p)
     free(p);
 }
 
+static bool is_idle(const struct nrg_connection *c)
+{
+    return c->asking == NRG_ASK_HEAD || c->lingers;
+}
+
+/* The client that has been between requests for longest, of those that are for long enough; NULL:
+ * none. One that just connected, or has begun a request, is left alone. */
+static struct nrg_connection *longest_idle(const struct nrg_proxy *p)
+{
+    struct nrg_connection *longest = NULL;
+    for (struct nrg_connection *c = p->first; c; c = c->next)
+        if (is_idle(c) && !nrg_buffer_used(&c->from_client) &&
+            p->now_ns - c->active_ns >= YIELD_NS && (!longest || c->active_ns < longest->active_ns))
+            longest = c;
+    return longest;
+}
+
+static bool has_room(const struct nrg_proxy *p)
+{
+    return p->n < p->options.connections;
+}
+
 static void accept_clients(struct nrg_proxy *p)
 {
-    while (p->n < p->options.connections) {
+    struct nrg_connection *idle = has_room(p) ? NULL : longest_idle(p);
+    if (idle)
+        nrg_connection_close(idle, NRG_REQUEST_CANCELLED);
+    while (has_room(p)) {
         int fd = accept4(p->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0) {
             /* Without a descriptor left, the next tick tries again. */
@@ -121,12 +147,7 @@ static void accept_clients(struct nrg_proxy *p)
         c->client_end.readable = true;
         nrg_connection_pump(c);
     }
-    accept_again(p, p->n < p->options.connections && !p->stopping);
-}
-
-static bool is_idle(const struct nrg_connection *c)
-{
-    return c->asking == NRG_ASK_HEAD || c->lingers;
+    accept_again(p, !p->stopping && has_room(p));
 }
 
 static bool connects(const struct nrg_connection *c)
@@ -163,7 +184,7 @@ static void enforce_limits(struct nrg_proxy *p)
         else if (connects(c))
             connect_on(c, quiet_ns);
     }
-    accept_again(p, p->n < p->options.connections && !p->stopping);
+    accept_again(p, !p->stopping && (has_room(p) || longest_idle(p)));
 }
 
 static void handle(struct nrg_proxy *p, const struct epoll_event *event)

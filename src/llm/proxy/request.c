@@ -119,6 +119,18 @@ static void refuse_request(struct nrg_connection *c, bool to_head, int status, c
     nrg_request_refuse(c, status, what, why);
 }
 
+bool nrg_request_cut(struct nrg_connection *c)
+{
+    bool in_head = c->asking == NRG_ASK_HEAD && c->answering == NRG_ANSWER_NONE;
+    bool in_body = c->asking == NRG_ASK_BODY && c->answering == NRG_ANSWER_HEAD;
+    if (!in_body && !(in_head && nrg_buffer_used(&c->from_client)))
+        return false;
+    c->request.status = 400;
+    nrg_request_end(c, NRG_REQUEST_CANCELLED); /* maybe it closed both sides */
+    refuse_request(c, in_body && c->to_head, 400, "Bad Request", "it ends too early");
+    return true;
+}
+
 static bool refuse_head(struct nrg_connection *c, int rc, const struct nrg_http_head *head)
 {
     if (rc == -E2BIG)

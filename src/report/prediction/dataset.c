@@ -82,7 +82,8 @@ static void set_range(json_t *o, const char *key, struct nrg_range range)
 
 static json_t *tally_json(const struct nrg_tally *t)
 {
-    json_t *o = json_pack("{s:f, s:I}", "rows", t->rows, "distinct", (json_int_t)t->distinct);
+    json_t *o =
+        json_pack("{s:I, s:I}", "rows", (json_int_t)t->rows, "distinct", (json_int_t)t->distinct);
     set_range(o, "energy_j", t->energy_j);
     set_range(o, "macs", t->macs);
     set_range(o, "bytes", t->bytes);

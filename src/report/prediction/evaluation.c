@@ -94,7 +94,8 @@ void nrg_evaluation_text(const struct nrg_evaluation_report *r, FILE *out)
 
 static json_t *score_json(const struct nrg_score *s)
 {
-    json_t *o = json_pack("{s:f, s:I}", "rows", s->rows, "distinct", (json_int_t)s->distinct);
+    json_t *o =
+        json_pack("{s:I, s:I}", "rows", (json_int_t)s->rows, "distinct", (json_int_t)s->distinct);
     NRG_JSON_REALS(o, {"mape_percent", s->error}, {"median_percent", s->median},
                    {"distinct_mape_percent", s->distinct_error});
     if (s->rows > 0)

@@ -70,7 +70,7 @@ static int probe_server(struct nrg_probe *probe, struct nrg_error *err)
         return nrg_fail(err, -EINVAL, "--llm", "wants the server's URL: http://127.0.0.1:8000");
     if (strlen(url) > URL_BYTES - 32)
         return nrg_fail(err, -EINVAL, "--llm", "the URL is too long");
-    int rc = nrg_fetch_check_url(url, err);
+    int rc = nrg_fetch_check_url(url, "--llm", err);
     if (rc)
         return rc;
     struct nrg_found *found = nrg_probe_found(probe, "llm");

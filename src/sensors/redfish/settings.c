@@ -32,7 +32,7 @@ static int read_place(const struct nrg_uri *uri, struct nrg_redfish_settings *s,
         return nrg_fail(err, -EINVAL, uri->text, "wants redfish://[user@]host[:port][/path]");
     snprintf(s->base, sizeof s->base, "https://%.*s", (int)host_len, host);
     nrg_copy(s->path, sizeof s->path, at[len] && at[len + 1] ? at + len : "/redfish/v1");
-    return nrg_fetch_check_url(s->base, err);
+    return nrg_fetch_check_url(s->base, uri->text, err);
 }
 
 int nrg_redfish_settings_read(struct nrg_uri *uri, struct nrg_redfish_settings *s,
