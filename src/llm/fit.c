@@ -170,15 +170,40 @@ static void set_left(struct nrg_serving_work *w)
     w->mean_square = w->n > w->m ? sum / (double)(w->n - w->m) : 0;
 }
 
+/* Variance per second that rows have in common with those that are so many before. */
+static double common_variance(const struct nrg_serving_work *w, size_t apart)
+{
+    double sum = 0;
+    size_t pairs = 0, run = 0; /* rows before this one without a gap */
+    for (size_t i = 0; i < w->n; i++) {
+        const struct nrg_serving_row *r = &w->rows[i];
+        run = r->follows ? run + 1 : 0;
+        if (run < apart)
+            continue;
+        sum += r->left * r[-(ptrdiff_t)apart].left / r->length_s;
+        pairs++;
+    }
+    return pairs ? sum / (double)pairs : 0;
+}
+
+/*
+ * What drifts, drifts at any power, as far as is known: the few rows of a baseline can't tell that
+ * they drift less, because their own mean is fitted to them.
+ */
+static double drifting_variance(const struct nrg_serving_work *w)
+{
+    return fmax(fmax(common_variance(w, 1), common_variance(w, 2)), 0);
+}
+
 /*
  * Variance per second of a row: a constant, a part that grows with power, and one of uncertain
- * edges, which grows with the steps of power there.
+ * edges, which grows with the steps of power there; not less than what drifts.
  */
 static int learn_variance(struct nrg_serving_work *w)
 {
     enum { PARTS = 3 };
     struct nrg_gram gram = {0};
-    double v[PARTS] = {0}, mean = 0;
+    double v[PARTS] = {0}, mean = 0, least = drifting_variance(w);
     int rc = nrg_gram_grow(&gram, PARTS);
     for (int turn = 0; !rc && turn < 2; turn++) {
         for (size_t i = 0; i < w->n; i++) {
@@ -195,7 +220,7 @@ static int learn_variance(struct nrg_serving_work *w)
                 mean += square / (double)w->n;
             } else {
                 double variance = v[0] * x[0] + v[1] * x[1] + v[2] * x[2];
-                r->sd = sqrt(fmax(variance, FLOOR * mean) * r->length_s);
+                r->sd = sqrt(fmax(variance, fmax(least, FLOOR * mean)) * r->length_s);
             }
         }
         if (!turn && mean > 0)

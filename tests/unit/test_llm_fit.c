@@ -126,6 +126,45 @@ static void keeps_prices_from_below_zero(void **state)
     assert_true(fabs(fit.price[NRG_SERVING_SEQUENCE].per.value) < 0.01);
 }
 
+/*
+ * A server that is never idle after 14 s of baseline, in which power was 4 W too high all the
+ * while, as it is at other times, too: 14 s do not know that.
+ */
+static void doubts_a_baseline_that_drifts(void **state)
+{
+    enum { BASELINE = 28 };
+    static struct nrg_serving_slot slots[SLOTS];
+    struct nrg_serving_fit fit;
+    double price[NRG_SERVING_TERMS], drift_w = 0;
+    uint32_t random = 5;
+    (void)state;
+    memcpy(price, law, sizeof law);
+    price[NRG_SERVING_SEQUENCE] = price[NRG_SERVING_BUSY] = 0;
+    make_slots(slots, price);
+    for (size_t i = 0; i < SLOTS; i++) {
+        struct nrg_serving_slot *s = &slots[i];
+        random = random * 1664525u + 1013904223u;
+        double noise = (random >> 8) / 16777216.0 - 0.5;
+        drift_w = 0.94 * drift_w + 5 * noise;
+        if (i < BASELINE) {
+            memset(s->amount + NRG_SERVING_OUTPUT, 0,
+                   (NRG_SERVING_TERMS - NRG_SERVING_OUTPUT) * sizeof *s->amount);
+            s->energy_j = 0.5 * (law[NRG_SERVING_IDLE] + 4 + 0.2 * noise);
+        } else {
+            double tokens = 200 + 60 * sin((double)i / 5);
+            s->energy_j += price[NRG_SERVING_OUTPUT] * (tokens - s->amount[NRG_SERVING_OUTPUT]);
+            s->amount[NRG_SERVING_OUTPUT] = tokens;
+            s->amount[NRG_SERVING_SEQUENCE] = 2;
+            s->amount[NRG_SERVING_BUSY] = 0.5;
+            s->energy_j += 0.5 * drift_w;
+        }
+    }
+    assert_int_equal(nrg_serving_prices(slots, SLOTS, 4, &fit), 0);
+    const struct nrg_serving_value *idle = &fit.price[NRG_SERVING_IDLE].per;
+    assert_true(idle->low <= law[NRG_SERVING_IDLE] && idle->high >= law[NRG_SERVING_IDLE]);
+    assert_true(idle->low > 0.8 * law[NRG_SERVING_IDLE]);
+}
+
 static void says_why_not(void **state)
 {
     static struct nrg_serving_slot slots[SLOTS];
@@ -149,6 +188,7 @@ int main(void)
         cmocka_unit_test(joins_what_goes_together),
         cmocka_unit_test(bounds_what_nearly_goes_together),
         cmocka_unit_test(keeps_prices_from_below_zero),
+        cmocka_unit_test(doubts_a_baseline_that_drifts),
         cmocka_unit_test(says_why_not),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
