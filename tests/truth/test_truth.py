@@ -122,7 +122,7 @@ class Scenarios(unittest.TestCase):
 
     def simulate(self, scenario, change=lambda scenario, _: scenario):
         path, tally = os.path.join(self.folder.name, "run.nrg"), judge.Tally()
-        for seed in MORE_SEEDS if scenario.uneven_stalls else SEEDS:
+        for seed in MORE_SEEDS if scenario.stalls else SEEDS:
             machine = simulate.write(path, change(scenario, seed), seed)
             tally.add(machine, judge.attribute(NRG, path, scenario.arguments))
         return tally.figures()
@@ -230,7 +230,7 @@ class Scenarios(unittest.TestCase):
         scenario = BY_NAME["stalls at the begin, 100 Hz, threads read"]
         places = np.resize([0, 0.5, 1], 9)
         layers = self.simulate(dataclasses.replace(scenario, layers=9, stall_at=places))["layers"]
-        self.assertLess(100 * layers["error"], 3)
+        self.assertLess(100 * layers["error"], 4)
         self.assertGreaterEqual(layers["cover_resolved"], 0.8)
 
     def test_threads_do_different_work_under_the_same_names(self):
