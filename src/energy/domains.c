@@ -165,12 +165,14 @@ static void add_doubt(struct nrg_domain *d, struct nrg_frame *frame, const struc
     struct nrg_doubt doubt = nrg_part_time_doubt(frame, c, tl, s, d->mean_w);
     double window_ms = (double)c->window_ns / 1e6, update_ms = (double)c->update_ns / 1e6;
     widen(d, doubt.below_j, doubt.above_j);
-    if (doubt.missed > NOTED_MISSED)
+    if (doubt.missed > NOTED_MISSED) {
+        d->missed_below_w = doubt.below_j / (doubt.missed * s->duration_s);
+        d->missed_above_w = doubt.above_j / (doubt.missed * s->duration_s);
         nrg_summary_missing(s, c->name,
                             "the sensor sees %.3g of every %.3g ms and was in step with the load: "
                             "%.0f %% of the spans' time is missing in what it saw",
                             window_ms, update_ms, 100 * doubt.missed);
-    else if (doubt.creeping)
+    } else if (doubt.creeping)
         nrg_summary_missing(s, c->name,
                             "the sensor sees %.3g of every %.3g ms; readings creep, as those of a "
                             "load in step with it: the rest may have had any power between them",

@@ -21,6 +21,9 @@ struct nrg_domain {
     double energy_j, uncertainty_j, low_j, high_j, mean_w, peak_w;
     double covered;               /* part of the run that readings cover, 0..1 */
     double covered_uncertainty_j; /* of that part alone; uncertainty_j is that of the whole run */
+    /* Of a part-time sensor in step with the load: how far power may have been below and above its
+     * mean where it did not look. */
+    double missed_below_w, missed_above_w;
     bool in_total;
     bool wall_part; /* one of the parts that the wall is compared with */
     /* Of a GPU: what the program used of it, and may have, the sensor's own error aside. */

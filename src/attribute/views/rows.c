@@ -209,6 +209,12 @@ static double idle_and_scatter_j(const struct nrg_engine *e, const struct nrg_pa
     return part->baseline_busy > 0 ? scatter_j + off_j : hypot(scatter_j, off_j);
 }
 
+/* Where a sensor looked away, any span may have been open. A regression knows which. */
+static double missed_j(const struct nrg_part *part, double watts, double time_s)
+{
+    return part->method == NRG_METHOD_INTEGRATE ? watts * time_s : 0;
+}
+
 /* Adds a part's energy with its error, with idle power over idle_s; calibration is on top of what
  * the walk found. */
 static void add_interval(const struct nrg_engine *e, size_t p, double energy_j,
@@ -225,9 +231,11 @@ static void add_interval(const struct nrg_engine *e, size_t p, double energy_j,
     double drift_s = e->options->idle == NRG_IDLE_APART ? idle_s : 0;
     double low = energy_j - error->below_j - random - part->idle_most_w * idle_s -
                  part->idle_more_w * drift_s -
+                 missed_j(part, part->domain->missed_below_w, idle_s) -
                  fmax(others * part->others_more, -others * part->others_less);
     double high = energy_j + error->above_j + random + doubt.missing_j +
                   part->idle_less_w * drift_s +
+                  missed_j(part, part->domain->missed_above_w, idle_s) +
                   fmax(others * part->others_less, -others * part->others_more);
     if (energy_j >= 0)
         low = fmax(0, low);
