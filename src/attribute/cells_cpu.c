@@ -313,10 +313,10 @@ static double after_s(const struct nrg_cells *c, size_t k, size_t track)
 static struct nrg_thread_use use_among_spans(const struct weigher *w, size_t k, size_t track)
 {
     struct nrg_thread_use use = own_use(w, k, track);
-    if (use.open_s <= 0)
+    double edges_s = before_s(w->c, k, track) + after_s(w->c, k, track);
+    if (use.open_s <= 0 || edges_s <= 0)
         return use;
-    use.length_s =
-        fmax(use.open_s, use.length_s - before_s(w->c, k, track) - after_s(w->c, k, track));
+    use.length_s = fmax(use.open_s, use.length_s - edges_s);
     use.cpu_s = fmin(use.cpu_s, use.length_s);
     return use;
 }

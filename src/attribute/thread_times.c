@@ -115,17 +115,24 @@ static bool busy_throughout(const struct nrg_thread_use *use)
     return fabs(use->cpu_s - use->length_s) < use->off_s;
 }
 
+/*
+ * Gaps that are shorter than what a reading may be off by are all counted, whatever the reading
+ * said, or those with too little would be chosen (a late reading has that much too much, and the
+ * next one too little). Unless the thread waited in its spans, too.
+ */
 void nrg_thread_gaps_add(struct nrg_thread_gaps *gaps, const struct nrg_thread_use *use)
 {
-    if (use->open_s <= 0 || !busy_inside(use))
+    double gap_s = use->length_s - use->open_s;
+    bool untold = gap_s < use->off_s, slept = busy_inside(use) && !busy_throughout(use);
+    if (use->open_s <= 0 || use->cpu_s < use->open_s - 2 * use->off_s || (!untold && !slept))
         return;
     gaps->between_s += use->cpu_s - use->open_s;
     gaps->open_s += use->open_s;
-    if (!busy_throughout(use)) {
+    if (!untold) {
         gaps->slept_s += use->open_s;
         return;
     }
-    gaps->gap_s += use->length_s - use->open_s;
+    gaps->gap_s += gap_s;
     gaps->off_s = fmax(gaps->off_s, use->off_s);
 }
 
@@ -136,8 +143,7 @@ double nrg_thread_gaps_unplaced(const struct nrg_thread_gaps *gaps)
     return gaps->open_s > 0 ? fmax(0, gaps->between_s) * gaps->slept_s / gaps->open_s : 0;
 }
 
-/* What one reading has too much the next one lacks, so the sum is off by no more than one. That is
- * the sum of all of them: those that look busy throughout do so because they have too much. */
+/* What one reading has too much the next one lacks, so the sum is off by no more than one. */
 static double gap_rate(const struct nrg_thread_gaps *gaps)
 {
     double cpu_s = gaps->between_s - nrg_thread_gaps_unplaced(gaps);
@@ -154,7 +160,9 @@ void nrg_thread_divide(const struct nrg_thread_use *use, const struct nrg_thread
     bool inside = busy_inside(use), throughout = busy_throughout(use);
     double gap_s = use->length_s - use->open_s;
     *inside_s = inside || throughout ? use->open_s : fmin(use->cpu_s, use->open_s);
-    if (inside)
+    if (inside && throughout && !(gaps->gap_s > 0)) /* nothing says more than this one */
+        *outside_s = use->cpu_s - use->open_s > gap_s / 2 ? gap_s : 0;
+    else if (inside)
         *outside_s = throughout ? gap_rate(gaps) * gap_s : 0;
     else
         *outside_s = throughout ? gap_s : use->cpu_s - *inside_s;

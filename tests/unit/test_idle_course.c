@@ -170,6 +170,28 @@ static void work_between_spans_is_not_placed_where_a_thread_sleeps(void **state)
     close_to(nrg_thread_gaps_unplaced(&(struct nrg_thread_gaps){0}), 0, 0, "no spans");
 }
 
+/* A thread that never sleeps, between spans neither; some readings are 4 ms late, so that a cell
+ * has that much too much and the next one too little. */
+static void late_readings_are_no_sleep(void **state)
+{
+    struct nrg_thread_gaps gaps = {0};
+    struct nrg_thread_use use = {.length_s = 0.1, .off_s = 0.0045};
+    double inside_s, outside_s;
+    (void)state;
+    for (int i = 0; i < 60; i++) {
+        use.open_s = 0.1 - 0.001 * (1 + i % 7);
+        use.cpu_s = 0.1 + (i % 10 == 3 ? 0.004 : i % 10 == 4 ? -0.004 : 0);
+        nrg_thread_gaps_add(&gaps, &use);
+    }
+    use.open_s = 0.098;
+    use.cpu_s = 0.1;
+    nrg_thread_divide(&use, &gaps, &inside_s, &outside_s);
+    close_to(inside_s, 0.098, 1e-12, "in spans");
+    close_to(outside_s, 0.002, 1e-12, "between them");
+    nrg_thread_divide(&use, &(struct nrg_thread_gaps){0}, &inside_s, &outside_s);
+    close_to(outside_s, 0.002, 1e-12, "where no other cell says more");
+}
+
 /* 10 W of idle power, and from 1 s on 20 W more; but for half a second of each of the run's 5 s,
  * where it rests. */
 static double resting_j(void *arg, double t_s)
@@ -226,6 +248,7 @@ int main(void)
         cmocka_unit_test(idle_power_may_drift_after_one_baseline),
         cmocka_unit_test(what_is_beyond_the_total_is_idle_and_others),
         cmocka_unit_test(work_between_spans_is_not_placed_where_a_thread_sleeps),
+        cmocka_unit_test(late_readings_are_no_sleep),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
