@@ -109,6 +109,9 @@ struct nrg_part {
     bool idle_corrected;             /* of a regression: idle_w is known, but readings correct it */
     bool idle_guessed;               /* of a regression: it began in the middle of its range */
     double baseline_busy;            /* CPUs that were busy then, with other things */
+    /* CPUs that others had all through the run beyond those, too few to tell what they draw, and
+     * what they are taken to draw: idle power of a regression has it in it; 0: none */
+    double trickle_busy, trickle_w;
     double baseline_off_w;           /* idle_w is this much less than it was while that was seen, or
                                         before the run */
     double idle_change_w;            /* of integration: from the baseline before to that after */
@@ -277,6 +280,8 @@ int nrg_parts_other(struct nrg_engine *engine);
 int nrg_other_watts(struct nrg_engine *engine);
 /* How old CPU times are at most, of whoever runs. */
 double nrg_busy_tick_s(const struct nrg_engine *engine);
+/* How far others' CPU time differs from cell to cell, beyond what ticks make. */
+double nrg_others_scatter_s(const struct nrg_cells *c, double tick_s);
 void nrg_parts_release(struct nrg_engine *engine);
 
 /* heat.c: the temperature of what a domain measures, against that of the baseline. False: none was

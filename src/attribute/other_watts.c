@@ -174,8 +174,7 @@ struct drawn {
     double scatter_s; /* of their CPU time in a cell, beyond what ticks make */
 };
 
-/* How far others' CPU time differs from cell to cell. */
-static double scatter_s(const struct nrg_cells *c, double tick_s)
+double nrg_others_scatter_s(const struct nrg_cells *c, double tick_s)
 {
     double n = 0, sum_s = 0, squares = 0;
     for (size_t k = 0; k < c->n; k++) {
@@ -251,7 +250,7 @@ static void take_watts(struct nrg_engine *e, struct nrg_part *part, const double
                       .fitted = isfinite(watts.half_w),
                       .tick_s = nrg_busy_tick_s(e)};
     struct beyond b = {.tick_s = d.busy > 0 ? d.tick_s : 0};
-    d.scatter_s = scatter_s(c, d.tick_s);
+    d.scatter_s = nrg_others_scatter_s(c, d.tick_s);
     double off = watts.half_w > 0 ? watts.half_w / watts.w : 0;
     /* Who only wakes up for moments may find a CPU awake, or wake one. */
     part->others_less = d.fitted ? fmin(1, off) : is_trickle(e, d.busy) ? 1 : 1 - LESS;

@@ -54,21 +54,39 @@ static void know_busy_baseline(struct nrg_engine *e, struct nrg_part *part, doub
                                                  tick_s / length_s / sqrt(6));
 }
 
+/* CPUs that others had in the mean of the run, beyond those of the baseline. */
+static double others_busy(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    const struct nrg_cells *c = &e->cells;
+    double other_s = 0;
+    for (size_t k = 0; c->other_s && k < c->n; k++)
+        other_s += c->outside[k] ? 0 : c->other_s[k];
+    return other_s / e->out->duration_s - part->baseline_busy;
+}
+
 /*
  * A little that is busy all through the run, but was not in the baseline (the recorder itself,
  * which reads faster from the first span on), can't be told from idle power, and would be taken
- * from the spans where idle power may not rise by as much.
+ * from the spans where idle power may not rise by as much. Its CPU time is known in the mean, and
+ * not from cell to cell, where ticks hide it: so it is taken to be there at all times. Of its watts
+ * nothing is known but that they are positive, and what a CPU second draws in the mean: they may
+ * differ from that by as much (an exponential distribution). Where others had more, or came and
+ * went, their watts show, and only the error of a little counts.
  */
-static void know_trickle(const struct nrg_engine *e, const struct nrg_part *part,
+static void know_trickle(const struct nrg_engine *e, struct nrg_part *part,
                          struct nrg_regress_options *o)
 {
-    const struct nrg_cells *c = &e->cells;
-    double other_s = 0, watts = cpu_watts(e, part);
-    for (size_t k = 0; c->other_s && k < c->n; k++)
-        other_s += c->outside[k] ? 0 : c->other_s[k];
-    double busy = fmin(other_s / e->out->duration_s - part->baseline_busy, NRG_TRICKLE);
-    if (!part->pool && busy > 0 && isfinite(watts))
-        o->idle_error_w = hypot(o->idle_error_w, busy * watts);
+    double busy = others_busy(e, part), watts = cpu_watts(e, part);
+    part->trickle_busy = part->trickle_w = 0;
+    if (part->pool || !(busy > 0) || !isfinite(watts))
+        return;
+    o->idle_error_w = hypot(o->idle_error_w, fmin(busy, NRG_TRICKLE) * watts);
+    double tick_s = nrg_busy_tick_s(e);
+    if (busy > NRG_TRICKLE || nrg_others_scatter_s(&e->cells, tick_s) > tick_s)
+        return;
+    part->trickle_busy = busy;
+    part->trickle_w = busy * watts;
+    o->idle_w += part->trickle_w;
 }
 
 /* Idle power where it was seen: before the run, and how much more it was after it; or only then. */
@@ -230,6 +248,16 @@ double nrg_regress_idle_doubt_w(struct nrg_engine *e, const struct nrg_part *par
                : 0;
 }
 
+/* Watts of others' CPU seconds: those that the regression found, and those of a trickle. */
+static double found_others_w(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    double others_w = part->regressed.classes[e->other_class].power_w;
+    double busy = part->baseline_busy + part->trickle_busy;
+    others_w = others_w > 0 ? others_w : 0;
+    return part->trickle_busy > 0 ? (others_w * part->baseline_busy + part->trickle_w) / busy
+                                  : others_w;
+}
+
 /*
  * A regression that can't tell the spans may still tell idle power, and others: where it is surer
  * of what both drew in the mean than integration is, that has it from there. As long as it may be
@@ -238,8 +266,8 @@ double nrg_regress_idle_doubt_w(struct nrg_engine *e, const struct nrg_part *par
 void nrg_regress_leave_idle(struct nrg_engine *e, struct nrg_part *part)
 {
     const struct nrg_regress_result *r = &part->regressed;
-    double more_w = part->baseline_off_w + r->beside_w, half_w = r->beside_half_w;
-    double others_w = r->classes[e->other_class].power_w;
+    double more_w = part->baseline_off_w + part->trickle_w + r->beside_w;
+    double half_w = r->beside_half_w;
     bool twice, corrected = part->idle_corrected && !part->idle_guessed;
     if (!corrected || !(half_w < unknown_w(e, part, &twice)))
         return;
@@ -251,7 +279,7 @@ void nrg_regress_leave_idle(struct nrg_engine *e, struct nrg_part *part)
         part->idle_more_w += more_w;
         return;
     }
-    part->found_others_w = others_w > 0 ? others_w : 0;
+    part->found_others_w = found_others_w(e, part);
     correct_idle(e, part, r->beside_idle_w);
 }
 

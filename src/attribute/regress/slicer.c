@@ -81,7 +81,7 @@ int nrg_slicer_hand_over(const struct nrg_slicer *s, const struct nrg_engine *e,
                                               .anywhere = slice->class_ == e->other_class ||
                                                           slice->class_ == e->untracked_class};
         if (slice->class_ == e->other_class)
-            activity.rate -= part->baseline_busy;
+            activity.rate -= part->baseline_busy + part->trickle_busy;
         rc = nrg_regress_slice(regress, &activity);
     }
     return rc;

@@ -216,8 +216,11 @@ static void take_others(const struct nrg_engine *e, struct nrg_part *part)
     double power_w = part->regressed.classes[e->other_class].power_w, sum_s = 0;
     for (size_t k = 0; c->other_s && k < c->n; k++)
         sum_s += c->outside[k] ? 0 : c->other_s[k];
-    if (!isnan(power_w))
-        part->others_j = power_w * sum_s;
+    if (isnan(power_w) && !(part->trickle_busy > 0))
+        return;
+    power_w = isnan(power_w) ? 0 : power_w;
+    part->others_j = power_w * (sum_s - part->trickle_busy * e->out->duration_s) +
+                     part->trickle_w * e->out->duration_s;
 }
 
 /* Part of the time of spans whose power the regression could tell. */
