@@ -16,6 +16,7 @@
 #define LEAST_IDLE  0.1  /* of the power of a baseline in which others were busy */
 #define AS_IDLE     2    /* deviations of a baseline */
 #define LEAST_GAP   0.02 /* of its deviation */
+#define LEAST_TOLD  1e-6 /* of what a baseline tells of idle power: less is rounding */
 #define FAR_SHORTER 3    /* by so many powers of 2 */
 
 /* Of idle power, without what others had in the baseline. */
@@ -125,16 +126,6 @@ static double blur_w(const struct nrg_solver *s)
     return s->r->sum_s > 0 ? sqrt(sum) / s->r->sum_s : 0;
 }
 
-/* Probability that it went along a shape, whose column is p; `against`: log odds before. */
-static double probability(const struct nrg_solver *s, size_t p, double drift_w, double against)
-{
-    double blur = 2 * blur_w(s), drift2 = drift_w * drift_w;
-    double seen = s->free_beta[p] * s->scale[p];
-    double v = nrg_solver_covariance(s, p, p) + blur * blur;
-    double odds = (seen * seen / v - seen * seen / (v + drift2) - log1p(drift2 / v)) / 2;
-    return 1 / (1 + exp(against - odds));
-}
-
 /* Where a column stands; m: it is not solved for. */
 static size_t place_of(const struct nrg_solver *s, size_t column)
 {
@@ -142,6 +133,50 @@ static size_t place_of(const struct nrg_solver *s, size_t column)
     while (p < s->m && (s->index[p] != column || s->dependent[p]))
         p++;
     return p;
+}
+
+/*
+ * Where threads wait, CPU times of rows have errors: at their borders it is not known who waited.
+ * These errors make all powers too small or too large together, and idle power makes up for it. If
+ * all that rows leave were such errors of the time x that threads worked in a row, of variance e2,
+ * then powers would be off by e2 / variance of x, and since that is also what their own variance
+ * is made of, idle power by the number of rows * its variance by rows / power above idle. How much
+ * of that it is, and on which side, depends on what is assumed of waits: anything up to that.
+ * Returns a deviation; by_rows_w2: variance of idle power as rows alone know it.
+ */
+static double smeared_w(const struct nrg_solver *s, double by_rows_w2)
+{
+    const struct nrg_regress *r = s->r;
+    double energy_j = 0;
+    for (size_t p = 0; p < s->n_classes; p++)
+        energy_j += s->beta[p] * s->scale[p] * r->time_s[s->index[p]];
+    return energy_j > 0 ? (double)s->sum.rows * by_rows_w2 * r->sum_s / energy_j / sqrt(3) : 0;
+}
+
+/* So rows count for less against what a baseline says, by that error. */
+static int doubt_rows(struct nrg_solver *s)
+{
+    size_t off = place_of(s, NRG_COLUMN_IDLE_OFF);
+    double before_w = s->r->options.idle_error_w, before = 1 / (before_w * before_w);
+    if (!s->r->waits.used || off == s->m || !(before_w > 0))
+        return 0;
+    double all_w2 = s->inverse[nrg_packed(off, off)] * s->scale[off] * s->scale[off];
+    double rows_w2 = 1 / fmax(1 / all_w2 - before, before * LEAST_TOLD);
+    s->smeared_w = smeared_w(s, rows_w2);
+    double doubted_w2 = rows_w2 + s->smeared_w * s->smeared_w;
+    double now_w2 = 1 / (before + 1 / doubted_w2);
+    nrg_solver_narrow(s, s->covariance, off, now_w2 / all_w2);
+    return nrg_solver_draw(s, off, now_w2 / all_w2 * rows_w2 / doubted_w2, s->work + s->m);
+}
+
+/* Probability that it went along a shape, whose column is p; `against`: log odds before. */
+static double probability(const struct nrg_solver *s, size_t p, double drift_w, double against)
+{
+    double blur = 2 * blur_w(s), drift2 = drift_w * drift_w;
+    double seen = s->free_beta[p] * s->scale[p];
+    double v = nrg_solver_covariance(s, p, p) + blur * blur + s->smeared_w * s->smeared_w;
+    double odds = (seen * seen / v - seen * seen / (v + drift2) - log1p(drift2 / v)) / 2;
+    return 1 / (1 + exp(against - odds));
 }
 
 /* Rows leave more than the ages of a counter's readings make of them: the load varied by itself. */
@@ -218,7 +253,9 @@ static int doubt_bend(struct nrg_solver *s)
 int nrg_solver_judge_drift(struct nrg_solver *s)
 {
     bool known = s->r->options.idle_bent_w != 0;
-    int rc = known ? doubt_bend(s) : judge_shape(s, NRG_IDLE_BEND, STRAIGHT);
+    int rc = doubt_rows(s);
+    if (!rc)
+        rc = known ? doubt_bend(s) : judge_shape(s, NRG_IDLE_BEND, STRAIGHT);
     if (!rc)
         rc = judge_shape(s, NRG_IDLE_LINE, 0);
     if (!rc)

@@ -271,6 +271,7 @@ struct nrg_solver {
     double *ratio;     /* variance / plain variance */
     double *before;    /* how far the solution moves when idle power is off by its error */
     bool idle_doubted; /* rows do not correct idle power */
+    double smeared_w;  /* by which it may be off as errors of CPU times make it, a deviation */
     bool before_told;  /* and rows said something of it: that is in the inverse */
     struct {
         double *moved;                     /* what of each comes with it, scaled */
