@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "attribute/internal.h"
+#include "attribute/workers.h"
 #include "base/checked.h"
 
 #define ASLEEP     1e-9f /* weight of a thread that used no CPU: it gets what no other can have */
@@ -453,9 +454,14 @@ static void sum_unplaced(const struct weigher *w)
 
 struct workers {
     double used_s, extra_s, filled_s;
+    struct nrg_workers beside;
 };
 
-/* In one cell, times that are read some ms apart look like another thread's work; over all not. */
+/*
+ * In one cell, times that are read some ms apart look like another thread's work; over all not.
+ * Where workers wait with the thread that they work for, they fill nothing: they are a part of its
+ * power, as if they never waited, and its own CPU time says when.
+ */
 static int find_workers(struct weigher *w)
 {
     const struct nrg_cells *c = w->c;
@@ -467,10 +473,12 @@ static int find_workers(struct weigher *w)
             all[g].used_s += w->sums[g].used_s;
             all[g].extra_s += extra_s;
             all[g].filled_s += fmin(fmax(extra_s, 0), w->sums[g].waited_s);
+            nrg_workers_add(&all[g].beside, w->sums[g].open_s, w->sums[g].waited_s, extra_s);
         }
     }
     for (size_t g = 0; all && g < c->n_groups; g++)
-        w->has_workers[g] = fmin(all[g].extra_s, all[g].filled_s) > WORKERS * all[g].used_s;
+        w->has_workers[g] = fmin(all[g].extra_s, all[g].filled_s) > WORKERS * all[g].used_s &&
+                            !nrg_workers_wait_too(&all[g].beside);
     return all ? 0 : -ENOMEM;
 }
 
