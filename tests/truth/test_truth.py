@@ -128,9 +128,11 @@ class Scenarios(unittest.TestCase):
         return tally.figures()
 
     def third(self, name, seeds, first):
-        """What the third simulator's judge says of leaves, parts, own times, steps..., as texts."""
-        command = [os.path.join(SOURCE, "tests/truth/third/judge"), name, "--seeds", str(seeds), "--first", str(first), "--nrg", NRG]
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.split("|")[1:]
+        """What the third simulator's judge says of leaves, parts, steps, ...: of each the figures by their letters (third/judge)."""
+        judged = subprocess.run([os.path.join(SOURCE, "tests/truth/third/judge"), name, "--seeds", str(seeds), "--first", str(first), "--nrg", NRG],
+                                capture_output=True, text=True, check=True).stdout
+        columns = (column.split() for column in judged.split("|")[1:])
+        return {words[0]: {word[0]: word[1:] for word in words[1:]} for words in columns if words}
 
     def test_every_kind_of_recording_is_read_and_adds_up(self):
         path = os.path.join(self.folder.name, "run.nrg")
@@ -301,17 +303,29 @@ class Scenarios(unittest.TestCase):
 
     def test_readings_too_say_what_longer_calls_use(self):
         """Of threads that wait and do not read their CPU times, in the third simulator: layers were 17 % off, and 7 of 10 rows with others inside held."""
-        layers, rows = self.third("wait-uneven-noedge", 4, 7301)[:2]
-        self.assertLess(float(layers.split()[1][1:]), 10)
-        self.assertGreaterEqual(float(rows.split()[3][1:]), 90)
+        judged = self.third("wait-uneven-noedge", 4, 7301)
+        self.assertLess(float(judged["leaf"]["e"]), 10)
+        self.assertGreaterEqual(float(judged["part"]["h"]), 90)
+
+    def test_workers_that_wait_are_told_from_those_that_work_meanwhile(self):
+        """Their CPU time was taken to fill the waits of their thread: layers were 13 % off, and six of ten resolved ones held."""
+        layers = self.third("pool-wait", 4, 12001)["leaf"]
+        self.assertLess(float(layers["e"]), 4)
+        self.assertGreaterEqual(float(layers["h"].split("/")[0]), 90)
+        self.assertGreaterEqual(float(layers["r"]), 80)
+
+    def test_classes_may_wait_at_places_of_their_own(self):
+        """Without readings of the threads nothing tells where: eight of ten resolved layers held."""
+        layers = self.third("wait-own-noedge", 4, 12001)["leaf"]
+        self.assertGreaterEqual(float(layers["h"].split("/")[0]), 90)
 
     def test_steps_hold_beside_the_recorder_and_where_threads_wait(self):
         """What the recorder uses is not the steps', and CPU times with errors do not say that idle power is below the baseline: no step held, 1 % off."""
         for scenario in ("wait-uneven", "inabox-slow"):
             with self.subTest(scenario):
-                step = self.third(scenario, 2, 12001)[3].split()
-                self.assertLess(float(step[1][1:]), 0.9)
-                self.assertEqual(step[3], "h100")
+                step = self.third(scenario, 2, 12001)["step"]
+                self.assertLess(float(step["e"]), 0.9)
+                self.assertEqual(step["h"], "100")
 
     def test_what_is_said_to_resolve_rows_does(self):
         """Rows of which nrg says that a run up to four times as long would resolve them, and that run."""

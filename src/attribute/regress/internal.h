@@ -335,8 +335,9 @@ double nrg_solver_concentration(const struct nrg_solver *s, double errors);
 /* What calls that wait at one place of theirs may have of their neighbours: five places do not tell
  * it exactly, nor is it the same in all classes; by as much in short calls as in long ones. */
 double nrg_solver_misplaced_w(const struct nrg_solver *s, size_t p);
-/* Part of the energy of all classes that may be idle power's, or the other way round. */
+/* Parts of the energy of all classes that may be idle power's, or the other way round. */
 double nrg_solver_curved_part(const struct nrg_solver *s);
+double nrg_solver_misplaced_part(const struct nrg_solver *s);
 /* Covariance of two columns, W^2. */
 double nrg_solver_covariance(const struct nrg_solver *s, size_t p, size_t q);
 

@@ -61,6 +61,12 @@ double nrg_solver_misplaced_w(const struct nrg_solver *s, size_t p)
            nrg_solver_mean_power(s);
 }
 
+/* How much of what is in a cell rows tell apart. */
+static double short_rows(const struct nrg_solver *s)
+{
+    return fmax(1 - nrg_regress_row_per_cell(s->r), 0);
+}
+
 /*
  * Whether a call that is longer worked longer or waited longer decides between idle power and all
  * classes together, where rows are shorter than cells. Two straight lines say it (waits.c); the
@@ -76,8 +82,25 @@ double nrg_solver_curved_part(const struct nrg_solver *s)
         busy_s += w->open_s[i] * w->busy[i];
         open_s += w->open_s[i];
     }
-    double short_rows = fmax(1 - nrg_regress_row_per_cell(s->r), 0);
-    return busy_s > 0 ? CURVED * fabs(w->bend) * short_rows * open_s / busy_s : 0;
+    return busy_s > 0 ? CURVED * fabs(w->bend) * short_rows(s) * open_s / busy_s : 0;
+}
+
+/*
+ * The same where waits lie elsewhere in their calls than was found, each class's at a place of its
+ * own: at the edges of steps idle power has what is not the neighbours'.
+ */
+double nrg_solver_misplaced_part(const struct nrg_solver *s)
+{
+    const struct nrg_waits *w = &s->r->waits;
+    double lack_s = 0, busy_s = 0;
+    if (!w->used || w->finer)
+        return 0;
+    for (size_t i = 0; i < w->n_places; i++) {
+        lack_s += w->open_s[i] * (1 - w->busy[i]);
+        busy_s += w->open_s[i] * w->busy[i];
+    }
+    double part = MISPLACED * nrg_solver_concentration(s, -1) * short_rows(s);
+    return busy_s > 0 ? part * lack_s / busy_s : 0;
 }
 
 /* How differently classes wait, beyond what is not known of each: 0 to 1. */
