@@ -329,9 +329,9 @@ int nrg_solver_judge_drift(struct nrg_solver *s);
 int nrg_solver_spread(struct nrg_solver *s);
 /* waits.c, after spread: what is not known of the CPU times of classes. */
 void nrg_solver_add_waits(struct nrg_solver *s);
-/* How much of the waiting is at one place of the calls: 0 anywhere, 1 always the same. What is not
- * known of it counts so many times. */
-double nrg_solver_concentration(const struct nrg_solver *s, double errors);
+/* How much of the waiting is at one place of the calls, of a column's class or of all (0): 0
+ * anywhere, 1 always the same. What is not known of it counts so many times. */
+double nrg_solver_concentration(const struct nrg_solver *s, size_t column, double errors);
 /* What calls that wait at one place of theirs may have of their neighbours: five places do not tell
  * it exactly, nor is it the same in all classes; by as much in short calls as in long ones. */
 double nrg_solver_misplaced_w(const struct nrg_solver *s, size_t p);

@@ -196,7 +196,7 @@ static double blurred_w(const struct nrg_solver *s, size_t p, double power_w)
     if (!(waited > 0) || s->r->waits.used)
         return 0;
     double off_w = fmax(fabs(power_w - nrg_solver_mean_power(s)), 0.8 * power_w);
-    double uneven = s->r->options.waits_w ? nrg_solver_concentration(s, 1) : 1;
+    double uneven = s->r->options.waits_w ? nrg_solver_concentration(s, 0, 1) : 1;
     return uneven * waited * (off_w + mistimed_w(s, p));
 }
 

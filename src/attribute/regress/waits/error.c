@@ -15,26 +15,45 @@
 #define SHORT           0.5  /* of a cell: rows that tell most themselves */
 #define SHORT_ROWS      0.5 /* power of a row's length: how much it goes with the cell's CPU time */
 
-/* Position of a shape among the solved columns; m: rows say nothing of it. */
-static size_t shape_at(const struct nrg_solver *s, size_t i)
+/* Position of a column among the solved ones; m: rows say nothing of it. */
+static size_t solved_at(const struct nrg_solver *s, size_t column)
 {
     size_t p = s->n_bound;
-    while (p < s->m && s->index[p] != NRG_COLUMN_WAITS + i)
+    while (p < s->m && s->index[p] != column)
         p++;
     return p;
 }
 
-double nrg_solver_concentration(const struct nrg_solver *s, double errors)
+static double solved(const struct nrg_solver *s, size_t column)
+{
+    size_t p = solved_at(s, column);
+    return p < s->m ? s->free_beta[p] * s->scale[p] : 0;
+}
+
+/* What a class has at the places beside what all have (rows.c); column 0: no class. */
+static void add_own_places(const struct nrg_solver *s, size_t column, double part[NRG_WAIT_SHAPES])
+{
+    const struct nrg_regress *r = s->r;
+    uint32_t calls = column ? r->calls_column_of[r->class_of[column]] : 0;
+    if (!r->options.middle_of || !calls || !r->options.middle_of[calls])
+        return;
+    double late = solved(s, calls), middle = solved(s, r->options.middle_of[calls]);
+    part[0] -= late + middle / 2;
+    part[NRG_WAIT_SHAPES / 2] += middle;
+    part[NRG_WAIT_SHAPES - 1] += late - middle / 2;
+}
+
+double nrg_solver_concentration(const struct nrg_solver *s, size_t column, double errors)
 {
     const struct nrg_waits *w = &s->r->waits;
     double part[NRG_WAIT_SHAPES], mean = 0, square = 0;
     for (size_t i = 0; i < NRG_WAIT_SHAPES; i++) {
-        size_t p = shape_at(s, i);
-        part[i] = w->shape[i] + (p < s->m ? s->free_beta[p] * s->scale[p] : 0);
+        part[i] = w->shape[i] + solved(s, NRG_COLUMN_WAITS + i);
         mean += part[i] / NRG_WAIT_SHAPES;
     }
+    add_own_places(s, column, part);
     for (size_t i = 0; i < NRG_WAIT_SHAPES; i++) {
-        size_t p = shape_at(s, i);
+        size_t p = solved_at(s, NRG_COLUMN_WAITS + i);
         double error2 =
             p < s->m ? nrg_solver_covariance(s, p, p) : w->shape_error2[nrg_packed(i, i)];
         square += fmax((part[i] - mean) * (part[i] - mean) + errors * error2, 0);
@@ -57,7 +76,7 @@ double nrg_solver_misplaced_w(const struct nrg_solver *s, size_t p)
     if (!(calls > 0) || !(call_s > 0))
         return 0;
     double misplaced = w->finer ? MISPLACED_FINER : MISPLACED;
-    return misplaced * nrg_solver_concentration(s, -1) * lack_s / calls / call_s *
+    return misplaced * nrg_solver_concentration(s, s->index[p], -1) * lack_s / calls / call_s *
            nrg_solver_mean_power(s);
 }
 
@@ -99,7 +118,7 @@ double nrg_solver_misplaced_part(const struct nrg_solver *s)
         lack_s += w->open_s[i] * (1 - w->busy[i]);
         busy_s += w->open_s[i] * w->busy[i];
     }
-    double part = MISPLACED * nrg_solver_concentration(s, -1) * short_rows(s);
+    double part = MISPLACED * nrg_solver_concentration(s, 0, -1) * short_rows(s);
     return busy_s > 0 ? part * lack_s / busy_s : 0;
 }
 
