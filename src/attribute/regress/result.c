@@ -440,7 +440,7 @@ static void set_whole(const struct nrg_solver *s, struct nrg_regress_result *res
     result->t = nrg_student_half(r->options.confidence, s->freedom);
     result->intervals = r->row;
     result->left_over = left_over(s) + unplaced_part(s, unplaced_power_w(s)) +
-                        nrg_solver_curved_part(s) + nrg_solver_misplaced_part(s);
+                        hypot(nrg_solver_curved_part(s), nrg_solver_misplaced_part(s));
     result->window = r->options.lag == NRG_LAG_AUTO && nrg_regress_sees_window(r);
     result->lag_s = strcmp(r->lag_source, "none") ? nrg_kernel_lag_s(&r->kernel) : 0;
     memcpy(result->lag_source, r->lag_source, sizeof result->lag_source);
