@@ -18,7 +18,7 @@
 #ifndef NRG_ATTRIBUTE_INTERNAL_H
 #define NRG_ATTRIBUTE_INTERNAL_H
 
-#include "attribute/cells.h"
+#include "attribute/cells/cells.h"
 #include "attribute/regress/fit.h"
 #include "attribute/row_error.h"
 #include "attribute/walk.h"
@@ -228,7 +228,7 @@ static inline bool nrg_method_bounds_rows(enum nrg_method method)
     return method == NRG_METHOD_REGRESS || method == NRG_METHOD_CPU_TIME;
 }
 
-/* cells_cpu.c: the time with a span open is known: makes weights and shares. */
+/* cells/cpu.c: the time with a span open is known: makes weights and shares. */
 int nrg_cells_weigh(struct nrg_cells *cells, struct nrg_frame *frame,
                     const struct nrg_span_catalog *catalog);
 /* Adds an amount that was used evenly between two instants. */

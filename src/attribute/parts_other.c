@@ -1,6 +1,6 @@
 /*
  * Which part of a domain's work is not the workload's, cell by cell. For the processors that comes
- * from CPU time (cells_cpu.c), for a GPU from the driver's share per process. A report of the
+ * from CPU time (cells/cpu.c), for a GPU from the driver's share per process. A report of the
  * driver covers the time since the one before. A process that the recorder did not follow, or of
  * another pid namespace, counts as other. Without reports all of the device counts as the
  * workload's. Where a report leaves open which part is whose (MIG, MPS: energy/gpu_parts.h), rows

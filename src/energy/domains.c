@@ -7,8 +7,9 @@
  * where it is higher; for a gauge what the trapezoid may have missed between readings, what its
  * age and its window mean at the ends of the run, by how much the power varied what was before a
  * late reading, its rounding, and half of the correction for its own averaging; for one that looks
- * part of the time what it may have missed (part_time.c). Time without readings has no energy, but
- * it is in the interval. The sensor's own calibration is not in it: docs/uncertainty.md.
+ * part of the time what it may have missed (updates/part_time.c). Time without readings has no
+ * energy, but it is in the interval. The sensor's own calibration is not in it:
+ * docs/uncertainty.md.
  */
 #include "energy/internal.h"
 

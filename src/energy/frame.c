@@ -12,7 +12,7 @@
 #include "base/search.h"
 #include "energy/bins.h"
 #include "energy/idle.h"
-#include "energy/update_grid.h"
+#include "energy/updates/update_grid.h"
 
 #define READ_PER_UPDATE 0.95                /* else one reading may show two updates */
 #define LONG_UPDATE_NS  5000000             /* the ends of shorter ones hardly matter */

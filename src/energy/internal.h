@@ -27,8 +27,8 @@ struct nrg_doubt {
     bool creeping; /* readings are as those of a load in step with the sensor */
 };
 
-/* part_time.c: a gauge that sees a part of each update only, and what that means for the energy of
- * the run. */
+/* updates/part_time.c: a gauge that sees a part of each update only, and what that means for the
+ * energy of the run. */
 bool nrg_is_part_time(const struct nrg_channel *channel);
 struct nrg_doubt nrg_part_time_doubt(struct nrg_frame *frame, const struct nrg_channel *channel,
                                      const struct nrg_timeline *tl,
@@ -37,7 +37,7 @@ struct nrg_doubt nrg_part_time_doubt(struct nrg_frame *frame, const struct nrg_c
 double nrg_sampling_doubt_j(struct nrg_frame *frame, const struct nrg_channel *channel,
                             const struct nrg_timeline *tl, const struct nrg_summary *summary);
 
-/* unseen.c: see there. NAN: no spans, or readings do not show when the sensor updates. */
+/* updates/unseen.c: see there. NAN: no spans, or readings do not show when the sensor updates. */
 double nrg_unseen_share(struct nrg_frame *frame, const struct nrg_channel *channel,
                         const struct nrg_timeline *tl, const struct nrg_summary *summary);
 

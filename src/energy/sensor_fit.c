@@ -14,7 +14,7 @@
 #include "base/checked.h"
 #include "base/mem.h"
 #include "base/stats.h"
-#include "energy/update_grid.h"
+#include "energy/updates/update_grid.h"
 #include "record/read/span_catalog.h"
 #include "record/read/spans.h"
 

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "base/search.h"
-#include "energy/held.h"
+#include "energy/updates/held.h"
 
 struct builder {
     struct nrg_timeline *timeline;

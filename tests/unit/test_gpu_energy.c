@@ -1,6 +1,7 @@
 /*
- * energy/second.c: a GPU's counter and its power, which may not say the same. energy/part_time.c
- * and unseen.c: a sensor that sees 25 of every 100 ms. The joules expected are worked out by hand.
+ * energy/second.c: a GPU's counter and its power, which may not say the same.
+ * energy/updates/part_time.c and unseen.c: a sensor that sees 25 of every 100 ms. The joules
+ * expected are worked out by hand.
  */
 #include "support/cmocka.h"
 

@@ -1,13 +1,13 @@
 /*
- * energy/held.c: how long a gauge holds its values, from readings alone. The updates are made here;
- * a gauge that follows a filter, and a program that changes by itself, hold nothing.
+ * energy/updates/held.c: how long a gauge holds its values, from readings alone. The updates are
+ * made here; a gauge that follows a filter, and a program that changes by itself, hold nothing.
  */
 #include "support/cmocka.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-#include "energy/held.h"
+#include "energy/updates/held.h"
 
 #define READINGS 6000
 #define READ_NS  10000000

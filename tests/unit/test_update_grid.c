@@ -1,12 +1,12 @@
 /*
- * energy/update_grid.c: which update of a device each new value is, from readings that are half an
- * update apart. The numbers are known because the updates are made here.
+ * energy/updates/update_grid.c: which update of a device each new value is, from readings that are
+ * half an update apart. The numbers are known because the updates are made here.
  */
 #include "support/cmocka.h"
 
 #include <math.h>
 
-#include "energy/update_grid.h"
+#include "energy/updates/update_grid.h"
 
 #define UPDATES  4000
 #define UPDATE_S 0.02

@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "attribute/workers.h"
+#include "attribute/cells/workers.h"
 
 #define CELLS  200
 #define OPEN_S 0.09

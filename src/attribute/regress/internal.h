@@ -19,7 +19,7 @@
 #include "attribute/regress/rows.h"
 #include "base/arena.h"
 #include "base/nnls.h"
-#include "energy/update_grid.h"
+#include "energy/updates/update_grid.h"
 
 /*
  * What a row is off by: e[i] = phi e[i-1] + u[i] - theta u[i-1], with u independent of one another

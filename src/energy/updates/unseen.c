@@ -21,7 +21,7 @@
 
 #include "base/map.h"
 #include "base/mem.h"
-#include "energy/update_grid.h"
+#include "energy/updates/update_grid.h"
 #include "record/read/span_catalog.h"
 #include "record/read/spans.h"
 

@@ -1,5 +1,5 @@
 /* See cells.h: how time is cut, and which track belongs to which group and pool. */
-#include "attribute/cells.h"
+#include "attribute/cells/cells.h"
 
 #include <errno.h>
 #include <math.h>

@@ -5,7 +5,7 @@
  *
  * Threads that have no readings but the recorder's, every cell or so, have no intervals here.
  *
- * Load, add the open time of spans (survey.c), settle (cells_cpu.c), release. 0 or -errno. One
+ * Load, add the open time of spans (survey.c), settle (cpu.c), release. 0 or -errno. One
  * thread at a time.
  */
 #ifndef NRG_ATTRIBUTE_THREAD_TIMES_H

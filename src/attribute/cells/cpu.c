@@ -12,8 +12,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "attribute/cells/workers.h"
 #include "attribute/internal.h"
-#include "attribute/workers.h"
 #include "base/checked.h"
 
 #define ASLEEP     1e-9f /* weight of a thread that used no CPU: it gets what no other can have */

@@ -1,5 +1,5 @@
 /* See update_grid.h. Periods are tried about that of the line; each leaves phases, or none. */
-#include "energy/update_grid.h"
+#include "energy/updates/update_grid.h"
 
 #include <math.h>
 #include <stdlib.h>

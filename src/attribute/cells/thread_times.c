@@ -1,5 +1,5 @@
 /* See thread_times.h. Readings are those that cputime/ uses. */
-#include "attribute/thread_times.h"
+#include "attribute/cells/thread_times.h"
 
 #include <errno.h>
 #include <math.h>

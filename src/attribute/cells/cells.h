@@ -7,13 +7,13 @@
  * a GPU that GPU's. A group is the tracks of a pool that belong to one process; tracks whose
  * process is not known form one group, which has the CPU time of the processes without a track.
  *
- * Memory: cells * (tracks + groups), bounded by making cells longer. Init, weigh (cells_cpu.c),
+ * Memory: cells * (tracks + groups), bounded by making cells longer. Init, weigh (cpu.c),
  * release. 0 or -errno. One thread at a time.
  */
 #ifndef NRG_ATTRIBUTE_CELLS_H
 #define NRG_ATTRIBUTE_CELLS_H
 
-#include "attribute/thread_times.h"
+#include "attribute/cells/thread_times.h"
 #include "base/arena.h"
 #include "energy/bins.h"
 #include "energy/frame.h"

@@ -4,7 +4,7 @@
  * or more where it sleeps until they are done, none where they work all along, and -a where they
  * wait, too.
  */
-#include "attribute/workers.h"
+#include "attribute/cells/workers.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
  * makes sure of it is that the news then come on a strict grid, as those of a device's clock do: a
  * program's own changes do not.
  */
-#include "energy/held.h"
+#include "energy/updates/held.h"
 
 #include <errno.h>
 #include <math.h>
@@ -12,7 +12,7 @@
 
 #include "base/arena.h"
 #include "base/stats.h"
-#include "energy/update_grid.h"
+#include "energy/updates/update_grid.h"
 
 #define MOST_READINGS 50000
 #define LEAST_NEWS    30
