@@ -127,21 +127,26 @@ static struct cut_energy divide_both(const struct sides *s, double all_j)
     double h = s->after_j > 0 ? share * sum_j * s->after_s / (s->after_j * s->width_s) : 0;
     double unexplained[] = {a, 1 + a, 2 - a, 1 - a}, before[] = {g, 1 - f + g, f + h, h};
     double off_j = fabs(all_j - sum_j) - RANDOM_SIGMAS * sqrt(sum_j2(s, unexplained));
-    return (struct cut_energy){all_j * f, fmax(off_j, 0), sum_j2(s, before), 0};
+    return (struct cut_energy){
+        .before_j = all_j * f, .off_j = fmax(off_j, 0), .variance_j2 = sum_j2(s, before)};
 }
 
 /* Before the edge is what the power of that side uses. */
 static struct cut_energy divide_before(const struct sides *s, double all_j)
 {
     double a = s->before_s / s->width_s, parts[] = {a, 1 + a, 0, 0};
-    return (struct cut_energy){fmin(s->before_j, all_j), 0, sum_j2(s, parts), s->before_s};
+    return (struct cut_energy){.before_j = fmin(s->before_j, all_j),
+                               .variance_j2 = sum_j2(s, parts),
+                               .alone_s = s->before_s};
 }
 
 /* After it is what the power of that side uses, and before it the rest. */
 static struct cut_energy divide_after(const struct sides *s, double all_j)
 {
     double a = s->after_s / s->width_s, parts[] = {0, 0, 1 + a, a};
-    return (struct cut_energy){fmax(all_j - s->after_j, 0), 0, sum_j2(s, parts), s->after_s};
+    return (struct cut_energy){.before_j = fmax(all_j - s->after_j, 0),
+                               .variance_j2 = sum_j2(s, parts),
+                               .alone_s = s->after_s};
 }
 
 static int divide_once(struct part_cuts *c, const struct sides *s)
