@@ -2,7 +2,6 @@
 import json
 import unittest
 
-from retries import in_quiet
 from support import *
 
 SCENARIO = "domain package-0\n power 50\ndomain dram-0\n power 5\n"
@@ -124,15 +123,6 @@ class Options(Case):
 
     def runs(self):
         return query(self.path("o.nrg"), "SELECT kind, begin_ns, end_ns, exit_code FROM run ORDER BY id")
-
-    def test_baseline_at_both_ends(self):
-        r, _ = in_quiet(self, lambda: self.simulate("--baseline", "0.3s", "--repeat", "2", command=("sleep", "0.2")))
-        runs = self.runs()
-        self.assertEqual([kind for kind, *_ in runs], ["baseline", "run", "run", "baseline"])
-        self.assertEqual([run[3] for run in runs], [None, 0, 0, None])
-        for before, after in zip(runs, runs[1:]):
-            self.assertLessEqual(before[2], after[1])
-        self.assertEqual((len(r["runs"]), r["idle_method"]), (2, "baseline"))
 
     def test_baseline_after_a_command_that_fails(self):
         self.simulate("--baseline", "0.2s", command=("sh", "-c", "exit 7"), code=7)

@@ -4,7 +4,7 @@ import json
 import os
 import unittest
 
-from retries import in_quiet, steadily
+from retries import steadily
 from support import *
 
 BURN = (PYTHON, "-c", "import time\nwhile time.process_time() < 0.8: pass\nprint(time.process_time())")
@@ -44,9 +44,6 @@ class Program(Case):
         r, done = self.measure(f"domain package-0\n power 10\n per-busy-cpu {WATTS}\n")
         self.assertNotEqual(r.get("idle_method"), "baseline")
         self.holds(r, WATTS * float(done.stdout))
-        known, _ = in_quiet(self, lambda: self.measure(f"domain package-0\n power 10\n per-busy-cpu {WATTS}\n", "--baseline",
-                                                       "0.5s"))
-        self.assertIn("baseline", known["program"]["share_method"])
 
     def test_a_source_s_error_is_in_the_interval(self):
         r, _ = self.run_json("-f", "-o", self.path("p.nrg"), "--sensor", "estimate", "--cpu-watts", "10:30", "--",
@@ -60,13 +57,6 @@ class Program(Case):
         self.assert_adds_up(r)
         self.assertAlmostEqual(r["cpu_domain_j"] / r["total"]["energy_j"], 1, places=9)
         self.assertEqual(r["unattributed_j"], 0)
-
-    def test_it_leads_the_text(self):
-        in_quiet(self, lambda: self.measure(MACHINE, "--baseline", "0.3s"))
-        text = self.nrg("report", self.path("p.nrg")).stdout.decode()
-        lines = [line for line in text.splitlines() if line]
-        self.assertRegex(lines[2], r"^this program: \S+ m?J of the machine's \S+ J \(others \S+ m?J, idle \S+ m?J")
-        self.assertRegex(lines[3], r"^\S+ m?J \.\. \S+ m?J; shared out by CPU time above idle \(baseline\); dram by memory")
 
     def test_repeated_runs_are_the_program_s(self):
         r, _ = self.measure(MACHINE, "--repeat", "3", command=(PYTHON, "-c", "sum(range(3000000))"))
