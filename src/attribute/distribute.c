@@ -9,55 +9,11 @@
 #include <string.h>
 
 #include "attribute/buckets.h"
-#include "attribute/flow.h"
-#include "attribute/regress/slicer.h"
+#include "attribute/distribute.h"
 #include "base/mem.h"
-#include "energy/readings.h"
-
-struct stretch {
-    int64_t begin_ns, inside_ns; /* inside_ns: within the windows */
-    double work_s;               /* of the track when it began */
-};
-
-struct track_spans {
-    struct stretch self;
-    struct stretch *open;   /* per depth */
-    struct nrg_edge *edges; /* [depth * n_parts + part] */
-    size_t cap_open, cap_edges;
-    bool in_parts; /* folded spans came in the self stretch: classes of their own */
-};
-
-/* A thread's interval or cell, whose CPU time its slices share. */
-struct cpu_group {
-    size_t index;
-    bool own; /* an interval of the thread */
-    uint32_t number;
-    size_t at; /* see nrg_thread_times_at */
-};
-
-struct walker {
-    struct nrg_engine *e;
-    struct nrg_arena memory; /* of the arrays */
-    struct nrg_flows flows;
-    struct nrg_grid *grids;        /* per part */
-    size_t *divisions;             /* per part: the next */
-    struct nrg_readings *readings; /* per part */
-    struct nrg_edge *now;          /* per part: the event that is being handled */
-    struct track_spans *tracks;
-    struct nrg_edge *self_edges; /* [track * n_parts + part] */
-    size_t *self_reading;        /* same: the first reading of the self stretch */
-    struct nrg_slicer *slicer;   /* NULL: no regression */
-    struct stretch *slices;      /* per track: since the last one that was handed over */
-    int64_t *gap_ns;             /* per pool: since when no track has a span open */
-    int64_t *track_gap_ns;       /* per track, the same; since its last slice */
-    int64_t *gap_from_ns;        /* per track: all of it */
-    struct cpu_group *groups;    /* per track */
-    uint32_t n_groups;
-    int rc;
-};
 
 /* How the interval of an event was divided there; NULL: by time. */
-static const struct nrg_division *division_at(struct walker *w, size_t p, int64_t t_ns)
+static const struct nrg_division *division_at(struct nrg_walk_state *w, size_t p, int64_t t_ns)
 {
     const struct nrg_part *part = &w->e->parts[p];
     size_t *next = &w->divisions[p];
@@ -69,7 +25,7 @@ static const struct nrg_division *division_at(struct walker *w, size_t p, int64_
 
 /* When in its cell others ran is not known: what they may have had too much or too little before
  * the edge, as a square. */
-static double others_j2(const struct walker *w, const struct nrg_part *part, int64_t t_ns)
+static double others_j2(const struct nrg_walk_state *w, const struct nrg_part *part, int64_t t_ns)
 {
     const struct nrg_cells *c = &w->e->cells;
     size_t k = w->flows.cell;
@@ -83,7 +39,7 @@ static double others_j2(const struct walker *w, const struct nrg_part *part, int
 }
 
 /* Where in the sensor's interval the event lies, and what interpolation may get wrong there. */
-static void find_edge(struct walker *w, size_t p, int64_t t_ns)
+static void find_edge(struct nrg_walk_state *w, size_t p, int64_t t_ns)
 {
     struct nrg_grid *grid = &w->grids[p];
     const struct nrg_part *part = &w->e->parts[p];
@@ -117,7 +73,7 @@ static void find_edge(struct walker *w, size_t p, int64_t t_ns)
 }
 
 /* The grid's interval, or the one before it. */
-static struct nrg_interval interval_of(const struct walker *w, size_t p, bool last)
+static struct nrg_interval interval_of(const struct nrg_walk_state *w, size_t p, bool last)
 {
     const struct nrg_grid *grid = &w->grids[p];
     const struct nrg_flow *flow = &w->flows.parts[p];
@@ -132,9 +88,9 @@ static struct nrg_interval interval_of(const struct walker *w, size_t p, bool la
     return (struct nrg_interval){index, width_s, mine_j};
 }
 
-static void add_error(struct walker *w, size_t p, struct nrg_row_error *error,
-                      const struct nrg_edge *begin, const struct stretch *stretch, int64_t t_ns,
-                      double work_s)
+static void add_error(struct nrg_walk_state *w, size_t p, struct nrg_row_error *error,
+                      const struct nrg_edge *begin, const struct nrg_walk_stretch *stretch,
+                      int64_t t_ns, double work_s)
 {
     const struct nrg_edge *end = &w->now[p];
     double ceiling_w = w->e->parts[p].ceiling_w, ns = (double)(t_ns - stretch->inside_ns);
@@ -162,7 +118,7 @@ static void add_error(struct walker *w, size_t p, struct nrg_row_error *error,
 }
 
 /* nearest and window: readings, not energy between instants. */
-static void add_reading(struct walker *w, size_t p, size_t track, struct nrg_row_part *row,
+static void add_reading(struct nrg_walk_state *w, size_t p, size_t track, struct nrg_row_part *row,
                         int64_t t_ns)
 {
     struct nrg_readings *readings = &w->readings[p];
@@ -179,163 +135,7 @@ static void add_reading(struct walker *w, size_t p, size_t track, struct nrg_row
                            (struct nrg_span_ns){w->tracks[track].self.begin_ns, t_ns}, power_w * s);
 }
 
-/* Whether CPU seconds of each track are known, so that they add up. */
-static bool has_rates(const struct walker *w, size_t pool)
-{
-    return !pool && w->e->cells.has_rates;
-}
-
-/* The number of an interval, or of a cell, in which a thread has one CPU time. They rise. */
-static uint32_t group_of(struct walker *w, size_t track, size_t interval)
-{
-    struct cpu_group *group = &w->groups[track];
-    bool own = interval != SIZE_MAX;
-    size_t index = own ? interval : w->flows.cell;
-    if (!group->number || group->own != own || group->index != index)
-        *group = (struct cpu_group){index, own, ++w->n_groups, group->at};
-    return group->number;
-}
-
-/* A slice of a thread, cut where its CPU time was read. Gaps between spans (not grouped) are calls
- * where the thread also sleeps in them: when is to be found. */
-static int add_cut(struct walker *w, size_t track, struct nrg_slice slice, bool grouped)
-{
-    int64_t end_ns = slice.end_ns;
-    int rc = 0;
-    for (slice.end_ns = slice.begin_ns; !rc && slice.end_ns < end_ns;) {
-        struct nrg_thread_rate until;
-        slice.begin_ns = slice.end_ns;
-        slice.rate = nrg_flows_rate(&w->flows, track, slice.begin_ns, &w->groups[track].at, &until);
-        slice.end_ns = until.end_ns < end_ns ? until.end_ns : end_ns;
-        if (grouped)
-            slice.group = group_of(w, track, until.index);
-        else
-            slice.calls = slice.rate < 1 ? NRG_SLICE_WAITS : 0;
-        if (grouped || slice.rate > 0)
-            rc = nrg_slicer_add(w->slicer, &slice);
-    }
-    return rc;
-}
-
-/* Hands over what a track did since its last slice. */
-static int hand_over(struct walker *w, size_t track, int64_t t_ns)
-{
-    const struct nrg_track_flow *tr = &w->flows.tracks[track];
-    struct stretch *since = &w->slices[track];
-    uint32_t pool = w->e->cells.track_pool[track];
-    double s = (double)(t_ns - since->inside_ns) * 1e-9;
-    double share = s > 0 ? fmin((tr->work_s - since->work_s) / s, 1) : 0;
-    struct nrg_slice slice = {.begin_ns = since->inside_ns,
-                              .end_ns = t_ns,
-                              .rate = share,
-                              .class_ = w->e->class_of[tr->path],
-                              .pool = pool,
-                              .track = (uint32_t)track,
-                              .calls = NRG_SLICE_WAITS};
-    *since = (struct stretch){.inside_ns = t_ns, .work_s = tr->work_s};
-    if (!has_rates(w, pool))
-        return nrg_slicer_add(w->slicer, &slice);
-    slice.cell = (uint32_t)w->flows.cell + 1;
-    return add_cut(w, track, slice, true);
-}
-
-static int end_gap(struct walker *w, uint32_t pool, int64_t t_ns)
-{
-    struct nrg_slice slice = {.begin_ns = w->gap_ns[pool],
-                              .end_ns = t_ns,
-                              .rate = 1,
-                              .class_ = w->e->class_of[0],
-                              .pool = pool,
-                              .track = UINT32_MAX};
-    w->gap_ns[pool] = t_ns;
-    return has_rates(w, pool) ? 0 : nrg_slicer_add(w->slicer, &slice);
-}
-
-/* What a thread did outside of its spans. Before the first one it did something else than between
- * them. */
-static int end_track_gap(struct walker *w, size_t track, int64_t t_ns)
-{
-    uint32_t pool = w->e->cells.track_pool[track];
-    bool marked = w->tracks[track].open != NULL;
-    struct nrg_slice slice = {.begin_ns = w->track_gap_ns[track],
-                              .end_ns = t_ns,
-                              .class_ = marked ? w->e->class_of[0] : (uint32_t)w->e->before_class,
-                              .pool = pool,
-                              .track = (uint32_t)track};
-    w->track_gap_ns[track] = t_ns;
-    return has_rates(w, pool) ? add_cut(w, track, slice, false) : 0;
-}
-
-/* A span begins; what came before the first one is no gap between spans. */
-static int close_track_gap(struct walker *w, size_t track, int64_t t_ns)
-{
-    int rc = end_track_gap(w, track, t_ns);
-    if (!rc)
-        nrg_slicer_settle(w->slicer, (uint32_t)track, w->gap_from_ns[track], t_ns,
-                          w->tracks[track].open != NULL);
-    return rc;
-}
-
-/* What others used in the cell that ends, part by part where that can be told. */
-static int add_others(struct walker *w, struct nrg_slice slice)
-{
-    const struct nrg_cells *c = &w->e->cells;
-    double parts[NRG_OTHERS_PARTS];
-    int64_t begin_ns = slice.begin_ns, length_ns = slice.end_ns - begin_ns;
-    size_t k = w->flows.cell, n = NRG_OTHERS_PARTS;
-    int rc = 0;
-    slice.class_ = (uint32_t)w->e->other_class;
-    slice.rate = c->other_s[k] / ((double)length_ns * 1e-9);
-    if (slice.end_ns != c->begin_ns[k + 1] ||
-        !nrg_others_parts(&c->other_profile, c->other_s, c->begin_ns, c->n, k, parts))
-        return nrg_slicer_add(w->slicer, &slice);
-    for (size_t i = 0; !rc && i < n; i++) {
-        slice.begin_ns = begin_ns + length_ns * (int64_t)i / (int64_t)n;
-        slice.end_ns = begin_ns + length_ns * (int64_t)(i + 1) / (int64_t)n;
-        slice.rate = parts[i];
-        rc = nrg_slicer_add(w->slicer, &slice);
-    }
-    return rc;
-}
-
-/* What processes without spans used in the cell that ends: the workload's, and others. */
-static int add_processes(struct walker *w, int64_t t_ns)
-{
-    const struct nrg_cells *c = &w->e->cells;
-    size_t k = w->flows.cell;
-    double length_s = (double)(t_ns - c->begin_ns[k]) * 1e-9;
-    struct nrg_slice slice = {
-        .begin_ns = c->begin_ns[k], .end_ns = t_ns, .pool = 0, .track = UINT32_MAX};
-    int rc = 0;
-    if (!has_rates(w, 0) || !(length_s > 0))
-        return 0;
-    slice.class_ = (uint32_t)w->e->untracked_class;
-    slice.rate = (double)c->untracked_s[k] / length_s;
-    if (slice.rate > 0)
-        rc = nrg_slicer_add(w->slicer, &slice);
-    return rc || !c->other_s ? rc : add_others(w, slice);
-}
-
-static void on_border(void *arg, int64_t t_ns)
-{
-    struct walker *w = arg;
-    const struct nrg_cells *cells = &w->e->cells;
-    size_t next = w->flows.cell + 1;
-    bool ends_run = t_ns >= w->flows.end_ns || (next < cells->n && cells->outside[next]);
-    for (size_t i = 0; !w->rc && i < cells->n_tracks; i++)
-        w->rc = w->flows.tracks[i].open ? hand_over(w, i, t_ns) : end_track_gap(w, i, t_ns);
-    for (uint32_t pool = 0; !w->rc && pool < cells->n_pools; pool++)
-        if (!w->flows.pool_open[pool])
-            w->rc = end_gap(w, pool, t_ns);
-    if (!w->rc)
-        w->rc = add_processes(w, t_ns);
-    if (cells->outside[w->flows.cell])
-        w->slicer->n = 0;
-    if (!w->rc)
-        w->rc = nrg_slicer_flush(w->slicer, t_ns, ends_run);
-}
-
-static void begin_self(struct walker *w, size_t track, const struct nrg_open_span *span,
+static void begin_self(struct nrg_walk_state *w, size_t track, const struct nrg_open_span *span,
                        int64_t t_ns)
 {
     struct nrg_flows *f = &w->flows;
@@ -344,7 +144,7 @@ static void begin_self(struct walker *w, size_t track, const struct nrg_open_spa
     tr->row = span->row;
     tr->path = span->path;
     tr->step = span->step;
-    w->tracks[track].self = (struct stretch){t_ns, nrg_flows_inside(f, t_ns), tr->work_s};
+    w->tracks[track].self = (struct nrg_walk_stretch){t_ns, nrg_flows_inside(f, t_ns), tr->work_s};
     w->tracks[track].in_parts = false;
     if (w->slicer)
         w->slices[track] = w->tracks[track].self;
@@ -356,16 +156,16 @@ static void begin_self(struct walker *w, size_t track, const struct nrg_open_spa
     }
 }
 
-static void end_self(struct walker *w, size_t track, int64_t t_ns)
+static void end_self(struct nrg_walk_state *w, size_t track, int64_t t_ns)
 {
     struct nrg_engine *e = w->e;
     struct nrg_flows *f = &w->flows;
     const struct nrg_track_flow *tr = &f->tracks[track];
-    const struct stretch *self = &w->tracks[track].self;
+    const struct nrg_walk_stretch *self = &w->tracks[track].self;
     size_t pool = e->cells.track_pool[track];
     int64_t end_ns = nrg_flows_inside(f, t_ns);
     if (w->slicer && !w->rc) {
-        w->rc = hand_over(w, track, end_ns);
+        w->rc = nrg_hand_over(w, track, end_ns);
         nrg_slicer_settle(w->slicer, (uint32_t)track, self->inside_ns, end_ns,
                           !w->tracks[track].in_parts && !e->given);
     }
@@ -381,9 +181,9 @@ static void end_self(struct walker *w, size_t track, int64_t t_ns)
     }
 }
 
-static int begin_span(struct walker *w, const struct nrg_span_walk_event *ev)
+static int begin_span(struct nrg_walk_state *w, const struct nrg_span_walk_event *ev)
 {
-    struct track_spans *spans = &w->tracks[ev->track];
+    struct nrg_walk_track *spans = &w->tracks[ev->track];
     size_t n_parts = w->e->n_parts;
     int rc = nrg_reserve(&spans->open, &spans->cap_open, ev->depth + 1, sizeof *spans->open);
     if (!rc)
@@ -391,19 +191,19 @@ static int begin_span(struct walker *w, const struct nrg_span_walk_event *ev)
                          sizeof *spans->edges);
     if (rc)
         return rc;
-    spans->open[ev->depth] = (struct stretch){ev->t_ns, nrg_flows_inside(&w->flows, ev->t_ns),
-                                              w->flows.tracks[ev->track].work_s};
+    spans->open[ev->depth] = (struct nrg_walk_stretch){
+        ev->t_ns, nrg_flows_inside(&w->flows, ev->t_ns), w->flows.tracks[ev->track].work_s};
     if (n_parts)
         memcpy(spans->edges + ev->depth * n_parts, w->now, n_parts * sizeof *w->now);
     return 0;
 }
 
-static void end_span(struct walker *w, const struct nrg_span_walk_event *ev)
+static void end_span(struct nrg_walk_state *w, const struct nrg_span_walk_event *ev)
 {
     struct nrg_engine *e = w->e;
     const struct nrg_flows *f = &w->flows;
-    const struct track_spans *spans = &w->tracks[ev->track];
-    const struct stretch *span = &spans->open[ev->depth];
+    const struct nrg_walk_track *spans = &w->tracks[ev->track];
+    const struct nrg_walk_stretch *span = &spans->open[ev->depth];
     size_t pool = e->cells.track_pool[ev->track];
     double work_s = f->tracks[ev->track].work_s - span->work_s;
     bool seen = !e->clip || (ev->t_ns >= f->begin_ns && span->begin_ns <= f->end_ns);
@@ -420,7 +220,7 @@ static void end_span(struct walker *w, const struct nrg_span_walk_event *ev)
 }
 
 /* Keeps a list of single steps, in which the walk counts them. */
-static int note_step(struct walker *w, const struct nrg_span_walk_event *ev)
+static int note_step(struct nrg_walk_state *w, const struct nrg_span_walk_event *ev)
 {
     struct nrg_single_steps *steps = w->flows.steps;
     const struct nrg_open_span *span = ev->span;
@@ -440,11 +240,11 @@ static int note_step(struct walker *w, const struct nrg_span_walk_event *ev)
 
 /* A folded span is part of the stretch of the span around it, but a class of its own for a
  * regression. */
-static int change_path(struct walker *w, const struct nrg_span_walk_event *ev, int64_t t_ns)
+static int change_path(struct nrg_walk_state *w, const struct nrg_span_walk_event *ev, int64_t t_ns)
 {
     bool opens = ev->what == NRG_WALK_OPEN;
-    int rc = w->slicer ? hand_over(w, ev->track, t_ns) : 0;
-    struct track_spans *spans = &w->tracks[ev->track];
+    int rc = w->slicer ? nrg_hand_over(w, ev->track, t_ns) : 0;
+    struct nrg_walk_track *spans = &w->tracks[ev->track];
     spans->in_parts = true;
     if (w->slicer) /* a part of a stretch is no call */
         nrg_slicer_settle(w->slicer, (uint32_t)ev->track, spans->self.inside_ns, t_ns, false);
@@ -455,7 +255,7 @@ static int change_path(struct walker *w, const struct nrg_span_walk_event *ev, i
 
 static int on_event(void *arg, const struct nrg_span_walk_event *ev)
 {
-    struct walker *w = arg;
+    struct nrg_walk_state *w = arg;
     struct nrg_engine *e = w->e;
     struct nrg_flows *f = &w->flows;
     int64_t t_ns = nrg_flows_inside(f, ev->t_ns), at_ns = e->clip ? t_ns : ev->t_ns;
@@ -482,9 +282,9 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
         return w->rc;
     if (ev->what == NRG_WALK_OPEN) {
         if (w->slicer && !f->pool_open[pool])
-            w->rc = end_gap(w, (uint32_t)pool, t_ns);
+            w->rc = nrg_hand_over_gap(w, (uint32_t)pool, t_ns);
         if (w->slicer && !w->rc && !f->tracks[ev->track].open)
-            w->rc = close_track_gap(w, ev->track, t_ns);
+            w->rc = nrg_hand_over_track_gap(w, ev->track, t_ns);
         if (!f->tracks[ev->track].open)
             nrg_flows_start_track(f, ev->track, at_ns);
         begin_self(w, ev->track, ev->span, ev->t_ns);
@@ -500,7 +300,7 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
     return 0;
 }
 
-static int init_walker(struct walker *w)
+static int init_walker(struct nrg_walk_state *w)
 {
     struct nrg_engine *e = w->e;
     size_t n_parts = e->n_parts + 1, n_tracks = e->catalog.n_tracks + 1;
@@ -524,7 +324,7 @@ static int init_walker(struct walker *w)
     for (size_t i = 0; i < e->catalog.n_tracks; i++)
         w->track_gap_ns[i] = w->gap_from_ns[i] = w->flows.begin_ns;
     if (w->slicer) {
-        w->flows.border = on_border;
+        w->flows.border = nrg_hand_over_cell;
         w->flows.border_arg = w;
     }
     for (size_t p = 0; !rc && p < e->n_parts; p++) {
@@ -535,7 +335,7 @@ static int init_walker(struct walker *w)
     return rc;
 }
 
-static void release_walker(struct walker *w)
+static void release_walker(struct nrg_walk_state *w)
 {
     for (size_t p = 0; w->readings && p < w->e->n_parts; p++)
         nrg_readings_release(&w->readings[p]);
@@ -547,7 +347,7 @@ static void release_walker(struct walker *w)
 }
 
 /* Takes what the flows left over, and settles the errors of the last intervals. */
-static void finish_walk(struct walker *w)
+static void finish_walk(struct nrg_walk_state *w)
 {
     struct nrg_engine *e = w->e;
     nrg_flows_finish(&w->flows);
@@ -585,7 +385,7 @@ static struct nrg_single_steps *steps_of(struct nrg_engine *e)
 
 int nrg_distribute(struct nrg_engine *e, struct nrg_slicer *slicer)
 {
-    struct walker w = {.e = e, .slicer = slicer};
+    struct nrg_walk_state w = {.e = e, .slicer = slicer};
     int rc = nrg_flows_init(&w.flows, e);
     if (!rc)
         rc = init_walker(&w);
