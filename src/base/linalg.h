@@ -34,6 +34,8 @@ static inline size_t nrg_packed(size_t row, size_t column)
 
 /* to[i] += factor * from[i]. */
 void nrg_add_scaled(double *to, const double *from, double factor, size_t n);
+/* values[i] *= factor. */
+void nrg_scale(double *values, double factor, size_t n);
 
 /* Room for n columns; those that are new are 0. */
 int nrg_gram_grow(struct nrg_gram *gram, size_t n);

@@ -89,6 +89,11 @@ void nrg_root_stay_high(struct nrg_root *root)
         root->fd = nrg_root_lift(root, root->fd);
 }
 
+bool nrg_root_is_inside(const struct nrg_root *root)
+{
+    return root->lowest_fd > 0;
+}
+
 int nrg_root_lift(const struct nrg_root *root, int fd)
 {
     int high = root->lowest_fd && fd >= 0 ? fcntl(fd, F_DUPFD_CLOEXEC, root->lowest_fd) : -1;

@@ -54,6 +54,7 @@ void nrg_root_complete(struct nrg_root *root, unsigned parts);
  * files. Lift gives a descriptor such a number (the same one if that fails or is not wanted).
  */
 void nrg_root_stay_high(struct nrg_root *root);
+bool nrg_root_is_inside(const struct nrg_root *root); /* in such a program */
 int nrg_root_lift(const struct nrg_root *root, int fd);
 
 /* A close-on-exec descriptor, or -errno. */

@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "energy/internal.h"
+#include "record/read/suspend.h"
 
 #define WAIT_NS         (5 * NRG_NS_PER_S)
 #define PROCESS_WAIT_NS (15 * NRG_NS_PER_S)
@@ -29,6 +30,7 @@ struct channel_state {
 };
 
 struct bins {
+    const struct nrg_recording *recording;
     const struct nrg_bins_options *options;
     const struct nrg_recorded_channel *channels;
     size_t n_channels;
@@ -125,7 +127,7 @@ static int on_counter(struct bins *b, size_t i, int64_t t_ns, int64_t raw)
     int64_t dt_ns = t_ns - s->t_ns;
     if (!s->seen || dt_ns <= 0)
         return 0;
-    double step = nrg_counter_step(c, s->raw, raw, dt_ns, NULL);
+    double step = nrg_recorded_step(b->recording, c, s->raw, raw, s->t_ns, t_ns, NULL);
     s->lost = nrg_counter_is_lost(s->lost, step);
     if (step < 0 || s->lost)
         return 0;
@@ -332,7 +334,8 @@ static void release_bins(struct bins *b)
 int nrg_bins_make(struct nrg_recording *recording, const struct nrg_bins_options *options,
                   int (*each)(void *, const struct nrg_bin *), void *arg, struct nrg_error *err)
 {
-    struct bins b = {.options = options, .each = each, .arg = arg, .front_ns = -MAX_NS};
+    struct bins b = {
+        .recording = recording, .options = options, .each = each, .arg = arg, .front_ns = -MAX_NS};
     struct nrg_cursor *cursor = NULL;
     unsigned kinds = 1u << NRG_SAMPLES;
     if (options->processes)

@@ -188,7 +188,8 @@ static void add_doubt(struct nrg_domain *d, struct nrg_frame *frame, const struc
  * What readings did not show. Before a late one the power may have been any that others showed
  * (and readings are late when the machine is busy: such errors do not cancel). Time without
  * readings has no energy in the sum, but the device went on: at most with the highest power that
- * was seen, or for a gauge half as far beyond as it varied. Least is nothing.
+ * was seen, or for a gauge half as far beyond as it varied. Least is nothing. A counter's readings
+ * on both sides of it are up to one update old.
  */
 static void add_unread(struct nrg_domain *d, const struct nrg_timeline *tl,
                        const struct nrg_summary *s)
@@ -202,8 +203,11 @@ static void add_unread(struct nrg_domain *d, const struct nrg_timeline *tl,
         widen(d, fmax(0, late_j - range.low_w * (double)late_ns / 1e9),
               fmax(0, range.high_w * (double)late_ns / 1e9 - late_j));
     d->covered_uncertainty_j = d->uncertainty_j;
+    most_w = fmax(most_w, fmax(0, d->mean_w));
+    double update_s = (double)d->channel->channel.update_ns * 1e-9;
+    double sides_j = tl->is_gauge ? 0 : (double)tl->backwards * update_s * most_w;
     if (unread_s > 0)
-        widen(d, 0, unread_s * fmax(most_w, fmax(0, d->mean_w)));
+        widen(d, sides_j, unread_s * most_w + sides_j);
 }
 
 static void note_faults(struct nrg_summary *s, const struct nrg_domain *d,

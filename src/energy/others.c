@@ -11,17 +11,22 @@
 #define LEAST_PAIR 20     /* neighbours, to tell anything from */
 #define SHORTEST   0.02   /* of a cell, that others stay busy: less does not show */
 #define LONGEST    20.0
+#define LEVELS     1.0 /* cells that others stay busy in the mean: then they go from level to level */
+#define SAME       0.01 /* CPUs, beside a tick of a cell: of one level */
+#define FINE       0.05 /* of a cell: a longer tick hides levels */
 
-void nrg_others_spread(const double *busy_s, const double *mine_s, size_t n, double tick_s,
-                       double *others_s)
+void nrg_others_spread(const double *busy_s, const double *mine_s, const double *recorder_s,
+                       size_t n, double tick_s, double *others_s)
 {
     double sum_s = 0, known_s = 0, slack_s = tick_s + PAIRED_S;
     for (size_t k = 0; k < n; k++) {
-        sum_s += busy_s[k] - mine_s[k];
+        double own_s = recorder_s ? recorder_s[k] : 0;
+        sum_s += busy_s[k] - mine_s[k] - own_s;
         double grown_s = sum_s - known_s - slack_s;
-        others_s[k] = grown_s > 0 ? grown_s : 0;
-        known_s += others_s[k];
+        double beyond_s = grown_s > 0 ? grown_s : 0;
+        known_s += beyond_s;
         known_s = fmax(known_s, 0);
+        others_s[k] = beyond_s + own_s;
     }
 }
 
@@ -117,36 +122,86 @@ static void set_weights(struct nrg_others_profile *profile, double stay, double 
 }
 
 void nrg_others_fit_profile(struct nrg_others_profile *profile, const double *others_s,
-                            const int64_t *begin_ns, size_t n, double tick_s)
+                            const int64_t *begin_ns, size_t n, const struct nrg_others_clock *clock)
 {
     *profile = (struct nrg_others_profile){0};
     if (n < LEAST_PAIR)
         return;
-    double cell_s = length_s(begin_ns, n / 2), tick = tick_s / cell_s;
+    double cell_s = length_s(begin_ns, n / 2), tick = clock->tick_s / cell_s;
     struct pairs pairs = sum_pairs(others_s, begin_ns, n, cell_s);
     double noise = tick * tick / 12, own = pairs.own - 2 * noise, next = pairs.next + noise;
     if (pairs.n < LEAST_PAIR || !(own > 2 * noise) || !(next > 2 * own / sqrt(pairs.n)))
         return;
     double stay = find_stay(fmin(next / own, 1));
     profile->cell_s = cell_s;
+    profile->late = fmax(tick, clock->late_s / cell_s);
+    profile->same = stay > LEVELS && tick < FINE ? tick + SAME : 0;
     profile->mean = pairs.mean;
     set_weights(profile, stay, own / own_variance(stay), noise);
 }
 
-bool nrg_others_parts(const struct nrg_others_profile *profile, const double *others_s,
-                      const int64_t *begin_ns, size_t n, size_t k, double parts[NRG_OTHERS_PARTS])
+/* CPUs of cell k and two on both sides. */
+static bool take_five(const double *others_s, const int64_t *begin_ns, size_t n, size_t k,
+                      double cpus[5])
 {
-    double cell_s = profile->cell_s, off[3];
-    if (!(cell_s > 0) || k < 1 || k + 1 >= n)
-        return false;
-    for (size_t i = 0; i < 3; i++) {
-        if (!is_even(begin_ns, k + i - 1, cell_s))
-            return false;
-        off[i] = others_s[k + i - 1] / length_s(begin_ns, k + i - 1) - profile->mean;
+    bool all = k >= 2 && k + 2 < n;
+    for (size_t i = 0; all && i < 5; i++) {
+        double cell_s = length_s(begin_ns, k + i - 2);
+        all = cell_s > 0;
+        cpus[i] = all ? others_s[k + i - 2] / cell_s : 0;
     }
+    return all;
+}
+
+/* CPU time is counted up to a tick late, which moves a change by as much. */
+static double unsure_of_change(const struct nrg_others_profile *profile, double cpus)
+{
+    double part = fmin(profile->late * NRG_OTHERS_PARTS, 1);
+    return cpus * cpus * part * part / 3;
+}
+
+/*
+ * Who stays at a level for longer than a cell changes it at one moment, which follows from how much
+ * of the cell's CPU time belongs to either level. Both must be known: from two cells each.
+ */
+static bool find_levels(const struct nrg_others_profile *profile, const double cpus[5],
+                        struct nrg_others_cell *cell)
+{
+    double before = cpus[1], own = cpus[2], after = cpus[3], same = profile->same;
+    bool stays = fabs(own - before) < same || fabs(own - after) < same;
+    bool changes = fabs(cpus[0] - before) < same && fabs(cpus[4] - after) < same &&
+                   (own - before) * (after - own) > 0;
+    if (!stays && !changes)
+        return false;
+    double at = stays ? 0 : (after - own) / (after - before) * NRG_OTHERS_PARTS;
     for (size_t i = 0; i < NRG_OTHERS_PARTS; i++) {
-        const double *weight = profile->weight[i];
-        parts[i] = profile->mean + weight[0] * off[0] + weight[1] * off[1] + weight[2] * off[2];
+        double part = fmin(fmax(at - (double)i, 0), 1);
+        cell->cpus[i] = stays ? own : part * before + (1 - part) * after;
+        if (!stays && fabs((double)i + 0.5 - at) < 1)
+            cell->unsure2[i] = unsure_of_change(profile, after - before);
     }
     return true;
+}
+
+bool nrg_others_parts(const struct nrg_others_profile *profile, const double *others_s,
+                      const int64_t *begin_ns, size_t n, size_t k, struct nrg_others_cell *cell)
+{
+    double cpus[5];
+    *cell = (struct nrg_others_cell){0};
+    if (!take_five(others_s, begin_ns, n, k, cpus))
+        return false;
+    if (profile->same > 0 && find_levels(profile, cpus, cell))
+        return true;
+    double up = cpus[2] - cpus[1], down = cpus[3] - cpus[2];
+    bool even = profile->cell_s > 0;
+    for (size_t i = 1; even && i < 4; i++)
+        even = is_even(begin_ns, k + i - 2, profile->cell_s);
+    for (size_t i = 0; i < NRG_OTHERS_PARTS; i++) {
+        const double *weight = profile->weight[i];
+        cell->unsure2[i] = (up * up + down * down) / 2;
+        cell->cpus[i] = profile->mean;
+        for (size_t j = 0; j < 3; j++)
+            cell->cpus[i] += weight[j] * (cpus[j + 1] - profile->mean);
+    }
+    return even;
 }

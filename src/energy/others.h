@@ -14,16 +14,26 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* The others' seconds in each of n cells. `tick_s`: resolution of the busy time. */
-void nrg_others_spread(const double *busy_s, const double *mine_s, size_t n, double tick_s,
-                       double *others_s);
+/*
+ * The others' seconds in each of n cells. `tick_s`: resolution of the busy time. `recorder_s`: what
+ * the recorder is known to have used of them, which the busy time may have or not (NULL: nothing is
+ * known); so what it shows counts as far as it is more than that.
+ */
+void nrg_others_spread(const double *busy_s, const double *mine_s, const double *recorder_s,
+                       size_t n, double tick_s, double *others_s);
+
+/* Of the busy time: its resolution, and how late it may count who runs. */
+struct nrg_others_clock {
+    double tick_s, late_s;
+};
 
 /*
  * When in its cell others were busy is not known, but cells tell how long they stay so: the less
  * neighbours are alike, the shorter. Taken for a process whose correlation decays over time, the
  * likely CPUs of each part of a cell follow from that cell and its neighbours. A rate that jumps
  * from cell to cell instead would be too low where sudden changes are looked at, and so would be
- * the watts that are found with it.
+ * the watts that are found with it. Where they stay busy for longer than a cell, they go from one
+ * level to another at one moment of it, which follows from the cell's CPU time.
  */
 #define NRG_OTHERS_PARTS 10
 
@@ -31,13 +41,21 @@ struct nrg_others_profile {
     double cell_s;                      /* of nearly all cells; 0: evenly */
     double mean;                        /* CPUs */
     double weight[NRG_OTHERS_PARTS][3]; /* of the cell before, this one and the next */
+    double late;                        /* how late CPU time is counted, as a part of a cell */
+    double same;                        /* CPUs: closer ones are one level; 0: there are none */
+};
+
+struct nrg_others_cell {
+    double cpus[NRG_OTHERS_PARTS];
+    double unsure2[NRG_OTHERS_PARTS]; /* square of the CPUs by which a part may be off, about */
 };
 
 /* Cells begin at begin_ns, n + 1 of them. */
 void nrg_others_fit_profile(struct nrg_others_profile *profile, const double *others_s,
-                            const int64_t *begin_ns, size_t n, double tick_s);
-/* CPUs in each part of cell k; false: evenly, nothing is filled. */
+                            const int64_t *begin_ns, size_t n,
+                            const struct nrg_others_clock *clock);
+/* Fills what is known of cell k; false: it has no parts but one, the first. */
 bool nrg_others_parts(const struct nrg_others_profile *profile, const double *others_s,
-                      const int64_t *begin_ns, size_t n, size_t k, double parts[NRG_OTHERS_PARTS]);
+                      const int64_t *begin_ns, size_t n, size_t k, struct nrg_others_cell *cell);
 
 #endif

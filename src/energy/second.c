@@ -72,6 +72,7 @@ static void widen_to(struct nrg_domain *d, const struct nrg_domain *second, stru
     double apart_j = fabs(second->energy_j - d->energy_j);
     if (apart_j <= d->uncertainty_j + second->uncertainty_j)
         return;
+    d->disputed = true;
     d->low_j = fmax(0, fmin(d->low_j, second->energy_j - second->uncertainty_j));
     d->high_j = fmax(d->high_j, second->energy_j + second->uncertainty_j);
     nrg_summary_missing(s, a->name,

@@ -21,6 +21,7 @@
 #include "base/mem.h"
 #include "energy/others.h"
 #include "energy/process_watts.h"
+#include "energy/recorder_use.h"
 #include "energy/share_cells.h"
 
 enum pass { COUNT_ALL, COUNT_LARGEST, SHARE_OUT };
@@ -69,6 +70,14 @@ static void fill_energy(struct shares *sh)
         fill_domain(sh, d, nrg_frame_timeline(sh->frame, channel));
         nrg_frame_drop(sh->frame, channel);
     }
+}
+
+static void fill_recorder(struct shares *sh)
+{
+    size_t channel = nrg_frame_find(sh->frame, "cpu.recorder", NRG_SECONDS);
+    const struct nrg_timeline *own = nrg_frame_timeline(sh->frame, channel);
+    sh->s->recorder_cpu_s =
+        own ? nrg_timeline_between(own, sh->s->begin_ns, sh->s->end_ns, NULL) : NAN;
 }
 
 static void fill_machine(struct shares *sh)
@@ -265,15 +274,19 @@ static int fill_others(struct shares *sh)
 {
     if (!sh->has_busy)
         return 0;
-    double *sums = nrg_calloc(3 * sh->cells.n + 1, sizeof *sums);
+    double *sums = nrg_calloc(4 * sh->cells.n + 1, sizeof *sums);
     if (!sums)
         return -ENOMEM;
+    struct nrg_recorder_use recorder = nrg_recorder_use_find(sh->frame);
     double *mine_s = sums + sh->cells.n, *other_s = mine_s + sh->cells.n;
+    double *recorder_s = other_s + sh->cells.n;
     for (size_t k = 0; k < sh->cells.n; k++) {
         sums[k] = sh->cells.at[k].busy_s;
         mine_s[k] = sh->cells.at[k].process_s;
+        recorder_s[k] = nrg_recorder_use_s(&recorder, nrg_cell_begin(&sh->cells, k),
+                                           nrg_cell_end(&sh->cells, k));
     }
-    nrg_others_spread(sums, mine_s, sh->cells.n, sh->tick_s, other_s);
+    nrg_others_spread(sums, mine_s, recorder_s, sh->cells.n, sh->tick_s, other_s);
     for (size_t k = 0; k < sh->cells.n; k++)
         sh->cells.at[k].other_s = other_s[k];
     free(sums);
@@ -363,6 +376,7 @@ int nrg_shares_make(struct nrg_summary *s, struct nrg_frame *frame)
     if (!rc) {
         fill_energy(&sh);
         fill_machine(&sh);
+        fill_recorder(&sh);
         nrg_idle_fill(s, frame, &sh.cells, sh.has_busy);
         rc = read_rows(&sh, NRG_PROCESSES, on_process_rows);
     }

@@ -78,6 +78,21 @@ static int share_energy(struct nrg_summary *s, struct nrg_frame *frame)
     return rc;
 }
 
+/* Energy without a scale is none. Beside other energy it is left out, and said. */
+static int check_scales(struct nrg_summary *s, const struct nrg_recording *recording,
+                        struct nrg_error *err)
+{
+    const char *name = nrg_recording_unscaled(recording);
+    if (name && !s->n_domains)
+        return nrg_fail(err, -EBADMSG, nrg_recording_path(recording),
+                        "no energy can be read: `scale` of channel '%s' is not a positive number "
+                        "(docs/recording-format.md)",
+                        name);
+    if (name)
+        nrg_summary_missing(s, name, "left out: its `scale` is not a positive number");
+    return 0;
+}
+
 int nrg_summary_make(struct nrg_summary *s, struct nrg_recording *recording,
                      const struct nrg_run *run, enum nrg_split split, struct nrg_error *err)
 {
@@ -90,7 +105,8 @@ int nrg_summary_make(struct nrg_summary *s, struct nrg_recording *recording,
                               .idle_j = NAN,
                               .other_processes_j = NAN,
                               .cpu_domain_j = NAN,
-                              .idle_w = NAN};
+                              .idle_w = NAN,
+                              .recorder_cpu_s = NAN};
     int rc = nrg_frame_init(&frame, recording);
     if (!rc && s->end_ns <= s->begin_ns) {
         s->end_ns = last_time(&frame);
@@ -106,6 +122,8 @@ int nrg_summary_make(struct nrg_summary *s, struct nrg_recording *recording,
         if (rc)
             nrg_fail(err, rc, nrg_recording_path(recording), "cannot evaluate: %s", strerror(-rc));
         else
+            rc = check_scales(s, recording, err);
+        if (!rc)
             add_events(s, recording);
         if (!rc)
             rc = nrg_recording_check(recording, err);

@@ -15,6 +15,8 @@
 
 #include "record/read/recording.h"
 
+#define NRG_MOSTLY_COVERED 0.999 /* what readings cover less of has gaps, and that is said */
+
 struct nrg_domain {
     const struct nrg_recorded_channel *channel;
     const char *method; /* "counter difference", "trapezoid", ... */
@@ -34,6 +36,7 @@ struct nrg_domain {
     /* Another channel that measures the same part (of a GPU), the one that differs most; NULL. */
     const struct nrg_recorded_channel *second;
     double second_j, second_uncertainty_j;
+    bool disputed; /* they differ by more than their uncertainties */
 };
 
 /* The widest meter against the parts that it contains (wall.c). */
@@ -110,6 +113,7 @@ struct nrg_summary {
                                */
     double cpu_utilisation;   /* of the whole machine, 0..1; NAN */
     double cpu_time_s;        /* of the workload */
+    double recorder_cpu_s;    /* of nrg itself; NAN: not recorded */
     double peak_memory_bytes; /* of the workload (sum of RSS at one time); NAN */
     struct nrg_missing *missing;
     size_t n_missing, cap_missing;

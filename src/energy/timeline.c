@@ -8,9 +8,11 @@
 #include "base/mem.h"
 #include "base/search.h"
 #include "energy/updates/held.h"
+#include "record/read/suspend.h"
 
 struct builder {
     struct nrg_timeline *timeline;
+    const struct nrg_recording *recording;
     const struct nrg_recorded_channel *channel;
     int64_t last_ns, last_raw;
     int64_t moved_ns; /* when the counter last changed */
@@ -24,11 +26,12 @@ static int add_point(struct builder *b, int64_t t_ns, int64_t raw, bool gap)
     return nrg_packed_add(b->timeline->packed, t_ns, raw, gap);
 }
 
-/* nrg_counter_step, with what happened noted in the timeline. */
-static double counter_step(struct builder *b, int64_t raw, int64_t dt_ns)
+/* nrg_recorded_step, with what happened noted in the timeline. */
+static double counter_step(struct builder *b, int64_t raw, int64_t t_ns)
 {
     bool wrapped;
-    double step = nrg_counter_step(&b->channel->channel, b->last_raw, raw, dt_ns, &wrapped);
+    double step = nrg_recorded_step(b->recording, &b->channel->channel, b->last_raw, raw,
+                                    b->last_ns, t_ns, &wrapped);
     b->timeline->wraps += wrapped;
     b->timeline->backwards += step == NRG_STEP_BACKWARDS;
     b->timeline->ambiguous += step == NRG_STEP_AMBIGUOUS;
@@ -49,7 +52,7 @@ static int add_counter(struct builder *b, int64_t t_ns, int64_t raw)
     if (tl->n) {
         if (t_ns <= b->last_ns)
             return 0;
-        step = counter_step(b, raw, t_ns - b->last_ns);
+        step = counter_step(b, raw, t_ns);
         b->lost = nrg_counter_is_lost(b->lost, step);
         gap = step < 0 || b->lost;
     }
@@ -179,7 +182,8 @@ int nrg_timelines_load(struct nrg_timeline *const *timelines, struct nrg_recordi
     for (size_t i = 0; i < n; i++)
         *timelines[i] = (struct nrg_timeline){0};
     for (size_t i = 0; !rc && i < n; i++) {
-        all.items[i] = (struct builder){.timeline = timelines[i], .channel = channels[i]};
+        all.items[i] = (struct builder){
+            .timeline = timelines[i], .recording = recording, .channel = channels[i]};
         rc = start_timeline(&all.items[i], recording, i ? timelines[0] : NULL);
     }
     if (!rc && n)

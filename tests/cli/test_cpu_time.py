@@ -1,6 +1,7 @@
 """CPU time is conserved: what all rows of processes show is what the kernel's wait reports of the
 tree, whoever waited for whom, and whether processes are found by events or by polling."""
 import json
+import resource
 import unittest
 
 from retries import steadily
@@ -161,6 +162,17 @@ class CpuTime(Case):
                 self.assertAlmostEqual(r["cpu_time_s"], true, delta=max(0.01 * true, 0.012))
                 self.assertLessEqual(len(r["processes"]), 2)
                 self.assertIn("another pid namespace", self.missing(r, "process"))
+
+    def test_the_recorder_says_what_it_used_itself(self):
+        """Not more than wait reports of it, and of the child that it waited for."""
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        r, _ = self.run_json("-o", self.path("own.nrg"), "--rate", "100Hz", "--", "sleep", "0.5")
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        all_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        self.assertGreater(r["recorder_cpu_s"], 1e-4)
+        self.assertLess(r["recorder_cpu_s"], all_s)
+        shown = self.nrg("report", self.path("own.nrg")).stdout.decode()
+        self.assertRegex(shown, r"nrg itself [0-9.e-]+ % of a CPU")
 
     @needs_namespace
     def test_ends_that_nobody_reports_hide_no_others(self):

@@ -113,6 +113,40 @@ class Damage(Case):
                 self.report(self.changed(sql))
                 self.nrg("report", self.path("bad.nrg"))
 
+    def lines(self, sql):
+        """What attribute and report say of a file that was changed so: one line, or None if they read it."""
+        path = self.write("lacks.nrg", self.changed(*sql))
+        for command in ("attribute", "report"):
+            done = self.nrg(command, path)
+            yield self.one_line(done.stderr) if done.returncode else None
+
+    def test_tables_that_are_missing(self):
+        """Every recording has some tables; others are for what it may hold."""
+        spans = ("CREATE TABLE IF NOT EXISTS span_name(id, kind, name, detail)",
+                 "CREATE TABLE IF NOT EXISTS span_track(id, kind, pid, tid, start_ticks, domain, name)",
+                 "INSERT INTO series(id, kind, sensor, n_columns, columns) VALUES(90, 'spans', 0, 5, 'track,event,name,value,parent')")
+        for table in ("meta", "sensor", "channel", "series", "chunk", "run"):
+            for line in self.lines([f"DROP TABLE {table}"]):
+                self.assertIn(f"lacks.nrg: has no table '{table}'", line)
+        for table in ("clock", "event", "process", "graph"):
+            attributed, reported = self.lines([*spans, f"DROP TABLE IF EXISTS {table}"])
+            self.assertIn("holds no spans", attributed)
+            self.assertIsNone(reported)
+        for table in ("span_name", "span_track"):
+            line = next(self.lines([*spans, f"DROP TABLE {table}"]))
+            self.assertIn(f"has spans, but no table '{table}'", line)
+
+    def test_energy_without_a_scale(self):
+        for line in self.lines(["UPDATE channel SET scale=-1"]):
+            self.assertIn("`scale` of channel 'package-0' is not a positive number", line)
+        done = self.nrg("report", self.write("half.nrg", self.changed("UPDATE channel SET scale=-1 WHERE name='gpu-0'")))
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b"gpu-0: left out: its `scale`", done.stdout)
+
+    def test_a_run_of_another_clock(self):
+        line = next(self.lines(["UPDATE run SET begin_ns=begin_ns+3600000000000, end_ns=end_ns+3600000000000"]))
+        self.assertIn("has no reading of the run", line)
+
     def test_a_view_that_never_ends(self):
         line = self.report(self.changed(
             "DROP TABLE event",

@@ -174,7 +174,7 @@ class Importers(Profilers):
                     daemon.terminate()
             self.assertEqual((counter["category"], counter["unit"]), ("power", "pWh"))
             self.assertAlmostEqual(counter["stats"][0]["value"] * 3600e-12, 80, delta=1)
-            self.assertAlmostEqual(tree["totalSamples"] / 1e6, 80, delta=1)
+            self.assertAlmostEqual(tree["totalSamples"] / 1e6, 80, delta=2)  # rows by regression, which may be more than the total
             self.assertEqual(markers["totalMarkerCount"], 10 * (1 + (2 if "plain" in file else len(HOSTILE))))
 
 

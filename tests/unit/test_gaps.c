@@ -165,6 +165,60 @@ static void a_lost_register_is_a_gap(void **state)
     done(&f);
 }
 
+/* 10 W, of a counter that is at `after` when the machine wakes up, at 2 s; the recorder saw it at
+ * `seen_s`, and looked at its clocks every second. */
+static void sleep_of(struct fixture *f, int64_t after, double seen_s, double slept_s)
+{
+    static double t_s[401];
+    static int64_t raw[401];
+    struct nrg_channel c = made_counter("package-0");
+    struct nrg_event event = {.t_ns = made_ns(seen_s), .kind = "suspend", .source = "clock"};
+    c.limit_w = 0;
+    c.wrap = 65536 * INT64_C(1000000);
+    for (int k = 0; k <= 400; k++) {
+        t_s[k] = k / 100.0;
+        raw[k] = (k < 200 ? 5000000000 : after) + k * 100000;
+    }
+    made_init(&f->made);
+    made_channel(&f->made, &c, t_s, raw, 401);
+    for (int k = 0; k <= 4; k++) {
+        struct nrg_clock_pair pair = {.mono_ns = made_ns(k + seen_s - 3)};
+        pair.real_ns = pair.mono_ns + (k >= 3 ? (int64_t)(slept_s * 1e9) : 0);
+        assert_int_equal(nrg_store_clock(f->made.store, &pair), 0);
+    }
+    assert_int_equal(nrg_store_event(f->made.store, &event), 0);
+    summarise(f);
+}
+
+/* Without a limit it would be a wrap: 60 kJ within 10 ms. */
+static void a_counter_that_a_suspend_set_back_is_a_gap(void **state)
+{
+    struct fixture f;
+    (void)state;
+    for (int late = 0; late <= 1; late++) {
+        sleep_of(&f, 0, late ? 2.7 : 2.0, 3600);
+        one_domain(&f, 39.9, 3.99 / 4, 40);
+        assert_true(f.summary.domains[0].peak_w < 20);
+        done(&f);
+    }
+    sleep_of(&f, 50000000000, 2.7, 60); /* ahead by 45 kJ: 750 W is what it may have used */
+    one_domain(&f, 45040, 1, 45040);
+    done(&f);
+    sleep_of(&f, 50000000000, 2.7, 0.2); /* 200 kW are not */
+    one_domain(&f, 39.9, 3.99 / 4, 40);
+    done(&f);
+}
+
+/* Long after a suspend, a counter that goes back has wrapped. */
+static void a_wrap_elsewhere_is_a_wrap(void **state)
+{
+    struct fixture f;
+    (void)state;
+    sleep_of(&f, 0, 3.9, 3600);
+    one_domain(&f, 60576, 1, 60576);
+    done(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -173,6 +227,8 @@ int main(void)
         cmocka_unit_test(an_outage_is_in_the_interval),
         cmocka_unit_test(a_partial_total_says_so),
         cmocka_unit_test(a_lost_register_is_a_gap),
+        cmocka_unit_test(a_counter_that_a_suspend_set_back_is_a_gap),
+        cmocka_unit_test(a_wrap_elsewhere_is_a_wrap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

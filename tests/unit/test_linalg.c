@@ -123,6 +123,37 @@ static void knows_the_empty_cases(void **state)
     nrg_gram_release(&s);
 }
 
+/* However many are summed up at once, and whatever is known of zeros. */
+static void sums_are_those_of_single_numbers(void **state)
+{
+    double x[41];
+    uint32_t touched[41];
+    unsigned seed = 7;
+    (void)state;
+    for (size_t n = 1; n <= 41; n++) {
+        struct nrg_gram all = {0}, some = {0};
+        assert_int_equal(nrg_gram_grow(&all, n) + nrg_gram_grow(&some, n), 0);
+        for (size_t i = 0; i < n; i++)
+            x[i] = i % 5 == 3 ? next(&seed) : 0;
+        size_t n_touched = 0;
+        for (size_t i = 0; i < n; i++)
+            if (x[i] != 0)
+                touched[n_touched++] = (uint32_t)i;
+        nrg_gram_add(&all, x, NULL, 0, 1.5, 0.7);
+        nrg_gram_add(&some, x, touched, n_touched, 1.5, 0.7);
+        for (size_t i = 0; i < n; i++)
+            for (size_t j = 0; j <= i; j++) {
+                assert_true(all.a[nrg_packed(i, j)] == 0.7 * x[i] * x[j]);
+                assert_true(all.a[nrg_packed(i, j)] == some.a[nrg_packed(i, j)]);
+            }
+        nrg_scale(all.b, 2, n);
+        for (size_t i = 0; i < n; i++)
+            assert_true(all.b[i] == 2 * some.b[i] || fabs(all.b[i] - 2 * some.b[i]) < 1e-15);
+        nrg_gram_release(&all);
+        nrg_gram_release(&some);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +161,7 @@ int main(void)
         cmocka_unit_test(nnls_meets_its_conditions),
         cmocka_unit_test(survives_rank_deficiency),
         cmocka_unit_test(knows_the_empty_cases),
+        cmocka_unit_test(sums_are_those_of_single_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -25,7 +25,7 @@ static double found_s(double mine, double other, double tick_s)
         mine_s[k] = mine;
         last = now;
     }
-    nrg_others_spread(busy_s, mine_s, CELLS, tick_s, others_s);
+    nrg_others_spread(busy_s, mine_s, NULL, CELLS, tick_s, others_s);
     for (size_t k = 0; k < CELLS; k++) {
         assert_true(others_s[k] >= 0);
         sum += others_s[k];
@@ -57,9 +57,39 @@ static void test_a_sum_that_falls_waits(void **state)
 {
     (void)state;
     double busy_s[] = {0.1, 0.1, 0.1, 0.1}, mine_s[] = {0.1, 0.15, 0.05, 0.0}, others_s[4];
-    nrg_others_spread(busy_s, mine_s, 4, 0, others_s);
+    nrg_others_spread(busy_s, mine_s, NULL, 4, 0, others_s);
     assert_true(others_s[0] <= 0 && others_s[1] <= 0 && others_s[2] <= 0);
     assert_true(others_s[3] > 0.09 && others_s[3] <= 0.1);
+}
+
+/* The recorder uses 0.6 ms of each 100, another process 5, or nothing. Ticks that ask who runs
+ * never see the recorder, exact times have it. */
+static double with_recorder_s(double other, bool seen)
+{
+    double busy_s[CELLS], mine_s[CELLS], recorder_s[CELLS], others_s[CELLS], sum = 0, last = 0;
+    for (size_t k = 0; k < CELLS; k++) {
+        double now = in_ticks((double)(k + 1) * (0.05 + other + (seen ? 6e-4 : 0)));
+        busy_s[k] = now - last;
+        mine_s[k] = 0.05;
+        recorder_s[k] = 6e-4;
+        last = now;
+    }
+    nrg_others_spread(busy_s, mine_s, recorder_s, CELLS, TICK, others_s);
+    for (size_t k = 0; k < CELLS; k++) {
+        assert_true(others_s[k] >= 6e-4);
+        sum += others_s[k];
+    }
+    return sum;
+}
+
+static void test_the_recorder_counts_once(void **state)
+{
+    (void)state;
+    assert_true(fabs(with_recorder_s(0, false) - CELLS * 6e-4) < 1e-9);
+    assert_true(fabs(with_recorder_s(0, true) - CELLS * 6e-4) < 2.1 * TICK);
+    assert_true(fabs(with_recorder_s(0.005, true) - CELLS * 5.6e-3) < 2.1 * TICK);
+    /* Whether ticks saw it can't be told: then what they show counts. */
+    assert_true(fabs(with_recorder_s(0.005, false) - CELLS * 5e-3) < 2.1 * TICK);
 }
 
 /* CPU time of others that stay busy, or not, for about 25 ms, in cells of 100 ms and at any time.
@@ -92,20 +122,22 @@ static void test_parts_of_a_cell_change_as_others_do(void **state)
 {
     static struct bursts b;
     struct nrg_others_profile profile;
-    double parts[NRG_OTHERS_PARTS], last = 0, sum_xy = 0, sum_xx = 0, even_xy = 0, even_xx = 0;
+    struct nrg_others_cell cell;
+    const double *parts = cell.cpus;
+    double last = 0, sum_xy = 0, sum_xx = 0, even_xy = 0, even_xx = 0;
     (void)state;
     make_bursts(&b);
-    nrg_others_fit_profile(&profile, b.others_s, b.begin_ns, CELLS, 0);
+    nrg_others_fit_profile(&profile, b.others_s, b.begin_ns, CELLS, &(struct nrg_others_clock){0});
     assert_true(profile.cell_s > 0);
-    for (size_t k = 1; k + 1 < CELLS; k++) {
+    for (size_t k = 2; k + 2 < CELLS; k++) {
         double sum_s = 0, jump = (b.others_s[k] - b.others_s[k - 1]) / 0.1;
         const double *fine = &b.fine_cpus[k * NRG_OTHERS_PARTS];
-        assert_true(nrg_others_parts(&profile, b.others_s, b.begin_ns, CELLS, k, parts));
+        assert_true(nrg_others_parts(&profile, b.others_s, b.begin_ns, CELLS, k, &cell));
         for (size_t i = 0; i < NRG_OTHERS_PARTS; i++) {
             double said = parts[i] - (i ? parts[i - 1] : last), was = fine[i] - fine[i - 1];
             sum_s += parts[i] * 0.01;
-            sum_xy += k > 1 ? said * was : 0;
-            sum_xx += k > 1 ? said * said : 0;
+            sum_xy += k > 2 ? said * was : 0;
+            sum_xx += k > 2 ? said * said : 0;
             even_xy += i ? 0 : jump * was;
             even_xx += i ? 0 : jump * jump;
         }
@@ -118,7 +150,8 @@ static void test_parts_of_a_cell_change_as_others_do(void **state)
 
 static void test_steady_or_few_others_are_even(void **state)
 {
-    double others_s[CELLS], parts[NRG_OTHERS_PARTS];
+    double others_s[CELLS];
+    struct nrg_others_cell cell;
     int64_t begin_ns[CELLS + 1];
     struct nrg_others_profile profile;
     (void)state;
@@ -126,10 +159,37 @@ static void test_steady_or_few_others_are_even(void **state)
         begin_ns[k] = (int64_t)k * 100000000;
     for (size_t k = 0; k < CELLS; k++)
         others_s[k] = 0.05;
-    nrg_others_fit_profile(&profile, others_s, begin_ns, CELLS, TICK);
-    assert_false(nrg_others_parts(&profile, others_s, begin_ns, CELLS, 9, parts));
-    nrg_others_fit_profile(&profile, others_s, begin_ns, 3, TICK);
-    assert_false(nrg_others_parts(&profile, others_s, begin_ns, 3, 1, parts));
+    nrg_others_fit_profile(&profile, others_s, begin_ns, CELLS,
+                           &(struct nrg_others_clock){TICK, TICK});
+    assert_false(nrg_others_parts(&profile, others_s, begin_ns, CELLS, 9, &cell));
+    nrg_others_fit_profile(&profile, others_s, begin_ns, 3, &(struct nrg_others_clock){TICK, TICK});
+    assert_false(nrg_others_parts(&profile, others_s, begin_ns, 3, 1, &cell));
+}
+
+/* Who is busy for a second and not for the next goes from one to the other at one moment, which the
+ * CPU time of that cell tells; elsewhere nothing is open. */
+static void test_levels_change_at_one_moment(void **state)
+{
+    static double others_s[CELLS];
+    static int64_t begin_ns[CELLS + 1];
+    struct nrg_others_profile profile;
+    struct nrg_others_cell cell;
+    (void)state;
+    for (size_t k = 0; k <= CELLS; k++)
+        begin_ns[k] = (int64_t)k * 100000000;
+    for (size_t k = 0; k < CELLS; k++) /* on from 0.035 s in cell 10 on, off in the same of 20 */
+        others_s[k] = k % 20 == 10 ? 0.065 : k % 20 > 10 ? 0.1 : k % 20 || !k ? 0 : 0.035;
+    nrg_others_fit_profile(&profile, others_s, begin_ns, CELLS,
+                           &(struct nrg_others_clock){1e-9, 0.004});
+    assert_true(nrg_others_parts(&profile, others_s, begin_ns, CELLS, 30, &cell));
+    for (size_t i = 0; i < NRG_OTHERS_PARTS; i++)
+        assert_true(fabs(cell.cpus[i] - (i < 3 ? 0 : i == 3 ? 0.5 : 1)) < 1e-9);
+    assert_true(cell.unsure2[1] <= 0 && cell.unsure2[3] > 0 && cell.unsure2[5] <= 0);
+    assert_true(nrg_others_parts(&profile, others_s, begin_ns, CELLS, 31, &cell));
+    assert_true(fabs(cell.cpus[0] - 1) < 1e-9 && cell.unsure2[0] <= 0);
+    others_s[35] = 0.04; /* a gap somewhere in this cell */
+    assert_true(nrg_others_parts(&profile, others_s, begin_ns, CELLS, 35, &cell));
+    assert_true(fabs(cell.unsure2[0] - 0.36) < 1e-9);
 }
 
 int main(void)
@@ -138,8 +198,10 @@ int main(void)
         cmocka_unit_test(test_rounding_is_nobody),
         cmocka_unit_test(test_what_others_used_is_known_to_two_ticks),
         cmocka_unit_test(test_a_sum_that_falls_waits),
+        cmocka_unit_test(test_the_recorder_counts_once),
         cmocka_unit_test(test_parts_of_a_cell_change_as_others_do),
         cmocka_unit_test(test_steady_or_few_others_are_even),
+        cmocka_unit_test(test_levels_change_at_one_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,14 @@
 /*
  * What is kept small comes back as it was: readings of a channel (energy/packed.c) and slices of
- * activity (attribute/regress/slice_log.c), beside plain arrays that are filled in the plain way.
+ * activity (attribute/regress/rows/slice_log.c), beside plain arrays that are filled in the plain
+ * way.
  */
 #include <malloc.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "attribute/regress/slice_log.h"
+#include "attribute/regress/rows/slice_log.h"
 #include "energy/packed.h"
 #include "support/cmocka.h"
 

@@ -41,6 +41,7 @@ struct nrg_recording {
     size_t n_meta, cap_meta;
     struct nrg_recorded_channel *channels;
     size_t n_channels, cap_channels;
+    char unscaled[48]; /* the name of a channel that is left out; "": none */
     struct series_info *series;
     size_t n_series, cap_series;
     struct nrg_process_info *processes;
@@ -129,8 +130,11 @@ static int load_channel(void *arg, sqlite3_stmt *s)
     c.channel.kind = (enum nrg_kind)kind;
     c.channel.provenance = (enum nrg_provenance)provenance;
     c.channel.scale = sqlite3_column_double(s, 5);
-    if (!(c.channel.scale > 0) || !isfinite(c.channel.scale))
+    if (!(c.channel.scale > 0) || !isfinite(c.channel.scale)) {
+        if (!r->unscaled[0] && (quantity == NRG_ENERGY || quantity == NRG_POWER))
+            nrg_copy(r->unscaled, sizeof r->unscaled, c.channel.name);
         return 0;
+    }
     c.channel.wrap = (uint64_t)sqlite3_column_int64(s, 6);
     c.channel.update_ns = column_span(s, 7);
     c.channel.lag_ns = column_span(s, 8);
@@ -205,24 +209,45 @@ static int load_clock(void *arg, sqlite3_stmt *s)
 }
 
 static const struct {
-    const char *text;
+    const char *name, *text; /* NULL: rows are read when they are needed */
     int (*load)(void *, sqlite3_stmt *);
+    bool optional;
 } tables[] = {
-    {"SELECT key, value FROM meta ORDER BY key", load_meta},
-    {"SELECT id, kind, n_columns FROM series", load_series},
-    {"SELECT c.series, c.col, c.name, c.quantity, c.kind, c.scale, c.wrap, c.update_ns, c.lag_ns,"
+    {"meta", "SELECT key, value FROM meta ORDER BY key", load_meta, false},
+    {"series", "SELECT id, kind, n_columns FROM series", load_series, false},
+    {"sensor", NULL, NULL, false},
+    {"chunk", NULL, NULL, false},
+    {"channel",
+     "SELECT c.series, c.col, c.name, c.quantity, c.kind, c.scale, c.wrap, c.update_ns, c.lag_ns,"
      " c.resolution, c.limit_w, c.parent, c.wide, c.covers_cpu, c.provenance, c.error_low,"
      " c.error_high, c.source, s.driver, s.name, s.period_ns,"
      /* Older recordings lack the column: the name then means the 0 of the outer table. */
      " (SELECT window_ns FROM channel w WHERE w.id = c.id)"
      " FROM (SELECT 0 AS window_ns), channel c LEFT JOIN sensor s ON s.id = c.sensor"
      " ORDER BY c.id",
-     load_channel},
-    {"SELECT * FROM process ORDER BY id", load_process},
-    {"SELECT * FROM run ORDER BY id", load_run},
-    {"SELECT t_ns, kind, source, detail FROM event ORDER BY id", load_event},
-    {"SELECT mono_ns, real_ns, tsc FROM clock ORDER BY mono_ns", load_clock},
+     load_channel, false},
+    {"run", "SELECT id, kind, begin_ns, end_ns, exit_code FROM run ORDER BY id", load_run, false},
+    {"process",
+     "SELECT id, pid, parent_pid, start_ticks, first_ns, last_ns, cpu_ns, cpu_before_ns,"
+     " peak_rss_bytes, uid, ended, name, command, container, unit FROM process ORDER BY id",
+     load_process, true},
+    {"event", "SELECT t_ns, kind, source, detail FROM event ORDER BY id", load_event, true},
+    {"clock", "SELECT mono_ns, real_ns, tsc FROM clock ORDER BY mono_ns", load_clock, true},
 };
+
+static int load_table(struct nrg_recording *r, size_t i, struct nrg_error *err)
+{
+    bool there = nrg_recording_has_table(r, tables[i].name);
+    int rc = nrg_recording_check(r, err);
+    if (!rc && !there && !tables[i].optional)
+        rc = nrg_fail(err, -EBADMSG, r->path,
+                      "has no table '%s', which every recording has: it is damaged, or its writer "
+                      "left it out (docs/recording-format.md)",
+                      tables[i].name);
+    if (rc || !there || !tables[i].load)
+        return rc;
+    return nrg_database_each(r->db, r->path, tables[i].text, tables[i].load, r, err);
+}
 
 /* Of a file anything may be true; of a database that this process wrote, what it wrote. */
 static int check_format(struct nrg_recording *r, bool is_file, struct nrg_error *err)
@@ -257,7 +282,7 @@ static int load_recording(struct sqlite3 *database, const char *name, bool is_fi
     r->db = database;
     int rc = check_format(r, is_file, err);
     for (size_t i = 0; !rc && i < sizeof tables / sizeof *tables; i++)
-        rc = nrg_database_each(r->db, r->path, tables[i].text, tables[i].load, r, err);
+        rc = load_table(r, i, err);
     if (rc)
         nrg_recording_close(r);
     else
@@ -382,6 +407,11 @@ const struct nrg_recorded_channel *nrg_recording_channels(const struct nrg_recor
 {
     *n = r->n_channels;
     return r->channels;
+}
+
+const char *nrg_recording_unscaled(const struct nrg_recording *r)
+{
+    return r->unscaled[0] ? r->unscaled : NULL;
 }
 
 const struct nrg_process_info *nrg_recording_processes(const struct nrg_recording *r, size_t *n)

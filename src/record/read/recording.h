@@ -60,6 +60,8 @@ void nrg_recording_each_text(const struct nrg_recording *recording,
                              void *arg);
 
 const struct nrg_recorded_channel *nrg_recording_channels(const struct nrg_recording *, size_t *n);
+/* A channel of energy or power that is left out because its scale is no positive number; NULL. */
+const char *nrg_recording_unscaled(const struct nrg_recording *recording);
 const struct nrg_process_info *nrg_recording_processes(const struct nrg_recording *, size_t *n);
 /* One more than the greatest process id in the recording, for tables by id; -EBADMSG: damaged. */
 int nrg_recording_process_ids(const struct nrg_recording *recording, size_t *n_ids);

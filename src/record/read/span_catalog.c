@@ -54,14 +54,16 @@ static int load_path(void *arg, sqlite3_stmt *s)
 static const struct {
     const char *table, *text;
     int (*load)(void *, sqlite3_stmt *);
+    bool needed; /* by spans */
 } tables[] = {
     {"span_name", "SELECT id, kind, name, detail FROM span_name WHERE id > 0 ORDER BY id",
-     load_name},
+     load_name, true},
     {"span_track",
      "SELECT id, kind, pid, tid, start_ticks, domain, name FROM span_track WHERE id > 0"
      " ORDER BY id",
-     load_track},
-    {"span_path", "SELECT id, parent, name FROM span_path WHERE id > 0 ORDER BY id", load_path},
+     load_track, true},
+    {"span_path", "SELECT id, parent, name FROM span_path WHERE id > 0 ORDER BY id", load_path,
+     false},
 };
 
 bool nrg_recording_has_spans(struct nrg_recording *recording)
@@ -75,10 +77,16 @@ int nrg_span_catalog_load(struct nrg_span_catalog *c, struct nrg_recording *reco
     sqlite3 *db = nrg_recording_database(recording);
     int rc = 0;
     *c = (struct nrg_span_catalog){0};
+    const char *path = nrg_recording_path(recording);
+    bool spans = nrg_recording_series_of(recording, NRG_SPANS, NULL, 0) > 0;
     for (size_t i = 0; !rc && i < sizeof tables / sizeof *tables; i++)
         if (nrg_recording_has_table(recording, tables[i].table))
-            rc = nrg_database_each(db, nrg_recording_path(recording), tables[i].text,
-                                   tables[i].load, c, err);
+            rc = nrg_database_each(db, path, tables[i].text, tables[i].load, c, err);
+        else if (spans && tables[i].needed)
+            rc = nrg_fail(err, -EBADMSG, path,
+                          "has spans, but no table '%s' to tell them: it is damaged, or its writer "
+                          "left it out (docs/recording-format.md)",
+                          tables[i].table);
     if (!rc)
         rc = nrg_recording_check(recording, err);
     if (nrg_recording_note_failure(recording, rc))

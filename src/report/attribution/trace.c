@@ -19,6 +19,7 @@
 #include "record/read/cursor.h"
 #include "record/read/span_catalog.h"
 #include "record/read/spans.h"
+#include "record/read/suspend.h"
 #include "report/attribution/report.h"
 #include "report/json_text.h"
 
@@ -149,7 +150,9 @@ static void power_reading(struct trace *t, struct power *p, int64_t t_ns, int64_
     int64_t dt_ns = t_ns - p->t_ns;
     if (p->seen && raw == p->raw && dt_ns < NRG_NS_PER_S)
         return;
-    double step = p->seen && dt_ns > 0 ? nrg_counter_step(c, p->raw, raw, dt_ns, NULL) : -1;
+    double step = p->seen && dt_ns > 0
+                      ? nrg_recorded_step(t->recording, c, p->raw, raw, p->t_ns, t_ns, NULL)
+                      : -1;
     p->lost = p->seen && nrg_counter_is_lost(p->lost, step);
     if (step >= 0 && !p->lost)
         put_power(t, p, p->t_ns, step * c->scale * 1e9 / (double)dt_ns);

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "energy/timeline.h"
 #include "record/read/cursor.h"
+#include "record/read/suspend.h"
 #include "report/export/formats.h"
 #include "report/export/internal.h"
 
@@ -55,12 +56,13 @@ static int end_export(struct nrg_recording *recording, int rc, FILE *out, struct
     return 0;
 }
 
-double nrg_export_value(const struct nrg_channel *c, struct nrg_export_sum *sum, int64_t t_ns,
-                        int64_t raw)
+double nrg_export_value(const struct nrg_recording *recording, const struct nrg_channel *c,
+                        struct nrg_export_sum *sum, int64_t t_ns, int64_t raw)
 {
     if (c->kind != NRG_COUNTER)
         return (double)raw * c->scale;
-    double step = sum->seen ? nrg_counter_step(c, sum->raw, raw, t_ns - sum->t_ns, NULL) : 0;
+    double step =
+        sum->seen ? nrg_recorded_step(recording, c, sum->raw, raw, sum->t_ns, t_ns, NULL) : 0;
     if (!sum->seen)
         *sum = (struct nrg_export_sum){.seen = true, .first_raw = raw};
     sum->unknown_steps += step < 0;
@@ -104,7 +106,7 @@ int nrg_export_csv_long(struct nrg_recording *recording, FILE *out, struct nrg_e
             const struct nrg_channel *c = &channels[i].channel;
             if (raw != NRG_MISSING)
                 print_reading(recording, out, c, row.t_ns, origin_ns,
-                              nrg_export_value(c, &sums[i], row.t_ns, raw));
+                              nrg_export_value(recording, c, &sums[i], row.t_ns, raw));
         }
     }
     nrg_cursor_free(cursor);

@@ -148,6 +148,7 @@ static json_t *channel_json(const struct nrg_recorded_channel *r)
 
 /* One array on its way out: a column of a series, or its times. */
 struct array {
+    const struct nrg_recording *recording;
     FILE *out;
     int64_t origin_ns;
     size_t column, present; /* cells are left out where `present` is missing */
@@ -162,8 +163,8 @@ struct array {
 static void put_value(struct array *a, int64_t t_ns, int64_t raw)
 {
     double value = raw == NRG_MISSING ? NAN
-                   : a->channel       ? nrg_export_value(a->channel, &a->sum, t_ns, raw)
-                                      : (double)raw * a->factor;
+                   : a->channel ? nrg_export_value(a->recording, a->channel, &a->sum, t_ns, raw)
+                                : (double)raw * a->factor;
     if (isfinite(value))
         fprintf(a->out, "%.15g", value);
     else
@@ -192,6 +193,7 @@ static int array_rows(void *arg, const struct nrg_rows *rows)
 static int put_array(struct nrg_recording *recording, int series, const char *key, struct array *a)
 {
     fprintf(a->out, "\"%s\": [", key);
+    a->recording = recording;
     int rc = nrg_recording_read_series(recording, series, array_rows, a, NULL);
     fputc(']', a->out);
     return rc;

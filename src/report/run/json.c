@@ -154,7 +154,8 @@ static void fill_run(json_t *o, const struct nrg_report *r, const struct nrg_sum
     nrg_json_real(o, "idle_w", s->idle_w);
     nrg_json_text(o, "idle_method", s->idle_method);
     NRG_JSON_REALS(o, {"cpu_domain_j", s->cpu_domain_j}, {"cpu_utilisation", s->cpu_utilisation},
-                   {"cpu_time_s", s->cpu_time_s}, {"peak_memory_bytes", s->peak_memory_bytes});
+                   {"cpu_time_s", s->cpu_time_s}, {"recorder_cpu_s", s->recorder_cpu_s},
+                   {"peak_memory_bytes", s->peak_memory_bytes});
     if (r->options.carbon_g_per_kwh > 0 && !isnan(s->total_j)) {
         nrg_json_real(o, "carbon_intensity_g_per_kwh", r->options.carbon_g_per_kwh);
         nrg_json_real(o, "carbon_g", s->total_j / 3.6e6 * r->options.carbon_g_per_kwh);

@@ -49,6 +49,8 @@ static void print_run_head(const struct nrg_report *r, const struct nrg_text_sty
         fprintf(out, "   CPU time %s", nrg_show_seconds(s->cpu_time_s).text);
     if (!isnan(s->cpu_utilisation))
         fprintf(out, "   machine %.0f %% busy", 100 * s->cpu_utilisation);
+    if (!isnan(s->recorder_cpu_s) && s->duration_s > 0)
+        fprintf(out, "   nrg itself %.2g %% of a CPU", 100 * s->recorder_cpu_s / s->duration_s);
     if (!isnan(s->peak_memory_bytes))
         fprintf(out, "   peak memory %s", nrg_show_bytes(s->peak_memory_bytes).text);
     print_spans(r->recording, st, out);
@@ -192,7 +194,7 @@ static void print_wall(const struct nrg_summary *s, const struct nrg_text_style 
     fprintf(out, "; left over %s%s ± %s, %s%s\n", w->left_over_j < 0 ? st->warn : "",
             nrg_show_energy(w->left_over_j).text, nrg_show_energy(w->left_over_uncertainty_j).text,
             nrg_show_power(w->left_over_w).text, w->left_over_j < 0 ? st->off : "");
-    if (w->covered < 0.999)
+    if (w->covered < NRG_MOSTLY_COVERED)
         fprintf(out, "%sof the %.1f %% of the time that its readings cover%s\n", st->dim,
                 100 * w->covered, st->off);
 }
@@ -231,7 +233,7 @@ static void print_total(const struct nrg_report *r, const struct nrg_summary *s,
     if (s->measured_j > 0 && s->estimated_j > 0)
         fprintf(out, "%-*s %12s of it measured, %s estimated\n", width, "",
                 nrg_show_energy(s->measured_j).text, nrg_show_energy(s->estimated_j).text);
-    if (s->total_covered < 0.999)
+    if (s->total_covered < NRG_MOSTLY_COVERED)
         fprintf(out,
                 "%-*s %sreadings cover %.1f %% of the time: the energy is too low by what was used "
                 "in the rest%s\n",

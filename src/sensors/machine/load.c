@@ -7,6 +7,10 @@
  * group of its own, read first: the moment of its reading is known to microseconds. Without one, it
  * is a channel of /proc/stat like idle and steal time.
  *
+ * The recorder's own CPU time stands beside these: where busy time is made of ticks that ask who
+ * runs, one who wakes up by a timer may be in none of them. Not where the recorder is a part of the
+ * measured program (its time is the program's), nor for a captured machine.
+ *
  * CPU time is kept as the kernel's counters (busy, idle, steal): a reader takes differences over
  * any interval, where a percentage would be tied to ours. Steal is neither busy nor idle: the
  * host ran another guest. Idle counters may step back a little; they are passed on unchanged.
@@ -23,6 +27,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -43,10 +48,10 @@
 
 enum { GROUP_STAT, GROUP_MEMORY, GROUP_BUSY };
 
-enum field { BUSY, IDLE, STEAL, USED, TOTAL, ONE_CPU };
+enum field { BUSY, IDLE, STEAL, RECORDER, USED, TOTAL, ONE_CPU };
 
-static const char *const names[] = {"cpu.busy", "cpu.idle", "cpu.steal", "memory.used",
-                                    "memory.total"};
+static const char *const names[] = {"cpu.busy",     "cpu.idle",    "cpu.steal",
+                                    "cpu.recorder", "memory.used", "memory.total"};
 
 static double tick_s(void)
 {
@@ -65,6 +70,20 @@ static int add_load_channel(struct nrg_found *found, const char *name, unsigned 
     c->scale = c->resolution = time ? tick_s() : 1024;
     c->update_ns = TICK_NS;
     nrg_copy(c->source, sizeof c->source, time ? STAT : MEMINFO);
+    return 0;
+}
+
+static int add_recorder(const struct nrg_root *root, struct nrg_found *found)
+{
+    if (!nrg_root_is_live(root) || nrg_root_is_inside(root))
+        return 0;
+    int rc = add_load_channel(found, names[RECORDER], GROUP_STAT);
+    if (rc)
+        return rc;
+    struct nrg_channel *c = &found->channels[found->n_channels - 1];
+    c->scale = c->resolution = 1e-9;
+    c->update_ns = 0; /* it is exact whenever it is read */
+    nrg_copy(c->source, sizeof c->source, "CLOCK_PROCESS_CPUTIME_ID");
     return 0;
 }
 
@@ -105,6 +124,8 @@ static int probe_stat(struct nrg_probe *probe, struct nrg_found *found, struct n
         rc = add_load_channel(found, names[BUSY], GROUP_STAT);
     for (int i = IDLE; !rc && i <= (ticks.steal == NRG_MISSING ? IDLE : STEAL); i++)
         rc = add_load_channel(found, names[i], GROUP_STAT);
+    if (!rc)
+        rc = add_recorder(&probe->ctx->root, found);
     if (!rc && probe->options->per_cpu)
         rc = add_each_cpu(found, text, text + len);
     free(text);
@@ -315,10 +336,19 @@ static void set_cpu(struct machine *m, int cpu, const struct nrg_cpu_ticks *tick
         set_value(m, m->slot_of_cpu[cpu], ticks->busy);
 }
 
+/* All threads of this process, up to now. */
+static int64_t own_cpu_ns(void)
+{
+    struct timespec ts;
+    return clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &ts)
+               ? NRG_MISSING
+               : (int64_t)ts.tv_sec * NRG_NS_PER_S + ts.tv_nsec;
+}
+
 static void set_total(struct machine *m, const struct nrg_cpu_ticks *ticks)
 {
-    const int64_t values[] = {ticks->busy, ticks->idle, ticks->steal};
-    for (size_t i = 0; i < m->n_stat && m->slots[i].field <= STEAL; i++)
+    const int64_t values[] = {ticks->busy, ticks->idle, ticks->steal, own_cpu_ns()};
+    for (size_t i = 0; i < m->n_stat && m->slots[i].field <= RECORDER; i++)
         set_value(m, i, values[m->slots[i].field]);
 }
 
