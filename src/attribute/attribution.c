@@ -77,68 +77,6 @@ static void sum_scales(struct nrg_attribution *a)
         a->scale = (struct nrg_scale){low_j / all_j, high_j / all_j};
 }
 
-/* Notes what was odd about the spans. */
-static void note_spans(struct nrg_engine *e)
-{
-    struct nrg_attribution *a = e->out;
-    const struct nrg_span_walk *w = &e->walk;
-    a->spans = w->spans;
-    a->unclosed = w->unclosed;
-    a->unmatched_ends = w->unmatched_ends;
-    a->cut = w->cut;
-    int64_t dropped = 0;
-    if (!nrg_recording_integer(e->recording, "spans_dropped", &dropped) && dropped > 0) {
-        a->dropped = (uint64_t)dropped;
-        nrg_attribution_note(a, "dropped spans",
-                             "%lld could not be recorded (marked faster than they could be "
-                             "written, or nested too deeply): their time counts to what is around "
-                             "them",
-                             (long long)dropped);
-    }
-    if (!w->spans)
-        nrg_attribution_note(a, "spans", "the recording has none: nothing can be attributed");
-    if (!a->n_domains)
-        nrg_attribution_note(a, "energy", "%s: rows have times only",
-                             a->summary.processes_elsewhere
-                                 ? "the sensors are those of a captured machine (--root), the "
-                                   "spans are not"
-                                 : "the recording has none of the time asked for");
-    if (w->unclosed)
-        nrg_attribution_note(a, "unclosed spans",
-                             "%llu were open when their track ended and are "
-                             "closed there",
-                             (unsigned long long)w->unclosed);
-    if (w->unmatched_ends)
-        nrg_attribution_note(a, "ends without begin", "%llu are left out",
-                             (unsigned long long)w->unmatched_ends);
-    if (w->cut)
-        nrg_attribution_note(a, "overlapping spans",
-                             "%llu ended after the span around them, or "
-                             "in the past: cut so that they nest",
-                             (unsigned long long)w->cut);
-    if (w->unknown || w->damaged)
-        nrg_attribution_note(a, "damaged spans",
-                             "%llu events of unknown tracks and %zu damaged "
-                             "chunks or events are left out",
-                             (unsigned long long)w->unknown, w->damaged);
-    uint64_t folded = w->rows->folded;
-    if (folded)
-        nrg_attribution_note(a, "deep spans",
-                             "%llu spans below %d levels or beyond %zu rows count "
-                             "to the row they are in",
-                             (unsigned long long)folded, NRG_TREE_DEPTH, NRG_TREE_NODES);
-}
-
-/* Marks that nrg itself made in the program: what it has to say is not printed there. */
-static void note_marks(const struct nrg_engine *e)
-{
-    for (size_t i = 0; i < e->catalog.n_names; i++) {
-        const struct nrg_span_name *name = &e->catalog.names[i];
-        if (!strcmp(name->kind, "mark") && !strcmp(name->detail, "nrg"))
-            nrg_attribution_note(e->out, "spans", "%s", name->text);
-    }
-}
-
 /* What no row has. For a regression or single readings that is simply the rest. */
 static void set_rest(struct nrg_engine *e, const double *rows_j)
 {
@@ -179,9 +117,7 @@ static int make_result(struct nrg_engine *e)
     set_rest(e, view.part_j);
     sum_domains(e);
     sum_scales(a);
-    note_spans(e);
-    note_marks(e);
-    nrg_note_remedies(a);
+    nrg_note_all(e);
     a->buckets = view.buckets;
     if (!e->options->has_range)
         return find_units(e);

@@ -176,6 +176,13 @@ void nrg_buckets_others(struct nrg_engine *e, size_t part, double other_j, doubl
     }
 }
 
+void nrg_buckets_scale(struct nrg_buckets *b, uint32_t place, size_t part, double factor)
+{
+    double *sums = &b->place_j[((size_t)place * b->n_parts + part) * b->n];
+    for (size_t i = 0; i < b->n; i++)
+        sums[i] *= factor;
+}
+
 /* Where a regression can't tell rows apart, the first of them has the energy of all. */
 static void move_merged(struct nrg_engine *e, size_t place)
 {

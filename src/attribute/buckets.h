@@ -71,6 +71,8 @@ void nrg_buckets_domain(struct nrg_engine *engine, size_t edge, size_t part, dou
                         double idle_j, double other_j, double covered_s);
 /* The walk is over: a regression knows the others' energy of the whole run better. */
 void nrg_buckets_others(struct nrg_engine *engine, size_t part, double other_j, double covered_s);
+/* Of a place, as it becomes known after the walk that it has so many times what it was given. */
+void nrg_buckets_scale(struct nrg_buckets *buckets, uint32_t place, size_t part, double factor);
 /* What is known only after the walk: CPU times, and groups of rows that are one number. */
 void nrg_buckets_finish(struct nrg_engine *engine);
 

@@ -10,6 +10,7 @@
 
 #include "attribute/buckets.h"
 #include "attribute/distribute.h"
+#include "attribute/measured.h"
 #include "base/mem.h"
 
 /* How the interval of an event was divided there; NULL: by time. */
@@ -145,6 +146,7 @@ static void begin_self(struct nrg_walk_state *w, size_t track, const struct nrg_
     tr->path = span->path;
     tr->step = span->step;
     w->tracks[track].self = (struct nrg_walk_stretch){t_ns, nrg_flows_inside(f, t_ns), tr->work_s};
+    w->tracks[track].path_ns = w->tracks[track].self.inside_ns;
     w->tracks[track].in_parts = false;
     if (w->slicer)
         w->slices[track] = w->tracks[track].self;
@@ -154,6 +156,15 @@ static void begin_self(struct nrg_walk_state *w, size_t track, const struct nrg_
         if (w->e->parts[p].method == NRG_METHOD_WINDOW)
             w->self_reading[at] = nrg_readings_before(&w->readings[p], t_ns);
     }
+}
+
+/* What was of one path is a call of its class. */
+static void settle_calls(struct nrg_walk_state *w, size_t track, int64_t t_ns)
+{
+    struct nrg_walk_track *spans = &w->tracks[track];
+    nrg_slicer_settle(w->slicer, (uint32_t)track, spans->path_ns, t_ns,
+                      !spans->in_parts && !w->e->given);
+    spans->path_ns = t_ns;
 }
 
 static void end_self(struct nrg_walk_state *w, size_t track, int64_t t_ns)
@@ -166,8 +177,7 @@ static void end_self(struct nrg_walk_state *w, size_t track, int64_t t_ns)
     int64_t end_ns = nrg_flows_inside(f, t_ns);
     if (w->slicer && !w->rc) {
         w->rc = nrg_hand_over(w, track, end_ns);
-        nrg_slicer_settle(w->slicer, (uint32_t)track, self->inside_ns, end_ns,
-                          !w->tracks[track].in_parts && !e->given);
+        settle_calls(w, track, end_ns);
     }
     e->rows[tr->row].stretches++;
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
@@ -183,6 +193,8 @@ static void end_self(struct nrg_walk_state *w, size_t track, int64_t t_ns)
 
 static int begin_span(struct nrg_walk_state *w, const struct nrg_span_walk_event *ev)
 {
+    if (w->e->measured && !ev->span->folded)
+        nrg_measured_row(w->e->measured, ev->span->row, ev->span->path);
     struct nrg_walk_track *spans = &w->tracks[ev->track];
     size_t n_parts = w->e->n_parts;
     int rc = nrg_reserve(&spans->open, &spans->cap_open, ev->depth + 1, sizeof *spans->open);
@@ -230,6 +242,8 @@ static int note_step(struct nrg_walk_state *w, const struct nrg_span_walk_event 
         step->time_s = (double)(t_ns - step->begin_ns) * 1e-9;
         return 0;
     }
+    if (w->e->measured)
+        nrg_measured_step(w->e->measured, span->step, span->path);
     const struct nrg_span_name *name = nrg_span_catalog_name(&w->e->catalog, span->name);
     struct nrg_single_step step = {.name = name ? name->text : "",
                                    .detail = name ? name->detail : "",
@@ -239,18 +253,42 @@ static int note_step(struct nrg_walk_state *w, const struct nrg_span_walk_event 
 }
 
 /* A folded span is part of the stretch of the span around it, but a class of its own for a
- * regression. */
+ * regression, with calls; unless it has no path of its own either. */
 static int change_path(struct nrg_walk_state *w, const struct nrg_span_walk_event *ev, int64_t t_ns)
 {
     bool opens = ev->what == NRG_WALK_OPEN;
     int rc = w->slicer ? nrg_hand_over(w, ev->track, t_ns) : 0;
     struct nrg_walk_track *spans = &w->tracks[ev->track];
-    spans->in_parts = true;
-    if (w->slicer) /* a part of a stretch is no call */
-        nrg_slicer_settle(w->slicer, (uint32_t)ev->track, spans->self.inside_ns, t_ns, false);
+    bool apart = ev->span->path != ev->around->path;
+    spans->in_parts |= !apart;
+    if (w->slicer)
+        settle_calls(w, ev->track, t_ns);
+    spans->in_parts &= !apart;
     w->flows.tracks[ev->track].path = (opens ? ev->span : ev->around)->path;
     w->flows.tracks[ev->track].step = (opens ? ev->span : ev->around)->step;
     return rc || !opens ? rc : begin_span(w, ev);
+}
+
+/* A GPU's tracks share an instant, or add up: their slices are cut where one more or less is open,
+ * so that each has one rate. */
+static int cut_beside(struct nrg_walk_state *w, size_t track, int64_t t_ns, int64_t at_ns)
+{
+    const struct nrg_cells *c = &w->e->cells;
+    struct nrg_flows *f = &w->flows;
+    uint32_t pool = c->track_pool[track];
+    size_t left = f->pool_open[pool] - f->tracks[track].open;
+    int rc = 0;
+    if (!w->slicer || !pool)
+        return 0;
+    for (size_t i = 0; !rc && left && i < c->n_tracks; i++) {
+        if (i == track || c->track_pool[i] != pool || !f->tracks[i].open)
+            continue;
+        nrg_flows_settle_group(f, c->track_group[i], t_ns);
+        nrg_flows_credit(f, i, at_ns);
+        rc = nrg_hand_over(w, i, t_ns);
+        left--;
+    }
+    return rc;
 }
 
 static int on_event(void *arg, const struct nrg_span_walk_event *ev)
@@ -278,6 +316,9 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
         find_edge(w, f->pool_parts[i], t_ns);
     if (f->tracks[ev->track].open)
         end_self(w, ev->track, ev->t_ns);
+    bool changes = !(ev->what == NRG_WALK_OPEN ? f->tracks[ev->track].open : ev->around != NULL);
+    if (!w->rc && changes)
+        w->rc = cut_beside(w, ev->track, t_ns, at_ns);
     if (w->rc)
         return w->rc;
     if (ev->what == NRG_WALK_OPEN) {
@@ -296,6 +337,7 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
     } else {
         nrg_flows_stop_track(f, ev->track);
         w->gap_ns[pool] = w->track_gap_ns[ev->track] = w->gap_from_ns[ev->track] = t_ns;
+        w->rest_from_ns[pool] = t_ns;
     }
     return 0;
 }
@@ -314,13 +356,16 @@ static int init_walker(struct nrg_walk_state *w)
     w->self_reading = nrg_arena_array(&w->memory, n_tracks * n_parts, sizeof *w->self_reading);
     w->slices = nrg_arena_array(&w->memory, n_tracks, sizeof *w->slices);
     w->gap_ns = nrg_arena_array(&w->memory, e->cells.n_pools + 1, sizeof *w->gap_ns);
+    w->rest_from_ns = nrg_arena_array(&w->memory, e->cells.n_pools + 1, sizeof *w->rest_from_ns);
     w->track_gap_ns = nrg_arena_array(&w->memory, n_tracks, sizeof *w->track_gap_ns);
     w->gap_from_ns = nrg_arena_array(&w->memory, n_tracks, sizeof *w->gap_from_ns);
     w->groups = nrg_arena_array(&w->memory, n_tracks, sizeof *w->groups);
     if (w->memory.failed)
         return -ENOMEM;
-    for (size_t i = 0; i < e->cells.n_pools; i++)
+    for (size_t i = 0; i < e->cells.n_pools; i++) {
         w->gap_ns[i] = w->flows.begin_ns;
+        w->rest_from_ns[i] = INT64_MIN;
+    }
     for (size_t i = 0; i < e->catalog.n_tracks; i++)
         w->track_gap_ns[i] = w->gap_from_ns[i] = w->flows.begin_ns;
     if (w->slicer) {

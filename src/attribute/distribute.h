@@ -9,7 +9,7 @@
 #define NRG_ATTRIBUTE_DISTRIBUTE_H
 
 #include "attribute/flow.h"
-#include "attribute/regress/slicer.h"
+#include "attribute/regress/rows/slicer.h"
 #include "energy/readings.h"
 
 struct nrg_walk_stretch {
@@ -22,7 +22,9 @@ struct nrg_walk_track {
     struct nrg_walk_stretch *open; /* per depth */
     struct nrg_edge *edges;        /* [depth * n_parts + part] */
     size_t cap_open, cap_edges;
-    bool in_parts; /* folded spans came in the self stretch: classes of their own */
+    int64_t path_ns; /* of the self stretch, since when it is of its path: inside_ns, or a folded
+                        span's edge */
+    bool in_parts;   /* spans without a path of their own came in it: it is no call */
 };
 
 /* A thread's interval or cell, whose CPU time its slices share. */
@@ -47,6 +49,7 @@ struct nrg_walk_state {
     struct nrg_slicer *slicer;       /* NULL: no regression */
     struct nrg_walk_stretch *slices; /* per track: since the last one that was handed over */
     int64_t *gap_ns;                 /* per pool: since when no track has a span open */
+    int64_t *rest_from_ns;           /* per pool: all of it; INT64_MIN: there was none yet */
     int64_t *track_gap_ns;           /* per track, the same; since its last slice */
     int64_t *gap_from_ns;            /* per track: all of it */
     struct nrg_cpu_group *groups;    /* per track */

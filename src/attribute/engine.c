@@ -7,10 +7,12 @@
 #include "attribute/internal.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "attribute/buckets.h"
+#include "attribute/measured.h"
 #include "base/stats.h"
 
 static bool is_wanted(const struct nrg_attribution_options *o, const struct nrg_run *run)
@@ -55,6 +57,28 @@ static int find_windows(struct nrg_engine *e)
             rc = nrg_fail(e->err, -ENODATA, nrg_recording_path(e->recording),
                           "a run ends before it begins");
     return rc;
+}
+
+/* Of a run without a single reading of any sensor nothing can be said. */
+static int check_readings(const struct nrg_engine *e)
+{
+    char inside[128];
+    int series;
+    bool any = false, read = false;
+    snprintf(inside, sizeof inside, "AND last_ns >= %lld AND first_ns <= %lld",
+             (long long)e->windows[0].begin_ns, (long long)e->windows[e->n_windows - 1].end_ns);
+    for (size_t at = 0; (series = nrg_recording_next_series(e->recording, NRG_SAMPLES, &at));) {
+        char of[160];
+        snprintf(of, sizeof of, "series = %d", series);
+        any |= nrg_recording_count(e->recording, "chunk", of) > 0;
+        snprintf(of, sizeof of, "series = %d %s", series, inside);
+        read |= nrg_recording_count(e->recording, "chunk", of) > 0;
+    }
+    if (read || !any)
+        return 0;
+    return nrg_fail(e->err, -ENODATA, nrg_recording_path(e->recording),
+                    "has no reading of the run: it was cut off before the first one, or "
+                    "`begin_ns` and `end_ns` of the run are of another clock than `chunk`");
 }
 
 static int prepare_parts(struct nrg_engine *e)
@@ -121,6 +145,9 @@ int nrg_engine_open(struct nrg_engine *e)
     if (rc)
         return rc;
     e->catalog = memory->catalog;
+    rc = check_readings(e);
+    if (rc)
+        return rc;
     a->begin_s = (double)e->windows[0].begin_ns * 1e-9;
     for (size_t i = 0; i < e->n_windows; i++)
         a->duration_s += (double)(e->windows[i].end_ns - e->windows[i].begin_ns) * 1e-9;
@@ -129,6 +156,7 @@ int nrg_engine_open(struct nrg_engine *e)
 
 int nrg_engine_run(struct nrg_engine *e)
 {
+    struct nrg_rows_memory *memory = e->out->memory;
     int rc = prepare_parts(e);
     if (!rc)
         rc = nrg_cputime_parts(e);
@@ -139,9 +167,13 @@ int nrg_engine_run(struct nrg_engine *e)
     if (!rc)
         rc = nrg_buckets_make(e);
     if (!rc)
+        rc = nrg_measured_make(e);
+    if (!rc)
         rc = nrg_distribute(e, NULL);
     if (!rc && e->class_of)
         rc = nrg_regress_errors(e);
+    if (!rc && e->measured)
+        nrg_measured_finish(e, &memory->steps);
     if (!rc && e->buckets)
         nrg_buckets_finish(e);
     return rc;
@@ -149,6 +181,7 @@ int nrg_engine_run(struct nrg_engine *e)
 
 void nrg_engine_release(struct nrg_engine *e)
 {
+    nrg_measured_free(e->measured);
     nrg_buckets_free(e->buckets);
     nrg_cputime_release(e);
     nrg_parts_release(e);

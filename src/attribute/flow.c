@@ -8,6 +8,7 @@
 #include <math.h>
 
 #include "attribute/buckets.h"
+#include "attribute/measured.h"
 
 static void move_part(struct nrg_flows *f, size_t p, int64_t t_ns)
 {
@@ -68,14 +69,26 @@ static double add_class(const struct nrg_part *part, struct nrg_row_part *row, u
     return part->class_w[path] * cost_s;
 }
 
-/* What a class's power is multiplied by: CPU seconds, or the share of a pool's work. */
+/* How far tracks of a GPU add up (see struct nrg_class_split): its pool is that of one domain. */
+static double adds_up(const struct nrg_flows *f, size_t pool)
+{
+    bool has = pool && f->pool_from[pool] < f->pool_from[pool + 1];
+    return has ? f->e->parts[f->pool_parts[f->pool_from[pool]]].adds : 0;
+}
+
+/* What a class's power is multiplied by: CPU seconds, or of a GPU the share of its work, or all of
+ * the time. */
 static double cost_since(const struct nrg_flows *f, size_t track, int64_t t_ns, double work_s)
 {
     const struct nrg_cells *c = &f->e->cells;
-    if (c->track_pool[track] || !c->has_rates)
+    double adds = adds_up(f, c->track_pool[track]);
+    if (!(adds > 0) && (c->track_pool[track] || !c->has_rates))
         return work_s;
     int64_t from_ns = nrg_flows_inside(f, f->tracks[track].t_ns), to_ns = nrg_flows_inside(f, t_ns);
     double cost_s = 0;
+    if (adds > 0)
+        return c->outside[f->cell] ? 0
+                                   : work_s + adds * ((double)(to_ns - from_ns) * 1e-9 - work_s);
     while (from_ns < to_ns && !c->outside[f->cell]) {
         struct nrg_thread_rate until;
         double rate = nrg_flows_rate(f, track, from_ns, &f->tracks[track].interval, &until);
@@ -120,6 +133,12 @@ void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
     double work_s = tr->weight * (f->groups[g].work - tr->work_done);
     double cost_s = cost_since(f, track, t_ns, work_s);
     bool share = e->options->idle == NRG_IDLE_SHARE;
+    const struct nrg_measured_stretch stretch = {
+        tr->row,
+        tr->step,
+        tr->path,
+        {nrg_flows_inside(f, tr->t_ns), nrg_flows_inside(f, t_ns)},
+        cost_s};
     tr->work_done = f->groups[g].work;
     tr->work_s += work_s;
     e->rows[tr->row].work_s += work_s;
@@ -128,6 +147,8 @@ void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
     if (e->buckets)
         nrg_buckets_time(e->buckets, f->edge, tr->row, (double)(t_ns - tr->t_ns) * 1e-9);
     tr->t_ns = t_ns;
+    if (e->measured)
+        nrg_measured_cost(e, &stretch);
     for (size_t i = f->pool_from[pool]; i < f->pool_from[pool + 1]; i++) {
         size_t p = f->pool_parts[i], at = track * e->n_parts + p;
         const struct nrg_flow *flow = &f->parts[p];
@@ -137,6 +158,8 @@ void nrg_flows_credit(struct nrg_flows *f, size_t track, int64_t t_ns)
             energy_j = tr->weight * (potential - f->track_potential[at]);
         if (e->parts[p].method == NRG_METHOD_REGRESS)
             energy_j = add_class(&e->parts[p], row, tr->path, cost_s);
+        if (e->measured)
+            nrg_measured_add(e, p, &stretch, energy_j);
         row->others_j += others_beside(&e->parts[p], f->cell, energy_j, work_s);
         if (share && !nrg_method_reads(e->parts[p].method))
             energy_j += flow->idle_per_track - f->track_idle[at];

@@ -37,7 +37,7 @@ static int add_cut(struct nrg_walk_state *w, size_t track, struct nrg_slice slic
         if (grouped)
             slice.group = group_of(w, track, until.index);
         else
-            slice.calls = slice.rate < 1 ? NRG_SLICE_WAITS : 0;
+            slice.calls = slice.rate < 1 ? NRG_SLICE_WAITS : NRG_GAP_WAITS;
         if (grouped || slice.rate > 0)
             rc = nrg_slicer_add(w->slicer, &slice);
     }
@@ -65,16 +65,36 @@ int nrg_hand_over(struct nrg_walk_state *w, size_t track, int64_t t_ns)
     return add_cut(w, track, slice, true);
 }
 
+/* The class of time without spans that begins at t_ns, and until when it has that. */
+static uint32_t gap_class(const struct nrg_walk_state *w, uint32_t pool, int64_t t_ns,
+                          int64_t *until_ns)
+{
+    static const int64_t ages_us[NRG_GAP_AGES] = {10,    30,    100,    300,    1000,   3000,
+                                                  10000, 30000, 100000, 300000, 1000000};
+    int64_t from_ns = w->rest_from_ns[pool];
+    for (size_t i = 0; from_ns != INT64_MIN && i < NRG_GAP_AGES; i++) {
+        *until_ns = from_ns + ages_us[i] * 1000;
+        if (t_ns < *until_ns)
+            return (uint32_t)(w->e->aged_class + i);
+    }
+    *until_ns = INT64_MAX;
+    return w->e->class_of[0];
+}
+
 int nrg_hand_over_gap(struct nrg_walk_state *w, uint32_t pool, int64_t t_ns)
 {
-    struct nrg_slice slice = {.begin_ns = w->gap_ns[pool],
-                              .end_ns = t_ns,
-                              .rate = 1,
-                              .class_ = w->e->class_of[0],
-                              .pool = pool,
-                              .track = UINT32_MAX};
+    struct nrg_slice slice = {
+        .end_ns = w->gap_ns[pool], .rate = 1, .pool = pool, .track = UINT32_MAX};
+    int rc = 0;
     w->gap_ns[pool] = t_ns;
-    return has_rates(w, pool) ? 0 : nrg_slicer_add(w->slicer, &slice);
+    while (!rc && slice.end_ns < t_ns && !has_rates(w, pool)) {
+        int64_t until_ns;
+        slice.begin_ns = slice.end_ns;
+        slice.class_ = gap_class(w, pool, slice.begin_ns, &until_ns);
+        slice.end_ns = until_ns < t_ns ? until_ns : t_ns;
+        rc = nrg_slicer_add(w->slicer, &slice);
+    }
+    return rc;
 }
 
 /* What a thread did outside of its spans. Before the first one it did something else than between
@@ -105,19 +125,22 @@ int nrg_hand_over_track_gap(struct nrg_walk_state *w, size_t track, int64_t t_ns
 static int add_others(struct nrg_walk_state *w, struct nrg_slice slice)
 {
     const struct nrg_cells *c = &w->e->cells;
-    double parts[NRG_OTHERS_PARTS];
+    struct nrg_others_cell cell = {0};
     int64_t begin_ns = slice.begin_ns, length_ns = slice.end_ns - begin_ns;
     size_t k = w->flows.cell, n = NRG_OTHERS_PARTS;
     int rc = 0;
     slice.class_ = (uint32_t)w->e->other_class;
     slice.rate = c->other_s[k] / ((double)length_ns * 1e-9);
-    if (slice.end_ns != c->begin_ns[k + 1] ||
-        !nrg_others_parts(&c->other_profile, c->other_s, c->begin_ns, c->n, k, parts))
+    bool parts = slice.end_ns == c->begin_ns[k + 1] &&
+                 nrg_others_parts(&c->other_profile, c->other_s, c->begin_ns, c->n, k, &cell);
+    slice.calls = (float)cell.unsure2[0];
+    if (!parts)
         return nrg_slicer_add(w->slicer, &slice);
     for (size_t i = 0; !rc && i < n; i++) {
         slice.begin_ns = begin_ns + length_ns * (int64_t)i / (int64_t)n;
         slice.end_ns = begin_ns + length_ns * (int64_t)(i + 1) / (int64_t)n;
-        slice.rate = parts[i];
+        slice.rate = cell.cpus[i];
+        slice.calls = (float)cell.unsure2[i];
         rc = nrg_slicer_add(w->slicer, &slice);
     }
     return rc;

@@ -2,7 +2,7 @@
  * Temperature beside a domain's power. Leakage grows with it, by about 1 % of idle power per degree
  * on processors and GPUs, so where it was recorded it says how idle power went during the run, far
  * better than a line from one baseline to another. Whether it does is judged by the regression
- * (regress/drift.c).
+ * (regress/idle/drift.c).
  *
  * Refuses: temperatures of anything but the package or the GPU itself, and those that changed by
  * less than LEAST_RANGE_C.

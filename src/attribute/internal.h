@@ -104,6 +104,7 @@ struct nrg_part {
     double factor_low, factor_high;  /* calibration: the truth is within energy times these */
     double *class_w;                 /* of a regression: per path, above idle */
     double *below_w, *above_w;       /* how far the truth may be from class_w */
+    double adds;                     /* of a regression: as in struct nrg_class_split */
     double others_j;                 /* of a regression: other processes'; NAN: not known by it */
     bool idle_known;                 /* false: idle_w is only a stand-in */
     bool idle_corrected;             /* of a regression: idle_w is known, but readings correct it */
@@ -114,6 +115,8 @@ struct nrg_part {
     double trickle_busy, trickle_w;
     double baseline_off_w;           /* idle_w is this much less than it was while that was seen, or
                                         before the run */
+    double baseline_error_w;         /* of what a regression began with, standard error */
+    double baseline_moved_w;         /* and by how much it took it to be more; 0 */
     double idle_change_w;            /* of integration: from the baseline before to that after */
     double idle_less_w, idle_more_w; /* of integration: by which idle power may be off, each row's
                                         alike */
@@ -123,6 +126,8 @@ struct nrg_part {
     struct nrg_heat heat;
     bool everything_idle; /* power did not follow the load */
     struct nrg_regress_result regressed;
+    struct nrg_timeline *updated;    /* the same: energies at the times of updates; NULL */
+    struct nrg_left_over *left_over; /* of a regression, where numbered spans ask for it; NULL */
 };
 
 struct nrg_row_sums {
@@ -176,6 +181,10 @@ struct nrg_given_spans {
     const struct nrg_span_source *source;
 };
 
+/* Classes of time without any span, by how long there was none already. What is later than that, or
+ * before the first span, is in the class of no span. */
+#define NRG_GAP_AGES 11
+
 struct nrg_engine {
     struct nrg_recording *recording;
     const struct nrg_given_spans *given; /* NULL: the recording's */
@@ -197,6 +206,8 @@ struct nrg_engine {
     uint32_t *class_of;             /* of the regressions: per path; UINT32_MAX: none */
     size_t n_classes, rest_class;   /* rest_class: of those that were too many; SIZE_MAX */
     size_t before_class;            /* threads that have not marked anything yet */
+    size_t apart_class;             /* threads that are outside of spans for long */
+    size_t aged_class;              /* time without spans: the first of NRG_GAP_AGES */
     size_t other_class;             /* other processes */
     size_t untracked_class;         /* processes of the workload without spans */
     struct nrg_row_sums *rows;      /* per node of walk.rows */
@@ -204,6 +215,8 @@ struct nrg_engine {
     struct nrg_counts counts;
     struct nrg_cpu_time *cpu_time; /* of cputime/; NULL */
     struct nrg_buckets *buckets;   /* energy over time; NULL: not wanted */
+    struct nrg_measured
+        *measured; /* single steps as readings have them; NULL: none are asked for */
 };
 
 /* attribution.c: as nrg_attribution_make, of spans that are given; NULL: of the recording's. */
@@ -264,6 +277,8 @@ void nrg_part_note_idle(struct nrg_engine *engine, const struct nrg_part *part, 
  * run, which drew no more than least_w for a while (NAN: not known), does not allow it. */
 bool nrg_part_baseline(struct nrg_engine *engine, struct nrg_part *part, double least_w,
                        double *idle_w);
+/* What the sensor's calibration, or another reading of the same, leaves open of its energy. */
+void nrg_part_calibrate(struct nrg_part *part);
 /*
  * How far idle power may have gone from where one baseline saw it, either way. Where the run draws
  * just what the baseline did for a while, something would have had to make up for what idle power
@@ -312,6 +327,9 @@ int nrg_distribute(struct nrg_engine *engine, struct nrg_slicer *slicer);
 int nrg_regress_parts(struct nrg_engine *engine);
 /* regress/errors.c: intervals of the rows from the regressions. */
 int nrg_regress_errors(struct nrg_engine *engine);
+/* Of a sum of classes, each with what its power is multiplied by: half of its interval as a part of
+ * it; NAN: some of it is not known, or shares idle power. */
+double nrg_regress_sum_error(struct nrg_engine *engine, size_t part, double *cost_s);
 
 /* cputime/parts.c: finds the modelled domains, before the other methods are chosen. Fills err where
  * that method was asked for and none is. */
@@ -387,6 +405,10 @@ struct nrg_remedy nrg_row_remedy(const struct nrg_engine *engine,
 void nrg_regress_scatter(const struct nrg_engine *engine, struct nrg_view *view);
 /* Adds what would resolve which rows to the notes. */
 void nrg_note_remedies(struct nrg_attribution *attribution);
+
+/* notes.c: what was odd about the spans, the readings and idle power. Names the source of idle
+ * power that a regression moved. */
+void nrg_note_all(struct nrg_engine *engine);
 
 /* A row of which nothing is known. */
 struct nrg_attribution_row nrg_row_unknown(const char *name, const char *kind, const char *detail);

@@ -66,6 +66,30 @@ static int check_wanted(const struct nrg_engine *e)
     return 0;
 }
 
+void nrg_part_calibrate(struct nrg_part *part)
+{
+    const struct nrg_channel *c = &part->channel->channel;
+    const struct nrg_domain *d = part->domain;
+    part->factor_low = 1 - c->error_low;
+    part->factor_high = 1 + c->error_high;
+    if (!d->disputed || !(d->energy_j > 0))
+        return;
+    double low_j = d->second_j - d->second_uncertainty_j,
+           high_j = d->second_j + d->second_uncertainty_j;
+    part->factor_low = fmin(part->factor_low, fmax(0, low_j / d->energy_j));
+    part->factor_high = fmax(part->factor_high, high_j / d->energy_j);
+}
+
+static void note_disputed(struct nrg_engine *e, const struct nrg_part *part)
+{
+    const struct nrg_domain *d = part->domain;
+    if (d->disputed)
+        nrg_attribution_note(e->out, part->channel->channel.name,
+                             "it says %.4g J and, read in another way, %.4g J: which is true can't "
+                             "be told, and the intervals of all rows hold both",
+                             d->energy_j, d->second_j);
+}
+
 static void set_sensor(struct nrg_engine *e, struct nrg_part *part)
 {
     const struct nrg_channel *c = &part->channel->channel;
@@ -86,8 +110,12 @@ static void set_sensor(struct nrg_engine *e, struct nrg_part *part)
     /* What a sensor that looks part of the time has missed may be any row's. */
     bool part_time = c->window_ns > 0 && c->window_ns < c->update_ns;
     bool banded = (modelled || part_time) && d->energy_j > 0;
-    part->factor_low = banded ? d->low_j / d->energy_j : 1 - c->error_low;
-    part->factor_high = banded ? d->high_j / d->energy_j : 1 + c->error_high;
+    nrg_part_calibrate(part);
+    if (banded) {
+        part->factor_low = d->low_j / d->energy_j;
+        part->factor_high = d->high_j / d->energy_j;
+    }
+    note_disputed(e, part);
     part->out->scale = (struct nrg_scale){NAN, NAN};
     if (modelled)
         part->out->scale = (struct nrg_scale){part->factor_low, part->factor_high};

@@ -46,10 +46,14 @@ struct nrg_cells {
     bool one_thread; /* all spans are of one thread, whose own CPU times were recorded */
     bool has_rates;  /* CPU times of threads or processes were recorded */
     double *other_s; /* per cell, CPU seconds of others; NULL: not known */
+    double own_s;    /* in the runs, of these the recorder's, where that is known by itself */
     struct nrg_others_profile other_profile; /* when in a cell they were busy */
     float *untracked_s; /* per cell, of the workload's processes without a track */
     double *busy_s;     /* per cell, CPU seconds of the machine; NULL: not recorded */
     bool has_processes;
+    /* In the runs, CPU seconds of the workload, and of these those of threads without spans while
+     * others of their process had one open, which they are not seen to wait with. */
+    double workload_s, spanless_s;
 };
 
 /* Cells over the spans of time given, which are in order; pools by the domains of the tracks. */

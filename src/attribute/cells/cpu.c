@@ -15,6 +15,7 @@
 #include "attribute/cells/workers.h"
 #include "attribute/internal.h"
 #include "base/checked.h"
+#include "energy/recorder_use.h"
 
 #define ASLEEP     1e-9f /* weight of a thread that used no CPU: it gets what no other can have */
 #define WORKERS    0.02  /* of what the threads with spans used: less is not another thread's */
@@ -218,13 +219,14 @@ static int prepare_weigher(struct weigher *w, struct nrg_frame *frame)
     return 0;
 }
 
-static int fill_busy(struct nrg_cells *c, struct nrg_frame *frame, double *tick_s)
+static int fill_busy(struct nrg_cells *c, struct nrg_frame *frame, struct nrg_others_clock *clock)
 {
     size_t channel = nrg_frame_find(frame, "cpu.busy", NRG_SECONDS);
     const struct nrg_timeline *busy = nrg_frame_timeline(frame, channel);
     if (!busy)
         return 0;
-    *tick_s = frame->channels[channel].channel.resolution;
+    const struct nrg_channel *said = &frame->channels[channel].channel;
+    *clock = (struct nrg_others_clock){said->resolution, (double)said->update_ns * 1e-9};
     c->busy_s = nrg_arena_array(&c->memory, c->n + 1, sizeof *c->busy_s);
     if (!c->busy_s)
         return -ENOMEM;
@@ -454,6 +456,7 @@ static void sum_unplaced(const struct weigher *w)
 
 struct workers {
     double used_s, extra_s, filled_s;
+    double beside_s; /* of extra_s, what was in runs while a thread of known CPU time had a span */
     struct nrg_workers beside;
 };
 
@@ -464,38 +467,51 @@ struct workers {
  */
 static int find_workers(struct weigher *w)
 {
-    const struct nrg_cells *c = w->c;
+    struct nrg_cells *c = w->c;
     struct workers *all = nrg_arena_array(&w->memory, c->n_groups + 1, sizeof *all);
     for (size_t k = 0; all && k < c->n; k++) {
         sum_groups(w, k);
+        c->workload_s += c->outside[k] ? 0 : (double)w->workload_s[k];
         for (size_t g = 0; g < c->n_groups; g++) {
             double extra_s = (double)c->share[k * c->n_groups + g] - w->sums[g].used_s;
             all[g].used_s += w->sums[g].used_s;
             all[g].extra_s += extra_s;
             all[g].filled_s += fmin(fmax(extra_s, 0), w->sums[g].waited_s);
+            if (!c->outside[k] && w->sums[g].open_s > 0 && !(w->sums[g].unknown_s > 0))
+                all[g].beside_s += extra_s;
             nrg_workers_add(&all[g].beside, w->sums[g].open_s, w->sums[g].waited_s, extra_s);
         }
     }
-    for (size_t g = 0; all && g < c->n_groups; g++)
-        w->has_workers[g] = fmin(all[g].extra_s, all[g].filled_s) > WORKERS * all[g].used_s &&
-                            !nrg_workers_wait_too(&all[g].beside);
+    for (size_t g = 0; all && g < c->n_groups; g++) {
+        bool own = !nrg_workers_wait_too(&all[g].beside);
+        w->has_workers[g] = own && fmin(all[g].extra_s, all[g].filled_s) > WORKERS * all[g].used_s;
+        if (own && c->group_process[g] && !c->group_pool[g])
+            c->spanless_s += fmax(0, all[g].beside_s);
+    }
     return all ? 0 : -ENOMEM;
 }
 
 /* Between runs nothing is asked of others, but the sum goes on. */
-static int find_others(const struct weigher *w, double tick_s)
+static int find_others(const struct weigher *w, struct nrg_frame *frame,
+                       const struct nrg_others_clock *clock)
 {
     struct nrg_cells *c = w->c;
     if (!c->has_processes || !c->busy_s)
         return 0;
+    struct nrg_recorder_use recorder = nrg_recorder_use_find(frame);
     double *mine_s = nrg_arena_array(&c->memory, c->n + 1, sizeof *mine_s);
+    double *recorder_s = nrg_arena_array(&c->memory, c->n + 1, sizeof *recorder_s);
     c->other_s = nrg_arena_array(&c->memory, c->n + 1, sizeof *c->other_s);
     if (c->memory.failed)
         return -ENOMEM;
-    for (size_t k = 0; k < c->n; k++)
+    for (size_t k = 0; k < c->n; k++) {
         mine_s[k] = c->outside[k] ? c->busy_s[k] : (double)w->workload_s[k];
-    nrg_others_spread(c->busy_s, mine_s, c->n, tick_s, c->other_s);
-    nrg_others_fit_profile(&c->other_profile, c->other_s, c->begin_ns, c->n, tick_s);
+        recorder_s[k] =
+            c->outside[k] ? 0 : nrg_recorder_use_s(&recorder, c->begin_ns[k], c->begin_ns[k + 1]);
+        c->own_s += recorder_s[k];
+    }
+    nrg_others_spread(c->busy_s, mine_s, recorder_s, c->n, clock->tick_s, c->other_s);
+    nrg_others_fit_profile(&c->other_profile, c->other_s, c->begin_ns, c->n, clock);
     return 0;
 }
 
@@ -504,9 +520,9 @@ int nrg_cells_weigh(struct nrg_cells *c, struct nrg_frame *frame,
 {
     struct weigher w = {.c = c, .catalog = catalog};
     int rc = prepare_weigher(&w, frame);
-    double tick_s = 0;
+    struct nrg_others_clock clock = {0};
     if (!rc)
-        rc = fill_busy(c, frame, &tick_s);
+        rc = fill_busy(c, frame, &clock);
     if (!rc)
         rc = read_rows(&w, frame, NRG_PROCESSES, NRG_P_COLUMNS, on_process_rows);
     if (!rc)
@@ -516,7 +532,7 @@ int nrg_cells_weigh(struct nrg_cells *c, struct nrg_frame *frame,
         rc = spread_before(&w);
     }
     if (!rc)
-        rc = find_others(&w, tick_s);
+        rc = find_others(&w, frame, &clock);
     if (!rc)
         rc = find_workers(&w);
     if (!rc) {

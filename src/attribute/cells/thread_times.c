@@ -9,30 +9,9 @@
 #include "base/mem.h"
 #include "base/search.h"
 
-#define FINER       4      /* intervals per cell, in the mean: with fewer, cells do */
-#define TOGETHER_NS 200000 /* of a reading of the process: it is the recorder's */
-#define LONG_NS     (50 * NRG_NS_PER_MS)
-#define READ_OFF_S  1e-5 /* of the CPU time of an interval */
-#define READ_OFF    2e-3 /* of its length */
-
-/*
- * The recorder's readings of a thread that runs are up to a tick old, those of the thread itself
- * are not: between two of these that are close, they are left out.
- */
-static void leave_own(struct nrg_cpu_track *track, const struct nrg_cpu_track *process)
-{
-    struct nrg_cpu_reading *rows = track->rows;
-    size_t n = 0, p = 0;
-    for (size_t i = 0; i < track->n; i++) {
-        while (p < process->n && process->rows[p].t_ns < rows[i].t_ns - TOGETHER_NS)
-            p++;
-        bool recorders = p < process->n && process->rows[p].t_ns <= rows[i].t_ns + TOGETHER_NS;
-        bool inside = n && i + 1 < track->n && rows[i + 1].t_ns - rows[n - 1].t_ns < LONG_NS;
-        if (!recorders || !inside)
-            rows[n++] = rows[i];
-    }
-    track->n = n;
-}
+#define FINER      4    /* intervals per cell, in the mean: with fewer, cells do */
+#define READ_OFF_S 1e-5 /* of the CPU time of an interval */
+#define READ_OFF   2e-3 /* of its length */
 
 static int make_intervals(struct nrg_thread_times *to, const struct nrg_cpu_reading *rows, size_t n)
 {
@@ -58,7 +37,6 @@ static int load_track(struct nrg_engine *e, struct nrg_cpu_readings *readings, s
     struct nrg_cpu_track *track = &readings->tracks[i];
     if (track->n < 2 || c->track_pool[i])
         return 0;
-    leave_own(track, &readings->processes[c->track_group[i]]);
     double cell_ns = (double)(c->begin_ns[c->n] - c->begin_ns[0]) / (double)c->n,
            span_ns = (double)(track->rows[track->n - 1].t_ns - track->rows[0].t_ns);
     if ((double)(track->n - 1) * cell_ns > FINER * span_ns)

@@ -53,18 +53,25 @@ struct nrg_cpu_entry {
     float calls;    /* how many stretches of it, or which part of one */
 };
 
+#define NRG_CPU_KNOTS 6
+
 /*
  * CPU seconds per second that places were open, as all slots of one kind of strand tell. The
  * columns: calls of each place, as if all were of mean length; the rest of the places together,
- * by time; how much longer than the mean the calls of each place were; time outside of spans.
+ * by time; shapes, of each place or of all: how much longer than the mean its calls were, and how
+ * much longer than each knot, beyond what they are so in the mean; time outside of spans.
  */
 struct nrg_cpu_rates {
     size_t n;            /* columns; 0: not known */
     size_t n_own;        /* places with columns of their own */
-    bool with_longer;    /* calls that are longer have columns: there are few places */
+    size_t n_shapes;     /* 0, 1 or 1 + knots */
+    bool shared;         /* places are many: each shape has one column for all of them */
     uint32_t *column_of; /* per place; n_own: the rest */
     uint32_t *place_of;  /* per place with columns of its own */
     double *call_s;      /* the same: mean length of a call */
+    double *off_s;       /* the same: how far off that a call is in the mean */
+    double *beyond_s;    /* [place * NRG_CPU_KNOTS + knot]: how long after a knot a call ends, in
+                            the mean */
     double *rate;        /* per column */
     /* Independent reasons why the rates may be off: [doubt * n + column], one deviation each. */
     size_t n_doubts; /* 0: too little is known of them */
@@ -98,21 +105,32 @@ struct nrg_cpu_time {
     struct nrg_cpu_tick_cell {
         double busy_s;   /* CPU time of the machine, a tick at least */
         double length_s; /* how long it is */
-        double slope;    /* of the model: relative change of its power / that of busy time */
-        double bend;     /* how much less a rounded busy time gives in the mean, relative */
+        double slope;    /* relative change of its energy / that of busy time, by rounding */
+        double lasts;    /* the same, by what lasts */
+        double excess;   /* of a price by ticks, relative, in the mean (price.c) */
+        double bend;     /* how much less a rounded busy time may give in the mean, relative; of a
+                            price by ticks: how much more */
     } * cells;
     size_t n_cells;
-    double rounding_s2; /* variance of the busy time up to a border between cells */
-    double ends_s2;     /* the same, at the begin and the end of what runs */
-    double lasting_s2;  /* variance of a cell's busy time that has nothing to do with its borders */
+    double rounding_s2;  /* variance of the busy time up to a border between cells */
+    double ends_s2;      /* the same, at the begin and the end of what runs */
+    bool price_by_ticks; /* a CPU second's is the energy per second of the same ticks (price.c) */
+    double lasting_s2; /* variance of a cell's busy time that has nothing to do with its borders */
     struct nrg_cpu_rates rates[NRG_CPU_KINDS];
 };
 
-/* Of a place with columns of its own: that of longer calls; n: there is none. */
-static inline size_t nrg_cpu_longer(const struct nrg_cpu_rates *rates, size_t column)
+/* The column of a place's shape. */
+static inline size_t nrg_cpu_shape(const struct nrg_cpu_rates *rates, size_t column, size_t shape)
 {
-    return rates->with_longer ? rates->n_own + 1 + column : rates->n;
+    return rates->n_own + 1 + (rates->shared ? shape : shape * rates->n_own + column);
 }
+
+/* An entry in the columns of its place: by calls of mean length, then its shapes. */
+void nrg_cpu_shapes(const struct nrg_cpu_rates *rates, size_t column,
+                    const struct nrg_cpu_entry *entry, double x[2 + NRG_CPU_KNOTS]);
+/* Shapes of threads that read their CPU times themselves. n_slots: of that kind. 0 or -ENOMEM. */
+int nrg_cpu_shapes_choose(struct nrg_cpu_time *times, struct nrg_cpu_rates *rates, size_t kind,
+                          double n_slots);
 
 /* Past the entries of slot i. */
 static inline size_t nrg_cpu_slot_end(const struct nrg_cpu_time *times, size_t i)
@@ -153,6 +171,13 @@ int nrg_cpu_rates_fit(struct nrg_cpu_time *times, size_t n_places, size_t n_part
                       double confidence);
 /* Fills own_s of the entries. */
 void nrg_cpu_divide(struct nrg_cpu_time *times);
+
+/* Of a part, per cell: the model's energy above idle; and with it joules per CPU second, once it is
+ * known what the ticks are worth. 0 or -ENOMEM. */
+void nrg_cpu_active(const struct nrg_engine *engine, const struct nrg_part *part, double *active_j);
+int nrg_cpu_prices(struct nrg_cpu_time *times, const struct nrg_engine *engine,
+                   const struct nrg_part *part, const float *workload_s, double *active_j,
+                   double *price);
 
 /* Fills times->cells and what is known of the ticks (ticks.c). active_j: per cell, the model's
  * energy above idle. 0 or -ENOMEM. */

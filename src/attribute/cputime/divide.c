@@ -24,10 +24,12 @@ static double weight_of(const struct nrg_cpu_time *t, const struct nrg_cpu_slot 
     size_t column = r->column_of[entry->place];
     if (column == r->n_own)
         return r->rate[column] * (double)entry->open_s;
-    double calls_s = (double)entry->calls * r->call_s[column];
-    double longer_s = (double)entry->open_s - calls_s;
-    double longer = r->with_longer ? r->rate[nrg_cpu_longer(r, column)] : 0;
-    return fmax(0, r->rate[column] * calls_s + longer * longer_s);
+    double x[2 + NRG_CPU_KNOTS];
+    nrg_cpu_shapes(r, column, entry, x);
+    double used_s = r->rate[column] * x[0];
+    for (size_t k = 0; k < r->n_shapes; k++)
+        used_s += r->rate[nrg_cpu_shape(r, column, k)] * x[1 + k];
+    return fmax(0, used_s);
 }
 
 static void take(struct left *l, double room_s, double weight)

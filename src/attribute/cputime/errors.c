@@ -105,10 +105,11 @@ static void add_doubt(struct adder *a, size_t p, const double *moved)
     size_t n_parts = a->e->n_parts;
     for (size_t c = 0; c < r->n_own; c++) {
         size_t n = find_holding(a, r->place_of[c]);
-        size_t longer = nrg_cpu_longer(r, c);
         double off_j = moved[c] * r->work_j[c * n_parts + p];
-        if (r->with_longer)
-            off_j += moved[longer] * r->work_j[longer * n_parts + p];
+        for (size_t k = 0; !r->shared && k < r->n_shapes; k++) { /* of all: 0 for each, nearly */
+            size_t shape = nrg_cpu_shape(r, c, k);
+            off_j += moved[shape] * r->work_j[shape * n_parts + p];
+        }
         for (size_t k = 0; k < n; k++)
             a->moved_j[a->holding[k]] += off_j;
     }

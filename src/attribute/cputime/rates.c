@@ -5,6 +5,7 @@
  * in other slots: CPU time of a slot = sum over its places (calls * mean length * rate + how much
  * longer these calls were * another rate) + time outside of spans * its rate. Calls and not just
  * time, because a call that waits is longer and uses no more. Over the run the second term is 0.
+ * Where threads read their CPU times themselves, it is a curve instead of a line (shapes.c).
  * Solved by least squares, weighted by 1 / length, with rates that are expected to be anywhere
  * between nothing and all threads (a ridge towards the mean), so that places which the slots can't
  * tell apart stay where they would be without a fit.
@@ -27,7 +28,6 @@
 #define LEAST      1e-9 /* of a column's diagonal: how much is expected at least */
 #define FEW_BLOCKS 10   /* are too few for an error */
 #define WIDER      1.1  /* of threads with spans: their waits are not alike in all blocks */
-#define WIDER_READ 1.4  /* the same where they read their CPU times themselves: see reads_itself */
 #define FINER      0.3  /* of a cell */
 
 struct fit {
@@ -54,6 +54,11 @@ static size_t outside_column(const struct fit *f)
     return f->n - 1;
 }
 
+static bool is_knot(const struct fit *f, size_t column)
+{
+    return column >= nrg_cpu_shape(f->rates, 0, 1) && column < outside_column(f);
+}
+
 /* Columns of a slot; f->x is to be cleared by those touched. */
 static size_t fill_row(struct fit *f, size_t i)
 {
@@ -69,14 +74,17 @@ static size_t fill_row(struct fit *f, size_t i)
             rest = true;
             continue;
         }
-        double calls_s = (double)t->entries[j].calls * r->call_s[column];
-        f->x[column] = calls_s; /* a slot has one entry of a place */
+        double x[2 + NRG_CPU_KNOTS];
+        nrg_cpu_shapes(r, column, &t->entries[j], x);
+        f->x[column] = x[0]; /* a slot has one entry of a place */
         f->touched[n++] = (uint32_t)column;
-        if (!r->with_longer)
-            continue;
-        f->x[nrg_cpu_longer(r, column)] = open_s - calls_s;
-        f->touched[n++] = (uint32_t)nrg_cpu_longer(r, column);
+        for (size_t k = 0; k < r->n_shapes; k++)
+            f->x[nrg_cpu_shape(r, column, k)] += x[1 + k];
+        for (size_t k = 0; !r->shared && k < r->n_shapes; k++)
+            f->touched[n++] = (uint32_t)nrg_cpu_shape(r, column, k);
     }
+    for (size_t k = 0; r->shared && k < r->n_shapes; k++)
+        f->touched[n++] = (uint32_t)nrg_cpu_shape(r, 0, k);
     if (rest)
         f->touched[n++] = (uint32_t)r->n_own;
     f->x[outside_column(f)] = nrg_cpu_outside_s(&t->slots[i]);
@@ -106,8 +114,6 @@ static void add_slots(struct fit *f)
         nrg_gram_add(&f->gram, f->x, f->touched, n, (double)slot->cpu_s, weight_of(slot));
         clear_row(f, n);
         double cpu_s = fmax(0, (double)slot->cpu_s), in_s = nrg_cpu_in_spans(t, slot);
-        f->slots++;
-        f->width_s += (double)slot->width_s;
         f->inside_s += (double)slot->open_s;
         f->outside_s += nrg_cpu_outside_s(slot);
         f->inside_cpu_s += in_s;
@@ -119,13 +125,35 @@ static void add_slots(struct fit *f)
 static void sum_places(struct fit *f)
 {
     const struct nrg_cpu_time *t = f->times;
-    for (size_t i = 0; i < t->n_slots; i++)
+    for (size_t i = 0; i < t->n_slots; i++) {
+        if (t->slots[i].kind != f->kind)
+            continue;
+        f->slots++;
+        f->width_s += (double)t->slots[i].width_s;
         for (size_t j = t->slots[i].first; j < nrg_cpu_slot_end(t, i); j++) {
-            const struct nrg_cpu_entry *entry = &t->entries[j];
-            bool counts = t->slots[i].kind == f->kind;
-            f->open_s[entry->place] += counts ? (double)entry->open_s : 0;
-            f->calls[entry->place] += counts ? (double)entry->calls : 0;
+            f->open_s[t->entries[j].place] += (double)t->entries[j].open_s;
+            f->calls[t->entries[j].place] += (double)t->entries[j].calls;
         }
+    }
+}
+
+/* Where threads read their CPU times themselves, slots are far shorter than cells. */
+static bool reads_itself(const struct fit *f)
+{
+    const struct nrg_cpu_time *t = f->times;
+    double cells_s = 0;
+    for (size_t i = 0; i < t->n_cells; i++)
+        cells_s += t->cells[i].length_s;
+    return f->kind == NRG_CPU_THREAD && f->slots > 0 && t->n_cells &&
+           f->width_s / f->slots < FINER * cells_s / (double)t->n_cells;
+}
+
+static int choose_shapes(struct fit *f)
+{
+    if (reads_itself(f))
+        return nrg_cpu_shapes_choose(f->times, f->rates, f->kind, f->slots);
+    f->rates->n_shapes = f->rates->n_own <= FEW_PLACES ? 1 : 0;
+    return 0;
 }
 
 /* The places with most open time have columns of their own. */
@@ -155,9 +183,9 @@ static int choose_places(struct fit *f)
     for (size_t place = 0; place < f->n_places; place++)
         if (r->column_of[place] == UINT32_MAX)
             r->column_of[place] = (uint32_t)r->n_own;
-    r->with_longer = r->n_own <= FEW_PLACES;
-    f->n = (r->with_longer ? 2 : 1) * r->n_own + 2;
-    return 0;
+    int rc = choose_shapes(f);
+    f->n = r->n_own + r->n_shapes * (r->shared ? 1 : r->n_own) + 2;
+    return rc;
 }
 
 /* What a rate would be if the thread waited outside of its spans rather than inside. */
@@ -168,7 +196,9 @@ static void set_expected(struct fit *f)
     if (!(f->limit < (double)NRG_CPU_MANY))
         f->limit = fmax(1, 2 * inside);
     for (size_t c = 0; c < f->n; c++)
-        f->expected[c] = fmin(f->limit, c == outside_column(f) ? outside : inside);
+        f->expected[c] = is_knot(f, c)            ? 0
+                         : c == outside_column(f) ? fmin(f->limit, outside)
+                                                  : fmin(f->limit, inside);
 }
 
 /* Residuals of a solution that is not negative, where nothing is expected. */
@@ -214,22 +244,7 @@ static void solve_rates(struct fit *f)
     nrg_gram_factor(f->factor, f->n, NULL, NULL, false);
     solve_scaled(f, rate);
     for (size_t c = 0; c < f->n; c++)
-        rate[c] = fmin(f->limit, fmax(0, rate[c]));
-}
-
-/*
- * A thread reads its CPU time at the first edge after some time, so which calls are between two
- * readings depends on how long they were, and so on how they waited: calls that are seen together
- * with others are not the same as those that are seen alone. Then slots are far shorter than cells.
- */
-static bool reads_itself(const struct fit *f)
-{
-    const struct nrg_cpu_time *t = f->times;
-    double cells_s = 0;
-    for (size_t i = 0; i < t->n_cells; i++)
-        cells_s += t->cells[i].length_s;
-    return f->kind == NRG_CPU_THREAD && f->slots > 0 && t->n_cells &&
-           f->width_s / f->slots < FINER * cells_s / (double)t->n_cells;
+        rate[c] = fmin(f->limit, fmax(is_knot(f, c) ? -f->limit : 0, rate[c]));
 }
 
 /* How far each block's residuals, and what was expected, may have moved the rates. */
@@ -263,7 +278,7 @@ static void set_doubts(struct fit *f)
     for (size_t d = 0; d < NRG_CPU_BLOCKS + f->n; d++)
         solve_scaled(f, r->moved + d * f->n);
     r->n_doubts = blocks < FEW_BLOCKS ? 0 : NRG_CPU_BLOCKS + f->n;
-    double wider = reads_itself(f) ? WIDER_READ : f->kind == NRG_CPU_THREAD ? WIDER : 1;
+    double wider = f->kind == NRG_CPU_THREAD ? WIDER : 1;
     r->t = nrg_student_half(f->confidence, some - 1) * wider;
 }
 

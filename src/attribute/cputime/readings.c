@@ -19,6 +19,7 @@
 #define READ_NS      10000  /* between the reading and its time stamp, at most */
 #define TOGETHER_NS  200000 /* readings closer than this were made in one go */
 #define FAR_NS       (5 * NRG_NS_PER_MS)
+#define CLOSE_NS     (50 * NRG_NS_PER_MS) /* readings of a thread that reads its CPU time itself */
 
 struct process {
     struct nrg_cpu_reading last;
@@ -275,6 +276,40 @@ static int make_followers(struct nrg_cpu_readings *to, const struct nrg_cells *c
     return rc;
 }
 
+/*
+ * What the kernel shows of a thread that runs is up to a tick old. But a thread can't use more than
+ * the time: by a reading it has used at least what it has at the next one, less the time between.
+ * Of a thread that runs on until it reads its CPU time itself, that is all that was missing.
+ */
+static void catch_up(struct nrg_cpu_track *track)
+{
+    struct nrg_cpu_reading *rows = track->rows;
+    for (size_t i = track->n; i-- > 1;) {
+        int64_t least_ns = rows[i].cpu_ns - (rows[i].t_ns - rows[i - 1].t_ns);
+        if (rows[i - 1].cpu_ns < least_ns)
+            rows[i - 1].cpu_ns = least_ns;
+    }
+}
+
+/*
+ * Between readings that a thread made itself, one of the recorder, which is up to a tick old, gives
+ * what is before it too little and what is after it too much: it is left out. It came with a
+ * reading of the process; the few of the thread's own that did so by chance are no loss.
+ */
+static void leave_out_late(struct nrg_cpu_track *track, const struct nrg_cpu_track *process)
+{
+    struct nrg_cpu_reading *rows = track->rows;
+    size_t n = track->n ? 1 : 0, at = 0;
+    for (size_t i = 1; i < track->n; i++) {
+        while (at < process->n && process->rows[at].t_ns < rows[i].t_ns - TOGETHER_NS)
+            at++;
+        bool together = at < process->n && process->rows[at].t_ns < rows[i].t_ns + TOGETHER_NS;
+        if (!together || i + 1 == track->n || rows[i + 1].t_ns - rows[n - 1].t_ns > CLOSE_NS)
+            rows[n++] = rows[i];
+    }
+    track->n = n;
+}
+
 static int prepare_reader(struct reader *r, struct nrg_arena *memory)
 {
     const struct nrg_cells *c = &r->e->cells;
@@ -326,6 +361,12 @@ int nrg_cpu_readings_init(struct nrg_cpu_readings *to, struct nrg_engine *e, int
         complete_cells(to, &e->cells);
     if (!rc)
         rc = make_followers(to, &e->cells);
+    for (size_t i = 0; !rc && i < e->cells.n_tracks; i++) {
+        if (e->cells.track_pool[i])
+            continue;
+        catch_up(&to->tracks[i]); /* not before: processes are late by as much */
+        leave_out_late(&to->tracks[i], &to->processes[e->cells.track_group[i]]);
+    }
     nrg_arena_release(&memory);
     if (rc)
         nrg_cpu_readings_release(to, e);

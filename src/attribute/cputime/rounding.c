@@ -8,7 +8,7 @@
  * of different borders are independent, and add up as squares.
  *
  * The model bends, so errors of both signs do not cancel wholly: in the mean it says a little less.
- * That is the same in all cells, and adds up end to end.
+ * That is the same in all cells, and adds up end to end. Of prices by ticks (price.c) it is more.
  *
  * Errors that last, those of a kernel that samples, are independent from cell to cell. How large
  * they are is found in ticks.c.
@@ -52,15 +52,17 @@ void nrg_cpu_rounding_add(struct nrg_cpu_rounding *r, size_t energy,
 static void end_border(struct nrg_cpu_rounding *r)
 {
     const struct nrg_cpu_time *t = r->times;
-    double slope = t->cells[r->cell < t->n_cells ? r->cell : t->n_cells - 1].slope;
+    const struct nrg_cpu_tick_cell *cell =
+        &t->cells[r->cell < t->n_cells ? r->cell : t->n_cells - 1];
     size_t n = 0;
     for (size_t i = 0; i < r->n_active; i++) {
         uint32_t at = r->active[i];
         struct nrg_cpu_price *price = &r->prices[at];
-        double jump = slope * (price->before - price->here);
+        double jump = cell->slope * (price->before - price->here),
+               lasts = cell->lasts * price->here;
         bool inside = price->before > 0 && price->here > 0;
-        r->variance_j2[at] += jump * jump * (inside ? t->rounding_s2 : t->ends_s2) +
-                              price->here * price->here * t->lasting_s2;
+        r->variance_j2[at] +=
+            jump * jump * (inside ? t->rounding_s2 : t->ends_s2) + lasts * lasts * t->lasting_s2;
         price->before = price->here;
         price->here = price->after;
         price->after = 0;
@@ -82,6 +84,6 @@ void nrg_cpu_rounding_move(struct nrg_cpu_rounding *r, size_t cell)
 void nrg_cpu_rounding_take(struct nrg_cpu_rounding *r, size_t energy, struct nrg_row_error *error)
 {
     error->variance_j2 += r->variance_j2[energy];
-    error->above_j += r->prices[energy].bent_j;
+    *(r->times->price_by_ticks ? &error->below_j : &error->above_j) += r->prices[energy].bent_j;
     r->variance_j2[energy] = r->prices[energy].bent_j = 0;
 }

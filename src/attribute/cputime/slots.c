@@ -61,9 +61,10 @@ struct walker {
     struct nrg_arena memory; /* of the arrays */
     struct track *tracks;
     struct group *groups;
-    float *price;      /* [(cell * n_groups + group) * n_parts + part]: joules per CPU second */
-    float *slot_price; /* per part */
-    double *active_j;  /* per cell, of the last modelled part: for the ticks */
+    float *price;       /* [(cell * n_groups + group) * n_parts + part]: joules per CPU second */
+    float *slot_price;  /* per part */
+    double *cell_price; /* per cell */
+    double *active_j;   /* per cell, of the last modelled part: for the ticks */
     uint32_t *stamp, *slot_of; /* per place: see pack */
     uint32_t stamps;
     size_t cell;
@@ -402,34 +403,31 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
 }
 
 /*
- * Joules per CPU second of each group in each cell. The energy is that of flow.h: active, without
- * the others' part, by the CPU time of the processes. Where its threads seem to have used more than
+ * Joules per CPU second of each group in each cell. Where its threads seem to have used more than
  * their process, which is read a little earlier or later, they have no more than its energy.
  */
-static void set_prices(struct walker *w, size_t p)
+static int set_prices(struct walker *w, size_t p)
 {
     const struct nrg_part *part = &w->e->parts[p];
     const struct nrg_cpu_readings *r = w->readings;
     const struct nrg_cells *c = &w->e->cells;
-    for (size_t k = 0; k < c->n && part->method == NRG_METHOD_CPU_TIME; k++) {
-        int64_t known_ns = 0;
-        double j = nrg_timeline_between(part->tl, c->begin_ns[k], c->begin_ns[k + 1], &known_ns);
-        double active_j = j - part->idle_w[k] * (double)known_ns * 1e-9;
-        double all_s = (double)r->workload_s[k];
-        if (c->outside[k] || !(active_j > 0) || !(all_s > 0))
+    if (part->method != NRG_METHOD_CPU_TIME)
+        return 0;
+    int rc = nrg_cpu_prices(w->out, w->e, part, r->workload_s, w->active_j, w->cell_price);
+    for (size_t k = 0; !rc && k < c->n; k++) {
+        if (c->outside[k])
             continue;
-        w->active_j[k] = active_j;
-        active_j *= 1 - (double)part->other[k];
         for (size_t g = 0; g < c->n_groups; g++) {
             size_t at = k * c->n_groups + g;
             double own_s = (double)r->group_s[at], tracks_s = (double)r->tracks_s[at];
             double most_s = tracks_s > own_s + READ_APART_S ? tracks_s : own_s;
             if (!(most_s > 0))
                 continue;
-            w->price[at * w->e->n_parts + p] = (float)(active_j * own_s / all_s / most_s);
-            w->out->there_j[p] += active_j * own_s / all_s;
+            w->price[at * w->e->n_parts + p] = (float)(w->cell_price[k] * own_s / most_s);
+            w->out->there_j[p] += w->cell_price[k] * own_s;
         }
     }
+    return rc;
 }
 
 static int init_walker(struct walker *w)
@@ -442,6 +440,7 @@ static int init_walker(struct walker *w)
     w->groups = nrg_arena_array(&w->memory, c->n_groups + 1, sizeof *w->groups);
     w->price = nrg_arena_array(&w->memory, n_prices, sizeof *w->price);
     w->active_j = nrg_arena_array(&w->memory, c->n + 1, sizeof *w->active_j);
+    w->cell_price = nrg_arena_array(&w->memory, c->n + 1, sizeof *w->cell_price);
     w->slot_price = nrg_arena_array(&w->memory, e->n_parts + 1, sizeof *w->slot_price);
     w->stamp = nrg_arena_array(&w->memory, n_places, sizeof *w->stamp);
     w->slot_of = nrg_arena_array(&w->memory, n_places, sizeof *w->slot_of);
@@ -458,9 +457,13 @@ static int init_walker(struct walker *w)
         w->next_ns = interval_end(w, g) < w->next_ns ? interval_end(w, g) : w->next_ns;
     }
     for (size_t p = 0; p < e->n_parts; p++)
-        set_prices(w, p);
+        if (e->parts[p].method == NRG_METHOD_CPU_TIME)
+            nrg_cpu_active(e, &e->parts[p], w->active_j);
+    int rc = nrg_cpu_ticks_init(w->out, e, w->readings->workload_s, w->active_j);
+    for (size_t p = 0; !rc && p < e->n_parts; p++)
+        rc = set_prices(w, p);
     enter_cell(w);
-    return nrg_cpu_ticks_init(w->out, e, w->readings->workload_s, w->active_j);
+    return rc;
 }
 
 static void finish_walk(struct walker *w)

@@ -15,6 +15,7 @@
 #include <math.h>
 
 #include "attribute/cputime/cputime.h"
+#include "energy/recorder_use.h"
 
 #define TICK_S2  (NRG_CPU_TICK_S * NRG_CPU_TICK_S / 12) /* variance of one counter's rounding */
 #define COUNTERS 2.0  /* of busy time that are rounded, each for itself: user and system */
@@ -24,6 +25,8 @@
 #define EVEN     1e-4 /* of the product of squares */
 #define BLOCK    10   /* cells */
 #define FEW      10   /* blocks are too few to tell */
+#define ALIKE    0.25 /* of what lasts: the model's energy is off its law by less */
+#define SAMPLED  2.0  /* of one counter's rounding, that lasts in a cell: then the kernel samples */
 
 /* Differences of cells, one after the other. */
 struct series {
@@ -144,6 +147,16 @@ static struct errors of_ticks(const struct nrg_cpu_time *t, struct nrg_engine *e
                            lasting_s2(&lasting, ALL)};
 }
 
+/* The kernel samples, and the model's energy follows the ticks that were recorded, not others. */
+static bool samples_alike(const struct nrg_engine *e, const double *active_j, double lasting)
+{
+    if (!e->cells.busy_s || !nrg_busy_samples(&e->frame) || !isfinite(lasting) ||
+        !(lasting > SAMPLED * TICK_S2))
+        return false;
+    struct series s = from_law(&e->cells, active_j, NULL);
+    return lasting_s2(&s, COUNTERS) < ALIKE * lasting;
+}
+
 static void set_errors(struct nrg_cpu_time *t, struct nrg_engine *e, const float *workload_s,
                        const double *active_j)
 {
@@ -158,6 +171,20 @@ static void set_errors(struct nrg_cpu_time *t, struct nrg_engine *e, const float
     t->rounding_s2 = counters * TICK_S2;
     t->ends_s2 = COUNTERS * TICK_S2;
     t->lasting_s2 = isfinite(off.lasting_s2) ? off.lasting_s2 : 2 * COUNTERS * TICK_S2;
+    t->price_by_ticks = samples_alike(e, active_j, off.lasting_s2);
+}
+
+/*
+ * Of energy per busy second. The model's u is busy time / the time that its ticks say the CPUs had,
+ * busy and idle, which has the error of busy time, too: price = (1 + BENT - BENT u) / that time,
+ * to the first order, and to the second in the mean. That is taken off; it may be up to twice as
+ * much, since the model's windows are longer where its ticks are few.
+ */
+static void set_price_error(const struct nrg_cpu_time *t, struct nrg_cpu_tick_cell *cell, double u)
+{
+    double bent = BENT * (1 - u) / (1 + BENT - BENT * u), cpus_s = t->cpus * cell->length_s;
+    cell->slope = cell->lasts = u * (1 + bent);
+    cell->excess = cell->bend = (1 + 2 * bent) * t->lasting_s2 / (cpus_s * cpus_s);
 }
 
 static void set_cell(const struct nrg_cpu_time *t, struct nrg_cpu_tick_cell *cell)
@@ -166,6 +193,11 @@ static void set_cell(const struct nrg_cpu_time *t, struct nrg_cpu_tick_cell *cel
     double mean = 1 + BENT - BENT * u; /* share / u */
     double off_s2 = 2 * t->rounding_s2 + t->lasting_s2;
     cell->slope = 1 - BENT * u / mean;
+    cell->lasts = 1;
+    if (t->price_by_ticks) {
+        set_price_error(t, cell, u);
+        return;
+    }
     cell->bend = BENT * u / mean * off_s2 / (cell->busy_s * cell->busy_s);
 }
 

@@ -262,6 +262,8 @@ static int make_map(struct trials *t)
         if (r->options.calls)
             time[s->calls_column] += (double)(s->end_ns - s->begin_ns) / 2; /* after the class */
     }
+    for (size_t i = 0; r->options.together && i < NRG_TOGETHER; i++)
+        time[r->options.together->first + i] = INFINITY;
     for (size_t i = 0; i < n; i++)
         order[i] = &time[i];
     qsort(order + NRG_COLUMN_CLASSES, n - NRG_COLUMN_CLASSES, sizeof *order, by_time);
@@ -326,6 +328,18 @@ static int try_ages(struct trials *t, struct trial *best)
     return rc;
 }
 
+/* The mean of as long as the driver says, or of whole ms where it does not, which is not the time
+ * between two updates: these are on a clock of their own. */
+static int try_said_mean(struct trials *t, struct trial *best)
+{
+    const struct nrg_channel *c = t->r->options.channel;
+    double found_s = round(t->r->published.update_s * 1e3) / 1e3;
+    int64_t said_ns = c->window_ns > 0 ? c->window_ns : c->update_ns;
+    double mean_s = said_ns > 0 ? (double)said_ns / 1e9 : found_s;
+    bool known = t->r->published.used && mean_s > 0;
+    return known ? try_better(t, best, make_kernel(NRG_KERNEL_BOX, 0, mean_s)) : 0;
+}
+
 /* A reading is of that instant, or the mean since the last: files do not say which. */
 static int try_prompt(struct trials *t, struct trial *best)
 {
@@ -347,6 +361,8 @@ static int try_prompt(struct trials *t, struct trial *best)
         rc = try_better(
             t, best,
             (struct nrg_kernel){.kind = NRG_KERNEL_BOX, .near_s = -INSTANT_S, .far_s = INSTANT_S});
+    if (!rc && t->r->options.timeline->is_gauge)
+        rc = try_said_mean(t, best);
     return rc;
 }
 

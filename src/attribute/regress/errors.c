@@ -4,7 +4,8 @@
  * its neighbour has too little. So the interval of a sum comes from the covariance, and is mostly
  * narrower than those of its parts.
  *
- * Classes that can't be told apart are one number: it stands in the first of their rows.
+ * Classes that can't be told apart are one number: it stands in the first of their rows. A row
+ * around some of these, but not all, may have anything from nothing to all of it.
  */
 #include <errno.h>
 #include <math.h>
@@ -87,7 +88,7 @@ static double variance(const struct sums *s, const struct nrg_part *part, double
 static double drift_j(const struct sums *s, const struct nrg_part *part)
 {
     double all_j = 0;
-    for (size_t shape = 0; shape < NRG_IDLE_SHAPES; shape++) {
+    for (size_t shape = 0; shape < NRG_DOUBTS; shape++) {
         double sum_j = 0;
         for (size_t i = 0; i < s->n; i++)
             sum_j +=
@@ -103,6 +104,18 @@ static double inside_j(const struct sums *s, const struct nrg_part *part)
     for (size_t i = 0; i < s->n; i++)
         sum_j = nrg_sum_known(sum_j, s->cost_s[s->classes[i]] *
                                          part->regressed.classes[s->classes[i]].power_w);
+    return sum_j;
+}
+
+/* Of a sum, how much less it is where powers may be negative. Powers that can't be move the others,
+ * mostly all in one direction. */
+static double moved_j(const struct sums *s, const struct nrg_part *part)
+{
+    double sum_j = 0;
+    for (size_t i = 0; i < s->n; i++) {
+        const struct nrg_regress_class *c = &part->regressed.classes[s->classes[i]];
+        sum_j = nrg_sum_known(sum_j, s->cost_s[s->classes[i]] * (c->power_w - c->free_w));
+    }
     return sum_j;
 }
 
@@ -122,18 +135,55 @@ static void add_unseen(const struct sums *s, size_t p, uint32_t place, struct nr
     }
 }
 
+/* Of the energy inside: what classes there may have of their neighbours remains as far as these are
+ * elsewhere. */
+static double left_over(const struct nrg_part *part, double inside_j, double all_j)
+{
+    double elsewhere = all_j > 0 ? fmax(1 - inside_j / all_j, 0) : 1;
+    return part->regressed.left_over + part->regressed.to_neighbours * elsewhere;
+}
+
+/* Half of the interval of what is inside; all_j: of the run. */
+static double half_j(const struct sums *s, const struct nrg_part *part, double time_s, double all_j)
+{
+    double energy_j = inside_j(s, part);
+    return hypot(part->regressed.t * sqrt(variance(s, part, time_s)),
+                 2 * NRG_REGRESS_LEAST_ERROR * energy_j) +
+           drift_j(s, part) + left_over(part, energy_j, all_j) * energy_j;
+}
+
+double nrg_regress_sum_error(struct nrg_engine *e, size_t p, double *cost_s)
+{
+    const struct nrg_part *part = &e->parts[p];
+    struct sums s = {.e = e, .cost_s = cost_s};
+    double all_j = INFINITY, result = NAN;
+    bool known = e->options->idle != NRG_IDLE_SHARE;
+    s.classes = nrg_arena_array(&s.memory, e->n_classes + 1, sizeof *s.classes);
+    for (uint32_t c = 0; s.classes && c < e->n_classes; c++)
+        if (cost_s[c] > 0) {
+            s.classes[s.n++] = c;
+            known &= !isnan(part->regressed.classes[c].power_w);
+        }
+    if (s.n && known && inside_j(&s, part) > 0)
+        result = (half_j(&s, part, 0, all_j) + fabs(moved_j(&s, part))) / inside_j(&s, part);
+    nrg_arena_release(&s.memory);
+    return result;
+}
+
 static void whole_errors(struct sums *s, size_t p)
 {
     struct nrg_engine *e = s->e;
     const struct nrg_part *part = &e->parts[p];
+    double run_s = 0;
+    add_inside(s, 0, &run_s);
+    double all_j = inside_j(s, part);
     for (uint32_t i = 1; i < e->walk.paths.n; i++) {
         struct nrg_row_error *whole = &e->row_parts[i * e->n_parts + p].whole;
         double time_s = 0;
         add_inside(s, i, &time_s);
-        double half_j = hypot(part->regressed.t * sqrt(variance(s, part, time_s)),
-                              2 * NRG_REGRESS_LEAST_ERROR * inside_j(s, part)) +
-                        drift_j(s, part) + part->regressed.left_over * inside_j(s, part);
-        *whole = (struct nrg_row_error){.below_j = half_j, .above_j = half_j};
+        double half = half_j(s, part, time_s, all_j), moved = moved_j(s, part);
+        *whole = (struct nrg_row_error){.below_j = half + fmax(moved, 0),
+                                        .above_j = half + fmax(-moved, 0)};
         add_unseen(s, p, i, whole);
         if (s->n == 1 && s->at[i] == s->last[i]) /* no place inside: as the class has it */
             *whole = e->row_parts[i * e->n_parts + p].self;
@@ -172,11 +222,55 @@ static void merge_groups(struct nrg_engine *e, size_t p, uint32_t *first)
         nrg_row_error_add(&to->whole, &from->self);
         from->moved_ns = from->covered_ns;
         from->energy_j = from->covered_ns = 0;
-        from->self = (struct nrg_row_error){0};
+        from->self = from->whole = (struct nrg_row_error){0};
         e->rows[i].flags |= NRG_ROW_MERGED;
         e->rows[*carrier].flags |= NRG_ROW_MERGED;
         e->rows[i].merged_with = *carrier;
     }
+}
+
+/* How many rows of the group of `carrier` each place holds. */
+static uint32_t count_members(const struct sums *s, uint32_t carrier, uint32_t *held)
+{
+    const struct nrg_engine *e = s->e;
+    const struct nrg_span_node *nodes = e->walk.paths.nodes;
+    uint32_t members = 0;
+    memset(held, 0, e->walk.paths.n * sizeof *held);
+    for (uint32_t i = 1; i < e->walk.paths.n; i++) {
+        if (i != carrier && e->rows[i].merged_with != carrier)
+            continue;
+        members++;
+        for (uint32_t at = i; at; at = nodes[at].parent)
+            held[at]++;
+    }
+    return members;
+}
+
+/* The group's number is in the row around its carrier, and in none around the others alone. */
+static void doubt_group(const struct sums *s, size_t p, uint32_t carrier, uint32_t *held)
+{
+    struct nrg_engine *e = s->e;
+    const struct nrg_row_part *group = &e->row_parts[carrier * e->n_parts + p];
+    uint32_t members = count_members(s, carrier, held);
+    for (uint32_t i = 1; i < e->walk.paths.n; i++) {
+        bool inner = s->at[i] == s->last[i];
+        if (inner || !held[i] || held[i] == members)
+            continue;
+        struct nrg_row_error *whole = &e->row_parts[i * e->n_parts + p].whole;
+        bool has = s->at[carrier] >= s->at[i] && s->at[carrier] <= s->last[i];
+        whole->below_j += has ? group->energy_j : 0;
+        whole->above_j += group->self.above_j + (has ? 0 : group->energy_j);
+    }
+}
+
+static int doubt_groups(struct sums *s, size_t p, const uint32_t *first)
+{
+    const struct nrg_engine *e = s->e;
+    uint32_t *held = nrg_arena_array(&s->memory, e->walk.paths.n + 1, sizeof *held);
+    for (size_t g = 0; held && g < e->n_classes; g++)
+        if (first[g] && e->rows[first[g]].flags & NRG_ROW_MERGED)
+            doubt_group(s, p, first[g], held);
+    return held ? 0 : -ENOMEM;
 }
 
 int nrg_regress_errors(struct nrg_engine *e)
@@ -196,6 +290,7 @@ int nrg_regress_errors(struct nrg_engine *e)
         whole_errors(&s, p);
         memset(first, 0, (e->n_classes + 1) * sizeof *first);
         merge_groups(e, p, first);
+        rc = doubt_groups(&s, p, first);
     }
     nrg_arena_release(&s.memory);
     return rc;

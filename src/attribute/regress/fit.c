@@ -21,8 +21,9 @@
 #define STREAMED     (1u << 18) /* slices between two turns of summing up, later */
 #define MAX_COLUMNS  4096       /* a matrix of them is 67 MB */
 #define BLOCK_BYTES  (128u << 20)
-#define BLOCK_ROWS   4  /* a block has at least so many */
-#define LOOK_BACK    16 /* slices: at most so many threads have calls open */
+#define BLOCK_ROWS   4    /* a block has at least so many */
+#define LOOK_BACK    16   /* slices: at most so many threads have calls open */
+#define LITTLE       1e-3 /* of a CPU, squared: who may be off by less hides nothing */
 #define BEND_LEAST_S 1e-6
 #define BEND_MOST_S  50e-6
 
@@ -46,10 +47,12 @@ int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regres
     r->mean_rate = nrg_arena_array(&r->memory, n_columns, sizeof *r->mean_rate);
     r->waits_w = nrg_arena_array(&r->memory, n_columns, sizeof *r->waits_w);
     r->middle_of = nrg_arena_array(&r->memory, n_columns, sizeof *r->middle_of);
+    r->within_of = nrg_arena_array(&r->memory, n_columns, sizeof *r->within_of);
     r->is_calls = nrg_arena_array(&r->memory, n_columns, sizeof *r->is_calls);
     r->class_of = nrg_arena_array(&r->memory, n_columns, sizeof *r->class_of);
     r->pure = nrg_arena_array(&r->memory, n_columns, sizeof *r->pure);
     r->time_s = nrg_arena_array(&r->memory, n_columns, sizeof *r->time_s);
+    r->kept = nrg_arena_array(&r->memory, 1, sizeof *r->kept);
     if (r->memory.failed) {
         nrg_regress_free(r);
         *regress = NULL;
@@ -73,6 +76,8 @@ void nrg_regress_free(struct nrg_regress *r)
     if (!r)
         return;
     free(r->slices.items);
+    free(r->together.slices.items);
+    free(r->together.sweep.open);
     nrg_rowgen_release(&r->gen);
     for (size_t i = 0; i < 4; i++)
         nrg_rowgen_release(&r->bend[i / 2].gen[i % 2]);
@@ -80,6 +85,8 @@ void nrg_regress_free(struct nrg_regress *r)
     nrg_gram_release(&r->edges);
     for (size_t i = 0; i < NRG_REGRESS_BLOCKS; i++)
         nrg_gram_release(&r->block[i]);
+    if (r->kept)
+        nrg_kept_rows_forget(r->kept);
     nrg_arena_release(&r->memory);
     free(r);
 }
@@ -103,6 +110,8 @@ static void start_bend(struct nrg_regress *r, size_t which, double step_s)
         double by_s = i ? -step_s : step_s;
         struct nrg_kernel moved = nrg_kernel_moved(r->kernel, which ? 0 : by_s, which ? by_s : 0);
         nrg_rowgen_init(&r->bend[which].gen[i], &r->options, &moved, NULL, r->plenty);
+        /* What changes slowly is the same in both, unless an average fills up at another pace. */
+        r->bend[which].gen[i].slow_apart = r->kernel.kind != NRG_KERNEL_EXP;
     }
 }
 
@@ -112,6 +121,8 @@ static void start_rows(struct nrg_regress *r)
     double period_s = (double)r->options.timeline->period_ns / 1e9;
     double memory_s = nrg_kernel_memory_s(&r->kernel);
     nrg_rowgen_init(&r->gen, &r->options, &r->kernel, NULL, r->plenty);
+    if (r->kept->complete)
+        nrg_regress_keep_rows(r, &r->gen);
     if (r->prior && r->plenty && r->options.lag == NRG_LAG_AUTO) {
         start_bend(r, 0, fmin(fmax(period_s / 50, BEND_LEAST_S), BEND_MOST_S));
         if (memory_s > 0 && strcmp(r->lag_source, "none"))
@@ -120,7 +131,7 @@ static void start_rows(struct nrg_regress *r)
     double margin_s = fabs(r->kernel.near_s) + memory_s / 50 + BEND_MOST_S;
     int64_t margin_ns = nrg_round_within(margin_s * 1e9, 0, NRG_MAX_TIME_NS) + 1;
     int64_t from_ns = r->gen.usable_from_ns + margin_ns;
-    bool without_edges = r->options.first_whole_ns && !r->options.edges_known;
+    bool without_edges = r->options.first_whole_ns != 0;
     if (without_edges && from_ns < r->options.first_whole_ns)
         from_ns = r->options.first_whole_ns;
     for (size_t i = 0; i < 5; i++) {
@@ -137,8 +148,10 @@ static int begin_rows(struct nrg_regress *r)
     int rc = nrg_regress_choose_model(r);
     if (!rc)
         start_rows(r);
-    r->whitener =
-        (struct nrg_whitener){.phi = r->noise.phi, .theta = r->noise.theta, .cut = r->noise.cut};
+    r->whitener = (struct nrg_whitener){.phi = r->noise.phi,
+                                        .theta = r->noise.theta,
+                                        .cut = r->noise.cut,
+                                        .border2 = r->noise.border2};
     choose_blocks(r);
     r->chosen = true;
     return rc;
@@ -206,14 +219,15 @@ static void count_pure(struct nrg_regress *r, double weight, double e)
     r->pure_e2 += e * e;
 }
 
-/* What of a row comes from columns before classes and idle: what drifts does not drift by itself,
- * and has the noise of the reading in it so far. */
-static double slow_y(const struct nrg_regress *r)
+/* What of a row drifts with the reading: what has columns of its own that are slow does not. Idle
+ * power has, where it was measured; both together then look like a load that does not drift. */
+static double drifting_y(const struct nrg_regress *r, double expected_y)
 {
-    double sum = 0;
-    for (size_t i = 0; i < NRG_COLUMN_IDLE_OFF; i++)
-        sum += r->prior[i] * r->gen.x[i];
-    return sum;
+    double load_y = nrg_regress_load(r, &r->gen, expected_y);
+    bool own = r->options.idle_shape_w[NRG_IDLE_LINE] > 0;
+    for (size_t i = NRG_COLUMN_IDLE_OFF; !own && i <= NRG_COLUMN_IDLE; i++)
+        load_y += r->prior[i] * r->gen.x[i];
+    return load_y;
 }
 
 static int add_fit_row(struct nrg_regress *r)
@@ -226,13 +240,13 @@ static int add_fit_row(struct nrg_regress *r)
     struct nrg_gram *block = &r->block[at < r->n_blocks ? at : r->n_blocks - 1];
     r->row++;
     if (r->prior && gen->n <= r->n_prior)
-        nrg_rowgen_drift(gen, expected_y - slow_y(r));
+        nrg_rowgen_drift(gen, drifting_y(r, expected_y));
     int rc = nrg_gram_grow(block, gen->n);
     for (size_t i = 0; !rc && i < 2; i++)
         if (r->bend[i].step_s > 0)
             rc = bend_row(r, i);
     count_row(r, expected_y);
-    double variance = nrg_noise_variance(&r->noise, expected_y, gen);
+    double variance = nrg_regress_variance(r, expected_y, gen);
     if (!rc)
         rc = nrg_whiten(&r->whitener, gen, &variance);
     if (rc <= 0)
@@ -241,7 +255,7 @@ static int add_fit_row(struct nrg_regress *r)
     bool known = r->prior && gen->n <= r->n_prior;
     double fresh = nrg_regress_expected(r, gen), white_e = known ? gen->y - fresh : 0;
     if (r->noise.phi > 0)
-        variance = nrg_noise_variance(&r->noise, fresh, gen);
+        variance = nrg_regress_variance(r, fresh, gen);
     double weight = nrg_noise_weight(variance, white_e);
     if (r->quantum > 0)
         count_pure(r, weight, white_e);
@@ -250,25 +264,39 @@ static int add_fit_row(struct nrg_regress *r)
     return 0;
 }
 
+static void drop_first(struct nrg_slices *slices, uint64_t needs)
+{
+    size_t passed = (size_t)(needs - slices->dropped);
+    if (passed)
+        memmove(slices->items, slices->items + passed,
+                (slices->n - passed) * sizeof *slices->items);
+    slices->n -= passed;
+    slices->dropped += passed;
+}
+
 static void drop_slices(struct nrg_regress *r)
 {
-    uint64_t needs = nrg_rowgen_needs(&r->gen);
+    uint64_t needs = nrg_rowgen_needs(&r->gen), together = nrg_rowgen_needs_together(&r->gen);
     for (size_t i = 0; i < 4; i++) {
-        uint64_t own = nrg_rowgen_needs(&r->bend[i / 2].gen[i % 2]);
-        if (r->bend[i / 2].step_s > 0 && own < needs)
-            needs = own;
+        const struct nrg_rowgen *gen = &r->bend[i / 2].gen[i % 2];
+        if (!(r->bend[i / 2].step_s > 0))
+            continue;
+        uint64_t own = nrg_rowgen_needs(gen), own_together = nrg_rowgen_needs_together(gen);
+        needs = own < needs ? own : needs;
+        together = own_together < together ? own_together : together;
     }
-    size_t passed = (size_t)(needs - r->slices.dropped);
-    memmove(r->slices.items, r->slices.items + passed,
-            (r->slices.n - passed) * sizeof *r->slices.items);
-    r->slices.n -= passed;
-    r->slices.dropped += passed;
+    if (r->options.together && r->together.sweep.next < needs)
+        needs = r->together.sweep.next;
+    drop_first(&r->slices, needs);
+    drop_first(&r->together.slices, together);
     r->next_turn = r->slices.n + (r->options.held ? r->options.held / 4 + 1 : STREAMED);
 }
 
 static int sum_up(struct nrg_regress *r)
 {
     int rc = r->chosen ? nrg_regress_settle_waits(r) : begin_rows(r);
+    if (!rc)
+        rc = nrg_regress_go_on_together(r);
     while (!rc) {
         rc = nrg_rowgen_next(&r->gen, &r->slices, r->ready_ns, r->n_columns);
         if (rc <= 0)
@@ -396,13 +424,20 @@ int nrg_regress_slice(struct nrg_regress *r, const struct nrg_class_activity *a)
     r->last_begin_ns = begin_ns;
     r->last_end_ns = end_ns;
     r->last_column = column;
-    const struct nrg_regress_slice slice = {.begin_ns = begin_ns,
-                                            .end_ns = end_ns,
-                                            .column = (uint16_t)column,
-                                            .calls_column = (uint16_t)calls_column,
-                                            .group = a->group,
-                                            .rate = (float)a->rate,
-                                            .calls_per_s = (float)(a->calls / length_s)};
+    struct nrg_regress_slice slice = {.begin_ns = begin_ns,
+                                      .end_ns = end_ns,
+                                      .column = (uint16_t)column,
+                                      .calls_column = (uint16_t)calls_column,
+                                      .group = a->group,
+                                      .rate = (float)a->rate,
+                                      .calls_per_s = (float)(a->calls / length_s)};
+    if (a->anywhere && a->class_ == r->options.others_class) {
+        slice.unsure2 = (float)a->unsure2;
+        if (a->rate * a->rate > LITTLE) /* less is rounding of CPU times, and can't be late */
+            r->options.others_column = column;
+        r->others_s += length_s;
+        r->unsure_s += a->unsure2 > LITTLE ? length_s : 0;
+    }
     note_cell(r, a);
     if (nrg_append(&r->slices.items, &r->slices.n, &r->slices.cap, &slice, sizeof slice))
         return -ENOMEM;
@@ -424,6 +459,11 @@ int nrg_regress_solve(struct nrg_regress *r, struct nrg_regress_result *result)
     if (!rc && r->published.lost)
         return -ENODATA;
     return rc ? rc : nrg_regress_make_result(r, result);
+}
+
+const struct nrg_timeline *nrg_regress_timeline(const struct nrg_regress *r)
+{
+    return r->options.timeline;
 }
 
 void nrg_regress_result_release(struct nrg_regress_result *result)

@@ -21,22 +21,33 @@
 #define NRG_ATTRIBUTE_REGRESS_FIT_H
 
 #include "attribute/attribution.h"
-#include "attribute/regress/idle_course.h"
+#include "attribute/regress/idle/idle_course.h"
+#include "energy/bins.h"
 #include "energy/timeline.h"
 
 /* No number is more certain than this part of it: weights and clocks leave that much. */
 #define NRG_REGRESS_LEAST_ERROR 1e-4
+#define NRG_DOUBTS              (NRG_IDLE_SHAPES + 1)
+#define NRG_REGRESS_EDGES       4 /* of a run, and of what its thread does */
 
 struct nrg_regress;
+struct nrg_together;
 
 struct nrg_regress_options {
     const struct nrg_timeline *timeline; /* of the sensor; must outlive the regression */
     const struct nrg_channel *channel;
     int64_t begin_ns, end_ns; /* readings outside are not used */
     /* Readings before the one and after the other are those of cells that are not known as the
-     * others are: with edges_known a counter's are one row each, else none. 0: there are none */
+     * others are, and there are no rows of them. 0: there are none */
     int64_t first_whole_ns, last_whole_ns;
-    bool edges_known;
+    /* Such cells of which more is known, in order: a counter's readings of each are one row. */
+    struct nrg_span_ns edges[NRG_REGRESS_EDGES];
+    size_t n_edges;
+    double edge_off_s; /* by which their CPU times are off, a deviation */
+    /* Readings of these stretches have no rows (edges.c); in order of time, apart; must outlive the
+     * regression */
+    const struct nrg_span_ns *unsure;
+    size_t n_unsure;
     size_t n_classes;
     enum nrg_lag_mode lag;
     double lag_s;        /* with NRG_LAG_GIVEN; with AUTO the channel's own, when it is known */
@@ -51,10 +62,13 @@ struct nrg_regress_options {
     bool seen_twice;     /* there was a baseline after the run, too */
     double idle_after_w; /* how much more it was then than idle_w */
     double idle_busy;    /* CPUs of others that idle_w has in it, whose power does not drift */
+    double idle_busy_w;  /* the most that these can have drawn */
     size_t others_class; /* theirs */
     bool has_gaps;       /* a class is the time without any span, in which nothing has to run */
     size_t gap_class;    /* that one */
     double confidence;   /* 0.95 */
+    bool adds_up;        /* rates are CPUs, so that their sum is how many are busy */
+    bool shares;         /* a rate below 1 is that of every instant: nothing waits unseen */
     double unplaced_s;   /* work that is in no class, because it is not known when it was */
     size_t held;         /* slices kept in memory before they are streamed; 0: 4 million */
     struct nrg_updates_found updates; /* of a regression before; not sought: they are now */
@@ -70,16 +84,24 @@ struct nrg_regress_options {
     /* Columns of calls say instead whether those of a class wait early or late, and these columns,
      * per one of calls, whether in the middle; NULL: neither */
     const uint32_t *middle_of;
+    uint32_t others_column; /* of others_class; 0: none, or nothing that could be late */
+    const struct nrg_together *together; /* columns of CPUs that are busy together; NULL: none */
+    /* Per column of a class, the first of the columns that say when in its calls energy is used
+     * (within.c), as parts of this power; NULL: none */
+    const uint32_t *within_of;
+    double within_w;
 };
 
 struct nrg_regress_class {
-    double power_w;       /* above idle where idle is known or fitted; NAN: never active */
-    double low_w, high_w; /* of power_w */
-    double drift_w[NRG_IDLE_SHAPES]; /* how much of it may come from taking idle power to have gone
-                                        along that shape, or not to have */
-    double time_s;                   /* that was in used intervals, lag applied */
-    size_t group;    /* equal for classes that can't be told apart; else its own index */
-    bool unresolved; /* the interval is wider than the number */
+    double power_w;             /* above idle where idle is known or fitted; NAN: never active */
+    double low_w, high_w;       /* of power_w */
+    double free_w;              /* what it is where powers may be negative: sums reach to that */
+    double drift_w[NRG_DOUBTS]; /* how much of it may come from taking idle power to have gone along
+                                   that shape, or not to have; the last: from who had what CPUs draw
+                                   together */
+    double time_s;              /* that was in used intervals, lag applied */
+    size_t group;               /* equal for classes that can't be told apart; else its own index */
+    bool unresolved;            /* the interval is wider than the number */
 };
 
 struct nrg_regress_result {
@@ -92,12 +114,14 @@ struct nrg_regress_result {
     double idle_shape_w[NRG_IDLE_SHAPES]; /* of that, along each */
     bool idle_fitted;
     double lag_s;
-    char lag_source[32]; /* "driver", "given", "fitted", "none" */
-    bool window;         /* readings were taken as those of a part of each update alone */
-    size_t intervals;    /* of the sensor that were used */
-    double residual;     /* rms of what is not explained / rms of interval energy */
-    double left_over;    /* of a counter's energy in sum, as a part of what classes have */
-    double *covariance;  /* n_classes * n_classes, W^2: for intervals of sums; groups as one */
+    char lag_source[32];  /* "driver", "given", "fitted", "none" */
+    bool window;          /* readings were taken as those of a part of each update alone */
+    size_t intervals;     /* of the sensor that were used */
+    double residual;      /* rms of what is not explained / rms of interval energy */
+    bool only_rounding;   /* that is no more than the steps that the sensor shows */
+    double left_over;     /* of a counter's energy in sum, as a part of what classes have */
+    double to_neighbours; /* the same of a class alone, that cancels in the sum of all */
+    double *covariance;   /* n_classes * n_classes, W^2: for intervals of sums; groups as one */
     /* of a fitted idle, for intervals of power_w + idle_w: NULL and 0 where it was not fitted */
     double *idle_covariance; /* with each class, W^2 */
     double idle_variance;
@@ -115,15 +139,19 @@ struct nrg_class_activity {
     uint32_t cell, group; /* its cell, and that of its thread in it: these have one CPU time, and
                              rates that say no more than that; both rise with time; 0: not so */
     bool anywhere;        /* its rate is the mean of a cell: when in it, is not known */
+    double unsure2; /* of such a rate, the square by which it may be off, up to a factor for all */
 };
 
 /* In order of begin_ns; those of different classes may overlap. */
 int nrg_regress_slice(struct nrg_regress *regress, const struct nrg_class_activity *activity);
-/* -ENODATA when there are fewer usable intervals than unknowns, or it is lost when a gauge of
- * single moments was updated: the caller takes another method. */
+/* -ENODATA when there are fewer usable intervals than unknowns, or it is lost when a gauge that
+ * sees a part of each update looked: the caller takes another method. */
 int nrg_regress_solve(struct nrg_regress *regress, struct nrg_regress_result *result);
 /* What was found of the sensor's updates, also where solve failed. */
 struct nrg_updates_found nrg_regress_updates(const struct nrg_regress *regress);
+/* The timeline with the times of updates in place of those of readings, where they were found; else
+ * as it was given. The regression's. */
+const struct nrg_timeline *nrg_regress_timeline(const struct nrg_regress *regress);
 void nrg_regress_result_release(struct nrg_regress_result *result);
 void nrg_regress_free(struct nrg_regress *regress);
 

@@ -2,13 +2,14 @@
  * What the files of the regression share: its state, the model of the sensor that is chosen once,
  * from the slices that are held, before rows are summed up for good, and the solver.
  *
- * Order: slices are held (fit.c) until there are too many or the end is reached; where threads
- * wait, CPU times say in which calls (waits/waits.c, fit.c, shape.c, error.c); the times of
- * updates, the kernel and the noise are chosen from them (model.c, updates/, choose.c, noise.c), by
- * passes over them (pass.c, slow.c); rows are made, whitened, weighted and summed up in blocks of
- * time (fit.c); the blocks give powers and groups (solve.c), also with what is common to calls
- * (calls.c), intervals (spread.c), whether idle power drifted (drift.c), and the figures that
- * callers get (result.c).
+ * Order: slices (rows/slicer.c) are held (fit.c) until there are too many or the end is reached;
+ * where threads wait, CPU times say in which calls (waits/), and how many work at a time
+ * (load/together.c); the times of updates, the kernel and the noise are chosen from them (model.c,
+ * updates/, choose.c, noise.c), by passes over rows (pass.c, rows/), and whether power changes
+ * within calls (load/within.c); rows are made, whitened, weighted and summed up in blocks of time
+ * (fit.c); the blocks give powers and groups (solve.c), also with what is common to calls
+ * (load/calls.c), intervals (spread.c), whether idle power drifted (idle/drift.c), and the figures
+ * that callers get (result.c).
  *
  * The regression owns everything here but the solver, which result.c makes and releases. 0 or
  * -ENOMEM, and -ENODATA from solve when rows do not suffice. One thread at a time.
@@ -16,7 +17,8 @@
 #ifndef NRG_ATTRIBUTE_REGRESS_INTERNAL_H
 #define NRG_ATTRIBUTE_REGRESS_INTERNAL_H
 
-#include "attribute/regress/rows.h"
+#include "attribute/regress/rows/kept_rows.h"
+#include "attribute/regress/rows/rows.h"
 #include "base/arena.h"
 #include "base/nnls.h"
 #include "energy/updates/update_grid.h"
@@ -29,11 +31,13 @@
  */
 struct nrg_noise {
     double phi, theta, floor2, slope2;
-    double cut; /* of what calls may have used on the other side of a row's ends; then theta is
-                   that of each row: nrg_whiten */
+    double cut; /* of what calls, or others, may have used on the other side of a row's ends; then
+                   theta is that of each row: nrg_whiten */
+    double unsure;  /* the same of others alone, where rows are short: noise that lasts, then */
+    double border2; /* with cut: what of floor2 is at a row's begin, and the same at its end */
 };
 
-/* Variance of a row of which this was expected. */
+/* Variance of a row of which this was expected, by the noise alone. */
 double nrg_noise_variance(const struct nrg_noise *noise, double expected,
                           const struct nrg_rowgen *gen);
 /* Weight of a row, given its variance and what is left of it, when whitened. */
@@ -41,7 +45,7 @@ double nrg_noise_weight(double variance, double white_e);
 
 /* Makes u from e, for y and every column alike. */
 struct nrg_whitener {
-    double phi, theta, cut;
+    double phi, theta, cut, border2;
     double variance;      /* of the last row, whitened */
     double *last, *white; /* y, then columns */
     size_t n, cap_last, cap_white;
@@ -54,8 +58,12 @@ int nrg_whiten(struct nrg_whitener *whitener, struct nrg_rowgen *gen, double *va
 
 #define NRG_REGRESS_BLOCKS 64
 
-/* At most: of a class, of its calls, and one more where calls say when they wait. */
-#define NRG_REGRESS_COLUMNS(options) (3 * (options)->n_classes + NRG_COLUMN_CLASSES)
+/* At most: of a class, of its calls, one more where calls say when they wait, those of when in its
+ * calls energy is used, and those of CPUs together. */
+#define NRG_REGRESS_COLUMNS(options)                                                               \
+    (3 * (options)->n_classes + NRG_WITHIN_SHAPES * NRG_WITHIN_CLASSES + NRG_COLUMN_CLASSES +      \
+     NRG_TOGETHER)
+#define NRG_WITHIN_CLASSES 24 /* that have these, at most */
 
 /* Two kernels close to the chosen one, whose rows are made in step with its rows. */
 struct nrg_bend {
@@ -117,11 +125,14 @@ struct nrg_regress {
     uint32_t *calls_column_of;          /* the same of its calls */
     size_t *class_of;                   /* column to class */
     uint32_t *middle_of;                /* per column of calls: see the options */
+    uint32_t *within_of;                /* per column of a class: see the options */
+    size_t first_within, end_within;    /* these columns; first 0: none */
     bool *is_calls;                     /* per column: it may be negative */
     double *call_s;                     /* per column of calls: work of one in the mean */
     double *mean_rate;                  /* per column: work per second */
     double *waits_w;                    /* per column: see the options */
     struct nrg_waits waits;
+    struct nrg_together together;
     uint32_t first_cell,
         last_cell; /* of slices; the last, the cell that is not complete, where it begins */
     uint64_t cell_slice;
@@ -133,6 +144,8 @@ struct nrg_regress {
     int64_t last_begin_ns, last_end_ns;
     int64_t covered_until_ns;
     double covered_s;          /* with any class active */
+    double others_s, unsure_s; /* with others known, and when in it they ran is not */
+    bool others_unsure;        /* that hides some rows more than others */
     struct nrg_stretches gaps; /* without any span: see the options */
     int64_t ready_ns;          /* all slices that begin before have come */
     int64_t grain_ns;          /* all stamps are this far apart, or multiples of it */
@@ -148,12 +161,13 @@ struct nrg_regress {
     struct nrg_kernel kernel;
     char lag_source[32];
     struct nrg_noise noise;
-    double first_phi;   /* of the trial that the kernel was chosen by */
-    double *prior;      /* first powers per column: for weights */
-    double untold;      /* how much speaks for columns of calls that were not taken: 0 to 1 */
-    double *with_calls; /* the same with columns of calls that were not taken, or without; NULL */
-    size_t n_prior;
+    double first_phi;  /* of the trial that the kernel was chosen by */
+    double *prior;     /* first powers per column: for weights */
+    double untold;     /* how much speaks for the powers by other columns: 0 to 1 */
+    double *otherwise; /* these: with columns that were not taken, or without; NULL */
+    size_t n_prior, n_otherwise;
 
+    struct nrg_kept_rows *kept;
     struct nrg_rowgen gen;
     struct nrg_bend bend[2]; /* shift, memory */
     struct nrg_whitener whitener;
@@ -171,8 +185,9 @@ struct nrg_pass {
     /* Only every so many rows, or blocks of rows, where a row does not need the one before; 0: all.
      */
     size_t stride, block;
-    double phi, theta, cut; /* rows are whitened */
-    bool weigh;             /* by the noise and the prior of the regression */
+    double phi, theta, cut, border2; /* rows are whitened */
+    bool weigh;                      /* by the noise and the prior of the regression */
+    bool kept;                       /* rows may be those of a pass before: kept_rows.h */
     /* Adds columns to a row, of which it has none yet; NULL: none. */
     void (*bend)(struct nrg_rowgen *gen, const void *of);
     const void *of;
@@ -202,13 +217,33 @@ int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pas
 /* A sensor that looks for a part of each update only, as is known or was found, and shows when it
  * updates. */
 bool nrg_regress_sees_window(const struct nrg_regress *r);
+/* Has rows of the chosen kernel written down or read: kept_rows.h. */
+void nrg_regress_keep_rows(const struct nrg_regress *r, struct nrg_rowgen *gen);
 /* In a part of the run, a drift looks like the power itself. */
 bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows);
 /* The y that the prior expects of a row. */
 double nrg_regress_expected(const struct nrg_regress *r, const struct nrg_rowgen *gen);
+/* What of it classes have: idle power and its course, and what readings drift by, left aside. */
+double nrg_regress_load(const struct nrg_regress *r, const struct nrg_rowgen *gen, double expected);
+/* Variance of a row of which this was expected, by the noise and by what CPU times are off by. */
+double nrg_regress_variance(const struct nrg_regress *r, double expected,
+                            const struct nrg_rowgen *gen);
 /* beta >= 0 of the sum, and any of the columns before idle; idle is left out when it is known. */
 int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum,
                        const bool *is_calls, double *beta);
+
+/* The same with idle power held to what is known of it, and the sum of squares that is left. */
+int nrg_regress_held_powers(const struct nrg_regress *r, struct nrg_gram *sum, double *beta,
+                            double *rest);
+
+/* within.c: a column that says when in their calls a class uses energy. */
+bool nrg_regress_is_within(const struct nrg_regress *r, size_t column);
+/* A column of calls, and not one of CPUs together. */
+static inline bool nrg_regress_is_of_calls(const struct nrg_regress *r, size_t column)
+{
+    return r->is_calls[column] && r->class_of[column] < r->options.n_classes &&
+           !nrg_regress_is_within(r, column);
+}
 
 /* Columns of classes, or of their calls, that have something in them: their numbers go to `index`
  * from n on. Returns how many there are then. */
@@ -217,6 +252,11 @@ size_t nrg_regress_pick(const bool *is_calls, const struct nrg_gram *sum, bool c
 /* waits.c: sets rates of slices that are held where threads wait; then of those that came since. */
 int nrg_regress_learn_waits(struct nrg_regress *r);
 int nrg_regress_settle_waits(struct nrg_regress *r);
+/* together.c, after that: columns of CPUs that are busy together, where they are; which stay, once
+ * the sensor and its noise are known; and of slices that came since. */
+int nrg_regress_find_together(struct nrg_regress *r);
+int nrg_regress_choose_together(struct nrg_regress *r);
+int nrg_regress_go_on_together(struct nrg_regress *r);
 /* model.c: how many rows there will be, and their sums; then all that is chosen before they are
  * made.
  */
@@ -232,6 +272,14 @@ int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, size_t stride
 /* The same of rows that have columns of calls: without these (0), and with them (1). */
 int nrg_regress_rest_calls(const struct nrg_regress *r, size_t max_rows, double rest[2],
                            double *rows);
+/* What is left of a pass without some columns, n times. */
+struct nrg_left_out {
+    bool calls, within;
+};
+int nrg_regress_rest_without(const struct nrg_regress *r, const struct nrg_pass *pass,
+                             const struct nrg_left_out *out, size_t n, double *rest, double *rows);
+/* within.c: whether columns say when in their calls classes use energy, and makes them. */
+int nrg_regress_choose_within(struct nrg_regress *r, struct nrg_kernel sharp);
 /* publish.c: keeps new values alone, where values come more than once; grid.c finds when they came.
  */
 int nrg_regress_take_news(struct nrg_regress *r);
@@ -248,8 +296,12 @@ double nrg_regress_row_per_cell(const struct nrg_regress *r);
 /* Rows are shorter than the cells in which CPU times are known, so that calls that they cut weigh
  * most; not where noise lasts, which is others'. */
 bool nrg_regress_cuts_calls(const struct nrg_regress *r);
-/* Fills with_calls: powers if calls had columns, which they have not earned; or had none. */
-int nrg_regress_try_calls(struct nrg_regress *r);
+/* How many times more the energy of a row may be off by the CPUs of others than by the age of a
+ * counter's readings, squared, per square of CPUs; 0: that is not known. Fits without a noise weigh
+ * rows by it. */
+double nrg_regress_unsure(const struct nrg_regress *r);
+/* Fills `otherwise`, with the options and columns as they are now. */
+int nrg_regress_try_otherwise(struct nrg_regress *r);
 int nrg_regress_make_result(const struct nrg_regress *r, struct nrg_regress_result *result);
 
 /*
@@ -310,6 +362,10 @@ bool nrg_solver_join_calls(struct nrg_solver *s);
 void nrg_solver_expect_places(struct nrg_solver *s);
 int nrg_solver_join_places(struct nrg_solver *s, bool fit_idle);
 
+/* within.c, the same of when in their calls classes use energy. */
+void nrg_solver_expect_within(struct nrg_solver *s);
+int nrg_solver_join_within(struct nrg_solver *s, bool fit_idle);
+
 /* drift.c: how far idle power may be off, or drift along a shape, before readings are looked at: of
  * the column's, one deviation; 0: not said. What others had in it does not drift. */
 double nrg_regress_idle_deviation_w(const struct nrg_regress *r, size_t column);
@@ -335,9 +391,10 @@ double nrg_solver_concentration(const struct nrg_solver *s, size_t column, doubl
 /* What calls that wait at one place of theirs may have of their neighbours: five places do not tell
  * it exactly, nor is it the same in all classes; by as much in short calls as in long ones. */
 double nrg_solver_misplaced_w(const struct nrg_solver *s, size_t p);
-/* Parts of the energy of all classes that may be idle power's, or the other way round. */
+/* Parts of the energy of all classes that may be idle power's, or the other way round; misplaced
+ * that of single classes, or in their sum. */
 double nrg_solver_curved_part(const struct nrg_solver *s);
-double nrg_solver_misplaced_part(const struct nrg_solver *s);
+double nrg_solver_misplaced_part(const struct nrg_solver *s, bool in_sum);
 /* Covariance of two columns, W^2. */
 double nrg_solver_covariance(const struct nrg_solver *s, size_t p, size_t q);
 

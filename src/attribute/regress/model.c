@@ -13,7 +13,8 @@
 
 #define PLENTY        8     /* rows per column, for more to be fitted than powers */
 #define CALLS_TRIAL   16000 /* rows */
-#define CALLS_ROWS    6     /* the same for energies of calls */
+#define CALLS_ROWS    2     /* the same for energies of calls, per column of a class */
+#define PLACES_ROWS   6     /* the same for places at which classes wait */
 #define CALLS_GAIN    2.5   /* of the likelihood, per column of calls: twice its logarithm */
 #define CUT_WORK      2e10  /* multiplications: whitened rows are dense */
 #define CUT_ROWS      0.5   /* of a cell: longer rows are as certain as its CPU time */
@@ -22,6 +23,7 @@
 #define STRETCH_ROWS  10   /* in a stretch of the class with the shortest ones */
 #define LEAST_TIME    0.01 /* of all: a class with less has no say in that */
 #define WORTH_MERGING 1.5  /* rows of one */
+#define MOSTLY        0.8  /* of the time: others hide all rows alike */
 #define SURE_CLOCK    20   /* times less is left with it */
 
 void nrg_regress_count_rows(struct nrg_regress *r)
@@ -141,13 +143,19 @@ static size_t count_calls_columns(const struct nrg_regress *r)
 {
     size_t n = 0;
     for (size_t i = NRG_COLUMN_CLASSES; i < r->n_columns; i++)
-        n += r->is_calls[i];
+        n += nrg_regress_is_of_calls(r, i);
     return n;
+}
+
+/* Of classes and of their calls; most of the other columns are there in few runs only. */
+static size_t class_columns(const struct nrg_regress *r)
+{
+    return r->n_columns - NRG_COLUMN_CLASSES;
 }
 
 static bool can_count_calls(const struct nrg_regress *r)
 {
-    return count_calls_columns(r) && r->rows_expected >= CALLS_ROWS * r->n_columns;
+    return count_calls_columns(r) && r->rows_expected >= CALLS_ROWS * class_columns(r);
 }
 
 /* Columns of calls stay where they explain more than so many columns do by chance. */
@@ -161,7 +169,9 @@ static int choose_calls(struct nrg_regress *r)
     int rc = nrg_regress_rest_calls(r, CALLS_TRIAL, rest, &rows);
     if (rc)
         return rc;
-    double gain = rest[0] > 0 ? rows * log(rest[0] / fmax(rest[1], 1e-300)) / (double)columns : 0;
+    /* Columns take up rows: what is left of few rows shrinks by more than each column's part. */
+    double spare = fmax(rows - (double)class_columns(r), 0);
+    double gain = rest[0] > 0 ? spare * log(rest[0] / fmax(rest[1], 1e-300)) / (double)columns : 0;
     /* Of calls that wait, CPU times say it where threads read them. */
     r->options.calls = gain > CALLS_GAIN && !(r->waits.used && r->waits.finer);
     r->untold = fmin(fmax(gain - 1, 0), 1); /* by chance the gain is 1 */
@@ -192,7 +202,8 @@ static bool set_waits(struct nrg_regress *r)
 static bool choose_places(struct nrg_regress *r)
 {
     size_t n = r->n_columns;
-    if (r->options.calls || r->rows_expected < CALLS_ROWS * NRG_REGRESS_COLUMNS(&r->options) ||
+    if (r->options.calls ||
+        r->rows_expected < PLACES_ROWS * (3 * r->options.n_classes + NRG_COLUMN_CLASSES) ||
         !r->options.waits_w || (r->waits.used && !r->waits.finer))
         return false;
     for (size_t i = NRG_COLUMN_CLASSES; i < n; i++) {
@@ -254,15 +265,27 @@ static int choose_sensor(struct nrg_regress *r)
     return rc;
 }
 
+/* The powers if calls had columns, which they have not earned; or had none. */
+static int doubt_calls(struct nrg_regress *r)
+{
+    r->options.calls = !r->options.calls;
+    int rc = nrg_regress_try_otherwise(r);
+    r->options.calls = !r->options.calls;
+    return rc;
+}
+
 int nrg_regress_choose_model(struct nrg_regress *r)
 {
     choose_rows(r);
     r->plenty = r->rows_expected > PLENTY * r->n_columns;
+    r->others_unsure = r->unsure_s > 0 && r->unsure_s < MOSTLY * r->others_s;
     r->quantum = nrg_gauge_quantum(r->options.timeline, r->options.channel->resolution);
     int rc = nrg_regress_learn_waits(r);
     if (!rc)
         rc = set_means(r);
     bool waits = !rc && set_waits(r);
+    if (!rc)
+        rc = nrg_regress_find_together(r);
     if (!rc)
         rc = nrg_regress_find_updates(r);
     if (!rc)
@@ -270,14 +293,22 @@ int nrg_regress_choose_model(struct nrg_regress *r)
     if (!rc)
         rc = choose_long_rows(r);
     bool places = !rc && waits && choose_places(r);
+    struct nrg_kernel sharp = r->kernel;
     if (!rc)
         rc = nrg_regress_choose_noise(r);
+    if (!rc && r->options.together)
+        rc = nrg_regress_choose_together(r);
     if (!rc && waits && set_waits(r) && calls_wait(r))
         rc = nrg_regress_choose_noise(r);
-    if (!rc && (!r->options.calls || r->waits.used) && r->untold > 0)
-        rc = nrg_regress_try_calls(r);
-    if (places) /* only now: fits before have nothing that holds these columns, or need their own */
+    if (!rc)
+        rc = nrg_regress_choose_within(r, sharp);
+    if (!rc && !r->otherwise && (!r->options.calls || r->waits.used) && r->untold > 0)
+        rc = doubt_calls(r);
+    if (places && !r->options.calls) { /* only now: fits before have nothing that holds these
+                                          columns, or need their own */
         r->options.middle_of = r->middle_of;
+        nrg_kept_rows_forget(r->kept);
+    }
     return rc;
 }
 
@@ -290,6 +321,18 @@ double nrg_regress_row_per_cell(const struct nrg_regress *r)
 bool nrg_regress_cuts_calls(const struct nrg_regress *r)
 {
     double rows = (double)r->rows_expected, columns = (double)r->n_columns;
-    return r->waits.used && r->options.waits_w && rows * columns * columns < CUT_WORK &&
-           (r->waits.finer || nrg_regress_row_per_cell(r) < CUT_ROWS) && !(r->first_phi > 0);
+    bool calls = r->waits.used && r->options.waits_w &&
+                 (r->waits.finer || nrg_regress_row_per_cell(r) < CUT_ROWS);
+    bool others = !r->waits.used && r->options.others_column && r->others_unsure &&
+                  nrg_regress_row_per_cell(r) >= CUT_ROWS;
+    return (calls || others) && rows * columns * columns < CUT_WORK && !(r->first_phi > 0);
+}
+
+double nrg_regress_unsure(const struct nrg_regress *r)
+{
+    double update_s = (double)r->options.channel->update_ns / 1e9;
+    if (!r->others_unsure || r->waits.used || r->options.timeline->is_gauge || !(update_s > 0))
+        return 0;
+    double off_s = row_s(r) / fmax(nrg_regress_row_per_cell(r), 1);
+    return off_s * off_s / (update_s * update_s);
 }

@@ -14,13 +14,16 @@
 #define MAX_ROWS      200000 /* of the first fit */
 #define OUTLIER       5.0    /* deviations: beyond, a row loses weight */
 #define MAX_WORK      4e9    /* multiplications of a pass */
-#define EDGE_OFF      0.03   /* of a run's first and last cell: CPU times are read some ms apart */
 #define LEAST_NEW     0.05   /* of a row's variance: what the row before does not tell */
 #define WORTH_IT      0.03   /* least gain of whitening, which makes rows dense */
+#define THETAS        10  /* that are tried; an even number, for processors that do two at once */
+#define WHITEN_ROWS   256 /* after which it is looked whether any can still be best */
 #define PAIRS         3000
 #define NEVER_APART   0.3 /* correlation of rounding that is this high at every distance */
 #define MAX_LAG       3000
+#define MOST_STEPS    1e15 /* that readings differ by: beyond, a double has no parts of them */
 #define STEPS         200  /* that are looked at, for how alike they round */
+#define MOST_BORDER   0.45 /* of a row's variance, at either end */
 #define CLIP          25.0 /* squares of residuals beyond this many variances are clipped */
 #define LEAST_OF_MEAN 1e-3 /* of the mean variance: the least that a variance is */
 
@@ -44,7 +47,7 @@ static int grow_whitener(struct nrg_whitener *w, size_t n)
 /* Energy of calls that the border of two rows cuts is missing in one and too much in the other. */
 static void take_cut(struct nrg_whitener *w, const struct nrg_rowgen *gen, double *variance)
 {
-    double common = w->primed && !gen->restart ? w->cut * gen->cut_begin2 : 0;
+    double common = w->primed && !gen->restart ? w->cut * gen->cut_begin2 + w->border2 : 0;
     w->theta = w->variance > 0 ? common / w->variance : 0;
     *variance = fmax(*variance - w->theta * common, LEAST_NEW * *variance);
     w->variance = *variance;
@@ -83,9 +86,8 @@ int nrg_whiten(struct nrg_whitener *w, struct nrg_rowgen *gen, double *variance)
 double nrg_noise_variance(const struct nrg_noise *noise, double expected,
                           const struct nrg_rowgen *gen)
 {
-    double edge = gen->seen.edge ? EDGE_OFF * expected : 0;
-    return noise->floor2 + noise->slope2 * expected * expected + edge * edge +
-           noise->cut * (gen->cut_begin2 + gen->cut_end2);
+    return noise->floor2 + noise->slope2 * expected * expected +
+           (noise->cut + noise->unsure) * (gen->cut_begin2 + gen->cut_end2);
 }
 
 double nrg_noise_weight(double v, double white_e)
@@ -113,7 +115,9 @@ static int fit_prior(struct nrg_regress *r, size_t max_rows)
                             .phi = again ? r->noise.phi : r->first_phi,
                             .theta = again ? r->noise.theta : 0,
                             .cut = again ? r->noise.cut : 0,
-                            .weigh = again};
+                            .border2 = again ? r->noise.border2 : 0,
+                            .weigh = again,
+                            .kept = true};
     int rc = nrg_regress_sum_rows(r, &pass, &sum);
     if (!rc && !again)
         r->prior = nrg_arena_array(&r->memory, r->n_columns, sizeof *r->prior);
@@ -140,10 +144,9 @@ static int take_leftover(const struct nrg_regress *r, size_t max_rows, struct le
         return -ENOMEM;
     int rc = 0;
     nrg_rowgen_init(&gen, &r->options, &r->kernel, NULL, nrg_regress_sees_drift(r, max_rows));
-    while (left->n < room) {
-        rc = nrg_rowgen_next(&gen, &r->slices, r->ready_ns, r->n_columns);
-        if (rc <= 0)
-            break;
+    nrg_regress_keep_rows(r, &gen);
+    while ((rc = nrg_rowgen_next(&gen, &r->slices, r->ready_ns, r->n_columns)) > 0 &&
+           left->n < room) {
         double expected = nrg_regress_expected(r, &gen);
         left->e[left->n] = gen.y - expected;
         left->expected[left->n] = expected;
@@ -190,36 +193,57 @@ static void fit_variance(const struct leftover *left, struct nrg_noise *noise, b
     noise->floor2 = fmax(noise->floor2, LEAST_OF_MEAN * mean);
 }
 
-/* Sum of squares of u for a pair of phi and theta; that of some rows where it is `most` by then. */
-static double whitened(const struct leftover *left, double phi, double theta, double most)
+/* One phi with all thetas, side by side: a row has to wait for the one before it, so a single pair
+ * would leave the processor idle. */
+struct whitened {
+    double phi, white[THETAS], sum[THETAS]; /* sum: of the squares of u */
+};
+
+static const double thetas[THETAS] = {0, 0.15, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.98};
+
+static void whiten_rows(const struct leftover *left, size_t from, size_t to, struct whitened *w)
 {
-    double sum = 0, last = 0, white = 0;
-    for (size_t i = 0; i < left->n && sum < most; i++) {
-        bool first = !i || left->restart[i];
-        double e = left->e[i], u = first ? e : e - phi * last + theta * white, u2 = u * u;
+    double last = from ? left->e[from - 1] : 0;
+    for (size_t i = from; i < to; i++) {
+        double e = left->e[i], fresh = e - w->phi * last;
         last = e;
-        white = first && phi > 0 ? 0 : u;
-        if (!first)
-            sum += u2 < CLIP * CLIP ? u2 : CLIP * CLIP;
+        if (!i || left->restart[i]) {
+            for (size_t q = 0; q < THETAS; q++)
+                w->white[q] = w->phi > 0 ? 0 : e;
+            continue;
+        }
+        for (size_t q = 0; q < THETAS; q++) {
+            double u = fresh + thetas[q] * w->white[q], u2 = u * u;
+            w->white[q] = u;
+            w->sum[q] += u2 < CLIP * CLIP ? u2 : CLIP * CLIP;
+        }
     }
-    return sum;
+}
+
+static double least_sum(const struct whitened *w)
+{
+    double least = w->sum[0];
+    for (size_t q = 1; q < THETAS; q++)
+        least = fmin(least, w->sum[q]);
+    return least;
 }
 
 static void fit_memory(const struct leftover *left, struct nrg_noise *noise)
 {
     static const double phis[] = {0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999};
-    static const double thetas[] = {0, 0.15, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95, 0.98};
-    double best = whitened(left, 0, 0, INFINITY) * (1 - WORTH_IT);
+    double best = INFINITY;
     for (size_t p = 0; p < sizeof phis / sizeof *phis; p++) {
-        for (size_t q = 0; q < sizeof thetas / sizeof *thetas; q++) {
-            if (phis[p] == thetas[q])
+        struct whitened w = {.phi = phis[p]};
+        for (size_t i = 0; i < left->n && least_sum(&w) < best; i += WHITEN_ROWS)
+            whiten_rows(left, i, left->n - i < WHITEN_ROWS ? left->n : i + WHITEN_ROWS, &w);
+        if (!p)
+            best = w.sum[0] * (1 - WORTH_IT);
+        for (size_t q = 0; q < THETAS; q++) {
+            if (phis[p] == thetas[q] || !(w.sum[q] < best))
                 continue;
-            double now = whitened(left, phis[p], thetas[q], best);
-            if (now < best) {
-                best = now;
-                noise->phi = phis[p];
-                noise->theta = thetas[q];
-            }
+            best = w.sum[q];
+            noise->phi = phis[p];
+            noise->theta = thetas[q];
         }
     }
 }
@@ -265,20 +289,64 @@ static void whiten_leftover(struct leftover *left, double phi, double theta)
         if (first)
             continue;
         left->e[kept] = e;
+        left->cut2[kept] = left->cut2[i];
         left->expected[kept++] = m;
     }
     left->n = kept;
 }
 
+/* What rows that nothing cuts have in common with their neighbours, on the other side: the age of a
+ * counter's readings. */
+static double fit_border(const struct leftover *left, double floor2)
+{
+    double n = 0, sum = 0, most = sqrt(CLIP * floor2);
+    for (size_t i = 1; i < left->n; i++) {
+        if (left->restart[i] || left->cut2[i] > 0 || left->cut2[i - 1] > 0)
+            continue;
+        double e = fmin(fmax(left->e[i], -most), most),
+               last = fmin(fmax(left->e[i - 1], -most), most);
+        n++;
+        sum -= e * last;
+    }
+    return n > 0 ? fmin(fmax(sum / n, 0), MOST_BORDER * floor2) : 0;
+}
+
+/* Log of the likelihood of what is left, times -2. */
+static double unlikely(const struct leftover *left, const struct nrg_noise *noise, bool cut)
+{
+    double sum = 0;
+    for (size_t i = 0; i < left->n; i++) {
+        double m2 = cut ? left->cut2[i] : left->expected[i] * left->expected[i];
+        double v = noise->floor2 + noise->slope2 * m2;
+        sum += v > 0 ? log(v) + fmin(left->e[i] * left->e[i] / v, CLIP) : 0;
+    }
+    return sum;
+}
+
+/* Whether noise grows with what is not known of when others ran, rather than with a row's energy.
+ */
+static bool others_hide(struct nrg_regress *r, const struct leftover *left)
+{
+    struct nrg_noise plain, others;
+    if (!r->others_unsure || r->waits.used)
+        return false;
+    fit_variance(left, &plain, false);
+    fit_variance(left, &others, true);
+    r->others_unsure = unlikely(left, &others, true) < unlikely(left, &plain, false);
+    return r->others_unsure;
+}
+
 static void set_variance(struct nrg_regress *r, const struct leftover *left)
 {
     double phi = r->noise.phi, theta = r->noise.theta;
-    bool cut = nrg_regress_cuts_calls(r);
-    fit_variance(left, &r->noise, cut);
-    if (cut) {
-        r->noise.cut = r->noise.slope2;
+    bool unsure = others_hide(r, left), cut = nrg_regress_cuts_calls(r);
+    fit_variance(left, &r->noise, cut || unsure);
+    if (cut || unsure) {
+        *(cut ? &r->noise.cut : &r->noise.unsure) = r->noise.slope2;
         r->noise.slope2 = 0;
     }
+    if (cut && unsure)
+        r->noise.border2 = fit_border(left, r->noise.floor2);
     r->noise.phi = phi;
     r->noise.theta = theta;
     r->noise.floor2 = fmax(r->noise.floor2, r->quantum * r->quantum / 12);
@@ -305,10 +373,10 @@ static bool has_outliers(const struct leftover *left)
 static double rounding_correlation(const struct leftover *left, double quantum, size_t lag)
 {
     size_t from = left->n / 4, pairs = 0, stride = left->n / 2 / PAIRS + 1;
-    double sum = 0;
+    double sum = 0, per_w = 1 / quantum;
     for (size_t i = from; i + lag < left->n && pairs < PAIRS; i += stride) {
-        double steps = fabs(left->expected[i + lag] - left->expected[i]) / quantum;
-        double part = steps - floor(steps);
+        double steps = fabs(left->expected[i + lag] - left->expected[i]) * per_w;
+        double part = steps < MOST_STEPS ? steps - (double)(int64_t)steps : 0;
         sum += 1 - 6 * part * (1 - part);
         pairs++;
     }
@@ -373,7 +441,7 @@ static int learn_noise(struct nrg_regress *r, size_t max_rows, bool whitening, b
         for (size_t i = 0; i < left.n; i++)
             left.e[i] /=
                 sqrt(r->noise.floor2 + r->noise.slope2 * left.expected[i] * left.expected[i] +
-                     r->noise.cut * left.cut2[i]);
+                     (r->noise.cut + r->noise.unsure) * left.cut2[i]);
         *outliers = has_outliers(&left);
         if (whitening)
             fit_memory(&left, &r->noise);
@@ -394,7 +462,7 @@ static int learn_fresh(struct nrg_regress *r, size_t max_rows)
     return rc;
 }
 
-int nrg_regress_try_calls(struct nrg_regress *r)
+int nrg_regress_try_otherwise(struct nrg_regress *r)
 {
     struct nrg_gram sum = {0};
     struct nrg_pass pass = {.kernel = r->kernel,
@@ -403,15 +471,15 @@ int nrg_regress_try_calls(struct nrg_regress *r)
                             .phi = r->noise.phi,
                             .theta = r->noise.theta,
                             .cut = r->noise.cut,
+                            .border2 = r->noise.border2,
                             .weigh = true};
-    r->with_calls = nrg_arena_array(&r->memory, r->n_columns, sizeof *r->with_calls);
-    if (!r->with_calls || !r->prior)
-        return r->with_calls ? 0 : -ENOMEM;
-    r->options.calls = !r->options.calls;
+    r->otherwise = nrg_arena_array(&r->memory, r->n_columns, sizeof *r->otherwise);
+    if (!r->otherwise || !r->prior)
+        return r->otherwise ? 0 : -ENOMEM;
+    r->n_otherwise = r->n_columns;
     int rc = nrg_regress_sum_rows(r, &pass, &sum);
     if (!rc)
-        rc = nrg_regress_powers(r, &sum, r->is_calls, r->with_calls);
-    r->options.calls = !r->options.calls;
+        rc = nrg_regress_powers(r, &sum, r->is_calls, r->otherwise);
     nrg_gram_release(&sum);
     return rc;
 }
@@ -422,6 +490,7 @@ int nrg_regress_choose_noise(struct nrg_regress *r)
     bool sparse = r->kernel.kind == NRG_KERNEL_LEVEL;
     size_t max_rows = sparse || dense * MAX_ROWS < MAX_WORK ? MAX_ROWS : (size_t)(MAX_WORK / dense);
     r->noise = (struct nrg_noise){.floor2 = 1};
+    nrg_kept_rows_forget(r->kept);
     if (max_rows < 4 * r->n_columns)
         return 0; /* too costly: all rows weigh the same */
     int rc = fit_prior(r, max_rows);

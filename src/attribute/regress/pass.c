@@ -12,6 +12,8 @@
 #include "base/mem.h"
 
 #define HELD_ROUNDS 3
+#define RIDGE                                                                                      \
+    1e-9 /* of the diagonal: places of waits may depend on one another, but for rounding */
 
 double nrg_regress_expected(const struct nrg_regress *r, const struct nrg_rowgen *gen)
 {
@@ -25,20 +27,46 @@ double nrg_regress_expected(const struct nrg_regress *r, const struct nrg_rowgen
     return sum;
 }
 
+double nrg_regress_load(const struct nrg_regress *r, const struct nrg_rowgen *gen, double expected)
+{
+    for (size_t i = 0; r->prior && i <= NRG_COLUMN_IDLE; i++)
+        expected -= r->prior[i] * gen->x[i];
+    return expected;
+}
+
+/* What CPU times of an edge are off by may have drawn the mean power, but no more than was drawn.
+ */
+static double edge_off_j(const struct nrg_regress *r, const struct nrg_rowgen *gen, double expected)
+{
+    double idle_w = r->prior ? r->prior[NRG_COLUMN_IDLE] : 0;
+    double mean_w = r->energy_s > 0 ? r->energy_j / r->energy_s - idle_w : 0;
+    double load_j = fmax(nrg_regress_load(r, gen, expected), 0);
+    return fmin(load_j, r->options.edge_off_s * fmax(mean_w, 0));
+}
+
+double nrg_regress_variance(const struct nrg_regress *r, double expected,
+                            const struct nrg_rowgen *gen)
+{
+    double edge_j = gen->seen.edge ? edge_off_j(r, gen, expected) : 0;
+    return nrg_noise_variance(&r->noise, expected, gen) + edge_j * edge_j;
+}
+
 /* 1: added; 0: left out; -errno. */
 static int add_trial_row(const struct nrg_regress *r, struct nrg_rowgen *gen,
                          struct nrg_whitener *white, bool weigh, struct nrg_gram *sum)
 {
     double idle_w = isnan(r->options.idle_w) ? 0 : r->options.idle_w, weight = 1;
     double expected = weigh ? nrg_regress_expected(r, gen) : 0;
-    double variance = weigh ? nrg_noise_variance(&r->noise, expected, gen) : 1;
+    double variance = weigh ? nrg_regress_variance(r, expected, gen)
+                            : 1 + nrg_regress_unsure(r) * (gen->cut_begin2 + gen->cut_end2);
+    weight = weigh ? 1 : 1 / variance;
     int rc = nrg_whiten(white, gen, &variance);
     if (rc <= 0)
         return rc;
     if (weigh) {
         double fresh = nrg_regress_expected(r, gen);
         if (white->phi > 0)
-            variance = nrg_noise_variance(&r->noise, fresh, gen);
+            variance = nrg_regress_variance(r, fresh, gen);
         weight = nrg_noise_weight(variance, gen->y - fresh);
     }
     nrg_gram_add(sum, gen->x, gen->dense ? NULL : gen->touched, gen->n_touched,
@@ -56,11 +84,18 @@ bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows)
     return r->plenty && r->ready_ns == INT64_MAX && max_rows >= r->rows_expected;
 }
 
+void nrg_regress_keep_rows(const struct nrg_regress *r, struct nrg_rowgen *gen)
+{
+    if (r->ready_ns == INT64_MAX)
+        nrg_kept_rows_attach(r->kept, gen);
+}
+
 /* Weights ask for all of a row; else its slow columns are added up in steps. */
 static int add_trial_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
                           struct nrg_rowgen *gen, struct nrg_slow *slow, struct nrg_gram *sum)
 {
-    struct nrg_whitener white = {.phi = pass->phi, .theta = pass->theta, .cut = pass->cut};
+    struct nrg_whitener white = {
+        .phi = pass->phi, .theta = pass->theta, .cut = pass->cut, .border2 = pass->border2};
     int rc = 0;
     for (size_t row = 0; rc >= 0 && row < pass->max_rows; row++) {
         rc = nrg_rowgen_next(gen, &r->slices, r->ready_ns, pass->n_columns);
@@ -90,6 +125,8 @@ int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pas
         gen.block = pass->block;
     gen.slow_apart =
         !pass->weigh && nrg_slow_is_worth_it(r->rows_expected / (gen.stride ? gen.stride : 1));
+    if (pass->kept && !gen.slow_apart)
+        nrg_regress_keep_rows(r, &gen);
     int rc = nrg_slow_init(&slow, &r->options, drift, pass->n_columns);
     if (!rc)
         rc = nrg_gram_grow(sum, pass->n_columns);
@@ -121,9 +158,11 @@ int nrg_regress_powers(const struct nrg_regress *r, const struct nrg_gram *sum,
     bool fit_idle = isnan(r->options.idle_w);
     size_t n_bound = nrg_gram_pick(sum, NRG_COLUMN_IDLE, NRG_COLUMN_IDLE + fit_idle, index, 0);
     n_bound = nrg_regress_pick(is_calls, sum, false, index, n_bound);
-    size_t m = nrg_gram_pick(sum, 0, NRG_COLUMN_IDLE, index, n_bound);
+    /* Where nothing holds what an average's first reading is off by, kernels would differ in it. */
+    size_t m = nrg_gram_pick(sum, 0, NRG_COLUMN_START, index, n_bound);
+    m = nrg_gram_pick(sum, NRG_COLUMN_START + 1, NRG_COLUMN_IDLE, index, m);
     m = nrg_regress_pick(is_calls, sum, true, index, m);
-    int rc = nrg_gram_nonnegative(sum, index, m, n_bound, NRG_RIDGE, beta);
+    int rc = nrg_gram_nonnegative(sum, index, m, n_bound, RIDGE, beta);
     free(index);
     return rc;
 }
@@ -164,6 +203,14 @@ static int fit_sum(const struct nrg_regress *r, struct nrg_gram *sum, double *po
     return rc;
 }
 
+int nrg_regress_held_powers(const struct nrg_regress *r, struct nrg_gram *sum, double *beta,
+                            double *rest)
+{
+    int rc = nrg_regress_powers(r, sum, r->is_calls, beta);
+    *rest = rc ? 0 : fmax(nrg_gram_residual(sum, beta), 0);
+    return rc ? rc : hold_idle(r, sum, beta, rest);
+}
+
 int nrg_regress_fit(const struct nrg_regress *r, const struct nrg_pass *pass, double *powers,
                     double *rest, double *rows)
 {
@@ -193,22 +240,39 @@ int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, size_t stride
     return rc;
 }
 
-int nrg_regress_rest_calls(const struct nrg_regress *r, size_t max_rows, double rest[2],
-                           double *rows)
+/* A column of nothing is left out of a fit. */
+static void leave_out(const struct nrg_regress *r, const double *all,
+                      const struct nrg_left_out *out, struct nrg_gram *sum)
 {
-    struct nrg_pass pass = plain_pass(r, max_rows);
+    for (size_t i = NRG_COLUMN_CLASSES; i < sum->n; i++) {
+        bool within = nrg_regress_is_within(r, i), calls = nrg_regress_is_of_calls(r, i);
+        bool left = (calls && out->calls) || (within && out->within);
+        sum->a[nrg_packed(i, i)] = left ? 0 : all[i];
+    }
+}
+
+int nrg_regress_rest_without(const struct nrg_regress *r, const struct nrg_pass *pass,
+                             const struct nrg_left_out *out, size_t n, double *rest, double *rows)
+{
     struct nrg_gram sum = {0};
-    double *powers = nrg_calloc(r->n_columns + 1, sizeof *powers);
-    int rc = powers ? nrg_regress_sum_rows(r, &pass, &sum) : -ENOMEM;
-    if (!rc)
-        rc = fit_sum(r, &sum, powers, &rest[1]);
-    for (size_t i = NRG_COLUMN_CLASSES; !rc && i < sum.n; i++)
-        if (r->is_calls[i])
-            sum.a[nrg_packed(i, i)] = 0; /* such a column is left out */
-    if (!rc)
-        rc = fit_sum(r, &sum, powers, &rest[0]);
+    double *powers = nrg_calloc(2 * r->n_columns + 1, sizeof *powers);
+    int rc = powers ? nrg_regress_sum_rows(r, pass, &sum) : -ENOMEM;
+    for (size_t i = 0; !rc && i < sum.n; i++)
+        powers[r->n_columns + i] = sum.a[nrg_packed(i, i)];
+    for (size_t k = 0; !rc && k < n; k++) {
+        leave_out(r, powers + r->n_columns, &out[k], &sum);
+        rc = fit_sum(r, &sum, powers, &rest[k]);
+    }
     *rows = (double)sum.rows;
     nrg_gram_release(&sum);
     free(powers);
     return rc;
+}
+
+int nrg_regress_rest_calls(const struct nrg_regress *r, size_t max_rows, double rest[2],
+                           double *rows)
+{
+    static const struct nrg_left_out out[] = {{.calls = true}, {0}};
+    struct nrg_pass pass = plain_pass(r, max_rows);
+    return nrg_regress_rest_without(r, &pass, out, 2, rest, rows);
 }

@@ -21,6 +21,7 @@
 #define UNPLACED    0.6   /* of all such work, in one class */
 #define KNOWN_POWER 0.1   /* deviation of a power that is known, of it */
 #define IDLE_TIME   0.001 /* of the time without any span: less is not enough */
+#define ROUNDED     1.5   /* of the variance of a rounding */
 
 /* Idle is kept when there was enough time without spans to know it from. */
 static bool idle_is_known(const struct nrg_solver *s)
@@ -48,6 +49,8 @@ static int solve_all(struct nrg_solver *s)
         rc = nrg_solver_solve(s, fit_idle);
     if (!rc)
         rc = nrg_solver_join_places(s, fit_idle);
+    if (!rc)
+        rc = nrg_solver_join_within(s, fit_idle);
     if (!rc)
         rc = nrg_solver_spread(s);
     if (fit_idle && (rc == -ENODATA || (!rc && !idle_is_known(s)))) {
@@ -91,6 +94,16 @@ static double joint_power(const struct nrg_solver *s, size_t p, const double *be
     double sum = 0, group_s = group_time_s(s, p);
     for (size_t q = s->root[p]; q != SIZE_MAX; q = s->next[q])
         sum += share_of(s, q, group_s) * beta[q] * s->scale[q];
+    return sum;
+}
+
+/* The same of who had what CPUs draw together. */
+static double joint_doubt_w(const struct nrg_solver *s, size_t p)
+{
+    const double *doubt_w = s->r->together.doubt_w;
+    double sum = 0, group_s = group_time_s(s, p);
+    for (size_t q = doubt_w ? s->root[p] : SIZE_MAX; q != SIZE_MAX; q = s->next[q])
+        sum += share_of(s, q, group_s) * doubt_w[s->index[q]];
     return sum;
 }
 
@@ -200,13 +213,14 @@ static double blurred_w(const struct nrg_solver *s, size_t p, double power_w)
     return uneven * waited * (off_w + mistimed_w(s, p));
 }
 
-/* Where readings can't tell whether calls or their time use the energy, it may be either. */
+/* Where readings can't tell whether calls or their time use the energy, or when in its calls a
+ * class does, it may be either. */
 static double untold_w(const struct nrg_solver *s, size_t p)
 {
     const struct nrg_regress *r = s->r;
     size_t column = s->index[p];
-    bool known = r->with_calls && column < r->n_prior;
-    return known && is_alone(s, p) ? r->untold * fabs(r->with_calls[column] - r->prior[column]) : 0;
+    bool known = r->otherwise && column < r->n_prior && column < r->n_otherwise;
+    return known && is_alone(s, p) ? r->untold * fabs(r->otherwise[column] - r->prior[column]) : 0;
 }
 
 /* A window that was sought in the wrong place shows by an idle power that can't be, after what the
@@ -281,19 +295,22 @@ static void set_class(const struct nrg_solver *s, struct nrg_regress_result *res
     struct nrg_regress_class *c = &result->classes[r->class_of[s->index[p]]];
     double group_s = group_time_s(s, p), most = group_s > 0 ? MOST * r->sum_y / group_s : 0;
     double placed = placed_part(s);
-    c->power_w = placed * joint_power(s, p, s->beta);
+    double doubt_w = joint_doubt_w(s, p), other_w = doubt_w != 0 ? r->together.other * doubt_w : 0;
+    c->power_w = fmax(placed * joint_power(s, p, s->beta) - other_w, 0);
     double drift_w = 0;
     for (size_t i = 0; i < NRG_IDLE_SHAPES; i++) {
         c->drift_w[i] = s->drift[i].untold * joint_power(s, p, s->drift[i].moved);
         drift_w += fabs(c->drift_w[i]);
     }
+    c->drift_w[NRG_IDLE_SHAPES] = r->together.untold * doubt_w;
+    drift_w += fabs(c->drift_w[NRG_IDLE_SHAPES]);
     double half = hypot(hypot(result->t * sqrt(fmax(joint_covariance(s, p, p), 0)),
                               NRG_REGRESS_LEAST_ERROR * c->power_w),
                         nrg_solver_misplaced_w(s, p)) +
                   blurred_w(s, p, c->power_w) + untold_w(s, p) + drift_w + misplaced_w(s, result) +
-                  unplaced_w(s, p) + result->left_over * c->power_w;
-    struct interval i =
-        make_interval(s, c->power_w, placed * joint_power(s, p, s->free_beta), half, most);
+                  unplaced_w(s, p) + (result->left_over + result->to_neighbours) * c->power_w;
+    c->free_w = placed * joint_power(s, p, s->free_beta) - other_w;
+    struct interval i = make_interval(s, c->power_w, c->free_w, half, most);
     c->low_w = i.low;
     c->high_w = i.high;
     c->time_s = column_time_s(s, p);
@@ -433,17 +450,28 @@ static void set_beside(const struct nrg_solver *s, struct nrg_regress_result *re
     result->beside_half_w = half_w;
 }
 
+/* What is left of a row is the rounding of its reading, or of a counter's two. */
+static bool only_rounding(const struct nrg_regress *r)
+{
+    double step =
+        r->options.timeline->is_gauge ? r->quantum : M_SQRT2 * r->options.channel->resolution;
+    return r->prior && r->sum_e2 < ROUNDED * step * step / 12 * (double)r->row;
+}
+
 static void set_whole(const struct nrg_solver *s, struct nrg_regress_result *result)
 {
     const struct nrg_regress *r = s->r;
     double left = s->left * s->freedom;
     result->t = nrg_student_half(r->options.confidence, s->freedom);
     result->intervals = r->row;
-    result->left_over = left_over(s) + unplaced_part(s, unplaced_power_w(s)) +
-                        hypot(nrg_solver_curved_part(s), nrg_solver_misplaced_part(s));
+    double curved = nrg_solver_curved_part(s),
+           waits = hypot(curved, nrg_solver_misplaced_part(s, true));
+    result->left_over = left_over(s) + unplaced_part(s, unplaced_power_w(s)) + waits;
+    result->to_neighbours = hypot(curved, nrg_solver_misplaced_part(s, false)) - waits;
     result->window = r->options.lag == NRG_LAG_AUTO && nrg_regress_sees_window(r);
     result->lag_s = strcmp(r->lag_source, "none") ? nrg_kernel_lag_s(&r->kernel) : 0;
     memcpy(result->lag_source, r->lag_source, sizeof result->lag_source);
+    result->only_rounding = only_rounding(r);
     if (r->prior && r->sum_y2 > 0)
         result->residual = sqrt(r->sum_e2 / r->sum_y2);
     else

@@ -38,6 +38,17 @@ static void add_priors(struct nrg_solver *s)
     nrg_regress_anchor(s->r, &s->sum);
 }
 
+/* The first reading of a running average is off by as much as any other. */
+static void add_start_prior(struct nrg_solver *s)
+{
+    const struct nrg_regress *r = s->r;
+    double mean_w = r->sum_y / r->sum_s;
+    double variance = r->noise.floor2 + r->noise.slope2 * mean_w * mean_w;
+    double *a = &s->sum.a[nrg_packed(NRG_COLUMN_START, NRG_COLUMN_START)];
+    if (*a > 0 && variance > 0)
+        *a += 1 / variance;
+}
+
 /* Rows correct what CPU times say of where calls wait, as far as these leave it open. */
 static void add_shape_prior(struct nrg_solver *s)
 {
@@ -65,9 +76,13 @@ int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
     if (!rc)
         add_priors(s);
     if (!rc)
+        add_start_prior(s);
+    if (!rc)
         add_shape_prior(s);
     if (!rc)
         nrg_solver_expect_places(s);
+    if (!rc)
+        nrg_solver_expect_within(s);
     size_t **counts[] = {&s->index, &s->root, &s->next};
     double **columns[] = {&s->scale, &s->floor, &s->beta, &s->free_beta, &s->ratio, &s->before};
     double **matrices[] = {&s->inverse, &s->factor, &s->covariance};
@@ -298,5 +313,5 @@ double nrg_regress_waited(const struct nrg_regress *r, size_t column)
 {
     bool found = r->waits.used && r->waits.scale[column] > 0;
     double waited = 1 - r->mean_rate[column] * (found ? r->waits.scale[column] : 1);
-    return waited > WAITED ? waited : 0;
+    return waited > WAITED && !r->options.shares ? waited : 0;
 }

@@ -22,7 +22,7 @@
 #define LEAST_RATIO   0.02
 #define ONE_BLOCK     0.8  /* of what is known of idle power */
 #define HARDLY_RESTS  1e-3 /* of a block's square: less may be the error of CPU times */
-#define MOST_RATIO    50.0
+#define MOST_RATIO    1e4  /* beyond, columns are hardly told apart */
 #define MOST_PRIOR    200.0
 #define ROUNDING_ONE  0.243 /* of a step: 95 % of rounding is within 1.96 times this */
 #define ROUNDING_TWO  0.285 /* the same of two together, each */

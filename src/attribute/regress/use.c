@@ -17,16 +17,19 @@
 #include <string.h>
 
 #include "attribute/internal.h"
-#include "attribute/regress/idle.h"
-#include "attribute/regress/slicer.h"
-#include "attribute/regress/split.h"
+#include "attribute/left_over.h"
+#include "attribute/regress/idle/idle.h"
+#include "attribute/regress/load/split.h"
+#include "attribute/regress/load/streams.h"
+#include "attribute/regress/rows/edges.h"
+#include "attribute/regress/rows/own_timeline.h"
+#include "attribute/regress/rows/slicer.h"
 #include "base/mem.h"
 #include "energy/quantum.h"
 
 #define MAX_CLASSES    512
 #define LEAST_RESOLVED 0.5 /* of the spans' time: else integration says as much */
 #define LEAST_SEEN     0.1 /* the same for a sensor that looks part of the time */
-#define EDGE_CELLS     100
 
 /* Of a path, in all pools. */
 static double self_ns(const struct nrg_survey *survey, size_t path)
@@ -59,11 +62,14 @@ static int choose_classes(struct nrg_engine *e)
         qsort_r(order, used, sizeof *order, by_time, &e->survey);
     for (size_t i = 0; i < used; i++)
         e->class_of[order[i]] = (uint32_t)(i < MAX_CLASSES ? i : MAX_CLASSES);
-    e->n_classes = (used < MAX_CLASSES ? used : MAX_CLASSES + (used > MAX_CLASSES)) + 4;
-    e->class_of[0] = (uint32_t)e->n_classes - 4;
-    e->before_class = e->n_classes - 3;
-    e->untracked_class = e->n_classes - 2;
-    e->other_class = e->n_classes - 1;
+    e->n_classes = (used < MAX_CLASSES ? used : MAX_CLASSES + (used > MAX_CLASSES));
+    e->class_of[0] = (uint32_t)e->n_classes++;
+    e->apart_class = e->n_classes++;
+    e->before_class = e->n_classes++;
+    e->untracked_class = e->n_classes++;
+    e->other_class = e->n_classes++;
+    e->aged_class = e->n_classes;
+    e->n_classes += NRG_GAP_AGES;
     e->rest_class = used > MAX_CLASSES ? MAX_CLASSES : SIZE_MAX;
     return 0;
 }
@@ -77,91 +83,6 @@ static void falls_back(struct nrg_part *part, const char *why, ...)
     va_start(ap, why);
     vsnprintf(part->out->why, sizeof part->out->why, why, ap);
     va_end(ap);
-}
-
-/* Part of the power at an instant that tracks of the pool may have used. */
-static double mine_at(const struct nrg_engine *e, const struct nrg_part *part, size_t k)
-{
-    const struct nrg_cells *c = &e->cells;
-    double tracked = 0;
-    if (!part->pool && c->has_rates)
-        return 1; /* others have classes of their own */
-    for (size_t g = 0; g < c->n_groups; g++)
-        if (c->group_pool[g] == part->pool)
-            tracked += (double)c->share[k * c->n_groups + g];
-    return (1 - (double)part->other[k]) * fmin(tracked, 1);
-}
-
-static bool needs_own_timeline(const struct nrg_engine *e, const struct nrg_part *part)
-{
-    for (size_t k = 0; k < e->cells.n; k++)
-        if (!e->cells.outside[k] && mine_at(e, part, k) < 0.999)
-            return true;
-    return e->n_windows > 1 || !strcmp(part->out->idle_source, "estimate");
-}
-
-/* The readings without idle power (where it is known) and without what others used; NULL: no
- * memory. */
-static const struct nrg_timeline *own_timeline(const struct nrg_engine *e,
-                                               const struct nrg_part *part,
-                                               struct nrg_arena *memory)
-{
-    const struct nrg_timeline *tl = part->tl;
-    struct nrg_timeline *own = nrg_arena_alloc(memory, sizeof *own);
-    if (!own)
-        return NULL;
-    *own = *tl; /* the same times */
-    own->sum_j = nrg_arena_array(memory, tl->n, sizeof *own->sum_j);
-    own->gap = nrg_arena_array(memory, tl->n, sizeof *own->gap);
-    own->own_gauge = tl->is_gauge ? nrg_arena_array(memory, tl->n, sizeof *own->own_gauge) : NULL;
-    if (memory->failed)
-        return NULL;
-    for (size_t i = 0; i < tl->n; i++) {
-        size_t next = i + 1 < tl->n ? i + 1 : i;
-        double s = (double)(nrg_point_ns(tl, next) - nrg_point_ns(tl, i)) * 1e-9;
-        size_t k = nrg_cells_find(
-            &e->cells, nrg_point_ns(tl, i) + (nrg_point_ns(tl, next) - nrg_point_ns(tl, i)) / 2);
-        double idle_w = part->idle_known ? part->idle_w[k] : 0, mine = mine_at(e, part, k);
-        if (part->idle_known && strcmp(part->out->idle_source, "estimate") != 0)
-            idle_w = part->out->idle_w; /* as correct_idle goes on from */
-        double step_j = nrg_point_j(tl, next) - nrg_point_j(tl, i);
-        /* between runs nothing is known */
-        own->gap[i] = nrg_point_gap(tl, i) || e->cells.outside[k];
-        if (tl->is_gauge)
-            own->own_gauge[i] = (nrg_point_gauge(tl, i) - idle_w) * mine;
-        if (next > i)
-            own->sum_j[next] = own->sum_j[i] + (own->gap[i] ? 0 : (step_j - idle_w * s) * mine);
-    }
-    for (size_t i = 0; tl->is_gauge && i + 1 < tl->n; i++) /* trapezoids again */
-        own->sum_j[i + 1] =
-            own->sum_j[i] +
-            (own->gap[i] ? 0
-                         : (own->own_gauge[i] + own->own_gauge[i + 1]) / 2 *
-                               (double)(nrg_point_ns(tl, i + 1) - nrg_point_ns(tl, i)) * 1e-9);
-    return own;
-}
-
-/*
- * When in the first and the last cell of a run threads were busy outside of their spans is not
- * known: they may not have run at all yet. How long a single thread was is, so each of the two is
- * one row then: without them nothing may tell idle power from a thread that always works. Of
- * several threads it is known less well, and rows there are left out. Where cells are many.
- * The run's ends may cut cells short: where a reading is as long as a cell, each of the two is at
- * least that long, or the thread begins and ends in a row that is taken to be exact.
- */
-static void know_edges(const struct nrg_cells *c, struct nrg_regress_options *o)
-{
-    if (c->n <= EDGE_CELLS || !c->has_rates)
-        return;
-    o->edges_known = c->one_thread;
-    size_t edge = o->edges_known ? 1 : 2; /* CPU times are read some ms after a cell began */
-    size_t first = edge, last = c->n - edge;
-    int64_t cell_ns = (c->begin_ns[c->n] - c->begin_ns[0]) / (int64_t)c->n;
-    int64_t least_ns = 2 * o->timeline->period_ns > cell_ns ? cell_ns * 99 / 100 : 0;
-    first += c->begin_ns[first] - c->begin_ns[0] < least_ns;
-    last -= c->begin_ns[c->n] - c->begin_ns[last] < least_ns;
-    o->first_whole_ns = c->begin_ns[first];
-    o->last_whole_ns = c->begin_ns[last];
 }
 
 /* What an attribution before found of a domain's updates. */
@@ -180,8 +101,8 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part,
                             const struct nrg_class_split *split, struct nrg_arena *memory,
                             struct nrg_regress **regress)
 {
-    bool separate = needs_own_timeline(e, part);
-    const struct nrg_timeline *tl = separate ? own_timeline(e, part, memory) : part->tl;
+    bool separate = nrg_regress_needs_own(e, part), by_age = split && split->by_age;
+    const struct nrg_timeline *tl = separate ? nrg_regress_own(e, part, memory) : part->tl;
     double idle_w = part->idle_known ? part->out->idle_w : NAN;
     if (separate && part->idle_known)
         idle_w = 0;
@@ -197,17 +118,20 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part,
         .seen_lag_s = part->lag_s,
         .idle_w = idle_w,
         .confidence = e->options->confidence > 0 ? e->options->confidence : 0.95,
+        .adds_up = !part->pool && e->cells.has_rates && e->cells.n_tracks > 1,
         .unplaced_s = part->pool ? 0 : e->cells.unplaced_s,
+        .shares = part->pool != 0,
         .has_gaps = part->pool || !e->cells.has_rates,
-        .gap_class = e->class_of[0],
+        .gap_class = by_age ? split->rest_class : e->class_of[0],
         .others_class = e->other_class,
-        .updates = updates_before(e, part),
+        .updates = split && split->updates.sought ? split->updates : updates_before(e, part),
         .course = {.begin_ns = e->windows[0].begin_ns,
                    .end_ns = e->windows[e->n_windows - 1].end_ns}};
     nrg_regress_know_idle(e, part, &o);
-    know_edges(&e->cells, &o);
     part->course = o.course;
-    return tl && !e->memory.failed ? nrg_regress_new(&o, regress) : -ENOMEM;
+    if (!tl || nrg_regress_know_edges(e, part, &o, memory) || e->memory.failed)
+        return -ENOMEM;
+    return nrg_regress_new(&o, regress);
 }
 
 static void take_others(const struct nrg_engine *e, struct nrg_part *part)
@@ -216,7 +140,7 @@ static void take_others(const struct nrg_engine *e, struct nrg_part *part)
     double power_w = part->regressed.classes[e->other_class].power_w, sum_s = 0;
     for (size_t k = 0; c->other_s && k < c->n; k++)
         sum_s += c->outside[k] ? 0 : c->other_s[k];
-    if (isnan(power_w) && !(part->trickle_busy > 0))
+    if (isnan(power_w) && !(part->trickle_w > 0))
         return;
     power_w = isnan(power_w) ? 0 : power_w;
     part->others_j = power_w * (sum_s - part->trickle_busy * e->out->duration_s) +
@@ -313,10 +237,8 @@ static void take_result(struct nrg_engine *e, struct nrg_part *part)
             part->above_w[i] = part->ceiling_w;
         }
     }
-    if (r->window) { /* what it did not see is in the intervals of the classes */
-        part->factor_low = 1 - part->channel->channel.error_low;
-        part->factor_high = 1 + part->channel->channel.error_high;
-    }
+    if (r->window) /* what it did not see is in the intervals of the classes */
+        nrg_part_calibrate(part);
     nrg_regress_take_idle(e, part);
     part->idle_error_w = 0; /* it is in the intervals of the classes */
     take_others(e, part);
@@ -331,11 +253,15 @@ static int solve_part(struct nrg_engine *e, struct nrg_part *part, int rc)
     /* Of idle power that is guessed, integration knows no more. */
     bool automatic = e->options->method == NRG_METHOD_AUTO && !part->idle_guessed &&
                      !nrg_method_together(e, part->pool);
+    if (rc == -ENODATA && part->out->updates.lost) {
+        falls_back(part, "its readings do not tell when the sensor looked");
+        return 0;
+    }
     if (rc == -ENODATA || rc == -EDOM) {
         falls_back(part,
                    "too few intervals of the sensor to tell %zu kinds of spans "
                    "apart by regression",
-                   e->n_classes - 1);
+                   (size_t)e->class_of[0]);
         return 0;
     }
     if (rc)
@@ -394,10 +320,9 @@ static size_t count_regressions(struct nrg_engine *e)
     return n;
 }
 
-/* Regresses a part; split: with classes of threads; NULL. rc is that of the solution, too. */
-static int regress_classes(struct nrg_engine *e, struct nrg_part *part,
-                           const struct nrg_slicer *slicer, const struct nrg_class_split *split,
-                           struct nrg_regress_result *result, struct nrg_updates_found *updates)
+int nrg_regress_classes(struct nrg_engine *e, struct nrg_part *part,
+                        const struct nrg_slicer *slicer, const struct nrg_class_split *split,
+                        struct nrg_regress_result *result, struct nrg_updates_found *updates)
 {
     struct nrg_arena memory = {0};
     struct nrg_regress *regress = NULL;
@@ -408,6 +333,8 @@ static int regress_classes(struct nrg_engine *e, struct nrg_part *part,
         rc = nrg_regress_solve(regress, result);
         *updates = nrg_regress_updates(regress);
     }
+    if (!rc)
+        rc = nrg_left_over_keep(e, part, nrg_regress_timeline(regress));
     nrg_regress_free(regress);
     nrg_arena_release(&memory);
     return rc;
@@ -422,7 +349,7 @@ static int try_split(struct nrg_engine *e, struct nrg_part *part, const struct n
     struct nrg_updates_found updates;
     int rc = nrg_split_find(&split, e, &slicer->log, &memory);
     if (!rc && split.n_classes > split.n_whole) {
-        rc = regress_classes(e, part, slicer, &split, &result, &updates);
+        rc = nrg_regress_classes(e, part, slicer, &split, &result, &updates);
         if (!rc && nrg_split_earns(&split, &part->regressed, &result)) {
             rc = nrg_split_join(&split, &result, &joined);
             if (!rc) {
@@ -437,17 +364,63 @@ static int try_split(struct nrg_engine *e, struct nrg_part *part, const struct n
     return rc == -ENOMEM ? rc : 0;
 }
 
+/*
+ * A GPU does not fall to idle power as soon as nothing runs on it: clocks and voltages stay up for
+ * a while. Takes the result with time without spans by its age, where that explains more: first
+ * with the updates that were found without it, then with those that are found with it.
+ */
+static int try_ages(struct nrg_engine *e, struct nrg_part *part, const struct nrg_slicer *slicer)
+{
+    struct nrg_class_split split;
+    int rc = 0;
+    /* Idle power that is guessed is what that time shows. An attribution that goes on from another
+     * has spans where there is none. */
+    if (part->idle_guessed || e->options->before ||
+        !nrg_split_ages(&split, e, &slicer->log, (uint32_t)part->pool))
+        return 0;
+    split.adds = part->adds;
+    split.updates = part->out->updates;
+    for (int i = 0; !rc && i < 2 && !part->regressed.only_rounding; i++) {
+        struct nrg_regress_result result = {0};
+        struct nrg_updates_found updates;
+        rc = nrg_regress_classes(e, part, slicer, &split, &result, &updates);
+        if (rc || (!i && !nrg_split_earns(&split, &part->regressed, &result))) {
+            nrg_regress_result_release(&result);
+            break;
+        }
+        nrg_regress_result_release(&part->regressed);
+        part->regressed = result;
+        part->out->updates = updates;
+        split.updates = updates_before(e, part);
+    }
+    return rc == -ENOMEM ? rc : 0;
+}
+
+/* The regressions of a GPU beyond the first one. */
+static int regress_gpu(struct nrg_engine *e, struct nrg_part *part, const struct nrg_slicer *slicer)
+{
+    struct nrg_streams beside = {0};
+    int rc = nrg_streams_find(&beside, e, part, slicer);
+    if (!rc)
+        rc = try_ages(e, part, slicer);
+    nrg_streams_widen(&beside, e, &part->regressed);
+    nrg_streams_release(&beside);
+    return rc;
+}
+
 /* One part after the other: a regression holds far more than the log it is made from. */
 static int regress_part(struct nrg_engine *e, struct nrg_part *part,
                         const struct nrg_slicer *slicer)
 {
     nrg_regress_guess_idle(e, part);
-    int rc = regress_classes(e, part, slicer, NULL, &part->regressed, &part->out->updates);
-    if (!rc && !part->pool)
-        rc = try_split(e, part, slicer);
+    int rc = nrg_regress_classes(e, part, slicer, NULL, &part->regressed, &part->out->updates);
+    if (!rc)
+        rc = part->pool ? regress_gpu(e, part, slicer) : try_split(e, part, slicer);
     rc = solve_part(e, part, rc);
     if (!rc)
         nrg_regress_settle_guess(e, part);
+    if (!rc && part->method == NRG_METHOD_REGRESS)
+        rc = nrg_left_over_make(e, part, &slicer->log);
     return rc;
 }
 
@@ -460,6 +433,8 @@ int nrg_regress_parts(struct nrg_engine *e)
     if (!rc)
         rc = make_powers(e);
     if (!rc) {
+        slicer.gap_class = e->class_of[0];
+        slicer.apart_class = (uint32_t)e->apart_class;
         rc = nrg_distribute(e, &slicer);
         memset(e->rows, 0, e->walk.rows->n * sizeof *e->rows);
         memset(e->row_parts, 0, e->walk.rows->n * e->n_parts * sizeof *e->row_parts);

@@ -252,6 +252,15 @@ static void add_interval(const struct nrg_engine *e, size_t p, double energy_j,
     sum->scaled_high_j = nrg_sum_known(sum->scaled_high_j, scaled_high);
 }
 
+/* A row around some of a group, whose number stands elsewhere, has nothing of it that is known, but
+ * may have all. */
+static double around_group_j(const struct nrg_engine *e, size_t p, double energy_j,
+                             const struct nrg_row_error *whole)
+{
+    bool around = e->parts[p].method == NRG_METHOD_REGRESS && whole->above_j > 0;
+    return isnan(energy_j) && around ? 0 : energy_j;
+}
+
 static void set_energy(struct builder *b, size_t r)
 {
     const struct nrg_engine *e = b->e;
@@ -263,8 +272,9 @@ static void set_energy(struct builder *b, size_t r)
     for (size_t p = 0; p < e->n_parts; p++) {
         add_interval(e, p, self_j(b, b->node_of[r], p), &parts[p].self, work_s,
                      self_doubt(b, b->node_of[r], p), &self);
-        add_interval(e, p, domain_j[p], &parts[p].whole, b->work_s[r],
-                     b->doubts[r * e->n_parts + p], &all);
+        double inside_j = around_group_j(e, p, domain_j[p], &parts[p].whole);
+        add_interval(e, p, inside_j, &parts[p].whole, b->work_s[r], b->doubts[r * e->n_parts + p],
+                     &all);
     }
     row->energy_self_j = self.energy_j;
     row->self_low_j = self.low_j;

@@ -11,15 +11,6 @@
 #include "attribute/waiting/internal.h"
 #include "base/mem.h"
 
-/* Names of the made spans: those of the kinds, two more, then the devices'. */
-enum {
-    NAME_OF_KIND = 1,
-    NAME_WAITING = NAME_OF_KIND + NRG_WAIT_KINDS,
-    NAME_OVER_COLLECTIVE,
-    NAME_OVER_COPY,
-    NAME_OF_DEVICE
-};
-
 /* A process as far as it is waiting for something. */
 struct host {
     int32_t pid;
@@ -39,6 +30,8 @@ struct finder {
     uint32_t *device_of, *host_of; /* per track; UINT32_MAX: none */
     uint8_t *on_device, *on_host;  /* per name: enum nrg_wait_kind */
     uint8_t *is_kernel, *is_rank;  /* per name */
+    double *kernel_ns;             /* per name: time of kernels that are work */
+    uint8_t *work_of;              /* per name: which of the kernels with states it is */
     uint32_t *awaits;              /* per name: the one device that it waits for; UINT32_MAX: any */
     struct host *hosts;
     size_t n_hosts;
@@ -91,6 +84,8 @@ static int allocate(struct finder *f)
     f->is_kernel = nrg_arena_array(&f->memory, names, 1);
     f->is_rank = nrg_arena_array(&f->memory, names, 1);
     f->awaits = nrg_arena_array(&f->memory, names, sizeof *f->awaits);
+    f->kernel_ns = nrg_arena_array(&f->memory, names, sizeof *f->kernel_ns);
+    f->work_of = nrg_arena_array(&f->memory, names, 1);
     return f->memory.failed || f->s->memory.failed ? -ENOMEM : 0;
 }
 
@@ -168,9 +163,39 @@ static int on_first_walk(void *arg, const struct nrg_span_walk_event *ev)
         return 0;
     struct bounds *b = &f->bounds[f->run * f->s->n_devices + d];
     f->s->devices[d].kernels |= f->is_kernel[name] != 0;
+    if (f->is_kernel[name] && f->on_device[name] == NRG_WAIT_NOT)
+        f->kernel_ns[name] +=
+            (ev->what == NRG_WALK_OPEN ? -1 : 1) * (double)(ev->t_ns - f->runs[0].begin_ns);
     b->first_ns = ev->t_ns < b->first_ns ? ev->t_ns : b->first_ns;
     b->last_ns = ev->t_ns > b->last_ns ? ev->t_ns : b->last_ns;
     return 0;
+}
+
+/* The kernels that take most time, in their order. */
+static void choose_kernels(struct finder *f)
+{
+    size_t *n = &f->s->n_kernels;
+    memset(f->work_of, NRG_STATE_KERNELS, f->catalog.n_names + 1);
+    for (*n = 0; *n < NRG_STATE_KERNELS; ++*n) {
+        size_t most = f->catalog.n_names; /* of no kernel */
+        for (size_t i = 0; i < f->catalog.n_names; i++)
+            if (f->work_of[i] == NRG_STATE_KERNELS && f->kernel_ns[i] > f->kernel_ns[most])
+                most = i;
+        if (most == f->catalog.n_names)
+            return;
+        f->work_of[most] = (uint8_t)*n;
+    }
+}
+
+/* Kernels that run at the same time are not told apart. */
+static uint8_t work_state(const struct finder *f, const struct nrg_state_device *device)
+{
+    if (device->open[NRG_WAIT_NOT] != 1)
+        return NRG_WAIT_NOT;
+    for (size_t i = 0; i < f->s->n_kernels; i++)
+        if (device->works[i])
+            return (uint8_t)(NRG_STATE_OF_KERNEL + i);
+    return NRG_WAIT_NOT;
 }
 
 static bool may_use(const struct nrg_state_device *device, const struct host *host)
@@ -201,7 +226,7 @@ static uint8_t state_of(struct finder *f, size_t d, int64_t t_ns)
         return device->open[NRG_WAIT_COLLECTIVE] ? NRG_STATE_OVER_COLLECTIVE
                : device->open[NRG_WAIT_COPY_IN] + device->open[NRG_WAIT_COPY_OUT]
                    ? NRG_STATE_OVER_COPY
-                   : NRG_WAIT_NOT;
+                   : work_state(f, device);
     for (int kind = NRG_WAIT_COLLECTIVE; kind <= NRG_WAIT_COPY_OUT; kind++)
         if (device->open[kind])
             return (uint8_t)kind;
@@ -264,6 +289,8 @@ static int on_second_walk(void *arg, const struct nrg_span_walk_event *ev)
     if (d != UINT32_MAX) {
         if (f->is_kernel[name] || !f->s->devices[d].kernels)
             count_open(&f->s->devices[d].open[f->on_device[name]], opens);
+        if (f->is_kernel[name])
+            count_open(&f->s->devices[d].works[f->work_of[name]], opens);
         return update(f, d, ev->t_ns);
     }
     if (h == UINT32_MAX || f->on_host[name] == NRG_WAIT_NOT)
@@ -297,6 +324,7 @@ static int walk_twice(struct finder *f, struct nrg_recording *recording)
     end_ns = end_ns == INT64_MAX ? 0 : end_ns;
     rc = nrg_span_walk_run(&f->walk, end_ns, on_first_walk, f);
     f->run = 0;
+    choose_kernels(f);
     if (!rc)
         rc = nrg_span_walk_run(&f->walk, end_ns, on_second_walk, f);
     nrg_span_walk_release(&f->walk);
@@ -330,118 +358,17 @@ int nrg_states_find(struct nrg_states *s, struct nrg_recording *recording, int64
     return rc;
 }
 
+void nrg_states_join_work(struct nrg_states *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        if (s->changes[i].state >= NRG_STATE_OF_KERNEL)
+            s->changes[i].state = NRG_WAIT_NOT;
+    s->n_kernels = 0;
+}
+
 void nrg_states_release(struct nrg_states *s)
 {
     nrg_arena_release(&s->memory);
     free(s->changes);
     *s = (struct nrg_states){0};
-}
-
-/* ---- as spans ---- */
-
-static int add_name(struct nrg_span_catalog *c, const char *kind, const char *text)
-{
-    struct nrg_span_name name = {.id = (int64_t)c->n_names + 1, .text = strdup(text)};
-    nrg_copy(name.kind, sizeof name.kind, kind);
-    int rc =
-        name.text ? nrg_append(&c->names, &c->n_names, &c->cap_names, &name, sizeof name) : -ENOMEM;
-    if (rc)
-        free(name.text);
-    return rc;
-}
-
-int nrg_states_catalog(const struct nrg_states *s, struct nrg_span_catalog *c)
-{
-    int rc = 0;
-    *c = (struct nrg_span_catalog){0};
-    for (int kind = 0; !rc && kind < NRG_WAIT_KINDS; kind++)
-        rc = add_name(c, "state", nrg_wait_kind_name((enum nrg_wait_kind)kind));
-    if (!rc)
-        rc = add_name(c, "state", NRG_WAITING_NAME);
-    if (!rc)
-        rc = add_name(c, "state", "over a collective");
-    if (!rc)
-        rc = add_name(c, "state", "over a copy");
-    for (size_t d = 0; !rc && d < s->n_devices; d++) {
-        struct nrg_span_track track = {.id = (int64_t)d + 1, .kind = "gpu"};
-        nrg_copy(track.domain, sizeof track.domain, s->devices[d].domain);
-        nrg_copy(track.name, sizeof track.name, s->devices[d].domain);
-        rc = add_name(c, "device", s->devices[d].domain);
-        if (!rc)
-            rc = nrg_append(&c->tracks, &c->n_tracks, &c->cap_tracks, &track, sizeof track);
-    }
-    if (rc)
-        nrg_span_catalog_release(c);
-    return rc;
-}
-
-static void put(struct nrg_states *s, const struct nrg_state_change *c, enum nrg_span_event event,
-                int64_t name)
-{
-    s->queue[s->queued++] = (struct nrg_span_row){.t_ns = c->t_ns,
-                                                  .track = (int64_t)c->device + 1,
-                                                  .name = name,
-                                                  .value = NRG_MISSING,
-                                                  .parent = NRG_MISSING,
-                                                  .event = event};
-}
-
-/* The names of the spans that a state is, from the outside in; how many. */
-static size_t spans_of(uint8_t state, uint32_t device, int64_t names[3])
-{
-    size_t n = 0;
-    if (state == NRG_STATE_OUTSIDE)
-        return 0;
-    names[n++] = NAME_OF_DEVICE + (int64_t)device;
-    if (state > NRG_WAIT_NOT && state < NRG_WAIT_KINDS)
-        names[n++] = NAME_WAITING;
-    bool over = state == NRG_STATE_OVER_COLLECTIVE || state == NRG_STATE_OVER_COPY;
-    if (over)
-        names[n++] = NAME_OF_KIND + NRG_WAIT_NOT;
-    if (over)
-        names[n++] = NAME_OVER_COLLECTIVE + (state - NRG_STATE_OVER_COLLECTIVE);
-    else if (state != NRG_STATE_UNTOLD)
-        names[n++] = NAME_OF_KIND + state;
-    return n;
-}
-
-/* The ends and begins that a change is: what both states have in common stays open. */
-static void expand(struct nrg_states *s, const struct nrg_state_change *c)
-{
-    int64_t was[3] = {0}, is[3] = {0};
-    size_t n_was = spans_of(s->shown[c->device], c->device, was);
-    size_t n_is = spans_of(c->state, c->device, is), same = 0;
-    while (same < n_was && same < n_is && was[same] == is[same])
-        same++;
-    s->queued = s->taken = 0;
-    while (n_was > same)
-        put(s, c, NRG_SPAN_END, was[--n_was]);
-    for (size_t i = same; i < n_is; i++)
-        put(s, c, NRG_SPAN_BEGIN, is[i]);
-    s->shown[c->device] = c->state;
-}
-
-static int next_row(void *arg, struct nrg_span_row *row)
-{
-    struct nrg_states *s = arg;
-    while (s->taken == s->queued) {
-        if (s->at == s->n)
-            return 0;
-        expand(s, &s->changes[s->at++]);
-    }
-    *row = s->queue[s->taken++];
-    return 1;
-}
-
-static void rewind_rows(void *arg)
-{
-    struct nrg_states *s = arg;
-    s->at = s->queued = s->taken = 0;
-    for (size_t d = 0; d < s->n_devices; d++)
-        s->shown[d] = NRG_STATE_OUTSIDE;
-}
-
-struct nrg_span_source nrg_states_source(struct nrg_states *s)
-{
-    return (struct nrg_span_source){next_row, rewind_rows, s};
 }

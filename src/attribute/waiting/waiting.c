@@ -2,7 +2,8 @@
  * See waiting.h. The engine finds the joules of the states as it finds those of any spans: by a
  * regression where states come often enough, else by integration. A regression that can't tell two
  * states apart gives one of them the energy of both; that would be an answer to nobody's question
- * here, so then integration bounds each of them.
+ * here, so then integration bounds each of them. Work is as many states as kernels that matter, as
+ * far as a regression can have so many.
  *
  * The joules of several kinds have no common interval in the rows but where a row holds them, as
  * `waiting` does; elsewhere the ends are added up, which is the worst case.
@@ -104,7 +105,30 @@ static struct nrg_wait_power baseline_of(struct nrg_frame *frame,
                                    (power_w + off_w) * (1 + channel->channel.error_high)};
 }
 
-static int set_powers(struct nrg_waiting *w, const struct nrg_attribution *a,
+/* A GPU that waits draws at least what it does without the program. What a regression gives it less
+ * than that is what it gives to work. */
+static void bound_static(struct nrg_waiting_device *device, double least_w)
+{
+    struct nrg_wait_use *work = &device->kinds[NRG_WAIT_NOT], *waiting = &device->waiting;
+    double low_j = 0;
+    for (int kind = 0; kind < NRG_WAIT_KINDS; kind++) {
+        struct nrg_wait_use *use = &device->kinds[kind];
+        if (nrg_wait_kind_is_active((enum nrg_wait_kind)kind) || !(use->seconds > 0))
+            continue;
+        double least_j = least_w * use->seconds, more_j = fmax(0, least_j - use->energy_j);
+        use->energy_j += more_j;
+        use->low_j = fmax(use->low_j, least_j);
+        use->high_j = fmax(use->high_j, use->energy_j);
+        waiting->energy_j += more_j;
+        work->energy_j -= more_j;
+        low_j += use->low_j;
+    }
+    waiting->low_j = fmin(fmax(waiting->low_j, low_j), waiting->energy_j);
+    waiting->high_j = fmax(waiting->high_j, waiting->energy_j);
+    work->low_j = fmin(work->low_j, work->energy_j);
+}
+
+static int set_powers(struct nrg_waiting *w, const struct nrg_attribution *whole,
                       struct nrg_recording *recording)
 {
     struct nrg_frame frame;
@@ -113,12 +137,17 @@ static int set_powers(struct nrg_waiting *w, const struct nrg_attribution *a,
         return rc;
     for (size_t d = 0; d < w->n; d++) {
         struct nrg_waiting_device *device = &w->devices[d];
+        device->idle = (struct nrg_wait_power){NAN, NAN, NAN};
+        for (size_t i = 0; i < whole->n_domains; i++) {
+            if (strcmp(whole->domains[i].domain->channel->channel.name, device->name) != 0)
+                continue;
+            device->idle = baseline_of(&frame, &whole->domains[i]);
+            /* of a baseline in which others ran, it says another source */
+            if (!strcmp(whole->domains[i].idle_source, "baseline") && device->kernels)
+                bound_static(device, device->idle.low_w);
+        }
         device->active = power_of(device, true);
         device->static_ = power_of(device, false);
-        device->idle = (struct nrg_wait_power){NAN, NAN, NAN};
-        for (size_t i = 0; i < a->n_domains; i++)
-            if (!strcmp(a->domains[i].domain->channel->channel.name, device->name))
-                device->idle = baseline_of(&frame, &a->domains[i]);
     }
     nrg_frame_release(&frame);
     return 0;
@@ -178,12 +207,22 @@ static int attribute_states(struct nrg_attribution *a, struct nrg_states *states
     return rc;
 }
 
+/* Kernels that can't be told from each other are work all the same. */
 static bool has_merged(const struct nrg_attribution *a)
 {
+    struct nrg_waiting_device none;
     for (size_t i = 0; i < a->n_rows; i++)
-        if (a->rows[i].flags & NRG_ROW_MERGED)
+        if (a->rows[i].flags & NRG_ROW_MERGED && find_use(&none, a->rows[i].name))
             return true;
     return false;
+}
+
+static bool is_regressed(const struct nrg_attribution *a)
+{
+    for (size_t i = 0; i < a->n_domains; i++)
+        if (a->domains[i].method != NRG_METHOD_REGRESS)
+            return false;
+    return true;
 }
 
 /* Whether anything can be told of a device: else nobody sees what its states used. */
@@ -236,6 +275,11 @@ static int make_from_states(struct nrg_waiting *w, struct nrg_states *states,
     w->devices = nrg_calloc(states->n_devices, sizeof *w->devices);
     int rc = memory.failed || !w->devices ? nrg_fail(err, -ENOMEM, NULL, "out of memory")
                                           : attribute_states(&a, states, recording, &how, err);
+    if (!rc && states->n_kernels && !is_regressed(&a)) { /* too many kinds for it, maybe */
+        nrg_attribution_release(&a);
+        nrg_states_join_work(states);
+        rc = attribute_states(&a, states, recording, &how, err);
+    }
     if (!rc && has_merged(&a)) {
         nrg_attribution_release(&a);
         how.method = NRG_METHOD_INTEGRATE;
@@ -245,7 +289,7 @@ static int make_from_states(struct nrg_waiting *w, struct nrg_states *states,
         for (; w->n < states->n_devices; w->n++)
             init_device(&w->devices[w->n], &states->devices[w->n]);
         take_rows(w, &a);
-        rc = set_powers(w, &a, recording);
+        rc = set_powers(w, whole, recording);
         if (rc)
             nrg_fail(err, rc, NULL, "out of memory");
         drop_untold(w);

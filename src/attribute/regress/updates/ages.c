@@ -28,10 +28,15 @@ static double slice_w(const struct nrg_regress *r, const struct nrg_regress_slic
 static void add_slice(float *cells, double cell_s, double young, double old, double w)
 {
     double from = fmax(young, 0) / cell_s, to = fmin(old / cell_s, CELLS);
-    for (size_t k = (size_t)from; (double)k < to; k++) {
-        double part = fmin((double)(k + 1), to) - fmax((double)k, from);
-        cells[k + 1] += (float)(part * cell_s * w);
+    size_t k = (size_t)from, whole = (size_t)fmax(to, 0);
+    if ((double)k < from && (double)k < to) {
+        cells[k + 1] += (float)((fmin((double)(k + 1), to) - from) * cell_s * w);
+        k++;
     }
+    for (float cell_j = (float)(cell_s * w); k < whole; k++)
+        cells[k + 1] += cell_j;
+    if ((double)k < to)
+        cells[k + 1] += (float)((to - (double)k) * cell_s * w);
 }
 
 /* What a reading at t_ns would have less if it were older: at the borders of the cells. */
@@ -98,6 +103,7 @@ int nrg_saw_take_readings(struct nrg_saw *s)
     const struct nrg_regress *r = s->r;
     const struct nrg_kernel prompt = {.kind = NRG_KERNEL_LEVEL};
     struct nrg_rowgen gen;
+    double unsure = nrg_regress_unsure(r);
     int rc = 0;
     if (!s->used_j)
         s->used_j = nrg_arena_array(&s->memory, s->n_read * (CELLS + 1), sizeof *s->used_j);
@@ -113,7 +119,10 @@ int nrg_saw_take_readings(struct nrg_saw *s)
         if (s->n == s->n_read)
             break;
         struct nrg_saw_reading *now = &s->readings[s->n];
-        now->joined = s->n && s->read_ns[s->n - 1] == gen.seen.from_ns;
+        /* A row that others hide more than ages do, or an edge of the thread's work, says nothing
+         * of these. */
+        bool told = !gen.seen.edge && unsure * (gen.cut_begin2 + gen.cut_end2) < 1;
+        now->joined = told && s->n && s->read_ns[s->n - 1] == gen.seen.from_ns;
         double before_j = now->joined && now[-1].joined ? now[-1].beyond_j : 0;
         if (now->joined)
             now[-1].beyond_j = before_j;

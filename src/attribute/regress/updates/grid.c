@@ -30,6 +30,8 @@
 #define JUMP_HALVINGS 3     /* at once, after a jump to where least is left */
 #define STEPS         60    /* most, of one start */
 #define ONLY_ROUNDING 1.2   /* what is left: no other grid can be better */
+#define ELSEWHERE     0.02  /* of a window: grids that are so far apart are not the same */
+#define SURELY        25.0  /* rows * log of the ratio of what two grids leave */
 #define GRID_ROWS     4000
 #define THIN_ROWS     10     /* per column: as many do for the first trials */
 #define GRID_COLUMNS  128    /* more make the search too long */
@@ -48,6 +50,7 @@ struct grid {
     double phase_s, period_s;
     size_t part; /* number of seen_parts */
     double rest; /* what is left with it */
+    bool rival;  /* another one, with windows elsewhere, explains as much */
 };
 
 /* A trial costs its rows, and the slices that they hold. */
@@ -274,6 +277,35 @@ struct allowed {
     double first_ns, turn; /* of the first update, and the number of the middle one */
 };
 
+/* The mean square of how far readings are from their mean. */
+static double variance_of(const struct nrg_timeline *own)
+{
+    double mean = 0, square = 0, n = (double)own->n;
+    for (size_t i = 0; i < own->n; i++)
+        mean += own->own_gauge[i] / n;
+    for (size_t i = 0; i < own->n; i++)
+        square += (own->own_gauge[i] - mean) * (own->own_gauge[i] - mean) / n;
+    return square;
+}
+
+/* Of a sensor that looks part of the time, a start that may explain as much as the best grid. */
+static bool may_rival(const struct nrg_regress *r, const struct grid *start)
+{
+    return nrg_regress_sees_window(r) &&
+           start->rest < UNEXPLAINED * variance_of(&r->published.timeline);
+}
+
+/* True where two grids have their windows at other places, and readings do not tell which is right:
+ * those of a load that is in step with the sensor are the same wherever it looked. */
+static bool rivals(const struct nrg_regress *r, const struct allowed *allowed, const struct grid *a,
+                   const struct grid *b)
+{
+    double first_s = fabs(a->phase_s - b->phase_s);
+    double last_s = fabs(a->phase_s - b->phase_s + 2 * allowed->turn * (a->period_s - b->period_s));
+    return fmax(first_s, last_s) > ELSEWHERE * r->published.window_s &&
+           (double)r->published.timeline.n * log(b->rest / a->rest) < SURELY;
+}
+
 /*
  * A sensor that looks part of the time sees other classes with every grid, and some wrong grids
  * explain what it saw better than their neighbours do: several are followed up.
@@ -295,7 +327,9 @@ static int search_grid(struct nrg_regress *r, const struct allowed *allowed, dou
     size_t starts = rc ? 0 : take_lowest(&region, trials, best, window ? STARTS : 1);
     double enough = ONLY_ROUNDING * r->quantum * r->quantum / 12;
     size_t winner = 0;
-    for (size_t i = 0; !rc && i < starts && (!i || best[0].rest > enough); i++) {
+    for (size_t i = 0; !rc && i < starts; i++) {
+        if (i && best[0].rest <= enough && !may_rival(r, &best[i]))
+            continue;
         if (stride)
             rc = try_parts(r, first_ns, 0, &best[i]);
         if (rc || best[i].rest > limit)
@@ -306,25 +340,18 @@ static int search_grid(struct nrg_regress *r, const struct allowed *allowed, dou
         if (!rc)
             rc = refine_grid(r, first_ns, about, window && !i ? MORE_HALVINGS : HALVINGS, &best[i]);
         if (best[i].rest < best[0].rest) {
+            struct grid before = best[0];
             best[0] = best[i];
+            best[i] = before;
             winner = i;
         }
     }
     if (!rc && winner && best[0].rest > enough)
         rc = refine_grid(r, first_ns, region, MORE_HALVINGS, &best[0]);
+    for (size_t i = 1; !rc && i < starts; i++)
+        best[0].rival |= may_rival(r, &best[i]) && rivals(r, allowed, &best[0], &best[i]);
     *found = best[0];
     return rc;
-}
-
-/* The mean square of how far readings are from their mean. */
-static double variance_of(const struct nrg_timeline *own)
-{
-    double mean = 0, square = 0, n = (double)own->n;
-    for (size_t i = 0; i < own->n; i++)
-        mean += own->own_gauge[i] / n;
-    for (size_t i = 0; i < own->n; i++)
-        square += (own->own_gauge[i] - mean) * (own->own_gauge[i] - mean) / n;
-    return square;
 }
 
 /* True where the grid explains readings so far, or where the driver says that the gauge sees all.
@@ -459,8 +486,9 @@ static void take_grid(struct nrg_regress *r, const struct allowed *allowed, cons
 {
     set_times(r, best->phase_s, best->period_s, allowed->first_ns);
     r->kernel = kernel_of(r, best);
-    r->published.lost = !allowed->grid.regular && nrg_regress_sees_window(r) &&
-                        best->rest > TELLS_LITTLE * variance_of(&r->published.timeline);
+    bool blurred = !allowed->grid.regular && nrg_regress_sees_window(r) &&
+                   best->rest > TELLS_LITTLE * variance_of(&r->published.timeline);
+    r->published.lost = blurred || best->rival;
     r->options.updates = (struct nrg_updates_found){.sought = true,
                                                     .lost = r->published.lost,
                                                     .from_ns = (int64_t)allowed->first_ns,

@@ -127,11 +127,23 @@ static double find_update_s(const struct nrg_regress *r, double reading_s)
     return known && is_regular(r, reading_s, said_s, true) ? said_s : 0;
 }
 
+/* A reading shows the last update: one that came after others had been missed is of the last period
+ * before it, however long ago the reading before was. */
+static void forget_missed(struct nrg_regress *r)
+{
+    const struct nrg_timeline *own = &r->published.timeline;
+    int64_t oldest_ns = (int64_t)((1 + NOMINAL) * r->published.update_s * 1e9);
+    for (size_t i = 0; i < own->n; i++)
+        if (r->published.before_ns[i] < own->t_ns[i] - oldest_ns)
+            r->published.before_ns[i] = own->t_ns[i] - oldest_ns;
+}
+
 /* Between which readings each update came, and which one it is. */
 static void number_updates(struct nrg_regress *r)
 {
     const struct nrg_timeline *own = &r->published.timeline;
     struct nrg_update *updates = r->published.updates;
+    forget_missed(r);
     for (size_t i = 0; i < own->n; i++)
         updates[i] = (struct nrg_update){(double)(r->published.before_ns[i] - own->t_ns[0]) / 1e9,
                                          (double)(own->t_ns[i] - own->t_ns[0]) / 1e9, 0};

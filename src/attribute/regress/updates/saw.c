@@ -20,6 +20,8 @@
 #define COARSE_WORK    2e6  /* rows times frequencies of the first search */
 #define WAITING_WORK   3e7  /* the same where threads wait: a line shows in more rows only */
 #define PER_RESOLUTION 4    /* frequencies that are tried */
+#define LEAST_SEEN     0.4  /* of a line, half of a resolution away: (2 / pi)^2 */
+#define MANY           64   /* frequencies */
 #define CLEARLY        25.0 /* as in choose.c */
 #define SLOW           1.5  /* teeth in the readings of the first search */
 #define SLOW_READINGS  4000
@@ -67,7 +69,10 @@ struct band {
 static void set_wheel(const struct band *band, const struct nrg_saw_reading *now, struct wheel *w)
 {
     double turn = 2 * M_PI * band->low * now->t_s, more = 2 * M_PI * band->step * now->t_s;
-    double complex at = now->power_w * cexp(I * turn), step = cexp(I * more), all = 1;
+    double at_im, at_re, step_im, step_re;
+    sincos(turn, &at_im, &at_re);
+    sincos(more, &step_im, &step_re);
+    double complex at = now->power_w * (at_re + I * at_im), step = step_re + I * step_im, all = 1;
     for (int k = 0; k < LANES; k++, at *= step, all *= step) {
         w->re[k] = (float)creal(at);
         w->im[k] = (float)cimag(at);
@@ -154,32 +159,91 @@ static void add_lines(struct wheel *wheels, size_t n, struct line lines[LANES])
     }
 }
 
-/* The frequency that explains most, and whether that is more than chance does. */
-static int scan(const struct nrg_saw *s, const struct band *band, struct nrg_clockwork *best,
-                double *part)
+/* Wheels of all readings for the frequencies of a band, set anew for every part of it. */
+struct scan {
+    const struct nrg_saw *saw;
+    struct wheel *wheels;
+    size_t n;
+    double ee;
+};
+
+static void start_scan(struct scan *scan, const struct band *band)
 {
-    struct wheel *wheels = nrg_calloc(band->n / band->stride + 1, sizeof *wheels);
-    if (!wheels)
-        return -ENOMEM;
-    double ee = 0;
-    size_t n = set_wheels(s, band, wheels, &ee);
+    scan->n = set_wheels(scan->saw, band, scan->wheels, &scan->ee);
+}
+
+/* The frequency of a band that explains most. parts: what each of them does; NULL. */
+static void try_all(struct scan *scan, const struct band *band, struct nrg_clockwork *best,
+                    double *part, float *parts)
+{
     struct line lines[LANES];
-    *part = 0;
+    start_scan(scan, band);
     for (size_t k = 0; k < band->count; k++) {
         if (k % LANES == 0)
-            add_lines(wheels, n, lines);
-        double phase = 0, now = explained(&lines[k % LANES], ee, &phase);
+            add_lines(scan->wheels, scan->n, lines);
+        double phase = 0, now = explained(&lines[k % LANES], scan->ee, &phase);
+        if (parts)
+            parts[k] = (float)now;
         if (now > *part) {
             *part = now;
             best->frequency = band->low + band->step * (double)k;
             best->phase = phase;
         }
     }
+}
+
+static bool is_chance(const struct scan *scan, const struct band *band, double part)
+{
     double chance = 2 * log((double)band->count);
-    if ((double)n * -log1p(-fmin(*part, 1 - 1e-9)) < chance + CLEARLY)
-        *part = 0;
-    free(wheels);
+    return (double)scan->n * -log1p(-fmin(part, 1 - 1e-9)) < chance + CLEARLY;
+}
+
+/*
+ * First one frequency per resolution. A line in the middle between two of them shows by LEAST_SEEN
+ * of itself in both, so that the frequencies about those that explain much are all that is left to
+ * try: four of them, from half of the way to the one before.
+ */
+static int try_coarse_to_fine(struct scan *scan, const struct band *band,
+                              struct nrg_clockwork *best, double *part)
+{
+    struct band coarse = *band;
+    coarse.step *= PER_RESOLUTION;
+    coarse.count = band->count / PER_RESOLUTION + 1;
+    float *parts = nrg_calloc(coarse.count, sizeof *parts);
+    if (!parts)
+        return -ENOMEM;
+    try_all(scan, &coarse, best, part, parts);
+    double most = *part;
+    for (size_t k = 0; k < coarse.count; k++) {
+        struct band fine = *band;
+        fine.low += coarse.step * ((double)k - 0.5);
+        fine.count = PER_RESOLUTION;
+        if ((double)parts[k] >= LEAST_SEEN * most &&
+            !is_chance(scan, band, (double)parts[k] / LEAST_SEEN))
+            try_all(scan, &fine, best, part, NULL);
+    }
+    free(parts);
     return 0;
+}
+
+/* The frequency that explains most, and whether that is more than chance does. */
+static int scan_band(const struct nrg_saw *s, const struct band *band, struct nrg_clockwork *best,
+                     double *part)
+{
+    struct scan scan = {.saw = s};
+    int rc = 0;
+    scan.wheels = nrg_calloc(band->n / band->stride + 1, sizeof *scan.wheels);
+    if (!scan.wheels)
+        return -ENOMEM;
+    *part = 0;
+    if (band->count > MANY)
+        rc = try_coarse_to_fine(&scan, band, best, part);
+    else
+        try_all(&scan, band, best, part, NULL);
+    if (is_chance(&scan, band, *part))
+        *part = 0;
+    free(scan.wheels);
+    return rc;
 }
 
 static void set_band(struct band *band, double low, double width, double step)
@@ -213,14 +277,14 @@ int nrg_saw_find_line(const struct nrg_saw *s, double kept, struct nrg_clockwork
     struct band band = {.n = first_readings(s), .stride = 1, .kept = kept};
     set_band(&band, 1 / s->update_s - width / 2, width,
              1 / (PER_RESOLUTION * nrg_saw_length_s(s, band.n)));
-    int rc = scan(s, &band, best, part);
+    int rc = scan_band(s, &band, best, part);
     for (bool last = false; !rc && *part > nrg_saw_least_part(s) && !last;) {
         double reach = band.step;
         last = band.n == s->n;
         band.n = 2 * band.n < s->n ? 2 * band.n : s->n;
         set_band(&band, best->frequency - reach, 2 * reach,
                  1 / (2 * PER_RESOLUTION * nrg_saw_length_s(s, band.n)));
-        rc = scan(s, &band, best, part);
+        rc = scan_band(s, &band, best, part);
     }
     return rc;
 }
@@ -233,5 +297,5 @@ int nrg_saw_find_slow_line(const struct nrg_saw *s, double kept, struct nrg_cloc
            width = 2 * SLOW / nrg_saw_length_s(s, first_readings(s));
     struct band band = {.n = s->n, .stride = s->n / SLOW_READINGS + 1, .kept = kept};
     set_band(&band, in_step - width / 2, width, 1 / (PER_RESOLUTION * nrg_saw_length_s(s, s->n)));
-    return scan(s, &band, best, part);
+    return scan_band(s, &band, best, part);
 }

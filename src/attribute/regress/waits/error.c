@@ -105,10 +105,31 @@ double nrg_solver_curved_part(const struct nrg_solver *s)
 }
 
 /*
- * The same where waits lie elsewhere in their calls than was found, each class's at a place of its
- * own: at the edges of steps idle power has what is not the neighbours'.
+ * How far apart the places of waits are, of all classes together: 0 where all wait at one place, 1
+ * where they are as far apart as the five places or further. Parts may be negative by their errors.
  */
-double nrg_solver_misplaced_part(const struct nrg_solver *s)
+static double places_apart(const struct nrg_solver *s)
+{
+    double part[NRG_WAIT_SHAPES], all = 0, mean = 0, square = 0;
+    for (size_t i = 0; i < NRG_WAIT_SHAPES; i++) {
+        part[i] = s->r->waits.shape[i] + solved(s, NRG_COLUMN_WAITS + i);
+        all += part[i];
+        mean += part[i] * (double)i;
+    }
+    if (!(all > 0))
+        return 1;
+    for (size_t i = 0; i < NRG_WAIT_SHAPES; i++)
+        square += part[i] / all * ((double)i - mean / all) * ((double)i - mean / all);
+    return fmin(sqrt(fmax(square, 0)), 1);
+}
+
+/*
+ * The same where waits lie elsewhere in their calls than was found, each class's at a place of its
+ * own. Its neighbours have what a class lacks then; of a sum of all classes that cancels, and only
+ * what idle power has at the edges of steps remains (in_sum): none where all wait at one place, as
+ * no class can have another.
+ */
+double nrg_solver_misplaced_part(const struct nrg_solver *s, bool in_sum)
 {
     const struct nrg_waits *w = &s->r->waits;
     double lack_s = 0, busy_s = 0;
@@ -119,6 +140,8 @@ double nrg_solver_misplaced_part(const struct nrg_solver *s)
         busy_s += w->open_s[i] * w->busy[i];
     }
     double part = MISPLACED * nrg_solver_concentration(s, 0, -1) * short_rows(s);
+    if (in_sum)
+        part *= places_apart(s);
     return busy_s > 0 ? part * lack_s / busy_s : 0;
 }
 

@@ -15,8 +15,8 @@
 
 static bool is_place(const struct nrg_solver *s, size_t column)
 {
-    return s->r->options.middle_of && column >= NRG_COLUMN_CLASSES && s->r->is_calls[column] &&
-           s->sum.a[nrg_packed(column, column)] > 0;
+    return s->r->options.middle_of && column >= NRG_COLUMN_CLASSES &&
+           nrg_regress_is_of_calls(s->r, column) && s->sum.a[nrg_packed(column, column)] > 0;
 }
 
 void nrg_solver_expect_places(struct nrg_solver *s)

@@ -5,7 +5,7 @@
  * long that call waited, which its length and CPU time tell. Calls that wait now here, now there
  * are a mixture of such calls, in the mean.
  */
-#include "attribute/regress/rows.h"
+#include "attribute/regress/rows/rows.h"
 
 #include <math.h>
 

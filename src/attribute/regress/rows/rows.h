@@ -11,8 +11,8 @@
  * Slices wait in a queue that the generators walk through; what all have passed can be dropped.
  * Embedded by the owner, who releases. -ENOMEM is the only error. One thread at a time.
  */
-#ifndef NRG_ATTRIBUTE_REGRESS_ROWS_H
-#define NRG_ATTRIBUTE_REGRESS_ROWS_H
+#ifndef NRG_ATTRIBUTE_REGRESS_ROWS_ROWS_H
+#define NRG_ATTRIBUTE_REGRESS_ROWS_ROWS_H
 
 #include "attribute/regress/fit.h"
 
@@ -21,16 +21,21 @@
  * (filled by fit.c) say how rows would change if the sensor were a little later, or its memory a
  * little longer: they absorb the error of the chosen kernel, and make the intervals include it.
  * Five say how they would change if threads waited at certain places of their calls instead of
- * evenly: before all of their work, after a quarter of it, and so on. The others let power rise or
- * fall slowly over the run, as it does when a machine warms up: lines and a parabola, none of which
- * changes its mean. Idle power that is known has an error of its own, and may drift away from where
- * it was measured (idle_course.h); how far is said by the options.
+ * evenly: before all of their work, after a quarter of it, and so on. One says how many more CPUs
+ * others had where the row ends than where it begins: the kernel counts who runs up to its last
+ * tick, so that what they begin in a row is counted late. One says how much of its first reading a
+ * running average still shows: that reading was off by its rounding and noise. The rest let power
+ * rise or fall slowly over the run, as it does when a machine warms up: lines and a parabola, none
+ * of which changes its mean. Idle power that is known has an error of its own, and may drift away
+ * from where it was measured (idle_course.h); how far is said by the options.
  */
 enum {
     NRG_COLUMN_SHIFT,
     NRG_COLUMN_MEMORY,
     NRG_COLUMN_WAITS,
     NRG_COLUMN_WAITS_LAST = NRG_COLUMN_WAITS + 4,
+    NRG_COLUMN_LATE,
+    NRG_COLUMN_START,
     NRG_COLUMN_DRIFT,
     NRG_COLUMN_DRIFT2,
     NRG_COLUMN_IDLE_SHAPES, /* idle_course.h */
@@ -57,7 +62,11 @@ struct nrg_regress_slice {
     int64_t begin_ns, end_ns;
     uint16_t column, calls_column; /* calls_column 0: none */
     uint32_t group;                /* of slices that have one thread's CPU time; 0: none */
-    float rate, calls_per_s;
+    float rate;
+    union {
+        float calls_per_s;
+        float unsure2; /* of the others' column: see struct nrg_class_activity */
+    };
 };
 
 struct nrg_slices {
@@ -66,23 +75,60 @@ struct nrg_slices {
     uint64_t dropped; /* items[0] is slice number `dropped` */
 };
 
+struct nrg_walker {
+    uint64_t next; /* slice number */
+    struct nrg_regress_slice *open;
+    size_t n_open, cap_open;
+};
+
+#define NRG_TOGETHER_KNOTS 5
+#define NRG_TOGETHER       (2 * NRG_TOGETHER_KNOTS) /* columns */
+
+/* How power bends with the number of CPUs that are busy: together.c. */
+struct nrg_together {
+    struct nrg_slices slices; /* of its columns */
+    size_t first;             /* the first of these */
+    uint32_t picked;          /* bits: those in use */
+    double *mean;             /* [column * NRG_TOGETHER + k]: a class's part, per CPU second */
+    double *weight;           /* per column of a class: its watts, over their mean */
+    double bend[NRG_TOGETHER_KNOTS]; /* per watt, as found: what CPU time of classes counts by */
+    double *as_much;         /* per column of a class: what that makes of its CPU time, over it */
+    double *doubt_w;         /* the same: how far its power is off if the other kind is true */
+    double other, untold;    /* how likely that is; and what it may still be off then, 0 to 1 */
+    bool settled;            /* the means are known */
+    struct nrg_walker sweep; /* how far slices have been looked at */
+    int64_t at_ns;
+    size_t *last;   /* per column: the slice that may go on, and 1; 0: none */
+    double *time_s; /* per column */
+    double busy_s, sum_s[NRG_TOGETHER];
+};
+
 /* One reading, or several of a counter that had not moved. */
 struct nrg_observation {
     int64_t from_ns, to_ns;
     double y;     /* J of a counter, W of a gauge */
     bool restart; /* what came before is not known */
     bool usable;  /* else only time passes */
-    bool edge;    /* all readings of a run's first or last cell */
+    bool edge;    /* all readings of one of the options' edges */
 };
 
 struct nrg_observer {
     const struct nrg_timeline *timeline;
-    int64_t begin_ns, end_ns, merged_ns, first_whole_ns, last_whole_ns;
-    int64_t period_ns, punctual_ns; /* see the options; period_ns 0: not known */
+    int64_t begin_ns, end_ns, merged_ns;
+    const struct nrg_span_ns *edges; /* see the options */
+    size_t n_edges;
+    int64_t period_ns, punctual_ns;                /* see the options; period_ns 0: not known */
+    const struct nrg_span_ns *unsure, *unsure_end; /* those that are not over yet */
     size_t next;
     bool restart, skipped, started;
     bool edge; /* the last one was: it is off by so much that the next one can't go on from it */
 };
+
+/* What of a call's energy is at its very begin; in its first 0.1 ms where calls have columns, else
+ * at its very end; in its first half rather than in the second; and in the first and last quarter
+ * rather than in between. */
+enum { NRG_WITHIN_BEGIN, NRG_WITHIN_EDGE, NRG_WITHIN_SLOPE, NRG_WITHIN_TURN, NRG_WITHIN_SHAPES };
+#define NRG_WITHIN_FIRST_S 1e-4 /* that dispatch lasts, about */
 
 #define NRG_WHOLE_CALL  0.999 /* a slice that is so much of a call is all of it */
 #define NRG_WAIT_SHAPES (NRG_COLUMN_WAITS_LAST + 1 - NRG_COLUMN_WAITS)
@@ -105,22 +151,18 @@ int64_t nrg_observer_due(const struct nrg_timeline *timeline);
 /* false: no more. */
 bool nrg_observe(struct nrg_observer *observer, struct nrg_observation *seen);
 
-struct nrg_walker {
-    uint64_t next; /* slice number */
-    struct nrg_regress_slice *open;
-    size_t n_open, cap_open;
-};
-
 /* Opens the slices that begin before t_ns. */
 int nrg_walker_open(struct nrg_walker *walker, const struct nrg_slices *slices, int64_t t_ns);
 
 struct nrg_rowgen {
     const struct nrg_regress_options *options;
     struct nrg_kernel kernel;
-    bool drift;          /* columns are filled */
-    bool slow_apart;     /* the caller adds columns that change slowly */
-    bool short_box;      /* a box shorter than the time between readings */
-    const uint32_t *map; /* of columns, when some are put together; NULL: as they are */
+    int64_t near_ns, far_ns; /* the kernel's */
+    bool cuts;               /* what a row's ends cut counts: calls wait, or others run */
+    bool drift;              /* columns are filled */
+    bool slow_apart;         /* the caller adds columns that change slowly */
+    bool short_box;          /* a box shorter than the time between readings */
+    const uint32_t *map;     /* of columns, when some are put together; NULL: as they are */
     struct nrg_observer observer;
     struct nrg_observation seen;
     bool pending; /* `seen` waits for slices */
@@ -131,7 +173,8 @@ struct nrg_rowgen {
     int64_t usable_to_ns;   /* rows that end later are not used */
     int64_t usable_from_ns; /* rows before reach back too far; kernels in step have the same */
     struct nrg_walker head, tail;
-    int64_t at_ns; /* state is that of this moment */
+    struct nrg_walker together[2]; /* the same of the slices of these columns */
+    int64_t at_ns;                 /* state is that of this moment */
     int64_t first_ns;
     double first_y;
     size_t n, cap; /* columns */
@@ -139,12 +182,15 @@ struct nrg_rowgen {
     double *x;     /* the row */
     uint32_t *touched;
     size_t n_touched;
-    uint8_t *mark;
+    bool *mark; /* no bytes: these might be anything for a compiler, which would read all again */
     bool dense;
     double y, weight_s; /* weight_s: time that the row stands for */
     bool restart;
     /* What calls that the row's begin and end cut may have used on the other side, J^2. */
     double cut_begin2, cut_end2;
+    /* kept_rows.h: where rows are written down, or come from; NULL: they are made */
+    struct nrg_kept_rows *keeps;
+    const struct nrg_kept_rows *kept;
 };
 
 /* Whether observation i is a row, where one of `stride` blocks is. Blocks are taken at random: at
@@ -170,8 +216,37 @@ void nrg_rowgen_release(struct nrg_rowgen *gen);
  */
 int nrg_rowgen_next(struct nrg_rowgen *gen, const struct nrg_slices *slices, int64_t ready_ns,
                     size_t n_columns);
+/* kernels.c: adds what the reading saw of the slices to the row. */
+int nrg_rowgen_see(struct nrg_rowgen *gen, const struct nrg_slices *slices);
+/* Whether what was seen is a row. */
+static inline bool nrg_rowgen_is_usable(const struct nrg_rowgen *gen,
+                                        const struct nrg_observation *seen)
+{
+    int64_t reach_ns = gen->kernel.kind == NRG_KERNEL_BOX ? seen->to_ns : seen->from_ns;
+    return seen->usable && reach_ns >= gen->usable_from_ns && seen->to_ns <= gen->usable_to_ns;
+}
+
+/* Notes that a column of the row may differ from 0. */
+static inline void nrg_rowgen_touch(struct nrg_rowgen *gen, uint32_t column)
+{
+    if (!gen->mark[column]) {
+        gen->mark[column] = true;
+        gen->touched[gen->n_touched++] = column;
+    }
+}
+
+/* within.c: how much more than evenly a call has used up to a moment that lies 0 to width_ns before
+ * t_ns, evenly likely, as parts of its energy; calls: these have columns. */
+void nrg_within_used(const struct nrg_regress_slice *slice, bool calls, int64_t t_ns,
+                     int64_t width_ns, double out[NRG_WITHIN_SHAPES]);
 /* Adds a column to the row that it has no part in yet. */
-void nrg_rowgen_set(struct nrg_rowgen *gen, uint32_t column, double value);
+static inline void nrg_rowgen_set(struct nrg_rowgen *gen, uint32_t column, double value)
+{
+    gen->x[column] = value;
+    nrg_rowgen_touch(gen, column);
+}
+/* together.c: the columns of CPUs together, and those of classes, once slices are in them. */
+void nrg_rowgen_set_together(struct nrg_rowgen *gen, const struct nrg_together *together);
 /* slow.c: sets the columns that change slowly, as they are before there is a fit. */
 void nrg_rowgen_set_slow(struct nrg_rowgen *gen);
 /* Sets the columns of a slow rise or fall, once it is known what was expected of the row: as long
@@ -179,7 +254,8 @@ void nrg_rowgen_set_slow(struct nrg_rowgen *gen);
 void nrg_rowgen_drift(struct nrg_rowgen *gen, double expected_y);
 /* Where in the run a moment is, from -1 to 1: what drifts goes by that. */
 double nrg_row_position(const struct nrg_regress_options *options, int64_t t_ns);
-/* Number of the first slice that is still to be looked at. */
+/* Number of the first slice that is still to be looked at; of those of columns of CPUs together. */
 uint64_t nrg_rowgen_needs(const struct nrg_rowgen *gen);
+uint64_t nrg_rowgen_needs_together(const struct nrg_rowgen *gen);
 
 #endif

@@ -17,6 +17,7 @@
 #define AS_IDLE     2    /* deviations of a baseline */
 #define LEAST_GAP   0.02 /* of its deviation */
 #define LEAST_TOLD  1e-6 /* of what a baseline tells of idle power: less is rounding */
+#define IMPOSSIBLE  2    /* deviations of what idle power may drift by */
 #define FAR_SHORTER 3    /* by so many powers of 2 */
 
 /* Of idle power, without what others had in the baseline. */
@@ -25,8 +26,8 @@ static double idle_part(const struct nrg_regress *r)
     const struct nrg_regress_options *o = &r->options;
     uint32_t column = o->idle_busy > 0 ? r->column_of[o->others_class] : 0;
     double others_w = column && r->prior && column < r->n_prior ? r->prior[column] : 0;
-    double idle = o->idle_w > 0 ? 1 - others_w * o->idle_busy / o->idle_w : 1;
-    return fmax(idle, LEAST_IDLE);
+    double busy_w = fmin(others_w * o->idle_busy, o->idle_busy_w);
+    return fmax(o->idle_w > 0 ? 1 - busy_w / o->idle_w : 1, LEAST_IDLE);
 }
 
 double nrg_regress_idle_deviation_w(const struct nrg_regress *r, size_t column)
@@ -179,13 +180,16 @@ static double probability(const struct nrg_solver *s, size_t p, double drift_w, 
     return 1 / (1 + exp(against - odds));
 }
 
-/* Rows leave more than the ages of a counter's readings make of them: the load varied by itself. */
+/* Rows leave more than the ages of a counter's readings make of them: the load varied by itself.
+ * What they leave where it is not known when others ran says nothing of it. */
 static bool load_varies(const struct nrg_regress *r)
 {
     double update_s = (double)r->options.channel->update_ns / 1e9;
     double row_s = r->row ? r->sum_s / (double)r->row : 0, aged = update_s / row_s;
+    bool apart = r->noise.cut > 0 && !r->waits.used;
+    double left2 = apart ? r->noise.floor2 * (double)r->row : r->sum_e2;
     return !r->options.timeline->is_gauge && update_s > 0 && row_s > 0 && r->prior &&
-           r->sum_e2 > r->sum_y2 * aged * aged / 6;
+           left2 > r->sum_y2 * aged * aged / 6;
 }
 
 /* How far idle power is taken to be from where one baseline saw it, in the mean of the run. */
@@ -201,6 +205,25 @@ static double away_w(const struct nrg_solver *s)
             sum_w += w * nrg_idle_shape_mean(&s->r->options.course, shape);
     }
     return s->r->options.seen_twice ? 0 : fabs(sum_w);
+}
+
+/*
+ * Idle power that readings want so far from its baseline as it does not drift: then the model of
+ * the load is wrong, and idle power has what classes lack, or the other way round. Which ones is
+ * not known: any CPU second, by as much.
+ */
+static void doubt_load(struct nrg_solver *s)
+{
+    const struct nrg_regress_options *o = &s->r->options;
+    size_t last = NRG_IDLE_HEAT - 1;
+    double off_w = away_w(s), drift_w = o->idle_shape_w[NRG_IDLE_LINE], time_s = 0;
+    for (size_t p = 0; p < s->n_classes; p++)
+        time_s += fmax(s->r->time_s[s->index[p]], 0);
+    if (!(drift_w > 0) || off_w < IMPOSSIBLE * hypot(drift_w, o->idle_error_w) || !(time_s > 0))
+        return;
+    for (size_t q = 0; q < s->n_classes; q++)
+        s->drift[last].moved[q] = off_w * s->r->sum_s / time_s / s->scale[q];
+    s->drift[last].untold = 1;
 }
 
 /*
@@ -238,6 +261,16 @@ static int judge_shape(struct nrg_solver *s, size_t shape, double against)
     return nrg_solver_draw(s, p, drifted, s->drift[shape].moved);
 }
 
+/* Log odds against a bend: a machine that drifts at all mostly warms up, fast at first, so that
+ * they are the less the surer it is that it drifted. */
+static double straight(const struct nrg_solver *s)
+{
+    size_t column = NRG_COLUMN_IDLE_SHAPES + NRG_IDLE_LINE, p = place_of(s, column);
+    double drift_w = nrg_regress_idle_deviation_w(s->r, column);
+    double drifted = p < s->m && drift_w > 0 ? probability(s, p, drift_w, 0) : 0;
+    return STRAIGHT * fmin(2 * (1 - drifted), 1); /* even odds say nothing */
+}
+
 /* Idle power is known to have changed: a load that changes as the machine warms up looks much the
  * same as the bend, of which a part may be that. */
 static int doubt_bend(struct nrg_solver *s)
@@ -255,12 +288,14 @@ int nrg_solver_judge_drift(struct nrg_solver *s)
     bool known = s->r->options.idle_bent_w != 0;
     int rc = doubt_rows(s);
     if (!rc)
-        rc = known ? doubt_bend(s) : judge_shape(s, NRG_IDLE_BEND, STRAIGHT);
+        rc = known ? doubt_bend(s) : judge_shape(s, NRG_IDLE_BEND, straight(s));
     if (!rc)
         rc = judge_shape(s, NRG_IDLE_LINE, 0);
     if (!rc)
         rc = judge_shape(s, NRG_IDLE_HEAT, 0);
     if (!rc)
         doubt_rest(s);
+    if (!rc)
+        doubt_load(s);
     return rc;
 }

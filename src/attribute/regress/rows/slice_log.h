@@ -6,8 +6,8 @@
  * Add, rewind, read; release. In order of begin_ns. Adding fails with -ENOMEM. One thread at a
  * time.
  */
-#ifndef NRG_ATTRIBUTE_REGRESS_SLICE_LOG_H
-#define NRG_ATTRIBUTE_REGRESS_SLICE_LOG_H
+#ifndef NRG_ATTRIBUTE_REGRESS_ROWS_SLICE_LOG_H
+#define NRG_ATTRIBUTE_REGRESS_ROWS_SLICE_LOG_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -18,7 +18,7 @@ struct nrg_slice {
     double rate;
     uint32_t class_, pool, track;
     uint32_t cell, group; /* see struct nrg_class_activity */
-    float calls;          /* negative: its stretch goes on */
+    float calls;          /* negative: its stretch goes on; of others, see unsure2 there */
 };
 
 struct nrg_slice_log {

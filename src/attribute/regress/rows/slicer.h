@@ -5,25 +5,31 @@
  * is a class of its own: it uses power too.
  *
  * How much of a call a slice is, is known when the stretch that it belongs to ends. Until then it
- * waits, and so do those that begin after it; at most for NRG_CALL_NS.
+ * waits, and so do those that begin after it; at most for NRG_CALL_NS. So does what a thread does
+ * outside of its spans: for long, that is something else than between two steps (an evaluation that
+ * nobody marked), with watts of its own.
  *
  * For distribute.c and use.c; memory is the slices of that time, and the log. 0 or -errno. One
  * thread at a time.
  */
-#ifndef NRG_ATTRIBUTE_REGRESS_SLICER_H
-#define NRG_ATTRIBUTE_REGRESS_SLICER_H
+#ifndef NRG_ATTRIBUTE_REGRESS_ROWS_SLICER_H
+#define NRG_ATTRIBUTE_REGRESS_ROWS_SLICER_H
 
 #include "attribute/internal.h"
-#include "attribute/regress/slice_log.h"
-#include "attribute/regress/split.h"
+#include "attribute/regress/load/split.h"
+#include "attribute/regress/rows/slice_log.h"
 
 #define NRG_SLICE_WAITS (-1.0f) /* calls of a slice whose stretch goes on */
+#define NRG_GAP_WAITS   (-2.0f) /* the same of one that is no call, but may become a long gap */
 
 struct nrg_slicer {
     struct nrg_slice *slices; /* that wait */
     size_t n, cap;
+    size_t sorted;    /* so many, the first, are in order */
+    int64_t least_ns; /* the first begin of the others */
     bool unsorted;
     struct nrg_slice_log log;
+    uint32_t gap_class, apart_class; /* outside of spans: between steps, and for long */
 };
 
 int nrg_slicer_add(struct nrg_slicer *slicer, const struct nrg_slice *slice);

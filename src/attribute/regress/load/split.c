@@ -1,5 +1,5 @@
 /* See split.h. */
-#include "attribute/regress/split.h"
+#include "attribute/regress/load/split.h"
 
 #include <errno.h>
 #include <math.h>
@@ -11,6 +11,7 @@
 
 #define MOST_CLASSES 160 /* with those of threads: a second regression takes its time */
 #define SAME_ROWS    0.01
+#define HARDLY_ANY   0.01 /* of the spans' time: whether they share it then does not matter */
 
 /* Paths of spans come first among the classes; what is outside of spans is not divided. */
 static bool is_divisible(const struct nrg_engine *e, const struct nrg_slice *slice)
@@ -53,21 +54,92 @@ int nrg_split_find(struct nrg_class_split *s, const struct nrg_engine *e,
     return 0;
 }
 
+bool nrg_split_ages(struct nrg_class_split *s, const struct nrg_engine *e,
+                    const struct nrg_slice_log *log, uint32_t pool)
+{
+    struct nrg_slice_reader reader;
+    int64_t lasts_ns[NRG_GAP_AGES] = {0}, longest_ns = 0;
+    bool any = false;
+    *s = (struct nrg_class_split){.by_age = true,
+                                  .rest_class = e->class_of[0],
+                                  .n_whole = e->n_classes,
+                                  .n_classes = e->n_classes};
+    nrg_slice_reader_init(&reader, log);
+    while (nrg_slice_read(&reader)) {
+        const struct nrg_slice *slice = &reader.slice;
+        bool gap = slice->class_ == e->class_of[0], aged = slice->class_ >= e->aged_class;
+        if (slice->pool == pool && gap)
+            longest_ns += slice->end_ns - slice->begin_ns;
+        if (slice->pool == pool && aged)
+            lasts_ns[slice->class_ - e->aged_class] += slice->end_ns - slice->begin_ns;
+        any |= slice->pool == pool && aged;
+    }
+    for (size_t i = 0; i < NRG_GAP_AGES; i++)
+        if (lasts_ns[i] > longest_ns) {
+            longest_ns = lasts_ns[i];
+            s->rest_class = e->aged_class + i;
+        }
+    return any;
+}
+
+/* Processes share a GPU's time by what the driver says of each, and that is no sum. */
+static bool has_one_group(const struct nrg_engine *e, uint32_t pool)
+{
+    size_t groups = 0;
+    for (size_t g = 0; g < e->cells.n_groups; g++)
+        groups += e->cells.group_pool[g] == pool;
+    return groups == 1;
+}
+
+bool nrg_split_overlaps(const struct nrg_engine *e, const struct nrg_slice_log *log, uint32_t pool)
+{
+    struct nrg_slice_reader reader;
+    double open_ns = 0, less_ns = 0;
+    if (!has_one_group(e, pool))
+        return false;
+    nrg_slice_reader_init(&reader, log);
+    while (nrg_slice_read(&reader)) {
+        const struct nrg_slice *slice = &reader.slice;
+        double ns = (double)(slice->end_ns - slice->begin_ns);
+        if (slice->pool != pool || slice->class_ >= e->class_of[0] || !(slice->rate > 0))
+            continue;
+        open_ns += ns;
+        less_ns += ns * (1 - slice->rate);
+    }
+    return less_ns > HARDLY_ANY * open_ns;
+}
+
 size_t nrg_split_class(const struct nrg_class_split *s, const struct nrg_slice *slice)
 {
-    bool known = s && slice->class_ < s->n_whole && slice->track < s->n_tracks;
+    bool known = s && !s->by_age && slice->class_ < s->n_whole && slice->track < s->n_tracks;
     uint32_t own = known ? s->of[slice->class_ * s->n_tracks + slice->track] : UINT32_MAX;
     return own == UINT32_MAX ? slice->class_ : own;
+}
+
+/* Classes that a split has more: those of time without spans count where there was any. */
+static double more_classes(const struct nrg_class_split *s, const struct nrg_regress_result *parts)
+{
+    double more = 0;
+    if (!s->by_age)
+        return (double)(s->n_classes - s->n_whole);
+    for (size_t c = s->n_classes - NRG_GAP_AGES; c < s->n_classes; c++)
+        more += !isnan(parts->classes[c].power_w);
+    return more;
+}
+
+double nrg_split_gain(const struct nrg_regress_result *than, const struct nrg_regress_result *r)
+{
+    double rows = (double)than->intervals;
+    if (fabs((double)r->intervals - rows) > SAME_ROWS * rows || !(r->residual > 0))
+        return -INFINITY;
+    return 2 * rows * log(than->residual / r->residual);
 }
 
 /* Schwarz's criterion: mostly threads do the same, and then as many more columns cost certainty. */
 bool nrg_split_earns(const struct nrg_class_split *s, const struct nrg_regress_result *whole,
                      const struct nrg_regress_result *parts)
 {
-    double rows = (double)whole->intervals, more = (double)(s->n_classes - s->n_whole);
-    if (fabs((double)parts->intervals - rows) > SAME_ROWS * rows || !(parts->residual > 0))
-        return false;
-    return 2 * rows * log(whole->residual / parts->residual) > log(rows) * more;
+    return nrg_split_gain(whole, parts) > log((double)whole->intervals) * more_classes(s, parts);
 }
 
 /* Part of its path's time that each class has, in *parts. */
@@ -95,10 +167,11 @@ static void add_class(const struct nrg_regress_result *r, size_t n, size_t c, do
     if (isnan(to->power_w))
         *to = (struct nrg_regress_class){.group = to->group};
     to->power_w += part * from->power_w;
+    to->free_w += part * from->free_w;
     to->low_w += part * fmax(from->power_w - from->low_w - scatter_w, 0);
     to->high_w += part * fmax(from->high_w - from->power_w - scatter_w, 0);
     to->time_s += from->time_s;
-    for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
+    for (size_t i = 0; i < NRG_DOUBTS; i++)
         to->drift_w[i] += part * from->drift_w[i];
 }
 

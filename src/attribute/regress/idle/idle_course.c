@@ -1,5 +1,5 @@
 /* See idle_course.h. */
-#include "attribute/regress/idle_course.h"
+#include "attribute/regress/idle/idle_course.h"
 
 #include <math.h>
 

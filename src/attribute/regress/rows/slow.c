@@ -66,8 +66,10 @@ static void find_factors(const struct nrg_regress_options *o, bool drift, int64_
     factor[NRG_COLUMN_DRIFT - FIRST] = of_reading ? at : 0;
     factor[NRG_COLUMN_DRIFT2 - FIRST] = of_reading ? second_drift(at) : 0;
     factor[NRG_COLUMN_IDLE_OFF - FIRST] = o->idle_error_w > 0;
-    if (line)
+    if (line && drift)
         nrg_idle_shapes(&o->course, t_ns, shapes);
+    else if (line)
+        shapes[NRG_IDLE_LINE] = nrg_idle_line(&o->course, t_ns);
     for (size_t i = 0; i < NRG_IDLE_SHAPES; i++) {
         bool used = i == NRG_IDLE_LINE ? line : drift && o->idle_shape_w[i] > 0;
         factor[NRG_COLUMN_IDLE_SHAPES + i - FIRST] = used ? shapes[i] : 0;
@@ -184,40 +186,56 @@ static void add_pairs(const struct nrg_slow *s, const double parts[N][BASES],
     }
 }
 
+/* What a column has got with the bases since the step before. Steps change nothing of that, so the
+ * next one goes on from here. */
+static void take_step(struct nrg_slow *s, const struct nrg_gram *sum, size_t column,
+                      double with[BASES])
+{
+    double *before = s->before + BASES * column;
+    for (enum base k = 0; k < BASES; k++) {
+        double now = with_base(s, sum, k, column);
+        with[k] = now - before[k];
+        before[k] = now;
+    }
+}
+
+static bool is_base(size_t column)
+{
+    return column == column_of(IDLE) || column == column_of(IDLE_LINE) ||
+           column == column_of(READING_LINE);
+}
+
 /* Adds the columns that are made, of the rows of a step. */
-static void end_step(const struct nrg_slow *s, struct nrg_gram *sum)
+static void end_step(struct nrg_slow *s, struct nrg_gram *sum)
 {
     double parts[N][BASES], bases[BASES][BASES];
     find_parts(s, parts);
     for (size_t c = 0; c < s->n; c++) {
         double with[BASES];
-        if (is_made(c))
+        bool seen = with_base(s, sum, IDLE, c) != s->before[BASES * c + IDLE];
+        if (is_made(c) || (!seen && !is_base(c)))
             continue;
-        for (enum base k = 0; k < BASES; k++)
-            with[k] = with_base(s, sum, k, c) - s->before[BASES * c + k];
+        take_step(s, sum, c, with);
         for (enum base k = 0; k < BASES; k++)
             if (k != READING && column_of(k) == c)
                 memcpy(bases[k], with, sizeof with);
-        for (size_t i = 0; with[IDLE] != 0 && i < N; i++)
+        for (size_t i = 0; seen && i < N; i++)
             if (is_made(FIRST + i))
                 sum->a[nrg_packed(c, FIRST + i)] += product(parts[i], with);
     }
     for (enum base k = 0; k < BASES; k++)
         bases[READING][k] = bases[k][READING];
     bases[READING][READING] = readings_squared(s, sum) - s->before_yy;
+    s->before_yy = readings_squared(s, sum);
     add_pairs(s, parts, bases, sum);
 }
 
-static void begin_step(struct nrg_slow *s, double number, const struct nrg_gram *sum)
+static void begin_step(struct nrg_slow *s, double number)
 {
     const struct nrg_regress_options *o = s->options;
     double step_ns = (double)(o->end_ns - o->begin_ns) / STEPS;
     s->begin_ns = o->begin_ns + (int64_t)(number * step_ns);
     s->end_ns = o->begin_ns + (int64_t)((number + 1) * step_ns);
-    for (size_t c = 0; c < s->n; c++)
-        for (enum base k = 0; k < BASES; k++)
-            s->before[BASES * c + k] = with_base(s, sum, k, c);
-    s->before_yy = readings_squared(s, sum);
 }
 
 void nrg_slow_row(struct nrg_slow *s, struct nrg_rowgen *gen, struct nrg_gram *sum)
@@ -225,7 +243,7 @@ void nrg_slow_row(struct nrg_slow *s, struct nrg_rowgen *gen, struct nrg_gram *s
     int64_t t_ns = gen->seen.to_ns;
     if (!s->begun || t_ns < s->begin_ns || t_ns >= s->end_ns) {
         nrg_slow_end(s, sum);
-        begin_step(s, floor((nrg_row_position(s->options, t_ns) + 1) / 2 * STEPS), sum);
+        begin_step(s, floor((nrg_row_position(s->options, t_ns) + 1) / 2 * STEPS));
         s->begun = true;
     }
     if (idle_drifts(s->options, s->drift))

@@ -5,8 +5,8 @@
  *
  * Plain data; nothing can fail.
  */
-#ifndef NRG_ATTRIBUTE_REGRESS_IDLE_COURSE_H
-#define NRG_ATTRIBUTE_REGRESS_IDLE_COURSE_H
+#ifndef NRG_ATTRIBUTE_REGRESS_IDLE_IDLE_COURSE_H
+#define NRG_ATTRIBUTE_REGRESS_IDLE_IDLE_COURSE_H
 
 #include <stdbool.h>
 #include <stddef.h>

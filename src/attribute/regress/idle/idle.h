@@ -2,8 +2,8 @@
  * Idle power and a regression, in the order of the calls: a guess where nothing is known of it,
  * what the regression is told, what it found, and what is said of a guess. Nothing can fail.
  */
-#ifndef NRG_ATTRIBUTE_REGRESS_IDLE_H
-#define NRG_ATTRIBUTE_REGRESS_IDLE_H
+#ifndef NRG_ATTRIBUTE_REGRESS_IDLE_IDLE_H
+#define NRG_ATTRIBUTE_REGRESS_IDLE_IDLE_H
 
 struct nrg_engine;
 struct nrg_part;

@@ -2,7 +2,7 @@
  */
 #include <math.h>
 
-#include "attribute/regress/rows.h"
+#include "attribute/regress/rows/rows.h"
 #include "base/stats.h"
 
 #define CHOICE   4   /* readings, one of which ends a row */
@@ -15,25 +15,41 @@ void nrg_observer_init(struct nrg_observer *o, const struct nrg_regress_options 
                                .begin_ns = options->begin_ns,
                                .end_ns = options->end_ns,
                                .merged_ns = options->merged_ns,
-                               .first_whole_ns = options->edges_known ? options->first_whole_ns : 0,
-                               .last_whole_ns = options->edges_known ? options->last_whole_ns : 0,
+                               .edges = options->edges,
+                               .n_edges = options->n_edges,
                                .period_ns = options->punctual_ns ? tl->period_ns : 0,
                                .punctual_ns = options->punctual_ns,
+                               .unsure = options->unsure,
+                               .unsure_end = options->n_unsure ? options->unsure + options->n_unsure
+                                                               : options->unsure,
                                .restart = true};
     while (o->next < tl->n && nrg_point_ns(tl, o->next) < o->begin_ns)
         o->next++;
 }
 
+/* Observations come in order of time. */
+static bool is_unsure(struct nrg_observer *o, int64_t from_ns, int64_t to_ns)
+{
+    while (o->unsure < o->unsure_end && o->unsure->end_ns <= from_ns)
+        o->unsure++;
+    return o->unsure < o->unsure_end && o->unsure->begin_ns < to_ns;
+}
+
 static bool is_edge(const struct nrg_observer *o, int64_t from_ns, int64_t to_ns)
 {
-    return from_ns < o->first_whole_ns || (o->last_whole_ns && to_ns > o->last_whole_ns);
+    for (size_t i = 0; i < o->n_edges; i++)
+        if (from_ns < o->edges[i].end_ns && to_ns > o->edges[i].begin_ns)
+            return true;
+    return false;
 }
 
 /* Whether a row from one reading to another takes the next one in, too. */
 static bool goes_on(const struct nrg_observer *o, int64_t from_ns, int64_t to_ns)
 {
-    return to_ns - from_ns < o->merged_ns || to_ns < o->first_whole_ns ||
-           (o->last_whole_ns && to_ns > o->last_whole_ns);
+    for (size_t i = 0; i < o->n_edges; i++)
+        if (to_ns > o->edges[i].begin_ns && to_ns < o->edges[i].end_ns)
+            return true;
+    return to_ns - from_ns < o->merged_ns;
 }
 
 /* How far a reading is from when readings mostly come, of those that are made so often. */
@@ -126,7 +142,8 @@ static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen
                                      .y = at.sum_j - first.sum_j,
                                      .restart = o->restart || o->skipped || o->edge,
                                      .edge = is_edge(o, first.t_ns, at.t_ns)};
-    seen->usable = !gap && !(o->restart && nrg_point_j(tl, from + 1) == first.sum_j);
+    seen->usable = !gap && !(o->restart && nrg_point_j(tl, from + 1) == first.sum_j) &&
+                   !is_unsure(o, first.t_ns, at.t_ns);
     o->skipped = !seen->usable;
     o->edge = seen->edge;
     o->restart = gap;
@@ -145,8 +162,8 @@ static bool observe_gauge(struct nrg_observer *o, struct nrg_observation *seen)
         (struct nrg_observation){.from_ns = first ? nrg_point_ns(tl, at) : nrg_point_ns(tl, at - 1),
                                  .to_ns = nrg_point_ns(tl, at),
                                  .y = nrg_point_gauge(tl, at),
-                                 .restart = first || gap,
-                                 .usable = true};
+                                 .restart = first || gap};
+    seen->usable = !is_unsure(o, seen->from_ns, seen->to_ns);
     o->started = true;
     o->next++;
     return true;

@@ -1,115 +1,21 @@
-/* See rows.h. A row costs the slices that its reading saw, not all classes, where the kernel
- * allows. */
-#include "attribute/regress/rows.h"
-
+/*
+ * What a reading saw of the slices, by its kernel: a level (what was used between two readings), a
+ * mean of the past, or an exponential average. A slice that an end of the stretch cuts has a part
+ * of its call in the row, which counts by where in its call the thread waits, and when energy is
+ * used.
+ */
 #include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "base/checked.h"
+#include "attribute/regress/rows/rows.h"
+#include "base/linalg.h"
 #include "base/mem.h"
 
-static int64_t to_ns(double s)
+static const struct nrg_regress_slice *next_slice(const struct nrg_walker *w,
+                                                  const struct nrg_slices *slices)
 {
-    return nrg_round_within(s * 1e9, -NRG_MAX_TIME_NS, NRG_MAX_TIME_NS);
-}
-
-double nrg_kernel_lag_s(const struct nrg_kernel *kernel)
-{
-    return kernel->kind == NRG_KERNEL_EXP ? kernel->near_s + kernel->tau_s
-                                          : (kernel->near_s + kernel->far_s) / 2;
-}
-
-double nrg_kernel_memory_s(const struct nrg_kernel *kernel)
-{
-    return kernel->kind == NRG_KERNEL_EXP ? kernel->tau_s : kernel->far_s - kernel->near_s;
-}
-
-struct nrg_kernel nrg_kernel_moved(struct nrg_kernel kernel, double shift_s, double more_s)
-{
-    kernel.near_s += shift_s;
-    if (kernel.kind == NRG_KERNEL_EXP)
-        kernel.tau_s += more_s;
-    else
-        kernel.far_s += shift_s + more_s;
-    return kernel;
-}
-
-void nrg_rowgen_init(struct nrg_rowgen *gen, const struct nrg_regress_options *options,
-                     const struct nrg_kernel *kernel, const uint32_t *map, bool drift)
-{
-    *gen = (struct nrg_rowgen){
-        .options = options, .kernel = *kernel, .map = map, .drift = drift, .block = 1};
-    gen->margin_ns = kernel->near_s < 0 ? to_ns(-kernel->near_s) : 0;
-    gen->usable_from_ns = options->begin_ns;
-    gen->usable_to_ns = INT64_MAX;
-    if (kernel->kind != NRG_KERNEL_EXP)
-        gen->usable_from_ns += to_ns(kernel->far_s);
-    gen->short_box = kernel->kind == NRG_KERNEL_BOX &&
-                     (kernel->far_s - kernel->near_s) * 1e9 < (double)options->timeline->period_ns;
-    nrg_observer_init(&gen->observer, options);
-}
-
-bool nrg_rowgen_remembers(const struct nrg_rowgen *gen)
-{
-    return gen->kernel.kind != NRG_KERNEL_LEVEL && !gen->short_box;
-}
-
-void nrg_rowgen_release(struct nrg_rowgen *gen)
-{
-    free(gen->head.open);
-    free(gen->tail.open);
-    free(gen->state);
-    free(gen->x);
-    free(gen->touched);
-    free(gen->mark);
-    *gen = (struct nrg_rowgen){0};
-}
-
-uint64_t nrg_rowgen_needs(const struct nrg_rowgen *gen)
-{
-    bool two = gen->kernel.kind == NRG_KERNEL_BOX && !gen->short_box;
-    return two && gen->tail.next < gen->head.next ? gen->tail.next : gen->head.next;
-}
-
-static int grow_columns(struct nrg_rowgen *gen, size_t n)
-{
-    size_t cap = gen->cap, cap_x = cap, cap_touched = cap, cap_mark = cap;
-    if (n <= gen->n)
-        return 0;
-    if (nrg_reserve(&gen->state, &cap, n, sizeof *gen->state) ||
-        nrg_reserve(&gen->x, &cap_x, n, sizeof *gen->x) ||
-        nrg_reserve(&gen->touched, &cap_touched, n, sizeof *gen->touched) ||
-        nrg_reserve(&gen->mark, &cap_mark, n, sizeof *gen->mark))
-        return -ENOMEM;
-    gen->cap = cap;
-    for (size_t i = gen->n; i < n; i++) {
-        gen->state[i] = gen->x[i] = 0;
-        gen->mark[i] = 0;
-    }
-    gen->n = n;
-    return 0;
-}
-
-int nrg_walker_open(struct nrg_walker *w, const struct nrg_slices *slices, int64_t t_ns)
-{
-    for (; w->next < slices->dropped + slices->n; w->next++) {
-        const struct nrg_regress_slice *slice = &slices->items[w->next - slices->dropped];
-        if (slice->begin_ns >= t_ns)
-            break;
-        if (nrg_append(&w->open, &w->n_open, &w->cap_open, slice, sizeof *w->open))
-            return -ENOMEM;
-    }
-    return 0;
-}
-
-static void touch_column(struct nrg_rowgen *gen, uint32_t column)
-{
-    if (!gen->mark[column]) {
-        gen->mark[column] = 1;
-        gen->touched[gen->n_touched++] = column;
-    }
+    return slices->items + (w->next - slices->dropped);
 }
 
 static inline void add_to_column(struct nrg_rowgen *gen, uint32_t column, double amount, double *to)
@@ -117,7 +23,7 @@ static inline void add_to_column(struct nrg_rowgen *gen, uint32_t column, double
     column = gen->map ? gen->map[column] : column;
     to[column] += amount;
     if (to == gen->x)
-        touch_column(gen, column);
+        nrg_rowgen_touch(gen, column);
 }
 
 /* Most of the time of a search for a kernel or a grid is spent here: it has to be inline. */
@@ -224,6 +130,42 @@ static void add_cut(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, i
     gen->cut_end2 += cut_j * cut_j * nrg_wait_cut2(part, lacks_s(gen, s) / length_s);
 }
 
+/* What others began or ended in the row, and what is not known of where in a cell they did. */
+static void add_late(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, int64_t from_ns,
+                     int64_t to_ns)
+{
+    bool begins = s->begin_ns < from_ns && s->end_ns >= from_ns,
+         ends = s->begin_ns < to_ns && s->end_ns >= to_ns;
+    if (!gen->options->others_column || s->column != gen->options->others_column)
+        return;
+    if (begins != ends)
+        nrg_rowgen_set(gen, NRG_COLUMN_LATE,
+                       gen->x[NRG_COLUMN_LATE] + (ends ? 1 : -1) * (double)s->rate);
+    if (ends && !gen->options->waits_scale)
+        gen->cut_end2 += (double)s->unsure2;
+}
+
+/* As columns, how much more of its energy than its part of the time a call has in the row, if it
+ * uses it early or late. Of the whole call that is 0. */
+static void add_within(struct nrg_rowgen *gen, const struct nrg_regress_slice *s, int64_t from_ns,
+                       int64_t to_ns, int64_t width_ns)
+{
+    const struct nrg_regress_options *o = gen->options;
+    uint32_t column = o->within_of ? o->within_of[s->column] : 0;
+    double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
+    double begin[NRG_WITHIN_SHAPES], end[NRG_WITHIN_SHAPES];
+    if (!column || (double)s->calls_per_s * length_s < NRG_WHOLE_CALL)
+        return;
+    nrg_within_used(s, o->calls, from_ns, width_ns, begin);
+    nrg_within_used(s, o->calls, to_ns, width_ns, end);
+    /* Where energy comes with the call, so does what is at its begin. */
+    double edge_s = o->calls ? NRG_WITHIN_FIRST_S : o->call_s[s->calls_column];
+    for (uint32_t i = 0; i < NRG_WITHIN_SHAPES; i++) {
+        double of_s = i < NRG_WITHIN_SLOPE ? edge_s : (double)s->rate * length_s;
+        add_to_column(gen, column + i, o->within_w * of_s * (end[i] - begin[i]), gen->x);
+    }
+}
+
 /* The time between two levels, each 0 to width_ns late, to which activity is added, and as what. */
 struct stretch {
     int64_t from_ns, to_ns, width_ns;
@@ -244,10 +186,14 @@ static void add_part(struct nrg_rowgen *gen, const struct stretch *t,
                             : overlap_ns(s, t->from_ns, t->to_ns);
     if (ns > 0)
         add_activity(gen, s, t->sign * ns / 1e9, t->to);
-    if (ns > 0 && t->to == gen->x)
+    if (!gen->cuts || t->to != gen->x)
+        return;
+    if (ns > 0)
         add_waits(gen, s, t->from_ns - t->width_ns / 2, t->to_ns - t->width_ns / 2);
-    if (t->to == gen->x)
-        add_cut(gen, s, t->to_ns - t->width_ns / 2);
+    add_cut(gen, s, t->to_ns - t->width_ns / 2);
+    add_late(gen, s, t->from_ns - t->width_ns / 2, t->to_ns - t->width_ns / 2);
+    if (gen->options->within_of)
+        add_within(gen, s, t->from_ns, t->to_ns, t->width_ns);
 }
 
 /* False: it goes on after the stretch. */
@@ -273,23 +219,28 @@ static int add_levels(struct nrg_rowgen *gen, struct nrg_walker *w, const struct
         else
             i++;
     }
-    for (; !rc && w->next < slices->dropped + slices->n; w->next++) {
-        const struct nrg_regress_slice *s = &slices->items[w->next - slices->dropped];
-        if (s->begin_ns >= t->to_ns)
-            break;
+    const struct nrg_regress_slice *s = next_slice(w, slices), *end = slices->items + slices->n;
+    for (; !rc && s < end && s->begin_ns < t->to_ns; s++)
         if (!add_slice(gen, t, s))
             rc = nrg_append(&w->open, &w->n_open, &w->cap_open, s, sizeof *w->open);
-    }
+    w->next = slices->dropped + (uint64_t)(s - slices->items);
     return rc;
+}
+
+/* Slices of the columns of CPUs that are busy together; NULL: there are none. */
+static const struct nrg_slices *together(const struct nrg_rowgen *gen)
+{
+    return gen->options->together ? &gen->options->together->slices : NULL;
 }
 
 static int level_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
 {
-    int64_t late = to_ns(gen->kernel.near_s), width = to_ns(gen->kernel.far_s) - late;
+    int64_t late = gen->near_ns, width = gen->far_ns - late;
     gen->cut_begin2 = gen->started && !gen->seen.restart ? gen->cut_end2 : 0;
     gen->cut_end2 = 0;
     const struct stretch t = {gen->seen.from_ns - late, gen->seen.to_ns - late, width, 1, gen->x};
-    return add_levels(gen, &gen->head, slices, &t);
+    int rc = add_levels(gen, &gen->head, slices, &t);
+    return rc || !together(gen) ? rc : add_levels(gen, &gen->together[0], together(gen), &t);
 }
 
 /* What of a slice is in a window, as a part of the window. */
@@ -303,11 +254,10 @@ static void add_to_window(struct nrg_rowgen *gen, const struct nrg_regress_slice
 
 /* A window that is short beside the time between readings: most slices are in none, and a row has
  * few columns. */
-static int short_box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
+static int add_short_box(struct nrg_rowgen *gen, struct nrg_walker *w,
+                         const struct nrg_slices *slices)
 {
-    int64_t from = gen->seen.to_ns - to_ns(gen->kernel.far_s),
-            to = gen->seen.to_ns - to_ns(gen->kernel.near_s);
-    struct nrg_walker *w = &gen->head;
+    int64_t from = gen->seen.to_ns - gen->far_ns, to = gen->seen.to_ns - gen->near_ns;
     int rc = 0;
     for (size_t i = 0; i < w->n_open;) {
         add_to_window(gen, &w->open[i], from, to);
@@ -328,9 +278,15 @@ static int short_box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices
     return rc;
 }
 
+static int short_box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
+{
+    int rc = add_short_box(gen, &gen->head, slices);
+    return rc || !together(gen) ? rc : add_short_box(gen, &gen->together[0], together(gen));
+}
+
 static int box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
 {
-    int64_t near = to_ns(gen->kernel.near_s), far = to_ns(gen->kernel.far_s);
+    int64_t near = gen->near_ns, far = gen->far_ns;
     if (gen->short_box)
         return short_box_row(gen, slices);
     int64_t from = gen->started ? gen->at_ns : INT64_MIN / 2, to = gen->seen.to_ns;
@@ -339,8 +295,13 @@ static int box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
     int rc = add_levels(gen, &gen->head, slices, &enters);
     if (!rc)
         rc = add_levels(gen, &gen->tail, slices, &leaves);
+    if (!rc && together(gen))
+        rc = add_levels(gen, &gen->together[0], together(gen), &enters);
+    if (!rc && together(gen))
+        rc = add_levels(gen, &gen->together[1], together(gen), &leaves);
+    double per_second = 1e9 / (double)(far - near);
     for (size_t i = 0; !rc && i < gen->n; i++)
-        gen->x[i] = fabs(gen->state[i]) < 1e-12 ? 0 : gen->state[i] * 1e9 / (double)(far - near);
+        gen->x[i] = fabs(gen->state[i]) < 1e-12 ? 0 : gen->state[i] * per_second;
     gen->dense = true;
     return rc;
 }
@@ -356,123 +317,69 @@ static double exp_part(const struct nrg_regress_slice *s, int64_t from_ns, int64
     return exp(-(double)(t_ns - to) / tau_ns) * -expm1(-(double)(to - from) / tau_ns);
 }
 
-static int exp_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
+/* The time up to a reading, and the filter that it is seen through. */
+struct filtered {
+    int64_t from_ns, to_ns;
+    double tau_ns;
+    bool counter;
+};
+
+/* False: it goes on after the reading. */
+static inline bool add_filtered(struct nrg_rowgen *gen, const struct filtered *f,
+                                const struct nrg_regress_slice *s)
 {
-    double tau_ns = gen->kernel.tau_s * 1e9, tau_s = gen->kernel.tau_s;
-    bool counter = !gen->options->timeline->is_gauge;
-    int64_t late = to_ns(gen->kernel.near_s), to = gen->seen.to_ns - late;
-    int64_t from = (gen->started ? gen->at_ns : gen->seen.from_ns) - late;
-    double decay = exp(-(double)(to - from) / tau_ns);
-    for (size_t i = 0; counter && i < gen->n; i++)
-        gen->x[i] = tau_s * gen->state[i];
-    for (size_t i = 0; i < gen->n; i++)
-        gen->state[i] *= decay;
-    int rc = nrg_walker_open(&gen->head, slices, to);
-    for (size_t i = 0; !rc && i < gen->head.n_open;) {
-        const struct nrg_regress_slice *s = &gen->head.open[i];
-        add_activity(gen, s, exp_part(s, from, to, tau_ns), gen->state);
-        if (counter)
-            add_activity(gen, s, overlap_ns(s, from, to) / 1e9, gen->x);
-        if (s->end_ns <= to)
-            gen->head.open[i] = gen->head.open[--gen->head.n_open];
+    add_activity(gen, s, exp_part(s, f->from_ns, f->to_ns, f->tau_ns), gen->state);
+    if (f->counter)
+        add_activity(gen, s, overlap_ns(s, f->from_ns, f->to_ns) / 1e9, gen->x);
+    return s->end_ns <= f->to_ns;
+}
+
+static int filter_slices(struct nrg_rowgen *gen, struct nrg_walker *w,
+                         const struct nrg_slices *slices, const struct filtered *f)
+{
+    int rc = 0;
+    for (size_t i = 0; i < w->n_open;) {
+        if (add_filtered(gen, f, &w->open[i]))
+            w->open[i] = w->open[--w->n_open];
         else
             i++;
     }
-    for (size_t i = 0; i < gen->n; i++)
-        gen->x[i] = counter ? gen->x[i] - tau_s * gen->state[i] : gen->state[i];
+    const struct nrg_regress_slice *s = next_slice(w, slices), *end = slices->items + slices->n;
+    for (; !rc && s < end && s->begin_ns < f->to_ns; s++)
+        if (!add_filtered(gen, f, s))
+            rc = nrg_append(&w->open, &w->n_open, &w->cap_open, s, sizeof *w->open);
+    w->next = slices->dropped + (uint64_t)(s - slices->items);
+    return rc;
+}
+
+static int exp_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
+{
+    double tau_s = gen->kernel.tau_s;
+    int64_t late = gen->near_ns;
+    const struct filtered f = {
+        .from_ns = (gen->started ? gen->at_ns : gen->seen.from_ns) - late,
+        .to_ns = gen->seen.to_ns - late,
+        .tau_ns = tau_s * 1e9,
+        .counter = !gen->options->timeline->is_gauge,
+    };
+    double decay = exp(-(double)(f.to_ns - f.from_ns) / f.tau_ns);
+    for (size_t i = 0; f.counter && i < gen->n; i++)
+        gen->x[i] = tau_s * gen->state[i];
+    nrg_scale(gen->state, decay, gen->n);
+    int rc = filter_slices(gen, &gen->head, slices, &f);
+    if (!rc && together(gen))
+        rc = filter_slices(gen, &gen->together[0], together(gen), &f);
+    if (f.counter)
+        nrg_add_scaled(gen->x, gen->state, -tau_s, gen->n);
+    else
+        memcpy(gen->x, gen->state, gen->n * sizeof *gen->x);
     gen->dense = true;
     return rc;
 }
 
-/*
- * A running average starts from what it showed, whatever made it: that part of the reading is
- * taken off, and idle fills up only what is left.
- */
-static void start_of_average(struct nrg_rowgen *gen)
+int nrg_rowgen_see(struct nrg_rowgen *gen, const struct nrg_slices *slices)
 {
-    double tau_ns = gen->kernel.tau_s * 1e9;
-    double old = exp(-(double)(gen->seen.to_ns - gen->first_ns) / tau_ns);
-    gen->y -= gen->first_y * old;
-    gen->x[NRG_COLUMN_IDLE] = 1 - old;
-}
-
-void nrg_rowgen_set(struct nrg_rowgen *gen, uint32_t column, double value)
-{
-    gen->x[column] = value;
-    touch_column(gen, column);
-}
-
-static bool finish_row(struct nrg_rowgen *gen)
-{
-    const struct nrg_observation *seen = &gen->seen;
-    bool gauge = gen->options->timeline->is_gauge, average = gen->kernel.kind == NRG_KERNEL_EXP;
-    double h_s = (double)(seen->to_ns - seen->from_ns) / 1e9;
-    gen->y = seen->y;
-    gen->restart = seen->restart;
-    gen->weight_s = h_s;
-    nrg_rowgen_set(gen, NRG_COLUMN_IDLE, gauge ? 1 : h_s);
-    if (gauge && gen->kernel.kind == NRG_KERNEL_LEVEL) {
-        if (seen->restart || !(h_s > 0))
-            return false;
-        for (size_t i = 0; i < gen->n_touched; i++)
-            if (gen->touched[i] >= NRG_COLUMN_CLASSES)
-                gen->x[gen->touched[i]] /= h_s;
-    }
-    if (average && !gen->started)
-        gen->first_y = gauge ? seen->y : 0;
-    if (average && gauge) {
-        if (!gen->started)
-            return false;
-        start_of_average(gen);
-    }
-    if (!gen->slow_apart)
-        nrg_rowgen_set_slow(gen);
-    int64_t reach_ns = gen->kernel.kind == NRG_KERNEL_BOX ? seen->to_ns : seen->from_ns;
-    return seen->usable && reach_ns >= gen->usable_from_ns && seen->to_ns <= gen->usable_to_ns;
-}
-
-static int make_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
-{
-    int rc = gen->kernel.kind == NRG_KERNEL_LEVEL ? level_row(gen, slices)
-             : gen->kernel.kind == NRG_KERNEL_BOX ? box_row(gen, slices)
-                                                  : exp_row(gen, slices);
-    if (rc)
-        return rc;
-    if (!gen->started)
-        gen->first_ns = gen->seen.to_ns;
-    bool usable = finish_row(gen);
-    gen->started = true;
-    gen->at_ns = gen->seen.to_ns;
-    return usable;
-}
-
-static void clear_row(struct nrg_rowgen *gen)
-{
-    for (size_t i = 0; i < gen->n_touched; i++) {
-        gen->mark[gen->touched[i]] = 0;
-        gen->x[gen->touched[i]] = 0;
-    }
-    if (gen->dense)
-        memset(gen->x, 0, gen->n * sizeof *gen->x);
-    gen->n_touched = 0;
-    gen->dense = false;
-}
-
-int nrg_rowgen_next(struct nrg_rowgen *gen, const struct nrg_slices *slices, int64_t ready_ns,
-                    size_t n_columns)
-{
-    int rc = grow_columns(gen, n_columns);
-    while (!rc) {
-        if (!gen->pending && !nrg_observe(&gen->observer, &gen->seen))
-            break;
-        gen->pending = true;
-        if (gen->seen.to_ns > ready_ns - gen->margin_ns)
-            break;
-        gen->pending = false;
-        if (gen->stride && !nrg_row_is_taken(gen->nth++, gen->stride, gen->block))
-            continue;
-        clear_row(gen);
-        rc = make_row(gen, slices);
-    }
-    return rc;
+    return gen->kernel.kind == NRG_KERNEL_LEVEL ? level_row(gen, slices)
+           : gen->kernel.kind == NRG_KERNEL_BOX ? box_row(gen, slices)
+                                                : exp_row(gen, slices);
 }

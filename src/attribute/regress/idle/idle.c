@@ -3,7 +3,7 @@
  * how it may drift from there on, a line over cells, or only the range that it lies in), and what
  * the readings made of it.
  */
-#include "attribute/regress/idle.h"
+#include "attribute/regress/idle/idle.h"
 
 #include <math.h>
 #include <string.h>
@@ -12,13 +12,16 @@
 #include "attribute/regress/fit.h"
 #include "base/mem.h"
 #include "energy/idle.h"
+#include "energy/recorder_use.h"
 
 #define BASELINE_BUSY 2    /* ticks of the baseline: fewer may be their rounding */
 #define MOST_WATTS    2.0  /* times those of the mean CPU second: what others' may draw */
+#define FAR_WATTS     4.0  /* times them: more is an error of a first fit */
 #define BENDS         0.5  /* of a drift: how far from a line it may be in the middle */
 #define CHANGED       5    /* deviations of a baseline: by that much the one after it differs */
 #define BENT          0.25 /* of that change: as far above the line is the middle of a warm-up */
 #define LEAKS         0.01 /* of idle power, by which it may grow per degree */
+#define READING_S     6e-5 /* CPU time of a recorder for one more reading: docs/performance.md */
 #define GUESSES       10   /* standard errors: a first guess says next to nothing */
 #define GUESSED       0.5  /* of it, at least */
 
@@ -50,6 +53,7 @@ static void know_busy_baseline(struct nrg_engine *e, struct nrg_part *part, doub
     part->baseline_busy = o->idle_busy = busy;
     part->baseline_off_w += w - part->out->idle_w;
     o->idle_w += w - part->out->idle_w;
+    o->idle_busy_w = fmin(w, busy * FAR_WATTS * cpu_watts(e, part));
     o->idle_error_w = hypot(o->idle_error_w, fmin(w / busy, MOST_WATTS * cpu_watts(e, part)) *
                                                  tick_s / length_s / sqrt(6));
 }
@@ -64,6 +68,36 @@ static double others_busy(const struct nrg_engine *e, const struct nrg_part *par
     return other_s / e->out->duration_s - part->baseline_busy;
 }
 
+/* Readings per second of the part's sensor in the runs of a kind: baselines, or the others. */
+static double reading_rate(const struct nrg_engine *e, const struct nrg_part *part, bool baselines)
+{
+    size_t n_runs, n = 0;
+    double length_s = 0;
+    const struct nrg_run *runs = nrg_recording_runs(e->frame.recording, &n_runs);
+    for (size_t i = 0; i < n_runs; i++) {
+        if (!strcmp(runs[i].kind, "baseline") != baselines)
+            continue;
+        n += nrg_timeline_up_to(part->tl, runs[i].end_ns) -
+             nrg_timeline_below(part->tl, runs[i].begin_ns);
+        length_s += (double)(runs[i].end_ns - runs[i].begin_ns) * 1e-9;
+    }
+    return length_s > 0 ? (double)n / length_s : 0;
+}
+
+/*
+ * CPUs that the recorder had in the run beyond those of the baseline and that busy time may not
+ * show: as recorded, or, of recorders that did not say it, what so many more readings take.
+ */
+static double recorder_busy(const struct nrg_engine *e, const struct nrg_part *part)
+{
+    if (!nrg_busy_samples(&e->frame))
+        return 0;
+    if (nrg_frame_find(&e->frame, "cpu.recorder", NRG_SECONDS) < e->frame.n)
+        return e->cells.own_s / e->out->duration_s;
+    double more = reading_rate(e, part, false) - reading_rate(e, part, true);
+    return fmin(fmax(more, 0) * READING_S, NRG_TRICKLE);
+}
+
 /*
  * A little that is busy all through the run, but was not in the baseline (the recorder itself,
  * which reads faster from the first span on), can't be told from idle power, and would be taken
@@ -71,21 +105,24 @@ static double others_busy(const struct nrg_engine *e, const struct nrg_part *par
  * not from cell to cell, where ticks hide it: so it is taken to be there at all times. Of its watts
  * nothing is known but that they are positive, and what a CPU second draws in the mean: they may
  * differ from that by as much (an exponential distribution). Where others had more, or came and
- * went, their watts show, and only the error of a little counts.
+ * went, their watts show, and only the error of a little counts; but what the recorder itself is
+ * known to have used is there in any case.
  */
 static void know_trickle(const struct nrg_engine *e, struct nrg_part *part,
                          struct nrg_regress_options *o)
 {
-    double busy = others_busy(e, part), watts = cpu_watts(e, part);
+    double seen = others_busy(e, part), watts = cpu_watts(e, part);
     part->trickle_busy = part->trickle_w = 0;
-    if (part->pool || !(busy > 0) || !isfinite(watts))
+    if (part->pool || !isfinite(watts))
         return;
+    double own = recorder_busy(e, part), counted = e->cells.own_s / e->out->duration_s;
+    double busy = fmax(seen, own), tick_s = nrg_busy_tick_s(e);
+    if (!(busy > 0))
+        return;
+    bool shows = busy - own > NRG_TRICKLE || nrg_others_scatter_s(&e->cells, tick_s) > tick_s;
     o->idle_error_w = hypot(o->idle_error_w, fmin(busy, NRG_TRICKLE) * watts);
-    double tick_s = nrg_busy_tick_s(e);
-    if (busy > NRG_TRICKLE || nrg_others_scatter_s(&e->cells, tick_s) > tick_s)
-        return;
-    part->trickle_busy = busy;
-    part->trickle_w = busy * watts;
+    part->trickle_busy = shows ? counted : fmax(seen, counted);
+    part->trickle_w = (shows ? own : busy) * watts;
     o->idle_w += part->trickle_w;
 }
 
@@ -137,6 +174,7 @@ static void know_baseline(struct nrg_engine *e, struct nrg_part *part,
     know_shapes(e, part, o);
     know_busy_baseline(e, part, length_s, o);
     know_trickle(e, part, o);
+    part->baseline_error_w = o->idle_error_w;
 }
 
 /*
@@ -213,6 +251,7 @@ static void correct_idle(struct nrg_engine *e, struct nrg_part *part, double idl
         nrg_part_set_idle(part, k, w);
     }
     part->out->idle_w = fmax(0, part->out->idle_w + off_w);
+    part->baseline_moved_w = idle_off_w;
 }
 
 /* Idle power as the regression found it holds for the whole run. */

@@ -1,5 +1,5 @@
 /* See slice_log.h. A slice is a byte of flags, and after it what these say, in their order. */
-#include "attribute/regress/slice_log.h"
+#include "attribute/regress/rows/slice_log.h"
 
 #include <errno.h>
 #include <stdlib.h>
