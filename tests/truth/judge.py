@@ -81,3 +81,21 @@ def figures(rows):
             "cover": float(held.mean()), "resolved": float(resolved.mean()),
             "cover_resolved": float(held[resolved].mean()) if resolved.any() else math.nan,
             "error_resolved": float(np.median(error[resolved])) if resolved.any() else math.nan}
+
+
+LEAST_WIDTH = {"layers": 1e-4, "step": 2e-4}  # what an interval is never narrower than; up to twice that is no hiding
+
+
+def too_wide(part, of):
+    return of["cover"] > 0.99 and of["half_width"] > 4 * of["error"] and of["half_width"] > 2 * LEAST_WIDTH[part]
+
+
+def short_of(f):
+    """Which bars a scenario misses: 90 % of the resolved rows, of steps and of totals hold, 85 % of all rows; and nothing hides behind width."""
+    rows, missed = f["layers"], []
+    if rows["cover_resolved"] < 0.9:
+        missed.append("RESOLVED")
+    if rows["cover"] < 0.85:
+        missed.append("ALL")
+    missed += [part.upper() for part in ("step", "total") if f[part]["cover"] < 0.9]
+    return missed + [f"WIDE-{part.upper()}" for part in ("layers", "step") if too_wide(part, f[part])]

@@ -85,6 +85,9 @@ class Thread:
         busy = whole_ns(model.nominal_s * scale)
         stall = whole_ns(busy * o.stalls * rng.uniform(0, 2, busy.shape) * model.waits)
         gap = whole_ns(o.gap_s * np.maximum(1 + max(o.jitter, o.gap_jitter) * rng.standard_normal(n), 0.1))
+        if o.pause_s:
+            every = max(int(o.pause_s / length_s), 1)
+            gap[every - 1::every] += whole_ns(o.pause_s)
         order = np.tile(np.arange(model.n), (n, 1))
         if o.skips:  # branches: a layer is not called in each step
             missing = rng.random((n, model.n)) < o.skips
@@ -98,6 +101,8 @@ class Thread:
         called = busy[keep] > 0
         self.called = called
         self.call_j = np.where(called, model.power_w * busy[keep] + model.call_j, 0)
+        if o.inputs:
+            self.call_j *= rng.choice(o.inputs, len(self.call_j))[:, None]
         watts = np.where(called, self.call_j / np.maximum(busy[keep], 1e-12), 0)
         # Busy, waiting, busy again, and after the last call of a step the gap.
         place = rng.random(busy[keep].shape)
@@ -176,6 +181,7 @@ class Machine:
     def __init__(self, rng, o, late_s=0.0):
         """late_s: a program takes some time to start, so the run begins anywhere between two readings."""
         self.o = o
+        self.tick_phases = None  # of each CPU, where the kernel samples (sensors.py)
         self.baseline = (0.1, 0.1 + o.baseline_s) if o.baseline_s else None
         self.begin_s = (self.baseline[1] if self.baseline else 0) + 0.1 + late_s
         self.end_s = self.begin_s + o.length_s

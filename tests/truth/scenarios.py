@@ -15,6 +15,7 @@ class Scenario:
     jitter: float = 0.1  # of each duration
     gap_jitter: float = 0.3
     gap_w: float = 0.0  # between steps the thread works, at these watts; 0: it sleeps
+    pause_s: float = 0.0  # after every as long of steps, a gap is longer by this
     startup_s: float = 0.0  # so long threads work before their first span, from which on their CPU times are known
     fills_run: bool = False  # steps until the run ends; else nothing runs in the last 3 % of it, where idle power is seen
     skips: float = 0.0  # part of the calls that a branch leaves out
@@ -24,6 +25,7 @@ class Scenario:
     workers: float = 0.0  # threads without spans that work beside a busy call: up to this many, by layer
     uneven_workers: bool = False  # more at one call, fewer at another
     per_call: float = 0.0  # part of a call's energy that does not depend on its duration
+    inputs: tuple = ()  # factors of power, one of them at random in each step: it depends on the input
     host_spans: bool = False  # of a GPU: the thread that launches the kernels and waits for them has spans, too
     threads: int = 1
     processes: int = 1
@@ -88,6 +90,7 @@ SCENARIOS = [
     Scenario("busy between steps", gap_s=1e-3, gap_w=20),
     Scenario("busy between steps, shortly", gap_s=3e-4, gap_w=20),
     Scenario("busy between steps, shortly, threads read", gap_s=2e-5, gap_w=20, read_gap_s=2e-3),
+    Scenario("work that nobody marked, threads read", gap_s=0, gap_w=8, pause_s=2, low_w=5, high_w=20, idle_w=12, read_gap_s=2e-3),
     Scenario("libraries are loaded first, busy between steps", startup_s=3, gap_s=3e-3, gap_w=50, read_gap_s=2e-3),
     # 2: a counter on a clock of its own
     Scenario("rapl 1 kHz, updates 40 us off", rate_hz=1000, update_jitter_s=40e-6),
@@ -185,7 +188,7 @@ SCENARIOS = [
 HOLDING = {
     "rapl 100 Hz, busy time in ns": 1.2, "rapl 100 Hz, ticks": 1.2, "rapl 100 Hz, ticks, as 0.1.0 recorded": 1.2, "rapl 1 kHz, ticks": 1.2,
     "rapl 100 Hz, libraries are loaded first": 0.1, "libraries are loaded first, threads read": 0.1,
-    "libraries are loaded first, busy between steps": 0.1, "busy between steps": 0.1, "busy between steps, shortly": 0.1, "rapl 100 Hz, updates 15 us off, the recorder is busy": 1.2,
+    "libraries are loaded first, busy between steps": 0.1, "busy between steps": 0.1, "work that nobody marked, threads read": 0.1, "busy between steps, shortly": 0.1, "rapl 100 Hz, updates 15 us off, the recorder is busy": 1.2,
     "rapl 10 Hz, ticks": 5, "idle warms up by 15 %": 1.2, "2 threads": 3, "4 threads": 5, "2 threads, 10 Hz": 5, "2 threads, spans of 0.5 to 3 s that come seldom": 0.5, "a pool of workers": 0.1, "a pool of workers, 10 Hz": 0.1, "energy per call, 100 Hz": 5, "idle drifts by 15 %": 1.2,
     "idle warms up and swings, no gaps, thermometer": 0.5, "a thermometer of something else": 0.05, "idle warms up by 15 %, two baselines": 0.05,
     "spans of 0.5 to 3 s, two baselines, integrate": 10, "no baseline": 1.2, "no baseline, steps until the end, no gaps": 80, "no baseline, another process": 40, "two programs, 20 and 40 W": 5, "nvml power, mean of 100 ms": 5, "nvml counter, spans of the host": 5, "part-time sensor": 5,

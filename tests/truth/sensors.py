@@ -80,8 +80,10 @@ def busy_ticks(rng, machine, t, how):
         return np.floor(machine.cpu(t) * 1e9).astype(np.int64)
     if how == "exact":
         return np.floor(machine.cpu(t) / TICK_S + 1e-9).astype(np.int64)
+    if machine.tick_phases is None:  # the kernel counts once, however often it is read
+        machine.tick_phases = rng.random(len(machine.cpu.parts))
     hz, total = 250, np.zeros(len(t))
-    for part in machine.cpu.parts:
-        k = (np.arange(int(machine.after_s * hz) + 2) + rng.random()) / hz
+    for part, phase in zip(machine.cpu.parts, machine.tick_phases):
+        k = (np.arange(int(machine.after_s * hz) + 2) + phase) / hz
         total += np.concatenate([[0], np.cumsum(part.at(k))])[np.searchsorted(k, t)] / hz
     return np.floor(total / TICK_S + 1e-9).astype(np.int64)

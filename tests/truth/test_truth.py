@@ -327,6 +327,57 @@ class Scenarios(unittest.TestCase):
                 self.assertLess(float(step["e"]), 0.9)
                 self.assertEqual(step["h"], "100")
 
+    def test_nobody_knows_where_a_sensor_in_step_looked(self):
+        """One of the places that explain as much was taken: of rows around kernels eight of ten held, at less than 1 % of their energy."""
+        judged = self.third("gpu-25-phase", 6, 66005)
+        self.assertGreaterEqual(float(judged["leaf"]["h"].split("/")[0]), 90)
+        for kind in ("part", "step", "total"):
+            self.assertGreaterEqual(float(judged[kind]["h"]), 95)
+
+    def test_a_mean_is_as_long_as_the_driver_says(self):
+        """By the machine's clock, and not from update to update: seven of ten layers held where the GPU's clock is up to 1 % off."""
+        layers = self.third("gpu-gauge-clock", 3, 66080)["leaf"]
+        self.assertGreaterEqual(float(layers["h"].split("/")[0]), 90)
+        self.assertLess(float(layers["e"]), 0.1)
+
+    def test_updates_may_be_missed(self):
+        """The reading after a second without one was taken to be of any update of that second: kernels of a counter were 30 % off, at ten times that."""
+        layers = self.third("gpu-counter-unread", 2, 66170)["leaf"]
+        self.assertGreaterEqual(float(layers["h"].split("/")[0]), 90)
+        self.assertLess(float(layers["e"]), 0.1)
+        self.assertGreaterEqual(float(layers["r"]), 80)
+
+    def test_a_gpu_stays_awake_for_a_while(self):
+        """Time without kernels was one class, of one power: layers were 1 to 4 % off, and six to eight of ten held."""
+        for scenario in ("gpu-counter-awake", "gpu-counter-awake-2s"):
+            with self.subTest(scenario):
+                layers = self.third(scenario, 3, 66100)["leaf"]
+                self.assertGreaterEqual(float(layers["h"].split("/")[0]), 90)
+                self.assertLess(float(layers["e"]), 0.1)
+
+    def test_kernels_of_two_streams_add_up_or_share(self):
+        """Tracks of a GPU always shared an instant: where powers add up, kernels were 40 % off, and nine of ten resolved ones held."""
+        for scenario in ("gpu-gauge-streams", "gpu-gauge-streams-share"):
+            with self.subTest(scenario):
+                layers = self.third(scenario, 2, 69001)["leaf"]
+                self.assertGreaterEqual(float(layers["h"].split("/")[0]), 90)
+                self.assertLess(float(layers["e"]), 0.1)
+                self.assertLess(float(layers["w"]), 1)
+
+    def test_what_layers_have_of_each_other_is_not_in_their_step(self):
+        """Calls that all wait at one place: their steps were 5.7 % wide, at 0.2 and 0.4 % off."""
+        for name in ("stalls at the begin, 100 Hz", "stalls at the end, 100 Hz"):
+            with self.subTest(name):
+                step = self.figures(BY_NAME[name])["step"]
+                self.assertLess(100 * step["half_width"], 3)
+                self.assertGreaterEqual(step["cover"], 0.9)
+
+    def test_threads_that_begin_and_end_do_not_decide_what_each_draws(self):
+        """Four threads that hardly ever rest: the cells of their first and last spans made steps 0.3 % off, and a third did not hold."""
+        step = self.third("threads4", 4, 65013)["step"]
+        self.assertLess(float(step["e"]), 0.2)
+        self.assertGreaterEqual(float(step["h"]), 90)
+
     def test_what_is_said_to_resolve_rows_does(self):
         """Rows of which nrg says that a run up to four times as long would resolve them, and that run."""
         path = os.path.join(self.folder.name, "run.nrg")
@@ -350,10 +401,69 @@ class Scenarios(unittest.TestCase):
             with self.subTest(name):
                 figures = self.figures(BY_NAME[name])
                 for rows in ("layers", "scaled", "step"):
-                    one_seed = rows == "step" and "sampled" in name  # of four: each has one step
-                    self.assertGreaterEqual(figures[rows]["cover"], 0.75 if one_seed else 0.85, rows)
+                    self.assertGreaterEqual(figures[rows]["cover"], 0.85, rows)
+                if "sampled" in name:  # what sampling makes of busy time is in no exact CPU time
+                    self.assertLess(figures["step"]["error"], 0.002)
+                    self.assertLess(figures["step"]["half_width"], 0.005)
                 self.assertGreater(figures["layers"]["resolved"], 0.25)
                 self.assertGreater(figures["scaled"]["half_width"], figures["layers"]["half_width"] + 0.05)
+
+    def test_readings_that_cannot_be_are_said_to_be_gaps(self):
+        """A domain of at most 400 W that draws more: its counter is not believed then, and the total lacks that."""
+        path = os.path.join(self.folder.name, "run.nrg")
+        for watts, gaps in ((1, 0), (40, 1)):
+            busy = BY_NAME["rapl 100 Hz, ticks"]
+            simulate.write(path, dataclasses.replace(busy, length_s=5, low_w=watts * busy.low_w, high_w=watts * busy.high_w), 1)
+            notes = [n["why"] for n in judge.attribute(NRG, path, ())["notes"] if n["what"] == "gaps"]
+            self.assertEqual(len(notes), gaps)
+            self.assertTrue(all("the total is too low" in why for why in notes), notes)
+
+    def test_a_gpu_whose_power_says_more_than_its_counter(self):
+        """Nothing tells which of the two is right, so rows hold what either says, and a note names both."""
+        path, counter = os.path.join(self.folder.name, "run.nrg"), dataclasses.replace(BY_NAME["nvml counter, 100 ppm"], length_s=20)
+
+        def both(rng, machine, o, recording):
+            read_counter(rng, machine, o, recording)
+            t = sensors.read_times(rng, machine, 0.02)
+            watts = sensors.mean_gauge(rng, machine, t, 0.1, 0.1, 1e-3) * 8 // 5
+            recording.samples("nvml", "gpu-0", 0.02, sensors.stamp(t), [({"name": "gpu-0", "quantity": "power", "kind": "gauge", "unit": "W", "scale": 1e-3,
+                                                                         "resolution": 1e-3, "update_ns": 10**8, "window_ns": 10**8, "limit_w": 700.0}, watts)])
+
+        read_counter = simulate.power_samples
+        with mock.patch.object(simulate, "power_samples", both):
+            machine = simulate.write(path, counter, 1)
+        result = judge.attribute(NRG, path, ())
+        self.assertEqual(sum("which is true can't be told" in note["why"] for note in result["notes"]), 1)
+        for i, joules in enumerate(machine.layer_j()):
+            row = next(row for row in result["rows"] if row["name"] == f"layer-0-{i}")
+            self.assertLess(row["low_j"], joules)
+            self.assertGreater(row["high_j"], 1.5 * joules)
+
+    def test_short_runs_that_never_rest_know_idle_power(self):
+        """When in its first cell a thread began is not known in a run of 8 s either."""
+        path, tally = os.path.join(self.folder.name, "run.nrg"), judge.Tally()
+        for seed in (72201, 72203, 72204):
+            machine = simulate.write(path, dataclasses.replace(BY_NAME["libraries are loaded first, busy between steps"], length_s=8), seed)
+            tally.add(machine, judge.attribute(NRG, path, ()))
+        self.assertGreaterEqual(tally.figures()["layers"]["cover"], 0.9)
+        self.assertLess(tally.figures()["step"]["error"], 0.001)
+
+    def test_short_runs_whose_calls_cost_the_same_whatever_they_last(self):
+        """150 readings for some ten layers: whether time or calls cost has to be asked all the same."""
+        rows = [self.simulate(dataclasses.replace(BY_NAME[name], length_s=15))["layers"] for name in ("energy per call, 10 Hz", "half of it per call, 10 Hz")]
+        self.assertGreaterEqual(np.mean([r["cover"] for r in rows]), 0.85)
+        self.assertLess(max(r["error"] for r in rows), 0.2)
+
+    def test_threads_that_read_at_edges_tell_short_calls_apart(self):
+        """Calls that are seen apart only where the one before was unusually short, and so had not waited."""
+        edges = BY_NAME["estimate, the same, read at edges"]
+        for scenarios in ([(varied(edges, seed), seed) for seed in (71102, 71104, 71202, 71205)],
+                          [(dataclasses.replace(edges, layers=100, shortest_s=1e-4, longest_s=4e-3), seed) for seed in (71401, 71403)]):
+            path, tally = os.path.join(self.folder.name, "run.nrg"), judge.Tally()
+            for scenario, seed in scenarios:
+                machine = simulate.write(path, scenario, seed)
+                tally.add(machine, judge.attribute(NRG, path, ()))
+            self.assertGreaterEqual(tally.figures()["layers"]["cover"], 0.92)
 
     def test_single_steps_of_an_estimate_add_up(self):
         path = os.path.join(self.folder.name, "run.nrg")

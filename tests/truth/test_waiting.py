@@ -2,11 +2,12 @@
 import os
 import tempfile
 import unittest
+from unittest import mock
 
 from support import NRG, np  # first: it skips where there is no numpy
 
 from judge import nrg_json
-from waiting import IDLE_W, POWER_W, Job
+from waiting import IDLE_W, KERNELS, POWER_W, InOrder, Job
 
 SENSORS = [("gauge", 0.1, 50, 40.0), ("counter", 0.1, 20, 40.0), ("counter", 0.02, 100, 20.0), ("gauge", 0.1, 20, 15.0)]
 
@@ -48,6 +49,18 @@ class Waiting(unittest.TestCase):
         self.assertGreaterEqual(covered, 0.9 * parts)
         self.assertGreaterEqual(shares, 0.9 * len(off))
         self.assertLess(np.sqrt(np.mean(np.square(off))), 0.08)
+
+    def test_gaps_beside_kernels_of_other_power(self):
+        """All work had one power, so gaps had what the kernels around them differ by from others: a third off, below idle power."""
+        kernels = {f"kernel of layer {n}": more_w for n, more_w in enumerate((-230.0, -200.0, -20.0, 90.0, 60.0, 80.0, -100.0))}
+        with mock.patch.dict(KERNELS, kernels, clear=True), mock.patch.dict(POWER_W, {"gap": IDLE_W}):
+            for seed, (how, update_s, rate, _) in enumerate(SENSORS):
+                job = Job(seed, seconds=20.0, kind=InOrder)
+                said = self.waiting(job, rate, how, update_s)
+                gap, true_j = said["parts"][0], job.truth(job.ranks[0])["gap"][1]
+                self.assertTrue(gap["low_j"] <= true_j <= gap["high_j"], (how, rate, gap, true_j))
+                self.assertLess(abs(gap["energy_j"] / true_j - 1), 0.1)
+                self.assertGreaterEqual(said["devices"][0]["static_w"]["value"], said["devices"][0]["idle_w"]["low"])
 
     def test_powers_apart(self):
         job = Job(5, seconds=40.0)

@@ -77,10 +77,19 @@ class Rank:
         return times, states, power
 
 
+class InOrder(Rank):
+    """Its steps are all kernels, always in the same order, and a gap."""
+
+    def step(self, rng, t):
+        for kernel in KERNELS:
+            t = self.add(t, rng.gamma(10, 0.2e-3), "stream 7", kernel, "kernel")
+        return t + rng.exponential(1e-3)
+
+
 class Job:
-    def __init__(self, seed, ranks=1, seconds=20.0, idle_s=3.0):
+    def __init__(self, seed, ranks=1, seconds=20.0, idle_s=3.0, kind=Rank):
         self.rng = np.random.default_rng(seed)
-        self.begin_s, self.ranks = idle_s, [Rank(self.rng, n, idle_s + 0.5 + 0.1 * n, idle_s + seconds) for n in range(ranks)]
+        self.begin_s, self.ranks = idle_s, [kind(self.rng, n, idle_s + 0.5 + 0.1 * n, idle_s + seconds) for n in range(ranks)]
         self.end_s = max(r.end_s for r in self.ranks) + 0.5
         self.after_s = self.end_s + idle_s
 

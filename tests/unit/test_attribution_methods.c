@@ -235,7 +235,8 @@ static void lag_is_found_in_readings(void **state)
     }
 }
 
-/* Two streams that always run together are one number. */
+/* Two streams that always run together are one number, and a row around one of them may have
+ * anything from nothing to all of it. */
 static void classes_that_hang_together(void **state)
 {
     struct layered *l = calloc(1, sizeof *l);
@@ -249,14 +250,17 @@ static void classes_that_hang_together(void **state)
     o.method = NRG_METHOD_REGRESS;
     made_init(&m);
     int64_t track = made_track(&m, "log", 0, 0, ""), other = made_track(&m, "log", 0, 0, ""),
-            one = made_name(&m, "layer", "one"), two = made_name(&m, "layer", "two");
+            one = made_name(&m, "layer", "one"), two = made_name(&m, "layer", "two"),
+            around = made_name(&m, "layer", "around");
     layered_add(l, 1, 10);
     for (int i = 0; i < 3000; i++) {
         seed = seed * 1664525 + 1013904223;
         double length = 0.001 + 0.003 * (seed >> 8) / (1 << 24), at = l->t_s[l->n];
         layered_add(l, length, 40);
         made_span(&m, at, at + length, track, one);
+        made_begin(&m, at, other, around);
         made_span(&m, at, at + length, other, two);
+        made_end(&m, at + length, other);
         truth += 40 * length;
         seed = seed * 1664525 + 1013904223;
         layered_add(l, 0.0005 + 0.004 * (seed >> 8) / (1 << 24), 10);
@@ -266,13 +270,16 @@ static void classes_that_hang_together(void **state)
     made_power(&m, &c, 0, end, 0.1, layered_j, NULL, l);
     made_run(&m, "run", 0, end);
     attribute(&m, &o, &a);
-    assert_int_equal(a.n_rows, 2);
+    assert_int_equal(a.n_rows, 3);
     assert_int_equal(a.rows[0].flags & NRG_ROW_MERGED, NRG_ROW_MERGED);
-    assert_int_equal(a.rows[1].flags & NRG_ROW_MERGED, NRG_ROW_MERGED);
-    assert_int_equal(a.rows[1].merged_with, 0);
-    assert_int_equal(a.rows[1].flags & NRG_ROW_UNCOVERED, 0);
-    assert_true(isnan(a.rows[1].energy_j));
+    assert_int_equal(a.rows[2].flags & NRG_ROW_MERGED, NRG_ROW_MERGED);
+    assert_int_equal(a.rows[2].merged_with, 0);
+    assert_int_equal(a.rows[2].flags & NRG_ROW_UNCOVERED, 0);
+    assert_true(isnan(a.rows[2].energy_j));
     close_to(a.rows[0].energy_j, truth, 0.02 * truth, "both");
+    assert_true(a.rows[1].flags & NRG_ROW_UNRESOLVED);
+    close_to(a.rows[1].low_j, 0, 0.001 * truth, "around the second, at least");
+    assert_true(a.rows[1].high_j > truth && a.rows[1].high_j < 1.5 * truth);
     nrg_attribution_release(&a);
     made_release(&m);
     free(l);

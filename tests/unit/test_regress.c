@@ -552,6 +552,27 @@ static void running_average(void **state)
     done(m);
 }
 
+/* What the first reading of a running average is off by shows in all rows until the average has
+ * forgotten it: it is nobody's power. */
+static void first_reading_is_off(void **state)
+{
+    struct machine *m = new_machine(3, 4);
+    struct nrg_regress_result r;
+    (void)state;
+    memcpy(m->power_w, (double[]){10, 2, 30}, 3 * sizeof(double));
+    run_turns(m, 600, 2);
+    read_average(m, 2 * MS, 0.4);
+    for (size_t i = 0; i < m->tl.n; i++)
+        m->tl.own_gauge[i] += i ? 0.1 * (roll() - 0.5) : -0.05;
+    struct nrg_regress_options o = options_of(m);
+    o.lag = NRG_LAG_GIVEN;
+    o.lag_s = 0.4;
+    assert_int_equal(regress(m, &o, &r), 0);
+    near(r.idle_w, 4, 0.01, "idle", 0);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
 static void mean_over_a_window(void **state)
 {
     struct machine *m = new_machine(3, 4);
@@ -736,6 +757,51 @@ static void waits_are_not_the_neighbours(void **state)
     done(m);
 }
 
+/* Calls draw less in their first part, by time or by length: their neighbours do not pay for it. */
+static void regress_uneven_calls(double first_part, double first_ms)
+{
+    struct machine *m = new_machine(4, 3);
+    struct nrg_regress_result result;
+    struct nrg_regress *r;
+    double energy[4] = {0};
+    memcpy(m->power_w, (double[]){40, 10, 30, 20}, 4 * sizeof(double));
+    for (size_t i = 0; i < 8000; i++) {
+        double ms = (0.3 + 2 * (double)(i % 4)) * (0.8 + 0.4 * roll());
+        double first = first_part * ms + first_ms;
+        add_call(m, i % 4, i % 4 ? 0 : roll(), first);
+        m->calls[m->n_calls - 1].share = 0.8;
+        add_call(m, i % 4, 0, ms - first);
+        energy[i % 4] += m->power_w[i % 4] * (ms - 0.2 * first) * 1e-3;
+    }
+    read_counter(m, 10 * MS);
+    struct nrg_regress_options o = options_of(m);
+    o.idle_w = 3;
+    assert_int_equal(nrg_regress_new(&o, &r), 0);
+    for (size_t i = 0; i < m->n_calls; i += 2) {
+        struct nrg_class_activity call = {.begin_ns = m->calls[i].begin_ns,
+                                          .end_ns = m->calls[i + 1].end_ns,
+                                          .class_ = m->calls[i].class_,
+                                          .rate = 1,
+                                          .calls = 1};
+        assert_int_equal(nrg_regress_slice(r, &call), 0);
+    }
+    assert_int_equal(nrg_regress_solve(r, &result), 0);
+    for (size_t c = 0; c < 4; c++) {
+        const struct nrg_regress_class *class_ = &result.classes[c];
+        near(class_->power_w * class_->time_s, energy[c], 0.06, "class", c);
+    }
+    nrg_regress_free(r);
+    nrg_regress_result_release(&result);
+    done(m);
+}
+
+static void power_changes_within_calls(void **state)
+{
+    (void)state;
+    regress_uneven_calls(0.3, 0);
+    regress_uneven_calls(0, 0.1);
+}
+
 /* Every tenth reading is late: no row of ten readings or more ends with one of those. */
 static void rows_end_with_punctual_readings(void **state)
 {
@@ -762,6 +828,42 @@ static void rows_end_with_punctual_readings(void **state)
     for (nrg_observer_init(&observer, &o); nrg_observe(&observer, &seen); rows++)
         assert_int_equal((seen.to_ns - ZERO) % MS, 0);
     assert_in_range(rows, READINGS / 14, READINGS / 10);
+}
+
+/* Readings of an edge are one row, whose reach is not longer than the readings around it; rows
+ * between two edges are as elsewhere. */
+static void readings_of_an_edge_are_one_row(void **state)
+{
+    enum { READINGS = 1000 };
+    static int64_t t_ns[READINGS];
+    static double sum_j[READINGS];
+    static uint8_t gap[READINGS];
+    struct nrg_timeline tl = {
+        .n = READINGS, .t_ns = t_ns, .sum_j = sum_j, .gap = gap, .period_ns = MS};
+    struct nrg_observer observer;
+    struct nrg_observation seen;
+    size_t edges = 0, others = 0;
+    (void)state;
+    for (size_t i = 0; i < READINGS; i++) {
+        t_ns[i] = ZERO + (int64_t)i * MS;
+        sum_j[i] = (double)i;
+    }
+    struct nrg_regress_options o = {.timeline = &tl,
+                                    .begin_ns = ZERO,
+                                    .end_ns = ZERO + READINGS * MS,
+                                    .merged_ns = 10 * MS,
+                                    .edges = {{ZERO, ZERO + 50 * MS},
+                                              {ZERO + 195 * MS, ZERO + 295 * MS},
+                                              {ZERO + 900 * MS, ZERO + READINGS * MS}},
+                                    .n_edges = 3};
+    for (nrg_observer_init(&observer, &o); nrg_observe(&observer, &seen);) {
+        edges += seen.edge;
+        others += !seen.edge;
+        assert_in_range(seen.to_ns - seen.from_ns, seen.edge ? 50 * MS : 10 * MS,
+                        seen.edge ? 110 * MS : 10 * MS);
+    }
+    assert_int_equal(edges, 3);
+    assert_in_range(others, 73, 76); /* 50 to 190 ms, 300 to 900 */
 }
 
 /* Busy time of calls between two instants; `from` as in energy_j. */
@@ -1014,6 +1116,7 @@ int main(void)
         cmocka_unit_test(counter_that_stands_still),
         cmocka_unit_test(only_the_time_asked_for),
         cmocka_unit_test(running_average),
+        cmocka_unit_test(first_reading_is_off),
         cmocka_unit_test(mean_over_a_window),
         cmocka_unit_test(instant_and_mean_of_a_gauge),
         cmocka_unit_test(moments_of_a_slow_gauge),
@@ -1021,8 +1124,10 @@ int main(void)
         cmocka_unit_test(outliers_lose_weight),
         cmocka_unit_test(drift_is_not_idle),
         cmocka_unit_test(waits_are_not_the_neighbours),
+        cmocka_unit_test(power_changes_within_calls),
         cmocka_unit_test(cpu_times_say_which_call_waits),
         cmocka_unit_test(rows_end_with_punctual_readings),
+        cmocka_unit_test(readings_of_an_edge_are_one_row),
         cmocka_unit_test(streaming_changes_little),
         cmocka_unit_test(late_class),
         cmocka_unit_test(covariance_is_of_the_sum),

@@ -3,7 +3,7 @@
 
 #include <math.h>
 
-#include "attribute/regress/rows.h"
+#include "attribute/regress/rows/rows.h"
 
 #define STEPS 20000
 

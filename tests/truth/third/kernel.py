@@ -91,6 +91,10 @@ class Kernel:
     def machine_s(self, how):
         return sum(getattr(busy, how)(self.busy_t) for busy in self.of_threads + self.of_workers + self.of_others) + BEFORE_S
 
+    def recorder_s(self):
+        """Its own CPU time, which it knows exactly."""
+        return self.of_others[0].exact(self.busy_t)
+
     def write_busy(self):
         """/proc/stat, whose unit is 10 ms, and a better counter where there is one."""
         words, recording = self.words, self.recording
@@ -100,6 +104,8 @@ class Kernel:
         if words.busy == "stat":
             shown = {"cpu.busy": self.machine_s(ticked), **shown}
         channels = [(cpu_channel(name, 0.01, 0.01, 0.01, "/proc/stat"), np.floor(s / 0.01)) for name, s in shown.items()]
+        if words.own:
+            channels += [(cpu_channel("cpu.recorder", 1e-9, 0, 1e-9, "CLOCK_PROCESS_CPUTIME_ID"), np.floor(self.recorder_s() * NS))]
         sensor = recording.sensor("cpu", "load", 0.1)
         recording.samples(sensor, self.busy_t, channels, width_ns=20000)
         if words.busy != "stat":

@@ -13,7 +13,7 @@ import numpy as np
 from gpu import Gpu
 from kernel import N_CPUS, PID, START_TICKS, Kernel
 from meters import Meters
-from power import Frequency, Power, draw_others
+from power import Frequency, Power, bend, draw_others
 from program import BEGIN, Paths, Program
 from recorder import Recorder, Times
 from thread import host_thread
@@ -93,6 +93,7 @@ def build(path, name, seed, scenario):
     frequency = Frequency(rng, words, times)
     for thread in threads:
         frequency.apply(thread)
+    bend(words, threads)
     others = draw_others(rng, words, times)
     recorder = Recorder(rng, words, times)
     power = Power(rng, words, times, threads, len(paths), recorder, others)

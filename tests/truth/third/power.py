@@ -61,6 +61,26 @@ class Frequency:
         thread.watts = thread.watts * self.at(thread.begin)
 
 
+def bend(words, threads):
+    """Power that does not add up over threads: what each draws depends on how many CPUs are busy at that instant, and the uncore's watts
+    are shared by these. Threads 0 and 1 share a core, 2 and 3 the next one."""
+    if not (words.turbo or words.uncore or words.smt < 1):
+        return
+    edges = np.unique(np.concatenate([t for thread in threads for t in (thread.begin, thread.end)]))
+    middles = (edges[1:] + edges[:-1]) / 2
+    busy = []
+    for thread in threads:
+        i = np.clip(np.searchsorted(thread.begin, middles, side="right") - 1, 0, None)
+        busy.append(np.where(middles < thread.end[i], (thread.on_cpu + thread.workers)[i], 0))
+    n = sum(busy)
+    for k, thread in enumerate(threads):
+        thread.cut(edges)
+        at = np.searchsorted(edges, thread.begin)
+        own, beside = busy[k][at], busy[k ^ 1][at] if k ^ 1 < len(threads) else 0
+        less = 1 / (1 + words.turbo * np.maximum(n[at] - 1, 0)) * np.where(beside > 0, words.smt, 1.0)
+        thread.watts = thread.watts * less + words.uncore * own / np.maximum(n[at], 1)
+
+
 def draw_others(rng, words, times):
     """When another process works: (begins, ends)."""
     if not words.others:

@@ -43,6 +43,9 @@ class Law:
     place: float = None
     workers: float = 0
     passive: bool = False
+    dispatch: float = 0.0
+    ramp: float = 0.0
+    ragged: float = 0.0
 
     def mean_s(self):
         return self.median_s * np.exp(self.spread**2 / 2)
@@ -71,7 +74,8 @@ def draw_law(rng, words):
     workers = draw_workers(rng, words) if words.workers else 0
     dram_w = rng.uniform(0.5, 6)
     percall = rng.choice([0.0, words.percall]) if words.percall_some else words.percall
-    return Law(median_s, spread, watts, dram_w, size_time, size_watts, percall, wait, place, workers, words.passive)
+    return Law(median_s, spread, watts, dram_w, size_time, size_watts, percall, wait, place, workers, words.passive,
+               words.dispatch, words.ramp, words.ragged)
 
 
 def draw_workers(rng, words):

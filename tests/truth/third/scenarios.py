@@ -38,9 +38,12 @@ COUNTERS = {
 CPU_TIMES = {
     "stat": net(busy="stat"),
     "stat-sampled": net(busy="stat", sampled=True),
+    "stat-sampled-own": net(busy="stat", sampled=True, own=True),
+    "stat-own": net(busy="stat", own=True),
     "stat-sampled-rev1": net(busy="stat", sampled=True, rev=1, edge=False),
     "stat-rev1-10hz": net(busy="stat", rev=1, edge=False, rate=10),
     "cgticks": net(busy="cgticks", sampled=True),
+    "cgticks-own": net(busy="cgticks", sampled=True, own=True),
     "cgroup": net(busy="cgroup"),
     "noedge": net(edge=False),
     "nothreads": net(threads_known=False),
@@ -123,6 +126,15 @@ WAITS = {
     "wait-threads2": net8(wait=0.3, threads=2),
 }
 
+# Calls whose power changes: they begin with dispatch, draw less at first, or their workers end one after the other.
+WITHIN = {
+    "within-dispatch20": net(dispatch=20e-6),
+    "within-dispatch100": net(dispatch=100e-6),
+    "within-ramp": net(ramp=0.1),
+    "within-ramp-10hz": net(ramp=0.1, rate=10),
+    "within-ragged": net(workers=3, ragged=0.1),
+}
+
 # Threads with spans, of their own or the same; pools of workers without spans, beside a thread that works or sleeps meanwhile.
 THREADS_AND_POOLS = {
     "threads2": net8(threads=2),
@@ -132,6 +144,13 @@ THREADS_AND_POOLS = {
     "threads4-noedge-stat": net8(threads=4, edge=False, busy="stat", sampled=True),
     "threads2-later": net8(threads=2, thread_start=15.0),
     "threads2-phases": net8(threads=2, **PHASES),
+    "turbo2": net8(threads=2, turbo=0.12, gap=0.005),
+    "turbo4": net8(threads=4, turbo=0.12, gap=0.02),
+    "turbo2-same": net(threads=2, named_threads=False, turbo=0.12, gap=0.005),
+    "uncore2": net8(threads=2, uncore=6.0, gap=0.005),
+    "uncore4": net8(threads=4, uncore=6.0, gap=0.02),
+    "smt2": net8(threads=2, smt=0.65, gap=0.005),
+    "turbo4-uncore": net8(threads=4, turbo=0.06, uncore=5.0, gap=0.02),
     "pool": net(workers=3),
     "pool-10hz": net(workers=3, rate=10),
     "pool-mix": net(workers=3, workers_vary=True),
@@ -239,6 +258,17 @@ GPUS = {
     "gpu-25-unsaid": gpu_power(window=0.025, window_known=False),
     "gpu-25-phase": gpu_power(window=0.025, step_period=0.1, call_s=(0.5e-3, 6e-3), ppm=5),
     "gpu-instant-unsaid": gpu_power(window=0.0, window_known=False),
+    "gpu-gauge-clock": gpu_power(window=0.1, ppm=10000),
+    "gpu-counter-awake": gpu(awake=(30.0, 1e-3)),
+    "gpu-counter-awake-2s": gpu(awake=(30.0, 2.0)),
+    "gpu-gauge-awake": gpu_power(window=0.1, awake=(30.0, 1e-3)),
+    "gpu-25-awake": gpu_power(window=0.025, awake=(30.0, 0.2e-3)),
+    "gpu-counter-unread": gpu(unread=(5, 1.0)),
+    "gpu-gauge-unread": gpu_power(window=0.1, unread=(5, 1.0)),
+    "gpu-gauge-streams": gpu_power(window=0.1, streams=2),
+    "gpu-gauge-streams-share": gpu_power(window=0.1, streams=2, beside=0.5),
+    "gpu-gauge-streams-less": gpu_power(window=0.1, streams=2, beside=0.8),
+    "gpu-counter-streams": gpu(streams=2),
 }
 
 # The default without one of its difficulties each, to find which of them does harm.
@@ -252,5 +282,5 @@ WITHOUT = {
     "t-quiet": net(late="quiet"),
 }
 
-SCENARIOS = {**COUNTERS, **CPU_TIMES, **PROGRAMS_WITH_PHASES, **CALLS, **GAPS_AND_BASELINES, **FREQUENCY_AND_HEAT, **WAITS,
+SCENARIOS = {**COUNTERS, **CPU_TIMES, **PROGRAMS_WITH_PHASES, **CALLS, **GAPS_AND_BASELINES, **FREQUENCY_AND_HEAT, **WAITS, **WITHIN,
              **THREADS_AND_POOLS, **OTHERS, **RECORDERS, **DOMAINS, **LONG_CALLS, **BOARDS_AND_PLUGS, **GPUS, **WITHOUT}

@@ -38,13 +38,15 @@ class Thread:
 
     def cut(self, times):
         """Cuts segments in two at these times."""
-        for t in times:
-            i = np.searchsorted(self.begin, t, side="right") - 1
-            if i >= 0 and self.begin[i] < t < self.end[i]:
-                for name in COLUMNS:
-                    column = getattr(self, name)
-                    setattr(self, name, np.insert(column, i + 1, column[i]))
-                self.end[i] = self.begin[i + 1] = t
+        times = np.unique(times)
+        i = np.searchsorted(self.begin, times, side="right") - 1
+        inside = (i >= 0) & (self.begin[i] < times) & (times < self.end[i])
+        i, times = i[inside], times[inside]
+        for name in COLUMNS:
+            column = getattr(self, name)
+            setattr(self, name, np.insert(column, i + 1, column[i]))
+        first = i + 1 + np.arange(len(i))  # of the pieces that the cuts begin
+        self.begin[first] = self.end[first - 1] = times
 
 
 class Table:
@@ -99,9 +101,25 @@ class Table:
             workers = np.floor(workers) + (rng.random(n) < workers % 1)
         on_cpu = np.where(np.asarray(workers) > 0, 0, 1) if law.passive else 1
         at_work = (path, self.watts[:, piece] * (1 + workers), law.dram_w, on_cpu, workers)
+        if law.dispatch or law.ramp or law.ragged:
+            self.add_uneven(thread, rng, piece, path, begin, end)
+            return
         thread.segment(begin, stop, *at_work)
         thread.segment(stop, go_on, path, 0.0, 0.0, 0, 0)
         thread.segment(go_on, end, *at_work)
+
+    def add_uneven(self, thread, rng, piece, path, begin, end):
+        """Dispatches, draws less for a while, works, and ends without workers; never waits."""
+        law, n = self.program.laws[path], len(self.steps)
+        watts, length = self.watts[:, piece], end - begin
+        dispatched = begin + np.minimum(law.dispatch * rng.uniform(0.8, 1.2, n), length / 2)
+        ramped = dispatched + (end - dispatched) * (0.3 if law.ramp else 0.0)
+        ragged = end - (end - ramped) * law.ragged * rng.random(n)
+        all_of_it = watts * (1 + law.workers)
+        thread.segment(begin, dispatched, path, np.full(n, 7.0), law.dram_w, 1, 0)
+        thread.segment(dispatched, ramped, path, all_of_it * (1 - law.ramp), law.dram_w, 1, law.workers)
+        thread.segment(ramped, ragged, path, all_of_it, law.dram_w, 1, law.workers)
+        thread.segment(ragged, end, path, watts, law.dram_w, 1, 0)
 
 
 def picks(program, seconds):

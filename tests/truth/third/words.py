@@ -33,6 +33,9 @@ class Words:
     wait: float = 0.0  # calls wait: about this part of the time that they work,
     wait_uneven: bool = False  # some layers twenty times as long as others,
     wait_place: str = None  # anywhere in the call; 'own': each layer at its begin, middle or end
+    dispatch: float = 0.0  # calls begin with so many seconds of a framework's work, at 7 W,
+    ramp: float = 0.0  # draw so much less in their first 0.3,
+    ragged: float = 0.0  # and without their workers in up to this last part
     step_period: float = None  # of a GPU's program: a step each so many seconds, all alike
 
     # Its threads, and workers without spans that help some layers.
@@ -47,6 +50,9 @@ class Words:
     idle: float = 18.0
     drift: tuple = None  # ('line', 'warm', 'jump' or 'hump'; the part by which idle power grows)
     freq: tuple = None  # (changes of frequency at random times; power of every other stretch)
+    turbo: float = 0.0  # each CPU draws 1 / (1 + this * (how many more are busy)) of its watts
+    uncore: float = 0.0  # watts that are drawn as soon as any CPU is busy
+    smt: float = 1.0  # of its watts, that a thread draws while the other one of its core is busy
     others: tuple = None  # another process: (mean seconds at work, and not, watts),
     others_base: bool = False  # in the baseline, too
     recorder_cpu: float = 60e-6  # seconds that the recorder works at each reading
@@ -74,12 +80,17 @@ class Words:
     ppm: float = 100.0  # how wrong the sensor's clock may be
     window: float = 0.0  # seconds; 0: shows one instant,
     window_known: bool = True  # and whether the recording says it
+    streams: int = 1  # kernels run on so many streams in turn, at the same time where they can,
+    beside: float = 1.0  # and draw this part of their power beside one of the other stream (1: powers add up; 0.5: two share it)
+    awake: tuple = None  # (watts that the GPU draws more from a kernel on, until it rested so many seconds)
+    unread: tuple = None  # (so many times its readings stop, for so many seconds)
 
     # What the kernel shows.
     busy_known: bool = True  # CPU times at all,
     busy: str = "cpuacct"  # of the machine by 'cpuacct' (ns), 'cgroup' (us), 'cgticks' (us, moves by ticks) or 'stat' (10 ms),
     sampled: bool = False  # whose ticks count for whoever runs when one comes,
     tick: float = 0.004  # seconds,
+    own: bool = False  # of the recorder,
     threads_known: bool = True  # of threads,
     edge: bool = True  # which also read their own at edges of spans
     rev: int = 2  # of the recording format; 1: the order of readings was another
