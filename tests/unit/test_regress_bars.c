@@ -1,7 +1,7 @@
 /*
  * attribute/regress/fit.c against the simulated machine (tests/simulator), which has its own truth:
  * the bars that joules per layer are held to. Few seeds: bench/regress_coverage runs hundreds,
- * docs/regress.md has its figures. A sanitizer takes minutes for all of it and gets a part.
+ * docs/regression.md has its figures. A sanitizer takes minutes for all of it and gets a part.
  */
 #include "support/cmocka.h"
 
