@@ -9,6 +9,7 @@ numerically.
 import numpy as np
 
 STARTUP_W = 25.0  # of a thread that has not marked anything yet
+PREEMPTED_S = 2e-3  # how long another process has the CPU, in the mean
 
 
 class Piecewise:
@@ -84,6 +85,9 @@ class Thread:
         scale = np.maximum(1 + o.jitter * rng.standard_normal((n, model.n)), 0.2)
         busy = whole_ns(model.nominal_s * scale)
         stall = whole_ns(busy * o.stalls * rng.uniform(0, 2, busy.shape) * model.waits)
+        if o.preempted:
+            hit = rng.random(busy.shape) < busy * o.preempted / PREEMPTED_S
+            stall += whole_ns(np.where(hit, rng.exponential(PREEMPTED_S, busy.shape), 0))
         gap = whole_ns(o.gap_s * np.maximum(1 + max(o.jitter, o.gap_jitter) * rng.standard_normal(n), 0.1))
         if o.pause_s:
             every = max(int(o.pause_s / length_s), 1)
@@ -108,15 +112,21 @@ class Thread:
         place = rng.random(busy[keep].shape)
         first = self.begin + busy[keep] * (place if o.stall_at is None else o.stall_at)
         none = np.zeros_like(watts)
+        waiting = none + o.wait_w
         t = np.stack([self.begin, first, first + stall[keep], self.end], axis=2).reshape(-1)
         rest = np.zeros_like(watts)
         rest[:, -1] = o.gap_w
-        rate = np.stack([watts, none, watts, rest], axis=2).reshape(-1)
+        rate = np.stack([watts, waiting, watts, rest], axis=2).reshape(-1)
         cpu = np.stack([called * 1.0, none, called * 1.0, (rest > 0) * 1.0], axis=2).reshape(-1)
         self.first_s = t[0] if o.startup_s else begin_s
         if o.startup_s:
             t, rate, cpu = np.append(begin_s, t), np.append(STARTUP_W, rate), np.append(1.0, cpu)
         self.energy, self.cpu = Piecewise(np.append(t, end_s), rate), Piecewise(np.append(t, end_s), cpu)
+        if o.preempted:  # others have the CPU, and what it draws
+            taken = np.stack([first, first + stall[keep]], axis=2).reshape(-1)
+            self.taken = Piecewise(np.append(taken, end_s), np.tile([1.0, 0.0], first.size))
+        else:
+            self.call_j = self.call_j + o.wait_w * stall[keep]
         self.layer_j = self.call_j.sum(0)
         self.calls = called.sum(0)
 
@@ -198,7 +208,7 @@ class Machine:
         flat = [t for process in self.threads for t in process]
         self.idle = Idle(o.idle_w, self.begin_s, o.length_s, o.drift, o.drift_tau_s, o.swing)
         self.energy = Sum([t.energy for t in flat] + [x.energy for x in self.others] + [self.idle])
-        self.cpu = Sum([t.cpu for t in flat] + [x.cpu for x in self.others])
+        self.cpu = Sum([t.cpu for t in flat] + [x.cpu for x in self.others] + ([t.taken for t in flat] if o.preempted else []))
         self.process_cpu = [Sum([t.cpu for t in process]) for process in self.threads]
         self.pools = [self.pool(rng, model, threads) for model, threads in zip(self.models, self.threads)]
         self.cpu = Sum(self.cpu.parts + [w for pool in self.pools for layer in pool for w in layer])

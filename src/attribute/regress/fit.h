@@ -27,8 +27,9 @@
 
 /* No number is more certain than this part of it: weights and clocks leave that much. */
 #define NRG_REGRESS_LEAST_ERROR 1e-4
-#define NRG_DOUBTS              (NRG_IDLE_SHAPES + 1)
-#define NRG_REGRESS_EDGES       4 /* of a run, and of what its thread does */
+/* Of a class's power: whose doubt it is, after the shapes of idle power's course. */
+enum { NRG_DOUBT_AWAKE = NRG_IDLE_SHAPES, NRG_DOUBT_TOGETHER, NRG_DOUBTS };
+#define NRG_REGRESS_EDGES 4 /* of a run, and of what its thread does */
 
 struct nrg_regress;
 struct nrg_together;
@@ -63,6 +64,7 @@ struct nrg_regress_options {
     double idle_after_w; /* how much more it was then than idle_w */
     double idle_busy;    /* CPUs of others that idle_w has in it, whose power does not drift */
     double idle_busy_w;  /* the most that these can have drawn */
+    double others_busy;  /* CPUs that others have in the run beyond that, in its mean */
     size_t others_class; /* theirs */
     bool has_gaps;       /* a class is the time without any span, in which nothing has to run */
     size_t gap_class;    /* that one */
@@ -85,6 +87,8 @@ struct nrg_regress_options {
      * per one of calls, whether in the middle; NULL: neither */
     const uint32_t *middle_of;
     uint32_t others_column; /* of others_class; 0: none, or nothing that could be late */
+    const double *awake; /* per column: time that its calls wait, per CPU second of it; NULL: they
+                            do not (awake.c) */
     const struct nrg_together *together; /* columns of CPUs that are busy together; NULL: none */
     /* Per column of a class, the first of the columns that say when in its calls energy is used
      * (within.c), as parts of this power; NULL: none */
@@ -97,8 +101,8 @@ struct nrg_regress_class {
     double low_w, high_w;       /* of power_w */
     double free_w;              /* what it is where powers may be negative: sums reach to that */
     double drift_w[NRG_DOUBTS]; /* how much of it may come from taking idle power to have gone along
-                                   that shape, or not to have; the last: from who had what CPUs draw
-                                   together */
+                                   that shape, or not to have; from what waits draw; and from who
+                                   had what CPUs draw together */
     double time_s;              /* that was in used intervals, lag applied */
     size_t group;               /* equal for classes that can't be told apart; else its own index */
     bool unresolved;            /* the interval is wider than the number */

@@ -133,6 +133,7 @@ struct nrg_regress {
     double *waits_w;                    /* per column: see the options */
     struct nrg_waits waits;
     struct nrg_together together;
+    double awake_w; /* what waits may draw, a deviation */
     uint32_t first_cell,
         last_cell; /* of slices; the last, the cell that is not complete, where it begins */
     uint64_t cell_slice;
@@ -323,12 +324,13 @@ struct nrg_solver {
     double *ratio;     /* variance / plain variance */
     double *before;    /* how far the solution moves when idle power is off by its error */
     bool idle_doubted; /* rows do not correct idle power */
+    double awake_w;    /* that waits are taken to draw */
     double smeared_w;  /* by which it may be off as errors of CPU times make it, a deviation */
     bool before_told;  /* and rows said something of it: that is in the inverse */
     struct {
         double *moved;                     /* what of each comes with it, scaled */
         double untold;                     /* how much of that may be wrong: 0 to 1 */
-    } drift[NRG_IDLE_SHAPES];              /* of idle power: drift.c */
+    } drift[NRG_DOUBT_AWAKE + 1];          /* of idle power, and of waits: drift.c */
     double *work;                          /* two columns wide */
     double *factor, *inverse, *covariance; /* packed, scaled; 0 for dependent columns */
     bool *dependent;
@@ -354,6 +356,8 @@ double nrg_solver_mean_power(const struct nrg_solver *s);
 /* Part of the time of a class's spans in which its thread waited; 0 where that can't be told. */
 double nrg_regress_waited(const struct nrg_regress *r, size_t column);
 
+/* awake.c, once it is known how calls wait. */
+int nrg_regress_find_awake(struct nrg_regress *r);
 /* calls.c, after solve: adds what is common to all columns of calls to the sum; false: nothing. */
 bool nrg_solver_join_calls(struct nrg_solver *s);
 

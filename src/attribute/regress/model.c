@@ -285,6 +285,8 @@ int nrg_regress_choose_model(struct nrg_regress *r)
         rc = set_means(r);
     bool waits = !rc && set_waits(r);
     if (!rc)
+        rc = nrg_regress_find_awake(r);
+    if (!rc)
         rc = nrg_regress_find_together(r);
     if (!rc)
         rc = nrg_regress_find_updates(r);

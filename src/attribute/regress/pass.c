@@ -177,7 +177,7 @@ static int hold_idle(const struct nrg_regress *r, struct nrg_gram *sum, double *
     int rc = 0;
     for (int round = 0; !rc && round < HELD_ROUNDS; round++) {
         double variance = fmax(*rest, 0) / (double)sum->rows;
-        for (size_t i = NRG_COLUMN_IDLE_SHAPES; i <= NRG_COLUMN_IDLE_OFF; i++) {
+        for (size_t i = NRG_COLUMN_AWAKE; i <= NRG_COLUMN_IDLE_OFF; i++) {
             double *a = &sum->a[nrg_packed(i, i)], w = nrg_regress_idle_deviation_w(r, i);
             double hold = w > 0 && *a > 0 ? variance / (w * w) : 0;
             *a += hold - added[i];
@@ -186,7 +186,7 @@ static int hold_idle(const struct nrg_regress *r, struct nrg_gram *sum, double *
         rc = nrg_regress_powers(r, sum, r->is_calls, beta);
         *rest = nrg_gram_residual(sum, beta);
     }
-    for (size_t i = NRG_COLUMN_IDLE_SHAPES; i <= NRG_COLUMN_IDLE_OFF; i++)
+    for (size_t i = NRG_COLUMN_AWAKE; i <= NRG_COLUMN_IDLE_OFF; i++)
         sum->a[nrg_packed(i, i)] -= added[i];
     return rc;
 }

@@ -30,7 +30,7 @@ void nrg_solver_release(struct nrg_solver *s)
 /* What is known of idle power besides the readings. Rows weigh by the inverse of their variance. */
 static void add_priors(struct nrg_solver *s)
 {
-    for (size_t i = NRG_COLUMN_IDLE_SHAPES; i <= NRG_COLUMN_IDLE_OFF; i++) {
+    for (size_t i = NRG_COLUMN_AWAKE; i <= NRG_COLUMN_IDLE_OFF; i++) {
         double w = nrg_regress_idle_deviation_w(s->r, i), *a = &s->sum.a[nrg_packed(i, i)];
         if (w > 0 && *a > 0)
             *a += 1 / (w * w);
@@ -92,7 +92,7 @@ int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
         *columns[i] = nrg_arena_array(&s->memory, n, sizeof **columns[i]);
     for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
         *matrices[i] = nrg_arena_array(&s->memory, cells, sizeof **matrices[i]);
-    for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
+    for (size_t i = 0; i <= NRG_DOUBT_AWAKE; i++)
         s->drift[i].moved = nrg_arena_array(&s->memory, n, sizeof *s->drift[i].moved);
     s->work = nrg_arena_array(&s->memory, 2 * n, sizeof *s->work);
     s->dependent = nrg_arena_array(&s->memory, n, sizeof *s->dependent);

@@ -243,7 +243,8 @@ static void take_result(struct nrg_engine *e, struct nrg_part *part)
     part->idle_error_w = 0; /* it is in the intervals of the classes */
     take_others(e, part);
     part->lag_s = r->lag_s;
-    part->out->lag_s = r->lag_s;
+    if (r->lag_s > 0 || strcmp(r->lag_source, "driver") != 0) /* else totals have the driver's */
+        part->out->lag_s = r->lag_s;
     part->out->residual = r->residual;
     nrg_copy(part->out->lag_source, sizeof part->out->lag_source, r->lag_source);
 }

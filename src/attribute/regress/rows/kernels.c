@@ -31,6 +31,8 @@ static inline void add_activity(struct nrg_rowgen *gen, const struct nrg_regress
                                 double amount, double *to)
 {
     add_to_column(gen, slice->column, amount * (double)slice->rate, to);
+    if (gen->options->awake && !gen->map && slice->calls_column)
+        add_to_column(gen, NRG_COLUMN_AWAKE, amount * nrg_slice_waits(gen->options, slice), to);
     if (!gen->options->calls || !slice->calls_column)
         return;
     double longer = (double)slice->calls_per_s * gen->options->call_s[slice->calls_column] -
@@ -60,9 +62,7 @@ static double level_part(const struct nrg_regress_slice *s, int64_t t_ns, double
 /* Time that a call waits, as far as is known. */
 static double lacks_s(const struct nrg_rowgen *gen, const struct nrg_regress_slice *s)
 {
-    double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
-    double scale = gen->options->waits_scale ? gen->options->waits_scale[s->column] : 1;
-    return length_s * fmax(1 - (double)s->rate * (scale > 0 ? scale : 1), 0);
+    return (double)(s->end_ns - s->begin_ns) / 1e9 * nrg_slice_waits(gen->options, s);
 }
 
 /* The class's own column, where it is known when its calls wait. */

@@ -150,9 +150,11 @@ static bool finish_row(struct nrg_rowgen *gen)
         if (seen->restart || !(h_s > 0))
             return false;
         for (size_t i = 0; i < gen->n_touched; i++)
-            if (gen->touched[i] >= NRG_COLUMN_CLASSES)
+            if (gen->touched[i] >= NRG_COLUMN_CLASSES || gen->touched[i] == NRG_COLUMN_AWAKE)
                 gen->x[gen->touched[i]] /= h_s;
     }
+    if (!gen->map && gen->options->awake)
+        nrg_rowgen_set_awake(gen, gen->options->awake);
     if (!gen->map && gen->options->together)
         nrg_rowgen_set_together(gen, gen->options->together);
     if (average && !gen->started)

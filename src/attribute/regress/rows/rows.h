@@ -14,6 +14,8 @@
 #ifndef NRG_ATTRIBUTE_REGRESS_ROWS_ROWS_H
 #define NRG_ATTRIBUTE_REGRESS_ROWS_ROWS_H
 
+#include <math.h>
+
 #include "attribute/regress/fit.h"
 
 /*
@@ -24,7 +26,8 @@
  * evenly: before all of their work, after a quarter of it, and so on. One says how many more CPUs
  * others had where the row ends than where it begins: the kernel counts who runs up to its last
  * tick, so that what they begin in a row is counted late. One says how much of its first reading a
- * running average still shows: that reading was off by its rounding and noise. The rest let power
+ * running average still shows: that reading was off by its rounding and noise. One is the time that
+ * threads wait inside of their calls, which may draw something. The rest let power
  * rise or fall slowly over the run, as it does when a machine warms up: lines and a parabola, none
  * of which changes its mean. Idle power that is known has an error of its own, and may drift away
  * from where it was measured (idle_course.h); how far is said by the options.
@@ -36,6 +39,7 @@ enum {
     NRG_COLUMN_WAITS_LAST = NRG_COLUMN_WAITS + 4,
     NRG_COLUMN_LATE,
     NRG_COLUMN_START,
+    NRG_COLUMN_AWAKE, /* awake.c */
     NRG_COLUMN_DRIFT,
     NRG_COLUMN_DRIFT2,
     NRG_COLUMN_IDLE_SHAPES, /* idle_course.h */
@@ -245,6 +249,16 @@ static inline void nrg_rowgen_set(struct nrg_rowgen *gen, uint32_t column, doubl
     gen->x[column] = value;
     nrg_rowgen_touch(gen, column);
 }
+/* Part of a slice's time in which its thread waits, as far as is known. */
+static inline double nrg_slice_waits(const struct nrg_regress_options *options,
+                                     const struct nrg_regress_slice *slice)
+{
+    double scale = options->waits_scale ? options->waits_scale[slice->column] : 1;
+    return fmax(1 - (double)slice->rate * (scale > 0 ? scale : 1), 0);
+}
+
+/* awake.c: takes the classes' own parts off that column, once slices are in it. */
+void nrg_rowgen_set_awake(struct nrg_rowgen *gen, const double *awake);
 /* together.c: the columns of CPUs together, and those of classes, once slices are in them. */
 void nrg_rowgen_set_together(struct nrg_rowgen *gen, const struct nrg_together *together);
 /* slow.c: sets the columns that change slowly, as they are before there is a fit. */
