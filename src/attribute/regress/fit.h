@@ -65,6 +65,7 @@ struct nrg_regress_options {
     double idle_busy;    /* CPUs of others that idle_w has in it, whose power does not drift */
     double idle_busy_w;  /* the most that these can have drawn */
     double others_busy;  /* CPUs that others have in the run beyond that, in its mean */
+    bool others_hidden;  /* these are so few that ticks hide when they ran */
     size_t others_class; /* theirs */
     bool has_gaps;       /* a class is the time without any span, in which nothing has to run */
     size_t gap_class;    /* that one */

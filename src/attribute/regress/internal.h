@@ -133,7 +133,8 @@ struct nrg_regress {
     double *waits_w;                    /* per column: see the options */
     struct nrg_waits waits;
     struct nrg_together together;
-    double awake_w; /* what waits may draw, a deviation */
+    double awake_w;                      /* what waits may draw, a deviation */
+    double awake_taken, awake_taken_off; /* part of it that others have, and what that is off by */
     uint32_t first_cell,
         last_cell; /* of slices; the last, the cell that is not complete, where it begins */
     uint64_t cell_slice;

@@ -289,21 +289,14 @@ static double placed_part(const struct nrg_solver *s)
     return fmax(1 - unplaced_part(s, nrg_solver_mean_power(s)), 0);
 }
 
-/*
- * What a class has of its power by its waits, as far as that may be others': as much as these used
- * a CPU at all. Where they have had the thread's, or another one, is not known: half of it.
- */
-static double taken_w(const struct nrg_solver *s, size_t p)
+/* What a class has of its power by its waits. */
+static double waits_w(const struct nrg_solver *s, size_t p)
 {
-    const struct nrg_regress *r = s->r;
-    const double *awake = r->options.awake;
-    double sum = 0, waits_s = 0, group_s = group_time_s(s, p);
+    const double *awake = s->r->options.awake;
+    double sum = 0, group_s = group_time_s(s, p);
     for (size_t q = awake ? s->root[p] : SIZE_MAX; q != SIZE_MAX; q = s->next[q])
         sum += share_of(s, q, group_s) * awake[s->index[q]];
-    for (size_t q = 0; awake && q < s->n_classes; q++)
-        waits_s += awake[s->index[q]] * fmax(r->time_s[s->index[q]], 0);
-    double others_s = r->options.others_busy * r->sum_s;
-    return waits_s > 0 ? s->awake_w * sum * fmin(others_s / waits_s, 1) / 2 : 0;
+    return s->awake_w * sum;
 }
 
 static void set_class(const struct nrg_solver *s, struct nrg_regress_result *result, size_t p)
@@ -313,13 +306,14 @@ static void set_class(const struct nrg_solver *s, struct nrg_regress_result *res
     double group_s = group_time_s(s, p), most = group_s > 0 ? MOST * r->sum_y / group_s : 0;
     double placed = placed_part(s);
     double doubt_w = joint_doubt_w(s, p), other_w = doubt_w != 0 ? r->together.other * doubt_w : 0;
-    double others_w = taken_w(s, p);
-    other_w += others_w;
+    double in_waits_w = waits_w(s, p);
+    other_w += r->awake_taken * in_waits_w;
     c->power_w = fmax(placed * joint_power(s, p, s->beta) - other_w, 0);
     double drift_w = 0;
     for (size_t i = 0; i <= NRG_DOUBT_AWAKE; i++)
         c->drift_w[i] = s->drift[i].untold * joint_power(s, p, s->drift[i].moved);
-    c->drift_w[NRG_DOUBT_AWAKE] = fabs(c->drift_w[NRG_DOUBT_AWAKE]) + others_w;
+    c->drift_w[NRG_DOUBT_AWAKE] =
+        fabs(c->drift_w[NRG_DOUBT_AWAKE]) + r->awake_taken_off * in_waits_w;
     c->drift_w[NRG_DOUBT_TOGETHER] = r->together.untold * doubt_w;
     for (size_t i = 0; i < NRG_DOUBTS; i++)
         drift_w += fabs(c->drift_w[i]);
@@ -497,6 +491,18 @@ static void set_whole(const struct nrg_solver *s, struct nrg_regress_result *res
         result->residual = s->sum.yy > 0 ? sqrt(left / s->sum.yy) : 0;
 }
 
+/* What others had of what was drawn in waits is theirs, by their CPU time. */
+static void give_taken(const struct nrg_solver *s, struct nrg_regress_result *result)
+{
+    const struct nrg_regress *r = s->r;
+    struct nrg_regress_class *others = &result->classes[r->options.others_class];
+    double taken_s = 0;
+    for (size_t p = 0; r->options.awake && p < s->n_classes; p++)
+        taken_s += r->awake_taken * r->options.awake[s->index[p]] * column_time_s(s, p);
+    if (others->time_s > taken_s && taken_s > 0)
+        others->power_w += s->awake_w * taken_s / others->time_s;
+}
+
 static int make_room(const struct nrg_solver *s, struct nrg_regress_result *result)
 {
     size_t n = s->r->options.n_classes;
@@ -525,6 +531,7 @@ int nrg_regress_make_result(const struct nrg_regress *r, struct nrg_regress_resu
         set_drift(&s, result);
         set_classes(&s, result);
         set_beside(&s, result);
+        give_taken(&s, result);
     }
     if (rc)
         nrg_regress_result_release(result);

@@ -222,19 +222,22 @@ static bool load_varies(const struct nrg_regress *r)
            left2 > r->sum_y2 * aged * aged / 6;
 }
 
-/* How far idle power is taken to be from where one baseline saw it, in the mean of the run. */
+/* How far idle power is taken to be from where baselines saw it, in the mean of the run: from one,
+ * or from the line between two. */
 static double away_w(const struct nrg_solver *s)
 {
+    bool twice = s->r->options.seen_twice;
     double sum_w = 0;
     for (size_t p = s->n_bound; p < s->m; p++) {
         size_t column = s->index[p], shape = column - NRG_COLUMN_IDLE_SHAPES;
         double w = s->free_beta[p] * s->scale[p];
         if (column == NRG_COLUMN_IDLE_OFF)
             sum_w += w;
-        else if (column >= NRG_COLUMN_IDLE_SHAPES && column <= NRG_COLUMN_IDLE_SHAPES_LAST)
+        else if (column >= NRG_COLUMN_IDLE_SHAPES && column <= NRG_COLUMN_IDLE_SHAPES_LAST &&
+                 !(twice && shape == NRG_IDLE_LINE))
             sum_w += w * nrg_idle_shape_mean(&s->r->options.course, shape);
     }
-    return s->r->options.seen_twice ? 0 : fabs(sum_w);
+    return fabs(sum_w);
 }
 
 /*
@@ -246,7 +249,8 @@ static void doubt_load(struct nrg_solver *s)
 {
     const struct nrg_regress_options *o = &s->r->options;
     size_t last = NRG_IDLE_HEAT - 1;
-    double off_w = away_w(s), drift_w = o->idle_shape_w[NRG_IDLE_LINE], time_s = 0;
+    size_t shape = o->seen_twice ? NRG_IDLE_BEND : NRG_IDLE_LINE;
+    double off_w = away_w(s), drift_w = o->idle_shape_w[shape], time_s = 0;
     for (size_t p = 0; p < s->n_classes; p++)
         time_s += fmax(s->r->time_s[s->index[p]], 0);
     if (!(drift_w > 0) || off_w < IMPOSSIBLE * hypot(drift_w, o->idle_error_w) || !(time_s > 0))
@@ -269,7 +273,7 @@ static void doubt_rest(struct nrg_solver *s)
     if (p == s->m || !(own > 0))
         return;
     double rest_w = fabs(s->free_beta[p] * s->scale[p]);
-    if (load_varies(s->r))
+    if (load_varies(s->r) && !s->r->options.seen_twice)
         rest_w = fmax(rest_w, away_w(s));
     /* Where readings tell idle power from load by themselves, they do so whatever its course. */
     double told = sqrt(nrg_solver_covariance(s, off, off)) / s->r->options.idle_error_w;

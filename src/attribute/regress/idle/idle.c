@@ -328,4 +328,5 @@ void nrg_regress_know_idle(struct nrg_engine *e, struct nrg_part *part,
     know_baseline(e, part, o);
     know_guess(part, o);
     o->others_busy = part->pool ? 0 : fmax(others_busy(e, part), 0);
+    o->others_hidden = o->others_busy < NRG_TRICKLE;
 }
