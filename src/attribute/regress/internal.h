@@ -19,6 +19,7 @@
 
 #include "attribute/regress/rows/kept_rows.h"
 #include "attribute/regress/rows/rows.h"
+#include "attribute/regress/rows/slice_index.h"
 #include "base/arena.h"
 #include "base/nnls.h"
 #include "energy/updates/update_grid.h"

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "attribute/regress/rows/rows.h"
+#include "attribute/regress/rows/slice_index.h"
 #include "base/linalg.h"
 #include "base/mem.h"
 
@@ -239,7 +240,9 @@ static int level_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
     gen->cut_begin2 = gen->started && !gen->seen.restart ? gen->cut_end2 : 0;
     gen->cut_end2 = 0;
     const struct stretch t = {gen->seen.from_ns - late, gen->seen.to_ns - late, width, 1, gen->x};
-    int rc = add_levels(gen, &gen->head, slices, &t);
+    int rc = gen->stride ? nrg_walker_skip(&gen->head, slices, t.from_ns - width - 1) : 0;
+    if (!rc)
+        rc = add_levels(gen, &gen->head, slices, &t);
     return rc || !together(gen) ? rc : add_levels(gen, &gen->together[0], together(gen), &t);
 }
 
@@ -258,7 +261,7 @@ static int add_short_box(struct nrg_rowgen *gen, struct nrg_walker *w,
                          const struct nrg_slices *slices)
 {
     int64_t from = gen->seen.to_ns - gen->far_ns, to = gen->seen.to_ns - gen->near_ns;
-    int rc = 0;
+    int rc = nrg_walker_skip(w, slices, from);
     for (size_t i = 0; i < w->n_open;) {
         add_to_window(gen, &w->open[i], from, to);
         if (w->open[i].end_ns <= from)

@@ -69,10 +69,25 @@ struct nrg_regress_slice {
     };
 };
 
+/* slice_index.h */
+struct nrg_slice_block {
+    int64_t begin_ns;
+    size_t open_at;
+};
+
+struct nrg_slice_index {
+    struct nrg_slice_block *blocks;
+    size_t n_blocks, cap_blocks;
+    uint32_t *open; /* of all blocks, one after the other */
+    size_t n_open, cap_open;
+    size_t n; /* slices that it was made of; 0: there is none */
+};
+
 struct nrg_slices {
     struct nrg_regress_slice *items;
     size_t n, cap;
     uint64_t dropped; /* items[0] is slice number `dropped` */
+    struct nrg_slice_index index;
 };
 
 struct nrg_walker {
