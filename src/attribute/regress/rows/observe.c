@@ -35,19 +35,23 @@ static bool is_unsure(struct nrg_observer *o, int64_t from_ns, int64_t to_ns)
     return o->unsure < o->unsure_end && o->unsure->begin_ns < to_ns;
 }
 
-static bool is_edge(const struct nrg_observer *o, int64_t from_ns, int64_t to_ns)
+/* So do edges, which do not overlap: those that are over are left behind. */
+static void pass_edges(struct nrg_observer *o, int64_t from_ns)
 {
-    for (size_t i = 0; i < o->n_edges; i++)
-        if (from_ns < o->edges[i].end_ns && to_ns > o->edges[i].begin_ns)
-            return true;
-    return false;
+    for (; o->n_edges && o->edges->end_ns <= from_ns; o->n_edges--)
+        o->edges++;
+}
+
+static bool is_edge(const struct nrg_observer *o, int64_t to_ns)
+{
+    return o->n_edges && to_ns > o->edges->begin_ns;
 }
 
 /* Whether a row from one reading to another takes the next one in, too. */
 static bool goes_on(const struct nrg_observer *o, int64_t from_ns, int64_t to_ns)
 {
-    for (size_t i = 0; i < o->n_edges; i++)
-        if (to_ns > o->edges[i].begin_ns && to_ns < o->edges[i].end_ns)
+    for (size_t i = 0; i < o->n_edges && to_ns > o->edges[i].begin_ns; i++)
+        if (to_ns < o->edges[i].end_ns)
             return true;
     return to_ns - from_ns < o->merged_ns;
 }
@@ -119,6 +123,7 @@ static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen
     const struct nrg_timeline *tl = o->timeline;
     size_t from = o->next, to = from + 1;
     struct nrg_reading_point first = nrg_point_at(tl, from), before = first, at = first;
+    pass_edges(o, first.t_ns);
     for (; to < tl->n; to++, before = at) {
         at = nrg_point_at(tl, to);
         if (before.gap || at.sum_j != first.sum_j)
@@ -141,7 +146,7 @@ static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen
                                      .to_ns = at.t_ns,
                                      .y = at.sum_j - first.sum_j,
                                      .restart = o->restart || o->skipped || o->edge,
-                                     .edge = is_edge(o, first.t_ns, at.t_ns)};
+                                     .edge = is_edge(o, at.t_ns)};
     seen->usable = !gap && !(o->restart && nrg_point_j(tl, from + 1) == first.sum_j) &&
                    !is_unsure(o, first.t_ns, at.t_ns);
     o->skipped = !seen->usable;

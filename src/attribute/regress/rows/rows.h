@@ -130,7 +130,7 @@ struct nrg_observation {
 struct nrg_observer {
     const struct nrg_timeline *timeline;
     int64_t begin_ns, end_ns, merged_ns;
-    const struct nrg_span_ns *edges; /* see the options */
+    const struct nrg_span_ns *edges; /* see the options: those that are not over yet */
     size_t n_edges;
     int64_t period_ns, punctual_ns;                /* see the options; period_ns 0: not known */
     const struct nrg_span_ns *unsure, *unsure_end; /* those that are not over yet */
