@@ -48,6 +48,7 @@ struct trials {
     size_t observed;                  /* no trial has more rows than that */
     struct nrg_gram sum;
     double *beta;
+    struct nrg_prefix prefix;
 };
 
 /* It need not be told by how much it is worse than the best one. */
@@ -59,7 +60,8 @@ static int try_kernel(struct trials *t, struct trial *trial, double best_rest)
                             .n_columns = t->n_columns,
                             .max_rows = t->max_rows,
                             .phi = trial->phi,
-                            .is_calls = t->is_calls};
+                            .is_calls = t->is_calls,
+                            .prefix = &t->prefix};
     if (isfinite(best_rest) && most_rows > t->n_columns)
         pass.most_left = best_rest * (double)(most_rows - t->n_columns);
     trial->rest = INFINITY;
@@ -529,7 +531,11 @@ int nrg_regress_choose_kernel(struct nrg_regress *r)
     t.max_rows = t.rows;
     int rc = make_map(&t);
     if (!rc)
+        rc = nrg_prefix_make(&t.prefix, &r->slices, &r->options, t.map, t.n_columns,
+                             r->rows_expected);
+    if (!rc)
         rc = choose_by_lag(&t, r);
+    nrg_prefix_release(&t.prefix);
     nrg_gram_release(&t.sum);
     nrg_arena_release(&t.memory);
     return rc;

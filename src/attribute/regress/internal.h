@@ -18,6 +18,7 @@
 #define NRG_ATTRIBUTE_REGRESS_INTERNAL_H
 
 #include "attribute/regress/rows/kept_rows.h"
+#include "attribute/regress/rows/prefix.h"
 #include "attribute/regress/rows/rows.h"
 #include "attribute/regress/rows/slice_index.h"
 #include "base/arena.h"
@@ -196,6 +197,7 @@ struct nrg_pass {
      * more rows would not leave less. 0: it never does. is_calls: of the pass's columns. */
     double most_left;
     const bool *is_calls;
+    const struct nrg_prefix *prefix; /* of the pass's columns; NULL: none */
 };
 
 /* slow.c: columns that change slowly, added to sums in steps of time: rows are made without. */

@@ -159,6 +159,9 @@ int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pas
     nrg_rowgen_init(&gen, &r->options, &pass->kernel, pass->map, drift);
     if (!nrg_rowgen_remembers(&gen))
         gen.stride = pass->stride;
+    if (pass->prefix && pass->prefix->sums &&
+        (!gen.short_box || nrg_prefix_helps(pass->prefix, gen.far_ns - gen.near_ns)))
+        gen.prefix = pass->prefix;
     if (pass->block)
         gen.block = pass->block;
     gen.slow_apart =

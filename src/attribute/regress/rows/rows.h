@@ -206,7 +206,15 @@ struct nrg_rowgen {
     /* kept_rows.h: where rows are written down, or come from; NULL: they are made */
     struct nrg_kept_rows *keeps;
     const struct nrg_kept_rows *kept;
+    const struct nrg_prefix *prefix; /* prefix.h: of the same columns; NULL: there are none */
 };
+
+/* How much more a slice has of its calls' work, per second, than of its own. */
+static inline double nrg_slice_longer(const struct nrg_regress_options *options,
+                                      const struct nrg_regress_slice *slice)
+{
+    return (double)slice->calls_per_s * options->call_s[slice->calls_column] - (double)slice->rate;
+}
 
 /* Whether observation i is a row, where one of `stride` blocks is. Blocks are taken at random: at
  * regular distances they would see one frequency like another. */

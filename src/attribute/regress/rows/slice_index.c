@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 
-#define BLOCK     16 /* slices */
 #define MOST_OPEN 16 /* in the mean of all blocks: with more, nothing is saved */
 
 /* Of the slices before `end` those that are open at its begin, from those that were open before. */
@@ -22,7 +21,7 @@ static int note_open(struct nrg_slice_index *index, const struct nrg_slices *sli
         if (items[open].end_ns > begin_ns)
             rc = nrg_append(&index->open, &index->n_open, &index->cap_open, &open, sizeof open);
     }
-    for (size_t i = end > BLOCK ? end - BLOCK : 0; !rc && i < end; i++) {
+    for (size_t i = end > NRG_SLICE_BLOCK ? end - NRG_SLICE_BLOCK : 0; !rc && i < end; i++) {
         uint32_t open = (uint32_t)i;
         if (items[i].end_ns > begin_ns)
             rc = nrg_append(&index->open, &index->n_open, &index->cap_open, &open, sizeof open);
@@ -42,9 +41,9 @@ int nrg_slice_index_make(struct nrg_slices *slices)
     struct nrg_slice_index *index = &slices->index;
     int rc = 0;
     forget(index);
-    for (size_t i = 0; !rc && i < slices->n; i += BLOCK) {
+    for (size_t i = 0; !rc && i < slices->n; i += NRG_SLICE_BLOCK) {
         rc = note_open(index, slices, i);
-        if (index->n_open > MOST_OPEN * (index->n_blocks + BLOCK)) {
+        if (index->n_open > MOST_OPEN * (index->n_blocks + NRG_SLICE_BLOCK)) {
             forget(index);
             return 0;
         }
@@ -56,7 +55,7 @@ int nrg_slice_index_make(struct nrg_slices *slices)
 int nrg_walker_skip(struct nrg_walker *w, const struct nrg_slices *slices, int64_t t_ns)
 {
     const struct nrg_slice_index *index = &slices->index;
-    size_t here = (size_t)(w->next / BLOCK), to = here;
+    size_t here = (size_t)(w->next / NRG_SLICE_BLOCK), to = here;
     if (slices->dropped || index->n != slices->n)
         return 0;
     while (to + 1 < index->n_blocks && index->blocks[to + 1].begin_ns <= t_ns)
@@ -65,7 +64,7 @@ int nrg_walker_skip(struct nrg_walker *w, const struct nrg_slices *slices, int64
         return 0;
     size_t end = to + 1 < index->n_blocks ? index->blocks[to + 1].open_at : index->n_open;
     int rc = 0;
-    w->next = to * BLOCK;
+    w->next = to * NRG_SLICE_BLOCK;
     w->n_open = 0;
     for (size_t i = index->blocks[to].open_at; !rc && i < end; i++) {
         const struct nrg_regress_slice *s = &slices->items[index->open[i]];

@@ -12,6 +12,8 @@
 
 #include "attribute/regress/rows/rows.h"
 
+#define NRG_SLICE_BLOCK 16 /* slices */
+
 int nrg_slice_index_make(struct nrg_slices *slices);
 /* Passes by the slices that end at t_ns or before, as far as whole blocks do. Those that are open
  * and end later stay open. */
