@@ -95,11 +95,11 @@ int64_t nrg_observer_due(const struct nrg_timeline *tl)
  * one of a later moment. Where readings come faster than rows are long, a row ends with the one of
  * the next few that came when readings mostly do: all are then of the same age.
  */
-static size_t punctual(const struct nrg_observer *o, size_t to)
+static size_t punctual(const struct nrg_observer *o, size_t to, bool after_gap)
 {
     const struct nrg_timeline *tl = o->timeline;
     size_t best = to;
-    if (!o->period_ns || !o->merged_ns || nrg_point_gap(tl, to - 1))
+    if (!o->period_ns || !o->merged_ns || after_gap)
         return to;
     for (size_t i = to + 1; i < to + CHOICE && i < tl->n; i++) {
         if (nrg_point_gap(tl, i - 1) || nrg_point_ns(tl, i) > o->end_ns ||
@@ -139,9 +139,9 @@ static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen
     }
     if (to >= tl->n || at.t_ns > o->end_ns)
         return false;
-    to = punctual(o, to);
-    at = nrg_point_at(tl, to);
-    bool gap = nrg_point_gap(tl, to - 1);
+    size_t best = punctual(o, to, before.gap);
+    bool gap = best > to ? nrg_point_gap(tl, best - 1) : before.gap;
+    at = best > to ? nrg_point_at(tl, best) : at;
     *seen = (struct nrg_observation){.from_ns = first.t_ns,
                                      .to_ns = at.t_ns,
                                      .y = at.sum_j - first.sum_j,
@@ -152,7 +152,7 @@ static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen
     o->skipped = !seen->usable;
     o->edge = seen->edge;
     o->restart = gap;
-    o->next = to;
+    o->next = best;
     return true;
 }
 
