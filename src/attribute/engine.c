@@ -48,7 +48,11 @@ static int find_windows(struct nrg_engine *e)
     if (!e->n_windows)
         return nrg_fail(e->err, -ENODATA, nrg_recording_path(e->recording), "holds no run");
     e->clip = e->options->run != 0;
-    int rc = nrg_summary_make(&e->out->summary, e->recording, &all, NRG_SPLIT_ACTIVE, e->err);
+    int rc = nrg_frame_init(&e->frame, e->recording);
+    rc = rc ? nrg_fail(e->err, rc, NULL, "out of memory")
+            : nrg_summary_of(&e->out->summary, &e->frame, &all, NRG_SPLIT_ACTIVE, e->err);
+    if (!rc)
+        nrg_frame_drop_all(&e->frame);
     struct nrg_span_ns *last = &e->windows[e->n_windows - 1];
     if (!rc && last->end_ns <= last->begin_ns)
         last->end_ns = e->out->summary.end_ns; /* the recorder was killed */
@@ -83,9 +87,7 @@ static int check_readings(const struct nrg_engine *e)
 
 static int prepare_parts(struct nrg_engine *e)
 {
-    int rc = nrg_frame_init(&e->frame, e->recording);
-    if (!rc)
-        rc = nrg_cells_init(&e->cells, &e->frame, &e->catalog, e->windows, e->n_windows);
+    int rc = nrg_cells_init(&e->cells, &e->frame, &e->catalog, e->windows, e->n_windows);
     if (!rc)
         rc = nrg_span_walk_init(&e->walk, e->recording, e->given ? e->given->source : NULL,
                                 &e->catalog, e->options->by);

@@ -217,7 +217,7 @@ static void compare(const struct nrg_engine *e, const struct nrg_part *part,
 static void set_noise(const struct nrg_part *part, struct nrg_left_over *l, double *changes_j,
                       size_t n)
 {
-    double change_j = n ? nrg_median(changes_j, n) / NORMAL_QUARTILE : 0;
+    double change_j = n ? nrg_median_of_many(changes_j, n) / NORMAL_QUARTILE : 0;
     double border_j2 = change_j * change_j / SQUARES_OF_BORDERS;
     if (part->tl->is_gauge)
         l->alone_j2 = change_j * change_j / SQUARES_ALONE;

@@ -200,6 +200,95 @@ double nrg_gram_residual(const struct nrg_gram *gram, const double *beta)
     return rest > 0 ? rest : 0;
 }
 
+#define ROWS 4 /* of a matrix, that are reduced at once: each waits for its own sums only */
+
+static inline __attribute__((always_inline)) void add_product(quad *to, const double *x,
+                                                              const quad *by)
+{
+    quad a;
+    memcpy(&a, x, sizeof a);
+    *to += a * *by;
+}
+
+/* A quad has in each half what dot_product has in s and t. */
+static inline __attribute__((always_inline)) double sum_of_quad(const quad *q)
+{
+    return ((*q)[0] + (*q)[2]) + ((*q)[1] + (*q)[3]);
+}
+
+/* dot_product of each of some rows with y, to the last digit. Sums have names: -O2 leaves arrays in
+ * memory. */
+static inline __attribute__((always_inline)) void dot_products(double *const rows[ROWS],
+                                                               const double *y, size_t n,
+                                                               double out[ROWS])
+{
+    const double *x0 = rows[0], *x1 = rows[1], *x2 = rows[2], *x3 = rows[3];
+    quad s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}, b;
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        memcpy(&b, y + i, sizeof b);
+        add_product(&s0, x0 + i, &b);
+        add_product(&s1, x1 + i, &b);
+        add_product(&s2, x2 + i, &b);
+        add_product(&s3, x3 + i, &b);
+    }
+    double d0 = sum_of_quad(&s0), d1 = sum_of_quad(&s1), d2 = sum_of_quad(&s2),
+           d3 = sum_of_quad(&s3);
+    for (; i < n; i++) {
+        d0 += x0[i] * y[i];
+        d1 += x1[i] * y[i];
+        d2 += x2[i] * y[i];
+        d3 += x3[i] * y[i];
+    }
+    out[0] = d0;
+    out[1] = d1;
+    out[2] = d2;
+    out[3] = d3;
+}
+
+/* The first n columns of some rows of a factor, after the n rows before them. */
+static inline __attribute__((always_inline)) void reduce_all(double *const rows[ROWS],
+                                                             const double *a, size_t n)
+{
+    const double *other = a;
+    for (size_t j = 0; j < n; other += ++j) {
+        double dots[ROWS];
+        dot_products(rows, other, j, dots);
+        for (size_t r = 0; r < ROWS; r++)
+            rows[r][j] = other[j] > 0 ? (rows[r][j] - dots[r]) / other[j] : 0;
+    }
+}
+
+static void reduce_rows(double *const rows[ROWS], const double *a, size_t n)
+{
+    reduce_all(rows, a, n);
+}
+
+#if defined(__x86_64__)
+static __attribute__((target("avx"))) void reduce_rows_wide(double *const rows[ROWS],
+                                                            const double *a, size_t n)
+{
+    reduce_all(rows, a, n);
+}
+#else
+#define reduce_rows_wide reduce_rows
+#endif
+
+/* Reduces the rows from i on, if there are so many; returns how many of their columns are done. */
+static size_t reduce_some(double *a, size_t i, size_t n, bool in_order)
+{
+    double *rows[ROWS];
+    if (in_order || i + ROWS > n)
+        return 0;
+    for (size_t r = 0; r < ROWS; r++)
+        rows[r] = a + nrg_packed(i + r, 0);
+    if (is_wide())
+        reduce_rows_wide(rows, a, i);
+    else
+        reduce_rows(rows, a, i);
+    return i;
+}
+
 /* from - x'y */
 static double minus_dot(double from, const double *x, const double *y, size_t n, bool in_order)
 {
@@ -212,11 +301,13 @@ static double minus_dot(double from, const double *x, const double *y, size_t n,
 
 size_t nrg_gram_factor(double *a, size_t n, const double *floor, bool *dependent, bool in_order)
 {
-    size_t rank = 0;
+    size_t rank = 0, done = 0;
     double *row = a;
     for (size_t i = 0; i < n; row += ++i) {
-        const double *other = a;
-        for (size_t j = 0; j < i; other += ++j)
+        if (i % ROWS == 0)
+            done = reduce_some(a, i, n, in_order);
+        const double *other = a + nrg_packed(done, 0);
+        for (size_t j = done; j < i; other += ++j)
             row[j] = other[j] > 0 ? minus_dot(row[j], row, other, j, in_order) / other[j] : 0;
         double pivot = minus_dot(row[i], row, row, i, in_order),
                least = floor ? floor[i] : NRG_RIDGE;
@@ -258,7 +349,7 @@ void nrg_gram_parts(const double *l, size_t j, double *parts)
 }
 
 /* Row i of L^-1 is (e_i - sum over j < i of l_ij * row j of L^-1) / l_ii. */
-static void invert_triangle(double *l, size_t n, double *old)
+static inline __attribute__((always_inline)) void invert_triangle(double *l, size_t n, double *old)
 {
     double *row = l;
     for (size_t i = 0; i < n; row += ++i) {
@@ -269,14 +360,14 @@ static void invert_triangle(double *l, size_t n, double *old)
         const double *other = l;
         for (size_t j = 0; j < i; other += ++j)
             if (old[j] != 0)
-                nrg_add_scaled(row, other, -old[j], j + 1);
+                add_scaled(row, other, -old[j], j + 1);
         for (size_t j = 0; j < i; j++)
             row[j] /= old[i];
         row[i] = 1 / old[i];
     }
 }
 
-void nrg_gram_invert(double *l, size_t n, double *inverse)
+static inline __attribute__((always_inline)) void invert_all(double *l, size_t n, double *inverse)
 {
     /* The first n cells of the result serve as room for one row. */
     invert_triangle(l, n, inverse);
@@ -285,7 +376,29 @@ void nrg_gram_invert(double *l, size_t n, double *inverse)
     for (size_t i = 0; i < n; row += ++i)
         for (size_t a = 0; a <= i; a++)
             if (row[a] != 0)
-                nrg_add_scaled(inverse + nrg_packed(a, 0), row, row[a], a + 1);
+                add_scaled(inverse + nrg_packed(a, 0), row, row[a], a + 1);
+}
+
+static void invert(double *l, size_t n, double *inverse)
+{
+    invert_all(l, n, inverse);
+}
+
+#if defined(__x86_64__)
+static __attribute__((target("avx"))) void invert_wide(double *l, size_t n, double *inverse)
+{
+    invert_all(l, n, inverse);
+}
+#else
+#define invert_wide invert
+#endif
+
+void nrg_gram_invert(double *l, size_t n, double *inverse)
+{
+    if (is_wide())
+        invert_wide(l, n, inverse);
+    else
+        invert(l, n, inverse);
 }
 
 size_t nrg_gram_pick(const struct nrg_gram *gram, size_t from, size_t to, size_t *index, size_t m)

@@ -38,6 +38,43 @@ double nrg_median(double *values, size_t n)
     return n ? (values[(n - 1) / 2] + values[n / 2]) / 2 : NAN;
 }
 
+/* Up to `at`, values are not more than the one there; from there on, not less (Hoare). */
+static void select_value(double *values, size_t n, size_t at)
+{
+    for (size_t low = 0, high = n - 1; low < high;) {
+        double pivot = values[low + (high - low) / 2];
+        size_t i = low, j = high;
+        for (;; i++, j--) {
+            while (values[i] < pivot)
+                i++;
+            while (values[j] > pivot)
+                j--;
+            if (i >= j)
+                break;
+            double other = values[i];
+            values[i] = values[j];
+            values[j] = other;
+        }
+        if (at <= j)
+            high = j;
+        else
+            low = j + 1;
+    }
+}
+
+double nrg_median_of_many(double *values, size_t n)
+{
+    if (!n)
+        return NAN;
+    select_value(values, n, n / 2);
+    double upper = values[n / 2], lower = upper;
+    if (n % 2 == 0)
+        lower = values[0];
+    for (size_t i = 1; n % 2 == 0 && i < n / 2; i++)
+        lower = fmax(lower, values[i]);
+    return (lower + upper) / 2;
+}
+
 int64_t nrg_median_i64(int64_t *values, size_t n)
 {
     nrg_sort_i64(values, n);

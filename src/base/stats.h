@@ -17,6 +17,8 @@ void nrg_sort_i64(int64_t *values, size_t n);
 
 /* Sorts. The mean of the two in the middle when n is even; NAN for none. */
 double nrg_median(double *values, size_t n);
+/* The same, faster: values are in another order after it, but not sorted. */
+double nrg_median_of_many(double *values, size_t n);
 /* Sorts. The upper of the two in the middle when n is even; n must not be 0. */
 int64_t nrg_median_i64(int64_t *values, size_t n);
 

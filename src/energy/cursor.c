@@ -134,12 +134,18 @@ void nrg_energy_cursor_advance(struct nrg_energy_cursor *c, int64_t t_ns)
     }
 }
 
-static double power_of(const struct nrg_timeline *tl, size_t from, size_t to, double otherwise)
+/* NAN: not known. */
+static double power_of(const struct nrg_timeline *tl, size_t from, size_t to)
 {
     if (to >= tl->n || to <= from)
-        return otherwise;
+        return NAN;
     struct nrg_reading_point a = nrg_point_at(tl, from), b = nrg_point_at(tl, to);
-    return a.gap ? otherwise : (b.sum_j - a.sum_j) * 1e9 / (double)(b.t_ns - a.t_ns);
+    return a.gap ? NAN : (b.sum_j - a.sum_j) * 1e9 / (double)(b.t_ns - a.t_ns);
+}
+
+static double known_or(double power_w, double otherwise_w)
+{
+    return isnan(power_w) ? otherwise_w : power_w;
 }
 
 /* The point that ends the interval that begins at `from`. */
@@ -160,12 +166,15 @@ void nrg_grid_init(struct nrg_grid *g, const struct nrg_timeline *tl, int64_t wi
     g->end_ns = tl && tl->n ? nrg_point_ns(tl, 0) : INT64_MAX;
 }
 
+/* The interval after this one was looked at for its power: the next one is that. */
 static void set_interval(struct nrg_grid *g)
 {
     const struct nrg_timeline *tl = g->tl;
-    size_t last = g->from, first = g->index == 1;
+    bool first = g->index == 1;
+    double last_w = g->own_w;
     g->from = first ? 0 : g->to;
-    g->to = end_of(g, g->from);
+    g->to = first ? end_of(g, 0) : g->next_to;
+    g->own_w = first ? power_of(tl, 0, g->to) : g->next_w;
     g->begin_ns = g->end_ns;
     g->energy_j = 0;
     if (g->to >= tl->n) { /* after the last reading nothing is known */
@@ -175,9 +184,11 @@ static void set_interval(struct nrg_grid *g)
     }
     g->end_ns = nrg_point_ns(tl, g->to);
     g->energy_j = nrg_point_j(tl, g->to) - nrg_point_j(tl, g->from);
-    double own = power_of(tl, g->from, g->to, 0);
-    g->before_w = first ? own : power_of(tl, last, g->from, own);
-    g->after_w = power_of(tl, g->to, end_of(g, g->to), own);
+    g->next_to = end_of(g, g->to);
+    g->next_w = power_of(tl, g->to, g->next_to);
+    double own_w = known_or(g->own_w, 0);
+    g->before_w = first ? own_w : known_or(last_w, own_w);
+    g->after_w = known_or(g->next_w, own_w);
 }
 
 void nrg_grid_advance(struct nrg_grid *g, int64_t t_ns)

@@ -68,7 +68,10 @@ struct nrg_grid {
     int64_t begin_ns, end_ns; /* INT64_MAX after the last point */
     double energy_j;          /* within it */
     double before_w, after_w; /* mean power of its neighbours; its own where there is none */
-    double last_energy_j;     /* of the one before */
+    double own_w;             /* its own; NAN: not known */
+    size_t next_to;           /* the point that ends the next one, and its power */
+    double next_w;
+    double last_energy_j; /* of the one before */
     int64_t last_begin_ns;
 };
 

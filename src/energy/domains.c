@@ -317,7 +317,7 @@ static int find_domains(struct nrg_summary *s, struct nrg_frame *frame)
         if (!nrg_total_is_domain(&source, i))
             continue;
         rc = make_domain(s, frame, i);
-        nrg_frame_drop(frame, i); /* an hour at 1 kHz is 60 MB: one at a time */
+        nrg_frame_drop(frame, i); /* long ones one at a time */
     }
     return rc;
 }

@@ -17,6 +17,7 @@
 #define READ_PER_UPDATE 0.95                /* else one reading may show two updates */
 #define LONG_UPDATE_NS  5000000             /* the ends of shorter ones hardly matter */
 #define GRID_AROUND_NS  (60 * NRG_NS_PER_S) /* of a baseline: far enough to know the period */
+#define KEPT_POINTS     (2u << 20)          /* of all channels, when dropped: some 10 MB */
 
 int nrg_frame_init(struct nrg_frame *frame, struct nrg_recording *recording)
 {
@@ -72,8 +73,16 @@ int nrg_frame_load(struct nrg_frame *frame, const bool *wanted)
 
 void nrg_frame_drop(struct nrg_frame *frame, size_t channel)
 {
+    if (frame->loaded[channel] && frame->timelines[channel].n <= KEPT_POINTS / frame->n)
+        return;
     nrg_timeline_release(&frame->timelines[channel]);
     frame->loaded[channel] = false;
+}
+
+void nrg_frame_drop_all(struct nrg_frame *frame)
+{
+    for (size_t i = 0; i < frame->n; i++)
+        nrg_frame_drop(frame, i);
 }
 
 size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, enum nrg_quantity quantity)

@@ -25,8 +25,10 @@ const struct nrg_timeline *nrg_frame_timeline(struct nrg_frame *frame, size_t ch
 /* Loads those of some channels (per channel: whether), each series in one pass. Who will need them
  * all at once saves the passes; a channel that can't be read has no timeline then. 0 or -ENOMEM. */
 int nrg_frame_load(struct nrg_frame *frame, const bool *wanted);
-/* Frees a timeline; asking for it again loads it again. Pointers to it are void. */
+/* Frees a timeline, for now: asking for it again loads it again, and pointers to it are void. One
+ * of few readings stays, which costs less memory than it would cost time to read it again. */
 void nrg_frame_drop(struct nrg_frame *frame, size_t channel);
+void nrg_frame_drop_all(struct nrg_frame *frame);
 /* Index of a channel, or frame->n. */
 size_t nrg_frame_find(const struct nrg_frame *frame, const char *name, enum nrg_quantity quantity);
 /* The energy channel that accompanies `name`: one of the suffixes of sensors/channel.h. */

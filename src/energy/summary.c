@@ -93,10 +93,11 @@ static int check_scales(struct nrg_summary *s, const struct nrg_recording *recor
     return 0;
 }
 
-int nrg_summary_make(struct nrg_summary *s, struct nrg_recording *recording,
-                     const struct nrg_run *run, enum nrg_split split, struct nrg_error *err)
+int nrg_summary_of(struct nrg_summary *s, struct nrg_frame *frame, const struct nrg_run *run,
+                   enum nrg_split split, struct nrg_error *err)
 {
-    struct nrg_frame frame;
+    const char *path = nrg_recording_path(frame->recording);
+    int rc = 0;
     *s = (struct nrg_summary){.begin_ns = run->begin_ns,
                               .end_ns = run->end_ns,
                               .exit_code = run->exit_code,
@@ -107,30 +108,39 @@ int nrg_summary_make(struct nrg_summary *s, struct nrg_recording *recording,
                               .cpu_domain_j = NAN,
                               .idle_w = NAN,
                               .recorder_cpu_s = NAN};
-    int rc = nrg_frame_init(&frame, recording);
-    if (!rc && s->end_ns <= s->begin_ns) {
-        s->end_ns = last_time(&frame);
+    if (s->end_ns <= s->begin_ns) {
+        s->end_ns = last_time(frame);
         nrg_summary_missing(s, "end of the run",
                             "the recorder did not finish: the recording goes "
                             "up to its last reading");
     }
-    if (!rc && s->end_ns <= s->begin_ns)
-        rc = nrg_fail(err, -ENODATA, nrg_recording_path(recording), "holds no readings of the run");
-    else if (!rc) {
+    if (s->end_ns <= s->begin_ns) {
+        rc = nrg_fail(err, -ENODATA, path, "holds no readings of the run");
+    } else {
         s->duration_s = (double)(s->end_ns - s->begin_ns) / 1e9;
-        rc = share_energy(s, &frame);
+        rc = share_energy(s, frame);
         if (rc)
-            nrg_fail(err, rc, nrg_recording_path(recording), "cannot evaluate: %s", strerror(-rc));
+            nrg_fail(err, rc, path, "cannot evaluate: %s", strerror(-rc));
         else
-            rc = check_scales(s, recording, err);
+            rc = check_scales(s, frame->recording, err);
         if (!rc)
-            add_events(s, recording);
+            add_events(s, frame->recording);
         if (!rc)
-            rc = nrg_recording_check(recording, err);
+            rc = nrg_recording_check(frame->recording, err);
     }
-    nrg_frame_release(&frame);
     if (rc)
         nrg_summary_release(s);
+    return rc;
+}
+
+int nrg_summary_make(struct nrg_summary *s, struct nrg_recording *recording,
+                     const struct nrg_run *run, enum nrg_split split, struct nrg_error *err)
+{
+    struct nrg_frame frame;
+    int rc = nrg_frame_init(&frame, recording);
+    *s = (struct nrg_summary){0};
+    rc = rc ? nrg_fail(err, rc, NULL, "out of memory") : nrg_summary_of(s, &frame, run, split, err);
+    nrg_frame_release(&frame);
     return rc;
 }
 

@@ -121,6 +121,10 @@ struct nrg_summary {
 
 int nrg_summary_make(struct nrg_summary *summary, struct nrg_recording *recording,
                      const struct nrg_run *run, enum nrg_split split, struct nrg_error *err);
+/* The same with the timelines of a frame, for who has one: they need not be read again. */
+struct nrg_frame;
+int nrg_summary_of(struct nrg_summary *summary, struct nrg_frame *frame, const struct nrg_run *run,
+                   enum nrg_split split, struct nrg_error *err);
 void nrg_summary_release(struct nrg_summary *summary);
 
 /* Whether a domain's energy is the processors', or memory's: by what it is shared out. */

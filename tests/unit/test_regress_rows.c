@@ -1,12 +1,16 @@
 /*
  * What passes of a regression share: rows that were kept are those that were made, to the last
- * digit and with the limits of who reads them; slices leave in order of time, whenever they came.
+ * digit and with the limits of who reads them; those that skip slices, or take sums of them, too;
+ * slices leave in order of time, whenever they came.
  */
 #include "support/cmocka.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "attribute/regress/rows/kept_rows.h"
+#include "attribute/regress/rows/prefix.h"
+#include "attribute/regress/rows/slice_index.h"
 #include "attribute/regress/rows/slicer.h"
 
 #define MS       1000000LL
@@ -50,7 +54,15 @@ static void make_run(struct run *run, bool gauge)
 static void release(struct run *run)
 {
     nrg_timeline_release(&run->tl);
-    free(run->slices.items);
+    nrg_slices_release(&run->slices);
+}
+
+/* Some slices last, over many that come after them. */
+static void make_overlapping(struct run *run)
+{
+    make_run(run, true);
+    for (size_t i = 0; i < SLICES; i += 50)
+        run->slices.items[i].end_ns += (int64_t)i * MS;
 }
 
 static int next_row(struct nrg_rowgen *gen, const struct run *run)
@@ -137,6 +149,69 @@ static void rows_of_another_kernel_are_made(void **state)
     release(&run);
 }
 
+/* Of windows that see few slices, and of some of the rows. */
+static void skipping_slices_changes_no_row(void **state)
+{
+    static const struct nrg_kernel kernels[] = {
+        {.kind = NRG_KERNEL_BOX, .far_s = 1e-6},
+        {.kind = NRG_KERNEL_BOX, .far_s = 0.002},
+        {.kind = NRG_KERNEL_LEVEL},
+        {.kind = NRG_KERNEL_LEVEL, .near_s = 1e-3, .far_s = 2e-3},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++) {
+        struct nrg_rowgen all, skips;
+        struct run run;
+        make_overlapping(&run);
+        struct nrg_slices plain = run.slices;
+        assert_int_equal(nrg_slice_index_make(&run.slices), 0);
+        assert_int_equal(run.slices.index.n, SLICES);
+        nrg_rowgen_init(&all, &run.options, &kernels[i], NULL, true);
+        nrg_rowgen_init(&skips, &run.options, &kernels[i], NULL, true);
+        all.stride = skips.stride = 20;
+        for (int rc = 1; rc > 0;) {
+            rc = nrg_rowgen_next(&all, &plain, INT64_MAX, COLUMNS);
+            assert_int_equal(next_row(&skips, &run), rc);
+            for (size_t k = 0; rc > 0 && k < COLUMNS; k++)
+                assert_true(fabs(all.x[k] - skips.x[k]) < 1e-14);
+        }
+        assert_true(all.nth > READINGS - 5 && skips.head.next == all.head.next);
+        nrg_rowgen_release(&all);
+        nrg_rowgen_release(&skips);
+        release(&run);
+    }
+}
+
+static void sums_up_to_moments_are_those_of_slices(void **state)
+{
+    uint32_t map[COLUMNS];
+    struct nrg_prefix prefix;
+    struct run run;
+    (void)state;
+    make_overlapping(&run);
+    for (uint32_t i = 0; i < COLUMNS; i++)
+        map[i] = i;
+    assert_int_equal(nrg_slice_index_make(&run.slices), 0);
+    assert_int_equal(nrg_prefix_make(&prefix, &run.slices, &run.options, map, COLUMNS, 4), 0);
+    assert_non_null(prefix.sums);
+    for (int64_t t_ns = -MS; t_ns < 3200 * MS; t_ns += 777777) {
+        double want[COLUMNS] = {0}, got[COLUMNS];
+        for (size_t i = 0; i < SLICES; i++) {
+            const struct nrg_regress_slice *s = &run.slices.items[i];
+            int64_t to_ns = s->end_ns < t_ns ? s->end_ns : t_ns;
+            if (to_ns > s->begin_ns)
+                want[s->column] += (double)(to_ns - s->begin_ns) / 1e9 * (double)s->rate;
+        }
+        nrg_prefix_up_to(&prefix, t_ns, got);
+        for (size_t k = 0; k < COLUMNS; k++)
+            assert_true(fabs(want[k] - got[k]) < 1e-12);
+    }
+    nrg_prefix_release(&prefix);
+    assert_int_equal(nrg_prefix_make(&prefix, &run.slices, &run.options, map, COLUMNS, 300), 0);
+    assert_null(prefix.sums); /* rows are as short as what would be looked at */
+    release(&run);
+}
+
 /* A stretch that goes on for long makes those after it wait, over many flushes. */
 static void slices_leave_in_order(void **state)
 {
@@ -172,6 +247,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(kept_rows_are_those_that_were_made),
         cmocka_unit_test(rows_of_another_kernel_are_made),
+        cmocka_unit_test(skipping_slices_changes_no_row),
+        cmocka_unit_test(sums_up_to_moments_are_those_of_slices),
         cmocka_unit_test(slices_leave_in_order),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

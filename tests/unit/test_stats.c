@@ -40,6 +40,22 @@ static void finds_the_middle(void **state)
     assert_int_equal(nrg_median_i64(whole, 3), 20);
 }
 
+static void median_of_many_is_the_median(void **state)
+{
+    double sorted[40], moved[40];
+    unsigned next = 1;
+    (void)state;
+    assert_true(isnan(nrg_median_of_many(NULL, 0)));
+    for (unsigned turn = 0; turn < 400; turn++) {
+        size_t n = 1 + turn % 40;
+        for (size_t i = 0; i < n; i++) { /* many of them alike, in some turns all */
+            next = next * 1664525u + 1013904223u;
+            sorted[i] = moved[i] = (double)((next >> 16) % (1 + turn / 8));
+        }
+        assert_true(nrg_median_of_many(moved, n) == nrg_median(sorted, n));
+    }
+}
+
 static void counts_in_order(void **state)
 {
     static const struct {
@@ -148,6 +164,7 @@ static void the_ways_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(median_of_many_is_the_median),
         cmocka_unit_test(sorts),
         cmocka_unit_test(finds_the_middle),
         cmocka_unit_test(counts_in_order),

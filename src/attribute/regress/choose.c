@@ -45,23 +45,34 @@ struct trials {
     uint32_t *map;
     bool *is_calls;                   /* per column of the trial */
     size_t n_columns, rows, max_rows; /* rows: of a trial that is not coarse */
+    size_t observed;                  /* no trial has more rows than that */
     struct nrg_gram sum;
     double *beta;
+    struct nrg_prefix prefix;
 };
 
-static int try_kernel(struct trials *t, struct trial *trial)
+/* It need not be told by how much it is worse than the best one. */
+static int try_kernel(struct trials *t, struct trial *trial, double best_rest)
 {
+    size_t most_rows = t->max_rows < t->observed ? t->max_rows : t->observed;
     struct nrg_pass pass = {.kernel = trial->kernel,
                             .map = t->map,
                             .n_columns = t->n_columns,
                             .max_rows = t->max_rows,
-                            .phi = trial->phi};
+                            .phi = trial->phi,
+                            .is_calls = t->is_calls,
+                            .prefix = &t->prefix};
+    if (isfinite(best_rest) && most_rows > t->n_columns)
+        pass.most_left = best_rest * (double)(most_rows - t->n_columns);
+    trial->rest = INFINITY;
     int rc = nrg_regress_sum_rows(t->r, &pass, &t->sum);
+    if (rc == -EDOM)
+        return 0;
     if (!rc)
         rc = nrg_regress_powers(t->r, &t->sum, t->is_calls, t->beta);
     trial->rows = (double)t->sum.rows - (double)t->n_columns;
-    trial->rest =
-        !rc && trial->rows > 0 ? nrg_gram_residual(&t->sum, t->beta) / trial->rows : INFINITY;
+    if (!rc && trial->rows > 0)
+        trial->rest = nrg_gram_residual(&t->sum, t->beta) / trial->rows;
     return rc;
 }
 
@@ -69,7 +80,7 @@ static int try_kernel(struct trials *t, struct trial *trial)
 static int try_with_phi(struct trials *t, struct trial *best, struct nrg_kernel kernel, double phi)
 {
     struct trial trial = {.kernel = kernel, .phi = phi};
-    int rc = try_kernel(t, &trial);
+    int rc = try_kernel(t, &trial, best->rest);
     if (!rc && trial.rest < best->rest)
         *best = trial;
     return rc;
@@ -133,7 +144,7 @@ static int search_average(struct trials *t, double period_s, double longest_s, b
                           lasting ? exp(-period_s / s) : 0);
     t->max_rows = t->rows;
     if (!rc && isfinite(best->rest))
-        rc = try_kernel(t, best);
+        rc = try_kernel(t, best, INFINITY);
     return rc ? rc : refine_kernel(t, best, 0, 1.4);
 }
 
@@ -163,7 +174,7 @@ static int search_window(struct trials *t, double period_s, double longest_s, st
         rc = try_better(t, best, make_kernel(NRG_KERNEL_BOX, 0, i * period_s));
     t->max_rows = t->rows;
     if (!rc && isfinite(best->rest))
-        rc = try_kernel(t, best);
+        rc = try_kernel(t, best, INFINITY);
     return rc ? rc : refine_kernel(t, best, 0, 1.05);
 }
 
@@ -503,13 +514,28 @@ static size_t trial_rows(const struct nrg_regress *r)
     return (size_t)fmin(fmax(rows, LEAST_ROWS), TRIAL_ROWS);
 }
 
+static size_t count_observations(const struct nrg_regress *r)
+{
+    struct nrg_observer observer;
+    struct nrg_observation seen;
+    size_t n = 0;
+    nrg_observer_init(&observer, &r->options);
+    while (nrg_observe(&observer, &seen))
+        n++;
+    return n;
+}
+
 int nrg_regress_choose_kernel(struct nrg_regress *r)
 {
-    struct trials t = {.r = r, .rows = trial_rows(r)};
+    struct trials t = {.r = r, .rows = trial_rows(r), .observed = count_observations(r)};
     t.max_rows = t.rows;
     int rc = make_map(&t);
     if (!rc)
+        rc = nrg_prefix_make(&t.prefix, &r->slices, &r->options, t.map, t.n_columns,
+                             r->rows_expected);
+    if (!rc)
         rc = choose_by_lag(&t, r);
+    nrg_prefix_release(&t.prefix);
     nrg_gram_release(&t.sum);
     nrg_arena_release(&t.memory);
     return rc;

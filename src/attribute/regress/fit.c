@@ -75,8 +75,8 @@ void nrg_regress_free(struct nrg_regress *r)
 {
     if (!r)
         return;
-    free(r->slices.items);
-    free(r->together.slices.items);
+    nrg_slices_release(&r->slices);
+    nrg_slices_release(&r->together.slices);
     free(r->together.sweep.open);
     nrg_rowgen_release(&r->gen);
     for (size_t i = 0; i < 4; i++)

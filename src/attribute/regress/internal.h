@@ -18,7 +18,9 @@
 #define NRG_ATTRIBUTE_REGRESS_INTERNAL_H
 
 #include "attribute/regress/rows/kept_rows.h"
+#include "attribute/regress/rows/prefix.h"
 #include "attribute/regress/rows/rows.h"
+#include "attribute/regress/rows/slice_index.h"
 #include "base/arena.h"
 #include "base/nnls.h"
 #include "energy/updates/update_grid.h"
@@ -193,6 +195,11 @@ struct nrg_pass {
     /* Adds columns to a row, of which it has none yet; NULL: none. */
     void (*bend)(struct nrg_rowgen *gen, const void *of);
     const void *of;
+    /* Ends with -EDOM as soon as rows leave more than this sum of squares, whatever the powers:
+     * more rows would not leave less. 0: it never does. is_calls: of the pass's columns. */
+    double most_left;
+    const bool *is_calls;
+    const struct nrg_prefix *prefix; /* of the pass's columns; NULL: none */
 };
 
 /* slow.c: columns that change slowly, added to sums in steps of time: rows are made without. */
@@ -212,6 +219,8 @@ int nrg_slow_init(struct nrg_slow *slow, const struct nrg_regress_options *optio
 /* Before a row is added; and after the last one. */
 void nrg_slow_row(struct nrg_slow *slow, struct nrg_rowgen *gen, struct nrg_gram *sum);
 void nrg_slow_end(struct nrg_slow *slow, struct nrg_gram *sum);
+/* As if the last row had come, in a copy of the sum: rows go on. */
+int nrg_slow_peek(const struct nrg_slow *slow, struct nrg_gram *copy);
 void nrg_slow_release(struct nrg_slow *slow);
 
 int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pass,

@@ -280,7 +280,9 @@ int nrg_regress_choose_model(struct nrg_regress *r)
     r->plenty = r->rows_expected > PLENTY * r->n_columns;
     r->others_unsure = r->unsure_s > 0 && r->unsure_s < MOSTLY * r->others_s;
     r->quantum = nrg_gauge_quantum(r->options.timeline, r->options.channel->resolution);
-    int rc = nrg_regress_learn_waits(r);
+    int rc = nrg_slice_index_make(&r->slices);
+    if (!rc)
+        rc = nrg_regress_learn_waits(r);
     if (!rc)
         rc = set_means(r);
     bool waits = !rc && set_waits(r);

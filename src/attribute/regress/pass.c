@@ -12,6 +12,9 @@
 #include "base/mem.h"
 
 #define HELD_ROUNDS 3
+#define LOOKS       8    /* in a pass: whether it leaves too much already */
+#define LOOK_ROWS   64   /* between two of them, at least */
+#define ROUNDING    1e-8 /* of the readings' squares: what is left is not known better */
 #define RIDGE                                                                                      \
     1e-9 /* of the diagonal: places of waits may depend on one another, but for rounding */
 
@@ -90,14 +93,49 @@ void nrg_regress_keep_rows(const struct nrg_regress *r, struct nrg_rowgen *gen)
         nrg_kept_rows_attach(r->kept, gen);
 }
 
+/*
+ * -EDOM: the rows so far leave more than they may, with the powers that suit them best. With more
+ * rows to suit, these leave no less of the first ones.
+ */
+static int look_at_rest(const struct nrg_regress *r, const struct nrg_pass *pass,
+                        const struct nrg_slow *slow, const struct nrg_gram *sum)
+{
+    struct nrg_gram copy = {0};
+    double *powers = nrg_calloc(sum->n + 1, sizeof *powers);
+    int rc = powers ? nrg_gram_grow(&copy, sum->n) : -ENOMEM;
+    if (!rc) {
+        nrg_gram_join(&copy, sum);
+        rc = nrg_slow_peek(slow, &copy);
+    }
+    if (!rc)
+        rc = nrg_regress_powers(r, &copy, pass->is_calls, powers);
+    if (!rc && nrg_gram_residual(&copy, powers) > pass->most_left + ROUNDING * copy.yy)
+        rc = -EDOM;
+    nrg_gram_release(&copy);
+    free(powers);
+    return rc;
+}
+
+/* How many rows are added from one look to the next. */
+static size_t look_rows(const struct nrg_regress *r, const struct nrg_pass *pass)
+{
+    size_t rows = pass->max_rows < r->rows_expected ? pass->max_rows : r->rows_expected;
+    return rows / LOOKS > LOOK_ROWS ? rows / LOOKS : LOOK_ROWS;
+}
+
 /* Weights ask for all of a row; else its slow columns are added up in steps. */
 static int add_trial_rows(const struct nrg_regress *r, const struct nrg_pass *pass,
                           struct nrg_rowgen *gen, struct nrg_slow *slow, struct nrg_gram *sum)
 {
     struct nrg_whitener white = {
         .phi = pass->phi, .theta = pass->theta, .cut = pass->cut, .border2 = pass->border2};
+    size_t apart = look_rows(r, pass);
     int rc = 0;
     for (size_t row = 0; rc >= 0 && row < pass->max_rows; row++) {
+        if (pass->most_left > 0 && row && row % apart == 0)
+            rc = look_at_rest(r, pass, slow, sum);
+        if (rc < 0)
+            break;
         rc = nrg_rowgen_next(gen, &r->slices, r->ready_ns, pass->n_columns);
         if (rc <= 0)
             break;
@@ -121,6 +159,9 @@ int nrg_regress_sum_rows(const struct nrg_regress *r, const struct nrg_pass *pas
     nrg_rowgen_init(&gen, &r->options, &pass->kernel, pass->map, drift);
     if (!nrg_rowgen_remembers(&gen))
         gen.stride = pass->stride;
+    if (pass->prefix && pass->prefix->sums &&
+        (!gen.short_box || nrg_prefix_helps(pass->prefix, gen.far_ns - gen.near_ns)))
+        gen.prefix = pass->prefix;
     if (pass->block)
         gen.block = pass->block;
     gen.slow_apart =

@@ -8,9 +8,14 @@
 #include <math.h>
 #include <string.h>
 
+#include "attribute/regress/rows/prefix.h"
 #include "attribute/regress/rows/rows.h"
+#include "attribute/regress/rows/slice_index.h"
 #include "base/linalg.h"
 #include "base/mem.h"
+
+#define FILTERED_ENDS  4    /* of slices that may go on: as many streams are common */
+#define LEAST_FILTERED 1e-5 /* of the time constant: differences of shorter ones lose digits */
 
 static const struct nrg_regress_slice *next_slice(const struct nrg_walker *w,
                                                   const struct nrg_slices *slices)
@@ -35,9 +40,7 @@ static inline void add_activity(struct nrg_rowgen *gen, const struct nrg_regress
         add_to_column(gen, NRG_COLUMN_AWAKE, amount * nrg_slice_waits(gen->options, slice), to);
     if (!gen->options->calls || !slice->calls_column)
         return;
-    double longer = (double)slice->calls_per_s * gen->options->call_s[slice->calls_column] -
-                    (double)slice->rate;
-    add_to_column(gen, slice->calls_column, amount * longer, to);
+    add_to_column(gen, slice->calls_column, amount * nrg_slice_longer(gen->options, slice), to);
 }
 
 static double overlap_ns(const struct nrg_regress_slice *slice, int64_t from_ns, int64_t to_ns)
@@ -233,13 +236,32 @@ static const struct nrg_slices *together(const struct nrg_rowgen *gen)
     return gen->options->together ? &gen->options->together->slices : NULL;
 }
 
+/* The time between two moments, from sums up to each of them; both are left in gen. */
+static void seconds_between(struct nrg_rowgen *gen, int64_t from_ns, int64_t to_ns, double factor)
+{
+    nrg_prefix_up_to(gen->prefix, to_ns, gen->state);
+    nrg_prefix_up_to(gen->prefix, from_ns, gen->x);
+    for (size_t i = 0; i < gen->n; i++) {
+        double s = gen->state[i] - gen->x[i];
+        gen->x[i] = fabs(s) < 1e-12 ? 0 : s * factor;
+        if (gen->x[i] != 0)
+            nrg_rowgen_touch(gen, (uint32_t)i);
+    }
+}
+
 static int level_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
 {
     int64_t late = gen->near_ns, width = gen->far_ns - late;
     gen->cut_begin2 = gen->started && !gen->seen.restart ? gen->cut_end2 : 0;
     gen->cut_end2 = 0;
     const struct stretch t = {gen->seen.from_ns - late, gen->seen.to_ns - late, width, 1, gen->x};
-    int rc = add_levels(gen, &gen->head, slices, &t);
+    if (gen->prefix && !width && !gen->cuts) {
+        seconds_between(gen, t.from_ns, t.to_ns, 1);
+        return 0;
+    }
+    int rc = gen->stride ? nrg_walker_skip(&gen->head, slices, t.from_ns - width - 1) : 0;
+    if (!rc)
+        rc = add_levels(gen, &gen->head, slices, &t);
     return rc || !together(gen) ? rc : add_levels(gen, &gen->together[0], together(gen), &t);
 }
 
@@ -258,7 +280,7 @@ static int add_short_box(struct nrg_rowgen *gen, struct nrg_walker *w,
                          const struct nrg_slices *slices)
 {
     int64_t from = gen->seen.to_ns - gen->far_ns, to = gen->seen.to_ns - gen->near_ns;
-    int rc = 0;
+    int rc = nrg_walker_skip(w, slices, from);
     for (size_t i = 0; i < w->n_open;) {
         add_to_window(gen, &w->open[i], from, to);
         if (w->open[i].end_ns <= from)
@@ -280,6 +302,11 @@ static int add_short_box(struct nrg_rowgen *gen, struct nrg_walker *w,
 
 static int short_box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
 {
+    int64_t to = gen->seen.to_ns, width = gen->far_ns - gen->near_ns;
+    if (gen->prefix) {
+        seconds_between(gen, to - gen->far_ns, to - gen->near_ns, 1e9 / (double)width);
+        return 0;
+    }
     int rc = add_short_box(gen, &gen->head, slices);
     return rc || !together(gen) ? rc : add_short_box(gen, &gen->together[0], together(gen));
 }
@@ -292,6 +319,12 @@ static int box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
     int64_t from = gen->started ? gen->at_ns : INT64_MIN / 2, to = gen->seen.to_ns;
     const struct stretch enters = {from - near, to - near, 0, 1, gen->state},
                          leaves = {from - far, to - far, 0, -1, gen->state};
+    double per_second = 1e9 / (double)(far - near);
+    if (gen->prefix) {
+        seconds_between(gen, to - far, to - near, per_second);
+        gen->dense = true;
+        return 0;
+    }
     int rc = add_levels(gen, &gen->head, slices, &enters);
     if (!rc)
         rc = add_levels(gen, &gen->tail, slices, &leaves);
@@ -299,22 +332,10 @@ static int box_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
         rc = add_levels(gen, &gen->together[0], together(gen), &enters);
     if (!rc && together(gen))
         rc = add_levels(gen, &gen->together[1], together(gen), &leaves);
-    double per_second = 1e9 / (double)(far - near);
     for (size_t i = 0; !rc && i < gen->n; i++)
         gen->x[i] = fabs(gen->state[i]) < 1e-12 ? 0 : gen->state[i] * per_second;
     gen->dense = true;
     return rc;
-}
-
-/* The filter's answer to a slice, between the moment of its state and t. */
-static double exp_part(const struct nrg_regress_slice *s, int64_t from_ns, int64_t t_ns,
-                       double tau_ns)
-{
-    int64_t from = s->begin_ns > from_ns ? s->begin_ns : from_ns;
-    int64_t to = s->end_ns < t_ns ? s->end_ns : t_ns;
-    if (to <= from)
-        return 0;
-    return exp(-(double)(t_ns - to) / tau_ns) * -expm1(-(double)(to - from) / tau_ns);
 }
 
 /* The time up to a reading, and the filter that it is seen through. */
@@ -322,20 +343,52 @@ struct filtered {
     int64_t from_ns, to_ns;
     double tau_ns;
     bool counter;
+    bool rough; /* a search can do without the last digits */
+    /* Where the last slices ended, and how much of these moments is left: one after the other. */
+    int64_t ends_ns[FILTERED_ENDS];
+    double left[FILTERED_ENDS];
+    size_t oldest;
 };
 
+/* How much of a moment is left; -1: it is none of the last ones. */
+static double left_of(const struct filtered *f, int64_t t_ns)
+{
+    for (size_t i = 0; i < FILTERED_ENDS; i++)
+        if (f->ends_ns[i] == t_ns)
+            return f->left[i];
+    return -1;
+}
+
+/* The filter's answer to a slice, between the moment of its state and t. Most slices begin where
+ * another one ended. */
+static double exp_part(struct filtered *f, const struct nrg_regress_slice *s)
+{
+    int64_t from = s->begin_ns > f->from_ns ? s->begin_ns : f->from_ns;
+    int64_t to = s->end_ns < f->to_ns ? s->end_ns : f->to_ns;
+    if (to <= from)
+        return 0;
+    double begin = f->rough ? left_of(f, from) : -1,
+           end = exp(-(double)(f->to_ns - to) / f->tau_ns);
+    f->ends_ns[f->oldest] = to;
+    f->left[f->oldest] = end;
+    f->oldest = (f->oldest + 1) % FILTERED_ENDS;
+    if (begin >= 0 && (double)(to - from) > LEAST_FILTERED * f->tau_ns)
+        return end - begin;
+    return end * -expm1(-(double)(to - from) / f->tau_ns);
+}
+
 /* False: it goes on after the reading. */
-static inline bool add_filtered(struct nrg_rowgen *gen, const struct filtered *f,
+static inline bool add_filtered(struct nrg_rowgen *gen, struct filtered *f,
                                 const struct nrg_regress_slice *s)
 {
-    add_activity(gen, s, exp_part(s, f->from_ns, f->to_ns, f->tau_ns), gen->state);
+    add_activity(gen, s, exp_part(f, s), gen->state);
     if (f->counter)
         add_activity(gen, s, overlap_ns(s, f->from_ns, f->to_ns) / 1e9, gen->x);
     return s->end_ns <= f->to_ns;
 }
 
 static int filter_slices(struct nrg_rowgen *gen, struct nrg_walker *w,
-                         const struct nrg_slices *slices, const struct filtered *f)
+                         const struct nrg_slices *slices, struct filtered *f)
 {
     int rc = 0;
     for (size_t i = 0; i < w->n_open;) {
@@ -356,13 +409,18 @@ static int exp_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
 {
     double tau_s = gen->kernel.tau_s;
     int64_t late = gen->near_ns;
-    const struct filtered f = {
+    struct filtered f = {
         .from_ns = (gen->started ? gen->at_ns : gen->seen.from_ns) - late,
         .to_ns = gen->seen.to_ns - late,
         .tau_ns = tau_s * 1e9,
         .counter = !gen->options->timeline->is_gauge,
+        .rough = gen->map != NULL,
     };
     double decay = exp(-(double)(f.to_ns - f.from_ns) / f.tau_ns);
+    for (size_t i = 0; i < FILTERED_ENDS; i++) {
+        f.ends_ns[i] = f.from_ns;
+        f.left[i] = decay;
+    }
     for (size_t i = 0; f.counter && i < gen->n; i++)
         gen->x[i] = tau_s * gen->state[i];
     nrg_scale(gen->state, decay, gen->n);

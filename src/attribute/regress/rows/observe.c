@@ -35,19 +35,23 @@ static bool is_unsure(struct nrg_observer *o, int64_t from_ns, int64_t to_ns)
     return o->unsure < o->unsure_end && o->unsure->begin_ns < to_ns;
 }
 
-static bool is_edge(const struct nrg_observer *o, int64_t from_ns, int64_t to_ns)
+/* So do edges, which do not overlap: those that are over are left behind. */
+static void pass_edges(struct nrg_observer *o, int64_t from_ns)
 {
-    for (size_t i = 0; i < o->n_edges; i++)
-        if (from_ns < o->edges[i].end_ns && to_ns > o->edges[i].begin_ns)
-            return true;
-    return false;
+    for (; o->n_edges && o->edges->end_ns <= from_ns; o->n_edges--)
+        o->edges++;
+}
+
+static bool is_edge(const struct nrg_observer *o, int64_t to_ns)
+{
+    return o->n_edges && to_ns > o->edges->begin_ns;
 }
 
 /* Whether a row from one reading to another takes the next one in, too. */
 static bool goes_on(const struct nrg_observer *o, int64_t from_ns, int64_t to_ns)
 {
-    for (size_t i = 0; i < o->n_edges; i++)
-        if (to_ns > o->edges[i].begin_ns && to_ns < o->edges[i].end_ns)
+    for (size_t i = 0; i < o->n_edges && to_ns > o->edges[i].begin_ns; i++)
+        if (to_ns < o->edges[i].end_ns)
             return true;
     return to_ns - from_ns < o->merged_ns;
 }
@@ -91,11 +95,11 @@ int64_t nrg_observer_due(const struct nrg_timeline *tl)
  * one of a later moment. Where readings come faster than rows are long, a row ends with the one of
  * the next few that came when readings mostly do: all are then of the same age.
  */
-static size_t punctual(const struct nrg_observer *o, size_t to)
+static size_t punctual(const struct nrg_observer *o, size_t to, bool after_gap)
 {
     const struct nrg_timeline *tl = o->timeline;
     size_t best = to;
-    if (!o->period_ns || !o->merged_ns || nrg_point_gap(tl, to - 1))
+    if (!o->period_ns || !o->merged_ns || after_gap)
         return to;
     for (size_t i = to + 1; i < to + CHOICE && i < tl->n; i++) {
         if (nrg_point_gap(tl, i - 1) || nrg_point_ns(tl, i) > o->end_ns ||
@@ -119,6 +123,7 @@ static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen
     const struct nrg_timeline *tl = o->timeline;
     size_t from = o->next, to = from + 1;
     struct nrg_reading_point first = nrg_point_at(tl, from), before = first, at = first;
+    pass_edges(o, first.t_ns);
     for (; to < tl->n; to++, before = at) {
         at = nrg_point_at(tl, to);
         if (before.gap || at.sum_j != first.sum_j)
@@ -134,20 +139,20 @@ static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen
     }
     if (to >= tl->n || at.t_ns > o->end_ns)
         return false;
-    to = punctual(o, to);
-    at = nrg_point_at(tl, to);
-    bool gap = nrg_point_gap(tl, to - 1);
+    size_t best = punctual(o, to, before.gap);
+    bool gap = best > to ? nrg_point_gap(tl, best - 1) : before.gap;
+    at = best > to ? nrg_point_at(tl, best) : at;
     *seen = (struct nrg_observation){.from_ns = first.t_ns,
                                      .to_ns = at.t_ns,
                                      .y = at.sum_j - first.sum_j,
                                      .restart = o->restart || o->skipped || o->edge,
-                                     .edge = is_edge(o, first.t_ns, at.t_ns)};
+                                     .edge = is_edge(o, at.t_ns)};
     seen->usable = !gap && !(o->restart && nrg_point_j(tl, from + 1) == first.sum_j) &&
                    !is_unsure(o, first.t_ns, at.t_ns);
     o->skipped = !seen->usable;
     o->edge = seen->edge;
     o->restart = gap;
-    o->next = to;
+    o->next = best;
     return true;
 }
 

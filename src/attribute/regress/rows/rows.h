@@ -73,10 +73,25 @@ struct nrg_regress_slice {
     };
 };
 
+/* slice_index.h */
+struct nrg_slice_block {
+    int64_t begin_ns;
+    size_t open_at;
+};
+
+struct nrg_slice_index {
+    struct nrg_slice_block *blocks;
+    size_t n_blocks, cap_blocks;
+    uint32_t *open; /* of all blocks, one after the other */
+    size_t n_open, cap_open;
+    size_t n; /* slices that it was made of; 0: there is none */
+};
+
 struct nrg_slices {
     struct nrg_regress_slice *items;
     size_t n, cap;
     uint64_t dropped; /* items[0] is slice number `dropped` */
+    struct nrg_slice_index index;
 };
 
 struct nrg_walker {
@@ -119,7 +134,7 @@ struct nrg_observation {
 struct nrg_observer {
     const struct nrg_timeline *timeline;
     int64_t begin_ns, end_ns, merged_ns;
-    const struct nrg_span_ns *edges; /* see the options */
+    const struct nrg_span_ns *edges; /* see the options: those that are not over yet */
     size_t n_edges;
     int64_t period_ns, punctual_ns;                /* see the options; period_ns 0: not known */
     const struct nrg_span_ns *unsure, *unsure_end; /* those that are not over yet */
@@ -195,7 +210,15 @@ struct nrg_rowgen {
     /* kept_rows.h: where rows are written down, or come from; NULL: they are made */
     struct nrg_kept_rows *keeps;
     const struct nrg_kept_rows *kept;
+    const struct nrg_prefix *prefix; /* prefix.h: of the same columns; NULL: there are none */
 };
+
+/* How much more a slice has of its calls' work, per second, than of its own. */
+static inline double nrg_slice_longer(const struct nrg_regress_options *options,
+                                      const struct nrg_regress_slice *slice)
+{
+    return (double)slice->calls_per_s * options->call_s[slice->calls_column] - (double)slice->rate;
+}
 
 /* Whether observation i is a row, where one of `stride` blocks is. Blocks are taken at random: at
  * regular distances they would see one frequency like another. */

@@ -260,3 +260,15 @@ void nrg_slow_end(struct nrg_slow *s, struct nrg_gram *sum)
         end_step(s, sum);
     s->begun = false;
 }
+
+int nrg_slow_peek(const struct nrg_slow *s, struct nrg_gram *copy)
+{
+    struct nrg_slow own = *s;
+    own.before = nrg_calloc(BASES * s->n, sizeof *own.before);
+    if (!own.before)
+        return -ENOMEM;
+    memcpy(own.before, s->before, BASES * s->n * sizeof *own.before);
+    nrg_slow_end(&own, copy);
+    nrg_slow_release(&own);
+    return 0;
+}
