@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attribute/cputime/cputime.h"
 #include "support/attributed.h"
 
 #define LOW  0.9 /* the band, times the energy */
@@ -243,6 +244,22 @@ static void without_cpu_times_it_integrates(void **state)
     made_release(&m);
 }
 
+/* CPU time that has no other place is that of a span which seemed never to work. */
+static void a_rate_of_nothing_loses_nothing(void **state)
+{
+    uint32_t column_of[] = {0};
+    double call_s[] = {0.01}, rate[] = {0, 0, 1};
+    struct nrg_cpu_entry entry = {.open_s = 0.01f, .calls = 1};
+    struct nrg_cpu_slot slot = {.width_s = 0.01f, .cpu_s = 0.004f, .open_s = 0.01f, .threads = 1};
+    struct nrg_cpu_time times = {
+        .slots = &slot, .entries = &entry, .n_slots = 1, .n_entries = 1, .cpus = 2};
+    (void)state;
+    times.rates[NRG_CPU_THREAD] = (struct nrg_cpu_rates){
+        .n = 3, .n_own = 1, .column_of = column_of, .call_s = call_s, .rate = rate};
+    nrg_cpu_divide(&times);
+    close_to((double)entry.own_s, 0.004, 1e-6, "all of it");
+}
+
 static void a_sensor_is_refused(void **state)
 {
     struct made m;
@@ -276,6 +293,7 @@ int main(void)
         cmocka_unit_test(workers_follow_the_one_that_works),
         cmocka_unit_test(idle_is_shared_by_time),
         cmocka_unit_test(without_cpu_times_it_integrates),
+        cmocka_unit_test(a_rate_of_nothing_loses_nothing),
         cmocka_unit_test(a_sensor_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
