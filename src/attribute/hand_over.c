@@ -121,26 +121,63 @@ int nrg_hand_over_track_gap(struct nrg_walk_state *w, size_t track, int64_t t_ns
     return rc;
 }
 
-/* What others used in the cell that ends, part by part where that can be told. */
-static int add_others(struct nrg_walk_state *w, struct nrg_slice slice)
+/* CPUs that the workload has in the cell that ends, as its slices say; of workers without spans,
+ * who work beside these, only how many they are in the mean. */
+static struct nrg_others_room find_room(const struct nrg_walk_state *w, int64_t begin_ns,
+                                        int64_t end_ns)
 {
     const struct nrg_cells *c = &w->e->cells;
+    const struct nrg_slicer *s = w->slicer;
+    size_t k = w->flows.cell;
+    double length_ns = (double)(end_ns - begin_ns);
+    struct nrg_others_room room = {.cpus = c->cpus, .full = c->full[k]};
+    for (size_t i = s->n; i-- > 0 && s->slices[i].begin_ns >= begin_ns;)
+        if (!s->slices[i].pool)
+            nrg_others_room_add(&room, (double)(s->slices[i].begin_ns - begin_ns) / length_ns,
+                                (double)(s->slices[i].end_ns - begin_ns) / length_ns,
+                                s->slices[i].rate);
+    nrg_others_room_grow(&room, (c->busy_s[k] - c->other_s[k]) / (length_ns * 1e-9));
+    return room;
+}
+
+/* CPUs of others in each bin of the cell that ends; false: they are the same in all. */
+static bool place_others(const struct nrg_walk_state *w, const struct nrg_slice *slice,
+                         struct nrg_others_cell *cell, double cpus[NRG_OTHERS_BINS])
+{
+    const struct nrg_cells *c = &w->e->cells;
+    size_t k = w->flows.cell;
+    bool parts = slice->end_ns == c->begin_ns[k + 1] &&
+                 nrg_others_parts(&c->other_profile, c->other_s, c->begin_ns, c->n, k, cell);
+    for (size_t i = 0; i < NRG_OTHERS_BINS; i++)
+        cpus[i] = parts ? cell->cpus[i * NRG_OTHERS_PARTS / NRG_OTHERS_BINS] : slice->rate;
+    for (size_t i = 1; !parts && i < NRG_OTHERS_PARTS; i++)
+        cell->unsure2[i] = cell->unsure2[0];
+    struct nrg_others_room room = find_room(w, slice->begin_ns, slice->end_ns);
+    return nrg_others_fit_in(&room, cpus) || parts;
+}
+
+/* What others used in the cell that ends, bin by bin where that can be told. */
+static int add_others(struct nrg_walk_state *w, struct nrg_slice slice)
+{
     struct nrg_others_cell cell = {0};
+    double cpus[NRG_OTHERS_BINS];
     int64_t begin_ns = slice.begin_ns, length_ns = slice.end_ns - begin_ns;
-    size_t k = w->flows.cell, n = NRG_OTHERS_PARTS;
+    size_t n = NRG_OTHERS_BINS, until;
     int rc = 0;
     slice.class_ = (uint32_t)w->e->other_class;
-    slice.rate = c->other_s[k] / ((double)length_ns * 1e-9);
-    bool parts = slice.end_ns == c->begin_ns[k + 1] &&
-                 nrg_others_parts(&c->other_profile, c->other_s, c->begin_ns, c->n, k, &cell);
+    slice.rate = w->e->cells.other_s[w->flows.cell] / ((double)length_ns * 1e-9);
+    bool apart = place_others(w, &slice, &cell, cpus);
     slice.calls = (float)cell.unsure2[0];
-    if (!parts)
+    if (!apart)
         return nrg_slicer_add(w->slicer, &slice);
-    for (size_t i = 0; !rc && i < n; i++) {
+    for (size_t i = 0; !rc && i < n; i = until) {
+        size_t part = i * NRG_OTHERS_PARTS / n;
+        for (until = i + 1; until * NRG_OTHERS_PARTS / n == part && cpus[until] == cpus[i];)
+            until++;
         slice.begin_ns = begin_ns + length_ns * (int64_t)i / (int64_t)n;
-        slice.end_ns = begin_ns + length_ns * (int64_t)(i + 1) / (int64_t)n;
-        slice.rate = cell.cpus[i];
-        slice.calls = (float)cell.unsure2[i];
+        slice.end_ns = begin_ns + length_ns * (int64_t)until / (int64_t)n;
+        slice.rate = cpus[i];
+        slice.calls = (float)cell.unsure2[part];
         rc = nrg_slicer_add(w->slicer, &slice);
     }
     return rc;

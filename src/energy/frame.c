@@ -234,8 +234,14 @@ double nrg_frame_baseline_rate_at(struct nrg_frame *frame, size_t channel, size_
 
 struct nrg_baseline_ends nrg_frame_baseline_ends(struct nrg_frame *frame, size_t channel)
 {
-    struct baselines before = find_baselines(frame, channel, frame->n, BEFORE);
-    struct baselines after = find_baselines(frame, channel, frame->n, AFTER);
+    return nrg_frame_baseline_ends_at(frame, channel, frame->n);
+}
+
+struct nrg_baseline_ends nrg_frame_baseline_ends_at(struct nrg_frame *frame, size_t channel,
+                                                    size_t readings_of)
+{
+    struct baselines before = find_baselines(frame, channel, readings_of, BEFORE);
+    struct baselines after = find_baselines(frame, channel, readings_of, AFTER);
     return (struct nrg_baseline_ends){before.time_s > 0 ? before.energy_j / before.time_s : NAN,
                                       after.time_s > 0 ? after.energy_j / after.time_s : NAN};
 }

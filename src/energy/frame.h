@@ -46,6 +46,8 @@ struct nrg_baseline_ends {
     double before, after;
 };
 struct nrg_baseline_ends nrg_frame_baseline_ends(struct nrg_frame *frame, size_t channel);
+struct nrg_baseline_ends nrg_frame_baseline_ends_at(struct nrg_frame *frame, size_t channel,
+                                                    size_t readings_of);
 
 /* Standard error of that rate of a counter, by when it was updated. */
 double nrg_frame_baseline_error(struct nrg_frame *frame, size_t channel);

@@ -58,4 +58,24 @@ void nrg_others_fit_profile(struct nrg_others_profile *profile, const double *ot
 bool nrg_others_parts(const struct nrg_others_profile *profile, const double *others_s,
                       const int64_t *begin_ns, size_t n, size_t k, struct nrg_others_cell *cell);
 
+/*
+ * A cell in bins, with the CPUs that the workload has in each: others can't have more than the rest
+ * (others_room.c).
+ */
+#define NRG_OTHERS_BINS 100
+
+struct nrg_others_room {
+    double cpus; /* of the machine */
+    bool full;   /* all of them were busy */
+    double mine[NRG_OTHERS_BINS];
+};
+
+/* The workload has so many CPUs from one part of the cell (0 to 1) to another. */
+void nrg_others_room_add(struct nrg_others_room *room, double from, double to, double cpus);
+/* It has so many in the mean, if that is more than was said: as much more in each bin. */
+void nrg_others_room_grow(struct nrg_others_room *room, double mean);
+/* Moves CPU time of others to where there is room for it; what has none anywhere stays spread
+ * evenly. Where all CPUs are busy, others have the room. false: nothing had to be moved. */
+bool nrg_others_fit_in(const struct nrg_others_room *room, double cpus[NRG_OTHERS_BINS]);
+
 #endif

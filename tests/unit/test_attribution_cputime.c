@@ -8,6 +8,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attribute/cputime/cputime.h"
 #include "support/attributed.h"
 
 #define LOW  0.9 /* the band, times the energy */
@@ -243,6 +244,42 @@ static void without_cpu_times_it_integrates(void **state)
     made_release(&m);
 }
 
+/* What a thread did before its first span is not that of threads without spans, which would count
+ * to those that others have open. */
+static void work_before_a_first_span_is_outside(void **state)
+{
+    struct made m;
+    struct nrg_attribution a;
+    (void)state;
+    int64_t first = start(&m, 1), second = made_track(&m, "thread", 7, 8, "");
+    made_thread(&m, first, -1, 11, 0.5);
+    tenths(&m, first, made_name(&m, "module", "net"), 0, 0.1);
+    for (int i = 0; i <= 59; i++) /* from 5.05 s on; half a CPU since the process began, at -1 s */
+        made_thread_row(&m, second, 5.05 + 0.1 * i, 3.025 + 0.05 * i);
+    made_span(&m, 5.05, 9.95, second, made_name(&m, "module", "late"));
+    attribute(&m, &automatic, &a);
+    close_to(row(&a, "net")->energy_j, 10, 0.05, "half a CPU");
+    close_to(row(&a, "late")->energy_j, 4.9, 0.05, "the same, from its span on");
+    nrg_attribution_release(&a);
+    made_release(&m);
+}
+
+/* CPU time that has no other place is that of a span which seemed never to work. */
+static void a_rate_of_nothing_loses_nothing(void **state)
+{
+    uint32_t column_of[] = {0};
+    double call_s[] = {0.01}, rate[] = {0, 0, 1};
+    struct nrg_cpu_entry entry = {.open_s = 0.01f, .calls = 1};
+    struct nrg_cpu_slot slot = {.width_s = 0.01f, .cpu_s = 0.004f, .open_s = 0.01f, .threads = 1};
+    struct nrg_cpu_time times = {
+        .slots = &slot, .entries = &entry, .n_slots = 1, .n_entries = 1, .cpus = 2};
+    (void)state;
+    times.rates[NRG_CPU_THREAD] = (struct nrg_cpu_rates){
+        .n = 3, .n_own = 1, .column_of = column_of, .call_s = call_s, .rate = rate};
+    nrg_cpu_divide(&times);
+    close_to((double)entry.own_s, 0.004, 1e-6, "all of it");
+}
+
 static void a_sensor_is_refused(void **state)
 {
     struct made m;
@@ -276,6 +313,8 @@ int main(void)
         cmocka_unit_test(workers_follow_the_one_that_works),
         cmocka_unit_test(idle_is_shared_by_time),
         cmocka_unit_test(without_cpu_times_it_integrates),
+        cmocka_unit_test(work_before_a_first_span_is_outside),
+        cmocka_unit_test(a_rate_of_nothing_loses_nothing),
         cmocka_unit_test(a_sensor_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -192,6 +192,55 @@ static void test_levels_change_at_one_moment(void **state)
     assert_true(fabs(cell.unsure2[0] - 0.36) < 1e-9);
 }
 
+static double sum_of(const double *cpus)
+{
+    double sum = 0;
+    for (size_t i = 0; i < NRG_OTHERS_BINS; i++)
+        sum += cpus[i];
+    return sum / NRG_OTHERS_BINS;
+}
+
+static void fill_even(double *cpus, double each)
+{
+    for (size_t i = 0; i < NRG_OTHERS_BINS; i++)
+        cpus[i] = each;
+}
+
+/* Two CPUs, one of which the workload has in the middle half of the cell. */
+static void test_others_run_where_there_is_room(void **state)
+{
+    (void)state;
+    struct nrg_others_room room = {.cpus = 2};
+    double cpus[NRG_OTHERS_BINS];
+    nrg_others_room_add(&room, 0.25, 0.75, 1);
+    fill_even(cpus, 0.8);
+    assert_false(nrg_others_fit_in(&room, cpus)); /* they have room as they are */
+    assert_true(fabs(cpus[50] - 0.8) < 1e-9);
+    fill_even(cpus, 1.4);
+    assert_true(nrg_others_fit_in(&room, cpus));
+    assert_true(fabs(cpus[50] - 1) < 1e-9 && fabs(cpus[10] - 1.8) < 1e-9);
+    assert_true(fabs(sum_of(cpus) - 1.4) < 1e-9);
+    fill_even(cpus, 1.7); /* more than there is: the rest stays spread evenly */
+    assert_true(nrg_others_fit_in(&room, cpus));
+    assert_true(fabs(cpus[50] - 1.2) < 1e-9 && fabs(sum_of(cpus) - 1.7) < 1e-9);
+}
+
+static void test_others_have_all_that_is_left_of_full_cpus(void **state)
+{
+    (void)state;
+    struct nrg_others_room room = {.cpus = 2, .full = true};
+    double cpus[NRG_OTHERS_BINS];
+    nrg_others_room_add(&room, 0, 0.505, 1);
+    nrg_others_room_grow(&room, 0.404); /* no less than was said */
+    fill_even(cpus, 1.48);
+    assert_true(nrg_others_fit_in(&room, cpus));
+    assert_true(fabs(cpus[0] - 1) < 1e-9 && fabs(cpus[99] - 2) < 1e-9);
+    assert_true(fabs(cpus[50] - 1.5) < 1e-9); /* a bin of which the workload has half */
+    nrg_others_room_grow(&room, 0.606);       /* workers beside it */
+    assert_true(nrg_others_fit_in(&room, cpus));
+    assert_true(fabs(cpus[0] - 0.8) < 1e-9 && fabs(cpus[99] - 2) < 1e-9);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -202,6 +251,8 @@ int main(void)
         cmocka_unit_test(test_parts_of_a_cell_change_as_others_do),
         cmocka_unit_test(test_steady_or_few_others_are_even),
         cmocka_unit_test(test_levels_change_at_one_moment),
+        cmocka_unit_test(test_others_run_where_there_is_room),
+        cmocka_unit_test(test_others_have_all_that_is_left_of_full_cpus),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,8 +48,12 @@ struct nrg_cells {
     double *other_s; /* per cell, CPU seconds of others; NULL: not known */
     double own_s;    /* in the runs, of these the recorder's, where that is known by itself */
     struct nrg_others_profile other_profile; /* when in a cell they were busy */
-    float *untracked_s; /* per cell, of the workload's processes without a track */
-    double *busy_s;     /* per cell, CPU seconds of the machine; NULL: not recorded */
+    float *untracked_s;  /* per cell, of the workload's processes without a track */
+    double *busy_s;      /* per cell, CPU seconds of the machine; NULL: not recorded */
+    double cpus;         /* of the machine; INFINITY: not known */
+    uint8_t *full;       /* per cell: all of them were busy, as far as busy time tells */
+    double idle_told_s2; /* how much the CPUs' idle time scatters, beyond its errors: a sum of
+                            squares over cells; INFINITY: CPUs are often idle */
     bool has_processes;
     /* In the runs, CPU seconds of the workload, and of these those of threads without spans while
      * others of their process had one open, which they are not seen to wait with. */

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "attribute/cells/full.h"
 #include "attribute/cells/workers.h"
 #include "attribute/internal.h"
 #include "base/checked.h"
@@ -502,15 +503,18 @@ static int find_others(const struct weigher *w, struct nrg_frame *frame,
     double *mine_s = nrg_arena_array(&c->memory, c->n + 1, sizeof *mine_s);
     double *recorder_s = nrg_arena_array(&c->memory, c->n + 1, sizeof *recorder_s);
     c->other_s = nrg_arena_array(&c->memory, c->n + 1, sizeof *c->other_s);
+    double *busy_s = nrg_arena_array(&c->memory, c->n + 1, sizeof *busy_s);
+    c->full = nrg_arena_array(&c->memory, c->n + 1, sizeof *c->full);
     if (c->memory.failed)
         return -ENOMEM;
+    nrg_cells_find_full(c, frame, clock, busy_s, c->other_s);
     for (size_t k = 0; k < c->n; k++) {
-        mine_s[k] = c->outside[k] ? c->busy_s[k] : (double)w->workload_s[k];
+        mine_s[k] = c->outside[k] ? busy_s[k] : (double)w->workload_s[k];
         recorder_s[k] =
             c->outside[k] ? 0 : nrg_recorder_use_s(&recorder, c->begin_ns[k], c->begin_ns[k + 1]);
         c->own_s += recorder_s[k];
     }
-    nrg_others_spread(c->busy_s, mine_s, recorder_s, c->n, clock->tick_s, c->other_s);
+    nrg_others_spread(busy_s, mine_s, recorder_s, c->n, clock->tick_s, c->other_s);
     nrg_others_fit_profile(&c->other_profile, c->other_s, c->begin_ns, c->n, clock);
     return 0;
 }

@@ -260,4 +260,8 @@ void nrg_cpu_readings_release(struct nrg_cpu_readings *readings, const struct nr
 /* Fills engine->cpu_time. -E2BIG: more than may be kept, try with larger gaps. */
 int nrg_cpu_slots_make(struct nrg_engine *engine, const struct nrg_cpu_readings *readings);
 
+/* What the threads of a group have more than their process, CPU seconds per cell. */
+int nrg_cpu_beyond(const struct nrg_engine *engine, const struct nrg_cpu_readings *readings,
+                   double cpus, size_t group, double *beyond_s);
+
 #endif

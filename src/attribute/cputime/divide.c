@@ -7,7 +7,8 @@
 
 #include "attribute/cputime/cputime.h"
 
-#define ROUNDS 16 /* of filling up; what is left then is shared once more */
+#define ROUNDS       16   /* of filling up; what is left then is shared once more */
+#define LEAST_WEIGHT 1e-6 /* of the time: less is the rounding of sums */
 
 struct left {
     struct nrg_cpu_time *times;
@@ -62,6 +63,25 @@ static bool fill_up(struct left *l)
     return any;
 }
 
+/*
+ * What is left goes to those that are not full, by their weights. Rates may say that none of these
+ * ever works: where the CPU time has no other place, they did, by the time that they were open.
+ */
+static void share_rest(struct left *l)
+{
+    double open_s = 0;
+    for (size_t j = l->slot->first; j < l->end; j++)
+        open_s += l->times->entries[j].own_s < 0 ? (double)l->times->entries[j].open_s : 0;
+    bool weighed = l->weights > LEAST_WEIGHT * open_s && l->weights > 0;
+    for (size_t j = l->slot->first; j < l->end; j++) {
+        struct nrg_cpu_entry *entry = &l->times->entries[j];
+        double part = weighed ? weight_of(l->times, l->slot, entry) / l->weights
+                              : (double)entry->open_s / open_s;
+        if (entry->own_s < 0)
+            entry->own_s = open_s > 0 ? (float)(l->cpu_s * part) : 0;
+    }
+}
+
 static void divide_by_rates(struct nrg_cpu_time *t, size_t i)
 {
     const struct nrg_cpu_slot *slot = &t->slots[i];
@@ -78,11 +98,7 @@ static void divide_by_rates(struct nrg_cpu_time *t, size_t i)
     }
     for (int round = 0; round < ROUNDS && fill_up(&l); round++)
         ;
-    for (size_t j = slot->first; j < l.end; j++)
-        if (t->entries[j].own_s < 0)
-            t->entries[j].own_s =
-                l.weights > 0 ? (float)(l.cpu_s * weight_of(t, slot, &t->entries[j]) / l.weights)
-                              : 0;
+    share_rest(&l);
 }
 
 static void divide_by_time(struct nrg_cpu_time *t, size_t i)

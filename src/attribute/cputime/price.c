@@ -86,3 +86,29 @@ int nrg_cpu_prices(struct nrg_cpu_time *t, const struct nrg_engine *e, const str
     price_by_use(c, part, workload_s, active_j, price);
     return 0;
 }
+
+/*
+ * What the threads of a group have more than their process, per cell. Its CPU time is as of the
+ * last tick, theirs may be exact: what it lacks in one cell it has in the next, so that the
+ * difference counts in sum over the run, beyond a tick of each thread, and not cell by cell.
+ */
+int nrg_cpu_beyond(const struct nrg_engine *e, const struct nrg_cpu_readings *readings, double cpus,
+                   size_t g, double *beyond_s)
+{
+    const struct nrg_cells *c = &e->cells;
+    struct nrg_arena memory = {0};
+    double *own_s = nrg_arena_array(&memory, c->n + 1, sizeof *own_s);
+    double *tracks_s = nrg_arena_array(&memory, c->n + 1, sizeof *tracks_s);
+    double threads = 0;
+    for (size_t i = 0; i < c->n_tracks; i++)
+        threads += c->track_group[i] == g;
+    for (size_t k = 0; !memory.failed && k < c->n; k++) {
+        own_s[k] = c->outside[k] ? 0 : (double)readings->group_s[k * c->n_groups + g];
+        tracks_s[k] = c->outside[k] ? 0 : (double)readings->tracks_s[k * c->n_groups + g];
+    }
+    if (!memory.failed)
+        nrg_others_spread(tracks_s, own_s, NULL, c->n, nrg_busy_tick_s(e) * fmin(threads, cpus),
+                          beyond_s);
+    nrg_arena_release(&memory);
+    return memory.failed ? -ENOMEM : 0;
+}

@@ -226,6 +226,35 @@ static double track_cpu_s(const struct nrg_cpu_track *track, size_t *at, int64_t
     return ((double)before->cpu_ns + part * (double)(after->cpu_ns - before->cpu_ns)) * 1e-9;
 }
 
+/* Of an interval of the group, the part before t_ns; begin_ns: its own. */
+static double part_before(const struct nrg_cpu_interval *row, int64_t begin_ns, int64_t t_ns)
+{
+    double width_ns = (double)(row->end_ns - begin_ns);
+    return width_ns > 0 ? fmin(fmax((double)(t_ns - begin_ns) / width_ns, 0), 1) : 0;
+}
+
+/*
+ * A thread is known from its first mark on, and says then what it has used before. That was outside
+ * of spans, while its process worked: else it would be that of threads without spans, and count to
+ * those that are open. `began_s`: CPU time of its process when that was first read.
+ */
+static void take_before(struct nrg_cpu_followers *f, const struct nrg_cpu_track *track,
+                        double began_s)
+{
+    int64_t begin_ns = f->begin_ns, first_ns = track->n ? track->rows[0].t_ns : begin_ns;
+    double used_s = track->n ? (double)track->rows[0].cpu_ns * 1e-9 - began_s : 0, all_s = 0;
+    for (size_t i = 0; i < f->n && begin_ns < first_ns; begin_ns = f->rows[i++].end_ns)
+        all_s += part_before(&f->rows[i], begin_ns, first_ns) * fmax((double)f->rows[i].cpu_s, 0);
+    double part = all_s > 0 ? fmin(fmax(used_s / all_s, 0), 1) : 0;
+    begin_ns = f->begin_ns;
+    for (size_t i = 0; i < f->n && begin_ns < first_ns; begin_ns = f->rows[i++].end_ns) {
+        double row_s =
+            part * part_before(&f->rows[i], begin_ns, first_ns) * fmax((double)f->rows[i].cpu_s, 0);
+        f->rows[i].cpu_s -= (float)row_s;
+        f->rows[i].beside_s += (float)row_s;
+    }
+}
+
 /* Takes the CPU time of a thread off the group's intervals. */
 static void take_track(struct nrg_cpu_followers *f, const struct nrg_cpu_track *track)
 {
@@ -270,9 +299,15 @@ static int make_followers(struct nrg_cpu_readings *to, const struct nrg_cells *c
     int rc = 0;
     for (size_t g = 0; !rc && g < c->n_groups; g++)
         rc = start_followers(to, c, g);
-    for (size_t i = 0; !rc && i < c->n_tracks; i++)
-        if (!c->track_pool[i])
-            take_track(&to->followers[c->track_group[i]], &to->tracks[i]);
+    for (size_t i = 0; !rc && i < c->n_tracks; i++) {
+        size_t g = c->track_group[i];
+        if (c->track_pool[i])
+            continue;
+        take_track(&to->followers[g], &to->tracks[i]);
+        if (to->processes[g].n > 1)
+            take_before(&to->followers[g], &to->tracks[i],
+                        (double)to->processes[g].rows[0].cpu_ns * 1e-9);
+    }
     return rc;
 }
 

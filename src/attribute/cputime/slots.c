@@ -15,9 +15,8 @@
 #include "base/mem.h"
 #include "energy/timeline.h"
 
-#define MAX_ENTRIES  ((size_t)1 << 22)
-#define READ_APART_S 0.5e-3 /* by so much a thread may have more of a cell than its process */
-#define FEW          256    /* entries of an interval, before those of one place are added up */
+#define MAX_ENTRIES ((size_t)1 << 22)
+#define FEW         256 /* entries of an interval, before those of one place are added up */
 
 /* What a strand has seen of its interval. */
 struct pending {
@@ -64,6 +63,7 @@ struct walker {
     float *price;       /* [(cell * n_groups + group) * n_parts + part]: joules per CPU second */
     float *slot_price;  /* per part */
     double *cell_price; /* per cell */
+    double *beyond_s;   /* per cell: see nrg_cpu_beyond */
     double *active_j;   /* per cell, of the last modelled part: for the ticks */
     uint32_t *stamp, *slot_of; /* per place: see pack */
     uint32_t stamps;
@@ -404,7 +404,7 @@ static int on_event(void *arg, const struct nrg_span_walk_event *ev)
 
 /*
  * Joules per CPU second of each group in each cell. Where its threads seem to have used more than
- * their process, which is read a little earlier or later, they have no more than its energy.
+ * their process, they have no more than its energy.
  */
 static int set_prices(struct walker *w, size_t p)
 {
@@ -414,14 +414,12 @@ static int set_prices(struct walker *w, size_t p)
     if (part->method != NRG_METHOD_CPU_TIME)
         return 0;
     int rc = nrg_cpu_prices(w->out, w->e, part, r->workload_s, w->active_j, w->cell_price);
-    for (size_t k = 0; !rc && k < c->n; k++) {
-        if (c->outside[k])
-            continue;
-        for (size_t g = 0; g < c->n_groups; g++) {
+    for (size_t g = 0; !rc && g < c->n_groups; g++) {
+        rc = nrg_cpu_beyond(w->e, w->readings, w->out->cpus, g, w->beyond_s);
+        for (size_t k = 0; !rc && k < c->n; k++) {
             size_t at = k * c->n_groups + g;
-            double own_s = (double)r->group_s[at], tracks_s = (double)r->tracks_s[at];
-            double most_s = tracks_s > own_s + READ_APART_S ? tracks_s : own_s;
-            if (!(most_s > 0))
+            double own_s = (double)r->group_s[at], most_s = own_s + w->beyond_s[k];
+            if (c->outside[k] || !(most_s > 0))
                 continue;
             w->price[at * w->e->n_parts + p] = (float)(w->cell_price[k] * own_s / most_s);
             w->out->there_j[p] += w->cell_price[k] * own_s;
@@ -441,6 +439,7 @@ static int init_walker(struct walker *w)
     w->price = nrg_arena_array(&w->memory, n_prices, sizeof *w->price);
     w->active_j = nrg_arena_array(&w->memory, c->n + 1, sizeof *w->active_j);
     w->cell_price = nrg_arena_array(&w->memory, c->n + 1, sizeof *w->cell_price);
+    w->beyond_s = nrg_arena_array(&w->memory, c->n + 1, sizeof *w->beyond_s);
     w->slot_price = nrg_arena_array(&w->memory, e->n_parts + 1, sizeof *w->slot_price);
     w->stamp = nrg_arena_array(&w->memory, n_places, sizeof *w->stamp);
     w->slot_of = nrg_arena_array(&w->memory, n_places, sizeof *w->slot_of);

@@ -28,7 +28,7 @@
 /* No number is more certain than this part of it: weights and clocks leave that much. */
 #define NRG_REGRESS_LEAST_ERROR 1e-4
 /* Of a class's power: whose doubt it is, after the shapes of idle power's course. */
-enum { NRG_DOUBT_AWAKE = NRG_IDLE_SHAPES, NRG_DOUBT_TOGETHER, NRG_DOUBTS };
+enum { NRG_DOUBT_AWAKE = NRG_IDLE_SHAPES, NRG_DOUBT_TOGETHER, NRG_DOUBT_OTHERS, NRG_DOUBTS };
 #define NRG_REGRESS_EDGES 4 /* of a run, and of what its thread does */
 
 struct nrg_regress;
@@ -59,21 +59,24 @@ struct nrg_regress_options {
     struct nrg_idle_course course;
     double
         idle_shape_w[NRG_IDLE_SHAPES]; /* how far it may go along each, a deviation; 0: not said */
-    double idle_bent_w;  /* what is expected of the bend, where idle power is known to change */
-    bool seen_twice;     /* there was a baseline after the run, too */
-    double idle_after_w; /* how much more it was then than idle_w */
-    double idle_busy;    /* CPUs of others that idle_w has in it, whose power does not drift */
-    double idle_busy_w;  /* the most that these can have drawn */
-    double others_busy;  /* CPUs that others have in the run beyond that, in its mean */
-    bool others_hidden;  /* these are so few that ticks hide when they ran */
-    size_t others_class; /* theirs */
-    bool has_gaps;       /* a class is the time without any span, in which nothing has to run */
-    size_t gap_class;    /* that one */
-    double confidence;   /* 0.95 */
-    bool adds_up;        /* rates are CPUs, so that their sum is how many are busy */
-    bool shares;         /* a rate below 1 is that of every instant: nothing waits unseen */
-    double unplaced_s;   /* work that is in no class, because it is not known when it was */
-    size_t held;         /* slices kept in memory before they are streamed; 0: 4 million */
+    double idle_bent_w;   /* what is expected of the bend, where idle power is known to change */
+    bool seen_twice;      /* there was a baseline after the run, too */
+    double idle_after_w;  /* how much more it was then than idle_w */
+    double idle_busy;     /* CPUs of others that idle_w has in it, whose power does not drift */
+    double busy_after;    /* and how many more there were after the run */
+    double idle_busy_w;   /* the most that these can have drawn */
+    double others_most_w; /* of their CPU second; 0: nothing is said of it */
+    double idle_told_s2;  /* see struct nrg_cells */
+    double others_busy;   /* CPUs that others have in the run beyond that, in its mean */
+    bool others_hidden;   /* these are so few that ticks hide when they ran */
+    size_t others_class;  /* theirs */
+    bool has_gaps;        /* a class is the time without any span, in which nothing has to run */
+    size_t gap_class;     /* that one */
+    double confidence;    /* 0.95 */
+    bool adds_up;         /* rates are CPUs, so that their sum is how many are busy */
+    bool shares;          /* a rate below 1 is that of every instant: nothing waits unseen */
+    double unplaced_s;    /* work that is in no class, because it is not known when it was */
+    size_t held;          /* slices kept in memory before they are streamed; 0: 4 million */
     struct nrg_updates_found updates; /* of a regression before; not sought: they are now */
     /* set by the regression itself: how long a row is at least, and whether calls have columns */
     int64_t merged_ns;
@@ -102,8 +105,8 @@ struct nrg_regress_class {
     double low_w, high_w;       /* of power_w */
     double free_w;              /* what it is where powers may be negative: sums reach to that */
     double drift_w[NRG_DOUBTS]; /* how much of it may come from taking idle power to have gone along
-                                   that shape, or not to have; from what waits draw; and from who
-                                   had what CPUs draw together */
+                                   that shape, or not to have; from what waits draw; from who had
+                                   what CPUs draw together; and from what others drew */
     double time_s;              /* that was in used intervals, lag applied */
     size_t group;               /* equal for classes that can't be told apart; else its own index */
     bool unresolved;            /* the interval is wider than the number */
@@ -118,6 +121,7 @@ struct nrg_regress_result {
     double beside_w, beside_half_w, beside_idle_w;
     double idle_shape_w[NRG_IDLE_SHAPES]; /* of that, along each */
     bool idle_fitted;
+    bool others_held; /* what others draw is not told by rows (crowd.c) */
     double lag_s;
     char lag_source[32];  /* "driver", "given", "fitted", "none" */
     bool window;          /* readings were taken as those of a part of each update alone */

@@ -329,14 +329,15 @@ struct nrg_solver {
     bool idle;
     size_t *index; /* to columns of the sum */
     double *scale, *floor;
-    double *beta;      /* not negative, scaled */
-    double *free_beta; /* without that condition: intervals are around it */
-    double *ratio;     /* variance / plain variance */
-    double *before;    /* how far the solution moves when idle power is off by its error */
-    bool idle_doubted; /* rows do not correct idle power */
-    double awake_w;    /* that waits are taken to draw */
-    double smeared_w;  /* by which it may be off as errors of CPU times make it, a deviation */
-    bool before_told;  /* and rows said something of it: that is in the inverse */
+    double *beta;        /* not negative, scaled */
+    double *free_beta;   /* without that condition: intervals are around it */
+    double *ratio;       /* variance / plain variance */
+    double *before;      /* how far the solution moves when idle power is off by its error */
+    bool idle_doubted;   /* rows do not correct idle power */
+    double others_off_w; /* of a power of others that is held, half of its interval; 0 */
+    double awake_w;      /* that waits are taken to draw */
+    double smeared_w;    /* by which it may be off as errors of CPU times make it, a deviation */
+    bool before_told;    /* and rows said something of it: that is in the inverse */
     struct {
         double *moved;                     /* what of each comes with it, scaled */
         double untold;                     /* how much of that may be wrong: 0 to 1 */
@@ -370,6 +371,12 @@ double nrg_regress_waited(const struct nrg_regress *r, size_t column);
 int nrg_regress_find_awake(struct nrg_regress *r);
 /* calls.c, after solve: adds what is common to all columns of calls to the sum; false: nothing. */
 bool nrg_solver_join_calls(struct nrg_solver *s);
+
+/* crowd.c, after solve: holds others' power to what is known of it where CPU times do not tell it;
+ * false: they do. */
+bool nrg_solver_hold_others(struct nrg_solver *s);
+/* By how much a column's power is off if others' is, W, with its sign. */
+double nrg_solver_by_others_w(const struct nrg_solver *s, size_t p);
 
 /* places.c, before the first solve: what is known of where calls wait; and after it, how far
  * classes differ in that: solves again. */

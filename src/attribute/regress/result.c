@@ -39,6 +39,8 @@ static int solve_all(struct nrg_solver *s)
 {
     bool fit_idle = isnan(s->r->options.idle_w);
     int rc = nrg_solver_solve(s, fit_idle);
+    if (!rc && nrg_solver_hold_others(s))
+        rc = nrg_solver_solve(s, fit_idle);
     if (!rc && nrg_solver_know_gaps(s))
         rc = nrg_solver_solve(s, fit_idle);
     if (!rc)
@@ -104,6 +106,15 @@ static double joint_doubt_w(const struct nrg_solver *s, size_t p)
     double sum = 0, group_s = group_time_s(s, p);
     for (size_t q = doubt_w ? s->root[p] : SIZE_MAX; q != SIZE_MAX; q = s->next[q])
         sum += share_of(s, q, group_s) * doubt_w[s->index[q]];
+    return sum;
+}
+
+/* The same of what is not known of others. */
+static double joint_by_others_w(const struct nrg_solver *s, size_t p)
+{
+    double sum = 0, group_s = group_time_s(s, p);
+    for (size_t q = s->root[p]; q != SIZE_MAX; q = s->next[q])
+        sum += share_of(s, q, group_s) * nrg_solver_by_others_w(s, q);
     return sum;
 }
 
@@ -315,6 +326,7 @@ static void set_class(const struct nrg_solver *s, struct nrg_regress_result *res
     c->drift_w[NRG_DOUBT_AWAKE] =
         fabs(c->drift_w[NRG_DOUBT_AWAKE]) + r->awake_taken_off * in_waits_w;
     c->drift_w[NRG_DOUBT_TOGETHER] = r->together.untold * doubt_w;
+    c->drift_w[NRG_DOUBT_OTHERS] = joint_by_others_w(s, p);
     for (size_t i = 0; i < NRG_DOUBTS; i++)
         drift_w += fabs(c->drift_w[i]);
     double half = hypot(hypot(result->t * sqrt(fmax(joint_covariance(s, p, p), 0)),
@@ -456,6 +468,10 @@ static void set_beside(const struct nrg_solver *s, struct nrg_regress_result *re
     for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
         if (s->drift[i].untold > 0)
             half_w += s->drift[i].untold * fabs(beside_sum(s, &b, s->drift[i].moved));
+    double by_others_w = 0;
+    for (size_t i = 0; i < b.n; i++)
+        by_others_w += b.weight[i] * nrg_solver_by_others_w(s, b.p[i]);
+    half_w += fabs(by_others_w);
     const struct nrg_regress_class *others = &result->classes[s->r->options.others_class];
     double others_w = others->power_w * others->time_s / s->r->sum_s;
     result->beside_w = beside_sum(s, &b, s->beta);
@@ -485,6 +501,7 @@ static void set_whole(const struct nrg_solver *s, struct nrg_regress_result *res
     result->lag_s = strcmp(r->lag_source, "none") ? nrg_kernel_lag_s(&r->kernel) : 0;
     memcpy(result->lag_source, r->lag_source, sizeof result->lag_source);
     result->only_rounding = only_rounding(r);
+    result->others_held = s->others_off_w > 0;
     if (r->prior && r->sum_y2 > 0)
         result->residual = sqrt(r->sum_e2 / r->sum_y2);
     else

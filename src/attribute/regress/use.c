@@ -124,6 +124,7 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part,
         .has_gaps = part->pool || !e->cells.has_rates,
         .gap_class = by_age ? split->rest_class : e->class_of[0],
         .others_class = e->other_class,
+        .idle_told_s2 = e->cells.idle_told_s2,
         .updates = split && split->updates.sought ? split->updates : updates_before(e, part),
         .course = {.begin_ns = e->windows[0].begin_ns,
                    .end_ns = e->windows[e->n_windows - 1].end_ns}};
@@ -145,6 +146,17 @@ static void take_others(const struct nrg_engine *e, struct nrg_part *part)
     power_w = isnan(power_w) ? 0 : power_w;
     part->others_j = power_w * (sum_s - part->trickle_busy * e->out->duration_s) +
                      part->trickle_w * e->out->duration_s;
+}
+
+static void note_crowd(struct nrg_engine *e, const struct nrg_part *part)
+{
+    double others_w = part->regressed.classes[e->other_class].power_w;
+    if (part->regressed.others_held && others_w >= 0)
+        nrg_attribution_note(e->out, part->channel->channel.name,
+                             "the CPUs were hardly ever idle, also in the baseline: what others "
+                             "drew (%.3g W per CPU is taken) can't be told from idle power, and "
+                             "all intervals have it; a baseline while they rest would tell it",
+                             others_w);
 }
 
 /* Part of the time of spans whose power the regression could tell. */
@@ -242,6 +254,7 @@ static void take_result(struct nrg_engine *e, struct nrg_part *part)
     nrg_regress_take_idle(e, part);
     part->idle_error_w = 0; /* it is in the intervals of the classes */
     take_others(e, part);
+    note_crowd(e, part);
     part->lag_s = r->lag_s;
     if (r->lag_s > 0 || strcmp(r->lag_source, "driver") != 0) /* else totals have the driver's */
         part->out->lag_s = r->lag_s;
@@ -251,9 +264,10 @@ static void take_result(struct nrg_engine *e, struct nrg_part *part)
 
 static int solve_part(struct nrg_engine *e, struct nrg_part *part, int rc)
 {
-    /* Of idle power that is guessed, integration knows no more. */
+    /* Of idle power that is guessed, and of others on CPUs that are never idle, integration knows
+     * no more. */
     bool automatic = e->options->method == NRG_METHOD_AUTO && !part->idle_guessed &&
-                     !nrg_method_together(e, part->pool);
+                     !part->regressed.others_held && !nrg_method_together(e, part->pool);
     if (rc == -ENODATA && part->out->updates.lost) {
         falls_back(part, "its readings do not tell when the sensor looked");
         return 0;

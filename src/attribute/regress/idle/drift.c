@@ -54,24 +54,42 @@ static void expect_bend(const struct nrg_regress *r, struct nrg_gram *sum)
     }
 }
 
-/* Idle power and its shapes where the run ends are what was seen after it. */
+/* Columns that make up what a baseline after the run shows, and how much of each. */
+struct anchor {
+    size_t column[NRG_COLUMN_IDLE_OFF + 2], n;
+    double x[NRG_COLUMN_IDLE_OFF + 2];
+};
+
+static void add_to_anchor(struct anchor *a, const struct nrg_gram *sum, size_t column, double x)
+{
+    if (x == 0 || !(sum->a[nrg_packed(column, column)] > 0))
+        return;
+    a->column[a->n] = column;
+    a->x[a->n++] = x;
+}
+
+/* Idle power and its shapes where the run ends are what was seen after it, with the others that
+ * there were more then than before. Of others who were not there in the run nothing is known. */
 void nrg_regress_anchor(const struct nrg_regress *r, struct nrg_gram *sum)
 {
     const struct nrg_regress_options *o = &r->options;
     expect_bend(r, sum);
-    double error_w = sqrt(2) * o->idle_error_w, x[NRG_COLUMN_IDLE_OFF + 1] = {0};
-    if (!o->seen_twice || !(error_w > 0))
+    double error_w = sqrt(2) * o->idle_error_w, weight = 1 / (error_w * error_w);
+    struct anchor a = {.n = 0};
+    size_t others = o->busy_after != 0 ? r->column_of[o->others_class] : 0;
+    bool known = o->busy_after == 0 || (others && sum->a[nrg_packed(others, others)] > 0);
+    if (!o->seen_twice || !(error_w > 0) || !known)
         return;
-    x[NRG_COLUMN_IDLE_OFF] = 1;
-    x[NRG_COLUMN_IDLE_SHAPES + NRG_IDLE_LINE] = 1;
-    x[NRG_COLUMN_IDLE_SHAPES + NRG_IDLE_HEAT] = o->course.heat ? o->course.heat->after : 0;
-    for (size_t i = NRG_COLUMN_IDLE_SHAPES; i <= NRG_COLUMN_IDLE_OFF; i++) {
-        if (!(sum->a[nrg_packed(i, i)] > 0))
-            continue;
-        sum->b[i] += x[i] * o->idle_after_w / (error_w * error_w);
-        for (size_t k = NRG_COLUMN_IDLE_SHAPES; k <= i; k++)
-            if (sum->a[nrg_packed(k, k)] > 0)
-                sum->a[nrg_packed(i, k)] += x[i] * x[k] / (error_w * error_w);
+    add_to_anchor(&a, sum, NRG_COLUMN_IDLE_SHAPES + NRG_IDLE_LINE, 1);
+    add_to_anchor(&a, sum, NRG_COLUMN_IDLE_SHAPES + NRG_IDLE_HEAT,
+                  o->course.heat ? o->course.heat->after : 0);
+    add_to_anchor(&a, sum, NRG_COLUMN_IDLE_OFF, 1);
+    if (others)
+        add_to_anchor(&a, sum, others, o->busy_after);
+    for (size_t i = 0; i < a.n; i++) {
+        sum->b[a.column[i]] += a.x[i] * o->idle_after_w * weight;
+        for (size_t k = 0; k <= i; k++)
+            sum->a[nrg_packed(a.column[i], a.column[k])] += a.x[i] * a.x[k] * weight;
     }
     sum->yy += o->idle_after_w * o->idle_after_w / (error_w * error_w);
 }

@@ -36,6 +36,24 @@ static double cpu_watts(const struct nrg_engine *e, const struct nrg_part *part)
 }
 
 /*
+ * Of two baselines, others may have been busier in one: that is no drift of idle power, and tells
+ * their watts. Returns what the first one drew.
+ */
+static double know_busy_ends(struct nrg_engine *e, struct nrg_part *part, size_t busy_channel,
+                             struct nrg_regress_options *o)
+{
+    size_t power = (size_t)(part->channel - e->frame.channels);
+    struct nrg_baseline_ends w = nrg_frame_baseline_ends_at(&e->frame, power, busy_channel);
+    struct nrg_baseline_ends busy =
+        nrg_frame_baseline_ends_at(&e->frame, busy_channel, busy_channel);
+    part->baseline_busy = o->idle_busy = busy.before;
+    o->busy_after = busy.after - busy.before;
+    o->idle_after_w = w.after - w.before;
+    o->idle_bent_w = 0;
+    return w.before;
+}
+
+/*
  * Others that were busy during the baseline are in its power. How much they were is known from one
  * reading of the busy time to another, to a tick, so power is taken between the same two; at most
  * all of it was theirs.
@@ -51,9 +69,12 @@ static void know_busy_baseline(struct nrg_engine *e, struct nrg_part *part, doub
     if (part->pool || !(busy > BASELINE_BUSY * tick_s / length_s) || !(w > 0))
         return;
     part->baseline_busy = o->idle_busy = busy;
-    part->baseline_off_w += w - part->out->idle_w;
-    o->idle_w += w - part->out->idle_w;
+    if (o->seen_twice)
+        w = know_busy_ends(e, part, channel, o);
+    o->idle_w += w - part->out->idle_w - part->baseline_off_w;
+    part->baseline_off_w = w - part->out->idle_w;
     o->idle_busy_w = fmin(w, busy * FAR_WATTS * cpu_watts(e, part));
+    o->others_most_w = w / part->baseline_busy;
     o->idle_error_w = hypot(o->idle_error_w, fmin(w / busy, MOST_WATTS * cpu_watts(e, part)) *
                                                  tick_s / length_s / sqrt(6));
 }
