@@ -341,6 +341,7 @@ struct nrg_solver {
     struct {
         double *moved;                     /* what of each comes with it, scaled */
         double untold;                     /* how much of that may be wrong: 0 to 1 */
+        double within_w, within_w2;        /* by changes within the run, and its variance */
     } drift[NRG_DOUBT_AWAKE + 1];          /* of idle power, and of waits: drift.c */
     double *work;                          /* two columns wide */
     double *factor, *inverse, *covariance; /* packed, scaled; 0 for dependent columns */

@@ -19,6 +19,10 @@
 #define LEAST_TOLD  1e-6 /* of what a baseline tells of idle power: less is rounding */
 #define IMPOSSIBLE  2    /* deviations of what idle power may drift by */
 #define FAR_SHORTER 3    /* by so many powers of 2 */
+#define LEAST_FREE  1e-6 /* of what is known of idle power by readings: less is rounding */
+#define QUARTERS    4
+/* Part of a line that the means of the first and the last quarter differ by. */
+#define ONE_QUARTER_TO_ANOTHER 0.75
 
 /* Of idle power, without what others had in the baseline. */
 static double idle_part(const struct nrg_regress *r)
@@ -136,17 +140,56 @@ bool nrg_solver_know_gaps(struct nrg_solver *s)
     return true;
 }
 
-/* When in their calls threads waited is not known, which draws powers towards one another: how much
- * power, in the mean, may be missing from some of them. */
-static double blur_w(const struct nrg_solver *s)
+/* Of the CPUs that a column's class had in a part of the run: their mean. */
+static double quarter_rate(const struct nrg_regress *r, size_t column, size_t quarter)
 {
-    double mean_w = nrg_solver_mean_power(s), sum = 0;
-    for (size_t p = 0; p < s->n_classes; p++) {
-        double off_j = nrg_regress_waited(s->r, s->index[p]) * (s->beta[p] * s->scale[p] - mean_w) *
-                       s->r->time_s[s->index[p]];
-        sum += off_j * off_j;
+    double time = 0, all = 0;
+    for (size_t g = quarter * r->n_blocks / QUARTERS; g < (quarter + 1) * r->n_blocks / QUARTERS;
+         g++) {
+        const struct nrg_gram *block = &r->block[g];
+        if (NRG_COLUMN_IDLE_OFF >= block->n)
+            continue;
+        all += block->a[nrg_packed(NRG_COLUMN_IDLE_OFF, NRG_COLUMN_IDLE_OFF)];
+        time += column < block->n ? block->a[nrg_packed(column, NRG_COLUMN_IDLE_OFF)] : 0;
     }
-    return s->r->sum_s > 0 ? sqrt(sum) / s->r->sum_s : 0;
+    return all > 0 ? time / all : NAN;
+}
+
+/* The same in the mean of the run, and how much it differs between its quarters; NAN: not known. */
+struct rate {
+    double mean, change;
+};
+
+static struct rate rate_of(const struct nrg_regress *r, size_t column)
+{
+    double least = INFINITY, most = -INFINITY;
+    struct rate rate = {r->sum_s > 0 ? r->time_s[column] / r->sum_s : 0, NAN};
+    for (size_t i = 0; i < QUARTERS; i++) {
+        double now = quarter_rate(r, column, i);
+        if (isnan(now))
+            return rate;
+        least = fmin(least, now);
+        most = fmax(most, now);
+    }
+    rate.change = most - least;
+    return rate;
+}
+
+/* When in their calls threads waited is not known, which draws powers towards one another: how much
+ * power, in the mean, may be missing from some of them; and how much that may change in the run. */
+static struct rate blur_w(const struct nrg_solver *s)
+{
+    double mean_w = nrg_solver_mean_power(s), mean = 0, change = 0;
+    for (size_t p = 0; p < s->n_classes; p++) {
+        double waited = nrg_regress_waited(s->r, s->index[p]);
+        if (!(waited > 0))
+            continue;
+        double off_w = waited * (s->beta[p] * s->scale[p] - mean_w);
+        struct rate rate = rate_of(s->r, s->index[p]);
+        mean += pow(off_w * rate.mean, 2);
+        change += pow(off_w * rate.change, 2);
+    }
+    return (struct rate){sqrt(mean), sqrt(change)};
 }
 
 /* Where a column stands; m: it is not solved for. */
@@ -200,12 +243,56 @@ static double log_odds(double seen, double v, double deviation)
     return (seen * seen / v - seen * seen / all - log(all / v)) / 2;
 }
 
+/*
+ * What readings say of the shapes by how power changes within the run alone: with idle power free
+ * where it was seen. What is missing in all rows alike, as waits that lie elsewhere make it, is
+ * then not taken for a shape. Told by the baseline's error that comes off what is known of it.
+ */
+static void tell_within(struct nrg_solver *s)
+{
+    size_t off = place_of(s, NRG_COLUMN_IDLE_OFF);
+    double error_w = s->r->options.idle_error_w, known = 0, free = 0;
+    if (off < s->m && error_w > 0) {
+        known = pow(s->scale[off] / error_w, 2);
+        free = 1 - known * s->inverse[nrg_packed(off, off)];
+    }
+    for (size_t i = 0; i < NRG_IDLE_SHAPES; i++) {
+        size_t p = place_of(s, NRG_COLUMN_IDLE_SHAPES + i);
+        s->drift[i].within_w2 = INFINITY;
+        if (p == s->m || !(free > LEAST_FREE))
+            continue;
+        double with = known * s->inverse[nrg_packed(p, off)] / free;
+        s->drift[i].within_w = (s->free_beta[p] + with * s->free_beta[off]) * s->scale[p];
+        s->drift[i].within_w2 =
+            nrg_solver_covariance(s, p, p) *
+            (1 + with * s->inverse[nrg_packed(p, off)] / s->inverse[nrg_packed(p, p)]);
+    }
+}
+
+/* How far idle power went along a shape, and the variance of that. */
+struct course {
+    double w, w2;
+};
+
+/* By its level and its changes, or by its changes alone, where more is known of these. */
+static struct course seen_of(const struct nrg_solver *s, size_t p)
+{
+    size_t shape = s->index[p] - NRG_COLUMN_IDLE_SHAPES;
+    struct rate blur = blur_w(s);
+    struct course level = {s->free_beta[p] * s->scale[p], nrg_solver_covariance(s, p, p) +
+                                                              pow(2 * blur.mean, 2) +
+                                                              s->smeared_w * s->smeared_w};
+    double changes = blur.mean > 0 ? blur.change / blur.mean : 1;
+    double off_w = hypot(2 * blur.change, changes * s->smeared_w) / ONE_QUARTER_TO_ANOTHER;
+    struct course within = {s->drift[shape].within_w, s->drift[shape].within_w2 + off_w * off_w};
+    return within.w2 < level.w2 ? within : level;
+}
+
 /* Probability that it went along a shape, whose column is p; `against`: log odds before. */
 static double probability(const struct nrg_solver *s, size_t p, double drift_w, double against)
 {
-    double blur = 2 * blur_w(s), seen = s->free_beta[p] * s->scale[p];
-    double v = nrg_solver_covariance(s, p, p) + blur * blur + s->smeared_w * s->smeared_w;
-    return 1 / (1 + exp(against - log_odds(seen, v, drift_w)));
+    struct course seen = seen_of(s, p);
+    return 1 / (1 + exp(against - log_odds(seen.w, seen.w2, drift_w)));
 }
 
 /*
@@ -338,6 +425,7 @@ static int doubt_bend(struct nrg_solver *s)
 int nrg_solver_judge_drift(struct nrg_solver *s)
 {
     bool known = s->r->options.idle_bent_w != 0;
+    tell_within(s);
     int rc = doubt_rows(s);
     if (!rc)
         rc = judge_awake(s);
