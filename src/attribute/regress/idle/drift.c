@@ -287,6 +287,8 @@ int nrg_solver_judge_drift(struct nrg_solver *s)
 {
     bool known = s->r->options.idle_bent_w != 0;
     int rc = doubt_rows(s);
+    if (s->walk.likely > 0.5) /* that it drifts is known, and how: shapes are a part of that */
+        return rc;
     if (!rc)
         rc = known ? doubt_bend(s) : judge_shape(s, NRG_IDLE_BEND, straight(s));
     if (!rc)
