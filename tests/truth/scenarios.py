@@ -197,7 +197,7 @@ HOLDING = {
     "rapl 100 Hz, libraries are loaded first": 0.1, "libraries are loaded first, threads read": 0.1,
     "libraries are loaded first, busy between steps": 0.1, "busy between steps": 0.1, "work that nobody marked, threads read": 0.1, "busy between steps, shortly": 0.1, "rapl 100 Hz, updates 15 us off, the recorder is busy": 1.2,
     "rapl 10 Hz, ticks": 5, "idle warms up by 15 %": 1.2, "2 threads": 3, "4 threads": 5, "2 threads, 10 Hz": 5, "2 threads, spans of 0.5 to 3 s that come seldom": 0.5, "a pool of workers": 0.1, "a pool of workers, 10 Hz": 0.1, "energy per call, 100 Hz": 5, "idle drifts by 15 %": 1.2,
-    "idle warms up and swings, no gaps, thermometer": 0.5, "a thermometer of something else": 0.05, "idle warms up by 15 %, two baselines": 0.05,
+    "idle warms up and swings, no gaps": 0.5, "idle warms up and swings, no gaps, thermometer": 0.5, "a thermometer of something else": 0.05, "idle warms up by 15 %, two baselines": 0.05,
     "spans of 0.5 to 3 s, two baselines, integrate": 10, "no baseline": 1.2, "no baseline, steps until the end, no gaps": 80, "no baseline, another process": 40, "two programs, 20 and 40 W": 5, "nvml power, mean of 100 ms": 5, "nvml counter, spans of the host": 5, "part-time sensor": 5,
     "part-time sensor, in phase": 5, "INA3221, lag known": 5, "INA3221, lag unknown": 5,
     "rapl 100 Hz, almost in step": 0.1, "rapl 10 Hz, almost in step": 0.1, "rapl 1 kHz, always fresh": 0.1, "spans of 0.5 to 3 s, 100 Hz": 0.01, "spans of 0.5 to 3 s, 100 Hz, almost in step": 0.01,

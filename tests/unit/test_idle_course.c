@@ -51,6 +51,21 @@ static void heat_goes_along_lines_between_readings(void **state)
     close_to(at(&c, NRG_IDLE_HEAT, 9), -1, 1e-12, "after the last");
 }
 
+static void a_walk_goes_along_lines_between_borders(void **state)
+{
+    const struct nrg_idle_course c = {.begin_ns = made_ns(2), .end_ns = made_ns(10)};
+    const struct nrg_idle_walk none = {0}, walk = {3, {0, 0.25, 1}, {0, 2, -1}};
+    (void)state;
+    close_to(nrg_idle_walk_w(&none, &c, made_ns(4)), 0, 0, "none");
+    close_to(nrg_idle_walk_mean_w(&none), 0, 0, "its mean");
+    close_to(nrg_idle_walk_w(&walk, &c, made_ns(1)), 0, 1e-12, "before the run");
+    close_to(nrg_idle_walk_w(&walk, &c, made_ns(3)), 1, 1e-12, "up");
+    close_to(nrg_idle_walk_w(&walk, &c, made_ns(4)), 2, 1e-12, "on a border");
+    close_to(nrg_idle_walk_w(&walk, &c, made_ns(7)), 0.5, 1e-12, "down");
+    close_to(nrg_idle_walk_w(&walk, &c, made_ns(11)), -1, 1e-12, "after the run");
+    close_to(nrg_idle_walk_mean_w(&walk), 0.25 + 0.375, 1e-12, "mean");
+}
+
 /* 40 degrees before the run, `more` at its end, and `after` then. */
 struct warm {
     double more_c, after_c;
@@ -242,6 +257,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_begin_where_idle_power_was_seen),
         cmocka_unit_test(heat_goes_along_lines_between_readings),
+        cmocka_unit_test(a_walk_goes_along_lines_between_borders),
         cmocka_unit_test(temperature_is_counted_from_its_baseline),
         cmocka_unit_test(other_thermometers_say_nothing),
         cmocka_unit_test(idle_power_is_within_what_a_cell_drew),

@@ -34,6 +34,7 @@ int nrg_regress_new(const struct nrg_regress_options *options, struct nrg_regres
     if (!r)
         return -ENOMEM;
     r->options = *options;
+    r->course_odds = r->course_seen = -INFINITY;
     r->options.course.begin_ns = options->begin_ns;
     r->options.course.end_ns = options->end_ns;
     r->last_begin_ns = r->ready_ns = r->covered_until_ns = INT64_MIN;
@@ -239,6 +240,8 @@ static int add_fit_row(struct nrg_regress *r)
     size_t at = r->row * r->n_blocks / total;
     struct nrg_gram *block = &r->block[at < r->n_blocks ? at : r->n_blocks - 1];
     r->row++;
+    if (!block->rows)
+        r->block_ns[block - r->block] = gen->seen.to_ns;
     if (r->prior && gen->n <= r->n_prior)
         nrg_rowgen_drift(gen, drifting_y(r, expected_y));
     int rc = nrg_gram_grow(block, gen->n);

@@ -120,6 +120,7 @@ struct nrg_regress_result {
      * draw less than nothing: what is idle power's of it then. */
     double beside_w, beside_half_w, beside_idle_w;
     double idle_shape_w[NRG_IDLE_SHAPES]; /* of that, along each */
+    struct nrg_idle_walk idle_walk;       /* besides, where it went its own way */
     bool idle_fitted;
     bool others_held; /* what others draw is not told by rows (crowd.c) */
     double lag_s;

@@ -8,8 +8,8 @@
  * updates/, choose.c, noise.c), by passes over rows (pass.c, rows/), and whether power changes
  * within calls (load/within.c); rows are made, whitened, weighted and summed up in blocks of time
  * (fit.c); the blocks give powers and groups (solve.c), also with what is common to calls
- * (load/calls.c), intervals (spread.c), whether idle power drifted (idle/drift.c), and the figures
- * that callers get (result.c).
+ * (load/calls.c), how idle power went (idle/walk.c), intervals (spread.c), whether it drifted
+ * (idle/drift.c), and the figures that callers get (result.c).
  *
  * The regression owns everything here but the solver, which result.c makes and releases. 0 or
  * -ENOMEM, and -ENODATA from solve when rows do not suffice. One thread at a time.
@@ -165,10 +165,14 @@ struct nrg_regress {
     struct nrg_kernel kernel;
     char lag_source[32];
     struct nrg_noise noise;
-    double first_phi;  /* of the trial that the kernel was chosen by */
-    double *prior;     /* first powers per column: for weights */
-    double untold;     /* how much speaks for the powers by other columns: 0 to 1 */
-    double *otherwise; /* these: with columns that were not taken, or without; NULL */
+    double course_odds; /* log, that what rows leave slowly is idle power's and not the load's;
+                           -INFINITY: nothing is */
+    double course_seen; /* the same before the sensor was chosen */
+    struct nrg_heat own_course; /* then, as a shape */
+    double first_phi;           /* of the trial that the kernel was chosen by */
+    double *prior;              /* first powers per column: for weights */
+    double untold;              /* how much speaks for the powers by other columns: 0 to 1 */
+    double *otherwise;          /* these: with columns that were not taken, or without; NULL */
     size_t n_prior, n_otherwise;
 
     struct nrg_kept_rows *kept;
@@ -176,6 +180,7 @@ struct nrg_regress {
     struct nrg_bend bend[2]; /* shift, memory */
     struct nrg_whitener whitener;
     struct nrg_gram block[NRG_REGRESS_BLOCKS];
+    int64_t block_ns[NRG_REGRESS_BLOCKS]; /* of their first rows */
     size_t n_blocks;
     double sum_y2, sum_e2; /* of rows as they are: how much is explained */
     double sum_y, sum_s;   /* J, s */
@@ -315,6 +320,17 @@ double nrg_regress_unsure(const struct nrg_regress *r);
 int nrg_regress_try_otherwise(struct nrg_regress *r);
 int nrg_regress_make_result(const struct nrg_regress *r, struct nrg_regress_result *result);
 
+/* Idle power that goes its own way, from border to border of the blocks: walk.c. */
+struct nrg_walk {
+    bool used;
+    double likely;               /* that it does */
+    size_t blocks, n;            /* n: borders at which it is not held, whose watts are unknown */
+    struct nrg_idle_walk course; /* of these */
+    double rows_at;              /* where the first row is, as a part of the run */
+    double *error2;              /* packed, of the n */
+    double *moved;               /* n * m: how far the solution moves, per watt; scaled */
+};
+
 /*
  * From the blocks' normal equations to powers with intervals. Columns that are solved for are in
  * this order: classes, idle (when it is fitted), then those of no interest (bends and drift), which
@@ -337,7 +353,8 @@ struct nrg_solver {
     double others_off_w; /* of a power of others that is held, half of its interval; 0 */
     double awake_w;      /* that waits are taken to draw */
     double smeared_w;    /* by which it may be off as errors of CPU times make it, a deviation */
-    bool before_told;    /* and rows said something of it: that is in the inverse */
+    struct nrg_walk walk;
+    bool before_told; /* and rows said something of it: that is in the inverse */
     struct {
         double *moved;                     /* what of each comes with it, scaled */
         double untold;                     /* how much of that may be wrong: 0 to 1 */
@@ -402,6 +419,28 @@ bool nrg_solver_know_gaps(struct nrg_solver *s);
 int nrg_solver_doubt_idle(struct nrg_solver *s);
 /* After spread: whether idle power drifted. */
 int nrg_solver_judge_drift(struct nrg_solver *s);
+
+/* walk.c: idle power was measured, and may go its own way from there. */
+bool nrg_regress_idle_may_walk(const struct nrg_regress *r);
+/* rest.c, before the sensor is chosen. */
+int nrg_regress_seek_course(struct nrg_regress *r);
+/* Takes what looks like it off what n rows leave, given their idle time and load. */
+int nrg_regress_take_off_course(struct nrg_regress *r, double *e, double *idle, double *load,
+                                size_t n);
+/* What idle power is taken to do is not noise: a phi that such memory is below, in n rows. */
+double nrg_regress_most_memory(const struct nrg_regress *r, size_t n);
+/* walk.c, after solve: how idle power went its own way, if it did, and solves again without that.
+ */
+int nrg_solver_walk(struct nrg_solver *s);
+/* Takes it off what a block says. */
+void nrg_solver_walk_block(const struct nrg_solver *s, size_t block, double *b);
+/* After spread: what is not known of it. */
+void nrg_solver_add_walk(struct nrg_solver *s);
+/* missed.c, a part of that: what it misses within blocks. */
+void nrg_solver_miss_ends(struct nrg_solver *s);
+/* What a result gets of it: with the course that became a shape, which only the regression knows.
+ */
+void nrg_solver_give_walk(const struct nrg_solver *s, struct nrg_idle_walk *walk);
 
 /* spread.c, after solve: ratio, freedom and covariance. */
 int nrg_solver_spread(struct nrg_solver *s);

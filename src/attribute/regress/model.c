@@ -293,6 +293,8 @@ int nrg_regress_choose_model(struct nrg_regress *r)
     if (!rc)
         rc = nrg_regress_find_updates(r);
     if (!rc)
+        rc = nrg_regress_seek_course(r);
+    if (!rc)
         rc = choose_sensor(r);
     if (!rc)
         rc = choose_long_rows(r);

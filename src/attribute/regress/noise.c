@@ -100,6 +100,7 @@ double nrg_noise_weight(double v, double white_e)
 struct leftover {
     struct nrg_arena memory;     /* of the arrays */
     double *e, *expected, *cut2; /* cut2: of both ends */
+    double *idle, *load;         /* of what is expected: idle's column, and what classes have */
     uint8_t *restart;
     size_t n;
 };
@@ -132,13 +133,15 @@ static int fit_prior(struct nrg_regress *r, size_t max_rows)
     return rc;
 }
 
-static int take_leftover(const struct nrg_regress *r, size_t max_rows, struct leftover *left)
+static int take_leftover(struct nrg_regress *r, size_t max_rows, struct leftover *left)
 {
     struct nrg_rowgen gen;
     size_t room = r->rows_expected < max_rows ? r->rows_expected : max_rows;
     left->e = nrg_arena_array(&left->memory, room + 1, sizeof *left->e);
     left->expected = nrg_arena_array(&left->memory, room + 1, sizeof *left->expected);
     left->cut2 = nrg_arena_array(&left->memory, room + 1, sizeof *left->cut2);
+    left->idle = nrg_arena_array(&left->memory, room + 1, sizeof *left->idle);
+    left->load = nrg_arena_array(&left->memory, room + 1, sizeof *left->load);
     left->restart = nrg_arena_array(&left->memory, room + 1, 1);
     if (left->memory.failed)
         return -ENOMEM;
@@ -151,10 +154,12 @@ static int take_leftover(const struct nrg_regress *r, size_t max_rows, struct le
         left->e[left->n] = gen.y - expected;
         left->expected[left->n] = expected;
         left->cut2[left->n] = gen.cut_begin2 + gen.cut_end2;
+        left->idle[left->n] = gen.x[NRG_COLUMN_IDLE];
+        left->load[left->n] = nrg_regress_load(r, &gen, expected);
         left->restart[left->n++] = gen.restart;
     }
     nrg_rowgen_release(&gen);
-    return rc < 0 ? rc : 0;
+    return rc < 0 ? rc : nrg_regress_take_off_course(r, left->e, left->idle, left->load, left->n);
 }
 
 /* Least squares of e^2 on 1 and expected^2 (or what calls may have used on the other side of a
@@ -228,11 +233,12 @@ static double least_sum(const struct whitened *w)
     return least;
 }
 
-static void fit_memory(const struct leftover *left, struct nrg_noise *noise)
+/* most: of phi. */
+static void fit_memory(const struct leftover *left, double most, struct nrg_noise *noise)
 {
     static const double phis[] = {0, 0.3, 0.6, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999};
     double best = INFINITY;
-    for (size_t p = 0; p < sizeof phis / sizeof *phis; p++) {
+    for (size_t p = 0; p < sizeof phis / sizeof *phis && phis[p] < most; p++) {
         struct whitened w = {.phi = phis[p]};
         for (size_t i = 0; i < left->n && least_sum(&w) < best; i += WHITEN_ROWS)
             whiten_rows(left, i, left->n - i < WHITEN_ROWS ? left->n : i + WHITEN_ROWS, &w);
@@ -444,7 +450,7 @@ static int learn_noise(struct nrg_regress *r, size_t max_rows, bool whitening, b
                      (r->noise.cut + r->noise.unsure) * left.cut2[i]);
         *outliers = has_outliers(&left);
         if (whitening)
-            fit_memory(&left, &r->noise);
+            fit_memory(&left, nrg_regress_most_memory(r, left.n), &r->noise);
     }
     nrg_arena_release(&left.memory);
     return rc;

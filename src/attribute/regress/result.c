@@ -54,6 +54,8 @@ static int solve_all(struct nrg_solver *s)
     if (!rc)
         rc = nrg_solver_join_within(s, fit_idle);
     if (!rc)
+        rc = nrg_solver_walk(s);
+    if (!rc)
         rc = nrg_solver_spread(s);
     if (fit_idle && (rc == -ENODATA || (!rc && !idle_is_known(s)))) {
         rc = nrg_solver_solve(s, false);
@@ -252,6 +254,7 @@ static double left_over(const struct nrg_solver *s)
     const struct nrg_regress *r = s->r;
     double left_j = r->sum_y - (isnan(r->options.idle_w) ? 0 : r->options.idle_w * r->sum_s);
     double classes_j = 0;
+    left_j -= nrg_idle_walk_mean_w(&s->walk.course) * r->sum_s;
     for (size_t p = 0; p < s->m; p++) {
         double w = (p < s->n_bound ? s->beta[p] : s->free_beta[p]) * s->scale[p];
         left_j -= w * r->time_s[s->index[p]];
@@ -381,6 +384,8 @@ static void set_idle(const struct nrg_solver *s, struct nrg_regress_result *resu
 /* How far idle power was off in the mean, and along which shapes. */
 static void set_drift(const struct nrg_solver *s, struct nrg_regress_result *result)
 {
+    nrg_solver_give_walk(s, &result->idle_walk);
+    result->idle_off_w = nrg_idle_walk_mean_w(&s->walk.course);
     for (size_t p = s->n_bound; p < s->m; p++) {
         double w = s->free_beta[p] * s->scale[p];
         size_t column = s->index[p], shape = column - NRG_COLUMN_IDLE_SHAPES;
@@ -474,7 +479,7 @@ static void set_beside(const struct nrg_solver *s, struct nrg_regress_result *re
     half_w += fabs(by_others_w);
     const struct nrg_regress_class *others = &result->classes[s->r->options.others_class];
     double others_w = others->power_w * others->time_s / s->r->sum_s;
-    result->beside_w = beside_sum(s, &b, s->beta);
+    result->beside_w = beside_sum(s, &b, s->beta) + nrg_idle_walk_mean_w(&s->walk.course);
     result->beside_idle_w = result->beside_w - (isfinite(others_w) ? others_w : 0);
     result->beside_half_w = half_w;
 }

@@ -136,11 +136,11 @@ static void leave_out(struct nrg_solver *s, double *a, const double *all, bool *
 }
 
 /* Adds what one block says of each column's variance to ratio. */
-static void add_block(struct nrg_solver *s, const struct nrg_gram *block, double *a,
-                      const double *all, bool *lost)
+static void add_block(struct nrg_solver *s, size_t g, double *a, const double *all, bool *lost)
 {
     double *b = s->work, *moved = s->work + s->m, m = (double)s->m;
-    nrg_solver_fill(s, block, a, b);
+    nrg_solver_fill(s, &s->r->block[g], a, b);
+    nrg_solver_walk_block(s, g, b);
     score_block(s, a, b);
     multiply_inverse(s, b, moved);
     if ((double)s->r->n_blocks * m * m * m / 3 < MAX_LEFT_OUT)
@@ -233,7 +233,7 @@ static int find_ratios(struct nrg_solver *s)
     if (!rc)
         nrg_solver_fill(s, &s->sum, a + cells, s->work);
     for (size_t g = 0; !rc && g < s->r->n_blocks; g++)
-        add_block(s, &s->r->block[g], a, a + cells, lost);
+        add_block(s, g, a, a + cells, lost);
     for (size_t p = 0; p < s->m; p++) {
         double plain = by_rows(s, p, p);
         s->ratio[p] = s->r->n_blocks > 2 && plain > 0 ? s->ratio[p] / plain : 1;
@@ -290,6 +290,8 @@ int nrg_solver_spread(struct nrg_solver *s)
                 by_rows(s, p, q) * sqrt(s->ratio[p] * s->ratio[q]) + s->before[p] * s->before[q];
     if (!rc)
         add_rounding(s);
+    if (!rc)
+        nrg_solver_add_walk(s);
     return rc;
 }
 

@@ -429,6 +429,8 @@ int nrg_solver_judge_drift(struct nrg_solver *s)
     int rc = doubt_rows(s);
     if (!rc)
         rc = judge_awake(s);
+    if (s->walk.likely > 0.5) /* that it drifts is known, and how: shapes are a part of that */
+        return rc;
     if (!rc)
         rc = known ? doubt_bend(s) : judge_shape(s, NRG_IDLE_BEND, straight(s));
     if (!rc)

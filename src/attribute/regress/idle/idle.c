@@ -162,6 +162,63 @@ static void know_ends(struct nrg_engine *e, struct nrg_part *part, struct nrg_re
     o->idle_w += part->baseline_off_w;
 }
 
+/* The baseline beside what is looked at, before it or after it; NULL: there is none. */
+static const struct nrg_run *baseline_beside(const struct nrg_engine *e,
+                                             const struct nrg_idle_course *c, bool before)
+{
+    size_t n_runs;
+    const struct nrg_run *runs = nrg_recording_runs(e->frame.recording, &n_runs), *at = NULL;
+    for (size_t i = 0; i < n_runs; i++) {
+        bool beside = before ? runs[i].end_ns <= c->begin_ns : runs[i].begin_ns >= c->end_ns && !at;
+        at = beside && !strcmp(runs[i].kind, "baseline") ? &runs[i] : at;
+    }
+    return at;
+}
+
+/* How much more per second something was in the second half of a run than in the first; 0 where
+ * that is not known. */
+static double more_in_second_half(const struct nrg_timeline *tl, const struct nrg_run *run)
+{
+    int64_t middle_ns = run->begin_ns + (run->end_ns - run->begin_ns) / 2, first_ns, second_ns;
+    double first = nrg_timeline_between(tl, run->begin_ns, middle_ns, &first_ns);
+    double second = nrg_timeline_between(tl, middle_ns, run->end_ns, &second_ns);
+    return first_ns > 0 && second_ns > 0
+               ? (second / (double)second_ns - first / (double)first_ns) * 1e9
+               : 0;
+}
+
+/*
+ * How much that baseline's halves differ: idle power that was on its way is not, where the run
+ * begins or ends, what it was in the mean. As far as it is more than the age of a counter's
+ * readings makes, and than a little that others had may have drawn.
+ */
+static double leaning_w(struct nrg_engine *e, const struct nrg_part *part,
+                        const struct nrg_run *run)
+{
+    const struct nrg_timeline *busy =
+        nrg_frame_timeline(&e->frame, nrg_frame_find(&e->frame, "cpu.busy", NRG_SECONDS));
+    double half_s = (double)(run->end_ns - run->begin_ns) / 2e9, watts = cpu_watts(e, part);
+    double aged_w = 2 * (double)part->channel->channel.update_ns / 1e9 / half_s * part->out->idle_w;
+    if (part->tl->is_gauge || part->pool || !busy || !isfinite(watts))
+        return 0;
+    double more = fabs(more_in_second_half(busy, run)) + nrg_busy_tick_s(e) / half_s;
+    double more_w = more_in_second_half(part->tl, run);
+    double explained_w = hypot(aged_w, MOST_WATTS * watts * more);
+    return fabs(more_w) > explained_w ? sqrt(more_w * more_w - explained_w * explained_w) : 0;
+}
+
+static void know_sides(struct nrg_engine *e, const struct nrg_part *part,
+                       struct nrg_regress_options *o)
+{
+    const struct nrg_run *before = baseline_beside(e, &o->course, true);
+    const struct nrg_run *after = baseline_beside(e, &o->course, false);
+    const struct nrg_run *seen = o->course.seen == NRG_IDLE_BEFORE ? before : after;
+    if (seen && o->idle_busy <= NRG_TRICKLE) /* else others came and went, at watts of their own */
+        o->idle_error_w = hypot(o->idle_error_w, leaning_w(e, part, seen));
+    o->course.before_ns = before ? o->course.begin_ns - before->end_ns : 0;
+    o->course.after_ns = after ? after->begin_ns - o->course.end_ns : 0;
+}
+
 static void know_shapes(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress_options *o)
 {
     double w = part->out->idle_w, drift_w = NRG_IDLE_DRIFT * w;
@@ -194,6 +251,7 @@ static void know_baseline(struct nrg_engine *e, struct nrg_part *part,
     know_ends(e, part, o);
     know_shapes(e, part, o);
     know_busy_baseline(e, part, length_s, o);
+    know_sides(e, part, o);
     know_trickle(e, part, o);
     part->baseline_error_w = o->idle_error_w;
 }
@@ -260,12 +318,13 @@ static void correct_idle(struct nrg_engine *e, struct nrg_part *part, double idl
     double others_w = r->classes[e->other_class].power_w;
     double off_w =
         part->baseline_off_w + idle_off_w - (isnan(others_w) ? 0 : others_w * part->baseline_busy);
-    double steady_w = part->out->idle_w + off_w;
+    double steady_w = part->out->idle_w + off_w - nrg_idle_walk_mean_w(&r->idle_walk);
     for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
         steady_w -= r->idle_shape_w[i] * nrg_idle_shape_mean(&part->course, i);
     for (size_t k = 0; k < c->n; k++) {
         int64_t middle_ns = c->begin_ns[k] + (c->begin_ns[k + 1] - c->begin_ns[k]) / 2;
-        double w = steady_w, shapes[NRG_IDLE_SHAPES];
+        double w = steady_w + nrg_idle_walk_w(&r->idle_walk, &part->course, middle_ns);
+        double shapes[NRG_IDLE_SHAPES];
         nrg_idle_shapes(&part->course, middle_ns, shapes);
         for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
             w += r->idle_shape_w[i] * shapes[i];

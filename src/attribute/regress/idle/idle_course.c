@@ -67,3 +67,24 @@ double nrg_idle_shape_mean(const struct nrg_idle_course *c, size_t shape)
         sum += nrg_idle_shape(c, shape, c->begin_ns + (int64_t)(((double)i + 0.5) * step_ns));
     return sum / STEPS;
 }
+
+double nrg_idle_walk_mean_w(const struct nrg_idle_walk *walk)
+{
+    double sum = 0;
+    for (size_t i = 1; i < walk->n; i++)
+        sum += (walk->w[i - 1] + walk->w[i]) / 2 * (walk->at[i] - walk->at[i - 1]);
+    return sum;
+}
+
+double nrg_idle_walk_w(const struct nrg_idle_walk *walk, const struct nrg_idle_course *c,
+                       int64_t t_ns)
+{
+    double at = fmin(fmax(part_of_run(c, t_ns), 0), 1);
+    size_t i = 1;
+    if (walk->n < 2)
+        return 0;
+    while (i + 1 < walk->n && walk->at[i] < at)
+        i++;
+    double within = (at - walk->at[i - 1]) / (walk->at[i] - walk->at[i - 1]);
+    return walk->w[i - 1] + within * (walk->w[i] - walk->w[i - 1]);
+}

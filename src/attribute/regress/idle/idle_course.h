@@ -36,8 +36,21 @@ enum nrg_idle_seen { NRG_IDLE_NOT_SEEN, NRG_IDLE_BEFORE, NRG_IDLE_AFTER };
 struct nrg_idle_course {
     int64_t begin_ns, end_ns;
     enum nrg_idle_seen seen;
+    int64_t before_ns, after_ns; /* from a baseline up to the run, and after it on to one */
     const struct nrg_heat *heat; /* NULL: not known */
 };
+
+#define NRG_IDLE_BORDERS 65
+
+/* Idle power that goes its own way, straight from border to border: parts of the run, and watts. */
+struct nrg_idle_walk {
+    size_t n; /* borders; 0: it does not */
+    double at[NRG_IDLE_BORDERS], w[NRG_IDLE_BORDERS];
+};
+
+double nrg_idle_walk_mean_w(const struct nrg_idle_walk *walk);
+double nrg_idle_walk_w(const struct nrg_idle_walk *walk, const struct nrg_idle_course *course,
+                       int64_t t_ns);
 
 /* All of them at a moment. */
 void nrg_idle_shapes(const struct nrg_idle_course *course, int64_t t_ns,
