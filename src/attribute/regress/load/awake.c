@@ -99,7 +99,8 @@ static int find_taken(struct nrg_regress *r, double waits_s)
     double most = fmin(r->options.others_busy * r->energy_s / waits_s, 1), error = INFINITY;
     size_t n = (size_t)((r->options.end_ns - r->options.begin_ns) / BIN_NS);
     struct bins b = {.begin_ns = r->options.begin_ns, .n = n < MOST_BINS ? n : MOST_BINS};
-    r->awake_taken = r->awake_taken_off = most / 2;
+    r->awake_taken = most / 2;
+    r->awake_taken_off = (1.0 / 2 + OFF) * most;
     if (r->options.others_hidden || b.n < LEAST_BINS)
         return 0;
     struct nrg_arena memory = {0};

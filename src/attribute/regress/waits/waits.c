@@ -35,6 +35,7 @@
 #define FIT_GROUPS  6000 /* cells of threads that are looked at */
 #define LEAST_CELLS 40   /* fewer tell nothing */
 #define WAITED      0.02 /* of all spans' time: less is not known to be waiting */
+#define WAITED_READ 4e-3 /* the same where threads read their CPU times themselves */
 #define OVER        1.02 /* CPU seconds per second: more, and other threads work for this one */
 #define SHAPES      NRG_WAIT_SHAPES
 #define ROUNDS      3
@@ -237,6 +238,21 @@ static int choose_places(struct nrg_wait_fit *f)
     return 0;
 }
 
+/* Groups are far shorter than cells. */
+static bool are_finer(const struct nrg_wait_fit *f)
+{
+    const struct nrg_regress *r = f->r;
+    double cells = (double)(r->last_cell - r->first_cell) + 1, sum_s = 0;
+    for (size_t g = 0; g < f->n_groups; g++) {
+        if (f->first[g + 1] == f->first[g])
+            continue;
+        const struct nrg_regress_slice *from = &r->slices.items[f->order[f->first[g]]];
+        const struct nrg_regress_slice *to = &r->slices.items[f->order[f->first[g + 1] - 1]];
+        sum_s += (double)(to->end_ns - from->begin_ns) / 1e9;
+    }
+    return f->n_groups && sum_s / (double)f->n_groups < FINER * r->energy_s / cells;
+}
+
 /* Whether threads wait in their spans, and nobody else works for them. */
 static bool waits_at_all(const struct nrg_wait_fit *f, double *rate)
 {
@@ -250,7 +266,7 @@ static bool waits_at_all(const struct nrg_wait_fit *f, double *rate)
         busy_s += (double)s->rate * length_s;
     }
     *rate = open_s > 0 ? busy_s / open_s : 1;
-    return *rate > NRG_LEAST_BUSY && *rate < 1 - WAITED;
+    return *rate > NRG_LEAST_BUSY && *rate < 1 - (are_finer(f) ? WAITED_READ : WAITED);
 }
 
 static int make_room(struct nrg_wait_fit *f)
@@ -350,21 +366,6 @@ static size_t complete_slices(const struct nrg_regress *r)
 {
     bool all = r->ready_ns == INT64_MAX || !r->last_cell;
     return all ? r->slices.n : (size_t)(r->cell_slice - r->slices.dropped);
-}
-
-/* Groups are far shorter than cells. */
-static bool are_finer(const struct nrg_wait_fit *f)
-{
-    const struct nrg_regress *r = f->r;
-    double cells = (double)(r->last_cell - r->first_cell) + 1, sum_s = 0;
-    for (size_t g = 0; g < f->n_groups; g++) {
-        if (f->first[g + 1] == f->first[g])
-            continue;
-        const struct nrg_regress_slice *from = &r->slices.items[f->order[f->first[g]]];
-        const struct nrg_regress_slice *to = &r->slices.items[f->order[f->first[g + 1] - 1]];
-        sum_s += (double)(to->end_ns - from->begin_ns) / 1e9;
-    }
-    return f->n_groups && sum_s / (double)f->n_groups < FINER * r->energy_s / cells;
 }
 
 int nrg_regress_learn_waits(struct nrg_regress *r)
