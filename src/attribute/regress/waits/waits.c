@@ -36,6 +36,7 @@
 #define LEAST_CELLS 40   /* fewer tell nothing */
 #define WAITED      0.02 /* of all spans' time: less is not known to be waiting */
 #define WAITED_READ 4e-3 /* the same where threads read their CPU times themselves */
+#define WORKING     0.8  /* of a place's time: it mostly works */
 #define OVER        1.02 /* CPU seconds per second: more, and other threads work for this one */
 #define SHAPES      NRG_WAIT_SHAPES
 #define ROUNDS      3
@@ -253,20 +254,48 @@ static bool are_finer(const struct nrg_wait_fit *f)
     return f->n_groups && sum_s / (double)f->n_groups < FINER * r->energy_s / cells;
 }
 
-/* Whether threads wait in their spans, and nobody else works for them. */
-static bool waits_at_all(const struct nrg_wait_fit *f, double *rate)
+/* Time that places which mostly work are open, and that they work. */
+static int sum_working(struct nrg_wait_fit *f, double *open_s, double *busy_s)
 {
-    double open_s = 0, busy_s = 0;
+    struct nrg_arena memory = {0};
+    double *open = nrg_arena_array(&memory, f->r->n_columns, sizeof *open);
+    double *busy = nrg_arena_array(&memory, f->r->n_columns, sizeof *busy);
+    for (size_t i = 0; !memory.failed && i < f->first[f->n_groups]; i++) {
+        const struct nrg_regress_slice *s = &f->r->slices.items[f->order[i]];
+        double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
+        open[s->column] += length_s;
+        busy[s->column] += (double)s->rate * length_s;
+    }
+    *open_s = *busy_s = 0;
+    for (size_t i = 0; !memory.failed && i < f->r->n_columns; i++) {
+        *open_s += busy[i] > WORKING * open[i] ? open[i] : 0;
+        *busy_s += busy[i] > WORKING * open[i] ? busy[i] : 0;
+    }
+    int rc = memory.failed ? -ENOMEM : 0;
+    nrg_arena_release(&memory);
+    return rc;
+}
+
+/* Whether threads wait in their spans, and nobody else works for them. Where they read their CPU
+ * times themselves, less is enough, in spans that mostly work: those that wait are known as that.
+ */
+static int waits_at_all(struct nrg_wait_fit *f, double *rate, bool *wait)
+{
+    double open_s = 0, busy_s = 0, working_s, works_s;
+    int rc = sum_working(f, &working_s, &works_s);
+    *wait = false;
     for (size_t i = 0; i < f->first[f->n_groups]; i++) {
         const struct nrg_regress_slice *s = &f->r->slices.items[f->order[i]];
         double length_s = (double)(s->end_ns - s->begin_ns) / 1e9;
         if ((double)s->rate > OVER)
-            return false;
+            return rc;
         open_s += length_s;
         busy_s += (double)s->rate * length_s;
     }
     *rate = open_s > 0 ? busy_s / open_s : 1;
-    return *rate > NRG_LEAST_BUSY && *rate < 1 - (are_finer(f) ? WAITED_READ : WAITED);
+    bool often = are_finer(f) && works_s < (1 - WAITED_READ) * working_s;
+    *wait = *rate > NRG_LEAST_BUSY && (*rate < 1 - WAITED || often);
+    return rc;
 }
 
 static int make_room(struct nrg_wait_fit *f)
@@ -374,8 +403,11 @@ int nrg_regress_learn_waits(struct nrg_regress *r)
     struct nrg_wait_fit f = {.r = r, .w = w, .stride = 1};
     double rate = 1;
     size_t n = complete_slices(r);
+    bool wait = false;
     int rc = sort_slices(&f, 0, n);
-    if (!rc && f.n_groups >= LEAST_CELLS && waits_at_all(&f, &rate)) {
+    if (!rc && f.n_groups >= LEAST_CELLS)
+        rc = waits_at_all(&f, &rate, &wait);
+    if (!rc && wait) {
         f.stride = f.n_groups / FIT_GROUPS + 1;
         rc = make_room(&f);
         if (!rc)
