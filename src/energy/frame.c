@@ -198,17 +198,15 @@ static struct baselines find_baselines(struct nrg_frame *frame, size_t channel, 
     size_t n;
     struct baselines b = {.least_w = INFINITY, .most_w = -INFINITY};
     const struct nrg_run *runs = nrg_recording_runs(frame->recording, &n);
-    const struct nrg_timeline *cut = nrg_frame_timeline(frame, readings_of), *tl;
-    for (size_t i = 0; i < n; i++) {
+    const struct nrg_timeline *cut = nrg_frame_timeline(frame, readings_of);
+    const struct nrg_timeline *tl = nrg_frame_timeline(frame, channel);
+    for (size_t i = 0; tl && i < n; i++) {
         struct nrg_span_ns span = {runs[i].begin_ns, runs[i].end_ns};
         const struct nrg_recorded_channel *c = &frame->channels[channel];
         double edge_s = (double)c->channel.update_ns * 1e-9 / sqrt(12), updates_s = 0;
         int64_t covered = 0;
         if (strcmp(runs[i].kind, "baseline") || !(side & side_of(runs, n, i)))
             continue;
-        tl = nrg_frame_timeline(frame, channel);
-        if (!tl)
-            return (struct baselines){0};
         if (cut && !cut_to_readings(cut, &span))
             continue;
         bool told = !cut && cut_to_updates(tl, c, &span, &updates_s, &edge_s);

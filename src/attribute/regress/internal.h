@@ -408,6 +408,9 @@ int nrg_solver_join_within(struct nrg_solver *s, bool fit_idle);
 /* drift.c: how far idle power may be off, or drift along a shape, before readings are looked at: of
  * the column's, one deviation; 0: not said. What others had in it does not drift. */
 double nrg_regress_idle_deviation_w(const struct nrg_regress *r, size_t column);
+/* After solve: leaves the column of what waits draw out of the sum where that can't be; false: it
+ * can, or there is none. */
+bool nrg_solver_drop_awake(struct nrg_solver *s);
 /* Adds what a baseline after the run says. */
 void nrg_regress_anchor(const struct nrg_regress *r, struct nrg_gram *sum);
 /* After solve: adds to the sum that time without spans is idle, where readings agree; false: they

@@ -39,6 +39,8 @@ static int solve_all(struct nrg_solver *s)
 {
     bool fit_idle = isnan(s->r->options.idle_w);
     int rc = nrg_solver_solve(s, fit_idle);
+    if (!rc && nrg_solver_drop_awake(s))
+        rc = nrg_solver_solve(s, fit_idle);
     if (!rc && nrg_solver_hold_others(s))
         rc = nrg_solver_solve(s, fit_idle);
     if (!rc && nrg_solver_know_gaps(s))

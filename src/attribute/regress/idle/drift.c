@@ -18,6 +18,8 @@
 #define LEAST_GAP   0.02 /* of its deviation */
 #define LEAST_TOLD  1e-6 /* of what a baseline tells of idle power: less is rounding */
 #define IMPOSSIBLE  2    /* deviations of what idle power may drift by */
+#define CLEARLY     2    /* standard errors */
+#define MOST_AWAKE  3    /* times what a CPU second draws in the mean */
 #define FAR_SHORTER 3    /* by so many powers of 2 */
 #define LEAST_FREE  1e-6 /* of what is known of idle power by readings: less is rounding */
 #define QUARTERS    4
@@ -293,6 +295,22 @@ static double probability(const struct nrg_solver *s, size_t p, double drift_w, 
 {
     struct course seen = seen_of(s, p);
     return 1 / (1 + exp(against - log_odds(seen.w, seen.w2, drift_w)));
+}
+
+/* Waits draw neither less than idle power nor far more than work does. What says so, or says nothing
+ * clear, is a program that always does the same, of which rows tell nothing but their rounding. */
+bool nrg_solver_drop_awake(struct nrg_solver *s)
+{
+    size_t p = place_of(s, NRG_COLUMN_AWAKE);
+    double most_w = nrg_regress_idle_deviation_w(s->r, NRG_COLUMN_AWAKE);
+    if (p == s->m)
+        return false;
+    double w = s->free_beta[p] * s->scale[p];
+    double error_w = sqrt(s->left * s->inverse[nrg_packed(p, p)]) * s->scale[p];
+    if (w > CLEARLY * error_w && w < MOST_AWAKE * most_w)
+        return false;
+    s->sum.a[nrg_packed(NRG_COLUMN_AWAKE, NRG_COLUMN_AWAKE)] = 0;
+    return true;
 }
 
 /*

@@ -22,6 +22,7 @@
 #include "base/mem.h"
 
 #define LEAST_WAITS 1e-3 /* of the CPU time: less tells nothing */
+#define BUSY        0.3  /* CPUs of others in a baseline: more, and it does not show idle power */
 #define BIN_NS      100000000
 #define LEAST_BINS  20
 #define MOST_BINS   1000000
@@ -129,7 +130,7 @@ int nrg_regress_find_awake(struct nrg_regress *r)
 {
     size_t n = NRG_REGRESS_COLUMNS(&r->options);
     double waits_s = 0, works_s = 0;
-    if (r->options.has_gaps || !(r->options.idle_w > 0))
+    if (r->options.has_gaps || !(r->options.idle_w > 0) || r->options.idle_busy > BUSY)
         return 0;
     double *wait_s = nrg_arena_array(&r->memory, n, sizeof *wait_s);
     double *work_s = nrg_arena_array(&r->memory, n, sizeof *work_s);
