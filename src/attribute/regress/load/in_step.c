@@ -31,6 +31,7 @@ struct learner {
     struct nrg_gram gram[KINDS];
     double *x, *next;
     double most2[KINDS], cells; /* sums, see struct nrg_when_cells */
+    uint32_t *touched;          /* columns of a cell */
     uint32_t *last_column;      /* per track */
     int64_t *last_end_ns;
     struct nrg_slice *slices; /* of one cell */
@@ -55,6 +56,7 @@ static int start(struct learner *b, const struct nrg_engine *e, struct nrg_in_st
     found->open_s = nrg_arena_array(&found->memory, b->n, sizeof *found->open_s);
     found->work_s = nrg_arena_array(&found->memory, b->n, sizeof *found->work_s);
     b->next = nrg_arena_array(&b->memory, b->n * (b->n + 1) / 2, sizeof *b->next);
+    b->touched = nrg_arena_array(&b->memory, b->n, sizeof *b->touched);
     b->last_column = nrg_arena_array(&b->memory, n_tracks + 1, sizeof *b->last_column);
     b->last_end_ns = nrg_arena_array(&b->memory, n_tracks + 1, sizeof *b->last_end_ns);
     int rc = b->memory.failed || found->memory.failed ? -ENOMEM : 0;
@@ -114,11 +116,10 @@ static double scatter2(double cpus)
     return rest * (1 - rest);
 }
 
-static int add_cell(struct learner *b, size_t k)
+/* How long each class is open in cell k; returns their sum. */
+static double fill_columns(struct learner *b, size_t k)
 {
-    const struct nrg_cells *c = b->c;
-    double spans_s = 0, length_s = nrg_cells_length_s(c, k);
-    double mean_s = (double)(c->begin_ns[c->n] - c->begin_ns[0]) * 1e-9 / (double)c->n;
+    double spans_s = 0;
     memset(b->x, 0, b->n * sizeof *b->x);
     for (size_t i = 0; i < b->n_slices; i++) {
         const struct nrg_slice *slice = &b->slices[i];
@@ -127,16 +128,28 @@ static int add_cell(struct learner *b, size_t k)
         note_next(b, slice);
         double s = (double)(slice->end_ns - slice->begin_ns) * 1e-9;
         b->x[slice->class_] += s;
-        b->found->work_s[slice->class_] += c->outside[k] ? 0 : s * slice->rate;
+        b->found->work_s[slice->class_] += b->c->outside[k] ? 0 : s * slice->rate;
         spans_s += s;
     }
+    return spans_s;
+}
+
+static int add_cell(struct learner *b, size_t k)
+{
+    const struct nrg_cells *c = b->c;
+    double spans_s = fill_columns(b, k), length_s = nrg_cells_length_s(c, k);
+    double mean_s = (double)(c->begin_ns[c->n] - c->begin_ns[0]) * 1e-9 / (double)c->n;
+    double cpu_s[KINDS] = {(double)c->untracked_s[k], c->other_s ? c->other_s[k] : 0};
+    size_t n_touched = 0;
     if (c->outside[k] || length_s < SHORT_CELL * mean_s)
         return 0;
     b->x[b->n - 1] = fmax(b->tracks * length_s - spans_s, 0);
     nrg_add_scaled(b->found->open_s, b->x, 1, b->n);
-    double cpu_s[KINDS] = {(double)c->untracked_s[k], c->other_s ? c->other_s[k] : 0};
+    for (size_t i = 0; i < b->n; i++)
+        if (b->x[i] > 0)
+            b->touched[n_touched++] = (uint32_t)i;
     for (size_t kind = 0; kind < KINDS; kind++) {
-        nrg_gram_add(&b->gram[kind], b->x, NULL, 0, cpu_s[kind], 1);
+        nrg_gram_add(&b->gram[kind], b->x, b->touched, n_touched, cpu_s[kind], 1);
         b->most2[kind] += scatter2(cpu_s[kind] / length_s);
     }
     b->cells++;
