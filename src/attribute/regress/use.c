@@ -19,6 +19,7 @@
 #include "attribute/internal.h"
 #include "attribute/left_over.h"
 #include "attribute/regress/idle/idle.h"
+#include "attribute/regress/load/in_step.h"
 #include "attribute/regress/load/split.h"
 #include "attribute/regress/load/streams.h"
 #include "attribute/regress/rows/edges.h"
@@ -425,12 +426,14 @@ static int regress_gpu(struct nrg_engine *e, struct nrg_part *part, const struct
 
 /* One part after the other: a regression holds far more than the log it is made from. */
 static int regress_part(struct nrg_engine *e, struct nrg_part *part,
-                        const struct nrg_slicer *slicer)
+                        const struct nrg_slicer *slicer, const struct nrg_in_step *in_step)
 {
     nrg_regress_guess_idle(e, part);
     int rc = nrg_regress_classes(e, part, slicer, NULL, &part->regressed, &part->out->updates);
     if (!rc)
         rc = part->pool ? regress_gpu(e, part, slicer) : try_split(e, part, slicer);
+    if (!rc && !part->pool)
+        nrg_in_step_widen(in_step, e, &part->regressed);
     rc = solve_part(e, part, rc);
     if (!rc)
         nrg_regress_settle_guess(e, part);
@@ -444,6 +447,7 @@ int nrg_regress_parts(struct nrg_engine *e)
     if (!count_regressions(e))
         return 0;
     struct nrg_slicer slicer = {0};
+    struct nrg_in_step in_step = {0};
     int rc = choose_classes(e);
     if (!rc)
         rc = make_powers(e);
@@ -455,9 +459,12 @@ int nrg_regress_parts(struct nrg_engine *e)
         memset(e->row_parts, 0, e->walk.rows->n * e->n_parts * sizeof *e->row_parts);
         e->counts.n = 0;
     }
+    if (!rc)
+        rc = nrg_in_step_place(&in_step, e, &slicer);
     for (size_t p = 0; !rc && p < e->n_parts; p++)
         if (e->parts[p].method == NRG_METHOD_REGRESS)
-            rc = regress_part(e, &e->parts[p], &slicer);
+            rc = regress_part(e, &e->parts[p], &slicer, &in_step);
+    nrg_in_step_release(&in_step);
     nrg_slicer_release(&slicer);
     return rc;
 }
