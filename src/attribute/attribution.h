@@ -38,6 +38,7 @@ struct nrg_updates_found {
     int64_t from_ns;
     double phase_s, period_s;
     double window_s; /* of a gauge, how long of each update it sees; 0: all of it, or not known */
+    double mean_updates; /* a running mean of so many; 0: it is none */
 };
 
 enum nrg_idle_mode {

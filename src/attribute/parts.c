@@ -18,6 +18,7 @@
 #include "energy/idle.h"
 #include "energy/lag.h"
 #include "energy/quantum.h"
+#include "sensors/total.h"
 
 #define CEILING 4    /* times the highest power seen, where the sensor states no limit */
 #define STEADY  0.1  /* spread of power over cells, of the middle */
@@ -142,8 +143,8 @@ static void set_lag(struct nrg_engine *e, struct nrg_part *part)
     if (corrected && e->options->lag == NRG_LAG_GIVEN) {
         part->lag_s = e->options->lag_s;
         source = "given";
-    } else if (corrected && c->lag_ns > 0) {
-        part->lag_s = (double)c->lag_ns * 1e-9;
+    } else if (corrected && nrg_total_lag_s(c) > 0) {
+        part->lag_s = nrg_total_lag_s(c);
         source = "driver";
     } else if (corrected && !c->window_ns) { /* a window that is known is no running average */
         struct nrg_lag_fit fit = nrg_lag_fit(part->tl, nrg_point_ns(part->tl, 0),

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "energy/updates/running_mean.h"
 
 #define PEAK_WINDOW_NS (100 * NRG_NS_PER_MS)
 #define NOTED_MISSED   0.05 /* part of the spans' time */
@@ -106,6 +107,28 @@ static double edge_power_w(const struct nrg_domain *d, const struct nrg_timeline
                                       power_at_end(tl, s->end_ns - stretch_ns, s->end_ns)));
 }
 
+/*
+ * What a gauge's running mean does at the run's ends. True where its driver says that it is one.
+ * Where nobody says what a gauge shows, it may be one: then that is in the interval only. How long
+ * after an update a reading showed it is known to a reading.
+ */
+static bool add_mean_ends(struct nrg_domain *d, const struct nrg_timeline *tl,
+                          const struct nrg_summary *s)
+{
+    struct nrg_mean_ends ends = nrg_running_mean_ends(tl, s->begin_ns, s->end_ns);
+    bool said = nrg_channel_is_running_mean(&d->channel->channel);
+    if (!tl->mean_ns || isnan(ends.more_j))
+        return false;
+    d->uncertainty_j += ends.doubt_j + (said ? 0 : fabs(ends.more_j)) +
+                        fabs(d->mean_w) * (double)d->channel->period_ns / 1e9;
+    if (!said)
+        return false;
+    d->method = "trapezoid, lag-corrected";
+    d->energy_j += ends.more_j;
+    d->mean_w = d->energy_j / (d->covered * s->duration_s);
+    return true;
+}
+
 void nrg_domain_energy(struct nrg_domain *d, struct nrg_frame *frame, const struct nrg_timeline *tl,
                        const struct nrg_summary *s)
 {
@@ -123,9 +146,11 @@ void nrg_domain_energy(struct nrg_domain *d, struct nrg_frame *frame, const stru
         return;
     }
     d->method = "trapezoid";
-    d->uncertainty_j =
-        sqrt(tl->noise_j2) + nrg_timeline_gauge_ends_j(tl, s->begin_ns, s->end_ns, c->window_ns) +
-        nrg_sampling_doubt_j(frame, c, tl, s) + c->resolution / sqrt(12) * s->duration_s;
+    d->uncertainty_j = sqrt(tl->noise_j2) + nrg_sampling_doubt_j(frame, c, tl, s) +
+                       c->resolution / sqrt(12) * s->duration_s;
+    if (add_mean_ends(d, tl, s))
+        return;
+    d->uncertainty_j += nrg_timeline_gauge_ends_j(tl, s->begin_ns, s->end_ns, c->window_ns);
     double correction = nrg_total_lag_j(c, nrg_timeline_gauge_at(tl, s->begin_ns),
                                         nrg_timeline_gauge_at(tl, s->end_ns));
     if (!isnan(correction)) {

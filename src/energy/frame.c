@@ -12,6 +12,7 @@
 #include "base/search.h"
 #include "energy/bins.h"
 #include "energy/idle.h"
+#include "energy/updates/running_mean.h"
 #include "energy/updates/update_grid.h"
 
 #define READ_PER_UPDATE 0.95                /* else one reading may show two updates */
@@ -191,6 +192,19 @@ static enum side side_of(const struct nrg_run *runs, size_t n, size_t baseline)
     return BEFORE;
 }
 
+/* A running mean shows the end of a run for a while: the baseline after it begins later. False: not
+ * any more within it. */
+static bool cut_to_quiet(const struct nrg_timeline *tl, const struct nrg_run *runs, size_t n,
+                         struct nrg_span_ns *span)
+{
+    int64_t reach_ns = nrg_running_mean_reach_ns(tl), begin_ns = span->begin_ns;
+    for (size_t i = 0; reach_ns > 0 && i < n; i++)
+        if (strcmp(runs[i].kind, "baseline") && runs[i].end_ns <= begin_ns &&
+            runs[i].end_ns > span->begin_ns - reach_ns)
+            span->begin_ns = runs[i].end_ns + reach_ns;
+    return span->begin_ns < span->end_ns;
+}
+
 /* `readings_of`: cut to the readings of that channel, where there is one. */
 static struct baselines find_baselines(struct nrg_frame *frame, size_t channel, size_t readings_of,
                                        enum side side)
@@ -207,7 +221,7 @@ static struct baselines find_baselines(struct nrg_frame *frame, size_t channel, 
         int64_t covered = 0;
         if (strcmp(runs[i].kind, "baseline") || !(side & side_of(runs, n, i)))
             continue;
-        if (cut && !cut_to_readings(cut, &span))
+        if (!cut_to_quiet(tl, runs, n, &span) || (cut && !cut_to_readings(cut, &span)))
             continue;
         bool told = !cut && cut_to_updates(tl, c, &span, &updates_s, &edge_s);
         double j = nrg_timeline_between(tl, span.begin_ns, span.end_ns, &covered);
@@ -279,8 +293,10 @@ double nrg_frame_baseline_scatter(struct nrg_frame *frame, size_t channel)
     const struct nrg_run *runs = nrg_recording_runs(frame->recording, &n);
     const struct nrg_timeline *tl = nrg_frame_timeline(frame, channel);
     double most = 0;
-    for (size_t i = 0; tl && tl->is_gauge && i < n; i++)
-        if (!strcmp(runs[i].kind, "baseline"))
-            most = fmax(most, nrg_timeline_gauge_sd(tl, runs[i].begin_ns, runs[i].end_ns));
+    for (size_t i = 0; tl && tl->is_gauge && i < n; i++) {
+        struct nrg_span_ns span = {runs[i].begin_ns, runs[i].end_ns};
+        if (!strcmp(runs[i].kind, "baseline") && cut_to_quiet(tl, runs, n, &span))
+            most = fmax(most, nrg_timeline_gauge_sd(tl, span.begin_ns, span.end_ns));
+    }
     return most;
 }

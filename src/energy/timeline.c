@@ -10,6 +10,9 @@
 #include "energy/updates/held.h"
 #include "record/read/suspend.h"
 
+#define LONGEST_MEAN_NS NRG_NS_PER_S /* that a driver is known to show without saying so: NVML */
+#define LEAST_UPDATES   2            /* in a mean that nobody has spoken of */
+
 struct builder {
     struct nrg_timeline *timeline;
     const struct nrg_recording *recording;
@@ -17,6 +20,8 @@ struct builder {
     int64_t last_ns, last_raw;
     int64_t moved_ns; /* when the counter last changed */
     bool lost;        /* the register could not be read */
+    struct nrg_power_range range;
+    double steepest; /* W/s: how fast a gauge went from one value to the next */
 };
 
 static int add_point(struct builder *b, int64_t t_ns, int64_t raw, bool gap)
@@ -64,11 +69,21 @@ static int add_counter(struct builder *b, int64_t t_ns, int64_t raw)
     return add_point(b, t_ns, gap ? 0 : whole_step(step), gap);
 }
 
+/* Within an update a gauge may jump. */
+static void note_slope(struct builder *b, double from_w, double to_w, int64_t dt_ns)
+{
+    int64_t update_ns = b->timeline->update_ns;
+    double over_s = (double)(dt_ns > update_ns ? dt_ns : update_ns) / 1e9;
+    b->range.low_w = fmin(b->range.low_w, fmin(from_w, to_w));
+    b->range.high_w = fmax(b->range.high_w, fmax(from_w, to_w));
+    b->steepest = fmax(b->steepest, fabs(to_w - from_w) / over_s);
+}
+
 static int add_gauge(struct builder *b, int64_t t_ns, int64_t raw)
 {
     struct nrg_timeline *tl = b->timeline;
-    double scale = b->channel->channel.scale,
-           off = (double)raw * scale - (double)b->last_raw * scale;
+    double scale = b->channel->channel.scale, last = (double)b->last_raw * scale,
+           off = (double)raw * scale - last;
     bool gap = false;
     if (tl->n) {
         int64_t dt_ns = t_ns - b->last_ns;
@@ -76,8 +91,10 @@ static int add_gauge(struct builder *b, int64_t t_ns, int64_t raw)
         if (dt_ns <= 0)
             return 0;
         gap = dt_ns > nrg_gauge_gap_ns(tl->period_ns);
-        if (!gap)
+        if (!gap) {
             tl->noise_j2 += off * off * dt_s * dt_s / 12;
+            note_slope(b, last, last + off, dt_ns);
+        }
     }
     b->last_raw = raw;
     return add_point(b, t_ns, raw, gap);
@@ -173,6 +190,25 @@ static int learn_held(struct nrg_timeline *tl, const struct nrg_channel *c)
     return rc;
 }
 
+/*
+ * How long the means may be that a gauge shows. Where its driver does not say it: a mean of W
+ * changes by no more than the power's range in W, so that one that ever went faster is shorter.
+ */
+static void learn_mean(struct nrg_timeline *tl, const struct builder *b)
+{
+    const struct nrg_channel *c = &b->channel->channel;
+    double range_w = b->range.high_w - b->range.low_w;
+    if (c->kind != NRG_GAUGE || c->quantity != NRG_POWER || c->lag_ns > 0 ||
+        c->provenance == NRG_ESTIMATED)
+        return;
+    if (nrg_channel_is_running_mean(c))
+        tl->mean_ns = c->window_ns;
+    else if (!c->window_ns && tl->update_ns > 0 && b->steepest > 0 && range_w > 0)
+        tl->mean_ns = (int64_t)fmin(range_w / b->steepest * 1e9, (double)LONGEST_MEAN_NS);
+    if (tl->mean_ns <= (c->window_ns ? tl->update_ns : LEAST_UPDATES * tl->update_ns))
+        tl->mean_ns = 0;
+}
+
 int nrg_timelines_load(struct nrg_timeline *const *timelines, struct nrg_recording *recording,
                        const struct nrg_recorded_channel *const *channels, size_t n)
 {
@@ -182,8 +218,10 @@ int nrg_timelines_load(struct nrg_timeline *const *timelines, struct nrg_recordi
     for (size_t i = 0; i < n; i++)
         *timelines[i] = (struct nrg_timeline){0};
     for (size_t i = 0; !rc && i < n; i++) {
-        all.items[i] = (struct builder){
-            .timeline = timelines[i], .recording = recording, .channel = channels[i]};
+        all.items[i] = (struct builder){.timeline = timelines[i],
+                                        .recording = recording,
+                                        .channel = channels[i],
+                                        .range = {NAN, NAN}};
         rc = start_timeline(&all.items[i], recording, i ? timelines[0] : NULL);
     }
     if (!rc && n)
@@ -193,6 +231,8 @@ int nrg_timelines_load(struct nrg_timeline *const *timelines, struct nrg_recordi
         rc = nrg_packed_finish(timelines[i]->packed);
         if (!rc)
             rc = learn_held(timelines[i], &channels[i]->channel);
+        if (!rc)
+            learn_mean(timelines[i], &all.items[i]);
     }
     for (size_t i = 0; rc && i < n; i++)
         nrg_timeline_release(timelines[i]);

@@ -29,6 +29,8 @@ struct nrg_timeline {
     int64_t update_ns; /* the channel's, or learnt from the readings where it is not known */
     int64_t held_ns;   /* how long a gauge holds values whose driver does not say it; 0: not seen */
     double held_w;     /* readings of one value differ by no more from one to the next */
+    int64_t mean_ns; /* a gauge's: each value is, or may be, the mean of so long, which is more than
+                        an update; 0: of no more */
     size_t wraps, backwards, ambiguous, damaged;
     int64_t stuck_ns; /* longest time that a counter stood still */
     double noise_j2;  /* sum of squares of possible integration errors */

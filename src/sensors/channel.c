@@ -23,6 +23,12 @@ static int find_name(const char *const *names, size_t n, const char *name)
     return -1;
 }
 
+bool nrg_channel_is_running_mean(const struct nrg_channel *c)
+{
+    return c->kind == NRG_GAUGE && c->quantity == NRG_POWER && c->update_ns > 0 &&
+           c->window_ns > c->update_ns;
+}
+
 bool nrg_channel_is_companion(const struct nrg_channel *channel)
 {
     const char *dot = strrchr(channel->name, '.');

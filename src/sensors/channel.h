@@ -52,8 +52,9 @@ struct nrg_channel {
     double scale;      /* SI value = raw * scale */
     uint64_t wrap;     /* counter range in raw units: it goes 0..wrap-1; 0: 64 bit or unknown */
     int64_t update_ns; /* native update period, 0: unknown */
-    int64_t window_ns; /* of a gauge: how much of each update the value is the mean of, up to
-                          update_ns; less: the rest is never seen; 0: unknown */
+    int64_t window_ns; /* of a gauge: how long the time before an update is that the value is the
+                          mean of; less than update_ns: the rest is never seen; more: a running
+                          mean; 0: unknown */
     int64_t lag_ns;    /* time constant of the sensor's own averaging, 0: none or unknown */
     double resolution; /* smallest step in SI units, 0: unknown */
     double limit_w;    /* power that the domain can't exceed: bounds how often a counter can have
@@ -74,6 +75,9 @@ struct nrg_channel {
 
 /* True for all of these: they are not domains. */
 bool nrg_channel_is_companion(const struct nrg_channel *channel);
+
+/* True for a gauge that is known to show means of a longer time than there is between two. */
+bool nrg_channel_is_running_mean(const struct nrg_channel *channel);
 
 const char *nrg_quantity_name(enum nrg_quantity q);   /* "energy" */
 const char *nrg_quantity_unit(enum nrg_quantity q);   /* "J" */

@@ -37,8 +37,7 @@ static int read_fields(struct nrg_sensor_profile *p, const json_t *doc, const ch
         nrg_copy_clean(p->gpu, sizeof p->gpu, gpu, strlen(gpu));
     int rc = read_seconds(doc, "update_s", 1e-4, LONGEST_S, where, &p->update_ns, err);
     if (!rc)
-        rc = read_seconds(doc, "window_s", 1e-6, (double)p->update_ns / 1e9, where, &p->window_ns,
-                          err);
+        rc = read_seconds(doc, "window_s", 1e-6, LONGEST_S, where, &p->window_ns, err);
     return rc ? rc : read_seconds(doc, "lag_s", 0, LONGEST_S, where, &p->lag_ns, err);
 }
 

@@ -65,9 +65,17 @@ bool nrg_total_is_stuck(const struct nrg_channel *c, double energy_j, double dur
     return c->kind == NRG_COUNTER && energy_j <= 0 && duration_s * 1e9 > NRG_STUCK_NS;
 }
 
+double nrg_total_lag_s(const struct nrg_channel *c)
+{
+    if (c->lag_ns > 0)
+        return (double)c->lag_ns / 1e9;
+    return nrg_channel_is_running_mean(c) ? (double)(c->window_ns + c->update_ns) / 2e9 : 0;
+}
+
 double nrg_total_lag_j(const struct nrg_channel *c, double first_w, double last_w)
 {
-    return c->lag_ns > 0 ? (double)c->lag_ns / 1e9 * (last_w - first_w) : NAN;
+    double lag_s = nrg_total_lag_s(c);
+    return lag_s > 0 ? lag_s * (last_w - first_w) : NAN;
 }
 
 static size_t item_named(const struct nrg_total_item *items, size_t n, const char *name)

@@ -38,6 +38,10 @@ double nrg_total_seen_step_j(size_t still, size_t moved, double moved_j);
 #define NRG_STUCK_NS INT64_C(500000000)
 bool nrg_total_is_stuck(const struct nrg_channel *channel, double energy_j, double duration_s);
 
+/* How far a gauge's readings are behind in the mean, by what its driver says of its averaging: its
+ * time constant, or half of a running mean and of an update. 0: no more than an update. */
+double nrg_total_lag_s(const struct nrg_channel *channel);
+
 /* Energy that the averaging of a power gauge has not shown yet, from its first and last value. NAN:
  * unknown. */
 double nrg_total_lag_j(const struct nrg_channel *channel, double first_w, double last_w);

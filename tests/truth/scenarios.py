@@ -152,6 +152,8 @@ SCENARIOS = [
     Scenario("nvml power, mean of 100 ms", sensor="nvml-gauge", rate_hz=50, update_s=0.1, ppm=100, **GPU),
     Scenario("nvml power, it is not said of what", sensor="nvml-gauge", rate_hz=50, update_s=0.1, ppm=100, says_window=False, **GPU),
     Scenario("nvml power, instants, not said", sensor="nvml-gauge", rate_hz=100, update_s=0.02, window_s=1e-4, ppm=100, says_window=False, **GPU),
+    Scenario("nvml power, mean of 1 s", sensor="nvml-gauge", rate_hz=50, update_s=0.1, window_s=1, ppm=100, second_baseline_s=3, **GPU),
+    Scenario("nvml power, mean of 1 s, not said", sensor="nvml-gauge", rate_hz=50, update_s=0.1, window_s=1, ppm=100, second_baseline_s=3, says_window=False, **GPU),
     Scenario("nvml counter, spans of the host", sensor="nvml-counter", rate_hz=50, update_s=0.1, ppm=100, host_spans=True, **GPU),
     # 9: a sensor that looks a quarter of the time
     Scenario("part-time sensor", sensor="nvml-gauge", rate_hz=50, update_s=0.1, window_s=0.025, ppm=30, **GPU),

@@ -168,17 +168,17 @@ static void knows_power_sensors(void **state)
     static const struct {
         unsigned architecture;
         const char *name;
-        int64_t update_ms, window_ms, lag_ms;
+        int64_t update_ms, window_ms, mean_ms, lag_ms;
     } known[] = {
-        {7, "NVIDIA A100-SXM4-40GB", 100, 25, 0},
-        {7, "NVIDIA A30", 100, 25, 0},
-        {7, "NVIDIA RTX A3000 Laptop GPU", 100, 100, 500},
-        {7, "NVIDIA GeForce RTX 3090", 100, 100, 500},
-        {8, "NVIDIA L4", 100, 100, 500},
-        {9, "NVIDIA H100 PCIe", 100, 25, 500},
-        {10, "NVIDIA B200", 0, 0, 500},
-        {5, "Tesla V100-SXM2-16GB", 0, 0, 0},
-        {UINT32_MAX, "unknown", 0, 0, 0},
+        {7, "NVIDIA A100-SXM4-40GB", 100, 25, 0, 0},
+        {7, "NVIDIA A30", 100, 25, 0, 0},
+        {7, "NVIDIA RTX A3000 Laptop GPU", 100, 100, 1000, 0},
+        {7, "NVIDIA GeForce RTX 3090", 100, 100, 1000, 0},
+        {8, "NVIDIA L4", 100, 100, 1000, 0},
+        {9, "NVIDIA H100 PCIe", 100, 25, 0, 500},
+        {10, "NVIDIA B200", 0, 0, 0, 500},
+        {5, "Tesla V100-SXM2-16GB", 0, 0, 0, 0},
+        {UINT32_MAX, "unknown", 0, 0, 0, 0},
     };
     (void)state;
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
@@ -186,6 +186,7 @@ static void knows_power_sensors(void **state)
             nrg_nvml_power_sensor(known[i].architecture, known[i].name);
         assert_int_equal(s.update_ns, known[i].update_ms * NRG_NS_PER_MS);
         assert_int_equal(s.window_ns, known[i].window_ms * NRG_NS_PER_MS);
+        assert_int_equal(s.mean_ns, known[i].mean_ms * NRG_NS_PER_MS);
         assert_int_equal(s.lag_ns, known[i].lag_ms * NRG_NS_PER_MS);
     }
 }
@@ -202,8 +203,9 @@ static void falls_back_to_getters(void **state)
     assert_int_equal(found->n_channels, 8);
     const struct nrg_channel *power = &found->channels[channel_index(found, "gpu-0", NRG_POWER)];
     assert_string_equal(power->source, "nvmlDeviceGetPowerUsage");
-    assert_int_equal(power->lag_ns, 500 * NRG_NS_PER_MS); /* Ada: a mean over one second */
-    assert_int_equal(power->window_ns, power->update_ns); /* which leaves nothing out */
+    assert_int_equal(power->lag_ns, 0);
+    assert_int_equal(power->window_ns, 1000 * NRG_NS_PER_MS); /* Ada: a mean over one second */
+    assert_int_equal(power->update_ns, 100 * NRG_NS_PER_MS);
     const struct nrg_unavailable *why = probe_why(&f.probe, "gpu-0 energy");
     assert_non_null(why);
     assert_string_equal(why->why, "nvmlDeviceGetTotalEnergyConsumption: Not Supported");

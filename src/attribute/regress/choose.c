@@ -475,6 +475,26 @@ static int search_known_window(struct trials *t, struct nrg_regress *r)
     return rc;
 }
 
+/* It is known of how many updates the sensor shows the mean. These are as long as their grid says,
+ * or the mean is of whole ms, by another clock. */
+static int try_running_mean(struct trials *t, struct nrg_regress *r)
+{
+    static const double phis[] = {0, 0.9, NRG_MEAN_PHI, 0.999};
+    const struct nrg_updates_found *found = &r->options.updates;
+    bool placed = found->sought && found->period_s > 0;
+    double mean_s = r->published.mean_updates * (placed ? found->period_s : r->published.update_s);
+    double means_s[] = {mean_s, round(mean_s * 1e3) / 1e3};
+    struct trial best = {.rest = INFINITY};
+    int rc = 0;
+    for (size_t i = 0; !rc && i < 2 * sizeof phis / sizeof *phis; i++)
+        rc = try_with_phi(t, &best, make_kernel(NRG_KERNEL_BOX, 0, means_s[i % 2]), phis[i / 2]);
+    if (!rc) /* a grid was found with the one: the other has its middle there */
+        rc = refine_kernel(t, &best, fabs(means_s[1] - means_s[0]), 1);
+    if (!rc)
+        take_trial(r, &best, r->options.channel->window_ns ? "driver" : "fitted");
+    return rc;
+}
+
 static int choose_by_lag(struct trials *t, struct nrg_regress *r)
 {
     const struct nrg_regress_options *o = &r->options;
@@ -484,6 +504,8 @@ static int choose_by_lag(struct trials *t, struct nrg_regress *r)
                    : isfinite(o->lag_s)     ? o->lag_s
                                             : 0;
     struct trial best = {0};
+    if (o->lag == NRG_LAG_AUTO && r->published.mean_updates > 0)
+        return try_running_mean(t, r);
     if (lag_s > 0 && o->lag == NRG_LAG_GIVEN) {
         best = (struct trial){.kernel = make_kernel(NRG_KERNEL_EXP, 0, lag_s)};
         take_trial(r, &best, "given");

@@ -451,6 +451,14 @@ int nrg_regress_slice(struct nrg_regress *r, const struct nrg_class_activity *a)
     return 0;
 }
 
+/* Means that overlap tell no more than as many that do not: calls of one class that differ are in
+ * all of them, and differences of neighbours were seen to promise too much. */
+static bool has_too_few_means(const struct nrg_regress *r)
+{
+    double classes = (double)(r->n_columns - NRG_COLUMN_CLASSES);
+    return (double)r->rows_expected < classes * r->published.mean_updates;
+}
+
 int nrg_regress_solve(struct nrg_regress *r, struct nrg_regress_result *result)
 {
     *result = (struct nrg_regress_result){.idle_w = NAN, .idle_low_w = NAN, .idle_high_w = NAN};
@@ -459,7 +467,7 @@ int nrg_regress_solve(struct nrg_regress *r, struct nrg_regress_result *result)
         return -ENODATA;
     r->ready_ns = INT64_MAX;
     int rc = sum_up(r);
-    if (!rc && r->published.lost)
+    if (!rc && (r->published.lost || has_too_few_means(r)))
         return -ENODATA;
     return rc ? rc : nrg_regress_make_result(r, result);
 }

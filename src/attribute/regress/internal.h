@@ -80,6 +80,8 @@ struct nrg_pure {
 };
 
 /* New values of a sensor that is read faster than it updates: publish.c. */
+#define NRG_MEAN_PHI 0.99 /* of what a running mean is off by: see struct nrg_noise */
+
 struct nrg_published {
     bool used;
     struct nrg_timeline timeline;
@@ -88,6 +90,7 @@ struct nrg_published {
     double update_s;
     bool lost;       /* when it updates can't be told, nor so what it saw */
     double window_s; /* of a gauge, how long of each update it sees; 0: all of it, or not known */
+    double mean_updates; /* the same of a running mean, in updates of the device; 0: it is none */
 };
 
 /* When threads wait, by their CPU times: waits.c. Per place, which is a class or some small ones.

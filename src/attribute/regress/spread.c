@@ -24,6 +24,7 @@
 #define HARDLY_RESTS  1e-3 /* of a block's square: less may be the error of CPU times */
 #define MOST_RATIO    1e4  /* beyond, columns are hardly told apart */
 #define MOST_PRIOR    200.0
+#define OVERLAP       1.5
 #define ROUNDING_ONE  0.243 /* of a step: 95 % of rounding is within 1.96 times this */
 #define ROUNDING_TWO  0.285 /* the same of two together, each */
 
@@ -223,6 +224,17 @@ static double rounded_alike(const struct nrg_solver *s)
     return all > 0 ? 1 + fmin(q2 / all, 1) * r->repeats * mixed : 1;
 }
 
+/*
+ * Of a running mean of m updates, rows are nearly differences: what one update has more than that m
+ * before it. What they are off by is then against that of the row m before by a half, and so are
+ * their columns: the sum's variance is 1 + 2/2/2 times that of rows on their own. Blocks are too
+ * short to see it.
+ */
+static double overlapping(const struct nrg_solver *s)
+{
+    return s->r->published.mean_updates > 0 && s->r->noise.phi > 0 ? OVERLAP : 1;
+}
+
 static int find_ratios(struct nrg_solver *s)
 {
     size_t cells = s->m * (s->m + 1) / 2;
@@ -240,7 +252,7 @@ static int find_ratios(struct nrg_solver *s)
     }
     moderate_ratios(s);
     for (size_t p = 0; p < s->m; p++)
-        s->ratio[p] = fmax(s->ratio[p], rounded_alike(s));
+        s->ratio[p] = overlapping(s) * fmax(s->ratio[p], rounded_alike(s));
     free(a);
     free(lost);
     return rc;

@@ -60,7 +60,8 @@ bool nrg_nvml_mig_enabled(const struct nrg_nvml *api, struct nvml_device *device
 /* As in struct nrg_channel; 0: not known. */
 struct nrg_nvml_power_sensor {
     int64_t update_ns, window_ns;
-    int64_t lag_ns; /* of the getter; samples of the buffer are not averaged */
+    int64_t mean_ns, lag_ns; /* of the getter: of how long it shows the mean, or how late that makes
+                                it; samples of the buffer are not averaged */
 };
 
 /* By NVML's number of the architecture (NVML_ARCH_UNKNOWN) and the board's name. */

@@ -127,7 +127,7 @@ static struct nrg_nvml_power_sensor power_sensor(const struct gpu *gpu)
 {
     const struct nrg_sensor_profile *p = gpu->profile;
     if (p && (!p->gpu[0] || !strcmp(p->gpu, gpu->name)))
-        return (struct nrg_nvml_power_sensor){p->update_ns, p->window_ns, p->lag_ns};
+        return (struct nrg_nvml_power_sensor){p->update_ns, p->window_ns, 0, p->lag_ns};
     unsigned architecture = (unsigned)NVML_ARCH_UNKNOWN;
     if (!gpu->api->architecture || gpu->api->architecture(gpu->device, &architecture))
         architecture = (unsigned)NVML_ARCH_UNKNOWN;
@@ -140,7 +140,7 @@ static void describe_power(struct nrg_channel *channel, const struct gpu *gpu, b
     unsigned limit_mw = 0;
     if (sensor.update_ns)
         channel->update_ns = sensor.update_ns;
-    channel->window_ns = sensor.window_ns;
+    channel->window_ns = sensor.mean_ns && !sampled ? sensor.mean_ns : sensor.window_ns;
     channel->lag_ns = sampled ? 0 : sensor.lag_ns;
     if (gpu->api->power_limit_mw && !gpu->api->power_limit_mw(gpu->device, &limit_mw) &&
         limit_mw < LIMIT_W * 1e3)

@@ -18,6 +18,7 @@
 #define JITTERS       0.125 /* of an update: what one shows that jitters is blurred so far */
 #define WORTH_IT      1.5   /* the same of a start that is followed up */
 #define INSTANT       0.005 /* of an update */
+#define MOST_MEAN_S   1.0   /* NVML's, the longest that is known of a gauge that does not say it */
 #define WIDE          0.125 /* the same: phases that are so far apart have several valleys, too */
 #define TRIALS        7     /* of each, phase and period, in a round */
 #define WINDOW_TRIALS 21    /* the same of a part-time sensor, in the first round */
@@ -71,6 +72,8 @@ static struct nrg_kernel kernel_of(const struct nrg_regress *r, const struct gri
                               .far_s = seen_parts[grid->part] * grid->period_s};
     if (nrg_regress_sees_window(r))
         part.far_s = r->published.window_s;
+    else if (r->published.mean_updates > 0)
+        part.far_s = r->published.mean_updates * grid->period_s;
     else if (grid->part == 0)
         part = (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL};
     return part;
@@ -90,7 +93,8 @@ static int try_grid(struct nrg_regress *r, double first_ns, size_t stride, struc
 /* The same with whatever part of an update explains most. */
 static int try_parts(struct nrg_regress *r, double first_ns, size_t stride, struct grid *grid)
 {
-    bool known = !r->options.timeline->is_gauge || nrg_regress_sees_window(r);
+    bool known = !r->options.timeline->is_gauge || nrg_regress_sees_window(r) ||
+                 r->published.mean_updates > 0;
     struct grid trial = *grid;
     int rc = 0;
     grid->rest = INFINITY;
@@ -410,6 +414,48 @@ static int search_windows(struct nrg_regress *r, const struct allowed *allowed, 
     return rc;
 }
 
+/* Of how many updates a gauge may show the mean that readings explain best, with the grid so far;
+ * 0: of no more than one. */
+static int guess_mean(struct nrg_regress *r, const struct allowed *allowed, struct grid *best)
+{
+    double most = MOST_MEAN_S / r->published.update_s, found = 0;
+    struct grid start = {.phase_s = allowed->grid.origin_s, .period_s = allowed->grid.period_s};
+    int rc = 0;
+    for (double n = 2; !rc && n < most + 0.5; n++) {
+        struct grid trial = start;
+        r->published.mean_updates = n;
+        rc = try_grid(r, allowed->first_ns, 0, &trial);
+        if (rc || !(trial.rest < best->rest))
+            continue;
+        best->rest = trial.rest;
+        found = n;
+    }
+    r->published.mean_updates = found;
+    return rc;
+}
+
+/* A gauge whose driver does not say what it shows may show a running mean, where its readings never
+ * change faster than such a one. */
+static int search_means(struct nrg_regress *r, const struct allowed *allowed, struct grid *best)
+{
+    double window_s = r->published.window_s;
+    struct grid trial = {.rest = INFINITY};
+    if (r->options.channel->window_ns || !r->published.timeline.mean_ns || is_explained(r, best))
+        return 0;
+    r->published.window_s = 0;
+    r->first_phi = NRG_MEAN_PHI;
+    int rc = guess_mean(r, allowed, &trial);
+    if (!rc && r->published.mean_updates > 0)
+        rc = search_grid(r, allowed, INFINITY, &trial);
+    if (!rc && r->published.mean_updates > 0 && trial.rest < CLEARLY * best->rest) {
+        *best = trial;
+        return 0;
+    }
+    r->published.window_s = window_s;
+    r->published.mean_updates = r->first_phi = 0;
+    return rc;
+}
+
 /* Updates that jitter are about a line, which may lie anywhere in their brackets. */
 static void allow_jitter(struct nrg_regress *r, struct nrg_update_grid *grid)
 {
@@ -432,6 +478,7 @@ static void take_updates(struct nrg_regress *r)
     phase_s += round(off_s / found->period_s) * found->period_s;
     set_times(r, phase_s, found->period_s, (double)first_ns);
     r->published.window_s = found->window_s;
+    r->published.mean_updates = found->mean_updates;
     r->published.lost = found->lost;
 }
 
@@ -478,6 +525,8 @@ static int find_grid(struct nrg_regress *r, const struct allowed *allowed, struc
         rc = sharpen(r, &about, window_s, best);
     if (!rc)
         rc = search_windows(r, &about, best);
+    if (!rc)
+        rc = search_means(r, &about, best);
     *found = !rc && !(middles < best->rest);
     return rc;
 }
@@ -494,7 +543,8 @@ static void take_grid(struct nrg_regress *r, const struct allowed *allowed, cons
                                                     .from_ns = (int64_t)allowed->first_ns,
                                                     .phase_s = best->phase_s,
                                                     .period_s = best->period_s,
-                                                    .window_s = r->published.window_s};
+                                                    .window_s = r->published.window_s,
+                                                    .mean_updates = r->published.mean_updates};
 }
 
 int nrg_regress_find_updates(struct nrg_regress *r)

@@ -257,6 +257,14 @@ static double least_readings(const struct nrg_timeline *tl, const struct nrg_cha
     return update_s > 0 ? SAID_SLOWER : SLOWER;
 }
 
+/* What a mean of many updates is off by stays in it as long as any of them: rows tell by how much
+ * more it changes from one to the next. */
+static void know_mean(struct nrg_regress *r, const struct nrg_channel *c)
+{
+    r->published.mean_updates = (double)c->window_ns / (double)c->update_ns;
+    r->first_phi = NRG_MEAN_PHI;
+}
+
 int nrg_regress_take_news(struct nrg_regress *r)
 {
     const struct nrg_timeline *tl = r->options.timeline;
@@ -279,6 +287,8 @@ int nrg_regress_take_news(struct nrg_regress *r)
         r->published.update_s = update_s;
         if (sees_part(tl, c))
             r->published.window_s = (double)c->window_ns / 1e9;
+        if (nrg_channel_is_running_mean(c))
+            know_mean(r, c);
         number_updates(r);
         rc = tl->held_w > 0 ? take_means(r, tl) : tl->is_gauge ? add_repeats(r) : 0;
     }
