@@ -1,4 +1,4 @@
-"""The judges of the second and third simulator, briefly: that they run as HACKING.md says, and that nrg finds every row of what they draw."""
+"""The judges of the second, third and fifth simulator, briefly: that they run as HACKING.md says, and that nrg finds every row of what they draw."""
 import os
 import re
 import subprocess
@@ -79,6 +79,23 @@ class Judges(unittest.TestCase):
         widths = re.findall(r"(?m)^[\w-]+ .*?\|.* ([0-9.]+) \| .*\| .*\|", done.stdout)
         self.assertEqual(len(widths), 4, done.stdout + done.stderr)
         self.assertLess(max(float(width) for width in widths), 15, done.stdout)
+
+    def test_fifth(self):
+        """A scenario for each sensor, workers and threads are read; one without anything else going on holds, too."""
+        names = ("plain", "short5", "gil", "jetson", "loader", "gpu_counter")
+        done = judge("fifth", *names, "--set", "seconds=5", "--off", "ckpt")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        lines = {line.split()[0]: line for line in done.stdout.splitlines()}
+        self.assertEqual(set(lines), set(names), done.stdout)
+        for name, line in lines.items():
+            self.assertRegex(line, r"\| total e.* miss0 ", name)
+        self.assertRegex(lines["plain"], r"leaf e[0-9.]+ w[0-9.]+ h100/100 r100 ")
+        self.assertNotRegex(lines["plain"], "RES|ALL|PART|STEP|EACH|TOTAL")
+
+    def test_fifth_knows_its_words_and_scenarios(self):
+        for arguments, why in ((["nonsense"], "no scenario is called nonsense"), (["plain", "--set", "nonsense=1"], "no word is called 'nonsense'"),
+                               (["plain", "--off", "nonsense"], "no mechanism is called nonsense")):
+            self.assertIn(why, judge("fifth", *arguments).stderr)
 
     def test_second(self):
         done = judge("second", "T5", "nv-mean100")
