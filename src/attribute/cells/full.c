@@ -10,6 +10,7 @@
 #include <math.h>
 
 #define CROWDED 0.5 /* of the cells are full: CPUs are hardly ever idle */
+#define MOSTLY  0.5 /* of the time of a full cell's CPUs, busy time says it itself */
 
 static double off_s(const struct nrg_cells *c, const struct nrg_others_clock *clock)
 {
@@ -46,7 +47,8 @@ void nrg_cells_find_full(struct nrg_cells *c, struct nrg_frame *frame,
         return;
     for (size_t k = 0; k < c->n; k++) {
         double all_s = c->cpus * nrg_cells_length_s(c, k);
-        c->full[k] = all_s - c->busy_s[k] < off_s(c, clock);
+        /* A cell may be so short that it could be idle as well. */
+        c->full[k] = all_s - c->busy_s[k] < off_s(c, clock) && c->busy_s[k] > MOSTLY * all_s;
         busy_s[k] = c->outside[k] ? c->busy_s[k] : all_s;
     }
     nrg_others_spread(busy_s, c->busy_s, NULL, c->n, off_s(c, clock), idle_s);
