@@ -52,7 +52,7 @@ class Profiles(Gpu):
 
     def test_files_that_are_none(self):
         for text, part in (("{", "is not JSON"), ("[]", "is not a sensor profile"), ('{"schema": "nrg.sensor/2"}', "is not a sensor profile"),
-                           (json.dumps({**PROFILE, "window_s": 0.03}), "'window_s' wants seconds"),
+                           (json.dumps({**PROFILE, "window_s": -0.03}), "'window_s' wants seconds"),
                            (json.dumps({**PROFILE, "update_s": "1"}), "'update_s' wants seconds"),
                            (json.dumps({**PROFILE, "lag_s": -1}), "'lag_s' wants seconds")):
             with self.subTest(text):

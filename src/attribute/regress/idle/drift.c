@@ -297,8 +297,9 @@ static double probability(const struct nrg_solver *s, size_t p, double drift_w, 
     return 1 / (1 + exp(against - log_odds(seen.w, seen.w2, drift_w)));
 }
 
-/* Waits draw neither less than idle power nor far more than work does. What says so, or says nothing
- * clear, is a program that always does the same, of which rows tell nothing but their rounding. */
+/* Waits draw neither less than idle power nor far more than work does. What says so, or says
+ * nothing clear, is a program that always does the same, of which rows tell nothing but their
+ * rounding. */
 bool nrg_solver_drop_awake(struct nrg_solver *s)
 {
     size_t p = place_of(s, NRG_COLUMN_AWAKE);

@@ -14,8 +14,8 @@
 
 #define MOST_PARTS  24
 #define PART_COSTS  2
-#define SHOWS       4.0 /* standard errors */
-#define LEAST_CELLS 20
+#define SHOWS       4.0   /* standard errors */
+#define LEAST_CELLS 100   /* a few seconds tell what they have in common by chance */
 #define ROUNDING    1e-12 /* of squares */
 #define LEAST_OFF   1e-6  /* CPUs */
 #define PACKED      (MOST_PARTS * (MOST_PARTS + 1) / 2)
