@@ -147,6 +147,15 @@ class Scenarios(unittest.TestCase):
                     "idle_j", 0) + result.get("other_processes_j", 0)
                 self.assertAlmostEqual(parts / result["total_j"], 1, places=6)
 
+    def test_a_short_cell_is_not_full(self):
+        """The run's first cell may be shorter than a tick of all CPUs: that all of them were busy then, nothing says."""
+        scenario = BY_NAME["busy between steps, shortly, threads read"]
+        path, tally = os.path.join(self.folder.name, "run.nrg"), judge.Tally()
+        machine = simulate.write(path, varied(scenario, 99204), 99204)
+        tally.add(machine, judge.attribute(NRG, path, scenario.arguments))
+        figures = tally.figures()
+        self.assertEqual((figures["layers"]["resolved"], figures["step"]["cover"]), (1, 1))
+
     def test_processes_have_watts_of_their_own(self):
         scenario = BY_NAME["two programs, 20 and 40 W"]
         path = os.path.join(self.folder.name, "run.nrg")
