@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/parse.h"
 #include "sensors/llm/exposition.h"
 
 #define NAMES 4
@@ -89,7 +90,7 @@ static const struct family families[] = {
 /* The rank whose samples of a metric stand for all of its group. */
 struct rank {
     const struct metric *metric;
-    long group, tensor, pipe;
+    int64_t group, tensor, pipe;
 };
 
 struct sums {
@@ -110,18 +111,19 @@ static bool is_called(const struct nrg_exposition_sample *s, const struct metric
            (value && len >= strlen(m->value) && !memcmp(value, m->value, strlen(m->value)));
 }
 
-/* -1: the sample has no such label. It ends in a quote, so that a number ends there. */
-static long rank_of(const struct nrg_exposition_sample *s, const char *label)
+/* -1: the sample has no such label, or it is no number. */
+static int64_t rank_of(const struct nrg_exposition_sample *s, const char *label)
 {
     size_t len;
+    int64_t rank;
     const char *value = nrg_exposition_label(s, label, &len);
-    return value ? strtol(value, NULL, 10) : -1;
+    return value && !nrg_parse_i64(value, len, &rank) ? rank : -1;
 }
 
 static bool is_repeated(struct sums *sums, const struct metric *m,
                         const struct nrg_exposition_sample *s)
 {
-    long tensor = rank_of(s, "tp_rank"), pipe = rank_of(s, "pp_rank");
+    int64_t tensor = rank_of(s, "tp_rank"), pipe = rank_of(s, "pp_rank");
     if (tensor < 0 && pipe < 0)
         return false;
     struct rank rank = {m, rank_of(s, "dp_rank"), tensor, pipe};
