@@ -11,9 +11,9 @@
 
 /* In order of preference where several say the same thing. */
 static const struct nrg_smi_field fields[] = {
-    {"power.draw", "", NRG_POWER, 1e-3, "W"},
-    {"power.draw.average", "", NRG_POWER, 1e-3, "W"},
     {"power.draw.instant", "", NRG_POWER, 1e-3, "W"},
+    {"power.draw", "", NRG_POWER, 1e-3, "W"}, /* since Ampere a mean of a second, but for GA100 */
+    {"power.draw.average", "", NRG_POWER, 1e-3, "W"},
     {"utilization.gpu", ".util", NRG_UTILISATION, 1e-2, "%"},
     {"utilization.memory", ".mem-util", NRG_UTILISATION, 1e-2, "%"},
     {"utilization.encoder", ".enc", NRG_UTILISATION, 1e-2, "%"},

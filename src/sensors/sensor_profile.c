@@ -31,10 +31,13 @@ static int read_fields(struct nrg_sensor_profile *p, const json_t *doc, const ch
 {
     const char *schema = json_string_value(json_object_get(doc, "schema"));
     const char *gpu = json_string_value(json_object_get(doc, "gpu"));
+    const char *source = json_string_value(json_object_get(doc, "source"));
     if (!schema || strcmp(schema, NRG_SENSOR_PROFILE_SCHEMA))
         return nrg_fail(err, -EINVAL, where, "is not a sensor profile (nrg calibrate --gpu -o)");
     if (gpu)
         nrg_copy_clean(p->gpu, sizeof p->gpu, gpu, strlen(gpu));
+    if (source)
+        nrg_copy_clean(p->source, sizeof p->source, source, strlen(source));
     int rc = read_seconds(doc, "update_s", 1e-4, LONGEST_S, where, &p->update_ns, err);
     if (!rc)
         rc = read_seconds(doc, "window_s", 1e-6, LONGEST_S, where, &p->window_ns, err);

@@ -3,8 +3,11 @@
  * and `--sensor-profile` reads. It replaces what the nvml driver's table says of boards of that
  * name.
  *
- *   {"schema": "nrg.sensor/1", "gpu": "NVIDIA A100-SXM4-40GB",
+ *   {"schema": "nrg.sensor/1", "gpu": "NVIDIA A100-SXM4-40GB", "source": "nvmlDeviceGetPowerUsage",
  *    "update_s": 0.1, "window_s": 0.025, "lag_s": 0}
+ *
+ * A window that is longer than an update is a running mean. Samples of the driver's buffer are
+ * described by it, too, but for that mean.
  *
  * Plain data. 0, or -errno with err for a file that is not one, or can't be true.
  */
@@ -20,6 +23,7 @@
 
 struct nrg_sensor_profile {
     char gpu[64];                         /* "": all boards */
+    char source[128];                     /* the call that it is of; "": any */
     int64_t update_ns, window_ns, lag_ns; /* as in struct nrg_channel */
 };
 

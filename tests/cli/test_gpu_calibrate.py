@@ -1,13 +1,25 @@
 """nrg calibrate --gpu and --sensor-profile around the fit, which tests/truth/test_gpu_sensor.py tries: what goes in and comes out."""
 import json
 import os
+import random
 import sqlite3
+import time
 import unittest
 
-from support import FAKE_NVML, Case
+from retries import retried
+from support import FAKE_NVML, PYTHON, TOOLS, Case
 
 VOLTA = "gpu Tesla V100\n arch 5\n power 100\n fail samples 3\n"
 PROFILE = {"schema": "nrg.sensor/1", "gpu": "Tesla V100", "update_s": 0.02, "window_s": 0.01, "lag_s": 0}
+
+LOAD = """
+import sys, time, nrg
+zero_s, times = int(sys.argv[1]) / 1e9, [float(t) for t in sys.argv[2:]]
+for i, (begin_s, end_s) in enumerate(zip(times, times[1:])):
+    time.sleep(max(0, zero_s + begin_s - time.monotonic()))
+    with nrg.span("off" if i % 2 else "on"):
+        time.sleep(max(0, zero_s + end_s - time.monotonic()))
+"""
 
 
 class Gpu(Case):
@@ -30,6 +42,23 @@ class Profiles(Gpu):
         self.assertEqual((power["update_period_s"], power["window_s"]), (0.02, 0.01))
         power = self.power("--sensor-profile", self.profile(lag_s=0.5))
         self.assertEqual(power["lag_s"], 0.5)
+
+    def test_a_running_mean(self):
+        """Of the getter; samples of the buffer are not averaged."""
+        power = self.power("--sensor-profile", self.profile(window_s=1.0, update_s=0.1))
+        self.assertEqual((power["update_period_s"], power["window_s"]), (0.1, 1))
+        power = self.power("--sensor-profile", self.profile(window_s=1.0, update_s=0.1), env=self.fake("gpu Tesla V100\n arch 5\n"))
+        self.assertEqual(power["window_s"], 0.1)
+
+    def test_it_is_of_one_getter(self):
+        usage = self.profile(source="nvmlDeviceGetPowerUsage", window_s=1.0, update_s=0.1)
+        self.assertEqual(self.power("--sensor-profile", usage)["window_s"], 1)
+        both = self.fake("gpu Tesla V100\n arch 5\n fail samples 3\n instant 1\n")
+        self.assertNotIn("window_s", self.power("--sensor-profile", usage, env=both))
+        done = self.nrg("sensors", "--sensor-profile", usage, env=both)
+        self.assertIn("sensor profile: it is of nvmlDeviceGetPowerUsage, and gpu-0 is read by nvmlDeviceGetFieldValues", done.stdout.decode())
+        instant = self.profile(source="nvmlDeviceGetFieldValues(NVML_FI_DEV_POWER_INSTANT)")
+        self.assertEqual(self.power("--sensor-profile", instant, env=both)["window_s"], 0.01)
 
     def test_it_is_of_boards_of_that_name(self):
         self.assertNotIn("window_s", self.power("--sensor-profile", self.profile(gpu="NVIDIA L4")))
@@ -81,6 +110,37 @@ class Calibrate(Gpu):
         for load in ("true", "false"):
             self.nrg("calibrate", "--gpu", "--", load, env=self.fake(TMPDIR=self.path("tmp")))
             self.assertEqual(os.listdir(self.path("tmp")), [])
+
+    def running_mean(self, times):
+        """The fake library knows the power of each moment, and the load says which that is."""
+        build = os.path.abspath(os.environ.get("NRG_PLAIN_BUILD") or os.path.dirname(TOOLS))  # the interpreter is not sanitized
+        zero_ns = time.monotonic_ns() + 10**9  # programs have begun by then
+        power = "60 " + " ".join(f"{t} {60 if i % 2 else 250}" for i, t in enumerate(times))
+        env = self.fake(f"zero {zero_ns}\ngpu NVIDIA L4\n arch 8\n fail samples 3 -9999\n power-mean 400\n power-period 60\n power {power}\n",
+                        PYTHONPATH=os.path.join(build, "python"))
+        done = self.nrg("calibrate", "--gpu", "-o", self.path("l4.json"), "--", PYTHON, self.write("load.py", LOAD), str(zero_ns),
+                        *map(str, times), env=env)
+        return done, env
+
+    def test_a_running_mean_of_a_load(self):
+        turns, times = random.Random(5), [0.3]
+        while times[-1] < 5:
+            times.append(round(times[-1] + turns.uniform(0.02, 0.12), 3))
+        for _ in range(2):
+            done, env = self.running_mean(times)
+            if b"too few" not in done.stderr and b"not read at least" not in done.stderr:
+                break
+            retried(done.stderr.decode())
+        else:
+            self.skipTest("this machine is too busy to be read 50 times a second")
+        self.assertEqual(done.returncode, 0, done.stderr.decode())
+        with open(self.path("l4.json"), encoding="utf-8") as file:
+            found = json.load(file)
+        self.assertAlmostEqual(found["window_s"], 0.4, delta=0.04)
+        self.assertAlmostEqual(found["update_s"], 0.06, delta=0.001)
+        self.assertEqual(found["source"], "nvmlDeviceGetPowerUsage")
+        power = self.power("--sensor-profile", self.path("l4.json"), env=env)
+        self.assertAlmostEqual(power["window_s"], found["window_s"], places=6)
 
     def test_usage(self):
         done = self.nrg("calibrate", "--from", "a.nrg")

@@ -6,35 +6,35 @@
  * The script is read when the number of initialisations goes from 0 to 1; that moment is time 0
  * of everything below. One statement per line, # begins a comment.
  *
+ *   zero NS                 time 0 by CLOCK_MONOTONIC
  *   init CODE               nvmlInit fails with that code
  *   gpus N                  what nvmlDeviceGetCount says (default: the GPUs that follow)
  *   gpu NAME                begins a GPU; all lines below belong to it:
  *   arch N                  architecture (7 = Ampere); default 5
  *   power W [S W]...        watts, changing to W at S seconds; default 100
+ *   power-mean MS           nvmlDeviceGetPowerUsage is the mean of the past MS; default 0
+ *   power-period MS         how often it moves; default 0: always
+ *   instant TYPE [W]        the field POWER_INSTANT is there, of that type (see value-type), and is
+ *                           the power, or always W
  *   energy J                counter at time 0; it then follows the power; default 1000
  *   energy-period MS        how often the counter moves; default 100, 0: always exact
  *   util|mem-util|enc|dec P   percent        sm-clock|mem-clock MHZ
  *   memory BYTES            temperature C
- *   fail CALL CODE [MS]     from MS on. CALL is one of: handle name arch energy power samples
- *                           samples.0 .. samples.6 utilization encoder decoder clock memory
- *                           temperature mig-mode mig-handle process-utilization processes,
- *                           or all (but handle and name)
- *   lost N                  "GPU is lost" from call N+1 on, counted from time 0
- *   lost-after MS           the same from that time on
- *   period TYPE MS          distance of buffered samples; default 20 for power, 167 for others
- *   sample TYPE MS VALUE    this sample in place of generated ones; may be repeated; it can be
- *                           seen from MS after time 0 on, and carries that stamp
- *   value-type TYPE N       0 double, 1 unsigned (default), 2 ulong, 3 ulonglong, 4 slonglong
- *   claim TYPE N            lie: always say N samples
- *   ignore-last             always give the whole buffer, whatever was seen
- *   process PID BYTES SM [I]   BYTES may be na; SM percent, or - for none; I: its GPU instance
- *   mps-client PID BYTES SM the same for a client of MPS, which is in a list of its own
- *   garbage N               N uninitialised entries after the processes' shares
- *   entry-bytes N           16, 24 or 32: size of a running process; default 24
- *   mig BYTES [SMS [BUSY]]  a MIG instance with that memory used and so many multiprocessors, and
- *                           what the performance monitor says of them, percent (none: has none);
- *                           enables MIG, and with it shares per process are not supported. GPU
- *                           instances are numbered from 1, each has compute instance 0
+ *   fail CALL CODE [MS]     from MS on. CALL is one of: handle name arch energy power fields
+ * samples samples.0 .. samples.6 utilization encoder decoder clock memory temperature mig-mode
+ * mig-handle process-utilization processes, or all (but handle and name) lost N "GPU is lost" from
+ * call N+1 on, counted from time 0 lost-after MS           the same from that time on period TYPE
+ * MS          distance of buffered samples; default 20 for power, 167 for others sample TYPE MS
+ * VALUE    this sample in place of generated ones; may be repeated; it can be seen from MS after
+ * time 0 on, and carries that stamp value-type TYPE N       0 double, 1 unsigned (default), 2
+ * ulong, 3 ulonglong, 4 slonglong claim TYPE N            lie: always say N samples ignore-last
+ * always give the whole buffer, whatever was seen process PID BYTES SM [I]   BYTES may be na; SM
+ * percent, or - for none; I: its GPU instance mps-client PID BYTES SM the same for a client of MPS,
+ * which is in a list of its own garbage N               N uninitialised entries after the
+ * processes' shares entry-bytes N           16, 24 or 32: size of a running process; default 24 mig
+ * BYTES [SMS [BUSY]]  a MIG instance with that memory used and so many multiprocessors, and what
+ * the performance monitor says of them, percent (none: has none); enables MIG, and with it shares
+ * per process are not supported. GPU instances are numbered from 1, each has compute instance 0
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,11 +66,15 @@ static double power_w(const struct gpu *gpu, double t_ms)
     return w;
 }
 
+/* The moment up to t_ms at which something that moves every period_ms (0: always) moved last. */
+static double moved_ms(double t_ms, double period_ms)
+{
+    return period_ms > 0 ? (double)(int64_t)(t_ms / period_ms) * period_ms : t_ms;
+}
+
 static double energy_j(const struct gpu *gpu, double t_ms)
 {
-    double j = gpu->energy_j;
-    if (gpu->energy_period_ms > 0)
-        t_ms = (double)(int64_t)(t_ms / gpu->energy_period_ms) * gpu->energy_period_ms;
+    double j = t_ms < 0 ? gpu->steps[0].w * t_ms / 1e3 : 0;
     for (size_t i = 0; i < gpu->n_steps; i++) {
         double from = gpu->steps[i].at_s * 1e3, to = t_ms;
         if (i + 1 < gpu->n_steps && gpu->steps[i + 1].at_s * 1e3 < to)
@@ -79,6 +83,14 @@ static double energy_j(const struct gpu *gpu, double t_ms)
             j += gpu->steps[i].w * (to - from) / 1e3;
     }
     return j;
+}
+
+static double usage_w(const struct gpu *gpu)
+{
+    double t_ms = moved_ms(elapsed_ms(), gpu->power_period_ms), mean_ms = gpu->power_mean_ms;
+    if (!(mean_ms > 0))
+        return power_w(gpu, t_ms);
+    return (energy_j(gpu, t_ms) - energy_j(gpu, t_ms - mean_ms)) / mean_ms * 1e3;
 }
 
 static nvmlReturn_t enter(nvmlDevice_t device, int call)
@@ -96,8 +108,9 @@ nvmlReturn_t nvmlInit_v2(void)
     pthread_mutex_lock(&fake.lock);
     if (!fake.users) {
         fake_load();
-        fake.mono_ns = clock_ns(CLOCK_MONOTONIC);
-        fake.real_ns = clock_ns(CLOCK_REALTIME);
+        int64_t now_ns = clock_ns(CLOCK_MONOTONIC);
+        fake.mono_ns = fake.zero_ns ? fake.zero_ns : now_ns;
+        fake.real_ns = clock_ns(CLOCK_REALTIME) - now_ns + fake.mono_ns;
     }
     int rc = fake.init;
     fake.users += !rc;
@@ -160,14 +173,51 @@ nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t device, unsigned *arch)
 
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t device, unsigned long long *mj)
 {
-    *mj = (unsigned long long)(energy_j(device->gpu, elapsed_ms()) * 1e3);
+    const struct gpu *gpu = device->gpu;
+    double j = energy_j(gpu, moved_ms(elapsed_ms(), gpu->energy_period_ms));
+    *mj = (unsigned long long)((gpu->energy_j + j) * 1e3);
     return enter(device, CALL_ENERGY);
 }
 
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned *mw)
 {
-    *mw = (unsigned)(power_w(device->gpu, elapsed_ms()) * 1e3);
+    *mw = (unsigned)(usage_w(device->gpu) * 1e3);
     return enter(device, CALL_POWER);
+}
+
+static nvmlValue_t typed_value(int value_type, double value)
+{
+    nvmlValue_t v;
+    memset(&v, 0xEE, sizeof v); /* reading the wrong member shows */
+    if (value_type == 0)
+        v.dVal = value;
+    else if (value_type == 1)
+        v.uiVal = (unsigned)value;
+    else if (value_type == 2)
+        v.ulVal = (unsigned long)value;
+    else if (value_type == 3)
+        v.ullVal = (unsigned long long)value;
+    else
+        v.sllVal = (long long)value;
+    return v;
+}
+
+/* One field of one scope; the others are not supported, as a driver says of those it does not know.
+ */
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t device, int count, nvmlFieldValue_t *values)
+{
+    const struct gpu *gpu = device->gpu;
+    nvmlReturn_t rc = enter(device, CALL_FIELDS);
+    for (int i = 0; !rc && i < count; i++) {
+        nvmlFieldValue_t *v = &values[i];
+        bool known = v->fieldId == NVML_FI_DEV_POWER_INSTANT && v->scopeId == NVML_POWER_SCOPE_GPU;
+        v->nvmlReturn = known && gpu->has_instant ? 0 : 3;
+        v->valueType = gpu->instant_type;
+        v->value =
+            typed_value(v->valueType, gpu->instant_w >= 0 ? gpu->instant_w * 1e3
+                                                          : power_w(gpu, elapsed_ms()) * 1e3);
+    }
+    return rc;
 }
 
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t device, unsigned *mw)
@@ -319,23 +369,6 @@ nvmlReturn_t nvmlGpmMetricsGet(nvmlGpmMetricsGet_t *get)
 }
 
 /* --- the sample buffer --- */
-
-static nvmlValue_t typed_value(int value_type, double value)
-{
-    nvmlValue_t v;
-    memset(&v, 0xEE, sizeof v); /* reading the wrong member shows */
-    if (value_type == 0)
-        v.dVal = value;
-    else if (value_type == 1)
-        v.uiVal = (unsigned)value;
-    else if (value_type == 2)
-        v.ulVal = (unsigned long)value;
-    else if (value_type == 3)
-        v.ullVal = (unsigned long long)value;
-    else
-        v.sllVal = (long long)value;
-    return v;
-}
 
 /* Sample i of the buffer, oldest first; false past its end. */
 static bool buffered(const struct gpu *gpu, int type, int64_t i, double *at_ms, double *value)

@@ -55,6 +55,7 @@ enum {
     CALL_ARCH,
     CALL_ENERGY,
     CALL_POWER,
+    CALL_FIELDS,
     CALL_UTILIZATION,
     CALL_ENCODER,
     CALL_DECODER,
@@ -78,6 +79,20 @@ nvmlReturn_t nvmlDeviceGetName(nvmlDevice_t, char *, unsigned);
 nvmlReturn_t nvmlDeviceGetArchitecture(nvmlDevice_t, unsigned *);
 nvmlReturn_t nvmlDeviceGetTotalEnergyConsumption(nvmlDevice_t, unsigned long long *);
 nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t, unsigned *);
+
+enum { NVML_FI_DEV_POWER_INSTANT = 186, NVML_POWER_SCOPE_GPU = 0 };
+
+typedef struct {
+    unsigned int fieldId;
+    unsigned int scopeId;
+    long long timestamp;
+    long long latencyUsec;
+    int valueType;
+    nvmlReturn_t nvmlReturn;
+    nvmlValue_t value;
+} nvmlFieldValue_t;
+
+nvmlReturn_t nvmlDeviceGetFieldValues(nvmlDevice_t, int, nvmlFieldValue_t *);
 nvmlReturn_t nvmlDeviceGetEnforcedPowerLimit(nvmlDevice_t, unsigned *);
 nvmlReturn_t nvmlDeviceGetUtilizationRates(nvmlDevice_t, nvmlUtilization_t *);
 nvmlReturn_t nvmlDeviceGetEncoderUtilization(nvmlDevice_t, unsigned *, unsigned *);

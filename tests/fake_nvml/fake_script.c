@@ -11,6 +11,7 @@ static const char *const call_names[CALLS] = {
     [CALL_ARCH] = "arch",
     [CALL_ENERGY] = "energy",
     [CALL_POWER] = "power",
+    [CALL_FIELDS] = "fields",
     [CALL_UTILIZATION] = "utilization",
     [CALL_ENCODER] = "encoder",
     [CALL_DECODER] = "decoder",
@@ -43,6 +44,7 @@ static struct gpu *new_gpu(const char *name)
     gpu->board.gpu = gpu;
     gpu->arch = 5;
     gpu->steps[gpu->n_steps++].w = 100;
+    gpu->instant_w = -1;
     gpu->energy_j = 1000;
     gpu->energy_period_ms = 100;
     gpu->lost = -1;
@@ -137,6 +139,12 @@ static void parse_gpu(struct gpu *gpu, const char *word, const char *text)
         gpu->arch = (unsigned)number;
     else if (!strcmp(word, "power"))
         parse_power(gpu, text);
+    else if (!strcmp(word, "power-mean"))
+        gpu->power_mean_ms = number;
+    else if (!strcmp(word, "power-period"))
+        gpu->power_period_ms = number;
+    else if (!strcmp(word, "instant"))
+        gpu->has_instant = sscanf(text, "%d %lf", &gpu->instant_type, &gpu->instant_w) > 0;
     else if (!strcmp(word, "limit"))
         gpu->limit_w = number;
     else if (!strcmp(word, "energy"))
@@ -171,7 +179,9 @@ static void parse_line(char *line, struct gpu **gpu)
     if (sscanf(line, "%31s %n", word, &used) != 1)
         return;
     const char *text = line + used;
-    if (!strcmp(word, "init"))
+    if (!strcmp(word, "zero"))
+        fake.zero_ns = strtoll(text, NULL, 10);
+    else if (!strcmp(word, "init"))
         fake.init = atoi(text);
     else if (!strcmp(word, "gpus"))
         fake.claimed_gpus = (unsigned)strtoul(text, NULL, 10);
@@ -185,9 +195,10 @@ void fake_load(void)
 {
     const char *path = getenv("NRG_FAKE_NVML");
     FILE *file = path ? fopen(path, "re") : NULL;
-    char line[512];
+    char line[8192];
     struct gpu *gpu = NULL;
     fake.init = 0;
+    fake.zero_ns = 0;
     fake.claimed_gpus = 0;
     fake.n_gpus = 0;
     if (!file)

@@ -13,7 +13,7 @@
 
 #include "fake_nvml/fake_nvml.h"
 
-enum { MAX_GPUS = 16, MAX_STEPS = 32, MAX_SAMPLES = 64, MAX_PROCESSES = 32, MAX_MIG = 16 };
+enum { MAX_GPUS = 16, MAX_STEPS = 256, MAX_SAMPLES = 64, MAX_PROCESSES = 32, MAX_MIG = 16 };
 enum { TYPES = 7, DEPTH = 120 };
 
 enum { VALUES = 8, VALUE_MEMORY = 6, VALUE_TEMPERATURE = 7 };
@@ -41,6 +41,10 @@ struct gpu {
         double at_s, w;
     } steps[MAX_STEPS];
     double energy_j, energy_period_ms, lost_after_ms, limit_w;
+    double power_mean_ms, power_period_ms;
+    bool has_instant;
+    int instant_type;
+    double instant_w; /* negative: as it is */
     double values[VALUES];
     int fail[CALLS];
     double fail_after_ms[CALLS];
@@ -66,6 +70,7 @@ struct fake {
     int users, init;
     size_t n_gpus;
     unsigned claimed_gpus;
+    int64_t zero_ns;          /* time 0 as the script says; 0: it does not */
     int64_t mono_ns, real_ns; /* time 0 */
     struct gpu gpus[MAX_GPUS];
 };

@@ -308,7 +308,7 @@ def has(name):
     return any(os.path.exists(os.path.join(folder, name)) for folder in include_folders())
 
 
-# NVML's performance monitor; the rest of NVML's declarations has been the same since its first release.
+# NVML's performance monitor and fields; the rest of NVML's declarations has been the same since its first release.
 GPM = r"""
 #include <stddef.h>
 #include "sensors/nvml/api.h"
@@ -319,8 +319,11 @@ GPM = r"""
 GPM_MEMBERS = {"nvml_gpm_support": ("c_nvmlGpmSupport_t", {"version": "version", "is_supported": "isSupportedDevice"}),
                "nvml_gpm_metric": ("c_nvmlGpmMetric_t", {"id": "metricId", "result": "nvmlReturn", "value": "value", "short_name": "metricInfo"}),
                "nvml_gpm_metrics": ("c_nvmlGpmMetricsGet_t", {"version": "version", "n": "numMetrics", "from": "sample1", "to": "sample2",
-                                                              "metrics": "metrics"})}
-GPM_NUMBERS = ("NVML_GPM_SUPPORT_VERSION", "NVML_GPM_METRICS_GET_VERSION", "NVML_GPM_METRIC_SM_UTIL")
+                                                              "metrics": "metrics"}),
+               "nvml_field": ("c_nvmlFieldValue_t", {"id": "fieldId", "scope": "scopeId", "stamp_us": "timestamp", "latency_us": "latencyUsec",
+                                                     "value_type": "valueType", "result": "nvmlReturn", "value": "value"})}
+GPM_NUMBERS = ("NVML_GPM_SUPPORT_VERSION", "NVML_GPM_METRICS_GET_VERSION", "NVML_GPM_METRIC_SM_UTIL", "NVML_FI_DEV_POWER_INSTANT",
+               "NVML_POWER_SCOPE_GPU")
 
 
 def pynvml():

@@ -240,6 +240,81 @@ static void falls_back_to_getters(void **state)
     nvml_done(&f);
 }
 
+/* The field says the power of the moment where nvmlDeviceGetPowerUsage says a mean. */
+static void power_of_the_moment(void **state)
+{
+    static const char source[] = "nvmlDeviceGetFieldValues(NVML_FI_DEV_POWER_INSTANT)";
+    struct nvml_fixture f;
+    (void)state;
+    for (int type = 0; type <= 4; type++) {
+        char script[200];
+        snprintf(script, sizeof script,
+                 "gpu NVIDIA L4\narch 8\npower 40 0.001 240\npower-mean 1000\nfail samples 3\n"
+                 "instant %d\n",
+                 type);
+        nvml_probe_with(&f, script);
+        const struct nrg_found *found = &f.probe.found[0];
+        const struct nrg_channel *power =
+            &found->channels[channel_index(found, "gpu-0", NRG_POWER)];
+        assert_string_equal(power->source, source);
+        assert_int_equal(power->update_ns, 100 * NRG_NS_PER_MS);
+        assert_int_equal(power->window_ns, 100 * NRG_NS_PER_MS);
+        assert_int_equal(power->lag_ns, 0);
+        nvml_open_gpu(&f, 0);
+        nap_ms(10);
+        assert_int_equal(nvml_read_gpu(&f), 0);
+        assert_int_equal(nvml_last(&f, "gpu-0", NRG_POWER), 240000);
+        nvml_done(&f);
+    }
+    /* Beside a buffer; part-time on Hopper; what nobody has measured stays unknown. */
+    nvml_probe_with(&f, "gpu NVIDIA H100 PCIe\narch 9\npower 250\ninstant 1\n"
+                        "gpu NVIDIA B200\narch 10\nfail samples 3\ninstant 1\n");
+    const struct nrg_found *found = &f.probe.found[0];
+    const struct nrg_channel *power =
+        &found->channels[channel_index(found, "gpu-0.polled", NRG_POWER)];
+    assert_string_equal(power->source, source);
+    assert_int_equal(power->window_ns, 25 * NRG_NS_PER_MS);
+    assert_int_equal(power->lag_ns, 0);
+    power = &f.probe.found[1].channels[channel_index(&f.probe.found[1], "gpu-1", NRG_POWER)];
+    assert_int_equal(power->window_ns, 0);
+    assert_int_equal(power->lag_ns, 0);
+    nvml_open_gpu(&f, 0);
+    assert_int_equal(nvml_read_gpu(&f), 0);
+    assert_int_equal(nvml_last(&f, "gpu-0.polled", NRG_POWER), 250000);
+    nvml_done(&f);
+}
+
+/* Drivers that do not know the field, refuse it, or say nonsense: the mean is better than that. */
+static void no_power_of_the_moment(void **state)
+{
+    static const char *const without[] = {"", "instant 1\nfail fields 2\n", "instant 1 0\n",
+                                          "instant 1 4000000\n", "instant 9\n"};
+    struct nvml_fixture f;
+    (void)state;
+    for (size_t i = 0; i < sizeof without / sizeof *without; i++) {
+        char script[200];
+        snprintf(script, sizeof script, "gpu NVIDIA L4\narch 8\nfail samples 3\n%s", without[i]);
+        nvml_probe_with(&f, script);
+        const struct nrg_found *found = &f.probe.found[0];
+        const struct nrg_channel *power =
+            &found->channels[channel_index(found, "gpu-0", NRG_POWER)];
+        assert_string_equal(power->source, "nvmlDeviceGetPowerUsage");
+        assert_int_equal(power->window_ns, 1000 * NRG_NS_PER_MS);
+        nvml_open_gpu(&f, 0);
+        assert_int_equal(nvml_read_gpu(&f), 0);
+        assert_int_equal(nvml_last(&f, "gpu-0", NRG_POWER), 100000);
+        nvml_done(&f);
+    }
+    /* It stops in the middle: missing, not the mean in its place. */
+    nvml_probe_with(&f, "gpu NVIDIA L4\narch 8\nfail samples 3\ninstant 1\nfail fields 3 20\n");
+    nvml_open_gpu(&f, 0);
+    nap_ms(25);
+    assert_int_equal(nvml_read_gpu(&f), 0);
+    assert_int_equal(nvml_last(&f, "gpu-0", NRG_POWER), NRG_MISSING);
+    assert_int_equal(f.keep->n_faults, 1);
+    nvml_done(&f);
+}
+
 static void nothing_supported(void **state)
 {
     struct nvml_fixture f;
@@ -491,6 +566,8 @@ int main(void)
         cmocka_unit_test(the_counter_is_the_truth),
         cmocka_unit_test(knows_power_sensors),
         cmocka_unit_test(falls_back_to_getters),
+        cmocka_unit_test(power_of_the_moment),
+        cmocka_unit_test(no_power_of_the_moment),
         cmocka_unit_test(nothing_supported),
         cmocka_unit_test(lost_in_the_middle),
         cmocka_unit_test(one_call_fails),

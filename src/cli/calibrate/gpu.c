@@ -1,6 +1,6 @@
 /*
- * See calibrate/gpu.h. A value that is the mean of more than one update leaves nothing out: the
- * profile's window is the update then, and its lag half of the mean's length.
+ * See calibrate/gpu.h. A mean that is as long as an update as far as readings can tell leaves
+ * nothing out and repeats nothing: the profile's window is the update then.
  */
 #include "cli/calibrate/gpu.h"
 
@@ -18,7 +18,8 @@
 #include "energy/sensor_fit.h"
 #include "sensors/sensor_profile.h"
 
-#define RATE "250Hz" /* several readings per update of 20 ms */
+#define RATE  "250Hz" /* several readings per update of 20 ms */
+#define WHOLE 1.02    /* of an update: no mean is known better than that */
 
 struct result {
     const struct nrg_recorded_channel *channel;
@@ -38,17 +39,21 @@ static int record_load(const char *path, char **command)
         NULL};
     static const char *const run[] = {"nrg",      "run",  "-q", "--rate", RATE,
                                       "--sensor", "nvml", "-o", NULL};
-    const char *argv[64];
-    size_t n = 0;
-    for (size_t i = 0; run[i]; i++)
-        argv[n++] = run[i];
-    argv[n++] = path;
-    argv[n++] = "--";
     const char *const *load = command[0] ? (const char *const *)command : own;
-    for (size_t i = 0; load[i] && n < sizeof argv / sizeof *argv - 1; i++)
-        argv[n++] = load[i];
-    argv[n] = NULL;
-    if (nrg_again(argv, NULL)) {
+    size_t n = 0, more = 0;
+    while (load[more])
+        more++;
+    const char **argv = nrg_calloc(sizeof run / sizeof *run + more + 2, sizeof *argv);
+    for (size_t i = 0; argv && run[i]; i++)
+        argv[n++] = run[i];
+    if (argv) {
+        argv[n++] = path;
+        argv[n++] = "--";
+        memcpy(argv + n, load, more * sizeof *argv); /* calloc has ended it */
+    }
+    int rc = argv ? nrg_again(argv, NULL) : -ENOMEM;
+    free(argv);
+    if (rc) {
         nrg_say("the load did not run: no sensor was calibrated");
         return 1;
     }
@@ -64,19 +69,25 @@ static void board_name(const char *sensor, char *name, size_t size)
         name[close - open - 1] = '\0';
 }
 
+/* Of a channel; longer than an update: a running mean. */
+static double window_s(const struct nrg_sensor_fit *f)
+{
+    bool whole = f->window_low_s <= WHOLE * f->update_s && f->window_high_s >= f->update_s / WHOLE;
+    return whole ? f->update_s : f->window_s;
+}
+
 static json_t *result_json(const struct result *r)
 {
     const struct nrg_sensor_fit *f = &r->fit;
     char gpu[64];
-    bool part = f->window_s < f->update_s;
     board_name(r->channel->sensor, gpu, sizeof gpu);
     json_t *o = json_pack("{s:s, s:s, s:s}", "schema", NRG_SENSOR_PROFILE_SCHEMA, "gpu", gpu,
                           "source", r->channel->channel.source);
-    NRG_JSON_REALS(o, {"update_s", f->update_s}, {"window_s", part ? f->window_s : f->update_s},
-                   {"lag_s", part ? 0 : f->window_s / 2}, {"mean_s", f->window_s},
-                   {"mean_low_s", f->window_low_s}, {"mean_high_s", f->window_high_s},
-                   {"delay_s", f->delay_s}, {"delay_sd_s", f->delay_sd_s}, {"off_w", f->off_w},
-                   {"on_w", f->on_w}, {"explained", f->explained});
+    NRG_JSON_REALS(o, {"update_s", f->update_s}, {"window_s", window_s(f)}, {"lag_s", 0},
+                   {"mean_s", f->window_s}, {"mean_low_s", f->window_low_s},
+                   {"mean_high_s", f->window_high_s}, {"delay_s", f->delay_s},
+                   {"delay_sd_s", f->delay_sd_s}, {"off_w", f->off_w}, {"on_w", f->on_w},
+                   {"explained", f->explained});
     nrg_json_count(o, "updates", (int64_t)f->updates);
     return o;
 }
@@ -94,7 +105,9 @@ static void print_result(const struct result *r)
     printf("  mean of        %.4g ms  (%.4g .. %.4g)\n", 1e3 * f->window_s, 1e3 * f->window_low_s,
            1e3 * f->window_high_s);
     printf("  shown after    %.3g ms  ± %.2g\n", 1e3 * f->delay_s, 1e3 * f->delay_sd_s);
-    if (f->window_s < f->update_s)
+    if (window_s(f) > f->update_s)
+        printf("  is             a running mean: what lasts less is spread over it\n");
+    if (window_s(f) < f->update_s)
         printf("  sees           %.0f %% of the time\n", 100 * f->window_s / f->update_s);
     printf("  load           %.4g W off, %.4g W on; explains %.1f %% of %zu updates\n", f->off_w,
            f->on_w, 100 * f->explained, f->updates);

@@ -34,6 +34,7 @@ static const struct symbol symbols[] = {
     {"nvmlDeviceGetArchitecture", AT(architecture)},
     {"nvmlDeviceGetTotalEnergyConsumption", AT(energy_mj)},
     {"nvmlDeviceGetPowerUsage", AT(power_mw)},
+    {"nvmlDeviceGetFieldValues", AT(fields)},
     {"nvmlDeviceGetEnforcedPowerLimit", AT(power_limit_mw)},
     {"nvmlDeviceGetSamples", AT(samples)},
     {"nvmlDeviceGetUtilizationRates", AT(utilization)},

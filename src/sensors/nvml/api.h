@@ -76,6 +76,16 @@ struct nvml_sample {
     union nvml_value value;
 };
 
+/* "Fields" of a GPU; what a scope means depends on the field. */
+enum { NVML_FI_DEV_POWER_INSTANT = 186, NVML_POWER_SCOPE_GPU = 0 };
+
+struct nvml_field {
+    unsigned id, scope;             /* asked for */
+    long long stamp_us, latency_us; /* wall clock */
+    int value_type, result;         /* result: enum nvml_result of this field */
+    union nvml_value value;
+};
+
 struct nvml_utilization {
     unsigned gpu, memory; /* percent */
 };
@@ -137,6 +147,7 @@ struct nrg_nvml {
     int (*architecture)(struct nvml_device *, unsigned *);
     int (*energy_mj)(struct nvml_device *, unsigned long long *);
     int (*power_mw)(struct nvml_device *, unsigned *);
+    int (*fields)(struct nvml_device *, int n, struct nvml_field *);
     int (*power_limit_mw)(struct nvml_device *, unsigned *);
     int (*samples)(struct nvml_device *, int type, unsigned long long last_seen_us, int *value_type,
                    unsigned *count, struct nvml_sample *);

@@ -64,6 +64,14 @@ static void nvml_close(void *state)
     free(nvml);
 }
 
+static bool is_metric_of(const struct nrg_nvml_metric *metric, const struct nrg_channel *channel,
+                         const char *suffix, bool sampled)
+{
+    bool same_call = sampled ? metric->sample_type >= 0
+                             : !strncmp(channel->source, metric->call, strlen(metric->call));
+    return metric->quantity == channel->quantity && !strcmp(metric->suffix, suffix) && same_call;
+}
+
 /* Recognises the metric and the device of a channel by what probe wrote into it. */
 static int fill_slot(struct nvml *nvml, struct slot *slot, const struct nrg_channel *channel,
                      struct nvml_device *board)
@@ -82,8 +90,7 @@ static int fill_slot(struct nvml *nvml, struct slot *slot, const struct nrg_chan
     if (sscanf(channel->name, "gpu-%u%n", &gpu, &skip) != 1)
         return NVML_INVALID_ARGUMENT;
     for (size_t m = 0; m < NRG_NVML_METRICS; m++)
-        if (nrg_nvml_metrics[m].quantity == channel->quantity &&
-            !strcmp(nrg_nvml_metrics[m].suffix, channel->name + skip))
+        if (is_metric_of(&nrg_nvml_metrics[m], channel, channel->name + skip, slot->sampled))
             slot->metric = &nrg_nvml_metrics[m];
     return slot->metric ? 0 : NVML_INVALID_ARGUMENT;
 }

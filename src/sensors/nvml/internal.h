@@ -34,6 +34,8 @@ enum {
     NRG_NVML_MEMORY = 8,
     NRG_NVML_READINGS = 10,
     NRG_NVML_POLLED = NRG_NVML_READINGS, /* the getter's power, beside that of the buffer */
+    NRG_NVML_INSTANT,                    /* in place of POWER and POLLED where NVML has it */
+    NRG_NVML_POLLED_INSTANT,
     NRG_NVML_METRICS,
     NRG_NVML_MIG_MAX = 16,
     NRG_NVML_CHANNELS = 32
@@ -60,8 +62,9 @@ bool nrg_nvml_mig_enabled(const struct nrg_nvml *api, struct nvml_device *device
 /* As in struct nrg_channel; 0: not known. */
 struct nrg_nvml_power_sensor {
     int64_t update_ns, window_ns;
-    int64_t mean_ns, lag_ns; /* of the getter: of how long it shows the mean, or how late that makes
-                                it; samples of the buffer are not averaged */
+    int64_t mean_ns, lag_ns; /* of nvmlDeviceGetPowerUsage: of how long it shows the mean, or how
+                                late that makes it; samples of the buffer are not averaged, and
+                                neither is the power of the moment */
 };
 
 /* By NVML's number of the architecture (NVML_ARCH_UNKNOWN) and the board's name. */

@@ -6,6 +6,10 @@
  * power about every 20 ms, utilisation about six times a second. Memory and temperature are
  * computed on each call and have no period.
  *
+ * Power has two getters. nvmlDeviceGetPowerUsage shows a mean of one second since Ampere (but for
+ * GA100); the field POWER_INSTANT shows what the sensor said last, on all architectures of drivers
+ * that have it. Its scope is the GPU with its memory: the scope of a module has Grace in it, too.
+ *
  * Values are checked against what a board can possibly do, because drivers are known to return
  * uninitialised structures and all-ones for "not available". Refuses those as -ERANGE.
  */
@@ -16,9 +20,10 @@
 
 #include "sensors/nvml/internal.h"
 
-#define MAX_SAMPLES 4096u /* of one call: 64 KiB */
-#define MIN_SAMPLES 128u  /* drivers answer 100 or 120 */
-#define SIXTH_NS    (167 * NRG_NS_PER_MS)
+#define MAX_SAMPLES  4096u /* of one call: 64 KiB */
+#define MIN_SAMPLES  128u  /* drivers answer 100 or 120 */
+#define SIXTH_NS     (167 * NRG_NS_PER_MS)
+#define INSTANT_CALL "nvmlDeviceGetFieldValues(NVML_FI_DEV_POWER_INSTANT)"
 
 /* A getter: `value` of what the library's function writes to `got`; -1 when it is too large. */
 #define GETTER(getter, function, type, value, ...)                                                 \
@@ -41,6 +46,18 @@ GETTER(get_sm_clock, clock_mhz, unsigned, got, NVML_CLOCK_SM, &got)
 GETTER(get_mem_clock, clock_mhz, unsigned, got, NVML_CLOCK_MEM, &got)
 GETTER(get_memory, memory, struct nvml_memory, got.used, &got)
 GETTER(get_temperature, temperature_c, unsigned, got, NVML_TEMPERATURE_GPU, &got)
+
+static int get_instant(const struct nrg_nvml *api, struct nvml_device *device, int64_t *raw)
+{
+    struct nvml_field field = {
+        .id = NVML_FI_DEV_POWER_INSTANT, .scope = NVML_POWER_SCOPE_GPU, .result = NVML_NO_DATA};
+    int rc = api->fields ? api->fields(device, 1, &field) : NVML_FUNCTION_NOT_FOUND;
+    if (!rc)
+        rc = field.result;
+    return rc ? rc
+              : nrg_nvml_value(&nrg_nvml_metrics[NRG_NVML_INSTANT], field.value_type, field.value,
+                               raw);
+}
 
 #define SAMPLED(name) name, #name
 #define NOT_SAMPLED   -1, NULL
@@ -68,6 +85,10 @@ const struct nrg_nvml_metric nrg_nvml_metrics[NRG_NVML_METRICS] = {
      "nvmlDeviceGetTemperature", get_temperature},
     [NRG_NVML_POLLED] = {NRG_POLLED_SUFFIX, NRG_POWER, NRG_GAUGE, 1e-3, 20 * NRG_NS_PER_MS,
                          10000000, NOT_SAMPLED, "nvmlDeviceGetPowerUsage", get_power},
+    [NRG_NVML_INSTANT] = {"", NRG_POWER, NRG_GAUGE, 1e-3, 20 * NRG_NS_PER_MS, 10000000, NOT_SAMPLED,
+                          INSTANT_CALL, get_instant},
+    [NRG_NVML_POLLED_INSTANT] = {NRG_POLLED_SUFFIX, NRG_POWER, NRG_GAUGE, 1e-3, 20 * NRG_NS_PER_MS,
+                                 10000000, NOT_SAMPLED, INSTANT_CALL, get_instant},
 };
 
 int nrg_nvml_value(const struct nrg_nvml_metric *metric, int value_type, union nvml_value value,

@@ -5,6 +5,8 @@
  * the time of measuring and no sample is lost between two polls; it must hold recent samples of
  * a known type, else the plain getter is used (some boards accept the call and never fill the
  * buffer, some keep stale samples). A reading that neither gives is listed with both reasons.
+ * Of the two getters of power the one of the moment is taken where it works; the other shows a mean
+ * of a second on most boards.
  *
  * A device that refuses everything (Jetson: the library loads and every call is "Not Supported")
  * is one entry, not ten. With MIG, power and energy exist for the board only: repeating them per
@@ -35,6 +37,7 @@ struct gpu {
     unsigned index;
     bool mig;
     const struct nrg_sensor_profile *profile;
+    const struct nrg_nvml_metric *power, *polled; /* by which getter; beside the buffer */
     char name[64];
     int refused[NRG_NVML_READINGS][2]; /* by the sample buffer, by the getter; 0: not refused */
 };
@@ -122,16 +125,40 @@ static int try_samples(const struct gpu *gpu, const struct nrg_nvml_metric *metr
     return rc;
 }
 
+/* A file that says nothing of the board or of the call is of any. */
+static bool is_profile_of(const struct gpu *gpu, const char *call)
+{
+    const struct nrg_sensor_profile *p = gpu->profile;
+    return p && (!p->gpu[0] || !strcmp(p->gpu, gpu->name)) &&
+           (!p->source[0] || !strncmp(p->source, call, strlen(call)));
+}
+
 /* What was measured on such a board, or what the table knows. */
 static struct nrg_nvml_power_sensor power_sensor(const struct gpu *gpu)
 {
     const struct nrg_sensor_profile *p = gpu->profile;
-    if (p && (!p->gpu[0] || !strcmp(p->gpu, gpu->name)))
-        return (struct nrg_nvml_power_sensor){p->update_ns, p->window_ns, 0, p->lag_ns};
+    if (is_profile_of(gpu, gpu->power->call)) {
+        bool mean = p->window_ns > p->update_ns;
+        return (struct nrg_nvml_power_sensor){p->update_ns, mean ? p->update_ns : p->window_ns,
+                                              mean ? p->window_ns : 0, p->lag_ns};
+    }
     unsigned architecture = (unsigned)NVML_ARCH_UNKNOWN;
     if (!gpu->api->architecture || gpu->api->architecture(gpu->device, &architecture))
         architecture = (unsigned)NVML_ARCH_UNKNOWN;
-    return nrg_nvml_power_sensor(architecture, gpu->name);
+    struct nrg_nvml_power_sensor sensor = nrg_nvml_power_sensor(architecture, gpu->name);
+    if (gpu->power == &nrg_nvml_metrics[NRG_NVML_INSTANT])
+        sensor.mean_ns = sensor.lag_ns = 0;
+    return sensor;
+}
+
+/* The getter that shows the power of the moment, where it does; nobody draws nothing. */
+static void choose_power(struct gpu *gpu)
+{
+    int64_t raw;
+    bool works =
+        !nrg_nvml_get(gpu->api, &nrg_nvml_metrics[NRG_NVML_INSTANT], gpu->device, &raw) && raw > 0;
+    gpu->power = &nrg_nvml_metrics[works ? NRG_NVML_INSTANT : NRG_NVML_POWER];
+    gpu->polled = &nrg_nvml_metrics[works ? NRG_NVML_POLLED_INSTANT : NRG_NVML_POLLED];
 }
 
 static void describe_power(struct nrg_channel *channel, const struct gpu *gpu, bool sampled)
@@ -179,6 +206,8 @@ static int add_metrics(struct nrg_found *found, struct gpu *gpu)
         int64_t raw;
         int *refused = gpu->refused[m];
         refused[0] = try_samples(gpu, metric);
+        if (m == NRG_NVML_POWER && refused[0])
+            metric = gpu->power;
         refused[1] = refused[0] ? nrg_nvml_get(gpu->api, metric, gpu->device, &raw) : 0;
         if (!refused[1])
             rc = add_gpu_channel(found, gpu, metric, !refused[0]);
@@ -189,11 +218,10 @@ static int add_metrics(struct nrg_found *found, struct gpu *gpu)
 /* The buffer and the getter are two ways to one sensor, and may differ: energy/second.c. */
 static int add_polled_power(struct nrg_found *found, const struct gpu *gpu)
 {
-    const struct nrg_nvml_metric *metric = &nrg_nvml_metrics[NRG_NVML_POLLED];
     int64_t raw;
-    if (gpu->refused[NRG_NVML_POWER][0] || nrg_nvml_get(gpu->api, metric, gpu->device, &raw))
+    if (gpu->refused[NRG_NVML_POWER][0] || nrg_nvml_get(gpu->api, gpu->polled, gpu->device, &raw))
         return 0;
-    return add_gpu_channel(found, gpu, metric, false);
+    return add_gpu_channel(found, gpu, gpu->polled, false);
 }
 
 static int add_instances(struct nrg_found *found, const struct gpu *gpu)
@@ -260,6 +288,10 @@ static int list_refusals(struct nrg_probe *probe, const struct gpu *gpu)
             rc = nrg_probe_unavailable(probe, what, NULL, NRG_NVML_SAMPLED ": %s; %s: %s",
                                        refusal_text(gpu, gpu->refused[m][0]), metric->call, getter);
     }
+    if (!rc && is_profile_of(gpu, "") && !is_profile_of(gpu, gpu->power->call))
+        rc = nrg_probe_unavailable(probe, "sensor profile", "nrg calibrate --gpu -o FILE",
+                                   "it is of %s, and gpu-%u is read by %s", gpu->profile->source,
+                                   gpu->index, gpu->power->call);
     if (!rc && gpu->mig) {
         char what[64];
         snprintf(what, sizeof what, "gpu-%u energy per MIG instance", gpu->index);
@@ -326,6 +358,7 @@ static int probe_gpu(struct nrg_probe *probe, const struct nrg_nvml *api, unsign
     if (!found)
         return -ENOMEM;
     snprintf(found->locator, sizeof found->locator, "%u", index);
+    choose_power(&gpu);
     rc = add_metrics(found, &gpu);
     if (!rc)
         rc = add_polled_power(found, &gpu);
