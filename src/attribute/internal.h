@@ -113,6 +113,7 @@ struct nrg_part {
     /* CPUs that others had all through the run beyond those, too few to tell what they draw, and
      * what they are taken to draw: idle power of a regression has it in it; 0: none */
     double trickle_busy, trickle_w;
+    double woken_w; /* that the recorder drew more in the baseline than in the run (idle.c) */
     double baseline_off_w;           /* idle_w is this much less than it was while that was seen, or
                                         before the run */
     double baseline_error_w;         /* of what a regression began with, standard error */

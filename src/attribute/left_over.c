@@ -68,26 +68,19 @@ static const struct nrg_timeline *timeline_of(const struct nrg_part *part)
     return mean ? part->updated : part->tl;
 }
 
-static size_t count_intervals(const struct nrg_part *part)
+/* When the sensor's intervals begin, and where the last one ends; NULL: only how many there are. */
+static size_t list_begins(const struct nrg_part *part, int64_t *begin_ns)
 {
+    const struct nrg_timeline *tl = timeline_of(part);
     struct nrg_grid grid;
-    size_t n = 0;
-    nrg_grid_init(&grid, timeline_of(part), part->width_ns);
-    while (grid.end_ns != INT64_MAX) {
-        nrg_grid_at(&grid, grid.end_ns);
-        n += grid.end_ns != INT64_MAX;
-    }
+    size_t n = 0, at = 0;
+    nrg_grid_init(&grid, tl, part->width_ns);
+    for (size_t to; (to = nrg_grid_end_of(&grid, at)) < tl->n; at = to, n++)
+        if (begin_ns)
+            begin_ns[n] = nrg_point_ns(tl, at);
+    if (begin_ns && tl->n)
+        begin_ns[n] = nrg_point_ns(tl, at);
     return n;
-}
-
-static void set_begins(const struct nrg_part *part, struct nrg_left_over *l)
-{
-    struct nrg_grid grid;
-    nrg_grid_init(&grid, timeline_of(part), part->width_ns);
-    for (size_t i = 0; i <= l->n && grid.end_ns != INT64_MAX; i++) {
-        nrg_grid_at(&grid, grid.end_ns);
-        l->begin_ns[i] = grid.begin_ns;
-    }
 }
 
 static double class_w(const struct nrg_engine *e, const struct nrg_part *part, uint32_t class_)
@@ -233,7 +226,7 @@ int nrg_left_over_make(struct nrg_engine *e, struct nrg_part *part, const struct
     struct nrg_left_over *l = nrg_arena_alloc(&e->memory, sizeof *l);
     if (!l)
         return -ENOMEM;
-    *l = (struct nrg_left_over){.n = count_intervals(part)};
+    *l = (struct nrg_left_over){.n = list_begins(part, NULL)};
     if (!l->n)
         return 0;
     double *changes_j = nrg_calloc(l->n + 1, sizeof *changes_j);
@@ -243,7 +236,7 @@ int nrg_left_over_make(struct nrg_engine *e, struct nrg_part *part, const struct
     l->border_j2 = nrg_arena_array(&e->memory, l->n, sizeof *l->border_j2);
     bool failed = !changes_j || e->memory.failed;
     if (!failed) {
-        set_begins(part, l);
+        list_begins(part, l->begin_ns);
         add_model(e, part, log, l);
         compare(e, part, l, changes_j, &n_changes);
         set_noise(part, l, changes_j, n_changes);

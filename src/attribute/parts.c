@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "attribute/internal.h"
+#include "attribute/recorder.h"
 #include "base/mem.h"
 #include "base/stats.h"
 #include "energy/idle.h"
@@ -124,13 +125,14 @@ static void set_sensor(struct nrg_engine *e, struct nrg_part *part)
 
 /*
  * How old what a gauge shows may be, besides a lag: as much as an update, and what it shows may be
- * the mean of one.
+ * the mean of one, or of as long as its readings allow where nothing says it.
  */
 static double reading_age_s(const struct nrg_part *part)
 {
     const struct nrg_channel *c = &part->channel->channel;
     double update_s = (double)nrg_timeline_width_ns(part->tl, part->channel) * 1e-9;
-    double mean_s = c->window_ns > 0 ? (double)c->window_ns * 1e-9 : update_s;
+    double unsaid_s = fmax(update_s, (double)part->tl->mean_ns * 1e-9);
+    double mean_s = c->window_ns > 0 ? (double)c->window_ns * 1e-9 : unsaid_s;
     return c->provenance == NRG_ESTIMATED ? 0 : update_s + mean_s / 2;
 }
 
@@ -258,11 +260,18 @@ static double busy_in(const struct nrg_cells *c, const struct nrg_part *part, si
     return fmin(1, open_s / nrg_cells_length_s(c, k));
 }
 
+/* 0: of a counter. */
+static double memory_s(const struct nrg_part *part)
+{
+    double said_s = fmax((double)part->channel->channel.window_ns * 1e-9, part->lag_s);
+    return part->tl->is_gauge ? nrg_idle_memory_s((double)part->width_ns * 1e-9, said_s) : 0;
+}
+
 static void fit_line(const struct nrg_engine *e, const struct nrg_part *part, const double *power_w,
                      struct nrg_idle_fit *fit)
 {
     const struct nrg_cells *c = &e->cells;
-    nrg_idle_init(fit, part->tl->is_gauge ? (double)part->width_ns * 1e-9 : 0);
+    nrg_idle_init(fit, memory_s(part));
     if (!strncmp(part->channel->channel.name, "gpu", 3) && !part->pool)
         return; /* busy CPUs say nothing about a GPU */
     for (size_t k = 0; k < c->n; k++) {
@@ -492,6 +501,16 @@ void nrg_parts_idle_ends(struct nrg_engine *e)
     }
 }
 
+/* What the recorder woke in the baseline is in idle power, which a regression knows already. */
+static void doubt_woken(struct nrg_engine *e, struct nrg_part *part)
+{
+    bool seen = part->method == NRG_METHOD_INTEGRATE && !part->idle_found &&
+                !strcmp(part->out->idle_source, "baseline");
+    double woken_w = seen ? nrg_recorder_woken_w(e, part) * nrg_own_busy(e) : 0;
+    part->idle_less_w += (NRG_WOKEN_OFF + 1) * woken_w;
+    part->idle_more_w += (NRG_WOKEN_OFF - 1) * woken_w;
+}
+
 void nrg_parts_idle_drift(struct nrg_engine *e)
 {
     for (size_t p = 0; p < e->n_parts; p++) {
@@ -499,5 +518,6 @@ void nrg_parts_idle_drift(struct nrg_engine *e)
         struct nrg_baseline_ends ends = baseline_ends(e, part);
         if (isnan(ends.before) != isnan(ends.after))
             part->idle_less_w = part->idle_more_w = nrg_part_drift_w(e, part);
+        doubt_woken(e, part);
     }
 }

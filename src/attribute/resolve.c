@@ -13,6 +13,7 @@
 
 #include "attribute/internal.h"
 
+#define LEAST_TIMES      1.1  /* "1.0 times" is no advice */
 #define MOST_TIMES       1000 /* beyond this, it is no advice */
 #define UPDATES_PER_READ 10   /* of a counter: a regression's rows are no shorter */
 #define LEAST_CALLS      8.0  /* in the mean, for a regression */
@@ -50,7 +51,7 @@ static struct nrg_remedy more_of(double times, double faster_times)
 {
     if (!(times <= MOST_TIMES))
         return (struct nrg_remedy){NRG_REMEDY_NONE, NAN};
-    times = fmax(times, 1);
+    times = fmax(times, LEAST_TIMES);
     return (struct nrg_remedy){times <= faster_times ? NRG_REMEDY_RATE : NRG_REMEDY_LONGER, times};
 }
 

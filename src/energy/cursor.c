@@ -148,8 +148,7 @@ static double known_or(double power_w, double otherwise_w)
     return isnan(power_w) ? otherwise_w : power_w;
 }
 
-/* The point that ends the interval that begins at `from`. */
-static size_t end_of(const struct nrg_grid *g, size_t from)
+size_t nrg_grid_end_of(const struct nrg_grid *g, size_t from)
 {
     size_t to = from + 1;
     int64_t from_ns = from < g->tl->n ? nrg_point_ns(g->tl, from) : 0;
@@ -173,7 +172,7 @@ static void set_interval(struct nrg_grid *g)
     bool first = g->index == 1;
     double last_w = g->own_w;
     g->from = first ? 0 : g->to;
-    g->to = first ? end_of(g, 0) : g->next_to;
+    g->to = first ? nrg_grid_end_of(g, 0) : g->next_to;
     g->own_w = first ? power_of(tl, 0, g->to) : g->next_w;
     g->begin_ns = g->end_ns;
     g->energy_j = 0;
@@ -184,7 +183,7 @@ static void set_interval(struct nrg_grid *g)
     }
     g->end_ns = nrg_point_ns(tl, g->to);
     g->energy_j = nrg_point_j(tl, g->to) - nrg_point_j(tl, g->from);
-    g->next_to = end_of(g, g->to);
+    g->next_to = nrg_grid_end_of(g, g->to);
     g->next_w = power_of(tl, g->to, g->next_to);
     double own_w = known_or(g->own_w, 0);
     g->before_w = first ? own_w : known_or(last_w, own_w);

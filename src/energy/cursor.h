@@ -75,6 +75,8 @@ struct nrg_grid {
     int64_t last_begin_ns;
 };
 
+/* The point that ends the interval that begins at point `from`; n of the timeline or more: none. */
+size_t nrg_grid_end_of(const struct nrg_grid *g, size_t from);
 void nrg_grid_init(struct nrg_grid *grid, const struct nrg_timeline *timeline, int64_t width_ns);
 void nrg_grid_advance(struct nrg_grid *grid, int64_t t_ns);
 static inline void nrg_grid_at(struct nrg_grid *grid, int64_t t_ns)

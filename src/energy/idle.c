@@ -13,6 +13,12 @@
 #define MAYBE_FLAT 0.1
 #define LEAST      0.05 /* quantile that stands for the least: one cell may be an outlier */
 #define MOST_DRIFT 2    /* times what idle power may change by in a run */
+#define MOST_S     2.0  /* average of a gauge that does not say it */
+
+double nrg_idle_memory_s(double width_s, double said_s)
+{
+    return fmax(width_s, said_s > 0 ? said_s : MOST_S);
+}
 
 void nrg_idle_init(struct nrg_idle_fit *f, double width_s)
 {

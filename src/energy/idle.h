@@ -20,8 +20,12 @@ struct nrg_idle_fit {
     double least_s, length_s, busy_s, energy_j; /* of the cell that is being put together */
 };
 
-/* Of a gauge that resolves so much time: it shows what a shorter cell drew in the next ones, so
- * some are taken together. 0: of a counter, which does not. */
+/* What a gauge that resolves so much time may average over: what is said (0: nothing), else what
+ * none exceeds. An average longer than the load takes to change looks constant, whatever that
+ * draws. */
+double nrg_idle_memory_s(double width_s, double said_s);
+/* Of a gauge that averages over so much time: it shows what a shorter cell drew in the next ones,
+ * so some are taken together. 0: of a counter, which does not. */
 void nrg_idle_init(struct nrg_idle_fit *fit, double width_s);
 /* A cell after the one before. Those below 50 ms say little, and are left out, as are those of
  * which busy time or energy is not known (NAN): cells go together that are next to each other. */

@@ -107,20 +107,21 @@ static double least_power_w(const struct search *sh)
     return least_w;
 }
 
-/* The widest of what the processors' gauges resolve. */
-static double widest_s(const struct search *sh)
+/* The longest that one of the processors' gauges may average over. */
+static double longest_s(const struct search *sh)
 {
-    int64_t widest_ns = 0;
+    double longest = 0;
     for (size_t d = 0; d < sh->s->n_domains; d++) {
         const struct nrg_recorded_channel *channel = sh->s->domains[d].channel;
         const struct nrg_timeline *tl =
             nrg_frame_timeline(sh->frame, (size_t)(channel - sh->frame->channels));
         if (!nrg_is_cpu_domain(&sh->s->domains[d]) || !tl || !tl->is_gauge)
             continue;
-        int64_t width_ns = nrg_timeline_width_ns(tl, channel);
-        widest_ns = width_ns > widest_ns ? width_ns : widest_ns;
+        double width = (double)nrg_timeline_width_ns(tl, channel) * 1e-9;
+        double said = fmax((double)channel->channel.window_ns, (double)channel->channel.lag_ns);
+        longest = fmax(longest, nrg_idle_memory_s(width, said * 1e-9));
     }
-    return (double)widest_ns * 1e-9;
+    return longest;
 }
 
 /* The same of a timeline alone. */
@@ -161,7 +162,7 @@ double nrg_domain_idle_w(struct nrg_summary *s, struct nrg_frame *frame,
 static double regressed_idle_w(const struct search *sh, double *doubt_w)
 {
     struct nrg_idle_fit fit;
-    nrg_idle_init(&fit, widest_s(sh));
+    nrg_idle_init(&fit, longest_s(sh));
     for (size_t k = 0; k < sh->cells->n; k++)
         nrg_idle_add(&fit, nrg_cell_s(sh->cells, k), sh->cells->at[k].busy_s,
                      sh->cells->at[k].cpu_j);

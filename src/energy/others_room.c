@@ -27,8 +27,10 @@ static double sum_taken(const struct nrg_others_room *room, const double *wanted
 void nrg_others_room_add(struct nrg_others_room *room, double from, double to, double cpus)
 {
     double first = fmax(from, 0) * NRG_OTHERS_BINS, last = fmin(to, 1) * NRG_OTHERS_BINS;
-    for (size_t i = (size_t)first; i < NRG_OTHERS_BINS && (double)i < last; i++)
-        room->mine[i] += cpus * (fmin(last, (double)i + 1) - fmax(first, (double)i));
+    for (size_t i = (size_t)first; i < NRG_OTHERS_BINS && (double)i < last; i++) {
+        double begin = first > (double)i ? first : (double)i, end = (double)i + 1;
+        room->mine[i] += cpus * ((last < end ? last : end) - begin);
+    }
 }
 
 void nrg_others_room_grow(struct nrg_others_room *room, double mean)

@@ -10,8 +10,7 @@
 #include "energy/updates/held.h"
 #include "record/read/suspend.h"
 
-#define LONGEST_MEAN_NS NRG_NS_PER_S /* that a driver is known to show without saying so: NVML */
-#define LEAST_UPDATES   2            /* in a mean that nobody has spoken of */
+#define LEAST_UPDATES 2 /* in a mean that nobody has spoken of */
 
 struct builder {
     struct nrg_timeline *timeline;
@@ -204,7 +203,7 @@ static void learn_mean(struct nrg_timeline *tl, const struct builder *b)
     if (nrg_channel_is_running_mean(c))
         tl->mean_ns = c->window_ns;
     else if (!c->window_ns && tl->update_ns > 0 && b->steepest > 0 && range_w > 0)
-        tl->mean_ns = (int64_t)fmin(range_w / b->steepest * 1e9, (double)LONGEST_MEAN_NS);
+        tl->mean_ns = (int64_t)fmin(range_w / b->steepest * 1e9, (double)NRG_LONGEST_MEAN_NS);
     if (tl->mean_ns <= (c->window_ns ? tl->update_ns : LEAST_UPDATES * tl->update_ns))
         tl->mean_ns = 0;
 }

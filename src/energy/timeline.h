@@ -16,6 +16,10 @@
 #include "record/read/recording.h"
 #include "sensors/integrate.h"
 
+/* A gauge that does not say of how long it shows the mean is taken to show none of longer. NVML's
+ * are of 1 s. */
+#define NRG_LONGEST_MEAN_NS (2 * NRG_NS_PER_S)
+
 struct nrg_timeline {
     size_t n;
     bool is_gauge;

@@ -75,7 +75,8 @@ class Joules(test_torch.TorchCase):
                 below[row.get("parent")] += row["energy_j"]
             for row in rows:
                 self.assertAlmostEqual(row["energy_self_j"] + below[row["id"]], row["energy_j"], places=6)
-            self.assertAlmostEqual(below[None] + result["unattributed_j"], result["total_j"], places=6)
+            others_j = result["other_processes_j"]  # whoever else runs here meanwhile
+            self.assertAlmostEqual(below[None] + others_j + result["unattributed_j"], result["total_j"], places=6)
             modules = [row["name"] for row in rows if row["kind"] == "module"]
             self.assertGreater(len(modules), 40)
             self.assertEqual((result["dropped"], result["unmatched_ends"]), (0, 0))

@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "attribute/internal.h"
+#include "base/linalg.h"
 #include "support/attributed.h"
 
 static double at(const struct nrg_idle_course *c, size_t shape, double t_s)
@@ -31,10 +32,33 @@ static void shapes_begin_where_idle_power_was_seen(void **state)
     }
     close_to(at(&c, NRG_IDLE_BEND, 6), 1, 1e-12, "bend, middle");
     close_to(nrg_idle_shape_mean(&c, NRG_IDLE_BEND), 2.0 / 3, 1e-4, "bend, mean");
-    close_to(at(&c, NRG_IDLE_SINES, 4), 1, 1e-12, "two half waves");
-    close_to(nrg_idle_shape_mean(&c, NRG_IDLE_SINES), 0, 1e-9, "their mean");
-    close_to(nrg_idle_shape_mean(&c, NRG_IDLE_SINES + 1), 2 / (3 * M_PI), 1e-4, "three");
+    close_to(at(&c, NRG_IDLE_WARM, 2 + 8 * 0.32), (1 - exp(-1)) / (1 - exp(-1 / 0.32)) - 0.32, 1e-9,
+             "the slowest warm-up");
+    close_to(at(&c, NRG_IDLE_HEAT - 1, 2 + 8 * 0.02), 1 - exp(-1) - 0.02, 1e-9, "the fastest");
+    close_to(at(&c, NRG_IDLE_HEAT - 1, 1), 0, 1e-12, "before the run");
     close_to(at(&c, NRG_IDLE_HEAT, 6), 0, 0, "no temperature");
+}
+
+/* A warm-up of any pace is a sum of shapes, of which none is there before the run. */
+static void shapes_make_up_a_warm_up_of_any_pace(void **state)
+{
+    struct nrg_idle_course c = {
+        .begin_ns = made_ns(0), .end_ns = made_ns(60), .seen = NRG_IDLE_BEFORE};
+    (void)state;
+    for (double tau = 0.02; tau < 2; tau *= 1.3) {
+        struct nrg_gram sum = {0};
+        double x[NRG_IDLE_SHAPES], fitted[NRG_IDLE_SHAPES];
+        size_t rank;
+        assert_int_equal(nrg_gram_grow(&sum, NRG_IDLE_HEAT), 0);
+        for (double t = 0.05; t < 60; t += 0.1) {
+            nrg_idle_shapes(&c, made_ns(t), x);
+            nrg_gram_add(&sum, x, NULL, 0, 1 - exp(-t / 60 / tau), 1);
+        }
+        assert_int_equal(nrg_gram_least_squares(&sum, fitted, &rank), 0);
+        double left = sqrt(fmax(nrg_gram_residual(&sum, fitted), 0) / (double)sum.rows);
+        close_to(left, 0, 1e-3, "what is left of a warm-up");
+        nrg_gram_release(&sum);
+    }
 }
 
 static void heat_goes_along_lines_between_readings(void **state)
@@ -256,6 +280,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shapes_begin_where_idle_power_was_seen),
+        cmocka_unit_test(shapes_make_up_a_warm_up_of_any_pace),
         cmocka_unit_test(heat_goes_along_lines_between_readings),
         cmocka_unit_test(a_walk_goes_along_lines_between_borders),
         cmocka_unit_test(temperature_is_counted_from_its_baseline),

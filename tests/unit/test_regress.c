@@ -27,7 +27,7 @@ struct call {
 struct machine {
     struct call calls[MAX_CALLS];
     size_t n_calls, n_classes;
-    double power_w[16]; /* above idle */
+    double power_w[48]; /* above idle */
     double idle_w;
     int64_t end_ns;
     struct nrg_timeline tl;
@@ -351,6 +351,112 @@ static void what_others_explain_is_a_group(void **state)
     }
     near(r.classes[1].power_w, j / s, 1e-4, "group", 0);
     near(r.classes[3].power_w, 50, 1e-4, "class", 3);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+/* Two threads that never rest, each in one of its own classes, as many of each. */
+static void run_sides(struct machine *m, int64_t end_ns)
+{
+    int64_t at_ns[2] = {ZERO, ZERO};
+    size_t next[2] = {0, 0}, each = m->n_classes / 2;
+    while (at_ns[0] < end_ns || at_ns[1] < end_ns) {
+        size_t side = at_ns[1] < at_ns[0];
+        int64_t until_ns = at_ns[side] + MS / 2 + (int64_t)(roll() * 4 * MS);
+        until_ns = until_ns < end_ns ? until_ns : end_ns;
+        m->calls[m->n_calls++] = (struct call){at_ns[side], until_ns, side * each + next[side], 1};
+        at_ns[side] = until_ns;
+        next[side] = (next[side] + 1) % each;
+    }
+    m->end_ns = end_ns;
+}
+
+/* One side could draw any watts more and the other as many less: both are taken to draw the same in
+ * the mean, and what that may be wrong by is in each, but not in the sum of both. */
+static void sides_that_never_rest_are_alike(void **state)
+{
+    struct machine *m = new_machine(40, 2);
+    struct nrg_regress_result r;
+    double off_j = 0, more_j = 0;
+    (void)state;
+    for (size_t c = 0; c < 40; c++)
+        m->power_w[c] = 6 + (double)(c % 20 * 7 % 20) / 2;
+    run_sides(m, ZERO + 30000 * MS);
+    read_counter(m, 10 * MS);
+    struct nrg_regress_options o = options_of(m);
+    o.idle_w = 2;
+    assert_int_equal(regress(m, &o, &r), 0);
+    for (size_t c = 0; c < 40; c++) {
+        const struct nrg_regress_class *of = &r.classes[c];
+        assert_int_equal(of->group, c);
+        near(of->power_w, m->power_w[c], 0.05, "class", c);
+        assert_true(of->low_w < m->power_w[c] - 3 && of->high_w > m->power_w[c] + 3);
+        off_j += of->drift_w[NRG_DOUBT_ALIKE] * of->time_s;
+        more_j += fabs(of->drift_w[NRG_DOUBT_ALIKE]) * of->time_s;
+    }
+    assert_true(more_j > 2 * 30 * 3 && fabs(off_j) < 0.02 * more_j);
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+/* Sides that are not alike in the mean, so that a class would draw less than nothing if they were:
+ * the other powers of its side go with it, and all intervals have it. */
+static void sides_keep_their_differences(void **state)
+{
+    struct machine *m = new_machine(40, 2);
+    struct nrg_regress_result r;
+    (void)state;
+    for (size_t c = 0; c < 40; c++)
+        m->power_w[c] = c < 20 ? 1 + (double)(c * 7 % 20) * 2 : 8 + (double)(c % 20) / 4;
+    run_sides(m, ZERO + 30000 * MS);
+    read_counter(m, 10 * MS);
+    struct nrg_regress_options o = options_of(m);
+    o.idle_w = 2;
+    assert_int_equal(regress(m, &o, &r), 0);
+    for (size_t c = 0; c < 40; c++) {
+        const struct nrg_regress_class *of = &r.classes[c], *first = &r.classes[c / 20 * 20 + 1];
+        near(of->power_w - first->power_w, m->power_w[c] - m->power_w[c / 20 * 20 + 1], 0.2,
+             "class", c);
+        assert_true(of->low_w <= m->power_w[c] && of->high_w >= m->power_w[c]);
+    }
+    nrg_regress_result_release(&r);
+    done(m);
+}
+
+/* Another process has one CPU all the time, and the program never rests: only the sum is known. */
+static void steady_others_are_not_told(void **state)
+{
+    struct machine *m = new_machine(6, 2);
+    struct nrg_regress_result r;
+    double sum_w = 0, others_w = 12;
+    (void)state;
+    for (size_t c = 0; c < 4; c++)
+        m->power_w[c] = 10 + 3 * (double)c;
+    m->power_w[4] = others_w;
+    m->n_classes = 4;
+    m->calls[m->n_calls++] = (struct call){ZERO, ZERO + 20000 * MS, 4, 1};
+    while (m->end_ns < ZERO + 20000 * MS - 10 * MS)
+        run_turns(m, 1, 0);
+    m->calls[0].end_ns = m->end_ns;
+    m->n_classes = 6;
+    read_counter(m, 10 * MS);
+    struct nrg_regress_options o = options_of(m);
+    int64_t cells[201];
+    for (size_t k = 0; k < 201; k++)
+        cells[k] = ZERO + (int64_t)k * 100 * MS;
+    o.idle_w = 2;
+    o.others_class = 4;
+    o.workers_class = 5;
+    o.cell_ns = cells;
+    o.n_cells = 200;
+    assert_int_equal(regress(m, &o, &r), 0);
+    assert_true(r.others_steady);
+    for (size_t c = 0; c < 5; c++) {
+        assert_true(r.classes[c].low_w <= m->power_w[c] && r.classes[c].high_w >= m->power_w[c]);
+        sum_w += (r.classes[c].power_w - m->power_w[c]) * r.classes[c].time_s;
+    }
+    assert_true(r.classes[4].low_w > 4 && r.classes[4].high_w < 30);
+    assert_true(fabs(sum_w) / 20 < 0.1);
     nrg_regress_result_release(&r);
     done(m);
 }
@@ -757,6 +863,19 @@ static void waits_are_not_the_neighbours(void **state)
     done(m);
 }
 
+/* What is not known of when calls use their energy: classes have it of each other. */
+static void doubts_cancel(const struct nrg_regress_result *result, size_t n)
+{
+    double sum_j = 0, all_j = 0;
+    for (size_t c = 0; c < n; c++) {
+        double doubt_j = result->classes[c].drift_w[NRG_DOUBT_WITHIN] * result->classes[c].time_s;
+        sum_j += doubt_j;
+        all_j += fabs(doubt_j);
+    }
+    assert_true(all_j > 0);
+    assert_true(fabs(sum_j) < 1e-6 * all_j);
+}
+
 /* Calls draw less in their first part, by time or by length: their neighbours do not pay for it. */
 static void regress_uneven_calls(double first_part, double first_ms)
 {
@@ -790,6 +909,7 @@ static void regress_uneven_calls(double first_part, double first_ms)
         const struct nrg_regress_class *class_ = &result.classes[c];
         near(class_->power_w * class_->time_s, energy[c], 0.06, "class", c);
     }
+    doubts_cancel(&result, 4);
     nrg_regress_free(r);
     nrg_regress_result_release(&result);
     done(m);
@@ -864,6 +984,60 @@ static void readings_of_an_edge_are_one_row(void **state)
     }
     assert_int_equal(edges, 3);
     assert_in_range(others, 73, 76); /* 50 to 190 ms, 300 to 900 */
+}
+
+/* Two classes take turns, 95 ms each, cut into slices by cells: of readings in between, those that
+ * a change falls into are rows, and what lies between two such is one, or two where that is long.
+ * Observed again, from what was kept, rows are the same. */
+static void rows_go_on_while_nothing_changes(void **state)
+{
+    enum { READINGS = 1000, TURN = 95, CELL = 19 };
+    static int64_t t_ns[READINGS];
+    static double sum_j[READINGS];
+    static uint8_t gap[READINGS];
+    static struct nrg_regress_slice slice[READINGS / CELL];
+    struct nrg_timeline tl = {
+        .n = READINGS, .t_ns = t_ns, .sum_j = sum_j, .gap = gap, .period_ns = MS};
+    struct nrg_slices slices = {.items = slice, .n = READINGS / CELL};
+    struct nrg_borders borders = {0}, few = {0};
+    struct nrg_observer observer;
+    struct nrg_observation seen;
+    (void)state;
+    for (size_t i = 0; i < READINGS; i++) {
+        t_ns[i] = ZERO + (int64_t)i * MS + MS / 3;
+        sum_j[i] = (double)i;
+    }
+    for (size_t i = 0; i < slices.n; i++)
+        slice[i] = (struct nrg_regress_slice){.begin_ns = ZERO + (int64_t)i * CELL * MS,
+                                              .end_ns = ZERO + (int64_t)(i + 1) * CELL * MS,
+                                              .column = (uint16_t)(i * CELL / TURN % 2)};
+    assert_int_equal(nrg_borders_find(&few, &slices, 2, 5), 0);
+    assert_int_equal(few.n, 0);
+    assert_int_equal(nrg_borders_find(&borders, &slices, 2, 100), 0);
+    assert_int_equal(borders.n, slices.n * CELL / TURN + 2); /* with the begin and the end */
+    struct nrg_regress_options o = {.timeline = &tl,
+                                    .begin_ns = ZERO,
+                                    .end_ns = ZERO + READINGS * MS,
+                                    .borders = &borders,
+                                    .steady_ns = 60 * MS};
+    for (int turn = 0; turn < 2; turn++) {
+        size_t rows = 0;
+        double j = 0;
+        for (nrg_observer_init(&observer, &o); nrg_observe(&observer, &seen); rows++) {
+            size_t at = (size_t)(seen.from_ns - ZERO) / MS % TURN;
+            assert_int_equal(seen.to_ns - seen.from_ns,
+                             at == TURN - 1 ? MS : (at < 60 ? 60 : TURN - 1 - 60) * MS);
+            j += seen.y;
+            if (rows == 3 * (READINGS / TURN) - 1)
+                break;
+        }
+        assert_int_equal(rows, 3 * (READINGS / TURN) - 1);
+        assert_true(j > READINGS - TURN);
+        assert_int_equal(nrg_borders_observe(&borders, &o), 0);
+        assert_ptr_equal(borders.of, &tl);
+    }
+    nrg_borders_release(&borders);
+    nrg_borders_release(&few);
 }
 
 /* Busy time of calls between two instants; `from` as in energy_j. */
@@ -1108,6 +1282,9 @@ int main(void)
         cmocka_unit_test(classes_at_once_share),
         cmocka_unit_test(inseparable_classes_are_a_group),
         cmocka_unit_test(what_others_explain_is_a_group),
+        cmocka_unit_test(sides_that_never_rest_are_alike),
+        cmocka_unit_test(sides_keep_their_differences),
+        cmocka_unit_test(steady_others_are_not_told),
         cmocka_unit_test(classes_that_never_run),
         cmocka_unit_test(bad_and_empty_slices),
         cmocka_unit_test(too_little_is_no_data),
@@ -1127,6 +1304,7 @@ int main(void)
         cmocka_unit_test(power_changes_within_calls),
         cmocka_unit_test(cpu_times_say_which_call_waits),
         cmocka_unit_test(rows_end_with_punctual_readings),
+        cmocka_unit_test(rows_go_on_while_nothing_changes),
         cmocka_unit_test(readings_of_an_edge_are_one_row),
         cmocka_unit_test(streaming_changes_little),
         cmocka_unit_test(late_class),

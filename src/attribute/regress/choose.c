@@ -97,6 +97,12 @@ static struct nrg_kernel make_kernel(enum nrg_kernel_kind kind, double late_s, d
     return nrg_kernel_moved(none, late_s, memory_s);
 }
 
+static bool clearly_better(const struct trial *trial, const struct trial *base, double part)
+{
+    return isfinite(trial->rest) && trial->rest < (1 - part) * base->rest &&
+           trial->rows * log(base->rest / fmax(trial->rest, 1e-300)) > CLEARLY;
+}
+
 /* The kernel with another width about the same middle; of an average, another time constant. */
 static struct nrg_kernel widened(struct nrg_kernel kernel, double width_s)
 {
@@ -119,13 +125,42 @@ static int refine_kernel(struct trials *t, struct trial *best, double shift_s, d
         from = best->kernel;
         if (!rc && shift_s > 0)
             rc = try_better(t, best, nrg_kernel_moved(from, shift_s, 0));
-        if (!rc && shift_s > 0)
+        bool early = from.kind == NRG_KERNEL_EXP && from.near_s < shift_s; /* than it happened */
+        if (!rc && shift_s > 0 && !early)
             rc = try_better(t, best, nrg_kernel_moved(from, -shift_s, 0));
         if (best->rest > before * (1 - 1e-3)) {
             shift_s /= 3;
             factor = cbrt(factor);
         }
     }
+    return rc;
+}
+
+/*
+ * An average is of the sensor's last update: calls that are as short as that is old would else have
+ * their neighbours' energy. Readings in step with the updates are all as old, others anything up to
+ * an update, by chance: then rows have what they show in the mean. Clearly better, or it is prompt;
+ * clearer where nothing says that there are updates. factor: of the time constant, 1 if it is
+ * known.
+ */
+static int search_age(struct trials *t, double factor, struct trial *best)
+{
+    const struct nrg_timeline *tl = t->r->options.timeline;
+    double oldest_s = fmin((double)(tl->update_ns ? tl->update_ns : tl->period_ns) / 1e9, OLDEST_S);
+    struct trial late = *best;
+    bool may_be = tl->is_gauge && best->kernel.kind == NRG_KERNEL_EXP && isfinite(best->rest);
+    int rc = 0;
+    for (int i = 1; !rc && may_be && i <= AGES; i++)
+        rc = try_better(t, &late, nrg_kernel_moved(best->kernel, oldest_s * i / AGES, 0));
+    for (double s = oldest_s; !rc && may_be && s > oldest_s / AGES; s /= 2) {
+        struct nrg_kernel any = best->kernel;
+        any.far_s += s;
+        rc = try_better(t, &late, any);
+    }
+    if (!rc && may_be)
+        rc = refine_kernel(t, &late, oldest_s / AGES, factor);
+    if (clearly_better(&late, best, tl->update_ns ? CLEARLY_PART / 10 : CLEARLY_PART))
+        *best = late;
     return rc;
 }
 
@@ -145,7 +180,9 @@ static int search_average(struct trials *t, double period_s, double longest_s, b
     t->max_rows = t->rows;
     if (!rc && isfinite(best->rest))
         rc = try_kernel(t, best, INFINITY);
-    return rc ? rc : refine_kernel(t, best, 0, 1.4);
+    if (!rc)
+        rc = refine_kernel(t, best, 0, 1.4);
+    return rc ? rc : search_age(t, 1.02, best);
 }
 
 /* The same kernel may leave smaller residuals with noise that lasts. */
@@ -176,12 +213,6 @@ static int search_window(struct trials *t, double period_s, double longest_s, st
     if (!rc && isfinite(best->rest))
         rc = try_kernel(t, best, INFINITY);
     return rc ? rc : refine_kernel(t, best, 0, 1.05);
-}
-
-static bool clearly_better(const struct trial *trial, const struct trial *base, double part)
-{
-    return isfinite(trial->rest) && trial->rest < (1 - part) * base->rest &&
-           trial->rows * log(base->rest / fmax(trial->rest, 1e-300)) > CLEARLY;
 }
 
 /* How far apart the ages of readings may be. A counter's is at most one update; what others do is
@@ -400,8 +431,11 @@ static int start_from_seen(struct trials *t, struct nrg_regress *r)
     struct trial better = seen;
     if (!rc)
         rc = refine_kernel(t, &better, 0, 1.05);
+    struct trial best = clearly_better(&better, &seen, CLEARLY_PART) ? better : seen;
     if (!rc)
-        take_trial(r, clearly_better(&better, &seen, CLEARLY_PART) ? &better : &seen, "fitted");
+        rc = search_age(t, 1.02, &best);
+    if (!rc)
+        take_trial(r, &best, "fitted");
     return rc;
 }
 
@@ -513,6 +547,8 @@ static int choose_by_lag(struct trials *t, struct nrg_regress *r)
     }
     if (lag_s > 0) {
         int rc = try_known(t, lag_s, &best);
+        if (!rc)
+            rc = search_age(t, 1, &best);
         if (!rc)
             take_trial(r, &best, "driver");
         return rc;

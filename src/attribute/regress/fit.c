@@ -77,6 +77,7 @@ void nrg_regress_free(struct nrg_regress *r)
     if (!r)
         return;
     nrg_slices_release(&r->slices);
+    nrg_borders_release(&r->borders);
     nrg_slices_release(&r->together.slices);
     free(r->together.sweep.open);
     nrg_rowgen_release(&r->gen);
@@ -110,7 +111,7 @@ static void start_bend(struct nrg_regress *r, size_t which, double step_s)
     for (size_t i = 0; i < 2; i++) {
         double by_s = i ? -step_s : step_s;
         struct nrg_kernel moved = nrg_kernel_moved(r->kernel, which ? 0 : by_s, which ? by_s : 0);
-        nrg_rowgen_init(&r->bend[which].gen[i], &r->options, &moved, NULL, r->plenty);
+        nrg_rowgen_init(&r->bend[which].gen[i], &r->options, &moved, NULL, r->drifts);
         /* What changes slowly is the same in both, unless an average fills up at another pace. */
         r->bend[which].gen[i].slow_apart = r->kernel.kind != NRG_KERNEL_EXP;
     }
@@ -121,7 +122,7 @@ static void start_rows(struct nrg_regress *r)
 {
     double period_s = (double)r->options.timeline->period_ns / 1e9;
     double memory_s = nrg_kernel_memory_s(&r->kernel);
-    nrg_rowgen_init(&r->gen, &r->options, &r->kernel, NULL, r->plenty);
+    nrg_rowgen_init(&r->gen, &r->options, &r->kernel, NULL, r->drifts);
     if (r->kept->complete)
         nrg_regress_keep_rows(r, &r->gen);
     if (r->prior && r->plenty && r->options.lag == NRG_LAG_AUTO) {
@@ -241,8 +242,8 @@ static int add_fit_row(struct nrg_regress *r)
     struct nrg_gram *block = &r->block[at < r->n_blocks ? at : r->n_blocks - 1];
     r->row++;
     if (!block->rows)
-        r->block_ns[block - r->block] = gen->seen.to_ns;
-    if (r->prior && gen->n <= r->n_prior)
+        r->block_ns[block - r->block] = nrg_rowgen_moment_ns(gen);
+    if (r->prior && r->plenty && gen->n <= r->n_prior)
         nrg_rowgen_drift(gen, drifting_y(r, expected_y));
     int rc = nrg_gram_grow(block, gen->n);
     for (size_t i = 0; !rc && i < 2; i++)

@@ -27,12 +27,29 @@
 
 /* No number is more certain than this part of it: weights and clocks leave that much. */
 #define NRG_REGRESS_LEAST_ERROR 1e-4
+/* Times what the recorder is taken to have woken in a baseline (recorder.h), either way. */
+#define NRG_WOKEN_OFF 2.0
+#define NRG_ALIKE     8 /* sides that are taken to be alike, at most */
 /* Of a class's power: whose doubt it is, after the shapes of idle power's course. */
-enum { NRG_DOUBT_AWAKE = NRG_IDLE_SHAPES, NRG_DOUBT_TOGETHER, NRG_DOUBT_OTHERS, NRG_DOUBTS };
+enum {
+    NRG_DOUBT_REST = NRG_IDLE_SHAPES, /* what no shape has */
+    NRG_DOUBT_FALL,                   /* a fall that may be the load's */
+    NRG_DOUBT_AWAKE,
+    NRG_DOUBT_TOGETHER,
+    NRG_DOUBT_WORKERS,
+    NRG_DOUBT_OTHERS,
+    NRG_DOUBT_ALIKE,
+    NRG_DOUBT_WOKEN = NRG_DOUBT_ALIKE + NRG_ALIKE,
+    NRG_DOUBT_GAPS, /* what may belong to the time without spans */
+    NRG_DOUBT_OTHERWISE,
+    NRG_DOUBT_WITHIN,
+    NRG_DOUBTS
+};
 #define NRG_REGRESS_EDGES 4 /* of a run, and of what its thread does */
 
 struct nrg_regress;
 struct nrg_together;
+struct nrg_run_pace;
 
 struct nrg_regress_options {
     const struct nrg_timeline *timeline; /* of the sensor; must outlive the regression */
@@ -70,16 +87,27 @@ struct nrg_regress_options {
     double others_busy;   /* CPUs that others have in the run beyond that, in its mean */
     bool others_hidden;   /* these are so few that ticks hide when they ran */
     size_t others_class;  /* theirs */
-    bool has_gaps;        /* a class is the time without any span, in which nothing has to run */
-    size_t gap_class;     /* that one */
-    double confidence;    /* 0.95 */
-    bool adds_up;         /* rates are CPUs, so that their sum is how many are busy */
-    bool shares;          /* a rate below 1 is that of every instant: nothing waits unseen */
-    double unplaced_s;    /* work that is in no class, because it is not known when it was */
-    size_t held;          /* slices kept in memory before they are streamed; 0: 4 million */
+    size_t workers_class; /* of processes of the workload without spans */
+    double woken_w;       /* that a CPU of the workload draws more, since the recorder woke an idle
+                             machine in the baseline: the middle of what that may be */
+    size_t spans;         /* classes before this one are spans', */
+    size_t n_whole;       /* and so are those from this one on */
+    size_t n_cells;       /* in which CPU times are known; 0: it does not matter */
+    /* Their begins, and the end of the last one; must outlive the regression. */
+    const int64_t *cell_ns;
+    bool has_gaps;     /* a class is the time without any span, in which nothing has to run */
+    size_t gap_class;  /* that one */
+    double confidence; /* 0.95 */
+    bool adds_up;      /* rates are CPUs, so that their sum is how many are busy */
+    bool shares;       /* a rate below 1 is that of every instant: nothing waits unseen */
+    double unplaced_s; /* work that is in no class, because it is not known when it was */
+    size_t held;       /* slices kept in memory before they are streamed; 0: 4 million */
     struct nrg_updates_found updates; /* of a regression before; not sought: they are now */
     /* set by the regression itself: how long a row is at least, and whether calls have columns */
     int64_t merged_ns;
+    const struct nrg_borders
+        *borders; /* a row goes on up to the next of them, or steady_ns; NULL */
+    int64_t steady_ns;
     int64_t punctual_ns; /* of merged readings, when one is due; 0: not known */
     bool calls;
     const double *call_s;  /* per column of calls: work of one in the mean */
@@ -93,6 +121,7 @@ struct nrg_regress_options {
     uint32_t others_column; /* of others_class; 0: none, or nothing that could be late */
     const double *awake; /* per column: time that its calls wait, per CPU second of it; NULL: they
                             do not (awake.c) */
+    const struct nrg_run_pace *pace;     /* a column of how fast the program gets on; NULL: none */
     const struct nrg_together *together; /* columns of CPUs that are busy together; NULL: none */
     /* Per column of a class, the first of the columns that say when in its calls energy is used
      * (within.c), as parts of this power; NULL: none */
@@ -106,7 +135,9 @@ struct nrg_regress_class {
     double free_w;              /* what it is where powers may be negative: sums reach to that */
     double drift_w[NRG_DOUBTS]; /* how much of it may come from taking idle power to have gone along
                                    that shape, or not to have; from what waits draw; from who had
-                                   what CPUs draw together; and from what others drew */
+                                   what CPUs draw together; from what workers and others drew; from
+                                   what the recorder woke in the baseline; and from when in its
+                                   calls it is used, or whether by calls */
     double time_s;              /* that was in used intervals, lag applied */
     size_t group;               /* equal for classes that can't be told apart; else its own index */
     bool unresolved;            /* the interval is wider than the number */
@@ -122,7 +153,8 @@ struct nrg_regress_result {
     double idle_shape_w[NRG_IDLE_SHAPES]; /* of that, along each */
     struct nrg_idle_walk idle_walk;       /* besides, where it went its own way */
     bool idle_fitted;
-    bool others_held; /* what others draw is not told by rows (crowd.c) */
+    bool others_held;   /* what others draw is not told by rows (crowd.c) */
+    bool others_steady; /* the same, since they were as busy all the time */
     double lag_s;
     char lag_source[32];  /* "driver", "given", "fitted", "none" */
     bool window;          /* readings were taken as those of a part of each update alone */

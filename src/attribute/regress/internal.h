@@ -17,6 +17,7 @@
 #ifndef NRG_ATTRIBUTE_REGRESS_INTERNAL_H
 #define NRG_ATTRIBUTE_REGRESS_INTERNAL_H
 
+#include "attribute/regress/rows/borders.h"
 #include "attribute/regress/rows/kept_rows.h"
 #include "attribute/regress/rows/prefix.h"
 #include "attribute/regress/rows/rows.h"
@@ -59,6 +60,7 @@ void nrg_whitener_release(struct nrg_whitener *whitener);
 int nrg_whiten(struct nrg_whitener *whitener, struct nrg_rowgen *gen, double *variance);
 
 #define NRG_REGRESS_BLOCKS 64
+#define NRG_GROUP_MEMBER   0.01 /* a part this small does not make a class one of a group */
 
 /* At most: of a class, of its calls, one more where calls say when they wait, those of when in its
  * calls energy is used, and those of CPUs together. */
@@ -119,6 +121,13 @@ struct nrg_stretches {
     double n[64], s[64];
 };
 
+/* Watts of processes beside the spans, by cells (load/beside.c); error_w 0: not known. */
+enum { NRG_WORKERS, NRG_OTHERS, NRG_BESIDE };
+struct nrg_workers_watts {
+    double power_w, error_w;
+    double once_w; /* beyond that, either way */
+};
+
 struct nrg_regress {
     struct nrg_regress_options options;
     struct nrg_published published;
@@ -138,6 +147,8 @@ struct nrg_regress {
     double *waits_w;                    /* per column: see the options */
     struct nrg_waits waits;
     struct nrg_together together;
+    struct nrg_workers_watts workers;
+    struct nrg_run_pace pace;
     double awake_w;                      /* what waits may draw, a deviation */
     double awake_taken, awake_taken_off; /* part of it that others have, and what that is off by */
     uint32_t first_cell,
@@ -148,6 +159,7 @@ struct nrg_regress {
     double *time_s;        /* per column, in used rows */
     struct nrg_pure *pure; /* per column */
     struct nrg_slices slices;
+    struct nrg_borders borders; /* of these */
     int64_t last_begin_ns, last_end_ns;
     int64_t covered_until_ns;
     double covered_s;          /* with any class active */
@@ -165,6 +177,7 @@ struct nrg_regress {
 
     bool chosen;
     bool plenty; /* of rows: drift and bends are fitted too */
+    bool drifts; /* shapes of idle power are fitted: they need fewer, as something holds them */
     struct nrg_kernel kernel;
     char lag_source[32];
     struct nrg_noise noise;
@@ -177,8 +190,11 @@ struct nrg_regress {
     double untold;              /* how much speaks for the powers by other columns: 0 to 1 */
     double *otherwise;          /* these: with columns that were not taken, or without; NULL */
     size_t n_prior, n_otherwise;
+    double *plain; /* without columns of when in calls energy is used, where they are; NULL */
+    size_t n_plain;
 
     struct nrg_kept_rows *kept;
+    const struct nrg_prefix *grid_sums; /* while updates are sought; NULL */
     struct nrg_rowgen gen;
     struct nrg_bend bend[2]; /* shift, memory */
     struct nrg_whitener whitener;
@@ -285,9 +301,9 @@ int nrg_regress_choose_kernel(struct nrg_regress *r);
 /* Powers of a pass, one per column, and the sum of squares that they leave, over how many rows. */
 int nrg_regress_fit(const struct nrg_regress *r, const struct nrg_pass *pass, double *powers,
                     double *rest, double *rows);
-/* The same with the chosen kernel, without the powers; stride: of the pass. */
-int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, size_t stride, double *rest,
-                     double *rows);
+/* The same with the chosen kernel, without the powers; stride and most_left: of the pass. */
+int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, size_t stride, double most_left,
+                     double *rest, double *rows);
 /* The same of rows that have columns of calls: without these (0), and with them (1). */
 int nrg_regress_rest_calls(const struct nrg_regress *r, size_t max_rows, double rest[2],
                            double *rows);
@@ -306,6 +322,7 @@ int nrg_regress_find_updates(struct nrg_regress *r);
 int nrg_regress_choose_noise(struct nrg_regress *r);
 /* clockwork.c: when a counter was updated that is not read faster than that; then readings
  * are those of its updates. */
+#define NRG_SURE_CLOCK 20 /* times less is left with it: no other explanation is sought */
 int nrg_regress_find_clockwork(struct nrg_regress *r);
 bool nrg_regress_may_have_clockwork(const struct nrg_regress *r);
 /* Readings are again as they were read. */
@@ -348,14 +365,19 @@ struct nrg_solver {
     bool idle;
     size_t *index; /* to columns of the sum */
     double *scale, *floor;
-    double *beta;        /* not negative, scaled */
-    double *free_beta;   /* without that condition: intervals are around it */
-    double *ratio;       /* variance / plain variance */
-    double *before;      /* how far the solution moves when idle power is off by its error */
-    bool idle_doubted;   /* rows do not correct idle power */
-    double others_off_w; /* of a power of others that is held, half of its interval; 0 */
-    double awake_w;      /* that waits are taken to draw */
+    double *beta;      /* not negative, scaled */
+    double *free_beta; /* without that condition: intervals are around it */
+    double *ratio;     /* variance / plain variance */
+    double *before;    /* how far the solution moves when idle power is off by its error */
+    bool idle_doubted; /* rows do not correct idle power */
+    bool crowded;      /* others' is, by crowd.c */
+    double held_off_w[NRG_BESIDE]; /* of a power that is held, half of its interval; 0 */
+    double awake_w;                /* that waits are taken to draw */
     double smeared_w;    /* by which it may be off as errors of CPU times make it, a deviation */
+    double idle_by_rows; /* how far rows, and not a baseline, say what it is: waits/error.c */
+    double *alike[NRG_ALIKE]; /* per column: see alike.c */
+    double alike_far[NRG_ALIKE], alike_weight[NRG_ALIKE];
+    size_t n_alike;
     struct nrg_walk walk;
     bool before_told; /* and rows said something of it: that is in the inverse */
     struct {
@@ -390,14 +412,33 @@ double nrg_regress_waited(const struct nrg_regress *r, size_t column);
 
 /* awake.c, once it is known how calls wait. */
 int nrg_regress_find_awake(struct nrg_regress *r);
+/* pace.c, the same: a column of how fast the program gets on, where that varies. */
+int nrg_regress_find_pace(struct nrg_regress *r);
 /* calls.c, after solve: adds what is common to all columns of calls to the sum; false: nothing. */
 bool nrg_solver_join_calls(struct nrg_solver *s);
+
+/* alike.c, of a factor with dependent columns: adds to the sum what many of them are taken to have
+ * in common; false: nothing. Then, after solve, how far that may be wrong; and of a column by the
+ * i-th of these, W, with its sign. */
+bool nrg_solver_take_alike(struct nrg_solver *s);
+void nrg_solver_limit_alike(struct nrg_solver *s);
+/* Of a scaled matrix: it gives way to powers that are not negative. */
+void nrg_solver_loosen_alike(const struct nrg_solver *s, double *a, double *b);
+double nrg_solver_alike_w(const struct nrg_solver *s, size_t i, size_t p);
 
 /* crowd.c, after solve: holds others' power to what is known of it where CPU times do not tell it;
  * false: they do. */
 bool nrg_solver_hold_others(struct nrg_solver *s);
-/* By how much a column's power is off if others' is, W, with its sign. */
-double nrg_solver_by_others_w(const struct nrg_solver *s, size_t p);
+/* The same of others that are always as busy. */
+bool nrg_solver_hold_steady(struct nrg_solver *s);
+/* beside.c, once the sensor is known; and after solve, the same as above of what it found. */
+int nrg_regress_find_workers(struct nrg_regress *r);
+bool nrg_solver_hold_workers(struct nrg_solver *s);
+/* Where the power of such processes is held: the class's place among the columns, or n_classes;
+ * holds it; and by how much a column's power is off if theirs is, W, with its sign. */
+size_t nrg_solver_place_of(const struct nrg_solver *s, size_t kind);
+void nrg_solver_hold(struct nrg_solver *s, size_t kind, double power_w, double variance);
+double nrg_solver_by_held_w(const struct nrg_solver *s, size_t kind, size_t p);
 
 /* places.c, before the first solve: what is known of where calls wait; and after it, how far
  * classes differ in that: solves again. */
@@ -428,6 +469,8 @@ int nrg_solver_judge_drift(struct nrg_solver *s);
 
 /* walk.c: idle power was measured, and may go its own way from there. */
 bool nrg_regress_idle_may_walk(const struct nrg_regress *r);
+/* drift.c: idle power does not go so far from its baselines, in the mean: then it is the load. */
+double nrg_regress_furthest_idle_w(const struct nrg_regress *r);
 /* rest.c, before the sensor is chosen. */
 int nrg_regress_seek_course(struct nrg_regress *r);
 /* Takes what looks like it off what n rows leave, given their idle time and load. */

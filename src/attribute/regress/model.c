@@ -12,6 +12,8 @@
 #include "energy/quantum.h"
 
 #define PLENTY        8     /* rows per column, for more to be fitted than powers */
+#define MORE_COLUMNS  20    /* beside those of classes: a run has no more of them than that */
+#define SHAPE_ROWS    2     /* the same for shapes of idle power, which are held */
 #define CALLS_TRIAL   16000 /* rows */
 #define CALLS_ROWS    2     /* the same for energies of calls, per column of a class */
 #define PLACES_ROWS   6     /* the same for places at which classes wait */
@@ -20,11 +22,9 @@
 #define CUT_ROWS      0.5   /* of a cell: longer rows are as certain as its CPU time */
 #define MERGED        10
 #define MERGED_ROWS   50   /* rows per column that are left */
-#define STRETCH_ROWS  10   /* in a stretch of the class with the shortest ones */
-#define LEAST_TIME    0.01 /* of all: a class with less has no say in that */
+#define LEAST_ROWS    1024 /* of a run: idle power goes its own way within it (idle/rest.c) */
 #define WORTH_MERGING 1.5  /* rows of one */
 #define MOSTLY        0.8  /* of the time: others hide all rows alike */
-#define SURE_CLOCK    20   /* times less is left with it */
 
 void nrg_regress_count_rows(struct nrg_regress *r)
 {
@@ -40,36 +40,6 @@ void nrg_regress_count_rows(struct nrg_regress *r)
         r->energy_j += seen.y;
         r->energy_s += (double)(seen.to_ns - seen.from_ns) / 1e9;
     }
-}
-
-/*
- * How long a stretch of a class is in the mean, of the class with the shortest ones; of classes
- * that have little time, nothing is asked. Slices that follow one another are one stretch.
- */
-static int shortest_stretch(const struct nrg_regress *r, double *shortest_s)
-{
-    struct nrg_arena memory = {0};
-    struct stretches {
-        int64_t end_ns;
-        double n, s;
-    } *of = nrg_arena_array(&memory, r->n_columns, sizeof *of);
-    double sum_s = 0;
-    *shortest_s = INFINITY;
-    for (size_t i = 0; of && i < r->slices.n; i++) {
-        const struct nrg_regress_slice *slice = &r->slices.items[i];
-        struct stretches *own = &of[slice->column];
-        double length_s = (double)(slice->end_ns - slice->begin_ns) / 1e9;
-        own->n += !(own->n > 0) || slice->begin_ns > own->end_ns;
-        own->end_ns = slice->end_ns;
-        own->s += length_s;
-        sum_s += length_s;
-    }
-    for (size_t i = 0; of && i < r->n_columns; i++)
-        if (of[i].s > LEAST_TIME * sum_s)
-            *shortest_s = fmin(*shortest_s, of[i].s / of[i].n);
-    int rc = of ? 0 : -ENOMEM;
-    nrg_arena_release(&memory);
-    return rc;
 }
 
 static double row_s(const struct nrg_regress *r)
@@ -99,16 +69,45 @@ static void choose_rows(struct nrg_regress *r)
     }
 }
 
-/* Once it is known when the counter was updated, rows as long as a part of the stretches of
- * classes: shorter ones cost time and tell no more. */
+/* Of classes and of their calls; most of the other columns are there in few runs only. */
+static size_t class_columns(const struct nrg_regress *r)
+{
+    return r->n_columns - NRG_COLUMN_CLASSES;
+}
+
+/* Rows of a counter as long as nothing begins or ends: shorter ones cost time and tell no more, but
+ * of when the counter was updated, and of others, which come and go meanwhile. */
 static int choose_long_rows(struct nrg_regress *r)
 {
-    double stretch_s = 0;
-    if (r->options.timeline->is_gauge || !(r->options.channel->update_ns > 0) || r->waits.used)
+    struct nrg_regress_options *o = &r->options;
+    double least = fmax(LEAST_ROWS, (double)(MERGED_ROWS * class_columns(r)));
+    size_t most = (size_t)fmax((double)r->rows_expected / WORTH_MERGING - least, 0);
+    if (o->timeline->is_gauge || !(o->channel->update_ns > 0) || r->waits.used ||
+        o->others_column || r->ready_ns != INT64_MAX)
         return 0;
-    int rc = shortest_stretch(r, &stretch_s);
-    if (!rc && isfinite(stretch_s) && stretch_s / STRETCH_ROWS > WORTH_MERGING * row_s(r))
-        merge_rows(r, stretch_s / STRETCH_ROWS);
+    int rc = nrg_borders_find(&r->borders, &r->slices, r->n_columns, most);
+    if (rc || !r->borders.n)
+        return rc;
+    o->borders = &r->borders;
+    o->steady_ns = (int64_t)(r->energy_s / least * 1e9);
+    rc = nrg_borders_observe(&r->borders, o);
+    if (!rc)
+        nrg_regress_count_rows(r);
+    return rc;
+}
+
+/* What does not ask when the counter was updated, with such rows; then they are as they were. */
+static int with_long_rows(struct nrg_regress *r, int (*step)(struct nrg_regress *r))
+{
+    double energy_j = r->energy_j, energy_s = r->energy_s;
+    size_t rows = r->rows_expected;
+    int rc = choose_long_rows(r);
+    if (!rc)
+        rc = step(r);
+    r->options.borders = NULL;
+    r->rows_expected = rows;
+    r->energy_j = energy_j;
+    r->energy_s = energy_s;
     return rc;
 }
 
@@ -145,12 +144,6 @@ static size_t count_calls_columns(const struct nrg_regress *r)
     for (size_t i = NRG_COLUMN_CLASSES; i < r->n_columns; i++)
         n += nrg_regress_is_of_calls(r, i);
     return n;
-}
-
-/* Of classes and of their calls; most of the other columns are there in few runs only. */
-static size_t class_columns(const struct nrg_regress *r)
-{
-    return r->n_columns - NRG_COLUMN_CLASSES;
 }
 
 static bool can_count_calls(const struct nrg_regress *r)
@@ -237,12 +230,12 @@ static int choose_sensor(struct nrg_regress *r)
     int rc = 0;
     if (nrg_regress_may_have_clockwork(r) && !r->waits.used) {
         r->kernel = (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL, .far_s = update_s};
-        rc = choose_calls(r);
+        rc = with_long_rows(r, choose_calls);
         if (!rc)
             rc = nrg_regress_find_clockwork(r);
-        if (rc || r->clock_gain >= SURE_CLOCK) {
+        if (rc || r->clock_gain >= NRG_SURE_CLOCK) {
             nrg_copy(r->lag_source, sizeof r->lag_source, "none");
-            return rc ? rc : choose_calls(r);
+            return rc ? rc : with_long_rows(r, choose_calls);
         }
         nrg_regress_forget_clockwork(r);
         r->options.calls = false;
@@ -256,7 +249,8 @@ static int choose_sensor(struct nrg_regress *r)
         rc = nrg_regress_find_clockwork(r);
     if (!rc)
         rc = choose_calls(r);
-    if (!rc && r->options.calls && r->clock_gain < SURE_CLOCK) { /* it is told better with them */
+    if (!rc && r->options.calls &&
+        r->clock_gain < NRG_SURE_CLOCK) { /* it is told better with them */
         nrg_regress_forget_clockwork(r);
         rc = nrg_regress_choose_kernel(r);
         if (!rc)
@@ -277,7 +271,10 @@ static int doubt_calls(struct nrg_regress *r)
 int nrg_regress_choose_model(struct nrg_regress *r)
 {
     choose_rows(r);
-    r->plenty = r->rows_expected > PLENTY * r->n_columns;
+    size_t columns = class_columns(r) + MORE_COLUMNS;
+    r->plenty = r->rows_expected > PLENTY * columns;
+    r->drifts = r->plenty || (r->options.idle_shape_w[NRG_IDLE_BEND] > 0 &&
+                              r->rows_expected > SHAPE_ROWS * columns);
     r->others_unsure = r->unsure_s > 0 && r->unsure_s < MOSTLY * r->others_s;
     r->quantum = nrg_gauge_quantum(r->options.timeline, r->options.channel->resolution);
     int rc = nrg_slice_index_make(&r->slices);
@@ -291,9 +288,11 @@ int nrg_regress_choose_model(struct nrg_regress *r)
     if (!rc)
         rc = nrg_regress_find_together(r);
     if (!rc)
+        rc = nrg_regress_find_pace(r);
+    if (!rc)
         rc = nrg_regress_find_updates(r);
     if (!rc)
-        rc = nrg_regress_seek_course(r);
+        rc = with_long_rows(r, nrg_regress_seek_course);
     if (!rc)
         rc = choose_sensor(r);
     if (!rc)
@@ -304,6 +303,8 @@ int nrg_regress_choose_model(struct nrg_regress *r)
         rc = nrg_regress_choose_noise(r);
     if (!rc && r->options.together)
         rc = nrg_regress_choose_together(r);
+    if (!rc)
+        rc = nrg_regress_find_workers(r);
     if (!rc && waits && set_waits(r) && calls_wait(r))
         rc = nrg_regress_choose_noise(r);
     if (!rc)

@@ -84,7 +84,8 @@ bool nrg_regress_sees_window(const struct nrg_regress *r)
 
 bool nrg_regress_sees_drift(const struct nrg_regress *r, size_t max_rows)
 {
-    return r->plenty && r->ready_ns == INT64_MAX && max_rows >= r->rows_expected;
+    bool held = r->options.idle_shape_w[NRG_IDLE_BEND] > 0;
+    return r->drifts && r->ready_ns == INT64_MAX && (held || max_rows >= r->rows_expected);
 }
 
 void nrg_regress_keep_rows(const struct nrg_regress *r, struct nrg_rowgen *gen)
@@ -270,12 +271,15 @@ static struct nrg_pass plain_pass(const struct nrg_regress *r, size_t max_rows)
         .kernel = r->kernel, .n_columns = r->n_columns, .max_rows = max_rows, .phi = r->first_phi};
 }
 
-int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, size_t stride, double *rest,
-                     double *rows)
+int nrg_regress_rest(const struct nrg_regress *r, size_t max_rows, size_t stride, double most_left,
+                     double *rest, double *rows)
 {
     struct nrg_pass pass = plain_pass(r, max_rows);
     double *powers = nrg_calloc(r->n_columns + 1, sizeof *powers);
     pass.stride = stride;
+    pass.most_left = most_left;
+    pass.is_calls = r->is_calls;
+    pass.prefix = r->grid_sums;
     int rc = powers ? nrg_regress_fit(r, &pass, powers, rest, rows) : -ENOMEM;
     free(powers);
     return rc;

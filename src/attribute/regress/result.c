@@ -9,11 +9,10 @@
 #include <string.h>
 
 #include "attribute/regress/internal.h"
+#include "attribute/regress/interval.h"
 #include "base/mem.h"
 #include "base/stats.h"
 
-#define FAR_FROM_0  6.0   /* deviations: beyond, that powers are not negative does not matter */
-#define BESIDE      0.5   /* of half of an interval, around a figure that is not in its middle */
 #define MOST        1.05  /* of all energy: the sum has an error too */
 #define IDLE_KNOWN  0.5   /* of the mean power: an idle interval wider than this is not known */
 #define IMPOSSIBLE  6.0   /* deviations */
@@ -21,7 +20,9 @@
 #define UNPLACED    0.6   /* of all such work, in one class */
 #define KNOWN_POWER 0.1   /* deviation of a power that is known, of it */
 #define IDLE_TIME   0.001 /* of the time without any span: less is not enough */
+#define ROUGH       0.1   /* of what shapes of calls change (found on simulated machines) */
 #define ROUNDED     1.5   /* of the variance of a rounding */
+#define IN_GAPS     0.5   /* of the power of spans, drawn in gaps that can't be told from them */
 
 /* Idle is kept when there was enough time without spans to know it from. */
 static bool idle_is_known(const struct nrg_solver *s)
@@ -41,9 +42,15 @@ static int solve_all(struct nrg_solver *s)
     int rc = nrg_solver_solve(s, fit_idle);
     if (!rc && nrg_solver_drop_awake(s))
         rc = nrg_solver_solve(s, fit_idle);
-    if (!rc && nrg_solver_hold_others(s))
+    if (!rc && nrg_solver_hold_others(s)) {
+        s->crowded = true;
+        rc = nrg_solver_solve(s, fit_idle);
+    }
+    if (!rc && nrg_solver_hold_workers(s))
         rc = nrg_solver_solve(s, fit_idle);
     if (!rc && nrg_solver_know_gaps(s))
+        rc = nrg_solver_solve(s, fit_idle);
+    if (!rc && nrg_solver_hold_steady(s))
         rc = nrg_solver_solve(s, fit_idle);
     if (!rc)
         rc = nrg_solver_doubt_idle(s);
@@ -67,6 +74,8 @@ static int solve_all(struct nrg_solver *s)
     if (!rc)
         rc = nrg_solver_judge_drift(s);
     if (!rc)
+        nrg_solver_limit_alike(s);
+    if (!rc)
         nrg_solver_add_waits(s);
     return rc;
 }
@@ -76,17 +85,33 @@ static double column_time_s(const struct nrg_solver *s, size_t p)
     return p < s->n_classes ? s->r->time_s[s->index[p]] : 0;
 }
 
-static double group_time_s(const struct nrg_solver *s, size_t p)
-{
-    double sum = 0;
-    for (size_t q = s->root[p]; q != SIZE_MAX; q = s->next[q])
-        sum += column_time_s(s, q);
-    return sum;
-}
-
 static bool is_alone(const struct nrg_solver *s, size_t p)
 {
     return s->root[p] == p && s->next[p] == SIZE_MAX;
+}
+
+/* Time without spans, in which nothing has to run, where it can't be told from some of them. */
+static bool is_untold_gap(const struct nrg_solver *s, size_t p)
+{
+    const struct nrg_regress_options *o = &s->r->options;
+    size_t class_ = p < s->n_classes ? s->r->class_of[s->index[p]] : 0;
+    bool outside = class_ >= o->spans && class_ < o->n_whole && class_ != o->others_class &&
+                   class_ != o->workers_class;
+    return o->has_gaps && p < s->n_classes && outside && !is_alone(s, p);
+}
+
+static double time_of(const struct nrg_solver *s, size_t p, bool gaps)
+{
+    double sum = 0;
+    for (size_t q = s->root[p]; q != SIZE_MAX; q = s->next[q])
+        sum += is_untold_gap(s, q) == gaps ? column_time_s(s, q) : 0;
+    return sum;
+}
+
+/* A gap has none of its group's energy, but for what may_be_in_gaps_w says. */
+static double group_time_s(const struct nrg_solver *s, size_t p)
+{
+    return time_of(s, p, false);
 }
 
 /* Part of a column in the power of its group, which is the mean over time. */
@@ -113,13 +138,20 @@ static double joint_doubt_w(const struct nrg_solver *s, size_t p)
     return sum;
 }
 
-/* The same of what is not known of others. */
-static double joint_by_others_w(const struct nrg_solver *s, size_t p)
+/* The same of what is not known of processes beside the spans. */
+static double joint_by_held_w(const struct nrg_solver *s, size_t kind, size_t p)
 {
     double sum = 0, group_s = group_time_s(s, p);
     for (size_t q = s->root[p]; q != SIZE_MAX; q = s->next[q])
-        sum += share_of(s, q, group_s) * nrg_solver_by_others_w(s, q);
+        sum += share_of(s, q, group_s) * nrg_solver_by_held_w(s, kind, q);
     return sum;
+}
+
+/* At most, gaps draw a part of what the group's spans do: so much of these is not theirs. */
+static double may_be_in_gaps_w(const struct nrg_solver *s, size_t p)
+{
+    double spans_s = group_time_s(s, p), gaps_s = IN_GAPS * time_of(s, p, true);
+    return gaps_s > 0 ? joint_power(s, p, s->beta) * gaps_s / (spans_s + gaps_s) : 0;
 }
 
 static double joint_covariance(const struct nrg_solver *s, size_t p, size_t q)
@@ -131,75 +163,6 @@ static double joint_covariance(const struct nrg_solver *s, size_t p, size_t q)
         for (size_t b = s->root[q]; b != SIZE_MAX; b = s->next[b])
             sum += share_of(s, a, p_s) * share_of(s, b, q_s) * nrg_solver_covariance(s, a, b);
     return sum;
-}
-
-struct interval {
-    double low, high;
-};
-
-/* Probability that a normal figure of deviation 1 around 0 is below z. */
-static double probability_below(double z)
-{
-    return erfc(-z / sqrt(2)) / 2;
-}
-
-/*
- * Which figures to expect, with this confidence, of a truth that is not negative: from `first` to
- * the one that is returned, taken in the order of how much more likely the truth makes them than
- * the best truth there is (Feldman and Cousins 1998). All in deviations.
- */
-static double last_expected(double truth, double confidence, double *first)
-{
-    double low = truth, high = truth + 12;
-    for (int i = 0; i < 40; i++) {
-        double last = (low + high) / 2, odds = (last - truth) * (last - truth) / 2;
-        /* the same odds on the other side, where below 0 the best truth is 0 */
-        *first = truth - (last - truth);
-        if (*first < 0)
-            *first = truth > 0 ? truth / 2 - odds / truth : -INFINITY;
-        double inside = probability_below(last - truth) -
-                        (isfinite(*first) ? probability_below(*first - truth) : 0);
-        *(inside < confidence ? &low : &high) = last;
-    }
-    return high;
-}
-
-/* Truths that make the figure an expected one, in deviations; far from 0, those on both sides. */
-static struct interval truths_of(double figure, double confidence)
-{
-    double low = 0, high = fmax(figure, 0) + 8, from = 0, to = fmax(figure, 0) + 1, first;
-    for (int i = 0; i < 26; i++) { /* highest truth that still expects so little */
-        double truth = (low + high) / 2;
-        last_expected(truth, confidence, &first);
-        *(first < figure ? &low : &high) = truth;
-    }
-    if (last_expected(0, confidence, &first) >= figure)
-        return (struct interval){0, high};
-    for (int i = 0; i < 26; i++) { /* lowest that still expects so much */
-        double truth = (from + to) / 2;
-        *(last_expected(truth, confidence, &first) < figure ? &from : &to) = truth;
-    }
-    return (struct interval){from, high};
-}
-
-static struct interval make_interval(const struct nrg_solver *s, double value, double center,
-                                     double half, double most)
-{
-    double confidence = s->r->options.confidence;
-    double deviation = half / nrg_student_half(confidence, INFINITY), far = center / deviation;
-    struct interval i = {center - half, center + half};
-    if (far < FAR_FROM_0) {
-        i = truths_of(fmax(far, -FAR_FROM_0), confidence);
-        i.low *= deviation;
-        i.high *= deviation;
-    }
-    /* Where powers that can't be negative moved the others, the figure is closer to the truth than
-     * the one that intervals are around, and has an error, too. */
-    i.low = fmin(i.low, fmax(value - BESIDE * half, 0));
-    i.high = fmax(i.high, value + BESIDE * half);
-    if (most > 0)
-        i.high = fmax(fmin(i.high, most), value);
-    return i;
 }
 
 /* Waits that come late look like readings that are early, by a part of an update: power that is not
@@ -229,13 +192,26 @@ static double blurred_w(const struct nrg_solver *s, size_t p, double power_w)
 }
 
 /* Where readings can't tell whether calls or their time use the energy, or when in its calls a
- * class does, it may be either. */
-static double untold_w(const struct nrg_solver *s, size_t p)
+ * class does, it may be as by another solution. How far that is; 0: there is none. */
+static double moved_w(const struct nrg_solver *s, size_t p, const double *to, size_t n)
 {
-    const struct nrg_regress *r = s->r;
     size_t column = s->index[p];
-    bool known = r->otherwise && column < r->n_prior && column < r->n_otherwise;
-    return known && is_alone(s, p) ? r->untold * fabs(r->otherwise[column] - r->prior[column]) : 0;
+    bool known = to && s->r->prior && column < s->r->n_prior && column < n;
+    return known ? to[column] - s->r->prior[column] : 0;
+}
+
+/* What one class then has more its neighbours have less: the mean over time is what idle power is
+ * off by in trials, and known better. */
+static double moved_apart_w(const struct nrg_solver *s, size_t p, const double *to, size_t n)
+{
+    double sum_j = 0, sum_s = 0;
+    if (!to || !is_alone(s, p))
+        return 0;
+    for (size_t q = 0; q < s->n_classes; q++) {
+        sum_j += moved_w(s, q, to, n) * column_time_s(s, q);
+        sum_s += column_time_s(s, q);
+    }
+    return moved_w(s, p, to, n) - (sum_s > 0 ? sum_j / sum_s : 0);
 }
 
 /* A window that was sought in the wrong place shows by an idle power that can't be, after what the
@@ -315,6 +291,32 @@ static double waits_w(const struct nrg_solver *s, size_t p)
     return s->awake_w * sum;
 }
 
+/* What a class lacks because the recorder woke an idle machine; others are what they were. */
+static double woken_w(const struct nrg_regress *r, size_t class_)
+{
+    return class_ == r->options.others_class ? 0 : r->options.woken_w;
+}
+
+static bool is_others(const struct nrg_solver *s, size_t p)
+{
+    return s->index[p] == s->r->column_of[s->r->options.others_class];
+}
+
+/* Part of the classes' energy that others may have instead, who slow them down (pace.c). */
+static double slowed_part(const struct nrg_solver *s)
+{
+    double work_s = 0, others_s = 0;
+    for (size_t p = 0; p < s->n_classes; p++)
+        *(is_others(s, p) ? &others_s : &work_s) += column_time_s(s, p);
+    return work_s > 0 ? fmin(s->r->pace.by_others * fmax(others_s, 0) / work_s, 1) : 0;
+}
+
+/* Of a class, half of that, which is also what it may be off by. */
+static double slowed_w(const struct nrg_solver *s, size_t p)
+{
+    return is_others(s, p) ? 0 : slowed_part(s) / 2 * joint_power(s, p, s->beta);
+}
+
 static void set_class(const struct nrg_solver *s, struct nrg_regress_result *result, size_t p)
 {
     const struct nrg_regress *r = s->r;
@@ -322,8 +324,9 @@ static void set_class(const struct nrg_solver *s, struct nrg_regress_result *res
     double group_s = group_time_s(s, p), most = group_s > 0 ? MOST * r->sum_y / group_s : 0;
     double placed = placed_part(s);
     double doubt_w = joint_doubt_w(s, p), other_w = doubt_w != 0 ? r->together.other * doubt_w : 0;
-    double in_waits_w = waits_w(s, p);
-    other_w += r->awake_taken * in_waits_w;
+    double in_waits_w = waits_w(s, p), theirs_w = slowed_w(s, p);
+    double woken = woken_w(r, r->class_of[s->index[p]]);
+    other_w += r->awake_taken * in_waits_w + theirs_w - woken;
     c->power_w = fmax(placed * joint_power(s, p, s->beta) - other_w, 0);
     double drift_w = 0;
     for (size_t i = 0; i <= NRG_DOUBT_AWAKE; i++)
@@ -331,21 +334,40 @@ static void set_class(const struct nrg_solver *s, struct nrg_regress_result *res
     c->drift_w[NRG_DOUBT_AWAKE] =
         fabs(c->drift_w[NRG_DOUBT_AWAKE]) + r->awake_taken_off * in_waits_w;
     c->drift_w[NRG_DOUBT_TOGETHER] = r->together.untold * doubt_w;
-    c->drift_w[NRG_DOUBT_OTHERS] = joint_by_others_w(s, p);
+    for (size_t kind = 0; kind < NRG_BESIDE; kind++)
+        c->drift_w[NRG_DOUBT_WORKERS + kind] = joint_by_held_w(s, kind, p);
+    c->drift_w[NRG_DOUBT_OTHERS] += copysign(theirs_w, c->drift_w[NRG_DOUBT_OTHERS]);
+    for (size_t k = 0; k < NRG_ALIKE; k++)
+        c->drift_w[NRG_DOUBT_ALIKE + k] = nrg_solver_alike_w(s, k, p);
+    c->drift_w[NRG_DOUBT_WOKEN] = NRG_WOKEN_OFF * woken;
+    c->drift_w[NRG_DOUBT_GAPS] = may_be_in_gaps_w(s, p);
+    c->drift_w[NRG_DOUBT_OTHERWISE] = r->untold * moved_apart_w(s, p, r->otherwise, r->n_otherwise);
+    c->drift_w[NRG_DOUBT_WITHIN] = ROUGH * moved_apart_w(s, p, r->plain, r->n_plain);
     for (size_t i = 0; i < NRG_DOUBTS; i++)
-        drift_w += fabs(c->drift_w[i]);
+        drift_w += i == NRG_DOUBT_GAPS ? 0 : fabs(c->drift_w[i]);
     double half = hypot(hypot(result->t * sqrt(fmax(joint_covariance(s, p, p), 0)),
                               NRG_REGRESS_LEAST_ERROR * c->power_w),
                         nrg_solver_misplaced_w(s, p)) +
-                  blurred_w(s, p, c->power_w) + untold_w(s, p) + drift_w + misplaced_w(s, result) +
+                  blurred_w(s, p, c->power_w) + drift_w + misplaced_w(s, result) +
                   unplaced_w(s, p) + (result->left_over + result->to_neighbours) * c->power_w;
     c->free_w = placed * joint_power(s, p, s->free_beta) - other_w;
-    struct interval i = make_interval(s, c->power_w, c->free_w, half, most);
-    c->low_w = i.low;
+    struct nrg_power_interval i =
+        nrg_power_interval_make(s->r->options.confidence, c->power_w, c->free_w, half, most);
+    c->low_w = fmax(i.low - c->drift_w[NRG_DOUBT_GAPS], 0); /* gaps can only take from it */
     c->high_w = i.high;
     c->time_s = column_time_s(s, p);
-    c->unresolved = !(i.high - i.low <= c->power_w);
+    c->unresolved = !(c->high_w - c->low_w <= c->power_w);
     c->group = r->class_of[s->index[s->root[p]]];
+}
+
+static void set_untold_gap(const struct nrg_solver *s, struct nrg_regress_result *result, size_t p)
+{
+    size_t gap = s->r->class_of[s->index[p]];
+    result->classes[gap] =
+        (struct nrg_regress_class){.high_w = fmax(IN_GAPS * joint_power(s, p, s->beta), 0),
+                                   .time_s = column_time_s(s, p),
+                                   .group = gap,
+                                   .unresolved = true};
 }
 
 static void set_classes(const struct nrg_solver *s, struct nrg_regress_result *result)
@@ -354,9 +376,15 @@ static void set_classes(const struct nrg_solver *s, struct nrg_regress_result *r
     size_t n = r->options.n_classes;
     for (size_t p = 0; p < s->n_classes; p++) {
         size_t a = r->class_of[s->index[p]];
+        if (is_untold_gap(s, p)) {
+            set_untold_gap(s, result, p);
+            continue;
+        }
         set_class(s, result, p);
         for (size_t q = 0; q <= p; q++) {
             size_t b = r->class_of[s->index[q]];
+            if (is_untold_gap(s, q))
+                continue;
             result->covariance[a * n + b] = result->covariance[b * n + a] =
                 joint_covariance(s, p, q);
         }
@@ -375,8 +403,9 @@ static void set_idle(const struct nrg_solver *s, struct nrg_regress_result *resu
         return;
     double variance = nrg_solver_covariance(s, p, p);
     result->idle_w = s->beta[p] * s->scale[p];
-    struct interval i = make_interval(s, result->idle_w, s->free_beta[p] * s->scale[p],
-                                      result->t * sqrt(variance), MOST * r->sum_y / r->sum_s);
+    struct nrg_power_interval i = nrg_power_interval_make(
+        s->r->options.confidence, result->idle_w, s->free_beta[p] * s->scale[p],
+        result->t * sqrt(variance), MOST * r->sum_y / r->sum_s);
     result->idle_fitted = true;
     result->idle_variance = variance;
     result->idle_low_w = i.low;
@@ -470,15 +499,18 @@ static void set_beside(const struct nrg_solver *s, struct nrg_regress_result *re
     double half_w = result->t * sqrt(fmax(fmax(beside_variance(s, &b), classes_variance(s)), 0));
     for (size_t p = 0; p < s->n_classes; p++) { /* what a class has too much, these lack */
         double power_w = s->beta[p] * s->scale[p], part = column_time_s(s, p) / s->r->sum_s;
-        half_w += (blurred_w(s, p, power_w) + result->left_over * power_w) * part;
+        double woken = NRG_WOKEN_OFF * woken_w(s->r, s->r->class_of[s->index[p]]);
+        half_w += (blurred_w(s, p, power_w) + result->left_over * power_w + woken) * part;
     }
-    for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
+    for (size_t i = 0; i <= NRG_DOUBT_FALL; i++)
         if (s->drift[i].untold > 0)
             half_w += s->drift[i].untold * fabs(beside_sum(s, &b, s->drift[i].moved));
-    double by_others_w = 0;
-    for (size_t i = 0; i < b.n; i++)
-        by_others_w += b.weight[i] * nrg_solver_by_others_w(s, b.p[i]);
-    half_w += fabs(by_others_w);
+    for (size_t kind = 0; kind < NRG_BESIDE; kind++) {
+        double by_held_w = 0;
+        for (size_t i = 0; i < b.n; i++)
+            by_held_w += b.weight[i] * nrg_solver_by_held_w(s, kind, b.p[i]);
+        half_w += fabs(by_held_w);
+    }
     const struct nrg_regress_class *others = &result->classes[s->r->options.others_class];
     double others_w = others->power_w * others->time_s / s->r->sum_s;
     result->beside_w = beside_sum(s, &b, s->beta) + nrg_idle_walk_mean_w(&s->walk.course);
@@ -501,30 +533,36 @@ static void set_whole(const struct nrg_solver *s, struct nrg_regress_result *res
     result->t = nrg_student_half(r->options.confidence, s->freedom);
     result->intervals = r->row;
     double curved = nrg_solver_curved_part(s),
-           waits = hypot(curved, nrg_solver_misplaced_part(s, true));
+           waits = s->idle_by_rows * hypot(curved, nrg_solver_misplaced_part(s, true));
     result->left_over = left_over(s) + unplaced_part(s, unplaced_power_w(s)) + waits;
     result->to_neighbours = hypot(curved, nrg_solver_misplaced_part(s, false)) - waits;
     result->window = r->options.lag == NRG_LAG_AUTO && nrg_regress_sees_window(r);
     result->lag_s = strcmp(r->lag_source, "none") ? nrg_kernel_lag_s(&r->kernel) : 0;
     memcpy(result->lag_source, r->lag_source, sizeof result->lag_source);
     result->only_rounding = only_rounding(r);
-    result->others_held = s->others_off_w > 0;
+    result->others_held = s->crowded;
+    result->others_steady = !s->crowded && s->held_off_w[NRG_OTHERS] > 0;
     if (r->prior && r->sum_y2 > 0)
         result->residual = sqrt(r->sum_e2 / r->sum_y2);
     else
         result->residual = s->sum.yy > 0 ? sqrt(left / s->sum.yy) : 0;
 }
 
-/* What others had of what was drawn in waits is theirs, by their CPU time. */
+/* What others had of what was drawn in waits is theirs, by their CPU time, and so is half of what
+ * they may have where they slow the program down. */
 static void give_taken(const struct nrg_solver *s, struct nrg_regress_result *result)
 {
     const struct nrg_regress *r = s->r;
     struct nrg_regress_class *others = &result->classes[r->options.others_class];
-    double taken_s = 0;
+    double taken_s = 0, slowed_j = 0;
     for (size_t p = 0; r->options.awake && p < s->n_classes; p++)
         taken_s += r->awake_taken * r->options.awake[s->index[p]] * column_time_s(s, p);
+    for (size_t p = 0; p < s->n_classes; p++)
+        slowed_j += slowed_w(s, p) * column_time_s(s, p);
     if (others->time_s > taken_s && taken_s > 0)
         others->power_w += s->awake_w * taken_s / others->time_s;
+    if (slowed_j > 0 && others->time_s > 0)
+        others->power_w += slowed_j / others->time_s;
 }
 
 static int make_room(const struct nrg_solver *s, struct nrg_regress_result *result)

@@ -19,7 +19,6 @@
 #define WELL_KNOWN   0.3   /* deviation / mean power */
 #define LEAST_SPREAD 0.3
 #define WAITED       0.02 /* of its time: less is not known to be waiting */
-#define MEMBER       0.01 /* a part this small does not make a class one of a group */
 
 void nrg_solver_release(struct nrg_solver *s)
 {
@@ -47,6 +46,17 @@ static void add_start_prior(struct nrg_solver *s)
     double *a = &s->sum.a[nrg_packed(NRG_COLUMN_START, NRG_COLUMN_START)];
     if (*a > 0 && variance > 0)
         *a += 1 / variance;
+}
+
+/* Watts mostly go with the pace, by as much as that or twice: less is known of it before. */
+static void add_pace_prior(struct nrg_solver *s)
+{
+    const struct nrg_regress *r = s->r;
+    double idle_w = isnan(r->options.idle_w) ? 0 : r->options.idle_w;
+    double mean_w = r->sum_y / r->sum_s - idle_w;
+    double *a = &s->sum.a[nrg_packed(NRG_COLUMN_PACE, NRG_COLUMN_PACE)];
+    if (*a > 0 && mean_w > 0)
+        *a += 1 / (mean_w * mean_w);
 }
 
 /* Rows correct what CPU times say of where calls wait, as far as these leave it open. */
@@ -77,6 +87,8 @@ int nrg_solver_init(struct nrg_solver *s, const struct nrg_regress *r)
         add_priors(s);
     if (!rc)
         add_start_prior(s);
+    if (!rc)
+        add_pace_prior(s);
     if (!rc)
         add_shape_prior(s);
     if (!rc)
@@ -200,7 +212,7 @@ static void make_groups(struct nrg_solver *s)
         for (size_t q = 0; q < p; q++)
             most = fmax(most, fabs(s->work[q]));
         for (size_t q = 0; q < p; q++)
-            if (fabs(s->work[q]) > MEMBER * most)
+            if (fabs(s->work[q]) > NRG_GROUP_MEMBER * most)
                 join_groups(s, p, q);
     }
 }
@@ -243,6 +255,7 @@ static int solve_bound(struct nrg_solver *s)
     struct likely likely = find_likely(s);
     double *a = s->factor, *b = s->work; /* the factor is of no more use */
     fill_columns(s, &s->sum, a, b);
+    nrg_solver_loosen_alike(s, a, b);
     /* Where classes can't be told apart, the edges may take more than there is. */
     if (s->rank == s->m)
         take_edges(s, 1, a);
@@ -251,14 +264,25 @@ static int solve_bound(struct nrg_solver *s)
         a[nrg_packed(p, p)] += hold;
         b[p] += hold * likely.mean_w / s->scale[p];
     }
+    for (size_t p = s->n_bound; p < s->m; p++) /* left out, as without that condition */
+        a[nrg_packed(p, p)] += s->dependent[p];
     return nrg_nnls(a, b, s->m, s->n_bound, NRG_RIDGE, s->beta);
 }
 
-int nrg_solver_solve(struct nrg_solver *s, bool idle)
+static void factor(struct nrg_solver *s, bool idle)
 {
     pick_columns(s, idle);
     nrg_solver_fill(s, &s->sum, s->factor, s->free_beta);
     s->rank = nrg_gram_factor(s->factor, s->m, s->floor, s->dependent, false);
+}
+
+int nrg_solver_solve(struct nrg_solver *s, bool idle)
+{
+    factor(s, idle);
+    if (nrg_solver_take_alike(s))
+        factor(s, idle);
+    if (s->memory.failed)
+        return -ENOMEM;
     s->freedom = (double)s->sum.rows - (double)s->rank;
     if (s->freedom < 1 || !s->n_classes)
         return -ENODATA;

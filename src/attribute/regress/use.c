@@ -29,8 +29,9 @@
 #include "energy/quantum.h"
 
 #define MAX_CLASSES    512
-#define LEAST_RESOLVED 0.5 /* of the spans' time: else integration says as much */
-#define LEAST_SEEN     0.1 /* the same for a sensor that looks part of the time */
+#define LEAST_RESOLVED 0.5  /* of the spans' time: else integration says as much */
+#define LEAST_SEEN     0.1  /* the same for a sensor that looks part of the time */
+#define ENDS           0.01 /* of the run, before the first span and after the last: few readings */
 
 /* Of a path, in all pools. */
 static double self_ns(const struct nrg_survey *survey, size_t path)
@@ -98,6 +99,31 @@ static struct nrg_updates_found updates_before(const struct nrg_engine *e,
     return (struct nrg_updates_found){0};
 }
 
+/*
+ * Idle power that was not measured is told by time in which the workload rests. Shortly before its
+ * first span and after its last it starts up and ends, and a reading or two of that would tell it
+ * alone, whatever was done there: so they do not count, unless there are many.
+ */
+static void leave_out_ends(const struct nrg_engine *e, const struct nrg_part *part,
+                           struct nrg_regress_options *o)
+{
+    const struct nrg_cells *c = &e->cells;
+    int64_t first_ns = o->end_ns, last_ns = o->begin_ns;
+    for (size_t i = 0; i < c->n_tracks; i++) {
+        if (c->track_pool[i] != part->pool || !c->first_ns[i])
+            continue;
+        first_ns = c->first_ns[i] < first_ns ? c->first_ns[i] : first_ns;
+        last_ns = c->last_ns[i] > last_ns ? c->last_ns[i] : last_ns;
+    }
+    first_ns = first_ns > o->begin_ns ? first_ns : o->begin_ns;
+    last_ns = last_ns < o->end_ns ? last_ns : o->end_ns;
+    double run_ns = (double)(o->end_ns - o->begin_ns);
+    if (run_ns - (double)(last_ns - first_ns) > ENDS * run_ns)
+        return;
+    o->begin_ns = o->course.begin_ns = first_ns;
+    o->end_ns = o->course.end_ns = last_ns;
+}
+
 static int start_regression(struct nrg_engine *e, struct nrg_part *part,
                             const struct nrg_class_split *split, struct nrg_arena *memory,
                             struct nrg_regress **regress)
@@ -125,11 +151,18 @@ static int start_regression(struct nrg_engine *e, struct nrg_part *part,
         .has_gaps = part->pool || !e->cells.has_rates,
         .gap_class = by_age ? split->rest_class : e->class_of[0],
         .others_class = e->other_class,
+        .workers_class = e->untracked_class,
+        .spans = e->class_of[0],
+        .n_whole = e->n_classes,
+        .cell_ns = e->cells.begin_ns,
+        .n_cells = part->pool || !e->cells.has_rates ? 0 : e->cells.n,
         .idle_told_s2 = e->cells.idle_told_s2,
         .updates = split && split->updates.sought ? split->updates : updates_before(e, part),
         .course = {.begin_ns = e->windows[0].begin_ns,
                    .end_ns = e->windows[e->n_windows - 1].end_ns}};
     nrg_regress_know_idle(e, part, &o);
+    if (o.idle_guessed || isnan(idle_w))
+        leave_out_ends(e, part, &o);
     part->course = o.course;
     if (!tl || nrg_regress_know_edges(e, part, &o, memory) || e->memory.failed)
         return -ENOMEM;
@@ -157,6 +190,12 @@ static void note_crowd(struct nrg_engine *e, const struct nrg_part *part)
                              "the CPUs were hardly ever idle, also in the baseline: what others "
                              "drew (%.3g W per CPU is taken) can't be told from idle power, and "
                              "all intervals have it; a baseline while they rest would tell it",
+                             others_w);
+    if (part->regressed.others_steady && others_w >= 0)
+        nrg_attribution_note(e->out, part->channel->channel.name,
+                             "others were as busy all the time: what they drew (%.3g W per CPU is "
+                             "taken) can't be told from what the spans did, and all intervals have "
+                             "it",
                              others_w);
 }
 
@@ -356,7 +395,8 @@ int nrg_regress_classes(struct nrg_engine *e, struct nrg_part *part,
     return rc;
 }
 
-/* Takes the result with classes of threads, where that explains more. */
+/* Takes the result with classes of threads, where that explains more; and where it shows that
+ * threads are told apart only by what little all do, as if that drew the same in each. */
 static int try_split(struct nrg_engine *e, struct nrg_part *part, const struct nrg_slicer *slicer)
 {
     struct nrg_arena memory = {0};
@@ -366,13 +406,15 @@ static int try_split(struct nrg_engine *e, struct nrg_part *part, const struct n
     int rc = nrg_split_find(&split, e, &slicer->log, &memory);
     if (!rc && split.n_classes > split.n_whole) {
         rc = nrg_regress_classes(e, part, slicer, &split, &result, &updates);
-        if (!rc && nrg_split_earns(&split, &part->regressed, &result)) {
+        bool earns = !rc && nrg_split_earns(&split, &part->regressed, &result);
+        if (!rc)
             rc = nrg_split_join(&split, &result, &joined);
-            if (!rc) {
-                nrg_regress_result_release(&part->regressed);
-                part->regressed = joined;
-                part->out->updates = updates;
-            }
+        if (!rc && (earns || nrg_split_tells_less(&split, &result, &joined))) {
+            nrg_regress_result_release(&part->regressed);
+            part->regressed = joined;
+            part->out->updates = updates;
+        } else if (!rc) {
+            nrg_regress_result_release(&joined);
         }
         nrg_regress_result_release(&result);
     }

@@ -23,6 +23,7 @@
 #define FAR_SHORTER 3    /* by so many powers of 2 */
 #define LEAST_FREE  1e-6 /* of what is known of idle power by readings: less is rounding */
 #define QUARTERS    4
+#define N_WARM      (NRG_IDLE_HEAT - NRG_IDLE_WARM)
 /* Part of a line that the means of the first and the last quarter differ by. */
 #define ONE_QUARTER_TO_ANOTHER 0.75
 
@@ -47,6 +48,11 @@ double nrg_regress_idle_deviation_w(const struct nrg_regress *r, size_t column)
         return 0;
     double all_w = o->idle_shape_w[column - NRG_COLUMN_IDLE_SHAPES];
     return all_w > 0 ? all_w * idle_part(r) : 0;
+}
+
+double nrg_regress_furthest_idle_w(const struct nrg_regress *r)
+{
+    return IMPOSSIBLE * nrg_regress_idle_deviation_w(r, NRG_COLUMN_IDLE_SHAPES + NRG_IDLE_LINE);
 }
 
 /* A machine that is known to have warmed up did so fast at first. */
@@ -221,7 +227,18 @@ static double smeared_w(const struct nrg_solver *s, double by_rows_w2)
     return energy_j > 0 ? (double)s->sum.rows * by_rows_w2 * r->sum_s / energy_j / sqrt(3) : 0;
 }
 
-/* So rows count for less against what a baseline says, by that error. */
+/* What rows alone know of idle power, of which both know this: as a variance. */
+static double by_rows_w2(const struct nrg_solver *s, double all_w2)
+{
+    double before_w = s->r->options.idle_error_w, before = 1 / (before_w * before_w);
+    return 1 / fmax(1 / all_w2 - before, before * LEAST_TOLD);
+}
+
+/*
+ * So rows count for less against what a baseline says, by that error. They leave more than their
+ * weights say where it is not known when in a long call its thread waited, and then are off by as
+ * much more; blocks of time may know of more scatter still.
+ */
 static int doubt_rows(struct nrg_solver *s)
 {
     size_t off = place_of(s, NRG_COLUMN_IDLE_OFF);
@@ -229,12 +246,14 @@ static int doubt_rows(struct nrg_solver *s)
     if (!s->r->waits.used || off == s->m || !(before_w > 0))
         return 0;
     double all_w2 = s->inverse[nrg_packed(off, off)] * s->scale[off] * s->scale[off];
-    double rows_w2 = 1 / fmax(1 / all_w2 - before, before * LEAST_TOLD);
+    double rows_w2 = by_rows_w2(s, all_w2 * fmax(s->left, 1));
     s->smeared_w = smeared_w(s, rows_w2);
-    double doubted_w2 = rows_w2 + s->smeared_w * s->smeared_w;
+    double scatter_w2 = nrg_solver_covariance(s, off, off);
+    double doubted_w2 = fmax(rows_w2, scatter_w2) + s->smeared_w * s->smeared_w;
     double now_w2 = 1 / (before + 1 / doubted_w2);
-    nrg_solver_narrow(s, s->covariance, off, now_w2 / nrg_solver_covariance(s, off, off));
-    return nrg_solver_draw(s, off, now_w2 / all_w2 * rows_w2 / doubted_w2, s->work + s->m);
+    nrg_solver_narrow(s, s->covariance, off, now_w2 / scatter_w2);
+    return nrg_solver_draw(s, off, now_w2 / doubted_w2 * by_rows_w2(s, all_w2) / all_w2,
+                           s->work + s->m);
 }
 
 /* Log odds that a column is not 0, of which so much was seen with the variance v, and a deviation
@@ -372,7 +391,6 @@ static double away_w(const struct nrg_solver *s)
 static void doubt_load(struct nrg_solver *s)
 {
     const struct nrg_regress_options *o = &s->r->options;
-    size_t last = NRG_IDLE_HEAT - 1;
     size_t shape = o->seen_twice ? NRG_IDLE_BEND : NRG_IDLE_LINE;
     double off_w = away_w(s), drift_w = o->idle_shape_w[shape], time_s = 0;
     for (size_t p = 0; p < s->n_classes; p++)
@@ -380,13 +398,13 @@ static void doubt_load(struct nrg_solver *s)
     if (!(drift_w > 0) || off_w < IMPOSSIBLE * hypot(drift_w, o->idle_error_w) || !(time_s > 0))
         return;
     for (size_t q = 0; q < s->n_classes; q++)
-        s->drift[last].moved[q] = off_w * s->r->sum_s / time_s / s->scale[q];
-    s->drift[last].untold = 1;
+        s->drift[NRG_DOUBT_REST].moved[q] = off_w * s->r->sum_s / time_s / s->scale[q];
+    s->drift[NRG_DOUBT_REST].untold = 1;
 }
 
 /*
- * What no shape has of the course: as the last sine is large, those after it are not nothing. In
- * the mean of the run they look like idle power that was off. And a load that varies by itself may
+ * What no shape has of the course: as the fastest one is large, faster ones are not nothing. In the
+ * mean of the run they look like idle power that was off. And a load that varies by itself may
  * look like idle power that is not where it was seen, all of it.
  */
 static void doubt_rest(struct nrg_solver *s)
@@ -403,8 +421,9 @@ static void doubt_rest(struct nrg_solver *s)
     double told = sqrt(nrg_solver_covariance(s, off, off)) / s->r->options.idle_error_w;
     rest_w *= fmin(told, 1);
     for (size_t q = 0; q < s->m; q++)
-        s->drift[last].moved[q] = s->inverse[nrg_packed(off, q)] / own * rest_w / s->scale[off];
-    s->drift[last].untold = 1;
+        s->drift[NRG_DOUBT_REST].moved[q] =
+            s->inverse[nrg_packed(off, q)] / own * rest_w / s->scale[off];
+    s->drift[NRG_DOUBT_REST].untold = 1;
 }
 
 static int judge_shape(struct nrg_solver *s, size_t shape, double against)
@@ -417,6 +436,37 @@ static int judge_shape(struct nrg_solver *s, size_t shape, double against)
     s->drift[shape].untold = fmin(2 * sqrt(drifted * other), fmax(drifted, other));
     nrg_solver_narrow(s, s->covariance, p, drifted); /* not known as far as there was one */
     return nrg_solver_draw(s, p, drifted, s->drift[shape].moved);
+}
+
+/*
+ * Idle power that falls fast as a load begins is seldom its own: a processor that may draw more for
+ * a while (turbo) makes the load fall, and readings are much the same. So what comes with all
+ * shapes of a warm-up together may be the load's. A machine that warms up draws more.
+ */
+static void doubt_fall(struct nrg_solver *s)
+{
+    size_t p[N_WARM], n = 0;
+    double known[N_WARM * (N_WARM + 1) / 2], y[N_WARM], fall_w = 0;
+    for (size_t i = NRG_IDLE_WARM; i < NRG_IDLE_HEAT; i++)
+        if (place_of(s, NRG_COLUMN_IDLE_SHAPES + i) < s->m)
+            p[n++] = place_of(s, NRG_COLUMN_IDLE_SHAPES + i);
+    for (size_t i = 0; i < n; i++) {
+        double own = sqrt(s->inverse[nrg_packed(p[i], p[i])]);
+        y[i] = s->free_beta[p[i]] / own;
+        fall_w -= s->free_beta[p[i]] * s->scale[p[i]];
+        for (size_t k = 0; k <= i; k++)
+            known[nrg_packed(i, k)] =
+                s->inverse[nrg_packed(p[i], p[k])] / own / sqrt(s->inverse[nrg_packed(p[k], p[k])]);
+    }
+    if (!(fall_w > 0))
+        return;
+    nrg_gram_factor(known, n, NULL, NULL, false);
+    nrg_gram_solve(known, n, y, false);
+    for (size_t q = 0; q < s->m; q++)
+        for (size_t i = 0; i < n; i++)
+            s->drift[NRG_DOUBT_FALL].moved[q] +=
+                s->inverse[nrg_packed(p[i], q)] * y[i] / sqrt(s->inverse[nrg_packed(p[i], p[i])]);
+    s->drift[NRG_DOUBT_FALL].untold = 1;
 }
 
 /* Log odds against a bend: a machine that drifts at all mostly warms up, fast at first, so that
@@ -440,7 +490,8 @@ static int doubt_bend(struct nrg_solver *s)
     return nrg_solver_draw(s, p, 1, s->drift[NRG_IDLE_BEND].moved);
 }
 
-/* Where a machine warms up evenly, sines come with the bend: they are not judged by themselves. */
+/* Where it is known that a machine warmed up, nothing speaks against shapes of it but their number.
+ */
 int nrg_solver_judge_drift(struct nrg_solver *s)
 {
     bool known = s->r->options.idle_bent_w != 0;
@@ -450,6 +501,10 @@ int nrg_solver_judge_drift(struct nrg_solver *s)
         rc = judge_awake(s);
     if (s->walk.likely > 0.5) /* that it drifts is known, and how: shapes are a part of that */
         return rc;
+    for (size_t i = NRG_IDLE_HEAT; !rc && i-- > NRG_IDLE_WARM;)
+        rc = judge_shape(s, i, log(NRG_IDLE_HEAT - NRG_IDLE_WARM) + (known ? 0 : straight(s)));
+    if (!rc)
+        doubt_fall(s);
     if (!rc)
         rc = known ? doubt_bend(s) : judge_shape(s, NRG_IDLE_BEND, straight(s));
     if (!rc)

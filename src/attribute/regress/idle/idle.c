@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "attribute/internal.h"
+#include "attribute/recorder.h"
 #include "attribute/regress/fit.h"
 #include "base/mem.h"
 #include "energy/idle.h"
-#include "energy/recorder_use.h"
 
 #define BASELINE_BUSY 2    /* ticks of the baseline: fewer may be their rounding */
 #define MOST_WATTS    2.0  /* times those of the mean CPU second: what others' may draw */
@@ -21,19 +21,8 @@
 #define CHANGED       5    /* deviations of a baseline: by that much the one after it differs */
 #define BENT          0.25 /* of that change: as far above the line is the middle of a warm-up */
 #define LEAKS         0.01 /* of idle power, by which it may grow per degree */
-#define READING_S     6e-5 /* CPU time of a recorder for one more reading: docs/performance.md */
 #define GUESSES       10   /* standard errors: a first guess says next to nothing */
 #define GUESSED       0.5  /* of it, at least */
-
-/* What a CPU second draws in the mean of the run; INFINITY: it is not known. */
-static double cpu_watts(const struct nrg_engine *e, const struct nrg_part *part)
-{
-    const struct nrg_cells *c = &e->cells;
-    double busy_s = 0, active_j = part->domain->energy_j - part->out->idle_w * e->out->duration_s;
-    for (size_t k = 0; c->busy_s && k < c->n; k++)
-        busy_s += c->outside[k] ? 0 : c->busy_s[k];
-    return busy_s > 0 && active_j > 0 ? active_j / busy_s : INFINITY;
-}
 
 /*
  * Of two baselines, others may have been busier in one: that is no drift of idle power, and tells
@@ -73,9 +62,9 @@ static void know_busy_baseline(struct nrg_engine *e, struct nrg_part *part, doub
         w = know_busy_ends(e, part, channel, o);
     o->idle_w += w - part->out->idle_w - part->baseline_off_w;
     part->baseline_off_w = w - part->out->idle_w;
-    o->idle_busy_w = fmin(w, busy * FAR_WATTS * cpu_watts(e, part));
+    o->idle_busy_w = fmin(w, busy * FAR_WATTS * nrg_cpu_watts(e, part));
     o->others_most_w = w / part->baseline_busy;
-    o->idle_error_w = hypot(o->idle_error_w, fmin(w / busy, MOST_WATTS * cpu_watts(e, part)) *
+    o->idle_error_w = hypot(o->idle_error_w, fmin(w / busy, MOST_WATTS * nrg_cpu_watts(e, part)) *
                                                  tick_s / length_s / sqrt(6));
 }
 
@@ -87,36 +76,6 @@ static double others_busy(const struct nrg_engine *e, const struct nrg_part *par
     for (size_t k = 0; c->other_s && k < c->n; k++)
         other_s += c->outside[k] ? 0 : c->other_s[k];
     return other_s / e->out->duration_s - part->baseline_busy;
-}
-
-/* Readings per second of the part's sensor in the runs of a kind: baselines, or the others. */
-static double reading_rate(const struct nrg_engine *e, const struct nrg_part *part, bool baselines)
-{
-    size_t n_runs, n = 0;
-    double length_s = 0;
-    const struct nrg_run *runs = nrg_recording_runs(e->frame.recording, &n_runs);
-    for (size_t i = 0; i < n_runs; i++) {
-        if (!strcmp(runs[i].kind, "baseline") != baselines)
-            continue;
-        n += nrg_timeline_up_to(part->tl, runs[i].end_ns) -
-             nrg_timeline_below(part->tl, runs[i].begin_ns);
-        length_s += (double)(runs[i].end_ns - runs[i].begin_ns) * 1e-9;
-    }
-    return length_s > 0 ? (double)n / length_s : 0;
-}
-
-/*
- * CPUs that the recorder had in the run beyond those of the baseline and that busy time may not
- * show: as recorded, or, of recorders that did not say it, what so many more readings take.
- */
-static double recorder_busy(const struct nrg_engine *e, const struct nrg_part *part)
-{
-    if (!nrg_busy_samples(&e->frame))
-        return 0;
-    if (nrg_frame_find(&e->frame, "cpu.recorder", NRG_SECONDS) < e->frame.n)
-        return e->cells.own_s / e->out->duration_s;
-    double more = reading_rate(e, part, false) - reading_rate(e, part, true);
-    return fmin(fmax(more, 0) * READING_S, NRG_TRICKLE);
 }
 
 /*
@@ -132,11 +91,11 @@ static double recorder_busy(const struct nrg_engine *e, const struct nrg_part *p
 static void know_trickle(const struct nrg_engine *e, struct nrg_part *part,
                          struct nrg_regress_options *o)
 {
-    double seen = others_busy(e, part), watts = cpu_watts(e, part);
+    double seen = others_busy(e, part), watts = nrg_cpu_watts(e, part);
     part->trickle_busy = part->trickle_w = 0;
     if (part->pool || !isfinite(watts))
         return;
-    double own = recorder_busy(e, part), counted = e->cells.own_s / e->out->duration_s;
+    double own = nrg_recorder_more_busy(e, part), counted = e->cells.own_s / e->out->duration_s;
     double busy = fmax(seen, own), tick_s = nrg_busy_tick_s(e);
     if (!(busy > 0))
         return;
@@ -145,6 +104,13 @@ static void know_trickle(const struct nrg_engine *e, struct nrg_part *part,
     part->trickle_busy = shows ? counted : fmax(seen, counted);
     part->trickle_w = (shows ? own : busy) * watts;
     o->idle_w += part->trickle_w;
+}
+
+/* What the recorder woke in the baseline is not idle power's, and spans lack it. */
+static void know_woken(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress_options *o)
+{
+    o->woken_w = nrg_recorder_woken_w(e, part);
+    part->woken_w = o->woken_w * nrg_own_busy(e);
 }
 
 /* Idle power where it was seen: before the run, and how much more it was after it; or only then. */
@@ -197,7 +163,7 @@ static double leaning_w(struct nrg_engine *e, const struct nrg_part *part,
 {
     const struct nrg_timeline *busy =
         nrg_frame_timeline(&e->frame, nrg_frame_find(&e->frame, "cpu.busy", NRG_SECONDS));
-    double half_s = (double)(run->end_ns - run->begin_ns) / 2e9, watts = cpu_watts(e, part);
+    double half_s = (double)(run->end_ns - run->begin_ns) / 2e9, watts = nrg_cpu_watts(e, part);
     double aged_w = 2 * (double)part->channel->channel.update_ns / 1e9 / half_s * part->out->idle_w;
     if (part->tl->is_gauge || part->pool || !busy || !isfinite(watts))
         return 0;
@@ -226,8 +192,8 @@ static void know_shapes(struct nrg_engine *e, struct nrg_part *part, struct nrg_
     o->idle_shape_w[NRG_IDLE_BEND] = BENDS * drift_w;
     if (o->idle_bent_w != 0)
         o->idle_shape_w[NRG_IDLE_BEND] = fabs(o->idle_bent_w);
-    for (size_t i = NRG_IDLE_SINES; i < NRG_IDLE_HEAT; i++)
-        o->idle_shape_w[i] = BENDS * drift_w / pow((double)(i - NRG_IDLE_SINES + 2), 2);
+    for (size_t i = NRG_IDLE_WARM; i < NRG_IDLE_HEAT; i++)
+        o->idle_shape_w[i] = BENDS * drift_w;
     if (nrg_heat_find(e, part, o->course.seen, &part->heat)) {
         o->course.heat = &part->heat;
         o->idle_shape_w[NRG_IDLE_HEAT] = LEAKS * w * part->heat.range_c;
@@ -253,6 +219,7 @@ static void know_baseline(struct nrg_engine *e, struct nrg_part *part,
     know_busy_baseline(e, part, length_s, o);
     know_sides(e, part, o);
     know_trickle(e, part, o);
+    know_woken(e, part, o);
     part->baseline_error_w = o->idle_error_w;
 }
 
@@ -260,7 +227,7 @@ static void know_baseline(struct nrg_engine *e, struct nrg_part *part,
  * Idle power that was found from the same readings, by a line over cells, is a first guess: a
  * regression sees more of them, and its intervals have what is not known of it.
  */
-static void know_guess(struct nrg_part *part, struct nrg_regress_options *o)
+static void know_guess(struct nrg_engine *e, struct nrg_part *part, struct nrg_regress_options *o)
 {
     bool line = part->idle_known && !strcmp(part->out->idle_source, "regression");
     if (!line && !part->idle_guessed)
@@ -269,6 +236,7 @@ static void know_guess(struct nrg_part *part, struct nrg_regress_options *o)
     part->idle_corrected = o->idle_guessed = true;
     o->idle_error_w =
         fmax(range_w, fmax(GUESSES * part->idle_error_w, GUESSED * part->out->idle_w));
+    know_shapes(e, part, o);
 }
 
 static void set_idle(struct nrg_engine *e, struct nrg_part *part, double w, const char *source)
@@ -316,8 +284,8 @@ static void correct_idle(struct nrg_engine *e, struct nrg_part *part, double idl
     const struct nrg_regress_result *r = &part->regressed;
     const struct nrg_cells *c = &e->cells;
     double others_w = r->classes[e->other_class].power_w;
-    double off_w =
-        part->baseline_off_w + idle_off_w - (isnan(others_w) ? 0 : others_w * part->baseline_busy);
+    double off_w = part->baseline_off_w + idle_off_w - part->woken_w -
+                   (isnan(others_w) ? 0 : others_w * part->baseline_busy);
     double steady_w = part->out->idle_w + off_w - nrg_idle_walk_mean_w(&r->idle_walk);
     for (size_t i = 0; i < NRG_IDLE_SHAPES; i++)
         steady_w -= r->idle_shape_w[i] * nrg_idle_shape_mean(&part->course, i);
@@ -406,7 +374,7 @@ void nrg_regress_know_idle(struct nrg_engine *e, struct nrg_part *part,
                            struct nrg_regress_options *o)
 {
     know_baseline(e, part, o);
-    know_guess(part, o);
+    know_guess(e, part, o);
     o->others_busy = part->pool ? 0 : fmax(others_busy(e, part), 0);
     o->others_hidden = o->others_busy < NRG_TRICKLE;
 }

@@ -3,7 +3,8 @@
 
 #include <math.h>
 
-#define STEPS 256 /* of a mean */
+#define STEPS   256  /* of a mean */
+#define SLOWEST 0.32 /* of a run: time constant of the slowest warm-up */
 
 /* Between readings along a line, beyond them as the nearest. */
 static double heat_at(const struct nrg_heat *heat, int64_t t_ns)
@@ -41,14 +42,13 @@ double nrg_idle_heat(const struct nrg_idle_course *c, int64_t t_ns)
 
 void nrg_idle_shapes(const struct nrg_idle_course *c, int64_t t_ns, double shapes[NRG_IDLE_SHAPES])
 {
-    double at = part_of_run(c, t_ns);
-    double sine = sin(M_PI * at), cosine = cos(M_PI * at), last = sine, last_cosine = cosine;
+    double at = fmax(part_of_run(c, t_ns), 0), left = exp(-at / SLOWEST), least = exp(-1 / SLOWEST);
     shapes[NRG_IDLE_LINE] = nrg_idle_line(c, t_ns);
     shapes[NRG_IDLE_BEND] = 4 * at * (1 - at);
-    for (size_t i = NRG_IDLE_SINES; i < NRG_IDLE_HEAT; i++) { /* of 2, 3, 4 half turns */
-        shapes[i] = last * cosine + last_cosine * sine;
-        last_cosine = last_cosine * cosine - last * sine;
-        last = shapes[i];
+    for (size_t i = NRG_IDLE_WARM; i < NRG_IDLE_HEAT; i++) { /* each twice as fast */
+        shapes[i] = (1 - left) / (1 - least) - at;
+        left *= left;
+        least *= least;
     }
     shapes[NRG_IDLE_HEAT] = nrg_idle_heat(c, t_ns);
 }

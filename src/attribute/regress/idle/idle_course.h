@@ -1,7 +1,8 @@
 /*
  * How idle power goes away from where a baseline saw it, in shapes: a line from the baseline on; a
- * parabola and sines that are 0 at both ends of the run, which together make a machine that warms
- * up, fast at first; and its temperature, where that was recorded. Coefficients are watts.
+ * parabola that is 0 at both ends of the run, and exponentials of several time constants, which
+ * together make a machine that warms up, fast at first; and its temperature, where that was
+ * recorded. Coefficients are watts.
  *
  * Plain data; nothing can fail.
  */
@@ -15,8 +16,9 @@
 enum {
     NRG_IDLE_LINE,
     NRG_IDLE_BEND,
-    NRG_IDLE_SINES,
-    NRG_IDLE_HEAT = NRG_IDLE_SINES + 3,
+    NRG_IDLE_WARM,
+    NRG_IDLE_FAST = NRG_IDLE_WARM + 2, /* those of them that a course of its own makes up for */
+    NRG_IDLE_HEAT = NRG_IDLE_WARM + 5,
     NRG_IDLE_SHAPES
 };
 

@@ -307,7 +307,6 @@ void nrg_solver_walk_block(const struct nrg_solver *s, size_t g, double *b)
 static void take_walk(struct nrg_solver *s, struct knots *k, struct found best)
 {
     struct nrg_walk *w = &s->walk;
-    try_walk(k, best.hold);
     nrg_gram_invert(k->factor, k->n, k->a);
     for (size_t i = 0; i < k->n; i++)
         for (size_t j = 0; j <= i; j++) {
@@ -324,33 +323,72 @@ static void take_walk(struct nrg_solver *s, struct knots *k, struct found best)
         take_off(s, g, mix_of(s, g));
 }
 
-/* A load that may drift as far as it likes would take back all that idle power is found to do. */
-static int hold_load(struct nrg_solver *s)
+/* A load that may drift as far as it likes would take back all that idle power is found to do. -1:
+ * it may again. */
+static void hold_load(struct nrg_solver *s, double sign)
 {
     for (size_t i = NRG_COLUMN_DRIFT; i <= NRG_COLUMN_DRIFT2; i++) {
         double *a = &s->sum.a[nrg_packed(i, i)];
-        *a += *a > 0 ? 1 / (LOAD_DRIFTS * LOAD_DRIFTS) : 0;
+        *a += *a > 0 ? sign / (LOAD_DRIFTS * LOAD_DRIFTS) : 0;
     }
+}
+
+/* Whether idle power can be where the walk has it; if not, it is the load that went there, and may
+ * drift as it likes. */
+static bool goes_that_far(struct knots *k, struct found best)
+{
+    struct nrg_solver *s = k->s;
+    double sum_w = 0;
+    try_walk(k, best.hold);
+    for (size_t i = 0; i < k->n; i++)
+        sum_w += fabs(k->x[i]) / (double)k->n;
+    if (sum_w < nrg_regress_furthest_idle_w(s->r))
+        return true;
+    s->walk.likely = 0;
+    hold_load(s, -1);
+    return false;
+}
+
+static int find_walk(struct nrg_solver *s, struct knots *k, struct found *best)
+{
+    int rc = make_knots(s, k);
+    if (rc)
+        return rc;
+    *best = best_walk(k, nrg_regress_idle_deviation_w(s->r, LINE));
+    double more = log((double)k->n) / 2; /* a walk has one number more than none */
+    s->walk.likely = 1 / (1 + exp(more - best->log_odds) + exp(-s->r->course_odds));
+    return 0;
+}
+
+/* A walk has no need of shapes that are as fast, and these would leave the baseline with it. */
+static int leave_fast(struct nrg_solver *s)
+{
+    for (size_t i = NRG_COLUMN_IDLE_SHAPES + NRG_IDLE_FAST;
+         i < NRG_COLUMN_IDLE_SHAPES + NRG_IDLE_HEAT; i++)
+        s->sum.a[nrg_packed(i, i)] = 0;
     return nrg_solver_solve(s, false);
 }
 
 int nrg_solver_walk(struct nrg_solver *s)
 {
     struct knots k;
+    struct found best;
     bool seen =
         isfinite(s->r->course_odds) && LINE < s->sum.n && s->sum.a[nrg_packed(LINE, LINE)] > 0;
     if (!seen || !find_borders(s))
         return 0;
-    double far_w = nrg_regress_idle_deviation_w(s->r, LINE);
-    int rc = hold_load(s);
+    hold_load(s, 1);
+    int rc = nrg_solver_solve(s, false);
     if (!rc)
-        rc = make_knots(s, &k);
+        rc = find_walk(s, &k, &best);
+    if (!rc && s->walk.likely > 0.5) {
+        rc = leave_fast(s);
+        if (!rc)
+            rc = find_walk(s, &k, &best);
+    }
     if (rc)
         return rc;
-    struct found best = best_walk(&k, far_w);
-    double more = log((double)k.n) / 2; /* a walk has one number more than none */
-    s->walk.likely = 1 / (1 + exp(more - best.log_odds) + exp(-s->r->course_odds));
-    if (s->walk.likely >= HARDLY)
+    if (s->walk.likely >= HARDLY && goes_that_far(&k, best))
         take_walk(s, &k, best);
     return nrg_solver_solve(s, false);
 }

@@ -10,22 +10,20 @@
  * something between nothing and all of the baseline: the middle of that is the guess, as it is of
  * idle power that nobody measured (idle.c). The column is held to what both say, and what that may
  * be off by is in the intervals of all classes, with its sign.
+ *
+ * The same where others were not in the baseline, but have as many CPUs in each cell, beside a
+ * workload that never rests: a service that runs as long as it does. Then a CPU second of others is
+ * taken to draw half to twice as much as one of the workload's, as energy/program.c has it.
  */
 #include <math.h>
 
 #include "attribute/regress/internal.h"
 #include "base/stats.h"
 
-#define HELD 1e6 /* times as sure as what is known of it */
-
-static size_t place_of_others(const struct nrg_solver *s)
-{
-    uint32_t column = s->r->column_of[s->r->options.others_class];
-    size_t p = 0;
-    while (p < s->n_classes && (!column || s->index[p] != column))
-        p++;
-    return p;
-}
+#define OTHERS_WATTS 2.0  /* times, or a part of, the workload's watts per CPU second */
+#define LEAST_CPUS   0.02 /* of others: less does not matter */
+#define SURELY       0.1  /* of what errors of CPU times may be: less is nothing else */
+#define TICK_S       4e-3 /* of most kernels: CPU time is late by it, at both ends of a cell */
 
 /* What is known of a power: how well (the inverse of its variance), and that times the power. */
 struct known {
@@ -63,20 +61,27 @@ static double told_by_idle(const struct nrg_solver *s)
     return s->r->options.idle_told_s2 * s->sum.weight / (double)s->sum.rows;
 }
 
-static void hold(struct nrg_solver *s, size_t column, struct known known)
+/* Of the square of others' column, so much may be that CPU times are late. */
+static double late_part(const struct nrg_solver *s, double cpus)
 {
-    double power_w = fmin(fmax(known.sum / known.weight, 0), s->r->options.others_most_w);
-    double weight = HELD * known.weight;
-    s->sum.a[nrg_packed(column, column)] += weight;
-    s->sum.b[column] += weight * power_w;
-    s->sum.yy += weight * power_w * power_w;
-    s->others_off_w =
-        nrg_student_half(s->r->options.confidence, s->freedom) * sqrt(s->left / known.weight);
+    double cell_s = s->r->sum_s / (double)s->r->options.n_cells;
+    return 2 * TICK_S * TICK_S / (3 * cell_s * cell_s * cpus);
+}
+
+/* What a CPU second of others draws, if it is so many times one of the workload's. */
+static double others_watts(const struct nrg_solver *s, size_t p, double times)
+{
+    double energy_j = 0, own_s = 0, others_s = s->r->time_s[s->index[p]];
+    for (size_t q = 0; q < s->n_classes; q++) {
+        energy_j += s->free_beta[q] * s->scale[q] * s->r->time_s[s->index[q]];
+        own_s += q == p ? 0 : s->r->time_s[s->index[q]];
+    }
+    return fmax(energy_j, 0) / (others_s + own_s / times);
 }
 
 bool nrg_solver_hold_others(struct nrg_solver *s)
 {
-    size_t p = place_of_others(s);
+    size_t p = nrg_solver_place_of(s, NRG_OTHERS);
     if (p == s->n_classes || s->dependent[p] || !(s->r->options.others_most_w > 0) ||
         !(s->left > 0))
         return false;
@@ -88,17 +93,32 @@ bool nrg_solver_hold_others(struct nrg_solver *s)
     if (told >= seen.weight)
         return false;
     struct known rows = by_rows(seen, told);
-    hold(s, s->index[p],
-         (struct known){range.weight + baselines.weight + rows.weight,
-                        range.sum + baselines.sum + rows.sum});
+    double all = range.weight + baselines.weight + rows.weight;
+    double power_w = (range.sum + baselines.sum + rows.sum) / all;
+    nrg_solver_hold(s, NRG_OTHERS, fmin(fmax(power_w, 0), s->r->options.others_most_w),
+                    s->left / all);
     return true;
 }
 
-double nrg_solver_by_others_w(const struct nrg_solver *s, size_t p)
+/* What tells others from the rest of the columns is not far below that. */
+static bool is_told(const struct nrg_solver *s, size_t p, double cpus)
 {
-    size_t others = place_of_others(s);
-    if (!(s->others_off_w > 0) || others == s->n_classes)
-        return 0;
-    double own = s->inverse[nrg_packed(others, others)] * s->scale[others];
-    return own > 0 ? s->others_off_w * s->inverse[nrg_packed(others, p)] * s->scale[p] / own : 0;
+    bool alone = s->root[p] == p && s->next[p] == SIZE_MAX;
+    return alone && !s->dependent[p] &&
+           1 / s->inverse[nrg_packed(p, p)] > SURELY * late_part(s, cpus);
+}
+
+bool nrg_solver_hold_steady(struct nrg_solver *s)
+{
+    size_t p = nrg_solver_place_of(s, NRG_OTHERS);
+    double cpus = p < s->n_classes ? s->r->time_s[s->index[p]] / s->r->sum_s : 0;
+    if (!(cpus > LEAST_CPUS) || s->crowded || !s->r->options.n_cells || is_told(s, p, cpus))
+        return false;
+    double most_w = others_watts(s, p, OTHERS_WATTS);
+    double least_w = others_watts(s, p, 1 / OTHERS_WATTS);
+    double t = nrg_student_half(s->r->options.confidence, s->freedom);
+    double off_w = (most_w - least_w) / 2 / t;
+    if (off_w > 0)
+        nrg_solver_hold(s, NRG_OTHERS, (most_w + least_w) / 2, off_w * off_w);
+    return off_w > 0;
 }

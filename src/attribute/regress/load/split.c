@@ -11,12 +11,13 @@
 
 #define MOST_CLASSES 160 /* with those of threads: a second regression takes its time */
 #define SAME_ROWS    0.01
+#define SHARED       0.5 /* of what threads may differ by: less than that is left, by their paths */
 #define HARDLY_ANY   0.01 /* of the spans' time: whether they share it then does not matter */
 
-/* Paths of spans come first among the classes; what is outside of spans is not divided. */
+/* Paths of spans come first among the classes, then what threads do outside of spans. */
 static bool is_divisible(const struct nrg_engine *e, const struct nrg_slice *slice)
 {
-    return !slice->pool && slice->class_ < e->class_of[0] && slice->track < e->cells.n_tracks;
+    return !slice->pool && slice->class_ <= e->class_of[0] && slice->track < e->cells.n_tracks;
 }
 
 int nrg_split_find(struct nrg_class_split *s, const struct nrg_engine *e,
@@ -24,8 +25,10 @@ int nrg_split_find(struct nrg_class_split *s, const struct nrg_engine *e,
 {
     struct nrg_slice_reader reader;
     size_t cells = e->n_classes * e->cells.n_tracks;
-    *s = (struct nrg_class_split){
-        .n_whole = e->n_classes, .n_classes = e->n_classes, .n_tracks = e->cells.n_tracks};
+    *s = (struct nrg_class_split){.n_whole = e->n_classes,
+                                  .n_classes = e->n_classes,
+                                  .n_tracks = e->cells.n_tracks,
+                                  .rest_class = e->class_of[0]};
     if (e->cells.n_tracks < 2 || e->n_classes >= MOST_CLASSES)
         return 0;
     s->of = nrg_arena_array(memory, cells, sizeof *s->of);
@@ -139,7 +142,28 @@ double nrg_split_gain(const struct nrg_regress_result *than, const struct nrg_re
 bool nrg_split_earns(const struct nrg_class_split *s, const struct nrg_regress_result *whole,
                      const struct nrg_regress_result *parts)
 {
-    return nrg_split_gain(whole, parts) > log((double)whole->intervals) * more_classes(s, parts);
+    bool spans = s->by_age;
+    for (size_t c = s->n_whole; !spans && c < s->n_classes; c++)
+        spans = s->whole[c] < s->rest_class;
+    return spans &&
+           nrg_split_gain(whole, parts) > log((double)whole->intervals) * more_classes(s, parts);
+}
+
+/* What is not known of which threads draw more, all classes end to end. */
+static double alike_j(const struct nrg_regress_result *r, size_t n)
+{
+    double sum_j = 0;
+    for (size_t c = 0; c < n; c++)
+        for (size_t i = 0; i < NRG_ALIKE && !isnan(r->classes[c].power_w); i++)
+            sum_j += fabs(r->classes[c].drift_w[NRG_DOUBT_ALIKE + i]) * r->classes[c].time_s;
+    return sum_j;
+}
+
+bool nrg_split_tells_less(const struct nrg_class_split *s, const struct nrg_regress_result *parts,
+                          const struct nrg_regress_result *joined)
+{
+    double left_j = alike_j(joined, s->n_whole);
+    return left_j > 0 && left_j > SHARED * alike_j(parts, s->n_classes);
 }
 
 /* Part of its path's time that each class has, in *parts. */

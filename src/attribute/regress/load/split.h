@@ -45,5 +45,10 @@ bool nrg_split_earns(const struct nrg_class_split *split, const struct nrg_regre
 /* A result of classes of paths, from one of threads; both are the caller's to release. */
 int nrg_split_join(const struct nrg_class_split *split, const struct nrg_regress_result *parts,
                    struct nrg_regress_result *joined);
+/* Whether threads that are always busy can't be told apart (alike.c), and their paths are mostly
+ * their own: then classes of paths only seem to tell it. */
+bool nrg_split_tells_less(const struct nrg_class_split *split,
+                          const struct nrg_regress_result *parts,
+                          const struct nrg_regress_result *joined);
 
 #endif

@@ -24,7 +24,6 @@
 #define GAIN     2.5   /* of the likelihood, per column: twice its logarithm */
 #define CHANCE   1.25  /* the same that columns explain of nothing, at most */
 #define NEARLY   0.1   /* of what columns explain: sets that differ by less are alike */
-#define DOUBT    0.1   /* of what columns change: shapes are rough (found on simulated machines) */
 #define ANYWHERE 0.58  /* deviation of what may be anything from -1 to 1 */
 #define ALIKE    0.001 /* the same of classes that are alike */
 #define TURNS    16
@@ -257,14 +256,13 @@ static int take_columns(struct nrg_regress *r, struct nrg_kernel kernel, const s
 {
     int rc = 0;
     r->kernel = kernel;
-    r->untold = fmax(gain->alike, DOUBT);
-    if (gain->alike > DOUBT) {
+    r->untold = gain->alike;
+    if (gain->alike > 0) {
         r->options.calls = !gain->calls;
         rc = nrg_regress_try_otherwise(r);
-    } else {
-        r->otherwise = r->prior;
-        r->n_otherwise = r->n_prior;
     }
+    r->plain = r->prior;
+    r->n_plain = r->n_prior;
     r->options.calls = gain->calls;
     r->prior = NULL;
     return rc ? rc : nrg_regress_choose_noise(r);

@@ -239,8 +239,13 @@ static const struct nrg_slices *together(const struct nrg_rowgen *gen)
 /* The time between two moments, from sums up to each of them; both are left in gen. */
 static void seconds_between(struct nrg_rowgen *gen, int64_t from_ns, int64_t to_ns, double factor)
 {
+    if (gen->summed && gen->summed_ns == from_ns) /* by the row before */
+        memcpy(gen->x, gen->state, gen->n * sizeof *gen->x);
+    else
+        nrg_prefix_up_to(gen->prefix, from_ns, gen->x);
     nrg_prefix_up_to(gen->prefix, to_ns, gen->state);
-    nrg_prefix_up_to(gen->prefix, from_ns, gen->x);
+    gen->summed = true;
+    gen->summed_ns = to_ns;
     for (size_t i = 0; i < gen->n; i++) {
         double s = gen->state[i] - gen->x[i];
         gen->x[i] = fabs(s) < 1e-12 ? 0 : s * factor;
@@ -405,10 +410,53 @@ static int filter_slices(struct nrg_rowgen *gen, struct nrg_walker *w,
     return rc;
 }
 
+/* The ages that a reading may have: what it shows was averaged up to some moment between. */
+struct ages {
+    int64_t oldest_ns, newest_ns;
+    double width_ns, tau_ns;
+};
+
+/* How much of a moment between is left, in the mean over all ages. */
+static double mean_left(const struct ages *a, int64_t t_ns)
+{
+    double since_ns = (double)(a->newest_ns - t_ns);
+    return (a->width_ns - since_ns - a->tau_ns * expm1(-since_ns / a->tau_ns)) / a->width_ns;
+}
+
+static void add_between(struct nrg_rowgen *gen, const struct ages *a,
+                        const struct nrg_regress_slice *s)
+{
+    int64_t from = s->begin_ns > a->oldest_ns ? s->begin_ns : a->oldest_ns;
+    int64_t to = s->end_ns < a->newest_ns ? s->end_ns : a->newest_ns;
+    if (to > from)
+        add_activity(gen, s, mean_left(a, to) - mean_left(a, from), gen->x);
+}
+
+static void add_all_between(struct nrg_rowgen *gen, const struct nrg_walker *w,
+                            const struct nrg_slices *slices, const struct ages *a)
+{
+    for (size_t i = 0; i < w->n_open; i++)
+        add_between(gen, a, &w->open[i]);
+    const struct nrg_regress_slice *s = next_slice(w, slices), *end = slices->items + slices->n;
+    for (; s < end && s->begin_ns < a->newest_ns; s++)
+        add_between(gen, a, s);
+}
+
+/* The state is that of the oldest moment; of later ones it has decayed, and more has come. */
+static void spread_ages(struct nrg_rowgen *gen, const struct nrg_slices *slices)
+{
+    struct ages a = {gen->seen.to_ns - gen->far_ns, gen->seen.to_ns - gen->near_ns,
+                     (double)(gen->far_ns - gen->near_ns), gen->kernel.tau_s * 1e9};
+    nrg_scale(gen->x, -expm1(-a.width_ns / a.tau_ns) * a.tau_ns / a.width_ns, gen->n);
+    add_all_between(gen, &gen->head, slices, &a);
+    if (together(gen))
+        add_all_between(gen, &gen->together[0], together(gen), &a);
+}
+
 static int exp_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
 {
     double tau_s = gen->kernel.tau_s;
-    int64_t late = gen->near_ns;
+    int64_t late = gen->far_ns;
     struct filtered f = {
         .from_ns = (gen->started ? gen->at_ns : gen->seen.from_ns) - late,
         .to_ns = gen->seen.to_ns - late,
@@ -431,6 +479,8 @@ static int exp_row(struct nrg_rowgen *gen, const struct nrg_slices *slices)
         nrg_add_scaled(gen->x, gen->state, -tau_s, gen->n);
     else
         memcpy(gen->x, gen->state, gen->n * sizeof *gen->x);
+    if (!rc && gen->far_ns > gen->near_ns)
+        spread_ages(gen, slices);
     gen->dense = true;
     return rc;
 }

@@ -2,7 +2,7 @@
  */
 #include <math.h>
 
-#include "attribute/regress/rows/rows.h"
+#include "attribute/regress/rows/borders.h"
 #include "base/stats.h"
 
 #define CHOICE   4   /* readings, one of which ends a row */
@@ -23,6 +23,15 @@ void nrg_observer_init(struct nrg_observer *o, const struct nrg_regress_options 
                                .unsure_end = options->n_unsure ? options->unsure + options->n_unsure
                                                                : options->unsure,
                                .restart = true};
+    if (options->borders) {
+        o->border = options->borders->t_ns;
+        o->border_end = o->border + options->borders->n;
+        o->steady_ns = options->steady_ns;
+        o->kept = options->borders->of == tl ? options->borders->seen : NULL;
+        o->kept_end = o->kept ? o->kept + options->borders->n_seen : NULL;
+    }
+    if (o->kept)
+        return;
     while (o->next < tl->n && nrg_point_ns(tl, o->next) < o->begin_ns)
         o->next++;
 }
@@ -47,7 +56,17 @@ static bool is_edge(const struct nrg_observer *o, int64_t to_ns)
     return o->n_edges && to_ns > o->edges->begin_ns;
 }
 
-/* Whether a row from one reading to another takes the next one in, too. */
+/* Nothing begins or ends from one reading to another: all between them tells the same. */
+static bool is_steady(struct nrg_observer *o, int64_t from_ns, int64_t to_ns)
+{
+    if (to_ns - from_ns > o->steady_ns)
+        return false;
+    while (o->border < o->border_end && *o->border <= from_ns)
+        o->border++;
+    return o->border == o->border_end || *o->border >= to_ns;
+}
+
+/* Whether a row from one reading to another takes the next one in, whatever runs then. */
 static bool goes_on(const struct nrg_observer *o, int64_t from_ns, int64_t to_ns)
 {
     for (size_t i = 0; i < o->n_edges && to_ns > o->edges[i].begin_ns; i++)
@@ -129,9 +148,12 @@ static bool observe_counter(struct nrg_observer *o, struct nrg_observation *seen
         if (before.gap || at.sum_j != first.sum_j)
             break;
     }
-    while (to + 1 < tl->n && !before.gap && !at.gap && goes_on(o, first.t_ns, at.t_ns)) {
+    while (to + 1 < tl->n && !before.gap && !at.gap) {
+        bool must = goes_on(o, first.t_ns, at.t_ns);
+        if (!must && !o->border)
+            break;
         struct nrg_reading_point next = nrg_point_at(tl, to + 1);
-        if (next.t_ns > o->end_ns)
+        if (next.t_ns > o->end_ns || !(must || is_steady(o, first.t_ns, next.t_ns)))
             break;
         before = at;
         at = next;
@@ -176,6 +198,12 @@ static bool observe_gauge(struct nrg_observer *o, struct nrg_observation *seen)
 
 bool nrg_observe(struct nrg_observer *o, struct nrg_observation *seen)
 {
+    if (o->kept) {
+        if (o->kept == o->kept_end)
+            return false;
+        *seen = *o->kept++;
+        return true;
+    }
     if (o->next >= o->timeline->n)
         return false;
     return o->timeline->is_gauge ? observe_gauge(o, seen) : observe_counter(o, seen);

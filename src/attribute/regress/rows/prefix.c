@@ -10,7 +10,7 @@
 #include "base/search.h"
 
 #define MAX_SUMS  (1u << 20)
-#define WORTH_IT  (4 * NRG_SLICE_BLOCK) /* slices of a row */
+#define WORTH_IT  (3 * NRG_SLICE_BLOCK) /* slices of a row */
 #define LEAST_NS  1e6                   /* of a difference, for as many digits */
 #define LARGEST_S 1000.0                /* a difference has all digits above 1e-12 s then */
 

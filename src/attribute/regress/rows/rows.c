@@ -19,8 +19,8 @@ static int64_t to_ns(double s)
 
 double nrg_kernel_lag_s(const struct nrg_kernel *kernel)
 {
-    return kernel->kind == NRG_KERNEL_EXP ? kernel->near_s + kernel->tau_s
-                                          : (kernel->near_s + kernel->far_s) / 2;
+    double age_s = (kernel->near_s + kernel->far_s) / 2;
+    return kernel->kind == NRG_KERNEL_EXP ? age_s + kernel->tau_s : age_s;
 }
 
 double nrg_kernel_memory_s(const struct nrg_kernel *kernel)
@@ -31,10 +31,8 @@ double nrg_kernel_memory_s(const struct nrg_kernel *kernel)
 struct nrg_kernel nrg_kernel_moved(struct nrg_kernel kernel, double shift_s, double more_s)
 {
     kernel.near_s += shift_s;
-    if (kernel.kind == NRG_KERNEL_EXP)
-        kernel.tau_s += more_s;
-    else
-        kernel.far_s += shift_s + more_s;
+    kernel.far_s += shift_s;
+    *(kernel.kind == NRG_KERNEL_EXP ? &kernel.tau_s : &kernel.far_s) += more_s;
     return kernel;
 }
 
@@ -157,6 +155,9 @@ static bool finish_row(struct nrg_rowgen *gen)
         nrg_rowgen_set_awake(gen, gen->options->awake);
     if (!gen->map && gen->options->together)
         nrg_rowgen_set_together(gen, gen->options->together);
+    if (gen->options->pace)
+        nrg_rowgen_set(gen, NRG_COLUMN_PACE,
+                       nrg_pace_between(gen->options->pace, seen->from_ns, seen->to_ns));
     if (average && !gen->started)
         gen->first_y = gauge ? seen->y : 0;
     if (average && gauge) {

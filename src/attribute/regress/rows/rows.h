@@ -27,7 +27,8 @@
  * others had where the row ends than where it begins: the kernel counts who runs up to its last
  * tick, so that what they begin in a row is counted late. One says how much of its first reading a
  * running average still shows: that reading was off by its rounding and noise. One is the time that
- * threads wait inside of their calls, which may draw something. The rest let power
+ * threads wait inside of their calls, which may draw something, one how fast the program gets on.
+ * The rest let power
  * rise or fall slowly over the run, as it does when a machine warms up: lines and a parabola, none
  * of which changes its mean. Idle power that is known has an error of its own, and may drift away
  * from where it was measured (idle_course.h); how far is said by the options.
@@ -39,6 +40,7 @@ enum {
     NRG_COLUMN_WAITS_LAST = NRG_COLUMN_WAITS + 4,
     NRG_COLUMN_LATE,
     NRG_COLUMN_START,
+    NRG_COLUMN_PACE,  /* pace.c */
     NRG_COLUMN_AWAKE, /* awake.c */
     NRG_COLUMN_DRIFT,
     NRG_COLUMN_DRIFT2,
@@ -51,6 +53,7 @@ enum {
 
 enum nrg_kernel_kind { NRG_KERNEL_LEVEL, NRG_KERNEL_BOX, NRG_KERNEL_EXP };
 
+/* Of an average, near_s to far_s are the ages that readings may have: all, and by chance. */
 struct nrg_kernel {
     enum nrg_kernel_kind kind;
     double near_s, far_s, tau_s;
@@ -100,6 +103,17 @@ struct nrg_walker {
     size_t n_open, cap_open;
 };
 
+/* Of a counter's rows, CPU time * how much faster than usual the program gets on (pace.c): the sum
+ * up to each border of stretches of the run. */
+struct nrg_run_pace {
+    int64_t begin_ns, width_ns;
+    size_t n; /* stretches */
+    double *sum_s;
+    double by_others; /* work that is done less, per CPU second of others who slow it down; 0 */
+};
+
+double nrg_pace_between(const struct nrg_run_pace *pace, int64_t from_ns, int64_t to_ns);
+
 #define NRG_TOGETHER_KNOTS 5
 #define NRG_TOGETHER       (2 * NRG_TOGETHER_KNOTS) /* columns */
 
@@ -133,7 +147,9 @@ struct nrg_observation {
 
 struct nrg_observer {
     const struct nrg_timeline *timeline;
-    int64_t begin_ns, end_ns, merged_ns;
+    int64_t begin_ns, end_ns, merged_ns, steady_ns;
+    const int64_t *border, *border_end;            /* those that are not over yet */
+    const struct nrg_observation *kept, *kept_end; /* all that follow, where they are known */
     const struct nrg_span_ns *edges; /* see the options: those that are not over yet */
     size_t n_edges;
     int64_t period_ns, punctual_ns;                /* see the options; period_ns 0: not known */
@@ -211,6 +227,8 @@ struct nrg_rowgen {
     struct nrg_kept_rows *keeps;
     const struct nrg_kept_rows *kept;
     const struct nrg_prefix *prefix; /* prefix.h: of the same columns; NULL: there are none */
+    bool summed;                     /* state has its sums up to summed_ns */
+    int64_t summed_ns;
 };
 
 /* How much more a slice has of its calls' work, per second, than of its own. */
@@ -289,6 +307,8 @@ void nrg_rowgen_set_slow(struct nrg_rowgen *gen);
 /* Sets the columns of a slow rise or fall, once it is known what was expected of the row: as long
  * as the reading stands for that, its noise is in them. */
 void nrg_rowgen_drift(struct nrg_rowgen *gen, double expected_y);
+/* The middle of what a row's reading saw: what changes slowly is taken as it was then. */
+int64_t nrg_rowgen_moment_ns(const struct nrg_rowgen *gen);
 /* Where in the run a moment is, from -1 to 1: what drifts goes by that. */
 double nrg_row_position(const struct nrg_regress_options *options, int64_t t_ns);
 /* Number of the first slice that is still to be looked at; of those of columns of CPUs together. */

@@ -25,6 +25,24 @@ double nrg_row_position(const struct nrg_regress_options *o, int64_t t_ns)
     return 2 * (double)(t_ns - o->begin_ns) / fmax(span, 1) - 1;
 }
 
+/* An average that began with its first reading has seen nothing of before. */
+static double average_age_ns(const struct nrg_rowgen *gen)
+{
+    double tau_ns = gen->kernel.tau_s * 1e9, since_ns = (double)(gen->seen.to_ns - gen->first_ns);
+    double old = exp(-since_ns / tau_ns);
+    return old < 1 ? tau_ns - since_ns * old / (1 - old) : 0;
+}
+
+int64_t nrg_rowgen_moment_ns(const struct nrg_rowgen *gen)
+{
+    double age_ns = nrg_kernel_lag_s(&gen->kernel) * 1e9;
+    if (gen->kernel.kind == NRG_KERNEL_LEVEL)
+        age_ns += (double)(gen->seen.to_ns - gen->seen.from_ns) / 2;
+    if (gen->kernel.kind == NRG_KERNEL_EXP)
+        age_ns = average_age_ns(gen) + gen->kernel.near_s * 1e9;
+    return gen->seen.to_ns - (int64_t)age_ns;
+}
+
 static double second_drift(double at)
 {
     return at * at - 1.0 / 3;
@@ -32,7 +50,7 @@ static double second_drift(double at)
 
 void nrg_rowgen_drift(struct nrg_rowgen *gen, double expected_y)
 {
-    double at = nrg_row_position(gen->options, gen->seen.to_ns);
+    double at = nrg_row_position(gen->options, nrg_rowgen_moment_ns(gen));
     if (gen->drift) {
         nrg_rowgen_set(gen, NRG_COLUMN_DRIFT, expected_y * at);
         nrg_rowgen_set(gen, NRG_COLUMN_DRIFT2, expected_y * second_drift(at));
@@ -86,7 +104,7 @@ static void set_slow(struct nrg_rowgen *gen, uint32_t column, double factor)
 void nrg_rowgen_set_slow(struct nrg_rowgen *gen)
 {
     double factor[N];
-    find_factors(gen->options, gen->drift, gen->seen.to_ns, factor);
+    find_factors(gen->options, gen->drift, nrg_rowgen_moment_ns(gen), factor);
     for (uint32_t i = 0; i < N; i++)
         set_slow(gen, FIRST + i, factor[i]);
 }
@@ -240,7 +258,7 @@ static void begin_step(struct nrg_slow *s, double number)
 
 void nrg_slow_row(struct nrg_slow *s, struct nrg_rowgen *gen, struct nrg_gram *sum)
 {
-    int64_t t_ns = gen->seen.to_ns;
+    int64_t t_ns = nrg_rowgen_moment_ns(gen);
     if (!s->begun || t_ns < s->begin_ns || t_ns >= s->end_ns) {
         nrg_slow_end(s, sum);
         begin_step(s, floor((nrg_row_position(s->options, t_ns) + 1) / 2 * STEPS));

@@ -193,6 +193,7 @@ static int start_saw(struct nrg_saw *s)
     struct nrg_regress *r = s->r;
     struct nrg_timeline *own = &r->published.timeline;
     size_t n = r->rows_expected + MORE_READINGS;
+    nrg_borders_forget(&r->borders);
     *own = *r->options.timeline;
     own->t_ns = nrg_arena_array(&r->memory, n, sizeof *own->t_ns);
     own->sum_j = nrg_arena_array(&r->memory, n, sizeof *own->sum_j);

@@ -5,10 +5,13 @@
  * it. A gauge may show one moment of each update, and updates may jitter about their grid: then
  * what it shows is blurred, and the grid is found through a wide window first.
  */
+#include <errno.h>
 #include <math.h>
+#include <stdlib.h>
 
 #include "attribute/regress/internal.h"
 #include "base/checked.h"
+#include "base/mem.h"
 
 #define MOST_UPDATES  (1 << 16)
 #define BRACKETS      0.6   /* of one, to both sides: where updates that jitter may lie */
@@ -18,7 +21,11 @@
 #define JITTERS       0.125 /* of an update: what one shows that jitters is blurred so far */
 #define WORTH_IT      1.5   /* the same of a start that is followed up */
 #define INSTANT       0.005 /* of an update */
-#define MOST_MEAN_S   1.0   /* NVML's, the longest that is known of a gauge that does not say it */
+#define NEAR          0.05  /* of a mean, to both sides: where it is sought */
+#define MEANS         25    /* the same, in the first round */
+#define ENDS          3     /* of a mean that are moved: one, both, the other */
+#define FINEST        1e-5  /* of a mean */
+#define ROUNDS        2     /* of a grid and a mean */
 #define WIDE          0.125 /* the same: phases that are so far apart have several valleys, too */
 #define TRIALS        7     /* of each, phase and period, in a round */
 #define WINDOW_TRIALS 21    /* the same of a part-time sensor, in the first round */
@@ -33,6 +40,7 @@
 #define ONLY_ROUNDING 1.2   /* what is left: no other grid can be better */
 #define ELSEWHERE     0.02  /* of a window: grids that are so far apart are not the same */
 #define SURELY        25.0  /* rows * log of the ratio of what two grids leave */
+#define MORE_ROWS     1.01  /* than another one, that a trial may have */
 #define GRID_ROWS     4000
 #define THIN_ROWS     10     /* per column: as many do for the first trials */
 #define GRID_COLUMNS  128    /* more make the search too long */
@@ -50,8 +58,9 @@ static void set_times(struct nrg_regress *r, double phase_s, double period_s, do
 struct grid {
     double phase_s, period_s;
     size_t part; /* number of seen_parts */
-    double rest; /* what is left with it */
-    bool rival;  /* another one, with windows elsewhere, explains as much */
+    double rest; /* what is left with it, per row */
+    double rows;
+    bool rival; /* another one, with windows elsewhere, explains as much */
 };
 
 /* A trial costs its rows, and the slices that they hold. */
@@ -79,19 +88,28 @@ static struct nrg_kernel kernel_of(const struct nrg_regress *r, const struct gri
     return part;
 }
 
-/* Every so many rows; 0: all. */
-static int try_grid(struct nrg_regress *r, double first_ns, size_t stride, struct grid *grid)
+/* Every so many rows; 0: all. A grid that leaves more than another one, if there is one, need not
+ * be known: its rest is INFINITY. */
+static int try_against(struct nrg_regress *r, double first_ns, size_t stride,
+                       const struct grid *other, struct grid *grid)
 {
-    double rest, rows;
+    bool bound = other && isfinite(other->rest);
+    double rest, most_left = bound ? MORE_ROWS * other->rest * other->rows : 0;
     set_times(r, grid->phase_s, grid->period_s, first_ns);
     r->kernel = kernel_of(r, grid);
-    int rc = nrg_regress_rest(r, grid_rows(r), stride, &rest, &rows);
-    grid->rest = !rc && rows > 0 ? rest / rows : INFINITY;
-    return rc;
+    int rc = nrg_regress_rest(r, grid_rows(r), stride, most_left, &rest, &grid->rows);
+    grid->rest = !rc && grid->rows > 0 ? rest / grid->rows : INFINITY;
+    return rc == -EDOM ? 0 : rc;
+}
+
+static int try_grid(struct nrg_regress *r, double first_ns, size_t stride, struct grid *grid)
+{
+    return try_against(r, first_ns, stride, NULL, grid);
 }
 
 /* The same with whatever part of an update explains most. */
-static int try_parts(struct nrg_regress *r, double first_ns, size_t stride, struct grid *grid)
+static int try_parts(struct nrg_regress *r, double first_ns, size_t stride,
+                     const struct grid *other, struct grid *grid)
 {
     bool known = !r->options.timeline->is_gauge || nrg_regress_sees_window(r) ||
                  r->published.mean_updates > 0;
@@ -99,7 +117,7 @@ static int try_parts(struct nrg_regress *r, double first_ns, size_t stride, stru
     int rc = 0;
     grid->rest = INFINITY;
     for (trial.part = 0; !rc && trial.part < (known ? 1 : SEEN_PARTS); trial.part++) {
-        rc = try_grid(r, first_ns, stride, &trial);
+        rc = try_against(r, first_ns, stride, other, &trial);
         if (!rc && trial.rest < grid->rest)
             *grid = trial;
     }
@@ -138,13 +156,17 @@ static struct grid trial_of(const struct region *region, int i)
     return grid_at(region, i % region->trials / half - 1, i / region->trials / half - 1);
 }
 
+/* All of a region, or the best of them, and what is better than `best`; the others may be INFINITY.
+ */
 static int try_region(struct nrg_regress *r, double first_ns, const struct region *region,
-                      size_t stride, struct grid *trials)
+                      size_t stride, struct grid *best, struct grid *trials)
 {
     int n = region->trials * region->trials, rc = 0;
     for (int i = 0; !rc && i < n; i++) {
         trials[i] = trial_of(region, i);
-        rc = try_parts(r, first_ns, stride, &trials[i]);
+        rc = try_parts(r, first_ns, stride, best, &trials[i]);
+        if (!rc && best && trials[i].rest < best->rest)
+            *best = trials[i];
     }
     return rc;
 }
@@ -267,10 +289,7 @@ static int look_around(struct nrg_regress *r, double first_ns, struct region *re
         region->middle = *best;
         region->half_period_s *= part;
         region->half_phase_s *= part;
-        rc = try_region(r, first_ns, region, 0, trials);
-        for (int i = 0; !rc && i < TRIALS * TRIALS; i++)
-            if (trials[i].rest < best->rest)
-                *best = trials[i];
+        rc = try_region(r, first_ns, region, 0, best, trials);
     }
     return rc;
 }
@@ -326,8 +345,9 @@ static int search_grid(struct nrg_regress *r, const struct allowed *allowed, dou
                             .half_phase_s = grid->half_origin_s,
                             .turn = allowed->turn,
                             .trials = window ? WINDOW_TRIALS : TRIALS};
+    struct grid lowest = {.rest = INFINITY};
     size_t stride = thinned(r);
-    int rc = try_region(r, first_ns, &region, stride, trials);
+    int rc = try_region(r, first_ns, &region, stride, window ? NULL : &lowest, trials);
     size_t starts = rc ? 0 : take_lowest(&region, trials, best, window ? STARTS : 1);
     double enough = ONLY_ROUNDING * r->quantum * r->quantum / 12;
     size_t winner = 0;
@@ -335,7 +355,7 @@ static int search_grid(struct nrg_regress *r, const struct allowed *allowed, dou
         if (i && best[0].rest <= enough && !may_rival(r, &best[i]))
             continue;
         if (stride)
-            rc = try_parts(r, first_ns, 0, &best[i]);
+            rc = try_parts(r, first_ns, 0, NULL, &best[i]);
         if (rc || best[i].rest > limit)
             continue;
         struct region about = region;
@@ -418,7 +438,7 @@ static int search_windows(struct nrg_regress *r, const struct allowed *allowed, 
  * 0: of no more than one. */
 static int guess_mean(struct nrg_regress *r, const struct allowed *allowed, struct grid *best)
 {
-    double most = MOST_MEAN_S / r->published.update_s, found = 0;
+    double most = (double)NRG_LONGEST_MEAN_NS / 1e9 / r->published.update_s, found = 0;
     struct grid start = {.phase_s = allowed->grid.origin_s, .period_s = allowed->grid.period_s};
     int rc = 0;
     for (double n = 2; !rc && n < most + 0.5; n++) {
@@ -434,6 +454,73 @@ static int guess_mean(struct nrg_regress *r, const struct allowed *allowed, stru
     return rc;
 }
 
+/* A mean, and the grid on which it leaves so much. */
+struct mean {
+    double updates;
+    struct grid grid;
+};
+
+/* Takes a mean of so many updates more than `from` where it leaves less. `end`: which part of that
+ * is added where the update is, the rest at the other end. */
+static int try_mean(struct nrg_regress *r, const struct allowed *allowed, size_t stride,
+                    struct mean from, double more, double end, struct mean *best)
+{
+    r->published.mean_updates = from.updates += more;
+    from.grid.phase_s += end * more * from.grid.period_s;
+    int rc = try_grid(r, allowed->first_ns, stride, &from.grid);
+    if (!rc && from.grid.rest < best->grid.rest)
+        *best = from;
+    return rc;
+}
+
+/* Nobody says the length of a mean exactly, and calls are found by both of its ends: what is left
+ * has many valleys, as narrow as they. */
+static int scan_means(struct nrg_regress *r, const struct allowed *allowed, struct mean *best)
+{
+    const struct mean from = *best;
+    double step = NEAR / MEANS * from.updates;
+    size_t stride = thinned(r);
+    int rc = 0;
+    best->grid.rest = INFINITY;
+    for (int i = -MEANS * ENDS; !rc && i <= MEANS * ENDS; i++)
+        rc =
+            try_mean(r, allowed, stride, from, i / ENDS * step, abs(i % ENDS) / (ENDS - 1.0), best);
+    r->published.mean_updates = best->updates;
+    return rc ? rc : try_grid(r, allowed->first_ns, 0, &best->grid);
+}
+
+/* The mean about one that leaves least, and the grid with it. */
+static int settle_mean(struct nrg_regress *r, const struct allowed *allowed, struct mean *best)
+{
+    double step = NEAR / MEANS * best->updates;
+    int rc = 0;
+    while (!rc && (step /= 2) > FINEST * best->updates)
+        for (int i = 0; !rc && i < 2 * ENDS; i++)
+            rc = try_mean(r, allowed, 0, *best, i % 2 ? step : -step, i / 2 / (ENDS - 1.0), best);
+    r->published.mean_updates = best->updates;
+    return rc;
+}
+
+static int search_mean_grid(struct nrg_regress *r, const struct allowed *allowed,
+                            struct grid *found)
+{
+    struct region region = {.half_period_s = allowed->grid.half_period_s,
+                            .half_phase_s = allowed->grid.half_origin_s,
+                            .turn = allowed->turn,
+                            .trials = TRIALS};
+    struct mean best = {.updates = r->published.mean_updates};
+    int rc = search_grid(r, allowed, INFINITY, &best.grid);
+    if (!rc)
+        rc = scan_means(r, allowed, &best);
+    for (int i = 0; !rc && i < ROUNDS; i++) {
+        rc = settle_mean(r, allowed, &best);
+        if (!rc)
+            rc = refine_grid(r, allowed->first_ns, region, HALVINGS, &best.grid);
+    }
+    *found = best.grid;
+    return rc;
+}
+
 /* A gauge whose driver does not say what it shows may show a running mean, where its readings never
  * change faster than such a one. */
 static int search_means(struct nrg_regress *r, const struct allowed *allowed, struct grid *best)
@@ -446,7 +533,7 @@ static int search_means(struct nrg_regress *r, const struct allowed *allowed, st
     r->first_phi = NRG_MEAN_PHI;
     int rc = guess_mean(r, allowed, &trial);
     if (!rc && r->published.mean_updates > 0)
-        rc = search_grid(r, allowed, INFINITY, &trial);
+        rc = search_mean_grid(r, allowed, &trial);
     if (!rc && r->published.mean_updates > 0 && trial.rest < CLEARLY * best->rest) {
         *best = trial;
         return 0;
@@ -503,7 +590,7 @@ static int try_middles(struct nrg_regress *r, double *left)
     double rest, rows;
     set_middles(r);
     r->kernel = (struct nrg_kernel){.kind = NRG_KERNEL_LEVEL};
-    int rc = nrg_regress_rest(r, grid_rows(r), 0, &rest, &rows);
+    int rc = nrg_regress_rest(r, grid_rows(r), 0, 0, &rest, &rows);
     *left = !rc && rows > 0 ? rest / rows : INFINITY;
     return rc;
 }
@@ -520,7 +607,8 @@ static int find_grid(struct nrg_regress *r, const struct allowed *allowed, struc
     if (jitters)
         allow_jitter(r, &about.grid);
     if (!rc)
-        rc = search_grid(r, &about, INFINITY, best);
+        rc = r->published.mean_updates > 0 ? search_mean_grid(r, &about, best)
+                                           : search_grid(r, &about, INFINITY, best);
     if (!rc && window_s > 0 && window_s < r->published.window_s)
         rc = sharpen(r, &about, window_s, best);
     if (!rc)
@@ -547,6 +635,27 @@ static void take_grid(struct nrg_regress *r, const struct allowed *allowed, cons
                                                     .mean_updates = r->published.mean_updates};
 }
 
+/* The same with sums that all trials share. */
+static int find_grid_by_sums(struct nrg_regress *r, const struct allowed *allowed,
+                             struct grid *best, bool *found)
+{
+    struct nrg_prefix sums = {0};
+    uint32_t *map = nrg_calloc(r->n_columns, sizeof *map);
+    int rc = map ? 0 : -ENOMEM;
+    for (uint32_t i = 0; !rc && i < r->n_columns; i++)
+        map[i] = i;
+    if (!rc && !r->options.awake) /* sums have nothing of waits */
+        rc = nrg_prefix_make(&sums, &r->slices, &r->options, map, r->n_columns,
+                             r->published.timeline.n);
+    r->grid_sums = &sums;
+    if (!rc)
+        rc = find_grid(r, allowed, best, found);
+    r->grid_sums = NULL;
+    nrg_prefix_release(&sums);
+    free(map);
+    return rc;
+}
+
 int nrg_regress_find_updates(struct nrg_regress *r)
 {
     struct nrg_timeline *own = &r->published.timeline;
@@ -561,7 +670,7 @@ int nrg_regress_find_updates(struct nrg_regress *r)
     struct allowed allowed = {.first_ns = (double)own->t_ns[0], .turn = updates[n - 1].number / 2};
     struct grid best = {.rest = INFINITY};
     bool found = nrg_update_grid_find(updates, n, &allowed.grid);
-    int rc = found ? find_grid(r, &allowed, &best, &found) : 0;
+    int rc = found ? find_grid_by_sums(r, &allowed, &best, &found) : 0;
     if (found)
         take_grid(r, &allowed, &best);
     else

@@ -4,7 +4,7 @@
  */
 #include <math.h>
 
-#include "attribute/regress/internal.h"
+#include "attribute/regress/waits/waits.h"
 
 #define MISPLACED       0.2  /* of what a call waits: two deviations */
 #define MISPLACED_FINER 0.1  /* the same where it is better known how long calls wait */
@@ -169,23 +169,69 @@ static double wider(const struct nrg_regress *r)
     return nrg_regress_row_per_cell(r) < SHORT ? 1 + WIDER_UNEVEN * unevenness(&r->waits) : 1;
 }
 
+/*
+ * All classes together have what was measured, less idle power: which of them waited does not
+ * matter there, but as far as rows say what idle power is. Where they are doubted (drift.c), a
+ * baseline says it, and its error is in the sum already. Returns how far it is the rows.
+ */
+static double idle_by_rows(const struct nrg_solver *s)
+{
+    size_t off = solved_at(s, NRG_COLUMN_IDLE_OFF);
+    double before_w = s->r->options.idle_error_w;
+    if (off == s->m || !(before_w > 0))
+        return 1;
+    return fmax(1 - nrg_solver_covariance(s, off, off) / (before_w * before_w), 0);
+}
+
+/* How far each of n figures goes with the sum of all, by the weights; for what is known of it. */
+static void with_sum(const double *packed, const double *weight, size_t n, double *with)
+{
+    double all = 0;
+    for (size_t i = 0; i < n; i++) {
+        with[i] = 0;
+        for (size_t k = 0; k < n; k++)
+            with[i] += packed[nrg_packed(i, k)] * weight[k];
+        all += with[i] * weight[i];
+    }
+    for (size_t i = 0; i < n; i++)
+        with[i] = all > 0 ? with[i] / sqrt(all) : 0;
+}
+
+/* More variance of what rows say, but not of what a baseline says of the sum of all classes. */
+static void widen(struct nrg_solver *s, double by)
+{
+    double *time_s = s->work, *with = s->work + s->m;
+    size_t others = s->r->column_of[s->r->options.others_class];
+    for (size_t p = 0; p < s->m; p++)
+        time_s[p] =
+            p < s->n_classes && s->index[p] != others ? s->r->time_s[s->index[p]] * s->scale[p] : 0;
+    with_sum(s->covariance, time_s, s->m, with);
+    for (size_t p = 0; p < s->m; p++)
+        for (size_t q = 0; q <= p; q++)
+            s->covariance[nrg_packed(p, q)] +=
+                (by - 1) *
+                (s->covariance[nrg_packed(p, q)] - (1 - s->idle_by_rows) * with[p] * with[q]);
+}
+
 /* Energy that is a class's because of CPU time that may not be its own: of all at the mean power.
  */
 void nrg_solver_add_waits(struct nrg_solver *s)
 {
     const struct nrg_regress *r = s->r;
     const struct nrg_waits *w = &r->waits;
-    double mean_w = w->used ? nrg_solver_mean_power(s) : 0;
+    double mean_w = w->used ? nrg_solver_mean_power(s) : 0, with[NRG_WAIT_PLACES];
+    s->idle_by_rows = w->used ? idle_by_rows(s) : 1;
+    if (!(mean_w > 0))
+        return;
     if (!w->finer)
         mean_w *= fmin(pow(nrg_regress_row_per_cell(r), SHORT_ROWS), 1);
-    double by = mean_w > 0 ? wider(r) : 1;
-    for (size_t i = 0; i < s->m * (s->m + 1) / 2; i++)
-        s->covariance[i] *= by;
-    for (size_t p = 0; mean_w > 0 && p < s->n_classes; p++) {
+    widen(s, wider(r));
+    with_sum(w->error2, w->open_s, w->n_places, with);
+    for (size_t p = 0; p < s->n_classes; p++) {
         size_t i = s->index[p];
         for (size_t q = 0; w->scale[i] > 0 && q <= p; q++) {
-            size_t k = s->index[q];
-            double error2 = w->error2[nrg_packed(w->place_of[i], w->place_of[k])];
+            size_t k = s->index[q], a = w->place_of[i], b = w->place_of[k];
+            double error2 = w->error2[nrg_packed(a, b)] - (1 - s->idle_by_rows) * with[a] * with[b];
             if (w->scale[k] > 0)
                 s->covariance[nrg_packed(p, q)] += mean_w * mean_w * error2 /
                                                    (r->mean_rate[i] * r->mean_rate[k]) /
