@@ -55,8 +55,10 @@ class Scenario:
     almost_in_step: bool = False  # RAPL's period is off what its driver names by 1e-5 to 2e-3, at random: readings age slowly
     window_s: float = 0.1
     says_window: bool = True
+    said_of_window: float = 1.0  # a driver's number may be nominal, or measured
     phase_s: Optional[float] = None
     tau_s: float = 0.4
+    held_s: float = 0.0  # an INA3221 converts so often, and shows that until the next time; 0: each reading is of its moment
     says_lag: bool = False  # the driver knows tau
     busy: str = "exact"  # how the kernel accounts: fine, exact, sampled
     threads_late_s: float = -9e-6  # when threads' CPU times are read, after the busy time
@@ -74,6 +76,7 @@ class Scenario:
 GPU = {"low_w": 50, "high_w": 300, "idle_w": 60}
 ESTIMATE = {"sensor": "estimate", "rate_hz": 10, "baseline_s": 0, "low_w": 10, "high_w": 40, "idle_w": 10, "cpus": 4}
 JETSON = {"low_w": 0.5, "high_w": 4, "idle_w": 4}
+WARMS = {"drift": 0.15, "drift_tau_s": 12}
 
 SCENARIOS = [
     # 1: ticks of /proc/stat
@@ -141,6 +144,17 @@ SCENARIOS = [
     Scenario("no baseline, another process", baseline_s=0, gap_s=0.5e-3, idle_w=18, fills_run=True, others=0.25, others_s=0.3, others_w=30),
     Scenario("no baseline, wall meter", baseline_s=0, gap_s=0.1, idle_w=18, fills_run=True, sensor="wall", rate_hz=1, update_s=1, window_s=1, shortest_s=3, longest_s=15,
              length_s=300),
+    # 6: a warm-up that nothing but the readings' own course shows: programs that never rest, and devices whose rests may be something else's work
+    Scenario("no baseline, no gaps, idle warms up", baseline_s=0, gap_s=0, **WARMS),
+    Scenario("idle warms up, two baselines, busy between steps", gap_s=1e-3, gap_w=20, second_baseline_s=3, **WARMS),
+    Scenario("idle warms up, libraries are loaded first, busy between steps", startup_s=3, gap_s=3e-3, gap_w=50, read_gap_s=2e-3, **WARMS),
+    Scenario("nvml counter, idle warms up", sensor="nvml-counter", rate_hz=50, update_s=0.1, ppm=100, **GPU, **WARMS),
+    Scenario("nvml power, mean of 100 ms, idle warms up", sensor="nvml-gauge", rate_hz=50, update_s=0.1, ppm=100, **GPU, **WARMS),
+    Scenario("nvml power, mean of 1 s, idle warms up", sensor="nvml-gauge", rate_hz=50, update_s=0.1, window_s=1, ppm=100, second_baseline_s=3, **GPU, **WARMS),
+    Scenario("part-time sensor, idle warms up", sensor="nvml-gauge", rate_hz=50, update_s=0.1, window_s=0.025, ppm=30, **GPU, **WARMS),
+    Scenario("INA3221, lag unknown, idle warms up", sensor="ina3221", rate_hz=500, **JETSON, **WARMS),
+    Scenario("wall meter, spans of 3 to 15 s, idle warms up", sensor="wall", rate_hz=1, update_s=1, window_s=1, shortest_s=3, longest_s=15, length_s=900, gap_s=3,
+             drift=0.15, drift_tau_s=30),
     # 7, 17: others
     Scenario("another process, twice the watts", others=0.5, others_w=65),
     Scenario("another process, half the watts", others=0.5, others_w=16),
@@ -154,6 +168,7 @@ SCENARIOS = [
     Scenario("nvml power, instants, not said", sensor="nvml-gauge", rate_hz=100, update_s=0.02, window_s=1e-4, ppm=100, says_window=False, **GPU),
     Scenario("nvml power, mean of 1 s", sensor="nvml-gauge", rate_hz=50, update_s=0.1, window_s=1, ppm=100, second_baseline_s=3, **GPU),
     Scenario("nvml power, mean of 1 s, not said", sensor="nvml-gauge", rate_hz=50, update_s=0.1, window_s=1, ppm=100, second_baseline_s=3, says_window=False, **GPU),
+    Scenario("nvml power, mean of 1.4 s, not said", sensor="nvml-gauge", rate_hz=50, update_s=0.14, window_s=1.4, ppm=100, second_baseline_s=3, says_window=False, **GPU),
     Scenario("nvml counter, spans of the host", sensor="nvml-counter", rate_hz=50, update_s=0.1, ppm=100, host_spans=True, **GPU),
     # 9: a sensor that looks a quarter of the time
     Scenario("part-time sensor", sensor="nvml-gauge", rate_hz=50, update_s=0.1, window_s=0.025, ppm=30, **GPU),
@@ -162,6 +177,7 @@ SCENARIOS = [
     # 10: INA3221
     Scenario("INA3221, lag known", sensor="ina3221", rate_hz=500, says_lag=True, **JETSON),
     Scenario("INA3221, lag unknown", sensor="ina3221", rate_hz=500, **JETSON),
+    Scenario("INA3221, lag unknown, converts every 4 ms", sensor="ina3221", rate_hz=100, held_s=0.004, ppm=50, **JETSON),
     Scenario("INA3221, lag unknown, 30 s", sensor="ina3221", rate_hz=500, length_s=30, **JETSON),
     # 11, 12: long spans
     Scenario("spans of 0.5 to 3 s, 10 Hz", rate_hz=10, shortest_s=0.5, longest_s=3, length_s=300, gap_s=0.5),
@@ -200,6 +216,7 @@ HOLDING = {
     "libraries are loaded first, busy between steps": 0.1, "busy between steps": 0.1, "work that nobody marked, threads read": 0.1, "busy between steps, shortly": 0.1, "rapl 100 Hz, updates 15 us off, the recorder is busy": 1.2,
     "rapl 10 Hz, ticks": 5, "idle warms up by 15 %": 1.2, "2 threads": 3, "4 threads": 5, "2 threads, 10 Hz": 5, "2 threads, spans of 0.5 to 3 s that come seldom": 0.5, "a pool of workers": 0.1, "a pool of workers, 10 Hz": 0.1, "energy per call, 100 Hz": 5, "idle drifts by 15 %": 1.2,
     "idle warms up and swings, no gaps": 0.5, "idle warms up and swings, no gaps, thermometer": 0.5, "a thermometer of something else": 0.05, "idle warms up by 15 %, two baselines": 0.05,
+    "no baseline, no gaps, idle warms up": 0.05, "idle warms up, libraries are loaded first, busy between steps": 0.05, "nvml counter, idle warms up": 0.1, "nvml power, mean of 100 ms, idle warms up": 0.05, "INA3221, lag unknown, idle warms up": 1.5,
     "spans of 0.5 to 3 s, two baselines, integrate": 10, "no baseline": 1.2, "no baseline, steps until the end, no gaps": 80, "no baseline, another process": 40, "two programs, 20 and 40 W": 5, "nvml power, mean of 100 ms": 5, "nvml counter, spans of the host": 5, "part-time sensor": 5,
     "part-time sensor, in phase": 5, "INA3221, lag known": 5, "INA3221, lag unknown": 5,
     "rapl 100 Hz, almost in step": 0.1, "rapl 10 Hz, almost in step": 0.1, "rapl 1 kHz, always fresh": 0.1, "spans of 0.5 to 3 s, 100 Hz": 0.01, "spans of 0.5 to 3 s, 100 Hz, almost in step": 0.01,
@@ -209,7 +226,7 @@ HOLDING = {
     "stalls, 10 Hz, threads read": 5, "stalls, 100 Hz, threads read": 3, "stalls at the begin, 100 Hz, threads read": 3,
     "stalls, 100 Hz": 5, "stalls at the begin, 100 Hz": 6, "uneven stalls, 100 Hz": 6, "uneven stalls after 0.3, 100 Hz": 6, "uneven stalls after 0.3, 10 Hz": 10,
     "stalls, 10 Hz": 8, "uneven stalls, 10 Hz": 10, "stalls at the begin, 10 Hz": 8, "another process, twice the watts": 32, "another process, half the watts": 18,
-    "2 threads, stalls, another process": 20, "nvml power, instants, not said": 0.01,
+    "2 threads, stalls, another process": 20, "nvml power, instants, not said": 0.01, "nvml power, mean of 1.4 s, not said": 0.1, "INA3221, lag unknown, converts every 4 ms": 15,
     "waits draw 6 W, threads read": 1.5, "waits draw 6 W, no gaps, two baselines": 1, "others take the CPU": 3, "others take the CPU, no gaps, two baselines": 5,
 }
 
@@ -218,9 +235,12 @@ SCATTERS = {"estimate, 2 threads, uneven stalls": 0.85}
 
 # Those whose steps' intervals had been too narrow although their layers' held.
 STEPS_HOLDING = ("no baseline", "no baseline, no gaps", "no baseline, steps until the end", "stalls, 10 Hz", "another process, twice the watts", "2 threads, stalls, another process",
-                 "spans of 0.5 to 3 s, 10 Hz, integrate", "spans of 0.5 to 3 s, 100 Hz", "nvml counter, 100 ppm",
+                 "spans of 0.5 to 3 s, 10 Hz, integrate", "spans of 0.5 to 3 s, 100 Hz", "nvml counter, 100 ppm", "no baseline, no gaps, idle warms up", "nvml power, mean of 100 ms, idle warms up",
                  "rapl 100 Hz, updates 15 us off, the recorder is busy", "waits draw 6 W, no gaps, two baselines", "others take the CPU, no gaps, two baselines")
 
 # Rows that are known well (of estimates to some 0.02 %): their median half-width in percent stays below this.
 CLOSE = {"nvml power, instants, not said": 0.1, "part-time sensor": 0.03, "wall meter, spans of 3 to 15 s": 0.28, "spans of 0.5 to 3 s, 10 Hz, integrate": 0.08,
          "INA3221, lag unknown, 30 s": 4.5, "estimate, one busy thread": 0.1, "estimate, the same, read at edges": 3, "estimate, a pool of workers, others": 0.15}
+
+# The same of steps whose calls wait: a baseline says what all layers have together.
+STEPS_CLOSE = {"stalls, 100 Hz, threads read": 0.3, "waits draw 6 W, threads read": 0.27}

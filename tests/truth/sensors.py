@@ -59,6 +59,12 @@ def mean_gauge(rng, machine, t, update_s, window_s, quantum_w, ppm=0.0, noise=0.
     return np.round(shown(u + delay_s, watts, t) / quantum_w).astype(np.int64)
 
 
+def converted(rng, machine, t, update_s, ppm):
+    """When the last of the sensor's conversions was, at each time; the first readings may come before any."""
+    u = grid(rng, 0.0, machine.after_s + 1, update_s, 0.0, ppm)
+    return u[np.maximum(np.searchsorted(u, t, "right") - 1, 0)]
+
+
 def averaged(machine, t, tau_s):
     """Exponential average of the power up to each time, exactly: each piece of constant power decays from its end on."""
     marks = np.unique(np.concatenate([machine.energy.breaks(), t]))

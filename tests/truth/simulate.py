@@ -31,12 +31,14 @@ def power_samples(rng, machine, o, recording):
     elif o.sensor == "nvml-gauge":
         raw = sensors.mean_gauge(rng, machine, t, o.update_s, o.window_s, 1e-3, o.ppm, phase_s=o.phase_s)
         driver, channel = "nvml", {"name": "gpu-0", "quantity": "power", "kind": "gauge", "unit": "W", "scale": 1e-3,
-                                   "resolution": 1e-3, **update, "window_ns": round(o.window_s * 1e9) if o.says_window else 0,
+                                   "resolution": 1e-3, **update, "window_ns": round(o.window_s * o.said_of_window * 1e9) if o.says_window else 0,
                                    "limit_w": GPU_LIMIT_W}
     elif o.sensor == "ina3221":
-        raw = np.round(sensors.averaged(machine, t, o.tau_s) / 8e-3).astype(np.int64)
+        at = sensors.converted(rng, machine, t, o.held_s, o.ppm) if o.held_s else t
+        raw = np.round(sensors.averaged(machine, at, o.tau_s) / 8e-3).astype(np.int64)
         driver, channel = "ina3221", {"name": "VDD_IN", "quantity": "power", "kind": "gauge", "unit": "W", "scale": 8e-3,
-                                      "resolution": 8e-3, "covers_cpu": 1, "lag_ns": round(o.tau_s * 1e9) if o.says_lag else 0}
+                                      "resolution": 8e-3, "covers_cpu": 1, "lag_ns": round(o.tau_s * 1e9) if o.says_lag else 0,
+                                      "update_ns": round(o.held_s * 1e9)}
     else:
         raw = sensors.mean_gauge(rng, machine, t, o.update_s, o.window_s, 0.1, o.ppm)
         driver, channel = "meter", {"name": "wall", "quantity": "power", "kind": "gauge", "unit": "W", "scale": 0.1,

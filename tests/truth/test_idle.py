@@ -10,7 +10,7 @@ from support import NRG  # first: it skips where there is no numpy
 import judge
 import simulate
 from machine import Machine, Piecewise, Sum
-from scenarios import GPU, Scenario
+from scenarios import GPU, JETSON, Scenario
 
 
 def heated(before_w, after_w, cpus):
@@ -96,6 +96,17 @@ class Law(unittest.TestCase):
                 step = [r for r in judge.attribute(NRG, path, ())["rows"] if r["name"] == "step-0"][0]
                 self.assertAlmostEqual(step["energy_j"] / machine.layer_j().sum(), 1, delta=0.01)
                 self.assertLess(step["high_j"] / step["low_j"], 1.05)
+
+    def test_what_was_not_measured_is_in_the_intervals(self):
+        """A slow gauge that looks constant says nothing of idle power, nor does the moment before the first span: steps were 100 % and 64 % off."""
+        gauge = {"sensor": "nvml-gauge", "rate_hz": 50, "update_s": 0.1, "gap_s": 0, **GPU}
+        for changes in ({"sensor": "ina3221", "rate_hz": 100, **JETSON}, gauge):
+            with self.subTest(changes["sensor"]), tempfile.TemporaryDirectory() as folder:
+                path = os.path.join(folder, "run.nrg")
+                machine = simulate.write(path, dataclasses.replace(Scenario("none"), baseline_s=0, length_s=40, fills_run=True, startup_s=0.06, **changes), 4)
+                step = [r for r in judge.attribute(NRG, path, ())["rows"] if r["name"] == "step-0"][0]
+                self.assertLessEqual(step["low_j"], machine.layer_j().sum())
+                self.assertGreaterEqual(step["high_j"], machine.layer_j().sum())
 
 
 if __name__ == "__main__":

@@ -16,12 +16,15 @@ import sensors
 import simulate
 from machine import Idle, Machine, Piecewise, Sum, Thread
 from recording import NO_VALUE, Recording, coded
-from scenarios import CLOSE, HOLDING, SCATTERS, SCENARIOS, STEPS_HOLDING
+from scenarios import CLOSE, HOLDING, SCATTERS, SCENARIOS, STEPS_CLOSE, STEPS_HOLDING
 from vary import varied
 
 SEEDS = range(1, 5)
 MORE_SEEDS = range(1, 13)  # where rows of a run are off together: with few runs, chance decides whether 90 % hold
 BY_NAME = {s.name: s for s in SCENARIOS}
+# Of those that are looked at anyway.
+DIFFER_IN_RATE = [(slow, fast) for slow in SCENARIOS for fast in SCENARIOS if slow.rate_hz < fast.rate_hz and {slow.name, fast.name} <= set(HOLDING)
+                  and dataclasses.replace(slow, name=fast.name, rate_hz=fast.rate_hz) == fast]
 
 
 def documented_reader():
@@ -216,6 +219,15 @@ class Scenarios(unittest.TestCase):
         self.assertLess(100 * layers["error"], 0.1)
         self.assertGreaterEqual(layers["cover_resolved"], 0.9)
 
+    def test_a_running_mean_whose_length_is_not_exact(self):
+        """What is said of it is nominal, or found by nrg calibrate --gpu to a percent; what nobody says need not be of whole updates."""
+        for changes in ({"said_of_window": 1.004}, {"window_s": 0.98, "said_of_window": 1 / 0.98}, {"window_s": 0.98, "says_window": False}):
+            with self.subTest(changes):
+                layers = self.simulate(dataclasses.replace(BY_NAME["nvml power, mean of 1 s"], **changes))["layers"]
+                self.assertLess(100 * layers["error"], 0.2)
+                self.assertGreaterEqual(layers["cover_resolved"], 0.9)
+                self.assertGreaterEqual(layers["resolved"], 0.9)
+
     def test_a_gpus_counter_that_is_read_once_or_twice_per_update(self):
         """When it updates is found all the same; of updates that jitter by 0.2 ms, in the mean."""
         for update_s, rate_hz, jitter_s, error in ((0.02, 100, 0, 0.05), (0.02, 100, 0.2e-3, 4), (0.1, 10, 0, 0.5)):
@@ -299,6 +311,14 @@ class Scenarios(unittest.TestCase):
                 figures = self.figures(scenario)
                 self.assertLess(100 * figures["layers"]["error"], 0.1)
                 self.assertGreaterEqual(figures["layers"]["cover"], 0.9)
+
+    def test_a_higher_rate_is_never_less_true(self):
+        """Of scenarios that differ in nothing else: reading ten times as often has no larger error, but for chance."""
+        for slow, fast in DIFFER_IN_RATE:
+            with self.subTest(fast.name):
+                below, above = self.figures(slow), self.figures(fast)
+                for what in ("layers", "step"):
+                    self.assertLess(above[what]["error"], max(1.2 * below[what]["error"], 2e-4), what)
 
     def test_a_counters_clock_is_found_where_threads_wait(self):
         """What waiting leaves hides it from the first seconds of this run: layers were 2.4 % off, and a fifth of them not resolved."""
@@ -506,6 +526,11 @@ class Scenarios(unittest.TestCase):
         for name in CLOSE:
             with self.subTest(name):
                 self.assertLess(100 * self.figures(BY_NAME[name])["layers"]["half_width"], CLOSE[name])
+        for name in STEPS_CLOSE:
+            with self.subTest(name):
+                step = self.figures(BY_NAME[name])["step"]
+                self.assertLess(100 * step["half_width"], STEPS_CLOSE[name])
+                self.assertEqual(step["cover"], 1)
 
     def test_steps_hold_where_idle_and_others_are_uncertain(self):
         for name in STEPS_HOLDING:

@@ -14,6 +14,7 @@ FACTORS = {"shortest_s": (0.5, 2), "longest_s": (0.5, 2), "gap_s": (0.2, 3), "ji
 NO_LAYERS = (4, 25)
 LEAST_STEPS = 3  # of the longest calls alone
 WATTS = (0.4, 1.2)
+WARMS_UP = (0.25, 2.5)
 SLOWEST_UPDATES = 0.01  # RAPL's update is what it is, but for its clock, which each seed has another of
 
 
@@ -38,4 +39,6 @@ def varied(scenario, seed):
             changes["window_s"] = scenario.window_s / scenario.update_s * changes["update_s"]
     if scenario.per_call not in (0, 1):
         changes["per_call"] = float(rng.uniform(0.2, 0.8))
+    if scenario.drift_tau_s:
+        changes["drift_tau_s"] = scenario.drift_tau_s * between(rng, *WARMS_UP)
     return dataclasses.replace(scenario, **changes)

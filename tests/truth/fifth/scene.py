@@ -61,6 +61,11 @@ class Scene:
             t += length + rng.exponential(every_s)
         return found
 
+    def worker(self, thread, every_s, length_s):
+        """A child of the program that works at random times, from when its thread has loaded its libraries to shortly before it ends."""
+        first_s = self.begin_s() + self.words["startup"]
+        return Load("worker", [burst for burst in self.bursts(thread.end_s - 0.4, every_s, length_s, 1, 13.0) if burst[0] > first_s])
+
     def interrupt(self, thread, every_s, length_s, longest=1.1, rate=0.0, power=0.0):
         """Somebody takes the thread's CPU now and then. longest: by which factor that makes it take longer, at most."""
         bursts, first_s = self.bursts(thread.t * longest + 5, every_s, length_s, 1, 1.0), run_begin_s(self.words) + 0.1

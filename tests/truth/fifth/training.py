@@ -140,7 +140,7 @@ def loader(scene):
     """ResNet train with 2 data loader worker processes in bursts, main waits now and then"""
     def loads(thread):
         n_workers = scene.unless("workers", 2)
-        return [Load("worker", scene.bursts(thread.end_s - 0.4, 0.08, 0.06, 1, 13.0)) for _ in range(n_workers)]
+        return [scene.worker(thread, 0.08, 0.06) for _ in range(n_workers)]
     train(scene, model=resnet, step=0.06, wait=0.006, loads=loads)
 
 
@@ -201,7 +201,7 @@ def everything(scene):
     def loads(thread):
         found = []
         if "workers" not in scene.off:
-            found.append(Load("worker", scene.bursts(thread.end_s - 0.4, 0.08, 0.04, 1, 13.0)))
+            found.append(scene.worker(thread, 0.08, 0.04))
         found += browser(scene, thread)
         return found + ([interrupters(thread, 11.0)] if thread.interruptions else [])
     train(scene, pool=3, scale=lambda: scene.rng.lognormal(-0.05, 0.35), gc=900, checkpoint=8.0, wait=0.003, loads=loads,
