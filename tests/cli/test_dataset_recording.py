@@ -36,7 +36,7 @@ net, x = Net().eval(), torch.randn(512, 64)
 with torch.no_grad():
     import nrg.torch
     nrg.torch.trace(net, x)
-    for _ in range(60):
+    for _ in range(600):
         net(x)
 """
 
@@ -95,7 +95,7 @@ class Programs(Case):
             return self.nrg("run", "--quiet", "--torch", "--sensor", "simulate:" + self.scenario(SCENARIO), "--rate", "500", "-f", "-o",
                             self.run_path, "--", PYTHON, script, env=self.env(OMP_NUM_THREADS="1", PYTHONPATH=os.path.join(build, "python")))
 
-        def check(done):  # 60 calls on a machine that others keep busy may leave no row resolved
+        def check(done):  # calls on a machine that others keep busy may leave no row resolved
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertEqual(self.nrg("dataset", self.run_path, "--idle", "share").returncode, 0)
 
@@ -111,7 +111,7 @@ class Programs(Case):
     def test_from_a_run_to_a_prediction(self):
         rows = {row["node"]: row for row in self.rows(self.run_path)}
         self.assertEqual(int(rows["first"]["macs"]), 512 * 64 * 256)
-        self.assertEqual(rows["first"]["repeats"], "60")
+        self.assertEqual(rows["first"]["repeats"], "600")
         self.assertEqual(rows["first"]["provenance"], "measured")
         for node in ("first", ""):
             self.assertAlmostEqual(float(rows[node]["energy_j"]) / (50 * float(rows[node]["time_s"])), 1, delta=0.05)
